@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One captured invocation: which entry, which operands, in terms that do not
+ * depend on the vendor's descriptors. */
+#ifndef SDG_SRC_CALL_H
+#define SDG_SRC_CALL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/box.h"
+
+enum { SDG_OPERANDS_MAX = 12 };
+
+/* Families of ops; a rule file per family. One bit each in the tag table. */
+typedef enum sdg_family {
+  SDG_FAMILY_CONV,
+  SDG_FAMILY_POOL,
+  SDG_FAMILY_NORM,
+  SDG_FAMILY_SOFTMAX,
+  SDG_FAMILY_REDUCE,
+  SDG_FAMILY_POINTWISE,
+  SDG_FAMILY_ATTENTION,
+  SDG_FAMILY_MATMUL,
+  SDG_FAMILY_OTHER, /* takes tensors; no rule exists for it */
+  SDG_FAMILY_COUNT,
+} sdg_family_t;
+
+/* What an operand is to its op. Activations are what a [shard] section can
+ * match; parameters (weights, biases, scales, statistics) never are. */
+typedef enum sdg_role {
+  SDG_ROLE_X,
+  SDG_ROLE_Y,
+  SDG_ROLE_Z, /* a second activation that is added */
+  SDG_ROLE_DX,
+  SDG_ROLE_DY,
+  SDG_ROLE_W,
+  SDG_ROLE_DW,
+  SDG_ROLE_BIAS,
+  SDG_ROLE_DBIAS,
+  SDG_ROLE_SCALE, /* scales and statistics */
+  SDG_ROLE_COUNT,
+} sdg_role_t;
+bool sdg_role_is_activation(sdg_role_t role);
+const char *sdg_role_name(sdg_role_t role);
+
+/* Element types, by cuDNN's numbering of cudnnDataType_t. */
+typedef int sdg_type_t;
+
+/* One tensor of a call, with local extents, in elements. */
+typedef struct sdg_operand {
+  sdg_role_t role;
+  bool is_output;
+  bool is_filter;
+  const void *descriptor; /* the program's; key of the tag table */
+  uint64_t generation;    /* of the descriptor's last set */
+  void *data;             /* device pointer; NULL in queries */
+  sdg_type_t type;
+  int elem_bytes; /* 0: packed or vectorised type that no rule handles */
+  int dims;
+  int64_t extent[SDG_DIMS_MAX]; /* in the order N C spatial... (K C spatial...
+                                   for filters), whatever the layout */
+  int64_t stride[SDG_DIMS_MAX]; /* elements */
+} sdg_operand_t;
+
+/* A captured invocation. Lives on the caller's stack for its duration. */
+typedef struct sdg_call {
+  int entry; /* sdg_entry_t of interpose/entries */
+  const char *entry_name;
+  sdg_family_t family;
+  const void *handle; /* the library handle, NULL if the entry has none */
+  const void *args;   /* struct sdg_args_<entry> */
+  const void *op_descriptor; /* convolution, pooling, activation ..., or NULL */
+  uint64_t op_generation;
+  bool is_query; /* an output-size, workspace or algorithm query */
+  int operands;
+  sdg_operand_t operand[SDG_OPERANDS_MAX];
+} sdg_call_t;
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the work-alike of libcudart offers the work-alikes of cuDNN, NCCL and
+ * cuBLAS beyond the CUDA API: addresses and ordered work.
+ *
+ * Exported by libcudart.so.13 of the host device under the version node
+ * "sundog_host"; nothing outside src/host uses it. */
+#ifndef SDG_SRC_HOST_HOST_H
+#define SDG_SRC_HOST_HOST_H
+
+#include <cuda_runtime_api.h>
+#include <stddef.h>
+
+#define HOST_API __attribute__((visibility("default")))
+
+/* The address at which the work-alikes may read and write what the program
+ * knows as [pointer, pointer + bytes): the second mapping of device memory
+ * (own allocations and opened IPC handles); pinned and managed memory as it
+ * is. NULL for anything else: pageable host memory, freed addresses, ranges
+ * that leave their allocation. bytes may be 0. Lock-free for readers, callable
+ * from any thread. */
+HOST_API void *host_memory_resolve(const void *pointer, size_t bytes);
+
+/* Appends work to a stream (0, cudaStreamLegacy, cudaStreamPerThread
+ * included): `run(argument)` is called once, in order, possibly on another
+ * thread; then `release(argument)` if not NULL, also when the work is skipped
+ * because the device is in a sticky error state. A result other than
+ * cudaSuccess becomes the device's sticky error, which later synchronising
+ * calls return, as an illegal address does on a GPU. Returns the sticky error
+ * or cudaErrorInvalidResourceHandle without queueing; then release has been
+ * called. */
+HOST_API cudaError_t host_stream_submit(cudaStream_t stream,
+                                        cudaError_t (*run)(void *argument),
+                                        void *argument,
+                                        void (*release)(void *argument));
+
+/* True while the stream is being captured into a graph. */
+HOST_API int host_stream_capturing(cudaStream_t stream);
+
+#endif

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lines for people on stderr, and the reporting of failures.
+#include "src/log.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "src/status.h"
+
+enum { LINE_BYTES = 2048, REMEMBERED = 64 };
+
+static atomic_int own_rank = -1;
+static _Thread_local char last_error[LINE_BYTES];
+
+void sdg_log_set_rank(int rank) {
+  atomic_store(&own_rank, rank);
+}
+
+int sdg_log_rank(void) {
+  return atomic_load(&own_rank);
+}
+
+static void line_write(const char *head, const char *text) {
+  char line[LINE_BYTES + 64];
+  int rank = sdg_log_rank();
+  int n;
+  if (rank >= 0)
+    n = snprintf(line, sizeof line, "sundog: %s[rank %d] %s\n", head, rank,
+                 text);
+  else
+    n = snprintf(line, sizeof line, "sundog: %s%s\n", head, text);
+  if (n < 0)
+    return;
+  if ((size_t)n >= sizeof line) {
+    n = sizeof line - 1;
+    line[n - 1] = '\n';
+  }
+  // A closed stderr is the user's choice; there is nowhere to say so.
+  ssize_t written = write(STDERR_FILENO, line, (size_t)n);
+  (void)written;
+}
+
+void sdg_log(const char *format, ...) {
+  char text[LINE_BYTES];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  line_write("", text);
+}
+
+// True the first time a text is seen: a failing call in a loop is one line.
+// The set is bounded; when it is full, texts are no longer suppressed.
+static bool first_time(const char *text) {
+  static _Atomic(uint64_t) seen[REMEMBERED];
+  uint64_t hash = 14695981039346656037u; // FNV-1a
+  for (const char *c = text; *c; c++)
+    hash = (hash ^ (unsigned char)*c) * 1099511628211u;
+  if (hash == 0)
+    hash = 1;
+  for (int i = 0; i < REMEMBERED; i++) {
+    uint64_t old = 0;
+    if (atomic_compare_exchange_strong(&seen[i], &old, hash))
+      return true;
+    if (old == hash)
+      return false;
+  }
+  return true;
+}
+
+sdg_status_t sdg_fail(sdg_status_t status, const char *format, ...) {
+  const sdg_error_info_t *info = sdg_error_find(status);
+  char details[LINE_BYTES - 256];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(details, sizeof details, format, args);
+  va_end(args);
+  snprintf(last_error, sizeof last_error, "SDG-%03d %s: %s", (int)status,
+           info ? info->summary : "unknown status", details);
+  if (first_time(last_error)) {
+    char head[16];
+    snprintf(head, sizeof head, "SDG-%03d ", (int)status);
+    line_write(head, last_error + strlen(head));
+  }
+  return status;
+}
+
+const char *sdg_last_error(void) {
+  return last_error;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lines for people, on stderr; nothing is printed when all is well. */
+#ifndef SDG_SRC_LOG_H
+#define SDG_SRC_LOG_H
+
+/* Rank shown in every line; -1 (no rank known yet) shows none. */
+void sdg_log_set_rank(int rank);
+int sdg_log_rank(void);
+
+/* Writes "sundog: [rank r] text" in one write(2), so that lines of several
+ * ranks do not mix. */
+void sdg_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif
