@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Judges captured calls: which rule applies; agree, plan, run. */
+#ifndef SDG_RULES_REGISTRY_H
+#define SDG_RULES_REGISTRY_H
+
+#include "src/call.h"
+
+typedef enum sdg_verdict {
+  SDG_VERDICT_PASS, /* not ours: give the program's call to the real function */
+  SDG_VERDICT_DONE, /* carried out or refused: return call->result */
+} sdg_verdict_t;
+
+/* Judges one call of the program and carries it out where it is tagged.
+ * Collective where it takes part in an agreement (DESIGN section 4): all ranks
+ * make the same calls in the same order. On DONE call->result is the
+ * cudnnStatus_t to return. */
+sdg_verdict_t sdg_registry_judge(sdg_call_t *call);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* This process as a rank of a job: joined or not, failed or not, and the thread
+ * that watches. */
+#ifndef SDG_SRC_JOB_H
+#define SDG_SRC_JOB_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/control.h"
+#include "src/mesh.h"
+#include "src/status.h"
+
+extern atomic_int sdg_job_failure; /* sdg_status_t; SDG_OK while all is well */
+
+/* True if the options ask for a split; constant after the constructor. */
+bool sdg_job_asked(void);
+
+/* True once the job is broken: a rank died, diverged or stalled, or a transfer
+ * was aborted. From then on every entry returns an error, synchronising CUDA
+ * calls included, so that an aborted transfer's buffer is never taken for
+ * data. */
+static inline bool sdg_job_failed(void) {
+  return atomic_load_explicit(&sdg_job_failure, memory_order_acquire) != SDG_OK;
+}
+/* Breaks the job: remembers the first status, tells the other ranks. Text is
+ * that of sdg_last_error(). Returns status. */
+sdg_status_t sdg_job_fail(sdg_status_t status);
+
+/* Joins as a rank with this mesh; idempotent, the first result stays. Blocks
+ * until all ranks are there. SDG_E_RANK_TAKEN: another process of this rank
+ * joined first; this one is to pass everything from now on. */
+sdg_status_t sdg_job_join(const sdg_mesh_t *mesh) SDG_MUST_CHECK;
+bool sdg_job_joined(void);
+sdg_control_t *sdg_job_control(void);
+const sdg_mesh_t *sdg_job_mesh(void);
+int sdg_job_rank(void);
+int sdg_job_size(void);
+
+/* The child of fork(): it is no rank. No wait, no allocation. */
+void sdg_job_disarm(void);
+bool sdg_job_disarmed(void);
+
+/* At exit: writes the report and leaves the control channel. No CUDA. */
+void sdg_job_finish(void);
+
+#endif

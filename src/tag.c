@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lock-free table of descriptors, and the extents agreed for them.
+#include "src/tag.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <uthash.h>
+
+enum { FIRST_CELLS = 1024 };
+
+_Atomic(sdg_tag_table_t *) sdg_tag_current;
+
+// Writers and the cold map of vectors; readers of the table take no lock.
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static size_t used; // keys in the current table
+static uint64_t last_generation;
+
+typedef struct record {
+  const void *descriptor;
+  sdg_tag_vector_t *vector;
+  UT_hash_handle hh;
+} record_t;
+static record_t *records;
+
+static sdg_tag_cell_t *cell_place(sdg_tag_table_t *table,
+                                  const void *descriptor) {
+  for (size_t i = sdg_tag_hash(descriptor);; i++) {
+    sdg_tag_cell_t *cell = &table->cell[i & table->mask];
+    const void *key = atomic_load_explicit(&cell->key, memory_order_relaxed);
+    if (key == descriptor || !key)
+      return cell;
+  }
+}
+
+// Room for one more key at a load of at most one half. A reader that still
+// holds the old table sees it as it was: it is never freed (all old tables
+// together are smaller than the current one).
+static sdg_tag_table_t *table_with_room(void) {
+  sdg_tag_table_t *table =
+      atomic_load_explicit(&sdg_tag_current, memory_order_relaxed);
+  size_t cells = table ? table->mask + 1 : 0;
+  if (table && 2 * (used + 1) <= cells)
+    return table;
+  size_t grown = table ? 2 * cells : FIRST_CELLS;
+  sdg_tag_table_t *fresh =
+      calloc(1, sizeof *fresh + grown * sizeof(sdg_tag_cell_t));
+  if (!fresh)
+    return table && used + 1 < cells ? table : NULL;
+  fresh->mask = grown - 1;
+  used = 0;
+  for (size_t i = 0; i < cells; i++) {
+    const void *key = atomic_load(&table->cell[i].key);
+    uint64_t word = atomic_load(&table->cell[i].word);
+    // Destroyed descriptors are left behind.
+    if (!key || word == 0)
+      continue;
+    sdg_tag_cell_t *cell = cell_place(fresh, key);
+    atomic_store_explicit(&cell->word, word, memory_order_relaxed);
+    atomic_store_explicit(&cell->key, key, memory_order_relaxed);
+    used++;
+  }
+  atomic_store_explicit(&sdg_tag_current, fresh, memory_order_release);
+  return fresh;
+}
+
+void sdg_tag_touch(const void *descriptor) {
+  if (!descriptor)
+    return;
+  pthread_mutex_lock(&lock);
+  uint64_t word = ++last_generation << SDG_TAG_FAMILY_BITS;
+  sdg_tag_table_t *table =
+      atomic_load_explicit(&sdg_tag_current, memory_order_relaxed);
+  sdg_tag_cell_t *cell = table ? cell_place(table, descriptor) : NULL;
+  if (!cell || !atomic_load_explicit(&cell->key, memory_order_relaxed)) {
+    table = table_with_room();
+    cell = table ? cell_place(table, descriptor) : NULL;
+    // Without memory the descriptor stays unknown: generation 0 never passes,
+    // and a tagged call refuses it.
+    if (cell)
+      used++;
+  }
+  if (cell) {
+    atomic_store_explicit(&cell->word, word, memory_order_relaxed);
+    atomic_store_explicit(&cell->key, descriptor, memory_order_release);
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+void sdg_tag_forget(const void *descriptor) {
+  pthread_mutex_lock(&lock);
+  sdg_tag_table_t *table =
+      atomic_load_explicit(&sdg_tag_current, memory_order_relaxed);
+  if (table && descriptor) {
+    sdg_tag_cell_t *cell = cell_place(table, descriptor);
+    if (atomic_load_explicit(&cell->key, memory_order_relaxed))
+      atomic_store_explicit(&cell->word, 0, memory_order_release);
+  }
+  record_t *record = NULL;
+  HASH_FIND_PTR(records, &descriptor, record);
+  if (record) {
+    HASH_DEL(records, record);
+    free(record->vector);
+    free(record);
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+void sdg_tag_set_pass(const void *descriptor, uint64_t generation,
+                      sdg_family_t family) {
+  pthread_mutex_lock(&lock);
+  sdg_tag_table_t *table =
+      atomic_load_explicit(&sdg_tag_current, memory_order_relaxed);
+  if (table && descriptor && generation) {
+    sdg_tag_cell_t *cell = cell_place(table, descriptor);
+    uint64_t word = atomic_load_explicit(&cell->word, memory_order_relaxed);
+    if (word >> SDG_TAG_FAMILY_BITS == generation)
+      atomic_store_explicit(&cell->word, word | (uint64_t)1 << family,
+                            memory_order_release);
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+sdg_status_t sdg_tag_set_vector(const void *descriptor, uint64_t generation,
+                                int ranks, int dims, const int64_t *extent) {
+  size_t bytes = (size_t)ranks * (size_t)dims * sizeof *extent;
+  sdg_tag_vector_t *vector = malloc(sizeof *vector + bytes);
+  if (!vector)
+    return sdg_fail(SDG_E_NO_MEMORY, "%zu bytes for agreed extents", bytes);
+  vector->generation = generation;
+  vector->ranks = ranks;
+  vector->dims = dims;
+  memcpy(vector->extent, extent, bytes);
+  pthread_mutex_lock(&lock);
+  record_t *record = NULL;
+  HASH_FIND_PTR(records, &descriptor, record);
+  if (!record) {
+    record = calloc(1, sizeof *record);
+    if (record) {
+      record->descriptor = descriptor;
+      HASH_ADD_PTR(records, descriptor, record);
+    }
+  }
+  if (record) {
+    free(record->vector);
+    record->vector = vector;
+  }
+  pthread_mutex_unlock(&lock);
+  if (!record) {
+    free(vector);
+    return sdg_fail(SDG_E_NO_MEMORY, "a descriptor's record");
+  }
+  return SDG_OK;
+}
+
+const sdg_tag_vector_t *sdg_tag_vector(const void *descriptor,
+                                       uint64_t generation) {
+  pthread_mutex_lock(&lock);
+  record_t *record = NULL;
+  HASH_FIND_PTR(records, &descriptor, record);
+  const sdg_tag_vector_t *vector =
+      record && record->vector->generation == generation ? record->vector
+                                                         : NULL;
+  pthread_mutex_unlock(&lock);
+  return vector;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is known of a descriptor: the generation of its last set, and for which
+ * op families a call that uses it can pass untouched.
+ *
+ * A tag belongs to a descriptor object and the generation of its last set,
+ * never to a data pointer. Readers take no lock: the table is open-addressed,
+ * only grows, and an old one is never freed. A descriptor that one thread sets
+ * while another uses it is the program's race, as without sundog. */
+#ifndef SDG_SRC_TAG_H
+#define SDG_SRC_TAG_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/call.h"
+#include "src/status.h"
+
+enum { SDG_TAG_FAMILY_BITS = 16 };
+_Static_assert((int)SDG_FAMILY_COUNT <= (int)SDG_TAG_FAMILY_BITS,
+               "a family is one bit of a cell's word");
+
+/* word = generation << SDG_TAG_FAMILY_BITS | one bit per family that passes.
+ * Generation 0: not a known descriptor (never set, or destroyed). */
+typedef struct sdg_tag_cell {
+  _Atomic(const void *) key;
+  _Atomic(uint64_t) word;
+} sdg_tag_cell_t;
+
+typedef struct sdg_tag_table {
+  size_t mask; /* cells - 1, a power of two less one */
+  sdg_tag_cell_t cell[];
+} sdg_tag_table_t;
+
+extern _Atomic(sdg_tag_table_t *) sdg_tag_current;
+
+static inline size_t sdg_tag_hash(const void *descriptor) {
+  uint64_t bits = (uint64_t)(uintptr_t)descriptor;
+  return (size_t)((bits * 0x9e3779b97f4a7c15u) >> 32);
+}
+
+/* The cell's word, 0 if the descriptor is not in the table. */
+static inline uint64_t sdg_tag_word(const void *descriptor) {
+  sdg_tag_table_t *table =
+      atomic_load_explicit(&sdg_tag_current, memory_order_acquire);
+  if (!table)
+    return 0;
+  for (size_t i = sdg_tag_hash(descriptor);; i++) {
+    sdg_tag_cell_t *cell = &table->cell[i & table->mask];
+    const void *key = atomic_load_explicit(&cell->key, memory_order_acquire);
+    if (key == descriptor)
+      return atomic_load_explicit(&cell->word, memory_order_acquire);
+    if (!key)
+      return 0;
+  }
+}
+
+/* True if no call of this family is affected by this descriptor: it has been
+ * judged untagged since its last set. NULL passes: the real function answers
+ * for an operand that is absent. */
+static inline bool sdg_tag_passes(const void *descriptor, sdg_family_t family) {
+  return !descriptor || (sdg_tag_word(descriptor) >> family & 1);
+}
+
+/* 0 if the descriptor was never set through an entry. */
+static inline uint64_t sdg_tag_generation(const void *descriptor) {
+  return sdg_tag_word(descriptor) >> SDG_TAG_FAMILY_BITS;
+}
+
+/* A descriptor was created or set: a new generation, nothing known of it.
+ * Generation numbers are never reused. */
+void sdg_tag_touch(const void *descriptor);
+/* A descriptor was destroyed. */
+void sdg_tag_forget(const void *descriptor);
+/* The descriptor, at this generation, passes in this family from now on. */
+void sdg_tag_set_pass(const void *descriptor, uint64_t generation,
+                      sdg_family_t family);
+
+/* Local extents of all ranks of the agreement's group, agreed for one
+ * generation. Immutable once stored. */
+typedef struct sdg_tag_vector {
+  uint64_t generation;
+  int ranks, dims;
+  int64_t extent[]; /* [ranks][dims], group order */
+} sdg_tag_vector_t;
+
+/* Stores a vector (copied) for the descriptor's generation. */
+sdg_status_t sdg_tag_set_vector(const void *descriptor, uint64_t generation,
+                                int ranks, int dims,
+                                const int64_t *extent) SDG_MUST_CHECK;
+/* The vector agreed for exactly this generation, NULL if there is none.
+ * Borrowed until the descriptor's next set_vector or forget. */
+const sdg_tag_vector_t *sdg_tag_vector(const void *descriptor,
+                                       uint64_t generation);
+
+#endif
