@@ -1,0 +1,160 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Brings a machine to the point where build/ is built: Debian packages, CUDA's
+# headers and libraries, meson, ninja. tools/demo and tools/test call it.
+#
+#   tools/setup.sh [--test] [--fetch-toolkit]
+#
+#   --test           also the packages that only tools/test needs; warnings of
+#                    the compiler are errors
+#   --fetch-toolkit  take NVIDIA's wheels even where a toolkit is installed
+#
+# May be called again at any time; does only what is missing.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+cd "$root"
+
+# What the wheels are pinned to: the versions sundog is tested with.
+wheels=(nvidia-cuda-runtime==13.0.96 nvidia-cuda-crt==13.0.88
+  nvidia-cudnn-cu13==9.19.0.56 nvidia-nccl-cu13==2.28.9)
+
+groups=build
+werror=false
+fetch=no
+for word in "$@"; do
+  case $word in
+  --test) groups='build|test' werror=true ;;
+  --fetch-toolkit) fetch=yes ;;
+  *)
+    echo "setup: unknown option $word" >&2
+    exit 2
+    ;;
+  esac
+done
+
+say() { printf 'setup: %s\n' "$*"; }
+
+# need_packages GROUPS: installs what is missing, or says how to.
+need_packages() {
+  local missing=() name
+  if ! command -v dpkg-query >/dev/null; then
+    say "not a Debian system: the counterparts of tools/packages must be there"
+    return
+  fi
+  for name in $(awk -v g="^($1)\$" '!/^#/ && $2 ~ g { print $1 }' tools/packages); do
+    dpkg-query -W -f='${db:Status-Abbrev}' "$name" 2>/dev/null |
+      grep -q '^ii' || missing+=("$name")
+  done
+  [ ${#missing[@]} -eq 0 ] && return
+  local line="apt-get install -y --no-install-recommends ${missing[*]}"
+  if [ "$(id -u)" -ne 0 ]; then
+    say "these Debian packages are missing; as root, run"
+    echo "  $line"
+    exit 1
+  fi
+  say "$line"
+  export DEBIAN_FRONTEND=noninteractive
+  # A list of packages that is a few weeks old names files that are gone.
+  { apt-get update -qq && $line -qq; } </dev/null >build/apt.log 2>&1 || {
+    tail -n 20 build/apt.log >&2
+    say "apt-get failed; its output is in build/apt.log"
+    exit 1
+  }
+}
+
+# Prints why a folder is no toolkit sundog can be built with; nothing if it is.
+toolkit_fault() {
+  local header
+  for header in cuda_runtime_api.h cudnn.h nccl.h; do
+    [ -e "$1/include/$header" ] || {
+      echo "no include/$header"
+      return
+    }
+  done
+  grep -Eq '#define +CUDART_VERSION +13' "$1/include/cuda_runtime_api.h" ||
+    echo "not CUDA 13"
+  grep -Eqs '#define +CUDNN_MAJOR +9' "$1/include/cudnn_version.h" ||
+    echo "not cuDNN 9"
+}
+
+# NVIDIA's wheels, as a tree of links that looks like a toolkit: build/cuda.
+fetch_toolkit() {
+  local site=$root/build/wheels/site stamp=$root/build/wheels/stamp file
+  if [ "$(cat "$stamp" 2>/dev/null)" != "${wheels[*]}" ]; then
+    need_packages wheels
+    say "fetching ${wheels[*]} from PyPI into build/wheels (about 700 MB)"
+    mkdir -p build/wheels
+    # A folder of its own: Debian's python3 takes no packages from pip.
+    python3 -m venv --clear build/wheels/venv
+    build/wheels/venv/bin/python -m pip download --quiet --no-deps \
+      --no-cache-dir --disable-pip-version-check \
+      --dest build/wheels "${wheels[@]}"
+    rm -rf "$site"
+    for file in build/wheels/*.whl; do
+      python3 -m zipfile -e "$file" "$site"
+    done
+    rm -rf build/wheels/*.whl build/wheels/venv
+    echo "${wheels[*]}" >"$stamp"
+  fi
+  rm -rf build/cuda
+  mkdir -p build/cuda/include build/cuda/lib64
+  # Wheels of CUDA 13 share nvidia/cu13; cuDNN and NCCL have their own folders.
+  for file in "$site"/nvidia/*/include/*; do
+    [ "${file##*/}" = __init__.py ] || ln -sfn "$file" build/cuda/include/
+  done
+  for file in "$site"/nvidia/*/lib/*.so*; do
+    ln -sfn "$file" build/cuda/lib64/
+  done
+  # Programs are linked with -lcudnn: the names without a version.
+  for file in cudart:13 cudnn:9 nccl:2; do
+    ln -sfn "lib${file%:*}.so.${file#*:}" "build/cuda/lib64/lib${file%:*}.so"
+  done
+  local fault
+  fault=$(toolkit_fault build/cuda)
+  [ -z "$fault" ] || {
+    say "the wheels are not as expected: $fault"
+    exit 1
+  }
+}
+
+mkdir -p build
+need_packages "$groups"
+
+toolkit=
+if [ $fetch = no ]; then
+  for dir in "${CUDA_HOME:-}" /usr/local/cuda; do
+    [ -n "$dir" ] || continue
+    fault=$(toolkit_fault "$dir")
+    if [ -z "$fault" ]; then
+      toolkit=$dir
+      break
+    fi
+    say "$dir: ${fault//$'\n'/, }"
+  done
+  [ -n "$toolkit" ] || say "no CUDA 13 toolkit with cuDNN 9 and NCCL found"
+fi
+if [ -z "$toolkit" ]; then
+  fetch_toolkit
+  toolkit=$root/build/cuda
+fi
+say "CUDA toolkit: $toolkit"
+
+options=(-Dtoolkit="$toolkit" -Dwerror=$werror)
+if [ ! -e build/meson-private/coredata.dat ]; then
+  meson setup build "${options[@]}" >build/setup.log 2>&1
+elif ! meson configure build "${options[@]}" >build/setup.log 2>&1; then
+  # Left by a moved checkout or another meson. The wheels stay.
+  rm -rf build/meson-private build/meson-info build/build.ninja
+  meson setup build "${options[@]}" >build/setup.log 2>&1
+fi || {
+  tail -n 20 build/setup.log >&2
+  say "meson failed; its output is in build/setup.log"
+  exit 1
+}
+if ! ninja -C build >build/ninja.log 2>&1; then
+  grep -E 'FAILED|error|warning' build/ninja.log | head -n 40 >&2 ||
+    tail -n 20 build/ninja.log >&2
+  say "the build failed; its output is in build/ninja.log"
+  exit 1
+fi
+say "built in build/"
