@@ -42,6 +42,13 @@ sdg_status_t sdg_transfer_plan(const sdg_box_t *owned, const sdg_box_t *need,
                                sdg_transfer_t *out_transfer) SDG_MUST_CHECK;
 void sdg_transfer_fini(sdg_transfer_t *transfer);
 
+/* Turns a transfer into its adjoint, "send back and add": what was received
+ * goes back to its owner. In a reversed transfer the sender reads at
+ * box + shift and the receiver adds at box; the same holds of `local`. The
+ * order of messages between two ranks stays common to both. Twice is the
+ * original. */
+void sdg_transfer_reverse(sdg_transfer_t *transfer);
+
 /* Elements received from other ranks: the halo's volume. */
 int64_t sdg_transfer_received(const sdg_transfer_t *transfer);
 
