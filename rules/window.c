@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arithmetic of sliding windows over split dimensions.
+#include "rules/window.h"
+
+#include <stdlib.h>
+
+static int64_t max64(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
+static int64_t min64(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+static bool range_empty(sdg_range_t range) {
+  return range.hi <= range.lo;
+}
+
+int64_t sdg_window_span(const sdg_window_t *window) {
+  return window->dilation * (window->kernel - 1) + 1;
+}
+
+int64_t sdg_window_outputs(const sdg_window_t *window, int64_t x_extent) {
+  int64_t room = x_extent + 2 * window->pad - sdg_window_span(window);
+  return room < 0 ? 0 : room / window->stride + 1;
+}
+
+// From the window's first input to its centre, rounded down.
+static int64_t centre(const sdg_window_t *window) {
+  return (sdg_window_span(window) - 1) / 2;
+}
+
+// The part of `to_extent` with inner boundaries clamp(scale(b), 0, to_extent).
+// The first and last boundary stay where they are: outputs whose centre lies
+// in the padding go to the first and last piece.
+static sdg_status_t part_map(const sdg_window_t *window, const sdg_part_t *from,
+                             int64_t to_extent,
+                             int64_t (*scale)(const sdg_window_t *, int64_t),
+                             sdg_part_t *out_to) {
+  sdg_part_t to;
+  SDG_TRY(sdg_part_copy(from, &to));
+  for (int i = 1; i < to.pieces; i++) {
+    int64_t b = scale(window, from->offset[i]);
+    to.offset[i] = max64(0, min64(b, to_extent));
+  }
+  to.offset[to.pieces] = to_extent;
+  *out_to = to;
+  return SDG_OK;
+}
+
+static int64_t to_output(const sdg_window_t *window, int64_t b) {
+  return sdg_ceil_div(b + window->pad - centre(window), window->stride);
+}
+
+static int64_t to_input(const sdg_window_t *window, int64_t b) {
+  return b * window->stride - window->pad + centre(window);
+}
+
+sdg_status_t sdg_window_part(const sdg_window_t *window, const sdg_part_t *x,
+                             int64_t y_extent, sdg_part_t *out_y) {
+  return part_map(window, x, y_extent, to_output, out_y);
+}
+
+sdg_status_t sdg_window_part_adjoint(const sdg_window_t *window,
+                                     const sdg_part_t *y, int64_t x_extent,
+                                     sdg_part_t *out_x) {
+  return part_map(window, y, x_extent, to_input, out_x);
+}
+
+sdg_range_t sdg_window_need(const sdg_window_t *window, sdg_range_t y) {
+  if (range_empty(y))
+    return (sdg_range_t){0, 0};
+  return (sdg_range_t){
+      y.lo * window->stride - window->pad,
+      (y.hi - 1) * window->stride - window->pad + sdg_window_span(window),
+  };
+}
+
+sdg_range_t sdg_window_need_adjoint(const sdg_window_t *window, sdg_range_t x) {
+  if (range_empty(x))
+    return (sdg_range_t){0, 0};
+  int64_t reach = sdg_window_span(window) - 1;
+  return (sdg_range_t){
+      sdg_ceil_div(x.lo + window->pad - reach, window->stride),
+      sdg_floor_div(x.hi - 1 + window->pad, window->stride) + 1,
+  };
+}
+
+sdg_range_t sdg_window_images(const sdg_window_t *window, int64_t x_extent,
+                              int64_t y_extent) {
+  if (x_extent < 1 || y_extent < 1)
+    return (sdg_range_t){0, 0};
+  sdg_range_t seen = sdg_window_need(window, (sdg_range_t){0, y_extent});
+  return (sdg_range_t){sdg_floor_div(seen.lo, x_extent),
+                       sdg_ceil_div(seen.hi, x_extent)};
+}
+
+sdg_range_t sdg_range_cut(sdg_range_t range, int64_t extent) {
+  sdg_range_t cut = {max64(range.lo, 0), min64(range.hi, extent)};
+  return range_empty(cut) ? (sdg_range_t){0, 0} : cut;
+}
+
+// The rows of a view whose need is inside the view. Needs move up with the
+// row, so those rows are one range. An end of the view that is the domain's
+// own end cuts no row off: what lies behind it is the op's padding, which the
+// real call supplies itself. A periodic dimension has no such end.
+static sdg_range_t right_rows(const sdg_window_dim_t *dim,
+                              const sdg_window_view_t *view) {
+  const sdg_window_t *w = &dim->window;
+  sdg_range_t right = view->y;
+  if (dim->wrap || view->x.lo > 0) // o*s - p >= xa
+    right.lo = max64(right.lo, sdg_ceil_div(view->x.lo + w->pad, w->stride));
+  if (dim->wrap || view->x.hi < dim->x_extent) // o*s - p + span <= xb
+    right.hi = min64(
+        right.hi,
+        sdg_floor_div(view->x.hi + w->pad - sdg_window_span(w), w->stride) + 1);
+  return range_empty(right) ? (sdg_range_t){0, 0} : right;
+}
+
+sdg_window_view_t sdg_window_view(const sdg_window_dim_t *dim) {
+  const sdg_window_t *w = &dim->window;
+  sdg_window_view_t none = {.x = {0, 0}}, view;
+  if (range_empty(dim->x) || range_empty(dim->y))
+    return none;
+  view.y.lo = max64(dim->y.lo, sdg_ceil_div(dim->x.lo, w->stride));
+  view.x.lo = view.y.lo * w->stride;
+  view.y.hi = min64(dim->y.hi,
+                    view.y.lo + sdg_window_outputs(w, dim->x.hi - view.x.lo));
+  int64_t longest =
+      (view.y.hi - view.y.lo) * w->stride + sdg_window_span(w) - 1 - 2 * w->pad;
+  view.x.hi = min64(dim->x.hi, view.x.lo + longest);
+  if (range_empty(view.y) || range_empty(view.x))
+    return none;
+  view.right = right_rows(dim, &view);
+  return view;
+}
+
+int sdg_window_strips(int dims, const sdg_window_dim_t *dim,
+                      const sdg_window_view_t *view, sdg_window_strip_t *out) {
+  sdg_box_t owned = {.dims = dims}, right = {.dims = dims};
+  sdg_box_t redo[2 * SDG_DIMS_MAX];
+  for (int d = 0; d < dims; d++) {
+    owned.dim[d] = dim[d].y;
+    right.dim[d] = view[d].right;
+  }
+  int count = sdg_box_subtract(&owned, &right, redo);
+  for (int i = 0; i < count; i++) {
+    out[i].y = redo[i];
+    out[i].x = (sdg_box_t){.dims = dims};
+    for (int d = 0; d < dims; d++)
+      out[i].x.dim[d] = sdg_window_need(&dim[d].window, redo[i].dim[d]);
+  }
+  return count;
+}
+
+sdg_box_t sdg_window_need_box(int dims, const sdg_window_dim_t *dim,
+                              const sdg_box_t *y) {
+  sdg_box_t need = {.dims = dims};
+  if (sdg_box_empty(y))
+    return need;
+  for (int d = 0; d < dims; d++) {
+    need.dim[d] = sdg_window_need(&dim[d].window, y->dim[d]);
+    if (!dim[d].wrap)
+      need.dim[d] = sdg_range_cut(need.dim[d], dim[d].x_extent);
+  }
+  return need;
+}

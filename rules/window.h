@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What ops with a sliding window (convolution, pooling) share: sizes,
+ * ownership, needs, and what a rank can compute on its own buffers. Pure.
+ *
+ * All formulas are of one dimension, in global coordinates: x is the op's
+ * input, y its output. Output o sees the inputs o*s - p + j*d for
+ * j = 0 .. k-1. Divisions are floors and ceilings (src/box.h). */
+#ifndef SDG_RULES_WINDOW_H
+#define SDG_RULES_WINDOW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/box.h"
+#include "src/part.h"
+#include "src/status.h"
+
+typedef struct sdg_window {
+  int64_t kernel, stride, dilation; /* k, s, d >= 1 */
+  int64_t pad;                      /* p >= 0, at the low side */
+} sdg_window_t;
+
+/* Inputs from the first to the last that one output sees: d(k-1) + 1.
+ * k=3, d=2: 5. */
+int64_t sdg_window_span(const sdg_window_t *window);
+
+/* Outputs of `x_extent` inputs with p at both sides:
+ * floor((N + 2p - span) / s) + 1, 0 if the window does not fit.
+ * N=10, k=3, s=2, p=1: floor(9/2) + 1 = 5. */
+int64_t sdg_window_outputs(const sdg_window_t *window, int64_t x_extent);
+
+/* Who owns which outputs where nobody says otherwise: the owner of the input
+ * under the window's centre, o*s - p + c with c = floor(d(k-1)/2). Inner
+ * boundaries b of x become clamp(ceil((b + p - c) / s), 0, y_extent).
+ * N=10, x 5+5, k=3, s=2, p=1: ceil((5+1-1)/2) = 3, y 3+2. */
+sdg_status_t sdg_window_part(const sdg_window_t *window, const sdg_part_t *x,
+                             int64_t y_extent,
+                             sdg_part_t *out_y) SDG_MUST_CHECK;
+/* The same for ops that run from y to x (a data gradient used as a forward
+ * op): clamp(b*s - p + c, 0, x_extent).
+ * y 3+2, k=3, s=2, p=1, N=10: 3*2 - 1 + 1 = 6, x 6+4. */
+sdg_status_t sdg_window_part_adjoint(const sdg_window_t *window,
+                                     const sdg_part_t *y, int64_t x_extent,
+                                     sdg_part_t *out_x) SDG_MUST_CHECK;
+
+/* The inputs that outputs [o0, o1) see: [o0*s - p, (o1-1)*s - p + span), not
+ * cut: rows outside [0, x_extent) are the op's padding, or wrapped rows of a
+ * periodic dimension. {0,0} for no outputs.
+ * k=3, s=2, p=1, outputs [0,3): [-1, 6). */
+sdg_range_t sdg_window_need(const sdg_window_t *window, sdg_range_t y);
+/* The outputs that see any of the inputs [i0, i1):
+ * [ceil((i0 + p - d(k-1)) / s), floor((i1-1 + p) / s) + 1), not cut; cut it
+ * at [0, y_extent). {0,0} for no inputs; may be empty (s > span).
+ * k=3, s=2, p=1, inputs [5,10): [2, 6), cut at 5: [2, 5). */
+sdg_range_t sdg_window_need_adjoint(const sdg_window_t *window, sdg_range_t x);
+/* In a periodic dimension an output may see an input through several images
+ * i + m*N. The images m in [lo, hi) for which [m*N, (m+1)*N) meets what all
+ * outputs together see; the adjoint need of [i0, i1) is the union over m of
+ * the need of [i0 + m*N, i1 + m*N). N=10, k=3, s=1, p=1, 10 outputs see
+ * [-1, 11): m in [-1, 2). {0,0} where there are no outputs. */
+sdg_range_t sdg_window_images(const sdg_window_t *window, int64_t x_extent,
+                              int64_t y_extent);
+
+/* `range` without what lies outside [0, extent); {0,0} if nothing is left. */
+sdg_range_t sdg_range_cut(sdg_range_t range, int64_t extent);
+
+/* One dimension of an op as one rank has it. A dimension that is not split is
+ * one whose x and y are all of the extents. */
+typedef struct sdg_window_dim {
+  sdg_window_t window;
+  int64_t x_extent, y_extent; /* global */
+  sdg_range_t x, y;           /* owned by this rank; may be empty */
+  bool wrap;                  /* periodic: padding is wrapped rows */
+} sdg_window_dim_t;
+
+/* What the real op can be given of the rank's own buffers. It pads the view
+ * with p at both sides and makes sdg_window_outputs(view.x) outputs, exactly
+ * view.y; those in `right` are what the whole op makes, the others saw
+ * padding where there are neighbours. */
+typedef struct sdg_window_view {
+  sdg_range_t x, y;  /* inside the owned ranges; {0,0} if there is no view */
+  sdg_range_t right; /* inside y; {0,0} if none */
+} sdg_window_view_t;
+
+/* For owned x [x0,x1), y [o0,o1), the largest view in phase with the op:
+ *   oa = max(o0, ceil(x0/s))                      first row in phase
+ *   xa = oa*s                                     so local row 0 is output oa
+ *   ob = min(o1, oa + outputs of x1-xa inputs)
+ *   xb = min(x1, xa + (ob-oa)*s + d(k-1) - 2p)    no more than ob-oa outputs
+ * and of its rows [oa,ob) those whose need, cut at the domain, is inside
+ * [xa,xb); with wrap the need is not cut.
+ * N=10, y 5, k=3, s=2, p=1, x [5,10), y [3,5): oa = 3, xa = 6, ob = 5,
+ * xb = 10; row 3 needs [5,8), so right = [4,5). */
+sdg_window_view_t sdg_window_view(const sdg_window_dim_t *dim);
+
+/* A piece of the owned outputs that is computed apart from the view, and the
+ * inputs it needs: not cut, so that the op on an assembled x with padding 0
+ * makes y. */
+typedef struct sdg_window_strip {
+  sdg_box_t y, x;
+} sdg_window_strip_t;
+
+/* What has to be redone, for `dims` dimensions: the owned outputs minus the
+ * box of rows that are right in every dimension, as disjoint strips. out has
+ * room for 2*dims (2 ranges in one dimension: below and above); returns their
+ * number. In a view's place, all {0,0} asks for everything: one strip, which
+ * is the strategy "extend". */
+int sdg_window_strips(int dims, const sdg_window_dim_t *dim,
+                      const sdg_window_view_t *view, sdg_window_strip_t *out);
+
+/* What a rank must see to compute the outputs `y`: for transfers. Wrapped
+ * dimensions are not cut, the others are cut at the domain; empty if y is. */
+sdg_box_t sdg_window_need_box(int dims, const sdg_window_dim_t *dim,
+                              const sdg_box_t *y);
+
+#endif

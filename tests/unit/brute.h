@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reproducible random numbers and a cheap assertion, for brute-force tests. */
+#ifndef SDG_TESTS_UNIT_BRUTE_H
+#define SDG_TESTS_UNIT_BRUTE_H
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "tests/unit/harness.h"
+
+/* Check's assertions tell the parent process about every success; millions of
+ * them take minutes. This one speaks only when it fails. */
+#define REQUIRE(condition) REQUIRE_MSG((condition), "%s is false", #condition)
+#define REQUIRE_MSG(condition, ...)                                            \
+  do {                                                                         \
+    if (!(condition))                                                          \
+      ck_abort_msg(__VA_ARGS__);                                               \
+  } while (0)
+
+static uint64_t random_state = 0x9e3779b97f4a7c15u;
+
+static inline uint64_t random_bits(void) {
+  random_state ^= random_state << 13; /* xorshift64 */
+  random_state ^= random_state >> 7;
+  random_state ^= random_state << 17;
+  return random_state;
+}
+
+/* From lo to hi, both included. */
+static inline int64_t random_in(int64_t lo, int64_t hi) {
+  return lo + (int64_t)(random_bits() % (uint64_t)(hi - lo + 1));
+}
+
+/* Cases of a test: SDG_TEST_CASES times the default if that is set. */
+static inline int64_t random_cases(int64_t cases) {
+  const char *factor = getenv("SDG_TEST_CASES");
+  return factor && atoi(factor) > 0 ? cases * atoi(factor) : cases;
+}
+
+/* pieces >= 0 numbers that add up to extent; many of them zero. */
+static inline void random_sizes(int64_t extent, int pieces, int64_t *sizes) {
+  for (int i = 0; i < pieces; i++)
+    sizes[i] = 0;
+  int blocks = (int)random_in(1, 2 * pieces);
+  for (int i = 0; i < blocks; i++) {
+    int64_t take = i == blocks - 1 ? extent : random_in(0, extent);
+    sizes[random_in(0, pieces - 1)] += take;
+    extent -= take;
+  }
+}
+
+#endif
