@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The user's rules: which tensors are split over the ranks, and how.
+ *
+ * A file of sections (INI), tried in order; the first that matches a tensor
+ * decides. Or the short form: SUNDOG_SPLIT and its companions are one [shard]
+ * section.
+ *
+ *   [mesh]                  axis = ranks, one line per axis, row-major
+ *   [shard NAME]            tensors that are split
+ *     match = PATTERN       default: every activation that has the dimensions
+ *                           that `split` names
+ *     op = GLOB ...         families (conv pool norm softmax reduce pointwise
+ *                           attention matmul) or entries (cudnnPooling*);
+ *                           default: all
+ *     split = DIM:AXIS[+AXIS][, ...]    ":AXIS" may be left out where the mesh
+ *                           has one axis
+ *     parts = agree | even | even/ALIGN | chunk | SIZE,SIZE,...
+ *                           one for all split dimensions, or one for each:
+ *                           "H:300,212 W:even"
+ *     view = shard | whole  default: SUNDOG_VIEW
+ *     sum = yes | no        default: yes
+ *     wrap = DIM ...        periodic dimensions
+ *     strategy = auto | repair | extend
+ *     window = global | local | LEFT,RIGHT
+ *   [local NAME]            tensors that are every rank's own: match, op
+ *
+ * A file without [mesh] that names one axis only has that axis with all ranks.
+ *
+ * PATTERN is a list of terms, separated by spaces, about *global* extents:
+ *   DIM            the tensor has this dimension
+ *   DIM OP NUMBER  (no space inside) and its extent satisfies >= <= > < or =
+ *   NUMBER         the extent of the dimension at this position; a pattern with
+ *                  bare numbers lists all dimensions in their order
+ * Dimensions that a pattern of names does not mention are free: "H>=64" matches
+ * N C H W and N C D H W. "N C 1 1" matches four dimensions, the last two 1.
+ *
+ * DIM: N C, then D H W, the innermost last: a tensor of five dimensions is
+ * N C D H W, of four N C H W, of three N C W, of two N C; of more, the last
+ * three are D H W and those before them have no name. In NHWC layouts too: the
+ * order is that of the vendor's descriptors. SEQ HEAD BATCH are dimensions of
+ * attention, M N K of matrix products. */
+#ifndef SDG_RULES_RULESFILE_H
+#define SDG_RULES_RULESFILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/box.h"
+#include "src/call.h"
+#include "src/mesh.h"
+#include "src/options.h"
+#include "src/status.h"
+
+enum {
+  SDG_SECTIONS_MAX = 32,
+  SDG_SECTION_NAME_BYTES = 48,
+  SDG_TERMS_MAX = 16,
+  SDG_GLOBS_MAX = 16,
+  SDG_GLOB_BYTES = 64,
+  SDG_SPLITS_MAX = 4,
+  SDG_PARTS_BYTES = 4096,
+};
+
+typedef enum sdg_dim {
+  SDG_DIM_N,
+  SDG_DIM_C,
+  SDG_DIM_D,
+  SDG_DIM_H,
+  SDG_DIM_W,
+  SDG_DIM_SEQ,
+  SDG_DIM_HEAD,
+  SDG_DIM_BATCH,
+  SDG_DIM_M,
+  SDG_DIM_K,
+  SDG_DIM_COUNT, /* as a value: a dimension without a name */
+} sdg_dim_t;
+
+const char *sdg_dim_name(sdg_dim_t dim);
+/* Which dimension of a tensor of `dims` dimensions has this name, -1 if none.
+ * H of four is 2. */
+int sdg_dim_index(sdg_family_t family, sdg_dim_t dim, int dims);
+/* The name of dimension `index`; SDG_DIM_COUNT if it has none. */
+sdg_dim_t sdg_dim_at(sdg_family_t family, int index, int dims);
+
+/* "conv", "pool", ...; "other" for SDG_FAMILY_OTHER. */
+const char *sdg_family_name(sdg_family_t family);
+
+typedef enum sdg_compare {
+  SDG_COMPARE_ANY,
+  SDG_COMPARE_GE,
+  SDG_COMPARE_LE,
+  SDG_COMPARE_GT,
+  SDG_COMPARE_LT,
+  SDG_COMPARE_EQ,
+} sdg_compare_t;
+
+typedef struct sdg_term {
+  sdg_dim_t dim; /* SDG_DIM_COUNT: a bare number */
+  sdg_compare_t compare;
+  int64_t value;
+} sdg_term_t;
+
+typedef struct sdg_split {
+  sdg_dim_t dim;
+  sdg_axes_t axes;
+  int pieces; /* product of the axes' sizes */
+  /* "agree", or a text that sdg_part_parse() takes, checked but for the sum;
+   * in the shard view the parts that the ranks' extents give must equal it. */
+  char *parts;
+} sdg_split_t;
+
+typedef enum sdg_window {
+  SDG_WINDOW_UNSAID,
+  SDG_WINDOW_GLOBAL, /* pooling over the whole extent */
+  SDG_WINDOW_LOCAL,  /* pooling windows that happen to fill the shard */
+  SDG_WINDOW_SIZES,  /* attention: window_left, window_right */
+} sdg_window_t;
+
+typedef struct sdg_section {
+  bool is_local; /* [local]: what follows `globs` is unused */
+  char name[SDG_SECTION_NAME_BYTES];
+  int line; /* of its head; 0 in the short form */
+  int terms;
+  sdg_term_t term[SDG_TERMS_MAX];
+  bool listed; /* term i is about dimension i, and there are `terms` of them */
+  int globs;   /* 0: every op */
+  char glob[SDG_GLOBS_MAX][SDG_GLOB_BYTES];
+  int splits; /* >= 1 */
+  sdg_split_t split[SDG_SPLITS_MAX];
+  sdg_view_t view; /* SDG_VIEW_SHARD in this version */
+  bool sum;
+  unsigned wrap; /* bit 1 << sdg_dim_t */
+  sdg_strategy_t strategy;
+  sdg_window_t window;
+  int64_t window_left, window_right;
+} sdg_section_t;
+
+/* Pure data, immutable once loaded. */
+typedef struct sdg_rules {
+  const char *source; /* the file, or "SUNDOG_SPLIT"; owned */
+  sdg_mesh_t mesh;
+  sdg_axes_t axes; /* those that some split names: the agreement's group */
+  int sections;
+  sdg_section_t *section; /* owned */
+} sdg_rules_t;
+
+/* Reads the rules that the options ask for (sdg_options_asked), for a job of
+ * `ranks`; fails if they ask for none. Reports the first fault with its place
+ * and, for a word, the nearest that would be valid: SDG_E_RULES_*,
+ * SDG_E_OPTION_CONFLICT. Allocates; takes no lock. */
+sdg_status_t sdg_rules_load(const sdg_options_t *options, int ranks,
+                            sdg_rules_t *out_rules) SDG_MUST_CHECK;
+void sdg_rules_fini(sdg_rules_t *rules);
+
+/* Fails (SDG_E_RULES_WORD) if an `op` of the rules matches neither a family
+ * nor one of these names of entries. The list of entries lies in a layer
+ * above. */
+sdg_status_t sdg_rules_check_entries(const sdg_rules_t *rules,
+                                     const char *const *names,
+                                     int count) SDG_MUST_CHECK;
+
+/* True if the section is about this activation: op, pattern, and, for [shard],
+ * the dimensions that it splits. `extent` is global: summed over the section's
+ * axes in the dimensions it splits. Exact, no exchange; every rank that
+ * passes the same gets the same. */
+bool sdg_section_match(const sdg_section_t *section, sdg_family_t family,
+                       const char *entry, const int64_t *extent, int dims);
+
+/* False if extents on this rank are enough to say, on every rank alike, that
+ * no [shard] section can match: because of op or number of dimensions, because
+ * of a dimension that no section splits, or because a [local] section that
+ * looks at no split dimension comes first. Then the call needs no agreement.
+ * Dimensions that some section splits are never looked at, as they differ
+ * between ranks. */
+bool sdg_rules_may_match(const sdg_rules_t *rules, sdg_family_t family,
+                         const char *entry, const int64_t *local_extent,
+                         int dims);
+
+#endif

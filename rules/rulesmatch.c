@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names of dimensions and families, and whether a section is about a tensor.
+#include "rules/rulesfile.h"
+
+#include <fnmatch.h>
+
+const char *sdg_dim_name(sdg_dim_t dim) {
+  static const char *const names[SDG_DIM_COUNT] = {
+      "N", "C", "D", "H", "W", "SEQ", "HEAD", "BATCH", "M", "K",
+  };
+  return dim < SDG_DIM_COUNT ? names[dim] : "?";
+}
+
+const char *sdg_family_name(sdg_family_t family) {
+  static const char *const names[SDG_FAMILY_COUNT] = {
+      [SDG_FAMILY_CONV] = "conv",
+      [SDG_FAMILY_POOL] = "pool",
+      [SDG_FAMILY_NORM] = "norm",
+      [SDG_FAMILY_SOFTMAX] = "softmax",
+      [SDG_FAMILY_REDUCE] = "reduce",
+      [SDG_FAMILY_POINTWISE] = "pointwise",
+      [SDG_FAMILY_ATTENTION] = "attention",
+      [SDG_FAMILY_MATMUL] = "matmul",
+      [SDG_FAMILY_OTHER] = "other",
+  };
+  return names[family];
+}
+
+int sdg_dim_index(sdg_family_t family, sdg_dim_t dim, int dims) {
+  for (int i = 0; i < dims; i++)
+    if (dim != SDG_DIM_COUNT && sdg_dim_at(family, i, dims) == dim)
+      return i;
+  return -1;
+}
+
+sdg_dim_t sdg_dim_at(sdg_family_t family, int index, int dims) {
+  // The names of attention and matrix products follow from roles, which their
+  // planners know.
+  if (family == SDG_FAMILY_ATTENTION || family == SDG_FAMILY_MATMUL)
+    return SDG_DIM_COUNT;
+  if (index < 0 || index >= dims)
+    return SDG_DIM_COUNT;
+  if (index < 2)
+    return index == 0 ? SDG_DIM_N : SDG_DIM_C;
+  int from_last = dims - 1 - index;
+  return from_last < 3 ? (sdg_dim_t)(SDG_DIM_W - from_last) : SDG_DIM_COUNT;
+}
+
+static bool compare_holds(const sdg_term_t *term, int64_t extent) {
+  switch (term->compare) {
+  case SDG_COMPARE_ANY:
+    return true;
+  case SDG_COMPARE_GE:
+    return extent >= term->value;
+  case SDG_COMPARE_LE:
+    return extent <= term->value;
+  case SDG_COMPARE_GT:
+    return extent > term->value;
+  case SDG_COMPARE_LT:
+    return extent < term->value;
+  case SDG_COMPARE_EQ:
+    return extent == term->value;
+  }
+  return false;
+}
+
+static bool op_matches(const sdg_section_t *section, sdg_family_t family,
+                       const char *entry) {
+  for (int i = 0; i < section->globs; i++)
+    if (fnmatch(section->glob[i], sdg_family_name(family), 0) == 0 ||
+        fnmatch(section->glob[i], entry, 0) == 0)
+      return true;
+  return section->globs == 0;
+}
+
+typedef enum verdict { VERDICT_NO, VERDICT_YES, VERDICT_DEPENDS } verdict_t;
+
+// Judges a section without looking at the dimensions of `hidden` (bit
+// 1 << index): DEPENDS if a term asks for one of them.
+static verdict_t section_judge(const sdg_section_t *section,
+                               sdg_family_t family, const char *entry,
+                               const int64_t *extent, int dims,
+                               unsigned hidden) {
+  verdict_t verdict = VERDICT_YES;
+  if (!op_matches(section, family, entry))
+    return VERDICT_NO;
+  if (section->listed && section->terms != dims)
+    return VERDICT_NO;
+  for (int i = 0; i < section->terms; i++) {
+    const sdg_term_t *term = &section->term[i];
+    int index = section->listed ? i : sdg_dim_index(family, term->dim, dims);
+    if (index < 0)
+      return VERDICT_NO;
+    if (section->listed && term->dim != SDG_DIM_COUNT &&
+        sdg_dim_at(family, index, dims) != term->dim)
+      return VERDICT_NO;
+    if (term->compare == SDG_COMPARE_ANY)
+      continue;
+    if (hidden >> index & 1)
+      verdict = VERDICT_DEPENDS;
+    else if (!compare_holds(term, extent[index]))
+      return VERDICT_NO;
+  }
+  for (int i = 0; i < section->splits; i++)
+    if (sdg_dim_index(family, section->split[i].dim, dims) < 0)
+      return VERDICT_NO;
+  return verdict;
+}
+
+bool sdg_section_match(const sdg_section_t *section, sdg_family_t family,
+                       const char *entry, const int64_t *extent, int dims) {
+  return section_judge(section, family, entry, extent, dims, 0) == VERDICT_YES;
+}
+
+bool sdg_rules_may_match(const sdg_rules_t *rules, sdg_family_t family,
+                         const char *entry, const int64_t *local_extent,
+                         int dims) {
+  unsigned hidden = 0;
+  for (int s = 0; s < rules->sections; s++)
+    for (int i = 0; i < rules->section[s].splits; i++) {
+      int index = sdg_dim_index(family, rules->section[s].split[i].dim, dims);
+      if (index >= 0)
+        hidden |= 1u << index;
+    }
+  for (int s = 0; s < rules->sections; s++) {
+    const sdg_section_t *section = &rules->section[s];
+    verdict_t verdict =
+        section_judge(section, family, entry, local_extent, dims, hidden);
+    if (section->is_local && verdict == VERDICT_YES)
+      return false;
+    if (!section->is_local && verdict != VERDICT_NO)
+      return true;
+  }
+  return false;
+}

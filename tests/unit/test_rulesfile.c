@@ -1,0 +1,543 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules: what is read from a file and the short form, what is said about
+// faults, and which tensors a section is about.
+#include "rules/rulesfile.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/unit/harness.h"
+
+enum { RANKS = 4 };
+
+static char path[] = "/tmp/sundog-rules-XXXXXX";
+
+static void file_write(const char *text, size_t bytes) {
+  strcpy(path, "/tmp/sundog-rules-XXXXXX");
+  int fd = mkstemp(path);
+  ck_assert_int_ge(fd, 0);
+  ck_assert_int_eq(write(fd, text, bytes), (ssize_t)bytes);
+  close(fd);
+}
+
+// Loads a file's text with more options ("SUNDOG_VIEW=shard" or NULL).
+static sdg_status_t bytes_load(const char *text, size_t bytes,
+                               const char *option, int ranks,
+                               sdg_rules_t *out) {
+  char rules[64];
+  file_write(text, bytes);
+  snprintf(rules, sizeof rules, "SUNDOG_RULES=%s", path);
+  char *environment[] = {rules, (char *)(uintptr_t)option, NULL};
+  ck_assert_int_eq((int)sdg_options_load(environment), 0);
+  sdg_status_t status = sdg_rules_load(sdg_options_get(), ranks, out);
+  unlink(path);
+  return status;
+}
+
+static sdg_status_t text_load(const char *text, sdg_rules_t *out) {
+  return bytes_load(text, strlen(text), NULL, RANKS, out);
+}
+
+static const char full[] =
+    "[mesh]\n"
+    "y = 4                          ; axis name = ranks\n"
+    "\n"
+    "# a comment\n"
+    "[local head]                   ; every rank's own\n"
+    "match = N C 1 1\n"
+    "[shard field]\n"
+    "match = N C H>=64 W>=64        ; global extents\n"
+    "  op    = conv* pool*\n"
+    "split = H:y\n"
+    "parts = 300,300,212,212\n"
+    "view  = shard\n"
+    "sum   = no\n"
+    "wrap  = W\n"
+    "strategy = repair\n"
+    "window = global\n"
+    "[shard]\n"
+    "split = W\n"
+    "wrap =\n"
+    "view = shard\n";
+
+START_TEST(a_full_file_is_read) {
+  sdg_rules_t rules;
+  ck_assert_int_eq((int)text_load(full, &rules), 0);
+  ck_assert_int_eq(rules.sections, 3);
+  ck_assert_int_eq(rules.mesh.axes, 1);
+  ck_assert_int_eq(rules.mesh.size[0], 4);
+  ck_assert_uint_eq(rules.axes, 1);
+  const sdg_section_t *head = &rules.section[0], *field = &rules.section[1],
+                      *rest = &rules.section[2];
+  ck_assert(head->is_local && head->listed);
+  ck_assert_str_eq(head->name, "head");
+  ck_assert_int_eq(head->line, 5);
+  ck_assert_int_eq(head->terms, 4);
+  ck_assert(!field->is_local && !field->listed);
+  ck_assert_str_eq(field->name, "field");
+  ck_assert_int_eq(field->globs, 2);
+  ck_assert_int_eq(field->splits, 1);
+  ck_assert_int_eq(field->split[0].dim, SDG_DIM_H);
+  ck_assert_uint_eq(field->split[0].axes, 1);
+  ck_assert_int_eq(field->split[0].pieces, 4);
+  ck_assert_str_eq(field->split[0].parts, "300,300,212,212");
+  ck_assert_int_eq(field->view, SDG_VIEW_SHARD);
+  ck_assert(!field->sum);
+  ck_assert_uint_eq(field->wrap, 1u << SDG_DIM_W);
+  ck_assert_int_eq(field->strategy, SDG_STRATEGY_REPAIR);
+  ck_assert_int_eq(field->window, SDG_WINDOW_GLOBAL);
+  ck_assert_str_eq(rest->name, "line 17");
+  ck_assert_str_eq(rest->split[0].parts, "agree");
+  ck_assert_int_eq(rest->split[0].dim, SDG_DIM_W);
+  ck_assert(rest->sum);
+  ck_assert_uint_eq(rest->wrap, 0);
+  ck_assert_int_eq(rest->window, SDG_WINDOW_UNSAID);
+  sdg_rules_fini(&rules);
+}
+END_TEST
+
+START_TEST(line_ends_and_a_byte_order_mark_do_not_matter) {
+  static const char text[] = "\xEF\xBB\xBF[shard a]\r\nsplit = H:y\r\n"
+                             "view = shard"; // no newline at the end
+  sdg_rules_t rules;
+  ck_assert_int_eq((int)text_load(text, &rules), 0);
+  ck_assert_str_eq(rules.section[0].name, "a");
+  ck_assert_str_eq(rules.mesh.name[0], "y");
+  ck_assert_int_eq(rules.mesh.size[0], RANKS);
+  sdg_rules_fini(&rules);
+}
+END_TEST
+
+START_TEST(several_axes_and_dimensions_are_read) {
+  static const char text[] =
+      "[mesh]\ndata=2\ny=2\nx=2\n[shard a]\nview=shard\n"
+      "split = N : data , H:y+x\nparts = H:1,2,3,4 N:even/8\n"
+      "window = 5,6\n";
+  sdg_rules_t rules;
+  ck_assert_int_eq((int)bytes_load(text, sizeof text - 1, NULL, 8, &rules), 0);
+  const sdg_section_t *a = &rules.section[0];
+  ck_assert_int_eq(a->splits, 2);
+  ck_assert_int_eq(a->split[0].dim, SDG_DIM_N);
+  ck_assert_uint_eq(a->split[0].axes, 1);
+  ck_assert_str_eq(a->split[0].parts, "even/8");
+  ck_assert_uint_eq(a->split[1].axes, 6);
+  ck_assert_int_eq(a->split[1].pieces, 4);
+  ck_assert_str_eq(a->split[1].parts, "1,2,3,4");
+  ck_assert_uint_eq(rules.axes, 7);
+  sdg_rules_fini(&rules);
+}
+END_TEST
+
+START_TEST(options_are_the_defaults_of_sections) {
+  static const char text[] = "[mesh]\ny=3\n[shard a]\nsplit=H:y\n";
+  sdg_rules_t rules;
+  ck_assert_int_eq(
+      (int)bytes_load(text, sizeof text - 1, "SUNDOG_VIEW=shard", 3, &rules),
+      0);
+  ck_assert_int_eq(rules.section[0].view, SDG_VIEW_SHARD);
+  sdg_rules_fini(&rules);
+}
+END_TEST
+
+START_TEST(the_mesh_option_replaces_that_of_the_file) {
+  static const char text[] = "[mesh]\ny=3\n[shard a]\nsplit=H:y\nview=shard\n";
+  sdg_rules_t rules;
+  ck_assert_int_eq(
+      (int)bytes_load(text, sizeof text - 1, "SUNDOG_MESH=d=2,y=2", 4, &rules),
+      0);
+  ck_assert_uint_eq(rules.section[0].split[0].axes, 2);
+  ck_assert_uint_eq(rules.axes, 2);
+  sdg_rules_fini(&rules);
+}
+END_TEST
+
+START_TEST(the_short_form_is_one_section) {
+  char *environment[] = {"SUNDOG_SPLIT=H:y,W:x",
+                         "SUNDOG_MESH=y=2,x=2",
+                         "SUNDOG_VIEW=shard",
+                         "SUNDOG_STRATEGY=extend",
+                         "SUNDOG_PARTS=even",
+                         "SUNDOG_WRAP=H W",
+                         NULL};
+  sdg_rules_t rules;
+  ck_assert_int_eq((int)sdg_options_load(environment), 0);
+  ck_assert_int_eq((int)sdg_rules_load(sdg_options_get(), 4, &rules), 0);
+  ck_assert_int_eq(rules.sections, 1);
+  const sdg_section_t *section = &rules.section[0];
+  ck_assert_int_eq(section->splits, 2);
+  ck_assert_int_eq(section->strategy, SDG_STRATEGY_EXTEND);
+  ck_assert_str_eq(section->split[1].parts, "even");
+  ck_assert_uint_eq(section->wrap, 1u << SDG_DIM_H | 1u << SDG_DIM_W);
+  ck_assert(section->sum);
+  sdg_rules_fini(&rules);
+}
+END_TEST
+
+#define SHARD   "[shard a]\nview = shard\n"
+#define SHARD_B "[shard b]\nview = shard\nsplit = W\n"
+static const struct bad {
+  const char *text;
+  sdg_status_t status;
+  int line; // 0: none
+  const char *says;
+} bads[] = {
+    {"", SDG_E_RULES_EMPTY, 0, "no [shard] section"},
+    {"[mesh]\ny=4\n", SDG_E_RULES_EMPTY, 0, "no [shard]"},
+    {"[local a]\nmatch = N C 1 1\n", SDG_E_RULES_EMPTY, 0, "no [shard]"},
+    {SHARD, SDG_E_RULES_EMPTY, 1, "no split"},
+    {SHARD "split =\n", SDG_E_RULES_EMPTY, 1, "no split"},
+    {SHARD "split = ,\n", SDG_E_RULES_WORD, 3, "dimension"},
+    {"[shard a]\nsplit = H\n", SDG_E_VIEW_UNSAID, 1, "view = shard"},
+    {"[shard a]\nsplit = H\nview = whole\n", SDG_E_VIEW_WHOLE, 3, "shard"},
+    {"[shard a]\nsplit = H\nview = hole\n", SDG_E_RULES_WORD, 3,
+     "nearest: whole"},
+    {"[shrad a]\nsplit = H\n", SDG_E_RULES_WORD, 1, "nearest: shard"},
+    {"[]\n", SDG_E_RULES_WORD, 1, "nearest"},
+    {"[shard a\nsplit = H\n", SDG_E_RULES_SYNTAX, 1, "no ]"},
+    {"[shard a] split = H\n", SDG_E_RULES_SYNTAX, 1, "after the head"},
+    {"[shard a b]\nsplit = H\n", SDG_E_RULES_SYNTAX, 1, "one word"},
+    {"[mesh a]\ny = 4\n", SDG_E_RULES_SYNTAX, 1, "no name"},
+    {"split = H\n", SDG_E_RULES_SYNTAX, 1, "before the first section"},
+    {SHARD "split\n", SDG_E_RULES_SYNTAX, 3, "'split' is neither"},
+    {SHARD "spilt = H\n", SDG_E_RULES_WORD, 3, "nearest: split"},
+    {SHARD "split = H\nsplit = W\n", SDG_E_RULES_TWICE, 4, "line 3"},
+    {SHARD "split = H\n" SHARD "split = W\n", SDG_E_RULES_TWICE, 4, "line 1"},
+    {"[mesh]\ny=4\n[mesh]\nx=1\n", SDG_E_RULES_TWICE, 3, "line 1"},
+    {SHARD "split = X\n", SDG_E_RULES_WORD, 3, "'X' is no dimension"},
+    {SHARD "split = h\n", SDG_E_RULES_WORD, 3, "nearest: H"},
+    {SHARD "split = SQE\n", SDG_E_RULES_WORD, 3, "nearest: SEQ"},
+    {"[mesh]\nyy = 4\n" SHARD "split = H:yx\n", SDG_E_RULES_WORD, 5,
+     "nearest: yy"},
+    {SHARD "split = H:\n", SDG_E_RULES_VALUE, 3, "no axis"},
+    {SHARD "split = H:y,W:y\n", SDG_E_RULES_TWICE, 3, "axis 'y'"},
+    {SHARD "split = H:y+y\n", SDG_E_RULES_TWICE, 3, "axis 'y'"},
+    {SHARD "split = H:y,H:y\n", SDG_E_RULES_TWICE, 3, "H is split twice"},
+    {"[mesh]\ny=2\nx=2\n" SHARD "split = H:x+y\n", SDG_E_RULES_VALUE, 6,
+     "order"},
+    {"[mesh]\ny=2\nx=2\n" SHARD "split = H\n", SDG_E_RULES_VALUE, 6, "H:y"},
+    {SHARD "split = H:y,W:x\n", SDG_E_RULES_MESH, 0, "several axes"},
+    {"[mesh]\ny = 3\n" SHARD "split = H:y\n", SDG_E_RULES_MESH, 1,
+     "y=3 is not one of 4 ranks"},
+    {"[mesh]\ny = 0\n" SHARD "split = H:y\n", SDG_E_RULES_VALUE, 2, "y = 0"},
+    {"[mesh]\ny = four\n" SHARD "split = H:y\n", SDG_E_RULES_VALUE, 2, "four"},
+    {"[mesh]\ny = 99999999999999999999\n" SHARD "split = H:y\n",
+     SDG_E_RULES_VALUE, 2, "y = 9"},
+    {"[mesh]\ny=4\ny=1\n" SHARD "split = H:y\n", SDG_E_MESH, 0, "twice"},
+    {SHARD "split = H\nparts = evne\n", SDG_E_RULES_WORD, 4, "nearest: even"},
+    {SHARD "split = H\nparts = even/0\n", SDG_E_RULES_VALUE, 4, "even/"},
+    {SHARD "split = H\nparts = even/x\n", SDG_E_RULES_VALUE, 4, "even/"},
+    {SHARD "split = H\nparts = 1,2,3\n", SDG_E_RULES_VALUE, 4,
+     "3 sizes for the 4 parts of H"},
+    {SHARD "split = H\nparts = 1,2,3,\n", SDG_E_RULES_VALUE, 4, "no list"},
+    {SHARD "split = H\nparts = 1,,2,3\n", SDG_E_RULES_VALUE, 4, "no list"},
+    {SHARD "split = H\nparts = 1,-2,3,4\n", SDG_E_RULES_VALUE, 4, "no list"},
+    {SHARD "split = H\nparts = W:even\n", SDG_E_RULES_VALUE, 4, "W, which"},
+    {SHARD "split = H\nparts = even # all\n", SDG_E_RULES_WORD, 4, "#all"},
+    {SHARD "split = H\nmatch = N C G>=4\n", SDG_E_RULES_WORD, 4, "'G'"},
+    {SHARD "split = H\nmatch = N C H >= 4\n", SDG_E_RULES_WORD, 4, ""},
+    {SHARD "split = H\nmatch = N C H>=\n", SDG_E_RULES_VALUE, 4, "H>=64"},
+    {SHARD "split = H\nmatch = H>=4k\n", SDG_E_RULES_VALUE, 4, "H>=64"},
+    {SHARD "split = H\nmatch = N H 1 1\n", SDG_E_RULES_VALUE, 4,
+     "H is not dimension 2 of 4"},
+    {SHARD "split = H\nmatch = N C 1 N\n", SDG_E_RULES_TWICE, 4, "twice"},
+    {SHARD "split = H\nop = convo\n", SDG_E_RULES_WORD, 4, "nearest: conv"},
+    {SHARD "split = H\nsum = maybe\n", SDG_E_RULES_WORD, 4, "'maybe'"},
+    {SHARD "split = H\nwrap = C\n", SDG_E_RULES_VALUE, 4, "periodic"},
+    {SHARD "split = H\nwrap = Z\n", SDG_E_RULES_WORD, 4, "'Z'"},
+    {SHARD "split = H\nstrategy = repiar\n", SDG_E_RULES_WORD, 4,
+     "nearest: repair"},
+    {SHARD "split = H\nwindow = globl\n", SDG_E_RULES_WORD, 4,
+     "nearest: global"},
+    {SHARD "split = H\nwindow = 5\n", SDG_E_RULES_VALUE, 4, "512,512"},
+    {"[local a]\nsplit = H\n", SDG_E_RULES_VALUE, 2, "key of [shard]"},
+};
+
+START_TEST(a_faulty_file_is_answered_with_place_and_word) {
+  const struct bad *bad = &bads[_i];
+  sdg_rules_t rules;
+  char place[64];
+  ck_assert_msg((int)text_load(bad->text, &rules) == (int)bad->status,
+                "%s\nfor\n%s", sdg_last_error(), bad->text);
+  if (bad->line)
+    snprintf(place, sizeof place, "%s:%d: ", path, bad->line);
+  else
+    snprintf(place, sizeof place, "SDG-");
+  ck_assert_msg(strstr(sdg_last_error(), place), "%s", sdg_last_error());
+  ck_assert_msg(strstr(sdg_last_error(), bad->says), "%s", sdg_last_error());
+}
+END_TEST
+
+START_TEST(a_nul_byte_is_a_fault) {
+  static const char text[] = SHARD "split = H\0:y\n";
+  sdg_rules_t rules;
+  ck_assert_int_eq((int)bytes_load(text, sizeof text - 1, NULL, 4, &rules),
+                   SDG_E_RULES_SYNTAX);
+  ck_assert_ptr_nonnull(strstr(sdg_last_error(), ":3: the line has a NUL"));
+}
+END_TEST
+
+START_TEST(an_overlong_line_or_name_is_a_fault) {
+  char text[1024];
+  sdg_rules_t rules;
+  snprintf(text, sizeof text, SHARD "split = H%*s\nview = shard\n", 400, "");
+  // Spaces at the end do not count.
+  ck_assert_int_eq((int)text_load(text, &rules), SDG_E_RULES_TWICE);
+  snprintf(text, sizeof text, SHARD "split = H%0*d\n", 200, 1);
+  ck_assert_int_eq((int)text_load(text, &rules), SDG_E_RULES_SYNTAX);
+  ck_assert_ptr_nonnull(strstr(sdg_last_error(), ":3: the line is longer"));
+  snprintf(text, sizeof text, SHARD "split%0*d = H\n", 60, 1);
+  ck_assert_int_eq((int)text_load(text, &rules), SDG_E_RULES_SYNTAX);
+  ck_assert_ptr_nonnull(strstr(sdg_last_error(), "name is longer"));
+  snprintf(text, sizeof text, "[shard a%0*d]\n", 60, 1);
+  ck_assert_int_eq((int)text_load(text, &rules), SDG_E_RULES_SYNTAX);
+}
+END_TEST
+
+START_TEST(the_longest_line_is_read_in_full) {
+  char text[512] = SHARD "split = H\nparts = ";
+  // 8 for "parts = ", the list fills the rest of the line.
+  size_t head = strlen(text);
+  memset(text + head, '0', 196 - 8);
+  memcpy(text + head + 196 - 8 - 6, "1,2,34", 6);
+  memcpy(text + head, "7,", 2);
+  sdg_rules_t rules;
+  ck_assert_int_eq((int)text_load(text, &rules), 0);
+  const char *parts = rules.section[0].split[0].parts;
+  ck_assert_uint_eq(strlen(parts), 196 - 8);
+  ck_assert_str_eq(parts + strlen(parts) - 4, ",34");
+  sdg_rules_fini(&rules);
+}
+END_TEST
+
+START_TEST(a_file_that_is_none_is_a_fault) {
+  static char *const files[] = {"SUNDOG_RULES=/nonexistent/x",
+                                "SUNDOG_RULES=/tmp", "SUNDOG_RULES=/dev/zero"};
+  for (int i = 0; i < 3; i++) {
+    char *environment[] = {files[i], NULL};
+    sdg_rules_t rules;
+    ck_assert_int_eq((int)sdg_options_load(environment), 0);
+    ck_assert_int_eq((int)sdg_rules_load(sdg_options_get(), 4, &rules),
+                     SDG_E_RULES_FILE);
+  }
+}
+END_TEST
+
+static const struct bad_short {
+  char *variable[3];
+  sdg_status_t status;
+  const char *says;
+} bad_shorts[] = {
+    {{"SUNDOG_SPLIT=X", "SUNDOG_VIEW=shard"},
+     SDG_E_RULES_WORD,
+     "SUNDOG_SPLIT: 'X' is no dimension"},
+    {{"SUNDOG_SPLIT=H"}, SDG_E_VIEW_UNSAID, "SUNDOG_VIEW=shard"},
+    {{"SUNDOG_SPLIT=H", "SUNDOG_VIEW=whole"}, SDG_E_VIEW_WHOLE, "SUNDOG_VIEW"},
+    {{"SUNDOG_SPLIT=H:y", "SUNDOG_VIEW=shard", "SUNDOG_MESH=x=4"},
+     SDG_E_RULES_WORD,
+     "nearest: x"},
+    {{"SUNDOG_SPLIT=H:y", "SUNDOG_VIEW=shard", "SUNDOG_MESH=y=2,x=3"},
+     SDG_E_RULES_MESH,
+     "SUNDOG_MESH: the mesh y=2,x=3"},
+    {{"SUNDOG_SPLIT=H", "SUNDOG_VIEW=shard", "SUNDOG_PARTS=chunky"},
+     SDG_E_RULES_WORD,
+     "SUNDOG_PARTS: 'chunky'"},
+    {{"SUNDOG_SPLIT=H", "SUNDOG_VIEW=shard", "SUNDOG_WRAP=N"},
+     SDG_E_RULES_VALUE,
+     "SUNDOG_WRAP: N"},
+};
+
+START_TEST(a_faulty_short_form_is_answered_with_the_option) {
+  const struct bad_short *bad = &bad_shorts[_i];
+  char *environment[4] = {NULL};
+  sdg_rules_t rules;
+  memcpy(environment, bad->variable, sizeof bad->variable);
+  ck_assert_int_eq((int)sdg_options_load(environment), 0);
+  ck_assert_int_eq((int)sdg_rules_load(sdg_options_get(), RANKS, &rules),
+                   (int)bad->status);
+  ck_assert_msg(strstr(sdg_last_error(), bad->says), "%s", sdg_last_error());
+}
+END_TEST
+
+START_TEST(dimensions_have_their_names) {
+  static const struct {
+    sdg_dim_t dim;
+    int dims, index;
+  } cases[] = {
+      {SDG_DIM_N, 4, 0},  {SDG_DIM_C, 4, 1},    {SDG_DIM_D, 4, -1},
+      {SDG_DIM_H, 4, 2},  {SDG_DIM_W, 4, 3},    {SDG_DIM_D, 5, 2},
+      {SDG_DIM_H, 5, 3},  {SDG_DIM_W, 5, 4},    {SDG_DIM_W, 3, 2},
+      {SDG_DIM_H, 3, -1}, {SDG_DIM_C, 2, 1},    {SDG_DIM_W, 2, -1},
+      {SDG_DIM_D, 6, 3},  {SDG_DIM_SEQ, 4, -1}, {SDG_DIM_N, 1, 0},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    ck_assert_int_eq(
+        sdg_dim_index(SDG_FAMILY_CONV, cases[i].dim, cases[i].dims),
+        cases[i].index);
+  ck_assert_int_eq(sdg_dim_at(SDG_FAMILY_CONV, 2, 6), SDG_DIM_COUNT);
+}
+END_TEST
+
+static const struct match {
+  const char *keys; // of a [shard] that splits H
+  int dims;
+  int64_t extent[5];
+  const char *entry;
+  sdg_family_t family;
+  bool matches; // by global extents
+  bool may;     // by the same as local extents
+} matches[] = {
+    {"", 4, {1, 3, 8, 8}, "e", SDG_FAMILY_CONV, true, true},
+    {"", 5, {1, 3, 8, 8, 8}, "e", SDG_FAMILY_CONV, true, true},
+    {"", 3, {1, 3, 8}, "e", SDG_FAMILY_CONV, false, false},
+    {"", 2, {1, 3}, "e", SDG_FAMILY_NORM, false, false},
+    {"", 4, {1, 3, 8, 8}, "e", SDG_FAMILY_MATMUL, false, false},
+    {"match = N C H>=8 W>=8",
+     4,
+     {1, 3, 8, 8},
+     "e",
+     SDG_FAMILY_CONV,
+     true,
+     true},
+    {"match = N C H>=8 W>=8",
+     4,
+     {1, 3, 7, 8},
+     "e",
+     SDG_FAMILY_CONV,
+     false,
+     true},
+    {"match = N C H>=8 W>=8",
+     4,
+     {1, 3, 8, 7},
+     "e",
+     SDG_FAMILY_CONV,
+     false,
+     false},
+    {"match = H>8", 5, {1, 3, 1, 9, 7}, "e", SDG_FAMILY_CONV, true, true},
+    {"match = H>8", 5, {1, 3, 1, 8, 7}, "e", SDG_FAMILY_CONV, false, true},
+    {"match = C<4 W<=8 W>2", 4, {1, 3, 8, 8}, "e", SDG_FAMILY_CONV, true, true},
+    {"match = C<4 W<=8 W>2",
+     4,
+     {1, 3, 8, 2},
+     "e",
+     SDG_FAMILY_CONV,
+     false,
+     false},
+    {"match = C=3", 4, {1, 3, 8, 2}, "e", SDG_FAMILY_CONV, true, true},
+    {"match = C=3", 4, {1, 4, 8, 2}, "e", SDG_FAMILY_CONV, false, false},
+    {"match = N C H W", 5, {1, 4, 8, 2, 2}, "e", SDG_FAMILY_CONV, true, true},
+    {"match = N C D H W", 4, {1, 4, 8, 2}, "e", SDG_FAMILY_CONV, false, false},
+    {"match = N 3 H W", 4, {1, 3, 8, 2}, "e", SDG_FAMILY_CONV, true, true},
+    {"match = N 3 H W", 4, {1, 4, 8, 2}, "e", SDG_FAMILY_CONV, false, false},
+    {"match = N 3 H W", 5, {1, 3, 8, 2, 2}, "e", SDG_FAMILY_CONV, false, false},
+    {"match = N C 8 W", 4, {1, 3, 2, 2}, "e", SDG_FAMILY_CONV, false, true},
+    {"op = conv*", 4, {1, 3, 8, 8}, "e", SDG_FAMILY_CONV, true, true},
+    {"op = conv*", 4, {1, 3, 8, 8}, "e", SDG_FAMILY_POOL, false, false},
+    {"op = pool softmax", 4, {1, 3, 8, 8}, "e", SDG_FAMILY_SOFTMAX, true, true},
+    {"op = cudnnPool*",
+     4,
+     {1, 3, 8, 8},
+     "cudnnPoolingForward",
+     SDG_FAMILY_POOL,
+     true,
+     true},
+    {"op = cudnnPool*",
+     4,
+     {1, 3, 8, 8},
+     "cudnnAddTensor",
+     SDG_FAMILY_POOL,
+     false,
+     false},
+};
+
+START_TEST(sections_match_what_they_say) {
+  const struct match *match = &matches[_i];
+  char text[256];
+  sdg_rules_t rules;
+  snprintf(text, sizeof text, SHARD "split = H\n%s\n", match->keys);
+  ck_assert_int_eq((int)text_load(text, &rules), 0);
+  ck_assert_int_eq(sdg_section_match(&rules.section[0], match->family,
+                                     match->entry, match->extent, match->dims),
+                   match->matches);
+  ck_assert_int_eq(sdg_rules_may_match(&rules, match->family, match->entry,
+                                       match->extent, match->dims),
+                   match->may);
+  sdg_rules_fini(&rules);
+}
+END_TEST
+
+START_TEST(a_local_section_before_decides_without_exchange) {
+  sdg_rules_t rules;
+  const int64_t narrow[] = {1, 3, 8, 1}, flat[] = {1, 3, 1, 8},
+                wide[] = {1, 3, 8, 8};
+  ck_assert_int_eq(
+      (int)text_load("[local a]\nmatch = W=1\n" SHARD "split = H\n", &rules),
+      0);
+  ck_assert(!sdg_rules_may_match(&rules, SDG_FAMILY_CONV, "", narrow, 4));
+  ck_assert(sdg_rules_may_match(&rules, SDG_FAMILY_CONV, "", wide, 4));
+  sdg_rules_fini(&rules);
+  // About the split dimension only the ranks together can tell.
+  ck_assert_int_eq(
+      (int)text_load("[local a]\nmatch = H=1\n" SHARD "split = H\n", &rules),
+      0);
+  ck_assert(sdg_rules_may_match(&rules, SDG_FAMILY_CONV, "", flat, 4));
+  sdg_rules_fini(&rules);
+}
+END_TEST
+
+START_TEST(extents_of_a_dimension_that_any_section_splits_decide_nothing) {
+  sdg_rules_t rules;
+  const int64_t extent[] = {1, 3, 8, 8};
+  ck_assert_int_eq((int)text_load(SHARD "split = H\nmatch = W>=64\n" SHARD_B
+                                        "match = H>=64\n",
+                                  &rules),
+                   0);
+  ck_assert(sdg_rules_may_match(&rules, SDG_FAMILY_CONV, "", extent, 4));
+  sdg_rules_fini(&rules);
+}
+END_TEST
+
+START_TEST(ops_are_checked_against_the_entries) {
+  static const char *const entries[] = {"cudnnPoolingForward",
+                                        "cudnnConvolutionForward"};
+  sdg_rules_t rules;
+  ck_assert_int_eq(
+      (int)text_load(SHARD "split = H\nop = conv cudnnPool*\n", &rules), 0);
+  ck_assert_int_eq((int)sdg_rules_check_entries(&rules, entries, 2), 0);
+  sdg_rules_fini(&rules);
+  ck_assert_int_eq(
+      (int)text_load(SHARD "split = H\nop = cudnnPolingForward\n", &rules), 0);
+  ck_assert_int_eq((int)sdg_rules_check_entries(&rules, entries, 2),
+                   SDG_E_RULES_WORD);
+  ck_assert_ptr_nonnull(
+      strstr(sdg_last_error(), "nearest: cudnnPoolingForward"));
+  sdg_rules_fini(&rules);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("rulesfile");
+  TCase *cases = tcase_create("rulesfile");
+  tcase_add_test(cases, a_full_file_is_read);
+  tcase_add_test(cases, line_ends_and_a_byte_order_mark_do_not_matter);
+  tcase_add_test(cases, several_axes_and_dimensions_are_read);
+  tcase_add_test(cases, options_are_the_defaults_of_sections);
+  tcase_add_test(cases, the_mesh_option_replaces_that_of_the_file);
+  tcase_add_test(cases, the_short_form_is_one_section);
+  tcase_add_loop_test(cases, a_faulty_file_is_answered_with_place_and_word, 0,
+                      sizeof bads / sizeof *bads);
+  tcase_add_test(cases, a_nul_byte_is_a_fault);
+  tcase_add_test(cases, an_overlong_line_or_name_is_a_fault);
+  tcase_add_test(cases, the_longest_line_is_read_in_full);
+  tcase_add_test(cases, a_file_that_is_none_is_a_fault);
+  tcase_add_loop_test(cases, a_faulty_short_form_is_answered_with_the_option, 0,
+                      sizeof bad_shorts / sizeof *bad_shorts);
+  tcase_add_test(cases, dimensions_have_their_names);
+  tcase_add_loop_test(cases, sections_match_what_they_say, 0,
+                      sizeof matches / sizeof *matches);
+  tcase_add_test(cases, a_local_section_before_decides_without_exchange);
+  tcase_add_test(cases,
+                 extents_of_a_dimension_that_any_section_splits_decide_nothing);
+  tcase_add_test(cases, ops_are_checked_against_the_entries);
+  suite_add_tcase(suite, cases);
+  return harness_run(suite);
+}
