@@ -100,21 +100,21 @@ typedef struct sdg_term {
   int64_t value;
 } sdg_term_t;
 
-typedef struct sdg_split {
+typedef struct sdg_rule_split {
   sdg_dim_t dim;
   sdg_axes_t axes;
   int pieces; /* product of the axes' sizes */
   /* "agree", or a text that sdg_part_parse() takes, checked but for the sum;
    * in the shard view the parts that the ranks' extents give must equal it. */
   char *parts;
-} sdg_split_t;
+} sdg_rule_split_t;
 
-typedef enum sdg_window {
+typedef enum sdg_window_choice {
   SDG_WINDOW_UNSAID,
   SDG_WINDOW_GLOBAL, /* pooling over the whole extent */
   SDG_WINDOW_LOCAL,  /* pooling windows that happen to fill the shard */
   SDG_WINDOW_SIZES,  /* attention: window_left, window_right */
-} sdg_window_t;
+} sdg_window_choice_t;
 
 typedef struct sdg_section {
   bool is_local; /* [local]: what follows `globs` is unused */
@@ -126,12 +126,12 @@ typedef struct sdg_section {
   int globs;   /* 0: every op */
   char glob[SDG_GLOBS_MAX][SDG_GLOB_BYTES];
   int splits; /* >= 1 */
-  sdg_split_t split[SDG_SPLITS_MAX];
+  sdg_rule_split_t split[SDG_SPLITS_MAX];
   sdg_view_t view; /* SDG_VIEW_SHARD in this version */
   bool sum;
   unsigned wrap; /* bit 1 << sdg_dim_t */
   sdg_strategy_t strategy;
-  sdg_window_t window;
+  sdg_window_choice_t window;
   int64_t window_left, window_right;
 } sdg_section_t;
 

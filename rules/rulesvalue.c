@@ -208,7 +208,7 @@ sdg_status_t sdg_op_parse(const sdg_place_t *place, const char *text,
 
 static sdg_status_t axis_add(const sdg_place_t *place, sdg_word_t word,
                              const sdg_mesh_t *mesh, sdg_axes_t *used,
-                             sdg_split_t *split) {
+                             sdg_rule_split_t *split) {
   const char *names[SDG_AXES_MAX];
   for (int a = 0; a < mesh->axes; a++) {
     names[a] = mesh->name[a];
@@ -238,8 +238,8 @@ sdg_status_t sdg_split_parse(const sdg_place_t *place, const char *text,
       return sdg_place_fail(place, SDG_E_RULES_VALUE,
                             "at most %d dimensions can be split",
                             SDG_SPLITS_MAX);
-    sdg_split_t *split = &section->split[section->splits++];
-    *split = (sdg_split_t){.pieces = 1};
+    sdg_rule_split_t *split = &section->split[section->splits++];
+    *split = (sdg_rule_split_t){.pieces = 1};
     const char *colon = memchr(item.at, ':', (size_t)item.length);
     int name = colon ? (int)(colon - item.at) : item.length;
     while (name > 0 && isspace((unsigned char)item.at[name - 1]))
@@ -301,7 +301,7 @@ void sdg_split_axes(const char *text, void (*each)(void *user, sdg_word_t axis),
 
 // One method, without spaces: "agree", "even", "even/32", "chunk", "3,2,2".
 static sdg_status_t method_check(const sdg_place_t *place, const char *text,
-                                 const sdg_split_t *split) {
+                                 const sdg_rule_split_t *split) {
   static const char *const words[] = {"agree", "even", "even/32", "chunk"};
   sdg_word_t whole = {text, (int)strlen(text)}, word;
   int64_t value;
@@ -336,7 +336,7 @@ static sdg_status_t method_check(const sdg_place_t *place, const char *text,
 
 // Gives a split its own checked copy.
 static sdg_status_t parts_set(const sdg_place_t *place, sdg_word_t word,
-                              sdg_split_t *split) {
+                              sdg_rule_split_t *split) {
   char *text = malloc((size_t)word.length + 1);
   if (!text)
     return sdg_fail(SDG_E_NO_MEMORY, "for the rules");
