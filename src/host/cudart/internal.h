@@ -146,8 +146,9 @@ unsigned host_stream_flags(const host_stream_t *stream);
 int host_stream_priority(const host_stream_t *stream);
 unsigned long long host_stream_id(const host_stream_t *stream);
 
-/* ---- event.c ---- */
+/* ---- event.c, ipc.c: for cudaDeviceReset ---- */
 void host_event_close_all(void);
+void host_ipc_forget_all(void);
 
 #pragma GCC visibility pop
 

@@ -29,15 +29,18 @@ def version_script(node, names, extra_node, extra):
     return '\n'.join(lines) + '\n'
 
 
-def stub_source(names, status):
-    lines = ['#include "src/host/exports/unsupported.h"',
-             '#define STUB(name) \\',
-             '  long name(void); \\',
-             '  long name(void) { \\',
-             '    static _Atomic int said; \\',
-             '    host_unsupported(#name, &said); \\',
-             '    return %d; \\' % status,
-             '  }']
+def stub_source(names, status, through):
+    lines = ['#include "src/host/exports/unsupported.h"']
+    if through:
+        lines += ['int %s(int status);' % through]
+    # long: the whole register is the status, whatever type the caller expects.
+    lines += ['#define STUB(name) \\',
+              '  long name(void); \\',
+              '  long name(void) { \\',
+              '    static _Atomic int said; \\',
+              '    host_unsupported(#name, &said); \\',
+              '    return %s(%d); \\' % (through, status),
+              '  }']
     lines += ['STUB(%s)' % name for name in names]
     # ISO C wants one declaration even where everything is implemented.
     lines += ['typedef int host_stubs_end;']
@@ -50,6 +53,8 @@ def main():
     parser.add_argument('--names', required=True)
     parser.add_argument('--archive', required=True)
     parser.add_argument('--status', type=int, required=True)
+    parser.add_argument('--through', default='',
+                        help='a function that is given, and returns, status')
     parser.add_argument('--node', default='', help='version node of the names')
     parser.add_argument('--extra-node', default='sundog_host')
     parser.add_argument('--extra', default='', help='more exports, by commas')
@@ -68,7 +73,7 @@ def main():
         file.write(version_script(args.node, names, args.extra_node, extra))
     with open(args.source, 'w', encoding='ascii') as file:
         file.write(stub_source([n for n in names if n not in have],
-                               args.status))
+                               args.status, args.through))
 
 
 if __name__ == '__main__':
