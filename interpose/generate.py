@@ -1,0 +1,317 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Expands interpose/entries.def to everything that depends on the list of
+intercepted functions.
+
+usage: generate.py OUTPUT entries.def FILE
+  OUTPUT  args.h   enum of the entries, a struct of arguments per captured one
+          probes.c typed probes, checks against the vendor's headers, entry table
+          stubs.S  exported stubs and their slots
+          map      version script
+          md       the table for people
+"""
+import re
+import sys
+
+FAMILIES = ('conv pool norm softmax reduce pointwise attention matmul '
+            'other').split()
+OTHER_KINDS = 'create set destroy pass text copy sync'.split()
+ACTIVATIONS = 'X Y Z DX DY'.split()
+ROLES = ACTIVATIONS + 'W DW BIAS DBIAS SCALE'.split()
+OUTPUT_ROLES = 'Y DX DW DBIAS'.split()
+PLAIN_CLASSES = ('handle seqdata opdesc opdesc2 created changed destroyed device '
+                 'scalar workspace workspace_bytes reserve reserve_bytes host '
+                 'value').split()
+LIBRARIES = 'cudnn cudart'.split()
+OPERANDS_MAX = 12  # SDG_OPERANDS_MAX of src/call.h
+
+
+class Parameter:
+    def __init__(self, name, words, ctype):
+        self.name, self.kind, self.ctype = name, words[0], ctype
+        self.argument = words[1] if len(words) > 1 else None
+        self.direction = words[2] if len(words) > 2 else None
+
+    def is_operand(self):
+        return self.kind in ('tensor', 'filter')
+
+    def is_data(self):
+        return self.kind in ('in', 'out', 'inout')
+
+
+class Entry:
+    def __init__(self, name, prototype, library, kind, flags, ctype):
+        self.name, self.prototype = name, prototype
+        self.library, self.kind, self.ctype = library, kind, ctype
+        self.query = 'query' in flags
+        self.parameters = []
+
+    def of_kind(self, *kinds):
+        return [p for p in self.parameters if p.kind in kinds]
+
+    def operands(self):
+        return [p for p in self.parameters if p.is_operand()]
+
+    def is_op(self):
+        return self.kind in FAMILIES
+
+    def is_captured(self):
+        """A rule can reach an op only through an activation."""
+        return self.is_op() and any(p.argument in ACTIVATIONS
+                                    for p in self.operands())
+
+    def is_armed(self):
+        return self.is_captured() or self.kind in (
+            'create', 'set', 'destroy', 'text', 'copy', 'sync')
+
+    def family(self):
+        return self.kind if self.is_op() else 'other'
+
+    def declaration(self):
+        return ', '.join(join(p.ctype, p.name)
+                         for p in self.parameters) or 'void'
+
+    def arguments(self):
+        return ', '.join(p.name for p in self.parameters)
+
+
+def join(ctype, name):
+    return ctype + name if ctype.endswith('*') else f'{ctype} {name}'
+
+
+def read(path):
+    entries, group, seen = [], [], set()
+
+    def fault(number, text):
+        sys.exit(f'{path}:{number}: {text}')
+
+    for number, line in enumerate(open(path), 1):
+        line = line.rstrip()
+        if not line or line.startswith('#'):
+            continue
+        if line.startswith('entry '):
+            head, arrow, ctype = line.partition(' -> ')
+            words = head.split()
+            if not arrow or len(words) < 4:
+                fault(number, 'not "entry NAME LIBRARY KIND ... -> TYPE"')
+            _, name, library, kind, *flags = words
+            if library not in LIBRARIES:
+                fault(number, f'unknown library {library}')
+            if kind not in FAMILIES + OTHER_KINDS:
+                fault(number, f'unknown kind {kind}')
+            if set(flags) - {'query', 'ptsz', 'ptds'}:
+                fault(number, f'unknown flag in {flags}')
+            names = [name] + [f'{name}_{f}' for f in flags if f != 'query']
+            if seen & set(names):
+                fault(number, f'{name} is in the table already')
+            seen |= set(names)
+            group = [Entry(n, name, library, kind, flags, ctype)
+                     for n in names]
+            entries += group
+            continue
+        left, colon, ctype = line.strip().partition(' : ')
+        name, *words = left.split()
+        if not colon or not words or not group:
+            fault(number, 'not "PARAMETER CLASS [ARGUMENT] : TYPE"')
+        p = Parameter(name, words, ctype.strip())
+        if p.is_operand():
+            if p.argument not in ROLES:
+                fault(number, f'unknown role {p.argument}')
+        elif p.is_data():
+            known = [q.name for q in group[0].parameters]
+            if p.argument not in known:
+                fault(number, f'no descriptor {p.argument} before {name}')
+        elif p.kind not in PLAIN_CLASSES or p.argument:
+            fault(number, f'unknown class {" ".join(words)}')
+        for entry in group:
+            entry.parameters.append(p)
+    for e in entries:
+        if len(e.operands()) > OPERANDS_MAX:
+            sys.exit(f'{path}: {e.name} has too many operands')
+    return entries
+
+
+def is_output(entry, operand):
+    for p in entry.parameters:
+        if p.is_data() and p.argument == operand.name:
+            return p.kind != 'in'
+    if operand.direction:
+        return operand.direction == 'out'
+    return operand.argument in OUTPUT_ROLES
+
+
+def data_of(entry, operand):
+    for p in entry.parameters:
+        if p.is_data() and p.argument == operand.name:
+            return p.name
+    return None
+
+
+HEAD_C = '''/* SPDX-License-Identifier: Apache-2.0 */
+/* Generated from interpose/entries.def; do not edit. */
+'''
+
+
+def field(p):
+    """A parameter as a struct member: top-level const would forbid filling."""
+    ctype = re.sub(r'\bconst$', '', p.ctype).strip()
+    if not ctype.endswith('*'):
+        ctype = re.sub(r'^const ', '', ctype)
+    return join(ctype, p.name)
+
+
+def args_h(entries):
+    out = [HEAD_C, '#ifndef SDG_RULES_ARGS_H', '#define SDG_RULES_ARGS_H', '',
+           '#include <cudnn.h>', '', 'typedef enum sdg_entry_id {']
+    out += [f'  SDG_ENTRY_{e.name},' for e in entries]
+    out += ['  SDG_ENTRY_COUNT,', '} sdg_entry_id_t;', '']
+    for e in entries:
+        if e.is_captured():
+            out.append(f'struct sdg_args_{e.name} {{')
+            out += [f'  {field(p)};' for p in e.parameters]
+            out += ['};', '']
+    return '\n'.join(out + ['#endif', ''])
+
+
+def probe(e):
+    real = f'REAL({e.name}, {e.prototype})'
+    call = f'{real}({e.arguments()})'
+    name = f'probe_{e.name}'
+    head = f'static {join(e.ctype, name)}({e.declaration()}) {{'
+    if e.is_captured():
+        tests = [f'sdg_tag_passes({p.name}, SDG_FAMILY_{e.kind.upper()})'
+                 for p in e.of_kind('tensor', 'filter', 'opdesc')]
+        fill = ', '.join(f'.{p.name} = {p.name}' for p in e.parameters)
+        return [
+            f'static COLD {e.ctype} capture_{e.name}({e.declaration()}) {{',
+            f'  struct sdg_args_{e.name} args = {{{fill}}};',
+            '  int result;',
+            f'  if (sdg_capture(SDG_ENTRY_{e.name}, &args,',
+            '                  __builtin_return_address(0), &result))',
+            f'    return ({e.ctype})result;',
+            f'  return {call};', '}', head,
+            '  if (LIKELY(' + ' &&\n             '.join(tests) + ' &&',
+            '             !sdg_job_failed()))',
+            f'    return {call};',
+            f'  return capture_{e.name}({e.arguments()});', '}', '']
+    if e.kind in ('create', 'set'):
+        touched = [f'    sdg_capture_touch({"*" if p.kind == "created" else ""}'
+                   f'{p.name}, __builtin_return_address(0));'
+                   for p in e.of_kind('created', 'changed')]
+        return [head, f'  {e.ctype} status = {call};',
+                '  if (status == CUDNN_STATUS_SUCCESS) {', *touched, '  }',
+                '  return status;', '}', '']
+    if e.kind == 'destroy':
+        return [head] + [
+            f'  sdg_capture_forget({p.name}, __builtin_return_address(0));'
+            for p in e.of_kind('destroyed')] + [f'  return {call};', '}', '']
+    if e.kind == 'text':
+        return [head, f'  if (!sdg_capture_text({e.arguments()}))',
+                f'    {call};', '}', '']
+    if e.kind == 'copy':
+        return [head, '  if (LIKELY(!sdg_job_failed()))',
+                f'    return {call};', '  return cudaErrorLaunchFailure;', '}',
+                '']
+    return [head, f'  {e.ctype} status = {call};',
+            '  return LIKELY(!sdg_job_failed()) ? status '
+            ': cudaErrorLaunchFailure;', '}', '']
+
+
+def probes_c(entries):
+    out = [HEAD_C, '#include <cuda_runtime_api.h>', '#include <cudnn.h>', '',
+           '/* Nothing of ours is found through the global offset table. */',
+           '#pragma GCC visibility push(hidden)',
+           '#include "interpose/capture.h"', '#include "interpose/slot.h"',
+           '#include "rules/args.h"', '#include "src/job.h"',
+           '#include "src/tag.h"', '#pragma GCC visibility pop', '',
+           '#define LIKELY(condition) __builtin_expect(!!(condition), 1)',
+           '#define COLD __attribute__((noinline, cold))',
+           '#define REAL(entry, prototype) \\',
+           '  ((__typeof__(&prototype))atomic_load_explicit( \\',
+           '      &sdg_real[SDG_ENTRY_##entry], memory_order_relaxed))', '',
+           '/* The rows of the table are the vendor\'s prototypes. */']
+    for e in entries:
+        if e.name == e.prototype:
+            out.append(f'_Static_assert(__builtin_types_compatible_p('
+                       f'__typeof__(&{e.name}), {e.ctype} (*)('
+                       f'{", ".join(p.ctype for p in e.parameters) or "void"}'
+                       f')), "{e.name}");')
+    out.append('')
+    for e in entries:
+        if e.is_armed():
+            out += probe(e)
+    for e in entries:
+        out.append(f'extern char sdg_stub_{e.name}[] '
+                   '__attribute__((visibility("hidden")));')
+    out += ['', 'const sdg_entry_t sdg_entry[SDG_ENTRY_COUNT] = {']
+    for e in entries:
+        refuse = {'cudart': 'RUNTIME', 'cudnn': 'CUDNN'}[e.library]
+        if e.ctype == 'void':
+            refuse = 'TEXT'
+        out += [f'  [SDG_ENTRY_{e.name}] = {{', f'    .name = "{e.name}",',
+                f'    .library = SDG_LIBRARY_{e.library.upper()},',
+                f'    .family = SDG_FAMILY_{e.family().upper()},',
+                f'    .refusal = SDG_REFUSAL_{refuse},',
+                f'    .is_query = {str(e.query).lower()},',
+                f'    .stub = sdg_stub_{e.name},']
+        if e.is_armed():
+            out.append(f'    .probe = (void *)probe_{e.name},')
+        if e.is_captured():
+            args = f'struct sdg_args_{e.name}'
+
+            def offset(name):
+                return (f'offsetof({args}, {name})' if name
+                        else 'SDG_ENTRY_NOWHERE')
+            for member, kind in (('handle', 'handle'), ('op', 'opdesc')):
+                found = e.of_kind(kind)
+                out.append(f'    .{member} = '
+                           f'{offset(found[0].name if found else None)},')
+            out.append(f'    .operands = {len(e.operands())},')
+            out.append('    .operand = {')
+            for p in e.operands():
+                out.append(
+                    f'      {{SDG_ROLE_{p.argument}, '
+                    f'{str(p.kind == "filter").lower()}, '
+                    f'{str(is_output(e, p)).lower()}, {offset(p.name)}, '
+                    f'{offset(data_of(e, p))}}},')
+            out.append('    },')
+        out.append('  },')
+    return '\n'.join(out + ['};', ''])
+
+
+def stubs_s(entries):
+    out = [HEAD_C, '#include "interpose/arch.inc"', '']
+    out += [f'SDG_STUB {e.name}, {i}' for i, e in enumerate(entries)]
+    return '\n'.join(out + ['', 'SDG_END', ''])
+
+
+def version_map(entries):
+    # Anonymous: a version node would be bypassed by references that carry
+    # the vendor's.
+    names = [e.name for e in entries] + ['dlsym', 'dlvsym', 'sundog_*']
+    return '{\n  global:\n' + ''.join(
+        f'    {n};\n' for n in names) + '  local: *;\n};\n'
+
+
+def markdown(entries):
+    out = ['| entry | library | kind | operands |', '|---|---|---|---|']
+    for e in entries:
+        operands = ', '.join(f'{p.argument.lower()} (`{p.name}`)'
+                             for p in e.operands() if e.is_op())
+        kind = e.kind + (', query' if e.query else '')
+        out.append(f'| `{e.name}` | {e.library} | {kind} | {operands} |')
+    return '\n'.join(out + [''])
+
+
+def main():
+    writers = {'args.h': args_h, 'probes.c': probes_c, 'stubs.S': stubs_s,
+               'map': version_map, 'md': markdown}
+    if len(sys.argv) != 4 or sys.argv[1] not in writers:
+        sys.exit(__doc__)
+    text = writers[sys.argv[1]](read(sys.argv[2]))
+    with open(sys.argv[3], 'w') as out:
+        out.write(text)
+
+
+if __name__ == '__main__':
+    main()
