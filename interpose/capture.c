@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the descriptors of a captured invocation into a call and has it judged.
+#include "interpose/capture.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "interpose/real.h"
+#include "interpose/slot.h"
+#include "rules/registry.h"
+#include "rules/vendor.h"
+#include "src/job.h"
+#include "src/status.h"
+#include "src/tag.h"
+#include "src/trace.h"
+
+// Raised while sundog itself works: entries that are reached from there, by
+// cuDNN's own calls through the linker, are not the program's. Initial-exec:
+// libsundog.so is there from the start, and the general model calls a function.
+static _Thread_local int depth __attribute__((tls_model("initial-exec")));
+static _Thread_local bool last_failed
+    __attribute__((tls_model("initial-exec")));
+
+static bool is_foreign(const void *caller) {
+  return depth > 0 || sdg_slot_disarmed() || sdg_real_is_vendor_code(caller);
+}
+
+static const void *pointer_at(const void *args, uint16_t offset) {
+  const void *pointer = NULL;
+  if (offset != SDG_ENTRY_NOWHERE)
+    memcpy(&pointer, (const char *)args + offset, sizeof pointer);
+  return pointer;
+}
+
+// 0 for vectorised, sub-byte and future types, which no rule handles.
+static int type_bytes(cudnnDataType_t type) {
+  switch (type) {
+  case CUDNN_DATA_DOUBLE:
+  case CUDNN_DATA_INT64:
+    return 8;
+  case CUDNN_DATA_FLOAT:
+  case CUDNN_DATA_INT32:
+    return 4;
+  case CUDNN_DATA_HALF:
+  case CUDNN_DATA_BFLOAT16:
+    return 2;
+  case CUDNN_DATA_INT8:
+  case CUDNN_DATA_UINT8:
+  case CUDNN_DATA_BOOLEAN:
+  case CUDNN_DATA_FP8_E4M3:
+  case CUDNN_DATA_FP8_E5M2:
+    return 1;
+  default:
+    return 0;
+  }
+}
+
+static bool tensor_read(const sdg_cudnn_t *cudnn, sdg_operand_t *operand) {
+  cudnnDataType_t type;
+  int dims, extent[SDG_DIMS_MAX], stride[SDG_DIMS_MAX];
+  cudnnTensorDescriptor_t descriptor =
+      (cudnnTensorDescriptor_t)operand->descriptor;
+  if (cudnn->cudnnGetTensorNdDescriptor(descriptor, SDG_DIMS_MAX, &type, &dims,
+                                        extent,
+                                        stride) != CUDNN_STATUS_SUCCESS ||
+      dims < 0 || dims > SDG_DIMS_MAX)
+    return false;
+  operand->type = (sdg_type_t)type;
+  operand->elem_bytes = type_bytes(type);
+  operand->dims = dims;
+  for (int i = 0; i < dims; i++) {
+    operand->extent[i] = extent[i];
+    operand->stride[i] = stride[i];
+  }
+  return true;
+}
+
+// Filters are packed: their layout gives the strides. Extents are K C spatial
+// in every layout; in NHWC memory C varies fastest.
+static bool filter_read(const sdg_cudnn_t *cudnn, sdg_operand_t *operand) {
+  cudnnDataType_t type;
+  cudnnTensorFormat_t format;
+  int dims, extent[SDG_DIMS_MAX];
+  cudnnFilterDescriptor_t descriptor =
+      (cudnnFilterDescriptor_t)operand->descriptor;
+  if (cudnn->cudnnGetFilterNdDescriptor(descriptor, SDG_DIMS_MAX, &type,
+                                        &format, &dims,
+                                        extent) != CUDNN_STATUS_SUCCESS ||
+      dims < 2 || dims > SDG_DIMS_MAX)
+    return false;
+  operand->type = (sdg_type_t)type;
+  operand->elem_bytes =
+      format == CUDNN_TENSOR_NCHW_VECT_C ? 0 : type_bytes(type);
+  operand->dims = dims;
+  bool last = format == CUDNN_TENSOR_NHWC;
+  int64_t stride = last ? extent[1] : 1;
+  for (int i = dims - 1; i >= 0; i--) {
+    operand->extent[i] = extent[i];
+    if (last && i == 1) {
+      operand->stride[i] = 1;
+      continue;
+    }
+    operand->stride[i] = stride;
+    stride *= extent[i];
+  }
+  return true;
+}
+
+// False if a descriptor cannot be read: the real function says what is wrong.
+static bool call_read(int entry, const void *args, sdg_call_t *call) {
+  const sdg_entry_t *info = &sdg_entry[entry];
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  if (!cudnn)
+    return false;
+  call->entry = entry;
+  call->entry_name = info->name;
+  call->family = info->family;
+  call->handle = pointer_at(args, info->handle);
+  call->args = args;
+  call->op_descriptor = pointer_at(args, info->op);
+  call->op_generation = sdg_tag_generation(call->op_descriptor);
+  call->is_query = info->is_query;
+  call->result = 0;
+  call->operands = 0;
+  for (int i = 0; i < info->operands; i++) {
+    const sdg_entry_operand_t *row = &info->operand[i];
+    const void *descriptor = pointer_at(args, row->descriptor);
+    if (!descriptor)
+      continue;
+    sdg_operand_t *operand = &call->operand[call->operands];
+    *operand = (sdg_operand_t){
+        .role = row->role,
+        .is_output = row->is_output,
+        .is_filter = row->is_filter,
+        .descriptor = descriptor,
+        .generation = sdg_tag_generation(descriptor),
+        .data = (void *)pointer_at(args, row->data),
+    };
+    if (!(row->is_filter ? filter_read(cudnn, operand)
+                         : tensor_read(cudnn, operand)))
+      return false;
+    call->operands++;
+  }
+  return call->operands > 0;
+}
+
+bool sdg_capture(int entry, const void *args, const void *caller,
+                 int *out_result) {
+  if (is_foreign(caller))
+    return false;
+  sdg_call_t call;
+  bool done = false;
+  depth++;
+  if (sdg_job_failed()) {
+    *out_result = CUDNN_STATUS_EXECUTION_FAILED;
+    done = true;
+  } else if (call_read(entry, args, &call)) {
+    done = sdg_registry_judge(&call) == SDG_VERDICT_DONE;
+    sdg_trace_call(&call, done);
+    if (done)
+      *out_result = call.result;
+  }
+  depth--;
+  last_failed = done && *out_result != CUDNN_STATUS_SUCCESS;
+  return done;
+}
+
+void sdg_capture_touch(const void *descriptor, const void *caller) {
+  if (!is_foreign(caller))
+    sdg_tag_touch(descriptor);
+}
+
+void sdg_capture_forget(const void *descriptor, const void *caller) {
+  if (!is_foreign(caller))
+    sdg_tag_forget(descriptor);
+}
+
+bool sdg_capture_text(char *message, size_t bytes) {
+  if (!last_failed || !message || bytes == 0)
+    return false;
+  snprintf(message, bytes, "%s", sdg_last_error());
+  return true;
+}

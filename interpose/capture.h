@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From the arguments of an entry to a call, and back to its status. */
+#ifndef SDG_INTERPOSE_CAPTURE_H
+#define SDG_INTERPOSE_CAPTURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Captures and judges one invocation. `args` is a struct sdg_args_<entry> on
+ * the caller's stack, `caller` the return address of the entry. True: the call
+ * was carried out or refused, *out_result is the status for the program.
+ * False: give it to the real function. */
+bool sdg_capture(int entry, const void *args, const void *caller,
+                 int *out_result);
+
+/* A descriptor was created or set, or is about to be destroyed, by `caller`.
+ * What cuDNN does to its own descriptors is not recorded. */
+void sdg_capture_touch(const void *descriptor, const void *caller);
+void sdg_capture_forget(const void *descriptor, const void *caller);
+
+/* cudnnGetLastErrorString: true after the thread's last captured call failed;
+ * then `message` holds why. */
+bool sdg_capture_text(char *message, size_t bytes);
+
+#endif

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Constructor (reads options, nothing else), fork handler, destructor.
+#include "interpose/load.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "interpose/real.h"
+#include "interpose/slot.h"
+#include "src/job.h"
+#include "src/options.h"
+#include "src/trace.h"
+
+static void options_read(void) {
+  sdg_library_set_finder(sdg_real_function);
+  // A fault is kept, and reported at the first call on tensors.
+  sdg_status_t status = sdg_options_load(environ);
+  (void)status;
+}
+
+void sdg_load_options(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, options_read);
+}
+
+static void child_disarm(void) {
+  sdg_slot_disarm();
+  sdg_job_disarm();
+  sdg_trace_drop();
+}
+
+static void fork_watch(void) {
+  pthread_atfork(NULL, NULL, child_disarm);
+}
+
+void sdg_load_watch_fork(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, fork_watch);
+}
+
+__attribute__((constructor)) static void constructor(void) {
+  sdg_load_options();
+}
+
+__attribute__((destructor)) static void destructor(void) {
+  if (!sdg_slot_disarmed()) {
+    sdg_job_finish();
+    sdg_trace_flush();
+  }
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arming: what an entry's stub jumps to, decided at its first call.
+#include "interpose/slot.h"
+
+#include "interpose/load.h"
+#include "interpose/real.h"
+#include "src/job.h"
+
+static atomic_bool disarmed;
+
+int sdg_entry_find(const char *name) {
+  for (int entry = 0; entry < SDG_ENTRY_COUNT; entry++) {
+    const char *a = name, *b = sdg_entry[entry].name;
+    while (*a && *a == *b)
+      a++, b++;
+    if (*a == *b)
+      return entry;
+  }
+  return -1;
+}
+
+static cudnnStatus_t refuse_cudnn(void) {
+  return CUDNN_STATUS_NOT_INITIALIZED;
+}
+
+static cudaError_t refuse_runtime(void) {
+  return cudaErrorInitializationError;
+}
+
+static void refuse_text(char *message, size_t bytes) {
+  if (message && bytes > 0)
+    message[0] = '\0';
+}
+
+static void *refusal(sdg_refusal_t kind) {
+  switch (kind) {
+  case SDG_REFUSAL_RUNTIME:
+    return (void *)refuse_runtime;
+  case SDG_REFUSAL_TEXT:
+    return (void *)refuse_text;
+  default:
+    return (void *)refuse_cudnn;
+  }
+}
+
+// Threads that make an entry's first call together each find the same
+// addresses; the stores are idempotent, so no lock is needed.
+void *sdg_slot_resolve(unsigned entry) {
+  sdg_load_options();
+  void *real = sdg_real_find((int)entry);
+  if (!real)
+    return refusal(sdg_entry[entry].refusal);
+  atomic_store_explicit(&sdg_real[entry], real, memory_order_release);
+  void *target = real;
+  if (sdg_entry[entry].probe && sdg_job_asked() && !sdg_slot_disarmed()) {
+    sdg_load_watch_fork();
+    target = sdg_entry[entry].probe;
+  }
+  atomic_store_explicit(&sdg_slot[entry], target, memory_order_release);
+  return target;
+}
+
+void sdg_slot_disarm(void) {
+  atomic_store(&disarmed, true);
+  for (int entry = 0; entry < SDG_ENTRY_COUNT; entry++)
+    if (atomic_load(&sdg_slot[entry]) == sdg_entry[entry].probe)
+      atomic_store(&sdg_slot[entry], atomic_load(&sdg_real[entry]));
+}
+
+bool sdg_slot_disarmed(void) {
+  return atomic_load_explicit(&disarmed, memory_order_acquire);
+}

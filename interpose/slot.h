@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of entries and the jump targets of their exported stubs. */
+#ifndef SDG_INTERPOSE_SLOT_H
+#define SDG_INTERPOSE_SLOT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rules/args.h"
+#include "src/call.h"
+#include "src/vendor.h"
+
+enum { SDG_ENTRY_NOWHERE = 0xffff };
+
+/* An operand of a captured entry; offsets into its struct sdg_args_. */
+typedef struct sdg_entry_operand {
+  sdg_role_t role;
+  bool is_filter, is_output;
+  uint16_t descriptor;
+  uint16_t data; /* SDG_ENTRY_NOWHERE: no pointer to it */
+} sdg_entry_operand_t;
+
+/* How an entry says that its library is not there. */
+typedef enum sdg_refusal {
+  SDG_REFUSAL_CUDNN,   /* CUDNN_STATUS_NOT_INITIALIZED */
+  SDG_REFUSAL_RUNTIME, /* cudaErrorInitializationError */
+  SDG_REFUSAL_TEXT,    /* an empty message */
+} sdg_refusal_t;
+
+/* One entry; generated from entries.def. */
+typedef struct sdg_entry {
+  const char *name;
+  void *stub;  /* what libsundog.so exports */
+  void *probe; /* NULL: no rule can reach it */
+  sdg_library_t library;
+  sdg_family_t family;
+  sdg_refusal_t refusal;
+  bool is_query;
+  uint16_t handle, op; /* offsets, SDG_ENTRY_NOWHERE if there is none */
+  int operands;
+  sdg_entry_operand_t operand[SDG_OPERANDS_MAX];
+} sdg_entry_t;
+extern const sdg_entry_t sdg_entry[SDG_ENTRY_COUNT];
+
+/* The number of the entry of this name, -1 if it is none. Calls no function of
+ * libc. */
+int sdg_entry_find(const char *name);
+
+/* What the stubs jump to, and the real functions that the probes jump to.
+ * Neither is ever NULL: until an entry's first call both hold a trampoline
+ * that resolves it, as lazy binding would. */
+extern _Atomic(void *) sdg_slot[SDG_ENTRY_COUNT];
+extern _Atomic(void *) sdg_real[SDG_ENTRY_COUNT];
+
+/* Called by the trampoline: returns where to jump. A library that is not there
+ * (yet) leaves the slot unresolved and answers with the entry's refusal. */
+void *sdg_slot_resolve(unsigned entry);
+
+/* In the child of a fork, which is no rank: every slot that holds a probe gets
+ * the real function. */
+void sdg_slot_disarm(void);
+bool sdg_slot_disarmed(void);
+
+#endif

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stands in for the rules and the job in libsundog_alone.so, which holds the
+// interposition by itself: the tests decide what is judged.
+//
+//   SDG_DOUBLE_ASKED=1    a split was asked for
+//   SDG_DOUBLE_VERDICT    pass (the default: agreed, nothing of it is tagged),
+//                         ask (pass, and ask again the next time), or the
+//                         cudnnStatus_t of a call that was carried out
+//   SDG_DOUBLE_BROKEN=1   the job has failed
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules/registry.h"
+#include "src/job.h"
+#include "src/tag.h"
+
+atomic_int sdg_job_failure;
+
+static const char *setting(const char *name) {
+  const char *value = getenv(name);
+  return value ? value : "";
+}
+
+bool sdg_job_asked(void) {
+  if (setting("SDG_DOUBLE_BROKEN")[0])
+    atomic_store(&sdg_job_failure, SDG_E_INTERNAL);
+  return setting("SDG_DOUBLE_ASKED")[0];
+}
+
+void sdg_job_disarm(void) {
+}
+
+void sdg_job_finish(void) {
+}
+
+sdg_verdict_t sdg_registry_judge(sdg_call_t *call) {
+  const char *verdict = setting("SDG_DOUBLE_VERDICT");
+  if (verdict[0] >= '0' && verdict[0] <= '9') {
+    call->result = atoi(verdict);
+    if (call->result)
+      (void)!sdg_fail(SDG_E_INTERNAL, "the double refuses %s",
+                      call->entry_name);
+    return SDG_VERDICT_DONE;
+  }
+  if (strcmp(verdict, "ask") != 0) {
+    for (int i = 0; i < call->operands; i++)
+      sdg_tag_set_pass(call->operand[i].descriptor, call->operand[i].generation,
+                       call->family);
+    sdg_tag_set_pass(call->op_descriptor, call->op_generation, call->family);
+  }
+  return SDG_VERDICT_PASS;
+}
+
+// Until the core has it.
+__attribute__((weak)) const char *sdg_role_name(sdg_role_t role) {
+  static const char *const names[] = {"x", "y",  "z",    "dx", "dy",
+                                      "w", "dw", "bias", "db", "scale"};
+  return names[role];
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every client of the preload tests does: descriptors and sizes of cuDNN,
+ * valid and invalid, printed line by line. It needs no GPU. */
+#ifndef SDG_TESTS_PRELOAD_WORKOUT_H
+#define SDG_TESTS_PRELOAD_WORKOUT_H
+
+#include <cudnn.h>
+#include <stdio.h>
+#include <string.h>
+
+/* How the client reaches a function; clients that look it up define this. */
+#ifndef CUDNN
+#define CUDNN(name) name
+#endif
+
+#define SHOW(name, ...) printf(#name " %d\n", (int)CUDNN(name)(__VA_ARGS__))
+
+static void workout_convolution(void) {
+  cudnnTensorDescriptor_t x;
+  cudnnFilterDescriptor_t w;
+  cudnnConvolutionDescriptor_t op;
+  int n = -1, c = -1, h = -1, wide = -1, dims[5] = {0};
+  SHOW(cudnnCreateTensorDescriptor, &x);
+  SHOW(cudnnCreateFilterDescriptor, &w);
+  SHOW(cudnnCreateConvolutionDescriptor, &op);
+  SHOW(cudnnSetTensor4dDescriptor, x, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 2, 3,
+       32, 20);
+  SHOW(cudnnSetFilter4dDescriptor, w, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, 8, 3,
+       3, 5);
+  SHOW(cudnnSetConvolution2dDescriptor, op, 1, 2, 2, 1, 1, 1,
+       CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT);
+  SHOW(cudnnGetConvolution2dForwardOutputDim, op, x, w, &n, &c, &h, &wide);
+  printf("2d %d %d %d %d\n", n, c, h, wide);
+  SHOW(cudnnSetTensorNdDescriptorEx, x, CUDNN_TENSOR_NHWC, CUDNN_DATA_HALF, 4,
+       (const int[]){1, 6, 9, 7});
+  SHOW(cudnnSetFilterNdDescriptor, w, CUDNN_DATA_HALF, CUDNN_TENSOR_NHWC, 4,
+       (const int[]){4, 6, 3, 3});
+  SHOW(cudnnGetConvolutionNdForwardOutputDim, op, x, w, 4, dims);
+  printf("nd %d %d %d %d\n", dims[0], dims[1], dims[2], dims[3]);
+  /* A filter of other channels: cuDNN's own refusal. */
+  SHOW(cudnnSetFilter4dDescriptor, w, CUDNN_DATA_HALF, CUDNN_TENSOR_NCHW, 4, 5,
+       3, 3);
+  SHOW(cudnnGetConvolution2dForwardOutputDim, op, x, w, &n, &c, &h, &wide);
+  SHOW(cudnnSetTensor4dDescriptor, x, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, -2,
+       3, 32, 20);
+  SHOW(cudnnDestroyConvolutionDescriptor, op);
+  SHOW(cudnnDestroyFilterDescriptor, w);
+  SHOW(cudnnDestroyTensorDescriptor, x);
+}
+
+static void workout_pooling(void) {
+  cudnnTensorDescriptor_t x, derived;
+  cudnnPoolingDescriptor_t op;
+  int n = -1, c = -1, h = -1, w = -1;
+  size_t bytes = 0;
+  SHOW(cudnnCreateTensorDescriptor, &x);
+  SHOW(cudnnCreateTensorDescriptor, &derived);
+  SHOW(cudnnCreatePoolingDescriptor, &op);
+  SHOW(cudnnSetTensor4dDescriptorEx, x, CUDNN_DATA_DOUBLE, 2, 3, 16, 16, 768,
+       256, 16, 1);
+  SHOW(cudnnSetPooling2dDescriptor, op, CUDNN_POOLING_MAX,
+       CUDNN_NOT_PROPAGATE_NAN, 2, 2, 0, 0, 2, 2);
+  SHOW(cudnnGetPooling2dForwardOutputDim, op, x, &n, &c, &h, &w);
+  printf("pool %d %d %d %d\n", n, c, h, w);
+  SHOW(cudnnDropoutGetReserveSpaceSize, x, &bytes);
+  printf("reserve %zu\n", bytes);
+  SHOW(cudnnDeriveBNTensorDescriptor, derived, x, CUDNN_BATCHNORM_SPATIAL);
+  SHOW(cudnnGetTensorSizeInBytes, derived, &bytes);
+  printf("derived %zu\n", bytes);
+  SHOW(cudnnDestroyPoolingDescriptor, op);
+  SHOW(cudnnDestroyTensorDescriptor, derived);
+  SHOW(cudnnDestroyTensorDescriptor, x);
+}
+
+static int workout(void) {
+  workout_convolution();
+  workout_pooling();
+  fflush(stdout);
+  return 0;
+}
+
+#endif
