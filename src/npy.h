@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arrays in files, read and written box by box: .npy and raw. Row-major. */
+#ifndef SDG_SRC_NPY_H
+#define SDG_SRC_NPY_H
+
+#include <stdbool.h>
+
+#include "src/box.h"
+#include "src/npyheader.h"
+#include "src/status.h"
+
+/* An open array file. One thread at a time. */
+typedef struct sdg_npy {
+  sdg_npy_header_t header;
+  int fd;
+  bool created; /* by sdg_npy_create: writable, not yet under its name */
+  char *path;   /* owned */
+} sdg_npy_t;
+
+/* Opens a .npy file for reading. SDG_E_FILE_IO, SDG_E_NPY_FORMAT (shorter than
+ * its header says included). */
+sdg_status_t sdg_npy_open(const char *path, sdg_npy_t *out_npy) SDG_MUST_CHECK;
+/* The same for a file of elements only, which must have exactly their size. */
+sdg_status_t sdg_npy_open_raw(const char *path, const char *dtype, int dims,
+                              const int64_t *extent,
+                              sdg_npy_t *out_npy) SDG_MUST_CHECK;
+
+/* Makes an array file of zeros for writing; `raw`: without a header. It is
+ * "path.part" until sdg_npy_commit, so that no half-written file ever has the
+ * final name, and the output may replace an input. */
+sdg_status_t sdg_npy_create(const char *path, bool raw, const char *dtype,
+                            int dims, const int64_t *extent,
+                            sdg_npy_t *out_npy) SDG_MUST_CHECK;
+/* Closes a created file and gives it its name; on failure it is removed. The
+ * object is closed either way. */
+sdg_status_t sdg_npy_commit(sdg_npy_t *npy) SDG_MUST_CHECK;
+/* Closes; removes a created file that was not committed. Twice is fine, and so
+ * is a zeroed object. */
+void sdg_npy_close(sdg_npy_t *npy);
+
+/* Elements of `box`, dense and row-major in memory, from and to the file. The
+ * box lies inside the extents and has header.dims dimensions. */
+sdg_status_t sdg_npy_read_box(const sdg_npy_t *npy, const sdg_box_t *box,
+                              void *out_elements) SDG_MUST_CHECK;
+sdg_status_t sdg_npy_write_box(const sdg_npy_t *npy, const sdg_box_t *box,
+                               const void *elements) SDG_MUST_CHECK;
+/* The box of all elements. */
+sdg_box_t sdg_npy_box(const sdg_npy_t *npy);
+
+#endif

@@ -1,0 +1,526 @@
+// SPDX-License-Identifier: Apache-2.0
+// Array files: headers good, bad and mutilated; boxes against a naive copy.
+#include "src/npy.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/unit/brute.h"
+
+enum { CASES = 100000, BOX_CASES = 400 };
+
+static char dir[] = "/tmp/sdg-npy-XXXXXX";
+
+static void setup(void) {
+  ck_assert_ptr_nonnull(mkdtemp(dir));
+}
+
+static void teardown(void) {
+  ck_assert_int_eq(rmdir(dir), 0); // fails if a test leaves a file behind
+}
+
+static const char *in_dir(const char *name) {
+  static char path[2][64];
+  static int turn;
+  turn ^= 1;
+  snprintf(path[turn], sizeof path[turn], "%s/%s", dir, name);
+  return path[turn];
+}
+
+static bool exists(const char *path) {
+  return access(path, F_OK) == 0;
+}
+
+// ---- headers ---------------------------------------------------------------
+
+// A whole file in memory: magic, version, length, text.
+static size_t header_bytes(int version, const char *text, char *out) {
+  size_t n = strlen(text), prefix = version == 1 ? 10 : 12;
+  memcpy(out, "\x93NUMPY", 6);
+  out[6] = (char)version;
+  out[7] = 0;
+  for (size_t i = 8; i < prefix; i++)
+    out[i] = (char)(n >> 8 * (i - 8) & 0xff);
+  memcpy(out + prefix, text, n);
+  return prefix + n;
+}
+
+// From a block of exactly `count` bytes, so that sanitizers see overruns.
+static sdg_status_t parse(const char *bytes, size_t count,
+                          sdg_npy_header_t *out_header) {
+  char *exact = malloc(count ? count : 1);
+  memcpy(exact, bytes, count);
+  sdg_status_t status = sdg_npy_header_parse("f.npy", exact, count, out_header);
+  free(exact);
+  return status;
+}
+
+START_TEST(header_is_byte_for_byte_what_numpy_writes) {
+  sdg_npy_header_t header;
+  char out[SDG_NPY_WRITE_BYTES], want[129];
+  ck_assert(sdg_npy_header_init("f", "float32", 2, (int64_t[]){3, 4},
+                                &header) == SDG_OK);
+  ck_assert_int_eq(sdg_npy_header_format(&header, out), 128);
+  snprintf(want, sizeof want, "%.10s%-117s\n", "0123456789",
+           "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }");
+  memcpy(want, "\x93NUMPY\x01\x00\x76\x00", 10);
+  ck_assert_mem_eq(out, want, 128);
+  ck_assert_int_eq(header.data_offset, 128);
+  ck_assert_int_eq(header.data_bytes, 48);
+
+  ck_assert(sdg_npy_header_init("f", "u1", 1, (int64_t[]){5}, &header) ==
+            SDG_OK);
+  sdg_npy_header_format(&header, out);
+  ck_assert_ptr_nonnull(
+      memmem(out, 128, "'|u1', 'fortran_order': False, 'shape': (5,), }", 47));
+  ck_assert(sdg_npy_header_init("f", "<c16", 0, NULL, &header) == SDG_OK);
+  sdg_npy_header_format(&header, out);
+  ck_assert_ptr_nonnull(
+      memmem(out, 128, "'<c16', 'fortran_order': False, 'shape': (), }", 46));
+  ck_assert_int_eq(header.data_bytes, 16);
+}
+END_TEST
+
+START_TEST(longest_header_is_read_back) {
+  int64_t extent[SDG_DIMS_MAX];
+  sdg_npy_header_t header, back;
+  char out[SDG_NPY_WRITE_BYTES];
+  for (int d = 0; d < SDG_DIMS_MAX; d++)
+    extent[d] = d ? INT64_MAX : 0;
+  ck_assert(sdg_npy_header_init("f", "V16", SDG_DIMS_MAX, extent, &header) ==
+            SDG_OK);
+  int bytes = sdg_npy_header_format(&header, out);
+  ck_assert_int_eq(bytes % 64, 0);
+  ck_assert(parse(out, (size_t)bytes, &back) == SDG_OK);
+  ck_assert_int_eq(back.dims, SDG_DIMS_MAX);
+  ck_assert_mem_eq(back.extent, extent, sizeof extent);
+  ck_assert_int_eq(back.data_bytes, 0);
+  ck_assert_str_eq(back.dtype, "|V16");
+}
+END_TEST
+
+START_TEST(every_spelling_of_a_good_header_is_read) {
+  static const char *const good[] = {
+      "{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }   \n",
+      "{'descr':'<f8','fortran_order':False,'shape':(3,4)}",
+      "{\"shape\": (3, 4,), \"fortran_order\": False, \"descr\": \"<f8\"}\n",
+      " { 'shape' : ( 3L , 4L ) , 'descr' : '=f8' , 'fortran_order' : False }",
+      "{'descr': 'f8',\n 'fortran_order': False,\t'shape': (003, 4), }\r\n",
+  };
+  for (int version = 1; version <= 3; version++)
+    for (unsigned i = 0; i < sizeof good / sizeof good[0]; i++) {
+      char bytes[256];
+      sdg_npy_header_t header;
+      size_t count = header_bytes(version, good[i], bytes);
+      ck_assert_msg(parse(bytes, count, &header) == SDG_OK, "%s", good[i]);
+      ck_assert_str_eq(header.dtype, "<f8");
+      ck_assert_int_eq(header.elem_bytes, 8);
+      ck_assert_int_eq(header.dims, 2);
+      ck_assert_int_eq(header.extent[0], 3);
+      ck_assert_int_eq(header.extent[1], 4);
+      ck_assert_int_eq(header.data_offset, (int64_t)count);
+      ck_assert_int_eq(header.data_bytes, 96);
+    }
+}
+END_TEST
+
+START_TEST(vectors_in_fortran_order_are_read) {
+  char bytes[256];
+  sdg_npy_header_t header;
+  size_t count = header_bytes(
+      1, "{'descr': '<f4', 'fortran_order': True, 'shape': (7,), }", bytes);
+  ck_assert(parse(bytes, count, &header) == SDG_OK);
+}
+END_TEST
+
+#define DICT(descr, order, shape)                                              \
+  "{'descr': " descr ", 'fortran_order': " order ", 'shape': " shape ", }"
+
+START_TEST(bad_headers_are_refused_by_their_fault) {
+  static const struct {
+    const char *text, *says;
+  } bad[] = {
+      {"", "does not begin with {"},
+      {"[]", "does not begin with {"},
+      {"{", "a key is not one of"},
+      {"{}", "is missing"},
+      {"{'descr': '<f4', 'fortran_order': False}", "is missing"},
+      {"{'descr': '<f4', 'descr': '<f4'}", "comes twice"},
+      {"{'descr' '<f4'}", "has no value"},
+      {"{'descr': '<f4' 'shape': ()}", "a comma or }"},
+      {"{'color': 1}", "a key is not one of"},
+      {"{descr: 1}", "a key is not one of"},
+      {DICT("'<f4'", "False", "(3,)") "x", "follows the closing }"},
+      {DICT("'<f4'", "False", "(3,)") "\n{}", "follows the closing }"},
+      {DICT("'<f4'", "True", "(3, 4)"), "Fortran order"},
+      {DICT("'<f4'", "None", "(3, 4)"), "neither True nor False"},
+      {DICT("'<f4'", "0", "(3, 4)"), "neither True nor False"},
+      {DICT("'>f4'", "False", "(3, 4)"), "big-endian"},
+      {DICT("'<f3'", "False", "(3, 4)"), "'<f3' is not a number"},
+      {DICT("'|O'", "False", "(3, 4)"), "'|O' is not a number"},
+      {DICT("'<U8'", "False", "(3, 4)"), "'<U8' is not a number"},
+      {DICT("'<M8[ns]'", "False", "(3, 4)"), "is not a number"},
+      {DICT("'<'", "False", "(3, 4)"), "is not a number"},
+      {DICT("''", "False", "(3, 4)"), "is not a number"},
+      {DICT("'f99999999999'", "False", "(3, 4)"), "is not a number"},
+      {DICT("[('a', '<f4')]", "False", "(3, 4)"), "records are not read"},
+      {DICT("'<f4", "False", "(3, 4)"), "a comma or }"},
+      {DICT("'a\\'b'", "False", "(3, 4)"), "records are not read"},
+      {DICT("'0123456789012345678901234567890123'", "False", "(3,)"),
+       "records are not read"},
+      {DICT("'<f4'", "False", "3"), "not a tuple"},
+      {DICT("'<f4'", "False", "(3)"), "not a tuple"},
+      {DICT("'<f4'", "False", "(3 4)"), "not a tuple"},
+      {DICT("'<f4'", "False", "(,)"), "not a tuple"},
+      {DICT("'<f4'", "False", "(3,,4)"), "not a tuple"},
+      {DICT("'<f4'", "False", "(-3, 4)"), "not a tuple"},
+      {DICT("'<f4'", "False", "(3.0, 4)"), "not a tuple"},
+      {DICT("'<f4'", "False", "(3, 4"), "not a tuple"},
+      {DICT("'<f4'", "False", "(9223372036854775808,)"), "not a tuple"},
+      {DICT("'<f4'", "False", "(9223372036854775807,)"), "larger than any"},
+      {DICT("'|u1'", "False", "(9223372036854775807,)"), "larger than any"},
+      {DICT("'<f4'", "False", "(4294967296, 4294967296)"), "larger than any"},
+      {DICT("'<f4'", "False", "(1,1,1,1,1,1,1,1,1)"), "9 dimensions"},
+  };
+  for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    char bytes[512];
+    sdg_npy_header_t header;
+    size_t count = header_bytes(1 + (int)i % 3, bad[i].text, bytes);
+    ck_assert_msg(parse(bytes, count, &header) == SDG_E_NPY_FORMAT, "%s",
+                  bad[i].text);
+    ck_assert_msg(strstr(sdg_last_error(), bad[i].says), "%s: %s", bad[i].text,
+                  sdg_last_error());
+  }
+}
+END_TEST
+
+START_TEST(every_truncation_and_wrong_prefix_is_refused) {
+  char bytes[256];
+  sdg_npy_header_t header;
+  for (int version = 1; version <= 3; version++) {
+    size_t count =
+        header_bytes(version, DICT("'<f4'", "False", "(3, 4)"), bytes);
+    for (size_t n = 0; n < count; n++)
+      ck_assert(parse(bytes, n, &header) == SDG_E_NPY_FORMAT);
+    for (int i = 0; i < 8; i++) { // magic and version
+      char was = bytes[i];
+      bytes[i] = 9;
+      ck_assert(parse(bytes, count, &header) == SDG_E_NPY_FORMAT);
+      bytes[i] = was;
+    }
+  }
+  header_bytes(2, DICT("'<f4'", "False", "(3, 4)"), bytes);
+  memset(bytes + 8, 0xff, 4); // a header of 4 GiB
+  ck_assert(parse(bytes, sizeof bytes, &header) == SDG_E_NPY_FORMAT);
+  ck_assert_ptr_nonnull(strstr(sdg_last_error(), "4294967295 bytes"));
+}
+END_TEST
+
+START_TEST(mutilated_headers_never_give_nonsense) {
+  // Ten thousands of different complaints are of no use to anybody.
+  ck_assert_ptr_nonnull(freopen("/dev/null", "w", stderr));
+  static const char spice[] = "{}()[]',:\"\\ \n0123456789<>|fuVLTF-\xff";
+  int64_t taken = 0;
+  for (int64_t i = random_cases(CASES); i > 0; i--) {
+    char bytes[256];
+    size_t count = header_bytes((int)random_in(1, 3),
+                                DICT("'<f4'", "False", "(3, 40, 500)"), bytes);
+    for (int64_t k = random_in(0, 4); k > 0; k--) {
+      size_t at = (size_t)random_in(0, (int64_t)count - 1);
+      if (random_in(0, 3))
+        bytes[at] = spice[random_in(0, sizeof spice - 1)];
+      else
+        memmove(bytes + at, bytes + at + 1, count - at - 1);
+    }
+    sdg_npy_header_t h;
+    if (parse(bytes, count, &h) != SDG_OK)
+      continue;
+    taken++;
+    REQUIRE(h.dims >= 0 && h.dims <= SDG_DIMS_MAX);
+    REQUIRE(h.elem_bytes >= 1 && h.elem_bytes <= 32);
+    REQUIRE(h.data_offset >= 10 && h.data_offset <= (int64_t)count);
+    int64_t want = h.elem_bytes;
+    for (int d = 0; d < h.dims; d++) {
+      REQUIRE(h.extent[d] >= 0);
+      REQUIRE(!__builtin_mul_overflow(want, h.extent[d], &want));
+    }
+    REQUIRE(h.data_bytes == want);
+  }
+  REQUIRE(taken > CASES / 10);
+}
+END_TEST
+
+START_TEST(type_names_are_read) {
+  static const struct {
+    const char *text, *dtype;
+    int bytes;
+  } good[] = {
+      {"float32", "<f4", 4}, {"<f4", "<f4", 4},   {"f8", "<f8", 8},
+      {"float16", "<f2", 2}, {"int8", "|i1", 1},  {">u1", "|u1", 1},
+      {"uint16", "<u2", 2},  {"int64", "<i8", 8}, {"bool", "|b1", 1},
+      {"|b1", "|b1", 1},     {"<V2", "|V2", 2},   {"complex64", "<c8", 8},
+  };
+  for (unsigned i = 0; i < sizeof good / sizeof good[0]; i++) {
+    char dtype[SDG_DTYPE_BYTES];
+    int bytes;
+    ck_assert(sdg_dtype_parse("f", good[i].text, dtype, &bytes) == SDG_OK);
+    ck_assert_str_eq(dtype, good[i].dtype);
+    ck_assert_int_eq(bytes, good[i].bytes);
+  }
+  static const char *const bad[] = {
+      "",         "float", "float33", "int128", ">f4",     "f",  "f4 ", " f4",
+      "float32x", "<<f4",  "str",     "x4",     "float-8", "V0", "V17", "b2"};
+  for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    char dtype[SDG_DTYPE_BYTES];
+    int bytes;
+    ck_assert_msg(sdg_dtype_parse("f", bad[i], dtype, &bytes) ==
+                      SDG_E_NPY_FORMAT,
+                  "%s", bad[i]);
+  }
+}
+END_TEST
+
+// ---- files -----------------------------------------------------------------
+
+static void file_make(const char *path, const void *bytes, size_t count) {
+  FILE *file = fopen(path, "wb");
+  ck_assert_ptr_nonnull(file);
+  ck_assert_int_eq((int)fwrite(bytes, 1, count, file), (int)count);
+  ck_assert_int_eq(fclose(file), 0);
+}
+
+START_TEST(file_shorter_than_its_header_says_is_refused) {
+  char bytes[512];
+  sdg_npy_t npy;
+  size_t count = header_bytes(1, DICT("'<f4'", "False", "(3, 4)"), bytes);
+  const char *path = in_dir("a.npy");
+  for (size_t n = 0; n < count + 48; n++) {
+    file_make(path, bytes, n);
+    ck_assert(sdg_npy_open(path, &npy) == SDG_E_NPY_FORMAT);
+  }
+  for (size_t n = count + 48; n < count + 50; n++) { // appended arrays are fine
+    file_make(path, bytes, n);
+    ck_assert(sdg_npy_open(path, &npy) == SDG_OK);
+    sdg_npy_close(&npy);
+  }
+  unlink(path);
+}
+END_TEST
+
+START_TEST(raw_file_must_have_the_exact_size) {
+  char bytes[64] = "";
+  sdg_npy_t npy;
+  const char *path = in_dir("a.raw");
+  for (size_t n = 20; n < 30; n++) {
+    file_make(path, bytes, n);
+    sdg_status_t want = n == 24 ? SDG_OK : SDG_E_NPY_FORMAT;
+    ck_assert(sdg_npy_open_raw(path, "float32", 2, (int64_t[]){2, 3}, &npy) ==
+              want);
+    if (want == SDG_OK)
+      sdg_npy_close(&npy);
+  }
+  ck_assert(sdg_npy_open_raw(path, "f4", 1, (int64_t[]){-1}, &npy) ==
+            SDG_E_NPY_FORMAT);
+  ck_assert(sdg_npy_open_raw(path, "f4", 9, NULL, &npy) == SDG_E_NPY_FORMAT);
+  unlink(path);
+}
+END_TEST
+
+START_TEST(what_is_no_regular_file_is_refused) {
+  sdg_npy_t npy;
+  ck_assert(sdg_npy_open(in_dir("none.npy"), &npy) == SDG_E_FILE_IO);
+  ck_assert(sdg_npy_open(dir, &npy) == SDG_E_FILE_IO);
+  const char *fifo = in_dir("fifo");
+  ck_assert_int_eq(mkfifo(fifo, 0600), 0);
+  ck_assert(sdg_npy_open(fifo, &npy) == SDG_E_FILE_IO);
+  ck_assert(sdg_npy_create(fifo, false, "f4", 1, (int64_t[]){3}, &npy) ==
+            SDG_E_FILE_IO);
+  ck_assert(sdg_npy_create("/dev/null", false, "f4", 1, (int64_t[]){3}, &npy) ==
+            SDG_E_FILE_IO);
+  ck_assert(sdg_npy_create(in_dir("no/such"), false, "f4", 1, (int64_t[]){3},
+                           &npy) == SDG_E_FILE_IO);
+  unlink(fifo);
+}
+END_TEST
+
+START_TEST(created_file_appears_when_committed) {
+  sdg_npy_t npy;
+  const char *path = in_dir("a.npy");
+  ck_assert(sdg_npy_create(path, false, "f4", 1, (int64_t[]){3}, &npy) ==
+            SDG_OK);
+  ck_assert(!exists(path));
+  sdg_npy_close(&npy); // given up
+  sdg_npy_close(&npy);
+  ck_assert(!exists(path));
+  ck_assert(sdg_npy_create(path, false, "f4", 1, (int64_t[]){3}, &npy) ==
+            SDG_OK);
+  ck_assert(sdg_npy_commit(&npy) == SDG_OK);
+  sdg_npy_close(&npy);
+  ck_assert(exists(path));
+  float zeros[3] = {1, 1, 1};
+  ck_assert(sdg_npy_open(path, &npy) == SDG_OK);
+  sdg_box_t all = sdg_npy_box(&npy);
+  ck_assert(sdg_npy_read_box(&npy, &all, zeros) == SDG_OK);
+  ck_assert(zeros[0] == 0 && zeros[1] == 0 && zeros[2] == 0);
+  sdg_npy_close(&npy);
+  unlink(path);
+}
+END_TEST
+
+START_TEST(output_may_replace_its_input) {
+  sdg_npy_t in, out;
+  const char *path = in_dir("a.raw");
+  file_make(path, "abcdef", 6);
+  char text[6];
+  sdg_box_t half = {.dims = 1, .dim = {{0, 3}}};
+  ck_assert(sdg_npy_open_raw(path, "u1", 1, (int64_t[]){6}, &in) == SDG_OK);
+  ck_assert(sdg_npy_create(path, true, "u1", 1, (int64_t[]){3}, &out) ==
+            SDG_OK);
+  ck_assert(sdg_npy_read_box(&in, &half, text) == SDG_OK);
+  ck_assert(sdg_npy_write_box(&out, &half, text) == SDG_OK);
+  ck_assert(sdg_npy_commit(&out) == SDG_OK);
+  sdg_npy_close(&in);
+  ck_assert(sdg_npy_open_raw(path, "u1", 1, (int64_t[]){3}, &in) == SDG_OK);
+  ck_assert(sdg_npy_read_box(&in, &half, text) == SDG_OK);
+  ck_assert_mem_eq(text, "abc", 3);
+  sdg_npy_close(&in);
+  unlink(path);
+}
+END_TEST
+
+START_TEST(file_cut_while_open_is_an_error) {
+  sdg_npy_t npy;
+  char text[6];
+  const char *path = in_dir("a.raw");
+  file_make(path, "abcdef", 6);
+  ck_assert(sdg_npy_open_raw(path, "u1", 1, (int64_t[]){6}, &npy) == SDG_OK);
+  ck_assert_int_eq(truncate(path, 4), 0);
+  sdg_box_t all = sdg_npy_box(&npy);
+  ck_assert(sdg_npy_read_box(&npy, &all, text) == SDG_E_NPY_FORMAT);
+  sdg_npy_close(&npy);
+  unlink(path);
+}
+END_TEST
+
+START_TEST(boxes_outside_the_array_are_refused) {
+  sdg_npy_t npy;
+  char text[16];
+  const char *path = in_dir("a.raw");
+  file_make(path, "abcdef", 6);
+  ck_assert(sdg_npy_open_raw(path, "u1", 2, (int64_t[]){2, 3}, &npy) == SDG_OK);
+  sdg_box_t bad[] = {{.dims = 1, .dim = {{0, 2}}},
+                     {.dims = 2, .dim = {{0, 3}, {0, 3}}},
+                     {.dims = 2, .dim = {{-1, 1}, {0, 3}}},
+                     {.dims = 2, .dim = {{0, 1}, {0, 4}}}};
+  for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++)
+    ck_assert(sdg_npy_read_box(&npy, &bad[i], text) == SDG_E_INTERNAL);
+  sdg_npy_close(&npy);
+  unlink(path);
+}
+END_TEST
+
+// ---- boxes -----------------------------------------------------------------
+
+// Steps through a box, last dimension fastest; false behind the end.
+static bool next_point(const sdg_box_t *box, int64_t *at) {
+  for (int d = box->dims - 1; d >= 0; d--) {
+    if (++at[d] < box->dim[d].hi)
+      return true;
+    at[d] = box->dim[d].lo;
+  }
+  return false;
+}
+
+// Elements of `box` of a dense array, in either direction.
+static void naive_move(const sdg_npy_header_t *h, char *array,
+                       const sdg_box_t *box, char *dense, bool to_array) {
+  int64_t at[SDG_DIMS_MAX];
+  if (sdg_box_empty(box))
+    return;
+  for (int d = 0; d < h->dims; d++)
+    at[d] = box->dim[d].lo;
+  do {
+    int64_t index = 0;
+    for (int d = 0; d < h->dims; d++)
+      index = index * h->extent[d] + at[d];
+    char *element = array + index * h->elem_bytes;
+    memcpy(to_array ? element : dense, to_array ? dense : element,
+           (size_t)h->elem_bytes);
+    dense += h->elem_bytes;
+  } while (next_point(box, at));
+}
+
+START_TEST(boxes_are_read_and_written_like_a_naive_copy) {
+  static const char *const types[] = {"u1", "f2", "f4", "f8", "c16"};
+  static char array[65536], dense[65536], got[65536];
+  const char *path = in_dir("a.npy");
+  for (int64_t i = random_cases(BOX_CASES); i > 0; i--) {
+    int64_t extent[SDG_DIMS_MAX];
+    int dims = (int)random_in(0, 5);
+    for (int d = 0; d < dims; d++)
+      extent[d] = random_in(random_in(0, 9) ? 1 : 0, 5);
+    const char *type = types[random_in(0, 4)];
+    bool raw = random_in(0, 1);
+    sdg_npy_t npy;
+    REQUIRE(sdg_npy_create(path, raw, type, dims, extent, &npy) == SDG_OK);
+    memset(array, 0, sizeof array);
+    for (int k = 0; k < 8; k++) { // later boxes overwrite earlier ones
+      sdg_box_t box = {.dims = dims};
+      for (int d = 0; d < dims; d++) {
+        bool whole = random_in(0, 1);
+        box.dim[d].lo = whole ? 0 : random_in(0, extent[d]);
+        box.dim[d].hi = whole ? extent[d] : random_in(box.dim[d].lo, extent[d]);
+      }
+      size_t bytes = (size_t)(sdg_box_count(&box) * npy.header.elem_bytes);
+      for (size_t b = 0; b < bytes; b++)
+        dense[b] = (char)random_bits();
+      naive_move(&npy.header, array, &box, dense, true);
+      REQUIRE(sdg_npy_write_box(&npy, &box, dense) == SDG_OK);
+      for (int d = 0; d < dims; d++)
+        box.dim[d] = (sdg_range_t){random_in(0, extent[d]), extent[d]};
+      bytes = (size_t)(sdg_box_count(&box) * npy.header.elem_bytes);
+      naive_move(&npy.header, array, &box, dense, false);
+      got[bytes] = '#';
+      REQUIRE(sdg_npy_read_box(&npy, &box, got) == SDG_OK);
+      REQUIRE(memcmp(got, dense, bytes) == 0 && got[bytes] == '#');
+    }
+    REQUIRE(sdg_npy_commit(&npy) == SDG_OK);
+    if (raw)
+      REQUIRE(sdg_npy_open_raw(path, type, dims, extent, &npy) == SDG_OK);
+    else
+      REQUIRE(sdg_npy_open(path, &npy) == SDG_OK);
+    sdg_box_t all = sdg_npy_box(&npy);
+    REQUIRE(sdg_npy_read_box(&npy, &all, got) == SDG_OK);
+    REQUIRE(memcmp(got, array, (size_t)npy.header.data_bytes) == 0);
+    sdg_npy_close(&npy);
+  }
+  unlink(path);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("npy");
+  TCase *cases = tcase_create("npy");
+  tcase_set_timeout(cases, 120);
+  tcase_add_checked_fixture(cases, setup, teardown);
+  tcase_add_test(cases, header_is_byte_for_byte_what_numpy_writes);
+  tcase_add_test(cases, longest_header_is_read_back);
+  tcase_add_test(cases, every_spelling_of_a_good_header_is_read);
+  tcase_add_test(cases, vectors_in_fortran_order_are_read);
+  tcase_add_test(cases, bad_headers_are_refused_by_their_fault);
+  tcase_add_test(cases, every_truncation_and_wrong_prefix_is_refused);
+  tcase_add_test(cases, mutilated_headers_never_give_nonsense);
+  tcase_add_test(cases, type_names_are_read);
+  tcase_add_test(cases, file_shorter_than_its_header_says_is_refused);
+  tcase_add_test(cases, raw_file_must_have_the_exact_size);
+  tcase_add_test(cases, what_is_no_regular_file_is_refused);
+  tcase_add_test(cases, created_file_appears_when_committed);
+  tcase_add_test(cases, output_may_replace_its_input);
+  tcase_add_test(cases, file_cut_while_open_is_an_error);
+  tcase_add_test(cases, boxes_outside_the_array_are_refused);
+  tcase_add_test(cases, boxes_are_read_and_written_like_a_naive_copy);
+  suite_add_tcase(suite, cases);
+  return harness_run(suite);
+}
