@@ -88,7 +88,11 @@ fetch_toolkit() {
     python3 -m venv --clear build/wheels/venv
     build/wheels/venv/bin/python -m pip download --quiet --no-deps \
       --no-cache-dir --disable-pip-version-check \
-      --dest build/wheels "${wheels[@]}"
+      --dest build/wheels "${wheels[@]}" || {
+      say "the wheels cannot be fetched; install CUDA 13 with cuDNN 9 and NCCL,"
+      say "and name its folder in CUDA_HOME"
+      exit 1
+    }
     rm -rf "$site"
     for file in build/wheels/*.whl; do
       python3 -m zipfile -e "$file" "$site"
