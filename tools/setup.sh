@@ -16,7 +16,8 @@ cd "$root"
 
 # What the wheels are pinned to: the versions sundog is tested with.
 wheels=(nvidia-cuda-runtime==13.0.96 nvidia-cuda-crt==13.0.88
-  nvidia-cudnn-cu13==9.19.0.56 nvidia-nccl-cu13==2.28.9)
+  nvidia-cuda-cccl==13.0.85 nvidia-cudnn-cu13==9.19.0.56
+  nvidia-nccl-cu13==2.28.9)
 
 groups=build
 werror=false
@@ -106,6 +107,8 @@ fetch_toolkit() {
   for file in "$site"/nvidia/*/include/*; do
     [ "${file##*/}" = __init__.py ] || ln -sfn "$file" build/cuda/include/
   done
+  # cuda_fp16.h wants <nv/target>, which nvcc would find in cccl/.
+  [ -e build/cuda/include/nv ] || ln -s cccl/nv build/cuda/include/nv
   for file in "$site"/nvidia/*/lib/*.so*; do
     ln -sfn "$file" build/cuda/lib64/
   done
