@@ -20,27 +20,45 @@ enum {
 typedef struct sdg_control sdg_control_t;
 
 /* Joins the job as `rank` of `size`. `rendezvous` is "file:/path" (a socket
- * of mode 0600 is made there by rank 0). Blocks until all ranks have joined.
- * Errors: SDG_E_RANK_TAKEN when another process already joined as this rank,
- * SDG_E_JOIN_TIMEOUT naming the ranks that are missing, SDG_E_RENDEZVOUS for
- * a path that cannot be used. size 1 needs no rendezvous. */
+ * of mode 0600 is made there by rank 0, and path.lock beside it). Blocks until
+ * all ranks have joined; `timeout_s` bounds this and every later wait, and may
+ * be a fraction. size 1 needs no rendezvous. A process joins one job of several
+ * ranks at a time.
+ * Errors: SDG_E_RANK_TAKEN when another process (or this one) already joined as
+ * this rank, not reported by sdg_fail: a child of a rank is to be silent, and
+ * the caller knows who is; SDG_E_JOIN_TIMEOUT naming the ranks that are
+ * missing, SDG_E_PEER_LOST naming one that ended meanwhile, SDG_E_RENDEZVOUS
+ * for a path that cannot be used or ranks of another size. */
 sdg_status_t sdg_control_join(const char *rendezvous, int rank, int size,
                               double timeout_s,
                               sdg_control_t **out_control) SDG_MUST_CHECK;
-/* Leaves: later waits of others on this rank report that it ended. */
+/* Leaves: later waits of others on this rank report that it ended. Other
+ * threads may still be in functions of `control`, which stays valid. Nothing
+ * in a child made by fork. */
 void sdg_control_leave(sdg_control_t *control);
+/* Leaves, and frees `control`, which no other thread may be using. In a child
+ * made by fork it frees the child's copy only. */
+void sdg_control_destroy(sdg_control_t *control);
 int sdg_control_rank(const sdg_control_t *control);
 int sdg_control_size(const sdg_control_t *control);
 
 /* Every rank of `ranks` (count of them, ascending, self included) gives
  * `bytes` <= SDG_CONTROL_RECORD_BYTES bytes; out_all[i] (each
- * SDG_CONTROL_RECORD_BYTES long) and out_bytes[i] receive those of ranks[i].
- * Collective over `ranks`, in the same order on each of them within a
- * channel. `what` ("call 12 cudnnConvolutionForward") names the call in
- * messages. Errors, within the timeout: SDG_E_PEER_LOST (a rank died or
- * left), SDG_E_PEER_TIMEOUT (stalls), SDG_E_DIVERGED (a peer's count of tagged
- * calls passed ours while we wait), and whatever a peer reported by
- * sdg_control_fail. After 30 s a line says who is waited for. */
+ * SDG_CONTROL_RECORD_BYTES long) and out_bytes[i] receive those of ranks[i];
+ * after an error their contents are undefined.
+ * Collective over `ranks`, in the same order on each of them within a channel;
+ * a rank takes part in at most SDG_SEGMENT_LANES (8) different groups per
+ * channel. One thread at a time on a channel; different channels do not
+ * disturb each other. `what` ("call 12 cudnnConvolutionForward") names the call
+ * in messages.
+ * Errors, within the timeout: SDG_E_PEER_LOST (a rank died or left),
+ * SDG_E_PEER_TIMEOUT (stalls), SDG_E_DIVERGED (a peer's count of tagged calls
+ * passed ours while we wait for it; seen within 100 ms), and SDG_E_PEER_FAILED
+ * with whatever a peer reported by sdg_control_fail; SDG_E_INTERNAL for
+ * arguments out of range. A failure between ranks is posted to the whole job:
+ * the other ranks' exchanges and checks, in course or later, end with the same
+ * code. A log line says who is waited for after 30 s or half the timeout,
+ * whichever is less. Time in which this process was stopped does not count. */
 sdg_status_t sdg_control_exchange(sdg_control_t *control, int channel,
                                   const int *ranks, int count, const void *mine,
                                   size_t bytes,
@@ -48,21 +66,26 @@ sdg_status_t sdg_control_exchange(sdg_control_t *control, int channel,
                                   size_t *out_bytes,
                                   const char *what) SDG_MUST_CHECK;
 
-/* Publishes that this rank is at its n-th tagged call on `channel`: a store. */
+/* Publishes that this rank is at its n-th tagged call on `channel`, before any
+ * exchange of that call: some stores, no system call. One thread at a time on a
+ * channel. `what`: the entry's name, or "call 12 ..."; 95 bytes are kept. */
 void sdg_control_count(sdg_control_t *control, int channel, uint64_t calls,
                        const char *what);
-/* The counts of a peer, and (out_what, may be NULL) the call it is at. */
+/* The count of a rank, and (out_what, may be NULL) the call it is at. */
 uint64_t sdg_control_count_of(const sdg_control_t *control, int channel,
                               int rank, char *out_what, size_t what_bytes);
 
 /* Tells every rank that this one failed and why; the first report of a job
- * wins. Waits of other ranks end with SDG_E_PEER_FAILED and this text. */
+ * wins. `text`: sdg_last_error() or the details alone. Waits and checks of
+ * other ranks end with SDG_E_PEER_FAILED and this text; with `status` itself
+ * where that is a failure between ranks (PEER_LOST, PEER_TIMEOUT, DIVERGED). */
 void sdg_control_fail(sdg_control_t *control, sdg_status_t status,
                       const char *text);
 
-/* SDG_OK while all is well; SDG_E_PEER_LOST, SDG_E_PEER_FAILED otherwise. Not
- * a wait: for the watchdog, some microseconds. Reports (sdg_fail) only when
- * `report` is set. */
+/* SDG_OK while all is well; SDG_E_PEER_LOST when a rank died without leaving
+ * (one that left is no failure while nobody waits for it), else the job's
+ * failure as above. Not a wait: for the watchdog, some microseconds.
+ * Thread-safe. Reports (sdg_fail) only when `report` is set. */
 sdg_status_t sdg_control_check(sdg_control_t *control,
                                int report) SDG_MUST_CHECK;
 

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// One process per rank: byte r of a file beside the socket is locked by the
+// process that is rank r, for as long as it lives.
+#include "src/ranklock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "src/fd.h"
+
+static struct flock lock_of(short type, int start, int bytes) {
+  return (struct flock){
+      .l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = bytes};
+}
+
+static sdg_status_t lockfile_open(const char *path, int *out_fd) {
+  // O_NONBLOCK: a FIFO of that name must not block the program.
+  int fd = sdg_fd_raise(
+      open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600));
+  if (fd < 0)
+    return sdg_fail(SDG_E_RENDEZVOUS, "cannot make %s: %s", path,
+                    strerror(errno));
+  struct stat file;
+  if (fstat(fd, &file) != 0 || !S_ISREG(file.st_mode) ||
+      file.st_uid != geteuid() || (file.st_mode & 077)) {
+    close(fd);
+    return sdg_fail(SDG_E_RENDEZVOUS,
+                    "%s exists and is not a file of mode 0600 of this user",
+                    path);
+  }
+  *out_fd = fd;
+  return SDG_OK;
+}
+
+// Whether `path` still names the open file: the last process of an earlier
+// job may have removed it between our open and our lock.
+static int lockfile_is(const char *path, int fd) {
+  struct stat named, opened;
+  return lstat(path, &named) == 0 && fstat(fd, &opened) == 0 &&
+         named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
+}
+
+sdg_status_t sdg_ranklock_take(const char *socket_path, int rank,
+                               sdg_ranklock_t *out_lock) {
+  char *path;
+  if (asprintf(&path, "%s.lock", socket_path) < 0)
+    return sdg_fail(SDG_E_NO_MEMORY, "path of the lock file");
+  sdg_status_t status;
+  // Each turn but the last was disturbed by a job that is just ending.
+  for (int turn = 0; turn < 500; turn++) {
+    int fd = -1;
+    SDG_TRY_GOTO(lockfile_open(path, &fd), failed);
+    struct flock lock = lock_of(F_WRLCK, rank, 1);
+    if (fcntl(fd, F_SETLK, &lock) == 0) {
+      if (lockfile_is(path, fd)) {
+        *out_lock = (sdg_ranklock_t){.fd = fd, .path = path};
+        return SDG_OK;
+      }
+      close(fd);
+      continue;
+    }
+    int why = errno;
+    lock = lock_of(F_WRLCK, rank, 1);
+    int asked = fcntl(fd, F_GETLK, &lock);
+    close(fd);
+    if (why != EAGAIN && why != EACCES) {
+      status =
+          sdg_fail(SDG_E_RENDEZVOUS, "cannot lock %s: %s", path, strerror(why));
+      goto failed;
+    }
+    // l_len 0 is the whole file: a job's last process, about to remove it.
+    if (asked == 0 && lock.l_type != F_UNLCK && lock.l_len == 1) {
+      status = SDG_E_RANK_TAKEN;
+      goto failed;
+    }
+    nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+  }
+  status = sdg_fail(SDG_E_RENDEZVOUS, "%s does not come to rest", path);
+failed:
+  free(path);
+  return status;
+}
+
+void sdg_ranklock_release(sdg_ranklock_t *lock, int rank,
+                          const char *socket_path) {
+  // The descriptor's number may have been reused by a program that closes
+  // what it does not know.
+  if (lock->fd >= 0 && lockfile_is(lock->path, lock->fd)) {
+    // First our byte, then the whole file: of several processes that leave at
+    // once, at least the last one gets it.
+    struct flock own = lock_of(F_UNLCK, rank, 1);
+    struct flock whole = lock_of(F_WRLCK, 0, 0);
+    struct stat file;
+    if (fcntl(lock->fd, F_SETLK, &own) == 0 &&
+        fcntl(lock->fd, F_SETLK, &whole) == 0 &&
+        lockfile_is(lock->path, lock->fd)) {
+      if (socket_path && lstat(socket_path, &file) == 0 &&
+          S_ISSOCK(file.st_mode) && file.st_uid == geteuid())
+        unlink(socket_path);
+      unlink(lock->path);
+    }
+    close(lock->fd);
+  }
+  lock->fd = -1;
+  free(lock->path);
+  lock->path = NULL;
+}
+
+void sdg_ranklock_forget(sdg_ranklock_t *lock) {
+  if (lock->fd >= 0)
+    close(lock->fd);
+  lock->fd = -1;
+  free(lock->path);
+  lock->path = NULL;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One process per rank: locks on a file beside the rendezvous socket. */
+#ifndef SDG_SRC_RANKLOCK_H
+#define SDG_SRC_RANKLOCK_H
+
+#include "src/status.h"
+
+/* Held by the process, released by the kernel with it; children made by fork
+ * do not hold it. */
+typedef struct sdg_ranklock {
+  int fd;
+  char *path; /* of the lock file, owned */
+} sdg_ranklock_t;
+
+/* Takes `rank` of the job that meets at `socket_path`. SDG_E_RANK_TAKEN,
+ * without a report, when another process holds it; SDG_E_RENDEZVOUS when the
+ * file cannot be made or is not this user's. */
+sdg_status_t sdg_ranklock_take(const char *socket_path, int rank,
+                               sdg_ranklock_t *out_lock) SDG_MUST_CHECK;
+
+/* Gives the rank back. The last process of the job removes the lock file, and
+ * `socket_path` unless NULL: where rank 0 was met, in case it died before it
+ * could. */
+void sdg_ranklock_release(sdg_ranklock_t *lock, int rank,
+                          const char *socket_path);
+/* Closes in a child made by fork, which holds nothing. */
+void sdg_ranklock_forget(sdg_ranklock_t *lock);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How the ranks of one node find each other: rank 0 listens on a Unix socket
+ * and hands every other rank the shared segment. */
+#ifndef SDG_SRC_RENDEZVOUS_H
+#define SDG_SRC_RENDEZVOUS_H
+
+#include <stddef.h>
+
+#include "src/segment.h"
+#include "src/status.h"
+#include "src/stopwatch.h"
+
+/* The path in "file:/path", borrowed. SDG_E_RENDEZVOUS for every other form,
+ * tcp:// included: one node only. */
+sdg_status_t sdg_rendezvous_path(const char *rendezvous,
+                                 const char **out_path) SDG_MUST_CHECK;
+
+/* Rank 0, holding the lock of its rank: listens at `path` (mode 0600), gives
+ * the segment to each process of the same user that says a free rank of this
+ * job, and returns when all have entered; the socket is removed. A socket
+ * left by a dead job is replaced; SDG_E_RANK_TAKEN, without a report, when a
+ * live process listens there. Failures are posted in the segment:
+ * SDG_E_JOIN_TIMEOUT names the ranks missing, SDG_E_PEER_LOST the rank that
+ * ended, SDG_E_RENDEZVOUS a rank that was started with another size. */
+sdg_status_t sdg_rendezvous_serve(const char *path,
+                                  const sdg_segment_view_t *view,
+                                  double timeout_s,
+                                  sdg_stopwatch_t *watch) SDG_MUST_CHECK;
+
+/* Another rank: gets the segment from rank 0 and enters it, retrying until
+ * the timeout.
+ * SDG_E_JOIN_TIMEOUT, SDG_E_RENDEZVOUS, SDG_E_RANK_TAKEN. */
+sdg_status_t
+sdg_rendezvous_connect(const char *path, int rank, int size, double timeout_s,
+                       sdg_stopwatch_t *watch,
+                       sdg_segment_view_t *out_view) SDG_MUST_CHECK;
+
+/* Whether all ranks have entered. SDG_OK and *out_all 0: not yet. Fails, and
+ * posts, when one that had entered is gone or `waited_s` is past the timeout;
+ * fails with what another rank posted. */
+sdg_status_t sdg_rendezvous_complete(const sdg_segment_view_t *view, int self,
+                                     double waited_s, double timeout_s,
+                                     const char *path,
+                                     int *out_all) SDG_MUST_CHECK;
+
+/* Rank, size and rank within the node, from SUNDOG_*, torchrun, Open MPI,
+ * PMI, PMIx, Slurm, in this order; *out_origin names the variables that
+ * said so ("SUNDOG_RANK/SUNDOG_SIZE"), or is NULL with rank 0 of 1 when no
+ * launcher did. An empty variable is one that is not set.
+ * SDG_E_RANK_UNKNOWN for incomplete or contradictory values. Not to be called
+ * while another thread changes the environment. */
+sdg_status_t sdg_rank_detect(int *out_rank, int *out_size, int *out_local_rank,
+                             const char **out_origin) SDG_MUST_CHECK;
+
+/* "file:/path" that the ranks of one launch have in common and no other job
+ * has, in a folder of this user alone: $XDG_RUNTIME_DIR/sundog or
+ * /tmp/sundog-UID, made if need be. */
+sdg_status_t sdg_rendezvous_default(char *out, size_t bytes) SDG_MUST_CHECK;
+
+#endif
