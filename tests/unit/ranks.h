@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs the ranks of a small job as child processes of a test. */
+#ifndef SDG_TESTS_UNIT_RANKS_H
+#define SDG_TESTS_UNIT_RANKS_H
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "src/control.h"
+#include "src/log.h"
+#include "src/rendezvous.h"
+#include "tests/unit/harness.h"
+
+enum { RANKS_MAX = 8, RANKS_LIMIT_SECONDS = 60 };
+
+/* What a rank tells the test; shared between all. */
+typedef struct ranks_result {
+  _Atomic(int) stage; /* for the test's own use */
+  int done;
+  int status;
+  char text[2048];
+  double seconds;
+} ranks_result_t;
+
+typedef struct ranks {
+  int size;
+  double timeout_s;
+  int absent; /* for the test's own use */
+  char folder[64];
+  char rendezvous[4200];
+  int log; /* stderr of all ranks */
+  pid_t pid[RANKS_MAX];
+  int wait_status[RANKS_MAX];
+  ranks_result_t *result; /* [RANKS_MAX] */
+} ranks_t;
+
+typedef sdg_status_t (*ranks_body_t)(sdg_control_t *control, ranks_t *ranks);
+
+static inline double ranks_now(void) {
+  return (double)sdg_monotonic_ns() * 1e-9;
+}
+
+static inline void ranks_sleep_ms(int ms) {
+  struct timespec rest = {.tv_sec = ms / 1000,
+                          .tv_nsec = (ms % 1000) * 1000000L};
+  while (nanosleep(&rest, &rest) != 0)
+    ;
+}
+
+static inline ranks_t *ranks_init(int size, double timeout_s) {
+  ranks_t *ranks = calloc(1, sizeof *ranks);
+  ck_assert_ptr_nonnull(ranks);
+  ranks->size = size;
+  ranks->timeout_s = timeout_s;
+  ranks->result =
+      mmap(NULL, RANKS_MAX * sizeof *ranks->result, PROT_READ | PROT_WRITE,
+           MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ck_assert_ptr_ne(ranks->result, MAP_FAILED);
+  strcpy(ranks->folder, "/tmp/sdg-test-XXXXXX");
+  ck_assert_ptr_nonnull(mkdtemp(ranks->folder));
+  snprintf(ranks->rendezvous, sizeof ranks->rendezvous, "file:%s/meet",
+           ranks->folder);
+  ranks->log = memfd_create("log", 0);
+  return ranks;
+}
+
+/* What rank `rank` does in its process: joins, runs `body`, leaves. */
+static inline void ranks_child(ranks_t *ranks, int rank, int size,
+                               ranks_body_t body, ranks_result_t *out) {
+  sdg_control_t *control = NULL;
+  alarm(RANKS_LIMIT_SECONDS);
+  dup2(ranks->log, 2);
+  sdg_log_set_rank(rank);
+  double start = ranks_now();
+  sdg_status_t status = sdg_control_join(ranks->rendezvous, rank, size,
+                                         ranks->timeout_s, &control);
+  if (status == SDG_OK && body)
+    status = body(control, ranks);
+  out->status = (int)status;
+  out->seconds = ranks_now() - start;
+  snprintf(out->text, sizeof out->text, "%s", sdg_last_error());
+  out->done = 1;
+  sdg_control_destroy(control);
+}
+
+static inline void ranks_start_one(ranks_t *ranks, int rank,
+                                   ranks_body_t body) {
+  fflush(NULL);
+  pid_t pid = fork();
+  ck_assert_int_ge(pid, 0);
+  ranks->pid[rank] = pid;
+  if (pid == 0) {
+    ranks_child(ranks, rank, ranks->size, body, &ranks->result[rank]);
+    exit(0);
+  }
+}
+
+static inline void ranks_start(ranks_t *ranks, ranks_body_t body) {
+  for (int r = 0; r < ranks->size; r++)
+    ranks_start_one(ranks, r, body);
+}
+
+static inline void ranks_signal(ranks_t *ranks, int rank, int signal_number) {
+  ck_assert_int_gt(ranks->pid[rank], 0); // 0 would be everybody
+  ck_assert_int_eq(kill(ranks->pid[rank], signal_number), 0);
+}
+
+static inline void ranks_wait_one(ranks_t *ranks, int rank) {
+  if (ranks->pid[rank] > 0)
+    ck_assert_int_eq(waitpid(ranks->pid[rank], &ranks->wait_status[rank], 0),
+                     ranks->pid[rank]);
+  ranks->pid[rank] = 0;
+}
+
+static inline void ranks_wait(ranks_t *ranks) {
+  for (int r = 0; r < ranks->size; r++)
+    ranks_wait_one(ranks, r);
+}
+
+static inline void ranks_run(ranks_t *ranks, ranks_body_t body) {
+  ranks_start(ranks, body);
+  ranks_wait(ranks);
+}
+
+/* Waits until every rank's stage is at least `stage`. */
+static inline void ranks_await(ranks_t *ranks, int rank, int stage) {
+  for (int i = 0; atomic_load(&ranks->result[rank].stage) < stage; i++) {
+    ck_assert_msg(i < RANKS_LIMIT_SECONDS * 1000, "rank %d is late", rank);
+    ranks_sleep_ms(1);
+  }
+}
+
+static inline int ranks_files(const ranks_t *ranks) {
+  DIR *folder = opendir(ranks->folder);
+  int count = -2; // "." and ".."
+  while (folder && readdir(folder))
+    count++;
+  if (folder)
+    closedir(folder);
+  return count;
+}
+
+/* Whether a line with both texts is in the ranks' stderr. */
+static inline int ranks_said(ranks_t *ranks, const char *a, const char *b) {
+  static char text[1 << 16];
+  ssize_t n = pread(ranks->log, text, sizeof text - 1, 0);
+  text[n > 0 ? n : 0] = '\0';
+  for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+    if (strstr(line, a) && strstr(line, b))
+      return 1;
+  return 0;
+}
+
+/* Nothing may be left behind. */
+static inline void ranks_fini(ranks_t *ranks) {
+  ck_assert_int_eq(ranks_files(ranks), 0);
+  ck_assert_int_eq(rmdir(ranks->folder), 0);
+  close(ranks->log);
+  munmap(ranks->result, RANKS_MAX * sizeof *ranks->result);
+  free(ranks);
+}
+
+#define ranks_assert(ranks, rank, expected)                                    \
+  ck_assert_msg((ranks)->result[rank].done &&                                  \
+                    (ranks)->result[rank].status == (int)(expected),           \
+                "rank %d: done %d status %d instead of %d: %s", rank,          \
+                (ranks)->result[rank].done, (ranks)->result[rank].status,      \
+                (int)(expected), (ranks)->result[rank].text)
+
+#define ranks_assert_text(ranks, rank, part)                                   \
+  ck_assert_msg(strstr((ranks)->result[rank].text, part) != NULL,              \
+                "rank %d: '%s' is not in '%s'", rank, part,                    \
+                (ranks)->result[rank].text)
+
+#endif
