@@ -28,13 +28,24 @@ static inline bool sdg_job_failed(void) {
  * that of sdg_last_error(). Returns status. */
 sdg_status_t sdg_job_fail(sdg_status_t status);
 
-/* Joins as a rank with this mesh; idempotent, the first result stays. Blocks
- * until all ranks are there. SDG_E_RANK_TAKEN: another process of this rank
- * joined first; this one is to pass everything from now on. */
-sdg_status_t sdg_job_join(const sdg_mesh_t *mesh) SDG_MUST_CHECK;
+/* The ranks that agree with this one: those along the axes that some split
+ * names. */
+typedef struct sdg_group {
+  int count;
+  int me;                  /* index of this rank */
+  int rank[SDG_RANKS_MAX]; /* ascending */
+} sdg_group_t;
+
+/* Joins as a rank with this mesh, `axes` being those that some split names;
+ * idempotent, the first result stays. Blocks until all ranks are there.
+ * SDG_E_RANK_TAKEN: another process of this rank joined first; this one is to
+ * pass everything from now on. */
+sdg_status_t sdg_job_join(const sdg_mesh_t *mesh,
+                          sdg_axes_t axes) SDG_MUST_CHECK;
 bool sdg_job_joined(void);
 sdg_control_t *sdg_job_control(void);
 const sdg_mesh_t *sdg_job_mesh(void);
+const sdg_group_t *sdg_job_group(void);
 int sdg_job_rank(void);
 int sdg_job_size(void);
 

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// One exchange per call with new descriptors; compared on every rank alike.
+#include "src/agree.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "src/control.h"
+#include "src/job.h"
+#include "src/tag.h"
+
+enum { PARAMETERS_BYTES = 1024, ENTRY_BYTES = 80 };
+
+// What one rank says of one operand. `order` nests dimension order[0]
+// outermost in memory.
+typedef struct operand_record {
+  int role, type, dims, is_filter;
+  unsigned char order[SDG_DIMS_MAX];
+  int64_t extent[SDG_DIMS_MAX];
+} operand_record_t;
+
+typedef struct record {
+  char entry[ENTRY_BYTES];
+  char parameters[PARAMETERS_BYTES];
+  int operands;
+  operand_record_t operand[SDG_OPERANDS_MAX];
+} record_t;
+_Static_assert(sizeof(record_t) <= SDG_CONTROL_RECORD_BYTES,
+               "one agreement is one record");
+
+bool sdg_agree_needed(const sdg_call_t *call) {
+  for (int i = 0; i < call->operands; i++)
+    if (!sdg_tag_vector(call->operand[i].descriptor,
+                        call->operand[i].generation))
+      return true;
+  return call->op_descriptor &&
+         !sdg_tag_vector(call->op_descriptor, call->op_generation);
+}
+
+static void order_of(const sdg_operand_t *operand, unsigned char *out_order) {
+  for (int d = 0; d < operand->dims; d++) {
+    int i = d;
+    for (; i > 0 && operand->stride[out_order[i - 1]] < operand->stride[d]; i--)
+      out_order[i] = out_order[i - 1];
+    out_order[i] = (unsigned char)d;
+  }
+}
+
+static sdg_status_t record_fill(const sdg_call_t *call, const char *parameters,
+                                record_t *record) {
+  memset(record, 0, sizeof *record);
+  snprintf(record->entry, sizeof record->entry, "%s", call->entry_name);
+  if (strlen(parameters) >= sizeof record->parameters)
+    return sdg_fail(SDG_E_INTERNAL, "parameters of %s are too long",
+                    call->entry_name);
+  strcpy(record->parameters, parameters);
+  record->operands = call->operands;
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    operand_record_t *to = &record->operand[i];
+    to->role = (int)operand->role;
+    to->type = operand->type;
+    to->dims = operand->dims;
+    to->is_filter = operand->is_filter;
+    order_of(operand, to->order);
+    for (int d = 0; d < operand->dims; d++)
+      to->extent[d] = operand->extent[d];
+  }
+  return SDG_OK;
+}
+
+static void extents_format(const operand_record_t *operand, char *out,
+                           size_t out_bytes) {
+  size_t used = (size_t)snprintf(out, out_bytes, "%s[",
+                                 sdg_role_name((sdg_role_t)operand->role));
+  for (int d = 0; d < operand->dims && used < out_bytes; d++)
+    used += (size_t)snprintf(out + used, out_bytes - used, "%s%lld",
+                             d ? "," : "", (long long)operand->extent[d]);
+  if (used < out_bytes)
+    snprintf(out + used, out_bytes - used, "]");
+}
+
+static void call_format(const record_t *record, char *out, size_t out_bytes) {
+  size_t used = (size_t)snprintf(out, out_bytes, "%s(", record->entry);
+  for (int i = 0; i < record->operands && used < out_bytes; i++) {
+    char operand[160];
+    extents_format(&record->operand[i], operand, sizeof operand);
+    used += (size_t)snprintf(out + used, out_bytes - used, "%s%s", i ? " " : "",
+                             operand);
+  }
+  if (used < out_bytes)
+    snprintf(out + used, out_bytes - used, ")");
+}
+
+// Memory order matters among dimensions that have more than one element on
+// both ranks; any order of the others describes the same bytes.
+static bool orders_match(const operand_record_t *a, const operand_record_t *b) {
+  int i = 0, j = 0;
+  for (;;) {
+    while (i < a->dims &&
+           (a->extent[a->order[i]] <= 1 || b->extent[a->order[i]] <= 1))
+      i++;
+    while (j < b->dims &&
+           (a->extent[b->order[j]] <= 1 || b->extent[b->order[j]] <= 1))
+      j++;
+    if (i == a->dims || j == b->dims)
+      return i == a->dims && j == b->dims;
+    if (a->order[i++] != b->order[j++])
+      return false;
+  }
+}
+
+// Compares two ranks' records of what must be the same call; `ra` and `rb` are
+// ranks for messages.
+static sdg_status_t records_compare(const record_t *a, int ra,
+                                    const record_t *b, int rb) {
+  char call_a[600], call_b[600];
+  call_format(a, call_a, sizeof call_a);
+  call_format(b, call_b, sizeof call_b);
+  bool same_call =
+      strcmp(a->entry, b->entry) == 0 && a->operands == b->operands;
+  if (!same_call)
+    return sdg_fail(SDG_E_DIVERGED, "rank %d calls %s while rank %d calls %s",
+                    rb, call_b, ra, call_a);
+  for (int i = 0; i < a->operands; i++) {
+    const operand_record_t *x = &a->operand[i], *y = &b->operand[i];
+    const char *name = sdg_role_name((sdg_role_t)x->role);
+    const char *what = NULL;
+    if (x->role != y->role || x->dims != y->dims)
+      what = "number of dimensions";
+    else if (x->type != y->type)
+      what = "data type";
+    else if (!orders_match(x, y))
+      what = "memory layout";
+    else if (!sdg_role_is_activation((sdg_role_t)x->role) &&
+             memcmp(x->extent, y->extent, sizeof x->extent) != 0)
+      what = "extents";
+    if (what)
+      return sdg_fail(SDG_E_DISAGREE,
+                      "%s of %s differs: rank %d calls %s, rank %d calls %s",
+                      what, name, ra, call_a, rb, call_b);
+  }
+  if (strcmp(a->parameters, b->parameters) != 0)
+    return sdg_fail(SDG_E_DISAGREE,
+                    "parameters of %s differ: rank %d has %s, rank %d has %s",
+                    a->entry, ra, a->parameters, rb, b->parameters);
+  return SDG_OK;
+}
+
+static sdg_status_t vectors_store(const sdg_call_t *call,
+                                  const record_t *const *records, int count) {
+  int64_t *extent = malloc((size_t)count * SDG_DIMS_MAX * sizeof *extent);
+  if (!extent)
+    return sdg_fail(SDG_E_NO_MEMORY, "extents of %d ranks", count);
+  sdg_status_t status = SDG_OK;
+  for (int i = 0; i < call->operands && status == SDG_OK; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    for (int r = 0; r < count; r++)
+      memcpy(extent + (size_t)r * (size_t)operand->dims,
+             records[r]->operand[i].extent,
+             (size_t)operand->dims * sizeof *extent);
+    status = sdg_tag_set_vector(operand->descriptor, operand->generation, count,
+                                operand->dims, extent);
+  }
+  if (status == SDG_OK && call->op_descriptor)
+    status = sdg_tag_set_vector(call->op_descriptor, call->op_generation, count,
+                                0, extent);
+  free(extent);
+  return status;
+}
+
+static int64_t now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+sdg_status_t sdg_agree(const sdg_call_t *call, const char *parameters,
+                       int64_t *out_wait_ns) {
+  const sdg_group_t *group = sdg_job_group();
+  record_t mine;
+  SDG_TRY(record_fill(call, parameters, &mine));
+  size_t count = (size_t)group->count;
+  char(*all)[SDG_CONTROL_RECORD_BYTES] = malloc(count * sizeof *all);
+  size_t *bytes = malloc(count * sizeof *bytes);
+  const record_t **records = malloc(count * sizeof *records);
+  sdg_status_t status = SDG_OK;
+  if (!all || !bytes || !records) {
+    status = sdg_fail(SDG_E_NO_MEMORY, "records of %zu ranks", count);
+    goto out;
+  }
+  sdg_control_t *control = sdg_job_control();
+  char what[128];
+  snprintf(what, sizeof what, "call %llu %s",
+           (unsigned long long)sdg_control_count_of(control, 0, sdg_job_rank(),
+                                                    NULL, 0),
+           call->entry_name);
+  int64_t start_ns = now_ns();
+  status = sdg_control_exchange(control, 0, group->rank, group->count, &mine,
+                                sizeof mine, all, bytes, what);
+  *out_wait_ns = now_ns() - start_ns;
+  if (status != SDG_OK) {
+    status = sdg_job_fail(status);
+    goto out;
+  }
+  for (size_t r = 0; r < count; r++) {
+    records[r] = (const record_t *)(const void *)all[r];
+    if (bytes[r] != sizeof(record_t)) {
+      // Another kind of exchange: the set-up of a communicator.
+      status = sdg_fail(SDG_E_DIVERGED,
+                        "rank %d sets up a communicator while this rank calls "
+                        "%s",
+                        group->rank[r], call->entry_name);
+      status = sdg_job_fail(status);
+      goto out;
+    }
+  }
+  for (size_t r = 1; r < count && status == SDG_OK; r++)
+    status =
+        records_compare(records[0], group->rank[0], records[r], group->rank[r]);
+  if (status == SDG_E_DIVERGED)
+    status = sdg_job_fail(status);
+  if (status == SDG_OK)
+    status = vectors_store(call, records, group->count);
+out:
+  free(records);
+  free(bytes);
+  free(all);
+  return status;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Agreements: the ranks tell each other what they are about to use, compare it,
+ * and keep all ranks' local extents with the descriptors. */
+#ifndef SDG_SRC_AGREE_H
+#define SDG_SRC_AGREE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/call.h"
+#include "src/status.h"
+
+/* True if a descriptor of the call has a generation that no agreement has
+ * seen. The same on all ranks of a program that is the same on all ranks. */
+bool sdg_agree_needed(const sdg_call_t *call);
+
+/* One exchange for the whole call, collective over sdg_job_group().
+ * `parameters` is the op's parameters as text, compared literally. On success
+ * every descriptor of the call has its vector of extents (sdg_tag_vector).
+ * Errors, on every rank alike and before anything is enqueued:
+ * SDG_E_DIVERGED when the ranks are at different calls (breaks the job),
+ * SDG_E_DISAGREE when the same call differs in types, layouts, parameters or
+ * extents that must be equal; those of sdg_control_exchange. out_wait_ns: time
+ * in the exchange. */
+sdg_status_t sdg_agree(const sdg_call_t *call, const char *parameters,
+                       int64_t *out_wait_ns) SDG_MUST_CHECK;
+
+#endif

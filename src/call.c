@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names and kinds of operands' roles.
+#include "src/call.h"
+
+bool sdg_role_is_activation(sdg_role_t role) {
+  return role <= SDG_ROLE_DY;
+}
+
+const char *sdg_role_name(sdg_role_t role) {
+  static const char *const names[SDG_ROLE_COUNT] = {
+      [SDG_ROLE_X] = "x",      [SDG_ROLE_Y] = "y",
+      [SDG_ROLE_Z] = "z",      [SDG_ROLE_DX] = "dx",
+      [SDG_ROLE_DY] = "dy",    [SDG_ROLE_W] = "w",
+      [SDG_ROLE_DW] = "dw",    [SDG_ROLE_BIAS] = "bias",
+      [SDG_ROLE_DBIAS] = "db", [SDG_ROLE_SCALE] = "scale",
+  };
+  return role < SDG_ROLE_COUNT ? names[role] : "?";
+}

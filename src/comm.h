@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Communicators: one per set of mesh axes, non-blocking, made on first use. */
+#ifndef SDG_SRC_COMM_H
+#define SDG_SRC_COMM_H
+
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+#include "src/mesh.h"
+#include "src/status.h"
+
+typedef struct sdg_comm {
+  sdg_axes_t axes;
+  int ranks;
+  int rank[SDG_RANKS_MAX]; /* of the job, in the communicator's order */
+  int me;                  /* index of this rank */
+  ncclComm_t nccl;
+} sdg_comm_t;
+
+/* The communicator over `axes` that this rank belongs to. Collective over the
+ * whole job the first time: ranks that make the same tagged calls ask for the
+ * same communicators in the same order. Borrowed; lives as long as the
+ * process. */
+sdg_status_t sdg_comm_get(sdg_axes_t axes,
+                          sdg_comm_t **out_comm) SDG_MUST_CHECK;
+
+/* Turns a result of NCCL into a status, waiting while it is ncclInProgress. */
+sdg_status_t sdg_comm_check(sdg_comm_t *comm, ncclResult_t result,
+                            const char *what) SDG_MUST_CHECK;
+
+/* The stream that carries all transfers of this process. */
+sdg_status_t sdg_comm_stream(cudaStream_t *out_stream) SDG_MUST_CHECK;
+
+/* Ends every transfer in flight; safe from the watching thread. Communicators
+ * cannot be used afterwards. */
+void sdg_comm_abort_all(void);
+
+#endif

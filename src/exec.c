@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plan executor: two lanes of ordered steps, joined by events.
+#include "src/exec.h"
+
+#include "src/comm.h"
+#include "src/device.h"
+#include "src/job.h"
+#include "src/scratch.h"
+#include "src/vendor.h"
+#include "src/watch.h"
+
+// Events are re-recorded from call to call: a wait refers to the record that
+// precedes it, so one event per lane and purpose is enough.
+static cudaEvent_t lane_event[2]; // how far a lane has come
+static cudaEvent_t done_event;    // the last plan's end, for the next's stream
+static cudaStream_t last_stream;
+static bool any_run;
+
+void *sdg_exec_address(const sdg_exec_t *exec, int slab) {
+  const sdg_slab_t *s = &exec->plan->slab[slab];
+  char *base = s->operand == SDG_SLAB_SCRATCH
+                   ? exec->scratch
+                   : exec->call->operand[s->operand].data;
+  return base + s->offset_bytes;
+}
+
+void *sdg_exec_element(const sdg_exec_t *exec, int slab, const sdg_box_t *box) {
+  const sdg_slab_t *s = &exec->plan->slab[slab];
+  int64_t offset = 0;
+  for (int d = 0; d < box->dims; d++)
+    offset += (box->dim[d].lo - s->box.dim[d].lo) * s->stride[d];
+  return (char *)sdg_exec_address(exec, slab) + offset * s->elem_bytes;
+}
+
+static sdg_status_t events_make(const sdg_vendor_t *cuda) {
+  cudaEvent_t *const events[] = {&lane_event[0], &lane_event[1], &done_event};
+  for (int i = 0; i < 3; i++)
+    if (!*events[i])
+      SDG_TRY(sdg_device_check(
+          cuda->cudaEventCreateWithFlags(events[i], cudaEventDisableTiming),
+          "creation of an event"));
+  return SDG_OK;
+}
+
+// `stream` waits for what `other` has been given so far.
+static sdg_status_t stream_join(const sdg_vendor_t *cuda, cudaStream_t stream,
+                                cudaStream_t other, cudaEvent_t event) {
+  SDG_TRY(
+      sdg_device_check(cuda->cudaEventRecord(event, other), "event record"));
+  return sdg_device_check(cuda->cudaStreamWaitEvent(stream, event, 0),
+                          "wait for an event");
+}
+
+static void extent_of(const sdg_box_t *box, int64_t *out_extent) {
+  for (int d = 0; d < box->dims; d++)
+    out_extent[d] = box->dim[d].hi - box->dim[d].lo;
+}
+
+static sdg_status_t step_copy(const sdg_exec_t *exec, const sdg_step_t *step,
+                              cudaStream_t stream) {
+  const sdg_slab_t *from = &exec->plan->slab[step->slab];
+  const sdg_slab_t *to = &exec->plan->slab[step->to];
+  sdg_box_t moved = sdg_box_shift(&step->box, step->shift);
+  int64_t extent[SDG_DIMS_MAX];
+  extent_of(&step->box, extent);
+  sdg_region_t source = {sdg_exec_element(exec, step->slab, &step->box),
+                         from->stride};
+  sdg_region_t target = {sdg_exec_element(exec, step->to, &moved), to->stride};
+  return sdg_device_copy(&source, &target, extent, step->box.dims,
+                         from->elem_bytes, stream);
+}
+
+static sdg_status_t step_zero(const sdg_exec_t *exec, const sdg_step_t *step,
+                              cudaStream_t stream) {
+  const sdg_slab_t *slab = &exec->plan->slab[step->slab];
+  int64_t extent[SDG_DIMS_MAX];
+  extent_of(&step->box, extent);
+  sdg_region_t region = {sdg_exec_element(exec, step->slab, &step->box),
+                         slab->stride};
+  return sdg_device_zero(&region, extent, step->box.dims, slab->elem_bytes,
+                         stream);
+}
+
+static sdg_status_t step_exchange(const sdg_exec_t *exec, sdg_comm_t *comm,
+                                  cudaStream_t stream) {
+  const sdg_vendor_t *nccl = sdg_vendor_get();
+  const sdg_plan_t *plan = exec->plan;
+  SDG_TRY(sdg_comm_check(comm, nccl->ncclGroupStart(), "ncclGroupStart"));
+  ncclResult_t result = ncclSuccess;
+  for (int i = 0; i < plan->parcels && result == ncclSuccess; i++) {
+    const sdg_parcel_t *parcel = &plan->parcel[i];
+    char *data =
+        (char *)sdg_exec_address(exec, parcel->slab) + parcel->offset_bytes;
+    result = parcel->is_send ? nccl->ncclSend(data, parcel->bytes, ncclInt8,
+                                              parcel->peer, comm->nccl, stream)
+                             : nccl->ncclRecv(data, parcel->bytes, ncclInt8,
+                                              parcel->peer, comm->nccl, stream);
+    if (result == ncclInProgress)
+      result = ncclSuccess;
+  }
+  ncclResult_t end = nccl->ncclGroupEnd();
+  SDG_TRY(sdg_comm_check(comm, result, "ncclSend or ncclRecv"));
+  return sdg_comm_check(comm, end, "ncclGroupEnd");
+}
+
+static sdg_status_t steps_run(const sdg_exec_t *exec, sdg_comm_t *comm,
+                              cudaStream_t comm_stream, int *out_vendor) {
+  const sdg_vendor_t *cuda = sdg_vendor_get();
+  const sdg_plan_t *plan = exec->plan;
+  cudaStream_t stream[2] = {exec->stream, comm_stream};
+  for (int i = 0; i < plan->steps; i++) {
+    const sdg_step_t *step = &plan->step[i];
+    cudaStream_t own = stream[step->lane];
+    sdg_lane_t other =
+        step->lane == SDG_LANE_MAIN ? SDG_LANE_COMM : SDG_LANE_MAIN;
+    int result = 0;
+    switch (step->kind) {
+    case SDG_STEP_ZERO:
+      SDG_TRY(step_zero(exec, step, own));
+      break;
+    case SDG_STEP_COPY:
+      SDG_TRY(step_copy(exec, step, own));
+      break;
+    case SDG_STEP_EXCHANGE:
+      SDG_TRY(step_exchange(exec, comm, own));
+      SDG_TRY(sdg_watch_transfer(own, exec->call->entry_name));
+      break;
+    case SDG_STEP_JOIN:
+      if (comm)
+        SDG_TRY(stream_join(cuda, own, stream[other], lane_event[other]));
+      break;
+    case SDG_STEP_CALL:
+      result = plan->run(plan->state, step->slab, exec->call, exec);
+      if (result && !*out_vendor)
+        *out_vendor = result;
+      break;
+    }
+  }
+  return SDG_OK;
+}
+
+sdg_status_t sdg_exec_run(const sdg_plan_t *plan, const sdg_call_t *call,
+                          cudaStream_t stream, int *out_vendor) {
+  const sdg_vendor_t *cuda = sdg_vendor_get();
+  if (!cuda)
+    return SDG_E_LIBRARY_MISSING;
+  SDG_TRY(events_make(cuda));
+  sdg_exec_t exec = {.plan = plan, .call = call, .stream = stream};
+  void *scratch;
+  SDG_TRY(sdg_scratch_get(plan->scratch_bytes, &scratch));
+  exec.scratch = scratch;
+
+  // Scratch passes from one stream to the next in the order of the calls.
+  if (any_run && last_stream != stream)
+    SDG_TRY(sdg_device_check(cuda->cudaStreamWaitEvent(stream, done_event, 0),
+                             "wait for the previous call"));
+  sdg_comm_t *comm = NULL;
+  cudaStream_t comm_stream = NULL;
+  if (plan->axes) {
+    SDG_TRY(sdg_comm_get(plan->axes, &comm));
+    SDG_TRY(sdg_comm_stream(&comm_stream));
+    SDG_TRY(stream_join(cuda, comm_stream, stream, lane_event[SDG_LANE_MAIN]));
+  }
+  *out_vendor = 0;
+  sdg_status_t status = steps_run(&exec, comm, comm_stream, out_vendor);
+  if (status != SDG_OK)
+    return plan->axes ? sdg_job_fail(status) : status;
+  if (comm)
+    SDG_TRY(stream_join(cuda, stream, comm_stream, lane_event[SDG_LANE_COMM]));
+  SDG_TRY(sdg_device_check(cuda->cudaEventRecord(done_event, stream),
+                           "event record"));
+  last_stream = stream;
+  any_run = true;
+  return SDG_OK;
+}

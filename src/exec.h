@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Carries out a plan on the program's stream and the communication stream. */
+#ifndef SDG_SRC_EXEC_H
+#define SDG_SRC_EXEC_H
+
+#include <cuda_runtime_api.h>
+
+#include "src/plan.h"
+
+/* A plan being carried out: what a rule's run() may ask. */
+typedef struct sdg_exec {
+  const sdg_plan_t *plan;
+  const sdg_call_t *call;
+  cudaStream_t stream; /* the program's */
+  char *scratch;
+} sdg_exec_t;
+
+/* Device address of a slab during an execution. */
+void *sdg_exec_address(const sdg_exec_t *exec, int slab);
+/* Device address of the element at global coordinates box.dim[*].lo. */
+void *sdg_exec_element(const sdg_exec_t *exec, int slab, const sdg_box_t *box);
+
+/* Enqueues all steps; does not wait for them. Work that follows on `stream`
+ * sees the outputs. out_vendor receives the vendor's status of the first
+ * sub-call that failed (0: none); a failed sub-call is not an error of the
+ * executor: the exchange is carried out all the same, as the other ranks count
+ * on it. */
+sdg_status_t sdg_exec_run(const sdg_plan_t *plan, const sdg_call_t *call,
+                          cudaStream_t stream, int *out_vendor) SDG_MUST_CHECK;
+
+#endif

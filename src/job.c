@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// This process's place in the job, and the job's one failure.
+#include "src/job.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "src/log.h"
+#include "src/options.h"
+#include "src/rendezvous.h"
+#include "src/report.h"
+#include "src/watch.h"
+
+atomic_int sdg_job_failure = SDG_OK;
+
+static atomic_bool disarmed;
+static struct {
+  pthread_mutex_t lock; // held while joining
+  bool tried;
+  sdg_status_t result; // of the first try
+  sdg_control_t *control;
+  sdg_mesh_t mesh;
+  sdg_group_t group;
+} job = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+bool sdg_job_asked(void) {
+  return sdg_options_asked(sdg_options_get());
+}
+
+sdg_status_t sdg_job_fail(sdg_status_t status) {
+  int none = SDG_OK;
+  if (atomic_compare_exchange_strong(&sdg_job_failure, &none, (int)status) &&
+      job.control)
+    sdg_control_fail(job.control, status, sdg_last_error());
+  return status;
+}
+
+static sdg_status_t join(const sdg_mesh_t *mesh, sdg_axes_t axes) {
+  const sdg_options_t *options = sdg_options_get();
+  int rank, size, local_rank;
+  const char *origin;
+  SDG_TRY(sdg_rank_detect(&rank, &size, &local_rank, &origin));
+  sdg_log_set_rank(rank);
+  char fallback[256];
+  const char *rendezvous = options->rendezvous;
+  if (size > 1 && !*rendezvous) {
+    SDG_TRY(sdg_rendezvous_default(fallback, sizeof fallback));
+    rendezvous = fallback;
+  }
+  SDG_TRY(sdg_control_join(rendezvous, rank, size, options->timeout_s,
+                           &job.control));
+  job.mesh = *mesh;
+  job.group.count = sdg_mesh_group(mesh, rank, axes, job.group.rank);
+  while (job.group.rank[job.group.me] != rank)
+    job.group.me++;
+  return size > 1 ? sdg_watch_start(options->timeout_s) : SDG_OK;
+}
+
+sdg_status_t sdg_job_join(const sdg_mesh_t *mesh, sdg_axes_t axes) {
+  pthread_mutex_lock(&job.lock);
+  if (!job.tried) {
+    job.tried = true;
+    job.result = join(mesh, axes);
+    if (job.result == SDG_E_RANK_TAKEN)
+      sdg_job_disarm();
+    else if (job.result != SDG_OK)
+      (void)sdg_job_fail(job.result);
+  }
+  sdg_status_t result = job.result;
+  pthread_mutex_unlock(&job.lock);
+  return result;
+}
+
+bool sdg_job_joined(void) {
+  return job.control != NULL;
+}
+
+sdg_control_t *sdg_job_control(void) {
+  return job.control;
+}
+
+const sdg_mesh_t *sdg_job_mesh(void) {
+  return &job.mesh;
+}
+
+const sdg_group_t *sdg_job_group(void) {
+  return &job.group;
+}
+
+int sdg_job_rank(void) {
+  return job.control ? sdg_control_rank(job.control) : 0;
+}
+
+int sdg_job_size(void) {
+  return job.control ? sdg_control_size(job.control) : 1;
+}
+
+void sdg_job_disarm(void) {
+  atomic_store(&disarmed, true);
+}
+
+bool sdg_job_disarmed(void) {
+  return atomic_load_explicit(&disarmed, memory_order_relaxed);
+}
+
+void sdg_job_finish(void) {
+  if (sdg_job_disarmed() || !sdg_job_asked())
+    return;
+  sdg_watch_stop();
+  sdg_report_write();
+  if (job.control)
+    sdg_control_leave(job.control);
+  job.control = NULL;
+}

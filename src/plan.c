@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builds plans: slabs, steps and messages as growing arrays.
+#include "src/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// Alignment of every slab in scratch: what cudaMalloc gives.
+enum { ALIGN_BYTES = 256 };
+
+const char *sdg_copy_kind_name(sdg_copy_kind_t kind) {
+  static const char *const names[SDG_COPY_COUNT] = {
+      [SDG_COPY_HALO] = "halo",
+      [SDG_COPY_STRIP] = "strip",
+      [SDG_COPY_ACTIVATION] = "activation",
+  };
+  return names[kind];
+}
+
+sdg_plan_t *sdg_plan_create(const char *strategy) {
+  sdg_plan_t *plan = calloc(1, sizeof *plan);
+  if (plan)
+    plan->strategy = strategy;
+  return plan;
+}
+
+void sdg_plan_destroy(sdg_plan_t *plan) {
+  if (!plan)
+    return;
+  if (plan->state_destroy)
+    plan->state_destroy(plan->state);
+  free(plan->slab);
+  free(plan->step);
+  free(plan->parcel);
+  free(plan);
+}
+
+// Room for one more element: capacities are the powers of two from 8.
+static sdg_status_t array_grow(void **array, int count, size_t elem_bytes) {
+  bool full = count == 0 || (count >= 8 && (count & (count - 1)) == 0);
+  if (!full)
+    return SDG_OK;
+  size_t capacity = count == 0 ? 8 : 2 * (size_t)count;
+  void *grown = realloc(*array, capacity * elem_bytes);
+  if (!grown)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan of %zu entries", capacity);
+  *array = grown;
+  return SDG_OK;
+}
+
+static sdg_status_t slab_add(sdg_plan_t *plan, const sdg_slab_t *slab,
+                             int *out_slab) {
+  SDG_TRY(array_grow((void **)&plan->slab, plan->slabs, sizeof *plan->slab));
+  plan->slab[plan->slabs] = *slab;
+  *out_slab = plan->slabs++;
+  return SDG_OK;
+}
+
+static sdg_status_t step_add(sdg_plan_t *plan, const sdg_step_t *step) {
+  SDG_TRY(array_grow((void **)&plan->step, plan->steps, sizeof *plan->step));
+  plan->step[plan->steps++] = *step;
+  return SDG_OK;
+}
+
+sdg_status_t sdg_plan_operand(sdg_plan_t *plan, const sdg_call_t *call,
+                              int index, const sdg_box_t *box, int *out_slab) {
+  const sdg_operand_t *operand = &call->operand[index];
+  sdg_slab_t slab = {
+      .operand = index, .elem_bytes = operand->elem_bytes, .box = *box};
+  memcpy(slab.stride, operand->stride, sizeof slab.stride);
+  return slab_add(plan, &slab, out_slab);
+}
+
+static size_t scratch_take(sdg_plan_t *plan, size_t bytes) {
+  size_t offset = plan->scratch_bytes;
+  plan->scratch_bytes += (bytes + ALIGN_BYTES - 1) & ~(size_t)(ALIGN_BYTES - 1);
+  return offset;
+}
+
+// Equal strides (dimensions of extent 1) nest in logical order.
+void sdg_slab_pack(const sdg_box_t *box, const int64_t *like,
+                   int64_t *out_stride) {
+  int order[SDG_DIMS_MAX]; // outermost first
+  for (int d = 0; d < box->dims; d++) {
+    int i = d;
+    for (; i > 0 && like[order[i - 1]] < like[d]; i--)
+      order[i] = order[i - 1];
+    order[i] = d;
+  }
+  int64_t stride = 1;
+  for (int i = box->dims - 1; i >= 0; i--) {
+    out_stride[order[i]] = stride;
+    stride *= box->dim[order[i]].hi - box->dim[order[i]].lo;
+  }
+}
+
+sdg_status_t sdg_plan_scratch(sdg_plan_t *plan, const sdg_box_t *box, int like,
+                              int *out_slab) {
+  sdg_slab_t slab = {.operand = SDG_SLAB_SCRATCH,
+                     .elem_bytes = plan->slab[like].elem_bytes,
+                     .box = *box};
+  sdg_slab_pack(box, plan->slab[like].stride, slab.stride);
+  size_t bytes = (size_t)sdg_box_count(box) * (size_t)slab.elem_bytes;
+  slab.offset_bytes = scratch_take(plan, bytes);
+  return slab_add(plan, &slab, out_slab);
+}
+
+sdg_status_t sdg_plan_workspace(sdg_plan_t *plan, size_t bytes, int *out_slab) {
+  sdg_slab_t slab = {.operand = SDG_SLAB_SCRATCH, .elem_bytes = 1};
+  slab.offset_bytes = scratch_take(plan, bytes);
+  return slab_add(plan, &slab, out_slab);
+}
+
+sdg_status_t sdg_plan_zero(sdg_plan_t *plan, sdg_lane_t lane, int slab,
+                           const sdg_box_t *box) {
+  sdg_step_t step = {.kind = SDG_STEP_ZERO, .lane = lane, .slab = slab};
+  step.box = sdg_box_intersect(box, &plan->slab[slab].box);
+  return sdg_box_empty(&step.box) ? SDG_OK : step_add(plan, &step);
+}
+
+sdg_status_t sdg_plan_copy(sdg_plan_t *plan, sdg_lane_t lane, int from, int to,
+                           const int64_t *shift, const sdg_box_t *box,
+                           sdg_copy_kind_t kind) {
+  static const int64_t none[SDG_DIMS_MAX];
+  const sdg_slab_t *source = &plan->slab[from];
+  sdg_step_t step = {.kind = SDG_STEP_COPY,
+                     .lane = lane,
+                     .slab = from,
+                     .to = to,
+                     .copy = kind};
+  int64_t back[SDG_DIMS_MAX];
+  for (int d = 0; d < SDG_DIMS_MAX; d++) {
+    step.shift[d] = shift ? shift[d] : none[d];
+    back[d] = -step.shift[d];
+  }
+  sdg_box_t moved = sdg_box_shift(&source->box, step.shift);
+  sdg_box_t common = sdg_box_intersect(&moved, &plan->slab[to].box);
+  if (box)
+    common = sdg_box_intersect(&common, box);
+  if (sdg_box_empty(&common))
+    return SDG_OK;
+  step.box = sdg_box_shift(&common, back);
+  plan->copied_bytes[kind] += sdg_box_count(&common) * source->elem_bytes;
+  return step_add(plan, &step);
+}
+
+sdg_status_t sdg_plan_call(sdg_plan_t *plan, int index) {
+  sdg_step_t step = {
+      .kind = SDG_STEP_CALL, .lane = SDG_LANE_MAIN, .slab = index};
+  return step_add(plan, &step);
+}
+
+sdg_status_t sdg_plan_join(sdg_plan_t *plan, sdg_lane_t lane) {
+  sdg_step_t step = {.kind = SDG_STEP_JOIN, .lane = lane};
+  return step_add(plan, &step);
+}
+
+// True if `box` of the slab is one run of memory; then its offset in bytes.
+static bool box_contiguous(const sdg_slab_t *slab, const sdg_box_t *box,
+                           size_t *out_offset_bytes) {
+  int64_t packed[SDG_DIMS_MAX];
+  sdg_slab_pack(box, slab->stride, packed);
+  int64_t offset = 0;
+  for (int d = 0; d < box->dims; d++) {
+    int64_t extent = box->dim[d].hi - box->dim[d].lo;
+    if (extent > 1 && packed[d] != slab->stride[d])
+      return false;
+    offset += (box->dim[d].lo - slab->box.dim[d].lo) * slab->stride[d];
+  }
+  *out_offset_bytes = (size_t)(offset * slab->elem_bytes);
+  return true;
+}
+
+static sdg_status_t parcel_add(sdg_plan_t *plan, bool is_send, int peer,
+                               int slab, size_t offset_bytes, size_t bytes) {
+  SDG_TRY(
+      array_grow((void **)&plan->parcel, plan->parcels, sizeof *plan->parcel));
+  plan->parcel[plan->parcels++] =
+      (sdg_parcel_t){is_send, peer, slab, offset_bytes, bytes};
+  return SDG_OK;
+}
+
+// A message leaves from where it lies if that is one run of memory, otherwise
+// it is packed first.
+static sdg_status_t send_add(sdg_plan_t *plan, const sdg_message_t *message,
+                             int from) {
+  size_t offset;
+  size_t bytes = (size_t)sdg_box_count(&message->box) *
+                 (size_t)plan->slab[from].elem_bytes;
+  if (box_contiguous(&plan->slab[from], &message->box, &offset))
+    return parcel_add(plan, true, message->peer, from, offset, bytes);
+  int packed;
+  SDG_TRY(sdg_plan_scratch(plan, &message->box, from, &packed));
+  SDG_TRY(sdg_plan_copy(plan, SDG_LANE_COMM, from, packed, NULL, NULL,
+                        SDG_COPY_HALO));
+  return parcel_add(plan, true, message->peer, packed, 0, bytes);
+}
+
+// The one slab of `into` where a received box is one run of memory; -1 if there
+// is none, or if another slab needs some of it too.
+static int place_find(const sdg_plan_t *plan, const sdg_box_t *box,
+                      const int *into, int intos, size_t *out_offset_bytes) {
+  int place = -1, wanted = 0;
+  for (int i = 0; i < intos; i++) {
+    const sdg_slab_t *slab = &plan->slab[into[i]];
+    sdg_box_t common = sdg_box_intersect(&slab->box, box);
+    if (sdg_box_empty(&common))
+      continue;
+    wanted++;
+    if (sdg_box_contains(&slab->box, box) &&
+        box_contiguous(slab, box, out_offset_bytes))
+      place = into[i];
+  }
+  return wanted == 1 ? place : -1;
+}
+
+static sdg_status_t recv_add(sdg_plan_t *plan, const sdg_message_t *message,
+                             int like, const int *into, int intos,
+                             int *out_slab) {
+  sdg_box_t box = sdg_box_shift(&message->box, message->shift);
+  size_t bytes =
+      (size_t)sdg_box_count(&box) * (size_t)plan->slab[like].elem_bytes;
+  plan->received_bytes += (int64_t)bytes;
+  size_t offset;
+  int place = place_find(plan, &box, into, intos, &offset);
+  *out_slab = -1;
+  if (place >= 0)
+    return parcel_add(plan, false, message->peer, place, offset, bytes);
+  SDG_TRY(sdg_plan_scratch(plan, &box, like, out_slab));
+  return parcel_add(plan, false, message->peer, *out_slab, 0, bytes);
+}
+
+sdg_status_t sdg_plan_messages(sdg_plan_t *plan, const sdg_transfer_t *transfer,
+                               int from, const int *into, int intos,
+                               int *out_slabs) {
+  for (int i = 0; i < transfer->sends; i++)
+    SDG_TRY(send_add(plan, &transfer->send[i], from));
+  for (int i = 0; i < transfer->recvs; i++)
+    SDG_TRY(
+        recv_add(plan, &transfer->recv[i], from, into, intos, &out_slabs[i]));
+  return SDG_OK;
+}
+
+sdg_status_t sdg_plan_exchange(sdg_plan_t *plan, sdg_axes_t axes) {
+  if (plan->axes)
+    return sdg_fail(SDG_E_INTERNAL, "a second exchange in one plan");
+  if (plan->parcels == 0)
+    return SDG_OK;
+  plan->axes = axes;
+  sdg_step_t step = {.kind = SDG_STEP_EXCHANGE, .lane = SDG_LANE_COMM};
+  return step_add(plan, &step);
+}

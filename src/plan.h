@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one rank does for one tagged call: pure data, made once per set of
+ * agreed descriptors, cached, and carried out many times by src/exec.
+ *
+ * A plan names no op. It moves boxes between slabs (tensors in memory that
+ * cover a box of global coordinates), exchanges messages with other ranks, and
+ * lets the rule that made it call the real function on slabs. */
+#ifndef SDG_SRC_PLAN_H
+#define SDG_SRC_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/box.h"
+#include "src/call.h"
+#include "src/mesh.h"
+#include "src/status.h"
+#include "src/transfer.h"
+
+enum { SDG_SLAB_SCRATCH = -1 };
+
+/* A tensor in memory: the program's operand, or a region of scratch. Its
+ * address is that of the element box.dim[*].lo. */
+typedef struct sdg_slab {
+  int operand;         /* index into the call's operands, or SDG_SLAB_SCRATCH */
+  size_t offset_bytes; /* from the operand's data or from the scratch base */
+  int elem_bytes;
+  sdg_box_t box;                /* the global coordinates it covers */
+  int64_t stride[SDG_DIMS_MAX]; /* elements */
+} sdg_slab_t;
+
+/* Packed strides for `box`, its dimensions nested in memory in the order that
+ * the strides `like` nest them. */
+void sdg_slab_pack(const sdg_box_t *box, const int64_t *like,
+                   int64_t *out_stride);
+
+/* Why a copy is made; `run -v` shows the bytes of each. */
+typedef enum sdg_copy_kind {
+  SDG_COPY_HALO,       /* to and from message buffers */
+  SDG_COPY_STRIP,      /* into and out of small border strips */
+  SDG_COPY_ACTIVATION, /* of the rank's own whole shard */
+  SDG_COPY_COUNT,
+} sdg_copy_kind_t;
+const char *sdg_copy_kind_name(sdg_copy_kind_t kind);
+
+typedef enum sdg_lane {
+  SDG_LANE_MAIN, /* the program's stream */
+  SDG_LANE_COMM, /* the communication stream */
+} sdg_lane_t;
+
+typedef enum sdg_step_kind {
+  SDG_STEP_ZERO,     /* a box of a slab becomes zero */
+  SDG_STEP_COPY,     /* a box of one slab to another */
+  SDG_STEP_EXCHANGE, /* one group of messages with other ranks */
+  SDG_STEP_CALL,     /* the rule's run(state, index) */
+  SDG_STEP_JOIN,     /* the lane waits for all earlier steps of the other */
+} sdg_step_kind_t;
+
+typedef struct sdg_step {
+  sdg_step_kind_t kind;
+  sdg_lane_t lane;
+  int slab;      /* ZERO: which; COPY: from; CALL: the rule's index */
+  int to;        /* COPY: to */
+  sdg_box_t box; /* in the coordinates of `slab` */
+  int64_t
+      shift[SDG_DIMS_MAX]; /* COPY: box + shift in the coordinates of `to` */
+  sdg_copy_kind_t copy;
+} sdg_step_t;
+
+/* One contiguous message. */
+typedef struct sdg_parcel {
+  bool is_send;
+  int peer; /* index in the communicator */
+  int slab;
+  size_t offset_bytes; /* from the slab's address */
+  size_t bytes;
+} sdg_parcel_t;
+
+struct sdg_exec;
+
+typedef struct sdg_plan {
+  const char *strategy; /* "literal", "repair", "extend": a string constant */
+  bool literal;         /* the program's own call is right as it is; no steps */
+  sdg_axes_t axes;      /* communicator; 0 if nothing is exchanged */
+  sdg_slab_t *slab;
+  int slabs;
+  sdg_step_t *step;
+  int steps;
+  sdg_parcel_t *parcel; /* of the one EXCHANGE step */
+  int parcels;
+  size_t scratch_bytes;
+  /* Per execution, for reports. */
+  int64_t received_bytes;
+  int64_t copied_bytes[SDG_COPY_COUNT];
+  /* The rule's part. run() returns the vendor's status of sub-call `index`,
+   * enqueued on `stream` (a cudaStream_t). */
+  void *state;
+  void (*state_destroy)(void *state);
+  int (*run)(void *state, int index, const sdg_call_t *call,
+             const struct sdg_exec *exec);
+} sdg_plan_t;
+
+/* Builders. All return SDG_E_NO_MEMORY at worst; slabs are named by index. */
+sdg_plan_t *sdg_plan_create(const char *strategy);
+void sdg_plan_destroy(sdg_plan_t *plan);
+/* The program's operand `index` of `call`, covering `box` (its local extents).
+ */
+sdg_status_t sdg_plan_operand(sdg_plan_t *plan, const sdg_call_t *call,
+                              int index, const sdg_box_t *box,
+                              int *out_slab) SDG_MUST_CHECK;
+/* Packed scratch that covers `box`, its dimensions nested in memory as in slab
+ * `like`. */
+sdg_status_t sdg_plan_scratch(sdg_plan_t *plan, const sdg_box_t *box, int like,
+                              int *out_slab) SDG_MUST_CHECK;
+/* Scratch of `bytes` bytes without a shape, for a workspace. */
+sdg_status_t sdg_plan_workspace(sdg_plan_t *plan, size_t bytes,
+                                int *out_slab) SDG_MUST_CHECK;
+sdg_status_t sdg_plan_zero(sdg_plan_t *plan, sdg_lane_t lane, int slab,
+                           const sdg_box_t *box) SDG_MUST_CHECK;
+/* Copies what `from` and `to` have in common after moving `from` by `shift`
+ * (NULL: none), restricted to `box` (coordinates of `to`; NULL: all of it).
+ * Nothing in common is no step. */
+sdg_status_t sdg_plan_copy(sdg_plan_t *plan, sdg_lane_t lane, int from, int to,
+                           const int64_t *shift, const sdg_box_t *box,
+                           sdg_copy_kind_t kind) SDG_MUST_CHECK;
+sdg_status_t sdg_plan_call(sdg_plan_t *plan, int index) SDG_MUST_CHECK;
+/* The steps of `lane` that are added next wait for all earlier steps of the
+ * other lane. */
+sdg_status_t sdg_plan_join(sdg_plan_t *plan, sdg_lane_t lane) SDG_MUST_CHECK;
+
+/* The messages of `transfer` out of slab `from`, packed on the communication
+ * lane where they are not one run of memory. Received ones arrive in place
+ * where they are contiguous in slab `into` (SDG_SLAB_SCRATCH: nowhere in
+ * place), otherwise in slabs of their own that cover their box in the
+ * receiver's coordinates. out_slabs has transfer->recvs entries: the slab of
+ * each received message, or -1 where it arrived in place. */
+sdg_status_t sdg_plan_messages(sdg_plan_t *plan, const sdg_transfer_t *transfer,
+                               int from, const int *into, int intos,
+                               int *out_slabs) SDG_MUST_CHECK;
+/* Sends and receives all messages so far as one group over the communicator of
+ * `axes`, once per plan; no step if there are none. */
+sdg_status_t sdg_plan_exchange(sdg_plan_t *plan,
+                               sdg_axes_t axes) SDG_MUST_CHECK;
+
+#endif

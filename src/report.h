@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What this rank did, per kind of call: counted as calls are made, written at
+ * exit for `sundog run`. */
+#ifndef SDG_SRC_REPORT_H
+#define SDG_SRC_REPORT_H
+
+#include <stdint.h>
+
+#include "src/plan.h"
+#include "src/status.h"
+
+/* One kind of tagged call: entry, rule section, strategy. */
+typedef struct sdg_report_row sdg_report_row_t;
+
+/* The row of this kind, made on first use; NULL without memory. The strings
+ * must live as long as the process. Thread that makes tagged calls only. */
+sdg_report_row_t *sdg_report_find(const char *entry, const char *section,
+                                  const char *strategy);
+/* Counts one tagged call and what its plan moves; row may be NULL, plan may be
+ * NULL (a query). */
+void sdg_report_count(sdg_report_row_t *row, const sdg_plan_t *plan);
+/* Adds time that the host waited for other ranks. */
+void sdg_report_wait(sdg_report_row_t *row, int64_t wait_ns);
+/* Tagged calls so far. */
+uint64_t sdg_report_calls(void);
+
+/* Writes <SUNDOG_REPORT>/rank-R.json, if the option is set. At exit. */
+void sdg_report_write(void);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The thread that watches transfers in flight: a peer's death or a stall ends
+ * in an abort and an error, never in a hang. */
+#ifndef SDG_SRC_WATCH_H
+#define SDG_SRC_WATCH_H
+
+#include <cuda_runtime_api.h>
+
+#include "src/status.h"
+
+/* Starts the thread; once per job. */
+sdg_status_t sdg_watch_start(double timeout_s) SDG_MUST_CHECK;
+
+/* A transfer was enqueued on `stream` for the call `entry` (a string constant).
+ * Cheap while an earlier transfer is still watched: then nothing is recorded.
+ */
+sdg_status_t sdg_watch_transfer(cudaStream_t stream,
+                                const char *entry) SDG_MUST_CHECK;
+
+/* Ends the thread: before the process exits. */
+void sdg_watch_stop(void);
+
+#endif

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of descriptors: generations, passes, growth, readers without locks.
+#include "src/tag.h"
+
+#include <pthread.h>
+
+#include "tests/unit/harness.h"
+
+enum { MANY = 20000 };
+
+static char object[MANY];
+
+START_TEST(an_unknown_descriptor_does_not_pass) {
+  ck_assert(!sdg_tag_passes(&object[0], SDG_FAMILY_CONV));
+  ck_assert(sdg_tag_passes(NULL, SDG_FAMILY_CONV));
+  ck_assert_uint_eq(sdg_tag_generation(&object[0]), 0);
+}
+END_TEST
+
+START_TEST(a_pass_holds_for_one_family_and_one_generation) {
+  sdg_tag_touch(&object[0]);
+  uint64_t generation = sdg_tag_generation(&object[0]);
+  sdg_tag_set_pass(&object[0], generation, SDG_FAMILY_POOL);
+  ck_assert(sdg_tag_passes(&object[0], SDG_FAMILY_POOL));
+  ck_assert(!sdg_tag_passes(&object[0], SDG_FAMILY_CONV));
+  sdg_tag_touch(&object[0]);
+  ck_assert_uint_gt(sdg_tag_generation(&object[0]), generation);
+  ck_assert(!sdg_tag_passes(&object[0], SDG_FAMILY_POOL));
+  sdg_tag_set_pass(&object[0], generation, SDG_FAMILY_POOL); // too late
+  ck_assert(!sdg_tag_passes(&object[0], SDG_FAMILY_POOL));
+}
+END_TEST
+
+START_TEST(a_vector_holds_for_one_generation) {
+  const int64_t extent[] = {1, 2, 3, 4};
+  sdg_tag_touch(&object[0]);
+  uint64_t generation = sdg_tag_generation(&object[0]);
+  ck_assert_int_eq(
+      (int)sdg_tag_set_vector(&object[0], generation, 2, 2, extent), 0);
+  const sdg_tag_vector_t *vector = sdg_tag_vector(&object[0], generation);
+  ck_assert_ptr_nonnull(vector);
+  ck_assert_int_eq((int)vector->extent[3], 4);
+  ck_assert_ptr_null(sdg_tag_vector(&object[0], generation + 1));
+  sdg_tag_forget(&object[0]);
+  ck_assert_ptr_null(sdg_tag_vector(&object[0], generation));
+  ck_assert_uint_eq(sdg_tag_generation(&object[0]), 0);
+}
+END_TEST
+
+START_TEST(generations_are_never_reused) {
+  uint64_t last = 0;
+  for (int i = 0; i < 1000; i++) {
+    sdg_tag_touch(&object[i % 7]);
+    uint64_t generation = sdg_tag_generation(&object[i % 7]);
+    ck_assert_uint_gt(generation, last);
+    last = generation;
+    if (i % 3 == 0)
+      sdg_tag_forget(&object[i % 7]);
+  }
+}
+END_TEST
+
+START_TEST(the_table_grows_and_keeps_what_it_knows) {
+  for (int i = 0; i < MANY; i++) {
+    sdg_tag_touch(&object[i]);
+    if (i % 2)
+      sdg_tag_set_pass(&object[i], sdg_tag_generation(&object[i]),
+                       SDG_FAMILY_CONV);
+  }
+  for (int i = 0; i < MANY; i++)
+    ck_assert_int_eq(sdg_tag_passes(&object[i], SDG_FAMILY_CONV), i % 2);
+}
+END_TEST
+
+START_TEST(short_lived_descriptors_do_not_fill_the_table) {
+  for (int round = 0; round < 50; round++)
+    for (int i = 0; i < MANY; i++) {
+      sdg_tag_touch(&object[i]);
+      sdg_tag_forget(&object[i]);
+    }
+  sdg_tag_table_t *table = atomic_load(&sdg_tag_current);
+  ck_assert_uint_lt(table->mask, 4 * MANY);
+}
+END_TEST
+
+static void *reader_main(void *unused) {
+  (void)unused;
+  for (int i = 0; i < MANY; i++)
+    ck_assert(sdg_tag_passes(&object[0], SDG_FAMILY_CONV));
+  return NULL;
+}
+
+START_TEST(readers_find_a_descriptor_while_others_are_added) {
+  sdg_tag_touch(&object[0]);
+  sdg_tag_set_pass(&object[0], sdg_tag_generation(&object[0]), SDG_FAMILY_CONV);
+  pthread_t reader;
+  ck_assert_int_eq(pthread_create(&reader, NULL, reader_main, NULL), 0);
+  for (int i = 1; i < MANY; i++)
+    sdg_tag_touch(&object[i]);
+  pthread_join(reader, NULL);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("tag");
+  TCase *cases = tcase_create("tag");
+  tcase_add_test(cases, an_unknown_descriptor_does_not_pass);
+  tcase_add_test(cases, a_pass_holds_for_one_family_and_one_generation);
+  tcase_add_test(cases, a_vector_holds_for_one_generation);
+  tcase_add_test(cases, generations_are_never_reused);
+  tcase_add_test(cases, the_table_grows_and_keeps_what_it_knows);
+  tcase_add_test(cases, short_lived_descriptors_do_not_fill_the_table);
+  tcase_add_test(cases, readers_find_a_descriptor_while_others_are_added);
+  suite_add_tcase(suite, cases);
+  return harness_run(suite);
+}
