@@ -16,4 +16,8 @@ typedef enum sdg_verdict {
  * cudnnStatus_t to return. */
 sdg_verdict_t sdg_registry_judge(sdg_call_t *call);
 
+/* Names of all entries, for globs of the rules file that name one. Before the
+ * first judgement; the array is borrowed. */
+void sdg_registry_set_entries(const char *const *names, int count);
+
 #endif

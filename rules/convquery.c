@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers to a program's questions about a forward convolution on split
+// tensors: output sizes, workspace, algorithms.
+#include <string.h>
+
+#include "rules/args.h"
+#include "rules/conv.h"
+#include "rules/vendor.h"
+#include "src/plan.h"
+#include "src/scratch.h"
+
+enum { PIECES_MAX = 1 + 2 * SDG_DIMS_MAX };
+
+static cudnnHandle_t handle_of(const sdg_call_t *call) {
+  return (cudnnHandle_t)(uintptr_t)call->handle;
+}
+
+static int64_t y_size(const sdg_conv_t *conv, int d) {
+  return conv->y_box.dim[d].hi - conv->y_box.dim[d].lo;
+}
+
+static sdg_status_t dims_2d_answer(const sdg_call_t *call,
+                                   const sdg_conv_t *conv) {
+  const struct sdg_args_cudnnGetConvolution2dForwardOutputDim *a = call->args;
+  if (conv->dims != 4 || !a->n || !a->c || !a->h || !a->w)
+    return sdg_fail(SDG_E_ARGUMENT, "%s: %d dimensions, or a NULL result",
+                    call->entry_name, conv->dims);
+  *a->n = (int)y_size(conv, 0);
+  *a->c = (int)y_size(conv, 1);
+  *a->h = (int)y_size(conv, 2);
+  *a->w = (int)y_size(conv, 3);
+  return SDG_OK;
+}
+
+static sdg_status_t dims_nd_answer(const sdg_call_t *call,
+                                   const sdg_conv_t *conv) {
+  const struct sdg_args_cudnnGetConvolutionNdForwardOutputDim *a = call->args;
+  if (a->nbDims > conv->dims || a->nbDims < 1 || !a->tensorOuputDimA)
+    return sdg_fail(SDG_E_ARGUMENT, "%s: %d dimensions asked of %d",
+                    call->entry_name, a->nbDims, conv->dims);
+  for (int d = 0; d < a->nbDims; d++)
+    a->tensorOuputDimA[d] = (int)y_size(conv, d);
+  return SDG_OK;
+}
+
+// The most that any sub-call of this rank's plan needs. Rows that do not fit a
+// view are computed on a packed copy, so strides follow the program's order.
+static sdg_status_t workspace_answer(const sdg_call_t *call,
+                                     const sdg_tagging_t *tagging,
+                                     const sdg_conv_t *conv, int *out_vendor) {
+  const struct sdg_args_cudnnGetConvolutionForwardWorkspaceSize *a = call->args;
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  const sdg_operand_t *x = &call->operand[conv->x];
+  const sdg_operand_t *y = &call->operand[conv->y];
+  if (!a->sizeInBytes)
+    return sdg_fail(SDG_E_ARGUMENT, "%s: the result is NULL", call->entry_name);
+  sdg_conv_piece_t piece[PIECES_MAX];
+  bool view;
+  bool extend = sdg_conv_extends(conv, tagging->section->strategy);
+  int pieces = sdg_conv_pieces(conv, extend, &view, piece);
+  size_t most = 0;
+  for (int i = 0; i < pieces; i++) {
+    int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
+    memcpy(x_stride, x->stride, sizeof x_stride);
+    memcpy(y_stride, y->stride, sizeof y_stride);
+    if (!view || i > 0) {
+      sdg_slab_pack(&piece[i].x, x->stride, x_stride);
+      sdg_slab_pack(&piece[i].y, y->stride, y_stride);
+    }
+    sdg_conv_descriptors_t own;
+    SDG_TRY(sdg_conv_describe(conv, call, &piece[i], x_stride, y_stride, &own));
+    size_t bytes = 0;
+    *out_vendor = (int)cudnn->cudnnGetConvolutionForwardWorkspaceSize(
+        handle_of(call), own.x, a->wDesc, own.conv, own.y, a->algo, &bytes);
+    sdg_conv_undescribe(&own);
+    if (*out_vendor)
+      return SDG_OK; // the engine does not take this algorithm: its word
+    if (bytes > most)
+      most = bytes;
+  }
+  *a->sizeInBytes = most;
+  return SDG_OK;
+}
+
+// Algorithms are chosen and timed for the whole of what this rank computes,
+// on an assembled input, without communication.
+static sdg_status_t algorithms_answer(const sdg_call_t *call,
+                                      const sdg_conv_t *conv, int *out_vendor) {
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  const sdg_operand_t *x = &call->operand[conv->x];
+  sdg_conv_piece_t piece[PIECES_MAX];
+  bool view;
+  (void)sdg_conv_pieces(conv, true, &view, piece);
+  int64_t stride[SDG_DIMS_MAX];
+  sdg_slab_pack(&piece[0].x, x->stride, stride);
+  sdg_conv_descriptors_t own;
+  SDG_TRY(sdg_conv_describe(conv, call, &piece[0], stride,
+                            call->operand[conv->y].stride, &own));
+  sdg_status_t status = SDG_OK;
+  if (call->entry == SDG_ENTRY_cudnnGetConvolutionForwardAlgorithm_v7) {
+    const struct sdg_args_cudnnGetConvolutionForwardAlgorithm_v7 *a =
+        call->args;
+    *out_vendor = (int)cudnn->cudnnGetConvolutionForwardAlgorithm_v7(
+        a->handle, own.x, a->filterDesc, own.conv, own.y, a->requestedAlgoCount,
+        a->returnedAlgoCount, a->perfResults);
+  } else if (call->entry == SDG_ENTRY_cudnnFindConvolutionForwardAlgorithm) {
+    const struct sdg_args_cudnnFindConvolutionForwardAlgorithm *a = call->args;
+    *out_vendor = (int)cudnn->cudnnFindConvolutionForwardAlgorithm(
+        a->handle, own.x, a->wDesc, own.conv, own.y, a->requestedAlgoCount,
+        a->returnedAlgoCount, a->perfResults);
+  } else {
+    const struct sdg_args_cudnnFindConvolutionForwardAlgorithmEx *a =
+        call->args;
+    // The assembled input is longer than the program's.
+    size_t bytes = (size_t)sdg_box_count(&piece[0].x) * (size_t)x->elem_bytes;
+    void *assembled;
+    status = sdg_scratch_get(bytes, &assembled);
+    if (status == SDG_OK)
+      *out_vendor = (int)cudnn->cudnnFindConvolutionForwardAlgorithmEx(
+          a->handle, own.x, assembled, a->wDesc, a->w, own.conv, own.y, a->y,
+          a->requestedAlgoCount, a->returnedAlgoCount, a->perfResults,
+          a->workSpace, a->workSpaceSizeInBytes);
+  }
+  sdg_conv_undescribe(&own);
+  return status;
+}
+
+sdg_status_t sdg_conv_answer(const sdg_call_t *call,
+                             const sdg_tagging_t *tagging, int *out_vendor) {
+  sdg_conv_t conv;
+  SDG_TRY(sdg_conv_init(call, tagging, &conv));
+  sdg_status_t status;
+  if (call->entry == SDG_ENTRY_cudnnGetConvolution2dForwardOutputDim)
+    status = dims_2d_answer(call, &conv);
+  else if (call->entry == SDG_ENTRY_cudnnGetConvolutionNdForwardOutputDim)
+    status = dims_nd_answer(call, &conv);
+  else if (conv.y < 0)
+    status = sdg_fail(SDG_E_ARGUMENT, "%s: y is NULL", call->entry_name);
+  else if (call->entry == SDG_ENTRY_cudnnGetConvolutionForwardWorkspaceSize)
+    status = workspace_answer(call, tagging, &conv, out_vendor);
+  else
+    status = algorithms_answer(call, &conv, out_vendor);
+  sdg_conv_fini(&conv);
+  return status;
+}

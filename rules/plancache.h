@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans by what decides them: entry, generations of all descriptors, and the
+ * numbers that the rule names. Thread that makes tagged calls only. */
+#ifndef SDG_RULES_PLANCACHE_H
+#define SDG_RULES_PLANCACHE_H
+
+#include "rules/rule.h"
+#include "src/report.h"
+
+typedef struct sdg_plan_key {
+  uint64_t entry;
+  uint64_t generation[SDG_OPERANDS_MAX + 1]; /* operands, then the op's */
+  uint64_t number[SDG_RULE_KEYS];
+} sdg_plan_key_t;
+
+typedef struct sdg_plan_entry sdg_plan_entry_t;
+struct sdg_plan_entry {
+  sdg_plan_t *plan;      /* owned by the cache */
+  sdg_report_row_t *row; /* may be NULL */
+};
+
+void sdg_plan_key_make(const sdg_call_t *call, const sdg_rule_t *rule,
+                       sdg_plan_key_t *out_key);
+/* NULL if there is none. */
+sdg_plan_entry_t *sdg_plancache_find(const sdg_plan_key_t *key);
+/* Takes the plan. A full cache drops the plan used least recently: programs
+ * that set their descriptors anew at every step leave plans behind that no call
+ * can ask for again, as generations are never reused. */
+sdg_status_t sdg_plancache_add(const sdg_plan_key_t *key, sdg_plan_t *plan,
+                               sdg_report_row_t *row,
+                               sdg_plan_entry_t **out_entry) SDG_MUST_CHECK;
+
+#endif

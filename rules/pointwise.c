@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rule for pointwise ops: each rank's own call is right, provided that all
+// operands are cut in the same places.
+#include <cudnn.h>
+#include <stdio.h>
+
+#include "rules/args.h"
+#include "rules/rule.h"
+#include "rules/tagging.h"
+#include "rules/vendor.h"
+
+static bool pointwise_knows(const sdg_call_t *call) {
+  switch (call->entry) {
+  case SDG_ENTRY_cudnnActivationForward:
+  case SDG_ENTRY_cudnnActivationBackward:
+  case SDG_ENTRY_cudnnAddTensor:
+  case SDG_ENTRY_cudnnOpTensor:
+  case SDG_ENTRY_cudnnScaleTensor:
+  case SDG_ENTRY_cudnnSetTensor:
+  case SDG_ENTRY_cudnnTransformTensor:
+    return true;
+  default:
+    return false;
+  }
+}
+
+static sdg_status_t pointwise_describe(const sdg_call_t *call, char *out,
+                                       size_t out_bytes) {
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  if (!cudnn)
+    return SDG_E_LIBRARY_MISSING;
+  void *descriptor = (void *)(uintptr_t)call->op_descriptor;
+  cudnnNanPropagation_t nan;
+  if (!descriptor)
+    return SDG_OK;
+  if (call->entry == SDG_ENTRY_cudnnOpTensor) {
+    cudnnOpTensorOp_t op;
+    cudnnDataType_t compute;
+    if (cudnn->cudnnGetOpTensorDescriptor(descriptor, &op, &compute, &nan) ==
+        CUDNN_STATUS_SUCCESS)
+      snprintf(out, out_bytes, "op %d compute %d nan %d", (int)op, (int)compute,
+               (int)nan);
+  } else {
+    cudnnActivationMode_t mode;
+    double coefficient;
+    if (cudnn->cudnnGetActivationDescriptor(
+            descriptor, &mode, &nan, &coefficient) == CUDNN_STATUS_SUCCESS)
+      snprintf(out, out_bytes, "mode %d nan %d coefficient %.17g", (int)mode,
+               (int)nan, coefficient);
+  }
+  return SDG_OK;
+}
+
+static int pointwise_key(const sdg_call_t *call, uint64_t *out) {
+  (void)call;
+  (void)out;
+  return 0;
+}
+
+// Whether operand a is cut like b, or is broadcast along what b is cut in.
+static bool cut_alike(const sdg_placement_t *a, const sdg_placement_t *b) {
+  if (a->dims != b->dims)
+    return false;
+  for (int d = 0; d < a->dims; d++) {
+    if (a->split[d].axes == 0 && sdg_placement_extent(a, d) == 1)
+      continue;
+    if (!sdg_part_equal(&a->part[d], &b->part[d]))
+      return false;
+  }
+  return true;
+}
+
+static sdg_status_t pointwise_plan(const sdg_call_t *call,
+                                   const sdg_tagging_t *tagging,
+                                   sdg_plan_t **out_plan) {
+  int output = -1;
+  for (int i = 0; i < call->operands; i++)
+    if (call->operand[i].is_output)
+      output = i;
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    if (output < 0 || !sdg_role_is_activation(operand->role) ||
+        cut_alike(&tagging->placement[i], &tagging->placement[output]))
+      continue;
+    char text[2][256];
+    const int which[2] = {i, output};
+    for (int k = 0; k < 2; k++) {
+      const sdg_placement_t *placement = &tagging->placement[which[k]];
+      const char *names[SDG_DIMS_MAX];
+      sdg_tagging_names(call->family, placement->dims, names);
+      sdg_placement_format(placement, tagging->mesh, names, text[k],
+                           sizeof text[k]);
+    }
+    return sdg_fail(SDG_E_OPERANDS_DIFFER, "%s: %s is %s, %s is %s",
+                    call->entry_name, sdg_role_name(operand->role), text[0],
+                    sdg_role_name(call->operand[output].role), text[1]);
+  }
+  *out_plan = sdg_plan_create("literal");
+  if (!*out_plan)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  (*out_plan)->literal = true;
+  return SDG_OK;
+}
+
+const sdg_rule_t sdg_rule_pointwise = {
+    .family = SDG_FAMILY_POINTWISE,
+    .knows = pointwise_knows,
+    .describe = pointwise_describe,
+    .key = pointwise_key,
+    .plan = pointwise_plan,
+};

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a captured call to a plan carried out: judge, agree, plan, run.
+#include "rules/registry.h"
+
+#include <cudnn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "rules/plancache.h"
+#include "rules/rule.h"
+#include "rules/tagging.h"
+#include "rules/vendor.h"
+#include "src/agree.h"
+#include "src/exec.h"
+#include "src/job.h"
+#include "src/log.h"
+#include "src/options.h"
+#include "src/rendezvous.h"
+#include "src/report.h"
+#include "src/tag.h"
+
+enum { PARAMETERS_BYTES = 1024 };
+
+static const sdg_rule_t *const rules_by_family[SDG_FAMILY_COUNT] = {
+    [SDG_FAMILY_CONV] = &sdg_rule_conv,
+    [SDG_FAMILY_POINTWISE] = &sdg_rule_pointwise,
+};
+
+// Read once, at the first captured call; immutable after.
+static struct {
+  pthread_mutex_t lock;
+  atomic_bool ready;
+  sdg_status_t status;
+  sdg_rules_t rules;
+  const char *const *entries;
+  int entry_count;
+} setup = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+// The thread that makes tagged calls; the plan cache is its own.
+static _Atomic(const void *) owner;
+static _Thread_local char thread_mark;
+
+void sdg_registry_set_entries(const char *const *names, int count) {
+  setup.entries = names;
+  setup.entry_count = count;
+}
+
+static sdg_status_t setup_load(void) {
+  SDG_TRY(sdg_options_fault());
+  int rank, size, local_rank;
+  const char *origin;
+  SDG_TRY(sdg_rank_detect(&rank, &size, &local_rank, &origin));
+  sdg_log_set_rank(rank);
+  SDG_TRY(sdg_rules_load(sdg_options_get(), size, &setup.rules));
+  return sdg_rules_check_entries(&setup.rules, setup.entries,
+                                 setup.entry_count);
+}
+
+static sdg_status_t setup_get(const sdg_rules_t **out_rules) {
+  if (!atomic_load_explicit(&setup.ready, memory_order_acquire)) {
+    pthread_mutex_lock(&setup.lock);
+    if (!atomic_load_explicit(&setup.ready, memory_order_relaxed)) {
+      setup.status = setup_load();
+      atomic_store_explicit(&setup.ready, true, memory_order_release);
+    }
+    pthread_mutex_unlock(&setup.lock);
+  }
+  *out_rules = &setup.rules;
+  return setup.status;
+}
+
+static int vendor_status(sdg_status_t status) {
+  const sdg_error_info_t *info = sdg_error_find(status);
+  switch (info ? info->vendor : SDG_VENDOR_FAILED) {
+  case SDG_VENDOR_BAD_PARAM:
+    return CUDNN_STATUS_BAD_PARAM;
+  case SDG_VENDOR_UNSUPPORTED:
+    return CUDNN_STATUS_NOT_SUPPORTED;
+  case SDG_VENDOR_NOT_READY:
+    return CUDNN_STATUS_NOT_INITIALIZED;
+  case SDG_VENDOR_NONE:
+  case SDG_VENDOR_FAILED:
+    break;
+  }
+  return CUDNN_STATUS_EXECUTION_FAILED;
+}
+
+static bool may_match(const sdg_call_t *call, const sdg_rules_t *rules) {
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    if (sdg_role_is_activation(operand->role) &&
+        sdg_rules_may_match(rules, call->family, call->entry_name,
+                            operand->extent, operand->dims))
+      return true;
+  }
+  return false;
+}
+
+static void mark_passes(const sdg_call_t *call, const sdg_rules_t *rules) {
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    if (!operand->is_filter && sdg_tagging_passes(call, i, rules))
+      sdg_tag_set_pass(operand->descriptor, operand->generation, call->family);
+  }
+}
+
+// Whether a [local] section names the call's tensors, judged by what this rank
+// sees: asked where no [shard] section can match, whatever the other ranks
+// have.
+static bool named_local(const sdg_call_t *call, const sdg_rules_t *rules) {
+  for (int s = 0; s < rules->sections; s++)
+    for (int i = 0; i < call->operands; i++)
+      if (rules->section[s].is_local &&
+          sdg_role_is_activation(call->operand[i].role) &&
+          sdg_section_match(&rules->section[s], call->family, call->entry_name,
+                            call->operand[i].extent, call->operand[i].dims))
+        return true;
+  return false;
+}
+
+static sdg_status_t unmatched_check(const sdg_call_t *call, bool local) {
+  const sdg_rule_t *rule = rules_by_family[call->family];
+  bool windowed = call->family == SDG_FAMILY_POOL || (rule && rule->windowed);
+  if (!windowed || local)
+    return SDG_OK;
+  const sdg_operand_t *x = &call->operand[0];
+  char extents[128];
+  size_t used = 0;
+  for (int d = 0; d < x->dims && used < sizeof extents; d++)
+    used += (size_t)snprintf(extents + used, sizeof extents - used, "%s%lld",
+                             d ? "," : "", (long long)x->extent[d]);
+  return sdg_fail(SDG_E_UNMATCHED, "%s with %s [%s]", call->entry_name,
+                  sdg_role_name(x->role), used ? extents : "");
+}
+
+static sdg_status_t owner_check(const sdg_call_t *call) {
+  const void *none = NULL;
+  if (atomic_compare_exchange_strong(&owner, &none, &thread_mark) ||
+      none == &thread_mark)
+    return SDG_OK;
+  return sdg_fail(SDG_E_THREAD, "%s", call->entry_name);
+}
+
+// All descriptors agreed: from here on every rank takes the same way.
+static sdg_status_t agreed(const sdg_call_t *call, const sdg_rule_t *rule,
+                           int64_t *out_wait_ns) {
+  *out_wait_ns = 0;
+  if (!sdg_agree_needed(call) && !sdg_options_get()->check)
+    return SDG_OK;
+  char parameters[PARAMETERS_BYTES] = "";
+  if (rule && rule->knows(call))
+    SDG_TRY(rule->describe(call, parameters, sizeof parameters));
+  return sdg_agree(call, parameters, out_wait_ns);
+}
+
+static void say_first(const sdg_call_t *call, const sdg_tagging_t *tagging) {
+  static bool said;
+  if (said || sdg_job_rank() != 0 || !*sdg_options_get()->report)
+    return;
+  said = true;
+  char text[512];
+  const char *names[SDG_DIMS_MAX];
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_placement_t *placement = &tagging->placement[i];
+    if (placement->dims == 0 || !sdg_placement_axes(placement))
+      continue;
+    sdg_tagging_names(call->family, placement->dims, names);
+    sdg_placement_format(placement, tagging->mesh, names, text, sizeof text);
+    sdg_log("%s, view shard", text);
+    return;
+  }
+}
+
+// Judges a call whose descriptors are agreed. *out_pass: it is untagged.
+static sdg_status_t call_derive(const sdg_call_t *call,
+                                const sdg_rules_t *rules,
+                                const sdg_rule_t *rule, sdg_tagging_t *tagging,
+                                bool *out_pass) {
+  const sdg_section_t *section;
+  bool local;
+  SDG_TRY(sdg_tagging_derive(call, rules, &section, &local, tagging));
+  *out_pass = section == NULL;
+  if (!section)
+    return unmatched_check(call, local);
+  if (rule && rule->knows(call))
+    return SDG_OK;
+  sdg_tagging_fini(tagging);
+  return sdg_fail(SDG_E_NO_RULE, "%s", call->entry_name);
+}
+
+static sdg_status_t query_answer(sdg_call_t *call, const sdg_rules_t *rules,
+                                 const sdg_rule_t *rule, int64_t wait_ns,
+                                 bool *out_pass) {
+  sdg_tagging_t tagging;
+  SDG_TRY(call_derive(call, rules, rule, &tagging, out_pass));
+  if (*out_pass)
+    return SDG_OK;
+  say_first(call, &tagging);
+  sdg_report_row_t *row =
+      sdg_report_find(call->entry_name, tagging.section->name, "query");
+  sdg_report_count(row, NULL);
+  sdg_report_wait(row, wait_ns);
+  sdg_status_t status = rule->answer(call, &tagging, &call->result);
+  sdg_tagging_fini(&tagging);
+  return status;
+}
+
+static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
+                               const sdg_rule_t *rule,
+                               const sdg_plan_key_t *key,
+                               sdg_plan_entry_t **out_entry, bool *out_pass) {
+  sdg_tagging_t tagging;
+  SDG_TRY(call_derive(call, rules, rule, &tagging, out_pass));
+  if (*out_pass)
+    return SDG_OK;
+  say_first(call, &tagging);
+  sdg_plan_t *plan = NULL;
+  sdg_status_t status = rule->plan(call, &tagging, &plan);
+  const char *section = tagging.section->name;
+  sdg_tagging_fini(&tagging);
+  if (status != SDG_OK)
+    return status;
+  status = sdg_plancache_add(
+      key, plan, sdg_report_find(call->entry_name, section, plan->strategy),
+      out_entry);
+  if (status != SDG_OK)
+    sdg_plan_destroy(plan);
+  return status;
+}
+
+static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
+                           const sdg_rule_t *rule, int64_t wait_ns,
+                           bool *out_pass) {
+  sdg_plan_key_t key;
+  sdg_plan_key_make(call, rule, &key);
+  sdg_plan_entry_t *entry = sdg_plancache_find(&key);
+  if (!entry) {
+    SDG_TRY(entry_make(call, rules, rule, &key, &entry, out_pass));
+    if (*out_pass)
+      return SDG_OK;
+  }
+  sdg_report_count(entry->row, entry->plan);
+  sdg_report_wait(entry->row, wait_ns);
+  *out_pass = entry->plan->literal;
+  if (*out_pass)
+    return SDG_OK;
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  if (!cudnn)
+    return SDG_E_LIBRARY_MISSING;
+  cudaStream_t stream;
+  cudnnHandle_t handle = (cudnnHandle_t)(uintptr_t)call->handle;
+  cudnnStatus_t got = cudnn->cudnnGetStream(handle, &stream);
+  if (got != CUDNN_STATUS_SUCCESS)
+    return sdg_fail(SDG_E_VENDOR_CALL, "cudnnGetStream: %d", (int)got);
+  return sdg_exec_run(entry->plan, call, stream, &call->result);
+}
+
+// A verdict (bad parameters, an unsupported op) falls alike on every rank. An
+// accident (no memory, a library's refusal) may be this rank's alone: the
+// others count on messages that will not come, so the job is over.
+static sdg_status_t accident_check(sdg_status_t status) {
+  const sdg_error_info_t *info = sdg_error_find(status);
+  bool verdict =
+      status == SDG_OK || (info && (info->vendor == SDG_VENDOR_BAD_PARAM ||
+                                    info->vendor == SDG_VENDOR_UNSUPPORTED));
+  return verdict ? status : sdg_job_fail(status);
+}
+
+// *out_pass: the real function is to carry out the program's call.
+static sdg_status_t judge(sdg_call_t *call, bool *out_pass) {
+  const sdg_rules_t *rules;
+  SDG_TRY(setup_get(&rules));
+  const sdg_rule_t *rule = rules_by_family[call->family];
+  *out_pass = true;
+  if (!may_match(call, rules)) {
+    SDG_TRY(unmatched_check(call, named_local(call, rules)));
+    mark_passes(call, rules);
+    return SDG_OK;
+  }
+  SDG_TRY(owner_check(call));
+  sdg_status_t joined = sdg_job_join(&rules->mesh, rules->axes);
+  if (joined != SDG_OK)
+    return joined;
+  static uint64_t number;
+  sdg_control_count(sdg_job_control(), 0, ++number, call->entry_name);
+  int64_t wait_ns;
+  SDG_TRY(agreed(call, rule, &wait_ns));
+  *out_pass = false;
+  sdg_status_t status = call->is_query
+                            ? query_answer(call, rules, rule, wait_ns, out_pass)
+                            : op_run(call, rules, rule, wait_ns, out_pass);
+  return accident_check(status);
+}
+
+sdg_verdict_t sdg_registry_judge(sdg_call_t *call) {
+  if (sdg_job_disarmed())
+    return SDG_VERDICT_PASS;
+  call->result = CUDNN_STATUS_SUCCESS;
+  bool pass = false;
+  sdg_status_t status = sdg_job_failed()
+                            ? sdg_fail(SDG_E_JOB_BROKEN, "%s", call->entry_name)
+                            : judge(call, &pass);
+  if (status == SDG_OK)
+    return pass ? SDG_VERDICT_PASS : SDG_VERDICT_DONE;
+  // Another process of this rank joined first: this one is no rank.
+  if (sdg_job_disarmed() || sdg_options_get()->on_error == SDG_ON_ERROR_IGNORE)
+    return SDG_VERDICT_PASS;
+  call->result = vendor_status(status);
+  return SDG_VERDICT_DONE;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a family of ops must say to become distributed. One rule per family;
+ * the registry finds it, the agreement and the executor know nothing of it. */
+#ifndef SDG_RULES_RULE_H
+#define SDG_RULES_RULE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "rules/rulesfile.h"
+#include "src/call.h"
+#include "src/placement.h"
+#include "src/plan.h"
+#include "src/status.h"
+
+/* The verdict on one tagged call: which section applies, and where each
+ * activation of the call is. Placements of operands that no section places
+ * have dims 0. The same on every rank but for `me`. */
+typedef struct sdg_tagging {
+  const sdg_section_t *section;
+  const sdg_mesh_t *mesh;
+  int rank;                     /* of the job */
+  sdg_axes_t axes;              /* that the section splits over */
+  int ranks;                    /* along these axes: the communicator's */
+  int me;                       /* index of this rank among them */
+  int rank_list[SDG_RANKS_MAX]; /* ranks of the job, in the communicator's
+                                   order */
+  sdg_placement_t placement[SDG_OPERANDS_MAX];
+} sdg_tagging_t;
+
+typedef struct sdg_rule {
+  sdg_family_t family;
+  /* A window sees beyond its element: an unmatched tensor is an error while a
+   * mesh is active. */
+  bool windowed;
+  /* True if the rule carries out or answers this entry. */
+  bool (*knows)(const sdg_call_t *call);
+  /* The op's parameters as text, compared literally between ranks. */
+  sdg_status_t (*describe)(const sdg_call_t *call, char *out, size_t out_bytes);
+  /* Numbers that, with entry and generations, decide the plan: algorithm,
+   * workspace size, which scalars are zero. At most SDG_RULE_KEYS. Returns how
+   * many. */
+  int (*key)(const sdg_call_t *call, uint64_t *out);
+  /* Makes this rank's plan of a call that is carried out. */
+  sdg_status_t (*plan)(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                       sdg_plan_t **out_plan);
+  /* Answers a query through the call's arguments; *out_vendor is the status
+   * for the program if the vendor's library was asked and refused. */
+  sdg_status_t (*answer)(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                         int *out_vendor);
+} sdg_rule_t;
+
+enum { SDG_RULE_KEYS = 4 };
+
+extern const sdg_rule_t sdg_rule_conv;
+extern const sdg_rule_t sdg_rule_pointwise;
+
+#endif

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// The verdict on a call, derived from the extents that the ranks agreed on.
+#include "rules/tagging.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/job.h"
+#include "src/log.h"
+#include "src/tag.h"
+
+void sdg_tagging_names(sdg_family_t family, int dims, const char **out) {
+  for (int d = 0; d < dims; d++) {
+    sdg_dim_t dim = sdg_dim_at(family, d, dims);
+    out[d] = dim == SDG_DIM_COUNT ? "?" : sdg_dim_name(dim);
+  }
+}
+
+// The section's splits by dimension index of a tensor of `dims` dimensions.
+// False if the tensor lacks a dimension that the section splits.
+static bool splits_of(const sdg_section_t *section, sdg_family_t family,
+                      int dims, sdg_split_t *out_split) {
+  memset(out_split, 0, SDG_DIMS_MAX * sizeof *out_split);
+  for (int i = 0; i < section->splits; i++) {
+    const sdg_rule_split_t *split = &section->split[i];
+    int d = sdg_dim_index(family, split->dim, dims);
+    if (d < 0)
+      return false;
+    // The axes of a split stand in the mesh's order (rules/rulesfile.h).
+    for (int a = 0; a < SDG_AXES_MAX; a++)
+      if (split->axes >> a & 1)
+        out_split[d].axis[out_split[d].axes++] = a;
+  }
+  return true;
+}
+
+// Global extents as this section would see them: summed over the pieces of the
+// dimensions it splits, this rank's own in the others.
+static void extents_sum(const sdg_tag_vector_t *vector,
+                        const sdg_split_t *split, int64_t *out_extent) {
+  const sdg_mesh_t *mesh = sdg_job_mesh();
+  const sdg_group_t *group = sdg_job_group();
+  int dims = vector->dims;
+  const int64_t *own = vector->extent + (size_t)group->me * (size_t)dims;
+  for (int d = 0; d < dims; d++) {
+    out_extent[d] = own[d];
+    if (split[d].axes == 0)
+      continue;
+    // Piece by piece, from the first rank that holds it.
+    int pieces = sdg_split_pieces(&split[d], mesh);
+    out_extent[d] = 0;
+    for (int piece = 0; piece < pieces; piece++) {
+      for (int r = 0; r < group->count; r++) {
+        if (sdg_split_piece(&split[d], mesh, group->rank[r]) == piece) {
+          out_extent[d] += vector->extent[(size_t)r * (size_t)dims + (size_t)d];
+          break;
+        }
+      }
+    }
+  }
+}
+
+static sdg_status_t placement_of(const sdg_call_t *call,
+                                 const sdg_tag_vector_t *vector,
+                                 const sdg_split_t *split,
+                                 sdg_placement_t *out_placement) {
+  const sdg_group_t *group = sdg_job_group();
+  const char *names[SDG_DIMS_MAX];
+  sdg_tagging_names(call->family, vector->dims, names);
+  int64_t(*extent)[SDG_DIMS_MAX] = calloc((size_t)group->count, sizeof *extent);
+  if (!extent)
+    return sdg_fail(SDG_E_NO_MEMORY, "extents of %d ranks", group->count);
+  for (int r = 0; r < group->count; r++)
+    memcpy(extent[r], vector->extent + (size_t)r * (size_t)vector->dims,
+           (size_t)vector->dims * sizeof(int64_t));
+  sdg_status_t status = sdg_placement_derive(
+      sdg_job_mesh(), group->rank, group->count, vector->dims, split, names,
+      (const int64_t(*)[SDG_DIMS_MAX])extent, out_placement);
+  free(extent);
+  return status;
+}
+
+// A dimension that is 1 on every rank is replicated, in ops that broadcast: a
+// bias, not a shard of one row.
+static void broadcast_unsplit(const sdg_tag_vector_t *vector,
+                              sdg_split_t *split) {
+  for (int d = 0; d < vector->dims; d++) {
+    bool one = true;
+    for (int r = 0; r < vector->ranks; r++)
+      one &= vector->extent[(size_t)r * (size_t)vector->dims + (size_t)d] == 1;
+    if (one)
+      split[d].axes = 0;
+  }
+}
+
+// `parts =` is an assertion in the shard view.
+static sdg_status_t parts_check(const sdg_section_t *section,
+                                sdg_family_t family,
+                                const sdg_placement_t *placement) {
+  for (int i = 0; i < section->splits; i++) {
+    const sdg_rule_split_t *split = &section->split[i];
+    if (strcmp(split->parts, "agree") == 0)
+      continue;
+    int d = sdg_dim_index(family, split->dim, placement->dims);
+    const sdg_part_t *part = &placement->part[d];
+    sdg_part_t said;
+    SDG_TRY(sdg_part_parse(split->parts, sdg_part_extent(part), split->pieces,
+                           &said));
+    bool equal = sdg_part_equal(part, &said);
+    char is[256], should[256];
+    sdg_part_format(part, is, sizeof is);
+    sdg_part_format(&said, should, sizeof should);
+    sdg_part_fini(&said);
+    if (!equal)
+      return sdg_fail(SDG_E_ASSERTED_PARTS,
+                      "%s %lld is %s on the ranks, the rule says parts = %s, "
+                      "which is %s (sundog split --dim %s --parts %s)",
+                      sdg_dim_name(split->dim),
+                      (long long)sdg_part_extent(part), is, split->parts,
+                      should, sdg_dim_name(split->dim), split->parts);
+  }
+  return SDG_OK;
+}
+
+// The first section that matches this operand by its global extents; NULL if
+// none does.
+static const sdg_section_t *section_find(const sdg_call_t *call, int index,
+                                         const sdg_rules_t *rules) {
+  const sdg_operand_t *operand = &call->operand[index];
+  const sdg_tag_vector_t *vector =
+      sdg_tag_vector(operand->descriptor, operand->generation);
+  for (int s = 0; s < rules->sections; s++) {
+    const sdg_section_t *section = &rules->section[s];
+    sdg_split_t split[SDG_DIMS_MAX];
+    if (section->is_local)
+      memset(split, 0, sizeof split);
+    else if (!splits_of(section, call->family, operand->dims, split))
+      continue;
+    int64_t extent[SDG_DIMS_MAX];
+    extents_sum(vector, split, extent);
+    if (sdg_section_match(section, call->family, call->entry_name, extent,
+                          operand->dims))
+      return section;
+  }
+  return NULL;
+}
+
+static bool is_input(const sdg_call_t *call, int index) {
+  const sdg_operand_t *operand = &call->operand[index];
+  return sdg_role_is_activation(operand->role) && !operand->is_output;
+}
+
+// Ops that only write (SetTensor) are judged by their output.
+static bool any_input(const sdg_call_t *call) {
+  for (int i = 0; i < call->operands; i++)
+    if (is_input(call, i))
+      return true;
+  return false;
+}
+
+static void group_of(sdg_tagging_t *out) {
+  out->mesh = sdg_job_mesh();
+  out->rank = sdg_job_rank();
+  for (int i = 0; i < out->section->splits; i++)
+    out->axes |= out->section->split[i].axes;
+  out->ranks = sdg_mesh_group(out->mesh, out->rank, out->axes, out->rank_list);
+  while (out->rank_list[out->me] != out->rank)
+    out->me++;
+}
+
+sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
+                                const sdg_rules_t *rules,
+                                const sdg_section_t **out_section,
+                                bool *out_local, sdg_tagging_t *out) {
+  bool by_output = !any_input(call);
+  const sdg_section_t *found = NULL;
+  bool local = false;
+  for (int i = 0; i < call->operands && !found; i++) {
+    if (!is_input(call, i) &&
+        !(by_output && sdg_role_is_activation(call->operand[i].role)))
+      continue;
+    found = section_find(call, i, rules);
+    if (found && found->is_local) {
+      local = true;
+      found = NULL;
+    }
+  }
+  *out_section = found;
+  *out_local = local;
+  if (!found)
+    return SDG_OK;
+
+  memset(out, 0, sizeof *out);
+  out->section = found;
+  group_of(out);
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    if (!sdg_role_is_activation(operand->role))
+      continue;
+    sdg_split_t split[SDG_DIMS_MAX];
+    if (!splits_of(found, call->family, operand->dims, split))
+      continue;
+    const sdg_tag_vector_t *vector =
+        sdg_tag_vector(operand->descriptor, operand->generation);
+    if (call->family == SDG_FAMILY_POINTWISE || operand->role == SDG_ROLE_Z)
+      broadcast_unsplit(vector, split);
+    sdg_status_t status = placement_of(call, vector, split, &out->placement[i]);
+    if (status == SDG_OK && operand->elem_bytes == 0)
+      status = sdg_fail(SDG_E_TENSOR_TYPE, "%s of %s",
+                        sdg_role_name(operand->role), call->entry_name);
+    if (status == SDG_OK && !operand->is_output &&
+        sdg_placement_axes(&out->placement[i]) == out->axes)
+      status = parts_check(found, call->family, &out->placement[i]);
+    if (status != SDG_OK) {
+      sdg_tagging_fini(out);
+      return status;
+    }
+  }
+  return SDG_OK;
+}
+
+void sdg_tagging_fini(sdg_tagging_t *tagging) {
+  for (int i = 0; i < SDG_OPERANDS_MAX; i++)
+    sdg_placement_fini(&tagging->placement[i]);
+}
+
+// A glob that could tell two entries of one family apart; then a descriptor
+// may match in one call and not in another.
+static bool names_entries(const sdg_rules_t *rules) {
+  for (int s = 0; s < rules->sections; s++)
+    for (int g = 0; g < rules->section[s].globs; g++) {
+      const char *glob = rules->section[s].glob[g];
+      if (strcmp(glob, "*") != 0 &&
+          (strchr("*?[", glob[0]) || (glob[0] == 'c' && glob[1] != 'o')))
+        return true;
+    }
+  return false;
+}
+
+bool sdg_tagging_passes(const sdg_call_t *call, int operand,
+                        const sdg_rules_t *rules) {
+  const sdg_operand_t *o = &call->operand[operand];
+  if (names_entries(rules))
+    return false;
+  if (!sdg_rules_may_match(rules, call->family, call->entry_name, o->extent,
+                           o->dims))
+    return true;
+  if (!sdg_tag_vector(o->descriptor, o->generation))
+    return false;
+  const sdg_section_t *section = section_find(call, operand, rules);
+  return !section || section->is_local;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From agreed extents to a verdict: which section, and where each activation
+ * is. Pure in what the ranks agreed on: no exchange. */
+#ifndef SDG_RULES_TAGGING_H
+#define SDG_RULES_TAGGING_H
+
+#include "rules/rule.h"
+
+/* Decides on a call whose descriptors are all agreed. The section is the
+ * first that matches an input activation; all activations of the call are
+ * placed by it. *out_section is NULL where none matches or a [local] one
+ * comes first; *out_local then tells which. On a match fills `out`, which the
+ * caller frees with sdg_tagging_fini. Errors: SDG_E_EXTENTS,
+ * SDG_E_ASSERTED_PARTS, SDG_E_TENSOR_TYPE. */
+sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
+                                const sdg_rules_t *rules,
+                                const sdg_section_t **out_section,
+                                bool *out_local,
+                                sdg_tagging_t *out) SDG_MUST_CHECK;
+void sdg_tagging_fini(sdg_tagging_t *tagging);
+
+/* True if no section can ever match this operand's descriptor in a call of
+ * this family: it may be marked as passing. */
+bool sdg_tagging_passes(const sdg_call_t *call, int operand,
+                        const sdg_rules_t *rules);
+
+/* Names of a tensor's dimensions for messages; out has SDG_DIMS_MAX. */
+void sdg_tagging_names(sdg_family_t family, int dims, const char **out);
+
+#endif
