@@ -1,0 +1,96 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# TAP for tests of the command: a case is a function, named by behaviour.
+# Sourced with the paths of the command and of a library to preload.
+#
+# Every case runs in a folder of its own, $work, with the command laid out as
+# in a build folder ($sundog), no SUNDOG_* variables, and $TMPDIR for private
+# folders, which has to be empty afterwards.
+set -u
+command_built=$(realpath "$1") library_built=$(realpath "$2")
+top=$(mktemp -d "${TMPDIR:-/tmp}/sundog-test-XXXXXX")
+trap 'rm -rf "$top"' EXIT
+unset XDG_RUNTIME_DIR LD_PRELOAD OMP_NUM_THREADS CUDA_VISIBLE_DEVICES
+for name in $(compgen -e | grep ^SUNDOG_); do unset "$name"; done
+export LC_ALL=C
+# The command leaks nothing that matters, and leaves by exec.
+export ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0
+
+# layout FOLDER: a copy of the command with its library beside it, as built.
+layout() {
+  mkdir -p "$1/tools" "$1/interpose" "$1/src/host/lib"
+  cp "$command_built" "$1/tools/sundog"
+  cp "$library_built" "$1/interpose/libsundog.so"
+}
+layout "$top/build"
+
+# A rank that counts as matched: writes the report that the library would.
+matched='printf "{\"rank\":0,\"matched\":1,\"calls\":[]}" >"$SUNDOG_REPORT/rank-$SUNDOG_RANK.json"'
+
+# run STATUS COMMAND...: runs it; output in $work/out and $work/err.
+run() {
+  local expected=$1 status=0
+  shift
+  "$@" >"$work/out" 2>"$work/err" || status=$?
+  [ "$status" -eq "$expected" ] && return 0
+  echo "# status $status, not $expected: $*"
+  sed 's/^/#   /' "$work/out" "$work/err"
+  return 1
+}
+says() { # FILE TEXT: the file has the text
+  grep -qF -- "$2" "$work/$1" && return 0
+  echo "# '$2' is not in $1:"
+  sed 's/^/#   /' "$work/$1"
+  return 1
+}
+lacks() { # FILE TEXT: the file has not the text
+  ! grep -qF -- "$2" "$work/$1" && return 0
+  echo "# '$2' is in $1"
+  return 1
+}
+silent() { # FILE: nothing is in it
+  [ ! -s "$work/$1" ] && return 0
+  echo "# $1 is not empty:"
+  sed 's/^/#   /' "$work/$1"
+  return 1
+}
+gone() { # PID...: these processes have ended
+  local pid
+  for pid; do
+    if kill -0 "$pid" 2>/dev/null; then
+      echo "# process $pid survived"
+      kill -9 "$pid"
+      return 1
+    fi
+  done
+}
+
+# cases NAME...: runs each function and prints the plan.
+cases() {
+  local number=0 failed=0 name left status
+  echo "1..$#"
+  for name; do
+    number=$((number + 1))
+    work=$top/$number # short: a socket's path is
+    export TMPDIR=$work/tmp
+    sundog=$top/build/tools/sundog
+    mkdir -p "$TMPDIR"
+    # Not in a condition: there `set -e` would not hold.
+    (
+      cd "$work" || exit 1
+      set -e
+      "$name"
+    ) 2>"$work/stderr"
+    status=$?
+    sed 's/^/#! /' "$work/stderr"
+    left=$(ls -A "$work/tmp")
+    [ -z "$left" ] || echo "# left behind: $left"
+    if [ $status -eq 0 ] && [ -z "$left" ]; then
+      echo "ok $number - $name"
+    else
+      echo "not ok $number - $name"
+      failed=1
+    fi
+  done
+  return $failed
+}

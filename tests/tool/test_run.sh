@@ -1,0 +1,299 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# `sundog run`: what ranks are given, how a run ends, what it leaves.
+# shellcheck disable=SC2016,SC2154,SC2317 # text for other shells; harness.sh
+. "$(dirname "$0")/harness.sh"
+
+split=(--split H --view shard)
+
+ranks_know_their_numbers() {
+  run 0 "$sundog" run -n 3 "${split[@]}" -- sh -c \
+    "$matched; echo \$SUNDOG_RANK \$SUNDOG_SIZE \$SUNDOG_LOCAL_RANK"
+  [ "$(sort out)" = $'0 3 0\n1 3 1\n2 3 2' ]
+  silent err
+}
+placeholders_in_words_are_replaced() {
+  printf '#!/bin/sh\n%s\necho "$*"\n' "$matched" >'prog-1 x'
+  cp 'prog-1 x' 'prog-0 x'
+  chmod +x prog*
+  run 0 "$sundog" run -n 2 "${split[@]}" -- './prog-{rank} x' \
+    'a{rank}b{size}c{local_rank}{rank}' '{ranks}' '{' '}'
+  [ "$(sort out)" = $'a0b2c00 {ranks} { }\na1b2c11 {ranks} { }' ]
+}
+arguments_arrive_as_they_are() {
+  run 0 "$sundog" run -- printf '[%s]' 'a b' '' '*' '$HOME' '--' -n 7 '"'
+  [ "$(cat out)" = '[a b][][*][$HOME][--][-n][7]["]' ]
+}
+the_program_needs_no_dashes() {
+  run 0 "$sundog" run -n 1 printf %s -v
+  [ "$(cat out)" = -v ]
+}
+the_status_is_that_of_the_rank_that_failed() {
+  run 7 "$sundog" run -n 3 "${split[@]}" -- \
+    sh -c '[ {rank} = 1 ] && exit 7; exec sleep 60'
+  says err 'SDG-716'
+  says err 'rank 1 exited with status 7; 2 more ended with it'
+}
+a_killed_rank_gives_128_plus_its_signal() {
+  run 137 "$sundog" run -n 3 "${split[@]}" -- \
+    sh -c '[ {rank} = 2 ] && kill -9 $$; exec sleep 60'
+  says err 'rank 2 was killed by signal 9'
+}
+a_crash_comes_before_the_errors_it_causes() {
+  # Ranks that fail because of another one's death do so a little later.
+  run 139 "$sundog" run -n 3 "${split[@]}" -- \
+    sh -c '[ {rank} = 1 ] && kill -SEGV $$; sleep 0.3; exit 3'
+  says err 'rank 1 was killed by signal 11'
+}
+ranks_may_end_themselves_before_they_are_ended() {
+  run 4 "$sundog" run -n 2 "${split[@]}" -- \
+    sh -c '[ {rank} = 1 ] && exit 4; sleep 0.3; echo saw it; exit 5'
+  says out 'saw it'
+}
+a_rank_that_ignores_sigterm_is_killed() {
+  run 3 "$sundog" run -n 2 "${split[@]}" -- \
+    sh -c '[ {rank} = 1 ] && exit 3; trap "" TERM; echo $$ >pid; sleep 60'
+  # shellcheck disable=SC2046
+  gone $(cat pid)
+}
+a_stopped_rank_is_killed() {
+  run 3 "$sundog" run -n 2 "${split[@]}" -- \
+    sh -c 'echo $$ >pid-{rank}; [ {rank} = 0 ] && kill -STOP $$; sleep 0.2; exit 3'
+  gone "$(cat pid-0)"
+}
+a_rank_that_ends_early_and_well_ends_nobody() {
+  run 0 "$sundog" run -n 2 "${split[@]}" -- \
+    sh -c "$matched; [ {rank} = 1 ] && exit 0; sleep 1.3; echo done"
+  says out done
+}
+processes_that_ranks_leave_are_ended() {
+  run 0 "$sundog" run -n 2 "${split[@]}" -- \
+    sh -c "$matched; setsid sleep 60 & echo \$! >pid-{rank}"
+  gone "$(cat pid-0)" "$(cat pid-1)"
+}
+# interrupted SIGNAL STATUS: sundog gets the signal while ranks run.
+interrupted() {
+  # A background job of a shell ignores SIGINT; env undoes that.
+  env --default-signal=INT,QUIT,HUP "$sundog" run -n 2 "${split[@]}" -- \
+    sh -c 'echo $$ >pid-{rank}; sleep 60 & echo $! >child-{rank}; wait' \
+    2>err &
+  local pid=$! status=0
+  until [ -s child-0 ] && [ -s child-1 ]; do sleep 0.05; done
+  kill "-$1" "$pid"
+  wait "$pid" || status=$?
+  gone "$(cat pid-0)" "$(cat pid-1)" "$(cat child-0)" "$(cat child-1)"
+  [ "$status" -eq "$2" ] || { echo "# status $status"; return 1; }
+}
+sigint_ends_the_run() { interrupted INT 130; }
+sigterm_ends_the_run() { interrupted TERM 143; }
+sighup_ends_the_run() { interrupted HUP 129; }
+a_killed_command_leaves_nothing() {
+  "$sundog" run -n 2 "${split[@]}" -- \
+    sh -c 'echo $$ >pid-{rank}; sleep 60 & echo $! >child-{rank}; wait' 2>err &
+  local pid=$!
+  until [ -s child-0 ] && [ -s child-1 ]; do sleep 0.05; done
+  kill -KILL "$pid"
+  wait "$pid" || true
+  for _ in $(seq 60); do
+    kill -0 "$(cat child-0)" 2>/dev/null || [ -n "$(ls tmp)" ] || break
+    sleep 0.1
+  done
+  sleep 0.2
+  gone "$(cat pid-0)" "$(cat pid-1)" "$(cat child-0)" "$(cat child-1)"
+}
+a_killed_watcher_leaves_nothing() {
+  "$sundog" run -n 2 "${split[@]}" -- \
+    sh -c 'echo $PPID >watcher; sleep 60 & echo $! >child-{rank}; wait' 2>err &
+  local pid=$! status=0
+  until [ -s child-0 ] && [ -s child-1 ]; do sleep 0.05; done
+  kill -KILL "$(cat watcher)"
+  wait "$pid" || status=$?
+  gone "$(cat child-0)" "$(cat child-1)"
+  [ "$status" -eq 137 ]
+}
+an_ignored_signal_stays_ignored() {
+  env --ignore-signal=HUP "$sundog" run -n 1 -- \
+    sh -c 'echo $$ >pid; sleep 0.5; echo done' >out &
+  local pid=$!
+  until [ -s pid ]; do sleep 0.05; done
+  kill -HUP "$pid"
+  wait "$pid"
+  says out done
+}
+a_program_that_is_not_there() {
+  run 127 "$sundog" run -n 2 "${split[@]}" -- ./nowhere
+  says err 'SDG-715'
+  says err 'nowhere: No such file'
+  [ "$(grep -c SDG- err)" -eq 1 ]
+}
+a_program_that_cannot_be_executed() {
+  echo x >file
+  run 126 "$sundog" run -- ./file
+  says err 'Permission denied'
+}
+the_library_is_appended_to_ld_preload() {
+  local other=$top/build/interpose/other.so
+  cp "$library_built" "$other"
+  export LD_PRELOAD=$other
+  run 0 "$sundog" run -- sh -c 'echo "$LD_PRELOAD"'
+  [ "$(cat out)" = "$other:$top/build/interpose/libsundog.so" ]
+}
+the_library_is_loaded_from_a_folder_with_spaces() {
+  layout "$work/a b:c"
+  run 0 "$work/a b:c/tools/sundog" run -- grep -c 'a b:c/interpose/libsundog' /proc/self/maps
+  silent err
+  [ "$(cat out)" -ge 1 ]
+}
+the_host_devices_folder_comes_first() {
+  export LD_LIBRARY_PATH=/elsewhere
+  run 0 "$sundog" run --device host -- sh -c 'echo "$LD_LIBRARY_PATH $OMP_NUM_THREADS"'
+  [ "$(cat out)" = "$top/build/src/host/lib:/elsewhere 1" ]
+  export OMP_NUM_THREADS=3
+  run 0 "$sundog" run --device host -- sh -c 'echo $OMP_NUM_THREADS'
+  [ "$(cat out)" = 3 ]
+}
+rank_0_has_the_standard_input() {
+  echo text | run 0 "$sundog" run -n 3 "${split[@]}" -- sh -c "$matched; cat"
+  [ "$(cat out)" = text ]
+}
+options_reach_the_ranks() {
+  echo '[shard a]' >r.rules
+  printf 'split = H:y\nview = shard\n' >>r.rules
+  run 0 "$sundog" run -n 2 --rules r.rules --mesh y=2 --parts 3,4 \
+    --strategy extend --timeout 9 --check --wrap W -- sh -c "$matched; cd /;
+    env | grep ^SUNDOG_ | sort >\$0/env-{rank}" "$work"
+  for line in "SUNDOG_RULES=$work/r.rules" SUNDOG_MESH=y=2 SUNDOG_PARTS=3,4 \
+    SUNDOG_STRATEGY=extend SUNDOG_TIMEOUT=9 SUNDOG_CHECK=yes SUNDOG_WRAP=W \
+    SUNDOG_RANK=1; do
+    says env-1 "$line"
+  done
+}
+the_mesh_gives_the_number_of_ranks() {
+  run 0 "$sundog" run --split H:y,W:x --mesh y=2,x=2 --view shard -- \
+    sh -c "$matched; echo \$SUNDOG_SIZE"
+  [ "$(sort -u out)" = 4 ]
+}
+the_private_folder_is_private() {
+  run 0 "$sundog" run -- sh -c 'stat -c %a:%u "$SUNDOG_REPORT"; echo $SUNDOG_RENDEZVOUS'
+  says out "700:$(id -u)"
+  says out "file:$TMPDIR/sundog-run-"
+}
+a_folder_for_runs_that_cannot_be_used_is_passed_over() {
+  export XDG_RUNTIME_DIR="/nonexistent" HOME=/nonexistent
+  run 0 "$sundog" run -- sh -c 'echo "$SUNDOG_REPORT"'
+  says out "$TMPDIR/"
+  export XDG_RUNTIME_DIR="$work/with space"
+  mkdir "$XDG_RUNTIME_DIR"
+  run 0 "$sundog" run -- sh -c 'echo "$SUNDOG_REPORT"'
+  says out "$TMPDIR/"
+}
+a_second_run_is_as_the_first() {
+  for _ in 1 2 3; do
+    run 0 "$sundog" run -n 2 "${split[@]}" -- sh -c "$matched"
+    silent err
+  done
+}
+two_runs_at_a_time_do_not_meet() {
+  "$sundog" run -n 2 "${split[@]}" -- sh -c "$matched; sleep 0.3; echo \$SUNDOG_REPORT" >a &
+  local pid=$!
+  run 0 "$sundog" run -n 2 "${split[@]}" -- sh -c "$matched; sleep 0.3; echo \$SUNDOG_REPORT"
+  wait "$pid"
+  lacks out "$(head -n 1 a)"
+}
+nothing_matched_is_an_error() {
+  run 125 "$sundog" run -n 2 "${split[@]}" -- true
+  says err 'SDG-717'
+  says err 'no rank called cuDNN'
+  run 125 "$sundog" run -n 2 "${split[@]}" -- sh -c "${matched/:1/:0}"
+  says err 'SDG-717'
+}
+a_missing_report_is_an_error() {
+  run 125 "$sundog" run -n 3 "${split[@]}" -- sh -c "[ {rank} = 1 ] || $matched"
+  says err 'SDG-718'
+  says err 'rank 1'
+  run 125 "$sundog" run -n 2 "${split[@]}" -- \
+    sh -c "$matched; [ {rank} = 0 ] || echo '{' >\$SUNDOG_REPORT/rank-1.json"
+  says err 'SDG-718'
+}
+a_failed_rank_comes_before_what_was_matched() {
+  run 9 "$sundog" run -n 2 "${split[@]}" -- sh -c 'exit 9'
+  lacks err SDG-717
+}
+several_ranks_need_something_to_split() {
+  run 125 "$sundog" run -n 2 -- touch started
+  says err 'SDG-711'
+  [ ! -e started ]
+}
+faulty_options_stop_the_run_before_it_starts() {
+  run 125 "$sundog" run -n 2 --split H -- touch started
+  says err 'SDG-112'
+  run 125 "$sundog" run -n 2 --split Q --view shard -- touch started
+  says err "SDG-107"
+  run 125 "$sundog" run -n 3 --split H:y --mesh y=2 --view shard -- touch started
+  says err 'SDG-111'
+  run 125 env SUNDOG_SPILT=H "$sundog" run -- touch started
+  says err 'nearest: SUNDOG_SPLIT'
+  printf '[shard a]\nsplti = H\n' >r
+  run 125 "$sundog" run -n 2 --rules r -- touch started
+  says err "r:2: 'splti' is no key of a section; nearest: split"
+  run 125 "$sundog" run -n 0 -- touch started
+  run 125 "$sundog" run -n 1x -- touch started
+  run 125 "$sundog" run --device gpu -- touch started
+  run 125 "$sundog" run --nothing -- touch started
+  run 125 "$sundog" run
+  [ ! -e started ]
+}
+errors_can_be_ignored() {
+  export SUNDOG_ON_ERROR=ignore
+  run 125 "$sundog" run -n 2 --split Q --view shard -- touch started
+  says err SDG-717
+  [ -e started ]
+}
+a_rank_cannot_start_ranks() {
+  run 125 "$sundog" run -- "$sundog" run -- true
+  says err 'SDG-713'
+}
+the_table_of_calls_is_printed() {
+  cat >prog <<'X'
+#!/bin/sh
+cat >"$SUNDOG_REPORT/rank-$SUNDOG_RANK.json" <<Y
+{"rank":$SUNDOG_RANK,"matched":12,"new":1,"calls":[
+ {"entry":"cudnnConvolutionForward","rule":"field","strategy":"repair",
+  "count":11,"halo_bytes":1500000,"wait_ns":250000000,
+  "copies":{"halo":500000,"strip":250000}},
+ {"entry":"cudnnPoolingForward","rule":"field","strategy":"extend","count":1}]}
+Y
+X
+  chmod +x prog
+  run 0 "$sundog" run -n 2 -v "${split[@]}" -- ./prog
+  silent out
+  says err '24 tagged calls'
+  tr -s ' ' <err >table
+  grep -q 'field cudnnConvolutionForward repair 11 3.000 1.500 0.250' table
+  grep -q 'field cudnnPoolingForward extend 1 0.000 0.000 0.000' table
+}
+
+cases ranks_know_their_numbers placeholders_in_words_are_replaced \
+  arguments_arrive_as_they_are the_program_needs_no_dashes \
+  the_status_is_that_of_the_rank_that_failed \
+  a_killed_rank_gives_128_plus_its_signal \
+  a_crash_comes_before_the_errors_it_causes \
+  ranks_may_end_themselves_before_they_are_ended \
+  a_rank_that_ignores_sigterm_is_killed a_stopped_rank_is_killed \
+  a_rank_that_ends_early_and_well_ends_nobody \
+  processes_that_ranks_leave_are_ended sigint_ends_the_run \
+  sigterm_ends_the_run sighup_ends_the_run a_killed_command_leaves_nothing \
+  a_killed_watcher_leaves_nothing an_ignored_signal_stays_ignored \
+  a_program_that_is_not_there a_program_that_cannot_be_executed \
+  the_library_is_appended_to_ld_preload \
+  the_library_is_loaded_from_a_folder_with_spaces \
+  the_host_devices_folder_comes_first rank_0_has_the_standard_input \
+  options_reach_the_ranks the_mesh_gives_the_number_of_ranks \
+  the_private_folder_is_private \
+  a_folder_for_runs_that_cannot_be_used_is_passed_over \
+  a_second_run_is_as_the_first two_runs_at_a_time_do_not_meet \
+  nothing_matched_is_an_error a_missing_report_is_an_error \
+  a_failed_rank_comes_before_what_was_matched \
+  several_ranks_need_something_to_split \
+  faulty_options_stop_the_run_before_it_starts errors_can_be_ignored \
+  a_rank_cannot_start_ranks the_table_of_calls_is_printed

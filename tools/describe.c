@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// `sundog options` and `sundog explain`: what the tables of options and
+// failures say.
+#include <argp.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "src/options.h"
+#include "src/status.h"
+#include "tools/command.h"
+
+enum { COLUMNS = 78 };
+
+// Words of a paragraph in lines of COLUMNS, behind `indent` spaces.
+static void paragraph_print(const char *text, int indent) {
+  int column = 0;
+  while (*text) {
+    int n = (int)strcspn(text, " ");
+    if (column > 0 && column + 1 + n > COLUMNS) {
+      putchar('\n');
+      column = 0;
+    }
+    if (column == 0)
+      column = printf("%*s%.*s", indent, "", n, text);
+    else
+      column += printf(" %.*s", n, text);
+    text += n;
+    text += strspn(text, " ");
+  }
+  if (column > 0)
+    putchar('\n');
+}
+
+static void option_print(const sdg_option_info_t *info) {
+  const char *value = getenv(info->variable);
+  bool set = value && *value;
+  printf("%s = %s\n", info->variable,
+         set               ? value
+         : *info->fallback ? info->fallback
+                           : "(none)");
+  printf(
+      "    origin: %s; default: %s; takes: ", set ? "environment" : "default",
+      *info->fallback ? info->fallback : "(none)");
+  if (*info->words) {
+    const char *words = *info->words == '|' ? info->words + 1 : info->words;
+    for (; *words; words++)
+      putchar(*words == '|' ? ' ' : *words);
+    putchar('\n');
+  } else {
+    for (const char *c = info->type; *c; c++)
+      putchar(tolower((unsigned char)*c));
+    putchar('\n');
+  }
+  if (strcmp(info->owner, "HOST") == 0)
+    printf("    read by the host device\n");
+  paragraph_print(info->paragraph, 4);
+  putchar('\n');
+}
+
+int command_options(int argc, char **argv) {
+  static const struct argp parser = {
+      .doc = "Prints every option: its value in this environment, where the "
+             "value comes from, its default and what it does. Options are "
+             "environment variables; the arguments of `sundog run` of the same "
+             "name set them."};
+  argp_parse(&parser, argc, argv, 0, NULL, NULL);
+  const sdg_option_info_t *info;
+  for (unsigned i = 0; (info = sdg_option_at(i)); i++)
+    option_print(info);
+  sdg_options_load(environ);
+  return sdg_options_fault() == SDG_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+// "SDG-003", "sdg-3", "3": 3; -1 for anything else.
+static int code_parse(const char *text) {
+  if (strncasecmp(text, "SDG-", 4) == 0)
+    text += 4;
+  if (!isdigit((unsigned char)*text) || strlen(text) > 6)
+    return -1;
+  char *end;
+  long code = strtol(text, &end, 10);
+  return *end ? -1 : (int)code;
+}
+
+static int codes_list(void) {
+  const sdg_error_info_t *info;
+  for (unsigned i = 0; (info = sdg_error_at(i)); i++)
+    printf("SDG-%03d  %s\n", (int)info->status, info->summary);
+  return EXIT_SUCCESS;
+}
+
+static error_t explain_parse(int key, char *argument,
+                             struct argp_state *state) {
+  const char **code = state->input;
+  if (key != ARGP_KEY_ARG)
+    return ARGP_ERR_UNKNOWN;
+  if (*code)
+    argp_error(state, "one code at a time");
+  *code = argument;
+  return 0;
+}
+
+int command_explain(int argc, char **argv) {
+  static const struct argp parser = {
+      .parser = explain_parse,
+      .args_doc = "[SDG-nnn]",
+      .doc = "Prints cause and remedy of a code from a message of sundog; "
+             "without a code, the list of them."};
+  const char *text = NULL;
+  argp_parse(&parser, argc, argv, 0, NULL, &text);
+  if (!text)
+    return codes_list();
+  int code = code_parse(text);
+  const sdg_error_info_t *info =
+      code > 0 ? sdg_error_find((sdg_status_t)code) : NULL;
+  if (!info) {
+    (void)sdg_fail(SDG_E_USAGE,
+                   "'%s' is no code of this version; `sundog explain` lists "
+                   "them",
+                   text);
+    return EXIT_FAILURE;
+  }
+  printf("SDG-%03d: %s\n\n", code, info->summary);
+  paragraph_print(info->remedy, 0);
+  return EXIT_SUCCESS;
+}

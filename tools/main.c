@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The `sundog` command: finds the sub-command.
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/words.h"
+#include "tools/command.h"
+
+static const struct command {
+  const char *name, *as;
+  int (*main)(int argc, char **argv);
+  const char *summary;
+} commands[] = {
+    {"run", "sundog run", command_run,
+     "start the ranks of a program on this machine"},
+    {"options", "sundog options", command_options,
+     "all options with value, origin and default"},
+    {"explain", "sundog explain", command_explain,
+     "cause and remedy of a code SDG-nnn"},
+};
+enum { COMMANDS = sizeof commands / sizeof *commands };
+
+static int help(FILE *to) {
+  fprintf(to, "Usage: sundog COMMAND [ARGUMENT...]\n"
+              "Runs an unmodified cuDNN program over several GPUs.\n\n");
+  for (int i = 0; i < COMMANDS; i++)
+    fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].summary);
+  fprintf(to, "\n`sundog COMMAND --help` describes a command. Example:\n"
+              "  sundog run -n 4 --split H --view shard -- solver "
+              "in-{rank}.npy out-{rank}.npy\n");
+  return to == stdout ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int main(int argc, char **argv) {
+  const char *names[COMMANDS];
+  if (argc < 2)
+    return help(stderr);
+  if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+      strcmp(argv[1], "help") == 0)
+    return help(stdout);
+  if (strcmp(argv[1], "--version") == 0) {
+    puts("sundog " SUNDOG_VERSION);
+    return EXIT_SUCCESS;
+  }
+  for (int i = 0; i < COMMANDS; i++) {
+    names[i] = commands[i].name;
+    if (strcmp(argv[1], names[i]) != 0)
+      continue;
+    argv[1] = (char *)(uintptr_t)commands[i].as;
+    return commands[i].main(argc - 1, argv + 1);
+  }
+  fprintf(stderr, "sundog: no command '%s'; nearest: %s (see sundog --help)\n",
+          argv[1], sdg_word_nearest(argv[1], names, COMMANDS));
+  return EXIT_FAILURE;
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starts ranks, watches them, and ends them together.
+#include "tools/ranks.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "src/mesh.h"
+#include "tools/command.h"
+#include "tools/family.h"
+
+static const int64_t SECOND_NS = 1000000000;
+// Between looks at processes that SIGKILL was sent to.
+static const int64_t POLL_NS = 50000000;
+
+typedef struct rank {
+  pid_t pid;
+  bool ended;
+  int status; // of waitpid
+} rank_t;
+
+// What a child that could not become its program tells.
+typedef struct start_fault {
+  int rank, error;
+} start_fault_t;
+
+typedef struct job {
+  int size, living;
+  rank_t rank[SDG_RANKS_MAX];
+  int fault_pipe[2]; // of start_fault_t
+  int first;         // the rank that failed first by itself, -1: none
+  int signal;        // the one that interrupted the run, 0: none
+  int64_t signal_ns; // when
+  int64_t term_ns;   // when to send SIGTERM, 0: never
+  int64_t kill_ns;   // when to send SIGKILL
+} job_t;
+
+static int64_t now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * SECOND_NS + now.tv_nsec;
+}
+
+void ranks_signals(sigset_t *out_set) {
+  static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+  sigemptyset(out_set);
+  sigaddset(out_set, SIGCHLD);
+  for (size_t i = 0; i < sizeof ending / sizeof *ending; i++) {
+    struct sigaction action;
+    sigaction(ending[i], NULL, &action);
+    if (action.sa_handler != SIG_IGN)
+      sigaddset(out_set, ending[i]);
+  }
+}
+
+static void number_set(const char *variable, int number) {
+  char text[16];
+  snprintf(text, sizeof text, "%d", number);
+  setenv(variable, text, 1);
+}
+
+// The child: becomes the rank's program, or tells why not.
+static _Noreturn void rank_become(const launch_t *launch, const job_t *job,
+                                  int rank, pid_t parent,
+                                  const sigset_t *mask) {
+  start_fault_t fault = {rank, 0};
+  // Should the watching process be killed, its ranks are too.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent)
+    _exit(COMMAND_FAILED);
+  number_set("SUNDOG_RANK", rank);
+  number_set("SUNDOG_SIZE", job->size);
+  number_set("SUNDOG_LOCAL_RANK", rank);
+  if (launch_bind(launch, rank, job->size) != SDG_OK)
+    _exit(COMMAND_FAILED);
+  // One reader of standard input, as one program has.
+  if (rank > 0) {
+    int null = open("/dev/null", O_RDONLY);
+    if (null >= 0 && null != STDIN_FILENO) {
+      dup2(null, STDIN_FILENO);
+      close(null);
+    }
+  }
+  char **words = launch_arguments(launch->program, rank, job->size, rank);
+  sigprocmask(SIG_SETMASK, mask, NULL);
+  if (words)
+    execvp(words[0], words);
+  else
+    errno = ENOMEM;
+  fault.error = errno;
+  ssize_t written = write(job->fault_pipe[1], &fault, sizeof fault);
+  (void)written;
+  _exit(fault.error == ENOENT ? COMMAND_NOT_FOUND : COMMAND_NOT_EXECUTABLE);
+}
+
+static sdg_status_t ranks_start(const launch_t *launch, job_t *job,
+                                const sigset_t *mask) {
+  pid_t self = getpid();
+  fflush(NULL);
+  for (int r = 0; r < job->size; r++) {
+    pid_t pid = fork();
+    if (pid == 0)
+      rank_become(launch, job, r, self, mask);
+    if (pid < 0)
+      return sdg_fail(SDG_E_START, "rank %d of %d: fork: %s", r, job->size,
+                      strerror(errno));
+    job->rank[r].pid = pid;
+    job->living++;
+  }
+  return SDG_OK;
+}
+
+static bool rank_failed(const rank_t *rank) {
+  return rank->ended && rank->pid > 0 &&
+         !(WIFEXITED(rank->status) && WEXITSTATUS(rank->status) == 0);
+}
+
+// Takes note of every process that has ended. Of several ranks seen at once
+// the one that a signal killed is the first: the others failed because of it.
+static void ranks_reap(job_t *job) {
+  int status, first = -1;
+  for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+    for (int r = 0; r < job->size; r++) {
+      rank_t *rank = &job->rank[r];
+      if (rank->pid != pid || rank->ended)
+        continue;
+      rank->ended = true;
+      rank->status = status;
+      job->living--;
+      if (rank_failed(rank) &&
+          (first < 0 ||
+           (WIFSIGNALED(status) && !WIFSIGNALED(job->rank[first].status))))
+        first = r;
+    }
+  }
+  // Whom SIGTERM was sent to did not fail by itself.
+  if (first >= 0 && job->first < 0 && job->kill_ns == 0) {
+    job->first = first;
+    job->term_ns = now_ns() + SECOND_NS;
+  }
+}
+
+// A signal that ends the run: the ranks get it too, unless a terminal sent it,
+// which gave it to them already.
+static void signal_take(job_t *job, const siginfo_t *info) {
+  int64_t now = now_ns();
+  if (job->signal == 0) {
+    job->signal = info->si_signo;
+    job->signal_ns = now;
+    job->kill_ns = now + RANKS_GRACE_S * SECOND_NS;
+    if (info->si_code <= 0)
+      family_signal(info->si_signo);
+  } else if (now - job->signal_ns > SECOND_NS / 2) {
+    job->kill_ns = now; // asked twice
+  }
+}
+
+static void timers_run(job_t *job) {
+  int64_t now = now_ns();
+  if (job->term_ns && now >= job->term_ns && job->kill_ns == 0) {
+    family_signal(SIGTERM);
+    job->kill_ns = now + RANKS_GRACE_S * SECOND_NS;
+  }
+  if (job->kill_ns && now >= job->kill_ns) {
+    family_signal(SIGKILL);
+    job->kill_ns = now + POLL_NS;
+  }
+}
+
+static void ranks_watch(job_t *job, const sigset_t *set) {
+  while (job->living > 0) {
+    int64_t next = job->kill_ns ? job->kill_ns : job->term_ns;
+    int64_t wait = next ? next - now_ns() : 3600 * SECOND_NS;
+    if (wait < 0)
+      wait = 0;
+    struct timespec timeout = {wait / SECOND_NS, wait % SECOND_NS};
+    siginfo_t info;
+    int number = sigtimedwait(set, &info, &timeout);
+    if (number > 0 && number != SIGCHLD)
+      signal_take(job, &info);
+    ranks_reap(job);
+    timers_run(job);
+  }
+}
+
+void ranks_sweep(int64_t grace_ns) {
+  int64_t start = now_ns();
+  const struct timespec pause = {0, 5000000};
+  int number = SIGTERM;
+  for (;;) {
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+      ;
+    int64_t passed = now_ns() - start;
+    // What even SIGKILL does not end within seconds is stuck in the system.
+    if (family_signal(passed > grace_ns ? SIGKILL : number) == 0 ||
+        passed > grace_ns + 3 * SECOND_NS)
+      return;
+    number = 0;
+    nanosleep(&pause, NULL);
+  }
+}
+
+// Reports why ranks were not started; COMMAND_* or 0.
+static int start_faults_report(const job_t *job, const launch_t *launch) {
+  start_fault_t fault;
+  if (read(job->fault_pipe[0], &fault, sizeof fault) != sizeof fault)
+    return 0;
+  (void)sdg_fail(SDG_E_START, "%s: %s", launch->program[0],
+                 strerror(fault.error));
+  return fault.error == ENOENT ? COMMAND_NOT_FOUND : COMMAND_NOT_EXECUTABLE;
+}
+
+static int first_report(const job_t *job) {
+  int status = job->rank[job->first].status, failed = 0, ended = 0;
+  char text[128];
+  for (int r = 0; r < job->size; r++)
+    failed += rank_failed(&job->rank[r]);
+  ended = failed - 1;
+  if (WIFSIGNALED(status))
+    snprintf(text, sizeof text, "was killed by signal %d (%s)",
+             WTERMSIG(status), strsignal(WTERMSIG(status)));
+  else
+    snprintf(text, sizeof text, "exited with status %d", WEXITSTATUS(status));
+  if (job->size == 1)
+    (void)sdg_fail(SDG_E_RANK_FAILED, "the program %s", text);
+  else if (job->kill_ns && ended > 0)
+    (void)sdg_fail(SDG_E_RANK_FAILED, "rank %d %s; %d more ended with it",
+                   job->first, text, ended);
+  else
+    (void)sdg_fail(SDG_E_RANK_FAILED, "rank %d %s", job->first, text);
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+int ranks_run(const launch_t *launch, int size, const sigset_t *set,
+              const sigset_t *mask) {
+  static job_t job; // too large for a stack; one run per process
+  job = (job_t){.size = size, .first = -1};
+  if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0 ||
+      pipe2(job.fault_pipe, O_CLOEXEC | O_NONBLOCK) != 0) {
+    (void)sdg_fail(SDG_E_START, "%s", strerror(errno));
+    return COMMAND_FAILED;
+  }
+  sdg_status_t started = ranks_start(launch, &job, mask);
+  if (started != SDG_OK)
+    job.kill_ns = now_ns();
+  ranks_watch(&job, set);
+  ranks_sweep(SECOND_NS);
+  int status = started == SDG_OK ? 0 : COMMAND_FAILED;
+  if (status == 0)
+    status = start_faults_report(&job, launch);
+  if (status == 0 && job.first >= 0)
+    status = first_report(&job);
+  if (status == 0 && job.signal)
+    status = 128 + job.signal;
+  close(job.fault_pipe[0]);
+  close(job.fault_pipe[1]);
+  return status;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ranks of `sundog run` as processes: started, watched, ended together. */
+#ifndef SDG_TOOLS_RANKS_H
+#define SDG_TOOLS_RANKS_H
+
+#include <signal.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "tools/launch.h"
+
+enum { RANKS_GRACE_S = 5 };
+
+/* The signals that end a run, less those that this process was started to
+ * ignore (nohup, background jobs of a shell), and SIGCHLD. */
+void ranks_signals(sigset_t *out_set);
+
+/* Starts `size` ranks and waits until all have ended, and with them every
+ * process they left behind. When one fails the others have a second to say
+ * what they saw of it, then SIGTERM, then after RANKS_GRACE_S SIGKILL; a
+ * signal to this process goes to the ranks. `set` is ranks_signals(), blocked;
+ * `mask` the mask the ranks start with.
+ * Returns the exit status of the first rank that failed by itself, 128 + n for
+ * signal n; 0 if none did; COMMAND_* if they could not be started. Failures
+ * are reported. */
+int ranks_run(const launch_t *launch, int size, const sigset_t *set,
+              const sigset_t *mask);
+
+/* Ends every descendant of this process, which has to be their subreaper:
+ * SIGTERM, and after `grace_ns` SIGKILL. */
+void ranks_sweep(int64_t grace_ns);
+
+#endif

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adds up the reports of the ranks and prints them as a table.
+#include "tools/report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <libsmartcols/libsmartcols.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// One kind of call over all ranks.
+typedef struct row {
+  char *rule, *entry, *strategy;    // owned
+  int64_t count;                    // of the rank with most
+  int64_t halo_bytes, copied_bytes; // of all ranks
+  int64_t wait_ns;                  // of the rank that waited longest
+} row_t;
+
+typedef struct table {
+  int rows, room;
+  row_t *row;
+  int64_t matched; // tagged calls of all ranks
+  int missing;     // the first rank without a report, -1: none
+} table_t;
+
+static int64_t max_int64(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
+static const char *text_of(const json_t *object, const char *name) {
+  const char *text = json_string_value(json_object_get(object, name));
+  return text ? text : "";
+}
+
+static int64_t number_of(const json_t *object, const char *name) {
+  return (int64_t)json_integer_value(json_object_get(object, name));
+}
+
+// The row of this kind of call; NULL without memory.
+static row_t *row_find(table_t *table, const json_t *call) {
+  const char *rule = text_of(call, "rule"), *entry = text_of(call, "entry"),
+             *strategy = text_of(call, "strategy");
+  for (int i = 0; i < table->rows; i++)
+    if (strcmp(table->row[i].rule, rule) == 0 &&
+        strcmp(table->row[i].entry, entry) == 0 &&
+        strcmp(table->row[i].strategy, strategy) == 0)
+      return &table->row[i];
+  if (table->rows == table->room) {
+    int room = table->room ? 2 * table->room : 16;
+    row_t *more = realloc(table->row, (size_t)room * sizeof *more);
+    if (!more)
+      return NULL;
+    table->row = more;
+    table->room = room;
+  }
+  row_t row = {.rule = strdup(rule),
+               .entry = strdup(entry),
+               .strategy = strdup(strategy)};
+  if (!row.rule || !row.entry || !row.strategy)
+    return NULL;
+  table->row[table->rows] = row;
+  return &table->row[table->rows++];
+}
+
+static void call_add(table_t *table, const json_t *call) {
+  row_t *row = row_find(table, call);
+  if (!row)
+    return;
+  row->count = max_int64(row->count, number_of(call, "count"));
+  row->halo_bytes += number_of(call, "halo_bytes");
+  row->wait_ns = max_int64(row->wait_ns, number_of(call, "wait_ns"));
+  const char *purpose;
+  json_t *bytes;
+  json_object_foreach(json_object_get(call, "copies"), purpose, bytes)
+      row->copied_bytes += (int64_t)json_integer_value(bytes);
+}
+
+// False if the rank left no report that can be read.
+static bool rank_read(table_t *table, const char *folder, int rank) {
+  char path[4096];
+  json_error_t error;
+  size_t index;
+  json_t *call;
+  snprintf(path, sizeof path, "%s/rank-%d.json", folder, rank);
+  json_t *report = json_load_file(path, 0, &error);
+  if (!json_is_object(report)) {
+    json_decref(report);
+    return false;
+  }
+  table->matched += number_of(report, "matched");
+  json_array_foreach(json_object_get(report, "calls"), index, call)
+      call_add(table, call);
+  json_decref(report);
+  return true;
+}
+
+static void cell_set(struct libscols_line *line, size_t column,
+                     const char *format, double value) {
+  char text[64];
+  snprintf(text, sizeof text, format, value);
+  scols_line_set_data(line, column, text);
+}
+
+static void table_print(const table_t *table) {
+  static const struct {
+    const char *name;
+    int flags;
+  } columns[] = {
+      {"RULE", 0},
+      {"ENTRY", 0},
+      {"STRATEGY", 0},
+      {"CALLS", SCOLS_FL_RIGHT},
+      {"HALO MB", SCOLS_FL_RIGHT},
+      {"COPIED MB", SCOLS_FL_RIGHT},
+      {"WAIT s", SCOLS_FL_RIGHT},
+  };
+  scols_init_debug(0);
+  struct libscols_table *out = scols_new_table();
+  if (!out)
+    return;
+  scols_table_set_stream(out, stderr);
+  for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
+    scols_table_new_column(out, columns[i].name, 0, columns[i].flags);
+  for (int i = 0; i < table->rows; i++) {
+    const row_t *row = &table->row[i];
+    struct libscols_line *line = scols_table_new_line(out, NULL);
+    if (!line)
+      break;
+    scols_line_set_data(line, 0, row->rule);
+    scols_line_set_data(line, 1, row->entry);
+    scols_line_set_data(line, 2, row->strategy);
+    cell_set(line, 3, "%.0f", (double)row->count);
+    cell_set(line, 4, "%.3f", (double)row->halo_bytes / 1e6);
+    cell_set(line, 5, "%.3f", (double)row->copied_bytes / 1e6);
+    cell_set(line, 6, "%.3f", (double)row->wait_ns / 1e9);
+  }
+  fprintf(stderr,
+          "sundog: %" PRId64 " tagged calls; calls per rank, halo and "
+          "copies of all ranks, the longest wait:\n",
+          table->matched);
+  scols_print_table(out);
+  scols_unref_table(out);
+}
+
+sdg_status_t report_read(const char *folder, int size, int asked, int verbose) {
+  table_t table = {.missing = -1};
+  sdg_status_t status = SDG_OK;
+  int reports = 0;
+  for (int r = 0; r < size; r++) {
+    bool there = rank_read(&table, folder, r);
+    reports += there;
+    if (!there && table.missing < 0)
+      table.missing = r;
+  }
+  if (verbose)
+    table_print(&table);
+  if (asked && table.matched == 0)
+    status =
+        sdg_fail(SDG_E_NOTHING_MATCHED, "%s",
+                 reports == 0 ? "no rank called cuDNN through sundog"
+                              : "no call has a tensor that a rule matches");
+  else if (asked && table.missing >= 0)
+    status = sdg_fail(SDG_E_REPORT_LOST, "rank %d left none", table.missing);
+  for (int i = 0; i < table.rows; i++) {
+    free(table.row[i].rule);
+    free(table.row[i].entry);
+    free(table.row[i].strategy);
+  }
+  free(table.row);
+  return status;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the ranks reported, read back after a run.
+ *
+ * Each rank that joined leaves <SUNDOG_REPORT>/rank-N.json at exit:
+ *
+ *   {"rank": 0, "matched": 123, "scratch_bytes": 4096,
+ *    "calls": [{"entry": "cudnnConvolutionForward", "rule": "field",
+ *               "strategy": "repair", "count": 100, "halo_bytes": 81920,
+ *               "wait_ns": 1200345,
+ *               "copies": {"halo": 81920, "strip": 0, "activation": 0}}]}
+ *
+ * matched: tagged calls. halo_bytes: received from other ranks. wait_ns: time
+ * the host waited for others. copies: bytes copied on the device, by purpose;
+ * any names. Members that are not known are ignored. */
+#ifndef SDG_TOOLS_REPORT_H
+#define SDG_TOOLS_REPORT_H
+
+#include "src/status.h"
+
+/* Reads the reports of `size` ranks in `folder`; prints the table of call
+ * kinds on stderr if `verbose`. Reports, when `asked` (a split was asked for),
+ * SDG_E_NOTHING_MATCHED if no rank had a tagged call, SDG_E_REPORT_LOST if some
+ * had and a rank left no report or one that cannot be read. */
+sdg_status_t report_read(const char *folder, int size, int asked,
+                         int verbose) SDG_MUST_CHECK;
+
+#endif

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// `sundog run`: the ranks of a program on this machine.
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "rules/rulesfile.h"
+#include "src/options.h"
+#include "tools/command.h"
+#include "tools/folder.h"
+#include "tools/launch.h"
+#include "tools/ranks.h"
+#include "tools/report.h"
+
+typedef struct run {
+  launch_t launch; // first: the child parser's input
+  int size;        // 0: not given
+  bool verbose;
+  char folder[PATH_MAX];
+} run_t;
+
+static error_t run_parse(int key, char *argument, struct argp_state *state) {
+  run_t *run = state->input;
+  char *end;
+  long size;
+  switch (key) {
+  case ARGP_KEY_INIT:
+    state->child_inputs[0] = &run->launch;
+    return 0;
+  case 'n':
+    errno = 0;
+    size = strtol(argument, &end, 10);
+    if (errno || *end || end == argument || size < 1 || size > SDG_RANKS_MAX)
+      argp_error(state, "-n takes a number of ranks from 1 to %d, not '%s'",
+                 SDG_RANKS_MAX, argument);
+    run->size = (int)size;
+    return 0;
+  case 'v':
+    run->verbose = true;
+    return 0;
+  case ARGP_KEY_ARG:
+    launch_take_program(&run->launch, state);
+    return 0;
+  case ARGP_KEY_NO_ARGS:
+    argp_error(state, "no program");
+    return 0;
+  default:
+    return ARGP_ERR_UNKNOWN;
+  }
+}
+
+static const struct argp_option run_options[] = {
+    {"ranks", 'n', "N", 0,
+     "Number of ranks; default: the product of --mesh, else 1", 0},
+    {"verbose", 'v', NULL, 0, "Print a table of the tagged calls at the end",
+     0},
+    {0},
+};
+static const struct argp_child run_children[] = {{&launch_argp, 0, NULL, 0},
+                                                 {0}};
+static const struct argp run_argp = {
+    .options = run_options,
+    .parser = run_parse,
+    .children = run_children,
+    .args_doc = "-- PROGRAM [ARGUMENT...]",
+    .doc =
+        "Runs an unmodified cuDNN program as several ranks on this machine, "
+        "with the tensors that --split or --rules names split over them.\v"
+        "{rank}, {size} and {local_rank} in the program's words are replaced. "
+        "Rank 0 has the standard input. A rank that fails ends the others; the "
+        "exit status is that of the first that failed by itself, 128 + n for "
+        "signal n, 125 to 127 if the program was not started, and not 0 if a "
+        "split was asked for and no tensor matched.\n\n"
+        "  sundog run -n 4 --split H --view shard -- ./solver in-{rank}.npy\n"
+        "  sundog run --mesh y=2,x=2 --rules net.rules -- ./train\n\n"
+        "Settings may come from the environment too: see `sundog options`."};
+
+// The product of "data=2,y=4"; 1 for anything that sdg_mesh_parse would refuse.
+static int mesh_product(const char *text) {
+  long product = 1;
+  for (const char *c = strchr(text, '='); c; c = strchr(c + 1, '=')) {
+    product *= strtol(c + 1, NULL, 10);
+    if (product < 1 || product > SDG_RANKS_MAX)
+      return 1;
+  }
+  return (int)product;
+}
+
+// What can be known to be wrong before a rank starts.
+static sdg_status_t run_check(run_t *run) {
+  const sdg_options_t *options = sdg_options_get();
+  if (options->origin[SDG_OPTION_RANK] != SDG_ORIGIN_DEFAULT)
+    return sdg_fail(SDG_E_NESTED, "SUNDOG_RANK=%d is set", options->rank);
+  SDG_TRY(launch_prepare(&run->launch));
+  if (run->size == 0)
+    run->size = mesh_product(options->mesh);
+  if (!run->launch.asked && run->size > 1)
+    return sdg_fail(SDG_E_NOTHING_SPLIT, "%d ranks without --split or --rules",
+                    run->size);
+  int gpus = run->launch.device == LAUNCH_CUDA ? launch_gpus() : -1;
+  if (gpus >= 0 && run->size > gpus)
+    return sdg_fail(SDG_E_GPUS, "%d ranks, %d GPUs", run->size, gpus);
+  if (run->launch.asked && options->on_error != SDG_ON_ERROR_IGNORE) {
+    sdg_rules_t rules;
+    SDG_TRY(sdg_rules_load(options, run->size, &rules));
+    sdg_rules_fini(&rules);
+  }
+  return SDG_OK;
+}
+
+static sdg_status_t variable_set(const char *name, const char *head,
+                                 const char *path, const char *tail) {
+  char text[PATH_MAX + 64];
+  snprintf(text, sizeof text, "%s%s%s", head, path, tail);
+  return setenv(name, text, 1) == 0 ? SDG_OK
+                                    : sdg_fail(SDG_E_NO_MEMORY, "%s", name);
+}
+
+static sdg_status_t environment_set(run_t *run) {
+  SDG_TRY(launch_preload(&run->launch, run->folder));
+  SDG_TRY(variable_set("SUNDOG_REPORT", "", run->folder, ""));
+  return variable_set("SUNDOG_RENDEZVOUS", "file:", run->folder, "/rendezvous");
+}
+
+// The process that is the ranks' parent. Its own parent is `sundog run` as the
+// user knows it: whichever of the two is killed, the other one clears up.
+static int run_watch(run_t *run, const sigset_t *set, const sigset_t *mask,
+                     pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent)
+    return COMMAND_FAILED;
+  int status = ranks_run(&run->launch, run->size, set, mask);
+  if (status == 0 && report_read(run->folder, run->size, run->launch.asked,
+                                 run->verbose) != SDG_OK)
+    status = COMMAND_FAILED;
+  folder_remove(run->folder);
+  return status;
+}
+
+// Waits for the watching process and hands it the signals that end a run.
+static int run_wait(pid_t watcher, const sigset_t *set) {
+  for (;;) {
+    siginfo_t info;
+    int status, number = sigwaitinfo(set, &info);
+    // From a terminal the watching process has got it too.
+    if (number > 0 && number != SIGCHLD && info.si_code <= 0)
+      kill(watcher, number);
+    if (waitpid(watcher, &status, WNOHANG) != watcher)
+      continue;
+    if (WIFEXITED(status))
+      return WEXITSTATUS(status);
+    ranks_sweep(0);
+    (void)sdg_fail(SDG_E_RANK_FAILED,
+                   "the process that watches the ranks was killed by signal "
+                   "%d; all ranks were ended",
+                   WTERMSIG(status));
+    return 128 + WTERMSIG(status);
+  }
+}
+
+int command_run(int argc, char **argv) {
+  run_t run = {.size = 0};
+  sigset_t set, mask;
+  argp_err_exit_status = COMMAND_FAILED;
+  argp_parse(&run_argp, argc, argv, ARGP_IN_ORDER, NULL, &run);
+  (void)sdg_options_load(environ); // launch_prepare reports
+  if (run_check(&run) != SDG_OK)
+    return COMMAND_FAILED;
+  ranks_signals(&set);
+  sigprocmask(SIG_BLOCK, &set, &mask);
+  if (folder_create(run.folder, sizeof run.folder) != SDG_OK)
+    return COMMAND_FAILED;
+  int status = COMMAND_FAILED;
+  if (environment_set(&run) != SDG_OK)
+    goto remove_folder;
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  pid_t self = getpid(), watcher = fork();
+  if (watcher == 0)
+    exit(run_watch(&run, &set, &mask, self));
+  if (watcher < 0)
+    (void)sdg_fail(SDG_E_START, "fork: %s", strerror(errno));
+  else
+    status = run_wait(watcher, &set);
+remove_folder:
+  folder_remove(run.folder);
+  return status;
+}
