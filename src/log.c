@@ -2,11 +2,13 @@
 // Lines for people on stderr, and the reporting of failures.
 #include "src/log.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,7 +17,25 @@
 enum { LINE_BYTES = 2048, REMEMBERED = 64 };
 
 static atomic_int own_rank = -1;
-static _Thread_local char last_error[LINE_BYTES];
+// The thread's last failure, allocated at its first one: thread-local storage
+// of a preloaded library is scarce, and a program with an audit module does not
+// start where it is too large.
+static _Thread_local char *last_error;
+static pthread_key_t last_error_key;
+
+static void key_create(void) {
+  pthread_key_create(&last_error_key, free);
+}
+
+static char *last_error_room(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  if (!last_error) {
+    pthread_once(&once, key_create);
+    last_error = malloc(LINE_BYTES);
+    pthread_setspecific(last_error_key, last_error);
+  }
+  return last_error;
+}
 
 void sdg_log_set_rank(int rank) {
   atomic_store(&own_rank, rank);
@@ -80,16 +100,19 @@ sdg_status_t sdg_fail(sdg_status_t status, const char *format, ...) {
   va_start(args, format);
   vsnprintf(details, sizeof details, format, args);
   va_end(args);
-  snprintf(last_error, sizeof last_error, "SDG-%03d %s: %s", (int)status,
+  char text[LINE_BYTES];
+  snprintf(text, sizeof text, "SDG-%03d %s: %s", (int)status,
            info ? info->summary : "unknown status", details);
-  if (first_time(last_error)) {
+  if (last_error_room())
+    memcpy(last_error, text, sizeof text);
+  if (first_time(text)) {
     char head[16];
     snprintf(head, sizeof head, "SDG-%03d ", (int)status);
-    line_write(head, last_error + strlen(head));
+    line_write(head, text + strlen(head));
   }
   return status;
 }
 
 const char *sdg_last_error(void) {
-  return last_error;
+  return last_error ? last_error : "";
 }
