@@ -108,11 +108,9 @@ static bool filter_read(const sdg_cudnn_t *cudnn, sdg_operand_t *operand) {
 }
 
 // False if a descriptor cannot be read: the real function says what is wrong.
-static bool call_read(int entry, const void *args, sdg_call_t *call) {
+static bool call_read(const sdg_cudnn_t *cudnn, int entry, const void *args,
+                      sdg_call_t *call) {
   const sdg_entry_t *info = &sdg_entry[entry];
-  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
-  if (!cudnn)
-    return false;
   call->entry = entry;
   call->entry_name = info->name;
   call->family = info->family;
@@ -152,10 +150,12 @@ bool sdg_capture(int entry, const void *args, const void *caller,
   sdg_call_t call;
   bool done = false;
   depth++;
-  if (sdg_job_failed()) {
-    *out_result = CUDNN_STATUS_EXECUTION_FAILED;
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  if (!cudnn || sdg_job_failed()) {
+    *out_result =
+        cudnn ? CUDNN_STATUS_EXECUTION_FAILED : CUDNN_STATUS_NOT_INITIALIZED;
     done = true;
-  } else if (call_read(entry, args, &call)) {
+  } else if (call_read(cudnn, entry, args, &call)) {
     done = sdg_registry_judge(&call) == SDG_VERDICT_DONE;
     sdg_trace_call(&call, done);
     if (done)

@@ -8,13 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct search {
-  const char *name;
-  uint32_t hash;
-  bool seen_self;
-  void *found;
-} search_t;
-
 typedef struct tables {
   const ElfW(Sym) * symbol;
   const char *string;
@@ -40,29 +33,23 @@ static const void *absolute(ElfW(Addr) base, ElfW(Addr) value) {
   return (const void *)(value < base ? base + value : value);
 }
 
-static bool tables_read(const struct dl_phdr_info *info, tables_t *out) {
+static bool tables_read(const struct link_map *map, tables_t *out) {
   *out = (tables_t){0};
-  for (int i = 0; i < info->dlpi_phnum; i++) {
-    if (info->dlpi_phdr[i].p_type != PT_DYNAMIC)
-      continue;
-    const ElfW(Dyn) *entry =
-        (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-    for (; entry->d_tag != DT_NULL; entry++) {
-      const void *address = absolute(info->dlpi_addr, entry->d_un.d_ptr);
-      if (entry->d_tag == DT_SYMTAB)
-        out->symbol = address;
-      else if (entry->d_tag == DT_STRTAB)
-        out->string = address;
-      else if (entry->d_tag == DT_GNU_HASH)
-        out->hash = address;
-    }
+  for (const ElfW(Dyn) *entry = map->l_ld; entry->d_tag != DT_NULL; entry++) {
+    const void *address = absolute(map->l_addr, entry->d_un.d_ptr);
+    if (entry->d_tag == DT_SYMTAB)
+      out->symbol = address;
+    else if (entry->d_tag == DT_STRTAB)
+      out->string = address;
+    else if (entry->d_tag == DT_GNU_HASH)
+      out->hash = address;
   }
   return out->symbol && out->string && out->hash;
 }
 
 // Any version will do: the versions of dlsym and dlvsym are one address.
 static const ElfW(Sym) *
-    symbol_find(const tables_t *tables, const search_t *search) {
+    symbol_find(const tables_t *tables, const char *name, uint32_t wanted) {
   uint32_t buckets = tables->hash[0], first = tables->hash[1];
   const uint32_t *bucket =
       tables->hash + 4 +
@@ -70,51 +57,39 @@ static const ElfW(Sym) *
   const uint32_t *chain = bucket + buckets;
   if (buckets == 0)
     return NULL;
-  uint32_t index = bucket[search->hash % buckets];
+  uint32_t index = bucket[wanted % buckets];
   if (index < first)
     return NULL;
   for (;; index++) {
     uint32_t hash = chain[index - first];
     const ElfW(Sym) *symbol = &tables->symbol[index];
-    if ((hash | 1) == (search->hash | 1) && symbol->st_shndx != SHN_UNDEF &&
+    if ((hash | 1) == (wanted | 1) && symbol->st_shndx != SHN_UNDEF &&
         ELF64_ST_TYPE(symbol->st_info) == STT_FUNC &&
-        same_text(tables->string + symbol->st_name, search->name))
+        same_text(tables->string + symbol->st_name, name))
       return symbol;
     if (hash & 1)
       return NULL;
   }
 }
 
-static bool holds_self(const struct dl_phdr_info *info) {
-  ElfW(Addr) self = (ElfW(Addr)) & sdg_symbol_next;
-  for (int i = 0; i < info->dlpi_phnum; i++) {
-    const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-    ElfW(Addr) low = info->dlpi_addr + segment->p_vaddr;
-    if (segment->p_type == PT_LOAD && self >= low &&
-        self < low + segment->p_memsz)
-      return true;
-  }
-  return false;
-}
-
-static int object_search(struct dl_phdr_info *info, size_t bytes, void *data) {
-  (void)bytes;
-  search_t *search = data;
-  if (!search->seen_self) {
-    search->seen_self = holds_self(info);
-    return 0;
-  }
-  tables_t tables;
-  const ElfW(Sym) *symbol =
-      tables_read(info, &tables) ? symbol_find(&tables, search) : NULL;
-  if (!symbol)
-    return 0;
-  search->found = (void *)(info->dlpi_addr + symbol->st_value);
-  return 1;
-}
+// Weak, so that the library does not need ld.so by name; it is always there.
+extern struct r_debug _r_debug __attribute__((weak));
+extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden")));
 
 void *sdg_symbol_next(const char *name) {
-  search_t search = {.name = name, .hash = gnu_hash(name)};
-  dl_iterate_phdr(object_search, &search);
-  return search.found;
+  uint32_t hash = gnu_hash(name);
+  bool seen_self = false;
+  // Everything up to libc is there from the start and stays: the list can be
+  // read without the linker's lock.
+  for (const struct link_map *map = &_r_debug ? _r_debug.r_map : NULL; map;
+       map = map->l_next) {
+    tables_t tables;
+    if (seen_self && tables_read(map, &tables)) {
+      const ElfW(Sym) *symbol = symbol_find(&tables, name, hash);
+      if (symbol)
+        return (void *)(map->l_addr + symbol->st_value);
+    }
+    seen_self |= map->l_ld == _DYNAMIC;
+  }
+  return NULL;
 }

@@ -4,8 +4,9 @@
 #define SDG_INTERPOSE_SYMBOL_H
 
 /* The address of function `name` in the first object behind libsundog.so in
- * load order that exports it; NULL if none does. Uses no function of libc but
- * dl_iterate_phdr: it runs before libc may have been initialised. */
+ * load order that exports it; NULL if none does. Calls no function at all: it
+ * runs before libc, or a sanitizer that wraps libc, may have been
+ * initialised. */
 void *sdg_symbol_next(const char *name);
 
 #endif
