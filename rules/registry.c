@@ -254,7 +254,7 @@ static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
   cudnnStatus_t got = cudnn->cudnnGetStream(handle, &stream);
   if (got != CUDNN_STATUS_SUCCESS)
     return sdg_fail(SDG_E_VENDOR_CALL, "cudnnGetStream: %d", (int)got);
-  return sdg_exec_run(entry->plan, call, stream, &call->result);
+  return sdg_exec_run(entry->plan, call, stream, entry->row, &call->result);
 }
 
 // A verdict (bad parameters, an unsupported op) falls alike on every rank. An

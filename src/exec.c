@@ -5,8 +5,10 @@
 #include "src/comm.h"
 #include "src/device.h"
 #include "src/job.h"
+#include "src/options.h"
 #include "src/scratch.h"
 #include "src/vendor.h"
+#include "src/waits.h"
 #include "src/watch.h"
 
 // Events are re-recorded from call to call: a wait refers to the record that
@@ -103,9 +105,36 @@ static sdg_status_t step_exchange(const sdg_exec_t *exec, sdg_comm_t *comm,
   return sdg_comm_check(comm, end, "ncclGroupEnd");
 }
 
+// The program's stream stands still here if the messages are late.
+static sdg_status_t lane_join(const sdg_exec_t *exec, cudaStream_t stream,
+                              cudaStream_t other, cudaEvent_t event) {
+  const sdg_vendor_t *cuda = sdg_vendor_get();
+  if (stream != exec->stream)
+    return stream_join(cuda, stream, other, event);
+  SDG_TRY(sdg_waits_begin(exec->row, stream));
+  SDG_TRY(stream_join(cuda, stream, other, event));
+  return sdg_waits_end(stream);
+}
+
+// Rows that no message fills would show.
+static sdg_status_t recvs_poison(const sdg_exec_t *exec, cudaStream_t stream) {
+  const sdg_vendor_t *cuda = sdg_vendor_get();
+  const sdg_plan_t *plan = exec->plan;
+  for (int i = 0; i < plan->parcels; i++) {
+    const sdg_parcel_t *parcel = &plan->parcel[i];
+    char *data =
+        (char *)sdg_exec_address(exec, parcel->slab) + parcel->offset_bytes;
+    // All bits set is a NaN in every floating type.
+    if (!parcel->is_send)
+      SDG_TRY(sdg_device_check(
+          cuda->cudaMemsetAsync(data, 0xff, parcel->bytes, stream),
+          "fill of a receive buffer"));
+  }
+  return SDG_OK;
+}
+
 static sdg_status_t steps_run(const sdg_exec_t *exec, sdg_comm_t *comm,
                               cudaStream_t comm_stream, int *out_vendor) {
-  const sdg_vendor_t *cuda = sdg_vendor_get();
   const sdg_plan_t *plan = exec->plan;
   cudaStream_t stream[2] = {exec->stream, comm_stream};
   for (int i = 0; i < plan->steps; i++) {
@@ -122,12 +151,14 @@ static sdg_status_t steps_run(const sdg_exec_t *exec, sdg_comm_t *comm,
       SDG_TRY(step_copy(exec, step, own));
       break;
     case SDG_STEP_EXCHANGE:
+      if (sdg_options_get()->check)
+        SDG_TRY(recvs_poison(exec, own));
       SDG_TRY(step_exchange(exec, comm, own));
       SDG_TRY(sdg_watch_transfer(own, exec->call->entry_name));
       break;
     case SDG_STEP_JOIN:
       if (comm)
-        SDG_TRY(stream_join(cuda, own, stream[other], lane_event[other]));
+        SDG_TRY(lane_join(exec, own, stream[other], lane_event[other]));
       break;
     case SDG_STEP_CALL:
       result = plan->run(plan->state, step->slab, exec->call, exec);
@@ -140,12 +171,13 @@ static sdg_status_t steps_run(const sdg_exec_t *exec, sdg_comm_t *comm,
 }
 
 sdg_status_t sdg_exec_run(const sdg_plan_t *plan, const sdg_call_t *call,
-                          cudaStream_t stream, int *out_vendor) {
+                          cudaStream_t stream, sdg_report_row_t *row,
+                          int *out_vendor) {
   const sdg_vendor_t *cuda = sdg_vendor_get();
   if (!cuda)
     return SDG_E_LIBRARY_MISSING;
   SDG_TRY(events_make(cuda));
-  sdg_exec_t exec = {.plan = plan, .call = call, .stream = stream};
+  sdg_exec_t exec = {.plan = plan, .call = call, .stream = stream, .row = row};
   void *scratch;
   SDG_TRY(sdg_scratch_get(plan->scratch_bytes, &scratch));
   exec.scratch = scratch;

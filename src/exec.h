@@ -6,6 +6,7 @@
 #include <cuda_runtime_api.h>
 
 #include "src/plan.h"
+#include "src/report.h"
 
 /* A plan being carried out: what a rule's run() may ask. */
 typedef struct sdg_exec {
@@ -13,6 +14,7 @@ typedef struct sdg_exec {
   const sdg_call_t *call;
   cudaStream_t stream; /* the program's */
   char *scratch;
+  sdg_report_row_t *row;
 } sdg_exec_t;
 
 /* Device address of a slab during an execution. */
@@ -20,12 +22,14 @@ void *sdg_exec_address(const sdg_exec_t *exec, int slab);
 /* Device address of the element at global coordinates box.dim[*].lo. */
 void *sdg_exec_element(const sdg_exec_t *exec, int slab, const sdg_box_t *box);
 
-/* Enqueues all steps; does not wait for them. Work that follows on `stream`
+/* Enqueues all steps; does not wait for them. `row` (may be NULL) is where the
+ * time spent waiting for transfers is counted. Work that follows on `stream`
  * sees the outputs. out_vendor receives the vendor's status of the first
  * sub-call that failed (0: none); a failed sub-call is not an error of the
  * executor: the exchange is carried out all the same, as the other ranks count
  * on it. */
 sdg_status_t sdg_exec_run(const sdg_plan_t *plan, const sdg_call_t *call,
-                          cudaStream_t stream, int *out_vendor) SDG_MUST_CHECK;
+                          cudaStream_t stream, sdg_report_row_t *row,
+                          int *out_vendor) SDG_MUST_CHECK;
 
 #endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How long the program's stream stands still for transfers, by pairs of timing
+ * events around the point where it waits. Only where SUNDOG_WAITS asks. */
+#ifndef SDG_SRC_WAITS_H
+#define SDG_SRC_WAITS_H
+
+#include <cuda_runtime_api.h>
+
+#include "src/report.h"
+#include "src/status.h"
+
+/* Around the wait of `stream` for the communication stream, for calls of kind
+ * `row`. Results are added to the row when later calls find them ready, so the
+ * last few calls of a run may be missing. Thread that makes tagged calls only.
+ */
+sdg_status_t sdg_waits_begin(sdg_report_row_t *row,
+                             cudaStream_t stream) SDG_MUST_CHECK;
+sdg_status_t sdg_waits_end(cudaStream_t stream) SDG_MUST_CHECK;
+
+#endif
