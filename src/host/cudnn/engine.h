@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One forward convolution on host memory, and the engines that compute it.
+ *
+ * Law of both engines: an output element's bits depend on its own window and
+ * on the channel counts, never on the extents of the tensor around it. A piece
+ * of a tensor with its halo therefore gives the bits of the whole. */
+#ifndef SDG_SRC_HOST_CUDNN_ENGINE_H
+#define SDG_SRC_HOST_CUDNN_ENGINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/host/cudnn/types.h"
+
+/* Everything is three-dimensional inside: missing leading dimensions are 1. */
+enum { HOST_D, HOST_H, HOST_W, HOST_SPATIAL };
+
+/* y = act(alpha * conv(x, w) + gamma * old + bias). Strides are elements in
+ * the order N C D H W (w: K C D H W). `old` is y itself (gamma = beta), or z of
+ * the fused call; it may be y element by element and is not read where gamma
+ * is 0. */
+typedef struct {
+  bool is_double; /* all tensors float, or all double */
+  int images;
+  int groups;
+  int c, k; /* channels of x and of y in one group */
+  int64_t in[HOST_SPATIAL], out[HOST_SPATIAL];
+  int window[HOST_SPATIAL], stride[HOST_SPATIAL], dilation[HOST_SPATIAL];
+  int pad[HOST_SPATIAL]; /* zeros before index 0; after: as needed */
+  bool flip;             /* CUDNN_CONVOLUTION: w is mirrored */
+  int64_t x_stride[5], w_stride[5], y_stride[5], old_stride[5];
+  const void *x, *w, *old, *bias; /* bias: groups * k elements or NULL */
+  void *y;
+  double alpha, gamma;
+  bool relu, propagate_nan;
+} host_conv_t;
+
+/* Both compute the whole of y; false when memory is short. */
+bool host_conv_direct(const host_conv_t *conv);
+
+/* Float only; *out_done is false, and nothing written, where oneDNN has no
+ * optimised implementation. */
+bool host_conv_onednn(const host_conv_t *conv, bool *out_done);
+
+/* By SUNDOG_HOST_ENGINE (onednn | direct), else by type, groups, channels and
+ * window alone. */
+bool host_conv_run(const host_conv_t *conv);
+
+/* Name of the oneDNN implementation used last on this thread ("" if none). */
+const char *host_conv_onednn_name(void);
+
+/* Extent of the input rows under `count` output rows of dimension `d`. */
+static inline int64_t host_conv_rows(const host_conv_t *conv, int d,
+                                     int64_t count) {
+  return (count - 1) * conv->stride[d] +
+         (int64_t)conv->dilation[d] * (conv->window[d] - 1) + 1;
+}
+
+#endif

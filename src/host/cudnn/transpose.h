@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between channels-last and rows: transposition of float matrices. */
+#ifndef SDG_SRC_HOST_CUDNN_TRANSPOSE_H
+#define SDG_SRC_HOST_CUDNN_TRANSPOSE_H
+
+#include <stdint.h>
+
+/* to[j * to_stride + i] = from[i * from_stride + j] for i < rows, j < columns;
+ * the two do not overlap. */
+void host_transpose(const float *from, int64_t from_stride, int64_t rows,
+                    int64_t columns, float *to, int64_t to_stride);
+
+#endif

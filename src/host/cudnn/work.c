@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// From an entry's arguments to work queued on the handle's stream.
+#include "src/host/cudnn/work.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/host/host.h"
+
+void *host_tensor_resolve(const struct cudnnTensorStruct *tensor,
+                          const void *pointer) {
+  return host_memory_resolve(pointer, (size_t)tensor->reach *
+                                          host_type_bytes(tensor->type));
+}
+
+void *host_filter_resolve(const struct cudnnFilterStruct *filter,
+                          const void *pointer) {
+  size_t elements = 1;
+  for (int i = 0; i < filter->rank; i++)
+    elements *= (size_t)filter->dim[i];
+  return host_memory_resolve(pointer, elements * host_type_bytes(filter->type));
+}
+
+double host_scalar(const void *value, cudnnDataType_t type) {
+  return type == CUDNN_DATA_DOUBLE ? *(const double *)value
+                                   : *(const float *)value;
+}
+
+typedef struct {
+  bool (*run)(void *job);
+  _Alignas(max_align_t) char job[];
+} work_t;
+
+static cudaError_t work_run(void *argument) {
+  work_t *work = argument;
+  return work->run(work->job) ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+cudnnStatus_t host_work_queue(cudnnHandle_t handle, bool (*run)(void *job),
+                              const void *job, size_t bytes) {
+  work_t *work = malloc(sizeof *work + bytes);
+  REFUSE_IF(!work, CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED);
+  work->run = run;
+  memcpy(work->job, job, bytes);
+  cudaError_t queued = host_stream_submit(handle->stream, work_run, work, free);
+  REFUSE_IF(queued != cudaSuccess, CUDNN_STATUS_EXECUTION_FAILED);
+  return CUDNN_STATUS_SUCCESS;
+}
