@@ -27,7 +27,9 @@ HOST_API void *host_memory_resolve(const void *pointer, size_t bytes);
  * cudaSuccess becomes the device's sticky error, which later synchronising
  * calls return, as an illegal address does on a GPU. Returns the sticky error
  * or cudaErrorInvalidResourceHandle without queueing; then release has been
- * called. */
+ * called. Blocks while the stream's queue is very long, as CUDA does; neither
+ * this nor a CUDA function may be called from inside `run`, which may itself
+ * run inside any call that waits. */
 HOST_API cudaError_t host_stream_submit(cudaStream_t stream,
                                         cudaError_t (*run)(void *argument),
                                         void *argument,

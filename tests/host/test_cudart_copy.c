@@ -3,13 +3,20 @@
 #include "tests/unit/harness.h"
 
 #include <cuda_runtime_api.h>
-#include <driver_functions.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "src/host/host.h"
 
 #define OK(call) ck_assert_int_eq((call), cudaSuccess)
+
+static struct cudaExtent extent_of(size_t width, size_t height, size_t depth) {
+  return (struct cudaExtent){width, height, depth};
+}
+
+static struct cudaPitchedPtr pitched(void *at, size_t pitch, size_t rows) {
+  return (struct cudaPitchedPtr){at, pitch, pitch, rows};
+}
 
 enum { ARENA = 8192, ROUNDS = 3000, PLACES = 4 };
 
@@ -148,13 +155,11 @@ START_TEST(copies_of_boxes_match_loops) {
     struct cudaMemcpy3DParms p = {.kind = kind_for(to, from)};
     size_t shift = below(box.pitch[1] - box.width + 1);
     size_t down = below(box.rows[0] - box.height + 1);
-    p.extent = make_cudaExtent(box.width, box.height, box.depth);
-    p.dstPtr = make_cudaPitchedPtr(arena[1][to] + box.at[1], box.pitch[1],
-                                   box.pitch[1], box.rows[1]);
-    p.srcPtr = make_cudaPitchedPtr(arena[0][from] + box.at[0], box.pitch[0],
-                                   box.pitch[0], box.rows[0]);
-    p.dstPos = make_cudaPos(shift, 0, 0);
-    p.srcPos = make_cudaPos(0, down, 0);
+    p.extent = extent_of(box.width, box.height, box.depth);
+    p.dstPtr = pitched(arena[1][to] + box.at[1], box.pitch[1], box.rows[1]);
+    p.srcPtr = pitched(arena[0][from] + box.at[0], box.pitch[0], box.rows[0]);
+    p.dstPos = (struct cudaPos){shift, 0, 0};
+    p.srcPos = (struct cudaPos){0, down, 0};
     if (round % 2)
       OK(cudaMemcpy3D(&p));
     else
@@ -174,17 +179,15 @@ START_TEST(memsets_match_loops) {
     int dims = 1 + (int)below(3), value = rand();
     box_t box = box_random(dims > 1 ? 12 : 1, dims > 2 ? 6 : 1);
     char *target = arena[1][place] + box.at[1];
-    struct cudaExtent extent =
-        make_cudaExtent(box.width, box.height, box.depth);
+    struct cudaExtent extent = extent_of(box.width, box.height, box.depth);
     if (dims == 1)
       OK(cudaMemset(target, value, box.width));
     else if (dims == 2)
       OK(cudaMemset2DAsync(target, box.pitch[1], value, box.width, box.height,
                            NULL));
     else
-      OK(cudaMemset3D(
-          make_cudaPitchedPtr(target, box.pitch[1], box.pitch[1], box.rows[1]),
-          value, extent));
+      OK(cudaMemset3D(pitched(target, box.pitch[1], box.rows[1]), value,
+                      extent));
     for (size_t z = 0; z < box.depth; z++)
       for (size_t y = 0; y < box.height; y++)
         memset(&model[1][place][index_of(&box, 1, z, y, 0)], value, box.width);
@@ -255,11 +258,11 @@ START_TEST(pitched_memory_has_aligned_rows) {
   ck_assert_uint_ge(pitch, 100);
   ck_assert_uint_eq(pitch % 256, 0);
   OK(cudaMemset2D(plane, pitch, 1, 100, 7));
-  OK(cudaMalloc3D(&volume, make_cudaExtent(100, 5, 3)));
+  OK(cudaMalloc3D(&volume, extent_of(100, 5, 3)));
   ck_assert_uint_eq(volume.xsize, 100);
   ck_assert_uint_eq(volume.ysize, 5);
-  OK(cudaMemset3D(volume, 1, make_cudaExtent(100, 5, 3)));
-  ck_assert_int_eq(cudaMemset3D(volume, 1, make_cudaExtent(100, 5, 4)),
+  OK(cudaMemset3D(volume, 1, extent_of(100, 5, 3)));
+  ck_assert_int_eq(cudaMemset3D(volume, 1, extent_of(100, 5, 4)),
                    cudaErrorInvalidValue);
 }
 END_TEST

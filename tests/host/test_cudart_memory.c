@@ -223,6 +223,15 @@ START_TEST(live_allocations_never_overlap) {
 }
 END_TEST
 
+START_TEST(fresh_memory_is_nan_where_this_is_asked_for) {
+  setenv("SUNDOG_HOST_POISON", "1", 1);
+  float *pointer = device_allocate(100 * sizeof *pointer);
+  float *readable = host_memory_resolve(pointer, 100 * sizeof *pointer);
+  for (int i = 0; i < 100; i++)
+    ck_assert(readable[i] != readable[i]);
+}
+END_TEST
+
 static void *churn(void *argument) {
   unsigned seed = (unsigned)(uintptr_t)argument;
   for (int i = 0; i < 2000; i++) {
@@ -309,6 +318,7 @@ int main(void) {
   tcase_add_test(tests, memory_beyond_the_limit_is_refused);
   tcase_add_test(tests, the_memory_of_a_freed_large_block_goes_back);
   tcase_add_test(tests, live_allocations_never_overlap);
+  tcase_add_test(tests, fresh_memory_is_nan_where_this_is_asked_for);
   tcase_add_test(tests, threads_allocate_and_free_at_the_same_time);
   tcase_add_test(tests, a_forked_child_cannot_use_the_device);
   tcase_add_test(tests, a_child_forked_before_the_first_use_may_use_the_device);

@@ -347,6 +347,60 @@ START_TEST(threads_use_streams_at_the_same_time) {
 }
 END_TEST
 
+static _Atomic int submitted;
+
+static void *submit_many(void *stream) {
+  for (int i = 0; i < 3000; i++) {
+    host_stream_submit(stream, log_run, NULL, NULL);
+    atomic_fetch_add(&submitted, 1);
+  }
+  return NULL;
+}
+
+START_TEST(a_program_far_ahead_of_its_stream_waits) {
+  cudaStream_t stream = stream_new(cudaStreamNonBlocking);
+  pthread_t thread;
+  submit(stream, gate_run, 0);
+  pthread_create(&thread, NULL, submit_many, stream);
+  usleep(20000);
+  ck_assert_int_lt(atomic_load(&submitted), 2000);
+  atomic_store(&gate, 1);
+  pthread_join(thread, NULL);
+  OK(cudaStreamSynchronize(stream));
+  ck_assert_int_eq(log_count, 3000);
+}
+END_TEST
+
+START_TEST(a_blocking_memset_of_pinned_memory_is_done_at_return) {
+  cudaStream_t blocking = stream_new(cudaStreamDefault);
+  char *pinned;
+  OK(cudaMallocHost((void **)&pinned, 100));
+  pinned[99] = 1;
+  submit(blocking, sleep_run, 5000);
+  OK(cudaMemset(pinned, 6, 100));
+  ck_assert_int_eq(pinned[99], 6);
+}
+END_TEST
+
+static cudaStream_t late_stream;
+static void *late_memory;
+
+static void clean_up_late(void) {
+  if (cudaFree(late_memory) || log_count != 1 ||
+      cudaStreamDestroy(late_stream) || cudaDeviceSynchronize())
+    _exit(3);
+}
+
+START_TEST(exit_handlers_may_use_the_device) {
+  OK(cudaMalloc(&late_memory, 100));
+  late_stream = stream_new(cudaStreamNonBlocking);
+  atexit(clean_up_late);
+  submit(late_stream, sleep_run, 5000);
+  submit(late_stream, log_run, 1);
+  exit(7);
+}
+END_TEST
+
 START_TEST(a_process_may_exit_with_work_queued) {
   cudaStream_t stream = stream_new(cudaStreamNonBlocking);
   submit(stream, gate_run, 0); /* never opened */
@@ -373,6 +427,9 @@ int main(void) {
   tcase_add_test(tests, a_destroyed_stream_finishes_its_work);
   tcase_add_test(tests, host_functions_run_in_order_and_may_not_call_cuda);
   tcase_add_test(tests, threads_use_streams_at_the_same_time);
+  tcase_add_test(tests, a_program_far_ahead_of_its_stream_waits);
+  tcase_add_test(tests, a_blocking_memset_of_pinned_memory_is_done_at_return);
+  tcase_add_exit_test(tests, exit_handlers_may_use_the_device, 7);
   tcase_add_exit_test(tests, a_process_may_exit_with_work_queued, 7);
   tcase_set_timeout(tests, 60);
   suite_add_tcase(suite, tests);

@@ -160,6 +160,38 @@ cudaError_t cudaDeviceGetCacheConfig(enum cudaFuncCache *pCacheConfig) {
   return cudaSuccess;
 }
 
+/* What is set can be read back; no kernel runs that it could limit. */
+static _Atomic size_t limits[cudaLimitPersistingL2CacheSize + 1] = {
+    [cudaLimitStackSize] = 1 << 10,
+    [cudaLimitPrintfFifoSize] = 1 << 20,
+    [cudaLimitMallocHeapSize] = 8 << 20,
+    [cudaLimitDevRuntimeSyncDepth] = 2,
+    [cudaLimitDevRuntimePendingLaunchCount] = 2048,
+    [cudaLimitMaxL2FetchGranularity] = 64,
+};
+
+cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value) {
+  cudaError_t error = host_enter_query();
+  if (error)
+    return error;
+  if ((unsigned)limit > cudaLimitPersistingL2CacheSize)
+    return host_result(cudaErrorUnsupportedLimit);
+  atomic_store(&limits[limit], value);
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetLimit(size_t *pValue, enum cudaLimit limit) {
+  cudaError_t error = host_enter_query();
+  if (error)
+    return error;
+  if (!pValue)
+    return host_result(cudaErrorInvalidValue);
+  if ((unsigned)limit > cudaLimitPersistingL2CacheSize)
+    return host_result(cudaErrorUnsupportedLimit);
+  *pValue = atomic_load(&limits[limit]);
+  return cudaSuccess;
+}
+
 cudaError_t cudaProfilerStart(void) {
   return host_enter_query();
 }

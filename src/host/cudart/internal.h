@@ -35,6 +35,8 @@ void host_sticky_clear(void);
 extern _Thread_local int host_in_callback;
 /* Bytes that cudaMalloc may give out in all. */
 size_t host_memory_limit(void);
+/* True if fresh device memory is filled with NaN: SUNDOG_HOST_POISON=1. */
+bool host_memory_poisoned(void);
 void host_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- region.c: one range of addresses, its allocations, their lookup ---- */
@@ -45,6 +47,8 @@ enum {
   HOST_SLOT_MAX_SHIFT = 20,
   HOST_CLASSES = HOST_SLOT_MAX_SHIFT - HOST_SLOT_MIN_SHIFT + 1,
 };
+
+#define HOST_CHUNK_BYTES ((size_t)1 << HOST_CHUNK_SHIFT)
 
 typedef enum host_kind {
   HOST_KIND_DEVICE,
@@ -99,10 +103,18 @@ void host_region_usage(size_t *out_used_bytes);
 /* Frees everything, for cudaDeviceReset. */
 void host_region_free_all(void);
 
+/* ---- reserve.c: the addresses and the memory of a region ---- */
+
+/* A memfd of this size, nothing of it in use; -1 and a line on stderr. */
+int host_region_memory(size_t bytes);
+/* Fills in the tables, base and distance from reserved_bytes and fd. False and
+ * a line on stderr if there is no room. */
+bool host_region_map(host_region_t *region);
+
 /* ---- hostmemory.c: memory registered by cudaHostRegister ---- */
 bool host_registered_find(const void *pointer, size_t bytes);
 
-/* ---- stream.c: ordered queues and those who empty them ---- */
+/* ---- queue.c, stream.c: ordered work ---- */
 
 enum { HOST_PAYLOAD_BYTES = 160 };
 
@@ -137,6 +149,8 @@ cudaError_t host_stream_push(host_stream_t *stream, const host_work_t *work,
 cudaError_t host_stream_end(host_stream_t *stream, host_point_t *out_point);
 /* Lets later work of the stream wait for the point. */
 cudaError_t host_stream_join(host_stream_t *stream, host_point_t point);
+/* Waits while the queue is very long. Call it with no lock held. */
+void host_stream_throttle(host_stream_t *stream);
 bool host_point_passed(host_point_t point);
 /* Waits, doing the queued work itself where nobody else does. */
 void host_point_wait(host_point_t point);

@@ -2,7 +2,12 @@
 // Device memory: cudaMalloc and its relatives.
 #include "src/host/cudart/internal.h"
 
-enum { PITCH_BYTES = 512 };
+#include <string.h>
+
+enum {
+  PITCH_BYTES = 512,
+  POISON = 0xff, /* NaN in every floating-point type */
+};
 
 static cudaError_t allocate(void **out_pointer, size_t bytes) {
   if (bytes == 0) {
@@ -13,6 +18,8 @@ static cudaError_t allocate(void **out_pointer, size_t bytes) {
   void *pointer = region ? host_region_allocate(region, bytes) : NULL;
   if (!pointer)
     return cudaErrorMemoryAllocation;
+  if (host_memory_poisoned())
+    memset((char *)pointer + region->distance, POISON, bytes);
   *out_pointer = pointer;
   return cudaSuccess;
 }

@@ -5,12 +5,9 @@
 // A region is a run of chunks of 2 MiB. An allocation above 1 MiB is a large
 // block of whole chunks; a smaller one is a slot of a slab, a chunk cut into
 // slots of one power of two. What describes the allocations lies outside the
-// region, so no write through a device address can harm it. Device memory is
-// mapped twice: programs get addresses in the first half of a reservation,
-// which stays PROT_NONE; the second half, at a constant distance, is the memfd.
+// region, so no write through a device address can harm it.
 #include "src/host/cudart/internal.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -20,11 +17,12 @@
 
 enum { REGIONS_MAX = 128 };
 
-static const size_t chunk_bytes = (size_t)1 << HOST_CHUNK_SHIFT;
+static const size_t chunk_bytes = HOST_CHUNK_BYTES;
 static const size_t small_max_bytes = (size_t)1 << HOST_SLOT_MAX_SHIFT;
 
 /* Never freed, so that a reader with a stale pointer reads something. */
 struct host_slab {
+  host_slab_t *older;           /* chain of all slabs, for leak checkers */
   host_slab_t *next, *previous; /* in region->partial or region->spare */
   size_t chunk;
   unsigned shift; /* log2 of the slot bytes; constant */
@@ -36,10 +34,11 @@ struct host_slab {
 /* Guards everything but lookups; taken before no other lock. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static host_region_t regions[REGIONS_MAX];
+static host_slab_t *newest_slab;
 static _Atomic int region_count; /* published regions, never removed */
 
-static size_t round_up(size_t bytes, size_t unit) {
-  return (bytes + unit - 1) / unit * unit;
+static size_t chunks_for(size_t bytes) {
+  return (bytes + chunk_bytes - 1) >> HOST_CHUNK_SHIFT;
 }
 
 static unsigned slots_of(const host_slab_t *slab) {
@@ -53,77 +52,10 @@ static unsigned shift_for(size_t bytes) {
   return shift;
 }
 
-/* ---- reservations ---- */
-
-static void *reserve(size_t bytes) {
-  void *at = mmap(NULL, bytes + chunk_bytes, PROT_NONE,
-                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (at == MAP_FAILED)
-    return NULL;
-  char *start = (char *)round_up((uintptr_t)at, chunk_bytes);
-  size_t before = (size_t)(start - (char *)at);
-  if (before > 0)
-    munmap(at, before);
-  munmap(start + bytes, chunk_bytes - before);
-  madvise(start, bytes, MADV_DONTDUMP);
-  return start;
-}
-
-static bool map_device(host_region_t *region) {
-  size_t bytes = region->reserved_bytes;
-  char *base = reserve(2 * bytes);
-  if (!base)
-    return false;
-  if (mmap(base + bytes, bytes, PROT_READ | PROT_WRITE,
-           MAP_SHARED | MAP_FIXED | MAP_NORESERVE, region->fd,
-           0) == MAP_FAILED) {
-    munmap(base, 2 * bytes);
-    return false;
-  }
-  /* A forked child cannot use the device and must not write to the parent's
-   * memory: it keeps the guard alone. */
-  madvise(base + bytes, bytes, MADV_DONTFORK);
-  madvise(base + bytes, bytes, MADV_DONTDUMP);
-  region->base = base;
-  region->distance = (ptrdiff_t)bytes;
-  return true;
-}
-
-static bool map_plain(host_region_t *region) {
-  char *base = reserve(region->reserved_bytes);
-  if (!base)
-    return false;
-  if (mprotect(base, region->reserved_bytes, PROT_READ | PROT_WRITE) != 0) {
-    munmap(base, region->reserved_bytes);
-    return false;
-  }
-  region->base = base;
-  region->distance = 0;
-  return true;
-}
-
-static void *table(size_t bytes) {
-  void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return at == MAP_FAILED ? NULL : at;
-}
-
 /* Maps region number region_count, whose kind, size and fd are set, and
  * publishes it. Called with the lock held. */
 static host_region_t *publish(host_region_t *region) {
-  region->chunks = region->reserved_bytes / chunk_bytes;
-  region->chunk = table(region->chunks * sizeof *region->chunk);
-  region->large_bytes = table(region->chunks * sizeof *region->large_bytes);
-  bool mapped = region->chunk && region->large_bytes &&
-                (region->fd >= 0 ? map_device(region) : map_plain(region));
-  if (!mapped) {
-    host_log("cannot reserve %zu MiB of addresses: %s "
-             "(SUNDOG_HOST_MEMORY=BYTES asks for less)",
-             region->reserved_bytes >> 20, strerror(errno));
-    if (region->chunk)
-      munmap(region->chunk, region->chunks * sizeof *region->chunk);
-    if (region->large_bytes)
-      munmap(region->large_bytes, region->chunks * sizeof *region->large_bytes);
+  if (!host_region_map(region)) {
     memset(region, 0, sizeof *region);
     return NULL;
   }
@@ -143,17 +75,12 @@ static host_region_t *own_locked(host_kind_t kind) {
   region->kind = kind;
   /* Twice the memory: room for what rounding and fragments cost. */
   region->reserved_bytes =
-      2 * round_up(host_memory_limit() + 16 * chunk_bytes, chunk_bytes);
+      2 * (chunks_for(host_memory_limit()) + 16) * chunk_bytes;
   region->fd = -1;
   if (kind == HOST_KIND_DEVICE) {
-    region->fd = memfd_create("sundog host device", MFD_CLOEXEC);
-    if (region->fd < 0 ||
-        ftruncate(region->fd, (off_t)region->reserved_bytes) != 0) {
-      host_log("no device memory: %s", strerror(errno));
-      if (region->fd >= 0)
-        close(region->fd);
+    region->fd = host_region_memory(region->reserved_bytes);
+    if (region->fd < 0)
       return NULL;
-    }
   }
   int fd = region->fd;
   region = publish(region);
@@ -232,6 +159,8 @@ static host_slab_t *slab_create(host_region_t *region, size_t chunk,
     if (!slab)
       return NULL;
     slab->shift = shift;
+    slab->older = newest_slab;
+    newest_slab = slab;
   }
   slab->chunk = chunk;
   slab->used = 0;
@@ -303,7 +232,7 @@ static char *small_allocate(host_region_t *region, size_t bytes) {
 /* ---- large blocks ---- */
 
 static void large_set(host_region_t *region, size_t first, size_t bytes) {
-  size_t count = round_up(bytes, chunk_bytes) >> HOST_CHUNK_SHIFT;
+  size_t count = chunks_for(bytes);
   atomic_store_explicit(&region->large_bytes[first], bytes,
                         memory_order_release);
   for (size_t i = first; i < first + count; i++)
@@ -314,7 +243,7 @@ static void large_set(host_region_t *region, size_t first, size_t bytes) {
 static void large_clear(host_region_t *region, size_t first) {
   size_t bytes =
       atomic_load_explicit(&region->large_bytes[first], memory_order_relaxed);
-  size_t count = round_up(bytes, chunk_bytes) >> HOST_CHUNK_SHIFT;
+  size_t count = chunks_for(bytes);
   atomic_store_explicit(&region->large_bytes[first], 0, memory_order_release);
   punch(region, first, count);
   for (size_t i = first; i < first + count; i++)
@@ -322,7 +251,7 @@ static void large_clear(host_region_t *region, size_t first) {
 }
 
 static char *large_allocate(host_region_t *region, size_t bytes) {
-  size_t count = round_up(bytes, chunk_bytes) >> HOST_CHUNK_SHIFT;
+  size_t count = chunks_for(bytes);
   size_t first = find_chunks(region, count);
   if (first == SIZE_MAX)
     return NULL;
@@ -425,7 +354,7 @@ static bool mark_small(host_region_t *region, size_t offset, size_t bytes) {
 /* Chunks that only an empty slab occupies are taken. */
 static bool mark_large(host_region_t *region, size_t offset, size_t bytes) {
   size_t first = offset >> HOST_CHUNK_SHIFT;
-  size_t count = round_up(bytes, chunk_bytes) >> HOST_CHUNK_SHIFT;
+  size_t count = chunks_for(bytes);
   for (size_t i = first; i < first + count; i++) {
     uintptr_t entry =
         atomic_load_explicit(&region->chunk[i], memory_order_relaxed);

@@ -8,12 +8,14 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static pthread_once_t started_once = PTHREAD_ONCE_INIT;
 static _Atomic int forked;
 static _Atomic int sticky;
 static size_t memory_limit;
+static bool memory_poisoned;
 static _Thread_local cudaError_t last_error;
 _Thread_local int host_in_callback;
 
@@ -50,12 +52,19 @@ static size_t limit_read(const char *text) {
 static void start(void) {
   const char *text = getenv("SUNDOG_HOST_MEMORY");
   memory_limit = text && *text ? limit_read(text) : machine_bytes();
+  text = getenv("SUNDOG_HOST_POISON");
+  memory_poisoned = text && strcmp(text, "1") == 0;
   pthread_atfork(NULL, NULL, mark_forked);
 }
 
 size_t host_memory_limit(void) {
   pthread_once(&started_once, start);
   return memory_limit;
+}
+
+bool host_memory_poisoned(void) {
+  pthread_once(&started_once, start);
+  return memory_poisoned;
 }
 
 cudaError_t host_result(cudaError_t error) {

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ordered queues of work, each with a worker thread, which threads that wait
+// help to empty.
+//
+// A queue counts what was submitted and what is completed; a point in it is a
+// number (a ticket) and has passed when completed reaches it. Whoever sets
+// `owner` executes: the worker, or a thread that waits for a point. The
+// structures are never freed, their counters never go back: a point outlives
+// its stream.
+#include "src/host/cudart/queue.h"
+#include "src/host/cudart/wait.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  HELP_DEPTH_MAX = 16, /* waits for waits that one thread executes itself */
+  QUEUE_MAX = 1024,    /* a program that is further ahead waits */
+};
+
+static _Thread_local int help_depth;
+
+/* ---- executing ---- */
+
+static void worker_wake(host_stream_t *stream) {
+  uint32_t asleep = HOST_WORKER_ASLEEP;
+  if (atomic_load(&stream->worker) == HOST_WORKER_ASLEEP &&
+      atomic_compare_exchange_strong(&stream->worker, &asleep,
+                                     HOST_WORKER_AWAKE))
+    host_futex_wake(&stream->worker);
+}
+
+static void work_do(const host_work_t *work, void *argument) {
+  if (work->run && (work->always || host_sticky() == cudaSuccess)) {
+    cudaError_t error = work->run(argument);
+    if (HOST_UNLIKELY(error != cudaSuccess))
+      host_sticky_set(error);
+  }
+  if (work->release)
+    work->release(argument);
+}
+
+/* Does the first piece of work; the caller is the owner and the queue is not
+ * empty. */
+static void step(host_stream_t *stream) {
+  pthread_mutex_lock(&stream->lock);
+  host_node_t *node = stream->first;
+  stream->first = node->next;
+  if (!stream->first)
+    stream->last = NULL;
+  pthread_mutex_unlock(&stream->lock);
+
+  work_do(&node->work,
+          node->work.payload_bytes > 0 ? node->payload : node->work.argument);
+
+  pthread_mutex_lock(&stream->lock);
+  node->next = stream->spare;
+  stream->spare = node;
+  pthread_mutex_unlock(&stream->lock);
+  uint64_t completed =
+      atomic_load_explicit(&stream->completed, memory_order_relaxed) + 1;
+  atomic_store(&stream->completed, completed);
+  atomic_store(&stream->done, (uint32_t)completed);
+  if (atomic_load(&stream->waiters) > 0)
+    host_futex_wake(&stream->done);
+}
+
+/* Executes until `ticket` is completed; returns early when another thread
+ * executes. */
+static void help(host_stream_t *stream, uint64_t ticket) {
+  while (atomic_load(&stream->completed) < ticket) {
+    int free = 0;
+    if (!atomic_compare_exchange_strong(&stream->owner, &free, 1))
+      return;
+    while (atomic_load_explicit(&stream->completed, memory_order_relaxed) <
+           ticket)
+      step(stream);
+    atomic_store(&stream->owner, 0);
+    if (host_queue_pending(stream))
+      worker_wake(stream);
+  }
+}
+
+static void *worker_main(void *argument) {
+  host_stream_t *stream = argument;
+  int turn = 0;
+  for (;;) {
+    if (host_queue_pending(stream) && atomic_load(&stream->owner) == 0) {
+      help(stream, atomic_load(&stream->submitted));
+      turn = 0;
+      continue;
+    }
+    if (host_wait_turn(turn++))
+      continue;
+    atomic_store(&stream->worker, HOST_WORKER_ASLEEP);
+    /* Who submits, or stops executing, after this look sees ASLEEP. */
+    if (!(host_queue_pending(stream) && atomic_load(&stream->owner) == 0))
+      host_futex_wait(&stream->worker, HOST_WORKER_ASLEEP);
+    atomic_store(&stream->worker, HOST_WORKER_AWAKE);
+    turn = 0;
+  }
+  return NULL;
+}
+
+/* The program's signals are for the program's threads. */
+static bool worker_start(host_stream_t *stream) {
+  pthread_attr_t attributes;
+  sigset_t all, before;
+  pthread_t thread;
+  if (pthread_attr_init(&attributes) != 0)
+    return false;
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int error = pthread_create(&thread, &attributes, worker_main, stream);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  pthread_attr_destroy(&attributes);
+  return error == 0;
+}
+
+/* ---- points ---- */
+
+bool host_point_passed(host_point_t point) {
+  return !point.stream || atomic_load(&point.stream->completed) >= point.ticket;
+}
+
+void host_point_wait(host_point_t point) {
+  host_stream_t *stream = point.stream;
+  for (int turn = 0; !host_point_passed(point); turn++) {
+    if (help_depth < HELP_DEPTH_MAX) {
+      help_depth++;
+      help(stream, point.ticket);
+      help_depth--;
+      if (host_point_passed(point))
+        return;
+    }
+    if (host_wait_turn(turn))
+      continue;
+    atomic_fetch_add(&stream->waiters, 1);
+    uint32_t done = atomic_load(&stream->done);
+    if (!host_point_passed(point))
+      host_futex_wait(&stream->done, done);
+    atomic_fetch_sub(&stream->waiters, 1);
+  }
+}
+
+/* ---- submitting ---- */
+
+static host_node_t *host_node_take(host_stream_t *stream) {
+  host_node_t *node = stream->spare;
+  if (node)
+    stream->spare = node->next;
+  else
+    node = aligned_alloc(64, (sizeof *node + 63) / 64 * 64);
+  return node;
+}
+
+cudaError_t host_queue_push(host_stream_t *stream, const host_work_t *work,
+                            host_point_t *out_point) {
+  pthread_mutex_lock(&stream->lock);
+  bool ready = true;
+  if (HOST_UNLIKELY(atomic_load(&stream->worker) == HOST_WORKER_NONE)) {
+    atomic_store(&stream->worker, HOST_WORKER_AWAKE);
+    ready = worker_start(stream);
+    if (!ready)
+      atomic_store(&stream->worker, HOST_WORKER_NONE);
+  }
+  host_node_t *node = ready ? host_node_take(stream) : NULL;
+  if (!node) {
+    pthread_mutex_unlock(&stream->lock);
+    if (work->release)
+      work->release(work->payload_bytes > 0 ? (void *)work->payload
+                                            : work->argument);
+    return cudaErrorMemoryAllocation;
+  }
+  node->next = NULL;
+  node->work = *work;
+  if (work->payload_bytes > 0)
+    memcpy(node->payload, work->payload, work->payload_bytes);
+  if (stream->last)
+    stream->last->next = node;
+  else
+    stream->first = node;
+  stream->last = node;
+  uint64_t ticket =
+      atomic_load_explicit(&stream->submitted, memory_order_relaxed) + 1;
+  atomic_store(&stream->submitted, ticket);
+  pthread_mutex_unlock(&stream->lock);
+  if (out_point)
+    *out_point = (host_point_t){stream, ticket};
+  /* A busy owner looks again, and wakes the worker, before it goes. */
+  if (atomic_load(&stream->owner) == 0)
+    worker_wake(stream);
+  return cudaSuccess;
+}
+
+void host_stream_throttle(host_stream_t *stream) {
+  uint64_t submitted =
+      atomic_load_explicit(&stream->submitted, memory_order_relaxed);
+  uint64_t completed =
+      atomic_load_explicit(&stream->completed, memory_order_relaxed);
+  if (HOST_UNLIKELY(submitted > completed + QUEUE_MAX))
+    host_point_wait((host_point_t){stream, submitted - QUEUE_MAX / 2});
+}

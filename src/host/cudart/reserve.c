@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reserves the addresses of a region and puts memory behind them.
+//
+// Device memory is mapped twice: programs get addresses in the first half of a
+// reservation, which stays PROT_NONE; the second half, at a constant distance,
+// is the memfd.
+#include "src/host/cudart/internal.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int host_region_memory(size_t bytes) {
+  int fd = memfd_create("sundog host device", MFD_CLOEXEC);
+  if (fd >= 0 && ftruncate(fd, (off_t)bytes) == 0)
+    return fd;
+  host_log("no device memory: %s", strerror(errno));
+  if (fd >= 0)
+    close(fd);
+  return -1;
+}
+
+static void *reserve(size_t bytes) {
+  void *at = mmap(NULL, bytes + HOST_CHUNK_BYTES, PROT_NONE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (at == MAP_FAILED)
+    return NULL;
+  char *start = (char *)(((uintptr_t)at + HOST_CHUNK_BYTES - 1) &
+                         ~(HOST_CHUNK_BYTES - 1));
+  size_t before = (size_t)(start - (char *)at);
+  if (before > 0)
+    munmap(at, before);
+  munmap(start + bytes, HOST_CHUNK_BYTES - before);
+  madvise(start, bytes, MADV_DONTDUMP);
+  return start;
+}
+
+static bool map_device(host_region_t *region) {
+  size_t bytes = region->reserved_bytes;
+  char *base = reserve(2 * bytes);
+  if (!base)
+    return false;
+  if (mmap(base + bytes, bytes, PROT_READ | PROT_WRITE,
+           MAP_SHARED | MAP_FIXED | MAP_NORESERVE, region->fd,
+           0) == MAP_FAILED) {
+    munmap(base, 2 * bytes);
+    return false;
+  }
+  /* A forked child cannot use the device and must not write to the parent's
+   * memory: it keeps the guard alone. */
+  madvise(base + bytes, bytes, MADV_DONTFORK);
+  madvise(base + bytes, bytes, MADV_DONTDUMP);
+  region->base = base;
+  region->distance = (ptrdiff_t)bytes;
+  return true;
+}
+
+static bool map_plain(host_region_t *region) {
+  char *base = reserve(region->reserved_bytes);
+  if (!base)
+    return false;
+  if (mprotect(base, region->reserved_bytes, PROT_READ | PROT_WRITE) != 0) {
+    munmap(base, region->reserved_bytes);
+    return false;
+  }
+  region->base = base;
+  region->distance = 0;
+  return true;
+}
+
+static void *table(size_t bytes) {
+  void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return at == MAP_FAILED ? NULL : at;
+}
+
+bool host_region_map(host_region_t *region) {
+  region->chunks = region->reserved_bytes / HOST_CHUNK_BYTES;
+  region->chunk = table(region->chunks * sizeof *region->chunk);
+  region->large_bytes = table(region->chunks * sizeof *region->large_bytes);
+  if (region->chunk && region->large_bytes &&
+      (region->fd >= 0 ? map_device(region) : map_plain(region)))
+    return true;
+  host_log("cannot reserve %zu MiB of addresses: %s "
+           "(SUNDOG_HOST_MEMORY=BYTES asks for less)",
+           region->reserved_bytes >> 20, strerror(errno));
+  if (region->chunk)
+    munmap(region->chunk, region->chunks * sizeof *region->chunk);
+  if (region->large_bytes)
+    munmap(region->large_bytes, region->chunks * sizeof *region->large_bytes);
+  return false;
+}
