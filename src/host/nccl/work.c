@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs launched groups on the threads of streams: order, addresses, and what
+ * their failure does to the communicator and the device. */
+#include "src/host/nccl/work.h"
+
+#include <stdlib.h>
+
+#include "src/host/host.h"
+#include "src/host/nccl/reduce.h"
+
+/* Held while work gets its ticket and its place in a stream, so that both are
+ * in the order of launches. Taken before a communicator's lock. */
+static pthread_mutex_t launch_lock = PTHREAD_MUTEX_INITIALIZER;
+
+typedef struct work {
+  ncclComm_t comm;
+  uint64_t ticket;
+  host_op_t *ops;
+  int count;
+  bool ran; /* data moved, or the reason why not is recorded */
+} work_t;
+
+/* Replaces the program's addresses by ones that can be used here. */
+static bool work_resolve(work_t *work) {
+  const ncclComm_t comm = work->comm;
+  for (int i = 0; i < work->count; i++) {
+    host_op_t *op = &work->ops[i];
+    size_t send = host_op_send_bytes(op, comm->rank, comm->ranks);
+    size_t recv = host_op_recv_bytes(op, comm->rank, comm->ranks);
+    op->send = send > 0 ? host_memory_resolve(op->send, send) : NULL;
+    op->recv = recv > 0 ? host_memory_resolve(op->recv, recv) : NULL;
+    if ((send > 0 && op->send == NULL) || (recv > 0 && op->recv == NULL)) {
+      host_fault_set(&comm->endpoint, (host_fault_t){HOST_FAULT_ADDRESS,
+                                                     comm->rank, comm->rank});
+      return false;
+    }
+  }
+  return true;
+}
+
+/* Waits for this work's turn; false if there is no use in running it. Marks
+ * the communicator as running. */
+static bool work_begin(work_t *work) {
+  ncclComm_t comm = work->comm;
+  pthread_mutex_lock(&comm->lock);
+  while (comm->turn != work->ticket && !comm->aborted &&
+         comm->broken == ncclSuccess)
+    pthread_cond_wait(&comm->changed, &comm->lock);
+  bool run = !comm->aborted && comm->broken == ncclSuccess;
+  if (run)
+    comm->running = true; /* not cleared: another work may be running */
+  pthread_mutex_unlock(&comm->lock);
+  return run;
+}
+
+static void work_finish(work_t *work, ncclResult_t result) {
+  ncclComm_t comm = work->comm;
+  if (result != ncclSuccess && result != HOST_STOPPED) {
+    char text[sizeof(comm->text)];
+    host_fault_text(host_fault_get(&comm->endpoint), text, sizeof(text));
+    host_comm_say(comm, "%s", text);
+  }
+  pthread_mutex_lock(&comm->lock);
+  comm->running = false;
+  comm->turn = work->ticket + 1;
+  if (comm->broken == ncclSuccess && result != HOST_STOPPED)
+    comm->broken = result;
+  pthread_cond_broadcast(&comm->changed);
+  pthread_mutex_unlock(&comm->lock);
+}
+
+/* A failure poisons the device: what should have been received must not be
+ * read as data. After an abort the program knows, and may go on with another
+ * communicator, as with NVIDIA's library. */
+static cudaError_t work_run(void *argument) {
+  work_t *work = argument;
+  ncclComm_t comm = work->comm;
+  work->ran = true;
+  if (!work_begin(work)) {
+    pthread_mutex_lock(&comm->lock);
+    bool aborted = comm->aborted;
+    pthread_mutex_unlock(&comm->lock);
+    return aborted ? cudaSuccess : cudaErrorLaunchFailure;
+  }
+  bool resolved = work_resolve(work);
+  ncclResult_t result =
+      resolved ? host_ops_run(&comm->endpoint, work->ops, work->count)
+               : ncclUnhandledCudaError;
+  work_finish(work, result);
+  if (!resolved)
+    return cudaErrorIllegalAddress;
+  return result == ncclSuccess || result == HOST_STOPPED
+             ? cudaSuccess
+             : cudaErrorLaunchFailure;
+}
+
+static void work_release(void *argument) {
+  work_t *work = argument;
+  ncclComm_t comm = work->comm;
+  pthread_mutex_lock(&comm->lock);
+  if (!work->ran && comm->state == HOST_COMM_READY && !comm->aborted) {
+    /* The peers would wait for what will not happen. */
+    host_fault_set(&comm->endpoint,
+                   (host_fault_t){HOST_FAULT_SKIPPED, comm->rank, comm->rank});
+    if (comm->broken == ncclSuccess)
+      comm->broken = ncclUnhandledCudaError;
+  }
+  comm->ended++;
+  pthread_cond_broadcast(&comm->changed);
+  pthread_mutex_unlock(&comm->lock);
+  free(work->ops);
+  free(work);
+  host_comm_drop(comm);
+}
+
+/* Makes one stream wait for what is in the other now. */
+static bool stream_follow(cudaStream_t waits, cudaStream_t other) {
+  cudaEvent_t event;
+  if (cudaEventCreateWithFlags(&event, cudaEventDisableTiming) != cudaSuccess)
+    return false;
+  bool done = cudaEventRecord(event, other) == cudaSuccess &&
+              cudaStreamWaitEvent(waits, event, 0) == cudaSuccess;
+  cudaEventDestroy(event);
+  return done;
+}
+
+/* The distinct streams of the operations, the first one first. */
+static int streams_of(const host_op_t *ops, int count, cudaStream_t *streams) {
+  int found = 0;
+  for (int i = 0; i < count; i++) {
+    int k = 0;
+    while (k < found && streams[k] != ops[i].stream)
+      k++;
+    if (k == found)
+      streams[found++] = ops[i].stream;
+  }
+  return found;
+}
+
+static bool submit(work_t *work, const cudaStream_t *streams, int count) {
+  bool good = true;
+  for (int i = 1; i < count; i++)
+    good = good && stream_follow(streams[0], streams[i]);
+  if (!good) {
+    work_release(work); /* tells the peers */
+    return false;
+  }
+  if (host_stream_submit(streams[0], work_run, work, work_release) !=
+      cudaSuccess)
+    return false;
+  for (int i = 1; i < count; i++)
+    good = good && stream_follow(streams[i], streams[0]);
+  return good;
+}
+
+ncclResult_t host_work_launch(ncclComm_t comm, host_op_t *ops, int count) {
+  work_t *work = calloc(1, sizeof(*work));
+  cudaStream_t *streams = malloc((size_t)count * sizeof(*streams));
+  ncclResult_t result = ncclSystemError;
+  if (work == NULL || streams == NULL)
+    goto refused;
+  int streams_count = streams_of(ops, count, streams);
+  for (int i = 0; i < streams_count; i++)
+    if (host_stream_capturing(streams[i])) {
+      host_comm_say(NULL, "capture into a graph is not supported");
+      result = ncclInvalidUsage;
+      goto refused;
+    }
+  *work = (work_t){.comm = comm, .ops = ops, .count = count};
+  pthread_mutex_lock(&launch_lock);
+  pthread_mutex_lock(&comm->lock);
+  comm->references++;
+  work->ticket = comm->issued++;
+  pthread_mutex_unlock(&comm->lock);
+  bool taken = submit(work, streams, streams_count);
+  pthread_mutex_unlock(&launch_lock);
+  free(streams);
+  if (!taken)
+    host_comm_say(NULL, "the stream does not take work");
+  return taken ? ncclSuccess : ncclUnhandledCudaError;
+refused:
+  free(streams);
+  free(work);
+  free(ops);
+  return result;
+}
