@@ -33,8 +33,9 @@ static inline int64_t random_in(int64_t lo, int64_t hi) {
 
 /* Cases of a test: SDG_TEST_CASES times the default if that is set. */
 static inline int64_t random_cases(int64_t cases) {
-  const char *factor = getenv("SDG_TEST_CASES");
-  return factor && atoi(factor) > 0 ? cases * atoi(factor) : cases;
+  const char *text = getenv("SDG_TEST_CASES");
+  double factor = text ? atof(text) : 0;
+  return factor > 0 ? (int64_t)((double)cases * factor) + 1 : cases;
 }
 
 /* pieces >= 0 numbers that add up to extent; many of them zero. */
