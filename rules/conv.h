@@ -32,8 +32,8 @@ typedef struct sdg_conv {
   sdg_placement_t y_placement;
   sdg_window_dim_t dim[SDG_DIMS_MAX]; /* this rank's */
   sdg_box_t x_box, y_box;             /* owned by this rank */
-  bool repairable;         /* every rank has outputs it computes in place */
-  sdg_transfer_t transfer; /* of x, for this rank's outputs */
+  bool communicates;                  /* some rank needs what it does not own */
+  sdg_transfer_t transfer;            /* of x, for this rank's outputs */
 } sdg_conv_t;
 
 /* The geometry of a tagged call: pure in what the ranks agreed on, so it fails
@@ -56,9 +56,9 @@ typedef struct sdg_conv_piece {
 int sdg_conv_pieces(const sdg_conv_t *conv, bool extend, bool *out_view,
                     sdg_conv_piece_t *out);
 
-/* Whether this rank assembles all of its input: asked for, or nothing to
- * compute in place. What a rank does with its own buffers is its own affair:
- * messages are the same either way. */
+/* Whether this rank assembles all of its input: asked for, or there is nothing
+ * that it could compute in place. What a rank does with its own buffers is its
+ * own affair: messages are the same either way. */
 bool sdg_conv_extends(const sdg_conv_t *conv, sdg_strategy_t strategy);
 
 /* True for the entries that convolve, false for the queries. */

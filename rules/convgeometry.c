@@ -184,7 +184,6 @@ static sdg_status_t transfer_fill(sdg_conv_t *conv, const sdg_call_t *call,
   for (int d = 0; d < conv->dims; d++)
     if (conv->dim[d].wrap)
       period[d] = conv->dim[d].x_extent;
-  conv->repairable = true;
   for (int r = 0; r < tagging->ranks; r++) {
     int rank = tagging->rank_list[r];
     sdg_window_dim_t dim[SDG_DIMS_MAX];
@@ -196,7 +195,7 @@ static sdg_status_t transfer_fill(sdg_conv_t *conv, const sdg_call_t *call,
     need[r] = sdg_window_need_box(conv->dims, dim, &y);
     if (!sdg_box_empty(&need[r]))
       need[r].dim[1] = (sdg_range_t){0, call->operand[conv->x].extent[1]};
-    conv->repairable &= any_right(conv, dim);
+    conv->communicates |= !sdg_box_contains(&owned[r], &need[r]);
   }
   sdg_status_t status = sdg_transfer_plan(owned, need, tagging->ranks,
                                           tagging->me, period, &conv->transfer);

@@ -164,7 +164,6 @@ static sdg_status_t algo_choose(const sdg_call_t *call, sub_call_t *sub) {
 // A plan being made.
 typedef struct maker {
   const sdg_call_t *call;
-  const sdg_tagging_t *tagging;
   const sdg_conv_t *conv;
   sdg_plan_t *plan;
   conv_state_t *state;
@@ -310,7 +309,7 @@ static sdg_status_t steps_make(maker_t *m, const sdg_conv_piece_t *piece,
   }
   SDG_TRY(sdg_plan_messages(m->plan, &conv->transfer, m->x, into, strips,
                             m->message));
-  SDG_TRY(sdg_plan_exchange(m->plan, m->tagging->axes));
+  SDG_TRY(sdg_plan_exchange(m->plan));
   for (int i = 0; i < strips; i++)
     SDG_TRY(strip_save(m, &strip[i]));
   if (view)
@@ -323,16 +322,13 @@ static sdg_status_t steps_make(maker_t *m, const sdg_conv_piece_t *piece,
   return workspace_add(m);
 }
 
-static sdg_status_t plan_make(const sdg_call_t *call,
-                              const sdg_tagging_t *tagging,
-                              const sdg_conv_t *conv, bool extend,
-                              sdg_plan_t **out_plan) {
+static sdg_status_t plan_make(const sdg_call_t *call, const sdg_conv_t *conv,
+                              bool extend, sdg_plan_t **out_plan) {
   sdg_conv_piece_t piece[PIECES_MAX];
   bool view;
   int pieces = sdg_conv_pieces(conv, extend, &view, piece);
   maker_t maker = {
       .call = call,
-      .tagging = tagging,
       .conv = conv,
       .plan = sdg_plan_create(extend ? "extend" : "repair"),
       .copy = extend ? SDG_COPY_ACTIVATION : SDG_COPY_STRIP,
@@ -373,19 +369,16 @@ sdg_status_t sdg_conv_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
   SDG_TRY(sdg_conv_init(call, tagging, &conv));
   sdg_strategy_t strategy = tagging->section->strategy;
   sdg_status_t status = SDG_OK;
-  if (strategy == SDG_STRATEGY_REPAIR && !conv.repairable)
-    status = sdg_fail(SDG_E_STRATEGY,
-                      "repair of %s: a rank has no output whose window lies "
-                      "in its shard",
-                      call->entry_name);
-  else if (strategy != SDG_STRATEGY_EXTEND && is_literal(&conv))
+  if (strategy != SDG_STRATEGY_EXTEND && is_literal(&conv))
     status = literal_make(out_plan);
   else {
     bool extend = sdg_conv_extends(&conv, strategy);
-    status = plan_make(call, tagging, &conv, extend, out_plan);
+    status = plan_make(call, &conv, extend, out_plan);
     if (status == SDG_E_VENDOR_CALL && !extend && strategy == SDG_STRATEGY_AUTO)
-      status = plan_make(call, tagging, &conv, true, out_plan);
+      status = plan_make(call, &conv, true, out_plan);
   }
+  if (status == SDG_OK && conv.communicates)
+    (*out_plan)->axes = tagging->axes;
   sdg_conv_fini(&conv);
   return status;
 }

@@ -13,6 +13,7 @@
 #include "rules/tagging.h"
 #include "rules/vendor.h"
 #include "src/agree.h"
+#include "src/comm.h"
 #include "src/exec.h"
 #include "src/job.h"
 #include "src/log.h"
@@ -222,11 +223,18 @@ static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
   sdg_tagging_fini(&tagging);
   if (status != SDG_OK)
     return status;
+  // Here, where all ranks are: at a run of the plan some may have nothing to
+  // exchange.
+  sdg_comm_t *comm;
+  if (plan->axes)
+    SDG_TRY_GOTO(sdg_comm_get(plan->axes, &comm), fail);
   status = sdg_plancache_add(
       key, plan, sdg_report_find(call->entry_name, section, plan->strategy),
       out_entry);
-  if (status != SDG_OK)
-    sdg_plan_destroy(plan);
+  if (status == SDG_OK)
+    return SDG_OK;
+fail:
+  sdg_plan_destroy(plan);
   return status;
 }
 

@@ -188,7 +188,7 @@ sdg_status_t sdg_exec_run(const sdg_plan_t *plan, const sdg_call_t *call,
                              "wait for the previous call"));
   sdg_comm_t *comm = NULL;
   cudaStream_t comm_stream = NULL;
-  if (plan->axes) {
+  if (plan->parcels > 0) {
     SDG_TRY(sdg_comm_get(plan->axes, &comm));
     SDG_TRY(sdg_comm_stream(&comm_stream));
     SDG_TRY(stream_join(cuda, comm_stream, stream, lane_event[SDG_LANE_MAIN]));
@@ -196,7 +196,7 @@ sdg_status_t sdg_exec_run(const sdg_plan_t *plan, const sdg_call_t *call,
   *out_vendor = 0;
   sdg_status_t status = steps_run(&exec, comm, comm_stream, out_vendor);
   if (status != SDG_OK)
-    return plan->axes ? sdg_job_fail(status) : status;
+    return status;
   if (comm)
     SDG_TRY(stream_join(cuda, stream, comm_stream, lane_event[SDG_LANE_COMM]));
   SDG_TRY(sdg_device_check(cuda->cudaEventRecord(done_event, stream),

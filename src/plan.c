@@ -241,12 +241,12 @@ sdg_status_t sdg_plan_messages(sdg_plan_t *plan, const sdg_transfer_t *transfer,
   return SDG_OK;
 }
 
-sdg_status_t sdg_plan_exchange(sdg_plan_t *plan, sdg_axes_t axes) {
-  if (plan->axes)
-    return sdg_fail(SDG_E_INTERNAL, "a second exchange in one plan");
+sdg_status_t sdg_plan_exchange(sdg_plan_t *plan) {
+  for (int i = 0; i < plan->steps; i++)
+    if (plan->step[i].kind == SDG_STEP_EXCHANGE)
+      return sdg_fail(SDG_E_INTERNAL, "a second exchange in one plan");
   if (plan->parcels == 0)
     return SDG_OK;
-  plan->axes = axes;
   sdg_step_t step = {.kind = SDG_STEP_EXCHANGE, .lane = SDG_LANE_COMM};
   return step_add(plan, &step);
 }

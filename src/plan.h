@@ -82,7 +82,9 @@ struct sdg_exec;
 typedef struct sdg_plan {
   const char *strategy; /* "literal", "repair", "extend": a string constant */
   bool literal;         /* the program's own call is right as it is; no steps */
-  sdg_axes_t axes;      /* communicator; 0 if nothing is exchanged */
+  /* The communicator, 0 if no rank exchanges anything. The same on all ranks,
+   * also on one that neither sends nor receives: making it is collective. */
+  sdg_axes_t axes;
   sdg_slab_t *slab;
   int slabs;
   sdg_step_t *step;
@@ -138,9 +140,8 @@ sdg_status_t sdg_plan_join(sdg_plan_t *plan, sdg_lane_t lane) SDG_MUST_CHECK;
 sdg_status_t sdg_plan_messages(sdg_plan_t *plan, const sdg_transfer_t *transfer,
                                int from, const int *into, int intos,
                                int *out_slabs) SDG_MUST_CHECK;
-/* Sends and receives all messages so far as one group over the communicator of
- * `axes`, once per plan; no step if there are none. */
-sdg_status_t sdg_plan_exchange(sdg_plan_t *plan,
-                               sdg_axes_t axes) SDG_MUST_CHECK;
+/* Sends and receives all messages so far as one group, once per plan; no step
+ * if there are none. */
+sdg_status_t sdg_plan_exchange(sdg_plan_t *plan) SDG_MUST_CHECK;
 
 #endif
