@@ -15,10 +15,16 @@ static const struct command {
 } commands[] = {
     {"run", "sundog run", command_run,
      "start the ranks of a program on this machine"},
+    {"exec", "sundog exec", command_exec,
+     "one rank inside srun, mpirun or torchrun"},
     {"options", "sundog options", command_options,
      "all options with value, origin and default"},
     {"explain", "sundog explain", command_explain,
      "cause and remedy of a code SDG-nnn"},
+    {"split", "sundog split", command_split,
+     "cut an array file into one piece per rank"},
+    {"join", "sundog join", command_join,
+     "put the pieces of an array file together"},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 

@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034,SC2016 # used by the tests; other shells
 # SPDX-License-Identifier: Apache-2.0
 # TAP for tests of the command: a case is a function, named by behaviour.
 # Sourced with the paths of the command and of a library to preload.

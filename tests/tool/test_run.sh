@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # `sundog run`: what ranks are given, how a run ends, what it leaves.
-# shellcheck disable=SC2016,SC2154,SC2317 # text for other shells; harness.sh
+# shellcheck disable=SC2016,SC2154,SC2317,SC1091 # text for other shells; harness.sh
 . "$(dirname "$0")/harness.sh"
 
 split=(--split H --view shard)
@@ -64,7 +64,7 @@ a_stopped_rank_is_killed() {
 a_rank_that_ends_early_and_well_ends_nobody() {
   run 0 "$sundog" run -n 2 "${split[@]}" -- \
     sh -c "$matched; [ {rank} = 1 ] && exit 0; sleep 1.3; echo done"
-  says out done
+  says out 'done'
 }
 processes_that_ranks_leave_are_ended() {
   run 0 "$sundog" run -n 2 "${split[@]}" -- \
@@ -118,7 +118,7 @@ an_ignored_signal_stays_ignored() {
   until [ -s pid ]; do sleep 0.05; done
   kill -HUP "$pid"
   wait "$pid"
-  says out done
+  says out 'done'
 }
 a_program_that_is_not_there() {
   run 127 "$sundog" run -n 2 "${split[@]}" -- ./nowhere

@@ -1,0 +1,75 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# `sundog exec`: one rank inside a launcher, which stays in charge.
+# shellcheck disable=SC2016,SC2154,SC2317,SC1091 # text for other shells
+. "$(dirname "$0")/harness.sh"
+
+split=(--split H --view shard)
+
+the_process_becomes_the_program() {
+  "$sundog" exec -- sh -c 'echo $$' >out &
+  local pid=$!
+  wait "$pid"
+  [ "$(cat out)" = "$pid" ]
+}
+the_launchers_numbers_replace_placeholders() {
+  SUNDOG_RANK=1 SUNDOG_SIZE=3 run 0 "$sundog" exec "${split[@]}" -- \
+    echo '{rank}/{size}/{local_rank}'
+  [ "$(cat out)" = 1/3/1 ]
+  RANK=2 WORLD_SIZE=4 LOCAL_RANK=0 run 0 "$sundog" exec "${split[@]}" -- \
+    echo '{rank}/{size}/{local_rank}'
+  [ "$(cat out)" = 2/4/0 ]
+  OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=8 OMPI_COMM_WORLD_LOCAL_RANK=1 \
+    run 0 "$sundog" exec "${split[@]}" -- echo '{rank}/{size}/{local_rank}'
+  [ "$(cat out)" = 3/8/1 ]
+}
+without_a_launcher_it_is_one_rank() {
+  run 0 "$sundog" exec "${split[@]}" -- echo '{rank}/{size}'
+  [ "$(cat out)" = 0/1 ]
+}
+the_status_is_the_programs() {
+  run 42 "$sundog" exec -- sh -c 'exit 42'
+  run 127 "$sundog" exec -- ./nowhere
+  says err SDG-715
+  run 126 "$sundog" exec -- /etc/passwd
+  run 125 "$sundog" exec
+}
+the_environment_is_set() {
+  local first=$top/build/interpose/first.so
+  cp "$library_built" "$first"
+  export LD_PRELOAD=$first LD_LIBRARY_PATH=/elsewhere
+  run 0 "$sundog" exec --device host "${split[@]}" -- sh -c \
+    'echo $LD_PRELOAD; echo $LD_LIBRARY_PATH; echo $SUNDOG_SPLIT $SUNDOG_VIEW'
+  [ "$(cat out)" = "$first:$top/build/interpose/libsundog.so
+$top/build/src/host/lib:/elsewhere
+H shard" ]
+}
+arguments_arrive_as_they_are() {
+  run 0 "$sundog" exec -- printf '[%s]' 'a b' '' '*' '--' -n
+  [ "$(cat out)" = '[a b][][*][--][-n]' ]
+}
+wrong_configurations_start_nothing() {
+  RANK=1 WORLD_SIZE=2 run 125 "$sundog" exec -- touch started
+  says err SDG-711
+  RANK=1 run 125 "$sundog" exec -- touch started
+  RANK=4 WORLD_SIZE=2 run 125 "$sundog" exec "${split[@]}" -- touch started
+  run 125 env SUNDOG_SPILT=H "$sundog" exec -- touch started
+  says err 'nearest: SUNDOG_SPLIT'
+  layout "$work/a b"
+  run 125 "$work/a b/tools/sundog" exec -- touch started
+  says err SDG-712
+  [ ! -e started ]
+}
+a_command_without_its_library_says_so() {
+  mkdir -p alone
+  cp "$sundog" alone/sundog
+  run 125 alone/sundog exec -- touch started
+  says err 'no libsundog.so beside'
+  [ ! -e started ]
+}
+
+cases the_process_becomes_the_program \
+  the_launchers_numbers_replace_placeholders \
+  without_a_launcher_it_is_one_rank the_status_is_the_programs \
+  the_environment_is_set arguments_arrive_as_they_are \
+  wrong_configurations_start_nothing a_command_without_its_library_says_so

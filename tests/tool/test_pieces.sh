@@ -1,0 +1,164 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# `sundog split` and `sundog join`: pieces hold what they should, and only
+# pieces that fit make an array.
+# shellcheck disable=SC2154,SC2317,SC1091 # harness.sh
+. "$(dirname "$0")/harness.sh"
+
+# raw BYTES FILE: bytes that differ from their neighbours.
+raw() {
+  local i
+  for ((i = 0; i < $1; i++)); do
+    printf '%b' "\\x$(printf %02x $(((i * 7 + i / 256) % 256)))"
+  done >"$2"
+}
+# npy SHAPE FILE: an array of u1 with these bytes; "3, 4".
+npy() {
+  local header bytes=1 n
+  for n in ${1//,/ }; do bytes=$((bytes * n)); done
+  header="{'descr': '|u1', 'fortran_order': False, 'shape': ($1), }"
+  printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "$header" >"$2"
+  raw "$bytes" elements
+  cat elements >>"$2"
+}
+# body FILE: the elements of a .npy file, which has the usual 128 bytes.
+body() { tail -c +129 "$1"; }
+
+rows_are_cut_where_the_parts_say() {
+  npy '10, 3' f.npy
+  run 0 "$sundog" split --parts 3,5,2 f.npy
+  [ "$(cat out)" = $'f.0.npy (3, 3)\nf.1.npy (5, 3)\nf.2.npy (2, 3)' ]
+  cmp <(body f.1.npy) <(body f.npy | tail -c +10 | head -c 15)
+  run 0 "$sundog" join back.npy f.0.npy f.1.npy f.2.npy
+  cmp back.npy f.npy
+}
+columns_are_cut_too() {
+  npy '4, 6' f.npy
+  run 0 "$sundog" split --dim W -n 2 -o 'c{rank}.npy' f.npy
+  [ "$(cat out)" = $'c0.npy (4, 3)\nc1.npy (4, 3)' ]
+  cmp <(body c1.npy | head -c 3) <(body f.npy | tail -c +4 | head -c 3)
+  run 0 "$sundog" join --dim 1 back.npy 'c{rank}.npy'
+  cmp back.npy f.npy
+}
+every_method_divides_as_it_says() {
+  npy '100, 2' f.npy
+  run 0 "$sundog" split --parts even -n 3 f.npy
+  [ "$(sed 's/.*(//' out | tr '\n' ' ')" = '34, 2) 33, 2) 33, 2) ' ]
+  run 0 "$sundog" split --parts even/32 -n 3 f.npy
+  [ "$(sed 's/.*(//' out | tr '\n' ' ')" = '64, 2) 32, 2) 4, 2) ' ]
+  run 0 "$sundog" split --parts chunk -n 3 f.npy
+  [ "$(sed 's/.*(//' out | tr '\n' ' ')" = '34, 2) 34, 2) 32, 2) ' ]
+  run 0 "$sundog" join --parts chunk back.npy 'f.{rank}.npy'
+  cmp back.npy f.npy
+  run 1 "$sundog" join --parts even back2.npy 'f.{rank}.npy'
+  says err SDG-720
+  [ ! -e back2.npy ]
+}
+several_dimensions_are_cut_at_once() {
+  npy '2, 9, 8' f.npy
+  local cut=(--dim H:y,W:x --mesh y=2,x=3)
+  run 0 "$sundog" split "${cut[@]}" --parts 'H:4,5 W:even' f.npy
+  [ "$(wc -l <out)" -eq 6 ]
+  says out 'f.4.npy (2, 5, 3)'
+  run 0 "$sundog" join "${cut[@]}" back.npy 'f.{rank}.npy'
+  cmp back.npy f.npy
+  # Two axes for one dimension, in another order.
+  run 0 "$sundog" split --dim 1:x+y --mesh y=2,x=2 f.npy -o 'g{rank}.npy'
+  run 0 "$sundog" join --dim 1:x+y --mesh y=2,x=2 back.npy 'g{rank}.npy'
+  cmp back.npy f.npy
+}
+ranks_may_hold_the_same_piece() {
+  npy '6, 2' f.npy
+  local cut=(--dim H:y --mesh data=2,y=2)
+  run 0 "$sundog" split "${cut[@]}" f.npy
+  cmp f.0.npy f.2.npy
+  run 0 "$sundog" join "${cut[@]}" back.npy 'f.{rank}.npy'
+  cmp back.npy f.npy
+  printf x | dd of=f.3.npy bs=1 seek=130 conv=notrunc status=none
+  run 1 "$sundog" join "${cut[@]}" back2.npy 'f.{rank}.npy'
+  says err 'f.3.npy and f.1.npy are the same piece and differ'
+  [ ! -e back2.npy ]
+}
+raw_files_are_cut_and_joined() {
+  raw 96 f.raw # 2 x 4 x 3 floats
+  local raw=(--shape 2,4,3 --dtype float32)
+  run 0 "$sundog" split "${raw[@]}" --parts 1,3 f.raw
+  [ "$(cat out)" = $'f.0.raw (2, 1, 3)\nf.1.raw (2, 3, 3)' ]
+  cmp f.0.raw <({ head -c 12; tail -c +37 | head -c 12; } <f.raw)
+  run 0 "$sundog" join "${raw[@]}" --parts 1,3 back.raw f.0.raw f.1.raw
+  cmp back.raw f.raw
+  run 1 "$sundog" join "${raw[@]}" --parts 2,2 back2.raw f.0.raw f.1.raw
+  says err 'SDG-701'
+  run 1 "$sundog" split --shape 2,4 f.raw -n 2
+  says err '--dtype is missing'
+}
+parts_of_nothing_are_parts() {
+  npy '4, 2' f.npy
+  run 0 "$sundog" split --parts 0,4,0 f.npy
+  run 0 "$sundog" join back.npy 'f.{rank}.npy'
+  cmp back.npy f.npy
+}
+what_does_not_add_up_is_refused() {
+  npy '10, 3' f.npy
+  run 1 "$sundog" split --parts 3,5 f.npy
+  says err SDG-101
+  run 1 "$sundog" split --parts 3,5,2 -n 4 f.npy
+  says err SDG-101
+  run 1 "$sundog" split f.npy
+  says err 'how many pieces'
+  run 1 "$sundog" split --dim D -n 2 f.npy
+  says err "an array of 2 dimensions has no 'D'"
+  run 1 "$sundog" split --dim 2 -n 2 f.npy
+  run 1 "$sundog" split --dim H,H -n 2 f.npy
+  says err 'cut twice'
+  run 1 "$sundog" split --dim H:z --mesh y=2 f.npy
+  says err "no axis 'z'"
+  run 1 "$sundog" split --dim H,W --mesh y=2,x=2 f.npy
+  says err 'H:y'
+  run 1 "$sundog" split -n 2 -o one.npy f.npy
+  says err '{rank}'
+  run 1 "$sundog" split -n 2 nowhere.npy
+  says err SDG-700
+  [ "$(ls)" = $'elements\nerr\nf.npy\nout\nstderr\ntmp' ]
+}
+pieces_that_do_not_fit_are_refused() {
+  npy '3, 4' a.npy
+  npy '3, 5' b.npy
+  npy '12,' c.npy
+  run 1 "$sundog" join out.npy a.npy b.npy
+  says err SDG-400
+  run 0 "$sundog" join --dim W out.npy a.npy b.npy
+  run 1 "$sundog" join out2.npy a.npy c.npy
+  says err 'c.npy has 1 dimensions, a.npy has 2'
+  sed 's/|u1/|i1/' a.npy >d.npy
+  run 1 "$sundog" join out2.npy a.npy d.npy
+  says err 'd.npy is of type |i1'
+  run 1 "$sundog" join -n 3 out2.npy a.npy a.npy
+  says err '2 pieces for 3 ranks'
+  run 1 "$sundog" join --dim H:y,W:x --mesh y=2,x=2 out2.npy a.npy a.npy
+  run 1 "$sundog" join out2.npy 'n{rank}.npy'
+  says err SDG-720
+  [ ! -e out2.npy ]
+}
+alphabetical_order_is_not_taken_for_the_ranks() {
+  npy '12, 1' f.npy
+  run 0 "$sundog" split -n 12 f.npy
+  run 1 "$sundog" join back.npy f.*.npy
+  says err "'out.{rank}.npy'"
+  run 0 "$sundog" join back.npy 'f.{rank}.npy'
+  cmp back.npy f.npy
+}
+an_output_may_replace_a_piece() {
+  npy '4, 2' f.npy
+  cp f.npy whole.npy
+  run 0 "$sundog" split --parts 1,3 f.npy
+  run 0 "$sundog" join f.0.npy f.0.npy f.1.npy
+  cmp f.0.npy whole.npy
+}
+
+cases rows_are_cut_where_the_parts_say columns_are_cut_too \
+  every_method_divides_as_it_says several_dimensions_are_cut_at_once \
+  ranks_may_hold_the_same_piece raw_files_are_cut_and_joined \
+  parts_of_nothing_are_parts what_does_not_add_up_is_refused \
+  pieces_that_do_not_fit_are_refused \
+  alphabetical_order_is_not_taken_for_the_ranks an_output_may_replace_a_piece

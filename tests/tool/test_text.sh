@@ -1,0 +1,65 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What the command prints of itself: help, options, codes.
+# shellcheck disable=SC2154,SC2317,SC1091 # harness.sh
+. "$(dirname "$0")/harness.sh"
+
+the_version_is_printed() {
+  run 0 "$sundog" --version
+  grep -qE '^sundog [0-9]+\.[0-9]+\.[0-9]+$' out
+}
+help_names_every_command() {
+  run 0 "$sundog" --help
+  for command in run exec options explain split join; do
+    says out "  $command "
+    run 0 "$sundog" "$command" --help
+    says out "Usage: sundog $command"
+    run 0 "$sundog" --help
+  done
+  run 1 "$sundog"
+  silent out
+  run 1 "$sundog" jion
+  says err 'nearest: join'
+}
+options_show_value_and_origin() {
+  SUNDOG_TIMEOUT=7 run 0 "$sundog" options
+  says out 'SUNDOG_TIMEOUT = 7'
+  says out 'SUNDOG_PARTS = agree'
+  grep -A 1 '^SUNDOG_TIMEOUT' out | grep -q 'origin: environment; default: 600'
+  grep -A 1 '^SUNDOG_VIEW' out | grep -q 'origin: default; default: (none); takes: shard whole'
+  grep -A 2 '^SUNDOG_HOST_ENGINE' out | grep -q 'host device'
+}
+faulty_options_are_named() {
+  SUNDOG_TIMOUT=7 run 1 "$sundog" options
+  says err 'nearest: SUNDOG_TIMEOUT'
+}
+codes_are_explained() {
+  run 0 "$sundog" explain SDG-717
+  says out 'SDG-717: no tensor matched'
+  cp out first
+  for code in 717 sdg-717; do
+    run 0 "$sundog" explain "$code"
+    cmp out first
+  done
+  run 0 "$sundog" explain 2
+  says out 'SDG-002: internal error'
+}
+every_code_is_listed_and_explained() {
+  run 0 "$sundog" explain
+  cp out list
+  [ "$(wc -l <list)" -gt 30 ]
+  while read -r code _; do
+    run 0 "$sundog" explain "$code"
+    [ "$(wc -l <out)" -ge 3 ]
+  done <list
+}
+unknown_codes_are_refused() {
+  for code in 0 999 SDG- x 7x -- ''; do
+    run 1 "$sundog" explain -- "$code"
+    says err 'is no code'
+  done
+}
+
+cases the_version_is_printed help_names_every_command \
+  options_show_value_and_origin faulty_options_are_named codes_are_explained \
+  every_code_is_listed_and_explained unknown_codes_are_refused

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// `sundog join`: puts the pieces of an array file together.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/command.h"
+#include "tools/pieces.h"
+
+static error_t join_parse(int key, char *argument, struct argp_state *state) {
+  pieces_t *pieces = state->input;
+  switch (key) {
+  case ARGP_KEY_INIT:
+    state->child_inputs[0] = pieces;
+    return 0;
+  case ARGP_KEY_ARG:
+    return pieces_take_word(pieces, argument);
+  case ARGP_KEY_END:
+    if (pieces->files < 2)
+      argp_error(state, "the output and at least one piece are needed");
+    return 0;
+  default:
+    return ARGP_ERR_UNKNOWN;
+  }
+}
+
+static const struct argp_child join_children[] = {{&pieces_argp, 0, NULL, 0},
+                                                  {0}};
+static const struct argp join_argp = {
+    .parser = join_parse,
+    .children = join_children,
+    .args_doc = "OUTPUT PIECE...",
+    .doc =
+        "Puts the pieces of an array file together, in the order of the ranks; "
+        "a PIECE with {rank} in its name stands for all of them. The sizes of "
+        "the pieces decide where each lies; --parts is checked if given. "
+        "Pieces of raw elements need --shape and --dtype of the whole and the "
+        "--parts they were cut by.\v"
+        "  sundog join out.npy 'out-{rank}.npy'\n"
+        "  sundog join --dim H:y,W:x --mesh y=2,x=2 out.npy out.[0-3].npy\n"
+        "  sundog join --shape 3,512,512 --dtype float32 --parts 300,212 "
+        "out.raw a.raw b.raw"};
+
+typedef struct join {
+  pieces_t given;
+  int ranks;
+  char **path;      // of the pieces, owned
+  sdg_npy_t *piece; // opened, or zeroed
+  int64_t (*extent)[SDG_DIMS_MAX];
+  int *rank; // 0, 1, ...
+} join_t;
+
+// Names in the order of a shell's pattern: out.10 before out.2.
+static sdg_status_t order_check(const pieces_t *given) {
+  bool by_number = true, by_letter = true;
+  for (int i = 2; i < given->files; i++) {
+    by_number &= strverscmp(given->file[i - 1], given->file[i]) <= 0;
+    by_letter &= strcmp(given->file[i - 1], given->file[i]) <= 0;
+  }
+  if (by_number || !by_letter)
+    return SDG_OK;
+  return sdg_fail(SDG_E_PIECES,
+                  "the pieces are in alphabetical order, not by number; name "
+                  "them with {rank}, as in 'out.{rank}.npy'");
+}
+
+static sdg_status_t names_make(join_t *join) {
+  const pieces_t *given = &join->given;
+  bool pattern = given->files == 2 && strstr(given->file[1], "{rank}");
+  join->ranks = pattern ? pieces_count(given, 0) : given->files - 1;
+  // As many as there are, if nobody says.
+  while (pattern && pieces_count(given, 0) == 0) {
+    char *path = pieces_name(given->file[1], join->ranks);
+    bool there = path && access(path, F_OK) == 0;
+    free(path);
+    if (!there || join->ranks == SDG_RANKS_MAX)
+      break;
+    join->ranks++;
+  }
+  if (join->ranks == 0)
+    return sdg_fail(SDG_E_PIECES, "there is no piece '%s'", given->file[1]);
+  if (given->ranks && given->ranks != join->ranks)
+    return sdg_fail(SDG_E_PIECES, "%d pieces for %d ranks", join->ranks,
+                    given->ranks);
+  if (!pattern)
+    SDG_TRY(order_check(given));
+  size_t n = (size_t)join->ranks;
+  join->path = calloc(n, sizeof *join->path);
+  join->piece = calloc(n, sizeof *join->piece);
+  join->extent = calloc(n, sizeof *join->extent);
+  join->rank = calloc(n, sizeof *join->rank);
+  if (!join->path || !join->piece || !join->extent || !join->rank)
+    return sdg_fail(SDG_E_NO_MEMORY, "for %d pieces", join->ranks);
+  for (int r = 0; r < join->ranks; r++) {
+    join->rank[r] = r;
+    join->path[r] =
+        pattern ? pieces_name(given->file[1], r) : strdup(given->file[r + 1]);
+    if (!join->path[r])
+      return sdg_fail(SDG_E_NO_MEMORY, "for a name");
+  }
+  return SDG_OK;
+}
+
+static sdg_status_t piece_opened(join_t *join, int r) {
+  const sdg_npy_header_t *own = &join->piece[r].header,
+                         *first = &join->piece[0].header;
+  if (own->dims != first->dims)
+    return sdg_fail(SDG_E_PIECES, "%s has %d dimensions, %s has %d",
+                    join->path[r], own->dims, join->path[0], first->dims);
+  if (strcmp(own->dtype, first->dtype) != 0)
+    return sdg_fail(SDG_E_PIECES, "%s is of type %s, %s of %s", join->path[r],
+                    own->dtype, join->path[0], first->dtype);
+  memcpy(join->extent[r], own->extent, sizeof join->extent[r]);
+  return SDG_OK;
+}
+
+// Where the pieces of .npy files lie: by their own extents.
+static sdg_status_t npy_place(join_t *join, sdg_mesh_t *mesh,
+                              sdg_placement_t *out_placement) {
+  static const char *const numbers[SDG_DIMS_MAX] = {"0", "1", "2", "3",
+                                                    "4", "5", "6", "7"};
+  sdg_split_t split[SDG_DIMS_MAX];
+  for (int r = 0; r < join->ranks; r++) {
+    SDG_TRY(sdg_npy_open(join->path[r], &join->piece[r]));
+    SDG_TRY(piece_opened(join, r));
+  }
+  int dims = join->piece[0].header.dims;
+  SDG_TRY(pieces_splits(&join->given, join->ranks, dims, mesh, split));
+  SDG_TRY(sdg_placement_derive(
+      mesh, join->rank, join->ranks, dims, split, numbers,
+      (const int64_t(*)[SDG_DIMS_MAX])join->extent, out_placement));
+  if (!join->given.parts)
+    return SDG_OK;
+  int64_t extent[SDG_DIMS_MAX];
+  sdg_placement_t said;
+  for (int d = 0; d < dims; d++)
+    extent[d] = sdg_placement_extent(out_placement, d);
+  sdg_status_t status =
+      pieces_place(&join->given, mesh, split, dims, extent, &said);
+  if (status == SDG_OK) {
+    char text[512];
+    sdg_placement_format(out_placement, mesh, numbers, text, sizeof text);
+    if (!sdg_placement_equal(out_placement, &said))
+      status = sdg_fail(SDG_E_PIECES, "dimension %s, not --parts %s", text,
+                        join->given.parts);
+    sdg_placement_fini(&said);
+  }
+  if (status != SDG_OK)
+    sdg_placement_fini(out_placement);
+  return status;
+}
+
+// Raw pieces: by the shape of the whole and --parts.
+static sdg_status_t raw_place(join_t *join, sdg_mesh_t *mesh,
+                              sdg_placement_t *out_placement) {
+  int dims;
+  int64_t extent[SDG_DIMS_MAX];
+  sdg_split_t split[SDG_DIMS_MAX];
+  sdg_status_t status = SDG_OK;
+  SDG_TRY(pieces_shape(&join->given, &dims, extent));
+  SDG_TRY(pieces_splits(&join->given, join->ranks, dims, mesh, split));
+  SDG_TRY(pieces_place(&join->given, mesh, split, dims, extent, out_placement));
+  for (int r = 0; r < join->ranks && status == SDG_OK; r++) {
+    sdg_box_t box = sdg_placement_box(out_placement, mesh, r);
+    for (int d = 0; d < dims; d++)
+      extent[d] = box.dim[d].hi - box.dim[d].lo;
+    status = sdg_npy_open_raw(join->path[r], join->given.dtype, dims, extent,
+                              &join->piece[r]);
+  }
+  if (status != SDG_OK)
+    sdg_placement_fini(out_placement);
+  return status;
+}
+
+// Ranks that hold the same box have to hold the same elements.
+static bool is_replica(const sdg_placement_t *placement, const sdg_mesh_t *mesh,
+                       int rank, const sdg_box_t *box, int *out_first) {
+  for (int r = 0; r < rank; r++) {
+    sdg_box_t other = sdg_placement_box(placement, mesh, r);
+    if (sdg_box_equal(box, &other) && !sdg_box_empty(box)) {
+      *out_first = r;
+      return true;
+    }
+  }
+  return false;
+}
+
+static sdg_status_t pieces_write(const join_t *join, const sdg_mesh_t *mesh,
+                                 const sdg_placement_t *placement,
+                                 const sdg_npy_t *whole) {
+  for (int r = 0; r < join->ranks; r++) {
+    sdg_box_t box = sdg_placement_box(placement, mesh, r);
+    sdg_box_t own = sdg_npy_box(&join->piece[r]);
+    bool equal;
+    int first = 0;
+    bool replica = is_replica(placement, mesh, r, &box, &first);
+    SDG_TRY(pieces_copy(&join->piece[r], &own, whole, &box, replica, &equal));
+    if (!equal)
+      return sdg_fail(SDG_E_PIECES, "%s and %s are the same piece and differ",
+                      join->path[r], join->path[first]);
+  }
+  return SDG_OK;
+}
+
+static sdg_status_t join_run(join_t *join) {
+  sdg_mesh_t mesh;
+  sdg_placement_t placement;
+  sdg_npy_t whole = {.path = NULL};
+  int64_t extent[SDG_DIMS_MAX];
+  bool raw = join->given.shape != NULL;
+  SDG_TRY(pieces_check_raw(&join->given));
+  SDG_TRY(names_make(join));
+  SDG_TRY(raw ? raw_place(join, &mesh, &placement)
+              : npy_place(join, &mesh, &placement));
+  for (int d = 0; d < placement.dims; d++)
+    extent[d] = sdg_placement_extent(&placement, d);
+  sdg_status_t status =
+      sdg_npy_create(join->given.file[0], raw, join->piece[0].header.dtype,
+                     placement.dims, extent, &whole);
+  if (status == SDG_OK) {
+    status = pieces_write(join, &mesh, &placement, &whole);
+    if (status == SDG_OK)
+      status = sdg_npy_commit(&whole);
+    else
+      sdg_npy_close(&whole);
+  }
+  sdg_placement_fini(&placement);
+  return status;
+}
+
+int command_join(int argc, char **argv) {
+  join_t join = {.ranks = 0};
+  argp_err_exit_status = EXIT_FAILURE;
+  argp_parse(&join_argp, argc, argv, 0, NULL, &join.given);
+  sdg_status_t status = join_run(&join);
+  for (int r = 0; r < join.ranks; r++) {
+    if (join.piece)
+      sdg_npy_close(&join.piece[r]);
+    if (join.path)
+      free(join.path[r]);
+  }
+  free(join.path);
+  free(join.piece);
+  free(join.extent);
+  free(join.rank);
+  free(join.given.file);
+  return status == SDG_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+}

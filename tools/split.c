@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// `sundog split`: cuts an array file into one piece per rank.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/command.h"
+#include "tools/pieces.h"
+
+static error_t split_parse(int key, char *argument, struct argp_state *state) {
+  pieces_t *pieces = state->input;
+  switch (key) {
+  case ARGP_KEY_INIT:
+    state->child_inputs[0] = pieces;
+    return 0;
+  case 'o':
+    pieces->output = argument;
+    return 0;
+  case ARGP_KEY_ARG:
+    return pieces_take_word(pieces, argument);
+  case ARGP_KEY_END:
+    if (pieces->files != 1)
+      argp_error(state, "one file at a time, not %d", pieces->files);
+    return 0;
+  default:
+    return ARGP_ERR_UNKNOWN;
+  }
+}
+
+static const struct argp_option split_options[] = {
+    {"output", 'o', "PATTERN", 0,
+     "Names of the pieces, with {rank} for the number of each; default: "
+     "FILE.{rank}.npy for FILE.npy",
+     0},
+    {0},
+};
+static const struct argp_child split_children[] = {{&pieces_argp, 0, NULL, 0},
+                                                   {0}};
+static const struct argp split_argp = {
+    .options = split_options,
+    .parser = split_parse,
+    .children = split_children,
+    .args_doc = "FILE",
+    .doc =
+        "Cuts an array file (.npy, or raw with --shape and --dtype) into the "
+        "pieces that the ranks of `sundog run` work on, and prints the name "
+        "and shape of each.\v"
+        "  sundog split --parts 300,212 field.npy\n"
+        "  sundog split --dim H --parts even/32 -n 4 field.npy -o "
+        "in-{rank}.npy\n"
+        "  sundog split --dim H:y,W:x --mesh y=2,x=2 field.npy\n"
+        "  sundog split --shape 3,512,512 --dtype float32 -n 2 field.raw\n\n"
+        "`sundog join` is the way back."};
+
+// "a/field.npy" as "a/field.{rank}.npy", owned by the caller.
+static char *pattern_default(const char *path) {
+  const char *base = strrchr(path, '/'), *dot = strrchr(path, '.');
+  char *pattern = NULL;
+  base = base ? base + 1 : path;
+  int stem = dot && dot > base ? (int)(dot - path) : (int)strlen(path);
+  return asprintf(&pattern, "%.*s.{rank}%s", stem, path, path + stem) < 0
+             ? NULL
+             : pattern;
+}
+
+static void piece_print(const char *path, const sdg_box_t *box) {
+  printf("%s (", path);
+  for (int d = 0; d < box->dims; d++)
+    printf("%s%lld", d ? ", " : "",
+           (long long)(box->dim[d].hi - box->dim[d].lo));
+  printf(")\n");
+}
+
+static sdg_status_t piece_write(const pieces_t *pieces, const sdg_npy_t *whole,
+                                const char *path, const sdg_box_t *box) {
+  sdg_npy_t piece;
+  sdg_box_t own = {.dims = box->dims};
+  int64_t extent[SDG_DIMS_MAX];
+  bool equal;
+  for (int d = 0; d < box->dims; d++) {
+    extent[d] = box->dim[d].hi - box->dim[d].lo;
+    own.dim[d] = (sdg_range_t){0, extent[d]};
+  }
+  SDG_TRY(sdg_npy_create(path, pieces->shape != NULL, whole->header.dtype,
+                         box->dims, extent, &piece));
+  sdg_status_t status = pieces_copy(whole, box, &piece, &own, false, &equal);
+  if (status == SDG_OK)
+    status = sdg_npy_commit(&piece);
+  else
+    sdg_npy_close(&piece);
+  if (status == SDG_OK)
+    piece_print(path, box);
+  return status;
+}
+
+static sdg_status_t split(const pieces_t *pieces, const sdg_npy_t *whole,
+                          const char *pattern) {
+  sdg_status_t status = SDG_OK;
+  sdg_mesh_t mesh;
+  sdg_split_t axes[SDG_DIMS_MAX];
+  sdg_placement_t placement;
+  int ranks = pieces_count(pieces, 0), dims = whole->header.dims;
+  if (ranks == 0)
+    return sdg_fail(SDG_E_USAGE, "how many pieces? say it with -n, --mesh or a "
+                                 "list of --parts");
+  if (ranks > 1 && !strstr(pattern, "{rank}"))
+    return sdg_fail(SDG_E_USAGE,
+                    "'%s' has no {rank}: all pieces would be one "
+                    "file",
+                    pattern);
+  SDG_TRY(pieces_splits(pieces, ranks, dims, &mesh, axes));
+  SDG_TRY(pieces_place(pieces, &mesh, axes, dims, whole->header.extent,
+                       &placement));
+  for (int r = 0; r < ranks && status == SDG_OK; r++) {
+    sdg_box_t box = sdg_placement_box(&placement, &mesh, r);
+    char *path = pieces_name(pattern, r);
+    status = path ? piece_write(pieces, whole, path, &box)
+                  : sdg_fail(SDG_E_NO_MEMORY, "for a name");
+    free(path);
+  }
+  sdg_placement_fini(&placement);
+  return status;
+}
+
+static sdg_status_t whole_open(const pieces_t *pieces, sdg_npy_t *out_whole) {
+  int dims;
+  int64_t extent[SDG_DIMS_MAX];
+  SDG_TRY(pieces_check_raw(pieces));
+  if (!pieces->shape)
+    return sdg_npy_open(pieces->file[0], out_whole);
+  SDG_TRY(pieces_shape(pieces, &dims, extent));
+  return sdg_npy_open_raw(pieces->file[0], pieces->dtype, dims, extent,
+                          out_whole);
+}
+
+int command_split(int argc, char **argv) {
+  pieces_t pieces = {.files = 0};
+  sdg_npy_t whole = {.path = NULL};
+  argp_err_exit_status = EXIT_FAILURE;
+  argp_parse(&split_argp, argc, argv, 0, NULL, &pieces);
+  char *fallback = pattern_default(pieces.file[0]);
+  sdg_status_t status = fallback ? whole_open(&pieces, &whole)
+                                 : sdg_fail(SDG_E_NO_MEMORY, "for a name");
+  if (status == SDG_OK) {
+    status = split(&pieces, &whole, pieces.output ? pieces.output : fallback);
+    sdg_npy_close(&whole);
+  }
+  free(fallback);
+  free(pieces.file);
+  return status == SDG_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+}
