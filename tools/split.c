@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tools/command.h"
 #include "tools/pieces.h"
@@ -29,8 +30,8 @@ static error_t split_parse(int key, char *argument, struct argp_state *state) {
 
 static const struct argp_option split_options[] = {
     {"output", 'o', "PATTERN", 0,
-     "Names of the pieces, with {rank} for the number of each; default: "
-     "FILE.{rank}.npy for FILE.npy",
+     "Names of the pieces, with {rank} for the number of each, or a folder for "
+     "them; default: FILE.{rank}.npy for FILE.npy",
      0},
     {0},
 };
@@ -52,15 +53,23 @@ static const struct argp split_argp = {
         "  sundog split --shape 3,512,512 --dtype float32 -n 2 field.raw\n\n"
         "`sundog join` is the way back."};
 
-// "a/field.npy" as "a/field.{rank}.npy", owned by the caller.
-static char *pattern_default(const char *path) {
-  const char *base = strrchr(path, '/'), *dot = strrchr(path, '.');
-  char *pattern = NULL;
+// "a/field.npy" as "a/field.{rank}.npy", or as "folder/field.{rank}.npy";
+// owned by the caller.
+static char *pattern_default(const char *path, const char *folder) {
+  const char *base = strrchr(path, '/');
   base = base ? base + 1 : path;
-  int stem = dot && dot > base ? (int)(dot - path) : (int)strlen(path);
-  return asprintf(&pattern, "%.*s.{rank}%s", stem, path, path + stem) < 0
+  const char *dot = strrchr(base, '.'), *kept = folder ? base : path;
+  char *pattern = NULL;
+  int stem = dot && dot > base ? (int)(dot - kept) : (int)strlen(kept);
+  return asprintf(&pattern, "%s%s%.*s.{rank}%s", folder ? folder : "",
+                  folder ? "/" : "", stem, kept, kept + stem) < 0
              ? NULL
              : pattern;
+}
+
+static bool is_folder(const char *path) {
+  struct stat info;
+  return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
 static void piece_print(const char *path, const sdg_box_t *box) {
@@ -138,11 +147,14 @@ int command_split(int argc, char **argv) {
   sdg_npy_t whole = {.path = NULL};
   argp_err_exit_status = EXIT_FAILURE;
   argp_parse(&split_argp, argc, argv, 0, NULL, &pieces);
-  char *fallback = pattern_default(pieces.file[0]);
+  bool folder = pieces.output && is_folder(pieces.output);
+  char *fallback =
+      pattern_default(pieces.file[0], folder ? pieces.output : NULL);
   sdg_status_t status = fallback ? whole_open(&pieces, &whole)
                                  : sdg_fail(SDG_E_NO_MEMORY, "for a name");
   if (status == SDG_OK) {
-    status = split(&pieces, &whole, pieces.output ? pieces.output : fallback);
+    status = split(&pieces, &whole,
+                   pieces.output && !folder ? pieces.output : fallback);
     sdg_npy_close(&whole);
   }
   free(fallback);

@@ -40,6 +40,15 @@ columns_are_cut_too() {
   run 0 "$sundog" join --dim 1 back.npy 'c{rank}.npy'
   cmp back.npy f.npy
 }
+pieces_go_to_a_folder() {
+  mkdir in to.d
+  npy '4, 6' in/f
+  run 0 "$sundog" split -n 2 --output to.d in/f
+  [ "$(cat out)" = $'to.d/f.0 (2, 6)\nto.d/f.1 (2, 6)' ]
+  mv in/f in/f.npy
+  run 0 "$sundog" split -n 1 -o to.d in/f.npy
+  cmp to.d/f.0.npy in/f.npy
+}
 every_method_divides_as_it_says() {
   npy '100, 2' f.npy
   run 0 "$sundog" split --parts even -n 3 f.npy
@@ -157,6 +166,7 @@ an_output_may_replace_a_piece() {
 }
 
 cases rows_are_cut_where_the_parts_say columns_are_cut_too \
+  pieces_go_to_a_folder \
   every_method_divides_as_it_says several_dimensions_are_cut_at_once \
   ranks_may_hold_the_same_piece raw_files_are_cut_and_joined \
   parts_of_nothing_are_parts what_does_not_add_up_is_refused \
