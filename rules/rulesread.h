@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rules as they were read: sections of keys and texts with their places.
+ * Inside rules/ only. */
+#ifndef SDG_RULES_RULESREAD_H
+#define SDG_RULES_RULESREAD_H
+
+#include "rules/rulesfile.h"
+#include "rules/rulesvalue.h"
+
+typedef enum sdg_rules_key {
+  SDG_KEY_MATCH,
+  SDG_KEY_OP,
+  SDG_KEY_SPLIT,
+  SDG_KEY_PARTS,
+  SDG_KEY_VIEW,
+  SDG_KEY_SUM,
+  SDG_KEY_WRAP,
+  SDG_KEY_STRATEGY,
+  SDG_KEY_WINDOW,
+  SDG_KEY_COUNT,
+} sdg_rules_key_t;
+
+/* A section before its values are parsed, for which the mesh has to be known.
+ * Of `section` is_local, name and line are set. */
+typedef struct sdg_draft {
+  sdg_section_t section;
+  char *value[SDG_KEY_COUNT]; /* owned; NULL: not given, or empty */
+  int line[SDG_KEY_COUNT];    /* 0: not given */
+} sdg_draft_t;
+
+typedef struct sdg_drafts {
+  const char *source; /* the file, or "SUNDOG_SPLIT"; borrowed */
+  int mesh_line;      /* of [mesh], 0 without */
+  char mesh[512];     /* "y=4,x=2", "" without */
+  int count;
+  sdg_draft_t *draft; /* owned */
+} sdg_drafts_t;
+
+/* Reads a file; `path` has to live as long as the result. Reports the first
+ * fault with its place: SDG_E_RULES_FILE, _SYNTAX, _WORD, _VALUE, _TWICE. */
+sdg_status_t sdg_drafts_read(const char *path,
+                             sdg_drafts_t *out_drafts) SDG_MUST_CHECK;
+/* The text of SUNDOG_SPLIT as the one section it stands for. */
+sdg_status_t sdg_drafts_short(const char *split,
+                              sdg_drafts_t *out_drafts) SDG_MUST_CHECK;
+void sdg_drafts_fini(sdg_drafts_t *drafts);
+
+#endif
