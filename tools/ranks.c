@@ -166,6 +166,7 @@ static void timers_run(job_t *job) {
   int64_t now = now_ns();
   if (job->term_ns && now >= job->term_ns && job->kill_ns == 0) {
     family_signal(SIGTERM);
+    family_signal(SIGCONT); // a stopped process takes no other
     job->kill_ns = now + RANKS_GRACE_S * SECOND_NS;
   }
   if (job->kill_ns && now >= job->kill_ns) {
