@@ -230,8 +230,8 @@ typedef struct meeting {
   uint64_t group;  // hash of the ranks
   uint32_t number; // of this exchange of the group
   const char *what;
-  sdg_stopwatch_t watch;
-  uint64_t looked_ns; // when peers were last looked after
+  sdg_stopwatch_t watch; // from the first sleep on
+  uint64_t looked_ns;    // when peers were last looked after
   int warned;
 } meeting_t;
 
@@ -357,8 +357,10 @@ static sdg_status_t record_wait(meeting_t *m, int rank) {
       return SDG_OK;
     sched_yield();
   }
-  if (m->watch.last_ns == 0)
+  if (m->looked_ns == 0) {
     m->watch = sdg_stopwatch_start();
+    m->looked_ns = m->watch.last_ns;
+  }
   while (!has_published(m, rank)) {
     uint32_t seen = atomic_load(&peer->published);
     atomic_fetch_add(&peer->sleepers, 1);
@@ -403,10 +405,11 @@ static sdg_status_t arguments_check(const sdg_control_t *control, int channel,
 // Copies the record of `rank` out of shared memory.
 static sdg_status_t record_read(const meeting_t *m, int rank, char *out,
                                 size_t *out_bytes) {
+  int lane = lane_of(m, rank);
   const sdg_segment_record_t *record =
-      &channel_of(m, rank)->record[lane_of(m, rank)][m->number % 2];
+      &channel_of(m, rank)->record[lane < 0 ? 0 : lane][m->number % 2];
   uint32_t bytes = record->bytes, progress = progress_of(m, rank);
-  if (bytes > SDG_CONTROL_RECORD_BYTES || progress > 2)
+  if (lane < 0 || bytes > SDG_CONTROL_RECORD_BYTES || progress > 2)
     return sdg_segment_fail(&m->control->view, m->control->rank, SDG_E_INTERNAL,
                             "record of %u bytes, progress %u, of rank %d at %s",
                             bytes, progress, rank, m->what);

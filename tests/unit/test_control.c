@@ -251,6 +251,41 @@ START_TEST(a_killed_rank_0_ends_the_wait_of_all) {
 }
 END_TEST
 
+static sdg_status_t body_talk_on(sdg_control_t *control, ranks_t *ranks) {
+  int rank = sdg_control_rank(control);
+  for (uint64_t call = 1;; call++) {
+    sdg_control_count(control, 0, call, "an entry");
+    SDG_TRY(talk(control, 0, everybody, ranks->size, 1));
+    atomic_store(&ranks->result[rank].stage, 1);
+  }
+}
+
+START_TEST(whichever_rank_is_killed_whenever_the_others_end_soon) {
+  unsigned seed = 1;
+  for (int turn = 0; turn < 30; turn++) {
+    ranks_t *ranks = ranks_init(3, 30);
+    char name[16];
+    int killed = turn % 3;
+    ranks_start(ranks, body_talk_on);
+    for (int r = 0; r < 3; r++)
+      ranks_await(ranks, r, 1);
+    nanosleep(&(struct timespec){.tv_nsec = rand_r(&seed) % 3000000}, NULL);
+    ranks_signal(ranks, killed, SIGKILL);
+    double start = ranks_now();
+    ranks_wait(ranks);
+    ck_assert(ranks_now() - start < 3);
+    snprintf(name, sizeof name, "rank %d died", killed);
+    for (int r = 0; r < 3; r++) {
+      if (r == killed)
+        continue;
+      ranks_assert(ranks, r, SDG_E_PEER_LOST);
+      ranks_assert_text(ranks, r, name);
+    }
+    ranks_fini(ranks);
+  }
+}
+END_TEST
+
 START_TEST(a_stopped_rank_is_a_timeout_that_names_it) {
   ranks_t *ranks = ranks_init(3, 1.5);
   wait_start(ranks, 2);
@@ -555,6 +590,7 @@ int main(void) {
   tcase_add_test(cases, wrong_arguments_are_refused_and_harm_nothing);
   tcase_add_test(cases, a_killed_rank_ends_the_wait_of_all_even_as_a_zombie);
   tcase_add_test(cases, a_killed_rank_0_ends_the_wait_of_all);
+  tcase_add_test(cases, whichever_rank_is_killed_whenever_the_others_end_soon);
   tcase_add_test(cases, a_stopped_rank_is_a_timeout_that_names_it);
   tcase_add_test(
       cases, a_wait_of_which_the_process_itself_is_stopped_does_not_time_out);
