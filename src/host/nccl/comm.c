@@ -33,6 +33,7 @@ ncclResult_t host_comm_create(const ncclUniqueId *id, int rank, int ranks,
   comm->generation = host_fork_generation();
   comm->id = *id;
   comm->references = 1;
+  pthread_mutex_init(&comm->launch, NULL);
   pthread_mutex_init(&comm->lock, NULL);
   pthread_cond_init(&comm->changed, NULL);
   *out_comm = comm;
@@ -47,10 +48,12 @@ ncclResult_t host_comm_join(ncclComm_t comm) {
                   comm->ranks, ncclGetErrorString(result));
   pthread_mutex_lock(&comm->lock);
   comm->state = result == ncclSuccess ? HOST_COMM_READY : HOST_COMM_FAILED;
-  comm->broken = result == HOST_STOPPED ? ncclRemoteError : result;
+  if (result == HOST_STOPPED)
+    result = ncclRemoteError;
+  comm->broken = result;
   pthread_cond_broadcast(&comm->changed);
   pthread_mutex_unlock(&comm->lock);
-  return comm->broken;
+  return result;
 }
 
 static void *join_main(void *argument) {
@@ -145,6 +148,7 @@ void host_comm_drop(ncclComm_t comm) {
   pthread_mutex_unlock(&comm->lock);
   if (!last)
     return;
+  pthread_mutex_destroy(&comm->launch);
   pthread_mutex_destroy(&comm->lock);
   pthread_cond_destroy(&comm->changed);
   comm->magic = 0;

@@ -28,6 +28,10 @@ struct ncclComm {
   bool has_joiner;
   host_endpoint_t endpoint;
 
+  /* Held while work gets its ticket and its place in a stream, so that both are
+   * in the order of launches; may wait for room in the stream. Taken before
+   * `lock`. */
+  pthread_mutex_t launch;
   pthread_mutex_t lock; /* guards what follows; innermost */
   pthread_cond_t changed;
   host_comm_state_t state;

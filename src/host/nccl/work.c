@@ -8,10 +8,6 @@
 #include "src/host/host.h"
 #include "src/host/nccl/reduce.h"
 
-/* Held while work gets its ticket and its place in a stream, so that both are
- * in the order of launches. Taken before a communicator's lock. */
-static pthread_mutex_t launch_lock = PTHREAD_MUTEX_INITIALIZER;
-
 typedef struct work {
   ncclComm_t comm;
   uint64_t ticket;
@@ -167,13 +163,15 @@ ncclResult_t host_work_launch(ncclComm_t comm, host_op_t *ops, int count) {
       goto refused;
     }
   *work = (work_t){.comm = comm, .ops = ops, .count = count};
-  pthread_mutex_lock(&launch_lock);
+  pthread_mutex_lock(&comm->launch);
   pthread_mutex_lock(&comm->lock);
-  comm->references++;
+  /* For the work, and for this function: an abort may come meanwhile. */
+  comm->references += 2;
   work->ticket = comm->issued++;
   pthread_mutex_unlock(&comm->lock);
   bool taken = submit(work, streams, streams_count);
-  pthread_mutex_unlock(&launch_lock);
+  pthread_mutex_unlock(&comm->launch);
+  host_comm_drop(comm);
   free(streams);
   if (!taken)
     host_comm_say(NULL, "the stream does not take work");
