@@ -151,11 +151,10 @@ bool sdg_capture(int entry, const void *args, const void *caller,
   bool done = false;
   depth++;
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
-  if (!cudnn || sdg_job_failed()) {
-    *out_result =
-        cudnn ? CUDNN_STATUS_EXECUTION_FAILED : CUDNN_STATUS_NOT_INITIALIZED;
+  if (!cudnn) {
+    *out_result = CUDNN_STATUS_NOT_INITIALIZED;
     done = true;
-  } else if (call_read(cudnn, entry, args, &call)) {
+  } else if (call_read(cudnn, entry, args, &call) || sdg_job_failed()) {
     done = sdg_registry_judge(&call) == SDG_VERDICT_DONE;
     sdg_trace_call(&call, done);
     if (done)
@@ -163,6 +162,9 @@ bool sdg_capture(int entry, const void *args, const void *caller,
   }
   depth--;
   last_failed = done && *out_result != CUDNN_STATUS_SUCCESS;
+  // Another process of this rank came first: this one is no rank.
+  if (sdg_job_disarmed())
+    sdg_slot_disarm();
   return done;
 }
 

@@ -180,7 +180,7 @@ def probe(e):
     head = f'static {join(e.ctype, name)}({e.declaration()}) {{'
     if e.is_captured():
         tests = [f'sdg_tag_passes({p.name}, SDG_FAMILY_{e.kind.upper()})'
-                 for p in e.of_kind('tensor', 'filter', 'opdesc')]
+                 for p in e.of_kind('tensor')]
         fill = ', '.join(f'.{p.name} = {p.name}' for p in e.parameters)
         return [
             f'static COLD {e.ctype} capture_{e.name}({e.declaration()}) {{',
@@ -276,6 +276,8 @@ def probes_c(entries):
                     f'{offset(data_of(e, p))}}},')
             out.append('    },')
         out.append('  },')
+    out += ['};', '', 'const char *const sdg_entry_name[SDG_ENTRY_COUNT] = {']
+    out += [f'  [SDG_ENTRY_{e.name}] = "{e.name}",' for e in entries]
     return '\n'.join(out + ['};', ''])
 
 

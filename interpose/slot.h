@@ -43,6 +43,7 @@ typedef struct sdg_entry {
   sdg_entry_operand_t operand[SDG_OPERANDS_MAX];
 } sdg_entry_t;
 extern const sdg_entry_t sdg_entry[SDG_ENTRY_COUNT];
+extern const char *const sdg_entry_name[SDG_ENTRY_COUNT];
 
 /* The number of the entry of this name, -1 if it is none. Calls no function of
  * libc. */

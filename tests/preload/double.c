@@ -30,6 +30,14 @@ bool sdg_job_asked(void) {
 void sdg_job_disarm(void) {
 }
 
+bool sdg_job_disarmed(void) {
+  return false;
+}
+
+void sdg_registry_set_entries(const char *const *names, int count) {
+  (void)names, (void)count;
+}
+
 void sdg_job_finish(void) {
 }
 
@@ -49,11 +57,4 @@ sdg_verdict_t sdg_registry_judge(sdg_call_t *call) {
     sdg_tag_set_pass(call->op_descriptor, call->op_generation, call->family);
   }
   return SDG_VERDICT_PASS;
-}
-
-// Until the core has it.
-__attribute__((weak)) const char *sdg_role_name(sdg_role_t role) {
-  static const char *const names[] = {"x", "y",  "z",    "dx", "dy",
-                                      "w", "dw", "bias", "db", "scale"};
-  return names[role];
 }
