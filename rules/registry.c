@@ -299,6 +299,8 @@ static sdg_status_t judge(sdg_call_t *call, bool *out_pass) {
   sdg_status_t status = call->is_query
                             ? query_answer(call, rules, rule, wait_ns, out_pass)
                             : op_run(call, rules, rule, wait_ns, out_pass);
+  if (status == SDG_OK && *out_pass)
+    mark_passes(call, rules);
   return accident_check(status);
 }
 
