@@ -149,6 +149,13 @@ START_TEST(attributes_tell_what_an_address_is) {
 }
 END_TEST
 
+START_TEST(a_limit_that_is_no_number_gives_out_no_memory) {
+  void *pointer;
+  setenv("SUNDOG_HOST_MEMORY", "8GB", 1);
+  ck_assert_int_eq(cudaMalloc(&pointer, 1), cudaErrorMemoryAllocation);
+}
+END_TEST
+
 START_TEST(memory_beyond_the_limit_is_refused) {
   size_t free_bytes, total_bytes, less_bytes;
   void *pointer, *other;
@@ -188,6 +195,17 @@ START_TEST(the_memory_of_a_freed_large_block_goes_back) {
   OK(cudaDeviceSynchronize());
   ck_assert_int_ge(shared_kib(), 64 << 10);
   OK(cudaFree(pointer));
+  ck_assert_int_lt(shared_kib(), 8 << 10);
+}
+END_TEST
+
+START_TEST(freed_memory_in_stock_is_used_again) {
+  size_t bytes = 4 << 20;
+  for (int i = 0; i < 200; i++) {
+    void *pointer = device_allocate(bytes);
+    memset(host_memory_resolve(pointer, bytes), i, bytes);
+    OK(cudaFree(pointer));
+  }
   ck_assert_int_lt(shared_kib(), 8 << 10);
 }
 END_TEST
@@ -315,8 +333,10 @@ int main(void) {
   tcase_add_test(tests, pinned_and_managed_memory_is_readable_and_resolved);
   tcase_add_test(tests, registered_memory_is_resolved_until_it_is_unregistered);
   tcase_add_test(tests, attributes_tell_what_an_address_is);
+  tcase_add_test(tests, a_limit_that_is_no_number_gives_out_no_memory);
   tcase_add_test(tests, memory_beyond_the_limit_is_refused);
   tcase_add_test(tests, the_memory_of_a_freed_large_block_goes_back);
+  tcase_add_test(tests, freed_memory_in_stock_is_used_again);
   tcase_add_test(tests, live_allocations_never_overlap);
   tcase_add_test(tests, fresh_memory_is_nan_where_this_is_asked_for);
   tcase_add_test(tests, threads_allocate_and_free_at_the_same_time);

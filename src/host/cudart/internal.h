@@ -73,6 +73,8 @@ typedef struct host_region {
   host_slab_t *partial[HOST_CLASSES]; /* slabs with a free slot */
   host_slab_t *spare[HOST_CLASSES];   /* descriptors without a chunk */
   size_t used_bytes;
+  bool *kept; /* per chunk: free, but its memory was not given back */
+  size_t kept_chunks;
 } host_region_t;
 
 typedef struct host_block {
@@ -110,6 +112,12 @@ int host_region_memory(size_t bytes);
 /* Fills in the tables, base and distance from reserved_bytes and fd. False and
  * a line on stderr if there is no room. */
 bool host_region_map(host_region_t *region);
+/* Chunks become free: their memory goes back to the system, except for a small
+ * stock, since first use of fresh memory is slow. Called, as the next, with the
+ * allocator's lock held. */
+void host_region_give_back(host_region_t *region, size_t first, size_t count);
+/* Chunks come into use. */
+void host_region_take(host_region_t *region, size_t first, size_t count);
 
 /* ---- hostmemory.c: memory registered by cudaHostRegister ---- */
 bool host_registered_find(const void *pointer, size_t bytes);

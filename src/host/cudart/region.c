@@ -8,11 +8,9 @@
 // region, so no write through a device address can harm it.
 #include "src/host/cudart/internal.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 enum { REGIONS_MAX = 128 };
@@ -162,6 +160,7 @@ static host_slab_t *slab_create(host_region_t *region, size_t chunk,
     slab->older = newest_slab;
     newest_slab = slab;
   }
+  host_region_take(region, chunk, 1);
   slab->chunk = chunk;
   slab->used = 0;
   slab->first_free = 0;
@@ -171,23 +170,11 @@ static host_slab_t *slab_create(host_region_t *region, size_t chunk,
   return slab;
 }
 
-/* Gives the memory behind chunks back to the system; the content is gone. */
-static void punch(const host_region_t *region, size_t chunk, size_t count) {
-  if (region->kind == HOST_KIND_IMPORT)
-    return;
-  size_t offset = chunk << HOST_CHUNK_SHIFT, bytes = count << HOST_CHUNK_SHIFT;
-  if (region->fd >= 0)
-    (void)fallocate(region->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                    (off_t)offset, (off_t)bytes);
-  else
-    madvise(region->base + offset, bytes, MADV_DONTNEED);
-}
-
 static void slab_destroy(host_region_t *region, host_slab_t *slab) {
   unsigned class = slab->shift - HOST_SLOT_MIN_SHIFT;
   list_remove(&region->partial[class], slab);
   list_add(&region->spare[class], slab);
-  punch(region, slab->chunk, 1);
+  host_region_give_back(region, slab->chunk, 1);
   atomic_store_explicit(&region->chunk[slab->chunk], 0, memory_order_release);
 }
 
@@ -233,6 +220,7 @@ static char *small_allocate(host_region_t *region, size_t bytes) {
 
 static void large_set(host_region_t *region, size_t first, size_t bytes) {
   size_t count = chunks_for(bytes);
+  host_region_take(region, first, count);
   atomic_store_explicit(&region->large_bytes[first], bytes,
                         memory_order_release);
   for (size_t i = first; i < first + count; i++)
@@ -245,7 +233,7 @@ static void large_clear(host_region_t *region, size_t first) {
       atomic_load_explicit(&region->large_bytes[first], memory_order_relaxed);
   size_t count = chunks_for(bytes);
   atomic_store_explicit(&region->large_bytes[first], 0, memory_order_release);
-  punch(region, first, count);
+  host_region_give_back(region, first, count);
   for (size_t i = first; i < first + count; i++)
     atomic_store_explicit(&region->chunk[i], 0, memory_order_release);
 }

@@ -7,9 +7,14 @@
 #include "src/host/cudart/internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+/* Memory of free chunks that is kept: at most this much and this part of the
+ * device's memory. */
+enum { STOCK_BYTES = 256 << 20, STOCK_PART = 16 };
 
 int host_region_memory(size_t bytes) {
   int fd = memfd_create("sundog host device", MFD_CLOEXEC);
@@ -51,6 +56,7 @@ static bool map_device(host_region_t *region) {
    * memory: it keeps the guard alone. */
   madvise(base + bytes, bytes, MADV_DONTFORK);
   madvise(base + bytes, bytes, MADV_DONTDUMP);
+  madvise(base + bytes, bytes, MADV_HUGEPAGE);
   region->base = base;
   region->distance = (ptrdiff_t)bytes;
   return true;
@@ -75,19 +81,60 @@ static void *table(size_t bytes) {
   return at == MAP_FAILED ? NULL : at;
 }
 
+static bool map_tables(host_region_t *region) {
+  size_t chunks = region->reserved_bytes / HOST_CHUNK_BYTES;
+  region->chunks = chunks;
+  region->chunk = table(chunks * sizeof *region->chunk);
+  region->large_bytes = table(chunks * sizeof *region->large_bytes);
+  region->kept = table(chunks * sizeof *region->kept);
+  return region->chunk && region->large_bytes && region->kept;
+}
+
+static void unmap_tables(host_region_t *region) {
+  if (region->chunk)
+    munmap(region->chunk, region->chunks * sizeof *region->chunk);
+  if (region->large_bytes)
+    munmap(region->large_bytes, region->chunks * sizeof *region->large_bytes);
+  if (region->kept)
+    munmap(region->kept, region->chunks * sizeof *region->kept);
+}
+
 bool host_region_map(host_region_t *region) {
-  region->chunks = region->reserved_bytes / HOST_CHUNK_BYTES;
-  region->chunk = table(region->chunks * sizeof *region->chunk);
-  region->large_bytes = table(region->chunks * sizeof *region->large_bytes);
-  if (region->chunk && region->large_bytes &&
+  if (map_tables(region) &&
       (region->fd >= 0 ? map_device(region) : map_plain(region)))
     return true;
   host_log("cannot reserve %zu MiB of addresses: %s "
            "(SUNDOG_HOST_MEMORY=BYTES asks for less)",
            region->reserved_bytes >> 20, strerror(errno));
-  if (region->chunk)
-    munmap(region->chunk, region->chunks * sizeof *region->chunk);
-  if (region->large_bytes)
-    munmap(region->large_bytes, region->chunks * sizeof *region->large_bytes);
+  unmap_tables(region);
   return false;
+}
+
+/* ---- the memory of free chunks ---- */
+
+static size_t stock_chunks(void) {
+  size_t bytes = host_memory_limit() / STOCK_PART;
+  return (bytes < STOCK_BYTES ? bytes : STOCK_BYTES) / HOST_CHUNK_BYTES;
+}
+
+void host_region_give_back(host_region_t *region, size_t first, size_t count) {
+  size_t offset = first * HOST_CHUNK_BYTES, bytes = count * HOST_CHUNK_BYTES;
+  if (region->kind == HOST_KIND_IMPORT)
+    return;
+  if (region->kept_chunks + count <= stock_chunks()) {
+    memset(&region->kept[first], true, count * sizeof *region->kept);
+    region->kept_chunks += count;
+  } else if (region->fd >= 0) {
+    (void)fallocate(region->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                    (off_t)offset, (off_t)bytes);
+  } else {
+    madvise(region->base + offset, bytes, MADV_DONTNEED);
+  }
+}
+
+void host_region_take(host_region_t *region, size_t first, size_t count) {
+  for (size_t i = first; i < first + count; i++) {
+    region->kept_chunks -= region->kept[i];
+    region->kept[i] = false;
+  }
 }

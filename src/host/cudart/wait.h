@@ -15,10 +15,18 @@
 
 enum { HOST_WAIT_PAUSES = 64, HOST_WAIT_YIELDS = 200 };
 
+static inline void host_pause(void) {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
 /* Spends the turn-th moment of waiting; false when it is time to sleep. */
 static inline bool host_wait_turn(int turn) {
   if (turn < HOST_WAIT_PAUSES) {
-    __builtin_ia32_pause();
+    host_pause();
     return true;
   }
   if (turn < HOST_WAIT_PAUSES + HOST_WAIT_YIELDS) {
