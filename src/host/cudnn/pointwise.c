@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// AddTensor, OpTensor, ScaleTensor, SetTensor, TransformTensor, activations.
+#include <string.h>
+
+#include "src/host/cudnn/loops.h"
+#include "src/host/cudnn/work.h"
+
+static bool run(void *job) {
+  return host_loop_run(job);
+}
+
+static cudnnStatus_t queue(cudnnHandle_t handle, const host_loop_t *loop) {
+  return host_work_queue(handle, run, loop, sizeof *loop);
+}
+
+/* Types and layouts that the loops compute. */
+static cudnnStatus_t check(const struct cudnnTensorStruct *t) {
+  REFUSE_IF(t->rank < 3, CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(t->type != CUDNN_DATA_FLOAT && t->type != CUDNN_DATA_DOUBLE,
+            CUDNN_STATUS_NOT_SUPPORTED);
+  REFUSE_IF(t->vector_length > 1, CUDNN_STATUS_NOT_SUPPORTED);
+  for (int i = 0; i < t->rank; i++)
+    REFUSE_IF(t->stride[i] < 0, CUDNN_STATUS_NOT_SUPPORTED);
+  return CUDNN_STATUS_SUCCESS;
+}
+
+/* The loop over y. */
+static cudnnStatus_t start(host_loop_t *loop, host_loop_kind_t kind,
+                           const struct cudnnTensorStruct *y, void *y_data) {
+  cudnnStatus_t status = check(y);
+  if (status)
+    return status;
+  *loop = (host_loop_t){.kind = kind,
+                        .is_double = y->type == CUDNN_DATA_DOUBLE,
+                        .operands = 1,
+                        .rank = y->rank,
+                        .alpha = 1};
+  for (int i = 0; i < y->rank; i++) {
+    loop->extent[i] = y->dim[i];
+    loop->stride[HOST_LOOP_Y][i] = y->stride[i];
+  }
+  loop->data[HOST_LOOP_Y] = host_tensor_resolve(y, y_data);
+  REFUSE_IF(!loop->data[HOST_LOOP_Y], CUDNN_STATUS_EXECUTION_FAILED);
+  return CUDNN_STATUS_SUCCESS;
+}
+
+/* The next operand of a loop over y: y's extents, or 1 where it repeats. */
+static cudnnStatus_t operand(host_loop_t *loop,
+                             const struct cudnnTensorStruct *y,
+                             const struct cudnnTensorStruct *t,
+                             const void *data) {
+  cudnnStatus_t status = check(t);
+  if (status)
+    return status;
+  for (int i = 0; i < y->rank; i++)
+    loop->stride[loop->operands][i] =
+        t->dim[i] == 1 && y->dim[i] != 1 ? 0 : t->stride[i];
+  loop->data[loop->operands] = host_tensor_resolve(t, data);
+  REFUSE_IF(!loop->data[loop->operands], CUDNN_STATUS_EXECUTION_FAILED);
+  loop->operands++;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+static bool same_extents(const struct cudnnTensorStruct *a,
+                         const struct cudnnTensorStruct *b) {
+  return a->rank == b->rank &&
+         memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim) == 0;
+}
+
+static bool same_strides(const struct cudnnTensorStruct *a,
+                         const struct cudnnTensorStruct *b) {
+  return memcmp(a->stride, b->stride, (size_t)a->rank * sizeof *a->stride) == 0;
+}
+
+static bool repeats_over(const struct cudnnTensorStruct *small,
+                         const struct cudnnTensorStruct *y) {
+  if (small->rank != y->rank)
+    return false;
+  for (int i = 0; i < y->rank; i++)
+    if (small->dim[i] != y->dim[i] && small->dim[i] != 1)
+      return false;
+  return true;
+}
+
+static cudnnStatus_t blend(cudnnHandle_t handle, const void *alpha,
+                           const struct cudnnTensorStruct *x,
+                           const void *x_data, const void *beta,
+                           const struct cudnnTensorStruct *y, void *y_data) {
+  host_loop_t loop;
+  cudnnStatus_t status = start(&loop, HOST_LOOP_BLEND, y, y_data);
+  if (!status)
+    status = operand(&loop, y, x, x_data);
+  if (status)
+    return status;
+  loop.alpha = host_scalar(alpha, y->type);
+  loop.beta = host_scalar(beta, y->type);
+  return queue(handle, &loop);
+}
+
+cudnnStatus_t cudnnAddTensor(cudnnHandle_t handle, const void *alpha,
+                             const cudnnTensorDescriptor_t a,
+                             const void *a_data, const void *beta,
+                             const cudnnTensorDescriptor_t c, void *c_data) {
+  REFUSE_IF(!handle || !alpha || !beta || !a || !c || !a_data || !c_data,
+            CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(a->type != c->type, CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(!repeats_over(a, c), CUDNN_STATUS_BAD_PARAM);
+  return blend(handle, alpha, a, a_data, beta, c, c_data);
+}
+
+cudnnStatus_t cudnnTransformTensor(cudnnHandle_t handle, const void *alpha,
+                                   const cudnnTensorDescriptor_t x,
+                                   const void *x_data, const void *beta,
+                                   const cudnnTensorDescriptor_t y,
+                                   void *y_data) {
+  REFUSE_IF(!handle || !alpha || !beta || !x || !y || !x_data || !y_data,
+            CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(x->type != y->type, CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(!same_extents(x, y), CUDNN_STATUS_BAD_PARAM);
+  return blend(handle, alpha, x, x_data, beta, y, y_data);
+}
+
+cudnnStatus_t cudnnScaleTensor(cudnnHandle_t handle,
+                               const cudnnTensorDescriptor_t y, void *y_data,
+                               const void *alpha) {
+  REFUSE_IF(!handle || !y || !y_data || !alpha, CUDNN_STATUS_BAD_PARAM);
+  static const double zero; /* as float, too */
+  return blend(handle, alpha, y, y_data, &zero, y, y_data);
+}
+
+cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle,
+                             const cudnnTensorDescriptor_t y, void *y_data,
+                             const void *value) {
+  REFUSE_IF(!handle || !y || !y_data || !value, CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(host_type_vector(y->type) > 1 || y->vector_length > 1,
+            CUDNN_STATUS_NOT_SUPPORTED);
+  /* Any type of element: only its bytes matter. */
+  struct cudnnTensorStruct bytes = *y;
+  bytes.type = CUDNN_DATA_FLOAT;
+  cudnnStatus_t status = check(&bytes);
+  if (status)
+    return status;
+  host_loop_t loop = {.kind = HOST_LOOP_SET, .operands = 1, .rank = y->rank};
+  for (int i = 0; i < y->rank; i++) {
+    loop.extent[i] = y->dim[i];
+    loop.stride[HOST_LOOP_Y][i] = y->stride[i];
+  }
+  loop.value_bytes = host_type_bytes(y->type);
+  memcpy(loop.value, value, loop.value_bytes);
+  loop.data[HOST_LOOP_Y] = host_tensor_resolve(y, y_data);
+  REFUSE_IF(!loop.data[HOST_LOOP_Y], CUDNN_STATUS_EXECUTION_FAILED);
+  return queue(handle, &loop);
+}
+
+cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle,
+                            const cudnnOpTensorDescriptor_t op,
+                            const void *alpha1, const cudnnTensorDescriptor_t a,
+                            const void *a_data, const void *alpha2,
+                            const cudnnTensorDescriptor_t b, const void *b_data,
+                            const void *beta, const cudnnTensorDescriptor_t c,
+                            void *c_data) {
+  REFUSE_IF(!handle || !op || !alpha1 || !beta || !a || !a_data || !c ||
+                !c_data,
+            CUDNN_STATUS_BAD_PARAM);
+  bool unary = op->op == CUDNN_OP_TENSOR_SQRT || op->op == CUDNN_OP_TENSOR_NOT;
+  REFUSE_IF(!unary && (!alpha2 || !b || !b_data), CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(!same_extents(a, c), CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(!unary && !repeats_over(b, c), CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(a->type != c->type || (!unary && b->type != c->type),
+            CUDNN_STATUS_NOT_SUPPORTED);
+  REFUSE_IF(op->compute_type != c->type, CUDNN_STATUS_NOT_SUPPORTED);
+  host_loop_t loop;
+  cudnnStatus_t status = start(&loop, HOST_LOOP_OP, c, c_data);
+  if (!status)
+    status = operand(&loop, c, a, a_data);
+  if (!status && !unary)
+    status = operand(&loop, c, b, b_data);
+  if (status)
+    return status;
+  loop.op = op->op;
+  loop.propagate_nan = op->nan == CUDNN_PROPAGATE_NAN;
+  loop.alpha = host_scalar(alpha1, c->type);
+  loop.alpha2 = unary ? 0 : host_scalar(alpha2, c->type);
+  loop.beta = host_scalar(beta, c->type);
+  return queue(handle, &loop);
+}
+
+/* IDENTITY exists for the fused convolution only. */
+static cudnnStatus_t
+check_activation(const struct cudnnActivationStruct *activation) {
+  REFUSE_IF(activation->mode == CUDNN_ACTIVATION_IDENTITY,
+            CUDNN_STATUS_BAD_PARAM);
+  return CUDNN_STATUS_SUCCESS;
+}
+
+static void activate(host_loop_t *loop, const void *alpha, const void *beta,
+                     const struct cudnnActivationStruct *activation,
+                     cudnnDataType_t type) {
+  loop->activation = *activation;
+  loop->propagate_nan = activation->nan == CUDNN_PROPAGATE_NAN;
+  loop->alpha = host_scalar(alpha, type);
+  loop->beta = host_scalar(beta, type);
+}
+
+cudnnStatus_t cudnnActivationForward(
+    cudnnHandle_t handle, cudnnActivationDescriptor_t activation,
+    const void *alpha, const cudnnTensorDescriptor_t x, const void *x_data,
+    const void *beta, const cudnnTensorDescriptor_t y, void *y_data) {
+  REFUSE_IF(!handle || !activation || !alpha || !beta || !x || !y || !x_data ||
+                !y_data,
+            CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(x->type != y->type || !same_extents(x, y), CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(x_data == y_data && !same_strides(x, y), CUDNN_STATUS_BAD_PARAM);
+  cudnnStatus_t status = check_activation(activation);
+  host_loop_t loop;
+  if (!status)
+    status = start(&loop, HOST_LOOP_FORWARD, y, y_data);
+  if (!status)
+    status = operand(&loop, y, x, x_data);
+  if (status)
+    return status;
+  activate(&loop, alpha, beta, activation, y->type);
+  return queue(handle, &loop);
+}
+
+cudnnStatus_t cudnnActivationBackward(
+    cudnnHandle_t handle, cudnnActivationDescriptor_t activation,
+    const void *alpha, const cudnnTensorDescriptor_t y, const void *y_data,
+    const cudnnTensorDescriptor_t dy, const void *dy_data,
+    const cudnnTensorDescriptor_t x, const void *x_data, const void *beta,
+    const cudnnTensorDescriptor_t dx, void *dx_data) {
+  REFUSE_IF(!handle || !activation || !alpha || !beta, CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(!y || !dy || !x || !dx || !y_data || !dy_data || !x_data ||
+                !dx_data,
+            CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(y->type != dx->type || dy->type != dx->type || x->type != dx->type,
+            CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(!same_extents(y, dx) || !same_extents(dy, dx) ||
+                !same_extents(x, dx),
+            CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(dy_data == dx_data && !same_strides(dy, dx),
+            CUDNN_STATUS_BAD_PARAM);
+  cudnnStatus_t status = check_activation(activation);
+  host_loop_t loop;
+  if (!status)
+    status = start(&loop, HOST_LOOP_BACKWARD, dx, dx_data);
+  if (!status)
+    status = operand(&loop, dx, y, y_data);
+  if (!status)
+    status = operand(&loop, dx, dy, dy_data);
+  if (!status)
+    status = operand(&loop, dx, x, x_data);
+  if (status)
+    return status;
+  activate(&loop, alpha, beta, activation, dx->type);
+  return queue(handle, &loop);
+}
