@@ -190,6 +190,30 @@ static double loop(const host_conv_t *conv, const int64_t at[5],
   return sum;
 }
 
+static bool next_point(const int64_t extent[5], int64_t at[5]) {
+  int d = 4;
+  while (d >= 0 && ++at[d] == extent[d])
+    at[d--] = 0;
+  return d >= 0;
+}
+
+void case_load_old(host_conv_t *conv) {
+  int64_t x[5], w[5], y[5], at[5] = {0};
+  extents_of(conv, x, w, y);
+  do {
+    put(conv->y, conv->is_double, offset(conv->y_stride, at),
+        get(conv->old, conv->is_double, offset(conv->old_stride, at)));
+  } while (next_point(y, at));
+  free((void *)conv->old);
+  size_t bytes = (size_t)case_y_elements(conv) * sizeof(double);
+  void *old = malloc(bytes);
+  memcpy(old, conv->y,
+         (size_t)case_y_elements(conv) *
+             (conv->is_double ? sizeof(double) : sizeof(float)));
+  conv->old = old;
+  memcpy(conv->old_stride, conv->y_stride, sizeof conv->old_stride);
+}
+
 int64_t case_wrong(const host_conv_t *conv) {
   int64_t x[5], w[5], y[5], elements = case_y_elements(conv);
   extents_of(conv, x, w, y);
@@ -218,12 +242,7 @@ int64_t case_wrong(const host_conv_t *conv) {
     written[i] = 1;
     if (!(fabs(have - want) <= eps * (4 + sqrt((double)conv->c * 25)) * terms))
       wrong = wrong < 0 ? i : wrong;
-    int d = 4;
-    while (d >= 0 && ++at[d] == y[d])
-      at[d--] = 0;
-    if (d < 0)
-      break;
-  } while (1);
+  } while (next_point(y, at));
   for (int64_t i = 0; i < elements && wrong < 0; i++)
     if (!written[i] && !isnan(get(conv->y, conv->is_double, i)))
       wrong = i;

@@ -23,6 +23,9 @@ int64_t case_y_elements(const host_conv_t *conv);
 /* Fills all of y's memory with NaN (or with `old` where old is y). */
 void case_reset(host_conv_t *conv);
 
+/* Puts old's elements where y's are, and makes y the old. */
+void case_load_old(host_conv_t *conv);
+
 /* The first element of y that differs from the float64 loop by more than
  * rounding allows, or a gap that was written; -1 if all is well. */
 int64_t case_wrong(const host_conv_t *conv);
