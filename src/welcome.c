@@ -99,7 +99,7 @@ static void answer_send(int fd, sdg_status_t verdict, const char *text,
     head->cmsg_len = CMSG_LEN(sizeof(int));
     memcpy(CMSG_DATA(head), &segment_fd, sizeof(int));
   }
-  // 256 bytes fit an empty socket buffer. A caller that is gone is seen at
+  // An answer fits an empty socket buffer. A caller that is gone is seen at
   // the next poll.
   while (sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 &&
          errno == EINTR)

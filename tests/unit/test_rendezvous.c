@@ -419,6 +419,44 @@ START_TEST(strangers_with_garbage_do_not_disturb_a_job) {
 }
 END_TEST
 
+// Needs root, to be somebody else; for others there is nothing to see.
+START_TEST(another_user_gets_no_answer_even_if_the_socket_were_open) {
+  if (geteuid() != 0)
+    return;
+  ranks_t *ranks = ranks_init(2, 20);
+  struct sockaddr_un address = address_of(ranks);
+  ranks_start_one(ranks, 0, body_all_meet);
+  close(stranger(ranks)); // it listens
+  ck_assert_int_eq(chmod(ranks->folder, 0755), 0);
+  ck_assert_int_eq(chmod(address.sun_path, 0666), 0);
+  struct {
+    uint64_t magic;
+    uint32_t layout, size, rank, reserved;
+  } hello = {UINT64_C(0x7364672d68656c6f), sdg_segment_layout(), 2, 1, 0};
+  for (int other = 1; other >= 0; other--) { // then root: hello is right
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+      char answer[256];
+      if (!other)
+        hello.size = 3; // is answered, by an error that ends the job
+      if (other && setuid(65534) != 0)
+        _exit(9);
+      int fd = stranger(ranks);
+      if (send(fd, &hello, sizeof hello, MSG_NOSIGNAL) != sizeof hello)
+        _exit(1);
+      _exit(recv(fd, answer, sizeof answer, 0) > 0 ? 2 : 1);
+    }
+    int status;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(WEXITSTATUS(status), other ? 1 : 2);
+  }
+  ranks_wait(ranks);
+  ranks_assert(ranks, 0, SDG_E_RENDEZVOUS);
+  ranks_fini(ranks);
+}
+END_TEST
+
 START_TEST(more_silent_strangers_than_places_are_outlived) {
   ranks_t *ranks = ranks_init(2, 20);
   int fd[60];
@@ -659,6 +697,8 @@ int main(void) {
   tcase_add_test(cases, what_is_not_ours_at_the_path_is_refused_and_left_alone);
   tcase_add_test(cases, a_foreign_server_is_left_alone);
   tcase_add_test(cases, strangers_with_garbage_do_not_disturb_a_job);
+  tcase_add_test(cases,
+                 another_user_gets_no_answer_even_if_the_socket_were_open);
   tcase_add_test(cases, more_silent_strangers_than_places_are_outlived);
   tcase_add_test(cases, launchers_say_rank_and_size);
   tcase_add_test(cases, contradictory_ranks_are_refused_with_their_values);
