@@ -202,7 +202,7 @@ sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
       continue;
     const sdg_tag_vector_t *vector =
         sdg_tag_vector(operand->descriptor, operand->generation);
-    if (call->family == SDG_FAMILY_POINTWISE || operand->role == SDG_ROLE_Z)
+    if (call->family == SDG_FAMILY_POINTWISE)
       broadcast_unsplit(vector, split);
     sdg_status_t status = placement_of(call, vector, split, &out->placement[i]);
     if (status == SDG_OK && operand->elem_bytes == 0)
