@@ -124,6 +124,8 @@ static sdg_status_t variable_set(const char *name, const char *head,
 static sdg_status_t environment_set(run_t *run) {
   SDG_TRY(launch_preload(&run->launch, run->folder));
   SDG_TRY(variable_set("SUNDOG_REPORT", "", run->folder, ""));
+  if (run->verbose)
+    SDG_TRY(variable_set("SUNDOG_WAITS", "yes", "", ""));
   return variable_set("SUNDOG_RENDEZVOUS", "file:", run->folder, "/rendezvous");
 }
 
