@@ -14,6 +14,7 @@
 #include "rules/vendor.h"
 #include "src/agree.h"
 #include "src/comm.h"
+#include "src/device.h"
 #include "src/exec.h"
 #include "src/job.h"
 #include "src/log.h"
@@ -21,6 +22,7 @@
 #include "src/rendezvous.h"
 #include "src/report.h"
 #include "src/tag.h"
+#include "src/vendor.h"
 
 enum { PARAMETERS_BYTES = 1024 };
 
@@ -238,6 +240,18 @@ fail:
   return status;
 }
 
+static sdg_status_t capture_check(const sdg_call_t *call, cudaStream_t stream) {
+  const sdg_vendor_t *cuda = sdg_vendor_get();
+  if (!cuda)
+    return SDG_E_LIBRARY_MISSING;
+  enum cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
+  SDG_TRY(sdg_device_check(cuda->cudaStreamIsCapturing(stream, &capturing),
+                           "cudaStreamIsCapturing"));
+  if (capturing == cudaStreamCaptureStatusNone)
+    return SDG_OK;
+  return sdg_fail(SDG_E_CAPTURE, "%s", call->entry_name);
+}
+
 static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
                            const sdg_rule_t *rule, int64_t wait_ns,
                            bool *out_pass) {
@@ -262,6 +276,7 @@ static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
   cudnnStatus_t got = cudnn->cudnnGetStream(handle, &stream);
   if (got != CUDNN_STATUS_SUCCESS)
     return sdg_fail(SDG_E_VENDOR_CALL, "cudnnGetStream: %d", (int)got);
+  SDG_TRY(capture_check(call, stream));
   return sdg_exec_run(entry->plan, call, stream, entry->row, &call->result);
 }
 
@@ -279,7 +294,11 @@ static sdg_status_t accident_check(sdg_status_t status) {
 // *out_pass: the real function is to carry out the program's call.
 static sdg_status_t judge(sdg_call_t *call, bool *out_pass) {
   const sdg_rules_t *rules;
-  SDG_TRY(setup_get(&rules));
+  sdg_status_t configured = setup_get(&rules);
+  if (configured != SDG_OK) {
+    *out_pass = sdg_options_get()->on_error == SDG_ON_ERROR_IGNORE;
+    return *out_pass ? SDG_OK : configured;
+  }
   const sdg_rule_t *rule = rules_by_family[call->family];
   *out_pass = true;
   if (!may_match(call, rules)) {
