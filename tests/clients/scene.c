@@ -19,9 +19,9 @@ static const float deepest = 600;
 static const struct {
   double row, column, radius, height;
 } sources[] = {
-    {0.395, 0.500, 0.022, 1.5}, {0.240, 0.345, 0.022, 1.0},
+    {0.395, 0.500, 0.022, 4.0}, {0.240, 0.345, 0.022, 3.0},
     {0.755, 0.330, 0.022, 1.2}, {0.880, 0.130, 0.040, 1.5},
-    {0.640, 0.085, 0.030, 1.0}, {0.770, 0.690, 0.022, 1.0},
+    {0.640, 0.085, 0.030, 1.0}, {0.770, 0.690, 0.022, 2.0},
 };
 
 /* Catmull-Rom: a cubic through the samples b and c, t of the way along. */
