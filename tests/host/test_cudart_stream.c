@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <unistd.h>
 
@@ -304,6 +305,81 @@ START_TEST(host_functions_run_in_order_and_may_not_call_cuda) {
 }
 END_TEST
 
+/* Random work on all kinds of streams: each piece checks, when it runs, that
+ * those it must come after have run. */
+enum { PIECES = 4000, LANES = 7, MARKS = 4, NEEDS = LANES + MARKS };
+
+static struct { int needs[NEEDS], count; } piece[PIECES];
+static _Atomic bool ran[PIECES];
+static _Atomic int too_early;
+
+static cudaError_t piece_run(void *argument) {
+  int me = (int)(intptr_t)argument;
+  for (int i = 0; i < piece[me].count; i++)
+    if (!atomic_load(&ran[piece[me].needs[i]]))
+      atomic_fetch_add(&too_early, 1);
+  if (me % 97 == 0)
+    usleep(300);
+  atomic_store(&ran[me], true);
+  return cudaSuccess;
+}
+
+static void piece_need(int me, int other) {
+  if (other >= 0)
+    piece[me].needs[piece[me].count++] = other;
+}
+
+START_TEST(random_work_never_runs_before_what_it_needs) {
+  cudaStream_t lane[LANES] = {cudaStreamLegacy, cudaStreamPerThread};
+  cudaEvent_t mark[MARKS];
+  int last[LANES], marked[MARKS], awaited[LANES][MARKS];
+  for (int i = 0; i < LANES; i++) {
+    last[i] = -1;
+    for (int j = 0; j < MARKS; j++)
+      awaited[i][j] = -1;
+    if (i >= 2)
+      lane[i] = stream_new(i < 5 ? cudaStreamDefault : cudaStreamNonBlocking);
+  }
+  for (int j = 0; j < MARKS; j++) {
+    marked[j] = -1;
+    OK(cudaEventCreateWithFlags(&mark[j], j % 2 ? cudaEventDisableTiming
+                                                : cudaEventDefault));
+  }
+  srand(5);
+  for (int me = 0; me < PIECES;) {
+    int at = rand() % LANES, which = rand() % MARKS, what = rand() % 40;
+    if (what < 5 && at > 0) { /* the legacy stream's marks hold more */
+      OK(cudaEventRecord(mark[which], lane[at]));
+      marked[which] = last[at];
+    } else if (what < 10) {
+      OK(cudaStreamWaitEvent(lane[at], mark[which], 0));
+      awaited[at][which] = marked[which];
+    } else if (what == 10) {
+      OK(cudaStreamSynchronize(lane[at]));
+      ck_assert(last[at] < 0 || atomic_load(&ran[last[at]]));
+    } else if (what == 11) {
+      OK(cudaEventSynchronize(mark[which]));
+      ck_assert(marked[which] < 0 || atomic_load(&ran[marked[which]]));
+    } else {
+      piece_need(me, last[at]);
+      for (int j = 0; j < MARKS; j++)
+        piece_need(me, awaited[at][j]);
+      if (at == 0)
+        for (int i = 1; i < 5; i++)
+          piece_need(me, last[i]);
+      else if (at < 5)
+        piece_need(me, last[0]);
+      submit(lane[at], piece_run, me);
+      last[at] = me++;
+    }
+  }
+  OK(cudaDeviceSynchronize());
+  for (int me = 0; me < PIECES; me++)
+    ck_assert(atomic_load(&ran[me]));
+  ck_assert_int_eq(too_early, 0);
+}
+END_TEST
+
 static void *use_streams(void *argument) {
   _Atomic int *sum = argument;
   cudaStream_t streams[2];
@@ -426,6 +502,7 @@ int main(void) {
   tcase_add_test(tests, handles_that_are_not_open_are_refused);
   tcase_add_test(tests, a_destroyed_stream_finishes_its_work);
   tcase_add_test(tests, host_functions_run_in_order_and_may_not_call_cuda);
+  tcase_add_test(tests, random_work_never_runs_before_what_it_needs);
   tcase_add_test(tests, threads_use_streams_at_the_same_time);
   tcase_add_test(tests, a_program_far_ahead_of_its_stream_waits);
   tcase_add_test(tests, a_blocking_memset_of_pinned_memory_is_done_at_return);

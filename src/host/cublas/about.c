@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What cuBLAS says about itself: versions and the texts of its status codes.
-#include <cublas_v2.h>
+#include <cublas_api.h>
 #include <cublasLt.h>
 
 const char *cublasGetStatusName(cublasStatus_t status) {

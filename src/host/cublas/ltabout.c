@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What cuBLASLt says about itself: versions and the texts of its status codes.
 #include <cublasLt.h>
-#include <cublas_v2.h>
+#include <cublas_api.h>
 #include <cuda_runtime_api.h>
 
 const char *cublasLtGetStatusName(cublasStatus_t status) {

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the cuBLAS work-alike share: the handle, matrices and
+ * vectors of any element type, work in the handle's stream. */
+#ifndef SDG_SRC_HOST_CUBLAS_BLAS_H
+#define SDG_SRC_HOST_CUBLAS_BLAS_H
+
+#include <cublas_api.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/host/host.h"
+
+/* The library's handle; NULL is CUBLAS_STATUS_NOT_INITIALIZED. */
+struct cublasContext {
+  cudaStream_t stream;
+  cublasPointerMode_t pointer_mode;
+  cublasAtomicsMode_t atomics_mode;
+  cublasMath_t math_mode;
+  int sm_count_target;
+};
+
+/* A number in host memory or, in device pointer mode, in device memory; a
+ * device one is read when the work runs. */
+typedef struct host_scalar {
+  double value;
+  const void *device; /* readable address, or NULL */
+  cudaDataType type;
+} host_scalar_t;
+
+/* A column-major matrix as it is stored. at is a readable address. */
+typedef struct host_matrix {
+  void *at;
+  cudaDataType type;
+  int64_t ld;     /* elements from a column to the next */
+  int64_t stride; /* elements from a matrix of the batch to the next */
+} host_matrix_t;
+
+typedef struct host_gemm {
+  bool transpose_a, transpose_b;
+  int64_t m, n, k, batch;
+  host_scalar_t alpha, beta;
+  host_matrix_t a, b, c;
+} host_gemm_t;
+
+#pragma GCC visibility push(hidden)
+
+/* Bytes of an element; 0 for a type that is not computed with. */
+size_t host_type_bytes(cudaDataType type);
+double host_element_load(const void *at, cudaDataType type, int64_t index);
+void host_element_store(void *at, cudaDataType type, int64_t index,
+                        double value);
+
+/* False if a device address is not the program's. */
+bool host_scalar_read(cublasHandle_t handle, const void *pointer,
+                      cudaDataType type, host_scalar_t *out_scalar);
+double host_scalar_get(const host_scalar_t *scalar);
+
+/* Queues run(copy of the job); the copy is freed afterwards. */
+cublasStatus_t host_blas_submit(cublasHandle_t handle,
+                                cudaError_t (*run)(void *job), const void *job,
+                                size_t job_bytes);
+
+/* Carries out a product; sizes are checked, addresses readable. */
+cudaError_t host_gemm_run(void *gemm);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cuBLAS work-alike against loops in double.
+#include "tests/unit/harness.h"
+
+#include <cublas_v2.h>
+#include <cuda_runtime_api.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "src/host/host.h"
+
+__extension__ typedef _Float16 half_t;
+
+#define OK(call)      ck_assert_int_eq((call), CUBLAS_STATUS_SUCCESS)
+#define CUDA_OK(call) ck_assert_int_eq((call), cudaSuccess)
+
+enum { ROUNDS = 300 };
+
+static cublasHandle_t handle;
+
+static void setup(void) {
+  srand(11);
+  OK(cublasCreate(&handle));
+}
+
+static void teardown(void) {
+  OK(cublasDestroy(handle));
+}
+
+static int below(int limit) {
+  return rand() % limit;
+}
+
+/* Small integers over 8: exact in every type. */
+static double value_random(void) {
+  return (below(65) - 32) / 8.0;
+}
+
+static size_t bytes_of(cudaDataType type) {
+  return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2;
+}
+
+static void put(void *at, cudaDataType type, int i, double value) {
+  float narrow = (float)value;
+  uint32_t bits;
+  memcpy(&bits, &narrow, sizeof bits);
+  if (type == CUDA_R_64F)
+    ((double *)at)[i] = value;
+  else if (type == CUDA_R_32F)
+    ((float *)at)[i] = narrow;
+  else if (type == CUDA_R_16F)
+    ((half_t *)at)[i] = (half_t)value;
+  else
+    ((uint16_t *)at)[i] = (uint16_t)(bits >> 16);
+}
+
+static double get(const void *at, cudaDataType type, int i) {
+  if (type == CUDA_R_64F)
+    return ((const double *)at)[i];
+  if (type == CUDA_R_32F)
+    return ((const float *)at)[i];
+  if (type == CUDA_R_16F)
+    return (double)((const half_t *)at)[i];
+  uint32_t bits = (uint32_t)((const uint16_t *)at)[i] << 16;
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+/* A device array and its model in double. */
+typedef struct array {
+  void *device;
+  double *model;
+  int count;
+  cudaDataType type;
+} array_t;
+
+static array_t array_new(int count, cudaDataType type) {
+  array_t array = {.count = count, .type = type};
+  array.model = malloc((size_t)count * sizeof *array.model);
+  CUDA_OK(cudaMalloc(&array.device, (size_t)count * bytes_of(type)));
+  void *at = host_memory_resolve(array.device, (size_t)count * bytes_of(type));
+  for (int i = 0; i < count; i++) {
+    array.model[i] = value_random();
+    put(at, type, i, array.model[i]);
+  }
+  return array;
+}
+
+/* Within `eps` times the size of the terms. */
+static void array_check(const array_t *array, double eps) {
+  CUDA_OK(cudaDeviceSynchronize());
+  const void *at = host_memory_resolve(array->device, 1);
+  for (int i = 0; i < array->count; i++)
+    ck_assert_double_eq_tol(get(at, array->type, i), array->model[i],
+                            eps * (1 + fabs(array->model[i])));
+}
+
+static void array_free(array_t *array) {
+  CUDA_OK(cudaFree(array->device));
+  free(array->model);
+}
+
+static double eps_of(cudaDataType type) {
+  switch ((int)type) {
+  case CUDA_R_64F:
+    return 1e-12;
+  case CUDA_R_32F:
+    return 1e-5;
+  case CUDA_R_16F:
+    return 1e-3;
+  default:
+    return 1e-2;
+  }
+}
+
+/* alpha and beta of both precisions: float and double take the same value. */
+static void product_check(cudaDataType type, cudaDataType type_c) {
+  int m = 1 + below(20), n = 1 + below(20), k = 1 + below(20);
+  int batch = 1 + below(3), ta = below(2), tb = below(2);
+  int lda = (ta ? k : m) + below(4), ldb = (tb ? n : k) + below(4);
+  int ldc = m + below(4);
+  int sa = lda * (ta ? m : k) + below(5), sb = ldb * (tb ? k : n) + below(5);
+  int sc = ldc * n + below(5);
+  array_t a = array_new(sa * batch, type), b = array_new(sb * batch, type);
+  array_t c = array_new(sc * batch, type_c);
+  double alpha = value_random(), beta = below(3) ? value_random() : 0;
+  float alpha32 = (float)alpha, beta32 = (float)beta;
+  bool wide = type == CUDA_R_64F;
+  OK(cublasGemmStridedBatchedEx(
+      handle, ta ? CUBLAS_OP_T : CUBLAS_OP_N, tb ? CUBLAS_OP_T : CUBLAS_OP_N, m,
+      n, k, wide ? (void *)&alpha : &alpha32, a.device, type, lda, sa, b.device,
+      type, ldb, sb, wide ? (void *)&beta : &beta32, c.device, type_c, ldc, sc,
+      batch, wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
+      CUBLAS_GEMM_DEFAULT));
+  for (int l = 0; l < batch; l++)
+    for (int j = 0; j < n; j++)
+      for (int i = 0; i < m; i++) {
+        double sum = 0, *to = &c.model[l * sc + j * ldc + i];
+        for (int p = 0; p < k; p++)
+          sum += a.model[l * sa + (ta ? i * lda + p : p * lda + i)] *
+                 b.model[l * sb + (tb ? p * ldb + j : j * ldb + p)];
+        *to = alpha * sum + beta * *to;
+      }
+  array_check(&c, eps_of(type_c));
+  array_free(&a);
+  array_free(&b);
+  array_free(&c);
+}
+
+START_TEST(products_match_loops) {
+  static const cudaDataType types[][2] = {
+      {CUDA_R_32F, CUDA_R_32F},   {CUDA_R_64F, CUDA_R_64F},
+      {CUDA_R_16F, CUDA_R_16F},   {CUDA_R_16F, CUDA_R_32F},
+      {CUDA_R_16BF, CUDA_R_16BF}, {CUDA_R_16BF, CUDA_R_32F}};
+  for (int round = 0; round < ROUNDS; round++)
+    product_check(types[round % 6][0], types[round % 6][1]);
+}
+END_TEST
+
+START_TEST(products_of_a_matrix_and_a_vector_match_loops) {
+  for (int round = 0; round < ROUNDS; round++) {
+    int m = 1 + below(20), n = 1 + below(20), flip = below(2);
+    int lda = m + below(3), incx = 1 + below(3), incy = 1 + below(3);
+    int from = flip ? m : n, to = flip ? n : m;
+    array_t a = array_new(lda * n, CUDA_R_32F);
+    array_t x = array_new(from * incx, CUDA_R_32F);
+    array_t y = array_new(to * incy, CUDA_R_32F);
+    float alpha = (float)value_random(), beta = (float)value_random();
+    OK(cublasSgemv(handle, flip ? CUBLAS_OP_T : CUBLAS_OP_N, m, n, &alpha,
+                   a.device, lda, x.device, incx, &beta, y.device, incy));
+    for (int i = 0; i < to; i++) {
+      double sum = 0;
+      for (int j = 0; j < from; j++)
+        sum += a.model[flip ? i * lda + j : j * lda + i] * x.model[j * incx];
+      y.model[i * incy] =
+          (double)alpha * sum + (double)beta * y.model[i * incy];
+    }
+    array_check(&y, 1e-5);
+    array_free(&a);
+    array_free(&x);
+    array_free(&y);
+  }
+}
+END_TEST
+
+START_TEST(vector_functions_match_loops) {
+  for (int round = 0; round < ROUNDS; round++) {
+    int n = 1 + below(50), incx = 1 + below(3), incy = 1 + below(3);
+    array_t x = array_new(n * incx, CUDA_R_64F);
+    array_t y = array_new(n * incy, CUDA_R_64F);
+    double alpha = value_random(), dot = -1, norm = -1, sum = -1;
+    double dots = 0, squares = 0, sums = 0;
+    for (int i = 0; i < n; i++) {
+      dots += x.model[i * incx] * y.model[i * incy];
+      squares += x.model[i * incx] * x.model[i * incx];
+      sums += fabs(x.model[i * incx]);
+    }
+    OK(cublasDdot(handle, n, x.device, incx, y.device, incy, &dot));
+    OK(cublasDnrm2(handle, n, x.device, incx, &norm));
+    OK(cublasDasum(handle, n, x.device, incx, &sum));
+    ck_assert_double_eq_tol(dot, dots, 1e-10);
+    ck_assert_double_eq_tol(norm, sqrt(squares), 1e-10);
+    ck_assert_double_eq_tol(sum, sums, 1e-10);
+    /* A negative increment of y starts at its end. */
+    OK(cublasDaxpy(handle, n, &alpha, x.device, incx, y.device, -incy));
+    for (int i = 0; i < n; i++)
+      y.model[(n - 1 - i) * incy] += alpha * x.model[i * incx];
+    OK(cublasDscal(handle, n, &alpha, x.device, incx));
+    for (int i = 0; i < n; i++)
+      x.model[i * incx] *= alpha;
+    OK(cublasDswap(handle, n, x.device, incx, y.device, incy));
+    for (int i = 0; i < n; i++) {
+      double old = x.model[i * incx];
+      x.model[i * incx] = y.model[i * incy];
+      y.model[i * incy] = old;
+    }
+    array_check(&x, 1e-12);
+    array_check(&y, 1e-12);
+    array_free(&x);
+    array_free(&y);
+  }
+}
+END_TEST
+
+START_TEST(scalars_may_lie_in_device_memory) {
+  array_t x = array_new(4, CUDA_R_32F);
+  array_t alpha = array_new(1, CUDA_R_32F);
+  OK(cublasSetPointerMode(handle, CUBLAS_POINTER_MODE_DEVICE));
+  OK(cublasSscal(handle, 4, alpha.device, x.device, 1));
+  for (int i = 0; i < 4; i++)
+    x.model[i] *= alpha.model[0];
+  array_check(&x, 1e-6);
+  float local = 1;
+  ck_assert_int_eq(cublasSscal(handle, 4, &local, x.device, 1),
+                   CUBLAS_STATUS_EXECUTION_FAILED);
+  array_free(&x);
+  array_free(&alpha);
+}
+END_TEST
+
+START_TEST(a_zero_beta_forgets_what_was_there) {
+  float one = 1, zero = 0, nan = NAN, *c, back;
+  array_t a = array_new(1, CUDA_R_32F);
+  CUDA_OK(cudaMalloc((void **)&c, sizeof *c));
+  OK(cublasSetVector(1, sizeof nan, &nan, 1, c, 1));
+  OK(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &one, a.device, 1,
+                 a.device, 1, &zero, c, 1));
+  OK(cublasGetVector(1, sizeof back, c, 1, &back, 1));
+  ck_assert_double_eq_tol((double)back, a.model[0] * a.model[0], 1e-6);
+  array_free(&a);
+}
+END_TEST
+
+START_TEST(wrong_arguments_are_refused) {
+  float one = 1, host[16] = {0};
+  array_t a = array_new(16, CUDA_R_32F);
+  ck_assert_int_eq(cublasSgemm(NULL, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one,
+                               a.device, 4, a.device, 4, &one, a.device, 4),
+                   CUBLAS_STATUS_NOT_INITIALIZED);
+  ck_assert_int_eq(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one,
+                               a.device, 3, a.device, 4, &one, a.device, 4),
+                   CUBLAS_STATUS_INVALID_VALUE);
+  ck_assert_int_eq(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one,
+                               host, 4, a.device, 4, &one, a.device, 4),
+                   CUBLAS_STATUS_EXECUTION_FAILED);
+  ck_assert_int_eq(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 4, 5, 4, &one,
+                               a.device, 4, a.device, 4, &one, a.device, 4),
+                   CUBLAS_STATUS_EXECUTION_FAILED);
+  OK(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 0, 4, 4, &one, NULL, 4, NULL,
+                 4, &one, NULL, 4));
+  array_free(&a);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("cublas");
+  TCase *tests = tcase_create("blas");
+  tcase_add_checked_fixture(tests, setup, teardown);
+  tcase_add_test(tests, products_match_loops);
+  tcase_add_test(tests, products_of_a_matrix_and_a_vector_match_loops);
+  tcase_add_test(tests, vector_functions_match_loops);
+  tcase_add_test(tests, scalars_may_lie_in_device_memory);
+  tcase_add_test(tests, a_zero_beta_forgets_what_was_there);
+  tcase_add_test(tests, wrong_arguments_are_refused);
+  tcase_set_timeout(tests, 60);
+  suite_add_tcase(suite, tests);
+  return harness_run(suite);
+}
