@@ -49,11 +49,21 @@ static size_t limit_read(const char *text) {
   return 0;
 }
 
+static bool yes_read(const char *name, const char *text) {
+  static const char *const words[] = {"no",  "0", "false", "off", "",
+                                      "yes", "1", "true",  "on"};
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+    if (strcmp(text, words[i]) == 0)
+      return i >= 5;
+  host_log("%s=%s is neither yes nor no", name, text);
+  return false;
+}
+
 static void start(void) {
   const char *text = getenv("SUNDOG_HOST_MEMORY");
   memory_limit = text && *text ? limit_read(text) : machine_bytes();
   text = getenv("SUNDOG_HOST_POISON");
-  memory_poisoned = text && strcmp(text, "1") == 0;
+  memory_poisoned = text && yes_read("SUNDOG_HOST_POISON", text);
   pthread_atfork(NULL, NULL, mark_forked);
 }
 
