@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random convolutions for the tests of the engines.
-#include "tests/host/cudnn_case.h"
+#include "tests/host/cudnn/case.h"
 
 #include <float.h>
 #include <math.h>

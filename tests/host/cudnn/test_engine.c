@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Both convolution engines against a float64 loop and against pieces of
 // themselves.
-#include "tests/host/cudnn_case.h"
+#include "tests/host/cudnn/case.h"
 
 #include <stdlib.h>
 #include <string.h>

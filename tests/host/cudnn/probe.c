@@ -3,7 +3,7 @@
 // descriptor calls; run over NVIDIA's library and over the work-alike, the two
 // outputs must be equal.
 //
-// Usage: cudnn_probe PATH/libcudnn.so.9 [cases per family]. No handle is made,
+// Usage: probe PATH/libcudnn.so.9 [cases per family]. No handle is made,
 // so no GPU is needed. What a set refused as a bad parameter leaves behind is
 // not compared. Calls that crash NVIDIA's library (null arrays, null
 // results) are left out.
@@ -481,7 +481,7 @@ static void pointwise(int cases) {
     double v = real_value();
     cudnnDataType_t t = type();
     int sa = p_cudnnSetActivationDescriptor(a, m, n, v);
-    int sb = draw(2) ? p_cudnnSetActivationDescriptorSwishBeta(a, v) : -1;
+    int sb = draw(2) ? (int)p_cudnnSetActivationDescriptorSwishBeta(a, v) : -1;
     int so = p_cudnnSetOpTensorDescriptor(o, m, t, n);
     printf("pointwise %d %d %d %g %d -> %d %d %d", i, m, n, v, (int)t, sa, sb,
            so);
