@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "interpose/real.h"
+#include "interpose/ranges.h"
 #include "interpose/slot.h"
 #include "rules/registry.h"
 #include "rules/vendor.h"
@@ -23,7 +23,7 @@ static _Thread_local bool last_failed
     __attribute__((tls_model("initial-exec")));
 
 static bool is_foreign(const void *caller) {
-  return depth > 0 || sdg_slot_disarmed() || sdg_real_is_vendor_code(caller);
+  return depth > 0 || sdg_slot_disarmed() || sdg_ranges_hold(caller);
 }
 
 static const void *pointer_at(const void *args, uint16_t offset) {

@@ -7,11 +7,11 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "interpose/symbol.h"
 #include "interpose/load.h"
+#include "interpose/ranges.h"
 #include "interpose/real.h"
 #include "interpose/slot.h"
 #include "src/job.h"
@@ -78,15 +78,12 @@ static int entry_wanted(void *handle, const char *name, const void *caller) {
   // The dispatcher looks the same names up in its sub-libraries: answered with
   // our stubs it would call itself for ever.
   Dl_info info;
-  if (sdg_real_is_vendor_code(caller))
+  if (sdg_ranges_hold(caller))
     return -1;
-  if (dladdr(caller, &info) && info.dli_fname) {
-    const char *slash = strrchr(info.dli_fname, '/');
-    const char *file = slash ? slash + 1 : info.dli_fname;
-    if (strncmp(file, "libcudnn", strlen("libcudnn")) == 0) {
-      sdg_real_expect_library();
-      return -1;
-    }
+  if (dladdr(caller, &info) && info.dli_fname &&
+      sdg_ranges_is_cudnn(info.dli_fname)) {
+    sdg_ranges_expect();
+    return -1;
   }
   return entry;
 }

@@ -16,18 +16,10 @@ void *sdg_real_find(int entry);
  * and loads the CUDA runtime and NCCL where the process has none. */
 void *sdg_real_function(sdg_library_t library, const char *name);
 
-/* The program was given `address` of the vendor's library for this entry by
- * dlsym. Returns true if a call to it is one that sundog would intercept: the
- * address is the entry's real function, or the same function exported by
- * another library of the same installation. The first one seen becomes the
- * real function. */
+/* The program was given `address` for this entry by dlsym. Returns true if a
+ * call to it is one that sundog intercepts: it is a function of the vendor's
+ * library, and of the installation that the process uses, the first one seen.
+ * Where the entry's real function is not known yet, it is this one. */
 bool sdg_real_record(int entry, void *address);
-
-/* True if `address` lies in the code of a libcudnn* library. */
-bool sdg_real_is_vendor_code(const void *address);
-
-/* Vendor libraries may have been loaded since the code ranges were last
- * looked up. */
-void sdg_real_expect_library(void);
 
 #endif
