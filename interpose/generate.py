@@ -192,8 +192,8 @@ def probe(e):
             f'  return {call};', '}', head,
             '  if (LIKELY(' + ' &&\n             '.join(tests) + ' &&',
             '             !sdg_job_failed()))',
-            f'    return {call};',
-            f'  return capture_{e.name}({e.arguments()});', '}', '']
+            f'    TAIL return {call};',
+            f'  TAIL return capture_{e.name}({e.arguments()});', '}', '']
     if e.kind in ('create', 'set'):
         touched = [f'    sdg_capture_touch({"*" if p.kind == "created" else ""}'
                    f'{p.name}, __builtin_return_address(0));'
@@ -204,13 +204,15 @@ def probe(e):
     if e.kind == 'destroy':
         return [head] + [
             f'  sdg_capture_forget({p.name}, __builtin_return_address(0));'
-            for p in e.of_kind('destroyed')] + [f'  return {call};', '}', '']
+            for p in e.of_kind('destroyed')] + [
+            f'  TAIL return {call};', '}', '']
     if e.kind == 'text':
         return [head, f'  if (!sdg_capture_text({e.arguments()}))',
                 f'    {call};', '}', '']
     if e.kind == 'copy':
         return [head, '  if (LIKELY(!sdg_job_failed()))',
-                f'    return {call};', '  return cudaErrorLaunchFailure;', '}',
+                f'    TAIL return {call};',
+                '  return cudaErrorLaunchFailure;', '}',
                 '']
     return [head, f'  {e.ctype} status = {call};',
             '  return LIKELY(!sdg_job_failed()) ? status '
@@ -226,6 +228,11 @@ def probes_c(entries):
            '#include "src/tag.h"', '#pragma GCC visibility pop', '',
            '#define LIKELY(condition) __builtin_expect(!!(condition), 1)',
            '#define COLD __attribute__((noinline, cold))',
+           '/* Compilers that know no musttail jump when they optimise; a test',
+           ' * looks at the code. */',
+           '#if __has_attribute(musttail)',
+           '#define TAIL __attribute__((musttail))', '#else', '#define TAIL',
+           '#endif',
            '#define REAL(entry, prototype) \\',
            '  ((__typeof__(&prototype))atomic_load_explicit( \\',
            '      &sdg_real[SDG_ENTRY_##entry], memory_order_relaxed))', '',

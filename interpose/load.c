@@ -27,6 +27,7 @@ void sdg_load_options(void) {
 
 static void child_disarm(void) {
   sdg_slot_disarm();
+  sdg_real_after_fork();
   sdg_job_disarm();
   sdg_trace_drop();
 }

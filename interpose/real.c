@@ -4,13 +4,15 @@
 #include "interpose/real.h"
 
 #include <dlfcn.h>
+#include <limits.h>
+#include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "interpose/dlsym.h"
 #include "interpose/ranges.h"
 #include "interpose/slot.h"
+#include "src/job.h"
 
 enum { SONAMES_MAX = 6 };
 
@@ -26,10 +28,12 @@ static const char *const sonames[SDG_LIBRARY_COUNT][SONAMES_MAX] = {
 // The real functions, once found; the first finding stays.
 static _Atomic(void *) found[SDG_ENTRY_COUNT];
 
-// The file in which the first of a library's functions was found, allocated: a
-// process may hold two installations of one library, and a handle of the one
-// must not meet functions of the other.
-static _Atomic(char *) chosen[SDG_LIBRARY_COUNT];
+// The file in which the first of a library's functions was found: a process may
+// hold two installations of one library, and a handle of the one must not meet
+// functions of the other. A lock and not an atomic pointer: sanitizers of the
+// program see what the C library does to these strings, and what locks order.
+static char chosen[SDG_LIBRARY_COUNT][PATH_MAX];
+static pthread_mutex_t chosen_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static const char *base_name(const char *path) {
   const char *slash = strrchr(path, '/');
@@ -76,17 +80,14 @@ static bool installation_check(sdg_library_t library, void *address) {
   if (!address || !dladdr(address, &info) || !info.dli_fname ||
       strncmp(base_name(info.dli_fname), stem, strlen(stem)) != 0)
     return false;
-  char *mine = atomic_load_explicit(&chosen[library], memory_order_acquire);
-  if (!mine) {
-    char *copy = strdup(info.dli_fname);
-    if (!copy)
-      return false;
-    if (atomic_compare_exchange_strong(&chosen[library], &mine, copy))
-      return true;
-    free(copy);
-  }
-  return library == SDG_LIBRARY_CUDNN ? same_folder(mine, info.dli_fname)
-                                      : strcmp(mine, info.dli_fname) == 0;
+  pthread_mutex_lock(&chosen_lock);
+  char *mine = chosen[library];
+  if (!mine[0] && strlen(info.dli_fname) < sizeof chosen[0])
+    strcpy(mine, info.dli_fname);
+  bool same = library == SDG_LIBRARY_CUDNN ? same_folder(mine, info.dli_fname)
+                                           : strcmp(mine, info.dli_fname) == 0;
+  pthread_mutex_unlock(&chosen_lock);
+  return same;
 }
 
 static void *file_find(const char *file, const char *name) {
@@ -102,16 +103,26 @@ static void *loaded_find(sdg_library_t library, const char *name) {
   // Not as `return sdg_dlsym_real(...)`: RTLD_NEXT is resolved by the return
   // address, which must lie in this library.
   void *address = sdg_dlsym_real(RTLD_NEXT, name);
-  const char *file =
-      atomic_load_explicit(&chosen[library], memory_order_acquire);
-  if (!address && file)
-    address = file_find(file, name);
+  if (!address && sdg_job_asked()) {
+    char file[sizeof chosen[0]];
+    pthread_mutex_lock(&chosen_lock);
+    strcpy(file, chosen[library]);
+    pthread_mutex_unlock(&chosen_lock);
+    if (file[0])
+      address = file_find(file, name);
+  }
   for (int i = 0; !address && i < SONAMES_MAX && sonames[library][i]; i++)
     address = file_find(sonames[library][i], name);
   dlerror();
-  if (address)
-    (void)installation_check(library, address_pin(address));
+  // Who asked for nothing takes no lock.
+  if (address_pin(address) && sdg_job_asked())
+    (void)installation_check(library, address);
   return address;
+}
+
+void sdg_real_after_fork(void) {
+  // Another thread of the parent may have held it.
+  pthread_mutex_init(&chosen_lock, NULL);
 }
 
 // Keeps the first address found for the entry and returns the one kept.

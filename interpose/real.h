@@ -22,4 +22,7 @@ void *sdg_real_function(sdg_library_t library, const char *name);
  * Where the entry's real function is not known yet, it is this one. */
 bool sdg_real_record(int entry, void *address);
 
+/* In the child of a fork. */
+void sdg_real_after_fork(void);
+
 #endif
