@@ -197,7 +197,9 @@ static ncclResult_t host_hello(host_t *host, guest_t *guest,
   for (int i = 0; i < host->guests_count; i++) {
     const guest_t *other = &host->guests[i];
     if (other != guest && other->rank >= 0 &&
-        (other->rank == guest->rank || other->pid == guest->pid))
+        (other->rank == guest->rank ||
+         /* 0: a process that this one cannot see */
+         (other->pid == guest->pid && guest->pid > 0)))
       return ncclInvalidUsage;
   }
   host->hellos++;

@@ -414,6 +414,19 @@ static void play_arguments(const rank_info_t *info) {
   REQUIRE(ncclCommInitRank(&none, 0, info->id[0], 0) == ncclInvalidArgument);
   REQUIRE(ncclCommInitRank(&none, 2, info->id[0], 2) == ncclInvalidArgument);
   REQUIRE(ncclCommInitRank(&none, 2, info->id[0], -1) == ncclInvalidArgument);
+  /* The secret is not in the name: knowing the name does not help. */
+  ncclUniqueId guessed = info->id[0];
+  guessed.internal[30] ^= 1;
+  REQUIRE(ncclCommInitRank(&none, 1, guessed, 0) == ncclRemoteError);
+  NCCL(ncclCommInitRank(&comm, 1, info->id[0], 0));
+  NCCL(ncclCommDestroy(comm));
+  REQUIRE(ncclCommInitRank(&none, 1, info->id[0], 0) == ncclRemoteError);
+  /* A process has one device, a device one rank. */
+  NCCL(ncclGroupStart());
+  NCCL(ncclCommInitRank(&none, 2, info->id[1], 0));
+  NCCL(ncclCommInitRank(&comm, 2, info->id[1], 1));
+  REQUIRE(ncclGroupEnd() == ncclInvalidUsage);
+  REQUIRE(none == NULL && comm == NULL);
   config.magic = 1;
   REQUIRE(ncclCommInitRankConfig(&none, 1, info->id[0], 0, &config) ==
           ncclInvalidArgument);
