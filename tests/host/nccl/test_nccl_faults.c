@@ -29,7 +29,7 @@ static ncclResult_t all_reduce(float *device, size_t count, ncclComm_t comm) {
 /* What a rank must see once `culprit` is gone. */
 static void expect_lost(ncclComm_t comm, float *device, int culprit) {
   ncclResult_t state;
-  char name[16];
+  char name[32];
   NCCL(ncclCommGetAsyncError(comm, &state));
   REQUIRE(state == ncclRemoteError);
   REQUIRE(all_reduce(device, 1, comm) == ncclRemoteError);
@@ -103,7 +103,7 @@ static void abort_wait(const rank_info_t *info) {
   CUDA(cudaStreamSynchronize(second));
   double ended = now_s();
   pthread_join(thread, NULL);
-  REQUIRE(ended - watcher.aborted < 0.2);
+  REQUIRE(ended - watcher.aborted < 1);
   ncclComm_t rest;
   NCCL(ncclCommInitRank(&rest, info->ranks - 1, info->id[1], info->rank));
   CUDA(cudaMemset(device, 0, sizeof(float)));
@@ -212,7 +212,7 @@ static void play_fork(const rank_info_t *info) {
         _exit(1);
       while (getppid() == self)
         usleep(10000);
-      usleep(1500000);
+      usleep(3000000);
       _exit(0);
     }
     char good = 0;
@@ -226,7 +226,7 @@ static void play_fork(const rank_info_t *info) {
   double from = now_s();
   NCCL(all_reduce(device, COUNT, comm));
   REQUIRE(cudaStreamSynchronize(0) != cudaSuccess);
-  REQUIRE(now_s() - from < 1.2);
+  REQUIRE(now_s() - from < 2.5);
   expect_lost(comm, device, info->ranks - 1);
 }
 
@@ -276,7 +276,7 @@ static void play_join_abort(const rank_info_t *info) {
   usleep(100000);
   double from = now_s();
   NCCL(ncclCommAbort(comm));
-  REQUIRE(now_s() - from < 0.2);
+  REQUIRE(now_s() - from < 1);
 }
 
 /* Everybody says it is rank 0. */
