@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a function of NCCL is exported: as pncclX, with ncclX as a weak second
- * name that a program may replace. */
+/* How a function of NCCL is named: as pncclX, with ncclX as a weak second name
+ * that a program may replace. */
 #ifndef SDG_SRC_HOST_NCCL_API_H
 #define SDG_SRC_HOST_NCCL_API_H
 
 #include <nccl.h>
 
 #define NCCL_API(name)                                                         \
-  extern __typeof__(p##name) p##name __attribute__((visibility("default")));   \
-  extern __typeof__(p##name) name                                              \
-      __attribute__((weak, alias("p" #name), visibility("default")))
+  extern __typeof__(p##name) name __attribute__((weak, alias("p" #name)))
 
 #endif
