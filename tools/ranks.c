@@ -52,6 +52,8 @@ void ranks_signals(sigset_t *out_set) {
   static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
   sigemptyset(out_set);
   sigaddset(out_set, SIGCHLD);
+  // Blocked, it does not stop who writes to a terminal from another group.
+  sigaddset(out_set, SIGTTOU);
   for (size_t i = 0; i < sizeof ending / sizeof *ending; i++) {
     struct sigaction action;
     sigaction(ending[i], NULL, &action);
@@ -68,13 +70,15 @@ static void number_set(const char *variable, int number) {
 
 // The child: becomes the rank's program, or tells why not.
 static _Noreturn void rank_become(const launch_t *launch, const job_t *job,
-                                  int rank, pid_t parent,
-                                  const sigset_t *mask) {
+                                  int rank, pid_t parent, const sigset_t *mask,
+                                  pid_t group) {
   start_fault_t fault = {rank, 0};
   // Should the watching process be killed, its ranks are too.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent)
     _exit(COMMAND_FAILED);
+  // The terminal's, if there is one; gone if the command was killed meanwhile.
+  (void)setpgid(0, group);
   number_set("SUNDOG_RANK", rank);
   number_set("SUNDOG_SIZE", job->size);
   number_set("SUNDOG_LOCAL_RANK", rank);
@@ -101,13 +105,13 @@ static _Noreturn void rank_become(const launch_t *launch, const job_t *job,
 }
 
 static sdg_status_t ranks_start(const launch_t *launch, job_t *job,
-                                const sigset_t *mask) {
+                                const sigset_t *mask, pid_t group) {
   pid_t self = getpid();
   fflush(NULL);
   for (int r = 0; r < job->size; r++) {
     pid_t pid = fork();
     if (pid == 0)
-      rank_become(launch, job, r, self, mask);
+      rank_become(launch, job, r, self, mask, group);
     if (pid < 0)
       return sdg_fail(SDG_E_START, "rank %d of %d: fork: %s", r, job->size,
                       strerror(errno));
@@ -147,15 +151,15 @@ static void ranks_reap(job_t *job) {
   }
 }
 
-// A signal that ends the run: the ranks get it too, unless a terminal sent it,
-// which gave it to them already.
+// A signal that ends the run: the ranks get it too, unless they have it from
+// the terminal.
 static void signal_take(job_t *job, const siginfo_t *info) {
   int64_t now = now_ns();
   if (job->signal == 0) {
     job->signal = info->si_signo;
     job->signal_ns = now;
     job->kill_ns = now + RANKS_GRACE_S * SECOND_NS;
-    if (info->si_code <= 0)
+    if (info->si_code != SI_QUEUE || info->si_value.sival_int != RANKS_KNOW)
       family_signal(info->si_signo);
   } else if (now - job->signal_ns > SECOND_NS / 2) {
     job->kill_ns = now; // asked twice
@@ -184,7 +188,7 @@ static void ranks_watch(job_t *job, const sigset_t *set) {
     struct timespec timeout = {wait / SECOND_NS, wait % SECOND_NS};
     siginfo_t info;
     int number = sigtimedwait(set, &info, &timeout);
-    if (number > 0 && number != SIGCHLD)
+    if (number > 0 && number != SIGCHLD && number != SIGTTOU)
       signal_take(job, &info);
     ranks_reap(job);
     timers_run(job);
@@ -240,7 +244,7 @@ static int first_report(const job_t *job) {
 }
 
 int ranks_run(const launch_t *launch, int size, const sigset_t *set,
-              const sigset_t *mask) {
+              const sigset_t *mask, pid_t group) {
   static job_t job; // too large for a stack; one run per process
   job = (job_t){.size = size, .first = -1};
   if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0 ||
@@ -248,7 +252,7 @@ int ranks_run(const launch_t *launch, int size, const sigset_t *set,
     (void)sdg_fail(SDG_E_START, "%s", strerror(errno));
     return COMMAND_FAILED;
   }
-  sdg_status_t started = ranks_start(launch, &job, mask);
+  sdg_status_t started = ranks_start(launch, &job, mask, group);
   if (started != SDG_OK)
     job.kill_ns = now_ns();
   ranks_watch(&job, set);

@@ -9,22 +9,23 @@
 
 #include "tools/launch.h"
 
-enum { RANKS_GRACE_S = 5 };
+enum { RANKS_GRACE_S = 5, RANKS_KNOW = 1 };
 
 /* The signals that end a run, less those that this process was started to
- * ignore (nohup, background jobs of a shell), and SIGCHLD. */
+ * ignore (nohup, background jobs of a shell), with SIGCHLD and SIGTTOU. */
 void ranks_signals(sigset_t *out_set);
 
 /* Starts `size` ranks and waits until all have ended, and with them every
  * process they left behind. When one fails the others have a second to say
  * what they saw of it, then SIGTERM, then after RANKS_GRACE_S SIGKILL; a
- * signal to this process goes to the ranks. `set` is ranks_signals(), blocked;
- * `mask` the mask the ranks start with.
+ * signal to this process goes to the ranks, unless it was queued with the value
+ * RANKS_KNOW. `set` is ranks_signals(), blocked; the ranks start with the mask
+ * `mask` in the process group `group`.
  * Returns the exit status of the first rank that failed by itself, 128 + n for
  * signal n; 0 if none did; COMMAND_* if they could not be started. Failures
  * are reported. */
 int ranks_run(const launch_t *launch, int size, const sigset_t *set,
-              const sigset_t *mask);
+              const sigset_t *mask, pid_t group);
 
 /* Ends every descendant of this process, which has to be their subreaper:
  * SIGTERM, and after `grace_ns` SIGKILL. */

@@ -130,13 +130,17 @@ static sdg_status_t environment_set(run_t *run) {
 }
 
 // The process that is the ranks' parent. Its own parent is `sundog run` as the
-// user knows it: whichever of the two is killed, the other one clears up.
+// user knows it: whichever of the two is killed, the other one clears up. It
+// leaves the process group, so that what is sent to the whole group, SIGKILL
+// too, does not end both.
 static int run_watch(run_t *run, const sigset_t *set, const sigset_t *mask,
                      pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent)
     return COMMAND_FAILED;
-  int status = ranks_run(&run->launch, run->size, set, mask);
+  pid_t group = getpgrp();
+  setpgid(0, 0);
+  int status = ranks_run(&run->launch, run->size, set, mask, group);
   if (status == 0 && report_read(run->folder, run->size, run->launch.asked,
                                  run->verbose) != SDG_OK)
     status = COMMAND_FAILED;
@@ -149,9 +153,10 @@ static int run_wait(pid_t watcher, const sigset_t *set) {
   for (;;) {
     siginfo_t info;
     int status, number = sigwaitinfo(set, &info);
-    // From a terminal the watching process has got it too.
-    if (number > 0 && number != SIGCHLD && info.si_code <= 0)
-      kill(watcher, number);
+    // A terminal sends it to the group, and so to the ranks.
+    const union sigval value = {info.si_code > 0 ? RANKS_KNOW : 0};
+    if (number > 0 && number != SIGCHLD && number != SIGTTOU)
+      sigqueue(watcher, number, value);
     if (waitpid(watcher, &status, WNOHANG) != watcher)
       continue;
     if (WIFEXITED(status))

@@ -101,6 +101,26 @@ a_killed_command_leaves_nothing() {
   sleep 0.2
   gone "$(cat pid-0)" "$(cat pid-1)" "$(cat child-0)" "$(cat child-1)"
 }
+a_killed_process_group_leaves_nothing() {
+  setsid "$sundog" run -n 2 "${split[@]}" -- \
+    sh -c 'echo $$ >pid-{rank}; setsid sleep 60 & echo $! >child-{rank}; wait' &
+  local pid=$!
+  until [ -s child-0 ] && [ -s child-1 ]; do sleep 0.05; done
+  kill -KILL -- "-$pid"
+  wait "$pid" || true
+  for _ in $(seq 60); do
+    [ -n "$(ls tmp)" ] || break
+    sleep 0.1
+  done
+  gone "$(cat pid-0)" "$(cat pid-1)" "$(cat child-0)" "$(cat child-1)"
+}
+ranks_are_in_the_commands_process_group() {
+  setsid "$sundog" run -n 2 "${split[@]}" -- \
+    sh -c "$matched; ps -o pgid= -p \$\$" >out &
+  local pid=$!
+  wait "$pid"
+  [ "$(sort -u out | tr -d ' ')" = "$pid" ]
+}
 a_killed_watcher_leaves_nothing() {
   "$sundog" run -n 2 "${split[@]}" -- \
     sh -c 'echo $PPID >watcher; sleep 60 & echo $! >child-{rank}; wait' 2>err &
@@ -283,6 +303,8 @@ cases ranks_know_their_numbers placeholders_in_words_are_replaced \
   a_rank_that_ends_early_and_well_ends_nobody \
   processes_that_ranks_leave_are_ended sigint_ends_the_run \
   sigterm_ends_the_run sighup_ends_the_run a_killed_command_leaves_nothing \
+  a_killed_process_group_leaves_nothing \
+  ranks_are_in_the_commands_process_group \
   a_killed_watcher_leaves_nothing an_ignored_signal_stays_ignored \
   a_program_that_is_not_there a_program_that_cannot_be_executed \
   the_library_is_appended_to_ld_preload \
