@@ -267,6 +267,45 @@ START_TEST(a_faulty_file_is_answered_with_place_and_word) {
 }
 END_TEST
 
+// Bytes from anywhere are answered with a status, and what is accepted is
+// within bounds. The same cases every time.
+START_TEST(mutated_files_are_read_or_refused) {
+  static const char words[] = "[]=:;#,+-/ \t\n\0H9{*";
+  char text[sizeof full];
+  uint32_t state = 1;
+  ck_assert_ptr_nonnull(freopen("/dev/null", "w", stderr));
+  int accepted = 0;
+  for (int round = 0; round < 3000; round++) {
+    memcpy(text, full, sizeof text);
+    size_t bytes = sizeof full - 1;
+    for (int change = 0; change < 1 + round % 4; change++) {
+      state = state * 1664525u + 1013904223u;
+      size_t at = (state >> 8) % bytes;
+      char byte =
+          round % 2 ? words[(state >> 24) % sizeof words] : (char)(state >> 24);
+      if (state % 5 == 0) { // cut out a stretch
+        size_t end = at + state / 7 % 40 < bytes ? at + state / 7 % 40 : bytes;
+        memmove(text + at, text + end, bytes - end);
+        bytes -= end - at;
+      } else {
+        text[at] = byte;
+      }
+    }
+    sdg_rules_t rules;
+    if (bytes_load(text, bytes, NULL, RANKS, &rules) != SDG_OK)
+      continue;
+    accepted++;
+    const int64_t extent[SDG_DIMS_MAX] = {1, 3, 64, 64, 64};
+    for (int dims = 0; dims <= SDG_DIMS_MAX; dims++)
+      (void)sdg_rules_may_match(&rules, SDG_FAMILY_CONV, "", extent, dims);
+    for (int i = 0; i < rules.sections; i++)
+      ck_assert(rules.section[i].is_local || rules.section[i].splits >= 1);
+    sdg_rules_fini(&rules);
+  }
+  ck_assert_int_gt(accepted, 100);
+}
+END_TEST
+
 START_TEST(a_nul_byte_is_a_fault) {
   static const char text[] = SHARD "split = H\0:y\n";
   sdg_rules_t rules;
@@ -525,6 +564,7 @@ int main(void) {
   tcase_add_test(cases, the_short_form_is_one_section);
   tcase_add_loop_test(cases, a_faulty_file_is_answered_with_place_and_word, 0,
                       sizeof bads / sizeof *bads);
+  tcase_add_test(cases, mutated_files_are_read_or_refused);
   tcase_add_test(cases, a_nul_byte_is_a_fault);
   tcase_add_test(cases, an_overlong_line_or_name_is_a_fault);
   tcase_add_test(cases, the_longest_line_is_read_in_full);
