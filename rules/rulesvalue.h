@@ -4,38 +4,7 @@
 #define SDG_RULES_RULESVALUE_H
 
 #include "rules/rulesfile.h"
-
-/* Where a text comes from, for messages: "rules.ini:12", or "SUNDOG_SPLIT"
- * where line is 0. */
-typedef struct sdg_place {
-  const char *source;
-  int line;
-} sdg_place_t;
-
-/* sdg_fail with the place in front. */
-sdg_status_t sdg_place_fail(const sdg_place_t *place, sdg_status_t status,
-                            const char *format, ...)
-    __attribute__((format(printf, 3, 4), cold));
-
-/* A piece of a text, not terminated. */
-typedef struct sdg_word {
-  const char *at;
-  int length;
-} sdg_word_t;
-
-/* Takes the next piece of *text up to one of `separators`, without the spaces
- * around it, and moves *text behind the separator. False at the end. */
-bool sdg_word_next(const char **text, const char *separators,
-                   sdg_word_t *out_word);
-bool sdg_word_is(sdg_word_t word, const char *text);
-/* SDG_E_RULES_WORD: "`word` is no <what>; nearest: ..." */
-sdg_status_t sdg_word_fail(const sdg_place_t *place, sdg_word_t word,
-                           const char *what, const char *const *valid,
-                           int count);
-/* Which of `valid` the text is; fails as sdg_word_fail. */
-sdg_status_t sdg_choice_parse(const sdg_place_t *place, const char *text,
-                              const char *what, const char *const *valid,
-                              int count, int *out_index) SDG_MUST_CHECK;
+#include "rules/rulesword.h"
 
 /* Each fills its members of the section. Those of `split` need the mesh,
  * those of `parts` the split. */
