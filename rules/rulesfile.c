@@ -145,6 +145,7 @@ static sdg_status_t drafts_parse(sdg_drafts_t *drafts,
     SDG_TRY(sdg_match_parse(&place, text, section));
     text = value_of(drafts, draft, SDG_KEY_OP, "", "", &place);
     SDG_TRY(sdg_op_parse(&place, text, section));
+    section->op_line = draft->line[SDG_KEY_OP];
     if (section->is_local)
       continue;
     shards++;
@@ -210,7 +211,7 @@ sdg_status_t sdg_rules_check_entries(const sdg_rules_t *rules,
         found = fnmatch(section->glob[g], names[n], 0) == 0;
       if (found)
         continue;
-      sdg_place_t place = {rules->source, section->line};
+      sdg_place_t place = {rules->source, section->op_line};
       return sdg_word_fail(
           &place, (sdg_word_t){section->glob[g], (int)strlen(section->glob[g])},
           "op", names, count);

@@ -125,7 +125,8 @@ typedef struct sdg_section {
   bool listed; /* term i is about dimension i, and there are `terms` of them */
   int globs;   /* 0: every op */
   char glob[SDG_GLOBS_MAX][SDG_GLOB_BYTES];
-  int splits; /* >= 1 */
+  int op_line; /* where they stand; 0 without */
+  int splits;  /* >= 1 */
   sdg_rule_split_t split[SDG_SPLITS_MAX];
   sdg_view_t view; /* SDG_VIEW_SHARD in this version */
   bool sum;

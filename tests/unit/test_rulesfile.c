@@ -549,6 +549,7 @@ START_TEST(ops_are_checked_against_the_entries) {
                    SDG_E_RULES_WORD);
   ck_assert_ptr_nonnull(
       strstr(sdg_last_error(), "nearest: cudnnPoolingForward"));
+  ck_assert_ptr_nonnull(strstr(sdg_last_error(), ":4: "));
   sdg_rules_fini(&rules);
 }
 END_TEST
