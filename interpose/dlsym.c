@@ -69,11 +69,13 @@ static int entry_wanted(void *handle, const char *name, const void *caller) {
   if (handle == RTLD_NEXT || handle == RTLD_DEFAULT || !name ||
       name[0] != 'c' || name[1] != 'u' || name[2] != 'd')
     return -1;
-  int entry = sdg_entry_find(name);
-  if (entry < 0 || !environ)
+  if (!environ)
     return -1;
   sdg_load_options();
   if (!sdg_job_asked() || sdg_slot_disarmed())
+    return -1;
+  int entry = sdg_entry_find(name);
+  if (entry < 0)
     return -1;
   // The dispatcher looks the same names up in its sub-libraries: answered with
   // our stubs it would call itself for ever.

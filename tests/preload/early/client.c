@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program that leaves everything to the constructor of its library.
+int early_done(void);
+
+int main(void) {
+  return early_done();
+}
