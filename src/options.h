@@ -33,11 +33,6 @@ typedef enum sdg_on_error {
   SDG_ON_ERROR_IGNORE,
 } sdg_on_error_t;
 
-typedef enum sdg_threads {
-  SDG_THREADS_NAMED,
-  SDG_THREADS_ORDERED,
-} sdg_threads_t;
-
 typedef enum sdg_origin {
   SDG_ORIGIN_DEFAULT,
   SDG_ORIGIN_ENVIRONMENT,

@@ -34,7 +34,6 @@ START_TEST(values_are_parsed_and_outlive_the_environment) {
                          "SUNDOG_CHECK=Yes",
                          "SUNDOG_STRATEGY=extend",
                          "SUNDOG_ON_ERROR=ignore",
-                         "SUNDOG_THREADS=ordered",
                          NULL};
   ck_assert_int_eq((int)sdg_options_load(environment), 0);
   memset(split, 'x', strlen(split));
@@ -48,7 +47,6 @@ START_TEST(values_are_parsed_and_outlive_the_environment) {
   ck_assert(options->check);
   ck_assert_int_eq(options->strategy, SDG_STRATEGY_EXTEND);
   ck_assert_int_eq(options->on_error, SDG_ON_ERROR_IGNORE);
-  ck_assert_int_eq(options->threads, SDG_THREADS_ORDERED);
   ck_assert_int_eq(options->origin[SDG_OPTION_SPLIT], SDG_ORIGIN_ENVIRONMENT);
   ck_assert_int_eq(options->origin[SDG_OPTION_MESH], SDG_ORIGIN_DEFAULT);
 }
