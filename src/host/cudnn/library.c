@@ -144,10 +144,11 @@ cudnnStatus_t cudnnCreate(cudnnHandle_t *handle) {
   return CUDNN_STATUS_SUCCESS;
 }
 
-/* As on a GPU, the work already queued is finished first. */
+/* As on a GPU, the work already queued is finished first; the handle's stream
+ * may be gone by now. */
 cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
   if (handle)
-    cudaStreamSynchronize(handle->stream);
+    cudaDeviceSynchronize();
   free(handle);
   return CUDNN_STATUS_SUCCESS;
 }

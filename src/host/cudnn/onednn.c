@@ -19,7 +19,7 @@
 #include "src/host/cudnn/transpose.h"
 
 /* Bytes of packed x worked on at once: what stays in the second cache. */
-enum { HOST_BAND_BYTES = 1 << 20 };
+enum { HOST_BAND_BYTES = 1 << 19 };
 
 /* Primitives kept per executing thread. */
 enum { HOST_PRIMITIVES = 64 };
@@ -52,6 +52,7 @@ typedef struct {
 static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int key_failed;
+static bool threads_given; /* the user says how many */
 
 static void primitive_fini(primitive_t *p) {
   dnnl_primitive_destroy(p->conv);
@@ -77,6 +78,7 @@ static void worker_destroy(void *pointer) {
 
 static void key_create(void) {
   key_failed = pthread_key_create(&key, worker_destroy);
+  threads_given = getenv("OMP_NUM_THREADS") != NULL;
 }
 
 /* The calling thread's engine, stream and primitives; NULL without memory. */
@@ -423,16 +425,16 @@ static bool bands(job_t *job, const int64_t extent[2]) {
 /* One thread where the user did not ask for more: ranks share the machine. */
 static int threads_enter(void) {
   int before = omp_get_max_threads();
-  if (!getenv("OMP_NUM_THREADS"))
+  if (!threads_given)
     omp_set_num_threads(1);
   return before;
 }
 
 bool host_conv_onednn(const host_conv_t *conv, bool *out_done) {
   *out_done = false;
-  int threads = threads_enter();
   bool ok = false;
   worker_t *worker = worker_get();
+  int threads = threads_enter();
   if (!worker)
     goto leave;
   int64_t extent[2];

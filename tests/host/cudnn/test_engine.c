@@ -47,7 +47,7 @@ START_TEST(direct_double_equals_the_loop) {
 END_TEST
 
 START_TEST(onednn_equals_the_loop) {
-  compare(onednn, false, 500, 20);
+  compare(onednn, false, 300, 20);
 }
 END_TEST
 
@@ -108,18 +108,18 @@ START_TEST(direct_pieces_have_the_bits_of_the_whole) {
 END_TEST
 
 START_TEST(onednn_pieces_have_the_bits_of_the_whole) {
-  split(onednn, 100, 40, 20);
+  split(onednn, 60, 40, 20);
 }
 END_TEST
 
 START_TEST(onednn_pieces_of_wide_rows_have_the_bits_of_the_whole) {
-  split(onednn, 12, 24, 130);
+  split(onednn, 8, 24, 130);
 }
 END_TEST
 
 /* 200 to 2000 times slower if oneDNN saw the strides. */
 START_TEST(onednn_never_runs_its_reference_code_on_views) {
-  for (int i = 0; i < 120; i++) {
+  for (int i = 0; i < 60; i++) {
     host_conv_t conv;
     case_seed((uint64_t)i + 200000);
     case_create(&conv, false, 33, 10);
