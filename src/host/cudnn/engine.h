@@ -39,7 +39,7 @@ typedef struct {
 bool host_conv_direct(const host_conv_t *conv);
 
 /* Float only; *out_done is false, and nothing written, where oneDNN has no
- * optimised implementation. */
+ * optimised implementation, or none that keeps the law above. */
 bool host_conv_onednn(const host_conv_t *conv, bool *out_done);
 
 /* By SUNDOG_HOST_ENGINE (onednn | direct), else by type, groups, channels and

@@ -117,6 +117,63 @@ START_TEST(onednn_pieces_of_wide_rows_have_the_bits_of_the_whole) {
 }
 END_TEST
 
+/* oneDNN alone would let the width of a row decide how it sums these. */
+START_TEST(pieces_of_many_channels_have_the_bits_of_the_whole) {
+  for (int i = 0; i < 12; i++) {
+    host_conv_t whole;
+    case_seed((uint64_t)i + 400000);
+    case_create(&whole, false, 6, 40);
+    case_destroy(&whole);
+    whole.images = whole.groups = 1;
+    whole.c = case_range(200, 256);
+    whole.k = case_range(3, 16);
+    whole.bias = NULL;
+    whole.gamma = 0;
+    for (int d = 0; d < HOST_SPATIAL; d++) {
+      whole.window[d] = d ? case_range(1, 4) : 1;
+      whole.stride[d] = d ? case_range(2, 3) : 1;
+      whole.dilation[d] = 1;
+      whole.pad[d] = 0;
+      whole.out[d] = d == HOST_W ? case_range(24, 60) : d ? 6 : 1;
+      whole.in[d] = host_conv_rows(&whole, d, whole.out[d]);
+    }
+    const int64_t *in = whole.in, *out = whole.out;
+    const int *n = whole.window;
+    int64_t x[5] = {0, in[1] * in[2], 0, in[2], 1};
+    int64_t w[5] = {(int64_t)whole.c * n[1] * n[2], n[1] * n[2], 0, n[2], 1};
+    int64_t y[5] = {0, out[1] * out[2], 0, out[2], 1};
+    memcpy(whole.x_stride, x, sizeof x);
+    memcpy(whole.w_stride, w, sizeof w);
+    memcpy(whole.y_stride, y, sizeof y);
+    memcpy(whole.old_stride, y, sizeof y);
+    float *xs = malloc((size_t)(whole.c * x[1]) * sizeof *xs);
+    float *ws = malloc((size_t)(whole.k * w[0]) * sizeof *ws);
+    size_t bytes = (size_t)(whole.k * y[1]) * sizeof(float);
+    for (int64_t j = 0; j < whole.c * x[1]; j++)
+      xs[j] = (float)case_real();
+    for (int64_t j = 0; j < whole.k * w[0]; j++)
+      ws[j] = (float)case_real();
+    whole.x = xs;
+    whole.w = ws;
+    whole.y = malloc(bytes);
+    whole.old = whole.y;
+    ck_assert(host_conv_run(&whole));
+    float *kept = malloc(bytes);
+    memcpy(kept, whole.y, bytes);
+    for (int64_t a = 0, b; a < out[HOST_W]; a = b) {
+      b = a + case_range(1, (int)(out[HOST_W] - a));
+      host_conv_t part = piece_of(&whole, HOST_W, a, b);
+      ck_assert(host_conv_run(&part));
+    }
+    ck_assert_msg(memcmp(kept, whole.y, bytes) == 0, "%s", case_text(&whole));
+    free(kept);
+    free(whole.y);
+    free(xs);
+    free(ws);
+  }
+}
+END_TEST
+
 /* 200 to 2000 times slower if oneDNN saw the strides. */
 START_TEST(onednn_never_runs_its_reference_code_on_views) {
   for (int i = 0; i < 60; i++) {
@@ -142,6 +199,7 @@ int main(void) {
   tcase_add_test(cases, direct_pieces_have_the_bits_of_the_whole);
   tcase_add_test(cases, onednn_pieces_have_the_bits_of_the_whole);
   tcase_add_test(cases, onednn_pieces_of_wide_rows_have_the_bits_of_the_whole);
+  tcase_add_test(cases, pieces_of_many_channels_have_the_bits_of_the_whole);
   tcase_add_test(cases, onednn_never_runs_its_reference_code_on_views);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
