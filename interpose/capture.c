@@ -168,6 +168,17 @@ bool sdg_capture(int entry, const void *args, const void *caller,
   return done;
 }
 
+int sdg_capture_opaque(int entry, const void *caller) {
+  if (is_foreign(caller))
+    return -1;
+  int result = -1;
+  depth++;
+  last_failed =
+      sdg_registry_opaque(sdg_entry[entry].name, &result) == SDG_VERDICT_DONE;
+  depth--;
+  return last_failed ? result : -1;
+}
+
 void sdg_capture_touch(const void *descriptor, const void *caller) {
   if (!is_foreign(caller))
     sdg_tag_touch(descriptor);

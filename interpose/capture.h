@@ -13,6 +13,10 @@
 bool sdg_capture(int entry, const void *args, const void *caller,
                  int *out_result);
 
+/* The same for an entry whose tensors cannot be seen: the status for the
+ * program if it is refused, -1 if not. */
+int sdg_capture_opaque(int entry, const void *caller);
+
 /* A descriptor was created or set, or is about to be destroyed, by `caller`.
  * What cuDNN does to its own descriptors is not recorded. */
 void sdg_capture_touch(const void *descriptor, const void *caller);

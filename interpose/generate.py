@@ -15,7 +15,7 @@ import sys
 
 FAMILIES = ('conv pool norm softmax reduce pointwise attention matmul '
             'other').split()
-OTHER_KINDS = 'create set destroy pass text copy sync'.split()
+OTHER_KINDS = 'create set destroy opaque pass text copy sync'.split()
 ACTIVATIONS = 'X Y Z DX DY'.split()
 ROLES = ACTIVATIONS + 'W DW BIAS DBIAS SCALE'.split()
 OUTPUT_ROLES = 'Y DX DW DBIAS'.split()
@@ -62,7 +62,7 @@ class Entry:
 
     def is_armed(self):
         return self.is_captured() or self.kind in (
-            'create', 'set', 'destroy', 'text', 'copy', 'sync')
+            'create', 'set', 'destroy', 'opaque', 'text', 'copy', 'sync')
 
     def family(self):
         return self.kind if self.is_op() else 'other'
@@ -206,6 +206,14 @@ def probe(e):
             f'  sdg_capture_forget({p.name}, __builtin_return_address(0));'
             for p in e.of_kind('destroyed')] + [
             f'  TAIL return {call};', '}', '']
+    if e.kind == 'opaque':
+        return [head,
+                f'  int result = sdg_capture_opaque(SDG_ENTRY_{e.name},',
+                '                                  '
+                '__builtin_return_address(0));',
+                '  if (result >= 0)',
+                f'    return ({e.ctype})result;',
+                f'  TAIL return {call};', '}', '']
     if e.kind == 'text':
         return [head, f'  if (!sdg_capture_text({e.arguments()}))',
                 f'    {call};', '}', '']

@@ -339,3 +339,30 @@ sdg_verdict_t sdg_registry_judge(sdg_call_t *call) {
   call->result = vendor_status(status);
   return SDG_VERDICT_DONE;
 }
+
+static bool splits_only_batch(const sdg_rules_t *rules) {
+  for (int s = 0; s < rules->sections; s++)
+    for (int i = 0; i < rules->section[s].splits; i++)
+      if (!rules->section[s].is_local &&
+          rules->section[s].split[i].dim != SDG_DIM_N)
+        return false;
+  return true;
+}
+
+sdg_verdict_t sdg_registry_opaque(const char *entry_name, int *out_result) {
+  const sdg_rules_t *rules;
+  sdg_status_t status = SDG_OK;
+  if (sdg_job_disarmed())
+    return SDG_VERDICT_PASS;
+  if (sdg_job_failed())
+    status = sdg_fail(SDG_E_JOB_BROKEN, "%s", entry_name);
+  else if ((status = setup_get(&rules)) != SDG_OK) {
+    if (sdg_options_get()->on_error == SDG_ON_ERROR_IGNORE)
+      return SDG_VERDICT_PASS;
+  } else if (!splits_only_batch(rules))
+    status = sdg_fail(SDG_E_OPAQUE, "%s", entry_name);
+  if (status == SDG_OK)
+    return SDG_VERDICT_PASS;
+  *out_result = vendor_status(status);
+  return SDG_VERDICT_DONE;
+}

@@ -16,6 +16,11 @@ typedef enum sdg_verdict {
  * cudnnStatus_t to return. */
 sdg_verdict_t sdg_registry_judge(sdg_call_t *call);
 
+/* The same for an entry whose tensors sundog cannot see (a graph of ops, fused
+ * ops, attention): refused with SDG_E_OPAQUE where a section splits anything
+ * but N. Pieces of a batch are computed alike by any op, so those pass. */
+sdg_verdict_t sdg_registry_opaque(const char *entry_name, int *out_result);
+
 /* Names of all entries, for globs of the rules file that name one. Before the
  * first judgement; the array is borrowed. */
 void sdg_registry_set_entries(const char *const *names, int count);

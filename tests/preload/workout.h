@@ -74,8 +74,14 @@ static void workout_pooling(void) {
   SHOW(cudnnDestroyTensorDescriptor, x);
 }
 
+/* An op whose tensors are in a plan: without one cuDNN refuses it itself. */
+static void workout_graph(void) {
+  SHOW(cudnnBackendExecute, NULL, NULL, NULL);
+}
+
 static int workout(void) {
   char text[256] = "";
+  workout_graph();
   workout_convolution();
   workout_pooling();
   /* Where a call of cuDNN's own failed its text varies between versions. */
