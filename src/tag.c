@@ -49,6 +49,7 @@ static sdg_tag_table_t *table_with_room(void) {
   if (!fresh)
     return table && used + 1 < cells ? table : NULL;
   fresh->mask = grown - 1;
+  fresh->older = table;
   used = 0;
   for (size_t i = 0; i < cells; i++) {
     const void *key = atomic_load(&table->cell[i].key);

@@ -29,7 +29,8 @@ typedef struct sdg_tag_cell {
 } sdg_tag_cell_t;
 
 typedef struct sdg_tag_table {
-  size_t mask; /* cells - 1, a power of two less one */
+  size_t mask;                 /* cells - 1, a power of two less one */
+  struct sdg_tag_table *older; /* that readers may still hold */
   sdg_tag_cell_t cell[];
 } sdg_tag_table_t;
 

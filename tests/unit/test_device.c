@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "src/vendor.h"
+#include "tests/unit/brute.h"
 #include "tests/unit/harness.h"
 
 enum { CASES = 20000, ARENA_BYTES = 1 << 16 };
@@ -27,8 +28,7 @@ static cudaError_t fake_memcpy_2d(void *to, size_t to_pitch, const void *from,
                                   size_t height, enum cudaMemcpyKind kind,
                                   cudaStream_t stream) {
   (void)kind, (void)stream;
-  ck_assert_uint_ge(to_pitch, width);
-  ck_assert_uint_ge(from_pitch, width);
+  REQUIRE(to_pitch >= width && from_pitch >= width);
   for (size_t i = 0; i < height; i++)
     memcpy((char *)to + i * to_pitch, (const char *)from + i * from_pitch,
            width);
@@ -39,8 +39,8 @@ static cudaError_t fake_memcpy_2d(void *to, size_t to_pitch, const void *from,
 static cudaError_t fake_memcpy_3d(const struct cudaMemcpy3DParms *p,
                                   cudaStream_t stream) {
   (void)stream;
-  ck_assert_uint_ge(p->srcPtr.ysize, p->extent.height);
-  ck_assert_uint_ge(p->dstPtr.ysize, p->extent.height);
+  REQUIRE(p->srcPtr.ysize >= p->extent.height);
+  REQUIRE(p->dstPtr.ysize >= p->extent.height);
   for (size_t z = 0; z < p->extent.depth; z++)
     for (size_t y = 0; y < p->extent.height; y++)
       memcpy(
@@ -93,11 +93,8 @@ static void *fake_find(sdg_library_t library, const char *name) {
   return address;
 }
 
-static unsigned state = 1;
-
 static int random_below(int n) {
-  state = state * 1103515245u + 12345u;
-  return (int)((state >> 8) % (unsigned)n);
+  return (int)random_in(0, n - 1);
 }
 
 // A tensor of `extent` whose dimensions nest in random order, with gaps.
@@ -134,7 +131,7 @@ static int64_t count_of(const int64_t *extent, int dims) {
 
 START_TEST(a_copy_moves_exactly_the_box) {
   static unsigned char from[ARENA_BYTES], to[ARENA_BYTES], want[ARENA_BYTES];
-  for (int c = 0; c < CASES; c++) {
+  for (int64_t c = random_cases(CASES); c > 0; c--) {
     int dims = 1 + random_below(5), bytes = 1 << random_below(4);
     int64_t extent[SDG_DIMS_MAX], a[SDG_DIMS_MAX], b[SDG_DIMS_MAX];
     for (int d = 0; d < dims; d++)
@@ -150,16 +147,16 @@ START_TEST(a_copy_moves_exactly_the_box) {
       memcpy(want + offset_of(i, extent, b, dims) * bytes,
              from + offset_of(i, extent, a, dims) * bytes, (size_t)bytes);
     sdg_region_t source = {from, a}, target = {to, b};
-    ck_assert_int_eq(
-        (int)sdg_device_copy(&source, &target, extent, dims, bytes, NULL), 0);
-    ck_assert_msg(memcmp(to, want, ARENA_BYTES) == 0, "case %d", c);
+    REQUIRE(sdg_device_copy(&source, &target, extent, dims, bytes, NULL) ==
+            SDG_OK);
+    REQUIRE(memcmp(to, want, ARENA_BYTES) == 0);
   }
 }
 END_TEST
 
 START_TEST(a_fill_clears_exactly_the_box) {
   static unsigned char data[ARENA_BYTES], want[ARENA_BYTES];
-  for (int c = 0; c < CASES; c++) {
+  for (int64_t c = random_cases(CASES); c > 0; c--) {
     int dims = 1 + random_below(5), bytes = 1 << random_below(4);
     int64_t extent[SDG_DIMS_MAX], stride[SDG_DIMS_MAX];
     for (int d = 0; d < dims; d++)
@@ -171,9 +168,8 @@ START_TEST(a_fill_clears_exactly_the_box) {
       memset(want + offset_of(i, extent, stride, dims) * bytes, 0,
              (size_t)bytes);
     sdg_region_t region = {data, stride};
-    ck_assert_int_eq((int)sdg_device_zero(&region, extent, dims, bytes, NULL),
-                     0);
-    ck_assert_msg(memcmp(data, want, ARENA_BYTES) == 0, "case %d", c);
+    REQUIRE(sdg_device_zero(&region, extent, dims, bytes, NULL) == SDG_OK);
+    REQUIRE(memcmp(data, want, ARENA_BYTES) == 0);
   }
 }
 END_TEST
