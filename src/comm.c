@@ -3,7 +3,8 @@
 #include "src/comm.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
+#include <sched.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -11,45 +12,79 @@
 #include "src/control.h"
 #include "src/device.h"
 #include "src/job.h"
+#include "src/options.h"
+#include "src/stopwatch.h"
 #include "src/vendor.h"
 
-enum { COMMS_MAX = 1 << SDG_AXES_MAX };
+enum { COMMS_MAX = 1 << SDG_AXES_MAX, SPINS = 256, CHECK_EVERY = 1000 };
 
-// comms[] grows by the calling thread and is read by the watching one: the
-// count is published after the entry. The lock keeps an abort and the end of a
-// communicator's creation apart.
-static sdg_comm_t *comms[COMMS_MAX];
-static atomic_int comm_count;
+// Guards communicators against an abort by the watching thread, which frees
+// them: no call of NCCL on one is made without it. NCCL's calls do not wait, as
+// communicators are non-blocking. comms[] is written by the calling thread,
+// under the lock, and read without it by that thread alone.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static sdg_comm_t *comms[COMMS_MAX];
+static int comm_count;
 static bool aborted;
 
-static void pause_briefly(void) {
-  struct timespec time = {.tv_nsec = 50000};
-  nanosleep(&time, NULL);
+sdg_status_t sdg_comm_lock(void) {
+  pthread_mutex_lock(&lock);
+  if (!aborted)
+    return SDG_OK;
+  pthread_mutex_unlock(&lock);
+  return SDG_E_JOB_BROKEN; // reported by who broke it
+}
+
+void sdg_comm_unlock(void) {
+  pthread_mutex_unlock(&lock);
+}
+
+// Usually NCCL needs some microseconds; a peer that is late, much longer.
+static void pause_briefly(unsigned tries) {
+  const struct timespec time = {.tv_nsec = 50000};
+  if (tries < SPINS)
+    sched_yield();
+  else
+    nanosleep(&time, NULL);
+}
+
+// Looks after those that a pending operation waits for.
+static sdg_status_t peers_check(sdg_stopwatch_t *since, const char *what) {
+  SDG_TRY(sdg_control_check(sdg_job_control(), true));
+  double waited_s = sdg_stopwatch_read(since);
+  if (waited_s < sdg_options_get()->timeout_s)
+    return SDG_OK;
+  return sdg_fail(SDG_E_PEER_TIMEOUT, "%s has waited %.0f s for other ranks",
+                  what, waited_s);
 }
 
 sdg_status_t sdg_comm_check(sdg_comm_t *comm, ncclResult_t result,
                             const char *what) {
+  if (result == ncclSuccess)
+    return SDG_OK;
   const sdg_vendor_t *nccl = sdg_vendor_get();
-  if (!nccl)
-    return SDG_E_LIBRARY_MISSING;
+  sdg_stopwatch_t since = sdg_stopwatch_start();
   for (unsigned tries = 0; result == ncclInProgress; tries++) {
     if (sdg_job_failed())
       return SDG_E_JOB_BROKEN; // reported by who broke it
-    if (tries > 0)
-      pause_briefly();
+    pause_briefly(tries);
     ncclResult_t state;
+    SDG_TRY(sdg_comm_lock());
     result = nccl->ncclCommGetAsyncError(comm->nccl, &state);
+    sdg_comm_unlock();
     if (result == ncclSuccess)
       result = state;
-    if (tries % 1000 == 999)
-      SDG_TRY(sdg_control_check(sdg_job_control(), true));
+    if (tries % CHECK_EVERY == CHECK_EVERY - 1)
+      SDG_TRY(peers_check(&since, what));
   }
   if (result == ncclSuccess)
     return SDG_OK;
-  return sdg_fail(SDG_E_NCCL, "%s: %s: %s", what,
-                  nccl->ncclGetErrorString(result),
-                  nccl->ncclGetLastError(comm->nccl));
+  SDG_TRY(sdg_comm_lock());
+  sdg_status_t status =
+      sdg_fail(SDG_E_NCCL, "%s: %s: %s", what, nccl->ncclGetErrorString(result),
+               nccl->ncclGetLastError(comm->nccl));
+  sdg_comm_unlock();
+  return status;
 }
 
 // Each communicator's first rank makes an id; the whole agreement group, of
@@ -93,6 +128,18 @@ out:
   return status;
 }
 
+// Lays open what was made; an abort that came first ends it at once.
+static sdg_status_t comm_publish(sdg_comm_t *comm) {
+  sdg_status_t status = sdg_comm_lock();
+  if (status != SDG_OK) {
+    (void)sdg_vendor_get()->ncclCommAbort(comm->nccl);
+    return status;
+  }
+  comms[comm_count++] = comm;
+  sdg_comm_unlock();
+  return SDG_OK;
+}
+
 static sdg_status_t comm_create(sdg_axes_t axes, sdg_comm_t **out_comm) {
   const sdg_vendor_t *nccl = sdg_vendor_get();
   if (!nccl)
@@ -113,21 +160,18 @@ static sdg_status_t comm_create(sdg_axes_t axes, sdg_comm_t **out_comm) {
   ncclResult_t result = nccl->ncclCommInitRankConfig(&comm->nccl, comm->ranks,
                                                      id, comm->me, &config);
   SDG_TRY_GOTO(sdg_comm_check(comm, result, "ncclCommInitRankConfig"), fail);
-  pthread_mutex_lock(&lock);
-  int count = atomic_load(&comm_count);
-  comms[count] = comm;
-  atomic_store(&comm_count, count + 1);
-  pthread_mutex_unlock(&lock);
+  SDG_TRY_GOTO(comm_publish(comm), fail);
   *out_comm = comm;
   return SDG_OK;
 fail:
-  // A half-made communicator cannot be destroyed safely; the job is over.
+  // NCCL keeps what is half made: it cannot be destroyed safely, and the job is
+  // over.
+  free(comm);
   return sdg_job_fail(status);
 }
 
 sdg_status_t sdg_comm_get(sdg_axes_t axes, sdg_comm_t **out_comm) {
-  int count = atomic_load(&comm_count);
-  for (int i = 0; i < count; i++) {
+  for (int i = 0; i < comm_count; i++) {
     if (comms[i]->axes == axes) {
       *out_comm = comms[i];
       return SDG_OK;
@@ -152,11 +196,9 @@ sdg_status_t sdg_comm_stream(cudaStream_t *out_stream) {
 }
 
 void sdg_comm_abort_all(void) {
-  const sdg_vendor_t *nccl = sdg_vendor_get();
   pthread_mutex_lock(&lock);
-  int count = aborted ? 0 : atomic_load(&comm_count);
+  for (int i = 0; i < comm_count && !aborted; i++)
+    (void)sdg_vendor_get()->ncclCommAbort(comms[i]->nccl);
   aborted = true;
-  for (int i = 0; i < count; i++)
-    (void)nccl->ncclCommAbort(comms[i]->nccl);
   pthread_mutex_unlock(&lock);
 }

@@ -24,7 +24,15 @@ typedef struct sdg_comm {
 sdg_status_t sdg_comm_get(sdg_axes_t axes,
                           sdg_comm_t **out_comm) SDG_MUST_CHECK;
 
-/* Turns a result of NCCL into a status, waiting while it is ncclInProgress. */
+/* Around calls of NCCL on a communicator: the watching thread does not abort it
+ * meanwhile. SDG_E_JOB_BROKEN after an abort, then there is nothing to unlock.
+ * Not to be held while waiting. */
+sdg_status_t sdg_comm_lock(void) SDG_MUST_CHECK;
+void sdg_comm_unlock(void);
+
+/* Turns a result of NCCL into a status, waiting while it is ncclInProgress,
+ * unlocked. SDG_E_NCCL; SDG_E_PEER_TIMEOUT and those of sdg_control_check when
+ * other ranks do not come. */
 sdg_status_t sdg_comm_check(sdg_comm_t *comm, ncclResult_t result,
                             const char *what) SDG_MUST_CHECK;
 

@@ -15,8 +15,6 @@
 // precedes it, so one event per lane and purpose is enough.
 static cudaEvent_t lane_event[2]; // how far a lane has come
 static cudaEvent_t done_event;    // the last plan's end, for the next's stream
-static cudaStream_t last_stream;
-static bool any_run;
 
 void *sdg_exec_address(const sdg_exec_t *exec, int slab) {
   const sdg_slab_t *s = &exec->plan->slab[slab];
@@ -83,26 +81,35 @@ static sdg_status_t step_zero(const sdg_exec_t *exec, const sdg_step_t *step,
                          stream);
 }
 
-static sdg_status_t step_exchange(const sdg_exec_t *exec, sdg_comm_t *comm,
-                                  cudaStream_t stream) {
+// All messages as one group; the first failure.
+static ncclResult_t messages_enqueue(const sdg_exec_t *exec, ncclComm_t comm,
+                                     cudaStream_t stream) {
   const sdg_vendor_t *nccl = sdg_vendor_get();
   const sdg_plan_t *plan = exec->plan;
-  SDG_TRY(sdg_comm_check(comm, nccl->ncclGroupStart(), "ncclGroupStart"));
-  ncclResult_t result = ncclSuccess;
+  ncclResult_t result = nccl->ncclGroupStart();
+  if (result != ncclSuccess)
+    return result;
   for (int i = 0; i < plan->parcels && result == ncclSuccess; i++) {
     const sdg_parcel_t *parcel = &plan->parcel[i];
     char *data =
         (char *)sdg_exec_address(exec, parcel->slab) + parcel->offset_bytes;
     result = parcel->is_send ? nccl->ncclSend(data, parcel->bytes, ncclInt8,
-                                              parcel->peer, comm->nccl, stream)
+                                              parcel->peer, comm, stream)
                              : nccl->ncclRecv(data, parcel->bytes, ncclInt8,
-                                              parcel->peer, comm->nccl, stream);
+                                              parcel->peer, comm, stream);
     if (result == ncclInProgress)
       result = ncclSuccess;
   }
   ncclResult_t end = nccl->ncclGroupEnd();
-  SDG_TRY(sdg_comm_check(comm, result, "ncclSend or ncclRecv"));
-  return sdg_comm_check(comm, end, "ncclGroupEnd");
+  return result == ncclSuccess ? end : result;
+}
+
+static sdg_status_t step_exchange(const sdg_exec_t *exec, sdg_comm_t *comm,
+                                  cudaStream_t stream) {
+  SDG_TRY(sdg_comm_lock());
+  ncclResult_t result = messages_enqueue(exec, comm->nccl, stream);
+  sdg_comm_unlock();
+  return sdg_comm_check(comm, result, "the exchange of halos");
 }
 
 // The program's stream stands still here if the messages are late.
@@ -133,8 +140,11 @@ static sdg_status_t recvs_poison(const sdg_exec_t *exec, cudaStream_t stream) {
   return SDG_OK;
 }
 
+// out_ahead: the communication lane has steps that the main lane has not waited
+// for.
 static sdg_status_t steps_run(const sdg_exec_t *exec, sdg_comm_t *comm,
-                              cudaStream_t comm_stream, int *out_vendor) {
+                              cudaStream_t comm_stream, bool *out_ahead,
+                              int *out_vendor) {
   const sdg_plan_t *plan = exec->plan;
   cudaStream_t stream[2] = {exec->stream, comm_stream};
   for (int i = 0; i < plan->steps; i++) {
@@ -143,6 +153,10 @@ static sdg_status_t steps_run(const sdg_exec_t *exec, sdg_comm_t *comm,
     sdg_lane_t other =
         step->lane == SDG_LANE_MAIN ? SDG_LANE_COMM : SDG_LANE_MAIN;
     int result = 0;
+    if (step->lane == SDG_LANE_COMM)
+      *out_ahead = true;
+    else if (step->kind == SDG_STEP_JOIN)
+      *out_ahead = false;
     switch (step->kind) {
     case SDG_STEP_ZERO:
       SDG_TRY(step_zero(exec, step, own));
@@ -182,10 +196,10 @@ sdg_status_t sdg_exec_run(const sdg_plan_t *plan, const sdg_call_t *call,
   SDG_TRY(sdg_scratch_get(plan->scratch_bytes, &scratch));
   exec.scratch = scratch;
 
-  // Scratch passes from one stream to the next in the order of the calls.
-  if (any_run && last_stream != stream)
-    SDG_TRY(sdg_device_check(cuda->cudaStreamWaitEvent(stream, done_event, 0),
-                             "wait for the previous call"));
+  // Scratch passes from one call to the next, whatever their streams: a stream
+  // may have been destroyed and another made at the same address.
+  SDG_TRY(sdg_device_check(cuda->cudaStreamWaitEvent(stream, done_event, 0),
+                           "wait for the previous call"));
   sdg_comm_t *comm = NULL;
   cudaStream_t comm_stream = NULL;
   if (plan->parcels > 0) {
@@ -194,14 +208,10 @@ sdg_status_t sdg_exec_run(const sdg_plan_t *plan, const sdg_call_t *call,
     SDG_TRY(stream_join(cuda, comm_stream, stream, lane_event[SDG_LANE_MAIN]));
   }
   *out_vendor = 0;
-  sdg_status_t status = steps_run(&exec, comm, comm_stream, out_vendor);
-  if (status != SDG_OK)
-    return status;
-  if (comm)
+  bool ahead = false;
+  SDG_TRY(steps_run(&exec, comm, comm_stream, &ahead, out_vendor));
+  if (comm && ahead)
     SDG_TRY(stream_join(cuda, stream, comm_stream, lane_event[SDG_LANE_COMM]));
-  SDG_TRY(sdg_device_check(cuda->cudaEventRecord(done_event, stream),
-                           "event record"));
-  last_stream = stream;
-  any_run = true;
-  return SDG_OK;
+  return sdg_device_check(cuda->cudaEventRecord(done_event, stream),
+                          "event record");
 }

@@ -21,9 +21,13 @@ static int next;
 static bool open;
 
 static void pair_collect(const sdg_vendor_t *cuda, int index) {
-  if (!pair[index].row ||
-      cuda->cudaEventQuery(pair[index].after) != cudaSuccess)
+  if (!pair[index].row)
     return;
+  if (cuda->cudaEventQuery(pair[index].after) != cudaSuccess) {
+    // "Not ready" is kept as the thread's last error, which is the program's.
+    (void)cuda->cudaGetLastError();
+    return;
+  }
   float ms;
   if (cuda->cudaEventElapsedTime(&ms, pair[index].before, pair[index].after) ==
       cudaSuccess)

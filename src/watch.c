@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The watching thread: one transfer at a time is followed to its end.
+// The watching thread: follows the transfers in flight to their end.
 #include "src/watch.h"
 
 #include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <time.h>
@@ -14,31 +13,39 @@
 #include "src/device.h"
 #include "src/job.h"
 #include "src/log.h"
+#include "src/stopwatch.h"
 #include "src/vendor.h"
 
-enum { POLL_MS = 50, GRACE_MS = 1000, FIRST_WORD_MS = 30000 };
+enum { POLL_MS = 50, GRACE_S = 1, FIRST_WORD_S = 30 };
 
-// A transfer is watched from its enqueueing until its event is reached; those
-// enqueued meanwhile are not, since streams are ordered: if a later one hangs,
-// the next to be watched hangs too.
+// The call that a transfer belongs to.
+typedef struct place {
+  uint64_t call;
+  const char *entry;
+} place_t;
+
+// One event marks how far the stream of transfers is watched. What is enqueued
+// before it is reached only sets `more`; the thread then marks the new end.
 static struct {
   pthread_mutex_t lock; // guards the fields below, never held across a wait
   pthread_cond_t wake;
   pthread_t thread;
   bool started, stop;
   bool watching;
+  bool more;
+  cudaStream_t stream;
   cudaEvent_t event;
-  struct timespec since;
-  char what[96];
+  place_t at, last; // the call of the event, and of the last transfer
   double timeout_s;
 } watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static int64_t elapsed_ms(const struct timespec *since) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (now.tv_sec - since->tv_sec) * 1000 +
-         (now.tv_nsec - since->tv_nsec) / 1000000;
-}
+// One wait of the thread for the event.
+typedef struct look {
+  sdg_stopwatch_t since;
+  place_t at;
+  double timeout_s;
+  bool said; // the line that says who is waited for
+} look_t;
 
 // Ranks whose count of tagged calls is behind ours, as "1 3 (at call 12 ...)".
 static void laggards_format(char *out, size_t out_bytes) {
@@ -59,42 +66,26 @@ static void laggards_format(char *out, size_t out_bytes) {
     snprintf(out, out_bytes, "no rank is behind: the transfer itself stalls");
 }
 
-static void transfer_break(sdg_status_t status) {
-  (void)sdg_job_fail(status);
-  sdg_comm_abort_all();
-}
-
-// Looks once at the transfer in flight; `said` remembers the 30 s line.
-static void transfer_look(const struct timespec *since, const char *what,
-                          double timeout_s, bool *said) {
-  int64_t ms = elapsed_ms(since);
-  if (sdg_job_failed()) {
-    sdg_comm_abort_all();
-    return;
-  }
+static sdg_status_t stall_judge(look_t *look) {
+  double waited_s = sdg_stopwatch_read(&look->since);
   // A peer that has ended may have sent all we wait for: a moment of grace.
-  if (ms > GRACE_MS) {
-    sdg_status_t status = sdg_control_check(sdg_job_control(), false);
-    if (status != SDG_OK) {
-      transfer_break(sdg_control_check(sdg_job_control(), true));
-      return;
-    }
-  }
-  if ((double)ms > timeout_s * 1000) {
-    char who[512];
-    laggards_format(who, sizeof who);
-    transfer_break(sdg_fail(SDG_E_PEER_TIMEOUT,
-                            "%s has waited %.0f s for the halo; waiting for %s",
-                            what, (double)ms / 1000, who));
-    return;
-  }
-  if (ms > FIRST_WORD_MS && !*said) {
-    char who[512];
-    laggards_format(who, sizeof who);
-    sdg_log("%s waits for the halo since %d s; waiting for %s", what,
-            (int)(ms / 1000), who);
-    *said = true;
-  }
+  if (waited_s > GRACE_S)
+    SDG_TRY(sdg_control_check(sdg_job_control(), true));
+  bool late = waited_s > look->timeout_s;
+  if (!late && (waited_s < FIRST_WORD_S || look->said))
+    return SDG_OK;
+  char who[512];
+  laggards_format(who, sizeof who);
+  if (late)
+    return sdg_fail(SDG_E_PEER_TIMEOUT,
+                    "call %llu %s has waited %.0f s for the halo; waiting for "
+                    "%s",
+                    (unsigned long long)look->at.call, look->at.entry, waited_s,
+                    who);
+  sdg_log("call %llu %s waits for the halo since %.0f s; waiting for %s",
+          (unsigned long long)look->at.call, look->at.entry, waited_s, who);
+  look->said = true;
+  return SDG_OK;
 }
 
 // Until the next look; the end of the process cuts it short. Lock held.
@@ -109,33 +100,53 @@ static void nap(void) {
   pthread_cond_timedwait(&watch.wake, &watch.lock, &until);
 }
 
+// Marks the end of what is enqueued now as what is waited for. Lock held.
+static cudaError_t event_set(void) {
+  watch.more = false;
+  watch.at = watch.last;
+  cudaError_t result =
+      sdg_vendor_get()->cudaEventRecord(watch.event, watch.stream);
+  watch.watching = result == cudaSuccess;
+  return result;
+}
+
+// Follows one event to its end. Lock held, but not while looking.
+static void event_follow(void) {
+  look_t look = {.since = sdg_stopwatch_start(),
+                 .at = watch.at,
+                 .timeout_s = watch.timeout_s};
+  while (!watch.stop) {
+    pthread_mutex_unlock(&watch.lock);
+    bool in_flight =
+        sdg_vendor_get()->cudaEventQuery(watch.event) == cudaErrorNotReady;
+    sdg_status_t status = in_flight ? stall_judge(&look) : SDG_OK;
+    if (status != SDG_OK)
+      (void)sdg_job_fail(status);
+    // Whoever broke the job: nothing may be left in flight.
+    bool failed = sdg_job_failed();
+    if (failed)
+      sdg_comm_abort_all();
+    pthread_mutex_lock(&watch.lock);
+    if (failed || !in_flight) {
+      watch.watching = false;
+      watch.more &= !failed;
+      return;
+    }
+    nap();
+  }
+}
+
 static void *watch_main(void *unused) {
   (void)unused;
-  const sdg_vendor_t *cuda = sdg_vendor_get();
-  bool said = false;
   pthread_mutex_lock(&watch.lock);
   while (!watch.stop) {
-    if (!watch.watching) {
+    if (watch.watching)
+      event_follow();
+    else if (watch.more)
+      // A failure here is the stream's: the program's next CUDA call says so.
+      (void)event_set();
+    else
       pthread_cond_wait(&watch.wake, &watch.lock);
-      said = false;
-      continue;
-    }
-    struct timespec since = watch.since;
-    char what[sizeof watch.what];
-    snprintf(what, sizeof what, "%s", watch.what);
-    double timeout_s = watch.timeout_s;
-    cudaEvent_t event = watch.event;
-    pthread_mutex_unlock(&watch.lock);
-
-    cudaError_t state = cuda->cudaEventQuery(event);
-    if (state == cudaErrorNotReady)
-      transfer_look(&since, what, timeout_s, &said);
-    pthread_mutex_lock(&watch.lock);
-    if (state == cudaErrorNotReady && !watch.stop)
-      nap();
-    // Finished, or failed: then the program's next CUDA call says so.
-    if (state != cudaErrorNotReady || sdg_job_failed())
-      watch.watching = false;
   }
   pthread_mutex_unlock(&watch.lock);
   return NULL;
@@ -147,52 +158,53 @@ sdg_status_t sdg_watch_start(double timeout_s) {
   pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
   pthread_cond_init(&watch.wake, &attributes);
   pthread_condattr_destroy(&attributes);
-  watch.timeout_s = timeout_s;
   // Signals are the program's: its handlers must not run on our thread.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  int error = pthread_create(&watch.thread, NULL, watch_main, NULL);
+  pthread_mutex_lock(&watch.lock);
+  watch.timeout_s = timeout_s;
+  watch.started = pthread_create(&watch.thread, NULL, watch_main, NULL) == 0;
+  bool started = watch.started;
+  pthread_mutex_unlock(&watch.lock);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
-  if (error)
-    return sdg_fail(SDG_E_NO_MEMORY, "the watching thread");
-  watch.started = true;
-  return SDG_OK;
+  return started ? SDG_OK : sdg_fail(SDG_E_NO_MEMORY, "the watching thread");
+}
+
+// Lock held.
+static sdg_status_t event_make(void) {
+  if (watch.event)
+    return SDG_OK;
+  return sdg_device_check(sdg_vendor_get()->cudaEventCreateWithFlags(
+                              &watch.event, cudaEventDisableTiming),
+                          "creation of an event");
 }
 
 sdg_status_t sdg_watch_transfer(cudaStream_t stream, const char *entry) {
-  const sdg_vendor_t *cuda = sdg_vendor_get();
   sdg_status_t status = SDG_OK;
+  uint64_t call =
+      sdg_control_count_of(sdg_job_control(), 0, sdg_job_rank(), NULL, 0);
   pthread_mutex_lock(&watch.lock);
-  if (!watch.watching && watch.started) {
-    if (!watch.event)
-      status = sdg_device_check(
-          cuda->cudaEventCreateWithFlags(&watch.event, cudaEventDisableTiming),
-          "creation of an event");
+  watch.stream = stream;
+  watch.last = (place_t){call, entry};
+  watch.more = watch.watching;
+  if (watch.started && !watch.watching) {
+    status = event_make();
     if (status == SDG_OK)
-      status = sdg_device_check(cuda->cudaEventRecord(watch.event, stream),
-                                "event record");
-    if (status == SDG_OK) {
-      uint64_t call =
-          sdg_control_count_of(sdg_job_control(), 0, sdg_job_rank(), NULL, 0);
-      snprintf(watch.what, sizeof watch.what, "call %llu %s",
-               (unsigned long long)call, entry);
-      clock_gettime(CLOCK_MONOTONIC, &watch.since);
-      watch.watching = true;
-      pthread_cond_signal(&watch.wake);
-    }
+      status = sdg_device_check(event_set(), "event record");
+    pthread_cond_signal(&watch.wake);
   }
   pthread_mutex_unlock(&watch.lock);
   return status;
 }
 
 void sdg_watch_stop(void) {
-  if (!watch.started)
-    return;
   pthread_mutex_lock(&watch.lock);
+  bool started = watch.started;
+  watch.started = false;
   watch.stop = true;
   pthread_cond_signal(&watch.wake);
   pthread_mutex_unlock(&watch.lock);
-  pthread_join(watch.thread, NULL);
-  watch.started = false;
+  if (started)
+    pthread_join(watch.thread, NULL);
 }

@@ -1,0 +1,493 @@
+// SPDX-License-Identifier: Apache-2.0
+// A CUDA runtime and an NCCL of host functions whose streams a test drains.
+#include "tests/unit/lanes.h"
+
+#include <nccl.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "src/job.h"
+#include "src/log.h"
+#include "src/options.h"
+#include "src/vendor.h"
+#include "tests/unit/brute.h"
+
+enum {
+  STREAMS = 64,
+  OPS = 4096,
+  EVENTS = 16,
+  MESSAGES = 64,
+  COMMS = 4,
+  SLOTS = 32,
+  SLOT_BYTES = 1 << 14,
+};
+
+typedef struct message {
+  bool is_send;
+  int peer;
+  char *data;
+  size_t bytes;
+} message_t;
+
+typedef struct comm {
+  int id, ranks, me;
+} comm_t;
+
+typedef struct group {
+  const comm_t *comm;
+  int count;
+  message_t message[MESSAGES];
+} group_t;
+
+typedef enum op_kind { OP_COPY, OP_SET, OP_WAIT, OP_GROUP, OP_CALL } op_kind_t;
+
+typedef struct op {
+  op_kind_t kind;
+  char *to;
+  const char *from;
+  size_t to_pitch, from_pitch, to_slice, from_slice;
+  size_t width, height, depth;
+  int value;
+  int queue;  // OP_WAIT: until this queue
+  int length; // has done so much
+  group_t *group;
+  void (*run)(void *argument);
+  void *argument;
+} op_t;
+
+typedef struct queue {
+  op_t op[OPS];
+  int head, tail;
+} queue_t;
+
+// A queue outlives its handle: a renewed stream gets another one.
+static queue_t *queues[STREAMS];
+static int queue_count;
+static int queue_of_handle[STREAMS];
+static int handle_count = 1; // 0: the program's first, the default stream
+static struct { int queue, length; } events[EVENTS];
+static int event_count;
+static lanes_order_t drain_order;
+
+// Messages between processes: a ring of slots for each pair of ranks.
+typedef struct mailbox {
+  _Atomic(unsigned) written, read;
+  size_t bytes[SLOTS];
+  char data[SLOTS][SLOT_BYTES];
+} mailbox_t;
+static struct shared {
+  _Atomic(int) comms;
+  mailbox_t mail[COMMS][LANES_RANKS][LANES_RANKS]; // [from][to]
+} * shared;
+
+static int queue_make(void) {
+  REQUIRE(queue_count < STREAMS);
+  queues[queue_count] = calloc(1, sizeof(queue_t));
+  return queue_count++;
+}
+
+static queue_t *queue_of(cudaStream_t stream) {
+  return queues[queue_of_handle[(uintptr_t)stream]];
+}
+
+static op_t *op_add(cudaStream_t stream, op_kind_t kind) {
+  queue_t *queue = queue_of(stream);
+  if (queue->head == queue->tail && queue->tail > OPS / 2)
+    lanes_drain(); // restarts the counts of empty queues
+  REQUIRE(queue->tail < OPS);
+  op_t *op = &queue->op[queue->tail++];
+  *op = (op_t){.kind = kind};
+  return op;
+}
+
+// ---- the CUDA runtime -----------------------------------------------------
+
+static cudaError_t fake_memcpy_3d(const struct cudaMemcpy3DParms *p,
+                                  cudaStream_t stream) {
+  op_t *op = op_add(stream, OP_COPY);
+  op->to = p->dstPtr.ptr;
+  op->from = p->srcPtr.ptr;
+  op->to_pitch = p->dstPtr.pitch;
+  op->from_pitch = p->srcPtr.pitch;
+  op->to_slice = p->dstPtr.pitch * p->dstPtr.ysize;
+  op->from_slice = p->srcPtr.pitch * p->srcPtr.ysize;
+  op->width = p->extent.width;
+  op->height = p->extent.height;
+  op->depth = p->extent.depth;
+  return cudaSuccess;
+}
+
+static cudaError_t fake_memcpy_2d(void *to, size_t to_pitch, const void *from,
+                                  size_t from_pitch, size_t width,
+                                  size_t height, enum cudaMemcpyKind kind,
+                                  cudaStream_t stream) {
+  (void)kind;
+  op_t *op = op_add(stream, OP_COPY);
+  op->to = to;
+  op->from = from;
+  op->to_pitch = to_pitch;
+  op->from_pitch = from_pitch;
+  op->width = width;
+  op->height = height;
+  op->depth = 1;
+  return cudaSuccess;
+}
+
+static cudaError_t fake_memcpy(void *to, const void *from, size_t bytes,
+                               enum cudaMemcpyKind kind, cudaStream_t stream) {
+  return fake_memcpy_2d(to, bytes, from, bytes, bytes, 1, kind, stream);
+}
+
+static cudaError_t fake_memset_2d(void *to, size_t pitch, int value,
+                                  size_t width, size_t height,
+                                  cudaStream_t stream) {
+  op_t *op = op_add(stream, OP_SET);
+  op->to = to;
+  op->to_pitch = pitch;
+  op->value = value;
+  op->width = width;
+  op->height = height;
+  return cudaSuccess;
+}
+
+static cudaError_t fake_memset(void *to, int value, size_t bytes,
+                               cudaStream_t stream) {
+  return fake_memset_2d(to, bytes, value, bytes, 1, stream);
+}
+
+// Fresh memory is NaN in every floating type.
+static cudaError_t fake_malloc(void **out, size_t bytes) {
+  *out = malloc(bytes);
+  memset(*out, 0xff, bytes);
+  return cudaSuccess;
+}
+
+static cudaError_t fake_free(void *data) {
+  lanes_drain(); // as CUDA does
+  free(data);
+  return cudaSuccess;
+}
+
+static cudaError_t fake_stream_create(cudaStream_t *out, unsigned flags) {
+  (void)flags;
+  queue_of_handle[handle_count] = queue_make();
+  *out = (cudaStream_t)(uintptr_t)handle_count++;
+  return cudaSuccess;
+}
+
+static cudaError_t fake_event_create(cudaEvent_t *out, unsigned flags) {
+  (void)flags;
+  REQUIRE(event_count + 1 < EVENTS);
+  *out = (cudaEvent_t)(uintptr_t)++event_count;
+  return cudaSuccess;
+}
+
+static cudaError_t fake_event_record(cudaEvent_t event, cudaStream_t stream) {
+  int queue = queue_of_handle[(uintptr_t)stream];
+  events[(uintptr_t)event].queue = queue;
+  events[(uintptr_t)event].length = queues[queue]->tail;
+  return cudaSuccess;
+}
+
+// Called by the watching thread too: touches nothing.
+static cudaError_t fake_event_query(cudaEvent_t event) {
+  (void)event;
+  return cudaSuccess;
+}
+
+static cudaError_t fake_stream_wait(cudaStream_t stream, cudaEvent_t event,
+                                    unsigned flags) {
+  (void)flags;
+  op_t *op = op_add(stream, OP_WAIT);
+  op->queue = events[(uintptr_t)event].queue;
+  op->length = events[(uintptr_t)event].length;
+  return cudaSuccess;
+}
+
+static const char *fake_error_string(cudaError_t error) {
+  return error == cudaSuccess ? "no error" : "an error";
+}
+
+// ---- NCCL -----------------------------------------------------------------
+
+static group_t *open_group;
+
+static ncclResult_t fake_unique_id(ncclUniqueId *out) {
+  memset(out, 0, sizeof *out);
+  out->internal[0] = (char)atomic_fetch_add(&shared->comms, 1);
+  REQUIRE(out->internal[0] < COMMS);
+  return ncclSuccess;
+}
+
+static ncclResult_t fake_comm_init(ncclComm_t *out, int ranks, ncclUniqueId id,
+                                   int me, ncclConfig_t *config) {
+  REQUIRE(config->blocking == 0 && ranks <= LANES_RANKS);
+  comm_t *comm = malloc(sizeof *comm);
+  *comm = (comm_t){id.internal[0], ranks, me};
+  *out = (ncclComm_t)(void *)comm;
+  return ncclSuccess;
+}
+
+static ncclResult_t fake_group_start(void) {
+  open_group = calloc(1, sizeof *open_group);
+  return ncclSuccess;
+}
+
+static cudaStream_t group_stream;
+
+static ncclResult_t message_add(bool is_send, void *data, size_t bytes,
+                                int peer, ncclComm_t comm,
+                                cudaStream_t stream) {
+  REQUIRE(open_group && open_group->count < MESSAGES && bytes <= SLOT_BYTES);
+  open_group->comm = (const comm_t *)(const void *)comm;
+  open_group->message[open_group->count++] =
+      (message_t){is_send, peer, data, bytes};
+  group_stream = stream;
+  return ncclSuccess;
+}
+
+static ncclResult_t fake_send(const void *data, size_t bytes,
+                              ncclDataType_t type, int peer, ncclComm_t comm,
+                              cudaStream_t stream) {
+  REQUIRE(type == ncclInt8);
+  return message_add(true, (void *)(uintptr_t)data, bytes, peer, comm, stream);
+}
+
+static ncclResult_t fake_recv(void *data, size_t bytes, ncclDataType_t type,
+                              int peer, ncclComm_t comm, cudaStream_t stream) {
+  REQUIRE(type == ncclInt8);
+  return message_add(false, data, bytes, peer, comm, stream);
+}
+
+static ncclResult_t fake_group_end(void) {
+  op_add(group_stream, OP_GROUP)->group = open_group;
+  open_group = NULL;
+  return ncclSuccess;
+}
+
+// Sends at the first look, receives as messages come; true when all is done.
+static bool group_go(group_t *group) {
+  const comm_t *comm = group->comm;
+  int left = 0;
+  for (int i = 0; i < group->count; i++) {
+    message_t *m = &group->message[i];
+    if (!m->data)
+      continue;
+    int from = m->is_send ? comm->me : m->peer;
+    int to = m->is_send ? m->peer : comm->me;
+    mailbox_t *mail = &shared->mail[comm->id][from][to];
+    unsigned written = atomic_load(&mail->written);
+    unsigned read = atomic_load(&mail->read);
+    unsigned slot = (m->is_send ? written : read) % SLOTS;
+    if (m->is_send ? written - read == SLOTS : written == read) {
+      left++;
+      continue;
+    }
+    if (m->is_send) {
+      mail->bytes[slot] = m->bytes;
+      memcpy(mail->data[slot], m->data, m->bytes);
+      atomic_store(&mail->written, written + 1);
+    } else {
+      REQUIRE(mail->bytes[slot] == m->bytes);
+      memcpy(m->data, mail->data[slot], m->bytes);
+      atomic_store(&mail->read, read + 1);
+    }
+    m->data = NULL;
+  }
+  return left == 0;
+}
+
+// ---- work -----------------------------------------------------------------
+
+static void op_copy(const op_t *op) {
+  for (size_t z = 0; z < op->depth; z++)
+    for (size_t y = 0; y < op->height; y++)
+      memcpy(op->to + z * op->to_slice + y * op->to_pitch,
+             op->from + z * op->from_slice + y * op->from_pitch, op->width);
+}
+
+// True if the queue's next operation could be carried out.
+static bool queue_step(queue_t *queue) {
+  if (queue->head == queue->tail)
+    return false;
+  op_t *op = &queue->op[queue->head];
+  switch (op->kind) {
+  case OP_COPY:
+    op_copy(op);
+    break;
+  case OP_SET:
+    for (size_t y = 0; y < op->height; y++)
+      memset(op->to + y * op->to_pitch, op->value, op->width);
+    break;
+  case OP_WAIT:
+    if (queues[op->queue]->head < op->length)
+      return false;
+    break;
+  case OP_GROUP:
+    if (!group_go(op->group))
+      return false;
+    free(op->group);
+    break;
+  case OP_CALL:
+    op->run(op->argument);
+    break;
+  }
+  queue->head++;
+  return true;
+}
+
+static bool one_step(void) {
+  int first =
+      drain_order == LANES_RANDOM ? (int)random_in(0, queue_count - 1) : 0;
+  for (int i = 0; i < queue_count; i++) {
+    int q = (first + i) % queue_count;
+    if (drain_order == LANES_COMM_EARLY)
+      q = queue_count - 1 - q;
+    if (queue_step(queues[q]))
+      return true;
+  }
+  return false;
+}
+
+void lanes_drain(void) {
+  for (;;) {
+    bool empty = true;
+    for (int q = 0; q < queue_count; q++)
+      empty &= queues[q]->head == queues[q]->tail;
+    if (empty)
+      break;
+    if (!one_step())
+      sched_yield(); // messages of other ranks; an alarm ends it
+  }
+  for (int q = 0; q < queue_count; q++)
+    queues[q]->head = queues[q]->tail = 0;
+  for (int e = 0; e < EVENTS; e++)
+    events[e].length = 0;
+}
+
+void lanes_order(lanes_order_t order) {
+  drain_order = order;
+}
+
+cudaStream_t lanes_stream(int index) {
+  while (handle_count <= index) {
+    cudaStream_t stream;
+    (void)fake_stream_create(&stream, 0);
+  }
+  return (cudaStream_t)(uintptr_t)index;
+}
+
+void lanes_stream_renew(int index) {
+  queue_of_handle[index] = queue_make();
+}
+
+void lanes_enqueue(cudaStream_t stream, void (*run)(void *argument),
+                   void *argument) {
+  op_t *op = op_add(stream, OP_CALL);
+  op->run = run;
+  op->argument = argument;
+}
+
+// ---- the job --------------------------------------------------------------
+
+static void unused_function(void) {
+  abort();
+}
+
+static void *find(sdg_library_t library, const char *name) {
+  (void)library;
+  static const struct {
+    const char *name;
+    void (*function)(void);
+  } table[] = {
+#define ROW(name, function) {#name, (void (*)(void))function}
+      ROW(cudaMemcpyAsync, fake_memcpy),
+      ROW(cudaMemcpy2DAsync, fake_memcpy_2d),
+      ROW(cudaMemcpy3DAsync, fake_memcpy_3d),
+      ROW(cudaMemsetAsync, fake_memset),
+      ROW(cudaMemset2DAsync, fake_memset_2d),
+      ROW(cudaMalloc, fake_malloc),
+      ROW(cudaFree, fake_free),
+      ROW(cudaStreamCreateWithFlags, fake_stream_create),
+      ROW(cudaEventCreateWithFlags, fake_event_create),
+      ROW(cudaEventRecord, fake_event_record),
+      ROW(cudaEventQuery, fake_event_query),
+      ROW(cudaStreamWaitEvent, fake_stream_wait),
+      ROW(cudaGetErrorString, fake_error_string),
+      ROW(ncclGetUniqueId, fake_unique_id),
+      ROW(ncclCommInitRankConfig, fake_comm_init),
+      ROW(ncclGroupStart, fake_group_start),
+      ROW(ncclGroupEnd, fake_group_end),
+      ROW(ncclSend, fake_send),
+      ROW(ncclRecv, fake_recv),
+#undef ROW
+  };
+  void (*function)(void) = unused_function;
+  for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+    if (strcmp(table[i].name, name) == 0)
+      function = table[i].function;
+  void *address;
+  memcpy(&address, &function, sizeof address);
+  return address;
+}
+
+void lanes_install(void) {
+  sdg_library_set_finder(find);
+  queue_make(); // of the default stream
+}
+
+static void rank_run(const char *folder, const char *mesh_text, int rank,
+                     int ranks, void (*body)(int rank)) {
+  char number[16], count[16], meet[128];
+  snprintf(number, sizeof number, "%d", rank);
+  snprintf(count, sizeof count, "%d", ranks);
+  snprintf(meet, sizeof meet, "SUNDOG_RENDEZVOUS=file:%s/meet", folder);
+  setenv("SUNDOG_RANK", number, 1);
+  setenv("SUNDOG_SIZE", count, 1);
+  char split[] = "SUNDOG_SPLIT=H", timeout[] = "SUNDOG_TIMEOUT=20";
+  char *environment[] = {split, timeout, meet, NULL};
+  REQUIRE(sdg_options_load(environment) == SDG_OK);
+  sdg_mesh_t mesh;
+  REQUIRE(sdg_mesh_parse(mesh_text, ranks, &mesh) == SDG_OK);
+  REQUIRE(sdg_job_join(&mesh, (1u << mesh.axes) - 1) == SDG_OK);
+  body(rank);
+  sdg_job_finish();
+}
+
+void lanes_ranks_run(const char *mesh, void (*body)(int rank)) {
+  int ranks = 1;
+  for (const char *c = mesh; (c = strchr(c, '=')); c++)
+    ranks *= atoi(c + 1);
+  ck_assert_int_le(ranks, LANES_RANKS);
+  shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
+                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ck_assert_ptr_ne(shared, MAP_FAILED);
+  char folder[] = "/tmp/sdg-test-XXXXXX";
+  ck_assert_ptr_nonnull(mkdtemp(folder));
+  pid_t pid[LANES_RANKS];
+  for (int r = 0; r < ranks; r++) {
+    pid[r] = fork();
+    ck_assert_int_ge(pid[r], 0);
+    if (pid[r] == 0) {
+      alarm(30);
+      rank_run(folder, mesh, r, ranks, body);
+      fflush(NULL);
+      _exit(0);
+    }
+  }
+  int failed = 0;
+  for (int r = 0; r < ranks; r++) {
+    int status;
+    ck_assert_int_eq(waitpid(pid[r], &status, 0), pid[r]);
+    failed += status != 0;
+  }
+  ck_assert_int_eq(rmdir(folder), 0);
+  ck_assert_int_eq(failed, 0);
+  munmap(shared, sizeof *shared);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A CUDA runtime and an NCCL of host functions, for tests of what is enqueued:
+ * streams are queues that nobody works on until the test drains them, in an
+ * order that is as bad as the events allow. */
+#ifndef SDG_TESTS_UNIT_LANES_H
+#define SDG_TESTS_UNIT_LANES_H
+
+#include <cuda_runtime_api.h>
+
+#include "src/mesh.h"
+
+enum { LANES_RANKS = 4 };
+
+/* Which streams go on first while several can; the communication stream is the
+ * last that is made. */
+typedef enum lanes_order {
+  LANES_COMM_LATE,
+  LANES_COMM_EARLY,
+  LANES_RANDOM,
+  LANES_ORDERS,
+} lanes_order_t;
+
+/* Installs the functions. Before ranks are forked. */
+void lanes_install(void);
+
+/* Forks a job of the mesh's ranks, runs `body` on each joined as that rank, and
+ * fails the test where one does. All axes are split. */
+void lanes_ranks_run(const char *mesh, void (*body)(int rank));
+
+/* The cudaStream_t of the program, 0 to 2. */
+cudaStream_t lanes_stream(int index);
+/* The stream is destroyed, its work goes on, and a new one gets its handle. */
+void lanes_stream_renew(int index);
+/* Appends work of the program, or of a sub-call. `argument` is borrowed. */
+void lanes_enqueue(cudaStream_t stream, void (*run)(void *argument),
+                   void *argument);
+/* Works until all streams are empty. */
+void lanes_drain(void);
+void lanes_order(lanes_order_t order);
+
+#endif

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans carried out on several ranks whose streams run in the worst order.
+#include "src/exec.h"
+
+#include <string.h>
+
+#include "src/comm.h"
+#include "src/transfer.h"
+#include "tests/unit/brute.h"
+#include "tests/unit/lanes.h"
+
+enum { ROWS = 23, COLUMNS = 5, RANKS = 3, CALLS = 12 };
+
+// Rows of an input cut over the ranks; y[i] = x[i-2] + x[i] + x[i+2], rows
+// outside being zero. `x` is the program's and changes from call to call.
+typedef struct shard {
+  bool by_column; // memory order: messages are packed
+  sdg_range_t own;
+  float x[ROWS * COLUMNS];
+  float y[CALLS][ROWS * COLUMNS];
+} shard_t;
+
+typedef struct task {
+  shard_t *shard;
+  float value; // the program's next x: value * (1 + global index)
+  float *x, *y;
+  int64_t stride[2];
+} task_t;
+
+static const int64_t first_row[RANKS + 1] = {0, 11, 13, ROWS};
+
+static void strides(const shard_t *shard, int64_t *out) {
+  out[0] = shard->by_column ? 1 : COLUMNS;
+  out[1] = shard->by_column ? shard->own.hi - shard->own.lo : 1;
+}
+
+static void x_write(void *argument) {
+  const task_t *task = argument;
+  const sdg_range_t own = task->shard->own;
+  int64_t stride[2];
+  strides(task->shard, stride);
+  for (int64_t i = own.lo; i < own.hi; i++)
+    for (int64_t j = 0; j < COLUMNS; j++)
+      task->shard->x[(i - own.lo) * stride[0] + j * stride[1]] =
+          task->value * (float)(1 + i * COLUMNS + j);
+}
+
+// task->x lies at row own.lo - 2 of the assembled input.
+static void y_compute(void *argument) {
+  const task_t *task = argument;
+  const sdg_range_t own = task->shard->own;
+  int64_t to[2];
+  strides(task->shard, to);
+  for (int64_t i = 0; i < own.hi - own.lo; i++)
+    for (int64_t j = 0; j < COLUMNS; j++) {
+      const float *x = task->x + i * task->stride[0] + j * task->stride[1];
+      task->y[i * to[0] + j * to[1]] =
+          x[0] + x[2 * task->stride[0]] + x[4 * task->stride[0]];
+    }
+}
+
+static int failing_status;
+
+static int sub_call(void *state, int index, const sdg_call_t *call,
+                    const sdg_exec_t *exec) {
+  (void)index;
+  static task_t task[256];
+  static int next;
+  task_t *mine = &task[next++ % 256];
+  int slab = *(int *)state;
+  *mine = (task_t){.shard = (shard_t *)(uintptr_t)call->args,
+                   .x = sdg_exec_address(exec, slab),
+                   .y = call->operand[1].data};
+  memcpy(mine->stride, exec->plan->slab[slab].stride, sizeof mine->stride);
+  lanes_enqueue(exec->stream, y_compute, mine);
+  return failing_status;
+}
+
+static sdg_box_t rows_box(int64_t lo, int64_t hi) {
+  return (sdg_box_t){.dims = 2, .dim = {{lo, hi}, {0, COLUMNS}}};
+}
+
+static sdg_call_t call_of(shard_t *shard, float *y) {
+  sdg_call_t call = {.entry_name = "test", .operands = 2, .args = shard};
+  for (int i = 0; i < 2; i++) {
+    call.operand[i] = (sdg_operand_t){.elem_bytes = sizeof(float), .dims = 2};
+    strides(shard, call.operand[i].stride);
+  }
+  call.operand[0].data = shard->x;
+  call.operand[1].data = y;
+  return call;
+}
+
+static sdg_plan_t *plan_make(const sdg_call_t *call, int rank) {
+  sdg_plan_t *plan = sdg_plan_create("test");
+  sdg_box_t owned[RANKS], need[RANKS];
+  for (int r = 0; r < RANKS; r++) {
+    owned[r] = rows_box(first_row[r], first_row[r + 1]);
+    need[r] = rows_box(first_row[r] - 2, first_row[r + 1] + 2);
+  }
+  sdg_transfer_t transfer;
+  REQUIRE(!sdg_transfer_plan(owned, need, RANKS, rank, NULL, &transfer));
+  int x, assembled, slab[16];
+  REQUIRE(!sdg_plan_operand(plan, call, 0, &owned[rank], &x));
+  REQUIRE(!sdg_plan_scratch(plan, &need[rank], x, &assembled));
+  REQUIRE(!sdg_plan_messages(plan, &transfer, x, &assembled, 1, slab));
+  REQUIRE(!sdg_plan_exchange(plan));
+  sdg_box_t above = rows_box(-2, 0), below = rows_box(ROWS, ROWS + 2);
+  REQUIRE(!sdg_plan_zero(plan, SDG_LANE_MAIN, assembled, &above));
+  REQUIRE(!sdg_plan_zero(plan, SDG_LANE_MAIN, assembled, &below));
+  REQUIRE(!sdg_plan_copy(plan, SDG_LANE_MAIN, x, assembled, NULL, NULL,
+                         SDG_COPY_STRIP));
+  REQUIRE(!sdg_plan_join(plan, SDG_LANE_MAIN));
+  for (int i = 0; i < transfer.recvs; i++)
+    if (slab[i] >= 0)
+      REQUIRE(!sdg_plan_copy(plan, SDG_LANE_MAIN, slab[i], assembled, NULL,
+                             NULL, SDG_COPY_HALO));
+  REQUIRE(!sdg_plan_call(plan, 0));
+  sdg_transfer_fini(&transfer);
+  static int kept;
+  kept = assembled;
+  plan->axes = 1;
+  plan->state = &kept;
+  plan->run = sub_call;
+  return plan;
+}
+
+static float x_at(float value, int64_t i, int64_t j) {
+  return i < 0 || i >= ROWS ? 0 : value * (float)(1 + i * COLUMNS + j);
+}
+
+static void y_check(const shard_t *shard, const float *y, float value) {
+  int64_t stride[2];
+  strides(shard, stride);
+  for (int64_t i = shard->own.lo; i < shard->own.hi; i++)
+    for (int64_t j = 0; j < COLUMNS; j++) {
+      float is = y[(i - shard->own.lo) * stride[0] + j * stride[1]];
+      float want =
+          x_at(value, i - 2, j) + x_at(value, i, j) + x_at(value, i + 2, j);
+      REQUIRE_MSG(is == want, "row %d column %d: %g instead of %g", (int)i,
+                  (int)j, (double)is, (double)want);
+    }
+}
+
+// Call after call on the streams that `stream_of` names, the program writing x
+// before each; nobody waits in between.
+static void calls_run(int rank, bool by_column, int (*stream_of)(int call)) {
+  static shard_t shard;
+  static task_t task[CALLS];
+  shard.by_column = by_column;
+  shard.own = (sdg_range_t){first_row[rank], first_row[rank + 1]};
+  sdg_call_t call = call_of(&shard, shard.y[0]);
+  sdg_plan_t *plan = plan_make(&call, rank);
+  for (int c = 0; c < CALLS; c++) {
+    int index = stream_of(c);
+    cudaStream_t stream = lanes_stream(index);
+    task[c] = (task_t){.shard = &shard, .value = (float)(c + 1)};
+    lanes_enqueue(stream, x_write, &task[c]);
+    int vendor = 0;
+    call.operand[1].data = shard.y[c];
+    REQUIRE(!sdg_exec_run(plan, &call, stream, NULL, &vendor));
+    REQUIRE(vendor == failing_status);
+  }
+  lanes_drain();
+  for (int c = 0; c < CALLS; c++)
+    y_check(&shard, shard.y[c], (float)(c + 1));
+  sdg_plan_destroy(plan);
+}
+
+static int same_stream(int call) {
+  (void)call;
+  return 1;
+}
+
+static void in_order_body(int rank) {
+  (void)lanes_stream(2);
+  for (int order = 0; order < 2 * LANES_ORDERS; order++) {
+    lanes_order((lanes_order_t)(order / 2));
+    calls_run(rank, order % 2, same_stream);
+  }
+}
+
+START_TEST(lanes_order_messages_between_the_programs_work) {
+  lanes_ranks_run("y=3", in_order_body);
+}
+END_TEST
+
+// x is written on the streams of the calls: the program orders them itself, by
+// letting each finish, but for the plans' shared scratch.
+static void two_streams_body(int rank) {
+  (void)lanes_stream(2);
+  static shard_t shard[2];
+  static task_t task[2];
+  for (int order = 0; order < 2 * LANES_ORDERS; order++) {
+    lanes_order((lanes_order_t)(order / 2));
+    bool renew = order % 2;
+    sdg_plan_t *plan[2];
+    for (int s = 0; s < 2; s++) {
+      shard[s].own = (sdg_range_t){first_row[rank], first_row[rank + 1]};
+      task[s] = (task_t){.shard = &shard[s], .value = (float)(s + 1)};
+      x_write(&task[s]);
+    }
+    for (int s = 0; s < 2; s++) {
+      sdg_call_t call = call_of(&shard[s], shard[s].y[0]);
+      plan[s] = plan_make(&call, rank);
+      int vendor;
+      cudaStream_t stream = lanes_stream(renew ? 1 : 2 - s);
+      REQUIRE(!sdg_exec_run(plan[s], &call, stream, NULL, &vendor));
+      if (renew)
+        lanes_stream_renew(1);
+    }
+    lanes_drain();
+    for (int s = 0; s < 2; s++) {
+      y_check(&shard[s], shard[s].y[0], (float)(s + 1));
+      sdg_plan_destroy(plan[s]);
+    }
+  }
+}
+
+START_TEST(scratch_passes_from_stream_to_stream_in_the_calls_order) {
+  lanes_ranks_run("y=3", two_streams_body);
+}
+END_TEST
+
+static void failing_body(int rank) {
+  (void)lanes_stream(2);
+  failing_status = rank == 1 ? 9 : 0;
+  calls_run(rank, false, same_stream);
+}
+
+START_TEST(a_refused_sub_call_leaves_no_other_rank_waiting) {
+  lanes_ranks_run("y=3", failing_body);
+}
+END_TEST
+
+// Rank 0 sends all it has and waits for nothing; the program then overwrites
+// it.
+static void sender_body(int rank) {
+  (void)lanes_stream(2);
+  static shard_t shard;
+  shard.own = (sdg_range_t){first_row[rank], first_row[rank + 1]};
+  sdg_call_t call = call_of(&shard, shard.y[0]);
+  sdg_plan_t *plan = sdg_plan_create("test");
+  sdg_box_t owned[RANKS], need[RANKS];
+  for (int r = 0; r < RANKS; r++) {
+    owned[r] = rows_box(first_row[r], first_row[r + 1]);
+    need[r] = r == 1 ? owned[0] : rows_box(0, 0);
+  }
+  sdg_transfer_t transfer;
+  int x, slab[16];
+  REQUIRE(!sdg_transfer_plan(owned, need, RANKS, rank, NULL, &transfer));
+  REQUIRE(!sdg_plan_operand(plan, &call, 0, &owned[rank], &x));
+  REQUIRE(!sdg_plan_messages(plan, &transfer, x, NULL, 0, slab));
+  REQUIRE(!sdg_plan_exchange(plan));
+  if (transfer.recvs == 1) {
+    int y;
+    REQUIRE(!sdg_plan_operand(plan, &call, 1, &owned[0], &y));
+    REQUIRE(!sdg_plan_join(plan, SDG_LANE_MAIN));
+    REQUIRE(!sdg_plan_copy(plan, SDG_LANE_MAIN, slab[0], y, NULL, NULL,
+                           SDG_COPY_HALO));
+  }
+  plan->axes = 1;
+  sdg_comm_t *comm; // made where all ranks are: rank 2 has nothing to exchange
+  REQUIRE(!sdg_comm_get(plan->axes, &comm));
+  task_t before = {.shard = &shard, .value = 1}, after = {&shard, 2, 0, 0, {0}};
+  lanes_order(LANES_COMM_LATE);
+  lanes_enqueue(lanes_stream(1), x_write, &before);
+  int vendor;
+  REQUIRE(!sdg_exec_run(plan, &call, lanes_stream(1), NULL, &vendor));
+  lanes_enqueue(lanes_stream(1), x_write, &after);
+  lanes_drain();
+  for (int64_t i = 0; rank == 1 && i < first_row[1] * COLUMNS; i++)
+    REQUIRE(shard.y[0][i] == (float)(1 + i));
+  sdg_transfer_fini(&transfer);
+  sdg_plan_destroy(plan);
+}
+
+START_TEST(what_a_rank_only_sends_has_left_when_the_program_goes_on) {
+  lanes_ranks_run("y=3", sender_body);
+}
+END_TEST
+
+int main(void) {
+  lanes_install();
+  Suite *suite = suite_create("exec");
+  TCase *cases = tcase_create("exec");
+  tcase_set_timeout(cases, 60);
+  tcase_add_test(cases, lanes_order_messages_between_the_programs_work);
+  tcase_add_test(cases,
+                 scratch_passes_from_stream_to_stream_in_the_calls_order);
+  tcase_add_test(cases, a_refused_sub_call_leaves_no_other_rank_waiting);
+  tcase_add_test(cases,
+                 what_a_rank_only_sends_has_left_when_the_program_goes_on);
+  suite_add_tcase(suite, cases);
+  return harness_run(suite);
+}
