@@ -19,7 +19,7 @@
 // cuDNN's own calls through the linker, are not the program's. Initial-exec:
 // libsundog.so is there from the start, and the general model calls a function.
 static _Thread_local int depth __attribute__((tls_model("initial-exec")));
-static _Thread_local bool last_failed
+static _Thread_local bool last_refused
     __attribute__((tls_model("initial-exec")));
 
 static bool is_foreign(const void *caller) {
@@ -148,20 +148,21 @@ bool sdg_capture(int entry, const void *args, const void *caller,
   if (is_foreign(caller))
     return false;
   sdg_call_t call;
-  bool done = false;
+  bool done = false, refused = false;
   depth++;
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
   if (!cudnn) {
     *out_result = CUDNN_STATUS_NOT_INITIALIZED;
-    done = true;
+    done = refused = true;
   } else if (call_read(cudnn, entry, args, &call) || sdg_job_failed()) {
     done = sdg_registry_judge(&call) == SDG_VERDICT_DONE;
     sdg_trace_call(&call, done);
+    refused = done && call.refused;
     if (done)
       *out_result = call.result;
   }
   depth--;
-  last_failed = done && *out_result != CUDNN_STATUS_SUCCESS;
+  last_refused = refused;
   // Another process of this rank came first: this one is no rank.
   if (sdg_job_disarmed())
     sdg_slot_disarm();
@@ -190,7 +191,7 @@ void sdg_capture_forget(const void *descriptor, const void *caller) {
 }
 
 bool sdg_capture_text(char *message, size_t bytes) {
-  if (!last_failed || !message || bytes == 0)
+  if (!last_refused || !message || bytes == 0)
     return false;
   snprintf(message, bytes, "%s", sdg_last_error());
   return true;

@@ -22,8 +22,8 @@ int sdg_capture_opaque(int entry, const void *caller);
 void sdg_capture_touch(const void *descriptor, const void *caller);
 void sdg_capture_forget(const void *descriptor, const void *caller);
 
-/* cudnnGetLastErrorString: true after the thread's last captured call failed;
- * then `message` holds why. */
+/* cudnnGetLastErrorString: true after sundog refused the thread's last captured
+ * call; then `message` holds why. */
 bool sdg_capture_text(char *message, size_t bytes);
 
 #endif

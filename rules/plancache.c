@@ -5,9 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+// Without memory uthash leaves the element out, rather than exit.
+#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-enum { PLANS_MAX = 1024 };
+enum { PLANS_MAX = 1024, ROLE_BITS = 8 };
+_Static_assert((int)SDG_ROLE_COUNT <= 1 << ROLE_BITS, "a role and a generation "
+                                                      "share a word");
 
 typedef struct cached {
   sdg_plan_entry_t entry;
@@ -25,8 +29,10 @@ void sdg_plan_key_make(const sdg_call_t *call, const sdg_rule_t *rule,
   memset(out_key, 0, sizeof *out_key);
   out_key->entry = (uint64_t)call->entry;
   for (int i = 0; i < call->operands; i++)
-    out_key->generation[i] = call->operand[i].generation;
-  out_key->generation[SDG_OPERANDS_MAX] = call->op_generation;
+    // Operands that are absent are left out: their roles tell which are there.
+    out_key->operand[i] = call->operand[i].generation << ROLE_BITS |
+                          (uint64_t)call->operand[i].role;
+  out_key->op_generation = call->op_generation;
   if (rule && rule->knows(call))
     (void)rule->key(call, out_key->number);
 }
@@ -64,6 +70,10 @@ sdg_status_t sdg_plancache_add(const sdg_plan_key_t *key, sdg_plan_t *plan,
   cached->entry.row = row;
   cached->key = *key;
   HASH_ADD(hh, cache, key, sizeof cached->key, cached);
+  if (!cached->hh.tbl) {
+    free(cached);
+    return sdg_fail(SDG_E_NO_MEMORY, "a cached plan");
+  }
   latest = cached;
   *out_entry = &cached->entry;
   return SDG_OK;

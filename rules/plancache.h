@@ -9,7 +9,8 @@
 
 typedef struct sdg_plan_key {
   uint64_t entry;
-  uint64_t generation[SDG_OPERANDS_MAX + 1]; /* operands, then the op's */
+  uint64_t operand[SDG_OPERANDS_MAX]; /* generation and role */
+  uint64_t op_generation;
   uint64_t number[SDG_RULE_KEYS];
 } sdg_plan_key_t;
 

@@ -31,6 +31,13 @@ static const sdg_rule_t *const rules_by_family[SDG_FAMILY_COUNT] = {
     [SDG_FAMILY_POINTWISE] = &sdg_rule_pointwise,
 };
 
+// What becomes of a call that is not refused.
+typedef enum way {
+  WAY_UNTAGGED, // the program's call as it is, and not sundog's affair
+  WAY_LITERAL,  // tagged, and the program's call as it is does it
+  WAY_DONE,     // carried out or answered: call->result
+} way_t;
+
 // Read once, at the first captured call; immutable after.
 static struct {
   pthread_mutex_t lock;
@@ -146,12 +153,27 @@ static sdg_status_t owner_check(const sdg_call_t *call) {
   return sdg_fail(SDG_E_THREAD, "%s", call->entry_name);
 }
 
-// All descriptors agreed: from here on every rank takes the same way.
-static sdg_status_t agreed(const sdg_call_t *call, const sdg_rule_t *rule,
-                           int64_t *out_wait_ns) {
-  *out_wait_ns = 0;
-  if (!sdg_agree_needed(call) && !sdg_options_get()->check)
-    return SDG_OK;
+// What is known of a descriptor is known of a generation of it.
+static sdg_status_t generations_check(const sdg_call_t *call) {
+  for (int i = 0; i < call->operands; i++)
+    if (call->operand[i].generation == 0)
+      return sdg_fail(SDG_E_DESCRIPTOR, "%s of %s",
+                      sdg_role_name(call->operand[i].role), call->entry_name);
+  if (call->op_descriptor && call->op_generation == 0)
+    return sdg_fail(SDG_E_DESCRIPTOR, "the op's of %s", call->entry_name);
+  return SDG_OK;
+}
+
+// Whether this call is an agreement. An answer may make a program ask once more
+// on one rank (a workspace that is too large there), so that a query of agreed
+// descriptors is each rank's own, and not even counted.
+static bool agreement_due(const sdg_call_t *call) {
+  return sdg_agree_needed(call) ||
+         (sdg_options_get()->check && !call->is_query);
+}
+
+static sdg_status_t agree(const sdg_call_t *call, const sdg_rule_t *rule,
+                          int64_t *out_wait_ns) {
   char parameters[PARAMETERS_BYTES] = "";
   if (rule && rule->knows(call))
     SDG_TRY(rule->describe(call, parameters, sizeof parameters));
@@ -176,15 +198,15 @@ static void say_first(const sdg_call_t *call, const sdg_tagging_t *tagging) {
   }
 }
 
-// Judges a call whose descriptors are agreed. *out_pass: it is untagged.
+// Judges a call whose descriptors are agreed; fills `tagging` if it is tagged.
 static sdg_status_t call_derive(const sdg_call_t *call,
                                 const sdg_rules_t *rules,
                                 const sdg_rule_t *rule, sdg_tagging_t *tagging,
-                                bool *out_pass) {
+                                bool *out_tagged) {
   const sdg_section_t *section;
   bool local;
   SDG_TRY(sdg_tagging_derive(call, rules, &section, &local, tagging));
-  *out_pass = section == NULL;
+  *out_tagged = section != NULL;
   if (!section)
     return unmatched_check(call, local);
   if (rule && rule->knows(call))
@@ -195,10 +217,12 @@ static sdg_status_t call_derive(const sdg_call_t *call,
 
 static sdg_status_t query_answer(sdg_call_t *call, const sdg_rules_t *rules,
                                  const sdg_rule_t *rule, int64_t wait_ns,
-                                 bool *out_pass) {
+                                 way_t *out_way) {
   sdg_tagging_t tagging;
-  SDG_TRY(call_derive(call, rules, rule, &tagging, out_pass));
-  if (*out_pass)
+  bool tagged;
+  SDG_TRY(call_derive(call, rules, rule, &tagging, &tagged));
+  *out_way = tagged ? WAY_DONE : WAY_UNTAGGED;
+  if (!tagged)
     return SDG_OK;
   say_first(call, &tagging);
   sdg_report_row_t *row =
@@ -210,13 +234,16 @@ static sdg_status_t query_answer(sdg_call_t *call, const sdg_rules_t *rules,
   return status;
 }
 
+// Plans a call; *out_entry is NULL where it is untagged.
 static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
                                const sdg_rule_t *rule,
                                const sdg_plan_key_t *key,
-                               sdg_plan_entry_t **out_entry, bool *out_pass) {
+                               sdg_plan_entry_t **out_entry) {
   sdg_tagging_t tagging;
-  SDG_TRY(call_derive(call, rules, rule, &tagging, out_pass));
-  if (*out_pass)
+  bool tagged;
+  *out_entry = NULL;
+  SDG_TRY(call_derive(call, rules, rule, &tagging, &tagged));
+  if (!tagged)
     return SDG_OK;
   say_first(call, &tagging);
   sdg_plan_t *plan = NULL;
@@ -252,22 +279,7 @@ static sdg_status_t capture_check(const sdg_call_t *call, cudaStream_t stream) {
   return sdg_fail(SDG_E_CAPTURE, "%s", call->entry_name);
 }
 
-static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
-                           const sdg_rule_t *rule, int64_t wait_ns,
-                           bool *out_pass) {
-  sdg_plan_key_t key;
-  sdg_plan_key_make(call, rule, &key);
-  sdg_plan_entry_t *entry = sdg_plancache_find(&key);
-  if (!entry) {
-    SDG_TRY(entry_make(call, rules, rule, &key, &entry, out_pass));
-    if (*out_pass)
-      return SDG_OK;
-  }
-  sdg_report_count(entry->row, entry->plan);
-  sdg_report_wait(entry->row, wait_ns);
-  *out_pass = entry->plan->literal;
-  if (*out_pass)
-    return SDG_OK;
+static sdg_status_t plan_run(sdg_call_t *call, const sdg_plan_entry_t *entry) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
   if (!cudnn)
     return SDG_E_LIBRARY_MISSING;
@@ -278,6 +290,24 @@ static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
     return sdg_fail(SDG_E_VENDOR_CALL, "cudnnGetStream: %d", (int)got);
   SDG_TRY(capture_check(call, stream));
   return sdg_exec_run(entry->plan, call, stream, entry->row, &call->result);
+}
+
+static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
+                           const sdg_rule_t *rule, int64_t wait_ns,
+                           way_t *out_way) {
+  sdg_plan_key_t key;
+  sdg_plan_key_make(call, rule, &key);
+  sdg_plan_entry_t *entry = sdg_plancache_find(&key);
+  if (!entry)
+    SDG_TRY(entry_make(call, rules, rule, &key, &entry));
+  *out_way = !entry                 ? WAY_UNTAGGED
+             : entry->plan->literal ? WAY_LITERAL
+                                    : WAY_DONE;
+  if (!entry)
+    return SDG_OK;
+  sdg_report_count(entry->row, entry->plan);
+  sdg_report_wait(entry->row, wait_ns);
+  return entry->plan->literal ? SDG_OK : plan_run(call, entry);
 }
 
 // A verdict (bad parameters, an unsupported op) falls alike on every rank. An
@@ -291,52 +321,60 @@ static sdg_status_t accident_check(sdg_status_t status) {
   return verdict ? status : sdg_job_fail(status);
 }
 
-// *out_pass: the real function is to carry out the program's call.
-static sdg_status_t judge(sdg_call_t *call, bool *out_pass) {
-  const sdg_rules_t *rules;
-  sdg_status_t configured = setup_get(&rules);
-  if (configured != SDG_OK) {
-    *out_pass = sdg_options_get()->on_error == SDG_ON_ERROR_IGNORE;
-    return *out_pass ? SDG_OK : configured;
-  }
+// A call that may be tagged, and so concerns all ranks.
+static sdg_status_t collective(sdg_call_t *call, const sdg_rules_t *rules,
+                               way_t *out_way) {
+  static uint64_t number;
   const sdg_rule_t *rule = rules_by_family[call->family];
-  *out_pass = true;
+  SDG_TRY(generations_check(call));
+  bool due = agreement_due(call);
+  if (due || !call->is_query)
+    sdg_control_count(sdg_job_control(), 0, ++number, call->entry_name);
+  int64_t wait_ns = 0;
+  if (due)
+    SDG_TRY(agree(call, rule, &wait_ns));
+  if (call->is_query)
+    SDG_TRY(query_answer(call, rules, rule, wait_ns, out_way));
+  else
+    SDG_TRY(op_run(call, rules, rule, wait_ns, out_way));
+  if (*out_way == WAY_UNTAGGED)
+    mark_passes(call, rules);
+  return SDG_OK;
+}
+
+static sdg_status_t judge(sdg_call_t *call, way_t *out_way) {
+  const sdg_rules_t *rules;
+  *out_way = WAY_UNTAGGED;
+  sdg_status_t configured = setup_get(&rules);
+  if (configured != SDG_OK)
+    return sdg_options_get()->on_error == SDG_ON_ERROR_IGNORE ? SDG_OK
+                                                              : configured;
   if (!may_match(call, rules)) {
     SDG_TRY(unmatched_check(call, named_local(call, rules)));
     mark_passes(call, rules);
     return SDG_OK;
   }
   SDG_TRY(owner_check(call));
-  sdg_status_t joined = sdg_job_join(&rules->mesh, rules->axes);
-  if (joined != SDG_OK)
-    return joined;
-  static uint64_t number;
-  sdg_control_count(sdg_job_control(), 0, ++number, call->entry_name);
-  int64_t wait_ns;
-  SDG_TRY(agreed(call, rule, &wait_ns));
-  *out_pass = false;
-  sdg_status_t status = call->is_query
-                            ? query_answer(call, rules, rule, wait_ns, out_pass)
-                            : op_run(call, rules, rule, wait_ns, out_pass);
-  if (status == SDG_OK && *out_pass)
-    mark_passes(call, rules);
-  return accident_check(status);
+  SDG_TRY(sdg_job_join(&rules->mesh, rules->axes));
+  return accident_check(collective(call, rules, out_way));
 }
 
 sdg_verdict_t sdg_registry_judge(sdg_call_t *call) {
   if (sdg_job_disarmed())
     return SDG_VERDICT_PASS;
   call->result = CUDNN_STATUS_SUCCESS;
-  bool pass = false;
+  call->refused = false;
+  way_t way = WAY_DONE;
   sdg_status_t status = sdg_job_failed()
                             ? sdg_fail(SDG_E_JOB_BROKEN, "%s", call->entry_name)
-                            : judge(call, &pass);
+                            : judge(call, &way);
   if (status == SDG_OK)
-    return pass ? SDG_VERDICT_PASS : SDG_VERDICT_DONE;
+    return way == WAY_DONE ? SDG_VERDICT_DONE : SDG_VERDICT_PASS;
   // Another process of this rank joined first: this one is no rank.
-  if (sdg_job_disarmed() || sdg_options_get()->on_error == SDG_ON_ERROR_IGNORE)
+  if (sdg_job_disarmed())
     return SDG_VERDICT_PASS;
   call->result = vendor_status(status);
+  call->refused = true;
   return SDG_VERDICT_DONE;
 }
 

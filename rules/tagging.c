@@ -34,14 +34,16 @@ static bool splits_of(const sdg_section_t *section, sdg_family_t family,
   return true;
 }
 
-// Global extents as this section would see them: summed over the pieces of the
-// dimensions it splits, this rank's own in the others.
+// Global extents as this section would see them from member `member` of the
+// group: summed over the pieces of the dimensions it splits, that rank's own in
+// the others.
 static void extents_sum(const sdg_tag_vector_t *vector,
-                        const sdg_split_t *split, int64_t *out_extent) {
+                        const sdg_split_t *split, int member,
+                        int64_t *out_extent) {
   const sdg_mesh_t *mesh = sdg_job_mesh();
   const sdg_group_t *group = sdg_job_group();
   int dims = vector->dims;
-  const int64_t *own = vector->extent + (size_t)group->me * (size_t)dims;
+  const int64_t *own = vector->extent + (size_t)member * (size_t)dims;
   for (int d = 0; d < dims; d++) {
     out_extent[d] = own[d];
     if (split[d].axes == 0)
@@ -122,27 +124,56 @@ static sdg_status_t parts_check(const sdg_section_t *section,
   return SDG_OK;
 }
 
-// The first section that matches this operand by its global extents; NULL if
-// none does.
-static const sdg_section_t *section_find(const sdg_call_t *call, int index,
-                                         const sdg_rules_t *rules) {
+// Ranks of the group that see a match, and that do not; -1 if there are none.
+typedef struct seen {
+  int yes, no;
+} seen_t;
+
+static seen_t section_seen(const sdg_call_t *call, int index,
+                           const sdg_section_t *section,
+                           const sdg_split_t *split) {
   const sdg_operand_t *operand = &call->operand[index];
   const sdg_tag_vector_t *vector =
       sdg_tag_vector(operand->descriptor, operand->generation);
+  seen_t seen = {-1, -1};
+  for (int r = 0; r < vector->ranks; r++) {
+    int64_t extent[SDG_DIMS_MAX];
+    extents_sum(vector, split, r, extent);
+    bool match = sdg_section_match(section, call->family, call->entry_name,
+                                   extent, operand->dims);
+    *(match ? &seen.yes : &seen.no) = sdg_job_group()->rank[r];
+  }
+  return seen;
+}
+
+// The first section that matches this operand on any rank; NULL if none does.
+// Which ranks see it tells whether it is a match on all of them.
+static const sdg_section_t *section_find(const sdg_call_t *call, int index,
+                                         const sdg_rules_t *rules,
+                                         seen_t *out_seen) {
   for (int s = 0; s < rules->sections; s++) {
     const sdg_section_t *section = &rules->section[s];
-    sdg_split_t split[SDG_DIMS_MAX];
-    if (section->is_local)
-      memset(split, 0, sizeof split);
-    else if (!splits_of(section, call->family, operand->dims, split))
+    sdg_split_t split[SDG_DIMS_MAX] = {{0}};
+    if (!section->is_local &&
+        !splits_of(section, call->family, call->operand[index].dims, split))
       continue;
-    int64_t extent[SDG_DIMS_MAX];
-    extents_sum(vector, split, extent);
-    if (sdg_section_match(section, call->family, call->entry_name, extent,
-                          operand->dims))
+    *out_seen = section_seen(call, index, section, split);
+    if (out_seen->yes >= 0)
       return section;
   }
   return NULL;
+}
+
+// Ranks that see different things would part ways here.
+static sdg_status_t seen_check(const sdg_call_t *call, int index,
+                               const sdg_section_t *section, seen_t seen) {
+  if (!section || seen.no < 0)
+    return SDG_OK;
+  return sdg_fail(SDG_E_EXTENTS,
+                  "%s of %s matches [%s %s] on rank %d and does not on rank %d",
+                  sdg_role_name(call->operand[index].role), call->entry_name,
+                  section->is_local ? "local" : "shard", section->name,
+                  seen.yes, seen.no);
 }
 
 static bool is_input(const sdg_call_t *call, int index) {
@@ -179,7 +210,9 @@ sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
     if (!is_input(call, i) &&
         !(by_output && sdg_role_is_activation(call->operand[i].role)))
       continue;
-    found = section_find(call, i, rules);
+    seen_t seen;
+    found = section_find(call, i, rules, &seen);
+    SDG_TRY(seen_check(call, i, found, seen));
     if (found && found->is_local) {
       local = true;
       found = NULL;
@@ -247,6 +280,7 @@ bool sdg_tagging_passes(const sdg_call_t *call, int operand,
     return true;
   if (!sdg_tag_vector(o->descriptor, o->generation))
     return false;
-  const sdg_section_t *section = section_find(call, operand, rules);
-  return !section || section->is_local;
+  seen_t seen;
+  const sdg_section_t *section = section_find(call, operand, rules, &seen);
+  return !section || (section->is_local && seen.no < 0);
 }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+// Without memory uthash leaves the element out, rather than exit.
+#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
 enum { FIRST_CELLS = 1024 };
@@ -141,6 +143,10 @@ sdg_status_t sdg_tag_set_vector(const void *descriptor, uint64_t generation,
     if (record) {
       record->descriptor = descriptor;
       HASH_ADD_PTR(records, descriptor, record);
+      if (!record->hh.tbl) {
+        free(record);
+        record = NULL;
+      }
     }
   }
   if (record) {
