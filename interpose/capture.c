@@ -2,6 +2,7 @@
 // Reads the descriptors of a captured invocation into a call and has it judged.
 #include "interpose/capture.h"
 
+#include <cuda_runtime_api.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "rules/registry.h"
 #include "rules/vendor.h"
 #include "src/job.h"
+#include "src/lost.h"
 #include "src/status.h"
 #include "src/tag.h"
 #include "src/trace.h"
@@ -174,10 +176,17 @@ int sdg_capture_opaque(int entry, const void *caller) {
     return -1;
   int result = -1;
   depth++;
-  last_failed =
+  last_refused =
       sdg_registry_opaque(sdg_entry[entry].name, &result) == SDG_VERDICT_DONE;
   depth--;
-  return last_failed ? result : -1;
+  return last_refused ? result : -1;
+}
+
+int sdg_capture_sync(int entry, int status) {
+  if (!sdg_job_failed() && status != cudaErrorNotReady &&
+      status != cudaSuccess && !sdg_slot_disarmed())
+    sdg_lost_explain(sdg_entry[entry].name);
+  return sdg_job_failed() ? cudaErrorLaunchFailure : status;
 }
 
 void sdg_capture_touch(const void *descriptor, const void *caller) {

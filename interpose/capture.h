@@ -17,6 +17,11 @@ bool sdg_capture(int entry, const void *args, const void *caller,
  * program if it is refused, -1 if not. */
 int sdg_capture_opaque(int entry, const void *caller);
 
+/* What the program gets of a call that waits for the device, whose `status` is
+ * an error or after which the job has failed. Says why if another rank ended.
+ */
+int sdg_capture_sync(int entry, int status);
+
 /* A descriptor was created or set, or is about to be destroyed, by `caller`.
  * What cuDNN does to its own descriptors is not recorded. */
 void sdg_capture_touch(const void *descriptor, const void *caller);

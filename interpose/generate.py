@@ -223,8 +223,10 @@ def probe(e):
                 '  return cudaErrorLaunchFailure;', '}',
                 '']
     return [head, f'  {e.ctype} status = {call};',
-            '  return LIKELY(!sdg_job_failed()) ? status '
-            ': cudaErrorLaunchFailure;', '}', '']
+            '  if (LIKELY(status == cudaSuccess && !sdg_job_failed()))',
+            '    return status;',
+            f'  return ({e.ctype})sdg_capture_sync(SDG_ENTRY_{e.name}, status);',
+            '}', '']
 
 
 def probes_c(entries):

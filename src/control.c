@@ -197,3 +197,13 @@ sdg_status_t sdg_control_check(sdg_control_t *control, int report) {
   }
   return SDG_OK;
 }
+
+int sdg_control_ended(const sdg_control_t *control, int rank) {
+  const sdg_segment_view_t *view = &control->view;
+  if (sdg_segment_state(view, rank) == SDG_SEGMENT_JOINED &&
+      !sdg_segment_alive(view, rank) &&
+      sdg_segment_state(view, rank) == SDG_SEGMENT_JOINED)
+    return SDG_CONTROL_DIED;
+  return sdg_segment_state(view, rank) == SDG_SEGMENT_LEFT ? SDG_CONTROL_LEFT
+                                                           : 0;
+}

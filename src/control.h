@@ -89,4 +89,9 @@ void sdg_control_fail(sdg_control_t *control, sdg_status_t status,
 sdg_status_t sdg_control_check(sdg_control_t *control,
                                int report) SDG_MUST_CHECK;
 
+/* How `rank` ended: 0 it has not, SDG_CONTROL_LEFT by leaving, or
+ * SDG_CONTROL_DIED. Some microseconds. Thread-safe. */
+enum { SDG_CONTROL_LEFT = 1, SDG_CONTROL_DIED = 2 };
+int sdg_control_ended(const sdg_control_t *control, int rank);
+
 #endif

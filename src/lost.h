@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which rank ended while this one still needs it. */
+#ifndef SDG_SRC_LOST_H
+#define SDG_SRC_LOST_H
+
+#include <stdbool.h>
+
+#include "src/status.h"
+
+/* SDG_E_PEER_LOST, reported, if a rank died, or left with fewer tagged calls
+ * than this one has made (any number if the transfer `has_failed`: what it
+ * still had to send is gone); or the failure that a rank told the job. `what`
+ * names the call that waits. Thread-safe; some microseconds. */
+sdg_status_t sdg_lost_check(const char *what, bool has_failed) SDG_MUST_CHECK;
+
+/* A CUDA call of the program failed at `entry`: if that is because a rank ended
+ * during a transfer, says so and breaks the job. */
+void sdg_lost_explain(const char *entry);
+
+#endif
