@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program of many dependent cuDNN calls on two streams, never waiting between
-// them; knows nothing of sundog. Its rows of four fields go to a file.
+// A program of many cuDNN calls on two streams, never waiting between them;
+// knows nothing of sundog. With an even seed each call depends on the one
+// before, with an odd one each stream has two of the four fields to itself. The
+// fields go to a file.
 //
 // usage: chaincase RANK WIDTH NHWC SEED CALLS OUT ROWS...
 #include <cuda_runtime_api.h>
@@ -30,6 +32,7 @@ static struct {
   cudnnOpTensorDescriptor_t sum;
   void *field[FIELDS], *filter[FILTERS], *bias;
   int first_row, rows, width, nhwc;
+  int apart;    /* the streams have nothing to do with each other */
   size_t bytes; /* of one field */
 } g;
 
@@ -154,19 +157,24 @@ static void rectify(cudnnHandle_t handle, int from, int to) {
                                g.field[to]));
 }
 
-// One call on a random stream, ordered behind the previous one by an event.
+// One call on a random stream; *stream is that of the call before.
 static void call_random(int *stream) {
   int next = random_below(STREAMS);
-  if (next != *stream) {
+  if (next != *stream && !g.apart) {
     CHECK(cudaEventRecord(g.event, g.stream[*stream]));
     CHECK(cudaStreamWaitEvent(g.stream[next], g.event, 0));
-    *stream = next;
   }
+  *stream = next;
   if (random_below(5) == 0)
     field_describe();
   cudnnHandle_t handle = g.handle[next];
-  int from = random_below(FIELDS);
-  int to = (from + 1 + random_below(FIELDS - 1)) % FIELDS;
+  int count = g.apart ? FIELDS / STREAMS : FIELDS;
+  int from = random_below(count);
+  int to = (from + 1 + random_below(count - 1)) % count;
+  if (g.apart) {
+    from += next * count;
+    to += next * count;
+  }
   switch (random_below(6)) {
   case 0:
   case 1:
@@ -208,6 +216,7 @@ int main(int argc, char **argv) {
   g.width = atoi(argv[2]);
   g.nhwc = atoi(argv[3]);
   state = (unsigned)atoi(argv[4]);
+  g.apart = state % 2;
   for (int i = 0; i < rank; i++)
     g.first_row += atoi(argv[7 + i]);
   g.rows = atoi(argv[7 + rank]);
