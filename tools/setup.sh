@@ -146,7 +146,9 @@ if [ -z "$toolkit" ]; then
 fi
 say "CUDA toolkit: $toolkit"
 
-options=(-Dtoolkit="$toolkit" -Dwerror=$werror)
+# Not set back to false: a demo after a test need not build all anew.
+options=(-Dtoolkit="$toolkit")
+[ $werror = false ] || options+=(-Dwerror=true)
 if [ ! -e build/meson-private/coredata.dat ]; then
   meson setup build "${options[@]}" >build/setup.log 2>&1
 elif ! meson configure build "${options[@]}" >build/setup.log 2>&1; then
