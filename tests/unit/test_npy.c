@@ -292,7 +292,7 @@ static void file_make(const char *path, const void *bytes, size_t count) {
 }
 
 START_TEST(file_shorter_than_its_header_says_is_refused) {
-  char bytes[512];
+  char bytes[512] = "";
   sdg_npy_t npy;
   size_t count = header_bytes(1, DICT("'<f4'", "False", "(3, 4)"), bytes);
   const char *path = in_dir("a.npy");
