@@ -7,6 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* A limit catches a test that hangs, not a machine that is busy or a program
+ * that is instrumented: Check's own, four seconds, would. It reads these when a
+ * case is created, hence before main. */
+__attribute__((constructor)) static void harness_patience(void) {
+  setenv("CK_DEFAULT_TIMEOUT", "30", 0);
+  setenv("CK_TIMEOUT_MULTIPLIER", "4", 0);
+}
+
 /* Runs the tests of `suite`; returns main's exit status. Check forks each test,
  * so a crash is one failure. */
 static inline int harness_run(Suite *suite) {
