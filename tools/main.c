@@ -25,6 +25,7 @@ static const struct command {
      "cut an array file into one piece per rank"},
     {"join", "sundog join", command_join,
      "put the pieces of an array file together"},
+    {"diff", "sundog diff", command_diff, "compare two array files"},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// `sundog diff`: compares two array files element by element.
+#include <argp.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/npy.h"
+#include "tools/command.h"
+#include "tools/element.h"
+
+// As those of cmp(1).
+enum { DIFF_SAME = 0, DIFF_DIFFERENT = 1, DIFF_TROUBLE = 2 };
+enum { BLOCK_ELEMENTS = 1 << 16, KEY_RTOL = 0x100, KEY_ATOL, KEY_ANY_TYPE };
+
+typedef struct diff {
+  const char *path[2];
+  int paths;
+  double rtol, atol;
+  bool any_type, quiet;
+} diff_t;
+
+// A difference and where it is.
+typedef struct worst {
+  bool any;
+  long double size;
+  int64_t index; // row-major
+  element_t a, b;
+} worst_t;
+
+typedef struct result {
+  int64_t differ;  // elements that are not equal
+  int64_t beyond;  // of those, further apart than the tolerances allow
+  int64_t one_nan; // of those, NaN in one file only
+  worst_t absolute, relative;
+} result_t;
+
+static error_t tolerance_parse(struct argp_state *state, const char *text,
+                               double *out) {
+  char *end;
+  errno = 0;
+  *out = strtod(text, &end);
+  if (errno || end == text || *end || !(*out >= 0) || isinf(*out))
+    argp_error(state, "'%s' is no tolerance: a number from 0 up", text);
+  return 0;
+}
+
+static error_t diff_parse(int key, char *argument, struct argp_state *state) {
+  diff_t *diff = state->input;
+  switch (key) {
+  case KEY_RTOL:
+    return tolerance_parse(state, argument, &diff->rtol);
+  case KEY_ATOL:
+    return tolerance_parse(state, argument, &diff->atol);
+  case KEY_ANY_TYPE:
+    diff->any_type = true;
+    return 0;
+  case 'q':
+    diff->quiet = true;
+    return 0;
+  case ARGP_KEY_ARG:
+    if (diff->paths == 2)
+      argp_error(state, "two files are compared, not more");
+    diff->path[diff->paths++] = argument;
+    return 0;
+  case ARGP_KEY_END:
+    if (diff->paths < 2)
+      argp_error(state, "two files are compared");
+    return 0;
+  default:
+    return ARGP_ERR_UNKNOWN;
+  }
+}
+
+static const struct argp_option diff_options[] = {
+    {"rtol", KEY_RTOL, "R", 0,
+     "Allow a difference of R times the second file's element (default 0)", 0},
+    {"atol", KEY_ATOL, "A", 0, "Allow a difference of A more (default 0)", 0},
+    {"any-type", KEY_ANY_TYPE, NULL, 0,
+     "Compare the numbers of arrays of different types", 0},
+    {"quiet", 'q', NULL, 0, "Print nothing", 0},
+    {0},
+};
+static const struct argp diff_argp = {
+    .options = diff_options,
+    .parser = diff_parse,
+    .args_doc = "A.npy B.npy",
+    .doc =
+        "Compares two array files: shape, type and every element. Prints how "
+        "many elements differ and where they differ most.\v"
+        "The exit status is 0 if no element differs by more than A + R * |b|, "
+        "1 if some do, or shape or type do, 2 in trouble.\n\n"
+        "A NaN equals a NaN at the same place and differs from every number; "
+        "an infinity equals itself alone; 0 equals -0. Complex numbers are "
+        "compared by the modulus of their difference; bfloat16 is type V2. "
+        "Relative differences are to the second file's element.\n\n"
+        "  sundog diff --rtol 1e-5 --atol 1e-6 got.npy expected.npy"};
+
+static void shape_print(const sdg_npy_header_t *header) {
+  printf("(");
+  for (int d = 0; d < header->dims; d++)
+    printf("%s%" PRId64, d ? ", " : "", header->extent[d]);
+  printf(")");
+}
+
+static bool same_number(long double a, long double b) {
+  return a == b || (isnan(a) && isnan(b));
+}
+
+static bool is_nan(element_t e) {
+  return isnan(e.re) || isnan(e.im);
+}
+
+static bool is_finite(element_t e) {
+  return isfinite(e.re) && isfinite(e.im);
+}
+
+static void worst_note(worst_t *worst, long double size, int64_t index,
+                       element_t a, element_t b) {
+  if (!worst->any || size > worst->size)
+    *worst = (worst_t){true, size, index, a, b};
+}
+
+static void element_compare(const diff_t *diff, int64_t index, element_t a,
+                            element_t b, result_t *result) {
+  if (same_number(a.re, b.re) && same_number(a.im, b.im))
+    return;
+  result->differ++;
+  if (is_nan(a) != is_nan(b))
+    result->one_nan++;
+  // Also where the infinities or NaNs are in different parts.
+  long double absolute = INFINITY, magnitude = hypotl(b.re, b.im);
+  bool finite = is_finite(a) && is_finite(b);
+  if (finite)
+    absolute = hypotl(a.re - b.re, a.im - b.im);
+  if (!finite || !(absolute <= diff->atol + diff->rtol * magnitude))
+    result->beyond++;
+  long double relative =
+      finite && magnitude > 0 ? absolute / magnitude : INFINITY;
+  worst_note(&result->absolute, absolute, index, a, b);
+  worst_note(&result->relative, relative, index, a, b);
+}
+
+static sdg_status_t arrays_compare(const diff_t *diff, const sdg_npy_t *npy,
+                                   const element_type_t *type,
+                                   result_t *result) {
+  // As a row of elements: which shape it is says only where one is.
+  int64_t count = npy[0].header.data_bytes / npy[0].header.elem_bytes;
+  sdg_npy_t row[2] = {npy[0], npy[1]};
+  size_t bytes[2];
+  char *block[2];
+  for (int i = 0; i < 2; i++) {
+    row[i].header.dims = 1;
+    row[i].header.extent[0] = count;
+    bytes[i] = (size_t)type[i].bytes;
+    block[i] = malloc(BLOCK_ELEMENTS * bytes[i]);
+  }
+  sdg_status_t status =
+      block[0] && block[1] ? SDG_OK : sdg_fail(SDG_E_NO_MEMORY, "for elements");
+  bool same_type = strcmp(npy[0].header.dtype, npy[1].header.dtype) == 0;
+  for (int64_t lo = 0; lo < count && status == SDG_OK; lo += BLOCK_ELEMENTS) {
+    int64_t n = count - lo < BLOCK_ELEMENTS ? count - lo : BLOCK_ELEMENTS;
+    sdg_box_t box = {.dims = 1, .dim = {{lo, lo + n}}};
+    for (int i = 0; i < 2 && status == SDG_OK; i++)
+      status = sdg_npy_read_box(&row[i], &box, block[i]);
+    if (status != SDG_OK ||
+        (same_type && memcmp(block[0], block[1], (size_t)n * bytes[0]) == 0))
+      continue;
+    for (int64_t k = 0; k < n; k++)
+      element_compare(
+          diff, lo + k, element_read(&type[0], block[0] + (size_t)k * bytes[0]),
+          element_read(&type[1], block[1] + (size_t)k * bytes[1]), result);
+  }
+  free(block[0]);
+  free(block[1]);
+  return status;
+}
+
+static void element_print(const element_type_t *type, element_t e) {
+  printf("%.*Lg", type->digits, e.re);
+  if (type->kind == 'c')
+    printf("%+.*Lgi", type->digits, e.im);
+}
+
+static void worst_print(const char *what, const worst_t *worst,
+                        const sdg_npy_header_t *header,
+                        const element_type_t *type) {
+  int64_t at[SDG_DIMS_MAX], rest = worst->index;
+  for (int d = header->dims - 1; d >= 0; d--) {
+    at[d] = rest % header->extent[d];
+    rest /= header->extent[d];
+  }
+  printf("largest %s difference %.6Lg at (", what, worst->size);
+  for (int d = 0; d < header->dims; d++)
+    printf("%s%" PRId64, d ? ", " : "", at[d]);
+  printf("): ");
+  element_print(&type[0], worst->a);
+  printf(" and ");
+  element_print(&type[1], worst->b);
+  printf("\n");
+}
+
+static void result_print(const diff_t *diff, const sdg_npy_t *npy,
+                         const element_type_t *type, const result_t *result) {
+  int64_t count = npy[0].header.data_bytes / npy[0].header.elem_bytes;
+  printf("%" PRId64 " of %" PRId64 " elements differ", result->differ, count);
+  if (result->differ && (diff->rtol > 0 || diff->atol > 0))
+    printf(", %" PRId64 " by more than allowed", result->beyond);
+  if (result->one_nan)
+    printf("; %" PRId64 " are NaN in one file only", result->one_nan);
+  printf("\n");
+  if (!result->differ)
+    return;
+  worst_print("absolute", &result->absolute, &npy[0].header, type);
+  worst_print("relative", &result->relative, &npy[0].header, type);
+}
+
+static bool same_shape(const sdg_npy_header_t *a, const sdg_npy_header_t *b) {
+  bool same = a->dims == b->dims;
+  for (int d = 0; same && d < a->dims; d++)
+    same = a->extent[d] == b->extent[d];
+  return same;
+}
+
+static int files_compare(const diff_t *diff, const sdg_npy_t *npy) {
+  const sdg_npy_header_t *a = &npy[0].header, *b = &npy[1].header;
+  element_type_t type[2];
+  for (int i = 0; i < 2; i++)
+    if (!element_type_of(npy[i].header.dtype, &type[i])) {
+      (void)sdg_fail(SDG_E_NPY_FORMAT, "%s: elements of type %s are no numbers",
+                     diff->path[i], npy[i].header.dtype);
+      return DIFF_TROUBLE;
+    }
+  if (!same_shape(a, b)) {
+    if (!diff->quiet) {
+      printf("shapes differ: ");
+      shape_print(a);
+      printf(" and ");
+      shape_print(b);
+      printf("\n");
+    }
+    return DIFF_DIFFERENT;
+  }
+  bool types = !diff->any_type && strcmp(a->dtype, b->dtype) != 0;
+  if (types && !diff->quiet)
+    printf("types differ: %s and %s\n", a->dtype, b->dtype);
+  result_t result = {.differ = 0};
+  if (arrays_compare(diff, npy, type, &result) != SDG_OK)
+    return DIFF_TROUBLE;
+  if (!diff->quiet)
+    result_print(diff, npy, type, &result);
+  return types || result.beyond ? DIFF_DIFFERENT : DIFF_SAME;
+}
+
+int command_diff(int argc, char **argv) {
+  diff_t diff = {.paths = 0};
+  sdg_npy_t npy[2] = {{.path = NULL}, {.path = NULL}};
+  argp_err_exit_status = DIFF_TROUBLE;
+  argp_parse(&diff_argp, argc, argv, 0, NULL, &diff);
+  int result = DIFF_TROUBLE;
+  if (sdg_npy_open(diff.path[0], &npy[0]) == SDG_OK &&
+      sdg_npy_open(diff.path[1], &npy[1]) == SDG_OK)
+    result = files_compare(&diff, npy);
+  for (int i = 0; i < 2; i++)
+    sdg_npy_close(&npy[i]);
+  return result;
+}
