@@ -5,6 +5,77 @@
 #include "rules/args.h"
 #include "rules/conv.h"
 
+static int operand_find(const sdg_call_t *call, sdg_role_t role) {
+  for (int i = 0; i < call->operands; i++)
+    if (call->operand[i].role == role)
+      return i;
+  return -1;
+}
+
+// What the vendor's library checks on one device, on the global extents.
+static sdg_status_t arguments_check(const sdg_conv_t *conv,
+                                    const sdg_call_t *call) {
+  const sdg_conv_parameters_t *p = &conv->parameters;
+  const sdg_operand_t *x = &call->operand[conv->x];
+  const sdg_operand_t *w = &call->operand[conv->w];
+  if (x->dims != p->spatial + 2 || w->dims != x->dims)
+    return sdg_fail(SDG_E_ARGUMENT,
+                    "%s: a convolution of %d spatial dimensions, x of %d "
+                    "dimensions, w of %d",
+                    call->entry_name, p->spatial, x->dims, w->dims);
+  if (p->groups < 1 || x->extent[1] != w->extent[1] * p->groups ||
+      w->extent[0] % p->groups != 0)
+    return sdg_fail(SDG_E_ARGUMENT,
+                    "%s: %lld channels of x, filter [%lld,%lld,...], %d groups",
+                    call->entry_name, (long long)x->extent[1],
+                    (long long)w->extent[0], (long long)w->extent[1],
+                    p->groups);
+  for (int i = 0; i < p->spatial; i++)
+    if (p->stride[i] < 1 || p->dilation[i] < 1 || p->pad[i] < 0)
+      return sdg_fail(SDG_E_ARGUMENT, "%s: stride %d, dilation %d, padding %d",
+                      call->entry_name, p->stride[i], p->dilation[i],
+                      p->pad[i]);
+  return SDG_OK;
+}
+
+static sdg_window_spec_t spec_of(const sdg_conv_t *conv,
+                                 const sdg_call_t *call) {
+  const sdg_conv_parameters_t *p = &conv->parameters;
+  const sdg_operand_t *w = &call->operand[conv->w];
+  sdg_window_spec_t spec = {
+      .x = conv->x, .y = conv->y, .y_channels = w->extent[0]};
+  spec.window[0] = spec.window[1] = (sdg_window_t){1, 1, 1, 0};
+  for (int i = 0; i < p->spatial; i++)
+    spec.window[i + 2] = (sdg_window_t){w->extent[i + 2], p->stride[i],
+                                        p->dilation[i], p->pad[i]};
+  return spec;
+}
+
+sdg_status_t sdg_conv_init(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                           sdg_conv_t *out) {
+  out->x = operand_find(call, SDG_ROLE_X);
+  out->w = operand_find(call, SDG_ROLE_W);
+  out->y = operand_find(call, SDG_ROLE_Y);
+  out->z = operand_find(call, SDG_ROLE_Z);
+  if (out->x < 0 || out->w < 0 || !call->op_descriptor ||
+      (out->y < 0 && sdg_conv_is_forward(call)))
+    return sdg_fail(SDG_E_ARGUMENT, "%s: a descriptor is NULL",
+                    call->entry_name);
+  SDG_TRY(sdg_conv_parameters(call->op_descriptor, &out->parameters));
+  SDG_TRY(arguments_check(out, call));
+  sdg_window_spec_t spec = spec_of(out, call);
+  SDG_TRY(sdg_window_op_init(call, tagging, &spec, &out->op));
+  if (out->z < 0 ||
+      sdg_placement_equal(&tagging->placement[out->z], &out->op.y_placement))
+    return SDG_OK;
+  sdg_conv_fini(out);
+  return sdg_fail(SDG_E_OPERANDS_DIFFER, "z and y of %s", call->entry_name);
+}
+
+void sdg_conv_fini(sdg_conv_t *conv) {
+  sdg_window_op_fini(&conv->op);
+}
+
 static bool conv_knows(const sdg_call_t *call) {
   switch (call->entry) {
   case SDG_ENTRY_cudnnConvolutionForward:

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vendor's descriptors of a convolution: read, and made for sub-calls.
+// The vendor's descriptors and algorithms of a convolution: read, and chosen
+// for sub-calls.
 #include <stdint.h>
 #include <string.h>
 
 #include "rules/conv.h"
 #include "rules/vendor.h"
 
-sdg_status_t sdg_conv_refused(const char *function, cudnnStatus_t status) {
+static sdg_status_t refused(const char *function, cudnnStatus_t status) {
   return sdg_fail(SDG_E_VENDOR_CALL, "%s: status %d", function, (int)status);
 }
 
@@ -26,7 +27,9 @@ sdg_status_t sdg_conv_parameters(const void *descriptor,
   if (got == CUDNN_STATUS_SUCCESS)
     got = cudnn->cudnnGetConvolutionMathType(conv, &out->math);
   if (got != CUDNN_STATUS_SUCCESS)
-    return sdg_conv_refused("cudnnGetConvolutionNdDescriptor", got);
+    return sdg_fail(SDG_E_ARGUMENT,
+                    "a convolution descriptor cannot be read: status %d",
+                    (int)got);
   return SDG_OK;
 }
 
@@ -35,6 +38,10 @@ static sdg_status_t tensor_set(const sdg_cudnn_t *cudnn,
                                const sdg_box_t *box, const int64_t *stride) {
   int extent[SDG_DIMS_MAX], step[SDG_DIMS_MAX];
   for (int d = 0; d < box->dims; d++) {
+    if (stride[d] > INT32_MAX)
+      return sdg_fail(SDG_E_VENDOR_CALL,
+                      "shard and halo together have a stride of %lld elements",
+                      (long long)stride[d]);
     extent[d] = (int)(box->dim[d].hi - box->dim[d].lo);
     step[d] = (int)stride[d];
   }
@@ -42,7 +49,7 @@ static sdg_status_t tensor_set(const sdg_cudnn_t *cudnn,
       descriptor, (cudnnDataType_t)type, box->dims, extent, step);
   return got == CUDNN_STATUS_SUCCESS
              ? SDG_OK
-             : sdg_conv_refused("cudnnSetTensorNdDescriptor", got);
+             : refused("cudnnSetTensorNdDescriptor", got);
 }
 
 static sdg_status_t conv_set(const sdg_cudnn_t *cudnn,
@@ -56,12 +63,13 @@ static sdg_status_t conv_set(const sdg_cudnn_t *cudnn,
     got = cudnn->cudnnSetConvolutionMathType(descriptor, p->math);
   return got == CUDNN_STATUS_SUCCESS
              ? SDG_OK
-             : sdg_conv_refused("cudnnSetConvolutionNdDescriptor", got);
+             : refused("cudnnSetConvolutionNdDescriptor", got);
 }
 
 sdg_status_t sdg_conv_describe(const sdg_conv_t *conv, const sdg_call_t *call,
-                               const sdg_conv_piece_t *piece,
+                               const sdg_window_piece_t *piece,
                                const int64_t *x_stride, const int64_t *y_stride,
+                               const int64_t *z_stride,
                                sdg_conv_descriptors_t *out) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
   if (!cudnn)
@@ -74,13 +82,20 @@ sdg_status_t sdg_conv_describe(const sdg_conv_t *conv, const sdg_call_t *call,
   if (cudnn->cudnnCreateTensorDescriptor(&out->x) != CUDNN_STATUS_SUCCESS ||
       cudnn->cudnnCreateTensorDescriptor(&out->y) != CUDNN_STATUS_SUCCESS ||
       cudnn->cudnnCreateConvolutionDescriptor(&out->conv) !=
-          CUDNN_STATUS_SUCCESS) {
+          CUDNN_STATUS_SUCCESS ||
+      (z_stride &&
+       cudnn->cudnnCreateTensorDescriptor(&out->z) != CUDNN_STATUS_SUCCESS)) {
     status = sdg_fail(SDG_E_NO_MEMORY, "descriptors of a sub-call");
     goto fail;
   }
   SDG_TRY_GOTO(tensor_set(cudnn, out->x, x_type, &piece->x, x_stride), fail);
   SDG_TRY_GOTO(tensor_set(cudnn, out->y, y_type, &piece->y, y_stride), fail);
-  SDG_TRY_GOTO(conv_set(cudnn, out->conv, &conv->parameters, piece->pad), fail);
+  if (z_stride)
+    SDG_TRY_GOTO(tensor_set(cudnn, out->z, call->operand[conv->z].type,
+                            &piece->y, z_stride),
+                 fail);
+  SDG_TRY_GOTO(conv_set(cudnn, out->conv, &conv->parameters, piece->pad + 2),
+               fail);
   return SDG_OK;
 fail:
   sdg_conv_undescribe(out);
@@ -95,7 +110,36 @@ void sdg_conv_undescribe(sdg_conv_descriptors_t *descriptors) {
     (void)cudnn->cudnnDestroyTensorDescriptor(descriptors->x);
   if (descriptors->y)
     (void)cudnn->cudnnDestroyTensorDescriptor(descriptors->y);
+  if (descriptors->z)
+    (void)cudnn->cudnnDestroyTensorDescriptor(descriptors->z);
   if (descriptors->conv)
     (void)cudnn->cudnnDestroyConvolutionDescriptor(descriptors->conv);
   memset(descriptors, 0, sizeof *descriptors);
+}
+
+cudnnStatus_t sdg_conv_choose(const sdg_call_t *call,
+                              const sdg_conv_descriptors_t *descriptors,
+                              cudnnFilterDescriptor_t w,
+                              cudnnConvolutionFwdAlgo_t wanted,
+                              cudnnConvolutionFwdAlgo_t *out_algo,
+                              size_t *out_workspace_bytes) {
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  cudnnHandle_t handle = (cudnnHandle_t)(uintptr_t)call->handle;
+  *out_algo = wanted;
+  cudnnStatus_t got = cudnn->cudnnGetConvolutionForwardWorkspaceSize(
+      handle, descriptors->x, w, descriptors->conv, descriptors->y, wanted,
+      out_workspace_bytes);
+  if (got == CUDNN_STATUS_SUCCESS)
+    return got;
+  int count = 0;
+  cudnnConvolutionFwdAlgoPerf_t perf;
+  cudnnStatus_t asked = cudnn->cudnnGetConvolutionForwardAlgorithm_v7(
+      handle, descriptors->x, w, descriptors->conv, descriptors->y, 1, &count,
+      &perf);
+  if (asked != CUDNN_STATUS_SUCCESS || count != 1 ||
+      perf.status != CUDNN_STATUS_SUCCESS)
+    return got;
+  *out_algo = perf.algo;
+  *out_workspace_bytes = perf.memory;
+  return CUDNN_STATUS_SUCCESS;
 }

@@ -1,30 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Answers to a program's questions about a forward convolution on split
 // tensors: output sizes, workspace, algorithms.
-#include <string.h>
-
 #include "rules/args.h"
 #include "rules/conv.h"
 #include "rules/vendor.h"
 #include "src/plan.h"
 #include "src/scratch.h"
 
-enum { PIECES_MAX = 1 + 2 * SDG_DIMS_MAX };
-
-static cudnnHandle_t handle_of(const sdg_call_t *call) {
-  return (cudnnHandle_t)(uintptr_t)call->handle;
-}
-
 static int64_t y_size(const sdg_conv_t *conv, int d) {
-  return conv->y_box.dim[d].hi - conv->y_box.dim[d].lo;
+  return conv->op.y_box.dim[d].hi - conv->op.y_box.dim[d].lo;
 }
 
 static sdg_status_t dims_2d_answer(const sdg_call_t *call,
                                    const sdg_conv_t *conv) {
   const struct sdg_args_cudnnGetConvolution2dForwardOutputDim *a = call->args;
-  if (conv->dims != 4 || !a->n || !a->c || !a->h || !a->w)
+  if (conv->op.dims != 4 || !a->n || !a->c || !a->h || !a->w)
     return sdg_fail(SDG_E_ARGUMENT, "%s: %d dimensions, or a NULL result",
-                    call->entry_name, conv->dims);
+                    call->entry_name, conv->op.dims);
   *a->n = (int)y_size(conv, 0);
   *a->c = (int)y_size(conv, 1);
   *a->h = (int)y_size(conv, 2);
@@ -35,50 +27,67 @@ static sdg_status_t dims_2d_answer(const sdg_call_t *call,
 static sdg_status_t dims_nd_answer(const sdg_call_t *call,
                                    const sdg_conv_t *conv) {
   const struct sdg_args_cudnnGetConvolutionNdForwardOutputDim *a = call->args;
-  if (a->nbDims > conv->dims || a->nbDims < 1 || !a->tensorOuputDimA)
+  if (a->nbDims > conv->op.dims || a->nbDims < 1 || !a->tensorOuputDimA)
     return sdg_fail(SDG_E_ARGUMENT, "%s: %d dimensions asked of %d",
-                    call->entry_name, a->nbDims, conv->dims);
+                    call->entry_name, a->nbDims, conv->op.dims);
   for (int d = 0; d < a->nbDims; d++)
     a->tensorOuputDimA[d] = (int)y_size(conv, d);
   return SDG_OK;
 }
 
-// The most that any sub-call of this rank's plan needs. Rows that do not fit a
-// view are computed on a packed copy, so strides follow the program's order.
+// The most that any sub-call of this rank needs with this strategy. The first
+// piece is the most of the work: whether the engine takes the algorithm there
+// is its word (out_vendor). Strips may be computed by another.
+static sdg_status_t workspace_ask(const sdg_call_t *call,
+                                  const sdg_conv_t *conv, bool extend,
+                                  size_t *out_most, int *out_vendor) {
+  const struct sdg_args_cudnnGetConvolutionForwardWorkspaceSize *a = call->args;
+  const sdg_operand_t *x = &call->operand[conv->x];
+  const sdg_operand_t *y = &call->operand[conv->y];
+  sdg_window_piece_t piece[SDG_PIECES_MAX];
+  bool in_place;
+  int pieces = sdg_window_op_pieces(&conv->op, extend, &in_place, piece);
+  *out_most = 0;
+  for (int i = 0; i < pieces; i++) {
+    // As in the plan: what is not the program's own tensor is packed.
+    bool apart = !sdg_box_equal(&piece[i].y, &conv->op.y_box);
+    int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
+    sdg_slab_pack(&piece[i].x, x->stride, x_stride);
+    sdg_slab_pack(&piece[i].y, y->stride, y_stride);
+    bool own = in_place && i == 0;
+    sdg_conv_descriptors_t d;
+    SDG_TRY(sdg_conv_describe(conv, call, &piece[i], own ? x->stride : x_stride,
+                              own || !apart ? y->stride : y_stride, NULL, &d));
+    size_t bytes = 0;
+    cudnnConvolutionFwdAlgo_t algo = a->algo;
+    cudnnStatus_t got =
+        sdg_conv_choose(call, &d, a->wDesc, a->algo, &algo, &bytes);
+    if (i == 0 && got == CUDNN_STATUS_SUCCESS && algo != a->algo)
+      got = CUDNN_STATUS_NOT_SUPPORTED;
+    sdg_conv_undescribe(&d);
+    *out_vendor = (int)got;
+    if (got != CUDNN_STATUS_SUCCESS)
+      return SDG_OK;
+    if (bytes > *out_most)
+      *out_most = bytes;
+  }
+  return SDG_OK;
+}
+
 static sdg_status_t workspace_answer(const sdg_call_t *call,
                                      const sdg_tagging_t *tagging,
                                      const sdg_conv_t *conv, int *out_vendor) {
   const struct sdg_args_cudnnGetConvolutionForwardWorkspaceSize *a = call->args;
-  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
-  const sdg_operand_t *x = &call->operand[conv->x];
-  const sdg_operand_t *y = &call->operand[conv->y];
   if (!a->sizeInBytes)
     return sdg_fail(SDG_E_ARGUMENT, "%s: the result is NULL", call->entry_name);
-  sdg_conv_piece_t piece[PIECES_MAX];
-  bool view;
-  bool extend = sdg_conv_extends(conv, tagging->section->strategy);
-  int pieces = sdg_conv_pieces(conv, extend, &view, piece);
-  size_t most = 0;
-  for (int i = 0; i < pieces; i++) {
-    int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
-    memcpy(x_stride, x->stride, sizeof x_stride);
-    memcpy(y_stride, y->stride, sizeof y_stride);
-    if (!view || i > 0) {
-      sdg_slab_pack(&piece[i].x, x->stride, x_stride);
-      sdg_slab_pack(&piece[i].y, y->stride, y_stride);
-    }
-    sdg_conv_descriptors_t own;
-    SDG_TRY(sdg_conv_describe(conv, call, &piece[i], x_stride, y_stride, &own));
-    size_t bytes = 0;
-    *out_vendor = (int)cudnn->cudnnGetConvolutionForwardWorkspaceSize(
-        handle_of(call), own.x, a->wDesc, own.conv, own.y, a->algo, &bytes);
-    sdg_conv_undescribe(&own);
-    if (*out_vendor)
-      return SDG_OK; // the engine does not take this algorithm: its word
-    if (bytes > most)
-      most = bytes;
-  }
-  *a->sizeInBytes = most;
+  sdg_strategy_t strategy = tagging->section->strategy;
+  bool extend = sdg_window_op_extends(&conv->op, strategy);
+  size_t most;
+  SDG_TRY(workspace_ask(call, conv, extend, &most, out_vendor));
+  if (*out_vendor && !extend && strategy == SDG_STRATEGY_AUTO)
+    SDG_TRY(workspace_ask(call, conv, true, &most, out_vendor));
+  if (!*out_vendor)
+    *a->sizeInBytes = most;
   return SDG_OK;
 }
 
@@ -88,14 +97,14 @@ static sdg_status_t algorithms_answer(const sdg_call_t *call,
                                       const sdg_conv_t *conv, int *out_vendor) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
   const sdg_operand_t *x = &call->operand[conv->x];
-  sdg_conv_piece_t piece[PIECES_MAX];
-  bool view;
-  (void)sdg_conv_pieces(conv, true, &view, piece);
+  sdg_window_piece_t piece[SDG_PIECES_MAX];
+  bool in_place;
+  (void)sdg_window_op_pieces(&conv->op, true, &in_place, piece);
   int64_t stride[SDG_DIMS_MAX];
   sdg_slab_pack(&piece[0].x, x->stride, stride);
   sdg_conv_descriptors_t own;
   SDG_TRY(sdg_conv_describe(conv, call, &piece[0], stride,
-                            call->operand[conv->y].stride, &own));
+                            call->operand[conv->y].stride, NULL, &own));
   sdg_status_t status = SDG_OK;
   if (call->entry == SDG_ENTRY_cudnnGetConvolutionForwardAlgorithm_v7) {
     const struct sdg_args_cudnnGetConvolutionForwardAlgorithm_v7 *a =

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One call of an op with a sliding window, as one rank of a split tensor sees
+ * it: who owns which outputs, what they need, in which pieces they are made.
+ * Inside rules/ only. */
+#ifndef SDG_RULES_WINDOWOP_H
+#define SDG_RULES_WINDOWOP_H
+
+#include "rules/rule.h"
+#include "rules/window.h"
+#include "src/transfer.h"
+
+enum { SDG_PIECES_MAX = 1 + 2 * SDG_DIMS_MAX };
+
+/* What the op says of itself. */
+typedef struct sdg_window_spec {
+  int x, y; /* operands; y -1: a query without it */
+  /* One window per dimension; {1,1,1,0} where nothing slides. */
+  sdg_window_t window[SDG_DIMS_MAX];
+  /* > 0: every output sees all channels of x and y has so many (convolution);
+   * 0: each channel is for itself (pooling). */
+  int64_t y_channels;
+} sdg_window_spec_t;
+
+/* In global coordinates. Where outputs see all channels, dim[1] is a
+ * placeholder of one element, and the boxes have the channels of x and y. */
+typedef struct sdg_window_op {
+  int dims;
+  sdg_placement_t y_placement;
+  sdg_window_dim_t dim[SDG_DIMS_MAX]; /* this rank's */
+  sdg_box_t x_box, y_box;             /* owned by this rank */
+  bool communicates;                  /* some rank needs what it does not own */
+  sdg_transfer_t transfer;            /* of x, for this rank's outputs */
+} sdg_window_op_t;
+
+/* Pure in what the ranks agreed on, so it fails on every rank alike:
+ * SDG_E_ARGUMENT, SDG_E_SPLIT_DIMENSION, SDG_E_OUTPUT_EXTENT,
+ * SDG_E_EMPTY_SHARD. */
+sdg_status_t sdg_window_op_init(const sdg_call_t *call,
+                                const sdg_tagging_t *tagging,
+                                const sdg_window_spec_t *spec,
+                                sdg_window_op_t *out) SDG_MUST_CHECK;
+void sdg_window_op_fini(sdg_window_op_t *op);
+
+/* A piece of the outputs, and the sub-call that makes it: the op on an x that
+ * covers `x`, with these paddings. */
+typedef struct sdg_window_piece {
+  sdg_box_t x, y;
+  int pad[SDG_DIMS_MAX]; /* per dimension */
+} sdg_window_piece_t;
+
+/* What is to be computed. With repair first the piece that the real function
+ * makes in place (out_in_place true), then the strips that overwrite; with
+ * extend one strip, all owned outputs. `out` has room for SDG_PIECES_MAX;
+ * returns their number. */
+int sdg_window_op_pieces(const sdg_window_op_t *op, bool extend,
+                         bool *out_in_place, sdg_window_piece_t *out);
+
+/* Whether this rank assembles all of its input: asked for, or there is nothing
+ * that it could compute in place. What a rank does with its own buffers is its
+ * own affair: messages are the same either way. */
+bool sdg_window_op_extends(const sdg_window_op_t *op, sdg_strategy_t strategy);
+
+/* True if the program's own call is all there is to do. */
+bool sdg_window_op_is_literal(const sdg_window_op_t *op);
+
+#endif
