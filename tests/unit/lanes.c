@@ -4,6 +4,7 @@
 
 #include <nccl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -468,7 +469,7 @@ void lanes_ranks_run(const char *mesh, void (*body)(int rank)) {
   shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   ck_assert_ptr_ne(shared, MAP_FAILED);
-  char folder[] = "/tmp/sdg-test-XXXXXX";
+  char folder[] = "/tmp/sdg-test-XXXXXX", meet[sizeof folder + 16];
   ck_assert_ptr_nonnull(mkdtemp(folder));
   pid_t pid[LANES_RANKS];
   for (int r = 0; r < ranks; r++) {
@@ -482,11 +483,21 @@ void lanes_ranks_run(const char *mesh, void (*body)(int rank)) {
     }
   }
   int failed = 0;
-  for (int r = 0; r < ranks; r++) {
+  for (int ended = 0; ended < ranks; ended++) {
     int status;
-    ck_assert_int_eq(waitpid(pid[r], &status, 0), pid[r]);
+    pid_t child = wait(&status);
+    ck_assert_int_gt(child, 0);
     failed += status != 0;
+    // The others would wait for its messages.
+    for (int r = 0; r < ranks; r++) {
+      if (pid[r] == child)
+        pid[r] = 0;
+      else if (status != 0 && pid[r] > 0)
+        kill(pid[r], SIGKILL);
+    }
   }
+  (void)unlink(strcat(strcpy(meet, folder), "/meet"));
+  (void)unlink(strcat(meet, ".lock"));
   ck_assert_int_eq(rmdir(folder), 0);
   ck_assert_int_eq(failed, 0);
   munmap(shared, sizeof *shared);

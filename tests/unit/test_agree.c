@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Agreements of forked ranks: what they keep, and how they differ.
+#include "src/agree.h"
+
+#include <string.h>
+
+#include "src/job.h"
+#include "src/tag.h"
+#include "tests/unit/brute.h"
+#include "tests/unit/lanes.h"
+
+static char descriptors[8];
+
+static sdg_operand_t tensor(int which, sdg_role_t role, int64_t c, int64_t h) {
+  sdg_operand_t operand = {
+      .role = role,
+      .descriptor = &descriptors[which],
+      .type = 0,
+      .elem_bytes = 4,
+      .dims = 4,
+      .extent = {2, c, h, 8},
+      .stride = {c * h * 8, h * 8, 8, 1},
+  };
+  operand.generation = sdg_tag_generation(operand.descriptor);
+  return operand;
+}
+
+// x and a filter; x differs from rank to rank in H.
+static sdg_call_t call_make(int rank) {
+  for (int i = 0; i < 3; i++)
+    sdg_tag_touch(&descriptors[i]);
+  sdg_call_t call = {.entry_name = "cudnnTest", .operands = 2};
+  call.operand[0] = tensor(0, SDG_ROLE_X, 3, 10 + rank);
+  call.operand[1] = tensor(1, SDG_ROLE_W, 3, 5);
+  call.op_descriptor = &descriptors[2];
+  call.op_generation = sdg_tag_generation(&descriptors[2]);
+  return call;
+}
+
+static sdg_status_t agree(const sdg_call_t *call, const char *parameters) {
+  int64_t wait_ns;
+  return sdg_agree(call, parameters, &wait_ns);
+}
+
+static void keeping_body(int rank) {
+  sdg_call_t call = call_make(rank);
+  REQUIRE(sdg_agree_needed(&call));
+  REQUIRE(agree(&call, "pad 1") == SDG_OK);
+  REQUIRE(!sdg_agree_needed(&call));
+  const sdg_operand_t *x = &call.operand[0];
+  const sdg_tag_vector_t *v = sdg_tag_vector(x->descriptor, x->generation);
+  REQUIRE(v->ranks == 3 && v->dims == 4);
+  for (int r = 0; r < 3; r++)
+    REQUIRE(v->extent[4 * r + 1] == 3 && v->extent[4 * r + 2] == 10 + r);
+  // Another set is another tensor, even with the same values.
+  sdg_tag_touch(&descriptors[0]);
+  call.operand[0].generation = sdg_tag_generation(&descriptors[0]);
+  REQUIRE(sdg_agree_needed(&call));
+  // So is a changed op.
+  REQUIRE(agree(&call, "pad 1") == SDG_OK);
+  sdg_tag_touch(&descriptors[2]);
+  call.op_generation = sdg_tag_generation(&descriptors[2]);
+  REQUIRE(sdg_agree_needed(&call));
+}
+
+START_TEST(extents_of_all_ranks_are_kept_for_a_generation) {
+  lanes_ranks_run("y=3", keeping_body);
+}
+END_TEST
+
+// Each of these fails on every rank with a text that names ranks and numbers,
+// and leaves the job whole.
+static void expect(const sdg_call_t *call, const char *parameters,
+                   sdg_status_t status, const char *a, const char *b) {
+  sdg_status_t got = agree(call, parameters);
+  REQUIRE_MSG(got == status, "%d instead of %d: %s", (int)got, (int)status,
+              sdg_last_error());
+  REQUIRE_MSG(strstr(sdg_last_error(), a), "'%s' is not in '%s'", a,
+              sdg_last_error());
+  REQUIRE_MSG(strstr(sdg_last_error(), b), "'%s' is not in '%s'", b,
+              sdg_last_error());
+}
+
+static void differing_body(int rank) {
+  sdg_call_t call = call_make(rank);
+  call.operand[0].type = rank == 1;
+  expect(&call, "", SDG_E_DISAGREE, "data type of x", "rank 1 calls cudnnTest");
+  REQUIRE(sdg_agree_needed(&call));
+  call = call_make(rank);
+  if (rank == 2)
+    call.operand[1] = tensor(1, SDG_ROLE_W, 4, 5);
+  expect(&call, "", SDG_E_DISAGREE, "extents of w", "w[2,4,5,8]");
+  call = call_make(rank);
+  if (rank == 2)
+    memcpy(call.operand[0].stride, (int64_t[]){1, 2, 6, 72}, 32);
+  expect(&call, "", SDG_E_DISAGREE, "memory layout of x", "rank 2");
+  call = call_make(rank);
+  expect(&call, rank == 1 ? "pad 2" : "pad 1", SDG_E_DISAGREE,
+         "rank 1 has pad 2", "rank 0 has pad 1");
+  REQUIRE(!sdg_job_failed());
+  REQUIRE(agree(&call, "pad 1") == SDG_OK);
+}
+
+START_TEST(a_disagreement_names_ranks_and_numbers_on_every_rank) {
+  lanes_ranks_run("y=3", differing_body);
+}
+END_TEST
+
+static void layout_body(int rank) {
+  sdg_call_t call = call_make(rank);
+  call.operand[0] = tensor(0, SDG_ROLE_X, 1, 10 + rank);
+  // With one channel NCHW and NHWC are the same bytes.
+  if (rank == 1)
+    call.operand[0].stride[1] = 1;
+  REQUIRE(agree(&call, "") == SDG_OK);
+}
+
+START_TEST(strides_of_one_element_are_no_layout) {
+  lanes_ranks_run("y=3", layout_body);
+}
+END_TEST
+
+static void diverging_body(int rank) {
+  sdg_call_t call = call_make(rank);
+  call.entry_name = rank == 2 ? "cudnnOther" : "cudnnTest";
+  expect(&call, "", SDG_E_DIVERGED, "rank 2 calls cudnnOther(x[2,3,12,8]",
+         "rank 0 calls cudnnTest");
+  REQUIRE(sdg_job_failed());
+}
+
+START_TEST(different_calls_break_the_job) {
+  lanes_ranks_run("y=3", diverging_body);
+}
+END_TEST
+
+int main(void) {
+  lanes_install();
+  Suite *suite = suite_create("agree");
+  TCase *cases = tcase_create("agree");
+  tcase_set_timeout(cases, 60);
+  tcase_add_test(cases, extents_of_all_ranks_are_kept_for_a_generation);
+  tcase_add_test(cases, a_disagreement_names_ranks_and_numbers_on_every_rank);
+  tcase_add_test(cases, strides_of_one_element_are_no_layout);
+  tcase_add_test(cases, different_calls_break_the_job);
+  suite_add_tcase(suite, cases);
+  return harness_run(suite);
+}

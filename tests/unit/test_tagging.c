@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Verdicts derived from the extents of all ranks.
+#include "rules/tagging.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "src/job.h"
+#include "src/tag.h"
+#include "tests/unit/brute.h"
+#include "tests/unit/lanes.h"
+
+static char descriptors[4];
+
+static void rules_load(const char *text, sdg_rules_t *out) {
+  char path[] = "/tmp/sdg-test-XXXXXX", option[64];
+  int fd = mkstemp(path);
+  REQUIRE(write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+  close(fd);
+  snprintf(option, sizeof option, "SUNDOG_RULES=%s", path);
+  char view[] = "SUNDOG_VIEW=shard";
+  REQUIRE(!sdg_options_load((char *[]){option, view, NULL}));
+  sdg_status_t status = sdg_rules_load(sdg_options_get(), 3, out);
+  unlink(path);
+  REQUIRE(status == SDG_OK);
+}
+
+// A tensor of [2, c[r], h[r], 8] on rank r, agreed.
+static void operand_add(sdg_call_t *call, sdg_role_t role, const int64_t *c,
+                        const int64_t *h) {
+  sdg_operand_t *operand = &call->operand[call->operands];
+  int rank = sdg_job_rank();
+  *operand = (sdg_operand_t){
+      .role = role,
+      .is_output = role == SDG_ROLE_Y,
+      .descriptor = &descriptors[call->operands],
+      .elem_bytes = 4,
+      .dims = 4,
+      .extent = {2, c[rank], h[rank], 8},
+      .stride = {c[rank] * h[rank] * 8, h[rank] * 8, 8, 1},
+  };
+  sdg_tag_touch(operand->descriptor);
+  operand->generation = sdg_tag_generation(operand->descriptor);
+  int64_t all[3][4];
+  for (int r = 0; r < 3; r++)
+    memcpy(all[r], (int64_t[]){2, c[r], h[r], 8}, sizeof all[r]);
+  REQUIRE(!sdg_tag_set_vector(operand->descriptor, operand->generation, 3, 4,
+                              &all[0][0]));
+  call->operands++;
+}
+
+static sdg_call_t call_of(sdg_family_t family, const int64_t *c,
+                          const int64_t *h) {
+  sdg_call_t call = {.entry_name = "cudnnTest", .family = family};
+  operand_add(&call, SDG_ROLE_X, c, h);
+  operand_add(&call, SDG_ROLE_Y, c, h);
+  return call;
+}
+
+static const int64_t same[] = {3, 3, 3}, uneven[] = {90, 110, 120};
+
+static sdg_status_t derive(const sdg_call_t *call, const sdg_rules_t *rules,
+                           const char **out_section, sdg_tagging_t *out) {
+  const sdg_section_t *section;
+  bool local;
+  sdg_status_t status = sdg_tagging_derive(call, rules, &section, &local, out);
+  *out_section = status != SDG_OK ? "failed"
+                 : section        ? section->name
+                 : local          ? "local"
+                                  : "none";
+  return status;
+}
+
+static void expect(const sdg_call_t *call, const char *text,
+                   const char *expected) {
+  sdg_rules_t rules;
+  sdg_tagging_t tagging;
+  const char *section;
+  rules_load(text, &rules);
+  sdg_status_t status = derive(call, &rules, &section, &tagging);
+  REQUIRE_MSG(strcmp(section, expected) == 0, "%s instead of %s: %s", section,
+              expected, sdg_last_error());
+  REQUIRE(status == SDG_OK || status == SDG_E_EXTENTS);
+  sdg_rules_fini(&rules);
+}
+
+static void sections_body(int rank) {
+  (void)rank;
+  sdg_call_t call = call_of(SDG_FAMILY_CONV, same, uneven);
+  // H is summed: 320.
+  expect(&call,
+         "[shard a]\nsplit = H\nmatch = H>=321\n"
+         "[shard b]\nsplit = H\nmatch = H=320\n",
+         "b");
+  expect(&call, "[shard a]\nsplit = H\nmatch = H>=321\n", "none");
+  expect(&call, "[local l]\nmatch = C=3\n[shard a]\nsplit = H\n", "local");
+  expect(&call, "[shard a]\nsplit = H\nop = pool*\n", "none");
+}
+
+START_TEST(the_first_section_that_matches_global_extents_decides) {
+  lanes_ranks_run("y=3", sections_body);
+}
+END_TEST
+
+static void parting_body(int rank) {
+  (void)rank;
+  sdg_call_t call = call_of(SDG_FAMILY_CONV, same, uneven);
+  const char *local = "[local l]\nmatch = H>=100\n[shard a]\nsplit = H\n";
+  expect(&call, local, "failed");
+  REQUIRE(strstr(sdg_last_error(), "rank 2 and does not on rank 0"));
+  const int64_t channels[] = {4, 3, 4};
+  call = call_of(SDG_FAMILY_CONV, channels, uneven);
+  expect(&call, "[shard a]\nsplit = H\nmatch = C>=4\n", "failed");
+  REQUIRE(strstr(sdg_last_error(), "does not on rank 1"));
+  // Unequal channels are an error where the section matches on all ranks, too.
+  expect(&call, "[shard a]\nsplit = H\nmatch = C>=3\n", "failed");
+  expect(&call, "[shard a]\nsplit = H\nmatch = C>=5\n", "none");
+}
+
+START_TEST(ranks_that_see_different_matches_fail_alike) {
+  lanes_ranks_run("y=3", parting_body);
+}
+END_TEST
+
+static void placing_body(int rank) {
+  const int64_t one[] = {1, 1, 1};
+  sdg_rules_t rules;
+  sdg_tagging_t tagging;
+  const char *section;
+  rules_load("[shard a]\nsplit = H\n", &rules);
+  sdg_call_t call = call_of(SDG_FAMILY_POINTWISE, same, uneven);
+  operand_add(&call, SDG_ROLE_Z, same, one);
+  REQUIRE(!derive(&call, &rules, &section, &tagging));
+  REQUIRE(tagging.ranks == 3 && tagging.me == rank);
+  REQUIRE(tagging.placement[0].part[2].offset[1] == 90);
+  REQUIRE(tagging.placement[0].part[2].offset[2] == 200);
+  REQUIRE(sdg_placement_extent(&tagging.placement[1], 2) == 320);
+  // One row on every rank is a bias, not three rows.
+  REQUIRE(sdg_placement_extent(&tagging.placement[2], 2) == 1);
+  sdg_tagging_fini(&tagging);
+  sdg_rules_fini(&rules);
+}
+
+START_TEST(activations_are_placed_where_the_ranks_hold_them) {
+  lanes_ranks_run("y=3", placing_body);
+}
+END_TEST
+
+static void passing_body(int rank) {
+  (void)rank;
+  sdg_rules_t rules;
+  sdg_call_t call = call_of(SDG_FAMILY_CONV, same, uneven);
+  rules_load("[shard a]\nsplit = H\nmatch = H>=1000\n", &rules);
+  REQUIRE(sdg_tagging_passes(&call, 0, &rules));
+  sdg_rules_fini(&rules);
+  rules_load("[shard a]\nsplit = H\n", &rules);
+  REQUIRE(!sdg_tagging_passes(&call, 0, &rules));
+  sdg_rules_fini(&rules);
+  // What only some ranks call local may not pass on those.
+  rules_load("[local l]\nmatch = H>=100\n[shard a]\nsplit = H\n", &rules);
+  REQUIRE(!sdg_tagging_passes(&call, 0, &rules));
+  sdg_rules_fini(&rules);
+  // Another entry of the family may match.
+  rules_load("[shard a]\nsplit = H\nop = cudnnPoolingForward\n", &rules);
+  call.family = SDG_FAMILY_POOL;
+  REQUIRE(!sdg_tagging_passes(&call, 0, &rules));
+  sdg_rules_fini(&rules);
+}
+
+START_TEST(a_descriptor_passes_only_where_no_section_can_match) {
+  lanes_ranks_run("y=3", passing_body);
+}
+END_TEST
+
+int main(void) {
+  lanes_install();
+  Suite *suite = suite_create("tagging");
+  TCase *cases = tcase_create("tagging");
+  tcase_set_timeout(cases, 60);
+  tcase_add_test(cases, the_first_section_that_matches_global_extents_decides);
+  tcase_add_test(cases, ranks_that_see_different_matches_fail_alike);
+  tcase_add_test(cases, activations_are_placed_where_the_ranks_hold_them);
+  tcase_add_test(cases, a_descriptor_passes_only_where_no_section_can_match);
+  suite_add_tcase(suite, cases);
+  return harness_run(suite);
+}
