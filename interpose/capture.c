@@ -122,6 +122,7 @@ static bool call_read(const sdg_cudnn_t *cudnn, int entry, const void *args,
   call->op_generation = sdg_tag_generation(call->op_descriptor);
   call->is_query = info->is_query;
   call->result = 0;
+  call->refused = false;
   call->operands = 0;
   for (int i = 0; i < info->operands; i++) {
     const sdg_entry_operand_t *row = &info->operand[i];

@@ -289,7 +289,11 @@ static sdg_status_t plan_run(sdg_call_t *call, const sdg_plan_entry_t *entry) {
   if (got != CUDNN_STATUS_SUCCESS)
     return sdg_fail(SDG_E_VENDOR_CALL, "cudnnGetStream: %d", (int)got);
   SDG_TRY(capture_check(call, stream));
-  return sdg_exec_run(entry->plan, call, stream, entry->row, &call->result);
+  SDG_TRY(sdg_exec_run(entry->plan, call, stream, entry->row, &call->result));
+  if (call->result == CUDNN_STATUS_SUCCESS)
+    return SDG_OK;
+  return sdg_fail(SDG_E_VENDOR_CALL, "%s: %s", call->entry_name,
+                  cudnn->cudnnGetErrorString((cudnnStatus_t)call->result));
 }
 
 static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
@@ -373,8 +377,10 @@ sdg_verdict_t sdg_registry_judge(sdg_call_t *call) {
   // Another process of this rank joined first: this one is no rank.
   if (sdg_job_disarmed())
     return SDG_VERDICT_PASS;
-  call->result = vendor_status(status);
+  sdg_report_fail();
   call->refused = true;
+  if (call->result == CUDNN_STATUS_SUCCESS) // else the vendor's own
+    call->result = vendor_status(status);
   return SDG_VERDICT_DONE;
 }
 

@@ -3,6 +3,7 @@
 #include "src/report.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@ struct sdg_report_row {
 
 static sdg_report_row_t *first_row, **last_row = &first_row;
 static uint64_t calls;
+static atomic_ullong refused; // by any thread
 
 sdg_report_row_t *sdg_report_find(const char *entry, const char *section,
                                   const char *strategy) {
@@ -57,6 +59,10 @@ void sdg_report_count(sdg_report_row_t *row, const sdg_plan_t *plan) {
 void sdg_report_wait(sdg_report_row_t *row, int64_t wait_ns) {
   if (row)
     row->wait_ns += wait_ns;
+}
+
+void sdg_report_fail(void) {
+  atomic_fetch_add(&refused, 1);
 }
 
 uint64_t sdg_report_calls(void) {
@@ -107,10 +113,12 @@ void sdg_report_write(void) {
     (void)sdg_fail(SDG_E_REPORT, "%s: %s", path, strerror(errno));
     return;
   }
-  fprintf(file,
-          "{\"rank\":%d,\"matched\":%llu,\"scratch_bytes\":%zu,"
-          "\"calls\":[",
-          rank, (unsigned long long)calls, sdg_scratch_bytes());
+  fprintf(
+      file,
+      "{\"rank\":%d,\"matched\":%llu,\"refused\":%llu,\"scratch_bytes\":%zu,"
+      "\"calls\":[",
+      rank, (unsigned long long)calls, atomic_load(&refused) + sdg_job_failed(),
+      sdg_scratch_bytes());
   for (const sdg_report_row_t *row = first_row; row; row = row->next)
     row_write(file, row);
   fprintf(file, "]}\n");

@@ -21,6 +21,8 @@ sdg_report_row_t *sdg_report_find(const char *entry, const char *section,
 void sdg_report_count(sdg_report_row_t *row, const sdg_plan_t *plan);
 /* Adds time that the host waited for other ranks. */
 void sdg_report_wait(sdg_report_row_t *row, int64_t wait_ns);
+/* Counts a call that sundog refused. */
+void sdg_report_fail(void);
 /* Tagged calls so far. */
 uint64_t sdg_report_calls(void);
 

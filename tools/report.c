@@ -23,6 +23,7 @@ typedef struct table {
   int rows, room;
   row_t *row;
   int64_t matched; // tagged calls of all ranks
+  int64_t refused; // calls, of all ranks
   int missing;     // the first rank without a report, -1: none
 } table_t;
 
@@ -91,6 +92,7 @@ static bool rank_read(table_t *table, const char *folder, int rank) {
     return false;
   }
   table->matched += number_of(report, "matched");
+  table->refused += number_of(report, "refused");
   json_array_foreach(json_object_get(report, "calls"), index, call)
       call_add(table, call);
   json_decref(report);
@@ -162,6 +164,8 @@ sdg_status_t report_read(const char *folder, int size, int asked, int verbose) {
         sdg_fail(SDG_E_NOTHING_MATCHED, "%s",
                  reports == 0 ? "no rank called cuDNN through sundog"
                               : "no call has a tensor that a rule matches");
+  else if (asked && table.refused > 0)
+    status = sdg_fail(SDG_E_CALLS_REFUSED, "%" PRId64 " calls", table.refused);
   else if (asked && table.missing >= 0)
     status = sdg_fail(SDG_E_REPORT_LOST, "rank %d left none", table.missing);
   for (int i = 0; i < table.rows; i++) {

@@ -55,6 +55,7 @@ sdg_verdict_t sdg_registry_judge(sdg_call_t *call) {
   const char *verdict = setting("SDG_DOUBLE_VERDICT");
   if (verdict[0] >= '0' && verdict[0] <= '9') {
     call->result = atoi(verdict);
+    call->refused = call->result != 0;
     if (call->result)
       (void)!sdg_fail(SDG_E_INTERNAL, "the double refuses %s",
                       call->entry_name);
