@@ -1,25 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Descriptors of activation, op-tensor, pooling, reduction and LRN.
-#include "src/host/cudnn/types.h"
-
-#include <stdlib.h>
-
-/* Create and destroy of one kind of descriptor; the rest is its fresh state. */
-#define LIFE(Kind, name, ...)                                                  \
-  cudnnStatus_t cudnnCreate##Kind##Descriptor(                                 \
-      cudnn##Kind##Descriptor_t *out_##name) {                                 \
-    REFUSE_IF(!out_##name, CUDNN_STATUS_BAD_PARAM);                            \
-    *out_##name = calloc(1, sizeof **out_##name);                              \
-    REFUSE_IF(!*out_##name,                                                    \
-              CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED);             \
-    **out_##name = (__typeof__(**out_##name)){__VA_ARGS__};                    \
-    return CUDNN_STATUS_SUCCESS;                                               \
-  }                                                                            \
-  cudnnStatus_t cudnnDestroy##Kind##Descriptor(                                \
-      cudnn##Kind##Descriptor_t name) {                                        \
-    free(name);                                                                \
-    return CUDNN_STATUS_SUCCESS;                                               \
-  }
+#include "src/host/cudnn/life.h"
 
 LIFE(Activation, activation, .swish_beta = 1)
 LIFE(OpTensor, op, .nan = 0)
@@ -27,18 +8,15 @@ LIFE(Pooling, pooling, .rank = 0)
 LIFE(ReduceTensor, reduce, .nan = 0)
 LIFE(LRN, lrn, .n = 5, .alpha = 1e-4, .beta = 0.75, .k = 2)
 
-static bool in_range(int value, int first, int last) {
-  return value >= first && value <= last;
-}
-
 cudnnStatus_t
 cudnnSetActivationDescriptor(cudnnActivationDescriptor_t activation,
                              cudnnActivationMode_t mode,
                              cudnnNanPropagation_t nan, double coefficient) {
   REFUSE_IF(!activation, CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(!in_range(mode, CUDNN_ACTIVATION_SIGMOID, CUDNN_ACTIVATION_SWISH),
-            CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(!in_range(nan, 0, 1), CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(
+      !host_in_range(mode, CUDNN_ACTIVATION_SIGMOID, CUDNN_ACTIVATION_SWISH),
+      CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(!host_in_range(nan, 0, 1), CUDNN_STATUS_BAD_PARAM);
   activation->mode = mode;
   activation->nan = nan;
   activation->coefficient = coefficient;
@@ -80,10 +58,10 @@ cudnnStatus_t cudnnSetOpTensorDescriptor(cudnnOpTensorDescriptor_t op,
                                          cudnnDataType_t compute_type,
                                          cudnnNanPropagation_t nan) {
   REFUSE_IF(!op, CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(!in_range(kind, CUDNN_OP_TENSOR_ADD, CUDNN_OP_TENSOR_NOT),
+  REFUSE_IF(!host_in_range(kind, CUDNN_OP_TENSOR_ADD, CUDNN_OP_TENSOR_NOT),
             CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(!in_range(nan, 0, 1), CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(!in_range(compute_type, CUDNN_DATA_FLOAT, CUDNN_DATA_HALF) &&
+  REFUSE_IF(!host_in_range(nan, 0, 1), CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(!host_in_range(compute_type, CUDNN_DATA_FLOAT, CUDNN_DATA_HALF) &&
                 compute_type != CUDNN_DATA_BFLOAT16,
             CUDNN_STATUS_BAD_PARAM);
   op->op = kind;
@@ -114,9 +92,10 @@ cudnnStatus_t cudnnSetPoolingNdDescriptor(cudnnPoolingDescriptor_t pooling,
   REFUSE_IF(!pooling || rank < 1 || !window || !pad || !stride,
             CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(rank > CUDNN_DIM_MAX - 2, CUDNN_STATUS_NOT_SUPPORTED);
-  REFUSE_IF(!in_range(mode, CUDNN_POOLING_MAX, CUDNN_POOLING_MAX_DETERMINISTIC),
-            CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(!in_range(nan, 0, 1), CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(
+      !host_in_range(mode, CUDNN_POOLING_MAX, CUDNN_POOLING_MAX_DETERMINISTIC),
+      CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(!host_in_range(nan, 0, 1), CUDNN_STATUS_BAD_PARAM);
   /* As in NVIDIA's library, what precedes the first bad value is kept. */
   pooling->mode = mode;
   pooling->nan = nan;
@@ -137,9 +116,10 @@ cudnnStatus_t cudnnSetPooling2dDescriptor(cudnnPoolingDescriptor_t pooling,
                                           int w, int pad_h, int pad_w,
                                           int stride_h, int stride_w) {
   REFUSE_IF(!pooling, CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(!in_range(mode, CUDNN_POOLING_MAX, CUDNN_POOLING_MAX_DETERMINISTIC),
-            CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(!in_range(nan, 0, 1), CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(
+      !host_in_range(mode, CUDNN_POOLING_MAX, CUDNN_POOLING_MAX_DETERMINISTIC),
+      CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(!host_in_range(nan, 0, 1), CUDNN_STATUS_BAD_PARAM);
   pooling->mode = mode;
   pooling->nan = nan;
   pooling->rank = 2;
@@ -237,14 +217,14 @@ cudnnStatus_t cudnnSetReduceTensorDescriptor(
     cudnnDataType_t compute_type, cudnnNanPropagation_t nan,
     cudnnReduceTensorIndices_t indices, cudnnIndicesType_t index_type) {
   REFUSE_IF(!reduce, CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(
-      !in_range(op, CUDNN_REDUCE_TENSOR_ADD, CUDNN_REDUCE_TENSOR_MUL_NO_ZEROS),
-      CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(!in_range(compute_type, CUDNN_DATA_FLOAT, CUDNN_DATA_HALF),
+  REFUSE_IF(!host_in_range(op, CUDNN_REDUCE_TENSOR_ADD,
+                           CUDNN_REDUCE_TENSOR_MUL_NO_ZEROS),
             CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(!in_range(nan, 0, 1), CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(!in_range(indices, 0, 1), CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(!in_range(index_type, 0, 3), CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(!host_in_range(compute_type, CUDNN_DATA_FLOAT, CUDNN_DATA_HALF),
+            CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(!host_in_range(nan, 0, 1), CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(!host_in_range(indices, 0, 1), CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(!host_in_range(index_type, 0, 3), CUDNN_STATUS_BAD_PARAM);
   reduce->op = op;
   reduce->compute_type = compute_type;
   reduce->nan = nan;

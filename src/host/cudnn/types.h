@@ -87,6 +87,79 @@ struct cudnnLRNStruct {
   double alpha, beta, k;
 };
 
+struct cudnnTensorTransformStruct {
+  cudnnTensorFormat_t format;
+  bool unfold;
+  int before[CUDNN_DIM_MAX], after[CUDNN_DIM_MAX];
+  unsigned fold[CUDNN_DIM_MAX - 2];
+};
+
+struct cudnnSpatialTransformerStruct {
+  cudnnDataType_t type;
+  int rank;
+  int dim[CUDNN_DIM_MAX]; /* of the grid: N C H W */
+};
+
+struct cudnnDropoutStruct {
+  float probability;
+  void *states; /* device address; NULL until set */
+  size_t states_bytes;
+  unsigned long long seed;
+};
+
+struct cudnnRNNStruct {
+  bool set;
+  cudnnRNNAlgo_t algo;
+  cudnnRNNMode_t cell;
+  cudnnRNNBiasMode_t bias;
+  cudnnDirectionMode_t direction;
+  cudnnRNNInputMode_t input;
+  cudnnDataType_t type, compute_type;
+  cudnnMathType_t math;
+  int input_size, hidden_size, projected_size, layers;
+  cudnnDropoutDescriptor_t dropout;
+  uint32_t flags;
+  cudnnRNNClipMode_t clip;
+  cudnnNanPropagation_t clip_nan;
+  double clip_low, clip_high;
+};
+
+struct cudnnRNNDataStruct {
+  cudnnDataType_t type;
+  cudnnRNNDataLayout_t layout;
+  int time, batch, vector;
+  int *length; /* of each of the `batch` sequences; owned */
+  unsigned char fill[8];
+};
+
+struct cudnnSeqDataStruct {
+  cudnnDataType_t type;
+  int dim[CUDNN_SEQDATA_DIM_COUNT];                 /* by axis */
+  cudnnSeqDataAxis_t axis[CUDNN_SEQDATA_DIM_COUNT]; /* outermost first */
+  size_t sequences;
+  int *length; /* of each sequence; owned */
+  unsigned char fill[8];
+};
+
+struct cudnnAttnStruct {
+  unsigned mode;
+  int heads;
+  double scale;
+  cudnnDataType_t type, compute_type;
+  cudnnMathType_t math;
+  cudnnDropoutDescriptor_t dropout, post_dropout;
+  int q_size, k_size, v_size;
+  int q_projected, k_projected, v_projected, o_projected;
+  int qo_time, kv_time, batch, beam;
+};
+
+struct cudnnCTCLossStruct {
+  cudnnDataType_t compute_type;
+  cudnnLossNormalizationMode_t norm;
+  cudnnNanPropagation_t gradient; /* read by v9 as skipping or zeroing */
+  int label_length;
+};
+
 /* Bytes of one element (of one vector in vectorised types); 0 if `type` is not
  * one of the types that descriptors accept. */
 size_t host_type_bytes(cudnnDataType_t type);

@@ -7,14 +7,7 @@
 // so no GPU is needed. What a set refused as a bad parameter leaves behind is
 // not compared. Calls that crash NVIDIA's library (null arrays, null
 // results) are left out.
-#include <cudnn.h>
-#include <dlfcn.h>
-#include <limits.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/host/cudnn/probe.h"
 
 #define FUNCTIONS(X)                                                           \
   X(cudnnGetVersion)                                                           \
@@ -84,54 +77,7 @@
   X(cudnnSetLRNDescriptor)                                                     \
   X(cudnnGetLRNDescriptor)
 
-#define DECLARE(name) static __typeof__(&name) p_##name;
 FUNCTIONS(DECLARE)
-
-static uint64_t seed = 88172645463325252u;
-static unsigned draw(unsigned below) {
-  seed ^= seed << 13;
-  seed ^= seed >> 7;
-  seed ^= seed << 17;
-  return (unsigned)(seed >> 33) % below;
-}
-/* Every case has numbers of its own, whatever the ones before it drew. */
-static void start(int family, int number) {
-  seed = 88172645463325252u + 0x9E3779B97F4A7C15u * (uint64_t)family +
-         0xD1B54A32D192ED03u * (uint64_t)number;
-  for (int i = 0; i < 4; i++)
-    draw(2);
-}
-static int range(int low, int high) {
-  return low + (int)draw((unsigned)(high - low + 1));
-}
-
-/* Mostly small legal extents, sometimes the limits. */
-static int extent(void) {
-  static const int odd[] = {-1, 0, 1, 4, 32, 65535, 65536, 1 << 20, INT_MAX};
-  return draw(8) ? range(1, 40) : odd[draw(sizeof odd / sizeof *odd)];
-}
-static int small(void) {
-  return draw(12) ? range(1, 5) : range(-2, 9);
-}
-static int pad(void) {
-  return draw(12) ? range(0, 4) : range(-2, 40);
-}
-static int stride_value(void) {
-  static const int odd[] = {-3, -1, 0, 1, 65536, 1 << 24, INT_MAX};
-  return draw(6) ? range(1, 4000) : odd[draw(sizeof odd / sizeof *odd)];
-}
-static cudnnDataType_t type(void) {
-  return (cudnnDataType_t)(draw(3) ? range(0, 9) : range(-1, 23));
-}
-static cudnnTensorFormat_t format(void) {
-  return (cudnnTensorFormat_t)(draw(12) ? range(0, 2) : range(-1, 4));
-}
-
-static void list(const char *label, const int *values, int count) {
-  printf(" %s", label);
-  for (int i = 0; i < count; i++)
-    printf(",%d", values[i]);
-}
 
 static void show_tensor(cudnnTensorDescriptor_t t) {
   int v[9] = {0}, nb = -7, dim[8], stride[8];
@@ -434,11 +380,6 @@ static void output_sizes(int cases) {
   }
 }
 
-static double real_value(void) {
-  static const double odd[] = {-1, 0, 1e-6, 1e-5, 0.009, 0.01, 1, 6, 1e30};
-  return odd[draw(sizeof odd / sizeof *odd)];
-}
-
 static void pointwise(int cases) {
   cudnnActivationDescriptor_t a;
   cudnnOpTensorDescriptor_t o;
@@ -601,12 +542,6 @@ int main(int argc, char **argv) {
   if (!lib) {
     fprintf(stderr, "%s\n", dlerror());
     return 3;
-  }
-#define LOAD(name)                                                             \
-  *(void **)&p_##name = dlsym(lib, #name);                                     \
-  if (!p_##name) {                                                             \
-    fprintf(stderr, "no " #name "\n");                                         \
-    return 4;                                                                  \
   }
   FUNCTIONS(LOAD)
   library();
