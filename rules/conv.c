@@ -110,6 +110,9 @@ static sdg_status_t conv_describe(const sdg_call_t *call, char *out,
     used += (size_t)snprintf(out + used, out_bytes - used,
                              " pad %d stride %d dilation %d", p.pad[i],
                              p.stride[i], p.dilation[i]);
+  if (call->entry == SDG_ENTRY_cudnnConvolutionBiasActivationForward &&
+      used < out_bytes)
+    sdg_conv_describe_activation(call, out + used, out_bytes - used);
   return SDG_OK;
 }
 
@@ -119,6 +122,7 @@ const sdg_rule_t sdg_rule_conv = {
     .knows = conv_knows,
     .describe = conv_describe,
     .key = conv_key,
+    .scalars = sdg_conv_scalars,
     .plan = sdg_conv_plan,
     .answer = sdg_conv_answer,
 };

@@ -70,4 +70,10 @@ cudnnStatus_t sdg_conv_choose(const sdg_call_t *call,
                               cudnnConvolutionFwdAlgo_t *out_algo,
                               size_t *out_workspace_bytes);
 
+/* Of the forward entries: alpha and what scales the old values. */
+int sdg_conv_scalars(const sdg_call_t *call, double *out);
+/* The activation of cudnnConvolutionBiasActivationForward as text. */
+void sdg_conv_describe_activation(const sdg_call_t *call, char *out,
+                                  size_t out_bytes);
+
 #endif

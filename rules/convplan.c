@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sub-calls of a forward convolution's plan.
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "rules/args.h"
@@ -32,6 +33,7 @@ typedef struct arguments {
   cudnnConvolutionFwdAlgo_t algo;
   void *workspace;
   size_t workspace_bytes;
+  const void *scale;     // alpha, or alpha1
   const void *old_scale; // beta, or alpha2 of z
 } arguments_t;
 
@@ -47,6 +49,7 @@ static arguments_t arguments_get(const sdg_call_t *call) {
         .algo = a->algo,
         .workspace = a->workSpace,
         .workspace_bytes = a->workSpaceSizeInBytes,
+        .scale = a->alpha,
         .old_scale = a->beta,
     };
   }
@@ -61,6 +64,7 @@ static arguments_t arguments_get(const sdg_call_t *call) {
       .algo = a->algo,
       .workspace = a->workSpace,
       .workspace_bytes = a->workSpaceSizeInBytes,
+      .scale = a->alpha1,
       .old_scale = a->alpha2,
   };
 }
@@ -84,6 +88,28 @@ int sdg_conv_key(const sdg_call_t *call, uint64_t *out) {
   out[1] = a.workspace_bytes;
   out[2] = scale_is_zero(call, a.old_scale);
   return 3;
+}
+
+int sdg_conv_scalars(const sdg_call_t *call, double *out) {
+  if (!sdg_conv_is_forward(call))
+    return 0;
+  arguments_t a = arguments_get(call);
+  out[0] = sdg_rule_scalar(call, a.scale);
+  out[1] = sdg_rule_scalar(call, a.old_scale);
+  return 2;
+}
+
+void sdg_conv_describe_activation(const sdg_call_t *call, char *out,
+                                  size_t out_bytes) {
+  const struct sdg_args_cudnnConvolutionBiasActivationForward *a = call->args;
+  cudnnActivationMode_t mode;
+  cudnnNanPropagation_t nan;
+  double coefficient;
+  if (a->activationDesc &&
+      sdg_cudnn_get()->cudnnGetActivationDescriptor(
+          a->activationDesc, &mode, &nan, &coefficient) == CUDNN_STATUS_SUCCESS)
+    snprintf(out, out_bytes, " activation %d nan %d coefficient %.17g",
+             (int)mode, (int)nan, coefficient);
 }
 
 static int conv_run(void *user, int index, const sdg_call_t *call,

@@ -18,6 +18,7 @@ typedef struct sdg_plan_entry sdg_plan_entry_t;
 struct sdg_plan_entry {
   sdg_plan_t *plan;      /* owned by the cache */
   sdg_report_row_t *row; /* may be NULL */
+  uint32_t hash;         /* rules/instep.h */
 };
 
 void sdg_plan_key_make(const sdg_call_t *call, const sdg_rule_t *rule,

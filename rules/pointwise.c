@@ -57,6 +57,45 @@ static int pointwise_key(const sdg_call_t *call, uint64_t *out) {
   return 0;
 }
 
+static int pointwise_scalars(const sdg_call_t *call, double *out) {
+  const void *pointer[SDG_RULE_SCALARS];
+  int count = 0;
+#define SCALAR(entry, member)                                                  \
+  pointer[count++] = ((const struct sdg_args_##entry *)call->args)->member
+  switch (call->entry) {
+  case SDG_ENTRY_cudnnActivationForward:
+    SCALAR(cudnnActivationForward, alpha);
+    SCALAR(cudnnActivationForward, beta);
+    break;
+  case SDG_ENTRY_cudnnActivationBackward:
+    SCALAR(cudnnActivationBackward, alpha);
+    SCALAR(cudnnActivationBackward, beta);
+    break;
+  case SDG_ENTRY_cudnnAddTensor:
+    SCALAR(cudnnAddTensor, alpha);
+    SCALAR(cudnnAddTensor, beta);
+    break;
+  case SDG_ENTRY_cudnnOpTensor:
+    SCALAR(cudnnOpTensor, alpha1);
+    SCALAR(cudnnOpTensor, alpha2);
+    SCALAR(cudnnOpTensor, beta);
+    break;
+  case SDG_ENTRY_cudnnScaleTensor:
+    SCALAR(cudnnScaleTensor, alpha);
+    break;
+  case SDG_ENTRY_cudnnTransformTensor:
+    SCALAR(cudnnTransformTensor, alpha);
+    SCALAR(cudnnTransformTensor, beta);
+    break;
+  default: // the value of SetTensor has the tensor's own type
+    break;
+  }
+#undef SCALAR
+  for (int i = 0; i < count; i++)
+    out[i] = sdg_rule_scalar(call, pointer[i]);
+  return count;
+}
+
 // Whether operand a is cut like b, or is broadcast along what b is cut in.
 static bool cut_alike(const sdg_placement_t *a, const sdg_placement_t *b) {
   if (a->dims != b->dims)
@@ -107,5 +146,6 @@ const sdg_rule_t sdg_rule_pointwise = {
     .knows = pointwise_knows,
     .describe = pointwise_describe,
     .key = pointwise_key,
+    .scalars = pointwise_scalars,
     .plan = pointwise_plan,
 };

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "rules/instep.h"
 #include "rules/plancache.h"
 #include "rules/rule.h"
 #include "rules/tagging.h"
@@ -249,6 +250,7 @@ static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
   sdg_plan_t *plan = NULL;
   sdg_status_t status = rule->plan(call, &tagging, &plan);
   const char *section = tagging.section->name;
+  uint32_t hash = status == SDG_OK ? sdg_instep_hash(call, rule, &tagging) : 0;
   sdg_tagging_fini(&tagging);
   if (status != SDG_OK)
     return status;
@@ -260,8 +262,10 @@ static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
   status = sdg_plancache_add(
       key, plan, sdg_report_find(call->entry_name, section, plan->strategy),
       out_entry);
-  if (status == SDG_OK)
+  if (status == SDG_OK) {
+    (*out_entry)->hash = hash;
     return SDG_OK;
+  }
 fail:
   sdg_plan_destroy(plan);
   return status;
@@ -302,13 +306,19 @@ static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
   sdg_plan_key_t key;
   sdg_plan_key_make(call, rule, &key);
   sdg_plan_entry_t *entry = sdg_plancache_find(&key);
-  if (!entry)
-    SDG_TRY(entry_make(call, rules, rule, &key, &entry));
+  if (!entry) {
+    sdg_status_t status = entry_make(call, rules, rule, &key, &entry);
+    if (status != SDG_OK) {
+      SDG_TRY(sdg_instep_refused(call));
+      return status;
+    }
+  }
   *out_way = !entry                 ? WAY_UNTAGGED
              : entry->plan->literal ? WAY_LITERAL
                                     : WAY_DONE;
   if (!entry)
     return SDG_OK;
+  SDG_TRY(sdg_instep_check(call, rule, entry->hash));
   sdg_report_count(entry->row, entry->plan);
   sdg_report_wait(entry->row, wait_ns);
   return entry->plan->literal ? SDG_OK : plan_run(call, entry);

@@ -41,6 +41,9 @@ typedef struct sdg_rule {
    * workspace size, which scalars are zero. At most SDG_RULE_KEYS. Returns how
    * many. */
   int (*key)(const sdg_call_t *call, uint64_t *out);
+  /* The call's scalars (alpha, beta ...) for comparison between ranks; 0 for
+   * one that is NULL. At most SDG_RULE_SCALARS. Returns how many. */
+  int (*scalars)(const sdg_call_t *call, double *out);
   /* Makes this rank's plan of a call that is carried out. */
   sdg_status_t (*plan)(const sdg_call_t *call, const sdg_tagging_t *tagging,
                        sdg_plan_t **out_plan);
@@ -50,7 +53,10 @@ typedef struct sdg_rule {
                          int *out_vendor);
 } sdg_rule_t;
 
-enum { SDG_RULE_KEYS = 4 };
+enum { SDG_RULE_KEYS = 4, SDG_RULE_SCALARS = 3 };
+
+/* A scalar in host memory: double for operands of double, else float. */
+double sdg_rule_scalar(const sdg_call_t *call, const void *scalar);
 
 extern const sdg_rule_t sdg_rule_conv;
 extern const sdg_rule_t sdg_rule_pointwise;

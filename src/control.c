@@ -175,6 +175,23 @@ uint64_t sdg_control_count_of(const sdg_control_t *control, int channel,
   return calls;
 }
 
+int sdg_control_step(sdg_control_t *control, int channel, uint32_t number,
+                     uint32_t hash, const int *peers, int count) {
+  sdg_segment_rank_t *ranks = control->view.shared->rank;
+  uint64_t step = (uint64_t)number << 32 | hash;
+  int place = (int)(number % SDG_SEGMENT_STEPS);
+  // Sequentially consistent: of two ranks that store and then look, one at
+  // least sees the other's.
+  atomic_store(&ranks[control->rank].channel[channel].step[place], step);
+  for (int i = 0; i < count; i++) {
+    uint64_t theirs =
+        atomic_load(&ranks[peers[i]].channel[channel].step[place]);
+    if (theirs != step && theirs >> 32 == number)
+      return peers[i];
+  }
+  return -1;
+}
+
 // ---- failures -------------------------------------------------------------
 
 void sdg_control_fail(sdg_control_t *control, sdg_status_t status,

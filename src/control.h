@@ -75,6 +75,14 @@ void sdg_control_count(sdg_control_t *control, int channel, uint64_t calls,
 uint64_t sdg_control_count_of(const sdg_control_t *control, int channel,
                               int rank, char *out_what, size_t what_bytes);
 
+/* Publishes that the n-th op that this rank carries out on `channel` is one
+ * with `hash`, and compares with what `peers` (count ranks) carried out as
+ * theirs, where they came there already and not SDG_SEGMENT_STEPS (64) further:
+ * of two ranks that differ at least the later one sees it. Returns the first
+ * rank that differs, or -1. No system call, no wait. One thread at a time. */
+int sdg_control_step(sdg_control_t *control, int channel, uint32_t number,
+                     uint32_t hash, const int *peers, int count);
+
 /* Tells every rank that this one failed and why; the first report of a job
  * wins. `text`: sdg_last_error() or the details alone. Waits and checks of
  * other ranks end with SDG_E_PEER_FAILED and this text; with `status` itself

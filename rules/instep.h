@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compares call by call what the ranks carry out, where nothing is agreed
+ * because all descriptors are: ranks that leave out a call or change the order
+ * would exchange halos of different calls. Thread that makes tagged calls. */
+#ifndef SDG_RULES_INSTEP_H
+#define SDG_RULES_INSTEP_H
+
+#include "rules/rule.h"
+
+/* What every rank has alike in this call: entry, global extents, parameters. */
+uint32_t sdg_instep_hash(const sdg_call_t *call, const sdg_rule_t *rule,
+                         const sdg_tagging_t *tagging);
+
+/* The next op of this rank is one with `hash` and the call's scalars.
+ * SDG_E_DIVERGED if a neighbouring rank's op of this number is another; the job
+ * is broken then. Some stores and loads of shared memory. */
+sdg_status_t sdg_instep_check(const sdg_call_t *call, const sdg_rule_t *rule,
+                              uint32_t hash) SDG_MUST_CHECK;
+/* The next op of this rank was refused, as it should be on every rank. */
+sdg_status_t sdg_instep_refused(const sdg_call_t *call) SDG_MUST_CHECK;
+
+#endif
