@@ -417,6 +417,7 @@ sdg_verdict_t sdg_registry_opaque(const char *entry_name, int *out_result) {
     status = sdg_fail(SDG_E_OPAQUE, "%s", entry_name);
   if (status == SDG_OK)
     return SDG_VERDICT_PASS;
+  sdg_report_fail();
   *out_result = vendor_status(status);
   return SDG_VERDICT_DONE;
 }
