@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "src/sigguard.h"
 #include "src/status.h"
 
 enum { LINE_BYTES = 2048, REMEMBERED = 64 };
@@ -61,8 +62,10 @@ static void line_write(const char *head, const char *text) {
     line[n - 1] = '\n';
   }
   // A closed stderr is the user's choice; there is nowhere to say so.
+  sdg_sigguard_t guard = sdg_sigguard_begin();
   ssize_t written = write(STDERR_FILENO, line, (size_t)n);
   (void)written;
+  sdg_sigguard_end(&guard);
 }
 
 void sdg_log(const char *format, ...) {

@@ -11,6 +11,7 @@
 #include "src/job.h"
 #include "src/options.h"
 #include "src/scratch.h"
+#include "src/sigguard.h"
 
 struct sdg_report_row {
   const char *entry, *section, *strategy;
@@ -100,11 +101,7 @@ static void row_write(FILE *file, const sdg_report_row_t *row) {
   fprintf(file, "}}");
 }
 
-void sdg_report_write(void) {
-  const char *folder = sdg_options_get()->report;
-  // A process that never joined is no rank: it has nothing to report.
-  if (!*folder || !sdg_job_joined())
-    return;
+static void report_write(const char *folder) {
   char path[4096];
   int rank = sdg_job_rank();
   snprintf(path, sizeof path, "%s/rank-%d.json", folder, rank);
@@ -125,4 +122,14 @@ void sdg_report_write(void) {
   int failed = ferror(file);
   if (fclose(file) != 0 || failed)
     (void)sdg_fail(SDG_E_REPORT, "%s: write failed", path);
+}
+
+void sdg_report_write(void) {
+  const char *folder = sdg_options_get()->report;
+  // A process that never joined is no rank: it has nothing to report.
+  if (!*folder || !sdg_job_joined())
+    return;
+  sdg_sigguard_t guard = sdg_sigguard_begin();
+  report_write(folder);
+  sdg_sigguard_end(&guard);
 }

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "src/fd.h"
+#include "src/sigguard.h"
 
 #define MAGIC UINT64_C(0x7364672d7365676d) // "sdg-segm"
 enum { LAYOUT = 2, SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
@@ -63,12 +64,14 @@ sdg_status_t sdg_segment_create(int ranks, sdg_segment_view_t *out_view) {
     return sdg_fail(SDG_E_RENDEZVOUS, "memfd_create: %s", strerror(errno));
   // Every page now: later a full memory would be a SIGBUS in the program.
   int why = 0;
+  sdg_sigguard_t guard = sdg_sigguard_begin(); // a limit on files' sizes
   if (ftruncate(fd, bytes) != 0)
     why = errno;
   while (!why && fallocate(fd, 0, 0, bytes) != 0 && (why = errno) == EINTR)
     why = 0;
   if (!why && fcntl(fd, F_ADD_SEALS, SEALS) != 0)
     why = errno;
+  sdg_sigguard_end(&guard);
   if (why) {
     close(fd);
     return sdg_fail(SDG_E_RENDEZVOUS, "no %lld bytes of shared memory: %s",

@@ -170,6 +170,25 @@ static int run_wait(pid_t watcher, const sigset_t *set) {
   }
 }
 
+static void signal_pass(int number) {
+  (void)number;
+}
+
+// A reader of our messages that went away, or a full file, must not end us
+// before the ranks are ended and the folder is removed. A handler, unlike
+// SIG_IGN, is not what the ranks' programs start with.
+static void signals_survive(void) {
+  const int numbers[] = {SIGPIPE, SIGXFSZ};
+  for (int i = 0; i < 2; i++) {
+    struct sigaction action;
+    sigaction(numbers[i], NULL, &action);
+    if (action.sa_handler != SIG_DFL)
+      continue;
+    action = (struct sigaction){.sa_handler = signal_pass};
+    sigaction(numbers[i], &action, NULL);
+  }
+}
+
 int command_run(int argc, char **argv) {
   run_t run = {.size = 0};
   sigset_t set, mask;
@@ -178,6 +197,7 @@ int command_run(int argc, char **argv) {
   (void)sdg_options_load(environ); // launch_prepare reports
   if (run_check(&run) != SDG_OK)
     return COMMAND_FAILED;
+  signals_survive();
   ranks_signals(&set);
   sigprocmask(SIG_BLOCK, &set, &mask);
   if (folder_create(run.folder, sizeof run.folder) != SDG_OK)
