@@ -11,12 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/plan.h"
+
 // One kind of call over all ranks.
 typedef struct row {
-  char *rule, *entry, *strategy;    // owned
-  int64_t count;                    // of the rank with most
-  int64_t halo_bytes, copied_bytes; // of all ranks
-  int64_t wait_ns;                  // of the rank that waited longest
+  char *rule, *entry, *strategy;        // owned
+  int64_t count;                        // of the rank with most
+  int64_t halo_bytes;                   // received by all ranks
+  int64_t copied_bytes[SDG_COPY_COUNT]; // by kind, of all ranks
+  int64_t wait_ns;                      // of the rank that waited longest
 } row_t;
 
 typedef struct table {
@@ -73,10 +76,10 @@ static void call_add(table_t *table, const json_t *call) {
   row->count = max_int64(row->count, number_of(call, "count"));
   row->halo_bytes += number_of(call, "halo_bytes");
   row->wait_ns = max_int64(row->wait_ns, number_of(call, "wait_ns"));
-  const char *purpose;
-  json_t *bytes;
-  json_object_foreach(json_object_get(call, "copies"), purpose, bytes)
-      row->copied_bytes += (int64_t)json_integer_value(bytes);
+  const json_t *copies = json_object_get(call, "copies");
+  for (int i = 0; i < SDG_COPY_COUNT; i++)
+    row->copied_bytes[i] +=
+        number_of(copies, sdg_copy_kind_name((sdg_copy_kind_t)i));
 }
 
 // False if the rank left no report that can be read.
@@ -116,16 +119,22 @@ static void table_print(const table_t *table) {
       {"STRATEGY", 0},
       {"CALLS", SCOLS_FL_RIGHT},
       {"HALO MB", SCOLS_FL_RIGHT},
-      {"COPIED MB", SCOLS_FL_RIGHT},
       {"WAIT s", SCOLS_FL_RIGHT},
   };
+  enum { COLUMNS = sizeof columns / sizeof *columns };
   scols_init_debug(0);
   struct libscols_table *out = scols_new_table();
   if (!out)
     return;
   scols_table_set_stream(out, stderr);
-  for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
+  for (int i = 0; i < COLUMNS; i++)
     scols_table_new_column(out, columns[i].name, 0, columns[i].flags);
+  for (int i = 0; i < SDG_COPY_COUNT; i++) {
+    char name[64];
+    snprintf(name, sizeof name, "COPIED MB: %s",
+             sdg_copy_kind_name((sdg_copy_kind_t)i));
+    scols_table_new_column(out, name, 0, SCOLS_FL_RIGHT);
+  }
   for (int i = 0; i < table->rows; i++) {
     const row_t *row = &table->row[i];
     struct libscols_line *line = scols_table_new_line(out, NULL);
@@ -135,9 +144,12 @@ static void table_print(const table_t *table) {
     scols_line_set_data(line, 1, row->entry);
     scols_line_set_data(line, 2, row->strategy);
     cell_set(line, 3, "%.0f", (double)row->count);
-    cell_set(line, 4, "%.3f", (double)row->halo_bytes / 1e6);
-    cell_set(line, 5, "%.3f", (double)row->copied_bytes / 1e6);
-    cell_set(line, 6, "%.3f", (double)row->wait_ns / 1e9);
+    // Six decimals: to the byte.
+    cell_set(line, 4, "%.6f", (double)row->halo_bytes / 1e6);
+    cell_set(line, 5, "%.3f", (double)row->wait_ns / 1e9);
+    for (size_t kind = 0; kind < SDG_COPY_COUNT; kind++)
+      cell_set(line, COLUMNS + kind, "%.6f",
+               (double)row->copied_bytes[kind] / 1e6);
   }
   fprintf(stderr,
           "sundog: %" PRId64 " tagged calls; calls per rank, halo and "

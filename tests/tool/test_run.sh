@@ -289,8 +289,8 @@ X
   silent out
   says err '24 tagged calls'
   tr -s ' ' <err >table
-  grep -q 'field cudnnConvolutionForward repair 11 3.000 1.500 0.250' table
-  grep -q 'field cudnnPoolingForward extend 1 0.000 0.000 0.000' table
+  grep -q 'field cudnnConvolutionForward repair 11 3.000000 0.250 1.000000 0.500000 0.000000' table
+  grep -q 'field cudnnPoolingForward extend 1 0.000000 0.000 0.000000' table
 }
 
 cases ranks_know_their_numbers placeholders_in_words_are_replaced \
