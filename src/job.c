@@ -109,6 +109,5 @@ void sdg_job_finish(void) {
   sdg_watch_stop();
   sdg_report_write();
   if (job.control)
-    sdg_control_leave(job.control);
-  job.control = NULL;
+    sdg_control_leave(job.control); // and no more: threads may be in a call
 }

@@ -394,6 +394,21 @@ static int act_thread(void) {
   return result != NULL;
 }
 
+static void *thread_set_conv(void *unused) {
+  (void)unused;
+  if (act_set() == 0)
+    while (act_conv() == 0 && act_sync() == 0)
+      ;
+  return NULL;
+}
+
+/* A thread that is still in calls when the program ends. */
+static int act_runaway(void) {
+  pthread_t thread;
+  pthread_create(&thread, NULL, thread_set_conv, NULL);
+  return pthread_detach(thread);
+}
+
 /* Children that end by exit() run the destructors of what they inherited. */
 static int act_fork(void) {
   fflush(stdout);
@@ -437,8 +452,8 @@ static const struct {
     ACTION(poll),     ACTION(print),       ACTION(careless), ACTION(nap),
     ACTION(hang),     ACTION(stop),        ACTION(kill),     ACTION(abort),
     ACTION(segv),     ACTION(exit0),       ACTION(exit3),    ACTION(_exit0),
-    ACTION(quick),    ACTION(thread_exit), ACTION(thread),   ACTION(fork),
-    ACTION(system),   ACTION(second),      ACTION(close),
+    ACTION(quick),    ACTION(thread_exit), ACTION(thread),   ACTION(runaway),
+    ACTION(fork),     ACTION(system),      ACTION(second),   ACTION(close),
 };
 
 static int word_run(const char *word) {
