@@ -7,9 +7,10 @@
 
 #include "src/control.h"
 #include "src/job.h"
+#include "src/report.h"
 
 enum { TEXT_BYTES = 1024 };
-static const uint32_t fnv_base = 2166136261u;
+#define FNV_BASE 2166136261u
 
 static uint32_t mix(uint32_t hash, const void *data, size_t bytes) {
   for (size_t i = 0; i < bytes; i++) // FNV-1a
@@ -20,7 +21,7 @@ static uint32_t mix(uint32_t hash, const void *data, size_t bytes) {
 uint32_t sdg_instep_hash(const sdg_call_t *call, const sdg_rule_t *rule,
                          const sdg_tagging_t *tagging) {
   char text[TEXT_BYTES] = "";
-  uint32_t hash = mix(fnv_base, call->entry_name, strlen(call->entry_name));
+  uint32_t hash = mix(FNV_BASE, call->entry_name, strlen(call->entry_name));
   // What it cannot describe is refused elsewhere.
   if (rule->describe(call, text, sizeof text) == SDG_OK)
     hash = mix(hash, text, strlen(text));
@@ -44,11 +45,14 @@ double sdg_rule_scalar(const sdg_call_t *call, const void *scalar) {
                                                     : *(const float *)scalar;
 }
 
+// The ops of this rank so far, and one hash of them all.
+static uint32_t number, total = FNV_BASE;
+
 static sdg_status_t step(const sdg_call_t *call, uint32_t hash) {
-  static uint32_t number;
   const sdg_group_t *group = sdg_job_group();
   if (group->count < 2)
     return SDG_OK;
+  total = mix(total, &hash, sizeof hash);
   // Neighbours are enough: where any two ranks differ, two neighbours do.
   const int peers[2] = {
       group->rank[(group->me + 1) % group->count],
@@ -76,6 +80,27 @@ sdg_status_t sdg_instep_check(const sdg_call_t *call, const sdg_rule_t *rule,
 
 sdg_status_t sdg_instep_refused(const sdg_call_t *call) {
   static const char word[] = "refused";
-  return step(call, mix(mix(fnv_base, word, sizeof word), call->entry_name,
+  return step(call, mix(mix(FNV_BASE, word, sizeof word), call->entry_name,
                         strlen(call->entry_name)));
+}
+
+void sdg_instep_finish(void) {
+  if (!sdg_job_joined() || sdg_job_failed() || sdg_job_group()->count < 2)
+    return;
+  const sdg_group_t *group = sdg_job_group();
+  uint32_t theirs;
+  int other = sdg_control_steps_end(sdg_job_control(), 0, number, total,
+                                    group->rank, group->count, &theirs);
+  if (other < 0)
+    return;
+  if (theirs == number)
+    (void)sdg_fail(SDG_E_DIVERGED,
+                   "ranks %d and %d made %u tagged calls each, but not the "
+                   "same ones",
+                   sdg_job_rank(), other, number);
+  else
+    (void)sdg_fail(SDG_E_DIVERGED,
+                   "at its end rank %d has made %u tagged calls, rank %d %u",
+                   sdg_job_rank(), number, other, theirs);
+  sdg_report_fail();
 }

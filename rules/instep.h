@@ -19,4 +19,8 @@ sdg_status_t sdg_instep_check(const sdg_call_t *call, const sdg_rule_t *rule,
 /* The next op of this rank was refused, as it should be on every rank. */
 sdg_status_t sdg_instep_refused(const sdg_call_t *call) SDG_MUST_CHECK;
 
+/* At the end of the process: the same for all ops together, for calls that no
+ * other rank waits for. Reports and counts a failure. */
+void sdg_instep_finish(void);
+
 #endif

@@ -421,3 +421,8 @@ sdg_verdict_t sdg_registry_opaque(const char *entry_name, int *out_result) {
   *out_result = vendor_status(status);
   return SDG_VERDICT_DONE;
 }
+
+void sdg_registry_finish(void) {
+  if (!sdg_job_disarmed() && sdg_job_asked())
+    sdg_instep_finish();
+}

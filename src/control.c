@@ -192,6 +192,21 @@ int sdg_control_step(sdg_control_t *control, int channel, uint32_t number,
   return -1;
 }
 
+int sdg_control_steps_end(sdg_control_t *control, int channel, uint32_t number,
+                          uint32_t hash, const int *peers, int count,
+                          uint32_t *out_number) {
+  sdg_segment_rank_t *ranks = control->view.shared->rank;
+  uint64_t end = (uint64_t)number << 32 | (hash ? hash : 1);
+  atomic_store(&ranks[control->rank].channel[channel].steps_end, end);
+  for (int i = 0; i < count; i++) {
+    uint64_t theirs = atomic_load(&ranks[peers[i]].channel[channel].steps_end);
+    *out_number = (uint32_t)(theirs >> 32);
+    if (theirs && theirs != end)
+      return peers[i];
+  }
+  return -1;
+}
+
 // ---- failures -------------------------------------------------------------
 
 void sdg_control_fail(sdg_control_t *control, sdg_status_t status,

@@ -77,11 +77,18 @@ uint64_t sdg_control_count_of(const sdg_control_t *control, int channel,
 
 /* Publishes that the n-th op that this rank carries out on `channel` is one
  * with `hash`, and compares with what `peers` (count ranks) carried out as
- * theirs, where they came there already and not SDG_SEGMENT_STEPS (64) further:
- * of two ranks that differ at least the later one sees it. Returns the first
- * rank that differs, or -1. No system call, no wait. One thread at a time. */
+ * theirs, where they came there already and not SDG_SEGMENT_STEPS (1024)
+ * further: of two ranks that differ at least the later one sees it. Returns the
+ * first rank that differs, or -1. No system call, no wait. One thread at a
+ * time. */
 int sdg_control_step(sdg_control_t *control, int channel, uint32_t number,
                      uint32_t hash, const int *peers, int count);
+/* The same at the end, for all ops together: their number and one hash of
+ * theirs. Of ranks that say it at least the last one sees a difference.
+ * *out_number is what that rank has. */
+int sdg_control_steps_end(sdg_control_t *control, int channel, uint32_t number,
+                          uint32_t hash, const int *peers, int count,
+                          uint32_t *out_number);
 
 /* Tells every rank that this one failed and why; the first report of a job
  * wins. `text`: sdg_last_error() or the details alone. Waits and checks of

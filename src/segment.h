@@ -20,7 +20,7 @@ enum {
   SDG_SEGMENT_RANKS = 256, /* of one node; half a megabyte each */
   SDG_SEGMENT_LANES = 8,   /* groups that a rank is in, per channel */
   SDG_SEGMENT_TEXT_BYTES = 1024,
-  SDG_SEGMENT_STEPS = 64,      /* calls back that ranks can be compared */
+  SDG_SEGMENT_STEPS = 1024,    /* calls back that ranks can be compared */
   SDG_SEGMENT_WHAT_WORDS = 12, /* of 8 bytes: the name of a call */
   SDG_SEGMENT_WHAT_BYTES = SDG_SEGMENT_WHAT_WORDS * 8,
 };
@@ -50,6 +50,7 @@ typedef struct sdg_segment_channel {
   /* The last calls carried out: number << 32 | a hash of the call, in
    * step[number % SDG_SEGMENT_STEPS]. */
   _Alignas(64) _Atomic(uint64_t) step[SDG_SEGMENT_STEPS];
+  _Atomic(uint64_t) steps_end; /* of all: number << 32 | hash; 0: not yet */
 
   _Alignas(64) sdg_segment_record_t record[SDG_SEGMENT_LANES][2];
 } sdg_segment_channel_t;

@@ -42,6 +42,9 @@ void sdg_registry_set_entries(const char *const *names, int count) {
 void sdg_job_finish(void) {
 }
 
+void sdg_registry_finish(void) {
+}
+
 sdg_verdict_t sdg_registry_opaque(const char *entry_name, int *out_result) {
   (void)entry_name, (void)out_result;
   return SDG_VERDICT_PASS;

@@ -70,6 +70,78 @@ START_TEST(every_record_arrives_whole_and_in_order) {
 }
 END_TEST
 
+// Makes `turns` steps at its own pace, of which rank 1 makes `odd` otherwise;
+// everybody learns how often a difference was seen, on any rank.
+static sdg_status_t steps(sdg_control_t *control, int size, uint32_t turns,
+                          uint32_t odd, int *out_seen) {
+  buffers_t in;
+  int rank = sdg_control_rank(control), seen = 0;
+  int peers[2] = {(rank + 1) % size, (rank + size - 1) % size};
+  for (uint32_t turn = 1; turn <= turns; turn++)
+    seen +=
+        sdg_control_step(control, 0, turn,
+                         turn * 3 + (rank == 1 && turn == odd), peers, 2) >= 0;
+  SDG_TRY(sdg_control_exchange(control, 0, everybody, size, &seen, sizeof seen,
+                               in.all, in.bytes, "a test"));
+  *out_seen = 0;
+  for (int r = 0; r < size; r++) {
+    memcpy(&seen, in.all[r], sizeof seen);
+    *out_seen += seen;
+  }
+  return SDG_OK;
+}
+
+static sdg_status_t body_steps_alike(sdg_control_t *control, ranks_t *ranks) {
+  int seen;
+  SDG_TRY(steps(control, ranks->size, 20000, 0, &seen));
+  return seen ? sdg_fail(SDG_E_INTERNAL, "%d differences", seen) : SDG_OK;
+}
+
+static sdg_status_t body_steps_differ(sdg_control_t *control, ranks_t *ranks) {
+  int seen;
+  SDG_TRY(steps(control, ranks->size, 900, 500, &seen));
+  return seen ? SDG_OK : sdg_fail(SDG_E_INTERNAL, "no difference");
+}
+
+static sdg_status_t body_ends_differ(sdg_control_t *control, ranks_t *ranks) {
+  int seen, size = ranks->size, rank = sdg_control_rank(control);
+  uint32_t theirs, own = rank == 1 ? 7 : 8;
+  int other =
+      sdg_control_steps_end(control, 0, own, 5, everybody, size, &theirs);
+  if (other >= 0 && theirs == own)
+    return sdg_fail(SDG_E_INTERNAL, "rank %d does not differ", other);
+  SDG_TRY(steps(control, size, 1, 0, &seen));
+  other = sdg_control_steps_end(control, 0, own, 5, everybody, size, &theirs);
+  return other >= 0 ? SDG_OK : sdg_fail(SDG_E_INTERNAL, "no difference");
+}
+
+START_TEST(steps_that_are_alike_are_not_told_apart) {
+  ranks_t *ranks = ranks_init(3, 30);
+  ranks_run(ranks, body_steps_alike);
+  for (int r = 0; r < ranks->size; r++)
+    ranks_assert(ranks, r, SDG_OK);
+  ranks_fini(ranks);
+}
+END_TEST
+
+START_TEST(a_step_that_differs_is_seen_by_the_later_rank) {
+  ranks_t *ranks = ranks_init(3, 30);
+  ranks_run(ranks, body_steps_differ);
+  for (int r = 0; r < ranks->size; r++)
+    ranks_assert(ranks, r, SDG_OK);
+  ranks_fini(ranks);
+}
+END_TEST
+
+START_TEST(ends_that_differ_are_seen) {
+  ranks_t *ranks = ranks_init(3, 30);
+  ranks_run(ranks, body_ends_differ);
+  for (int r = 0; r < ranks->size; r++)
+    ranks_assert(ranks, r, SDG_OK);
+  ranks_fini(ranks);
+}
+END_TEST
+
 // Rows and columns of a 2 x 2 mesh, and all, in turn on one channel.
 static sdg_status_t body_groups(sdg_control_t *control, ranks_t *ranks) {
   int rank = sdg_control_rank(control);
@@ -585,6 +657,9 @@ int main(void) {
   tcase_add_loop_test(cases, every_record_arrives_whole_and_in_order, 0,
                       sizeof sizes / sizeof sizes[0]);
   tcase_add_test(cases, groups_of_one_channel_do_not_disturb_each_other);
+  tcase_add_test(cases, steps_that_are_alike_are_not_told_apart);
+  tcase_add_test(cases, a_step_that_differs_is_seen_by_the_later_rank);
+  tcase_add_test(cases, ends_that_differ_are_seen);
   tcase_add_test(cases, a_rank_outside_the_group_is_not_needed);
   tcase_add_test(cases, threads_on_different_channels_are_independent);
   tcase_add_test(cases, wrong_arguments_are_refused_and_harm_nothing);
