@@ -328,10 +328,11 @@ static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
 // accident (no memory, a library's refusal) may be this rank's alone: the
 // others count on messages that will not come, so the job is over.
 static sdg_status_t accident_check(sdg_status_t status) {
+  if (status == SDG_OK)
+    return status;
   const sdg_error_info_t *info = sdg_error_find(status);
-  bool verdict =
-      status == SDG_OK || (info && (info->vendor == SDG_VENDOR_BAD_PARAM ||
-                                    info->vendor == SDG_VENDOR_UNSUPPORTED));
+  bool verdict = info && (info->vendor == SDG_VENDOR_BAD_PARAM ||
+                          info->vendor == SDG_VENDOR_UNSUPPORTED);
   return verdict ? status : sdg_job_fail(status);
 }
 
