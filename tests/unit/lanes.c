@@ -4,20 +4,15 @@
 
 #include <nccl.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "src/job.h"
-#include "src/log.h"
-#include "src/options.h"
 #include "src/vendor.h"
 #include "tests/unit/brute.h"
+#include "tests/unit/job.h"
 
 enum {
   STREAMS = 64,
@@ -397,45 +392,30 @@ void lanes_enqueue(cudaStream_t stream, void (*run)(void *argument),
 
 // ---- the job --------------------------------------------------------------
 
-static void unused_function(void) {
-  abort();
-}
-
 static void *find(sdg_library_t library, const char *name) {
   (void)library;
-  static const struct {
-    const char *name;
-    void (*function)(void);
-  } table[] = {
-#define ROW(name, function) {#name, (void (*)(void))function}
-      ROW(cudaMemcpyAsync, fake_memcpy),
-      ROW(cudaMemcpy2DAsync, fake_memcpy_2d),
-      ROW(cudaMemcpy3DAsync, fake_memcpy_3d),
-      ROW(cudaMemsetAsync, fake_memset),
-      ROW(cudaMemset2DAsync, fake_memset_2d),
-      ROW(cudaMalloc, fake_malloc),
-      ROW(cudaFree, fake_free),
-      ROW(cudaStreamCreateWithFlags, fake_stream_create),
-      ROW(cudaEventCreateWithFlags, fake_event_create),
-      ROW(cudaEventRecord, fake_event_record),
-      ROW(cudaEventQuery, fake_event_query),
-      ROW(cudaStreamWaitEvent, fake_stream_wait),
-      ROW(cudaGetErrorString, fake_error_string),
-      ROW(ncclGetUniqueId, fake_unique_id),
-      ROW(ncclCommInitRankConfig, fake_comm_init),
-      ROW(ncclGroupStart, fake_group_start),
-      ROW(ncclGroupEnd, fake_group_end),
-      ROW(ncclSend, fake_send),
-      ROW(ncclRecv, fake_recv),
-#undef ROW
+  static const job_fake_t table[] = {
+      JOB_FAKE(cudaMemcpyAsync, fake_memcpy),
+      JOB_FAKE(cudaMemcpy2DAsync, fake_memcpy_2d),
+      JOB_FAKE(cudaMemcpy3DAsync, fake_memcpy_3d),
+      JOB_FAKE(cudaMemsetAsync, fake_memset),
+      JOB_FAKE(cudaMemset2DAsync, fake_memset_2d),
+      JOB_FAKE(cudaMalloc, fake_malloc),
+      JOB_FAKE(cudaFree, fake_free),
+      JOB_FAKE(cudaStreamCreateWithFlags, fake_stream_create),
+      JOB_FAKE(cudaEventCreateWithFlags, fake_event_create),
+      JOB_FAKE(cudaEventRecord, fake_event_record),
+      JOB_FAKE(cudaEventQuery, fake_event_query),
+      JOB_FAKE(cudaStreamWaitEvent, fake_stream_wait),
+      JOB_FAKE(cudaGetErrorString, fake_error_string),
+      JOB_FAKE(ncclGetUniqueId, fake_unique_id),
+      JOB_FAKE(ncclCommInitRankConfig, fake_comm_init),
+      JOB_FAKE(ncclGroupStart, fake_group_start),
+      JOB_FAKE(ncclGroupEnd, fake_group_end),
+      JOB_FAKE(ncclSend, fake_send),
+      JOB_FAKE(ncclRecv, fake_recv),
   };
-  void (*function)(void) = unused_function;
-  for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-    if (strcmp(table[i].name, name) == 0)
-      function = table[i].function;
-  void *address;
-  memcpy(&address, &function, sizeof address);
-  return address;
+  return job_fake_find(table, sizeof table / sizeof table[0], name);
 }
 
 void lanes_install(void) {
@@ -443,62 +423,10 @@ void lanes_install(void) {
   queue_make(); // of the default stream
 }
 
-static void rank_run(const char *folder, const char *mesh_text, int rank,
-                     int ranks, void (*body)(int rank)) {
-  char number[16], count[16], meet[128];
-  snprintf(number, sizeof number, "%d", rank);
-  snprintf(count, sizeof count, "%d", ranks);
-  snprintf(meet, sizeof meet, "SUNDOG_RENDEZVOUS=file:%s/meet", folder);
-  setenv("SUNDOG_RANK", number, 1);
-  setenv("SUNDOG_SIZE", count, 1);
-  char split[] = "SUNDOG_SPLIT=H", timeout[] = "SUNDOG_TIMEOUT=20";
-  char *environment[] = {split, timeout, meet, NULL};
-  REQUIRE(sdg_options_load(environment) == SDG_OK);
-  sdg_mesh_t mesh;
-  REQUIRE(sdg_mesh_parse(mesh_text, ranks, &mesh) == SDG_OK);
-  REQUIRE(sdg_job_join(&mesh, (1u << mesh.axes) - 1) == SDG_OK);
-  body(rank);
-  sdg_job_finish();
-}
-
 void lanes_ranks_run(const char *mesh, void (*body)(int rank)) {
-  int ranks = 1;
-  for (const char *c = mesh; (c = strchr(c, '=')); c++)
-    ranks *= atoi(c + 1);
-  ck_assert_int_le(ranks, LANES_RANKS);
   shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   ck_assert_ptr_ne(shared, MAP_FAILED);
-  char folder[] = "/tmp/sdg-test-XXXXXX", meet[sizeof folder + 16];
-  ck_assert_ptr_nonnull(mkdtemp(folder));
-  pid_t pid[LANES_RANKS];
-  for (int r = 0; r < ranks; r++) {
-    pid[r] = fork();
-    ck_assert_int_ge(pid[r], 0);
-    if (pid[r] == 0) {
-      alarm(30);
-      rank_run(folder, mesh, r, ranks, body);
-      fflush(NULL);
-      _exit(0);
-    }
-  }
-  int failed = 0;
-  for (int ended = 0; ended < ranks; ended++) {
-    int status;
-    pid_t child = wait(&status);
-    ck_assert_int_gt(child, 0);
-    failed += status != 0;
-    // The others would wait for its messages.
-    for (int r = 0; r < ranks; r++) {
-      if (pid[r] == child)
-        pid[r] = 0;
-      else if (status != 0 && pid[r] > 0)
-        kill(pid[r], SIGKILL);
-    }
-  }
-  (void)unlink(strcat(strcpy(meet, folder), "/meet"));
-  (void)unlink(strcat(meet, ".lock"));
-  ck_assert_int_eq(rmdir(folder), 0);
-  ck_assert_int_eq(failed, 0);
+  job_run(mesh, "20", body);
   munmap(shared, sizeof *shared);
 }

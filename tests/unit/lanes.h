@@ -7,8 +7,6 @@
 
 #include <cuda_runtime_api.h>
 
-#include "src/mesh.h"
-
 enum { LANES_RANKS = 4 };
 
 /* Which streams go on first while several can; the communication stream is the
@@ -23,8 +21,7 @@ typedef enum lanes_order {
 /* Installs the functions. Before ranks are forked. */
 void lanes_install(void);
 
-/* Forks a job of the mesh's ranks, runs `body` on each joined as that rank, and
- * fails the test where one does. All axes are split. */
+/* job_run() of tests/unit/job.h, with mailboxes between the ranks. */
 void lanes_ranks_run(const char *mesh, void (*body)(int rank));
 
 /* The cudaStream_t of the program, 0 to 2. */

@@ -9,6 +9,7 @@
 
 #include "src/vendor.h"
 #include "tests/unit/brute.h"
+#include "tests/unit/job.h"
 #include "tests/unit/harness.h"
 
 enum { CASES = 20000, ARENA_BYTES = 1 << 16 };
@@ -69,28 +70,16 @@ static cudaError_t fake_memset_2d(void *data, size_t pitch, int value,
   return cudaSuccess;
 }
 
-static void unused_function(void) {
-}
-
 static void *fake_find(sdg_library_t library, const char *name) {
   (void)library;
-  static const struct {
-    const char *name;
-    void (*function)(void);
-  } table[] = {
-      {"cudaMemcpyAsync", (void (*)(void))fake_memcpy},
-      {"cudaMemcpy2DAsync", (void (*)(void))fake_memcpy_2d},
-      {"cudaMemcpy3DAsync", (void (*)(void))fake_memcpy_3d},
-      {"cudaMemsetAsync", (void (*)(void))fake_memset},
-      {"cudaMemset2DAsync", (void (*)(void))fake_memset_2d},
+  static const job_fake_t table[] = {
+      JOB_FAKE(cudaMemcpyAsync, fake_memcpy),
+      JOB_FAKE(cudaMemcpy2DAsync, fake_memcpy_2d),
+      JOB_FAKE(cudaMemcpy3DAsync, fake_memcpy_3d),
+      JOB_FAKE(cudaMemsetAsync, fake_memset),
+      JOB_FAKE(cudaMemset2DAsync, fake_memset_2d),
   };
-  void (*function)(void) = unused_function;
-  for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-    if (strcmp(table[i].name, name) == 0)
-      function = table[i].function;
-  void *address;
-  memcpy(&address, &function, sizeof address);
-  return address;
+  return job_fake_find(table, sizeof table / sizeof table[0], name);
 }
 
 static int random_below(int n) {

@@ -5,14 +5,13 @@
 #include <nccl.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "src/comm.h"
 #include "src/job.h"
-#include "src/options.h"
 #include "src/vendor.h"
 #include "tests/unit/brute.h"
+#include "tests/unit/job.h"
 
 // Transfers enqueued and ended; the event stands for those at its record.
 static atomic_int enqueued, ended, recorded, records, aborts;
@@ -62,31 +61,18 @@ static ncclResult_t fake_abort(ncclComm_t comm) {
   return ncclSuccess;
 }
 
-static void unused_function(void) {
-  abort();
-}
-
 static void *find(sdg_library_t library, const char *name) {
   (void)library;
-  static const struct {
-    const char *name;
-    void (*function)(void);
-  } table[] = {
-      {"cudaEventCreateWithFlags", (void (*)(void))fake_event_create},
-      {"cudaEventRecord", (void (*)(void))fake_event_record},
-      {"cudaEventQuery", (void (*)(void))fake_event_query},
-      {"ncclGetUniqueId", (void (*)(void))fake_unique_id},
-      {"ncclCommInitRankConfig", (void (*)(void))fake_comm_init},
-      {"ncclCommGetAsyncError", (void (*)(void))fake_async},
-      {"ncclCommAbort", (void (*)(void))fake_abort},
+  static const job_fake_t table[] = {
+      JOB_FAKE(cudaEventCreateWithFlags, fake_event_create),
+      JOB_FAKE(cudaEventRecord, fake_event_record),
+      JOB_FAKE(cudaEventQuery, fake_event_query),
+      JOB_FAKE(ncclGetUniqueId, fake_unique_id),
+      JOB_FAKE(ncclCommInitRankConfig, fake_comm_init),
+      JOB_FAKE(ncclCommGetAsyncError, fake_async),
+      JOB_FAKE(ncclCommAbort, fake_abort),
   };
-  void (*function)(void) = unused_function;
-  for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-    if (strcmp(table[i].name, name) == 0)
-      function = table[i].function;
-  void *address;
-  memcpy(&address, &function, sizeof address);
-  return address;
+  return job_fake_find(table, sizeof table / sizeof table[0], name);
 }
 
 static void transfer(void) {
@@ -104,45 +90,19 @@ static bool comes(atomic_int *word, int value) {
   return false;
 }
 
-// Two ranks; rank 0 runs `body`, rank 1 makes the communicator and idles.
-static void run(const char *timeout, void (*body)(void)) {
-  char folder[] = "/tmp/sdg-test-XXXXXX", meet[64], limit[64];
-  ck_assert_ptr_nonnull(mkdtemp(folder));
-  snprintf(meet, sizeof meet, "SUNDOG_RENDEZVOUS=file:%s/meet", folder);
-  snprintf(limit, sizeof limit, "SUNDOG_TIMEOUT=%s", timeout);
-  int failed = 0;
-  pid_t pid[2];
-  for (int r = 0; r < 2; r++) {
-    pid[r] = fork();
-    ck_assert_int_ge(pid[r], 0);
-    if (pid[r] > 0)
-      continue;
-    alarm(20);
-    setenv("SUNDOG_RANK", r ? "1" : "0", 1);
-    setenv("SUNDOG_SIZE", "2", 1);
-    char split[] = "SUNDOG_SPLIT=H";
-    REQUIRE(!sdg_options_load((char *[]){split, meet, limit, NULL}));
-    sdg_mesh_t mesh;
-    sdg_comm_t *comm;
-    REQUIRE(!sdg_mesh_parse("y=2", 2, &mesh));
-    REQUIRE(!sdg_job_join(&mesh, 1));
-    REQUIRE(!sdg_comm_get(1, &comm));
-    if (r == 0)
-      body();
-    else
-      pause();
-    sdg_job_finish();
-    _exit(0);
-  }
-  int status;
-  ck_assert_int_eq(waitpid(pid[0], &status, 0), pid[0]);
-  failed = status;
-  kill(pid[1], SIGKILL);
-  ck_assert_int_eq(waitpid(pid[1], &status, 0), pid[1]);
-  (void)unlink(strcat(strcpy(meet, folder), "/meet"));
-  (void)unlink(strcat(meet, ".lock"));
-  ck_assert_int_eq(rmdir(folder), 0);
-  ck_assert_int_eq(failed, 0);
+static void (*body_of_rank_0)(void);
+
+static void rank_body(int rank) {
+  sdg_comm_t *comm;
+  REQUIRE(!sdg_comm_get(1, &comm));
+  if (rank == 0)
+    body_of_rank_0();
+}
+
+// Two ranks make a communicator; one goes on with `body`, the other ends.
+static void run(const char *timeout_s, void (*body)(void)) {
+  body_of_rank_0 = body;
+  job_run("y=2", timeout_s, rank_body);
 }
 
 static void last_body(void) {
