@@ -3,6 +3,7 @@
 #include "tests/unit/lanes.h"
 
 #include <nccl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -70,6 +71,8 @@ static int handle_count = 1; // 0: the program's first, the default stream
 static struct { int queue, length; } events[EVENTS];
 static int event_count;
 static lanes_order_t drain_order;
+// The watching thread records its event on a stream: guards tails and events.
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 // Messages between processes: a ring of slots for each pair of ranks.
 typedef struct mailbox {
@@ -97,8 +100,11 @@ static op_t *op_add(cudaStream_t stream, op_kind_t kind) {
   if (queue->head == queue->tail && queue->tail > OPS / 2)
     lanes_drain(); // restarts the counts of empty queues
   REQUIRE(queue->tail < OPS);
-  op_t *op = &queue->op[queue->tail++];
+  op_t *op = &queue->op[queue->tail];
   *op = (op_t){.kind = kind};
+  pthread_mutex_lock(&lock);
+  queue->tail++;
+  pthread_mutex_unlock(&lock);
   return op;
 }
 
@@ -186,8 +192,10 @@ static cudaError_t fake_event_create(cudaEvent_t *out, unsigned flags) {
 
 static cudaError_t fake_event_record(cudaEvent_t event, cudaStream_t stream) {
   int queue = queue_of_handle[(uintptr_t)stream];
+  pthread_mutex_lock(&lock);
   events[(uintptr_t)event].queue = queue;
   events[(uintptr_t)event].length = queues[queue]->tail;
+  pthread_mutex_unlock(&lock);
   return cudaSuccess;
 }
 
@@ -267,9 +275,10 @@ static ncclResult_t fake_group_end(void) {
   return ncclSuccess;
 }
 
-// Sends at the first look, receives as messages come; true when all is done.
+// Sends and receives what can be now; true when all is done.
 static bool group_go(group_t *group) {
   const comm_t *comm = group->comm;
+  bool waits[2][LANES_RANKS] = {{false}}; // messages of a pair keep their order
   int left = 0;
   for (int i = 0; i < group->count; i++) {
     message_t *m = &group->message[i];
@@ -281,7 +290,9 @@ static bool group_go(group_t *group) {
     unsigned written = atomic_load(&mail->written);
     unsigned read = atomic_load(&mail->read);
     unsigned slot = (m->is_send ? written : read) % SLOTS;
-    if (m->is_send ? written - read == SLOTS : written == read) {
+    bool *wait = &waits[m->is_send][m->peer];
+    *wait |= m->is_send ? written - read == SLOTS : written == read;
+    if (*wait) {
       left++;
       continue;
     }
@@ -361,10 +372,12 @@ void lanes_drain(void) {
     if (!one_step())
       sched_yield(); // messages of other ranks; an alarm ends it
   }
+  pthread_mutex_lock(&lock);
   for (int q = 0; q < queue_count; q++)
     queues[q]->head = queues[q]->tail = 0;
   for (int e = 0; e < EVENTS; e++)
     events[e].length = 0;
+  pthread_mutex_unlock(&lock);
 }
 
 void lanes_order(lanes_order_t order) {
