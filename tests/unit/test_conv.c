@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans and queries of convolutions, on a cuDNN of host functions that refuses
+// what the test says.
+#include "rules/conv.h"
+
+#include <string.h>
+
+#include "rules/args.h"
+#include "src/exec.h"
+#include "src/vendor.h"
+#include "tests/unit/brute.h"
+#include "tests/unit/job.h"
+
+enum { RANKS = 3, ROWS = 30, COLUMNS = 8 };
+
+typedef struct tensor {
+  int dims, extent[SDG_DIMS_MAX], stride[SDG_DIMS_MAX];
+} tensor_t;
+
+typedef struct conv {
+  int spatial, pad[SDG_DIMS_MAX], stride[SDG_DIMS_MAX], dilation[SDG_DIMS_MAX];
+} conv_t;
+
+static int living; // descriptors
+
+static cudnnStatus_t create_tensor(cudnnTensorDescriptor_t *out) {
+  *out = (cudnnTensorDescriptor_t)calloc(1, sizeof(tensor_t));
+  living++;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+static cudnnStatus_t destroy(void *descriptor) {
+  free(descriptor);
+  living--;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+static cudnnStatus_t set_tensor(cudnnTensorDescriptor_t descriptor,
+                                cudnnDataType_t type, int dims,
+                                const int *extent, const int *stride) {
+  (void)type;
+  tensor_t *t = (tensor_t *)descriptor;
+  t->dims = dims;
+  memcpy(t->extent, extent, (size_t)dims * sizeof *extent);
+  memcpy(t->stride, stride, (size_t)dims * sizeof *stride);
+  return CUDNN_STATUS_SUCCESS;
+}
+
+static cudnnStatus_t create_conv(cudnnConvolutionDescriptor_t *out) {
+  *out = (cudnnConvolutionDescriptor_t)calloc(1, sizeof(conv_t));
+  living++;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+static cudnnStatus_t set_conv(cudnnConvolutionDescriptor_t descriptor,
+                              int spatial, const int *pad, const int *stride,
+                              const int *dilation, cudnnConvolutionMode_t mode,
+                              cudnnDataType_t compute) {
+  (void)mode, (void)compute;
+  conv_t *c = (conv_t *)descriptor;
+  c->spatial = spatial;
+  for (int i = 0; i < spatial; i++) {
+    c->pad[i] = pad[i];
+    c->stride[i] = stride[i];
+    c->dilation[i] = dilation[i];
+  }
+  return CUDNN_STATUS_SUCCESS;
+}
+
+static cudnnStatus_t get_conv(const cudnnConvolutionDescriptor_t descriptor,
+                              int room, int *spatial, int *pad, int *stride,
+                              int *dilation, cudnnConvolutionMode_t *mode,
+                              cudnnDataType_t *compute) {
+  const conv_t *c = (const conv_t *)descriptor;
+  REQUIRE(room >= c->spatial);
+  *spatial = c->spatial;
+  for (int i = 0; i < c->spatial; i++) {
+    pad[i] = c->pad[i];
+    stride[i] = c->stride[i];
+    dilation[i] = c->dilation[i];
+  }
+  *mode = CUDNN_CROSS_CORRELATION;
+  *compute = CUDNN_DATA_FLOAT;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+static cudnnStatus_t get_groups(cudnnConvolutionDescriptor_t conv, int *out) {
+  (void)conv;
+  *out = 1;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+static cudnnStatus_t get_math(cudnnConvolutionDescriptor_t conv,
+                              cudnnMathType_t *out) {
+  (void)conv;
+  *out = CUDNN_DEFAULT_MATH;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+static cudnnStatus_t set_nothing(cudnnConvolutionDescriptor_t conv, int value) {
+  (void)conv, (void)value;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+// ---- an engine with likes and dislikes ------------------------------------
+
+// Algorithm 1 takes no x of fewer rows than this; algorithm 0 none without
+// padding, if so said: what is assembled has none in H.
+static int rows_least;
+static bool padding_only;
+
+// More for what is assembled than for the program's own rows.
+static size_t workspace_of(const tensor_t *x, int algo) {
+  return (size_t)(algo + 1) * 100 * (size_t)x->extent[2];
+}
+
+static bool takes(const tensor_t *x, const conv_t *conv, int algo) {
+  if (x->extent[2] < rows_least && algo == 1)
+    return false;
+  return !padding_only || (conv->pad[0] > 0) == (algo < 2 && algo >= 0);
+}
+
+static cudnnStatus_t get_workspace(cudnnHandle_t handle,
+                                   const cudnnTensorDescriptor_t x,
+                                   const cudnnFilterDescriptor_t w,
+                                   const cudnnConvolutionDescriptor_t conv,
+                                   const cudnnTensorDescriptor_t y,
+                                   cudnnConvolutionFwdAlgo_t algo,
+                                   size_t *out) {
+  (void)handle, (void)w, (void)y;
+  if (!takes((const tensor_t *)x, (const conv_t *)conv, (int)algo))
+    return CUDNN_STATUS_NOT_SUPPORTED;
+  *out = workspace_of((const tensor_t *)x, (int)algo);
+  return CUDNN_STATUS_SUCCESS;
+}
+
+static bool chooses = true; // the engine knows an algorithm for everything
+
+static cudnnStatus_t get_algorithm(cudnnHandle_t handle,
+                                   const cudnnTensorDescriptor_t x,
+                                   const cudnnFilterDescriptor_t w,
+                                   const cudnnConvolutionDescriptor_t conv,
+                                   const cudnnTensorDescriptor_t y, int room,
+                                   int *out_count,
+                                   cudnnConvolutionFwdAlgoPerf_t *out) {
+  (void)handle, (void)w, (void)y, (void)room;
+  *out_count = 0;
+  for (int algo = 0; algo < 4 && chooses && *out_count == 0; algo++)
+    if (takes((const tensor_t *)x, (const conv_t *)conv, algo)) {
+      out->algo = (cudnnConvolutionFwdAlgo_t)algo;
+      out->status = CUDNN_STATUS_SUCCESS;
+      out->memory = workspace_of((const tensor_t *)x, algo);
+      *out_count = 1;
+    }
+  return CUDNN_STATUS_SUCCESS;
+}
+
+static const void *given_z, *given_z_desc;
+
+static cudnnStatus_t bias_forward(
+    cudnnHandle_t handle, const void *alpha1, const cudnnTensorDescriptor_t x,
+    const void *x_data, const cudnnFilterDescriptor_t w, const void *w_data,
+    const cudnnConvolutionDescriptor_t conv, cudnnConvolutionFwdAlgo_t algo,
+    void *workspace, size_t bytes, const void *alpha2,
+    const cudnnTensorDescriptor_t z, const void *z_data,
+    const cudnnTensorDescriptor_t bias, const void *bias_data,
+    const cudnnActivationDescriptor_t activation,
+    const cudnnTensorDescriptor_t y, void *y_data) {
+  (void)handle, (void)alpha1, (void)x, (void)x_data, (void)w, (void)w_data;
+  (void)conv, (void)algo, (void)workspace, (void)bytes, (void)alpha2;
+  (void)bias, (void)bias_data, (void)activation, (void)y, (void)y_data;
+  given_z = z_data;
+  given_z_desc = z;
+  return z ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
+}
+
+static void *find(sdg_library_t library, const char *name) {
+  (void)library;
+  static const job_fake_t table[] = {
+      JOB_FAKE(cudnnCreateTensorDescriptor, create_tensor),
+      JOB_FAKE(cudnnDestroyTensorDescriptor, destroy),
+      JOB_FAKE(cudnnSetTensorNdDescriptor, set_tensor),
+      JOB_FAKE(cudnnCreateConvolutionDescriptor, create_conv),
+      JOB_FAKE(cudnnDestroyConvolutionDescriptor, destroy),
+      JOB_FAKE(cudnnSetConvolutionNdDescriptor, set_conv),
+      JOB_FAKE(cudnnGetConvolutionNdDescriptor, get_conv),
+      JOB_FAKE(cudnnGetConvolutionGroupCount, get_groups),
+      JOB_FAKE(cudnnGetConvolutionMathType, get_math),
+      JOB_FAKE(cudnnSetConvolutionGroupCount, set_nothing),
+      JOB_FAKE(cudnnSetConvolutionMathType, set_nothing),
+      JOB_FAKE(cudnnGetConvolutionForwardWorkspaceSize, get_workspace),
+      JOB_FAKE(cudnnGetConvolutionForwardAlgorithm_v7, get_algorithm),
+      JOB_FAKE(cudnnConvolutionBiasActivationForward, bias_forward),
+  };
+  return job_fake_find(table, sizeof table / sizeof table[0], name);
+}
+
+// ---- a call of 3x3 on a middle rank ---------------------------------------
+
+static conv_t conv_3x3 = {2, {1, 1}, {1, 1}, {1, 1}};
+static tensor_t x_10 = {4, {1, 2, 10, COLUMNS}, {160, 80, COLUMNS, 1}};
+static sdg_mesh_t mesh;
+static sdg_section_t section;
+static sdg_tagging_t tagging;
+
+static sdg_operand_t operand(sdg_role_t role, int64_t rows, int64_t stride_n) {
+  sdg_operand_t o = {.role = role,
+                     .elem_bytes = 4,
+                     .dims = 4,
+                     .extent = {1, 2, rows, COLUMNS}};
+  int64_t strides[] = {stride_n, rows * COLUMNS, COLUMNS, 1};
+  memcpy(o.stride, strides, sizeof strides);
+  return o;
+}
+
+static sdg_call_t call_of(int entry, const void *args) {
+  sdg_call_t call = {.entry = entry,
+                     .entry_name = "cudnnTest",
+                     .family = SDG_FAMILY_CONV,
+                     .args = args,
+                     .op_descriptor = &conv_3x3,
+                     .operands = 3};
+  call.operand[0] = operand(SDG_ROLE_X, 10, 160);
+  call.operand[1] = operand(SDG_ROLE_W, 3, 0);
+  call.operand[1].extent[0] = 2;
+  call.operand[1].extent[3] = 3;
+  call.operand[2] = operand(SDG_ROLE_Y, 10, 160);
+  return call;
+}
+
+static void setup(void) {
+  sdg_library_set_finder(find);
+  REQUIRE(!sdg_mesh_parse("y=3", RANKS, &mesh));
+  section = (sdg_section_t){.strategy = SDG_STRATEGY_AUTO};
+  tagging = (sdg_tagging_t){.section = &section,
+                            .mesh = &mesh,
+                            .rank = 1,
+                            .axes = 1,
+                            .ranks = RANKS,
+                            .me = 1,
+                            .rank_list = {0, 1, 2}};
+  const int64_t extent[] = {1, 2, ROWS, COLUMNS};
+  const sdg_split_t split = {.axes = 1};
+  sdg_part_t part;
+  REQUIRE(!sdg_part_parse("even", ROWS, RANKS, &part));
+  static const int activations[] = {0, 2, 3};
+  for (int i = 0; i < 3; i++) {
+    sdg_placement_t *placement = &tagging.placement[activations[i]];
+    REQUIRE(!sdg_placement_init(4, extent, placement));
+    REQUIRE(!sdg_placement_split(placement, &mesh, 2, &split, &part));
+  }
+  sdg_part_fini(&part);
+}
+
+static size_t workspace_ask(int algo, int *out_vendor) {
+  size_t bytes = 12345;
+  struct sdg_args_cudnnGetConvolutionForwardWorkspaceSize args = {
+      .algo = (cudnnConvolutionFwdAlgo_t)algo, .sizeInBytes = &bytes};
+  sdg_call_t call =
+      call_of(SDG_ENTRY_cudnnGetConvolutionForwardWorkspaceSize, &args);
+  *out_vendor = 0;
+  REQUIRE(!sdg_conv_answer(&call, &tagging, out_vendor));
+  return bytes;
+}
+
+static sdg_status_t plan_ask(int algo, size_t bytes, sdg_plan_t **out_plan) {
+  static const float zero;
+  static struct sdg_args_cudnnConvolutionForward args;
+  args = (struct sdg_args_cudnnConvolutionForward){
+      .algo = (cudnnConvolutionFwdAlgo_t)algo,
+      .xDesc = (cudnnTensorDescriptor_t)&x_10,
+      .convDesc = (cudnnConvolutionDescriptor_t)&conv_3x3,
+      .workSpaceSizeInBytes = bytes,
+      .beta = &zero};
+  sdg_call_t call = call_of(SDG_ENTRY_cudnnConvolutionForward, &args);
+  return sdg_conv_plan(&call, &tagging, out_plan);
+}
+
+static void strategy_expect(int algo, const char *strategy) {
+  int vendor;
+  size_t bytes = workspace_ask(algo, &vendor);
+  ck_assert_int_eq(vendor, 0);
+  ck_assert_uint_eq(workspace_ask(algo, &vendor), bytes);
+  sdg_plan_t *enough, *short_of_one;
+  ck_assert_int_eq((int)plan_ask(algo, bytes, &enough), 0);
+  ck_assert_str_eq(enough->strategy, strategy);
+  ck_assert_int_eq((int)plan_ask(algo, bytes - 1, &short_of_one), 0);
+  // With a byte less the plan brings its own.
+  ck_assert_uint_gt(short_of_one->scratch_bytes, enough->scratch_bytes);
+  ck_assert_str_eq(sdg_last_error(), "");
+  sdg_plan_destroy(enough);
+  sdg_plan_destroy(short_of_one);
+  ck_assert_int_eq(living, 0);
+}
+
+START_TEST(the_workspace_that_a_query_names_is_enough_and_no_more) {
+  strategy_expect(0, "repair");
+  strategy_expect(1, "repair");
+  section.strategy = SDG_STRATEGY_EXTEND;
+  strategy_expect(0, "extend");
+}
+END_TEST
+
+START_TEST(strips_may_use_another_algorithm_than_the_call) {
+  rows_least = 8; // strips have three rows
+  strategy_expect(1, "repair");
+}
+END_TEST
+
+// Silently: nothing is wrong.
+START_TEST(what_cannot_be_repaired_is_extended) {
+  padding_only = true; // algorithms from 2 up take what is assembled
+  chooses = false;
+  strategy_expect(2, "extend");
+}
+END_TEST
+
+START_TEST(an_algorithm_that_nothing_takes_is_the_engines_word) {
+  rows_least = 1000;
+  int vendor;
+  ck_assert_uint_eq(workspace_ask(1, &vendor), 12345);
+  ck_assert_int_eq(vendor, CUDNN_STATUS_NOT_SUPPORTED);
+  chooses = false;
+  sdg_plan_t *plan;
+  ck_assert_int_eq((int)plan_ask(1, 0, &plan), SDG_E_VENDOR_CALL);
+  ck_assert_int_eq(living, 0);
+}
+END_TEST
+
+START_TEST(a_call_without_z_reaches_the_real_function) {
+  static const float one = 1;
+  struct sdg_args_cudnnConvolutionBiasActivationForward args = {
+      .xDesc = (cudnnTensorDescriptor_t)&x_10,
+      .convDesc = (cudnnConvolutionDescriptor_t)&conv_3x3,
+      .alpha2 = &one};
+  sdg_call_t call =
+      call_of(SDG_ENTRY_cudnnConvolutionBiasActivationForward, &args);
+  sdg_plan_t *plan;
+  ck_assert_int_eq((int)sdg_conv_plan(&call, &tagging, &plan), 0);
+  sdg_exec_t exec = {.plan = plan, .call = &call};
+  ck_assert_int_eq(plan->run(plan->state, 0, &call, &exec),
+                   CUDNN_STATUS_BAD_PARAM);
+  ck_assert_ptr_null(given_z);
+  sdg_plan_destroy(plan);
+}
+END_TEST
+
+START_TEST(z_is_described_by_its_own_strides) {
+  static const float one = 1;
+  struct sdg_args_cudnnConvolutionBiasActivationForward args = {
+      .xDesc = (cudnnTensorDescriptor_t)&x_10,
+      .convDesc = (cudnnConvolutionDescriptor_t)&conv_3x3,
+      .alpha2 = &one};
+  sdg_call_t call =
+      call_of(SDG_ENTRY_cudnnConvolutionBiasActivationForward, &args);
+  section.strategy = SDG_STRATEGY_EXTEND; // in the program's own y and z
+  call.operands = 4;
+  call.operand[3] = operand(SDG_ROLE_Z, 10, 999);
+  call.operand[3].data = &call;
+  sdg_plan_t *plan;
+  ck_assert_int_eq((int)sdg_conv_plan(&call, &tagging, &plan), 0);
+  sdg_exec_t exec = {.plan = plan, .call = &call};
+  ck_assert_int_eq(plan->run(plan->state, 0, &call, &exec), 0);
+  ck_assert_ptr_eq(given_z, &call);
+  ck_assert_int_eq(((const tensor_t *)given_z_desc)->stride[0], 999);
+  sdg_plan_destroy(plan);
+}
+END_TEST
+
+START_TEST(a_stride_that_the_vendors_int_cannot_hold_is_refused) {
+  sdg_plan_t *plan;
+  static const float zero;
+  struct sdg_args_cudnnConvolutionForward args = {.beta = &zero};
+  sdg_call_t call = call_of(SDG_ENTRY_cudnnConvolutionForward, &args);
+  call.operand[2].stride[0] = INT64_C(1) << 32;
+  section.strategy = SDG_STRATEGY_EXTEND;
+  ck_assert_int_eq((int)sdg_conv_plan(&call, &tagging, &plan),
+                   SDG_E_VENDOR_CALL);
+  ck_assert_int_eq(living, 0);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("conv");
+  TCase *cases = tcase_create("conv");
+  tcase_add_checked_fixture(cases, setup, NULL);
+  tcase_add_test(cases, the_workspace_that_a_query_names_is_enough_and_no_more);
+  tcase_add_test(cases, strips_may_use_another_algorithm_than_the_call);
+  tcase_add_test(cases, what_cannot_be_repaired_is_extended);
+  tcase_add_test(cases, an_algorithm_that_nothing_takes_is_the_engines_word);
+  tcase_add_test(cases, a_call_without_z_reaches_the_real_function);
+  tcase_add_test(cases, z_is_described_by_its_own_strides);
+  tcase_add_test(cases, a_stride_that_the_vendors_int_cannot_hold_is_refused);
+  suite_add_tcase(suite, cases);
+  return harness_run(suite);
+}
