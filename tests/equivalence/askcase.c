@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program that asks for workspaces until it likes one, as often as it takes
+// on each rank; knows nothing of sundog.
+//
+// usage: askcase RANK
+#include <cudnn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define CHECK(call)                                                            \
+  do {                                                                         \
+    int status_ = (int)(call);                                                 \
+    if (status_ != 0) {                                                        \
+      fprintf(stderr, "askcase: %s: %d\n", #call, status_);                    \
+      exit(1);                                                                 \
+    }                                                                          \
+  } while (0)
+
+int main(int count, char **arguments) {
+  int rank = count > 1 ? atoi(arguments[1]) : 0;
+  cudnnHandle_t cudnn;
+  cudnnTensorDescriptor_t x, y;
+  cudnnFilterDescriptor_t w;
+  cudnnConvolutionDescriptor_t conv;
+  CHECK(cudnnCreate(&cudnn));
+  CHECK(cudnnCreateTensorDescriptor(&x));
+  CHECK(cudnnCreateTensorDescriptor(&y));
+  CHECK(cudnnCreateFilterDescriptor(&w));
+  CHECK(cudnnCreateConvolutionDescriptor(&conv));
+  CHECK(cudnnSetFilter4dDescriptor(w, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, 1, 1,
+                                   3, 3));
+  CHECK(cudnnSetConvolution2dDescriptor(
+      conv, 1, 1, 1, 1, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
+  for (int step = 0; step < 3; step++) {
+    CHECK(cudnnSetTensor4dDescriptor(x, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1,
+                                     1, 8, 4));
+    CHECK(cudnnSetTensor4dDescriptor(y, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1,
+                                     1, 8, 4));
+    for (int ask = rank == step % 2 ? 4 : 1; ask > 0; ask--) {
+      size_t bytes;
+      CHECK(cudnnGetConvolutionForwardWorkspaceSize(
+          cudnn, x, w, conv, y, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM,
+          &bytes));
+    }
+    // The other rank waits at the next step, and looks who is late.
+    if (rank == step % 2)
+      usleep(300000);
+  }
+  return 0;
+}
