@@ -193,10 +193,7 @@ sdg_status_t sdg_agree(const sdg_call_t *call, const char *parameters,
   }
   sdg_control_t *control = sdg_job_control();
   char what[128];
-  snprintf(what, sizeof what, "call %llu %s",
-           (unsigned long long)sdg_control_count_of(control, 0, sdg_job_rank(),
-                                                    NULL, 0),
-           call->entry_name);
+  sdg_job_call(what, sizeof what);
   int64_t start_ns = now_ns();
   status = sdg_control_exchange(control, 0, group->rank, group->count, &mine,
                                 sizeof mine, all, bytes, what);

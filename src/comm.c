@@ -12,6 +12,7 @@
 #include "src/control.h"
 #include "src/device.h"
 #include "src/job.h"
+#include "src/lost.h"
 #include "src/options.h"
 #include "src/stopwatch.h"
 #include "src/vendor.h"
@@ -50,12 +51,16 @@ static void pause_briefly(unsigned tries) {
 
 // Looks after those that a pending operation waits for.
 static sdg_status_t peers_check(sdg_stopwatch_t *since, const char *what) {
-  SDG_TRY(sdg_control_check(sdg_job_control(), true));
+  char at[128], who[512];
+  sdg_job_call(at, sizeof at);
+  SDG_TRY(sdg_lost_check(at, false));
   double waited_s = sdg_stopwatch_read(since);
   if (waited_s < sdg_options_get()->timeout_s)
     return SDG_OK;
-  return sdg_fail(SDG_E_PEER_TIMEOUT, "%s has waited %.0f s for other ranks",
-                  what, waited_s);
+  sdg_lost_behind(who, sizeof who);
+  return sdg_fail(SDG_E_PEER_TIMEOUT,
+                  "%s has waited %.0f s in %s; waiting for %s", at, waited_s,
+                  what, who);
 }
 
 sdg_status_t sdg_comm_check(sdg_comm_t *comm, ncclResult_t result,

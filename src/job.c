@@ -95,6 +95,13 @@ int sdg_job_size(void) {
   return job.control ? sdg_control_size(job.control) : 1;
 }
 
+void sdg_job_call(char *out, size_t out_bytes) {
+  char entry[96];
+  uint64_t call =
+      sdg_control_count_of(job.control, 0, sdg_job_rank(), entry, sizeof entry);
+  snprintf(out, out_bytes, "call %llu %s", (unsigned long long)call, entry);
+}
+
 void sdg_job_disarm(void) {
   atomic_store(&disarmed, true);
 }

@@ -6,6 +6,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "src/control.h"
@@ -48,6 +49,10 @@ const sdg_mesh_t *sdg_job_mesh(void);
 const sdg_group_t *sdg_job_group(void);
 int sdg_job_rank(void);
 int sdg_job_size(void);
+
+/* For messages: the tagged call this rank is at, "call 12 cudnn...". Any
+ * thread. */
+void sdg_job_call(char *out, size_t out_bytes);
 
 /* The child of fork(): it is no rank. No wait, no allocation. */
 void sdg_job_disarm(void);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the rank whose end made a transfer fail.
+// Finds the rank that a transfer waits for, or whose end made it fail.
 #include "src/lost.h"
 
 #include <stdio.h>
@@ -7,6 +7,24 @@
 #include "src/comm.h"
 #include "src/control.h"
 #include "src/job.h"
+
+void sdg_lost_behind(char *out, size_t out_bytes) {
+  sdg_control_t *control = sdg_job_control();
+  uint64_t own = sdg_control_count_of(control, 0, sdg_job_rank(), NULL, 0);
+  size_t used = 0;
+  out[0] = 0;
+  for (int r = 0; r < sdg_job_size() && used < out_bytes; r++) {
+    char at[96];
+    uint64_t count = sdg_control_count_of(control, 0, r, at, sizeof at);
+    if (r == sdg_job_rank() || count >= own)
+      continue;
+    int n = snprintf(out + used, out_bytes - used, "%srank %d (%s)",
+                     used ? ", " : "", r, count ? at : "no tagged call yet");
+    used += n > 0 ? (size_t)n : 0;
+  }
+  if (!out[0])
+    snprintf(out, out_bytes, "no rank is behind: the transfer itself stalls");
+}
 
 sdg_status_t sdg_lost_check(const char *what, bool has_failed) {
   sdg_control_t *control = sdg_job_control();
@@ -34,13 +52,11 @@ sdg_status_t sdg_lost_check(const char *what, bool has_failed) {
 void sdg_lost_explain(const char *entry) {
   if (!sdg_job_joined() || sdg_job_size() < 2 || sdg_job_failed())
     return;
-  char at[96], what[160];
-  uint64_t call =
-      sdg_control_count_of(sdg_job_control(), 0, sdg_job_rank(), at, sizeof at);
-  if (call == 0)
+  if (sdg_control_count_of(sdg_job_control(), 0, sdg_job_rank(), NULL, 0) == 0)
     return; // no transfer yet: the failure is the program's own
-  snprintf(what, sizeof what, "%s after call %llu %s", entry,
-           (unsigned long long)call, at);
+  char at[128], what[192];
+  sdg_job_call(at, sizeof at);
+  snprintf(what, sizeof what, "%s after %s", entry, at);
   sdg_status_t status = sdg_lost_check(what, true);
   if (status == SDG_OK)
     return;

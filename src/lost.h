@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which rank ended while this one still needs it. */
+/* Which rank does not come, or ended, while this one still needs it. */
 #ifndef SDG_SRC_LOST_H
 #define SDG_SRC_LOST_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "src/status.h"
 
@@ -12,6 +13,10 @@
  * still had to send is gone); or the failure that a rank told the job. `what`
  * names the call that waits. Thread-safe; some microseconds. */
 sdg_status_t sdg_lost_check(const char *what, bool has_failed) SDG_MUST_CHECK;
+
+/* The ranks with fewer tagged calls than this one, "rank 1 (cudnn...)". Any
+ * thread. */
+void sdg_lost_behind(char *out, size_t out_bytes);
 
 /* A CUDA call of the program failed at `entry`: if that is because a rank ended
  * during a transfer, says so and breaks the job. */

@@ -13,6 +13,7 @@
 #include "src/device.h"
 #include "src/job.h"
 #include "src/log.h"
+#include "src/lost.h"
 #include "src/stopwatch.h"
 #include "src/vendor.h"
 
@@ -47,43 +48,24 @@ typedef struct look {
   bool said; // the line that says who is waited for
 } look_t;
 
-// Ranks whose count of tagged calls is behind ours, as "1 3 (at call 12 ...)".
-static void laggards_format(char *out, size_t out_bytes) {
-  sdg_control_t *control = sdg_job_control();
-  uint64_t own = sdg_control_count_of(control, 0, sdg_job_rank(), NULL, 0);
-  size_t used = 0;
-  out[0] = 0;
-  for (int r = 0; r < sdg_job_size() && used < out_bytes; r++) {
-    char at[96];
-    uint64_t count = sdg_control_count_of(control, 0, r, at, sizeof at);
-    if (r == sdg_job_rank() || count >= own)
-      continue;
-    int n = snprintf(out + used, out_bytes - used, "%srank %d (%s)",
-                     used ? ", " : "", r, count ? at : "no tagged call yet");
-    used += n > 0 ? (size_t)n : 0;
-  }
-  if (!out[0])
-    snprintf(out, out_bytes, "no rank is behind: the transfer itself stalls");
-}
-
 static sdg_status_t stall_judge(look_t *look) {
   double waited_s = sdg_stopwatch_read(&look->since);
+  char at[128], who[512];
+  snprintf(at, sizeof at, "call %llu %s", (unsigned long long)look->at.call,
+           look->at.entry);
   // A peer that has ended may have sent all we wait for: a moment of grace.
   if (waited_s > GRACE_S)
-    SDG_TRY(sdg_control_check(sdg_job_control(), true));
+    SDG_TRY(sdg_lost_check(at, false));
   bool late = waited_s > look->timeout_s;
   if (!late && (waited_s < FIRST_WORD_S || look->said))
     return SDG_OK;
-  char who[512];
-  laggards_format(who, sizeof who);
+  sdg_lost_behind(who, sizeof who);
   if (late)
     return sdg_fail(SDG_E_PEER_TIMEOUT,
-                    "call %llu %s has waited %.0f s for the halo; waiting for "
-                    "%s",
-                    (unsigned long long)look->at.call, look->at.entry, waited_s,
-                    who);
-  sdg_log("call %llu %s waits for the halo since %.0f s; waiting for %s",
-          (unsigned long long)look->at.call, look->at.entry, waited_s, who);
+                    "%s has waited %.0f s for the halo; waiting for %s", at,
+                    waited_s, who);
+  sdg_log("%s waits for the halo since %.0f s; waiting for %s", at, waited_s,
+          who);
   look->said = true;
   return SDG_OK;
 }

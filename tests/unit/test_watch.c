@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "src/comm.h"
+#include "src/control.h"
 #include "src/job.h"
 #include "src/vendor.h"
 #include "tests/unit/brute.h"
@@ -109,7 +110,8 @@ static void last_body(void) {
   transfer();
   transfer(); // while the first is in flight
   atomic_store(&ended, 1);
-  REQUIRE(comes(&sdg_job_failure, SDG_E_PEER_TIMEOUT));
+  REQUIRE(comes(&sdg_job_failure, 1));
+  REQUIRE(atomic_load(&sdg_job_failure) == SDG_E_PEER_TIMEOUT);
   REQUIRE(comes(&aborts, 1));
 }
 
@@ -131,6 +133,19 @@ static void idle_body(void) {
 
 START_TEST(transfers_that_end_are_no_failure) {
   run("0.5", idle_body);
+}
+END_TEST
+
+static void lost_body(void) {
+  sdg_control_count(sdg_job_control(), 0, 3, "cudnnTest");
+  transfer();
+  REQUIRE(comes(&sdg_job_failure, 1));
+  REQUIRE(atomic_load(&sdg_job_failure) == SDG_E_PEER_LOST);
+  REQUIRE(comes(&aborts, 1));
+}
+
+START_TEST(a_rank_that_left_without_its_part_is_not_waited_for) {
+  run("20", lost_body);
 }
 END_TEST
 
@@ -179,6 +194,7 @@ int main(void) {
   tcase_set_timeout(cases, 60);
   tcase_add_test(cases, the_last_of_several_transfers_is_watched_too);
   tcase_add_test(cases, transfers_that_end_are_no_failure);
+  tcase_add_test(cases, a_rank_that_left_without_its_part_is_not_waited_for);
   tcase_add_test(cases, whoever_breaks_the_job_what_is_in_flight_is_ended);
   tcase_add_test(cases, nothing_is_asked_of_an_aborted_communicator);
   tcase_add_test(cases,
