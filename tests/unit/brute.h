@@ -1,21 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reproducible random numbers and a cheap assertion, for brute-force tests. */
+/* Reproducible random numbers for brute-force tests. */
 #ifndef SDG_TESTS_UNIT_BRUTE_H
 #define SDG_TESTS_UNIT_BRUTE_H
 
 #include <stdint.h>
-#include <stdlib.h>
 
 #include "tests/unit/harness.h"
-
-/* Check's assertions tell the parent process about every success; millions of
- * them take minutes. This one speaks only when it fails. */
-#define REQUIRE(condition) REQUIRE_MSG((condition), "%s is false", #condition)
-#define REQUIRE_MSG(condition, ...)                                            \
-  do {                                                                         \
-    if (!(condition))                                                          \
-      ck_abort_msg(__VA_ARGS__);                                               \
-  } while (0)
 
 static uint64_t random_state = 0x9e3779b97f4a7c15u;
 
@@ -29,13 +19,6 @@ static inline uint64_t random_bits(void) {
 /* From lo to hi, both included. */
 static inline int64_t random_in(int64_t lo, int64_t hi) {
   return lo + (int64_t)(random_bits() % (uint64_t)(hi - lo + 1));
-}
-
-/* Cases of a test: SDG_TEST_CASES times the default if that is set. */
-static inline int64_t random_cases(int64_t cases) {
-  const char *text = getenv("SDG_TEST_CASES");
-  double factor = text ? atof(text) : 0;
-  return factor > 0 ? (int64_t)((double)cases * factor) + 1 : cases;
 }
 
 /* pieces >= 0 numbers that add up to extent; many of them zero. */

@@ -1,11 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One main for the unit tests: TAP on stdout, one case per behaviour. */
+/* What programs of tests share: one main with TAP on stdout, a cheap assertion,
+ * the number of random cases, limits of time. */
 #ifndef SDG_TESTS_UNIT_HARNESS_H
 #define SDG_TESTS_UNIT_HARNESS_H
 
 #include <check.h>
+#include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+/* Check's assertions tell the parent process about every success; millions of
+ * them take minutes. This one speaks only when it fails. */
+#define REQUIRE(condition) REQUIRE_MSG((condition), "%s is false", #condition)
+#define REQUIRE_MSG(condition, ...)                                            \
+  do {                                                                         \
+    if (!(condition))                                                          \
+      ck_abort_msg(__VA_ARGS__);                                               \
+  } while (0)
+
+/* Cases of a test: SDG_TEST_CASES times the default if that is set. */
+static inline int64_t random_cases(int64_t cases) {
+  const char *text = getenv("SDG_TEST_CASES");
+  double factor = text ? atof(text) : 0;
+  return factor > 0 ? (int64_t)((double)cases * factor) + 1 : cases;
+}
 
 /* A limit catches a test that hangs, not a machine that is busy or a program
  * that is instrumented: Check's own, four seconds, would. It reads these when a
@@ -13,6 +32,12 @@
 __attribute__((constructor)) static void harness_patience(void) {
   setenv("CK_DEFAULT_TIMEOUT", "30", 0);
   setenv("CK_TIMEOUT_MULTIPLIER", "4", 0);
+}
+
+/* What follows ends this process by SIGSEGV under sanitizers, too, which would
+ * make an exit of it. */
+static inline void harness_crash_plainly(void) {
+  signal(SIGSEGV, SIG_DFL);
 }
 
 /* Runs the tests of `suite`; returns main's exit status. Check forks each test,

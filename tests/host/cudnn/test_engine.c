@@ -19,16 +19,18 @@ static bool onednn(const host_conv_t *conv) {
   return done;
 }
 
-static void compare(engine_fn run, bool is_double, int cases, int channels) {
-  int done = 0;
-  for (int i = 0; i < cases; i++) {
+static void compare(engine_fn run, bool is_double, int64_t cases,
+                    int channels) {
+  int64_t done = 0;
+  cases = random_cases(cases);
+  for (int64_t i = 0; i < cases; i++) {
     host_conv_t conv;
     case_seed((uint64_t)i);
     case_create(&conv, is_double, channels, 12);
     if (run(&conv)) {
       done++;
       int64_t wrong = case_wrong(&conv);
-      ck_assert_msg(wrong < 0, "case %d element %ld: %s", i, wrong,
+      ck_assert_msg(wrong < 0, "case %ld element %ld: %s", i, wrong,
                     case_text(&conv));
     }
     case_destroy(&conv);
@@ -75,9 +77,10 @@ static host_conv_t piece_of(const host_conv_t *whole, int d, int64_t a,
   return part;
 }
 
-static void split(engine_fn run, int cases, int channels, int extent) {
-  int done = 0;
-  for (int i = 0; i < cases; i++) {
+static void split(engine_fn run, int64_t cases, int channels, int extent) {
+  int64_t done = 0;
+  cases = random_cases(cases);
+  for (int64_t i = 0; i < cases; i++) {
     host_conv_t whole;
     case_seed((uint64_t)i + 100000);
     case_create(&whole, false, channels, extent);
@@ -92,7 +95,7 @@ static void split(engine_fn run, int cases, int channels, int extent) {
         host_conv_t part = piece_of(&whole, d, a, b);
         ck_assert_msg(run(&part), "%s", case_text(&part));
       }
-      ck_assert_msg(memcmp(kept, whole.y, bytes) == 0, "case %d along %d: %s",
+      ck_assert_msg(memcmp(kept, whole.y, bytes) == 0, "case %ld along %d: %s",
                     i, d, case_text(&whole));
       done++;
     }

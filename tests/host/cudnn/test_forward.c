@@ -156,7 +156,7 @@ static void check(objects_t *o, int number) {
 START_TEST(plain_and_fused_equal_the_loop) {
   objects_t o;
   objects_create(&o);
-  for (int i = 0; i < 800; i++)
+  for (int i = 0; i < random_cases(800); i++)
     check(&o, i);
   objects_destroy(&o);
 }

@@ -30,7 +30,7 @@ typedef struct rank_info {
 } rank_info_t;
 
 /* In ranks: ends the process with the line of the failure. */
-#define REQUIRE(condition)                                                     \
+#define RANK_REQUIRE(condition)                                                \
   do {                                                                         \
     if (!(condition)) {                                                        \
       fprintf(stderr, "%s:%d: rank %d: not %s; %s\n", __FILE__, __LINE__,      \
@@ -38,8 +38,8 @@ typedef struct rank_info {
       _exit(1);                                                                \
     }                                                                          \
   } while (0)
-#define NCCL(call) REQUIRE((call) == ncclSuccess)
-#define CUDA(call) REQUIRE((call) == cudaSuccess)
+#define NCCL(call) RANK_REQUIRE((call) == ncclSuccess)
+#define CUDA(call) RANK_REQUIRE((call) == cudaSuccess)
 static int rank_number;
 
 static inline double now_s(void) {
@@ -56,12 +56,12 @@ static inline rank_info_t rank_meet(int rank, int ranks) {
   if (rank == 0) {
     for (int i = 0; i < IDS; i++)
       NCCL(ncclGetUniqueId(&info.id[i]));
-    REQUIRE(write(OUT_FD, info.id, sizeof(info.id)) == sizeof(info.id));
+    RANK_REQUIRE(write(OUT_FD, info.id, sizeof(info.id)) == sizeof(info.id));
   } else {
     size_t got = 0;
     while (got < sizeof(info.id)) {
       ssize_t part = read(0, (char *)info.id + got, sizeof(info.id) - got);
-      REQUIRE(part > 0);
+      RANK_REQUIRE(part > 0);
       got += (size_t)part;
     }
   }

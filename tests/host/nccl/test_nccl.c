@@ -75,7 +75,7 @@ static void play_exchange(const rank_info_t *info) {
       size_t in = message_bytes(round, p, info->rank);
       download(host[p], recv[p], in);
       for (size_t i = 0; i < in; i++)
-        REQUIRE(host[p][i] == message_byte(round, p, info->rank, i));
+        RANK_REQUIRE(host[p][i] == message_byte(round, p, info->rank, i));
       free(host[p]);
       CUDA(cudaFree(send[p]));
       CUDA(cudaFree(recv[p]));
@@ -116,7 +116,7 @@ static void expect(const buffers_t *b, size_t at, size_t i, double want) {
   if (types_get(b->type, got, 0) != types_get(b->type, wanted, 0))
     fprintf(stderr, "type %d element %zu: %g instead of %g\n", b->type, i,
             types_get(b->type, got, 0), types_get(b->type, wanted, 0));
-  REQUIRE(types_get(b->type, got, 0) == types_get(b->type, wanted, 0));
+  RANK_REQUIRE(types_get(b->type, got, 0) == types_get(b->type, wanted, 0));
 }
 
 /* A few elements of a result: reading all one by one is slow. */
@@ -259,9 +259,9 @@ static void play_reproducible(const rank_info_t *info) {
     download(every, all, sizeof(in) * (size_t)info->ranks);
     if (round == 0)
       memcpy(first, out, sizeof(out));
-    REQUIRE(memcmp(first, out, sizeof(out)) == 0);
+    RANK_REQUIRE(memcmp(first, out, sizeof(out)) == 0);
     for (int r = 0; r < info->ranks; r++)
-      REQUIRE(memcmp(every + (size_t)r * N, out, sizeof(out)) == 0);
+      RANK_REQUIRE(memcmp(every + (size_t)r * N, out, sizeof(out)) == 0);
   }
   free(every);
   NCCL(ncclCommDestroy(comm));
@@ -283,8 +283,8 @@ static void play_several(const rank_info_t *info) {
     NCCL(ncclCommUserRank(comm[c], &rank));
     NCCL(ncclCommCount(comm[c], &ranks));
     NCCL(ncclCommCuDevice(comm[c], &number));
-    REQUIRE(ranks == info->ranks && number == 0);
-    REQUIRE(rank == (c == 1 ? info->ranks - 1 - info->rank : info->rank));
+    RANK_REQUIRE(ranks == info->ranks && number == 0);
+    RANK_REQUIRE(rank == (c == 1 ? info->ranks - 1 - info->rank : info->rank));
     CUDA(cudaStreamCreateWithFlags(&stream[c], cudaStreamNonBlocking));
     int value = 1 + info->rank;
     device[c] = upload(&value, sizeof(value));
@@ -300,7 +300,7 @@ static void play_several(const rank_info_t *info) {
     int value;
     CUDA(cudaStreamSynchronize(stream[c]));
     download(&value, device[c], sizeof(value));
-    REQUIRE(value == info->ranks);
+    RANK_REQUIRE(value == info->ranks);
     NCCL(ncclCommFinalize(comm[c]));
     NCCL(ncclCommDestroy(comm[c]));
   }
@@ -313,30 +313,30 @@ static void play_nonblocking(const rank_info_t *info) {
   usleep((useconds_t)info->rank * 50000);
   ncclResult_t result = ncclCommInitRankConfig(&comm, info->ranks, info->id[0],
                                                info->rank, &config);
-  REQUIRE(result == ncclInProgress);
+  RANK_REQUIRE(result == ncclInProgress);
   int waited = 0, value = 1;
   int *device = upload(&value, sizeof(value));
   while (result == ncclInProgress) {
     NCCL(ncclCommGetAsyncError(comm, &result));
     if (result == ncclInProgress && info->rank == 0 && waited++ == 0) {
-      REQUIRE(ncclAllReduce(device, device, 1, ncclInt32, ncclSum, comm, 0) ==
-              ncclInvalidArgument);
-      REQUIRE(ncclCommDestroy(comm) == ncclInvalidArgument);
+      RANK_REQUIRE(ncclAllReduce(device, device, 1, ncclInt32, ncclSum, comm,
+                                 0) == ncclInvalidArgument);
+      RANK_REQUIRE(ncclCommDestroy(comm) == ncclInvalidArgument);
     }
     usleep(1000);
   }
-  REQUIRE(result == ncclSuccess);
-  REQUIRE(waited > 0 || info->rank > 0 || info->ranks == 1);
+  RANK_REQUIRE(result == ncclSuccess);
+  RANK_REQUIRE(waited > 0 || info->rank > 0 || info->ranks == 1);
   NCCL(ncclAllReduce(device, device, 1, ncclInt32, ncclSum, comm, 0));
   download(&value, device, sizeof(value));
-  REQUIRE(value == info->ranks);
+  RANK_REQUIRE(value == info->ranks);
   result = ncclCommFinalize(comm);
-  REQUIRE(result == ncclSuccess || result == ncclInProgress);
+  RANK_REQUIRE(result == ncclSuccess || result == ncclInProgress);
   while (result == ncclInProgress)
     NCCL(ncclCommGetAsyncError(comm, &result));
-  REQUIRE(result == ncclSuccess);
-  REQUIRE(ncclAllReduce(device, device, 1, ncclInt32, ncclSum, comm, 0) ==
-          ncclInvalidUsage);
+  RANK_REQUIRE(result == ncclSuccess);
+  RANK_REQUIRE(ncclAllReduce(device, device, 1, ncclInt32, ncclSum, comm, 0) ==
+               ncclInvalidUsage);
   NCCL(ncclCommDestroy(comm));
 }
 
@@ -350,7 +350,7 @@ static void play_groups(const rank_info_t *info) {
   int previous = (info->rank + info->ranks - 1) % info->ranks;
   int host[4] = {info->rank, info->rank + 100, -1, -1};
   int *d = upload(host, sizeof(host));
-  REQUIRE(ncclGroupEnd() == ncclInvalidUsage);
+  RANK_REQUIRE(ncclGroupEnd() == ncclInvalidUsage);
   /* Nested; messages to one peer arrive in their order; two streams and the
    * legacy one; a collective between, which even ranks issue last. */
   int *sum = upload(host, sizeof(host));
@@ -369,24 +369,25 @@ static void play_groups(const rank_info_t *info) {
   CUDA(cudaMemcpyAsync(host, d, sizeof(host), cudaMemcpyDeviceToHost,
                        stream[1]));
   CUDA(cudaStreamSynchronize(stream[1]));
-  REQUIRE(host[2] == previous && host[3] == previous + 100);
+  RANK_REQUIRE(host[2] == previous && host[3] == previous + 100);
   int total;
   download(&total, sum, sizeof(total));
-  REQUIRE(total == info->ranks * (info->ranks - 1) / 2);
+  RANK_REQUIRE(total == info->ranks * (info->ranks - 1) / 2);
   /* An error inside: nothing is launched, by nobody. */
   NCCL(ncclGroupStart());
   NCCL(ncclSend(d, 1, ncclInt32, next, comm, stream[0]));
-  REQUIRE(ncclSend(d, 1, ncclInt32, info->ranks, comm, stream[0]) ==
-          ncclInvalidArgument);
-  REQUIRE(ncclGroupEnd() == ncclInvalidArgument);
+  RANK_REQUIRE(ncclSend(d, 1, ncclInt32, info->ranks, comm, stream[0]) ==
+               ncclInvalidArgument);
+  RANK_REQUIRE(ncclGroupEnd() == ncclInvalidArgument);
   /* To itself only with its receive. */
-  REQUIRE(ncclSend(d, 1, ncclInt32, info->rank, comm, 0) == ncclInvalidUsage);
+  RANK_REQUIRE(ncclSend(d, 1, ncclInt32, info->rank, comm, 0) ==
+               ncclInvalidUsage);
   NCCL(ncclGroupStart());
   NCCL(ncclRecv(d, 1, ncclInt32, info->rank, comm, 0));
   NCCL(ncclSend(d + 3, 2, ncclFloat16, info->rank, comm, 0));
   NCCL(ncclGroupEnd());
   download(host, d, sizeof(int));
-  REQUIRE(host[0] == previous + 100);
+  RANK_REQUIRE(host[0] == previous + 100);
   /* No elements: nothing is read or written, sizes still agree. */
   NCCL(ncclAllReduce(NULL, NULL, 0, ncclFloat32, ncclSum, comm, 0));
   NCCL(ncclAllGather(NULL, NULL, 0, ncclFloat32, comm, 0));
@@ -404,61 +405,65 @@ static void play_arguments(const rank_info_t *info) {
   int number;
   ncclResult_t state;
   NCCL(ncclGetVersion(&number));
-  REQUIRE(number == 22809);
-  REQUIRE(ncclGetVersion(NULL) == ncclInvalidArgument);
-  REQUIRE(ncclGetUniqueId(NULL) == ncclInvalidArgument);
-  REQUIRE(memcmp(&info->id[0], &info->id[1], sizeof(ncclUniqueId)) != 0);
+  RANK_REQUIRE(number == 22809);
+  RANK_REQUIRE(ncclGetVersion(NULL) == ncclInvalidArgument);
+  RANK_REQUIRE(ncclGetUniqueId(NULL) == ncclInvalidArgument);
+  RANK_REQUIRE(memcmp(&info->id[0], &info->id[1], sizeof(ncclUniqueId)) != 0);
   ncclUniqueId zero = {{0}};
-  REQUIRE(ncclCommInitRank(&none, 1, zero, 0) == ncclInvalidArgument);
-  REQUIRE(ncclCommInitRank(NULL, 1, info->id[0], 0) == ncclInvalidArgument);
-  REQUIRE(ncclCommInitRank(&none, 0, info->id[0], 0) == ncclInvalidArgument);
-  REQUIRE(ncclCommInitRank(&none, 2, info->id[0], 2) == ncclInvalidArgument);
-  REQUIRE(ncclCommInitRank(&none, 2, info->id[0], -1) == ncclInvalidArgument);
+  RANK_REQUIRE(ncclCommInitRank(&none, 1, zero, 0) == ncclInvalidArgument);
+  RANK_REQUIRE(ncclCommInitRank(NULL, 1, info->id[0], 0) ==
+               ncclInvalidArgument);
+  RANK_REQUIRE(ncclCommInitRank(&none, 0, info->id[0], 0) ==
+               ncclInvalidArgument);
+  RANK_REQUIRE(ncclCommInitRank(&none, 2, info->id[0], 2) ==
+               ncclInvalidArgument);
+  RANK_REQUIRE(ncclCommInitRank(&none, 2, info->id[0], -1) ==
+               ncclInvalidArgument);
   /* The secret is not in the name: knowing the name does not help. */
   ncclUniqueId guessed = info->id[0];
   guessed.internal[30] ^= 1;
-  REQUIRE(ncclCommInitRank(&none, 1, guessed, 0) == ncclRemoteError);
+  RANK_REQUIRE(ncclCommInitRank(&none, 1, guessed, 0) == ncclRemoteError);
   NCCL(ncclCommInitRank(&comm, 1, info->id[0], 0));
   NCCL(ncclCommDestroy(comm));
-  REQUIRE(ncclCommInitRank(&none, 1, info->id[0], 0) == ncclRemoteError);
+  RANK_REQUIRE(ncclCommInitRank(&none, 1, info->id[0], 0) == ncclRemoteError);
   /* A process has one device, a device one rank. */
   NCCL(ncclGroupStart());
   NCCL(ncclCommInitRank(&none, 2, info->id[1], 0));
   NCCL(ncclCommInitRank(&comm, 2, info->id[1], 1));
-  REQUIRE(ncclGroupEnd() == ncclInvalidUsage);
-  REQUIRE(none == NULL && comm == NULL);
+  RANK_REQUIRE(ncclGroupEnd() == ncclInvalidUsage);
+  RANK_REQUIRE(none == NULL && comm == NULL);
   config.magic = 1;
-  REQUIRE(ncclCommInitRankConfig(&none, 1, info->id[0], 0, &config) ==
-          ncclInvalidArgument);
+  RANK_REQUIRE(ncclCommInitRankConfig(&none, 1, info->id[0], 0, &config) ==
+               ncclInvalidArgument);
   NCCL(ncclCommInitAll(&comm, 1, NULL));
-  REQUIRE(ncclCommInitAll(&none, 2, NULL) == ncclInvalidArgument);
+  RANK_REQUIRE(ncclCommInitAll(&none, 2, NULL) == ncclInvalidArgument);
   float value = 3;
   float *d = upload(&value, sizeof(value));
-  REQUIRE(pncclAllReduce(NULL, d, 1, ncclFloat32, ncclSum, comm, 0) ==
-          ncclInvalidArgument);
-  REQUIRE(strstr(ncclGetLastError(comm), "ncclAllReduce") != NULL);
-  REQUIRE(ncclAllReduce(d, NULL, 1, ncclFloat32, ncclSum, comm, 0) ==
-          ncclInvalidArgument);
-  REQUIRE(ncclAllReduce(d, d, 1, ncclFloat32, ncclSum, NULL, 0) ==
-          ncclInvalidArgument);
-  REQUIRE(ncclAllReduce(d, d, 1, ncclNumTypes, ncclSum, comm, 0) ==
-          ncclInvalidArgument);
-  REQUIRE(ncclAllReduce(d, d, 1, ncclFloat32, ncclNumOps, comm, 0) ==
-          ncclInvalidArgument);
-  REQUIRE(ncclBroadcast(d, d, 1, ncclFloat32, 1, comm, 0) ==
-          ncclInvalidArgument);
-  REQUIRE(ncclBroadcast(d, d, SIZE_MAX / 2, ncclFloat32, 0, comm, 0) ==
-          ncclInvalidArgument);
-  REQUIRE(ncclCommCount(NULL, &number) == ncclInvalidArgument);
-  REQUIRE(ncclCommCount(comm, NULL) == ncclInvalidArgument);
-  REQUIRE(ncclCommGetAsyncError(comm, NULL) == ncclInvalidArgument);
-  REQUIRE(ncclGroupSimulateEnd(NULL) == ncclInvalidUsage);
-  REQUIRE(strcmp(ncclGetErrorString(ncclSuccess), "no error") == 0);
+  RANK_REQUIRE(pncclAllReduce(NULL, d, 1, ncclFloat32, ncclSum, comm, 0) ==
+               ncclInvalidArgument);
+  RANK_REQUIRE(strstr(ncclGetLastError(comm), "ncclAllReduce") != NULL);
+  RANK_REQUIRE(ncclAllReduce(d, NULL, 1, ncclFloat32, ncclSum, comm, 0) ==
+               ncclInvalidArgument);
+  RANK_REQUIRE(ncclAllReduce(d, d, 1, ncclFloat32, ncclSum, NULL, 0) ==
+               ncclInvalidArgument);
+  RANK_REQUIRE(ncclAllReduce(d, d, 1, ncclNumTypes, ncclSum, comm, 0) ==
+               ncclInvalidArgument);
+  RANK_REQUIRE(ncclAllReduce(d, d, 1, ncclFloat32, ncclNumOps, comm, 0) ==
+               ncclInvalidArgument);
+  RANK_REQUIRE(ncclBroadcast(d, d, 1, ncclFloat32, 1, comm, 0) ==
+               ncclInvalidArgument);
+  RANK_REQUIRE(ncclBroadcast(d, d, SIZE_MAX / 2, ncclFloat32, 0, comm, 0) ==
+               ncclInvalidArgument);
+  RANK_REQUIRE(ncclCommCount(NULL, &number) == ncclInvalidArgument);
+  RANK_REQUIRE(ncclCommCount(comm, NULL) == ncclInvalidArgument);
+  RANK_REQUIRE(ncclCommGetAsyncError(comm, NULL) == ncclInvalidArgument);
+  RANK_REQUIRE(ncclGroupSimulateEnd(NULL) == ncclInvalidUsage);
+  RANK_REQUIRE(strcmp(ncclGetErrorString(ncclSuccess), "no error") == 0);
   NCCL(ncclAllReduce(d, d, 1, ncclFloat32, ncclAvg, comm, 0));
   download(&value, d, sizeof(value));
-  REQUIRE(value == 3);
+  RANK_REQUIRE(value == 3);
   NCCL(ncclCommGetAsyncError(comm, &state));
-  REQUIRE(state == ncclSuccess);
+  RANK_REQUIRE(state == ncclSuccess);
   NCCL(ncclCommDestroy(comm));
   NCCL(ncclCommDestroy(NULL));
 }

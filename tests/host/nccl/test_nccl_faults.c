@@ -31,10 +31,10 @@ static void expect_lost(ncclComm_t comm, float *device, int culprit) {
   ncclResult_t state;
   char name[32];
   NCCL(ncclCommGetAsyncError(comm, &state));
-  REQUIRE(state == ncclRemoteError);
-  REQUIRE(all_reduce(device, 1, comm) == ncclRemoteError);
+  RANK_REQUIRE(state == ncclRemoteError);
+  RANK_REQUIRE(all_reduce(device, 1, comm) == ncclRemoteError);
   snprintf(name, sizeof(name), "rank %d", culprit);
-  REQUIRE(strstr(ncclGetLastError(comm), name) != NULL);
+  RANK_REQUIRE(strstr(ncclGetLastError(comm), name) != NULL);
   NCCL(ncclCommDestroy(comm));
 }
 
@@ -50,8 +50,8 @@ static void play_kill(const rank_info_t *info) {
   }
   double from = now_s();
   NCCL(all_reduce(device, COUNT, comm));
-  REQUIRE(cudaStreamSynchronize(0) != cudaSuccess);
-  REQUIRE(now_s() - from < 3);
+  RANK_REQUIRE(cudaStreamSynchronize(0) != cudaSuccess);
+  RANK_REQUIRE(now_s() - from < 3);
   expect_lost(comm, device, info->ranks - 1);
 }
 
@@ -103,14 +103,14 @@ static void abort_wait(const rank_info_t *info) {
   CUDA(cudaStreamSynchronize(second));
   double ended = now_s();
   pthread_join(thread, NULL);
-  REQUIRE(ended - watcher.aborted < 1);
+  RANK_REQUIRE(ended - watcher.aborted < 1);
   ncclComm_t rest;
   NCCL(ncclCommInitRank(&rest, info->ranks - 1, info->id[1], info->rank));
   CUDA(cudaMemset(device, 0, sizeof(float)));
   NCCL(all_reduce(device, 1, rest));
   float value = 1;
   CUDA(cudaMemcpy(&value, device, sizeof(value), cudaMemcpyDeviceToHost));
-  REQUIRE(value == 0);
+  RANK_REQUIRE(value == 0);
   NCCL(ncclCommDestroy(rest));
 }
 
@@ -133,8 +133,8 @@ static void play_leave(const rank_info_t *info) {
   }
   NCCL(ncclRecv(device, 5, ncclFloat32, info->ranks - 1, comm, 0));
   double from = now_s();
-  REQUIRE(cudaStreamSynchronize(0) != cudaSuccess);
-  REQUIRE(now_s() - from < 3);
+  RANK_REQUIRE(cudaStreamSynchronize(0) != cudaSuccess);
+  RANK_REQUIRE(now_s() - from < 3);
   expect_lost(comm, device, info->ranks - 1);
 }
 
@@ -147,7 +147,7 @@ static void play_destroy(const rank_info_t *info) {
   NCCL(all_reduce(device, COUNT, comm));
   double from = now_s();
   NCCL(ncclCommDestroy(comm));
-  REQUIRE(now_s() - from < 3);
+  RANK_REQUIRE(now_s() - from < 3);
 }
 
 static void play_mismatch(const rank_info_t *info) {
@@ -163,14 +163,14 @@ static void play_mismatch(const rank_info_t *info) {
   } else {
     float host[11];
     NCCL(ncclRecv(device, 11, ncclFloat32, 0, comm, 0));
-    REQUIRE(cudaStreamSynchronize(0) != cudaSuccess);
-    REQUIRE(cudaMemcpy(host, device, sizeof(host), cudaMemcpyDeviceToHost) !=
-            cudaSuccess);
+    RANK_REQUIRE(cudaStreamSynchronize(0) != cudaSuccess);
+    RANK_REQUIRE(cudaMemcpy(host, device, sizeof(host),
+                            cudaMemcpyDeviceToHost) != cudaSuccess);
     NCCL(ncclCommGetAsyncError(comm, &state));
   }
-  REQUIRE(state == ncclInvalidUsage);
-  REQUIRE(all_reduce(device, 1, comm) == ncclInvalidUsage);
-  REQUIRE(strstr(ncclGetLastError(comm), "sizes") != NULL);
+  RANK_REQUIRE(state == ncclInvalidUsage);
+  RANK_REQUIRE(all_reduce(device, 1, comm) == ncclInvalidUsage);
+  RANK_REQUIRE(strstr(ncclGetLastError(comm), "sizes") != NULL);
   NCCL(ncclCommDestroy(comm));
 }
 
@@ -182,12 +182,12 @@ static void play_address(const rank_info_t *info) {
   ncclResult_t launched = all_reduce(info->rank == 0 ? host : device, 4, comm);
   cudaError_t error = cudaStreamSynchronize(0);
   /* The others may hear of it before they launch. */
-  REQUIRE(info->rank == 0
-              ? error == cudaErrorIllegalAddress
-              : launched == ncclRemoteError || error != cudaSuccess);
+  RANK_REQUIRE(info->rank == 0
+                   ? error == cudaErrorIllegalAddress
+                   : launched == ncclRemoteError || error != cudaSuccess);
   NCCL(ncclCommGetAsyncError(comm, &state));
-  REQUIRE(state ==
-          (info->rank == 0 ? ncclUnhandledCudaError : ncclRemoteError));
+  RANK_REQUIRE(state ==
+               (info->rank == 0 ? ncclUnhandledCudaError : ncclRemoteError));
   NCCL(ncclCommAbort(comm));
 }
 
@@ -201,7 +201,7 @@ static void play_fork(const rank_info_t *info) {
   if (info->rank == info->ranks - 1) {
     pid_t self = getpid();
     int told[2];
-    REQUIRE(pipe(told) == 0);
+    RANK_REQUIRE(pipe(told) == 0);
     if (fork() == 0) {
       int number;
       char good = ncclCommCount(comm, &number) == ncclInvalidUsage &&
@@ -216,7 +216,7 @@ static void play_fork(const rank_info_t *info) {
       _exit(0);
     }
     char good = 0;
-    REQUIRE(read(told[0], &good, 1) == 1 && good);
+    RANK_REQUIRE(read(told[0], &good, 1) == 1 && good);
     NCCL(all_reduce(device, COUNT, comm));
     CUDA(cudaStreamSynchronize(0));
     raise(SIGKILL);
@@ -225,8 +225,8 @@ static void play_fork(const rank_info_t *info) {
   CUDA(cudaStreamSynchronize(0));
   double from = now_s();
   NCCL(all_reduce(device, COUNT, comm));
-  REQUIRE(cudaStreamSynchronize(0) != cudaSuccess);
-  REQUIRE(now_s() - from < 2.5);
+  RANK_REQUIRE(cudaStreamSynchronize(0) != cudaSuccess);
+  RANK_REQUIRE(now_s() - from < 2.5);
   expect_lost(comm, device, info->ranks - 1);
 }
 
@@ -234,8 +234,8 @@ static ncclComm_t join_begin(const rank_info_t *info) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   ncclComm_t comm;
-  REQUIRE(ncclCommInitRankConfig(&comm, info->ranks, info->id[0], info->rank,
-                                 &config) == ncclInProgress);
+  RANK_REQUIRE(ncclCommInitRankConfig(&comm, info->ranks, info->id[0],
+                                      info->rank, &config) == ncclInProgress);
   return comm;
 }
 
@@ -250,9 +250,9 @@ static void play_join_kill(const rank_info_t *info) {
   if (info->rank == 2)
     usleep(500000);
   double from = now_s();
-  REQUIRE(ncclCommInitRank(&comm, info->ranks, info->id[0], info->rank) ==
-          ncclRemoteError);
-  REQUIRE(comm == NULL && now_s() - from < 3);
+  RANK_REQUIRE(ncclCommInitRank(&comm, info->ranks, info->id[0], info->rank) ==
+               ncclRemoteError);
+  RANK_REQUIRE(comm == NULL && now_s() - from < 3);
 }
 
 /* The maker of the id dies. */
@@ -263,9 +263,9 @@ static void play_join_orphan(const rank_info_t *info) {
   }
   ncclComm_t comm;
   double from = now_s();
-  REQUIRE(ncclCommInitRank(&comm, info->ranks, info->id[0], info->rank) ==
-          ncclRemoteError);
-  REQUIRE(now_s() - from < 3);
+  RANK_REQUIRE(ncclCommInitRank(&comm, info->ranks, info->id[0], info->rank) ==
+               ncclRemoteError);
+  RANK_REQUIRE(now_s() - from < 3);
 }
 
 /* Nobody else comes. */
@@ -276,7 +276,7 @@ static void play_join_abort(const rank_info_t *info) {
   usleep(100000);
   double from = now_s();
   NCCL(ncclCommAbort(comm));
-  REQUIRE(now_s() - from < 1);
+  RANK_REQUIRE(now_s() - from < 1);
 }
 
 /* Everybody says it is rank 0. */
@@ -284,14 +284,14 @@ static void play_join_twice(const rank_info_t *info) {
   ncclComm_t comm;
   ncclResult_t result = ncclCommInitRank(&comm, info->ranks, info->id[0], 0);
   /* Who comes when the meeting has failed meets nobody. */
-  REQUIRE(result == ncclInvalidUsage || result == ncclRemoteError);
+  RANK_REQUIRE(result == ncclInvalidUsage || result == ncclRemoteError);
 }
 
 static void play_join_other_count(const rank_info_t *info) {
   ncclComm_t comm;
   ncclResult_t result = ncclCommInitRank(&comm, info->ranks + info->rank,
                                          info->id[0], info->rank);
-  REQUIRE(result == ncclInvalidArgument || result == ncclRemoteError);
+  RANK_REQUIRE(result == ncclInvalidArgument || result == ncclRemoteError);
 }
 
 /* One of them is killed at any moment: the others get a result or abort. */
