@@ -78,11 +78,13 @@ toolkit_fault() {
     echo "not cuDNN 9"
 }
 
+stamp=$root/build/wheels/stamp
+wheels_there() { [ "$(cat "$stamp" 2>/dev/null)" = "${wheels[*]}" ]; }
+
 # NVIDIA's wheels, as a tree of links that looks like a toolkit: build/cuda.
 fetch_toolkit() {
-  local site=$root/build/wheels/site stamp=$root/build/wheels/stamp file
-  if [ "$(cat "$stamp" 2>/dev/null)" != "${wheels[*]}" ]; then
-    need_packages wheels
+  local site=$root/build/wheels/site file
+  if ! wheels_there; then
     say "fetching ${wheels[*]} from PyPI into build/wheels (about 700 MB)"
     mkdir -p build/wheels
     # A folder of its own: Debian's python3 takes no packages from pip.
@@ -125,7 +127,6 @@ fetch_toolkit() {
 }
 
 mkdir -p build
-need_packages "$groups"
 
 toolkit=
 if [ $fetch = no ]; then
@@ -140,6 +141,9 @@ if [ $fetch = no ]; then
   done
   [ -n "$toolkit" ] || say "no CUDA 13 toolkit with cuDNN 9 and NCCL found"
 fi
+# One line names all that is missing.
+[ -n "$toolkit" ] || wheels_there || groups="$groups|wheels"
+need_packages "$groups"
 if [ -z "$toolkit" ]; then
   fetch_toolkit
   toolkit=$root/build/cuda
