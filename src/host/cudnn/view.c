@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensors of any type and strides, read and written as dense doubles.
+#include "src/host/cudnn/view.h"
+
+#include <string.h>
+
+#include "src/host/cudnn/number.h"
+#include "src/host/cudnn/work.h"
+
+cudnnStatus_t host_view_init(const struct cudnnTensorStruct *tensor,
+                             const void *data, host_view_t *out) {
+  REFUSE_IF(!tensor || !data || tensor->rank < 1, CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(tensor->vector_length > 1 || host_type_vector(tensor->type) > 1,
+            CUDNN_STATUS_NOT_SUPPORTED);
+  *out = (host_view_t){.type = tensor->type, .rank = tensor->rank};
+  for (int i = 0; i < tensor->rank; i++) {
+    REFUSE_IF(tensor->stride[i] < 0, CUDNN_STATUS_NOT_SUPPORTED);
+    out->dim[i] = tensor->dim[i];
+    out->stride[i] = tensor->stride[i];
+  }
+  out->data = host_tensor_resolve(tensor, data);
+  REFUSE_IF(!out->data, CUDNN_STATUS_EXECUTION_FAILED);
+  return CUDNN_STATUS_SUCCESS;
+}
+
+int64_t host_view_elements(const host_view_t *view) {
+  int64_t elements = 1;
+  for (int i = 0; i < view->rank; i++)
+    elements *= view->dim[i];
+  return elements;
+}
+
+#define LOAD(T, value)                                                         \
+  do {                                                                         \
+    const T *p = from;                                                         \
+    if (step == 1)                                                             \
+      for (int64_t i = 0; i < count; i++) {                                    \
+        T v = p[i];                                                            \
+        to[i] = (value);                                                       \
+      }                                                                        \
+    else                                                                       \
+      for (int64_t i = 0; i < count; i++) {                                    \
+        T v = p[i * step];                                                     \
+        to[i] = (value);                                                       \
+      }                                                                        \
+  } while (0)
+
+void host_elements_load(cudnnDataType_t type, const void *from, int64_t step,
+                        int64_t count, double *to) {
+  switch ((int)type) {
+  case CUDNN_DATA_FLOAT:
+    LOAD(float, v);
+    return;
+  case CUDNN_DATA_DOUBLE:
+    LOAD(double, v);
+    return;
+  case CUDNN_DATA_HALF:
+    LOAD(uint16_t, host_half_load(v));
+    return;
+  case CUDNN_DATA_BFLOAT16:
+    LOAD(uint16_t, host_bfloat_load(v));
+    return;
+  case CUDNN_DATA_INT8:
+    LOAD(int8_t, v);
+    return;
+  case CUDNN_DATA_UINT8:
+    LOAD(uint8_t, v);
+    return;
+  case CUDNN_DATA_INT32:
+    LOAD(int32_t, v);
+    return;
+  }
+}
+
+static double integer(double value, double low, double high) {
+  if (value != value)
+    return 0;
+  value = nearbyint(value);
+  return value < low ? low : value > high ? high : value;
+}
+
+#define STORE(T, old, rounded)                                                 \
+  do {                                                                         \
+    T *p = to;                                                                 \
+    for (int64_t i = 0; i < count; i++) {                                      \
+      double r = alpha * from[i];                                              \
+      if (beta != 0) {                                                         \
+        T v = p[i * step];                                                     \
+        r += beta * (double)(old);                                             \
+      }                                                                        \
+      p[i * step] = (T)(rounded);                                              \
+    }                                                                          \
+  } while (0)
+
+void host_elements_store(cudnnDataType_t type, void *to, int64_t step,
+                         int64_t count, double alpha, const double *from,
+                         double beta) {
+  switch ((int)type) {
+  case CUDNN_DATA_FLOAT:
+    STORE(float, v, r);
+    return;
+  case CUDNN_DATA_DOUBLE:
+    STORE(double, v, r);
+    return;
+  case CUDNN_DATA_HALF:
+    STORE(uint16_t, host_half_load(v), host_half_round(host_round_to_odd(r)));
+    return;
+  case CUDNN_DATA_BFLOAT16:
+    STORE(uint16_t, host_bfloat_load(v),
+          host_bfloat_round(host_round_to_odd(r)));
+    return;
+  case CUDNN_DATA_INT8:
+    STORE(int8_t, v, integer(r, INT8_MIN, INT8_MAX));
+    return;
+  case CUDNN_DATA_UINT8:
+    STORE(uint8_t, v, integer(r, 0, UINT8_MAX));
+    return;
+  case CUDNN_DATA_INT32:
+    STORE(int32_t, v, integer(r, INT32_MIN, INT32_MAX));
+    return;
+  }
+}
+
+/* Rows of a box, one call after the other. */
+typedef struct {
+  const host_view_t *view;
+  const int64_t *extent;
+  int64_t index[CUDNN_DIM_MAX];
+  int64_t at;
+} walk_t;
+
+static walk_t walk_start(const host_view_t *view, const int64_t *first,
+                         const int64_t *extent) {
+  walk_t walk = {.view = view, .extent = extent};
+  for (int i = 0; i < view->rank; i++)
+    walk.at += first[i] * view->stride[i];
+  return walk;
+}
+
+static bool walk_next(walk_t *walk) {
+  const int64_t *stride = walk->view->stride;
+  for (int d = walk->view->rank - 2; d >= 0; d--) {
+    walk->at += stride[d];
+    if (++walk->index[d] < walk->extent[d])
+      return true;
+    walk->at -= stride[d] * walk->extent[d];
+    walk->index[d] = 0;
+  }
+  return false;
+}
+
+void host_view_load(const host_view_t *view, const int64_t *first,
+                    const int64_t *extent, double *to) {
+  int last = view->rank - 1;
+  int64_t bytes = (int64_t)host_type_bytes(view->type);
+  walk_t walk = walk_start(view, first, extent);
+  do {
+    host_elements_load(view->type, view->data + walk.at * bytes,
+                       view->stride[last], extent[last], to);
+    to += extent[last];
+  } while (walk_next(&walk));
+}
+
+void host_view_store(const host_view_t *view, const int64_t *first,
+                     const int64_t *extent, double alpha, const double *from,
+                     double beta) {
+  int last = view->rank - 1;
+  int64_t bytes = (int64_t)host_type_bytes(view->type);
+  walk_t walk = walk_start(view, first, extent);
+  do {
+    host_elements_store(view->type, view->data + walk.at * bytes,
+                        view->stride[last], extent[last], alpha, from, beta);
+    from += extent[last];
+  } while (walk_next(&walk));
+}

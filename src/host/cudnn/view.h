@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensors of any type and strides, read and written as dense doubles: what the
+ * operations that are not worth a kernel per type compute in. */
+#ifndef SDG_SRC_HOST_CUDNN_VIEW_H
+#define SDG_SRC_HOST_CUDNN_VIEW_H
+
+#include "src/host/cudnn/types.h"
+
+typedef struct {
+  cudnnDataType_t type;
+  int rank;
+  int64_t dim[CUDNN_DIM_MAX];
+  int64_t stride[CUDNN_DIM_MAX]; /* elements, not negative */
+  char *data;                    /* where the host may reach it */
+} host_view_t;
+
+/* BAD_PARAM for NULL, NOT_SUPPORTED for vectorised or mirrored tensors,
+ * EXECUTION_FAILED where `data` is no device memory. */
+cudnnStatus_t host_view_init(const struct cudnnTensorStruct *tensor,
+                             const void *data, host_view_t *out);
+
+/* Elements of all of it. */
+int64_t host_view_elements(const host_view_t *view);
+
+/* to = the box of `extent` at `first`, last dimension innermost. */
+void host_view_load(const host_view_t *view, const int64_t *first,
+                    const int64_t *extent, double *to);
+
+/* box = alpha * from + beta * box, rounded to the type once; integers round to
+ * nearest and saturate. The box is not read where beta is 0. */
+void host_view_store(const host_view_t *view, const int64_t *first,
+                     const int64_t *extent, double alpha, const double *from,
+                     double beta);
+
+/* `count` elements of any type, `step` elements apart. */
+void host_elements_load(cudnnDataType_t type, const void *from, int64_t step,
+                        int64_t count, double *to);
+void host_elements_store(cudnnDataType_t type, void *to, int64_t step,
+                         int64_t count, double alpha, const double *from,
+                         double beta);
+
+#endif
