@@ -10,13 +10,15 @@
 
 void sdg_lost_behind(char *out, size_t out_bytes) {
   sdg_control_t *control = sdg_job_control();
+  const sdg_group_t *group = sdg_job_group();
   uint64_t own = sdg_control_count_of(control, 0, sdg_job_rank(), NULL, 0);
   size_t used = 0;
   out[0] = 0;
-  for (int r = 0; r < sdg_job_size() && used < out_bytes; r++) {
+  for (int i = 0; i < group->count && used < out_bytes; i++) {
     char at[96];
+    int r = group->rank[i];
     uint64_t count = sdg_control_count_of(control, 0, r, at, sizeof at);
-    if (r == sdg_job_rank() || count >= own)
+    if (i == group->me || count >= own)
       continue;
     int n = snprintf(out + used, out_bytes - used, "%srank %d (%s)",
                      used ? ", " : "", r, count ? at : "no tagged call yet");
@@ -26,17 +28,19 @@ void sdg_lost_behind(char *out, size_t out_bytes) {
     snprintf(out, out_bytes, "no rank is behind: the transfer itself stalls");
 }
 
+// Ranks outside the group make calls of their own, and as many as they like.
 sdg_status_t sdg_lost_check(const char *what, bool has_failed) {
   sdg_control_t *control = sdg_job_control();
-  int self = sdg_job_rank();
+  const sdg_group_t *group = sdg_job_group();
   // A failure says why a rank left.
   sdg_status_t told = sdg_control_check(control, false);
   if (told != SDG_OK && told != SDG_E_PEER_LOST)
     return sdg_control_check(control, true);
-  uint64_t own = sdg_control_count_of(control, 0, self, NULL, 0);
-  for (int r = 0; r < sdg_job_size(); r++) {
+  uint64_t own = sdg_control_count_of(control, 0, sdg_job_rank(), NULL, 0);
+  for (int i = 0; i < group->count; i++) {
     char at[96];
-    int ended = r == self ? 0 : sdg_control_ended(control, r);
+    int r = group->rank[i];
+    int ended = i == group->me ? 0 : sdg_control_ended(control, r);
     uint64_t count = sdg_control_count_of(control, 0, r, at, sizeof at);
     if (!ended || (ended == SDG_CONTROL_LEFT && count >= own && !has_failed))
       continue;
@@ -44,9 +48,9 @@ sdg_status_t sdg_lost_check(const char *what, bool has_failed) {
                     "rank %d %s at call %llu %s, and %s of "
                     "rank %d needs its part of a transfer",
                     r, ended == SDG_CONTROL_LEFT ? "ended" : "died",
-                    (unsigned long long)count, at, what, self);
+                    (unsigned long long)count, at, what, sdg_job_rank());
   }
-  return SDG_OK;
+  return told == SDG_OK ? SDG_OK : sdg_control_check(control, true);
 }
 
 void sdg_lost_explain(const char *entry) {

@@ -29,7 +29,7 @@ void *job_fake_find(const job_fake_t *table, int count, const char *name) {
   return address;
 }
 
-static void rank_run(const char *folder, const char *mesh_text,
+static void rank_run(const char *folder, const char *mesh_text, sdg_axes_t axes,
                      const char *timeout_s, int rank, int ranks,
                      void (*body)(int rank)) {
   char number[16], count[16], meet[64], limit[64];
@@ -43,7 +43,7 @@ static void rank_run(const char *folder, const char *mesh_text,
   REQUIRE(!sdg_options_load((char *[]){split, limit, meet, NULL}));
   sdg_mesh_t mesh;
   REQUIRE(!sdg_mesh_parse(mesh_text, ranks, &mesh));
-  REQUIRE(!sdg_job_join(&mesh, (1u << mesh.axes) - 1));
+  REQUIRE(!sdg_job_join(&mesh, axes));
   body(rank);
   sdg_job_finish();
 }
@@ -66,7 +66,8 @@ static int ranks_wait(pid_t *pid, int ranks) {
   return failed;
 }
 
-void job_run(const char *mesh, const char *timeout_s, void (*body)(int rank)) {
+void job_run(const char *mesh, sdg_axes_t axes, const char *timeout_s,
+             void (*body)(int rank)) {
   int ranks = 1;
   for (const char *c = mesh; (c = strchr(c, '=')); c++)
     ranks *= atoi(c + 1);
@@ -79,7 +80,7 @@ void job_run(const char *mesh, const char *timeout_s, void (*body)(int rank)) {
     ck_assert_int_ge(pid[r], 0);
     if (pid[r] == 0) {
       alarm(LIMIT_SECONDS);
-      rank_run(folder, mesh, timeout_s, r, ranks, body);
+      rank_run(folder, mesh, axes, timeout_s, r, ranks, body);
       fflush(NULL);
       _exit(0); // a rank keeps some memory until its process ends
     }

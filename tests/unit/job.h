@@ -4,10 +4,13 @@
 #ifndef SDG_TESTS_UNIT_JOB_H
 #define SDG_TESTS_UNIT_JOB_H
 
+#include "src/mesh.h"
+
 /* Forks a job of the mesh's ranks, runs `body` on each joined as that rank, and
- * fails the test where one does; then it ends the others. All axes are split.
- */
-void job_run(const char *mesh, const char *timeout_s, void (*body)(int rank));
+ * fails the test where one does; then it ends the others. `axes` are those that
+ * some split names. */
+void job_run(const char *mesh, sdg_axes_t axes, const char *timeout_s,
+             void (*body)(int rank));
 
 /* One function of a vendor's library, as the test has it. */
 typedef struct job_fake {

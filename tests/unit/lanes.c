@@ -440,6 +440,6 @@ void lanes_ranks_run(const char *mesh, void (*body)(int rank)) {
   shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   ck_assert_ptr_ne(shared, MAP_FAILED);
-  job_run(mesh, "20", body);
+  job_run(mesh, 1, "20", body);
   munmap(shared, sizeof *shared);
 }

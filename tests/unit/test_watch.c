@@ -103,7 +103,7 @@ static void rank_body(int rank) {
 // Two ranks make a communicator; one goes on with `body`, the other ends.
 static void run(const char *timeout_s, void (*body)(void)) {
   body_of_rank_0 = body;
-  job_run("y=2", timeout_s, rank_body);
+  job_run("y=2", 1, timeout_s, rank_body);
 }
 
 static void last_body(void) {
@@ -146,6 +146,24 @@ static void lost_body(void) {
 
 START_TEST(a_rank_that_left_without_its_part_is_not_waited_for) {
   run("20", lost_body);
+}
+END_TEST
+
+// Ranks 0 and 1 share H, 2 and 3 another H: a job within the job.
+static void groups_body(int rank) {
+  sdg_comm_t *comm;
+  REQUIRE(!sdg_comm_get(2, &comm));
+  if (rank >= 2)
+    return;
+  sdg_control_count(sdg_job_control(), 0, 3, "cudnnTest");
+  if (rank == 0)
+    transfer();
+  usleep(1500000);
+  REQUIRE(!sdg_job_failed());
+}
+
+START_TEST(ranks_of_other_groups_may_end_when_they_like) {
+  job_run("d=2,y=2", 2, "20", groups_body);
 }
 END_TEST
 
@@ -195,6 +213,7 @@ int main(void) {
   tcase_add_test(cases, the_last_of_several_transfers_is_watched_too);
   tcase_add_test(cases, transfers_that_end_are_no_failure);
   tcase_add_test(cases, a_rank_that_left_without_its_part_is_not_waited_for);
+  tcase_add_test(cases, ranks_of_other_groups_may_end_when_they_like);
   tcase_add_test(cases, whoever_breaks_the_job_what_is_in_flight_is_ended);
   tcase_add_test(cases, nothing_is_asked_of_an_aborted_communicator);
   tcase_add_test(cases,
