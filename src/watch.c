@@ -92,6 +92,13 @@ static cudaError_t event_set(void) {
   return result;
 }
 
+// While a program captures a graph, a query by a thread that does not say it
+// knows what it does would spoil the capture.
+static void capture_spare(void) {
+  enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  (void)sdg_vendor_get()->cudaThreadExchangeStreamCaptureMode(&mode);
+}
+
 // Follows one event to its end. Lock held, but not while looking.
 static void event_follow(void) {
   look_t look = {.since = sdg_stopwatch_start(),
@@ -120,8 +127,14 @@ static void event_follow(void) {
 
 static void *watch_main(void *unused) {
   (void)unused;
+  bool spared = false;
   pthread_mutex_lock(&watch.lock);
   while (!watch.stop) {
+    // Not before: the vendor's library is loaded by the first transfer.
+    if (watch.watching && !spared) {
+      capture_spare();
+      spared = true;
+    }
     if (watch.watching)
       event_follow();
     else if (watch.more)

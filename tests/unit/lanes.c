@@ -214,6 +214,11 @@ static cudaError_t fake_stream_wait(cudaStream_t stream, cudaEvent_t event,
   return cudaSuccess;
 }
 
+static cudaError_t fake_capture_mode(enum cudaStreamCaptureMode *mode) {
+  (void)mode;
+  return cudaSuccess;
+}
+
 static const char *fake_error_string(cudaError_t error) {
   return error == cudaSuccess ? "no error" : "an error";
 }
@@ -419,6 +424,7 @@ static void *find(sdg_library_t library, const char *name) {
       JOB_FAKE(cudaEventCreateWithFlags, fake_event_create),
       JOB_FAKE(cudaEventRecord, fake_event_record),
       JOB_FAKE(cudaEventQuery, fake_event_query),
+      JOB_FAKE(cudaThreadExchangeStreamCaptureMode, fake_capture_mode),
       JOB_FAKE(cudaStreamWaitEvent, fake_stream_wait),
       JOB_FAKE(cudaGetErrorString, fake_error_string),
       JOB_FAKE(ncclGetUniqueId, fake_unique_id),

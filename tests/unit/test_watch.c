@@ -30,8 +30,20 @@ static cudaError_t fake_event_record(cudaEvent_t event, cudaStream_t stream) {
   return cudaSuccess;
 }
 
+static _Thread_local enum cudaStreamCaptureMode capture_mode =
+    cudaStreamCaptureModeGlobal;
+
+static cudaError_t fake_capture_mode(enum cudaStreamCaptureMode *mode) {
+  enum cudaStreamCaptureMode before = capture_mode;
+  capture_mode = *mode;
+  *mode = before;
+  return cudaSuccess;
+}
+
 static cudaError_t fake_event_query(cudaEvent_t event) {
   (void)event;
+  // Otherwise a capture by the program would be spoilt.
+  REQUIRE(capture_mode == cudaStreamCaptureModeRelaxed);
   return atomic_load(&ended) >= atomic_load(&recorded) ? cudaSuccess
                                                        : cudaErrorNotReady;
 }
@@ -68,6 +80,7 @@ static void *find(sdg_library_t library, const char *name) {
       JOB_FAKE(cudaEventCreateWithFlags, fake_event_create),
       JOB_FAKE(cudaEventRecord, fake_event_record),
       JOB_FAKE(cudaEventQuery, fake_event_query),
+      JOB_FAKE(cudaThreadExchangeStreamCaptureMode, fake_capture_mode),
       JOB_FAKE(ncclGetUniqueId, fake_unique_id),
       JOB_FAKE(ncclCommInitRankConfig, fake_comm_init),
       JOB_FAKE(ncclCommGetAsyncError, fake_async),
