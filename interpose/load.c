@@ -8,13 +8,14 @@
 #include "interpose/real.h"
 #include "interpose/slot.h"
 #include "rules/registry.h"
+#include "rules/setup.h"
 #include "src/job.h"
 #include "src/options.h"
 #include "src/trace.h"
 
 static void options_read(void) {
   sdg_library_set_finder(sdg_real_function);
-  sdg_registry_set_entries(sdg_entry_name, SDG_ENTRY_COUNT);
+  sdg_setup_set_entries(sdg_entry_name, SDG_ENTRY_COUNT);
   // A fault is kept, and reported at the first call on tensors.
   sdg_status_t status = sdg_options_load(environ);
   (void)status;

@@ -3,7 +3,6 @@
 #include "rules/registry.h"
 
 #include <cudnn.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "rules/instep.h"
 #include "rules/plancache.h"
 #include "rules/rule.h"
+#include "rules/setup.h"
 #include "rules/tagging.h"
 #include "rules/vendor.h"
 #include "src/agree.h"
@@ -20,7 +20,6 @@
 #include "src/job.h"
 #include "src/log.h"
 #include "src/options.h"
-#include "src/rendezvous.h"
 #include "src/report.h"
 #include "src/tag.h"
 #include "src/vendor.h"
@@ -39,48 +38,9 @@ typedef enum way {
   WAY_DONE,     // carried out or answered: call->result
 } way_t;
 
-// Read once, at the first captured call; immutable after.
-static struct {
-  pthread_mutex_t lock;
-  atomic_bool ready;
-  sdg_status_t status;
-  sdg_rules_t rules;
-  const char *const *entries;
-  int entry_count;
-} setup = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
 // The thread that makes tagged calls; the plan cache is its own.
 static _Atomic(const void *) owner;
 static _Thread_local char thread_mark;
-
-void sdg_registry_set_entries(const char *const *names, int count) {
-  setup.entries = names;
-  setup.entry_count = count;
-}
-
-static sdg_status_t setup_load(void) {
-  SDG_TRY(sdg_options_fault());
-  int rank, size, local_rank;
-  const char *origin;
-  SDG_TRY(sdg_rank_detect(&rank, &size, &local_rank, &origin));
-  sdg_log_set_rank(rank);
-  SDG_TRY(sdg_rules_load(sdg_options_get(), size, &setup.rules));
-  return sdg_rules_check_entries(&setup.rules, setup.entries,
-                                 setup.entry_count);
-}
-
-static sdg_status_t setup_get(const sdg_rules_t **out_rules) {
-  if (!atomic_load_explicit(&setup.ready, memory_order_acquire)) {
-    pthread_mutex_lock(&setup.lock);
-    if (!atomic_load_explicit(&setup.ready, memory_order_relaxed)) {
-      setup.status = setup_load();
-      atomic_store_explicit(&setup.ready, true, memory_order_release);
-    }
-    pthread_mutex_unlock(&setup.lock);
-  }
-  *out_rules = &setup.rules;
-  return setup.status;
-}
 
 static int vendor_status(sdg_status_t status) {
   const sdg_error_info_t *info = sdg_error_find(status);
@@ -360,7 +320,7 @@ static sdg_status_t collective(sdg_call_t *call, const sdg_rules_t *rules,
 static sdg_status_t judge(sdg_call_t *call, way_t *out_way) {
   const sdg_rules_t *rules;
   *out_way = WAY_UNTAGGED;
-  sdg_status_t configured = setup_get(&rules);
+  sdg_status_t configured = sdg_setup_rules(&rules);
   if (configured != SDG_OK)
     return sdg_options_get()->on_error == SDG_ON_ERROR_IGNORE ? SDG_OK
                                                               : configured;
@@ -411,7 +371,7 @@ sdg_verdict_t sdg_registry_opaque(const char *entry_name, int *out_result) {
     return SDG_VERDICT_PASS;
   if (sdg_job_failed())
     status = sdg_fail(SDG_E_JOB_BROKEN, "%s", entry_name);
-  else if ((status = setup_get(&rules)) != SDG_OK) {
+  else if ((status = sdg_setup_rules(&rules)) != SDG_OK) {
     if (sdg_options_get()->on_error == SDG_ON_ERROR_IGNORE)
       return SDG_VERDICT_PASS;
   } else if (!splits_only_batch(rules))

@@ -24,8 +24,4 @@ sdg_verdict_t sdg_registry_opaque(const char *entry_name, int *out_result);
 /* At the end of the process, before sdg_job_finish. */
 void sdg_registry_finish(void);
 
-/* Names of all entries, for globs of the rules file that name one. Before the
- * first judgement; the array is borrowed. */
-void sdg_registry_set_entries(const char *const *names, int count);
-
 #endif

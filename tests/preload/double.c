@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "rules/registry.h"
+#include "rules/setup.h"
 #include "src/job.h"
 #include "src/lost.h"
 #include "src/tag.h"
@@ -35,7 +36,7 @@ bool sdg_job_disarmed(void) {
   return false;
 }
 
-void sdg_registry_set_entries(const char *const *names, int count) {
+void sdg_setup_set_entries(const char *const *names, int count) {
   (void)names, (void)count;
 }
 

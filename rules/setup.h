@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rules that this process goes by, read at the first captured call. */
+#ifndef SDG_RULES_SETUP_H
+#define SDG_RULES_SETUP_H
+
+#include "rules/rulesfile.h"
+
+/* The rules, immutable and the same ever after; or why there are none, reported
+ * at the first call. Any thread. */
+sdg_status_t sdg_setup_rules(const sdg_rules_t **out_rules) SDG_MUST_CHECK;
+
+/* Names of all entries, for globs of the rules file that name one. Before the
+ * first judgement; the array is borrowed. */
+void sdg_setup_set_entries(const char *const *names, int count);
+
+#endif
