@@ -16,7 +16,8 @@ cd "$root"
 
 # What the wheels are pinned to: the versions sundog is tested with.
 wheels=(nvidia-cuda-runtime==13.0.96 nvidia-cuda-crt==13.0.88
-  nvidia-cuda-cccl==13.0.85 nvidia-cudnn-cu13==9.19.0.56
+  nvidia-cuda-cccl==13.0.85 nvidia-cuda-profiler-api==13.0.85
+  nvidia-cublas==13.1.0.3 nvidia-cudnn-cu13==9.19.0.56
   nvidia-nccl-cu13==2.28.9)
 
 groups=build
@@ -66,7 +67,8 @@ need_packages() {
 # Prints why a folder is no toolkit sundog can be built with; nothing if it is.
 toolkit_fault() {
   local header
-  for header in cuda_runtime_api.h cudnn.h nccl.h; do
+  for header in cuda_runtime_api.h cuda_profiler_api.h cublas_v2.h cudnn.h \
+    nccl.h; do
     [ -e "$1/include/$header" ] || {
       echo "no include/$header"
       return
@@ -115,8 +117,8 @@ fetch_toolkit() {
     ln -sfn "$file" build/cuda/lib64/
   done
   # Programs are linked with -lcudnn: the names without a version.
-  for file in cudart:13 cudnn:9 nccl:2; do
-    ln -sfn "lib${file%:*}.so.${file#*:}" "build/cuda/lib64/lib${file%:*}.so"
+  for file in build/cuda/lib64/*.so.*; do
+    ln -sfn "${file##*/}" "${file%%.so.*}.so"
   done
   local fault
   fault=$(toolkit_fault build/cuda)
