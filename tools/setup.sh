@@ -87,7 +87,7 @@ wheels_there() { [ "$(cat "$stamp" 2>/dev/null)" = "${wheels[*]}" ]; }
 fetch_toolkit() {
   local site=$root/build/wheels/site file
   if ! wheels_there; then
-    say "fetching ${wheels[*]} from PyPI into build/wheels (about 700 MB)"
+    say "fetching ${wheels[*]} from PyPI into build/wheels (about 1 GB)"
     mkdir -p build/wheels
     # A folder of its own: Debian's python3 takes no packages from pip.
     python3 -m venv --clear build/wheels/venv
