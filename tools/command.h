@@ -18,6 +18,7 @@ int command_options(int argc, char **argv);
 int command_explain(int argc, char **argv);
 int command_split(int argc, char **argv);
 int command_join(int argc, char **argv);
+int command_doctor(int argc, char **argv);
 int command_diff(int argc, char **argv);
 
 #endif

@@ -8,11 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
-// Pairs of library and host folder, relative to the command's folder: the
-// build folder, then an installation that may have been moved as a whole.
-static const char *const layouts[][2] = {
-    {"../interpose/libsundog.so", "../src/host/lib"},
-    {SUNDOG_BIN_TO_LIB "/libsundog.so", SUNDOG_BIN_TO_LIB "/sundog/host"},
+// Library, host folder and helper, relative to the command's folder: the build
+// folder, then an installation that may have been moved as a whole.
+static const char *const layouts[][3] = {
+    {"../interpose/libsundog.so", "../src/host/lib",
+     "../interpose/sundog-libraries"},
+    {SUNDOG_BIN_TO_LIB "/libsundog.so", SUNDOG_BIN_TO_LIB "/sundog/host",
+     SUNDOG_BIN_TO_LIB "/sundog/sundog-libraries"},
 };
 
 sdg_status_t install_find(install_t *out_install) {
@@ -30,6 +32,9 @@ sdg_status_t install_find(install_t *out_install) {
     snprintf(path, sizeof path, "%s/%s", folder, layouts[i][1]);
     if (!realpath(path, out_install->host))
       out_install->host[0] = '\0';
+    snprintf(path, sizeof path, "%s/%s", folder, layouts[i][2]);
+    if (!realpath(path, out_install->helper))
+      out_install->helper[0] = '\0';
     return SDG_OK;
   }
   return sdg_fail(SDG_E_INSTALL, "no libsundog.so beside %s", folder);

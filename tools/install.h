@@ -11,6 +11,7 @@ typedef struct install {
   char library[PATH_MAX]; /* libsundog.so, absolute */
   char host[PATH_MAX];    /* folder of the host device's libraries; "" if it
                              is not there */
+  char helper[PATH_MAX];  /* sundog-libraries; "" likewise */
 } install_t;
 
 /* Looks beside the running command: SDG_E_INSTALL if libsundog.so is not

@@ -25,6 +25,8 @@ static const struct command {
      "cut an array file into one piece per rank"},
     {"join", "sundog join", command_join,
      "put the pieces of an array file together"},
+    {"doctor", "sundog doctor", command_doctor,
+     "what this machine has and lacks for a run"},
     {"diff", "sundog diff", command_diff, "compare two array files"},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
