@@ -4,6 +4,8 @@
 #ifndef SDG_TOOLS_COMMAND_H
 #define SDG_TOOLS_COMMAND_H
 
+#include <argp.h>
+
 /* Exit statuses of `run` and `exec` themselves, as those of env(1): the
  * program was not started; it cannot be executed; it is not there. */
 enum {
@@ -20,5 +22,23 @@ int command_split(int argc, char **argv);
 int command_join(int argc, char **argv);
 int command_doctor(int argc, char **argv);
 int command_diff(int argc, char **argv);
+
+/* Their arguments, which `--help` and the manual pages print. */
+extern const struct argp run_argp, exec_argp, options_argp, explain_argp,
+    split_argp, join_argp, doctor_argp, diff_argp;
+
+/* One row of the list of sub-commands. */
+typedef struct command {
+  const char *name, *as; /* "run", "sundog run" */
+  int (*main)(int argc, char **argv);
+  const struct argp *argp;
+  const char *summary;
+} command_t;
+
+/* Writes the manual page `page` to stdout: "sundog.1", "sundog-run.1" ..., or
+ * "sundog.7", whose part on rules files is the comment at the head of the file
+ * `rules` (rules/rulesfile.h). Returns an exit status. */
+int manual_print(const command_t *commands, int count, const char *page,
+                 const char *rules);
 
 #endif

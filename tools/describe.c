@@ -61,13 +61,14 @@ static void option_print(const sdg_option_info_t *info) {
   putchar('\n');
 }
 
+const struct argp options_argp = {
+    .doc = "Prints every option: its value in this environment, where the "
+           "value comes from, its default and what it does. Options are "
+           "environment variables; the arguments of `sundog run` of the same "
+           "name set them."};
+
 int command_options(int argc, char **argv) {
-  static const struct argp parser = {
-      .doc = "Prints every option: its value in this environment, where the "
-             "value comes from, its default and what it does. Options are "
-             "environment variables; the arguments of `sundog run` of the same "
-             "name set them."};
-  argp_parse(&parser, argc, argv, 0, NULL, NULL);
+  argp_parse(&options_argp, argc, argv, 0, NULL, NULL);
   const sdg_option_info_t *info;
   for (unsigned i = 0; (info = sdg_option_at(i)); i++)
     option_print(info);
@@ -104,14 +105,15 @@ static error_t explain_parse(int key, char *argument,
   return 0;
 }
 
+const struct argp explain_argp = {
+    .parser = explain_parse,
+    .args_doc = "[SDG-nnn]",
+    .doc = "Prints cause and remedy of a code from a message of sundog; "
+           "without a code, the list of them."};
+
 int command_explain(int argc, char **argv) {
-  static const struct argp parser = {
-      .parser = explain_parse,
-      .args_doc = "[SDG-nnn]",
-      .doc = "Prints cause and remedy of a code from a message of sundog; "
-             "without a code, the list of them."};
   const char *text = NULL;
-  argp_parse(&parser, argc, argv, 0, NULL, &text);
+  argp_parse(&explain_argp, argc, argv, 0, NULL, &text);
   if (!text)
     return codes_list();
   int code = code_parse(text);

@@ -85,7 +85,7 @@ static const struct argp_option diff_options[] = {
     {"quiet", 'q', NULL, 0, "Print nothing", 0},
     {0},
 };
-static const struct argp diff_argp = {
+const struct argp diff_argp = {
     .options = diff_options,
     .parser = diff_parse,
     .args_doc = "A.npy B.npy",

@@ -28,7 +28,7 @@ static error_t doctor_parse(int key, char *argument, struct argp_state *state) {
 
 static const struct argp_child doctor_children[] = {{&launch_argp, 0, NULL, 0},
                                                     {0}};
-static const struct argp doctor_argp = {
+const struct argp doctor_argp = {
     .parser = doctor_parse,
     .children = doctor_children,
     .args_doc = "[-- PROGRAM]",

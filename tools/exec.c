@@ -30,7 +30,7 @@ static error_t exec_parse(int key, char *argument, struct argp_state *state) {
 
 static const struct argp_child exec_children[] = {{&launch_argp, 0, NULL, 0},
                                                   {0}};
-static const struct argp exec_argp = {
+const struct argp exec_argp = {
     .parser = exec_parse,
     .children = exec_children,
     .args_doc = "-- PROGRAM [ARGUMENT...]",

@@ -27,7 +27,7 @@ static error_t join_parse(int key, char *argument, struct argp_state *state) {
 
 static const struct argp_child join_children[] = {{&pieces_argp, 0, NULL, 0},
                                                   {0}};
-static const struct argp join_argp = {
+const struct argp join_argp = {
     .parser = join_parse,
     .children = join_children,
     .args_doc = "OUTPUT PIECE...",

@@ -8,26 +8,23 @@
 #include "src/words.h"
 #include "tools/command.h"
 
-static const struct command {
-  const char *name, *as;
-  int (*main)(int argc, char **argv);
-  const char *summary;
-} commands[] = {
-    {"run", "sundog run", command_run,
+static const command_t commands[] = {
+    {"run", "sundog run", command_run, &run_argp,
      "start the ranks of a program on this machine"},
-    {"exec", "sundog exec", command_exec,
+    {"exec", "sundog exec", command_exec, &exec_argp,
      "one rank inside srun, mpirun or torchrun"},
-    {"options", "sundog options", command_options,
+    {"options", "sundog options", command_options, &options_argp,
      "all options with value, origin and default"},
-    {"explain", "sundog explain", command_explain,
+    {"explain", "sundog explain", command_explain, &explain_argp,
      "cause and remedy of a code SDG-nnn"},
-    {"split", "sundog split", command_split,
+    {"split", "sundog split", command_split, &split_argp,
      "cut an array file into one piece per rank"},
-    {"join", "sundog join", command_join,
+    {"join", "sundog join", command_join, &join_argp,
      "put the pieces of an array file together"},
-    {"doctor", "sundog doctor", command_doctor,
+    {"doctor", "sundog doctor", command_doctor, &doctor_argp,
      "what this machine has and lacks for a run"},
-    {"diff", "sundog diff", command_diff, "compare two array files"},
+    {"diff", "sundog diff", command_diff, &diff_argp,
+     "compare two array files"},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
@@ -53,6 +50,9 @@ int main(int argc, char **argv) {
     puts("sundog " SUNDOG_VERSION);
     return EXIT_SUCCESS;
   }
+  // For the build alone, which installs what this prints.
+  if (strcmp(argv[1], "--manual") == 0 && argc == 4)
+    return manual_print(commands, COMMANDS, argv[2], argv[3]);
   for (int i = 0; i < COMMANDS; i++) {
     names[i] = commands[i].name;
     if (strcmp(argv[1], names[i]) != 0)

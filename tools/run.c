@@ -63,7 +63,7 @@ static const struct argp_option run_options[] = {
 };
 static const struct argp_child run_children[] = {{&launch_argp, 0, NULL, 0},
                                                  {0}};
-static const struct argp run_argp = {
+const struct argp run_argp = {
     .options = run_options,
     .parser = run_parse,
     .children = run_children,

@@ -37,7 +37,7 @@ static const struct argp_option split_options[] = {
 };
 static const struct argp_child split_children[] = {{&pieces_argp, 0, NULL, 0},
                                                    {0}};
-static const struct argp split_argp = {
+const struct argp split_argp = {
     .options = split_options,
     .parser = split_parse,
     .children = split_children,
