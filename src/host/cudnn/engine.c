@@ -21,12 +21,33 @@ static void read_environment(void) {
   only_onednn = forced && strcmp(forced, "onednn") == 0;
 }
 
-bool host_conv_run(const host_conv_t *conv) {
+bool host_conv_prefers_direct(const host_conv_t *conv) {
   pthread_once(&once, read_environment);
-  if (conv->is_double || only_direct || (!only_onednn && prefers_direct(conv)))
+  return conv->is_double || only_direct ||
+         (!only_onednn && prefers_direct(conv));
+}
+
+bool host_conv_run(const host_conv_t *conv) {
+  if (host_conv_prefers_direct(conv))
     return host_conv_direct(conv);
   bool done = false;
   if (!host_conv_onednn(conv, &done))
     return false;
   return done || host_conv_direct(conv);
+}
+
+void host_conv_trim(host_conv_t *conv) {
+  int64_t bytes = conv->is_double ? sizeof(double) : sizeof(float);
+  for (int i = 0; i < HOST_SPATIAL; i++) {
+    int64_t skip = conv->pad[i] < 0 ? -(int64_t)conv->pad[i] : 0;
+    int64_t rows = host_conv_rows(conv, i, conv->out[i]);
+    if (skip >= conv->in[i] || conv->pad[i] >= rows) {
+      conv->in[i] = 0;
+      conv->pad[i] = (int)rows;
+    } else if (skip) {
+      conv->x = (const char *)conv->x + skip * conv->x_stride[2 + i] * bytes;
+      conv->in[i] -= skip;
+      conv->pad[i] = 0;
+    }
+  }
 }

@@ -46,6 +46,27 @@ bool host_conv_onednn(const host_conv_t *conv, bool *out_done);
  * window alone. */
 bool host_conv_run(const host_conv_t *conv);
 
+/* Gradients of the same problem; the fields keep the names they have forward.
+ * bias, old and relu are not used; alpha and gamma blend as forward.
+ * Data: reads w and y (dy), writes x (dx). Weights: reads x and y (dy), writes
+ * w (dw). */
+bool host_conv_backward_data(const host_conv_t *conv);
+bool host_conv_backward_weights(const host_conv_t *conv);
+
+/* The two ways to the sums of the weights' gradient, dense G K C D H W, type
+ * of the problem, not mirrored; both start from zero. The one by oneDNN is for
+ * float, and may not be done. */
+bool host_wgrad_direct(const host_conv_t *conv, void *sums);
+bool host_wgrad_onednn(const host_conv_t *conv, float *sums, bool *out_done);
+
+/* Replaces a negative padding in front by a later start of x, and nothing but
+ * padding by no x at all. */
+void host_conv_trim(host_conv_t *conv);
+
+/* Whether SUNDOG_HOST_ENGINE and the problem allow (leave nothing but) the
+ * direct engine. */
+bool host_conv_prefers_direct(const host_conv_t *conv);
+
 /* Name of the oneDNN implementation used last on this thread ("" if none). */
 const char *host_conv_onednn_name(void);
 

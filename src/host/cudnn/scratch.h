@@ -11,6 +11,7 @@ typedef enum {
   HOST_SCRATCH_REORDERED,
   HOST_SCRATCH_OUTPUT,
   HOST_SCRATCH_TILE,
+  HOST_SCRATCH_FILTER, /* a gradient's own, around a forward problem */
   HOST_SCRATCH_COUNT
 } host_scratch_t;
 

@@ -39,17 +39,17 @@ static void compare(engine_fn run, bool is_double, int64_t cases,
 }
 
 START_TEST(direct_float_equals_the_loop) {
-  compare(host_conv_direct, false, 2000, 9);
+  compare(host_conv_direct, false, 800, 9);
 }
 END_TEST
 
 START_TEST(direct_double_equals_the_loop) {
-  compare(host_conv_direct, true, 600, 9);
+  compare(host_conv_direct, true, 300, 9);
 }
 END_TEST
 
 START_TEST(onednn_equals_the_loop) {
-  compare(onednn, false, 300, 20);
+  compare(onednn, false, 120, 20);
 }
 END_TEST
 
@@ -106,17 +106,17 @@ static void split(engine_fn run, int64_t cases, int channels, int extent) {
 }
 
 START_TEST(direct_pieces_have_the_bits_of_the_whole) {
-  split(host_conv_direct, 400, 9, 20);
+  split(host_conv_direct, 150, 9, 20);
 }
 END_TEST
 
 START_TEST(onednn_pieces_have_the_bits_of_the_whole) {
-  split(onednn, 60, 40, 20);
+  split(onednn, 30, 40, 20);
 }
 END_TEST
 
 START_TEST(onednn_pieces_of_wide_rows_have_the_bits_of_the_whole) {
-  split(onednn, 8, 24, 130);
+  split(onednn, 5, 24, 130);
 }
 END_TEST
 

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gradient of a convolution's data, as forward convolutions of dy.
+//
+// The elements of dx that have the same remainder r modulo the stride s meet
+// the same taps of the window: those k with (r + pad - k * dilation) divisible
+// by s. They are one convolution of dy without stride, with these taps in the
+// other order and input and output channels exchanged. Example: s = 2, window
+// 3, pad 1: even rows meet tap 1, odd rows meet taps 0 and 2.
+#include <string.h>
+
+#include "src/host/cudnn/engine.h"
+#include "src/host/cudnn/finish.h"
+#include "src/host/cudnn/scratch.h"
+
+/* The taps first, first + step, ... (count of them) of one dimension; the
+ * first is met at dy's row `offset` for dx's row `r`, later ones `dilation`
+ * rows before each other. */
+typedef struct {
+  int first, step, count, dilation;
+  int64_t offset;
+} taps_t;
+
+static int divisor(int a, int b) {
+  while (b) {
+    int rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+static taps_t taps_of(const host_conv_t *conv, int d, int r) {
+  int s = conv->stride[d], dilation = conv->dilation[d];
+  int g = divisor(s, dilation);
+  taps_t t = {.step = s / g, .dilation = dilation / g};
+  for (; t.first < t.step && t.first < conv->window[d]; t.first++) {
+    int64_t at = r + conv->pad[d] - (int64_t)t.first * dilation;
+    if (at % s == 0) {
+      t.offset = at / s;
+      t.count = (conv->window[d] - 1 - t.first) / t.step + 1;
+      break;
+    }
+  }
+  return t;
+}
+
+/* The weights that `taps` select, as groups * C x K x taps, last tap first. */
+#define WEIGHTS(T)                                                             \
+  static void weights_##T(const host_conv_t *conv,                             \
+                          const taps_t taps[HOST_SPATIAL], T *to) {            \
+    const int64_t *s = conv->w_stride;                                         \
+    for (int64_t g = 0; g < conv->groups; g++)                                 \
+      for (int64_t c = 0; c < conv->c; c++)                                    \
+        for (int64_t k = 0; k < conv->k; k++) {                                \
+          const T *from =                                                      \
+              (const T *)conv->w + (g * conv->k + k) * s[0] + c * s[1];        \
+          for (int d = taps[0].count - 1; d >= 0; d--)                         \
+            for (int h = taps[1].count - 1; h >= 0; h--)                       \
+              for (int w = taps[2].count - 1; w >= 0; w--) {                   \
+                const int at[] = {d, h, w};                                    \
+                int64_t offset = 0;                                            \
+                for (int i = 0; i < HOST_SPATIAL; i++) {                       \
+                  int tap = taps[i].first + at[i] * taps[i].step;              \
+                  if (conv->flip)                                              \
+                    tap = conv->window[i] - 1 - tap;                           \
+                  offset += tap * s[2 + i];                                    \
+                }                                                              \
+                *to++ = from[offset];                                          \
+              }                                                                \
+        }                                                                      \
+  }
+WEIGHTS(float)
+WEIGHTS(double)
+
+/* dx that no window covers: nothing but what was there. */
+static bool finish_nothing(const host_conv_t *part) {
+  size_t unit = part->is_double ? sizeof(double) : sizeof(float);
+  size_t bytes = (size_t)part->out[HOST_W] * unit;
+  void *zeros = host_scratch_get(HOST_SCRATCH_TILE, bytes);
+  if (!zeros)
+    return false;
+  memset(zeros, 0, bytes);
+  int64_t at[5] = {0};
+  for (at[0] = 0; at[0] < part->images; at[0]++)
+    for (at[1] = 0; at[1] < (int64_t)part->groups * part->k; at[1]++)
+      for (at[2] = 0; at[2] < part->out[0]; at[2]++)
+        for (at[3] = 0; at[3] < part->out[1]; at[3]++)
+          host_finish_along_w(part, zeros, part->out[HOST_W], at);
+  return true;
+}
+
+/* The part of dx with remainders `r`. */
+static bool run_part(const host_conv_t *conv, const int r[HOST_SPATIAL],
+                     void *weights) {
+  taps_t taps[HOST_SPATIAL];
+  int64_t unit = conv->is_double ? sizeof(double) : sizeof(float), start = 0;
+  host_conv_t part = {.is_double = conv->is_double,
+                      .images = conv->images,
+                      .groups = conv->groups,
+                      .c = conv->k,
+                      .k = conv->c,
+                      .x = conv->y,
+                      .w = weights,
+                      .alpha = conv->alpha,
+                      .gamma = conv->gamma};
+  memcpy(part.x_stride, conv->y_stride, sizeof part.x_stride);
+  memcpy(part.y_stride, conv->x_stride, sizeof part.y_stride);
+  bool covered = true;
+  for (int i = 0; i < HOST_SPATIAL; i++) {
+    taps[i] = taps_of(conv, i, r[i]);
+    covered &= taps[i].count > 0;
+    part.in[i] = conv->out[i];
+    part.out[i] = (conv->in[i] - r[i] + conv->stride[i] - 1) / conv->stride[i];
+    part.window[i] = taps[i].count;
+    part.stride[i] = 1;
+    part.dilation[i] = taps[i].dilation;
+    part.pad[i] =
+        (int)((taps[i].count - 1) * (int64_t)taps[i].dilation - taps[i].offset);
+    start += r[i] * conv->x_stride[2 + i];
+    part.y_stride[2 + i] *= conv->stride[i];
+  }
+  part.y = (char *)conv->x + start * unit;
+  part.old = part.y;
+  memcpy(part.old_stride, part.y_stride, sizeof part.old_stride);
+  if (!covered)
+    return finish_nothing(&part);
+  if (conv->is_double)
+    weights_double(conv, taps, weights);
+  else
+    weights_float(conv, taps, weights);
+  part.w_stride[4] = 1;
+  for (int i = 3; i >= 2; i--)
+    part.w_stride[i] = part.w_stride[i + 1] * part.window[i - 1];
+  part.w_stride[1] = part.w_stride[2] * part.window[0];
+  part.w_stride[0] = part.w_stride[1] * conv->k;
+  host_conv_trim(&part);
+  return host_conv_run(&part);
+}
+
+bool host_conv_backward_data(const host_conv_t *conv) {
+  size_t unit = conv->is_double ? sizeof(double) : sizeof(float);
+  size_t elements = (size_t)conv->groups * (size_t)conv->k * (size_t)conv->c;
+  int64_t count[HOST_SPATIAL];
+  for (int i = 0; i < HOST_SPATIAL; i++) {
+    elements *= (size_t)conv->window[i];
+    count[i] = conv->stride[i] < conv->in[i] ? conv->stride[i] : conv->in[i];
+  }
+  void *weights = host_scratch_get(HOST_SCRATCH_FILTER, elements * unit);
+  if (!weights)
+    return false;
+  int r[HOST_SPATIAL];
+  for (r[0] = 0; r[0] < count[0]; r[0]++)
+    for (r[1] = 0; r[1] < count[1]; r[1]++)
+      for (r[2] = 0; r[2] < count[2]; r[2]++)
+        if (!run_part(conv, r, weights))
+          return false;
+  return true;
+}

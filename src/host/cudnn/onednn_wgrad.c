@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gradient of weights by oneDNN: float, channels last inside, band by band
+// as forward. What a band lacks to the common shape is zeros.
+#include <omp.h>
+#include <string.h>
+
+#include "src/host/cudnn/pack.h"
+#include "src/host/cudnn/primitive.h"
+#include "src/host/cudnn/scratch.h"
+
+/* Bytes of packed x worked on at once; more where the weights are more, as
+ * their gradient is added up once a band. */
+enum { HOST_BAND_BYTES = 1 << 19 };
+
+typedef struct {
+  const host_conv_t *conv;
+  host_worker_t *worker;
+  host_primitive_t *primitive;
+  int64_t rows;   /* of dy in a band */
+  int64_t images; /* in a band; more than one of whole planes only */
+  float *x, *dy;
+} job_t;
+
+/* Output rows [h, h + rows) of plane d of one image, as rows of W x K. */
+static void pack_dy(const host_conv_t *conv, int64_t n, int64_t d, int64_t h,
+                    int64_t rows, float *to) {
+  host_conv_t plain = {.groups = conv->groups, .c = conv->k};
+  memcpy(plain.x_stride, conv->y_stride, sizeof plain.x_stride);
+  for (int i = 0; i < HOST_SPATIAL; i++) {
+    plain.in[i] = conv->out[i];
+    plain.stride[i] = 1;
+  }
+  plain.x = conv->y;
+  const int32_t box[] = {1, (int32_t)rows, (int32_t)conv->out[HOST_W]};
+  host_pack_x(&plain, box, n, d, h, to);
+}
+
+static size_t x_elements(const job_t *job) {
+  const host_shape_t *s = &job->primitive->shape;
+  return (size_t)s->in[0] * (size_t)s->in[1] * (size_t)s->in[2] *
+         (size_t)s->groups * (size_t)s->c;
+}
+
+static size_t dy_elements(const job_t *job) {
+  const host_conv_t *conv = job->conv;
+  return (size_t)job->rows * (size_t)conv->out[HOST_W] * (size_t)conv->groups *
+         (size_t)conv->k;
+}
+
+/* x under `rows` rows of dy only: further rows could hold infinities, and zero
+ * times these is no zero. */
+static void pack_x(const job_t *job, int64_t n, int64_t d, int64_t h,
+                   int64_t rows, float *to) {
+  const host_conv_t *conv = job->conv;
+  const int32_t *in = job->primitive->shape.in;
+  host_pack_x(conv, in, n, d, h, to);
+  size_t row = (size_t)in[2] * (size_t)conv->groups * (size_t)conv->c;
+  size_t used = (size_t)host_conv_rows(conv, HOST_H, rows);
+  for (int32_t i = 0; i < in[0] && rows < job->rows; i++)
+    memset(to + ((size_t)i * (size_t)in[1] + used) * row, 0,
+           ((size_t)in[1] - used) * row * sizeof *to);
+}
+
+static bool add_band(const job_t *job, int64_t n, int64_t d, int64_t h,
+                     float *part, float *total) {
+  const host_conv_t *conv = job->conv;
+  size_t xs = x_elements(job), ys = dy_elements(job);
+  int64_t left = conv->out[HOST_H] - h;
+  int64_t rows = left < job->rows ? left : job->rows;
+  size_t row = ys / (size_t)job->rows;
+  for (int64_t i = 0; i < job->images; i++) {
+    float *x = job->x + (size_t)i * xs, *dy = job->dy + (size_t)i * ys;
+    if (n + i >= conv->images) {
+      memset(x, 0, xs * sizeof *x);
+      memset(dy, 0, ys * sizeof *dy);
+      continue;
+    }
+    pack_x(job, n + i, d, h, rows, x);
+    pack_dy(conv, n + i, d, h, rows, dy);
+    memset(dy + (size_t)rows * row, 0,
+           (size_t)(job->rows - rows) * row * sizeof *dy);
+  }
+  if (!host_primitive_execute(job->worker, job->primitive, job->x, part,
+                              job->dy))
+    return false;
+  size_t count = job->primitive->w_bytes / sizeof *part;
+  for (size_t i = 0; i < count; i++)
+    total[i] += part[i];
+  return true;
+}
+
+static bool run(job_t *job, float *sums) {
+  const host_conv_t *conv = job->conv;
+  size_t bytes = (job->primitive->w_bytes + 63) & ~(size_t)63;
+  size_t images = (size_t)job->images;
+  float *total = host_scratch_get(HOST_SCRATCH_REORDERED, 2 * bytes);
+  job->x = host_scratch_get(HOST_SCRATCH_INPUT,
+                            images * x_elements(job) * sizeof(float));
+  job->dy = host_scratch_get(HOST_SCRATCH_OUTPUT,
+                             images * dy_elements(job) * sizeof(float));
+  if (!total || !job->x || !job->dy)
+    return false;
+  memset(total, 0, bytes);
+  float *part = total + bytes / sizeof *total;
+  for (int64_t n = 0; n < conv->images; n += job->images)
+    for (int64_t d = 0; d < conv->out[HOST_D]; d++)
+      for (int64_t h = 0; h < conv->out[HOST_H]; h += job->rows)
+        if (!add_band(job, n, d, h, part, total))
+          return false;
+  return host_primitive_reorder(job->worker, job->primitive, sums, total);
+}
+
+static host_shape_t shape_of(const job_t *job) {
+  const host_conv_t *conv = job->conv;
+  host_shape_t s = {.gradient = 1,
+                    .images = (int32_t)job->images,
+                    .groups = conv->groups,
+                    .c = conv->c,
+                    .k = conv->k};
+  memcpy(s.window, conv->window, sizeof s.window);
+  memcpy(s.stride, conv->stride, sizeof s.stride);
+  memcpy(s.dilation, conv->dilation, sizeof s.dilation);
+  s.in[HOST_D] = (int32_t)host_conv_rows(conv, HOST_D, 1);
+  s.in[HOST_H] = (int32_t)host_conv_rows(conv, HOST_H, job->rows);
+  s.in[HOST_W] = (int32_t)host_conv_rows(conv, HOST_W, conv->out[HOST_W]);
+  return s;
+}
+
+static void choose_band(job_t *job) {
+  const host_conv_t *conv = job->conv;
+  int64_t unit = sizeof(float), channels = (int64_t)conv->groups * conv->c;
+  int64_t weights = channels * conv->k * conv->window[0] * conv->window[1] *
+                    conv->window[2] * unit;
+  int64_t room = weights > HOST_BAND_BYTES ? weights : HOST_BAND_BYTES;
+  int64_t row = host_conv_rows(conv, HOST_W, conv->out[HOST_W]) * channels *
+                unit * host_conv_rows(conv, HOST_D, 1);
+  int64_t rest = host_conv_rows(conv, HOST_H, 1) - conv->stride[HOST_H];
+  job->images = 1;
+  job->rows = (room / row - rest) / conv->stride[HOST_H];
+  if (job->rows < 1)
+    job->rows = 1;
+  if (job->rows < conv->out[HOST_H])
+    return;
+  job->rows = conv->out[HOST_H];
+  int64_t image = row * host_conv_rows(conv, HOST_H, job->rows);
+  job->images = room / image;
+  if (job->images < 1)
+    job->images = 1;
+  if (job->images > conv->images)
+    job->images = conv->images;
+}
+
+bool host_wgrad_onednn(const host_conv_t *conv, float *sums, bool *out_done) {
+  *out_done = false;
+  host_worker_t *worker = host_worker_get();
+  if (!worker)
+    return false;
+  int threads = host_threads_enter();
+  job_t job = {.conv = conv, .worker = worker};
+  choose_band(&job);
+  host_shape_t shape = shape_of(&job);
+  job.primitive = host_primitive_get(worker, &shape);
+  bool ok = true;
+  if (job.primitive) {
+    host_worker_name(worker, job.primitive);
+    ok = run(&job, sums);
+    *out_done = ok;
+  }
+  omp_set_num_threads(threads);
+  return ok;
+}

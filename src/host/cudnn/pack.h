@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows of x, padding included, as a dense channels-last buffer. */
+#ifndef SDG_SRC_HOST_CUDNN_PACK_H
+#define SDG_SRC_HOST_CUDNN_PACK_H
+
+#include "src/host/cudnn/engine.h"
+
+/* The box of `rows` (depth, height, width) of float x under the output at
+ * (n, d0, h0, 0), zeros where there is no x: to is D H W C. */
+void host_pack_x(const host_conv_t *conv, const int32_t rows[HOST_SPATIAL],
+                 int64_t n, int64_t d0, int64_t h0, float *to);
+
+#endif
