@@ -15,8 +15,6 @@ typedef struct {
   int algo, like;
 } algo_t;
 
-
-
 /* In the order in which they are recommended. */
 static const algo_t of_data[] = {
     {CUDNN_CONVOLUTION_BWD_DATA_ALGO_1,

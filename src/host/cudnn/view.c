@@ -23,6 +23,11 @@ cudnnStatus_t host_view_init(const struct cudnnTensorStruct *tensor,
   return CUDNN_STATUS_SUCCESS;
 }
 
+bool host_view_same(const host_view_t *a, const host_view_t *b) {
+  return a->rank == b->rank &&
+         memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim) == 0;
+}
+
 int64_t host_view_elements(const host_view_t *view) {
   int64_t elements = 1;
   for (int i = 0; i < view->rank; i++)

@@ -19,6 +19,9 @@ typedef struct {
 cudnnStatus_t host_view_init(const struct cudnnTensorStruct *tensor,
                              const void *data, host_view_t *out);
 
+/* Whether both have the same extents. */
+bool host_view_same(const host_view_t *a, const host_view_t *b);
+
 /* Elements of all of it. */
 int64_t host_view_elements(const host_view_t *view);
 

@@ -64,7 +64,7 @@ static void encode(cudnnDataType_t type, double value, unsigned char *to) {
       double units = nearbyint(fabs(value) / unit_at(type, value));
       int exponent;
       frexp(value, &exponent);
-      int field = exponent - 1 + bias;
+      int field = value == 0 ? 0 : exponent - 1 + bias;
       bits = field < 1 ? (unsigned)units
                        : ((unsigned)field << fraction) +
                              ((unsigned)units - (1U << fraction));
