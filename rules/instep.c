@@ -45,8 +45,9 @@ double sdg_rule_scalar(const sdg_call_t *call, const void *scalar) {
                                                     : *(const float *)scalar;
 }
 
-// The ops of this rank so far, and one hash of them all.
-static uint32_t number, total = FNV_BASE;
+// The ops of this rank so far, and one hash of them all. Atomic: a process may
+// finish while its thread is in a call.
+static _Atomic(uint32_t) number, total = FNV_BASE;
 
 static sdg_status_t step(const sdg_call_t *call, uint32_t hash) {
   const sdg_group_t *group = sdg_job_group();
