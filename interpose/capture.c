@@ -9,6 +9,7 @@
 
 #include "interpose/ranges.h"
 #include "interpose/slot.h"
+#include "rules/inspect.h"
 #include "rules/registry.h"
 #include "rules/vendor.h"
 #include "src/job.h"
@@ -154,10 +155,14 @@ bool sdg_capture(int entry, const void *args, const void *caller,
   bool done = false, refused = false;
   depth++;
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
-  if (!cudnn) {
+  if (!cudnn && sdg_job_asked()) {
     *out_result = CUDNN_STATUS_NOT_INITIALIZED;
     done = refused = true;
+  } else if (!sdg_job_asked()) { // looked at and passed on
+    if (cudnn && call_read(cudnn, entry, args, &call))
+      sdg_inspect_call(&call);
   } else if (call_read(cudnn, entry, args, &call) || sdg_job_failed()) {
+    sdg_inspect_call(&call);
     done = sdg_registry_judge(&call) == SDG_VERDICT_DONE;
     sdg_trace_call(&call, done);
     refused = done && call.refused;
@@ -177,7 +182,9 @@ int sdg_capture_opaque(int entry, const void *caller) {
     return -1;
   int result = -1;
   depth++;
+  sdg_inspect_opaque(sdg_entry[entry].name);
   last_refused =
+      sdg_job_asked() &&
       sdg_registry_opaque(sdg_entry[entry].name, &result) == SDG_VERDICT_DONE;
   depth--;
   return last_refused ? result : -1;

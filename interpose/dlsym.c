@@ -72,7 +72,7 @@ static int entry_wanted(void *handle, const char *name, const void *caller) {
   if (!environ)
     return -1;
   sdg_load_options();
-  if (!sdg_job_asked() || sdg_slot_disarmed())
+  if (!sdg_job_watches() || sdg_slot_disarmed())
     return -1;
   int entry = sdg_entry_find(name);
   if (entry < 0)

@@ -11,6 +11,7 @@
 #include "rules/setup.h"
 #include "src/job.h"
 #include "src/options.h"
+#include "src/record.h"
 #include "src/trace.h"
 
 static void options_read(void) {
@@ -31,6 +32,7 @@ static void child_disarm(void) {
   sdg_real_after_fork();
   sdg_job_disarm();
   sdg_trace_drop();
+  sdg_record_drop();
 }
 
 static void fork_watch(void) {
@@ -51,5 +53,6 @@ __attribute__((destructor)) static void destructor(void) {
     sdg_registry_finish();
     sdg_job_finish();
     sdg_trace_flush();
+    sdg_record_finish();
   }
 }

@@ -103,7 +103,7 @@ static void *loaded_find(sdg_library_t library, const char *name) {
   // Not as `return sdg_dlsym_real(...)`: RTLD_NEXT is resolved by the return
   // address, which must lie in this library.
   void *address = sdg_dlsym_real(RTLD_NEXT, name);
-  if (!address && sdg_job_asked()) {
+  if (!address && sdg_job_watches()) {
     char file[sizeof chosen[0]];
     pthread_mutex_lock(&chosen_lock);
     strcpy(file, chosen[library]);
@@ -115,7 +115,7 @@ static void *loaded_find(sdg_library_t library, const char *name) {
     address = file_find(sonames[library][i], name);
   dlerror();
   // Who asked for nothing takes no lock.
-  if (address_pin(address) && sdg_job_asked())
+  if (address_pin(address) && sdg_job_watches())
     (void)installation_check(library, address);
   return address;
 }

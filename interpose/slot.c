@@ -52,7 +52,7 @@ void *sdg_slot_resolve(unsigned entry) {
     return refusal(sdg_entry[entry].refusal);
   atomic_store_explicit(&sdg_real[entry], real, memory_order_release);
   void *target = real;
-  if (sdg_entry[entry].probe && sdg_job_asked() && !sdg_slot_disarmed()) {
+  if (sdg_entry[entry].probe && sdg_job_watches() && !sdg_slot_disarmed()) {
     sdg_load_watch_fork();
     target = sdg_entry[entry].probe;
   }

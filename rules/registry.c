@@ -42,6 +42,11 @@ typedef enum way {
 static _Atomic(const void *) owner;
 static _Thread_local char thread_mark;
 
+bool sdg_registry_knows(const sdg_call_t *call) {
+  const sdg_rule_t *rule = rules_by_family[call->family];
+  return rule && rule->knows(call);
+}
+
 static int vendor_status(sdg_status_t status) {
   const sdg_error_info_t *info = sdg_error_find(status);
   switch (info ? info->vendor : SDG_VENDOR_FAILED) {

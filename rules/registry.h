@@ -16,9 +16,13 @@ typedef enum sdg_verdict {
  * cudnnStatus_t to return. */
 sdg_verdict_t sdg_registry_judge(sdg_call_t *call);
 
-/* The same for an entry whose tensors sundog cannot see (a graph of ops, fused
- * ops, attention): refused with SDG_E_OPAQUE where a section splits anything
- * but N. Pieces of a batch are computed alike by any op, so those pass. */
+/* True if this version can split the call: it has a rule for the entry. */
+bool sdg_registry_knows(const sdg_call_t *call);
+
+/* As sdg_registry_judge() for an entry whose tensors sundog cannot see (a graph
+ * of ops, fused ops, attention): refused with SDG_E_OPAQUE where a section
+ * splits anything but N. Pieces of a batch are computed alike by any op, so
+ * those pass. */
 sdg_verdict_t sdg_registry_opaque(const char *entry_name, int *out_result);
 
 /* At the end of the process, before sdg_job_finish. */

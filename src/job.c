@@ -7,6 +7,7 @@
 
 #include "src/log.h"
 #include "src/options.h"
+#include "src/record.h"
 #include "src/rendezvous.h"
 #include "src/report.h"
 #include "src/watch.h"
@@ -25,6 +26,10 @@ static struct {
 
 bool sdg_job_asked(void) {
   return sdg_options_asked(sdg_options_get());
+}
+
+bool sdg_job_watches(void) {
+  return sdg_job_asked() || sdg_record_wanted();
 }
 
 sdg_status_t sdg_job_fail(sdg_status_t status) {

@@ -18,6 +18,10 @@ extern atomic_int sdg_job_failure; /* sdg_status_t; SDG_OK while all is well */
 /* True if the options ask for a split; constant after the constructor. */
 bool sdg_job_asked(void);
 
+/* True if calls have to be captured: a split is asked for, or a record of the
+ * calls. Constant after the constructor. */
+bool sdg_job_watches(void);
+
 /* True once the job is broken: a rank died, diverged or stalled, or a transfer
  * was aborted. From then on every entry returns an error, synchronising CUDA
  * calls included, so that an aborted transfer's buffer is never taken for

@@ -28,7 +28,8 @@ void checkup_ranks(checkup_t *checkup);
 /* Whether a program's calls can be reached. */
 void checkup_program(checkup_t *checkup, const char *name);
 /* What the dynamic linker finds in this process's environment, which is that
- * of a rank: the program `helper` (interpose/libraries.c) is started in it. */
+ * of a rank: the program `helper` (interpose/helper/libraries.c) is started
+ * in it. */
 void checkup_libraries(checkup_t *checkup, const char *helper, int gpu);
 
 #endif

@@ -76,17 +76,21 @@ static void trace_set(struct argp_state *state, const char *path) {
   free(folder);
 }
 
+bool launch_device_parse(const char *word, launch_device_t *out_device) {
+  static const char *const words[] = {"auto", "host", "cuda"};
+  for (int i = 0; i < 3; i++)
+    if (strcmp(word, words[i]) == 0) {
+      *out_device = (launch_device_t)i;
+      return true;
+    }
+  return false;
+}
+
 static error_t launch_parse(int key, char *argument, struct argp_state *state) {
   launch_t *launch = state->input;
   switch (key) {
   case KEY_DEVICE:
-    if (strcmp(argument, "auto") == 0)
-      launch->device = LAUNCH_AUTO;
-    else if (strcmp(argument, "host") == 0)
-      launch->device = LAUNCH_HOST;
-    else if (strcmp(argument, "cuda") == 0)
-      launch->device = LAUNCH_CUDA;
-    else
+    if (!launch_device_parse(argument, &launch->device))
       argp_error(state, "--device takes auto, host or cuda, not '%s'",
                  argument);
     return 0;

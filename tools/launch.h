@@ -27,6 +27,9 @@ typedef struct launch {
  * They set the SUNDOG_* variables of this process, which ranks inherit. */
 extern const struct argp launch_argp;
 
+/* "auto", "host", "cuda"; false for any other word. */
+bool launch_device_parse(const char *word, launch_device_t *out_device);
+
 /* Takes the rest of the command line as the program, at the first word that is
  * no option. For ARGP_KEY_ARG of a parser run with ARGP_IN_ORDER. */
 void launch_take_program(launch_t *launch, struct argp_state *state);

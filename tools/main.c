@@ -21,6 +21,8 @@ static const command_t commands[] = {
      "cut an array file into one piece per rank"},
     {"join", "sundog join", command_join, &join_argp,
      "put the pieces of an array file together"},
+    {"inspect", "sundog inspect", command_inspect, &inspect_argp,
+     "what of a program could be split, and a rules file for it"},
     {"doctor", "sundog doctor", command_doctor, &doctor_argp,
      "what this machine has and lacks for a run"},
     {"diff", "sundog diff", command_diff, &diff_argp,

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rules/inspect.h"
 #include "rules/registry.h"
 #include "rules/setup.h"
 #include "src/job.h"
@@ -29,6 +30,10 @@ bool sdg_job_asked(void) {
   return setting("SDG_DOUBLE_ASKED")[0];
 }
 
+bool sdg_job_watches(void) {
+  return sdg_job_asked();
+}
+
 void sdg_job_disarm(void) {
 }
 
@@ -38,6 +43,14 @@ bool sdg_job_disarmed(void) {
 
 void sdg_setup_set_entries(const char *const *names, int count) {
   (void)names, (void)count;
+}
+
+void sdg_inspect_call(const sdg_call_t *call) {
+  (void)call;
+}
+
+void sdg_inspect_opaque(const char *entry_name) {
+  (void)entry_name;
 }
 
 void sdg_job_finish(void) {

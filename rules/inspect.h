@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Captured calls as lines of the record that `sundog inspect` reads. */
+#ifndef SDG_RULES_INSPECT_H
+#define SDG_RULES_INSPECT_H
+
+#include "src/call.h"
+
+/* Records a call, whether or not anything is split, as one JSON object:
+ *
+ *   {"entry":"cudnnPoolingForward","family":"pool","query":false,"rule":true,
+ *    "window":{"kernel":[2,2],"stride":[2,2],"pad":[0,0],"dilation":[1,1]},
+ *    "operands":[{"role":"x","output":false,"filter":false,"type":0,
+ *                 "bytes":4,"extent":[1,8,64,64]}, ...]}
+ *
+ * "rule": this version can split it. "window", for convolutions and pooling,
+ * has a number for each spatial dimension. Does nothing unless SUNDOG_INSPECT
+ * is set. Any thread. */
+void sdg_inspect_call(const sdg_call_t *call);
+/* The same for an entry that hides its tensors: {"entry":..., "opaque":true}.
+ */
+void sdg_inspect_opaque(const char *entry_name);
+
+#endif

@@ -1,0 +1,128 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# `sundog inspect`: sees what a program does, changes nothing, and drafts rules
+# that work.
+# shellcheck disable=SC2154,SC2317,SC1091,SC2086 # harness.sh; words
+. "$(dirname "$0")/harness.sh"
+here=$(dirname "$0") host=$(dirname "$(realpath "$3")")
+clients=$(realpath "$4") pooled=$(realpath "$5") convcase=$(realpath "$6")
+bathymetry=$(realpath "$here/../clients/bathymetry.npy")
+rmdir "$top/build/src/host/lib"
+ln -s "$host" "$top/build/src/host/lib"
+export OMP_NUM_THREADS=1
+shallow="--order 4 --steps 10 --dx 2400 --dt 15 --friction 0"
+inspect=(inspect --device host)
+
+the_solvers_calls_are_seen() {
+  "$clients/scene" "$bathymetry" 91 120 .
+  run 0 "$sundog" "${inspect[@]}" -o r.ini -- "$clients/shallow" \
+    --in level.npy --depth depth.npy --out whole.npy $shallow
+  tr -s ' ' <out >words
+  grep -q '^ 10 cudnnConvolutionForward float x 1x1x91x120 w 2x1x5x5 y 1x2x91x120 window 5x5 pad 2x2$' words
+  grep -q '^ 10 cudnnConvolutionForward float x 1x2x91x120 w 1x2x5x5 y 1x1x91x120 window 5x5 pad 2x2$' words
+  grep -q '^ 11 cudnnOpTensor float ' words
+  grep -q "needs libcudnn.so.9" words
+  grep -q "used $host/libcudnn.so.9" words
+  # Five taps on one and two channels: two rows each way at each seam.
+  rows=$((10 * 2 * 2 * (1 + 2) + 2 * 2 * 1))
+  grep -q "^H 2 $((2 * 2 * (1 + 2) * 120 * 4)) $((rows * 120 * 4)) 45 any" words
+  says out 'splits, 10 steps'
+  lacks out conflict
+  says out 'best: H'
+  silent err
+}
+drafted_rules_run_as_they_are() {
+  "$clients/scene" "$bathymetry" 91 120 .
+  run 0 "$sundog" "${inspect[@]}" -o r.ini -- "$clients/shallow" \
+    --in level.npy --depth depth.npy --out whole.npy $shallow
+  predicted=$(tr -s ' ' <out | sed -n 's/^H 2 [0-9]* \([0-9]*\) .*/\1/p')
+  run 0 "$sundog" split --dim H -n 2 level.npy
+  run 0 "$sundog" split --dim H -n 2 depth.npy
+  run 0 "$sundog" run --device host -n 2 --rules r.ini -- sh -c \
+    'cp "$SUNDOG_RULES" seen; exec "$@"' - "$clients/shallow" \
+    --in 'level.{rank}.npy' --depth 'depth.{rank}.npy' --out 'o.{rank}.npy' \
+    $shallow
+  run 0 "$sundog" join joined.npy 'o.{rank}.npy'
+  run 0 "$sundog" diff joined.npy whole.npy
+  # What was exchanged is what was said.
+  run 0 "$sundog" run --device host -v -n 2 --rules r.ini -- \
+    "$clients/shallow" --in 'level.{rank}.npy' --depth 'depth.{rank}.npy' \
+    --out 'o.{rank}.npy' $shallow
+  moved=$(sed -n 's/^field cudnnConvolutionForward *//p' err | awk '{print $3}')
+  awk -v a="$moved" -v b="$predicted" \
+    'BEGIN { d = a - b / 1e6; exit !(d < 6e-4 && d > -6e-4) }'
+}
+the_program_is_untouched() {
+  LD_LIBRARY_PATH=$host "$pooled" 3 exit >alone
+  run 0 "$sundog" "${inspect[@]}" -- "$pooled" 3 exit
+  grep -qxF "$(cat alone)" out
+  export SUNDOG_SPLIT=H SUNDOG_VIEW=shard SUNDOG_RANK=1 SUNDOG_SIZE=2
+  run 0 "$sundog" "${inspect[@]}" -- "$pooled" 3 exit
+  grep -qxF "$(cat alone)" out
+  run 7 "$sundog" "${inspect[@]}" -- sh -c '"$0" 1 exit; exit 7' "$pooled"
+  says out cudnnPoolingForward
+}
+pooling_is_seen() {
+  run 0 "$sundog" "${inspect[@]}" -o r.ini -- "$pooled" 5 exit
+  tr -s ' ' <out >words
+  grep -qE '^ 5 cudnnPoolingForward( \(no rule\))? float x 1x4x32x32 y 1x4x16x16 window 2x2 stride 2x2$' words
+  grep -qE '^ 5 cudnnPoolingForward( \(no rule\))? float x 1x4x16x16 y 1x4x1x1 window 16x16 stride 16x16$' words
+  grep -q '^ 5 cudnnActivationForward float x 1x4x32x32 y 1x4x32x32$' words
+  if grep -q 'no rule' words; then
+    says out 'this version has no rule for it (SDG-600)'
+    grep -q '^; conflict: cudnnPoolingForward' r.ini
+  else
+    grep -q '^window = global' r.ini
+  fi
+  grep -q '^match = H>=16$' r.ini
+  # The rules are read, whatever matches them.
+  run 125 "$sundog" run --device host -n 2 --rules r.ini -- true
+  says err SDG-717
+}
+the_dimension_can_be_chosen() {
+  run 0 "$sundog" "${inspect[@]}" --split W --steps 1 -o r.ini -- "$pooled" 2 exit
+  grep -q '^split = W:' r.ini
+  run 125 "$sundog" "${inspect[@]}" --split N -o n.ini -- "$pooled" 2 exit
+  [ ! -e n.ini ] # a batch of one
+  run 125 "$sundog" "${inspect[@]}" --split C -- "$pooled" 2 exit
+}
+distinct_calls_are_told_apart() {
+  # Three convolutions of the equivalence tester, the second one twice.
+  shape='mesh=2 split=H:0 n=1 c=3 k=2 seed=1'
+  {
+    echo "$shape partH=0,20,40 size=40x30 kernel=3x3 stride=1x1 dilation=1x1 pad=1x1"
+    echo "$shape partH=0,20,40 size=40x30 kernel=3x3 stride=2x2 dilation=1x1 pad=1x1 repeat=2"
+    echo "$shape partH=0,20,40 size=40x30x9 kernel=5x3x3 stride=1x1x1 dilation=2x1x1 pad=4x1x1"
+  } >cases
+  run 0 "$sundog" "${inspect[@]}" -- "$convcase" cases out.bin -1
+  tr -s ' ' <out >words
+  grep -q '^ 1 cudnnConvolutionForward float x 1x3x40x30 w 2x3x3x3 y 1x2x40x30 window 3x3 pad 1x1$' words
+  grep -q '^ 2 cudnnConvolutionForward float x 1x3x40x30 w 2x3x3x3 y 1x2x20x15 window 3x3 stride 2x2 pad 1x1$' words
+  grep -q '^ 1 cudnnConvolutionForward float x 1x3x40x30x9 w 2x3x5x3x3 y 1x2x40x30x9 window 5x3x3 pad 4x1x1 dilation 2x1x1$' words
+}
+several_processes_are_added_up() {
+  run 0 "$sundog" "${inspect[@]}" -- sh -c '"$0" 1 exit; "$0" 2 exit' "$pooled"
+  says out '2 processes called cuDNN'
+  tr -s ' ' <out | grep -q '^ 3 cudnnConvolutionForward '
+}
+processes_that_end_badly_leave_their_calls() {
+  run 0 "$sundog" "${inspect[@]}" -- "$pooled" 2 _exit
+  says out 'counts are 1'
+  says out cudnnPoolingForward
+  ulimit -c 0
+  run 134 "$sundog" "${inspect[@]}" -- "$pooled" 2 abort
+  says out cudnnPoolingForward
+}
+a_program_without_cudnn_is_an_error() {
+  run 125 "$sundog" "${inspect[@]}" -- true
+  says err 'no cuDNN call of the program was seen'
+  run 1 "$sundog" "${inspect[@]}" -- false
+  run 127 "$sundog" "${inspect[@]}" -- ./nowhere
+  run 125 "$sundog" "${inspect[@]}"
+}
+
+cases the_solvers_calls_are_seen drafted_rules_run_as_they_are \
+  the_program_is_untouched pooling_is_seen the_dimension_can_be_chosen \
+  distinct_calls_are_told_apart several_processes_are_added_up \
+  processes_that_end_badly_leave_their_calls \
+  a_program_without_cudnn_is_an_error

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// Judges a split by the geometry that the ranks themselves will use.
+#include "tools/candidate.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { ALIGN_MAX = 64 };
+
+const char *extents_text(const seen_operand_t *operand, char *out,
+                         size_t bytes) {
+  size_t used = 0;
+  out[0] = '\0';
+  for (int d = 0; d < operand->dims && used < bytes; d++)
+    used += (size_t)snprintf(out + used, bytes - used, "%s%" PRId64,
+                             d ? "x" : "", operand->extent[d]);
+  return out;
+}
+
+static void fault_add(candidate_t *out, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void fault_add(candidate_t *out, const char *format, ...) {
+  if (out->faults == CANDIDATE_FAULTS_MAX)
+    return;
+  va_list args;
+  va_start(args, format);
+  vsnprintf(out->fault[out->faults], CANDIDATE_FAULT_BYTES, format, args);
+  va_end(args);
+  for (int i = 0; i < out->faults; i++)
+    if (strcmp(out->fault[i], out->fault[out->faults]) == 0)
+      return;
+  out->faults++;
+}
+
+// The dimension that is split of an operand, -1 if it is not split.
+static int split_index(const seen_call_t *call, const seen_operand_t *operand,
+                       sdg_dim_t dim) {
+  if (!operand || !operand->is_activation)
+    return -1;
+  int d = sdg_dim_index(call->family, dim, operand->dims);
+  return d >= 0 && d < operand->dims && operand->extent[d] > 1 ? d : -1;
+}
+
+// The two sides of a window: what it slides over and what it makes, by the
+// roles of forward and gradient calls.
+static void window_sides(const seen_call_t *call, const seen_operand_t **out_x,
+                         const seen_operand_t **out_y) {
+  *out_x = call_operand(call, "x");
+  if (!*out_x)
+    *out_x = call_operand(call, "dx");
+  *out_y = call_operand(call, "y");
+  if (!*out_y)
+    *out_y = call_operand(call, "dy");
+}
+
+// Bytes of one index of dimension `d`.
+static int64_t row_bytes(const seen_operand_t *operand, int d) {
+  int64_t bytes = operand->bytes;
+  for (int i = 0; i < operand->dims; i++)
+    bytes *= i == d ? 1 : operand->extent[i];
+  return bytes;
+}
+
+// Indices of `need`, cut at the extent, that are not in `own`.
+static int64_t beyond(sdg_range_t need, sdg_range_t own, int64_t extent) {
+  sdg_range_t cut = sdg_range_cut(need, extent);
+  int64_t lo = cut.lo > own.lo ? cut.lo : own.lo;
+  int64_t hi = cut.hi < own.hi ? cut.hi : own.hi;
+  return cut.hi - cut.lo - (hi > lo ? hi - lo : 0);
+}
+
+static sdg_range_t piece(const sdg_part_t *part, int rank) {
+  return (sdg_range_t){part->offset[rank], part->offset[rank + 1]};
+}
+
+// True if pieces of x make pieces of y that add up, by the formula that a
+// program uses for its own piece.
+static bool sizes_add_up(const sdg_window_t *window, const sdg_part_t *x,
+                         int64_t y_extent) {
+  int64_t sum = 0;
+  for (int r = 0; r < x->pieces; r++) {
+    int64_t n = sdg_window_outputs(window, sdg_part_size(x, r));
+    if (n < 1)
+      return false;
+    sum += n;
+  }
+  return sum == y_extent;
+}
+
+// Whether the program asks cuDNN how large the output of this call is.
+static bool size_asked(const calls_t *calls, const seen_call_t *call,
+                       const seen_operand_t *x) {
+  for (int i = 0; i < calls->count; i++) {
+    const seen_call_t *query = &calls->call[i];
+    const seen_operand_t *of = call_operand(query, "x");
+    if (query->is_query && of && strstr(query->entry, "ForwardOutputDim") &&
+        query->family == call->family && of->dims == x->dims &&
+        memcmp(of->extent, x->extent, sizeof of->extent) == 0 &&
+        query->spatial == call->spatial &&
+        memcmp(query->window, call->window, sizeof call->window) == 0)
+      return true;
+  }
+  return false;
+}
+
+// What all ranks receive for one call. Forward calls and filter gradients need
+// x under the windows of the owned y; data gradients need dy over the owned x,
+// those of pooling also y there, and x under both.
+static int64_t halo_bytes(const seen_call_t *call, const sdg_window_t *window,
+                          const seen_operand_t *x, const seen_operand_t *y,
+                          int d, const sdg_part_t *x_part,
+                          const sdg_part_t *y_part) {
+  bool to_x = call_operand(call, "dx") != NULL;
+  bool pool = call->family == SDG_FAMILY_POOL;
+  int64_t bytes = 0;
+  for (int r = 0; r < x_part->pieces; r++) {
+    sdg_range_t own_x = piece(x_part, r), own_y = piece(y_part, r);
+    if (!to_x) {
+      bytes += row_bytes(x, d) *
+               beyond(sdg_window_need(window, own_y), own_x, x->extent[d]);
+      continue;
+    }
+    sdg_range_t over =
+        sdg_range_cut(sdg_window_need_adjoint(window, own_x), y->extent[d]);
+    bytes +=
+        row_bytes(y, d) * (pool ? 2 : 1) * beyond(over, own_y, y->extent[d]);
+    if (pool)
+      bytes += row_bytes(x, d) *
+               beyond(sdg_window_need(window, over), own_x, x->extent[d]);
+  }
+  return bytes;
+}
+
+static sdg_status_t window_judge(const calls_t *calls, const seen_call_t *call,
+                                 int64_t steps, candidate_t *out,
+                                 int64_t longest) {
+  const seen_operand_t *x, *y;
+  char text[160];
+  window_sides(call, &x, &y);
+  int d = split_index(call, x, out->dim);
+  if (!x || !y || d < 2 || d - 2 >= call->spatial || x->dims != y->dims ||
+      x->extent[d] < out->ranks)
+    return SDG_OK;
+  const sdg_window_t *window = &call->window[d - 2];
+  if (call->family == SDG_FAMILY_POOL && window->pad == 0 &&
+      window->kernel == x->extent[d]) {
+    out->global_pool = true;
+    return SDG_OK;
+  }
+  sdg_part_t x_part, y_part;
+  int64_t align = 0;
+  for (int64_t a = 1; a <= ALIGN_MAX && !align; a *= 2) {
+    SDG_TRY(
+        sdg_part_divide(x->extent[d], out->ranks, SDG_PART_EVEN, a, &x_part));
+    if (sizes_add_up(window, &x_part, y->extent[d]))
+      align = a;
+    sdg_part_fini(&x_part);
+  }
+  bool asked = size_asked(calls, call, x);
+  if (!align && !asked)
+    fault_add(out,
+              "%s on %s: the sizes that ranks would compute of their outputs "
+              "do not add up to %" PRId64 " (SDG-401); ask cuDNN for the "
+              "output size",
+              call->entry, extents_text(x, text, sizeof text), y->extent[d]);
+  out->asks_sizes |= !align && asked;
+  // In indices of the longest extent, which is cut first.
+  int64_t scale = longest / x->extent[d];
+  if (align > 1 && !asked && align * (scale > 0 ? scale : 1) > out->align)
+    out->align = align * (scale > 0 ? scale : 1);
+  SDG_TRY(sdg_part_divide(x->extent[d], out->ranks, SDG_PART_EVEN,
+                          align > 1 ? align : 1, &x_part));
+  sdg_status_t status = sdg_window_part(window, &x_part, y->extent[d], &y_part);
+  if (status == SDG_OK) {
+    int64_t bytes = halo_bytes(call, window, x, y, d, &x_part, &y_part);
+    out->run_bytes += bytes * call->count;
+    out->step_bytes += bytes * ((call->count + steps / 2) / steps);
+    for (int r = 0; r < out->ranks; r++)
+      if (sdg_part_size(&y_part, r) == 0)
+        fault_add(out, "%s on %s: rank %d would own no output (SDG-402)",
+                  call->entry, extents_text(x, text, sizeof text), r);
+    sdg_part_fini(&y_part);
+  }
+  sdg_part_fini(&x_part);
+  return status;
+}
+
+static void operands_judge(const seen_call_t *call, candidate_t *out,
+                           bool *out_split) {
+  char text[160];
+  *out_split = false;
+  for (int i = 0; i < call->operands; i++) {
+    const seen_operand_t *operand = &call->operand[i];
+    int d = split_index(call, operand, out->dim);
+    if (d < 0)
+      continue;
+    *out_split = true;
+    int64_t extent = operand->extent[d], rows = extent / out->ranks;
+    if (!out->possible || rows < out->smallest)
+      out->smallest = rows;
+    if (!out->possible || extent < out->least)
+      out->least = extent;
+    out->possible = true;
+    if (rows == 0)
+      fault_add(out, "%s: %s of %s has fewer %s than ranks (SDG-402)",
+                call->entry, operand->role,
+                extents_text(operand, text, sizeof text),
+                sdg_dim_name(out->dim));
+    if (operand->bytes == 0)
+      fault_add(out, "%s on %s: elements of type %s cannot be split (SDG-604)",
+                call->entry, extents_text(operand, text, sizeof text),
+                type_name(operand->type));
+  }
+}
+
+static int64_t longest_extent(const calls_t *calls, sdg_dim_t dim) {
+  int64_t longest = 1;
+  for (int i = 0; i < calls->count; i++)
+    for (int k = 0; k < calls->call[i].operands; k++) {
+      const seen_operand_t *operand = &calls->call[i].operand[k];
+      int d = split_index(&calls->call[i], operand, dim);
+      if (d >= 0 && operand->extent[d] > longest)
+        longest = operand->extent[d];
+    }
+  return longest;
+}
+
+sdg_status_t candidate_judge(const calls_t *calls, sdg_dim_t dim, int ranks,
+                             int64_t steps, candidate_t *out) {
+  char text[160];
+  memset(out, 0, sizeof *out);
+  out->dim = dim;
+  out->ranks = ranks;
+  out->align = 1;
+  int64_t longest = longest_extent(calls, dim);
+  for (int i = 0; i < calls->count; i++) {
+    const seen_call_t *call = &calls->call[i];
+    bool split;
+    if (call->is_query)
+      continue;
+    if (call->is_opaque) {
+      if (dim != SDG_DIM_N)
+        fault_add(out, "%s hides its tensors (SDG-607)", call->entry);
+      continue;
+    }
+    operands_judge(call, out, &split);
+    if (!split) {
+      out->has_local |= call->spatial > 0;
+      continue;
+    }
+    if (!call->has_rule) {
+      fault_add(out, "%s on %s: this version has no rule for it (SDG-600)",
+                call->entry,
+                extents_text(&call->operand[0], text, sizeof text));
+      continue;
+    }
+    if (call->spatial)
+      SDG_TRY(window_judge(calls, call, steps, out, longest));
+  }
+  return SDG_OK;
+}

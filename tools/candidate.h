@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a split of one dimension over some ranks would mean for the calls of a
+ * program. */
+#ifndef SDG_TOOLS_CANDIDATE_H
+#define SDG_TOOLS_CANDIDATE_H
+
+#include <stddef.h>
+
+#include "rules/rulesfile.h"
+#include "tools/calls.h"
+
+enum { CANDIDATE_FAULTS_MAX = 64, CANDIDATE_FAULT_BYTES = 256 };
+
+typedef struct candidate {
+  sdg_dim_t dim;
+  int ranks;
+  bool possible;      /* some tensor has this dimension, larger than 1 */
+  int64_t smallest;   /* elements of the dimension that a rank would own, of
+                         the tensor with fewest */
+  int64_t least;      /* the shortest extent that is split */
+  int64_t align;      /* inner boundaries of the longest extent have to be
+                         multiples of this, for sizes that add up */
+  int64_t step_bytes; /* halos that all ranks receive in one step */
+  int64_t run_bytes;  /* and in the whole run */
+  bool asks_sizes;    /* sizes add up only since the program asks cuDNN */
+  bool global_pool;   /* a pooling window takes in the whole extent */
+  bool has_local;     /* windowed calls on tensors that are not split */
+  int faults;         /* why it will not work, distinct */
+  char fault[CANDIDATE_FAULTS_MAX][CANDIDATE_FAULT_BYTES];
+} candidate_t;
+
+/* Judges splitting `dim` evenly over `ranks`, `steps` being how often the
+ * program repeats itself. */
+sdg_status_t candidate_judge(const calls_t *calls, sdg_dim_t dim, int ranks,
+                             int64_t steps,
+                             candidate_t *out_candidate) SDG_MUST_CHECK;
+
+/* "1x64x56x56" into out; borrowed back. */
+const char *extents_text(const seen_operand_t *operand, char *out,
+                         size_t bytes);
+
+#endif

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chooses a split and writes it down as a rules file.
+#include "tools/draft.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+// Smaller is better, field by field.
+static bool is_better(const candidate_t *a, const candidate_t *b) {
+  bool a_batch = a->dim == SDG_DIM_N, b_batch = b->dim == SDG_DIM_N;
+  if ((a->faults > 0) != (b->faults > 0))
+    return a->faults == 0;
+  if (a_batch != b_batch)
+    return b_batch;
+  if (a->faults != b->faults)
+    return a->faults < b->faults;
+  // The outer dimension, of which halos are contiguous, and fewer ranks come
+  // first.
+  return a->dim != b->dim && 2 * a->step_bytes < b->step_bytes;
+}
+
+const candidate_t *draft_choose(const candidate_t *candidates, int count,
+                                sdg_dim_t wanted) {
+  const candidate_t *best = NULL;
+  for (int i = 0; i < count; i++)
+    if (candidates[i].possible &&
+        (wanted == SDG_DIM_COUNT || wanted == candidates[i].dim) &&
+        (!best || is_better(&candidates[i], best)))
+      best = &candidates[i];
+  return best;
+}
+
+static void head_write(FILE *file, const candidate_t *candidates, int count,
+                       const candidate_t *chosen, char *const *words) {
+  fprintf(file, "; Drafted by `sundog inspect` from one run of\n;  ");
+  for (; *words; words++) {
+    fputc(' ', file);
+    for (const char *c = *words; *c; c++)
+      fputc((unsigned char)*c < ' ' ? '?' : *c, file);
+  }
+  fprintf(file,
+          "\n; Use: sundog run -n %d --rules THIS-FILE -- PROGRAM, each rank "
+          "with its own\n; piece of the input. Sections are tried in order; "
+          "`man 7 sundog` lists the keys.\n;\n; Splits that were looked at "
+          "(halo: what all ranks receive in one step):\n",
+          chosen->ranks);
+  for (int i = 0; i < count; i++) {
+    const candidate_t *c = &candidates[i];
+    if (!c->possible)
+      continue;
+    fprintf(file,
+            ";   %s over %d ranks: halo %.3f MB, %" PRId64
+            " or more %s per rank, ",
+            sdg_dim_name(c->dim), c->ranks, (double)c->step_bytes / 1e6,
+            c->smallest, sdg_dim_name(c->dim));
+    if (c->faults)
+      fprintf(file, "%d conflict%s\n", c->faults, c->faults > 1 ? "s" : "");
+    else
+      fprintf(file, "no conflict\n");
+  }
+}
+
+static void section_write(FILE *file, const candidate_t *c) {
+  const char *dim = sdg_dim_name(c->dim);
+  for (int i = 0; i < c->faults; i++)
+    fprintf(file, "; conflict: %s\n", c->fault[i]);
+  if (c->align > 1)
+    fprintf(file,
+            "; Cut the input with `sundog split --dim %s --parts even/%" PRId64
+            "`: only then the\n; sizes of all outputs add up.\n",
+            dim, c->align);
+  if (c->asks_sizes)
+    fprintf(file, "; Sizes of outputs add up since the program asks cuDNN for "
+                  "them.\n");
+  fprintf(file,
+          "\n[shard field]\n"
+          "; the shortest %s that is split was %" PRId64 "\n"
+          "match = %s>=%" PRId64 "\n"
+          "split = %s:ranks        ; one axis with all ranks\n"
+          "view = shard           ; each rank's tensors are its own piece\n"
+          "parts = agree          ; the sizes that the ranks' pieces have\n",
+          dim, c->least, dim, c->least, dim);
+  if (c->global_pool)
+    fprintf(file, "window = global        ; pooling over the whole extent\n");
+  if (c->has_local)
+    fprintf(file,
+            "\n[local rest]\n; windowed calls on tensors without a %s to "
+            "split: every rank's own\n",
+            dim);
+}
+
+sdg_status_t draft_write(const char *path, const candidate_t *candidates,
+                         int count, const candidate_t *chosen,
+                         char *const *words) {
+  FILE *file = fopen(path, "we");
+  if (!file)
+    return sdg_fail(SDG_E_FILE_IO, "%s: %s", path, strerror(errno));
+  head_write(file, candidates, count, chosen, words);
+  section_write(file, chosen);
+  bool bad = ferror(file) != 0;
+  if (fclose(file) != 0 || bad)
+    return sdg_fail(SDG_E_FILE_IO, "%s: %s", path, strerror(errno));
+  return SDG_OK;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A rules file with the reasons as comments, from what was seen of a program.
+ */
+#ifndef SDG_TOOLS_DRAFT_H
+#define SDG_TOOLS_DRAFT_H
+
+#include "tools/candidate.h"
+
+/* Of `count` candidates the one to propose: of dimension `wanted`, if that is
+ * not SDG_DIM_COUNT, without faults, spatial, the outermost unless an inner one
+ * has less than half its halo bytes; NULL if none is possible. */
+const candidate_t *draft_choose(const candidate_t *candidates, int count,
+                                sdg_dim_t wanted);
+
+/* Writes the file for `chosen`; `words` are the program's. SDG_E_FILE_IO. */
+sdg_status_t draft_write(const char *path, const candidate_t *candidates,
+                         int count, const candidate_t *chosen,
+                         char *const *words) SDG_MUST_CHECK;
+
+#endif

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+// `sundog inspect`: runs a program once, untouched, and says what of it could
+// be split.
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "src/options.h"
+#include "tools/calls.h"
+#include "tools/candidate.h"
+#include "tools/command.h"
+#include "tools/draft.h"
+#include "tools/folder.h"
+#include "tools/launch.h"
+#include "tools/program.h"
+
+enum {
+  DIMS = 4,
+  SIZES = 3,
+  CANDIDATES = DIMS * SIZES,
+  KEY_DEVICE = 0x100,
+  KEY_STEPS,
+  KEY_SPLIT
+};
+
+static const sdg_dim_t dims[DIMS] = {SDG_DIM_N, SDG_DIM_D, SDG_DIM_H,
+                                     SDG_DIM_W};
+
+typedef struct inspect {
+  launch_t launch;
+  const char *output;
+  int64_t steps;    // 0: not given
+  sdg_dim_t wanted; // SDG_DIM_COUNT: not given
+  char folder[PATH_MAX];
+} inspect_t;
+
+static error_t inspect_parse(int key, char *argument,
+                             struct argp_state *state) {
+  inspect_t *inspect = state->input;
+  char *end;
+  switch (key) {
+  case KEY_DEVICE:
+    if (!launch_device_parse(argument, &inspect->launch.device))
+      argp_error(state, "--device takes auto, host or cuda, not '%s'",
+                 argument);
+    return 0;
+  case KEY_STEPS:
+    inspect->steps = strtoll(argument, &end, 10);
+    if (inspect->steps < 1 || *end)
+      argp_error(state, "--steps takes a number from 1 up, not '%s'", argument);
+    return 0;
+  case KEY_SPLIT:
+    for (int i = 0; i < DIMS; i++)
+      if (strcmp(argument, sdg_dim_name(dims[i])) == 0)
+        inspect->wanted = dims[i];
+    if (inspect->wanted == SDG_DIM_COUNT)
+      argp_error(state, "--split takes N, D, H or W, not '%s'", argument);
+    return 0;
+  case 'o':
+    inspect->output = argument;
+    return 0;
+  case ARGP_KEY_ARG:
+    launch_take_program(&inspect->launch, state);
+    return 0;
+  case ARGP_KEY_NO_ARGS:
+    argp_error(state, "no program");
+    return 0;
+  default:
+    return ARGP_ERR_UNKNOWN;
+  }
+}
+
+static const struct argp_option inspect_options[] = {
+    {"output", 'o', "FILE", 0,
+     "Write a rules file for the best split, or that of --split", 0},
+    {"split", KEY_SPLIT, "N|D|H|W", 0, "The dimension for the rules file", 0},
+    {"device", KEY_DEVICE, "auto|host|cuda", 0, "As for `sundog run`", 0},
+    {"steps", KEY_STEPS, "N", 0,
+     "How many steps the run has; default: how often its windowed calls repeat",
+     0},
+    {0},
+};
+const struct argp inspect_argp = {
+    .options = inspect_options,
+    .parser = inspect_parse,
+    .args_doc = "-- PROGRAM [ARGUMENT...]",
+    .doc =
+        "Runs a program once, as one process and untouched, and prints its "
+        "distinct cuDNN calls. For each dimension that could be split over 2, "
+        "4 and 8 ranks it says what the ranks would exchange, how little each "
+        "would own, and what conflicts with it.\v"
+        "Halo bytes are what all ranks receive in one step, if the longest "
+        "extents are divided evenly; the rows at the seams of convolutions and "
+        "pooling are counted as they would be exchanged. The exit status is "
+        "that of the program, 128 + n for signal n, and 125 if it made no "
+        "cuDNN call that could be seen.\n\n"
+        "  sundog inspect -o net.rules -- ./solver field.npy out.npy"};
+
+// The file's facts, before the program runs.
+static void program_print(const char *name) {
+  program_t program;
+  if (program_examine(name, &program) != SDG_OK)
+    return;
+  printf("program: %s\n", program.path);
+  if (*program.interpreter) {
+    printf("  a script of %s\n", program.interpreter);
+    return;
+  }
+  for (int i = 0; i < program.needed; i++)
+    if (strncmp(program.needed_name[i], "libcud", 6) == 0 ||
+        strncmp(program.needed_name[i], "libcublas", 9) == 0 ||
+        strncmp(program.needed_name[i], "libnccl", 7) == 0)
+      printf("  needs %s\n", program.needed_name[i]);
+  if (program.is_elf && program.is_static)
+    printf("  static: nothing can be preloaded into it\n");
+  if (program.is_privileged)
+    printf("  setuid, setgid or capabilities: nothing is preloaded into it\n");
+  if (program.static_cudart)
+    printf("  the CUDA runtime is linked in (use nvcc --cudart shared)\n");
+  if (program.static_cudnn)
+    printf("  cuDNN is linked in: its calls cannot be seen\n");
+  if (program.opens)
+    printf("  loads libraries with dlopen\n");
+}
+
+static sdg_status_t program_run(inspect_t *inspect, int *out_status) {
+  int status = 0;
+  struct sigaction ignore = {.sa_handler = SIG_IGN}, before[2];
+  SDG_TRY(folder_create(inspect->folder, sizeof inspect->folder));
+  if (setenv("SUNDOG_INSPECT", inspect->folder, 1) != 0)
+    return sdg_fail(SDG_E_NO_MEMORY, "for SUNDOG_INSPECT");
+  SDG_TRY(launch_preload(&inspect->launch, inspect->folder));
+  fflush(NULL);
+  // A signal of the terminal is for the program; its record is still read.
+  sigaction(SIGINT, &ignore, &before[0]);
+  sigaction(SIGQUIT, &ignore, &before[1]);
+  pid_t pid = fork();
+  if (pid < 0)
+    return sdg_fail(SDG_E_START, "fork: %s", strerror(errno));
+  if (pid == 0) {
+    sigaction(SIGINT, &before[0], NULL);
+    sigaction(SIGQUIT, &before[1], NULL);
+    execvp(inspect->launch.program[0], inspect->launch.program);
+    int error = errno;
+    (void)sdg_fail(SDG_E_START, "%s: %s", inspect->launch.program[0],
+                   strerror(error));
+    _exit(error == ENOENT ? COMMAND_NOT_FOUND : COMMAND_NOT_EXECUTABLE);
+  }
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+    continue;
+  *out_status =
+      WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return SDG_OK;
+}
+
+static void call_print(const seen_call_t *call) {
+  char text[160];
+  printf("%10" PRId64 "  %s", call->count, call->entry);
+  if (call->is_opaque)
+    printf("  hides its tensors");
+  else if (!call->has_rule && !call->is_query)
+    printf("  (no rule)");
+  int type = -1;
+  for (int i = 0; i < call->operands; i++) {
+    const seen_operand_t *operand = &call->operand[i];
+    if (operand->type != type)
+      printf("  %s", type_name(operand->type));
+    type = operand->type;
+    printf("  %s %s", operand->role, extents_text(operand, text, sizeof text));
+  }
+  for (int d = 0; d < call->spatial; d++)
+    printf("%s%" PRId64, d ? "x" : "  window ", call->window[d].kernel);
+  bool stride = false, pad = false, dilation = false;
+  for (int d = 0; d < call->spatial; d++) {
+    stride |= call->window[d].stride != 1;
+    pad |= call->window[d].pad != 0;
+    dilation |= call->window[d].dilation != 1;
+  }
+  for (int d = 0; stride && d < call->spatial; d++)
+    printf("%s%" PRId64, d ? "x" : " stride ", call->window[d].stride);
+  for (int d = 0; pad && d < call->spatial; d++)
+    printf("%s%" PRId64, d ? "x" : " pad ", call->window[d].pad);
+  for (int d = 0; dilation && d < call->spatial; d++)
+    printf("%s%" PRId64, d ? "x" : " dilation ", call->window[d].dilation);
+  printf("\n");
+}
+
+static void calls_print(const calls_t *calls) {
+  for (int i = 0; i < calls->libraries; i++)
+    printf("  used %s\n", calls->library[i]);
+  if (calls->processes > 1)
+    printf("  %d processes called cuDNN; one of them alone can be a rank\n",
+           calls->processes);
+  if (!calls->complete)
+    printf("  a process ended without its exit functions: counts are 1\n");
+  printf("\n%10s  CALL\n", "COUNT");
+  for (int queries = 0; queries < 2; queries++)
+    for (int i = 0; i < calls->count; i++)
+      if (calls->call[i].is_query == queries)
+        call_print(&calls->call[i]);
+}
+
+static void candidates_print(const candidate_t *candidates, int64_t steps) {
+  printf("\nsplits, %" PRId64 " steps:\n", steps);
+  printf("%-6s %5s %14s %14s %8s  %s\n", "SPLIT", "RANKS", "HALO B/STEP",
+         "HALO B/RUN", "LEAST", "PARTS");
+  for (int i = 0; i < CANDIDATES; i++) {
+    const candidate_t *c = &candidates[i];
+    char parts[32] = "any";
+    if (!c->possible)
+      continue;
+    if (c->align > 1)
+      snprintf(parts, sizeof parts, "even/%" PRId64, c->align);
+    printf("%-6s %5d %14" PRId64 " %14" PRId64 " %8" PRId64 "  %s%s\n",
+           sdg_dim_name(c->dim), c->ranks, c->step_bytes, c->run_bytes,
+           c->smallest, parts, c->faults ? "  conflicts" : "");
+  }
+  for (int i = 0; i < CANDIDATES; i++)
+    for (int f = 0; candidates[i].possible && f < candidates[i].faults; f++)
+      printf("conflict of %s over %d: %s\n", sdg_dim_name(candidates[i].dim),
+             candidates[i].ranks, candidates[i].fault[f]);
+}
+
+static sdg_status_t splits_judge(const inspect_t *inspect,
+                                 const calls_t *calls) {
+  static const int sizes[SIZES] = {2, 4, 8};
+  int64_t steps = inspect->steps ? inspect->steps : calls_steps(calls);
+  candidate_t *candidates = calloc(CANDIDATES, sizeof *candidates);
+  sdg_status_t status =
+      candidates ? SDG_OK : sdg_fail(SDG_E_NO_MEMORY, "for the splits");
+  for (int i = 0; i < CANDIDATES && status == SDG_OK; i++)
+    status = candidate_judge(calls, dims[i / SIZES], sizes[i % SIZES], steps,
+                             &candidates[i]);
+  if (status == SDG_OK) {
+    candidates_print(candidates, steps);
+    const candidate_t *chosen =
+        draft_choose(candidates, CANDIDATES, inspect->wanted);
+    if (!chosen)
+      printf("no tensor has such a dimension to split\n");
+    else
+      printf("best: %s%s\n", sdg_dim_name(chosen->dim),
+             chosen->faults ? ", with the conflicts above" : "");
+    if (inspect->output && chosen)
+      status = draft_write(inspect->output, candidates, CANDIDATES, chosen,
+                           inspect->launch.program);
+    else if (inspect->output)
+      status = sdg_fail(SDG_E_NOTHING_MATCHED, "no rules file was written");
+  }
+  free(candidates);
+  return status;
+}
+
+int command_inspect(int argc, char **argv) {
+  inspect_t inspect = {.launch = {.device = LAUNCH_AUTO},
+                       .wanted = SDG_DIM_COUNT};
+  calls_t calls;
+  const sdg_option_info_t *info;
+  int result = COMMAND_FAILED;
+  argp_err_exit_status = COMMAND_FAILED;
+  argp_parse(&inspect_argp, argc, argv, ARGP_IN_ORDER, NULL, &inspect);
+  // One rank, whatever the environment asks for.
+  for (unsigned i = 0; (info = sdg_option_at(i)); i++)
+    if (strcmp(info->owner, "LIBRARY") == 0)
+      unsetenv(info->variable);
+  if (launch_prepare(&inspect.launch) != SDG_OK)
+    return COMMAND_FAILED;
+  program_print(inspect.launch.program[0]);
+  sdg_status_t status = program_run(&inspect, &result);
+  if (status == SDG_OK)
+    status = calls_read(inspect.folder, &calls);
+  if (*inspect.folder)
+    folder_remove(inspect.folder);
+  if (status != SDG_OK)
+    return COMMAND_FAILED;
+  if (calls.count == 0) {
+    if (result == 0) {
+      (void)sdg_fail(SDG_E_NOTHING_MATCHED,
+                     "no cuDNN call of the program was seen");
+      result = COMMAND_FAILED;
+    }
+  } else {
+    calls_print(&calls);
+    if (splits_judge(&inspect, &calls) != SDG_OK)
+      result = COMMAND_FAILED;
+  }
+  calls_fini(&calls);
+  return result;
+}
