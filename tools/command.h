@@ -20,13 +20,14 @@ int command_options(int argc, char **argv);
 int command_explain(int argc, char **argv);
 int command_split(int argc, char **argv);
 int command_join(int argc, char **argv);
+int command_verify(int argc, char **argv);
 int command_inspect(int argc, char **argv);
 int command_doctor(int argc, char **argv);
 int command_diff(int argc, char **argv);
 
 /* Their arguments, which `--help` and the manual pages print. */
 extern const struct argp run_argp, exec_argp, options_argp, explain_argp,
-    split_argp, join_argp, inspect_argp, doctor_argp, diff_argp;
+    split_argp, join_argp, verify_argp, inspect_argp, doctor_argp, diff_argp;
 
 /* One row of the list of sub-commands. */
 typedef struct command {

@@ -36,7 +36,7 @@ typedef struct result {
   int64_t differ;  // elements that are not equal
   int64_t beyond;  // of those, further apart than the tolerances allow
   int64_t one_nan; // of those, NaN in one file only
-  worst_t absolute, relative;
+  worst_t first, absolute, relative;
 } result_t;
 
 static error_t tolerance_parse(struct argp_state *state, const char *text,
@@ -141,6 +141,8 @@ static void element_compare(const diff_t *diff, int64_t index, element_t a,
     result->beyond++;
   long double relative =
       finite && magnitude > 0 ? absolute / magnitude : INFINITY;
+  if (!result->first.any)
+    result->first = (worst_t){true, 0, index, a, b};
   worst_note(&result->absolute, absolute, index, a, b);
   worst_note(&result->relative, relative, index, a, b);
 }
@@ -186,15 +188,14 @@ static void element_print(const element_type_t *type, element_t e) {
     printf("%+.*Lgi", type->digits, e.im);
 }
 
-static void worst_print(const char *what, const worst_t *worst,
-                        const sdg_npy_header_t *header,
+static void place_print(const worst_t *worst, const sdg_npy_header_t *header,
                         const element_type_t *type) {
   int64_t at[SDG_DIMS_MAX], rest = worst->index;
   for (int d = header->dims - 1; d >= 0; d--) {
     at[d] = rest % header->extent[d];
     rest /= header->extent[d];
   }
-  printf("largest %s difference %.6Lg at (", what, worst->size);
+  printf(" at (");
   for (int d = 0; d < header->dims; d++)
     printf("%s%" PRId64, d ? ", " : "", at[d]);
   printf("): ");
@@ -215,8 +216,12 @@ static void result_print(const diff_t *diff, const sdg_npy_t *npy,
   printf("\n");
   if (!result->differ)
     return;
-  worst_print("absolute", &result->absolute, &npy[0].header, type);
-  worst_print("relative", &result->relative, &npy[0].header, type);
+  printf("first difference");
+  place_print(&result->first, &npy[0].header, type);
+  printf("largest absolute difference %.6Lg", result->absolute.size);
+  place_print(&result->absolute, &npy[0].header, type);
+  printf("largest relative difference %.6Lg", result->relative.size);
+  place_print(&result->relative, &npy[0].header, type);
 }
 
 static bool same_shape(const sdg_npy_header_t *a, const sdg_npy_header_t *b) {

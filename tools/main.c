@@ -23,6 +23,8 @@ static const command_t commands[] = {
      "put the pieces of an array file together"},
     {"inspect", "sundog inspect", command_inspect, &inspect_argp,
      "what of a program could be split, and a rules file for it"},
+    {"verify", "sundog verify", command_verify, &verify_argp,
+     "compare one rank with several"},
     {"doctor", "sundog doctor", command_doctor, &doctor_argp,
      "what this machine has and lacks for a run"},
     {"diff", "sundog diff", command_diff, &diff_argp,

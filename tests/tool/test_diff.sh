@@ -35,6 +35,7 @@ the_largest_differences_are_named() {
   npy b '<f4' '2, 3' f 1 2.5 3 4 7 6
   run 1 "$sundog" diff a b
   says out '2 of 6 elements differ'
+  says out 'first difference at (0, 1): 2 and 2.5'
   says out 'largest absolute difference 2 at (1, 1): 5 and 7'
   says out 'largest relative difference 0.285714 at (1, 1): 5 and 7'
   run 1 "$sundog" diff b a

@@ -10,7 +10,7 @@ the_version_is_printed() {
 }
 help_names_every_command() {
   run 0 "$sundog" --help
-  for command in run exec options explain split join diff doctor inspect; do
+  for command in run exec options explain split join diff doctor inspect verify; do
     says out "  $command "
     run 0 "$sundog" "$command" --help
     says out "Usage: sundog $command"

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+// `sundog verify`: the same work on one rank and on several, compared.
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "src/options.h"
+#include "tools/command.h"
+#include "tools/folder.h"
+#include "tools/launch.h"
+
+enum {
+  FILES_MAX = 16,
+  WORDS_MAX = 256,
+  NAME_BYTES = PATH_MAX + 64,
+  KEY_INPUT = 0x200,
+  KEY_OUTPUT,
+  KEY_DIM,
+  KEY_KEEP,
+  KEY_RTOL,
+  KEY_ATOL,
+};
+
+typedef struct verify {
+  launch_t launch; // first: the child parser's input
+  const char *ranks, *dim, *keep, *rtol, *atol;
+  bool verbose;
+  int inputs, outputs;
+  const char *input[FILES_MAX], *output[FILES_MAX];
+  char self[PATH_MAX], folder[PATH_MAX];
+} verify_t;
+
+static error_t verify_parse(int key, char *argument, struct argp_state *state) {
+  verify_t *verify = state->input;
+  switch (key) {
+  case ARGP_KEY_INIT:
+    state->child_inputs[0] = &verify->launch;
+    return 0;
+  case 'n':
+    verify->ranks = argument;
+    return 0;
+  case 'v':
+    verify->verbose = true;
+    return 0;
+  case KEY_INPUT:
+    if (verify->inputs == FILES_MAX)
+      argp_error(state, "at most %d inputs", FILES_MAX);
+    verify->input[verify->inputs++] = argument;
+    return 0;
+  case KEY_OUTPUT:
+    if (verify->outputs == FILES_MAX)
+      argp_error(state, "at most %d outputs", FILES_MAX);
+    verify->output[verify->outputs++] = argument;
+    return 0;
+  case KEY_DIM:
+    verify->dim = argument;
+    return 0;
+  case KEY_KEEP:
+    verify->keep = argument;
+    return 0;
+  case KEY_RTOL:
+    verify->rtol = argument;
+    return 0;
+  case KEY_ATOL:
+    verify->atol = argument;
+    return 0;
+  case ARGP_KEY_ARG:
+    launch_take_program(&verify->launch, state);
+    return 0;
+  case ARGP_KEY_NO_ARGS:
+    argp_error(state, "no program");
+    return 0;
+  case ARGP_KEY_SUCCESS:
+    if (!verify->ranks || verify->outputs == 0)
+      argp_error(state, "-n and at least one --output are needed");
+    return 0;
+  default:
+    return ARGP_ERR_UNKNOWN;
+  }
+}
+
+static const struct argp_option verify_options[] = {
+    {"ranks", 'n', "N", 0, "Number of ranks to compare with one", 0},
+    {"input", KEY_INPUT, "FILE", 0,
+     "An array file that the program reads; the ranks get a piece each. May be "
+     "repeated",
+     0},
+    {"output", KEY_OUTPUT, "FILE", 0,
+     "An array file that the program writes; the ranks' pieces are joined and "
+     "compared. May be repeated",
+     0},
+    {"dim", KEY_DIM, "DIM", 0,
+     "How files are cut, as for `sundog split`; default: as --split says, or H",
+     0},
+    {"rtol", KEY_RTOL, "R", 0, "As for `sundog diff`", 0},
+    {"atol", KEY_ATOL, "A", 0, "As for `sundog diff`", 0},
+    {"keep", KEY_KEEP, "FOLDER", 0,
+     "Write all files there and keep them; default: a private folder that is "
+     "removed",
+     0},
+    {"verbose", 'v', NULL, 0, "Show what the program and the commands print",
+     0},
+    {0},
+};
+static const struct argp_child verify_children[] = {{&launch_argp, 0, NULL, 0},
+                                                    {0}};
+const struct argp verify_argp = {
+    .options = verify_options,
+    .parser = verify_parse,
+    .children = verify_children,
+    .args_doc = "-- PROGRAM [ARGUMENT...]",
+    .doc =
+        "Runs a program on one rank, untouched, and on N ranks with the split "
+        "that is asked for, and compares the files that they write.\v"
+        "The words of PROGRAM are those of the run on one rank. Where they "
+        "name an --input, each of the N ranks is given its piece of that file "
+        "instead; where they name an --output, each writes a piece, and the "
+        "one rank a file apart, so that nothing is overwritten. The exit "
+        "status is 0 if nothing differs by more than the tolerances, 1 if "
+        "something does, 125 if a run fails.\n\n"
+        "  sundog verify -n 4 --split H --view shard --input in.npy --output "
+        "out.npy -- ./solver in.npy out.npy"};
+
+// Owned text of the folder's file; what cannot be had ends the command.
+static char *name_of(const verify_t *verify, const char *what, int index,
+                     const char *tail) {
+  char *name = NULL;
+  if (asprintf(&name, "%s/%s%d%s", verify->folder, what, index, tail) < 0)
+    return NULL;
+  return name;
+}
+
+// `word` with FILE replaced, where FILE is all of it or follows the first '='.
+static const char *word_of(const char *word, const char *file, const char *name,
+                           char **out_owned) {
+  const char *at = strcmp(word, file) == 0 ? word : strchr(word, '=');
+  if (at && at != word)
+    at++;
+  if (!at || strcmp(at, file) != 0)
+    return NULL;
+  return asprintf(out_owned, "%.*s%s", (int)(at - word), word, name) < 0
+             ? NULL
+             : *out_owned;
+}
+
+typedef struct words {
+  int count, owned;
+  const char *word[WORDS_MAX + 1];
+  char *own[2 * FILES_MAX + WORDS_MAX];
+} words_t;
+
+static void words_add(words_t *words, const char *word) {
+  if (words->count < WORDS_MAX)
+    words->word[words->count++] = word;
+}
+
+static const char *words_own(words_t *words, char *text) {
+  if (text && words->owned < (int)(sizeof words->own / sizeof *words->own))
+    words->own[words->owned++] = text;
+  return text ? text : "";
+}
+
+static void words_fini(words_t *words) {
+  for (int i = 0; i < words->owned; i++)
+    free(words->own[i]);
+}
+
+// Runs `sundog` with these words; its exit status, COMMAND_FAILED if it could
+// not be started. `alone`: without what asks for a split.
+static int self_run(const verify_t *verify, words_t *words, bool alone,
+                    bool shown) {
+  int status = 0;
+  struct sigaction ignore = {.sa_handler = SIG_IGN}, before[2];
+  words->word[words->count] = NULL;
+  if (words->count == WORDS_MAX) {
+    (void)sdg_fail(SDG_E_USAGE, "more than %d words", WORDS_MAX);
+    return COMMAND_FAILED;
+  }
+  fflush(NULL);
+  // The terminal's signals end the ranks; the folder is still removed.
+  sigaction(SIGINT, &ignore, &before[0]);
+  sigaction(SIGQUIT, &ignore, &before[1]);
+  pid_t pid = fork();
+  if (pid == 0) {
+    sigaction(SIGINT, &before[0], NULL);
+    sigaction(SIGQUIT, &before[1], NULL);
+    const sdg_option_info_t *info;
+    for (unsigned i = 0; alone && (info = sdg_option_at(i)); i++)
+      if (strcmp(info->owner, "LIBRARY") == 0)
+        unsetenv(info->variable);
+    int null = shown ? -1 : open("/dev/null", O_WRONLY);
+    if (null >= 0)
+      dup2(null, STDOUT_FILENO);
+    execv(verify->self, (char **)(uintptr_t)words->word);
+    _exit(COMMAND_NOT_EXECUTABLE);
+  }
+  while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+    continue;
+  sigaction(SIGINT, &before[0], NULL);
+  sigaction(SIGQUIT, &before[1], NULL);
+  if (pid < 0 || !WIFEXITED(status))
+    return COMMAND_FAILED;
+  return WEXITSTATUS(status);
+}
+
+static const char *set_value(const char *name) {
+  const char *value = getenv(name);
+  return value && *value ? value : NULL;
+}
+
+// How files are cut: the words that `split` and `join` have in common.
+static void cut_add(const verify_t *verify, words_t *words) {
+  const char *dim = verify->dim ? verify->dim : set_value("SUNDOG_SPLIT");
+  const char *mesh = set_value("SUNDOG_MESH"),
+             *parts = set_value("SUNDOG_PARTS");
+  if (dim) {
+    words_add(words, "--dim");
+    words_add(words, dim);
+  }
+  if (mesh) {
+    words_add(words, "--mesh");
+    words_add(words, mesh);
+  }
+  if (parts && strcmp(parts, "agree") != 0) {
+    words_add(words, "--parts");
+    words_add(words, parts);
+  }
+}
+
+static int inputs_cut(const verify_t *verify) {
+  int status = 0;
+  for (int i = 0; i < verify->inputs && status == 0; i++) {
+    words_t words = {.count = 0};
+    words_add(&words, "sundog");
+    words_add(&words, "split");
+    words_add(&words, "-n");
+    words_add(&words, verify->ranks);
+    cut_add(verify, &words);
+    words_add(&words, "-o");
+    words_add(&words,
+              words_own(&words, name_of(verify, "in", i, ".{rank}.npy")));
+    words_add(&words, verify->input[i]);
+    status = self_run(verify, &words, false, verify->verbose);
+    words_fini(&words);
+  }
+  return status;
+}
+
+// The program on one rank, or on all.
+static int program_run(const verify_t *verify, bool alone) {
+  static const char *const devices[] = {"auto", "host", "cuda"};
+  const char *tail = alone ? ".npy" : ".{rank}.npy";
+  words_t words = {.count = 0};
+  words_add(&words, "sundog");
+  words_add(&words, "run");
+  words_add(&words, "-n");
+  words_add(&words, alone ? "1" : verify->ranks);
+  words_add(&words, "--device");
+  words_add(&words, devices[verify->launch.device]);
+  words_add(&words, "--");
+  const char *in[FILES_MAX], *out[FILES_MAX];
+  for (int i = 0; i < verify->inputs; i++)
+    in[i] = words_own(&words, name_of(verify, "in", i, tail));
+  for (int i = 0; i < verify->outputs; i++)
+    out[i] =
+        words_own(&words, name_of(verify, alone ? "one" : "many", i, tail));
+  for (char **word = verify->launch.program; *word; word++) {
+    const char *replaced = NULL;
+    char *owned = NULL;
+    for (int i = 0; i < verify->inputs && !replaced && !alone; i++)
+      replaced = word_of(*word, verify->input[i], in[i], &owned);
+    for (int i = 0; i < verify->outputs && !replaced; i++)
+      replaced = word_of(*word, verify->output[i], out[i], &owned);
+    words_add(&words, replaced ? words_own(&words, owned) : *word);
+  }
+  int status = self_run(verify, &words, alone, verify->verbose);
+  words_fini(&words);
+  return status;
+}
+
+static int output_join(const verify_t *verify, int index) {
+  words_t words = {.count = 0};
+  words_add(&words, "sundog");
+  words_add(&words, "join");
+  cut_add(verify, &words);
+  words_add(&words, words_own(&words, name_of(verify, "many", index, ".npy")));
+  words_add(&words,
+            words_own(&words, name_of(verify, "many", index, ".{rank}.npy")));
+  int status = self_run(verify, &words, false, verify->verbose);
+  words_fini(&words);
+  return status;
+}
+
+static int output_compare(const verify_t *verify, int index) {
+  words_t words = {.count = 0};
+  words_add(&words, "sundog");
+  words_add(&words, "diff");
+  if (verify->rtol) {
+    words_add(&words, "--rtol");
+    words_add(&words, verify->rtol);
+  }
+  if (verify->atol) {
+    words_add(&words, "--atol");
+    words_add(&words, verify->atol);
+  }
+  words_add(&words, words_own(&words, name_of(verify, "many", index, ".npy")));
+  words_add(&words, words_own(&words, name_of(verify, "one", index, ".npy")));
+  printf("%s: %s ranks against one: ", verify->output[index], verify->ranks);
+  int status = self_run(verify, &words, false, true);
+  words_fini(&words);
+  return status;
+}
+
+static int verify_run(const verify_t *verify) {
+  if (program_run(verify, true) != 0) {
+    (void)sdg_fail(SDG_E_VERIFY, "the run on one rank failed");
+    return COMMAND_FAILED;
+  }
+  if (inputs_cut(verify) != 0 || program_run(verify, false) != 0) {
+    (void)sdg_fail(SDG_E_VERIFY, "the run on %s ranks failed", verify->ranks);
+    return COMMAND_FAILED;
+  }
+  int result = EXIT_SUCCESS;
+  for (int i = 0; i < verify->outputs; i++) {
+    if (output_join(verify, i) != 0) {
+      (void)sdg_fail(SDG_E_VERIFY, "the pieces of %s do not fit",
+                     verify->output[i]);
+      return COMMAND_FAILED;
+    }
+    int differs = output_compare(verify, i);
+    if (differs > 1)
+      return COMMAND_FAILED;
+    result |= differs;
+  }
+  return result;
+}
+
+int command_verify(int argc, char **argv) {
+  verify_t verify = {.launch = {.device = LAUNCH_AUTO}};
+  argp_err_exit_status = COMMAND_FAILED;
+  argp_parse(&verify_argp, argc, argv, ARGP_IN_ORDER, NULL, &verify);
+  ssize_t n = readlink("/proc/self/exe", verify.self, sizeof verify.self - 1);
+  if (n < 0) {
+    (void)sdg_fail(SDG_E_INSTALL, "/proc/self/exe: %s", strerror(errno));
+    return COMMAND_FAILED;
+  }
+  verify.self[n] = '\0';
+  if (verify.keep) {
+    if (mkdir(verify.keep, 0777) != 0 && errno != EEXIST) {
+      (void)sdg_fail(SDG_E_FILE_IO, "%s: %s", verify.keep, strerror(errno));
+      return COMMAND_FAILED;
+    }
+    snprintf(verify.folder, sizeof verify.folder, "%s", verify.keep);
+  } else if (folder_create(verify.folder, sizeof verify.folder) != SDG_OK)
+    return COMMAND_FAILED;
+  int result = verify_run(&verify);
+  if (!verify.keep)
+    folder_remove(verify.folder);
+  return result;
+}
