@@ -96,10 +96,28 @@ static bool named_local(const sdg_call_t *call, const sdg_rules_t *rules) {
   return false;
 }
 
-static sdg_status_t unmatched_check(const sdg_call_t *call, bool local) {
+// Whether `op =` of the rules keeps a section from an activation of this call.
+static bool left_out(const sdg_call_t *call, const sdg_rules_t *rules) {
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    if (sdg_role_is_activation(operand->role) &&
+        sdg_rules_leave_out(rules, call->family, call->entry_name,
+                            operand->extent, operand->dims))
+      return true;
+  }
+  return false;
+}
+
+// An untagged op that sees beyond its element is an error where its tensor may
+// be split: with a window anywhere in a split network, otherwise where the
+// rules are about other ops on that tensor.
+static sdg_status_t unmatched_check(const sdg_call_t *call,
+                                    const sdg_rules_t *rules, bool local) {
   const sdg_rule_t *rule = rules_by_family[call->family];
   bool windowed = call->family == SDG_FAMILY_POOL || (rule && rule->windowed);
-  if (!windowed || local)
+  bool suspect = windowed || (call->family != SDG_FAMILY_POINTWISE &&
+                              left_out(call, rules));
+  if (!suspect || local)
     return SDG_OK;
   const sdg_operand_t *x = &call->operand[0];
   char extents[128];
@@ -174,7 +192,7 @@ static sdg_status_t call_derive(const sdg_call_t *call,
   SDG_TRY(sdg_tagging_derive(call, rules, &section, &local, tagging));
   *out_tagged = section != NULL;
   if (!section)
-    return unmatched_check(call, local);
+    return unmatched_check(call, rules, local);
   if (rule && rule->knows(call))
     return SDG_OK;
   sdg_tagging_fini(tagging);
@@ -330,7 +348,7 @@ static sdg_status_t judge(sdg_call_t *call, way_t *out_way) {
     return sdg_options_get()->on_error == SDG_ON_ERROR_IGNORE ? SDG_OK
                                                               : configured;
   if (!may_match(call, rules)) {
-    SDG_TRY(unmatched_check(call, named_local(call, rules)));
+    SDG_TRY(unmatched_check(call, rules, named_local(call, rules)));
     mark_passes(call, rules);
     return SDG_OK;
   }

@@ -11,7 +11,9 @@
  *                           that `split` names
  *     op = GLOB ...         families (conv pool norm softmax reduce pointwise
  *                           attention matmul) or entries (cudnnPooling*);
- *                           default: all
+ *                           default: all. Another op on such a tensor is
+ *                           refused unless it is pointwise, or a [local]
+ *                           section names it
  *     split = DIM:AXIS[+AXIS][, ...]    ":AXIS" may be left out where the mesh
  *                           has one axis
  *     parts = agree | even | even/ALIGN | chunk | SIZE,SIZE,...
@@ -174,6 +176,13 @@ bool sdg_section_match(const sdg_section_t *section, sdg_family_t family,
  * Dimensions that some section splits are never looked at, as they differ
  * between ranks. */
 bool sdg_rules_may_match(const sdg_rules_t *rules, sdg_family_t family,
+                         const char *entry, const int64_t *local_extent,
+                         int dims);
+
+/* True if a [shard] section could match this activation but for its `op`: the
+ * tensor may be split, and the rules say nothing of this op on it. As exact as
+ * sdg_rules_may_match. */
+bool sdg_rules_leave_out(const sdg_rules_t *rules, sdg_family_t family,
                          const char *entry, const int64_t *local_extent,
                          int dims);
 

@@ -75,15 +75,12 @@ static bool op_matches(const sdg_section_t *section, sdg_family_t family,
 
 typedef enum verdict { VERDICT_NO, VERDICT_YES, VERDICT_DEPENDS } verdict_t;
 
-// Judges a section without looking at the dimensions of `hidden` (bit
-// 1 << index): DEPENDS if a term asks for one of them.
-static verdict_t section_judge(const sdg_section_t *section,
-                               sdg_family_t family, const char *entry,
-                               const int64_t *extent, int dims,
-                               unsigned hidden) {
+// Judges a section's pattern and splits without looking at the dimensions of
+// `hidden` (bit 1 << index): DEPENDS if a term asks for one of them.
+static verdict_t tensor_judge(const sdg_section_t *section, sdg_family_t family,
+                              const int64_t *extent, int dims,
+                              unsigned hidden) {
   verdict_t verdict = VERDICT_YES;
-  if (!op_matches(section, family, entry))
-    return VERDICT_NO;
   if (section->listed && section->terms != dims)
     return VERDICT_NO;
   for (int i = 0; i < section->terms; i++) {
@@ -109,12 +106,15 @@ static verdict_t section_judge(const sdg_section_t *section,
 
 bool sdg_section_match(const sdg_section_t *section, sdg_family_t family,
                        const char *entry, const int64_t *extent, int dims) {
-  return section_judge(section, family, entry, extent, dims, 0) == VERDICT_YES;
+  return op_matches(section, family, entry) &&
+         tensor_judge(section, family, extent, dims, 0) == VERDICT_YES;
 }
 
-bool sdg_rules_may_match(const sdg_rules_t *rules, sdg_family_t family,
-                         const char *entry, const int64_t *local_extent,
-                         int dims) {
+// Whether a [shard] section may be the first to match; with any_op also one
+// that is about other ops.
+static bool shard_may_match(const sdg_rules_t *rules, sdg_family_t family,
+                            const char *entry, const int64_t *local_extent,
+                            int dims, bool any_op) {
   unsigned hidden = 0;
   for (int s = 0; s < rules->sections; s++)
     for (int i = 0; i < rules->section[s].splits; i++) {
@@ -124,12 +124,26 @@ bool sdg_rules_may_match(const sdg_rules_t *rules, sdg_family_t family,
     }
   for (int s = 0; s < rules->sections; s++) {
     const sdg_section_t *section = &rules->section[s];
+    bool about = op_matches(section, family, entry);
     verdict_t verdict =
-        section_judge(section, family, entry, local_extent, dims, hidden);
-    if (section->is_local && verdict == VERDICT_YES)
+        tensor_judge(section, family, local_extent, dims, hidden);
+    if (section->is_local && about && verdict == VERDICT_YES)
       return false;
-    if (!section->is_local && verdict != VERDICT_NO)
+    if (!section->is_local && (about || any_op) && verdict != VERDICT_NO)
       return true;
   }
   return false;
+}
+
+bool sdg_rules_may_match(const sdg_rules_t *rules, sdg_family_t family,
+                         const char *entry, const int64_t *local_extent,
+                         int dims) {
+  return shard_may_match(rules, family, entry, local_extent, dims, false);
+}
+
+bool sdg_rules_leave_out(const sdg_rules_t *rules, sdg_family_t family,
+                         const char *entry, const int64_t *local_extent,
+                         int dims) {
+  return shard_may_match(rules, family, entry, local_extent, dims, true) &&
+         !shard_may_match(rules, family, entry, local_extent, dims, false);
 }

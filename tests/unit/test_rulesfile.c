@@ -523,6 +523,22 @@ START_TEST(a_local_section_before_decides_without_exchange) {
 }
 END_TEST
 
+START_TEST(an_op_that_the_rules_leave_out_is_known) {
+  sdg_rules_t rules;
+  const int64_t field[] = {1, 3, 8, 8}, head[] = {1, 3, 8, 1};
+  ck_assert_int_eq((int)text_load("[local b]\nop = softmax\nmatch = W=1\n" SHARD
+                                  "split = H\nop = conv* pool*\n",
+                                  &rules),
+                   0);
+  ck_assert(!sdg_rules_leave_out(&rules, SDG_FAMILY_CONV, "", field, 4));
+  ck_assert(sdg_rules_leave_out(&rules, SDG_FAMILY_SOFTMAX, "", field, 4));
+  ck_assert(!sdg_rules_leave_out(&rules, SDG_FAMILY_SOFTMAX, "", head, 4));
+  ck_assert(sdg_rules_leave_out(&rules, SDG_FAMILY_NORM, "", head, 4));
+  ck_assert(!sdg_rules_leave_out(&rules, SDG_FAMILY_NORM, "", field, 2));
+  sdg_rules_fini(&rules);
+}
+END_TEST
+
 START_TEST(extents_of_a_dimension_that_any_section_splits_decide_nothing) {
   sdg_rules_t rules;
   const int64_t extent[] = {1, 3, 8, 8};
@@ -578,6 +594,7 @@ int main(void) {
   tcase_add_test(cases, a_local_section_before_decides_without_exchange);
   tcase_add_test(cases,
                  extents_of_a_dimension_that_any_section_splits_decide_nothing);
+  tcase_add_test(cases, an_op_that_the_rules_leave_out_is_known);
   tcase_add_test(cases, ops_are_checked_against_the_entries);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
