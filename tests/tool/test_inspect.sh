@@ -100,6 +100,23 @@ distinct_calls_are_told_apart() {
   grep -q '^ 2 cudnnConvolutionForward float x 1x3x40x30 w 2x3x3x3 y 1x2x20x15 window 3x3 stride 2x2 pad 1x1$' words
   grep -q '^ 1 cudnnConvolutionForward float x 1x3x40x30x9 w 2x3x5x3x3 y 1x2x40x30x9 window 5x3x3 pad 4x1x1 dilation 2x1x1$' words
 }
+libraries_that_are_loaded_late_are_seen() {
+  cat >late.py <<'X'
+import ctypes
+rt, dnn = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL("libcudnn.so.9")
+handle, desc, memory = (ctypes.c_void_p() for _ in range(3))
+assert dnn.cudnnCreate(ctypes.byref(handle)) == 0
+assert dnn.cudnnCreateTensorDescriptor(ctypes.byref(desc)) == 0
+assert dnn.cudnnSetTensor4dDescriptor(desc, 0, 0, 1, 2, 8, 6) == 0
+assert rt.cudaMalloc(ctypes.byref(memory), ctypes.c_size_t(4 * 2 * 8 * 6)) == 0
+value = ctypes.c_float(3)
+for _ in range(4):
+    assert dnn.cudnnSetTensor(handle, desc, memory, ctypes.byref(value)) == 0
+X
+  run 0 "$sundog" "${inspect[@]}" -o r.ini -- python3 late.py
+  tr -s ' ' <out | grep -q '^ 4 cudnnSetTensor float y 1x2x8x6$'
+  grep -q '^match = H>=8$' r.ini
+}
 several_processes_are_added_up() {
   run 0 "$sundog" "${inspect[@]}" -- sh -c '"$0" 1 exit; "$0" 2 exit' "$pooled"
   says out '2 processes called cuDNN'
@@ -123,6 +140,7 @@ a_program_without_cudnn_is_an_error() {
 
 cases the_solvers_calls_are_seen drafted_rules_run_as_they_are \
   the_program_is_untouched pooling_is_seen the_dimension_can_be_chosen \
-  distinct_calls_are_told_apart several_processes_are_added_up \
+  libraries_that_are_loaded_late_are_seen distinct_calls_are_told_apart \
+  several_processes_are_added_up \
   processes_that_end_badly_leave_their_calls \
   a_program_without_cudnn_is_an_error
