@@ -3,16 +3,15 @@
 // be split.
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "src/options.h"
 #include "tools/calls.h"
 #include "tools/candidate.h"
+#include "tools/child.h"
 #include "tools/command.h"
 #include "tools/draft.h"
 #include "tools/folder.h"
@@ -129,32 +128,22 @@ static void program_print(const char *name) {
 }
 
 static sdg_status_t program_run(inspect_t *inspect, int *out_status) {
-  int status = 0;
-  struct sigaction ignore = {.sa_handler = SIG_IGN}, before[2];
+  sigset_t mask;
   SDG_TRY(folder_create(inspect->folder, sizeof inspect->folder));
   if (setenv("SUNDOG_INSPECT", inspect->folder, 1) != 0)
     return sdg_fail(SDG_E_NO_MEMORY, "for SUNDOG_INSPECT");
   SDG_TRY(launch_preload(&inspect->launch, inspect->folder));
-  fflush(NULL);
-  // A signal of the terminal is for the program; its record is still read.
-  sigaction(SIGINT, &ignore, &before[0]);
-  sigaction(SIGQUIT, &ignore, &before[1]);
-  pid_t pid = fork();
+  pid_t pid = child_fork(&mask);
   if (pid < 0)
     return sdg_fail(SDG_E_START, "fork: %s", strerror(errno));
   if (pid == 0) {
-    sigaction(SIGINT, &before[0], NULL);
-    sigaction(SIGQUIT, &before[1], NULL);
     execvp(inspect->launch.program[0], inspect->launch.program);
     int error = errno;
     (void)sdg_fail(SDG_E_START, "%s: %s", inspect->launch.program[0],
                    strerror(error));
     _exit(error == ENOENT ? COMMAND_NOT_FOUND : COMMAND_NOT_EXECUTABLE);
   }
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-    continue;
-  *out_status =
-      WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  *out_status = child_wait(pid, &mask);
   return SDG_OK;
 }
 

@@ -2,16 +2,15 @@
 // `sundog verify`: the same work on one rank and on several, compared.
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "src/options.h"
+#include "tools/child.h"
 #include "tools/command.h"
 #include "tools/folder.h"
 #include "tools/launch.h"
@@ -176,21 +175,14 @@ static void words_fini(words_t *words) {
 // not be started. `alone`: without what asks for a split.
 static int self_run(const verify_t *verify, words_t *words, bool alone,
                     bool shown) {
-  int status = 0;
-  struct sigaction ignore = {.sa_handler = SIG_IGN}, before[2];
+  sigset_t mask;
   words->word[words->count] = NULL;
   if (words->count == WORDS_MAX) {
     (void)sdg_fail(SDG_E_USAGE, "more than %d words", WORDS_MAX);
     return COMMAND_FAILED;
   }
-  fflush(NULL);
-  // The terminal's signals end the ranks; the folder is still removed.
-  sigaction(SIGINT, &ignore, &before[0]);
-  sigaction(SIGQUIT, &ignore, &before[1]);
-  pid_t pid = fork();
+  pid_t pid = child_fork(&mask);
   if (pid == 0) {
-    sigaction(SIGINT, &before[0], NULL);
-    sigaction(SIGQUIT, &before[1], NULL);
     const sdg_option_info_t *info;
     for (unsigned i = 0; alone && (info = sdg_option_at(i)); i++)
       if (strcmp(info->owner, "LIBRARY") == 0)
@@ -201,13 +193,7 @@ static int self_run(const verify_t *verify, words_t *words, bool alone,
     execv(verify->self, (char **)(uintptr_t)words->word);
     _exit(COMMAND_NOT_EXECUTABLE);
   }
-  while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-    continue;
-  sigaction(SIGINT, &before[0], NULL);
-  sigaction(SIGQUIT, &before[1], NULL);
-  if (pid < 0 || !WIFEXITED(status))
-    return COMMAND_FAILED;
-  return WEXITSTATUS(status);
+  return pid < 0 ? COMMAND_FAILED : child_wait(pid, &mask);
 }
 
 static const char *set_value(const char *name) {

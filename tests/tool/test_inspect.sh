@@ -130,6 +130,17 @@ processes_that_end_badly_leave_their_calls() {
   run 134 "$sundog" "${inspect[@]}" -- "$pooled" 2 abort
   says out cudnnPoolingForward
 }
+a_signal_reaches_the_program() {
+  env --default-signal=INT "$sundog" "${inspect[@]}" -- \
+    sh -c 'trap "echo told; exit 9" TERM INT; echo $$ >pid; while :; do sleep 0.1; done' >out &
+  local pid=$! status=0
+  until [ -s pid ]; do sleep 0.05; done
+  kill -TERM "$pid"
+  wait "$pid" || status=$?
+  [ "$status" -eq 9 ]
+  says out told
+  gone "$(cat pid)"
+}
 a_program_without_cudnn_is_an_error() {
   run 125 "$sundog" "${inspect[@]}" -- true
   says err 'no cuDNN call of the program was seen'
@@ -142,5 +153,5 @@ cases the_solvers_calls_are_seen drafted_rules_run_as_they_are \
   the_program_is_untouched pooling_is_seen the_dimension_can_be_chosen \
   libraries_that_are_loaded_late_are_seen distinct_calls_are_told_apart \
   several_processes_are_added_up \
-  processes_that_end_badly_leave_their_calls \
+  processes_that_end_badly_leave_their_calls a_signal_reaches_the_program \
   a_program_without_cudnn_is_an_error
