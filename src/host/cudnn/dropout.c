@@ -1,8 +1,97 @@
 // SPDX-License-Identifier: Apache-2.0
-// Descriptors of dropout and the sizes of what it keeps.
+// Dropout: a mask of one bit per element, drawn by a counter-based generator
+// whose seed and position lie in the program's states.
+#include <string.h>
+
 #include "src/host/cudnn/life.h"
+#include "src/host/cudnn/scratch.h"
+#include "src/host/cudnn/view.h"
+#include "src/host/cudnn/work.h"
+#include "src/host/host.h"
 
 LIFE(Dropout, dropout, .states = NULL)
+
+/* What `states` points to on the device. Saving and restoring these bytes
+ * repeats masks. */
+typedef struct {
+  uint64_t seed;
+  uint64_t drawn; /* elements so far */
+} states_t;
+
+typedef struct {
+  bool backward;
+  double probability;
+  host_view_t in, out;
+  states_t *states;
+  uint32_t *mask;
+} job_t;
+
+/* Philox 4x32 with 10 rounds (Salmon et al., "Parallel random numbers: as easy
+ * as 1, 2, 3", 2011): four numbers for each counter. */
+static void philox(uint64_t seed, uint64_t counter, uint32_t out[4]) {
+  uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
+  uint32_t c[4] = {(uint32_t)counter, (uint32_t)(counter >> 32), 0, 0};
+  for (int round = 0; round < 10; round++) {
+    uint64_t a = (uint64_t)0xD2511F53u * c[0];
+    uint64_t b = (uint64_t)0xCD9E8D57u * c[2];
+    uint32_t next[4] = {(uint32_t)(b >> 32) ^ c[1] ^ key[0], (uint32_t)b,
+                        (uint32_t)(a >> 32) ^ c[3] ^ key[1], (uint32_t)a};
+    memcpy(c, next, sizeof c);
+    key[0] += 0x9E3779B9u;
+    key[1] += 0xBB67AE85u;
+  }
+  memcpy(out, c, sizeof c);
+}
+
+static void draw(const job_t *job, int64_t count) {
+  uint32_t number[4];
+  uint64_t at = job->states ? job->states->drawn : 0;
+  memset(job->mask, 0, (size_t)(count + 31) / 32 * sizeof *job->mask);
+  for (int64_t i = 0; i < count; i++, at++) {
+    bool kept = job->probability <= 0;
+    if (job->states && job->probability > 0 && job->probability < 1) {
+      if (i == 0 || at % 4 == 0)
+        philox(job->states->seed, at / 4, number);
+      kept = (double)number[at % 4] * 0x1p-32 >= job->probability;
+    }
+    if (kept)
+      job->mask[i / 32] |= 1U << (i % 32);
+  }
+  if (job->states)
+    job->states->drawn = at;
+}
+
+/* Image by image; elements are counted in the order of the dimensions,
+ * whatever the strides. */
+static bool run(void *argument) {
+  const job_t *job = argument;
+  int64_t count = host_view_elements(&job->in), done = 0;
+  int64_t first[CUDNN_DIM_MAX] = {0}, box[CUDNN_DIM_MAX];
+  memcpy(box, job->in.dim, sizeof box);
+  box[0] = 1;
+  int64_t image = count / job->in.dim[0];
+  double *values =
+      host_scratch_get(HOST_SCRATCH_INPUT, (size_t)image * sizeof *values);
+  if (!values)
+    return false;
+  if (!job->backward)
+    draw(job, count);
+  double scale = job->probability < 1 ? 1 / (1 - job->probability) : 0;
+  for (; first[0] < job->in.dim[0]; first[0]++) {
+    host_view_load(&job->in, first, box, values);
+    for (int64_t i = 0; i < image; i++, done++)
+      values[i] =
+          job->mask[done / 32] >> (done % 32) & 1 ? values[i] * scale : 0;
+    host_view_store(&job->out, first, box, 1, values, 0);
+  }
+  return true;
+}
+
+cudnnStatus_t cudnnDropoutGetStatesSize(cudnnHandle_t handle, size_t *bytes) {
+  REFUSE_IF(!handle || !bytes, CUDNN_STATUS_BAD_PARAM);
+  *bytes = sizeof(states_t);
+  return CUDNN_STATUS_SUCCESS;
+}
 
 /* One bit per element, whole words of 4 bytes. */
 cudnnStatus_t cudnnDropoutGetReserveSpaceSize(cudnnTensorDescriptor_t x,
@@ -13,4 +102,106 @@ cudnnStatus_t cudnnDropoutGetReserveSpaceSize(cudnnTensorDescriptor_t x,
     elements *= (size_t)x->dim[i];
   *bytes = (elements + 31) / 32 * 4;
   return CUDNN_STATUS_SUCCESS;
+}
+
+typedef struct {
+  states_t *states;
+  uint64_t seed;
+} start_t;
+
+static bool run_start(void *argument) {
+  const start_t *start = argument;
+  *start->states = (states_t){.seed = start->seed};
+  return true;
+}
+
+cudnnStatus_t cudnnRestoreDropoutDescriptor(cudnnDropoutDescriptor_t dropout,
+                                            cudnnHandle_t handle,
+                                            float probability, void *states,
+                                            size_t states_bytes,
+                                            unsigned long long seed) {
+  REFUSE_IF(!handle || !dropout, CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(!(probability >= 0 && probability <= 1), CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(states && states_bytes < sizeof(states_t), CUDNN_STATUS_BAD_PARAM);
+  *dropout =
+      (struct cudnnDropoutStruct){probability, states, states_bytes, seed};
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t dropout,
+                                        cudnnHandle_t handle, float probability,
+                                        void *states, size_t states_bytes,
+                                        unsigned long long seed) {
+  cudnnStatus_t status = cudnnRestoreDropoutDescriptor(
+      dropout, handle, probability, states, states_bytes, seed);
+  if (status || !states)
+    return status;
+  start_t start = {host_memory_resolve(states, sizeof(states_t)), seed};
+  REFUSE_IF(!start.states, CUDNN_STATUS_EXECUTION_FAILED);
+  return host_work_queue(handle, run_start, &start, sizeof start);
+}
+
+cudnnStatus_t cudnnGetDropoutDescriptor(cudnnDropoutDescriptor_t dropout,
+                                        cudnnHandle_t handle,
+                                        float *probability, void **states,
+                                        unsigned long long *seed) {
+  REFUSE_IF(!handle || !dropout, CUDNN_STATUS_BAD_PARAM);
+  if (probability)
+    *probability = dropout->probability;
+  if (states)
+    *states = dropout->states;
+  if (seed)
+    *seed = dropout->seed;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+static cudnnStatus_t queue(cudnnHandle_t handle, bool backward,
+                           const struct cudnnDropoutStruct *dropout,
+                           const struct cudnnTensorStruct *in,
+                           const void *in_data,
+                           const struct cudnnTensorStruct *out, void *out_data,
+                           void *reserve, size_t reserve_bytes) {
+  REFUSE_IF(!handle || !dropout || !in || !out || !reserve,
+            CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(in->type != out->type || in->rank != out->rank,
+            CUDNN_STATUS_BAD_PARAM);
+  for (int i = 0; i < in->rank; i++)
+    REFUSE_IF(in->dim[i] != out->dim[i], CUDNN_STATUS_BAD_PARAM);
+  size_t bytes;
+  cudnnDropoutGetReserveSpaceSize((cudnnTensorDescriptor_t)in, &bytes);
+  REFUSE_IF(reserve_bytes < bytes, CUDNN_STATUS_BAD_PARAM);
+  job_t job = {.backward = backward, .probability = dropout->probability};
+  REFUSE_IF(!dropout->states && dropout->probability > 0,
+            CUDNN_STATUS_BAD_PARAM);
+  if (dropout->states) {
+    job.states = host_memory_resolve(dropout->states, sizeof(states_t));
+    REFUSE_IF(!job.states, CUDNN_STATUS_EXECUTION_FAILED);
+  }
+  job.mask = host_memory_resolve(reserve, bytes);
+  REFUSE_IF(!job.mask, CUDNN_STATUS_EXECUTION_FAILED);
+  cudnnStatus_t status = host_view_init(in, in_data, &job.in);
+  if (!status)
+    status = host_view_init(out, out_data, &job.out);
+  return status ? status : host_work_queue(handle, run, &job, sizeof job);
+}
+
+cudnnStatus_t cudnnDropoutForward(cudnnHandle_t handle,
+                                  const cudnnDropoutDescriptor_t dropout,
+                                  const cudnnTensorDescriptor_t x,
+                                  const void *x_data,
+                                  const cudnnTensorDescriptor_t y, void *y_data,
+                                  void *reserve, size_t reserve_bytes) {
+  return queue(handle, false, dropout, x, x_data, y, y_data, reserve,
+               reserve_bytes);
+}
+
+cudnnStatus_t cudnnDropoutBackward(cudnnHandle_t handle,
+                                   const cudnnDropoutDescriptor_t dropout,
+                                   const cudnnTensorDescriptor_t dy,
+                                   const void *dy_data,
+                                   const cudnnTensorDescriptor_t dx,
+                                   void *dx_data, void *reserve,
+                                   size_t reserve_bytes) {
+  return queue(handle, true, dropout, dy, dy_data, dx, dx_data, reserve,
+               reserve_bytes);
 }

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "src/host/cudnn/view.h"
+
 /* Every expression is written twice: dense operands vectorise, others do not.
  * No iteration reads what another writes: ivdep. */
 #define EACH(T, expression)                                                    \
@@ -200,21 +202,54 @@ static void simplify(host_loop_t *loop) {
   }
 }
 
+static bool all(const host_loop_t *loop, cudnnDataType_t type) {
+  for (int o = 0; o < HOST_LOOP_OPERANDS; o++)
+    if (loop->type[o] != type)
+      return false;
+  return true;
+}
+
+static int64_t bytes_of(const host_loop_t *loop, int o) {
+  return loop->kind == HOST_LOOP_SET ? (int64_t)loop->value_bytes
+                                     : (int64_t)host_type_bytes(loop->type[o]);
+}
+
+/* Elements that are spread out or converted at once. */
+enum { HOST_CHUNK = 512 };
+
+/* Any types: by way of doubles. */
+static void run_mixed(const host_loop_t *loop, int64_t count,
+                      char *const data[HOST_LOOP_OPERANDS],
+                      const int64_t step[HOST_LOOP_OPERANDS]) {
+  double room[HOST_LOOP_OPERANDS][HOST_CHUNK];
+  const int64_t ones[HOST_LOOP_OPERANDS] = {1, 1, 1, 1};
+  for (int64_t i = 0; i < count; i += HOST_CHUNK) {
+    int64_t part = count - i < HOST_CHUNK ? count - i : HOST_CHUNK;
+    char *at[HOST_LOOP_OPERANDS];
+    for (int o = 0; o < HOST_LOOP_OPERANDS; o++) {
+      at[o] = data[o] + i * step[o] * bytes_of(loop, o);
+      if (o != HOST_LOOP_Y || loop->beta != 0)
+        host_elements_load(loop->type[o], at[o], step[o], part, room[o]);
+    }
+    run_double(loop, part, room[0], room[1], room[2], room[3], ones);
+    host_elements_store(loop->type[0], at[0], step[0], part, 1, room[0], 0);
+  }
+}
+
 static void run_typed(const host_loop_t *loop, int64_t count,
                       char *const data[HOST_LOOP_OPERANDS],
                       const int64_t step[HOST_LOOP_OPERANDS]) {
   if (loop->kind == HOST_LOOP_SET)
     run_set(loop, count, data[0], step[0]);
-  else if (loop->is_double)
+  else if (all(loop, CUDNN_DATA_DOUBLE))
     run_double(loop, count, (double *)data[0], (double *)data[1],
                (double *)data[2], (double *)data[3], step);
-  else
+  else if (all(loop, CUDNN_DATA_FLOAT))
     run_float(loop, count, (float *)data[0], (float *)data[1], (float *)data[2],
               (float *)data[3], step);
+  else
+    run_mixed(loop, count, data, step);
 }
-
-/* Elements for which a repeated operand is spread out. */
-enum { HOST_SPREAD = 512 };
 
 static void spread(char *to, const char *value, size_t bytes, int64_t count) {
   for (int64_t i = 0; i < count; i++)
@@ -229,13 +264,14 @@ static void run_row(const host_loop_t *loop, int64_t count,
   bool dense = step[0] == 1 && count > 8;
   for (int o = 1; o < HOST_LOOP_OPERANDS; o++)
     dense &= step[o] == 0 || step[o] == 1;
+  dense &= all(loop, CUDNN_DATA_FLOAT) || all(loop, CUDNN_DATA_DOUBLE);
   if (loop->kind == HOST_LOOP_SET || !dense) {
     run_typed(loop, count, data, step);
     return;
   }
-  _Alignas(64) char room[HOST_LOOP_OPERANDS][HOST_SPREAD * sizeof(double)];
+  _Alignas(64) char room[HOST_LOOP_OPERANDS][HOST_CHUNK * sizeof(double)];
   const int64_t ones[HOST_LOOP_OPERANDS] = {1, 1, 1, 1};
-  int64_t bytes = loop->is_double ? sizeof(double) : sizeof(float);
+  int64_t bytes = bytes_of(loop, HOST_LOOP_Y);
   bool repeats = false;
   char *part[HOST_LOOP_OPERANDS];
   for (int o = 0; o < HOST_LOOP_OPERANDS; o++) {
@@ -245,9 +281,9 @@ static void run_row(const host_loop_t *loop, int64_t count,
     repeats = true;
     part[o] = room[o];
     spread(room[o], data[o], (size_t)bytes,
-           count < HOST_SPREAD ? count : HOST_SPREAD);
+           count < HOST_CHUNK ? count : HOST_CHUNK);
   }
-  int64_t unit = repeats ? HOST_SPREAD : count;
+  int64_t unit = repeats ? HOST_CHUNK : count;
   for (int64_t i = 0; i < count; i += unit) {
     run_typed(loop, count - i < unit ? count - i : unit, part, ones);
     for (int o = 0; o < HOST_LOOP_OPERANDS; o++)
@@ -257,12 +293,9 @@ static void run_row(const host_loop_t *loop, int64_t count,
 
 static void run(const host_loop_t *loop, const int64_t at[HOST_LOOP_OPERANDS],
                 int64_t count, const int64_t step[HOST_LOOP_OPERANDS]) {
-  int64_t bytes = loop->kind == HOST_LOOP_SET ? (int64_t)loop->value_bytes
-                  : loop->is_double           ? (int64_t)sizeof(double)
-                                              : (int64_t)sizeof(float);
   char *data[HOST_LOOP_OPERANDS];
   for (int o = 0; o < HOST_LOOP_OPERANDS; o++)
-    data[o] = (char *)loop->data[o] + at[o] * bytes;
+    data[o] = (char *)loop->data[o] + at[o] * bytes_of(loop, o);
   run_row(loop, count, data, step);
 }
 
@@ -271,6 +304,7 @@ bool host_loop_run(host_loop_t *loop) {
   for (int o = loop->operands; o < HOST_LOOP_OPERANDS; o++) {
     int twin = loop->operands > 1 ? HOST_LOOP_A : HOST_LOOP_Y;
     loop->data[o] = loop->data[twin];
+    loop->type[o] = loop->type[twin];
     memcpy(loop->stride[o], loop->stride[twin], sizeof loop->stride[o]);
   }
   loop->operands = HOST_LOOP_OPERANDS;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Element by element work on tensors of any strides, float or double. */
+/* Element by element work on tensors of any strides and type. */
 #ifndef SDG_SRC_HOST_CUDNN_LOOPS_H
 #define SDG_SRC_HOST_CUDNN_LOOPS_H
 
@@ -16,12 +16,13 @@ typedef enum {
 
 enum { HOST_LOOP_Y, HOST_LOOP_A, HOST_LOOP_B, HOST_LOOP_C, HOST_LOOP_OPERANDS };
 
-/* Strides are elements, not negative; 0 repeats an operand along a dimension.
- * An operand may be y itself, element by element. y is not read where beta is
- * 0. */
+/* Where all are float or all double, that is what is computed in; double for
+ * everything else, rounded once. Strides are elements, not negative; 0 repeats
+ * an operand along a dimension. An operand may be y itself, element by element.
+ * y is not read where beta is 0. */
 typedef struct {
   host_loop_kind_t kind;
-  bool is_double;
+  cudnnDataType_t type[HOST_LOOP_OPERANDS];
   int operands; /* of y, a, b, c: how many there are */
   int rank;
   int64_t extent[CUDNN_DIM_MAX];

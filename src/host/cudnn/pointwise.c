@@ -16,9 +16,8 @@ static cudnnStatus_t queue(cudnnHandle_t handle, const host_loop_t *loop) {
 /* Types and layouts that the loops compute. */
 static cudnnStatus_t check(const struct cudnnTensorStruct *t) {
   REFUSE_IF(t->rank < 3, CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(t->type != CUDNN_DATA_FLOAT && t->type != CUDNN_DATA_DOUBLE,
+  REFUSE_IF(host_type_vector(t->type) > 1 || t->vector_length > 1,
             CUDNN_STATUS_NOT_SUPPORTED);
-  REFUSE_IF(t->vector_length > 1, CUDNN_STATUS_NOT_SUPPORTED);
   for (int i = 0; i < t->rank; i++)
     REFUSE_IF(t->stride[i] < 0, CUDNN_STATUS_NOT_SUPPORTED);
   return CUDNN_STATUS_SUCCESS;
@@ -31,7 +30,7 @@ static cudnnStatus_t start(host_loop_t *loop, host_loop_kind_t kind,
   if (status)
     return status;
   *loop = (host_loop_t){.kind = kind,
-                        .is_double = y->type == CUDNN_DATA_DOUBLE,
+                        .type = {y->type},
                         .operands = 1,
                         .rank = y->rank,
                         .alpha = 1};
@@ -55,6 +54,7 @@ static cudnnStatus_t operand(host_loop_t *loop,
   for (int i = 0; i < y->rank; i++)
     loop->stride[loop->operands][i] =
         t->dim[i] == 1 && y->dim[i] != 1 ? 0 : t->stride[i];
+  loop->type[loop->operands] = t->type;
   loop->data[loop->operands] = host_tensor_resolve(t, data);
   REFUSE_IF(!loop->data[loop->operands], CUDNN_STATUS_EXECUTION_FAILED);
   loop->operands++;
@@ -166,9 +166,14 @@ cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle,
   REFUSE_IF(!unary && (!alpha2 || !b || !b_data), CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(!same_extents(a, c), CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(!unary && !repeats_over(b, c), CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(a->type != c->type || (!unary && b->type != c->type),
+  /* Doubles among themselves; all others mix, and are added as floats. */
+  bool is_double = c->type == CUDNN_DATA_DOUBLE;
+  REFUSE_IF((a->type == CUDNN_DATA_DOUBLE) != is_double ||
+                (!unary && (b->type == CUDNN_DATA_DOUBLE) != is_double),
             CUDNN_STATUS_NOT_SUPPORTED);
-  REFUSE_IF(op->compute_type != c->type, CUDNN_STATUS_NOT_SUPPORTED);
+  REFUSE_IF(op->compute_type !=
+                (is_double ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT),
+            CUDNN_STATUS_NOT_SUPPORTED);
   host_loop_t loop;
   cudnnStatus_t status = start(&loop, HOST_LOOP_OP, c, c_data);
   if (!status)
@@ -187,9 +192,13 @@ cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle,
 
 /* IDENTITY exists for the fused convolution only. */
 static cudnnStatus_t
-check_activation(const struct cudnnActivationStruct *activation) {
+check_activation(const struct cudnnActivationStruct *activation,
+                 cudnnDataType_t type) {
   REFUSE_IF(activation->mode == CUDNN_ACTIVATION_IDENTITY,
             CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(type != CUDNN_DATA_FLOAT && type != CUDNN_DATA_DOUBLE &&
+                type != CUDNN_DATA_HALF && type != CUDNN_DATA_BFLOAT16,
+            CUDNN_STATUS_NOT_SUPPORTED);
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -211,7 +220,7 @@ cudnnStatus_t cudnnActivationForward(
             CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(x->type != y->type || !same_extents(x, y), CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(x_data == y_data && !same_strides(x, y), CUDNN_STATUS_BAD_PARAM);
-  cudnnStatus_t status = check_activation(activation);
+  cudnnStatus_t status = check_activation(activation, y->type);
   host_loop_t loop;
   if (!status)
     status = start(&loop, HOST_LOOP_FORWARD, y, y_data);
@@ -240,7 +249,7 @@ cudnnStatus_t cudnnActivationBackward(
             CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(dy_data == dx_data && !same_strides(dy, dx),
             CUDNN_STATUS_BAD_PARAM);
-  cudnnStatus_t status = check_activation(activation);
+  cudnnStatus_t status = check_activation(activation, dx->type);
   host_loop_t loop;
   if (!status)
     status = start(&loop, HOST_LOOP_BACKWARD, dx, dx_data);

@@ -7,78 +7,12 @@
 #include <string.h>
 
 #include "tests/host/cudnn/case.h"
+#include "tests/host/cudnn/tensor.h"
 #include "tests/unit/harness.h"
 
 #define OK(call) ck_assert_int_eq((int)(call), 0)
 
-enum { RANK = 5, GAP = -777 };
-
-/* A tensor on the device with a copy of its whole memory on the host. */
-typedef struct {
-  cudnnTensorDescriptor_t desc;
-  bool is_double;
-  int dim[RANK], stride[RANK];
-  size_t elements, bytes;
-  void *device;
-  char *host;
-} tensor_t;
-
-static double get(const tensor_t *t, size_t i) {
-  return t->is_double ? ((double *)t->host)[i] : ((float *)t->host)[i];
-}
-
-static void put(tensor_t *t, size_t i, double value) {
-  if (t->is_double)
-    ((double *)t->host)[i] = value;
-  else
-    ((float *)t->host)[i] = (float)value;
-}
-
-static size_t at(const tensor_t *t, const int index[RANK]) {
-  size_t sum = 0;
-  for (int i = 0; i < RANK; i++)
-    sum += (size_t)(t->dim[i] == 1 ? 0 : index[i] * t->stride[i]);
-  return sum;
-}
-
-static void tensor_create(tensor_t *t, bool is_double, const int dim[RANK]) {
-  t->is_double = is_double;
-  memcpy(t->dim, dim, sizeof t->dim);
-  int order[RANK] = {0, 1, 2, 3, 4}, step = 1, gap = case_range(0, 2) == 0;
-  for (int i = RANK - 1; i > 0 && case_range(0, 1); i--) {
-    int j = case_range(0, i), keep = order[i];
-    order[i] = order[j];
-    order[j] = keep;
-  }
-  for (int i = RANK - 1; i >= 0; i--) {
-    t->stride[order[i]] = step;
-    step = step * dim[order[i]] + (gap ? case_range(0, 2) : 0);
-  }
-  OK(cudnnCreateTensorDescriptor(&t->desc));
-  OK(cudnnSetTensorNdDescriptor(
-      t->desc, is_double ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT, RANK, t->dim,
-      t->stride));
-  OK(cudnnGetTensorSizeInBytes(t->desc, &t->bytes));
-  t->elements = t->bytes / (is_double ? 8 : 4);
-  t->host = malloc(t->bytes);
-  for (size_t i = 0; i < t->elements; i++)
-    put(t, i, case_range(0, 40) ? 2 * case_real() : NAN);
-  OK(cudaMalloc(&t->device, t->bytes));
-  OK(cudaMemcpy(t->device, t->host, t->bytes, cudaMemcpyHostToDevice));
-}
-
-static void tensor_destroy(tensor_t *t) {
-  OK(cudnnDestroyTensorDescriptor(t->desc));
-  OK(cudaFree(t->device));
-  free(t->host);
-}
-
-static bool next(const int dim[RANK], int index[RANK]) {
-  int i = RANK - 1;
-  while (i >= 0 && ++index[i] == dim[i])
-    index[i--] = 0;
-  return i >= 0;
-}
+enum { RANK = 5 };
 
 typedef struct {
   int kind; /* 0 add, 1 transform, 2 scale, 3 set, 4 op, 5 fwd, 6 bwd */
@@ -165,9 +99,12 @@ static cudnnStatus_t call(const case_t *c, tensor_t *y, tensor_t *a,
                           tensor_t *b, tensor_t *x) {
   float alpha_f = (float)c->alpha, alpha2_f = (float)c->alpha2,
         beta_f = (float)c->beta;
-  const void *alpha = y->is_double ? (const void *)&c->alpha : &alpha_f;
-  const void *alpha2 = y->is_double ? (const void *)&c->alpha2 : &alpha2_f;
-  const void *beta = y->is_double ? (const void *)&c->beta : &beta_f;
+  const void *alpha =
+      y->type == CUDNN_DATA_DOUBLE ? (const void *)&c->alpha : &alpha_f;
+  const void *alpha2 =
+      y->type == CUDNN_DATA_DOUBLE ? (const void *)&c->alpha2 : &alpha2_f;
+  const void *beta =
+      y->type == CUDNN_DATA_DOUBLE ? (const void *)&c->beta : &beta_f;
   cudnnNanPropagation_t nan =
       c->nan ? CUDNN_PROPAGATE_NAN : CUDNN_NOT_PROPAGATE_NAN;
   switch (c->kind) {
@@ -184,7 +121,8 @@ static cudnnStatus_t call(const case_t *c, tensor_t *y, tensor_t *a,
   case 4:
     OK(cudnnSetOpTensorDescriptor(
         op, (cudnnOpTensorOp_t)c->mode,
-        y->is_double ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT, nan));
+        y->type == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT,
+        nan));
     return cudnnOpTensor(handle, op, alpha, a->desc, a->device, alpha2, b->desc,
                          b->device, beta, y->desc, y->device);
   }
@@ -214,10 +152,28 @@ static case_t draw(int kind) {
   return c;
 }
 
+/* Where `t` has the value that stands at `index`, repeated along extents of 1.
+ */
+static double value_at(const tensor_t *t, const int *index) {
+  int at[8];
+  for (int i = 0; i < RANK; i++)
+    at[i] = t->dim[i] == 1 ? 0 : index[i];
+  return t->value[tensor_at(t, at)];
+}
+
+static cudnnDataType_t draw_type(int kind) {
+  static const cudnnDataType_t types[] = {CUDNN_DATA_FLOAT,    CUDNN_DATA_FLOAT,
+                                          CUDNN_DATA_DOUBLE,   CUDNN_DATA_HALF,
+                                          CUDNN_DATA_BFLOAT16, CUDNN_DATA_INT8};
+  return types[case_range(0, kind == 3 ? 2 : kind >= 5 ? 4 : 5)];
+}
+
 static void check(int number) {
   case_seed((uint64_t)number);
-  bool is_double = case_range(0, 2) == 0;
   case_t c = draw(number % 7);
+  cudnnDataType_t type = draw_type(c.kind), operand = type;
+  if (c.kind == 4 && type != CUDNN_DATA_DOUBLE && case_range(0, 2) == 0)
+    operand = CUDNN_DATA_FLOAT; /* types mix */
   int dim[RANK], small[RANK], wide = case_range(0, 5) == 0;
   for (int i = 0; i < RANK; i++) {
     dim[i] = case_range(0, 2) ? case_range(1, wide ? 2 : 5) : 1;
@@ -226,44 +182,36 @@ static void check(int number) {
     small[i] = case_range(0, 1) ? 1 : dim[i];
   }
   tensor_t y, a, b, x;
-  tensor_create(&y, is_double, dim);
-  tensor_create(&a, is_double, c.kind == 0 ? small : dim);
-  tensor_create(&b, is_double, c.kind == 4 ? small : dim);
-  tensor_create(&x, is_double, dim);
+  tensor_create(&y, type, RANK, dim, 40);
+  tensor_create(&a, operand, RANK, c.kind == 0 ? small : dim, 40);
+  tensor_create(&b, type, RANK, c.kind == 4 ? small : dim, 40);
+  tensor_create(&x, type, RANK, dim, 40);
   bool in_place = c.kind == 2;
   OK(call(&c, &y, &a, &b, &x));
-  char *now = malloc(y.bytes);
-  OK(cudaMemcpy(now, y.device, y.bytes, cudaMemcpyDeviceToHost));
-  tensor_t have = y;
-  have.host = now;
-  char *seen = calloc(y.elements, 1);
-  double eps = is_double ? 4e-16 : 2.4e-7;
-  int index[RANK] = {0};
-  do {
-    size_t i = at(&y, index);
-    double va = get(in_place ? &y : &a, in_place ? i : at(&a, index));
-    double vb = get(&b, at(&b, index));
-    double want = expected(&c, va, vb, get(&x, at(&x, index)));
-    double scale = 1 + fabs(want);
+  double *want = calloc((size_t)y.count, sizeof *want);
+  double *scale = calloc((size_t)y.count, sizeof *scale);
+  bool whole = type == CUDNN_DATA_INT8;
+  for (int64_t i = 0; i < y.count; i++) {
+    int index[8];
+    tensor_index(&y, i, index);
+    double va = value_at(in_place ? &y : &a, index);
+    double vb = value_at(&b, index);
+    want[i] = expected(&c, va, vb, value_at(&x, index));
+    scale[i] = 1 + fabs(want[i]);
     if (c.kind == 4 && !isnan(va) && !isnan(vb))
-      scale += fabs(c.alpha * va) + fabs(c.alpha2 * vb);
+      scale[i] += fabs(c.alpha * va) + fabs(c.alpha2 * vb);
     if (c.beta != 0) {
-      want += c.beta * get(&y, i);
-      scale += fabs(want) + fabs(c.beta * get(&y, i));
+      want[i] += c.beta * y.value[i];
+      scale[i] += fabs(want[i]) + fabs(c.beta * y.value[i]);
     }
-    double got = get(&have, i);
-    REQUIRE_MSG(isnan(want) ? isnan(got) : fabs(got - want) <= 8 * eps * scale,
-                "case %d kind %d mode %d: %g, not %g", number, c.kind, c.mode,
-                got, want);
-    seen[i] = 1;
-  } while (next(dim, index));
-  size_t bytes = y.bytes / y.elements;
-  for (size_t i = 0; i < y.elements; i++)
-    REQUIRE_MSG(seen[i] ||
-                    memcmp(now + i * bytes, y.host + i * bytes, bytes) == 0,
-                "case %d writes between its elements", number);
-  free(seen);
-  free(now);
+    if (whole)
+      want[i] = isnan(want[i]) ? 0 : fmin(fmax(nearbyint(want[i]), -128), 127);
+  }
+  int64_t wrong = tensor_wrong(&y, want, scale, 8);
+  ck_assert_msg(wrong == -1, "case %d kind %d mode %d value %ld: %s", number,
+                c.kind, c.mode, wrong, tensor_text(&y));
+  free(want);
+  free(scale);
   tensor_destroy(&y);
   tensor_destroy(&a);
   tensor_destroy(&b);
@@ -274,10 +222,82 @@ START_TEST(every_entry_equals_double_arithmetic) {
   OK(cudnnCreate(&handle));
   OK(cudnnCreateActivationDescriptor(&act));
   OK(cudnnCreateOpTensorDescriptor(&op));
-  for (int i = 0; i < random_cases(7 * 400); i++)
+  for (int i = 0; i < 7 * 300; i++)
     check(i);
   OK(cudnnDestroyActivationDescriptor(act));
   OK(cudnnDestroyOpTensorDescriptor(op));
+  OK(cudnnDestroy(handle));
+}
+END_TEST
+
+static void dropout_case(cudnnDataType_t type, float p) {
+  enum { COUNT = 3 * 4 * 50 * 7 };
+  cudnnDropoutDescriptor_t drop;
+  size_t states_bytes, reserve_bytes;
+  void *states, *reserve, *saved;
+  OK(cudnnCreateDropoutDescriptor(&drop));
+  tensor_t x, y, dx, again;
+  tensor_create(&x, type, 4, (int[]){3, 4, 50, 7}, 0);
+  for (int64_t i = 0; i < x.count; i++)
+    x.value[i] = 1 + i % 3;
+  tensor_upload(&x);
+  tensor_create(&y, type, 4, x.dim, 0);
+  tensor_create(&dx, type, 4, x.dim, 0);
+  tensor_create_like(&again, &y);
+  OK(cudnnDropoutGetStatesSize(handle, &states_bytes));
+  OK(cudnnDropoutGetReserveSpaceSize(x.desc, &reserve_bytes));
+  OK(cudaMalloc(&states, states_bytes));
+  OK(cudaMalloc(&saved, states_bytes));
+  OK(cudaMalloc(&reserve, reserve_bytes));
+  OK(cudnnSetDropoutDescriptor(drop, handle, p, states, states_bytes, 1234));
+  OK(cudaMemcpy(saved, states, states_bytes, cudaMemcpyDeviceToDevice));
+  OK(cudnnDropoutForward(handle, drop, x.desc, x.device, y.desc, y.device,
+                         reserve, reserve_bytes));
+  OK(cudnnDropoutBackward(handle, drop, x.desc, x.device, dx.desc, dx.device,
+                          reserve, reserve_bytes));
+  tensor_download(&y);
+  /* the gradient meets the same mask */
+  ck_assert_int_eq(tensor_wrong(&dx, y.value, NULL, 0), -1);
+  int kept = 0;
+  double *want = malloc(COUNT * sizeof *want);
+  for (int64_t i = 0; i < COUNT; i++) {
+    kept += y.value[i] != 0;
+    want[i] = y.value[i] == 0 ? 0 : x.value[i] / (1 - p);
+  }
+  ck_assert_int_eq(tensor_wrong(&y, want, NULL, 1), -1);
+  double expected_kept = COUNT * (1 - p);
+  ck_assert_msg(fabs(kept - expected_kept) <= 5 * sqrt(COUNT * p * (1 - p)),
+                "%d kept", kept);
+  /* another mask follows; from saved states, the same one */
+  OK(cudnnDropoutForward(handle, drop, x.desc, x.device, again.desc,
+                         again.device, reserve, reserve_bytes));
+  if (p > 0 && p < 1)
+    ck_assert_int_ge(tensor_wrong(&again, y.value, NULL, 0), 0);
+  OK(cudnnRestoreDropoutDescriptor(drop, handle, p, saved, states_bytes, 1234));
+  OK(cudnnDropoutForward(handle, drop, x.desc, x.device, again.desc,
+                         again.device, reserve, reserve_bytes));
+  ck_assert_int_eq(tensor_wrong(&again, y.value, NULL, 0), -1);
+  ck_assert_int_eq(cudnnDropoutForward(handle, drop, x.desc, x.device, y.desc,
+                                       y.device, reserve, reserve_bytes - 4),
+                   CUDNN_STATUS_BAD_PARAM);
+  free(want);
+  OK(cudaFree(states));
+  OK(cudaFree(saved));
+  OK(cudaFree(reserve));
+  tensor_destroy(&x);
+  tensor_destroy(&y);
+  tensor_destroy(&dx);
+  tensor_destroy(&again);
+  OK(cudnnDestroyDropoutDescriptor(drop));
+}
+
+START_TEST(dropout_repeats_its_mask_backward_and_from_saved_states) {
+  OK(cudnnCreate(&handle));
+  static const float p[] = {0, 0.25F, 0.5F, 1};
+  for (int i = 0; i < 8; i++) {
+    case_seed((uint64_t)i);
+    dropout_case(i % 2 ? CUDNN_DATA_FLOAT : CUDNN_DATA_HALF, p[i / 2]);
+  }
   OK(cudnnDestroy(handle));
 }
 END_TEST
@@ -316,6 +336,8 @@ int main(void) {
   TCase *cases = tcase_create("pointwise");
   tcase_set_timeout(cases, 100);
   tcase_add_test(cases, every_entry_equals_double_arithmetic);
+  tcase_add_test(cases,
+                 dropout_repeats_its_mask_backward_and_from_saved_states);
   tcase_add_test(cases, set_tensor_knows_every_size_of_element);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
