@@ -99,7 +99,7 @@ static cudnnStatus_t measure(cudnnHandle_t handle, cudnnMathType_t math,
   REFUSE_IF(cudaStreamSynchronize(handle->stream) != cudaSuccess,
             CUDNN_STATUS_EXECUTION_FAILED);
   float start = milliseconds();
-  REFUSE_IF(!host_conv_run(problem),
+  REFUSE_IF(!host_conv_any(HOST_CONV_FORWARD, problem),
             CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED);
   list(problem, math, milliseconds() - start, requested, returned, results);
   return CUDNN_STATUS_SUCCESS;

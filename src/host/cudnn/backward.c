@@ -9,11 +9,11 @@
 #include "src/host/cudnn/work.h"
 
 static bool run_data(void *job) {
-  return host_conv_backward_data(job);
+  return host_conv_any(HOST_CONV_DATA, job);
 }
 
 static bool run_weights(void *job) {
-  return host_conv_backward_weights(job);
+  return host_conv_any(HOST_CONV_WEIGHTS, job);
 }
 
 /* x, w and y stand for themselves or their gradients. */

@@ -21,6 +21,8 @@ enum { HOST_D, HOST_H, HOST_W, HOST_SPATIAL };
  * is 0. */
 typedef struct {
   bool is_double; /* all tensors float, or all double */
+  /* What they are in the program's memory; only host_conv_any looks. */
+  cudnnDataType_t x_type, y_type, bias_type; /* w: as x; old: as y */
   int images;
   int groups;
   int c, k; /* channels of x and of y in one group */
@@ -52,6 +54,16 @@ bool host_conv_run(const host_conv_t *conv);
  * w (dw). */
 bool host_conv_backward_data(const host_conv_t *conv);
 bool host_conv_backward_weights(const host_conv_t *conv);
+
+typedef enum {
+  HOST_CONV_FORWARD,
+  HOST_CONV_DATA,
+  HOST_CONV_WEIGHTS
+} host_conv_kind_t;
+
+/* The three of them for tensors of any type: converted where no engine
+ * computes in it. */
+bool host_conv_any(host_conv_kind_t kind, const host_conv_t *conv);
 
 /* The two ways to the sums of the weights' gradient, dense G K C D H W, type
  * of the problem, not mirrored; both start from zero. The one by oneDNN is for

@@ -7,7 +7,7 @@
 #include "src/host/cudnn/work.h"
 
 static bool run(void *job) {
-  return host_conv_run(job);
+  return host_conv_any(HOST_CONV_FORWARD, job);
 }
 
 static cudnnStatus_t queue(cudnnHandle_t handle, const host_conv_t *problem) {
@@ -55,7 +55,9 @@ static cudnnStatus_t check_bias(const struct cudnnTensorStruct *bias,
                                 const struct cudnnTensorStruct *y) {
   REFUSE_IF(!bias, CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(bias->rank != y->rank, CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(bias->type != y->type, CUDNN_STATUS_NOT_SUPPORTED);
+  REFUSE_IF(bias->type !=
+                (y->type == CUDNN_DATA_INT8 ? CUDNN_DATA_FLOAT : y->type),
+            CUDNN_STATUS_NOT_SUPPORTED);
   REFUSE_IF(bias->dim[1] != y->dim[1] || bias->dim[0] != 1,
             CUDNN_STATUS_NOT_SUPPORTED);
   REFUSE_IF(bias->dim[1] > 1 && bias->stride[1] != 1,

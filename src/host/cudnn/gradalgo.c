@@ -63,6 +63,7 @@ static int algos(host_gradient_t kind, const algo_t **out) {
 
 cudnnStatus_t host_gradient_check(host_gradient_t kind,
                                   const host_conv_t *problem, int algo) {
+  REFUSE_IF(problem->x_type == CUDNN_DATA_INT8, CUDNN_STATUS_NOT_SUPPORTED);
   const algo_t *list;
   int count = algos(kind, &list);
   for (int i = 0; i < count; i++)
@@ -132,8 +133,8 @@ static cudnnStatus_t measure(cudnnHandle_t handle, host_gradient_t kind,
             CUDNN_STATUS_EXECUTION_FAILED);
   problem->alpha = 1;
   double start = milliseconds();
-  bool ok = kind == HOST_GRADIENT_DATA ? host_conv_backward_data(problem)
-                                       : host_conv_backward_weights(problem);
+  bool ok = host_conv_any(
+      kind == HOST_GRADIENT_DATA ? HOST_CONV_DATA : HOST_CONV_WEIGHTS, problem);
   REFUSE_IF(!ok, CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED);
   *out_ms = (float)(milliseconds() - start);
   return CUDNN_STATUS_SUCCESS;
@@ -155,6 +156,7 @@ static cudnnStatus_t results(cudnnHandle_t handle, host_gradient_t kind,
       host_problem_init(x, w, conv, y, NULL, CUDNN_STATUS_BAD_PARAM, &problem);
   if (status)
     return status;
+  REFUSE_IF(problem.x_type == CUDNN_DATA_INT8, CUDNN_STATUS_NOT_SUPPORTED);
   float ms = -1;
   if (mode == 1) {
     size_t x_bytes, w_bytes, y_bytes;

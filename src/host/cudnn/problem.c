@@ -53,16 +53,33 @@ static void move_trailing(host_conv_t *p) {
   }
 }
 
+/* The mixtures of types that cuDNN has. */
+static bool types_fit(cudnnDataType_t x, cudnnDataType_t y,
+                      cudnnDataType_t compute) {
+  switch ((int)x) {
+  case CUDNN_DATA_FLOAT:
+  case CUDNN_DATA_DOUBLE:
+    return y == x && compute == x;
+  case CUDNN_DATA_HALF:
+    return y == x &&
+           (compute == CUDNN_DATA_FLOAT || compute == CUDNN_DATA_HALF);
+  case CUDNN_DATA_BFLOAT16:
+    return y == x && compute == CUDNN_DATA_FLOAT;
+  case CUDNN_DATA_INT8:
+    return (y == CUDNN_DATA_INT8 || y == CUDNN_DATA_FLOAT) &&
+           compute == CUDNN_DATA_INT32;
+  }
+  return false;
+}
+
 static cudnnStatus_t check_support(const struct cudnnTensorStruct *x,
                                    const struct cudnnFilterStruct *w,
                                    const struct cudnnConvolutionStruct *conv,
                                    const struct cudnnTensorStruct *y) {
   REFUSE_IF(x->rank < 4 || x->rank > 5, CUDNN_STATUS_NOT_SUPPORTED);
-  REFUSE_IF(x->type != w->type || x->type != y->type,
+  REFUSE_IF(x->type != w->type, CUDNN_STATUS_NOT_SUPPORTED);
+  REFUSE_IF(!types_fit(x->type, y->type, conv->compute_type),
             CUDNN_STATUS_NOT_SUPPORTED);
-  REFUSE_IF(x->type != CUDNN_DATA_FLOAT && x->type != CUDNN_DATA_DOUBLE,
-            CUDNN_STATUS_NOT_SUPPORTED);
-  REFUSE_IF(conv->compute_type != x->type, CUDNN_STATUS_NOT_SUPPORTED);
   REFUSE_IF(w->format == CUDNN_TENSOR_NCHW_VECT_C || x->vector_length > 1 ||
                 y->vector_length > 1,
             CUDNN_STATUS_NOT_SUPPORTED);
@@ -91,12 +108,16 @@ cudnnStatus_t host_problem_init(const struct cudnnTensorStruct *x,
   cudnnStatus_t status = check_support(x, w, conv, y);
   if (status)
     return status;
-  host_conv_t p = {.is_double = x->type == CUDNN_DATA_DOUBLE,
-                   .images = x->dim[0],
-                   .groups = conv->groups,
-                   .c = w->dim[1],
-                   .k = w->dim[0] / conv->groups,
-                   .flip = conv->mode == CUDNN_CONVOLUTION};
+  host_conv_t p = {
+      .is_double = x->type == CUDNN_DATA_DOUBLE || x->type == CUDNN_DATA_INT8,
+      .x_type = x->type,
+      .y_type = y->type,
+      .bias_type = y->type == CUDNN_DATA_INT8 ? CUDNN_DATA_FLOAT : y->type,
+      .images = x->dim[0],
+      .groups = conv->groups,
+      .c = w->dim[1],
+      .k = w->dim[0] / conv->groups,
+      .flip = conv->mode == CUDNN_CONVOLUTION};
   for (int i = 0; i < HOST_SPATIAL; i++)
     p.in[i] = p.out[i] = p.window[i] = p.stride[i] = p.dilation[i] = 1;
   int skip = 5 - x->rank;

@@ -12,6 +12,7 @@ typedef enum {
   HOST_SCRATCH_OUTPUT,
   HOST_SCRATCH_TILE,
   HOST_SCRATCH_FILTER, /* a gradient's own, around a forward problem */
+  HOST_SCRATCH_TYPED,  /* tensors converted for an engine */
   HOST_SCRATCH_COUNT
 } host_scratch_t;
 
