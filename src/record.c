@@ -23,10 +23,12 @@ typedef struct line {
   int number;
 } line_t;
 
-// An open hash table, filled to three quarters; later lines are not kept.
+// An open hash table, filled to three quarters; later lines are dropped, and
+// that they are is said.
 static struct {
   pthread_mutex_t lock;
   bool opened; // or tried to
+  bool dropped;
   int file;
   int lines;
   line_t line[SLOTS];
@@ -88,6 +90,10 @@ void sdg_record_count(const char *text) {
       bytes_write(text, strlen(text));
       bytes_write("\n", 1);
     }
+  }
+  if (!line->text && !record.dropped) {
+    record.dropped = true;
+    bytes_write("{\"dropped\":true}\n", 17);
   }
   if (line->text)
     record.count[line->number]++;

@@ -10,8 +10,8 @@
 bool sdg_record_wanted(void);
 
 /* Counts `text`, a JSON object, and writes it to <SUNDOG_INSPECT>/calls-PID at
- * once if it is new, so that a process that ends badly leaves it. Any
- * thread. */
+ * once if it is new, so that a process that ends badly leaves it; after 12288
+ * of them {"dropped":true}. Any thread. */
 void sdg_record_count(const char *text);
 
 /* At exit: writes {"counts":[...]}, in the order of the lines, and

@@ -84,6 +84,8 @@ static void call_read(const json_t *from, seen_call_t *out) {
 }
 
 static bool same_call(const seen_call_t *a, const seen_call_t *b) {
+  if (a->hash != b->hash)
+    return false;
   seen_call_t other = *b;
   other.count = a->count;
   return memcmp(a, &other, sizeof other) == 0; // both were zeroed first
@@ -117,6 +119,13 @@ static void libraries_add(calls_t *calls, const json_t *list) {
   }
 }
 
+static uint64_t hash_of(const char *text) {
+  uint64_t hash = UINT64_C(14695981039346656037);
+  for (; *text; text++) // FNV-1a
+    hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
+  return hash;
+}
+
 static sdg_status_t file_read(const char *path, calls_t *calls) {
   char *line = NULL;
   size_t room = 0;
@@ -135,10 +144,13 @@ static sdg_status_t file_read(const char *path, calls_t *calls) {
         calls->call[at[i]].count += item_of(object, "counts", i) - 1;
     } else if (json_object_get(object, "libraries"))
       libraries_add(calls, json_object_get(object, "libraries"));
+    else if (json_object_get(object, "dropped"))
+      calls->dropped = true;
     else if (object) {
       seen_call_t call;
       int *more = realloc(at, ((size_t)lines + 1) * sizeof *at);
       call_read(object, &call);
+      call.hash = hash_of(line);
       int index = call_add(calls, &call);
       at = more ? more : at;
       if (!more || index < 0)

@@ -22,6 +22,7 @@ typedef struct seen_operand {
 } seen_operand_t;
 
 typedef struct seen_call {
+  uint64_t hash; /* of what tells it apart */
   char entry[CALLS_NAME_BYTES];
   sdg_family_t family;
   bool is_query;
@@ -39,6 +40,7 @@ typedef struct calls {
   seen_call_t *call; /* in the order of first appearance; owned */
   int processes;     /* that called cuDNN */
   bool complete;     /* all of them ended by themselves: counts are right */
+  bool dropped;      /* there were more calls than a process records */
   int libraries;
   char library[CALLS_LIBRARIES_MAX][PATH_MAX];
 } calls_t;

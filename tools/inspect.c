@@ -185,6 +185,9 @@ static void calls_print(const calls_t *calls) {
   if (calls->processes > 1)
     printf("  %d processes called cuDNN; one of them alone can be a rank\n",
            calls->processes);
+  if (calls->dropped)
+    printf("  more than %d distinct calls: the later ones are left out\n",
+           calls->count);
   if (!calls->complete)
     printf("  a process ended without its exit functions: counts are 1\n");
   printf("\n%10s  CALL\n", "COUNT");

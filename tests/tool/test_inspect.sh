@@ -100,7 +100,8 @@ distinct_calls_are_told_apart() {
   grep -q '^ 2 cudnnConvolutionForward float x 1x3x40x30 w 2x3x3x3 y 1x2x20x15 window 3x3 stride 2x2 pad 1x1$' words
   grep -q '^ 1 cudnnConvolutionForward float x 1x3x40x30x9 w 2x3x5x3x3 y 1x2x40x30x9 window 5x3x3 pad 4x1x1 dilation 2x1x1$' words
 }
-libraries_that_are_loaded_late_are_seen() {
+# late.py: a program that opens its libraries itself.
+late() {
   cat >late.py <<'X'
 import ctypes
 rt, dnn = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL("libcudnn.so.9")
@@ -113,9 +114,20 @@ value = ctypes.c_float(3)
 for _ in range(4):
     assert dnn.cudnnSetTensor(handle, desc, memory, ctypes.byref(value)) == 0
 X
+}
+libraries_that_are_loaded_late_are_seen() {
+  late
   run 0 "$sundog" "${inspect[@]}" -o r.ini -- python3 late.py
   tr -s ' ' <out | grep -q '^ 4 cudnnSetTensor float y 1x2x8x6$'
   grep -q '^match = H>=8$' r.ini
+}
+calls_that_are_left_out_are_owned_up_to() {
+  late
+  sed -e 's/range(4)/range(12400)/' \
+    -e 's/^    assert/    dnn.cudnnSetTensor4dDescriptor(desc, 0, 0, 1, 1, 1 + _ % 4, 1 + _ \/\/ 4)\n    assert/' \
+    -e 's/8 \* 6))/8 * 40000))/' late.py >many.py
+  run 0 "$sundog" "${inspect[@]}" -- python3 many.py
+  says out 'the later ones are left out'
 }
 several_processes_are_added_up() {
   run 0 "$sundog" "${inspect[@]}" -- sh -c '"$0" 1 exit; "$0" 2 exit' "$pooled"
@@ -151,7 +163,8 @@ a_program_without_cudnn_is_an_error() {
 
 cases the_solvers_calls_are_seen drafted_rules_run_as_they_are \
   the_program_is_untouched pooling_is_seen the_dimension_can_be_chosen \
-  libraries_that_are_loaded_late_are_seen distinct_calls_are_told_apart \
+  libraries_that_are_loaded_late_are_seen \
+  calls_that_are_left_out_are_owned_up_to distinct_calls_are_told_apart \
   several_processes_are_added_up \
   processes_that_end_badly_leave_their_calls a_signal_reaches_the_program \
   a_program_without_cudnn_is_an_error
