@@ -21,14 +21,13 @@ static void read_environment(void) {
   only_onednn = forced && strcmp(forced, "onednn") == 0;
 }
 
-bool host_conv_prefers_direct(const host_conv_t *conv) {
+bool host_conv_only_direct(const host_conv_t *conv) {
   pthread_once(&once, read_environment);
-  return conv->is_double || only_direct ||
-         (!only_onednn && prefers_direct(conv));
+  return conv->is_double || only_direct;
 }
 
 bool host_conv_run(const host_conv_t *conv) {
-  if (host_conv_prefers_direct(conv))
+  if (host_conv_only_direct(conv) || (!only_onednn && prefers_direct(conv)))
     return host_conv_direct(conv);
   bool done = false;
   if (!host_conv_onednn(conv, &done))

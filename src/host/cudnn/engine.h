@@ -75,9 +75,8 @@ bool host_wgrad_onednn(const host_conv_t *conv, float *sums, bool *out_done);
  * padding by no x at all. */
 void host_conv_trim(host_conv_t *conv);
 
-/* Whether SUNDOG_HOST_ENGINE and the problem allow (leave nothing but) the
- * direct engine. */
-bool host_conv_prefers_direct(const host_conv_t *conv);
+/* Whether type or SUNDOG_HOST_ENGINE leave nothing but the direct engine. */
+bool host_conv_only_direct(const host_conv_t *conv);
 
 /* Name of the oneDNN implementation used last on this thread ("" if none). */
 const char *host_conv_onednn_name(void);

@@ -116,7 +116,8 @@ bool host_conv_backward_weights(const host_conv_t *conv) {
   if (!sums)
     return false;
   bool done = false;
-  if (!host_conv_prefers_direct(conv) && !host_wgrad_onednn(conv, sums, &done))
+  /* However few channels there are, oneDNN is ahead. */
+  if (!host_conv_only_direct(conv) && !host_wgrad_onednn(conv, sums, &done))
     return false;
   if (!done && !host_wgrad_direct(conv, sums))
     return false;

@@ -16,6 +16,7 @@
   X(cudnnCreateSpatialTransformerDescriptor)                                   \
   X(cudnnCreateDropoutDescriptor)                                              \
   X(cudnnSetSpatialTransformerNdDescriptor)                                    \
+  X(cudnnDeriveBNTensorDescriptor)                                             \
   X(cudnnDropoutGetReserveSpaceSize)                                           \
   X(cudnnDestroySpatialTransformerDescriptor)                                  \
   X(cudnnDestroyDropoutDescriptor)                                             \
@@ -120,10 +121,11 @@ static void transforms(int cases) {
 static void small_sizes(int cases) {
   cudnnSpatialTransformerDescriptor_t st;
   cudnnDropoutDescriptor_t drop;
-  cudnnTensorDescriptor_t x;
+  cudnnTensorDescriptor_t x, y;
   p_cudnnCreateSpatialTransformerDescriptor(&st);
   p_cudnnCreateDropoutDescriptor(&drop);
   p_cudnnCreateTensorDescriptor(&x);
+  p_cudnnCreateTensorDescriptor(&y);
   for (int i = 0; i < cases; i++) {
     start(8, i);
     int dim[8], ty = (int)type(), sampler = choose(0, -1, 2);
@@ -136,10 +138,22 @@ static void small_sizes(int cases) {
     size_t bytes = 77;
     int s = p_cudnnDropoutGetReserveSpaceSize(x, &bytes);
     list("x", dim, nb);
-    printf(" reserve %d %zu\n", s, bytes);
+    printf(" reserve %d %zu", s, bytes);
+    int mode = range(-1, 3), rank = -7, made[8] = {0}, strides[8] = {0};
+    cudnnDataType_t kind = (cudnnDataType_t)-7;
+    s = p_cudnnDeriveBNTensorDescriptor(y, x, mode);
+    printf(" derived %d -> %d", mode, s);
+    if (s == 0) {
+      p_cudnnGetTensorNdDescriptor(y, 8, &kind, &rank, made, strides);
+      printf(" %d %d", (int)kind, rank);
+      list("d", made, rank);
+      list("s", strides, rank);
+    }
+    printf("\n");
   }
   p_cudnnDestroySpatialTransformerDescriptor(st);
   p_cudnnDestroyDropoutDescriptor(drop);
+  p_cudnnDestroyTensorDescriptor(y);
   p_cudnnDestroyTensorDescriptor(x);
 }
 
