@@ -126,29 +126,44 @@ void host_elements_store(cudnnDataType_t type, void *to, int64_t step,
   }
 }
 
-/* Rows of a box, one call after the other. */
+/* Rows of a box, one after the other. Extents of 1 are left out, and what
+ * lies behind each other is one row. */
 typedef struct {
-  const host_view_t *view;
-  const int64_t *extent;
-  int64_t index[CUDNN_DIM_MAX];
+  int rank;
+  int64_t extent[CUDNN_DIM_MAX], stride[CUDNN_DIM_MAX], index[CUDNN_DIM_MAX];
   int64_t at;
 } walk_t;
 
 static walk_t walk_start(const host_view_t *view, const int64_t *first,
                          const int64_t *extent) {
-  walk_t walk = {.view = view, .extent = extent};
-  for (int i = 0; i < view->rank; i++)
+  walk_t walk = {.rank = 0};
+  for (int i = 0; i < view->rank; i++) {
     walk.at += first[i] * view->stride[i];
+    if (extent[i] == 1)
+      continue;
+    int d = walk.rank;
+    if (d && walk.stride[d - 1] == view->stride[i] * extent[i]) {
+      walk.extent[d - 1] *= extent[i];
+      walk.stride[d - 1] = view->stride[i];
+      continue;
+    }
+    walk.extent[d] = extent[i];
+    walk.stride[d] = view->stride[i];
+    walk.rank++;
+  }
+  if (!walk.rank) {
+    walk.rank = 1;
+    walk.extent[0] = walk.stride[0] = 1;
+  }
   return walk;
 }
 
 static bool walk_next(walk_t *walk) {
-  const int64_t *stride = walk->view->stride;
-  for (int d = walk->view->rank - 2; d >= 0; d--) {
-    walk->at += stride[d];
+  for (int d = walk->rank - 2; d >= 0; d--) {
+    walk->at += walk->stride[d];
     if (++walk->index[d] < walk->extent[d])
       return true;
-    walk->at -= stride[d] * walk->extent[d];
+    walk->at -= walk->stride[d] * walk->extent[d];
     walk->index[d] = 0;
   }
   return false;
@@ -156,25 +171,25 @@ static bool walk_next(walk_t *walk) {
 
 void host_view_load(const host_view_t *view, const int64_t *first,
                     const int64_t *extent, double *to) {
-  int last = view->rank - 1;
   int64_t bytes = (int64_t)host_type_bytes(view->type);
   walk_t walk = walk_start(view, first, extent);
+  int64_t width = walk.extent[walk.rank - 1];
   do {
     host_elements_load(view->type, view->data + walk.at * bytes,
-                       view->stride[last], extent[last], to);
-    to += extent[last];
+                       walk.stride[walk.rank - 1], width, to);
+    to += width;
   } while (walk_next(&walk));
 }
 
 void host_view_store(const host_view_t *view, const int64_t *first,
                      const int64_t *extent, double alpha, const double *from,
                      double beta) {
-  int last = view->rank - 1;
   int64_t bytes = (int64_t)host_type_bytes(view->type);
   walk_t walk = walk_start(view, first, extent);
+  int64_t width = walk.extent[walk.rank - 1];
   do {
     host_elements_store(view->type, view->data + walk.at * bytes,
-                        view->stride[last], extent[last], alpha, from, beta);
-    from += extent[last];
+                        walk.stride[walk.rank - 1], width, alpha, from, beta);
+    from += width;
   } while (walk_next(&walk));
 }
