@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// TransformTensorEx and TransformFilter: padding, folding, layouts and types;
-// Im2Col.
-//
-// Folding takes blocks of rows and columns into channels: channel c of a block
-// becomes the channels c * block + place in the block. Unfolding is the way
-// back.
+// TransformTensorEx and TransformFilter: padding, layouts and types. Folding is
+// refused: nothing says in which order a block's elements become channels.
 #include <string.h>
 
-#include "src/host/cudnn/scratch.h"
 #include "src/host/cudnn/view.h"
 #include "src/host/cudnn/work.h"
 
@@ -17,42 +12,13 @@ typedef struct {
   double alpha, beta;
 } job_t;
 
-static int fold_of(const job_t *job, int i) {
-  unsigned fold = job->how.fold[i - 2];
-  return fold ? (int)fold : 1;
-}
-
 /* Where the value at `to` comes from; false for padding. */
 static bool source(const job_t *job, const int64_t *to, int64_t *from) {
-  int rank = job->in.rank;
-  const int *before = job->how.before;
-  int64_t block = 1;
-  for (int i = 2; i < rank; i++)
-    block *= fold_of(job, i);
-  from[0] = to[0] - before[0];
-  if (job->how.unfold) {
-    int64_t place = 0;
-    for (int i = 2; i < rank; i++) {
-      int64_t at = to[i] - before[i], fold = fold_of(job, i);
-      from[i] = at >= 0 ? at / fold : -1;
-      place = place * fold + (at >= 0 ? at % fold : 0);
-    }
-    from[1] = to[1] - before[1];
-    if (from[1] < 0)
-      return false;
-    from[1] = from[1] * block + place;
-  } else {
-    int64_t place = to[1] % block;
-    from[1] = to[1] / block - before[1];
-    for (int i = rank - 1; i >= 2; i--) {
-      int64_t fold = fold_of(job, i);
-      from[i] = to[i] * fold + place % fold - before[i];
-      place /= fold;
-    }
-  }
-  for (int i = 0; i < rank; i++)
+  for (int i = 0; i < job->in.rank; i++) {
+    from[i] = to[i] - job->how.before[i];
     if (from[i] < 0 || from[i] >= job->in.dim[i])
       return false;
+  }
   return true;
 }
 
@@ -100,6 +66,8 @@ queue(cudnnHandle_t handle, const struct cudnnTensorTransformStruct *how,
             CUDNN_STATUS_NOT_SUPPORTED);
   REFUSE_IF((in->type == CUDNN_DATA_DOUBLE) != (out->type == CUDNN_DATA_DOUBLE),
             CUDNN_STATUS_NOT_SUPPORTED);
+  for (int i = 0; i < CUDNN_DIM_MAX - 2; i++)
+    REFUSE_IF(how->fold[i] > 1, CUDNN_STATUS_NOT_SUPPORTED);
   cudnnStatus_t status = check_extents(how, in, out);
   if (status)
     return status;
@@ -141,100 +109,4 @@ cudnnStatus_t cudnnTransformFilter(
   return status ? status
                 : queue(handle, transform, alpha, &from, in_data, beta, &to,
                         out_data);
-}
-
-typedef struct {
-  struct cudnnConvolutionStruct conv;
-  int window[CUDNN_DIM_MAX];
-  host_view_t x, columns; /* columns: N, C * taps, outputs */
-  int64_t out[CUDNN_DIM_MAX];
-} columns_t;
-
-/* Row (c, tap) of image n. */
-static void column(const columns_t *job, const double *plane, int64_t tap,
-                   double *to) {
-  int spatial = job->x.rank - 2;
-  int64_t at[CUDNN_DIM_MAX] = {0}, offset[CUDNN_DIM_MAX], count = 1;
-  for (int i = spatial - 1; i >= 0; i--) {
-    int64_t t = tap % job->window[i];
-    if (job->conv.mode == CUDNN_CONVOLUTION)
-      t = job->window[i] - 1 - t;
-    offset[i] = t * job->conv.dilation[i] - job->conv.pad[i];
-    tap /= job->window[i];
-    count *= job->out[i];
-  }
-  for (int64_t o = 0; o < count; o++) {
-    int64_t index = 0;
-    bool inside = true;
-    for (int i = 0; i < spatial; i++) {
-      int64_t x = at[i] * job->conv.stride[i] + offset[i];
-      inside &= x >= 0 && x < job->x.dim[2 + i];
-      index = index * job->x.dim[2 + i] + x;
-    }
-    to[o] = inside ? plane[index] : 0;
-    for (int i = spatial - 1; i >= 0 && ++at[i] == job->out[i]; i--)
-      at[i] = 0;
-  }
-}
-
-static bool run_columns(void *argument) {
-  const columns_t *job = argument;
-  const host_view_t *x = &job->x;
-  int64_t box[CUDNN_DIM_MAX] = {1, 1}, first[CUDNN_DIM_MAX] = {0};
-  int64_t plane = 1, taps = 1;
-  for (int i = 2; i < x->rank; i++) {
-    box[i] = x->dim[i];
-    plane *= box[i];
-    taps *= job->window[i - 2];
-  }
-  int64_t outputs = job->columns.dim[2];
-  double *values =
-      host_scratch_get(HOST_SCRATCH_INPUT, (size_t)plane * sizeof *values);
-  double *row =
-      host_scratch_get(HOST_SCRATCH_OUTPUT, (size_t)outputs * sizeof *row);
-  if (!values || !row)
-    return false;
-  for (first[0] = 0; first[0] < x->dim[0]; first[0]++)
-    for (first[1] = 0; first[1] < x->dim[1]; first[1]++) {
-      host_view_load(x, first, box, values);
-      for (int64_t t = 0; t < taps; t++) {
-        column(job, values, t, row);
-        host_view_store(&job->columns,
-                        (const int64_t[]){first[0], first[1] * taps + t, 0},
-                        (const int64_t[]){1, 1, outputs}, 1, row, 0);
-      }
-    }
-  return true;
-}
-
-/* The matrix whose product with the filter is the convolution: for each image,
- * one row of all outputs per channel and tap. */
-cudnnStatus_t cudnnIm2Col(cudnnHandle_t handle, const cudnnTensorDescriptor_t x,
-                          const void *x_data, const cudnnFilterDescriptor_t w,
-                          const cudnnConvolutionDescriptor_t conv,
-                          void *columns) {
-  REFUSE_IF(!handle || !x || !w || !conv || !x_data || !columns,
-            CUDNN_STATUS_BAD_PARAM);
-  int out[CUDNN_DIM_MAX];
-  REFUSE_IF(x->rank < 3 ||
-                cudnnGetConvolutionNdForwardOutputDim(conv, x, w, x->rank, out),
-            CUDNN_STATUS_BAD_PARAM);
-  columns_t job = {.conv = *conv};
-  int taps = 1, outputs = 1;
-  for (int i = 2; i < x->rank; i++) {
-    job.window[i - 2] = w->dim[i];
-    job.out[i - 2] = out[i];
-    taps *= w->dim[i];
-    outputs *= out[i];
-  }
-  struct cudnnTensorStruct matrix = {.rank = 0};
-  const int dim[] = {x->dim[0], x->dim[1] * taps, outputs};
-  cudnnStatus_t status =
-      cudnnSetTensorNdDescriptorEx(&matrix, CUDNN_TENSOR_NCHW, x->type, 3, dim);
-  if (!status)
-    status = host_view_init(x, x_data, &job.x);
-  if (!status)
-    status = host_view_init(&matrix, columns, &job.columns);
-  return status ? status
-                : host_work_queue(handle, run_columns, &job, sizeof job);
 }
