@@ -160,25 +160,30 @@ static const char *folder_fault(const char *folder) {
   return found.st_mode & 077 ? "open to other users (not mode 0700)" : NULL;
 }
 
-sdg_status_t sdg_rendezvous_default(char *out, size_t bytes) {
-  char folder[PATH_MAX];
+sdg_status_t sdg_private_folder(char *out, size_t bytes) {
   const char *runtime = value_of("XDG_RUNTIME_DIR");
   int n;
   if (runtime && runtime[0] == '/' && strlen(runtime) < PATH_MAX / 2 &&
       !folder_fault(runtime) && access(runtime, W_OK) == 0)
-    n = snprintf(folder, sizeof folder, "%s/sundog", runtime);
+    n = snprintf(out, bytes, "%s/sundog", runtime);
   else
-    n = snprintf(folder, sizeof folder, "/tmp/sundog-%u", (unsigned)geteuid());
-  if (n < 0 || (size_t)n >= sizeof folder)
+    n = snprintf(out, bytes, "/tmp/sundog-%u", (unsigned)geteuid());
+  if (n < 0 || (size_t)n >= bytes)
     return sdg_fail(SDG_E_RENDEZVOUS, "the default folder's name is too long");
-  if (mkdir(folder, 0700) != 0 && errno != EEXIST)
-    return sdg_fail(SDG_E_RENDEZVOUS, "cannot make %s: %s", folder,
+  if (mkdir(out, 0700) != 0 && errno != EEXIST)
+    return sdg_fail(SDG_E_RENDEZVOUS, "cannot make %s: %s", out,
                     strerror(errno));
-  const char *fault = folder_fault(folder);
+  const char *fault = folder_fault(out);
   if (fault)
-    return sdg_fail(SDG_E_RENDEZVOUS, "folder %s is %s", folder, fault);
-  n = snprintf(out, bytes, "file:%s/job-%016llx", folder,
-               (unsigned long long)launch_hash());
+    return sdg_fail(SDG_E_RENDEZVOUS, "folder %s is %s", out, fault);
+  return SDG_OK;
+}
+
+sdg_status_t sdg_rendezvous_default(char *out, size_t bytes) {
+  char folder[PATH_MAX];
+  SDG_TRY(sdg_private_folder(folder, sizeof folder));
+  int n = snprintf(out, bytes, "file:%s/job-%016llx", folder,
+                   (unsigned long long)launch_hash());
   if (n < 0 || (size_t)n >= bytes)
     return sdg_fail(SDG_E_INTERNAL, "%zu bytes for a rendezvous", bytes);
   return SDG_OK;

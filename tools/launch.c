@@ -5,12 +5,14 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "src/options.h"
+#include "src/rendezvous.h"
 
 enum {
   KEY_DEVICE = 0x100,
@@ -161,8 +163,34 @@ sdg_status_t launch_prepare(launch_t *launch) {
   return SDG_OK;
 }
 
-// `path` itself, or the name of a link to it in `folder` where the path has a
-// character at which the loader splits.
+// A link to `path` that stays, under a name of its own: for `sundog exec`,
+// which becomes the program and cannot clear up.
+static sdg_status_t link_keep(const char *path, const char *link_name,
+                              char *out, size_t out_bytes) {
+  char folder[PATH_MAX], there[PATH_MAX];
+  SDG_TRY(sdg_private_folder(folder, sizeof folder));
+  uint64_t hash = 14695981039346656037u; // FNV-1a
+  for (const char *c = path; *c; c++)
+    hash = (hash ^ (unsigned char)*c) * 1099511628211u;
+  int length =
+      snprintf(out, out_bytes, "%s/%016" PRIx64 "-%s", folder, hash, link_name);
+  if (length < 0 || (size_t)length >= out_bytes)
+    return sdg_fail(SDG_E_FOLDER, "%s: the name is too long", folder);
+  if (symlink(path, out) == 0)
+    return SDG_OK;
+  int error = errno;
+  // Another rank, or an earlier run, has made it.
+  ssize_t n = readlink(out, there, sizeof there - 1);
+  if (n >= 0) {
+    there[n] = 0;
+    if (strcmp(there, path) == 0)
+      return SDG_OK;
+  }
+  return sdg_fail(SDG_E_FOLDER, "%s: %s", out, strerror(error));
+}
+
+// `path` itself, or the name of a link to it in `folder` (NULL: one that
+// stays) where the path has a character at which the loader splits.
 static sdg_status_t path_plain(const char *path, const char *separators,
                                const char *folder, const char *link_name,
                                char *out, size_t out_bytes) {
@@ -170,14 +198,18 @@ static sdg_status_t path_plain(const char *path, const char *separators,
     snprintf(out, out_bytes, "%s", path);
     return SDG_OK;
   }
-  if (!folder)
+  if (!folder) {
+    SDG_TRY(link_keep(path, link_name, out, out_bytes));
+  } else {
+    snprintf(out, out_bytes, "%s/%s", folder, link_name);
+    if (symlink(path, out) != 0)
+      return sdg_fail(SDG_E_FOLDER, "%s: %s", out, strerror(errno));
+  }
+  if (strpbrk(out, separators))
     return sdg_fail(SDG_E_INSTALL,
                     "the loader cannot preload '%s': it splits names at spaces "
                     "and colons",
-                    path);
-  snprintf(out, out_bytes, "%s/%s", folder, link_name);
-  if (symlink(path, out) != 0)
-    return sdg_fail(SDG_E_FOLDER, "%s: %s", out, strerror(errno));
+                    out);
   return SDG_OK;
 }
 

@@ -43,7 +43,7 @@ int launch_gpus(void);
 
 /* Sets LD_PRELOAD and LD_LIBRARY_PATH of this process. The loader splits them
  * at spaces and colons, so sundog's files are named through links in `folder`
- * where their own names have such; folder NULL: fails then. */
+ * where their own names have such; folder NULL: in sdg_private_folder(). */
 sdg_status_t launch_preload(const launch_t *launch,
                             const char *folder) SDG_MUST_CHECK;
 

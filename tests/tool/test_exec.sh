@@ -55,10 +55,16 @@ wrong_configurations_start_nothing() {
   RANK=4 WORLD_SIZE=2 run 125 "$sundog" exec "${split[@]}" -- touch started
   run 125 env SUNDOG_SPILT=H "$sundog" exec -- touch started
   says err 'nearest: SUNDOG_SPLIT'
-  layout "$work/a b"
-  run 125 "$work/a b/tools/sundog" exec -- touch started
-  says err SDG-712
   [ ! -e started ]
+}
+a_folder_with_spaces_is_reached_through_a_link() {
+  layout "$work/a b"
+  mkdir -m 700 runtime
+  for _ in first second; do
+    XDG_RUNTIME_DIR=$PWD/runtime run 0 "$work/a b/tools/sundog" exec \
+      "${split[@]}" -- sh -c 'readlink "$LD_PRELOAD"'
+    [ "$(cat out)" = "$work/a b/interpose/libsundog.so" ]
+  done
 }
 a_command_without_its_library_says_so() {
   mkdir -p alone
@@ -72,4 +78,6 @@ cases the_process_becomes_the_program \
   the_launchers_numbers_replace_placeholders \
   without_a_launcher_it_is_one_rank the_status_is_the_programs \
   the_environment_is_set arguments_arrive_as_they_are \
-  wrong_configurations_start_nothing a_command_without_its_library_says_so
+  wrong_configurations_start_nothing \
+  a_folder_with_spaces_is_reached_through_a_link \
+  a_command_without_its_library_says_so
