@@ -74,13 +74,15 @@ static sdg_status_t derive(const sdg_call_t *call, const sdg_rules_t *rules,
 static void expect(const sdg_call_t *call, const char *text,
                    const char *expected) {
   sdg_rules_t rules;
-  sdg_tagging_t tagging;
+  sdg_tagging_t tagging = {0};
   const char *section;
   rules_load(text, &rules);
   sdg_status_t status = derive(call, &rules, &section, &tagging);
   REQUIRE_MSG(strcmp(section, expected) == 0, "%s instead of %s: %s", section,
               expected, sdg_last_error());
   REQUIRE(status == SDG_OK || status == SDG_E_EXTENTS);
+  if (status == SDG_OK)
+    sdg_tagging_fini(&tagging);
   sdg_rules_fini(&rules);
 }
 
