@@ -8,7 +8,7 @@ const char *cublasGetStatusName(cublasStatus_t status) {
 }
 
 const char *cublasGetStatusString(cublasStatus_t status) {
-  return cublasLtGetStatusName(status);
+  return cublasLtGetStatusString(status);
 }
 
 size_t cublasGetCudartVersion(void) {

@@ -4,28 +4,40 @@
 #include <cublas_api.h>
 #include <cuda_runtime_api.h>
 
+static const struct {
+  cublasStatus_t status;
+  const char *name, *text;
+} texts[] = {
+#define TEXT(code, text) {code, #code, text},
+    TEXT(CUBLAS_STATUS_SUCCESS, "no error") TEXT(CUBLAS_STATUS_NOT_INITIALIZED,
+                                                 "no handle")
+        TEXT(CUBLAS_STATUS_ALLOC_FAILED, "out of memory") TEXT(
+            CUBLAS_STATUS_INVALID_VALUE, "an argument has no meaning here")
+            TEXT(CUBLAS_STATUS_ARCH_MISMATCH, "not a feature of this device")
+                TEXT(CUBLAS_STATUS_MAPPING_ERROR, "memory could not be copied")
+                    TEXT(CUBLAS_STATUS_EXECUTION_FAILED,
+                         "the device could not do it")
+                        TEXT(CUBLAS_STATUS_INTERNAL_ERROR, "internal error")
+                            TEXT(CUBLAS_STATUS_NOT_SUPPORTED, "not supported")
+                                TEXT(CUBLAS_STATUS_LICENSE_ERROR,
+                                     "licence error")
+#undef TEXT
+};
+
+static const char unknown[] = "unrecognized status";
+
 const char *cublasLtGetStatusName(cublasStatus_t status) {
-  switch (status) {
-#define NAME(code)                                                             \
-  case code:                                                                   \
-    return #code;
-    NAME(CUBLAS_STATUS_SUCCESS)
-    NAME(CUBLAS_STATUS_NOT_INITIALIZED)
-    NAME(CUBLAS_STATUS_ALLOC_FAILED)
-    NAME(CUBLAS_STATUS_INVALID_VALUE)
-    NAME(CUBLAS_STATUS_ARCH_MISMATCH)
-    NAME(CUBLAS_STATUS_MAPPING_ERROR)
-    NAME(CUBLAS_STATUS_EXECUTION_FAILED)
-    NAME(CUBLAS_STATUS_INTERNAL_ERROR)
-    NAME(CUBLAS_STATUS_NOT_SUPPORTED)
-    NAME(CUBLAS_STATUS_LICENSE_ERROR)
-#undef NAME
-  }
-  return "CUBLAS_STATUS_UNKNOWN";
+  for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+    if (texts[i].status == status)
+      return texts[i].name;
+  return unknown;
 }
 
 const char *cublasLtGetStatusString(cublasStatus_t status) {
-  return cublasLtGetStatusName(status);
+  for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+    if (texts[i].status == status)
+      return texts[i].text;
+  return unknown;
 }
 
 size_t cublasLtGetVersion(void) {

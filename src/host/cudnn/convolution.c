@@ -64,17 +64,16 @@ cudnnStatus_t cudnnGetConvolution2dDescriptor(
     const cudnnConvolutionDescriptor_t conv, int *pad_h, int *pad_w, int *u,
     int *v, int *dilation_h, int *dilation_w, cudnnConvolutionMode_t *mode,
     cudnnDataType_t *compute_type) {
-  REFUSE_IF(!conv, CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(!conv || ANY_NULL(pad_h, pad_w, u, v, dilation_h, dilation_w, mode,
+                              compute_type),
+            CUDNN_STATUS_BAD_PARAM);
   int *const out[] = {pad_h, pad_w, u, v, dilation_h, dilation_w};
   const int value[] = {conv->pad[0],    conv->pad[1],      conv->stride[0],
                        conv->stride[1], conv->dilation[0], conv->dilation[1]};
   for (int i = 0; i < 6; i++)
-    if (out[i])
-      *out[i] = value[i];
-  if (mode)
-    *mode = conv->mode;
-  if (compute_type)
-    *compute_type = conv->compute_type;
+    *out[i] = value[i];
+  *mode = conv->mode;
+  *compute_type = conv->compute_type;
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -82,21 +81,17 @@ cudnnStatus_t cudnnGetConvolutionNdDescriptor(
     const cudnnConvolutionDescriptor_t conv, int requested, int *rank,
     int pad[], int stride[], int dilation[], cudnnConvolutionMode_t *mode,
     cudnnDataType_t *compute_type) {
-  REFUSE_IF(!conv || requested < 0, CUDNN_STATUS_BAD_PARAM);
-  if (mode)
-    *mode = conv->mode;
-  if (compute_type)
-    *compute_type = conv->compute_type;
+  REFUSE_IF(!conv || requested < 0 || ANY_NULL(rank, mode, compute_type) ||
+                (requested > 0 && ANY_NULL(pad, stride, dilation)),
+            CUDNN_STATUS_BAD_PARAM);
+  *mode = conv->mode;
+  *compute_type = conv->compute_type;
   REFUSE_IF(requested > HOST_CONV_RANK, CUDNN_STATUS_NOT_SUPPORTED);
-  if (rank)
-    *rank = conv->rank;
+  *rank = conv->rank;
   for (int i = 0; i < requested; i++) {
-    if (pad)
-      pad[i] = conv->pad[i];
-    if (stride)
-      stride[i] = conv->stride[i];
-    if (dilation)
-      dilation[i] = conv->dilation[i];
+    pad[i] = conv->pad[i];
+    stride[i] = conv->stride[i];
+    dilation[i] = conv->dilation[i];
   }
   return CUDNN_STATUS_SUCCESS;
 }

@@ -57,18 +57,16 @@ cudnnStatus_t cudnnGetFilter4dDescriptor(const cudnnFilterDescriptor_t filter,
                                          cudnnDataType_t *type,
                                          cudnnTensorFormat_t *format, int *k,
                                          int *c, int *h, int *w) {
-  REFUSE_IF(!filter, CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(!filter || ANY_NULL(type, format, k, c, h, w),
+            CUDNN_STATUS_BAD_PARAM);
   int *const dim[] = {k, c, h, w};
   for (int i = 0; i < 4; i++)
-    if (dim[i])
-      *dim[i] = filter->dim[i];
+    *dim[i] = filter->dim[i];
   /* NVIDIA's library counts every vector as four here. */
-  if (c && filter->format == CUDNN_TENSOR_NCHW_VECT_C)
+  if (filter->format == CUDNN_TENSOR_NCHW_VECT_C)
     *c = filter->dim[1] / host_type_vector(filter->type) * 4;
-  if (type)
-    *type = filter->type;
-  if (format)
-    *format = filter->format;
+  *type = filter->type;
+  *format = filter->format;
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -76,16 +74,14 @@ cudnnStatus_t cudnnGetFilterNdDescriptor(const cudnnFilterDescriptor_t filter,
                                          int requested, cudnnDataType_t *type,
                                          cudnnTensorFormat_t *format, int *rank,
                                          int dim[]) {
-  REFUSE_IF(!filter, CUDNN_STATUS_BAD_PARAM);
-  if (type)
-    *type = filter->type;
-  if (format)
-    *format = filter->format;
+  REFUSE_IF(!filter || ANY_NULL(type, format, rank, dim),
+            CUDNN_STATUS_BAD_PARAM);
+  *type = filter->type;
+  *format = filter->format;
   REFUSE_IF(requested < 1, CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(requested > CUDNN_DIM_MAX, CUDNN_STATUS_NOT_SUPPORTED);
-  if (rank)
-    *rank = filter->rank;
-  for (int i = 0; dim && i < requested; i++)
+  *rank = filter->rank;
+  for (int i = 0; i < requested; i++)
     dim[i] = filter->dim[i];
   return CUDNN_STATUS_SUCCESS;
 }

@@ -27,13 +27,11 @@ cudnnStatus_t
 cudnnGetActivationDescriptor(const cudnnActivationDescriptor_t activation,
                              cudnnActivationMode_t *mode,
                              cudnnNanPropagation_t *nan, double *coefficient) {
-  REFUSE_IF(!activation, CUDNN_STATUS_BAD_PARAM);
-  if (mode)
-    *mode = activation->mode;
-  if (nan)
-    *nan = activation->nan;
-  if (coefficient)
-    *coefficient = activation->coefficient;
+  REFUSE_IF(!activation || ANY_NULL(mode, nan, coefficient),
+            CUDNN_STATUS_BAD_PARAM);
+  *mode = activation->mode;
+  *nan = activation->nan;
+  *coefficient = activation->coefficient;
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -74,13 +72,10 @@ cudnnStatus_t cudnnGetOpTensorDescriptor(const cudnnOpTensorDescriptor_t op,
                                          cudnnOpTensorOp_t *kind,
                                          cudnnDataType_t *compute_type,
                                          cudnnNanPropagation_t *nan) {
-  REFUSE_IF(!op, CUDNN_STATUS_BAD_PARAM);
-  if (kind)
-    *kind = op->op;
-  if (compute_type)
-    *compute_type = op->compute_type;
-  if (nan)
-    *nan = op->nan;
+  REFUSE_IF(!op || ANY_NULL(kind, compute_type, nan), CUDNN_STATUS_BAD_PARAM);
+  *kind = op->op;
+  *compute_type = op->compute_type;
+  *nan = op->nan;
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -141,18 +136,17 @@ cudnnStatus_t cudnnGetPooling2dDescriptor(
     const cudnnPoolingDescriptor_t pooling, cudnnPoolingMode_t *mode,
     cudnnNanPropagation_t *nan, int *h, int *w, int *pad_h, int *pad_w,
     int *stride_h, int *stride_w) {
-  REFUSE_IF(!pooling, CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(!pooling ||
+                ANY_NULL(mode, nan, h, w, pad_h, pad_w, stride_h, stride_w),
+            CUDNN_STATUS_BAD_PARAM);
   int *const out[] = {h, w, pad_h, pad_w, stride_h, stride_w};
   const int value[] = {pooling->window[0], pooling->window[1],
                        pooling->pad[0],    pooling->pad[1],
                        pooling->stride[0], pooling->stride[1]};
   for (int i = 0; i < 6; i++)
-    if (out[i])
-      *out[i] = value[i];
-  if (mode)
-    *mode = pooling->mode;
-  if (nan)
-    *nan = pooling->nan;
+    *out[i] = value[i];
+  *mode = pooling->mode;
+  *nan = pooling->nan;
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -161,15 +155,14 @@ cudnnGetPoolingNdDescriptor(const cudnnPoolingDescriptor_t pooling,
                             int requested, cudnnPoolingMode_t *mode,
                             cudnnNanPropagation_t *nan, int *rank, int window[],
                             int pad[], int stride[]) {
-  REFUSE_IF(!pooling, CUDNN_STATUS_BAD_PARAM);
-  if (mode)
-    *mode = pooling->mode;
-  if (nan)
-    *nan = pooling->nan;
+  REFUSE_IF(!pooling || ANY_NULL(mode, nan, rank) ||
+                (requested > 0 && ANY_NULL(window, pad, stride)),
+            CUDNN_STATUS_BAD_PARAM);
+  *mode = pooling->mode;
+  *nan = pooling->nan;
   REFUSE_IF(requested < 0, CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(requested > CUDNN_DIM_MAX - 2, CUDNN_STATUS_NOT_SUPPORTED);
-  if (rank)
-    *rank = pooling->rank;
+  *rank = pooling->rank;
   for (int i = 0; i < requested; i++) {
     window[i] = pooling->window[i];
     pad[i] = pooling->pad[i];
@@ -237,17 +230,13 @@ cudnnStatus_t cudnnGetReduceTensorDescriptor(
     const cudnnReduceTensorDescriptor_t reduce, cudnnReduceTensorOp_t *op,
     cudnnDataType_t *compute_type, cudnnNanPropagation_t *nan,
     cudnnReduceTensorIndices_t *indices, cudnnIndicesType_t *index_type) {
-  REFUSE_IF(!reduce, CUDNN_STATUS_BAD_PARAM);
-  if (op)
-    *op = reduce->op;
-  if (compute_type)
-    *compute_type = reduce->compute_type;
-  if (nan)
-    *nan = reduce->nan;
-  if (indices)
-    *indices = reduce->indices;
-  if (index_type)
-    *index_type = reduce->index_type;
+  REFUSE_IF(!reduce || ANY_NULL(op, compute_type, nan, indices, index_type),
+            CUDNN_STATUS_BAD_PARAM);
+  *op = reduce->op;
+  *compute_type = reduce->compute_type;
+  *nan = reduce->nan;
+  *indices = reduce->indices;
+  *index_type = reduce->index_type;
   return CUDNN_STATUS_SUCCESS;
 }
 

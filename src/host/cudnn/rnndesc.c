@@ -203,7 +203,7 @@ cudnnStatus_t cudnnGetRNNDataDescriptor(cudnnRNNDataDescriptor_t data,
                                         int length[], void *fill) {
   REFUSE_IF(!data || requested < 0, CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(!type || !layout || !time || !batch || !vector ||
-                (requested && !length),
+                (requested && !length) || !fill,
             CUDNN_STATUS_BAD_PARAM);
   *type = data->type;
   *layout = data->layout;
@@ -212,7 +212,6 @@ cudnnStatus_t cudnnGetRNNDataDescriptor(cudnnRNNDataDescriptor_t data,
   *vector = data->vector;
   for (int i = 0; i < requested; i++)
     length[i] = i < data->batch ? data->length[i] : 0;
-  if (fill)
-    memcpy(fill, data->fill, host_type_bytes(data->type));
+  memcpy(fill, data->fill, host_type_bytes(data->type));
   return CUDNN_STATUS_SUCCESS;
 }

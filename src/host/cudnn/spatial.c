@@ -23,9 +23,10 @@ cudnnStatus_t cudnnSetSpatialTransformerNdDescriptor(
   REFUSE_IF(sampler != CUDNN_SAMPLER_BILINEAR, CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(!host_in_range(type, CUDNN_DATA_FLOAT, CUDNN_DATA_HALF),
             CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(rank > CUDNN_DIM_MAX, CUDNN_STATUS_BAD_PARAM);
   transformer->type = type;
   transformer->rank = rank;
-  for (int i = 0; i < rank && i < CUDNN_DIM_MAX; i++)
+  for (int i = 0; i < rank; i++)
     transformer->dim[i] = dim[i];
   return CUDNN_STATUS_SUCCESS;
 }

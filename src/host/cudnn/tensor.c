@@ -176,20 +176,18 @@ cudnnStatus_t cudnnGetTensor4dDescriptor(const cudnnTensorDescriptor_t tensor,
                                          int *h, int *w, int *n_stride,
                                          int *c_stride, int *h_stride,
                                          int *w_stride) {
-  REFUSE_IF(!tensor, CUDNN_STATUS_BAD_PARAM);
-  if (type)
-    *type = tensor->type;
-  if (n)
-    *n = tensor->dim[0];
+  REFUSE_IF(!tensor || ANY_NULL(type, n, c, h, w, n_stride, c_stride, h_stride,
+                                w_stride),
+            CUDNN_STATUS_BAD_PARAM);
+  *type = tensor->type;
+  *n = tensor->dim[0];
   REFUSE_IF(tensor->vector_length > 1 && host_type_vector(tensor->type) == 1,
             CUDNN_STATUS_BAD_PARAM);
   int *const dim[] = {n, c, h, w};
   int *const stride[] = {n_stride, c_stride, h_stride, w_stride};
   for (int i = 0; i < 4; i++) {
-    if (dim[i])
-      *dim[i] = tensor->dim[i];
-    if (stride[i])
-      *stride[i] = tensor->stride[i];
+    *dim[i] = tensor->dim[i];
+    *stride[i] = tensor->stride[i];
   }
   return CUDNN_STATUS_SUCCESS;
 }
@@ -197,16 +195,14 @@ cudnnStatus_t cudnnGetTensor4dDescriptor(const cudnnTensorDescriptor_t tensor,
 cudnnStatus_t cudnnGetTensorNdDescriptor(const cudnnTensorDescriptor_t tensor,
                                          int requested, cudnnDataType_t *type,
                                          int *rank, int dim[], int stride[]) {
-  REFUSE_IF(!tensor, CUDNN_STATUS_BAD_PARAM);
-  if (type)
-    *type = tensor->type;
-  if (rank)
-    *rank = tensor->rank;
+  REFUSE_IF(!tensor || ANY_NULL(type, rank) ||
+                (requested > 0 && tensor->rank > 0 && ANY_NULL(dim, stride)),
+            CUDNN_STATUS_BAD_PARAM);
+  *type = tensor->type;
+  *rank = tensor->rank;
   for (int i = 0; i < tensor->rank && i < requested; i++) {
-    if (dim)
-      dim[i] = tensor->dim[i];
-    if (stride)
-      stride[i] = tensor->stride[i];
+    dim[i] = tensor->dim[i];
+    stride[i] = tensor->stride[i];
   }
   return CUDNN_STATUS_SUCCESS;
 }

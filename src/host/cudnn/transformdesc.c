@@ -29,13 +29,13 @@ cudnnStatus_t cudnnGetTensorTransformDescriptor(
     cudnnTensorTransformDescriptor_t transform, uint32_t requested,
     cudnnTensorFormat_t *format, int32_t before[], int32_t after[],
     uint32_t fold[], cudnnFoldingDirection_t *direction) {
-  REFUSE_IF(!transform || requested <= 2 || requested > CUDNN_DIM_MAX,
+  REFUSE_IF(!transform || requested <= 2 || requested > CUDNN_DIM_MAX ||
+                !direction,
             CUDNN_STATUS_BAD_PARAM);
   if (format)
     *format = transform->format;
-  if (direction)
-    *direction =
-        transform->unfold ? CUDNN_TRANSFORM_UNFOLD : CUDNN_TRANSFORM_FOLD;
+  *direction =
+      transform->unfold ? CUDNN_TRANSFORM_UNFOLD : CUDNN_TRANSFORM_FOLD;
   for (uint32_t i = 0; i < requested; i++) {
     if (before)
       before[i] = transform->before[i];
@@ -58,7 +58,7 @@ cudnnStatus_t
 cudnnInitTransformDest(const cudnnTensorTransformDescriptor_t transform,
                        const cudnnTensorDescriptor_t source,
                        cudnnTensorDescriptor_t dest, size_t *bytes) {
-  REFUSE_IF(!transform || !source || !dest || !bytes, CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(!transform || !source || !dest, CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(source->rank < 2, CUDNN_STATUS_BAD_PARAM);
   int dim[CUDNN_DIM_MAX], factor = 1;
   for (int i = 2; i < source->rank; i++)
@@ -84,7 +84,7 @@ cudnnInitTransformDest(const cudnnTensorTransformDescriptor_t transform,
   cudnnStatus_t status = cudnnSetTensorNdDescriptorEx(
       dest, source->rank < 4 ? CUDNN_TENSOR_NCHW : transform->format,
       source->type, source->rank, dim);
-  if (!status)
+  if (!status && bytes)
     status = cudnnGetTensorSizeInBytes(dest, bytes);
   return status;
 }

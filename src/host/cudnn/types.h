@@ -171,6 +171,18 @@ int host_type_vector(cudnnDataType_t type);
  * `status`. */
 cudnnStatus_t host_refuse(cudnnStatus_t status, const char *expression);
 
+/* True if one of the pointers is NULL: results that have nowhere to go, where
+ * NVIDIA's library crashes. */
+#define ANY_NULL(...)                                                          \
+  host_any_null((const void *const[]){__VA_ARGS__},                            \
+                sizeof((const void *const[]){__VA_ARGS__}) / sizeof(void *))
+static inline bool host_any_null(const void *const pointers[], size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (!pointers[i])
+      return true;
+  return false;
+}
+
 /* Refuses with `status` where `condition` holds. */
 #define REFUSE_IF(condition, status)                                           \
   do {                                                                         \

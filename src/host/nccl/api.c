@@ -143,6 +143,8 @@ static ncclResult_t check_idle(ncclComm_t comm) {
 }
 
 ncclResult_t pncclCommFinalize(ncclComm_t comm) {
+  if (comm == NULL)
+    return ncclSuccess;
   ncclResult_t result = check_idle(comm);
   if (result == ncclSuccess)
     result = host_comm_usable(comm);
