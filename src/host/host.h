@@ -35,6 +35,15 @@ HOST_API cudaError_t host_stream_submit(cudaStream_t stream,
                                         void *argument,
                                         void (*release)(void *argument));
 
+/* The same for work that can be done again: while the stream is captured,
+ * nothing is done, and each launch of the graph does run(again(argument)), then
+ * release() of what again() gave, which is NULL if memory is short;
+ * release(argument) is called when the graph and what was made from it are
+ * gone. Work without again() ends the capture. */
+HOST_API cudaError_t host_stream_submit_again(
+    cudaStream_t stream, cudaError_t (*run)(void *argument), void *argument,
+    void (*release)(void *argument), void *(*again)(const void *argument));
+
 /* True while the stream is being captured into a graph. */
 HOST_API int host_stream_capturing(cudaStream_t stream);
 

@@ -254,6 +254,32 @@ START_TEST(a_zero_beta_forgets_what_was_there) {
 }
 END_TEST
 
+START_TEST(a_captured_product_is_done_at_each_launch) {
+  cudaStream_t stream;
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  float two = 2, half = 0.5f, *x, *y;
+  CUDA_OK(cudaStreamCreate(&stream));
+  CUDA_OK(cudaMalloc((void **)&x, sizeof *x));
+  CUDA_OK(cudaMalloc((void **)&y, sizeof *y));
+  CUDA_OK(cudaMemcpy(x, &two, sizeof *x, cudaMemcpyHostToDevice));
+  CUDA_OK(cudaMemcpy(y, &two, sizeof *y, cudaMemcpyHostToDevice));
+  OK(cublasSetStream(handle, stream));
+  CUDA_OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  OK(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &half, x, 1, x, 1,
+                 &half, y, 1));
+  CUDA_OK(cudaStreamEndCapture(stream, &graph));
+  CUDA_OK(cudaGraphInstantiate(&exec, graph, 0));
+  CUDA_OK(cudaGraphDestroy(graph));
+  CUDA_OK(cudaGraphLaunch(exec, stream)); /* y = (2*2 + 2) / 2 = 3 */
+  CUDA_OK(cudaGraphLaunch(exec, stream)); /* (2*2 + 3) / 2 = 3.5 */
+  CUDA_OK(cudaGraphExecDestroy(exec));
+  CUDA_OK(cudaStreamSynchronize(stream));
+  CUDA_OK(cudaMemcpy(&two, y, sizeof *y, cudaMemcpyDeviceToHost));
+  ck_assert_float_eq(two, 3.5f);
+}
+END_TEST
+
 START_TEST(wrong_arguments_are_refused) {
   float one = 1, host[16] = {0};
   array_t a = array_new(16, CUDA_R_32F);
@@ -284,6 +310,7 @@ int main(void) {
   tcase_add_test(tests, vector_functions_match_loops);
   tcase_add_test(tests, scalars_may_lie_in_device_memory);
   tcase_add_test(tests, a_zero_beta_forgets_what_was_there);
+  tcase_add_test(tests, a_captured_product_is_done_at_each_launch);
   tcase_add_test(tests, wrong_arguments_are_refused);
   tcase_set_timeout(tests, 60);
   suite_add_tcase(suite, tests);

@@ -83,14 +83,37 @@ double host_scalar_get(const host_scalar_t *scalar) {
                         : scalar->value;
 }
 
+typedef struct work {
+  cudaError_t (*run)(void *job);
+  size_t bytes; /* of the job */
+  _Alignas(max_align_t) char job[];
+} work_t;
+
+static cudaError_t work_run(void *argument) {
+  work_t *work = argument;
+  return work->run(work->job);
+}
+
+/* For another launch of a graph; a job is plain data. */
+static void *work_again(const void *argument) {
+  const work_t *work = argument;
+  work_t *copy = malloc(sizeof *work + work->bytes);
+  if (copy)
+    memcpy(copy, work, sizeof *work + work->bytes);
+  return copy;
+}
+
 cublasStatus_t host_blas_submit(cublasHandle_t handle,
                                 cudaError_t (*run)(void *job), const void *job,
                                 size_t job_bytes) {
-  void *copy = malloc(job_bytes);
-  if (!copy)
+  work_t *work = malloc(sizeof *work + job_bytes);
+  if (!work)
     return CUBLAS_STATUS_ALLOC_FAILED;
-  memcpy(copy, job, job_bytes);
-  return host_stream_submit(handle->stream, run, copy, free) == cudaSuccess
+  work->run = run;
+  work->bytes = job_bytes;
+  memcpy(work->job, job, job_bytes);
+  return host_stream_submit_again(handle->stream, work_run, work, free,
+                                  work_again) == cudaSuccess
              ? CUBLAS_STATUS_SUCCESS
              : CUBLAS_STATUS_EXECUTION_FAILED;
 }

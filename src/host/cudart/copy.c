@@ -63,10 +63,14 @@ static bool packed(const host_side_t *side, size_t width, size_t height) {
 static void copy_rows(const host_copy_t *copy, char *to, const char *from,
                       size_t height, size_t width) {
   for (size_t y = 0; y < height; y++) {
+    char *row = to + y * copy->to.pitch;
     if (copy->from.at)
-      memmove(to + y * copy->to.pitch, from + y * copy->from.pitch, width);
+      memmove(row, from + y * copy->from.pitch, width);
+    else if (copy->element < 2)
+      memset(row, copy->value, width);
     else
-      memset(to + y * copy->to.pitch, copy->value, width);
+      for (size_t x = 0; x < width; x += copy->element)
+        memcpy(row + x, &copy->value, copy->element);
   }
 }
 
@@ -123,6 +127,17 @@ cudaError_t host_side_resolve(const host_copy_t *copy, host_side_t *side,
 
 /* ---- carrying out ---- */
 
+cudaError_t host_copy_push(host_copy_t *copy, host_stream_t *stream) {
+  if (copy->width == 0 || copy->height == 0 || copy->depth == 0)
+    return cudaSuccess;
+  return host_stream_push(stream,
+                          &(host_work_t){.run = copy_run,
+                                         .release = copy_release,
+                                         .payload = copy,
+                                         .payload_bytes = sizeof *copy},
+                          NULL);
+}
+
 /* Waits for the stream and copies at once. */
 static cudaError_t copy_now(host_copy_t *copy, host_point_t before) {
   host_point_wait(before);
@@ -158,10 +173,5 @@ cudaError_t host_copy_submit(host_copy_t *copy, cudaStream_t handle, bool wait,
     copy_stage(copy);
   }
   host_stream_throttle(stream);
-  return host_stream_push(stream,
-                          &(host_work_t){.run = copy_run,
-                                         .release = copy_release,
-                                         .payload = copy,
-                                         .payload_bytes = sizeof *copy},
-                          NULL);
+  return host_copy_push(copy, stream);
 }

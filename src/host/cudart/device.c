@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one device: choosing it, waiting for it, resetting it.
-#include "src/host/cudart/internal.h"
+#include "src/host/cudart/capture.h"
 #include "src/host/exports/unsupported.h"
 
 #include <cuda_profiler_api.h>
@@ -9,7 +9,6 @@ static const unsigned known_flags = cudaDeviceScheduleMask | cudaDeviceMapHost |
                                     cudaDeviceLmemResizeToMax |
                                     cudaDeviceSyncMemops;
 static _Atomic unsigned device_flags;
-static _Thread_local enum cudaStreamCaptureMode capture_mode;
 
 cudaError_t cudaRuntimeGetVersion(int *runtimeVersion) {
   if (!runtimeVersion)
@@ -97,6 +96,8 @@ cudaError_t cudaGetDeviceFlags(unsigned int *flags) {
 
 cudaError_t cudaDeviceSynchronize(void) {
   cudaError_t error = host_enter();
+  if (error == cudaSuccess)
+    error = host_result(host_capture_everything());
   if (error)
     return error;
   host_stream_wait_all();
@@ -198,19 +199,6 @@ cudaError_t cudaProfilerStart(void) {
 
 cudaError_t cudaProfilerStop(void) {
   return host_enter_query();
-}
-
-cudaError_t
-cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode) {
-  cudaError_t error = host_enter_query();
-  if (error)
-    return error;
-  if (!mode || (unsigned)*mode > cudaStreamCaptureModeRelaxed)
-    return host_result(cudaErrorInvalidValue);
-  enum cudaStreamCaptureMode before = capture_mode;
-  capture_mode = *mode;
-  *mode = before;
-  return cudaSuccess;
 }
 
 /* ---- the driver: there is none ---- */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cudaEvent*: points in streams that have a handle and, if asked for, a time.
-#include "src/host/cudart/internal.h"
+#include "src/host/cudart/capture.h"
 
 #include <pthread.h>
 #include <sys/mman.h>
@@ -13,6 +13,7 @@ struct CUevent_st {
   _Atomic bool alive;
   unsigned flags;
   cudaEvent_t next_free;
+  host_tips_t tips;   /* recorded in a capture: where */
   host_point_t point; /* stream NULL: never recorded */
   uint64_t record;    /* number of records, over all lives of the structure */
   uint64_t timed;     /* the record that time_ns belongs to */
@@ -100,6 +101,9 @@ static cudaError_t event_check(cudaEvent_t event) {
 static void event_close(cudaEvent_t event) {
   pthread_mutex_lock(&table_lock);
   if (atomic_exchange(&event->alive, false)) {
+    pthread_mutex_lock(&event->lock);
+    host_tips_drop(&event->tips);
+    pthread_mutex_unlock(&event->lock);
     event->next_free = free_events;
     free_events = event;
   }
@@ -139,6 +143,7 @@ static cudaError_t stamp_run(void *argument) {
 }
 
 static cudaError_t record_locked(cudaEvent_t event, host_stream_t *stream) {
+  host_tips_drop(&event->tips);
   host_point_t point;
   cudaError_t error = host_stream_end(stream, &point);
   if (error)
@@ -171,12 +176,29 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream,
   host_stream_t *found = host_stream_get(stream);
   if (!found)
     return host_result(cudaErrorInvalidResourceHandle);
-  if (flags != cudaEventRecordDefault)
+  if (flags != cudaEventRecordDefault && flags != cudaEventRecordExternal)
     return host_result(cudaErrorInvalidValue);
+  if (!host_captured(found))
+    return host_result(host_event_push(event, found));
+  if (flags == cudaEventRecordExternal)
+    return host_result(host_capture_add(
+        found,
+        (host_deed_t){.type = cudaGraphNodeTypeEventRecord, .event = event}));
   pthread_mutex_lock(&event->lock);
-  error = record_locked(event, found);
+  error = host_tips_take(found, &event->tips);
   pthread_mutex_unlock(&event->lock);
   return host_result(error);
+}
+
+bool host_event_known(cudaEvent_t event) {
+  return is_event(event);
+}
+
+cudaError_t host_event_push(cudaEvent_t event, host_stream_t *stream) {
+  pthread_mutex_lock(&event->lock);
+  cudaError_t error = record_locked(event, stream);
+  pthread_mutex_unlock(&event->lock);
+  return error;
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
@@ -192,8 +214,29 @@ static host_point_t point_of(cudaEvent_t event) {
   return point;
 }
 
-cudaError_t cudaEventQuery(cudaEvent_t event) {
+cudaError_t host_event_await(cudaEvent_t event, host_stream_t *stream) {
+  return host_stream_join(stream, point_of(event));
+}
+
+/* True if the event was last recorded in a capture. */
+static bool event_captured(cudaEvent_t event) {
+  pthread_mutex_lock(&event->lock);
+  bool captured = event->tips.capture != 0;
+  pthread_mutex_unlock(&event->lock);
+  return captured;
+}
+
+/* As event_check, for those who wait for the event. */
+static cudaError_t event_check_wait(cudaEvent_t event) {
   cudaError_t error = event_check(event);
+  if (error == cudaSuccess)
+    error = host_result(event_captured(event) ? host_capture_event(&event->tips)
+                                              : host_capture_unsafe());
+  return error;
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  cudaError_t error = event_check_wait(event);
   if (error)
     return error;
   return host_result(host_point_passed(point_of(event)) ? host_sticky()
@@ -201,7 +244,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  cudaError_t error = event_check(event);
+  cudaError_t error = event_check_wait(event);
   if (error)
     return error;
   host_point_wait(point_of(event));
@@ -216,9 +259,22 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
   host_stream_t *found = host_stream_get(stream);
   if (!found)
     return host_result(cudaErrorInvalidResourceHandle);
-  if (flags != cudaEventWaitDefault)
+  if (flags != cudaEventWaitDefault && flags != cudaEventWaitExternal)
     return host_result(cudaErrorInvalidValue);
-  return host_result(host_stream_join(found, point_of(event)));
+  if (event_captured(event)) {
+    pthread_mutex_lock(&event->lock);
+    error = host_capture_join(found, &event->tips);
+    pthread_mutex_unlock(&event->lock);
+  } else if (!host_captured(found)) {
+    error = host_event_await(event, found);
+  } else if (flags == cudaEventWaitExternal) {
+    error = host_capture_add(
+        found,
+        (host_deed_t){.type = cudaGraphNodeTypeWaitEvent, .event = event});
+  } else {
+    error = host_capture_spoil(found, cudaErrorStreamCaptureIsolation);
+  }
+  return host_result(error);
 }
 
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Host memory that the device may use: pinned, managed, registered.
-#include "src/host/cudart/internal.h"
+#include "src/host/cudart/capture.h"
 
 #include <pthread.h>
 
@@ -34,7 +34,7 @@ static cudaError_t allocate(host_kind_t kind, void **out_pointer,
 }
 
 cudaError_t cudaHostAlloc(void **pHost, size_t size, unsigned int flags) {
-  cudaError_t error = host_enter();
+  cudaError_t error = host_enter_unsafe();
   if (error)
     return error;
   if (!pHost || (flags & ~alloc_flags) != 0)
@@ -51,7 +51,7 @@ cudaError_t cudaMallocHost(void **ptr, size_t size) {
 }
 
 cudaError_t cudaFreeHost(void *ptr) {
-  cudaError_t error = host_enter();
+  cudaError_t error = host_enter_unsafe();
   if (error || !ptr)
     return error;
   host_block_t block;
@@ -63,7 +63,7 @@ cudaError_t cudaFreeHost(void *ptr) {
 }
 
 cudaError_t cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) {
-  cudaError_t error = host_enter();
+  cudaError_t error = host_enter_unsafe();
   if (error)
     return error;
   if (!devPtr || size == 0 ||
@@ -120,7 +120,7 @@ static cudaError_t register_locked(void *pointer, size_t bytes,
 }
 
 cudaError_t cudaHostRegister(void *ptr, size_t size, unsigned int flags) {
-  cudaError_t error = host_enter();
+  cudaError_t error = host_enter_unsafe();
   if (error)
     return error;
   host_block_t block;
@@ -136,7 +136,7 @@ cudaError_t cudaHostRegister(void *ptr, size_t size, unsigned int flags) {
 }
 
 cudaError_t cudaHostUnregister(void *ptr) {
-  cudaError_t error = host_enter();
+  cudaError_t error = host_enter_unsafe();
   if (error)
     return error;
   if (!ptr)

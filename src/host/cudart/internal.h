@@ -168,6 +168,15 @@ unsigned host_stream_flags(const host_stream_t *stream);
 int host_stream_priority(const host_stream_t *stream);
 unsigned long long host_stream_id(const host_stream_t *stream);
 
+/* ---- event.c, streamapi.c: for nodes of graphs ---- */
+bool host_event_known(cudaEvent_t event);
+/* Records the event in a stream that is not captured; lets the stream wait for
+ * it. */
+cudaError_t host_event_push(cudaEvent_t event, host_stream_t *stream);
+cudaError_t host_event_await(cudaEvent_t event, host_stream_t *stream);
+cudaError_t host_function_push(cudaHostFn_t function, void *data,
+                               host_stream_t *stream);
+
 /* ---- event.c, ipc.c: for cudaDeviceReset ---- */
 void host_event_close_all(void);
 void host_ipc_forget_all(void);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cudaMemcpy*: lines, planes and boxes, blocking and in streams.
+#include "src/host/cudart/capture.h"
 #include "src/host/cudart/copy.h"
 
 static cudaError_t kind_expects(enum cudaMemcpyKind kind,
@@ -19,21 +20,56 @@ static cudaError_t kind_expects(enum cudaMemcpyKind kind,
   return cudaSuccess;
 }
 
+/* Turns both addresses into ones that can be used. */
+static cudaError_t sides_resolve(host_copy_t *copy, enum cudaMemcpyKind kind,
+                                 bool *out_pageable_to,
+                                 bool *out_pageable_from) {
+  host_expected_t to, from;
+  cudaError_t error = kind_expects(kind, &to, &from);
+  if (error == cudaSuccess)
+    error = host_side_resolve(copy, &copy->to, to, out_pageable_to);
+  if (error == cudaSuccess)
+    error = host_side_resolve(copy, &copy->from, from, out_pageable_from);
+  return error;
+}
+
+static struct cudaPitchedPtr pitched(const host_side_t *side, size_t width) {
+  return (struct cudaPitchedPtr){side->at, side->pitch, width,
+                                 side->pitch > 0 ? side->slice / side->pitch
+                                                 : 0};
+}
+
+/* The node that a copy becomes in a captured stream. */
+static host_deed_t copy_deed(const host_copy_t *copy,
+                             enum cudaMemcpyKind kind) {
+  return (host_deed_t){
+      .type = cudaGraphNodeTypeMemcpy,
+      .copy = {.dstPtr = pitched(&copy->to, copy->width),
+               .srcPtr = pitched(&copy->from, copy->width),
+               .extent = {copy->width, copy->height, copy->depth},
+               .kind = kind}};
+}
+
 static cudaError_t copy_do(host_copy_t *copy, enum cudaMemcpyKind kind,
                            cudaStream_t stream, bool wait) {
   cudaError_t error = host_enter();
   if (error)
     return error;
-  host_expected_t to, from;
   bool pageable_to, pageable_from;
+  host_expected_t to, from;
   error = kind_expects(kind, &to, &from);
+  if (error == cudaSuccess && wait)
+    error = host_capture_legacy();
+  if (error == cudaSuccess && wait)
+    error = host_capture_unsafe();
   if (error)
     return host_result(error);
   if (copy->width == 0 || copy->height == 0 || copy->depth == 0)
     return cudaSuccess;
-  error = host_side_resolve(copy, &copy->to, to, &pageable_to);
-  if (error == cudaSuccess)
-    error = host_side_resolve(copy, &copy->from, from, &pageable_from);
+  host_stream_t *found = host_stream_get(stream);
+  if (found && host_captured(found))
+    return host_result(host_capture_add(found, copy_deed(copy, kind)));
+  error = sides_resolve(copy, kind, &pageable_to, &pageable_from);
   if (error == cudaSuccess)
     error = host_copy_submit(copy, stream, wait, pageable_to, pageable_from);
   return host_result(error);
@@ -104,18 +140,36 @@ static cudaError_t side_3d(const struct cudaPitchedPtr *pointer,
   return cudaSuccess;
 }
 
-static cudaError_t copy_3d(const struct cudaMemcpy3DParms *p,
-                           cudaStream_t stream, bool wait) {
+/* The box of bytes that the structure describes; of no width if that is
+ * nothing. */
+static cudaError_t box_3d(const struct cudaMemcpy3DParms *p,
+                          host_copy_t *out_copy) {
+  *out_copy = (host_copy_t){0};
   if (!p || p->srcArray || p->dstArray)
-    return host_result(cudaErrorInvalidValue);
+    return cudaErrorInvalidValue;
   struct cudaExtent extent = p->extent;
   if (extent.width == 0 || extent.height == 0 || extent.depth == 0)
-    return host_enter();
-  host_copy_t copy = {
+    return cudaSuccess;
+  *out_copy = (host_copy_t){
       .width = extent.width, .height = extent.height, .depth = extent.depth};
-  cudaError_t error = side_3d(&p->dstPtr, p->dstPos, extent, &copy.to);
-  if (error == cudaSuccess)
-    error = side_3d(&p->srcPtr, p->srcPos, extent, &copy.from);
+  cudaError_t error = side_3d(&p->dstPtr, p->dstPos, extent, &out_copy->to);
+  return error ? error
+               : side_3d(&p->srcPtr, p->srcPos, extent, &out_copy->from);
+}
+
+cudaError_t host_copy_from(const struct cudaMemcpy3DParms *p,
+                           host_copy_t *out_copy) {
+  bool pageable_to, pageable_from;
+  cudaError_t error = box_3d(p, out_copy);
+  if (error || out_copy->width == 0)
+    return error;
+  return sides_resolve(out_copy, p->kind, &pageable_to, &pageable_from);
+}
+
+static cudaError_t copy_3d(const struct cudaMemcpy3DParms *p,
+                           cudaStream_t stream, bool wait) {
+  host_copy_t copy;
+  cudaError_t error = box_3d(p, &copy);
   if (error)
     return host_result(error);
   return copy_do(&copy, p->kind, stream, wait);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Device memory: cudaMalloc and its relatives.
-#include "src/host/cudart/internal.h"
+#include "src/host/cudart/capture.h"
 
 #include <string.h>
 
@@ -25,7 +25,7 @@ static cudaError_t allocate(void **out_pointer, size_t bytes) {
 }
 
 cudaError_t cudaMalloc(void **devPtr, size_t size) {
-  cudaError_t error = host_enter();
+  cudaError_t error = host_enter_unsafe();
   if (error)
     return error;
   if (!devPtr)
@@ -35,7 +35,7 @@ cudaError_t cudaMalloc(void **devPtr, size_t size) {
 
 cudaError_t cudaMallocPitch(void **devPtr, size_t *pitch, size_t width,
                             size_t height) {
-  cudaError_t error = host_enter();
+  cudaError_t error = host_enter_unsafe();
   if (error)
     return error;
   size_t row, bytes;
@@ -78,7 +78,7 @@ static cudaError_t release(void *pointer) {
 }
 
 cudaError_t cudaFree(void *devPtr) {
-  cudaError_t error = host_enter();
+  cudaError_t error = host_enter_unsafe();
   if (error || !devPtr)
     return error;
   host_stream_wait_all();
@@ -92,8 +92,12 @@ cudaError_t cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) {
     return error;
   if (!devPtr)
     return host_result(cudaErrorInvalidValue);
-  if (!host_stream_get(hStream))
+  host_stream_t *stream = host_stream_get(hStream);
+  if (!stream)
     return host_result(cudaErrorInvalidResourceHandle);
+  if (host_captured(stream)) /* memory that belongs to a graph */
+    return host_result(
+        host_capture_spoil(stream, cudaErrorStreamCaptureUnsupported));
   return host_result(allocate(devPtr, size));
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cudaMemset*: lines, planes and boxes, blocking and in streams.
+#include "src/host/cudart/capture.h"
 #include "src/host/cudart/copy.h"
 
 static cudaError_t set_do(void *pointer, size_t pitch, size_t slice, int value,
@@ -16,7 +17,19 @@ static cudaError_t set_do(void *pointer, size_t pitch, size_t slice, int value,
                       .value = value};
   if (extent.width > pitch)
     return host_result(cudaErrorInvalidValue);
-  error = host_side_resolve(&copy, &copy.to, HOST_EXPECT_DEVICE, &pageable);
+  host_stream_t *found = host_stream_get(stream);
+  if (found && host_captured(found))
+    return host_result(host_capture_add(
+        found, (host_deed_t){.type = cudaGraphNodeTypeMemset,
+                             .fill = {{pointer, pitch, (unsigned char)value, 1,
+                                       extent.width, extent.height},
+                                      slice,
+                                      extent.depth}}));
+  error = wait ? host_capture_legacy() : cudaSuccess;
+  if (error == cudaSuccess && wait)
+    error = host_capture_unsafe();
+  if (error == cudaSuccess)
+    error = host_side_resolve(&copy, &copy.to, HOST_EXPECT_DEVICE, &pageable);
   /* The blocking form waits only where the host can see the result. */
   wait = wait && !host_address_is_guarded(pointer);
   if (error == cudaSuccess)

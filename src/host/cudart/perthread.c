@@ -122,6 +122,33 @@ DEFINE(cudaEventRecordWithFlags_ptsz,
        (cudaEvent_t event, cudaStream_t stream, unsigned flags),
        cudaEventRecordWithFlags(event, STREAM(stream), flags))
 
+/* ---- captures and graphs ---- */
+
+DEFINE(cudaStreamBeginCapture_ptsz,
+       (cudaStream_t stream, enum cudaStreamCaptureMode mode),
+       cudaStreamBeginCapture(STREAM(stream), mode))
+DEFINE(cudaStreamBeginCaptureToGraph_ptsz,
+       (cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *needs,
+        const cudaGraphEdgeData *edges, size_t count,
+        enum cudaStreamCaptureMode mode),
+       cudaStreamBeginCaptureToGraph(STREAM(stream), graph, needs, edges, count,
+                                     mode))
+DEFINE(cudaStreamEndCapture_ptsz, (cudaStream_t stream, cudaGraph_t *graph),
+       cudaStreamEndCapture(STREAM(stream), graph))
+DEFINE(cudaStreamUpdateCaptureDependencies_ptsz,
+       (cudaStream_t stream, cudaGraphNode_t *needs,
+        const cudaGraphEdgeData *edges, size_t count, unsigned flags),
+       cudaStreamUpdateCaptureDependencies(STREAM(stream), needs, edges, count,
+                                           flags))
+DEFINE(cudaGraphLaunch_ptsz, (cudaGraphExec_t exec, cudaStream_t stream),
+       cudaGraphLaunch(exec, STREAM(stream)))
+DEFINE(cudaGraphUpload_ptsz, (cudaGraphExec_t exec, cudaStream_t stream),
+       cudaGraphUpload(exec, STREAM(stream)))
+DEFINE(cudaGraphInstantiateWithParams_ptsz,
+       (cudaGraphExec_t * exec, cudaGraph_t graph,
+        cudaGraphInstantiateParams *params),
+       cudaGraphInstantiateWithParams(exec, graph, params))
+
 /* ---- the driver ---- */
 
 DEFINE(cudaGetDriverEntryPoint_ptsz,

@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-#include "src/host/cudart/internal.h"
+#include "src/host/cudart/capture.h"
 
 enum {
   HOST_WORKER_NONE = 0,
@@ -25,6 +25,7 @@ struct CUstream_st {
   unsigned flags;
   int priority;
   unsigned long long id;
+  host_tips_t tips;     /* of its capture; guarded by the lock of captures */
   pthread_mutex_t lock; /* the list of nodes and the worker's start */
   host_node_t *first, *last;
   host_node_t *spare; /* nodes for later work; never freed */

@@ -74,9 +74,21 @@ static cudaError_t join_rules(host_stream_t *stream) {
              : cudaSuccess;
 }
 
+/* What is captured does not get here, but as a node. */
+static cudaError_t capture_rules(host_stream_t *stream) {
+  if (HOST_LIKELY(atomic_load_explicit(&host_captures, memory_order_relaxed) ==
+                  0))
+    return cudaSuccess;
+  if (host_capture_has(stream))
+    return host_capture_spoil(stream, cudaErrorStreamCaptureUnsupported);
+  return stream == &table[0] ? host_capture_legacy() : cudaSuccess;
+}
+
 cudaError_t host_stream_push(host_stream_t *stream, const host_work_t *work,
                              host_point_t *out_point) {
-  cudaError_t error = join_rules(stream);
+  cudaError_t error = capture_rules(stream);
+  if (error == cudaSuccess)
+    error = join_rules(stream);
   if (HOST_UNLIKELY(error != cudaSuccess)) {
     if (work->release)
       work->release(work->payload_bytes > 0 ? (void *)work->payload
@@ -87,7 +99,9 @@ cudaError_t host_stream_push(host_stream_t *stream, const host_work_t *work,
 }
 
 cudaError_t host_stream_end(host_stream_t *stream, host_point_t *out_point) {
-  cudaError_t error = join_rules(stream);
+  cudaError_t error = capture_rules(stream);
+  if (error == cudaSuccess)
+    error = join_rules(stream);
   if (error == cudaSuccess)
     *out_point = (host_point_t){stream, atomic_load(&stream->submitted)};
   return error;
@@ -149,6 +163,8 @@ host_stream_t *host_stream_open(unsigned flags, int priority) {
 }
 
 void host_stream_close(host_stream_t *stream) {
+  if (host_captured(stream))
+    host_capture_close(stream);
   pthread_mutex_lock(&table_lock);
   atomic_store(&stream->alive, false);
   pthread_mutex_unlock(&table_lock);
@@ -186,8 +202,27 @@ void host_stream_wait_all(void) {
         (host_point_t){&table[i], atomic_load(&table[i].submitted)});
 }
 
+bool host_stream_any_captured(unsigned long long id, bool blocking) {
+  int count = atomic_load(&table_count);
+  for (int i = 1; i < count; i++)
+    if (table[i].tips.capture == id &&
+        (!blocking || atomic_load(&table[i].blocking)))
+      return true;
+  return false;
+}
+
+void host_stream_uncapture(unsigned long long id) {
+  int count = atomic_load(&table_count);
+  for (int i = 1; i < count; i++)
+    if (table[i].tips.capture == id)
+      host_tips_drop(&table[i].tips);
+}
+
 void host_stream_close_all(void) {
   int count = atomic_load(&table_count);
+  for (int i = 1; i < count; i++)
+    if (host_captured(&table[i]))
+      host_capture_close(&table[i]);
   pthread_mutex_lock(&table_lock);
   for (int i = 1; i < count; i++)
     atomic_store(&table[i].alive, false);
@@ -206,25 +241,46 @@ unsigned long long host_stream_id(const host_stream_t *stream) {
   return stream->id;
 }
 
-cudaError_t host_stream_submit(cudaStream_t handle,
-                               cudaError_t (*run)(void *argument),
-                               void *argument,
-                               void (*release)(void *argument)) {
+static cudaError_t submit(cudaStream_t handle, host_work_t work,
+                          void *(*again)(const void *argument)) {
   cudaError_t error = host_enter();
   host_stream_t *stream = error ? NULL : host_stream_get(handle);
   if (HOST_UNLIKELY(!stream)) {
-    if (release)
-      release(argument);
+    if (work.release)
+      work.release(work.argument);
     return error ? error : host_result(cudaErrorInvalidResourceHandle);
   }
+  if (host_captured(stream) && again)
+    return host_result(host_capture_add(
+        stream, (host_deed_t){.type = cudaGraphNodeTypeKernel,
+                              .task = host_task_create(work.run, work.argument,
+                                                       work.release, again)}));
   host_stream_throttle(stream);
-  return host_result(host_stream_push(
-      stream,
-      &(host_work_t){.run = run, .argument = argument, .release = release},
-      NULL));
+  return host_result(host_stream_push(stream, &work, NULL));
 }
 
-int host_stream_capturing(cudaStream_t stream) {
-  (void)stream;
-  return 0; /* capture is refused: see cudaStreamBeginCapture */
+cudaError_t host_stream_submit(cudaStream_t stream,
+                               cudaError_t (*run)(void *argument),
+                               void *argument,
+                               void (*release)(void *argument)) {
+  return submit(
+      stream,
+      (host_work_t){.run = run, .argument = argument, .release = release},
+      NULL);
+}
+
+cudaError_t host_stream_submit_again(cudaStream_t stream,
+                                     cudaError_t (*run)(void *argument),
+                                     void *argument,
+                                     void (*release)(void *argument),
+                                     void *(*again)(const void *argument)) {
+  return submit(
+      stream,
+      (host_work_t){.run = run, .argument = argument, .release = release},
+      again);
+}
+
+int host_stream_capturing(cudaStream_t handle) {
+  host_stream_t *stream = host_stream_get(handle);
+  return stream && host_captured(stream);
 }

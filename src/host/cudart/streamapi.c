@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cudaStream*: handles of streams, waiting for them, the program's host
 // functions.
-#include "src/host/cudart/internal.h"
+#include "src/host/cudart/capture.h"
 
 enum { PRIORITY_LEAST = 0, PRIORITY_GREATEST = -5 };
 
@@ -73,6 +73,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   if (error)
     return error;
   error = host_stream_end(found, &point);
+  if (error == cudaSuccess)
+    error = host_capture_unsafe();
   if (error)
     return host_result(error);
   host_point_wait(point);
@@ -86,6 +88,8 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
   if (error)
     return error;
   error = host_stream_end(found, &point);
+  if (error == cudaSuccess)
+    error = host_capture_unsafe();
   if (error == cudaSuccess && !host_point_passed(point))
     error = cudaErrorNotReady;
   return host_result(error ? error : host_sticky());
@@ -136,34 +140,6 @@ cudaError_t cudaStreamGetDevice(cudaStream_t hStream, int *device) {
   return cudaSuccess;
 }
 
-cudaError_t cudaStreamIsCapturing(cudaStream_t stream,
-                                  enum cudaStreamCaptureStatus *status) {
-  host_stream_t *found;
-  cudaError_t error = stream_find(stream, &found);
-  if (error)
-    return error;
-  if (!status)
-    return host_result(cudaErrorInvalidValue);
-  *status = cudaStreamCaptureStatusNone;
-  return cudaSuccess;
-}
-
-cudaError_t cudaStreamGetCaptureInfo(
-    cudaStream_t stream, enum cudaStreamCaptureStatus *captureStatus_out,
-    unsigned long long *id_out, cudaGraph_t *graph_out,
-    const cudaGraphNode_t **dependencies_out,
-    const cudaGraphEdgeData **edgeData_out, size_t *numDependencies_out) {
-  (void)graph_out, (void)dependencies_out, (void)edgeData_out;
-  cudaError_t error = cudaStreamIsCapturing(stream, captureStatus_out);
-  if (error)
-    return error;
-  if (id_out)
-    *id_out = 0;
-  if (numDependencies_out)
-    *numDependencies_out = 0;
-  return cudaSuccess;
-}
-
 /* ---- host functions ---- */
 
 typedef struct callback {
@@ -184,36 +160,48 @@ static cudaError_t callback_run(void *argument) {
   return cudaSuccess;
 }
 
-static cudaError_t callback_push(cudaStream_t stream, callback_t call,
+static cudaError_t callback_push(host_stream_t *stream, callback_t call,
                                  bool always) {
-  host_stream_t *found;
-  cudaError_t error = stream_find(stream, &found);
-  if (error)
-    return error;
-  return host_result(
-      host_stream_push(found,
-                       &(host_work_t){.run = callback_run,
-                                      .payload = &call,
-                                      .payload_bytes = sizeof call,
-                                      .always = always},
-                       NULL));
+  return host_stream_push(stream,
+                          &(host_work_t){.run = callback_run,
+                                         .payload = &call,
+                                         .payload_bytes = sizeof call,
+                                         .always = always},
+                          NULL);
+}
+
+cudaError_t host_function_push(cudaHostFn_t function, void *data,
+                               host_stream_t *stream) {
+  return callback_push(stream, (callback_t){.function = function, .data = data},
+                       false);
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn,
                                void *userData) {
+  host_stream_t *found;
   if (!fn)
     return host_result(cudaErrorInvalidValue);
-  return callback_push(stream, (callback_t){.function = fn, .data = userData},
-                       false);
+  cudaError_t error = stream_find(stream, &found);
+  if (error)
+    return error;
+  if (host_captured(found))
+    return host_result(
+        host_capture_add(found, (host_deed_t){.type = cudaGraphNodeTypeHost,
+                                              .host = {fn, userData}}));
+  return host_result(host_function_push(fn, userData, found));
 }
 
 cudaError_t cudaStreamAddCallback(cudaStream_t stream,
                                   cudaStreamCallback_t callback, void *userData,
                                   unsigned int flags) {
+  host_stream_t *found;
   if (!callback || flags != 0)
     return host_result(cudaErrorInvalidValue);
-  return callback_push(
-      stream,
+  cudaError_t error = stream_find(stream, &found);
+  if (error)
+    return error;
+  return host_result(callback_push(
+      found,
       (callback_t){.stream = stream, .callback = callback, .data = userData},
-      true);
+      true));
 }

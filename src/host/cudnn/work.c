@@ -28,6 +28,7 @@ double host_scalar(const void *value, cudnnDataType_t type) {
 
 typedef struct {
   bool (*run)(void *job);
+  size_t bytes; /* of the job */
   _Alignas(max_align_t) char job[];
 } work_t;
 
@@ -36,13 +37,24 @@ static cudaError_t work_run(void *argument) {
   return work->run(work->job) ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
+/* For another launch of a graph; a job is plain data. */
+static void *work_again(const void *argument) {
+  const work_t *work = argument;
+  work_t *copy = malloc(sizeof *work + work->bytes);
+  if (copy)
+    memcpy(copy, work, sizeof *work + work->bytes);
+  return copy;
+}
+
 cudnnStatus_t host_work_queue(cudnnHandle_t handle, bool (*run)(void *job),
                               const void *job, size_t bytes) {
   work_t *work = malloc(sizeof *work + bytes);
   REFUSE_IF(!work, CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED);
   work->run = run;
+  work->bytes = bytes;
   memcpy(work->job, job, bytes);
-  cudaError_t queued = host_stream_submit(handle->stream, work_run, work, free);
+  cudaError_t queued = host_stream_submit_again(handle->stream, work_run, work,
+                                                free, work_again);
   REFUSE_IF(queued != cudaSuccess, CUDNN_STATUS_EXECUTION_FAILED);
   return CUDNN_STATUS_SUCCESS;
 }

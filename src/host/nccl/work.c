@@ -4,6 +4,7 @@
 #include "src/host/nccl/work.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/host/host.h"
 #include "src/host/nccl/reduce.h"
@@ -13,7 +14,9 @@ typedef struct work {
   uint64_t ticket;
   host_op_t *ops;
   int count;
-  bool ran; /* data moved, or the reason why not is recorded */
+  bool
+      recorded; /* in a graph: has no ticket, each launch has a copy with one */
+  bool ran;     /* data moved, or the reason why not is recorded */
 } work_t;
 
 /* Replaces the program's addresses by ones that can be used here. */
@@ -94,6 +97,8 @@ static void work_release(void *argument) {
   work_t *work = argument;
   ncclComm_t comm = work->comm;
   pthread_mutex_lock(&comm->lock);
+  if (work->recorded)
+    goto done;
   if (!work->ran && comm->state == HOST_COMM_READY && !comm->aborted) {
     /* The peers would wait for what will not happen. */
     host_fault_set(&comm->endpoint,
@@ -103,10 +108,37 @@ static void work_release(void *argument) {
   }
   comm->ended++;
   pthread_cond_broadcast(&comm->changed);
+done:
   pthread_mutex_unlock(&comm->lock);
   free(work->ops);
   free(work);
   host_comm_drop(comm);
+}
+
+/* The work of one launch of a graph; NULL after the communicator's end. */
+static void *work_again(const void *argument) {
+  const work_t *recorded = argument;
+  ncclComm_t comm = recorded->comm;
+  size_t bytes = (size_t)recorded->count * sizeof *recorded->ops;
+  work_t *work = malloc(sizeof *work);
+  host_op_t *ops = malloc(bytes);
+  if (work == NULL || ops == NULL)
+    goto failed;
+  memcpy(ops, recorded->ops, bytes);
+  *work = (work_t){.comm = comm, .ops = ops, .count = recorded->count};
+  pthread_mutex_lock(&comm->lock);
+  bool good = comm->state == HOST_COMM_READY && !comm->finalized;
+  if (good) {
+    comm->references++;
+    work->ticket = comm->issued++;
+  }
+  pthread_mutex_unlock(&comm->lock);
+  if (good)
+    return work;
+failed:
+  free(ops);
+  free(work);
+  return NULL;
 }
 
 /* Makes one stream wait for what is in the other now. */
@@ -141,8 +173,8 @@ static bool submit(work_t *work, const cudaStream_t *streams, int count) {
     work_release(work); /* tells the peers */
     return false;
   }
-  if (host_stream_submit(streams[0], work_run, work, work_release) !=
-      cudaSuccess)
+  if (host_stream_submit_again(streams[0], work_run, work, work_release,
+                               work_again) != cudaSuccess)
     return false;
   for (int i = 1; i < count; i++)
     good = good && stream_follow(streams[i], streams[0]);
@@ -156,18 +188,16 @@ ncclResult_t host_work_launch(ncclComm_t comm, host_op_t *ops, int count) {
   if (work == NULL || streams == NULL)
     goto refused;
   int streams_count = streams_of(ops, count, streams);
-  for (int i = 0; i < streams_count; i++)
-    if (host_stream_capturing(streams[i])) {
-      host_comm_say(NULL, "capture into a graph is not supported");
-      result = ncclInvalidUsage;
-      goto refused;
-    }
-  *work = (work_t){.comm = comm, .ops = ops, .count = count};
+  *work = (work_t){.comm = comm,
+                   .ops = ops,
+                   .count = count,
+                   .recorded = host_stream_capturing(streams[0])};
   pthread_mutex_lock(&comm->launch);
   pthread_mutex_lock(&comm->lock);
   /* For the work, and for this function: an abort may come meanwhile. */
   comm->references += 2;
-  work->ticket = comm->issued++;
+  if (!work->recorded)
+    work->ticket = comm->issued++;
   pthread_mutex_unlock(&comm->lock);
   bool taken = submit(work, streams, streams_count);
   pthread_mutex_unlock(&comm->launch);

@@ -399,6 +399,47 @@ static void play_groups(const rank_info_t *info) {
   NCCL(ncclCommDestroy(comm));
 }
 
+/* Recorded once on two streams, launched three times, between them the same
+ * calls directly; the graph outlives the communicator. */
+static void play_captured(const rank_info_t *info) {
+  ncclComm_t comm = join(info);
+  cudaStream_t stream, other;
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  cudaEvent_t event;
+  CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  CUDA(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+  CUDA(cudaEventCreate(&event));
+  double one = 1, sum = 0;
+  double *d = upload(&one, sizeof one), *e = upload(&one, sizeof one);
+  int next = (info->rank + 1) % info->ranks;
+  int previous = (info->rank + info->ranks - 1) % info->ranks;
+  CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  NCCL(ncclAllReduce(d, d, 1, ncclFloat64, ncclSum, comm, stream));
+  CUDA(cudaEventRecord(event, stream));
+  CUDA(cudaStreamWaitEvent(other, event, 0));
+  NCCL(ncclGroupStart());
+  NCCL(ncclSend(d, 1, ncclFloat64, next, comm, stream));
+  NCCL(ncclRecv(e, 1, ncclFloat64, previous, comm, other));
+  NCCL(ncclGroupEnd());
+  CUDA(cudaEventRecord(event, other));
+  CUDA(cudaStreamWaitEvent(stream, event, 0));
+  CUDA(cudaStreamEndCapture(stream, &graph));
+  CUDA(cudaGraphInstantiate(&exec, graph, 0));
+  for (int i = 0; i < 3; i++) {
+    CUDA(cudaGraphLaunch(exec, stream));
+    NCCL(ncclAllReduce(d, d, 1, ncclFloat64, ncclMax, comm, stream));
+  }
+  CUDA(cudaStreamSynchronize(stream));
+  download(&sum, e, sizeof sum);
+  RANK_REQUIRE(sum == (double)info->ranks * info->ranks * info->ranks);
+  NCCL(ncclCommDestroy(comm));
+  RANK_REQUIRE(cudaGraphLaunch(exec, stream) != cudaSuccess);
+  CUDA(cudaGraphExecDestroy(exec));
+  CUDA(cudaGraphDestroy(graph));
+  CUDA(cudaEventDestroy(event));
+}
+
 static void play_arguments(const rank_info_t *info) {
   ncclComm_t comm, none;
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -475,7 +516,7 @@ static const struct scenario {
     {"exchange", play_exchange},         {"collectives", play_collectives},
     {"reproducible", play_reproducible}, {"several", play_several},
     {"nonblocking", play_nonblocking},   {"groups", play_groups},
-    {"arguments", play_arguments},
+    {"arguments", play_arguments},       {"captured", play_captured},
 };
 
 static const int rank_counts[] = {1, 2, 3, 4, 8};
@@ -510,6 +551,11 @@ START_TEST(groups_nest_span_streams_and_fail_as_a_whole) {
 }
 END_TEST
 
+START_TEST(captured_operations_run_at_each_launch) {
+  launch_all("captured", rank_counts[_i]);
+}
+END_TEST
+
 START_TEST(arguments_are_refused_with_the_codes_of_nccl) {
   launch_all("arguments", 1);
 }
@@ -538,6 +584,7 @@ int main(int argc, char **argv) {
       tcase, joining_without_blocking_is_in_progress_until_all_have_come, 0, 5);
   tcase_add_loop_test(tcase, groups_nest_span_streams_and_fail_as_a_whole, 0,
                       5);
+  tcase_add_loop_test(tcase, captured_operations_run_at_each_launch, 0, 4);
   tcase_add_test(tcase, arguments_are_refused_with_the_codes_of_nccl);
   suite_add_tcase(suite, tcase);
   return harness_run(suite);
