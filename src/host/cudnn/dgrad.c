@@ -6,6 +6,7 @@
 // by s. They are one convolution of dy without stride, with these taps in the
 // other order and input and output channels exchanged. Example: s = 2, window
 // 3, pad 1: even rows meet tap 1, odd rows meet taps 0 and 2.
+#include <stdlib.h>
 #include <string.h>
 
 #include "src/host/cudnn/engine.h"
@@ -44,33 +45,54 @@ static taps_t taps_of(const host_conv_t *conv, int d, int r) {
   return t;
 }
 
+/* Channels that are exchanged at once: their weights stay in the first cache.
+ */
+enum { HOST_TURN = 16 };
+
 /* The weights that `taps` select, as groups * C x K x taps, last tap first. */
 #define WEIGHTS(T)                                                             \
-  static void weights_##T(const host_conv_t *conv,                             \
-                          const taps_t taps[HOST_SPATIAL], T *to) {            \
+  static void weights_##T(const host_conv_t *conv, const int64_t *tap,         \
+                          int64_t taps, T *to) {                               \
     const int64_t *s = conv->w_stride;                                         \
     for (int64_t g = 0; g < conv->groups; g++)                                 \
-      for (int64_t c = 0; c < conv->c; c++)                                    \
-        for (int64_t k = 0; k < conv->k; k++) {                                \
-          const T *from =                                                      \
-              (const T *)conv->w + (g * conv->k + k) * s[0] + c * s[1];        \
-          for (int d = taps[0].count - 1; d >= 0; d--)                         \
-            for (int h = taps[1].count - 1; h >= 0; h--)                       \
-              for (int w = taps[2].count - 1; w >= 0; w--) {                   \
-                const int at[] = {d, h, w};                                    \
-                int64_t offset = 0;                                            \
-                for (int i = 0; i < HOST_SPATIAL; i++) {                       \
-                  int tap = taps[i].first + at[i] * taps[i].step;              \
-                  if (conv->flip)                                              \
-                    tap = conv->window[i] - 1 - tap;                           \
-                  offset += tap * s[2 + i];                                    \
-                }                                                              \
-                *to++ = from[offset];                                          \
-              }                                                                \
-        }                                                                      \
+      for (int64_t c0 = 0; c0 < conv->c; c0 += HOST_TURN)                      \
+        for (int64_t k0 = 0; k0 < conv->k; k0 += HOST_TURN)                    \
+          for (int64_t c = c0; c < conv->c && c < c0 + HOST_TURN; c++)         \
+            for (int64_t k = k0; k < conv->k && k < k0 + HOST_TURN; k++) {     \
+              const T *from =                                                  \
+                  (const T *)conv->w + (g * conv->k + k) * s[0] + c * s[1];    \
+              T *at = to + ((g * conv->c + c) * conv->k + k) * taps;           \
+              for (int64_t t = 0; t < taps; t++)                               \
+                at[t] = from[tap[t]];                                          \
+            }                                                                  \
   }
 WEIGHTS(float)
 WEIGHTS(double)
+
+/* Where the weights that `taps` select lie, last tap first; owned by the
+ * caller. */
+static int64_t *offsets_create(const host_conv_t *conv,
+                               const taps_t taps[HOST_SPATIAL],
+                               int64_t *out_count) {
+  int64_t count = 0;
+  int64_t *offset = malloc((size_t)taps[0].count * (size_t)taps[1].count *
+                           (size_t)taps[2].count * sizeof *offset);
+  for (int d = taps[0].count - 1; offset && d >= 0; d--)
+    for (int h = taps[1].count - 1; h >= 0; h--)
+      for (int w = taps[2].count - 1; w >= 0; w--) {
+        const int at[] = {d, h, w};
+        int64_t sum = 0;
+        for (int i = 0; i < HOST_SPATIAL; i++) {
+          int tap = taps[i].first + at[i] * taps[i].step;
+          if (conv->flip)
+            tap = conv->window[i] - 1 - tap;
+          sum += tap * conv->w_stride[2 + i];
+        }
+        offset[count++] = sum;
+      }
+  *out_count = count;
+  return offset;
+}
 
 /* dx that no window covers: nothing but what was there. */
 static bool finish_nothing(const host_conv_t *part) {
@@ -124,10 +146,14 @@ static bool run_part(const host_conv_t *conv, const int r[HOST_SPATIAL],
   memcpy(part.old_stride, part.y_stride, sizeof part.old_stride);
   if (!covered)
     return finish_nothing(&part);
+  int64_t count, *tap = offsets_create(conv, taps, &count);
+  if (!tap)
+    return false;
   if (conv->is_double)
-    weights_double(conv, taps, weights);
+    weights_double(conv, tap, count, weights);
   else
-    weights_float(conv, taps, weights);
+    weights_float(conv, tap, count, weights);
+  free(tap);
   part.w_stride[4] = 1;
   for (int i = 3; i >= 2; i--)
     part.w_stride[i] = part.w_stride[i + 1] * part.window[i - 1];

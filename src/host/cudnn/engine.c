@@ -35,6 +35,19 @@ bool host_conv_run(const host_conv_t *conv) {
   return done || host_conv_direct(conv);
 }
 
+bool host_conv_weights_plain(const host_conv_t *conv) {
+  const int64_t extent[5] = {(int64_t)conv->groups * conv->k, conv->c,
+                             conv->window[0], conv->window[1], conv->window[2]};
+  int64_t at = 1;
+  for (int i = 4; i >= 0; i--) {
+    if (extent[i] != 1 && conv->w_stride[i] != at)
+      return false;
+    at *= extent[i];
+  }
+  return !conv->flip ||
+         conv->window[0] * conv->window[1] * conv->window[2] == 1;
+}
+
 void host_conv_trim(host_conv_t *conv) {
   int64_t bytes = conv->is_double ? sizeof(double) : sizeof(float);
   for (int i = 0; i < HOST_SPATIAL; i++) {

@@ -75,6 +75,9 @@ bool host_wgrad_onednn(const host_conv_t *conv, float *sums, bool *out_done);
  * padding by no x at all. */
 void host_conv_trim(host_conv_t *conv);
 
+/* Whether w lies in memory as dense G K C D H W, not mirrored. */
+bool host_conv_weights_plain(const host_conv_t *conv);
+
 /* Whether type or SUNDOG_HOST_ENGINE leave nothing but the direct engine. */
 bool host_conv_only_direct(const host_conv_t *conv);
 

@@ -17,8 +17,13 @@
 #include "src/host/cudnn/scratch.h"
 #include "src/host/cudnn/transpose.h"
 
-/* Bytes of packed x worked on at once: what stays in the second cache. */
+/* Bytes of packed x worked on at once: what stays in the second cache. More
+ * where the weights are more, as they are read once a band. */
 enum { HOST_BAND_BYTES = 1 << 19 };
+
+static int64_t taps_of(const host_conv_t *conv) {
+  return (int64_t)conv->window[0] * conv->window[1] * conv->window[2];
+}
 
 /* w as dense G K C D H W, mirrored for CUDNN_CONVOLUTION. */
 static void weights(const host_conv_t *conv, float *to) {
@@ -75,27 +80,33 @@ static bool sums_are_y(const host_conv_t *conv) {
          (conv->out[HOST_D] == 1 || s[2] == s[3] * conv->out[HOST_H]);
 }
 
-/* Output planes and rows of a band: as many as keep its x in the cache. */
+/* Images, output planes and rows of a band: as many as keep its x in the
+ * cache; several images only where all of them fits. */
 static void band_extent(const host_conv_t *conv, int64_t in_width,
-                        int64_t out_band[2]) {
-  int64_t row = in_width * conv->groups * conv->c * (int64_t)sizeof(float);
+                        int64_t out_band[3]) {
+  int64_t unit = sizeof(float);
+  int64_t weights = conv->groups * (int64_t)conv->k * conv->c * taps_of(conv);
+  int64_t room =
+      weights * unit > HOST_BAND_BYTES ? weights * unit : HOST_BAND_BYTES;
+  int64_t row = in_width * conv->groups * conv->c * unit;
   int64_t planes = host_conv_rows(conv, HOST_D, 1);
   int64_t rest = host_conv_rows(conv, HOST_H, 1) - conv->stride[HOST_H];
-  int64_t rows =
-      (HOST_BAND_BYTES / (row * planes) - rest) / conv->stride[HOST_H];
-  rows = rows < 1 ? 1 : rows;
-  out_band[0] = 1;
-  out_band[1] = rows;
-  if (rows >= conv->out[HOST_H]) {
-    out_band[1] = conv->out[HOST_H];
-    int64_t plane = row * host_conv_rows(conv, HOST_H, conv->out[HOST_H]);
-    rest = planes - conv->stride[HOST_D];
-    out_band[0] = (HOST_BAND_BYTES / plane - rest) / conv->stride[HOST_D];
-    if (out_band[0] < 1)
-      out_band[0] = 1;
-    if (out_band[0] > conv->out[HOST_D])
-      out_band[0] = conv->out[HOST_D];
-  }
+  int64_t rows = (room / (row * planes) - rest) / conv->stride[HOST_H];
+  out_band[0] = out_band[1] = 1;
+  out_band[2] = rows < 1 ? 1 : rows;
+  if (rows < conv->out[HOST_H])
+    return;
+  out_band[2] = conv->out[HOST_H];
+  int64_t plane = row * host_conv_rows(conv, HOST_H, conv->out[HOST_H]);
+  rest = planes - conv->stride[HOST_D];
+  planes = (room / plane - rest) / conv->stride[HOST_D];
+  out_band[1] = planes < 1 ? 1 : planes;
+  if (planes < conv->out[HOST_D])
+    return;
+  out_band[1] = conv->out[HOST_D];
+  int64_t images =
+      room / (plane * host_conv_rows(conv, HOST_D, conv->out[HOST_D]));
+  out_band[0] = images < 1 ? 1 : images > conv->images ? conv->images : images;
 }
 
 typedef struct {
@@ -106,23 +117,25 @@ typedef struct {
   float *x, *turn;
 } job_t;
 
-static host_shape_t band_shape(const host_conv_t *conv, int64_t planes,
-                               int64_t rows) {
-  host_shape_t s = {
-      .images = 1, .groups = conv->groups, .c = conv->c, .k = conv->k};
+static host_shape_t band_shape(const host_conv_t *conv,
+                               const int64_t extent[3]) {
+  host_shape_t s = {.images = (int32_t)extent[0],
+                    .groups = conv->groups,
+                    .c = conv->c,
+                    .k = conv->k};
   memcpy(s.window, conv->window, sizeof s.window);
   memcpy(s.stride, conv->stride, sizeof s.stride);
   memcpy(s.dilation, conv->dilation, sizeof s.dilation);
-  s.in[HOST_D] = (int32_t)host_conv_rows(conv, HOST_D, planes);
-  s.in[HOST_H] = (int32_t)host_conv_rows(conv, HOST_H, rows);
+  s.in[HOST_D] = (int32_t)host_conv_rows(conv, HOST_D, extent[1]);
+  s.in[HOST_H] = (int32_t)host_conv_rows(conv, HOST_H, extent[2]);
   s.in[HOST_W] = (int32_t)host_conv_rows(conv, HOST_W, conv->out[HOST_W]);
   return s;
 }
 
-static bool band(job_t *job, int64_t n, int64_t d0, int64_t h0, int64_t planes,
-                 int64_t rows) {
+/* Images, planes and rows [at, at + extent). */
+static bool band(job_t *job, const int64_t at[3], const int64_t extent[3]) {
   const host_conv_t *conv = job->conv;
-  host_shape_t shape = band_shape(conv, planes, rows);
+  host_shape_t shape = band_shape(conv, extent);
   host_primitive_t *p = host_primitive_get(job->worker, &shape);
   if (!p)
     return false;
@@ -135,33 +148,41 @@ static bool band(job_t *job, int64_t n, int64_t d0, int64_t h0, int64_t planes,
       !host_primitive_reorder(job->worker, p, job->plain, w))
     return false;
   job->ready = p;
-  host_pack_x(conv, shape.in, n, d0, h0, job->x);
+  size_t image = (size_t)shape.in[0] * (size_t)shape.in[1] *
+                 (size_t)shape.in[2] * (size_t)conv->groups * (size_t)conv->c;
+  for (int64_t n = 0; n < extent[0]; n++)
+    host_pack_x(conv, shape.in, at[0] + n, at[1], at[2],
+                job->x + (size_t)n * image);
   int64_t row = conv->out[HOST_W] * conv->groups * conv->k;
-  if (sums_are_y(conv)) {
-    const int64_t *s = conv->y_stride;
+  const int64_t *s = conv->y_stride;
+  if (sums_are_y(conv) &&
+      (extent[0] == 1 || s[0] == row * extent[1] * extent[2]))
     return host_primitive_execute(job->worker, p, job->x, w,
-                                  (float *)conv->y + n * s[0] + d0 * s[2] +
-                                      h0 * s[3]);
-  }
+                                  (float *)conv->y + at[0] * s[0] +
+                                      at[1] * s[2] + at[2] * s[3]);
+  int64_t rows = extent[0] * extent[1] * extent[2];
   float *sums = host_scratch_get(HOST_SCRATCH_OUTPUT,
-                                 (size_t)(planes * rows * row) * sizeof *sums);
+                                 (size_t)(rows * row) * sizeof *sums);
   if (!sums || !host_primitive_execute(job->worker, p, job->x, w, sums))
     return false;
-  for (int64_t d = 0; d < planes; d++)
-    for (int64_t h = 0; h < rows; h++, sums += row)
-      unpack_row(conv, sums, job->turn,
-                 (const int64_t[]){n, 0, d0 + d, h0 + h, 0});
+  for (int64_t n = 0; n < extent[0]; n++)
+    for (int64_t d = 0; d < extent[1]; d++)
+      for (int64_t h = 0; h < extent[2]; h++, sums += row)
+        unpack_row(conv, sums, job->turn,
+                   (const int64_t[]){at[0] + n, 0, at[1] + d, at[2] + h, 0});
   return true;
 }
 
-static bool bands(job_t *job, const int64_t extent[2]) {
+static bool bands(job_t *job, const int64_t extent[3]) {
   const host_conv_t *conv = job->conv;
-  for (int64_t n = 0; n < conv->images; n++)
-    for (int64_t d = 0; d < conv->out[HOST_D]; d += extent[0])
-      for (int64_t h = 0; h < conv->out[HOST_H]; h += extent[1]) {
-        int64_t planes = conv->out[HOST_D] - d, rows = conv->out[HOST_H] - h;
-        if (!band(job, n, d, h, planes < extent[0] ? planes : extent[0],
-                  rows < extent[1] ? rows : extent[1]))
+  const int64_t most[3] = {conv->images, conv->out[HOST_D], conv->out[HOST_H]};
+  int64_t at[3], now[3];
+  for (at[0] = 0; at[0] < most[0]; at[0] += extent[0])
+    for (at[1] = 0; at[1] < most[1]; at[1] += extent[1])
+      for (at[2] = 0; at[2] < most[2]; at[2] += extent[2]) {
+        for (int i = 0; i < 3; i++)
+          now[i] = most[i] - at[i] < extent[i] ? most[i] - at[i] : extent[i];
+        if (!band(job, at, now))
           return false;
       }
   return true;
@@ -184,22 +205,24 @@ bool host_conv_onednn(const host_conv_t *conv, bool *out_done) {
   int threads = host_threads_enter();
   if (!worker)
     goto leave;
-  int64_t extent[2];
+  int64_t extent[3];
   band_extent(conv, host_conv_rows(conv, HOST_W, conv->out[HOST_W]), extent);
-  host_shape_t shape = band_shape(conv, extent[0], extent[1]);
+  host_shape_t shape = band_shape(conv, extent);
   host_primitive_t *first = host_primitive_get(worker, &shape);
   if (!first) {
     ok = true; /* not done: no kernel */
     goto leave;
   }
   host_worker_name(worker, first);
-  size_t elements = (size_t)shape.in[0] * (size_t)shape.in[1] *
-                    (size_t)shape.in[2] * (size_t)conv->groups *
-                    (size_t)conv->c;
-  size_t taps = (size_t)conv->groups * (size_t)conv->k * (size_t)conv->c *
-                (size_t)conv->window[0] * (size_t)conv->window[1] *
-                (size_t)conv->window[2];
-  float *plain = host_scratch_get(HOST_SCRATCH_WEIGHTS, taps * sizeof *plain);
+  size_t elements = (size_t)extent[0] * (size_t)shape.in[0] *
+                    (size_t)shape.in[1] * (size_t)shape.in[2] *
+                    (size_t)conv->groups * (size_t)conv->c;
+  size_t count = (size_t)conv->groups * (size_t)conv->k * (size_t)conv->c *
+                 (size_t)taps_of(conv);
+  bool in_place = host_conv_weights_plain(conv);
+  float *plain =
+      in_place ? (float *)conv->w
+               : host_scratch_get(HOST_SCRATCH_WEIGHTS, count * sizeof *plain);
   job_t job = {
       .conv = conv,
       .worker = worker,
@@ -210,7 +233,8 @@ bool host_conv_onednn(const host_conv_t *conv, bool *out_done) {
                                    HOST_TURN * sizeof(float))};
   if (!plain || !job.x || !job.turn)
     goto leave;
-  weights(conv, plain);
+  if (!in_place)
+    weights(conv, plain);
   ok = bands(&job, extent);
   *out_done = ok;
 leave:

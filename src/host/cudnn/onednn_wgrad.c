@@ -61,6 +61,7 @@ static void pack_x(const job_t *job, int64_t n, int64_t d, int64_t h,
            ((size_t)in[1] - used) * row * sizeof *to);
 }
 
+/* The first band is the total; others are added to it. */
 static bool add_band(const job_t *job, int64_t n, int64_t d, int64_t h,
                      float *part, float *total) {
   const host_conv_t *conv = job->conv;
@@ -80,9 +81,12 @@ static bool add_band(const job_t *job, int64_t n, int64_t d, int64_t h,
     memset(dy + (size_t)rows * row, 0,
            (size_t)(job->rows - rows) * row * sizeof *dy);
   }
-  if (!host_primitive_execute(job->worker, job->primitive, job->x, part,
-                              job->dy))
+  bool first = n == 0 && d == 0 && h == 0;
+  if (!host_primitive_execute(job->worker, job->primitive, job->x,
+                              first ? total : part, job->dy))
     return false;
+  if (first)
+    return true;
   size_t count = job->primitive->w_bytes / sizeof *part;
   for (size_t i = 0; i < count; i++)
     total[i] += part[i];
@@ -100,7 +104,6 @@ static bool run(job_t *job, float *sums) {
                              images * dy_elements(job) * sizeof(float));
   if (!total || !job->x || !job->dy)
     return false;
-  memset(total, 0, bytes);
   float *part = total + bytes / sizeof *total;
   for (int64_t n = 0; n < conv->images; n += job->images)
     for (int64_t d = 0; d < conv->out[HOST_D]; d++)

@@ -112,7 +112,11 @@ bool host_conv_backward_weights(const host_conv_t *conv) {
   size_t unit = conv->is_double ? sizeof(double) : sizeof(float);
   size_t elements = (size_t)conv->groups * (size_t)conv->k * (size_t)conv->c *
                     (size_t)taps_of(conv);
-  void *sums = host_scratch_get(HOST_SCRATCH_FILTER, elements * unit);
+  bool in_place =
+      host_conv_weights_plain(conv) && conv->alpha == 1 && conv->gamma == 0;
+  void *sums = in_place
+                   ? (void *)conv->w
+                   : host_scratch_get(HOST_SCRATCH_FILTER, elements * unit);
   if (!sums)
     return false;
   bool done = false;
@@ -121,6 +125,8 @@ bool host_conv_backward_weights(const host_conv_t *conv) {
     return false;
   if (!done && !host_wgrad_direct(conv, sums))
     return false;
+  if (in_place)
+    return true;
   if (conv->is_double)
     finish_double(conv, sums);
   else
