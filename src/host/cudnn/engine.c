@@ -6,10 +6,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/host/cudnn/matrix.h"
+
+static int taps_of(const host_conv_t *conv) {
+  return conv->window[0] * conv->window[1] * conv->window[2];
+}
+
 /* With few channels, turning x into channels last costs more than the
- * arithmetic. Extents are not asked: a shard must choose as the whole does. */
+ * arithmetic. Extents are not asked: a shard must choose as the whole does.
+ * Depthwise, oneDNN has kernels of its own. */
 static bool prefers_direct(const host_conv_t *conv) {
-  return conv->groups == 1 && conv->c * (int64_t)conv->k <= 32;
+  int64_t pairs = conv->c * (int64_t)conv->k;
+  return conv->groups == 1 ? pairs <= 32 || conv->k <= 4
+                           : pairs > 1 && pairs <= 32;
+}
+
+/* Windows of one element, and few channels that meet many: x need not be
+ * turned round at all. */
+static bool prefers_matrix(const host_conv_t *conv) {
+  return conv->groups == 1 && (taps_of(conv) == 1 ||
+                               (conv->c <= 4 && taps_of(conv) * conv->c <= 27));
 }
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -29,6 +45,8 @@ bool host_conv_only_direct(const host_conv_t *conv) {
 bool host_conv_run(const host_conv_t *conv) {
   if (host_conv_only_direct(conv) || (!only_onednn && prefers_direct(conv)))
     return host_conv_direct(conv);
+  if (!only_onednn && prefers_matrix(conv))
+    return host_conv_matrix(conv);
   bool done = false;
   if (!host_conv_onednn(conv, &done))
     return false;
@@ -46,6 +64,18 @@ bool host_conv_weights_plain(const host_conv_t *conv) {
   }
   return !conv->flip ||
          conv->window[0] * conv->window[1] * conv->window[2] == 1;
+}
+
+bool host_wgrad_run(const host_conv_t *conv, void *sums) {
+  if (host_conv_only_direct(conv))
+    return host_wgrad_direct(conv, sums);
+  if (!only_onednn && prefers_matrix(conv))
+    return host_wgrad_matrix(conv, sums);
+  /* However few channels there are, oneDNN is ahead. */
+  bool done = false;
+  if (!host_wgrad_onednn(conv, sums, &done))
+    return false;
+  return done || host_wgrad_direct(conv, sums);
 }
 
 void host_conv_trim(host_conv_t *conv) {

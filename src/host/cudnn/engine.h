@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One forward convolution on host memory, and the engines that compute it.
  *
- * Law of both engines: an output element's bits depend on its own window and
+ * Law of the engines: an output element's bits depend on its own window and
  * on the channel counts, never on the extents of the tensor around it. A piece
  * of a tensor with its halo therefore gives the bits of the whole. */
 #ifndef SDG_SRC_HOST_CUDNN_ENGINE_H
@@ -45,7 +45,7 @@ bool host_conv_direct(const host_conv_t *conv);
 bool host_conv_onednn(const host_conv_t *conv, bool *out_done);
 
 /* By SUNDOG_HOST_ENGINE (onednn | direct), else by type, groups, channels and
- * window alone. */
+ * window alone: these two, or the matrix engine (matrix.h). */
 bool host_conv_run(const host_conv_t *conv);
 
 /* Gradients of the same problem; the fields keep the names they have forward.
@@ -65,9 +65,10 @@ typedef enum {
  * computes in it. */
 bool host_conv_any(host_conv_kind_t kind, const host_conv_t *conv);
 
-/* The two ways to the sums of the weights' gradient, dense G K C D H W, type
- * of the problem, not mirrored; both start from zero. The one by oneDNN is for
- * float, and may not be done. */
+/* The sums of the weights' gradient, dense G K C D H W, type of the problem,
+ * not mirrored; all ways start from zero. The one by oneDNN is for float, and
+ * may not be done; the first chooses as host_conv_run does. */
+bool host_wgrad_run(const host_conv_t *conv, void *sums);
 bool host_wgrad_direct(const host_conv_t *conv, void *sums);
 bool host_wgrad_onednn(const host_conv_t *conv, float *sums, bool *out_done);
 

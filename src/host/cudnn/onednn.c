@@ -25,23 +25,6 @@ static int64_t taps_of(const host_conv_t *conv) {
   return (int64_t)conv->window[0] * conv->window[1] * conv->window[2];
 }
 
-/* w as dense G K C D H W, mirrored for CUDNN_CONVOLUTION. */
-static void weights(const host_conv_t *conv, float *to) {
-  const int *n = conv->window;
-  const int64_t *s = conv->w_stride;
-  for (int64_t k = 0; k < (int64_t)conv->groups * conv->k; k++)
-    for (int64_t c = 0; c < conv->c; c++)
-      for (int d = 0; d < n[0]; d++)
-        for (int h = 0; h < n[1]; h++)
-          for (int w = 0; w < n[2]; w++) {
-            int64_t fd = conv->flip ? n[0] - 1 - d : d;
-            int64_t fh = conv->flip ? n[1] - 1 - h : h;
-            int64_t fw = conv->flip ? n[2] - 1 - w : w;
-            *to++ = ((const float *)conv->w)[k * s[0] + c * s[1] + fd * s[2] +
-                                             fh * s[3] + fw * s[4]];
-          }
-}
-
 /* Columns that are turned from W x C into C x W at once. */
 enum { HOST_TURN = 64 };
 
@@ -113,7 +96,7 @@ typedef struct {
   const host_conv_t *conv;
   host_worker_t *worker;
   host_primitive_t *ready; /* the one whose layout `w` has */
-  float *plain;
+  const float *plain;
   float *x, *turn;
 } job_t;
 
@@ -145,7 +128,7 @@ static bool band(job_t *job, const int64_t at[3], const int64_t extent[3]) {
   if (p != job->ready &&
       !(job->ready &&
         dnnl_memory_desc_equal(&p->w_desc, &job->ready->w_desc)) &&
-      !host_primitive_reorder(job->worker, p, job->plain, w))
+      !host_primitive_reorder(job->worker, p, (float *)job->plain, w))
     return false;
   job->ready = p;
   size_t image = (size_t)shape.in[0] * (size_t)shape.in[1] *
@@ -217,12 +200,7 @@ bool host_conv_onednn(const host_conv_t *conv, bool *out_done) {
   size_t elements = (size_t)extent[0] * (size_t)shape.in[0] *
                     (size_t)shape.in[1] * (size_t)shape.in[2] *
                     (size_t)conv->groups * (size_t)conv->c;
-  size_t count = (size_t)conv->groups * (size_t)conv->k * (size_t)conv->c *
-                 (size_t)taps_of(conv);
-  bool in_place = host_conv_weights_plain(conv);
-  float *plain =
-      in_place ? (float *)conv->w
-               : host_scratch_get(HOST_SCRATCH_WEIGHTS, count * sizeof *plain);
+  const float *plain = host_pack_weights(conv);
   job_t job = {
       .conv = conv,
       .worker = worker,
@@ -233,8 +211,6 @@ bool host_conv_onednn(const host_conv_t *conv, bool *out_done) {
                                    HOST_TURN * sizeof(float))};
   if (!plain || !job.x || !job.turn)
     goto leave;
-  if (!in_place)
-    weights(conv, plain);
   ok = bands(&job, extent);
   *out_done = ok;
 leave:

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of x, padding included, as a dense channels-last buffer.
+// Rows of x, padding included, as a dense channels-last buffer; plain weights.
 #include "src/host/cudnn/pack.h"
 
 #include <string.h>
 
+#include "src/host/cudnn/scratch.h"
 #include "src/host/cudnn/transpose.h"
 
 /* One row of x, `width` columns from -pad on, as W x C. */
@@ -49,4 +50,32 @@ void host_pack_x(const host_conv_t *conv, const int32_t rows[HOST_SPATIAL],
                  : NULL;
       pack_row(conv, from, rows[HOST_W], to);
     }
+}
+
+static void copy_weights(const host_conv_t *conv, float *to) {
+  const int *n = conv->window;
+  const int64_t *s = conv->w_stride;
+  for (int64_t k = 0; k < (int64_t)conv->groups * conv->k; k++)
+    for (int64_t c = 0; c < conv->c; c++)
+      for (int d = 0; d < n[0]; d++)
+        for (int h = 0; h < n[1]; h++)
+          for (int w = 0; w < n[2]; w++) {
+            int64_t fd = conv->flip ? n[0] - 1 - d : d;
+            int64_t fh = conv->flip ? n[1] - 1 - h : h;
+            int64_t fw = conv->flip ? n[2] - 1 - w : w;
+            *to++ = ((const float *)conv->w)[k * s[0] + c * s[1] + fd * s[2] +
+                                             fh * s[3] + fw * s[4]];
+          }
+}
+
+const float *host_pack_weights(const host_conv_t *conv) {
+  if (host_conv_weights_plain(conv))
+    return conv->w;
+  size_t count = (size_t)conv->groups * (size_t)conv->k * (size_t)conv->c *
+                 (size_t)conv->window[0] * (size_t)conv->window[1] *
+                 (size_t)conv->window[2];
+  float *plain = host_scratch_get(HOST_SCRATCH_WEIGHTS, count * sizeof *plain);
+  if (plain)
+    copy_weights(conv, plain);
+  return plain;
 }

@@ -10,4 +10,8 @@
 void host_pack_x(const host_conv_t *conv, const int32_t rows[HOST_SPATIAL],
                  int64_t n, int64_t d0, int64_t h0, float *to);
 
+/* w as dense G K C D H W, not mirrored: itself, or a copy in
+ * HOST_SCRATCH_WEIGHTS; NULL when memory is short. */
+const float *host_pack_weights(const host_conv_t *conv);
+
 #endif

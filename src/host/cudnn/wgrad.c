@@ -119,11 +119,7 @@ bool host_conv_backward_weights(const host_conv_t *conv) {
                    : host_scratch_get(HOST_SCRATCH_FILTER, elements * unit);
   if (!sums)
     return false;
-  bool done = false;
-  /* However few channels there are, oneDNN is ahead. */
-  if (!host_conv_only_direct(conv) && !host_wgrad_onednn(conv, sums, &done))
-    return false;
-  if (!done && !host_wgrad_direct(conv, sums))
+  if (!host_wgrad_run(conv, sums))
     return false;
   if (in_place)
     return true;
