@@ -163,7 +163,21 @@ static bool run_part(const host_conv_t *conv, const int r[HOST_SPATIAL],
   return host_conv_run(&part);
 }
 
+/* By oneDNN's own kernels, which need no exchanged weights. */
+static bool try_onednn(const host_conv_t *conv, bool *out_done) {
+  host_conv_t exchanged = *conv;
+  exchanged.c = conv->k;
+  exchanged.k = conv->c;
+  *out_done = false;
+  return !host_conv_turns(&exchanged) || host_dgrad_onednn(conv, out_done);
+}
+
 bool host_conv_backward_data(const host_conv_t *conv) {
+  bool done;
+  if (!try_onednn(conv, &done))
+    return false;
+  if (done)
+    return true;
   size_t unit = conv->is_double ? sizeof(double) : sizeof(float);
   size_t elements = (size_t)conv->groups * (size_t)conv->k * (size_t)conv->c;
   int64_t count[HOST_SPATIAL];

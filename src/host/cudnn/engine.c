@@ -66,10 +66,17 @@ bool host_conv_weights_plain(const host_conv_t *conv) {
          conv->window[0] * conv->window[1] * conv->window[2] == 1;
 }
 
+bool host_conv_turns(const host_conv_t *conv) {
+  bool whole = conv->stride[0] * conv->stride[1] * conv->stride[2] == 1;
+  return !host_conv_only_direct(conv) &&
+         (only_onednn ||
+          (!prefers_direct(conv) && !(prefers_matrix(conv) && whole)));
+}
+
 bool host_wgrad_run(const host_conv_t *conv, void *sums) {
   if (host_conv_only_direct(conv))
     return host_wgrad_direct(conv, sums);
-  if (!only_onednn && prefers_matrix(conv))
+  if (!only_onednn && prefers_matrix(conv) && taps_of(conv) <= 9)
     return host_wgrad_matrix(conv, sums);
   /* However few channels there are, oneDNN is ahead. */
   bool done = false;

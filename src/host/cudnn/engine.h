@@ -72,6 +72,13 @@ bool host_wgrad_run(const host_conv_t *conv, void *sums);
 bool host_wgrad_direct(const host_conv_t *conv, void *sums);
 bool host_wgrad_onednn(const host_conv_t *conv, float *sums, bool *out_done);
 
+/* The gradient of the data by oneDNN's own kernels: float, and may not be
+ * done; then nothing is written. */
+bool host_dgrad_onednn(const host_conv_t *conv, bool *out_done);
+
+/* Whether channels are turned inside for oneDNN's kernels. */
+bool host_conv_turns(const host_conv_t *conv);
+
 /* Replaces a negative padding in front by a later start of x, and nothing but
  * padding by no x at all. */
 void host_conv_trim(host_conv_t *conv);

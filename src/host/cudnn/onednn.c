@@ -25,34 +25,6 @@ static int64_t taps_of(const host_conv_t *conv) {
   return (int64_t)conv->window[0] * conv->window[1] * conv->window[2];
 }
 
-/* Columns that are turned from W x C into C x W at once. */
-enum { HOST_TURN = 64 };
-
-/* `sums` is one row, W x C. */
-static void unpack_row(const host_conv_t *conv, const float *sums, float *turn,
-                       const int64_t at[5]) {
-  int64_t channels = (int64_t)conv->groups * conv->k;
-  int64_t width = conv->out[HOST_W];
-  int64_t point[5] = {at[0], at[1], at[2], at[3], at[4]};
-  if (conv->y_stride[1] == 1) {
-    for (int64_t w = 0; w < width; w++) {
-      point[4] = w;
-      host_finish_along_c(conv, sums + w * channels, channels, point);
-    }
-    return;
-  }
-  for (int64_t w = 0; w < width; w += HOST_TURN) {
-    int64_t count = width - w < HOST_TURN ? width - w : HOST_TURN;
-    host_transpose(sums + w * channels, channels, count, channels, turn,
-                   HOST_TURN);
-    point[4] = w;
-    for (int64_t k = 0; k < channels; k++) {
-      point[1] = k;
-      host_finish_along_w(conv, turn + k * HOST_TURN, count, point);
-    }
-  }
-}
-
 /* True where the sums of whole rows are y as it lies in memory. */
 static bool sums_are_y(const host_conv_t *conv) {
   const int64_t *s = conv->y_stride;
@@ -151,8 +123,9 @@ static bool band(job_t *job, const int64_t at[3], const int64_t extent[3]) {
   for (int64_t n = 0; n < extent[0]; n++)
     for (int64_t d = 0; d < extent[1]; d++)
       for (int64_t h = 0; h < extent[2]; h++, sums += row)
-        unpack_row(conv, sums, job->turn,
-                   (const int64_t[]){at[0] + n, 0, at[1] + d, at[2] + h, 0});
+        host_unpack_row(
+            conv, sums, job->turn,
+            (const int64_t[]){at[0] + n, 0, at[1] + d, at[2] + h, 0});
   return true;
 }
 

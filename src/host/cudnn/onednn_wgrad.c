@@ -10,20 +10,21 @@
 
 /* Bytes of packed x worked on at once; more where the weights are more, as
  * their gradient is added up once a band. */
-enum { HOST_BAND_BYTES = 1 << 19 };
+enum { HOST_BAND_BYTES = 1 << 20 };
 
 typedef struct {
   const host_conv_t *conv;
   host_worker_t *worker;
   host_primitive_t *primitive;
   int64_t rows;   /* of dy in a band */
-  int64_t images; /* in a band; more than one of whole planes only */
+  int64_t planes; /* in a band; more than one of whole planes only */
+  int64_t images; /* in a band; more than one of whole volumes only */
   float *x, *dy;
 } job_t;
 
-/* Output rows [h, h + rows) of plane d of one image, as rows of W x K. */
+/* `planes` x `rows` rows of dy from (n, d, h) on, as rows of W x K. */
 static void pack_dy(const host_conv_t *conv, int64_t n, int64_t d, int64_t h,
-                    int64_t rows, float *to) {
+                    int64_t planes, int64_t rows, float *to) {
   host_conv_t plain = {.groups = conv->groups, .c = conv->k};
   memcpy(plain.x_stride, conv->y_stride, sizeof plain.x_stride);
   for (int i = 0; i < HOST_SPATIAL; i++) {
@@ -31,7 +32,8 @@ static void pack_dy(const host_conv_t *conv, int64_t n, int64_t d, int64_t h,
     plain.stride[i] = 1;
   }
   plain.x = conv->y;
-  const int32_t box[] = {1, (int32_t)rows, (int32_t)conv->out[HOST_W]};
+  const int32_t box[] = {(int32_t)planes, (int32_t)rows,
+                         (int32_t)conv->out[HOST_W]};
   host_pack_x(&plain, box, n, d, h, to);
 }
 
@@ -43,22 +45,25 @@ static size_t x_elements(const job_t *job) {
 
 static size_t dy_elements(const job_t *job) {
   const host_conv_t *conv = job->conv;
-  return (size_t)job->rows * (size_t)conv->out[HOST_W] * (size_t)conv->groups *
-         (size_t)conv->k;
+  return (size_t)job->planes * (size_t)job->rows * (size_t)conv->out[HOST_W] *
+         (size_t)conv->groups * (size_t)conv->k;
 }
 
-/* x under `rows` rows of dy only: further rows could hold infinities, and zero
- * times these is no zero. */
+/* x under `planes` x `rows` rows of dy only: what lies behind could hold
+ * infinities, and zero times these is no zero. */
 static void pack_x(const job_t *job, int64_t n, int64_t d, int64_t h,
-                   int64_t rows, float *to) {
+                   int64_t planes, int64_t rows, float *to) {
   const host_conv_t *conv = job->conv;
   const int32_t *in = job->primitive->shape.in;
   host_pack_x(conv, in, n, d, h, to);
   size_t row = (size_t)in[2] * (size_t)conv->groups * (size_t)conv->c;
+  size_t deep = (size_t)host_conv_rows(conv, HOST_D, planes);
   size_t used = (size_t)host_conv_rows(conv, HOST_H, rows);
-  for (int32_t i = 0; i < in[0] && rows < job->rows; i++)
-    memset(to + ((size_t)i * (size_t)in[1] + used) * row, 0,
+  for (size_t i = 0; i < deep && rows < job->rows; i++)
+    memset(to + (i * (size_t)in[1] + used) * row, 0,
            ((size_t)in[1] - used) * row * sizeof *to);
+  memset(to + deep * (size_t)in[1] * row, 0,
+         ((size_t)in[0] - deep) * (size_t)in[1] * row * sizeof *to);
 }
 
 /* The first band is the total; others are added to it. */
@@ -66,9 +71,11 @@ static bool add_band(const job_t *job, int64_t n, int64_t d, int64_t h,
                      float *part, float *total) {
   const host_conv_t *conv = job->conv;
   size_t xs = x_elements(job), ys = dy_elements(job);
-  int64_t left = conv->out[HOST_H] - h;
+  int64_t left = conv->out[HOST_H] - h, behind = conv->out[HOST_D] - d;
   int64_t rows = left < job->rows ? left : job->rows;
-  size_t row = ys / (size_t)job->rows;
+  int64_t planes = behind < job->planes ? behind : job->planes;
+  size_t used =
+      ys / (size_t)(job->planes * job->rows) * (size_t)(planes * rows);
   for (int64_t i = 0; i < job->images; i++) {
     float *x = job->x + (size_t)i * xs, *dy = job->dy + (size_t)i * ys;
     if (n + i >= conv->images) {
@@ -76,10 +83,9 @@ static bool add_band(const job_t *job, int64_t n, int64_t d, int64_t h,
       memset(dy, 0, ys * sizeof *dy);
       continue;
     }
-    pack_x(job, n + i, d, h, rows, x);
-    pack_dy(conv, n + i, d, h, rows, dy);
-    memset(dy + (size_t)rows * row, 0,
-           (size_t)(job->rows - rows) * row * sizeof *dy);
+    pack_x(job, n + i, d, h, planes, rows, x);
+    pack_dy(conv, n + i, d, h, planes, rows, dy);
+    memset(dy + used, 0, (ys - used) * sizeof *dy);
   }
   bool first = n == 0 && d == 0 && h == 0;
   if (!host_primitive_execute(job->worker, job->primitive, job->x,
@@ -106,7 +112,7 @@ static bool run(job_t *job, float *sums) {
     return false;
   float *part = total + bytes / sizeof *total;
   for (int64_t n = 0; n < conv->images; n += job->images)
-    for (int64_t d = 0; d < conv->out[HOST_D]; d++)
+    for (int64_t d = 0; d < conv->out[HOST_D]; d += job->planes)
       for (int64_t h = 0; h < conv->out[HOST_H]; h += job->rows)
         if (!add_band(job, n, d, h, part, total))
           return false;
@@ -115,7 +121,7 @@ static bool run(job_t *job, float *sums) {
 
 static host_shape_t shape_of(const job_t *job) {
   const host_conv_t *conv = job->conv;
-  host_shape_t s = {.gradient = 1,
+  host_shape_t s = {.kind = HOST_CONV_WEIGHTS,
                     .images = (int32_t)job->images,
                     .groups = conv->groups,
                     .c = conv->c,
@@ -123,10 +129,18 @@ static host_shape_t shape_of(const job_t *job) {
   memcpy(s.window, conv->window, sizeof s.window);
   memcpy(s.stride, conv->stride, sizeof s.stride);
   memcpy(s.dilation, conv->dilation, sizeof s.dilation);
-  s.in[HOST_D] = (int32_t)host_conv_rows(conv, HOST_D, 1);
+  s.in[HOST_D] = (int32_t)host_conv_rows(conv, HOST_D, job->planes);
   s.in[HOST_H] = (int32_t)host_conv_rows(conv, HOST_H, job->rows);
   s.in[HOST_W] = (int32_t)host_conv_rows(conv, HOST_W, conv->out[HOST_W]);
   return s;
+}
+
+/* About `most` of `all`, at least one, so that parts are alike: the last one is
+ * computed as if it were whole. */
+static int64_t share(int64_t most, int64_t all) {
+  most = most < 1 ? 1 : most;
+  int64_t parts = (all + most - 1) / most;
+  return (all + parts - 1) / parts;
 }
 
 static void choose_band(job_t *job) {
@@ -135,22 +149,23 @@ static void choose_band(job_t *job) {
   int64_t weights = channels * conv->k * conv->window[0] * conv->window[1] *
                     conv->window[2] * unit;
   int64_t room = weights > HOST_BAND_BYTES ? weights : HOST_BAND_BYTES;
-  int64_t row = host_conv_rows(conv, HOST_W, conv->out[HOST_W]) * channels *
-                unit * host_conv_rows(conv, HOST_D, 1);
+  int64_t row =
+      host_conv_rows(conv, HOST_W, conv->out[HOST_W]) * channels * unit;
+  int64_t deep = host_conv_rows(conv, HOST_D, 1);
   int64_t rest = host_conv_rows(conv, HOST_H, 1) - conv->stride[HOST_H];
-  job->images = 1;
-  job->rows = (room / row - rest) / conv->stride[HOST_H];
-  if (job->rows < 1)
-    job->rows = 1;
+  job->images = job->planes = 1;
+  job->rows = share((room / (row * deep) - rest) / conv->stride[HOST_H],
+                    conv->out[HOST_H]);
   if (job->rows < conv->out[HOST_H])
     return;
-  job->rows = conv->out[HOST_H];
-  int64_t image = row * host_conv_rows(conv, HOST_H, job->rows);
-  job->images = room / image;
-  if (job->images < 1)
-    job->images = 1;
-  if (job->images > conv->images)
-    job->images = conv->images;
+  int64_t plane = row * host_conv_rows(conv, HOST_H, job->rows);
+  rest = deep - conv->stride[HOST_D];
+  job->planes =
+      share((room / plane - rest) / conv->stride[HOST_D], conv->out[HOST_D]);
+  if (job->planes < conv->out[HOST_D])
+    return;
+  job->images = share(
+      room / (plane * host_conv_rows(conv, HOST_D, job->planes)), conv->images);
 }
 
 bool host_wgrad_onednn(const host_conv_t *conv, float *sums, bool *out_done) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of x, padding included, as a dense channels-last buffer; plain weights.
+// Between the program's tensors and dense channels-last buffers; plain weights.
 #include "src/host/cudnn/pack.h"
 
 #include <string.h>
 
+#include "src/host/cudnn/finish.h"
 #include "src/host/cudnn/scratch.h"
 #include "src/host/cudnn/transpose.h"
 
@@ -50,6 +51,30 @@ void host_pack_x(const host_conv_t *conv, const int32_t rows[HOST_SPATIAL],
                  : NULL;
       pack_row(conv, from, rows[HOST_W], to);
     }
+}
+
+void host_unpack_row(const host_conv_t *conv, const float *sums, float *turn,
+                     const int64_t at[5]) {
+  int64_t channels = (int64_t)conv->groups * conv->k;
+  int64_t width = conv->out[HOST_W];
+  int64_t point[5] = {at[0], at[1], at[2], at[3], at[4]};
+  if (conv->y_stride[1] == 1) {
+    for (int64_t w = 0; w < width; w++) {
+      point[4] = w;
+      host_finish_along_c(conv, sums + w * channels, channels, point);
+    }
+    return;
+  }
+  for (int64_t w = 0; w < width; w += HOST_TURN) {
+    int64_t count = width - w < HOST_TURN ? width - w : HOST_TURN;
+    host_transpose(sums + w * channels, channels, count, channels, turn,
+                   HOST_TURN);
+    point[4] = w;
+    for (int64_t k = 0; k < channels; k++) {
+      point[1] = k;
+      host_finish_along_w(conv, turn + k * HOST_TURN, count, point);
+    }
+  }
 }
 
 static void copy_weights(const host_conv_t *conv, float *to) {

@@ -76,6 +76,8 @@ const char *host_conv_onednn_name(void) {
 }
 
 static int64_t shape_out(const host_shape_t *s, int d) {
+  if (s->kind == HOST_CONV_DATA)
+    return s->out[d];
   return (s->in[d] - s->dilation[d] * (s->window[d] - 1) - 1) / s->stride[d] +
          1;
 }
@@ -83,7 +85,7 @@ static int64_t shape_out(const host_shape_t *s, int d) {
 /* What oneDNN wants to know: all layouts but that of the weights are given. */
 typedef struct {
   dnnl_memory_desc_t x, y, w, w_plain;
-  dnnl_dims_t stride, dilation, pad;
+  dnnl_dims_t stride, dilation, pad, pad_behind;
 } layout_t;
 
 /* Two spatial dimensions where depth is 1: oneDNN has more kernels for them. */
@@ -102,6 +104,12 @@ static dnnl_status_t describe(const host_shape_t *s, layout_t *l) {
     wd[grouped + 2 + i] = s->window[first + i];
     l->stride[i] = s->stride[first + i];
     l->dilation[i] = s->dilation[first + i] - 1;
+    l->pad[i] = s->pad[first + i];
+    l->pad_behind[i] = (yd[2 + i] - 1) * l->stride[i] +
+                       s->dilation[first + i] * (s->window[first + i] - 1) + 1 -
+                       s->in[first + i] - l->pad[i];
+    if (s->kind != HOST_CONV_DATA)
+      l->pad_behind[i] = 0;
   }
   int rank = 2 + spatial;
   dnnl_format_tag_t last = spatial == 2 ? dnnl_nhwc : dnnl_ndhwc;
@@ -125,21 +133,25 @@ static dnnl_status_t forward(host_worker_t *worker, dnnl_prop_kind_t kind,
   dnnl_convolution_desc_t desc;
   dnnl_status_t status = dnnl_dilated_convolution_forward_desc_init(
       &desc, kind, dnnl_convolution_direct, &l->x, &l->w, NULL, &l->y,
-      l->stride, l->dilation, l->pad, l->pad);
+      l->stride, l->dilation, l->pad, l->pad_behind);
   return status ? status
                 : dnnl_primitive_desc_create(out, &desc, NULL, worker->engine,
                                              NULL);
 }
 
-static dnnl_status_t gradient(host_worker_t *worker, const layout_t *l,
-                              dnnl_primitive_desc_t *out) {
+static dnnl_status_t gradient(host_worker_t *worker, int32_t kind,
+                              const layout_t *l, dnnl_primitive_desc_t *out) {
   dnnl_primitive_desc_t hint = NULL;
   dnnl_convolution_desc_t desc;
   dnnl_status_t status = forward(worker, dnnl_forward_training, l, &hint);
   if (!status)
-    status = dnnl_dilated_convolution_backward_weights_desc_init(
-        &desc, dnnl_convolution_direct, &l->x, &l->w, NULL, &l->y, l->stride,
-        l->dilation, l->pad, l->pad);
+    status = kind == HOST_CONV_DATA
+                 ? dnnl_dilated_convolution_backward_data_desc_init(
+                       &desc, dnnl_convolution_direct, &l->x, &l->w, &l->y,
+                       l->stride, l->dilation, l->pad, l->pad_behind)
+                 : dnnl_dilated_convolution_backward_weights_desc_init(
+                       &desc, dnnl_convolution_direct, &l->x, &l->w, NULL,
+                       &l->y, l->stride, l->dilation, l->pad, l->pad_behind);
   if (!status)
     status = dnnl_primitive_desc_create(out, &desc, NULL, worker->engine, hint);
   dnnl_primitive_desc_destroy(hint);
@@ -153,20 +165,20 @@ static dnnl_status_t primitive_init(host_worker_t *worker,
   dnnl_primitive_desc_t conv = NULL, reorder = NULL;
   dnnl_status_t status = describe(shape, &l);
   if (!status)
-    status = shape->gradient
-                 ? gradient(worker, &l, &conv)
-                 : forward(worker, dnnl_forward_inference, &l, &conv);
+    status = shape->kind == HOST_CONV_FORWARD
+                 ? forward(worker, dnnl_forward_inference, &l, &conv)
+                 : gradient(worker, shape->kind, &l, &conv);
   if (status)
     return status;
+  bool w_out = shape->kind == HOST_CONV_WEIGHTS;
   const char *name = "";
   dnnl_primitive_desc_query(conv, dnnl_query_impl_info_str, 0, &name);
   strncpy(p->name, name, sizeof p->name - 1);
   p->w_desc = *dnnl_primitive_desc_query_md(
-      conv,
-      shape->gradient ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
+      conv, w_out ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
   p->w_bytes = dnnl_memory_desc_get_size(&p->w_desc);
-  const dnnl_memory_desc_t *from = shape->gradient ? &p->w_desc : &l.w_plain;
-  const dnnl_memory_desc_t *to = shape->gradient ? &l.w_plain : &p->w_desc;
+  const dnnl_memory_desc_t *from = w_out ? &p->w_desc : &l.w_plain;
+  const dnnl_memory_desc_t *to = w_out ? &l.w_plain : &p->w_desc;
   if (strncmp(name, "ref", 3) == 0)
     status = dnnl_unimplemented;
   if (!status)
@@ -213,26 +225,29 @@ host_primitive_t *host_primitive_get(host_worker_t *worker,
 }
 
 bool host_primitive_execute(host_worker_t *worker, host_primitive_t *p,
-                            const float *x, float *w, float *y) {
-  bool gradient = p->shape.gradient;
-  dnnl_memory_set_data_handle(p->x, (void *)x);
+                            float *x, float *w, float *y) {
+  static const int name[][3] = {
+      [HOST_CONV_FORWARD] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST},
+      [HOST_CONV_DATA] = {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS,
+                          DNNL_ARG_DIFF_DST},
+      [HOST_CONV_WEIGHTS] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS,
+                             DNNL_ARG_DIFF_DST}};
+  dnnl_memory_set_data_handle(p->x, x);
   dnnl_memory_set_data_handle(p->w, w);
   dnnl_memory_set_data_handle(p->y, y);
-  dnnl_exec_arg_t args[] = {
-      {DNNL_ARG_SRC, p->x},
-      {gradient ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, p->w},
-      {gradient ? DNNL_ARG_DIFF_DST : DNNL_ARG_DST, p->y}};
+  const int *of = name[p->shape.kind];
+  dnnl_exec_arg_t args[] = {{of[0], p->x}, {of[1], p->w}, {of[2], p->y}};
   return dnnl_primitive_execute(p->conv, worker->stream, 3, args) ==
          dnnl_success;
 }
 
 bool host_primitive_reorder(host_worker_t *worker, host_primitive_t *p,
                             float *plain, float *w) {
-  bool gradient = p->shape.gradient;
+  bool w_out = p->shape.kind == HOST_CONV_WEIGHTS;
   dnnl_memory_set_data_handle(p->w_plain, plain);
   dnnl_memory_set_data_handle(p->w, w);
-  dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, gradient ? p->w : p->w_plain},
-                            {DNNL_ARG_TO, gradient ? p->w_plain : p->w}};
+  dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, w_out ? p->w : p->w_plain},
+                            {DNNL_ARG_TO, w_out ? p->w_plain : p->w}};
   return dnnl_primitive_execute(p->reorder, worker->stream, 2, args) ==
          dnnl_success;
 }

@@ -9,12 +9,15 @@
 #include "src/host/cudnn/engine.h"
 
 /* What a primitive depends on; compared as bytes, so no padding inside. All
- * tensors are dense and channels last, and x contains the padding. */
+ * tensors are dense and channels last. x contains the padding but for the
+ * gradient of the data, which has `pad` in front of x and, behind it, what the
+ * extents `out` leave. */
 typedef struct {
-  int32_t gradient; /* 1: of the weights, from x and dy */
+  int32_t kind; /* host_conv_kind_t */
   int32_t images, groups, c, k;
   int32_t in[HOST_SPATIAL];
   int32_t window[HOST_SPATIAL], stride[HOST_SPATIAL], dilation[HOST_SPATIAL];
+  int32_t pad[HOST_SPATIAL], out[HOST_SPATIAL]; /* of HOST_CONV_DATA */
 } host_shape_t;
 
 /* `conv` takes weights, or makes their gradient, in a layout of its own of
@@ -40,9 +43,9 @@ host_worker_t *host_worker_get(void);
 host_primitive_t *host_primitive_get(host_worker_t *worker,
                                      const host_shape_t *shape);
 
-/* x and w to y, or x and y to w. */
+/* x and w to y, x and y to w, or w and y to x. */
 bool host_primitive_execute(host_worker_t *worker, host_primitive_t *p,
-                            const float *x, float *w, float *y);
+                            float *x, float *w, float *y);
 
 /* Between plain weights and the primitive's own. */
 bool host_primitive_reorder(host_worker_t *worker, host_primitive_t *p,
