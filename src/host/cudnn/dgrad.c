@@ -13,6 +13,9 @@
 #include "src/host/cudnn/finish.h"
 #include "src/host/cudnn/scratch.h"
 
+/* Weights per tap of which exchanging the channels costs too much. */
+enum { HOST_MANY = 64 * 64 };
+
 /* The taps first, first + step, ... (count of them) of one dimension; the
  * first is met at dy's row `offset` for dx's row `r`, later ones `dilation`
  * rows before each other. */
@@ -163,13 +166,21 @@ static bool run_part(const host_conv_t *conv, const int r[HOST_SPATIAL],
   return host_conv_run(&part);
 }
 
-/* By oneDNN's own kernels, which need no exchanged weights. */
+/* By oneDNN's own kernels for it, which need no exchanged weights: worth it
+ * where these are many. Beyond these cases they do not keep the law. */
 static bool try_onednn(const host_conv_t *conv, bool *out_done) {
   host_conv_t exchanged = *conv;
   exchanged.c = conv->k;
   exchanged.k = conv->c;
   *out_done = false;
-  return !host_conv_turns(&exchanged) || host_dgrad_onednn(conv, out_done);
+  bool lawful =
+      conv->c % 16 == 0 && conv->k % 16 == 0 && conv->window[HOST_W] <= 3;
+  for (int i = 0; i < HOST_SPATIAL; i++)
+    lawful &= conv->stride[i] == 1;
+  if (!lawful || conv->c * (int64_t)conv->k < HOST_MANY ||
+      !host_conv_turns(&exchanged))
+    return true;
+  return host_dgrad_onednn(conv, out_done);
 }
 
 bool host_conv_backward_data(const host_conv_t *conv) {

@@ -67,10 +67,8 @@ bool host_conv_weights_plain(const host_conv_t *conv) {
 }
 
 bool host_conv_turns(const host_conv_t *conv) {
-  bool whole = conv->stride[0] * conv->stride[1] * conv->stride[2] == 1;
   return !host_conv_only_direct(conv) &&
-         (only_onednn ||
-          (!prefers_direct(conv) && !(prefers_matrix(conv) && whole)));
+         (only_onednn || (!prefers_direct(conv) && !prefers_matrix(conv)));
 }
 
 bool host_wgrad_run(const host_conv_t *conv, void *sums) {

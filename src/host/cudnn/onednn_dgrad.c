@@ -8,6 +8,10 @@
 #include "src/host/cudnn/primitive.h"
 #include "src/host/cudnn/scratch.h"
 
+/* Narrower rows are computed as if they were that wide, with zeros: oneDNN has
+ * other kernels, which add otherwise, for very short ones. */
+enum { HOST_WIDTH = 8 };
+
 /* Bytes of dx worked on at once; more where the weights are more, as they are
  * read once a band. */
 enum { HOST_BAND_BYTES = 1 << 19 };
@@ -21,7 +25,8 @@ typedef struct {
 } job_t;
 
 /* The rows of dy that reach rows [first, first + count) of dx, in dimension i.
- * Their first one is never so late that padding would be negative. */
+ * Their first one is never so late that padding would be negative; columns go
+ * on behind the last one. */
 static void reach(const host_conv_t *conv, int i, int64_t first, int64_t count,
                   int64_t *out_first, int64_t *out_count) {
   int64_t s = conv->stride[i], at = first + conv->pad[i];
@@ -30,7 +35,7 @@ static void reach(const host_conv_t *conv, int i, int64_t first, int64_t count,
   int64_t high = (at + count - 1) / s + 1;
   if (low > at / s)
     low = at / s;
-  if (high > conv->out[i])
+  if (high > conv->out[i] && i != HOST_W)
     high = conv->out[i];
   *out_first = low;
   *out_count = high > low ? high - low : 0;
@@ -72,7 +77,8 @@ static bool band(job_t *job, const int64_t at[3], const int64_t extent[3],
                     .c = conv->c,
                     .k = conv->k};
   const int64_t first[HOST_SPATIAL] = {at[1], at[2], 0};
-  const int64_t count[HOST_SPATIAL] = {extent[1], extent[2], conv->in[HOST_W]};
+  int64_t width = conv->in[HOST_W] < HOST_WIDTH ? HOST_WIDTH : conv->in[HOST_W];
+  const int64_t count[HOST_SPATIAL] = {extent[1], extent[2], width};
   int64_t from[HOST_SPATIAL];
   size_t dx = (size_t)(conv->groups * (int64_t)conv->c);
   size_t dy = (size_t)(conv->groups * (int64_t)conv->k);
@@ -112,7 +118,7 @@ static bool band(job_t *job, const int64_t at[3], const int64_t extent[3],
     if (!ok || !host_primitive_execute(job->worker, p, sums, w, in))
       return false;
   }
-  int64_t row = conv->in[HOST_W] * conv->groups * conv->c;
+  int64_t row = width * conv->groups * conv->c;
   for (int64_t n = 0; n < extent[0]; n++)
     for (int64_t d = 0; d < extent[1]; d++)
       for (int64_t h = 0; h < extent[2]; h++, sums += row)

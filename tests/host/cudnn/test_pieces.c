@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a shard computes has the bits of the whole: the matrix engine, images
+// computed together, and the gradient of the data.
+#include "tests/host/cudnn/case.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/host/cudnn/matrix.h"
+#include "tests/unit/harness.h"
+
+START_TEST(matrix_equals_the_loop) {
+  int done = 0;
+  int64_t cases = random_cases(400);
+  for (int64_t i = 0; i < cases; i++) {
+    host_conv_t conv;
+    case_seed((uint64_t)i + 500000);
+    case_create(&conv, false, 20, 24);
+    if (conv.groups == 1) {
+      done++;
+      ck_assert(host_conv_matrix(&conv));
+      int64_t wrong = case_wrong(&conv);
+      ck_assert_msg(wrong < 0, "case %ld element %ld: %s", i, wrong,
+                    case_text(&conv));
+    }
+    case_destroy(&conv);
+  }
+  ck_assert_int_ge(done, (int)cases / 3);
+}
+END_TEST
+
+/* Memory of a dense convolution of any size. */
+typedef struct {
+  host_conv_t conv;
+  float *x, *w, *y;
+  size_t x_count, y_count;
+} dense_t;
+
+static float *fill(size_t count) {
+  float *values = malloc(count * sizeof *values);
+  for (size_t i = 0; i < count; i++)
+    values[i] = (float)case_real();
+  return values;
+}
+
+static size_t dense(int64_t stride[5], int64_t n, int64_t c,
+                    const int64_t extent[HOST_SPATIAL]) {
+  int64_t at = 1;
+  for (int i = 2; i >= 0; at *= extent[i--])
+    stride[2 + i] = at;
+  stride[1] = at;
+  stride[0] = at * c;
+  return (size_t)(at * c * n);
+}
+
+/* Multiples of `unit` channels where it is not 0. */
+static void dense_create(dense_t *d, int window, int height, int width,
+                         int unit) {
+  host_conv_t *c = &d->conv;
+  *c = (host_conv_t){.images = case_range(1, 3),
+                     .groups = 1,
+                     .c = unit ? unit * case_range(3, 9) : case_range(1, 70),
+                     .k = unit ? unit * case_range(3, 9) : case_range(1, 70),
+                     .alpha = 1};
+  int64_t taps[HOST_SPATIAL];
+  for (int i = 0; i < HOST_SPATIAL; i++) {
+    c->window[i] = i ? window : 1;
+    taps[i] = c->window[i];
+    c->stride[i] = i && case_range(0, 2) == 0 ? 2 : 1;
+    c->dilation[i] = 1;
+    c->pad[i] = i ? window / 2 : 0;
+    c->in[i] = i == 1 ? height : i == 2 ? width : 1;
+    c->out[i] = (c->in[i] + 2 * c->pad[i] - window) / c->stride[i] + 1;
+  }
+  c->out[0] = 1;
+  d->x_count = dense(c->x_stride, c->images, c->c, c->in);
+  size_t w_count = dense(c->w_stride, c->k, c->c, taps);
+  d->y_count = dense(c->y_stride, c->images, c->k, c->out);
+  memcpy(c->old_stride, c->y_stride, sizeof c->old_stride);
+  c->x = d->x = fill(d->x_count);
+  c->w = d->w = fill(w_count);
+  c->y = d->y = fill(d->y_count);
+  c->old = c->y;
+}
+
+static void dense_destroy(dense_t *d) {
+  free(d->x);
+  free(d->w);
+  free(d->y);
+}
+
+/* Rows [a, b) of the output and what they need of x. */
+static host_conv_t rows_of(const host_conv_t *whole, int64_t a, int64_t b) {
+  host_conv_t part = *whole;
+  int64_t s = whole->stride[HOST_H];
+  int64_t low = a * s - whole->pad[HOST_H];
+  int64_t high = low + host_conv_rows(whole, HOST_H, b - a);
+  int64_t skip = low > 0 ? low : 0;
+  part.pad[HOST_H] = low < 0 ? (int)-low : 0;
+  part.in[HOST_H] =
+      (high < whole->in[HOST_H] ? high : whole->in[HOST_H]) - skip;
+  part.out[HOST_H] = b - a;
+  part.x = (const float *)whole->x + skip * whole->x_stride[3];
+  part.y = (float *)whole->y + a * whole->y_stride[3];
+  part.old = part.y;
+  return part;
+}
+
+/* Rows long enough to be multiplied where they lie, and short ones. */
+START_TEST(pieces_of_products_have_the_bits_of_the_whole) {
+  for (int i = 0; i < 60; i++) {
+    dense_t d;
+    case_seed((uint64_t)i + 600000);
+    dense_create(&d, i % 3 ? 1 : 3, case_range(4, 40), case_range(4, 60), 0);
+    if (i % 4 == 0)
+      d.conv.alpha = 0.5;
+    ck_assert(host_conv_matrix(&d.conv));
+    size_t bytes = d.y_count * sizeof(float);
+    float *kept = malloc(bytes);
+    memcpy(kept, d.y, bytes);
+    memset(d.y, 0, bytes);
+    for (int64_t a = 0, b; a < d.conv.out[HOST_H]; a = b) {
+      b = a + case_range(1, (int)(d.conv.out[HOST_H] - a));
+      host_conv_t part = rows_of(&d.conv, a, b);
+      ck_assert(host_conv_matrix(&part));
+    }
+    ck_assert_msg(memcmp(kept, d.y, bytes) == 0, "case %d: %s", i,
+                  case_text(&d.conv));
+    free(kept);
+    dense_destroy(&d);
+  }
+}
+END_TEST
+
+START_TEST(an_image_alone_has_the_bits_it_has_among_others) {
+  for (int i = 0; i < 40; i++) {
+    dense_t d;
+    case_seed((uint64_t)i + 700000);
+    dense_create(&d, i % 2 ? 1 : 3, case_range(4, 12), case_range(4, 12), 0);
+    ck_assert(host_conv_run(&d.conv));
+    float *kept = malloc(d.y_count * sizeof *kept);
+    memcpy(kept, d.y, d.y_count * sizeof *kept);
+    memset(d.y, 0, d.y_count * sizeof *kept);
+    for (int n = 0; n < d.conv.images; n++) {
+      host_conv_t one = d.conv;
+      one.images = 1;
+      one.x = d.x + n * d.conv.x_stride[0];
+      one.y = d.y + n * d.conv.y_stride[0];
+      one.old = one.y;
+      ck_assert(host_conv_run(&one));
+    }
+    ck_assert_msg(memcmp(kept, d.y, d.y_count * sizeof *kept) == 0,
+                  "case %d: %s", i, case_text(&d.conv));
+    free(kept);
+    dense_destroy(&d);
+  }
+}
+END_TEST
+
+/* Rows [a, b) of dx in dimension i, and the rows of dy that reach them; false
+ * where none does. */
+static bool dx_rows(const host_conv_t *whole, int i, int64_t a, int64_t b,
+                    host_conv_t *part) {
+  int64_t s = whole->stride[i], at = a + whole->pad[i];
+  int64_t window = (int64_t)whole->dilation[i] * (whole->window[i] - 1);
+  int64_t low = at > window ? (at - window + s - 1) / s : 0;
+  int64_t high = (b - 1 + whole->pad[i]) / s + 1;
+  low = low < at / s ? low : at / s;
+  high = high < whole->out[i] ? high : whole->out[i];
+  if (low >= high)
+    return false;
+  *part = *whole;
+  part->in[i] = b - a;
+  part->out[i] = high - low;
+  part->pad[i] = (int)(at - low * s);
+  part->x = (const float *)whole->x + a * whole->x_stride[2 + i];
+  part->y = (float *)whole->y + low * whole->y_stride[2 + i];
+  return true;
+}
+
+static void split_dx(dense_t *d, int number, int64_t count) {
+  size_t bytes = (size_t)count * sizeof(float);
+  d->conv.gamma = 0;
+  ck_assert(host_conv_backward_data(&d->conv));
+  float *kept = malloc(bytes);
+  memcpy(kept, d->conv.x, bytes);
+  for (int i = 0; i < HOST_SPATIAL; i++)
+    for (int64_t a = 0, b; a < d->conv.in[i]; a = b) {
+      b = a + case_range(1, (int)(d->conv.in[i] - a));
+      host_conv_t part;
+      if (dx_rows(&d->conv, i, a, b, &part))
+        ck_assert(host_conv_backward_data(&part));
+      ck_assert_msg(memcmp(kept, d->conv.x, bytes) == 0,
+                    "case %d along %d, rows %ld to %ld: %s", number, i, a, b,
+                    case_text(&d->conv));
+    }
+  free(kept);
+}
+
+START_TEST(pieces_of_the_gradient_of_data_have_the_bits_of_the_whole) {
+  for (int i = 0; i < 60; i++) {
+    dense_t d;
+    case_seed((uint64_t)i + 800000);
+    dense_create(&d, (int[]){1, 3, 3, 5}[i % 4], case_range(5, 30),
+                 case_range(5, 40), i % 2 ? 16 : 0);
+    split_dx(&d, i, (int64_t)d.x_count);
+    dense_destroy(&d);
+  }
+  for (int i = 0; i < 60; i++) {
+    dense_t d = {.x_count = 0};
+    case_seed((uint64_t)i + 900000);
+    case_create(&d.conv, false, 30, 16);
+    for (int64_t j = 0; j < case_y_elements(&d.conv); j++)
+      ((float *)d.conv.y)[j] = (float)case_real();
+    const host_conv_t *c = &d.conv;
+    int64_t count = 1 + (c->images - 1) * c->x_stride[0] +
+                    ((int64_t)c->groups * c->c - 1) * c->x_stride[1];
+    for (int s = 0; s < HOST_SPATIAL; s++)
+      count += (c->in[s] - 1) * c->x_stride[2 + s];
+    split_dx(&d, i, count);
+    case_destroy(&d.conv);
+  }
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("host cudnn pieces");
+  TCase *cases = tcase_create("pieces");
+  tcase_set_timeout(cases, 100);
+  tcase_add_test(cases, matrix_equals_the_loop);
+  tcase_add_test(cases, pieces_of_products_have_the_bits_of_the_whole);
+  tcase_add_test(cases, an_image_alone_has_the_bits_it_has_among_others);
+  tcase_add_test(cases,
+                 pieces_of_the_gradient_of_data_have_the_bits_of_the_whole);
+  suite_add_tcase(suite, cases);
+  return harness_run(suite);
+}
