@@ -5,9 +5,11 @@
 #include <cudnn.h>
 #include <string.h>
 
+#include "src/channel.h"
 #include "src/control.h"
 #include "src/job.h"
 #include "src/report.h"
+#include "src/thread.h"
 
 enum { TEXT_BYTES = 1024 };
 #define FNV_BASE 2166136261u
@@ -45,30 +47,46 @@ double sdg_rule_scalar(const sdg_call_t *call, const void *scalar) {
                                                     : *(const float *)scalar;
 }
 
-// The ops of this rank so far, and one hash of them all. Atomic: a process may
-// finish while its thread is in a call.
-static _Atomic(uint32_t) number, total = FNV_BASE;
+// The ops of each calling thread so far, by its channel, and one hash of them
+// all. Atomic: a process may finish while a thread is in a call.
+static struct {
+  _Atomic(uint32_t) number, total; // total ^ FNV_BASE, so that none is 0
+} ops[SDG_CONTROL_THREADS];
+
+static uint32_t load(const _Atomic(uint32_t) *word) {
+  return atomic_load_explicit(word, memory_order_relaxed);
+}
+
+// One thread writes at a time.
+static void store(_Atomic(uint32_t) *word, uint32_t value) {
+  atomic_store_explicit(word, value, memory_order_relaxed);
+}
 
 static sdg_status_t step(const sdg_call_t *call, uint32_t hash) {
   const sdg_group_t *group = sdg_job_group();
   if (group->count < 2)
     return SDG_OK;
-  total = mix(total, &hash, sizeof hash);
+  int channel = sdg_thread_channel();
+  uint32_t total = load(&ops[channel].total) ^ FNV_BASE;
+  store(&ops[channel].total, mix(total, &hash, sizeof hash) ^ FNV_BASE);
+  uint32_t number = load(&ops[channel].number) + 1;
+  store(&ops[channel].number, number);
   // Neighbours are enough: where any two ranks differ, two neighbours do.
   const int peers[2] = {
       group->rank[(group->me + 1) % group->count],
       group->rank[(group->me + group->count - 1) % group->count]};
   sdg_control_t *control = sdg_job_control();
-  int other = sdg_control_step(control, 0, ++number, hash, peers, 2);
+  int other = sdg_control_step(control, channel, number, hash, peers, 2);
   if (other < 0)
     return SDG_OK;
-  char at[96];
-  uint64_t calls = sdg_control_count_of(control, 0, other, at, sizeof at);
+  char at[96], label[64];
+  sdg_channel_label(control, channel, label, sizeof label);
+  uint64_t calls = sdg_control_count_of(control, channel, other, at, sizeof at);
   return sdg_job_fail(sdg_fail(
       SDG_E_DIVERGED,
-      "op %u of rank %d is %s; that of rank %d, now at call %llu %s, was "
+      "op %u%s of rank %d is %s; that of rank %d, now at call %llu %s, was "
       "another, or had other extents, parameters or scalars",
-      number, sdg_job_rank(), call->entry_name, other,
+      number, label, sdg_job_rank(), call->entry_name, other,
       (unsigned long long)calls, at));
 }
 
@@ -85,23 +103,31 @@ sdg_status_t sdg_instep_refused(const sdg_call_t *call) {
                         strlen(call->entry_name)));
 }
 
+static bool finish_check(const sdg_group_t *group, int channel) {
+  uint32_t theirs, number = load(&ops[channel].number);
+  uint32_t total = load(&ops[channel].total) ^ FNV_BASE;
+  int other = sdg_control_steps_end(sdg_job_control(), channel, number, total,
+                                    group->rank, group->count, &theirs);
+  if (other < 0)
+    return true;
+  char label[64];
+  sdg_channel_label(sdg_job_control(), channel, label, sizeof label);
+  if (theirs == number)
+    (void)sdg_fail(SDG_E_DIVERGED,
+                   "ranks %d and %d made %u tagged calls%s each, but not the "
+                   "same ones",
+                   sdg_job_rank(), other, number, label);
+  else
+    (void)sdg_fail(SDG_E_DIVERGED,
+                   "at its end rank %d has made %u tagged calls%s, rank %d %u",
+                   sdg_job_rank(), number, label, other, theirs);
+  return false;
+}
+
 void sdg_instep_finish(void) {
   if (!sdg_job_joined() || sdg_job_failed() || sdg_job_group()->count < 2)
     return;
-  const sdg_group_t *group = sdg_job_group();
-  uint32_t theirs;
-  int other = sdg_control_steps_end(sdg_job_control(), 0, number, total,
-                                    group->rank, group->count, &theirs);
-  if (other < 0)
-    return;
-  if (theirs == number)
-    (void)sdg_fail(SDG_E_DIVERGED,
-                   "ranks %d and %d made %u tagged calls each, but not the "
-                   "same ones",
-                   sdg_job_rank(), other, number);
-  else
-    (void)sdg_fail(SDG_E_DIVERGED,
-                   "at its end rank %d has made %u tagged calls, rank %d %u",
-                   sdg_job_rank(), number, other, theirs);
-  sdg_report_fail();
+  for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++)
+    if (!finish_check(sdg_job_group(), channel))
+      sdg_report_fail();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compares call by call what the ranks carry out, where nothing is agreed
  * because all descriptors are: ranks that leave out a call or change the order
- * would exchange halos of different calls. Thread that makes tagged calls. */
+ * would exchange halos of different calls. Each calling thread by itself. */
 #ifndef SDG_RULES_INSTEP_H
 #define SDG_RULES_INSTEP_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cache of plans, bounded, least recently used first out.
+// A cache of plans per calling thread, bounded, least recently used first out.
 #include "rules/plancache.h"
 
 #include <stdlib.h>
@@ -8,6 +8,8 @@
 // Without memory uthash leaves the element out, rather than exit.
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
+
+#include "src/thread.h"
 
 enum { PLANS_MAX = 1024, ROLE_BITS = 8 };
 _Static_assert((int)SDG_ROLE_COUNT <= 1 << ROLE_BITS, "a role and a generation "
@@ -21,8 +23,11 @@ typedef struct cached {
 
 // In order of use: uthash iterates in order of insertion, and what is used is
 // inserted again.
-static cached_t *cache;
-static cached_t *latest;
+typedef struct cache {
+  cached_t *first;
+  cached_t *latest;
+} cache_t;
+static cache_t caches[SDG_CONTROL_THREADS]; // by the thread's channel
 
 void sdg_plan_key_make(const sdg_call_t *call, const sdg_rule_t *rule,
                        sdg_plan_key_t *out_key) {
@@ -38,22 +43,23 @@ void sdg_plan_key_make(const sdg_call_t *call, const sdg_rule_t *rule,
 }
 
 sdg_plan_entry_t *sdg_plancache_find(const sdg_plan_key_t *key) {
-  if (latest && memcmp(&latest->key, key, sizeof *key) == 0)
-    return &latest->entry;
+  cache_t *cache = &caches[sdg_thread_channel()];
+  if (cache->latest && memcmp(&cache->latest->key, key, sizeof *key) == 0)
+    return &cache->latest->entry;
   cached_t *found = NULL;
-  HASH_FIND(hh, cache, key, sizeof *key, found);
+  HASH_FIND(hh, cache->first, key, sizeof *key, found);
   if (!found)
     return NULL;
-  HASH_DEL(cache, found);
-  HASH_ADD(hh, cache, key, sizeof found->key, found);
-  latest = found;
+  HASH_DEL(cache->first, found);
+  HASH_ADD(hh, cache->first, key, sizeof found->key, found);
+  cache->latest = found;
   return &found->entry;
 }
 
-static void cached_drop(cached_t *cached) {
-  if (latest == cached)
-    latest = NULL;
-  HASH_DEL(cache, cached);
+static void cached_drop(cache_t *cache, cached_t *cached) {
+  if (cache->latest == cached)
+    cache->latest = NULL;
+  HASH_DEL(cache->first, cached);
   sdg_plan_destroy(cached->entry.plan);
   free(cached);
 }
@@ -61,20 +67,21 @@ static void cached_drop(cached_t *cached) {
 sdg_status_t sdg_plancache_add(const sdg_plan_key_t *key, sdg_plan_t *plan,
                                sdg_report_row_t *row,
                                sdg_plan_entry_t **out_entry) {
-  if (HASH_COUNT(cache) >= PLANS_MAX)
-    cached_drop(cache);
+  cache_t *cache = &caches[sdg_thread_channel()];
+  if (HASH_COUNT(cache->first) >= PLANS_MAX)
+    cached_drop(cache, cache->first);
   cached_t *cached = calloc(1, sizeof *cached);
   if (!cached)
     return sdg_fail(SDG_E_NO_MEMORY, "a cached plan");
   cached->entry.plan = plan;
   cached->entry.row = row;
   cached->key = *key;
-  HASH_ADD(hh, cache, key, sizeof cached->key, cached);
+  HASH_ADD(hh, cache->first, key, sizeof cached->key, cached);
   if (!cached->hh.tbl) {
     free(cached);
     return sdg_fail(SDG_E_NO_MEMORY, "a cached plan");
   }
-  latest = cached;
+  cache->latest = cached;
   *out_entry = &cached->entry;
   return SDG_OK;
 }

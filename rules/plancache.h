@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans by what decides them: entry, generations of all descriptors, and the
- * numbers that the rule names. Thread that makes tagged calls only. */
+ * numbers that the rule names; of the calling thread (src/thread.h). */
 #ifndef SDG_RULES_PLANCACHE_H
 #define SDG_RULES_PLANCACHE_H
 

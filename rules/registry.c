@@ -22,6 +22,7 @@
 #include "src/options.h"
 #include "src/report.h"
 #include "src/tag.h"
+#include "src/thread.h"
 #include "src/vendor.h"
 
 enum { PARAMETERS_BYTES = 1024 };
@@ -37,10 +38,6 @@ typedef enum way {
   WAY_LITERAL,  // tagged, and the program's call as it is does it
   WAY_DONE,     // carried out or answered: call->result
 } way_t;
-
-// The thread that makes tagged calls; the plan cache is its own.
-static _Atomic(const void *) owner;
-static _Thread_local char thread_mark;
 
 bool sdg_registry_knows(const sdg_call_t *call) {
   const sdg_rule_t *rule = rules_by_family[call->family];
@@ -78,7 +75,10 @@ static void mark_passes(const sdg_call_t *call, const sdg_rules_t *rules) {
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];
     if (!operand->is_filter && sdg_tagging_passes(call, i, rules))
-      sdg_tag_set_pass(operand->descriptor, operand->generation, call->family);
+      sdg_tag_set_pass(operand->descriptor, operand->generation, call->family,
+                       sdg_rules_may_match(rules, call->family,
+                                           call->entry_name, operand->extent,
+                                           operand->dims));
   }
 }
 
@@ -129,14 +129,6 @@ static sdg_status_t unmatched_check(const sdg_call_t *call,
                   sdg_role_name(x->role), used ? extents : "");
 }
 
-static sdg_status_t owner_check(const sdg_call_t *call) {
-  const void *none = NULL;
-  if (atomic_compare_exchange_strong(&owner, &none, &thread_mark) ||
-      none == &thread_mark)
-    return SDG_OK;
-  return sdg_fail(SDG_E_THREAD, "%s", call->entry_name);
-}
-
 // What is known of a descriptor is known of a generation of it.
 static sdg_status_t generations_check(const sdg_call_t *call) {
   for (int i = 0; i < call->operands; i++)
@@ -165,10 +157,11 @@ static sdg_status_t agree(const sdg_call_t *call, const sdg_rule_t *rule,
 }
 
 static void say_first(const sdg_call_t *call, const sdg_tagging_t *tagging) {
-  static bool said;
-  if (said || sdg_job_rank() != 0 || !*sdg_options_get()->report)
+  static atomic_bool said;
+  if (sdg_job_rank() != 0 || !*sdg_options_get()->report ||
+      atomic_load_explicit(&said, memory_order_relaxed) ||
+      atomic_exchange(&said, true))
     return;
-  said = true;
   char text[512];
   const char *names[SDG_DIMS_MAX];
   for (int i = 0; i < call->operands; i++) {
@@ -322,12 +315,14 @@ static sdg_status_t accident_check(sdg_status_t status) {
 // A call that may be tagged, and so concerns all ranks.
 static sdg_status_t collective(sdg_call_t *call, const sdg_rules_t *rules,
                                way_t *out_way) {
-  static uint64_t number;
+  static uint64_t numbers[SDG_CONTROL_THREADS];
+  int channel = sdg_thread_channel();
   const sdg_rule_t *rule = rules_by_family[call->family];
   SDG_TRY(generations_check(call));
   bool due = agreement_due(call);
   if (due || !call->is_query)
-    sdg_control_count(sdg_job_control(), 0, ++number, call->entry_name);
+    sdg_control_count(sdg_job_control(), channel, ++numbers[channel],
+                      call->entry_name);
   int64_t wait_ns = 0;
   if (due)
     SDG_TRY(agree(call, rule, &wait_ns));
@@ -352,8 +347,8 @@ static sdg_status_t judge(sdg_call_t *call, way_t *out_way) {
     mark_passes(call, rules);
     return SDG_OK;
   }
-  SDG_TRY(owner_check(call));
   SDG_TRY(sdg_job_join(&rules->mesh, rules->axes));
+  SDG_TRY(sdg_thread_claim(call->entry_name));
   return accident_check(collective(call, rules, out_way));
 }
 

@@ -10,6 +10,7 @@
 #include "src/control.h"
 #include "src/job.h"
 #include "src/tag.h"
+#include "src/thread.h"
 
 enum { PARAMETERS_BYTES = 1024, ENTRY_BYTES = 80 };
 
@@ -195,8 +196,9 @@ sdg_status_t sdg_agree(const sdg_call_t *call, const char *parameters,
   char what[128];
   sdg_job_call(what, sizeof what);
   int64_t start_ns = now_ns();
-  status = sdg_control_exchange(control, 0, group->rank, group->count, &mine,
-                                sizeof mine, all, bytes, what);
+  status =
+      sdg_control_exchange(control, sdg_thread_channel(), group->rank,
+                           group->count, &mine, sizeof mine, all, bytes, what);
   *out_wait_ns = now_ns() - start_ns;
   if (status != SDG_OK) {
     status = sdg_job_fail(status);

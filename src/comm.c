@@ -15,17 +15,22 @@
 #include "src/lost.h"
 #include "src/options.h"
 #include "src/stopwatch.h"
+#include "src/thread.h"
+#include "src/turn.h"
 #include "src/vendor.h"
 
 enum { COMMS_MAX = 1 << SDG_AXES_MAX, SPINS = 256, CHECK_EVERY = 1000 };
 
 // Guards communicators against an abort by the watching thread, which frees
 // them: no call of NCCL on one is made without it. NCCL's calls do not wait, as
-// communicators are non-blocking. comms[] is written by the calling thread,
+// communicators are non-blocking. A channel's row is written by its thread,
 // under the lock, and read without it by that thread alone.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static sdg_comm_t *comms[COMMS_MAX];
-static int comm_count;
+static struct {
+  sdg_comm_t *comm[COMMS_MAX];
+  int count;
+  cudaStream_t stream;
+} threads[SDG_CONTROL_THREADS];
 static bool aborted;
 
 sdg_status_t sdg_comm_lock(void) {
@@ -53,11 +58,11 @@ static void pause_briefly(unsigned tries) {
 static sdg_status_t peers_check(sdg_stopwatch_t *since, const char *what) {
   char at[128], who[512];
   sdg_job_call(at, sizeof at);
-  SDG_TRY(sdg_lost_check(at, false));
+  SDG_TRY(sdg_lost_check(sdg_thread_channel(), at, false));
   double waited_s = sdg_stopwatch_read(since);
   if (waited_s < sdg_options_get()->timeout_s)
     return SDG_OK;
-  sdg_lost_behind(who, sizeof who);
+  sdg_lost_behind(sdg_thread_channel(), who, sizeof who);
   return sdg_fail(SDG_E_PEER_TIMEOUT,
                   "%s has waited %.0f s in %s; waiting for %s", at, waited_s,
                   what, who);
@@ -113,9 +118,10 @@ static sdg_status_t id_share(const sdg_comm_t *comm, ncclUniqueId *out_id) {
     status = sdg_fail(SDG_E_NO_MEMORY, "records of %zu ranks", count);
     goto out;
   }
-  SDG_TRY_GOTO(sdg_control_exchange(sdg_job_control(), 0, group->rank,
-                                    group->count, &mine, sizeof mine, records,
-                                    bytes, "the set-up of a communicator"),
+  SDG_TRY_GOTO(sdg_control_exchange(sdg_job_control(), sdg_thread_channel(),
+                                    group->rank, group->count, &mine,
+                                    sizeof mine, records, bytes,
+                                    "the set-up of a communicator"),
                out);
   int first = 0;
   while (group->rank[first] != comm->rank[0])
@@ -140,7 +146,8 @@ static sdg_status_t comm_publish(sdg_comm_t *comm) {
     (void)sdg_vendor_get()->ncclCommAbort(comm->nccl);
     return status;
   }
-  comms[comm_count++] = comm;
+  int channel = sdg_thread_channel();
+  threads[channel].comm[threads[channel].count++] = comm;
   sdg_comm_unlock();
   return SDG_OK;
 }
@@ -176,34 +183,39 @@ fail:
 }
 
 sdg_status_t sdg_comm_get(sdg_axes_t axes, sdg_comm_t **out_comm) {
-  for (int i = 0; i < comm_count; i++) {
-    if (comms[i]->axes == axes) {
-      *out_comm = comms[i];
+  int channel = sdg_thread_channel();
+  for (int i = 0; i < threads[channel].count; i++) {
+    if (threads[channel].comm[i]->axes == axes) {
+      *out_comm = threads[channel].comm[i];
       return SDG_OK;
     }
   }
-  return comm_create(axes, out_comm);
+  SDG_TRY(sdg_turn_begin());
+  sdg_status_t status = comm_create(axes, out_comm);
+  sdg_turn_end();
+  return status;
 }
 
 sdg_status_t sdg_comm_stream(cudaStream_t *out_stream) {
-  static cudaStream_t stream;
-  if (!stream) {
+  cudaStream_t *stream = &threads[sdg_thread_channel()].stream;
+  if (!*stream) {
     const sdg_vendor_t *cuda = sdg_vendor_get();
     if (!cuda)
       return SDG_E_LIBRARY_MISSING;
     // Not ordered with the legacy default stream: events say what waits.
     SDG_TRY(sdg_device_check(
-        cuda->cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
+        cuda->cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking),
         "creation of the communication stream"));
   }
-  *out_stream = stream;
+  *out_stream = *stream;
   return SDG_OK;
 }
 
 void sdg_comm_abort_all(void) {
   pthread_mutex_lock(&lock);
-  for (int i = 0; i < comm_count && !aborted; i++)
-    (void)sdg_vendor_get()->ncclCommAbort(comms[i]->nccl);
+  for (int channel = 0; channel < SDG_CONTROL_THREADS && !aborted; channel++)
+    for (int i = 0; i < threads[channel].count; i++)
+      (void)sdg_vendor_get()->ncclCommAbort(threads[channel].comm[i]->nccl);
   aborted = true;
   pthread_mutex_unlock(&lock);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Communicators: one per set of mesh axes, non-blocking, made on first use. */
+/* Communicators: one per set of mesh axes and calling thread, non-blocking,
+ * made on first use. */
 #ifndef SDG_SRC_COMM_H
 #define SDG_SRC_COMM_H
 
@@ -17,10 +18,10 @@ typedef struct sdg_comm {
   ncclComm_t nccl;
 } sdg_comm_t;
 
-/* The communicator over `axes` that this rank belongs to. Collective over the
- * whole job the first time: ranks that make the same tagged calls ask for the
- * same communicators in the same order. Borrowed; lives as long as the
- * process. */
+/* The calling thread's communicator over `axes` that this rank belongs to.
+ * Collective over the agreement's group the first time: ranks that make the
+ * same tagged calls ask for the same communicators in the same order. Borrowed;
+ * lives as long as the process. */
 sdg_status_t sdg_comm_get(sdg_axes_t axes,
                           sdg_comm_t **out_comm) SDG_MUST_CHECK;
 
@@ -36,7 +37,7 @@ void sdg_comm_unlock(void);
 sdg_status_t sdg_comm_check(sdg_comm_t *comm, ncclResult_t result,
                             const char *what) SDG_MUST_CHECK;
 
-/* The stream that carries all transfers of this process. */
+/* The stream that carries the transfers of the calling thread. */
 sdg_status_t sdg_comm_stream(cudaStream_t *out_stream) SDG_MUST_CHECK;
 
 /* Ends every transfer in flight; safe from the watching thread. Communicators

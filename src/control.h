@@ -14,7 +14,9 @@
 
 enum {
   SDG_CONTROL_RECORD_BYTES = 4096, /* the largest record of one exchange */
-  SDG_CONTROL_CHANNELS = 8,        /* calling threads with tagged calls */
+  SDG_CONTROL_THREADS = 8,  /* channels 0.. of threads with tagged calls */
+  SDG_CONTROL_ORDER = 8,    /* channel on which new threads are put in order */
+  SDG_CONTROL_CHANNELS = 9, /* of a rank */
 };
 
 typedef struct sdg_control sdg_control_t;

@@ -7,14 +7,19 @@
 #include "src/job.h"
 #include "src/options.h"
 #include "src/scratch.h"
+#include "src/thread.h"
+#include "src/turn.h"
 #include "src/vendor.h"
 #include "src/waits.h"
 #include "src/watch.h"
 
 // Events are re-recorded from call to call: a wait refers to the record that
 // precedes it, so one event per lane and purpose is enough.
-static cudaEvent_t lane_event[2]; // how far a lane has come
-static cudaEvent_t done_event;    // the last plan's end, for the next's stream
+typedef struct events {
+  cudaEvent_t lane[2]; // how far a lane has come
+  cudaEvent_t done;    // the last plan's end, for the next's stream
+} events_t;
+static events_t events[SDG_CONTROL_THREADS]; // by the thread's channel
 
 void *sdg_exec_address(const sdg_exec_t *exec, int slab) {
   const sdg_slab_t *s = &exec->plan->slab[slab];
@@ -32,13 +37,15 @@ void *sdg_exec_element(const sdg_exec_t *exec, int slab, const sdg_box_t *box) {
   return (char *)sdg_exec_address(exec, slab) + offset * s->elem_bytes;
 }
 
-static sdg_status_t events_make(const sdg_vendor_t *cuda) {
-  cudaEvent_t *const events[] = {&lane_event[0], &lane_event[1], &done_event};
+static sdg_status_t events_get(const sdg_vendor_t *cuda, events_t **out) {
+  events_t *own = &events[sdg_thread_channel()];
+  cudaEvent_t *const each[] = {&own->lane[0], &own->lane[1], &own->done};
   for (int i = 0; i < 3; i++)
-    if (!*events[i])
+    if (!*each[i])
       SDG_TRY(sdg_device_check(
-          cuda->cudaEventCreateWithFlags(events[i], cudaEventDisableTiming),
+          cuda->cudaEventCreateWithFlags(each[i], cudaEventDisableTiming),
           "creation of an event"));
+  *out = own;
   return SDG_OK;
 }
 
@@ -106,10 +113,15 @@ static ncclResult_t messages_enqueue(const sdg_exec_t *exec, ncclComm_t comm,
 
 static sdg_status_t step_exchange(const sdg_exec_t *exec, sdg_comm_t *comm,
                                   cudaStream_t stream) {
-  SDG_TRY(sdg_comm_lock());
-  ncclResult_t result = messages_enqueue(exec, comm->nccl, stream);
-  sdg_comm_unlock();
-  return sdg_comm_check(comm, result, "the exchange of halos");
+  SDG_TRY(sdg_turn_begin());
+  sdg_status_t status = sdg_comm_lock();
+  if (status == SDG_OK) {
+    ncclResult_t result = messages_enqueue(exec, comm->nccl, stream);
+    sdg_comm_unlock();
+    status = sdg_comm_check(comm, result, "the exchange of halos");
+  }
+  sdg_turn_end();
+  return status;
 }
 
 // The program's stream stands still here if the messages are late.
@@ -142,9 +154,9 @@ static sdg_status_t recvs_poison(const sdg_exec_t *exec, cudaStream_t stream) {
 
 // out_ahead: the communication lane has steps that the main lane has not waited
 // for.
-static sdg_status_t steps_run(const sdg_exec_t *exec, sdg_comm_t *comm,
-                              cudaStream_t comm_stream, bool *out_ahead,
-                              int *out_vendor) {
+static sdg_status_t steps_run(const sdg_exec_t *exec, events_t *own_events,
+                              sdg_comm_t *comm, cudaStream_t comm_stream,
+                              bool *out_ahead, int *out_vendor) {
   const sdg_plan_t *plan = exec->plan;
   cudaStream_t stream[2] = {exec->stream, comm_stream};
   for (int i = 0; i < plan->steps; i++) {
@@ -172,7 +184,7 @@ static sdg_status_t steps_run(const sdg_exec_t *exec, sdg_comm_t *comm,
       break;
     case SDG_STEP_JOIN:
       if (comm)
-        SDG_TRY(lane_join(exec, own, stream[other], lane_event[other]));
+        SDG_TRY(lane_join(exec, own, stream[other], own_events->lane[other]));
       break;
     case SDG_STEP_CALL:
       result = plan->run(plan->state, step->slab, exec->call, exec);
@@ -190,7 +202,8 @@ sdg_status_t sdg_exec_run(const sdg_plan_t *plan, const sdg_call_t *call,
   const sdg_vendor_t *cuda = sdg_vendor_get();
   if (!cuda)
     return SDG_E_LIBRARY_MISSING;
-  SDG_TRY(events_make(cuda));
+  events_t *own;
+  SDG_TRY(events_get(cuda, &own));
   sdg_exec_t exec = {.plan = plan, .call = call, .stream = stream, .row = row};
   void *scratch;
   SDG_TRY(sdg_scratch_get(plan->scratch_bytes, &scratch));
@@ -198,20 +211,25 @@ sdg_status_t sdg_exec_run(const sdg_plan_t *plan, const sdg_call_t *call,
 
   // Scratch passes from one call to the next, whatever their streams: a stream
   // may have been destroyed and another made at the same address.
-  SDG_TRY(sdg_device_check(cuda->cudaStreamWaitEvent(stream, done_event, 0),
+  SDG_TRY(sdg_device_check(cuda->cudaStreamWaitEvent(stream, own->done, 0),
                            "wait for the previous call"));
   sdg_comm_t *comm = NULL;
   cudaStream_t comm_stream = NULL;
   if (plan->parcels > 0) {
     SDG_TRY(sdg_comm_get(plan->axes, &comm));
     SDG_TRY(sdg_comm_stream(&comm_stream));
-    SDG_TRY(stream_join(cuda, comm_stream, stream, lane_event[SDG_LANE_MAIN]));
+    SDG_TRY(stream_join(cuda, comm_stream, stream, own->lane[SDG_LANE_MAIN]));
+  }
+  if (plan->axes && plan->parcels == 0) {
+    // The other ranks' transfer, in which this one has no part.
+    SDG_TRY(sdg_turn_begin());
+    sdg_turn_end();
   }
   *out_vendor = 0;
   bool ahead = false;
-  SDG_TRY(steps_run(&exec, comm, comm_stream, &ahead, out_vendor));
+  SDG_TRY(steps_run(&exec, own, comm, comm_stream, &ahead, out_vendor));
   if (comm && ahead)
-    SDG_TRY(stream_join(cuda, stream, comm_stream, lane_event[SDG_LANE_COMM]));
-  return sdg_device_check(cuda->cudaEventRecord(done_event, stream),
+    SDG_TRY(stream_join(cuda, stream, comm_stream, own->lane[SDG_LANE_COMM]));
+  return sdg_device_check(cuda->cudaEventRecord(own->done, stream),
                           "event record");
 }

@@ -22,12 +22,12 @@ void *sdg_exec_address(const sdg_exec_t *exec, int slab);
 /* Device address of the element at global coordinates box.dim[*].lo. */
 void *sdg_exec_element(const sdg_exec_t *exec, int slab, const sdg_box_t *box);
 
-/* Enqueues all steps; does not wait for them. `row` (may be NULL) is where the
- * time spent waiting for transfers is counted. Work that follows on `stream`
- * sees the outputs. out_vendor receives the vendor's status of the first
- * sub-call that failed (0: none); a failed sub-call is not an error of the
- * executor: the exchange is carried out all the same, as the other ranks count
- * on it. */
+/* For the calling thread (src/thread.h). Enqueues all steps; does not wait for
+ * them. `row` (may be NULL) is where the time spent waiting for transfers is
+ * counted. Work that follows on `stream` sees the outputs. out_vendor receives
+ * the vendor's status of the first sub-call that failed (0: none); a failed
+ * sub-call is not an error of the executor: the exchange is carried out all the
+ * same, as the other ranks count on it. */
 sdg_status_t sdg_exec_run(const sdg_plan_t *plan, const sdg_call_t *call,
                           cudaStream_t stream, sdg_report_row_t *row,
                           int *out_vendor) SDG_MUST_CHECK;

@@ -5,11 +5,13 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "src/channel.h"
 #include "src/log.h"
 #include "src/options.h"
 #include "src/record.h"
 #include "src/rendezvous.h"
 #include "src/report.h"
+#include "src/thread.h"
 #include "src/watch.h"
 
 atomic_int sdg_job_failure = SDG_OK;
@@ -100,11 +102,17 @@ int sdg_job_size(void) {
   return job.control ? sdg_control_size(job.control) : 1;
 }
 
+void sdg_job_call_of(int channel, char *out, size_t out_bytes) {
+  char entry[96], label[64];
+  uint64_t call = sdg_control_count_of(job.control, channel, sdg_job_rank(),
+                                       entry, sizeof entry);
+  sdg_channel_label(job.control, channel, label, sizeof label);
+  snprintf(out, out_bytes, "call %llu %s%s", (unsigned long long)call, entry,
+           label);
+}
+
 void sdg_job_call(char *out, size_t out_bytes) {
-  char entry[96];
-  uint64_t call =
-      sdg_control_count_of(job.control, 0, sdg_job_rank(), entry, sizeof entry);
-  snprintf(out, out_bytes, "call %llu %s", (unsigned long long)call, entry);
+  sdg_job_call_of(sdg_thread_channel(), out, out_bytes);
 }
 
 void sdg_job_disarm(void) {

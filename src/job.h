@@ -54,8 +54,10 @@ const sdg_group_t *sdg_job_group(void);
 int sdg_job_rank(void);
 int sdg_job_size(void);
 
-/* For messages: the tagged call this rank is at, "call 12 cudnn...". Any
- * thread. */
+/* For messages: the tagged call that the thread with this channel is at, "call
+ * 12 cudnn... of thread 'io'". Any thread. */
+void sdg_job_call_of(int channel, char *out, size_t out_bytes);
+/* The calling thread's. */
 void sdg_job_call(char *out, size_t out_bytes);
 
 /* The child of fork(): it is no rank. No wait, no allocation. */

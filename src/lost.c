@@ -8,16 +8,17 @@
 #include "src/control.h"
 #include "src/job.h"
 
-void sdg_lost_behind(char *out, size_t out_bytes) {
+void sdg_lost_behind(int channel, char *out, size_t out_bytes) {
   sdg_control_t *control = sdg_job_control();
   const sdg_group_t *group = sdg_job_group();
-  uint64_t own = sdg_control_count_of(control, 0, sdg_job_rank(), NULL, 0);
+  uint64_t own =
+      sdg_control_count_of(control, channel, sdg_job_rank(), NULL, 0);
   size_t used = 0;
   out[0] = 0;
   for (int i = 0; i < group->count && used < out_bytes; i++) {
     char at[96];
     int r = group->rank[i];
-    uint64_t count = sdg_control_count_of(control, 0, r, at, sizeof at);
+    uint64_t count = sdg_control_count_of(control, channel, r, at, sizeof at);
     if (i == group->me || count >= own)
       continue;
     int n = snprintf(out + used, out_bytes - used, "%srank %d (%s)",
@@ -29,19 +30,20 @@ void sdg_lost_behind(char *out, size_t out_bytes) {
 }
 
 // Ranks outside the group make calls of their own, and as many as they like.
-sdg_status_t sdg_lost_check(const char *what, bool has_failed) {
+sdg_status_t sdg_lost_check(int channel, const char *what, bool has_failed) {
   sdg_control_t *control = sdg_job_control();
   const sdg_group_t *group = sdg_job_group();
   // A failure says why a rank left.
   sdg_status_t told = sdg_control_check(control, false);
   if (told != SDG_OK && told != SDG_E_PEER_LOST)
     return sdg_control_check(control, true);
-  uint64_t own = sdg_control_count_of(control, 0, sdg_job_rank(), NULL, 0);
+  uint64_t own =
+      sdg_control_count_of(control, channel, sdg_job_rank(), NULL, 0);
   for (int i = 0; i < group->count; i++) {
     char at[96];
     int r = group->rank[i];
     int ended = i == group->me ? 0 : sdg_control_ended(control, r);
-    uint64_t count = sdg_control_count_of(control, 0, r, at, sizeof at);
+    uint64_t count = sdg_control_count_of(control, channel, r, at, sizeof at);
     if (!ended || (ended == SDG_CONTROL_LEFT && count >= own && !has_failed))
       continue;
     return sdg_fail(SDG_E_PEER_LOST,
@@ -56,14 +58,19 @@ sdg_status_t sdg_lost_check(const char *what, bool has_failed) {
 void sdg_lost_explain(const char *entry) {
   if (!sdg_job_joined() || sdg_job_size() < 2 || sdg_job_failed())
     return;
-  if (sdg_control_count_of(sdg_job_control(), 0, sdg_job_rank(), NULL, 0) == 0)
-    return; // no transfer yet: the failure is the program's own
-  char at[128], what[192];
-  sdg_job_call(at, sizeof at);
-  snprintf(what, sizeof what, "%s after %s", entry, at);
-  sdg_status_t status = sdg_lost_check(what, true);
-  if (status == SDG_OK)
+  for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++) {
+    char at[128], what[192];
+    // Without a transfer yet the failure is the program's own.
+    if (sdg_control_count_of(sdg_job_control(), channel, sdg_job_rank(), NULL,
+                             0) == 0)
+      continue;
+    sdg_job_call_of(channel, at, sizeof at);
+    snprintf(what, sizeof what, "%s after %s", entry, at);
+    sdg_status_t status = sdg_lost_check(channel, what, true);
+    if (status == SDG_OK)
+      continue;
+    (void)sdg_job_fail(status);
+    sdg_comm_abort_all();
     return;
-  (void)sdg_job_fail(status);
-  sdg_comm_abort_all();
+  }
 }

@@ -9,14 +9,16 @@
 #include "src/status.h"
 
 /* SDG_E_PEER_LOST, reported, if a rank died, or left with fewer tagged calls
- * than this one has made (any number if the transfer `has_failed`: what it
- * still had to send is gone); or the failure that a rank told the job. `what`
- * names the call that waits. Thread-safe; some microseconds. */
-sdg_status_t sdg_lost_check(const char *what, bool has_failed) SDG_MUST_CHECK;
+ * of the thread with this channel than this one has made (any number if the
+ * transfer `has_failed`: what it still had to send is gone); or the failure
+ * that a rank told the job. `what` names the call that waits. Thread-safe; some
+ * microseconds. */
+sdg_status_t sdg_lost_check(int channel, const char *what,
+                            bool has_failed) SDG_MUST_CHECK;
 
-/* The ranks with fewer tagged calls than this one, "rank 1 (cudnn...)". Any
- * thread. */
-void sdg_lost_behind(char *out, size_t out_bytes);
+/* The ranks with fewer tagged calls of this thread than this one, "rank 1
+ * (cudnn...)". Any thread. */
+void sdg_lost_behind(int channel, char *out, size_t out_bytes);
 
 /* A CUDA call of the program failed at `entry`: if that is because a rank ended
  * during a transfer, says so and breaks the job. */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "src/channel.h"
 #include "src/control.h"
 #include "src/control_state.h"
 #include "src/log.h"
@@ -27,12 +28,15 @@ static void where_is(const sdg_control_t *control, int channel, int rank,
   char what[SDG_SEGMENT_WHAT_BYTES];
   uint64_t calls =
       sdg_control_count_of(control, channel, rank, what, sizeof what);
+  char label[48];
+  sdg_channel_label(control, channel, label, sizeof label);
   if (calls == 0)
-    snprintf(out, bytes, "before its first tagged call");
+    snprintf(out, bytes, "before its first tagged call%s", label);
   else if (strncmp(what, "call ", 5) == 0)
     snprintf(out, bytes, "at %s", what);
   else
-    snprintf(out, bytes, "at call %llu %s", (unsigned long long)calls, what);
+    snprintf(out, bytes, "at call %llu %s%s", (unsigned long long)calls, what,
+             label);
 }
 
 // One exchange in the making.
@@ -82,7 +86,7 @@ static void missing_text(const meeting_t *m, char *out, size_t bytes) {
   size_t used = 0;
   out[0] = '\0';
   for (int i = 0; i < m->count && used < bytes - 1; i++) {
-    char where[160];
+    char where[192];
     if (has_published(m, m->ranks[i]))
       continue;
     where_is(m->control, m->channel, m->ranks[i], where, sizeof where);
@@ -98,7 +102,7 @@ static void missing_text(const meeting_t *m, char *out, size_t bytes) {
 static sdg_status_t peer_look(const meeting_t *m, int rank) {
   const sdg_segment_view_t *view = &m->control->view;
   int self = m->control->rank;
-  char where[160];
+  char where[192];
   uint64_t theirs = calls_of(m->control, m->channel, rank);
   uint64_t ours = calls_of(m->control, m->channel, self);
   int left = sdg_segment_state(view, rank) == SDG_SEGMENT_LEFT;

@@ -28,6 +28,11 @@ typedef enum sdg_strategy {
   SDG_STRATEGY_EXTEND,
 } sdg_strategy_t;
 
+typedef enum sdg_threads {
+  SDG_THREADS_NAMED,
+  SDG_THREADS_ORDERED,
+} sdg_threads_t;
+
 typedef enum sdg_on_error {
   SDG_ON_ERROR_FAIL,
   SDG_ON_ERROR_IGNORE,

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,54 +13,78 @@
 #include "src/options.h"
 #include "src/scratch.h"
 #include "src/sigguard.h"
+#include "src/thread.h"
 
+// Rows belong to a calling thread, which alone counts in them: an addition is a
+// load and a store. They are read at the end of the process, when threads may
+// still be in calls.
+typedef _Atomic(int64_t) sum_t;
 struct sdg_report_row {
   const char *entry, *section, *strategy;
-  uint64_t count;
-  int64_t received_bytes;
-  int64_t copied_bytes[SDG_COPY_COUNT];
-  int64_t wait_ns;
-  sdg_report_row_t *next;
+  sum_t count;
+  sum_t received_bytes;
+  sum_t copied_bytes[SDG_COPY_COUNT];
+  sum_t wait_ns;
+  _Atomic(sdg_report_row_t *) next;
 };
 
-static sdg_report_row_t *first_row, **last_row = &first_row;
-static uint64_t calls;
-static atomic_ullong refused; // by any thread
+static struct {
+  _Atomic(sdg_report_row_t *) first;
+  sdg_report_row_t *last;
+  sum_t calls;
+} threads[SDG_CONTROL_THREADS]; // by the thread's channel
+static atomic_ullong refused;   // by any thread
+
+static void add(sum_t *sum, int64_t more) {
+  atomic_store_explicit(sum,
+                        atomic_load_explicit(sum, memory_order_relaxed) + more,
+                        memory_order_relaxed);
+}
+
+static bool alike(const sdg_report_row_t *row, const char *entry,
+                  const char *section, const char *strategy) {
+  // String constants and names that live as long as the process: equal kinds
+  // have equal pointers.
+  return row->entry == entry && row->section == section &&
+         row->strategy == strategy;
+}
 
 sdg_report_row_t *sdg_report_find(const char *entry, const char *section,
                                   const char *strategy) {
-  // String constants and names that live as long as the process: equal kinds
-  // have equal pointers.
-  for (sdg_report_row_t *row = first_row; row; row = row->next)
-    if (row->entry == entry && row->section == section &&
-        row->strategy == strategy)
+  int channel = sdg_thread_channel();
+  sdg_report_row_t *row = threads[channel].first;
+  for (; row; row = row->next)
+    if (alike(row, entry, section, strategy))
       return row;
-  sdg_report_row_t *row = calloc(1, sizeof *row);
+  row = calloc(1, sizeof *row);
   if (row) {
     row->entry = entry;
     row->section = section;
     row->strategy = strategy;
-    *last_row = row;
-    last_row = &row->next;
+    if (threads[channel].last)
+      threads[channel].last->next = row;
+    else
+      threads[channel].first = row;
+    threads[channel].last = row;
   }
   return row;
 }
 
 void sdg_report_count(sdg_report_row_t *row, const sdg_plan_t *plan) {
-  calls++;
+  add(&threads[sdg_thread_channel()].calls, 1);
   if (!row)
     return;
-  row->count++;
+  add(&row->count, 1);
   if (!plan)
     return;
-  row->received_bytes += plan->received_bytes;
+  add(&row->received_bytes, plan->received_bytes);
   for (int i = 0; i < SDG_COPY_COUNT; i++)
-    row->copied_bytes[i] += plan->copied_bytes[i];
+    add(&row->copied_bytes[i], plan->copied_bytes[i]);
 }
 
 void sdg_report_wait(sdg_report_row_t *row, int64_t wait_ns) {
   if (row)
-    row->wait_ns += wait_ns;
+    add(&row->wait_ns, wait_ns);
 }
 
 void sdg_report_fail(void) {
@@ -67,7 +92,10 @@ void sdg_report_fail(void) {
 }
 
 uint64_t sdg_report_calls(void) {
-  return calls;
+  int64_t all = 0;
+  for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++)
+    all += threads[channel].calls;
+  return (uint64_t)all;
 }
 
 static void text_write(FILE *file, const char *text) {
@@ -83,21 +111,53 @@ static void text_write(FILE *file, const char *text) {
   fputc('"', file);
 }
 
-static void row_write(FILE *file, const sdg_report_row_t *row) {
-  fprintf(file, "%s\n {\"entry\":", row == first_row ? "" : ",");
+// A kind of call is a row of every thread that made it.
+typedef struct totals {
+  int64_t count, received_bytes, copied_bytes[SDG_COPY_COUNT], wait_ns;
+} totals_t;
+
+static bool is_first(const sdg_report_row_t *row, int of_channel) {
+  for (int channel = 0; channel <= of_channel; channel++)
+    for (const sdg_report_row_t *other = threads[channel].first; other;
+         other = other->next)
+      if (alike(other, row->entry, row->section, row->strategy))
+        return other == row;
+  return true;
+}
+
+static totals_t totals_of(const sdg_report_row_t *row) {
+  totals_t totals = {0};
+  for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++)
+    for (sdg_report_row_t *other = threads[channel].first; other;
+         other = other->next) {
+      if (!alike(other, row->entry, row->section, row->strategy))
+        continue;
+      totals.count += other->count;
+      totals.received_bytes += other->received_bytes;
+      for (int i = 0; i < SDG_COPY_COUNT; i++)
+        totals.copied_bytes[i] += other->copied_bytes[i];
+      totals.wait_ns += other->wait_ns;
+    }
+  return totals;
+}
+
+static void row_write(FILE *file, const sdg_report_row_t *row,
+                      const char *before) {
+  totals_t totals = totals_of(row);
+  fprintf(file, "%s\n {\"entry\":", before);
   text_write(file, row->entry);
   fprintf(file, ",\"rule\":");
   text_write(file, row->section);
   fprintf(file, ",\"strategy\":");
   text_write(file, row->strategy);
-  fprintf(file, ",\"count\":%llu,\"halo_bytes\":%lld,\"wait_ns\":%lld,",
-          (unsigned long long)row->count, (long long)row->received_bytes,
-          (long long)row->wait_ns);
+  fprintf(file, ",\"count\":%lld,\"halo_bytes\":%lld,\"wait_ns\":%lld,",
+          (long long)totals.count, (long long)totals.received_bytes,
+          (long long)totals.wait_ns);
   fprintf(file, "\"copies\":{");
   for (int i = 0; i < SDG_COPY_COUNT; i++)
     fprintf(file, "%s\"%s\":%lld", i ? "," : "",
             sdg_copy_kind_name((sdg_copy_kind_t)i),
-            (long long)row->copied_bytes[i]);
+            (long long)totals.copied_bytes[i]);
   fprintf(file, "}}");
 }
 
@@ -114,10 +174,17 @@ static void report_write(const char *folder) {
       file,
       "{\"rank\":%d,\"matched\":%llu,\"refused\":%llu,\"scratch_bytes\":%zu,"
       "\"calls\":[",
-      rank, (unsigned long long)calls, atomic_load(&refused) + sdg_job_failed(),
-      sdg_scratch_bytes());
-  for (const sdg_report_row_t *row = first_row; row; row = row->next)
-    row_write(file, row);
+      rank, (unsigned long long)sdg_report_calls(),
+      atomic_load(&refused) + sdg_job_failed(), sdg_scratch_bytes());
+  const char *before = "";
+  for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++)
+    for (const sdg_report_row_t *row = threads[channel].first; row;
+         row = row->next) {
+      if (!is_first(row, channel))
+        continue;
+      row_write(file, row, before);
+      before = ",";
+    }
   fprintf(file, "]}\n");
   int failed = ferror(file);
   if (fclose(file) != 0 || failed)

@@ -12,8 +12,8 @@
 /* One kind of tagged call: entry, rule section, strategy. */
 typedef struct sdg_report_row sdg_report_row_t;
 
-/* The row of this kind, made on first use; NULL without memory. The strings
- * must live as long as the process. Thread that makes tagged calls only. */
+/* The calling thread's row of this kind, made on first use; NULL without
+ * memory. The strings must live as long as the process. */
 sdg_report_row_t *sdg_report_find(const char *entry, const char *section,
                                   const char *strategy);
 /* Counts one tagged call and what its plan moves; row may be NULL, plan may be
@@ -23,7 +23,7 @@ void sdg_report_count(sdg_report_row_t *row, const sdg_plan_t *plan);
 void sdg_report_wait(sdg_report_row_t *row, int64_t wait_ns);
 /* Counts a call that sundog refused. */
 void sdg_report_fail(void);
-/* Tagged calls so far. */
+/* Tagged calls so far, of all threads. */
 uint64_t sdg_report_calls(void);
 
 /* Writes <SUNDOG_REPORT>/rank-R.json, if the option is set. At exit. */

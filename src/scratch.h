@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One device buffer that plans share, reused from call to call. */
+/* A device buffer per calling thread, which its plans share from call to call.
+ */
 #ifndef SDG_SRC_SCRATCH_H
 #define SDG_SRC_SCRATCH_H
 
@@ -8,9 +9,10 @@
 #include "src/status.h"
 
 /* The buffer, at least `bytes` long; NULL for 0 bytes. It only grows; growing
- * waits for the device. The contents are undefined. Only the thread that makes
- * tagged calls may ask; calls on different streams must order themselves. */
+ * waits for the device. The contents are undefined. Calls of a thread on
+ * different streams must order themselves. */
 sdg_status_t sdg_scratch_get(size_t bytes, void **out_data) SDG_MUST_CHECK;
+/* Of all threads. */
 size_t sdg_scratch_bytes(void);
 
 #endif

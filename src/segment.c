@@ -20,7 +20,7 @@
 #include "src/sigguard.h"
 
 #define MAGIC UINT64_C(0x7364672d7365676d) // "sdg-segm"
-enum { LAYOUT = 3, SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
+enum { LAYOUT = 4, SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 enum { POSTED_NONE, POSTED_WRITING, POSTED_COMPLETE };
 
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2,

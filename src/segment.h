@@ -21,6 +21,8 @@ enum {
   SDG_SEGMENT_LANES = 8,   /* groups that a rank is in, per channel */
   SDG_SEGMENT_TEXT_BYTES = 1024,
   SDG_SEGMENT_STEPS = 1024,    /* calls back that ranks can be compared */
+  SDG_SEGMENT_TURNS = 1024,    /* that the first rank of a group is ahead */
+  SDG_SEGMENT_NAME_BYTES = 32, /* of a thread */
   SDG_SEGMENT_WHAT_WORDS = 12, /* of 8 bytes: the name of a call */
   SDG_SEGMENT_WHAT_BYTES = SDG_SEGMENT_WHAT_WORDS * 8,
 };
@@ -61,9 +63,19 @@ typedef enum sdg_segment_state {
   SDG_SEGMENT_LEFT,
 } sdg_segment_state_t;
 
+/* The order in which the threads of a group's ranks launch transfers
+ * (src/turn.h), told by the group's first rank. Turn n is that of the thread
+ * with channel turn[n % SDG_SEGMENT_TURNS], valid once `given` > n. */
+typedef struct sdg_segment_turns {
+  _Alignas(64) _Atomic(uint64_t) given;
+  _Alignas(64) _Atomic(uint64_t) taken; /* that this rank has launched */
+  _Atomic(uint8_t) turn[SDG_SEGMENT_TURNS];
+} sdg_segment_turns_t;
+
 typedef struct sdg_segment_rank {
   _Alignas(64) _Atomic(uint32_t) state;
   _Atomic(int32_t) pid; /* in the rank's own pid namespace */
+  sdg_segment_turns_t turns;
   sdg_segment_channel_t channel[SDG_CONTROL_CHANNELS];
 } sdg_segment_rank_t;
 
@@ -75,12 +87,19 @@ typedef struct sdg_segment_failure {
   char text[SDG_SEGMENT_TEXT_BYTES];
 } sdg_segment_failure_t;
 
+/* The name of the thread that has a channel, on every rank. */
+typedef struct sdg_segment_name {
+  _Atomic(uint32_t) state; /* 0 free, 1 being written, 2 complete, for good */
+  char text[SDG_SEGMENT_NAME_BYTES];
+} sdg_segment_name_t;
+
 typedef struct sdg_segment {
   uint64_t magic;
   uint32_t layout;
   uint32_t ranks;
   _Alignas(64) _Atomic(uint32_t) joins; /* a futex word: ranks joined so far */
   _Alignas(64) sdg_segment_failure_t failure;
+  sdg_segment_name_t name[SDG_CONTROL_THREADS]; /* [0]: none, never written */
   sdg_segment_rank_t rank[];
 } sdg_segment_t;
 

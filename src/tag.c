@@ -10,6 +10,8 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
+#include "src/thread.h"
+
 enum { FIRST_CELLS = 1024 };
 
 _Atomic(sdg_tag_table_t *) sdg_tag_current;
@@ -18,10 +20,11 @@ _Atomic(sdg_tag_table_t *) sdg_tag_current;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static size_t used; // keys in the current table
 static uint64_t last_generation;
+static bool shared; // between threads that make tagged calls
 
 typedef struct record {
   const void *descriptor;
-  sdg_tag_vector_t *vector;
+  sdg_tag_vector_t *vector[SDG_CONTROL_THREADS]; // by channel
   UT_hash_handle hh;
 } record_t;
 static record_t *records;
@@ -104,24 +107,36 @@ void sdg_tag_forget(const void *descriptor) {
   HASH_FIND_PTR(records, &descriptor, record);
   if (record) {
     HASH_DEL(records, record);
-    free(record->vector);
+    for (int i = 0; i < SDG_CONTROL_THREADS; i++)
+      free(record->vector[i]);
     free(record);
   }
   pthread_mutex_unlock(&lock);
 }
 
 void sdg_tag_set_pass(const void *descriptor, uint64_t generation,
-                      sdg_family_t family) {
+                      sdg_family_t family, bool agreed) {
   pthread_mutex_lock(&lock);
   sdg_tag_table_t *table =
       atomic_load_explicit(&sdg_tag_current, memory_order_relaxed);
-  if (table && descriptor && generation) {
+  if (table && descriptor && generation && !(agreed && shared)) {
     sdg_tag_cell_t *cell = cell_place(table, descriptor);
     uint64_t word = atomic_load_explicit(&cell->word, memory_order_relaxed);
     if (word >> SDG_TAG_FAMILY_BITS == generation)
       atomic_store_explicit(&cell->word, word | (uint64_t)1 << family,
                             memory_order_release);
   }
+  pthread_mutex_unlock(&lock);
+}
+
+void sdg_tag_share(void) {
+  pthread_mutex_lock(&lock);
+  sdg_tag_table_t *table =
+      atomic_load_explicit(&sdg_tag_current, memory_order_relaxed);
+  for (size_t i = 0; table && !shared && i <= table->mask; i++)
+    atomic_fetch_and(&table->cell[i].word,
+                     ~(((uint64_t)1 << SDG_TAG_FAMILY_BITS) - 1));
+  shared = true;
   pthread_mutex_unlock(&lock);
 }
 
@@ -150,8 +165,9 @@ sdg_status_t sdg_tag_set_vector(const void *descriptor, uint64_t generation,
     }
   }
   if (record) {
-    free(record->vector);
-    record->vector = vector;
+    sdg_tag_vector_t **own = &record->vector[sdg_thread_channel()];
+    free(*own);
+    *own = vector;
   }
   pthread_mutex_unlock(&lock);
   if (!record) {
@@ -167,8 +183,7 @@ const sdg_tag_vector_t *sdg_tag_vector(const void *descriptor,
   record_t *record = NULL;
   HASH_FIND_PTR(records, &descriptor, record);
   const sdg_tag_vector_t *vector =
-      record && record->vector->generation == generation ? record->vector
-                                                         : NULL;
+      record ? record->vector[sdg_thread_channel()] : NULL;
   pthread_mutex_unlock(&lock);
-  return vector;
+  return vector && vector->generation == generation ? vector : NULL;
 }

@@ -74,24 +74,34 @@ static inline uint64_t sdg_tag_generation(const void *descriptor) {
 void sdg_tag_touch(const void *descriptor);
 /* A descriptor was destroyed. */
 void sdg_tag_forget(const void *descriptor);
-/* The descriptor, at this generation, passes in this family from now on. */
+/* The descriptor, at this generation, passes in this family from now on.
+ * `agreed`: the ranks' extents said so, not this rank's alone. */
 void sdg_tag_set_pass(const void *descriptor, uint64_t generation,
-                      sdg_family_t family);
+                      sdg_family_t family, bool agreed);
+/* Several threads may make tagged calls from now on. A descriptor that passes
+ * by agreement of one thread would keep another from the agreement that the
+ * other ranks' threads wait in: all passes are forgotten, and no further ones
+ * by agreement are kept. */
+void sdg_tag_share(void);
 
 /* Local extents of all ranks of the agreement's group, agreed for one
- * generation. Immutable once stored. */
+ * generation by the threads of one channel: threads that share a descriptor
+ * each agree on it, since which comes first depends on time. Immutable once
+ * stored. */
 typedef struct sdg_tag_vector {
   uint64_t generation;
   int ranks, dims;
   int64_t extent[]; /* [ranks][dims], group order */
 } sdg_tag_vector_t;
 
-/* Stores a vector (copied) for the descriptor's generation. */
+/* Stores a vector (copied) for the descriptor's generation, and the calling
+ * thread (src/thread.h). */
 sdg_status_t sdg_tag_set_vector(const void *descriptor, uint64_t generation,
                                 int ranks, int dims,
                                 const int64_t *extent) SDG_MUST_CHECK;
-/* The vector agreed for exactly this generation, NULL if there is none.
- * Borrowed until the descriptor's next set_vector or forget. */
+/* The vector that the calling thread agreed for exactly this generation, NULL
+ * if there is none. Borrowed until the thread's next set_vector or any forget
+ * of the descriptor. */
 const sdg_tag_vector_t *sdg_tag_vector(const void *descriptor,
                                        uint64_t generation);
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ring of event pairs that time the waits of the program's stream.
+// A ring of event pairs per calling thread that time the waits of its streams.
 #include "src/waits.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 
 #include "src/device.h"
 #include "src/options.h"
+#include "src/thread.h"
 #include "src/vendor.h"
 
 enum { PAIRS = 64 };
@@ -13,26 +15,36 @@ enum { PAIRS = 64 };
 // pair[next] is the oldest. One that is not ready when its turn comes again
 // means that more than PAIRS calls are in flight: then the new call is not
 // timed, rather than waited for.
-static struct {
-  cudaEvent_t before, after;
-  sdg_report_row_t *row; // NULL: nothing to collect
-} pair[PAIRS];
-static int next;
-static bool open;
+typedef struct ring {
+  struct {
+    cudaEvent_t before, after;
+    sdg_report_row_t *row; // NULL: nothing to collect
+  } pair[PAIRS];
+  int next;
+  bool open;
+} ring_t;
+static ring_t *rings[SDG_CONTROL_THREADS]; // by the thread's channel
 
-static void pair_collect(const sdg_vendor_t *cuda, int index) {
-  if (!pair[index].row)
+static void pair_collect(const sdg_vendor_t *cuda, ring_t *ring, int index) {
+  __typeof__(&ring->pair[0]) pair = &ring->pair[index];
+  if (!pair->row)
     return;
-  if (cuda->cudaEventQuery(pair[index].after) != cudaSuccess) {
+  if (cuda->cudaEventQuery(pair->after) != cudaSuccess) {
     // "Not ready" is kept as the thread's last error, which is the program's.
     (void)cuda->cudaGetLastError();
     return;
   }
   float ms;
-  if (cuda->cudaEventElapsedTime(&ms, pair[index].before, pair[index].after) ==
-      cudaSuccess)
-    sdg_report_wait(pair[index].row, (int64_t)((double)ms * 1e6));
-  pair[index].row = NULL;
+  if (cuda->cudaEventElapsedTime(&ms, pair->before, pair->after) == cudaSuccess)
+    sdg_report_wait(pair->row, (int64_t)((double)ms * 1e6));
+  pair->row = NULL;
+}
+
+static ring_t *ring_get(void) {
+  ring_t **ring = &rings[sdg_thread_channel()];
+  if (!*ring)
+    *ring = calloc(1, sizeof **ring);
+  return *ring;
 }
 
 sdg_status_t sdg_waits_begin(sdg_report_row_t *row, cudaStream_t stream) {
@@ -41,29 +53,34 @@ sdg_status_t sdg_waits_begin(sdg_report_row_t *row, cudaStream_t stream) {
   const sdg_vendor_t *cuda = sdg_vendor_get();
   if (!cuda)
     return SDG_E_LIBRARY_MISSING;
+  ring_t *ring = ring_get();
+  if (!ring)
+    return sdg_fail(SDG_E_NO_MEMORY, "a ring of events");
   // The two oldest, so that the ring drains faster than it fills.
-  pair_collect(cuda, next);
-  pair_collect(cuda, (next + 1) % PAIRS);
-  if (pair[next].row)
+  int next = ring->next;
+  pair_collect(cuda, ring, next);
+  pair_collect(cuda, ring, (next + 1) % PAIRS);
+  if (ring->pair[next].row)
     return SDG_OK;
-  if (!pair[next].before)
-    SDG_TRY(sdg_device_check(cuda->cudaEventCreate(&pair[next].before),
+  if (!ring->pair[next].before)
+    SDG_TRY(sdg_device_check(cuda->cudaEventCreate(&ring->pair[next].before),
                              "creation of an event"));
-  if (!pair[next].after)
-    SDG_TRY(sdg_device_check(cuda->cudaEventCreate(&pair[next].after),
+  if (!ring->pair[next].after)
+    SDG_TRY(sdg_device_check(cuda->cudaEventCreate(&ring->pair[next].after),
                              "creation of an event"));
-  pair[next].row = row;
-  open = true;
-  return sdg_device_check(cuda->cudaEventRecord(pair[next].before, stream),
-                          "event record");
+  ring->pair[next].row = row;
+  ring->open = true;
+  return sdg_device_check(
+      cuda->cudaEventRecord(ring->pair[next].before, stream), "event record");
 }
 
 sdg_status_t sdg_waits_end(cudaStream_t stream) {
-  if (!open)
+  ring_t *ring = rings[sdg_thread_channel()];
+  if (!ring || !ring->open)
     return SDG_OK;
-  open = false;
+  ring->open = false;
   const sdg_vendor_t *cuda = sdg_vendor_get();
-  cudaEvent_t after = pair[next].after;
-  next = (next + 1) % PAIRS;
+  cudaEvent_t after = ring->pair[ring->next].after;
+  ring->next = (ring->next + 1) % PAIRS;
   return sdg_device_check(cuda->cudaEventRecord(after, stream), "event record");
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "src/channel.h"
 #include "src/comm.h"
 #include "src/control.h"
 #include "src/device.h"
@@ -15,6 +16,7 @@
 #include "src/log.h"
 #include "src/lost.h"
 #include "src/stopwatch.h"
+#include "src/thread.h"
 #include "src/vendor.h"
 
 enum { POLL_MS = 50, GRACE_S = 1, FIRST_WORD_S = 30 };
@@ -25,48 +27,50 @@ typedef struct place {
   const char *entry;
 } place_t;
 
-// One event marks how far the stream of transfers is watched. What is enqueued
-// before it is reached only sets `more`; the thread then marks the new end.
-static struct {
-  pthread_mutex_t lock; // guards the fields below, never held across a wait
-  pthread_cond_t wake;
-  pthread_t thread;
-  bool started, stop;
+// The transfers of one calling thread. One event marks how far their stream is
+// watched. What is enqueued before it is reached only sets `more`; the watching
+// thread then marks the new end.
+typedef struct flight {
   bool watching;
   bool more;
   cudaStream_t stream;
   cudaEvent_t event;
   place_t at, last; // the call of the event, and of the last transfer
+  // Of the watching thread:
+  sdg_stopwatch_t since; // the event was set
+  bool said;             // the line that says who is waited for
+} flight_t;
+
+static struct {
+  pthread_mutex_t lock; // guards the fields below, never held across a wait
+  pthread_cond_t wake;
+  pthread_t thread;
+  bool started, stop;
+  flight_t flight[SDG_CONTROL_THREADS]; // by channel
   double timeout_s;
 } watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-// One wait of the thread for the event.
-typedef struct look {
-  sdg_stopwatch_t since;
-  place_t at;
-  double timeout_s;
-  bool said; // the line that says who is waited for
-} look_t;
-
-static sdg_status_t stall_judge(look_t *look) {
-  double waited_s = sdg_stopwatch_read(&look->since);
-  char at[128], who[512];
-  snprintf(at, sizeof at, "call %llu %s", (unsigned long long)look->at.call,
-           look->at.entry);
+static sdg_status_t stall_judge(int channel, place_t place,
+                                sdg_stopwatch_t *since, bool *said) {
+  double waited_s = sdg_stopwatch_read(since);
+  char at[160], label[64], who[512];
+  sdg_channel_label(sdg_job_control(), channel, label, sizeof label);
+  snprintf(at, sizeof at, "call %llu %s%s", (unsigned long long)place.call,
+           place.entry, label);
   // A peer that has ended may have sent all we wait for: a moment of grace.
   if (waited_s > GRACE_S)
-    SDG_TRY(sdg_lost_check(at, false));
-  bool late = waited_s > look->timeout_s;
-  if (!late && (waited_s < FIRST_WORD_S || look->said))
+    SDG_TRY(sdg_lost_check(channel, at, false));
+  bool late = waited_s > watch.timeout_s;
+  if (!late && (waited_s < FIRST_WORD_S || *said))
     return SDG_OK;
-  sdg_lost_behind(who, sizeof who);
+  sdg_lost_behind(channel, who, sizeof who);
   if (late)
     return sdg_fail(SDG_E_PEER_TIMEOUT,
                     "%s has waited %.0f s for the halo; waiting for %s", at,
                     waited_s, who);
   sdg_log("%s waits for the halo since %.0f s; waiting for %s", at, waited_s,
           who);
-  look->said = true;
+  *said = true;
   return SDG_OK;
 }
 
@@ -83,12 +87,14 @@ static void nap(void) {
 }
 
 // Marks the end of what is enqueued now as what is waited for. Lock held.
-static cudaError_t event_set(void) {
-  watch.more = false;
-  watch.at = watch.last;
+static cudaError_t event_set(flight_t *flight) {
+  flight->more = false;
+  flight->at = flight->last;
   cudaError_t result =
-      sdg_vendor_get()->cudaEventRecord(watch.event, watch.stream);
-  watch.watching = result == cudaSuccess;
+      sdg_vendor_get()->cudaEventRecord(flight->event, flight->stream);
+  flight->watching = result == cudaSuccess;
+  flight->since = sdg_stopwatch_start();
+  flight->said = false;
   return result;
 }
 
@@ -99,47 +105,55 @@ static void capture_spare(void) {
   (void)sdg_vendor_get()->cudaThreadExchangeStreamCaptureMode(&mode);
 }
 
-// Follows one event to its end. Lock held, but not while looking.
-static void event_follow(void) {
-  look_t look = {.since = sdg_stopwatch_start(),
-                 .at = watch.at,
-                 .timeout_s = watch.timeout_s};
-  while (!watch.stop) {
-    pthread_mutex_unlock(&watch.lock);
-    bool in_flight =
-        sdg_vendor_get()->cudaEventQuery(watch.event) == cudaErrorNotReady;
-    sdg_status_t status = in_flight ? stall_judge(&look) : SDG_OK;
-    if (status != SDG_OK)
-      (void)sdg_job_fail(status);
-    // Whoever broke the job: nothing may be left in flight.
-    bool failed = sdg_job_failed();
-    if (failed)
-      sdg_comm_abort_all();
-    pthread_mutex_lock(&watch.lock);
-    if (failed || !in_flight) {
-      watch.watching = false;
-      watch.more &= !failed;
-      return;
+// One look at what a calling thread has in flight. Lock held, but not while
+// looking; while `watching` the calling thread only sets `more` and `last`.
+static void flight_look(int channel) {
+  flight_t *flight = &watch.flight[channel];
+  pthread_mutex_unlock(&watch.lock);
+  bool in_flight =
+      sdg_vendor_get()->cudaEventQuery(flight->event) == cudaErrorNotReady;
+  sdg_status_t status = in_flight ? stall_judge(channel, flight->at,
+                                                &flight->since, &flight->said)
+                                  : SDG_OK;
+  if (status != SDG_OK)
+    (void)sdg_job_fail(status);
+  // Whoever broke the job: nothing may be left in flight.
+  bool failed = sdg_job_failed();
+  if (failed)
+    sdg_comm_abort_all();
+  pthread_mutex_lock(&watch.lock);
+  if (failed || !in_flight)
+    flight->watching = false;
+  flight->more &= !failed;
+}
+
+// Lock held. True while anything is in flight.
+static bool flights_look(void) {
+  static bool spared;
+  bool busy = false;
+  for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++) {
+    flight_t *flight = &watch.flight[channel];
+    // Not before: the vendor's library is loaded by the first transfer.
+    if (flight->watching && !spared) {
+      capture_spare();
+      spared = true;
     }
-    nap();
+    if (flight->watching)
+      flight_look(channel);
+    if (!flight->watching && flight->more)
+      // A failure here is the stream's: the program's next CUDA call says so.
+      (void)event_set(flight);
+    busy |= flight->watching;
   }
+  return busy;
 }
 
 static void *watch_main(void *unused) {
   (void)unused;
-  bool spared = false;
   pthread_mutex_lock(&watch.lock);
   while (!watch.stop) {
-    // Not before: the vendor's library is loaded by the first transfer.
-    if (watch.watching && !spared) {
-      capture_spare();
-      spared = true;
-    }
-    if (watch.watching)
-      event_follow();
-    else if (watch.more)
-      // A failure here is the stream's: the program's next CUDA call says so.
-      (void)event_set();
+    if (flights_look())
+      nap();
     else
       pthread_cond_wait(&watch.wake, &watch.lock);
   }
@@ -167,26 +181,28 @@ sdg_status_t sdg_watch_start(double timeout_s) {
 }
 
 // Lock held.
-static sdg_status_t event_make(void) {
-  if (watch.event)
+static sdg_status_t event_make(flight_t *flight) {
+  if (flight->event)
     return SDG_OK;
   return sdg_device_check(sdg_vendor_get()->cudaEventCreateWithFlags(
-                              &watch.event, cudaEventDisableTiming),
+                              &flight->event, cudaEventDisableTiming),
                           "creation of an event");
 }
 
 sdg_status_t sdg_watch_transfer(cudaStream_t stream, const char *entry) {
   sdg_status_t status = SDG_OK;
+  int channel = sdg_thread_channel();
+  flight_t *flight = &watch.flight[channel];
   uint64_t call =
-      sdg_control_count_of(sdg_job_control(), 0, sdg_job_rank(), NULL, 0);
+      sdg_control_count_of(sdg_job_control(), channel, sdg_job_rank(), NULL, 0);
   pthread_mutex_lock(&watch.lock);
-  watch.stream = stream;
-  watch.last = (place_t){call, entry};
-  watch.more = watch.watching;
-  if (watch.started && !watch.watching) {
-    status = event_make();
+  flight->stream = stream;
+  flight->last = (place_t){call, entry};
+  flight->more = flight->watching;
+  if (watch.started && !flight->watching) {
+    status = event_make(flight);
     if (status == SDG_OK)
-      status = sdg_device_check(event_set(), "event record");
+      status = sdg_device_check(event_set(flight), "event record");
     pthread_cond_signal(&watch.wake);
   }
   pthread_mutex_unlock(&watch.lock);

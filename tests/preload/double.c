@@ -16,6 +16,7 @@
 #include "src/job.h"
 #include "src/lost.h"
 #include "src/tag.h"
+#include "src/thread.h"
 
 atomic_int sdg_job_failure;
 
@@ -64,6 +65,10 @@ sdg_verdict_t sdg_registry_opaque(const char *entry_name, int *out_result) {
   return SDG_VERDICT_PASS;
 }
 
+int sdg_thread_channel(void) {
+  return 0;
+}
+
 void sdg_lost_explain(const char *entry) {
   (void)entry;
 }
@@ -81,8 +86,9 @@ sdg_verdict_t sdg_registry_judge(sdg_call_t *call) {
   if (strcmp(verdict, "ask") != 0) {
     for (int i = 0; i < call->operands; i++)
       sdg_tag_set_pass(call->operand[i].descriptor, call->operand[i].generation,
-                       call->family);
-    sdg_tag_set_pass(call->op_descriptor, call->op_generation, call->family);
+                       call->family, true);
+    sdg_tag_set_pass(call->op_descriptor, call->op_generation, call->family,
+                     true);
   }
   return SDG_VERDICT_PASS;
 }

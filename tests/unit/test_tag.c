@@ -21,13 +21,13 @@ END_TEST
 START_TEST(a_pass_holds_for_one_family_and_one_generation) {
   sdg_tag_touch(&object[0]);
   uint64_t generation = sdg_tag_generation(&object[0]);
-  sdg_tag_set_pass(&object[0], generation, SDG_FAMILY_POOL);
+  sdg_tag_set_pass(&object[0], generation, SDG_FAMILY_POOL, true);
   ck_assert(sdg_tag_passes(&object[0], SDG_FAMILY_POOL));
   ck_assert(!sdg_tag_passes(&object[0], SDG_FAMILY_CONV));
   sdg_tag_touch(&object[0]);
   ck_assert_uint_gt(sdg_tag_generation(&object[0]), generation);
   ck_assert(!sdg_tag_passes(&object[0], SDG_FAMILY_POOL));
-  sdg_tag_set_pass(&object[0], generation, SDG_FAMILY_POOL); // too late
+  sdg_tag_set_pass(&object[0], generation, SDG_FAMILY_POOL, true); // too late
   ck_assert(!sdg_tag_passes(&object[0], SDG_FAMILY_POOL));
 }
 END_TEST
@@ -66,7 +66,7 @@ START_TEST(the_table_grows_and_keeps_what_it_knows) {
     sdg_tag_touch(&object[i]);
     if (i % 2)
       sdg_tag_set_pass(&object[i], sdg_tag_generation(&object[i]),
-                       SDG_FAMILY_CONV);
+                       SDG_FAMILY_CONV, true);
   }
   for (int i = 0; i < MANY; i++)
     REQUIRE(sdg_tag_passes(&object[i], SDG_FAMILY_CONV) == (i % 2 == 1));
@@ -93,7 +93,8 @@ static void *reader_main(void *unused) {
 
 START_TEST(readers_find_a_descriptor_while_others_are_added) {
   sdg_tag_touch(&object[0]);
-  sdg_tag_set_pass(&object[0], sdg_tag_generation(&object[0]), SDG_FAMILY_CONV);
+  sdg_tag_set_pass(&object[0], sdg_tag_generation(&object[0]), SDG_FAMILY_CONV,
+                   true);
   pthread_t reader;
   ck_assert_int_eq(pthread_create(&reader, NULL, reader_main, NULL), 0);
   for (int i = 1; i < MANY; i++)
