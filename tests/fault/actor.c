@@ -9,6 +9,7 @@
  * call and its status on stdout; after `careless` it goes on instead. */
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,6 +18,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "src/sundog.h"
 
 enum { SETTINGS = 17 };
 typedef struct {
@@ -386,12 +389,111 @@ static void *thread_conv(void *unused) {
   return act_conv() ? &g : NULL;
 }
 
-static int act_thread(void) {
+static void *thread_set(void *unused) {
+  (void)unused;
+  return act_set() ? &g : NULL;
+}
+
+static int thread_run(void *(*body)(void *), const char *argument) {
   pthread_t thread;
   void *result;
-  pthread_create(&thread, NULL, thread_conv, NULL);
+  pthread_create(&thread, NULL, body, (void *)(uintptr_t)argument);
   pthread_join(thread, &result);
   return result != NULL;
+}
+
+static int act_thread(void) {
+  return thread_run(thread_conv, NULL);
+}
+
+static int act_threadset(void) {
+  return thread_run(thread_set, NULL);
+}
+
+static int name_say(const char *name) {
+  __typeof__(&sundog_thread) say;
+  *(void **)&say = dlsym(RTLD_DEFAULT, "sundog_thread");
+  return say && say(name) != 0 &&
+         failed("sundog_thread", name ? name : "no name");
+}
+
+static void *thread_named(void *name) {
+  return name_say(name) || act_conv() ? &g : NULL;
+}
+
+static int named_run(const char *name) {
+  return thread_run(thread_named, name);
+}
+
+static int act_alice(void) {
+  return named_run("alice");
+}
+
+static int act_bob(void) {
+  return named_run("bob");
+}
+
+static int act_crowd(void) {
+  int wrong = 0;
+  char name[16];
+  for (int i = 1; i <= 8 && !wrong; i++) {
+    snprintf(name, sizeof name, "of-%d", i);
+    wrong = named_run(name);
+  }
+  return wrong;
+}
+
+static int act_misnamed(void) {
+  return name_say("no name");
+}
+
+/* The main thread has the name of a second living one. */
+static int act_twice(void) {
+  return name_say("alice") || act_conv() || act_alice();
+}
+
+/* The main thread by several names, one after the other. */
+static int act_renamed(void) {
+  return name_say("alice") || act_conv() || act_bob() || name_say("bob") ||
+         act_conv() || name_say(NULL) || act_conv() || act_alice();
+}
+
+/* Two threads that call under a lock, which they get in another order on rank
+ * 0 than on the others. */
+static struct {
+  pthread_mutex_t lock;
+  pthread_barrier_t start;
+} locked = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void *thread_locked(void *name) {
+  void *wrong = NULL;
+  int first = (rank == 0) == (strcmp(name, "alice") == 0);
+  pthread_mutex_lock(&locked.lock);
+  wrong = thread_named(name);
+  pthread_mutex_unlock(&locked.lock);
+  pthread_barrier_wait(&locked.start);
+  if (!first)
+    usleep(200000);
+  pthread_mutex_lock(&locked.lock);
+  if (!wrong && act_conv())
+    wrong = &g;
+  pthread_mutex_unlock(&locked.lock);
+  return wrong;
+}
+
+static int act_locked(void) {
+  pthread_t thread[2];
+  void *result[2];
+  if (act_alice() || act_bob()) // both are known, their descriptors agreed
+    return 1;
+  pthread_barrier_init(&locked.start, NULL, 2);
+  pthread_mutex_lock(&locked.lock);
+  pthread_create(&thread[0], NULL, thread_locked, (void *)"alice");
+  pthread_create(&thread[1], NULL, thread_locked, (void *)"bob");
+  pthread_mutex_unlock(&locked.lock);
+  for (int i = 0; i < 2; i++)
+    pthread_join(thread[i], &result[i]);
+  return result[0] || result[1];
 }
 
 static void *thread_set_conv(void *unused) {
@@ -454,6 +556,8 @@ static const struct {
     ACTION(segv),     ACTION(exit0),       ACTION(exit3),    ACTION(_exit0),
     ACTION(quick),    ACTION(thread_exit), ACTION(thread),   ACTION(runaway),
     ACTION(fork),     ACTION(system),      ACTION(second),   ACTION(close),
+    ACTION(alice),    ACTION(bob),         ACTION(crowd),    ACTION(misnamed),
+    ACTION(twice),    ACTION(renamed),     ACTION(locked),   ACTION(threadset),
 };
 
 static int word_run(const char *word) {
