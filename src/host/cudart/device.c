@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one device: choosing it, waiting for it, resetting it.
 #include "src/host/cudart/capture.h"
+#include "src/host/cudart/hint.h"
+#include "src/host/cudart/pool.h"
 #include "src/host/exports/unsupported.h"
 
 #include <cuda_profiler_api.h>
@@ -101,6 +103,7 @@ cudaError_t cudaDeviceSynchronize(void) {
   if (error)
     return error;
   host_stream_wait_all();
+  host_pool_settle();
   return host_result(host_sticky());
 }
 
@@ -113,6 +116,8 @@ cudaError_t cudaDeviceReset(void) {
   host_stream_close_all();
   host_event_close_all();
   host_ipc_forget_all();
+  host_pool_close_all();
+  host_hint_forget(NULL, SIZE_MAX);
   host_region_free_all();
   host_sticky_clear();
   (void)cudaGetLastError();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cudaEvent*: points in streams that have a handle and, if asked for, a time.
 #include "src/host/cudart/capture.h"
+#include "src/host/cudart/pool.h"
 
 #include <pthread.h>
 #include <sys/mman.h>
@@ -248,6 +249,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (error)
     return error;
   host_point_wait(point_of(event));
+  host_pool_settle();
   return host_result(host_sticky());
 }
 

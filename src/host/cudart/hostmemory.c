@@ -219,30 +219,3 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes,
   *attributes = found;
   return cudaSuccess;
 }
-
-/* ---- hints about managed memory: there is one memory ---- */
-
-cudaError_t cudaMemAdvise(const void *devPtr, size_t count,
-                          enum cudaMemoryAdvise advice,
-                          struct cudaMemLocation location) {
-  (void)advice, (void)location;
-  cudaError_t error = host_enter();
-  if (error)
-    return error;
-  return host_result(
-      host_memory_resolve(devPtr, count) ? cudaSuccess : cudaErrorInvalidValue);
-}
-
-cudaError_t cudaMemPrefetchAsync(const void *devPtr, size_t count,
-                                 struct cudaMemLocation location,
-                                 unsigned int flags, cudaStream_t stream) {
-  (void)location;
-  cudaError_t error = host_enter();
-  if (error)
-    return error;
-  if (!host_stream_get(stream))
-    return host_result(cudaErrorInvalidResourceHandle);
-  return host_result(flags == 0 && host_memory_resolve(devPtr, count)
-                         ? cudaSuccess
-                         : cudaErrorInvalidValue);
-}

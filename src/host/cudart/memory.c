@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Device memory: cudaMalloc and its relatives.
 #include "src/host/cudart/capture.h"
+#include "src/host/cudart/hint.h"
+#include "src/host/cudart/pool.h"
 
 #include <string.h>
 
@@ -9,7 +11,7 @@ enum {
   POISON = 0xff, /* NaN in every floating-point type */
 };
 
-static cudaError_t allocate(void **out_pointer, size_t bytes) {
+cudaError_t host_device_allocate(void **out_pointer, size_t bytes) {
   if (bytes == 0) {
     *out_pointer = NULL;
     return cudaSuccess;
@@ -30,7 +32,7 @@ cudaError_t cudaMalloc(void **devPtr, size_t size) {
     return error;
   if (!devPtr)
     return host_result(cudaErrorInvalidValue);
-  return host_result(allocate(devPtr, size));
+  return host_result(host_device_allocate(devPtr, size));
 }
 
 cudaError_t cudaMallocPitch(void **devPtr, size_t *pitch, size_t width,
@@ -44,7 +46,7 @@ cudaError_t cudaMallocPitch(void **devPtr, size_t *pitch, size_t width,
   row = row / PITCH_BYTES * PITCH_BYTES;
   if (__builtin_mul_overflow(row, height, &bytes))
     return host_result(cudaErrorMemoryAllocation);
-  error = allocate(devPtr, bytes);
+  error = host_device_allocate(devPtr, bytes);
   if (error == cudaSuccess)
     *pitch = row;
   return host_result(error);
@@ -72,9 +74,16 @@ static cudaError_t release(void *pointer) {
   if (!host_block_find(pointer, &block) ||
       (block.region->kind != HOST_KIND_DEVICE &&
        block.region->kind != HOST_KIND_MANAGED) ||
-      !host_region_free((host_region_t *)block.region, pointer))
+      block.base != pointer)
     return cudaErrorInvalidValue;
-  return cudaSuccess;
+  /* Before somebody else gets the address. */
+  if (block.region->kind == HOST_KIND_MANAGED)
+    host_hint_forget(pointer, block.bytes);
+  else
+    host_pool_forget(pointer);
+  return host_region_free((host_region_t *)block.region, pointer)
+             ? cudaSuccess
+             : cudaErrorInvalidValue;
 }
 
 cudaError_t cudaFree(void *devPtr) {
@@ -86,7 +95,8 @@ cudaError_t cudaFree(void *devPtr) {
   return host_result(error ? error : host_sticky());
 }
 
-cudaError_t cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) {
+static cudaError_t allocate_async(void **devPtr, size_t size,
+                                  cudaMemPool_t pool, cudaStream_t hStream) {
   cudaError_t error = host_enter();
   if (error)
     return error;
@@ -98,7 +108,19 @@ cudaError_t cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) {
   if (host_captured(stream)) /* memory that belongs to a graph */
     return host_result(
         host_capture_spoil(stream, cudaErrorStreamCaptureUnsupported));
-  return host_result(allocate(devPtr, size));
+  return host_result(host_pool_allocate(pool, devPtr, size));
+}
+
+cudaError_t cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) {
+  return allocate_async(devPtr, size, NULL, hStream);
+}
+
+cudaError_t cudaMallocFromPoolAsync(void **ptr, size_t size,
+                                    cudaMemPool_t memPool,
+                                    cudaStream_t stream) {
+  if (!memPool)
+    return host_result(cudaErrorInvalidValue);
+  return allocate_async(ptr, size, memPool, stream);
 }
 
 static cudaError_t release_run(void *argument) {

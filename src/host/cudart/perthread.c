@@ -75,6 +75,12 @@ DEFINE(cudaMemset3DAsync_ptsz,
 
 DEFINE(cudaMallocAsync_ptsz, (void **out, size_t bytes, cudaStream_t stream),
        cudaMallocAsync(out, bytes, STREAM(stream)))
+DEFINE(cudaMallocFromPoolAsync_ptsz,
+       (void **out, size_t bytes, cudaMemPool_t pool, cudaStream_t stream),
+       cudaMallocFromPoolAsync(out, bytes, pool, STREAM(stream)))
+DEFINE(cudaStreamAttachMemAsync_ptsz,
+       (cudaStream_t stream, void *pointer, size_t bytes, unsigned flags),
+       cudaStreamAttachMemAsync(STREAM(stream), pointer, bytes, flags))
 DEFINE(cudaFreeAsync_ptsz, (void *pointer, cudaStream_t stream),
        cudaFreeAsync(pointer, STREAM(stream)))
 DEFINE(cudaMemPrefetchAsync_ptsz,

@@ -2,6 +2,7 @@
 // cudaStream*: handles of streams, waiting for them, the program's host
 // functions.
 #include "src/host/cudart/capture.h"
+#include "src/host/cudart/pool.h"
 
 enum { PRIORITY_LEAST = 0, PRIORITY_GREATEST = -5 };
 
@@ -78,6 +79,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   if (error)
     return host_result(error);
   host_point_wait(point);
+  host_pool_settle();
   return host_result(host_sticky());
 }
 
