@@ -19,6 +19,7 @@
 #include "src/exec.h"
 #include "src/job.h"
 #include "src/log.h"
+#include "src/lost.h"
 #include "src/options.h"
 #include "src/report.h"
 #include "src/tag.h"
@@ -276,6 +277,14 @@ static sdg_status_t plan_run(sdg_call_t *call, const sdg_plan_entry_t *entry) {
                   cudnn->cudnnGetErrorString((cudnnStatus_t)call->result));
 }
 
+// A verdict (bad parameters, an unsupported op) falls alike on every rank; an
+// accident (no memory, a library's refusal) need not.
+static bool is_verdict(sdg_status_t status) {
+  const sdg_error_info_t *info = sdg_error_find(status);
+  return info && (info->vendor == SDG_VENDOR_BAD_PARAM ||
+                  info->vendor == SDG_VENDOR_UNSUPPORTED);
+}
+
 static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
                            const sdg_rule_t *rule, int64_t wait_ns,
                            way_t *out_way) {
@@ -285,7 +294,8 @@ static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
   if (!entry) {
     sdg_status_t status = entry_make(call, rules, rule, &key, &entry);
     if (status != SDG_OK) {
-      SDG_TRY(sdg_instep_refused(call));
+      if (is_verdict(status))
+        SDG_TRY(sdg_instep_refused(call));
       return status;
     }
   }
@@ -300,16 +310,12 @@ static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
   return entry->plan->literal ? SDG_OK : plan_run(call, entry);
 }
 
-// A verdict (bad parameters, an unsupported op) falls alike on every rank. An
-// accident (no memory, a library's refusal) may be this rank's alone: the
-// others count on messages that will not come, so the job is over.
+// What is no verdict may be this rank's alone: the others count on messages
+// that will not come, so the job is over.
 static sdg_status_t accident_check(sdg_status_t status) {
-  if (status == SDG_OK)
-    return status;
-  const sdg_error_info_t *info = sdg_error_find(status);
-  bool verdict = info && (info->vendor == SDG_VENDOR_BAD_PARAM ||
-                          info->vendor == SDG_VENDOR_UNSUPPORTED);
-  return verdict ? status : sdg_job_fail(status);
+  return status == SDG_OK || is_verdict(status)
+             ? status
+             : sdg_job_fail(sdg_lost_accident(status));
 }
 
 // A call that may be tagged, and so concerns all ranks.
@@ -323,6 +329,8 @@ static sdg_status_t collective(sdg_call_t *call, const sdg_rules_t *rules,
   if (due || !call->is_query)
     sdg_control_count(sdg_job_control(), channel, ++numbers[channel],
                       call->entry_name);
+  if (numbers[channel] > 0)
+    sdg_log_set_place(sdg_job_call);
   int64_t wait_ns = 0;
   if (due)
     SDG_TRY(agree(call, rule, &wait_ns));
@@ -349,7 +357,9 @@ static sdg_status_t judge(sdg_call_t *call, way_t *out_way) {
   }
   SDG_TRY(sdg_job_join(&rules->mesh, rules->axes));
   SDG_TRY(sdg_thread_claim(call->entry_name));
-  return accident_check(collective(call, rules, out_way));
+  sdg_status_t status = accident_check(collective(call, rules, out_way));
+  sdg_log_set_place(NULL);
+  return status;
 }
 
 sdg_verdict_t sdg_registry_judge(sdg_call_t *call) {

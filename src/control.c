@@ -239,3 +239,7 @@ int sdg_control_ended(const sdg_control_t *control, int rank) {
   return sdg_segment_state(view, rank) == SDG_SEGMENT_LEFT ? SDG_CONTROL_LEFT
                                                            : 0;
 }
+
+bool sdg_control_stopped(const sdg_control_t *control, int rank) {
+  return sdg_segment_stopped(&control->view, rank);
+}

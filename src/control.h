@@ -7,6 +7,7 @@
 #ifndef SDG_SRC_CONTROL_H
 #define SDG_SRC_CONTROL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -110,5 +111,9 @@ sdg_status_t sdg_control_check(sdg_control_t *control,
  * SDG_CONTROL_DIED. Some microseconds. Thread-safe. */
 enum { SDG_CONTROL_LEFT = 1, SDG_CONTROL_DIED = 2 };
 int sdg_control_ended(const sdg_control_t *control, int rank);
+
+/* Whether `rank`'s process is stopped by a signal or a debugger, where that
+ * can be seen: for messages. */
+bool sdg_control_stopped(const sdg_control_t *control, int rank);
 
 #endif

@@ -23,6 +23,7 @@ static atomic_int own_rank = -1;
 // start where it is too large.
 static _Thread_local char *last_error;
 static pthread_key_t last_error_key;
+static _Thread_local sdg_log_place_t *place;
 
 static void key_create(void) {
   pthread_key_create(&last_error_key, free);
@@ -40,6 +41,10 @@ static char *last_error_room(void) {
 
 void sdg_log_set_rank(int rank) {
   atomic_store(&own_rank, rank);
+}
+
+void sdg_log_set_place(sdg_log_place_t *write) {
+  place = write;
 }
 
 int sdg_log_rank(void) {
@@ -98,7 +103,7 @@ static bool first_time(const char *text) {
 
 sdg_status_t sdg_fail(sdg_status_t status, const char *format, ...) {
   const sdg_error_info_t *info = sdg_error_find(status);
-  char details[LINE_BYTES - 256];
+  char details[LINE_BYTES - 512], at[128] = "";
   va_list args;
   va_start(args, format);
   vsnprintf(details, sizeof details, format, args);
@@ -106,9 +111,14 @@ sdg_status_t sdg_fail(sdg_status_t status, const char *format, ...) {
   char text[LINE_BYTES];
   snprintf(text, sizeof text, "SDG-%03d %s: %s", (int)status,
            info ? info->summary : "unknown status", details);
+  bool is_new = first_time(text); // wherever it comes again
+  if (place)
+    place(at, sizeof at);
+  if (*at && !strstr(details, at))
+    snprintf(text + strlen(text), sizeof text - strlen(text), ", at %s", at);
   if (last_error_room())
     memcpy(last_error, text, sizeof text);
-  if (first_time(text)) {
+  if (is_new) {
     char head[16];
     snprintf(head, sizeof head, "SDG-%03d ", (int)status);
     line_write(head, text + strlen(head));

@@ -3,9 +3,16 @@
 #ifndef SDG_SRC_LOG_H
 #define SDG_SRC_LOG_H
 
+#include <stddef.h>
+
 /* Rank shown in every line; -1 (no rank known yet) shows none. */
 void sdg_log_set_rank(int rank);
 int sdg_log_rank(void);
+
+/* While this thread is in a call, `write` names it ("call 12 cudnn..."), and
+ * failures that do not say so themselves end with that. NULL: in none. */
+typedef void sdg_log_place_t(char *out, size_t out_bytes);
+void sdg_log_set_place(sdg_log_place_t *write);
 
 /* Writes "sundog: [rank r] text" in one write(2), so that lines of several
  * ranks do not mix. */

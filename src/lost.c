@@ -3,30 +3,46 @@
 #include "src/lost.h"
 
 #include <stdio.h>
+#include <string.h>
+#include <time.h>
 
 #include "src/comm.h"
 #include "src/control.h"
 #include "src/job.h"
+#include "src/thread.h"
 
-void sdg_lost_behind(int channel, char *out, size_t out_bytes) {
+enum { LOOKS = 20, LOOK_MS = 10 };
+
+// Appends "rank 1 (at call 3 cudnn..., stopped by a signal)"; unless `all`,
+// only where it is behind or stopped.
+static void rank_append(int channel, int rank, bool all, char *out,
+                        size_t out_bytes) {
   sdg_control_t *control = sdg_job_control();
-  const sdg_group_t *group = sdg_job_group();
+  char at[96];
   uint64_t own =
       sdg_control_count_of(control, channel, sdg_job_rank(), NULL, 0);
-  size_t used = 0;
+  uint64_t count = sdg_control_count_of(control, channel, rank, at, sizeof at);
+  bool stopped = sdg_control_stopped(control, rank);
+  size_t used = strlen(out);
+  if (!all && count >= own && !stopped)
+    return;
+  if (count == 0)
+    snprintf(out + used, out_bytes - used, "%srank %d (no tagged call yet%s)",
+             used ? ", " : "", rank, stopped ? ", stopped by a signal" : "");
+  else
+    snprintf(out + used, out_bytes - used, "%srank %d (at call %llu %s%s)",
+             used ? ", " : "", rank, (unsigned long long)count, at,
+             stopped ? ", stopped by a signal" : "");
+}
+
+// Calls run ahead of transfers, so that who holds one up need not be behind.
+void sdg_lost_behind(int channel, char *out, size_t out_bytes) {
+  const sdg_group_t *group = sdg_job_group();
   out[0] = 0;
-  for (int i = 0; i < group->count && used < out_bytes; i++) {
-    char at[96];
-    int r = group->rank[i];
-    uint64_t count = sdg_control_count_of(control, channel, r, at, sizeof at);
-    if (i == group->me || count >= own)
-      continue;
-    int n = snprintf(out + used, out_bytes - used, "%srank %d (%s)",
-                     used ? ", " : "", r, count ? at : "no tagged call yet");
-    used += n > 0 ? (size_t)n : 0;
-  }
-  if (!out[0])
-    snprintf(out, out_bytes, "no rank is behind: the transfer itself stalls");
+  for (int all = 0; all < 2 && !out[0]; all++)
+    for (int i = 0; i < group->count; i++)
+      if (i != group->me)
+        rank_append(channel, group->rank[i], all, out, out_bytes);
 }
 
 // Ranks outside the group make calls of their own, and as many as they like.
@@ -73,4 +89,27 @@ void sdg_lost_explain(const char *entry) {
     sdg_comm_abort_all();
     return;
   }
+}
+
+sdg_status_t sdg_lost_accident(sdg_status_t status) {
+  bool elsewhere = status == SDG_E_CUDA || status == SDG_E_NCCL ||
+                   status == SDG_E_VENDOR_CALL;
+  if (!elsewhere || sdg_job_size() < 2 || sdg_job_failed())
+    return status;
+  char at[128];
+  sdg_job_call(at, sizeof at);
+  // The end of a process takes a moment: its sockets may close first.
+  const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000};
+  sdg_status_t lost = SDG_OK;
+  for (int look = 0; look < LOOKS && lost == SDG_OK; look++) {
+    if (look > 0)
+      nanosleep(&pause, NULL);
+    lost =
+        sdg_lost_check(sdg_thread_channel(), at, status != SDG_E_VENDOR_CALL);
+  }
+  if (lost == SDG_OK)
+    return status;
+  (void)sdg_job_fail(lost);
+  sdg_comm_abort_all();
+  return lost;
 }

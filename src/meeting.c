@@ -28,15 +28,17 @@ static void where_is(const sdg_control_t *control, int channel, int rank,
   char what[SDG_SEGMENT_WHAT_BYTES];
   uint64_t calls =
       sdg_control_count_of(control, channel, rank, what, sizeof what);
+  const char *stopped =
+      sdg_control_stopped(control, rank) ? ", stopped by a signal" : "";
   char label[48];
   sdg_channel_label(control, channel, label, sizeof label);
   if (calls == 0)
-    snprintf(out, bytes, "before its first tagged call%s", label);
+    snprintf(out, bytes, "before its first tagged call%s%s", label, stopped);
   else if (strncmp(what, "call ", 5) == 0)
-    snprintf(out, bytes, "at %s", what);
+    snprintf(out, bytes, "at %s%s", what, stopped);
   else
-    snprintf(out, bytes, "at call %llu %s%s", (unsigned long long)calls, what,
-             label);
+    snprintf(out, bytes, "at call %llu %s%s%s", (unsigned long long)calls, what,
+             label, stopped);
 }
 
 // One exchange in the making.
@@ -81,19 +83,26 @@ static int has_published(const meeting_t *m, int rank) {
   return progress_of(m, rank) != 0;
 }
 
-// "rank 2 (at call 11 cudnnPoolingForward), rank 3 (...)" of those missing.
-static void missing_text(const meeting_t *m, char *out, size_t bytes) {
+// "rank 2 (at call 11 cudnnPoolingForward), rank 3 (...)" of those missing, and
+// of those stopped by a signal, which may hold up the missing ones' transfers.
+// False if none is missing.
+static bool missing_text(const meeting_t *m, char *out, size_t bytes) {
   size_t used = 0;
+  bool any = false;
   out[0] = '\0';
   for (int i = 0; i < m->count && used < bytes - 1; i++) {
-    char where[192];
-    if (has_published(m, m->ranks[i]))
+    char where[256];
+    bool here = has_published(m, m->ranks[i]);
+    any |= !here;
+    if (here && (m->ranks[i] == m->control->rank ||
+                 !sdg_control_stopped(m->control, m->ranks[i])))
       continue;
     where_is(m->control, m->channel, m->ranks[i], where, sizeof where);
     int n = snprintf(out + used, bytes - used, "%srank %d (%s)",
                      used ? ", " : "", m->ranks[i], where);
     used += n < 0 ? 0 : (size_t)n;
   }
+  return any;
 }
 
 // Looks after a rank we wait for. What is seen of it is judged only if its
@@ -102,7 +111,7 @@ static void missing_text(const meeting_t *m, char *out, size_t bytes) {
 static sdg_status_t peer_look(const meeting_t *m, int rank) {
   const sdg_segment_view_t *view = &m->control->view;
   int self = m->control->rank;
-  char where[192];
+  char where[256];
   uint64_t theirs = calls_of(m->control, m->channel, rank);
   uint64_t ours = calls_of(m->control, m->channel, self);
   int left = sdg_segment_state(view, rank) == SDG_SEGMENT_LEFT;
@@ -141,8 +150,7 @@ static sdg_status_t peers_look(meeting_t *m) {
       timeout_s / 2 < WARNING_SECONDS ? timeout_s / 2 : WARNING_SECONDS;
   if (waited_s < (m->warned ? timeout_s : warning_s))
     return SDG_OK;
-  missing_text(m, missing, sizeof missing);
-  if (!missing[0])
+  if (!missing_text(m, missing, sizeof missing))
     return SDG_OK;
   if (waited_s >= timeout_s)
     return sdg_segment_fail(view, self, SDG_E_PEER_TIMEOUT,

@@ -33,8 +33,8 @@ sdg_status_t sdg_scratch_get(size_t bytes, void **out_data) {
       grown = bytes;
       cudaError_t result = cuda->cudaMalloc(&buffer, grown);
       if (result != cudaSuccess)
-        return sdg_fail(SDG_E_CUDA, "%zu bytes of device memory for halos: %s",
-                        bytes, cuda->cudaGetErrorString(result));
+        return sdg_fail(SDG_E_DEVICE_MEMORY, "%zu bytes for halos: %s", bytes,
+                        cuda->cudaGetErrorString(result));
     }
     buffers[channel].data = buffer;
     buffers[channel].bytes = grown;

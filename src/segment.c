@@ -176,6 +176,20 @@ int sdg_segment_alive(const sdg_segment_view_t *view, int rank) {
   return process_maps(view, atomic_load(&view->shared->rank[rank].pid));
 }
 
+int sdg_segment_stopped(const sdg_segment_view_t *view, int rank) {
+  char path[32], line[512];
+  int32_t pid = atomic_load(&view->shared->rank[rank].pid);
+  snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+  FILE *file = pid > 0 ? fopen(path, "re") : NULL;
+  if (!file)
+    return 0;
+  // "pid (name) state ...", and a name may hold anything.
+  const char *name_end =
+      fgets(line, sizeof line, file) ? strrchr(line, ')') : NULL;
+  fclose(file);
+  return name_end && (name_end[2] == 'T' || name_end[2] == 't');
+}
+
 void sdg_segment_post(const sdg_segment_view_t *view, int rank,
                       sdg_status_t status, const char *text) {
   const sdg_error_info_t *info = sdg_error_find(status);

@@ -132,6 +132,8 @@ sdg_status_t sdg_segment_enter(const sdg_segment_view_t *view,
 /* 1 when the process that entered as `rank` (not the caller's own) exists:
  * not dead, not a zombie, not another program by exec. */
 int sdg_segment_alive(const sdg_segment_view_t *view, int rank);
+/* 1 when that process is stopped by a signal or a debugger. */
+int sdg_segment_stopped(const sdg_segment_view_t *view, int rank);
 sdg_segment_state_t sdg_segment_state(const sdg_segment_view_t *view, int rank);
 
 /* Reports a failure that the control channel itself detected (sdg_fail) and

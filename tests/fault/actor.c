@@ -21,19 +21,20 @@
 
 #include "src/sundog.h"
 
-enum { SETTINGS = 17 };
+enum { SETTINGS = 18 };
 typedef struct {
   const char *name;
   int value;
 } setting_t;
 
 /* first: the global index of the first row; out: rows of y, -1 asks cuDNN;
- * algo: -1 asks cuDNN; type and layout: cuDNN's numbers. */
+ * algo: -1 asks cuDNN; type and layout: cuDNN's numbers; seed: of what is
+ * scribbled. */
 static setting_t settings[SETTINGS] = {
     {"n", 1},      {"c", 2},      {"h", 8},      {"w", 8},        {"k", 2},
     {"kernel", 3}, {"pad", 1},    {"stride", 1}, {"dilation", 1}, {"groups", 1},
     {"type", 0},   {"layout", 0}, {"first", 0},  {"out", -1},     {"algo", -1},
-    {"beta", 0},   {"alpha", 1}};
+    {"beta", 0},   {"alpha", 1},  {"seed", 0}};
 
 static int get(const char *name) {
   for (int i = 0; i < SETTINGS; i++)
@@ -541,6 +542,61 @@ static int act_close(void) {
   return 0;
 }
 
+/* Damages a word of the memory through which ranks talk, mostly of what is in
+ * use: a flipped bit, or another value. */
+static int act_scribble(void) {
+  static unsigned long long state;
+  char line[512];
+  unsigned long long begin = 0, end = 0;
+  FILE *maps = fopen("/proc/self/maps", "r");
+  while (maps && fgets(line, sizeof line, maps))
+    if (strstr(line, "memfd:sundog-control"))
+      sscanf(line, "%llx-%llx", &begin, &end);
+  if (maps)
+    fclose(maps);
+  if (!begin)
+    return 0; /* not joined */
+  if (!state)
+    state = (unsigned long long)get("seed") * 2 + 1;
+  unsigned long long *word = (unsigned long long *)begin, random[3];
+  size_t count = (size_t)(end - begin) / sizeof *word;
+  for (int i = 0; i < 3; i++) {
+    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+    random[i] = state >> 33;
+  }
+  size_t at = (size_t)random[0] * 7919 % count;
+  for (size_t i = 0; i < count && random[1] % 4; i++)
+    if (word[(at + i) % count]) {
+      at = (at + i) % count;
+      break;
+    }
+  const unsigned long long values[] = {word[at] ^ 1ULL << random[2] % 64,
+                                       0,
+                                       ~0ULL,
+                                       random[1] << 32 | random[2],
+                                       word[at] + 1,
+                                       word[at] - 1};
+  ((volatile unsigned long long *)word)[at] =
+      values[random[2] % (sizeof values / sizeof *values)];
+  return 0;
+}
+
+static void *scribble_on(void *unused) {
+  (void)unused;
+  for (;;) {
+    act_scribble();
+    usleep(20);
+  }
+  return NULL;
+}
+
+/* The same all the time, while calls are made. */
+static int act_scribbler(void) {
+  pthread_t thread;
+  return pthread_create(&thread, NULL, scribble_on, NULL) ||
+         pthread_detach(thread);
+}
+
 static const struct {
   const char *name;
   int (*act)(void);
@@ -558,6 +614,7 @@ static const struct {
     ACTION(fork),     ACTION(system),      ACTION(second),   ACTION(close),
     ACTION(alice),    ACTION(bob),         ACTION(crowd),    ACTION(misnamed),
     ACTION(twice),    ACTION(renamed),     ACTION(locked),   ACTION(threadset),
+    ACTION(scribble), ACTION(scribbler),
 };
 
 static int word_run(const char *word) {

@@ -368,12 +368,14 @@ START_TEST(a_stopped_rank_is_a_timeout_that_names_it) {
   ranks_wait_one(ranks, 2);
   for (int r = 0; r < 2; r++) {
     ranks_assert(ranks, r, SDG_E_PEER_TIMEOUT);
-    ranks_assert_text(ranks, r, "rank 2 (at call 11 cudnnPoolingForward)");
+    ranks_assert_text(ranks, r,
+                      "rank 2 (at call 11 cudnnPoolingForward, stopped by a "
+                      "signal)");
     ck_assert(ranks->result[r].seconds < 4);
   }
-  ck_assert(ranks_said(ranks, "has waited 0.7",
+  ck_assert(ranks_said(ranks, "has waited ",
                        "at call 12 cudnnConvolutionForward for rank 2 (at "
-                       "call 11 cudnnPoolingForward)"));
+                       "call 11 cudnnPoolingForward, stopped by a signal)"));
   if (ranks_files(ranks) == 1) { // rank 2 was last
     char path[128];
     snprintf(path, sizeof path, "%s/meet.lock", ranks->folder);
