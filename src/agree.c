@@ -23,6 +23,7 @@ typedef struct operand_record {
 } operand_record_t;
 
 typedef struct record {
+  uint64_t check; // of all that follows
   char entry[ENTRY_BYTES];
   char parameters[PARAMETERS_BYTES];
   int operands;
@@ -49,6 +50,47 @@ static void order_of(const sdg_operand_t *operand, unsigned char *out_order) {
   }
 }
 
+static uint64_t check_of(const record_t *record) {
+  const unsigned char *byte = (const unsigned char *)record;
+  uint64_t hash = UINT64_C(14695981039346656037);
+  for (size_t i = sizeof record->check; i < sizeof *record; i += 8) {
+    uint64_t word;
+    memcpy(&word, byte + i, sizeof word);
+    hash = (hash ^ word) * UINT64_C(1099511628211); // FNV-1a, by words
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
+_Static_assert(sizeof(record_t) % 8 == 0, "a whole number of words");
+
+static bool operand_sound(const operand_record_t *operand) {
+  unsigned seen = 0;
+  if (operand->role < 0 || operand->role >= SDG_ROLE_COUNT ||
+      operand->dims < 0 || operand->dims > SDG_DIMS_MAX)
+    return false;
+  for (int d = 0; d < operand->dims; d++) {
+    if (operand->order[d] >= operand->dims || operand->extent[d] < 0 ||
+        operand->extent[d] > INT32_MAX) // the vendor's are int
+      return false;
+    seen |= 1u << operand->order[d];
+  }
+  return seen == (1u << operand->dims) - 1;
+}
+
+// Whether a record is one that sdg_agree sends: another process's word is not
+// trusted to end its texts or to stay within its arrays.
+static bool record_sound(const record_t *record) {
+  if (record->check != check_of(record) ||
+      !memchr(record->entry, 0, sizeof record->entry) ||
+      !memchr(record->parameters, 0, sizeof record->parameters) ||
+      record->operands < 0 || record->operands > SDG_OPERANDS_MAX)
+    return false;
+  for (int i = 0; i < record->operands; i++)
+    if (!operand_sound(&record->operand[i]))
+      return false;
+  return true;
+}
+
 static sdg_status_t record_fill(const sdg_call_t *call, const char *parameters,
                                 record_t *record) {
   memset(record, 0, sizeof *record);
@@ -69,6 +111,7 @@ static sdg_status_t record_fill(const sdg_call_t *call, const char *parameters,
     for (int d = 0; d < operand->dims; d++)
       to->extent[d] = operand->extent[d];
   }
+  record->check = check_of(record);
   return SDG_OK;
 }
 
@@ -211,6 +254,12 @@ sdg_status_t sdg_agree(const sdg_call_t *call, const char *parameters,
       status = sdg_fail(SDG_E_DIVERGED,
                         "rank %d sets up a communicator while this rank calls "
                         "%s",
+                        group->rank[r], call->entry_name);
+      status = sdg_job_fail(status);
+      goto out;
+    }
+    if (!record_sound(records[r])) {
+      status = sdg_fail(SDG_E_MESSAGE, "rank %d's description of %s",
                         group->rank[r], call->entry_name);
       status = sdg_job_fail(status);
       goto out;

@@ -11,6 +11,10 @@
 
 #include "rules/rulesfile.h"
 
+static const int64_t ELEMENTS_MAX = (int64_t)1 << 40;
+static const int64_t COUNT_MAX = (int64_t)1 << 48;
+enum { BYTES_MAX = 32, WINDOW_MAX = 1 << 24 };
+
 static const char *text_of(const json_t *object, const char *name) {
   const char *text = json_string_value(json_object_get(object, name));
   return text ? text : "";
@@ -46,8 +50,17 @@ static void operand_read(const json_t *from, seen_operand_t *out) {
   out->type = (int)number_of(from, "type");
   out->bytes = (int)number_of(from, "bytes");
   out->dims = size_of(from, "extent", SDG_DIMS_MAX);
-  for (int d = 0; d < out->dims; d++)
+  // No vendor's tensor is larger; byte counts follow.
+  int64_t elements = 1;
+  for (int d = 0; d < out->dims; d++) {
     out->extent[d] = item_of(from, "extent", d);
+    if (out->extent[d] < 1 || out->extent[d] > ELEMENTS_MAX / elements)
+      out->dims = 0;
+    else
+      elements *= out->extent[d];
+  }
+  if (out->bytes < 0 || out->bytes > BYTES_MAX)
+    out->bytes = 0;
 }
 
 static void call_read(const json_t *from, seen_call_t *out) {
@@ -70,8 +83,10 @@ static void call_read(const json_t *from, seen_call_t *out) {
                                     .dilation = item_of(window, "dilation", d),
                                     .pad = item_of(window, "pad", d)};
     // The vendor's library lets no other pass; divisions follow.
-    if (out->window[d].kernel < 1 || out->window[d].stride < 1 ||
-        out->window[d].dilation < 1 || out->window[d].pad < 0)
+    const sdg_window_t *w = &out->window[d];
+    if (w->kernel < 1 || w->stride < 1 || w->dilation < 1 || w->pad < 0 ||
+        w->kernel > WINDOW_MAX || w->stride > WINDOW_MAX ||
+        w->dilation > WINDOW_MAX || w->pad > WINDOW_MAX)
       out->spatial = 0;
   }
   const json_t *operands = json_object_get(from, "operands");
@@ -141,7 +156,9 @@ static sdg_status_t file_read(const char *path, calls_t *calls) {
     if (counts) {
       counted = true;
       for (int i = 0; i < lines; i++)
-        calls->call[at[i]].count += item_of(object, "counts", i) - 1;
+        if (item_of(object, "counts", i) > 0 &&
+            item_of(object, "counts", i) < COUNT_MAX)
+          calls->call[at[i]].count += item_of(object, "counts", i) - 1;
     } else if (json_object_get(object, "libraries"))
       libraries_add(calls, json_object_get(object, "libraries"));
     else if (json_object_get(object, "dropped"))

@@ -55,6 +55,14 @@ static void window_sides(const seen_call_t *call, const seen_operand_t **out_x,
     *out_y = call_operand(call, "dy");
 }
 
+// Adds a times b, neither negative; what is too large stays the largest number.
+static void product_add(int64_t *sum, int64_t a, int64_t b) {
+  int64_t product;
+  if (__builtin_mul_overflow(a, b, &product) ||
+      __builtin_add_overflow(*sum, product, sum))
+    *sum = INT64_MAX;
+}
+
 // Bytes of one index of dimension `d`.
 static int64_t row_bytes(const seen_operand_t *operand, int d) {
   int64_t bytes = operand->bytes;
@@ -175,8 +183,8 @@ static sdg_status_t window_judge(const calls_t *calls, const seen_call_t *call,
   sdg_status_t status = sdg_window_part(window, &x_part, y->extent[d], &y_part);
   if (status == SDG_OK) {
     int64_t bytes = halo_bytes(call, window, x, y, d, &x_part, &y_part);
-    out->run_bytes += bytes * call->count;
-    out->step_bytes += bytes * ((call->count + steps / 2) / steps);
+    product_add(&out->run_bytes, bytes, call->count);
+    product_add(&out->step_bytes, bytes, (call->count + steps / 2) / steps);
     for (int r = 0; r < out->ranks; r++)
       if (sdg_part_size(&y_part, r) == 0)
         fault_add(out, "%s on %s: rank %d would own no output (SDG-402)",
