@@ -32,14 +32,43 @@ const candidate_t *draft_choose(const candidate_t *candidates, int count,
   return best;
 }
 
+enum { INDENT = 3, WIDTH = 78, LINE_MOST = 150 };
+
+// A word of a comment, on a further line where it would pass the width. Lines
+// of rules files have a limit, words of programs have none.
+static void word_write(FILE *file, const char *word, int *column) {
+  int length = (int)strlen(word);
+  if (*column + 1 + length > WIDTH && *column > INDENT) {
+    fprintf(file, "\n;  ");
+    *column = INDENT;
+  }
+  fputc(' ', file);
+  ++*column;
+  for (; *word; word++, ++*column) {
+    if (*column == LINE_MOST) {
+      fprintf(file, "\n;   ");
+      *column = INDENT + 1;
+    }
+    fputc((unsigned char)*word < ' ' ? '?' : *word, file);
+  }
+}
+
+static void comment_write(FILE *file, const char *text) {
+  char copy[CANDIDATE_FAULT_BYTES + 32];
+  int column = 1;
+  snprintf(copy, sizeof copy, "%s", text);
+  fputc(';', file);
+  for (char *rest, *word = strtok_r(copy, " ", &rest); word;
+       word = strtok_r(NULL, " ", &rest))
+    word_write(file, word, &column);
+  fputc('\n', file);
+}
+
 static void head_write(FILE *file, const candidate_t *candidates, int count,
                        const candidate_t *chosen, char *const *words) {
   fprintf(file, "; Drafted by `sundog inspect` from one run of\n;  ");
-  for (; *words; words++) {
-    fputc(' ', file);
-    for (const char *c = *words; *c; c++)
-      fputc((unsigned char)*c < ' ' ? '?' : *c, file);
-  }
+  for (int column = INDENT; *words; words++)
+    word_write(file, *words, &column);
   fprintf(file,
           "\n; Use: sundog run -n %d --rules THIS-FILE -- PROGRAM, each rank "
           "with its own\n; piece of the input. Sections are tried in order; "
@@ -64,8 +93,11 @@ static void head_write(FILE *file, const candidate_t *candidates, int count,
 
 static void section_write(FILE *file, const candidate_t *c) {
   const char *dim = sdg_dim_name(c->dim);
-  for (int i = 0; i < c->faults; i++)
-    fprintf(file, "; conflict: %s\n", c->fault[i]);
+  for (int i = 0; i < c->faults; i++) {
+    char text[CANDIDATE_FAULT_BYTES + 32];
+    snprintf(text, sizeof text, "conflict: %s", c->fault[i]);
+    comment_write(file, text);
+  }
   if (c->align > 1)
     fprintf(file,
             "; Cut the input with `sundog split --dim %s --parts even/%" PRId64

@@ -52,6 +52,15 @@ drafted_rules_run_as_they_are() {
   awk -v a="$moved" -v b="$predicted" \
     'BEGIN { d = a - b / 1e6; exit !(d < 6e-4 && d > -6e-4) }'
 }
+long_words_do_not_spoil_the_draft() {
+  local long
+  long=$(printf 'folder-%.0s' $(seq 30))
+  mkdir "$long"
+  cp "$pooled" "$long/pooled"
+  run 0 "$sundog" "${inspect[@]}" -o r.ini -- "$long/pooled" 3 exit
+  run 125 "$sundog" run --device host -n 1 --rules r.ini -- true
+  [ "$(grep -o 'SDG-...' err)" = SDG-717 ] # the rules are read
+}
 the_program_is_untouched() {
   LD_LIBRARY_PATH=$host "$pooled" 3 exit >alone
   run 0 "$sundog" "${inspect[@]}" -- "$pooled" 3 exit
@@ -162,6 +171,7 @@ a_program_without_cudnn_is_an_error() {
 }
 
 cases the_solvers_calls_are_seen drafted_rules_run_as_they_are \
+  long_words_do_not_spoil_the_draft \
   the_program_is_untouched pooling_is_seen the_dimension_can_be_chosen \
   libraries_that_are_loaded_late_are_seen \
   calls_that_are_left_out_are_owned_up_to distinct_calls_are_told_apart \
