@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program of many cuDNN calls on two streams, never waiting between them;
-// knows nothing of sundog. With an even seed each call depends on the one
-// before, with an odd one each stream has two of the four fields to itself. The
-// fields go to a file.
+// A program of many cuDNN calls on streams of every kind, by handles that move
+// between them, never waiting for any; knows nothing of sundog. With an even
+// seed each call depends on the one before, with an odd one each of two streams
+// has two of the four fields to itself. The fields go to a file.
 //
 // usage: chaincase RANK WIDTH NHWC SEED CALLS OUT ROWS...
 #include <cuda_runtime_api.h>
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { N = 2, C = 4, FIELDS = 4, FILTERS = 3, STREAMS = 2 };
+enum { N = 2, C = 4, FIELDS = 4, FILTERS = 3, STREAMS = 6, HANDLES = 3 };
 
 #define CHECK(call)                                                            \
   do {                                                                         \
@@ -22,8 +22,8 @@ enum { N = 2, C = 4, FIELDS = 4, FILTERS = 3, STREAMS = 2 };
   } while (0)
 
 static struct {
-  cudnnHandle_t handle[STREAMS];
-  cudaStream_t stream[STREAMS];
+  cudnnHandle_t handle[HANDLES];
+  cudaStream_t stream[STREAMS]; /* the first two are the legacy default one */
   cudaEvent_t event;
   cudnnTensorDescriptor_t field_desc, bias_desc;
   cudnnFilterDescriptor_t filter_desc[FILTERS];
@@ -100,11 +100,13 @@ static void fields_make(void) {
 
 static void set_up(void) {
   static const float bias[C] = {0.1f, -0.2f, 0.3f, 0.05f};
-  for (int i = 0; i < STREAMS; i++) {
+  for (int i = 0; i < HANDLES; i++)
     CHECK(cudnnCreate(&g.handle[i]));
-    CHECK(cudaStreamCreate(&g.stream[i]));
-    CHECK(cudnnSetStream(g.handle[i], g.stream[i]));
-  }
+  g.stream[1] = cudaStreamLegacy;
+  g.stream[2] = cudaStreamPerThread;
+  CHECK(cudaStreamCreate(&g.stream[3]));
+  CHECK(cudaStreamCreateWithFlags(&g.stream[4], cudaStreamNonBlocking));
+  CHECK(cudaStreamCreateWithFlags(&g.stream[5], cudaStreamNonBlocking));
   CHECK(cudaEventCreateWithFlags(&g.event, cudaEventDisableTiming));
   CHECK(cudnnCreateTensorDescriptor(&g.field_desc));
   field_describe();
@@ -157,23 +159,35 @@ static void rectify(cudnnHandle_t handle, int from, int to) {
                                g.field[to]));
 }
 
-// One call on a random stream; *stream is that of the call before.
+/* Whether the legacy default stream orders what is on these two: it and every
+ * stream but those made not to wait for it. */
+static int ordered(int a, int b) {
+  return a == b || (a < 2 && b < 4) || (b < 2 && a < 4);
+}
+
+// One call on a random stream; *stream is that of the call before. Events stand
+// where nothing else orders the two, and sometimes where something does.
 static void call_random(int *stream) {
-  int next = random_below(STREAMS);
-  if (next != *stream && !g.apart) {
+  int next = g.apart ? 2 * random_below(2) : random_below(STREAMS);
+  int which = next / 2; // of two streams that are apart
+  if (g.apart)
+    next = 2 + (next + g.width) % 4; // no two of them wait for each other
+  int event = !g.apart && (!ordered(*stream, next) || random_below(4) == 0);
+  if (event) {
     CHECK(cudaEventRecord(g.event, g.stream[*stream]));
     CHECK(cudaStreamWaitEvent(g.stream[next], g.event, 0));
   }
   *stream = next;
   if (random_below(5) == 0)
     field_describe();
-  cudnnHandle_t handle = g.handle[next];
-  int count = g.apart ? FIELDS / STREAMS : FIELDS;
+  cudnnHandle_t handle = g.handle[random_below(HANDLES)];
+  CHECK(cudnnSetStream(handle, g.stream[next]));
+  int count = g.apart ? FIELDS / 2 : FIELDS;
   int from = random_below(count);
   int to = (from + 1 + random_below(count - 1)) % count;
   if (g.apart) {
-    from += next * count;
-    to += next * count;
+    from += which * count;
+    to += which * count;
   }
   switch (random_below(6)) {
   case 0:

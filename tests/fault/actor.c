@@ -217,6 +217,18 @@ static int act_conv(void) {
   return 0;
 }
 
+static int act_capture(void) {
+  cudaStream_t stream;
+  cudaGraph_t graph;
+  CUDA(cudaStreamCreate(&stream));
+  DNN(cudnnSetStream(g.cudnn, stream));
+  CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  int wrong = act_conv();
+  CUDA(cudaStreamEndCapture(stream, &graph));
+  DNN(cudnnSetStream(g.cudnn, NULL));
+  return wrong;
+}
+
 static int act_query(void) {
   int o[4];
   DNN(cudnnGetConvolution2dForwardOutputDim(g.conv, g.x, g.w, &o[0], &o[1],
@@ -614,7 +626,7 @@ static const struct {
     ACTION(fork),     ACTION(system),      ACTION(second),   ACTION(close),
     ACTION(alice),    ACTION(bob),         ACTION(crowd),    ACTION(misnamed),
     ACTION(twice),    ACTION(renamed),     ACTION(locked),   ACTION(threadset),
-    ACTION(scribble), ACTION(scribbler),
+    ACTION(scribble), ACTION(scribbler),   ACTION(capture),
 };
 
 static int word_run(const char *word) {

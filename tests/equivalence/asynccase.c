@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program whose streams stand still while it makes calls: each call has to
+// come back all the same. And one that captures a call, which it may not. Knows
+// nothing of sundog.
+//
+// usage: asynccase RANK RANKS
+#include <cuda_runtime_api.h>
+#include <cudnn.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { H = 6, W = 5, KINDS = 4, CALLS = 12 };
+
+#define CHECK(call)                                                            \
+  do {                                                                         \
+    int status_ = (int)(call);                                                 \
+    if (status_ != 0) {                                                        \
+      fprintf(stderr, "asynccase: %s: %d\n", #call, status_);                  \
+      exit(1);                                                                 \
+    }                                                                          \
+  } while (0)
+
+static struct {
+  cudnnHandle_t cudnn;
+  cudnnTensorDescriptor_t x;
+  cudnnFilterDescriptor_t w;
+  cudnnConvolutionDescriptor_t conv;
+  void *from, *to, *filter;
+} g;
+static atomic_int gate;
+
+static void stand_still(void *unused) {
+  (void)unused;
+  while (!atomic_load(&gate))
+    usleep(100);
+}
+
+static cudnnStatus_t convolve(void) {
+  static const float one = 1, zero = 0;
+  return cudnnConvolutionForward(
+      g.cudnn, &one, g.x, g.from, g.w, g.filter, g.conv,
+      CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, NULL, 0, &zero, g.x,
+      g.to);
+}
+
+static void describe(void) {
+  CHECK(cudnnSetTensor4dDescriptor(g.x, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1,
+                                   1, H, W));
+}
+
+static void set_up(int rank) {
+  float x[H * W], w[9];
+  for (int i = 0; i < H * W; i++)
+    x[i] = (float)(rank * H * W + i);
+  for (int i = 0; i < 9; i++)
+    w[i] = 1;
+  CHECK(cudnnCreate(&g.cudnn));
+  CHECK(cudnnCreateTensorDescriptor(&g.x));
+  CHECK(cudnnCreateFilterDescriptor(&g.w));
+  CHECK(cudnnCreateConvolutionDescriptor(&g.conv));
+  describe();
+  CHECK(cudnnSetFilter4dDescriptor(g.w, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, 1,
+                                   1, 3, 3));
+  CHECK(cudnnSetConvolution2dDescriptor(
+      g.conv, 1, 1, 1, 1, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
+  CHECK(cudaMalloc(&g.from, sizeof x));
+  CHECK(cudaMalloc(&g.to, sizeof x));
+  CHECK(cudaMalloc(&g.filter, sizeof w));
+  CHECK(cudaMemcpy(g.from, x, sizeof x, cudaMemcpyHostToDevice));
+  CHECK(cudaMemcpy(g.filter, w, sizeof w, cudaMemcpyHostToDevice));
+}
+
+// A sum of nine numbers of an image that goes on over the ranks.
+static void result_check(int rank, int ranks) {
+  float y[H * W];
+  CHECK(cudaMemcpy(y, g.to, sizeof y, cudaMemcpyDeviceToHost));
+  for (int i = 0; i < H; i++)
+    for (int j = 0; j < W; j++) {
+      float sum = 0;
+      for (int a = i - 1; a <= i + 1; a++)
+        for (int b = j - 1; b <= j + 1; b++) {
+          int row = rank * H + a;
+          if (row >= 0 && row < ranks * H && b >= 0 && b < W)
+            sum += (float)(row * W + b);
+        }
+      if (y[i * W + j] != sum) {
+        fprintf(stderr, "asynccase: %d,%d is %g, not %g\n", i, j,
+                (double)y[i * W + j], (double)sum);
+        exit(1);
+      }
+    }
+}
+
+static void stream_try(cudaStream_t stream, int rank, int ranks) {
+  CHECK(cudnnSetStream(g.cudnn, stream));
+  CHECK(convolve());
+  CHECK(cudaMemset(g.to, 0, sizeof(float) * H * W));
+  CHECK(cudaDeviceSynchronize());
+  atomic_store(&gate, 0);
+  CHECK(cudaLaunchHostFunc(stream, stand_still, NULL));
+  for (int i = 0; i < CALLS; i++) {
+    if (i % 5 == 4)
+      describe(); // to be agreed on
+    CHECK(convolve());
+  }
+  if (cudaStreamQuery(stream) != cudaErrorNotReady) {
+    fprintf(stderr, "asynccase: the stream did not stand still\n");
+    exit(1);
+  }
+  (void)cudaGetLastError();
+  atomic_store(&gate, 1);
+  CHECK(cudaStreamSynchronize(stream));
+  result_check(rank, ranks);
+}
+
+int main(int count, char **arguments) {
+  int rank = count > 2 ? atoi(arguments[1]) : 0;
+  int ranks = count > 2 ? atoi(arguments[2]) : 1;
+  cudaStream_t stream[KINDS] = {NULL, cudaStreamPerThread};
+  alarm(60); // a call that waits for its stream waits for ever
+  set_up(rank);
+  CHECK(cudaStreamCreate(&stream[2]));
+  CHECK(cudaStreamCreateWithFlags(&stream[3], cudaStreamNonBlocking));
+  for (int i = 0; i < KINDS; i++)
+    stream_try(stream[i], rank, ranks);
+  return 0;
+}
