@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dropout: a mask of one bit per element, drawn by a counter-based generator
-// whose seed and position lie in the program's states.
+// Dropout: a mask of one bit per element, kept in the reserve space.
 #include <string.h>
 
+#include "src/host/cudnn/dropmask.h"
 #include "src/host/cudnn/life.h"
 #include "src/host/cudnn/scratch.h"
 #include "src/host/cudnn/view.h"
@@ -11,55 +11,13 @@
 
 LIFE(Dropout, dropout, .states = NULL)
 
-/* What `states` points to on the device. Saving and restoring these bytes
- * repeats masks. */
-typedef struct {
-  uint64_t seed;
-  uint64_t drawn; /* elements so far */
-} states_t;
-
 typedef struct {
   bool backward;
   double probability;
   host_view_t in, out;
-  states_t *states;
+  host_dropstates_t *states;
   uint32_t *mask;
 } job_t;
-
-/* Philox 4x32 with 10 rounds (Salmon et al., "Parallel random numbers: as easy
- * as 1, 2, 3", 2011): four numbers for each counter. */
-static void philox(uint64_t seed, uint64_t counter, uint32_t out[4]) {
-  uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
-  uint32_t c[4] = {(uint32_t)counter, (uint32_t)(counter >> 32), 0, 0};
-  for (int round = 0; round < 10; round++) {
-    uint64_t a = (uint64_t)0xD2511F53u * c[0];
-    uint64_t b = (uint64_t)0xCD9E8D57u * c[2];
-    uint32_t next[4] = {(uint32_t)(b >> 32) ^ c[1] ^ key[0], (uint32_t)b,
-                        (uint32_t)(a >> 32) ^ c[3] ^ key[1], (uint32_t)a};
-    memcpy(c, next, sizeof c);
-    key[0] += 0x9E3779B9u;
-    key[1] += 0xBB67AE85u;
-  }
-  memcpy(out, c, sizeof c);
-}
-
-static void draw(const job_t *job, int64_t count) {
-  uint32_t number[4];
-  uint64_t at = job->states ? job->states->drawn : 0;
-  memset(job->mask, 0, (size_t)(count + 31) / 32 * sizeof *job->mask);
-  for (int64_t i = 0; i < count; i++, at++) {
-    bool kept = job->probability <= 0;
-    if (job->states && job->probability > 0 && job->probability < 1) {
-      if (i == 0 || at % 4 == 0)
-        philox(job->states->seed, at / 4, number);
-      kept = (double)number[at % 4] * 0x1p-32 >= job->probability;
-    }
-    if (kept)
-      job->mask[i / 32] |= 1U << (i % 32);
-  }
-  if (job->states)
-    job->states->drawn = at;
-}
 
 /* Image by image; elements are counted in the order of the dimensions,
  * whatever the strides. */
@@ -75,7 +33,7 @@ static bool run(void *argument) {
   if (!values)
     return false;
   if (!job->backward)
-    draw(job, count);
+    host_dropmask_draw(job->states, job->probability, count, job->mask);
   double scale = job->probability < 1 ? 1 / (1 - job->probability) : 0;
   for (; first[0] < job->in.dim[0]; first[0]++) {
     host_view_load(&job->in, first, box, values);
@@ -89,7 +47,7 @@ static bool run(void *argument) {
 
 cudnnStatus_t cudnnDropoutGetStatesSize(cudnnHandle_t handle, size_t *bytes) {
   REFUSE_IF(!handle || !bytes, CUDNN_STATUS_BAD_PARAM);
-  *bytes = sizeof(states_t);
+  *bytes = sizeof(host_dropstates_t);
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -105,13 +63,13 @@ cudnnStatus_t cudnnDropoutGetReserveSpaceSize(cudnnTensorDescriptor_t x,
 }
 
 typedef struct {
-  states_t *states;
+  host_dropstates_t *states;
   uint64_t seed;
 } start_t;
 
 static bool run_start(void *argument) {
   const start_t *start = argument;
-  *start->states = (states_t){.seed = start->seed};
+  *start->states = (host_dropstates_t){.seed = start->seed};
   return true;
 }
 
@@ -122,7 +80,8 @@ cudnnStatus_t cudnnRestoreDropoutDescriptor(cudnnDropoutDescriptor_t dropout,
                                             unsigned long long seed) {
   REFUSE_IF(!handle || !dropout, CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(!(probability >= 0 && probability <= 1), CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(states && states_bytes < sizeof(states_t), CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(states && states_bytes < sizeof(host_dropstates_t),
+            CUDNN_STATUS_BAD_PARAM);
   *dropout =
       (struct cudnnDropoutStruct){probability, states, states_bytes, seed};
   return CUDNN_STATUS_SUCCESS;
@@ -136,7 +95,8 @@ cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t dropout,
       dropout, handle, probability, states, states_bytes, seed);
   if (status || !states)
     return status;
-  start_t start = {host_memory_resolve(states, sizeof(states_t)), seed};
+  start_t start = {host_memory_resolve(states, sizeof(host_dropstates_t)),
+                   seed};
   REFUSE_IF(!start.states, CUDNN_STATUS_EXECUTION_FAILED);
   return host_work_queue(handle, run_start, &start, sizeof start);
 }
@@ -174,7 +134,8 @@ static cudnnStatus_t queue(cudnnHandle_t handle, bool backward,
   REFUSE_IF(!dropout->states && dropout->probability > 0,
             CUDNN_STATUS_BAD_PARAM);
   if (dropout->states) {
-    job.states = host_memory_resolve(dropout->states, sizeof(states_t));
+    job.states =
+        host_memory_resolve(dropout->states, sizeof(host_dropstates_t));
     REFUSE_IF(!job.states, CUDNN_STATUS_EXECUTION_FAILED);
   }
   job.mask = host_memory_resolve(reserve, bytes);

@@ -24,6 +24,8 @@
   X(cudnnCreateRNNDataDescriptor)                                              \
   X(cudnnSetRNNDescriptor_v8)                                                  \
   X(cudnnGetRNNDescriptor_v8)                                                  \
+  X(cudnnGetRNNWeightSpaceSize)                                                \
+  X(cudnnGetRNNWeightParams)                                                   \
   X(cudnnRNNSetClip_v8)                                                        \
   X(cudnnRNNSetClip_v9)                                                        \
   X(cudnnRNNGetClip_v8)                                                        \
@@ -159,6 +161,43 @@ static void small_sizes(int cases) {
 
 /* One argument at a time leaves what is legal: the order in which several
  * faults are found is not compared. */
+/* Where a handle is only looked at for being there, this is one: none can be
+ * made without a GPU. */
+static char no_handle[1 << 16];
+
+static void show_part(const char *label, cudnnTensorDescriptor_t t, void *at) {
+  int nb = -7, dim[8] = {0}, stride[8] = {0};
+  cudnnDataType_t ty = (cudnnDataType_t)-7;
+  p_cudnnGetTensorNdDescriptor(t, 8, &ty, &nb, dim, stride);
+  printf(" %s %ld type %d nb %d", label, (long)(uintptr_t)at, (int)ty, nb);
+  list("d", dim, 3);
+  list("s", stride, 3);
+}
+
+/* Order and extents of all parameters, and of some that there are not. */
+static void show_parameters(cudnnRNNDescriptor_t rnn) {
+  cudnnHandle_t handle = (cudnnHandle_t)no_handle;
+  cudnnTensorDescriptor_t m, b;
+  size_t bytes = 77;
+  int s = p_cudnnGetRNNWeightSpaceSize(handle, rnn, &bytes);
+  printf(" space %d %zu", s, bytes);
+  for (int k = 0; k < 6 && s == 0; k++) {
+    p_cudnnCreateTensorDescriptor(&m);
+    p_cudnnCreateTensorDescriptor(&b);
+    int part = range(-1, 6), id = range(-1, 9);
+    void *m_at = NULL, *b_at = NULL;
+    int r = p_cudnnGetRNNWeightParams(handle, rnn, part, bytes - !draw(8),
+                                      (void *)0x10000, id, m, &m_at, b, &b_at);
+    printf(" part %d.%d -> %d", part, id, r);
+    if (r == 0) {
+      show_part("m", m, m_at);
+      show_part("b", b, b_at);
+    }
+    p_cudnnDestroyTensorDescriptor(m);
+    p_cudnnDestroyTensorDescriptor(b);
+  }
+}
+
 static void recurrent(int cases) {
   cudnnRNNDescriptor_t rnn;
   cudnnDropoutDescriptor_t drop;
@@ -194,6 +233,8 @@ static void recurrent(int cases) {
                                        drop, (uint32_t)flags);
     list("rnn", v, 12);
     printf(" %d -> %d", flags, s);
+    if (s == 0)
+      show_parameters(rnn);
     int o[14], nan = -7, mode = -7;
     memset(o, 0x5a, sizeof o);
     cudnnDropoutDescriptor_t d = NULL;

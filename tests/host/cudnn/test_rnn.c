@@ -1,0 +1,567 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recurrent networks through the API: forward against the cells' definitions in
+// doubles, gradients against differences of that.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/host/cudnn/case.h"
+#include "tests/host/cudnn/tensor.h"
+#include "tests/unit/harness.h"
+
+#define OK(call)             ck_assert_int_eq((int)(call), 0)
+#define IS(call, the_status) ck_assert_int_eq((int)(call), (int)(the_status))
+
+static cudnnHandle_t handle;
+
+/* Values that a run reads and writes, on the device and as doubles. */
+typedef struct {
+  tensor_t x, y, hx, hy, cx, cy, w, dy, dhy, dcy, dx, dhx, dcx, dw;
+} values_t;
+
+typedef struct {
+  cudnnRNNMode_t cell;
+  cudnnRNNBiasMode_t bias;
+  cudnnRNNDataLayout_t layout;
+  cudnnDataType_t type;
+  bool skips, has_state, clips;
+  int gates, layers, ways, input, hidden, out, time, batch, length[4];
+  int rows;       /* of a layout in memory */
+  double dropout; /* between layers */
+  cudnnRNNDescriptor_t rnn;
+  cudnnRNNDataDescriptor_t x_desc, y_desc;
+  cudnnTensorDescriptor_t h_desc, c_desc;
+  cudnnDropoutDescriptor_t drop;
+  void *states, *reserve;
+  size_t states_bytes, reserve_bytes;
+  values_t v;
+} net_t;
+
+static tensor_t vector(cudnnDataType_t type, int count) {
+  tensor_t like = {.type = type,
+                   .rank = 3,
+                   .dim = {1, 1, count},
+                   .stride = {count, count, 1}};
+  tensor_t t;
+  tensor_create_like(&t, &like);
+  return t;
+}
+
+static int row_of(const net_t *n, int t, int b) {
+  if (n->layout == CUDNN_RNN_DATA_LAYOUT_BATCH_MAJOR_UNPACKED)
+    return b * n->time + t;
+  if (n->layout == CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED)
+    return t * n->batch + b;
+  int row = 0;
+  for (int i = 0; i < t; i++)
+    for (int j = 0; j < n->batch; j++)
+      row += i < n->length[j];
+  return row + b;
+}
+
+static int parts(const net_t *n) {
+  return n->layers * n->ways;
+}
+
+static void describe(net_t *n) {
+  double fill = 0;
+  OK(cudnnCreateRNNDescriptor(&n->rnn));
+  OK(cudnnCreateDropoutDescriptor(&n->drop));
+  OK(cudnnDropoutGetStatesSize(handle, &n->states_bytes));
+  OK(cudaMalloc(&n->states, n->states_bytes));
+  OK(cudnnSetDropoutDescriptor(n->drop, handle, (float)n->dropout, n->states,
+                               n->states_bytes, 5));
+  OK(cudnnSetRNNDescriptor_v8(
+      n->rnn, CUDNN_RNN_ALGO_STANDARD, n->cell, n->bias,
+      n->ways == 2 ? CUDNN_BIDIRECTIONAL : CUDNN_UNIDIRECTIONAL,
+      n->skips ? CUDNN_SKIP_INPUT : CUDNN_LINEAR_INPUT, n->type,
+      n->type == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT,
+      CUDNN_DEFAULT_MATH, n->input, n->hidden, n->out, n->layers, n->drop,
+      CUDNN_RNN_PADDED_IO_ENABLED));
+  if (n->clips)
+    OK(cudnnRNNSetClip_v9(n->rnn, CUDNN_RNN_CLIP_MINMAX, -0.3, 0.2));
+  OK(cudnnCreateRNNDataDescriptor(&n->x_desc));
+  OK(cudnnCreateRNNDataDescriptor(&n->y_desc));
+  OK(cudnnSetRNNDataDescriptor(n->x_desc, n->type, n->layout, n->time, n->batch,
+                               n->input, n->length, &fill));
+  OK(cudnnSetRNNDataDescriptor(n->y_desc, n->type, n->layout, n->time, n->batch,
+                               n->out * n->ways, n->length, &fill));
+  OK(cudnnCreateTensorDescriptor(&n->h_desc));
+  OK(cudnnCreateTensorDescriptor(&n->c_desc));
+  OK(cudnnSetTensorNdDescriptorEx(n->h_desc, CUDNN_TENSOR_NCHW, n->type, 3,
+                                  (int[]){parts(n), n->batch, n->out}));
+  OK(cudnnSetTensorNdDescriptorEx(n->c_desc, CUDNN_TENSOR_NCHW, n->type, 3,
+                                  (int[]){parts(n), n->batch, n->hidden}));
+}
+
+static void create(net_t *n, cudnnDataType_t type, double dropout) {
+  *n = (net_t){.cell = (cudnnRNNMode_t)case_range(0, 3),
+               .bias = (cudnnRNNBiasMode_t)case_range(0, 3),
+               .layout = (cudnnRNNDataLayout_t)case_range(0, 2),
+               .type = type,
+               .dropout = dropout,
+               .has_state = case_range(0, 3) > 0,
+               .layers = case_range(dropout > 0 ? 2 : 1, 3),
+               .ways = case_range(1, 2),
+               .hidden = case_range(1, 5),
+               .time = case_range(1, 5),
+               .batch = case_range(1, 4)};
+  n->gates = n->cell == CUDNN_LSTM ? 4 : n->cell == CUDNN_GRU ? 3 : 1;
+  n->out = n->cell == CUDNN_LSTM && case_range(0, 1) ? case_range(1, n->hidden)
+                                                     : n->hidden;
+  n->clips = n->cell == CUDNN_LSTM && case_range(0, 2) == 0;
+  n->skips = case_range(0, 3) == 0;
+  n->input = n->skips ? n->hidden : case_range(1, 5);
+  bool packed = n->layout == CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED;
+  for (int b = 0, most = n->time; b < n->batch; b++) {
+    n->length[b] = b == 0 && packed ? n->time : case_range(1, most);
+    if (packed)
+      most = n->length[b];
+  }
+  n->rows = n->time * n->batch;
+  if (packed) {
+    n->rows = 0;
+    for (int b = 0; b < n->batch; b++)
+      n->rows += n->length[b];
+  }
+  describe(n);
+  size_t bytes, work;
+  OK(cudnnGetRNNWeightSpaceSize(handle, n->rnn, &bytes));
+  OK(cudnnGetRNNTempSpaceSizes(handle, n->rnn, CUDNN_FWD_MODE_TRAINING,
+                               n->x_desc, &work, &n->reserve_bytes));
+  OK(cudaMalloc(&n->reserve, n->reserve_bytes));
+  values_t *v = &n->v;
+  int x = n->rows * n->input, y = n->rows * n->out * n->ways;
+  int h = parts(n) * n->batch * n->out, c = parts(n) * n->batch * n->hidden;
+  tensor_t *const all[] = {&v->x,   &v->dx,  &v->y,   &v->dy, &v->hx,
+                           &v->hy,  &v->dhx, &v->dhy, &v->cx, &v->cy,
+                           &v->dcx, &v->dcy, &v->w,   &v->dw};
+  const int count[] = {x, x, y, y, h, h, h, h, c, c, c, c, 0, 0};
+  for (int i = 0; i < 14; i++)
+    *all[i] = vector(type, count[i] ? count[i] : (int)(bytes / v->x.unit));
+}
+
+static void destroy(net_t *n) {
+  values_t *v = &n->v;
+  tensor_t *const all[] = {&v->x,   &v->dx,  &v->y,   &v->dy, &v->hx,
+                           &v->hy,  &v->dhx, &v->dhy, &v->cx, &v->cy,
+                           &v->dcx, &v->dcy, &v->w,   &v->dw};
+  for (int i = 0; i < 14; i++)
+    tensor_destroy(all[i]);
+  OK(cudaFree(n->reserve));
+  OK(cudaFree(n->states));
+  OK(cudnnDestroyRNNDescriptor(n->rnn));
+  OK(cudnnDestroyDropoutDescriptor(n->drop));
+  OK(cudnnDestroyRNNDataDescriptor(n->x_desc));
+  OK(cudnnDestroyRNNDataDescriptor(n->y_desc));
+  OK(cudnnDestroyTensorDescriptor(n->h_desc));
+  OK(cudnnDestroyTensorDescriptor(n->c_desc));
+}
+
+static void forward(net_t *n, bool trains) {
+  values_t *v = &n->v;
+  bool s = n->has_state;
+  OK(cudnnRNNForward(
+      handle, n->rnn,
+      trains ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE, NULL,
+      n->x_desc, v->x.device, n->y_desc, v->y.device, n->h_desc,
+      s ? v->hx.device : NULL, v->hy.device, n->c_desc, s ? v->cx.device : NULL,
+      v->cy.device, v->w.bytes, v->w.device, 0, NULL,
+      trains ? n->reserve_bytes : 0, trains ? n->reserve : NULL));
+}
+
+static void backward(net_t *n) {
+  values_t *v = &n->v;
+  bool s = n->has_state;
+  OK(cudnnRNNBackwardData_v8(
+      handle, n->rnn, NULL, n->y_desc, v->y.device, v->dy.device, n->x_desc,
+      v->dx.device, n->h_desc, s ? v->hx.device : NULL, v->dhy.device,
+      v->dhx.device, n->c_desc, s ? v->cx.device : NULL, v->dcy.device,
+      v->dcx.device, v->w.bytes, v->w.device, 0, NULL, n->reserve_bytes,
+      n->reserve));
+  OK(cudnnRNNBackwardWeights_v8(
+      handle, n->rnn, CUDNN_WGRAD_MODE_ADD, NULL, n->x_desc, v->x.device,
+      n->h_desc, s ? v->hx.device : NULL, n->y_desc, v->y.device, v->dw.bytes,
+      v->dw.device, 0, NULL, n->reserve_bytes, n->reserve));
+}
+
+/* ---- the definition ---- */
+
+/* Matrix or bias `id` of a pseudo-layer; NULL where there is none. */
+static const double *param(const net_t *n, int part, int id, bool is_bias,
+                           int *out_columns) {
+  cudnnTensorDescriptor_t m, b;
+  void *m_at, *b_at;
+  OK(cudnnCreateTensorDescriptor(&m));
+  OK(cudnnCreateTensorDescriptor(&b));
+  OK(cudnnGetRNNWeightParams(handle, n->rnn, part, n->v.w.bytes, n->v.w.device,
+                             id, m, &m_at, b, &b_at));
+  int rank, dim[3] = {0}, stride[3];
+  cudnnDataType_t type;
+  OK(cudnnGetTensorNdDescriptor(is_bias ? b : m, 3, &type, &rank, dim, stride));
+  *out_columns = dim[2];
+  OK(cudnnDestroyTensorDescriptor(m));
+  OK(cudnnDestroyTensorDescriptor(b));
+  char *at = is_bias ? b_at : m_at;
+  if (!at)
+    return NULL;
+  return n->v.w.value + (at - (char *)n->v.w.device) / (long)n->v.w.unit;
+}
+
+/* Row j of a matrix times a vector; a missing matrix is the identity. */
+static double times(const net_t *n, int part, int id, int j, const double *in) {
+  int columns;
+  const double *m = param(n, part, id, false, &columns);
+  if (!m)
+    return in[j];
+  double sum = 0;
+  for (int i = 0; i < columns; i++)
+    sum += m[j * columns + i] * in[i];
+  return sum;
+}
+
+static double bias(const net_t *n, int part, int id, int j) {
+  int columns;
+  const double *b = param(n, part, id, true, &columns);
+  return b ? b[j] : 0;
+}
+
+static double sigmoid(double x) {
+  return 1 / (1 + exp(-x));
+}
+
+/* One step: h (and c) become the next state. */
+static void step(const net_t *n, int part, const double *in, double *h,
+                 double *c) {
+  double next[8], m[8];
+  int g = n->gates;
+  for (int j = 0; j < n->hidden; j++) {
+    double a[4], r[4];
+    for (int k = 0; k < g; k++) {
+      a[k] = times(n, part, k, j, in) + bias(n, part, k, j);
+      r[k] = times(n, part, g + k, j, h) + bias(n, part, g + k, j);
+    }
+    switch (n->cell) {
+    case CUDNN_RNN_RELU:
+      m[j] = fmax(a[0] + r[0], 0);
+      break;
+    case CUDNN_RNN_TANH:
+      m[j] = tanh(a[0] + r[0]);
+      break;
+    case CUDNN_LSTM:
+      c[j] = sigmoid(a[1] + r[1]) * c[j] +
+             sigmoid(a[0] + r[0]) * tanh(a[2] + r[2]);
+      if (n->clips)
+        c[j] = fmin(fmax(c[j], -0.3), 0.2);
+      m[j] = sigmoid(a[3] + r[3]) * tanh(c[j]);
+      break;
+    default: {
+      double reset = sigmoid(a[0] + r[0]), update = sigmoid(a[1] + r[1]);
+      m[j] = (1 - update) * tanh(a[2] + reset * r[2]) + update * h[j];
+    }
+    }
+  }
+  for (int j = 0; j < n->out; j++)
+    next[j] = n->out == n->hidden ? m[j] : times(n, part, 2 * g, j, m);
+  memcpy(h, next, (size_t)n->out * sizeof *h);
+}
+
+/* y, hy and cy of all sequences, as doubles in the layouts of the program. */
+static void define(const net_t *n, double *y, double *hy, double *cy) {
+  enum { WIDE = 16 };
+  for (int b = 0; b < n->batch; b++) {
+    double in[8][WIDE], out[8][WIDE] = {{0}};
+    for (int t = 0; t < n->length[b]; t++)
+      memcpy(in[t], n->v.x.value + row_of(n, t, b) * n->input,
+             (size_t)n->input * sizeof(double));
+    for (int part = 0; part < parts(n); part++) {
+      int way = part % n->ways;
+      double *h = hy + (part * n->batch + b) * n->out;
+      double *c = cy + (part * n->batch + b) * n->hidden;
+      for (int j = 0; j < n->out; j++)
+        h[j] = n->has_state ? n->v.hx.value[h - hy + j] : 0;
+      for (int j = 0; j < n->hidden; j++)
+        c[j] = n->has_state ? n->v.cx.value[c - cy + j] : 0;
+      for (int i = 0; i < n->length[b]; i++) {
+        int t = way ? n->length[b] - 1 - i : i;
+        step(n, part, in[t], h, c);
+        memcpy(out[t] + way * n->out, h, (size_t)n->out * sizeof *h);
+      }
+      if (way == n->ways - 1)
+        memcpy(in, out, sizeof in);
+    }
+    for (int t = 0; t < n->length[b]; t++)
+      memcpy(y + row_of(n, t, b) * n->out * n->ways, in[t],
+             (size_t)(n->out * n->ways) * sizeof(double));
+  }
+}
+
+static double dot(const double *a, const tensor_t *t) {
+  double sum = 0;
+  for (int64_t i = 0; i < t->count; i++)
+    sum += a[i] * t->value[i];
+  return sum;
+}
+
+static double *zeros(int64_t count) {
+  return calloc((size_t)count, sizeof(double));
+}
+
+/* What the gradients are gradients of. */
+static double loss(const net_t *n) {
+  double *y = zeros(n->v.y.count), *h = zeros(n->v.hy.count);
+  double *c = zeros(n->v.cy.count);
+  define(n, y, h, c);
+  double sum = dot(y, &n->v.dy) + dot(h, &n->v.dhy);
+  if (n->cell == CUDNN_LSTM)
+    sum += dot(c, &n->v.dcy);
+  free(y);
+  free(h);
+  free(c);
+  return sum;
+}
+
+static const char *text(const net_t *n) {
+  static char line[200];
+  snprintf(line, sizeof line,
+           "type %d cell %d bias %d layout %d skips %d clips %d layers %d ways "
+           "%d input %d hidden %d out %d time %d batch %d",
+           (int)n->type, (int)n->cell, (int)n->bias, (int)n->layout, n->skips,
+           n->clips, n->layers, n->ways, n->input, n->hidden, n->out, n->time,
+           n->batch);
+  return line;
+}
+
+static const cudnnDataType_t types[] = {CUDNN_DATA_DOUBLE, CUDNN_DATA_FLOAT,
+                                        CUDNN_DATA_HALF, CUDNN_DATA_BFLOAT16};
+
+/* Padding of y is the fill symbol, zero here. */
+START_TEST(forward_equals_the_definition) {
+  OK(cudnnCreate(&handle));
+  for (int i = 0; i < 80; i++) {
+    net_t n;
+    case_seed((uint64_t)i);
+    create(&n, types[i % 4], 0);
+    double *y = zeros(n.v.y.count), *h = zeros(n.v.hy.count);
+    double *c = zeros(n.v.cy.count), *ones = zeros(n.v.y.count + 999);
+    define(&n, y, h, c);
+    for (int64_t j = 0; j < n.v.y.count + 999; j++)
+      ones[j] = 8; /* sums of some terms of about 1 */
+    bool trains = case_range(0, 1);
+    forward(&n, trains);
+    double factor = n.type == CUDNN_DATA_DOUBLE ? 100 : 8;
+    ck_assert_msg(tensor_wrong(&n.v.y, y, ones, factor) == -1, "y %s",
+                  text(&n));
+    ck_assert_msg(tensor_wrong(&n.v.hy, h, ones, factor) == -1, "hy %s",
+                  text(&n));
+    if (n.cell == CUDNN_LSTM)
+      ck_assert_msg(tensor_wrong(&n.v.cy, c, ones, factor) == -1, "cy %s",
+                    text(&n));
+    free(y);
+    free(h);
+    free(c);
+    free(ones);
+    destroy(&n);
+  }
+  OK(cudnnDestroy(handle));
+}
+END_TEST
+
+/* Beyond ends of sequences nothing depends on x. */
+static void check_gradient(net_t *n, tensor_t *of, tensor_t *gradient,
+                           const double *before, const char *name) {
+  const double small = 1e-6;
+  for (int k = 0; k < 6; k++) {
+    int at = case_range(0, (int)of->count - 1);
+    double keep = of->value[at];
+    of->value[at] = keep + small;
+    double high = loss(n);
+    of->value[at] = keep - small;
+    double low = loss(n);
+    of->value[at] = keep;
+    double want = (high - low) / (2 * small);
+    double have = gradient->value[at] - (before ? before[at] : 0);
+    ck_assert_msg(fabs(have - want) <= 1e-6 * (1 + fabs(want)),
+                  "%s[%d] is %g, not %g: %s", name, at, have, want, text(n));
+  }
+}
+
+/* A kink closer than the difference's step would be a difference of nothing. */
+START_TEST(gradients_equal_differences_of_the_definition) {
+  OK(cudnnCreate(&handle));
+  for (int i = 0; i < 50; i++) {
+    net_t n;
+    case_seed((uint64_t)i + 1000);
+    create(&n, CUDNN_DATA_DOUBLE, 0);
+    values_t *v = &n.v;
+    double *before = zeros(v->dw.count);
+    memcpy(before, v->dw.value, (size_t)v->dw.count * sizeof *before);
+    forward(&n, true);
+    backward(&n);
+    tensor_download(&v->dx);
+    tensor_download(&v->dhx);
+    tensor_download(&v->dcx);
+    tensor_download(&v->dw);
+    check_gradient(&n, &v->x, &v->dx, NULL, "dx");
+    check_gradient(&n, &v->w, &v->dw, before, "dw");
+    if (n.has_state)
+      check_gradient(&n, &v->hx, &v->dhx, NULL, "dhx");
+    if (n.has_state && n.cell == CUDNN_LSTM)
+      check_gradient(&n, &v->cx, &v->dcx, NULL, "dcx");
+    free(before);
+    destroy(&n);
+  }
+  OK(cudnnDestroy(handle));
+}
+END_TEST
+
+/* Of the same values; sums of products of values of about 1. */
+static void check_close(const tensor_t *t, const tensor_t *exact,
+                        const char *name, const net_t *n) {
+  double most = 1, unit = t->type == CUDNN_DATA_FLOAT  ? 0x1p-23
+                          : t->type == CUDNN_DATA_HALF ? 0x1p-10
+                                                       : 0x1p-7;
+  for (int64_t i = 0; i < t->count; i++)
+    most = fmax(most, fabs(exact->value[i]));
+  for (int64_t i = 0; i < t->count; i++)
+    ck_assert_msg(fabs(t->value[i] - exact->value[i]) <= 64 * unit * most,
+                  "%s[%ld] is %g, not %g: %s", name, i, t->value[i],
+                  exact->value[i], text(n));
+}
+
+START_TEST(all_types_have_the_gradients_of_double) {
+  OK(cudnnCreate(&handle));
+  for (int i = 0; i < 30; i++) {
+    net_t n, exact;
+    case_seed((uint64_t)i + 2000);
+    create(&n, types[1 + i % 3], 0);
+    case_seed((uint64_t)i + 2000);
+    create(&exact, CUDNN_DATA_DOUBLE, 0);
+    tensor_t *const from[] = {&n.v.x,  &n.v.hx,  &n.v.cx,  &n.v.w,
+                              &n.v.dy, &n.v.dhy, &n.v.dcy, &n.v.dw};
+    tensor_t *const to[] = {&exact.v.x,   &exact.v.hx, &exact.v.cx,
+                            &exact.v.w,   &exact.v.dy, &exact.v.dhy,
+                            &exact.v.dcy, &exact.v.dw};
+    for (int j = 0; j < 8; j++) {
+      memcpy(to[j]->value, from[j]->value,
+             (size_t)to[j]->count * sizeof(double));
+      tensor_upload(to[j]);
+    }
+    net_t *const nets[] = {&n, &exact};
+    for (int j = 0; j < 2; j++) {
+      forward(nets[j], true);
+      backward(nets[j]);
+      tensor_download(&nets[j]->v.dx);
+      tensor_download(&nets[j]->v.dhx);
+      tensor_download(&nets[j]->v.dw);
+    }
+    check_close(&n.v.dx, &exact.v.dx, "dx", &n);
+    check_close(&n.v.dhx, &exact.v.dhx, "dhx", &n);
+    check_close(&n.v.dw, &exact.v.dw, "dw", &n);
+    destroy(&n);
+    destroy(&exact);
+  }
+  OK(cudnnDestroy(handle));
+}
+END_TEST
+
+/* The forward call itself, always with the same masks. */
+static double api_loss(net_t *n) {
+  values_t *v = &n->v;
+  OK(cudnnSetDropoutDescriptor(n->drop, handle, (float)n->dropout, n->states,
+                               n->states_bytes, 5));
+  forward(n, true);
+  tensor_download(&v->y);
+  tensor_download(&v->hy);
+  return dot(v->y.value, &v->dy) + dot(v->hy.value, &v->dhy);
+}
+
+START_TEST(gradients_with_dropout_equal_differences) {
+  OK(cudnnCreate(&handle));
+  int zero = 0, all = 0;
+  for (int i = 0; i < 12; i++) {
+    net_t n;
+    case_seed((uint64_t)i + 3000);
+    create(&n, CUDNN_DATA_DOUBLE, 0.4);
+    values_t *v = &n.v;
+    memset(v->dcy.value, 0, (size_t)v->dcy.count * sizeof(double));
+    memset(v->dw.value, 0, (size_t)v->dw.count * sizeof(double));
+    tensor_upload(&v->dcy);
+    tensor_upload(&v->dw);
+    api_loss(&n);
+    backward(&n);
+    tensor_download(&v->dx);
+    tensor_download(&v->dw);
+    tensor_t *const of[] = {&v->x, &v->w}, *const d[] = {&v->dx, &v->dw};
+    for (int k = 0; k < 10; k++) {
+      tensor_t *t = of[k % 2];
+      int at = case_range(0, (int)t->count - 1);
+      double keep = t->value[at];
+      t->value[at] = keep + 1e-6;
+      tensor_upload(t);
+      double high = api_loss(&n);
+      t->value[at] = keep - 1e-6;
+      tensor_upload(t);
+      double low = api_loss(&n);
+      t->value[at] = keep;
+      tensor_upload(t);
+      double want = (high - low) / 2e-6, have = d[k % 2]->value[at];
+      ck_assert_msg(fabs(have - want) <= 1e-6 * (1 + fabs(want)),
+                    "%g, not %g: %s", have, want, text(&n));
+      zero += have == 0;
+      all++;
+    }
+    destroy(&n);
+  }
+  ck_assert_int_lt(zero, all * 3 / 4);
+  OK(cudnnDestroy(handle));
+}
+END_TEST
+
+START_TEST(wrong_arguments_are_refused) {
+  OK(cudnnCreate(&handle));
+  case_seed(7);
+  net_t n;
+  create(&n, CUDNN_DATA_FLOAT, 0);
+  values_t *v = &n.v;
+#define FORWARD(x, y, weights, kept)                                           \
+  cudnnRNNForward(handle, n.rnn, CUDNN_FWD_MODE_TRAINING, NULL, n.x_desc, x,   \
+                  n.y_desc, y, n.h_desc, NULL, NULL, n.c_desc, NULL, NULL,     \
+                  weights, v->w.device, 0, NULL, kept, n.reserve)
+  OK(FORWARD(v->x.device, v->y.device, v->w.bytes, n.reserve_bytes));
+  IS(FORWARD(NULL, v->y.device, v->w.bytes, n.reserve_bytes),
+     CUDNN_STATUS_BAD_PARAM);
+  IS(FORWARD(v->x.device, v->y.device, v->w.bytes - 1, n.reserve_bytes),
+     CUDNN_STATUS_BAD_PARAM);
+  IS(FORWARD(v->x.device, v->y.device, v->w.bytes, n.reserve_bytes - 1),
+     CUDNN_STATUS_BAD_PARAM);
+  IS(FORWARD(v->x.value, v->y.device, v->w.bytes, n.reserve_bytes),
+     CUDNN_STATUS_EXECUTION_FAILED);
+  IS(cudnnRNNForward(NULL, n.rnn, CUDNN_FWD_MODE_INFERENCE, NULL, n.x_desc,
+                     v->x.device, n.y_desc, v->y.device, n.h_desc, NULL, NULL,
+                     n.c_desc, NULL, NULL, v->w.bytes, v->w.device, 0, NULL, 0,
+                     NULL),
+     CUDNN_STATUS_BAD_PARAM);
+  IS(cudnnRNNBackwardWeights_v8(handle, n.rnn, CUDNN_WGRAD_MODE_SET, NULL,
+                                n.x_desc, v->x.device, n.h_desc, NULL, n.y_desc,
+                                v->y.device, v->dw.bytes, v->dw.device, 0, NULL,
+                                n.reserve_bytes, n.reserve),
+     CUDNN_STATUS_NOT_SUPPORTED);
+  OK(cudaDeviceSynchronize());
+  destroy(&n);
+  OK(cudnnDestroy(handle));
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("host cudnn rnn");
+  TCase *cases = tcase_create("rnn");
+  tcase_set_timeout(cases, 100);
+  tcase_add_test(cases, forward_equals_the_definition);
+  tcase_add_test(cases, gradients_equal_differences_of_the_definition);
+  tcase_add_test(cases, all_types_have_the_gradients_of_double);
+  tcase_add_test(cases, gradients_with_dropout_equal_differences);
+  tcase_add_test(cases, wrong_arguments_are_refused);
+  suite_add_tcase(suite, cases);
+  return harness_run(suite);
+}
