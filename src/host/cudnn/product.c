@@ -10,6 +10,14 @@
 bool host_product_float(bool turn_a, bool turn_b, int64_t m, int64_t n,
                         int64_t k, const float *a, int64_t lda, const float *b,
                         int64_t ldb, float beta, float *c, int64_t ldc) {
+  if (k == 0) {
+    for (int64_t i = 0; i < m; i++)
+      for (int64_t j = 0; j < n; j++)
+        c[i * ldc + j] = beta == 0 ? 0 : beta * c[i * ldc + j];
+    return true;
+  }
+  if (m == 0 || n == 0)
+    return true;
   int threads = host_threads_enter();
   dnnl_status_t status = dnnl_sgemm(turn_a ? 'T' : 'N', turn_b ? 'T' : 'N', m,
                                     n, k, 1, a, lda, b, ldb, beta, c, ldc);

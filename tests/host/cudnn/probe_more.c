@@ -47,6 +47,7 @@
   X(cudnnCreateSeqDataDescriptor)                                              \
   X(cudnnSetAttnDescriptor)                                                    \
   X(cudnnGetAttnDescriptor)                                                    \
+  X(cudnnGetMultiHeadAttnWeights)                                              \
   X(cudnnSetSeqDataDescriptor)                                                 \
   X(cudnnGetSeqDataDescriptor)                                                 \
   X(cudnnDestroyAttnDescriptor)                                                \
@@ -320,6 +321,22 @@ static void losses(int cases) {
   p_cudnnDestroyCTCLossDescriptor(loss);
 }
 
+static void show_projections(cudnnAttnDescriptor_t attn) {
+  cudnnTensorDescriptor_t w;
+  for (int k = 0; k < 4; k++) {
+    int kind = range(-1, 8);
+    void *at = NULL;
+    p_cudnnCreateTensorDescriptor(&w);
+    int s = p_cudnnGetMultiHeadAttnWeights((cudnnHandle_t)no_handle, attn,
+                                           (cudnnMultiHeadAttnWeightKind_t)kind,
+                                           1 << 30, (void *)0x10000, w, &at);
+    printf(" kind %d -> %d", kind, s);
+    if (s == 0)
+      show_part("w", w, at);
+    p_cudnnDestroyTensorDescriptor(w);
+  }
+}
+
 static void attentions(int cases) {
   cudnnAttnDescriptor_t attn;
   cudnnSeqDataDescriptor_t seq;
@@ -353,6 +370,8 @@ static void attentions(int cases) {
         v[6], v[7], v[8], v[9], v[10], v[11], v[12], v[13], v[14], v[15]);
     list("attn", v, 16);
     printf(" %g -> %d", scale, s);
+    if (s == 0)
+      show_projections(attn);
     unsigned mode = 77;
     int o[16];
     memset(o, 0x5a, sizeof o);
