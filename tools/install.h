@@ -11,6 +11,7 @@ typedef struct install {
   char library[PATH_MAX]; /* libsundog.so, absolute */
   char host[PATH_MAX];    /* folder of the host device's libraries; "" if it
                              is not there */
+  char host12[PATH_MAX];  /* of those with CUDA 12's names; "" likewise */
   char helper[PATH_MAX];  /* sundog-libraries; "" likewise */
 } install_t;
 

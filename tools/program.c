@@ -197,3 +197,12 @@ const char *program_needs(const program_t *program, const char *stem) {
       return program->needed_name[i];
   return NULL;
 }
+
+bool program_file_needs(const char *name, const char *stem) {
+  program_t program;
+  struct stat info;
+  return program_find(name, program.path) && access(program.path, R_OK) == 0 &&
+         stat(program.path, &info) == 0 && S_ISREG(info.st_mode) &&
+         program_examine(name, &program) == SDG_OK &&
+         program_needs(&program, stem);
+}

@@ -41,6 +41,8 @@ START_TEST(attributes_agree_with_the_properties) {
   OK(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, 0));
   ck_assert_int_eq(value, properties.multiProcessorCount);
   OK(cudaDeviceGetAttribute(&value, cudaDevAttrMemoryPoolsSupported, 0));
+  ck_assert_int_eq(value, properties.memoryPoolsSupported);
+  OK(cudaDeviceGetAttribute(&value, cudaDevAttrTccDriver, 0));
   ck_assert_int_eq(value, 0);
   ck_assert_int_eq(cudaDeviceGetAttribute(&value, (enum cudaDeviceAttr)0, 0),
                    cudaErrorInvalidValue);

@@ -12,7 +12,7 @@ const char *cublasGetStatusString(cublasStatus_t status) {
 }
 
 size_t cublasGetCudartVersion(void) {
-  return CUDART_VERSION;
+  return cublasLtGetCudartVersion();
 }
 
 cublasStatus_t cublasGetProperty(libraryPropertyType type, int *value) {

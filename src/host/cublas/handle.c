@@ -2,6 +2,8 @@
 // The handle: its stream and modes; scalars; work in its stream.
 #include "src/host/cublas/blas.h"
 
+#include <cublasLt.h>
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +31,7 @@ cublasStatus_t cublasGetVersion_v2(cublasHandle_t handle, int *version) {
   (void)handle;
   if (!version)
     return CUBLAS_STATUS_INVALID_VALUE;
-  *version = CUBLAS_VERSION;
+  *version = (int)cublasLtGetVersion();
   return CUBLAS_STATUS_SUCCESS;
 }
 

@@ -4,6 +4,18 @@
 #include <cublas_api.h>
 #include <cuda_runtime_api.h>
 
+/* What this is a work-alike of. */
+#ifdef HOST_CUBLAS_TWELVE
+enum { HOST_MAJOR = 12, HOST_MINOR = 8, HOST_PATCH = 4, HOST_CUDART = 12080 };
+#else
+enum {
+  HOST_MAJOR = CUBLAS_VER_MAJOR,
+  HOST_MINOR = CUBLAS_VER_MINOR,
+  HOST_PATCH = CUBLAS_VER_PATCH,
+  HOST_CUDART = CUDART_VERSION
+};
+#endif
+
 static const struct {
   cublasStatus_t status;
   const char *name, *text;
@@ -41,11 +53,11 @@ const char *cublasLtGetStatusString(cublasStatus_t status) {
 }
 
 size_t cublasLtGetVersion(void) {
-  return CUBLAS_VERSION;
+  return HOST_MAJOR * 10000 + HOST_MINOR * 100 + HOST_PATCH;
 }
 
 size_t cublasLtGetCudartVersion(void) {
-  return CUDART_VERSION;
+  return HOST_CUDART;
 }
 
 cublasStatus_t cublasLtGetProperty(libraryPropertyType type, int *value) {
@@ -53,13 +65,13 @@ cublasStatus_t cublasLtGetProperty(libraryPropertyType type, int *value) {
     return CUBLAS_STATUS_INVALID_VALUE;
   switch (type) {
   case MAJOR_VERSION:
-    *value = CUBLAS_VER_MAJOR;
+    *value = HOST_MAJOR;
     return CUBLAS_STATUS_SUCCESS;
   case MINOR_VERSION:
-    *value = CUBLAS_VER_MINOR;
+    *value = HOST_MINOR;
     return CUBLAS_STATUS_SUCCESS;
   case PATCH_LEVEL:
-    *value = CUBLAS_VER_PATCH;
+    *value = HOST_PATCH;
     return CUBLAS_STATUS_SUCCESS;
   }
   return CUBLAS_STATUS_INVALID_VALUE;

@@ -15,7 +15,7 @@ static _Atomic unsigned device_flags;
 cudaError_t cudaRuntimeGetVersion(int *runtimeVersion) {
   if (!runtimeVersion)
     return host_result(cudaErrorInvalidValue);
-  *runtimeVersion = CUDART_VERSION;
+  *runtimeVersion = HOST_CUDART_VERSION;
   return cudaSuccess;
 }
 
@@ -227,6 +227,6 @@ cudaError_t
 cudaGetDriverEntryPoint(const char *symbol, void **funcPtr,
                         unsigned long long flags,
                         enum cudaDriverEntryPointQueryResult *driverStatus) {
-  return cudaGetDriverEntryPointByVersion(symbol, funcPtr, CUDART_VERSION,
+  return cudaGetDriverEntryPointByVersion(symbol, funcPtr, HOST_CUDART_VERSION,
                                           flags, driverStatus);
 }

@@ -14,6 +14,10 @@
 #define HOST_LIKELY(x)   __builtin_expect(!!(x), 1)
 #define HOST_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
+#ifndef HOST_CUDART_VERSION /* twelve.h has another one */
+#define HOST_CUDART_VERSION CUDART_VERSION
+#endif
+
 #pragma GCC visibility push(hidden)
 
 /* ---- state.c: start, fork, errors ---- */

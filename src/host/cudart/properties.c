@@ -51,6 +51,7 @@ static struct cudaDeviceProp describe(void) {
       .reservedSharedMemPerBlock = 1 << 10,
       .hostRegisterSupported = 1,
       .hostRegisterReadOnlySupported = 1,
+      .memoryPoolsSupported = 1,
       .deviceNumaConfig = cudaDeviceNumaConfigNone,
       .deviceNumaId = -1,
       .hostNumaId = -1,
@@ -132,6 +133,7 @@ static bool attribute_of(const struct cudaDeviceProp *p,
     VALUE(MaxBlocksPerMultiprocessor, p->maxBlocksPerMultiProcessor)
     VALUE(ReservedSharedMemoryPerBlock, p->reservedSharedMemPerBlock)
     VALUE(HostRegisterReadOnlySupported, p->hostRegisterReadOnlySupported)
+    VALUE(MemoryPoolsSupported, p->memoryPoolsSupported)
     VALUE(NumaId, p->deviceNumaId)
     VALUE(HostNumaId, p->hostNumaId)
 #undef VALUE

@@ -10,7 +10,7 @@
 #include "src/host/host.h"
 
 /* NVIDIA's 9.19 for CUDA 13 says 13.1 whatever toolkit is installed. */
-enum { HOST_CUDART_VERSION = 13010 };
+enum { BUILT_WITH_13 = 13010, BUILT_WITH_12 = 12090 };
 
 static _Thread_local char last_refusal[256];
 
@@ -25,7 +25,9 @@ size_t cudnnGetVersion(void) {
 }
 
 size_t cudnnGetCudartVersion(void) {
-  return HOST_CUDART_VERSION;
+  int version = 0;
+  (void)cudaRuntimeGetVersion(&version);
+  return version < 13000 ? BUILT_WITH_12 : BUILT_WITH_13;
 }
 
 size_t cudnnGetMaxDeviceVersion(void) {
