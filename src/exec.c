@@ -233,3 +233,12 @@ sdg_status_t sdg_exec_run(const sdg_plan_t *plan, const sdg_call_t *call,
   return sdg_device_check(cuda->cudaEventRecord(own->done, stream),
                           "event record");
 }
+
+sdg_status_t sdg_exec_follow(int channel, cudaStream_t stream) {
+  const sdg_vendor_t *cuda = sdg_vendor_get();
+  if (!events[channel].done)
+    return SDG_OK;
+  return sdg_device_check(
+      cuda->cudaStreamWaitEvent(stream, events[channel].done, 0),
+      "wait for the previous call");
+}

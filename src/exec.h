@@ -32,4 +32,9 @@ sdg_status_t sdg_exec_run(const sdg_plan_t *plan, const sdg_call_t *call,
                           cudaStream_t stream, sdg_report_row_t *row,
                           int *out_vendor) SDG_MUST_CHECK;
 
+/* What `stream` gets next comes after everything that plans of the thread with
+ * this channel have enqueued so far, on whatever stream. Whole view: what an
+ * update brought for one stream's sake, others may read. */
+sdg_status_t sdg_exec_follow(int channel, cudaStream_t stream) SDG_MUST_CHECK;
+
 #endif

@@ -24,6 +24,7 @@ static struct {
   sdg_control_t *control;
   sdg_mesh_t mesh;
   sdg_group_t group;
+  sdg_axes_t axes;
 } job = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 bool sdg_job_asked(void) {
@@ -57,6 +58,7 @@ static sdg_status_t join(const sdg_mesh_t *mesh, sdg_axes_t axes) {
   SDG_TRY(sdg_control_join(rendezvous, rank, size, options->timeout_s,
                            &job.control));
   job.mesh = *mesh;
+  job.axes = axes;
   job.group.count = sdg_mesh_group(mesh, rank, axes, job.group.rank);
   while (job.group.rank[job.group.me] != rank)
     job.group.me++;
@@ -92,6 +94,10 @@ const sdg_mesh_t *sdg_job_mesh(void) {
 
 const sdg_group_t *sdg_job_group(void) {
   return &job.group;
+}
+
+sdg_axes_t sdg_job_axes(void) {
+  return job.axes;
 }
 
 int sdg_job_rank(void) {

@@ -51,6 +51,8 @@ bool sdg_job_joined(void);
 sdg_control_t *sdg_job_control(void);
 const sdg_mesh_t *sdg_job_mesh(void);
 const sdg_group_t *sdg_job_group(void);
+/* The axes along which the group lies. */
+sdg_axes_t sdg_job_axes(void);
 int sdg_job_rank(void);
 int sdg_job_size(void);
 

@@ -29,6 +29,7 @@ void sdg_plan_destroy(sdg_plan_t *plan) {
     return;
   if (plan->state_destroy)
     plan->state_destroy(plan->state);
+  sdg_share_destroy(plan->share);
   free(plan->slab);
   free(plan->step);
   free(plan->parcel);

@@ -15,6 +15,7 @@
 #include "src/box.h"
 #include "src/call.h"
 #include "src/mesh.h"
+#include "src/share.h"
 #include "src/status.h"
 #include "src/transfer.h"
 
@@ -92,6 +93,7 @@ typedef struct sdg_plan {
   sdg_parcel_t *parcel; /* of the one EXCHANGE step */
   int parcels;
   size_t scratch_bytes;
+  sdg_share_t *share; /* whole view only; owned */
   /* Per execution, for reports. */
   int64_t received_bytes;
   int64_t copied_bytes[SDG_COPY_COUNT];

@@ -70,16 +70,21 @@ sdg_report_row_t *sdg_report_find(const char *entry, const char *section,
   return row;
 }
 
+void sdg_report_moved(sdg_report_row_t *row, const sdg_plan_t *plan) {
+  if (!row)
+    return;
+  add(&row->received_bytes, plan->received_bytes);
+  for (int i = 0; i < SDG_COPY_COUNT; i++)
+    add(&row->copied_bytes[i], plan->copied_bytes[i]);
+}
+
 void sdg_report_count(sdg_report_row_t *row, const sdg_plan_t *plan) {
   add(&threads[sdg_thread_channel()].calls, 1);
   if (!row)
     return;
   add(&row->count, 1);
-  if (!plan)
-    return;
-  add(&row->received_bytes, plan->received_bytes);
-  for (int i = 0; i < SDG_COPY_COUNT; i++)
-    add(&row->copied_bytes[i], plan->copied_bytes[i]);
+  if (plan)
+    sdg_report_moved(row, plan);
 }
 
 void sdg_report_wait(sdg_report_row_t *row, int64_t wait_ns) {

@@ -19,6 +19,8 @@ sdg_report_row_t *sdg_report_find(const char *entry, const char *section,
 /* Counts one tagged call and what its plan moves; row may be NULL, plan may be
  * NULL (a query). */
 void sdg_report_count(sdg_report_row_t *row, const sdg_plan_t *plan);
+/* Adds what a plan moves to a call that is counted already; row may be NULL. */
+void sdg_report_moved(sdg_report_row_t *row, const sdg_plan_t *plan);
 /* Adds time that the host waited for other ranks. */
 void sdg_report_wait(sdg_report_row_t *row, int64_t wait_ns);
 /* Counts a call that sundog refused. */

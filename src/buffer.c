@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// Allocations as a sorted array, distributed tensors as a short list.
+#include "src/buffer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool sdg_span_overlap(sdg_span_t a, sdg_span_t b) {
+  return a.bytes > 0 && b.bytes > 0 && a.at < b.at + b.bytes &&
+         b.at < a.at + a.bytes;
+}
+
+bool sdg_span_contain(sdg_span_t outer, sdg_span_t inner) {
+  return inner.at >= outer.at &&
+         inner.at + inner.bytes <= outer.at + outer.bytes;
+}
+
+// ---- layouts --------------------------------------------------------------
+
+size_t sdg_layout_bytes(const sdg_layout_t *layout) {
+  int64_t last = 0;
+  for (int d = 0; d < layout->dims; d++) {
+    if (layout->extent[d] < 1)
+      return 0;
+    last += (layout->extent[d] - 1) * layout->stride[d];
+  }
+  return (size_t)(last + 1) * (size_t)layout->elem_bytes;
+}
+
+bool sdg_layout_dense(const sdg_layout_t *layout) {
+  int64_t count = 1;
+  for (int d = 0; d < layout->dims; d++)
+    count *= layout->extent[d];
+  return (size_t)count * (size_t)layout->elem_bytes == sdg_layout_bytes(layout);
+}
+
+bool sdg_layout_equal(const sdg_layout_t *a, const sdg_layout_t *b) {
+  if (a->elem_bytes != b->elem_bytes || a->dims != b->dims)
+    return false;
+  for (int d = 0; d < a->dims; d++)
+    if (a->extent[d] != b->extent[d] ||
+        (a->extent[d] > 1 && a->stride[d] != b->stride[d]))
+      return false;
+  return true;
+}
+
+sdg_box_t sdg_layout_box(const sdg_layout_t *layout) {
+  sdg_box_t box = {.dims = layout->dims};
+  for (int d = 0; d < layout->dims; d++)
+    box.dim[d].hi = layout->extent[d];
+  return box;
+}
+
+uint64_t sdg_placement_hash(const sdg_placement_t *placement) {
+  uint64_t hash = 14695981039346656037u;
+#define MIX(value) hash = (hash ^ (uint64_t)(value)) * 1099511628211u
+  MIX(placement->dims);
+  for (int d = 0; d < placement->dims; d++) {
+    MIX(placement->split[d].axes);
+    for (int i = 0; i < placement->split[d].axes; i++)
+      MIX(placement->split[d].axis[i]);
+    for (int i = 0; i <= placement->part[d].pieces; i++)
+      MIX(placement->part[d].offset[i]);
+  }
+#undef MIX
+  return hash;
+}
+
+// ---- allocations ----------------------------------------------------------
+
+// Index of the first allocation that ends behind `at`.
+static int allocation_at(const sdg_buffers_t *table, uintptr_t at) {
+  int low = 0, high = table->allocations;
+  while (low < high) {
+    int middle = (low + high) / 2;
+    if (table->allocation[middle].at + table->allocation[middle].bytes <= at)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+static void allocation_remove(sdg_buffers_t *table, int index) {
+  sdg_span_t gone = table->allocation[index];
+  for (sdg_buffer_t *buffer; (buffer = sdg_buffers_overlap(table, gone, NULL));)
+    sdg_buffers_drop(table, buffer);
+  table->allocations--;
+  memmove(table->allocation + index, table->allocation + index + 1,
+          (size_t)(table->allocations - index) * sizeof *table->allocation);
+}
+
+sdg_status_t sdg_buffers_allocate(sdg_buffers_t *table, uintptr_t at,
+                                  size_t bytes) {
+  if (bytes == 0)
+    return SDG_OK;
+  sdg_span_t span = {at, bytes};
+  int index = allocation_at(table, at);
+  while (index < table->allocations &&
+         sdg_span_overlap(table->allocation[index], span))
+    allocation_remove(table, index);
+  sdg_span_t *grown = realloc(table->allocation,
+                              ((size_t)table->allocations + 1) * sizeof *grown);
+  if (!grown)
+    return sdg_fail(SDG_E_NO_MEMORY, "%d allocations", table->allocations + 1);
+  table->allocation = grown;
+  memmove(grown + index + 1, grown + index,
+          (size_t)(table->allocations - index) * sizeof *grown);
+  grown[index] = span;
+  table->allocations++;
+  return SDG_OK;
+}
+
+void sdg_buffers_release(sdg_buffers_t *table, uintptr_t at) {
+  int index = allocation_at(table, at);
+  if (index < table->allocations && table->allocation[index].at == at)
+    allocation_remove(table, index);
+}
+
+bool sdg_buffers_allocation(const sdg_buffers_t *table, uintptr_t at,
+                            sdg_span_t *out_span) {
+  int index = allocation_at(table, at);
+  if (index == table->allocations || table->allocation[index].at > at)
+    return false;
+  *out_span = table->allocation[index];
+  return true;
+}
+
+// ---- distributed tensors --------------------------------------------------
+
+sdg_span_t sdg_buffer_span(const sdg_buffer_t *buffer) {
+  return (sdg_span_t){buffer->at, sdg_layout_bytes(&buffer->layout)};
+}
+
+sdg_buffer_t *sdg_buffers_find(const sdg_buffers_t *table, uintptr_t at,
+                               const sdg_layout_t *layout) {
+  for (int i = 0; i < table->buffers; i++)
+    if (table->buffer[i]->at == at &&
+        sdg_layout_equal(&table->buffer[i]->layout, layout))
+      return table->buffer[i];
+  return NULL;
+}
+
+sdg_buffer_t *sdg_buffers_overlap(const sdg_buffers_t *table, sdg_span_t span,
+                                  const sdg_buffer_t *except) {
+  for (int i = 0; i < table->buffers; i++)
+    if (table->buffer[i] != except &&
+        sdg_span_overlap(sdg_buffer_span(table->buffer[i]), span))
+      return table->buffer[i];
+  return NULL;
+}
+
+static void buffer_destroy(sdg_buffer_t *buffer) {
+  if (!buffer)
+    return;
+  sdg_placement_fini(&buffer->placement);
+  free(buffer->rank);
+  free(buffer->owned);
+  free(buffer->valid);
+  free(buffer);
+}
+
+void sdg_buffers_drop(sdg_buffers_t *table, sdg_buffer_t *buffer) {
+  for (int i = 0; i < table->buffers; i++)
+    if (table->buffer[i] == buffer) {
+      table->buffers--;
+      memmove(table->buffer + i, table->buffer + i + 1,
+              (size_t)(table->buffers - i) * sizeof *table->buffer);
+      buffer_destroy(buffer);
+      return;
+    }
+}
+
+void sdg_buffers_fini(sdg_buffers_t *table) {
+  while (table->buffers > 0)
+    sdg_buffers_drop(table, table->buffer[0]);
+  free(table->buffer);
+  free(table->allocation);
+  *table = (sdg_buffers_t){.buffers = 0};
+}
+
+static sdg_buffer_t *buffer_create(const sdg_placement_t *placement,
+                                   const sdg_mesh_t *mesh, int self) {
+  sdg_buffer_t *buffer = calloc(1, sizeof *buffer);
+  if (!buffer)
+    return NULL;
+  int rank[SDG_RANKS_MAX];
+  buffer->ranks = sdg_placement_group(placement, mesh, self, rank);
+  size_t count = (size_t)buffer->ranks;
+  buffer->axes = sdg_placement_axes(placement);
+  buffer->placement_hash = sdg_placement_hash(placement);
+  buffer->rank = calloc(count, sizeof *buffer->rank);
+  buffer->owned = calloc(count, sizeof *buffer->owned);
+  buffer->valid = calloc(count, sizeof *buffer->valid);
+  if (!buffer->rank || !buffer->owned || !buffer->valid ||
+      sdg_placement_copy(placement, &buffer->placement) != SDG_OK) {
+    buffer_destroy(buffer);
+    return NULL;
+  }
+  for (int r = 0; r < buffer->ranks; r++) {
+    buffer->rank[r] = rank[r];
+    buffer->owned[r] = buffer->valid[r] =
+        sdg_placement_box(placement, mesh, rank[r]);
+    if (rank[r] == self)
+      buffer->me = r;
+  }
+  return buffer;
+}
+
+sdg_status_t sdg_buffers_put(sdg_buffers_t *table, uintptr_t at,
+                             const sdg_layout_t *layout,
+                             const sdg_placement_t *placement,
+                             const sdg_mesh_t *mesh, int self) {
+  sdg_buffer_t *old = sdg_buffers_find(table, at, layout);
+  sdg_buffer_t *buffer = buffer_create(placement, mesh, self);
+  sdg_buffer_t **grown = realloc(table->buffer, ((size_t)table->buffers + 1) *
+                                                    sizeof *table->buffer);
+  if (grown)
+    table->buffer = grown;
+  if (!buffer || !grown) {
+    buffer_destroy(buffer);
+    return sdg_fail(SDG_E_NO_MEMORY, "a distributed tensor");
+  }
+  buffer->number = ++table->last_number;
+  buffer->at = at;
+  buffer->layout = *layout;
+  if (old)
+    sdg_buffers_drop(table, old);
+  table->buffer[table->buffers++] = buffer;
+  return SDG_OK;
+}
+
+static sdg_box_t hull(const sdg_box_t *a, const sdg_box_t *b) {
+  if (sdg_box_empty(a))
+    return *b;
+  if (sdg_box_empty(b))
+    return *a;
+  sdg_box_t box = *a;
+  for (int d = 0; d < a->dims; d++) {
+    if (b->dim[d].lo < box.dim[d].lo)
+      box.dim[d].lo = b->dim[d].lo;
+    if (b->dim[d].hi > box.dim[d].hi)
+      box.dim[d].hi = b->dim[d].hi;
+  }
+  return box;
+}
+
+bool sdg_buffer_lack(const sdg_buffer_t *buffer, const sdg_box_t *need,
+                     sdg_box_t *out) {
+  bool lacks = false;
+  sdg_box_t all = sdg_layout_box(&buffer->layout);
+  for (int r = 0; r < buffer->ranks; r++) {
+    const sdg_box_t *wanted = need ? &need[buffer->rank[r]] : &all;
+    out[r] = (sdg_box_t){.dims = buffer->layout.dims};
+    if (sdg_box_contains(&buffer->valid[r], wanted))
+      continue;
+    out[r] = hull(&buffer->valid[r], wanted);
+    lacks = true;
+  }
+  return lacks;
+}
+
+void sdg_buffer_grow(sdg_buffer_t *buffer, const sdg_box_t *sent) {
+  for (int r = 0; r < buffer->ranks; r++)
+    if (!sdg_box_empty(&sent[r]))
+      buffer->valid[r] = sent[r];
+}
+
+bool sdg_buffer_complete(const sdg_buffer_t *buffer) {
+  sdg_box_t all = sdg_layout_box(&buffer->layout);
+  for (int r = 0; r < buffer->ranks; r++)
+    if (!sdg_box_contains(&buffer->valid[r], &all))
+      return false;
+  return true;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Brings distributed tensors of the buffer table up to date: one exchange, in
+ * place. Thread that makes tagged calls only. */
+#ifndef SDG_SRC_UPDATE_H
+#define SDG_SRC_UPDATE_H
+
+#include <cuda_runtime_api.h>
+
+#include "src/buffer.h"
+#include "src/report.h"
+
+/* Sends what `lack` (of sdg_buffer_lack) says, on the communication stream,
+ * between what `stream` has been given and what it gets next. Collective over
+ * the job. `cause` names the call for messages; `row` counts bytes and waits,
+ * may be NULL. Does not change the table. */
+sdg_status_t sdg_update_run(const sdg_buffer_t *buffer, const sdg_box_t *lack,
+                            const char *cause, cudaStream_t stream,
+                            sdg_report_row_t *row) SDG_MUST_CHECK;
+
+/* Gives every rank of the job's group the first one's bytes: `height` rows of
+ * `width` bytes, `pitch` bytes apart. */
+sdg_status_t sdg_update_from_first(void *at, size_t width, size_t pitch,
+                                   size_t height, const char *cause,
+                                   cudaStream_t stream,
+                                   sdg_report_row_t *row) SDG_MUST_CHECK;
+
+#endif

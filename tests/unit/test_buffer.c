@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+// The buffer table against what is written down element by element.
+#include "src/buffer.h"
+
+#include <string.h>
+
+#include "tests/unit/brute.h"
+
+enum { ARENA = 512, TENSORS = 8, ELEMENTS = 4096, RANKS = 6 };
+
+// A layout of random extents, dimension order and gaps.
+static sdg_layout_t layout_draw(int dims_max) {
+  sdg_layout_t layout = {.elem_bytes = 1 << random_in(0, 3),
+                         .dims = (int)random_in(1, dims_max)};
+  int order[SDG_DIMS_MAX];
+  for (int d = 0; d < layout.dims; d++) {
+    int i = (int)random_in(0, d);
+    order[d] = order[i];
+    order[i] = d;
+  }
+  int64_t stride = 1;
+  for (int i = 0; i < layout.dims; i++) {
+    layout.extent[order[i]] = random_in(1, 6);
+    layout.stride[order[i]] = stride;
+    stride *= layout.extent[order[i]];
+    if (random_in(0, 3) == 0)
+      stride += random_in(1, 3);
+  }
+  return layout;
+}
+
+// Offsets in elements of all indices of a box, in `out`; their number.
+static int offsets_of(const sdg_layout_t *layout, const sdg_box_t *box,
+                      int64_t *out) {
+  int count = 0;
+  int64_t at[SDG_DIMS_MAX];
+  if (sdg_box_empty(box))
+    return 0;
+  for (int d = 0; d < box->dims; d++)
+    at[d] = box->dim[d].lo;
+  for (;;) {
+    int64_t offset = 0;
+    for (int d = 0; d < box->dims; d++)
+      offset += at[d] * layout->stride[d];
+    out[count++] = offset;
+    int d = box->dims - 1;
+    for (; d >= 0 && ++at[d] == box->dim[d].hi; d--)
+      at[d] = box->dim[d].lo;
+    if (d < 0)
+      return count;
+  }
+}
+
+START_TEST(layouts_know_their_bytes_and_their_gaps) {
+  static int64_t offset[ELEMENTS];
+  static bool used[ELEMENTS];
+  for (int64_t n = random_cases(20000); n > 0; n--) {
+    sdg_layout_t layout = layout_draw(4);
+    sdg_box_t all = sdg_layout_box(&layout);
+    int count = offsets_of(&layout, &all, offset);
+    int64_t last = 0, gaps = 0;
+    memset(used, 0, sizeof used);
+    for (int i = 0; i < count; i++) {
+      used[offset[i]] = true;
+      last = offset[i] > last ? offset[i] : last;
+    }
+    for (int64_t i = 0; i <= last; i++)
+      gaps += !used[i];
+    REQUIRE(sdg_layout_bytes(&layout) ==
+            (size_t)((last + 1) * layout.elem_bytes));
+    REQUIRE(sdg_layout_dense(&layout) == (gaps == 0));
+  }
+}
+END_TEST
+
+static sdg_mesh_t mesh_of(const char *text, int ranks) {
+  sdg_mesh_t mesh;
+  ck_assert_int_eq((int)sdg_mesh_parse(text, ranks, &mesh), SDG_OK);
+  return mesh;
+}
+
+// Splits some dimensions over axes of the mesh, each axis once at most.
+static sdg_placement_t placement_draw(const sdg_layout_t *layout,
+                                      const sdg_mesh_t *mesh) {
+  sdg_placement_t placement;
+  ck_assert_int_eq(
+      (int)sdg_placement_init(layout->dims, layout->extent, &placement),
+      SDG_OK);
+  for (int axis = 0; axis < mesh->axes; axis++) {
+    int d = (int)random_in(0, layout->dims - 1);
+    if (placement.split[d].axes || random_in(0, 3) == 0)
+      continue;
+    int64_t sizes[RANKS];
+    sdg_split_t split = {.axes = 1, .axis = {axis}};
+    sdg_part_t part;
+    random_sizes(layout->extent[d], mesh->size[axis], sizes);
+    ck_assert_int_eq((int)sdg_part_from_sizes(mesh->size[axis], sizes, &part),
+                     SDG_OK);
+    ck_assert_int_eq(
+        (int)sdg_placement_split(&placement, mesh, d, &split, &part), SDG_OK);
+    sdg_part_fini(&part);
+  }
+  return placement;
+}
+
+static sdg_box_t box_draw(const sdg_layout_t *layout) {
+  sdg_box_t box = {.dims = layout->dims};
+  for (int d = 0; d < layout->dims; d++) {
+    box.dim[d].lo = random_in(0, layout->extent[d]);
+    box.dim[d].hi = random_in(0, layout->extent[d]);
+  }
+  return box;
+}
+
+// What every rank has right, by offset.
+typedef struct truth {
+  bool right[RANKS][ELEMENTS];
+} truth_t;
+
+static void truth_add(truth_t *truth, int rank, const sdg_layout_t *layout,
+                      const sdg_box_t *box) {
+  static int64_t offset[ELEMENTS];
+  int count = offsets_of(layout, box, offset);
+  for (int i = 0; i < count; i++)
+    truth->right[rank][offset[i]] = true;
+}
+
+static bool truth_has(const truth_t *truth, int rank,
+                      const sdg_layout_t *layout, const sdg_box_t *box) {
+  static int64_t offset[ELEMENTS];
+  int count = offsets_of(layout, box, offset);
+  for (int i = 0; i < count; i++)
+    if (!truth->right[rank][offset[i]])
+      return false;
+  return true;
+}
+
+// Rank r receives what lies in out[r], which somebody of its group owns.
+static void exchange(truth_t *truth, const sdg_buffer_t *buffer,
+                     const sdg_box_t *sent) {
+  for (int r = 0; r < buffer->ranks; r++)
+    for (int p = 0; p < buffer->ranks; p++) {
+      sdg_box_t common = sdg_box_intersect(&sent[r], &buffer->owned[p]);
+      REQUIRE(truth_has(truth, buffer->rank[p], &buffer->layout, &common));
+      truth_add(truth, buffer->rank[r], &buffer->layout, &common);
+    }
+}
+
+START_TEST(who_needs_more_gets_it_once) {
+  static truth_t truth;
+  static const char *const meshes[] = {"y=6", "y=2,x=3"};
+  for (int64_t n = random_cases(2000); n > 0; n--) {
+    sdg_mesh_t mesh = mesh_of(meshes[n % 2], RANKS);
+    sdg_layout_t layout = layout_draw(3);
+    sdg_placement_t placement = placement_draw(&layout, &mesh);
+    sdg_buffers_t table[RANKS];
+    memset(table, 0, sizeof table);
+    memset(&truth, 0, sizeof truth);
+    for (int r = 0; r < RANKS; r++) {
+      ck_assert_int_eq(
+          (int)sdg_buffers_put(&table[r], 4096, &layout, &placement, &mesh, r),
+          SDG_OK);
+      sdg_box_t own = sdg_placement_box(&placement, &mesh, r);
+      truth_add(&truth, r, &layout, &own);
+    }
+    for (int step = 0; step < 4; step++) {
+      sdg_box_t need[RANKS], sent[RANKS], again[RANKS];
+      bool everything = step == 3 && random_in(0, 1);
+      for (int r = 0; r < RANKS; r++)
+        need[r] = random_in(0, 2) ? box_draw(&layout)
+                                  : (sdg_box_t){.dims = layout.dims};
+      // Every rank works on its own table, and sends what its group wants.
+      for (int r = 0; r < RANKS; r++) {
+        sdg_buffer_t *b = sdg_buffers_find(&table[r], 4096, &layout);
+        REQUIRE(b && b->rank[b->me] == r);
+        if (!sdg_buffer_lack(b, everything ? NULL : need, sent))
+          continue;
+        for (int k = 0; k < b->ranks; k++)
+          REQUIRE(sdg_box_empty(&sent[k]) ||
+                  sdg_box_contains(&sent[k], &b->valid[k]));
+        exchange(&truth, b, sent);
+        sdg_buffer_grow(b, sent);
+        REQUIRE(!sdg_buffer_lack(b, everything ? NULL : need, again));
+        REQUIRE(!everything || sdg_buffer_complete(b));
+      }
+      for (int r = 0; r < RANKS; r++) {
+        sdg_buffer_t *b = sdg_buffers_find(&table[r], 4096, &layout);
+        sdg_box_t all = sdg_layout_box(&layout);
+        REQUIRE(truth_has(&truth, r, &layout, everything ? &all : &need[r]));
+        for (int k = 0; k < b->ranks; k++)
+          REQUIRE(truth_has(&truth, b->rank[k], &layout, &b->valid[k]));
+      }
+    }
+    for (int r = 0; r < RANKS; r++)
+      sdg_buffers_fini(&table[r]);
+    sdg_placement_fini(&placement);
+  }
+}
+END_TEST
+
+// Memory byte by byte: which allocation, and which tensors by bits.
+typedef struct memory {
+  int allocation[ARENA];
+  struct {
+    uintptr_t at;
+    sdg_layout_t layout;
+    bool there;
+  } tensor[TENSORS];
+} memory_t;
+
+static sdg_span_t span_of(const memory_t *m, int tensor) {
+  return (sdg_span_t){m->tensor[tensor].at,
+                      sdg_layout_bytes(&m->tensor[tensor].layout)};
+}
+
+static void memory_free(memory_t *m, int at) {
+  int id = m->allocation[at];
+  for (int i = 0; i < ARENA; i++) {
+    if (!id || m->allocation[i] != id)
+      continue;
+    m->allocation[i] = 0;
+    for (int t = 0; t < TENSORS; t++) {
+      sdg_span_t span = span_of(m, t);
+      if (m->tensor[t].there && (uintptr_t)i >= span.at &&
+          (uintptr_t)i < span.at + span.bytes)
+        m->tensor[t].there = false;
+    }
+  }
+}
+
+static void memory_compare(const memory_t *m, const sdg_buffers_t *table) {
+  int there = 0;
+  for (int t = 0; t < TENSORS; t++) {
+    there += m->tensor[t].there;
+    REQUIRE(m->tensor[t].there ==
+            (sdg_buffers_find(table, m->tensor[t].at, &m->tensor[t].layout) !=
+             NULL));
+  }
+  REQUIRE(table->buffers == there);
+  for (int i = 0; i < ARENA; i++) {
+    sdg_span_t span;
+    bool known = sdg_buffers_allocation(table, (uintptr_t)i, &span);
+    REQUIRE(known == (m->allocation[i] != 0));
+    if (!known)
+      continue;
+    REQUIRE(m->allocation[span.at] == m->allocation[i]);
+    REQUIRE(m->allocation[span.at + span.bytes - 1] == m->allocation[i]);
+    REQUIRE(span.at == 0 || m->allocation[span.at - 1] != m->allocation[i]);
+  }
+}
+
+START_TEST(the_table_is_true_to_memory_that_comes_and_goes) {
+  sdg_mesh_t mesh = mesh_of("y=2", 2);
+  for (int64_t n = random_cases(300); n > 0; n--) {
+    sdg_buffers_t table = {0};
+    memory_t m;
+    memset(&m, 0, sizeof m);
+    for (int step = 1; step < 60; step++) {
+      int at = (int)random_in(0, ARENA - 1), t = (int)random_in(0, TENSORS - 1);
+      int bytes = (int)random_in(1, ARENA - at < 150 ? ARENA - at : 150);
+      switch (random_in(0, 3)) {
+      case 0: // what was there before is gone
+        for (int i = at; i < at + bytes; i++)
+          memory_free(&m, i);
+        for (int i = at; i < at + bytes; i++)
+          m.allocation[i] = step;
+        REQUIRE(sdg_buffers_allocate(&table, (uintptr_t)at, (size_t)bytes) ==
+                SDG_OK);
+        break;
+      case 1: // only at its first byte
+        if (m.allocation[at] &&
+            (at == 0 || m.allocation[at - 1] != m.allocation[at]))
+          memory_free(&m, at);
+        sdg_buffers_release(&table, (uintptr_t)at);
+        break;
+      case 2: { // a tensor is written, inside one allocation
+        if (m.tensor[t].there)
+          break;
+        m.tensor[t].at = (uintptr_t)at;
+        m.tensor[t].layout = layout_draw(3);
+        sdg_span_t span, tensor = span_of(&m, t);
+        if (!sdg_buffers_allocation(&table, (uintptr_t)at, &span) ||
+            !sdg_span_contain(span, tensor) ||
+            sdg_buffers_overlap(&table, tensor, NULL)) {
+          m.tensor[t].layout.elem_bytes = 64; // is nowhere
+          break;
+        }
+        sdg_placement_t placement = placement_draw(&m.tensor[t].layout, &mesh);
+        REQUIRE(sdg_buffers_put(&table, tensor.at, &m.tensor[t].layout,
+                                &placement, &mesh, 0) == SDG_OK);
+        sdg_placement_fini(&placement);
+        m.tensor[t].there = true;
+        break;
+      }
+      default: { // something touches these bytes
+        sdg_span_t span = {(uintptr_t)at, (size_t)bytes};
+        for (sdg_buffer_t *b; (b = sdg_buffers_overlap(&table, span, NULL));)
+          sdg_buffers_drop(&table, b);
+        for (int k = 0; k < TENSORS; k++) {
+          sdg_span_t tensor = span_of(&m, k);
+          if ((int)tensor.at < at + bytes &&
+              (int)(tensor.at + tensor.bytes) > at)
+            m.tensor[k].there = false;
+        }
+      }
+      }
+      memory_compare(&m, &table);
+    }
+    sdg_buffers_fini(&table);
+  }
+}
+END_TEST
+
+START_TEST(the_same_tensor_is_found_whatever_the_stride_of_one_element) {
+  sdg_mesh_t mesh = mesh_of("y=2", 2);
+  sdg_buffers_t table = {0};
+  sdg_layout_t layout = {4, 3, {1, 6, 5}, {30, 5, 1}};
+  sdg_placement_t placement = placement_draw(&layout, &mesh);
+  ck_assert_int_eq(
+      (int)sdg_buffers_put(&table, 256, &layout, &placement, &mesh, 1), SDG_OK);
+  sdg_layout_t same = layout, other = layout;
+  same.stride[0] = 7;
+  other.stride[1] = 6;
+  ck_assert_ptr_nonnull(sdg_buffers_find(&table, 256, &same));
+  ck_assert_ptr_null(sdg_buffers_find(&table, 256, &other));
+  ck_assert_ptr_null(sdg_buffers_find(&table, 260, &layout));
+  // Written again: one buffer, with a new number.
+  uint64_t number = sdg_buffers_find(&table, 256, &layout)->number;
+  ck_assert_int_eq(
+      (int)sdg_buffers_put(&table, 256, &layout, &placement, &mesh, 1), SDG_OK);
+  ck_assert_int_eq(table.buffers, 1);
+  ck_assert(sdg_buffers_find(&table, 256, &layout)->number > number);
+  sdg_buffers_fini(&table);
+  sdg_placement_fini(&placement);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("buffer");
+  TCase *tcase = tcase_create("buffer");
+  tcase_add_test(tcase, layouts_know_their_bytes_and_their_gaps);
+  tcase_add_test(tcase, who_needs_more_gets_it_once);
+  tcase_add_test(tcase, the_table_is_true_to_memory_that_comes_and_goes);
+  tcase_add_test(tcase,
+                 the_same_tensor_is_found_whatever_the_stride_of_one_element);
+  suite_add_tcase(suite, tcase);
+  return harness_run(suite);
+}
