@@ -10,6 +10,7 @@
 #include "rules/registry.h"
 #include "rules/setup.h"
 #include "src/job.h"
+#include "src/log.h"
 #include "src/options.h"
 #include "src/record.h"
 #include "src/trace.h"
@@ -20,6 +21,7 @@ static void options_read(void) {
   // A fault is kept, and reported at the first call on tensors.
   sdg_status_t status = sdg_options_load(environ);
   (void)status;
+  sdg_log_set_file(sdg_options_get()->messages);
 }
 
 void sdg_load_options(void) {

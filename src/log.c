@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "src/sigguard.h"
@@ -37,6 +38,33 @@ static char *last_error_room(void) {
     pthread_setspecific(last_error_key, last_error);
   }
   return last_error;
+}
+
+// Where messages go, and which file that was when it was set: a program may
+// close descriptors and open others at their numbers.
+static struct {
+  atomic_int file;
+  dev_t device;
+  ino_t inode;
+} messages = {.file = STDERR_FILENO};
+
+void sdg_log_set_file(int file) {
+  struct stat is;
+  if (file < 0 || fstat(file, &is) != 0)
+    return;
+  messages.device = is.st_dev;
+  messages.inode = is.st_ino;
+  atomic_store(&messages.file, file);
+}
+
+static int messages_file(void) {
+  struct stat is;
+  int file = atomic_load(&messages.file);
+  return file == STDERR_FILENO ||
+                 (fstat(file, &is) == 0 && is.st_dev == messages.device &&
+                  is.st_ino == messages.inode)
+             ? file
+             : STDERR_FILENO;
 }
 
 void sdg_log_set_rank(int rank) {
@@ -68,7 +96,7 @@ static void line_write(const char *head, const char *text) {
   }
   // A closed stderr is the user's choice; there is nowhere to say so.
   sdg_sigguard_t guard = sdg_sigguard_begin();
-  ssize_t written = write(STDERR_FILENO, line, (size_t)n);
+  ssize_t written = write(messages_file(), line, (size_t)n);
   (void)written;
   sdg_sigguard_end(&guard);
 }

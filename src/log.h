@@ -14,6 +14,10 @@ int sdg_log_rank(void);
 typedef void sdg_log_place_t(char *out, size_t out_bytes);
 void sdg_log_set_place(sdg_log_place_t *write);
 
+/* Messages go to this file descriptor, if it is one, and to stderr where it
+ * becomes another file. Once, before any message. */
+void sdg_log_set_file(int file);
+
 /* Writes "sundog: [rank r] text" in one write(2), so that lines of several
  * ranks do not mix. */
 void sdg_log(const char *format, ...) __attribute__((format(printf, 1, 2)));

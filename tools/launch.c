@@ -40,7 +40,7 @@ static const struct argp_option launch_options[] = {
     {"mesh", KEY_MESH, "MESH", 0, "Axes of ranks, as in data=2,y=4", 0},
     {"view", KEY_VIEW, "shard|whole", 0,
      "What the program's descriptors describe: its own slab, or the whole "
-     "tensor (not built yet)",
+     "tensor",
      0},
     {"parts", KEY_PARTS, "PARTS", 0,
      "agree (default), even, even/32, chunk, or sizes: 300,300,212,212", 0},

@@ -9,6 +9,7 @@
 
 #include "src/status.h"
 #include "tools/install.h"
+#include "tools/streams.h"
 
 typedef enum launch_device {
   LAUNCH_AUTO,
@@ -21,6 +22,7 @@ typedef struct launch {
   bool asked;             /* a split was asked for */
   char **program;         /* with its arguments, NULL-terminated */
   install_t install;
+  streams_t streams; /* `run` only */
 } launch_t;
 
 /* Options that both commands take; a child parser whose input is launch_t.

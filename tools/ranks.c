@@ -29,6 +29,7 @@ typedef struct rank {
 // What a child that could not become its program tells.
 typedef struct start_fault {
   int rank, error;
+  bool streams; // its folder, input or output, not the program
 } start_fault_t;
 
 typedef struct job {
@@ -72,7 +73,7 @@ static void number_set(const char *variable, int number) {
 static _Noreturn void rank_become(const launch_t *launch, const job_t *job,
                                   int rank, pid_t parent, const sigset_t *mask,
                                   pid_t group) {
-  start_fault_t fault = {rank, 0};
+  start_fault_t fault = {.rank = rank};
   // Should the watching process be killed, its ranks are too.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent)
@@ -84,13 +85,12 @@ static _Noreturn void rank_become(const launch_t *launch, const job_t *job,
   number_set("SUNDOG_LOCAL_RANK", rank);
   if (launch_bind(launch, rank, job->size) != SDG_OK)
     _exit(COMMAND_FAILED);
-  // One reader of standard input, as one program has.
-  if (rank > 0) {
-    int null = open("/dev/null", O_RDONLY);
-    if (null >= 0 && null != STDIN_FILENO) {
-      dup2(null, STDIN_FILENO);
-      close(null);
-    }
+  if (!streams_take(&launch->streams, rank, job->size)) {
+    fault.error = errno;
+    fault.streams = true;
+    ssize_t told = write(job->fault_pipe[1], &fault, sizeof fault);
+    (void)told;
+    _exit(COMMAND_FAILED);
   }
   char **words = launch_arguments(launch->program, rank, job->size, rank);
   sigprocmask(SIG_SETMASK, mask, NULL);
@@ -104,9 +104,10 @@ static _Noreturn void rank_become(const launch_t *launch, const job_t *job,
   _exit(fault.error == ENOENT ? COMMAND_NOT_FOUND : COMMAND_NOT_EXECUTABLE);
 }
 
-static sdg_status_t ranks_start(const launch_t *launch, job_t *job,
+static sdg_status_t ranks_start(launch_t *launch, job_t *job,
                                 const sigset_t *mask, pid_t group) {
   pid_t self = getpid();
+  SDG_TRY(streams_open(&launch->streams, job->size));
   fflush(NULL);
   for (int r = 0; r < job->size; r++) {
     pid_t pid = fork();
@@ -118,7 +119,7 @@ static sdg_status_t ranks_start(const launch_t *launch, job_t *job,
     job->rank[r].pid = pid;
     job->living++;
   }
-  return SDG_OK;
+  return streams_feed(&launch->streams, job->size, group);
 }
 
 static bool rank_failed(const rank_t *rank) {
@@ -217,6 +218,11 @@ static int start_faults_report(const job_t *job, const launch_t *launch) {
   start_fault_t fault;
   if (read(job->fault_pipe[0], &fault, sizeof fault) != sizeof fault)
     return 0;
+  if (fault.streams) {
+    (void)sdg_fail(SDG_E_START, "folder, input or output of rank %d: %s",
+                   fault.rank, strerror(fault.error));
+    return COMMAND_FAILED;
+  }
   (void)sdg_fail(SDG_E_START, "%s: %s", launch->program[0],
                  strerror(fault.error));
   return fault.error == ENOENT ? COMMAND_NOT_FOUND : COMMAND_NOT_EXECUTABLE;
@@ -243,7 +249,7 @@ static int first_report(const job_t *job) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-int ranks_run(const launch_t *launch, int size, const sigset_t *set,
+int ranks_run(launch_t *launch, int size, const sigset_t *set,
               const sigset_t *mask, pid_t group) {
   static job_t job; // too large for a stack; one run per process
   job = (job_t){.size = size, .first = -1};

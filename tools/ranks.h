@@ -24,7 +24,7 @@ void ranks_signals(sigset_t *out_set);
  * Returns the exit status of the first rank that failed by itself, 128 + n for
  * signal n; 0 if none did; COMMAND_* if they could not be started. Failures
  * are reported. */
-int ranks_run(const launch_t *launch, int size, const sigset_t *set,
+int ranks_run(launch_t *launch, int size, const sigset_t *set,
               const sigset_t *mask, pid_t group);
 
 /* Ends every descendant of this process, which has to be their subreaper:

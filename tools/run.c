@@ -24,6 +24,8 @@ typedef struct run {
   char folder[PATH_MAX];
 } run_t;
 
+enum { KEY_RANKS_OUTPUT = 0x200, KEY_RANKS_FOLDER };
+
 static error_t run_parse(int key, char *argument, struct argp_state *state) {
   run_t *run = state->input;
   char *end;
@@ -43,6 +45,12 @@ static error_t run_parse(int key, char *argument, struct argp_state *state) {
   case 'v':
     run->verbose = true;
     return 0;
+  case KEY_RANKS_OUTPUT:
+    run->launch.streams.output = argument;
+    return 0;
+  case KEY_RANKS_FOLDER:
+    run->launch.streams.folder = argument;
+    return 0;
   case ARGP_KEY_ARG:
     launch_take_program(&run->launch, state);
     return 0;
@@ -59,6 +67,12 @@ static const struct argp_option run_options[] = {
      "Number of ranks; default: the product of --mesh, else 1", 0},
     {"verbose", 'v', NULL, 0, "Print a table of the tagged calls at the end",
      0},
+    {"ranks-output", KEY_RANKS_OUTPUT, "DIR", 0,
+     "Keep what ranks other than 0 write to standard output and error in "
+     "rank-N.out and rank-N.err of this folder",
+     0},
+    {"ranks-folder", KEY_RANKS_FOLDER, "DIR", 0,
+     "Working folder of each rank, as in tmp/{rank}; it is made if need be", 0},
     {0},
 };
 static const struct argp_child run_children[] = {{&launch_argp, 0, NULL, 0},
@@ -72,10 +86,15 @@ const struct argp run_argp = {
         "Runs an unmodified cuDNN program as several ranks on this machine, "
         "with the tensors that --split or --rules names split over them.\v"
         "{rank}, {size} and {local_rank} in the program's words are replaced. "
-        "Rank 0 has the standard input. A rank that fails ends the others; the "
+        "With --view shard rank 0 has the standard input and all ranks write "
+        "to "
+        "the standard output; with --view whole every rank reads a copy of the "
+        "input, and what ranks other than 0 write is dropped, unless "
+        "--ranks-output keeps it. A rank that fails ends the others; the "
         "exit status is that of the first that failed by itself, 128 + n for "
         "signal n, 125 to 127 if the program was not started, and not 0 if a "
         "split was asked for and no tensor matched.\n\n"
+        "  sundog run -n 4 --split H --view whole -- ./solver in.npy\n"
         "  sundog run -n 4 --split H --view shard -- ./solver in-{rank}.npy\n"
         "  sundog run --mesh y=2,x=2 --rules net.rules -- ./train\n\n"
         "Settings may come from the environment too: see `sundog options`."};
@@ -108,6 +127,7 @@ static sdg_status_t run_check(run_t *run) {
   if (run->launch.asked && options->on_error != SDG_ON_ERROR_IGNORE) {
     sdg_rules_t rules;
     SDG_TRY(sdg_rules_load(options, run->size, &rules));
+    run->launch.streams.whole = rules.view == SDG_VIEW_WHOLE;
     sdg_rules_fini(&rules);
   }
   return SDG_OK;

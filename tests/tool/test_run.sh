@@ -293,6 +293,52 @@ X
   grep -q 'field cudnnPoolingForward extend 1 0.000000 0.000 0.000000' table
 }
 
+whole=(--split H --view whole)
+every_rank_of_the_whole_view_has_the_standard_input() {
+  local i
+  # More than a pipe holds; one rank leaves early, one reads nothing.
+  seq 40000 >in
+  for i in file pipe; do
+    # shellcheck disable=SC2094
+    if [ $i = file ]; then exec 3<in; else exec 3< <(cat in); fi
+    read -r _ <&3 # the command's input begins behind it
+    run 0 "$sundog" run -n 4 "${whole[@]}" --ranks-output got -- sh -c \
+      "$matched; case \$SUNDOG_RANK in 2) read x;; 3) ;; *) cat;; esac" <&3
+    exec 3<&-
+    seq 2 40000 | cmp - out
+    seq 2 40000 | cmp - got/rank-1.out
+  done
+}
+only_rank_0_of_the_whole_view_is_heard() {
+  run 0 "$sundog" run -n 3 "${whole[@]}" -- sh -c \
+    "$matched; echo out \$SUNDOG_RANK; echo err \$SUNDOG_RANK >&2"
+  [ "$(cat out)" = 'out 0' ]
+  [ "$(cat err)" = 'err 0' ]
+}
+output_of_other_ranks_is_kept_in_files() {
+  run 125 "$sundog" run -n 2 "${split[@]}" --ranks-output a/b -- true
+  says err 'SDG-719'
+  mkdir a
+  run 0 "$sundog" run -n 2 "${split[@]}" --ranks-output a/b -- sh -c \
+    "$matched; echo out \$SUNDOG_RANK; echo err \$SUNDOG_RANK >&2"
+  [ "$(cat out)" = 'out 0' ]
+  [ "$(cat a/b/rank-1.out)" = 'out 1' ]
+  [ "$(cat a/b/rank-1.err)" = 'err 1' ]
+  [ ! -e a/b/rank-0.out ]
+}
+the_library_is_told_where_messages_go() {
+  run 0 "$sundog" run -n 2 "${whole[@]}" -- bash -c \
+    "$matched; [ \$SUNDOG_RANK = 0 ] || echo seen >&\$SUNDOG_MESSAGES"
+  [ "$(cat err)" = seen ]
+}
+each_rank_has_its_folder() {
+  run 0 "$sundog" run -n 2 "${whole[@]}" --ranks-folder 'in-{rank}' -- sh -c \
+    "$matched; echo \$SUNDOG_RANK >here"
+  [ "$(cat in-0/here in-1/here)" = $'0\n1' ]
+  run 125 "$sundog" run -n 2 "${whole[@]}" --ranks-folder 'no/{rank}' -- true
+  says err 'SDG-715'
+}
+
 cases ranks_know_their_numbers placeholders_in_words_are_replaced \
   arguments_arrive_as_they_are the_program_needs_no_dashes \
   the_status_is_that_of_the_rank_that_failed \
@@ -318,4 +364,8 @@ cases ranks_know_their_numbers placeholders_in_words_are_replaced \
   a_failed_rank_comes_before_what_was_matched \
   several_ranks_need_something_to_split \
   faulty_options_stop_the_run_before_it_starts errors_can_be_ignored \
-  a_rank_cannot_start_ranks the_table_of_calls_is_printed
+  a_rank_cannot_start_ranks the_table_of_calls_is_printed \
+  every_rank_of_the_whole_view_has_the_standard_input \
+  only_rank_0_of_the_whole_view_is_heard \
+  output_of_other_ranks_is_kept_in_files \
+  the_library_is_told_where_messages_go each_rank_has_its_folder
