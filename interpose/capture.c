@@ -3,6 +3,7 @@
 #include "interpose/capture.h"
 
 #include <cuda_runtime_api.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "interpose/ranges.h"
 #include "interpose/slot.h"
 #include "rules/inspect.h"
+#include "rules/memory.h"
 #include "rules/registry.h"
 #include "rules/vendor.h"
 #include "src/job.h"
@@ -110,6 +112,66 @@ static bool filter_read(const sdg_cudnn_t *cudnn, sdg_operand_t *operand) {
   return true;
 }
 
+static size_t size_at(const void *args, uint16_t offset, size_t fallback) {
+  if (offset != SDG_ENTRY_NOWHERE)
+    memcpy(&fallback, (const char *)args + offset, sizeof fallback);
+  return fallback;
+}
+
+static const void *stream_of(const sdg_entry_t *info, const void *args) {
+  const void *stream = pointer_at(args, info->stream);
+  if (info == &sdg_entry[SDG_ENTRY_cudaLaunchKernelExC] ||
+      info == &sdg_entry[SDG_ENTRY_cudaLaunchKernelExC_ptsz]) {
+    const struct sdg_args_cudaLaunchKernelExC *launch = args;
+    stream = launch->config ? launch->config->stream : NULL;
+  }
+  return stream || !info->per_thread ? stream
+                                     : (const void *)cudaStreamPerThread;
+}
+
+// What an invocation does to memory, by the table alone.
+static void touch_read(int entry, const void *args, sdg_touch_t *touch) {
+  const sdg_entry_t *info = &sdg_entry[entry];
+  touch->name = info->name;
+  touch->stream_kind =
+      info->library == SDG_LIBRARY_CUDNN ? SDG_STREAM_CUDNN : SDG_STREAM_GIVEN;
+  touch->stream = info->library == SDG_LIBRARY_CUDNN
+                      ? pointer_at(args, info->handle)
+                      : stream_of(info, args);
+  touch->everything = info->everything;
+  touch->copies = info->library == SDG_LIBRARY_CUDART;
+  touch->accesses = 0;
+  for (int i = 0; i < info->accesses; i++) {
+    const sdg_entry_access_t *row = &info->access[i];
+    const void *at = pointer_at(args, row->pointer);
+    size_t width = size_at(args, row->width, 0);
+    if (!at || (row->width != SDG_ENTRY_NOWHERE && width == 0))
+      continue;
+    touch->access[touch->accesses++] = (sdg_access_t){
+        .at = (uintptr_t)at,
+        .reads = row->reads,
+        .writes = row->writes,
+        .width = width,
+        .pitch = size_at(args, row->pitch, width),
+        .height = size_at(args, row->height, 1),
+    };
+  }
+}
+
+// Where a descriptor says how long a tensor is, nothing behind it is touched.
+static void touch_trim(const sdg_call_t *call, sdg_touch_t *touch) {
+  for (int i = 0; i < touch->accesses; i++)
+    for (int k = 0; k < call->operands; k++) {
+      const sdg_operand_t *operand = &call->operand[k];
+      if ((uintptr_t)operand->data != touch->access[i].at ||
+          operand->elem_bytes == 0)
+        continue;
+      size_t bytes = sdg_memory_access(operand, true, false).width;
+      if (bytes > touch->access[i].width)
+        touch->access[i].width = touch->access[i].pitch = bytes;
+    }
+}
+
 // False if a descriptor cannot be read: the real function says what is wrong.
 static bool call_read(const sdg_cudnn_t *cudnn, int entry, const void *args,
                       sdg_call_t *call) {
@@ -124,6 +186,7 @@ static bool call_read(const sdg_cudnn_t *cudnn, int entry, const void *args,
   call->is_query = info->is_query;
   call->result = 0;
   call->refused = false;
+  call->touch = NULL;
   call->operands = 0;
   for (int i = 0; i < info->operands; i++) {
     const sdg_entry_operand_t *row = &info->operand[i];
@@ -147,6 +210,16 @@ static bool call_read(const sdg_cudnn_t *cudnn, int entry, const void *args,
   return call->operands > 0;
 }
 
+// Entries that only the whole view looks at are armed until the rules are read.
+static void whole_check(void) {
+  static atomic_bool checked;
+  if (atomic_load_explicit(&checked, memory_order_relaxed) ||
+      !sdg_registry_may_be_whole() || sdg_registry_is_whole())
+    return;
+  atomic_store(&checked, true);
+  sdg_slot_narrow();
+}
+
 bool sdg_capture(int entry, const void *args, const void *caller,
                  int *out_result) {
   if (is_foreign(caller))
@@ -163,6 +236,12 @@ bool sdg_capture(int entry, const void *args, const void *caller,
       sdg_inspect_call(&call);
   } else if (call_read(cudnn, entry, args, &call) || sdg_job_failed()) {
     sdg_inspect_call(&call);
+    sdg_touch_t touch;
+    if (sdg_registry_is_whole()) {
+      touch_read(entry, args, &touch);
+      touch_trim(&call, &touch);
+      call.touch = &touch;
+    }
     done = sdg_registry_judge(&call) == SDG_VERDICT_DONE;
     sdg_trace_call(&call, done);
     refused = done && call.refused;
@@ -174,20 +253,54 @@ bool sdg_capture(int entry, const void *args, const void *caller,
   // Another process of this rank came first: this one is no rank.
   if (sdg_job_disarmed())
     sdg_slot_disarm();
+  whole_check();
   return done;
 }
 
-int sdg_capture_opaque(int entry, const void *caller) {
+int sdg_capture_opaque(int entry, const void *handle, const void *caller) {
   if (is_foreign(caller))
     return -1;
   int result = -1;
+  sdg_touch_t touch = {.name = sdg_entry[entry].name,
+                       .stream_kind = SDG_STREAM_CUDNN,
+                       .stream = handle,
+                       .everything = true};
   depth++;
   sdg_inspect_opaque(sdg_entry[entry].name);
-  last_refused =
-      sdg_job_asked() &&
-      sdg_registry_opaque(sdg_entry[entry].name, &result) == SDG_VERDICT_DONE;
+  last_refused = sdg_job_asked() &&
+                 sdg_registry_opaque(sdg_entry[entry].name, &touch, &result) ==
+                     SDG_VERDICT_DONE;
   depth--;
   return last_refused ? result : -1;
+}
+
+static int refusal_of(int entry) {
+  return sdg_entry[entry].library == SDG_LIBRARY_CUDNN
+             ? (int)CUDNN_STATUS_EXECUTION_FAILED
+             : (int)cudaErrorLaunchFailure;
+}
+
+int sdg_capture_touch_memory(int entry, const void *args, const void *caller) {
+  if (is_foreign(caller))
+    return 0;
+  sdg_touch_t touch;
+  depth++;
+  touch_read(entry, args, &touch);
+  bool refused = sdg_registry_touch(&touch);
+  depth--;
+  if (sdg_entry[entry].library == SDG_LIBRARY_CUDNN)
+    last_refused = refused;
+  return refused ? refusal_of(entry) : 0;
+}
+
+void sdg_capture_allocated(void *at, size_t bytes, const void *caller) {
+  if (!is_foreign(caller))
+    sdg_memory_allocated(at, bytes);
+}
+
+void sdg_capture_freed(void *at, const void *caller) {
+  if (!is_foreign(caller))
+    sdg_memory_freed(at);
 }
 
 int sdg_capture_sync(int entry, int status) {

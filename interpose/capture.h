@@ -15,7 +15,14 @@ bool sdg_capture(int entry, const void *args, const void *caller,
 
 /* The same for an entry whose tensors cannot be seen: the status for the
  * program if it is refused, -1 if not. */
-int sdg_capture_opaque(int entry, const void *caller);
+int sdg_capture_opaque(int entry, const void *handle, const void *caller);
+
+/* Whole view: an entry that no rule judges is about to touch device memory. Not
+ * 0: the error for the program. */
+int sdg_capture_touch_memory(int entry, const void *args, const void *caller);
+/* The program has got device memory, is about to free it. */
+void sdg_capture_allocated(void *at, size_t bytes, const void *caller);
+void sdg_capture_freed(void *at, const void *caller);
 
 /* What the program gets of a call that waits for the device, whose `status` is
  * an error or after which the job has failed. Says why if another rank ended.

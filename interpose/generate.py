@@ -15,13 +15,20 @@ import sys
 
 FAMILIES = ('conv pool norm softmax reduce pointwise attention matmul '
             'other').split()
-OTHER_KINDS = 'create set destroy opaque pass text copy sync'.split()
+OTHER_KINDS = ('create set destroy opaque pass text copy sync allocate free '
+               'memory').split()
 ACTIVATIONS = 'X Y Z DX DY'.split()
 ROLES = ACTIVATIONS + 'W DW BIAS DBIAS SCALE'.split()
 OUTPUT_ROLES = 'Y DX DW DBIAS'.split()
 PLAIN_CLASSES = ('handle seqdata opdesc opdesc2 created changed destroyed device '
                  'scalar workspace workspace_bytes reserve reserve_bytes host '
-                 'value').split()
+                 'value everything freed stream').split()
+# What a call does to memory through a pointer: reads, writes.
+ACCESSES = {'in': (1, 0), 'out': (1, 1), 'inout': (1, 1), 'device': (1, 1),
+            'workspace': (1, 1), 'reserve': (1, 1), 'read': (1, 0),
+            'written': (0, 1)}
+# Of whose sizes the arguments are names of parameters.
+SIZED_CLASSES = {'read': (1, 3), 'written': (1, 3), 'allocated': (1, 2)}
 LIBRARIES = 'cudnn cudart'.split()
 OPERANDS_MAX = 12  # SDG_OPERANDS_MAX of src/call.h
 
@@ -29,6 +36,7 @@ OPERANDS_MAX = 12  # SDG_OPERANDS_MAX of src/call.h
 class Parameter:
     def __init__(self, name, words, ctype):
         self.name, self.kind, self.ctype = name, words[0], ctype
+        self.words = words[1:]
         self.argument = words[1] if len(words) > 1 else None
         self.direction = words[2] if len(words) > 2 else None
 
@@ -63,6 +71,20 @@ class Entry:
     def is_armed(self):
         return self.is_captured() or self.kind in (
             'create', 'set', 'destroy', 'opaque', 'text', 'copy', 'sync')
+
+    def accesses(self):
+        return [p for p in self.parameters if p.kind in ACCESSES and
+                p.ctype.endswith('*')]
+
+    def is_touching(self):
+        """Needs a probe in the whole view that it needs nowhere else."""
+        if self.kind in ('allocate', 'free'):
+            return True
+        return not self.is_captured() and self.kind != 'opaque' and bool(
+            self.accesses() or self.of_kind('everything'))
+
+    def has_args(self):
+        return self.is_captured() or self.is_touching()
 
     def family(self):
         return self.kind if self.is_op() else 'other'
@@ -121,6 +143,9 @@ def read(path):
             known = [q.name for q in group[0].parameters]
             if p.argument not in known:
                 fault(number, f'no descriptor {p.argument} before {name}')
+        elif p.kind in SIZED_CLASSES:
+            if len(p.words) not in SIZED_CLASSES[p.kind]:
+                fault(number, f'{p.kind} of {len(p.words)} sizes')
         elif p.kind not in PLAIN_CLASSES or p.argument:
             fault(number, f'unknown class {" ".join(words)}')
         for entry in group:
@@ -162,15 +187,67 @@ def field(p):
 
 def args_h(entries):
     out = [HEAD_C, '#ifndef SDG_RULES_ARGS_H', '#define SDG_RULES_ARGS_H', '',
-           '#include <cudnn.h>', '', 'typedef enum sdg_entry_id {']
+           '#include <cuda_runtime_api.h>', '#include <cudnn.h>', '',
+           'typedef enum sdg_entry_id {']
     out += [f'  SDG_ENTRY_{e.name},' for e in entries]
     out += ['  SDG_ENTRY_COUNT,', '} sdg_entry_id_t;', '']
     for e in entries:
-        if e.is_captured():
+        if e.has_args():
             out.append(f'struct sdg_args_{e.name} {{')
             out += [f'  {field(p)};' for p in e.parameters]
             out += ['};', '']
     return '\n'.join(out + ['#endif', ''])
+
+
+def fill_of(e):
+    fill = ', '.join(f'.{p.name} = {p.name}' for p in e.parameters)
+    return f'struct sdg_args_{e.name} all = {{{fill}}};'
+
+
+def allocated_bytes(p):
+    if len(p.words) == 2:
+        return f'*{p.words[0]} * {p.words[1]}'
+    return p.words[0]
+
+
+def whole_probe(e):
+    """What the whole view does around an entry that no rule judges."""
+    call = f'REAL({e.name}, {e.prototype})({e.arguments()})'
+    head = f'static {join(e.ctype, f"whole_{e.name}")}({e.declaration()}) {{'
+    if e.kind == 'allocate':
+        p = e.of_kind('allocated')[0]
+        if p.ctype == 'void **':
+            at, size = f'*{p.name}', allocated_bytes(p)
+        else:
+            at = f'{p.name}->ptr'
+            size = (f'{p.name}->pitch * {p.words[0]}.height * '
+                    f'{p.words[0]}.depth')
+        return [head, f'  {e.ctype} status = {call};',
+                '  if (status == cudaSuccess)',
+                f'    sdg_capture_allocated({at}, {size},',
+                '                          __builtin_return_address(0));',
+                '  return status;', '}', '']
+    if e.kind == 'free':
+        p = e.of_kind('freed')[0]
+        return [head, f'  sdg_capture_freed({p.name}, '
+                      '__builtin_return_address(0));',
+                f'  TAIL return {call};', '}', '']
+    lines = [head, f'  {fill_of(e)}',
+             f'  int refusal = sdg_capture_touch_memory(SDG_ENTRY_{e.name}, '
+             '&all,',
+             '                                         '
+             '__builtin_return_address(0));',
+             '  if (refusal)', f'    return ({e.ctype})refusal;']
+    if e.kind in ('create', 'set', 'destroy'):
+        return lines + [f'  return probe_{e.name}({e.arguments()});', '}', '']
+    if e.kind != 'sync':
+        return lines + [f'  return {call};', '}', '']
+    return lines + [
+        f'  {e.ctype} status = {call};',
+        '  if (LIKELY(status == cudaSuccess && !sdg_job_failed()))',
+        '    return status;',
+        f'  return ({e.ctype})sdg_capture_sync(SDG_ENTRY_{e.name}, status);',
+        '}', '']
 
 
 def probe(e):
@@ -181,12 +258,11 @@ def probe(e):
     if e.is_captured():
         tests = [f'sdg_tag_passes({p.name}, SDG_FAMILY_{e.kind.upper()})'
                  for p in e.of_kind('tensor')]
-        fill = ', '.join(f'.{p.name} = {p.name}' for p in e.parameters)
         return [
             f'static COLD {e.ctype} capture_{e.name}({e.declaration()}) {{',
-            f'  struct sdg_args_{e.name} args = {{{fill}}};',
+            f'  {fill_of(e)}',
             '  int result;',
-            f'  if (sdg_capture(SDG_ENTRY_{e.name}, &args,',
+            f'  if (sdg_capture(SDG_ENTRY_{e.name}, &all,',
             '                  __builtin_return_address(0), &result))',
             f'    return ({e.ctype})result;',
             f'  return {call};', '}', head,
@@ -207,8 +283,10 @@ def probe(e):
             for p in e.of_kind('destroyed')] + [
             f'  TAIL return {call};', '}', '']
     if e.kind == 'opaque':
+        handle = e.of_kind('handle')
         return [head,
-                f'  int result = sdg_capture_opaque(SDG_ENTRY_{e.name},',
+                f'  int result = sdg_capture_opaque(SDG_ENTRY_{e.name}, '
+                f'{handle[0].name if handle else "NULL"},',
                 '                                  '
                 '__builtin_return_address(0));',
                 '  if (result >= 0)',
@@ -227,6 +305,21 @@ def probe(e):
             '    return status;',
             f'  return ({e.ctype})sdg_capture_sync(SDG_ENTRY_{e.name}, status);',
             '}', '']
+
+
+def memory_table(e, offset):
+    everything = bool(e.of_kind('everything'))
+    per_thread = e.name != e.prototype
+    out = [f'    .everything = {str(everything).lower()},',
+           f'    .per_thread = {str(per_thread).lower()},',
+           f'    .accesses = {len(e.accesses())},', '    .access = {']
+    for p in e.accesses():
+        reads, writes = ACCESSES[p.kind]
+        sizes = p.words if p.kind in SIZED_CLASSES else []
+        sizes = [offset(name) for name in sizes] + 3 * ['SDG_ENTRY_NOWHERE']
+        out.append(f'      {{{offset(p.name)}, {reads}, {writes}, '
+                   f'{sizes[0]}, {sizes[1]}, {sizes[2]}}},')
+    return out + ['    },']
 
 
 def probes_c(entries):
@@ -248,7 +341,10 @@ def probes_c(entries):
            '      &sdg_real[SDG_ENTRY_##entry], memory_order_relaxed))', '',
            '/* The rows of the table are the vendor\'s prototypes. */']
     for e in entries:
-        if e.name == e.prototype:
+        if e.name == e.prototype and e.name.startswith('__'):
+            # Only the vendor's compiler is shown its declaration.
+            out.append(f'extern {join(e.ctype, e.name)}({e.declaration()});')
+        elif e.name == e.prototype:
             out.append(f'_Static_assert(__builtin_types_compatible_p('
                        f'__typeof__(&{e.name}), {e.ctype} (*)('
                        f'{", ".join(p.ctype for p in e.parameters) or "void"}'
@@ -257,6 +353,8 @@ def probes_c(entries):
     for e in entries:
         if e.is_armed():
             out += probe(e)
+        if e.is_touching():
+            out += whole_probe(e)
     for e in entries:
         out.append(f'extern char sdg_stub_{e.name}[] '
                    '__attribute__((visibility("hidden")));')
@@ -273,16 +371,21 @@ def probes_c(entries):
                 f'    .stub = sdg_stub_{e.name},']
         if e.is_armed():
             out.append(f'    .probe = (void *)probe_{e.name},')
-        if e.is_captured():
-            args = f'struct sdg_args_{e.name}'
+        if e.is_touching():
+            out.append(f'    .whole = (void *)whole_{e.name},')
+        args = f'struct sdg_args_{e.name}'
 
-            def offset(name):
-                return (f'offsetof({args}, {name})' if name
-                        else 'SDG_ENTRY_NOWHERE')
-            for member, kind in (('handle', 'handle'), ('op', 'opdesc')):
+        def offset(name):
+            return (f'offsetof({args}, {name})' if name
+                    else 'SDG_ENTRY_NOWHERE')
+        if e.has_args():
+            for member, kind in (('handle', 'handle'), ('op', 'opdesc'),
+                                 ('stream', 'stream')):
                 found = e.of_kind(kind)
                 out.append(f'    .{member} = '
                            f'{offset(found[0].name if found else None)},')
+            out += memory_table(e, offset)
+        if e.is_captured():
             out.append(f'    .operands = {len(e.operands())},')
             out.append('    .operand = {')
             for p in e.operands():

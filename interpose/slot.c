@@ -4,6 +4,7 @@
 
 #include "interpose/load.h"
 #include "interpose/real.h"
+#include "rules/registry.h"
 #include "src/job.h"
 
 static atomic_bool disarmed;
@@ -56,15 +57,35 @@ void *sdg_slot_resolve(unsigned entry) {
     sdg_load_watch_fork();
     target = sdg_entry[entry].probe;
   }
+  if (sdg_entry[entry].whole && sdg_job_asked() && !sdg_slot_disarmed() &&
+      sdg_registry_is_whole()) {
+    sdg_load_watch_fork();
+    target = sdg_entry[entry].whole;
+  }
   atomic_store_explicit(&sdg_slot[entry], target, memory_order_release);
   return target;
 }
 
+// Only slots that are resolved: NULL is no target.
+static void replace(int entry, void *old, void *target) {
+  if (old && atomic_load(&sdg_slot[entry]) == old)
+    atomic_store(&sdg_slot[entry], target);
+}
+
 void sdg_slot_disarm(void) {
   atomic_store(&disarmed, true);
+  for (int entry = 0; entry < SDG_ENTRY_COUNT; entry++) {
+    void *real = atomic_load(&sdg_real[entry]);
+    replace(entry, sdg_entry[entry].probe, real);
+    replace(entry, sdg_entry[entry].whole, real);
+  }
+}
+
+void sdg_slot_narrow(void) {
   for (int entry = 0; entry < SDG_ENTRY_COUNT; entry++)
-    if (atomic_load(&sdg_slot[entry]) == sdg_entry[entry].probe)
-      atomic_store(&sdg_slot[entry], atomic_load(&sdg_real[entry]));
+    replace(entry, sdg_entry[entry].whole,
+            sdg_entry[entry].probe ? sdg_entry[entry].probe
+                                   : atomic_load(&sdg_real[entry]));
 }
 
 bool sdg_slot_disarmed(void) {

@@ -10,9 +10,12 @@
 
 #include "rules/args.h"
 #include "src/call.h"
+#include "src/touch.h"
 #include "src/vendor.h"
 
-enum { SDG_ENTRY_NOWHERE = 0xffff };
+enum { SDG_ENTRY_NOWHERE = 0xffff, SDG_ENTRY_ACCESSES_MAX = 20 };
+_Static_assert((int)SDG_ENTRY_ACCESSES_MAX <= (int)SDG_ACCESSES_MAX,
+               "a touch has room for what an entry accesses");
 
 /* An operand of a captured entry; offsets into its struct sdg_args_. */
 typedef struct sdg_entry_operand {
@@ -21,6 +24,14 @@ typedef struct sdg_entry_operand {
   uint16_t descriptor;
   uint16_t data; /* SDG_ENTRY_NOWHERE: no pointer to it */
 } sdg_entry_operand_t;
+
+/* A pointer through which an entry reads or writes; offsets into its struct
+ * sdg_args_. Sizes are size_t members, SDG_ENTRY_NOWHERE where not said. */
+typedef struct sdg_entry_access {
+  uint16_t pointer;
+  bool reads, writes;
+  uint16_t width, pitch, height;
+} sdg_entry_access_t;
 
 /* How an entry says that its library is not there. */
 typedef enum sdg_refusal {
@@ -34,13 +45,19 @@ typedef struct sdg_entry {
   const char *name;
   void *stub;  /* what libsundog.so exports */
   void *probe; /* NULL: no rule can reach it */
+  void *whole; /* the probe in the whole view; NULL: the same */
   sdg_library_t library;
   sdg_family_t family;
   sdg_refusal_t refusal;
   bool is_query;
-  uint16_t handle, op; /* offsets, SDG_ENTRY_NOWHERE if there is none */
+  /* Offsets, SDG_ENTRY_NOWHERE if there is none. */
+  uint16_t handle, op, stream;
+  bool everything; /* may touch any device memory */
+  bool per_thread; /* its default stream is the thread's */
   int operands;
   sdg_entry_operand_t operand[SDG_OPERANDS_MAX];
+  int accesses;
+  sdg_entry_access_t access[SDG_ENTRY_ACCESSES_MAX];
 } sdg_entry_t;
 extern const sdg_entry_t sdg_entry[SDG_ENTRY_COUNT];
 extern const char *const sdg_entry_name[SDG_ENTRY_COUNT];
@@ -62,6 +79,9 @@ void *sdg_slot_resolve(unsigned entry);
 /* In the child of a fork, which is no rank: every slot that holds a probe gets
  * the real function. */
 void sdg_slot_disarm(void);
+/* It is known that no section is of the whole view: entries that only that one
+ * looks at get the real function. */
+void sdg_slot_narrow(void);
 bool sdg_slot_disarmed(void);
 
 #endif

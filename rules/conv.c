@@ -51,8 +51,7 @@ static sdg_window_spec_t spec_of(const sdg_conv_t *conv,
   return spec;
 }
 
-sdg_status_t sdg_conv_init(const sdg_call_t *call, const sdg_tagging_t *tagging,
-                           sdg_conv_t *out) {
+static sdg_status_t call_read(const sdg_call_t *call, sdg_conv_t *out) {
   out->x = operand_find(call, SDG_ROLE_X);
   out->w = operand_find(call, SDG_ROLE_W);
   out->y = operand_find(call, SDG_ROLE_Y);
@@ -63,13 +62,28 @@ sdg_status_t sdg_conv_init(const sdg_call_t *call, const sdg_tagging_t *tagging,
                     call->entry_name);
   SDG_TRY(sdg_conv_parameters(call->op_descriptor, &out->parameters));
   SDG_TRY(arguments_check(out, call));
-  sdg_window_spec_t spec = spec_of(out, call);
-  SDG_TRY(sdg_window_op_init(call, tagging, &spec, &out->op));
+  out->spec = spec_of(out, call);
+  return SDG_OK;
+}
+
+sdg_status_t sdg_conv_init(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                           sdg_conv_t *out) {
+  SDG_TRY(call_read(call, out));
+  SDG_TRY(sdg_window_op_init(call, tagging, &out->spec, &out->op));
   if (out->z < 0 ||
       sdg_placement_equal(&tagging->placement[out->z], &out->op.y_placement))
     return SDG_OK;
   sdg_conv_fini(out);
   return sdg_fail(SDG_E_OPERANDS_DIFFER, "z and y of %s", call->entry_name);
+}
+
+sdg_status_t sdg_conv_init_whole(const sdg_call_t *call,
+                                 const sdg_tagging_t *tagging, sdg_conv_t *out,
+                                 bool *out_can) {
+  SDG_TRY(call_read(call, out));
+  SDG_TRY(
+      sdg_window_op_init_whole(call, tagging, &out->spec, &out->op, out_can));
+  return SDG_OK;
 }
 
 void sdg_conv_fini(sdg_conv_t *conv) {
@@ -124,5 +138,6 @@ const sdg_rule_t sdg_rule_conv = {
     .key = conv_key,
     .scalars = sdg_conv_scalars,
     .plan = sdg_conv_plan,
+    .share = sdg_conv_share,
     .answer = sdg_conv_answer,
 };

@@ -26,6 +26,7 @@ sdg_status_t sdg_conv_parameters(const void *descriptor,
 typedef struct sdg_conv {
   sdg_conv_parameters_t parameters;
   int x, w, y, z; /* operand indices, -1 if the entry has none */
+  sdg_window_spec_t spec;
   sdg_window_op_t op;
 } sdg_conv_t;
 
@@ -33,6 +34,10 @@ typedef struct sdg_conv {
  * SDG_E_OPERANDS_DIFFER and those of sdg_window_op_init. */
 sdg_status_t sdg_conv_init(const sdg_call_t *call, const sdg_tagging_t *tagging,
                            sdg_conv_t *out) SDG_MUST_CHECK;
+/* The same in the whole view; *out_can as of sdg_window_op_init_whole. */
+sdg_status_t sdg_conv_init_whole(const sdg_call_t *call,
+                                 const sdg_tagging_t *tagging, sdg_conv_t *out,
+                                 bool *out_can) SDG_MUST_CHECK;
 void sdg_conv_fini(sdg_conv_t *conv);
 
 /* True for the entries that convolve, false for the queries. */
@@ -42,6 +47,9 @@ bool sdg_conv_is_forward(const sdg_call_t *call);
 int sdg_conv_key(const sdg_call_t *call, uint64_t *out);
 sdg_status_t sdg_conv_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
                            sdg_plan_t **out_plan) SDG_MUST_CHECK;
+sdg_status_t sdg_conv_share(const sdg_call_t *call,
+                            const sdg_tagging_t *tagging,
+                            sdg_plan_t **out_plan) SDG_MUST_CHECK;
 sdg_status_t sdg_conv_answer(const sdg_call_t *call,
                              const sdg_tagging_t *tagging,
                              int *out_vendor) SDG_MUST_CHECK;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "rules/conv.h"
+#include "rules/tensor.h"
 #include "rules/vendor.h"
 
 static sdg_status_t refused(const char *function, cudnnStatus_t status) {
@@ -31,25 +32,6 @@ sdg_status_t sdg_conv_parameters(const void *descriptor,
                     "a convolution descriptor cannot be read: status %d",
                     (int)got);
   return SDG_OK;
-}
-
-static sdg_status_t tensor_set(const sdg_cudnn_t *cudnn,
-                               cudnnTensorDescriptor_t descriptor, int type,
-                               const sdg_box_t *box, const int64_t *stride) {
-  int extent[SDG_DIMS_MAX], step[SDG_DIMS_MAX];
-  for (int d = 0; d < box->dims; d++) {
-    if (stride[d] > INT32_MAX)
-      return sdg_fail(SDG_E_VENDOR_CALL,
-                      "shard and halo together have a stride of %lld elements",
-                      (long long)stride[d]);
-    extent[d] = (int)(box->dim[d].hi - box->dim[d].lo);
-    step[d] = (int)stride[d];
-  }
-  cudnnStatus_t got = cudnn->cudnnSetTensorNdDescriptor(
-      descriptor, (cudnnDataType_t)type, box->dims, extent, step);
-  return got == CUDNN_STATUS_SUCCESS
-             ? SDG_OK
-             : refused("cudnnSetTensorNdDescriptor", got);
 }
 
 static sdg_status_t conv_set(const sdg_cudnn_t *cudnn,
@@ -88,11 +70,11 @@ sdg_status_t sdg_conv_describe(const sdg_conv_t *conv, const sdg_call_t *call,
     status = sdg_fail(SDG_E_NO_MEMORY, "descriptors of a sub-call");
     goto fail;
   }
-  SDG_TRY_GOTO(tensor_set(cudnn, out->x, x_type, &piece->x, x_stride), fail);
-  SDG_TRY_GOTO(tensor_set(cudnn, out->y, y_type, &piece->y, y_stride), fail);
+  SDG_TRY_GOTO(sdg_tensor_set(out->x, x_type, &piece->x, x_stride), fail);
+  SDG_TRY_GOTO(sdg_tensor_set(out->y, y_type, &piece->y, y_stride), fail);
   if (z_stride)
-    SDG_TRY_GOTO(tensor_set(cudnn, out->z, call->operand[conv->z].type,
-                            &piece->y, z_stride),
+    SDG_TRY_GOTO(sdg_tensor_set(out->z, call->operand[conv->z].type, &piece->y,
+                                z_stride),
                  fail);
   SDG_TRY_GOTO(conv_set(cudnn, out->conv, &conv->parameters, piece->pad + 2),
                fail);

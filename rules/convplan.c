@@ -2,6 +2,7 @@
 // The sub-calls of a forward convolution's plan.
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "rules/args.h"
 #include "rules/conv.h"
@@ -212,23 +213,102 @@ static sdg_status_t client_close(void *user, sdg_plan_t *plan) {
   return sdg_plan_workspace(plan, most, &state->workspace_slab);
 }
 
+static sdg_window_client_t client_make(client_t *client) {
+  return (sdg_window_client_t){
+      .x = client->conv->x,
+      .y = client->conv->y,
+      .z = client->conv->z,
+      .reads_old = !scale_is_zero(client->call, client->arguments.old_scale),
+      .open = client_open,
+      .add = client_add,
+      .close = client_close,
+      .user = client,
+  };
+}
+
 sdg_status_t sdg_conv_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
                            sdg_plan_t **out_plan) {
   sdg_conv_t conv;
   SDG_TRY(sdg_conv_init(call, tagging, &conv));
   client_t client = {call, &conv, arguments_get(call)};
-  sdg_window_client_t window = {
-      .x = conv.x,
-      .y = conv.y,
-      .z = conv.z,
-      .reads_old = !scale_is_zero(call, client.arguments.old_scale),
-      .open = client_open,
-      .add = client_add,
-      .close = client_close,
-      .user = &client,
-  };
+  sdg_window_client_t window = client_make(&client);
   sdg_status_t status =
       sdg_window_plan(call, tagging, &conv.op, &window, out_plan);
+  sdg_conv_fini(&conv);
+  return status;
+}
+
+// What each rank of the job reads: its need of x, and where old values count
+// those of its own outputs.
+static sdg_status_t share_fill(sdg_share_t *share, const sdg_conv_t *conv,
+                               const sdg_tagging_t *tagging,
+                               const sdg_window_client_t *window) {
+  sdg_box_t *need, *old = NULL;
+  SDG_TRY(sdg_share_reads(share, conv->x, &need));
+  if (window->reads_old)
+    SDG_TRY(sdg_share_reads(share, conv->z >= 0 ? conv->z : conv->y, &old));
+  for (int r = 0; r < share->ranks; r++) {
+    need[r] = sdg_window_op_need(&conv->op, tagging, &conv->spec, r);
+    if (old)
+      old[r] = sdg_placement_box(&conv->op.y_placement, tagging->mesh, r);
+  }
+  // Not read, though it is an input.
+  if (conv->z >= 0 && !window->reads_old) {
+    SDG_TRY(sdg_share_reads(share, conv->z, &old));
+    for (int r = 0; r < share->ranks; r++)
+      old[r].dims = conv->op.dims;
+  }
+  return SDG_OK;
+}
+
+static sdg_status_t share_make(const sdg_call_t *call,
+                               const sdg_tagging_t *tagging, sdg_conv_t *conv,
+                               sdg_plan_t **out_plan) {
+  client_t client = {call, conv, arguments_get(call)};
+  sdg_window_client_t window = client_make(&client);
+  sdg_placement_t placement;
+  SDG_TRY(sdg_placement_copy(&conv->op.y_placement, &placement));
+  sdg_share_t *share =
+      sdg_share_create(&placement, conv->y, sdg_mesh_ranks(tagging->mesh));
+  sdg_status_t status = SDG_OK;
+  if (!share) {
+    sdg_placement_fini(&placement);
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  }
+  SDG_TRY_GOTO(share_fill(share, conv, tagging, &window), fail);
+  SDG_TRY_GOTO(sdg_window_plan_whole(call, &conv->op, &window,
+                                     tagging->section->strategy, out_plan),
+               fail);
+  (*out_plan)->share = share;
+  return SDG_OK;
+fail:
+  sdg_share_destroy(share);
+  return status;
+}
+
+static bool extents_equal(const sdg_operand_t *a, const sdg_operand_t *b) {
+  return a->dims == b->dims && a->elem_bytes > 0 &&
+         memcmp(a->extent, b->extent, (size_t)a->dims * sizeof a->extent[0]) ==
+             0;
+}
+
+sdg_status_t sdg_conv_share(const sdg_call_t *call,
+                            const sdg_tagging_t *tagging,
+                            sdg_plan_t **out_plan) {
+  sdg_conv_t conv;
+  bool can;
+  *out_plan = NULL;
+  if (!sdg_conv_is_forward(call))
+    return SDG_OK;
+  SDG_TRY(sdg_conv_init_whole(call, tagging, &conv, &can));
+  if (!can)
+    return SDG_OK;
+  if (conv.z >= 0 &&
+      !extents_equal(&call->operand[conv.z], &call->operand[conv.y])) {
+    sdg_conv_fini(&conv);
+    return SDG_OK;
+  }
+  sdg_status_t status = share_make(call, tagging, &conv, out_plan);
   sdg_conv_fini(&conv);
   return status;
 }

@@ -25,7 +25,8 @@ uint32_t sdg_instep_hash(const sdg_call_t *call, const sdg_rule_t *rule,
   char text[TEXT_BYTES] = "";
   uint32_t hash = mix(FNV_BASE, call->entry_name, strlen(call->entry_name));
   // What it cannot describe is refused elsewhere.
-  if (rule->describe(call, text, sizeof text) == SDG_OK)
+  if (rule && rule->knows(call) &&
+      rule->describe(call, text, sizeof text) == SDG_OK)
     hash = mix(hash, text, strlen(text));
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];
@@ -62,7 +63,7 @@ static void store(_Atomic(uint32_t) *word, uint32_t value) {
   atomic_store_explicit(word, value, memory_order_relaxed);
 }
 
-static sdg_status_t step(const sdg_call_t *call, uint32_t hash) {
+static sdg_status_t step(const char *entry_name, uint32_t hash) {
   const sdg_group_t *group = sdg_job_group();
   if (group->count < 2)
     return SDG_OK;
@@ -86,21 +87,28 @@ static sdg_status_t step(const sdg_call_t *call, uint32_t hash) {
       SDG_E_DIVERGED,
       "op %u%s of rank %d is %s; that of rank %d, now at call %llu %s, was "
       "another, or had other extents, parameters or scalars",
-      number, label, sdg_job_rank(), call->entry_name, other,
+      number, label, sdg_job_rank(), entry_name, other,
       (unsigned long long)calls, at));
 }
 
 sdg_status_t sdg_instep_check(const sdg_call_t *call, const sdg_rule_t *rule,
                               uint32_t hash) {
   double scalar[SDG_RULE_SCALARS];
-  int count = rule->scalars(call, scalar);
-  return step(call, mix(hash, scalar, (size_t)count * sizeof *scalar));
+  int count = rule && rule->knows(call) ? rule->scalars(call, scalar) : 0;
+  return step(call->entry_name,
+              mix(hash, scalar, (size_t)count * sizeof *scalar));
 }
 
 sdg_status_t sdg_instep_refused(const sdg_call_t *call) {
   static const char word[] = "refused";
-  return step(call, mix(mix(FNV_BASE, word, sizeof word), call->entry_name,
-                        strlen(call->entry_name)));
+  return step(call->entry_name,
+              mix(mix(FNV_BASE, word, sizeof word), call->entry_name,
+                  strlen(call->entry_name)));
+}
+
+sdg_status_t sdg_instep_update(const char *entry_name, uint64_t what) {
+  uint32_t hash = mix(FNV_BASE, entry_name, strlen(entry_name));
+  return step(entry_name, mix(hash, &what, sizeof what));
 }
 
 static bool finish_check(const sdg_group_t *group, int channel) {

@@ -7,7 +7,8 @@
 
 #include "rules/rule.h"
 
-/* What every rank has alike in this call: entry, global extents, parameters. */
+/* What every rank has alike in this call: entry, global extents, parameters.
+ * `rule` may be NULL. */
 uint32_t sdg_instep_hash(const sdg_call_t *call, const sdg_rule_t *rule,
                          const sdg_tagging_t *tagging);
 
@@ -18,6 +19,10 @@ sdg_status_t sdg_instep_check(const sdg_call_t *call, const sdg_rule_t *rule,
                               uint32_t hash) SDG_MUST_CHECK;
 /* The next op of this rank was refused, as it should be on every rank. */
 sdg_status_t sdg_instep_refused(const sdg_call_t *call) SDG_MUST_CHECK;
+/* Whole view: this rank is about to exchange what `entry_name` touches;
+ * `what` tells of what. */
+sdg_status_t sdg_instep_update(const char *entry_name,
+                               uint64_t what) SDG_MUST_CHECK;
 
 /* At the end of the process: the same for all ops together, for calls that no
  * other rank waits for. Reports and counts a failure. */

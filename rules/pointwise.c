@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "rules/args.h"
+#include "rules/pointwiseplan.h"
 #include "rules/rule.h"
 #include "rules/tagging.h"
 #include "rules/vendor.h"
@@ -51,12 +52,6 @@ static sdg_status_t pointwise_describe(const sdg_call_t *call, char *out,
   return SDG_OK;
 }
 
-static int pointwise_key(const sdg_call_t *call, uint64_t *out) {
-  (void)call;
-  (void)out;
-  return 0;
-}
-
 static int pointwise_scalars(const sdg_call_t *call, double *out) {
   const void *pointer[SDG_RULE_SCALARS];
   int count = 0;
@@ -94,6 +89,31 @@ static int pointwise_scalars(const sdg_call_t *call, double *out) {
   for (int i = 0; i < count; i++)
     out[i] = sdg_rule_scalar(call, pointer[i]);
   return count;
+}
+
+// Whether the call reads its output's old values, which the program says by a
+// scale that is not zero.
+static bool reads_old(const sdg_call_t *call) {
+  double scalar[SDG_RULE_SCALARS];
+  switch (call->entry) {
+  case SDG_ENTRY_cudnnSetTensor:
+    return false;
+  case SDG_ENTRY_cudnnScaleTensor:
+    return true;
+  default:
+    return scalar[pointwise_scalars(call, scalar) - 1] != 0;
+  }
+}
+
+static int pointwise_key(const sdg_call_t *call, uint64_t *out) {
+  out[0] = reads_old(call);
+  return 1;
+}
+
+static sdg_status_t pointwise_share(const sdg_call_t *call,
+                                    const sdg_tagging_t *tagging,
+                                    sdg_plan_t **out_plan) {
+  return sdg_pointwise_share(call, tagging, reads_old(call), out_plan);
 }
 
 // Whether operand a is cut like b, or is broadcast along what b is cut in.
@@ -148,4 +168,5 @@ const sdg_rule_t sdg_rule_pointwise = {
     .key = pointwise_key,
     .scalars = pointwise_scalars,
     .plan = pointwise_plan,
+    .share = pointwise_share,
 };

@@ -8,11 +8,13 @@
 #include <string.h>
 
 #include "rules/instep.h"
+#include "rules/memory.h"
 #include "rules/plancache.h"
 #include "rules/rule.h"
 #include "rules/setup.h"
 #include "rules/tagging.h"
 #include "rules/vendor.h"
+#include "rules/whole.h"
 #include "src/agree.h"
 #include "src/comm.h"
 #include "src/device.h"
@@ -157,25 +159,6 @@ static sdg_status_t agree(const sdg_call_t *call, const sdg_rule_t *rule,
   return sdg_agree(call, parameters, out_wait_ns);
 }
 
-static void say_first(const sdg_call_t *call, const sdg_tagging_t *tagging) {
-  static atomic_bool said;
-  if (sdg_job_rank() != 0 || !*sdg_options_get()->report ||
-      atomic_load_explicit(&said, memory_order_relaxed) ||
-      atomic_exchange(&said, true))
-    return;
-  char text[512];
-  const char *names[SDG_DIMS_MAX];
-  for (int i = 0; i < call->operands; i++) {
-    const sdg_placement_t *placement = &tagging->placement[i];
-    if (placement->dims == 0 || !sdg_placement_axes(placement))
-      continue;
-    sdg_tagging_names(call->family, placement->dims, names);
-    sdg_placement_format(placement, tagging->mesh, names, text, sizeof text);
-    sdg_log("%s, view shard", text);
-    return;
-  }
-}
-
 // Judges a call whose descriptors are agreed; fills `tagging` if it is tagged.
 static sdg_status_t call_derive(const sdg_call_t *call,
                                 const sdg_rules_t *rules,
@@ -202,7 +185,7 @@ static sdg_status_t query_answer(sdg_call_t *call, const sdg_rules_t *rules,
   *out_way = tagged ? WAY_DONE : WAY_UNTAGGED;
   if (!tagged)
     return SDG_OK;
-  say_first(call, &tagging);
+  sdg_tagging_say(call, &tagging);
   sdg_report_row_t *row =
       sdg_report_find(call->entry_name, tagging.section->name, "query");
   sdg_report_count(row, NULL);
@@ -223,7 +206,7 @@ static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
   SDG_TRY(call_derive(call, rules, rule, &tagging, &tagged));
   if (!tagged)
     return SDG_OK;
-  say_first(call, &tagging);
+  sdg_tagging_say(call, &tagging);
   sdg_plan_t *plan = NULL;
   sdg_status_t status = rule->plan(call, &tagging, &plan);
   const char *section = tagging.section->name;
@@ -260,21 +243,32 @@ static sdg_status_t capture_check(const sdg_call_t *call, cudaStream_t stream) {
   return sdg_fail(SDG_E_CAPTURE, "%s", call->entry_name);
 }
 
-static sdg_status_t plan_run(sdg_call_t *call, const sdg_plan_entry_t *entry) {
+sdg_status_t sdg_registry_stream(const sdg_call_t *call,
+                                 cudaStream_t *out_stream) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
   if (!cudnn)
     return SDG_E_LIBRARY_MISSING;
-  cudaStream_t stream;
   cudnnHandle_t handle = (cudnnHandle_t)(uintptr_t)call->handle;
-  cudnnStatus_t got = cudnn->cudnnGetStream(handle, &stream);
+  cudnnStatus_t got = cudnn->cudnnGetStream(handle, out_stream);
   if (got != CUDNN_STATUS_SUCCESS)
     return sdg_fail(SDG_E_VENDOR_CALL, "cudnnGetStream: %d", (int)got);
-  SDG_TRY(capture_check(call, stream));
+  return capture_check(call, *out_stream);
+}
+
+sdg_status_t sdg_registry_run(sdg_call_t *call, const sdg_plan_entry_t *entry,
+                              cudaStream_t stream) {
   SDG_TRY(sdg_exec_run(entry->plan, call, stream, entry->row, &call->result));
   if (call->result == CUDNN_STATUS_SUCCESS)
     return SDG_OK;
-  return sdg_fail(SDG_E_VENDOR_CALL, "%s: %s", call->entry_name,
-                  cudnn->cudnnGetErrorString((cudnnStatus_t)call->result));
+  return sdg_fail(
+      SDG_E_VENDOR_CALL, "%s: %s", call->entry_name,
+      sdg_cudnn_get()->cudnnGetErrorString((cudnnStatus_t)call->result));
+}
+
+static sdg_status_t plan_run(sdg_call_t *call, const sdg_plan_entry_t *entry) {
+  cudaStream_t stream;
+  SDG_TRY(sdg_registry_stream(call, &stream));
+  return sdg_registry_run(call, entry, stream);
 }
 
 // A verdict (bad parameters, an unsupported op) falls alike on every rank; an
@@ -318,19 +312,38 @@ static sdg_status_t accident_check(sdg_status_t status) {
              : sdg_job_fail(sdg_lost_accident(status));
 }
 
-// A call that may be tagged, and so concerns all ranks.
-static sdg_status_t collective(sdg_call_t *call, const sdg_rules_t *rules,
-                               way_t *out_way) {
+// Numbers the call, if it is one that the other ranks make too, and has
+// failures name the number that the rank is at.
+static void call_number(const sdg_call_t *call, bool counts) {
   static uint64_t numbers[SDG_CONTROL_THREADS];
   int channel = sdg_thread_channel();
-  const sdg_rule_t *rule = rules_by_family[call->family];
-  SDG_TRY(generations_check(call));
-  bool due = agreement_due(call);
-  if (due || !call->is_query)
+  if (counts)
     sdg_control_count(sdg_job_control(), channel, ++numbers[channel],
                       call->entry_name);
   if (numbers[channel] > 0)
     sdg_log_set_place(sdg_job_call);
+}
+
+sdg_status_t sdg_registry_enter(const sdg_call_t *call,
+                                const sdg_rules_t *rules) {
+  int64_t wait_ns;
+  SDG_TRY(sdg_job_join(&rules->mesh, rules->axes));
+  SDG_TRY(sdg_memory_own(call->entry_name));
+  SDG_TRY(generations_check(call));
+  call_number(call, true);
+  // Ranks that see the same tensors have nothing to tell each other.
+  return sdg_options_get()->check
+             ? agree(call, rules_by_family[call->family], &wait_ns)
+             : SDG_OK;
+}
+
+// A call that may be tagged, and so concerns all ranks.
+static sdg_status_t collective(sdg_call_t *call, const sdg_rules_t *rules,
+                               way_t *out_way) {
+  const sdg_rule_t *rule = rules_by_family[call->family];
+  SDG_TRY(generations_check(call));
+  bool due = agreement_due(call);
+  call_number(call, due || !call->is_query);
   int64_t wait_ns = 0;
   if (due)
     SDG_TRY(agree(call, rule, &wait_ns));
@@ -350,6 +363,14 @@ static sdg_status_t judge(sdg_call_t *call, way_t *out_way) {
   if (configured != SDG_OK)
     return sdg_options_get()->on_error == SDG_ON_ERROR_IGNORE ? SDG_OK
                                                               : configured;
+  if (rules->view == SDG_VIEW_WHOLE) {
+    bool done;
+    sdg_status_t status = accident_check(
+        sdg_whole_judge(call, rules, rules_by_family[call->family], &done));
+    sdg_log_set_place(NULL);
+    *out_way = done ? WAY_DONE : WAY_UNTAGGED;
+    return status;
+  }
   if (!may_match(call, rules)) {
     SDG_TRY(unmatched_check(call, rules, named_local(call, rules)));
     mark_passes(call, rules);
@@ -392,7 +413,8 @@ static bool splits_only_batch(const sdg_rules_t *rules) {
   return true;
 }
 
-sdg_verdict_t sdg_registry_opaque(const char *entry_name, int *out_result) {
+sdg_verdict_t sdg_registry_opaque(const char *entry_name,
+                                  const sdg_touch_t *touch, int *out_result) {
   const sdg_rules_t *rules;
   sdg_status_t status = SDG_OK;
   if (sdg_job_disarmed())
@@ -402,7 +424,9 @@ sdg_verdict_t sdg_registry_opaque(const char *entry_name, int *out_result) {
   else if ((status = sdg_setup_rules(&rules)) != SDG_OK) {
     if (sdg_options_get()->on_error == SDG_ON_ERROR_IGNORE)
       return SDG_VERDICT_PASS;
-  } else if (!splits_only_batch(rules))
+  } else if (rules->view == SDG_VIEW_WHOLE)
+    status = sdg_memory_touch(touch);
+  else if (!splits_only_batch(rules))
     status = sdg_fail(SDG_E_OPAQUE, "%s", entry_name);
   if (status == SDG_OK)
     return SDG_VERDICT_PASS;
@@ -414,4 +438,25 @@ sdg_verdict_t sdg_registry_opaque(const char *entry_name, int *out_result) {
 void sdg_registry_finish(void) {
   if (!sdg_job_disarmed() && sdg_job_asked())
     sdg_instep_finish();
+}
+
+int sdg_registry_touch(const sdg_touch_t *touch) {
+  if (sdg_job_disarmed())
+    return 0;
+  if (!sdg_job_failed() && sdg_memory_touch(touch) == SDG_OK)
+    return 0;
+  if (!sdg_job_failed())
+    sdg_report_fail();
+  return 1;
+}
+
+bool sdg_registry_may_be_whole(void) {
+  const sdg_options_t *options = sdg_options_get();
+  return options->view == SDG_VIEW_WHOLE || *options->rules;
+}
+
+bool sdg_registry_is_whole(void) {
+  const sdg_rules_t *rules;
+  return sdg_setup_ready(&rules) ? rules->view == SDG_VIEW_WHOLE
+                                 : sdg_registry_may_be_whole();
 }

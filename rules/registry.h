@@ -4,6 +4,7 @@
 #define SDG_RULES_REGISTRY_H
 
 #include "src/call.h"
+#include "src/touch.h"
 
 typedef enum sdg_verdict {
   SDG_VERDICT_PASS, /* not ours: give the program's call to the real function */
@@ -22,8 +23,17 @@ bool sdg_registry_knows(const sdg_call_t *call);
 /* As sdg_registry_judge() for an entry whose tensors sundog cannot see (a graph
  * of ops, fused ops, attention): refused with SDG_E_OPAQUE where a section
  * splits anything but N. Pieces of a batch are computed alike by any op, so
- * those pass. */
-sdg_verdict_t sdg_registry_opaque(const char *entry_name, int *out_result);
+ * those pass. In the whole view it touches whatever `touch` says. */
+sdg_verdict_t sdg_registry_opaque(const char *entry_name,
+                                  const sdg_touch_t *touch, int *out_result);
+
+/* Whole view: a call that no rule judges is about to touch device memory. Not
+ * 0: it is refused, sdg_last_error() says why. */
+int sdg_registry_touch(const sdg_touch_t *touch);
+/* Whether calls on memory have to be looked at: by the options alone, before
+ * the rules are read; and by what is known now. */
+bool sdg_registry_may_be_whole(void);
+bool sdg_registry_is_whole(void);
 
 /* At the end of the process, before sdg_job_finish. */
 void sdg_registry_finish(void);

@@ -47,6 +47,12 @@ typedef struct sdg_rule {
   /* Makes this rank's plan of a call that is carried out. */
   sdg_status_t (*plan)(const sdg_call_t *call, const sdg_tagging_t *tagging,
                        sdg_plan_t **out_plan);
+  /* Whole view: this rank's plan of a call that the ranks share, with
+   * plan->share. Placements of the tagging are those of the inputs. *out_plan
+   * is NULL where the call cannot be shared: then every rank carries out all of
+   * it. */
+  sdg_status_t (*share)(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                        sdg_plan_t **out_plan);
   /* Answers a query through the call's arguments; *out_vendor is the status
    * for the program if the vendor's library was asked and refused. */
   sdg_status_t (*answer)(const sdg_call_t *call, const sdg_tagging_t *tagging,

@@ -76,7 +76,7 @@ static const char *value_of(const sdg_drafts_t *drafts,
 static sdg_status_t view_parse(const sdg_drafts_t *drafts,
                                const sdg_draft_t *draft,
                                const sdg_options_t *options,
-                               sdg_section_t *section) {
+                               sdg_section_t *section, sdg_rules_t *rules) {
   static const char *const views[] = {"shard", "whole"};
   sdg_place_t place = {"SUNDOG_VIEW", 0};
   section->view = (sdg_view_t)options->view;
@@ -90,16 +90,24 @@ static sdg_status_t view_parse(const sdg_drafts_t *drafts,
   if (section->view == SDG_VIEW_UNSAID) {
     place = (sdg_place_t){drafts->source, section->line};
     return sdg_place_fail(&place, SDG_E_VIEW_UNSAID,
-                          "add 'view = shard' or set SUNDOG_VIEW=shard");
+                          "add 'view = shard' or 'view = whole', or set "
+                          "SUNDOG_VIEW");
   }
-  if (section->view == SDG_VIEW_WHOLE)
-    return sdg_place_fail(&place, SDG_E_VIEW_WHOLE, "use shard");
+  if (rules->view == SDG_VIEW_UNSAID)
+    rules->view = section->view;
+  if (rules->view != section->view)
+    return sdg_place_fail(&place, SDG_E_RULES_VALUE,
+                          "section '%s' has another view than those before it",
+                          section->name);
+  if (section->view == SDG_VIEW_WHOLE && section->wrap)
+    return sdg_place_fail(&place, SDG_E_VIEW_WHOLE, "wrap in section '%s'",
+                          section->name);
   return SDG_OK;
 }
 
 static sdg_status_t shard_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
                                 const sdg_options_t *options,
-                                const sdg_mesh_t *mesh) {
+                                sdg_rules_t *rules) {
   static const char *const yes_no[] = {"yes", "no"};
   static const char *const strategies[] = {"auto", "repair", "extend"};
   sdg_section_t *section = &draft->section;
@@ -109,19 +117,19 @@ static sdg_status_t shard_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
     return sdg_place_fail(&place, SDG_E_RULES_EMPTY,
                           "section '%s' has no split", section->name);
   const char *text = value_of(drafts, draft, SDG_KEY_SPLIT, "", "", &place);
-  SDG_TRY(sdg_split_parse(&place, text, mesh, section));
+  SDG_TRY(sdg_split_parse(&place, text, &rules->mesh, section));
   if (section->splits == 0)
     return sdg_place_fail(&place, SDG_E_RULES_EMPTY, "nothing is split");
   text = value_of(drafts, draft, SDG_KEY_PARTS, "SUNDOG_PARTS", options->parts,
                   &place);
   SDG_TRY(sdg_parts_parse(&place, text, section));
-  SDG_TRY(view_parse(drafts, draft, options, section));
   text = value_of(drafts, draft, SDG_KEY_SUM, "", "yes", &place);
   SDG_TRY(sdg_choice_parse(&place, text, "answer", yes_no, 2, &index));
   section->sum = index == 0;
   text = value_of(drafts, draft, SDG_KEY_WRAP, "SUNDOG_WRAP", options->wrap,
                   &place);
   SDG_TRY(sdg_wrap_parse(&place, text, section));
+  SDG_TRY(view_parse(drafts, draft, options, section, rules));
   text = value_of(drafts, draft, SDG_KEY_STRATEGY, "SUNDOG_STRATEGY",
                   strategies[options->strategy], &place);
   SDG_TRY(sdg_choice_parse(&place, text, "strategy", strategies, 3, &index));
@@ -149,7 +157,7 @@ static sdg_status_t drafts_parse(sdg_drafts_t *drafts,
     if (section->is_local)
       continue;
     shards++;
-    SDG_TRY(shard_parse(drafts, draft, options, &rules->mesh));
+    SDG_TRY(shard_parse(drafts, draft, options, rules));
     for (int k = 0; k < section->splits; k++)
       rules->axes |= section->split[k].axes;
   }

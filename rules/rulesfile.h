@@ -130,7 +130,7 @@ typedef struct sdg_section {
   int op_line; /* where they stand; 0 without */
   int splits;  /* >= 1 */
   sdg_rule_split_t split[SDG_SPLITS_MAX];
-  sdg_view_t view; /* SDG_VIEW_SHARD in this version */
+  sdg_view_t view;
   bool sum;
   unsigned wrap; /* bit 1 << sdg_dim_t */
   sdg_strategy_t strategy;
@@ -143,6 +143,7 @@ typedef struct sdg_rules {
   const char *source; /* the file, or "SUNDOG_SPLIT"; owned */
   sdg_mesh_t mesh;
   sdg_axes_t axes; /* those that some split names: the agreement's group */
+  sdg_view_t view; /* of every [shard] section */
   int sections;
   sdg_section_t *section; /* owned */
 } sdg_rules_t;

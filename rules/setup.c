@@ -47,3 +47,9 @@ sdg_status_t sdg_setup_rules(const sdg_rules_t **out_rules) {
   *out_rules = &setup.rules;
   return setup.status;
 }
+
+bool sdg_setup_ready(const sdg_rules_t **out_rules) {
+  *out_rules = &setup.rules;
+  return atomic_load_explicit(&setup.ready, memory_order_acquire) &&
+         setup.status == SDG_OK;
+}

@@ -9,6 +9,9 @@
  * at the first call. Any thread. */
 sdg_status_t sdg_setup_rules(const sdg_rules_t **out_rules) SDG_MUST_CHECK;
 
+/* The same without reading them: false where they are not read, or faulty. */
+bool sdg_setup_ready(const sdg_rules_t **out_rules);
+
 /* Names of all entries, for globs of the rules file that name one. Before the
  * first judgement; the array is borrowed. */
 void sdg_setup_set_entries(const char *const *names, int count);

@@ -2,11 +2,13 @@
 // The verdict on a call, derived from the extents that the ranks agreed on.
 #include "rules/tagging.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/job.h"
 #include "src/log.h"
+#include "src/options.h"
 #include "src/tag.h"
 
 void sdg_tagging_names(sdg_family_t family, int dims, const char **out) {
@@ -18,8 +20,8 @@ void sdg_tagging_names(sdg_family_t family, int dims, const char **out) {
 
 // The section's splits by dimension index of a tensor of `dims` dimensions.
 // False if the tensor lacks a dimension that the section splits.
-static bool splits_of(const sdg_section_t *section, sdg_family_t family,
-                      int dims, sdg_split_t *out_split) {
+bool sdg_tagging_splits(const sdg_section_t *section, sdg_family_t family,
+                        int dims, sdg_split_t *out_split) {
   memset(out_split, 0, SDG_DIMS_MAX * sizeof *out_split);
   for (int i = 0; i < section->splits; i++) {
     const sdg_rule_split_t *split = &section->split[i];
@@ -155,7 +157,8 @@ static const sdg_section_t *section_find(const sdg_call_t *call, int index,
     const sdg_section_t *section = &rules->section[s];
     sdg_split_t split[SDG_DIMS_MAX] = {{0}};
     if (!section->is_local &&
-        !splits_of(section, call->family, call->operand[index].dims, split))
+        !sdg_tagging_splits(section, call->family, call->operand[index].dims,
+                            split))
       continue;
     *out_seen = section_seen(call, index, section, split);
     if (out_seen->yes >= 0)
@@ -189,7 +192,9 @@ static bool any_input(const sdg_call_t *call) {
   return false;
 }
 
-static void group_of(sdg_tagging_t *out) {
+void sdg_tagging_group(const sdg_section_t *section, sdg_tagging_t *out) {
+  memset(out, 0, sizeof *out);
+  out->section = section;
   out->mesh = sdg_job_mesh();
   out->rank = sdg_job_rank();
   for (int i = 0; i < out->section->splits; i++)
@@ -223,15 +228,13 @@ sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
   if (!found)
     return SDG_OK;
 
-  memset(out, 0, sizeof *out);
-  out->section = found;
-  group_of(out);
+  sdg_tagging_group(found, out);
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];
     if (!sdg_role_is_activation(operand->role))
       continue;
     sdg_split_t split[SDG_DIMS_MAX];
-    if (!splits_of(found, call->family, operand->dims, split))
+    if (!sdg_tagging_splits(found, call->family, operand->dims, split))
       continue;
     const sdg_tag_vector_t *vector =
         sdg_tag_vector(operand->descriptor, operand->generation);
@@ -255,6 +258,27 @@ sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
 void sdg_tagging_fini(sdg_tagging_t *tagging) {
   for (int i = 0; i < SDG_OPERANDS_MAX; i++)
     sdg_placement_fini(&tagging->placement[i]);
+}
+
+void sdg_tagging_say(const sdg_call_t *call, const sdg_tagging_t *tagging) {
+  static atomic_bool said;
+  if (sdg_job_rank() != 0 || !*sdg_options_get()->report ||
+      atomic_load_explicit(&said, memory_order_relaxed))
+    return;
+  char text[512];
+  const char *names[SDG_DIMS_MAX];
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_placement_t *placement = &tagging->placement[i];
+    if (placement->dims == 0 || !sdg_placement_axes(placement))
+      continue;
+    if (atomic_exchange(&said, true))
+      return;
+    sdg_tagging_names(call->family, placement->dims, names);
+    sdg_placement_format(placement, tagging->mesh, names, text, sizeof text);
+    sdg_log("%s, view %s", text,
+            tagging->section->view == SDG_VIEW_WHOLE ? "whole" : "shard");
+    return;
+  }
 }
 
 // A glob that could tell two entries of one family apart; then a descriptor

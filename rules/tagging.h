@@ -19,6 +19,16 @@ sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
                                 sdg_tagging_t *out) SDG_MUST_CHECK;
 void sdg_tagging_fini(sdg_tagging_t *tagging);
 
+/* Says once, on rank 0, how the first tagged call is split. */
+void sdg_tagging_say(const sdg_call_t *call, const sdg_tagging_t *tagging);
+
+/* The section's splits by dimension index of a tensor of `dims` dimensions
+ * (out has SDG_DIMS_MAX); false if it lacks one of them. */
+bool sdg_tagging_splits(const sdg_section_t *section, sdg_family_t family,
+                        int dims, sdg_split_t *out_split);
+/* An empty tagging of this section, with the ranks along its axes. */
+void sdg_tagging_group(const sdg_section_t *section, sdg_tagging_t *out);
+
 /* True if no section can ever match this operand's descriptor in a call of
  * this family: it may be marked as passing. */
 bool sdg_tagging_passes(const sdg_call_t *call, int operand,

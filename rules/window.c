@@ -135,6 +135,47 @@ sdg_window_view_t sdg_window_view(const sdg_window_dim_t *dim) {
   return view;
 }
 
+// With padding before x only as the owned outputs have it: x begins at 0.
+static bool cut_low(const sdg_window_dim_t *dim, sdg_range_t need,
+                    sdg_window_cut_t *out) {
+  int64_t behind = need.hi - dim->x_extent;
+  *out = (sdg_window_cut_t){
+      .x = {0, min64(need.hi, dim->x_extent)},
+      .y = {dim->y.lo, dim->y.lo},
+      .pad = -need.lo,
+  };
+  return behind <= out->pad && !range_empty(out->x);
+}
+
+// With padding behind x as the owned outputs need it.
+static bool cut_high(const sdg_window_dim_t *dim, sdg_range_t need,
+                     sdg_window_cut_t *out) {
+  const sdg_window_t *w = &dim->window;
+  int64_t pad = need.hi - dim->x_extent;
+  int64_t first = dim->y.lo - sdg_ceil_div(pad, w->stride);
+  *out = (sdg_window_cut_t){
+      .x = {first * w->stride - w->pad + pad, dim->x_extent},
+      .y = {first, first},
+      .pad = pad,
+  };
+  return first >= 0 && out->x.lo >= 0 && !range_empty(out->x);
+}
+
+sdg_window_cut_t sdg_window_cut(const sdg_window_dim_t *dim) {
+  sdg_range_t need = sdg_window_need(&dim->window, dim->y);
+  sdg_window_cut_t cut = {need, dim->y, 0};
+  if (need.lo >= 0 && need.hi <= dim->x_extent)
+    return cut;
+  if (need.lo < 0 ? cut_low(dim, need, &cut) : cut_high(dim, need, &cut)) {
+    sdg_window_t padded = dim->window;
+    padded.pad = cut.pad;
+    cut.y.hi += sdg_window_outputs(&padded, cut.x.hi - cut.x.lo);
+    return cut;
+  }
+  return (sdg_window_cut_t){
+      {0, dim->x_extent}, {0, dim->y_extent}, dim->window.pad};
+}
+
 int sdg_window_strips(int dims, const sdg_window_dim_t *dim,
                       const sdg_window_view_t *view, sdg_window_strip_t *out) {
   sdg_box_t owned = {.dims = dims}, right = {.dims = dims};

@@ -93,6 +93,25 @@ typedef struct sdg_window_view {
  * xb = 10; row 3 needs [5,8), so right = [4,5). */
 sdg_window_view_t sdg_window_view(const sdg_window_dim_t *dim);
 
+/* Whole view: what the real op is given of tensors that are there in full. It
+ * pads `x` with `pad` at both sides and makes exactly `y`, which contains the
+ * owned outputs, and those are what the whole op makes if the needed inputs
+ * are right. Other rows of `y` may come out wrong. */
+typedef struct sdg_window_cut {
+  sdg_range_t x, y;
+  int64_t pad;
+} sdg_window_cut_t;
+
+/* For owned outputs [o0,o1), not empty, with the need [n0,n1):
+ *   n0 >= 0, n1 <= N    x [n0,n1), no padding, y [o0,o1)
+ *   n0 < 0, n1 <= N     x [0,n1), padding -n0, y from o0
+ *   n0 >= 0, n1 > N     padding n1 - N; as it comes before x, too, k =
+ *                       ceil(pad/s) more rows before o0, which see it
+ * and everything, where none of these is in phase inside the domain.
+ * N=10, k=3, s=1, p=1, y [5,10): need [4,11), pad 1, k = 1: x [4,10),
+ * y [4,10), whose row 4 is wrong. */
+sdg_window_cut_t sdg_window_cut(const sdg_window_dim_t *dim);
+
 /* A piece of the owned outputs that is computed apart from the view, and the
  * inputs it needs: not cut, so that the op on an assembled x with padding 0
  * makes y. */

@@ -8,11 +8,12 @@
 #include "rules/tagging.h"
 
 // Global geometry of every dimension; owned ranges are filled per rank.
-static sdg_status_t dims_fill(sdg_window_op_t *op, const sdg_call_t *call,
-                              const sdg_tagging_t *tagging,
-                              const sdg_window_spec_t *spec) {
+sdg_status_t sdg_window_op_dims(sdg_window_op_t *op, const sdg_call_t *call,
+                                const sdg_tagging_t *tagging,
+                                const sdg_window_spec_t *spec) {
   const sdg_placement_t *x = &tagging->placement[spec->x];
   op->dims = x->dims;
+  op->mixes = spec->y_channels > 0;
   if (spec->y_channels > 0 && x->split[1].axes)
     return sdg_fail(SDG_E_SPLIT_DIMENSION, "C of %s", call->entry_name);
   for (int d = 0; d < op->dims; d++) {
@@ -36,10 +37,10 @@ static sdg_status_t dims_fill(sdg_window_op_t *op, const sdg_call_t *call,
 }
 
 // Parts of y by the owner of each window's centre.
-static sdg_status_t outputs_place(const sdg_window_op_t *op,
-                                  const sdg_tagging_t *tagging,
-                                  const sdg_window_spec_t *spec,
-                                  sdg_placement_t *out) {
+sdg_status_t sdg_window_op_place(const sdg_window_op_t *op,
+                                 const sdg_tagging_t *tagging,
+                                 const sdg_window_spec_t *spec,
+                                 sdg_placement_t *out) {
   const sdg_placement_t *x = &tagging->placement[spec->x];
   int64_t extent[SDG_DIMS_MAX];
   for (int d = 0; d < op->dims; d++)
@@ -117,9 +118,9 @@ static sdg_status_t empty_check(const sdg_window_op_t *op,
 }
 
 // Owned ranges of one rank; the channel placeholder owns its one element.
-static void dims_own(const sdg_window_op_t *op, const sdg_tagging_t *tagging,
-                     const sdg_window_spec_t *spec, int rank,
-                     sdg_window_dim_t *out) {
+void sdg_window_op_own(const sdg_window_op_t *op, const sdg_tagging_t *tagging,
+                       const sdg_window_spec_t *spec, int rank,
+                       sdg_window_dim_t *out) {
   sdg_box_t x =
       sdg_placement_box(&tagging->placement[spec->x], tagging->mesh, rank);
   sdg_box_t y = sdg_placement_box(&op->y_placement, tagging->mesh, rank);
@@ -133,11 +134,11 @@ static void dims_own(const sdg_window_op_t *op, const sdg_tagging_t *tagging,
 }
 
 // What a rank needs of x, channels included.
-static sdg_box_t need_of(const sdg_window_op_t *op,
-                         const sdg_tagging_t *tagging,
-                         const sdg_window_spec_t *spec, int rank) {
+sdg_box_t sdg_window_op_need(const sdg_window_op_t *op,
+                             const sdg_tagging_t *tagging,
+                             const sdg_window_spec_t *spec, int rank) {
   sdg_window_dim_t dim[SDG_DIMS_MAX];
-  dims_own(op, tagging, spec, rank, dim);
+  sdg_window_op_own(op, tagging, spec, rank, dim);
   sdg_box_t y = {.dims = op->dims};
   for (int d = 0; d < op->dims; d++)
     y.dim[d] = dim[d].y;
@@ -174,7 +175,7 @@ static sdg_status_t transfer_fill(sdg_window_op_t *op,
     int rank = tagging->rank_list[r];
     owned[r] =
         sdg_placement_box(&tagging->placement[spec->x], tagging->mesh, rank);
-    need[r] = need_of(op, tagging, spec, rank);
+    need[r] = sdg_window_op_need(op, tagging, spec, rank);
     // A rank alone wraps around to itself.
     op->communicates |=
         tagging->ranks > 1 && !sdg_box_contains(&owned[r], &need[r]);
@@ -189,7 +190,7 @@ static sdg_status_t transfer_fill(sdg_window_op_t *op,
 static sdg_status_t outputs_own(sdg_window_op_t *op, const sdg_call_t *call,
                                 const sdg_tagging_t *tagging,
                                 const sdg_window_spec_t *spec) {
-  SDG_TRY(outputs_place(op, tagging, spec, &op->y_placement));
+  SDG_TRY(sdg_window_op_place(op, tagging, spec, &op->y_placement));
   if (spec->y < 0)
     return SDG_OK;
   const sdg_placement_t *given = &tagging->placement[spec->y];
@@ -203,12 +204,12 @@ sdg_status_t sdg_window_op_init(const sdg_call_t *call,
                                 const sdg_window_spec_t *spec,
                                 sdg_window_op_t *out) {
   memset(out, 0, sizeof *out);
-  SDG_TRY(dims_fill(out, call, tagging, spec));
+  SDG_TRY(sdg_window_op_dims(out, call, tagging, spec));
   sdg_status_t status;
   SDG_TRY_GOTO(outputs_own(out, call, tagging, spec), fail);
   SDG_TRY_GOTO(empty_check(out, call, tagging), fail);
   SDG_TRY_GOTO(transfer_fill(out, tagging, spec), fail);
-  dims_own(out, tagging, spec, tagging->rank, out->dim);
+  sdg_window_op_own(out, tagging, spec, tagging->rank, out->dim);
   out->x_box = sdg_placement_box(&tagging->placement[spec->x], tagging->mesh,
                                  tagging->rank);
   out->y_box =

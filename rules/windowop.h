@@ -28,6 +28,7 @@ typedef struct sdg_window_op {
   sdg_placement_t y_placement;
   sdg_window_dim_t dim[SDG_DIMS_MAX]; /* this rank's */
   sdg_box_t x_box, y_box;             /* owned by this rank */
+  bool mixes;                         /* every output sees all channels */
   bool communicates;                  /* some rank needs what it does not own */
   sdg_transfer_t transfer;            /* of x, for this rank's outputs */
 } sdg_window_op_t;
@@ -41,12 +42,43 @@ sdg_status_t sdg_window_op_init(const sdg_call_t *call,
                                 sdg_window_op_t *out) SDG_MUST_CHECK;
 void sdg_window_op_fini(sdg_window_op_t *op);
 
+/* The parts of sdg_window_op_init, for both views: the geometry of every
+ * dimension; the placement of y by the owner of each window's centre; the
+ * ranges that `rank` of the job owns, the channel placeholder its one element;
+ * what it needs of x, channels included. */
+sdg_status_t sdg_window_op_dims(sdg_window_op_t *op, const sdg_call_t *call,
+                                const sdg_tagging_t *tagging,
+                                const sdg_window_spec_t *spec) SDG_MUST_CHECK;
+sdg_status_t sdg_window_op_place(const sdg_window_op_t *op,
+                                 const sdg_tagging_t *tagging,
+                                 const sdg_window_spec_t *spec,
+                                 sdg_placement_t *out) SDG_MUST_CHECK;
+void sdg_window_op_own(const sdg_window_op_t *op, const sdg_tagging_t *tagging,
+                       const sdg_window_spec_t *spec, int rank,
+                       sdg_window_dim_t *out);
+sdg_box_t sdg_window_op_need(const sdg_window_op_t *op,
+                             const sdg_tagging_t *tagging,
+                             const sdg_window_spec_t *spec, int rank);
+
+/* The op of the whole view, where the program's tensors are there in full:
+ * boxes are all of them, and the transfer is the rank's own need. *out_can is
+ * false, and nothing is filled, where the call cannot be shared by the ranks.
+ * SDG_E_VIEW_WHOLE for a periodic dimension. */
+sdg_status_t sdg_window_op_init_whole(const sdg_call_t *call,
+                                      const sdg_tagging_t *tagging,
+                                      const sdg_window_spec_t *spec,
+                                      sdg_window_op_t *out,
+                                      bool *out_can) SDG_MUST_CHECK;
 /* A piece of the outputs, and the sub-call that makes it: the op on an x that
  * covers `x`, with these paddings. */
 typedef struct sdg_window_piece {
   sdg_box_t x, y;
   int pad[SDG_DIMS_MAX]; /* per dimension */
 } sdg_window_piece_t;
+
+/* The piece of the tensors that this rank computes in place; false if it owns
+ * no outputs. */
+bool sdg_window_op_cut(const sdg_window_op_t *op, sdg_window_piece_t *out);
 
 /* What is to be computed. With repair first the piece that the real function
  * makes in place (out_in_place true), then the strips that overwrite; with

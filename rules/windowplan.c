@@ -36,14 +36,22 @@ static sdg_status_t sub_add(maker_t *m, const sdg_window_piece_t *piece,
   return m->refusal ? SDG_E_VENDOR_CALL : SDG_OK;
 }
 
+static bool is_program(const sdg_window_op_t *op,
+                       const sdg_window_piece_t *piece) {
+  for (int d = 2; d < op->dims; d++)
+    if (piece->pad[d] != op->dim[d].window.pad)
+      return false;
+  return sdg_box_equal(&piece->x, &op->x_box) &&
+         sdg_box_equal(&piece->y, &op->y_box);
+}
+
 // The piece that the real function makes on the program's own tensors.
 static sdg_status_t view_open(maker_t *m, const sdg_window_piece_t *piece) {
   sdg_window_slabs_t slabs = {
       .x = m->x,
       .y = m->y,
       .z = m->z,
-      .program = sdg_box_equal(&piece->x, &m->op->x_box) &&
-                 sdg_box_equal(&piece->y, &m->op->y_box),
+      .program = is_program(m->op, piece),
   };
   return sub_add(m, piece, &slabs);
 }
@@ -144,21 +152,31 @@ static sdg_status_t steps_make(maker_t *m, bool extend) {
   return m->client->close(m->client->user, m->plan);
 }
 
+// Whole view: one call, on tensors that are there in full.
+static sdg_status_t cut_make(maker_t *m, const sdg_window_piece_t *piece) {
+  SDG_TRY(view_open(m, piece));
+  SDG_TRY(sdg_plan_call(m->plan, 0));
+  return m->client->close(m->client->user, m->plan);
+}
+
 // *out_refusal: the vendor's status where its library does not take a piece;
 // the only failure that is not reported.
 static sdg_status_t plan_make(const sdg_call_t *call, const sdg_window_op_t *op,
                               const sdg_window_client_t *client, bool extend,
+                              const sdg_window_piece_t *cut,
                               sdg_plan_t **out_plan, int *out_refusal) {
   maker_t maker = {
       .call = call,
       .op = op,
       .client = client,
-      .plan = sdg_plan_create(extend ? "extend" : "repair"),
+      .plan = sdg_plan_create(cut      ? "window"
+                              : extend ? "extend"
+                                       : "repair"),
       .copy = extend ? SDG_COPY_ACTIVATION : SDG_COPY_STRIP,
   };
   sdg_status_t status = maker_open(&maker);
   if (status == SDG_OK)
-    status = steps_make(&maker, extend);
+    status = cut ? cut_make(&maker, cut) : steps_make(&maker, extend);
   free(maker.message);
   *out_refusal = maker.refusal;
   if (status == SDG_OK)
@@ -185,9 +203,10 @@ static sdg_status_t strategies_try(const sdg_call_t *call,
     return literal_make(out_plan);
   bool extend = sdg_window_op_extends(op, strategy);
   int refusal;
-  sdg_status_t status = plan_make(call, op, client, extend, out_plan, &refusal);
+  sdg_status_t status =
+      plan_make(call, op, client, extend, NULL, out_plan, &refusal);
   if (refusal && !extend && strategy == SDG_STRATEGY_AUTO)
-    status = plan_make(call, op, client, true, out_plan, &refusal);
+    status = plan_make(call, op, client, true, NULL, out_plan, &refusal);
   return refusal ? sdg_fail(SDG_E_VENDOR_CALL,
                             "%s: no algorithm for a piece of it: status %d",
                             call->entry_name, refusal)
@@ -204,4 +223,27 @@ sdg_status_t sdg_window_plan(const sdg_call_t *call,
   if (op->communicates)
     (*out_plan)->axes = tagging->axes;
   return SDG_OK;
+}
+
+sdg_status_t sdg_window_plan_whole(const sdg_call_t *call,
+                                   const sdg_window_op_t *op,
+                                   const sdg_window_client_t *client,
+                                   sdg_strategy_t strategy,
+                                   sdg_plan_t **out_plan) {
+  sdg_window_piece_t cut;
+  if (!sdg_window_op_cut(op, &cut)) { // nothing to do here
+    *out_plan = sdg_plan_create("window");
+    return *out_plan ? SDG_OK : sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  }
+  int refusal = -1;
+  sdg_status_t status = SDG_OK;
+  if (strategy != SDG_STRATEGY_EXTEND)
+    status = plan_make(call, op, client, false, &cut, out_plan, &refusal);
+  // This rank's own affair: what it reads and writes is the same.
+  if (refusal)
+    status = plan_make(call, op, client, true, NULL, out_plan, &refusal);
+  return refusal ? sdg_fail(SDG_E_VENDOR_CALL,
+                            "%s: no algorithm for a piece of it: status %d",
+                            call->entry_name, refusal)
+                 : status;
 }

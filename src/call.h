@@ -74,6 +74,7 @@ typedef struct sdg_call {
   bool is_query; /* an output-size, workspace or algorithm query */
   int operands;
   sdg_operand_t operand[SDG_OPERANDS_MAX];
+  const struct sdg_touch *touch; /* what it does to memory; whole view only */
   int result;   /* cudnnStatus_t for the program, once carried out or refused */
   bool refused; /* by sundog: sdg_last_error() says why */
 } sdg_call_t;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "rules/inspect.h"
+#include "rules/memory.h"
 #include "rules/registry.h"
 #include "rules/setup.h"
 #include "src/job.h"
@@ -60,13 +61,41 @@ void sdg_job_finish(void) {
 void sdg_registry_finish(void) {
 }
 
-sdg_verdict_t sdg_registry_opaque(const char *entry_name, int *out_result) {
-  (void)entry_name, (void)out_result;
+sdg_verdict_t sdg_registry_opaque(const char *entry_name,
+                                  const sdg_touch_t *touch, int *out_result) {
+  (void)entry_name, (void)touch, (void)out_result;
   return SDG_VERDICT_PASS;
 }
 
 int sdg_thread_channel(void) {
   return 0;
+}
+
+int sdg_registry_touch(const sdg_touch_t *touch) {
+  (void)touch;
+  return 0;
+}
+
+bool sdg_registry_may_be_whole(void) {
+  return false;
+}
+
+bool sdg_registry_is_whole(void) {
+  return false;
+}
+
+void sdg_memory_allocated(const void *at, size_t bytes) {
+  (void)at, (void)bytes;
+}
+
+void sdg_memory_freed(const void *at) {
+  (void)at;
+}
+
+sdg_access_t sdg_memory_access(const sdg_operand_t *operand, bool reads,
+                               bool writes) {
+  (void)operand;
+  return (sdg_access_t){.reads = reads, .writes = writes};
 }
 
 void sdg_lost_explain(const char *entry) {

@@ -188,7 +188,10 @@ static const struct bad {
     {SHARD "split =\n", SDG_E_RULES_EMPTY, 1, "no split"},
     {SHARD "split = ,\n", SDG_E_RULES_WORD, 3, "dimension"},
     {"[shard a]\nsplit = H\n", SDG_E_VIEW_UNSAID, 1, "view = shard"},
-    {"[shard a]\nsplit = H\nview = whole\n", SDG_E_VIEW_WHOLE, 3, "shard"},
+    {"[shard a]\nsplit = H\nview = whole\nwrap = H\n", SDG_E_VIEW_WHOLE, 3,
+     "wrap"},
+    {"[shard a]\nsplit = H\nview = whole\n[shard b]\nsplit = H\nview = shard\n",
+     SDG_E_RULES_VALUE, 6, "another view"},
     {"[shard a]\nsplit = H\nview = hole\n", SDG_E_RULES_WORD, 3,
      "nearest: whole"},
     {"[shrad a]\nsplit = H\n", SDG_E_RULES_WORD, 1, "nearest: shard"},
@@ -362,15 +365,17 @@ START_TEST(a_file_that_is_none_is_a_fault) {
 END_TEST
 
 static const struct bad_short {
-  char *variable[3];
+  char *variable[4];
   sdg_status_t status;
   const char *says;
 } bad_shorts[] = {
     {{"SUNDOG_SPLIT=X", "SUNDOG_VIEW=shard"},
      SDG_E_RULES_WORD,
      "SUNDOG_SPLIT: 'X' is no dimension"},
-    {{"SUNDOG_SPLIT=H"}, SDG_E_VIEW_UNSAID, "SUNDOG_VIEW=shard"},
-    {{"SUNDOG_SPLIT=H", "SUNDOG_VIEW=whole"}, SDG_E_VIEW_WHOLE, "SUNDOG_VIEW"},
+    {{"SUNDOG_SPLIT=H"}, SDG_E_VIEW_UNSAID, "SUNDOG_VIEW"},
+    {{"SUNDOG_SPLIT=H", "SUNDOG_VIEW=whole", "SUNDOG_WRAP=H"},
+     SDG_E_VIEW_WHOLE,
+     "SUNDOG_VIEW"},
     {{"SUNDOG_SPLIT=H:y", "SUNDOG_VIEW=shard", "SUNDOG_MESH=x=4"},
      SDG_E_RULES_WORD,
      "nearest: x"},

@@ -504,6 +504,67 @@ END_TEST
 
 // ---- examples stated in the header -----------------------------------------
 
+// Input row that local output `local` of a cut reads through tap j, or -1 for
+// the padding that the real op supplies.
+static int64_t cut_tap(const sdg_window_t *w, const sdg_window_cut_t *cut,
+                       int64_t local, int64_t j) {
+  int64_t at = local * w->stride - cut->pad + j * w->dilation;
+  return at >= 0 && at < cut->x.hi - cut->x.lo ? cut->x.lo + at : -1;
+}
+
+START_TEST(a_cut_makes_the_owned_outputs_of_the_whole) {
+  int64_t cuts = 0, wholes = 0;
+  for (int64_t i = random_cases(CASES); i > 0; i--) {
+    sdg_window_dim_t dim = {.window = random_window(7)};
+    const sdg_window_t *w = &dim.window;
+    dim.x_extent = random_in(1, 30);
+    dim.y_extent = sdg_window_outputs(w, dim.x_extent);
+    if (dim.y_extent < 1)
+      continue;
+    dim.y.lo = random_in(0, dim.y_extent - 1);
+    dim.y.hi = random_in(dim.y.lo + 1, dim.y_extent);
+    sdg_window_cut_t cut = sdg_window_cut(&dim);
+    sdg_window_t padded = *w;
+    padded.pad = cut.pad;
+    // Inside the tensors, and exactly what the real op makes.
+    REQUIRE(cut.x.lo >= 0 && cut.x.hi <= dim.x_extent && cut.x.lo < cut.x.hi);
+    REQUIRE(cut.y.lo >= 0 && cut.y.hi <= dim.y_extent);
+    REQUIRE(cut.pad >= 0 && cut.pad <= w->pad);
+    REQUIRE(sdg_window_outputs(&padded, cut.x.hi - cut.x.lo) ==
+            cut.y.hi - cut.y.lo);
+    REQUIRE(cut.y.lo <= dim.y.lo && cut.y.hi >= dim.y.hi);
+    for (int64_t o = dim.y.lo; o < dim.y.hi; o++)
+      for (int64_t j = 0; j < w->kernel; j++) {
+        int64_t should = o * w->stride - w->pad + j * w->dilation;
+        if (should < 0 || should >= dim.x_extent)
+          should = -1;
+        REQUIRE(cut_tap(w, &cut, o - cut.y.lo, j) == should);
+      }
+    // Where the windows stay inside the domain nothing is computed twice.
+    sdg_range_t need = sdg_window_need(w, dim.y);
+    if (need.lo >= 0 && need.hi <= dim.x_extent)
+      REQUIRE(cut.pad == 0 && cut.y.lo == dim.y.lo && cut.y.hi == dim.y.hi);
+    bool whole = cut.y.hi - cut.y.lo == dim.y_extent;
+    wholes += whole && dim.y.hi - dim.y.lo < dim.y_extent;
+    cuts += !whole;
+  }
+  // Pieces of few rows are often all padding; most are cut all the same.
+  REQUIRE(cuts > 3 * wholes);
+}
+END_TEST
+
+START_TEST(the_cut_of_the_header_holds) {
+  sdg_window_dim_t dim = {
+      .window = {3, 1, 1, 1}, .x_extent = 10, .y_extent = 10, .y = {5, 10}};
+  sdg_window_cut_t cut = sdg_window_cut(&dim);
+  ck_assert_int_eq(cut.x.lo, 4);
+  ck_assert_int_eq(cut.x.hi, 10);
+  ck_assert_int_eq(cut.y.lo, 4);
+  ck_assert_int_eq(cut.y.hi, 10);
+  ck_assert_int_eq(cut.pad, 1);
+}
+END_TEST
+
 START_TEST(examples_of_the_header_hold) {
   sdg_window_t w = {.kernel = 3, .stride = 2, .dilation = 1, .pad = 1};
   sdg_part_t x, y, back;
@@ -561,6 +622,8 @@ int main(void) {
   Suite *suite = suite_create("window");
   TCase *cases = tcase_create("window");
   tcase_set_timeout(cases, 600);
+  tcase_add_test(cases, a_cut_makes_the_owned_outputs_of_the_whole);
+  tcase_add_test(cases, the_cut_of_the_header_holds);
   tcase_add_test(cases, examples_of_the_header_hold);
   tcase_add_test(cases, output_count_is_what_fits);
   tcase_add_test(cases, every_output_is_owned_by_its_centre);

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program's buffer table, kept true call by call.
+#include "rules/memory.h"
+
+#include <cudnn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules/instep.h"
+#include "rules/vendor.h"
+#include "rules/whole.h"
+#include "src/device.h"
+#include "src/exec.h"
+#include "src/job.h"
+#include "src/thread.h"
+#include "src/update.h"
+#include "src/vendor.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static sdg_buffers_t table;
+
+// The thread that makes tagged calls, and its channel.
+static _Atomic(const void *) owner;
+static atomic_int owner_channel;
+static _Thread_local char thread_mark;
+
+sdg_status_t sdg_memory_own(const char *entry_name) {
+  const void *none = NULL;
+  SDG_TRY(sdg_thread_claim(entry_name));
+  if (!atomic_compare_exchange_strong(&owner, &none, &thread_mark) &&
+      none != &thread_mark)
+    return sdg_fail(SDG_E_VIEW_WHOLE, "%s by a second thread", entry_name);
+  atomic_store(&owner_channel, sdg_thread_channel());
+  return SDG_OK;
+}
+
+sdg_buffers_t *sdg_memory_lock(void) {
+  pthread_mutex_lock(&lock);
+  return &table;
+}
+
+void sdg_memory_unlock(void) {
+  pthread_mutex_unlock(&lock);
+}
+
+void sdg_memory_allocated(const void *at, size_t bytes) {
+  pthread_mutex_lock(&lock);
+  // What is not recorded is memory that was not seen: no tensor is shared
+  // there.
+  (void)!sdg_buffers_allocate(&table, (uintptr_t)at, bytes);
+  pthread_mutex_unlock(&lock);
+}
+
+void sdg_memory_freed(const void *at) {
+  pthread_mutex_lock(&lock);
+  sdg_buffers_release(&table, (uintptr_t)at);
+  pthread_mutex_unlock(&lock);
+}
+
+sdg_layout_t sdg_memory_layout(const sdg_operand_t *operand) {
+  sdg_layout_t layout = {.elem_bytes = operand->elem_bytes,
+                         .dims = operand->dims};
+  memcpy(layout.extent, operand->extent, sizeof layout.extent);
+  memcpy(layout.stride, operand->stride, sizeof layout.stride);
+  return layout;
+}
+
+sdg_access_t sdg_memory_access(const sdg_operand_t *operand, bool reads,
+                               bool writes) {
+  sdg_layout_t layout = sdg_memory_layout(operand);
+  // A tensor with gaps does not overwrite what lies in them.
+  return (sdg_access_t){
+      .at = (uintptr_t)operand->data,
+      .reads = reads || (writes && !sdg_layout_dense(&layout)),
+      .writes = writes,
+      .width = operand->elem_bytes ? sdg_layout_bytes(&layout) : 0,
+      .height = 1,
+  };
+}
+
+sdg_status_t sdg_memory_update(sdg_buffer_t *buffer, const sdg_box_t *need,
+                               const char *cause, cudaStream_t stream,
+                               sdg_report_row_t *row) {
+  sdg_box_t *lack = calloc((size_t)buffer->ranks, sizeof *lack);
+  if (!lack)
+    return sdg_fail(SDG_E_NO_MEMORY, "boxes of %d ranks", buffer->ranks);
+  sdg_status_t status = SDG_OK;
+  if (sdg_buffer_lack(buffer, need, lack)) {
+    SDG_TRY_GOTO(sdg_memory_own(cause), out);
+    SDG_TRY_GOTO(sdg_instep_update(cause, buffer->number), out);
+    SDG_TRY_GOTO(sdg_update_run(buffer, lack, cause, stream, row), out);
+    sdg_buffer_grow(buffer, lack);
+  }
+out:
+  free(lack);
+  return status;
+}
+
+static bool span_of(const sdg_access_t *access, sdg_span_t *out_span) {
+  if (!access->at)
+    return false;
+  if (access->width == 0)
+    return sdg_buffers_allocation(&table, access->at, out_span);
+  size_t rows = access->height ? access->height - 1 : 0;
+  *out_span = (sdg_span_t){access->at, rows * access->pitch + access->width};
+  return true;
+}
+
+sdg_status_t sdg_memory_settle(const sdg_access_t *access,
+                               const sdg_buffer_t *except, const char *cause,
+                               cudaStream_t stream, sdg_report_row_t *row) {
+  sdg_span_t span;
+  if (!span_of(access, &span))
+    return SDG_OK;
+  bool overwrites = !access->reads && access->width > 0 &&
+                    (access->height <= 1 || access->pitch == access->width);
+  for (sdg_buffer_t *buffer;
+       (buffer = sdg_buffers_overlap(&table, span, except));) {
+    if (!overwrites || !sdg_span_contain(span, sdg_buffer_span(buffer)))
+      SDG_TRY(sdg_memory_update(buffer, NULL, cause, stream, row));
+    sdg_buffers_drop(&table, buffer);
+  }
+  return SDG_OK;
+}
+
+// ---- calls that no rule shares ---------------------------------------------
+
+static sdg_status_t stream_get(const sdg_touch_t *touch,
+                               cudaStream_t *out_stream) {
+  void *given = (void *)(uintptr_t)touch->stream;
+  *out_stream = given;
+  int got = 0;
+  if (touch->stream_kind == SDG_STREAM_CUDNN) {
+    const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+    if (!cudnn)
+      return SDG_E_LIBRARY_MISSING;
+    got = given ? (int)cudnn->cudnnGetStream(given, out_stream) : 0;
+  }
+  return got ? sdg_fail(SDG_E_VENDOR_CALL, "the stream of %s: status %d",
+                        touch->name, got)
+             : SDG_OK;
+}
+
+// What is recorded now runs when the graph is launched, which touches
+// everything.
+static bool is_capturing(cudaStream_t stream) {
+  const sdg_vendor_t *cuda = sdg_vendor_get();
+  enum cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
+  if (cuda->cudaStreamIsCapturing(stream, &capturing) == cudaSuccess)
+    return capturing != cudaStreamCaptureStatusNone;
+  (void)cuda->cudaGetLastError();
+  return true;
+}
+
+static sdg_status_t accesses_settle(const sdg_touch_t *touch,
+                                    cudaStream_t stream,
+                                    sdg_report_row_t *row) {
+  // What is overwritten may be read by the same call.
+  for (int pass = 0; pass < 2; pass++)
+    for (int i = 0; i < touch->accesses; i++)
+      if (touch->access[i].reads == (pass == 0))
+        SDG_TRY(sdg_memory_settle(&touch->access[i], NULL, touch->name, stream,
+                                  row));
+  while (touch->everything && table.buffers > 0) {
+    SDG_TRY(sdg_memory_update(table.buffer[0], NULL, touch->name, stream, row));
+    sdg_buffers_drop(&table, table.buffer[0]);
+  }
+  return SDG_OK;
+}
+
+// A small copy out of device memory to where there is none.
+static const sdg_access_t *host_read(const sdg_touch_t *touch) {
+  const sdg_access_t *from = NULL;
+  sdg_span_t span;
+  for (int i = 0; touch->copies && i < touch->accesses; i++) {
+    const sdg_access_t *access = &touch->access[i];
+    bool device = sdg_buffers_allocation(&table, access->at, &span);
+    if (access->writes && device)
+      return NULL;
+    if (access->reads && device)
+      from = access;
+  }
+  return from && from->width > 0 && from->height > 0 &&
+                 from->width <= SDG_HOST_READ_BYTES / from->height
+             ? from
+             : NULL;
+}
+
+static sdg_status_t touch_run(const sdg_touch_t *touch) {
+  cudaStream_t stream;
+  SDG_TRY(stream_get(touch, &stream));
+  if (is_capturing(stream))
+    return SDG_OK;
+  sdg_report_row_t *row = NULL;
+  const sdg_access_t *read = host_read(touch);
+  if (table.buffers > 0)
+    SDG_TRY(accesses_settle(touch, stream, row));
+  // Another thread's copies have no place in the order of all ranks.
+  if (read && atomic_load(&owner) == &thread_mark) {
+    SDG_TRY(sdg_instep_update(touch->name, read->width * read->height));
+    return sdg_update_from_first((void *)read->at, read->width, read->pitch,
+                                 read->height, touch->name, stream, row);
+  }
+  return sdg_exec_follow(atomic_load(&owner_channel), stream);
+}
+
+sdg_status_t sdg_memory_touch(const sdg_touch_t *touch) {
+  // Before the first tagged call, and on one rank, nothing is distributed.
+  if (!sdg_job_joined() || sdg_job_group()->count < 2 ||
+      (touch->accesses == 0 && !touch->everything))
+    return SDG_OK;
+  pthread_mutex_lock(&lock);
+  sdg_status_t status = touch_run(touch);
+  pthread_mutex_unlock(&lock);
+  return status == SDG_OK ? SDG_OK : sdg_job_fail(status);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whole view: the program's device memory, and what every call does to the
+ * distributed tensors in it. Any thread; what needs the other ranks, only the
+ * one that makes tagged calls. */
+#ifndef SDG_RULES_MEMORY_H
+#define SDG_RULES_MEMORY_H
+
+#include <cuda_runtime_api.h>
+
+#include "src/buffer.h"
+#include "src/call.h"
+#include "src/report.h"
+#include "src/touch.h"
+
+/* Host reads up to this size take the first rank's bytes, so that what a
+ * program decides by them it decides alike on every rank. */
+enum { SDG_HOST_READ_BYTES = 4096 };
+
+void sdg_memory_allocated(const void *at, size_t bytes);
+void sdg_memory_freed(const void *at);
+
+/* Before a call that no rule shares: what it may read or write is brought up to
+ * date in full on every rank, what it overwrites is forgotten; afterwards it is
+ * the same everywhere. SDG_E_THREAD; any failure breaks the job. */
+sdg_status_t sdg_memory_touch(const sdg_touch_t *touch) SDG_MUST_CHECK;
+
+/* Makes this the one thread of the rank that exchanges anything: two would keep
+ * the table in an order that other ranks' do not have. The job is joined.
+ * SDG_E_VIEW_WHOLE, and those of sdg_thread_claim. */
+sdg_status_t sdg_memory_own(const char *entry_name) SDG_MUST_CHECK;
+
+/* For calls that the ranks share. Between lock and unlock nothing else looks at
+ * the table. */
+sdg_buffers_t *sdg_memory_lock(void);
+void sdg_memory_unlock(void);
+/* With the lock held: brings a buffer up to date for need[rank of the job],
+ * NULL: in full. */
+sdg_status_t sdg_memory_update(sdg_buffer_t *buffer, const sdg_box_t *need,
+                               const char *cause, cudaStream_t stream,
+                               sdg_report_row_t *row) SDG_MUST_CHECK;
+/* With the lock held: as sdg_memory_touch, for one access; `except` (may be
+ * NULL) is left as it is. */
+sdg_status_t sdg_memory_settle(const sdg_access_t *access,
+                               const sdg_buffer_t *except, const char *cause,
+                               cudaStream_t stream,
+                               sdg_report_row_t *row) SDG_MUST_CHECK;
+
+/* The whole of an operand in memory. */
+sdg_layout_t sdg_memory_layout(const sdg_operand_t *operand);
+sdg_access_t sdg_memory_access(const sdg_operand_t *operand, bool reads,
+                               bool writes);
+
+#endif

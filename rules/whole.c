@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// One call in the whole view: match, share, bring up to date, carry out.
+#include "rules/whole.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules/instep.h"
+#include "rules/memory.h"
+#include "rules/tagging.h"
+#include "src/job.h"
+
+// ---- what is split, and how ------------------------------------------------
+
+// The first section that matches an input, or, where there is none, the output;
+// NULL if none does or a [local] one comes first. Every rank sees the same.
+static const sdg_section_t *section_find(const sdg_call_t *call,
+                                         const sdg_rules_t *rules) {
+  for (int pass = 0; pass < 2; pass++) {
+    bool any = false;
+    for (int i = 0; i < call->operands; i++) {
+      const sdg_operand_t *operand = &call->operand[i];
+      if (!sdg_role_is_activation(operand->role) ||
+          operand->is_output != (pass == 1))
+        continue;
+      any = true;
+      for (int s = 0; s < rules->sections; s++)
+        if (sdg_section_match(&rules->section[s], call->family,
+                              call->entry_name, operand->extent,
+                              operand->dims)) {
+          if (!rules->section[s].is_local)
+            return &rules->section[s];
+          break;
+        }
+    }
+    if (any)
+      return NULL;
+  }
+  return NULL;
+}
+
+static const sdg_buffer_t *buffer_of(const sdg_buffers_t *table,
+                                     const sdg_operand_t *operand) {
+  sdg_layout_t layout = sdg_memory_layout(operand);
+  return operand->data
+             ? sdg_buffers_find(table, (uintptr_t)operand->data, &layout)
+             : NULL;
+}
+
+static bool splits_equal(const sdg_split_t *a, const sdg_split_t *b, int dims) {
+  for (int d = 0; d < dims; d++)
+    if (a[d].axes != b[d].axes ||
+        memcmp(a[d].axis, b[d].axis, (size_t)a[d].axes * sizeof a[d].axis[0]))
+      return false;
+  return true;
+}
+
+// As the section's `parts =` says; "agree" is even.
+static sdg_status_t parts_place(const sdg_call_t *call, int index,
+                                const sdg_section_t *section,
+                                const sdg_split_t *split,
+                                sdg_placement_t *out) {
+  const sdg_operand_t *operand = &call->operand[index];
+  SDG_TRY(sdg_placement_init(operand->dims, operand->extent, out));
+  sdg_status_t status = SDG_OK;
+  for (int i = 0; i < section->splits; i++) {
+    const sdg_rule_split_t *said = &section->split[i];
+    int d = sdg_dim_index(call->family, said->dim, operand->dims);
+    if (split[d].axes == 0)
+      continue;
+    sdg_part_t part;
+    SDG_TRY_GOTO(
+        sdg_part_parse(strcmp(said->parts, "agree") == 0 ? "even" : said->parts,
+                       operand->extent[d], said->pieces, &part),
+        fail);
+    status = sdg_placement_split(out, sdg_job_mesh(), d, &split[d], &part);
+    sdg_part_fini(&part);
+    if (status != SDG_OK)
+      goto fail;
+  }
+  return SDG_OK;
+fail:
+  sdg_placement_fini(out);
+  return status;
+}
+
+// Where an operand is: as it was written, if that is what the section splits.
+static sdg_status_t operand_place(const sdg_call_t *call, int index,
+                                  const sdg_section_t *section,
+                                  const sdg_buffer_t *buffer,
+                                  sdg_placement_t *out) {
+  const sdg_operand_t *operand = &call->operand[index];
+  sdg_split_t split[SDG_DIMS_MAX];
+  if (!sdg_tagging_splits(section, call->family, operand->dims, split))
+    return SDG_OK;
+  // A dimension of extent 1 is broadcast in ops that do so.
+  for (int d = 0; d < operand->dims; d++)
+    if (call->family == SDG_FAMILY_POINTWISE && operand->extent[d] == 1)
+      split[d].axes = 0;
+  if (buffer && splits_equal(split, buffer->placement.split, operand->dims))
+    return sdg_placement_copy(&buffer->placement, out);
+  return parts_place(call, index, section, split, out);
+}
+
+static sdg_status_t tagging_fill(const sdg_call_t *call,
+                                 const sdg_section_t *section,
+                                 const sdg_buffers_t *table,
+                                 sdg_tagging_t *out) {
+  sdg_tagging_group(section, out);
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    // Windows place their outputs themselves.
+    if (!sdg_role_is_activation(operand->role) || operand->dims < 1 ||
+        (operand->is_output && call->family != SDG_FAMILY_POINTWISE))
+      continue;
+    sdg_status_t status = operand_place(
+        call, i, section, buffer_of(table, operand), &out->placement[i]);
+    if (status != SDG_OK) {
+      sdg_tagging_fini(out);
+      return status;
+    }
+  }
+  return SDG_OK;
+}
+
+// ---- the plan --------------------------------------------------------------
+
+static sdg_status_t plan_make(const sdg_call_t *call, const sdg_rule_t *rule,
+                              const sdg_tagging_t *tagging,
+                              sdg_plan_t **out_plan) {
+  *out_plan = NULL;
+  if (rule && rule->share && rule->knows(call) && tagging->ranks > 1)
+    SDG_TRY(rule->share(call, tagging, out_plan));
+  if (*out_plan)
+    return SDG_OK;
+  *out_plan = sdg_plan_create("whole");
+  if (!*out_plan)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  (*out_plan)->literal = true;
+  return SDG_OK;
+}
+
+static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rule_t *rule,
+                               const sdg_section_t *section,
+                               const sdg_buffers_t *table,
+                               const sdg_plan_key_t *key,
+                               sdg_plan_entry_t **out_entry) {
+  sdg_tagging_t tagging;
+  sdg_plan_t *plan;
+  SDG_TRY(tagging_fill(call, section, table, &tagging));
+  sdg_tagging_say(call, &tagging);
+  sdg_status_t status = plan_make(call, rule, &tagging, &plan);
+  uint32_t hash = sdg_instep_hash(call, rule, &tagging);
+  sdg_tagging_fini(&tagging);
+  if (status != SDG_OK)
+    return status;
+  status = sdg_plancache_add(
+      key, plan,
+      sdg_report_find(call->entry_name, section->name, plan->strategy),
+      out_entry);
+  if (status == SDG_OK)
+    (*out_entry)->hash = hash;
+  else
+    sdg_plan_destroy(plan);
+  return status;
+}
+
+static sdg_status_t entry_get(const sdg_call_t *call, const sdg_rule_t *rule,
+                              const sdg_section_t *section,
+                              const sdg_buffers_t *table,
+                              sdg_plan_entry_t **out_entry) {
+  sdg_plan_key_t key;
+  sdg_plan_key_make(call, rule, &key);
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_buffer_t *buffer = buffer_of(table, &call->operand[i]);
+    key.placed[i] = buffer ? buffer->placement_hash : 0;
+  }
+  *out_entry = sdg_plancache_find(&key);
+  return *out_entry ? SDG_OK
+                    : entry_make(call, rule, section, table, &key, out_entry);
+}
+
+// ---- carrying it out -------------------------------------------------------
+
+// Where this call writes must be memory that was seen allocated: in any other
+// nobody would bring it up to date for who reads it.
+static sdg_status_t output_check(const sdg_call_t *call,
+                                 const sdg_buffers_t *table,
+                                 const sdg_operand_t *output) {
+  sdg_layout_t layout = sdg_memory_layout(output);
+  sdg_span_t allocation,
+      tensor = {(uintptr_t)output->data, sdg_layout_bytes(&layout)};
+  if (sdg_buffers_allocation(table, tensor.at, &allocation) &&
+      sdg_span_contain(allocation, tensor))
+    return SDG_OK;
+  return sdg_fail(SDG_E_UNSEEN_MEMORY, "%s of %s at %p, %zu bytes",
+                  sdg_role_name(output->role), call->entry_name, output->data,
+                  tensor.bytes);
+}
+
+static sdg_status_t input_prepare(const sdg_call_t *call, int index,
+                                  sdg_buffers_t *table,
+                                  const sdg_plan_entry_t *entry,
+                                  cudaStream_t stream) {
+  const sdg_operand_t *operand = &call->operand[index];
+  const sdg_box_t *need = entry->plan->share->reads[index];
+  sdg_layout_t layout = sdg_memory_layout(operand);
+  sdg_buffer_t *buffer =
+      sdg_buffers_find(table, (uintptr_t)operand->data, &layout);
+  if (need && buffer)
+    SDG_TRY(
+        sdg_memory_update(buffer, need, call->entry_name, stream, entry->row));
+  // Other tensors in the same memory, seen through other descriptors.
+  sdg_access_t access = sdg_memory_access(operand, true, false);
+  return sdg_memory_settle(&access, need ? buffer : NULL, call->entry_name,
+                           stream, entry->row);
+}
+
+// Workspaces, and what else the call has no descriptor of.
+static sdg_status_t others_prepare(const sdg_call_t *call,
+                                   const sdg_plan_entry_t *entry,
+                                   cudaStream_t stream) {
+  for (int i = 0; call->touch && i < call->touch->accesses; i++) {
+    const sdg_access_t *access = &call->touch->access[i];
+    bool operand = false;
+    for (int k = 0; k < call->operands; k++)
+      operand |= access->at == (uintptr_t)call->operand[k].data;
+    if (!operand)
+      SDG_TRY(sdg_memory_settle(access, NULL, call->entry_name, stream,
+                                entry->row));
+  }
+  return SDG_OK;
+}
+
+static sdg_status_t share_run(sdg_call_t *call, sdg_buffers_t *table,
+                              const sdg_plan_entry_t *entry,
+                              cudaStream_t stream) {
+  const sdg_share_t *share = entry->plan->share;
+  const sdg_operand_t *output = &call->operand[share->output];
+  SDG_TRY(output_check(call, table, output));
+  SDG_TRY(others_prepare(call, entry, stream));
+  for (int i = 0; i < call->operands; i++)
+    if (i != share->output || share->reads[i])
+      SDG_TRY(input_prepare(call, i, table, entry, stream));
+  sdg_layout_t layout = sdg_memory_layout(output);
+  sdg_access_t written = sdg_memory_access(output, false, true);
+  SDG_TRY(sdg_memory_settle(
+      &written, sdg_buffers_find(table, (uintptr_t)output->data, &layout),
+      call->entry_name, stream, entry->row));
+  SDG_TRY(sdg_registry_run(call, entry, stream));
+  SDG_TRY(sdg_buffers_put(table, (uintptr_t)output->data, &layout,
+                          &share->placement, sdg_job_mesh(), sdg_job_rank()));
+  sdg_buffer_t *made =
+      sdg_buffers_find(table, (uintptr_t)output->data, &layout);
+  if (sdg_buffer_complete(made))
+    sdg_buffers_drop(table, made);
+  return SDG_OK;
+}
+
+static sdg_status_t locked(sdg_call_t *call, const sdg_rule_t *rule,
+                           const sdg_section_t *section, sdg_buffers_t *table,
+                           bool *out_done) {
+  sdg_plan_entry_t *entry;
+  cudaStream_t stream;
+  SDG_TRY(entry_get(call, rule, section, table, &entry));
+  SDG_TRY(sdg_instep_check(call, rule, entry->hash));
+  sdg_report_count(entry->row, entry->plan);
+  *out_done = !entry->plan->literal;
+  if (!*out_done)
+    return SDG_OK;
+  SDG_TRY(sdg_registry_stream(call, &stream));
+  return share_run(call, table, entry, stream);
+}
+
+sdg_status_t sdg_whole_judge(sdg_call_t *call, const sdg_rules_t *rules,
+                             const sdg_rule_t *rule, bool *out_done) {
+  const sdg_section_t *section = section_find(call, rules);
+  *out_done = false;
+  if (section && !call->is_query) {
+    SDG_TRY(sdg_registry_enter(call, rules));
+    sdg_buffers_t *table = sdg_memory_lock();
+    sdg_status_t status = locked(call, rule, section, table, out_done);
+    sdg_memory_unlock();
+    SDG_TRY(status);
+  }
+  if (*out_done || !call->touch)
+    return SDG_OK;
+  return sdg_memory_touch(call->touch);
+}
