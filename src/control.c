@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control channel within a node: joining and leaving, counts of calls,
+// The control channel: joining and leaving, counts of calls,
 // failures of the job.
 #include "src/control.h"
 
+#include <limits.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "src/address.h"
 #include "src/control_state.h"
+#include "src/options.h"
 #include "src/ranklock.h"
 #include "src/rendezvous.h"
 #include "src/segment.h"
@@ -20,10 +24,62 @@
 // file drops the first one's locks.
 static _Atomic(pid_t) joined_process;
 
+// At the end of a process others are told so; one that is stopped hears it
+// when it goes on.
+static double farewell_s(const sdg_control_t *control) {
+  return control->timeout_s < 2 ? control->timeout_s : 2;
+}
+
+// Waits until every rank is there, or somebody says why not.
+static sdg_status_t all_await(sdg_control_t *control, const char *place,
+                              sdg_stopwatch_t *watch) {
+  const sdg_segment_view_t *view = &control->view;
+  for (int all = 0;;) {
+    uint32_t joins = atomic_load(&view->shared->joins);
+    SDG_TRY(sdg_rendezvous_complete(view, control->rank,
+                                    sdg_stopwatch_read(watch),
+                                    control->timeout_s, place, &all));
+    if (all)
+      return SDG_OK;
+    sdg_segment_sleep(&view->shared->joins, joins);
+  }
+}
+
+static void view_leave(sdg_control_t *control) {
+  atomic_store(&control->view.shared->rank[control->rank].state,
+               (uint32_t)SDG_SEGMENT_LEFT);
+  if (!control->carrier)
+    return;
+  sdg_carrier_sync(control->carrier, farewell_s(control));
+  sdg_carrier_stop(control->carrier);
+}
+
+static sdg_status_t meet_over_tcp(sdg_control_t *control,
+                                  const char *rendezvous,
+                                  const sdg_secret_t *secret) {
+  sdg_stopwatch_t watch = sdg_stopwatch_start();
+  sdg_segment_view_t *view = &control->view;
+  sdg_status_t status;
+  SDG_TRY(sdg_segment_mirror(control->size, view));
+  SDG_TRY_GOTO(sdg_segment_enter(view, control->rank), unmap);
+  SDG_TRY_GOTO(sdg_carrier_start(rendezvous, secret, control->rank,
+                                 control->size, control->timeout_s, view,
+                                 &control->carrier),
+               unmap);
+  SDG_TRY_GOTO(all_await(control, rendezvous, &watch), failed);
+  return SDG_OK;
+failed:
+  view_leave(control);
+  sdg_carrier_destroy(control->carrier);
+unmap:
+  sdg_segment_fini(view);
+  return status;
+}
+
 static sdg_status_t meet(sdg_control_t *control) {
   sdg_stopwatch_t watch = sdg_stopwatch_start();
   sdg_segment_view_t *view = &control->view;
-  int rank = control->rank, size = control->size, all = 0;
+  int rank = control->rank, size = control->size;
   double timeout_s = control->timeout_s;
   sdg_status_t status = SDG_OK;
   if (rank == 0) {
@@ -37,17 +93,10 @@ static sdg_status_t meet(sdg_control_t *control) {
   SDG_TRY(sdg_rendezvous_connect(control->path, rank, size, timeout_s, &watch,
                                  view));
   control->met = 1;
-  for (;;) {
-    uint32_t joins = atomic_load(&view->shared->joins);
-    SDG_TRY_GOTO(sdg_rendezvous_complete(view, rank, sdg_stopwatch_read(&watch),
-                                         timeout_s, control->path, &all),
-                 failed);
-    if (all)
-      return SDG_OK;
-    sdg_segment_sleep(&view->shared->joins, joins);
-  }
+  SDG_TRY_GOTO(all_await(control, control->path, &watch), failed);
+  return SDG_OK;
 failed:
-  atomic_store(&view->shared->rank[rank].state, (uint32_t)SDG_SEGMENT_LEFT);
+  view_leave(control);
   sdg_segment_fini(view);
   return status;
 }
@@ -55,14 +104,23 @@ failed:
 sdg_status_t sdg_control_join(const char *rendezvous, int rank, int size,
                               double timeout_s, sdg_control_t **out_control) {
   if (size < 1 || size > SDG_SEGMENT_RANKS || rank < 0 || rank >= size)
-    return sdg_fail(SDG_E_RANK_UNKNOWN,
-                    "rank %d of %d ranks, of at most %d on one machine", rank,
-                    size, SDG_SEGMENT_RANKS);
+    return sdg_fail(SDG_E_RANK_UNKNOWN, "rank %d of %d ranks, of at most %d",
+                    rank, size, SDG_SEGMENT_RANKS);
   if (!(timeout_s > 0))
     return sdg_fail(SDG_E_INTERNAL, "timeout of %g s", timeout_s);
   const char *path = NULL;
-  if (size > 1)
+  char lock_path[PATH_MAX];
+  sdg_secret_t secret;
+  bool tcp = size > 1 && sdg_address_is_tcp(rendezvous);
+  if (tcp) {
+    const sdg_options_t *options = sdg_options_get();
+    SDG_TRY(sdg_secret_find(options->secret, options->secret_file, &secret));
+    SDG_TRY(
+        sdg_rendezvous_lock(rendezvous, &secret, lock_path, sizeof lock_path));
+    path = lock_path;
+  } else if (size > 1) {
     SDG_TRY(sdg_rendezvous_path(rendezvous, &path));
+  }
   sdg_status_t status = SDG_OK;
   sdg_control_t *control = calloc(1, sizeof *control);
   if (!control || (path && !(control->path = strdup(path)))) {
@@ -83,7 +141,9 @@ sdg_status_t sdg_control_join(const char *rendezvous, int rank, int size,
   }
   if (path)
     SDG_TRY_GOTO(sdg_ranklock_take(path, rank, &control->lock), not_locked);
-  SDG_TRY_GOTO(meet(control), not_met);
+  SDG_TRY_GOTO(tcp ? meet_over_tcp(control, rendezvous, &secret)
+                   : meet(control),
+               not_met);
   *out_control = control;
   return SDG_OK;
 not_met:
@@ -102,8 +162,7 @@ void sdg_control_leave(sdg_control_t *control) {
   if (!control || control->owner != getpid() ||
       atomic_exchange(&control->left, 1))
     return;
-  sdg_segment_t *shared = control->view.shared;
-  atomic_store(&shared->rank[control->rank].state, (uint32_t)SDG_SEGMENT_LEFT);
+  view_leave(control);
   if (control->path) {
     sdg_ranklock_release(&control->lock, control->rank,
                          control->met ? control->path : NULL);
@@ -111,10 +170,17 @@ void sdg_control_leave(sdg_control_t *control) {
   }
 }
 
+void sdg_control_forget(sdg_control_t *control) {
+  if (control && control->owner != getpid())
+    sdg_carrier_forget(control->carrier);
+}
+
 void sdg_control_destroy(sdg_control_t *control) {
   if (!control)
     return;
   sdg_control_leave(control);
+  sdg_control_forget(control);
+  sdg_carrier_destroy(control->carrier);
   sdg_ranklock_forget(&control->lock); // a child's copy; else nothing is left
   sdg_segment_fini(&control->view);
   free(control->path);
@@ -135,17 +201,8 @@ void sdg_control_count(sdg_control_t *control, int channel, uint64_t calls,
                        const char *what) {
   if (channel < 0 || channel >= SDG_CONTROL_CHANNELS)
     return;
-  sdg_segment_channel_t *own =
-      &control->view.shared->rank[control->rank].channel[channel];
-  uint64_t words[SDG_SEGMENT_WHAT_WORDS] = {0};
-  memcpy(words, what, strnlen(what, sizeof words - 1));
-  uint32_t version =
-      atomic_load_explicit(&own->version, memory_order_relaxed) | 1;
-  atomic_store_explicit(&own->version, version, memory_order_relaxed);
-  for (int i = 0; i < SDG_SEGMENT_WHAT_WORDS; i++)
-    atomic_store_explicit(&own->what[i], words[i], memory_order_release);
-  atomic_store_explicit(&own->calls, calls, memory_order_release);
-  atomic_store_explicit(&own->version, version + 1, memory_order_release);
+  sdg_segment_count(&control->view.shared->rank[control->rank].channel[channel],
+                    calls, what, SDG_SEGMENT_WHAT_BYTES);
 }
 
 uint64_t sdg_control_count_of(const sdg_control_t *control, int channel,
@@ -178,18 +235,22 @@ uint64_t sdg_control_count_of(const sdg_control_t *control, int channel,
 int sdg_control_step(sdg_control_t *control, int channel, uint32_t number,
                      uint32_t hash, const int *peers, int count) {
   sdg_segment_rank_t *ranks = control->view.shared->rank;
+  sdg_segment_channel_t *own = &ranks[control->rank].channel[channel];
   uint64_t step = (uint64_t)number << 32 | hash;
   int place = (int)(number % SDG_SEGMENT_STEPS);
+  sdg_segment_mask_set(own->step_peers, peers, count);
   // Sequentially consistent: of two ranks that store and then look, one at
   // least sees the other's.
-  atomic_store(&ranks[control->rank].channel[channel].step[place], step);
+  atomic_store(&own->step[place], step);
+  atomic_store_explicit(&own->steps, number, memory_order_release);
   for (int i = 0; i < count; i++) {
     uint64_t theirs =
         atomic_load(&ranks[peers[i]].channel[channel].step[place]);
     if (theirs != step && theirs >> 32 == number)
       return peers[i];
   }
-  return -1;
+  // What a mirror was told of since: 1 + rank.
+  return (int)atomic_load_explicit(&own->differs, memory_order_relaxed) - 1;
 }
 
 int sdg_control_steps_end(sdg_control_t *control, int channel, uint32_t number,
@@ -198,6 +259,8 @@ int sdg_control_steps_end(sdg_control_t *control, int channel, uint32_t number,
   sdg_segment_rank_t *ranks = control->view.shared->rank;
   uint64_t end = (uint64_t)number << 32 | (hash ? hash : 1);
   atomic_store(&ranks[control->rank].channel[channel].steps_end, end);
+  if (control->carrier)
+    sdg_carrier_sync(control->carrier, farewell_s(control));
   for (int i = 0; i < count; i++) {
     uint64_t theirs = atomic_load(&ranks[peers[i]].channel[channel].steps_end);
     *out_number = (uint32_t)(theirs >> 32);
@@ -224,7 +287,8 @@ sdg_status_t sdg_control_check(sdg_control_t *control, int report) {
         sdg_segment_alive(view, r) ||
         sdg_segment_state(view, r) != SDG_SEGMENT_JOINED)
       continue;
-    return report ? sdg_fail(SDG_E_PEER_LOST, "rank %d died", r)
+    return report ? sdg_fail(SDG_E_PEER_LOST, "rank %d %s", r,
+                             sdg_segment_end_word(view, r))
                   : SDG_E_PEER_LOST;
   }
   return SDG_OK;

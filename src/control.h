@@ -3,7 +3,8 @@
  * things, and learn of each other's deaths and failures.
  *
  * It carries no tensor data. Within a node records go through shared memory
- * that no other user can open. */
+ * that no other user can open; between nodes each rank has a mirror of that
+ * memory, and TCP connections keep the mirrors equal (src/carrier.h). */
 #ifndef SDG_SRC_CONTROL_H
 #define SDG_SRC_CONTROL_H
 
@@ -23,15 +24,17 @@ enum {
 typedef struct sdg_control sdg_control_t;
 
 /* Joins the job as `rank` of `size`. `rendezvous` is "file:/path" (a socket
- * of mode 0600 is made there by rank 0, and path.lock beside it). Blocks until
- * all ranks have joined; `timeout_s` bounds this and every later wait, and may
- * be a fraction. size 1 needs no rendezvous. A process joins one job of several
- * ranks at a time.
- * Errors: SDG_E_RANK_TAKEN when another process (or this one) already joined as
- * this rank, not reported by sdg_fail: a child of a rank is to be silent, and
- * the caller knows who is; SDG_E_JOIN_TIMEOUT naming the ranks that are
- * missing, SDG_E_PEER_LOST naming one that ended meanwhile, SDG_E_RENDEZVOUS
- * for a path that cannot be used or ranks of another size. */
+ * of mode 0600 is made there by rank 0, and path.lock beside it) or
+ * "tcp://host:port", where rank 0 listens; that takes SUNDOG_SECRET or
+ * SUNDOG_SECRET_FILE. Blocks until all ranks have joined; `timeout_s` bounds
+ * this and every later wait, and may be a fraction. size 1 needs no rendezvous.
+ * A process joins one job of several ranks at a time. Errors: SDG_E_RANK_TAKEN
+ * when another process (or this one) already joined as this rank, not reported
+ * by sdg_fail: a child of a rank is to be silent, and the caller knows who is;
+ * SDG_E_JOIN_TIMEOUT naming the ranks that are missing, SDG_E_PEER_LOST naming
+ * one that ended meanwhile, SDG_E_RENDEZVOUS for a place that cannot be used or
+ * ranks of another size, SDG_E_SECRET for a secret that is missing or not the
+ * others'. */
 sdg_status_t sdg_control_join(const char *rendezvous, int rank, int size,
                               double timeout_s,
                               sdg_control_t **out_control) SDG_MUST_CHECK;
@@ -39,6 +42,9 @@ sdg_status_t sdg_control_join(const char *rendezvous, int rank, int size,
  * threads may still be in functions of `control`, which stays valid. Nothing
  * in a child made by fork. */
 void sdg_control_leave(sdg_control_t *control);
+/* In a child made by fork, which is no rank, at once: lets go of what would
+ * hide the parent's end. No wait, no allocation. */
+void sdg_control_forget(sdg_control_t *control);
 /* Leaves, and frees `control`, which no other thread may be using. In a child
  * made by fork it frees the child's copy only. */
 void sdg_control_destroy(sdg_control_t *control);
@@ -81,14 +87,16 @@ uint64_t sdg_control_count_of(const sdg_control_t *control, int channel,
 /* Publishes that the n-th op that this rank carries out on `channel` is one
  * with `hash`, and compares with what `peers` (count ranks) carried out as
  * theirs, where they came there already and not SDG_SEGMENT_STEPS (1024)
- * further: of two ranks that differ at least the later one sees it. Returns the
+ * further: of two ranks that differ at least the later one sees it; between
+ * nodes both do, some 100 ms later, at their next step or wait. Returns the
  * first rank that differs, or -1. No system call, no wait. One thread at a
  * time. */
 int sdg_control_step(sdg_control_t *control, int channel, uint32_t number,
                      uint32_t hash, const int *peers, int count);
 /* The same at the end, for all ops together: their number and one hash of
  * theirs. Of ranks that say it at least the last one sees a difference.
- * *out_number is what that rank has. */
+ * *out_number is what that rank has. Between nodes it waits for their answers,
+ * two seconds at most. */
 int sdg_control_steps_end(sdg_control_t *control, int channel, uint32_t number,
                           uint32_t hash, const int *peers, int count,
                           uint32_t *out_number);

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "src/carrier.h"
 #include "src/control.h"
 #include "src/ranklock.h"
 #include "src/segment.h"
@@ -24,10 +25,11 @@ struct sdg_control {
   double timeout_s;
   pid_t owner; /* a child made by fork is no rank */
   atomic_int left;
-  char *path; /* NULL for one rank, which meets nobody */
+  char *path; /* of the lock; NULL for one rank, which meets nobody */
   int met;    /* rank 0 answered at `path` */
   sdg_ranklock_t lock;
   sdg_segment_view_t view;
+  sdg_carrier_t *carrier; /* of a view that is a mirror; else NULL */
   sdg_control_channel_t channel[SDG_CONTROL_CHANNELS];
 };
 

@@ -123,6 +123,7 @@ void sdg_job_call(char *out, size_t out_bytes) {
 
 void sdg_job_disarm(void) {
   atomic_store(&disarmed, true);
+  sdg_control_forget(job.control);
 }
 
 bool sdg_job_disarmed(void) {

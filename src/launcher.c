@@ -123,8 +123,9 @@ static uint64_t hash_parent(uint64_t hash) {
   return hash_text(hash, text);
 }
 
-// Equal in all ranks of one launch, different between launches.
-static uint64_t launch_hash(void) {
+// Equal in all ranks of one launch; different between launches, if they have
+// names (*out_alone).
+static uint64_t ids_hash(int *out_alone) {
   static const struct {
     const char *name;
     int alone; // names a launch without the parent process
@@ -145,6 +146,14 @@ static uint64_t launch_hash(void) {
     if (value && ids[i].alone && strcmp(value, "none") != 0)
       alone = 1;
   }
+  *out_alone = alone;
+  return hash;
+}
+
+// Equal in all ranks of one launch, different between launches.
+static uint64_t launch_hash(void) {
+  int alone;
+  uint64_t hash = ids_hash(&alone);
   return alone ? hash : hash_parent(hash);
 }
 
@@ -176,6 +185,23 @@ sdg_status_t sdg_private_folder(char *out, size_t bytes) {
   const char *fault = folder_fault(out);
   if (fault)
     return sdg_fail(SDG_E_RENDEZVOUS, "folder %s is %s", out, fault);
+  return SDG_OK;
+}
+
+sdg_status_t sdg_rendezvous_lock(const char *rendezvous,
+                                 const sdg_secret_t *secret, char *out,
+                                 size_t bytes) {
+  char folder[PATH_MAX];
+  int alone;
+  SDG_TRY(sdg_private_folder(folder, sizeof folder));
+  // Not of the parent: a child of a rank finds the lock that its parent has.
+  uint64_t hash = hash_text(ids_hash(&alone), rendezvous);
+  for (size_t i = 0; i < sizeof secret->key; i++)
+    hash = (hash ^ secret->key[i]) * UINT64_C(1099511628211);
+  int n =
+      snprintf(out, bytes, "%s/tcp-%016llx", folder, (unsigned long long)hash);
+  if (n < 0 || (size_t)n >= bytes)
+    return sdg_fail(SDG_E_INTERNAL, "%zu bytes for a lock", bytes);
   return SDG_OK;
 }
 

@@ -130,9 +130,10 @@ static sdg_status_t peer_look(const meeting_t *m, int rank) {
     return sdg_segment_fail(view, self, SDG_E_DIVERGED,
                             "rank %d is %s while rank %d waits for it at %s",
                             rank, where, self, m->what);
-  return sdg_segment_fail(view, self, SDG_E_PEER_LOST,
-                          "rank %d %s %s while rank %d waits for it at %s",
-                          rank, left ? "ended" : "died", where, self, m->what);
+  return sdg_segment_fail(
+      view, self, SDG_E_PEER_LOST,
+      "rank %d %s %s while rank %d waits for it at %s", rank,
+      left ? "ended" : sdg_segment_end_word(view, rank), where, self, m->what);
 }
 
 // Called now and then by a waiter.
@@ -260,6 +261,7 @@ static sdg_status_t exchange(meeting_t *m, int lane, const void *mine,
   record->bytes = (uint32_t)bytes;
   if (bytes)
     memcpy(record->data, mine, bytes);
+  sdg_segment_mask_set(own->members[lane], m->ranks, m->count);
   atomic_store_explicit(&own->number[lane], m->number, memory_order_release);
   atomic_store_explicit(&own->group[lane], m->group, memory_order_release);
   // Sequentially consistent, like the sleeper's accesses to the two words:
@@ -267,6 +269,7 @@ static sdg_status_t exchange(meeting_t *m, int lane, const void *mine,
   atomic_fetch_add(&own->published, 1);
   if (atomic_load(&own->sleepers) != 0)
     sdg_segment_wake(&own->published);
+  sdg_segment_ring(&control->view);
   for (int i = 0; i < m->count; i++) {
     SDG_TRY(record_wait(m, m->ranks[i]));
     SDG_TRY(record_read(m, m->ranks[i], out_all[i], &out_bytes[i]));

@@ -18,6 +18,7 @@ enum { VALUE_MAX = 4096, POOL_BYTES = 16384, FAULT_BYTES = 1024 };
 
 typedef enum kind {
   KIND_TEXT,
+  KIND_SECRET,
   KIND_PATH,
   KIND_COUNT,
   KIND_SECONDS,
@@ -124,6 +125,7 @@ static bool value_set(const struct row *row, const char *text) {
   char list[128];
   switch (row->kind) {
   case KIND_TEXT:
+  case KIND_SECRET:
   case KIND_PATH: {
     const char *copy = pool_copy(text);
     if (!copy) {

@@ -47,6 +47,7 @@ typedef enum sdg_origin {
  * Text is never NULL. */
 typedef struct sdg_options {
 #define SDG_OPTION_C_TEXT    const char *
+#define SDG_OPTION_C_SECRET  const char *
 #define SDG_OPTION_C_PATH    const char *
 #define SDG_OPTION_C_COUNT   int
 #define SDG_OPTION_C_SECONDS double

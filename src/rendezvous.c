@@ -18,14 +18,10 @@ sdg_status_t sdg_rendezvous_path(const char *rendezvous,
                                  const char **out_path) {
   if (!rendezvous || !*rendezvous)
     return sdg_fail(SDG_E_RENDEZVOUS, "none is given");
-  if (strncmp(rendezvous, "tcp://", 6) == 0)
-    return sdg_fail(SDG_E_RENDEZVOUS,
-                    "%s: ranks on several machines are not supported in this "
-                    "version; give file:/path",
-                    rendezvous);
   if (strncmp(rendezvous, "file:/", 6) != 0 ||
       rendezvous[strlen(rendezvous) - 1] == '/')
-    return sdg_fail(SDG_E_RENDEZVOUS, "%s is not file:/path", rendezvous);
+    return sdg_fail(SDG_E_RENDEZVOUS,
+                    "%s is neither file:/path nor tcp://host:port", rendezvous);
   *out_path = rendezvous + strlen("file:");
   return SDG_OK;
 }
@@ -161,10 +157,12 @@ sdg_status_t sdg_rendezvous_complete(const sdg_segment_view_t *view, int self,
                                      const char *path, int *out_all) {
   char missing[256];
   size_t used = 0;
-  int count = 0;
+  int count = 0, coming = 0;
   missing[0] = '\0';
   for (int r = 0; r < view->ranks; r++) {
-    if (sdg_segment_state(view, r) != SDG_SEGMENT_ABSENT)
+    sdg_segment_state_t state = sdg_segment_state(view, r);
+    coming += state == SDG_SEGMENT_COMING;
+    if (state != SDG_SEGMENT_ABSENT)
       continue;
     count++;
     if (used < sizeof missing - 16)
@@ -174,9 +172,14 @@ sdg_status_t sdg_rendezvous_complete(const sdg_segment_view_t *view, int self,
       used += (size_t)snprintf(missing + used, sizeof missing - used, " ...");
   }
   SDG_TRY(sdg_segment_failure(view, self, 1));
-  *out_all = count == 0;
-  if (count == 0)
+  *out_all = count + coming == 0;
+  if (*out_all)
     return SDG_OK;
+  if (count > 0 && self > 0 &&
+      sdg_segment_state(view, 0) == SDG_SEGMENT_ABSENT) {
+    count = 1; // of the others nothing can be known
+    snprintf(missing, sizeof missing, "0");
+  }
   sdg_status_t status = SDG_OK;
   for (int r = 0; r < view->ranks && status == SDG_OK; r++)
     if (r != self && sdg_segment_state(view, r) == SDG_SEGMENT_JOINED &&
@@ -186,8 +189,14 @@ sdg_status_t sdg_rendezvous_complete(const sdg_segment_view_t *view, int self,
           sdg_segment_fail(view, self, SDG_E_PEER_LOST,
                            "rank %d ended while rank %d waits for rank%s %s to "
                            "join",
-                           r, self, count > 1 ? "s" : "", missing);
-  if (status == SDG_OK && waited_s >= timeout_s)
+                           r, self, count == 1 ? "" : "s",
+                           count ? missing : "of other machines");
+  if (status == SDG_OK && waited_s >= timeout_s && count == 0)
+    status = sdg_segment_fail(view, self, SDG_E_JOIN_TIMEOUT,
+                              "rank %d could not call %d of the %d ranks "
+                              "within %g s: their machines do not let it",
+                              self, coming, view->ranks, timeout_s);
+  else if (status == SDG_OK && waited_s >= timeout_s)
     status = sdg_segment_fail(view, self, SDG_E_JOIN_TIMEOUT,
                               "rank%s %s of %d did not come to %s within %g s",
                               count > 1 ? "s" : "", missing, view->ranks, path,

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How the ranks of one node find each other: rank 0 listens on a Unix socket
- * and hands every other rank the shared segment. */
+ * and hands every other rank the shared segment. And what launchers say. */
 #ifndef SDG_SRC_RENDEZVOUS_H
 #define SDG_SRC_RENDEZVOUS_H
 
 #include <stddef.h>
 
+#include "src/secret.h"
 #include "src/segment.h"
 #include "src/status.h"
 #include "src/stopwatch.h"
 
-/* The path in "file:/path", borrowed. SDG_E_RENDEZVOUS for every other form,
- * tcp:// included: one node only. */
+/* The path in "file:/path", borrowed. SDG_E_RENDEZVOUS for every other form.
+ */
 sdg_status_t sdg_rendezvous_path(const char *rendezvous,
                                  const char **out_path) SDG_MUST_CHECK;
 
@@ -55,6 +56,12 @@ sdg_status_t sdg_rank_detect(int *out_rank, int *out_size, int *out_local_rank,
 /* A folder of this user alone that stays: $XDG_RUNTIME_DIR/sundog or
  * /tmp/sundog-UID, made if need be. SDG_E_RENDEZVOUS if it is not ours. */
 sdg_status_t sdg_private_folder(char *out, size_t bytes) SDG_MUST_CHECK;
+
+/* Where the lock of a job that meets at tcp://... is: a path in the private
+ * folder of each machine, of this rendezvous, secret and launch. */
+sdg_status_t sdg_rendezvous_lock(const char *rendezvous,
+                                 const sdg_secret_t *secret, char *out,
+                                 size_t bytes) SDG_MUST_CHECK;
 
 /* "file:/path" that the ranks of one launch have in common and no other job
  * has, in the private folder. */

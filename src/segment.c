@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory that the ranks of one node share, and which of them are alive.
+// The memory in which the ranks of a job see each other, and which of them are
+// alive.
 #include "src/segment.h"
 
 #include <errno.h>
@@ -20,7 +21,7 @@
 #include "src/sigguard.h"
 
 #define MAGIC UINT64_C(0x7364672d7365676d) // "sdg-segm"
-enum { LAYOUT = 4, SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
+enum { LAYOUT = 5, SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 enum { POSTED_NONE, POSTED_WRITING, POSTED_COMPLETE };
 
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2,
@@ -50,10 +51,41 @@ static sdg_status_t view_init(int fd, int ranks, sdg_segment_view_t *out_view) {
   *out_view = (sdg_segment_view_t){.shared = base,
                                    .bytes = bytes,
                                    .ranks = ranks,
-                                   .fd = fd,
-                                   .device = file.st_dev,
-                                   .inode = file.st_ino};
+                                   .fd = {fd, file.st_dev, file.st_ino},
+                                   .bell = {{.fd = -1}, {.fd = -1}}};
   return SDG_OK;
+}
+
+sdg_status_t sdg_segment_mirror(int ranks, sdg_segment_view_t *out_view) {
+  int ends[2];
+  size_t bytes = segment_bytes(ranks);
+  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+    return sdg_fail(SDG_E_RENDEZVOUS, "pipe: %s", strerror(errno));
+  for (int i = 0; i < 2; i++)
+    ends[i] = sdg_fd_raise(ends[i]);
+  void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base == MAP_FAILED) {
+    close(ends[0]);
+    close(ends[1]);
+    return sdg_fail(SDG_E_NO_MEMORY, "%zu bytes for %d ranks", bytes, ranks);
+  }
+  *out_view = (sdg_segment_view_t){
+      .shared = base,
+      .bytes = bytes,
+      .ranks = ranks,
+      .fd = {.fd = -1},
+      .mirror = 1,
+      .bell = {sdg_fd_know(ends[0]), sdg_fd_know(ends[1])}};
+  return SDG_OK;
+}
+
+void sdg_segment_ring(const sdg_segment_view_t *view) {
+  if (!view->mirror || !sdg_fd_is(&view->bell[1]))
+    return;
+  // A full pipe wakes as well.
+  ssize_t written = write(view->bell[1].fd, "", 1);
+  (void)written;
 }
 
 sdg_status_t sdg_segment_create(int ranks, sdg_segment_view_t *out_view) {
@@ -106,14 +138,11 @@ sdg_status_t sdg_segment_map(int fd, int ranks, sdg_segment_view_t *out_view) {
 }
 
 void sdg_segment_fini(sdg_segment_view_t *view) {
-  struct stat file;
   munmap(view->shared, view->bytes);
-  // A program that closes every descriptor may have reused the number.
-  if (view->fd >= 0 && fstat(view->fd, &file) == 0 &&
-      file.st_dev == view->device && file.st_ino == view->inode)
-    close(view->fd);
   view->shared = NULL;
-  view->fd = -1;
+  sdg_fd_close(&view->fd);
+  sdg_fd_close(&view->bell[0]);
+  sdg_fd_close(&view->bell[1]);
 }
 
 sdg_status_t sdg_segment_enter(const sdg_segment_view_t *view, int rank) {
@@ -123,7 +152,7 @@ sdg_status_t sdg_segment_enter(const sdg_segment_view_t *view, int rank) {
   // fork do not keep it.
   struct flock lock = {
       .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = rank, .l_len = 1};
-  if (fcntl(view->fd, F_SETLK, &lock) != 0)
+  if (!view->mirror && fcntl(view->fd.fd, F_SETLK, &lock) != 0)
     return sdg_fail(SDG_E_RENDEZVOUS, "cannot lock rank %d's byte: %s", rank,
                     strerror(errno));
   atomic_store(&own->pid, (int32_t)getpid());
@@ -140,6 +169,8 @@ sdg_segment_state_t sdg_segment_state(const sdg_segment_view_t *view,
     return SDG_SEGMENT_ABSENT;
   case SDG_SEGMENT_JOINED:
     return SDG_SEGMENT_JOINED;
+  case SDG_SEGMENT_COMING:
+    return SDG_SEGMENT_COMING;
   default:
     return SDG_SEGMENT_LEFT;
   }
@@ -159,8 +190,8 @@ static int process_maps(const sdg_segment_view_t *view, int32_t pid) {
     unsigned major_number, minor_number;
     found = sscanf(line, "%*s %*s %*s %x:%x %llu", &major_number, &minor_number,
                    &inode) == 3 &&
-            inode == view->inode && major_number == major(view->device) &&
-            minor_number == minor(view->device);
+            inode == view->fd.inode && major_number == major(view->fd.device) &&
+            minor_number == minor(view->fd.device);
   }
   fclose(maps);
   return found;
@@ -169,11 +200,42 @@ static int process_maps(const sdg_segment_view_t *view, int32_t pid) {
 int sdg_segment_alive(const sdg_segment_view_t *view, int rank) {
   struct flock lock = {
       .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = rank, .l_len = 1};
-  if (fcntl(view->fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK)
+  int32_t pid = atomic_load(&view->shared->rank[rank].pid);
+  if (view->mirror)
+    return pid > 0;
+  if (fcntl(view->fd.fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK)
     return 1;
   // A program that closes every descriptor, there or here, takes the lock or
   // our sight of it away; the mapping is the second witness.
-  return process_maps(view, atomic_load(&view->shared->rank[rank].pid));
+  return process_maps(view, pid);
+}
+
+const char *sdg_segment_end_word(const sdg_segment_view_t *view, int rank) {
+  return atomic_load(&view->shared->rank[rank].pid) == SDG_SEGMENT_UNREACHABLE
+             ? "cannot be reached any more"
+             : "died";
+}
+
+void sdg_segment_count(sdg_segment_channel_t *channel, uint64_t calls,
+                       const char *what, size_t what_bytes) {
+  uint64_t words[SDG_SEGMENT_WHAT_WORDS] = {0};
+  size_t room = sizeof words - 1;
+  memcpy(words, what, strnlen(what, what_bytes < room ? what_bytes : room));
+  uint32_t version =
+      atomic_load_explicit(&channel->version, memory_order_relaxed) | 1;
+  atomic_store_explicit(&channel->version, version, memory_order_relaxed);
+  for (int i = 0; i < SDG_SEGMENT_WHAT_WORDS; i++)
+    atomic_store_explicit(&channel->what[i], words[i], memory_order_release);
+  atomic_store_explicit(&channel->calls, calls, memory_order_release);
+  atomic_store_explicit(&channel->version, version + 1, memory_order_release);
+}
+
+void sdg_segment_wake_all(const sdg_segment_view_t *view, int rank) {
+  sdg_segment_rank_t *of = &view->shared->rank[rank];
+  for (int c = 0; c < SDG_CONTROL_CHANNELS; c++)
+    if (atomic_load(&of->channel[c].sleepers) != 0)
+      sdg_segment_wake(&of->channel[c].published);
+  sdg_segment_wake(&view->shared->joins);
 }
 
 int sdg_segment_stopped(const sdg_segment_view_t *view, int rank) {
@@ -208,6 +270,21 @@ void sdg_segment_post(const sdg_segment_view_t *view, int rank,
   // A rank killed between the two stores leaves the record unreadable; the
   // others then find its death by themselves.
   atomic_store(&failure->posted, POSTED_COMPLETE);
+  sdg_segment_ring(view);
+}
+
+int sdg_segment_posted(const sdg_segment_view_t *view, uint32_t *out_rank,
+                       uint32_t *out_status,
+                       char out_text[SDG_SEGMENT_TEXT_BYTES]) {
+  const sdg_segment_failure_t *failure = &view->shared->failure;
+  if (atomic_load_explicit(&failure->posted, memory_order_acquire) !=
+      POSTED_COMPLETE)
+    return 0;
+  *out_rank = (uint32_t)failure->rank;
+  *out_status = failure->status;
+  memcpy(out_text, failure->text, SDG_SEGMENT_TEXT_BYTES);
+  out_text[SDG_SEGMENT_TEXT_BYTES - 1] = '\0';
+  return 1;
 }
 
 sdg_status_t sdg_segment_fail(const sdg_segment_view_t *view, int self,
@@ -230,13 +307,12 @@ static int between_ranks(sdg_status_t status) {
 
 sdg_status_t sdg_segment_failure(const sdg_segment_view_t *view, int self,
                                  int report) {
-  const sdg_segment_failure_t *failure = &view->shared->failure;
-  if (atomic_load_explicit(&failure->posted, memory_order_acquire) !=
-      POSTED_COMPLETE)
-    return SDG_OK;
   char text[SDG_SEGMENT_TEXT_BYTES];
-  int rank = failure->rank;
-  sdg_status_t reported = (sdg_status_t)failure->status;
+  uint32_t origin, code;
+  if (!sdg_segment_posted(view, &origin, &code, text))
+    return SDG_OK;
+  int rank = (int)origin;
+  sdg_status_t reported = (sdg_status_t)code;
   const sdg_error_info_t *info = sdg_error_find(reported);
   if (!info) {
     reported = SDG_E_INTERNAL;
@@ -246,8 +322,6 @@ sdg_status_t sdg_segment_failure(const sdg_segment_view_t *view, int self,
       rank == self || between_ranks(reported) ? reported : SDG_E_PEER_FAILED;
   if (!report)
     return status;
-  memcpy(text, failure->text, sizeof text);
-  text[sizeof text - 1] = '\0';
   if (rank == self)
     return sdg_fail(status, "%s", text);
   if (status == reported)

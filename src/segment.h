@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory that the ranks of one node share: its layout, its making, and
- * which ranks are alive.
+/* The memory in which the ranks of a job see each other: its layout, its
+ * making, and which ranks are alive.
  *
- * It is a memfd: no name, no other user, gone with the last process. Every
- * value read from it is another process's word: indices and lengths taken
- * from it are checked before use. */
+ * On one node the ranks share it: a memfd with no name, of no other user, gone
+ * with the last process. Between nodes each process has a mirror of its own:
+ * it writes its row, and a carrier (src/carrier.h) brings it the others'.
+ * Every value read from it is another process's word: indices and lengths
+ * taken from it are checked before use. */
 #ifndef SDG_SRC_SEGMENT_H
 #define SDG_SRC_SEGMENT_H
 
@@ -14,11 +16,13 @@
 #include <sys/types.h>
 
 #include "src/control.h"
+#include "src/fd.h"
 #include "src/status.h"
 
 enum {
-  SDG_SEGMENT_RANKS = 256, /* of one node; half a megabyte each */
-  SDG_SEGMENT_LANES = 8,   /* groups that a rank is in, per channel */
+  SDG_SEGMENT_RANKS = 256, /* of a job; half a megabyte each */
+  SDG_SEGMENT_MASK_WORDS = SDG_SEGMENT_RANKS / 64,
+  SDG_SEGMENT_LANES = 8, /* groups that a rank is in, per channel */
   SDG_SEGMENT_TEXT_BYTES = 1024,
   SDG_SEGMENT_STEPS = 1024,    /* calls back that ranks can be compared */
   SDG_SEGMENT_TURNS = 1024,    /* that the first rank of a group is ahead */
@@ -54,6 +58,14 @@ typedef struct sdg_segment_channel {
   _Alignas(64) _Atomic(uint64_t) step[SDG_SEGMENT_STEPS];
   _Atomic(uint64_t) steps_end; /* of all: number << 32 | hash; 0: not yet */
 
+  /* In a mirror, of the own row, for the carrier: the last step, whom steps
+   * concern, the members of each lane's group; and from it: 1 + a rank whose
+   * steps differ. */
+  _Atomic(uint32_t) steps;
+  _Atomic(uint32_t) differs;
+  _Atomic(uint64_t) step_peers[SDG_SEGMENT_MASK_WORDS];
+  _Atomic(uint64_t) members[SDG_SEGMENT_LANES][SDG_SEGMENT_MASK_WORDS];
+
   _Alignas(64) sdg_segment_record_t record[SDG_SEGMENT_LANES][2];
 } sdg_segment_channel_t;
 
@@ -61,7 +73,11 @@ typedef enum sdg_segment_state {
   SDG_SEGMENT_ABSENT,
   SDG_SEGMENT_JOINED,
   SDG_SEGMENT_LEFT,
+  SDG_SEGMENT_COMING, /* in a mirror: rank 0 has it, this rank not yet */
 } sdg_segment_state_t;
+
+/* In place of a rank's process number, in a mirror. */
+enum { SDG_SEGMENT_DEAD = 0, SDG_SEGMENT_UNREACHABLE = -1 };
 
 /* The order in which the threads of a group's ranks launch transfers
  * (src/turn.h), told by the group's first rank. Turn n is that of the thread
@@ -112,14 +128,19 @@ typedef struct sdg_segment_view {
   sdg_segment_t *shared;
   size_t bytes;
   int ranks;
-  int fd; /* the memfd; a lock on byte r is rank r's sign of life */
-  dev_t device;
-  ino_t inode;
+  sdg_fd_t fd;      /* the memfd; a lock on byte r is rank r's sign of life */
+  int mirror;       /* 1: of this process alone, kept by a carrier */
+  sdg_fd_t bell[2]; /* of a mirror: a pipe; what is written wakes the carrier */
 } sdg_segment_view_t;
 
 /* A new segment for `ranks` ranks, every page allocated. */
 sdg_status_t sdg_segment_create(int ranks,
                                 sdg_segment_view_t *out_view) SDG_MUST_CHECK;
+/* A mirror, of which only the pages that are used cost memory. */
+sdg_status_t sdg_segment_mirror(int ranks,
+                                sdg_segment_view_t *out_view) SDG_MUST_CHECK;
+/* Wakes the carrier of a mirror, whose own row has changed. */
+void sdg_segment_ring(const sdg_segment_view_t *view);
 /* Maps the segment that another process sent; takes over `fd`. */
 sdg_status_t sdg_segment_map(int fd, int ranks,
                              sdg_segment_view_t *out_view) SDG_MUST_CHECK;
@@ -135,6 +156,33 @@ int sdg_segment_alive(const sdg_segment_view_t *view, int rank);
 /* 1 when that process is stopped by a signal or a debugger. */
 int sdg_segment_stopped(const sdg_segment_view_t *view, int rank);
 sdg_segment_state_t sdg_segment_state(const sdg_segment_view_t *view, int rank);
+/* "died", or "cannot be reached any more", of a rank that is not alive. */
+const char *sdg_segment_end_word(const sdg_segment_view_t *view, int rank);
+/* Wakes whoever waits for something of `rank`. */
+void sdg_segment_wake_all(const sdg_segment_view_t *view, int rank);
+
+/* Publishes a count of calls and the name of the last, of at most
+ * SDG_SEGMENT_WHAT_BYTES - 1 bytes. One thread at a time on a channel. */
+void sdg_segment_count(sdg_segment_channel_t *channel, uint64_t calls,
+                       const char *what, size_t what_bytes);
+
+/* Sets of ranks. */
+static inline void
+sdg_segment_mask_set(_Atomic(uint64_t) mask[SDG_SEGMENT_MASK_WORDS],
+                     const int *ranks, int count) {
+  uint64_t words[SDG_SEGMENT_MASK_WORDS] = {0};
+  for (int i = 0; i < count; i++)
+    words[ranks[i] / 64] |= UINT64_C(1) << ranks[i] % 64;
+  for (int i = 0; i < SDG_SEGMENT_MASK_WORDS; i++)
+    atomic_store_explicit(&mask[i], words[i], memory_order_release);
+}
+static inline int
+sdg_segment_mask_has(const _Atomic(uint64_t) mask[SDG_SEGMENT_MASK_WORDS],
+                     int rank) {
+  return (int)(atomic_load_explicit(&mask[rank / 64], memory_order_acquire) >>
+                   rank % 64 &
+               1);
+}
 
 /* Reports a failure that the control channel itself detected (sdg_fail) and
  * records it as the job's; returns `status`. */
@@ -145,6 +193,10 @@ sdg_status_t sdg_segment_fail(const sdg_segment_view_t *view, int self,
  * of sdg_last_error() or the details alone. */
 void sdg_segment_post(const sdg_segment_view_t *view, int rank,
                       sdg_status_t status, const char *text);
+/* The failure as it was recorded; 0 while there is none. */
+int sdg_segment_posted(const sdg_segment_view_t *view, uint32_t *out_rank,
+                       uint32_t *out_status,
+                       char out_text[SDG_SEGMENT_TEXT_BYTES]);
 /* The job's failure as this rank reports it: SDG_OK when there is none. A
  * failure between ranks (one is lost, stalls, diverges ...) has the same status
  * on every rank; a failure within another rank is SDG_E_PEER_FAILED. Calls

@@ -146,7 +146,7 @@ static sdg_status_t caller_judge(const sdg_segment_view_t *view,
     return SDG_OK;
   }
   c->rank = rank;
-  answer_send(c->fd, SDG_OK, "", view->fd);
+  answer_send(c->fd, SDG_OK, "", view->fd.fd);
   return SDG_OK;
 }
 

@@ -39,9 +39,10 @@ static void option_print(const sdg_option_info_t *info) {
   const char *value = getenv(info->variable);
   bool set = value && *value;
   printf("%s = %s\n", info->variable,
-         set               ? value
-         : *info->fallback ? info->fallback
-                           : "(none)");
+         set && strcmp(info->type, "SECRET") == 0 ? "(set, not shown)"
+         : set                                    ? value
+         : *info->fallback                        ? info->fallback
+                                                  : "(none)");
   printf(
       "    origin: %s; default: %s; takes: ", set ? "environment" : "default",
       *info->fallback ? info->fallback : "(none)");

@@ -3,6 +3,7 @@
 #ifndef SDG_TESTS_UNIT_RANKS_H
 #define SDG_TESTS_UNIT_RANKS_H
 
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -10,12 +11,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "src/control.h"
 #include "src/log.h"
+#include "src/options.h"
 #include "src/rendezvous.h"
 #include "tests/unit/harness.h"
 
@@ -55,6 +58,32 @@ static inline void ranks_sleep_ms(int ms) {
     ;
 }
 
+/* A port that is free now. */
+static inline int ranks_port(void) {
+  struct sockaddr_in address = {.sin_family = AF_INET,
+                                .sin_addr = {htonl(INADDR_LOOPBACK)}};
+  socklen_t bytes = sizeof address;
+  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ck_assert_int_eq(bind(fd, (void *)&address, bytes), 0);
+  ck_assert_int_eq(getsockname(fd, (void *)&address, &bytes), 0);
+  close(fd);
+  return ntohs(address.sin_port);
+}
+
+/* The job meets over TCP; `secret` is what its ranks are given. */
+static inline void ranks_use_tcp(ranks_t *ranks, const char *secret) {
+  setenv("XDG_RUNTIME_DIR", ranks->folder, 1); // for locks
+  setenv("SUNDOG_SECRET", secret, 1);
+  ck_assert_int_eq((int)sdg_options_load(environ), (int)SDG_OK);
+  snprintf(ranks->rendezvous, sizeof ranks->rendezvous, "tcp://127.0.0.1:%d",
+           ranks_port());
+}
+
+/* SDG_TEST_TCP: the same behaviour is asked of the other carrier. */
+static inline int ranks_over_tcp(void) {
+  return getenv("SDG_TEST_TCP") != NULL;
+}
+
 static inline ranks_t *ranks_init(int size, double timeout_s) {
   // Not the heap: a rank exits with this in no variable a leak check sees.
   ranks_t *ranks = mmap(NULL, sizeof *ranks, PROT_READ | PROT_WRITE,
@@ -71,6 +100,8 @@ static inline ranks_t *ranks_init(int size, double timeout_s) {
   snprintf(ranks->rendezvous, sizeof ranks->rendezvous, "file:%s/meet",
            ranks->folder);
   ranks->log = memfd_create("log", 0);
+  if (ranks_over_tcp())
+    ranks_use_tcp(ranks, "the secret of a test");
   return ranks;
 }
 
@@ -161,6 +192,14 @@ static inline int ranks_said(ranks_t *ranks, const char *a, const char *b) {
   return 0;
 }
 
+/* Removes the lock of a job whose last rank was killed. */
+static inline void ranks_unlock(const ranks_t *ranks) {
+  char path[512];
+  snprintf(path, sizeof path, "rm -f %s/meet.lock %s/sundog/tcp-*.lock",
+           ranks->folder, ranks->folder);
+  ck_assert_int_eq(system(path), 0);
+}
+
 /* Nothing may be left behind, and no rank may have ended by itself with an
  * error (a sanitizer's). */
 static inline void ranks_fini(ranks_t *ranks) {
@@ -173,6 +212,11 @@ static inline void ranks_fini(ranks_t *ranks) {
       ck_abort_msg("rank %d: exit status %d: %s", r,
                    WEXITSTATUS(ranks->wait_status[r]), log);
     }
+  if (strncmp(ranks->rendezvous, "tcp:", 4) == 0) {
+    char locks[80];
+    snprintf(locks, sizeof locks, "%s/sundog", ranks->folder);
+    ck_assert(rmdir(locks) == 0 || ranks_files(ranks) == 0);
+  }
   ck_assert_int_eq(ranks_files(ranks), 0);
   ck_assert_int_eq(rmdir(ranks->folder), 0);
   close(ranks->log);

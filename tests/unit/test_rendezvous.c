@@ -263,10 +263,10 @@ START_TEST(places_that_cannot_be_used_are_refused_at_once) {
   } bad[] = {
       {NULL, "none is given"},
       {"", "none is given"},
-      {"tcp://localhost:1234", "several machines"},
-      {"file:relative", "is not file:/path"},
-      {"/tmp/no-scheme", "is not file:/path"},
-      {"file:/tmp/", "is not file:/path"},
+      {"http://localhost:1234", "is neither file:/path nor"},
+      {"file:relative", "is neither file:/path nor tcp://host:port"},
+      {"/tmp/no-scheme", "is neither file:/path nor"},
+      {"file:/tmp/", "is neither file:/path nor"},
       {"file:/nonexistent-folder/meet", "No such file"},
       {"file:/dev/null/meet", "Not a directory"},
   };

@@ -1,0 +1,664 @@
+// SPDX-License-Identifier: Apache-2.0
+// How ranks meet over TCP: the proofs, who is let in, what strangers can do,
+// and what the rules for messages are good for.
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "src/address.h"
+#include "src/frame.h"
+#include "src/secret.h"
+#include "src/sha256.h"
+#include "tests/unit/ranks.h"
+
+static const char secret_text[] = "the secret of a test";
+
+static ranks_t *tcp_init(int size, double timeout_s) {
+  ranks_t *ranks = ranks_init(size, timeout_s);
+  ranks_use_tcp(ranks, secret_text);
+  return ranks;
+}
+
+static void all_ok(ranks_t *ranks) {
+  for (int r = 0; r < ranks->size; r++)
+    ranks_assert(ranks, r, SDG_OK);
+}
+
+static sdg_status_t body_all_meet(sdg_control_t *control, ranks_t *ranks) {
+  static const int everybody[RANKS_MAX] = {0, 1, 2, 3, 4, 5, 6, 7};
+  char all[RANKS_MAX][SDG_CONTROL_RECORD_BYTES];
+  size_t bytes[RANKS_MAX];
+  int rank = sdg_control_rank(control);
+  (void)ranks;
+  for (int turn = 0; turn < 3; turn++) {
+    SDG_TRY(sdg_control_exchange(control, 0, everybody,
+                                 sdg_control_size(control), &rank, sizeof rank,
+                                 all, bytes, "the test"));
+    for (int r = 0; r < sdg_control_size(control); r++)
+      if (bytes[r] != sizeof r || memcmp(all[r], &r, sizeof r) != 0)
+        return sdg_fail(SDG_E_INTERNAL, "rank %d's record", r);
+  }
+  return SDG_OK;
+}
+
+static sdg_status_t body_hold(sdg_control_t *control, ranks_t *ranks) {
+  SDG_TRY(body_all_meet(control, ranks));
+  atomic_store(&ranks->result[sdg_control_rank(control)].stage, 1);
+  ranks_await(ranks, 7, 1); // until the test says so
+  return body_all_meet(control, ranks);
+}
+
+// ---- the proofs -----------------------------------------------------------
+
+static void digest_is(const unsigned char *digest, const char *hex) {
+  char text[2 * SDG_SHA256_BYTES + 1];
+  for (int i = 0; i < SDG_SHA256_BYTES; i++)
+    snprintf(text + 2 * i, 3, "%02x", digest[i]);
+  ck_assert_str_eq(text, hex);
+}
+
+// The examples published with FIPS 180-4, and 10^6 times "a" in odd pieces.
+START_TEST(sha256_is_that_of_the_standard) {
+  static const struct {
+    const char *text, *digest;
+  } known[] = {
+      {"abc", "ba7816bf8f01cfea414140de5dae2223"
+              "b00361a396177a9cb410ff61f20015ad"},
+      {"", "e3b0c44298fc1c149afbf4c8996fb924"
+           "27ae41e4649b934ca495991b7852b855"},
+      {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+       "248d6a61d20638b8e5c026930c3e6039"
+       "a33ce45964ff2167f6ecedd419db06c1"},
+  };
+  unsigned char digest[SDG_SHA256_BYTES], letters[1000];
+  sdg_sha256_t sha;
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    sdg_sha256_init(&sha);
+    sdg_sha256_add(&sha, known[i].text, strlen(known[i].text));
+    sdg_sha256_end(&sha, digest);
+    digest_is(digest, known[i].digest);
+  }
+  memset(letters, 'a', sizeof letters);
+  sdg_sha256_init(&sha);
+  for (size_t left = 1000000, n = 1; left > 0; left -= n, n = n * 7 % 997) {
+    n = n < left ? n : left;
+    sdg_sha256_add(&sha, letters, n);
+  }
+  sdg_sha256_end(&sha, digest);
+  digest_is(digest, "cdc76e5c9914fb9281a1c7e284d73e67"
+                    "f1809a48a497200e046d39ccc7112cd0");
+}
+END_TEST
+
+// RFC 4231, test cases 1, 2, 3, 6.
+START_TEST(hmac_is_that_of_the_standard) {
+  unsigned char key[131], data[50], digest[SDG_SHA256_BYTES];
+  sdg_hmac_t hmac;
+  memset(key, 0x0b, 20);
+  sdg_hmac_init(&hmac, key, 20);
+  sdg_hmac_add(&hmac, "Hi ", 3);
+  sdg_hmac_add(&hmac, "There", 5);
+  sdg_hmac_end(&hmac, digest);
+  digest_is(digest, "b0344c61d8db38535ca8afceaf0bf12b"
+                    "881dc200c9833da726e9376c2e32cff7");
+  sdg_hmac_init(&hmac, "Jefe", 4);
+  sdg_hmac_add(&hmac, "what do ya want for nothing?", 28);
+  sdg_hmac_end(&hmac, digest);
+  digest_is(digest, "5bdcc146bf60754e6a042426089575c7"
+                    "5a003f089d2739839dec58b964ec3843");
+  memset(key, 0xaa, 131);
+  memset(data, 0xdd, 50);
+  sdg_hmac_init(&hmac, key, 20);
+  sdg_hmac_add(&hmac, data, 50);
+  sdg_hmac_end(&hmac, digest);
+  digest_is(digest, "773ea91e36800e46854db8ebd09181a7"
+                    "2959098b3ef8c122d9635514ced565fe");
+  sdg_hmac_init(&hmac, key, 131);
+  sdg_hmac_add(&hmac, "Test Using Larger Than Block-Size Key - Hash Key First",
+               54);
+  sdg_hmac_end(&hmac, digest);
+  digest_is(digest, "60e431591ee0b67f0d8a26aacbf5b77f"
+                    "8e0bc6213728c5140546040f0ee37f54");
+  unsigned char other[SDG_SHA256_BYTES];
+  memcpy(other, digest, sizeof other);
+  ck_assert(sdg_digest_equal(digest, other));
+  other[31] ^= 1;
+  ck_assert(!sdg_digest_equal(digest, other));
+}
+END_TEST
+
+START_TEST(a_secret_comes_from_the_environment_or_a_private_file) {
+  char path[] = "/tmp/sdg-test-XXXXXX";
+  sdg_secret_t one, two;
+  int fd = mkstemp(path);
+  ck_assert_int_eq((int)sdg_secret_find("", "", &one), (int)SDG_E_SECRET);
+  ck_assert_int_eq((int)sdg_secret_find("fifteen letters", "", &one),
+                   (int)SDG_E_SECRET);
+  ck_assert_int_eq((int)sdg_secret_find(secret_text, "", &one), (int)SDG_OK);
+  ck_assert_int_eq(dprintf(fd, "%s\r\n\n", secret_text),
+                   (int)strlen(secret_text) + 3);
+  ck_assert_int_eq((int)sdg_secret_find("", path, &two), (int)SDG_OK);
+  ck_assert_mem_eq(&one, &two, sizeof one);
+  ck_assert_int_eq(fchmod(fd, 0640), 0);
+  ck_assert_int_eq((int)sdg_secret_find("", path, &two), (int)SDG_E_SECRET);
+  ck_assert_ptr_nonnull(strstr(sdg_last_error(), "of this user alone"));
+  ck_assert_int_eq(fchmod(fd, 0600), 0);
+  ck_assert_int_eq(ftruncate(fd, 5000), 0);
+  ck_assert_int_eq((int)sdg_secret_find("", path, &two), (int)SDG_E_SECRET);
+  ck_assert_int_eq(ftruncate(fd, 0), 0);
+  ck_assert_int_eq((int)sdg_secret_find("", path, &two), (int)SDG_E_SECRET);
+  unlink(path);
+  close(fd);
+  ck_assert_int_eq((int)sdg_secret_find("", path, &two), (int)SDG_E_SECRET);
+  ck_assert_int_eq((int)sdg_secret_find("", "/dev/zero", &two),
+                   (int)SDG_E_SECRET);
+  ck_assert_ptr_null(strstr(sdg_last_error(), secret_text));
+}
+END_TEST
+
+// ---- who is let in --------------------------------------------------------
+
+static const int sizes[] = {2, 3, 5, 8};
+
+START_TEST(ranks_meet_in_any_order) {
+  ranks_t *ranks = tcp_init(sizes[_i], 20);
+  for (int r = 0; r < ranks->size; r++) {
+    ranks_start_one(ranks, _i % 2 ? ranks->size - 1 - r : r, body_all_meet);
+    ranks_sleep_ms(30);
+  }
+  ranks_wait(ranks);
+  all_ok(ranks);
+  ranks_fini(ranks);
+}
+END_TEST
+
+START_TEST(one_port_serves_jobs_one_after_the_other) {
+  ranks_t *ranks = tcp_init(3, 20);
+  for (int turn = 0; turn < 10; turn++) {
+    ranks_run(ranks, body_all_meet);
+    all_ok(ranks);
+  }
+  ranks_fini(ranks);
+}
+END_TEST
+
+START_TEST(names_and_ipv6_are_places_too) {
+  static const char *const hosts[] = {"localhost", "[::1]",
+                                      "[::ffff:127.0.0.1]", "127.0.0.1"};
+  for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
+    ranks_t *ranks = tcp_init(3, 20);
+    snprintf(ranks->rendezvous, sizeof ranks->rendezvous, "tcp://%s:%d",
+             hosts[i], ranks_port());
+    if (i == 1) { // a machine without IPv6
+      int fd = socket(AF_INET6, SOCK_STREAM, 0);
+      struct sockaddr_in6 any = {.sin6_family = AF_INET6,
+                                 .sin6_addr = in6addr_loopback};
+      int has = fd >= 0 && bind(fd, (void *)&any, sizeof any) == 0;
+      close(fd);
+      if (!has) {
+        ranks_fini(ranks);
+        continue;
+      }
+    }
+    ranks_run(ranks, body_all_meet);
+    all_ok(ranks);
+    ranks_fini(ranks);
+  }
+}
+END_TEST
+
+START_TEST(places_that_cannot_be_used_are_refused_at_once) {
+  static const char *const bad[] = {
+      "tcp://",
+      "tcp://localhost",
+      "tcp://localhost:",
+      "tcp://:1234",
+      "tcp://localhost:0",
+      "tcp://localhost:65536",
+      "tcp://[::1]",
+      "tcp://[::1:80",
+      "tcp://1.2.3.4:http",
+      "tcp://1.2.3.4:8x",
+      "tcp://no.such.name.invalid:80",
+  };
+  sdg_control_t *control;
+  ranks_t *ranks = tcp_init(2, 20);
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    for (int rank = 0; rank < 2; rank++)
+      ck_assert_msg(sdg_control_join(bad[i], rank, 2, 20, &control) ==
+                        SDG_E_RENDEZVOUS,
+                    "%s", bad[i]);
+  // Not an address of this machine.
+  ck_assert_int_eq(
+      (int)sdg_control_join("tcp://192.0.2.1:4000", 0, 2, 20, &control),
+      (int)SDG_E_RENDEZVOUS);
+  ck_assert_ptr_nonnull(strstr(sdg_last_error(), "cannot listen at"));
+  ranks_fini(ranks);
+}
+END_TEST
+
+START_TEST(without_a_secret_nothing_is_begun) {
+  ranks_t *ranks = tcp_init(2, 20);
+  sdg_control_t *control;
+  unsetenv("SUNDOG_SECRET");
+  ck_assert_int_eq((int)sdg_options_load(environ), (int)SDG_OK);
+  for (int rank = 0; rank < 2; rank++)
+    ck_assert_int_eq(
+        (int)sdg_control_join(ranks->rendezvous, rank, 2, 20, &control),
+        (int)SDG_E_SECRET);
+  ranks_fini(ranks);
+}
+END_TEST
+
+START_TEST(who_has_another_secret_learns_it_at_once) {
+  ranks_t *ranks = tcp_init(2, 3);
+  ranks_start_one(ranks, 0, body_all_meet);
+  ranks_sleep_ms(100);
+  setenv("SUNDOG_SECRET", "the secret of another test", 1);
+  ck_assert_int_eq((int)sdg_options_load(environ), (int)SDG_OK);
+  ranks_start_one(ranks, 1, body_all_meet);
+  ranks_wait(ranks);
+  ranks_assert(ranks, 1, SDG_E_SECRET);
+  ranks_assert_text(ranks, 1, "does not know the secret of rank 1");
+  ck_assert(ranks->result[1].seconds < 1.5);
+  ranks_assert(ranks, 0, SDG_E_JOIN_TIMEOUT);
+  ranks_assert_text(ranks, 0, "rank 1 of 2");
+  ranks_fini(ranks);
+}
+END_TEST
+
+START_TEST(a_wrong_size_is_an_error_on_all_that_names_both) {
+  ranks_t *ranks = tcp_init(3, 20);
+  ranks_start_one(ranks, 0, body_all_meet);
+  ranks_start_one(ranks, 1, body_all_meet);
+  ranks_sleep_ms(100);
+  pid_t pid = fork();
+  if (pid == 0) {
+    ranks_child(ranks, 2, 4, NULL, &ranks->result[2]);
+    exit(0);
+  }
+  ranks->pid[2] = pid;
+  ranks_wait(ranks);
+  for (int r = 0; r < 3; r++) {
+    ranks_assert(ranks, r, SDG_E_RENDEZVOUS);
+    ranks_assert_text(ranks, r, "rank 2 has size 4, rank 0 has size 3");
+    ck_assert(ranks->result[r].seconds < 5);
+  }
+  ranks_fini(ranks);
+}
+END_TEST
+
+START_TEST(a_second_process_of_a_rank_learns_it_at_once_and_silently) {
+  ranks_t *ranks = tcp_init(2, 20);
+  ranks_start(ranks, body_hold);
+  ranks_await(ranks, 0, 1);
+  ranks_await(ranks, 1, 1);
+  for (int r = 0; r < 2; r++) {
+    sdg_control_t *control;
+    ck_assert_int_eq(
+        (int)sdg_control_join(ranks->rendezvous, r, 2, 20, &control),
+        (int)SDG_E_RANK_TAKEN);
+    ck_assert_str_eq(sdg_last_error(), "");
+  }
+  atomic_store(&ranks->result[7].stage, 1);
+  ranks_wait(ranks);
+  all_ok(ranks);
+  ranks_fini(ranks);
+}
+END_TEST
+
+// Each machine has its own folder of locks.
+START_TEST(two_machines_with_one_rank_are_an_error_on_all) {
+  ranks_t *ranks = tcp_init(3, 20);
+  char folder[] = "/tmp/sdg-test-XXXXXX", inner[64];
+  ck_assert_ptr_nonnull(mkdtemp(folder));
+  ranks_start_one(ranks, 0, body_all_meet);
+  ranks_start_one(ranks, 1, body_all_meet);
+  ranks_sleep_ms(200);
+  setenv("XDG_RUNTIME_DIR", folder, 1);
+  pid_t pid = fork();
+  if (pid == 0) {
+    ranks_child(ranks, 1, 3, NULL, &ranks->result[2]);
+    exit(0);
+  }
+  ranks->pid[2] = pid;
+  ranks_wait(ranks);
+  for (int r = 0; r < 3; r++) {
+    ranks_assert(ranks, r, SDG_E_RENDEZVOUS);
+    ranks_assert_text(ranks, r, "two processes are rank 1");
+  }
+  ranks_fini(ranks);
+  snprintf(inner, sizeof inner, "%s/sundog", folder);
+  rmdir(inner);
+  ck_assert_int_eq(rmdir(folder), 0);
+}
+END_TEST
+
+START_TEST(missing_ranks_are_named_in_time_on_all) {
+  ranks_t *ranks = tcp_init(5, 1.5);
+  ranks_start_one(ranks, 0, NULL);
+  ranks_start_one(ranks, 2, NULL);
+  ranks_wait(ranks);
+  for (int r = 0; r < 3; r += 2) {
+    ranks_assert(ranks, r, SDG_E_JOIN_TIMEOUT);
+    ranks_assert_text(ranks, r, "ranks 1, 3, 4 of 5");
+    ck_assert(ranks->result[r].seconds < 4);
+  }
+  ranks_fini(ranks);
+}
+END_TEST
+
+START_TEST(a_missing_rank_0_is_named) {
+  ranks_t *ranks = tcp_init(3, 0.7);
+  ranks_start_one(ranks, 1, NULL);
+  ranks_wait(ranks);
+  ranks_assert(ranks, 1, SDG_E_JOIN_TIMEOUT);
+  ranks_assert_text(ranks, 1, "rank 0 of 3 did not come");
+  ck_assert(ranks->result[1].seconds < 3);
+  ranks_fini(ranks);
+}
+END_TEST
+
+START_TEST(a_rank_that_dies_while_others_join_ends_the_join) {
+  for (int dead = 0; dead < 2; dead++) {
+    ranks_t *ranks = tcp_init(3, 30);
+    ranks_start_one(ranks, 0, NULL);
+    ranks_start_one(ranks, 1, NULL);
+    ranks_sleep_ms(300);
+    ranks_signal(ranks, dead, SIGKILL);
+    ranks_wait(ranks);
+    ranks_assert(ranks, !dead, SDG_E_PEER_LOST);
+    ranks_assert_text(ranks, !dead,
+                      dead ? "rank 1 ended while rank 0 waits for rank 2"
+                           : "rank 0 ended while rank 1 waits for rank 2");
+    ck_assert(ranks->result[!dead].seconds < 4);
+    ranks_unlock(ranks);
+    ranks_fini(ranks);
+  }
+}
+END_TEST
+
+// ---- strangers ------------------------------------------------------------
+
+static int stranger(const ranks_t *ranks) {
+  sdg_meeting_point_t point;
+  ck_assert_int_eq((int)sdg_address_find(ranks->rendezvous, &point),
+                   (int)SDG_OK);
+  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  for (int i = 0;
+       connect(fd, &point.address[0].any, sizeof point.address[0].v4) != 0;
+       i++) {
+    ck_assert_int_lt(i, 5000);
+    ranks_sleep_ms(1);
+  }
+  return fd;
+}
+
+// Random bytes in random pieces, with and without a right beginning; those who
+// connect and say nothing; those who go at once.
+START_TEST(strangers_do_not_disturb_a_job) {
+  ranks_t *ranks = tcp_init(3, 20);
+  unsigned seed = 12345;
+  ranks_start_one(ranks, 0, body_all_meet);
+  int open_fds[400], open_count = 0;
+  for (int turn = 0; turn < 600; turn++) {
+    char message[400];
+    for (size_t i = 0; i < sizeof message; i++)
+      message[i] = (char)(rand_r(&seed) >> 7);
+    const uint64_t magic = SDG_FRAME_MAGIC;
+    if (turn % 3 == 0)
+      memcpy(message, &magic, sizeof magic);
+    size_t bytes = (size_t)rand_r(&seed) % (sizeof message + 1);
+    int fd = stranger(ranks);
+    for (size_t at = 0; at < bytes;) {
+      size_t piece = 1 + (size_t)rand_r(&seed) % (bytes - at);
+      if (send(fd, message + at, piece, MSG_NOSIGNAL) < 0)
+        break;
+      at += piece;
+    }
+    if (turn % 2 == 0 && open_count < 300)
+      open_fds[open_count++] = fd; // never says the rest
+    else
+      close(fd);
+  }
+  // 300 that hold on, more than rank 0 listens to: the real ones get in.
+  double start = ranks_now();
+  ranks_start_one(ranks, 1, body_all_meet);
+  ranks_start_one(ranks, 2, body_all_meet);
+  ranks_wait(ranks);
+  all_ok(ranks);
+  ck_assert(ranks_now() - start < 4);
+  while (open_count > 0)
+    close(open_fds[--open_count]);
+  ranks_fini(ranks);
+}
+END_TEST
+
+// A byte now and then, all the time, from more than the places there are.
+START_TEST(slow_strangers_do_not_keep_a_rank_out) {
+  ranks_t *ranks = tcp_init(2, 20);
+  static const char hello[40] = {0x31, 0x70, 0x63, 0x74,
+                                 0x2d, 0x67, 0x64, 0x73};
+  ranks_start_one(ranks, 0, body_all_meet);
+  int fds[100];
+  for (int i = 0; i < 100; i++)
+    fds[i] = stranger(ranks);
+  for (int turn = 0; turn < 20; turn++) {
+    for (int i = 0; i < 100; i++)
+      (void)!send(fds[i], hello + turn, 1, MSG_NOSIGNAL);
+    if (turn == 10)
+      ranks_start_one(ranks, 1, body_all_meet);
+    ranks_sleep_ms(20);
+  }
+  ranks_wait(ranks);
+  all_ok(ranks);
+  for (int i = 0; i < 100; i++)
+    close(fds[i]);
+  ranks_fini(ranks);
+}
+END_TEST
+
+// Whoever sends without end is dropped at the first wrong word.
+START_TEST(a_flood_of_bytes_is_not_kept) {
+  ranks_t *ranks = tcp_init(2, 20);
+  static char much[1 << 16];
+  ranks_start_one(ranks, 0, body_hold);
+  int fd = stranger(ranks), dropped = 0;
+  const uint64_t magic = SDG_FRAME_MAGIC;
+  memcpy(much, &magic, sizeof magic);
+  for (int i = 0; i < 2000 && !dropped; i++)
+    dropped = send(fd, much, sizeof much, MSG_NOSIGNAL) < 0;
+  ck_assert(dropped);
+  close(fd);
+  char path[64], line[256];
+  long kilobytes = 0;
+  snprintf(path, sizeof path, "/proc/%d/status", (int)ranks->pid[0]);
+  FILE *status = fopen(path, "r");
+  while (fgets(line, sizeof line, status))
+    (void)sscanf(line, "VmRSS: %ld", &kilobytes);
+  fclose(status);
+  ck_assert_int_gt(kilobytes, 0);
+  if (!getenv("ASAN_OPTIONS") && !getenv("TSAN_OPTIONS"))
+    ck_assert_int_lt(kilobytes, 64 << 10);
+  ranks_start_one(ranks, 1, body_hold);
+  atomic_store(&ranks->result[7].stage, 1);
+  ranks_wait(ranks);
+  all_ok(ranks);
+  ranks_fini(ranks);
+}
+END_TEST
+
+// After all have met nobody listens any more.
+START_TEST(a_job_that_has_met_is_closed) {
+  ranks_t *ranks = tcp_init(2, 20);
+  sdg_meeting_point_t point;
+  ranks_start(ranks, body_hold);
+  ranks_await(ranks, 0, 1);
+  ranks_await(ranks, 1, 1);
+  ranks_sleep_ms(200);
+  ck_assert_int_eq((int)sdg_address_find(ranks->rendezvous, &point),
+                   (int)SDG_OK);
+  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ck_assert_int_ne(
+      connect(fd, &point.address[0].any, sizeof point.address[0].v4), 0);
+  close(fd);
+  atomic_store(&ranks->result[7].stage, 1);
+  ranks_wait(ranks);
+  all_ok(ranks);
+  ranks_fini(ranks);
+}
+END_TEST
+
+// ---- one that knows the secret and breaks the rules -----------------------
+
+static void bytes_get(int fd, void *out, size_t bytes) {
+  ck_assert_int_eq(recv(fd, out, bytes, MSG_WAITALL), (ssize_t)bytes);
+}
+
+// Greets rank 0 as `rank` of `size`, as this test's own process.
+static int greet(const ranks_t *ranks, int rank, int size) {
+  sdg_secret_t secret;
+  sdg_frame_hello_t hello = {.magic = SDG_FRAME_MAGIC};
+  sdg_frame_challenge_t challenge;
+  sdg_frame_claim_t claim = {.who = {.layout = sdg_segment_layout(),
+                                     .size = (uint32_t)size,
+                                     .rank = (uint32_t)rank,
+                                     .port = 1}};
+  unsigned char proof[SDG_SHA256_BYTES];
+  sdg_frame_head_t head;
+  int fd = stranger(ranks);
+  ck_assert_int_eq((int)sdg_secret_find(secret_text, "", &secret), (int)SDG_OK);
+  ck_assert_int_eq((int)sdg_secret_random(hello.nonce, sizeof hello.nonce),
+                   (int)SDG_OK);
+  ck_assert_int_eq(send(fd, &hello, sizeof hello, MSG_NOSIGNAL), sizeof hello);
+  bytes_get(fd, &challenge, sizeof challenge);
+  sdg_secret_prove(&secret, "answers", challenge.nonce, hello.nonce, NULL, 0,
+                   proof);
+  ck_assert(sdg_digest_equal(proof, challenge.proof));
+  sdg_secret_prove(&secret, "calls", hello.nonce, challenge.nonce, &claim.who,
+                   sizeof claim.who, claim.proof);
+  ck_assert_int_eq(send(fd, &claim, sizeof claim, MSG_NOSIGNAL), sizeof claim);
+  bytes_get(fd, &head, sizeof head);
+  ck_assert_int_eq(head.kind, SDG_FRAME_WELCOME);
+  return fd;
+}
+
+START_TEST(messages_that_break_the_rules_end_in_an_error) {
+  unsigned seed = (unsigned)_i * 7919 + 1;
+  ranks_t *ranks = tcp_init(2, 20);
+  ranks_start_one(ranks, 0, body_all_meet);
+  int fd = greet(ranks, 1, 2);
+  struct {
+    sdg_frame_head_t head;
+    unsigned char body[512];
+  } message;
+  for (int turn = 0; turn < 200; turn++) {
+    for (size_t i = 0; i < sizeof message.body; i++)
+      message.body[i] = (unsigned char)(rand_r(&seed) >> 7);
+    // Small words, so that some are right.
+    for (size_t i = 0; i < 24; i += 4)
+      memcpy(message.body + i,
+             &(uint32_t){(uint32_t)rand_r(&seed) >> (rand_r(&seed) % 31)}, 4);
+    message.head.kind =
+        _i == 0 ? (uint32_t)rand_r(&seed)
+                : SDG_FRAME_WELCOME + (uint32_t)rand_r(&seed) % SDG_FRAME_ACK;
+    message.head.bytes =
+        _i == 1 ? (uint32_t)rand_r(&seed) : (uint32_t)rand_r(&seed) % 512;
+    if (send(fd, &message, sizeof message.head + message.head.bytes % 512,
+             MSG_NOSIGNAL) < 0)
+      break;
+  }
+  close(fd);
+  ranks_wait_one(ranks, 0);
+  ck_assert_msg(WIFEXITED(ranks->wait_status[0]), "rank 0 crashed: %x",
+                (unsigned)ranks->wait_status[0]);
+  ck_assert(ranks->result[0].done && ranks->result[0].status != SDG_OK);
+  ck_assert(ranks->result[0].seconds < 10);
+  ranks->pid[1] = 0;
+  ranks_fini(ranks);
+}
+END_TEST
+
+// ---- what programs do to a process ----------------------------------------
+
+#ifndef __SANITIZE_THREAD__ // which sees what the program does as a race
+static sdg_status_t body_close_all(sdg_control_t *control, ranks_t *ranks) {
+  SDG_TRY(body_all_meet(control, ranks));
+  if (sdg_control_rank(control) == 0)
+    for (int fd = 3; fd < 1024; fd++)
+      close(fd);
+  ranks_sleep_ms(300);
+  return body_all_meet(control, ranks);
+}
+
+START_TEST(a_program_that_closes_all_descriptors_fails_soon) {
+  ranks_t *ranks = tcp_init(2, 20);
+  ranks_run(ranks, body_close_all);
+  for (int r = 0; r < 2; r++) {
+    ranks_assert(ranks, r, SDG_E_PEER_LOST);
+    ck_assert(ranks->result[r].seconds < 5);
+  }
+  ranks_unlock(ranks);
+  ranks_fini(ranks);
+}
+END_TEST
+#endif
+
+// The end of a process comes right behind what it said last.
+static sdg_status_t body_last_words(sdg_control_t *control, ranks_t *ranks) {
+  static const int both[] = {0, 1};
+  char all[2][SDG_CONTROL_RECORD_BYTES];
+  size_t bytes[2];
+  (void)ranks;
+  int rank = sdg_control_rank(control);
+  if (rank == 0)
+    ranks_sleep_ms(300); // the other is gone by then
+  return sdg_control_exchange(control, 3, both, 2, &rank, sizeof rank, all,
+                              bytes, "the last call");
+}
+
+START_TEST(the_last_record_of_a_rank_that_left_still_arrives) {
+  for (int turn = 0; turn < 3; turn++) {
+    ranks_t *ranks = tcp_init(2, 20);
+    ranks_run(ranks, body_last_words);
+    ranks_assert(ranks, 0, SDG_OK);
+    ranks_fini(ranks);
+  }
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("tcp");
+  TCase *cases = tcase_create("tcp");
+  tcase_set_timeout(cases, RANKS_LIMIT_SECONDS);
+  tcase_add_test(cases, sha256_is_that_of_the_standard);
+  tcase_add_test(cases, hmac_is_that_of_the_standard);
+  tcase_add_test(cases, a_secret_comes_from_the_environment_or_a_private_file);
+  tcase_add_loop_test(cases, ranks_meet_in_any_order, 0,
+                      sizeof sizes / sizeof *sizes);
+  tcase_add_test(cases, one_port_serves_jobs_one_after_the_other);
+  tcase_add_test(cases, names_and_ipv6_are_places_too);
+  tcase_add_test(cases, places_that_cannot_be_used_are_refused_at_once);
+  tcase_add_test(cases, without_a_secret_nothing_is_begun);
+  tcase_add_test(cases, who_has_another_secret_learns_it_at_once);
+  tcase_add_test(cases, a_wrong_size_is_an_error_on_all_that_names_both);
+  tcase_add_test(cases,
+                 a_second_process_of_a_rank_learns_it_at_once_and_silently);
+  tcase_add_test(cases, two_machines_with_one_rank_are_an_error_on_all);
+  tcase_add_test(cases, missing_ranks_are_named_in_time_on_all);
+  tcase_add_test(cases, a_missing_rank_0_is_named);
+  tcase_add_test(cases, a_rank_that_dies_while_others_join_ends_the_join);
+  tcase_add_test(cases, strangers_do_not_disturb_a_job);
+  tcase_add_test(cases, slow_strangers_do_not_keep_a_rank_out);
+  tcase_add_test(cases, a_flood_of_bytes_is_not_kept);
+  tcase_add_test(cases, a_job_that_has_met_is_closed);
+  tcase_add_loop_test(cases, messages_that_break_the_rules_end_in_an_error, 0,
+                      6);
+#ifndef __SANITIZE_THREAD__
+  tcase_add_test(cases, a_program_that_closes_all_descriptors_fails_soon);
+#endif
+  tcase_add_test(cases, the_last_record_of_a_rank_that_left_still_arrives);
+  suite_add_tcase(suite, cases);
+  return harness_run(suite);
+}
