@@ -55,6 +55,9 @@ typedef enum sdg_frame_kind {
   SDG_FRAME_COUNT,
   SDG_FRAME_STEPS, /* sdg_frame_steps_t and `count` steps */
   SDG_FRAME_END,
+  SDG_FRAME_TURNS, /* sdg_frame_turns_t and the turns from `from` to `given` */
+  SDG_FRAME_ASK,   /* sdg_frame_name_t: a channel for this name; to rank 0 */
+  SDG_FRAME_NAME, /* sdg_frame_name_t: the channel has this name; from rank 0 */
   SDG_FRAME_FAILURE,
   SDG_FRAME_LEFT, /* nothing */
   SDG_FRAME_SYNC, /* uint32_t: all before it has been said */
@@ -87,6 +90,15 @@ typedef struct sdg_frame_end {
   uint32_t channel, zero;
   uint64_t end;
 } sdg_frame_end_t;
+
+typedef struct sdg_frame_turns {
+  uint64_t from, given, taken;
+} sdg_frame_turns_t;
+
+typedef struct sdg_frame_name {
+  uint32_t channel, zero;
+  char name[SDG_SEGMENT_NAME_BYTES];
+} sdg_frame_name_t;
 
 typedef struct sdg_frame_failure {
   uint32_t rank, status;

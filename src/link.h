@@ -26,6 +26,9 @@ typedef struct sdg_link_told {
   uint32_t version[SDG_CONTROL_CHANNELS];
   uint32_t steps[SDG_CONTROL_CHANNELS];
   uint64_t end[SDG_CONTROL_CHANNELS];
+  uint64_t given, taken;           /* turns */
+  uint32_t asked;                  /* names of threads, of rank 0 */
+  bool named[SDG_CONTROL_THREADS]; /* by rank 0 */
   bool failure, left, places;
   uint64_t coming[SDG_SEGMENT_MASK_WORDS];
   uint32_t sync;

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "src/channel.h"
+
 // ---- telling --------------------------------------------------------------
 
 static bool message_put(sdg_link_t *link, sdg_frame_kind_t kind,
@@ -123,6 +125,55 @@ static bool channel_tell(const sdg_segment_channel_t *own, int channel,
   return true;
 }
 
+static bool turns_tell(const sdg_segment_turns_t *own, sdg_link_t *link) {
+  sdg_link_told_t *told = &link->told;
+  uint64_t taken = atomic_load_explicit(&own->taken, memory_order_acquire);
+  uint64_t given = atomic_load_explicit(&own->given, memory_order_acquire);
+  if (given == told->given && taken == told->taken)
+    return true;
+  // No turn is given before all ranks have taken the one whose place it gets.
+  sdg_frame_turns_t frame = {told->given, given, taken};
+  size_t bytes = (size_t)(given - told->given);
+  unsigned char *room =
+      sdg_link_message(link, SDG_FRAME_TURNS, sizeof frame + bytes);
+  if (!room)
+    return false;
+  memcpy(room, &frame, sizeof frame);
+  for (size_t i = 0; i < bytes; i++)
+    room[sizeof frame + i] =
+        atomic_load_explicit(&own->turn[(told->given + i) % SDG_SEGMENT_TURNS],
+                             memory_order_relaxed);
+  told->given = given;
+  told->taken = taken;
+  return true;
+}
+
+// The names of threads: rank 0 is asked, and tells.
+static bool names_tell(const sdg_segment_view_t *view, int self,
+                       sdg_link_t *link) {
+  const sdg_segment_rank_t *own = &view->shared->rank[self];
+  sdg_frame_name_t frame = {0};
+  uint32_t asked = atomic_load_explicit(&own->asked, memory_order_acquire);
+  if (link->rank == 0 && link->told.asked != asked) {
+    memcpy(frame.name, own->name, sizeof frame.name);
+    if (!message_put(link, SDG_FRAME_ASK, &frame, sizeof frame))
+      return false;
+    link->told.asked = asked;
+  }
+  for (int c = 1; self == 0 && c < SDG_CONTROL_THREADS; c++) {
+    if (link->told.named[c])
+      continue;
+    frame.channel = (uint32_t)c;
+    sdg_channel_name_of(view->shared, c, frame.name, sizeof frame.name);
+    if (!frame.name[0])
+      continue;
+    if (!message_put(link, SDG_FRAME_NAME, &frame, sizeof frame))
+      return false;
+    link->told.named[c] = true;
+  }
+  return true;
+}
+
 static bool failure_tell(const sdg_segment_view_t *view, sdg_link_t *link) {
   sdg_frame_failure_t frame;
   if (link->told.failure ||
@@ -143,7 +194,8 @@ bool sdg_mirror_tell(const sdg_segment_view_t *view, int self,
     if (!channel_tell(&own->channel[c], c, &count, link))
       return false;
   }
-  if (!failure_tell(view, link))
+  if (!turns_tell(&own->turns, link) || !names_tell(view, self, link) ||
+      !failure_tell(view, link))
     return false;
   if (left && !link->told.left)
     link->told.left = message_put(link, SDG_FRAME_LEFT, NULL, 0);
@@ -247,6 +299,47 @@ static bool end_hear(const sdg_segment_view_t *view, int from, const void *body,
   return to != NULL;
 }
 
+static bool turns_hear(const sdg_segment_view_t *view, int from,
+                       const void *body, size_t bytes) {
+  sdg_frame_turns_t frame;
+  sdg_segment_turns_t *to = &view->shared->rank[from].turns;
+  if (bytes < sizeof frame)
+    return false;
+  memcpy(&frame, body, sizeof frame);
+  const unsigned char *turn = (const unsigned char *)body + sizeof frame;
+  if (frame.from != atomic_load(&to->given) || frame.given < frame.from ||
+      frame.given - frame.from != bytes - sizeof frame ||
+      frame.given - frame.from > SDG_SEGMENT_TURNS)
+    return false;
+  for (uint64_t n = frame.from; n < frame.given; n++)
+    atomic_store_explicit(&to->turn[n % SDG_SEGMENT_TURNS],
+                          turn[n - frame.from], memory_order_relaxed);
+  atomic_store_explicit(&to->given, frame.given, memory_order_release);
+  atomic_store_explicit(&to->taken, frame.taken, memory_order_release);
+  return true;
+}
+
+// A question, to rank 0, or its answer.
+static bool name_hear(const sdg_segment_view_t *view, int self, int from,
+                      bool asks, const void *body, size_t bytes) {
+  sdg_frame_name_t frame;
+  int channel;
+  if (bytes != sizeof frame || (asks ? self : from) != 0)
+    return false;
+  memcpy(&frame, body, sizeof frame);
+  frame.name[sizeof frame.name - 1] = '\0';
+  if (asks) {
+    // With no channel left, who asks sees that all have other names.
+    sdg_status_t claimed =
+        sdg_channel_claim(view->shared, frame.name, &channel);
+    return claimed == SDG_OK || claimed == SDG_E_THREADS_MANY;
+  }
+  if (frame.channel < 1 || frame.channel >= SDG_CONTROL_THREADS)
+    return false;
+  sdg_channel_name(view->shared, (int)frame.channel, frame.name);
+  return true;
+}
+
 static bool failure_hear(const sdg_segment_view_t *view, const void *body,
                          size_t bytes) {
   sdg_frame_failure_t frame;
@@ -273,6 +366,12 @@ bool sdg_mirror_hear(const sdg_segment_view_t *view, int self, int from,
     return steps_hear(view, self, from, body, bytes);
   case SDG_FRAME_END:
     return end_hear(view, from, body, bytes);
+  case SDG_FRAME_TURNS:
+    return turns_hear(view, from, body, bytes);
+  case SDG_FRAME_ASK:
+  case SDG_FRAME_NAME:
+    return name_hear(view, self, from, head->kind == SDG_FRAME_ASK, body,
+                     bytes);
   case SDG_FRAME_FAILURE:
     return failure_hear(view, body, bytes);
   case SDG_FRAME_LEFT:

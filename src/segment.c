@@ -242,7 +242,7 @@ int sdg_segment_stopped(const sdg_segment_view_t *view, int rank) {
   char path[32], line[512];
   int32_t pid = atomic_load(&view->shared->rank[rank].pid);
   snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-  FILE *file = pid > 0 ? fopen(path, "re") : NULL;
+  FILE *file = pid > 0 && !view->mirror ? fopen(path, "re") : NULL;
   if (!file)
     return 0;
   // "pid (name) state ...", and a name may hold anything.

@@ -92,6 +92,10 @@ typedef struct sdg_segment_rank {
   _Alignas(64) _Atomic(uint32_t) state;
   _Atomic(int32_t) pid; /* in the rank's own pid namespace */
   sdg_segment_turns_t turns;
+  /* In a mirror, of the own row: the thread's name that rank 0 is asked to
+   * give a channel to. Its number is that of the questions so far. */
+  _Atomic(uint32_t) asked;
+  char name[SDG_SEGMENT_NAME_BYTES];
   sdg_segment_channel_t channel[SDG_CONTROL_CHANNELS];
 } sdg_segment_rank_t;
 
@@ -153,7 +157,8 @@ sdg_status_t sdg_segment_enter(const sdg_segment_view_t *view,
 /* 1 when the process that entered as `rank` (not the caller's own) exists:
  * not dead, not a zombie, not another program by exec. */
 int sdg_segment_alive(const sdg_segment_view_t *view, int rank);
-/* 1 when that process is stopped by a signal or a debugger. */
+/* 1 when that process is stopped by a signal or a debugger; not seen in a
+ * mirror. */
 int sdg_segment_stopped(const sdg_segment_view_t *view, int rank);
 sdg_segment_state_t sdg_segment_state(const sdg_segment_view_t *view, int rank);
 /* "died", or "cannot be reached any more", of a rank that is not alive. */

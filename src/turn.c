@@ -55,6 +55,7 @@ static bool turn_give(const sdg_group_t *group, int channel) {
   atomic_store_explicit(&own->turn[turns.taken % SDG_SEGMENT_TURNS],
                         (uint8_t)channel, memory_order_relaxed);
   atomic_store_explicit(&own->given, ++turns.taken, memory_order_release);
+  sdg_segment_ring(&sdg_job_control()->view);
   return true;
 }
 

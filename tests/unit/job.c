@@ -2,10 +2,12 @@
 // Forks the ranks of a job for a test.
 #include "tests/unit/job.h"
 
+#include <arpa/inet.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,18 +31,35 @@ void *job_fake_find(const job_fake_t *table, int count, const char *name) {
   return address;
 }
 
-static void rank_run(const char *folder, const char *mesh_text, sdg_axes_t axes,
-                     const char *timeout_s, int rank, int ranks,
-                     void (*body)(int rank)) {
+// SDG_TEST_TCP: the same of ranks on several machines. All children of a test
+// get the same free port.
+static int job_port(void) {
+  struct sockaddr_in address = {.sin_family = AF_INET,
+                                .sin_addr = {htonl(INADDR_LOOPBACK)}};
+  socklen_t bytes = sizeof address;
+  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ck_assert_int_eq(bind(fd, (void *)&address, bytes), 0);
+  ck_assert_int_eq(getsockname(fd, (void *)&address, &bytes), 0);
+  close(fd);
+  return ntohs(address.sin_port);
+}
+
+static void rank_run(const char *folder, int port, const char *mesh_text,
+                     sdg_axes_t axes, const char *timeout_s, int rank,
+                     int ranks, void (*body)(int rank)) {
   char number[16], count[16], meet[64], limit[64];
   snprintf(number, sizeof number, "%d", rank);
   snprintf(count, sizeof count, "%d", ranks);
   snprintf(meet, sizeof meet, "SUNDOG_RENDEZVOUS=file:%s/meet", folder);
+  if (port)
+    snprintf(meet, sizeof meet, "SUNDOG_RENDEZVOUS=tcp://127.0.0.1:%d", port);
+  setenv("XDG_RUNTIME_DIR", folder, 1); // for locks
   snprintf(limit, sizeof limit, "SUNDOG_TIMEOUT=%s", timeout_s);
   setenv("SUNDOG_RANK", number, 1);
   setenv("SUNDOG_SIZE", count, 1);
-  char split[] = "SUNDOG_SPLIT=H";
-  REQUIRE(!sdg_options_load((char *[]){split, limit, meet, NULL}));
+  char split[] = "SUNDOG_SPLIT=H",
+       secret[] = "SUNDOG_SECRET=of unit tests only";
+  REQUIRE(!sdg_options_load((char *[]){split, limit, secret, meet, NULL}));
   sdg_mesh_t mesh;
   REQUIRE(!sdg_mesh_parse(mesh_text, ranks, &mesh));
   REQUIRE(!sdg_job_join(&mesh, axes));
@@ -75,12 +94,13 @@ void job_run(const char *mesh, sdg_axes_t axes, const char *timeout_s,
   char folder[] = "/tmp/sdg-test-XXXXXX", meet[sizeof folder + 16];
   ck_assert_ptr_nonnull(mkdtemp(folder));
   pid_t pid[RANKS_MAX];
+  int port = getenv("SDG_TEST_TCP") ? job_port() : 0;
   for (int r = 0; r < ranks; r++) {
     pid[r] = fork();
     ck_assert_int_ge(pid[r], 0);
     if (pid[r] == 0) {
       alarm(LIMIT_SECONDS);
-      rank_run(folder, mesh, axes, timeout_s, r, ranks, body);
+      rank_run(folder, port, mesh, axes, timeout_s, r, ranks, body);
       fflush(NULL);
       _exit(0); // a rank keeps some memory until its process ends
     }
@@ -89,6 +109,9 @@ void job_run(const char *mesh, sdg_axes_t axes, const char *timeout_s,
   // What a rank that was ended could not remove.
   (void)unlink(strcat(strcpy(meet, folder), "/meet"));
   (void)unlink(strcat(meet, ".lock"));
+  char locks[128];
+  snprintf(locks, sizeof locks, "rm -rf %s/sundog", folder);
+  ck_assert_int_eq(system(locks), 0);
   ck_assert_int_eq(rmdir(folder), 0);
   ck_assert_int_eq(failed, 0);
 }
