@@ -141,30 +141,27 @@ static int64_t halo_bytes(const seen_call_t *call, const sdg_window_t *window,
   return bytes;
 }
 
-static sdg_status_t window_judge(const calls_t *calls, const seen_call_t *call,
-                                 int64_t steps, candidate_t *out,
-                                 int64_t longest) {
-  const seen_operand_t *x, *y;
+static void bytes_add(candidate_t *out, const seen_call_t *call, int64_t bytes,
+                      int64_t steps) {
+  product_add(&out->run_bytes, bytes, call->count);
+  product_add(&out->step_bytes, bytes, (call->count + steps / 2) / steps);
+}
+
+// Finds the coarsest even division whose pieces make outputs that add up, which
+// a program in the shard view depends on if it works sizes out itself.
+static sdg_status_t align_judge(const calls_t *calls, const seen_call_t *call,
+                                const sdg_window_t *window,
+                                const seen_operand_t *x,
+                                const seen_operand_t *y, int d, int64_t longest,
+                                candidate_t *out, int64_t *out_align) {
   char text[160];
-  window_sides(call, &x, &y);
-  int d = split_index(call, x, out->dim);
-  if (!x || !y || d < 2 || d - 2 >= call->spatial || x->dims != y->dims ||
-      x->extent[d] < out->ranks)
-    return SDG_OK;
-  const sdg_window_t *window = &call->window[d - 2];
-  if (call->family == SDG_FAMILY_POOL && window->pad == 0 &&
-      window->kernel == x->extent[d]) {
-    out->global_pool = true;
-    return SDG_OK;
-  }
-  sdg_part_t x_part, y_part;
   int64_t align = 0;
   for (int64_t a = 1; a <= ALIGN_MAX && !align; a *= 2) {
-    SDG_TRY(
-        sdg_part_divide(x->extent[d], out->ranks, SDG_PART_EVEN, a, &x_part));
-    if (sizes_add_up(window, &x_part, y->extent[d]))
+    sdg_part_t part;
+    SDG_TRY(sdg_part_divide(x->extent[d], out->ranks, SDG_PART_EVEN, a, &part));
+    if (sizes_add_up(window, &part, y->extent[d]))
       align = a;
-    sdg_part_fini(&x_part);
+    sdg_part_fini(&part);
   }
   bool asked = size_asked(calls, call, x);
   if (!align && !asked)
@@ -178,14 +175,38 @@ static sdg_status_t window_judge(const calls_t *calls, const seen_call_t *call,
   int64_t scale = longest / x->extent[d];
   if (align > 1 && !asked && align * (scale > 0 ? scale : 1) > out->align)
     out->align = align * (scale > 0 ? scale : 1);
-  SDG_TRY(sdg_part_divide(x->extent[d], out->ranks, SDG_PART_EVEN,
-                          align > 1 ? align : 1, &x_part));
+  *out_align = align > 1 ? align : 1;
+  return SDG_OK;
+}
+
+static sdg_status_t window_judge(const calls_t *calls, const seen_call_t *call,
+                                 int64_t steps, candidate_t *out,
+                                 int64_t longest) {
+  const seen_operand_t *x, *y;
+  char text[160];
+  bool shard = out->view == SDG_VIEW_SHARD;
+  window_sides(call, &x, &y);
+  int d = split_index(call, x, out->dim);
+  if (!x || !y || d < 2 || d - 2 >= call->spatial || x->dims != y->dims ||
+      (shard && x->extent[d] < out->ranks))
+    return SDG_OK;
+  const sdg_window_t *window = &call->window[d - 2];
+  if (shard && call->family == SDG_FAMILY_POOL && window->pad == 0 &&
+      window->kernel == x->extent[d]) {
+    out->global_pool = true;
+    return SDG_OK;
+  }
+  sdg_part_t x_part, y_part;
+  int64_t align = 1;
+  if (shard)
+    SDG_TRY(align_judge(calls, call, window, x, y, d, longest, out, &align));
+  SDG_TRY(
+      sdg_part_divide(x->extent[d], out->ranks, SDG_PART_EVEN, align, &x_part));
   sdg_status_t status = sdg_window_part(window, &x_part, y->extent[d], &y_part);
   if (status == SDG_OK) {
-    int64_t bytes = halo_bytes(call, window, x, y, d, &x_part, &y_part);
-    product_add(&out->run_bytes, bytes, call->count);
-    product_add(&out->step_bytes, bytes, (call->count + steps / 2) / steps);
-    for (int r = 0; r < out->ranks; r++)
+    bytes_add(out, call, halo_bytes(call, window, x, y, d, &x_part, &y_part),
+              steps);
+    for (int r = 0; shard && r < out->ranks; r++)
       if (sdg_part_size(&y_part, r) == 0)
         fault_add(out, "%s on %s: rank %d would own no output (SDG-402)",
                   call->entry, extents_text(x, text, sizeof text), r);
@@ -206,12 +227,15 @@ static void operands_judge(const seen_call_t *call, candidate_t *out,
       continue;
     *out_split = true;
     int64_t extent = operand->extent[d], rows = extent / out->ranks;
+    // The first such operand speaks for all.
+    bool too_few = rows == 0 && out->view == SDG_VIEW_SHARD &&
+                   (!out->possible || out->smallest > 0);
     if (!out->possible || rows < out->smallest)
       out->smallest = rows;
     if (!out->possible || extent < out->least)
       out->least = extent;
     out->possible = true;
-    if (rows == 0)
+    if (too_few)
       fault_add(out, "%s: %s of %s has fewer %s than ranks (SDG-402)",
                 call->entry, operand->role,
                 extents_text(operand, text, sizeof text),
@@ -220,6 +244,29 @@ static void operands_judge(const seen_call_t *call, candidate_t *out,
       fault_add(out, "%s on %s: elements of type %s cannot be split (SDG-604)",
                 call->entry, extents_text(operand, text, sizeof text),
                 type_name(operand->type));
+  }
+}
+
+// An op without a rule: refused in the shard view; in the whole view its inputs
+// are brought up to date in full first.
+static void ruleless_judge(const seen_call_t *call, int64_t steps,
+                           candidate_t *out) {
+  char text[160];
+  if (out->view == SDG_VIEW_SHARD) {
+    fault_add(out, "%s on %s: this version has no rule for it (SDG-600)",
+              call->entry, extents_text(&call->operand[0], text, sizeof text));
+    return;
+  }
+  out->in_full++;
+  for (int i = 0; i < call->operands; i++) {
+    const seen_operand_t *operand = &call->operand[i];
+    int d = split_index(call, operand, out->dim);
+    int64_t all = 0, received = 0;
+    if (d < 0 || operand->is_output)
+      continue;
+    product_add(&all, row_bytes(operand, d), operand->extent[d]);
+    product_add(&received, all, out->ranks - 1);
+    bytes_add(out, call, received, steps);
   }
 }
 
@@ -235,10 +282,11 @@ static int64_t longest_extent(const calls_t *calls, sdg_dim_t dim) {
   return longest;
 }
 
-sdg_status_t candidate_judge(const calls_t *calls, sdg_dim_t dim, int ranks,
-                             int64_t steps, candidate_t *out) {
-  char text[160];
+sdg_status_t candidate_judge(const calls_t *calls, sdg_view_t view,
+                             sdg_dim_t dim, int ranks, int64_t steps,
+                             candidate_t *out) {
   memset(out, 0, sizeof *out);
+  out->view = view;
   out->dim = dim;
   out->ranks = ranks;
   out->align = 1;
@@ -255,13 +303,11 @@ sdg_status_t candidate_judge(const calls_t *calls, sdg_dim_t dim, int ranks,
     }
     operands_judge(call, out, &split);
     if (!split) {
-      out->has_local |= call->spatial > 0;
+      out->has_local |= view == SDG_VIEW_SHARD && call->spatial > 0;
       continue;
     }
     if (!call->has_rule) {
-      fault_add(out, "%s on %s: this version has no rule for it (SDG-600)",
-                call->entry,
-                extents_text(&call->operand[0], text, sizeof text));
+      ruleless_judge(call, steps, out);
       continue;
     }
     if (call->spatial)

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a split of one dimension over some ranks would mean for the calls of a
- * program. */
+ * program, in one of the two views. */
 #ifndef SDG_TOOLS_CANDIDATE_H
 #define SDG_TOOLS_CANDIDATE_H
 
 #include <stddef.h>
 
 #include "rules/rulesfile.h"
+#include "src/options.h"
 #include "tools/calls.h"
 
 enum { CANDIDATE_FAULTS_MAX = 64, CANDIDATE_FAULT_BYTES = 256 };
 
 typedef struct candidate {
+  sdg_view_t view;
   sdg_dim_t dim;
   int ranks;
   bool possible;      /* some tensor has this dimension, larger than 1 */
@@ -20,19 +22,22 @@ typedef struct candidate {
   int64_t least;      /* the shortest extent that is split */
   int64_t align;      /* inner boundaries of the longest extent have to be
                          multiples of this, for sizes that add up */
-  int64_t step_bytes; /* halos that all ranks receive in one step */
+  int64_t step_bytes; /* that all ranks receive in one step: halos, and in the
+                         whole view at most the inputs of ops without a rule */
   int64_t run_bytes;  /* and in the whole run */
   bool asks_sizes;    /* sizes add up only since the program asks cuDNN */
   bool global_pool;   /* a pooling window takes in the whole extent */
   bool has_local;     /* windowed calls on tensors that are not split */
+  int in_full;        /* distinct calls that each rank of the whole view carries
+                         out in full, there being no rule */
   int faults;         /* why it will not work, distinct */
   char fault[CANDIDATE_FAULTS_MAX][CANDIDATE_FAULT_BYTES];
 } candidate_t;
 
-/* Judges splitting `dim` evenly over `ranks`, `steps` being how often the
- * program repeats itself. */
-sdg_status_t candidate_judge(const calls_t *calls, sdg_dim_t dim, int ranks,
-                             int64_t steps,
+/* Judges splitting `dim` evenly over `ranks` in a view, `steps` being how often
+ * the program repeats itself. */
+sdg_status_t candidate_judge(const calls_t *calls, sdg_view_t view,
+                             sdg_dim_t dim, int ranks, int64_t steps,
                              candidate_t *out_candidate) SDG_MUST_CHECK;
 
 /* "1x64x56x56" into out; borrowed back. */

@@ -7,6 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *view_name(sdg_view_t view) {
+  return view == SDG_VIEW_SHARD ? "shard" : "whole";
+}
+
 // Smaller is better, field by field.
 static bool is_better(const candidate_t *a, const candidate_t *b) {
   bool a_batch = a->dim == SDG_DIM_N, b_batch = b->dim == SDG_DIM_N;
@@ -14,6 +18,8 @@ static bool is_better(const candidate_t *a, const candidate_t *b) {
     return a->faults == 0;
   if (a_batch != b_batch)
     return b_batch;
+  if (a->view != b->view && (a->faults == 0 || a->faults == b->faults))
+    return a->view == SDG_VIEW_SHARD;
   if (a->faults != b->faults)
     return a->faults < b->faults;
   // The outer dimension, of which halos are contiguous, and fewer ranks come
@@ -22,11 +28,12 @@ static bool is_better(const candidate_t *a, const candidate_t *b) {
 }
 
 const candidate_t *draft_choose(const candidate_t *candidates, int count,
-                                sdg_dim_t wanted) {
+                                sdg_dim_t dim, sdg_view_t view) {
   const candidate_t *best = NULL;
   for (int i = 0; i < count; i++)
     if (candidates[i].possible &&
-        (wanted == SDG_DIM_COUNT || wanted == candidates[i].dim) &&
+        (dim == SDG_DIM_COUNT || dim == candidates[i].dim) &&
+        (view == SDG_VIEW_UNSAID || view == candidates[i].view) &&
         (!best || is_better(&candidates[i], best)))
       best = &candidates[i];
   return best;
@@ -71,13 +78,16 @@ static void head_write(FILE *file, const candidate_t *candidates, int count,
     word_write(file, *words, &column);
   fprintf(file,
           "\n; Use: sundog run -n %d --rules THIS-FILE -- PROGRAM, each rank "
-          "with its own\n; piece of the input. Sections are tried in order; "
-          "`man 7 sundog` lists the keys.\n;\n; Splits that were looked at "
-          "(halo: what all ranks receive in one step):\n",
-          chosen->ranks);
+          "with %s.\n; Sections are tried in order; `man 7 sundog` lists the "
+          "keys.\n;\n; Splits that were looked at in the %s view (halo: what "
+          "all ranks receive in one\n; step):\n",
+          chosen->ranks,
+          chosen->view == SDG_VIEW_SHARD ? "its own\n; piece of the input"
+                                         : "the\n; same input, all of it",
+          view_name(chosen->view));
   for (int i = 0; i < count; i++) {
     const candidate_t *c = &candidates[i];
-    if (!c->possible)
+    if (!c->possible || c->view != chosen->view)
       continue;
     fprintf(file,
             ";   %s over %d ranks: halo %.3f MB, %" PRId64
@@ -103,6 +113,12 @@ static void section_write(FILE *file, const candidate_t *c) {
             "; Cut the input with `sundog split --dim %s --parts even/%" PRId64
             "`: only then the\n; sizes of all outputs add up.\n",
             dim, c->align);
+  if (c->in_full)
+    fprintf(file,
+            "; %d distinct call%s no rule in this version: every rank carries "
+            "out all of\n; %s.\n",
+            c->in_full, c->in_full > 1 ? "s have" : " has",
+            c->in_full > 1 ? "them" : "it");
   if (c->asks_sizes)
     fprintf(file, "; Sizes of outputs add up since the program asks cuDNN for "
                   "them.\n");
@@ -110,10 +126,17 @@ static void section_write(FILE *file, const candidate_t *c) {
           "\n[shard field]\n"
           "; the shortest %s that is split was %" PRId64 "\n"
           "match = %s>=%" PRId64 "\n"
-          "split = %s:ranks        ; one axis with all ranks\n"
-          "view = shard           ; each rank's tensors are its own piece\n"
-          "parts = agree          ; the sizes that the ranks' pieces have\n",
+          "split = %s:ranks        ; one axis with all ranks\n",
           dim, c->least, dim, c->least, dim);
+  if (c->view == SDG_VIEW_SHARD)
+    fprintf(file,
+            "view = shard           ; each rank's tensors are its own piece\n"
+            "parts = agree          ; the sizes that the ranks' pieces have\n");
+  else
+    fprintf(
+        file,
+        "view = whole           ; each rank's tensors are the whole, and it "
+        "computes a\n                       ; piece\n");
   if (c->global_pool)
     fprintf(file, "window = global        ; pooling over the whole extent\n");
   if (c->has_local)

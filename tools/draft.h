@@ -6,11 +6,15 @@
 
 #include "tools/candidate.h"
 
-/* Of `count` candidates the one to propose: of dimension `wanted`, if that is
- * not SDG_DIM_COUNT, without faults, spatial, the outermost unless an inner one
- * has less than half its halo bytes; NULL if none is possible. */
+/* Of `count` candidates the one to propose: of dimension `dim`, if that is not
+ * SDG_DIM_COUNT, and in `view`, if that is said; without faults, spatial, in
+ * the shard view, in which memory scales, the outermost unless an inner one has
+ * less than half its halo bytes; NULL if none is possible. */
 const candidate_t *draft_choose(const candidate_t *candidates, int count,
-                                sdg_dim_t wanted);
+                                sdg_dim_t dim, sdg_view_t view);
+
+/* "shard", "whole". */
+const char *view_name(sdg_view_t view);
 
 /* Writes the file for `chosen`; `words` are the program's. SDG_E_FILE_IO. */
 sdg_status_t draft_write(const char *path, const candidate_t *candidates,

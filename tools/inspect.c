@@ -19,22 +19,27 @@
 #include "tools/program.h"
 
 enum {
+  VIEWS = 2,
   DIMS = 4,
   SIZES = 3,
-  CANDIDATES = DIMS * SIZES,
+  OF_VIEW = DIMS * SIZES,
+  CANDIDATES = VIEWS * OF_VIEW,
   KEY_DEVICE = 0x100,
   KEY_STEPS,
-  KEY_SPLIT
+  KEY_SPLIT,
+  KEY_VIEW
 };
 
+static const sdg_view_t views[VIEWS] = {SDG_VIEW_SHARD, SDG_VIEW_WHOLE};
 static const sdg_dim_t dims[DIMS] = {SDG_DIM_N, SDG_DIM_D, SDG_DIM_H,
                                      SDG_DIM_W};
 
 typedef struct inspect {
   launch_t launch;
   const char *output;
-  int64_t steps;    // 0: not given
-  sdg_dim_t wanted; // SDG_DIM_COUNT: not given
+  int64_t steps;   // 0: not given
+  sdg_dim_t dim;   // SDG_DIM_COUNT: not given
+  sdg_view_t view; // SDG_VIEW_UNSAID: not given
   char folder[PATH_MAX];
 } inspect_t;
 
@@ -56,9 +61,16 @@ static error_t inspect_parse(int key, char *argument,
   case KEY_SPLIT:
     for (int i = 0; i < DIMS; i++)
       if (strcmp(argument, sdg_dim_name(dims[i])) == 0)
-        inspect->wanted = dims[i];
-    if (inspect->wanted == SDG_DIM_COUNT)
+        inspect->dim = dims[i];
+    if (inspect->dim == SDG_DIM_COUNT)
       argp_error(state, "--split takes N, D, H or W, not '%s'", argument);
+    return 0;
+  case KEY_VIEW:
+    for (int i = 0; i < VIEWS; i++)
+      if (strcmp(argument, view_name(views[i])) == 0)
+        inspect->view = views[i];
+    if (inspect->view == SDG_VIEW_UNSAID)
+      argp_error(state, "--view takes shard or whole, not '%s'", argument);
     return 0;
   case 'o':
     inspect->output = argument;
@@ -78,6 +90,10 @@ static const struct argp_option inspect_options[] = {
     {"output", 'o', "FILE", 0,
      "Write a rules file for the best split, or that of --split", 0},
     {"split", KEY_SPLIT, "N|D|H|W", 0, "The dimension for the rules file", 0},
+    {"view", KEY_VIEW, "shard|whole", 0,
+     "The view for the rules file; default: shard, unless something conflicts "
+     "with that and not with whole",
+     0},
     {"device", KEY_DEVICE, "auto|host|cuda", 0, "As for `sundog run`", 0},
     {"steps", KEY_STEPS, "N", 0,
      "How many steps the run has; default: how often its windowed calls repeat",
@@ -90,12 +106,15 @@ const struct argp inspect_argp = {
     .args_doc = "-- PROGRAM [ARGUMENT...]",
     .doc =
         "Runs a program once, as one process and untouched, and prints its "
-        "distinct cuDNN calls. For each dimension that could be split over 2, "
-        "4 and 8 ranks it says what the ranks would exchange, how little each "
-        "would own, and what conflicts with it.\v"
+        "distinct cuDNN calls. For both views, and each dimension that could "
+        "be split over 2, 4 and 8 ranks, it says what the ranks would "
+        "exchange, how little each would own, and what conflicts with it.\v"
         "Halo bytes are what all ranks receive in one step, if the longest "
         "extents are divided evenly; the rows at the seams of convolutions and "
-        "pooling are counted as they would be exchanged. The exit status is "
+        "pooling are counted as they would be exchanged, and in the whole view "
+        "the inputs of ops without a rule, which need no exchange if such an "
+        "op "
+        "made them. The exit status is "
         "that of the program, 128 + n for signal n, and 125 if it made no "
         "cuDNN call that could be seen.\n\n"
         "  sundog inspect -o net.rules -- ./solver field.npy out.npy"};
@@ -197,11 +216,12 @@ static void calls_print(const calls_t *calls) {
         call_print(&calls->call[i]);
 }
 
-static void candidates_print(const candidate_t *candidates, int64_t steps) {
-  printf("\nsplits, %" PRId64 " steps:\n", steps);
+static void view_print(const candidate_t *candidates, int64_t steps) {
+  printf("\nsplits in the %s view, %" PRId64 " steps:\n",
+         view_name(candidates->view), steps);
   printf("%-6s %5s %14s %14s %8s  %s\n", "SPLIT", "RANKS", "HALO B/STEP",
          "HALO B/RUN", "LEAST", "PARTS");
-  for (int i = 0; i < CANDIDATES; i++) {
+  for (int i = 0; i < OF_VIEW; i++) {
     const candidate_t *c = &candidates[i];
     char parts[32] = "any";
     if (!c->possible)
@@ -212,10 +232,46 @@ static void candidates_print(const candidate_t *candidates, int64_t steps) {
            sdg_dim_name(c->dim), c->ranks, c->step_bytes, c->run_bytes,
            c->smallest, parts, c->faults ? "  conflicts" : "");
   }
-  for (int i = 0; i < CANDIDATES; i++)
-    for (int f = 0; candidates[i].possible && f < candidates[i].faults; f++)
-      printf("conflict of %s over %d: %s\n", sdg_dim_name(candidates[i].dim),
-             candidates[i].ranks, candidates[i].fault[f]);
+}
+
+static bool has_fault(const candidate_t *candidate, const char *text) {
+  for (int f = 0; f < candidate->faults; f++)
+    if (strcmp(candidate->fault[f], text) == 0)
+      return true;
+  return false;
+}
+
+// The conflicts of the candidates of one view and dimension, each once.
+static void conflicts_print(const candidate_t *of_sizes) {
+  for (int i = 0; i < SIZES; i++)
+    for (int f = 0; of_sizes[i].possible && f < of_sizes[i].faults; f++) {
+      const char *text = of_sizes[i].fault[f];
+      bool said = false;
+      for (int k = 0; k < i; k++)
+        said |= has_fault(&of_sizes[k], text);
+      if (said)
+        continue;
+      printf("conflict of %s over %d", sdg_dim_name(of_sizes->dim),
+             of_sizes[i].ranks);
+      for (int k = i + 1; k < SIZES; k++)
+        if (has_fault(&of_sizes[k], text))
+          printf(", %d", of_sizes[k].ranks);
+      printf(": %s\n", text);
+    }
+}
+
+static void choice_print(const candidate_t *chosen) {
+  if (!chosen) {
+    printf("no tensor has such a dimension to split\n");
+    return;
+  }
+  printf("best: %s, view %s%s\n", sdg_dim_name(chosen->dim),
+         view_name(chosen->view),
+         chosen->faults ? ", with the conflicts above" : "");
+  if (chosen->in_full)
+    printf("  %d distinct calls without a rule are carried out in full on "
+           "every rank\n",
+           chosen->in_full);
 }
 
 static sdg_status_t splits_judge(const inspect_t *inspect,
@@ -226,17 +282,17 @@ static sdg_status_t splits_judge(const inspect_t *inspect,
   sdg_status_t status =
       candidates ? SDG_OK : sdg_fail(SDG_E_NO_MEMORY, "for the splits");
   for (int i = 0; i < CANDIDATES && status == SDG_OK; i++)
-    status = candidate_judge(calls, dims[i / SIZES], sizes[i % SIZES], steps,
-                             &candidates[i]);
+    status = candidate_judge(calls, views[i / OF_VIEW], dims[i / SIZES % DIMS],
+                             sizes[i % SIZES], steps, &candidates[i]);
   if (status == SDG_OK) {
-    candidates_print(candidates, steps);
+    for (int i = 0; i < CANDIDATES; i += OF_VIEW) {
+      view_print(&candidates[i], steps);
+      for (int k = 0; k < OF_VIEW; k += SIZES)
+        conflicts_print(&candidates[i + k]);
+    }
     const candidate_t *chosen =
-        draft_choose(candidates, CANDIDATES, inspect->wanted);
-    if (!chosen)
-      printf("no tensor has such a dimension to split\n");
-    else
-      printf("best: %s%s\n", sdg_dim_name(chosen->dim),
-             chosen->faults ? ", with the conflicts above" : "");
+        draft_choose(candidates, CANDIDATES, inspect->dim, inspect->view);
+    choice_print(chosen);
     if (inspect->output && chosen)
       status = draft_write(inspect->output, candidates, CANDIDATES, chosen,
                            inspect->launch.program);
@@ -248,8 +304,7 @@ static sdg_status_t splits_judge(const inspect_t *inspect,
 }
 
 int command_inspect(int argc, char **argv) {
-  inspect_t inspect = {.launch = {.device = LAUNCH_AUTO},
-                       .wanted = SDG_DIM_COUNT};
+  inspect_t inspect = {.launch = {.device = LAUNCH_AUTO}, .dim = SDG_DIM_COUNT};
   calls_t calls;
   const sdg_option_info_t *info;
   int result = COMMAND_FAILED;

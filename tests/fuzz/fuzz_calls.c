@@ -19,15 +19,17 @@ static void folder_remove_all(void) {
   rmdir(folder);
 }
 
-static void calls_judge(const calls_t *calls, const char *draft) {
+static void calls_judge(const calls_t *calls, sdg_view_t view,
+                        const char *draft) {
   static const sdg_dim_t dims[] = {SDG_DIM_N, SDG_DIM_D, SDG_DIM_H, SDG_DIM_W};
   static char *words[] = {"program", NULL};
   static candidate_t candidate[4];
   for (int i = 0; i < 4; i++)
-    if (candidate_judge(calls, dims[i], 4, calls_steps(calls), &candidate[i]) !=
-        SDG_OK)
+    if (candidate_judge(calls, view, dims[i], 4, calls_steps(calls),
+                        &candidate[i]) != SDG_OK)
       return;
-  const candidate_t *chosen = draft_choose(candidate, 4, SDG_DIM_COUNT);
+  const candidate_t *chosen =
+      draft_choose(candidate, 4, SDG_DIM_COUNT, SDG_VIEW_UNSAID);
   if (!chosen || draft_write(draft, candidate, 4, chosen, words) != SDG_OK)
     return;
   // What is drafted can be read.
@@ -60,7 +62,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
   if (calls_read(folder, &calls) != SDG_OK)
     return 0;
   FUZZ_HOLDS(calls_steps(&calls) >= 1);
-  calls_judge(&calls, draft_path);
+  calls_judge(&calls, SDG_VIEW_SHARD, draft_path);
+  calls_judge(&calls, SDG_VIEW_WHOLE, draft_path);
   calls_fini(&calls);
   return 0;
 }

@@ -41,12 +41,17 @@ static seen_call_t call_make(sdg_window_t window, int64_t h, bool backward) {
   return call;
 }
 
-static candidate_t judged(seen_call_t *call, int count, int ranks) {
+static candidate_t judged_in(sdg_view_t view, seen_call_t *call, int count,
+                             int ranks) {
   calls_t calls = {.count = count, .call = call};
   candidate_t candidate;
   ck_assert_int_eq(
-      (int)candidate_judge(&calls, SDG_DIM_H, ranks, 1, &candidate), 0);
+      (int)candidate_judge(&calls, view, SDG_DIM_H, ranks, 1, &candidate), 0);
   return candidate;
+}
+
+static candidate_t judged(seen_call_t *call, int count, int ranks) {
+  return judged_in(SDG_VIEW_SHARD, call, count, ranks);
 }
 
 static int owner(const sdg_part_t *part, int64_t index) {
@@ -134,7 +139,8 @@ START_TEST(calls_are_weighed_by_steps) {
   calls_t calls = {.count = 1, .call = &call};
   candidate_t candidate;
   call.count = 21;
-  ck_assert_int_eq((int)candidate_judge(&calls, SDG_DIM_H, 2, 10, &candidate),
+  ck_assert_int_eq((int)candidate_judge(&calls, SDG_VIEW_SHARD, SDG_DIM_H, 2,
+                                        10, &candidate),
                    0);
   ck_assert_int_eq(candidate.step_bytes, 2 * (2 * 4 * 2 * 3 * 5));
   ck_assert_int_eq(candidate.run_bytes, 21 * (2 * 4 * 2 * 3 * 5));
@@ -188,6 +194,31 @@ START_TEST(calls_that_cannot_be_split_are_faults) {
 }
 END_TEST
 
+START_TEST(the_whole_view_takes_what_pieces_cannot) {
+  // No rule: both ranks need the half of the input that they have not.
+  seen_call_t call[2] = {call_make((sdg_window_t){3, 1, 1, 1}, 64, false)};
+  call[0].has_rule = false;
+  call[0].operand[1].is_output = true;
+  candidate_t candidate = judged_in(SDG_VIEW_WHOLE, call, 1, 2);
+  ck_assert_int_eq(candidate.faults, 0);
+  ck_assert_int_eq(candidate.in_full, 1);
+  ck_assert_int_eq(candidate.run_bytes, 4 * 2 * 3 * 64 * 5);
+  // With one: the halo is that of the shard view.
+  call[0].has_rule = true;
+  ck_assert_int_eq(judged_in(SDG_VIEW_WHOLE, call, 1, 4).run_bytes,
+                   judged(call, 1, 4).run_bytes);
+  // Sizes that do not add up, and fewer rows than ranks.
+  call[0] = call_make((sdg_window_t){3, 1, 1, 0}, 7, false);
+  ck_assert_int_ge(judged(call, 1, 8).faults, 1);
+  candidate = judged_in(SDG_VIEW_WHOLE, call, 1, 8);
+  ck_assert_msg(candidate.faults == 0, "%s", candidate.fault[0]);
+  call[1] = (seen_call_t){.is_opaque = true, .count = 1};
+  candidate = judged_in(SDG_VIEW_WHOLE, call, 2, 2);
+  ck_assert_int_eq(candidate.faults, 1);
+  ck_assert_ptr_nonnull(strstr(candidate.fault[0], "SDG-607"));
+}
+END_TEST
+
 START_TEST(steps_are_what_the_windowed_calls_repeat) {
   static const struct {
     int64_t count[4], steps;
@@ -218,6 +249,7 @@ int main(void) {
   tcase_add_test(cases,
                  sizes_that_never_add_up_are_a_fault_unless_they_are_asked_for);
   tcase_add_test(cases, calls_that_cannot_be_split_are_faults);
+  tcase_add_test(cases, the_whole_view_takes_what_pieces_cannot);
   tcase_add_test(cases, steps_are_what_the_windowed_calls_repeat);
   suite_add_tcase(suite, cases);
   return harness_run(suite);

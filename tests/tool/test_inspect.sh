@@ -26,9 +26,9 @@ the_solvers_calls_are_seen() {
   # Five taps on one and two channels: two rows each way at each seam.
   rows=$((10 * 2 * 2 * (1 + 2) + 2 * 2 * 1))
   grep -q "^H 2 $((2 * 2 * (1 + 2) * 120 * 4)) $((rows * 120 * 4)) 45 any" words
-  says out 'splits, 10 steps'
+  says out 'splits in the shard view, 10 steps'
   lacks out conflict
-  says out 'best: H'
+  says out 'best: H, view shard'
   silent err
 }
 drafted_rules_run_as_they_are() {
@@ -79,7 +79,9 @@ pooling_is_seen() {
   grep -q '^ 5 cudnnActivationForward float x 1x4x32x32 y 1x4x32x32$' words
   if grep -q 'no rule' words; then
     says out 'this version has no rule for it (SDG-600)'
-    grep -q '^; conflict: cudnnPoolingForward' r.ini
+    # So every rank pools all of it.
+    says out 'best: H, view whole'
+    grep -q '^view = whole' r.ini
   else
     grep -q '^window = global' r.ini
   fi
@@ -88,7 +90,27 @@ pooling_is_seen() {
   run 125 "$sundog" run --device host -n 2 --rules r.ini -- true
   says err SDG-717
 }
-the_dimension_can_be_chosen() {
+rules_for_the_whole_view_run_as_they_are() {
+  "$clients/scene" "$bathymetry" 91 120 .
+  run 0 "$sundog" "${inspect[@]}" --view whole -o r.ini -- "$clients/shallow" \
+    --in level.npy --depth depth.npy --out whole.npy $shallow
+  run 0 "$sundog" run --device host -n 3 --rules r.ini -- "$clients/shallow" \
+    --in level.npy --depth depth.npy --out out.npy $shallow
+  cmp whole.npy out.npy
+  # Ops without a rule, in between.
+  LD_LIBRARY_PATH=$host "$pooled" 5 exit >alone
+  run 0 "$sundog" "${inspect[@]}" --view whole -o p.ini -- "$pooled" 5 exit
+  run 0 "$sundog" run --device host -n 2 --rules p.ini -- "$pooled" 5 exit
+  cmp alone out
+}
+the_view_and_dimension_can_be_chosen() {
+  run 125 "$sundog" "${inspect[@]}" --view none -- "$pooled" 2 exit
+  run 0 "$sundog" "${inspect[@]}" --view shard -o r.ini -- "$pooled" 2 exit
+  grep -q '^view = shard' r.ini
+  if grep -q 'no rule' out; then
+    grep -q '^; conflict: cudnnPoolingForward' r.ini
+  fi
+
   run 0 "$sundog" "${inspect[@]}" --split W --steps 1 -o r.ini -- "$pooled" 2 exit
   grep -q '^split = W:' r.ini
   run 125 "$sundog" "${inspect[@]}" --split N -o n.ini -- "$pooled" 2 exit
@@ -172,7 +194,9 @@ a_program_without_cudnn_is_an_error() {
 
 cases the_solvers_calls_are_seen drafted_rules_run_as_they_are \
   long_words_do_not_spoil_the_draft \
-  the_program_is_untouched pooling_is_seen the_dimension_can_be_chosen \
+  the_program_is_untouched pooling_is_seen \
+  rules_for_the_whole_view_run_as_they_are \
+  the_view_and_dimension_can_be_chosen \
   libraries_that_are_loaded_late_are_seen \
   calls_that_are_left_out_are_owned_up_to distinct_calls_are_told_apart \
   several_processes_are_added_up \
