@@ -2,7 +2,7 @@
 // The entries of batch normalisation: from their arguments to one job.
 #include <string.h>
 
-#include "src/host/cudnn/batchnorm.h"
+#include "src/host/cudnn/bnargs.h"
 #include "src/host/cudnn/life.h"
 #include "src/host/cudnn/work.h"
 
@@ -10,15 +10,11 @@ static bool run(void *job) {
   return host_bn_run(job);
 }
 
-static bool mode_known(cudnnBatchNormMode_t mode) {
-  return host_in_range(mode, CUDNN_BATCHNORM_PER_ACTIVATION,
-                       CUDNN_BATCHNORM_SPATIAL_PERSISTENT);
-}
-
 cudnnStatus_t cudnnDeriveBNTensorDescriptor(cudnnTensorDescriptor_t derived,
                                             const cudnnTensorDescriptor_t x,
                                             cudnnBatchNormMode_t mode) {
-  REFUSE_IF(!derived || !x || !mode_known(mode), CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(!derived || !x || !host_bn_mode_known(mode),
+            CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(x->rank < 2, CUDNN_STATUS_BAD_PARAM);
   int dim[CUDNN_DIM_MAX];
   for (int i = 0; i < x->rank; i++)
@@ -31,63 +27,6 @@ cudnnStatus_t cudnnDeriveBNTensorDescriptor(cudnnTensorDescriptor_t derived,
       x->rank, dim);
 }
 
-/* A view of x's extents. */
-static cudnnStatus_t data(const host_bn_t *bn,
-                          const struct cudnnTensorStruct *t, const void *p,
-                          host_view_t *out) {
-  REFUSE_IF(!t || !p || t->rank != bn->x.rank, CUDNN_STATUS_BAD_PARAM);
-  for (int i = 0; i < t->rank; i++)
-    REFUSE_IF(t->dim[i] != bn->x.dim[i], CUDNN_STATUS_BAD_PARAM);
-  return host_view_init(t, p, out);
-}
-
-/* A view of a parameter; nothing for NULL. */
-static cudnnStatus_t param(const host_bn_t *bn,
-                           const struct cudnnTensorStruct *t, const void *p,
-                           host_view_t *out) {
-  if (!p)
-    return CUDNN_STATUS_SUCCESS;
-  REFUSE_IF(!t || t->rank != bn->x.rank || t->dim[0] != 1 ||
-                t->dim[1] != bn->x.dim[1],
-            CUDNN_STATUS_BAD_PARAM);
-  for (int i = 2; i < t->rank; i++)
-    REFUSE_IF(t->dim[i] != (bn->per_activation ? bn->x.dim[i] : 1),
-              CUDNN_STATUS_BAD_PARAM);
-  return host_view_init(t, p, out);
-}
-
-static cudnnStatus_t begin(host_bn_t *bn, host_bn_kind_t kind,
-                           cudnnBatchNormMode_t mode, const void *alpha,
-                           const void *beta, double epsilon,
-                           const struct cudnnTensorStruct *x,
-                           const void *x_data) {
-  REFUSE_IF(!alpha || !beta || !x || !mode_known(mode), CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(!(epsilon >= CUDNN_BN_MIN_EPSILON), CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(x->rank < 3, CUDNN_STATUS_BAD_PARAM);
-  *bn = (host_bn_t){.kind = kind,
-                    .per_activation = mode == CUDNN_BATCHNORM_PER_ACTIVATION,
-                    .alpha = host_scalar(alpha, x->type),
-                    .beta = host_scalar(beta, x->type),
-                    .epsilon = epsilon};
-  return host_view_init(x, x_data, &bn->x);
-}
-
-/* What is fused behind the normalisation. */
-static cudnnStatus_t fuse(host_bn_t *bn, cudnnBatchNormOps_t ops,
-                          const struct cudnnActivationStruct *activation) {
-  REFUSE_IF(!host_in_range(ops, CUDNN_BATCHNORM_OPS_BN,
-                           CUDNN_BATCHNORM_OPS_BN_ADD_ACTIVATION),
-            CUDNN_STATUS_BAD_PARAM);
-  if (ops == CUDNN_BATCHNORM_OPS_BN)
-    return CUDNN_STATUS_SUCCESS;
-  REFUSE_IF(!activation, CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(activation->mode != CUDNN_ACTIVATION_RELU &&
-                activation->mode != CUDNN_ACTIVATION_IDENTITY,
-            CUDNN_STATUS_NOT_SUPPORTED);
-  bn->relu = activation->mode == CUDNN_ACTIVATION_RELU;
-  return CUDNN_STATUS_SUCCESS;
-}
-
 cudnnStatus_t cudnnBatchNormalizationForwardInference(
     cudnnHandle_t handle, cudnnBatchNormMode_t mode, const void *alpha,
     const void *beta, const cudnnTensorDescriptor_t x, const void *x_data,
@@ -97,18 +36,18 @@ cudnnStatus_t cudnnBatchNormalizationForwardInference(
   REFUSE_IF(!handle || !scale || !bias || !mean || !variance,
             CUDNN_STATUS_BAD_PARAM);
   host_bn_t bn;
-  cudnnStatus_t status =
-      begin(&bn, HOST_BN_INFERENCE, mode, alpha, beta, epsilon, x, x_data);
+  cudnnStatus_t status = host_bn_begin(&bn, HOST_BN_INFERENCE, mode, alpha,
+                                       beta, epsilon, x, x_data);
   if (!status)
-    status = data(&bn, y, y_data, &bn.y);
+    status = host_bn_data(&bn, y, y_data, &bn.y);
   if (!status)
-    status = param(&bn, params, scale, &bn.scale);
+    status = host_bn_param(&bn, params, scale, &bn.scale);
   if (!status)
-    status = param(&bn, params, bias, &bn.bias);
+    status = host_bn_param(&bn, params, bias, &bn.bias);
   if (!status)
-    status = param(&bn, params, mean, &bn.mean);
+    status = host_bn_param(&bn, params, mean, &bn.mean);
   if (!status)
-    status = param(&bn, params, variance, &bn.variance);
+    status = host_bn_param(&bn, params, variance, &bn.variance);
   return status ? status : host_work_queue(handle, run, &bn, sizeof bn);
 }
 
@@ -131,26 +70,26 @@ cudnnStatus_t cudnnBatchNormalizationForwardTrainingEx(
   REFUSE_IF(!running_mean != !running_variance || !saved_mean != !saved_invstd,
             CUDNN_STATUS_BAD_PARAM);
   host_bn_t bn;
-  cudnnStatus_t status =
-      begin(&bn, HOST_BN_TRAINING, mode, alpha, beta, epsilon, x, x_data);
+  cudnnStatus_t status = host_bn_begin(&bn, HOST_BN_TRAINING, mode, alpha, beta,
+                                       epsilon, x, x_data);
   if (!status)
-    status = fuse(&bn, ops, activation);
+    status = host_bn_fuse(&bn, ops, activation);
   if (!status)
-    status = data(&bn, y, y_data, &bn.y);
+    status = host_bn_data(&bn, y, y_data, &bn.y);
   if (!status && ops == CUDNN_BATCHNORM_OPS_BN_ADD_ACTIVATION)
-    status = data(&bn, z, z_data, &bn.z);
+    status = host_bn_data(&bn, z, z_data, &bn.z);
   if (!status)
-    status = param(&bn, params, scale, &bn.scale);
+    status = host_bn_param(&bn, params, scale, &bn.scale);
   if (!status)
-    status = param(&bn, params, bias, &bn.bias);
+    status = host_bn_param(&bn, params, bias, &bn.bias);
   if (!status)
-    status = param(&bn, params, running_mean, &bn.mean);
+    status = host_bn_param(&bn, params, running_mean, &bn.mean);
   if (!status)
-    status = param(&bn, params, running_variance, &bn.variance);
+    status = host_bn_param(&bn, params, running_variance, &bn.variance);
   if (!status)
-    status = param(&bn, params, saved_mean, &bn.saved_mean);
+    status = host_bn_param(&bn, params, saved_mean, &bn.saved_mean);
   if (!status)
-    status = param(&bn, params, saved_invstd, &bn.saved_invstd);
+    status = host_bn_param(&bn, params, saved_invstd, &bn.saved_invstd);
   bn.factor = factor;
   return status ? status : host_work_queue(handle, run, &bn, sizeof bn);
 }
@@ -190,28 +129,28 @@ cudnnStatus_t cudnnBatchNormalizationBackwardEx(
   REFUSE_IF(!scale || !dscale || !dbias, CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(!saved_mean != !saved_invstd, CUDNN_STATUS_BAD_PARAM);
   host_bn_t bn;
-  cudnnStatus_t status =
-      begin(&bn, HOST_BN_BACKWARD, mode, alpha, beta, epsilon, x, x_data);
+  cudnnStatus_t status = host_bn_begin(&bn, HOST_BN_BACKWARD, mode, alpha, beta,
+                                       epsilon, x, x_data);
   if (!status)
-    status = fuse(&bn, ops, activation);
+    status = host_bn_fuse(&bn, ops, activation);
   if (!status && bn.relu)
-    status = data(&bn, y, y_data, &bn.y);
+    status = host_bn_data(&bn, y, y_data, &bn.y);
   if (!status)
-    status = data(&bn, dy, dy_data, &bn.dy);
+    status = host_bn_data(&bn, dy, dy_data, &bn.dy);
   if (!status && ops == CUDNN_BATCHNORM_OPS_BN_ADD_ACTIVATION)
-    status = data(&bn, dz, dz_data, &bn.dz);
+    status = host_bn_data(&bn, dz, dz_data, &bn.dz);
   if (!status)
-    status = data(&bn, dx, dx_data, &bn.dx);
+    status = host_bn_data(&bn, dx, dx_data, &bn.dx);
   if (!status)
-    status = param(&bn, params, scale, &bn.scale);
+    status = host_bn_param(&bn, params, scale, &bn.scale);
   if (!status)
-    status = param(&bn, params, dscale, &bn.dscale);
+    status = host_bn_param(&bn, params, dscale, &bn.dscale);
   if (!status)
-    status = param(&bn, params, dbias, &bn.dbias);
+    status = host_bn_param(&bn, params, dbias, &bn.dbias);
   if (!status)
-    status = param(&bn, params, saved_mean, &bn.saved_mean);
+    status = host_bn_param(&bn, params, saved_mean, &bn.saved_mean);
   if (!status)
-    status = param(&bn, params, saved_invstd, &bn.saved_invstd);
+    status = host_bn_param(&bn, params, saved_invstd, &bn.saved_invstd);
   if (status)
     return status;
   bn.alpha_param = host_scalar(alpha_param, x->type);
@@ -241,10 +180,10 @@ static cudnnStatus_t no_bytes(cudnnHandle_t handle, cudnnBatchNormMode_t mode,
                               const struct cudnnTensorStruct *x,
                               const struct cudnnActivationStruct *activation,
                               size_t *bytes) {
-  REFUSE_IF(!handle || !x || !bytes || !mode_known(mode),
+  REFUSE_IF(!handle || !x || !bytes || !host_bn_mode_known(mode),
             CUDNN_STATUS_BAD_PARAM);
   host_bn_t bn;
-  cudnnStatus_t status = fuse(&bn, ops, activation);
+  cudnnStatus_t status = host_bn_fuse(&bn, ops, activation);
   if (!status)
     *bytes = 0;
   return status;

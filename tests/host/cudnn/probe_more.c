@@ -17,6 +17,7 @@
   X(cudnnCreateDropoutDescriptor)                                              \
   X(cudnnSetSpatialTransformerNdDescriptor)                                    \
   X(cudnnDeriveBNTensorDescriptor)                                             \
+  X(cudnnDeriveNormTensorDescriptor)                                           \
   X(cudnnDropoutGetReserveSpaceSize)                                           \
   X(cudnnDestroySpatialTransformerDescriptor)                                  \
   X(cudnnDestroyDropoutDescriptor)                                             \
@@ -151,6 +152,21 @@ static void small_sizes(int cases) {
       printf(" %d %d", (int)kind, rank);
       list("d", made, rank);
       list("s", strides, rank);
+    }
+    cudnnTensorDescriptor_t both[2];
+    int groups = choose(1, -1, 2);
+    for (int j = 0; j < 2; j++)
+      p_cudnnCreateTensorDescriptor(&both[j]);
+    s = p_cudnnDeriveNormTensorDescriptor(both[0], both[1], x, mode, groups);
+    printf(" norm %d -> %d", groups, s);
+    for (int j = 0; j < 2; j++) {
+      if (s == 0) {
+        p_cudnnGetTensorNdDescriptor(both[j], 8, &kind, &rank, made, strides);
+        printf(" %d %d", (int)kind, rank);
+        list("d", made, rank);
+        list("s", strides, rank);
+      }
+      p_cudnnDestroyTensorDescriptor(both[j]);
     }
     printf("\n");
   }
