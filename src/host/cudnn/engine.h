@@ -22,7 +22,10 @@ enum { HOST_D, HOST_H, HOST_W, HOST_SPATIAL };
 typedef struct {
   bool is_double; /* all tensors float, or all double */
   /* What they are in the program's memory; only host_conv_any looks. */
-  cudnnDataType_t x_type, y_type, bias_type; /* w: as x; old: as y */
+  cudnnDataType_t x_type, w_type, y_type, bias_type; /* old: as y */
+  /* Channels that lie next to each other (view.h), or 0; w's as x's. */
+  int x_vector, y_vector;
+  bool reordered; /* w and bias as cudnnReorderFilterAndBias leaves them */
   int images;
   int groups;
   int c, k; /* channels of x and of y in one group */

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "src/host/cudnn/view.h"
 #include "src/host/cudnn/work.h"
 
 static bool run(void *job) {
@@ -55,8 +56,9 @@ static cudnnStatus_t check_bias(const struct cudnnTensorStruct *bias,
                                 const struct cudnnTensorStruct *y) {
   REFUSE_IF(!bias, CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(bias->rank != y->rank, CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(bias->type !=
-                (y->type == CUDNN_DATA_INT8 ? CUDNN_DATA_FLOAT : y->type),
+  bool whole = host_type_scalar(y->type) == CUDNN_DATA_INT8 ||
+               host_type_scalar(y->type) == CUDNN_DATA_UINT8;
+  REFUSE_IF(bias->type != (whole ? CUDNN_DATA_FLOAT : y->type),
             CUDNN_STATUS_NOT_SUPPORTED);
   REFUSE_IF(bias->dim[1] != y->dim[1] || bias->dim[0] != 1,
             CUDNN_STATUS_NOT_SUPPORTED);
@@ -69,7 +71,8 @@ static cudnnStatus_t check_bias(const struct cudnnTensorStruct *bias,
 
 static cudnnStatus_t check_z(const struct cudnnTensorStruct *z,
                              const struct cudnnTensorStruct *y) {
-  REFUSE_IF(z->type != y->type, CUDNN_STATUS_NOT_SUPPORTED);
+  REFUSE_IF(z->type != y->type || z->vector_length != y->vector_length,
+            CUDNN_STATUS_NOT_SUPPORTED);
   for (int i = 0; i < z->rank; i++) {
     REFUSE_IF(z->dim[i] != y->dim[i], CUDNN_STATUS_NOT_SUPPORTED);
     REFUSE_IF(z->stride[i] < 0, CUDNN_STATUS_NOT_SUPPORTED);

@@ -61,9 +61,15 @@ static int algos(host_gradient_t kind, const algo_t **out) {
                                     : CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT;
 }
 
+/* Integers have no gradients. */
+static bool is_whole(const host_conv_t *problem) {
+  return problem->x_type == CUDNN_DATA_INT8 ||
+         problem->x_type == CUDNN_DATA_UINT8;
+}
+
 cudnnStatus_t host_gradient_check(host_gradient_t kind,
                                   const host_conv_t *problem, int algo) {
-  REFUSE_IF(problem->x_type == CUDNN_DATA_INT8, CUDNN_STATUS_NOT_SUPPORTED);
+  REFUSE_IF(is_whole(problem), CUDNN_STATUS_NOT_SUPPORTED);
   const algo_t *list;
   int count = algos(kind, &list);
   for (int i = 0; i < count; i++)
@@ -156,7 +162,7 @@ static cudnnStatus_t results(cudnnHandle_t handle, host_gradient_t kind,
       host_problem_init(x, w, conv, y, NULL, CUDNN_STATUS_BAD_PARAM, &problem);
   if (status)
     return status;
-  REFUSE_IF(problem.x_type == CUDNN_DATA_INT8, CUDNN_STATUS_NOT_SUPPORTED);
+  REFUSE_IF(is_whole(&problem), CUDNN_STATUS_NOT_SUPPORTED);
   float ms = -1;
   if (mode == 1) {
     size_t x_bytes, w_bytes, y_bytes;

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "src/host/cudnn/loops.h"
+#include "src/host/cudnn/scratch.h"
+#include "src/host/cudnn/view.h"
 #include "src/host/cudnn/work.h"
 
 static bool run(void *job) {
@@ -108,6 +110,42 @@ cudnnStatus_t cudnnAddTensor(cudnnHandle_t handle, const void *alpha,
   return blend(handle, alpha, a, a_data, beta, c, c_data);
 }
 
+typedef struct {
+  host_view_t x, y;
+  double alpha, beta;
+} turn_t;
+
+/* Image by image. */
+static bool run_turn(void *argument) {
+  const turn_t *job = argument;
+  int64_t first[CUDNN_DIM_MAX] = {0}, box[CUDNN_DIM_MAX];
+  memcpy(box, job->x.dim, sizeof box);
+  box[0] = 1;
+  int64_t image = host_view_elements(&job->x) / job->x.dim[0];
+  double *values =
+      host_scratch_get(HOST_SCRATCH_INPUT, (size_t)image * sizeof *values);
+  if (!values)
+    return false;
+  for (; first[0] < job->x.dim[0]; first[0]++) {
+    host_view_load(&job->x, first, box, values);
+    host_view_store(&job->y, first, box, job->alpha, values, job->beta);
+  }
+  return true;
+}
+
+/* From or to vectors of channels. */
+static cudnnStatus_t turn(cudnnHandle_t handle, const void *alpha,
+                          const struct cudnnTensorStruct *x, const void *x_data,
+                          const void *beta, const struct cudnnTensorStruct *y,
+                          void *y_data) {
+  turn_t job = {.alpha = host_scalar(alpha, y->type),
+                .beta = host_scalar(beta, y->type)};
+  cudnnStatus_t status = host_view_init_any(x, x_data, &job.x);
+  if (!status)
+    status = host_view_init_any(y, y_data, &job.y);
+  return status ? status : host_work_queue(handle, run_turn, &job, sizeof job);
+}
+
 cudnnStatus_t cudnnTransformTensor(cudnnHandle_t handle, const void *alpha,
                                    const cudnnTensorDescriptor_t x,
                                    const void *x_data, const void *beta,
@@ -115,9 +153,11 @@ cudnnStatus_t cudnnTransformTensor(cudnnHandle_t handle, const void *alpha,
                                    void *y_data) {
   REFUSE_IF(!handle || !alpha || !beta || !x || !y || !x_data || !y_data,
             CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(x->type != y->type, CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(host_type_scalar(x->type) != host_type_scalar(y->type),
+            CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(!same_extents(x, y), CUDNN_STATUS_BAD_PARAM);
-  return blend(handle, alpha, x, x_data, beta, y, y_data);
+  bool vectors = host_type_vector(x->type) > 1 || host_type_vector(y->type) > 1;
+  return (vectors ? turn : blend)(handle, alpha, x, x_data, beta, y, y_data);
 }
 
 cudnnStatus_t cudnnScaleTensor(cudnnHandle_t handle,

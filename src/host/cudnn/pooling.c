@@ -191,9 +191,9 @@ cudnnStatus_t cudnnPoolingForward(
   job_t job;
   cudnnStatus_t status = prepare(pooling, x, y, &job);
   if (!status)
-    status = host_view_init(x, x_data, &job.x);
+    status = host_view_init_any(x, x_data, &job.x);
   if (!status)
-    status = host_view_init(y, y_data, &job.y);
+    status = host_view_init_any(y, y_data, &job.y);
   if (status)
     return status;
   job.alpha = host_scalar(alpha, y->type);

@@ -4,27 +4,31 @@
 
 #include <string.h>
 
+#include "src/host/cudnn/view.h"
+
 static void tensor_strides(const struct cudnnTensorStruct *tensor,
                            int64_t stride[5]) {
   int skip = 5 - tensor->rank;
+  int64_t unit = host_type_vector(tensor->type);
   memset(stride, 0, 5 * sizeof *stride);
-  stride[0] = tensor->stride[0];
-  stride[1] = tensor->stride[1];
+  stride[0] = tensor->stride[0] * unit;
+  stride[1] = tensor->stride[1] * unit;
   for (int i = 2; i < tensor->rank; i++)
-    stride[skip + i] = tensor->stride[i];
+    stride[skip + i] = tensor->stride[i] * unit;
 }
 
 static void filter_strides(const struct cudnnFilterStruct *w,
                            int64_t stride[5]) {
   int skip = 5 - w->rank;
-  int64_t at = w->format == CUDNN_TENSOR_NHWC ? w->dim[1] : 1;
+  int vector = host_type_vector(w->type);
+  int64_t at = w->format == CUDNN_TENSOR_NHWC ? w->dim[1] : vector;
   memset(stride, 0, 5 * sizeof *stride);
   for (int i = w->rank - 1; i >= 2; i--) {
     stride[skip + i] = at;
     at *= w->dim[i];
   }
   stride[1] = w->format == CUDNN_TENSOR_NHWC ? 1 : at;
-  stride[0] = w->format == CUDNN_TENSOR_NHWC ? at : at * w->dim[1];
+  stride[0] = w->format == CUDNN_TENSOR_NHWC ? at : at * w->dim[1] / vector;
 }
 
 /* A trailing dimension of extent 1 (a 1-D signal as N C L 1) moves to the
@@ -66,10 +70,31 @@ static bool types_fit(cudnnDataType_t x, cudnnDataType_t y,
   case CUDNN_DATA_BFLOAT16:
     return y == x && compute == CUDNN_DATA_FLOAT;
   case CUDNN_DATA_INT8:
-    return (y == CUDNN_DATA_INT8 || y == CUDNN_DATA_FLOAT) &&
-           compute == CUDNN_DATA_INT32;
+  case CUDNN_DATA_INT8x4:
+  case CUDNN_DATA_UINT8x4:
+    return (y == x || y == CUDNN_DATA_FLOAT) && compute == CUDNN_DATA_INT32;
+  case CUDNN_DATA_INT8x32:
+    return y == x && compute == CUDNN_DATA_INT32;
   }
   return false;
+}
+
+/* Vectors of channels only in their own layout; one group of whole vectors. */
+static bool layouts_fit(const struct cudnnTensorStruct *x,
+                        const struct cudnnFilterStruct *w,
+                        const struct cudnnConvolutionStruct *conv,
+                        const struct cudnnTensorStruct *y) {
+  int in = host_type_vector(x->type), out = host_type_vector(y->type);
+  if (in == 1)
+    return x->vector_length <= 1 && y->vector_length <= 1 &&
+           w->format != CUDNN_TENSOR_NCHW_VECT_C;
+  return x->vector_length == in && w->format == CUDNN_TENSOR_NCHW_VECT_C &&
+         (out == 1 ? y->vector_length <= 1 : y->vector_length == out) &&
+         conv->groups == 1;
+}
+
+static bool filter_fits(cudnnDataType_t x, cudnnDataType_t w) {
+  return w == (x == CUDNN_DATA_UINT8x4 ? CUDNN_DATA_INT8x4 : x);
 }
 
 static cudnnStatus_t check_support(const struct cudnnTensorStruct *x,
@@ -77,11 +102,13 @@ static cudnnStatus_t check_support(const struct cudnnTensorStruct *x,
                                    const struct cudnnConvolutionStruct *conv,
                                    const struct cudnnTensorStruct *y) {
   REFUSE_IF(x->rank < 4 || x->rank > 5, CUDNN_STATUS_NOT_SUPPORTED);
-  REFUSE_IF(x->type != w->type, CUDNN_STATUS_NOT_SUPPORTED);
+  REFUSE_IF(!filter_fits(x->type, w->type), CUDNN_STATUS_NOT_SUPPORTED);
   REFUSE_IF(!types_fit(x->type, y->type, conv->compute_type),
             CUDNN_STATUS_NOT_SUPPORTED);
-  REFUSE_IF(w->format == CUDNN_TENSOR_NCHW_VECT_C || x->vector_length > 1 ||
-                y->vector_length > 1,
+  REFUSE_IF(!layouts_fit(x, w, conv, y), CUDNN_STATUS_NOT_SUPPORTED);
+  /* The order of reordered filters exists for whole blocks of outputs. */
+  REFUSE_IF(conv->reorder == CUDNN_NO_REORDER &&
+                x->type == CUDNN_DATA_INT8x32 && w->dim[0] % 32,
             CUDNN_STATUS_NOT_SUPPORTED);
   for (int i = 0; i < x->rank; i++)
     REFUSE_IF(x->stride[i] < 0 || y->stride[i] < 0, CUDNN_STATUS_NOT_SUPPORTED);
@@ -108,16 +135,23 @@ cudnnStatus_t host_problem_init(const struct cudnnTensorStruct *x,
   cudnnStatus_t status = check_support(x, w, conv, y);
   if (status)
     return status;
-  host_conv_t p = {
-      .is_double = x->type == CUDNN_DATA_DOUBLE || x->type == CUDNN_DATA_INT8,
-      .x_type = x->type,
-      .y_type = y->type,
-      .bias_type = y->type == CUDNN_DATA_INT8 ? CUDNN_DATA_FLOAT : y->type,
-      .images = x->dim[0],
-      .groups = conv->groups,
-      .c = w->dim[1],
-      .k = w->dim[0] / conv->groups,
-      .flip = conv->mode == CUDNN_CONVOLUTION};
+  cudnnDataType_t x_type = host_type_scalar(x->type);
+  cudnnDataType_t y_type = host_type_scalar(y->type);
+  bool whole = x_type == CUDNN_DATA_INT8 || x_type == CUDNN_DATA_UINT8;
+  int in = host_type_vector(x->type), vector = host_type_vector(y->type);
+  host_conv_t p = {.is_double = x_type == CUDNN_DATA_DOUBLE || whole,
+                   .x_type = x_type,
+                   .w_type = host_type_scalar(w->type),
+                   .y_type = y_type,
+                   .bias_type = whole ? CUDNN_DATA_FLOAT : y_type,
+                   .x_vector = in > 1 ? in : 0,
+                   .y_vector = vector > 1 ? vector : 0,
+                   .reordered = in == 32 && conv->reorder == CUDNN_NO_REORDER,
+                   .images = x->dim[0],
+                   .groups = conv->groups,
+                   .c = w->dim[1],
+                   .k = w->dim[0] / conv->groups,
+                   .flip = conv->mode == CUDNN_CONVOLUTION};
   for (int i = 0; i < HOST_SPATIAL; i++)
     p.in[i] = p.out[i] = p.window[i] = p.stride[i] = p.dilation[i] = 1;
   int skip = 5 - x->rank;
@@ -141,6 +175,8 @@ cudnnStatus_t host_problem_init(const struct cudnnTensorStruct *x,
 bool host_problem_allows(const host_conv_t *problem,
                          cudnnConvolutionFwdAlgo_t algo) {
   const host_conv_t *p = problem;
+  if (p->x_vector)
+    return algo == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
   bool flat = p->in[HOST_D] == 1 && p->window[HOST_D] == 1;
   bool dense = true, square = true;
   for (int i = HOST_D; i < HOST_SPATIAL; i++)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "src/host/cudnn/engine.h"
+#include "src/host/cudnn/reorder.h"
 #include "src/host/cudnn/scratch.h"
 #include "src/host/cudnn/view.h"
 
@@ -14,11 +15,12 @@ typedef struct {
   char *dense;
 } twin_t;
 
-static twin_t twin_of(const host_conv_t *conv, cudnnDataType_t type,
+static twin_t twin_of(const host_conv_t *conv, cudnnDataType_t type, int vector,
                       const int64_t extent[5], const int64_t stride[5],
                       const void *data) {
-  twin_t twin = {.view = {.type = type, .rank = 5, .data = (char *)data},
-                 .is_double = conv->is_double};
+  twin_t twin = {
+      .view = {.type = type, .rank = 5, .vector = vector, .data = (char *)data},
+      .is_double = conv->is_double};
   memcpy(twin.view.dim, extent, 5 * sizeof *extent);
   memcpy(twin.view.stride, stride, 5 * sizeof *stride);
   return twin;
@@ -85,11 +87,12 @@ static bool run_converted(host_conv_kind_t kind, const host_conv_t *conv) {
     y[2 + i] = conv->out[i];
   }
   twin_t twin[TWINS] = {
-      twin_of(conv, conv->x_type, x, conv->x_stride, conv->x),
-      twin_of(conv, conv->x_type, w, conv->w_stride, conv->w),
-      twin_of(conv, conv->y_type, y, conv->y_stride, conv->y),
-      twin_of(conv, conv->y_type, y, conv->old_stride, conv->old),
-      twin_of(conv, conv->bias_type, bias, one, conv->bias)};
+      twin_of(conv, conv->x_type, conv->x_vector, x, conv->x_stride, conv->x),
+      twin_of(conv, conv->w_type, conv->x_vector, w, conv->w_stride, conv->w),
+      twin_of(conv, conv->y_type, conv->y_vector, y, conv->y_stride, conv->y),
+      twin_of(conv, conv->y_type, conv->y_vector, y, conv->old_stride,
+              conv->old),
+      twin_of(conv, conv->bias_type, 0, bias, one, conv->bias)};
   int out = kind == HOST_CONV_FORWARD ? TWIN_Y
             : kind == HOST_CONV_DATA  ? TWIN_X
                                       : TWIN_W;
@@ -118,6 +121,9 @@ static bool run_converted(host_conv_kind_t kind, const host_conv_t *conv) {
     if (i != out || (!forward && blends))
       copy(&twin[i], false, room);
   }
+  if (conv->reordered)
+    host_reorder_undo(conv, (double *)twin[TWIN_W].dense,
+                      (double *)twin[TWIN_BIAS].dense);
   host_conv_t dense = *conv;
   dense.x = twin[TWIN_X].dense;
   dense.w = twin[TWIN_W].dense;

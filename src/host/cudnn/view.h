@@ -11,13 +11,23 @@ typedef struct {
   int rank;
   int64_t dim[CUDNN_DIM_MAX];
   int64_t stride[CUDNN_DIM_MAX]; /* elements, not negative */
-  char *data;                    /* where the host may reach it */
+  /* Where not 0, that many channels lie next to each other, and stride[1] leads
+   * to the next so many. */
+  int64_t vector;
+  char *data; /* where the host may reach it */
 } host_view_t;
 
 /* BAD_PARAM for NULL, NOT_SUPPORTED for vectorised or mirrored tensors,
  * EXECUTION_FAILED where `data` is no device memory. */
 cudnnStatus_t host_view_init(const struct cudnnTensorStruct *tensor,
                              const void *data, host_view_t *out);
+
+/* The same, but vectorised tensors are views of their channels. */
+cudnnStatus_t host_view_init_any(const struct cudnnTensorStruct *tensor,
+                                 const void *data, host_view_t *out);
+
+/* The type of one channel of a vectorised type. */
+cudnnDataType_t host_type_scalar(cudnnDataType_t type);
 
 /* Whether both have the same extents. */
 bool host_view_same(const host_view_t *a, const host_view_t *b);

@@ -15,10 +15,9 @@ void *host_tensor_resolve(const struct cudnnTensorStruct *tensor,
 
 void *host_filter_resolve(const struct cudnnFilterStruct *filter,
                           const void *pointer) {
-  size_t elements = 1;
-  for (int i = 0; i < filter->rank; i++)
-    elements *= (size_t)filter->dim[i];
-  return host_memory_resolve(pointer, elements * host_type_bytes(filter->type));
+  size_t bytes = 0;
+  cudnnGetFilterSizeInBytes((cudnnFilterDescriptor_t)filter, &bytes);
+  return host_memory_resolve(pointer, bytes);
 }
 
 double host_scalar(const void *value, cudnnDataType_t type) {
