@@ -3,7 +3,10 @@
 #include "src/host/cudnn/transpose.h"
 
 typedef float quad_t __attribute__((vector_size(16), aligned(4), may_alias));
-typedef int32_t index_t __attribute__((vector_size(16)));
+
+/* Pairs of the first halves of two vectors, and of the second halves. */
+#define LOW(a, b)  __builtin_shufflevector(a, b, 0, 4, 1, 5)
+#define HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
 
 static inline void block(const float *from, int64_t from_stride, float *to,
                          int64_t to_stride) {
@@ -11,15 +14,12 @@ static inline void block(const float *from, int64_t from_stride, float *to,
   quad_t b = *(const quad_t *)(from + from_stride);
   quad_t c = *(const quad_t *)(from + 2 * from_stride);
   quad_t d = *(const quad_t *)(from + 3 * from_stride);
-  const index_t low = {0, 4, 1, 5}, high = {2, 6, 3, 7};
-  quad_t ac0 = __builtin_shuffle(a, c, low),
-         ac1 = __builtin_shuffle(a, c, high);
-  quad_t bd0 = __builtin_shuffle(b, d, low),
-         bd1 = __builtin_shuffle(b, d, high);
-  *(quad_t *)to = __builtin_shuffle(ac0, bd0, low);
-  *(quad_t *)(to + to_stride) = __builtin_shuffle(ac0, bd0, high);
-  *(quad_t *)(to + 2 * to_stride) = __builtin_shuffle(ac1, bd1, low);
-  *(quad_t *)(to + 3 * to_stride) = __builtin_shuffle(ac1, bd1, high);
+  quad_t ac0 = LOW(a, c), ac1 = HIGH(a, c);
+  quad_t bd0 = LOW(b, d), bd1 = HIGH(b, d);
+  *(quad_t *)to = LOW(ac0, bd0);
+  *(quad_t *)(to + to_stride) = HIGH(ac0, bd0);
+  *(quad_t *)(to + 2 * to_stride) = LOW(ac1, bd1);
+  *(quad_t *)(to + 3 * to_stride) = HIGH(ac1, bd1);
 }
 
 void host_transpose(const float *from, int64_t from_stride, int64_t rows,
