@@ -6,11 +6,13 @@
 #include <string.h>
 
 #include "src/host/cudnn/attn.h"
-#include "src/host/cudnn/dropmask.h"
 #include "src/host/cudnn/real.h"
-#include "src/host/cudnn/view.h"
 
-#define product REAL(host_product)
+#define product  REAL(host_product)
+#define load     REAL(host_real_load)
+#define store    REAL(host_real_store)
+#define add_rows REAL(host_real_add_rows)
+#define draw     REAL(host_real_mask)
 
 /* Dense rows: of one sequence, of all its heads where projected. */
 typedef struct {
@@ -62,31 +64,6 @@ static char *row_of(const run_t *r, const host_attn_data_t *d, const void *data,
                batch * d->stride[CUDNN_SEQDATA_BATCH_DIM] +
                beam * d->stride[CUDNN_SEQDATA_BEAM_DIM];
   return (char *)data + at * (int64_t)host_type_bytes(r->job->type);
-}
-
-static void load(cudnnDataType_t type, const void *from, int64_t count,
-                 real_t *to) {
-  double room[256];
-  for (int64_t i = 0; i < count; i += 256) {
-    int64_t n = lesser(count - i, 256);
-    host_elements_load(type,
-                       (const char *)from + i * (int64_t)host_type_bytes(type),
-                       1, n, room);
-    for (int64_t j = 0; j < n; j++)
-      to[i + j] = (real_t)room[j];
-  }
-}
-
-static void store(cudnnDataType_t type, void *to, int64_t count,
-                  const real_t *from, bool adds) {
-  double room[256];
-  for (int64_t i = 0; i < count; i += 256) {
-    int64_t n = lesser(count - i, 256);
-    for (int64_t j = 0; j < n; j++)
-      room[j] = (double)from[i + j];
-    host_elements_store(type, (char *)to + i * (int64_t)host_type_bytes(type),
-                        1, n, 1, room, adds ? 1 : 0);
-  }
 }
 
 static void load_rows(const run_t *r, const host_attn_data_t *d,
@@ -157,17 +134,6 @@ static real_t *mask_of(const run_t *r, int64_t number, bool post) {
   return (real_t *)job->masks +
          number * host_attn_masks(r->net, job->q.time, job->k.time) +
          (post ? first : 0);
-}
-
-static void draw(real_t *mask, int64_t count, double p, void *states) {
-  uint32_t bits[64];
-  real_t scale = p < 1 ? (real_t)(1 / (1 - p)) : 0;
-  for (int64_t i = 0; i < count; i += 2048) {
-    int64_t n = lesser(count - i, 2048);
-    host_dropmask_draw(states, p, n, bits);
-    for (int64_t j = 0; j < n; j++)
-      mask[i + j] = bits[j / 32] >> (j % 32) & 1 ? scale : 0;
-  }
 }
 
 static bool attend(const run_t *r, int64_t number, pass_t *p) {
@@ -308,12 +274,6 @@ static bool attend_back(run_t *r, int64_t number, const pass_t *p,
                  d_seen[HOST_ATTN_K] + at[HOST_ATTN_K], sk);
   }
   return ok;
-}
-
-static void add_rows(const real_t *from, int64_t rows, int64_t width,
-                     real_t *to) {
-  for (int64_t i = 0; i < rows * width; i++)
-    to[i % width] += from[i];
 }
 
 /* Adds a projection's own gradients. */

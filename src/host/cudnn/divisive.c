@@ -109,18 +109,12 @@ prepare(const struct cudnnLRNStruct *lrn, cudnnDivNormMode_t mode,
         const struct cudnnTensorStruct *out, void *out_data, job_t *job) {
   REFUSE_IF(!lrn || !alpha || !beta || !x || !out, CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(mode != CUDNN_DIVNORM_PRECOMPUTED_MEANS, CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(x->type != out->type || x->rank < 4 || x->rank > 5,
-            CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(x->rank < 4 || x->rank > 5, CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(means, CUDNN_STATUS_NOT_SUPPORTED);
   *job = (job_t){.how = *lrn,
                  .alpha = host_scalar(alpha, out->type),
                  .beta = host_scalar(beta, out->type)};
-  cudnnStatus_t status = host_view_init(x, x_data, &job->x);
-  if (!status)
-    status = host_view_init(out, out_data, &job->out);
-  if (!status)
-    REFUSE_IF(!host_view_same(&job->x, &job->out), CUDNN_STATUS_BAD_PARAM);
-  return status;
+  return host_view_pair(x, x_data, out, out_data, &job->x, &job->out);
 }
 
 cudnnStatus_t cudnnDivisiveNormalizationForward(

@@ -102,16 +102,11 @@ prepare(const struct cudnnLRNStruct *lrn, cudnnLRNMode_t mode,
         job_t *job) {
   REFUSE_IF(!lrn || !alpha || !beta || !x || !out, CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(mode != CUDNN_LRN_CROSS_CHANNEL_DIM1, CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(x->type != out->type || x->rank < 3, CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(x->rank < 3, CUDNN_STATUS_BAD_PARAM);
   *job = (job_t){.how = *lrn,
                  .alpha = host_scalar(alpha, out->type),
                  .beta = host_scalar(beta, out->type)};
-  cudnnStatus_t status = host_view_init(x, x_data, &job->x);
-  if (!status)
-    status = host_view_init(out, out_data, &job->out);
-  if (!status)
-    REFUSE_IF(!host_view_same(&job->x, &job->out), CUDNN_STATUS_BAD_PARAM);
-  return status;
+  return host_view_pair(x, x_data, out, out_data, &job->x, &job->out);
 }
 
 cudnnStatus_t cudnnLRNCrossChannelForward(

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "src/host/cudnn/types.h"
+
 #define HOST_REAL_PASTE(name, type) name##_##type
 #define HOST_REAL_NAME(name, type)  HOST_REAL_PASTE(name, type)
 
@@ -24,6 +26,21 @@ bool host_product_double(bool turn_a, bool turn_b, int64_t m, int64_t n,
 #ifdef HOST_REAL
 #define REAL(name) HOST_REAL_NAME(name, HOST_REAL)
 typedef HOST_REAL real_t;
+
+/* `count` elements of the program's type to `to`; and back, rounded, added to
+ * what is there if `adds`. */
+void REAL(host_real_load)(cudnnDataType_t type, const void *from, int64_t count,
+                          real_t *to);
+void REAL(host_real_store)(cudnnDataType_t type, void *to, int64_t count,
+                           const real_t *from, bool adds);
+
+/* Dropout of `count` elements: 0, or what a kept one is multiplied by. */
+void REAL(host_real_mask)(real_t *mask, int64_t count, double probability,
+                          void *states);
+
+/* to += the sum of `rows` rows. */
+void REAL(host_real_add_rows)(const real_t *from, int64_t rows, int64_t width,
+                              real_t *to);
 #endif
 
 #endif

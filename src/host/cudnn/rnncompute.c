@@ -8,12 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/host/cudnn/dropmask.h"
 #include "src/host/cudnn/real.h"
 #include "src/host/cudnn/rnn.h"
-#include "src/host/cudnn/view.h"
 
-#define product REAL(host_product)
+#define product  REAL(host_product)
+#define load     REAL(host_real_load)
+#define store    REAL(host_real_store)
+#define add_rows REAL(host_real_add_rows)
 
 typedef struct {
   const host_rnn_job_t *job;
@@ -32,40 +33,7 @@ typedef struct {
   real_t *gate, *state, *out, *delta, *d_out;
 } part_t;
 
-static const cudnnDataType_t own =
-    sizeof(real_t) == sizeof(double) ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
-
 /* ---- memory ---- */
-
-/* `count` elements of the program's type to `to`, and back with rounding. */
-static void load(cudnnDataType_t type, const void *from, int64_t count,
-                 real_t *to) {
-  double room[256];
-  size_t unit = host_type_bytes(type);
-  if (type == own) {
-    memcpy(to, from, (size_t)count * sizeof *to);
-    return;
-  }
-  for (int64_t i = 0; i < count; i += 256) {
-    int64_t n = count - i < 256 ? count - i : 256;
-    host_elements_load(type, (const char *)from + (size_t)i * unit, 1, n, room);
-    for (int64_t j = 0; j < n; j++)
-      to[i + j] = (real_t)room[j];
-  }
-}
-
-static void store(cudnnDataType_t type, void *to, int64_t count,
-                  const real_t *from, bool adds) {
-  double room[256];
-  size_t unit = host_type_bytes(type);
-  for (int64_t i = 0; i < count; i += 256) {
-    int64_t n = count - i < 256 ? count - i : 256;
-    for (int64_t j = 0; j < n; j++)
-      room[j] = (double)from[i + j];
-    host_elements_store(type, (char *)to + (size_t)i * unit, 1, n, 1, room,
-                        adds ? 1 : 0);
-  }
-}
 
 static bool active(const host_rnn_job_t *job, int64_t t, int64_t b) {
   return t < job->length[b];
@@ -317,17 +285,9 @@ static void input_of(const run_t *r, int layer, real_t *to) {
 }
 
 static void draw_mask(const run_t *r, int layer) {
-  real_t *mask = mask_of(r, layer);
-  int64_t count = r->rows * host_rnn_input(r->net, layer);
-  double p = r->job->dropout;
-  real_t scale = p < 1 ? (real_t)(1 / (1 - p)) : 0;
-  uint32_t bits[64];
-  for (int64_t i = 0; i < count; i += 2048) {
-    int64_t n = count - i < 2048 ? count - i : 2048;
-    host_dropmask_draw(r->job->dropout_states, p, n, bits);
-    for (int64_t j = 0; j < n; j++)
-      mask[i + j] = bits[j / 32] >> (j % 32) & 1 ? scale : 0;
-  }
+  REAL(host_real_mask)
+  (mask_of(r, layer), r->rows * host_rnn_input(r->net, layer), r->job->dropout,
+   r->job->dropout_states);
 }
 
 static int64_t widest(const host_rnn_net_t *net) {
@@ -519,13 +479,6 @@ static bool backward_data(run_t *r) {
 }
 
 /* ---- gradient of the weights ---- */
-
-static void add_rows(const real_t *from, int64_t rows, int64_t width,
-                     real_t *to) {
-  for (int64_t i = 0; i < rows; i++)
-    for (int64_t j = 0; j < width; j++)
-      to[j] += from[i * width + j];
-}
 
 static bool weigh_part(run_t *r, const part_t *p, const real_t *in) {
   const host_rnn_job_t *job = r->job;

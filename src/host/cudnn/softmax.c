@@ -77,17 +77,12 @@ prepare(cudnnSoftmaxAlgorithm_t algo, cudnnSoftmaxMode_t mode,
   REFUSE_IF(!host_in_range(mode, CUDNN_SOFTMAX_MODE_INSTANCE,
                            CUDNN_SOFTMAX_MODE_CHANNEL),
             CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(in->type != out->type || in->rank < 3, CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(in->rank < 3, CUDNN_STATUS_BAD_PARAM);
   *job = (job_t){.log = algo == CUDNN_SOFTMAX_LOG,
                  .channel = mode == CUDNN_SOFTMAX_MODE_CHANNEL,
                  .alpha = host_scalar(alpha, out->type),
                  .beta = host_scalar(beta, out->type)};
-  cudnnStatus_t status = host_view_init(in, in_data, &job->in);
-  if (!status)
-    status = host_view_init(out, out_data, &job->out);
-  if (!status)
-    REFUSE_IF(!host_view_same(&job->in, &job->out), CUDNN_STATUS_BAD_PARAM);
-  return status;
+  return host_view_pair(in, in_data, out, out_data, &job->in, &job->out);
 }
 
 cudnnStatus_t cudnnSoftmaxForward(

@@ -42,6 +42,20 @@ cudnnStatus_t host_view_init(const struct cudnnTensorStruct *tensor,
   return host_view_init_any(tensor, data, out);
 }
 
+cudnnStatus_t host_view_pair(const struct cudnnTensorStruct *a,
+                             const void *a_data,
+                             const struct cudnnTensorStruct *b,
+                             const void *b_data, host_view_t *out_a,
+                             host_view_t *out_b) {
+  REFUSE_IF(!a || !b || a->type != b->type, CUDNN_STATUS_BAD_PARAM);
+  cudnnStatus_t status = host_view_init(a, a_data, out_a);
+  if (!status)
+    status = host_view_init(b, b_data, out_b);
+  if (!status)
+    REFUSE_IF(!host_view_same(out_a, out_b), CUDNN_STATUS_BAD_PARAM);
+  return status;
+}
+
 bool host_view_same(const host_view_t *a, const host_view_t *b) {
   return a->rank == b->rank &&
          memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim) == 0;

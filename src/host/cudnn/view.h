@@ -22,7 +22,14 @@ typedef struct {
 cudnnStatus_t host_view_init(const struct cudnnTensorStruct *tensor,
                              const void *data, host_view_t *out);
 
-/* The same, but vectorised tensors are views of their channels. */
+/* Two views; BAD_PARAM where types or extents differ. */
+cudnnStatus_t host_view_pair(const struct cudnnTensorStruct *a,
+                             const void *a_data,
+                             const struct cudnnTensorStruct *b,
+                             const void *b_data, host_view_t *out_a,
+                             host_view_t *out_b);
+
+/* As host_view_init, but vectorised tensors are views of their channels. */
 cudnnStatus_t host_view_init_any(const struct cudnnTensorStruct *tensor,
                                  const void *data, host_view_t *out);
 
