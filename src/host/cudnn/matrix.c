@@ -57,7 +57,7 @@ static void pack_tap(const host_conv_t *conv, const float *row, int64_t first,
   low = low < count ? low : count;
   high = !row || high < low ? low : high < count ? high : count;
   memset(to, 0, (size_t)low * sizeof *to);
-  if (s == 1 && step == 1)
+  if (s == 1 && step == 1 && high > low)
     memcpy(to + low, row + first + low, (size_t)(high - low) * sizeof *to);
   else
     for (int64_t i = low; i < high; i++)
