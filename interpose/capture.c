@@ -200,6 +200,7 @@ static bool call_read(const sdg_cudnn_t *cudnn, int entry, const void *args,
         .is_filter = row->is_filter,
         .descriptor = descriptor,
         .generation = sdg_tag_generation(descriptor),
+        .label = sdg_tag_label(descriptor, sdg_tag_generation(descriptor)),
         .data = (void *)pointer_at(args, row->data),
     };
     if (!(row->is_filter ? filter_read(cudnn, operand)

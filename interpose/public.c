@@ -3,7 +3,9 @@
 #include "src/sundog.h"
 
 #include "interpose/load.h"
+#include "rules/label.h"
 #include "src/status.h"
+#include "src/tag.h"
 #include "src/thread.h"
 
 const char *sundog_version(void) {
@@ -17,4 +19,24 @@ const char *sundog_error(void) {
 int sundog_thread(const char *name) {
   sdg_load_options();
   return (int)sdg_thread_set_name(name);
+}
+
+int sundog_tag(const void *descriptor, const char *split) {
+  sdg_load_options();
+  return (int)sdg_label_set(descriptor, split ? split : "");
+}
+
+int sundog_untag(const void *descriptor) {
+  sdg_load_options();
+  return (int)sdg_label_set(descriptor, NULL);
+}
+
+int sundog_placement(const void *descriptor, int dims, int64_t *first,
+                     int64_t *whole) {
+  sdg_tag_place_t place = sdg_tag_place(descriptor);
+  for (int d = 0; d < dims && d < place.dims; d++) {
+    first[d] = place.first[d];
+    whole[d] = place.extent[d];
+  }
+  return place.dims;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "rules/instep.h"
+#include "rules/label.h"
 #include "rules/memory.h"
 #include "rules/plancache.h"
 #include "rules/rule.h"
@@ -66,7 +67,9 @@ static int vendor_status(sdg_status_t status) {
 static bool may_match(const sdg_call_t *call, const sdg_rules_t *rules) {
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];
-    if (sdg_role_is_activation(operand->role) &&
+    if (operand->label && !operand->label->is_local)
+      return true;
+    if (sdg_role_is_activation(operand->role) && !operand->label &&
         sdg_rules_may_match(rules, call->family, call->entry_name,
                             operand->extent, operand->dims))
       return true;
@@ -85,10 +88,13 @@ static void mark_passes(const sdg_call_t *call, const sdg_rules_t *rules) {
   }
 }
 
-// Whether a [local] section names the call's tensors, judged by what this rank
-// sees: asked where no [shard] section can match, whatever the other ranks
-// have.
+// Whether a [local] section, or a tag, names the call's tensors, judged by what
+// this rank sees: asked where no [shard] section can match, whatever the other
+// ranks have.
 static bool named_local(const sdg_call_t *call, const sdg_rules_t *rules) {
+  for (int i = 0; i < call->operands; i++)
+    if (call->operand[i].label && call->operand[i].label->is_local)
+      return true;
   for (int s = 0; s < rules->sections; s++)
     for (int i = 0; i < call->operands; i++)
       if (rules->section[s].is_local &&
@@ -426,7 +432,7 @@ sdg_verdict_t sdg_registry_opaque(const char *entry_name,
       return SDG_VERDICT_PASS;
   } else if (rules->view == SDG_VIEW_WHOLE)
     status = sdg_memory_touch(touch);
-  else if (!splits_only_batch(rules))
+  else if (!splits_only_batch(rules) || sdg_label_splits())
     status = sdg_fail(SDG_E_OPAQUE, "%s", entry_name);
   if (status == SDG_OK)
     return SDG_VERDICT_PASS;

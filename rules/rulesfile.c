@@ -140,6 +140,20 @@ static sdg_status_t shard_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
   return SDG_OK;
 }
 
+// SUNDOG_SPLIT=tags: what is split the program says itself, over any axes.
+static sdg_status_t tags_parse(const sdg_options_t *options,
+                               sdg_rules_t *rules) {
+  sdg_place_t place = {"SUNDOG_SPLIT", 0};
+  sdg_drafts_t none = {.source = place.source};
+  sdg_draft_t draft = {.section = {.line = 0}};
+  SDG_TRY(view_parse(&none, &draft, options, &draft.section, rules));
+  if (rules->view == SDG_VIEW_WHOLE)
+    return sdg_place_fail(&place, SDG_E_VIEW_WHOLE, "tags are of shards");
+  for (int a = 0; a < rules->mesh.axes; a++)
+    rules->axes |= (sdg_axes_t)1 << a;
+  return SDG_OK;
+}
+
 static sdg_status_t drafts_parse(sdg_drafts_t *drafts,
                                  const sdg_options_t *options, int ranks,
                                  sdg_rules_t *rules) {
@@ -162,6 +176,8 @@ static sdg_status_t drafts_parse(sdg_drafts_t *drafts,
       rules->axes |= section->split[k].axes;
   }
   place = (sdg_place_t){drafts->source, 0};
+  if (drafts->by_program)
+    return tags_parse(options, rules);
   if (shards == 0)
     return sdg_place_fail(&place, SDG_E_RULES_EMPTY, "no [shard] section");
   return SDG_OK;
@@ -197,10 +213,37 @@ sdg_status_t sdg_rules_load(const sdg_options_t *options, int ranks,
   return status;
 }
 
+sdg_status_t sdg_rules_label(const sdg_rules_t *rules,
+                             const sdg_options_t *options, const char *text,
+                             sdg_section_t *out_section) {
+  sdg_place_t place = {"sundog_tag", 0};
+  sdg_section_t *section = out_section;
+  *section = (sdg_section_t){.is_local = strcmp(text, "local") == 0};
+  snprintf(section->name, sizeof section->name, "tag %.40s", text);
+  if (section->is_local)
+    return SDG_OK;
+  if (rules->view == SDG_VIEW_WHOLE)
+    return sdg_place_fail(&place, SDG_E_VIEW_WHOLE, "tags are of shards");
+  section->view = SDG_VIEW_SHARD;
+  section->sum = true;
+  section->strategy = (sdg_strategy_t)options->strategy;
+  SDG_TRY(sdg_split_parse(&place, text, &rules->mesh, section));
+  if (section->splits == 0)
+    return sdg_place_fail(&place, SDG_E_RULES_EMPTY, "'%s' splits nothing",
+                          text);
+  SDG_TRY(sdg_parts_parse(&place, "agree", section));
+  return sdg_wrap_parse(&place, options->wrap, section);
+}
+
+void sdg_section_fini(sdg_section_t *section) {
+  for (int i = 0; i < section->splits; i++)
+    free(section->split[i].parts);
+  section->splits = 0;
+}
+
 void sdg_rules_fini(sdg_rules_t *rules) {
   for (int s = 0; rules->section && s < rules->sections; s++)
-    for (int i = 0; i < rules->section[s].splits; i++)
-      free(rules->section[s].split[i].parts);
+    sdg_section_fini(&rules->section[s]);
   free(rules->section);
   free((void *)(uintptr_t)rules->source);
   *rules = (sdg_rules_t){.source = NULL};

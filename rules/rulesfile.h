@@ -156,6 +156,14 @@ sdg_status_t sdg_rules_load(const sdg_options_t *options, int ranks,
                             sdg_rules_t *out_rules) SDG_MUST_CHECK;
 void sdg_rules_fini(sdg_rules_t *rules);
 
+/* The section that a program's tag stands for: `text` as the value of `split`,
+ * or "local"; the rest as the options say. Freed by sdg_section_fini, also
+ * after an error. */
+sdg_status_t sdg_rules_label(const sdg_rules_t *rules,
+                             const sdg_options_t *options, const char *text,
+                             sdg_section_t *out_section) SDG_MUST_CHECK;
+void sdg_section_fini(sdg_section_t *section);
+
 /* Fails (SDG_E_RULES_WORD) if an `op` of the rules matches neither a family
  * nor one of these names of entries. The list of entries lies in a layer
  * above. */

@@ -279,6 +279,11 @@ sdg_status_t sdg_drafts_short(const char *split, sdg_drafts_t *out_drafts) {
   SDG_TRY(drafts_init("SUNDOG_SPLIT", &drafts));
   reader_t reader = {
       .place.source = drafts.source, .kind = KIND_SHARD, .drafts = &drafts};
+  if (strcmp(split, "tags") == 0) {
+    drafts.by_program = true;
+    *out_drafts = drafts;
+    return SDG_OK;
+  }
   drafts.count = 1;
   snprintf(drafts.draft[0].section.name, SDG_SECTION_NAME_BYTES, "split");
   sdg_status_t status = key_add(&reader, "split", split);

@@ -32,6 +32,7 @@ typedef struct sdg_drafts {
   const char *source; /* the file, or "SUNDOG_SPLIT"; borrowed */
   int mesh_line;      /* of [mesh], 0 without */
   char mesh[512];     /* "y=4,x=2", "" without */
+  bool by_program;    /* SUNDOG_SPLIT=tags: no section */
   int count;
   sdg_draft_t *draft; /* owned */
 } sdg_drafts_t;
@@ -40,7 +41,8 @@ typedef struct sdg_drafts {
  * fault with its place: SDG_E_RULES_FILE, _SYNTAX, _WORD, _VALUE, _TWICE. */
 sdg_status_t sdg_drafts_read(const char *path,
                              sdg_drafts_t *out_drafts) SDG_MUST_CHECK;
-/* The text of SUNDOG_SPLIT as the one section it stands for. */
+/* The text of SUNDOG_SPLIT as the one section it stands for; none for "tags",
+ * which leaves it to the program. */
 sdg_status_t sdg_drafts_short(const char *split,
                               sdg_drafts_t *out_drafts) SDG_MUST_CHECK;
 void sdg_drafts_fini(sdg_drafts_t *drafts);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rules/label.h"
 #include "src/job.h"
 #include "src/log.h"
 #include "src/options.h"
@@ -153,6 +154,11 @@ static seen_t section_seen(const sdg_call_t *call, int index,
 static const sdg_section_t *section_find(const sdg_call_t *call, int index,
                                          const sdg_rules_t *rules,
                                          seen_t *out_seen) {
+  const sdg_section_t *said = sdg_label_section(&call->operand[index]);
+  if (said) {
+    *out_seen = (seen_t){sdg_job_rank(), -1}; // agreed on word by word
+    return said;
+  }
   for (int s = 0; s < rules->sections; s++) {
     const sdg_section_t *section = &rules->section[s];
     sdg_split_t split[SDG_DIMS_MAX] = {{0}};
@@ -204,16 +210,37 @@ void sdg_tagging_group(const sdg_section_t *section, sdg_tagging_t *out) {
     out->me++;
 }
 
+// For sundog_placement().
+static void places_note(const sdg_call_t *call, const sdg_tagging_t *tagging) {
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_placement_t *placement = &tagging->placement[i];
+    if (placement->dims == 0)
+      continue;
+    sdg_box_t box = sdg_placement_box(placement, tagging->mesh, tagging->rank);
+    sdg_tag_place_t place = {.generation = call->operand[i].generation,
+                             .dims = placement->dims};
+    for (int d = 0; d < placement->dims; d++) {
+      place.first[d] = box.dim[d].lo;
+      place.extent[d] = sdg_placement_extent(placement, d);
+    }
+    sdg_tag_set_place(call->operand[i].descriptor, &place);
+  }
+}
+
 sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
                                 const sdg_rules_t *rules,
                                 const sdg_section_t **out_section,
                                 bool *out_local, sdg_tagging_t *out) {
   bool by_output = !any_input(call);
+  int labelled;
+  SDG_TRY(sdg_label_find(call, &labelled));
   const sdg_section_t *found = NULL;
   bool local = false;
   for (int i = 0; i < call->operands && !found; i++) {
-    if (!is_input(call, i) &&
-        !(by_output && sdg_role_is_activation(call->operand[i].role)))
+    if (labelled >= 0
+            ? i != labelled
+            : !is_input(call, i) &&
+                  !(by_output && sdg_role_is_activation(call->operand[i].role)))
       continue;
     seen_t seen;
     found = section_find(call, i, rules, &seen);
@@ -252,6 +279,7 @@ sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
       return status;
     }
   }
+  places_note(call, out);
   return SDG_OK;
 }
 
@@ -297,6 +325,8 @@ static bool names_entries(const sdg_rules_t *rules) {
 bool sdg_tagging_passes(const sdg_call_t *call, int operand,
                         const sdg_rules_t *rules) {
   const sdg_operand_t *o = &call->operand[operand];
+  if (o->label)
+    return o->label->is_local;
   if (names_entries(rules))
     return false;
   if (!sdg_rules_may_match(rules, call->family, call->entry_name, o->extent,

@@ -20,6 +20,7 @@ typedef struct operand_record {
   int role, type, dims, is_filter;
   unsigned char order[SDG_DIMS_MAX];
   int64_t extent[SDG_DIMS_MAX];
+  char label[SDG_TAG_LABEL_BYTES];
 } operand_record_t;
 
 typedef struct record {
@@ -108,6 +109,8 @@ static sdg_status_t record_fill(const sdg_call_t *call, const char *parameters,
     to->dims = operand->dims;
     to->is_filter = operand->is_filter;
     order_of(operand, to->order);
+    if (operand->label)
+      memcpy(to->label, operand->label->text, sizeof to->label);
     for (int d = 0; d < operand->dims; d++)
       to->extent[d] = operand->extent[d];
   }
@@ -117,8 +120,10 @@ static sdg_status_t record_fill(const sdg_call_t *call, const char *parameters,
 
 static void extents_format(const operand_record_t *operand, char *out,
                            size_t out_bytes) {
-  size_t used = (size_t)snprintf(out, out_bytes, "%s[",
-                                 sdg_role_name((sdg_role_t)operand->role));
+  size_t used = (size_t)snprintf(
+      out, out_bytes, "%s%s%.*s[", sdg_role_name((sdg_role_t)operand->role),
+      operand->label[0] ? " tagged " : "", (int)sizeof operand->label - 1,
+      operand->label);
   for (int d = 0; d < operand->dims && used < out_bytes; d++)
     used += (size_t)snprintf(out + used, out_bytes - used, "%s%lld",
                              d ? "," : "", (long long)operand->extent[d]);
@@ -176,6 +181,8 @@ static sdg_status_t records_compare(const record_t *a, int ra,
       what = "number of dimensions";
     else if (x->type != y->type)
       what = "data type";
+    else if (strncmp(x->label, y->label, sizeof x->label) != 0)
+      what = "tag";
     else if (!orders_match(x, y))
       what = "memory layout";
     else if (!sdg_role_is_activation((sdg_role_t)x->role) &&

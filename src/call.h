@@ -51,9 +51,10 @@ typedef struct sdg_operand {
   sdg_role_t role;
   bool is_output;
   bool is_filter;
-  const void *descriptor; /* the program's; key of the tag table */
-  uint64_t generation;    /* of the descriptor's last set */
-  void *data;             /* device pointer; NULL in queries */
+  const void *descriptor;            /* the program's; key of the tag table */
+  uint64_t generation;               /* of the descriptor's last set */
+  const struct sdg_tag_label *label; /* that the program gave it, or NULL */
+  void *data;                        /* device pointer; NULL in queries */
   sdg_type_t type;
   int elem_bytes; /* 0: packed or vectorised type that no rule handles */
   int dims;

@@ -14,11 +14,13 @@
  *     ...
  *
  * The names of this header and those that begin with SUNDOG_ or sundog_ are
- * sundog's. Functions that return int return 0, or the number nnn of a code
+ * sundog's. Functions that may fail return 0, or the number nnn of a code
  * SDG-nnn (`sundog explain SDG-nnn`); what is wrong stands on stderr then, and
  * in sundog_error(). Any thread may call any of them. */
 #ifndef SUNDOG_H
 #define SUNDOG_H
+
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -50,6 +52,38 @@ SUNDOG_API const char *sundog_error(void);
  * is no name. That a name is taken (305) or one too many (306), the thread's
  * first tagged call says. Does nothing where nothing is split. */
 SUNDOG_API int sundog_thread(const char *name);
+
+/* Says of a tensor descriptor how its tensor is cut over the ranks, instead of
+ * the rules of the run: "H", "H:y", "H:y,W:x", "N:data+model" as in `split =`
+ * of a rules file (dimension:axis[+axis]), or "local", a tensor that is every
+ * rank's own. It is said of what the descriptor was set to last: setting it
+ * again takes the tag off. Tag the inputs of a call; its other tensors follow,
+ * and need no tag.
+ *
+ * The run has to ask for a split, by rules or by `--split tags`, which leaves
+ * all to the program; nothing happens where it does not. All ranks tag alike:
+ * what they say is compared at the next call that uses the descriptor. Shard
+ * view only: the descriptor has the extents of the rank's own piece.
+ *
+ * Fails with 303 for a descriptor that was not made by cuDNN's functions in
+ * this process, with 609, 107 to 110 for a split that cannot be, 113 in the
+ * whole view. Calls that use what does not fit fail with 609, and with 301
+ * where the ranks differ. */
+SUNDOG_API int sundog_tag(const void *descriptor, const char *split);
+
+/* Takes a tag off: the rules decide again. Fails with 303. */
+SUNDOG_API int sundog_untag(const void *descriptor);
+
+/* Where this rank's piece lies in the whole tensor: first[d] is the index, in
+ * the whole, of the piece's first element in dimension d, whole[d] the extent
+ * of the whole. Elements; dimensions as cuDNN orders them, N C ...; the first
+ * `dims` of them are written, first and whole have room for so many. Returns
+ * the number of dimensions, 0 for a descriptor that no tagged call has used
+ * since it was set (a query of the output size is one). Example: rows 520 to
+ * 1019 of 2048: first[2] = 520, whole[2] = 2048, and the descriptor's own
+ * height is 500. */
+SUNDOG_API int sundog_placement(const void *descriptor, int dims,
+                                int64_t *first, int64_t *whole);
 
 #ifdef __cplusplus
 }

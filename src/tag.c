@@ -25,9 +25,30 @@ static bool shared; // between threads that make tagged calls
 typedef struct record {
   const void *descriptor;
   sdg_tag_vector_t *vector[SDG_CONTROL_THREADS]; // by channel
+  const sdg_tag_label_t *label;
+  uint64_t label_generation;
+  sdg_tag_place_t place;
   UT_hash_handle hh;
 } record_t;
 static record_t *records;
+static atomic_bool labelled; // some descriptor has been given a label
+
+// Lock held. NULL without memory.
+static record_t *record_get(const void *descriptor) {
+  record_t *record = NULL;
+  HASH_FIND_PTR(records, &descriptor, record);
+  if (record)
+    return record;
+  record = calloc(1, sizeof *record);
+  if (!record)
+    return NULL;
+  record->descriptor = descriptor;
+  HASH_ADD_PTR(records, descriptor, record);
+  if (record->hh.tbl)
+    return record;
+  free(record);
+  return NULL;
+}
 
 static sdg_tag_cell_t *cell_place(sdg_tag_table_t *table,
                                   const void *descriptor) {
@@ -151,19 +172,7 @@ sdg_status_t sdg_tag_set_vector(const void *descriptor, uint64_t generation,
   vector->dims = dims;
   memcpy(vector->extent, extent, bytes);
   pthread_mutex_lock(&lock);
-  record_t *record = NULL;
-  HASH_FIND_PTR(records, &descriptor, record);
-  if (!record) {
-    record = calloc(1, sizeof *record);
-    if (record) {
-      record->descriptor = descriptor;
-      HASH_ADD_PTR(records, descriptor, record);
-      if (!record->hh.tbl) {
-        free(record);
-        record = NULL;
-      }
-    }
-  }
+  record_t *record = record_get(descriptor);
   if (record) {
     sdg_tag_vector_t **own = &record->vector[sdg_thread_channel()];
     free(*own);
@@ -186,4 +195,52 @@ const sdg_tag_vector_t *sdg_tag_vector(const void *descriptor,
       record ? record->vector[sdg_thread_channel()] : NULL;
   pthread_mutex_unlock(&lock);
   return vector && vector->generation == generation ? vector : NULL;
+}
+
+sdg_status_t sdg_tag_set_label(const void *descriptor,
+                               const sdg_tag_label_t *label) {
+  sdg_tag_touch(descriptor);
+  pthread_mutex_lock(&lock);
+  record_t *record = record_get(descriptor);
+  if (record) {
+    record->label = label;
+    record->label_generation = sdg_tag_generation(descriptor);
+  }
+  if (label)
+    atomic_store(&labelled, true);
+  pthread_mutex_unlock(&lock);
+  return record ? SDG_OK : sdg_fail(SDG_E_NO_MEMORY, "a descriptor's record");
+}
+
+const sdg_tag_label_t *sdg_tag_label(const void *descriptor,
+                                     uint64_t generation) {
+  if (!atomic_load_explicit(&labelled, memory_order_acquire))
+    return NULL;
+  pthread_mutex_lock(&lock);
+  record_t *record = NULL;
+  HASH_FIND_PTR(records, &descriptor, record);
+  const sdg_tag_label_t *label =
+      record && record->label_generation == generation ? record->label : NULL;
+  pthread_mutex_unlock(&lock);
+  return label;
+}
+
+void sdg_tag_set_place(const void *descriptor, const sdg_tag_place_t *place) {
+  pthread_mutex_lock(&lock);
+  record_t *record = record_get(descriptor);
+  if (record)
+    record->place = *place;
+  pthread_mutex_unlock(&lock);
+}
+
+sdg_tag_place_t sdg_tag_place(const void *descriptor) {
+  sdg_tag_place_t place = {.dims = 0};
+  uint64_t generation = sdg_tag_generation(descriptor);
+  pthread_mutex_lock(&lock);
+  record_t *record = NULL;
+  HASH_FIND_PTR(records, &descriptor, record);
+  if (record && generation && record->place.generation == generation)
+    place = record->place;
+  pthread_mutex_unlock(&lock);
+  return place;
 }

@@ -84,6 +84,33 @@ void sdg_tag_set_pass(const void *descriptor, uint64_t generation,
  * by agreement are kept. */
 void sdg_tag_share(void);
 
+/* What the program said of a descriptor (sundog_tag). Lives as long as the
+ * process; equal texts are one label. */
+enum { SDG_TAG_LABEL_BYTES = 64 };
+typedef struct sdg_tag_label {
+  char text[SDG_TAG_LABEL_BYTES]; /* "H:y", "local" */
+  bool is_local;
+} sdg_tag_label_t;
+
+/* Gives the descriptor a label, or takes it off (NULL), and a new generation:
+ * the label is that generation's. */
+sdg_status_t sdg_tag_set_label(const void *descriptor,
+                               const sdg_tag_label_t *label) SDG_MUST_CHECK;
+/* NULL if this generation has none. No lock while no descriptor has one. */
+const sdg_tag_label_t *sdg_tag_label(const void *descriptor,
+                                     uint64_t generation);
+
+/* Where this rank's piece is in the whole tensor, for the program's questions.
+ */
+typedef struct sdg_tag_place {
+  uint64_t generation;
+  int dims;
+  int64_t first[SDG_DIMS_MAX], extent[SDG_DIMS_MAX];
+} sdg_tag_place_t;
+void sdg_tag_set_place(const void *descriptor, const sdg_tag_place_t *place);
+/* dims 0 if the descriptor's present generation was not placed. */
+sdg_tag_place_t sdg_tag_place(const void *descriptor);
+
 /* Local extents of all ranks of the agreement's group, agreed for one
  * generation by the threads of one channel: threads that share a descriptor
  * each agree on it, since which comes first depends on time. Immutable once

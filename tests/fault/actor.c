@@ -430,6 +430,28 @@ static int name_say(const char *name) {
          failed("sundog_thread", name ? name : "no name");
 }
 
+static int tag(cudnnTensorDescriptor_t descriptor, const char *split) {
+  __typeof__(&sundog_tag) say;
+  *(void **)&say = dlsym(RTLD_DEFAULT, "sundog_tag");
+  return say && say(descriptor, split) != 0 && failed("sundog_tag", split);
+}
+
+static int act_tagh(void) {
+  return tag(g.x, "H");
+}
+
+static int act_tagw(void) {
+  return tag(g.x, "W");
+}
+
+static int act_tagd(void) {
+  return tag(g.x, "D");
+}
+
+static int act_tagy(void) {
+  return tag(g.y, "W");
+}
+
 static void *thread_named(void *name) {
   return name_say(name) || act_conv() ? &g : NULL;
 }
@@ -626,7 +648,8 @@ static const struct {
     ACTION(fork),     ACTION(system),      ACTION(second),   ACTION(close),
     ACTION(alice),    ACTION(bob),         ACTION(crowd),    ACTION(misnamed),
     ACTION(twice),    ACTION(renamed),     ACTION(locked),   ACTION(threadset),
-    ACTION(scribble), ACTION(scribbler),   ACTION(capture),
+    ACTION(scribble), ACTION(scribbler),   ACTION(capture),  ACTION(tagh),
+    ACTION(tagw),     ACTION(tagd),        ACTION(tagy),
 };
 
 static int word_run(const char *word) {

@@ -173,6 +173,33 @@ START_TEST(the_short_form_is_one_section) {
 }
 END_TEST
 
+START_TEST(a_program_can_be_left_to_tag_its_tensors) {
+  char *environment[] = {"SUNDOG_SPLIT=tags", "SUNDOG_MESH=y=2,x=2",
+                         "SUNDOG_VIEW=shard", "SUNDOG_STRATEGY=extend", NULL};
+  sdg_rules_t rules;
+  sdg_section_t section;
+  ck_assert_int_eq((int)sdg_options_load(environment), 0);
+  ck_assert_int_eq((int)sdg_rules_load(sdg_options_get(), 4, &rules), 0);
+  ck_assert_int_eq(rules.sections, 0);
+  ck_assert_uint_eq(rules.axes, 3); // any axis may be named
+  ck_assert_int_eq(
+      (int)sdg_rules_label(&rules, sdg_options_get(), "H:y+x", &section), 0);
+  ck_assert_int_eq(section.splits, 1);
+  ck_assert_uint_eq(section.split[0].axes, 3);
+  ck_assert_str_eq(section.split[0].parts, "agree");
+  ck_assert_int_eq(section.strategy, SDG_STRATEGY_EXTEND);
+  ck_assert(!section.is_local && section.sum);
+  int64_t extent[4] = {1, 1, 1, 1};
+  ck_assert(sdg_section_match(&section, SDG_FAMILY_CONV, "any", extent, 4));
+  sdg_section_fini(&section);
+  ck_assert_int_eq(
+      (int)sdg_rules_label(&rules, sdg_options_get(), "local", &section), 0);
+  ck_assert(section.is_local);
+  sdg_section_fini(&section);
+  sdg_rules_fini(&rules);
+}
+END_TEST
+
 #define SHARD   "[shard a]\nview = shard\n"
 #define SHARD_B "[shard b]\nview = shard\nsplit = W\n"
 static const struct bad {
@@ -373,6 +400,10 @@ static const struct bad_short {
      SDG_E_RULES_WORD,
      "SUNDOG_SPLIT: 'X' is no dimension"},
     {{"SUNDOG_SPLIT=H"}, SDG_E_VIEW_UNSAID, "SUNDOG_VIEW"},
+    {{"SUNDOG_SPLIT=tags"}, SDG_E_VIEW_UNSAID, "SUNDOG_VIEW"},
+    {{"SUNDOG_SPLIT=tags", "SUNDOG_VIEW=whole"},
+     SDG_E_VIEW_WHOLE,
+     "SUNDOG_SPLIT"},
     {{"SUNDOG_SPLIT=H", "SUNDOG_VIEW=whole", "SUNDOG_WRAP=H"},
      SDG_E_VIEW_WHOLE,
      "SUNDOG_VIEW"},
@@ -582,6 +613,7 @@ int main(void) {
   tcase_add_test(cases, line_ends_and_a_byte_order_mark_do_not_matter);
   tcase_add_test(cases, several_axes_and_dimensions_are_read);
   tcase_add_test(cases, options_are_the_defaults_of_sections);
+  tcase_add_test(cases, a_program_can_be_left_to_tag_its_tensors);
   tcase_add_test(cases, the_mesh_option_replaces_that_of_the_file);
   tcase_add_test(cases, the_short_form_is_one_section);
   tcase_add_loop_test(cases, a_faulty_file_is_answered_with_place_and_word, 0,

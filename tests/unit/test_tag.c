@@ -61,6 +61,60 @@ START_TEST(generations_are_never_reused) {
 }
 END_TEST
 
+START_TEST(a_label_is_of_one_generation) {
+  static const sdg_tag_label_t label = {.text = "H"};
+  static char named[2];
+  sdg_tag_touch(&named[0]);
+  uint64_t before = sdg_tag_generation(&named[0]);
+  ck_assert_ptr_null(sdg_tag_label(&named[0], before));
+  ck_assert_int_eq((int)sdg_tag_set_label(&named[0], &label), 0);
+  uint64_t generation = sdg_tag_generation(&named[0]);
+  ck_assert_uint_gt(generation, before);
+  ck_assert_ptr_eq(sdg_tag_label(&named[0], generation), &label);
+  ck_assert_ptr_null(sdg_tag_label(&named[0], before));
+  ck_assert_ptr_null(sdg_tag_label(&named[1], generation));
+  sdg_tag_touch(&named[0]);
+  ck_assert_ptr_null(sdg_tag_label(&named[0], sdg_tag_generation(&named[0])));
+  ck_assert_int_eq((int)sdg_tag_set_label(&named[0], &label), 0);
+  ck_assert_int_eq((int)sdg_tag_set_label(&named[0], NULL), 0);
+  ck_assert_ptr_null(sdg_tag_label(&named[0], sdg_tag_generation(&named[0])));
+  sdg_tag_forget(&named[0]);
+  ck_assert_ptr_null(sdg_tag_label(&named[0], generation));
+}
+END_TEST
+
+START_TEST(a_place_is_of_one_generation) {
+  static char named;
+  sdg_tag_touch(&named);
+  ck_assert_int_eq(sdg_tag_place(&named).dims, 0);
+  sdg_tag_place_t place = {
+      .generation = sdg_tag_generation(&named), .dims = 1, .first = {3}};
+  sdg_tag_set_place(&named, &place);
+  ck_assert_int_eq(sdg_tag_place(&named).dims, 1);
+  ck_assert_int_eq((int)sdg_tag_place(&named).first[0], 3);
+  sdg_tag_touch(&named);
+  ck_assert_int_eq(sdg_tag_place(&named).dims, 0);
+  sdg_tag_forget(&named);
+  ck_assert_int_eq(sdg_tag_place(&named).dims, 0);
+}
+END_TEST
+
+START_TEST(sharing_forgets_passes_and_keeps_no_agreed_ones) {
+  static char named;
+  sdg_tag_touch(&named);
+  uint64_t generation = sdg_tag_generation(&named);
+  sdg_tag_set_pass(&named, generation, SDG_FAMILY_CONV, true);
+  ck_assert(sdg_tag_passes(&named, SDG_FAMILY_CONV));
+  sdg_tag_share();
+  ck_assert(!sdg_tag_passes(&named, SDG_FAMILY_CONV));
+  ck_assert_uint_eq(sdg_tag_generation(&named), generation);
+  sdg_tag_set_pass(&named, generation, SDG_FAMILY_CONV, true);
+  ck_assert(!sdg_tag_passes(&named, SDG_FAMILY_CONV));
+  sdg_tag_set_pass(&named, generation, SDG_FAMILY_CONV, false);
+  ck_assert(sdg_tag_passes(&named, SDG_FAMILY_CONV));
+}
+END_TEST
+
 START_TEST(the_table_grows_and_keeps_what_it_knows) {
   for (int i = 0; i < MANY; i++) {
     sdg_tag_touch(&object[i]);
@@ -110,6 +164,9 @@ int main(void) {
   tcase_add_test(cases, a_pass_holds_for_one_family_and_one_generation);
   tcase_add_test(cases, a_vector_holds_for_one_generation);
   tcase_add_test(cases, generations_are_never_reused);
+  tcase_add_test(cases, a_label_is_of_one_generation);
+  tcase_add_test(cases, a_place_is_of_one_generation);
+  tcase_add_test(cases, sharing_forgets_passes_and_keeps_no_agreed_ones);
   tcase_add_test(cases, the_table_grows_and_keeps_what_it_knows);
   tcase_add_test(cases, short_lived_descriptors_do_not_fill_the_table);
   tcase_add_test(cases, readers_find_a_descriptor_while_others_are_added);

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// The labels that a program gives its tensors, one per distinct text.
+#include "rules/label.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules/setup.h"
+#include "src/job.h"
+#include "src/options.h"
+
+// Lives as long as the process: plans and reports point to its section.
+typedef struct entry {
+  sdg_tag_label_t label; // first: a label is its entry
+  sdg_section_t section;
+  struct entry *next;
+} entry_t;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static entry_t *entries;
+static atomic_bool splits;
+
+static sdg_status_t section_check(const sdg_rules_t *rules,
+                                  const sdg_section_t *section) {
+  for (int i = 0; i < section->splits; i++) {
+    const sdg_rule_split_t *split = &section->split[i];
+    if (split->axes & ~rules->axes)
+      return sdg_fail(SDG_E_TAG,
+                      "%s is to be split over an axis that no split of the "
+                      "rules names: its ranks do not agree on calls",
+                      sdg_dim_name(split->dim));
+  }
+  return SDG_OK;
+}
+
+static sdg_status_t entry_make(const sdg_rules_t *rules, const char *text,
+                               entry_t **out_entry) {
+  entry_t *entry = calloc(1, sizeof *entry);
+  if (!entry)
+    return sdg_fail(SDG_E_NO_MEMORY, "a tag");
+  sdg_status_t status =
+      sdg_rules_label(rules, sdg_options_get(), text, &entry->section);
+  if (status == SDG_OK)
+    status = section_check(rules, &entry->section);
+  if (status != SDG_OK) {
+    sdg_section_fini(&entry->section);
+    free(entry);
+    return status;
+  }
+  snprintf(entry->label.text, sizeof entry->label.text, "%s", text);
+  entry->label.is_local = entry->section.is_local;
+  for (int i = 0; i < entry->section.splits; i++)
+    if (entry->section.split[i].dim != SDG_DIM_N)
+      atomic_store(&splits, true);
+  *out_entry = entry;
+  return SDG_OK;
+}
+
+static sdg_status_t entry_get(const sdg_rules_t *rules, const char *text,
+                              entry_t **out_entry) {
+  sdg_status_t status = SDG_OK;
+  pthread_mutex_lock(&lock);
+  entry_t *entry = entries;
+  while (entry && strcmp(entry->label.text, text) != 0)
+    entry = entry->next;
+  if (!entry) {
+    status = entry_make(rules, text, &entry);
+    if (status == SDG_OK) {
+      entry->next = entries;
+      entries = entry;
+    }
+  }
+  pthread_mutex_unlock(&lock);
+  *out_entry = entry;
+  return status;
+}
+
+sdg_status_t sdg_label_set(const void *descriptor, const char *text) {
+  const sdg_rules_t *rules;
+  if (!sdg_job_asked() || sdg_job_disarmed())
+    return SDG_OK;
+  SDG_TRY(sdg_setup_rules(&rules));
+  if (sdg_tag_generation(descriptor) == 0)
+    return sdg_fail(SDG_E_DESCRIPTOR, "%p, to be tagged", descriptor);
+  if (!text)
+    return sdg_tag_set_label(descriptor, NULL);
+  if (strlen(text) >= SDG_TAG_LABEL_BYTES)
+    return sdg_fail(SDG_E_TAG, "'%.32s...' is longer than %d characters", text,
+                    SDG_TAG_LABEL_BYTES - 1);
+  entry_t *entry;
+  SDG_TRY(entry_get(rules, text, &entry));
+  return sdg_tag_set_label(descriptor, &entry->label);
+}
+
+const sdg_section_t *sdg_label_section(const sdg_operand_t *operand) {
+  return operand->label ? &((const entry_t *)operand->label)->section : NULL;
+}
+
+static sdg_status_t operand_check(const sdg_call_t *call,
+                                  const sdg_operand_t *operand) {
+  const sdg_section_t *section = sdg_label_section(operand);
+  const char *role = sdg_role_name(operand->role);
+  if (!sdg_role_is_activation(operand->role)) {
+    if (section->is_local)
+      return SDG_OK;
+    return sdg_fail(SDG_E_TAG, "%s of %s is tagged %s and is no activation",
+                    role, call->entry_name, operand->label->text);
+  }
+  for (int i = 0; i < section->splits; i++)
+    if (sdg_dim_index(call->family, section->split[i].dim, operand->dims) < 0)
+      return sdg_fail(SDG_E_TAG,
+                      "%s of %s is tagged %s and has no dimension %s", role,
+                      call->entry_name, operand->label->text,
+                      sdg_dim_name(section->split[i].dim));
+  return SDG_OK;
+}
+
+sdg_status_t sdg_label_find(const sdg_call_t *call, int *out_index) {
+  int first = -1;
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    if (!operand->label)
+      continue;
+    SDG_TRY(operand_check(call, operand));
+    if (!sdg_role_is_activation(operand->role))
+      continue;
+    if (first >= 0 && operand->label != call->operand[first].label)
+      return sdg_fail(SDG_E_TAG, "%s of %s is tagged %s, %s is tagged %s",
+                      sdg_role_name(call->operand[first].role),
+                      call->entry_name, call->operand[first].label->text,
+                      sdg_role_name(operand->role), operand->label->text);
+    if (first < 0)
+      first = i;
+  }
+  *out_index = first;
+  return SDG_OK;
+}
+
+bool sdg_label_splits(void) {
+  return atomic_load_explicit(&splits, memory_order_relaxed);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the program itself says of its tensors (sundog_tag): a section of rules
+ * for one descriptor, which comes before those of the user. */
+#ifndef SDG_RULES_LABEL_H
+#define SDG_RULES_LABEL_H
+
+#include "rules/rulesfile.h"
+#include "src/call.h"
+#include "src/tag.h"
+
+/* Tags the descriptor, at a new generation: `text` as the value of `split` in a
+ * rules file, or "local". NULL takes the tag off. SDG_E_TAG, SDG_E_DESCRIPTOR
+ * and the faults of rules. */
+sdg_status_t sdg_label_set(const void *descriptor,
+                           const char *text) SDG_MUST_CHECK;
+
+/* The section that an operand's label stands for; NULL without one. */
+const sdg_section_t *sdg_label_section(const sdg_operand_t *operand);
+
+/* The activation whose label decides on the call, -1 if none has one. Labels
+ * of one call must be the same, and about activations that have the dimensions:
+ * else SDG_E_TAG, on every rank alike once the call is agreed. */
+sdg_status_t sdg_label_find(const sdg_call_t *call,
+                            int *out_index) SDG_MUST_CHECK;
+
+/* True once a label splits anything but N: what hides its tensors may hide one
+ * of these. */
+bool sdg_label_splits(void);
+
+#endif
