@@ -15,12 +15,13 @@
 #include "src/tag.h"
 #include "src/turn.h"
 
-// One pointer of thread-local storage, which is scarce in a preloaded library.
+// Behind one pointer: thread-local storage is scarce in a preloaded library.
 typedef struct self {
   int channel;                       // -1: none claimed
   char name[SDG_CHANNEL_NAME_BYTES]; // "": none
 } self_t;
 static _Thread_local self_t *self __attribute__((tls_model("initial-exec")));
+_Thread_local int sdg_thread_own_channel;
 static pthread_key_t self_key;
 
 static struct {
@@ -35,10 +36,6 @@ static struct {
   int begun;                        // numbers given so far
   int channel[SDG_CONTROL_THREADS]; // by number
 } order = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-int sdg_thread_channel(void) {
-  return self && self->channel > 0 ? self->channel : 0;
-}
 
 // The lock also hands over what is kept by channel, from thread to thread.
 static bool channel_take(int channel) {
@@ -63,6 +60,7 @@ static void channel_release(self_t *of) {
   channels.taken[of->channel] = false;
   pthread_mutex_unlock(&channels.lock);
   of->channel = -1;
+  sdg_thread_own_channel = 0;
 }
 
 static void self_destroy(void *of) {
@@ -181,7 +179,7 @@ sdg_status_t sdg_thread_claim(const char *entry) {
     SDG_TRY(named_claim(me->name, entry, &channel));
   else
     SDG_TRY(unnamed_claim(entry, &channel));
-  me->channel = channel;
+  me->channel = sdg_thread_own_channel = channel;
   if (channel == 0 || channels.entered[channel])
     return SDG_OK;
   sdg_status_t status = sdg_turn_enter(channel, entry);

@@ -14,9 +14,14 @@
 #include "src/control.h"
 #include "src/status.h"
 
+extern _Thread_local int sdg_thread_own_channel
+    __attribute__((tls_model("initial-exec")));
+
 /* The calling thread's channel, 0 .. SDG_CONTROL_THREADS - 1; 0 for one that
  * has claimed none. */
-int sdg_thread_channel(void);
+static inline int sdg_thread_channel(void) {
+  return sdg_thread_own_channel;
+}
 
 /* Makes the calling thread a thread of the job, until it ends or gets another
  * name: before each tagged call, a test of two words from the second on.

@@ -67,9 +67,7 @@ sdg_verdict_t sdg_registry_opaque(const char *entry_name,
   return SDG_VERDICT_PASS;
 }
 
-int sdg_thread_channel(void) {
-  return 0;
-}
+_Thread_local int sdg_thread_own_channel;
 
 int sdg_registry_touch(const sdg_touch_t *touch) {
   (void)touch;
