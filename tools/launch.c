@@ -36,7 +36,9 @@ static const struct argp_option launch_options[] = {
      0},
     {"rules", KEY_RULES, "FILE", 0, "Which tensors are split, and how", 0},
     {"split", KEY_SPLIT, "SPLIT", 0,
-     "In place of a rules file: H, or H:y,W:x with --mesh", 0},
+     "In place of a rules file: H, H:y,W:x with --mesh, or tags, where the "
+     "program says it (sundog.h)",
+     0},
     {"mesh", KEY_MESH, "MESH", 0, "Axes of ranks, as in data=2,y=4", 0},
     {"view", KEY_VIEW, "shard|whole", 0,
      "What the program's descriptors describe: its own slab, or the whole "
