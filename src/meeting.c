@@ -262,8 +262,9 @@ static sdg_status_t exchange(meeting_t *m, int lane, const void *mine,
   if (bytes)
     memcpy(record->data, mine, bytes);
   sdg_segment_mask_set(own->members[lane], m->ranks, m->count);
-  atomic_store_explicit(&own->number[lane], m->number, memory_order_release);
+  // The group first: a carrier tells it with the record that it sees counted.
   atomic_store_explicit(&own->group[lane], m->group, memory_order_release);
+  atomic_store_explicit(&own->number[lane], m->number, memory_order_release);
   // Sequentially consistent, like the sleeper's accesses to the two words:
   // either it sees the new count or we see the sleeper.
   atomic_fetch_add(&own->published, 1);
