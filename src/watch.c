@@ -127,10 +127,10 @@ static void flight_look(int channel) {
   flight->more &= !failed;
 }
 
-// Lock held. True while anything is in flight.
-static bool flights_look(void) {
+// Lock held, but not all the time: what is in flight afterwards, or the end,
+// may have come meanwhile, with a signal that nobody waited for.
+static void flights_look(void) {
   static bool spared;
-  bool busy = false;
   for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++) {
     flight_t *flight = &watch.flight[channel];
     // Not before: the vendor's library is loaded by the first transfer.
@@ -143,16 +143,25 @@ static bool flights_look(void) {
     if (!flight->watching && flight->more)
       // A failure here is the stream's: the program's next CUDA call says so.
       (void)event_set(flight);
-    busy |= flight->watching;
   }
-  return busy;
+}
+
+// Lock held.
+static bool flights_any(void) {
+  for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++)
+    if (watch.flight[channel].watching)
+      return true;
+  return false;
 }
 
 static void *watch_main(void *unused) {
   (void)unused;
   pthread_mutex_lock(&watch.lock);
   while (!watch.stop) {
-    if (flights_look())
+    flights_look();
+    if (watch.stop)
+      break;
+    if (flights_any())
       nap();
     else
       pthread_cond_wait(&watch.wake, &watch.lock);
