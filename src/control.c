@@ -307,3 +307,9 @@ int sdg_control_ended(const sdg_control_t *control, int rank) {
 bool sdg_control_stopped(const sdg_control_t *control, int rank) {
   return sdg_segment_stopped(&control->view, rank);
 }
+
+const char *sdg_control_end_word(const sdg_control_t *control, int rank) {
+  return sdg_control_ended(control, rank) == SDG_CONTROL_LEFT
+             ? "ended"
+             : sdg_segment_end_word(&control->view, rank);
+}

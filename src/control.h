@@ -119,6 +119,9 @@ sdg_status_t sdg_control_check(sdg_control_t *control,
  * SDG_CONTROL_DIED. Some microseconds. Thread-safe. */
 enum { SDG_CONTROL_LEFT = 1, SDG_CONTROL_DIED = 2 };
 int sdg_control_ended(const sdg_control_t *control, int rank);
+/* That as a word for messages: "ended", "died", "cannot be reached any more".
+ */
+const char *sdg_control_end_word(const sdg_control_t *control, int rank);
 
 /* Whether `rank`'s process is stopped by a signal or a debugger, where that
  * can be seen: for messages. */

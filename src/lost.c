@@ -55,18 +55,26 @@ sdg_status_t sdg_lost_check(int channel, const char *what, bool has_failed) {
     return sdg_control_check(control, true);
   uint64_t own =
       sdg_control_count_of(control, channel, sdg_job_rank(), NULL, 0);
-  for (int i = 0; i < group->count; i++) {
-    char at[96];
-    int r = group->rank[i];
-    int ended = i == group->me ? 0 : sdg_control_ended(control, r);
-    uint64_t count = sdg_control_count_of(control, channel, r, at, sizeof at);
-    if (!ended || (ended == SDG_CONTROL_LEFT && count >= own && !has_failed))
-      continue;
-    return sdg_fail(SDG_E_PEER_LOST,
-                    "rank %d %s at call %llu %s, and %s of "
-                    "rank %d needs its part of a transfer",
-                    r, ended == SDG_CONTROL_LEFT ? "ended" : "died",
-                    (unsigned long long)count, at, what, sdg_job_rank());
+  // Who died, then who left, perhaps because of that.
+  for (int end = SDG_CONTROL_DIED; end >= SDG_CONTROL_LEFT; end--) {
+    for (int i = 0; i < group->count; i++) {
+      char at[96];
+      int r = group->rank[i];
+      int ended = i == group->me ? 0 : sdg_control_ended(control, r);
+      uint64_t count = sdg_control_count_of(control, channel, r, at, sizeof at);
+      if (ended != end ||
+          (ended == SDG_CONTROL_LEFT && count >= own && !has_failed))
+        continue;
+      // What it told on leaving has come by now.
+      told = sdg_control_check(control, false);
+      if (ended == SDG_CONTROL_LEFT && told != SDG_OK)
+        return sdg_control_check(control, true);
+      return sdg_fail(SDG_E_PEER_LOST,
+                      "rank %d %s at call %llu %s, and %s of "
+                      "rank %d needs its part of a transfer",
+                      r, sdg_control_end_word(control, r),
+                      (unsigned long long)count, at, what, sdg_job_rank());
+    }
   }
   return told == SDG_OK ? SDG_OK : sdg_control_check(control, true);
 }
