@@ -1,62 +1,128 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ranks' side of the meeting: finds the maker of the id, and ends with the
- * segment open and every rank announced. */
+ * segment open and every rank announced, or connected. */
 #include "src/host/nccl/join.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "src/host/nccl/fork.h"
+#include "src/host/nccl/mesh.h"
 #include "src/host/nccl/packet.h"
 
 enum { STOP_POLL_MS = 20 };
 
-/* Waits for a packet with word `expected`. */
-static ncclResult_t await_word(int fd, host_word_t expected, int *out_carried,
-                               const atomic_bool *stop) {
-  struct pollfd wait = {.fd = fd, .events = POLLIN};
+/* A rank on its way. */
+typedef struct joiner {
+  int fd; /* to the maker */
+  host_inbox_t inbox;
+  host_packet_t hello;
+  const host_offer_t *offer;
+  host_mesh_t mesh;
+  const atomic_bool *stop;
+  bool heard; /* the maker has said something */
+} joiner_t;
+
+/* The next packet of the maker. */
+static ncclResult_t await_packet(joiner_t *joiner, int *out_carried) {
+  struct pollfd wait = {.fd = joiner->fd, .events = POLLIN};
   for (;;) {
-    if (atomic_load(stop))
+    if (atomic_load(joiner->stop))
       return HOST_STOPPED;
     int ready = poll(&wait, 1, STOP_POLL_MS);
     if (ready < 0 && errno != EINTR)
       return ncclSystemError;
-    if (ready > 0)
+    if (ready <= 0)
+      continue;
+    int got = host_packet_recv(joiner->fd, &joiner->inbox, out_carried);
+    if (got < 0)
+      return ncclRemoteError;
+    if (got > 0)
       break;
   }
-  host_packet_t packet;
-  if (!host_packet_recv(fd, &packet, out_carried))
-    return ncclRemoteError;
-  if (packet.word == HOST_WORD_FAIL)
-    return packet.result > 0 && packet.result < ncclNumResults
-               ? (ncclResult_t)packet.result
+  joiner->heard = true;
+  const host_packet_t *packet = &joiner->inbox.packet;
+  if (packet->word == HOST_WORD_FAIL)
+    return packet->result > 0 && packet->result < ncclNumResults
+               ? (ncclResult_t)packet->result
                : ncclInternalError;
-  return packet.word == (int32_t)expected ? ncclSuccess : ncclInternalError;
+  return ncclSuccess;
 }
 
-/* From SEGMENT to GO, on a connection that has said HELLO. */
-static ncclResult_t join_segment(host_endpoint_t *endpoint, int fd,
-                                 host_packet_t packet,
-                                 const atomic_bool *stop) {
-  int segment = -1;
-  ncclResult_t result = await_word(fd, HOST_WORD_SEGMENT, &segment, stop);
-  if (result == ncclSuccess && segment < 0)
-    result = ncclSystemError;
+static ncclResult_t await_word(joiner_t *joiner, host_word_t expected) {
+  ncclResult_t result = await_packet(joiner, NULL);
+  if (result == ncclSuccess && joiner->inbox.packet.word != (int32_t)expected)
+    result = ncclInternalError;
+  return result;
+}
+
+/* From SEGMENT on. */
+static ncclResult_t open_shared(joiner_t *joiner, host_endpoint_t *endpoint,
+                                int segment) {
+  ncclResult_t result = segment < 0 ? ncclSystemError : ncclSuccess;
   if (result == ncclSuccess)
-    result = host_endpoint_open(endpoint, segment, packet.rank, packet.ranks);
+    result = host_endpoint_open(endpoint, segment, joiner->hello.rank,
+                                joiner->hello.ranks);
   if (result != ncclSuccess) {
     host_fork_close(segment);
     return result;
   }
-  result = await_word(fd, HOST_WORD_LOCK, NULL, stop);
+  result = await_word(joiner, HOST_WORD_LOCK);
   if (result == ncclSuccess)
     result = host_endpoint_announce(endpoint);
+  if (result != ncclSuccess)
+    host_endpoint_close(endpoint);
+  return result;
+}
+
+/* From the first PLACE on. */
+static ncclResult_t open_mesh(joiner_t *joiner, host_endpoint_t *endpoint) {
+  int rank = joiner->hello.rank, ranks = joiner->hello.ranks;
+  for (int i = 0; i < ranks; i++) {
+    ncclResult_t result =
+        i == 0 ? ncclSuccess : await_word(joiner, HOST_WORD_PLACE);
+    if (result != ncclSuccess)
+      return result;
+    joiner->mesh.place[i] = joiner->inbox.packet.address;
+  }
+  ncclResult_t result = host_mesh_connect(&joiner->mesh, joiner->offer, rank,
+                                          ranks, joiner->fd, joiner->stop);
+  if (result == ncclSuccess)
+    result = host_endpoint_mirror(endpoint, rank, ranks);
+  if (result != ncclSuccess)
+    return result;
+  result = host_wire_start(endpoint, joiner->mesh.fd);
+  if (result != ncclSuccess) {
+    host_endpoint_close(endpoint);
+    return result;
+  }
+  for (int i = 0; i < ranks; i++)
+    joiner->mesh.fd[i] = -1; /* the wire's */
+  return ncclSuccess;
+}
+
+/* From HELLO to GO. */
+static ncclResult_t join(joiner_t *joiner, host_endpoint_t *endpoint) {
+  int segment = -1;
+  ncclResult_t result = await_packet(joiner, &segment);
+  int32_t word = joiner->inbox.packet.word;
+  if (result == ncclSuccess && word == HOST_WORD_SEGMENT)
+    result = open_shared(joiner, endpoint, segment);
+  else if (result == ncclSuccess && word == HOST_WORD_PLACE)
+    result = open_mesh(joiner, endpoint);
+  else if (result == ncclSuccess)
+    result = ncclInternalError;
+  if (result != ncclSuccess)
+    return result;
+  host_packet_t packet = joiner->hello;
   packet.word = HOST_WORD_READY;
-  if (result == ncclSuccess && !host_packet_send(fd, &packet, -1))
+  if (!host_packet_send(joiner->fd, &packet, -1))
     result = ncclRemoteError;
   if (result == ncclSuccess)
-    result = await_word(fd, HOST_WORD_GO, NULL, stop);
+    result = await_word(joiner, HOST_WORD_GO);
   if (result != ncclSuccess) {
     /* Others may already have been told to go. */
     host_fault_set(endpoint,
@@ -66,24 +132,70 @@ static ncclResult_t join_segment(host_endpoint_t *endpoint, int fd,
   return result;
 }
 
+/* Connects to the maker of the id: by a local socket on its machine. */
+static ncclResult_t maker_call(joiner_t *joiner) {
+  const host_offer_t *offer = joiner->offer;
+  struct sockaddr_un address;
+  if (offer->machine == joiner->hello.machine) {
+    socklen_t length = host_packet_address(offer, &address);
+    joiner->fd =
+        host_fork_guard(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    if (joiner->fd < 0)
+      return ncclSystemError;
+    /* The name may belong to a stranger once its maker is gone. */
+    return connect(joiner->fd, (struct sockaddr *)&address, length) == 0 &&
+                   host_packet_same_user(joiner->fd) >= 0
+               ? ncclSuccess
+               : ncclRemoteError;
+  }
+  joiner->fd = host_net_connect_begin(&offer->address);
+  if (joiner->fd < 0)
+    return ncclRemoteError;
+  host_net_tune(joiner->fd);
+  return host_mesh_await_connection(joiner->fd, joiner->stop);
+}
+
 ncclResult_t host_join(host_endpoint_t *endpoint, const ncclUniqueId *id,
                        int rank, int ranks, const atomic_bool *stop) {
   host_offer_t offer;
   memcpy(&offer, id, sizeof(offer));
   if (memcmp(offer.magic, HOST_OFFER_MAGIC, sizeof(offer.magic)) != 0)
     return ncclInvalidArgument;
-  struct sockaddr_un address;
-  socklen_t length = host_packet_address(&offer, &address);
-  int fd = host_fork_guard(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (fd < 0)
-    return ncclSystemError;
-  host_packet_t hello = {.word = HOST_WORD_HELLO, .rank = rank, .ranks = ranks};
-  memcpy(hello.secret, offer.secret, sizeof(hello.secret));
-  ncclResult_t result = ncclRemoteError;
-  /* The name may belong to a stranger once its maker is gone. */
-  if (connect(fd, (struct sockaddr *)&address, length) == 0 &&
-      host_packet_same_user(fd) >= 0 && host_packet_send(fd, &hello, -1))
-    result = join_segment(endpoint, fd, hello, stop);
-  host_fork_close(fd);
+  joiner_t joiner = {.fd = -1,
+                     .hello = {.word = HOST_WORD_HELLO,
+                               .rank = rank,
+                               .ranks = ranks,
+                               .pid = (int32_t)getpid(),
+                               .machine = host_net_machine()},
+                     .offer = &offer,
+                     .stop = stop};
+  memcpy(joiner.hello.secret, offer.secret, sizeof(offer.secret));
+  /* Another machine's rank needs an id that says where its maker is. */
+  bool distant = offer.address.any.sa_family != 0;
+  if (!distant && offer.machine != joiner.hello.machine)
+    return ncclInvalidUsage;
+  host_mesh_init(&joiner.mesh);
+  ncclResult_t result = ncclSuccess;
+  if (distant)
+    result = host_mesh_listen(&joiner.mesh, &joiner.hello.address);
+  for (bool again = result == ncclSuccess; again;) {
+    result = maker_call(&joiner);
+    bool called = result == ncclSuccess;
+    if (called && !host_packet_send(joiner.fd, &joiner.hello, -1))
+      result = ncclRemoteError;
+    if (result == ncclSuccess)
+      result = join(&joiner, endpoint);
+    /* Another machine's maker may have made room for somebody else. */
+    again = called && result == ncclRemoteError && !joiner.heard &&
+            offer.machine != joiner.hello.machine;
+    if (again) {
+      host_fork_close(joiner.fd);
+      joiner.fd = -1;
+      joiner.inbox.got = 0;
+      nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    }
+  }
+  host_mesh_fini(&joiner.mesh);
+  host_fork_close(joiner.fd);
   return result;
 }

@@ -10,21 +10,32 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "src/host/nccl/fork.h"
 #include "src/host/nccl/packet.h"
 
+/* Of those who have not said HELLO: how many are heard at a time, and how
+ * long. */
+enum { STRANGERS = 64, STRANGER_MS = 5000 };
+
 typedef struct guest {
   int fd;
   int rank; /* -1: has not said HELLO */
   pid_t pid;
+  bool local; /* on this machine: pid is what the system says */
   bool ready;
+  int64_t since_ms;
+  uint64_t machine;
+  host_address_t address;
+  host_inbox_t inbox;
 } guest_t;
 
 typedef struct host {
   host_offer_t id;
   int listener;
+  int distant; /* listens for ranks of other machines, -1: not asked for */
   guest_t *guests;
   int guests_count;
   int guests_room;
@@ -39,33 +50,41 @@ static void host_tell(host_t *host, const host_packet_t *packet, int carried) {
   for (int own = 0; own < 2; own++)
     for (int i = 0; i < host->guests_count; i++)
       if (host->guests[i].rank >= 0 &&
-          (host->guests[i].pid == getpid()) == (own == 1))
+          (host->guests[i].pid == getpid() &&
+           host->guests[i].machine == host->id.machine) == (own == 1))
         host_packet_send(host->guests[i].fd, packet, carried);
 }
 
-static ncclResult_t host_accept(host_t *host) {
-  int fd = host_fork_guard(accept4(host->listener, NULL, NULL, SOCK_CLOEXEC));
-  if (fd < 0) /* the guest gave up; but without descriptors it would go on */
-    return errno == EMFILE || errno == ENFILE || errno == ENOMEM
-               ? ncclSystemError
-               : ncclSuccess;
-  pid_t pid = host_packet_same_user(fd);
-  if (pid < 0) {
-    host_fork_close(fd);
-    return ncclSuccess;
-  }
-  if (host->guests_count == host->guests_room) {
-    int room = 2 * host->guests_room + 8;
-    guest_t *grown = realloc(host->guests, (size_t)room * sizeof(*grown));
-    if (grown == NULL) {
-      host_fork_close(fd);
-      return ncclSystemError;
+static int64_t now_ms(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void guest_drop(host_t *host, int i) {
+  host_fork_close(host->guests[i].fd);
+  host->guests[i] = host->guests[--host->guests_count];
+}
+
+/* Makes room among the strangers: the oldest gives way, so that nobody can hold
+ * on to all places. Those whose time is over go anyway. */
+static void strangers_limit(host_t *host) {
+  int64_t now = now_ms();
+  for (;;) {
+    int oldest = -1, count = 0;
+    for (int i = 0; i < host->guests_count; i++) {
+      const guest_t *guest = &host->guests[i];
+      if (guest->rank >= 0)
+        continue;
+      count++;
+      if (oldest < 0 || guest->since_ms < host->guests[oldest].since_ms)
+        oldest = i;
     }
-    host->guests = grown;
-    host->guests_room = room;
+    if (oldest < 0 || (count < STRANGERS &&
+                       now - host->guests[oldest].since_ms < STRANGER_MS))
+      return;
+    guest_drop(host, oldest);
   }
-  host->guests[host->guests_count++] = (guest_t){fd, -1, pid, false};
-  return ncclSuccess;
 }
 
 static ncclResult_t host_hello(host_t *host, guest_t *guest,
@@ -74,6 +93,10 @@ static ncclResult_t host_hello(host_t *host, guest_t *guest,
       packet->rank < 0 || packet->rank >= packet->ranks)
     return ncclInvalidUsage;
   guest->rank = packet->rank;
+  guest->machine = packet->machine;
+  guest->address = packet->address;
+  if (!guest->local)
+    guest->pid = packet->pid;
   if (host->ranks == 0)
     host->ranks = packet->ranks;
   if (host->ranks != packet->ranks)
@@ -83,14 +106,40 @@ static ncclResult_t host_hello(host_t *host, guest_t *guest,
     if (other != guest && other->rank >= 0 &&
         (other->rank == guest->rank ||
          /* 0: a process that this one cannot see */
-         (other->pid == guest->pid && guest->pid > 0)))
+         (other->pid == guest->pid && other->machine == guest->machine &&
+          guest->pid > 0)))
       return ncclInvalidUsage;
   }
   host->hellos++;
   return ncclSuccess;
 }
 
+/* Whether all ranks can share memory. */
+static bool host_has_one_machine(const host_t *host) {
+  for (int i = 0; i < host->guests_count; i++)
+    if (host->guests[i].rank >= 0 &&
+        host->guests[i].machine != host->id.machine)
+      return false;
+  return true;
+}
+
+static ncclResult_t host_tell_places(host_t *host) {
+  for (int rank = 0; rank < host->ranks; rank++)
+    for (int i = 0; i < host->guests_count; i++)
+      if (host->guests[i].rank == rank) {
+        host_packet_t place = {.word = HOST_WORD_PLACE,
+                               .rank = rank,
+                               .address = host->guests[i].address};
+        host_tell(host, &place, -1);
+        break;
+      }
+  host->locked = true;
+  return ncclSuccess;
+}
+
 static ncclResult_t host_hand_out(host_t *host) {
+  if (!host_has_one_machine(host))
+    return host_tell_places(host);
   int segment = host_fork_guard(host_segment_create(host->ranks));
   if (segment < 0)
     return ncclSystemError;
@@ -104,41 +153,81 @@ static ncclResult_t host_hand_out(host_t *host) {
 /* One packet, or the end, of guest i. */
 static ncclResult_t host_hear(host_t *host, int i) {
   guest_t *guest = &host->guests[i];
-  host_packet_t packet;
-  bool ended = !host_packet_recv(guest->fd, &packet, NULL);
-  bool known = !ended && memcmp(packet.secret, host->id.secret,
-                                sizeof(packet.secret)) == 0;
-  if (guest->rank < 0 && known && packet.word == HOST_WORD_HELLO)
-    return host_hello(host, guest, &packet);
-  if (guest->rank >= 0 && known && packet.word == HOST_WORD_READY &&
+  const host_packet_t *packet = &guest->inbox.packet;
+  int got = host_packet_recv(guest->fd, &guest->inbox, NULL);
+  if (got == 0)
+    return ncclSuccess;
+  bool known = got > 0 && memcmp(packet->secret, host->id.secret,
+                                 sizeof(packet->secret)) == 0;
+  if (guest->rank < 0 && known && packet->word == HOST_WORD_HELLO)
+    return host_hello(host, guest, packet);
+  if (guest->rank >= 0 && known && packet->word == HOST_WORD_READY &&
       host->locked && !guest->ready) {
     guest->ready = true;
     host->ready++;
     return ncclSuccess;
   }
   bool was_rank = guest->rank >= 0;
-  host_fork_close(guest->fd);
-  *guest = host->guests[--host->guests_count];
+  guest_drop(host, i);
   return was_rank ? ncclRemoteError : ncclSuccess;
 }
 
+static ncclResult_t host_accept(host_t *host, int listener) {
+  int fd = host_fork_guard(
+      accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (fd < 0) /* the guest gave up; but without descriptors it would go on */
+    return errno == EMFILE || errno == ENFILE || errno == ENOMEM
+               ? ncclSystemError
+               : ncclSuccess;
+  bool local = listener == host->listener;
+  pid_t pid = local ? host_packet_same_user(fd) : 0;
+  if (pid < 0) {
+    host_fork_close(fd);
+    return ncclSuccess;
+  }
+  if (!local)
+    host_net_tune(fd);
+  strangers_limit(host);
+  if (host->guests_count == host->guests_room) {
+    int room = 2 * host->guests_room + 8;
+    guest_t *grown = realloc(host->guests, (size_t)room * sizeof(*grown));
+    if (grown == NULL) {
+      host_fork_close(fd);
+      return ncclSystemError;
+    }
+    host->guests = grown;
+    host->guests_room = room;
+  }
+  host->guests[host->guests_count++] = (guest_t){
+      .fd = fd, .rank = -1, .pid = pid, .local = local, .since_ms = now_ms()};
+  /* At once, before it can have to make room for others. */
+  return host_hear(host, host->guests_count - 1);
+}
+
 static ncclResult_t host_step(host_t *host) {
-  int count = host->guests_count + 1;
+  strangers_limit(host);
+  int guests = host->guests_count, count = guests + 2, strangers = 0;
   struct pollfd *wait = calloc((size_t)count, sizeof(*wait));
   if (wait == NULL)
     return ncclSystemError;
-  wait[0] = (struct pollfd){.fd = host->listener, .events = POLLIN};
-  for (int i = 1; i < count; i++)
-    wait[i] = (struct pollfd){.fd = host->guests[i - 1].fd, .events = POLLIN};
+  for (int i = 0; i < guests; i++) {
+    wait[i] = (struct pollfd){.fd = host->guests[i].fd, .events = POLLIN};
+    strangers += host->guests[i].rank < 0;
+  }
+  wait[guests] = (struct pollfd){.fd = host->listener, .events = POLLIN};
+  wait[guests + 1] = (struct pollfd){.fd = host->distant, .events = POLLIN};
   ncclResult_t result = ncclSuccess;
-  if (poll(wait, (nfds_t)count, -1) < 0 && errno != EINTR)
+  if (poll(wait, (nfds_t)count, strangers > 0 ? STRANGER_MS : -1) < 0 &&
+      errno != EINTR)
     result = ncclSystemError;
   /* Backwards: an ended guest is replaced by the last one. */
-  for (int i = count - 1; i >= 1 && result == ncclSuccess; i--)
+  for (int i = guests - 1; i >= 0 && result == ncclSuccess; i--)
     if (wait[i].revents != 0)
-      result = host_hear(host, i - 1);
-  if (result == ncclSuccess && wait[0].revents != 0)
-    result = host_accept(host);
+      result = host_hear(host, i);
+  if (result == ncclSuccess && wait[guests].revents != 0)
+    result = host_accept(host, host->listener);
+  if (result == ncclSuccess && wait[guests + 1].revents != 0)
+    result = host_accept(host, host->distant);
   free(wait);
   return result;
 }
@@ -161,6 +250,7 @@ static void *host_main(void *argument) {
   for (int i = 0; i < host->guests_count; i++)
     host_fork_close(host->guests[i].fd);
   host_fork_close(host->listener);
+  host_fork_close(host->distant);
   free(host->guests);
   free(host);
   return NULL;
@@ -175,6 +265,8 @@ ncclResult_t host_join_offer(ncclUniqueId *out_id) {
   if (host == NULL)
     return ncclSystemError;
   memcpy(host->id.magic, HOST_OFFER_MAGIC, sizeof(host->id.magic));
+  host->id.machine = host_net_machine();
+  host->distant = -1;
   struct sockaddr_un address;
   pthread_attr_t detached;
   sigset_t all, old;
@@ -187,6 +279,9 @@ ncclResult_t host_join_offer(ncclUniqueId *out_id) {
   socklen_t length = host_packet_address(&host->id, &address);
   if (bind(host->listener, (struct sockaddr *)&address, length) != 0 ||
       listen(host->listener, HOST_RANKS_MAX) != 0)
+    goto failed;
+  if (host_net_asked() &&
+      (host->distant = host_net_listen(&host->id.address)) < 0)
     goto failed;
   ncclUniqueId id;
   memcpy(&id, &host->id, sizeof(id));
@@ -204,6 +299,7 @@ ncclResult_t host_join_offer(ncclUniqueId *out_id) {
   return ncclSuccess;
 failed:
   host_fork_close(host->listener);
+  host_fork_close(host->distant);
   free(host);
   return ncclSystemError;
 }

@@ -53,32 +53,38 @@ bool host_packet_send(int fd, const host_packet_t *packet, int carried) {
   return sent == (ssize_t)sizeof(*packet);
 }
 
-bool host_packet_recv(int fd, host_packet_t *packet, int *out_carried) {
+int host_packet_recv(int fd, host_inbox_t *inbox, int *out_carried) {
   union {
     char bytes[CMSG_SPACE(sizeof(int))];
     struct cmsghdr align;
   } control;
-  struct iovec part = {packet, sizeof(*packet)};
+  if (inbox->got == sizeof(inbox->packet))
+    inbox->got = 0;
+  struct iovec part = {(char *)&inbox->packet + inbox->got,
+                       sizeof(inbox->packet) - inbox->got};
   struct msghdr message = {.msg_iov = &part,
                            .msg_iovlen = 1,
                            .msg_control = control.bytes,
                            .msg_controllen = sizeof(control.bytes)};
   ssize_t got;
   do
-    got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+    got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   while (got < 0 && errno == EINTR);
+  if (got < 0)
+    return errno == EAGAIN ? 0 : -1;
   int carried = -1;
-  if (got >= 0) {
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    if (header != NULL && header->cmsg_level == SOL_SOCKET &&
-        header->cmsg_type == SCM_RIGHTS)
-      memcpy(&carried, CMSG_DATA(header), sizeof(int));
-  }
+  struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+  if (header != NULL && header->cmsg_level == SOL_SOCKET &&
+      header->cmsg_type == SCM_RIGHTS)
+    memcpy(&carried, CMSG_DATA(header), sizeof(int));
   if (carried >= 0)
     carried = host_fork_guard(carried);
-  if (out_carried != NULL)
+  if (out_carried != NULL && carried >= 0)
     *out_carried = carried;
   else
     host_fork_close(carried);
-  return got == (ssize_t)sizeof(*packet);
+  if (got == 0)
+    return -1;
+  inbox->got += (size_t)got;
+  return inbox->got == sizeof(inbox->packet);
 }

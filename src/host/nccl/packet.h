@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What ranks and the maker of their unique id say to each other while they
- * meet: the id, its address, and packets that may carry a descriptor.
+ * meet: the id, its addresses, and packets that may carry a descriptor.
  *
  * Conversation, one packet each: HELLO from every rank; when all have come,
  * SEGMENT with the descriptor to each, then LOCK to each once the maker has
  * closed its own copy (closing any copy drops the locks of the process that
  * announce its rank); READY from each that mapped and locked; GO to each.
- * Whoever ends before GO closes its connection, which fails all others. */
+ * Whoever ends before GO closes its connection, which fails all others.
+ *
+ * Where the ranks are on several machines: in place of SEGMENT and LOCK a PLACE
+ * for every rank; each connects to those below it and says MEET there, which is
+ * answered by MEET; READY from each that is connected with all others. Whose
+ * connection ends before an answer tries again: it was taken for a stranger
+ * that holds on to its place. */
 #ifndef SDG_SRC_HOST_NCCL_PACKET_H
 #define SDG_SRC_HOST_NCCL_PACKET_H
 
@@ -17,6 +23,8 @@
 #include <sys/un.h>
 
 #include <nccl.h>
+
+#include "src/host/nccl/net.h"
 
 /* First bytes of an id of this library. */
 #define HOST_OFFER_MAGIC "hostnccl"
@@ -29,7 +37,10 @@ typedef struct host_offer {
   char magic[8];
   unsigned char name[HOST_NAME_BYTES];
   unsigned char secret[HOST_SECRET_BYTES];
-  char zero[NCCL_UNIQUE_ID_BYTES - 8 - HOST_NAME_BYTES - HOST_SECRET_BYTES];
+  uint64_t machine;       /* of the maker */
+  host_address_t address; /* for ranks of other machines; all zero: none */
+  char zero[NCCL_UNIQUE_ID_BYTES - 8 - HOST_NAME_BYTES - HOST_SECRET_BYTES - 8 -
+            sizeof(host_address_t) - 4];
 } host_offer_t;
 _Static_assert(sizeof(host_offer_t) == sizeof(ncclUniqueId),
                "an id is 128 bytes");
@@ -41,14 +52,21 @@ typedef enum host_word {
   HOST_WORD_READY,
   HOST_WORD_GO,
   HOST_WORD_FAIL,
+  HOST_WORD_PLACE,
+  HOST_WORD_MEET,
 } host_word_t;
 
 typedef struct host_packet {
   int32_t word;
-  int32_t rank;   /* HELLO */
+  int32_t rank;   /* HELLO, MEET: the speaker's; PLACE: whose */
   int32_t ranks;  /* HELLO */
-  int32_t result; /* FAIL: ncclResult_t */
-  unsigned char secret[HOST_SECRET_BYTES];
+  int32_t result; /* FAIL: ncclResult_t; MEET: the rank that is meant */
+  int32_t pid;    /* HELLO */
+  int32_t zero;
+  uint64_t machine;       /* HELLO */
+  host_address_t address; /* HELLO, PLACE; all zero: none */
+  char zero_too[4];
+  unsigned char secret[HOST_SECRET_BYTES]; /* HELLO, READY, MEET */
 } host_packet_t;
 
 /* Where the maker of the id listens: an abstract address. */
@@ -62,8 +80,15 @@ pid_t host_packet_same_user(int fd);
 /* Sends a packet, with the descriptor `carried` unless it is -1. */
 bool host_packet_send(int fd, const host_packet_t *packet, int carried);
 
-/* Reads what is there; false for the end of the connection or a malformed
- * packet. *out_carried (may be NULL) is a guarded descriptor or -1. */
-bool host_packet_recv(int fd, host_packet_t *out_packet, int *out_carried);
+/* A packet that may come in pieces. */
+typedef struct host_inbox {
+  host_packet_t packet;
+  size_t got;
+} host_inbox_t;
+
+/* Reads what is there without waiting: 1 when the packet is complete (the next
+ * call begins another), 0 when not yet, -1 for the end of the connection.
+ * *out_carried (may be NULL) is a guarded descriptor, or left alone. */
+int host_packet_recv(int fd, host_inbox_t *inbox, int *out_carried);
 
 #endif

@@ -196,6 +196,11 @@ static void run_watch(run_t *run, bool processes) {
   }
 }
 
+/* Between machines what was sent has to be there, too: this process may end. */
+static bool run_done(const run_t *run) {
+  return run->unfinished == 0 && host_endpoint_settled(run->endpoint);
+}
+
 /* True if the wait is over because something moved. */
 static bool run_sleep(run_t *run, bool *watch) {
   host_endpoint_t *e = run->endpoint;
@@ -203,7 +208,7 @@ static bool run_sleep(run_t *run, bool *watch) {
   uint32_t seen = atomic_load(&bell->rung);
   atomic_store(&bell->asleep, 1);
   /* Once more after saying so: who publishes later will ring. */
-  bool moved = run_pass(run);
+  bool moved = run_pass(run) || run_done(run);
   if (!moved && !run->faulty) {
     run_watch(run, *watch);
     if (!run->faulty && !atomic_load(&e->stopped) &&
@@ -226,7 +231,7 @@ static ncclResult_t run_loop(run_t *run) {
   host_endpoint_t *e = run->endpoint;
   int idle = 0;
   bool watch = false;
-  while (run->unfinished > 0) {
+  while (!run_done(run)) {
     if (atomic_load_explicit(&e->stopped, memory_order_relaxed))
       return HOST_STOPPED;
     /* A fault elsewhere may mean that what arrives is no longer in step. */

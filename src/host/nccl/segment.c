@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "src/host/nccl/fork.h"
+#include "src/host/nccl/wire.h"
 
 enum { PAGE = 4096 };
 
@@ -56,6 +57,7 @@ static ncclResult_t endpoint_init(host_endpoint_t *endpoint, void *map,
                                   int rank, int ranks) {
   endpoint->rank = rank;
   endpoint->ranks = ranks;
+  endpoint->wire = NULL;
   endpoint->map = map;
   endpoint->map_bytes = segment_bytes(ranks);
   endpoint->header = map;
@@ -91,6 +93,23 @@ ncclResult_t host_endpoint_open(host_endpoint_t *endpoint, int fd, int rank,
   return ncclSuccess;
 }
 
+ncclResult_t host_endpoint_mirror(host_endpoint_t *endpoint, int rank,
+                                  int ranks) {
+  void *map = mmap(NULL, segment_bytes(ranks), PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (map == MAP_FAILED)
+    return ncclSystemError;
+  madvise(map, segment_bytes(ranks), MADV_DONTFORK);
+  ncclResult_t result = endpoint_init(endpoint, map, rank, ranks);
+  if (result != ncclSuccess) {
+    munmap(map, segment_bytes(ranks));
+    return result;
+  }
+  endpoint->owns_map = true;
+  endpoint->fd = -1;
+  return ncclSuccess;
+}
+
 ncclResult_t host_endpoint_share(host_endpoint_t *endpoint,
                                  const host_endpoint_t *other, int rank) {
   endpoint->owns_map = false;
@@ -111,6 +130,8 @@ ncclResult_t host_endpoint_announce(host_endpoint_t *endpoint) {
 }
 
 bool host_endpoint_dead(const host_endpoint_t *endpoint, int peer) {
+  if (endpoint->wire != NULL && peer != endpoint->rank)
+    return host_wire_gone(endpoint->wire, peer);
   if (endpoint->fd < 0 || peer == endpoint->rank)
     return false;
   struct flock lock = {
@@ -122,6 +143,8 @@ void host_endpoint_close(host_endpoint_t *endpoint) {
   atomic_store(&endpoint->header->bell[endpoint->rank].left, 1);
   for (int peer = 0; peer < endpoint->ranks; peer++)
     host_bell_ring(endpoint, peer);
+  if (endpoint->wire != NULL)
+    host_wire_stop(endpoint->wire);
   if (endpoint->owns_map)
     munmap(endpoint->map, endpoint->map_bytes);
   host_fork_close(endpoint->fd);
@@ -139,8 +162,22 @@ static void bell_wake(host_bell_t *bell) {
   futex(&bell->rung, FUTEX_WAKE, INT32_MAX, NULL);
 }
 
+bool host_endpoint_settled(const host_endpoint_t *endpoint) {
+  return endpoint->wire == NULL || host_wire_settled(endpoint->wire);
+}
+
+void host_bell_wake_own(host_endpoint_t *endpoint) {
+  host_bell_t *bell = &endpoint->header->bell[endpoint->rank];
+  if (atomic_load(&bell->asleep))
+    bell_wake(bell);
+}
+
 void host_bell_ring(host_endpoint_t *endpoint, int peer) {
   host_bell_t *bell = &endpoint->header->bell[peer];
+  if (endpoint->wire != NULL && peer != endpoint->rank) {
+    host_wire_poke(endpoint->wire);
+    return;
+  }
   if (atomic_load(&bell->asleep))
     bell_wake(bell);
 }
@@ -165,6 +202,15 @@ void host_fault_set(host_endpoint_t *endpoint, host_fault_t fault) {
   atomic_compare_exchange_strong(&endpoint->header->fault, &none, word);
   for (int peer = 0; peer < endpoint->ranks; peer++)
     bell_wake(&endpoint->header->bell[peer]);
+  if (endpoint->wire != NULL)
+    host_wire_poke(endpoint->wire);
+}
+
+void host_fault_hear(host_endpoint_t *endpoint, uint64_t word) {
+  uint64_t none = 0;
+  if (word != 0)
+    atomic_compare_exchange_strong(&endpoint->header->fault, &none, word);
+  bell_wake(&endpoint->header->bell[endpoint->rank]);
 }
 
 host_fault_t host_fault_get(const host_endpoint_t *endpoint) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The memory that the ranks of one communicator share, and one rank's end of
- * it: rings, doorbells, the fault word, and who is still alive. */
+ * it: rings, doorbells, the fault word, and who is still alive. Where the ranks
+ * are on several machines each has such memory of its own, and a wire (wire.h)
+ * makes it look shared. */
 #ifndef SDG_SRC_HOST_NCCL_SEGMENT_H
 #define SDG_SRC_HOST_NCCL_SEGMENT_H
 
@@ -66,12 +68,16 @@ typedef struct host_flow {
   uint64_t position; /* slots used so far, by this end */
 } host_flow_t;
 
+typedef struct host_wire host_wire_t;
+
 /* One rank's end. One thread at a time runs work on it; _stop, _fault_get and
  * _fault_set may be called by others meanwhile. */
 typedef struct host_endpoint {
   int rank;
   int ranks;
-  int fd; /* of the segment; -1: the ranks are threads, death is not watched */
+  int fd; /* of the segment; -1: a wire's, or the ranks are threads, whose death
+             is not watched */
+  host_wire_t *wire; /* NULL on one machine */
   bool owns_map;
   void *map;
   size_t map_bytes;
@@ -92,6 +98,10 @@ int host_segment_create(int ranks);
 ncclResult_t host_endpoint_open(host_endpoint_t *endpoint, int fd, int rank,
                                 int ranks);
 
+/* A segment of this process alone; for a wire. */
+ncclResult_t host_endpoint_mirror(host_endpoint_t *endpoint, int rank,
+                                  int ranks);
+
 /* A further rank in the same process on the mapping of `other`, which must
  * outlive it; for tests with threads as ranks. */
 ncclResult_t host_endpoint_share(host_endpoint_t *endpoint,
@@ -109,6 +119,8 @@ void host_endpoint_stop(host_endpoint_t *endpoint);
 
 /* Records a fault for all ranks; the first one stays. */
 void host_fault_set(host_endpoint_t *endpoint, host_fault_t fault);
+/* The same of one that another machine recorded. */
+void host_fault_hear(host_endpoint_t *endpoint, uint64_t word);
 host_fault_t host_fault_get(const host_endpoint_t *endpoint);
 
 /* What the fault is to this rank as a result code, and as text. */
@@ -118,6 +130,12 @@ void host_fault_text(host_fault_t fault, char *text, size_t text_bytes);
 
 /* True when the process of `peer` has ended, reaped or not. */
 bool host_endpoint_dead(const host_endpoint_t *endpoint, int peer);
+
+/* True when what this rank has sent does not need it any more: it may end. */
+bool host_endpoint_settled(const host_endpoint_t *endpoint);
+
+/* Wakes this rank if it sleeps. */
+void host_bell_wake_own(host_endpoint_t *endpoint);
 
 /* Wakes `peer` if it sleeps. Call after a sequentially consistent store that
  * it may wait for. */
