@@ -51,6 +51,7 @@ static sdg_status_t join(const sdg_mesh_t *mesh, sdg_axes_t axes) {
   sdg_log_set_rank(rank);
   char fallback[256];
   const char *rendezvous = options->rendezvous;
+  SDG_TRY(sdg_rendezvous_check(rendezvous, size));
   if (size > 1 && !*rendezvous) {
     SDG_TRY(sdg_rendezvous_default(fallback, sizeof fallback));
     rendezvous = fallback;

@@ -14,21 +14,26 @@
 typedef struct launcher {
   const char *origin;
   const char *rank, *size, *size_else, *local_rank;
+  const char *local_size; // ranks of this machine
+  const char *machines;   // or that
 } launcher_t;
 
 // In order of authority.
 static const launcher_t launchers[] = {
     {"SUNDOG_RANK/SUNDOG_SIZE", "SUNDOG_RANK", "SUNDOG_SIZE", NULL,
-     "SUNDOG_LOCAL_RANK"},
-    {"RANK/WORLD_SIZE", "RANK", "WORLD_SIZE", NULL, "LOCAL_RANK"},
+     "SUNDOG_LOCAL_RANK", NULL, NULL},
+    {"RANK/WORLD_SIZE", "RANK", "WORLD_SIZE", NULL, "LOCAL_RANK",
+     "LOCAL_WORLD_SIZE", NULL},
     {"OMPI_COMM_WORLD_RANK/SIZE", "OMPI_COMM_WORLD_RANK",
-     "OMPI_COMM_WORLD_SIZE", NULL, "OMPI_COMM_WORLD_LOCAL_RANK"},
-    {"PMI_RANK/PMI_SIZE", "PMI_RANK", "PMI_SIZE", NULL, "MPI_LOCALRANKID"},
+     "OMPI_COMM_WORLD_SIZE", NULL, "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE", NULL},
+    {"PMI_RANK/PMI_SIZE", "PMI_RANK", "PMI_SIZE", NULL, "MPI_LOCALRANKID",
+     "MPI_LOCALNRANKS", NULL},
     // PMIx says the size by a call only; under Slurm the variable has it.
     {"PMIX_RANK/SLURM_NTASKS", "PMIX_RANK", "SLURM_STEP_NUM_TASKS",
-     "SLURM_NTASKS", "SLURM_LOCALID"},
+     "SLURM_NTASKS", "SLURM_LOCALID", NULL, "SLURM_STEP_NUM_NODES"},
     {"SLURM_PROCID/SLURM_NTASKS", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS",
-     "SLURM_NTASKS", "SLURM_LOCALID"},
+     "SLURM_NTASKS", "SLURM_LOCALID", NULL, "SLURM_STEP_NUM_NODES"},
 };
 
 static const char *value_of(const char *name) {
@@ -90,6 +95,38 @@ sdg_status_t sdg_rank_detect(int *out_rank, int *out_size, int *out_local_rank,
   *out_size = 1;
   *out_local_rank = 0;
   *out_origin = NULL;
+  return SDG_OK;
+}
+
+// The row that says this process's rank; NULL: none does.
+static const launcher_t *launcher_find(void) {
+  for (size_t i = 0; i < sizeof launchers / sizeof launchers[0]; i++)
+    if (value_of(launchers[i].rank))
+      return &launchers[i];
+  return NULL;
+}
+
+sdg_status_t sdg_rendezvous_check(const char *rendezvous, int size) {
+  const launcher_t *from = launcher_find();
+  const char *here = from ? value_of(from->local_size) : NULL;
+  const char *machines = from ? value_of(from->machines) : NULL;
+  if (size < 2 || *rendezvous)
+    return SDG_OK;
+  int count = 0;
+  if (here && number_of(from->local_size, here, &count) == SDG_OK &&
+      count < size)
+    return sdg_fail(SDG_E_RENDEZVOUS,
+                    "%d of the %d ranks are on this machine (%s): set "
+                    "SUNDOG_RENDEZVOUS=tcp://HOST:PORT with the host of rank "
+                    "0, and SUNDOG_SECRET, for all ranks",
+                    count, size, from->local_size);
+  if (machines && number_of(from->machines, machines, &count) == SDG_OK &&
+      count > 1)
+    return sdg_fail(SDG_E_RENDEZVOUS,
+                    "the %d ranks are on %d machines (%s): set "
+                    "SUNDOG_RENDEZVOUS=tcp://HOST:PORT with the host of rank "
+                    "0, and SUNDOG_SECRET, for all ranks",
+                    size, count, from->machines);
   return SDG_OK;
 }
 

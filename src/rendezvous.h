@@ -53,6 +53,11 @@ sdg_status_t sdg_rendezvous_complete(const sdg_segment_view_t *view, int self,
 sdg_status_t sdg_rank_detect(int *out_rank, int *out_size, int *out_local_rank,
                              const char **out_origin) SDG_MUST_CHECK;
 
+/* SDG_E_RENDEZVOUS where no rendezvous is given ("") although the launcher says
+ * that the ranks are on several machines. */
+sdg_status_t sdg_rendezvous_check(const char *rendezvous,
+                                  int size) SDG_MUST_CHECK;
+
 /* A folder of this user alone that stays: $XDG_RUNTIME_DIR/sundog or
  * /tmp/sundog-UID, made if need be. SDG_E_RENDEZVOUS if it is not ours. */
 sdg_status_t sdg_private_folder(char *out, size_t bytes) SDG_MUST_CHECK;

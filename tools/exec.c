@@ -2,11 +2,14 @@
 // `sundog exec`: one rank inside a launcher of its own.
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "src/address.h"
 #include "src/options.h"
 #include "src/rendezvous.h"
+#include "src/secret.h"
 #include "tools/command.h"
 #include "tools/launch.h"
 
@@ -39,9 +42,47 @@ const struct argp exec_argp = {
         "or torchrun starts the ranks.\v"
         "Rank and size come from SUNDOG_RANK and SUNDOG_SIZE, torchrun, Open "
         "MPI, PMI or Slurm. {rank}, {size} and {local_rank} in the program's "
-        "words are replaced.\n\n"
+        "words are replaced. Ranks on several machines need a place to meet, "
+        "on the machine of rank 0, and a secret:\n\n"
+        "  export SUNDOG_RENDEZVOUS=tcp://node1:29400\n"
+        "  export SUNDOG_SECRET=$(openssl rand -hex 32)\n"
+        "  srun -N 2 -n 4 sundog exec --split H --view shard -- ./solver "
+        "in-{rank}.npy\n\n"
+        "On one machine:\n\n"
         "  mpirun -n 4 sundog exec --split H --view shard -- ./solver "
         "in-{rank}.npy"};
+
+// What can be known to be wrong of how ranks are to meet, before one starts.
+static sdg_status_t meeting_check(int size) {
+  const sdg_options_t *options = sdg_options_get();
+  sdg_meeting_point_t point;
+  sdg_secret_t secret;
+  if (size < 2)
+    return SDG_OK;
+  SDG_TRY(sdg_rendezvous_check(options->rendezvous, size));
+  if (!sdg_address_is_tcp(options->rendezvous))
+    return SDG_OK;
+  SDG_TRY(sdg_address_find(options->rendezvous, &point));
+  return sdg_secret_find(options->secret, options->secret_file, &secret);
+}
+
+// The launcher's numbers as sundog's own: what the program starts is known to
+// be within a rank.
+static sdg_status_t rank_set(int rank, int size, int local_rank) {
+  const struct {
+    const char *name;
+    int value;
+  } all[] = {{"SUNDOG_RANK", rank},
+             {"SUNDOG_SIZE", size},
+             {"SUNDOG_LOCAL_RANK", local_rank}};
+  for (int i = 0; i < 3; i++) {
+    char text[16];
+    snprintf(text, sizeof text, "%d", all[i].value);
+    if (setenv(all[i].name, text, 1) != 0)
+      return sdg_fail(SDG_E_NO_MEMORY, "for %s", all[i].name);
+  }
+  return SDG_OK;
+}
 
 int command_exec(int argc, char **argv) {
   launch_t launch = {.device = LAUNCH_AUTO};
@@ -57,8 +98,10 @@ int command_exec(int argc, char **argv) {
                    size);
     return COMMAND_FAILED;
   }
-  if (launch_preload(&launch, NULL) != SDG_OK ||
-      launch_bind(&launch, local_rank, size) != SDG_OK)
+  if (meeting_check(size) != SDG_OK ||
+      launch_preload(&launch, NULL) != SDG_OK ||
+      launch_bind(&launch, local_rank, size) != SDG_OK ||
+      (origin && rank_set(rank, size, local_rank) != SDG_OK))
     return COMMAND_FAILED;
   char **words = launch_arguments(launch.program, rank, size, local_rank);
   if (!words) {
