@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `sundog exec`: one rank inside a launcher of its own.
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,14 +53,24 @@ const struct argp exec_argp = {
         "  mpirun -n 4 sundog exec --split H --view shard -- ./solver "
         "in-{rank}.npy"};
 
-// What can be known to be wrong of how ranks are to meet, before one starts.
-static sdg_status_t meeting_check(int size) {
+// Where the ranks are to meet; what is wrong with that is found before one
+// starts.
+static sdg_status_t meeting_set(int size) {
   const sdg_options_t *options = sdg_options_get();
   sdg_meeting_point_t point;
   sdg_secret_t secret;
   if (size < 2)
     return SDG_OK;
   SDG_TRY(sdg_rendezvous_check(options->rendezvous, size));
+  if (!*options->rendezvous) {
+    // Named after the launcher, which is this process's parent, but need not be
+    // the program's: a script may start it.
+    char place[PATH_MAX];
+    SDG_TRY(sdg_rendezvous_default(place, sizeof place));
+    return setenv("SUNDOG_RENDEZVOUS", place, 1) == 0
+               ? SDG_OK
+               : sdg_fail(SDG_E_NO_MEMORY, "for SUNDOG_RENDEZVOUS");
+  }
   if (!sdg_address_is_tcp(options->rendezvous))
     return SDG_OK;
   SDG_TRY(sdg_address_find(options->rendezvous, &point));
@@ -98,8 +109,7 @@ int command_exec(int argc, char **argv) {
                    size);
     return COMMAND_FAILED;
   }
-  if (meeting_check(size) != SDG_OK ||
-      launch_preload(&launch, NULL) != SDG_OK ||
+  if (meeting_set(size) != SDG_OK || launch_preload(&launch, NULL) != SDG_OK ||
       launch_bind(&launch, local_rank, size) != SDG_OK ||
       (origin && rank_set(rank, size, local_rank) != SDG_OK))
     return COMMAND_FAILED;

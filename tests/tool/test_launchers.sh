@@ -1,0 +1,132 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# `sundog exec` with real ranks, whoever starts them: what makes a process a
+# rank, and what is refused.
+# shellcheck disable=SC2154,SC2317,SC1091,SC2086,SC2206,SC2016 # harness.sh; words
+. "$(dirname "$0")/harness.sh"
+here=$(dirname "$0") host=$(dirname "$(realpath "$3")")
+clients=$(realpath "$4")
+bathymetry=$(realpath "$here/../clients/bathymetry.npy")
+rmdir "$top/build/src/host/lib"
+ln -s "$host" "$top/build/src/host/lib"
+export OMP_NUM_THREADS=1 SUNDOG_TIMEOUT=30
+shallow="--order 2 --steps 6 --dx 2400 --dt 15 --friction 0"
+split=(--device host --split H --view shard)
+
+pieces() { # N
+  "$clients/scene" "$bathymetry" 91 60 .
+  for file in level depth; do run 0 "$sundog" split -n "$1" $file.npy; done
+  # Words as of `sundog exec`.
+  solver=("$clients/shallow" --in 'level.{rank}.npy' --depth
+    'depth.{rank}.npy' --out 'out.{rank}.npy' $shallow)
+}
+same_file() {
+  LD_LIBRARY_PATH=$host "$clients/shallow" --in level.npy --depth depth.npy \
+    --out whole.npy $shallow
+  run 0 "$sundog" join joined.npy 'out.{rank}.npy'
+  run 0 "$sundog" diff joined.npy whole.npy
+}
+# torchrun N COMMAND...: starts ranks as torchrun does; the largest status.
+torchrun() {
+  local size=$1 worst=0 status r pids=()
+  shift
+  for ((r = 0; r < size; r++)); do
+    RANK=$r WORLD_SIZE=$size LOCAL_RANK=$r LOCAL_WORLD_SIZE=$size \
+      GROUP_RANK=0 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 \
+      TORCHELASTIC_RUN_ID=none TORCHELASTIC_RESTART_COUNT=0 \
+      "$@" >"out$r" 2>"err$r" </dev/null &
+    pids+=($!)
+  done
+  for pid in "${pids[@]}"; do
+    status=0
+    wait "$pid" || status=$?
+    [ $status -le $worst ] || worst=$status
+  done
+  return $worst
+}
+
+torchruns_ranks_give_one_ranks_file() {
+  pieces 3
+  torchrun 3 "$sundog" exec "${split[@]}" -- "${solver[@]}"
+  lacks err0 SDG-
+  same_file
+}
+fewer_ranks_than_were_said_end_within_the_time_limit() {
+  pieces 3
+  local start=$SECONDS status=0
+  for r in 0 1; do
+    SUNDOG_RANK=$r SUNDOG_SIZE=3 SUNDOG_TIMEOUT=2 "$sundog" exec \
+      "${split[@]}" -- "${solver[@]}" >/dev/null 2>err$r &
+  done
+  wait || status=$?
+  [ $((SECONDS - start)) -lt 15 ]
+  for r in 0 1; do
+    says err$r SDG-203
+    says err$r 'rank 2 of 3'
+  done
+  [ ! -e out.0.npy ]
+}
+a_run_within_a_rank_is_refused() {
+  run 0 "$sundog" run -n 2 --device host --split H --view shard -- sh -c \
+    "'$sundog' run -n 2 --split H --view shard -- touch started 2>>inner || :
+     $matched"
+  says inner SDG-71
+  rm inner
+  torchrun 2 "$sundog" exec "${split[@]}" -- sh -c \
+    "'$sundog' run -n 2 --split H --view shard -- touch started 2>>inner || :"
+  says inner SDG-71
+  says inner SUNDOG_RANK
+  [ ! -e started ]
+}
+# Before and after it, others of the rank that call cuDNN too: they run as if
+# sundog were not there, on the whole.
+only_the_first_process_of_a_rank_joins() {
+  pieces 2
+  cat >program <<'END'
+"$@" &
+first=$!
+while [ ! -e "trace.$SUNDOG_RANK" ] && kill -0 $first 2>/dev/null; do
+  sleep 0.02
+done
+"$CLIENTS/shallow" --in level.npy --depth depth.npy \
+  --out "second.$SUNDOG_RANK.npy" $SHALLOW || exit 1
+wait $first
+END
+  # Long enough to be there while the second one runs.
+  solver[-7]=2000
+  CLIENTS=$clients SHALLOW="--order 2 --steps 6 --dx 2400 --dt 15 --friction 0" \
+    torchrun 2 "$sundog" exec "${split[@]}" --trace 'trace.%r' -- \
+    sh program "${solver[@]}"
+  LD_LIBRARY_PATH=$host "$clients/shallow" --in level.npy --depth depth.npy \
+    --out whole.npy $shallow
+  for r in 0 1; do cmp second.$r.npy whole.npy; done
+}
+what_is_preloaded_already_stays_in_front() {
+  local first=$top/build/interpose/first.so
+  cp "$library_built" "$first"
+  LD_PRELOAD=$first torchrun 2 "$sundog" exec "${split[@]}" -- \
+    sh -c 'echo "$LD_PRELOAD"'
+  for r in 0 1; do
+    [ "$(cat out$r)" = "$first:$top/build/interpose/libsundog.so" ]
+  done
+}
+the_gpu_is_that_of_the_local_rank() {
+  for visible in '' 4,5,6 GPU-a; do
+    RANK=5 WORLD_SIZE=8 LOCAL_RANK=1 LOCAL_WORLD_SIZE=8 \
+      CUDA_VISIBLE_DEVICES=$visible "$sundog" exec --device cuda --split H \
+      --view shard -- sh -c 'echo "$CUDA_VISIBLE_DEVICES"' >out 2>err || {
+      says err 'no NVIDIA driver' # then test_launch has the rest
+      return 0
+    }
+    case $visible in
+    '') [ "$(cat out)" = 1 ] ;;
+    4*) [ "$(cat out)" = 5 ] ;;
+    *) [ "$(cat out)" = GPU-a ] ;;
+    esac
+  done
+}
+
+cases torchruns_ranks_give_one_ranks_file \
+  fewer_ranks_than_were_said_end_within_the_time_limit \
+  a_run_within_a_rank_is_refused only_the_first_process_of_a_rank_joins \
+  what_is_preloaded_already_stays_in_front the_gpu_is_that_of_the_local_rank
