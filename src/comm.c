@@ -11,6 +11,7 @@
 
 #include "src/control.h"
 #include "src/device.h"
+#include "src/gpu.h"
 #include "src/job.h"
 #include "src/lost.h"
 #include "src/options.h"
@@ -97,15 +98,39 @@ sdg_status_t sdg_comm_check(sdg_comm_t *comm, ncclResult_t result,
   return status;
 }
 
+// What the ranks tell each other before a communicator is made.
+typedef struct introduction {
+  ncclUniqueId id; // of the communicator's first rank
+  sdg_gpu_t gpu;
+} introduction_t;
+
+// Two ranks on one GPU would make NCCL fail, with other words.
+static sdg_status_t gpus_compare(const sdg_group_t *group,
+                                 char (*records)[SDG_CONTROL_RECORD_BYTES],
+                                 const size_t *bytes) {
+  introduction_t a, b;
+  for (int i = 0; i < group->count; i++) {
+    memcpy(&a, records[i], sizeof a);
+    for (int j = 0; j < i && bytes[i] == sizeof a; j++) {
+      memcpy(&b, records[j], sizeof b);
+      if (bytes[j] == sizeof b && sdg_gpu_same(&a.gpu, &b.gpu))
+        return sdg_fail(SDG_E_ONE_GPU, "ranks %d and %d are on GPU %.23s",
+                        group->rank[j], group->rank[i], a.gpu.bus);
+    }
+  }
+  return SDG_OK;
+}
+
 // Each communicator's first rank makes an id; the whole agreement group, of
 // which a communicator is a part, exchanges what it has, so that the control
 // channel keeps one order.
 static sdg_status_t id_share(const sdg_comm_t *comm, ncclUniqueId *out_id) {
   const sdg_vendor_t *nccl = sdg_vendor_get();
   const sdg_group_t *group = sdg_job_group();
-  ncclUniqueId mine = {0};
+  introduction_t mine = {0}, theirs;
+  SDG_TRY(sdg_gpu_find(&mine.gpu));
   if (comm->me == 0) {
-    ncclResult_t result = nccl->ncclGetUniqueId(&mine);
+    ncclResult_t result = nccl->ncclGetUniqueId(&mine.id);
     if (result != ncclSuccess)
       return sdg_fail(SDG_E_NCCL, "ncclGetUniqueId: %s",
                       nccl->ncclGetErrorString(result));
@@ -126,13 +151,17 @@ static sdg_status_t id_share(const sdg_comm_t *comm, ncclUniqueId *out_id) {
   int first = 0;
   while (group->rank[first] != comm->rank[0])
     first++;
-  if (bytes[first] != sizeof *out_id)
+  if (bytes[first] != sizeof theirs)
     status = sdg_fail(SDG_E_DIVERGED,
                       "rank %d calls something else while this rank sets up a "
                       "communicator",
                       comm->rank[0]);
   else
-    memcpy(out_id, records[first], sizeof *out_id);
+    status = gpus_compare(group, records, bytes);
+  if (status == SDG_OK) {
+    memcpy(&theirs, records[first], sizeof theirs);
+    *out_id = theirs.id;
+  }
 out:
   free(records);
   free(bytes);

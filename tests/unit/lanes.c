@@ -7,10 +7,12 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "src/job.h"
 #include "src/vendor.h"
 #include "tests/unit/brute.h"
 #include "tests/unit/job.h"
@@ -408,6 +410,24 @@ void lanes_enqueue(cudaStream_t stream, void (*run)(void *argument),
   op->argument = argument;
 }
 
+static cudaError_t fake_device(int *out) {
+  *out = 0;
+  return cudaSuccess;
+}
+
+static bool one_gpu;
+
+void lanes_share_gpu(void) {
+  one_gpu = true;
+}
+
+static cudaError_t fake_bus(char *out, int bytes, int device) {
+  REQUIRE(device == 0);
+  snprintf(out, (size_t)bytes, "0000:%02X:00.0",
+           one_gpu ? 7 : (unsigned)sdg_job_rank());
+  return cudaSuccess;
+}
+
 // ---- the job --------------------------------------------------------------
 
 static void *find(sdg_library_t library, const char *name) {
@@ -418,6 +438,8 @@ static void *find(sdg_library_t library, const char *name) {
       JOB_FAKE(cudaMemcpy3DAsync, fake_memcpy_3d),
       JOB_FAKE(cudaMemsetAsync, fake_memset),
       JOB_FAKE(cudaMemset2DAsync, fake_memset_2d),
+      JOB_FAKE(cudaGetDevice, fake_device),
+      JOB_FAKE(cudaDeviceGetPCIBusId, fake_bus),
       JOB_FAKE(cudaMalloc, fake_malloc),
       JOB_FAKE(cudaFree, fake_free),
       JOB_FAKE(cudaStreamCreateWithFlags, fake_stream_create),

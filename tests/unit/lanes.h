@@ -21,6 +21,9 @@ typedef enum lanes_order {
 /* Installs the functions. Before ranks are forked. */
 void lanes_install(void);
 
+/* All ranks say the same of their GPU; otherwise each has its own. */
+void lanes_share_gpu(void);
+
 /* job_run() of tests/unit/job.h, with mailboxes between the ranks. */
 void lanes_ranks_run(const char *mesh, void (*body)(int rank));
 

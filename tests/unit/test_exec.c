@@ -280,6 +280,19 @@ START_TEST(what_a_rank_only_sends_has_left_when_the_program_goes_on) {
 }
 END_TEST
 
+static void one_gpu_body(int rank) {
+  sdg_comm_t *comm;
+  if (rank > 0)
+    lanes_share_gpu();
+  REQUIRE(sdg_comm_get(1, &comm) == SDG_E_ONE_GPU);
+  REQUIRE(strstr(sdg_last_error(), "ranks 1 and 2 are on GPU 0000:07:00.0"));
+}
+
+START_TEST(two_ranks_on_one_gpu_are_named_before_nccl_does) {
+  lanes_ranks_run("y=3", one_gpu_body);
+}
+END_TEST
+
 int main(void) {
   lanes_install();
   Suite *suite = suite_create("exec");
@@ -291,6 +304,7 @@ int main(void) {
   tcase_add_test(cases, a_refused_sub_call_leaves_no_other_rank_waiting);
   tcase_add_test(cases,
                  what_a_rank_only_sends_has_left_when_the_program_goes_on);
+  tcase_add_test(cases, two_ranks_on_one_gpu_are_named_before_nccl_does);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }

@@ -74,9 +74,23 @@ static ncclResult_t fake_abort(ncclComm_t comm) {
   return ncclSuccess;
 }
 
+static cudaError_t fake_device(int *out) {
+  *out = 0;
+  return cudaSuccess;
+}
+
+// Each rank's own.
+static cudaError_t fake_bus(char *out, int bytes, int device) {
+  snprintf(out, (size_t)bytes, "0000:%02X:%02X.0", (unsigned)sdg_job_rank(),
+           (unsigned)device);
+  return cudaSuccess;
+}
+
 static void *find(sdg_library_t library, const char *name) {
   (void)library;
   static const job_fake_t table[] = {
+      JOB_FAKE(cudaGetDevice, fake_device),
+      JOB_FAKE(cudaDeviceGetPCIBusId, fake_bus),
       JOB_FAKE(cudaEventCreateWithFlags, fake_event_create),
       JOB_FAKE(cudaEventRecord, fake_event_record),
       JOB_FAKE(cudaEventQuery, fake_event_query),
