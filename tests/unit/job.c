@@ -2,18 +2,17 @@
 // Forks the ranks of a job for a test.
 #include "tests/unit/job.h"
 
-#include <arpa/inet.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "src/job.h"
 #include "src/options.h"
 #include "tests/unit/brute.h"
+#include "tests/unit/port.h"
 
 enum { RANKS_MAX = 8, LIMIT_SECONDS = 30 };
 
@@ -29,19 +28,6 @@ void *job_fake_find(const job_fake_t *table, int count, const char *name) {
   void *address;
   memcpy(&address, &function, sizeof address);
   return address;
-}
-
-// SDG_TEST_TCP: the same of ranks on several machines. All children of a test
-// get the same free port.
-static int job_port(void) {
-  struct sockaddr_in address = {.sin_family = AF_INET,
-                                .sin_addr = {htonl(INADDR_LOOPBACK)}};
-  socklen_t bytes = sizeof address;
-  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  ck_assert_int_eq(bind(fd, (void *)&address, bytes), 0);
-  ck_assert_int_eq(getsockname(fd, (void *)&address, &bytes), 0);
-  close(fd);
-  return ntohs(address.sin_port);
 }
 
 static void rank_run(const char *folder, int port, const char *mesh_text,
@@ -94,7 +80,8 @@ void job_run(const char *mesh, sdg_axes_t axes, const char *timeout_s,
   char folder[] = "/tmp/sdg-test-XXXXXX", meet[sizeof folder + 16];
   ck_assert_ptr_nonnull(mkdtemp(folder));
   pid_t pid[RANKS_MAX];
-  int port = getenv("SDG_TEST_TCP") ? job_port() : 0;
+  // The same between machines.
+  int port = getenv("SDG_TEST_TCP") ? port_free() : 0;
   for (int r = 0; r < ranks; r++) {
     pid[r] = fork();
     ck_assert_int_ge(pid[r], 0);

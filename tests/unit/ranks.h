@@ -3,7 +3,6 @@
 #ifndef SDG_TESTS_UNIT_RANKS_H
 #define SDG_TESTS_UNIT_RANKS_H
 
-#include <arpa/inet.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -11,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,6 +19,7 @@
 #include "src/options.h"
 #include "src/rendezvous.h"
 #include "tests/unit/harness.h"
+#include "tests/unit/port.h"
 
 enum { RANKS_MAX = 8, RANKS_LIMIT_SECONDS = 60 };
 
@@ -58,25 +57,13 @@ static inline void ranks_sleep_ms(int ms) {
     ;
 }
 
-/* A port that is free now. */
-static inline int ranks_port(void) {
-  struct sockaddr_in address = {.sin_family = AF_INET,
-                                .sin_addr = {htonl(INADDR_LOOPBACK)}};
-  socklen_t bytes = sizeof address;
-  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  ck_assert_int_eq(bind(fd, (void *)&address, bytes), 0);
-  ck_assert_int_eq(getsockname(fd, (void *)&address, &bytes), 0);
-  close(fd);
-  return ntohs(address.sin_port);
-}
-
 /* The job meets over TCP; `secret` is what its ranks are given. */
 static inline void ranks_use_tcp(ranks_t *ranks, const char *secret) {
   setenv("XDG_RUNTIME_DIR", ranks->folder, 1); // for locks
   setenv("SUNDOG_SECRET", secret, 1);
   ck_assert_int_eq((int)sdg_options_load(environ), (int)SDG_OK);
   snprintf(ranks->rendezvous, sizeof ranks->rendezvous, "tcp://127.0.0.1:%d",
-           ranks_port());
+           port_free());
 }
 
 /* SDG_TEST_TCP: the same behaviour is asked of the other carrier. */

@@ -189,7 +189,7 @@ START_TEST(names_and_ipv6_are_places_too) {
   for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
     ranks_t *ranks = tcp_init(3, 20);
     snprintf(ranks->rendezvous, sizeof ranks->rendezvous, "tcp://%s:%d",
-             hosts[i], ranks_port());
+             hosts[i], port_free());
     if (i == 1) { // a machine without IPv6
       int fd = socket(AF_INET6, SOCK_STREAM, 0);
       struct sockaddr_in6 any = {.sin6_family = AF_INET6,
