@@ -50,7 +50,7 @@ openmpi_ends_with_a_rank_that_fails() { fails_as_the_program $openmpi; }
 slurm=$top/slurm
 daemons=()
 slurm_begin() {
-  local node port=$((20000 + $$ % 20000)) try=0
+  local node port=$((12000 + $$ % 20000)) try=0
   for name in munged slurmctld slurmd srun; do
     command -v $name >/dev/null || return 1
   done
@@ -134,7 +134,7 @@ srun_ends_with_a_rank_that_fails() {
 }
 # The secret comes with the environment, and is in no command line.
 srun_ranks_meet_over_tcp() {
-  export SUNDOG_RENDEZVOUS=tcp://127.0.0.1:$((20000 + $$ % 20000 + 2))
+  export SUNDOG_RENDEZVOUS=tcp://127.0.0.1:$((12000 + $$ % 20000 + 2))
   export SUNDOG_SECRET=secret_of_$$_and_of_no_other_test
   gives_one_ranks_file $srun
   $srun -n 2 "$sundog" exec --device host --split H --view shard -- \
