@@ -276,9 +276,15 @@ int sdg_capture_opaque(int entry, const void *handle, const void *caller) {
 }
 
 static int refusal_of(int entry) {
-  return sdg_entry[entry].library == SDG_LIBRARY_CUDNN
-             ? (int)CUDNN_STATUS_EXECUTION_FAILED
-             : (int)cudaErrorLaunchFailure;
+  switch (sdg_entry[entry].library) {
+  case SDG_LIBRARY_CUDNN:
+    return CUDNN_STATUS_EXECUTION_FAILED;
+  case SDG_LIBRARY_CUBLAS:
+  case SDG_LIBRARY_CUBLASLT:
+    return 13; // CUBLAS_STATUS_EXECUTION_FAILED
+  default:
+    return cudaErrorLaunchFailure;
+  }
 }
 
 int sdg_capture_touch_memory(int entry, const void *args, const void *caller) {
@@ -291,6 +297,16 @@ int sdg_capture_touch_memory(int entry, const void *args, const void *caller) {
   depth--;
   if (sdg_entry[entry].library == SDG_LIBRARY_CUDNN)
     last_refused = refused;
+  return refused ? refusal_of(entry) : 0;
+}
+
+int sdg_capture_result(int entry, void *result, size_t bytes,
+                       const void *caller) {
+  if (is_foreign(caller) || !result)
+    return 0;
+  depth++;
+  bool refused = sdg_registry_result(sdg_entry[entry].name, result, bytes);
+  depth--;
   return refused ? refusal_of(entry) : 0;
 }
 

@@ -20,6 +20,9 @@ int sdg_capture_opaque(int entry, const void *handle, const void *caller);
 /* Whole view: an entry that no rule judges is about to touch device memory. Not
  * 0: the error for the program. */
 int sdg_capture_touch_memory(int entry, const void *args, const void *caller);
+/* cuBLAS has returned a value through a pointer, to host memory or not. */
+int sdg_capture_result(int entry, void *result, size_t bytes,
+                       const void *caller);
 /* The program has got device memory, is about to free it. */
 void sdg_capture_allocated(void *at, size_t bytes, const void *caller);
 void sdg_capture_freed(void *at, const void *caller);

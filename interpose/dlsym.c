@@ -67,7 +67,7 @@ void *sdg_dlsym_real(void *handle, const char *name) {
 // at once and call nothing: dlsym may run before libc does.
 static int entry_wanted(void *handle, const char *name, const void *caller) {
   if (handle == RTLD_NEXT || handle == RTLD_DEFAULT || !name ||
-      name[0] != 'c' || name[1] != 'u' || name[2] != 'd')
+      name[0] != 'c' || name[1] != 'u' || (name[2] != 'd' && name[2] != 'b'))
     return -1;
   if (!environ)
     return -1;

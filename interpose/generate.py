@@ -3,7 +3,7 @@
 """Expands interpose/entries.def to everything that depends on the list of
 intercepted functions.
 
-usage: generate.py OUTPUT entries.def FILE
+usage: generate.py OUTPUT entries.def cublas.def FILE
   OUTPUT  args.h   enum of the entries, a struct of arguments per captured one
           probes.c typed probes, checks against the vendor's headers, entry table
           stubs.S  exported stubs and their slots
@@ -29,8 +29,9 @@ ACCESSES = {'in': (1, 0), 'out': (1, 1), 'inout': (1, 1), 'device': (1, 1),
             'written': (0, 1)}
 # Of whose sizes the arguments are names of parameters.
 SIZED_CLASSES = {'read': (1, 3), 'written': (1, 3), 'allocated': (1, 2)}
-LIBRARIES = 'cudnn cudart'.split()
+LIBRARIES = 'cudnn cudart cublas cublasLt'.split()
 OPERANDS_MAX = 12  # SDG_OPERANDS_MAX of src/call.h
+ACCESSES_MAX = 32  # SDG_ACCESSES_MAX of src/touch.h
 
 
 class Parameter:
@@ -75,6 +76,12 @@ class Entry:
     def accesses(self):
         return [p for p in self.parameters if p.kind in ACCESSES and
                 p.ctype.endswith('*')]
+
+    def result(self):
+        """A value of known size that cuBLAS may write to host memory."""
+        found = [p for p in self.parameters if p.name == 'result' and
+                 p.ctype != 'void *' and self.library == 'cublas']
+        return found[0] if found else None
 
     def is_touching(self):
         """Needs a probe in the whole view that it needs nowhere else."""
@@ -153,6 +160,43 @@ def read(path):
     for e in entries:
         if len(e.operands()) > OPERANDS_MAX:
             sys.exit(f'{path}: {e.name} has too many operands')
+        if len(e.accesses()) > ACCESSES_MAX:
+            sys.exit(f'{path}: {e.name} has too many pointers')
+    return entries
+
+
+def parameter_of(text):
+    """A parameter of a C prototype, with its class by its type alone."""
+    ctype, name = re.match(r'(.*?)(\w+(?:\[\])?)$', text).groups()
+    if name.endswith('[]'):
+        ctype, name = ctype.strip() + ' *', name[:-2]
+    ctype = re.sub(r'\* ?(?=const)', '*', ctype.strip())
+    if ctype.count('*') > 1:
+        kind = 'everything'
+    elif ctype.endswith('*'):
+        kind = 'device'
+    elif ctype == 'cublasHandle_t':
+        kind = 'handle'
+    else:
+        kind = 'stream' if ctype == 'cudaStream_t' else 'value'
+    return Parameter(name, [kind], ctype)
+
+
+def read_prototypes(path):
+    entries = []
+    text = ''.join(line for line in open(path) if not line.startswith('#'))
+    for row in text.split('\n\n'):
+        row = ' '.join(row.split())
+        if not row:
+            continue
+        match = re.fullmatch(r'(\w+)\((.*)\)', row)
+        if not match:
+            sys.exit(f'{path}: not "NAME(TYPE PARAMETER, ...)": {row}')
+        entry = Entry(match[1], match[1], 'cublas', 'memory', [],
+                      'cublasStatus_t')
+        entry.parameters = [parameter_of(p.strip())
+                            for p in match[2].split(',')]
+        entries.append(entry)
     return entries
 
 
@@ -185,6 +229,11 @@ def field(p):
     return join(ctype, p.name)
 
 
+def args_struct(e):
+    return ([f'struct sdg_args_{e.name} {{'] +
+            [f'  {field(p)};' for p in e.parameters] + ['};', ''])
+
+
 def args_h(entries):
     out = [HEAD_C, '#ifndef SDG_RULES_ARGS_H', '#define SDG_RULES_ARGS_H', '',
            '#include <cuda_runtime_api.h>', '#include <cudnn.h>', '',
@@ -192,10 +241,8 @@ def args_h(entries):
     out += [f'  SDG_ENTRY_{e.name},' for e in entries]
     out += ['  SDG_ENTRY_COUNT,', '} sdg_entry_id_t;', '']
     for e in entries:
-        if e.has_args():
-            out.append(f'struct sdg_args_{e.name} {{')
-            out += [f'  {field(p)};' for p in e.parameters]
-            out += ['};', '']
+        if e.has_args() and not e.library.startswith('cublas'):
+            out += args_struct(e)
     return '\n'.join(out + ['#endif', ''])
 
 
@@ -240,6 +287,13 @@ def whole_probe(e):
              '  if (refusal)', f'    return ({e.ctype})refusal;']
     if e.kind in ('create', 'set', 'destroy'):
         return lines + [f'  return probe_{e.name}({e.arguments()});', '}', '']
+    if e.result():
+        return lines + [
+            f'  {e.ctype} status = {call};',
+            f'  refusal = sdg_capture_result(SDG_ENTRY_{e.name}, result, '
+            'sizeof *result,',
+            '                               __builtin_return_address(0));',
+            f'  return refusal ? ({e.ctype})refusal : status;', '}', '']
     if e.kind != 'sync':
         return lines + [f'  return {call};', '}', '']
     return lines + [
@@ -312,9 +366,14 @@ def memory_table(e, offset):
     per_thread = e.name != e.prototype
     out = [f'    .everything = {str(everything).lower()},',
            f'    .per_thread = {str(per_thread).lower()},',
-           f'    .accesses = {len(e.accesses())},', '    .access = {']
+           f'    .accesses = {len(e.accesses())},']
+    if not e.accesses():
+        return out
+    out.append('    .access = (const sdg_entry_access_t[]){')
     for p in e.accesses():
         reads, writes = ACCESSES[p.kind]
+        if p.kind == 'device' and p.ctype.startswith('const '):
+            writes = 0
         sizes = p.words if p.kind in SIZED_CLASSES else []
         sizes = [offset(name) for name in sizes] + 3 * ['SDG_ENTRY_NOWHERE']
         out.append(f'      {{{offset(p.name)}, {reads}, {writes}, '
@@ -323,7 +382,8 @@ def memory_table(e, offset):
 
 
 def probes_c(entries):
-    out = [HEAD_C, '#include <cuda_runtime_api.h>', '#include <cudnn.h>', '',
+    out = [HEAD_C, '#include <cublasLt.h>', '#include <cublas_v2.h>',
+           '#include <cuda_runtime_api.h>', '#include <cudnn.h>', '',
            '/* Nothing of ours is found through the global offset table. */',
            '#pragma GCC visibility push(hidden)',
            '#include "interpose/capture.h"', '#include "interpose/slot.h"',
@@ -351,6 +411,8 @@ def probes_c(entries):
                        f')), "{e.name}");')
     out.append('')
     for e in entries:
+        if e.library.startswith('cublas'):
+            out += args_struct(e)
         if e.is_armed():
             out += probe(e)
         if e.is_touching():
@@ -360,7 +422,7 @@ def probes_c(entries):
                    '__attribute__((visibility("hidden")));')
     out += ['', 'const sdg_entry_t sdg_entry[SDG_ENTRY_COUNT] = {']
     for e in entries:
-        refuse = {'cudart': 'RUNTIME', 'cudnn': 'CUDNN'}[e.library]
+        refuse = {'cudart': 'RUNTIME', 'cudnn': 'CUDNN'}.get(e.library, 'CUBLAS')
         if e.ctype == 'void':
             refuse = 'TEXT'
         out += [f'  [SDG_ENTRY_{e.name}] = {{', f'    .name = "{e.name}",',
@@ -428,10 +490,11 @@ def markdown(entries):
 def main():
     writers = {'args.h': args_h, 'probes.c': probes_c, 'stubs.S': stubs_s,
                'map': version_map, 'md': markdown}
-    if len(sys.argv) != 4 or sys.argv[1] not in writers:
+    if len(sys.argv) != 5 or sys.argv[1] not in writers:
         sys.exit(__doc__)
-    text = writers[sys.argv[1]](read(sys.argv[2]))
-    with open(sys.argv[3], 'w') as out:
+    entries = read(sys.argv[2]) + read_prototypes(sys.argv[3])
+    text = writers[sys.argv[1]](entries)
+    with open(sys.argv[4], 'w') as out:
         out.write(text)
 
 

@@ -23,6 +23,8 @@ static const char *const sonames[SDG_LIBRARY_COUNT][SONAMES_MAX] = {
                            "libcudnn_cnn.so.9", "libcudnn_adv.so.9",
                            "libcudnn_graph.so.9"},
     [SDG_LIBRARY_NCCL] = {"libnccl.so.2"},
+    [SDG_LIBRARY_CUBLAS] = {"libcublas.so.13", "libcublas.so.12"},
+    [SDG_LIBRARY_CUBLASLT] = {"libcublasLt.so.13", "libcublasLt.so.12"},
 };
 
 // The real functions, once found; the first finding stays.

@@ -28,6 +28,10 @@ static cudaError_t refuse_runtime(void) {
   return cudaErrorInitializationError;
 }
 
+static int refuse_cublas(void) {
+  return 1; // CUBLAS_STATUS_NOT_INITIALIZED
+}
+
 static void refuse_text(char *message, size_t bytes) {
   if (message && bytes > 0)
     message[0] = '\0';
@@ -37,6 +41,8 @@ static void *refusal(sdg_refusal_t kind) {
   switch (kind) {
   case SDG_REFUSAL_RUNTIME:
     return (void *)refuse_runtime;
+  case SDG_REFUSAL_CUBLAS:
+    return (void *)refuse_cublas;
   case SDG_REFUSAL_TEXT:
     return (void *)refuse_text;
   default:

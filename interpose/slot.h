@@ -13,9 +13,7 @@
 #include "src/touch.h"
 #include "src/vendor.h"
 
-enum { SDG_ENTRY_NOWHERE = 0xffff, SDG_ENTRY_ACCESSES_MAX = 20 };
-_Static_assert((int)SDG_ENTRY_ACCESSES_MAX <= (int)SDG_ACCESSES_MAX,
-               "a touch has room for what an entry accesses");
+enum { SDG_ENTRY_NOWHERE = 0xffff };
 
 /* An operand of a captured entry; offsets into its struct sdg_args_. */
 typedef struct sdg_entry_operand {
@@ -37,6 +35,7 @@ typedef struct sdg_entry_access {
 typedef enum sdg_refusal {
   SDG_REFUSAL_CUDNN,   /* CUDNN_STATUS_NOT_INITIALIZED */
   SDG_REFUSAL_RUNTIME, /* cudaErrorInitializationError */
+  SDG_REFUSAL_CUBLAS,  /* CUBLAS_STATUS_NOT_INITIALIZED */
   SDG_REFUSAL_TEXT,    /* an empty message */
 } sdg_refusal_t;
 
@@ -57,7 +56,7 @@ typedef struct sdg_entry {
   int operands;
   sdg_entry_operand_t operand[SDG_OPERANDS_MAX];
   int accesses;
-  sdg_entry_access_t access[SDG_ENTRY_ACCESSES_MAX];
+  const sdg_entry_access_t *access;
 } sdg_entry_t;
 extern const sdg_entry_t sdg_entry[SDG_ENTRY_COUNT];
 extern const char *const sdg_entry_name[SDG_ENTRY_COUNT];

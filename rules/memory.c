@@ -90,6 +90,10 @@ sdg_status_t sdg_memory_update(sdg_buffer_t *buffer, const sdg_box_t *need,
   if (sdg_buffer_lack(buffer, need, lack)) {
     SDG_TRY_GOTO(sdg_memory_own(cause), out);
     SDG_TRY_GOTO(sdg_instep_update(cause, buffer->number), out);
+    if (!row) {
+      row = sdg_report_find(cause, "-", "update");
+      sdg_report_update(row);
+    }
     SDG_TRY_GOTO(sdg_update_run(buffer, lack, cause, stream, row), out);
     sdg_buffer_grow(buffer, lack);
   }
@@ -137,6 +141,11 @@ static sdg_status_t stream_get(const sdg_touch_t *touch,
     if (!cudnn)
       return SDG_E_LIBRARY_MISSING;
     got = given ? (int)cudnn->cudnnGetStream(given, out_stream) : 0;
+  } else if (touch->stream_kind == SDG_STREAM_CUBLAS) {
+    const sdg_cublas_t *cublas = sdg_cublas_get();
+    if (!cublas)
+      return SDG_E_LIBRARY_MISSING;
+    got = given ? (int)cublas->cublasGetStream_v2(given, out_stream) : 0;
   }
   return got ? sdg_fail(SDG_E_VENDOR_CALL, "the stream of %s: status %d",
                         touch->name, got)
@@ -214,5 +223,40 @@ sdg_status_t sdg_memory_touch(const sdg_touch_t *touch) {
   pthread_mutex_lock(&lock);
   sdg_status_t status = touch_run(touch);
   pthread_mutex_unlock(&lock);
+  return status == SDG_OK ? SDG_OK : sdg_job_fail(status);
+}
+
+sdg_status_t sdg_memory_result(const char *entry_name, void *result,
+                               size_t bytes) {
+  sdg_span_t span;
+  const sdg_group_t *group = sdg_job_group();
+  if (!sdg_job_joined() || group->count < 2 ||
+      atomic_load(&owner) != &thread_mark)
+    return SDG_OK;
+  pthread_mutex_lock(&lock);
+  bool device = sdg_buffers_allocation(&table, (uintptr_t)result, &span);
+  pthread_mutex_unlock(&lock);
+  if (device)
+    return SDG_OK;
+  size_t count = (size_t)group->count, *sizes = malloc(count * sizeof *sizes);
+  char(*all)[SDG_CONTROL_RECORD_BYTES] = malloc(count * sizeof *all);
+  sdg_status_t status = SDG_OK;
+  if (!sizes || !all) {
+    status = sdg_fail(SDG_E_NO_MEMORY, "records of %zu ranks", count);
+    goto out;
+  }
+  SDG_TRY_GOTO(sdg_instep_update(entry_name, bytes), out);
+  SDG_TRY_GOTO(sdg_control_exchange(sdg_job_control(), sdg_thread_channel(),
+                                    group->rank, group->count, result, bytes,
+                                    all, sizes, entry_name),
+               out);
+  if (sizes[0] == bytes)
+    memcpy(result, all[0], bytes);
+  else
+    status = sdg_fail(SDG_E_DIVERGED, "rank %d calls something else than %s",
+                      group->rank[0], entry_name);
+out:
+  free(all);
+  free(sizes);
   return status == SDG_OK ? SDG_OK : sdg_job_fail(status);
 }

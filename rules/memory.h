@@ -24,6 +24,11 @@ void sdg_memory_freed(const void *at);
  * the same everywhere. SDG_E_THREAD; any failure breaks the job. */
 sdg_status_t sdg_memory_touch(const sdg_touch_t *touch) SDG_MUST_CHECK;
 
+/* After such a call has returned a value through a pointer: if that is to host
+ * memory, the first rank's value is taken. */
+sdg_status_t sdg_memory_result(const char *entry_name, void *result,
+                               size_t bytes) SDG_MUST_CHECK;
+
 /* Makes this the one thread of the rank that exchanges anything: two would keep
  * the table in an order that other ranks' do not have. The job is joined.
  * SDG_E_VIEW_WHOLE, and those of sdg_thread_claim. */

@@ -456,6 +456,14 @@ int sdg_registry_touch(const sdg_touch_t *touch) {
   return 1;
 }
 
+int sdg_registry_result(const char *entry_name, void *result, size_t bytes) {
+  if (sdg_job_disarmed() || sdg_job_failed() ||
+      sdg_memory_result(entry_name, result, bytes) == SDG_OK)
+    return 0;
+  sdg_report_fail();
+  return 1;
+}
+
 bool sdg_registry_may_be_whole(void) {
   const sdg_options_t *options = sdg_options_get();
   return options->view == SDG_VIEW_WHOLE || *options->rules;

@@ -30,6 +30,9 @@ sdg_verdict_t sdg_registry_opaque(const char *entry_name,
 /* Whole view: a call that no rule judges is about to touch device memory. Not
  * 0: it is refused, sdg_last_error() says why. */
 int sdg_registry_touch(const sdg_touch_t *touch);
+/* Whole view: a call has returned a value of so many bytes, which becomes the
+ * first rank's if it is in host memory. Not 0: as above. */
+int sdg_registry_result(const char *entry_name, void *result, size_t bytes);
 /* Whether calls on memory have to be looked at: by the options alone, before
  * the rules are read; and by what is known now. */
 bool sdg_registry_may_be_whole(void);

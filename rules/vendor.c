@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "src/vendor.h"
@@ -32,4 +33,17 @@ const sdg_cudnn_t *sdg_cudnn_get(void) {
   }
   pthread_mutex_unlock(&lock);
   return cudnn;
+}
+
+const sdg_cublas_t *sdg_cublas_get(void) {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  static const sdg_library_row_t row = {
+      SDG_LIBRARY_CUBLAS, "cublasGetStream_v2",
+      offsetof(sdg_cublas_t, cublasGetStream_v2)};
+  static sdg_cublas_t table;
+  pthread_mutex_lock(&lock);
+  bool there =
+      table.cublasGetStream_v2 || sdg_library_fill(&row, 1, &table) == SDG_OK;
+  pthread_mutex_unlock(&lock);
+  return there ? &table : NULL;
 }

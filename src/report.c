@@ -78,6 +78,11 @@ void sdg_report_moved(sdg_report_row_t *row, const sdg_plan_t *plan) {
     add(&row->copied_bytes[i], plan->copied_bytes[i]);
 }
 
+void sdg_report_update(sdg_report_row_t *row) {
+  if (row)
+    add(&row->count, 1);
+}
+
 void sdg_report_count(sdg_report_row_t *row, const sdg_plan_t *plan) {
   add(&threads[sdg_thread_channel()].calls, 1);
   if (!row)

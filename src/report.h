@@ -19,6 +19,9 @@ sdg_report_row_t *sdg_report_find(const char *entry, const char *section,
 /* Counts one tagged call and what its plan moves; row may be NULL, plan may be
  * NULL (a query). */
 void sdg_report_count(sdg_report_row_t *row, const sdg_plan_t *plan);
+/* Counts a call that is not tagged, but for whose sake something moves; row may
+ * be NULL. */
+void sdg_report_update(sdg_report_row_t *row);
 /* Adds what a plan moves to a call that is counted already; row may be NULL. */
 void sdg_report_moved(sdg_report_row_t *row, const sdg_plan_t *plan);
 /* Adds time that the host waited for other ranks. */

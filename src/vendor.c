@@ -17,6 +17,8 @@ const char *sdg_library_name(sdg_library_t library) {
       [SDG_LIBRARY_CUDART] = "libcudart",
       [SDG_LIBRARY_CUDNN] = "libcudnn",
       [SDG_LIBRARY_NCCL] = "libnccl",
+      [SDG_LIBRARY_CUBLAS] = "libcublas.",
+      [SDG_LIBRARY_CUBLASLT] = "libcublasLt.",
   };
   return names[library];
 }

@@ -16,6 +16,8 @@ typedef enum sdg_library {
   SDG_LIBRARY_CUDART,
   SDG_LIBRARY_CUDNN,
   SDG_LIBRARY_NCCL,
+  SDG_LIBRARY_CUBLAS,
+  SDG_LIBRARY_CUBLASLT,
   SDG_LIBRARY_COUNT,
 } sdg_library_t;
 /* "libcudart" */
