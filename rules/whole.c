@@ -55,7 +55,22 @@ static bool splits_equal(const sdg_split_t *a, const sdg_split_t *b, int dims) {
   return true;
 }
 
-// As the section's `parts =` says; "agree" is even.
+// What the section's `parts =` says of this extent. "agree" is even, and so is
+// an extent that listed sizes do not add up to: parts decide who works on what,
+// and a tensor between two calls may have any extent.
+static const char *parts_of(const sdg_rule_split_t *split, int64_t extent) {
+  if (strcmp(split->parts, "agree") == 0)
+    return "even";
+  if (split->parts[0] < '0' || split->parts[0] > '9')
+    return split->parts;
+  int64_t sum = 0;
+  for (char *at = split->parts;; at++) {
+    sum += strtoll(at, &at, 10);
+    if (*at != ',')
+      return sum == extent ? split->parts : "even";
+  }
+}
+
 static sdg_status_t parts_place(const sdg_call_t *call, int index,
                                 const sdg_section_t *section,
                                 const sdg_split_t *split,
@@ -69,10 +84,9 @@ static sdg_status_t parts_place(const sdg_call_t *call, int index,
     if (split[d].axes == 0)
       continue;
     sdg_part_t part;
-    SDG_TRY_GOTO(
-        sdg_part_parse(strcmp(said->parts, "agree") == 0 ? "even" : said->parts,
-                       operand->extent[d], said->pieces, &part),
-        fail);
+    SDG_TRY_GOTO(sdg_part_parse(parts_of(said, operand->extent[d]),
+                                operand->extent[d], said->pieces, &part),
+                 fail);
     status = sdg_placement_split(out, sdg_job_mesh(), d, &split[d], &part);
     sdg_part_fini(&part);
     if (status != SDG_OK)

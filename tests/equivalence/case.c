@@ -101,10 +101,12 @@ static int read_word(const char *key, const char *value, case_t *c) {
     const char *key;
     int *out;
   } numbers[] = {
-      {"n", &c->size[0]},           {"c", &c->size[1]}, {"k", &c->outputs},
-      {"groups", &c->groups},       {"nhwc", &c->nhwc}, {"gap", &c->gap},
-      {"flipped", &c->flipped},     {"zy", &c->z_is_y}, {"repeat", &c->repeat},
-      {"own_sizes", &c->own_sizes},
+      {"n", &c->size[0]},       {"c", &c->size[1]},
+      {"k", &c->outputs},       {"groups", &c->groups},
+      {"nhwc", &c->nhwc},       {"gap", &c->gap},
+      {"flipped", &c->flipped}, {"zy", &c->z_is_y},
+      {"repeat", &c->repeat},   {"own_sizes", &c->own_sizes},
+      {"spread", &c->spread},
   };
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
     if (!strcmp(key, numbers[i].key)) {

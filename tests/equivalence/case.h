@@ -19,6 +19,10 @@ typedef struct {
   int outputs, groups; /* channels of y; groups of channels */
   int kernel[3], stride[3], dilation[3], pad[3];
   int nhwc, flipped, z_is_y, gap, repeat, own_sizes;
+  /* Tensors are doubled on the device before the call: 1: x, 2: z and old y,
+   * too. In the whole view each rank then has right what it doubled, and half
+   * of everything else. */
+  int spread;
   case_op_t op;
   float alpha, beta;
   uint64_t seed;

@@ -75,6 +75,20 @@ static int64_t next_index(const array_t *a, int at[CASE_DIMS]) {
   return offset;
 }
 
+static int is_spread(const case_t *c, case_tensor_t tensor) {
+  return c->spread > 0 &&
+         (tensor == CASE_X ||
+          (c->spread > 1 && (tensor == CASE_Y || tensor == CASE_Z)));
+}
+
+static int spread(const case_t *c, case_tensor_t tensor,
+                  cudnnTensorDescriptor_t desc, array_t *a) {
+  const float two = 2;
+  if (is_spread(c, tensor))
+    TRY(cudnnScaleTensor(g.cudnn, desc, a->device, &two));
+  return 0;
+}
+
 static void fill(const case_t *c, case_tensor_t tensor, array_t *a) {
   for (int64_t i = 0; i < a->span; i++)
     a->host[i] = gap_mark;
@@ -83,7 +97,8 @@ static void fill(const case_t *c, case_tensor_t tensor, array_t *a) {
     int global[CASE_DIMS];
     for (int d = 0; d < CASE_DIMS; d++)
       global[d] = a->box.first[d] + at[d];
-    a->host[offset] = case_value(c, tensor, global, a->size);
+    a->host[offset] = (is_spread(c, tensor) ? 0.5f : 1) *
+                      case_value(c, tensor, global, a->size);
   }
 }
 
@@ -229,6 +244,7 @@ static int run_calls(const case_t *c, array_t *x, array_t *w, array_t *bias,
     fill(c, CASE_Y, y);
     CUDA(cudaMemcpy(y->device, y->host, (size_t)y->span * sizeof(float),
                     cudaMemcpyHostToDevice));
+    TRY(spread(c, CASE_Y, g.y, y));
     status = call(c, found.algo, space, bytes, x, w, bias, z, y);
     if (status == 0)
       status = collect(y, i == 0 ? out : again);
@@ -253,6 +269,8 @@ static int run_case(const case_t *c, int rank, case_box_t *out_box,
   if (status == 0)
     status = set_tensor(c, &x, g.x);
   if (status == 0)
+    status = spread(c, CASE_X, g.x, &x);
+  if (status == 0)
     status = set_convolution(c);
   if (status == 0)
     status = output_extents(c, &x.box, ybox.extent);
@@ -266,6 +284,8 @@ static int run_case(const case_t *c, int rank, case_box_t *out_box,
     status = array_init(c, CASE_Y, ybox, case_y(c, -1), c->gap, &y);
   if (status == 0)
     status = set_tensor(c, &y, g.y);
+  if (status == 0)
+    status = spread(c, CASE_Z, g.y, &z);
   if (status == 0) {
     case_t dense = *c;
     dense.gap = 0;
