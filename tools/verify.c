@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "rules/rulesfile.h"
 #include "src/options.h"
 #include "tools/child.h"
 #include "tools/command.h"
@@ -30,7 +31,7 @@ enum {
 typedef struct verify {
   launch_t launch; // first: the child parser's input
   const char *ranks, *dim, *keep, *rtol, *atol;
-  bool verbose;
+  bool verbose, whole;
   int inputs, outputs;
   const char *input[FILES_MAX], *output[FILES_MAX];
   char self[PATH_MAX], folder[PATH_MAX];
@@ -121,7 +122,8 @@ const struct argp verify_argp = {
         "The words of PROGRAM are those of the run on one rank. Where they "
         "name an --input, each of the N ranks is given its piece of that file "
         "instead; where they name an --output, each writes a piece, and the "
-        "one rank a file apart, so that nothing is overwritten. The exit "
+        "one rank a file apart, so that nothing is overwritten. In the whole "
+        "view every rank reads and writes whole files. The exit "
         "status is 0 if nothing differs by more than the tolerances, 1 if "
         "something does, 125 if a run fails.\n\n"
         "  sundog verify -n 4 --split H --view shard --input in.npy --output "
@@ -222,7 +224,7 @@ static void cut_add(const verify_t *verify, words_t *words) {
 
 static int inputs_cut(const verify_t *verify) {
   int status = 0;
-  for (int i = 0; i < verify->inputs && status == 0; i++) {
+  for (int i = 0; i < verify->inputs && status == 0 && !verify->whole; i++) {
     words_t words = {.count = 0};
     words_add(&words, "sundog");
     words_add(&words, "split");
@@ -242,7 +244,7 @@ static int inputs_cut(const verify_t *verify) {
 // The program on one rank, or on all.
 static int program_run(const verify_t *verify, bool alone) {
   static const char *const devices[] = {"auto", "host", "cuda"};
-  const char *tail = alone ? ".npy" : ".{rank}.npy";
+  const char *tail = alone || verify->whole ? ".npy" : ".{rank}.npy";
   words_t words = {.count = 0};
   words_add(&words, "sundog");
   words_add(&words, "run");
@@ -260,7 +262,8 @@ static int program_run(const verify_t *verify, bool alone) {
   for (char **word = verify->launch.program; *word; word++) {
     const char *replaced = NULL;
     char *owned = NULL;
-    for (int i = 0; i < verify->inputs && !replaced && !alone; i++)
+    for (int i = 0; i < verify->inputs && !replaced && !alone && !verify->whole;
+         i++)
       replaced = word_of(*word, verify->input[i], in[i], &owned);
     for (int i = 0; i < verify->outputs && !replaced; i++)
       replaced = word_of(*word, verify->output[i], out[i], &owned);
@@ -315,7 +318,7 @@ static int verify_run(const verify_t *verify) {
   }
   int result = EXIT_SUCCESS;
   for (int i = 0; i < verify->outputs; i++) {
-    if (output_join(verify, i) != 0) {
+    if (!verify->whole && output_join(verify, i) != 0) {
       (void)sdg_fail(SDG_E_VERIFY, "the pieces of %s do not fit",
                      verify->output[i]);
       return COMMAND_FAILED;
@@ -328,10 +331,24 @@ static int verify_run(const verify_t *verify) {
   return result;
 }
 
+// Whether every rank has whole files; what is faulty the run reports.
+static bool is_whole(const char *ranks) {
+  (void)sdg_options_load(environ);
+  const sdg_options_t *options = sdg_options_get();
+  sdg_rules_t rules;
+  if (!*options->rules || access(options->rules, R_OK) != 0 ||
+      sdg_rules_load(options, atoi(ranks), &rules) != SDG_OK)
+    return options->view == SDG_VIEW_WHOLE;
+  bool whole = rules.view == SDG_VIEW_WHOLE;
+  sdg_rules_fini(&rules);
+  return whole;
+}
+
 int command_verify(int argc, char **argv) {
   verify_t verify = {.launch = {.device = LAUNCH_AUTO}};
   argp_err_exit_status = COMMAND_FAILED;
   argp_parse(&verify_argp, argc, argv, ARGP_IN_ORDER, NULL, &verify);
+  verify.whole = is_whole(verify.ranks);
   ssize_t n = readlink("/proc/self/exe", verify.self, sizeof verify.self - 1);
   if (n < 0) {
     (void)sdg_fail(SDG_E_INSTALL, "/proc/self/exe: %s", strerror(errno));

@@ -34,6 +34,14 @@ pieces_and_meshes_are_passed_on() {
   [ "$(stat -c %s kept/in0.0.npy)" = $((128 + 50 * 120 * 4)) ]
   verify 0 -n 4 --device host --view shard --split H:y,W:x --mesh y=2,x=2
 }
+every_rank_of_the_whole_view_has_whole_files() {
+  verify 0 -n 3 --device host --split H --view whole --keep kept
+  [ "$(cat out)" = 'out.npy: 3 ranks against one: 0 of 10920 elements differ' ]
+  [ "$(ls kept | tr '\n' ' ')" = 'many0.npy one0.npy ' ]
+  printf '[shard all]\nsplit = W\nview = whole\n' >r.ini
+  verify 0 -n 2 --device host --rules r.ini
+  [ ! -e out.npy ]
+}
 runs_that_differ_are_told() {
   # Nothing is exchanged: every piece is an island.
   printf '[shard none]\nmatch = H>=9999\nsplit = H\nview = shard\n' >r.ini
@@ -67,4 +75,5 @@ runs_that_fail_are_trouble() {
 }
 
 cases equal_runs_are_equal pieces_and_meshes_are_passed_on \
+  every_rank_of_the_whole_view_has_whole_files \
   runs_that_differ_are_told runs_that_fail_are_trouble

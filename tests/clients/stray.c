@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A program that does one thing that every rank of the whole view cannot do
+ * alike, or that nobody can follow.
+ *
+ * usage: stray WHAT [NUMBER]
+ *   read      prints small and large copies of NUMBER from the device, and its
+ *             norm by cuBLAS
+ *   managed   convolves into managed memory
+ *   capture   convolves on a stream that is captured
+ *   diverge   makes NUMBER convolutions
+ *   order     copies and convolves in an order that depends on NUMBER
+ *   thread    convolves in a second thread, too */
+#include <cublas_v2.h>
+#include <cuda_runtime_api.h>
+#include <cudnn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TRY(call)                                                              \
+  do {                                                                         \
+    int status_ = (int)(call);                                                 \
+    if (status_ != 0) {                                                        \
+      fprintf(stderr, "stray: %s: status %d\n", #call, status_);               \
+      exit(EXIT_FAILURE);                                                      \
+    }                                                                          \
+  } while (0)
+
+enum { ROWS = 40, COLUMNS = 64, COUNT = ROWS * COLUMNS };
+
+static struct {
+  cudnnHandle_t cudnn;
+  cudnnTensorDescriptor_t field;
+  cudnnFilterDescriptor_t filter;
+  cudnnConvolutionDescriptor_t conv;
+  float *x, *y, *w;
+} g;
+
+static float *device(size_t count) {
+  void *memory;
+  TRY(cudaMalloc(&memory, count * sizeof(float)));
+  TRY(cudaMemset(memory, 0, count * sizeof(float)));
+  return memory;
+}
+
+static void setup(void) {
+  TRY(cudnnCreate(&g.cudnn));
+  TRY(cudnnCreateTensorDescriptor(&g.field));
+  TRY(cudnnSetTensor4dDescriptor(g.field, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT,
+                                 1, 1, ROWS, COLUMNS));
+  TRY(cudnnCreateFilterDescriptor(&g.filter));
+  TRY(cudnnSetFilter4dDescriptor(g.filter, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW,
+                                 1, 1, 3, 3));
+  TRY(cudnnCreateConvolutionDescriptor(&g.conv));
+  TRY(cudnnSetConvolution2dDescriptor(
+      g.conv, 1, 1, 1, 1, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
+  g.x = device(COUNT);
+  g.y = device(COUNT);
+  g.w = device(9);
+}
+
+static int convolve(const float *x, float *y) {
+  float one = 1, zero = 0;
+  return (int)cudnnConvolutionForward(
+      g.cudnn, &one, g.field, x, g.filter, g.w, g.conv,
+      CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, NULL, 0, &zero, g.field, y);
+}
+
+static void read_back(float number) {
+  static float host[COUNT];
+  float small, norm;
+  cublasHandle_t cublas;
+  for (int i = 0; i < COUNT; i++)
+    host[i] = number;
+  TRY(convolve(g.x, g.y));
+  TRY(cudaMemcpy(g.x, host, sizeof host, cudaMemcpyHostToDevice));
+  TRY(cudaMemcpy(host, g.x, sizeof host, cudaMemcpyDeviceToHost));
+  TRY(cublasCreate(&cublas));
+  TRY(cublasSnrm2(cublas, 1, g.x, 1, &norm));
+  TRY(cudaMemcpyAsync(&small, g.x, sizeof small, cudaMemcpyDeviceToHost, NULL));
+  TRY(cudaDeviceSynchronize());
+  printf("large %g, small %g, norm %g\n", (double)host[COUNT - 1],
+         (double)small, (double)norm);
+  TRY(cublasDestroy(cublas));
+}
+
+static void *second(void *argument) {
+  (void)argument;
+  TRY(convolve(g.x, g.y));
+  return NULL;
+}
+
+int main(int argc, char **argv) {
+  const char *what = argc > 1 ? argv[1] : "";
+  int number = argc > 2 ? atoi(argv[2]) : 0;
+  float host[9];
+  cudaStream_t stream;
+  pthread_t thread;
+  setup();
+  if (!strcmp(what, "read")) {
+    read_back((float)number);
+  } else if (!strcmp(what, "managed")) {
+    TRY(cudaMallocManaged((void **)&g.y, COUNT * sizeof *g.y,
+                          cudaMemAttachGlobal));
+    TRY(convolve(g.x, g.y));
+  } else if (!strcmp(what, "capture")) {
+    TRY(cudaStreamCreate(&stream));
+    TRY(cudnnSetStream(g.cudnn, stream));
+    TRY(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+    TRY(convolve(g.x, g.y));
+  } else if (!strcmp(what, "diverge")) {
+    for (int i = 0; i < number; i++)
+      TRY(convolve(g.x, g.y));
+  } else if (!strcmp(what, "order")) {
+    TRY(convolve(g.x, g.y));
+    if (number == 0)
+      TRY(cudaMemcpy(host, g.y, sizeof host, cudaMemcpyDeviceToHost));
+    TRY(convolve(g.y, g.x));
+    TRY(cudaMemcpy(host, g.x, sizeof host, cudaMemcpyDeviceToHost));
+  } else if (!strcmp(what, "thread")) {
+    TRY(convolve(g.x, g.y));
+    TRY(pthread_create(&thread, NULL, second, NULL));
+    TRY(pthread_join(thread, NULL));
+  } else {
+    fprintf(stderr, "usage: stray "
+                    "read|managed|capture|diverge|order|thread [NUMBER]\n");
+    return 2;
+  }
+  return EXIT_SUCCESS;
+}
