@@ -5,6 +5,7 @@
 #define SDG_SRC_HOST_CUBLAS_BLAS_H
 
 #include <cublas_api.h>
+#include <complex.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,41 +21,68 @@ struct cublasContext {
   int sm_count_target;
 };
 
+/* An element of any type; no imaginary part unless the type is complex. */
+typedef double _Complex host_number_t;
+
 /* A number in host memory or, in device pointer mode, in device memory; a
  * device one is read when the work runs. */
 typedef struct host_scalar {
-  double value;
+  host_number_t value;
   const void *device; /* readable address, or NULL */
   cudaDataType type;
 } host_scalar_t;
 
-/* A column-major matrix as it is stored. at is a readable address. */
+/* A column-major matrix as it is stored; a vector is one of ld `increment`
+ * and one row. at is a readable address, or that of an array of the program's
+ * addresses, one per matrix of the batch. */
 typedef struct host_matrix {
   void *at;
+  bool by_address;
   cudaDataType type;
   int64_t ld;     /* elements from a column to the next */
   int64_t stride; /* elements from a matrix of the batch to the next */
 } host_matrix_t;
 
 typedef struct host_gemm {
-  bool transpose_a, transpose_b;
+  cublasOperation_t op_a, op_b;
   int64_t m, n, k, batch;
   host_scalar_t alpha, beta;
   host_matrix_t a, b, c;
 } host_gemm_t;
 
+/* True if the operation transposes. */
+static inline bool host_op_turns(cublasOperation_t op) {
+  return op == CUBLAS_OP_T || op == CUBLAS_OP_C;
+}
+
 #pragma GCC visibility push(hidden)
 
 /* Bytes of an element; 0 for a type that is not computed with. */
 size_t host_type_bytes(cudaDataType type);
+bool host_type_is_complex(cudaDataType type);
 double host_element_load(const void *at, cudaDataType type, int64_t index);
 void host_element_store(void *at, cudaDataType type, int64_t index,
                         double value);
 
+host_number_t host_number_load(const void *at, cudaDataType type,
+                               int64_t index);
+void host_number_store(void *at, cudaDataType type, int64_t index,
+                       host_number_t value);
+
 /* False if a device address is not the program's. */
 bool host_scalar_read(cublasHandle_t handle, const void *pointer,
                       cudaDataType type, host_scalar_t *out_scalar);
-double host_scalar_get(const host_scalar_t *scalar);
+host_number_t host_scalar_get(const host_scalar_t *scalar);
+
+/* Makes the address of `batch` matrices of rows x columns readable (that of
+ * the array where by_address, whose addresses are looked at when the work
+ * runs); no address is needed for nothing. */
+bool host_matrix_resolve(host_matrix_t *matrix, const void *at, int64_t rows,
+                         int64_t columns, int64_t batch);
+/* Matrix `index` of the batch when the work runs; NULL if the program's
+ * address is none. */
+void *host_matrix_at(const host_matrix_t *matrix, int64_t index, int64_t rows,
+                     int64_t columns);
 
 /* Queues run(copy of the job); the copy is freed afterwards. */
 cublasStatus_t host_blas_submit(cublasHandle_t handle,

@@ -18,7 +18,10 @@ size_t host_type_bytes(cudaDataType type) {
   case CUDA_R_32I:
     return 4;
   case CUDA_R_64F:
+  case CUDA_C_32F:
     return 8;
+  case CUDA_C_64F:
+    return 16;
   default:
     return 0;
   }
@@ -85,4 +88,27 @@ void host_element_store(void *at, cudaDataType type, int64_t index,
   default:
     ((double *)at)[index] = value;
   }
+}
+
+bool host_type_is_complex(cudaDataType type) {
+  return type == CUDA_C_32F || type == CUDA_C_64F;
+}
+
+host_number_t host_number_load(const void *at, cudaDataType type,
+                               int64_t index) {
+  if (type == CUDA_C_32F)
+    return ((const float _Complex *)at)[index];
+  if (type == CUDA_C_64F)
+    return ((const double _Complex *)at)[index];
+  return host_element_load(at, type, index);
+}
+
+void host_number_store(void *at, cudaDataType type, int64_t index,
+                       host_number_t value) {
+  if (type == CUDA_C_32F)
+    ((float _Complex *)at)[index] = (float _Complex)value;
+  else if (type == CUDA_C_64F)
+    ((double _Complex *)at)[index] = value;
+  else
+    host_element_store(at, type, index, creal(value));
 }

@@ -76,13 +76,36 @@ bool host_scalar_read(cublasHandle_t handle, const void *pointer,
     out_scalar->device = host_memory_resolve(pointer, host_type_bytes(type));
     return out_scalar->device != NULL;
   }
-  out_scalar->value = host_element_load(pointer, type, 0);
+  out_scalar->value = host_number_load(pointer, type, 0);
   return true;
 }
 
-double host_scalar_get(const host_scalar_t *scalar) {
-  return scalar->device ? host_element_load(scalar->device, scalar->type, 0)
+host_number_t host_scalar_get(const host_scalar_t *scalar) {
+  return scalar->device ? host_number_load(scalar->device, scalar->type, 0)
                         : scalar->value;
+}
+
+bool host_matrix_resolve(host_matrix_t *matrix, const void *at, int64_t rows,
+                         int64_t columns, int64_t batch) {
+  int64_t bytes = (int64_t)host_type_bytes(matrix->type);
+  int64_t last =
+      matrix->by_address
+          ? batch * (int64_t)sizeof(void *)
+          : ((batch - 1) * matrix->stride + (columns - 1) * matrix->ld + rows) *
+                bytes;
+  bool empty = rows == 0 || columns == 0 || batch == 0;
+  matrix->at = empty ? NULL : host_memory_resolve(at, (size_t)last);
+  return empty || matrix->at;
+}
+
+void *host_matrix_at(const host_matrix_t *matrix, int64_t index, int64_t rows,
+                     int64_t columns) {
+  int64_t bytes = (int64_t)host_type_bytes(matrix->type);
+  if (!matrix->by_address)
+    return (char *)matrix->at + index * matrix->stride * bytes;
+  return host_memory_resolve(
+      ((void *const *)matrix->at)[index],
+      (size_t)(((columns - 1) * matrix->ld + rows) * bytes));
 }
 
 typedef struct work {

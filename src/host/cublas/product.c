@@ -7,11 +7,6 @@
 #include <omp.h>
 #include <stdlib.h>
 
-static void *matrix_of(const host_matrix_t *matrix, int64_t index) {
-  return (char *)matrix->at +
-         (size_t)(index * matrix->stride) * host_type_bytes(matrix->type);
-}
-
 /* A dense float copy of rows x columns. */
 static float *to_float(const void *at, cudaDataType type, int64_t ld,
                        int64_t rows, int64_t columns) {
@@ -29,10 +24,9 @@ typedef struct operand {
   float *copy; /* to be freed */
 } operand_t;
 
-static bool operand_open(const host_matrix_t *matrix, int64_t index,
+static bool operand_open(const host_matrix_t *matrix, const void *at,
                          int64_t rows, int64_t columns,
                          operand_t *out_operand) {
-  void *at = matrix_of(matrix, index);
   if (matrix->type == CUDA_R_32F) {
     *out_operand = (operand_t){at, matrix->ld, NULL};
     return true;
@@ -51,35 +45,42 @@ static bool multiply_float(const host_gemm_t *gemm, const operand_t *a,
   int before = omp_get_max_threads();
   if (!getenv("OMP_NUM_THREADS"))
     omp_set_num_threads(1);
-  dnnl_status_t status = dnnl_sgemm(
-      gemm->transpose_b ? 'T' : 'N', gemm->transpose_a ? 'T' : 'N', gemm->n,
-      gemm->m, gemm->k, alpha, b->at, b->ld, a->at, a->ld, beta, c, ldc);
+  dnnl_status_t status =
+      dnnl_sgemm(host_op_turns(gemm->op_b) ? 'T' : 'N',
+                 host_op_turns(gemm->op_a) ? 'T' : 'N', gemm->n, gemm->m,
+                 gemm->k, alpha, b->at, b->ld, a->at, a->ld, beta, c, ldc);
   omp_set_num_threads(before);
   return status == dnnl_success;
 }
 
-static bool product_float(const host_gemm_t *gemm, int64_t index, double alpha,
-                          double beta) {
+/* The matrices of one product of the batch. */
+typedef struct place {
+  const void *a, *b;
+  void *c;
+} place_t;
+
+static bool product_float(const host_gemm_t *gemm, const place_t *place,
+                          double alpha, double beta) {
   operand_t a = {0}, b = {0};
   const host_matrix_t *c = &gemm->c;
-  void *target = matrix_of(c, index);
   int64_t m = gemm->m, n = gemm->n, k = gemm->k;
-  bool done = operand_open(&gemm->a, index, gemm->transpose_a ? k : m,
-                           gemm->transpose_a ? m : k, &a) &&
-              operand_open(&gemm->b, index, gemm->transpose_b ? n : k,
-                           gemm->transpose_b ? k : n, &b);
+  bool done =
+      operand_open(&gemm->a, place->a, host_op_turns(gemm->op_a) ? k : m,
+                   host_op_turns(gemm->op_a) ? m : k, &a) &&
+      operand_open(&gemm->b, place->b, host_op_turns(gemm->op_b) ? n : k,
+                   host_op_turns(gemm->op_b) ? k : n, &b);
   if (done && c->type == CUDA_R_32F) {
-    done =
-        multiply_float(gemm, &a, &b, (float)alpha, (float)beta, target, c->ld);
+    done = multiply_float(gemm, &a, &b, (float)alpha, (float)beta, place->c,
+                          c->ld);
   } else if (done) {
     float *sum = malloc((size_t)(m * n) * sizeof *sum);
     done = sum && multiply_float(gemm, &a, &b, 1, 0, sum, m);
     for (int64_t j = 0; done && j < n; j++)
       for (int64_t i = 0; i < m; i++) {
         double old = beta == 0 ? 0
-                               : beta * host_element_load(target, c->type,
+                               : beta * host_element_load(place->c, c->type,
                                                           j * c->ld + i);
-        host_element_store(target, c->type, j * c->ld + i,
+        host_element_store(place->c, c->type, j * c->ld + i,
                            alpha * (double)sum[j * m + i] + old);
       }
     free(sum);
@@ -89,45 +90,99 @@ static bool product_float(const host_gemm_t *gemm, int64_t index, double alpha,
   return done;
 }
 
-static void product_double(const host_gemm_t *gemm, int64_t index, double alpha,
-                           double beta) {
-  const host_matrix_t *a = &gemm->a, *b = &gemm->b, *c = &gemm->c;
-  const void *from_a = matrix_of(a, index), *from_b = matrix_of(b, index);
-  void *target = matrix_of(c, index);
-  for (int64_t j = 0; j < gemm->n; j++)
-    for (int64_t i = 0; i < gemm->m; i++) {
-      double sum = 0;
-      for (int64_t p = 0; p < gemm->k; p++)
-        sum += host_element_load(from_a, a->type,
-                                 gemm->transpose_a ? i * a->ld + p
-                                                   : p * a->ld + i) *
-               host_element_load(from_b, b->type,
-                                 gemm->transpose_b ? p * b->ld + j
-                                                   : j * b->ld + p);
-      double old =
-          beta == 0 ? 0
-                    : beta * host_element_load(target, c->type, j * c->ld + i);
-      host_element_store(target, c->type, j * c->ld + i, alpha * sum + old);
+/* Element (i, j) of op(matrix). */
+static host_number_t element(const host_matrix_t *matrix, const void *at,
+                             cublasOperation_t op, int64_t i, int64_t j) {
+  host_number_t value = host_number_load(
+      at, matrix->type,
+      host_op_turns(op) ? i * matrix->ld + j : j * matrix->ld + i);
+  return op == CUBLAS_OP_C || op == CUBLAS_OP_CONJG ? conj(value) : value;
+}
+
+/* sum += a * b, elements of a column; without imaginary parts where `im` is
+ * NULL. */
+static void accumulate(int64_t m, const double *re, const double *im,
+                       host_number_t b, double *sum_re, double *sum_im) {
+  double b_re = creal(b), b_im = cimag(b);
+  for (int64_t i = 0; i < m; i++)
+    sum_re[i] += re[i] * b_re;
+  for (int64_t i = 0; im && i < m; i++) {
+    sum_re[i] -= im[i] * b_im;
+    sum_im[i] += re[i] * b_im + im[i] * b_re;
+  }
+}
+
+/* Sums in double; op(a) is unpacked once, column by column. */
+static bool product_wide(const host_gemm_t *gemm, const place_t *place,
+                         host_number_t alpha, host_number_t beta) {
+  int64_t m = gemm->m, n = gemm->n, k = alpha == 0 ? 0 : gemm->k;
+  bool is_complex = host_type_is_complex(gemm->c.type);
+  double *re =
+      malloc((size_t)(m * (k + 1) * (is_complex ? 2 : 1)) * sizeof *re);
+  double *im = re && is_complex ? re + m * (k + 1) : NULL;
+  if (!re)
+    return false;
+  double *sum_re = re + m * k, *sum_im = im ? im + m * k : NULL;
+  for (int64_t p = 0; p < k; p++)
+    for (int64_t i = 0; i < m; i++) {
+      host_number_t value = element(&gemm->a, place->a, gemm->op_a, i, p);
+      re[p * m + i] = creal(value);
+      if (im)
+        im[p * m + i] = cimag(value);
     }
+  for (int64_t j = 0; j < n; j++) {
+    for (int64_t i = 0; i < m; i++)
+      sum_re[i] = 0;
+    for (int64_t i = 0; im && i < m; i++)
+      sum_im[i] = 0;
+    for (int64_t p = 0; p < k; p++)
+      accumulate(m, re + p * m, im ? im + p * m : NULL,
+                 element(&gemm->b, place->b, gemm->op_b, p, j), sum_re, sum_im);
+    for (int64_t i = 0; i < m; i++) {
+      int64_t at = j * gemm->c.ld + i;
+      host_number_t sum = CMPLX(sum_re[i], im ? sum_im[i] : 0);
+      host_number_t old =
+          beta == 0 ? 0 : beta * host_number_load(place->c, gemm->c.type, at);
+      host_number_store(place->c, gemm->c.type, at,
+                        (k ? alpha * sum : 0) + old);
+    }
+  }
+  free(re);
+  return true;
 }
 
 static bool is_narrow(cudaDataType type) {
   return type == CUDA_R_32F || type == CUDA_R_16F || type == CUDA_R_16BF;
 }
 
+static bool place_find(const host_gemm_t *gemm, int64_t index, bool reads,
+                       place_t *out_place) {
+  int64_t m = gemm->m, n = gemm->n, k = gemm->k;
+  *out_place = (place_t){.c = host_matrix_at(&gemm->c, index, m, n)};
+  if (reads && k > 0) {
+    out_place->a =
+        host_matrix_at(&gemm->a, index, host_op_turns(gemm->op_a) ? k : m,
+                       host_op_turns(gemm->op_a) ? m : k);
+    out_place->b =
+        host_matrix_at(&gemm->b, index, host_op_turns(gemm->op_b) ? n : k,
+                       host_op_turns(gemm->op_b) ? k : n);
+  }
+  return out_place->c && (!reads || k == 0 || (out_place->a && out_place->b));
+}
+
 cudaError_t host_gemm_run(void *argument) {
   const host_gemm_t *gemm = argument;
-  double alpha = host_scalar_get(&gemm->alpha);
-  double beta = host_scalar_get(&gemm->beta);
+  host_number_t alpha = host_scalar_get(&gemm->alpha);
+  host_number_t beta = host_scalar_get(&gemm->beta);
   bool in_float = is_narrow(gemm->a.type) && is_narrow(gemm->b.type) &&
                   gemm->k > 0 && alpha != 0;
-  host_gemm_t scaling = *gemm; /* alpha 0: a and b are not read */
-  if (alpha == 0)
-    scaling.k = 0;
   for (int64_t i = 0; i < gemm->batch; i++) {
-    if (!in_float)
-      product_double(&scaling, i, alpha, beta);
-    else if (!product_float(gemm, i, alpha, beta))
+    place_t place;
+    /* alpha 0: a and b are not read */
+    if (!place_find(gemm, i, alpha != 0, &place))
+      return cudaErrorIllegalAddress;
+    if (!(in_float ? product_float(gemm, &place, creal(alpha), creal(beta))
+                   : product_wide(gemm, &place, alpha, beta)))
       return cudaErrorLaunchFailure;
   }
   return cudaSuccess;

@@ -1,0 +1,595 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuBLAS in all four types, with int and int64_t: every result against the
+// definition, computed from full matrices in double.
+#include "tests/unit/harness.h"
+
+#include <complex.h>
+#include <cublas_v2.h>
+#include <cuda_runtime_api.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/host/host.h"
+
+#define OK(call)      ck_assert_int_eq((call), CUBLAS_STATUS_SUCCESS)
+#define CUDA_OK(call) ck_assert_int_eq((call), cudaSuccess)
+
+enum { LIMIT = 9, LD_MAX = 14, CELLS = LD_MAX * LD_MAX, ROUNDS = 120 };
+
+typedef double _Complex number_t;
+
+/* A matrix that the device has, too: `at` in device memory. */
+typedef struct matrix {
+  cudaDataType type;
+  int ld;
+  number_t value[CELLS];
+  void *at;
+} matrix_t;
+
+static cublasHandle_t handle;
+static const cudaDataType types[] = {CUDA_R_32F, CUDA_R_64F, CUDA_C_32F,
+                                     CUDA_C_64F};
+
+static void setup(void) {
+  srand(3);
+  OK(cublasCreate(&handle));
+}
+
+static void teardown(void) {
+  OK(cublasDestroy(handle));
+}
+
+static int below(int limit) {
+  return rand() % limit;
+}
+
+static bool is_complex(cudaDataType type) {
+  return type == CUDA_C_32F || type == CUDA_C_64F;
+}
+
+static bool is_single(cudaDataType type) {
+  return type == CUDA_R_32F || type == CUDA_C_32F;
+}
+
+static number_t number_random(cudaDataType type) {
+  double re = (below(65) - 32) / 16.0, im = (below(65) - 32) / 16.0;
+  return is_complex(type) ? CMPLX(re, im) : re;
+}
+
+static void number_put(void *at, cudaDataType type, int i, number_t value) {
+  if (type == CUDA_R_32F)
+    ((float *)at)[i] = (float)creal(value);
+  else if (type == CUDA_R_64F)
+    ((double *)at)[i] = creal(value);
+  else if (type == CUDA_C_32F)
+    ((float _Complex *)at)[i] = (float _Complex)value;
+  else
+    ((number_t *)at)[i] = value;
+}
+
+static number_t number_get(const void *at, cudaDataType type, int i) {
+  if (type == CUDA_R_32F)
+    return ((const float *)at)[i];
+  if (type == CUDA_R_64F)
+    return ((const double *)at)[i];
+  if (type == CUDA_C_32F)
+    return ((const float _Complex *)at)[i];
+  return ((const number_t *)at)[i];
+}
+
+static void matrix_upload(matrix_t *m) {
+  number_t bytes[CELLS];
+  for (int i = 0; i < CELLS; i++)
+    number_put(bytes, m->type, i, m->value[i]);
+  CUDA_OK(cudaMemcpy(m->at, bytes, sizeof bytes, cudaMemcpyHostToDevice));
+}
+
+static matrix_t matrix_random(cudaDataType type, int rows) {
+  matrix_t m = {.type = type, .ld = rows + below(LD_MAX - rows)};
+  for (int i = 0; i < CELLS; i++)
+    m.value[i] = number_random(type);
+  CUDA_OK(cudaMalloc(&m.at, CELLS * sizeof(number_t)));
+  matrix_upload(&m);
+  return m;
+}
+
+/* As the device has it now. */
+static void matrix_check(const matrix_t *m, const number_t *expected) {
+  number_t bytes[CELLS];
+  double room = is_single(m->type) ? 4e-5 : 1e-11;
+  CUDA_OK(cudaDeviceSynchronize());
+  CUDA_OK(cudaMemcpy(bytes, m->at, sizeof bytes, cudaMemcpyDeviceToHost));
+  for (int i = 0; i < CELLS; i++) {
+    number_t found = number_get(bytes, m->type, i);
+    ck_assert_double_le(cabs(found - expected[i]),
+                        room * (1 + cabs(expected[i])));
+  }
+}
+
+static void matrix_free(matrix_t *m) {
+  CUDA_OK(cudaFree(m->at));
+}
+
+static number_t op_at(const matrix_t *m, cublasOperation_t op, int i, int j) {
+  number_t value =
+      op == CUBLAS_OP_N ? m->value[j * m->ld + i] : m->value[i * m->ld + j];
+  return op == CUBLAS_OP_C ? conj(value) : value;
+}
+
+static cublasOperation_t op_random(void) {
+  return (cublasOperation_t)below(3);
+}
+
+/* A number in host memory as the function wants it. */
+typedef struct scalar {
+  _Alignas(16) char bytes[16];
+  number_t value;
+} scalar_t;
+
+static scalar_t scalar_random(cudaDataType type) {
+  scalar_t s = {.value = number_random(type)};
+  if (below(5) == 0)
+    s.value = below(2);
+  number_put(s.bytes, type, 0, s.value);
+  return s;
+}
+
+/* The functions of the four types, as one function of untyped pointers. */
+#define FOUR(name, version, suffix, kind)                                      \
+  ((kind)(type == CUDA_R_32F ? (void (*)(void))cublasS##name##version##suffix  \
+          : type == CUDA_R_64F                                                 \
+              ? (void (*)(void))cublasD##name##version##suffix                 \
+          : type == CUDA_C_32F                                                 \
+              ? (void (*)(void))cublasC##name##version##suffix                 \
+              : (void (*)(void))cublasZ##name##version##suffix))
+
+typedef cublasStatus_t (*gemm_t)(cublasHandle_t, cublasOperation_t,
+                                 cublasOperation_t, int, int, int, const void *,
+                                 const void *, int, const void *, int,
+                                 const void *, void *, int);
+typedef cublasStatus_t (*gemm64_t)(cublasHandle_t, cublasOperation_t,
+                                   cublasOperation_t, int64_t, int64_t, int64_t,
+                                   const void *, const void *, int64_t,
+                                   const void *, int64_t, const void *, void *,
+                                   int64_t);
+
+START_TEST(products_of_all_types_match_the_definition) {
+  for (int round = 0; round < ROUNDS; round++) {
+    cudaDataType type = types[round % 4];
+    int m = 1 + below(LIMIT), n = 1 + below(LIMIT), k = below(LIMIT);
+    cublasOperation_t opa = op_random(), opb = op_random();
+    matrix_t a = matrix_random(type, opa ? (k ? k : 1) : m);
+    matrix_t b = matrix_random(type, opb ? n : (k ? k : 1));
+    matrix_t c = matrix_random(type, m);
+    scalar_t alpha = scalar_random(type), beta = scalar_random(type);
+    number_t expected[CELLS];
+    memcpy(expected, c.value, sizeof expected);
+    for (int j = 0; j < n; j++)
+      for (int i = 0; i < m; i++) {
+        number_t sum = 0;
+        for (int p = 0; p < k; p++)
+          sum += op_at(&a, opa, i, p) * op_at(&b, opb, p, j);
+        expected[j * c.ld + i] =
+            alpha.value * sum + beta.value * c.value[j * c.ld + i];
+      }
+    if (below(2))
+      OK(FOUR(gemm, _v2, , gemm_t)(handle, opa, opb, m, n, k, alpha.bytes, a.at,
+                                   a.ld, b.at, b.ld, beta.bytes, c.at, c.ld));
+    else
+      OK(FOUR(gemm, _v2, _64, gemm64_t)(handle, opa, opb, m, n, k, alpha.bytes,
+                                        a.at, a.ld, b.at, b.ld, beta.bytes,
+                                        c.at, c.ld));
+    matrix_check(&c, expected);
+    matrix_free(&a);
+    matrix_free(&b);
+    matrix_free(&c);
+  }
+}
+END_TEST
+
+START_TEST(many_products_are_found_by_addresses_in_device_memory) {
+  enum { MANY = 4 };
+  matrix_t a[MANY], b[MANY], c[MANY];
+  void *list[3][MANY], *at[3];
+  double two = 2, one = 1;
+  for (int i = 0; i < MANY; i++) {
+    list[0][i] = (a[i] = matrix_random(CUDA_R_64F, 3)).at;
+    list[1][i] = (b[i] = matrix_random(CUDA_R_64F, 3)).at;
+    list[2][i] = (c[i] = matrix_random(CUDA_R_64F, 3)).at;
+  }
+  for (int i = 0; i < 3; i++) {
+    CUDA_OK(cudaMalloc(&at[i], sizeof list[i]));
+    CUDA_OK(cudaMemcpy(at[i], list[i], sizeof list[i], cudaMemcpyHostToDevice));
+  }
+  OK(cublasDgemmBatched(handle, CUBLAS_OP_N, CUBLAS_OP_N, 3, 3, 3, &two,
+                        (const double *const *)at[0], LD_MAX,
+                        (const double *const *)at[1], LD_MAX, &one,
+                        (double *const *)at[2], LD_MAX, MANY));
+  for (int i = 0; i < MANY; i++) {
+    number_t expected[CELLS];
+    memcpy(expected, c[i].value, sizeof expected);
+    for (int j = 0; j < 3; j++)
+      for (int r = 0; r < 3; r++)
+        for (int p = 0; p < 3; p++)
+          expected[j * LD_MAX + r] +=
+              2 * a[i].value[p * LD_MAX + r] * b[i].value[j * LD_MAX + p];
+    matrix_check(&c[i], expected);
+  }
+  /* An address that is none is an error of the device. */
+  list[0][1] = list;
+  CUDA_OK(cudaMemcpy(at[0], list[0], sizeof list[0], cudaMemcpyHostToDevice));
+  OK(cublasDgemmBatched(handle, CUBLAS_OP_N, CUBLAS_OP_N, 3, 3, 3, &two,
+                        (const double *const *)at[0], LD_MAX,
+                        (const double *const *)at[1], LD_MAX, &one,
+                        (double *const *)at[2], LD_MAX, MANY));
+  ck_assert_int_eq(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
+  CUDA_OK(cudaDeviceReset());
+}
+END_TEST
+
+/* Full matrices, column by column, of n rows. */
+typedef struct full {
+  int rows;
+  number_t value[CELLS];
+} full_t;
+
+static number_t *cell(full_t *f, int i, int j) {
+  return &f->value[j * f->rows + i];
+}
+
+static full_t full_product(full_t *a, full_t *b, int m, int n, int k) {
+  full_t c = {.rows = m};
+  for (int j = 0; j < n; j++)
+    for (int i = 0; i < m; i++) {
+      number_t sum = 0;
+      for (int p = 0; p < k; p++)
+        sum += *cell(a, i, p) * *cell(b, p, j);
+      *cell(&c, i, j) = sum;
+    }
+  return c;
+}
+
+static full_t full_op(const matrix_t *m, cublasOperation_t op, int rows,
+                      int columns) {
+  full_t f = {.rows = rows};
+  for (int j = 0; j < columns; j++)
+    for (int i = 0; i < rows; i++)
+      *cell(&f, i, j) = op_at(m, op, i, j);
+  return f;
+}
+
+/* op of the triangle that is stored. */
+static full_t full_triangle(const matrix_t *m, bool lower, bool unit,
+                            cublasOperation_t op, int n) {
+  full_t f = {.rows = n};
+  for (int j = 0; j < n; j++)
+    for (int i = 0; i < n; i++) {
+      bool stored = lower ? i >= j : i <= j;
+      number_t value = i == j && unit ? 1
+                       : stored       ? m->value[j * m->ld + i]
+                                      : 0;
+      if (op == CUBLAS_OP_C)
+        value = conj(value);
+      if (op == CUBLAS_OP_N)
+        *cell(&f, i, j) = value;
+      else
+        *cell(&f, j, i) = value;
+    }
+  return f;
+}
+
+static full_t full_half(const matrix_t *m, bool lower, bool hermitian, int n) {
+  full_t f = {.rows = n};
+  for (int j = 0; j < n; j++)
+    for (int i = 0; i < n; i++) {
+      if (lower ? i < j : i > j)
+        continue;
+      number_t value = m->value[j * m->ld + i];
+      *cell(&f, j, i) = hermitian ? conj(value) : value;
+      *cell(&f, i, j) = hermitian && i == j ? creal(value) : value;
+    }
+  return f;
+}
+
+typedef cublasStatus_t (*trmm_t)(cublasHandle_t, cublasSideMode_t,
+                                 cublasFillMode_t, cublasOperation_t,
+                                 cublasDiagType_t, int, int, const void *,
+                                 const void *, int, const void *, int, void *,
+                                 int);
+typedef cublasStatus_t (*trsm_t)(cublasHandle_t, cublasSideMode_t,
+                                 cublasFillMode_t, cublasOperation_t,
+                                 cublasDiagType_t, int, int, const void *,
+                                 const void *, int, void *, int);
+
+/* What trmm makes of B, trsm makes B again. */
+START_TEST(triangles_multiply_and_divide) {
+  for (int round = 0; round < ROUNDS; round++) {
+    cudaDataType type = types[round % 4];
+    int m = 1 + below(LIMIT), n = 1 + below(LIMIT);
+    bool right = below(2), lower = below(2), unit = below(2);
+    cublasOperation_t op = op_random();
+    int order = right ? n : m;
+    cublasSideMode_t side = right ? CUBLAS_SIDE_RIGHT : CUBLAS_SIDE_LEFT;
+    cublasFillMode_t uplo =
+        lower ? CUBLAS_FILL_MODE_LOWER : CUBLAS_FILL_MODE_UPPER;
+    cublasDiagType_t diag = unit ? CUBLAS_DIAG_UNIT : CUBLAS_DIAG_NON_UNIT;
+    matrix_t a = matrix_random(type, order), b = matrix_random(type, m);
+    for (int i = 0; i < CELLS; i++) /* well conditioned */
+      a.value[i] /= 8;
+    for (int i = 0; i < order; i++)
+      a.value[i * a.ld + i] += 2;
+    matrix_upload(&a);
+    scalar_t alpha = scalar_random(type), back = alpha;
+    full_t ta = full_triangle(&a, lower, unit, op, order);
+    full_t fb = full_op(&b, CUBLAS_OP_N, m, n);
+    full_t product = right ? full_product(&fb, &ta, m, n, n)
+                           : full_product(&ta, &fb, m, n, m);
+    number_t expected[CELLS];
+    memcpy(expected, b.value, sizeof expected);
+    for (int j = 0; j < n; j++)
+      for (int i = 0; i < m; i++)
+        expected[j * b.ld + i] = alpha.value * *cell(&product, i, j);
+    OK(FOUR(trmm, _v2, , trmm_t)(handle, side, uplo, op, diag, m, n,
+                                 alpha.bytes, a.at, a.ld, b.at, b.ld, b.at,
+                                 b.ld));
+    matrix_check(&b, expected);
+    if (alpha.value != 0) {
+      number_put(back.bytes, type, 0, 1 / alpha.value);
+      OK(FOUR(trsm, _v2, , trsm_t)(handle, side, uplo, op, diag, m, n,
+                                   back.bytes, a.at, a.ld, b.at, b.ld));
+      matrix_check(&b, b.value);
+    }
+    matrix_free(&a);
+    matrix_free(&b);
+  }
+}
+END_TEST
+
+typedef cublasStatus_t (*symm_t)(cublasHandle_t, cublasSideMode_t,
+                                 cublasFillMode_t, int, int, const void *,
+                                 const void *, int, const void *, int,
+                                 const void *, void *, int);
+typedef cublasStatus_t (*syrk_t)(cublasHandle_t, cublasFillMode_t,
+                                 cublasOperation_t, int, int, const void *,
+                                 const void *, int, const void *, void *, int);
+
+START_TEST(symmetric_and_hermitian_matrices_match_the_definition) {
+  for (int round = 0; round < ROUNDS; round++) {
+    cudaDataType type = types[round % 4];
+    int m = 1 + below(LIMIT), n = 1 + below(LIMIT), k = 1 + below(LIMIT);
+    bool right = below(2), lower = below(2);
+    bool hermitian = is_complex(type) && below(2);
+    cublasFillMode_t uplo =
+        lower ? CUBLAS_FILL_MODE_LOWER : CUBLAS_FILL_MODE_UPPER;
+    matrix_t a = matrix_random(type, right ? n : m);
+    matrix_t b = matrix_random(type, m), c = matrix_random(type, m);
+    scalar_t alpha = scalar_random(type), beta = scalar_random(type);
+    full_t fa = full_half(&a, lower, hermitian, right ? n : m);
+    full_t fb = full_op(&b, CUBLAS_OP_N, m, n);
+    full_t product = right ? full_product(&fb, &fa, m, n, n)
+                           : full_product(&fa, &fb, m, n, m);
+    number_t expected[CELLS];
+    memcpy(expected, c.value, sizeof expected);
+    for (int j = 0; j < n; j++)
+      for (int i = 0; i < m; i++)
+        expected[j * c.ld + i] = alpha.value * *cell(&product, i, j) +
+                                 beta.value * c.value[j * c.ld + i];
+    symm_t symm = FOUR(symm, _v2, , symm_t);
+    if (hermitian)
+      symm = (symm_t)(type == CUDA_C_32F ? (void (*)(void))cublasChemm
+                                         : (void (*)(void))cublasZhemm);
+    OK(symm(handle, right ? CUBLAS_SIDE_RIGHT : CUBLAS_SIDE_LEFT, uplo, m, n,
+            alpha.bytes, a.at, a.ld, b.at, b.ld, beta.bytes, c.at, c.ld));
+    matrix_check(&c, expected);
+    matrix_free(&a);
+    matrix_free(&b);
+    matrix_free(&c);
+
+    cublasOperation_t op = below(2)     ? CUBLAS_OP_N
+                           : !hermitian ? CUBLAS_OP_T
+                                        : CUBLAS_OP_C;
+    cudaDataType real = !hermitian           ? type
+                        : type == CUDA_C_32F ? CUDA_R_32F
+                                             : CUDA_R_64F;
+    a = matrix_random(type, op ? k : n);
+    c = matrix_random(type, n);
+    alpha = scalar_random(real);
+    beta = scalar_random(real);
+    fa = full_op(&a, op, n, k);
+    full_t ft = {.rows = k};
+    for (int j = 0; j < n; j++)
+      for (int i = 0; i < k; i++)
+        *cell(&ft, i, j) =
+            hermitian ? conj(*cell(&fa, j, i)) : *cell(&fa, j, i);
+    product = full_product(&fa, &ft, n, n, k);
+    memcpy(expected, c.value, sizeof expected);
+    for (int j = 0; j < n; j++)
+      for (int i = 0; i < n; i++)
+        if (lower ? i >= j : i <= j) {
+          number_t value = alpha.value * *cell(&product, i, j) +
+                           beta.value * c.value[j * c.ld + i];
+          expected[j * c.ld + i] = hermitian && i == j ? creal(value) : value;
+        }
+    syrk_t syrk = FOUR(syrk, _v2, , syrk_t);
+    if (hermitian)
+      syrk = (syrk_t)(type == CUDA_C_32F ? (void (*)(void))cublasCherk
+                                         : (void (*)(void))cublasZherk);
+    OK(syrk(handle, uplo, op, n, k, alpha.bytes, a.at, a.ld, beta.bytes, c.at,
+            c.ld));
+    matrix_check(&c, expected);
+    matrix_free(&a);
+    matrix_free(&c);
+  }
+}
+END_TEST
+
+typedef cublasStatus_t (*geam_t)(cublasHandle_t, cublasOperation_t,
+                                 cublasOperation_t, int, int, const void *,
+                                 const void *, int, const void *, const void *,
+                                 int, void *, int);
+typedef cublasStatus_t (*dgmm_t)(cublasHandle_t, cublasSideMode_t, int, int,
+                                 const void *, int, const void *, int, void *,
+                                 int);
+
+START_TEST(matrices_are_added_and_scaled) {
+  for (int round = 0; round < ROUNDS; round++) {
+    cudaDataType type = types[round % 4];
+    int m = 1 + below(LIMIT), n = 1 + below(LIMIT);
+    cublasOperation_t opa = op_random(), opb = op_random();
+    matrix_t a = matrix_random(type, opa ? n : m);
+    matrix_t b = matrix_random(type, opb ? n : m), c = matrix_random(type, m);
+    scalar_t alpha = scalar_random(type), beta = scalar_random(type);
+    number_t expected[CELLS];
+    memcpy(expected, c.value, sizeof expected);
+    for (int j = 0; j < n; j++)
+      for (int i = 0; i < m; i++)
+        expected[j * c.ld + i] = alpha.value * op_at(&a, opa, i, j) +
+                                 beta.value * op_at(&b, opb, i, j);
+    OK(FOUR(geam, , , geam_t)(handle, opa, opb, m, n, alpha.bytes, a.at, a.ld,
+                              beta.bytes, b.at, b.ld, c.at, c.ld));
+    matrix_check(&c, expected);
+    memcpy(c.value, expected, sizeof expected);
+    bool right = below(2);
+    int length = right ? n : m, step = below(2) ? 1 : -1;
+    for (int j = 0; j < n; j++)
+      for (int i = 0; i < m; i++) {
+        int at = right ? j : i;
+        expected[j * c.ld + i] *= b.value[step > 0 ? at : length - 1 - at];
+      }
+    OK(FOUR(dgmm, , , dgmm_t)(handle,
+                              right ? CUBLAS_SIDE_RIGHT : CUBLAS_SIDE_LEFT, m,
+                              n, c.at, c.ld, b.at, step, c.at, c.ld));
+    matrix_check(&c, expected);
+    matrix_free(&a);
+    matrix_free(&b);
+    matrix_free(&c);
+  }
+}
+END_TEST
+
+typedef cublasStatus_t (*gemv_t)(cublasHandle_t, cublasOperation_t, int, int,
+                                 const void *, const void *, int, const void *,
+                                 int, const void *, void *, int);
+typedef cublasStatus_t (*trsv_t)(cublasHandle_t, cublasFillMode_t,
+                                 cublasOperation_t, cublasDiagType_t, int,
+                                 const void *, int, void *, int);
+
+START_TEST(matrices_work_on_vectors) {
+  for (int round = 0; round < ROUNDS; round++) {
+    cudaDataType type = types[round % 4];
+    int m = 1 + below(LIMIT), n = 1 + below(LIMIT);
+    cublasOperation_t op = op_random();
+    int rows = op ? n : m, columns = op ? m : n;
+    matrix_t a = matrix_random(type, m), x = matrix_random(type, 1 + below(3));
+    matrix_t y = matrix_random(type, 1 + below(3));
+    scalar_t alpha = scalar_random(type), beta = scalar_random(type);
+    number_t expected[CELLS];
+    memcpy(expected, y.value, sizeof expected);
+    for (int i = 0; i < rows; i++) {
+      number_t sum = 0;
+      for (int j = 0; j < columns; j++)
+        sum += op_at(&a, op, i, j) * x.value[j * x.ld];
+      expected[i * y.ld] = alpha.value * sum + beta.value * y.value[i * y.ld];
+    }
+    OK(FOUR(gemv, _v2, , gemv_t)(handle, op, m, n, alpha.bytes, a.at, a.ld,
+                                 x.at, x.ld, beta.bytes, y.at, y.ld));
+    matrix_check(&y, expected);
+    matrix_free(&a);
+
+    /* trmv, then trsv; from the vector's end where the increment is < 0. */
+    bool lower = below(2), unit = below(2);
+    cublasFillMode_t uplo =
+        lower ? CUBLAS_FILL_MODE_LOWER : CUBLAS_FILL_MODE_UPPER;
+    cublasDiagType_t diag = unit ? CUBLAS_DIAG_UNIT : CUBLAS_DIAG_NON_UNIT;
+    int step = below(2) ? x.ld : -x.ld;
+    a = matrix_random(type, n);
+    for (int i = 0; i < CELLS; i++)
+      a.value[i] /= 8;
+    for (int i = 0; i < n; i++)
+      a.value[i * a.ld + i] += 2;
+    matrix_upload(&a);
+    full_t ta = full_triangle(&a, lower, unit, op, n);
+    memcpy(expected, x.value, sizeof expected);
+    for (int i = 0; i < n; i++) {
+      number_t sum = 0;
+      for (int j = 0; j < n; j++)
+        sum += *cell(&ta, i, j) * x.value[(step > 0 ? j : n - 1 - j) * x.ld];
+      expected[(step > 0 ? i : n - 1 - i) * x.ld] = sum;
+    }
+    OK(FOUR(trmv, _v2, , trsv_t)(handle, uplo, op, diag, n, a.at, a.ld, x.at,
+                                 step));
+    matrix_check(&x, expected);
+    OK(FOUR(trsv, _v2, , trsv_t)(handle, uplo, op, diag, n, a.at, a.ld, x.at,
+                                 step));
+    matrix_check(&x, x.value);
+    matrix_free(&a);
+    matrix_free(&x);
+    matrix_free(&y);
+  }
+}
+END_TEST
+
+START_TEST(complex_vectors_and_indices) {
+  cudaDataType type = CUDA_C_64F;
+  matrix_t x = matrix_random(type, 1), y = matrix_random(type, 1);
+  int n = 30, first = 0;
+  cuDoubleComplex result;
+  double norm, sum = 0, absolute = 0, c = 0.6, found;
+  number_t plain = 0, conjugated = 0;
+  for (int i = 0; i < n; i++) {
+    number_t a = x.value[i], b = y.value[i];
+    plain += a * b;
+    conjugated += conj(a) * b;
+    sum += creal(a * conj(a));
+    absolute += fabs(creal(a)) + fabs(cimag(a));
+    number_t best = x.value[first];
+    if (fabs(creal(a)) + fabs(cimag(a)) > fabs(creal(best)) + fabs(cimag(best)))
+      first = i;
+  }
+  OK(cublasZdotu(handle, n, x.at, 1, y.at, 1, &result));
+  ck_assert_double_le(cabs(CMPLX(result.x, result.y) - plain), 1e-10);
+  OK(cublasZdotc(handle, n, x.at, 1, y.at, 1, &result));
+  ck_assert_double_le(cabs(CMPLX(result.x, result.y) - conjugated), 1e-10);
+  OK(cublasDznrm2(handle, n, x.at, 1, &norm));
+  ck_assert_double_le(fabs(norm - sqrt(sum)), 1e-10);
+  OK(cublasDzasum(handle, n, x.at, 1, &found));
+  ck_assert_double_le(fabs(found - absolute), 1e-10);
+  int index;
+  int64_t index64;
+  OK(cublasIzamax(handle, n, x.at, 1, &index));
+  ck_assert_int_eq(index, first + 1);
+  OK(cublasIzamax_64(handle, n, x.at, 1, &index64));
+  ck_assert_int_eq((int)index64, first + 1);
+  OK(cublasIzamax(handle, 0, x.at, 1, &index));
+  ck_assert_int_eq(index, 0);
+  cuDoubleComplex s = {0.64, -0.48};
+  number_t cs = CMPLX(s.x, s.y);
+  OK(cublasZrot(handle, 1, x.at, 1, y.at, 1, &c, &s));
+  number_t before_x = x.value[0], before_y = y.value[0];
+  x.value[0] = c * before_x + cs * before_y;
+  y.value[0] = c * before_y - conj(cs) * before_x;
+  matrix_check(&x, x.value);
+  matrix_check(&y, y.value);
+  matrix_free(&x);
+  matrix_free(&y);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("cublas_matrix");
+  TCase *tests = tcase_create("matrix");
+  tcase_add_checked_fixture(tests, setup, teardown);
+  tcase_add_test(tests, products_of_all_types_match_the_definition);
+  tcase_add_test(tests, triangles_multiply_and_divide);
+  tcase_add_test(tests, symmetric_and_hermitian_matrices_match_the_definition);
+  tcase_add_test(tests, matrices_are_added_and_scaled);
+  tcase_add_test(tests, matrices_work_on_vectors);
+  tcase_add_test(tests, complex_vectors_and_indices);
+  tcase_add_test(tests, many_products_are_found_by_addresses_in_device_memory);
+  tcase_set_timeout(tests, 60);
+  suite_add_tcase(suite, tests);
+  return harness_run(suite);
+}
