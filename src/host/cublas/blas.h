@@ -84,7 +84,10 @@ bool host_matrix_resolve(host_matrix_t *matrix, const void *at, int64_t rows,
 void *host_matrix_at(const host_matrix_t *matrix, int64_t index, int64_t rows,
                      int64_t columns);
 
-/* Queues run(copy of the job); the copy is freed afterwards. */
+/* Queues run(copy of the job, plain data); the copy is freed afterwards. */
+cublasStatus_t host_work_submit(cudaStream_t stream,
+                                cudaError_t (*run)(void *job), const void *job,
+                                size_t job_bytes);
 cublasStatus_t host_blas_submit(cublasHandle_t handle,
                                 cudaError_t (*run)(void *job), const void *job,
                                 size_t job_bytes);

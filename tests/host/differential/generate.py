@@ -14,7 +14,7 @@ LEFT_OUT = [
     r'^cudnnCreate$',         # needs a device
     r'^cudnnBackend',         # attributes of any type behind void *
     r'^cudnnFusedOps|^cudnn\w*FusedOps',  # the same
-    r'^cublas(Create|[SG]et(Matrix|Vector))',  # need a device
+    r'^cublas(Lt)?Create|^cublas[SG]et(Matrix|Vector)',  # need a device
     r'^cublasXt|^cublasLtGetCudartVersion',  # a library of its own; a number
     r'Get(ErrorString|StatusName|StatusString|LastError\w*)$',  # strings()
     r'^cudnnGet(Version|MaxDeviceVersion|CudartVersion)$',      # numbers

@@ -124,14 +124,15 @@ static function_t function_named(const char *name) {
   return function;
 }
 
-/* cudnnTensorDescriptor_t -> cudnnCreateTensorDescriptor, ...; the library of
- * the type, the verb, the rest. */
-static function_t function_of(const char *verb, const char *type) {
+/* cudnnTensorDescriptor_t -> cudnnCreateTensorDescriptor, but
+ * cublasLtMatrixLayout_t -> cublasLtMatrixLayoutCreate. */
+static function_t creator_of(const char *type) {
   char name[128];
-  size_t start = strncmp(type, "cublasLt", 8) == 0 ? 8 : 5;
-  snprintf(name, sizeof name, "%.*s%s%s", (int)(start == 8 ? 0 : start), type,
-           start == 8 ? "" : verb, type + start);
-  name[strlen(name) - 2] = '\0';
+  int length = (int)strlen(type) - 2; /* without the _t */
+  if (strncmp(type, "cublasLt", 8) == 0)
+    snprintf(name, sizeof name, "%.*sCreate", length, type);
+  else
+    snprintf(name, sizeof name, "cudnnCreate%.*s", length - 5, type + 5);
   return function_named(name);
 }
 
@@ -147,9 +148,11 @@ static void *object_of(const char *type, int parameter) {
   for (int i = 0; i < object_count; i++)
     if (objects[i].parameter == parameter && strcmp(objects[i].type, type) == 0)
       return objects[i].object;
-  int (*create)(void **) = (int (*)(void **))function_of("Create", type);
+  /* Those of cuBLASLt take a type and sizes, too; the others do not look. */
+  typedef int (*create_t)(void **, long, long, long, long);
+  create_t create = (create_t)creator_of(type);
   void *object = NULL;
-  if (!create || object_count == OBJECTS || create(&object) != 0)
+  if (!create || object_count == OBJECTS || create(&object, 68, 4, 5, 4) != 0)
     return NULL;
   snprintf(objects[object_count].type, sizeof objects[0].type, "%s", type);
   objects[object_count].parameter = parameter;

@@ -1,0 +1,531 @@
+// SPDX-License-Identifier: Apache-2.0
+// cublasLtMatmul and cublasLtMatrixTransform: products with what follows them,
+// and matrices from one layout to another.
+#include "src/host/cublas/lt.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct cublasLtContext {
+  int unused;
+};
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t *lightHandle) {
+  int count;
+  if (!lightHandle)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  if (cudaGetDeviceCount(&count) != cudaSuccess)
+    return CUBLAS_STATUS_NOT_INITIALIZED;
+  cublasLtHandle_t made = calloc(1, sizeof *made);
+  if (!made)
+    return CUBLAS_STATUS_ALLOC_FAILED;
+  *lightHandle = made;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t lightHandle) {
+  if (!lightHandle)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  free(lightHandle);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+/* ---- layouts ---- */
+
+
+static int64_t line_length(const host_layout_t *l) {
+  return (int64_t)(l->order == CUBLASLT_ORDER_COL ? l->rows : l->columns);
+}
+
+cublasStatus_t host_layout_check(const host_layout_t *layout) {
+  if ((layout->order != CUBLASLT_ORDER_COL &&
+       layout->order != CUBLASLT_ORDER_ROW) ||
+      host_type_bytes((cudaDataType)layout->type) == 0 ||
+      layout->batch_mode != CUBLASLT_BATCH_MODE_STRIDED || layout->plane != 0)
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  return layout->ld < line_length(layout) || layout->batch < 1
+             ? CUBLAS_STATUS_INVALID_VALUE
+             : CUBLAS_STATUS_SUCCESS;
+}
+
+static int64_t offset_of(const host_layout_t *l, int64_t batch, int64_t i,
+                         int64_t j) {
+  int64_t at = l->order == CUBLASLT_ORDER_COL ? j * l->ld + i : i * l->ld + j;
+  return at + (l->batch > 1 ? batch * l->stride : 0);
+}
+
+void *host_layout_resolve(const host_layout_t *layout, const void *at) {
+  int64_t elements =
+      offset_of(layout, layout->batch - 1, (int64_t)layout->rows - 1,
+                (int64_t)layout->columns - 1) +
+      1;
+  return host_memory_resolve(
+      at, (size_t)elements * host_type_bytes((cudaDataType)layout->type));
+}
+
+host_number_t host_layout_load(const host_layout_t *layout, const void *at,
+                               int64_t batch, int64_t i, int64_t j) {
+  return host_number_load(at, (cudaDataType)layout->type,
+                          offset_of(layout, batch, i, j));
+}
+
+void host_layout_store(const host_layout_t *layout, void *at, int64_t batch,
+                       int64_t i, int64_t j, host_number_t value) {
+  host_number_store(at, (cudaDataType)layout->type,
+                    offset_of(layout, batch, i, j), value);
+}
+
+static int64_t span_bytes(cudaDataType type, int64_t count) {
+  return count * (int64_t)host_type_bytes(type);
+}
+
+/* Reads alpha or beta. */
+static bool factor_read(const void *at, cudaDataType type, bool device,
+                        bool vector, int64_t rows, host_factor_t *out_factor) {
+  *out_factor = (host_factor_t){.scalar = {.type = type}, .vector = vector};
+  if (!at)
+    return false;
+  if (!device && !vector) {
+    out_factor->scalar.value = host_number_load(at, type, 0);
+    return true;
+  }
+  out_factor->scalar.device =
+      host_memory_resolve(at, (size_t)span_bytes(type, vector ? rows : 1));
+  return out_factor->scalar.device != NULL;
+}
+
+host_number_t host_factor_get(const host_factor_t *factor, int64_t row) {
+  return factor->vector
+             ? host_number_load(factor->scalar.device, factor->scalar.type, row)
+             : host_scalar_get(&factor->scalar);
+}
+
+/* ---- products ---- */
+
+typedef struct product {
+  host_matmul_t matmul;
+  host_layout_t a, b, c, d;
+  const void *at_a, *at_b, *at_c, *bias;
+  void *at_d, *aux;
+  host_factor_t alpha, beta;
+} product_t;
+
+static bool is_zero(const host_factor_t *factor) {
+  return !factor->vector && host_scalar_get(&factor->scalar) == 0;
+}
+
+static double gelu(double x) {
+  const double root = 0.79788456080286535588; /* sqrt(2 / pi) */
+  return 0.5 * x * (1 + tanh(root * (x + 0.044715 * x * x * x)));
+}
+
+/* What the epilogue makes of one element. */
+static host_number_t follow(const product_t *p, int64_t batch, int64_t i,
+                            int64_t j, host_number_t value) {
+  const host_matmul_t *m = &p->matmul;
+  if (m->epilogue & CUBLASLT_EPILOGUE_BIAS)
+    value += host_number_load(p->bias, (cudaDataType)m->bias_type,
+                              batch * m->bias_stride + i);
+  if (p->aux) /* of gelu: what goes into it */
+    host_number_store(p->aux, (cudaDataType)m->aux_type,
+                      batch * m->aux_stride + j * m->aux_ld + i, value);
+  if (m->epilogue & CUBLASLT_EPILOGUE_RELU)
+    return creal(value) > 0 ? value : 0;
+  if (m->epilogue & CUBLASLT_EPILOGUE_GELU)
+    return gelu(creal(value));
+  return value;
+}
+
+/* A matrix as the product of columns knows it: rows stored one after the
+ * other are the columns of the transpose. */
+static host_matrix_t columns_of(const host_layout_t *layout, const void *at,
+                                int32_t op, cublasOperation_t *out_op) {
+  static const cublasOperation_t flipped[] = {
+      [CUBLAS_OP_N] = CUBLAS_OP_T,
+      [CUBLAS_OP_T] = CUBLAS_OP_N,
+      [CUBLAS_OP_C] = CUBLAS_OP_CONJG,
+  };
+  *out_op =
+      layout->order == CUBLASLT_ORDER_ROW ? flipped[op] : (cublasOperation_t)op;
+  return (host_matrix_t){.at = (void *)at,
+                         .type = (cudaDataType)layout->type,
+                         .ld = layout->ld,
+                         .stride = layout->batch > 1 ? layout->stride : 0};
+}
+
+/* The type in which the sums are kept. */
+static cudaDataType sum_type(const product_t *p) {
+  cudaDataType a = (cudaDataType)p->a.type;
+  if (host_type_is_complex(a))
+    return CUDA_C_64F;
+  return a == CUDA_R_64F || a == CUDA_R_8I ? CUDA_R_64F : CUDA_R_32F;
+}
+
+static cudaError_t product_run(void *argument) {
+  const product_t *p = argument;
+  int64_t m = (int64_t)p->d.rows, n = (int64_t)p->d.columns;
+  cudaDataType type = sum_type(p);
+  host_gemm_t gemm = {
+      .m = m,
+      .n = n,
+      .k = (int64_t)(host_op_turns(p->matmul.op_a) ? p->a.rows : p->a.columns),
+      .batch = 1,
+      .alpha = {.value = 1},
+      .c = {.type = type, .ld = m}};
+  gemm.a = columns_of(&p->a, p->at_a, p->matmul.op_a, &gemm.op_a);
+  gemm.b = columns_of(&p->b, p->at_b, p->matmul.op_b, &gemm.op_b);
+  gemm.c.at = malloc((size_t)(m * n) * host_type_bytes(type));
+  cudaError_t error = gemm.c.at ? cudaSuccess : cudaErrorLaunchFailure;
+  bool keeps = p->at_c && !is_zero(&p->beta);
+  for (int64_t batch = 0; error == cudaSuccess && batch < p->d.batch; batch++) {
+    host_gemm_t one = gemm;
+    one.a.at =
+        (char *)gemm.a.at + span_bytes(gemm.a.type, batch * gemm.a.stride);
+    one.b.at =
+        (char *)gemm.b.at + span_bytes(gemm.b.type, batch * gemm.b.stride);
+    error = host_gemm_run(&one);
+    for (int64_t j = 0; error == cudaSuccess && j < n; j++)
+      for (int64_t i = 0; i < m; i++) {
+        host_number_t value = host_factor_get(&p->alpha, i) *
+                              host_number_load(gemm.c.at, type, j * m + i);
+        if (keeps)
+          value += host_factor_get(&p->beta, i) *
+                   host_layout_load(&p->c, p->at_c, batch, i, j);
+        host_layout_store(&p->d, p->at_d, batch, i, j,
+                          follow(p, batch, i, j, value));
+      }
+  }
+  free(gemm.c.at);
+  return error;
+}
+
+/* Which types go together: those of GemmEx, and a D of its own. */
+static bool types_fit(const product_t *p) {
+  int32_t a = p->a.type, c = p->c.type, d = p->d.type, s = p->matmul.scale;
+  if (a != p->b.type || c != d)
+    return false;
+  switch (a) {
+  case CUDA_R_16F:
+  case CUDA_R_16BF:
+    return (d == a || d == CUDA_R_32F) && (s == CUDA_R_32F || s == CUDA_R_16F);
+  case CUDA_R_8I:
+    return (d == CUDA_R_32I && s == CUDA_R_32I) ||
+           ((d == CUDA_R_8I || d == CUDA_R_32F) && s == CUDA_R_32F);
+  case CUDA_R_32F:
+  case CUDA_R_64F:
+  case CUDA_C_32F:
+  case CUDA_C_64F:
+    return d == a && s == a;
+  default:
+    return false;
+  }
+}
+
+static bool epilogue_known(const host_matmul_t *m) {
+  switch (m->epilogue) {
+  case CUBLASLT_EPILOGUE_DEFAULT:
+  case CUBLASLT_EPILOGUE_RELU:
+  case CUBLASLT_EPILOGUE_BIAS:
+  case CUBLASLT_EPILOGUE_RELU_BIAS:
+  case CUBLASLT_EPILOGUE_GELU:
+  case CUBLASLT_EPILOGUE_GELU_BIAS:
+  case CUBLASLT_EPILOGUE_GELU_AUX:
+  case CUBLASLT_EPILOGUE_GELU_AUX_BIAS:
+    return true;
+  default:
+    return false;
+  }
+}
+
+/* Without addresses: whether such a product can be computed. */
+static cublasStatus_t product_check(product_t *p) {
+  host_matmul_t *m = &p->matmul;
+  const host_layout_t *layouts[] = {&p->a, &p->b, &p->c, &p->d};
+  for (int i = 0; i < 4; i++) {
+    cublasStatus_t status = host_layout_check(layouts[i]);
+    if (status)
+      return status;
+    if (layouts[i]->batch != p->d.batch && layouts[i]->batch != 1)
+      return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  if ((unsigned)m->op_a > CUBLAS_OP_C || (unsigned)m->op_b > CUBLAS_OP_C ||
+      (unsigned)m->pointer_mode >
+          CUBLASLT_POINTER_MODE_ALPHA_DEVICE_VECTOR_BETA_HOST)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  bool ta = m->op_a != CUBLAS_OP_N, tb = m->op_b != CUBLAS_OP_N;
+  if ((ta ? p->a.columns : p->a.rows) != p->d.rows ||
+      (tb ? p->b.rows : p->b.columns) != p->d.columns ||
+      (ta ? p->a.rows : p->a.columns) != (tb ? p->b.columns : p->b.rows) ||
+      p->c.rows != p->d.rows || p->c.columns != p->d.columns)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  bool scaled = m->aux_scale || m->aux_maximum || m->out_scale;
+  for (int i = 0; i < 5; i++)
+    scaled = scaled || m->scale_at[i];
+  if (scaled || m->op_c != CUBLAS_OP_N || m->fill != CUBLAS_FILL_MODE_FULL ||
+      !epilogue_known(m) || !types_fit(p) || p->d.rows == 0 ||
+      p->d.columns == 0 ||
+      (m->epilogue != CUBLASLT_EPILOGUE_DEFAULT &&
+       host_type_is_complex((cudaDataType)p->d.type)))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (m->bias_type < 0)
+    m->bias_type = p->d.type;
+  if (m->aux_type < 0)
+    m->aux_type = p->d.type;
+  if ((m->epilogue & 128) && m->aux_ld < (int64_t)p->d.rows)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+static bool product_take(product_t *p, cublasLtMatmulDesc_t desc,
+                         cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                         cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d) {
+  *p = (product_t){0};
+  if (!desc || !a || !b || !c || !d)
+    return false;
+  memcpy(&p->matmul, desc, sizeof p->matmul);
+  memcpy(&p->a, a, sizeof p->a);
+  memcpy(&p->b, b, sizeof p->b);
+  memcpy(&p->c, c, sizeof p->c);
+  memcpy(&p->d, d, sizeof p->d);
+  return true;
+}
+
+static bool factors_read(product_t *p, const void *alpha, const void *beta) {
+  int mode = p->matmul.pointer_mode;
+  cudaDataType type = (cudaDataType)p->matmul.scale;
+  int64_t rows = (int64_t)p->d.rows;
+  bool vector = mode >= CUBLASLT_POINTER_MODE_DEVICE_VECTOR;
+  if (!factor_read(alpha, type, mode == CUBLASLT_POINTER_MODE_DEVICE, vector,
+                   rows, &p->alpha))
+    return false;
+  if (mode == CUBLASLT_POINTER_MODE_ALPHA_DEVICE_VECTOR_BETA_ZERO) {
+    p->beta = (host_factor_t){.scalar = {.type = type}};
+    return true;
+  }
+  return factor_read(beta, type, mode == CUBLASLT_POINTER_MODE_DEVICE,
+                     mode == CUBLASLT_POINTER_MODE_DEVICE_VECTOR, rows,
+                     &p->beta);
+}
+
+/* What the epilogue reads and writes. */
+static bool epilogue_resolve(product_t *p) {
+  const host_matmul_t *m = &p->matmul;
+  int64_t last = p->d.batch - 1, rows = (int64_t)p->d.rows;
+  if (m->epilogue & CUBLASLT_EPILOGUE_BIAS) {
+    p->bias = host_memory_resolve(
+        m->bias, (size_t)span_bytes((cudaDataType)m->bias_type,
+                                    last * m->bias_stride + rows));
+    if (!p->bias)
+      return false;
+  }
+  if (m->epilogue & 128) {
+    int64_t count =
+        last * m->aux_stride + ((int64_t)p->d.columns - 1) * m->aux_ld + rows;
+    p->aux = host_memory_resolve(
+        m->aux, (size_t)span_bytes((cudaDataType)m->aux_type, count));
+    if (!p->aux)
+      return false;
+  }
+  return true;
+}
+
+cublasStatus_t
+cublasLtMatmul(cublasLtHandle_t lightHandle, cublasLtMatmulDesc_t computeDesc,
+               const void *alpha, const void *A, cublasLtMatrixLayout_t Adesc,
+               const void *B, cublasLtMatrixLayout_t Bdesc, const void *beta,
+               const void *C, cublasLtMatrixLayout_t Cdesc, void *D,
+               cublasLtMatrixLayout_t Ddesc, const cublasLtMatmulAlgo_t *algo,
+               void *workspace, size_t workspaceSizeInBytes,
+               cudaStream_t stream) {
+  (void)algo, (void)workspace, (void)workspaceSizeInBytes;
+  product_t p;
+  if (!lightHandle)
+    return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (!product_take(&p, computeDesc, Adesc, Bdesc, Cdesc, Ddesc) || !alpha ||
+      !A || !B || !D)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  cublasStatus_t status = product_check(&p);
+  if (status)
+    return status;
+  if (!factors_read(&p, alpha, beta))
+    return alpha && beta ? CUBLAS_STATUS_EXECUTION_FAILED
+                         : CUBLAS_STATUS_INVALID_VALUE;
+  p.at_a = host_layout_resolve(&p.a, A);
+  p.at_b = host_layout_resolve(&p.b, B);
+  p.at_c = C ? host_layout_resolve(&p.c, C) : NULL;
+  p.at_d = host_layout_resolve(&p.d, D);
+  if (!C && (p.beta.vector || p.beta.scalar.device || !is_zero(&p.beta)))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  if (!p.at_a || !p.at_b || !p.at_d || (C && !p.at_c) || !epilogue_resolve(&p))
+    return CUBLAS_STATUS_EXECUTION_FAILED;
+  return host_work_submit(stream, product_run, &p, sizeof p);
+}
+
+/* ---- the one algorithm ---- */
+
+static cublasStatus_t result_give(product_t *p,
+                                  cublasLtMatmulHeuristicResult_t *result) {
+  cublasStatus_t status = product_check(p);
+  *result = (cublasLtMatmulHeuristicResult_t){.state = status, .wavesCount = 1};
+  return status;
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
+    cublasLtHandle_t lightHandle, cublasLtMatmulDesc_t operationDesc,
+    cublasLtMatrixLayout_t Adesc, cublasLtMatrixLayout_t Bdesc,
+    cublasLtMatrixLayout_t Cdesc, cublasLtMatrixLayout_t Ddesc,
+    cublasLtMatmulPreference_t preference, int requestedAlgoCount,
+    cublasLtMatmulHeuristicResult_t heuristicResultsArray[],
+    int *returnAlgoCount) {
+  product_t p;
+  if (!lightHandle)
+    return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (!product_take(&p, operationDesc, Adesc, Bdesc, Cdesc, Ddesc) ||
+      !preference || requestedAlgoCount < 1 || !heuristicResultsArray ||
+      !returnAlgoCount)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  cublasStatus_t status = result_give(&p, heuristicResultsArray);
+  *returnAlgoCount = status == CUBLAS_STATUS_SUCCESS;
+  return status;
+}
+
+cublasStatus_t cublasLtMatmulAlgoCheck(
+    cublasLtHandle_t lightHandle, cublasLtMatmulDesc_t operationDesc,
+    cublasLtMatrixLayout_t Adesc, cublasLtMatrixLayout_t Bdesc,
+    cublasLtMatrixLayout_t Cdesc, cublasLtMatrixLayout_t Ddesc,
+    const cublasLtMatmulAlgo_t *algo, cublasLtMatmulHeuristicResult_t *result) {
+  product_t p;
+  if (!lightHandle)
+    return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (!product_take(&p, operationDesc, Adesc, Bdesc, Cdesc, Ddesc) || !algo ||
+      !result)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  return result_give(&p, result);
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetIds(
+    cublasLtHandle_t lightHandle, cublasComputeType_t computeType,
+    cudaDataType_t scaleType, cudaDataType_t Atype, cudaDataType_t Btype,
+    cudaDataType_t Ctype, cudaDataType_t Dtype, int requestedAlgoCount,
+    int algoIdsArray[], int *returnAlgoCount) {
+  product_t p = {
+      .matmul = {.compute = (int32_t)computeType, .scale = scaleType},
+      .a = {.type = Atype},
+      .b = {.type = Btype},
+      .c = {.type = Ctype},
+      .d = {.type = Dtype}};
+  if (!lightHandle)
+    return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (requestedAlgoCount < 1 || !algoIdsArray || !returnAlgoCount)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  *returnAlgoCount = types_fit(&p);
+  if (*returnAlgoCount)
+    algoIdsArray[0] = 0;
+  return *returnAlgoCount ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+}
+
+cublasStatus_t cublasLtMatmulAlgoInit(
+    cublasLtHandle_t lightHandle, cublasComputeType_t computeType,
+    cudaDataType_t scaleType, cudaDataType_t Atype, cudaDataType_t Btype,
+    cudaDataType_t Ctype, cudaDataType_t Dtype, int algoId,
+    cublasLtMatmulAlgo_t *algo) {
+  int id, count;
+  if (!lightHandle)
+    return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (!algo || algoId != 0)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  memset(algo, 0, sizeof *algo);
+  return cublasLtMatmulAlgoGetIds(lightHandle, computeType, scaleType, Atype,
+                                  Btype, Ctype, Dtype, 1, &id, &count);
+}
+
+/* ---- from one layout to another ---- */
+
+typedef struct change {
+  host_transform_t transform;
+  host_layout_t a, b, c;
+  const void *at_a, *at_b;
+  void *at_c;
+  host_factor_t alpha, beta;
+} change_t;
+
+static host_number_t term(const host_layout_t *layout, const void *at,
+                          int32_t op, int64_t batch, int64_t i, int64_t j) {
+  host_number_t value = op == CUBLAS_OP_N
+                            ? host_layout_load(layout, at, batch, i, j)
+                            : host_layout_load(layout, at, batch, j, i);
+  return op == CUBLAS_OP_C ? conj(value) : value;
+}
+
+static cudaError_t change_run(void *argument) {
+  const change_t *p = argument;
+  host_number_t alpha = host_factor_get(&p->alpha, 0);
+  host_number_t beta = host_factor_get(&p->beta, 0);
+  for (int64_t batch = 0; batch < p->c.batch; batch++)
+    for (int64_t j = 0; j < (int64_t)p->c.columns; j++)
+      for (int64_t i = 0; i < (int64_t)p->c.rows; i++) {
+        host_number_t value = 0;
+        if (p->at_a && alpha != 0)
+          value += alpha * term(&p->a, p->at_a, p->transform.op_a, batch, i, j);
+        if (p->at_b && beta != 0)
+          value += beta * term(&p->b, p->at_b, p->transform.op_b, batch, i, j);
+        host_layout_store(&p->c, p->at_c, batch, i, j, value);
+      }
+  return cudaSuccess;
+}
+
+/* Takes one operand; none where the program gives no layout for it. */
+static cublasStatus_t term_take(const host_layout_t *c, const void *at,
+                                cublasLtMatrixLayout_t desc, int32_t op,
+                                host_layout_t *out_layout,
+                                const void **out_at) {
+  if (!desc || !at)
+    return CUBLAS_STATUS_SUCCESS;
+  memcpy(out_layout, desc, sizeof *out_layout);
+  cublasStatus_t status = host_layout_check(out_layout);
+  if (status)
+    return status;
+  bool turned = op != CUBLAS_OP_N;
+  if ((unsigned)op > CUBLAS_OP_C ||
+      (turned ? out_layout->columns : out_layout->rows) != c->rows ||
+      (turned ? out_layout->rows : out_layout->columns) != c->columns ||
+      (out_layout->batch != c->batch && out_layout->batch != 1))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  *out_at = host_layout_resolve(out_layout, at);
+  return *out_at ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
+}
+
+cublasStatus_t cublasLtMatrixTransform(
+    cublasLtHandle_t lightHandle, cublasLtMatrixTransformDesc_t transformDesc,
+    const void *alpha, const void *A, cublasLtMatrixLayout_t Adesc,
+    const void *beta, const void *B, cublasLtMatrixLayout_t Bdesc, void *C,
+    cublasLtMatrixLayout_t Cdesc, cudaStream_t stream) {
+  change_t p = {.at_a = NULL};
+  if (!lightHandle)
+    return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (!transformDesc || !alpha || !C || !Cdesc)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  memcpy(&p.transform, transformDesc, sizeof p.transform);
+  memcpy(&p.c, Cdesc, sizeof p.c);
+  cublasStatus_t status = host_layout_check(&p.c);
+  if (status == CUBLAS_STATUS_SUCCESS)
+    status = term_take(&p.c, A, Adesc, p.transform.op_a, &p.a, &p.at_a);
+  if (status == CUBLAS_STATUS_SUCCESS)
+    status = term_take(&p.c, B, Bdesc, p.transform.op_b, &p.b, &p.at_b);
+  if (status)
+    return status;
+  cudaDataType type = (cudaDataType)p.transform.scale;
+  bool device = p.transform.pointer_mode == CUBLASLT_POINTER_MODE_DEVICE;
+  if (p.transform.pointer_mode > CUBLASLT_POINTER_MODE_DEVICE ||
+      host_type_bytes(type) == 0)
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  p.beta = (host_factor_t){.scalar = {.type = type}};
+  if (p.at_b && !beta)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  p.at_c = host_layout_resolve(&p.c, C);
+  if (!p.at_c || !factor_read(alpha, type, device, false, 1, &p.alpha) ||
+      (beta && !factor_read(beta, type, device, false, 1, &p.beta)))
+    return CUBLAS_STATUS_EXECUTION_FAILED;
+  return host_work_submit(stream, change_run, &p, sizeof p);
+}

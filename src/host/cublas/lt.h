@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The objects of cuBLASLt. They may lie in the program's own memory, of the
+ * size that the header gives to it. */
+#ifndef SDG_SRC_HOST_CUBLAS_LT_H
+#define SDG_SRC_HOST_CUBLAS_LT_H
+
+#include <cublasLt.h>
+
+#include "src/host/cublas/blas.h"
+
+typedef struct host_layout {
+  int32_t type, order;
+  uint64_t rows, columns;
+  int64_t ld, stride, plane;
+  int32_t batch, batch_mode;
+} host_layout_t;
+
+typedef struct host_matmul {
+  int32_t compute, scale, pointer_mode, op_a, op_b, op_c, fill;
+  uint32_t epilogue;
+  const void *bias;
+  int64_t bias_stride;
+  void *aux;
+  int64_t aux_ld, aux_stride, alpha_stride;
+  int32_t sm_count, aux_type, bias_type, unnamed;
+  const void *scale_at[5]; /* of A, B, C, D, and where the maximum of D goes */
+  const void *aux_scale, *aux_maximum, *out_scale, *emulation;
+  int32_t scale_mode[5], out_scale_mode;
+  int8_t fast;
+} host_matmul_t;
+
+typedef struct host_transform {
+  int32_t scale, pointer_mode, op_a, op_b;
+} host_transform_t;
+
+typedef struct host_preference {
+  uint32_t mode, reductions, alignment[4];
+  float waves;
+  uint64_t workspace_bytes, implementations;
+} host_preference_t;
+
+_Static_assert(sizeof(host_layout_t) <= sizeof(cublasLtMatrixLayoutOpaque_t) &&
+                   sizeof(host_matmul_t) <=
+                       sizeof(cublasLtMatmulDescOpaque_t) &&
+                   sizeof(host_transform_t) <=
+                       sizeof(cublasLtMatrixTransformDescOpaque_t) &&
+                   sizeof(host_preference_t) <=
+                       sizeof(cublasLtMatmulPreferenceOpaque_t),
+               "fits where programs keep it");
+
+#pragma GCC visibility push(hidden)
+
+/* A number, or where `vector` one for each row, in host or device memory. */
+typedef struct host_factor {
+  host_scalar_t scalar;
+  bool vector;
+} host_factor_t;
+
+host_number_t host_factor_get(const host_factor_t *factor, int64_t row);
+
+/* Reads one element of a matrix whose rows or columns are contiguous. */
+host_number_t host_layout_load(const host_layout_t *layout, const void *at,
+                               int64_t batch, int64_t i, int64_t j);
+void host_layout_store(const host_layout_t *layout, void *at, int64_t batch,
+                       int64_t i, int64_t j, host_number_t value);
+/* A readable address of all of it; NULL if it is not the program's. */
+void *host_layout_resolve(const host_layout_t *layout, const void *at);
+/* CUBLAS_STATUS_NOT_SUPPORTED for orders, types and batches that are not
+ * computed with, _INVALID_VALUE for a leading dimension that is too small. */
+cublasStatus_t host_layout_check(const host_layout_t *layout);
+
+#pragma GCC visibility pop
+
+#endif
