@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stddef.h>
 
+#include "src/host/nccl/config.h"
 #include "src/host/nccl/group.h"
 #include "src/host/nccl/join.h"
 
@@ -54,8 +55,8 @@ const char *pncclGetLastError(ncclComm_t comm) {
 }
 NCCL_API(ncclGetLastError);
 
-/* Reads what this library heeds of a configuration; the rest is about GPUs. */
-static bool config_read(const ncclConfig_t *config, bool *out_blocking) {
+/* The rest is about GPUs. */
+bool host_config_read(const ncclConfig_t *config, bool *out_blocking) {
   *out_blocking = true;
   if (config == NULL)
     return true;
@@ -76,7 +77,7 @@ static ncclResult_t init(const char *function, ncclComm_t *comm, int ranks,
   *comm = NULL;
   if (ranks < 1 || rank < 0 || rank >= ranks)
     return invalid(function, "no such rank");
-  if (!config_read(config, &blocking))
+  if (!host_config_read(config, &blocking))
     return invalid(function, "not a configuration");
   if (ranks > HOST_RANKS_MAX) {
     host_comm_say(NULL, "%s: more than %d ranks", function, HOST_RANKS_MAX);

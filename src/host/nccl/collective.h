@@ -3,6 +3,9 @@
 #ifndef SDG_SRC_HOST_NCCL_COLLECTIVE_H
 #define SDG_SRC_HOST_NCCL_COLLECTIVE_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "src/host/nccl/segment.h"
 
 typedef enum host_op_kind {
@@ -29,6 +32,9 @@ typedef struct host_op {
   ncclRedOp_t op;
   int root; /* SEND, RECV: the peer */
   cudaStream_t stream;
+  bool scaled;           /* what is sent is first multiplied by a factor: */
+  const void *factor_at; /* where it is in device memory, or NULL and */
+  uint64_t factor;       /* its bits in the type */
 } host_op_t;
 
 /* Bytes that the operation reads at `send` and writes at `recv` on this rank.

@@ -15,6 +15,16 @@ typedef enum host_comm_state {
   HOST_COMM_CLOSED, /* endpoint gone; only references of queued work remain */
 } host_comm_state_t;
 
+enum { HOST_REDOPS_MAX = 64 };
+
+/* An operator of the program's: multiplies by a number, then sums. */
+typedef struct host_redop {
+  bool used;
+  ncclDataType_t type;
+  const void *at;  /* the number, in device memory, or NULL and */
+  uint64_t factor; /* its bits */
+} host_redop_t;
+
 struct ncclComm {
   uint64_t magic;
   int rank;
@@ -44,7 +54,8 @@ struct ncclComm {
   uint64_t turn; /* ticket that may run next */
   uint64_t ended;
   unsigned references;
-  char text[256]; /* about `broken` */
+  host_redop_t redop[HOST_REDOPS_MAX]; /* number ncclNumOps + its index */
+  char text[256];                      /* about `broken` */
 };
 
 /* A communicator that has not joined yet, with one reference, in *out_comm. */

@@ -3,6 +3,7 @@
 // the group.
 #include "src/host/nccl/api.h"
 #include "src/host/nccl/group.h"
+#include "src/host/nccl/redop.h"
 #include "src/host/nccl/reduce.h"
 
 static bool is_reduction(host_op_kind_t kind) {
@@ -17,8 +18,6 @@ static const char *fault_of(const host_op_t *op, int rank, int ranks) {
     return "no such data type";
   if (op->root < 0 || op->root >= ranks)
     return "no such rank";
-  if (is_reduction(op->kind) && (unsigned)op->op >= ncclNumOps)
-    return "no such reduction";
   if (op->count > PTRDIFF_MAX / size / (size_t)ranks)
     return "count too large";
   if ((op->send == NULL && host_op_send_bytes(op, rank, ranks) > 0) ||
@@ -33,6 +32,8 @@ static ncclResult_t submit(const char *function, ncclComm_t comm,
   if (result != ncclSuccess)
     return host_group_fail(result);
   const char *fault = fault_of(&op, comm->rank, comm->ranks);
+  if (fault == NULL && is_reduction(op.kind) && !host_redop_apply(comm, &op))
+    fault = "no such reduction";
   if (fault != NULL) {
     host_comm_say(NULL, "%s: %s", function, fault);
     return host_group_fail(ncclInvalidArgument);
@@ -40,98 +41,106 @@ static ncclResult_t submit(const char *function, ncclComm_t comm,
   return host_group_op(comm, &op);
 }
 
+#define OP(what, from, to, n, kind_of, reduction, whose, where)                \
+  ((host_op_t){.kind = (what),                                                 \
+               .send = (from),                                                 \
+               .recv = (to),                                                   \
+               .count = (n),                                                   \
+               .type = (kind_of),                                              \
+               .op = (reduction),                                              \
+               .root = (whose),                                                \
+               .stream = (where)})
+
 ncclResult_t pncclSend(const void *send, size_t count, ncclDataType_t type,
                        int peer, ncclComm_t comm, cudaStream_t stream) {
-  return submit("ncclSend", comm,
-                (host_op_t){HOST_OP_SEND, send, NULL, count, type, ncclSum,
-                            peer, stream});
+  return submit(
+      "ncclSend", comm,
+      OP(HOST_OP_SEND, send, NULL, count, type, ncclSum, peer, stream));
 }
 NCCL_API(ncclSend);
 
 ncclResult_t pncclRecv(void *recv, size_t count, ncclDataType_t type, int peer,
                        ncclComm_t comm, cudaStream_t stream) {
-  return submit("ncclRecv", comm,
-                (host_op_t){HOST_OP_RECV, NULL, recv, count, type, ncclSum,
-                            peer, stream});
+  return submit(
+      "ncclRecv", comm,
+      OP(HOST_OP_RECV, NULL, recv, count, type, ncclSum, peer, stream));
 }
 NCCL_API(ncclRecv);
 
 ncclResult_t pncclAllReduce(const void *send, void *recv, size_t count,
                             ncclDataType_t type, ncclRedOp_t op,
                             ncclComm_t comm, cudaStream_t stream) {
-  return submit(
-      "ncclAllReduce", comm,
-      (host_op_t){HOST_OP_ALL_REDUCE, send, recv, count, type, op, 0, stream});
+  return submit("ncclAllReduce", comm,
+                OP(HOST_OP_ALL_REDUCE, send, recv, count, type, op, 0, stream));
 }
 NCCL_API(ncclAllReduce);
 
 ncclResult_t pncclReduce(const void *send, void *recv, size_t count,
                          ncclDataType_t type, ncclRedOp_t op, int root,
                          ncclComm_t comm, cudaStream_t stream) {
-  return submit(
-      "ncclReduce", comm,
-      (host_op_t){HOST_OP_REDUCE, send, recv, count, type, op, root, stream});
+  return submit("ncclReduce", comm,
+                OP(HOST_OP_REDUCE, send, recv, count, type, op, root, stream));
 }
 NCCL_API(ncclReduce);
 
 ncclResult_t pncclReduceScatter(const void *send, void *recv, size_t count,
                                 ncclDataType_t type, ncclRedOp_t op,
                                 ncclComm_t comm, cudaStream_t stream) {
-  return submit("ncclReduceScatter", comm,
-                (host_op_t){HOST_OP_REDUCE_SCATTER, send, recv, count, type, op,
-                            0, stream});
+  return submit(
+      "ncclReduceScatter", comm,
+      OP(HOST_OP_REDUCE_SCATTER, send, recv, count, type, op, 0, stream));
 }
 NCCL_API(ncclReduceScatter);
 
 ncclResult_t pncclBroadcast(const void *send, void *recv, size_t count,
                             ncclDataType_t type, int root, ncclComm_t comm,
                             cudaStream_t stream) {
-  return submit("ncclBroadcast", comm,
-                (host_op_t){HOST_OP_BROADCAST, send, recv, count, type, ncclSum,
-                            root, stream});
+  return submit(
+      "ncclBroadcast", comm,
+      OP(HOST_OP_BROADCAST, send, recv, count, type, ncclSum, root, stream));
 }
 NCCL_API(ncclBroadcast);
 
 ncclResult_t pncclBcast(void *buffer, size_t count, ncclDataType_t type,
                         int root, ncclComm_t comm, cudaStream_t stream) {
   return submit("ncclBcast", comm,
-                (host_op_t){HOST_OP_BROADCAST, buffer, buffer, count, type,
-                            ncclSum, root, stream});
+                OP(HOST_OP_BROADCAST, buffer, buffer, count, type, ncclSum,
+                   root, stream));
 }
 NCCL_API(ncclBcast);
 
 ncclResult_t pncclAllGather(const void *send, void *recv, size_t count,
                             ncclDataType_t type, ncclComm_t comm,
                             cudaStream_t stream) {
-  return submit("ncclAllGather", comm,
-                (host_op_t){HOST_OP_ALL_GATHER, send, recv, count, type,
-                            ncclSum, 0, stream});
+  return submit(
+      "ncclAllGather", comm,
+      OP(HOST_OP_ALL_GATHER, send, recv, count, type, ncclSum, 0, stream));
 }
 NCCL_API(ncclAllGather);
 
 ncclResult_t pncclAlltoAll(const void *send, void *recv, size_t count,
                            ncclDataType_t type, ncclComm_t comm,
                            cudaStream_t stream) {
-  return submit("ncclAlltoAll", comm,
-                (host_op_t){HOST_OP_ALL_TO_ALL, send, recv, count, type,
-                            ncclSum, 0, stream});
+  return submit(
+      "ncclAlltoAll", comm,
+      OP(HOST_OP_ALL_TO_ALL, send, recv, count, type, ncclSum, 0, stream));
 }
 NCCL_API(ncclAlltoAll);
 
 ncclResult_t pncclGather(const void *send, void *recv, size_t count,
                          ncclDataType_t type, int root, ncclComm_t comm,
                          cudaStream_t stream) {
-  return submit("ncclGather", comm,
-                (host_op_t){HOST_OP_GATHER, send, recv, count, type, ncclSum,
-                            root, stream});
+  return submit(
+      "ncclGather", comm,
+      OP(HOST_OP_GATHER, send, recv, count, type, ncclSum, root, stream));
 }
 NCCL_API(ncclGather);
 
 ncclResult_t pncclScatter(const void *send, void *recv, size_t count,
                           ncclDataType_t type, int root, ncclComm_t comm,
                           cudaStream_t stream) {
-  return submit("ncclScatter", comm,
-                (host_op_t){HOST_OP_SCATTER, send, recv, count, type, ncclSum,
-                            root, stream});
+  return submit(
+      "ncclScatter", comm,
+      OP(HOST_OP_SCATTER, send, recv, count, type, ncclSum, root, stream));
 }
 NCCL_API(ncclScatter);

@@ -204,3 +204,23 @@ void host_reduce(ncclDataType_t type, ncclRedOp_t op, int ranks,
     reduce[type](op, ranks, input, out, from, rest < TILE ? (int)rest : TILE);
   }
 }
+
+#define SCALE(name, memory, work, value, load, store, divide)                  \
+  static void scale_##name(const void *factor, const void *input, void *out,   \
+                           size_t count) {                                     \
+    work by = (work)load(*(const memory *)factor);                             \
+    for (size_t i = 0; i < count; i++)                                         \
+      ((memory *)out)[i] = (memory)store(                                      \
+          (work)((value)((work)load(((const memory *)input)[i]) * by)));       \
+  }
+TYPES(SCALE)
+#undef SCALE
+
+void host_scale(ncclDataType_t type, const void *factor, const void *input,
+                void *out, size_t count) {
+#define POINTER(name, memory, work, value, load, store, divide) scale_##name,
+  static void (*const scale[])(const void *, const void *, void *,
+                               size_t) = {TYPES(POINTER)};
+#undef POINTER
+  scale[type](factor, input, out, count);
+}

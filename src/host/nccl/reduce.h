@@ -19,4 +19,8 @@ size_t host_type_bytes(ncclDataType_t type);
 void host_reduce(ncclDataType_t type, ncclRedOp_t op, int ranks,
                  const void *const *input, void *out, size_t count);
 
+/* out[i] = input[i] * *factor, rounded to the type. */
+void host_scale(ncclDataType_t type, const void *factor, const void *input,
+                void *out, size_t count);
+
 #endif

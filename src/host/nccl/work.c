@@ -19,8 +19,21 @@ typedef struct work {
   bool ran;     /* data moved, or the reason why not is recorded */
 } work_t;
 
+/* Multiplies what is sent, in memory of its own that is to be freed. */
+static bool op_scale(host_op_t *op, size_t bytes, void **out_copy) {
+  size_t size = host_type_bytes(op->type);
+  const void *factor =
+      op->factor_at ? host_memory_resolve(op->factor_at, size) : &op->factor;
+  void *copy = factor != NULL ? malloc(bytes) : NULL;
+  if (copy == NULL)
+    return false;
+  host_scale(op->type, factor, op->send, copy, bytes / size);
+  op->send = *out_copy = copy;
+  return true;
+}
+
 /* Replaces the program's addresses by ones that can be used here. */
-static bool work_resolve(work_t *work) {
+static bool work_resolve(work_t *work, void **scaled) {
   const ncclComm_t comm = work->comm;
   for (int i = 0; i < work->count; i++) {
     host_op_t *op = &work->ops[i];
@@ -29,6 +42,11 @@ static bool work_resolve(work_t *work) {
     op->send = send > 0 ? host_memory_resolve(op->send, send) : NULL;
     op->recv = recv > 0 ? host_memory_resolve(op->recv, recv) : NULL;
     if ((send > 0 && op->send == NULL) || (recv > 0 && op->recv == NULL)) {
+      host_fault_set(&comm->endpoint, (host_fault_t){HOST_FAULT_ADDRESS,
+                                                     comm->rank, comm->rank});
+      return false;
+    }
+    if (op->scaled && send > 0 && !op_scale(op, send, &scaled[i])) {
       host_fault_set(&comm->endpoint, (host_fault_t){HOST_FAULT_ADDRESS,
                                                      comm->rank, comm->rank});
       return false;
@@ -81,10 +99,14 @@ static cudaError_t work_run(void *argument) {
     pthread_mutex_unlock(&comm->lock);
     return aborted ? cudaSuccess : cudaErrorLaunchFailure;
   }
-  bool resolved = work_resolve(work);
+  void **scaled = calloc((size_t)work->count, sizeof(*scaled));
+  bool resolved = scaled != NULL && work_resolve(work, scaled);
   ncclResult_t result =
       resolved ? host_ops_run(&comm->endpoint, work->ops, work->count)
                : ncclUnhandledCudaError;
+  for (int i = 0; scaled != NULL && i < work->count; i++)
+    free(scaled[i]);
+  free(scaled);
   work_finish(work, result);
   if (!resolved)
     return cudaErrorIllegalAddress;

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operators that the program makes for one communicator. */
+#ifndef SDG_SRC_HOST_NCCL_REDOP_H
+#define SDG_SRC_HOST_NCCL_REDOP_H
+
+#include "src/host/nccl/comm.h"
+
+/* Replaces an operator of the program's by what it does; false if the
+ * communicator has none of this number and type. */
+bool host_redop_apply(ncclComm_t comm, host_op_t *op);
+
+#endif
