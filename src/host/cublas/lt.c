@@ -1,107 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// cublasLtMatmul and cublasLtMatrixTransform: products with what follows them,
-// and matrices from one layout to another.
+// cublasLtMatmul: products with what follows them, and their one algorithm.
 #include "src/host/cublas/lt.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct cublasLtContext {
-  int unused;
-};
-
-cublasStatus_t cublasLtCreate(cublasLtHandle_t *lightHandle) {
-  int count;
-  if (!lightHandle)
-    return CUBLAS_STATUS_INVALID_VALUE;
-  if (cudaGetDeviceCount(&count) != cudaSuccess)
-    return CUBLAS_STATUS_NOT_INITIALIZED;
-  cublasLtHandle_t made = calloc(1, sizeof *made);
-  if (!made)
-    return CUBLAS_STATUS_ALLOC_FAILED;
-  *lightHandle = made;
-  return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasLtDestroy(cublasLtHandle_t lightHandle) {
-  if (!lightHandle)
-    return CUBLAS_STATUS_INVALID_VALUE;
-  free(lightHandle);
-  return CUBLAS_STATUS_SUCCESS;
-}
-
-/* ---- layouts ---- */
-
-
-static int64_t line_length(const host_layout_t *l) {
-  return (int64_t)(l->order == CUBLASLT_ORDER_COL ? l->rows : l->columns);
-}
-
-cublasStatus_t host_layout_check(const host_layout_t *layout) {
-  if ((layout->order != CUBLASLT_ORDER_COL &&
-       layout->order != CUBLASLT_ORDER_ROW) ||
-      host_type_bytes((cudaDataType)layout->type) == 0 ||
-      layout->batch_mode != CUBLASLT_BATCH_MODE_STRIDED || layout->plane != 0)
-    return CUBLAS_STATUS_NOT_SUPPORTED;
-  return layout->ld < line_length(layout) || layout->batch < 1
-             ? CUBLAS_STATUS_INVALID_VALUE
-             : CUBLAS_STATUS_SUCCESS;
-}
-
-static int64_t offset_of(const host_layout_t *l, int64_t batch, int64_t i,
-                         int64_t j) {
-  int64_t at = l->order == CUBLASLT_ORDER_COL ? j * l->ld + i : i * l->ld + j;
-  return at + (l->batch > 1 ? batch * l->stride : 0);
-}
-
-void *host_layout_resolve(const host_layout_t *layout, const void *at) {
-  int64_t elements =
-      offset_of(layout, layout->batch - 1, (int64_t)layout->rows - 1,
-                (int64_t)layout->columns - 1) +
-      1;
-  return host_memory_resolve(
-      at, (size_t)elements * host_type_bytes((cudaDataType)layout->type));
-}
-
-host_number_t host_layout_load(const host_layout_t *layout, const void *at,
-                               int64_t batch, int64_t i, int64_t j) {
-  return host_number_load(at, (cudaDataType)layout->type,
-                          offset_of(layout, batch, i, j));
-}
-
-void host_layout_store(const host_layout_t *layout, void *at, int64_t batch,
-                       int64_t i, int64_t j, host_number_t value) {
-  host_number_store(at, (cudaDataType)layout->type,
-                    offset_of(layout, batch, i, j), value);
-}
-
-static int64_t span_bytes(cudaDataType type, int64_t count) {
-  return count * (int64_t)host_type_bytes(type);
-}
-
-/* Reads alpha or beta. */
-static bool factor_read(const void *at, cudaDataType type, bool device,
-                        bool vector, int64_t rows, host_factor_t *out_factor) {
-  *out_factor = (host_factor_t){.scalar = {.type = type}, .vector = vector};
-  if (!at)
-    return false;
-  if (!device && !vector) {
-    out_factor->scalar.value = host_number_load(at, type, 0);
-    return true;
-  }
-  out_factor->scalar.device =
-      host_memory_resolve(at, (size_t)span_bytes(type, vector ? rows : 1));
-  return out_factor->scalar.device != NULL;
-}
-
-host_number_t host_factor_get(const host_factor_t *factor, int64_t row) {
-  return factor->vector
-             ? host_number_load(factor->scalar.device, factor->scalar.type, row)
-             : host_scalar_get(&factor->scalar);
-}
-
-/* ---- products ---- */
 
 typedef struct product {
   host_matmul_t matmul;
@@ -181,9 +84,9 @@ static cudaError_t product_run(void *argument) {
   for (int64_t batch = 0; error == cudaSuccess && batch < p->d.batch; batch++) {
     host_gemm_t one = gemm;
     one.a.at =
-        (char *)gemm.a.at + span_bytes(gemm.a.type, batch * gemm.a.stride);
+        (char *)gemm.a.at + host_span_bytes(gemm.a.type, batch * gemm.a.stride);
     one.b.at =
-        (char *)gemm.b.at + span_bytes(gemm.b.type, batch * gemm.b.stride);
+        (char *)gemm.b.at + host_span_bytes(gemm.b.type, batch * gemm.b.stride);
     error = host_gemm_run(&one);
     for (int64_t j = 0; error == cudaSuccess && j < n; j++)
       for (int64_t i = 0; i < m; i++) {
@@ -296,16 +199,16 @@ static bool factors_read(product_t *p, const void *alpha, const void *beta) {
   cudaDataType type = (cudaDataType)p->matmul.scale;
   int64_t rows = (int64_t)p->d.rows;
   bool vector = mode >= CUBLASLT_POINTER_MODE_DEVICE_VECTOR;
-  if (!factor_read(alpha, type, mode == CUBLASLT_POINTER_MODE_DEVICE, vector,
-                   rows, &p->alpha))
+  if (!host_factor_read(alpha, type, mode == CUBLASLT_POINTER_MODE_DEVICE,
+                        vector, rows, &p->alpha))
     return false;
   if (mode == CUBLASLT_POINTER_MODE_ALPHA_DEVICE_VECTOR_BETA_ZERO) {
     p->beta = (host_factor_t){.scalar = {.type = type}};
     return true;
   }
-  return factor_read(beta, type, mode == CUBLASLT_POINTER_MODE_DEVICE,
-                     mode == CUBLASLT_POINTER_MODE_DEVICE_VECTOR, rows,
-                     &p->beta);
+  return host_factor_read(beta, type, mode == CUBLASLT_POINTER_MODE_DEVICE,
+                          mode == CUBLASLT_POINTER_MODE_DEVICE_VECTOR, rows,
+                          &p->beta);
 }
 
 /* What the epilogue reads and writes. */
@@ -314,8 +217,8 @@ static bool epilogue_resolve(product_t *p) {
   int64_t last = p->d.batch - 1, rows = (int64_t)p->d.rows;
   if (m->epilogue & CUBLASLT_EPILOGUE_BIAS) {
     p->bias = host_memory_resolve(
-        m->bias, (size_t)span_bytes((cudaDataType)m->bias_type,
-                                    last * m->bias_stride + rows));
+        m->bias, (size_t)host_span_bytes((cudaDataType)m->bias_type,
+                                         last * m->bias_stride + rows));
     if (!p->bias)
       return false;
   }
@@ -323,7 +226,7 @@ static bool epilogue_resolve(product_t *p) {
     int64_t count =
         last * m->aux_stride + ((int64_t)p->d.columns - 1) * m->aux_ld + rows;
     p->aux = host_memory_resolve(
-        m->aux, (size_t)span_bytes((cudaDataType)m->aux_type, count));
+        m->aux, (size_t)host_span_bytes((cudaDataType)m->aux_type, count));
     if (!p->aux)
       return false;
   }
@@ -438,94 +341,4 @@ cublasStatus_t cublasLtMatmulAlgoInit(
   memset(algo, 0, sizeof *algo);
   return cublasLtMatmulAlgoGetIds(lightHandle, computeType, scaleType, Atype,
                                   Btype, Ctype, Dtype, 1, &id, &count);
-}
-
-/* ---- from one layout to another ---- */
-
-typedef struct change {
-  host_transform_t transform;
-  host_layout_t a, b, c;
-  const void *at_a, *at_b;
-  void *at_c;
-  host_factor_t alpha, beta;
-} change_t;
-
-static host_number_t term(const host_layout_t *layout, const void *at,
-                          int32_t op, int64_t batch, int64_t i, int64_t j) {
-  host_number_t value = op == CUBLAS_OP_N
-                            ? host_layout_load(layout, at, batch, i, j)
-                            : host_layout_load(layout, at, batch, j, i);
-  return op == CUBLAS_OP_C ? conj(value) : value;
-}
-
-static cudaError_t change_run(void *argument) {
-  const change_t *p = argument;
-  host_number_t alpha = host_factor_get(&p->alpha, 0);
-  host_number_t beta = host_factor_get(&p->beta, 0);
-  for (int64_t batch = 0; batch < p->c.batch; batch++)
-    for (int64_t j = 0; j < (int64_t)p->c.columns; j++)
-      for (int64_t i = 0; i < (int64_t)p->c.rows; i++) {
-        host_number_t value = 0;
-        if (p->at_a && alpha != 0)
-          value += alpha * term(&p->a, p->at_a, p->transform.op_a, batch, i, j);
-        if (p->at_b && beta != 0)
-          value += beta * term(&p->b, p->at_b, p->transform.op_b, batch, i, j);
-        host_layout_store(&p->c, p->at_c, batch, i, j, value);
-      }
-  return cudaSuccess;
-}
-
-/* Takes one operand; none where the program gives no layout for it. */
-static cublasStatus_t term_take(const host_layout_t *c, const void *at,
-                                cublasLtMatrixLayout_t desc, int32_t op,
-                                host_layout_t *out_layout,
-                                const void **out_at) {
-  if (!desc || !at)
-    return CUBLAS_STATUS_SUCCESS;
-  memcpy(out_layout, desc, sizeof *out_layout);
-  cublasStatus_t status = host_layout_check(out_layout);
-  if (status)
-    return status;
-  bool turned = op != CUBLAS_OP_N;
-  if ((unsigned)op > CUBLAS_OP_C ||
-      (turned ? out_layout->columns : out_layout->rows) != c->rows ||
-      (turned ? out_layout->rows : out_layout->columns) != c->columns ||
-      (out_layout->batch != c->batch && out_layout->batch != 1))
-    return CUBLAS_STATUS_INVALID_VALUE;
-  *out_at = host_layout_resolve(out_layout, at);
-  return *out_at ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
-}
-
-cublasStatus_t cublasLtMatrixTransform(
-    cublasLtHandle_t lightHandle, cublasLtMatrixTransformDesc_t transformDesc,
-    const void *alpha, const void *A, cublasLtMatrixLayout_t Adesc,
-    const void *beta, const void *B, cublasLtMatrixLayout_t Bdesc, void *C,
-    cublasLtMatrixLayout_t Cdesc, cudaStream_t stream) {
-  change_t p = {.at_a = NULL};
-  if (!lightHandle)
-    return CUBLAS_STATUS_NOT_INITIALIZED;
-  if (!transformDesc || !alpha || !C || !Cdesc)
-    return CUBLAS_STATUS_INVALID_VALUE;
-  memcpy(&p.transform, transformDesc, sizeof p.transform);
-  memcpy(&p.c, Cdesc, sizeof p.c);
-  cublasStatus_t status = host_layout_check(&p.c);
-  if (status == CUBLAS_STATUS_SUCCESS)
-    status = term_take(&p.c, A, Adesc, p.transform.op_a, &p.a, &p.at_a);
-  if (status == CUBLAS_STATUS_SUCCESS)
-    status = term_take(&p.c, B, Bdesc, p.transform.op_b, &p.b, &p.at_b);
-  if (status)
-    return status;
-  cudaDataType type = (cudaDataType)p.transform.scale;
-  bool device = p.transform.pointer_mode == CUBLASLT_POINTER_MODE_DEVICE;
-  if (p.transform.pointer_mode > CUBLASLT_POINTER_MODE_DEVICE ||
-      host_type_bytes(type) == 0)
-    return CUBLAS_STATUS_NOT_SUPPORTED;
-  p.beta = (host_factor_t){.scalar = {.type = type}};
-  if (p.at_b && !beta)
-    return CUBLAS_STATUS_INVALID_VALUE;
-  p.at_c = host_layout_resolve(&p.c, C);
-  if (!p.at_c || !factor_read(alpha, type, device, false, 1, &p.alpha) ||
-      (beta && !factor_read(beta, type, device, false, 1, &p.beta)))
-    return CUBLAS_STATUS_EXECUTION_FAILED;
-  return host_work_submit(stream, change_run, &p, sizeof p);
 }

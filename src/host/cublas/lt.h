@@ -56,7 +56,12 @@ typedef struct host_factor {
   bool vector;
 } host_factor_t;
 
+/* False if the address is none, or not the program's. */
+bool host_factor_read(const void *at, cudaDataType type, bool device,
+                      bool vector, int64_t rows, host_factor_t *out_factor);
 host_number_t host_factor_get(const host_factor_t *factor, int64_t row);
+
+int64_t host_span_bytes(cudaDataType type, int64_t count);
 
 /* Reads one element of a matrix whose rows or columns are contiguous. */
 host_number_t host_layout_load(const host_layout_t *layout, const void *at,

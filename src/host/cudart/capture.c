@@ -200,9 +200,9 @@ cudaError_t host_capture_join(host_stream_t *stream, const host_tips_t *tips) {
   return error;
 }
 
-cudaError_t host_capture_event(const host_tips_t *tips) {
+cudaError_t host_capture_event(unsigned long long id) {
   pthread_mutex_lock(&host_capture_lock);
-  host_capture_t *capture = find(tips->capture);
+  host_capture_t *capture = find(id);
   if (capture)
     capture->spoilt = true;
   pthread_mutex_unlock(&host_capture_lock);

@@ -86,7 +86,7 @@ void host_tips_drop(host_tips_t *tips);
 /* Lets the stream wait for the tips, and so become part of their capture. */
 cudaError_t host_capture_join(host_stream_t *stream, const host_tips_t *tips);
 /* cudaErrorCapturedEvent, for whom waits for an event in a capture. */
-cudaError_t host_capture_event(const host_tips_t *tips);
+cudaError_t host_capture_event(unsigned long long capture);
 
 /* Of cudaThreadExchangeStreamCaptureMode. */
 extern _Thread_local enum cudaStreamCaptureMode host_capture_mode;

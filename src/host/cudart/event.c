@@ -219,20 +219,21 @@ cudaError_t host_event_await(cudaEvent_t event, host_stream_t *stream) {
   return host_stream_join(stream, point_of(event));
 }
 
-/* True if the event was last recorded in a capture. */
-static bool event_captured(cudaEvent_t event) {
+/* The capture that the event was last recorded in; 0 for none. */
+static unsigned long long event_captured(cudaEvent_t event) {
   pthread_mutex_lock(&event->lock);
-  bool captured = event->tips.capture != 0;
+  unsigned long long capture = event->tips.capture;
   pthread_mutex_unlock(&event->lock);
-  return captured;
+  return capture;
 }
 
 /* As event_check, for those who wait for the event. */
 static cudaError_t event_check_wait(cudaEvent_t event) {
   cudaError_t error = event_check(event);
+  unsigned long long capture = error ? 0 : event_captured(event);
   if (error == cudaSuccess)
-    error = host_result(event_captured(event) ? host_capture_event(&event->tips)
-                                              : host_capture_unsafe());
+    error = host_result(capture ? host_capture_event(capture)
+                                : host_capture_unsafe());
   return error;
 }
 

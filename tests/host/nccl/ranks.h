@@ -68,6 +68,24 @@ static inline rank_info_t rank_meet(int rank, int ranks) {
   return info;
 }
 
+/* Device memory with the bytes of `host`. */
+static inline void *upload(const void *host, size_t bytes) {
+  void *device;
+  CUDA(cudaMalloc(&device, bytes + 1));
+  CUDA(cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice));
+  return device;
+}
+
+static inline void download(void *host, const void *device, size_t bytes) {
+  CUDA(cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost));
+}
+
+static inline ncclComm_t join(const rank_info_t *info) {
+  ncclComm_t comm;
+  NCCL(ncclCommInitRank(&comm, info->ranks, info->id[0], info->rank));
+  return comm;
+}
+
 typedef struct launch {
   int ranks;
   pid_t pid[RANKS_MAX];

@@ -16,12 +16,6 @@ static float *device_floats(void) {
   return device;
 }
 
-static ncclComm_t join(const rank_info_t *info) {
-  ncclComm_t comm;
-  NCCL(ncclCommInitRank(&comm, info->ranks, info->id[0], info->rank));
-  return comm;
-}
-
 static ncclResult_t all_reduce(float *device, size_t count, ncclComm_t comm) {
   return ncclAllReduce(device, device, count, ncclFloat32, ncclSum, comm, 0);
 }
