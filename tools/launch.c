@@ -13,7 +13,7 @@
 
 #include "src/options.h"
 #include "src/rendezvous.h"
-#include "tools/program.h"
+#include "tools/needs.h"
 
 enum {
   KEY_DEVICE = 0x100,
@@ -147,23 +147,6 @@ static bool driver_present(void) {
          access("/proc/driver/nvidia/version", F_OK) == 0;
 }
 
-// A process has one CUDA runtime: that of 12 where the program names it and not
-// that of 13. What its libraries need is not looked at.
-static bool program_wants_twelve(const char *name) {
-  static const char *const stems[] = {"libcudart.so.", "libcublas.so.",
-                                      "libcublasLt.so."};
-  char library[32];
-  bool found = false;
-  for (size_t i = 0; i < sizeof stems / sizeof *stems; i++) {
-    snprintf(library, sizeof library, "%s13", stems[i]);
-    if (program_file_needs(name, library))
-      return false;
-    snprintf(library, sizeof library, "%s12", stems[i]);
-    found = found || program_file_needs(name, library);
-  }
-  return found;
-}
-
 sdg_status_t launch_prepare(launch_t *launch) {
   (void)sdg_options_load(environ); // reported next
   const sdg_options_t *options = sdg_options_get();
@@ -181,8 +164,7 @@ sdg_status_t launch_prepare(launch_t *launch) {
     return sdg_fail(SDG_E_INSTALL, "the host device is not beside %s",
                     launch->install.library);
   if (launch->device == LAUNCH_HOST && *launch->install.host12 &&
-      launch->program && *launch->program &&
-      program_wants_twelve(*launch->program))
+      launch->program && *launch->program && needs_twelve(*launch->program))
     memcpy(launch->install.host, launch->install.host12,
            sizeof launch->install.host);
   return SDG_OK;

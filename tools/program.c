@@ -198,11 +198,9 @@ const char *program_needs(const program_t *program, const char *stem) {
   return NULL;
 }
 
-bool program_file_needs(const char *name, const char *stem) {
-  program_t program;
+bool program_readable(const char *name) {
+  char path[PATH_MAX];
   struct stat info;
-  return program_find(name, program.path) && access(program.path, R_OK) == 0 &&
-         stat(program.path, &info) == 0 && S_ISREG(info.st_mode) &&
-         program_examine(name, &program) == SDG_OK &&
-         program_needs(&program, stem);
+  return program_find(name, path) && access(path, R_OK) == 0 &&
+         stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }

@@ -31,8 +31,8 @@ sdg_status_t program_examine(const char *name,
 /* The first needed library whose name starts so, NULL if none does. */
 const char *program_needs(const program_t *program, const char *stem);
 
-/* True if the file that `name` would start needs such a library; false, too,
- * where it cannot be read. Says nothing. */
-bool program_file_needs(const char *name, const char *stem);
+/* True if there is a file that `name` would start and that can be read. Says
+ * nothing. */
+bool program_readable(const char *name);
 
 #endif
