@@ -484,6 +484,31 @@ START_TEST(a_graph_launched_into_a_capture_is_a_child) {
 }
 END_TEST
 
+START_TEST(objects_live_as_long_as_what_uses_them) {
+  int destroyed = 0;
+  cudaUserObject_t object;
+  cudaGraph_t graph, clone;
+  cudaGraphExec_t exec;
+  FAILS(cudaUserObjectCreate(&object, &destroyed, count_up, 1, 0),
+        InvalidValue);
+  OK(cudaUserObjectCreate(&object, &destroyed, count_up, 2,
+                          cudaUserObjectNoDestructorSync));
+  OK(cudaGraphCreate(&graph, 0));
+  OK(cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove));
+  OK(cudaGraphRetainUserObject(graph, object, 3, 0));
+  OK(cudaUserObjectRelease(object, 1));
+  OK(cudaGraphReleaseUserObject(graph, object, 2));
+  FAILS(cudaGraphReleaseUserObject(graph, object, 3), InvalidValue);
+  OK(cudaGraphInstantiate(&exec, graph, 0));
+  OK(cudaGraphClone(&clone, graph));
+  OK(cudaGraphDestroy(graph));
+  OK(cudaGraphExecDestroy(exec));
+  ck_assert_int_eq(destroyed, 0);
+  OK(cudaGraphDestroy(clone));
+  ck_assert_int_eq(destroyed, 1);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("cudart_graph");
   TCase *tests = tcase_create("graph");
@@ -497,6 +522,7 @@ int main(void) {
   tcase_add_test(tests, modes_say_whose_calls_spoil_a_capture);
   tcase_add_test(tests, a_capture_goes_on_in_a_graph_of_the_programs);
   tcase_add_test(tests, a_graph_launched_into_a_capture_is_a_child);
+  tcase_add_test(tests, objects_live_as_long_as_what_uses_them);
   tcase_set_timeout(tests, 60);
   suite_add_tcase(suite, tests);
   return harness_run(suite);

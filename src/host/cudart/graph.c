@@ -20,6 +20,7 @@ void host_graph_destroy(cudaGraph_t graph) {
     return;
   for (size_t i = 0; i < graph->count; i++)
     node_destroy(graph->nodes[i]);
+  host_kept_drop(graph);
   free(graph->nodes);
   free(graph);
 }
@@ -93,6 +94,8 @@ cudaGraph_t host_graph_copy(cudaGraph_t graph) {
   if (!copy)
     return NULL;
   copy->origin = graph;
+  if (!host_kept_copy(graph, copy))
+    goto failed;
   for (size_t i = 0; i < graph->count; i++) {
     cudaGraphNode_t made;
     host_deed_t deed;

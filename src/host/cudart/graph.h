@@ -45,10 +45,18 @@ struct CUgraphNode_st {
   size_t mark; /* scratch of searches */
 };
 
+/* References that a graph has to an object of the program's. */
+typedef struct host_kept {
+  struct host_kept *next;
+  cudaUserObject_t object;
+  unsigned count;
+} host_kept_t;
+
 struct CUgraph_st {
   cudaGraphNode_t *nodes; /* in the order of their making */
   size_t count, room;
   cudaGraph_t origin; /* what this graph was copied from, or NULL */
+  host_kept_t *kept;
 };
 
 #pragma GCC visibility push(hidden)
@@ -81,6 +89,10 @@ bool host_deed_copy(const host_deed_t *deed, host_deed_t *out_deed);
 host_task_t *host_task_create(cudaError_t (*run)(void *argument),
                               void *argument, void (*release)(void *argument),
                               void *(*again)(const void *argument));
+
+/* userobject.c: gives up the graph's references; gives a copy its own. */
+void host_kept_drop(cudaGraph_t graph);
+bool host_kept_copy(cudaGraph_t from, cudaGraph_t to);
 
 /* Launches every node of the graph in an order that its needs allow. */
 cudaError_t host_graph_push(cudaGraph_t graph, host_stream_t *stream);
