@@ -25,6 +25,8 @@ EXPECTED = [
      'looks neither at the handle nor at the shapes'),
     (r'^cublas[SDCZ]gemv\w* .*: 0', r': refused',
      'a product without elements is done before the handle is looked at'),
+    (r'^ncclComm(Split|WindowRegister) .*: 1', r': 4',
+     'looks for a driver first, which is not there'),
     (r'^cudaDriverGetVersion: 0 0', r': 0 \d+', 'there is no driver'),
 ]
 
