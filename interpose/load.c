@@ -7,6 +7,7 @@
 
 #include "interpose/real.h"
 #include "interpose/slot.h"
+#include "rules/history.h"
 #include "rules/registry.h"
 #include "rules/setup.h"
 #include "src/job.h"
@@ -35,6 +36,7 @@ static void child_disarm(void) {
   sdg_job_disarm();
   sdg_trace_drop();
   sdg_record_drop();
+  sdg_history_drop();
 }
 
 static void fork_watch(void) {

@@ -20,6 +20,7 @@ struct sdg_plan_entry {
   sdg_plan_t *plan;      /* owned by the cache */
   sdg_report_row_t *row; /* may be NULL */
   uint32_t hash;         /* rules/instep.h */
+  int recorded;          /* rules/history.h */
 };
 
 void sdg_plan_key_make(const sdg_call_t *call, const sdg_rule_t *rule,

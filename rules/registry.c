@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "rules/history.h"
 #include "rules/instep.h"
 #include "rules/label.h"
 #include "rules/memory.h"
@@ -196,6 +197,7 @@ static sdg_status_t query_answer(sdg_call_t *call, const sdg_rules_t *rules,
       sdg_report_find(call->entry_name, tagging.section->name, "query");
   sdg_report_count(row, NULL);
   sdg_report_wait(row, wait_ns);
+  sdg_history_use(sdg_history_plan(call, &tagging, NULL));
   sdg_status_t status = rule->answer(call, &tagging, &call->result);
   sdg_tagging_fini(&tagging);
   return status;
@@ -217,6 +219,7 @@ static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
   sdg_status_t status = rule->plan(call, &tagging, &plan);
   const char *section = tagging.section->name;
   uint32_t hash = status == SDG_OK ? sdg_instep_hash(call, rule, &tagging) : 0;
+  int recorded = status == SDG_OK ? sdg_history_plan(call, &tagging, plan) : 0;
   sdg_tagging_fini(&tagging);
   if (status != SDG_OK)
     return status;
@@ -230,6 +233,7 @@ static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
       out_entry);
   if (status == SDG_OK) {
     (*out_entry)->hash = hash;
+    (*out_entry)->recorded = recorded;
     return SDG_OK;
   }
 fail:
@@ -304,6 +308,7 @@ static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
                                     : WAY_DONE;
   if (!entry)
     return SDG_OK;
+  sdg_history_use(entry->recorded);
   SDG_TRY(sdg_instep_check(call, rule, entry->hash));
   sdg_report_count(entry->row, entry->plan);
   sdg_report_wait(entry->row, wait_ns);
@@ -343,13 +348,9 @@ sdg_status_t sdg_registry_enter(const sdg_call_t *call,
              : SDG_OK;
 }
 
-// A call that may be tagged, and so concerns all ranks.
-static sdg_status_t collective(sdg_call_t *call, const sdg_rules_t *rules,
-                               way_t *out_way) {
+static sdg_status_t counted(sdg_call_t *call, const sdg_rules_t *rules,
+                            bool due, way_t *out_way) {
   const sdg_rule_t *rule = rules_by_family[call->family];
-  SDG_TRY(generations_check(call));
-  bool due = agreement_due(call);
-  call_number(call, due || !call->is_query);
   int64_t wait_ns = 0;
   if (due)
     SDG_TRY(agree(call, rule, &wait_ns));
@@ -360,6 +361,18 @@ static sdg_status_t collective(sdg_call_t *call, const sdg_rules_t *rules,
   if (*out_way == WAY_UNTAGGED)
     mark_passes(call, rules);
   return SDG_OK;
+}
+
+// A call that may be tagged, and so concerns all ranks.
+static sdg_status_t collective(sdg_call_t *call, const sdg_rules_t *rules,
+                               way_t *out_way) {
+  SDG_TRY(generations_check(call));
+  bool due = agreement_due(call), counts = due || !call->is_query;
+  call_number(call, counts);
+  sdg_status_t status = counted(call, rules, due, out_way);
+  if (counts)
+    sdg_history_call(call->entry_name, status != SDG_OK);
+  return status;
 }
 
 static sdg_status_t judge(sdg_call_t *call, way_t *out_way) {

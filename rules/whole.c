@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rules/history.h"
 #include "rules/instep.h"
 #include "rules/memory.h"
 #include "rules/tagging.h"
@@ -165,6 +166,7 @@ static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rule_t *rule,
   sdg_tagging_say(call, &tagging);
   sdg_status_t status = plan_make(call, rule, &tagging, &plan);
   uint32_t hash = sdg_instep_hash(call, rule, &tagging);
+  int recorded = status == SDG_OK ? sdg_history_plan(call, &tagging, plan) : 0;
   sdg_tagging_fini(&tagging);
   if (status != SDG_OK)
     return status;
@@ -172,10 +174,12 @@ static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rule_t *rule,
       key, plan,
       sdg_report_find(call->entry_name, section->name, plan->strategy),
       out_entry);
-  if (status == SDG_OK)
+  if (status == SDG_OK) {
     (*out_entry)->hash = hash;
-  else
+    (*out_entry)->recorded = recorded;
+  } else {
     sdg_plan_destroy(plan);
+  }
   return status;
 }
 
@@ -277,6 +281,7 @@ static sdg_status_t locked(sdg_call_t *call, const sdg_rule_t *rule,
   sdg_plan_entry_t *entry;
   cudaStream_t stream;
   SDG_TRY(entry_get(call, rule, section, table, &entry));
+  sdg_history_use(entry->recorded);
   SDG_TRY(sdg_instep_check(call, rule, entry->hash));
   sdg_report_count(entry->row, entry->plan);
   *out_done = !entry->plan->literal;
@@ -295,6 +300,7 @@ sdg_status_t sdg_whole_judge(sdg_call_t *call, const sdg_rules_t *rules,
     sdg_buffers_t *table = sdg_memory_lock();
     sdg_status_t status = locked(call, rule, section, table, out_done);
     sdg_memory_unlock();
+    sdg_history_call(call->entry_name, status != SDG_OK);
     SDG_TRY(status);
   }
   if (*out_done || !call->touch)

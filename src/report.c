@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "src/job.h"
+#include "src/jsontext.h"
 #include "src/options.h"
 #include "src/scratch.h"
 #include "src/sigguard.h"
@@ -108,19 +109,6 @@ uint64_t sdg_report_calls(void) {
   return (uint64_t)all;
 }
 
-static void text_write(FILE *file, const char *text) {
-  fputc('"', file);
-  for (; *text; text++) {
-    if (*text == '"' || *text == '\\')
-      fprintf(file, "\\%c", *text);
-    else if ((unsigned char)*text < 0x20)
-      fprintf(file, "\\u%04x", (unsigned char)*text);
-    else
-      fputc(*text, file);
-  }
-  fputc('"', file);
-}
-
 // A kind of call is a row of every thread that made it.
 typedef struct totals {
   int64_t count, received_bytes, copied_bytes[SDG_COPY_COUNT], wait_ns;
@@ -155,11 +143,11 @@ static void row_write(FILE *file, const sdg_report_row_t *row,
                       const char *before) {
   totals_t totals = totals_of(row);
   fprintf(file, "%s\n {\"entry\":", before);
-  text_write(file, row->entry);
+  sdg_json_text(file, row->entry);
   fprintf(file, ",\"rule\":");
-  text_write(file, row->section);
+  sdg_json_text(file, row->section);
   fprintf(file, ",\"strategy\":");
-  text_write(file, row->strategy);
+  sdg_json_text(file, row->strategy);
   fprintf(file, ",\"count\":%lld,\"halo_bytes\":%lld,\"wait_ns\":%lld,",
           (long long)totals.count, (long long)totals.received_bytes,
           (long long)totals.wait_ns);

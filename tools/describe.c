@@ -12,6 +12,7 @@
 #include "src/options.h"
 #include "src/status.h"
 #include "tools/command.h"
+#include "tools/explaincall.h"
 
 enum { COLUMNS = 78 };
 
@@ -95,26 +96,85 @@ static int codes_list(void) {
   return EXIT_SUCCESS;
 }
 
-static error_t explain_parse(int key, char *argument,
-                             struct argp_state *state) {
-  const char **code = state->input;
-  if (key != ARGP_KEY_ARG)
-    return ARGP_ERR_UNKNOWN;
-  if (*code)
-    argp_error(state, "one code at a time");
-  *code = argument;
-  return 0;
+enum { KEY_RECORD = 0x100, KEY_RANK, KEY_THREAD };
+
+typedef struct explain {
+  const char *what, *record;
+  int rank, thread;
+} explain_t;
+
+static int small_number(const char *argument, struct argp_state *state) {
+  char *end;
+  long number = strtol(argument, &end, 10);
+  if (end == argument || *end || number < 0 || number > 1000000)
+    argp_error(state, "'%s' is no number from 0 up", argument);
+  return (int)number;
 }
 
+static error_t explain_parse(int key, char *argument,
+                             struct argp_state *state) {
+  explain_t *explain = state->input;
+  switch (key) {
+  case KEY_RECORD:
+    explain->record = argument;
+    return 0;
+  case KEY_RANK:
+    explain->rank = small_number(argument, state);
+    return 0;
+  case KEY_THREAD:
+    explain->thread = small_number(argument, state);
+    return 0;
+  case ARGP_KEY_ARG:
+    if (explain->what)
+      argp_error(state, "one at a time");
+    explain->what = argument;
+    return 0;
+  default:
+    return ARGP_ERR_UNKNOWN;
+  }
+}
+
+static const struct argp_option explain_options[] = {
+    {"record", KEY_RECORD, "FOLDER", 0,
+     "Explain a call of the run that `sundog run --record FOLDER` left there",
+     0},
+    {"rank", KEY_RANK, "R", 0, "As rank R made it; default: 0", 0},
+    {"thread", KEY_THREAD, "T", 0,
+     "Of the program's T-th thread that makes tagged calls; default: 0", 0},
+    {0},
+};
 const struct argp explain_argp = {
+    .options = explain_options,
     .parser = explain_parse,
-    .args_doc = "[SDG-nnn]",
+    .args_doc = "[SDG-nnn]\n--record FOLDER CALL",
     .doc = "Prints cause and remedy of a code from a message of sundog; "
-           "without a code, the list of them."};
+           "without a code, the list of them. With a record of a run, tells "
+           "of one of its calls, by the number that messages have, which "
+           "section of the rules applied, where its tensors are, what was "
+           "exchanged, and why by that strategy.\v"
+           "  sundog run --record kept -n 4 --rules net.rules -- ./train\n"
+           "  sundog explain --record kept --rank 2 17"};
+
+static int call_explain(const explain_t *explain) {
+  char *end = NULL;
+  int64_t number = explain->what ? strtoll(explain->what, &end, 10) : 0;
+  if (number < 1 || *end) {
+    (void)sdg_fail(SDG_E_USAGE, "'%s' is no number of a call",
+                   explain->what ? explain->what : "");
+    return EXIT_FAILURE;
+  }
+  return explain_call(explain->record, explain->rank, explain->thread,
+                      number) == SDG_OK
+             ? EXIT_SUCCESS
+             : EXIT_FAILURE;
+}
 
 int command_explain(int argc, char **argv) {
-  const char *text = NULL;
-  argp_parse(&explain_argp, argc, argv, 0, NULL, &text);
+  explain_t explain = {.what = NULL};
+  argp_parse(&explain_argp, argc, argv, 0, NULL, &explain);
+  if (explain.record)
+    return call_explain(&explain);
+  const char *text = explain.what;
   if (!text)
     return codes_list();
   int code = code_parse(text);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "src/options.h"
@@ -27,6 +28,7 @@ enum {
   KEY_TIMEOUT,
   KEY_CHECK,
   KEY_TRACE,
+  KEY_RECORD,
 };
 
 static const struct argp_option launch_options[] = {
@@ -54,6 +56,11 @@ static const struct argp_option launch_options[] = {
     {"check", KEY_CHECK, NULL, 0, "Compare every tagged call between the ranks",
      0},
     {"trace", KEY_TRACE, "FILE", 0, "Write what each rank does; %r is the rank",
+     0},
+    {"record", KEY_RECORD, "FOLDER", 0,
+     "Leave there what becomes of each tagged call, for `sundog explain`; it "
+     "is "
+     "made if need be",
      0},
     {0},
 };
@@ -128,6 +135,11 @@ static error_t launch_parse(int key, char *argument, struct argp_state *state) {
     return 0;
   case KEY_TRACE:
     trace_set(state, argument);
+    return 0;
+  case KEY_RECORD:
+    if (mkdir(argument, 0700) != 0 && errno != EEXIST)
+      argp_failure(state, argp_err_exit_status, errno, "%s", argument);
+    file_set(state, "SUNDOG_RECORD", argument);
     return 0;
   default:
     return ARGP_ERR_UNKNOWN;

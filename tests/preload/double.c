@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rules/history.h"
 #include "rules/inspect.h"
 #include "rules/memory.h"
 #include "rules/registry.h"
@@ -53,6 +54,9 @@ void sdg_inspect_call(const sdg_call_t *call) {
 
 void sdg_inspect_opaque(const char *entry_name) {
   (void)entry_name;
+}
+
+void sdg_history_drop(void) {
 }
 
 void sdg_job_finish(void) {

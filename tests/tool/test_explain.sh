@@ -1,0 +1,88 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# `sundog explain CALL`: what a recorded run did with a call, and why.
+# shellcheck disable=SC2154,SC2317,SC1091,SC2086 # harness.sh; words
+. "$(dirname "$0")/harness.sh"
+here=$(dirname "$0") host=$(dirname "$(realpath "$3")")
+clients=$(realpath "$4")
+bathymetry=$(realpath "$here/../clients/bathymetry.npy")
+rmdir "$top/build/src/host/lib"
+ln -s "$host" "$top/build/src/host/lib"
+export OMP_NUM_THREADS=1
+shallow="--order 4 --steps 10 --dx 2400 --dt 15 --friction 0"
+
+# recorded WORDS...: the solver on three ranks, recorded in the folder kept.
+recorded() {
+  "$clients/scene" "$bathymetry" 91 120 .
+  for file in level depth; do
+    run 0 "$sundog" split --parts 30,41,20 $file.npy
+  done
+  run 0 "$sundog" run -n 3 --device host "$@" --record kept -- \
+    "$clients/shallow" --in 'level.{rank}.npy' --depth 'depth.{rank}.npy' \
+    --out 'out.{rank}.npy' $shallow
+}
+# first ENTRY RANK: the number of the first call of the entry.
+first() {
+  sed -n "s/^{\"call\":\([0-9]*\),.*\"$1\".*/\1/p" "kept/rank-$2" | head -n 1
+}
+explain() { run 0 "$sundog" explain --record kept "$@"; }
+
+a_call_is_explained() {
+  printf '\n[shard field]\nmatch = H>=32 W>=64\nsplit = H\n' >r.rules
+  printf 'view = shard\n' >>r.rules
+  recorded --rules r.rules
+  explain --rank 1 "$(first cudnnConvolutionForward 1)"
+  says out 'of rank 1: cudnnConvolutionForward'
+  says out '[shard field] of '
+  says out '/r.rules, line 2:'
+  says out '1x1x41x120 here, of 1x1x91x120: H 91 = 30+41+20 over ranks=3'
+  says out 'begins at (0, 0, 30, 0)'
+  says out 'strategy  repair; auto: '
+  # A row of 120 floats from each neighbour.
+  says out 'halo      960 bytes from other ranks'
+  says out 'receives 480 bytes from rank 0'
+  says out 'sends 480 bytes to rank 2'
+  says out 'calls     3 of the vendor'
+  explain --rank 0 "$(first cudnnConvolutionForward 0)"
+  says out 'halo      480 bytes from other ranks'
+  explain "$(first cudnnOpTensor 0)"
+  says out 'strategy  literal; '
+  [ "$(stat -c %a kept kept/rank-0 | tr '\n' ' ')" = '700 600 ' ]
+}
+a_strategy_that_was_asked_for_is_told() {
+  recorded --split H --view shard --strategy extend
+  explain --rank 2 "$(first cudnnConvolutionForward 2)"
+  says out '[shard split] of SUNDOG_SPLIT:'
+  says out "strategy  extend; asked for"
+}
+a_record_changes_nothing() {
+  recorded --split H --view shard
+  mkdir first && mv out.*.npy first
+  run 0 "$sundog" run -n 3 --device host --split H --view shard -- \
+    "$clients/shallow" --in 'level.{rank}.npy' --depth 'depth.{rank}.npy' \
+    --out 'out.{rank}.npy' $shallow
+  for rank in 0 1 2; do cmp first/out.$rank.npy out.$rank.npy; done
+}
+what_is_not_there_is_said() {
+  recorded --split H --view shard
+  run 1 "$sundog" explain --record kept 100000
+  says err 'has no call 100000'
+  run 1 "$sundog" explain --record kept --rank 7 1
+  says err 'SDG-700'
+  run 1 "$sundog" explain --record kept SDG-204
+  run 1 "$sundog" explain --record kept
+  printf '{"call":3\nxx\n[]\n{"call":1,"thread":0,"by":9}\n' >kept/rank-0
+  explain 1
+  says out 'untagged'
+}
+a_record_that_cannot_be_written_harms_nothing() {
+  mkdir kept
+  ln -s /dev/full kept/rank-0
+  recorded --split H --view shard
+  says err SDG-003
+  explain --rank 1 "$(first cudnnConvolutionForward 1)"
+}
+
+cases a_call_is_explained a_strategy_that_was_asked_for_is_told \
+  a_record_changes_nothing what_is_not_there_is_said \
+  a_record_that_cannot_be_written_harms_nothing
