@@ -13,6 +13,7 @@
 #include "rules/inspect.h"
 #include "rules/memory.h"
 #include "rules/registry.h"
+#include "rules/values.h"
 #include "rules/vendor.h"
 #include "src/job.h"
 #include "src/lost.h"
@@ -233,10 +234,17 @@ bool sdg_capture(int entry, const void *args, const void *caller,
     *out_result = CUDNN_STATUS_NOT_INITIALIZED;
     done = refused = true;
   } else if (!sdg_job_asked()) { // looked at and passed on
-    if (cudnn && call_read(cudnn, entry, args, &call))
+    if (cudnn && call_read(cudnn, entry, args, &call)) {
       sdg_inspect_call(&call);
+      if (sdg_values_wanted()) {
+        sdg_values_begin(&call);
+        sdg_values_expect(&call, NULL);
+      }
+    }
   } else if (call_read(cudnn, entry, args, &call) || sdg_job_failed()) {
     sdg_inspect_call(&call);
+    if (sdg_values_wanted())
+      sdg_values_begin(&call);
     sdg_touch_t touch;
     if (sdg_registry_is_whole()) {
       touch_read(entry, args, &touch);
@@ -248,6 +256,10 @@ bool sdg_capture(int entry, const void *args, const void *caller,
     refused = done && call.refused;
     if (done)
       *out_result = call.result;
+    if (done && !refused && sdg_values_expected())
+      sdg_values_take();
+    else if (done && sdg_values_expected())
+      sdg_values_forget();
   }
   depth--;
   last_refused = refused;
@@ -318,6 +330,19 @@ void sdg_capture_allocated(void *at, size_t bytes, const void *caller) {
 void sdg_capture_freed(void *at, const void *caller) {
   if (!is_foreign(caller))
     sdg_memory_freed(at);
+}
+
+bool sdg_capture_watches(void) {
+  return sdg_values_expected();
+}
+
+void sdg_capture_after(int status) {
+  depth++;
+  if (status == CUDNN_STATUS_SUCCESS)
+    sdg_values_take();
+  else
+    sdg_values_forget();
+  depth--;
 }
 
 int sdg_capture_sync(int entry, int status) {

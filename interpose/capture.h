@@ -13,6 +13,11 @@
 bool sdg_capture(int entry, const void *args, const void *caller,
                  int *out_result);
 
+/* After sdg_capture gave a call to the real function: whether its status is to
+ * be told by sdg_capture_after. */
+bool sdg_capture_watches(void);
+void sdg_capture_after(int status);
+
 /* The same for an entry whose tensors cannot be seen: the status for the
  * program if it is refused, -1 if not. */
 int sdg_capture_opaque(int entry, const void *handle, const void *caller);

@@ -10,6 +10,7 @@
 #include "rules/history.h"
 #include "rules/registry.h"
 #include "rules/setup.h"
+#include "rules/values.h"
 #include "src/job.h"
 #include "src/log.h"
 #include "src/options.h"
@@ -37,6 +38,7 @@ static void child_disarm(void) {
   sdg_trace_drop();
   sdg_record_drop();
   sdg_history_drop();
+  sdg_values_drop();
 }
 
 static void fork_watch(void) {

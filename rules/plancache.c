@@ -61,6 +61,7 @@ static void cached_drop(cache_t *cache, cached_t *cached) {
     cache->latest = NULL;
   HASH_DEL(cache->first, cached);
   sdg_plan_destroy(cached->entry.plan);
+  free(cached->entry.boxes);
   free(cached);
 }
 

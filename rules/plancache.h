@@ -21,6 +21,7 @@ struct sdg_plan_entry {
   sdg_report_row_t *row; /* may be NULL */
   uint32_t hash;         /* rules/instep.h */
   int recorded;          /* rules/history.h */
+  sdg_box_t *boxes;      /* rules/values.h; owned, may be NULL */
 };
 
 void sdg_plan_key_make(const sdg_call_t *call, const sdg_rule_t *rule,

@@ -5,6 +5,7 @@
 #include <cudnn.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "rules/history.h"
@@ -15,6 +16,7 @@
 #include "rules/rule.h"
 #include "rules/setup.h"
 #include "rules/tagging.h"
+#include "rules/values.h"
 #include "rules/vendor.h"
 #include "rules/whole.h"
 #include "src/agree.h"
@@ -79,6 +81,8 @@ static bool may_match(const sdg_call_t *call, const sdg_rules_t *rules) {
 }
 
 static void mark_passes(const sdg_call_t *call, const sdg_rules_t *rules) {
+  if (sdg_values_wanted())
+    return; // they are counted
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];
     if (!operand->is_filter && sdg_tagging_passes(call, i, rules))
@@ -220,6 +224,7 @@ static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
   const char *section = tagging.section->name;
   uint32_t hash = status == SDG_OK ? sdg_instep_hash(call, rule, &tagging) : 0;
   int recorded = status == SDG_OK ? sdg_history_plan(call, &tagging, plan) : 0;
+  sdg_box_t *boxes = status == SDG_OK ? sdg_values_boxes(call, &tagging) : NULL;
   sdg_tagging_fini(&tagging);
   if (status != SDG_OK)
     return status;
@@ -234,10 +239,12 @@ static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
   if (status == SDG_OK) {
     (*out_entry)->hash = hash;
     (*out_entry)->recorded = recorded;
+    (*out_entry)->boxes = boxes;
     return SDG_OK;
   }
 fail:
   sdg_plan_destroy(plan);
+  free(boxes);
   return status;
 }
 
@@ -309,6 +316,8 @@ static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
   if (!entry)
     return SDG_OK;
   sdg_history_use(entry->recorded);
+  if (entry->boxes)
+    sdg_values_expect(call, entry->boxes);
   SDG_TRY(sdg_instep_check(call, rule, entry->hash));
   sdg_report_count(entry->row, entry->plan);
   sdg_report_wait(entry->row, wait_ns);

@@ -9,6 +9,7 @@
 #include "rules/instep.h"
 #include "rules/memory.h"
 #include "rules/tagging.h"
+#include "rules/values.h"
 #include "src/job.h"
 
 // ---- what is split, and how ------------------------------------------------
@@ -285,10 +286,19 @@ static sdg_status_t locked(sdg_call_t *call, const sdg_rule_t *rule,
   SDG_TRY(sdg_instep_check(call, rule, entry->hash));
   sdg_report_count(entry->row, entry->plan);
   *out_done = !entry->plan->literal;
-  if (!*out_done)
+  if (!*out_done) {
+    if (sdg_values_wanted())
+      sdg_values_expect(call, NULL);
     return SDG_OK;
+  }
   SDG_TRY(sdg_registry_stream(call, &stream));
-  return share_run(call, table, entry, stream);
+  SDG_TRY(share_run(call, table, entry, stream));
+  const sdg_share_t *share = entry->plan->share;
+  sdg_box_t own =
+      sdg_placement_box(&share->placement, sdg_job_mesh(), sdg_job_rank());
+  if (sdg_values_wanted())
+    sdg_values_expect_box(call, share->output, &own);
+  return SDG_OK;
 }
 
 sdg_status_t sdg_whole_judge(sdg_call_t *call, const sdg_rules_t *rules,

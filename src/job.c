@@ -32,7 +32,8 @@ bool sdg_job_asked(void) {
 }
 
 bool sdg_job_watches(void) {
-  return sdg_job_asked() || sdg_record_wanted();
+  return sdg_job_asked() || sdg_record_wanted() ||
+         sdg_options_get()->values[0] != '\0';
 }
 
 sdg_status_t sdg_job_fail(sdg_status_t status) {

@@ -15,6 +15,7 @@
 #include "tools/command.h"
 #include "tools/folder.h"
 #include "tools/launch.h"
+#include "tools/values.h"
 
 enum {
   FILES_MAX = 16,
@@ -26,11 +27,12 @@ enum {
   KEY_KEEP,
   KEY_RTOL,
   KEY_ATOL,
+  KEY_CALLS,
 };
 
 typedef struct verify {
   launch_t launch; // first: the child parser's input
-  const char *ranks, *dim, *keep, *rtol, *atol;
+  const char *ranks, *dim, *keep, *rtol, *atol, *calls;
   bool verbose, whole;
   int inputs, outputs;
   const char *input[FILES_MAX], *output[FILES_MAX];
@@ -71,6 +73,11 @@ static error_t verify_parse(int key, char *argument, struct argp_state *state) {
   case KEY_ATOL:
     verify->atol = argument;
     return 0;
+  case KEY_CALLS:
+    if (atoi(argument) < 1)
+      argp_error(state, "--calls takes a number from 1 up, not '%s'", argument);
+    verify->calls = argument;
+    return 0;
   case ARGP_KEY_ARG:
     launch_take_program(&verify->launch, state);
     return 0;
@@ -78,8 +85,8 @@ static error_t verify_parse(int key, char *argument, struct argp_state *state) {
     argp_error(state, "no program");
     return 0;
   case ARGP_KEY_SUCCESS:
-    if (!verify->ranks || verify->outputs == 0)
-      argp_error(state, "-n and at least one --output are needed");
+    if (!verify->ranks || (verify->outputs == 0 && !verify->calls))
+      argp_error(state, "-n, and --output or --calls, are needed");
     return 0;
   default:
     return ARGP_ERR_UNKNOWN;
@@ -101,6 +108,11 @@ static const struct argp_option verify_options[] = {
      0},
     {"rtol", KEY_RTOL, "R", 0, "As for `sundog diff`", 0},
     {"atol", KEY_ATOL, "A", 0, "As for `sundog diff`", 0},
+    {"calls", KEY_CALLS, "N", 0,
+     "Compare the outputs of the tagged ones of the first N cuDNN calls, too: "
+     "names the first call and element that differ. Slow: each call is waited "
+     "for, and its outputs are kept in files",
+     0},
     {"keep", KEY_KEEP, "FOLDER", 0,
      "Write all files there and keep them; default: a private folder that is "
      "removed",
@@ -125,7 +137,9 @@ const struct argp verify_argp = {
         "one rank a file apart, so that nothing is overwritten. In the whole "
         "view every rank reads and writes whole files. The exit "
         "status is 0 if nothing differs by more than the tolerances, 1 if "
-        "something does, 125 if a run fails.\n\n"
+        "something does, 125 if a run fails.\n\nWith --calls both runs have "
+        "to make the same calls from their first thread; the runs are those "
+        "of any program, whether it reads and writes array files or not.\n\n"
         "  sundog verify -n 4 --split H --view shard --input in.npy --output "
         "out.npy -- ./solver in.npy out.npy"};
 
@@ -174,9 +188,10 @@ static void words_fini(words_t *words) {
 }
 
 // Runs `sundog` with these words; its exit status, COMMAND_FAILED if it could
-// not be started. `alone`: without what asks for a split.
-static int self_run(const verify_t *verify, words_t *words, bool alone,
-                    bool shown) {
+// not be started. `program`: they run it, with outputs kept for --calls;
+// `alone`: without what asks for a split.
+static int self_run(const verify_t *verify, words_t *words, bool program,
+                    bool alone, bool shown) {
   sigset_t mask;
   words->word[words->count] = NULL;
   if (words->count == WORDS_MAX) {
@@ -189,6 +204,15 @@ static int self_run(const verify_t *verify, words_t *words, bool alone,
     for (unsigned i = 0; alone && (info = sdg_option_at(i)); i++)
       if (strcmp(info->owner, "LIBRARY") == 0)
         unsetenv(info->variable);
+    if (verify->calls && program) {
+      char *folder = name_of(verify, "values", !alone, "");
+      if (folder)
+        folder_remove(folder); // of an earlier run
+      if (!folder || mkdir(folder, 0700) != 0 ||
+          setenv("SUNDOG_VALUES", folder, 1) != 0 ||
+          setenv("SUNDOG_VALUES_CALLS", verify->calls, 1) != 0)
+        _exit(COMMAND_FAILED);
+    }
     int null = shown ? -1 : open("/dev/null", O_WRONLY);
     if (null >= 0)
       dup2(null, STDOUT_FILENO);
@@ -235,7 +259,7 @@ static int inputs_cut(const verify_t *verify) {
     words_add(&words,
               words_own(&words, name_of(verify, "in", i, ".{rank}.npy")));
     words_add(&words, verify->input[i]);
-    status = self_run(verify, &words, false, verify->verbose);
+    status = self_run(verify, &words, false, false, verify->verbose);
     words_fini(&words);
   }
   return status;
@@ -269,7 +293,7 @@ static int program_run(const verify_t *verify, bool alone) {
       replaced = word_of(*word, verify->output[i], out[i], &owned);
     words_add(&words, replaced ? words_own(&words, owned) : *word);
   }
-  int status = self_run(verify, &words, alone, verify->verbose);
+  int status = self_run(verify, &words, true, alone, verify->verbose);
   words_fini(&words);
   return status;
 }
@@ -282,7 +306,7 @@ static int output_join(const verify_t *verify, int index) {
   words_add(&words, words_own(&words, name_of(verify, "many", index, ".npy")));
   words_add(&words,
             words_own(&words, name_of(verify, "many", index, ".{rank}.npy")));
-  int status = self_run(verify, &words, false, verify->verbose);
+  int status = self_run(verify, &words, false, false, verify->verbose);
   words_fini(&words);
   return status;
 }
@@ -302,8 +326,25 @@ static int output_compare(const verify_t *verify, int index) {
   words_add(&words, words_own(&words, name_of(verify, "many", index, ".npy")));
   words_add(&words, words_own(&words, name_of(verify, "one", index, ".npy")));
   printf("%s: %s ranks against one: ", verify->output[index], verify->ranks);
-  int status = self_run(verify, &words, false, true);
+  int status = self_run(verify, &words, false, false, true);
   words_fini(&words);
+  return status;
+}
+
+static sdg_status_t calls_compare(const verify_t *verify, int *out_result) {
+  char *one = name_of(verify, "values", 0, "");
+  char *many = name_of(verify, "values", 1, "");
+  bool differs = false;
+  sdg_status_t status =
+      one && many
+          ? values_compare(one, many, atoi(verify->ranks),
+                           verify->rtol ? strtod(verify->rtol, NULL) : 0,
+                           verify->atol ? strtod(verify->atol, NULL) : 0,
+                           &differs)
+          : sdg_fail(SDG_E_NO_MEMORY, "for names of folders");
+  free(one);
+  free(many);
+  *out_result = differs;
   return status;
 }
 
@@ -317,6 +358,8 @@ static int verify_run(const verify_t *verify) {
     return COMMAND_FAILED;
   }
   int result = EXIT_SUCCESS;
+  if (verify->calls && calls_compare(verify, &result) != SDG_OK)
+    return COMMAND_FAILED;
   for (int i = 0; i < verify->outputs; i++) {
     if (!verify->whole && output_join(verify, i) != 0) {
       (void)sdg_fail(SDG_E_VERIFY, "the pieces of %s do not fit",

@@ -15,6 +15,7 @@
 #include "rules/memory.h"
 #include "rules/registry.h"
 #include "rules/setup.h"
+#include "rules/values.h"
 #include "src/job.h"
 #include "src/lost.h"
 #include "src/tag.h"
@@ -127,4 +128,29 @@ sdg_verdict_t sdg_registry_judge(sdg_call_t *call) {
                      true);
   }
   return SDG_VERDICT_PASS;
+}
+
+bool sdg_values_wanted(void) {
+  return false;
+}
+
+void sdg_values_begin(const sdg_call_t *call) {
+  (void)call;
+}
+
+void sdg_values_expect(const sdg_call_t *call, const sdg_box_t *boxes) {
+  (void)call, (void)boxes;
+}
+
+bool sdg_values_expected(void) {
+  return false;
+}
+
+void sdg_values_take(void) {
+}
+
+void sdg_values_forget(void) {
+}
+
+void sdg_values_drop(void) {
 }

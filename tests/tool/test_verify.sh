@@ -65,6 +65,40 @@ X
   run 0 "$sundog" verify -n 2 "${split[@]}" --atol 1e30 --input level.npy \
     --output o.npy -- ./prog level.npy o.npy
 }
+calls_are_compared() {
+  verify 0 -n 3 "${split[@]}" --calls 500 --keep kept
+  says out 'out.npy: 3 ranks against one: 0 of 10920 elements differ'
+  # Of each of ten steps three calls, and what comes before.
+  says out '34 tagged calls with 34 outputs, 633360 elements: none differs'
+  verify 0 -n 3 "${split[@]}" --calls 5 --keep kept
+  says out '5 tagged calls with 5 outputs'
+  # Nothing but the calls, by another strategy, over a mesh.
+  "$clients/scene" "$bathymetry" 91 120 .
+  run 0 "$sundog" verify -n 4 --device host --view shard --split H:y,W:x \
+    --mesh y=2,x=2 --strategy extend --calls 100 --input level.npy \
+    --input depth.npy -- "$clients/shallow" --in level.npy --depth depth.npy \
+    --out /dev/null $shallow
+  says out '34 tagged calls with 34 outputs'
+}
+the_first_call_that_differs_is_named() {
+  # Several ranks take longer steps than one.
+  cat >prog <<'X'
+#!/bin/sh
+dt=15
+[ "$SUNDOG_SIZE" = 1 ] || dt=16
+exec "$0.real" "$@" --dt $dt
+X
+  chmod +x prog
+  ln -s "$clients/shallow" prog.real
+  "$clients/scene" "$bathymetry" 91 120 .
+  run 1 "$sundog" verify -n 3 "${split[@]}" --calls 500 --input level.npy \
+    --input depth.npy -- ./prog --in level.npy --depth depth.npy \
+    --out /dev/null ${shallow/--dt 15/}
+  grep -qE 'first difference: call [0-9]+ cudnn[A-Za-z]+, y at \(0, [0-9]+, [0-9]+, [0-9]+\) of the whole: rank [0-2] of 3 has .*, one rank ' out
+  run 0 "$sundog" verify -n 3 "${split[@]}" --calls 500 --atol 1e30 \
+    --input level.npy --input depth.npy -- ./prog --in level.npy \
+    --depth depth.npy --out /dev/null ${shallow/--dt 15/}
+}
 runs_that_fail_are_trouble() {
   run 125 "$sundog" verify -n 2 "${split[@]}" --output o.npy -- false
   says err 'SDG-730'
@@ -76,4 +110,5 @@ runs_that_fail_are_trouble() {
 
 cases equal_runs_are_equal pieces_and_meshes_are_passed_on \
   every_rank_of_the_whole_view_has_whole_files \
+  calls_are_compared the_first_call_that_differs_is_named \
   runs_that_differ_are_told runs_that_fail_are_trouble

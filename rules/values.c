@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies outputs to the host after each call and appends them to a file.
+#include "rules/values.h"
+
+#include <cudnn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rules/vendor.h"
+#include "src/device.h"
+#include "src/job.h"
+#include "src/options.h"
+#include "src/sigguard.h"
+#include "src/thread.h"
+#include "src/vendor.h"
+
+// The thread whose calls are kept, and what it is about to keep.
+static _Atomic(const void *) owner;
+static _Thread_local char thread_mark;
+static struct {
+  int file; // -1: not open
+  bool stopped;
+  int64_t ordinal, number;
+  sdg_call_t *call; // a copy, owned; NULL: nothing is expected
+  sdg_box_t box[SDG_OPERANDS_MAX];
+} values = {.file = -1};
+
+bool sdg_values_wanted(void) {
+  return sdg_options_get()->values[0] != '\0';
+}
+
+static bool is_ours(void) {
+  const void *none = NULL;
+  return !values.stopped &&
+         (atomic_compare_exchange_strong(&owner, &none, &thread_mark) ||
+          none == &thread_mark);
+}
+
+void sdg_values_begin(const sdg_call_t *call) {
+  if (!call->is_query && is_ours())
+    values.ordinal++;
+}
+
+sdg_box_t *sdg_values_boxes(const sdg_call_t *call,
+                            const sdg_tagging_t *tagging) {
+  if (!sdg_values_wanted())
+    return NULL;
+  sdg_box_t *boxes = calloc(SDG_OPERANDS_MAX, sizeof *boxes);
+  for (int i = 0; boxes && i < call->operands; i++)
+    if (tagging->placement[i].dims > 0)
+      boxes[i] = sdg_placement_box(&tagging->placement[i], tagging->mesh,
+                                   tagging->rank);
+  return boxes;
+}
+
+void sdg_values_expect_box(const sdg_call_t *call, int operand,
+                           const sdg_box_t *box) {
+  sdg_box_t boxes[SDG_OPERANDS_MAX];
+  memset(boxes, 0, sizeof boxes);
+  boxes[operand] = *box;
+  sdg_values_expect(call, boxes);
+}
+
+void sdg_values_expect(const sdg_call_t *call, const sdg_box_t *boxes) {
+  if (call->is_query || !is_ours() ||
+      values.ordinal > sdg_options_get()->values_calls)
+    return;
+  sdg_values_forget();
+  values.call = malloc(sizeof *values.call);
+  if (!values.call)
+    return;
+  *values.call = *call;
+  values.number = sdg_job_joined()
+                      ? (int64_t)sdg_control_count_of(sdg_job_control(),
+                                                      sdg_thread_channel(),
+                                                      sdg_job_rank(), NULL, 0)
+                      : 0;
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    values.box[i].dims = boxes ? boxes[i].dims : operand->dims;
+    for (int d = 0; d < values.box[i].dims; d++)
+      values.box[i].dim[d] =
+          boxes ? boxes[i].dim[d] : (sdg_range_t){0, operand->extent[d]};
+  }
+}
+
+bool sdg_values_expected(void) {
+  return values.call && atomic_load(&owner) == &thread_mark;
+}
+
+void sdg_values_forget(void) {
+  free(values.call);
+  values.call = NULL;
+}
+
+static void bytes_write(const void *data, size_t bytes) {
+  const char *from = data;
+  sdg_sigguard_t guard = sdg_sigguard_begin();
+  while (bytes > 0 && !values.stopped) {
+    ssize_t n = write(values.file, from, bytes);
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n <= 0) {
+      (void)!sdg_fail(SDG_E_TRACE_FILE, "outputs of calls: %s",
+                      strerror(errno));
+      values.stopped = true;
+    }
+    from += n > 0 ? n : 0;
+    bytes -= n > 0 ? (size_t)n : 0;
+  }
+  sdg_sigguard_end(&guard);
+}
+
+static void file_open(void) {
+  char path[PATH_MAX];
+  if (values.file >= 0)
+    return;
+  snprintf(path, sizeof path, "%s/values-%d", sdg_options_get()->values,
+           sdg_job_rank());
+  values.file =
+      open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (values.file < 0) {
+    (void)!sdg_fail(SDG_E_TRACE_FILE, "%s: %s", path, strerror(errno));
+    values.stopped = true;
+  }
+}
+
+// Brings `bytes` bytes at `data` to the host, after all that `stream` has.
+static sdg_status_t fetch(const sdg_vendor_t *cuda, cudaStream_t stream,
+                          const void *data, size_t bytes, void *out) {
+  static cudaEvent_t done;
+  const struct timespec pause = {.tv_nsec = 100000};
+  if (!done)
+    SDG_TRY(sdg_device_check(
+        cuda->cudaEventCreateWithFlags(&done, cudaEventDisableTiming),
+        "creation of an event"));
+  SDG_TRY(sdg_device_check(
+      cuda->cudaMemcpyAsync(out, data, bytes, cudaMemcpyDeviceToHost, stream),
+      "copy of an output to the host"));
+  SDG_TRY(
+      sdg_device_check(cuda->cudaEventRecord(done, stream), "event record"));
+  cudaError_t state;
+  while ((state = cuda->cudaEventQuery(done)) == cudaErrorNotReady)
+    nanosleep(&pause, NULL);
+  (void)cuda->cudaGetLastError(); // "not ready" is not the program's
+  return sdg_device_check(state, "copy of an output to the host");
+}
+
+// Elements in the order of their indices, whatever the strides. Returns where
+// the next one goes.
+static char *pack(const sdg_operand_t *operand, const sdg_box_t *box, int dim,
+                  const char *from, char *to) {
+  size_t bytes = (size_t)operand->elem_bytes;
+  if (dim == operand->dims) {
+    memcpy(to, from, bytes);
+    return to + bytes;
+  }
+  for (int64_t i = 0; i < box->dim[dim].hi - box->dim[dim].lo; i++)
+    to = pack(operand, box, dim + 1,
+              from + i * operand->stride[dim] * operand->elem_bytes, to);
+  return to;
+}
+
+// Where the box begins in memory, in elements: that holds the box alone, or the
+// whole tensor.
+static int64_t begin_of(const sdg_operand_t *operand, const sdg_box_t *box) {
+  int64_t begin = 0;
+  bool alone = true;
+  for (int d = 0; d < operand->dims; d++) {
+    alone &= operand->extent[d] == box->dim[d].hi - box->dim[d].lo;
+    begin += box->dim[d].lo * operand->stride[d];
+  }
+  return alone ? 0 : begin;
+}
+
+static sdg_status_t output_keep(const sdg_vendor_t *cuda, cudaStream_t stream,
+                                int index) {
+  const sdg_call_t *call = values.call;
+  const sdg_operand_t *operand = &call->operand[index];
+  const sdg_box_t *box = &values.box[index];
+  sdg_values_head_t head = {.magic = SDG_VALUES_MAGIC,
+                            .ordinal = values.ordinal,
+                            .call = values.number,
+                            .role = (int32_t)operand->role,
+                            .type = operand->type,
+                            .dims = operand->dims,
+                            .elem_bytes = operand->elem_bytes};
+  size_t elements = 1;
+  int64_t last = 0;
+  for (int d = 0; d < operand->dims; d++) {
+    int64_t extent = box->dim[d].hi - box->dim[d].lo;
+    head.lo[d] = box->dim[d].lo;
+    head.hi[d] = box->dim[d].hi;
+    if (extent < 1)
+      return SDG_OK; // this rank has nothing of it
+    elements *= (size_t)extent;
+    last += (extent - 1) * operand->stride[d];
+  }
+  const char *data = (const char *)operand->data +
+                     begin_of(operand, box) * operand->elem_bytes;
+  size_t span = (size_t)(last + 1) * (size_t)operand->elem_bytes;
+  head.bytes = elements * (size_t)operand->elem_bytes;
+  snprintf(head.entry, sizeof head.entry, "%s", call->entry_name);
+  char *image = malloc(span), *dense = malloc(head.bytes);
+  sdg_status_t status =
+      image && dense
+          ? fetch(cuda, stream, data, span, image)
+          : sdg_fail(SDG_E_NO_MEMORY, "an output of %zu bytes", span);
+  if (status == SDG_OK) {
+    (void)pack(operand, box, 0, image, dense);
+    bytes_write(&head, sizeof head);
+    bytes_write(dense, head.bytes);
+  }
+  free(image);
+  free(dense);
+  return status;
+}
+
+void sdg_values_take(void) {
+  const sdg_vendor_t *cuda = sdg_vendor_get();
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  cudaStream_t stream;
+  file_open();
+  if (!values.stopped && cuda && cudnn &&
+      cudnn->cudnnGetStream((cudnnHandle_t)(uintptr_t)values.call->handle,
+                            &stream) == CUDNN_STATUS_SUCCESS)
+    for (int i = 0; i < values.call->operands; i++) {
+      const sdg_operand_t *operand = &values.call->operand[i];
+      if (operand->is_output && operand->data && operand->elem_bytes > 0 &&
+          values.box[i].dims == operand->dims &&
+          output_keep(cuda, stream, i) != SDG_OK)
+        values.stopped = true;
+    }
+  sdg_values_forget();
+}
+
+void sdg_values_drop(void) {
+  values.stopped = true;
+  values.call = NULL; // the parent's
+}
