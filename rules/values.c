@@ -38,9 +38,9 @@ bool sdg_values_wanted(void) {
 
 static bool is_ours(void) {
   const void *none = NULL;
-  return !values.stopped &&
-         (atomic_compare_exchange_strong(&owner, &none, &thread_mark) ||
-          none == &thread_mark);
+  return (atomic_compare_exchange_strong(&owner, &none, &thread_mark) ||
+          none == &thread_mark) &&
+         !values.stopped;
 }
 
 void sdg_values_begin(const sdg_call_t *call) {
@@ -92,7 +92,7 @@ void sdg_values_expect(const sdg_call_t *call, const sdg_box_t *boxes) {
 }
 
 bool sdg_values_expected(void) {
-  return values.call && atomic_load(&owner) == &thread_mark;
+  return atomic_load(&owner) == &thread_mark && values.call;
 }
 
 void sdg_values_forget(void) {

@@ -1,0 +1,86 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Rules that `sundog inspect` drafts for networks of many kinds: they run and
+# give what one rank gives.
+# shellcheck disable=SC2154,SC2317,SC1091,SC2086 # harness.sh; words
+. "$(dirname "$0")/harness.sh"
+host=$(dirname "$(realpath "$3")") network=$(realpath "$4")
+rmdir "$top/build/src/host/lib"
+ln -s "$host" "$top/build/src/host/lib"
+export OMP_NUM_THREADS=1
+
+# array EXTENT,...: in.npy, of small whole numbers.
+array() {
+  python3 - "$1" <<'X'
+import struct, sys
+shape = tuple(map(int, sys.argv[1].split(",")))
+count = 1
+for extent in shape:
+    count *= extent
+text = "{'descr': '<f4', 'fortran_order': False, 'shape': %r, }" % (shape,)
+text += " " * (-(11 + len(text)) % 64) + "\n"
+values = [((i * i * 7 + i * 13) % 11) - 5 for i in range(count)]
+with open("in.npy", "wb") as file:
+    file.write(b"\x93NUMPY\x01\0" + struct.pack("<H", len(text)))
+    file.write(text.encode() + struct.pack("<%df" % count, *values))
+X
+}
+# drafts DIM EXTENT,... WORDS...: r.ini, which splits that dimension.
+drafts() {
+  local dim=$1
+  array "$2"
+  shift 2
+  rm -f r.ini
+  run 0 "$sundog" inspect --device host -o r.ini -- "$network" in.npy out.npy "$@"
+  mv out seen
+  grep -q "^split = $dim:" r.ini || { cat r.ini; return 1; }
+}
+# works VIEW RANKS DIM EXTENT,... WORDS...: what is drafted gives the right
+# result.
+works() {
+  local view=$1 ranks=$2 dim=$3 index names=(N C H W)
+  shift 2
+  drafts "$@"
+  grep -q "^view = $view" r.ini || { cat r.ini; return 1; }
+  [ "$view" = whole ] || ! grep "^conflict of $dim over .*\b$ranks\b.*: " seen
+  [[ $2 != *,*,*,*,* ]] || names=(N C D H W)
+  for index in "${!names[@]}"; do
+    [ "${names[$index]}" != "$dim" ] || break
+  done
+  shift 2
+  run 0 "$sundog" verify -n "$ranks" --device host --rules r.ini --calls 100 \
+    --dim "$index" --input in.npy --output out.npy -- "$network" in.npy \
+    out.npy "$@"
+  says out ' tagged calls with '
+  says out " $ranks ranks against one: 0 of "
+}
+
+plain_ones() {
+  works shard 3 H 1,3,40,24 conv=4,3,1,1 relu conv=2,5,1,2
+  works shard 4 W 1,1,4,200 conv=4,3,1,1 relu conv=2,3,1,1
+}
+channels_innermost() { works shard 3 H 1,3,40,24 nhwc conv=4,3,1,1 relu conv=2,5,1,2; }
+three_dimensions() { works shard 3 D 1,2,24,10,12 conv=4,3,1,1 relu conv=2,3,1,1; }
+several_resolutions() {
+  works shard 4 H 1,3,64,32 conv=4,3,2,1 relu conv=4,3,2,1 conv=2,3,1,1
+}
+sizes_that_the_program_works_out() {
+  works shard 2 H 1,3,64,32 own conv=4,3,2,1 relu conv=2,3,2,1
+  works shard 2 H 1,3,64,32 own conv=4,4,4,0 relu conv=2,2,2,0
+  # Pieces would not add up: the whole view is left.
+  works whole 2 H 1,3,40,24 own conv=4,3,1,0
+  grep -q "^conflict of H over .*SDG-401" seen
+}
+ops_that_have_no_rule() {
+  works whole 2 H 1,3,40,24 conv=4,3,1,1 relu pool=2,2 conv=2,3,1,1
+  grep -q "^conflict of H over .*SDG-600" seen
+}
+windows_without_padding() { works shard 2 H 1,3,40,24 conv=4,3,1,0 relu conv=2,3,1,0; }
+nothing_but_a_batch() { works shard 4 N 8,3,1,1 conv=4,1,1,0 relu; }
+a_batch_of_images() {
+  works shard 2 H 2,3,32,32 conv=4,3,1,1 relu conv=2,3,1,1
+}
+
+cases plain_ones channels_innermost three_dimensions several_resolutions \
+  sizes_that_the_program_works_out ops_that_have_no_rule windows_without_padding \
+  nothing_but_a_batch a_batch_of_images
