@@ -33,7 +33,8 @@ enum {
 typedef struct verify {
   launch_t launch; // first: the child parser's input
   const char *ranks, *dim, *keep, *rtol, *atol, *calls;
-  bool verbose, whole;
+  bool verbose;
+  bool whole; // the view: ranks get whole files, and rank 0's output counts
   int inputs, outputs;
   const char *input[FILES_MAX], *output[FILES_MAX];
   char self[PATH_MAX], folder[PATH_MAX];
@@ -135,7 +136,8 @@ const struct argp verify_argp = {
         "name an --input, each of the N ranks is given its piece of that file "
         "instead; where they name an --output, each writes a piece, and the "
         "one rank a file apart, so that nothing is overwritten. In the whole "
-        "view every rank reads and writes whole files. The exit "
+        "view every rank reads the --input itself, and the file of rank 0 is "
+        "compared. The exit "
         "status is 0 if nothing differs by more than the tolerances, 1 if "
         "something does, 125 if a run fails.\n\nWith --calls both runs have "
         "to make the same calls from their first thread; the runs are those "
@@ -248,7 +250,7 @@ static void cut_add(const verify_t *verify, words_t *words) {
 
 static int inputs_cut(const verify_t *verify) {
   int status = 0;
-  for (int i = 0; i < verify->inputs && status == 0 && !verify->whole; i++) {
+  for (int i = 0; i < verify->inputs && status == 0; i++) {
     words_t words = {.count = 0};
     words_add(&words, "sundog");
     words_add(&words, "split");
@@ -268,7 +270,7 @@ static int inputs_cut(const verify_t *verify) {
 // The program on one rank, or on all.
 static int program_run(const verify_t *verify, bool alone) {
   static const char *const devices[] = {"auto", "host", "cuda"};
-  const char *tail = alone || verify->whole ? ".npy" : ".{rank}.npy";
+  const char *tail = alone ? ".npy" : ".{rank}.npy";
   words_t words = {.count = 0};
   words_add(&words, "sundog");
   words_add(&words, "run");
@@ -286,8 +288,8 @@ static int program_run(const verify_t *verify, bool alone) {
   for (char **word = verify->launch.program; *word; word++) {
     const char *replaced = NULL;
     char *owned = NULL;
-    for (int i = 0; i < verify->inputs && !replaced && !alone && !verify->whole;
-         i++)
+    bool pieces = !alone && !verify->whole;
+    for (int i = 0; i < verify->inputs && !replaced && pieces; i++)
       replaced = word_of(*word, verify->input[i], in[i], &owned);
     for (int i = 0; i < verify->outputs && !replaced; i++)
       replaced = word_of(*word, verify->output[i], out[i], &owned);
@@ -323,7 +325,9 @@ static int output_compare(const verify_t *verify, int index) {
     words_add(&words, "--atol");
     words_add(&words, verify->atol);
   }
-  words_add(&words, words_own(&words, name_of(verify, "many", index, ".npy")));
+  words_add(&words,
+            words_own(&words, name_of(verify, "many", index,
+                                      verify->whole ? ".0.npy" : ".npy")));
   words_add(&words, words_own(&words, name_of(verify, "one", index, ".npy")));
   printf("%s: %s ranks against one: ", verify->output[index], verify->ranks);
   int status = self_run(verify, &words, false, false, true);
@@ -348,12 +352,26 @@ static sdg_status_t calls_compare(const verify_t *verify, int *out_result) {
   return status;
 }
 
+// Whether the rules that are asked for are of the whole view; what is wrong
+// with them the run will say.
+static bool view_is_whole(const verify_t *verify) {
+  sdg_rules_t rules;
+  if (sdg_options_load(environ) != SDG_OK ||
+      !sdg_options_asked(sdg_options_get()) ||
+      sdg_rules_load(sdg_options_get(), atoi(verify->ranks), &rules) != SDG_OK)
+    return false;
+  bool whole = rules.view == SDG_VIEW_WHOLE;
+  sdg_rules_fini(&rules);
+  return whole;
+}
+
 static int verify_run(const verify_t *verify) {
   if (program_run(verify, true) != 0) {
     (void)sdg_fail(SDG_E_VERIFY, "the run on one rank failed");
     return COMMAND_FAILED;
   }
-  if (inputs_cut(verify) != 0 || program_run(verify, false) != 0) {
+  if ((!verify->whole && inputs_cut(verify) != 0) ||
+      program_run(verify, false) != 0) {
     (void)sdg_fail(SDG_E_VERIFY, "the run on %s ranks failed", verify->ranks);
     return COMMAND_FAILED;
   }
@@ -374,24 +392,10 @@ static int verify_run(const verify_t *verify) {
   return result;
 }
 
-// Whether every rank has whole files; what is faulty the run reports.
-static bool is_whole(const char *ranks) {
-  (void)sdg_options_load(environ);
-  const sdg_options_t *options = sdg_options_get();
-  sdg_rules_t rules;
-  if (!*options->rules || access(options->rules, R_OK) != 0 ||
-      sdg_rules_load(options, atoi(ranks), &rules) != SDG_OK)
-    return options->view == SDG_VIEW_WHOLE;
-  bool whole = rules.view == SDG_VIEW_WHOLE;
-  sdg_rules_fini(&rules);
-  return whole;
-}
-
 int command_verify(int argc, char **argv) {
   verify_t verify = {.launch = {.device = LAUNCH_AUTO}};
   argp_err_exit_status = COMMAND_FAILED;
   argp_parse(&verify_argp, argc, argv, ARGP_IN_ORDER, NULL, &verify);
-  verify.whole = is_whole(verify.ranks);
   ssize_t n = readlink("/proc/self/exe", verify.self, sizeof verify.self - 1);
   if (n < 0) {
     (void)sdg_fail(SDG_E_INSTALL, "/proc/self/exe: %s", strerror(errno));
@@ -406,6 +410,7 @@ int command_verify(int argc, char **argv) {
     snprintf(verify.folder, sizeof verify.folder, "%s", verify.keep);
   } else if (folder_create(verify.folder, sizeof verify.folder) != SDG_OK)
     return COMMAND_FAILED;
+  verify.whole = view_is_whole(&verify);
   int result = verify_run(&verify);
   if (!verify.keep)
     folder_remove(verify.folder);
