@@ -32,7 +32,12 @@ uint32_t sdg_instep_hash(const sdg_call_t *call, const sdg_rule_t *rule,
     const sdg_operand_t *operand = &call->operand[i];
     const sdg_placement_t *placement = &tagging->placement[i];
     hash = mix(hash, &operand->role, sizeof operand->role);
+    hash = mix(hash, &operand->type, sizeof operand->type);
     for (int d = 0; d < operand->dims; d++) {
+      // Messages are pieces of memory. In the shard view layouts were agreed
+      // on, and strides depend on the piece.
+      if (tagging->section->view == SDG_VIEW_WHOLE && operand->extent[d] > 1)
+        hash = mix(hash, &operand->stride[d], sizeof operand->stride[d]);
       int64_t extent = placement->dims ? sdg_placement_extent(placement, d)
                                        : operand->extent[d];
       hash = mix(hash, &extent, sizeof extent);
