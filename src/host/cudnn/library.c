@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/host/cudnn/callback.h"
 #include "src/host/host.h"
 
 /* NVIDIA's 9.19 for CUDA 13 says 13.1 whatever toolkit is installed. */
@@ -17,6 +18,7 @@ static _Thread_local char last_refusal[256];
 cudnnStatus_t host_refuse(cudnnStatus_t status, const char *expression) {
   snprintf(last_refusal, sizeof last_refusal, "%s: %s",
            cudnnGetErrorString(status), expression);
+  host_report(status, last_refusal);
   return status;
 }
 

@@ -5,6 +5,8 @@
 #include "tests/host/cudnn/probe.h"
 
 #define FUNCTIONS(X)                                                           \
+  X(cudnnSetCallback)                                                          \
+  X(cudnnGetCallback)                                                          \
   X(cudnnCreateTensorTransformDescriptor)                                      \
   X(cudnnCreateTensorDescriptor)                                               \
   X(cudnnSetTensorTransformDescriptor)                                         \
@@ -55,6 +57,32 @@
   X(cudnnDestroySeqDataDescriptor)                                             \
   X(cudnnGetTensorNdDescriptor)
 FUNCTIONS(DECLARE)
+
+static void hear(cudnnSeverity_t severity, void *data,
+                 const cudnnDebug_t *about, const char *message) {
+  (void)severity;
+  (void)data;
+  (void)about;
+  (void)message;
+}
+
+/* Without a callback NVIDIA's library writes to stderr from here on: there is
+ * always one. */
+static void callbacks(void) {
+  unsigned mask = 77;
+  void *data = NULL;
+  cudnnCallback_t call = NULL;
+  for (int i = 0; i < 34; i++) {
+    int s = p_cudnnSetCallback(i < 33 ? (unsigned)i : ~0U, (void *)(uintptr_t)i,
+                               hear);
+    int g = p_cudnnGetCallback(&mask, &data, &call);
+    printf("callback %d -> %d get %d %u %d %d\n", i, s, g, mask,
+           (int)(uintptr_t)data, call == hear);
+  }
+  p_cudnnSetCallback(0, NULL, hear);
+  printf("null %d %d\n", p_cudnnGetCallback(&mask, NULL, &call),
+         p_cudnnGetCallback(NULL, &data, &call));
+}
 
 /* One value in twelve is replaced by one that may be out of range. */
 static int choose(int usual, int low, int high) {
@@ -451,6 +479,7 @@ int main(int argc, char **argv) {
     return 3;
   }
   FUNCTIONS(LOAD)
+  callbacks();
   transforms(cases / 2);
   small_sizes(cases / 8);
   recurrent(cases / 2);
