@@ -24,8 +24,9 @@ enum {
 
 typedef struct {
   const host_conv_t *conv;
-  int64_t depth; /* elements of a column: c * taps */
-  int64_t width; /* columns of a tile, a multiple of HOST_COLUMNS */
+  const float *w; /* k x depth */
+  int64_t depth;  /* elements of a column: c * taps */
+  int64_t width;  /* columns of a tile, a multiple of HOST_COLUMNS */
   int64_t rows, positions;
   float *columns, *sums; /* depth x width, k x width */
 } plan_t;
@@ -59,6 +60,9 @@ static void pack_tap(const host_conv_t *conv, const float *row, int64_t first,
   memset(to, 0, (size_t)low * sizeof *to);
   if (s == 1 && step == 1 && high > low)
     memcpy(to + low, row + first + low, (size_t)(high - low) * sizeof *to);
+  else if (s == 2 && step == 1) /* vectorises, as the stride is known */
+    for (int64_t i = low; i < high; i++)
+      to[i] = row[first + i * 2];
   else
     for (int64_t i = low; i < high; i++)
       to[i] = row[(first + i * s) * step];
@@ -100,9 +104,28 @@ static void pack_tile(const plan_t *p, int64_t at, int64_t end, int64_t width) {
            (size_t)(at + width - end) * sizeof(float));
 }
 
+/* Whether rows and planes of a tensor of y's extents follow each other. */
+static bool rows_follow(const host_conv_t *conv, const int64_t stride[5]) {
+  int64_t row = conv->out[HOST_W] * stride[4];
+  return (conv->out[HOST_H] == 1 || stride[3] == row) &&
+         (conv->out[HOST_D] == 1 || stride[2] == row * conv->out[HOST_H]);
+}
+
+/* As run_at, but as far as the image goes, in columns of one long row. */
+static run_t image_at(const plan_t *p, int64_t position, int64_t end) {
+  const int64_t *out = p->conv->out;
+  int64_t image = out[0] * out[1] * out[2];
+  run_t run = {.n = position / image, .w = position % image};
+  run.count = image - run.w < end - position ? image - run.w : end - position;
+  return run;
+}
+
 static void finish_tile(const plan_t *p, int64_t at, int64_t end) {
+  bool whole =
+      rows_follow(p->conv, p->conv->y_stride) &&
+      (p->conv->gamma == 0 || rows_follow(p->conv, p->conv->old_stride));
   for (int64_t i = at; i < end;) {
-    run_t run = run_at(p, i, end);
+    run_t run = whole ? image_at(p, i, end) : run_at(p, i, end);
     for (int64_t k = 0; k < p->rows; k++)
       host_finish_along_w(p->conv, p->sums + k * p->width + (i - at), run.count,
                           (const int64_t[]){run.n, k, run.d, run.h, run.w});
@@ -136,7 +159,10 @@ static bool plan(const host_conv_t *conv, plan_t *p) {
   p->rows = conv->k;
   p->positions = conv->images * out[0] * out[1] * out[2];
   int64_t unit = (p->depth + p->rows) * HOST_COLUMNS * (int64_t)sizeof(float);
-  int64_t times = HOST_TILE_BYTES / unit;
+  /* More where the weights are more, as they are read once a tile. */
+  int64_t weights = p->depth * p->rows * (int64_t)sizeof(float);
+  int64_t times =
+      (weights > HOST_TILE_BYTES ? weights : HOST_TILE_BYTES) / unit;
   int64_t most = (p->positions + HOST_COLUMNS - 1) / HOST_COLUMNS;
   times = times > HOST_TILE_MOST ? HOST_TILE_MOST : times;
   times = times > most ? most : times;
@@ -148,6 +174,13 @@ static bool plan(const host_conv_t *conv, plan_t *p) {
   return p->columns && p->sums;
 }
 
+/* y (rows x width) = weights times columns (depth x width). */
+static bool multiply(const plan_t *p, int64_t width, const float *columns,
+                     int64_t columns_pitch, float *y, int64_t y_pitch) {
+  return dnnl_sgemm('N', 'N', p->rows, width, p->depth, 1, p->w, p->depth,
+                    columns, columns_pitch, 0, y, y_pitch) == dnnl_success;
+}
+
 /* Where the sums of whole tiles are y as it lies in memory. */
 static bool sums_are_y(const host_conv_t *conv) {
   return conv->alpha == 1 && conv->gamma == 0 && !conv->bias && !conv->relu &&
@@ -156,8 +189,7 @@ static bool sums_are_y(const host_conv_t *conv) {
 
 /* Long rows that need neither padding nor copies: x is the columns. Returns
  * how many positions from `at` on are done, 0 for none. */
-static int64_t product_in_place(const plan_t *p, const float *w, int64_t at,
-                                bool *ok) {
+static int64_t product_in_place(const plan_t *p, int64_t at, bool *ok) {
   const host_conv_t *conv = p->conv;
   const int64_t *xs = conv->x_stride, *ys = conv->y_stride;
   int64_t row = conv->out[HOST_W];
@@ -178,8 +210,7 @@ static int64_t product_in_place(const plan_t *p, const float *w, int64_t at,
   float *y = direct ? (float *)conv->y + run.n * ys[0] + run.d * ys[2] +
                           run.h * ys[3] + run.w
                     : p->sums;
-  *ok = dnnl_sgemm('N', 'N', p->rows, width, p->depth, 1, w, p->depth, x, xs[1],
-                   0, y, direct ? ys[1] : p->width) == dnnl_success;
+  *ok = multiply(p, width, x, xs[1], y, direct ? ys[1] : p->width);
   if (!direct)
     finish_tile(p, at, at + width);
   return width;
@@ -189,13 +220,15 @@ bool host_conv_matrix(const host_conv_t *conv) {
   host_conv_t flat = *conv;
   flatten(&flat);
   plan_t p;
-  const float *w = host_pack_weights(conv);
-  if (!w || !plan(&flat, &p))
+  if (!plan(&flat, &p))
+    return false;
+  p.w = host_pack_weights(conv);
+  if (!p.w)
     return false;
   int threads = host_threads_enter();
   bool ok = true;
   for (int64_t at = 0, done; ok && at < p.positions; at += done) {
-    done = product_in_place(&p, w, at, &ok);
+    done = product_in_place(&p, at, &ok);
     if (done)
       continue;
     done = p.positions - at < p.width ? p.positions - at : p.width;
@@ -205,8 +238,7 @@ bool host_conv_matrix(const host_conv_t *conv) {
       done = left;
     int64_t width = (done + HOST_COLUMNS - 1) / HOST_COLUMNS * HOST_COLUMNS;
     pack_tile(&p, at, at + done, width);
-    ok = dnnl_sgemm('N', 'N', p.rows, width, p.depth, 1, w, p.depth, p.columns,
-                    p.width, 0, p.sums, p.width) == dnnl_success;
+    ok = multiply(&p, width, p.columns, p.width, p.sums, p.width);
     finish_tile(&p, at, at + done);
   }
   omp_set_num_threads(threads);
@@ -217,8 +249,9 @@ bool host_conv_matrix(const host_conv_t *conv) {
 static void pack_dy(const plan_t *p, int64_t at, int64_t end) {
   const host_conv_t *conv = p->conv;
   const int64_t *s = conv->y_stride;
+  bool whole = rows_follow(conv, s);
   for (int64_t i = at; i < end;) {
-    run_t run = run_at(p, i, end);
+    run_t run = whole ? image_at(p, i, end) : run_at(p, i, end);
     const float *from = (const float *)conv->y + run.n * s[0] + run.d * s[2] +
                         run.h * s[3] + run.w * s[4];
     for (int64_t k = 0; k < p->rows; k++, from += s[1]) {
