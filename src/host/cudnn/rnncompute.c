@@ -1,47 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recurrent networks in float or double: forward, and both gradients from what
-// a forward call in training kept.
-//
-// Inside, sequences are time x batch rows. At times beyond a sequence's end its
-// row is left out: its state stays, its gradient is zero.
+// Recurrent networks in float or double: the forward pass, and what it shares
+// with the gradients.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/host/cudnn/real.h"
-#include "src/host/cudnn/rnn.h"
-
-#define product  REAL(host_product)
-#define load     REAL(host_real_load)
-#define store    REAL(host_real_store)
-#define add_rows REAL(host_real_add_rows)
-
-typedef struct {
-  const host_rnn_job_t *job;
-  const host_rnn_net_t *net;
-  int64_t rows; /* time * batch */
-  real_t *weights, *d_weights, *kept;
-  real_t *block; /* all memory of this run */
-  size_t used;
-} run_t;
-
-/* One direction of one layer. */
-typedef struct {
-  int pseudo, layer, way;
-  int64_t gates, width; /* gates * hidden; of the input */
-  host_rnn_place_t place;
-  real_t *gate, *state, *out, *delta, *d_out;
-} part_t;
+#include "src/host/cudnn/rnnpart.h"
 
 /* ---- memory ---- */
 
-static bool active(const host_rnn_job_t *job, int64_t t, int64_t b) {
+bool active(const host_rnn_job_t *job, int64_t t, int64_t b) {
   return t < job->length[b];
 }
 
 /* Sequences in memory as dense rows, zeros beyond their ends. */
-static void load_rows(const run_t *r, const host_rnn_data_t *d,
-                      const void *data, real_t *to) {
+void load_rows(const run_t *r, const host_rnn_data_t *d, const void *data,
+               real_t *to) {
   const host_rnn_job_t *job = r->job;
   size_t unit = host_type_bytes(job->type);
   for (int64_t t = 0; t < job->time; t++)
@@ -55,8 +29,8 @@ static void load_rows(const run_t *r, const host_rnn_data_t *d,
 }
 
 /* And back; `fills` puts the layout's symbol where no sequence is. */
-static void store_rows(const run_t *r, const host_rnn_data_t *d, void *data,
-                       bool fills, const real_t *from) {
+void store_rows(const run_t *r, const host_rnn_data_t *d, void *data,
+                bool fills, const real_t *from) {
   const host_rnn_job_t *job = r->job;
   size_t unit = host_type_bytes(job->type);
   bool packed = d->layout == CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED;
@@ -76,13 +50,13 @@ static void store_rows(const run_t *r, const host_rnn_data_t *d, void *data,
     }
 }
 
-static real_t *take(run_t *r, int64_t count) {
+real_t *take(run_t *r, int64_t count) {
   real_t *at = r->block + r->used;
   r->used += (size_t)count;
   return at;
 }
 
-static part_t part_of(const run_t *r, int pseudo) {
+part_t part_of(const run_t *r, int pseudo) {
   const host_rnn_net_t *net = r->net;
   host_rnn_reserve_t at = host_rnn_reserve(net, r->rows, pseudo);
   return (part_t){.pseudo = pseudo,
@@ -99,8 +73,8 @@ static part_t part_of(const run_t *r, int pseudo) {
 }
 
 /* A state of the program (hx ...) of one pseudo-layer, or zeros. */
-static void load_state(const run_t *r, const void *data, int pseudo,
-                       int64_t width, real_t *to) {
+void load_state(const run_t *r, const void *data, int pseudo, int64_t width,
+                real_t *to) {
   int64_t count = r->job->batch * width;
   size_t unit = host_type_bytes(r->job->type);
   if (data)
@@ -110,8 +84,8 @@ static void load_state(const run_t *r, const void *data, int pseudo,
     memset(to, 0, (size_t)count * sizeof *to);
 }
 
-static void store_state(const run_t *r, void *data, int pseudo, int64_t width,
-                        const real_t *from) {
+void store_state(const run_t *r, void *data, int pseudo, int64_t width,
+                 const real_t *from) {
   int64_t count = r->job->batch * width;
   size_t unit = host_type_bytes(r->job->type);
   if (data)
@@ -261,18 +235,18 @@ static void join(const run_t *r, int layer, real_t *to) {
   }
 }
 
-static real_t *mask_of(const run_t *r, int layer) {
+real_t *mask_of(const run_t *r, int layer) {
   host_rnn_reserve_t at =
       host_rnn_reserve(r->net, r->rows, layer * r->net->ways);
   return r->kept + at.mask;
 }
 
-static bool drops(const run_t *r) {
+bool drops(const run_t *r) {
   return r->job->reserve && r->job->dropout > 0;
 }
 
 /* The input of a layer; with dropout, the mask was drawn before. */
-static void input_of(const run_t *r, int layer, real_t *to) {
+void input_of(const run_t *r, int layer, real_t *to) {
   int64_t width = host_rnn_input(r->net, layer);
   if (layer == 0) {
     load_rows(r, &r->job->x, r->job->x.data, to);
@@ -290,7 +264,7 @@ static void draw_mask(const run_t *r, int layer) {
    r->job->dropout_states);
 }
 
-static int64_t widest(const host_rnn_net_t *net) {
+int64_t widest(const host_rnn_net_t *net) {
   int64_t deep = net->out * net->ways;
   return net->input > deep ? net->input : deep;
 }
@@ -310,231 +284,6 @@ static bool forward(run_t *r) {
   }
   join(r, net->layers - 1, in);
   store_rows(r, &r->job->y, r->job->y.data, true, in);
-  return ok;
-}
-
-/* ---- gradient of the data ---- */
-
-/* The step before t in the direction's own order; -1 before the first. */
-static int64_t step_before(const run_t *r, const part_t *p, int64_t t,
-                           int64_t b) {
-  if (!p->way)
-    return t - 1;
-  return t + 1 < r->job->length[b] ? t + 1 : -1;
-}
-
-/* One row: from the gradients of the output before projection and of the cell
- * to those of the gates; `dc` becomes that of the cell before. `straight` is
- * what reaches the state before past the matrices. */
-static void cell_back(const run_t *r, const real_t *a, const real_t *state,
-                      const real_t *c_before, const real_t *h_before,
-                      const real_t *dm, real_t *dc, real_t *delta, real_t *late,
-                      real_t *straight) {
-  const host_rnn_net_t *net = r->net;
-  int64_t n = net->hidden;
-  for (int64_t j = 0; j < n; j++) {
-    switch (net->cell) {
-    case CUDNN_RNN_RELU:
-      delta[j] = late[j] = a[j] > 0 ? dm[j] : 0;
-      break;
-    case CUDNN_RNN_TANH:
-      delta[j] = late[j] = dm[j] * (1 - a[j] * a[j]);
-      break;
-    case CUDNN_LSTM: {
-      real_t in = a[j], forget = a[n + j], fresh = a[2 * n + j];
-      real_t o = a[3 * n + j], squashed = (real_t)tanh((double)state[j]);
-      real_t d = dc[j] + dm[j] * o * (1 - squashed * squashed);
-      real_t raw = forget * c_before[j] + in * fresh;
-      if (net->clips &&
-          !(raw >= (real_t)net->clip_low && raw <= (real_t)net->clip_high))
-        d = 0;
-      delta[j] = d * fresh * in * (1 - in);
-      delta[n + j] = d * c_before[j] * forget * (1 - forget);
-      delta[2 * n + j] = d * in * (1 - fresh * fresh);
-      delta[3 * n + j] = dm[j] * squashed * o * (1 - o);
-      for (int g = 0; g < 4; g++)
-        late[g * n + j] = delta[g * n + j];
-      dc[j] = d * forget;
-      break;
-    }
-    case CUDNN_GRU: {
-      real_t reset = a[j], update = a[n + j], fresh = a[2 * n + j];
-      real_t d = dm[j] * (1 - update) * (1 - fresh * fresh);
-      delta[j] = late[j] = d * state[j] * reset * (1 - reset);
-      delta[n + j] = late[n + j] =
-          dm[j] * (h_before[j] - fresh) * update * (1 - update);
-      delta[2 * n + j] = d;
-      late[2 * n + j] = d * reset;
-      straight[j] = dm[j] * update;
-      break;
-    }
-    }
-  }
-}
-
-typedef struct {
-  real_t *hx, *cx, *dh, *dc, *dm, *late, *straight;
-} back_t;
-
-/* Time t of one direction; d_rows is the gradient of the layer's output. */
-static bool back_step(run_t *r, const part_t *p, const back_t *k, int64_t t,
-                      const real_t *d_rows) {
-  const host_rnn_net_t *net = r->net;
-  int64_t batch = r->job->batch, hidden = net->hidden, out = net->out;
-  int64_t width = out * net->ways;
-  for (int64_t b = 0; b < batch; b++) {
-    int64_t row = t * batch + b;
-    for (int64_t j = 0; j < out; j++)
-      p->d_out[row * out + j] =
-          active(r->job, t, b)
-              ? k->dh[b * out + j] + d_rows[row * width + p->way * out + j]
-              : 0;
-  }
-  const real_t *dm = p->d_out + t * batch * out;
-  if (net->projects) {
-    if (!product(false, false, batch, hidden, out, dm, out,
-                 r->weights + p->place.projection, hidden, 0, k->dm, hidden))
-      return false;
-    dm = k->dm;
-  }
-  for (int64_t b = 0; b < batch; b++) {
-    int64_t row = t * batch + b, before = step_before(r, p, t, b);
-    real_t *delta = p->delta + row * p->gates, *late = k->late + b * p->gates;
-    if (!active(r->job, t, b)) {
-      memset(delta, 0, (size_t)p->gates * sizeof *delta);
-      memset(late, 0, (size_t)p->gates * sizeof *late);
-      continue;
-    }
-    int64_t past = before * batch + b;
-    cell_back(r, p->gate + row * p->gates, p->state + row * hidden,
-              before < 0 ? k->cx + b * hidden : p->state + past * hidden,
-              before < 0 ? k->hx + b * out : p->out + past * out,
-              dm + b * hidden, k->dc + b * hidden, delta, late,
-              k->straight + b * hidden);
-  }
-  for (int64_t b = 0; b < batch; b++)
-    if (active(r->job, t, b)) {
-      if (net->cell == CUDNN_GRU)
-        memcpy(k->dh + b * out, k->straight + b * hidden,
-               (size_t)out * sizeof *k->dh);
-      else
-        memset(k->dh + b * out, 0, (size_t)out * sizeof *k->dh);
-    }
-  return product(false, false, batch, out, p->gates, k->late, p->gates,
-                 r->weights + p->place.hidden, out, 1, k->dh, out);
-}
-
-/* Adds to d_in what the direction's gates give. */
-static bool back_part(run_t *r, const part_t *p, const real_t *d_rows,
-                      real_t *d_in) {
-  const host_rnn_job_t *job = r->job;
-  const host_rnn_net_t *net = r->net;
-  int64_t batch = job->batch, hidden = net->hidden, out = net->out;
-  size_t mark = r->used;
-  back_t k = {take(r, batch * out),    take(r, batch * hidden),
-              take(r, batch * out),    take(r, batch * hidden),
-              take(r, batch * hidden), take(r, batch * p->gates),
-              take(r, batch * hidden)};
-  load_state(r, job->hx, p->pseudo, out, k.hx);
-  load_state(r, job->cx, p->pseudo, hidden, k.cx);
-  load_state(r, job->dhy, p->pseudo, out, k.dh);
-  load_state(r, job->dcy, p->pseudo, hidden, k.dc);
-  bool ok = true;
-  for (int64_t i = 0; ok && i < job->time; i++)
-    ok = back_step(r, p, &k, p->way ? i : job->time - 1 - i, d_rows);
-  store_state(r, job->dhx, p->pseudo, out, k.dh);
-  if (net->cell == CUDNN_LSTM)
-    store_state(r, job->dcx, p->pseudo, hidden, k.dc);
-  r->used = mark;
-  if (p->place.input >= 0)
-    return ok && product(false, false, r->rows, p->width, p->gates, p->delta,
-                         p->gates, r->weights + p->place.input, p->width, 1,
-                         d_in, p->width);
-  for (int64_t i = 0; i < r->rows; i++)
-    for (int64_t j = 0; j < p->gates; j++)
-      d_in[i * p->width + j % hidden] += p->delta[i * p->gates + j];
-  return ok;
-}
-
-static bool backward_data(run_t *r) {
-  const host_rnn_net_t *net = r->net;
-  real_t *d_rows = take(r, r->rows * widest(net));
-  real_t *d_in = take(r, r->rows * widest(net));
-  load_rows(r, &r->job->y, r->job->y.gradient, d_rows);
-  bool ok = true;
-  for (int layer = net->layers - 1; ok && layer >= 0; layer--) {
-    int64_t count = r->rows * host_rnn_input(net, layer);
-    memset(d_in, 0, (size_t)count * sizeof *d_in);
-    for (int way = 0; ok && way < net->ways; way++) {
-      part_t p = part_of(r, layer * net->ways + way);
-      ok = back_part(r, &p, d_rows, d_in);
-    }
-    const real_t *mask = mask_of(r, layer);
-    for (int64_t i = 0; i < count; i++)
-      d_rows[i] = layer && drops(r) ? d_in[i] * mask[i] : d_in[i];
-  }
-  if (r->job->x.gradient)
-    store_rows(r, &r->job->x, r->job->x.gradient, false, d_rows);
-  return ok;
-}
-
-/* ---- gradient of the weights ---- */
-
-static bool weigh_part(run_t *r, const part_t *p, const real_t *in) {
-  const host_rnn_job_t *job = r->job;
-  const host_rnn_net_t *net = r->net;
-  int64_t batch = job->batch, hidden = net->hidden, out = net->out;
-  size_t mark = r->used;
-  real_t *hx = take(r, batch * out), *before = take(r, r->rows * out);
-  real_t *late = take(r, r->rows * p->gates), *m = take(r, r->rows * hidden);
-  real_t *dw = r->d_weights;
-  load_state(r, job->hx, p->pseudo, out, hx);
-  for (int64_t i = 0; i < r->rows; i++) {
-    int64_t b = i % batch, past = step_before(r, p, i / batch, b);
-    memcpy(before + i * out,
-           past < 0 ? hx + b * out : p->out + (past * batch + b) * out,
-           (size_t)out * sizeof *before);
-    for (int64_t j = 0; j < p->gates; j++)
-      late[i * p->gates + j] = p->delta[i * p->gates + j] *
-                               (net->cell == CUDNN_GRU && j >= 2 * hidden
-                                    ? p->gate[i * p->gates + j % hidden]
-                                    : 1);
-    for (int64_t j = 0; j < hidden && net->projects; j++)
-      m[i * hidden + j] = p->gate[i * p->gates + 3 * hidden + j] *
-                          (real_t)tanh((double)p->state[i * hidden + j]);
-  }
-  bool ok = product(true, false, p->gates, out, r->rows, late, p->gates, before,
-                    out, 1, dw + p->place.hidden, out);
-  if (p->place.input >= 0)
-    ok =
-        ok && product(true, false, p->gates, p->width, r->rows, p->delta,
-                      p->gates, in, p->width, 1, dw + p->place.input, p->width);
-  if (net->projects)
-    ok = ok && product(true, false, out, hidden, r->rows, p->d_out, out, m,
-                       hidden, 1, dw + p->place.projection, hidden);
-  if (p->place.input_bias >= 0)
-    add_rows(p->delta, r->rows, p->gates, dw + p->place.input_bias);
-  if (p->place.hidden_bias >= 0)
-    add_rows(late, r->rows, p->gates, dw + p->place.hidden_bias);
-  r->used = mark;
-  return ok;
-}
-
-static bool backward_weights(run_t *r) {
-  const host_rnn_net_t *net = r->net;
-  int64_t count = host_rnn_weights(net);
-  real_t *in = take(r, r->rows * widest(net));
-  memset(r->d_weights, 0, (size_t)count * sizeof(real_t));
-  bool ok = true;
-  for (int layer = 0; ok && layer < net->layers; layer++) {
-    input_of(r, layer, in);
-    for (int way = 0; ok && way < net->ways; way++) {
-      part_t p = part_of(r, layer * net->ways + way);
-      ok = weigh_part(r, &p, in);
-    }
-  }
-  if (ok)
-    store(r->job->type, r->job->d_weights, count, r->d_weights, true);
   return ok;
 }
 
