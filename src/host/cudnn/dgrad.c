@@ -166,19 +166,24 @@ static bool run_part(const host_conv_t *conv, const int r[HOST_SPATIAL],
   return host_conv_run(&part);
 }
 
-/* By oneDNN's own kernels for it, which need no exchanged weights: worth it
- * where these are many. Beyond these cases they do not keep the law. */
+/* By oneDNN's own kernels for it, which need no exchanged weights and do not
+ * fall apart into remainders: worth it for many weights and for strides.
+ * Beyond these cases they do not keep the law. */
 static bool try_onednn(const host_conv_t *conv, bool *out_done) {
   host_conv_t exchanged = *conv;
   exchanged.c = conv->k;
   exchanged.k = conv->c;
   *out_done = false;
-  bool lawful =
-      conv->c % 16 == 0 && conv->k % 16 == 0 && conv->window[HOST_W] <= 3;
-  for (int i = 0; i < HOST_SPATIAL; i++)
-    lawful &= conv->stride[i] == 1;
-  if (!lawful || conv->c * (int64_t)conv->k < HOST_MANY ||
-      !host_conv_turns(&exchanged))
+  bool deep = conv->c == 1 && conv->k == 1 && conv->groups % 16 == 0;
+  bool lawful = (deep || (conv->c % 16 == 0 && conv->k % 16 == 0)) &&
+                conv->window[HOST_W] <= (deep ? 5 : 3);
+  bool strided = false;
+  for (int i = 0; i < HOST_SPATIAL; i++) {
+    lawful &= conv->stride[i] <= 2;
+    strided |= conv->stride[i] > 1;
+  }
+  bool worth = strided || conv->c * (int64_t)conv->k >= HOST_MANY;
+  if (!lawful || !worth || !host_conv_turns(&exchanged))
     return true;
   return host_dgrad_onednn(conv, out_done);
 }

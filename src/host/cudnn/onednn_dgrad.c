@@ -10,7 +10,7 @@
 
 /* Narrower rows are computed as if they were that wide, with zeros: oneDNN has
  * other kernels, which add otherwise, for very short ones. */
-enum { HOST_WIDTH = 8 };
+enum { HOST_WIDTH = 8 }; /* times the stride */
 
 /* Bytes of dx worked on at once; more where the weights are more, as they are
  * read once a band. */
@@ -77,7 +77,9 @@ static bool band(job_t *job, const int64_t at[3], const int64_t extent[3],
                     .c = conv->c,
                     .k = conv->k};
   const int64_t first[HOST_SPATIAL] = {at[1], at[2], 0};
-  int64_t width = conv->in[HOST_W] < HOST_WIDTH ? HOST_WIDTH : conv->in[HOST_W];
+  int64_t width = HOST_WIDTH * conv->stride[HOST_W];
+  if (width < conv->in[HOST_W])
+    width = conv->in[HOST_W];
   const int64_t count[HOST_SPATIAL] = {extent[1], extent[2], width};
   int64_t from[HOST_SPATIAL];
   size_t dx = (size_t)(conv->groups * (int64_t)conv->c);

@@ -53,29 +53,35 @@ static size_t dense(int64_t stride[5], int64_t n, int64_t c,
   return (size_t)(at * c * n);
 }
 
-/* Multiples of `unit` channels where it is not 0. */
+/* Multiples of `unit` channels where it is not 0, of as many groups where it is
+ * negative. */
 static void dense_create(dense_t *d, int window, int height, int width,
                          int unit) {
   host_conv_t *c = &d->conv;
-  *c = (host_conv_t){.images = case_range(1, 3),
-                     .groups = 1,
-                     .c = unit ? unit * case_range(3, 9) : case_range(1, 70),
-                     .k = unit ? unit * case_range(3, 9) : case_range(1, 70),
-                     .alpha = 1};
-  int64_t taps[HOST_SPATIAL];
+  *c =
+      (host_conv_t){.images = case_range(1, 3),
+                    .groups = 1,
+                    .c = unit > 0 ? unit * case_range(3, 9) : case_range(1, 70),
+                    .k = unit > 0 ? unit * case_range(3, 9) : case_range(1, 70),
+                    .alpha = 1};
+  if (unit < 0) {
+    c->groups = -unit * case_range(1, 5);
+    c->c = c->k = 1;
+  }
+  int64_t taps[HOST_SPATIAL], groups = c->groups;
   for (int i = 0; i < HOST_SPATIAL; i++) {
     c->window[i] = i ? window : 1;
     taps[i] = c->window[i];
-    c->stride[i] = i && case_range(0, 2) == 0 ? 2 : 1;
+    c->stride[i] = i && case_range(0, 2) ? 2 : 1;
     c->dilation[i] = 1;
     c->pad[i] = i ? window / 2 : 0;
     c->in[i] = i == 1 ? height : i == 2 ? width : 1;
     c->out[i] = (c->in[i] + 2 * c->pad[i] - window) / c->stride[i] + 1;
   }
   c->out[0] = 1;
-  d->x_count = dense(c->x_stride, c->images, c->c, c->in);
-  size_t w_count = dense(c->w_stride, c->k, c->c, taps);
-  d->y_count = dense(c->y_stride, c->images, c->k, c->out);
+  d->x_count = dense(c->x_stride, c->images, groups * c->c, c->in);
+  size_t w_count = dense(c->w_stride, groups * c->k, c->c, taps);
+  d->y_count = dense(c->y_stride, c->images, groups * c->k, c->out);
   memcpy(c->old_stride, c->y_stride, sizeof c->old_stride);
   c->x = d->x = fill(d->x_count);
   c->w = d->w = fill(w_count);
@@ -202,7 +208,7 @@ START_TEST(pieces_of_the_gradient_of_data_have_the_bits_of_the_whole) {
     dense_t d;
     case_seed((uint64_t)i + 800000);
     dense_create(&d, (int[]){1, 3, 3, 5}[i % 4], case_range(5, 30),
-                 case_range(5, 40), i % 2 ? 16 : 0);
+                 case_range(5, 40), (int[]){16, 0, -16}[i % 3]);
     split_dx(&d, i, (int64_t)d.x_count);
     dense_destroy(&d);
   }
