@@ -39,15 +39,24 @@ a_killed_rank_gives_128_plus_its_signal() {
     sh -c '[ {rank} = 2 ] && kill -9 $$; exec sleep 60'
   says err 'rank 2 was killed by signal 9'
 }
+# Words for ranks: rank 1 does what is said, the others wait until it is gone.
+after_rank_1() {
+  echo "if [ {rank} = 1 ]; then echo \$\$ >pid-1.part; mv pid-1.part pid-1; $1
+    fi
+    until [ -s pid-1 ] && ! kill -0 \"\$(cat pid-1)\" 2>/dev/null; do
+      sleep 0.02
+    done
+    $2"
+}
 a_crash_comes_before_the_errors_it_causes() {
   # Ranks that fail because of another one's death do so a little later.
   run 139 "$sundog" run -n 3 "${split[@]}" -- \
-    sh -c '[ {rank} = 1 ] && kill -SEGV $$; sleep 0.3; exit 3'
+    sh -c "$(after_rank_1 'kill -SEGV $$' 'exit 3')"
   says err 'rank 1 was killed by signal 11'
 }
 ranks_may_end_themselves_before_they_are_ended() {
   run 4 "$sundog" run -n 2 "${split[@]}" -- \
-    sh -c '[ {rank} = 1 ] && exit 4; sleep 0.3; echo saw it; exit 5'
+    sh -c "$(after_rank_1 'exit 4' 'echo saw it; exit 5')"
   says out 'saw it'
 }
 a_rank_that_ignores_sigterm_is_killed() {
