@@ -46,36 +46,50 @@ void sdg_lost_behind(int channel, char *out, size_t out_bytes) {
 }
 
 // Ranks outside the group make calls of their own, and as many as they like.
-sdg_status_t sdg_lost_check(int channel, const char *what, bool has_failed) {
+// "rank 1 died at call 3 cudnn..., rank 2 ended at ..." of those that a
+// transfer may lack: who died or is behind, or, where it has failed, any that
+// ended.
+static void ended_text(int channel, bool has_failed, char *out,
+                       size_t out_bytes) {
   sdg_control_t *control = sdg_job_control();
   const sdg_group_t *group = sdg_job_group();
+  uint64_t own =
+      sdg_control_count_of(control, channel, sdg_job_rank(), NULL, 0);
+  out[0] = 0;
+  enum { DIED, BEHIND, LEFT };
+  // Who died, then who left, perhaps because of that.
+  for (int why = DIED; why <= (has_failed ? LEFT : BEHIND) && !out[0]; why++)
+    for (int i = 0; i < group->count; i++) {
+      char at[96];
+      int r = group->rank[i];
+      int end = i == group->me ? 0 : sdg_control_ended(control, r);
+      uint64_t count = sdg_control_count_of(control, channel, r, at, sizeof at);
+      size_t used = strlen(out);
+      bool named = why == DIED ? end == SDG_CONTROL_DIED
+                               : end != 0 && (why == LEFT || count < own);
+      if (named)
+        snprintf(out + used, out_bytes - used, "%srank %d %s at call %llu %s",
+                 used ? ", " : "", r, sdg_control_end_word(control, r),
+                 (unsigned long long)count, at);
+    }
+}
+
+sdg_status_t sdg_lost_check(int channel, const char *what, bool has_failed) {
+  sdg_control_t *control = sdg_job_control();
+  char ended[512];
   // A failure says why a rank left.
   sdg_status_t told = sdg_control_check(control, false);
   if (told != SDG_OK && told != SDG_E_PEER_LOST)
     return sdg_control_check(control, true);
-  uint64_t own =
-      sdg_control_count_of(control, channel, sdg_job_rank(), NULL, 0);
-  // Who died, then who left, perhaps because of that.
-  for (int end = SDG_CONTROL_DIED; end >= SDG_CONTROL_LEFT; end--) {
-    for (int i = 0; i < group->count; i++) {
-      char at[96];
-      int r = group->rank[i];
-      int ended = i == group->me ? 0 : sdg_control_ended(control, r);
-      uint64_t count = sdg_control_count_of(control, channel, r, at, sizeof at);
-      if (ended != end ||
-          (ended == SDG_CONTROL_LEFT && count >= own && !has_failed))
-        continue;
-      // What it told on leaving has come by now.
-      told = sdg_control_check(control, false);
-      if (ended == SDG_CONTROL_LEFT && told != SDG_OK)
-        return sdg_control_check(control, true);
-      return sdg_fail(SDG_E_PEER_LOST,
-                      "rank %d %s at call %llu %s, and %s of "
-                      "rank %d needs its part of a transfer",
-                      r, sdg_control_end_word(control, r),
-                      (unsigned long long)count, at, what, sdg_job_rank());
-    }
-  }
+  ended_text(channel, has_failed, ended, sizeof ended);
+  // What a rank told on leaving has come by now.
+  if (ended[0] && (told = sdg_control_check(control, false)) != SDG_OK &&
+      told != SDG_E_PEER_LOST)
+    return sdg_control_check(control, true);
+  if (ended[0])
+    return sdg_fail(SDG_E_PEER_LOST,
+                    "%s, and %s of rank %d needs its part of a transfer", ended,
+                    what, sdg_job_rank());
   return told == SDG_OK ? SDG_OK : sdg_control_check(control, true);
 }
 
