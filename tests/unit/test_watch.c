@@ -40,8 +40,12 @@ static cudaError_t fake_capture_mode(enum cudaStreamCaptureMode *mode) {
   return cudaSuccess;
 }
 
+static atomic_int look_us, looks;
+
 static cudaError_t fake_event_query(cudaEvent_t event) {
   (void)event;
+  atomic_fetch_add(&looks, 1);
+  usleep((unsigned)atomic_load(&look_us));
   // Otherwise a capture by the program would be spoilt.
   REQUIRE(capture_mode == cudaStreamCaptureModeRelaxed);
   return atomic_load(&ended) >= atomic_load(&recorded) ? cudaSuccess
@@ -132,6 +136,19 @@ static void run(const char *timeout_s, void (*body)(void)) {
   body_of_rank_0 = body;
   job_run("y=2", 1, timeout_s, rank_body);
 }
+
+static void during_body(void) {
+  atomic_store(&look_us, 50000);
+  atomic_store(&ended, 1); // before it is enqueued: one look is enough
+  transfer();
+  REQUIRE(comes(&looks, 1));
+}
+
+// The job finishes while the thread looks, and nobody signals again.
+START_TEST(a_process_may_end_during_a_look) {
+  run("20", during_body);
+}
+END_TEST
 
 static void last_body(void) {
   transfer();
@@ -237,6 +254,7 @@ int main(void) {
   Suite *suite = suite_create("watch");
   TCase *cases = tcase_create("watch");
   tcase_set_timeout(cases, 60);
+  tcase_add_test(cases, a_process_may_end_during_a_look);
   tcase_add_test(cases, the_last_of_several_transfers_is_watched_too);
   tcase_add_test(cases, transfers_that_end_are_no_failure);
   tcase_add_test(cases, a_rank_that_left_without_its_part_is_not_waited_for);
