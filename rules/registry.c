@@ -296,19 +296,39 @@ static bool is_verdict(sdg_status_t status) {
                   info->vendor == SDG_VENDOR_UNSUPPORTED);
 }
 
+// Numbers the call, if it is one that the other ranks make too, and has
+// failures name the number that the rank is at.
+static void call_number(const sdg_call_t *call, bool counts) {
+  static uint64_t numbers[SDG_CONTROL_THREADS];
+  int channel = sdg_thread_channel();
+  if (counts)
+    sdg_control_count(sdg_job_control(), channel, ++numbers[channel],
+                      call->entry_name);
+  if (numbers[channel] > 0)
+    sdg_log_set_place(sdg_job_call);
+}
+
+// A call that is not agreed on has a number if it is tagged: one that is not
+// passes without a look on some ranks, while it is looked at on others.
 static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
-                           const sdg_rule_t *rule, int64_t wait_ns,
-                           way_t *out_way) {
+                           const sdg_rule_t *rule, bool *numbered,
+                           int64_t wait_ns, way_t *out_way) {
   sdg_plan_key_t key;
   sdg_plan_key_make(call, rule, &key);
   sdg_plan_entry_t *entry = sdg_plancache_find(&key);
   if (!entry) {
     sdg_status_t status = entry_make(call, rules, rule, &key, &entry);
     if (status != SDG_OK) {
+      call_number(call, !*numbered);
+      *numbered = true;
       if (is_verdict(status))
         SDG_TRY(sdg_instep_refused(call));
       return status;
     }
+  }
+  if (entry) {
+    call_number(call, !*numbered);
+    *numbered = true;
   }
   *out_way = !entry                 ? WAY_UNTAGGED
              : entry->plan->literal ? WAY_LITERAL
@@ -332,18 +352,6 @@ static sdg_status_t accident_check(sdg_status_t status) {
              : sdg_job_fail(sdg_lost_accident(status));
 }
 
-// Numbers the call, if it is one that the other ranks make too, and has
-// failures name the number that the rank is at.
-static void call_number(const sdg_call_t *call, bool counts) {
-  static uint64_t numbers[SDG_CONTROL_THREADS];
-  int channel = sdg_thread_channel();
-  if (counts)
-    sdg_control_count(sdg_job_control(), channel, ++numbers[channel],
-                      call->entry_name);
-  if (numbers[channel] > 0)
-    sdg_log_set_place(sdg_job_call);
-}
-
 sdg_status_t sdg_registry_enter(const sdg_call_t *call,
                                 const sdg_rules_t *rules) {
   int64_t wait_ns;
@@ -358,7 +366,8 @@ sdg_status_t sdg_registry_enter(const sdg_call_t *call,
 }
 
 static sdg_status_t counted(sdg_call_t *call, const sdg_rules_t *rules,
-                            bool due, way_t *out_way) {
+                            bool *numbered, way_t *out_way) {
+  bool due = *numbered;
   const sdg_rule_t *rule = rules_by_family[call->family];
   int64_t wait_ns = 0;
   if (due)
@@ -366,7 +375,7 @@ static sdg_status_t counted(sdg_call_t *call, const sdg_rules_t *rules,
   if (call->is_query)
     SDG_TRY(query_answer(call, rules, rule, wait_ns, out_way));
   else
-    SDG_TRY(op_run(call, rules, rule, wait_ns, out_way));
+    SDG_TRY(op_run(call, rules, rule, numbered, wait_ns, out_way));
   if (*out_way == WAY_UNTAGGED)
     mark_passes(call, rules);
   return SDG_OK;
@@ -376,10 +385,10 @@ static sdg_status_t counted(sdg_call_t *call, const sdg_rules_t *rules,
 static sdg_status_t collective(sdg_call_t *call, const sdg_rules_t *rules,
                                way_t *out_way) {
   SDG_TRY(generations_check(call));
-  bool due = agreement_due(call), counts = due || !call->is_query;
-  call_number(call, counts);
-  sdg_status_t status = counted(call, rules, due, out_way);
-  if (counts)
+  bool numbered = agreement_due(call);
+  call_number(call, numbered);
+  sdg_status_t status = counted(call, rules, &numbered, out_way);
+  if (numbered)
     sdg_history_call(call->entry_name, status != SDG_OK);
   return status;
 }

@@ -174,6 +174,10 @@ sdg_status_t sdg_thread_claim(const char *entry) {
   self_t *me = self_get();
   if (!me)
     return sdg_fail(SDG_E_NO_MEMORY, "a thread");
+  // Where every call is agreed on, none passes without: ranks name threads at
+  // different times.
+  if (sdg_options_get()->check)
+    sdg_tag_share();
   int channel;
   if (me->name[0])
     SDG_TRY(named_claim(me->name, entry, &channel));

@@ -464,6 +464,11 @@ static int act_alice(void) {
   return named_run("alice");
 }
 
+/* A name that is given back: from now on several threads may be at work. */
+static int act_share(void) {
+  return name_say("alice") || name_say(NULL);
+}
+
 static int act_bob(void) {
   return named_run("bob");
 }
@@ -648,8 +653,8 @@ static const struct {
     ACTION(fork),     ACTION(system),      ACTION(second),   ACTION(close),
     ACTION(alice),    ACTION(bob),         ACTION(crowd),    ACTION(misnamed),
     ACTION(twice),    ACTION(renamed),     ACTION(locked),   ACTION(threadset),
-    ACTION(scribble), ACTION(scribbler),   ACTION(capture),  ACTION(tagh),
-    ACTION(tagw),     ACTION(tagd),        ACTION(tagy),
+    ACTION(scribble), ACTION(scribbler),   ACTION(capture),  ACTION(share),
+    ACTION(tagh),     ACTION(tagw),        ACTION(tagd),     ACTION(tagy),
 };
 
 static int word_run(const char *word) {
