@@ -5,9 +5,11 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "interpose/loaded.h"
 #include "interpose/real.h"
 #include "interpose/slot.h"
 #include "rules/history.h"
+#include "rules/memory.h"
 #include "rules/registry.h"
 #include "rules/setup.h"
 #include "rules/values.h"
@@ -20,6 +22,7 @@
 static void options_read(void) {
   sdg_library_set_finder(sdg_real_function);
   sdg_setup_set_entries(sdg_entry_name, SDG_ENTRY_COUNT);
+  sdg_memory_set_loaded(sdg_loaded_find);
   // A fault is kept, and reported at the first call on tensors.
   sdg_status_t status = sdg_options_load(environ);
   (void)status;

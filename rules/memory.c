@@ -36,6 +36,24 @@ sdg_status_t sdg_memory_own(const char *entry_name) {
   return SDG_OK;
 }
 
+static sdg_loaded_find_t *loaded_find;
+
+void sdg_memory_set_loaded(sdg_loaded_find_t *find) {
+  loaded_find = find;
+}
+
+sdg_status_t sdg_memory_survey(const char *entry_name) {
+  // libcufftw, libcusolverMg, libnppc ... are meant, too.
+  static const char *const unseen[] = {
+      "libcufft",    "libcusparse", "libcusolver",   "libnpp",     "libnvjpeg",
+      "libcutensor", "libcudss",    "libcusparseLt", "libnvshmem", NULL};
+  static unsigned long long seen;
+  char name[128];
+  if (!loaded_find || !loaded_find(unseen, &seen, name, sizeof name))
+    return SDG_OK;
+  return sdg_fail(SDG_E_UNSEEN_LIBRARY, "%s, at %s", name, entry_name);
+}
+
 sdg_buffers_t *sdg_memory_lock(void) {
   pthread_mutex_lock(&lock);
   return &table;

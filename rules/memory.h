@@ -34,6 +34,18 @@ sdg_status_t sdg_memory_result(const char *entry_name, void *result,
  * SDG_E_VIEW_WHOLE, and those of sdg_thread_claim. */
 sdg_status_t sdg_memory_own(const char *entry_name) SDG_MUST_CHECK;
 
+/* Whether a library is loaded of which the name begins with one of `prefixes`,
+ * and was not when *io_seen was as it is; of the dynamic linker, given before
+ * the first call. */
+typedef bool sdg_loaded_find_t(const char *const *prefixes,
+                               unsigned long long *io_seen, char *out_name,
+                               size_t bytes);
+void sdg_memory_set_loaded(sdg_loaded_find_t *find);
+
+/* SDG_E_UNSEEN_LIBRARY if the program has loaded a library that works on device
+ * memory by calls which sundog does not intercept. With the lock held. */
+sdg_status_t sdg_memory_survey(const char *entry_name) SDG_MUST_CHECK;
+
 /* For calls that the ranks share. Between lock and unlock nothing else looks at
  * the table. */
 sdg_buffers_t *sdg_memory_lock(void);

@@ -281,6 +281,7 @@ static sdg_status_t locked(sdg_call_t *call, const sdg_rule_t *rule,
                            bool *out_done) {
   sdg_plan_entry_t *entry;
   cudaStream_t stream;
+  SDG_TRY(sdg_memory_survey(call->entry_name));
   SDG_TRY(entry_get(call, rule, section, table, &entry));
   sdg_history_use(entry->recorded);
   SDG_TRY(sdg_instep_check(call, rule, entry->hash));

@@ -6,6 +6,7 @@
  *   read      prints small and large copies of NUMBER from the device, and its
  *             norm by cuBLAS
  *   managed   convolves into managed memory
+ *   library   convolves with the library of the file NUMBER loaded
  *   capture   convolves on a stream that is captured
  *   diverge   makes NUMBER convolutions
  *   order     copies and convolves in an order that depends on NUMBER
@@ -13,6 +14,7 @@
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,6 +105,10 @@ int main(int argc, char **argv) {
   } else if (!strcmp(what, "managed")) {
     TRY(cudaMallocManaged((void **)&g.y, COUNT * sizeof *g.y,
                           cudaMemAttachGlobal));
+    TRY(convolve(g.x, g.y));
+  } else if (!strcmp(what, "library")) {
+    TRY(convolve(g.x, g.y));
+    TRY(dlopen(argv[2], RTLD_NOW) == NULL);
     TRY(convolve(g.x, g.y));
   } else if (!strcmp(what, "capture")) {
     TRY(cudaStreamCreate(&stream));
