@@ -68,6 +68,24 @@ static inline rank_info_t rank_meet(int rank, int ranks) {
   return info;
 }
 
+/* What a rank does, by the name that the launcher gives it. */
+typedef struct rank_scenario {
+  const char *name;
+  void (*play)(const rank_info_t *info);
+} rank_scenario_t;
+
+/* In a rank: main's work and status; argv is PROGRAM SCENARIO RANK RANKS. */
+static inline int rank_play(char **argv, const rank_scenario_t *scenarios,
+                            size_t count) {
+  rank_info_t info = rank_meet(atoi(argv[2]), atoi(argv[3]));
+  for (size_t i = 0; i < count; i++)
+    if (strcmp(argv[1], scenarios[i].name) == 0) {
+      scenarios[i].play(&info);
+      return 0;
+    }
+  return 2;
+}
+
 /* Device memory with the bytes of `host`. */
 static inline void *upload(const void *host, size_t bytes) {
   void *device;

@@ -450,10 +450,7 @@ static void play_arguments(const rank_info_t *info) {
   NCCL(ncclCommDestroy(NULL));
 }
 
-static const struct scenario {
-  const char *name;
-  void (*play)(const rank_info_t *info);
-} scenarios[] = {
+static const rank_scenario_t scenarios[] = {
     {"exchange", play_exchange},         {"collectives", play_collectives},
     {"reproducible", play_reproducible}, {"several", play_several},
     {"nonblocking", play_nonblocking},   {"groups", play_groups},
@@ -498,15 +495,8 @@ START_TEST(arguments_are_refused_with_the_codes_of_nccl) {
 END_TEST
 
 int main(int argc, char **argv) {
-  if (argc == 4) {
-    rank_info_t info = rank_meet(atoi(argv[2]), atoi(argv[3]));
-    for (size_t i = 0; i < sizeof(scenarios) / sizeof(*scenarios); i++)
-      if (strcmp(argv[1], scenarios[i].name) == 0) {
-        scenarios[i].play(&info);
-        return 0;
-      }
-    return 2;
-  }
+  if (argc == 4)
+    return rank_play(argv, scenarios, sizeof scenarios / sizeof *scenarios);
   Suite *suite = suite_create("nccl");
   TCase *tcase = tcase_create("processes as ranks");
   tcase_set_timeout(tcase, 60);

@@ -172,10 +172,7 @@ static void play_captured(const rank_info_t *info) {
   CUDA(cudaEventDestroy(event));
 }
 
-static const struct scenario {
-  const char *name;
-  void (*play)(const rank_info_t *info);
-} scenarios[] = {
+static const rank_scenario_t scenarios[] = {
     {"captured", play_captured},
     {"split", play_split},
     {"multiplied", play_multiplied},
@@ -199,15 +196,8 @@ START_TEST(operators_multiply_before_they_sum) {
 END_TEST
 
 int main(int argc, char **argv) {
-  if (argc == 4) {
-    rank_info_t info = rank_meet(atoi(argv[2]), atoi(argv[3]));
-    for (size_t i = 0; i < sizeof(scenarios) / sizeof(*scenarios); i++)
-      if (strcmp(argv[1], scenarios[i].name) == 0) {
-        scenarios[i].play(&info);
-        return 0;
-      }
-    return 2;
-  }
+  if (argc == 4)
+    return rank_play(argv, scenarios, sizeof scenarios / sizeof *scenarios);
   Suite *suite = suite_create("nccl_comms");
   TCase *tcase = tcase_create("processes as ranks");
   tcase_set_timeout(tcase, 60);

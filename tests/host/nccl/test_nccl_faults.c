@@ -305,10 +305,7 @@ static void play_join_random(const rank_info_t *info) {
   NCCL(ncclCommAbort(comm));
 }
 
-static const struct scenario {
-  const char *name;
-  void (*play)(const rank_info_t *info);
-} scenarios[] = {
+static const rank_scenario_t scenarios[] = {
     {"kill", play_kill},
     {"kill_busy", play_kill_busy},
     {"stop", play_stop},
@@ -443,15 +440,8 @@ START_TEST(a_rank_killed_at_any_moment_of_joining_leaves_nothing) {
 END_TEST
 
 int main(int argc, char **argv) {
-  if (argc == 4) {
-    rank_info_t info = rank_meet(atoi(argv[2]), atoi(argv[3]));
-    for (size_t i = 0; i < sizeof(scenarios) / sizeof(*scenarios); i++)
-      if (strcmp(argv[1], scenarios[i].name) == 0) {
-        scenarios[i].play(&info);
-        return 0;
-      }
-    return 2;
-  }
+  if (argc == 4)
+    return rank_play(argv, scenarios, sizeof scenarios / sizeof *scenarios);
   Suite *suite = suite_create("nccl faults");
   TCase *tcase = tcase_create("processes as ranks");
   tcase_set_timeout(tcase, 60);

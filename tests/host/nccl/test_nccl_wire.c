@@ -64,10 +64,7 @@ static void play_last_words(const rank_info_t *info) {
   RANK_REQUIRE(first != 0);
 }
 
-static const struct scenario {
-  const char *name;
-  void (*play)(const rank_info_t *info);
-} scenarios[] = {
+static const rank_scenario_t scenarios[] = {
     {"late", play_late},
     {"unasked", play_unasked},
     {"last_words", play_last_words},
@@ -163,13 +160,7 @@ int main(int argc, char **argv) {
   if (argc == 4) {
     if (getenv("SDG_TEST_UNASKED"))
       unsetenv("NCCL_SOCKET_IFNAME");
-    rank_info_t info = rank_meet(atoi(argv[2]), atoi(argv[3]));
-    for (size_t i = 0; i < sizeof(scenarios) / sizeof(*scenarios); i++)
-      if (strcmp(argv[1], scenarios[i].name) == 0) {
-        scenarios[i].play(&info);
-        return 0;
-      }
-    return 2;
+    return rank_play(argv, scenarios, sizeof scenarios / sizeof *scenarios);
   }
   Suite *suite = suite_create("nccl wire");
   TCase *tcase = tcase_create("machines");
