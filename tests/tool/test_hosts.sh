@@ -73,13 +73,13 @@ rank() {
   on $machine env XDG_RUNTIME_DIR="$work/run$machine" RANK="$1" WORLD_SIZE=4 \
     LOCAL_RANK=$(($1 % 2)) LOCAL_WORLD_SIZE=2 SUNDOG_SECRET="$mine" \
     SUNDOG_RENDEZVOUS="$rendezvous" SUNDOG_TIMEOUT="${limit:-60}" \
-    timeout 100 "$sundog" exec --device host --split H --view shard \
-    --trace 'trace.%r' -- "$clients/shallow" --in 'level.{rank}.npy' \
-    --depth 'depth.{rank}.npy' --out 'out.{rank}.npy' $shallow \
+    timeout 100 "$sundog" exec --device host --split H --view $view \
+    --trace 'trace.%r' -- "$clients/shallow" --in "level$mine_of.npy" \
+    --depth "depth$mine_of.npy" --out 'out.{rank}.npy' $shallow \
     --steps "$2" >"out$1" 2>"err$1" &
   pids[$1]=$!
 }
-pids=()
+pids=() view=shard mine_of='.{rank}'
 secret=0123456789abcdef0123456789abcdef
 rendezvous=tcp://192.0.2.1:29400
 all_start() { for r in 0 1 2 3; do rank $r "$1"; done; }
@@ -131,6 +131,15 @@ two_machines_give_the_file_of_one() {
     rm out.?.npy here.?.npy joined.npy
   done
 }
+programs_that_hold_the_whole_give_the_file_of_one() {
+  "$clients/scene" "$bathymetry" 90 64 .
+  view=whole mine_of=
+  all_start 10
+  all_end 0 0 0 0
+  LD_LIBRARY_PATH=$host "$clients/shallow" --in level.npy --depth depth.npy \
+    --out whole.npy $shallow --steps 10
+  for r in 0 1 2 3; do run 0 "$sundog" diff out.$r.npy whole.npy; done
+}
 a_killed_rank_is_named_on_both_machines() {
   pieces
   all_start 1000000
@@ -177,6 +186,7 @@ without_a_place_to_meet_nothing_is_started() {
 }
 
 cases the_wire_is_all_they_share two_machines_give_the_file_of_one \
+  programs_that_hold_the_whole_give_the_file_of_one \
   a_killed_rank_is_named_on_both_machines \
   a_cut_wire_ends_in_an_error_within_the_time_limit \
   another_secret_is_refused_and_the_missing_ranks_are_named \
