@@ -45,12 +45,21 @@ openmpi_gives_one_ranks_file() { gives_one_ranks_file $openmpi; }
 mpich_gives_one_ranks_file() { gives_one_ranks_file $mpich; }
 openmpi_ends_with_a_rank_that_fails() { fails_as_the_program $openmpi; }
 
+# One that nobody has, and that the system gives to nobody who asks for any.
+free_port() {
+  local port
+  while
+    port=$((12000 + RANDOM % 20000))
+    grep -qs "$(printf ':%04X ' $port)" /proc/net/tcp /proc/net/tcp6
+  do :; done
+  echo $port
+}
 # A cluster of one node of our own, in a folder; started once, ended at the
 # end. Only root's daemons may start the processes of users.
 slurm=$top/slurm
 daemons=()
 slurm_begin() {
-  local node port=$((12000 + $$ % 20000)) try=0
+  local node try=0
   for name in munged slurmctld slurmd srun; do
     command -v $name >/dev/null || return 1
   done
@@ -63,8 +72,8 @@ slurm_begin() {
 ClusterName=test
 SlurmctldHost=$node(127.0.0.1)
 SlurmUser=root
-SlurmctldPort=$port
-SlurmdPort=$((port + 1))
+SlurmctldPort=$(free_port)
+SlurmdPort=$(free_port)
 AuthType=auth/munge
 AuthInfo=socket=$slurm/munge
 StateSaveLocation=$slurm/state
@@ -134,8 +143,8 @@ srun_ends_with_a_rank_that_fails() {
 }
 # The secret comes with the environment, and is in no command line.
 srun_ranks_meet_over_tcp() {
-  export SUNDOG_RENDEZVOUS=tcp://127.0.0.1:$((12000 + $$ % 20000 + 2))
-  export SUNDOG_SECRET=secret_of_$$_and_of_no_other_test
+  SUNDOG_RENDEZVOUS=tcp://127.0.0.1:$(free_port)
+  export SUNDOG_RENDEZVOUS SUNDOG_SECRET=secret_of_$$_and_of_no_other_test
   gives_one_ranks_file $srun
   $srun -n 2 "$sundog" exec --device host --split H --view shard -- \
     sh -c 'cat /proc/[0-9]*/cmdline' >seen 2>/dev/null || :
