@@ -28,6 +28,9 @@ options_show_value_and_origin() {
   grep -A 1 '^SUNDOG_TIMEOUT' out | grep -q 'origin: environment; default: 600'
   grep -A 1 '^SUNDOG_VIEW' out | grep -q 'origin: default; default: (none); takes: shard whole'
   grep -A 2 '^SUNDOG_HOST_ENGINE' out | grep -q 'host device'
+  SUNDOG_SECRET=not_to_be_printed run 0 "$sundog" options
+  says out 'SUNDOG_SECRET = (set, not shown)'
+  lacks out not_to_be_printed
 }
 faulty_options_are_named() {
   SUNDOG_TIMOUT=7 run 1 "$sundog" options
