@@ -8,6 +8,8 @@
 #include "rules/history.h"
 #include "rules/instep.h"
 #include "rules/memory.h"
+#include "rules/plancache.h"
+#include "rules/step.h"
 #include "rules/tagging.h"
 #include "rules/values.h"
 #include "src/job.h"
@@ -266,7 +268,7 @@ static sdg_status_t share_run(sdg_call_t *call, sdg_buffers_t *table,
   SDG_TRY(sdg_memory_settle(
       &written, sdg_buffers_find(table, (uintptr_t)output->data, &layout),
       call->entry_name, stream, entry->row));
-  SDG_TRY(sdg_registry_run(call, entry, stream));
+  SDG_TRY(sdg_step_run(call, entry, stream));
   SDG_TRY(sdg_buffers_put(table, (uintptr_t)output->data, &layout,
                           &share->placement, sdg_job_mesh(), sdg_job_rank()));
   sdg_buffer_t *made =
@@ -292,7 +294,7 @@ static sdg_status_t locked(sdg_call_t *call, const sdg_rule_t *rule,
       sdg_values_expect(call, NULL);
     return SDG_OK;
   }
-  SDG_TRY(sdg_registry_stream(call, &stream));
+  SDG_TRY(sdg_step_stream(call, &stream));
   SDG_TRY(share_run(call, table, entry, stream));
   const sdg_share_t *share = entry->plan->share;
   sdg_box_t own =
@@ -302,19 +304,37 @@ static sdg_status_t locked(sdg_call_t *call, const sdg_rule_t *rule,
   return SDG_OK;
 }
 
+// Joins the job and counts the call.
+static sdg_status_t enter(const sdg_call_t *call, const sdg_rules_t *rules,
+                          const sdg_rule_t *rule) {
+  int64_t wait_ns;
+  SDG_TRY(sdg_job_join(&rules->mesh, rules->axes));
+  SDG_TRY(sdg_memory_own(call->entry_name));
+  SDG_TRY(sdg_step_check(call));
+  sdg_step_number(call, true);
+  // Ranks that see the same tensors have nothing to tell each other.
+  return sdg_options_get()->check ? sdg_step_agree(call, rule, &wait_ns)
+                                  : SDG_OK;
+}
+
+static sdg_status_t shared(sdg_call_t *call, const sdg_rules_t *rules,
+                           const sdg_rule_t *rule, const sdg_section_t *section,
+                           bool *out_done) {
+  SDG_TRY(enter(call, rules, rule));
+  sdg_buffers_t *table = sdg_memory_lock();
+  sdg_status_t status = locked(call, rule, section, table, out_done);
+  sdg_memory_unlock();
+  sdg_history_call(call->entry_name, status != SDG_OK);
+  return status;
+}
+
 sdg_status_t sdg_whole_judge(sdg_call_t *call, const sdg_rules_t *rules,
                              const sdg_rule_t *rule, bool *out_done) {
   const sdg_section_t *section = section_find(call, rules);
   *out_done = false;
-  if (section && !call->is_query) {
-    SDG_TRY(sdg_registry_enter(call, rules));
-    sdg_buffers_t *table = sdg_memory_lock();
-    sdg_status_t status = locked(call, rule, section, table, out_done);
-    sdg_memory_unlock();
-    sdg_history_call(call->entry_name, status != SDG_OK);
-    SDG_TRY(status);
-  }
+  if (section && !call->is_query)
+    SDG_TRY(sdg_step_accident(shared(call, rules, rule, section, out_done)));
   if (*out_done || !call->touch)
     return SDG_OK;
-  return sdg_memory_touch(call->touch);
+  return sdg_step_accident(sdg_memory_touch(call->touch));
 }

@@ -4,9 +4,6 @@
 #ifndef SDG_RULES_WHOLE_H
 #define SDG_RULES_WHOLE_H
 
-#include <cuda_runtime_api.h>
-
-#include "rules/plancache.h"
 #include "rules/rule.h"
 
 /* Judges a call. *out_done: it was carried out, call->result is the vendor's
@@ -15,14 +12,5 @@
 sdg_status_t sdg_whole_judge(sdg_call_t *call, const sdg_rules_t *rules,
                              const sdg_rule_t *rule,
                              bool *out_done) SDG_MUST_CHECK;
-
-/* What the registry lends to it: joins the job and counts the call; the stream
- * of the call's handle, which must not be capturing; runs a plan. */
-sdg_status_t sdg_registry_enter(const sdg_call_t *call,
-                                const sdg_rules_t *rules) SDG_MUST_CHECK;
-sdg_status_t sdg_registry_stream(const sdg_call_t *call,
-                                 cudaStream_t *out_stream) SDG_MUST_CHECK;
-sdg_status_t sdg_registry_run(sdg_call_t *call, const sdg_plan_entry_t *entry,
-                              cudaStream_t stream) SDG_MUST_CHECK;
 
 #endif

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// One call in the shard view: match, agree, plan, carry out.
+#include "rules/shard.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "rules/history.h"
+#include "rules/instep.h"
+#include "rules/plancache.h"
+#include "rules/step.h"
+#include "rules/tagging.h"
+#include "rules/values.h"
+#include "src/agree.h"
+#include "src/comm.h"
+#include "src/job.h"
+#include "src/options.h"
+#include "src/report.h"
+#include "src/tag.h"
+#include "src/thread.h"
+
+// What becomes of a call that is not refused.
+typedef enum way {
+  WAY_UNTAGGED, // the program's call as it is, and not sundog's affair
+  WAY_LITERAL,  // tagged, and the program's call as it is does it
+  WAY_DONE,     // carried out or answered: call->result
+} way_t;
+
+// ---- what the rules can reach ----------------------------------------------
+
+static bool may_match(const sdg_call_t *call, const sdg_rules_t *rules) {
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    if (operand->label && !operand->label->is_local)
+      return true;
+    if (sdg_role_is_activation(operand->role) && !operand->label &&
+        sdg_rules_may_match(rules, call->family, call->entry_name,
+                            operand->extent, operand->dims))
+      return true;
+  }
+  return false;
+}
+
+static void mark_passes(const sdg_call_t *call, const sdg_rules_t *rules) {
+  if (sdg_values_wanted())
+    return; // they are counted
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    if (!operand->is_filter && sdg_tagging_passes(call, i, rules))
+      sdg_tag_set_pass(operand->descriptor, operand->generation, call->family,
+                       sdg_rules_may_match(rules, call->family,
+                                           call->entry_name, operand->extent,
+                                           operand->dims));
+  }
+}
+
+// Whether a [local] section, or a tag, names the call's tensors, judged by what
+// this rank sees: asked where no [shard] section can match, whatever the other
+// ranks have.
+static bool named_local(const sdg_call_t *call, const sdg_rules_t *rules) {
+  for (int i = 0; i < call->operands; i++)
+    if (call->operand[i].label && call->operand[i].label->is_local)
+      return true;
+  for (int s = 0; s < rules->sections; s++)
+    for (int i = 0; i < call->operands; i++)
+      if (rules->section[s].is_local &&
+          sdg_role_is_activation(call->operand[i].role) &&
+          sdg_section_match(&rules->section[s], call->family, call->entry_name,
+                            call->operand[i].extent, call->operand[i].dims))
+        return true;
+  return false;
+}
+
+// Whether `op =` of the rules keeps a section from an activation of this call.
+static bool left_out(const sdg_call_t *call, const sdg_rules_t *rules) {
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    if (sdg_role_is_activation(operand->role) &&
+        sdg_rules_leave_out(rules, call->family, call->entry_name,
+                            operand->extent, operand->dims))
+      return true;
+  }
+  return false;
+}
+
+// An untagged op that sees beyond its element is an error where its tensor may
+// be split: with a window anywhere in a split network, otherwise where the
+// rules are about other ops on that tensor.
+static sdg_status_t unmatched_check(const sdg_call_t *call,
+                                    const sdg_rules_t *rules,
+                                    const sdg_rule_t *rule, bool local) {
+  bool windowed = call->family == SDG_FAMILY_POOL || (rule && rule->windowed);
+  bool suspect = windowed || (call->family != SDG_FAMILY_POINTWISE &&
+                              left_out(call, rules));
+  if (!suspect || local)
+    return SDG_OK;
+  const sdg_operand_t *x = &call->operand[0];
+  char extents[128];
+  size_t used = 0;
+  for (int d = 0; d < x->dims && used < sizeof extents; d++)
+    used += (size_t)snprintf(extents + used, sizeof extents - used, "%s%lld",
+                             d ? "," : "", (long long)x->extent[d]);
+  return sdg_fail(SDG_E_UNMATCHED, "%s with %s [%s]", call->entry_name,
+                  sdg_role_name(x->role), used ? extents : "");
+}
+
+// ---- agreed calls ----------------------------------------------------------
+
+// Whether this call is an agreement. An answer may make a program ask once more
+// on one rank (a workspace that is too large there), so that a query of agreed
+// descriptors is each rank's own, and not even counted.
+static bool agreement_due(const sdg_call_t *call) {
+  return sdg_agree_needed(call) ||
+         (sdg_options_get()->check && !call->is_query);
+}
+
+// Judges a call whose descriptors are agreed; fills `tagging` if it is tagged.
+static sdg_status_t call_derive(const sdg_call_t *call,
+                                const sdg_rules_t *rules,
+                                const sdg_rule_t *rule, sdg_tagging_t *tagging,
+                                bool *out_tagged) {
+  const sdg_section_t *section;
+  bool local;
+  SDG_TRY(sdg_tagging_derive(call, rules, &section, &local, tagging));
+  *out_tagged = section != NULL;
+  if (!section)
+    return unmatched_check(call, rules, rule, local);
+  if (rule && rule->knows(call))
+    return SDG_OK;
+  sdg_tagging_fini(tagging);
+  return sdg_fail(SDG_E_NO_RULE, "%s", call->entry_name);
+}
+
+static sdg_status_t query_answer(sdg_call_t *call, const sdg_rules_t *rules,
+                                 const sdg_rule_t *rule, int64_t wait_ns,
+                                 way_t *out_way) {
+  sdg_tagging_t tagging;
+  bool tagged;
+  SDG_TRY(call_derive(call, rules, rule, &tagging, &tagged));
+  *out_way = tagged ? WAY_DONE : WAY_UNTAGGED;
+  if (!tagged)
+    return SDG_OK;
+  sdg_tagging_say(call, &tagging);
+  sdg_report_row_t *row =
+      sdg_report_find(call->entry_name, tagging.section->name, "query");
+  sdg_report_count(row, NULL);
+  sdg_report_wait(row, wait_ns);
+  sdg_history_use(sdg_history_plan(call, &tagging, NULL));
+  sdg_status_t status = rule->answer(call, &tagging, &call->result);
+  sdg_tagging_fini(&tagging);
+  return status;
+}
+
+// Plans a call; *out_entry is NULL where it is untagged.
+static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
+                               const sdg_rule_t *rule,
+                               const sdg_plan_key_t *key,
+                               sdg_plan_entry_t **out_entry) {
+  sdg_tagging_t tagging;
+  bool tagged;
+  *out_entry = NULL;
+  SDG_TRY(call_derive(call, rules, rule, &tagging, &tagged));
+  if (!tagged)
+    return SDG_OK;
+  sdg_tagging_say(call, &tagging);
+  sdg_plan_t *plan = NULL;
+  sdg_status_t status = rule->plan(call, &tagging, &plan);
+  const char *section = tagging.section->name;
+  uint32_t hash = status == SDG_OK ? sdg_instep_hash(call, rule, &tagging) : 0;
+  int recorded = status == SDG_OK ? sdg_history_plan(call, &tagging, plan) : 0;
+  sdg_box_t *boxes = status == SDG_OK ? sdg_values_boxes(call, &tagging) : NULL;
+  sdg_tagging_fini(&tagging);
+  if (status != SDG_OK)
+    return status;
+  // Here, where all ranks are: at a run of the plan some may have nothing to
+  // exchange.
+  sdg_comm_t *comm;
+  if (plan->axes)
+    SDG_TRY_GOTO(sdg_comm_get(plan->axes, &comm), fail);
+  status = sdg_plancache_add(
+      key, plan, sdg_report_find(call->entry_name, section, plan->strategy),
+      out_entry);
+  if (status == SDG_OK) {
+    (*out_entry)->hash = hash;
+    (*out_entry)->recorded = recorded;
+    (*out_entry)->boxes = boxes;
+    return SDG_OK;
+  }
+fail:
+  sdg_plan_destroy(plan);
+  free(boxes);
+  return status;
+}
+
+static sdg_status_t plan_run(sdg_call_t *call, const sdg_plan_entry_t *entry) {
+  cudaStream_t stream;
+  SDG_TRY(sdg_step_stream(call, &stream));
+  return sdg_step_run(call, entry, stream);
+}
+
+// A call that is not agreed on has a number if it is tagged: one that is not
+// passes without a look on some ranks, while it is looked at on others.
+static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
+                           const sdg_rule_t *rule, bool *numbered,
+                           int64_t wait_ns, way_t *out_way) {
+  sdg_plan_key_t key;
+  sdg_plan_key_make(call, rule, &key);
+  sdg_plan_entry_t *entry = sdg_plancache_find(&key);
+  if (!entry) {
+    sdg_status_t status = entry_make(call, rules, rule, &key, &entry);
+    if (status != SDG_OK) {
+      sdg_step_number(call, !*numbered);
+      *numbered = true;
+      if (sdg_step_is_verdict(status))
+        SDG_TRY(sdg_instep_refused(call));
+      return status;
+    }
+  }
+  if (entry) {
+    sdg_step_number(call, !*numbered);
+    *numbered = true;
+  }
+  *out_way = !entry                 ? WAY_UNTAGGED
+             : entry->plan->literal ? WAY_LITERAL
+                                    : WAY_DONE;
+  if (!entry)
+    return SDG_OK;
+  sdg_history_use(entry->recorded);
+  if (entry->boxes)
+    sdg_values_expect(call, entry->boxes);
+  SDG_TRY(sdg_instep_check(call, rule, entry->hash));
+  sdg_report_count(entry->row, entry->plan);
+  sdg_report_wait(entry->row, wait_ns);
+  return entry->plan->literal ? SDG_OK : plan_run(call, entry);
+}
+
+static sdg_status_t counted(sdg_call_t *call, const sdg_rules_t *rules,
+                            const sdg_rule_t *rule, bool *numbered,
+                            way_t *out_way) {
+  bool due = *numbered;
+  int64_t wait_ns = 0;
+  if (due)
+    SDG_TRY(sdg_step_agree(call, rule, &wait_ns));
+  if (call->is_query)
+    SDG_TRY(query_answer(call, rules, rule, wait_ns, out_way));
+  else
+    SDG_TRY(op_run(call, rules, rule, numbered, wait_ns, out_way));
+  if (*out_way == WAY_UNTAGGED)
+    mark_passes(call, rules);
+  return SDG_OK;
+}
+
+// A call that may be tagged, and so concerns all ranks.
+static sdg_status_t collective(sdg_call_t *call, const sdg_rules_t *rules,
+                               const sdg_rule_t *rule, way_t *out_way) {
+  SDG_TRY(sdg_step_check(call));
+  bool numbered = agreement_due(call);
+  sdg_step_number(call, numbered);
+  sdg_status_t status = counted(call, rules, rule, &numbered, out_way);
+  if (numbered)
+    sdg_history_call(call->entry_name, status != SDG_OK);
+  return status;
+}
+
+sdg_status_t sdg_shard_judge(sdg_call_t *call, const sdg_rules_t *rules,
+                             const sdg_rule_t *rule, bool *out_done) {
+  way_t way = WAY_UNTAGGED;
+  *out_done = false;
+  if (!may_match(call, rules)) {
+    SDG_TRY(unmatched_check(call, rules, rule, named_local(call, rules)));
+    mark_passes(call, rules);
+    return SDG_OK;
+  }
+  SDG_TRY(sdg_job_join(&rules->mesh, rules->axes));
+  SDG_TRY(sdg_thread_claim(call->entry_name));
+  SDG_TRY(sdg_step_accident(collective(call, rules, rule, &way)));
+  *out_done = way == WAY_DONE;
+  return SDG_OK;
+}

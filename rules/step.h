@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The steps of a tagged call that are the same in both views. Inside rules/
+ * only. */
+#ifndef SDG_RULES_STEP_H
+#define SDG_RULES_STEP_H
+
+#include <cuda_runtime_api.h>
+
+#include "rules/plancache.h"
+#include "rules/rule.h"
+
+/* What is known of a descriptor is known of a generation of it: every one has
+ * to have been seen set. SDG_E_DESCRIPTOR. */
+sdg_status_t sdg_step_check(const sdg_call_t *call) SDG_MUST_CHECK;
+
+/* Numbers the call, if it is one that the other ranks make too, and has
+ * failures name the number that the rank is at. */
+void sdg_step_number(const sdg_call_t *call, bool counts);
+
+/* Agrees with the other ranks on the call's descriptors and what `rule`, which
+ * may be NULL, says of its parameters. Collective; *out_wait_ns is the time
+ * spent waiting. */
+sdg_status_t sdg_step_agree(const sdg_call_t *call, const sdg_rule_t *rule,
+                            int64_t *out_wait_ns) SDG_MUST_CHECK;
+
+/* The stream of the call's handle, which must not be capturing:
+ * SDG_E_CAPTURE. */
+sdg_status_t sdg_step_stream(const sdg_call_t *call,
+                             cudaStream_t *out_stream) SDG_MUST_CHECK;
+
+/* Carries out a plan; what the vendor's functions refuse is
+ * SDG_E_VENDOR_CALL. */
+sdg_status_t sdg_step_run(sdg_call_t *call, const sdg_plan_entry_t *entry,
+                          cudaStream_t stream) SDG_MUST_CHECK;
+
+/* A verdict (bad parameters, an unsupported op) falls alike on every rank; an
+ * accident (no memory, a library's refusal) need not. */
+bool sdg_step_is_verdict(sdg_status_t status);
+
+/* A call's status, unless it is that of an accident. Those may be this rank's
+ * alone: the others count on messages that will not come, so the job is over;
+ * what ended it is returned. */
+sdg_status_t sdg_step_accident(sdg_status_t status) SDG_MUST_CHECK;
+
+#endif
