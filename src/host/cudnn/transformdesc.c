@@ -47,9 +47,10 @@ cudnnStatus_t cudnnGetTensorTransformDescriptor(
   return CUDNN_STATUS_SUCCESS;
 }
 
-static int fold_of(const struct cudnnTensorTransformStruct *transform, int i) {
+static int64_t fold_of(const struct cudnnTensorTransformStruct *transform,
+                       int i) {
   unsigned fold = transform->fold[i - 2];
-  return fold ? (int)fold : 1;
+  return fold ? fold : 1;
 }
 
 /* Folding pads first, unfolding last. A fold of 0 is none, and what does not
@@ -60,13 +61,16 @@ cudnnInitTransformDest(const cudnnTensorTransformDescriptor_t transform,
                        cudnnTensorDescriptor_t dest, size_t *bytes) {
   REFUSE_IF(!transform || !source || !dest, CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(source->rank < 2, CUDNN_STATUS_BAD_PARAM);
-  int dim[CUDNN_DIM_MAX], factor = 1;
-  for (int i = 2; i < source->rank; i++)
+  int dim[CUDNN_DIM_MAX];
+  int64_t factor = 1;
+  for (int i = 2; i < source->rank; i++) {
     factor *= fold_of(transform, i);
+    REFUSE_IF(factor > INT32_MAX, CUDNN_STATUS_NOT_SUPPORTED);
+  }
   for (int i = 0; i < source->rank; i++) {
-    int before = transform->before[i], after = transform->after[i];
-    int fold = i < 2 ? 1 : fold_of(transform, i);
-    int extent = source->dim[i];
+    int64_t before = transform->before[i], after = transform->after[i];
+    int64_t fold = i < 2 ? 1 : fold_of(transform, i);
+    int64_t extent = source->dim[i];
     if (transform->unfold)
       extent = i == 1 ? (extent + factor - 1) / factor : extent * fold;
     REFUSE_IF(extent + before < 1 || extent + after < 1,
@@ -74,7 +78,8 @@ cudnnInitTransformDest(const cudnnTensorTransformDescriptor_t transform,
     extent += before + after;
     if (!transform->unfold)
       extent = i == 1 ? extent * factor : (extent + fold - 1) / fold;
-    dim[i] = extent;
+    REFUSE_IF(extent > INT32_MAX, CUDNN_STATUS_NOT_SUPPORTED);
+    dim[i] = (int)extent;
   }
   REFUSE_IF(transform->format != CUDNN_TENSOR_NCHW &&
                 transform->format != CUDNN_TENSOR_NHWC,

@@ -88,27 +88,6 @@ START_TEST(tensors_are_padded) {
 }
 END_TEST
 
-START_TEST(folding_is_refused) {
-  cudnnTensorTransformDescriptor_t how;
-  tensor_t x, y;
-  const double one = 1, zero = 0;
-  OK(cudnnCreate(&handle));
-  OK(cudnnCreateTensorTransformDescriptor(&how));
-  tensor_create(&x, CUDNN_DATA_DOUBLE, 4, (const int[]){1, 2, 4, 4}, 0);
-  tensor_create(&y, CUDNN_DATA_DOUBLE, 4, (const int[]){1, 4, 2, 4}, 0);
-  OK(cudnnSetTensorTransformDescriptor(how, 4, CUDNN_TENSOR_NCHW, NULL, NULL,
-                                       (const unsigned[]){2, 1},
-                                       CUDNN_TRANSFORM_FOLD));
-  IS(cudnnTransformTensorEx(handle, how, &one, x.desc, x.device, &zero, y.desc,
-                            y.device),
-     CUDNN_STATUS_NOT_SUPPORTED);
-  tensor_destroy(&x);
-  tensor_destroy(&y);
-  OK(cudnnDestroyTensorTransformDescriptor(how));
-  OK(cudnnDestroy(handle));
-}
-END_TEST
-
 START_TEST(filters_change_their_layout) {
   cudnnTensorTransformDescriptor_t how;
   cudnnFilterDescriptor_t from, to;
@@ -252,7 +231,6 @@ int main(void) {
   TCase *cases = tcase_create("transforms");
   tcase_set_timeout(cases, 100);
   tcase_add_test(cases, tensors_are_padded);
-  tcase_add_test(cases, folding_is_refused);
   tcase_add_test(cases, filters_change_their_layout);
   tcase_add_test(cases, spatial_transformers_sample_and_give_gradients);
   suite_add_tcase(suite, cases);
