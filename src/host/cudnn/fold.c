@@ -119,7 +119,9 @@ static cudnnStatus_t folded_shapes(const plan_t *plan,
   return status;
 }
 
-/* What the unfolded gradient is laid out as: channels innermost. */
+/* What the unfolded gradient is laid out as: channels innermost. One channel of
+ * one point is laid out alike in both, and of such NVIDIA's library calls a few
+ * the other. */
 static bool is_nhwc(const struct cudnnTensorStruct *t) {
   int channel = t->stride[1], row = t->stride[2], column = t->stride[3];
   if (t->dim[1] == 1 && (t->dim[2] > 1 || t->dim[3] > 1))
