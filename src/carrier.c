@@ -90,6 +90,7 @@ static void places_tell(sdg_carrier_t *carrier, sdg_link_t *link) {
   socklen_t here_bytes = sizeof here;
   size_t bytes = (size_t)carrier->size * sizeof *place;
   memset(place, 0, bytes);
+  memset(&here, 0, sizeof here);
   for (int r = 1; r < carrier->size; r++)
     if (!carrier->link[r])
       return; // one has come and gone: that ends the join

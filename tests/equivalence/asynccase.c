@@ -96,6 +96,7 @@ static void result_check(int rank, int ranks) {
 static void stream_try(cudaStream_t stream, int rank, int ranks) {
   CHECK(cudnnSetStream(g.cudnn, stream));
   CHECK(convolve());
+  CHECK(cudaDeviceSynchronize()); // what follows is ordered with no stream
   CHECK(cudaMemset(g.to, 0, sizeof(float) * H * W));
   CHECK(cudaDeviceSynchronize());
   atomic_store(&gate, 0);

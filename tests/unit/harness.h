@@ -34,6 +34,14 @@ __attribute__((constructor)) static void harness_patience(void) {
   setenv("CK_TIMEOUT_MULTIPLIER", "4", 0);
 }
 
+/* A time that something must not take, in seconds: longer where Check is told
+ * to be patient with instrumented programs. */
+static inline double harness_soon(double seconds) {
+  const char *text = getenv("CK_TIMEOUT_MULTIPLIER");
+  double factor = text ? atof(text) / 4 : 1;
+  return factor > 1 ? seconds * factor : seconds;
+}
+
 /* What follows ends this process by SIGSEGV under sanitizers, too, which would
  * make an exit of it. */
 static inline void harness_crash_plainly(void) {
