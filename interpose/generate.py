@@ -53,6 +53,7 @@ class Entry:
         self.name, self.prototype = name, prototype
         self.library, self.kind, self.ctype = library, kind, ctype
         self.query = 'query' in flags
+        self.is_shown = not name.startswith('__')
         self.parameters = []
 
     def of_kind(self, *kinds):
@@ -189,13 +190,14 @@ def read_prototypes(path):
         row = ' '.join(row.split())
         if not row:
             continue
-        match = re.fullmatch(r'(\w+)\((.*)\)', row)
+        match = re.fullmatch(r'(extern )?(\w+)\((.*)\)', row)
         if not match:
             sys.exit(f'{path}: not "NAME(TYPE PARAMETER, ...)": {row}')
-        entry = Entry(match[1], match[1], 'cublas', 'memory', [],
+        entry = Entry(match[2], match[2], 'cublas', 'memory', [],
                       'cublasStatus_t')
+        entry.is_shown = not match[1]
         entry.parameters = [parameter_of(p.strip())
-                            for p in match[2].split(',')]
+                            for p in match[3].split(',')]
         entries.append(entry)
     return entries
 
@@ -405,8 +407,8 @@ def probes_c(entries):
            '      &sdg_real[SDG_ENTRY_##entry], memory_order_relaxed))', '',
            '/* The rows of the table are the vendor\'s prototypes. */']
     for e in entries:
-        if e.name == e.prototype and e.name.startswith('__'):
-            # Only the vendor's compiler is shown its declaration.
+        if e.name == e.prototype and not e.is_shown:
+            # Only other compilers are shown its declaration.
             out.append(f'extern {join(e.ctype, e.name)}({e.declaration()});')
         elif e.name == e.prototype:
             out.append(f'_Static_assert(__builtin_types_compatible_p('

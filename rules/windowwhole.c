@@ -6,11 +6,14 @@
 #include "rules/windowop.h"
 
 // Whether the ranks can share the call: channels are not split where every
-// output sees all of them, and y is what the windows make of x.
+// output sees all of them, there is data, and y is what the windows make of x.
 static bool shareable(const sdg_call_t *call, const sdg_tagging_t *tagging,
                       const sdg_window_spec_t *spec) {
   const sdg_operand_t *x = &call->operand[spec->x];
   const sdg_operand_t *y = &call->operand[spec->y];
+  for (int i = 0; i < call->operands; i++)
+    if (!call->operand[i].data)
+      return false;
   if (x->dims != y->dims || x->elem_bytes == 0 || y->elem_bytes == 0 ||
       (spec->y_channels > 0 && tagging->placement[spec->x].split[1].axes))
     return false;

@@ -13,7 +13,7 @@ enum { RANKS = 3, STEP_BYTES = 11 };
 static const int all[RANKS] = {0, 1, 2};
 
 static void asked(sdg_control_t *control, uint64_t number) {
-  char what[64];
+  char what[64] = "";
   for (int r = -1; r <= RANKS; r++)
     for (int channel = -1; channel <= SDG_CONTROL_CHANNELS; channel++) {
       (void)sdg_control_count_of(control, channel, r, what, sizeof what);
