@@ -130,10 +130,17 @@ static bool finish_check(const sdg_group_t *group, int channel) {
                    "ranks %d and %d made %u tagged calls%s each, but not the "
                    "same ones",
                    sdg_job_rank(), other, number, label);
-  else
+  else {
+    int longer = number > theirs ? sdg_job_rank() : other;
+    char what[96];
+    uint64_t call = sdg_control_count_of(sdg_job_control(), channel, longer,
+                                         what, sizeof what);
     (void)sdg_fail(SDG_E_DIVERGED,
-                   "at its end rank %d has made %u tagged calls%s, rank %d %u",
-                   sdg_job_rank(), number, label, other, theirs);
+                   "at its end rank %d has made %u tagged calls%s, rank %d %u; "
+                   "rank %d was last at call %llu %s",
+                   sdg_job_rank(), number, label, other, theirs, longer,
+                   (unsigned long long)call, what);
+  }
   return false;
 }
 
