@@ -256,7 +256,7 @@ bool sdg_capture(int entry, const void *args, const void *caller,
     refused = done && call.refused;
     if (done)
       *out_result = call.result;
-    if (done && !refused && sdg_values_expected())
+    if (done && !refused && !call.result && sdg_values_expected())
       sdg_values_take();
     else if (done && sdg_values_expected())
       sdg_values_forget();
@@ -319,6 +319,18 @@ int sdg_capture_result(int entry, void *result, size_t bytes,
   depth++;
   bool refused = sdg_registry_result(sdg_entry[entry].name, result, bytes);
   depth--;
+  return refused ? refusal_of(entry) : 0;
+}
+
+int sdg_capture_measured(int entry, int *io_count, void *measured, size_t each,
+                         int room, const void *caller) {
+  if (is_foreign(caller) || !sdg_job_asked())
+    return 0;
+  depth++;
+  bool refused = sdg_registry_measured(sdg_entry[entry].name, io_count,
+                                       measured, each, room);
+  depth--;
+  last_refused |= refused;
   return refused ? refusal_of(entry) : 0;
 }
 

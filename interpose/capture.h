@@ -28,6 +28,9 @@ int sdg_capture_touch_memory(int entry, const void *args, const void *caller);
 /* cuBLAS has returned a value through a pointer, to host memory or not. */
 int sdg_capture_result(int entry, void *result, size_t bytes,
                        const void *caller);
+/* cuDNN has timed algorithms on this rank. */
+int sdg_capture_measured(int entry, int *io_count, void *measured, size_t each,
+                         int room, const void *caller);
 /* The program has got device memory, is about to free it. */
 void sdg_capture_allocated(void *at, size_t bytes, const void *caller);
 void sdg_capture_freed(void *at, const void *caller);

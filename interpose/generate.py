@@ -84,6 +84,10 @@ class Entry:
                  p.ctype != 'void *' and self.library == 'cublas']
         return found[0] if found else None
 
+    def is_measuring(self):
+        """Times algorithms, in the order of which a program chooses."""
+        return self.name.startswith('cudnnFind')
+
     def is_touching(self):
         """Needs a probe in the whole view that it needs nowhere else."""
         if self.kind in ('allocate', 'free'):
@@ -306,6 +310,21 @@ def whole_probe(e):
         '}', '']
 
 
+def measured(e, call):
+    return [
+        f'  {e.ctype} status = {call};',
+        '  if (sdg_capture_watches())',
+        '    sdg_capture_after((int)status);',
+        '  if (status != CUDNN_STATUS_SUCCESS)',
+        '    return status;',
+        f'  result = sdg_capture_measured(SDG_ENTRY_{e.name}, '
+        'returnedAlgoCount,',
+        '                                perfResults, sizeof *perfResults,',
+        '                                requestedAlgoCount,',
+        '                                __builtin_return_address(0));',
+        f'  return result ? ({e.ctype})result : status;']
+
+
 def probe(e):
     real = f'REAL({e.name}, {e.prototype})'
     call = f'{real}({e.arguments()})'
@@ -321,11 +340,12 @@ def probe(e):
             f'  if (sdg_capture(SDG_ENTRY_{e.name}, &all,',
             '                  __builtin_return_address(0), &result))',
             f'    return ({e.ctype})result;',
-            '  if (LIKELY(!sdg_capture_watches()))',
-            f'    return {call};',
-            f'  {e.ctype} status = {call};',
-            '  sdg_capture_after((int)status);',
-            '  return status;', '}', head,
+            *(measured(e, call) if e.is_measuring() else [
+                '  if (LIKELY(!sdg_capture_watches()))',
+                f'    return {call};',
+                f'  {e.ctype} status = {call};',
+                '  sdg_capture_after((int)status);',
+                '  return status;']), '}', head,
             '  if (LIKELY(' + ' &&\n             '.join(tests) + ' &&',
             '             !sdg_job_failed()))',
             f'    TAIL return {call};',

@@ -78,6 +78,20 @@ cudnnStatus_t sdg_conv_choose(const sdg_call_t *call,
                               cudnnConvolutionFwdAlgo_t *out_algo,
                               size_t *out_workspace_bytes);
 
+/* The vendor's status of a forward call, or a workspace query, on one device,
+ * as far as its library tells without carrying it out; 0: it takes the call.
+ * Sizes of pieces differ from rank to rank; here all ranks ask the same. */
+int sdg_conv_refusal(const sdg_call_t *call, const sdg_conv_t *conv,
+                     const sdg_tagging_t *tagging,
+                     cudnnConvolutionFwdAlgo_t algo);
+/* Whole view: whether the library would refuse the program's own call. */
+bool sdg_conv_refused_whole(const sdg_call_t *call, cudnnTensorDescriptor_t x,
+                            cudnnFilterDescriptor_t w,
+                            cudnnConvolutionDescriptor_t conv,
+                            cudnnTensorDescriptor_t y,
+                            cudnnConvolutionFwdAlgo_t algo,
+                            size_t workspace_bytes);
+
 /* Of the forward entries: alpha and what scales the old values. */
 int sdg_conv_scalars(const sdg_call_t *call, double *out);
 /* The activation of cudnnConvolutionBiasActivationForward as text. */

@@ -226,14 +226,24 @@ static sdg_window_client_t client_make(client_t *client) {
   };
 }
 
+static sdg_status_t refused_make(int refusal, sdg_plan_t **out_plan) {
+  *out_plan = sdg_plan_create("refused");
+  if (!*out_plan)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  (*out_plan)->refusal = refusal;
+  return SDG_OK;
+}
+
 sdg_status_t sdg_conv_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
                            sdg_plan_t **out_plan) {
   sdg_conv_t conv;
   SDG_TRY(sdg_conv_init(call, tagging, &conv));
   client_t client = {call, &conv, arguments_get(call)};
   sdg_window_client_t window = client_make(&client);
+  int refusal = sdg_conv_refusal(call, &conv, tagging, client.arguments.algo);
   sdg_status_t status =
-      sdg_window_plan(call, tagging, &conv.op, &window, out_plan);
+      refusal ? refused_make(refusal, out_plan)
+              : sdg_window_plan(call, tagging, &conv.op, &window, out_plan);
   sdg_conv_fini(&conv);
   return status;
 }
@@ -299,6 +309,11 @@ sdg_status_t sdg_conv_share(const sdg_call_t *call,
   bool can;
   *out_plan = NULL;
   if (!sdg_conv_is_forward(call))
+    return SDG_OK;
+  // Every rank makes the program's call, and gets what it gets on one device.
+  arguments_t a = arguments_get(call);
+  if (sdg_conv_refused_whole(call, a.x_desc, a.w_desc, a.conv_desc, a.y_desc,
+                             a.algo, a.workspace_bytes))
     return SDG_OK;
   SDG_TRY(sdg_conv_init_whole(call, tagging, &conv, &can));
   if (!can)

@@ -35,9 +35,8 @@ static sdg_status_t dims_nd_answer(const sdg_call_t *call,
   return SDG_OK;
 }
 
-// The most that any sub-call of this rank needs with this strategy. The first
-// piece is the most of the work: whether the engine takes the algorithm there
-// is its word (out_vendor). Strips may be computed by another.
+// The most that any sub-call of this rank needs with this strategy. Pieces of
+// which the engine does not take the algorithm are computed by another.
 static sdg_status_t workspace_ask(const sdg_call_t *call,
                                   const sdg_conv_t *conv, bool extend,
                                   size_t *out_most, int *out_vendor) {
@@ -62,8 +61,6 @@ static sdg_status_t workspace_ask(const sdg_call_t *call,
     cudnnConvolutionFwdAlgo_t algo = a->algo;
     cudnnStatus_t got =
         sdg_conv_choose(call, &d, a->wDesc, a->algo, &algo, &bytes);
-    if (i == 0 && got == CUDNN_STATUS_SUCCESS && algo != a->algo)
-      got = CUDNN_STATUS_NOT_SUPPORTED;
     sdg_conv_undescribe(&d);
     *out_vendor = (int)got;
     if (got != CUDNN_STATUS_SUCCESS)
@@ -83,6 +80,10 @@ static sdg_status_t workspace_answer(const sdg_call_t *call,
   sdg_strategy_t strategy = tagging->section->strategy;
   bool extend = sdg_window_op_extends(&conv->op, strategy);
   size_t most;
+  // As the call itself is judged.
+  *out_vendor = sdg_conv_refusal(call, conv, tagging, a->algo);
+  if (*out_vendor)
+    return SDG_OK;
   SDG_TRY(workspace_ask(call, conv, extend, &most, out_vendor));
   if (*out_vendor && !extend && strategy == SDG_STRATEGY_AUTO)
     SDG_TRY(workspace_ask(call, conv, true, &most, out_vendor));

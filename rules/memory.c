@@ -36,6 +36,10 @@ sdg_status_t sdg_memory_own(const char *entry_name) {
   return SDG_OK;
 }
 
+bool sdg_memory_owned(void) {
+  return atomic_load(&owner) == &thread_mark;
+}
+
 static sdg_loaded_find_t *loaded_find;
 
 void sdg_memory_set_loaded(sdg_loaded_find_t *find) {
@@ -75,6 +79,14 @@ void sdg_memory_freed(const void *at) {
   pthread_mutex_lock(&lock);
   sdg_buffers_release(&table, (uintptr_t)at);
   pthread_mutex_unlock(&lock);
+}
+
+bool sdg_memory_holds(const void *at) {
+  sdg_span_t span;
+  pthread_mutex_lock(&lock);
+  bool holds = sdg_buffers_allocation(&table, (uintptr_t)at, &span);
+  pthread_mutex_unlock(&lock);
+  return holds;
 }
 
 sdg_layout_t sdg_memory_layout(const sdg_operand_t *operand) {
@@ -225,7 +237,7 @@ static sdg_status_t touch_run(const sdg_touch_t *touch) {
   if (table.buffers > 0)
     SDG_TRY(accesses_settle(touch, stream, row));
   // Another thread's copies have no place in the order of all ranks.
-  if (read && atomic_load(&owner) == &thread_mark) {
+  if (read && sdg_memory_owned()) {
     SDG_TRY(sdg_instep_update(touch->name, read->width * read->height));
     return sdg_update_from_first((void *)read->at, read->width, read->pitch,
                                  read->height, touch->name, stream, row);
@@ -241,40 +253,5 @@ sdg_status_t sdg_memory_touch(const sdg_touch_t *touch) {
   pthread_mutex_lock(&lock);
   sdg_status_t status = touch_run(touch);
   pthread_mutex_unlock(&lock);
-  return status == SDG_OK ? SDG_OK : sdg_job_fail(status);
-}
-
-sdg_status_t sdg_memory_result(const char *entry_name, void *result,
-                               size_t bytes) {
-  sdg_span_t span;
-  const sdg_group_t *group = sdg_job_group();
-  if (!sdg_job_joined() || group->count < 2 ||
-      atomic_load(&owner) != &thread_mark)
-    return SDG_OK;
-  pthread_mutex_lock(&lock);
-  bool device = sdg_buffers_allocation(&table, (uintptr_t)result, &span);
-  pthread_mutex_unlock(&lock);
-  if (device)
-    return SDG_OK;
-  size_t count = (size_t)group->count, *sizes = malloc(count * sizeof *sizes);
-  char(*all)[SDG_CONTROL_RECORD_BYTES] = malloc(count * sizeof *all);
-  sdg_status_t status = SDG_OK;
-  if (!sizes || !all) {
-    status = sdg_fail(SDG_E_NO_MEMORY, "records of %zu ranks", count);
-    goto out;
-  }
-  SDG_TRY_GOTO(sdg_instep_update(entry_name, bytes), out);
-  SDG_TRY_GOTO(sdg_control_exchange(sdg_job_control(), sdg_thread_channel(),
-                                    group->rank, group->count, result, bytes,
-                                    all, sizes, entry_name),
-               out);
-  if (sizes[0] == bytes)
-    memcpy(result, all[0], bytes);
-  else
-    status = sdg_fail(SDG_E_DIVERGED, "rank %d calls something else than %s",
-                      group->rank[0], entry_name);
-out:
-  free(all);
-  free(sizes);
   return status == SDG_OK ? SDG_OK : sdg_job_fail(status);
 }

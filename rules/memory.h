@@ -24,15 +24,15 @@ void sdg_memory_freed(const void *at);
  * the same everywhere. SDG_E_THREAD; any failure breaks the job. */
 sdg_status_t sdg_memory_touch(const sdg_touch_t *touch) SDG_MUST_CHECK;
 
-/* After such a call has returned a value through a pointer: if that is to host
- * memory, the first rank's value is taken. */
-sdg_status_t sdg_memory_result(const char *entry_name, void *result,
-                               size_t bytes) SDG_MUST_CHECK;
-
 /* Makes this the one thread of the rank that exchanges anything: two would keep
  * the table in an order that other ranks' do not have. The job is joined.
  * SDG_E_VIEW_WHOLE, and those of sdg_thread_claim. */
 sdg_status_t sdg_memory_own(const char *entry_name) SDG_MUST_CHECK;
+
+/* Whether the calling thread is that. */
+bool sdg_memory_owned(void);
+/* Whether this is memory of an allocation that was seen. */
+bool sdg_memory_holds(const void *at);
 
 /* Whether a library is loaded of which the name begins with one of `prefixes`,
  * and was not when *io_seen was as it is; of the dynamic linker, given before

@@ -231,7 +231,8 @@ static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
   SDG_TRY(sdg_instep_check(call, rule, entry->hash));
   sdg_report_count(entry->row, entry->plan);
   sdg_report_wait(entry->row, wait_ns);
-  return entry->plan->literal ? SDG_OK : plan_run(call, entry);
+  call->result = entry->plan->refusal;
+  return entry->plan->literal || call->result ? SDG_OK : plan_run(call, entry);
 }
 
 static sdg_status_t counted(sdg_call_t *call, const sdg_rules_t *rules,

@@ -3,6 +3,9 @@
 #include "rules/step.h"
 
 #include <cudnn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "rules/vendor.h"
 #include "src/agree.h"
@@ -67,14 +70,92 @@ sdg_status_t sdg_step_stream(const sdg_call_t *call, cudaStream_t *out_stream) {
   return capture_check(call, *out_stream);
 }
 
+// What a rank says of a call of which its part was refused, or may have been.
+typedef struct verdict {
+  char magic[8];
+  int vendor; // status of its part; NOTHING: it has none
+} verdict_t;
+enum { NOTHING = -1 };
+static const char verdict_magic[8] = "verdict";
+
+static const char *vendor_text(int status) {
+  return sdg_cudnn_get()->cudnnGetErrorString((cudnnStatus_t)status);
+}
+
+static sdg_status_t verdicts_compare(const sdg_call_t *call, int mine,
+                                     char (*all)[SDG_CONTROL_RECORD_BYTES],
+                                     const size_t *bytes, int *out_vendor) {
+  const sdg_group_t *group = sdg_job_group();
+  int first = NOTHING, at = 0;
+  for (int r = 0; r < group->count; r++) {
+    verdict_t theirs = {.vendor = 0};
+    if (bytes[r] == sizeof theirs)
+      memcpy(&theirs, all[r], sizeof theirs);
+    if (memcmp(theirs.magic, verdict_magic, sizeof theirs.magic) != 0)
+      return sdg_fail(SDG_E_DIVERGED,
+                      "%s: %s on this rank, while rank %d is at another call",
+                      call->entry_name, vendor_text(mine), group->rank[r]);
+    if (theirs.vendor == NOTHING)
+      continue;
+    if (first == NOTHING) {
+      first = theirs.vendor;
+      at = group->rank[r];
+    }
+    if ((first == 0) != (theirs.vendor == 0))
+      return sdg_fail(SDG_E_VENDOR_CALL, "%s: %s on rank %d, %s on rank %d",
+                      call->entry_name, vendor_text(first), at,
+                      vendor_text(theirs.vendor), group->rank[r]);
+  }
+  *out_vendor = first == NOTHING ? 0 : first;
+  return SDG_OK;
+}
+
+// Collective over the ranks that were refused. One that was not goes on, and is
+// seen to be elsewhere.
+static sdg_status_t verdict_agree(const sdg_call_t *call, int mine,
+                                  int *out_vendor) {
+  const sdg_group_t *group = sdg_job_group();
+  size_t count = (size_t)group->count;
+  verdict_t verdict = {.vendor = mine};
+  memcpy(verdict.magic, verdict_magic, sizeof verdict.magic);
+  char(*all)[SDG_CONTROL_RECORD_BYTES] = malloc(count * sizeof *all);
+  size_t *bytes = malloc(count * sizeof *bytes);
+  char at[96], what[192];
+  sdg_status_t status = SDG_OK;
+  if (!all || !bytes) {
+    status = sdg_fail(SDG_E_NO_MEMORY, "records of %zu ranks", count);
+    goto out;
+  }
+  sdg_job_call(at, sizeof at);
+  snprintf(what, sizeof what, "%s%s%s", at,
+           mine > 0 ? ", refused by the vendor's library: " : "",
+           mine > 0 ? vendor_text(mine) : "");
+  SDG_TRY_GOTO(sdg_control_exchange(sdg_job_control(), sdg_thread_channel(),
+                                    group->rank, group->count, &verdict,
+                                    sizeof verdict, all, bytes, what),
+               out);
+  status = verdicts_compare(call, mine, all, bytes, out_vendor);
+out:
+  free(bytes);
+  free(all);
+  return status;
+}
+
 sdg_status_t sdg_step_run(sdg_call_t *call, const sdg_plan_entry_t *entry,
                           cudaStream_t stream) {
-  SDG_TRY(sdg_exec_run(entry->plan, call, stream, entry->row, &call->result));
-  if (call->result == CUDNN_STATUS_SUCCESS)
+  const sdg_plan_t *plan = entry->plan;
+  sdg_outcome_t outcome;
+  SDG_TRY(sdg_exec_run(plan, call, stream, entry->row, &outcome));
+  call->result = outcome.vendor;
+  // A rank that has nothing to do cannot know what the others were told.
+  bool asks = plan->share && plan->share->idle;
+  if (!outcome.vendor && !asks)
     return SDG_OK;
-  return sdg_fail(
-      SDG_E_VENDOR_CALL, "%s: %s", call->entry_name,
-      sdg_cudnn_get()->cudnnGetErrorString((cudnnStatus_t)call->result));
+  if (outcome.calls > 0 && outcome.vendor)
+    return sdg_fail(SDG_E_VENDOR_CALL, "%s: %s", call->entry_name,
+                    vendor_text(outcome.vendor));
+  bool nothing = !outcome.vendor && outcome.calls == 0;
+  return verdict_agree(call, nothing ? NOTHING : outcome.vendor, &call->result);
 }
 
 bool sdg_step_is_verdict(sdg_status_t status) {

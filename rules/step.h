@@ -28,8 +28,10 @@ sdg_status_t sdg_step_agree(const sdg_call_t *call, const sdg_rule_t *rule,
 sdg_status_t sdg_step_stream(const sdg_call_t *call,
                              cudaStream_t *out_stream) SDG_MUST_CHECK;
 
-/* Carries out a plan; what the vendor's functions refuse is
- * SDG_E_VENDOR_CALL. */
+/* Carries out a plan. call->result is not 0 where the vendor's library refused
+ * the call on every rank before anything was changed, as it may on one device:
+ * then it is the same on every rank. Refused on some ranks only, or half way:
+ * SDG_E_VENDOR_CALL, or SDG_E_DIVERGED where the others have gone on. */
 sdg_status_t sdg_step_run(sdg_call_t *call, const sdg_plan_entry_t *entry,
                           cudaStream_t stream) SDG_MUST_CHECK;
 

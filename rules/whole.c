@@ -2,6 +2,7 @@
 // One call in the whole view: match, share, bring up to date, carry out.
 #include "rules/whole.h"
 
+#include <cudnn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,6 +150,13 @@ static sdg_status_t plan_make(const sdg_call_t *call, const sdg_rule_t *rule,
   *out_plan = NULL;
   if (rule && rule->share && rule->knows(call) && tagging->ranks > 1)
     SDG_TRY(rule->share(call, tagging, out_plan));
+  if (*out_plan && (*out_plan)->share) {
+    sdg_share_t *share = (*out_plan)->share;
+    for (int r = 0; r < share->ranks; r++) {
+      sdg_box_t own = sdg_placement_box(&share->placement, tagging->mesh, r);
+      share->idle |= sdg_box_empty(&own);
+    }
+  }
   if (*out_plan)
     return SDG_OK;
   *out_plan = sdg_plan_create("whole");
@@ -269,6 +277,8 @@ static sdg_status_t share_run(sdg_call_t *call, sdg_buffers_t *table,
       &written, sdg_buffers_find(table, (uintptr_t)output->data, &layout),
       call->entry_name, stream, entry->row));
   SDG_TRY(sdg_step_run(call, entry, stream));
+  if (call->result)
+    return SDG_OK;
   SDG_TRY(sdg_buffers_put(table, (uintptr_t)output->data, &layout,
                           &share->placement, sdg_job_mesh(), sdg_job_rank()));
   sdg_buffer_t *made =
@@ -296,6 +306,15 @@ static sdg_status_t locked(sdg_call_t *call, const sdg_rule_t *rule,
   }
   SDG_TRY(sdg_step_stream(call, &stream));
   SDG_TRY(share_run(call, table, entry, stream));
+  // Pieces of it were refused, on every rank. What becomes of all of it is for
+  // the real function to say, which the program's own call asks.
+  if (call->result) {
+    call->result = CUDNN_STATUS_SUCCESS;
+    *out_done = false;
+    if (sdg_values_wanted())
+      sdg_values_expect(call, NULL);
+    return SDG_OK;
+  }
   const sdg_share_t *share = entry->plan->share;
   sdg_box_t own =
       sdg_placement_box(&share->placement, sdg_job_mesh(), sdg_job_rank());

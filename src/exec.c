@@ -156,7 +156,7 @@ static sdg_status_t recvs_poison(const sdg_exec_t *exec, cudaStream_t stream) {
 // for.
 static sdg_status_t steps_run(const sdg_exec_t *exec, events_t *own_events,
                               sdg_comm_t *comm, cudaStream_t comm_stream,
-                              bool *out_ahead, int *out_vendor) {
+                              bool *out_ahead, sdg_outcome_t *out) {
   const sdg_plan_t *plan = exec->plan;
   cudaStream_t stream[2] = {exec->stream, comm_stream};
   for (int i = 0; i < plan->steps; i++) {
@@ -164,11 +164,12 @@ static sdg_status_t steps_run(const sdg_exec_t *exec, events_t *own_events,
     cudaStream_t own = stream[step->lane];
     sdg_lane_t other =
         step->lane == SDG_LANE_MAIN ? SDG_LANE_COMM : SDG_LANE_MAIN;
-    int result = 0;
     if (step->lane == SDG_LANE_COMM)
       *out_ahead = true;
     else if (step->kind == SDG_STEP_JOIN)
       *out_ahead = false;
+    else if (out->vendor)
+      continue; // what was to be computed is not
     switch (step->kind) {
     case SDG_STEP_ZERO:
       SDG_TRY(step_zero(exec, step, own));
@@ -187,9 +188,8 @@ static sdg_status_t steps_run(const sdg_exec_t *exec, events_t *own_events,
         SDG_TRY(lane_join(exec, own, stream[other], own_events->lane[other]));
       break;
     case SDG_STEP_CALL:
-      result = plan->run(plan->state, step->slab, exec->call, exec);
-      if (result && !*out_vendor)
-        *out_vendor = result;
+      out->vendor = plan->run(plan->state, step->slab, exec->call, exec);
+      out->calls += out->vendor == 0;
       break;
     }
   }
@@ -198,7 +198,7 @@ static sdg_status_t steps_run(const sdg_exec_t *exec, events_t *own_events,
 
 sdg_status_t sdg_exec_run(const sdg_plan_t *plan, const sdg_call_t *call,
                           cudaStream_t stream, sdg_report_row_t *row,
-                          int *out_vendor) {
+                          sdg_outcome_t *out) {
   const sdg_vendor_t *cuda = sdg_vendor_get();
   if (!cuda)
     return SDG_E_LIBRARY_MISSING;
@@ -225,9 +225,9 @@ sdg_status_t sdg_exec_run(const sdg_plan_t *plan, const sdg_call_t *call,
     SDG_TRY(sdg_turn_begin());
     sdg_turn_end();
   }
-  *out_vendor = 0;
+  *out = (sdg_outcome_t){.vendor = 0};
   bool ahead = false;
-  SDG_TRY(steps_run(&exec, own, comm, comm_stream, &ahead, out_vendor));
+  SDG_TRY(steps_run(&exec, own, comm, comm_stream, &ahead, out));
   if (comm && ahead)
     SDG_TRY(stream_join(cuda, stream, comm_stream, own->lane[SDG_LANE_COMM]));
   return sdg_device_check(cuda->cudaEventRecord(own->done, stream),

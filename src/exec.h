@@ -24,13 +24,18 @@ void *sdg_exec_element(const sdg_exec_t *exec, int slab, const sdg_box_t *box);
 
 /* For the calling thread (src/thread.h). Enqueues all steps; does not wait for
  * them. `row` (may be NULL) is where the time spent waiting for transfers is
- * counted. Work that follows on `stream` sees the outputs. out_vendor receives
- * the vendor's status of the first sub-call that failed (0: none); a failed
- * sub-call is not an error of the executor: the exchange is carried out all the
- * same, as the other ranks count on it. */
+ * counted. Work that follows on `stream` sees the outputs. A sub-call that the
+ * vendor's library refuses is not an error of the executor: the exchange is
+ * carried out all the same, as the other ranks count on it, but nothing after
+ * that sub-call is computed or copied. */
+typedef struct sdg_outcome {
+  int vendor; /* the vendor's status of the refused sub-call; 0: none was */
+  int calls;  /* sub-calls that were carried out: 0 of a refused plan means that
+                 no operand was changed */
+} sdg_outcome_t;
 sdg_status_t sdg_exec_run(const sdg_plan_t *plan, const sdg_call_t *call,
                           cudaStream_t stream, sdg_report_row_t *row,
-                          int *out_vendor) SDG_MUST_CHECK;
+                          sdg_outcome_t *out) SDG_MUST_CHECK;
 
 /* What `stream` gets next comes after everything that plans of the thread with
  * this channel have enqueued so far, on whatever stream. Whole view: what an

@@ -83,6 +83,9 @@ struct sdg_exec;
 typedef struct sdg_plan {
   const char *strategy; /* "literal", "repair", "extend": a string constant */
   bool literal;         /* the program's own call is right as it is; no steps */
+  /* Not 0: no steps, and this vendor's status for the program: what the call
+   * gets on one device. The same on all ranks. */
+  int refusal;
   /* The communicator, 0 if no rank exchanges anything. The same on all ranks,
    * also on one that neither sends nor receives: making it is collective. */
   sdg_axes_t axes;

@@ -14,6 +14,7 @@ typedef struct sdg_share {
   sdg_placement_t placement; /* of the output */
   int output;                /* operand; the only one that is written */
   int ranks;                 /* of the job */
+  bool idle;                 /* some rank has no part of the output */
   /* What rank r reads of operand i: reads[i][r], owned; NULL: all of it, where
    * the operand is an input, and nothing of the output. */
   sdg_box_t *reads[SDG_OPERANDS_MAX];

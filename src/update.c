@@ -144,9 +144,9 @@ static sdg_status_t request_run(const request_t *r, void *at, const char *cause,
   // Here, where all ranks are: some may have nothing to exchange.
   SDG_TRY(sdg_comm_get(r->axes, &comm));
   sdg_call_t call = call_of(cause, r->layout, at);
-  int vendor;
+  sdg_outcome_t outcome;
   sdg_report_moved(row, plan);
-  return sdg_exec_run(plan, &call, stream, row, &vendor);
+  return sdg_exec_run(plan, &call, stream, row, &outcome);
 }
 
 sdg_status_t sdg_update_run(const sdg_buffer_t *buffer, const sdg_box_t *lack,

@@ -10,6 +10,7 @@
  *   capture   convolves on a stream that is captured
  *   diverge   makes NUMBER convolutions
  *   order     copies and convolves in an order that depends on NUMBER
+ *   refused   makes a call that is refused where NUMBER is 0, then others
  *   thread    convolves in a second thread, too */
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
@@ -124,13 +125,23 @@ int main(int argc, char **argv) {
       TRY(cudaMemcpy(host, g.y, sizeof host, cudaMemcpyDeviceToHost));
     TRY(convolve(g.y, g.x));
     TRY(cudaMemcpy(host, g.x, sizeof host, cudaMemcpyDeviceToHost));
+  } else if (!strcmp(what, "refused")) {
+    float *w = g.w;
+    TRY(convolve(g.x, g.y));
+    g.w = number == 0 ? host : w; /* not of the device */
+    int status = convolve(g.y, g.x);
+    g.w = w;
+    for (int i = 0; i < 3; i++)
+      status |= convolve(g.x, g.y);
+    return status == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
   } else if (!strcmp(what, "thread")) {
     TRY(convolve(g.x, g.y));
     TRY(pthread_create(&thread, NULL, second, NULL));
     TRY(pthread_join(thread, NULL));
   } else {
-    fprintf(stderr, "usage: stray "
-                    "read|managed|capture|diverge|order|thread [NUMBER]\n");
+    fprintf(stderr,
+            "usage: stray "
+            "read|managed|capture|diverge|order|refused|thread [NUMBER]\n");
     return 2;
   }
   return EXIT_SUCCESS;

@@ -156,10 +156,11 @@ static void calls_run(int rank, bool by_column, int (*stream_of)(int call)) {
     cudaStream_t stream = lanes_stream(index);
     task[c] = (task_t){.shard = &shard, .value = (float)(c + 1)};
     lanes_enqueue(stream, x_write, &task[c]);
-    int vendor = 0;
+    sdg_outcome_t outcome;
     call.operand[1].data = shard.y[c];
-    REQUIRE(!sdg_exec_run(plan, &call, stream, NULL, &vendor));
-    REQUIRE(vendor == failing_status);
+    REQUIRE(!sdg_exec_run(plan, &call, stream, NULL, &outcome));
+    REQUIRE(outcome.vendor == failing_status);
+    REQUIRE(outcome.calls == (failing_status ? 0 : 1));
   }
   lanes_drain();
   for (int c = 0; c < CALLS; c++)
@@ -203,9 +204,9 @@ static void two_streams_body(int rank) {
     for (int s = 0; s < 2; s++) {
       sdg_call_t call = call_of(&shard[s], shard[s].y[0]);
       plan[s] = plan_make(&call, rank);
-      int vendor;
+      sdg_outcome_t outcome;
       cudaStream_t stream = lanes_stream(renew ? 1 : 2 - s);
-      REQUIRE(!sdg_exec_run(plan[s], &call, stream, NULL, &vendor));
+      REQUIRE(!sdg_exec_run(plan[s], &call, stream, NULL, &outcome));
       if (renew)
         lanes_stream_renew(1);
     }
@@ -265,8 +266,8 @@ static void sender_body(int rank) {
   task_t before = {.shard = &shard, .value = 1}, after = {&shard, 2, 0, 0, {0}};
   lanes_order(LANES_COMM_LATE);
   lanes_enqueue(lanes_stream(1), x_write, &before);
-  int vendor;
-  REQUIRE(!sdg_exec_run(plan, &call, lanes_stream(1), NULL, &vendor));
+  sdg_outcome_t outcome;
+  REQUIRE(!sdg_exec_run(plan, &call, lanes_stream(1), NULL, &outcome));
   lanes_enqueue(lanes_stream(1), x_write, &after);
   lanes_drain();
   for (int64_t i = 0; rank == 1 && i < first_row[1] * COLUMNS; i++)

@@ -311,9 +311,9 @@ static void problem_run(const problem_t *p, int rank) {
   each(p, &box[0], call.operand[0].stride, x_data, 'x');
   each(p, &box[1], call.operand[1].stride, y_data, 'y');
   each(p, &box[2], call.operand[2].stride, z_data, 'z');
-  int vendor;
+  sdg_outcome_t outcome;
   if (!plan->literal) {
-    REQUIRE(!sdg_exec_run(plan, &call, lanes_stream(1), NULL, &vendor));
+    REQUIRE(!sdg_exec_run(plan, &call, lanes_stream(1), NULL, &outcome));
     lanes_drain();
     each(p, &box[1], call.operand[1].stride, y_data, '=');
   }
