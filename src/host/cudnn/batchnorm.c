@@ -94,6 +94,8 @@ static void forward(const channel_t *ch, int64_t c) {
         value += ch->dy[at];
       if (bn->relu && value < 0)
         value = 0;
+      if (bn->swish)
+        value /= 1 + exp(-bn->swish_beta * value);
       ch->y[at] = value;
     }
   host_view_store(&bn->y, first, box, bn->alpha, ch->y, bn->beta);

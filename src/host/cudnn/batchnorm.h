@@ -16,13 +16,13 @@ typedef enum {
  * saved values, z, y of a backward call without activation) is left out. */
 typedef struct {
   host_bn_kind_t kind;
-  bool per_activation, relu;
+  bool per_activation, relu, swish; /* swish: forward only */
   host_view_t x, y, z, dy, dx, dz;
   host_view_t scale, bias, mean, variance; /* running ones; estimated ones */
   host_view_t saved_mean, saved_invstd;
   host_view_t dscale, dbias;
   double alpha, beta, alpha_param, beta_param;
-  double epsilon, factor;
+  double epsilon, factor, swish_beta;
 } host_bn_t;
 
 /* False when memory is short. */

@@ -58,9 +58,11 @@ cudnnStatus_t host_bn_fuse(host_bn_t *bn, cudnnBatchNormOps_t ops,
   if (ops == CUDNN_BATCHNORM_OPS_BN)
     return CUDNN_STATUS_SUCCESS;
   REFUSE_IF(!activation, CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(activation->mode != CUDNN_ACTIVATION_RELU &&
-                activation->mode != CUDNN_ACTIVATION_IDENTITY,
-            CUDNN_STATUS_NOT_SUPPORTED);
   bn->relu = activation->mode == CUDNN_ACTIVATION_RELU;
+  bn->swish = activation->mode == CUDNN_ACTIVATION_SWISH;
+  bn->swish_beta = activation->swish_beta;
+  REFUSE_IF(!bn->relu && activation->mode != CUDNN_ACTIVATION_IDENTITY &&
+                (!bn->swish || bn->kind == HOST_BN_BACKWARD),
+            CUDNN_STATUS_NOT_SUPPORTED);
   return CUDNN_STATUS_SUCCESS;
 }

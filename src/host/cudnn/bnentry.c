@@ -175,14 +175,13 @@ cudnnStatus_t cudnnBatchNormalizationBackward(
 }
 
 /* No size is needed for anything. */
-static cudnnStatus_t no_bytes(cudnnHandle_t handle, cudnnBatchNormMode_t mode,
-                              cudnnBatchNormOps_t ops,
-                              const struct cudnnTensorStruct *x,
-                              const struct cudnnActivationStruct *activation,
-                              size_t *bytes) {
+static cudnnStatus_t
+no_bytes(cudnnHandle_t handle, host_bn_kind_t kind, cudnnBatchNormMode_t mode,
+         cudnnBatchNormOps_t ops, const struct cudnnTensorStruct *x,
+         const struct cudnnActivationStruct *activation, size_t *bytes) {
   REFUSE_IF(!handle || !x || !bytes || !host_bn_mode_known(mode),
             CUDNN_STATUS_BAD_PARAM);
-  host_bn_t bn;
+  host_bn_t bn = {.kind = kind};
   cudnnStatus_t status = host_bn_fuse(&bn, ops, activation);
   if (!status)
     *bytes = 0;
@@ -196,7 +195,7 @@ cudnnStatus_t cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(
     const cudnnActivationDescriptor_t activation, size_t *bytes) {
   (void)z;
   REFUSE_IF(!y || !params, CUDNN_STATUS_BAD_PARAM);
-  return no_bytes(handle, mode, ops, x, activation, bytes);
+  return no_bytes(handle, HOST_BN_TRAINING, mode, ops, x, activation, bytes);
 }
 
 cudnnStatus_t cudnnGetBatchNormalizationBackwardExWorkspaceSize(
@@ -208,12 +207,12 @@ cudnnStatus_t cudnnGetBatchNormalizationBackwardExWorkspaceSize(
   (void)y;
   (void)dz;
   REFUSE_IF(!dy || !dx || !params, CUDNN_STATUS_BAD_PARAM);
-  return no_bytes(handle, mode, ops, x, activation, bytes);
+  return no_bytes(handle, HOST_BN_BACKWARD, mode, ops, x, activation, bytes);
 }
 
 cudnnStatus_t cudnnGetBatchNormalizationTrainingExReserveSpaceSize(
     cudnnHandle_t handle, cudnnBatchNormMode_t mode, cudnnBatchNormOps_t ops,
     const cudnnActivationDescriptor_t activation,
     const cudnnTensorDescriptor_t x, size_t *bytes) {
-  return no_bytes(handle, mode, ops, x, activation, bytes);
+  return no_bytes(handle, HOST_BN_TRAINING, mode, ops, x, activation, bytes);
 }

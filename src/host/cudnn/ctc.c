@@ -2,9 +2,13 @@
 // CTC loss and its gradient, in doubles and logarithms, one sequence after the
 // other (Graves et al., "Connectionist Temporal Classification", 2006).
 //
-// Symbol 0 is the blank. Gradients are with respect to what goes into the
-// softmax, whether the program applies that or leaves it to this function. A
-// sequence too short for its labels has an infinite cost and gradient zero.
+// Symbol 0 is the blank. As on GPUs: with the softmax gradients are with
+// respect to what goes into it, p - share, share being that of the paths which
+// emit the symbol at that time. Without they are with respect to p, -share / p;
+// where no path emits the symbol, p is what is left there. What lies behind the
+// end of a sequence keeps its old values. A sequence too short for its labels
+// has cost 0, and gradient 0 up to the end of the longest sequence, or its old
+// values where such are skipped.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +19,7 @@
 #include "src/host/host.h"
 
 typedef struct {
-  bool softmax, skips; /* leaves gradients beyond a sequence's end alone */
+  bool softmax, skips; /* leaves gradients of impossible sequences alone */
   cudnnDataType_t cost_type;
   host_view_t probs, gradients; /* gradients.data: NULL for costs only */
   void *costs;
@@ -99,29 +103,41 @@ static void load(const job_t *job, int64_t n, const sequence_t *s) {
   }
 }
 
-/* p - (share of the paths that emit k at t). */
-static void store_gradients(const job_t *job, int64_t n, const sequence_t *s,
-                            double total, double *row) {
-  int64_t box[3] = {1, 1, s->alphabet};
-  for (int64_t t = 0; t < job->probs.dim[0]; t++) {
-    if (t >= s->times && job->skips)
-      return;
-    bool some = t < s->times && total > -INFINITY;
-    for (int64_t k = 0; k < s->alphabet; k++)
-      row[k] = some ? exp(s->log_p[t * s->alphabet + k]) : 0;
-    for (int64_t i = 0; some && i < s->states; i++) {
-      int64_t at = t * s->states + i;
-      double share = s->alpha[at] + s->beta[at] - log_of(s, t, i) - total;
-      if (share > -INFINITY)
-        row[symbol(s, i)] -= exp(share);
-    }
+/* Zeros for the `times` of an impossible sequence. */
+static void store_zeros(const job_t *job, int64_t n, int64_t times,
+                        double *row) {
+  int64_t box[3] = {1, 1, job->probs.dim[2]};
+  memset(row, 0, (size_t)box[2] * sizeof *row);
+  for (int64_t t = 0; t < times; t++)
     host_view_store(&job->gradients, (const int64_t[]){t, n, 0}, box, 1, row,
+                    0);
+}
+
+static void store_gradients(const job_t *job, int64_t n, const sequence_t *s,
+                            double total, double *share) {
+  int64_t box[3] = {1, 1, s->alphabet};
+  for (int64_t t = 0; t < s->times; t++) {
+    memset(share, 0, (size_t)s->alphabet * sizeof *share);
+    for (int64_t i = 0; i < s->states; i++) {
+      int64_t at = t * s->states + i;
+      double log = s->alpha[at] + s->beta[at] - log_of(s, t, i) - total;
+      if (log > -INFINITY)
+        share[symbol(s, i)] += exp(log);
+    }
+    for (int64_t k = 0; k < s->alphabet; k++) {
+      double p = exp(s->log_p[t * s->alphabet + k]);
+      share[k] = job->softmax    ? p - share[k]
+                 : share[k] == 0 ? p
+                                 : -share[k] / p;
+    }
+    host_view_store(&job->gradients, (const int64_t[]){t, n, 0}, box, 1, share,
                     0);
   }
 }
 
 static bool run_sequence(const job_t *job, int64_t n, const int *labels,
-                         int64_t count, int64_t times, double *out_cost) {
+                         int64_t count, int64_t times, int64_t longest,
+                         double *out_cost) {
   sequence_t s = {.times = times,
                   .states = 2 * count + 1,
                   .alphabet = job->probs.dim[2],
@@ -137,9 +153,13 @@ static bool run_sequence(const job_t *job, int64_t n, const int *labels,
   load(job, n, &s);
   walk(&s);
   double total = likelihood(&s);
-  *out_cost = -total;
-  if (job->gradients.data)
-    store_gradients(job, n, &s, total, s.log_p + times * s.alphabet);
+  bool possible = total > -INFINITY;
+  double *row = s.log_p + times * s.alphabet;
+  *out_cost = possible ? -total : 0;
+  if (job->gradients.data && possible)
+    store_gradients(job, n, &s, total, row);
+  else if (job->gradients.data && !job->skips)
+    store_zeros(job, n, longest, row);
   free(block);
   return true;
 }
@@ -172,10 +192,15 @@ static bool run(void *argument) {
       return false;
   }
   size_t unit = host_type_bytes(job->cost_type);
+  int64_t longest = 0;
+  for (int64_t n = 0; n < batch; n++)
+    if (times[n] > longest && times[n] <= job->probs.dim[0])
+      longest = times[n];
   for (int64_t n = 0; n < batch; n++) {
     double cost = NAN;
     if (fits(job, labels + first, lengths[n], times[n]) &&
-        !run_sequence(job, n, labels + first, lengths[n], times[n], &cost))
+        !run_sequence(job, n, labels + first, lengths[n], times[n], longest,
+                      &cost))
       return false;
     host_elements_store(job->cost_type, (char *)job->costs + (size_t)n * unit,
                         1, 1, 1, &cost, 0);

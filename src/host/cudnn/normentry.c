@@ -191,13 +191,14 @@ cudnnStatus_t cudnnNormalizationBackward(
 }
 
 /* No size is needed for anything. */
-static cudnnStatus_t no_bytes(cudnnHandle_t handle, cudnnNormMode_t mode,
-                              cudnnNormOps_t ops, cudnnNormAlgo_t algo,
+static cudnnStatus_t no_bytes(cudnnHandle_t handle, host_bn_kind_t kind,
+                              cudnnNormMode_t mode, cudnnNormOps_t ops,
+                              cudnnNormAlgo_t algo,
                               const struct cudnnTensorStruct *x,
                               const struct cudnnActivationStruct *activation,
                               size_t *bytes, int groups) {
   REFUSE_IF(!x || !bytes, CUDNN_STATUS_BAD_PARAM);
-  host_bn_t bn;
+  host_bn_t bn = {.kind = kind};
   cudnnStatus_t s = known(handle, mode, ops, algo, groups);
   if (!s)
     s = host_bn_fuse(&bn, (cudnnBatchNormOps_t)ops, activation);
@@ -215,7 +216,8 @@ cudnnStatus_t cudnnGetNormalizationForwardTrainingWorkspaceSize(
     const cudnnTensorDescriptor_t stats, size_t *bytes, int groups) {
   (void)z;
   REFUSE_IF(!y || !params || !stats, CUDNN_STATUS_BAD_PARAM);
-  return no_bytes(handle, mode, ops, algo, x, activation, bytes, groups);
+  return no_bytes(handle, HOST_BN_TRAINING, mode, ops, algo, x, activation,
+                  bytes, groups);
 }
 
 cudnnStatus_t cudnnGetNormalizationBackwardWorkspaceSize(
@@ -229,12 +231,14 @@ cudnnStatus_t cudnnGetNormalizationBackwardWorkspaceSize(
   (void)y;
   (void)dz;
   REFUSE_IF(!dy || !dx || !params || !stats, CUDNN_STATUS_BAD_PARAM);
-  return no_bytes(handle, mode, ops, algo, x, activation, bytes, groups);
+  return no_bytes(handle, HOST_BN_BACKWARD, mode, ops, algo, x, activation,
+                  bytes, groups);
 }
 
 cudnnStatus_t cudnnGetNormalizationTrainingReserveSpaceSize(
     cudnnHandle_t handle, cudnnNormMode_t mode, cudnnNormOps_t ops,
     cudnnNormAlgo_t algo, const cudnnActivationDescriptor_t activation,
     const cudnnTensorDescriptor_t x, size_t *bytes, int groups) {
-  return no_bytes(handle, mode, ops, algo, x, activation, bytes, groups);
+  return no_bytes(handle, HOST_BN_TRAINING, mode, ops, algo, x, activation,
+                  bytes, groups);
 }

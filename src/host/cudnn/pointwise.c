@@ -133,7 +133,7 @@ static bool run_turn(void *argument) {
   return true;
 }
 
-/* From or to vectors of channels. */
+/* From or to vectors of channels, or another type: rounded to it once. */
 static cudnnStatus_t turn(cudnnHandle_t handle, const void *alpha,
                           const struct cudnnTensorStruct *x, const void *x_data,
                           const void *beta, const struct cudnnTensorStruct *y,
@@ -153,11 +153,9 @@ cudnnStatus_t cudnnTransformTensor(cudnnHandle_t handle, const void *alpha,
                                    void *y_data) {
   REFUSE_IF(!handle || !alpha || !beta || !x || !y || !x_data || !y_data,
             CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(host_type_scalar(x->type) != host_type_scalar(y->type),
-            CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(!same_extents(x, y), CUDNN_STATUS_BAD_PARAM);
-  bool vectors = host_type_vector(x->type) > 1 || host_type_vector(y->type) > 1;
-  return (vectors ? turn : blend)(handle, alpha, x, x_data, beta, y, y_data);
+  return (x->type == y->type && host_type_vector(x->type) == 1 ? blend : turn)(
+      handle, alpha, x, x_data, beta, y, y_data);
 }
 
 cudnnStatus_t cudnnScaleTensor(cudnnHandle_t handle,
@@ -186,7 +184,12 @@ cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle,
     loop.stride[HOST_LOOP_Y][i] = y->stride[i];
   }
   loop.value_bytes = host_type_bytes(y->type);
-  memcpy(loop.value, value, loop.value_bytes);
+  /* A float for halves, whatever cuDNN's manual says of the element's type. */
+  if (y->type == CUDNN_DATA_HALF || y->type == CUDNN_DATA_BFLOAT16)
+    host_elements_store(y->type, loop.value, 1, 1, 1,
+                        &(double){host_scalar(value, y->type)}, 0);
+  else
+    memcpy(loop.value, value, loop.value_bytes);
   loop.data[HOST_LOOP_Y] = host_tensor_resolve(y, y_data);
   REFUSE_IF(!loop.data[HOST_LOOP_Y], CUDNN_STATUS_EXECUTION_FAILED);
   return queue(handle, &loop);

@@ -79,7 +79,8 @@ static bool types_fit(cudnnDataType_t x, cudnnDataType_t y,
   return false;
 }
 
-/* Vectors of channels only in their own layout; one group of whole vectors. */
+/* Vectors of channels only in their own layout; one group of whole vectors.
+ * Whole numbers do not mix layouts of x and w. */
 static bool layouts_fit(const struct cudnnTensorStruct *x,
                         const struct cudnnFilterStruct *w,
                         const struct cudnnConvolutionStruct *conv,
@@ -87,7 +88,9 @@ static bool layouts_fit(const struct cudnnTensorStruct *x,
   int in = host_type_vector(x->type), out = host_type_vector(y->type);
   if (in == 1)
     return x->vector_length <= 1 && y->vector_length <= 1 &&
-           w->format != CUDNN_TENSOR_NCHW_VECT_C;
+           w->format != CUDNN_TENSOR_NCHW_VECT_C &&
+           (x->type != CUDNN_DATA_INT8 || w->format != CUDNN_TENSOR_NHWC ||
+            (x->stride[1] == 1 && y->stride[1] == 1));
   return x->vector_length == in && w->format == CUDNN_TENSOR_NCHW_VECT_C &&
          (out == 1 ? y->vector_length <= 1 : y->vector_length == out) &&
          conv->groups == 1;

@@ -170,6 +170,9 @@ cudnnStatus_t cudnnReduceTensor(cudnnHandle_t handle,
   cudnnStatus_t status = check(reduce, a, c);
   if (status)
     return status;
+  /* Something has to be reduced. */
+  REFUSE_IF(memcmp(a->dim, c->dim, (size_t)a->rank * sizeof *a->dim) == 0,
+            CUDNN_STATUS_BAD_PARAM);
   job_t job = {.how = *reduce,
                .alpha = host_scalar(alpha, c->type),
                .beta = host_scalar(beta, c->type)};

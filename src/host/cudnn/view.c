@@ -110,7 +110,15 @@ void host_elements_load(cudnnDataType_t type, const void *from, int64_t step,
   }
 }
 
-static double integer(double value, double low, double high) {
+/* GPUs scale as float: 0.05f * 10 is a tie, which doubles would not see. */
+static double integer(float scaled, double low, double high) {
+  if (scaled != scaled)
+    return 0;
+  double value = nearbyintf(scaled);
+  return value < low ? low : value > high ? high : value;
+}
+
+static double whole(double value, double low, double high) {
   if (value != value)
     return 0;
   value = nearbyint(value);
@@ -148,13 +156,13 @@ void host_elements_store(cudnnDataType_t type, void *to, int64_t step,
           host_bfloat_round(host_round_to_odd(r)));
     return;
   case CUDNN_DATA_INT8:
-    STORE(int8_t, v, integer(r, INT8_MIN, INT8_MAX));
+    STORE(int8_t, v, integer((float)r, INT8_MIN, INT8_MAX));
     return;
   case CUDNN_DATA_UINT8:
-    STORE(uint8_t, v, integer(r, 0, UINT8_MAX));
+    STORE(uint8_t, v, integer((float)r, 0, UINT8_MAX));
     return;
   case CUDNN_DATA_INT32:
-    STORE(int32_t, v, integer(r, INT32_MIN, INT32_MAX));
+    STORE(int32_t, v, whole(r, INT32_MIN, INT32_MAX));
     return;
   }
 }

@@ -304,10 +304,11 @@ END_TEST
 
 START_TEST(set_tensor_knows_every_size_of_element) {
   OK(cudnnCreate(&handle));
-  static const cudnnDataType_t types[] = {CUDNN_DATA_HALF, CUDNN_DATA_INT8,
-                                          CUDNN_DATA_INT32, CUDNN_DATA_DOUBLE};
-  static const size_t sizes[] = {2, 1, 4, 8};
-  for (int t = 0; t < 4; t++) {
+  static const cudnnDataType_t types[] = {CUDNN_DATA_HALF, CUDNN_DATA_BFLOAT16,
+                                          CUDNN_DATA_INT8, CUDNN_DATA_INT32,
+                                          CUDNN_DATA_DOUBLE};
+  static const size_t sizes[] = {2, 2, 1, 4, 8};
+  for (int t = 0; t < 5; t++) {
     cudnnTensorDescriptor_t desc;
     OK(cudnnCreateTensorDescriptor(&desc));
     OK(cudnnSetTensor4dDescriptorEx(desc, types[t], 1, 1, 3, 2, 100, 100, 5,
@@ -317,7 +318,10 @@ START_TEST(set_tensor_knows_every_size_of_element) {
     void *device;
     OK(cudaMalloc(&device, sizeof memory));
     OK(cudaMemcpy(device, memory, sizeof memory, cudaMemcpyHostToDevice));
-    OK(cudnnSetTensor(handle, desc, device, value));
+    /* Of halves the value is a float: these are 0x0201 in either type. */
+    static const float halves[] = {0x1.008p-15F, 0x1.02p-123F};
+    OK(cudnnSetTensor(handle, desc, device,
+                      t < 2 ? (const void *)&halves[t] : value));
     OK(cudaMemcpy(memory, device, sizeof memory, cudaMemcpyDeviceToHost));
     for (size_t i = 0; i < 13; i++) {
       bool element = i % 5 == 0 || i % 5 == 2;
