@@ -21,6 +21,8 @@ typedef struct sdg_tagging {
   const sdg_mesh_t *mesh;
   int rank;                     /* of the job */
   sdg_axes_t axes;              /* that the section splits over */
+  sdg_axes_t sum_axes;          /* that parameters' gradients are summed over;
+                                   0 also where that is one rank */
   int ranks;                    /* along these axes: the communicator's */
   int me;                       /* index of this rank among them */
   int rank_list[SDG_RANKS_MAX]; /* ranks of the job, in the communicator's

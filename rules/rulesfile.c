@@ -102,13 +102,16 @@ static sdg_status_t view_parse(const sdg_drafts_t *drafts,
   if (section->view == SDG_VIEW_WHOLE && section->wrap)
     return sdg_place_fail(&place, SDG_E_VIEW_WHOLE, "wrap in section '%s'",
                           section->name);
+  if (section->view == SDG_VIEW_WHOLE &&
+      section->sum_axes != sdg_section_axes(section))
+    return sdg_place_fail(&place, SDG_E_VIEW_WHOLE, "sum in section '%s'",
+                          section->name);
   return SDG_OK;
 }
 
 static sdg_status_t shard_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
                                 const sdg_options_t *options,
                                 sdg_rules_t *rules) {
-  static const char *const yes_no[] = {"yes", "no"};
   static const char *const strategies[] = {"auto", "repair", "extend"};
   sdg_section_t *section = &draft->section;
   sdg_place_t place = {drafts->source, section->line};
@@ -124,8 +127,7 @@ static sdg_status_t shard_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
                   &place);
   SDG_TRY(sdg_parts_parse(&place, text, section));
   text = value_of(drafts, draft, SDG_KEY_SUM, "", "yes", &place);
-  SDG_TRY(sdg_choice_parse(&place, text, "answer", yes_no, 2, &index));
-  section->sum = index == 0;
+  SDG_TRY(sdg_sum_parse(&place, text, &rules->mesh, section));
   text = value_of(drafts, draft, SDG_KEY_WRAP, "SUNDOG_WRAP", options->wrap,
                   &place);
   SDG_TRY(sdg_wrap_parse(&place, text, section));
@@ -225,13 +227,13 @@ sdg_status_t sdg_rules_label(const sdg_rules_t *rules,
   if (rules->view == SDG_VIEW_WHOLE)
     return sdg_place_fail(&place, SDG_E_VIEW_WHOLE, "tags are of shards");
   section->view = SDG_VIEW_SHARD;
-  section->sum = true;
   section->strategy = (sdg_strategy_t)options->strategy;
   SDG_TRY(sdg_split_parse(&place, text, &rules->mesh, section));
   if (section->splits == 0)
     return sdg_place_fail(&place, SDG_E_RULES_EMPTY, "'%s' splits nothing",
                           text);
   SDG_TRY(sdg_parts_parse(&place, "agree", section));
+  SDG_TRY(sdg_sum_parse(&place, "yes", &rules->mesh, section));
   return sdg_wrap_parse(&place, options->wrap, section);
 }
 

@@ -20,11 +20,11 @@
  *                           one for all split dimensions, or one for each:
  *                           "H:300,212 W:even"
  *     view = shard | whole  default: SUNDOG_VIEW
- *     sum = yes | no        default: yes
- *     wrap = DIM ...        periodic dimensions
- *     strategy = auto | repair | extend
- *     window = global | local | LEFT,RIGHT
- *   [local NAME]            tensors that are every rank's own: match, op
+ *     sum = yes | no | AXIS[+AXIS]    over which of the split's axes gradients
+ * of weights, biases and scales are summed; default: yes, all of them. no: the
+ * program does it wrap = DIM ...        periodic dimensions strategy = auto |
+ * repair | extend window = global | local | LEFT,RIGHT [local NAME] tensors
+ * that are every rank's own: match, op
  *
  * A file without [mesh] that names one axis only has that axis with all ranks.
  *
@@ -131,8 +131,8 @@ typedef struct sdg_section {
   int splits;  /* >= 1 */
   sdg_rule_split_t split[SDG_SPLITS_MAX];
   sdg_view_t view;
-  bool sum;
-  unsigned wrap; /* bit 1 << sdg_dim_t */
+  sdg_axes_t sum_axes; /* those that parameters' gradients are summed over */
+  unsigned wrap;       /* bit 1 << sdg_dim_t */
   sdg_strategy_t strategy;
   sdg_window_choice_t window;
   int64_t window_left, window_right;
@@ -163,6 +163,8 @@ sdg_status_t sdg_rules_label(const sdg_rules_t *rules,
                              const sdg_options_t *options, const char *text,
                              sdg_section_t *out_section) SDG_MUST_CHECK;
 void sdg_section_fini(sdg_section_t *section);
+/* All axes that the section splits over. */
+sdg_axes_t sdg_section_axes(const sdg_section_t *section);
 
 /* Fails (SDG_E_RULES_WORD) if an `op` of the rules matches neither a family
  * nor one of these names of entries. The list of entries lies in a layer

@@ -222,6 +222,38 @@ sdg_status_t sdg_split_parse(const sdg_place_t *place, const char *text,
   return SDG_OK;
 }
 
+sdg_axes_t sdg_section_axes(const sdg_section_t *section) {
+  sdg_axes_t axes = 0;
+  for (int i = 0; i < section->splits; i++)
+    axes |= section->split[i].axes;
+  return axes;
+}
+
+sdg_status_t sdg_sum_parse(const sdg_place_t *place, const char *text,
+                           const sdg_mesh_t *mesh, sdg_section_t *section) {
+  const char *words[SDG_AXES_MAX + 2] = {"yes", "no"};
+  sdg_axes_t all = sdg_section_axes(section);
+  sdg_word_t word;
+  int count = 2;
+  section->sum_axes = strcmp(text, "yes") == 0 ? all : 0;
+  if (section->sum_axes || strcmp(text, "no") == 0)
+    return SDG_OK;
+  for (int a = 0; a < mesh->axes; a++)
+    if (all >> a & 1)
+      words[count++] = mesh->name[a];
+  while (sdg_word_next(&text, "+", &word)) {
+    sdg_axes_t axis = 0;
+    for (int a = 0; a < mesh->axes; a++)
+      if ((all >> a & 1) && sdg_word_is(word, mesh->name[a]))
+        axis = (sdg_axes_t)1 << a;
+    if (!axis)
+      return sdg_word_fail(place, word, "answer, or axis of the split", words,
+                           count);
+    section->sum_axes |= axis;
+  }
+  return SDG_OK;
+}
+
 void sdg_split_axes(const char *text, void (*each)(void *user, sdg_word_t axis),
                     void *user) {
   sdg_word_t item;

@@ -17,6 +17,10 @@ sdg_status_t sdg_split_parse(const sdg_place_t *place, const char *text,
                              sdg_section_t *section) SDG_MUST_CHECK;
 sdg_status_t sdg_parts_parse(const sdg_place_t *place, const char *text,
                              sdg_section_t *section) SDG_MUST_CHECK;
+/* "yes", "no", or axes of the section's splits, which come first. */
+sdg_status_t sdg_sum_parse(const sdg_place_t *place, const char *text,
+                           const sdg_mesh_t *mesh,
+                           sdg_section_t *section) SDG_MUST_CHECK;
 sdg_status_t sdg_wrap_parse(const sdg_place_t *place, const char *text,
                             sdg_section_t *section) SDG_MUST_CHECK;
 sdg_status_t sdg_window_parse(const sdg_place_t *place, const char *text,

@@ -203,11 +203,13 @@ void sdg_tagging_group(const sdg_section_t *section, sdg_tagging_t *out) {
   out->section = section;
   out->mesh = sdg_job_mesh();
   out->rank = sdg_job_rank();
-  for (int i = 0; i < out->section->splits; i++)
-    out->axes |= out->section->split[i].axes;
+  out->axes = sdg_section_axes(section);
   out->ranks = sdg_mesh_group(out->mesh, out->rank, out->axes, out->rank_list);
   while (out->rank_list[out->me] != out->rank)
     out->me++;
+  int summing[SDG_RANKS_MAX];
+  if (sdg_mesh_group(out->mesh, out->rank, section->sum_axes, summing) > 1)
+    out->sum_axes = section->sum_axes;
 }
 
 // For sundog_placement().

@@ -82,14 +82,14 @@ START_TEST(a_full_file_is_read) {
   ck_assert_int_eq(field->split[0].pieces, 4);
   ck_assert_str_eq(field->split[0].parts, "300,300,212,212");
   ck_assert_int_eq(field->view, SDG_VIEW_SHARD);
-  ck_assert(!field->sum);
+  ck_assert_uint_eq(field->sum_axes, 0);
   ck_assert_uint_eq(field->wrap, 1u << SDG_DIM_W);
   ck_assert_int_eq(field->strategy, SDG_STRATEGY_REPAIR);
   ck_assert_int_eq(field->window, SDG_WINDOW_GLOBAL);
   ck_assert_str_eq(rest->name, "line 17");
   ck_assert_str_eq(rest->split[0].parts, "agree");
   ck_assert_int_eq(rest->split[0].dim, SDG_DIM_W);
-  ck_assert(rest->sum);
+  ck_assert_uint_eq(rest->sum_axes, rest->split[0].axes);
   ck_assert_uint_eq(rest->wrap, 0);
   ck_assert_int_eq(rest->window, SDG_WINDOW_UNSAID);
   sdg_rules_fini(&rules);
@@ -168,7 +168,7 @@ START_TEST(the_short_form_is_one_section) {
   ck_assert_int_eq(section->strategy, SDG_STRATEGY_EXTEND);
   ck_assert_str_eq(section->split[1].parts, "even");
   ck_assert_uint_eq(section->wrap, 1u << SDG_DIM_H | 1u << SDG_DIM_W);
-  ck_assert(section->sum);
+  ck_assert_uint_eq(section->sum_axes, sdg_section_axes(section));
   sdg_rules_fini(&rules);
 }
 END_TEST
@@ -188,7 +188,7 @@ START_TEST(a_program_can_be_left_to_tag_its_tensors) {
   ck_assert_uint_eq(section.split[0].axes, 3);
   ck_assert_str_eq(section.split[0].parts, "agree");
   ck_assert_int_eq(section.strategy, SDG_STRATEGY_EXTEND);
-  ck_assert(!section.is_local && section.sum);
+  ck_assert(!section.is_local && section.sum_axes == 3);
   int64_t extent[4] = {1, 1, 1, 1};
   ck_assert(sdg_section_match(&section, SDG_FAMILY_CONV, "any", extent, 4));
   sdg_section_fini(&section);
@@ -215,6 +215,10 @@ static const struct bad {
     {SHARD "split =\n", SDG_E_RULES_EMPTY, 1, "no split"},
     {SHARD "split = ,\n", SDG_E_RULES_WORD, 3, "dimension"},
     {"[shard a]\nsplit = H\n", SDG_E_VIEW_UNSAID, 1, "view = shard"},
+    {"[mesh]\na=2\nb=2\n[shard s]\nview=shard\nsplit=H:a\nsum=b\n",
+     SDG_E_RULES_WORD, 7, "nearest: a"},
+    {"[shard a]\nsplit = H\nview = whole\nsum = no\n", SDG_E_VIEW_WHOLE, 3,
+     "sum in section 'a'"},
     {"[shard a]\nsplit = H\nview = whole\nwrap = H\n", SDG_E_VIEW_WHOLE, 3,
      "wrap"},
     {"[shard a]\nsplit = H\nview = whole\n[shard b]\nsplit = H\nview = shard\n",
@@ -281,6 +285,28 @@ static const struct bad {
     {SHARD "split = H\nwindow = 5\n", SDG_E_RULES_VALUE, 4, "512,512"},
     {"[local a]\nsplit = H\n", SDG_E_RULES_VALUE, 2, "key of [shard]"},
 };
+
+START_TEST(gradients_are_summed_over_the_axes_that_are_said) {
+  static const struct {
+    const char *sum;
+    sdg_axes_t axes;
+  } cases[] = {
+      {"", 7},          {"sum = yes\n", 7},      {"sum = no\n", 0},
+      {"sum = y\n", 2}, {"sum = x + data\n", 5},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    char text[256];
+    sdg_rules_t rules;
+    snprintf(text, sizeof text,
+             "[mesh]\ndata=1\ny=2\nx=2\n[shard a]\nview = shard\n"
+             "split = N:data, H:y, W:x\n%s",
+             cases[i].sum);
+    ck_assert_int_eq((int)text_load(text, &rules), 0);
+    ck_assert_uint_eq(rules.section[0].sum_axes, cases[i].axes);
+    sdg_rules_fini(&rules);
+  }
+}
+END_TEST
 
 START_TEST(a_faulty_file_is_answered_with_place_and_word) {
   const struct bad *bad = &bads[_i];
@@ -616,6 +642,7 @@ int main(void) {
   tcase_add_test(cases, a_program_can_be_left_to_tag_its_tensors);
   tcase_add_test(cases, the_mesh_option_replaces_that_of_the_file);
   tcase_add_test(cases, the_short_form_is_one_section);
+  tcase_add_test(cases, gradients_are_summed_over_the_axes_that_are_said);
   tcase_add_loop_test(cases, a_faulty_file_is_answered_with_place_and_word, 0,
                       sizeof bads / sizeof *bads);
   tcase_add_test(cases, mutated_files_are_read_or_refused);
