@@ -172,11 +172,7 @@ static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
   sdg_tagging_fini(&tagging);
   if (status != SDG_OK)
     return status;
-  // Here, where all ranks are: at a run of the plan some may have nothing to
-  // exchange.
-  sdg_comm_t *comm;
-  if (plan->axes)
-    SDG_TRY_GOTO(sdg_comm_get(plan->axes, &comm), fail);
+  SDG_TRY_GOTO(sdg_step_connect(plan), fail);
   status = sdg_plancache_add(
       key, plan, sdg_report_find(call->entry_name, section, plan->strategy),
       out_entry);
@@ -232,7 +228,8 @@ static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
   sdg_report_count(entry->row, entry->plan);
   sdg_report_wait(entry->row, wait_ns);
   call->result = entry->plan->refusal;
-  return entry->plan->literal || call->result ? SDG_OK : plan_run(call, entry);
+  bool nothing = entry->plan->literal && entry->plan->steps == 0;
+  return nothing || call->result ? SDG_OK : plan_run(call, entry);
 }
 
 static sdg_status_t counted(sdg_call_t *call, const sdg_rules_t *rules,

@@ -9,6 +9,7 @@
 
 #include "rules/vendor.h"
 #include "src/agree.h"
+#include "src/comm.h"
 #include "src/device.h"
 #include "src/exec.h"
 #include "src/job.h"
@@ -68,6 +69,13 @@ sdg_status_t sdg_step_stream(const sdg_call_t *call, cudaStream_t *out_stream) {
   if (got != CUDNN_STATUS_SUCCESS)
     return sdg_fail(SDG_E_VENDOR_CALL, "cudnnGetStream: %d", (int)got);
   return capture_check(call, *out_stream);
+}
+
+sdg_status_t sdg_step_connect(const sdg_plan_t *plan) {
+  sdg_comm_t *comm;
+  if (plan->axes)
+    SDG_TRY(sdg_comm_get(plan->axes, &comm));
+  return plan->reduce_axes ? sdg_comm_get(plan->reduce_axes, &comm) : SDG_OK;
 }
 
 // What a rank says of a call of which its part was refused, or may have been.

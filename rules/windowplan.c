@@ -162,7 +162,8 @@ static sdg_status_t cut_make(maker_t *m, const sdg_window_piece_t *piece) {
 // *out_refusal: the vendor's status where its library does not take a piece;
 // the only failure that is not reported.
 static sdg_status_t plan_make(const sdg_call_t *call, const sdg_window_op_t *op,
-                              const sdg_window_client_t *client, bool extend,
+                              const sdg_window_client_t *client,
+                              sdg_axes_t axes, bool extend,
                               const sdg_window_piece_t *cut,
                               sdg_plan_t **out_plan, int *out_refusal) {
   maker_t maker = {
@@ -174,6 +175,8 @@ static sdg_status_t plan_make(const sdg_call_t *call, const sdg_window_op_t *op,
                                        : "repair"),
       .copy = extend ? SDG_COPY_ACTIVATION : SDG_COPY_STRIP,
   };
+  if (maker.plan)
+    maker.plan->axes = axes;
   sdg_status_t status = maker_open(&maker);
   if (status == SDG_OK)
     status = cut ? cut_make(&maker, cut) : steps_make(&maker, extend);
@@ -186,27 +189,29 @@ static sdg_status_t plan_make(const sdg_call_t *call, const sdg_window_op_t *op,
   return status;
 }
 
-static sdg_status_t literal_make(sdg_plan_t **out_plan) {
+// Nothing to do here; where others exchange something, this rank counts along.
+static sdg_status_t literal_make(sdg_axes_t axes, sdg_plan_t **out_plan) {
   *out_plan = sdg_plan_create("literal");
   if (!*out_plan)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
   (*out_plan)->literal = true;
-  return SDG_OK;
+  (*out_plan)->axes = axes;
+  return sdg_plan_exchange(*out_plan);
 }
 
 static sdg_status_t strategies_try(const sdg_call_t *call,
                                    const sdg_window_op_t *op,
                                    const sdg_window_client_t *client,
-                                   sdg_strategy_t strategy,
+                                   sdg_axes_t axes, sdg_strategy_t strategy,
                                    sdg_plan_t **out_plan) {
   if (strategy != SDG_STRATEGY_EXTEND && sdg_window_op_is_literal(op))
-    return literal_make(out_plan);
+    return literal_make(axes, out_plan);
   bool extend = sdg_window_op_extends(op, strategy);
   int refusal;
   sdg_status_t status =
-      plan_make(call, op, client, extend, NULL, out_plan, &refusal);
+      plan_make(call, op, client, axes, extend, NULL, out_plan, &refusal);
   if (refusal && !extend && strategy == SDG_STRATEGY_AUTO)
-    status = plan_make(call, op, client, true, NULL, out_plan, &refusal);
+    status = plan_make(call, op, client, axes, true, NULL, out_plan, &refusal);
   return refusal ? sdg_fail(SDG_E_VENDOR_CALL,
                             "%s: no algorithm for a piece of it: status %d",
                             call->entry_name, refusal)
@@ -218,11 +223,8 @@ sdg_status_t sdg_window_plan(const sdg_call_t *call,
                              const sdg_window_op_t *op,
                              const sdg_window_client_t *client,
                              sdg_plan_t **out_plan) {
-  SDG_TRY(
-      strategies_try(call, op, client, tagging->section->strategy, out_plan));
-  if (op->communicates)
-    (*out_plan)->axes = tagging->axes;
-  return SDG_OK;
+  return strategies_try(call, op, client, op->communicates ? tagging->axes : 0,
+                        tagging->section->strategy, out_plan);
 }
 
 sdg_status_t sdg_window_plan_whole(const sdg_call_t *call,
@@ -238,10 +240,10 @@ sdg_status_t sdg_window_plan_whole(const sdg_call_t *call,
   int refusal = -1;
   sdg_status_t status = SDG_OK;
   if (strategy != SDG_STRATEGY_EXTEND)
-    status = plan_make(call, op, client, false, &cut, out_plan, &refusal);
+    status = plan_make(call, op, client, 0, false, &cut, out_plan, &refusal);
   // This rank's own affair: what it reads and writes is the same.
   if (refusal)
-    status = plan_make(call, op, client, true, NULL, out_plan, &refusal);
+    status = plan_make(call, op, client, 0, true, NULL, out_plan, &refusal);
   return refusal ? sdg_fail(SDG_E_VENDOR_CALL,
                             "%s: no algorithm for a piece of it: status %d",
                             call->entry_name, refusal)

@@ -2,6 +2,7 @@
 // The plan executor: two lanes of ordered steps, joined by events.
 #include "src/exec.h"
 
+#include "src/combine.h"
 #include "src/comm.h"
 #include "src/device.h"
 #include "src/job.h"
@@ -89,15 +90,15 @@ static sdg_status_t step_zero(const sdg_exec_t *exec, const sdg_step_t *step,
 }
 
 // All messages as one group; the first failure.
-static ncclResult_t messages_enqueue(const sdg_exec_t *exec, ncclComm_t comm,
+static ncclResult_t messages_enqueue(const sdg_exec_t *exec,
+                                     const sdg_step_t *step, ncclComm_t comm,
                                      cudaStream_t stream) {
   const sdg_vendor_t *nccl = sdg_vendor_get();
-  const sdg_plan_t *plan = exec->plan;
   ncclResult_t result = nccl->ncclGroupStart();
   if (result != ncclSuccess)
     return result;
-  for (int i = 0; i < plan->parcels && result == ncclSuccess; i++) {
-    const sdg_parcel_t *parcel = &plan->parcel[i];
+  for (int i = 0; i < step->parcels && result == ncclSuccess; i++) {
+    const sdg_parcel_t *parcel = &exec->plan->parcel[step->parcel + i];
     char *data =
         (char *)sdg_exec_address(exec, parcel->slab) + parcel->offset_bytes;
     result = parcel->is_send ? nccl->ncclSend(data, parcel->bytes, ncclInt8,
@@ -111,17 +112,41 @@ static ncclResult_t messages_enqueue(const sdg_exec_t *exec, ncclComm_t comm,
   return result == ncclSuccess ? end : result;
 }
 
-static sdg_status_t step_exchange(const sdg_exec_t *exec, sdg_comm_t *comm,
-                                  cudaStream_t stream) {
+static ncclResult_t reduction_enqueue(const sdg_exec_t *exec,
+                                      const sdg_step_t *step, ncclComm_t comm,
+                                      cudaStream_t stream) {
+  ncclDataType_t type = ncclInt8;
+  sdg_combine_type(step->type, &type); // one that can be, or no plan
+  void *data = sdg_exec_element(exec, step->slab, &step->box);
+  return sdg_vendor_get()->ncclAllReduce(
+      data, data, (size_t)sdg_box_count(&step->box), type,
+      sdg_combine_op(step->combine), comm, stream);
+}
+
+// Gives NCCL what this step has for other ranks. A rank without a message in an
+// exchange waits for its turn like the others, and then has nothing to do.
+static sdg_status_t step_communicate(const sdg_exec_t *exec,
+                                     const sdg_step_t *step,
+                                     cudaStream_t stream) {
+  bool reduces = step->kind == SDG_STEP_REDUCE;
+  bool any = reduces || step->parcels > 0;
+  sdg_comm_t *comm;
+  SDG_TRY(sdg_comm_get(reduces ? exec->plan->reduce_axes : exec->plan->axes,
+                       &comm));
   SDG_TRY(sdg_turn_begin());
-  sdg_status_t status = sdg_comm_lock();
-  if (status == SDG_OK) {
-    ncclResult_t result = messages_enqueue(exec, comm->nccl, stream);
+  sdg_status_t status = any ? sdg_comm_lock() : SDG_OK;
+  if (any && status == SDG_OK) {
+    ncclResult_t result =
+        reduces ? reduction_enqueue(exec, step, comm->nccl, stream)
+                : messages_enqueue(exec, step, comm->nccl, stream);
     sdg_comm_unlock();
-    status = sdg_comm_check(comm, result, "the exchange of halos");
+    status = sdg_comm_check(
+        comm, result, reduces ? "a sum over ranks" : "the exchange of halos");
   }
   sdg_turn_end();
-  return status;
+  return any && status == SDG_OK
+             ? sdg_watch_transfer(stream, exec->call->entry_name)
+             : status;
 }
 
 // The program's stream stands still here if the messages are late.
@@ -136,11 +161,11 @@ static sdg_status_t lane_join(const sdg_exec_t *exec, cudaStream_t stream,
 }
 
 // Rows that no message fills would show.
-static sdg_status_t recvs_poison(const sdg_exec_t *exec, cudaStream_t stream) {
+static sdg_status_t recvs_poison(const sdg_exec_t *exec, const sdg_step_t *step,
+                                 cudaStream_t stream) {
   const sdg_vendor_t *cuda = sdg_vendor_get();
-  const sdg_plan_t *plan = exec->plan;
-  for (int i = 0; i < plan->parcels; i++) {
-    const sdg_parcel_t *parcel = &plan->parcel[i];
+  for (int i = 0; i < step->parcels; i++) {
+    const sdg_parcel_t *parcel = &exec->plan->parcel[step->parcel + i];
     char *data =
         (char *)sdg_exec_address(exec, parcel->slab) + parcel->offset_bytes;
     // All bits set is a NaN in every floating type.
@@ -155,8 +180,8 @@ static sdg_status_t recvs_poison(const sdg_exec_t *exec, cudaStream_t stream) {
 // out_ahead: the communication lane has steps that the main lane has not waited
 // for.
 static sdg_status_t steps_run(const sdg_exec_t *exec, events_t *own_events,
-                              sdg_comm_t *comm, cudaStream_t comm_stream,
-                              bool *out_ahead, sdg_outcome_t *out) {
+                              cudaStream_t comm_stream, bool *out_ahead,
+                              sdg_outcome_t *out) {
   const sdg_plan_t *plan = exec->plan;
   cudaStream_t stream[2] = {exec->stream, comm_stream};
   for (int i = 0; i < plan->steps; i++) {
@@ -179,12 +204,14 @@ static sdg_status_t steps_run(const sdg_exec_t *exec, events_t *own_events,
       break;
     case SDG_STEP_EXCHANGE:
       if (sdg_options_get()->check)
-        SDG_TRY(recvs_poison(exec, own));
-      SDG_TRY(step_exchange(exec, comm, own));
-      SDG_TRY(sdg_watch_transfer(own, exec->call->entry_name));
+        SDG_TRY(recvs_poison(exec, step, own));
+      SDG_TRY(step_communicate(exec, step, own));
+      break;
+    case SDG_STEP_REDUCE:
+      SDG_TRY(step_communicate(exec, step, own));
       break;
     case SDG_STEP_JOIN:
-      if (comm)
+      if (comm_stream)
         SDG_TRY(lane_join(exec, own, stream[other], own_events->lane[other]));
       break;
     case SDG_STEP_CALL:
@@ -194,6 +221,14 @@ static sdg_status_t steps_run(const sdg_exec_t *exec, events_t *own_events,
     }
   }
   return SDG_OK;
+}
+
+// Whether this rank has anything for the communication lane.
+static bool needs_lane(const sdg_plan_t *plan) {
+  for (int i = 0; i < plan->steps; i++)
+    if (plan->step[i].kind == SDG_STEP_REDUCE)
+      return true;
+  return plan->parcels > 0;
 }
 
 sdg_status_t sdg_exec_run(const sdg_plan_t *plan, const sdg_call_t *call,
@@ -213,22 +248,15 @@ sdg_status_t sdg_exec_run(const sdg_plan_t *plan, const sdg_call_t *call,
   // may have been destroyed and another made at the same address.
   SDG_TRY(sdg_device_check(cuda->cudaStreamWaitEvent(stream, own->done, 0),
                            "wait for the previous call"));
-  sdg_comm_t *comm = NULL;
   cudaStream_t comm_stream = NULL;
-  if (plan->parcels > 0) {
-    SDG_TRY(sdg_comm_get(plan->axes, &comm));
+  if (needs_lane(plan)) {
     SDG_TRY(sdg_comm_stream(&comm_stream));
     SDG_TRY(stream_join(cuda, comm_stream, stream, own->lane[SDG_LANE_MAIN]));
   }
-  if (plan->axes && plan->parcels == 0) {
-    // The other ranks' transfer, in which this one has no part.
-    SDG_TRY(sdg_turn_begin());
-    sdg_turn_end();
-  }
   *out = (sdg_outcome_t){.vendor = 0};
   bool ahead = false;
-  SDG_TRY(steps_run(&exec, own, comm, comm_stream, &ahead, out));
-  if (comm && ahead)
+  SDG_TRY(steps_run(&exec, own, comm_stream, &ahead, out));
+  if (comm_stream && ahead)
     SDG_TRY(stream_join(cuda, stream, comm_stream, own->lane[SDG_LANE_COMM]));
   return sdg_device_check(cuda->cudaEventRecord(own->done, stream),
                           "event record");

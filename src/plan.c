@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/combine.h"
+
 // Alignment of every slab in scratch: what cudaMalloc gives.
 enum { ALIGN_BYTES = 256 };
 
@@ -243,11 +245,29 @@ sdg_status_t sdg_plan_messages(sdg_plan_t *plan, const sdg_transfer_t *transfer,
 }
 
 sdg_status_t sdg_plan_exchange(sdg_plan_t *plan) {
-  for (int i = 0; i < plan->steps; i++)
-    if (plan->step[i].kind == SDG_STEP_EXCHANGE)
-      return sdg_fail(SDG_E_INTERNAL, "a second exchange in one plan");
-  if (plan->parcels == 0)
-    return SDG_OK;
   sdg_step_t step = {.kind = SDG_STEP_EXCHANGE, .lane = SDG_LANE_COMM};
+  for (int i = 0; i < plan->steps; i++)
+    step.parcel += plan->step[i].parcels;
+  step.parcels = plan->parcels - step.parcel;
+  return plan->axes ? step_add(plan, &step) : SDG_OK;
+}
+
+sdg_status_t sdg_plan_reduce(sdg_plan_t *plan, int slab, sdg_type_t type,
+                             sdg_combine_t combine) {
+  sdg_step_t step = {.kind = SDG_STEP_REDUCE,
+                     .lane = SDG_LANE_COMM,
+                     .slab = slab,
+                     .box = plan->slab[slab].box,
+                     .combine = combine,
+                     .type = type};
+  size_t offset;
+  ncclDataType_t as;
+  if (!box_contiguous(&plan->slab[slab], &step.box, &offset))
+    return sdg_fail(SDG_E_INTERNAL, "a reduction of a slab with gaps");
+  if (!sdg_combine_type(type, &as))
+    return sdg_fail(SDG_E_TENSOR_TYPE, "type %d in a sum over ranks", type);
+  if (!plan->reduce_axes || sdg_box_empty(&step.box))
+    return SDG_OK;
+  SDG_TRY(sdg_plan_join(plan, SDG_LANE_COMM));
   return step_add(plan, &step);
 }

@@ -54,19 +54,31 @@ typedef enum sdg_step_kind {
   SDG_STEP_ZERO,     /* a box of a slab becomes zero */
   SDG_STEP_COPY,     /* a box of one slab to another */
   SDG_STEP_EXCHANGE, /* one group of messages with other ranks */
+  SDG_STEP_REDUCE,   /* a slab becomes the same on all ranks */
   SDG_STEP_CALL,     /* the rule's run(state, index) */
   SDG_STEP_JOIN,     /* the lane waits for all earlier steps of the other */
 } sdg_step_kind_t;
 
+/* What the ranks' elements become together. */
+typedef enum sdg_combine {
+  SDG_COMBINE_SUM,
+  SDG_COMBINE_PRODUCT,
+  SDG_COMBINE_MAX,
+  SDG_COMBINE_MIN,
+} sdg_combine_t;
+
 typedef struct sdg_step {
   sdg_step_kind_t kind;
   sdg_lane_t lane;
-  int slab;      /* ZERO: which; COPY: from; CALL: the rule's index */
+  int slab;      /* ZERO, REDUCE: which; COPY: from; CALL: the rule's index */
   int to;        /* COPY: to */
   sdg_box_t box; /* in the coordinates of `slab` */
   int64_t
       shift[SDG_DIMS_MAX]; /* COPY: box + shift in the coordinates of `to` */
   sdg_copy_kind_t copy;
+  int parcel, parcels;   /* EXCHANGE: the first, and how many; may be none */
+  sdg_combine_t combine; /* REDUCE */
+  sdg_type_t type;       /* REDUCE: of the slab's elements */
 } sdg_step_t;
 
 /* One contiguous message. */
@@ -86,14 +98,16 @@ typedef struct sdg_plan {
   /* Not 0: no steps, and this vendor's status for the program: what the call
    * gets on one device. The same on all ranks. */
   int refusal;
-  /* The communicator, 0 if no rank exchanges anything. The same on all ranks,
-   * also on one that neither sends nor receives: making it is collective. */
+  /* The communicator of the messages, 0 if no rank exchanges any. The same on
+   * all ranks, also on one that neither sends nor receives: making it is
+   * collective. To be set before the steps are added. */
   sdg_axes_t axes;
+  sdg_axes_t reduce_axes; /* that of the reductions, likewise */
   sdg_slab_t *slab;
   int slabs;
   sdg_step_t *step;
   int steps;
-  sdg_parcel_t *parcel; /* of the one EXCHANGE step */
+  sdg_parcel_t *parcel; /* of all EXCHANGE steps, one after the other */
   int parcels;
   size_t scratch_bytes;
   sdg_share_t *share; /* whole view only; owned */
@@ -145,8 +159,17 @@ sdg_status_t sdg_plan_join(sdg_plan_t *plan, sdg_lane_t lane) SDG_MUST_CHECK;
 sdg_status_t sdg_plan_messages(sdg_plan_t *plan, const sdg_transfer_t *transfer,
                                int from, const int *into, int intos,
                                int *out_slabs) SDG_MUST_CHECK;
-/* Sends and receives all messages so far as one group, once per plan; no step
- * if there are none. */
+/* Sends and receives all messages added since the last exchange as one group.
+ * Where the plan has axes the step is there on every rank, also on one without
+ * messages, so that all count alike. */
 sdg_status_t sdg_plan_exchange(sdg_plan_t *plan) SDG_MUST_CHECK;
+
+/* Combines a packed slab of `type` with those of the other ranks along
+ * plan->reduce_axes, in place, after all earlier steps of the main lane; join
+ * that lane before its next step that needs the result. All ranks add the same
+ * reductions in the same order. No step where there are no such axes.
+ * SDG_E_TENSOR_TYPE for a type that cannot be combined. */
+sdg_status_t sdg_plan_reduce(sdg_plan_t *plan, int slab, sdg_type_t type,
+                             sdg_combine_t combine) SDG_MUST_CHECK;
 
 #endif

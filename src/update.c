@@ -93,12 +93,13 @@ static sdg_status_t plan_make(const request_t *r, sdg_plan_t **out_plan) {
       sdg_transfer_plan(r->owned, r->wanted, r->ranks, r->me, NULL, &transfer));
   sdg_plan_t *plan = sdg_plan_create("update");
   int *landed = calloc((size_t)transfer.recvs + 1, sizeof *landed);
+  if (plan)
+    plan->axes = r->axes;
   sdg_status_t status = plan && landed ? steps_make(plan, r, &transfer, landed)
                                        : sdg_fail(SDG_E_NO_MEMORY, "a plan");
   free(landed);
   sdg_transfer_fini(&transfer);
   if (status == SDG_OK) {
-    plan->axes = r->axes;
     *out_plan = plan;
   } else {
     sdg_plan_destroy(plan);

@@ -42,6 +42,11 @@ typedef struct group {
   const comm_t *comm;
   int count;
   message_t message[MESSAGES];
+  // An all-reduce is messages from each to each, combined when all are there.
+  float *sum;
+  size_t sums;
+  ncclRedOp_t combine;
+  float *theirs; // [ranks][sums], [me] being unused
 } group_t;
 
 typedef enum op_kind { OP_COPY, OP_SET, OP_WAIT, OP_GROUP, OP_CALL } op_kind_t;
@@ -282,6 +287,42 @@ static ncclResult_t fake_group_end(void) {
   return ncclSuccess;
 }
 
+static ncclResult_t fake_all_reduce(const void *from, void *to, size_t count,
+                                    ncclDataType_t type, ncclRedOp_t op,
+                                    ncclComm_t comm, cudaStream_t stream) {
+  const comm_t *own = (const comm_t *)(const void *)comm;
+  size_t bytes = count * sizeof(float);
+  REQUIRE(from == to && type == ncclFloat32 && !open_group);
+  fake_group_start();
+  open_group->sum = to;
+  open_group->sums = count;
+  open_group->combine = op;
+  open_group->theirs = calloc((size_t)own->ranks, bytes);
+  for (int r = 0; r < own->ranks; r++) {
+    if (r == own->me)
+      continue;
+    message_add(true, to, bytes, r, comm, stream);
+    message_add(false, open_group->theirs + (size_t)r * count, bytes, r, comm,
+                stream);
+  }
+  return fake_group_end();
+}
+
+static void group_combine(group_t *group) {
+  for (int r = 0; group->sum && r < group->comm->ranks; r++)
+    for (size_t i = 0; r != group->comm->me && i < group->sums; i++) {
+      float theirs = group->theirs[(size_t)r * group->sums + i];
+      float *sum = &group->sum[i];
+      if (group->combine == ncclSum)
+        *sum += theirs;
+      else if ((group->combine == ncclMax) == (theirs > *sum))
+        *sum = theirs;
+    }
+  free(group->theirs);
+  group->theirs = NULL;
+  group->sum = NULL;
+}
+
 // Sends and receives what can be now; true when all is done.
 static bool group_go(group_t *group) {
   const comm_t *comm = group->comm;
@@ -314,6 +355,8 @@ static bool group_go(group_t *group) {
     }
     m->data = NULL;
   }
+  if (left == 0)
+    group_combine(group);
   return left == 0;
 }
 
@@ -453,6 +496,7 @@ static void *find(sdg_library_t library, const char *name) {
       JOB_FAKE(ncclCommInitRankConfig, fake_comm_init),
       JOB_FAKE(ncclGroupStart, fake_group_start),
       JOB_FAKE(ncclGroupEnd, fake_group_end),
+      JOB_FAKE(ncclAllReduce, fake_all_reduce),
       JOB_FAKE(ncclSend, fake_send),
       JOB_FAKE(ncclRecv, fake_recv),
   };

@@ -93,6 +93,7 @@ static sdg_call_t call_of(shard_t *shard, float *y) {
 
 static sdg_plan_t *plan_make(const sdg_call_t *call, int rank) {
   sdg_plan_t *plan = sdg_plan_create("test");
+  plan->axes = 1;
   sdg_box_t owned[RANKS], need[RANKS];
   for (int r = 0; r < RANKS; r++) {
     owned[r] = rows_box(first_row[r], first_row[r + 1]);
@@ -119,7 +120,6 @@ static sdg_plan_t *plan_make(const sdg_call_t *call, int rank) {
   sdg_transfer_fini(&transfer);
   static int kept;
   kept = assembled;
-  plan->axes = 1;
   plan->state = &kept;
   plan->run = sub_call;
   return plan;
@@ -242,6 +242,7 @@ static void sender_body(int rank) {
   shard.own = (sdg_range_t){first_row[rank], first_row[rank + 1]};
   sdg_call_t call = call_of(&shard, shard.y[0]);
   sdg_plan_t *plan = sdg_plan_create("test");
+  plan->axes = 1;
   sdg_box_t owned[RANKS], need[RANKS];
   for (int r = 0; r < RANKS; r++) {
     owned[r] = rows_box(first_row[r], first_row[r + 1]);
@@ -260,7 +261,6 @@ static void sender_body(int rank) {
     REQUIRE(!sdg_plan_copy(plan, SDG_LANE_MAIN, slab[0], y, NULL, NULL,
                            SDG_COPY_HALO));
   }
-  plan->axes = 1;
   sdg_comm_t *comm; // made where all ranks are: rank 2 has nothing to exchange
   REQUIRE(!sdg_comm_get(plan->axes, &comm));
   task_t before = {.shard = &shard, .value = 1}, after = {&shard, 2, 0, 0, {0}};
@@ -289,6 +289,69 @@ static void one_gpu_body(int rank) {
   REQUIRE(strstr(sdg_last_error(), "ranks 1 and 2 are on GPU 0000:07:00.0"));
 }
 
+// Every rank's row becomes the sum of all ranks' rows, and then the largest of
+// them, which it is already; rank 2 gets rank 0's. An exchange without messages
+// comes first.
+static sdg_plan_t *sums_make(const sdg_call_t *call, int rank) {
+  sdg_plan_t *plan = sdg_plan_create("test");
+  plan->axes = plan->reduce_axes = 1;
+  sdg_box_t row = rows_box(0, 1);
+  sdg_box_t owned[RANKS] = {row, rows_box(0, 0), rows_box(0, 0)};
+  sdg_box_t need[RANKS] = {rows_box(0, 0), rows_box(0, 0), row};
+  sdg_transfer_t first, second;
+  int x, y, sum, landed[RANKS];
+  REQUIRE(!sdg_transfer_plan(owned, owned, RANKS, rank, NULL, &first));
+  REQUIRE(!sdg_transfer_plan(owned, need, RANKS, rank, NULL, &second));
+  REQUIRE(!sdg_plan_operand(plan, call, 0, &row, &x));
+  REQUIRE(!sdg_plan_operand(plan, call, 1, &row, &y));
+  REQUIRE(!sdg_plan_scratch(plan, &row, x, &sum));
+  REQUIRE(!sdg_plan_messages(plan, &first, x, NULL, 0, landed));
+  REQUIRE(!sdg_plan_exchange(plan)); // nobody has any
+  REQUIRE(
+      !sdg_plan_copy(plan, SDG_LANE_MAIN, x, sum, NULL, NULL, SDG_COPY_STRIP));
+  REQUIRE(!sdg_plan_reduce(plan, sum, 0, SDG_COMBINE_SUM));
+  REQUIRE(!sdg_plan_reduce(plan, sum, 0, SDG_COMBINE_MAX));
+  REQUIRE(!sdg_plan_messages(plan, &second, sum, NULL, 0, landed));
+  REQUIRE(!sdg_plan_exchange(plan));
+  REQUIRE(!sdg_plan_join(plan, SDG_LANE_MAIN));
+  REQUIRE(
+      !sdg_plan_copy(plan, SDG_LANE_MAIN, sum, y, NULL, NULL, SDG_COPY_STRIP));
+  for (int i = 0; i < second.recvs; i++)
+    REQUIRE(!sdg_plan_copy(plan, SDG_LANE_MAIN, landed[i], y, NULL, NULL,
+                           SDG_COPY_HALO));
+  sdg_transfer_fini(&first);
+  sdg_transfer_fini(&second);
+  return plan;
+}
+
+static void sums_body(int rank) {
+  (void)lanes_stream(2);
+  static shard_t shard;
+  shard.own = (sdg_range_t){rank, rank + 1};
+  for (int k = 0; k < CALLS; k++) {
+    sdg_call_t call = call_of(&shard, shard.y[k]);
+    sdg_plan_t *plan = sums_make(&call, rank);
+    task_t task = {.shard = &shard, .value = (float)(k + 1)}, *kept = &task;
+    int vendor;
+    lanes_order((lanes_order_t)(k % LANES_ORDERS));
+    lanes_enqueue(lanes_stream(1), x_write, kept);
+    REQUIRE(!sdg_exec_run(plan, &call, lanes_stream(1), NULL, &vendor));
+    lanes_drain();
+    sdg_plan_destroy(plan);
+    for (int64_t j = 0; j < COLUMNS; j++) {
+      float sum = 0;
+      for (int64_t r = 0; r < RANKS; r++)
+        sum += (float)(k + 1) * (float)(1 + r * COLUMNS + j);
+      REQUIRE(shard.y[k][j] == sum);
+    }
+  }
+}
+
+START_TEST(sums_over_ranks_wait_for_the_lane_before_and_are_waited_for) {
+  lanes_ranks_run("y=3", sums_body);
+}
+END_TEST
+
 START_TEST(two_ranks_on_one_gpu_are_named_before_nccl_does) {
   lanes_ranks_run("y=3", one_gpu_body);
 }
@@ -305,6 +368,8 @@ int main(void) {
   tcase_add_test(cases, a_refused_sub_call_leaves_no_other_rank_waiting);
   tcase_add_test(cases,
                  what_a_rank_only_sends_has_left_when_the_program_goes_on);
+  tcase_add_test(cases,
+                 sums_over_ranks_wait_for_the_lane_before_and_are_waited_for);
   tcase_add_test(cases, two_ranks_on_one_gpu_are_named_before_nccl_does);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
