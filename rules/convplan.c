@@ -276,15 +276,11 @@ static sdg_status_t share_make(const sdg_call_t *call,
                                sdg_plan_t **out_plan) {
   client_t client = {call, conv, arguments_get(call)};
   sdg_window_client_t window = client_make(&client);
-  sdg_placement_t placement;
-  SDG_TRY(sdg_placement_copy(&conv->op.y_placement, &placement));
-  sdg_share_t *share =
-      sdg_share_create(&placement, conv->y, sdg_mesh_ranks(tagging->mesh));
+  sdg_share_t *share = sdg_share_create(sdg_mesh_ranks(tagging->mesh));
   sdg_status_t status = SDG_OK;
-  if (!share) {
-    sdg_placement_fini(&placement);
+  if (!share)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
-  }
+  SDG_TRY_GOTO(sdg_share_output(share, conv->y, &conv->op.y_placement), fail);
   SDG_TRY_GOTO(share_fill(share, conv, tagging, &window), fail);
   SDG_TRY_GOTO(sdg_window_plan_whole(call, &conv->op, &window,
                                      tagging->section->strategy, out_plan),

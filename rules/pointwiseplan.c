@@ -149,13 +149,15 @@ static const sdg_placement_t *placement_find(const sdg_call_t *call,
 
 static sdg_status_t reads_fill(sdg_share_t *share, const sdg_call_t *call,
                                const sdg_tagging_t *tagging, bool reads_old) {
+  int output = share->output[0].operand;
+  const sdg_placement_t *placement = &share->output[0].placement;
   for (int i = 0; i < call->operands; i++) {
     sdg_box_t *boxes;
-    if (i == share->output && !reads_old)
+    if (i == output && !reads_old)
       continue;
     SDG_TRY(sdg_share_reads(share, i, &boxes));
     for (int r = 0; r < share->ranks; r++) {
-      sdg_box_t own = sdg_placement_box(&share->placement, tagging->mesh, r);
+      sdg_box_t own = sdg_placement_box(placement, tagging->mesh, r);
       boxes[r] = project(&call->operand[i], &own);
     }
   }
@@ -164,8 +166,8 @@ static sdg_status_t reads_fill(sdg_share_t *share, const sdg_call_t *call,
 
 static sdg_status_t steps_make(sdg_plan_t *plan, const sdg_call_t *call,
                                const sdg_tagging_t *tagging) {
-  sdg_box_t own =
-      sdg_placement_box(&plan->share->placement, tagging->mesh, tagging->rank);
+  sdg_box_t own = sdg_placement_box(&plan->share->output[0].placement,
+                                    tagging->mesh, tagging->rank);
   if (sdg_box_empty(&own))
     return SDG_OK;
   state_t *state = calloc(1, sizeof *state);
@@ -201,18 +203,15 @@ sdg_status_t sdg_pointwise_share(const sdg_call_t *call,
   const sdg_placement_t *like = placement_find(call, tagging, output);
   if (!sdg_placement_axes(like))
     return SDG_OK;
-  sdg_placement_t placement;
-  SDG_TRY(sdg_placement_copy(like, &placement));
   sdg_plan_t *plan = sdg_plan_create("window");
   sdg_status_t status = SDG_OK;
   if (plan)
-    plan->share =
-        sdg_share_create(&placement, output, sdg_mesh_ranks(tagging->mesh));
+    plan->share = sdg_share_create(sdg_mesh_ranks(tagging->mesh));
   if (!plan || !plan->share) {
-    sdg_placement_fini(&placement);
     status = sdg_fail(SDG_E_NO_MEMORY, "a plan");
     goto fail;
   }
+  SDG_TRY_GOTO(sdg_share_output(plan->share, output, like), fail);
   SDG_TRY_GOTO(reads_fill(plan->share, call, tagging, reads_old), fail);
   SDG_TRY_GOTO(steps_make(plan, call, tagging), fail);
   *out_plan = plan;

@@ -60,14 +60,6 @@ sdg_box_t *sdg_values_boxes(const sdg_call_t *call,
   return boxes;
 }
 
-void sdg_values_expect_box(const sdg_call_t *call, int operand,
-                           const sdg_box_t *box) {
-  sdg_box_t boxes[SDG_OPERANDS_MAX];
-  memset(boxes, 0, sizeof boxes);
-  boxes[operand] = *box;
-  sdg_values_expect(call, boxes);
-}
-
 void sdg_values_expect(const sdg_call_t *call, const sdg_box_t *boxes) {
   if (call->is_query || !is_ours() ||
       values.ordinal > sdg_options_get()->values_calls)

@@ -33,9 +33,6 @@ sdg_box_t *sdg_values_boxes(const sdg_call_t *call,
 /* The outputs of the call that was begun are to be kept when it is done;
  * `boxes` NULL: they are whole tensors. */
 void sdg_values_expect(const sdg_call_t *call, const sdg_box_t *boxes);
-/* The same for one of them, of which memory may hold more than the box. */
-void sdg_values_expect_box(const sdg_call_t *call, int operand,
-                           const sdg_box_t *box);
 bool sdg_values_expected(void);
 /* It is done: reads its outputs, waiting for the device, and writes them to
  * <SUNDOG_VALUES>/values-RANK. */

@@ -144,19 +144,22 @@ static sdg_status_t tagging_fill(const sdg_call_t *call,
 
 // ---- the plan --------------------------------------------------------------
 
+static void idle_find(sdg_share_t *share, const sdg_mesh_t *mesh) {
+  for (int i = 0; i < share->outputs; i++)
+    for (int r = 0; r < share->ranks; r++) {
+      sdg_box_t own = sdg_placement_box(&share->output[i].placement, mesh, r);
+      share->idle |= sdg_box_empty(&own);
+    }
+}
+
 static sdg_status_t plan_make(const sdg_call_t *call, const sdg_rule_t *rule,
                               const sdg_tagging_t *tagging,
                               sdg_plan_t **out_plan) {
   *out_plan = NULL;
   if (rule && rule->share && rule->knows(call) && tagging->ranks > 1)
     SDG_TRY(rule->share(call, tagging, out_plan));
-  if (*out_plan && (*out_plan)->share) {
-    sdg_share_t *share = (*out_plan)->share;
-    for (int r = 0; r < share->ranks; r++) {
-      sdg_box_t own = sdg_placement_box(&share->placement, tagging->mesh, r);
-      share->idle |= sdg_box_empty(&own);
-    }
-  }
+  if (*out_plan && (*out_plan)->share)
+    idle_find((*out_plan)->share, tagging->mesh);
   if (*out_plan)
     return SDG_OK;
   *out_plan = sdg_plan_create("whole");
@@ -181,10 +184,12 @@ static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rule_t *rule,
   sdg_tagging_fini(&tagging);
   if (status != SDG_OK)
     return status;
-  status = sdg_plancache_add(
-      key, plan,
-      sdg_report_find(call->entry_name, section->name, plan->strategy),
-      out_entry);
+  status = sdg_step_connect(plan);
+  if (status == SDG_OK)
+    status = sdg_plancache_add(
+        key, plan,
+        sdg_report_find(call->entry_name, section->name, plan->strategy),
+        out_entry);
   if (status == SDG_OK) {
     (*out_entry)->hash = hash;
     (*out_entry)->recorded = recorded;
@@ -261,31 +266,66 @@ static sdg_status_t others_prepare(const sdg_call_t *call,
   return SDG_OK;
 }
 
+// What else lies in the output's memory has to be right before a part of it is
+// overwritten.
+static sdg_status_t output_prepare(const sdg_call_t *call, int index,
+                                   sdg_buffers_t *table,
+                                   const sdg_plan_entry_t *entry,
+                                   cudaStream_t stream) {
+  const sdg_operand_t *output = &call->operand[index];
+  sdg_layout_t layout = sdg_memory_layout(output);
+  sdg_access_t written = sdg_memory_access(output, false, true);
+  return sdg_memory_settle(
+      &written, sdg_buffers_find(table, (uintptr_t)output->data, &layout),
+      call->entry_name, stream, entry->row);
+}
+
+static sdg_status_t output_note(const sdg_call_t *call, int index,
+                                sdg_buffers_t *table,
+                                const sdg_placement_t *placement) {
+  const sdg_operand_t *output = &call->operand[index];
+  uintptr_t at = (uintptr_t)output->data;
+  sdg_layout_t layout = sdg_memory_layout(output);
+  SDG_TRY(sdg_buffers_put(table, at, &layout, placement, sdg_job_mesh(),
+                          sdg_job_rank()));
+  sdg_buffer_t *made = sdg_buffers_find(table, at, &layout);
+  if (sdg_buffer_complete(made))
+    sdg_buffers_drop(table, made);
+  return SDG_OK;
+}
+
 static sdg_status_t share_run(sdg_call_t *call, sdg_buffers_t *table,
                               const sdg_plan_entry_t *entry,
                               cudaStream_t stream) {
   const sdg_share_t *share = entry->plan->share;
-  const sdg_operand_t *output = &call->operand[share->output];
-  SDG_TRY(output_check(call, table, output));
+  for (int i = 0; i < share->outputs; i++)
+    if (sdg_placement_axes(&share->output[i].placement))
+      SDG_TRY(
+          output_check(call, table, &call->operand[share->output[i].operand]));
   SDG_TRY(others_prepare(call, entry, stream));
   for (int i = 0; i < call->operands; i++)
-    if (i != share->output || share->reads[i])
+    if (!sdg_share_placement(share, i) || share->reads[i])
       SDG_TRY(input_prepare(call, i, table, entry, stream));
-  sdg_layout_t layout = sdg_memory_layout(output);
-  sdg_access_t written = sdg_memory_access(output, false, true);
-  SDG_TRY(sdg_memory_settle(
-      &written, sdg_buffers_find(table, (uintptr_t)output->data, &layout),
-      call->entry_name, stream, entry->row));
+  for (int i = 0; i < share->outputs; i++)
+    SDG_TRY(
+        output_prepare(call, share->output[i].operand, table, entry, stream));
   SDG_TRY(sdg_step_run(call, entry, stream));
   if (call->result)
     return SDG_OK;
-  SDG_TRY(sdg_buffers_put(table, (uintptr_t)output->data, &layout,
-                          &share->placement, sdg_job_mesh(), sdg_job_rank()));
-  sdg_buffer_t *made =
-      sdg_buffers_find(table, (uintptr_t)output->data, &layout);
-  if (sdg_buffer_complete(made))
-    sdg_buffers_drop(table, made);
+  for (int i = 0; i < share->outputs; i++)
+    SDG_TRY(output_note(call, share->output[i].operand, table,
+                        &share->output[i].placement));
   return SDG_OK;
+}
+
+// For `sundog verify`: each output's part that is this rank's.
+static void values_expect(const sdg_call_t *call, const sdg_share_t *share) {
+  sdg_box_t own[SDG_OPERANDS_MAX];
+  memset(own, 0, sizeof own);
+  for (int i = 0; i < share->outputs; i++)
+    own[share->output[i].operand] = sdg_placement_box(
+        &share->output[i].placement, sdg_job_mesh(), sdg_job_rank());
+  sdg_values_expect(call, own);
 }
 
 static sdg_status_t locked(sdg_call_t *call, const sdg_rule_t *rule,
@@ -315,11 +355,8 @@ static sdg_status_t locked(sdg_call_t *call, const sdg_rule_t *rule,
       sdg_values_expect(call, NULL);
     return SDG_OK;
   }
-  const sdg_share_t *share = entry->plan->share;
-  sdg_box_t own =
-      sdg_placement_box(&share->placement, sdg_job_mesh(), sdg_job_rank());
   if (sdg_values_wanted())
-    sdg_values_expect_box(call, share->output, &own);
+    values_expect(call, entry->plan->share);
   return SDG_OK;
 }
 

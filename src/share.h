@@ -11,20 +11,29 @@
 #include "src/status.h"
 
 typedef struct sdg_share {
-  sdg_placement_t placement; /* of the output */
-  int output;                /* operand; the only one that is written */
-  int ranks;                 /* of the job */
-  bool idle;                 /* some rank has no part of the output */
+  int ranks; /* of the job */
+  bool idle; /* some rank has no part of an output */
+  /* The operands that are written, and where each rank's part of them is: all
+   * of it on every rank where the placement splits nothing. */
+  int outputs;
+  struct {
+    int operand;
+    sdg_placement_t placement;
+  } output[SDG_OPERANDS_MAX];
   /* What rank r reads of operand i: reads[i][r], owned; NULL: all of it, where
    * the operand is an input, and nothing of the output. */
   sdg_box_t *reads[SDG_OPERANDS_MAX];
 } sdg_share_t;
 
-/* Takes the placement over, which the caller then no longer frees. NULL without
- * memory. */
-sdg_share_t *sdg_share_create(sdg_placement_t *placement, int output,
-                              int ranks);
+/* NULL without memory. */
+sdg_share_t *sdg_share_create(int ranks);
 void sdg_share_destroy(sdg_share_t *share);
+/* One more output, with a copy of its placement. */
+sdg_status_t sdg_share_output(sdg_share_t *share, int operand,
+                              const sdg_placement_t *placement) SDG_MUST_CHECK;
+/* NULL if the operand is no output. */
+const sdg_placement_t *sdg_share_placement(const sdg_share_t *share,
+                                           int operand);
 /* Boxes for operand `index`, one for each rank of the job, to be filled. */
 sdg_status_t sdg_share_reads(sdg_share_t *share, int index,
                              sdg_box_t **out_boxes) SDG_MUST_CHECK;

@@ -332,10 +332,10 @@ static void sums_body(int rank) {
     sdg_call_t call = call_of(&shard, shard.y[k]);
     sdg_plan_t *plan = sums_make(&call, rank);
     task_t task = {.shard = &shard, .value = (float)(k + 1)}, *kept = &task;
-    int vendor;
+    sdg_outcome_t outcome;
     lanes_order((lanes_order_t)(k % LANES_ORDERS));
     lanes_enqueue(lanes_stream(1), x_write, kept);
-    REQUIRE(!sdg_exec_run(plan, &call, lanes_stream(1), NULL, &vendor));
+    REQUIRE(!sdg_exec_run(plan, &call, lanes_stream(1), NULL, &outcome));
     lanes_drain();
     sdg_plan_destroy(plan);
     for (int64_t j = 0; j < COLUMNS; j++) {
