@@ -134,11 +134,15 @@ static const void *stream_of(const sdg_entry_t *info, const void *args) {
 static void touch_read(int entry, const void *args, sdg_touch_t *touch) {
   const sdg_entry_t *info = &sdg_entry[entry];
   touch->name = info->name;
-  touch->stream_kind =
-      info->library == SDG_LIBRARY_CUDNN ? SDG_STREAM_CUDNN : SDG_STREAM_GIVEN;
-  touch->stream = info->library == SDG_LIBRARY_CUDNN
-                      ? pointer_at(args, info->handle)
-                      : stream_of(info, args);
+  touch->stream_kind = SDG_STREAM_GIVEN;
+  if (info->library == SDG_LIBRARY_CUDNN)
+    touch->stream_kind = SDG_STREAM_CUDNN;
+  else if (info->library == SDG_LIBRARY_CUBLAS &&
+           info->handle != SDG_ENTRY_NOWHERE)
+    touch->stream_kind = SDG_STREAM_CUBLAS;
+  touch->stream = touch->stream_kind == SDG_STREAM_GIVEN
+                      ? stream_of(info, args)
+                      : pointer_at(args, info->handle);
   touch->everything = info->everything;
   touch->copies = info->library == SDG_LIBRARY_CUDART;
   touch->accesses = 0;
@@ -294,6 +298,8 @@ static int refusal_of(int entry) {
   case SDG_LIBRARY_CUBLAS:
   case SDG_LIBRARY_CUBLASLT:
     return 13; // CUBLAS_STATUS_EXECUTION_FAILED
+  case SDG_LIBRARY_NCCL:
+    return 2; // ncclSystemError
   default:
     return cudaErrorLaunchFailure;
   }
@@ -312,9 +318,38 @@ int sdg_capture_touch_memory(int entry, const void *args, const void *caller) {
   return refused ? refusal_of(entry) : 0;
 }
 
+size_t sdg_capture_type_bytes(int type) {
+  switch (type) {
+  case CUDA_R_16F:
+  case CUDA_R_16BF:
+    return 2;
+  case CUDA_R_32F:
+  case CUDA_C_16F:
+  case CUDA_C_16BF:
+    return 4;
+  case CUDA_R_64F:
+  case CUDA_C_32F:
+    return 8;
+  case CUDA_C_64F:
+    return 16;
+  default:
+    return 0;
+  }
+}
+
+int sdg_capture_unseen(int entry, const void *caller) {
+  if (is_foreign(caller))
+    return 0;
+  depth++;
+  bool refused = sdg_registry_unseen(sdg_entry[entry].name);
+  depth--;
+  return refused ? refusal_of(entry) : 0;
+}
+
 int sdg_capture_result(int entry, void *result, size_t bytes,
                        const void *caller) {
-  if (is_foreign(caller) || !result)
+  if (is_foreign(caller) || !result || bytes == 0 ||
+      bytes > SDG_HOST_READ_BYTES)
     return 0;
   depth++;
   bool refused = sdg_registry_result(sdg_entry[entry].name, result, bytes);

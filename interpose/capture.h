@@ -25,9 +25,14 @@ int sdg_capture_opaque(int entry, const void *handle, const void *caller);
 /* Whole view: an entry that no rule judges is about to touch device memory. Not
  * 0: the error for the program. */
 int sdg_capture_touch_memory(int entry, const void *args, const void *caller);
-/* cuBLAS has returned a value through a pointer, to host memory or not. */
+/* cuBLAS has returned a value through a pointer, to host memory or not; 0 or
+ * too many bytes: nothing is done. */
 int sdg_capture_result(int entry, void *result, size_t bytes,
                        const void *caller);
+/* Of a cudaDataType_t that a result may have; 0: of another. */
+size_t sdg_capture_type_bytes(int type);
+/* Whole view: the program begins to use functions that are not in the table. */
+int sdg_capture_unseen(int entry, const void *caller);
 /* cuDNN has timed algorithms on this rank. */
 int sdg_capture_measured(int entry, int *io_count, void *measured, size_t each,
                          int room, const void *caller);

@@ -16,7 +16,7 @@ import sys
 FAMILIES = ('conv pool norm softmax reduce pointwise attention matmul '
             'other').split()
 OTHER_KINDS = ('create set destroy opaque pass text copy sync allocate free '
-               'memory').split()
+               'memory unseen').split()
 ACTIVATIONS = 'X Y Z DX DY'.split()
 ROLES = ACTIVATIONS + 'W DW BIAS DBIAS SCALE'.split()
 OUTPUT_ROLES = 'Y DX DW DBIAS'.split()
@@ -29,7 +29,14 @@ ACCESSES = {'in': (1, 0), 'out': (1, 1), 'inout': (1, 1), 'device': (1, 1),
             'written': (0, 1)}
 # Of whose sizes the arguments are names of parameters.
 SIZED_CLASSES = {'read': (1, 3), 'written': (1, 3), 'allocated': (1, 2)}
-LIBRARIES = 'cudnn cudart cublas cublasLt'.split()
+LIBRARIES = 'cudnn cudart cublas cublasLt nccl'.split()
+# Values that cuBLAS may write to host memory before it returns, where they do
+# not have a type of their own: bytes of which parameter.
+RESULTS = {
+    'cublasGetVector': ('y', 'incy == 1 ? (size_t)n * (size_t)elemSize : 0'),
+    'cublasGetMatrix': ('B', 'ldb == rows ? (size_t)rows * (size_t)cols * '
+                             '(size_t)elemSize : 0'),
+}
 OPERANDS_MAX = 12  # SDG_OPERANDS_MAX of src/call.h
 ACCESSES_MAX = 32  # SDG_ACCESSES_MAX of src/touch.h
 
@@ -53,7 +60,8 @@ class Entry:
         self.name, self.prototype = name, prototype
         self.library, self.kind, self.ctype = library, kind, ctype
         self.query = 'query' in flags
-        self.is_shown = not name.startswith('__')
+        self.everything = 'everything' in flags
+        self.is_shown = not name.startswith('__') and 'extern' not in flags
         self.parameters = []
 
     def of_kind(self, *kinds):
@@ -79,10 +87,15 @@ class Entry:
                 p.ctype.endswith('*')]
 
     def result(self):
-        """A value of known size that cuBLAS may write to host memory."""
-        found = [p for p in self.parameters if p.name == 'result' and
-                 p.ctype != 'void *' and self.library == 'cublas']
-        return found[0] if found else None
+        """What cuBLAS may write to host memory: parameter, bytes."""
+        if self.library != 'cublas':
+            return None
+        for p in self.parameters:
+            if p.name == 'result' and p.ctype == 'void *':
+                return p.name, 'sdg_capture_type_bytes((int)resultType)'
+            if p.name == 'result':
+                return p.name, 'sizeof *result'
+        return RESULTS.get(self.name.replace('_64', ''))
 
     def is_measuring(self):
         """Times algorithms, in the order of which a program chooses."""
@@ -90,10 +103,11 @@ class Entry:
 
     def is_touching(self):
         """Needs a probe in the whole view that it needs nowhere else."""
-        if self.kind in ('allocate', 'free'):
+        if self.kind in ('allocate', 'free', 'unseen'):
             return True
         return not self.is_captured() and self.kind != 'opaque' and bool(
-            self.accesses() or self.of_kind('everything'))
+            self.accesses() or self.everything or
+            self.of_kind('everything'))
 
     def has_args(self):
         return self.is_captured() or self.is_touching()
@@ -133,9 +147,9 @@ def read(path):
                 fault(number, f'unknown library {library}')
             if kind not in FAMILIES + OTHER_KINDS:
                 fault(number, f'unknown kind {kind}')
-            if set(flags) - {'query', 'ptsz', 'ptds'}:
+            if set(flags) - {'query', 'ptsz', 'ptds', 'everything', 'extern'}:
                 fault(number, f'unknown flag in {flags}')
-            names = [name] + [f'{name}_{f}' for f in flags if f != 'query']
+            names = [name] + [f'{name}_{f}' for f in flags if f[:2] == 'pt']
             if seen & set(names):
                 fault(number, f'{name} is in the table already')
             seen |= set(names)
@@ -194,14 +208,15 @@ def read_prototypes(path):
         row = ' '.join(row.split())
         if not row:
             continue
-        match = re.fullmatch(r'(extern )?(\w+)\((.*)\)', row)
+        match = re.fullmatch(r'(extern |unseen )?(\w+)\((.*)\)', row)
         if not match:
             sys.exit(f'{path}: not "NAME(TYPE PARAMETER, ...)": {row}')
-        entry = Entry(match[2], match[2], 'cublas', 'memory', [],
+        kind = 'unseen' if match[1] == 'unseen ' else 'memory'
+        entry = Entry(match[2], match[2], 'cublas', kind, [],
                       'cublasStatus_t')
         entry.is_shown = not match[1]
         entry.parameters = [parameter_of(p.strip())
-                            for p in match[3].split(',')]
+                            for p in match[3].split(',') if p.strip()]
         entries.append(entry)
     return entries
 
@@ -247,7 +262,7 @@ def args_h(entries):
     out += [f'  SDG_ENTRY_{e.name},' for e in entries]
     out += ['  SDG_ENTRY_COUNT,', '} sdg_entry_id_t;', '']
     for e in entries:
-        if e.has_args() and not e.library.startswith('cublas'):
+        if e.has_args() and e.library in ('cudart', 'cudnn'):
             out += args_struct(e)
     return '\n'.join(out + ['#endif', ''])
 
@@ -285,6 +300,12 @@ def whole_probe(e):
         return [head, f'  sdg_capture_freed({p.name}, '
                       '__builtin_return_address(0));',
                 f'  TAIL return {call};', '}', '']
+    if e.kind == 'unseen':
+        return [head,
+                f'  int refusal = sdg_capture_unseen(SDG_ENTRY_{e.name}, '
+                '__builtin_return_address(0));',
+                '  if (refusal)', f'    return ({e.ctype})refusal;',
+                f'  TAIL return {call};', '}', '']
     lines = [head, f'  {fill_of(e)}',
              f'  int refusal = sdg_capture_touch_memory(SDG_ENTRY_{e.name}, '
              '&all,',
@@ -296,8 +317,8 @@ def whole_probe(e):
     if e.result():
         return lines + [
             f'  {e.ctype} status = {call};',
-            f'  refusal = sdg_capture_result(SDG_ENTRY_{e.name}, result, '
-            'sizeof *result,',
+            f'  refusal = sdg_capture_result(SDG_ENTRY_{e.name}, '
+            f'{e.result()[0]}, {e.result()[1]},',
             '                               __builtin_return_address(0));',
             f'  return refusal ? ({e.ctype})refusal : status;', '}', '']
     if e.kind != 'sync':
@@ -388,7 +409,7 @@ def probe(e):
 
 
 def memory_table(e, offset):
-    everything = bool(e.of_kind('everything'))
+    everything = e.everything or bool(e.of_kind('everything'))
     per_thread = e.name != e.prototype
     out = [f'    .everything = {str(everything).lower()},',
            f'    .per_thread = {str(per_thread).lower()},',
@@ -409,7 +430,8 @@ def memory_table(e, offset):
 
 def probes_c(entries):
     out = [HEAD_C, '#include <cublasLt.h>', '#include <cublas_v2.h>',
-           '#include <cuda_runtime_api.h>', '#include <cudnn.h>', '',
+           '#include <cuda_runtime_api.h>', '#include <cudnn.h>',
+           '#include <nccl.h>', '',
            '/* Nothing of ours is found through the global offset table. */',
            '#pragma GCC visibility push(hidden)',
            '#include "interpose/capture.h"', '#include "interpose/slot.h"',
@@ -437,7 +459,7 @@ def probes_c(entries):
                        f')), "{e.name}");')
     out.append('')
     for e in entries:
-        if e.library.startswith('cublas'):
+        if e.has_args() and e.library not in ('cudart', 'cudnn'):
             out += args_struct(e)
         if e.is_armed():
             out += probe(e)
@@ -448,7 +470,8 @@ def probes_c(entries):
                    '__attribute__((visibility("hidden")));')
     out += ['', 'const sdg_entry_t sdg_entry[SDG_ENTRY_COUNT] = {']
     for e in entries:
-        refuse = {'cudart': 'RUNTIME', 'cudnn': 'CUDNN'}.get(e.library, 'CUBLAS')
+        refuse = {'cudart': 'RUNTIME', 'cudnn': 'CUDNN', 'nccl': 'NCCL'
+                  }.get(e.library, 'CUBLAS')
         if e.ctype == 'void':
             refuse = 'TEXT'
         out += [f'  [SDG_ENTRY_{e.name}] = {{', f'    .name = "{e.name}",',

@@ -32,6 +32,10 @@ static int refuse_cublas(void) {
   return 1; // CUBLAS_STATUS_NOT_INITIALIZED
 }
 
+static int refuse_nccl(void) {
+  return 2; // ncclSystemError
+}
+
 static void refuse_text(char *message, size_t bytes) {
   if (message && bytes > 0)
     message[0] = '\0';
@@ -43,6 +47,8 @@ static void *refusal(sdg_refusal_t kind) {
     return (void *)refuse_runtime;
   case SDG_REFUSAL_CUBLAS:
     return (void *)refuse_cublas;
+  case SDG_REFUSAL_NCCL:
+    return (void *)refuse_nccl;
   case SDG_REFUSAL_TEXT:
     return (void *)refuse_text;
   default:

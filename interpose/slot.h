@@ -36,6 +36,7 @@ typedef enum sdg_refusal {
   SDG_REFUSAL_CUDNN,   /* CUDNN_STATUS_NOT_INITIALIZED */
   SDG_REFUSAL_RUNTIME, /* cudaErrorInitializationError */
   SDG_REFUSAL_CUBLAS,  /* CUBLAS_STATUS_NOT_INITIALIZED */
+  SDG_REFUSAL_NCCL,    /* ncclSystemError */
   SDG_REFUSAL_TEXT,    /* an empty message */
 } sdg_refusal_t;
 

@@ -47,10 +47,19 @@ void sdg_memory_set_loaded(sdg_loaded_find_t *find) {
 }
 
 sdg_status_t sdg_memory_survey(const char *entry_name) {
-  // libcufftw, libcusolverMg, libnppc ... are meant, too.
-  static const char *const unseen[] = {
-      "libcufft",    "libcusparse", "libcusolver",   "libnpp",     "libnvjpeg",
-      "libcutensor", "libcudss",    "libcusparseLt", "libnvshmem", NULL};
+  // libcufftw, libcusolverMg, libcusparseLt, libnppc ... are meant, too.
+  // libcurand is not: it reads no tensor, and writes the same on every rank.
+  static const char *const unseen[] = {"libcufft",      "libcusparse",
+                                       "libcusolver",   "libnpp",
+                                       "libnvjpeg",     "libcutensor",
+                                       "libcudss",      "libnvshmem",
+                                       "libcufile",     "libnvcomp",
+                                       "libnvinfer",    "libnvtiff",
+                                       "libcustatevec", "libcudensitymat",
+                                       "libnvimgcodec", "libcublasMp",
+                                       "libcvcuda",     "libcudla",
+                                       "libcuvs",       "libcudf",
+                                       "libcal",        NULL};
   static unsigned long long seen;
   char name[128];
   if (!loaded_find || !loaded_find(unseen, &seen, name, sizeof name))

@@ -133,6 +133,16 @@ int sdg_registry_result(const char *entry_name, void *result, size_t bytes) {
   return 1;
 }
 
+int sdg_registry_unseen(const char *entry_name) {
+  const sdg_rules_t *rules;
+  if (sdg_job_disarmed() || sdg_setup_rules(&rules) != SDG_OK ||
+      rules->view != SDG_VIEW_WHOLE)
+    return 0;
+  (void)!sdg_fail(SDG_E_UNSEEN_LIBRARY, "%s", entry_name);
+  sdg_report_fail();
+  return 1;
+}
+
 int sdg_registry_measured(const char *entry_name, int *io_count, void *measured,
                           size_t each, int room) {
   const sdg_rules_t *rules;

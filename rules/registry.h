@@ -33,6 +33,9 @@ int sdg_registry_touch(const sdg_touch_t *touch);
 /* Whole view: a call has returned a value of so many bytes, which becomes the
  * first rank's if it is in host memory. Not 0: as above. */
 int sdg_registry_result(const char *entry_name, void *result, size_t bytes);
+/* Whole view: the program begins to use functions that are not intercepted. Not
+ * 0: as above. */
+int sdg_registry_unseen(const char *entry_name);
 /* Whole view: a call has measured algorithms, which becomes what the first rank
  * measured; see sdg_firsts_measured. Not 0: as above. */
 int sdg_registry_measured(const char *entry_name, int *io_count, void *measured,

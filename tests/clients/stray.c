@@ -7,6 +7,7 @@
  *             norm by cuBLAS
  *   managed   convolves into managed memory
  *   library   convolves with the library of the file NUMBER loaded
+ *   api       calls the function of the name NUMBER, without arguments
  *   capture   convolves on a stream that is captured
  *   diverge   makes NUMBER convolutions
  *   order     copies and convolves in an order that depends on NUMBER
@@ -72,7 +73,7 @@ static int convolve(const float *x, float *y) {
 
 static void read_back(float number) {
   static float host[COUNT];
-  float small, norm;
+  float small, norm, wide, got;
   cublasHandle_t cublas;
   for (int i = 0; i < COUNT; i++)
     host[i] = number;
@@ -81,10 +82,13 @@ static void read_back(float number) {
   TRY(cudaMemcpy(host, g.x, sizeof host, cudaMemcpyDeviceToHost));
   TRY(cublasCreate(&cublas));
   TRY(cublasSnrm2(cublas, 1, g.x, 1, &norm));
+  TRY(cublasNrm2Ex(cublas, 1, g.x, CUDA_R_32F, 1, &wide, CUDA_R_32F,
+                   CUDA_R_32F));
+  TRY(cublasGetVector(1, sizeof got, g.x, 1, &got, 1));
   TRY(cudaMemcpyAsync(&small, g.x, sizeof small, cudaMemcpyDeviceToHost, NULL));
   TRY(cudaDeviceSynchronize());
-  printf("large %g, small %g, norm %g\n", (double)host[COUNT - 1],
-         (double)small, (double)norm);
+  printf("large %g, small %g, norm %g %g, vector %g\n", (double)host[COUNT - 1],
+         (double)small, (double)norm, (double)wide, (double)got);
   TRY(cublasDestroy(cublas));
 }
 
@@ -111,6 +115,14 @@ int main(int argc, char **argv) {
     TRY(convolve(g.x, g.y));
     TRY(dlopen(argv[2], RTLD_NOW) == NULL);
     TRY(convolve(g.x, g.y));
+  } else if (!strcmp(what, "api")) {
+    cublasHandle_t cublas;
+    TRY(cublasCreate(&cublas));
+    TRY(convolve(g.x, g.y));
+    void *found = dlsym(RTLD_DEFAULT, argv[2]);
+    int (*function)(void *);
+    memcpy(&function, &found, sizeof function);
+    TRY(function(&cublas));
   } else if (!strcmp(what, "capture")) {
     TRY(cudaStreamCreate(&stream));
     TRY(cudnnSetStream(g.cudnn, stream));
@@ -139,9 +151,9 @@ int main(int argc, char **argv) {
     TRY(pthread_create(&thread, NULL, second, NULL));
     TRY(pthread_join(thread, NULL));
   } else {
-    fprintf(stderr,
-            "usage: stray "
-            "read|managed|capture|diverge|order|refused|thread [NUMBER]\n");
+    fprintf(stderr, "usage: stray "
+                    "read|managed|library|api|capture|diverge|order|refused|"
+                    "thread [NUMBER]\n");
     return 2;
   }
   return EXIT_SUCCESS;
