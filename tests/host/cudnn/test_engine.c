@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/host/cudnn/transpose.h"
 #include "tests/unit/harness.h"
 
 typedef bool (*engine_fn)(const host_conv_t *conv);
@@ -192,6 +193,46 @@ START_TEST(onednn_never_runs_its_reference_code_on_views) {
 }
 END_TEST
 
+typedef void (*transpose_fn)(const float *from, int64_t from_stride,
+                             int64_t rows, int64_t columns, float *to,
+                             int64_t to_stride);
+
+/* Exactly the elements asked for, whichever side has the longer rows. */
+static void check_transpose(transpose_fn run) {
+  enum { MOST = 90, ROOM = MOST * (MOST + 8) };
+  static float from[ROOM], to[ROOM];
+  for (int i = 0; i < 200; i++) {
+    int rows = case_range(1, MOST), columns = case_range(1, MOST);
+    int from_stride = columns + case_range(0, 8);
+    int to_stride = rows + case_range(0, 8);
+    for (int j = 0; j < ROOM; j++) {
+      from[j] = (float)j;
+      to[j] = -1;
+    }
+    run(from, from_stride, rows, columns, to, to_stride);
+    for (int j = 0; j < ROOM; j++) {
+      int row = j % to_stride, column = j / to_stride;
+      bool inside = row < rows && column < columns;
+      int wanted = inside ? row * from_stride + column : -1;
+      REQUIRE_MSG(to[j] == (float)wanted, "%d x %d to stride %d at %d", rows,
+                  columns, to_stride, j);
+    }
+  }
+}
+
+START_TEST(transposition_is_right_with_any_vectors) {
+  case_seed(1);
+  check_transpose(host_transpose);
+  check_transpose(host_transpose_base);
+#ifdef __x86_64__
+  if (__builtin_cpu_supports("avx2"))
+    check_transpose(host_transpose_avx2);
+  if (__builtin_cpu_supports("avx512f"))
+    check_transpose(host_transpose_avx512);
+#endif
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("host cudnn engines");
   TCase *cases = tcase_create("engines");
@@ -204,6 +245,7 @@ int main(void) {
   tcase_add_test(cases, onednn_pieces_of_wide_rows_have_the_bits_of_the_whole);
   tcase_add_test(cases, pieces_of_many_channels_have_the_bits_of_the_whole);
   tcase_add_test(cases, onednn_never_runs_its_reference_code_on_views);
+  tcase_add_test(cases, transposition_is_right_with_any_vectors);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }
