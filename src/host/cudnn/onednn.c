@@ -69,11 +69,22 @@ typedef struct {
   host_worker_t *worker;
   host_primitive_t *ready; /* the one whose layout `w` has */
   const float *plain;
-  float *x, *turn;
+  float *turn;
+  int64_t width; /* columns computed of a row */
 } job_t;
 
-static host_shape_t band_shape(const host_conv_t *conv,
-                               const int64_t extent[3]) {
+/* What is one output altogether, oneDNN multiplies as matrices, with other bits
+ * than where it is one of a row. */
+enum { HOST_WIDTH = 2 };
+
+/* Images, planes and rows [at, at + extent), and the x under them. Rows and
+ * planes of padding are left to oneDNN, which passes over them, where it can:
+ * the bits are those with zeros. With columns of padding it would add in
+ * another order, so they are zeros always. */
+static host_primitive_t *band_primitive(const job_t *job, const int64_t at[3],
+                                        const int64_t extent[3],
+                                        host_box_t *x) {
+  const host_conv_t *conv = job->conv;
   host_shape_t s = {.images = (int32_t)extent[0],
                     .groups = conv->groups,
                     .c = conv->c,
@@ -81,21 +92,33 @@ static host_shape_t band_shape(const host_conv_t *conv,
   memcpy(s.window, conv->window, sizeof s.window);
   memcpy(s.stride, conv->stride, sizeof s.stride);
   memcpy(s.dilation, conv->dilation, sizeof s.dilation);
-  s.in[HOST_D] = (int32_t)host_conv_rows(conv, HOST_D, extent[1]);
-  s.in[HOST_H] = (int32_t)host_conv_rows(conv, HOST_H, extent[2]);
-  s.in[HOST_W] = (int32_t)host_conv_rows(conv, HOST_W, conv->out[HOST_W]);
-  return s;
+  const int64_t first[HOST_SPATIAL] = {at[1], at[2], 0};
+  const int64_t count[HOST_SPATIAL] = {extent[1], extent[2], job->width};
+  host_primitive_t *p = NULL;
+  for (int zeros = 0; zeros < 2 && !p; zeros++) {
+    for (int i = 0; i < HOST_SPATIAL; i++) {
+      host_pack_under(conv, i, first[i], count[i], zeros || i == HOST_W, x);
+      s.in[i] = x->count[i];
+      s.pad[i] = x->pad[i];
+      s.out[i] = (int32_t)count[i];
+    }
+    p = host_primitive_get(job->worker, &s);
+  }
+  return p;
 }
 
-/* Images, planes and rows [at, at + extent). */
 static bool band(job_t *job, const int64_t at[3], const int64_t extent[3]) {
   const host_conv_t *conv = job->conv;
-  host_shape_t shape = band_shape(conv, extent);
-  host_primitive_t *p = host_primitive_get(job->worker, &shape);
+  host_box_t box;
+  host_primitive_t *p = band_primitive(job, at, extent, &box);
   if (!p)
     return false;
   float *w = host_scratch_get(HOST_SCRATCH_REORDERED, p->w_bytes);
-  if (!w)
+  size_t image = (size_t)box.count[0] * (size_t)box.count[1] *
+                 (size_t)box.count[2] * (size_t)conv->groups * (size_t)conv->c;
+  float *x = host_scratch_get(HOST_SCRATCH_INPUT,
+                              (size_t)extent[0] * image * sizeof *x);
+  if (!w || !x)
     return false;
   if (p != job->ready &&
       !(job->ready &&
@@ -103,29 +126,25 @@ static bool band(job_t *job, const int64_t at[3], const int64_t extent[3]) {
       !host_primitive_reorder(job->worker, p, (float *)job->plain, w))
     return false;
   job->ready = p;
-  size_t image = (size_t)shape.in[0] * (size_t)shape.in[1] *
-                 (size_t)shape.in[2] * (size_t)conv->groups * (size_t)conv->c;
   for (int64_t n = 0; n < extent[0]; n++)
-    host_pack_x(conv, shape.in, at[0] + n, at[1], at[2],
-                job->x + (size_t)n * image);
-  int64_t row = conv->out[HOST_W] * conv->groups * conv->k;
+    host_pack_x(conv, &box, at[0] + n, x + (size_t)n * image);
+  int64_t row = job->width * conv->groups * conv->k;
   const int64_t *s = conv->y_stride;
-  if (sums_are_y(conv) &&
+  if (sums_are_y(conv) && job->width == conv->out[HOST_W] &&
       (extent[0] == 1 || s[0] == row * extent[1] * extent[2]))
-    return host_primitive_execute(job->worker, p, job->x, w,
+    return host_primitive_execute(job->worker, p, x, w,
                                   (float *)conv->y + at[0] * s[0] +
                                       at[1] * s[2] + at[2] * s[3]);
   int64_t rows = extent[0] * extent[1] * extent[2];
   float *sums = host_scratch_get(HOST_SCRATCH_OUTPUT,
                                  (size_t)(rows * row) * sizeof *sums);
-  if (!sums || !host_primitive_execute(job->worker, p, job->x, w, sums))
+  if (!sums || !host_primitive_execute(job->worker, p, x, w, sums))
     return false;
+  row *= extent[2];
   for (int64_t n = 0; n < extent[0]; n++)
-    for (int64_t d = 0; d < extent[1]; d++)
-      for (int64_t h = 0; h < extent[2]; h++, sums += row)
-        host_unpack_row(
-            conv, sums, job->turn,
-            (const int64_t[]){at[0] + n, 0, at[1] + d, at[2] + h, 0});
+    for (int64_t d = 0; d < extent[1]; d++, sums += row)
+      host_unpack_rows(conv, sums, job->width, extent[2], job->turn,
+                       (const int64_t[]){at[0] + n, 0, at[1] + d, at[2], 0});
   return true;
 }
 
@@ -162,27 +181,23 @@ bool host_conv_onednn(const host_conv_t *conv, bool *out_done) {
   if (!worker)
     goto leave;
   int64_t extent[3];
-  band_extent(conv, host_conv_rows(conv, HOST_W, conv->out[HOST_W]), extent);
-  host_shape_t shape = band_shape(conv, extent);
-  host_primitive_t *first = host_primitive_get(worker, &shape);
+  job_t job = {.conv = conv, .worker = worker, .width = conv->out[HOST_W]};
+  if (job.width < HOST_WIDTH)
+    job.width = HOST_WIDTH;
+  band_extent(conv, host_conv_rows(conv, HOST_W, job.width), extent);
+  host_box_t box;
+  host_primitive_t *first =
+      band_primitive(&job, (const int64_t[3]){0}, extent, &box);
   if (!first) {
     ok = true; /* not done: no kernel */
     goto leave;
   }
   host_worker_name(worker, first);
-  size_t elements = (size_t)extent[0] * (size_t)shape.in[0] *
-                    (size_t)shape.in[1] * (size_t)shape.in[2] *
-                    (size_t)conv->groups * (size_t)conv->c;
-  const float *plain = host_pack_weights(conv);
-  job_t job = {
-      .conv = conv,
-      .worker = worker,
-      .plain = plain,
-      .x = host_scratch_get(HOST_SCRATCH_INPUT, elements * sizeof(float)),
-      .turn = host_scratch_get(HOST_SCRATCH_TILE,
-                               (size_t)conv->groups * (size_t)conv->k *
-                                   HOST_TURN * sizeof(float))};
-  if (!plain || !job.x || !job.turn)
+  job.plain = host_pack_weights(conv);
+  job.turn = host_scratch_get(HOST_SCRATCH_TILE, (size_t)conv->groups *
+                                                     (size_t)conv->k *
+                                                     HOST_TURN * sizeof(float));
+  if (!job.plain || !job.turn)
     goto leave;
   ok = bands(&job, extent);
   *out_done = ok;

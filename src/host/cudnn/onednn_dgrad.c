@@ -42,18 +42,12 @@ static void reach(const host_conv_t *conv, int i, int64_t first, int64_t count,
 }
 
 /* The box of dy as dense rows of W x K. */
-static void pack_dy(const host_conv_t *conv, int64_t n,
-                    const int64_t first[HOST_SPATIAL],
-                    const int32_t count[HOST_SPATIAL], float *to) {
-  host_conv_t plain = {.groups = conv->groups, .c = conv->k};
+static void pack_dy(const host_conv_t *conv, int64_t n, const host_box_t *box,
+                    float *to) {
+  host_conv_t plain = {.groups = conv->groups, .c = conv->k, .x = conv->y};
   memcpy(plain.x_stride, conv->y_stride, sizeof plain.x_stride);
-  for (int i = 0; i < HOST_SPATIAL; i++) {
-    plain.in[i] = conv->out[i];
-    plain.stride[i] = 1;
-  }
-  plain.x = (const float *)conv->y + first[HOST_W] * conv->y_stride[4];
-  plain.in[HOST_W] -= first[HOST_W];
-  host_pack_x(&plain, count, n, first[HOST_D], first[HOST_H], to);
+  memcpy(plain.in, conv->out, sizeof plain.in);
+  host_pack_x(&plain, box, n, to);
 }
 
 static float *weights(job_t *job, host_primitive_t *p, bool *ok) {
@@ -81,15 +75,17 @@ static bool band(job_t *job, const int64_t at[3], const int64_t extent[3],
   if (width < conv->in[HOST_W])
     width = conv->in[HOST_W];
   const int64_t count[HOST_SPATIAL] = {extent[1], extent[2], width};
-  int64_t from[HOST_SPATIAL];
+  host_box_t box;
   size_t dx = (size_t)(conv->groups * (int64_t)conv->c);
   size_t dy = (size_t)(conv->groups * (int64_t)conv->k);
   for (int i = 0; i < HOST_SPATIAL; i++) {
     int64_t rows;
-    reach(conv, i, first[i], count[i], &from[i], &rows);
+    reach(conv, i, first[i], count[i], &box.first[i], &rows);
+    box.count[i] = (int32_t)rows;
     s.in[i] = (int32_t)count[i];
     s.out[i] = (int32_t)rows;
-    s.pad[i] = (int32_t)(conv->pad[i] + first[i] - from[i] * conv->stride[i]);
+    s.pad[i] =
+        (int32_t)(conv->pad[i] + first[i] - box.first[i] * conv->stride[i]);
     dx *= (size_t)count[i];
     dy *= (size_t)rows;
   }
@@ -115,18 +111,16 @@ static bool band(job_t *job, const int64_t at[3], const int64_t extent[3],
     bool ok;
     host_worker_name(job->worker, p);
     for (size_t n = 0; n < images; n++)
-      pack_dy(conv, at[0] + (int64_t)n, from, s.out, in + n * dy);
+      pack_dy(conv, at[0] + (int64_t)n, &box, in + n * dy);
     float *w = weights(job, p, &ok);
     if (!ok || !host_primitive_execute(job->worker, p, sums, w, in))
       return false;
   }
-  int64_t row = width * conv->groups * conv->c;
+  int64_t plane = extent[2] * width * conv->groups * conv->c;
   for (int64_t n = 0; n < extent[0]; n++)
-    for (int64_t d = 0; d < extent[1]; d++)
-      for (int64_t h = 0; h < extent[2]; h++, sums += row)
-        host_unpack_row(
-            &job->dx, sums, turn,
-            (const int64_t[]){at[0] + n, 0, at[1] + d, at[2] + h, 0});
+    for (int64_t d = 0; d < extent[1]; d++, sums += plane)
+      host_unpack_rows(&job->dx, sums, width, extent[2], turn,
+                       (const int64_t[]){at[0] + n, 0, at[1] + d, at[2], 0});
   return true;
 }
 

@@ -10,31 +10,41 @@
 
 /* Bytes of packed x worked on at once; more where the weights are more, as
  * their gradient is added up once a band. */
-enum { HOST_BAND_BYTES = 1 << 20 };
+enum { HOST_BAND_BYTES = 1 << 19 };
+
+/* Channels of x that fill no vector. */
+enum { HOST_FEW = 16 };
 
 typedef struct {
   const host_conv_t *conv;
   host_worker_t *worker;
   host_primitive_t *primitive;
-  int64_t rows;   /* of dy in a band */
-  int64_t planes; /* in a band; more than one of whole planes only */
-  int64_t images; /* in a band; more than one of whole volumes only */
+  int64_t rows;             /* of dy in a band */
+  int64_t planes;           /* in a band; more than one of whole planes only */
+  int64_t images;           /* in a band; more than one of whole volumes only */
+  bool zeros[HOST_SPATIAL]; /* x contains the padding */
   float *x, *dy;
 } job_t;
 
 /* `planes` x `rows` rows of dy from (n, d, h) on, as rows of W x K. */
 static void pack_dy(const host_conv_t *conv, int64_t n, int64_t d, int64_t h,
                     int64_t planes, int64_t rows, float *to) {
-  host_conv_t plain = {.groups = conv->groups, .c = conv->k};
+  host_conv_t plain = {.groups = conv->groups, .c = conv->k, .x = conv->y};
   memcpy(plain.x_stride, conv->y_stride, sizeof plain.x_stride);
-  for (int i = 0; i < HOST_SPATIAL; i++) {
-    plain.in[i] = conv->out[i];
-    plain.stride[i] = 1;
-  }
-  plain.x = conv->y;
-  const int32_t box[] = {(int32_t)planes, (int32_t)rows,
-                         (int32_t)conv->out[HOST_W]};
-  host_pack_x(&plain, box, n, d, h, to);
+  memcpy(plain.in, conv->out, sizeof plain.in);
+  const host_box_t box = {
+      .first = {d, h, 0},
+      .count = {(int32_t)planes, (int32_t)rows, (int32_t)conv->out[HOST_W]}};
+  host_pack_x(&plain, &box, n, to);
+}
+
+/* x under a band of dy from (d, h) on. */
+static void under(const job_t *job, int64_t d, int64_t h, host_box_t *x) {
+  const int64_t first[HOST_SPATIAL] = {d, h, 0};
+  const int64_t count[HOST_SPATIAL] = {job->planes, job->rows,
+                                       job->conv->out[HOST_W]};
+  for (int i = 0; i < HOST_SPATIAL; i++)
+    host_pack_under(job->conv, i, first[i], count[i], job->zeros[i], x);
 }
 
 static size_t x_elements(const job_t *job) {
@@ -55,15 +65,18 @@ static void pack_x(const job_t *job, int64_t n, int64_t d, int64_t h,
                    int64_t planes, int64_t rows, float *to) {
   const host_conv_t *conv = job->conv;
   const int32_t *in = job->primitive->shape.in;
-  host_pack_x(conv, in, n, d, h, to);
+  host_box_t box;
+  under(job, d, h, &box);
+  host_pack_x(conv, &box, n, to);
   size_t row = (size_t)in[2] * (size_t)conv->groups * (size_t)conv->c;
   size_t deep = (size_t)host_conv_rows(conv, HOST_D, planes);
   size_t used = (size_t)host_conv_rows(conv, HOST_H, rows);
   for (size_t i = 0; i < deep && rows < job->rows; i++)
     memset(to + (i * (size_t)in[1] + used) * row, 0,
            ((size_t)in[1] - used) * row * sizeof *to);
-  memset(to + deep * (size_t)in[1] * row, 0,
-         ((size_t)in[0] - deep) * (size_t)in[1] * row * sizeof *to);
+  if (planes < job->planes)
+    memset(to + deep * (size_t)in[1] * row, 0,
+           ((size_t)in[0] - deep) * (size_t)in[1] * row * sizeof *to);
 }
 
 /* The first band is the total; others are added to it. */
@@ -129,9 +142,13 @@ static host_shape_t shape_of(const job_t *job) {
   memcpy(s.window, conv->window, sizeof s.window);
   memcpy(s.stride, conv->stride, sizeof s.stride);
   memcpy(s.dilation, conv->dilation, sizeof s.dilation);
-  s.in[HOST_D] = (int32_t)host_conv_rows(conv, HOST_D, job->planes);
-  s.in[HOST_H] = (int32_t)host_conv_rows(conv, HOST_H, job->rows);
-  s.in[HOST_W] = (int32_t)host_conv_rows(conv, HOST_W, conv->out[HOST_W]);
+  host_box_t x;
+  under(job, 0, 0, &x);
+  memcpy(s.in, x.count, sizeof s.in);
+  memcpy(s.pad, x.pad, sizeof s.pad);
+  s.out[HOST_D] = (int32_t)job->planes;
+  s.out[HOST_H] = (int32_t)job->rows;
+  s.out[HOST_W] = (int32_t)conv->out[HOST_W];
   return s;
 }
 
@@ -176,8 +193,19 @@ bool host_wgrad_onednn(const host_conv_t *conv, float *sums, bool *out_done) {
   int threads = host_threads_enter();
   job_t job = {.conv = conv, .worker = worker};
   choose_band(&job);
+  /* oneDNN passes over the padding where it is the same for all bands; with
+   * few channels that takes it longer than to add zeros. */
+  bool few = conv->groups == 1 && conv->c < HOST_FEW;
+  job.zeros[HOST_D] = few || job.planes < conv->out[HOST_D];
+  job.zeros[HOST_H] = few || job.rows < conv->out[HOST_H];
+  job.zeros[HOST_W] = few;
   host_shape_t shape = shape_of(&job);
   job.primitive = host_primitive_get(worker, &shape);
+  if (!job.primitive) {
+    memset(job.zeros, true, sizeof job.zeros);
+    shape = shape_of(&job);
+    job.primitive = host_primitive_get(worker, &shape);
+  }
   bool ok = true;
   if (job.primitive) {
     host_worker_name(worker, job.primitive);

@@ -5,18 +5,31 @@
 
 #include "src/host/cudnn/engine.h"
 
-/* The box of `rows` (depth, height, width) of float x under the output at
- * (n, d0, h0, 0), zeros where there is no x: to is D H W C. */
-void host_pack_x(const host_conv_t *conv, const int32_t rows[HOST_SPATIAL],
-                 int64_t n, int64_t d0, int64_t h0, float *to);
+/* Part of a tensor, in its own indices; it may go beyond the tensor. `pad`
+ * zeros lie before it that are not in it. */
+typedef struct {
+  int64_t first[HOST_SPATIAL];
+  int32_t count[HOST_SPATIAL], pad[HOST_SPATIAL];
+} host_box_t;
+
+/* The box of image n of float x, zeros where there is no x: to is D H W C. */
+void host_pack_x(const host_conv_t *conv, const host_box_t *box, int64_t n,
+                 float *to);
+
+/* What the box must be in dimension i to lie under outputs [out, out + count):
+ * with the padding as zeros, or without it unless windows lie in padding
+ * alone. */
+void host_pack_under(const host_conv_t *conv, int i, int64_t out, int64_t count,
+                     bool zeros, host_box_t *box);
 
 /* Columns that are turned from W x C into C x W at once. */
 enum { HOST_TURN = 64 };
 
-/* Finishes a row of outputs at (n, 0, d, h, 0), `sums` being W x C. `turn` is
- * room for HOST_TURN columns of all channels. */
-void host_unpack_row(const host_conv_t *conv, const float *sums, float *turn,
-                     const int64_t at[5]);
+/* Finishes `rows` rows of outputs from (n, 0, d, h, 0) on, `sums` being rows of
+ * `pitch` x C, as many columns used as y has. `turn` is room for HOST_TURN
+ * columns of all channels. */
+void host_unpack_rows(const host_conv_t *conv, const float *sums, int64_t pitch,
+                      int64_t rows, float *turn, const int64_t at[5]);
 
 /* w as dense G K C D H W, not mirrored: itself, or a copy in
  * HOST_SCRATCH_WEIGHTS; NULL when memory is short. */

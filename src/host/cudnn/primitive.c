@@ -75,13 +75,6 @@ const char *host_conv_onednn_name(void) {
   return worker ? worker->last_name : "";
 }
 
-static int64_t shape_out(const host_shape_t *s, int d) {
-  if (s->kind == HOST_CONV_DATA)
-    return s->out[d];
-  return (s->in[d] - s->dilation[d] * (s->window[d] - 1) - 1) / s->stride[d] +
-         1;
-}
-
 /* What oneDNN wants to know: all layouts but that of the weights are given. */
 typedef struct {
   dnnl_memory_desc_t x, y, w, w_plain;
@@ -100,7 +93,7 @@ static dnnl_status_t describe(const host_shape_t *s, layout_t *l) {
   wd[grouped + 1] = s->c;
   for (int i = 0; i < spatial; i++) {
     xd[2 + i] = s->in[first + i];
-    yd[2 + i] = shape_out(s, first + i);
+    yd[2 + i] = s->out[first + i];
     wd[grouped + 2 + i] = s->window[first + i];
     l->stride[i] = s->stride[first + i];
     l->dilation[i] = s->dilation[first + i] - 1;
@@ -108,8 +101,6 @@ static dnnl_status_t describe(const host_shape_t *s, layout_t *l) {
     l->pad_behind[i] = (yd[2 + i] - 1) * l->stride[i] +
                        s->dilation[first + i] * (s->window[first + i] - 1) + 1 -
                        s->in[first + i] - l->pad[i];
-    if (s->kind != HOST_CONV_DATA)
-      l->pad_behind[i] = 0;
   }
   int rank = 2 + spatial;
   dnnl_format_tag_t last = spatial == 2 ? dnnl_nhwc : dnnl_ndhwc;

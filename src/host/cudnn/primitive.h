@@ -9,15 +9,14 @@
 #include "src/host/cudnn/engine.h"
 
 /* What a primitive depends on; compared as bytes, so no padding inside. All
- * tensors are dense and channels last. x contains the padding but for the
- * gradient of the data, which has `pad` in front of x and, behind it, what the
- * extents `out` leave. */
+ * tensors are dense and channels last. There is padding of `pad` in front of x
+ * and, behind it, what the extents `out` leave. */
 typedef struct {
   int32_t kind; /* host_conv_kind_t */
   int32_t images, groups, c, k;
   int32_t in[HOST_SPATIAL];
   int32_t window[HOST_SPATIAL], stride[HOST_SPATIAL], dilation[HOST_SPATIAL];
-  int32_t pad[HOST_SPATIAL], out[HOST_SPATIAL]; /* of HOST_CONV_DATA */
+  int32_t pad[HOST_SPATIAL], out[HOST_SPATIAL];
 } host_shape_t;
 
 /* `conv` takes weights, or makes their gradient, in a layout of its own of

@@ -95,19 +95,19 @@ static void dense_destroy(dense_t *d) {
   free(d->y);
 }
 
-/* Rows [a, b) of the output and what they need of x. */
-static host_conv_t rows_of(const host_conv_t *whole, int64_t a, int64_t b) {
+/* Rows [a, b) of the output in dimension i and what they need of x. */
+static host_conv_t rows_of(const host_conv_t *whole, int i, int64_t a,
+                           int64_t b) {
   host_conv_t part = *whole;
-  int64_t s = whole->stride[HOST_H];
-  int64_t low = a * s - whole->pad[HOST_H];
-  int64_t high = low + host_conv_rows(whole, HOST_H, b - a);
+  int64_t s = whole->stride[i];
+  int64_t low = a * s - whole->pad[i];
+  int64_t high = low + host_conv_rows(whole, i, b - a);
   int64_t skip = low > 0 ? low : 0;
-  part.pad[HOST_H] = low < 0 ? (int)-low : 0;
-  part.in[HOST_H] =
-      (high < whole->in[HOST_H] ? high : whole->in[HOST_H]) - skip;
-  part.out[HOST_H] = b - a;
-  part.x = (const float *)whole->x + skip * whole->x_stride[3];
-  part.y = (float *)whole->y + a * whole->y_stride[3];
+  part.pad[i] = low < 0 ? (int)-low : 0;
+  part.in[i] = (high < whole->in[i] ? high : whole->in[i]) - skip;
+  part.out[i] = b - a;
+  part.x = (const float *)whole->x + skip * whole->x_stride[2 + i];
+  part.y = (float *)whole->y + a * whole->y_stride[2 + i];
   part.old = part.y;
   return part;
 }
@@ -127,7 +127,7 @@ START_TEST(pieces_of_products_have_the_bits_of_the_whole) {
     memset(d.y, 0, bytes);
     for (int64_t a = 0, b; a < d.conv.out[HOST_H]; a = b) {
       b = a + case_range(1, (int)(d.conv.out[HOST_H] - a));
-      host_conv_t part = rows_of(&d.conv, a, b);
+      host_conv_t part = rows_of(&d.conv, HOST_H, a, b);
       ck_assert(host_conv_matrix(&part));
     }
     ck_assert_msg(memcmp(kept, d.y, bytes) == 0, "case %d: %s", i,
@@ -135,6 +135,42 @@ START_TEST(pieces_of_products_have_the_bits_of_the_whole) {
     free(kept);
     dense_destroy(&d);
   }
+}
+END_TEST
+
+/* With padding above and below, beside a row or a column of its own, and one
+ * output alone. */
+START_TEST(pieces_by_onednn_have_the_bits_of_the_whole) {
+  int64_t done = 0, cases = random_cases(40);
+  for (int64_t i = 0; i < cases; i++) {
+    dense_t d;
+    case_seed((uint64_t)i + 1000216);
+    dense_create(&d, (int[]){1, 3, 5, 7}[i % 4], case_range(1, 14),
+                 case_range(1, 14), (int[]){16, 0, -16}[i % 3]);
+    host_conv_t *c = &d.conv;
+    bool ok;
+    ck_assert(host_conv_onednn(c, &ok));
+    size_t bytes = d.y_count * sizeof(float);
+    float *kept = malloc(bytes);
+    memcpy(kept, d.y, bytes);
+    memset(d.y, 0, bytes);
+    bool single = i % 8 >= 4;
+    for (int64_t a = 0, b; ok && a < c->out[HOST_H]; a = b) {
+      b = a + (single ? 1 : case_range(1, (int)(c->out[HOST_H] - a)));
+      host_conv_t rows = rows_of(c, HOST_H, a, b);
+      for (int64_t e = 0, f; e < c->out[HOST_W]; e = f) {
+        f = e + (single ? 1 : case_range(1, (int)(c->out[HOST_W] - e)));
+        host_conv_t part = rows_of(&rows, HOST_W, e, f);
+        ck_assert(host_conv_onednn(&part, &ok) && ok);
+      }
+    }
+    ck_assert_msg(!ok || memcmp(kept, d.y, bytes) == 0, "case %ld: %s", i,
+                  case_text(c));
+    done += ok;
+    free(kept);
+    dense_destroy(&d);
+  }
+  ck_assert_int_ge(done, cases * 9 / 10);
 }
 END_TEST
 
@@ -235,6 +271,7 @@ int main(void) {
   tcase_set_timeout(cases, 100);
   tcase_add_test(cases, matrix_equals_the_loop);
   tcase_add_test(cases, pieces_of_products_have_the_bits_of_the_whole);
+  tcase_add_test(cases, pieces_by_onednn_have_the_bits_of_the_whole);
   tcase_add_test(cases, an_image_alone_has_the_bits_it_has_among_others);
   tcase_add_test(cases,
                  pieces_of_the_gradient_of_data_have_the_bits_of_the_whole);
