@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Divisive normalisation over neighbours in space, one channel at a time.
 //
-// y = x * s^-beta with s = k + alpha / n^dimensions * (sum of x^2 over n x n
-// (x n) points around). Means of the program's own are refused: nothing says
-// whether those of the point or those of its neighbours are taken off.
+// y = x * s^-beta with s = k + alpha / n^dimensions * (sum of (x - m)^2 over
+// n x n (x n) points around), m being the program's mean at the point itself,
+// as on a GPU (measured by the tests of pantheongpu/pantheonsim), or 0.
 #include <math.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@
 typedef struct {
   struct cudnnLRNStruct how;
   bool backward;
-  host_view_t x, dy, out;
+  host_view_t x, dy, out, means, d_means; /* without data: not given */
   double alpha, beta;
 } job_t;
 
@@ -51,55 +51,93 @@ static void sum_around(const job_t *job, bool adjoint, int64_t plane,
   }
 }
 
-/* dx = dy * s^-beta - 2 alpha beta / n^d * x * (sum of dy x s^(-beta - 1)). */
-static void differentiate(const job_t *job, double weight, int64_t plane,
-                          const double *x, const double *s, double *dy,
-                          double *sums, double *room) {
-  for (int64_t i = 0; i < plane; i++)
-    sums[i] = dy[i] * x[i] * pow(s[i], -job->how.beta - 1);
-  sum_around(job, true, plane, sums, room);
-  for (int64_t i = 0; i < plane; i++)
-    dy[i] = dy[i] * pow(s[i], -job->how.beta) -
-            2 * weight * job->how.beta * x[i] * sums[i];
+/* What is known of one channel's plane, each `plane` doubles. */
+typedef struct {
+  int64_t plane;
+  double weight;                      /* alpha / n^dimensions */
+  double *x, *s, *m, *around, *count; /* around, count: of the neighbours */
+  double *dy, *dm, *sums, *room;
+} plane_t;
+
+static void state(const job_t *job, const plane_t *p) {
+  for (int64_t i = 0; i < p->plane; i++) {
+    p->s[i] = p->x[i] * p->x[i];
+    p->around[i] = p->x[i];
+    p->count[i] = 1;
+  }
+  sum_around(job, false, p->plane, p->s, p->room);
+  sum_around(job, false, p->plane, p->around, p->room);
+  sum_around(job, false, p->plane, p->count, p->room);
+  for (int64_t i = 0; i < p->plane; i++) {
+    double m = p->m[i];
+    double squares = p->s[i] - 2 * m * p->around[i] + p->count[i] * m * m;
+    p->s[i] = job->how.k + p->weight * squares;
+  }
+}
+
+/* With g = 2 alpha beta / n^d * dy x s^(-beta - 1) of each point,
+ * dx = dy * s^-beta - x * (sum of g) + (sum of g m), and
+ * dm = g * (sum of x around - count * m). */
+static void differentiate(const job_t *job, const plane_t *p) {
+  double factor = 2 * p->weight * job->how.beta;
+  for (int64_t i = 0; i < p->plane; i++) {
+    double g = factor * p->dy[i] * p->x[i] * pow(p->s[i], -job->how.beta - 1);
+    p->dm[i] = g * (p->around[i] - p->count[i] * p->m[i]);
+    p->sums[i] = g;
+    p->around[i] = g * p->m[i];
+  }
+  sum_around(job, true, p->plane, p->sums, p->room);
+  sum_around(job, true, p->plane, p->around, p->room);
+  for (int64_t i = 0; i < p->plane; i++)
+    p->dy[i] = p->dy[i] * pow(p->s[i], -job->how.beta) - p->x[i] * p->sums[i] +
+               p->around[i];
 }
 
 static bool run(void *argument) {
   const job_t *job = argument;
   const host_view_t *view = &job->x;
-  int64_t first[CUDNN_DIM_MAX] = {0}, box[CUDNN_DIM_MAX], plane = 1;
-  double weight = job->how.alpha;
+  int64_t first[CUDNN_DIM_MAX] = {0}, box[CUDNN_DIM_MAX];
+  plane_t p = {.plane = 1, .weight = job->how.alpha};
   memcpy(box, view->dim, sizeof box);
   box[0] = box[1] = 1;
   for (int i = 2; i < view->rank; i++) {
-    plane *= box[i];
-    weight /= job->how.n;
+    p.plane *= box[i];
+    p.weight /= job->how.n;
   }
-  size_t bytes = (size_t)plane * sizeof(double);
-  double *x = host_scratch_get(HOST_SCRATCH_INPUT, bytes);
-  double *s = host_scratch_get(HOST_SCRATCH_TILE, bytes);
-  double *dy = host_scratch_get(HOST_SCRATCH_REORDERED, bytes);
-  double *sums = host_scratch_get(HOST_SCRATCH_OUTPUT, 2 * bytes);
-  if (!x || !s || !dy || !sums)
+  double **const of[] = {&p.x,  &p.s,  &p.m,    &p.around, &p.count,
+                         &p.dy, &p.dm, &p.sums, &p.room};
+  enum { PLANES = sizeof of / sizeof *of };
+  double *all = host_scratch_get(HOST_SCRATCH_INPUT,
+                                 PLANES * (size_t)p.plane * sizeof *all);
+  if (!all)
     return false;
-  double *room = sums + plane;
+  for (int i = 0; i < PLANES; i++)
+    *of[i] = all + i * p.plane;
+  memset(p.m, 0, (size_t)p.plane * sizeof *p.m);
   for (first[0] = 0; first[0] < view->dim[0]; first[0]++)
     for (first[1] = 0; first[1] < view->dim[1]; first[1]++) {
-      host_view_load(view, first, box, x);
-      for (int64_t i = 0; i < plane; i++)
-        s[i] = x[i] * x[i];
-      sum_around(job, false, plane, s, room);
-      for (int64_t i = 0; i < plane; i++)
-        s[i] = job->how.k + weight * s[i];
+      host_view_load(view, first, box, p.x);
+      if (job->means.data)
+        host_view_load(&job->means, first, box, p.m);
+      state(job, &p);
       if (job->backward) {
-        host_view_load(&job->dy, first, box, dy);
-        differentiate(job, weight, plane, x, s, dy, sums, room);
+        host_view_load(&job->dy, first, box, p.dy);
+        differentiate(job, &p);
       } else {
-        for (int64_t i = 0; i < plane; i++)
-          dy[i] = x[i] * pow(s[i], -job->how.beta);
+        for (int64_t i = 0; i < p.plane; i++)
+          p.dy[i] = p.x[i] * pow(p.s[i], -job->how.beta);
       }
-      host_view_store(&job->out, first, box, job->alpha, dy, job->beta);
+      host_view_store(&job->out, first, box, job->alpha, p.dy, job->beta);
+      if (job->d_means.data)
+        host_view_store(&job->d_means, first, box, job->alpha, p.dm, job->beta);
     }
   return true;
+}
+
+/* Of what has x's descriptor and may not be given. */
+static cudnnStatus_t optional(const struct cudnnTensorStruct *like,
+                              const void *data, host_view_t *out) {
+  return data ? host_view_init(like, data, out) : CUDNN_STATUS_SUCCESS;
 }
 
 static cudnnStatus_t
@@ -110,11 +148,16 @@ prepare(const struct cudnnLRNStruct *lrn, cudnnDivNormMode_t mode,
   REFUSE_IF(!lrn || !alpha || !beta || !x || !out, CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(mode != CUDNN_DIVNORM_PRECOMPUTED_MEANS, CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(x->rank < 4 || x->rank > 5, CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(means, CUDNN_STATUS_NOT_SUPPORTED);
   *job = (job_t){.how = *lrn,
                  .alpha = host_scalar(alpha, out->type),
                  .beta = host_scalar(beta, out->type)};
-  return host_view_pair(x, x_data, out, out_data, &job->x, &job->out);
+  cudnnStatus_t status =
+      host_view_pair(x, x_data, out, out_data, &job->x, &job->out);
+  if (status)
+    return status;
+  REFUSE_IF(memcmp(x->stride, out->stride, (size_t)x->rank * sizeof(int)) != 0,
+            CUDNN_STATUS_NOT_SUPPORTED);
+  return optional(x, means, &job->means);
 }
 
 cudnnStatus_t cudnnDivisiveNormalizationForward(
@@ -136,12 +179,13 @@ cudnnStatus_t cudnnDivisiveNormalizationBackward(
     const void *beta, const cudnnTensorDescriptor_t dx, void *dx_data,
     void *d_means) {
   REFUSE_IF(!handle || !temp || !temp2, CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(d_means, CUDNN_STATUS_NOT_SUPPORTED);
   job_t job;
   cudnnStatus_t status =
       prepare(lrn, mode, alpha, beta, x, x_data, means, dx, dx_data, &job);
   if (!status)
     status = host_view_init(x, dy, &job.dy);
+  if (!status)
+    status = optional(dx, d_means, &job.d_means);
   if (status)
     return status;
   job.backward = true;

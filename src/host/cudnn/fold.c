@@ -6,9 +6,9 @@
 // only vectors of channels are refused here. Like there, the folded convolution
 // gives the gradient where the strides are 1 or else: mode
 // CUDNN_CROSS_CORRELATION (mirroring a folded filter mirrors blocks, not
-// points), no dilation where a stride is over 1, and groups only where no
-// channels are added. Points of x behind the last window are left out and
-// unfold to 0, whatever beta was.
+// points), no dilation and no groups where a stride is over 1 (block by block,
+// transform.c, channels of groups come to lie apart). Points of x behind the
+// last window are left out and unfold to 0, whatever beta was.
 #include "src/host/cudnn/types.h"
 
 #include "src/host/cudnn/life.h"

@@ -154,6 +154,13 @@ cudnnStatus_t cudnnTransformTensor(cudnnHandle_t handle, const void *alpha,
   REFUSE_IF(!handle || !alpha || !beta || !x || !y || !x_data || !y_data,
             CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(!same_extents(x, y), CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(x->type == CUDNN_DATA_INT8x32 || y->type == CUDNN_DATA_INT8x32,
+            CUDNN_STATUS_BAD_PARAM);
+  cudnnDataType_t from = host_type_scalar(x->type);
+  cudnnDataType_t to = host_type_scalar(y->type);
+  REFUSE_IF((from == CUDNN_DATA_INT8 && to == CUDNN_DATA_UINT8) ||
+                (from == CUDNN_DATA_UINT8 && to == CUDNN_DATA_INT8),
+            CUDNN_STATUS_NOT_SUPPORTED);
   return (x->type == y->type && host_type_vector(x->type) == 1 ? blend : turn)(
       handle, alpha, x, x_data, beta, y, y_data);
 }
@@ -236,11 +243,12 @@ cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle,
 /* IDENTITY exists for the fused convolution only. */
 static cudnnStatus_t
 check_activation(const struct cudnnActivationStruct *activation,
-                 cudnnDataType_t type) {
+                 cudnnDataType_t type, bool backward) {
   REFUSE_IF(activation->mode == CUDNN_ACTIVATION_IDENTITY,
             CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(type != CUDNN_DATA_FLOAT && type != CUDNN_DATA_DOUBLE &&
-                type != CUDNN_DATA_HALF && type != CUDNN_DATA_BFLOAT16,
+                type != CUDNN_DATA_HALF && type != CUDNN_DATA_BFLOAT16 &&
+                (type != CUDNN_DATA_INT8 || backward),
             CUDNN_STATUS_NOT_SUPPORTED);
   return CUDNN_STATUS_SUCCESS;
 }
@@ -263,7 +271,7 @@ cudnnStatus_t cudnnActivationForward(
             CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(x->type != y->type || !same_extents(x, y), CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(x_data == y_data && !same_strides(x, y), CUDNN_STATUS_BAD_PARAM);
-  cudnnStatus_t status = check_activation(activation, y->type);
+  cudnnStatus_t status = check_activation(activation, y->type, false);
   host_loop_t loop;
   if (!status)
     status = start(&loop, HOST_LOOP_FORWARD, y, y_data);
@@ -292,7 +300,7 @@ cudnnStatus_t cudnnActivationBackward(
             CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(dy_data == dx_data && !same_strides(dy, dx),
             CUDNN_STATUS_BAD_PARAM);
-  cudnnStatus_t status = check_activation(activation, dx->type);
+  cudnnStatus_t status = check_activation(activation, dx->type, true);
   host_loop_t loop;
   if (!status)
     status = start(&loop, HOST_LOOP_BACKWARD, dx, dx_data);

@@ -71,8 +71,13 @@ static bool types_fit(cudnnDataType_t x, cudnnDataType_t y,
     return y == x && compute == CUDNN_DATA_FLOAT;
   case CUDNN_DATA_INT8:
   case CUDNN_DATA_INT8x4:
-  case CUDNN_DATA_UINT8x4:
     return (y == x || y == CUDNN_DATA_FLOAT) && compute == CUDNN_DATA_INT32;
+  case CUDNN_DATA_UINT8: /* of bytes without sign, others come */
+    return (y == CUDNN_DATA_INT8 || y == CUDNN_DATA_FLOAT) &&
+           compute == CUDNN_DATA_INT32;
+  case CUDNN_DATA_UINT8x4:
+    return (y == CUDNN_DATA_INT8x4 || y == x || y == CUDNN_DATA_FLOAT) &&
+           compute == CUDNN_DATA_INT32;
   case CUDNN_DATA_INT8x32:
     return y == x && compute == CUDNN_DATA_INT32;
   }
@@ -89,7 +94,7 @@ static bool layouts_fit(const struct cudnnTensorStruct *x,
   if (in == 1)
     return x->vector_length <= 1 && y->vector_length <= 1 &&
            w->format != CUDNN_TENSOR_NCHW_VECT_C &&
-           (x->type != CUDNN_DATA_INT8 || w->format != CUDNN_TENSOR_NHWC ||
+           (w->type != CUDNN_DATA_INT8 || w->format != CUDNN_TENSOR_NHWC ||
             (x->stride[1] == 1 && y->stride[1] == 1));
   return x->vector_length == in && w->format == CUDNN_TENSOR_NCHW_VECT_C &&
          (out == 1 ? y->vector_length <= 1 : y->vector_length == out) &&
@@ -97,7 +102,9 @@ static bool layouts_fit(const struct cudnnTensorStruct *x,
 }
 
 static bool filter_fits(cudnnDataType_t x, cudnnDataType_t w) {
-  return w == (x == CUDNN_DATA_UINT8x4 ? CUDNN_DATA_INT8x4 : x);
+  return w == (x == CUDNN_DATA_UINT8x4 ? CUDNN_DATA_INT8x4
+               : x == CUDNN_DATA_UINT8 ? CUDNN_DATA_INT8
+                                       : x);
 }
 
 static cudnnStatus_t check_support(const struct cudnnTensorStruct *x,
@@ -106,6 +113,10 @@ static cudnnStatus_t check_support(const struct cudnnTensorStruct *x,
                                    const struct cudnnTensorStruct *y) {
   REFUSE_IF(x->rank < 4 || x->rank > 5, CUDNN_STATUS_NOT_SUPPORTED);
   REFUSE_IF(!filter_fits(x->type, w->type), CUDNN_STATUS_NOT_SUPPORTED);
+  bool vectors = host_type_vector(x->type) > 1;
+  REFUSE_IF(vectors && x->vector_length <= 1, CUDNN_STATUS_BAD_PARAM);
+  for (int i = 0; i < conv->rank && vectors; i++)
+    REFUSE_IF(conv->dilation[i] > 1, CUDNN_STATUS_NOT_SUPPORTED);
   REFUSE_IF(!types_fit(x->type, y->type, conv->compute_type),
             CUDNN_STATUS_NOT_SUPPORTED);
   REFUSE_IF(!layouts_fit(x, w, conv, y), CUDNN_STATUS_NOT_SUPPORTED);
@@ -178,8 +189,11 @@ cudnnStatus_t host_problem_init(const struct cudnnTensorStruct *x,
 bool host_problem_allows(const host_conv_t *problem,
                          cudnnConvolutionFwdAlgo_t algo) {
   const host_conv_t *p = problem;
-  if (p->x_vector)
-    return algo == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
+  if (p->x_vector) {
+    bool channels_last = !p->y_vector && p->k > 1 && p->y_stride[1] == 1;
+    return algo == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM ||
+           (algo == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM && !channels_last);
+  }
   bool flat = p->in[HOST_D] == 1 && p->window[HOST_D] == 1;
   bool dense = true, square = true;
   for (int i = HOST_D; i < HOST_SPATIAL; i++)

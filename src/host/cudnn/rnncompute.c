@@ -99,7 +99,7 @@ static real_t sigmoid(real_t x) {
   return 1 / (1 + (real_t)exp((double)-x));
 }
 
-static real_t clip(const host_rnn_net_t *net, real_t c) {
+real_t clip(const host_rnn_net_t *net, real_t c) {
   if (!net->clips)
     return c;
   if (c != c)
@@ -136,9 +136,9 @@ static void cell(const run_t *r, const real_t *rec_bias, real_t *a,
     case CUDNN_LSTM: {
       real_t in = sigmoid(pre[0]), forget = sigmoid(pre[1]);
       real_t fresh = (real_t)tanh((double)pre[2]), o = sigmoid(pre[3]);
-      c[j] = clip(net, forget * c[j] + in * fresh);
+      c[j] = forget * clip(net, c[j]) + in * fresh;
       state[j] = c[j];
-      m[j] = o * (real_t)tanh((double)c[j]);
+      m[j] = o * (real_t)tanh((double)clip(net, c[j]));
       a[j] = in;
       a[n + j] = forget;
       a[2 * n + j] = fresh;

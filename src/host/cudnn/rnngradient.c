@@ -16,6 +16,12 @@ static int64_t step_before(const run_t *r, const part_t *p, int64_t t,
   return t + 1 < r->job->length[b] ? t + 1 : -1;
 }
 
+/* Whether a cell's state is read as it is. */
+static bool passes(const host_rnn_net_t *net, real_t c) {
+  return !net->clips ||
+         (c >= (real_t)net->clip_low && c <= (real_t)net->clip_high);
+}
+
 /* One row: from the gradients of the output before projection and of the cell
  * to those of the gates; `dc` becomes that of the cell before. `straight` is
  * what reaches the state before past the matrices. */
@@ -35,19 +41,18 @@ static void cell_back(const run_t *r, const real_t *a, const real_t *state,
       break;
     case CUDNN_LSTM: {
       real_t in = a[j], forget = a[n + j], fresh = a[2 * n + j];
-      real_t o = a[3 * n + j], squashed = (real_t)tanh((double)state[j]);
-      real_t d = dc[j] + dm[j] * o * (1 - squashed * squashed);
-      real_t raw = forget * c_before[j] + in * fresh;
-      if (net->clips &&
-          !(raw >= (real_t)net->clip_low && raw <= (real_t)net->clip_high))
-        d = 0;
+      real_t o = a[3 * n + j], read = clip(net, c_before[j]);
+      real_t squashed = (real_t)tanh((double)clip(net, state[j]));
+      real_t d = dc[j];
+      if (passes(net, state[j]))
+        d += dm[j] * o * (1 - squashed * squashed);
       delta[j] = d * fresh * in * (1 - in);
-      delta[n + j] = d * c_before[j] * forget * (1 - forget);
+      delta[n + j] = d * read * forget * (1 - forget);
       delta[2 * n + j] = d * in * (1 - fresh * fresh);
       delta[3 * n + j] = dm[j] * squashed * o * (1 - o);
       for (int g = 0; g < 4; g++)
         late[g * n + j] = delta[g * n + j];
-      dc[j] = d * forget;
+      dc[j] = passes(net, c_before[j]) ? d * forget : 0;
       break;
     }
     case CUDNN_GRU: {

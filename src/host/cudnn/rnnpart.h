@@ -27,6 +27,7 @@
 #define store_state      REAL(host_rnn_store_state)
 #define input_of         REAL(host_rnn_input_of)
 #define mask_of          REAL(host_rnn_mask_of)
+#define clip             REAL(host_rnn_clip)
 #define drops            REAL(host_rnn_drops)
 #define widest           REAL(host_rnn_widest)
 #define backward_data    REAL(host_rnn_backward_data)
@@ -77,6 +78,9 @@ void input_of(const run_t *r, int layer, real_t *to);
 real_t *mask_of(const run_t *r, int layer);
 
 bool drops(const run_t *r);
+
+/* The state of a cell as it is read; what is stored is not clipped. */
+real_t clip(const host_rnn_net_t *net, real_t c);
 
 /* Elements of the widest input. */
 int64_t widest(const host_rnn_net_t *net);

@@ -23,8 +23,8 @@ host_rnn_net_t host_rnn_net(const struct cudnnRNNStruct *rnn) {
       .hidden_bias = both || rnn->bias == CUDNN_RNN_SINGLE_REC_BIAS,
       .clips = rnn->clip == CUDNN_RNN_CLIP_MINMAX && rnn->cell == CUDNN_LSTM,
       .clip_nan = rnn->clip_nan == CUDNN_PROPAGATE_NAN,
-      .clip_low = rnn->clip_low,
-      .clip_high = rnn->clip_high};
+      .clip_low = (float)rnn->clip_low, /* float for doubles, too */
+      .clip_high = (float)rnn->clip_high};
 }
 
 static bool has_input(const host_rnn_net_t *net, int layer) {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // TransformTensorEx and TransformFilter: padding, folding, layouts and types.
 //
-// Folded channel (c * fold[0] + i) * fold[1] + j holds point (i, j) of every
-// block of channel c. Nothing states NVIDIA's order, so this one is a choice:
-// the plain one, by which the channels of a group stay together. Results cannot
-// show it as long as everything is folded alike: a convolution adds over the
-// channels of x and w in pairs, and unfolding takes back what folding did.
+// Folded channel before[1] + (i * fold[1] + j) * C + c holds point (i, j) of
+// every block of channel c of C; padding of channels lies around all of them.
+// That is the order of a GPU, measured (RTX 3060, cuDNN 9.27) by the tests of
+// pantheongpu/pantheonsim.
 #include <string.h>
 
 #include "src/host/cudnn/view.h"
@@ -22,21 +21,47 @@ static int64_t fold_of(const job_t *job, int dimension) {
   return fold ? fold : 1;
 }
 
-/* Moves `at` from a folded tensor to the one that it was folded from. */
-static void unfold(const job_t *job, int64_t *at) {
-  for (int i = job->in.rank - 1; i >= 2; i--) {
-    int64_t fold = fold_of(job, i);
-    at[i] = at[i] * fold + at[1] % fold;
-    at[1] /= fold;
-  }
+static int64_t folds(const job_t *job) {
+  int64_t all = 1;
+  for (int i = 2; i < job->in.rank; i++)
+    all *= fold_of(job, i);
+  return all;
 }
 
-static void fold(const job_t *job, int64_t *at) {
+/* Moves `at` from a folded tensor to the one that it was folded from; false
+ * for padding of channels. */
+static bool unfold(const job_t *job, int64_t *at) {
+  int64_t channel = at[1] - job->how.before[1], channels = job->in.dim[1];
+  if (channel < 0 || channel >= channels * folds(job))
+    return false;
+  int64_t block = channel / channels;
+  for (int i = job->in.rank - 1; i >= 2; i--) {
+    int64_t fold = fold_of(job, i);
+    at[i] = at[i] * fold + block % fold;
+    block /= fold;
+  }
+  at[1] = channel % channels + job->how.before[1];
+  return true;
+}
+
+/* The other way, from what unfolding leaves: what it cuts off of the channels
+ * is padding that folding put around all of them. False outside. */
+static bool fold(const job_t *job, int64_t *at) {
+  int64_t before = job->how.before[1], after = job->how.after[1];
+  int64_t front = before < 0 ? -before : 0, back = after < 0 ? -after : 0;
+  int64_t channels = job->in.dim[1] / folds(job) - front - back, block = 0;
+  at[1] -= front;
+  if (at[1] < 0 || at[1] >= channels)
+    return false;
   for (int i = 2; i < job->in.rank; i++) {
     int64_t fold = fold_of(job, i);
-    at[1] = at[1] * fold + at[i] % fold;
+    if (at[i] < 0)
+      return false;
+    block = block * fold + at[i] % fold;
     at[i] /= fold;
   }
+  at[1] += front + block * channels;
+  return true;
 }
 
 static bool is_inside(const job_t *job, const int64_t *at) {
@@ -50,16 +75,16 @@ static bool is_inside(const job_t *job, const int64_t *at) {
 static bool source(const job_t *job, const int64_t *to, int64_t *from) {
   int rank = job->in.rank;
   memcpy(from, to, (size_t)rank * sizeof *from);
-  if (!job->how.unfold)
-    unfold(job, from);
+  if (!job->how.unfold && !unfold(job, from))
+    return false;
   for (int i = 0; i < rank; i++) {
     from[i] -= job->how.before[i];
     int64_t end = (int64_t)job->in.dim[i] + job->how.after[i];
     if (from[i] < 0 || (!job->how.unfold && from[i] >= end))
       return false; /* cut off, though a block may reach behind it */
   }
-  if (job->how.unfold)
-    fold(job, from);
+  if (job->how.unfold && !fold(job, from))
+    return false;
   return is_inside(job, from);
 }
 
@@ -110,6 +135,9 @@ queue(cudnnHandle_t handle, const struct cudnnTensorTransformStruct *how,
   cudnnStatus_t status = check_extents(how, in, out);
   if (status)
     return status;
+  for (int i = 2; i < in->rank && !how->unfold; i++)
+    REFUSE_IF(how->fold[i - 2] > 1 && host_scalar(beta, out->type) != 0,
+              CUDNN_STATUS_NOT_SUPPORTED);
   job_t job = {.how = *how,
                .alpha = host_scalar(alpha, out->type),
                .beta = host_scalar(beta, out->type)};

@@ -152,46 +152,57 @@ static void divisive_case(int number, cudnnLRNDescriptor_t lrn) {
   cudnnDataType_t type = types[case_range(0, 3)];
   double la = 1.5, lb = 0.75, lk = 2, alpha = 0.75, beta = 0.5;
   OK(cudnnSetLRNDescriptor(lrn, (unsigned)n, la, lb, lk));
-  tensor_t x, dy, y, dx;
+  tensor_t x, dy, y, dx, m, dm;
   tensor_create(&x, type, rank, dim, 0);
-  tensor_create_like(&dy, &x);
-  tensor_create(&y, type, rank, dim, 0);
-  tensor_create(&dx, type, rank, dim, 0);
+  tensor_t *const like[] = {&dy, &y, &dx, &m, &dm};
+  for (int i = 0; i < 5; i++)
+    tensor_create_like(like[i], &x);
+  bool has_means = case_range(0, 2) > 0;
+  for (int64_t i = 0; i < m.count && !has_means; i++)
+    m.value[i] = 0;
   scalar_t a = scalar(type, alpha), b = scalar(type, beta);
+  const void *means = has_means ? m.device : NULL;
   OK(cudnnDivisiveNormalizationForward(handle, lrn, 0, &a, x.desc, x.device,
-                                       NULL, x.device, x.device, &b, y.desc,
+                                       means, x.device, x.device, &b, y.desc,
                                        y.device));
-  OK(cudnnDivisiveNormalizationBackward(handle, lrn, 0, &a, x.desc, x.device,
-                                        NULL, dy.device, x.device, x.device, &b,
-                                        dx.desc, dx.device, NULL));
+  OK(cudnnDivisiveNormalizationBackward(
+      handle, lrn, 0, &a, x.desc, x.device, means, dy.device, x.device,
+      x.device, &b, dx.desc, dx.device, has_means ? dm.device : NULL));
   double weight = la / pow(n, rank - 2);
   size_t bytes = (size_t)x.count * sizeof(double);
   double *s = malloc(bytes), *want = malloc(bytes), *grad = malloc(bytes);
-  double *size = malloc(bytes);
+  double *size = malloc(bytes), *grad_m = malloc(bytes);
   for (int64_t i = 0; i < x.count; i++) {
     s[i] = lk;
     for (int64_t j = 0; j < x.count; j++)
       if (near(&x, n, i, j))
-        s[i] += weight * x.value[j] * x.value[j];
+        s[i] += weight * pow(x.value[j] - m.value[i], 2);
     want[i] = alpha * x.value[i] * pow(s[i], -lb) + beta * y.value[i];
     size[i] = 16; /* sums of some terms up to 2 */
   }
   for (int64_t i = 0; i < x.count; i++) {
-    double sum = dy.value[i] * pow(s[i], -lb);
-    for (int64_t j = 0; j < x.count; j++)
+    double sum = dy.value[i] * pow(s[i], -lb), sum_m = 0;
+    for (int64_t j = 0; j < x.count; j++) {
       if (near(&x, n, j, i))
         sum -= 2 * weight * lb * dy.value[j] * x.value[j] * pow(s[j], -lb - 1) *
-               x.value[i];
+               (x.value[i] - m.value[j]);
+      if (near(&x, n, i, j))
+        sum_m += 2 * weight * lb * dy.value[i] * x.value[i] *
+                 pow(s[i], -lb - 1) * (x.value[j] - m.value[i]);
+    }
     grad[i] = alpha * sum + beta * dx.value[i];
+    grad_m[i] = alpha * sum_m + beta * dm.value[i];
   }
   int64_t wrong = tensor_wrong(&y, want, size, 1);
   ck_assert_msg(wrong == -1, "case %d value %ld", number, wrong);
   wrong = tensor_wrong(&dx, grad, size, 1);
   ck_assert_msg(wrong == -1, "case %d gradient %ld", number, wrong);
-  IS(cudnnDivisiveNormalizationForward(handle, lrn, 0, &a, x.desc, x.device,
-                                       x.device, x.device, x.device, &b, y.desc,
-                                       y.device),
-     CUDNN_STATUS_NOT_SUPPORTED);
+  if (has_means)
+    wrong = tensor_wrong(&dm, grad_m, size, 1);
+  ck_assert_msg(wrong == -1, "case %d gradient of means %ld", number, wrong);
+  free(grad_m);
+  tensor_destroy(&m);
+  tensor_destroy(&dm);
   IS(cudnnDivisiveNormalizationForward(handle, lrn, 1, &a, x.desc, x.device,
                                        NULL, x.device, x.device, &b, y.desc,
                                        y.device),

@@ -335,6 +335,52 @@ START_TEST(set_tensor_knows_every_size_of_element) {
 }
 END_TEST
 
+/* Scaled as float, rounded to even, saturated; there is no way back. */
+START_TEST(whole_numbers_are_activated) {
+  OK(cudnnCreate(&handle));
+  cudnnTensorDescriptor_t desc;
+  cudnnActivationDescriptor_t how;
+  OK(cudnnCreateTensorDescriptor(&desc));
+  OK(cudnnCreateActivationDescriptor(&how));
+  OK(cudnnSetTensor4dDescriptor(desc, CUDNN_TENSOR_NHWC, CUDNN_DATA_INT8, 2, 4,
+                                4, 8));
+  int8_t value[256], old[256], have[256], *x, *y;
+  for (int i = 0; i < 256; i++) {
+    value[i] = (int8_t)(i - 128);
+    old[i] = (int8_t)(i * 37 % 61);
+  }
+  OK(cudaMalloc((void **)&x, sizeof value));
+  OK(cudaMalloc((void **)&y, sizeof value));
+  OK(cudaMemcpy(x, value, sizeof value, cudaMemcpyHostToDevice));
+  for (int mode = 0; mode < 5; mode++) {
+    float alpha = 2.5F, beta = mode % 2 ? 0.5F : 0, coefficient = 3;
+    OK(cudnnSetActivationDescriptor(how, (cudnnActivationMode_t)mode, 0,
+                                    (double)coefficient));
+    OK(cudaMemcpy(y, old, sizeof old, cudaMemcpyHostToDevice));
+    OK(cudnnActivationForward(handle, how, &alpha, desc, x, &beta, desc, y));
+    OK(cudaMemcpy(have, y, sizeof have, cudaMemcpyDeviceToHost));
+    for (int i = 0; i < 256; i++) {
+      float v = value[i];
+      float r = mode == 0   ? 1 / (1 + expf(-v))
+                : mode == 1 ? fmaxf(v, 0)
+                : mode == 2 ? tanhf(v)
+                : mode == 3 ? fminf(fmaxf(v, 0), coefficient)
+                            : (v > 0 ? v : coefficient * expm1f(v));
+      r = nearbyintf(alpha * r + beta * old[i]);
+      ck_assert_int_eq(have[i], (int)fminf(fmaxf(r, -128), 127));
+    }
+    ck_assert_int_eq(cudnnActivationBackward(handle, how, &alpha, desc, y, desc,
+                                             y, desc, x, &beta, desc, y),
+                     CUDNN_STATUS_NOT_SUPPORTED);
+  }
+  OK(cudaFree(x));
+  OK(cudaFree(y));
+  OK(cudnnDestroyActivationDescriptor(how));
+  OK(cudnnDestroyTensorDescriptor(desc));
+  OK(cudnnDestroy(handle));
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("host cudnn pointwise");
   TCase *cases = tcase_create("pointwise");
@@ -343,6 +389,7 @@ int main(void) {
   tcase_add_test(cases,
                  dropout_repeats_its_mask_backward_and_from_saved_states);
   tcase_add_test(cases, set_tensor_knows_every_size_of_element);
+  tcase_add_test(cases, whole_numbers_are_activated);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }

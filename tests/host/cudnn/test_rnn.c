@@ -230,6 +230,11 @@ static double sigmoid(double x) {
   return 1 / (1 + exp(-x));
 }
 
+/* Limits apply where a cell is read, and are floats. */
+static double limited(const net_t *n, double c) {
+  return n->clips ? fmin(fmax(c, (double)-0.3F), (double)0.2F) : c;
+}
+
 /* One step: h (and c) become the next state. */
 static void step(const net_t *n, int part, const double *in, double *h,
                  double *c) {
@@ -249,11 +254,9 @@ static void step(const net_t *n, int part, const double *in, double *h,
       m[j] = tanh(a[0] + r[0]);
       break;
     case CUDNN_LSTM:
-      c[j] = sigmoid(a[1] + r[1]) * c[j] +
+      c[j] = sigmoid(a[1] + r[1]) * limited(n, c[j]) +
              sigmoid(a[0] + r[0]) * tanh(a[2] + r[2]);
-      if (n->clips)
-        c[j] = fmin(fmax(c[j], -0.3), 0.2);
-      m[j] = sigmoid(a[3] + r[3]) * tanh(c[j]);
+      m[j] = sigmoid(a[3] + r[3]) * tanh(limited(n, c[j]));
       break;
     default: {
       double reset = sigmoid(a[0] + r[0]), update = sigmoid(a[1] + r[1]);
