@@ -155,6 +155,7 @@ static void buffer_destroy(sdg_buffer_t *buffer) {
     return;
   sdg_placement_fini(&buffer->placement);
   free(buffer->rank);
+  free(buffer->place);
   free(buffer->owned);
   free(buffer->valid);
   free(buffer);
@@ -190,9 +191,11 @@ static sdg_buffer_t *buffer_create(const sdg_placement_t *placement,
   buffer->axes = sdg_placement_axes(placement);
   buffer->placement_hash = sdg_placement_hash(placement);
   buffer->rank = calloc(count, sizeof *buffer->rank);
+  buffer->job_ranks = sdg_mesh_ranks(mesh);
+  buffer->place = calloc((size_t)buffer->job_ranks, sizeof *buffer->place);
   buffer->owned = calloc(count, sizeof *buffer->owned);
   buffer->valid = calloc(count, sizeof *buffer->valid);
-  if (!buffer->rank || !buffer->owned || !buffer->valid ||
+  if (!buffer->rank || !buffer->place || !buffer->owned || !buffer->valid ||
       sdg_placement_copy(placement, &buffer->placement) != SDG_OK) {
     buffer_destroy(buffer);
     return NULL;
@@ -201,8 +204,16 @@ static sdg_buffer_t *buffer_create(const sdg_placement_t *placement,
     buffer->rank[r] = rank[r];
     buffer->owned[r] = buffer->valid[r] =
         sdg_placement_box(placement, mesh, rank[r]);
+    buffer->place[rank[r]] = r;
     if (rank[r] == self)
       buffer->me = r;
+  }
+  for (int r = 0; buffer->ranks < buffer->job_ranks && r < buffer->job_ranks;
+       r++) {
+    buffer->place[r] = 0;
+    (void)sdg_placement_group(placement, mesh, r, rank);
+    while (rank[buffer->place[r]] != r)
+      buffer->place[r]++;
   }
   return buffer;
 }
@@ -249,13 +260,15 @@ bool sdg_buffer_lack(const sdg_buffer_t *buffer, const sdg_box_t *need,
                      sdg_box_t *out) {
   bool lacks = false;
   sdg_box_t all = sdg_layout_box(&buffer->layout);
+  for (int r = 0; r < buffer->ranks; r++)
+    out[r] = need ? (sdg_box_t){.dims = buffer->layout.dims} : all;
+  for (int r = 0; need && r < buffer->job_ranks; r++)
+    out[buffer->place[r]] = hull(&out[buffer->place[r]], &need[r]);
   for (int r = 0; r < buffer->ranks; r++) {
-    const sdg_box_t *wanted = need ? &need[buffer->rank[r]] : &all;
-    out[r] = (sdg_box_t){.dims = buffer->layout.dims};
-    if (sdg_box_contains(&buffer->valid[r], wanted))
-      continue;
-    out[r] = hull(&buffer->valid[r], wanted);
-    lacks = true;
+    bool has = sdg_box_contains(&buffer->valid[r], &out[r]);
+    out[r] = has ? (sdg_box_t){.dims = buffer->layout.dims}
+                 : hull(&buffer->valid[r], &out[r]);
+    lacks |= !has;
   }
   return lacks;
 }

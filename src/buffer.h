@@ -50,7 +50,10 @@ typedef struct sdg_buffer {
   uint64_t placement_hash;
   sdg_axes_t axes;
   int ranks, me;
-  int *rank;        /* of the job, in the communicator's order */
+  int *rank; /* of the job, in the communicator's order */
+  int job_ranks;
+  int *place;       /* of each rank of the job in its own communicator: ranks of
+                       one place have the same boxes */
   sdg_box_t *owned; /* the placement's */
   sdg_box_t *valid; /* contains `owned`: what is right at each rank */
 } sdg_buffer_t;
@@ -93,8 +96,10 @@ sdg_status_t sdg_buffers_put(sdg_buffers_t *table, uintptr_t at,
 
 /* What has to be sent so that every rank r of the job has need[r] right (NULL:
  * everything): for a rank that lacks some of it the hull of what it has and
- * what it needs, for the others an empty box. False if no rank of the buffer
- * lacks anything. out has buffer->ranks boxes. */
+ * what it needs, for the others an empty box. False if no rank of the job
+ * lacks anything: ranks of one place all get what one of them needs, so that
+ * every communicator sends, and the ranks keep the same table. out has
+ * buffer->ranks boxes. */
 bool sdg_buffer_lack(const sdg_buffer_t *buffer, const sdg_box_t *need,
                      sdg_box_t *out);
 /* What was sent is right from now on; `sent` as from sdg_buffer_lack. */
