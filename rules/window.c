@@ -135,45 +135,37 @@ sdg_window_view_t sdg_window_view(const sdg_window_dim_t *dim) {
   return view;
 }
 
-// With padding before x only as the owned outputs have it: x begins at 0.
-static bool cut_low(const sdg_window_dim_t *dim, sdg_range_t need,
-                    sdg_window_cut_t *out) {
-  int64_t behind = need.hi - dim->x_extent;
-  *out = (sdg_window_cut_t){
-      .x = {0, min64(need.hi, dim->x_extent)},
-      .y = {dim->y.lo, dim->y.lo},
-      .pad = -need.lo,
-  };
-  return behind <= out->pad && !range_empty(out->x);
-}
-
-// With padding behind x as the owned outputs need it.
-static bool cut_high(const sdg_window_dim_t *dim, sdg_range_t need,
-                     sdg_window_cut_t *out) {
-  const sdg_window_t *w = &dim->window;
-  int64_t pad = need.hi - dim->x_extent;
-  int64_t first = dim->y.lo - sdg_ceil_div(pad, w->stride);
-  *out = (sdg_window_cut_t){
-      .x = {first * w->stride - w->pad + pad, dim->x_extent},
-      .y = {first, first},
-      .pad = pad,
-  };
-  return first >= 0 && out->x.lo >= 0 && !range_empty(out->x);
-}
-
 sdg_window_cut_t sdg_window_cut(const sdg_window_dim_t *dim) {
-  sdg_range_t need = sdg_window_need(&dim->window, dim->y);
-  sdg_window_cut_t cut = {need, dim->y, 0};
-  if (need.lo >= 0 && need.hi <= dim->x_extent)
-    return cut;
-  if (need.lo < 0 ? cut_low(dim, need, &cut) : cut_high(dim, need, &cut)) {
-    sdg_window_t padded = dim->window;
-    padded.pad = cut.pad;
-    cut.y.hi += sdg_window_outputs(&padded, cut.x.hi - cut.x.lo);
-    return cut;
+  return sdg_window_cut_around(dim, (sdg_range_t){0, 0});
+}
+
+// Padding is true at an end of the domain, and seen by superfluous outputs
+// alone at an end inside it. The padding that the outputs need behind x comes
+// before x too, so x either begins that much later than the first of them
+// would have it, or at 0. p is always enough padding: y_extent outputs reach at
+// most p beyond the domain.
+sdg_window_cut_t sdg_window_cut_around(const sdg_window_dim_t *dim,
+                                       sdg_range_t rows) {
+  const sdg_window_t *w = &dim->window;
+  sdg_range_t need = sdg_window_need(w, dim->y);
+  int64_t behind = max64(need.hi - dim->x_extent, 0);
+  sdg_range_t in = {max64(min64(need.lo, dim->x_extent - 1), 0),
+                    min64(max64(need.hi, 1), dim->x_extent)};
+  if (!range_empty(rows))
+    in = (sdg_range_t){min64(in.lo, rows.lo), max64(in.hi, rows.hi)};
+  sdg_window_cut_t cut = {.pad = behind};
+  int64_t first = sdg_floor_div(in.lo + w->pad - behind, w->stride);
+  cut.x = (sdg_range_t){first * w->stride - w->pad + behind, in.hi};
+  if (need.lo < 0 || first < 0 || cut.x.lo < 0) {
+    first = min64(dim->y.lo, sdg_floor_div(w->pad - behind, w->stride));
+    cut.pad = w->pad - first * w->stride;
+    cut.x.lo = 0;
   }
-  return (sdg_window_cut_t){
-      {0, dim->x_extent}, {0, dim->y_extent}, dim->window.pad};
+  sdg_window_t padded = *w;
+  padded.pad = cut.pad;
+  cut.y.lo = first;
+  cut.y.hi = first + sdg_window_outputs(&padded, cut.x.hi - cut.x.lo);
+  return cut;
 }
 
 int sdg_window_strips(int dims, const sdg_window_dim_t *dim,

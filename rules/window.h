@@ -93,24 +93,31 @@ typedef struct sdg_window_view {
  * xb = 10; row 3 needs [5,8), so right = [4,5). */
 sdg_window_view_t sdg_window_view(const sdg_window_dim_t *dim);
 
-/* Whole view: what the real op is given of tensors that are there in full. It
- * pads `x` with `pad` at both sides and makes exactly `y`, which contains the
- * owned outputs, and those are what the whole op makes if the needed inputs
- * are right. Other rows of `y` may come out wrong. */
+/* What the real op is given of tensors that are there in full, or of a copy of
+ * some of their rows, where padding is the op's own. It pads `x` with `pad` at
+ * both sides and makes exactly `y`, which contains the wanted outputs, and
+ * those are what the whole op makes if the inputs they need are right. Other
+ * rows of `y` may come out wrong. */
 typedef struct sdg_window_cut {
   sdg_range_t x, y;
-  int64_t pad;
+  int64_t pad; /* at most the op's */
 } sdg_window_cut_t;
 
-/* For owned outputs [o0,o1), not empty, with the need [n0,n1):
+/* For wanted outputs dim->y [o0,o1), not empty, with the need [n0,n1):
  *   n0 >= 0, n1 <= N    x [n0,n1), no padding, y [o0,o1)
  *   n0 < 0, n1 <= N     x [0,n1), padding -n0, y from o0
  *   n0 >= 0, n1 > N     padding n1 - N; as it comes before x, too, k =
  *                       ceil(pad/s) more rows before o0, which see it
- * and everything, where none of these is in phase inside the domain.
+ * and x from 0 with up to p, where none of these is in phase inside the domain.
  * N=10, k=3, s=1, p=1, y [5,10): need [4,11), pad 1, k = 1: x [4,10),
  * y [4,10), whose row 4 is wrong. */
 sdg_window_cut_t sdg_window_cut(const sdg_window_dim_t *dim);
+/* The same with an x that contains `rows`, inside the domain or empty, too: a
+ * gradient's own inputs are more than those that its outputs see where strides
+ * are longer than windows.
+ * N=10, k=1, s=3, p=0, y [1,2), rows [4,6): x [3,6), y [1,2). */
+sdg_window_cut_t sdg_window_cut_around(const sdg_window_dim_t *dim,
+                                       sdg_range_t rows);
 
 /* A piece of the owned outputs that is computed apart from the view, and the
  * inputs it needs: not cut, so that the op on an assembled x with padding 0

@@ -14,6 +14,7 @@ sdg_status_t sdg_window_op_dims(sdg_window_op_t *op, const sdg_call_t *call,
   const sdg_placement_t *x = &tagging->placement[spec->x];
   op->dims = x->dims;
   op->mixes = spec->y_channels > 0;
+  op->own_border = spec->own_border;
   if (spec->y_channels > 0 && x->split[1].axes)
     return sdg_fail(SDG_E_SPLIT_DIMENSION, "C of %s", call->entry_name);
   for (int d = 0; d < op->dims; d++) {
@@ -238,6 +239,27 @@ bool sdg_window_op_extends(const sdg_window_op_t *op, sdg_strategy_t strategy) {
   return strategy == SDG_STRATEGY_EXTEND || !any_right(op, op->dim);
 }
 
+// The dimensions of a strip that reach the domain's ends.
+static void border_set(const sdg_window_op_t *op, sdg_window_piece_t *piece) {
+  for (int d = 2; d < op->dims; d++) {
+    sdg_window_dim_t dim = op->dim[d];
+    if (dim.wrap)
+      continue;
+    // Where a strip takes in all of a dimension, the op's own padding does
+    // what rows of zeros would.
+    if (piece->y.dim[d].lo == 0 && piece->y.dim[d].hi == dim.y_extent) {
+      piece->x.dim[d] = (sdg_range_t){0, dim.x_extent};
+      piece->pad[d] = (int)dim.window.pad;
+    } else if (op->own_border) {
+      dim.y = piece->y.dim[d];
+      sdg_window_cut_t cut = sdg_window_cut(&dim);
+      piece->x.dim[d] = cut.x;
+      piece->y.dim[d] = cut.y;
+      piece->pad[d] = (int)cut.pad;
+    }
+  }
+}
+
 int sdg_window_op_pieces(const sdg_window_op_t *op, bool extend,
                          bool *out_in_place, sdg_window_piece_t *out) {
   sdg_window_view_t view[SDG_DIMS_MAX];
@@ -246,11 +268,13 @@ int sdg_window_op_pieces(const sdg_window_op_t *op, bool extend,
   *out_in_place = !extend;
   if (!extend) {
     sdg_window_piece_t *whole = &out[count++];
-    *whole = (sdg_window_piece_t){.x.dims = op->dims, .y.dims = op->dims};
+    *whole = (sdg_window_piece_t){
+        .x.dims = op->dims, .y.dims = op->dims, .keep.dims = op->dims};
     for (int d = 0; d < op->dims; d++) {
       view[d] = sdg_window_view(&op->dim[d]);
       whole->x.dim[d] = view[d].x;
       whole->y.dim[d] = view[d].y;
+      whole->keep.dim[d] = view[d].right;
       whole->pad[d] = (int)op->dim[d].window.pad;
     }
   }
@@ -258,22 +282,14 @@ int sdg_window_op_pieces(const sdg_window_op_t *op, bool extend,
   int strips = sdg_window_strips(op->dims, op->dim, view, strip);
   for (int i = 0; i < strips; i++) {
     sdg_window_piece_t *piece = &out[count++];
-    *piece = (sdg_window_piece_t){.x = strip[i].x, .y = strip[i].y};
-    // Where a strip takes in all of a dimension, the op's own padding does
-    // what rows of zeros would.
-    for (int d = 2; d < op->dims; d++) {
-      const sdg_window_dim_t *dim = &op->dim[d];
-      if (dim->wrap || piece->y.dim[d].lo != 0 ||
-          piece->y.dim[d].hi != dim->y_extent)
-        continue;
-      piece->x.dim[d] = (sdg_range_t){0, dim->x_extent};
-      piece->pad[d] = (int)dim->window.pad;
-    }
+    *piece = (sdg_window_piece_t){
+        .x = strip[i].x, .y = strip[i].y, .keep = strip[i].y};
+    border_set(op, piece);
   }
-  // The channels that the placeholder stands for, or the rank's own.
-  for (int i = 0; i < count; i++) {
+  // The channels that the placeholder stands for.
+  for (int i = 0; op->mixes && i < count; i++) {
     out[i].x.dim[1] = op->x_box.dim[1];
-    out[i].y.dim[1] = op->y_box.dim[1];
+    out[i].y.dim[1] = out[i].keep.dim[1] = op->y_box.dim[1];
   }
   return count;
 }

@@ -19,6 +19,9 @@ typedef struct sdg_window_spec {
   /* > 0: every output sees all channels of x and y has so many (convolution);
    * 0: each channel is for itself (pooling). */
   int64_t y_channels;
+  /* What lies beyond the domain is the op's own affair, and no zeros: a
+   * maximum does not see it, a mean may not count it. */
+  bool own_border;
 } sdg_window_spec_t;
 
 /* In global coordinates. Where outputs see all channels, dim[1] is a
@@ -29,6 +32,7 @@ typedef struct sdg_window_op {
   sdg_window_dim_t dim[SDG_DIMS_MAX]; /* this rank's */
   sdg_box_t x_box, y_box;             /* owned by this rank */
   bool mixes;                         /* every output sees all channels */
+  bool own_border;                    /* of the spec */
   bool communicates;                  /* some rank needs what it does not own */
   sdg_transfer_t transfer;            /* of x, for this rank's outputs */
 } sdg_window_op_t;
@@ -69,10 +73,12 @@ sdg_status_t sdg_window_op_init_whole(const sdg_call_t *call,
                                       const sdg_window_spec_t *spec,
                                       sdg_window_op_t *out,
                                       bool *out_can) SDG_MUST_CHECK;
+
 /* A piece of the outputs, and the sub-call that makes it: the op on an x that
  * covers `x`, with these paddings. */
 typedef struct sdg_window_piece {
   sdg_box_t x, y;
+  sdg_box_t keep;        /* what of y comes out right, and is wanted */
   int pad[SDG_DIMS_MAX]; /* per dimension */
 } sdg_window_piece_t;
 

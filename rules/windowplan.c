@@ -83,12 +83,12 @@ static sdg_status_t strip_save(maker_t *m, const strip_t *strip) {
     return SDG_OK;
   bool z = m->z >= 0;
   return sdg_plan_copy(m->plan, SDG_LANE_MAIN, z ? m->z : m->y,
-                       z ? strip->slabs.z : strip->slabs.y, NULL, NULL,
-                       SDG_COPY_STRIP);
+                       z ? strip->slabs.z : strip->slabs.y, NULL,
+                       &strip->piece->keep, SDG_COPY_STRIP);
 }
 
 // Rows of x that this rank has: outside the domain zeros, own rows, own rows
-// wrapped around.
+// wrapped around. Rows that no kept output sees are not set.
 static sdg_status_t strip_own(maker_t *m, const strip_t *strip) {
   const sdg_window_op_t *op = m->op;
   int x = strip->slabs.x;
@@ -117,8 +117,8 @@ static sdg_status_t strip_finish(maker_t *m, const strip_t *strip, int index) {
   SDG_TRY(sdg_plan_call(m->plan, index));
   if (!strip->apart)
     return SDG_OK;
-  return sdg_plan_copy(m->plan, SDG_LANE_MAIN, strip->slabs.y, m->y, NULL, NULL,
-                       SDG_COPY_STRIP);
+  return sdg_plan_copy(m->plan, SDG_LANE_MAIN, strip->slabs.y, m->y, NULL,
+                       &strip->piece->keep, SDG_COPY_STRIP);
 }
 
 // The steps, in this order: messages leave; what can be computed in place is,

@@ -74,18 +74,20 @@ fail:
 }
 
 bool sdg_window_op_cut(const sdg_window_op_t *op, sdg_window_piece_t *out) {
-  *out = (sdg_window_piece_t){.x.dims = op->dims, .y.dims = op->dims};
+  *out = (sdg_window_piece_t){
+      .x.dims = op->dims, .y.dims = op->dims, .keep.dims = op->dims};
   for (int d = 0; d < op->dims; d++) {
     if (op->dim[d].y.hi <= op->dim[d].y.lo)
       return false;
     sdg_window_cut_t cut = sdg_window_cut(&op->dim[d]);
     out->x.dim[d] = cut.x;
     out->y.dim[d] = cut.y;
+    out->keep.dim[d] = op->dim[d].y;
     out->pad[d] = (int)cut.pad;
   }
   if (op->mixes) { // what the placeholder stands for
     out->x.dim[1] = op->x_box.dim[1];
-    out->y.dim[1] = op->y_box.dim[1];
+    out->y.dim[1] = out->keep.dim[1] = op->y_box.dim[1];
   }
   return true;
 }

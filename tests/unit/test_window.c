@@ -523,7 +523,13 @@ START_TEST(a_cut_makes_the_owned_outputs_of_the_whole) {
       continue;
     dim.y.lo = random_in(0, dim.y_extent - 1);
     dim.y.hi = random_in(dim.y.lo + 1, dim.y_extent);
-    sdg_window_cut_t cut = sdg_window_cut(&dim);
+    sdg_range_t rows = {0, 0};
+    bool around = random_in(0, 1);
+    if (around) {
+      rows.lo = random_in(0, dim.x_extent - 1);
+      rows.hi = random_in(rows.lo + 1, dim.x_extent);
+    }
+    sdg_window_cut_t cut = sdg_window_cut_around(&dim, rows);
     sdg_window_t padded = *w;
     padded.pad = cut.pad;
     // Inside the tensors, and exactly what the real op makes.
@@ -533,6 +539,9 @@ START_TEST(a_cut_makes_the_owned_outputs_of_the_whole) {
     REQUIRE(sdg_window_outputs(&padded, cut.x.hi - cut.x.lo) ==
             cut.y.hi - cut.y.lo);
     REQUIRE(cut.y.lo <= dim.y.lo && cut.y.hi >= dim.y.hi);
+    REQUIRE(rows.hi == 0 || (cut.x.lo <= rows.lo && cut.x.hi >= rows.hi));
+    // Every output is where the whole op has it: no other touches more rows.
+    REQUIRE(cut.x.lo - cut.pad == cut.y.lo * w->stride - w->pad);
     for (int64_t o = dim.y.lo; o < dim.y.hi; o++)
       for (int64_t j = 0; j < w->kernel; j++) {
         int64_t should = o * w->stride - w->pad + j * w->dilation;
@@ -542,8 +551,12 @@ START_TEST(a_cut_makes_the_owned_outputs_of_the_whole) {
       }
     // Where the windows stay inside the domain nothing is computed twice.
     sdg_range_t need = sdg_window_need(w, dim.y);
-    if (need.lo >= 0 && need.hi <= dim.x_extent)
+    if (!around && need.lo >= 0 && need.hi <= dim.x_extent)
       REQUIRE(cut.pad == 0 && cut.y.lo == dim.y.lo && cut.y.hi == dim.y.hi);
+    if (around)
+      continue;
+    // No more than a stride and the paddings beyond what is needed.
+    REQUIRE(cut.x.lo >= need.lo - w->stride - 2 * w->pad);
     bool whole = cut.y.hi - cut.y.lo == dim.y_extent;
     wholes += whole && dim.y.hi - dim.y.lo < dim.y_extent;
     cuts += !whole;
@@ -562,6 +575,14 @@ START_TEST(the_cut_of_the_header_holds) {
   ck_assert_int_eq(cut.y.lo, 4);
   ck_assert_int_eq(cut.y.hi, 10);
   ck_assert_int_eq(cut.pad, 1);
+  dim = (sdg_window_dim_t){
+      .window = {1, 3, 1, 0}, .x_extent = 10, .y_extent = 4, .y = {1, 2}};
+  cut = sdg_window_cut_around(&dim, (sdg_range_t){4, 6});
+  ck_assert_int_eq(cut.x.lo, 3);
+  ck_assert_int_eq(cut.x.hi, 6);
+  ck_assert_int_eq(cut.y.lo, 1);
+  ck_assert_int_eq(cut.y.hi, 2);
+  ck_assert_int_eq(cut.pad, 0);
 }
 END_TEST
 
