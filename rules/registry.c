@@ -20,6 +20,7 @@
 
 static const sdg_rule_t *const rules_by_family[SDG_FAMILY_COUNT] = {
     [SDG_FAMILY_CONV] = &sdg_rule_conv,
+    [SDG_FAMILY_POOL] = &sdg_rule_pool,
     [SDG_FAMILY_POINTWISE] = &sdg_rule_pointwise,
 };
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A network of convolutions, ReLUs and poolings, as its words say, that knows
-// nothing of sundog.
+// A network of convolutions, ReLUs, poolings and divisive normalizations, as
+// its words say, that knows nothing of sundog.
 //
 // usage: network IN.npy OUT.npy [nhwc] [own] LAYER...
 //   IN, OUT  float32 arrays N C H W, or N C D H W
 //   nhwc     tensors are kept with their channels innermost
 //   own      works out the sizes of outputs itself, in place of asking cuDNN
 //   conv=CHANNELS,KERNEL,STRIDE,PAD  relu  pool=KERNEL,STRIDE
+//   divide   divisive normalization
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 #include <stdio.h>
@@ -202,6 +203,21 @@ static void relu(const tensor_t *x) {
                              x->desc, x->data));
 }
 
+static tensor_t divide(const tensor_t *x) {
+  tensor_t y = *x;
+  tensor_make(&y);
+  void *room[2];
+  for (int i = 0; i < 2; i++)
+    TRY(cudaMalloc(&room[i], count_of(x) * sizeof(float)));
+  cudnnLRNDescriptor_t desc;
+  TRY(cudnnCreateLRNDescriptor(&desc));
+  TRY(cudnnSetLRNDescriptor(desc, 5, 1, 0.75, 1));
+  TRY(cudnnDivisiveNormalizationForward(
+      cudnn, desc, CUDNN_DIVNORM_PRECOMPUTED_MEANS, &one, x->desc, x->data,
+      NULL, room[0], room[1], &zero, y.desc, y.data));
+  return y;
+}
+
 int main(int argc, char **argv) {
   int at = 3, c, k, s, p;
   if (argc < 4)
@@ -220,6 +236,8 @@ int main(int argc, char **argv) {
       x = convolve(&x, c, k, s, p);
     else if (sscanf(argv[at], "pool=%d,%d", &k, &s) == 2)
       x = pool(&x, k, s);
+    else if (strcmp(argv[at], "divide") == 0)
+      x = divide(&x);
     else if (strcmp(argv[at], "relu") == 0)
       relu(&x);
     else

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pooling on split tensors: its plans, its queries. Inside rules/ only. */
+#ifndef SDG_RULES_POOL_H
+#define SDG_RULES_POOL_H
+
+#include <cudnn.h>
+
+#include "rules/rule.h"
+#include "rules/windowop.h"
+
+/* The pooling descriptor's values. */
+typedef struct sdg_pool_parameters {
+  int spatial; /* dimensions, 1..SDG_DIMS_MAX - 2 */
+  cudnnPoolingMode_t mode;
+  cudnnNanPropagation_t nan;
+  int window[SDG_DIMS_MAX], pad[SDG_DIMS_MAX], stride[SDG_DIMS_MAX];
+} sdg_pool_parameters_t;
+/* SDG_E_ARGUMENT if the vendor's library does not take the descriptor. */
+sdg_status_t sdg_pool_parameters(const void *descriptor,
+                                 sdg_pool_parameters_t *out) SDG_MUST_CHECK;
+
+/* One call, as one rank sees it. */
+typedef struct sdg_pool {
+  sdg_pool_parameters_t parameters;
+  int x, y, dy, dx; /* operand indices, -1 if the entry has none */
+  sdg_window_spec_t spec;
+  sdg_window_op_t op;
+} sdg_pool_t;
+
+/* Pure in what the ranks agreed on, so it fails on every rank alike:
+ * SDG_E_ARGUMENT and those of sdg_window_op_init. */
+sdg_status_t sdg_pool_init(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                           sdg_pool_t *out) SDG_MUST_CHECK;
+/* The same in the whole view; *out_can as of sdg_window_op_init_whole. */
+sdg_status_t sdg_pool_init_whole(const sdg_call_t *call,
+                                 const sdg_tagging_t *tagging, sdg_pool_t *out,
+                                 bool *out_can) SDG_MUST_CHECK;
+void sdg_pool_fini(sdg_pool_t *pool);
+
+/* What the vendor's library is given of a piece. */
+typedef struct sdg_pool_descriptors {
+  cudnnTensorDescriptor_t x, y;
+  cudnnPoolingDescriptor_t pool;
+} sdg_pool_descriptors_t;
+
+/* Creates descriptors for a piece; strides in elements. SDG_E_VENDOR_CALL. */
+sdg_status_t sdg_pool_describe(const sdg_pool_t *pool, const sdg_call_t *call,
+                               const sdg_window_piece_t *piece,
+                               const int64_t *x_stride, const int64_t *y_stride,
+                               sdg_pool_descriptors_t *out) SDG_MUST_CHECK;
+void sdg_pool_undescribe(sdg_pool_descriptors_t *descriptors);
+
+/* See sdg_rule_t: the parts of the rule for cudnnPoolingForward. */
+sdg_status_t sdg_pool_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                           sdg_plan_t **out_plan) SDG_MUST_CHECK;
+sdg_status_t sdg_pool_share(const sdg_call_t *call,
+                            const sdg_tagging_t *tagging,
+                            sdg_plan_t **out_plan) SDG_MUST_CHECK;
+
+#endif
