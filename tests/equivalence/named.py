@@ -2,9 +2,11 @@
 """Cases with a name: those that other systems get wrong, the corners of the
 geometry, and what must be refused.
 
-A line is as in case.h; seed and strategy are added.
+A line is as in cases.py; families say what is left out.
 """
 import os
+
+from runner import write_script
 
 
 def cut(total, pieces, uneven=True):
@@ -70,7 +72,7 @@ NAMED += [
     ("a kernel of one needs no halo", square(12, 1, 1, 0, 3)),
     ("dilation 3", square(30, 3, 1, 3, 3, d=3)),
     ("a depthwise convolution", square(20, 3, 1, 1, 3, "n=1 c=6 k=6 groups=6")),
-    ("channels last", square(21, 3, 2, 1, 3, "n=2 c=4 k=6 nhwc=1")),
+    ("channels last", square(21, 3, 2, 1, 3, "n=2 c=4 k=6 order=NHWC")),
     ("the batch split", "mesh=3 split=N:0 partN=0,1,4,5 size=9x8 kernel=3x3 "
      "stride=1x1 dilation=1x1 pad=1x1 n=5 c=2 k=2"),
     ("batch and rows split", "mesh=2x2 split=N:0,H:1 partN=0,1,3 partH=0,3,9 "
@@ -85,35 +87,36 @@ NAMED += [
     ("beta adds to what y held",
      square(15, 3, 1, 1, 3, "n=1 c=2 k=2 alpha=-0.5 beta=2")),
     ("bias and activation on y itself",
-     square(15, 3, 1, 1, 3, "n=1 c=2 k=2 op=biasrelu zy=1 beta=0.5")),
+     square(15, 3, 1, 1, 3, "n=1 c=2 k=2 op=conv_fused act=relu zy=1 beta=0.5")),
     ("lines with gaps between them",
      square(15, 5, 1, 2, 3, "n=2 c=2 k=2 gap=3")),
 ]
 
 
-BASE = ("mesh=2 split=H:0 partH=0,6,12 size=12x8 kernel=3x3 stride=1x1 "
-        "dilation=1x1 pad=1x1 n=1 c=2 k=2 groups=1 seed=1")
+BASE = ("op=conv_forward mesh=2 split=H:0 partH=0,6,12 size=12x8 kernel=3x3 "
+        "stride=1x1 dilation=1x1 pad=1x1 n=1 c=2 k=2 groups=1 seed=1")
 CODE = r"SDG-\d\d\d"
 
 
-def negative_cases(folder, convcase):
+def negative_cases(runner, completed):
     """What must end with an error that says what is wrong, and in time.
 
     Each: name, line (for the ranks' setting), program, patterns that the
     output must contain, seconds it may take, environment.
     """
-    def item(name, lines, says, line=BASE, seconds=30, env=None, program=None):
-        """`lines`: for each rank, its file of cases."""
-        stem = os.path.join(folder, "negative")
+    stem = os.path.join(runner.folder, "negative")
+    files = [stem + ".{rank}" + end for end in (".script", ".memory", ".out")]
+
+    def item(name, lines, says, line=BASE, seconds=30, program=None, times=1,
+             pieces=range(8)):
+        """`lines`: for each rank, those of its cases, so many times; `pieces`:
+        whose pieces it has of them."""
         for rank, text in enumerate(lines):
-            with open(f"{stem}.{rank}.cases", "w") as file:
-                file.write("".join(one + "\n" for one in text))
-        if program is None:
-            program = [convcase, stem + ".{rank}.cases", stem + ".out.{rank}",
-                       "{rank}"]
-        return {"name": name, "line": line, "program": program, "says": says,
-                "seconds": seconds,
-                "env": {"SUNDOG_TIMEOUT": "8", **(env or {})}}
+            write_script(f"{stem}.{rank}", [completed(one) for one in text],
+                         pieces[rank], times)
+        return {"name": name, "line": line, "says": says, "seconds": seconds,
+                "program": program or [runner.opcase, *files],
+                "env": {"SUNDOG_TIMEOUT": "8"}}
 
     def but(**changes):
         words = dict(word.split("=", 1) for word in BASE.split())
@@ -127,14 +130,14 @@ def negative_cases(folder, convcase):
                                                           pad="2x1")]], [CODE])
     yield item("rank 1 has another stride", [[BASE], [but(stride="2x1")]],
                [CODE])
-    yield item("rank 1 has another layout", [[BASE], [but(nhwc=1)]], [CODE])
-    yield item("rank 1 calls another function", [[BASE], [but(op="biasrelu")]],
+    yield item("rank 1 has another layout", [[BASE], [but(order="NHWC")]], [CODE])
+    yield item("rank 1 calls another function", [[BASE], [but(op="conv_fused", act="relu")]],
                [CODE])
     yield item("rank 1 ends one call early", [[BASE, BASE], [BASE]],
                [CODE, "rank 1"])
     sizes = but(size="258x8", partH="0,129,258", stride="2x1", own_sizes=1)
     yield item("output sizes that do not add up: which parts would do",
-               [[sizes]] * 2, [CODE, "129"], line=sizes)
+               [[sizes]] * 2, [CODE, "129"], line=sizes, pieces=[0, 0])
     none = ("mesh=3 split=H:0 partH=0,1,2,3 size=3x4 kernel=3x3 stride=4x1 "
             "dilation=1x1 pad=1x1 n=1 c=1 k=1 groups=1 seed=1")
     yield item("a rank that would own no output", [[none]] * 3, [CODE],
@@ -143,18 +146,12 @@ def negative_cases(folder, convcase):
            "dilation=1x1 pad=1x1 n=1 c=1 k=1 groups=1 seed=1")
     yield item("more ranks than rows", [[few]] * 3, ["BAD_PARAM|" + CODE],
                line=few)
-    channels = "mesh=2 split=C:0 partC=0,1,2 " + BASE.split(" ", 3)[3]
+    channels = BASE.replace("split=H:0 partH=0,6,12", "split=C:0 partC=0,1,2")
     yield item("channels split", [[channels]] * 2, [CODE], line=channels)
-    many = [but(seed=i, size="1200x600", partH="0,600,1200")
-            for i in range(2000)]
-    stem = os.path.join(folder, "negative")
-    run = (f"exec %s '{convcase}' '{stem}.{{rank}}.cases' "
-           f"'{stem}.out.{{rank}}' {{rank}}")
-    yield item("rank 1 is killed", [many] * 2, [r"rank 1\b"],
-               program=["sh", "-c", "if [ {rank} = 1 ]; then " +
-                        run % "timeout -s KILL 1.5" + "; else " + run % "" +
-                        "; fi"])
-    yield item("rank 1 stands still", [many] * 2, [CODE, r"rank 1\b"],
-               program=["sh", "-c", "if [ {rank} = 1 ]; then " +
-                        run % "timeout -s STOP 1.5" + "; else " + run % "" +
-                        "; fi"])
+    many = [but(size="1200x600", partH="0,600,1200")]
+    run = f"exec %s '{runner.opcase}' " + " ".join(f"'{f}'" for f in files)
+    for name, signal, says in (("is killed", "KILL", [r"rank 1\b"]),
+                               ("stands still", "STOP", [CODE, r"rank 1\b"])):
+        yield item("rank 1 " + name, [many] * 2, says, times=2000, program=[
+            "sh", "-c", f"if [ {{rank}} = 1 ]; then "
+            f"{run % f'timeout -s {signal} 1.5'}; else {run % ''}; fi"])

@@ -5,7 +5,7 @@
 # shellcheck disable=SC2154,SC2317,SC1091,SC2086 # harness.sh; words
 . "$(dirname "$0")/harness.sh"
 here=$(dirname "$0") host=$(dirname "$(realpath "$3")")
-clients=$(realpath "$4") pooled=$(realpath "$5") convcase=$(realpath "$6")
+clients=$(realpath "$4") pooled=$(realpath "$5") opcase=$(realpath "$6")
 bathymetry=$(realpath "$here/../clients/bathymetry.npy")
 rmdir "$top/build/src/host/lib"
 ln -s "$host" "$top/build/src/host/lib"
@@ -118,14 +118,23 @@ the_view_and_dimension_can_be_chosen() {
   run 125 "$sundog" "${inspect[@]}" --split C -- "$pooled" 2 exit
 }
 distinct_calls_are_told_apart() {
-  # Three convolutions of the equivalence tester, the second one twice.
-  shape='mesh=2 split=H:0 n=1 c=3 k=2 seed=1'
+  # Three convolutions by the equivalence tester's client, the second one twice.
+  convolution() { # X Y W WORDS...: the extents, and what else the call is told
+    echo "case"
+    echo "packed x float nchw $1 $((${1//x/*} * 4))"
+    echo "filter w float nchw $3 $((${3//x/*} * 4))"
+    echo "packed y float nchw $2 $((${2//x/*} * 4))"
+    echo "call conv_forward x=x w=w y=y ${*:4}"
+    echo "run"
+  }
   {
-    echo "$shape partH=0,20,40 size=40x30 kernel=3x3 stride=1x1 dilation=1x1 pad=1x1"
-    echo "$shape partH=0,20,40 size=40x30 kernel=3x3 stride=2x2 dilation=1x1 pad=1x1 repeat=2"
-    echo "$shape partH=0,20,40 size=40x30x9 kernel=5x3x3 stride=1x1x1 dilation=2x1x1 pad=4x1x1"
-  } >cases
-  run 0 "$sundog" "${inspect[@]}" -- "$convcase" cases out.bin -1
+    convolution 1x3x40x30 1x2x40x30 2x3x3x3 stride=1x1 dilation=1x1 pad=1x1
+    convolution 1x3x40x30 1x2x20x15 2x3x3x3 stride=2x2 dilation=1x1 pad=1x1
+    echo "run"
+    convolution 1x3x40x30x9 1x2x40x30x9 2x3x5x3x3 stride=1x1x1 dilation=2x1x1 \
+      pad=4x1x1
+  } >script
+  run 0 "$sundog" "${inspect[@]}" -- "$opcase" script /dev/zero out.bin
   tr -s ' ' <out >words
   grep -q '^ 1 cudnnConvolutionForward float x 1x3x40x30 w 2x3x3x3 y 1x2x40x30 window 3x3 pad 1x1$' words
   grep -q '^ 2 cudnnConvolutionForward float x 1x3x40x30 w 2x3x3x3 y 1x2x20x15 window 3x3 stride 2x2 pad 1x1$' words

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A case: a dictionary, written as one line of key=value words; and what
+cases of one start of the ranks have in common: mesh, split, view, strategy."""
+import re
+
+DIMS = {4: "NCHW", 5: "NCDHW"}
+AXES = "abcd"
+
+
+def word_of(value):
+    if isinstance(value, list):
+        return "x".join(map(str, value))
+    return str(value)
+
+
+def line_of(case):
+    words = [f"op={case['op']}"]
+    for key, value in case.items():
+        if key == "mesh":
+            words.append("mesh=" + word_of(value))
+        elif key == "split":
+            words.append("split=" + ",".join(
+                f"{dim}:" + "+".join(map(str, axes))
+                for dim, axes in value.items()))
+        elif key == "part":
+            words += [f"part{dim}=" + ",".join(map(str, first))
+                      for dim, first in value.items()]
+        elif key != "op":
+            words.append(f"{key}={word_of(value)}")
+    return " ".join(words)
+
+
+def case_of(line):
+    case = {"mesh": [1], "split": {}, "part": {}}
+    for word in line.split():
+        key, value = word.split("=", 1)
+        if key == "mesh":
+            case[key] = [int(v) for v in value.split("x")]
+        elif key == "split":
+            for item in value.split(",") if value else []:
+                dim, axes = item.split(":")
+                case["split"][dim] = [int(a) for a in axes.split("+")]
+        elif key[:4] == "part":
+            case["part"][key[4:]] = [int(v) for v in value.split(",")]
+        elif re.fullmatch(r"-?\d+(x-?\d+)+", value):
+            case[key] = [int(v) for v in value.split("x")]
+        elif re.fullmatch(r"-?\d+", value):
+            case[key] = int(value)
+        elif re.fullmatch(r"-?\d*[.]\d+(e-?\d+)?", value):
+            case[key] = float(value)
+        else:
+            case[key] = value
+    return case
+
+
+def copy_of(case):
+    return case_of(line_of(case))
+
+
+class Setting:
+    """Of one start. mesh: extents of its axes. split: for each dimension its
+    axes, slowest first. view: shard, whole, or alone (no ranks at all)."""
+
+    def __init__(self, mesh, split, view, strategy="auto"):
+        self.mesh, self.split, self.view = mesh, split, view
+        self.strategy = strategy
+
+    @classmethod
+    def of(cls, case, view):
+        return cls(case["mesh"], case["split"], view,
+                   case.get("strategy", "auto"))
+
+    def ranks(self):
+        ranks = 1
+        for extent in self.mesh:
+            ranks *= extent
+        return ranks
+
+    def pieces(self, dim):
+        pieces = 1
+        for axis in self.split.get(dim, ()):
+            pieces *= self.mesh[axis]
+        return pieces
+
+    def piece(self, rank, dim):
+        """A rank's coordinates along the dimension's axes, row-major. Example:
+        mesh 2x3, axes 1: rank 4 -> 1."""
+        at = []
+        for extent in reversed(self.mesh):
+            at.insert(0, rank % extent)
+            rank //= extent
+        piece = 0
+        for axis in self.split[dim]:
+            piece = piece * self.mesh[axis] + at[axis]
+        return piece
+
+    def options(self):
+        """The words of `sundog run`."""
+        mesh = ",".join(f"{AXES[i]}={n}" for i, n in enumerate(self.mesh))
+        split = ",".join(f"{dim}:" + "+".join(AXES[a] for a in axes)
+                         for dim, axes in self.split.items())
+        return ["-n", str(self.ranks()), "--view", self.view, "--mesh", mesh,
+                "--split", split]
+
+
+def draw_mesh(rng, dims):
+    """Mesh and split of 1 to 8 ranks over some of these dimensions."""
+    ranks = rng.choice([1, 2, 2, 3, 3, 4, 4, 5, 6, 7, 8])
+    mesh, left = [], ranks
+    while left > 1 and len(mesh) < 2 and rng.random() < 0.5:
+        divisors = [d for d in range(2, left + 1) if left % d == 0]
+        mesh.append(rng.choice(divisors))
+        left //= mesh[-1]
+    if left > 1 or not mesh:
+        mesh.append(left)
+    dims = list(dims) + (["N"] if rng.random() < 0.25 else [])
+    rng.shuffle(dims)
+    split = {}
+    for axis in range(len(mesh)):
+        if split and rng.random() < 0.1:
+            continue  # an axis that only repeats the work
+        split.setdefault(dims[axis % len(dims)], []).append(axis)
+    return mesh, split
+
+
+def draw_parts(rng, setting, dim, total):
+    """Where a dimension is cut; None where it is too small."""
+    pieces = setting.pieces(dim)
+    if setting.view != "shard":
+        return [0] + sorted(rng.randint(0, total)
+                            for _ in range(pieces - 1)) + [total]
+    if total < pieces:
+        return None
+    if rng.random() < 0.5:
+        return [0] + sorted(rng.sample(range(1, total), pieces - 1)) + [total]
+    return [total * i // pieces for i in range(pieces + 1)]

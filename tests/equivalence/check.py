@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Judges what opcase wrote: the pieces against the whole and against a float64
+reference."""
+import functools
+
+import numpy as np
+
+from cases import case_of, line_of
+from families import family_of
+from tensors import TYPES, decode, encode, eps, make, math_eps
+
+# The c of |sharded - f64| <= 2 |one - f64| + c eps sum |terms|; and of
+# |one - f64| <= c eps sum |terms|, which rounding alone does not reach.
+SLACK, ONE_SLACK = 4, 64
+
+
+class Wrong(Exception):
+    """What is wrong with a case."""
+
+
+def values_of(case):
+    """The operands and their values before the call."""
+    return made(line_of(case))
+
+
+@functools.lru_cache(maxsize=16)
+def made(line):
+    case = case_of(line)
+    tensors = family_of(case).tensors(case)
+    values = {t.name: make(t, case["seed"]) for t in tensors if not t.at}
+    for t in tensors:
+        if t.at:
+            values[t.name] = values[t.at]
+    family_of(case).derive(case, values)
+    return tensors, {t.name: decode(encode(values[t.name], t.type), t.type)
+                     for t in tensors}
+
+
+def read_output(file, tensors, setting, rank):
+    """One write of opcase: {name: values} of what has memory. The gaps must
+    be as they were."""
+    def take(count):
+        data = file.read(count)
+        if len(data) != count:
+            raise Wrong("there is no output")
+        return data
+
+    status = int.from_bytes(take(4), "little", signed=True)
+    if status != 0:
+        raise Wrong(f"got status {status}")
+    found = {}
+    for t in tensors:
+        if t.at:
+            continue
+        extent = [s.stop - s.start for s in t.box(setting, rank)]
+        size = t.strides(extent)[1] * np.dtype(TYPES[t.type][0]).itemsize
+        values, intact = t.read(take(size), extent)
+        if not intact:
+            raise Wrong(f"the gaps of {t.name} were written to")
+        found[t.name] = values
+    return found
+
+
+def same(a, b):
+    return (a == b) | (np.isnan(a) & np.isnan(b))
+
+
+def compare(where, t, found, one, right, box, exact):
+    """One tensor's piece. one: on one rank, None where `found` is that."""
+    value, terms = (np.broadcast_to(np.asarray(a, float), t.size)[box]
+                    for a in right)
+    # What is stored is rounded once more, to no less than the least number.
+    rounding = math_eps(t.type) * terms
+    stored = eps(t.type) * abs(value) + (2.0 ** -24 if t.type == "half" else 0)
+    if one is None:
+        most = ONE_SLACK * rounding + stored
+    else:
+        most = 2 * abs(one[box] - value) + SLACK * rounding + stored
+    good = (abs(found - value) <= most) | same(found, value)
+    if one is not None and exact:
+        good &= same(found, one[box])
+    if good.all():
+        return
+    at = tuple(np.argwhere(~good)[0])
+    index = ",".join(str(i + s.start) for i, s in zip(at, box))
+    told = "" if one is None else f", on one rank {one[box][at]:.9g}"
+    raise Wrong(f"{where}{t.name}[{index}] is {found[at]:.9g}{told}, in "
+                f"float64 {value[at]:.9g}; {(~good).sum()} of {good.size} are "
+                "wrong")
+
+
+def unchanged(where, tensors, values, found, setting, rank):
+    written = {t.at or t.name for t in tensors if t.out}
+    for t in tensors:
+        if not t.at and t.name not in written and \
+                not same(found[t.name], values[t.name][t.box(setting, rank)]).all():
+            raise Wrong(f"{where}{t.name}, an input, was changed")
+
+
+def repeated(case, file, tensors, setting, rank, where):
+    """All writes of a case, which must be equal."""
+    first = None
+    for _ in range(case.get("repeat", 1)):
+        found = read_output(file, tensors, setting, rank)
+        for name in first or ():
+            if not same(first[name], found[name]).all():
+                raise Wrong(f"{where}{name} is another when repeated")
+        first = first or found
+    return first
+
+
+def check_case(case, setting, whole, pieces, exact):
+    """whole: what one rank wrote; pieces: what each of several wrote. Raises
+    Wrong."""
+    family = family_of(case)
+    tensors, values = values_of(case)
+    right = family.reference(case, values)
+    try:
+        one = repeated(case, whole, tensors, setting, None, "")
+    except Wrong as wrong:
+        raise Wrong(f"on one rank: {wrong}") from None
+    results = [t for t in tensors if t.out]
+    for t in results:
+        compare("on one rank ", t, one[t.name], None, right[t.name],
+                t.box(setting, None), False)
+    unchanged("on one rank ", tensors, values, one, setting, None)
+    last = {}
+    for rank, piece in enumerate(pieces):
+        where = f"rank {rank}: "
+        mine = rank if setting.view == "shard" else None
+        try:
+            found = repeated(case, piece, tensors, setting, mine, "")
+        except Wrong as wrong:
+            raise Wrong(where + str(wrong)) from None
+        unchanged(where, tensors, values, found, setting, mine)
+        for t in results:
+            box = t.box(setting, mine)
+            compare(where, t, found[t.name], one[t.name], right[t.name], box,
+                    exact and family.exact(case))
+            # Ranks with the same part have the same bits.
+            key = (t.name, tuple((s.start, s.stop) for s in box))
+            if not same(last.setdefault(key, found[t.name]),
+                        found[t.name]).all():
+                raise Wrong(f"{where}{t.name} is another than on a rank "
+                            "before it")

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Convolutions: forward, with bias and activation, and the gradients with
+respect to data, filter and bias."""
+import numpy as np
+
+from families.family import (Family, blend, call, common, dims_of, old, shape)
+from families.windows import cuts_out, out_sizes, repairable, taps
+from tensors import Tensor
+
+WORDS = ("pad", "stride", "dilation", "groups", "flipped", "alpha", "beta")
+
+
+class Convolution(Family):
+    ops = ("conv_forward", "conv_fused", "conv_data", "conv_filter",
+           "conv_bias")
+    sharded = ("conv_forward", "conv_fused")
+    lists = {"dilation": 1, "stride": 1, "pad": 0, "kernel": 1}
+    simple = {"flipped": 0, "groups": 1, "k": 1, "zy": 0}
+
+    def words(self, rng, setting, case):
+        spatial = len(case["size"])
+        case.update(kernel=[], stride=[], dilation=[], pad=[])
+        for _ in range(spatial):
+            k = rng.choice([1, 2, 3, 3, 3, 4, 5, 7][:8 if spatial < 3 else 6])
+            d = rng.choice([1, 1, 1, 2, 3])
+            case["kernel"].append(k)
+            case["dilation"].append(d)
+            case["stride"].append(rng.choice([1, 1, 1, 2, 2, 3, 4]))
+            case["pad"].append(rng.choice([d * (k - 1) // 2,
+                                           rng.randint(0, d * (k - 1) + 1)]))
+        case["groups"] = rng.choice([1, 1, 1, 2, 3])
+        case["c"] *= case["groups"]
+        case["k"] = case["groups"] * rng.randint(1, 4)
+        case["flipped"] = int(rng.random() < 0.3)
+        if case["op"] == "conv_fused":
+            case["act"] = rng.choice(["relu", "relu", "none"])
+            case["zy"] = int(rng.random() < 0.3)
+
+    def legal(self, case):
+        return min(out_sizes(case)) >= 1 and case["c"] % case["groups"] == 0 \
+            and case["k"] % case["groups"] == 0
+
+    def tensors(self, case):
+        op, like = case["op"], common(case)
+        y_shape = [case["n"], case["k"]] + out_sizes(case)
+        ones = [1] * len(case["size"])
+        xcut = case["part"]
+        ycut = cuts_out(case)
+
+        def x(name, **more):
+            return Tensor(name, shape(case), cut=xcut, **like, **more)
+
+        def y(name, **more):
+            return Tensor(name, y_shape, cut=ycut, **like, **more)
+
+        last = case["order"][-1] == "C" and \
+            case["order"][1:-1] == dims_of(case)[2:]
+        w = dict(size=[case["k"], case["c"] // case["groups"]] +
+                 case["kernel"], dims=like["dims"], type=case["type"],
+                 kind="filter", order="N" + like["dims"][2:] + "C" if last
+                 else "")
+        b = dict(size=[1, case["k"]] + ones, dims=like["dims"],
+                 type=case["type"])
+        if op == "conv_forward":
+            return [x("x", spread=1), Tensor("w", **w),
+                    y("y", values=old(case), out=True, spread=2)]
+        if op == "conv_fused":
+            at = "y" if case["zy"] else None
+            return [x("x", spread=1), Tensor("w", **w), Tensor("b", **b),
+                    y("y", values="uniform" if at else "nothing", out=True,
+                      spread=2 if at else 0), y("z", at=at, spread=2)]
+        if op == "conv_data":
+            return [y("dy", spread=1), Tensor("w", **w),
+                    x("dx", values=old(case), out=True, spread=2)]
+        if op == "conv_filter":
+            return [x("x", spread=1), y("dy", spread=1),
+                    Tensor("dw", **w, values=old(case), out=True)]
+        return [y("dy", spread=1),
+                Tensor("db", **b, values=old(case), out=True)]
+
+    def calls(self, case, local):
+        words = ("alpha", "beta") if case["op"] == "conv_bias" else WORDS
+        more = {key: case[key] for key in ("act", "own_sizes") if key in case}
+        return [call(case["op"], case, local, *words, **more)]
+
+    def reference(self, case, t):
+        op = case["op"]
+        if op == "conv_forward":
+            value, terms = both(forward, case, t["x"], t["w"])
+            return {"y": blend(case, value, terms, t["y"])}
+        if op == "conv_data":
+            value, terms = both(data_gradient, case, t["dy"], t["w"])
+            return {"dx": blend(case, value, terms, t["dx"])}
+        if op == "conv_filter":
+            value, terms = both(filter_gradient, case, t["x"], t["dy"])
+            return {"dw": blend(case, value, terms, t["dw"])}
+        if op == "conv_bias":
+            over = tuple(a for a in range(t["dy"].ndim) if a != 1)
+            value, terms = (f(t["dy"]).sum(axis=over, keepdims=True)
+                            for f in (np.array, abs))
+            return {"db": blend(case, value, terms, t["db"])}
+        value, terms = both(forward, case, t["x"], t["w"])
+        value, terms = blend(case, value, terms, t["z"])
+        value, terms = value + t["b"], terms + abs(t["b"])
+        return {"y": (np.maximum(value, 0) if case["act"] == "relu" else value,
+                      terms)}
+
+    def exact(self, case):
+        return case["op"] in ("conv_forward", "conv_fused")
+
+    def strategies(self, case, setting):
+        if setting.view == "whole" or repairable(case):
+            return ("auto", "repair", "extend")
+        return ("auto", "extend")
+
+
+def both(function, case, a, b):
+    """A sum of products, and the sum of their magnitudes."""
+    return function(case, a, b), function(case, abs(a), abs(b))
+
+
+def grouped(case, a):
+    """Channels as groups and channels of a group."""
+    groups = case["groups"]
+    return a.reshape(a.shape[0], groups, a.shape[1] // groups, *a.shape[2:])
+
+
+def grouped_filter(case, w):
+    groups = case["groups"]
+    return w.reshape(groups, w.shape[0] // groups, *w.shape[1:])
+
+
+def places(case):
+    """Of each tap: its place in the filter, outputs, inputs. cuDNN's
+    CONVOLUTION turns the filter round."""
+    for tap, out, inside in taps(case):
+        if case["flipped"]:
+            tap = tuple(k - 1 - t for k, t in zip(case["kernel"], tap))
+        yield (..., *tap), (..., *out), (..., *inside)
+
+
+def forward(case, x, w):
+    x, w = grouped(case, x), grouped_filter(case, w)
+    y = np.zeros((x.shape[0], case["groups"], w.shape[1], *out_sizes(case)))
+    for tap, out, inside in places(case):
+        y[out] += np.einsum("ngc...,gkc->ngk...", x[inside], w[tap])
+    return y.reshape(y.shape[0], case["k"], *y.shape[3:])
+
+
+def data_gradient(case, dy, w):
+    dy, w = grouped(case, dy), grouped_filter(case, w)
+    dx = np.zeros((dy.shape[0], case["groups"], w.shape[2], *case["size"]))
+    for tap, out, inside in places(case):
+        dx[inside] += np.einsum("ngk...,gkc->ngc...", dy[out], w[tap])
+    return dx.reshape(dx.shape[0], case["c"], *dx.shape[3:])
+
+
+def filter_gradient(case, x, dy):
+    x, dy = grouped(case, x), grouped(case, dy)
+    dw = np.zeros((case["groups"], dy.shape[2], x.shape[2], *case["kernel"]))
+    for tap, out, inside in places(case):
+        flat = [a.reshape(*a.shape[:3], -1) for a in (dy[out], x[inside])]
+        dw[tap] = np.einsum("ngks,ngcs->gkc", *flat)
+    return dw.reshape(case["k"], *dw.shape[2:])

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a family of ops says about itself, and what all of them share: words
+that every case has, and how a case is made smaller."""
+from cases import DIMS, copy_of, draw_parts
+
+
+class Family:
+    """ops: the rows of opcase it makes cases of. sharded: those that are run
+    in pieces; the others, only on one rank and in the whole view. splits:
+    letters of dimensions that may be cut. lists: words with a number per
+    spatial dimension, and the least of each. simple: other words with their
+    simplest value, which a failing case is tried with."""
+    ops = ()
+    sharded = ()
+    splits = "NDHW"
+    lists = {}
+    simple = {}
+
+    # ---- for each family to say -----------------------------------------
+
+    def words(self, rng, setting, case):
+        """Adds what the family's cases have more to a case with n, c, type,
+        order, gap and so on. `size` follows from it; see least_size()."""
+
+    def least_size(self, case, i):
+        """Of spatial dimension i."""
+        return 1
+
+    def legal(self, case):
+        """Whether cuDNN takes it."""
+        return True
+
+    def tensors(self, case):
+        """The operands, in any order."""
+        raise NotImplementedError
+
+    def derive(self, case, values):
+        """Computes inputs that depend on others (the y of a gradient)."""
+
+    def calls(self, case, local):
+        """Lines for opcase. local: extents of each tensor on this rank."""
+        raise NotImplementedError
+
+    def reference(self, case, values):
+        """For each result its float64 value and the sum of its terms'
+        magnitudes; values: the operands before the call."""
+        raise NotImplementedError
+
+    def exact(self, case):
+        """Whether N ranks give the bits of one, per engine of the host."""
+        return True
+
+    def strategies(self, case, setting):
+        """Those that every rank can take."""
+        return ("auto", "repair", "extend")
+
+    # ---- what follows from it --------------------------------------------
+
+    def complete(self, case):
+        """The case with what a short line leaves out."""
+        spatial = len(case["size"])
+        plain = {"n": 1, "c": 1, "type": "float", "order": dims_of(case),
+                 "gap": 0, "alpha": 1, "beta": 0, "repeat": 1, "seed": 1,
+                 **self.simple,
+                 **{key: [least] * spatial for key, least in
+                    self.lists.items()}}
+        return {**plain, **case}
+
+    def draw(self, rng, setting, op):
+        while True:
+            case = {"op": op, "mesh": setting.mesh, "split": setting.split,
+                    "part": {}}
+            spatial = rng.choice([1, 2, 2, 2, 3])
+            if "D" in setting.split:
+                spatial = 3
+            elif "W" in setting.split and spatial == 1:
+                spatial = 2
+            dims = DIMS[5 if spatial == 3 else 4]
+            number = lambda plain: plain if rng.random() < 0.6 else \
+                round(rng.uniform(-2, 2), 3)
+            case["type"] = rng.choice(["float"] * 6 + ["double", "double",
+                                                       "half", "bfloat16"])
+            case["n"] = rng.randint(1, 3) + setting.pieces("N") - 1
+            case["c"] = rng.randint(1, 4) + setting.pieces("C") - 1
+            last = dims[0] + dims[2:] + "C"
+            case["order"] = rng.choice(
+                [dims] * 6 + [last] * 3 + ["".join(rng.sample(dims, len(dims)))])
+            case["gap"] = rng.choice([0, 0, 0, 0, 1, 3])
+            case["alpha"], case["beta"] = number(1), number(0)
+            case["repeat"] = rng.choice([1, 1, 2, 3])
+            case["seed"] = rng.randrange(1 << 30)
+            case["strategy"] = setting.strategy
+            if setting.view == "whole":
+                case["spread"] = rng.choice([0, 1, 1, 2])
+            case["size"] = [1] * (len(dims) - 2)
+            self.words(rng, setting, case)
+            most = {1: 60, 2: 20, 3: 9}[spatial]
+            for i, dim in enumerate(dims[2:]):
+                least = self.least_size(case, i)
+                case["size"][i] = rng.randint(
+                    max(least, setting.pieces(dim)),
+                    max(least, most) + 3 * setting.pieces(dim))
+            if spatial == 1:
+                case["size"][1] = max(1, self.least_size(case, 1))
+            for dim in setting.split:
+                case["part"][dim] = draw_parts(rng, setting, dim,
+                                               extent(case, dim))
+            if None not in case["part"].values() and \
+                    self.valid(case, setting) and \
+                    not ambiguous(case, setting) and \
+                    setting.strategy in self.strategies(case, setting):
+                return case
+
+    def valid(self, case, setting):
+        """Whether it is a legal case, and in the shard view every rank has a
+        part of every tensor."""
+        dims = dims_of(case)
+        if sorted(case["order"]) != sorted(dims) or not self.legal(case):
+            return False
+        if any(dim not in dims for dim in case["split"]):
+            return False
+        for dim, first in case["part"].items():
+            if len(first) != setting.pieces(dim) + 1 or \
+                    first[-1] != extent(case, dim):
+                return False
+        for tensor in self.tensors(case):
+            if any(extent < 1 for extent in tensor.size):
+                return False
+            for first in tensor.cut.values():
+                if setting.view == "shard" and any(
+                        a >= b for a, b in zip(first, first[1:])):
+                    return False
+        return True
+
+    def smaller(self, case):
+        """Variants with one thing less."""
+        simple = {"repeat": 1, "gap": 0, "order": dims_of(case), "spread": 1,
+                  "type": "float", "beta": 0, "alpha": 1, **self.simple}
+        for key, value in simple.items():
+            if key in case and case[key] != value:
+                yield {**copy_of(case), key: value}
+        for dim in "NC":
+            if dim not in case["split"] and extent(case, dim) > 1:
+                yield {**copy_of(case), dim.lower(): 1}
+        for key, least in self.lists.items():
+            for i, value in enumerate(case[key]):
+                if value > least:
+                    new = copy_of(case)
+                    new[key][i] = value - 1
+                    yield new
+        for i, dim in enumerate(dims_of(case)[2:]):
+            if dim not in case["split"] and case["size"][i] > 1:
+                new = copy_of(case)
+                new["size"][i] = max(1, case["size"][i] // 2)
+                yield new
+        for dim, first in case["part"].items():
+            for piece in range(1, len(first)):
+                if first[piece] - first[piece - 1] > 1:
+                    new = copy_of(case)
+                    new["part"][dim] = first[:piece] + [b - 1 for b in
+                                                        first[piece:]]
+                    set_extent(new, dim, extent(case, dim) - 1)
+                    yield new
+        if len(case["mesh"]) == 1 and case["mesh"][0] > 1 and case["split"]:
+            for drop in range(1, case["mesh"][0]):
+                new = copy_of(case)
+                new["mesh"] = [case["mesh"][0] - 1]
+                for first in new["part"].values():
+                    del first[drop]
+                yield new
+
+
+def ambiguous(case, setting):
+    """Whether a rank's strides may not tell how dimensions nest, as one row
+    has no pitch. Halos of such layouts are not drawn: they are packed by it."""
+    last = dims_of(case).replace("C", "") + "C"
+    return setting.view == "shard" and \
+        case["order"] not in (dims_of(case), last) and any(
+            b - a < 2 for first in case["part"].values()
+            for a, b in zip(first, first[1:]))
+
+
+def dims_of(case):
+    return DIMS[len(case["size"]) + 2]
+
+
+def extent(case, dim):
+    if dim in "NC":
+        return case[dim.lower()]
+    return case["size"][dims_of(case).index(dim) - 2]
+
+
+def set_extent(case, dim, value):
+    if dim in "NC":
+        case[dim.lower()] = value
+    else:
+        case["size"][dims_of(case).index(dim) - 2] = value
+
+
+def shape(case):
+    """Of the activation that the case's words describe."""
+    return [case["n"], case["c"]] + case["size"]
+
+
+def common(case):
+    """What an activation of the case is like, as arguments of Tensor."""
+    return {"dims": dims_of(case), "type": case["type"],
+            "order": case["order"], "gap": case["gap"]}
+
+
+def old(case):
+    """Values of a result before the call: only with beta are they read."""
+    return "uniform" if case["beta"] else "nothing"
+
+
+def blend(case, value, terms, before):
+    """alpha * value + beta * what was there."""
+    value, terms = case["alpha"] * value, abs(case["alpha"]) * terms
+    if case["beta"]:
+        value = value + case["beta"] * before
+        terms = terms + abs(case["beta"] * before)
+    return value, terms
+
+
+def call(row, case, tensors, *keys, **words):
+    """A line for opcase: tensors under their own names, words of the case."""
+    words = {**{name: name for name in tensors},
+             **{key: case[key] for key in keys}, **words}
+    return row + "".join(
+        f" {key}=" + ("x".join(map(str, value)) if isinstance(value, list)
+                      else str(value)) for key, value in words.items())
+
+

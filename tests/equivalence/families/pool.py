@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pooling: maximum and both averages, forward and backward."""
+import numpy as np
+
+from families.family import Family, blend, call, common, old, shape
+from families.windows import cuts_out, out_sizes, repairable, taps
+from tensors import Tensor
+
+WORDS = ("mode", "kernel", "pad", "stride", "alpha", "beta")
+
+
+class Pooling(Family):
+    ops = ("pool_forward", "pool_backward")
+    sharded = ()
+    lists = {"stride": 1, "pad": 0, "kernel": 1}
+    simple = {"mode": "max", "ties": 0}
+
+    def words(self, rng, setting, case):
+        spatial = len(case["size"])
+        case["mode"] = rng.choice(["max", "max", "maxdet", "avgin", "avgex"])
+        case.update(kernel=[], stride=[], pad=[])
+        for _ in range(spatial):
+            k = rng.choice([1, 2, 2, 3, 3, 4, 5][:7 if spatial < 3 else 5])
+            case["kernel"].append(k)
+            case["stride"].append(rng.choice([1, 2, 2, 3, k, k]))
+            case["pad"].append(rng.choice([0, rng.randint(0, k - 1)]))
+        case["ties"] = int(rng.random() < 0.5)
+
+    def legal(self, case):
+        return min(out_sizes(case)) >= 1 and \
+            all(p < k for p, k in zip(case["pad"], case["kernel"]))
+
+    def tensors(self, case):
+        like = common(case)
+        y_shape = [case["n"], case["c"]] + out_sizes(case)
+        xcut, ycut = case["part"], cuts_out(case)
+        values = "ties" if case["ties"] else "uniform"
+        x = Tensor("x", shape(case), cut=xcut, values=values, spread=1, **like)
+        if case["op"] == "pool_forward":
+            return [x, Tensor("y", y_shape, cut=ycut, values=old(case),
+                              out=True, spread=2, **like)]
+        return [x, Tensor("y", y_shape, cut=ycut, spread=1, **like),
+                Tensor("dy", y_shape, cut=ycut, spread=1, **like),
+                Tensor("dx", shape(case), cut=xcut, values=old(case), out=True,
+                       spread=2, **like)]
+
+    def derive(self, case, t):
+        if case["op"] == "pool_backward":
+            t["y"] = forward(case, t["x"])[0]
+
+    def calls(self, case, local):
+        more = {key: case[key] for key in ("own_sizes",) if key in case}
+        return [call(case["op"], case, local, *WORDS, **more)]
+
+    def reference(self, case, t):
+        if case["op"] == "pool_forward":
+            return {"y": blend(case, *forward(case, t["x"]), t["y"])}
+        return {"dx": blend(case, *backward(case, t["x"], t["dy"]), t["dx"])}
+
+    def exact(self, case):
+        return case["op"] == "pool_forward"
+
+    def strategies(self, case, setting):
+        if setting.view == "whole" or repairable(case):
+            return ("auto", "repair", "extend")
+        return ("auto", "extend")
+
+
+def counts(case):
+    """What an average divides by, for each output."""
+    if case["mode"] == "avgin":
+        return np.full(out_sizes(case), float(np.prod(case["kernel"])))
+    count = np.zeros(out_sizes(case))
+    for _, out, _ in taps(case):
+        count[out] += 1
+    return count
+
+
+def largest(case, x):
+    """The largest of each window, and which tap it is: the first of equals."""
+    best = np.full([*x.shape[:2], *out_sizes(case)], -np.inf)
+    which = np.zeros(best.shape, int)
+    for number, (_, out, inside) in enumerate(taps(case)):
+        found, so_far = x[(..., *inside)], best[(..., *out)]
+        which[(..., *out)][found > so_far] = number
+        np.maximum(so_far, found, out=so_far)
+    return best, which
+
+
+def forward(case, x):
+    if case["mode"] in ("max", "maxdet"):
+        best, _ = largest(case, x)
+        return best, abs(best)
+    total = [np.zeros([*x.shape[:2], *out_sizes(case)]) for _ in range(2)]
+    for _, out, inside in taps(case):
+        total[0][(..., *out)] += x[(..., *inside)]
+        total[1][(..., *out)] += abs(x[(..., *inside)])
+    return [t / counts(case) for t in total]
+
+
+def backward(case, x, dy):
+    if case["mode"] in ("max", "maxdet"):
+        _, which = largest(case, x)
+        share = lambda number, out: np.where(
+            which[(..., *out)] == number, dy[(..., *out)], 0)
+    else:
+        each = dy / counts(case)
+        share = lambda number, out: each[(..., *out)]
+    total = [np.zeros(x.shape) for _ in range(2)]
+    for number, (_, out, inside) in enumerate(taps(case)):
+        total[0][(..., *inside)] += share(number, out)
+        total[1][(..., *inside)] += abs(share(number, out))
+    return total

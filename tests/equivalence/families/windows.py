@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ops with a window share: sizes, where outputs are cut, which inputs
+meet which outputs."""
+import itertools
+
+
+def out_size(n, k, s, d, p):
+    return (n + 2 * p - (d * (k - 1) + 1)) // s + 1
+
+
+def out_sizes(case):
+    one = [1] * len(case["size"])
+    return [out_size(*words) for words in
+            zip(case["size"], case["kernel"], case["stride"],
+                case.get("dilation", one), case["pad"])]
+
+
+def cut_out(first, n, k, s, d, p):
+    """Where the outputs are cut, given the cut of the inputs: an output is
+    whose the centre of its window is."""
+    total = out_size(n, k, s, d, p)
+    inner = [min(max(-(-(b + p - d * (k - 1) // 2) // s), 0), total)
+             for b in first[1:-1]]
+    return [0] + inner + [total]
+
+
+def cuts_out(case):
+    """The cut of y, for each dimension in which x is cut."""
+    cut = dict(case["part"])
+    for i, dim in enumerate("DHW"[3 - len(case["size"]):]):
+        if dim in cut:
+            cut[dim] = cut_out(cut[dim], case["size"][i], case["kernel"][i],
+                               case["stride"][i],
+                               case.get("dilation", [1] * 3)[i],
+                               case["pad"][i])
+    return cut
+
+
+def taps_along(n, k, s, d, p):
+    """For each place in the window: outputs and inputs that meet there."""
+    for t in range(k):
+        shift = t * d - p
+        first = max(0, -(shift // s))
+        last = min(out_size(n, k, s, d, p), (n - 1 - shift) // s + 1)
+        if first < last:
+            yield (t, slice(first, last),
+                   slice(first * s + shift, (last - 1) * s + shift + 1, s))
+
+
+def taps(case):
+    """The same in all spatial dimensions: tuples of place, outputs, inputs;
+    windows in row-major order."""
+    one = [1] * len(case["size"])
+    along = [list(taps_along(*words)) for words in
+             zip(case["size"], case["kernel"], case["stride"],
+                 case.get("dilation", one), case["pad"])]
+    for tap in itertools.product(*along):
+        yield tuple(zip(*tap))
+
+
+def repairable(case):
+    """Whether each rank has an output whose window, cut at the domain, lies in
+    what the real function sees of its piece: repair works on those. The other
+    strategies need none."""
+    out = cuts_out(case)
+    for i, dim in enumerate("DHW"[3 - len(case["size"]):]):
+        if dim not in case["part"]:
+            continue
+        x, y = case["part"][dim], out[dim]
+        k, s, p = (case[key][i] for key in ("kernel", "stride", "pad"))
+        reach = case.get("dilation", [1] * 3)[i] * (k - 1)
+        for r in range(len(x) - 1):
+            begin = max(y[r], -(-x[r] // s))
+            x0 = begin * s
+            end = min(y[r + 1],
+                      begin + (x[r + 1] - x0 + 2 * p - reach - 1) // s + 1)
+            x1 = min(x[r + 1], x0 + (end - begin) * s + reach - 2 * p)
+            if not any(max(0, o * s - p) >= x0 and
+                       min(x[-1], o * s - p + reach + 1) <= x1
+                       for o in range(begin, end)):
+                return False
+    return True

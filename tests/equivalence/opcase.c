@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Makes the cuDNN calls that a script says, on memory that a file holds.
+ *
+ * usage: opcase SCRIPT MEMORY OUT
+ *
+ * SCRIPT, a line each:
+ *   case                                  forgets the tensors and calls so far
+ *   tensor NAME TYPE DIMS STRIDES BYTES   DIMS and STRIDES as 2x3x8x8
+ *   packed NAME TYPE FORMAT DIMS BYTES    FORMAT nchw or nhwc
+ *   filter NAME TYPE FORMAT DIMS BYTES
+ *   memory NAME BYTES                     no descriptor
+ *   alias NAME TYPE DIMS STRIDES OTHER    a tensor in the memory of another
+ *   call ROW KEY=VALUE...                 what `run` will do, in order
+ *   spread NAME                           doubles a tensor, at once
+ *   run
+ *   reset NAME                            its first bytes again
+ *   write                                 all memory to OUT
+ * MEMORY has the first bytes of each tensor, in the script's order. OUT gets,
+ * per `write`, an int32 0 and all tensors' bytes. At the first failure it gets
+ * the status, and the program ends. */
+#include "opcase.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TENSORS = 96, CALLS = 96 };
+
+static struct {
+  cudnnHandle_t handle;
+  FILE *memory, *out;
+  int tensors, calls;
+  op_tensor_t tensor[TENSORS];
+  op_call_t call[CALLS];
+} g;
+
+int op_failed(const char *what, int status) {
+  fprintf(stderr, "opcase: %s: %s\n", what,
+          status > 0 ? cudnnGetErrorString((cudnnStatus_t)status) : "failed");
+  return status;
+}
+
+static int cuda_failed(const char *what, cudaError_t status) {
+  fprintf(stderr, "opcase: %s: %s\n", what, cudaGetErrorString(status));
+  return OP_CUDA_FAILED;
+}
+
+#define CUDA(what)                                                             \
+  do {                                                                         \
+    cudaError_t status_ = (what);                                              \
+    if (status_ != cudaSuccess)                                                \
+      return cuda_failed(#what, status_);                                      \
+  } while (0)
+
+static int bad(const char *word) {
+  fprintf(stderr, "opcase: %s is not understood\n", word ? word : "a line");
+  return OP_BAD_SCRIPT;
+}
+
+/* ---- what rows ask --------------------------------------------------------
+ */
+
+const char *op_text(const op_call_t *call, const char *key,
+                    const char *fallback) {
+  for (int i = 0; i < call->words; i++)
+    if (!strcmp(call->key[i], key))
+      return call->value[i];
+  return fallback;
+}
+
+static op_tensor_t *find(const char *name) {
+  for (int i = 0; i < g.tensors; i++)
+    if (!strcmp(g.tensor[i].name, name))
+      return &g.tensor[i];
+  return NULL;
+}
+
+const op_tensor_t *op_tensor(const op_call_t *call, const char *key) {
+  return find(op_text(call, key, ""));
+}
+
+double op_real(const op_call_t *call, const char *key, double fallback) {
+  const char *text = op_text(call, key, NULL);
+  return text ? strtod(text, NULL) : fallback;
+}
+
+int op_number(const op_call_t *call, const char *key, int fallback) {
+  return (int)op_real(call, key, fallback);
+}
+
+/* At most OP_DIMS numbers; returns how many. */
+static int read_list(const char *text, int out[OP_DIMS]) {
+  int count = 0;
+  for (char *end; text && count < OP_DIMS; text = end + 1) {
+    out[count++] = (int)strtol(text, &end, 10);
+    if (*end != 'x')
+      break;
+  }
+  return count;
+}
+
+int op_list(const op_call_t *call, const char *key, int out[OP_DIMS]) {
+  return read_list(op_text(call, key, NULL), out);
+}
+
+const void *op_scalar(const op_call_t *call, const char *key, double fallback,
+                      cudnnDataType_t type) {
+  static union {
+    float single;
+    double wide;
+  } ring[16];
+  static unsigned next;
+  double value = op_real(call, key, fallback);
+  void *at = &ring[next++ % 16];
+  if (type == CUDNN_DATA_DOUBLE)
+    *(double *)at = value;
+  else
+    *(float *)at = (float)value;
+  return at;
+}
+
+cudnnDataType_t op_math(cudnnDataType_t type) {
+  return type == CUDNN_DATA_DOUBLE ? type : CUDNN_DATA_FLOAT;
+}
+
+int op_space(op_call_t *call, int i, size_t bytes) {
+  if (bytes <= call->space_bytes[i])
+    return 0;
+  (void)cudaFree(call->space[i]);
+  call->space[i] = NULL;
+  call->space_bytes[i] = 0;
+  CUDA(cudaMalloc(&call->space[i], bytes));
+  call->space_bytes[i] = bytes;
+  return 0;
+}
+
+int op_same_extents(const op_tensor_t *t, const int extent[OP_DIMS]) {
+  if (!memcmp(t->extent, extent, (size_t)t->dims * sizeof *extent))
+    return 0;
+  fprintf(stderr, "opcase: cuDNN gives %s the extents", t->name);
+  for (int d = 0; d < t->dims; d++)
+    fprintf(stderr, " %d", extent[d]);
+  fprintf(stderr, ", not");
+  for (int d = 0; d < t->dims; d++)
+    fprintf(stderr, " %d", t->extent[d]);
+  fprintf(stderr, "\n");
+  return OP_OTHER_EXTENTS;
+}
+
+/* ---- tensors -------------------------------------------------------------
+ */
+
+static int read_type(const char *word, cudnnDataType_t *out) {
+  static const struct {
+    const char *name;
+    cudnnDataType_t type;
+  } types[] = {{"float", CUDNN_DATA_FLOAT},
+               {"double", CUDNN_DATA_DOUBLE},
+               {"half", CUDNN_DATA_HALF},
+               {"bfloat16", CUDNN_DATA_BFLOAT16}};
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+    if (!strcmp(word, types[i].name)) {
+      *out = types[i].type;
+      return 0;
+    }
+  return bad(word);
+}
+
+static int set_packed(op_tensor_t *t, cudnnTensorFormat_t format) {
+  if (t->dims == 4)
+    OP_TRY(cudnnSetTensor4dDescriptor(t->desc, format, t->type, t->extent[0],
+                                      t->extent[1], t->extent[2],
+                                      t->extent[3]));
+  else
+    OP_TRY(cudnnSetTensorNdDescriptorEx(t->desc, format, t->type, t->dims,
+                                        t->extent));
+  return 0;
+}
+
+static int set_filter(op_tensor_t *t, cudnnTensorFormat_t format) {
+  if (!t->filter)
+    OP_TRY(cudnnCreateFilterDescriptor(&t->filter));
+  OP_TRY(cudnnSetFilterNdDescriptor(t->filter, t->type, format, t->dims,
+                                    t->extent));
+  return 0;
+}
+
+static int load(op_tensor_t *t) {
+  t->host = malloc(t->bytes);
+  if (!t->host || fread(t->host, 1, t->bytes, g.memory) != t->bytes)
+    return bad(t->name);
+  CUDA(cudaMalloc(&t->device, t->bytes));
+  CUDA(cudaMemcpy(t->device, t->host, t->bytes, cudaMemcpyHostToDevice));
+  return 0;
+}
+
+/* Descriptors are made once and set anew for each case, as by a program whose
+ * inputs change. */
+static int add_tensor(const char *kind, char *word[6]) {
+  if (g.tensors == TENSORS || strlen(word[0]) >= sizeof g.tensor->name)
+    return bad(word[0]);
+  op_tensor_t *t = &g.tensor[g.tensors++];
+  strcpy(t->name, word[0]);
+  if (!strcmp(kind, "memory")) {
+    t->bytes = strtoul(word[1], NULL, 10);
+    return load(t);
+  }
+  OP_TRY(read_type(word[1], &t->type));
+  if (!t->desc)
+    OP_TRY(cudnnCreateTensorDescriptor(&t->desc));
+  if (!strcmp(kind, "tensor") || !strcmp(kind, "alias")) {
+    int strides[OP_DIMS];
+    t->dims = read_list(word[2], t->extent);
+    if (read_list(word[3], strides) != t->dims)
+      return bad(word[3]);
+    OP_TRY(cudnnSetTensorNdDescriptor(t->desc, t->type, t->dims, t->extent,
+                                      strides));
+  } else {
+    cudnnTensorFormat_t format =
+        strcmp(word[2], "nhwc") ? CUDNN_TENSOR_NCHW : CUDNN_TENSOR_NHWC;
+    t->dims = read_list(word[3], t->extent);
+    OP_TRY(!strcmp(kind, "filter") ? set_filter(t, format)
+                                   : set_packed(t, format));
+  }
+  if (!strcmp(kind, "alias")) {
+    const op_tensor_t *other = find(word[4]);
+    if (!other)
+      return bad(word[4]);
+    t->device = other->device;
+    return 0;
+  }
+  t->bytes = strtoul(word[4], NULL, 10);
+  return load(t);
+}
+
+static void forget_tensors(void) {
+  for (op_tensor_t *t = g.tensor; t < g.tensor + g.tensors; t++) {
+    if (t->host)
+      (void)cudaFree(t->device);
+    free(t->host);
+    t->host = NULL;
+    t->device = NULL;
+    t->bytes = 0;
+  }
+  g.tensors = 0;
+}
+
+/* ---- calls ---------------------------------------------------------------
+ */
+
+static const op_row_t *row_of(const char *name) {
+  const op_row_t *families[] = {op_conv_rows, op_pool_rows, op_pointwise_rows};
+  for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+    for (const op_row_t *row = families[i]; row->name; row++)
+      if (!strcmp(row->name, name))
+        return row;
+  return NULL;
+}
+
+static int add_call(const char *text) {
+  if (g.calls == CALLS || strlen(text) >= sizeof g.call->text)
+    return bad(text);
+  op_call_t *call = &g.call[g.calls++];
+  memset(call, 0, sizeof *call);
+  call->handle = g.handle;
+  strcpy(call->text, text);
+  char *save, *word = strtok_r(call->text, " \n", &save);
+  call->row = row_of(word);
+  if (!call->row)
+    return bad(word);
+  while ((word = strtok_r(NULL, " \n", &save))) {
+    char *value = strchr(word, '=');
+    if (!value || call->words == OP_WORDS)
+      return bad(word);
+    *value = 0;
+    call->key[call->words] = word;
+    call->value[call->words++] = value + 1;
+  }
+  return 0;
+}
+
+static int run_calls(void) {
+  for (op_call_t *call = g.call; call < g.call + g.calls; call++) {
+    if (!call->prepared && call->row->prepare)
+      OP_TRY(call->row->prepare(call));
+    call->prepared = 1;
+    OP_TRY(call->row->run(call));
+  }
+  return 0;
+}
+
+static void forget_calls(void) {
+  for (op_call_t *call = g.call; call < g.call + g.calls; call++) {
+    (void)cudnnDestroyConvolutionDescriptor(call->conv);
+    (void)cudnnDestroyPoolingDescriptor(call->pool);
+    (void)cudnnDestroyActivationDescriptor(call->act);
+    (void)cudnnDestroyOpTensorDescriptor(call->op);
+    (void)cudnnDestroyReduceTensorDescriptor(call->reduce);
+    (void)cudnnDestroyLRNDescriptor(call->lrn);
+    (void)cudnnDestroyDropoutDescriptor(call->dropout);
+    for (int i = 0; i < 3; i++)
+      (void)cudaFree(call->space[i]);
+  }
+  g.calls = 0;
+}
+
+/* ---- the script -----------------------------------------------------------
+ */
+
+static int spread(const char *name) {
+  const op_tensor_t *t = find(name);
+  const float single = 2;
+  const double wide = 2;
+  if (!t)
+    return bad(name);
+  OP_TRY(cudnnScaleTensor(g.handle, t->desc, t->device,
+                          t->type == CUDNN_DATA_DOUBLE ? (const void *)&wide
+                                                       : &single));
+  return 0;
+}
+
+static int reset(const char *name) {
+  const op_tensor_t *t = find(name);
+  if (!t || !t->host)
+    return bad(name);
+  CUDA(cudaMemcpy(t->device, t->host, t->bytes, cudaMemcpyHostToDevice));
+  return 0;
+}
+
+static int write_all(void) {
+  int32_t good = 0;
+  fwrite(&good, sizeof good, 1, g.out);
+  for (const op_tensor_t *t = g.tensor; t < g.tensor + g.tensors; t++) {
+    if (!t->host)
+      continue;
+    unsigned char *now = malloc(t->bytes);
+    if (!now)
+      return OP_CUDA_FAILED;
+    cudaError_t status =
+        cudaMemcpy(now, t->device, t->bytes, cudaMemcpyDeviceToHost);
+    fwrite(now, 1, t->bytes, g.out);
+    free(now);
+    CUDA(status);
+  }
+  return 0;
+}
+
+static int obey(char *line) {
+  static char none[1];
+  char whole[1024];
+  snprintf(whole, sizeof whole, "%s", line);
+  char *save, *verb = strtok_r(line, " \n", &save), *word[6];
+  for (int i = 0; i < 6; i++) {
+    word[i] = strtok_r(NULL, " \n", &save);
+    if (!word[i])
+      word[i] = none;
+  }
+  if (!verb || !strcmp(verb, "case")) {
+    forget_calls();
+    forget_tensors();
+    return 0;
+  }
+  if (!strcmp(verb, "call"))
+    return add_call(whole + strlen("call "));
+  if (!strcmp(verb, "spread"))
+    return spread(word[0]);
+  if (!strcmp(verb, "reset"))
+    return reset(word[0]);
+  if (!strcmp(verb, "run"))
+    return run_calls();
+  if (!strcmp(verb, "write"))
+    return write_all();
+  return add_tensor(verb, word);
+}
+
+int main(int argc, char **argv) {
+  if (argc != 4) {
+    fprintf(stderr, "usage: opcase SCRIPT MEMORY OUT\n");
+    return 2;
+  }
+  FILE *script = fopen(argv[1], "r");
+  g.memory = fopen(argv[2], "rb");
+  g.out = fopen(argv[3], "wb");
+  if (!script || !g.memory || !g.out) {
+    fprintf(stderr, "opcase: cannot open its files\n");
+    return 2;
+  }
+  int32_t status = (int32_t)cudnnCreate(&g.handle);
+  for (char line[1024]; status == 0 && fgets(line, sizeof line, script);)
+    status = obey(line);
+  if (status != 0)
+    fwrite(&status, sizeof status, 1, g.out);
+  forget_calls();
+  forget_tensors();
+  for (op_tensor_t *t = g.tensor; t < g.tensor + TENSORS; t++) {
+    (void)cudnnDestroyTensorDescriptor(t->desc);
+    (void)cudnnDestroyFilterDescriptor(t->filter);
+  }
+  (void)cudnnDestroy(g.handle);
+  fclose(script);
+  fclose(g.memory);
+  return fclose(g.out) == 0 && status == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* opcase's pointwise calls. */
+#include "opcase.h"
+
+#include <string.h>
+
+/* The place of a word's value in a list that ends with NULL. */
+static int which(const op_call_t *call, const char *key,
+                 const char *const *names) {
+  const char *value = op_text(call, key, names[0]);
+  int i = 0;
+  while (names[i + 1] && strcmp(names[i], value))
+    i++;
+  return i;
+}
+
+static int prepare_op(op_call_t *call) {
+  /* In the order of cudnnOpTensorOp_t. */
+  static const char *const ops[] = {"add",  "mul", "min", "max",
+                                    "sqrt", "not", NULL};
+  const op_tensor_t *a = op_tensor(call, "a");
+  OP_TRY(cudnnCreateOpTensorDescriptor(&call->op));
+  OP_TRY(cudnnSetOpTensorDescriptor(call->op,
+                                    (cudnnOpTensorOp_t)which(call, "fn", ops),
+                                    op_math(a->type), CUDNN_NOT_PROPAGATE_NAN));
+  return 0;
+}
+
+static int run_op(op_call_t *call) {
+  const op_tensor_t *a = op_tensor(call, "a"), *b = op_tensor(call, "b"),
+                    *c = op_tensor(call, "c");
+  OP_TRY(cudnnOpTensor(
+      call->handle, call->op, op_scalar(call, "alpha", 1, a->type), a->desc,
+      a->device, op_scalar(call, "alpha2", 1, a->type), b->desc, b->device,
+      op_scalar(call, "beta", 0, a->type), c->desc, c->device));
+  return 0;
+}
+
+static int run_add(op_call_t *call) {
+  const op_tensor_t *a = op_tensor(call, "a"), *c = op_tensor(call, "c");
+  OP_TRY(cudnnAddTensor(call->handle, op_scalar(call, "alpha", 1, c->type),
+                        a->desc, a->device, op_scalar(call, "beta", 0, c->type),
+                        c->desc, c->device));
+  return 0;
+}
+
+static int run_scale(op_call_t *call) {
+  const op_tensor_t *y = op_tensor(call, "y");
+  OP_TRY(cudnnScaleTensor(call->handle, y->desc, y->device,
+                          op_scalar(call, "alpha", 1, y->type)));
+  return 0;
+}
+
+static int run_set(op_call_t *call) {
+  const op_tensor_t *y = op_tensor(call, "y");
+  OP_TRY(cudnnSetTensor(call->handle, y->desc, y->device,
+                        op_scalar(call, "value", 0, y->type)));
+  return 0;
+}
+
+static int run_transform(op_call_t *call) {
+  const op_tensor_t *x = op_tensor(call, "x"), *y = op_tensor(call, "y");
+  OP_TRY(cudnnTransformTensor(
+      call->handle, op_scalar(call, "alpha", 1, x->type), x->desc, x->device,
+      op_scalar(call, "beta", 0, x->type), y->desc, y->device));
+  return 0;
+}
+
+static int prepare_activation(op_call_t *call) {
+  /* In the order of cudnnActivationMode_t. */
+  static const char *const modes[] = {"sigmoid", "relu",     "tanh",  "clipped",
+                                      "elu",     "identity", "swish", NULL};
+  OP_TRY(cudnnCreateActivationDescriptor(&call->act));
+  OP_TRY(cudnnSetActivationDescriptor(
+      call->act, (cudnnActivationMode_t)which(call, "mode", modes),
+      CUDNN_NOT_PROPAGATE_NAN, op_real(call, "coef", 0)));
+  OP_TRY(cudnnSetActivationDescriptorSwishBeta(call->act,
+                                               op_real(call, "coef", 0)));
+  return 0;
+}
+
+static int run_activation(op_call_t *call) {
+  const op_tensor_t *x = op_tensor(call, "x"), *y = op_tensor(call, "y");
+  OP_TRY(cudnnActivationForward(
+      call->handle, call->act, op_scalar(call, "alpha", 1, x->type), x->desc,
+      x->device, op_scalar(call, "beta", 0, x->type), y->desc, y->device));
+  return 0;
+}
+
+static int run_activation_gradient(op_call_t *call) {
+  const op_tensor_t *x = op_tensor(call, "x"), *y = op_tensor(call, "y"),
+                    *dx = op_tensor(call, "dx"), *dy = op_tensor(call, "dy");
+  OP_TRY(cudnnActivationBackward(
+      call->handle, call->act, op_scalar(call, "alpha", 1, x->type), y->desc,
+      y->device, dy->desc, dy->device, x->desc, x->device,
+      op_scalar(call, "beta", 0, x->type), dx->desc, dx->device));
+  return 0;
+}
+
+const op_row_t op_pointwise_rows[] = {
+    {"op", prepare_op, run_op},
+    {"add", NULL, run_add},
+    {"scale", NULL, run_scale},
+    {"set", NULL, run_set},
+    {"transform", NULL, run_transform},
+    {"act_forward", prepare_activation, run_activation},
+    {"act_backward", prepare_activation, run_activation_gradient},
+    {0},
+};

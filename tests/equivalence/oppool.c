@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* opcase's pooling, forward and backward. */
+#include "opcase.h"
+
+#include <string.h>
+
+static int set_pool(op_call_t *call) {
+  static const char *const modes[] = {"max", "avgin", "avgex", "maxdet"};
+  int kernel[OP_DIMS], pad[OP_DIMS], stride[OP_DIMS], mode = 0;
+  int count = op_list(call, "kernel", kernel);
+  op_list(call, "pad", pad);
+  op_list(call, "stride", stride);
+  while (mode < 3 && strcmp(modes[mode], op_text(call, "mode", "max")))
+    mode++;
+  OP_TRY(cudnnCreatePoolingDescriptor(&call->pool));
+  OP_TRY(cudnnSetPoolingNdDescriptor(call->pool, (cudnnPoolingMode_t)mode,
+                                     CUDNN_NOT_PROPAGATE_NAN, count, kernel,
+                                     pad, stride));
+  return 0;
+}
+
+static int prepare_forward(op_call_t *call) {
+  const op_tensor_t *x = op_tensor(call, "x"), *y = op_tensor(call, "y");
+  int extent[OP_DIMS];
+  OP_TRY(set_pool(call));
+  if (op_number(call, "own_sizes", 0))
+    return 0;
+  OP_TRY(
+      cudnnGetPoolingNdForwardOutputDim(call->pool, x->desc, x->dims, extent));
+  return op_same_extents(y, extent);
+}
+
+static int run_forward(op_call_t *call) {
+  const op_tensor_t *x = op_tensor(call, "x"), *y = op_tensor(call, "y");
+  OP_TRY(cudnnPoolingForward(
+      call->handle, call->pool, op_scalar(call, "alpha", 1, x->type), x->desc,
+      x->device, op_scalar(call, "beta", 0, x->type), y->desc, y->device));
+  return 0;
+}
+
+static int run_backward(op_call_t *call) {
+  const op_tensor_t *x = op_tensor(call, "x"), *y = op_tensor(call, "y"),
+                    *dx = op_tensor(call, "dx"), *dy = op_tensor(call, "dy");
+  OP_TRY(cudnnPoolingBackward(
+      call->handle, call->pool, op_scalar(call, "alpha", 1, x->type), y->desc,
+      y->device, dy->desc, dy->device, x->desc, x->device,
+      op_scalar(call, "beta", 0, x->type), dx->desc, dx->device));
+  return 0;
+}
+
+const op_row_t op_pool_rows[] = {
+    {"pool_forward", prepare_forward, run_forward},
+    {"pool_backward", set_pool, run_backward},
+    {0},
+};

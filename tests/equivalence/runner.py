@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs cases: writes what opcase reads, starts it on one rank and on several,
+and has the results judged."""
+import os
+import select
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+
+from cases import Setting, line_of
+from check import Wrong, check_case, values_of
+from families import family_of
+from tensors import decode, encode
+
+
+def write_script(stem, cases, rank=None, runs=1):
+    """The script and memory of a rank, which has its piece of each case;
+    without a rank, all of it. runs: of the last case."""
+    with open(stem + ".script", "w") as script, \
+            open(stem + ".memory", "wb") as memory:
+        for case in cases:
+            write_case(case, rank, script, memory)
+        script.write("run\n" * (runs - 1))
+
+
+def write_case(case, rank, script, memory):
+    x = lambda numbers: "x".join(map(str, numbers))
+    setting = Setting.of(case, "shard")
+    tensors, values = values_of(case)
+    spread, local = [], {}
+    print("case", file=script)
+    for t in tensors:
+        box = t.box(setting, rank)
+        extent = local[t.name] = [s.stop - s.start for s in box]
+        stride, _ = t.strides(extent)
+        if t.at:
+            print("alias", t.name, t.type, x(extent), x(stride), t.at,
+                  file=script)
+            continue
+        piece = values[t.name][box]
+        half = decode(encode(piece / 2, t.type), t.type)
+        if 0 < t.spread <= case.get("spread", 0) and (half * 2 == piece).all():
+            spread.append(t.name)
+            piece = half
+        data = t.image(piece).tobytes()
+        if t.packed() or t.kind == "filter":
+            kind = "filter" if t.kind == "filter" else "packed"
+            print(kind, t.name, t.type, t.packed(), x(extent), len(data),
+                  file=script)
+        else:
+            print("tensor", t.name, t.type, x(extent), x(stride), len(data),
+                  file=script)
+        memory.write(data)
+    for name in spread:
+        print("spread", name, file=script)
+    for line in family_of(case).calls(case, local):
+        print("call", line, file=script)
+    written = [t.at or t.name for t in tensors if t.out]
+    print("run\nwrite", file=script)
+    for _ in range(case.get("repeat", 1) - 1):
+        for name in written:
+            print("reset", name, file=script)
+            if name in spread:
+                print("spread", name, file=script)
+        print("run\nwrite", file=script)
+
+
+class Runner:
+    def __init__(self, build, device, view, verbose):
+        self.build = os.path.abspath(build)
+        self.device = device
+        self.view = view
+        self.verbose = verbose
+        self.folder = tempfile.mkdtemp(prefix="sundog-equivalence-")
+        self.opcase = os.path.join(self.build, "tests/equivalence/opcase")
+        self.env = {k: v for k, v in os.environ.items()
+                    if not k.startswith("SUNDOG_") or k.startswith("SUNDOG_HOST")}
+        self.env.setdefault("OMP_NUM_THREADS", "1")
+
+    def close(self):
+        shutil.rmtree(self.folder)
+
+    def start(self, command, env, timeout):
+        """Runs a command in its own session; returns (status, output)."""
+        if self.verbose:
+            print("+", shlex.join(command), flush=True)
+        with open(os.path.join(self.folder, "log"), "w+") as log:
+            child = subprocess.Popen(command, stdin=subprocess.DEVNULL,
+                                     stdout=log, stderr=log, cwd=self.folder,
+                                     env=env, start_new_session=True)
+            ended = os.pidfd_open(child.pid)
+            try:
+                # Not wait(timeout), which looks now and then.
+                if select.select([ended], [], [], timeout)[0]:
+                    status = child.wait()
+                else:
+                    status = "no end within %d s" % timeout
+            finally:
+                os.close(ended)
+                # Whatever is left of the session goes with it.
+                try:
+                    os.killpg(child.pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+                child.wait()
+            log.seek(0)
+            return status, log.read()
+
+    def files(self, name):
+        stem = os.path.join(self.folder, name)
+        return [stem + ".script", stem + ".memory", stem + ".out"]
+
+    def run_alone(self, name="whole"):
+        env = dict(self.env)
+        if self.device == "host":
+            env["LD_LIBRARY_PATH"] = os.path.join(self.build, "src/host/lib")
+        return self.start([self.opcase, *self.files(str(name))], env, 120)
+
+    def run_ranks(self, setting, parts="", timeout=120, program=None,
+                  extra=None):
+        env = dict(self.env, SUNDOG_STRATEGY=setting.strategy, **(extra or {}))
+        if setting.view == "whole":
+            env["SUNDOG_PARTS"] = parts
+        script, memory, out = self.files("whole")
+        program = program or [
+            self.opcase, *([script, memory] if setting.view == "whole" else
+                           self.files("{rank}")[:2]), self.files("{rank}")[2]]
+        return self.start(
+            [os.path.join(self.build, "tools/sundog"), "run", "--device",
+             self.device, *setting.options(), "--", *program], env, timeout)
+
+    def parts(self, cases):
+        """The sizes of the pieces in the whole view, where no tensor has other
+        extents."""
+        case = cases[0]
+        if len(cases) > 1 or case.get("spread") == 2:
+            return "even"
+        return " ".join(
+            f"{dim}:" + ",".join(str(b - a) for a, b in zip(first, first[1:]))
+            for dim, first in case["part"].items())
+
+    def is_split(self, case):
+        """Whether its op can be carried out by ranks."""
+        return self.view == "whole" or case["op"] in family_of(case).sharded
+
+    def faults(self, cases, apart=False):
+        """Runs cases of one setting; returns {number: what is wrong}. apart:
+        without sundog, each rank by itself."""
+        setting = Setting.of(cases[0], self.view)
+        ranks = setting.ranks() if self.is_split(cases[0]) else 0
+        write_script(os.path.join(self.folder, "whole"), cases)
+        alone, log = self.run_alone()
+        status = 0
+        if ranks:
+            if self.view == "shard":
+                for rank in range(ranks):
+                    write_script(os.path.join(self.folder, str(rank)), cases,
+                                 rank)
+            if apart:
+                status, split_log = max(self.run_alone(rank)
+                                        for rank in range(ranks))
+            else:
+                status, split_log = self.run_ranks(setting, self.parts(cases))
+            log = log if alone != 0 else split_log
+        exact = self.device == "host"
+        names = ["whole", *map(str, range(ranks))]
+        outs = [open(self.files(name)[2], "a+b") for name in names]
+        found = {}
+        for number, case in enumerate(cases):
+            if number == 0:
+                for out in outs:
+                    out.seek(0)
+            try:
+                check_case(case, setting, outs[0], outs[1:], exact)
+            except Wrong as wrong:
+                # Where those after it begin is not known.
+                found[number] = str(wrong)
+                break
+        for out in outs:
+            out.close()
+            os.unlink(out.name)
+        if not found and (alone != 0 or status != 0):
+            found[len(cases) - 1] = f"exit status {alone} alone, {status} split"
+        for number in found:
+            found[number] += "".join("\n    " + text
+                                     for text in log.splitlines()[-12:])
+        return found
+
+
+def repeat_line(runner, case):
+    """The command that runs this case again."""
+    return " ".join(
+        ["tests/equivalence/run",
+         *(["--device", runner.device] if runner.device != "host" else []),
+         *(["--view", runner.view] if runner.view != "shard" else []),
+         "--case", shlex.quote(line_of(case))])

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What families describe their operands with: a tensor with its global
+extents, how it is cut over the ranks, its layout in memory, and its values;
+and the way from there to the bytes that a rank's memory holds, and back."""
+import zlib
+from dataclasses import dataclass, field
+
+import numpy as np
+
+# How each is stored, and the distance from 1 to the next number.
+TYPES = {"float": (np.float32, 2.0 ** -23), "double": (np.float64, 2.0 ** -52),
+         "half": (np.float16, 2.0 ** -10), "bfloat16": (np.uint16, 2.0 ** -7)}
+# What the gaps between lines hold before and must hold after.
+MARK = 12345
+
+
+def eps(type):
+    return TYPES[type][1]
+
+
+def math_eps(type):
+    """Of the arithmetic on this type."""
+    return eps("double" if type == "double" else "float")
+
+
+def encode(values, type):
+    if type != "bfloat16":
+        return np.asarray(values).astype(TYPES[type][0])
+    bits = np.asarray(values).astype(np.float32).view(np.uint32)
+    return ((bits + 0x7fff + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+
+
+def decode(stored, type):
+    if type == "bfloat16":
+        stored = (stored.astype(np.uint32) << 16).view(np.float32)
+    return stored.astype(np.float64)
+
+
+@dataclass
+class Tensor:
+    """One operand of a case. size: global extents. dims: their letters. cut:
+    for each dimension that is cut, where: ascending, from 0 to its extent.
+    order: the letters, outermost first, as they lie in memory; gap: elements
+    left free after each line. values: see make(); an array, too. at: whose
+    memory this one shares. out: a result, which is compared."""
+    name: str
+    size: list
+    dims: str
+    type: str = "float"
+    kind: str = "tensor"  # or filter, which every rank has whole; or memory
+    cut: dict = field(default_factory=dict)
+    order: str = ""
+    gap: int = 0
+    values: object = "uniform"
+    out: bool = False
+    at: str = None
+    spread: bool = False
+
+    def packed(self):
+        """The format's name where a descriptor can be set by it."""
+        dims = self.dims
+        last = dims[0] + dims[2:] + dims[1]
+        return "" if self.gap else {dims: "nchw", last: "nhwc"}.get(
+            self.order or dims, "")
+
+    def box(self, setting, rank):
+        """What a rank has, as slices; all of it where rank is None."""
+        box = []
+        for dim, extent in zip(self.dims, self.size):
+            first = self.cut.get(dim)
+            if rank is None or first is None:
+                box.append(slice(0, extent))
+            else:
+                piece = setting.piece(rank, dim)
+                box.append(slice(first[piece], first[piece + 1]))
+        return tuple(box)
+
+    def strides(self, extent):
+        """Of each dimension, in elements; and the elements from first to
+        last. A line is W, with what lies inside it."""
+        stride, step, span = {}, 1, 1
+        sizes = dict(zip(self.dims, extent))
+        for dim in reversed(self.order or self.dims):
+            stride[dim] = step
+            span += (sizes[dim] - 1) * step
+            step = step * sizes[dim] + (self.gap if dim == "W" else 0)
+        return [stride[dim] for dim in self.dims], span
+
+    def window(self, memory, extent):
+        """The elements of a piece in its memory, as an array."""
+        stride, _ = self.strides(extent)
+        return np.lib.stride_tricks.as_strided(
+            memory, extent, [s * memory.itemsize for s in stride])
+
+    def image(self, values):
+        """A piece's memory: `values` where they belong, marks in the gaps."""
+        _, span = self.strides(values.shape)
+        memory = encode(np.full(span, MARK), self.type)
+        self.window(memory, values.shape)[...] = encode(values, self.type)
+        return memory
+
+    def read(self, data, extent):
+        """The values in a piece's memory, and whether its gaps are intact."""
+        memory = np.frombuffer(data, TYPES[self.type][0]).copy()
+        window = self.window(memory, extent)
+        values = window.copy()
+        window[...] = encode(MARK, self.type)
+        intact = bool((memory == encode(MARK, self.type)).all())
+        return decode(values, self.type), intact
+
+
+def make(tensor, seed):
+    """The values of a tensor, float64, exact in its type; of a power-of-two
+    grid, so that halves of them are, too.
+
+    uniform    in (-1, 1)
+    positive   in (0.25, 2)
+    ties       of few values, so that many are equal
+    nothing    NaN: what is only written
+    """
+    if isinstance(tensor.values, np.ndarray):
+        return decode(encode(tensor.values, tensor.type), tensor.type)
+    if tensor.values == "nothing":
+        return np.full(tensor.size, np.nan)
+    rng = np.random.default_rng([seed, zlib.crc32(tensor.name.encode())])
+    grid = 2.0 ** (10 if tensor.type == "half" else 20)
+    if tensor.values == "ties":
+        values = rng.integers(-2, 3, tensor.size) / 2.0
+    elif tensor.values == "positive":
+        values = rng.uniform(0.25, 2, tensor.size)
+    else:
+        values = rng.uniform(-1, 1, tensor.size)
+    values = np.round(values * grid) / grid
+    return decode(encode(values, tensor.type), tensor.type)
