@@ -13,7 +13,7 @@ LIFE(Dropout, dropout, .states = NULL)
 
 typedef struct {
   bool backward;
-  double probability;
+  float probability;
   host_view_t in, out;
   host_dropstates_t *states;
   uint32_t *mask;
@@ -34,12 +34,17 @@ static bool run(void *argument) {
     return false;
   if (!job->backward)
     host_dropmask_draw(job->states, job->probability, count, job->mask);
-  double scale = job->probability < 1 ? 1 / (1 - job->probability) : 0;
+  /* Floats are scaled as floats: once by the rounded factor, rounded again. */
+  bool is_double = job->in.type == CUDNN_DATA_DOUBLE;
+  float p = job->probability, single = p == 1 ? 0 : 1 / (1 - p);
+  double scale = !is_double ? (double)single : p == 1 ? 0 : 1 / (1 - (double)p);
   for (; first[0] < job->in.dim[0]; first[0]++) {
     host_view_load(&job->in, first, box, values);
-    for (int64_t i = 0; i < image; i++, done++)
-      values[i] =
-          job->mask[done / 32] >> (done % 32) & 1 ? values[i] * scale : 0;
+    for (int64_t i = 0; i < image; i++, done++) {
+      bool kept = job->mask[done / 32] >> (done % 32) & 1;
+      double scaled = kept ? values[i] * scale : 0;
+      values[i] = is_double ? scaled : (double)(float)scaled;
+    }
     host_view_store(&job->out, first, box, 1, values, 0);
   }
   return true;
@@ -69,7 +74,7 @@ typedef struct {
 
 static bool run_start(void *argument) {
   const start_t *start = argument;
-  *start->states = (host_dropstates_t){.seed = start->seed};
+  host_dropmask_seed(start->states, start->seed);
   return true;
 }
 
@@ -79,11 +84,15 @@ cudnnStatus_t cudnnRestoreDropoutDescriptor(cudnnDropoutDescriptor_t dropout,
                                             size_t states_bytes,
                                             unsigned long long seed) {
   REFUSE_IF(!handle || !dropout, CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(!(probability >= 0 && probability <= 1), CUDNN_STATUS_BAD_PARAM);
+  /* Any probability will do: below 0 all is kept, above 1 nothing. */
   REFUSE_IF(states && states_bytes < sizeof(host_dropstates_t),
             CUDNN_STATUS_BAD_PARAM);
-  *dropout =
-      (struct cudnnDropoutStruct){probability, states, states_bytes, seed};
+  dropout->probability = probability;
+  dropout->seed = seed;
+  if (states) { /* else those from before stay */
+    dropout->states = states;
+    dropout->states_bytes = states_bytes;
+  }
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -127,6 +136,7 @@ static cudnnStatus_t queue(cudnnHandle_t handle, bool backward,
             CUDNN_STATUS_BAD_PARAM);
   for (int i = 0; i < in->rank; i++)
     REFUSE_IF(in->dim[i] != out->dim[i], CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(in->type == CUDNN_DATA_BFLOAT16, CUDNN_STATUS_NOT_SUPPORTED);
   size_t bytes;
   cudnnDropoutGetReserveSpaceSize((cudnnTensorDescriptor_t)in, &bytes);
   REFUSE_IF(reserve_bytes < bytes, CUDNN_STATUS_BAD_PARAM);

@@ -50,7 +50,7 @@ void REAL(host_real_mask)(real_t *mask, int64_t count, double probability,
   real_t scale = probability < 1 ? (real_t)(1 / (1 - probability)) : 0;
   for (int64_t i = 0; i < count; i += 2048) {
     int64_t n = lesser(count - i, 2048);
-    host_dropmask_draw(states, probability, n, bits);
+    host_dropmask_draw(states, (float)probability, n, bits);
     for (int64_t j = 0; j < n; j++)
       mask[i + j] = bits[j / 32] >> (j % 32) & 1 ? scale : 0;
   }

@@ -279,7 +279,5 @@ cudnnStatus_t cudnnBuildRNNDynamic(cudnnHandle_t handle,
                                    cudnnRNNDescriptor_t rnn, int batch) {
   REFUSE_IF(!handle || !rnn || batch < 1, CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(!rnn->set, CUDNN_STATUS_NOT_INITIALIZED);
-  REFUSE_IF(rnn->algo != CUDNN_RNN_ALGO_PERSIST_DYNAMIC,
-            CUDNN_STATUS_NOT_SUPPORTED);
-  return CUDNN_STATUS_SUCCESS;
+  return CUDNN_STATUS_SUCCESS; /* of any algorithm */
 }

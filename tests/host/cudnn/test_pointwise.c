@@ -335,6 +335,110 @@ START_TEST(set_tensor_knows_every_size_of_element) {
 }
 END_TEST
 
+/* One step of XORWOW. */
+static uint32_t next_number(uint32_t state[6]) {
+  uint32_t *v = state + 1, t = v[0] ^ v[0] >> 2;
+  memmove(v, v + 1, 4 * sizeof *v);
+  v[4] ^= v[4] << 4 ^ t ^ t << 1;
+  state[0] += 362437;
+  return state[0] + v[4];
+}
+
+/* The generators lie in the states as cuRAND seeds them (registers computed
+ * apart, by powers of a matrix of whole numbers); element i is drawn by
+ * generator i modulo their number. */
+START_TEST(dropout_draws_as_a_gpu_does) {
+  OK(cudnnCreate(&handle));
+  enum { GENERATORS = 21504, WORDS = 12, COUNT = 2 * GENERATORS + 77 };
+  static const uint32_t first[6] = {0x8b74a321, 0xa9a614da, 0xb7d01220,
+                                    0x7d7a648,  0xed8c79a0, 0xa2a286de};
+  static const uint32_t second[6] = {0x8b74a321, 0x1a39a108, 0x8a898e30,
+                                     0xba6d6caf, 0x769985f2, 0x47eb9ad6};
+  static const uint32_t last[6] = {0x8b74a321, 0x9e9d2c05, 0xa3d54345,
+                                   0x8bb9bf9f, 0xb207b2f5, 0xd8c22973};
+  static uint32_t states[GENERATORS][WORDS], mask[COUNT / 32 + 1];
+  size_t bytes, kept_bytes;
+  cudnnDropoutDescriptor_t drop;
+  OK(cudnnCreateDropoutDescriptor(&drop));
+  OK(cudnnDropoutGetStatesSize(handle, &bytes));
+  ck_assert_uint_eq(bytes, sizeof states);
+  tensor_t x, y;
+  tensor_create(&x, CUDNN_DATA_FLOAT, 4, (int[]){1, 1, 1, COUNT}, 0);
+  tensor_create_like(&y, &x);
+  OK(cudnnDropoutGetReserveSpaceSize(x.desc, &kept_bytes));
+  ck_assert_uint_eq(kept_bytes, sizeof mask);
+  void *device, *kept;
+  OK(cudaMalloc(&device, bytes));
+  OK(cudaMalloc(&kept, kept_bytes));
+  OK(cudnnSetDropoutDescriptor(drop, handle, 0.3F, device, bytes,
+                               0x1234abcd5678));
+  OK(cudaMemcpy(states, device, bytes, cudaMemcpyDeviceToHost));
+  ck_assert_mem_eq(states[0], first, sizeof first);
+  ck_assert_mem_eq(states[1], second, sizeof second);
+  ck_assert_mem_eq(states[GENERATORS - 1], last, sizeof last);
+  OK(cudnnDropoutForward(handle, drop, x.desc, x.device, y.desc, y.device, kept,
+                         kept_bytes));
+  OK(cudaMemcpy(mask, kept, kept_bytes, cudaMemcpyDeviceToHost));
+  for (int i = 0; i < COUNT; i++) {
+    uint32_t number = next_number(states[i % GENERATORS]);
+    float uniform = (float)number * 0x1p-32F + 0x1p-33F;
+    ck_assert_int_eq(mask[i / 32] >> (i % 32) & 1, uniform > 0.3F);
+  }
+  OK(cudaFree(device));
+  OK(cudaFree(kept));
+  tensor_destroy(&x);
+  tensor_destroy(&y);
+  OK(cudnnDestroyDropoutDescriptor(drop));
+  OK(cudnnDestroy(handle));
+}
+END_TEST
+
+/* Without states those from before stay; any probability will do. */
+START_TEST(dropout_takes_what_a_gpu_takes) {
+  OK(cudnnCreate(&handle));
+  cudnnDropoutDescriptor_t drop;
+  size_t bytes;
+  tensor_t x, y;
+  void *states, *kept, *have = NULL;
+  OK(cudnnCreateDropoutDescriptor(&drop));
+  OK(cudnnDropoutGetStatesSize(handle, &bytes));
+  OK(cudaMalloc(&states, bytes));
+  OK(cudaMalloc(&kept, 8));
+  tensor_create(&x, CUDNN_DATA_FLOAT, 4, (int[]){1, 1, 1, 50}, 0);
+  tensor_create_like(&y, &x);
+#define FORWARD()                                                              \
+  cudnnDropoutForward(handle, drop, x.desc, x.device, y.desc, y.device, kept, 8)
+  OK(cudnnSetDropoutDescriptor(drop, handle, 0.5F, NULL, 0, 1));
+  ck_assert_int_eq(FORWARD(), CUDNN_STATUS_BAD_PARAM);
+  ck_assert_int_eq(
+      cudnnSetDropoutDescriptor(drop, handle, 0.5F, states, bytes - 1, 1),
+      CUDNN_STATUS_BAD_PARAM);
+  static const float p[] = {-0.1F, 1.1F, 0, 1};
+  for (int i = 0; i < 4; i++) {
+    OK(cudnnSetDropoutDescriptor(drop, handle, p[i], states, bytes, 1));
+    OK(cudnnSetDropoutDescriptor(drop, handle, p[i], NULL, 0, 1));
+    OK(cudnnGetDropoutDescriptor(drop, handle, NULL, &have, NULL));
+    ck_assert_ptr_eq(have, states);
+    OK(FORWARD());
+    double want[50];
+    for (int j = 0; j < 50; j++)
+      want[j] = i % 2 ? 0 : (double)((float)x.value[j] * (1 / (1 - p[i])));
+    ck_assert_int_eq(tensor_wrong(&y, want, NULL, 0), -1);
+  }
+  tensor_destroy(&x);
+  tensor_destroy(&y);
+  tensor_create(&x, CUDNN_DATA_BFLOAT16, 4, (int[]){1, 1, 1, 50}, 0);
+  tensor_create_like(&y, &x);
+  ck_assert_int_eq(FORWARD(), CUDNN_STATUS_NOT_SUPPORTED);
+  tensor_destroy(&x);
+  tensor_destroy(&y);
+  OK(cudaFree(states));
+  OK(cudaFree(kept));
+  OK(cudnnDestroyDropoutDescriptor(drop));
+  OK(cudnnDestroy(handle));
+}
+END_TEST
+
 /* Scaled as float, rounded to even, saturated; there is no way back. */
 START_TEST(whole_numbers_are_activated) {
   OK(cudnnCreate(&handle));
@@ -389,6 +493,8 @@ int main(void) {
   tcase_add_test(cases,
                  dropout_repeats_its_mask_backward_and_from_saved_states);
   tcase_add_test(cases, set_tensor_knows_every_size_of_element);
+  tcase_add_test(cases, dropout_draws_as_a_gpu_does);
+  tcase_add_test(cases, dropout_takes_what_a_gpu_takes);
   tcase_add_test(cases, whole_numbers_are_activated);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
