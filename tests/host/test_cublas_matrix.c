@@ -453,11 +453,13 @@ START_TEST(matrices_are_added_and_scaled) {
     matrix_check(&c, expected);
     memcpy(c.value, expected, sizeof expected);
     bool right = below(2);
-    int length = right ? n : m, step = below(2) ? 1 : -1;
+    int length = right ? n : m, step = below(3) - 1;
     for (int j = 0; j < n; j++)
       for (int i = 0; i < m; i++) {
         int at = right ? j : i;
-        expected[j * c.ld + i] *= b.value[step > 0 ? at : length - 1 - at];
+        expected[j * c.ld + i] *= b.value[step > 0   ? at
+                                          : step < 0 ? length - 1 - at
+                                                     : 0];
       }
     OK(FOUR(dgmm, , , dgmm_t)(handle,
                               right ? CUBLAS_SIDE_RIGHT : CUBLAS_SIDE_LEFT, m,

@@ -260,6 +260,107 @@ START_TEST(products_match_the_definition) {
 }
 END_TEST
 
+/* One product of floats, 5 x 4 with a k of 3, two in a batch, all of whose
+ * parts that `epilogue` does not name stay as they are. */
+static void run_epilogue(uint32_t epilogue, const matrix_t *a,
+                         const matrix_t *b, matrix_t *d, int32_t opa,
+                         int32_t opb, void *bias, void *aux, int64_t aux_ld) {
+  cublasLtMatmulDesc_t desc;
+  float one = 1, zero = 0;
+  int64_t bias_stride = LIMIT, aux_stride = 4 * aux_ld;
+  OK(cublasLtMatmulDescCreate(&desc, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  attribute(desc, CUBLASLT_MATMUL_DESC_TRANSA, &opa, sizeof opa);
+  attribute(desc, CUBLASLT_MATMUL_DESC_TRANSB, &opb, sizeof opb);
+  attribute(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
+  attribute(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
+  attribute(desc, CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, &bias_stride,
+            sizeof bias_stride);
+  attribute(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &aux, sizeof aux);
+  attribute(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &aux_ld, sizeof aux_ld);
+  attribute(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, &aux_stride,
+            sizeof aux_stride);
+  OK(cublasLtMatmul(handle, desc, &one, a->at, a->layout, b->at, b->layout,
+                    &zero, d->at, d->layout, d->at, d->layout, NULL, NULL, 0,
+                    NULL));
+  OK(cublasLtMatmulDescDestroy(desc));
+}
+
+static double gelu_slope(double x) {
+  double step = 1e-6;
+  return (after(CUBLASLT_EPILOGUE_GELU, x + step) -
+          after(CUBLASLT_EPILOGUE_GELU, x - step)) /
+         (2 * step);
+}
+
+/* What the forward epilogue keeps, the backward one uses: in one run of both,
+ * for the same product. */
+START_TEST(epilogues_give_gradients) {
+  static const uint32_t pairs[][2] = {
+      {CUBLASLT_EPILOGUE_RELU_AUX, CUBLASLT_EPILOGUE_DRELU},
+      {CUBLASLT_EPILOGUE_RELU_AUX_BIAS, CUBLASLT_EPILOGUE_DRELU_BGRAD},
+      {CUBLASLT_EPILOGUE_GELU_AUX, CUBLASLT_EPILOGUE_DGELU},
+      {CUBLASLT_EPILOGUE_GELU_AUX_BIAS, CUBLASLT_EPILOGUE_DGELU_BGRAD},
+      {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BGRADA},
+      {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BGRADB}};
+  enum { M = 5, N = 4, K = 3 };
+  for (int round = 0; round < 48; round++) {
+    const uint32_t *pair = pairs[round % 6];
+    int32_t opa = below(2), opb = below(2);
+    matrix_t a = matrix_random(CUDA_R_32F, opa ? K : M, opa ? M : K, BATCH);
+    matrix_t b = matrix_random(CUDA_R_32F, opb ? N : K, opb ? K : N, BATCH);
+    matrix_t y = matrix_random(CUDA_R_32F, M, N, BATCH);
+    matrix_t dx = matrix_random(CUDA_R_32F, M, N, BATCH);
+    double bias[CELLS], expected[CELLS], forward[CELLS], gradient[CELLS];
+    for (int i = 0; i < CELLS; i++)
+      gradient[i] = bias[i] = value_random(CUDA_R_32F);
+    bool bits = pair[1] & 8, biased = pair[0] & CUBLASLT_EPILOGUE_BIAS;
+    matrix_t bias_of = {.type = CUDA_R_32F,
+                        .at = upload(bias, CUDA_R_32F, CELLS)};
+    void *aux;
+    CUDA_OK(cudaMalloc(&aux, 4096));
+    run_epilogue(pair[0], &a, &b, &y, opa, opb, bias_of.at, aux,
+                 bits ? 128 : 8);
+    run_epilogue(pair[1], &a, &b, &dx, opa, opb, bias_of.at, aux,
+                 bits ? 128 : 8);
+    memcpy(forward, y.value, sizeof forward);
+    memcpy(expected, dx.value, sizeof expected);
+    for (int t = 0; t < BATCH; t++) {
+      bool rows = pair[1] & 16 || pair[1] == CUBLASLT_EPILOGUE_BGRADA;
+      bool columns = pair[1] == CUBLASLT_EPILOGUE_BGRADB;
+      for (int i = 0; i < (rows ? M : columns ? N : 0); i++)
+        gradient[t * LIMIT + i] = 0;
+      for (int p = 0; p < K; p++) {
+        for (int i = 0; i < M && pair[1] == CUBLASLT_EPILOGUE_BGRADA; i++)
+          gradient[t * LIMIT + i] += op_at(&a, opa, t, i, p);
+        for (int j = 0; j < N && columns; j++)
+          gradient[t * LIMIT + j] += op_at(&b, opb, t, p, j);
+      }
+      for (int j = 0; j < N; j++)
+        for (int i = 0; i < M; i++) {
+          double sum = 0;
+          for (int p = 0; p < K; p++)
+            sum += op_at(&a, opa, t, i, p) * op_at(&b, opb, t, p, j);
+          double in = sum + (biased ? bias[t * LIMIT + i] : 0);
+          double slope = bits ? in > 0 : pair[1] & 64 ? gelu_slope(in) : 1;
+          forward[place(&y, t, i, j)] = after(pair[0], in);
+          expected[place(&dx, t, i, j)] = sum * slope;
+          if (pair[1] & 16)
+            gradient[t * LIMIT + i] += sum * slope;
+        }
+    }
+    matrix_check(&y, forward);
+    matrix_check(&dx, expected);
+    matrix_check(&bias_of, gradient);
+    CUDA_OK(cudaFree(bias_of.at));
+    CUDA_OK(cudaFree(aux));
+    matrix_free(&a);
+    matrix_free(&b);
+    matrix_free(&y);
+    matrix_free(&dx);
+  }
+}
+END_TEST
+
 START_TEST(matrices_change_their_layout) {
   for (int round = 0; round < ROUNDS; round++) {
     cudaDataType from = round % 2 ? CUDA_R_32F : CUDA_R_16F;
@@ -317,6 +418,10 @@ START_TEST(what_is_not_computed_is_refused) {
                    CUBLAS_STATUS_EXECUTION_FAILED);
   attribute(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
   ck_assert_int_eq(PRODUCT(handle, a.layout, wide.at),
+                   CUBLAS_STATUS_INVALID_VALUE); /* no leading dimension */
+  epilogue = (cublasLtEpilogue_t)0x1000;
+  attribute(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
+  ck_assert_int_eq(PRODUCT(handle, a.layout, wide.at),
                    CUBLAS_STATUS_NOT_SUPPORTED);
   epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   attribute(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
@@ -335,6 +440,7 @@ int main(void) {
   TCase *tests = tcase_create("lt");
   tcase_add_checked_fixture(tests, setup, teardown);
   tcase_add_test(tests, products_match_the_definition);
+  tcase_add_test(tests, epilogues_give_gradients);
   tcase_add_test(tests, matrices_change_their_layout);
   tcase_add_test(tests, what_is_not_computed_is_refused);
   tcase_set_timeout(tests, 60);

@@ -2,42 +2,11 @@
 // cublasLtMatmul: products with what follows them, and their one algorithm.
 #include "src/host/cublas/lt.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct product {
-  host_matmul_t matmul;
-  host_layout_t a, b, c, d;
-  const void *at_a, *at_b, *at_c, *bias;
-  void *at_d, *aux;
-  host_factor_t alpha, beta;
-} product_t;
-
 static bool is_zero(const host_factor_t *factor) {
   return !factor->vector && host_scalar_get(&factor->scalar) == 0;
-}
-
-static double gelu(double x) {
-  const double root = 0.79788456080286535588; /* sqrt(2 / pi) */
-  return 0.5 * x * (1 + tanh(root * (x + 0.044715 * x * x * x)));
-}
-
-/* What the epilogue makes of one element. */
-static host_number_t follow(const product_t *p, int64_t batch, int64_t i,
-                            int64_t j, host_number_t value) {
-  const host_matmul_t *m = &p->matmul;
-  if (m->epilogue & CUBLASLT_EPILOGUE_BIAS)
-    value += host_number_load(p->bias, (cudaDataType)m->bias_type,
-                              batch * m->bias_stride + i);
-  if (p->aux) /* of gelu: what goes into it */
-    host_number_store(p->aux, (cudaDataType)m->aux_type,
-                      batch * m->aux_stride + j * m->aux_ld + i, value);
-  if (m->epilogue & CUBLASLT_EPILOGUE_RELU)
-    return creal(value) > 0 ? value : 0;
-  if (m->epilogue & CUBLASLT_EPILOGUE_GELU)
-    return gelu(creal(value));
-  return value;
 }
 
 /* A matrix as the product of columns knows it: rows stored one after the
@@ -58,7 +27,7 @@ static host_matrix_t columns_of(const host_layout_t *layout, const void *at,
 }
 
 /* The type in which the sums are kept. */
-static cudaDataType sum_type(const product_t *p) {
+static cudaDataType sum_type(const host_ltproduct_t *p) {
   cudaDataType a = (cudaDataType)p->a.type;
   if (host_type_is_complex(a))
     return CUDA_C_64F;
@@ -66,7 +35,7 @@ static cudaDataType sum_type(const product_t *p) {
 }
 
 static cudaError_t product_run(void *argument) {
-  const product_t *p = argument;
+  const host_ltproduct_t *p = argument;
   int64_t m = (int64_t)p->d.rows, n = (int64_t)p->d.columns;
   cudaDataType type = sum_type(p);
   host_gemm_t gemm = {
@@ -80,6 +49,11 @@ static cudaError_t product_run(void *argument) {
   gemm.b = columns_of(&p->b, p->at_b, p->matmul.op_b, &gemm.op_b);
   gemm.c.at = malloc((size_t)(m * n) * host_type_bytes(type));
   cudaError_t error = gemm.c.at ? cudaSuccess : cudaErrorLaunchFailure;
+  host_number_t *sums = NULL;
+  if (host_epilogue_sums(p)) {
+    sums = malloc((size_t)m * sizeof *sums);
+    error = sums ? error : cudaErrorLaunchFailure;
+  }
   bool keeps = p->at_c && !is_zero(&p->beta);
   for (int64_t batch = 0; error == cudaSuccess && batch < p->d.batch; batch++) {
     host_gemm_t one = gemm;
@@ -88,6 +62,8 @@ static cudaError_t product_run(void *argument) {
     one.b.at =
         (char *)gemm.b.at + host_span_bytes(gemm.b.type, batch * gemm.b.stride);
     error = host_gemm_run(&one);
+    for (int64_t i = 0; sums && i < m; i++)
+      sums[i] = 0;
     for (int64_t j = 0; error == cudaSuccess && j < n; j++)
       for (int64_t i = 0; i < m; i++) {
         host_number_t value = host_factor_get(&p->alpha, i) *
@@ -95,16 +71,21 @@ static cudaError_t product_run(void *argument) {
         if (keeps)
           value += host_factor_get(&p->beta, i) *
                    host_layout_load(&p->c, p->at_c, batch, i, j);
-        host_layout_store(&p->d, p->at_d, batch, i, j,
-                          follow(p, batch, i, j, value));
+        value = host_epilogue_follow(p, batch, i, j, value);
+        if (sums)
+          sums[i] += value;
+        host_layout_store(&p->d, p->at_d, batch, i, j, value);
       }
+    if (error == cudaSuccess)
+      host_epilogue_finish(p, batch, sums);
   }
+  free(sums);
   free(gemm.c.at);
   return error;
 }
 
 /* Which types go together: those of GemmEx, and a D of its own. */
-static bool types_fit(const product_t *p) {
+static bool types_fit(const host_ltproduct_t *p) {
   int32_t a = p->a.type, c = p->c.type, d = p->d.type, s = p->matmul.scale;
   if (a != p->b.type || c != d)
     return false;
@@ -125,24 +106,8 @@ static bool types_fit(const product_t *p) {
   }
 }
 
-static bool epilogue_known(const host_matmul_t *m) {
-  switch (m->epilogue) {
-  case CUBLASLT_EPILOGUE_DEFAULT:
-  case CUBLASLT_EPILOGUE_RELU:
-  case CUBLASLT_EPILOGUE_BIAS:
-  case CUBLASLT_EPILOGUE_RELU_BIAS:
-  case CUBLASLT_EPILOGUE_GELU:
-  case CUBLASLT_EPILOGUE_GELU_BIAS:
-  case CUBLASLT_EPILOGUE_GELU_AUX:
-  case CUBLASLT_EPILOGUE_GELU_AUX_BIAS:
-    return true;
-  default:
-    return false;
-  }
-}
-
 /* Without addresses: whether such a product can be computed. */
-static cublasStatus_t product_check(product_t *p) {
+static cublasStatus_t product_check(host_ltproduct_t *p) {
   host_matmul_t *m = &p->matmul;
   const host_layout_t *layouts[] = {&p->a, &p->b, &p->c, &p->d};
   for (int i = 0; i < 4; i++) {
@@ -166,24 +131,17 @@ static cublasStatus_t product_check(product_t *p) {
   for (int i = 0; i < 5; i++)
     scaled = scaled || m->scale_at[i];
   if (scaled || m->op_c != CUBLAS_OP_N || m->fill != CUBLAS_FILL_MODE_FULL ||
-      !epilogue_known(m) || !types_fit(p) || p->d.rows == 0 ||
-      p->d.columns == 0 ||
-      (m->epilogue != CUBLASLT_EPILOGUE_DEFAULT &&
-       host_type_is_complex((cudaDataType)p->d.type)))
+      !types_fit(p) || p->d.rows == 0 || p->d.columns == 0)
     return CUBLAS_STATUS_NOT_SUPPORTED;
-  if (m->bias_type < 0)
-    m->bias_type = p->d.type;
-  if (m->aux_type < 0)
-    m->aux_type = p->d.type;
-  if ((m->epilogue & 128) && m->aux_ld < (int64_t)p->d.rows)
-    return CUBLAS_STATUS_INVALID_VALUE;
-  return CUBLAS_STATUS_SUCCESS;
+  return host_epilogue_check(p);
 }
 
-static bool product_take(product_t *p, cublasLtMatmulDesc_t desc,
-                         cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
-                         cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d) {
-  *p = (product_t){0};
+static bool host_ltproduct_take(host_ltproduct_t *p, cublasLtMatmulDesc_t desc,
+                                cublasLtMatrixLayout_t a,
+                                cublasLtMatrixLayout_t b,
+                                cublasLtMatrixLayout_t c,
+                                cublasLtMatrixLayout_t d) {
+  *p = (host_ltproduct_t){0};
   if (!desc || !a || !b || !c || !d)
     return false;
   memcpy(&p->matmul, desc, sizeof p->matmul);
@@ -194,7 +152,8 @@ static bool product_take(product_t *p, cublasLtMatmulDesc_t desc,
   return true;
 }
 
-static bool factors_read(product_t *p, const void *alpha, const void *beta) {
+static bool factors_read(host_ltproduct_t *p, const void *alpha,
+                         const void *beta) {
   int mode = p->matmul.pointer_mode;
   cudaDataType type = (cudaDataType)p->matmul.scale;
   int64_t rows = (int64_t)p->d.rows;
@@ -211,28 +170,6 @@ static bool factors_read(product_t *p, const void *alpha, const void *beta) {
                           &p->beta);
 }
 
-/* What the epilogue reads and writes. */
-static bool epilogue_resolve(product_t *p) {
-  const host_matmul_t *m = &p->matmul;
-  int64_t last = p->d.batch - 1, rows = (int64_t)p->d.rows;
-  if (m->epilogue & CUBLASLT_EPILOGUE_BIAS) {
-    p->bias = host_memory_resolve(
-        m->bias, (size_t)host_span_bytes((cudaDataType)m->bias_type,
-                                         last * m->bias_stride + rows));
-    if (!p->bias)
-      return false;
-  }
-  if (m->epilogue & 128) {
-    int64_t count =
-        last * m->aux_stride + ((int64_t)p->d.columns - 1) * m->aux_ld + rows;
-    p->aux = host_memory_resolve(
-        m->aux, (size_t)host_span_bytes((cudaDataType)m->aux_type, count));
-    if (!p->aux)
-      return false;
-  }
-  return true;
-}
-
 cublasStatus_t
 cublasLtMatmul(cublasLtHandle_t lightHandle, cublasLtMatmulDesc_t computeDesc,
                const void *alpha, const void *A, cublasLtMatrixLayout_t Adesc,
@@ -242,11 +179,11 @@ cublasLtMatmul(cublasLtHandle_t lightHandle, cublasLtMatmulDesc_t computeDesc,
                void *workspace, size_t workspaceSizeInBytes,
                cudaStream_t stream) {
   (void)algo, (void)workspace, (void)workspaceSizeInBytes;
-  product_t p;
+  host_ltproduct_t p;
   if (!lightHandle)
     return CUBLAS_STATUS_NOT_INITIALIZED;
-  if (!product_take(&p, computeDesc, Adesc, Bdesc, Cdesc, Ddesc) || !alpha ||
-      !A || !B || !D)
+  if (!host_ltproduct_take(&p, computeDesc, Adesc, Bdesc, Cdesc, Ddesc) ||
+      !alpha || !A || !B || !D)
     return CUBLAS_STATUS_INVALID_VALUE;
   cublasStatus_t status = product_check(&p);
   if (status)
@@ -260,14 +197,15 @@ cublasLtMatmul(cublasLtHandle_t lightHandle, cublasLtMatmulDesc_t computeDesc,
   p.at_d = host_layout_resolve(&p.d, D);
   if (!C && (p.beta.vector || p.beta.scalar.device || !is_zero(&p.beta)))
     return CUBLAS_STATUS_INVALID_VALUE;
-  if (!p.at_a || !p.at_b || !p.at_d || (C && !p.at_c) || !epilogue_resolve(&p))
+  if (!p.at_a || !p.at_b || !p.at_d || (C && !p.at_c) ||
+      !host_epilogue_resolve(&p))
     return CUBLAS_STATUS_EXECUTION_FAILED;
   return host_work_submit(stream, product_run, &p, sizeof p);
 }
 
 /* ---- the one algorithm ---- */
 
-static cublasStatus_t result_give(product_t *p,
+static cublasStatus_t result_give(host_ltproduct_t *p,
                                   cublasLtMatmulHeuristicResult_t *result) {
   cublasStatus_t status = product_check(p);
   *result = (cublasLtMatmulHeuristicResult_t){.state = status, .wavesCount = 1};
@@ -281,10 +219,10 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     cublasLtMatmulPreference_t preference, int requestedAlgoCount,
     cublasLtMatmulHeuristicResult_t heuristicResultsArray[],
     int *returnAlgoCount) {
-  product_t p;
+  host_ltproduct_t p;
   if (!lightHandle)
     return CUBLAS_STATUS_NOT_INITIALIZED;
-  if (!product_take(&p, operationDesc, Adesc, Bdesc, Cdesc, Ddesc) ||
+  if (!host_ltproduct_take(&p, operationDesc, Adesc, Bdesc, Cdesc, Ddesc) ||
       !preference || requestedAlgoCount < 1 || !heuristicResultsArray ||
       !returnAlgoCount)
     return CUBLAS_STATUS_INVALID_VALUE;
@@ -298,11 +236,11 @@ cublasStatus_t cublasLtMatmulAlgoCheck(
     cublasLtMatrixLayout_t Adesc, cublasLtMatrixLayout_t Bdesc,
     cublasLtMatrixLayout_t Cdesc, cublasLtMatrixLayout_t Ddesc,
     const cublasLtMatmulAlgo_t *algo, cublasLtMatmulHeuristicResult_t *result) {
-  product_t p;
+  host_ltproduct_t p;
   if (!lightHandle)
     return CUBLAS_STATUS_NOT_INITIALIZED;
-  if (!product_take(&p, operationDesc, Adesc, Bdesc, Cdesc, Ddesc) || !algo ||
-      !result)
+  if (!host_ltproduct_take(&p, operationDesc, Adesc, Bdesc, Cdesc, Ddesc) ||
+      !algo || !result)
     return CUBLAS_STATUS_INVALID_VALUE;
   return result_give(&p, result);
 }
@@ -312,7 +250,7 @@ cublasStatus_t cublasLtMatmulAlgoGetIds(
     cudaDataType_t scaleType, cudaDataType_t Atype, cudaDataType_t Btype,
     cudaDataType_t Ctype, cudaDataType_t Dtype, int requestedAlgoCount,
     int algoIdsArray[], int *returnAlgoCount) {
-  product_t p = {
+  host_ltproduct_t p = {
       .matmul = {.compute = (int32_t)computeType, .scale = scaleType},
       .a = {.type = Atype},
       .b = {.type = Btype},

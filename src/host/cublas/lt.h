@@ -61,6 +61,29 @@ bool host_factor_read(const void *at, cudaDataType type, bool device,
                       bool vector, int64_t rows, host_factor_t *out_factor);
 host_number_t host_factor_get(const host_factor_t *factor, int64_t row);
 
+/* D = follow(alpha op(A) op(B) + beta C), where each lies, and what follows. */
+typedef struct host_ltproduct {
+  host_matmul_t matmul;
+  host_layout_t a, b, c, d;
+  const void *at_a, *at_b, *at_c;
+  void *at_d, *bias, *aux; /* bias: read, or written as a gradient */
+  host_factor_t alpha, beta;
+} host_ltproduct_t;
+
+/* Whether an epilogue is known and its parameters fit; gives types that were
+ * not set. */
+cublasStatus_t host_epilogue_check(host_ltproduct_t *p);
+/* Finds bias and aux; false if they are not the program's. */
+bool host_epilogue_resolve(host_ltproduct_t *p);
+/* What the epilogue makes of one element. */
+host_number_t host_epilogue_follow(const host_ltproduct_t *p, int64_t batch,
+                                   int64_t i, int64_t j, host_number_t value);
+/* Whether it wants the sums of D's rows; and what it does with them, or
+ * without, when a batch is done. */
+bool host_epilogue_sums(const host_ltproduct_t *p);
+void host_epilogue_finish(const host_ltproduct_t *p, int64_t batch,
+                          const host_number_t *sums);
+
 int64_t host_span_bytes(cudaDataType type, int64_t count);
 
 /* Reads one element of a matrix whose rows or columns are contiguous. */

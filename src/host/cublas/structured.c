@@ -8,11 +8,13 @@ typedef struct given {
   const void *at;
   int64_t ld;
   bool is_vector; /* ld is its increment, which may be negative */
+  bool repeats;   /* or 0 */
 } given_t;
 
-#define MATRIX(at, ld)        ((given_t){at, ld, false})
-#define VECTOR(at, increment) ((given_t){at, increment, true})
-#define NOTHING               ((given_t){NULL, 1, false})
+#define MATRIX(at, ld)          ((given_t){at, ld, false, false})
+#define VECTOR(at, increment)   ((given_t){at, increment, true, false})
+#define DIAGONAL(at, increment) ((given_t){at, increment, true, true})
+#define NOTHING                 ((given_t){NULL, 1, false, false})
 
 /* Makes an operand readable; `rows` is what its ld must be at least. */
 static cublasStatus_t operand(host_matrix_t *matrix, const given_t *given,
@@ -21,9 +23,11 @@ static cublasStatus_t operand(host_matrix_t *matrix, const given_t *given,
   matrix->type = type;
   matrix->ld = given->ld;
   matrix->by_address = by_address;
-  if (given->is_vector ? given->ld == 0 : given->ld < (rows > 1 ? rows : 1))
+  /* Some repeat one number: dgmm, as measured on a GPU. */
+  if (given->is_vector ? given->ld == 0 && !given->repeats
+                       : given->ld < (rows > 1 ? rows : 1))
     return CUBLAS_STATUS_INVALID_VALUE;
-  if (given->ld > 0)
+  if (given->ld > 0 || (given->is_vector && given->ld == 0))
     return host_matrix_resolve(matrix, given->at, rows, columns, batch)
                ? CUBLAS_STATUS_SUCCESS
                : CUBLAS_STATUS_EXECUTION_FAILED;
@@ -196,7 +200,7 @@ static bool host_missing(const void *const list[], size_t count) {
       integer ldc) {                                                           \
     return submit(                                                             \
         handle, JOB(.kind = HOST_DGMM, .right = RIGHT(mode), .m = m, .n = n),  \
-        code, NULL, code, NULL, code, MATRIX(A, lda), VECTOR(x, incx),         \
+        code, NULL, code, NULL, code, MATRIX(A, lda), DIAGONAL(x, incx),       \
         MATRIX(C, ldc), false);                                                \
   }                                                                            \
   cublasStatus_t cublas##L##trmm_v2##suffix(                                   \
