@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rule for pooling: what a call is, and answers to questions about it.
-#include "rules/pool.h"
+#include "rules/poolback.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -20,6 +20,25 @@ sdg_status_t sdg_pool_parameters(const void *descriptor,
       out->spatial > SDG_DIMS_MAX - 2)
     return sdg_fail(SDG_E_ARGUMENT,
                     "a pooling descriptor cannot be read: status %d", (int)got);
+  return SDG_OK;
+}
+
+sdg_status_t sdg_pool_descriptor(const sdg_pool_parameters_t *p, const int *pad,
+                                 cudnnPoolingDescriptor_t *out) {
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  cudnnPoolingDescriptor_t made;
+  if (!cudnn)
+    return SDG_E_LIBRARY_MISSING;
+  if (cudnn->cudnnCreatePoolingDescriptor(&made) != CUDNN_STATUS_SUCCESS)
+    return sdg_fail(SDG_E_NO_MEMORY, "descriptors of a sub-call");
+  cudnnStatus_t got = cudnn->cudnnSetPoolingNdDescriptor(
+      made, p->mode, p->nan, p->spatial, p->window, pad, p->stride);
+  if (got != CUDNN_STATUS_SUCCESS) {
+    (void)cudnn->cudnnDestroyPoolingDescriptor(made);
+    return sdg_fail(SDG_E_VENDOR_CALL, "cudnnSetPoolingNdDescriptor: status %d",
+                    (int)got);
+  }
+  *out = made;
   return SDG_OK;
 }
 
@@ -108,6 +127,7 @@ void sdg_pool_fini(sdg_pool_t *pool) {
 static bool pool_knows(const sdg_call_t *call) {
   switch (call->entry) {
   case SDG_ENTRY_cudnnPoolingForward:
+  case SDG_ENTRY_cudnnPoolingBackward:
   case SDG_ENTRY_cudnnGetPooling2dForwardOutputDim:
   case SDG_ENTRY_cudnnGetPoolingNdForwardOutputDim:
     return true;
@@ -133,11 +153,20 @@ static sdg_status_t pool_describe(const sdg_call_t *call, char *out,
 
 // Of the entries that pool: alpha and beta.
 static int pool_scalars(const sdg_call_t *call, double *out) {
-  if (call->entry != SDG_ENTRY_cudnnPoolingForward)
+  const void *alpha, *beta;
+  if (call->entry == SDG_ENTRY_cudnnPoolingForward) {
+    const struct sdg_args_cudnnPoolingForward *a = call->args;
+    alpha = a->alpha;
+    beta = a->beta;
+  } else if (call->entry == SDG_ENTRY_cudnnPoolingBackward) {
+    const struct sdg_args_cudnnPoolingBackward *a = call->args;
+    alpha = a->alpha;
+    beta = a->beta;
+  } else {
     return 0;
-  const struct sdg_args_cudnnPoolingForward *a = call->args;
-  out[0] = sdg_rule_scalar(call, a->alpha);
-  out[1] = sdg_rule_scalar(call, a->beta);
+  }
+  out[0] = sdg_rule_scalar(call, alpha);
+  out[1] = sdg_rule_scalar(call, beta);
   return 2;
 }
 
@@ -178,6 +207,22 @@ static sdg_status_t pool_answer(const sdg_call_t *call,
   return SDG_OK;
 }
 
+static sdg_status_t pool_plan(const sdg_call_t *call,
+                              const sdg_tagging_t *tagging,
+                              sdg_plan_t **out_plan) {
+  return call->entry == SDG_ENTRY_cudnnPoolingBackward
+             ? sdg_pool_back_plan(call, tagging, out_plan)
+             : sdg_pool_plan(call, tagging, out_plan);
+}
+
+static sdg_status_t pool_share(const sdg_call_t *call,
+                               const sdg_tagging_t *tagging,
+                               sdg_plan_t **out_plan) {
+  return call->entry == SDG_ENTRY_cudnnPoolingBackward
+             ? sdg_pool_back_share(call, tagging, out_plan)
+             : sdg_pool_share(call, tagging, out_plan);
+}
+
 const sdg_rule_t sdg_rule_pool = {
     .family = SDG_FAMILY_POOL,
     .windowed = true,
@@ -185,7 +230,7 @@ const sdg_rule_t sdg_rule_pool = {
     .describe = pool_describe,
     .key = pool_key,
     .scalars = pool_scalars,
-    .plan = sdg_pool_plan,
-    .share = sdg_pool_share,
+    .plan = pool_plan,
+    .share = pool_share,
     .answer = pool_answer,
 };

@@ -19,6 +19,12 @@ typedef struct sdg_pool_parameters {
 sdg_status_t sdg_pool_parameters(const void *descriptor,
                                  sdg_pool_parameters_t *out) SDG_MUST_CHECK;
 
+/* A descriptor with these values, but `pad`; the caller destroys it.
+ * SDG_E_VENDOR_CALL. */
+sdg_status_t sdg_pool_descriptor(const sdg_pool_parameters_t *parameters,
+                                 const int *pad,
+                                 cudnnPoolingDescriptor_t *out) SDG_MUST_CHECK;
+
 /* One call, as one rank sees it. */
 typedef struct sdg_pool {
   sdg_pool_parameters_t parameters;

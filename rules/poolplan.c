@@ -10,17 +10,6 @@
 #include "rules/windowplan.h"
 #include "src/exec.h"
 
-static sdg_status_t pool_set(const sdg_cudnn_t *cudnn,
-                             cudnnPoolingDescriptor_t descriptor,
-                             const sdg_pool_parameters_t *p, const int *pad) {
-  cudnnStatus_t got = cudnn->cudnnSetPoolingNdDescriptor(
-      descriptor, p->mode, p->nan, p->spatial, p->window, pad, p->stride);
-  return got == CUDNN_STATUS_SUCCESS
-             ? SDG_OK
-             : sdg_fail(SDG_E_VENDOR_CALL,
-                        "cudnnSetPoolingNdDescriptor: status %d", (int)got);
-}
-
 sdg_status_t sdg_pool_describe(const sdg_pool_t *pool, const sdg_call_t *call,
                                const sdg_window_piece_t *piece,
                                const int64_t *x_stride, const int64_t *y_stride,
@@ -31,8 +20,7 @@ sdg_status_t sdg_pool_describe(const sdg_pool_t *pool, const sdg_call_t *call,
   memset(out, 0, sizeof *out);
   sdg_status_t status = SDG_OK;
   if (cudnn->cudnnCreateTensorDescriptor(&out->x) != CUDNN_STATUS_SUCCESS ||
-      cudnn->cudnnCreateTensorDescriptor(&out->y) != CUDNN_STATUS_SUCCESS ||
-      cudnn->cudnnCreatePoolingDescriptor(&out->pool) != CUDNN_STATUS_SUCCESS) {
+      cudnn->cudnnCreateTensorDescriptor(&out->y) != CUDNN_STATUS_SUCCESS) {
     status = sdg_fail(SDG_E_NO_MEMORY, "descriptors of a sub-call");
     goto fail;
   }
@@ -42,8 +30,8 @@ sdg_status_t sdg_pool_describe(const sdg_pool_t *pool, const sdg_call_t *call,
   SDG_TRY_GOTO(
       sdg_tensor_set(out->y, call->operand[pool->y].type, &piece->y, y_stride),
       fail);
-  SDG_TRY_GOTO(pool_set(cudnn, out->pool, &pool->parameters, piece->pad + 2),
-               fail);
+  SDG_TRY_GOTO(
+      sdg_pool_descriptor(&pool->parameters, piece->pad + 2, &out->pool), fail);
   return SDG_OK;
 fail:
   sdg_pool_undescribe(out);

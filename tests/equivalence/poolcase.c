@@ -155,10 +155,10 @@ static void judge(const pool_t *p, tensor_t *t, char what,
                                : (isnan(got) && isnan(want)) || got == want;
     if (!near) {
       fprintf(stderr,
-              "poolcase: case %d: rank %d: d%c[%d,%d,%d,%d,%d] is %.9g instead "
+              "poolcase: case %d: rank %d: %s[%d,%d,%d,%d,%d] is %.9g instead "
               "of %.9g\n",
-              g.number, g.rank, what, from[0], from[1], from[2], from[3],
-              from[4], got, want);
+              g.number, g.rank, what == 'y' ? "y" : "dx", from[0], from[1],
+              from[2], from[3], from[4], got, want);
       exit(1);
     }
     if (!single)
@@ -201,16 +201,19 @@ static void sizes_check(const pool_t *p, const tensor_t *x, const box_t *y) {
 }
 
 typedef struct {
-  tensor_t y;
+  tensor_t y, dx;
 } results_t;
 
-// All calls of a case on these boxes.
+// All calls of a case on these boxes. The gradient is that of y as it comes
+// without alpha and beta.
 static void calls(const pool_t *p, const box_t *xs, const box_t *ys, bool local,
                   results_t *r) {
-  tensor_t x;
-  double room[2];
+  tensor_t x, plain, dy;
+  double room[4];
   const void *alpha = scalar_of(p, p->alpha, &room[0]);
   const void *beta = scalar_of(p, p->beta, &room[1]);
+  const void *one = scalar_of(p, 1, &room[2]);
+  const void *zero = scalar_of(p, 0, &room[3]);
   describe_pool(p);
   make(p, xs, 'x', local, &x);
   sizes_check(p, &x, ys);
@@ -218,6 +221,17 @@ static void calls(const pool_t *p, const box_t *xs, const box_t *ys, bool local,
   CHECK(cudnnPoolingForward(g.cudnn, g.pool, alpha, x.desc, x.device, beta,
                             r->y.desc, r->y.device));
   fetch(&r->y);
+  make(p, ys, 'o', local, &plain);
+  make(p, ys, 'd', local, &dy);
+  make(p, xs, 'o', local, &r->dx);
+  CHECK(cudnnPoolingForward(g.cudnn, g.pool, one, x.desc, x.device, zero,
+                            plain.desc, plain.device));
+  CHECK(cudnnPoolingBackward(g.cudnn, g.pool, alpha, plain.desc, plain.device,
+                             dy.desc, dy.device, x.desc, x.device, beta,
+                             r->dx.desc, r->dx.device));
+  fetch(&r->dx);
+  done(&dy);
+  done(&plain);
   done(&x);
 }
 
@@ -243,11 +257,17 @@ static void run(const pool_t *p) {
   if (compare)
     calls(p, &all_x, &all_y, true, &single);
   judge(p, &mine.y, 'y', compare ? &single.y : NULL);
-  if (!g.shard)
+  judge(p, &mine.dx, 'x', compare ? &single.dx : NULL);
+  if (!g.shard) {
     DEMAND(fwrite(mine.y.host, mine.y.bytes, 1, g.out) == 1);
+    DEMAND(fwrite(mine.dx.host, mine.dx.bytes, 1, g.out) == 1);
+  }
   done(&mine.y);
-  if (compare)
+  done(&mine.dx);
+  if (compare) {
     done(&single.y);
+    done(&single.dx);
+  }
 }
 
 int main(int count, char **arg) {
