@@ -22,6 +22,7 @@ typedef struct {
   int64_t row;     /* elements of a packed row */
   int64_t plane;   /* elements of a packed plane of rows */
   int64_t channel; /* elements of a packed channel */
+  int64_t planes;  /* output planes of a band */
   int64_t rows;    /* output rows of a band */
   int64_t width;   /* output columns, rounded up */
   int taps, blocks;
@@ -41,6 +42,32 @@ static host_kernel_fn kernel(bool is_double) {
   return is_double ? host_kernel_double_base : host_kernel_float_base;
 }
 
+/* Planes and rows of a band for which `most` packed rows suffice, so that the
+ * fewest are packed for each row of outputs: neighbours share some. */
+static void choose_band(plan_t *p, int64_t most) {
+  const host_conv_t *conv = p->conv;
+  bool dense = conv->dilation[HOST_D] == 1 &&
+               conv->stride[HOST_D] <= conv->window[HOST_D];
+  int64_t rest = host_conv_rows(conv, HOST_H, 1) - conv->stride[HOST_H];
+  double best = 0;
+  for (int64_t planes = 1; planes <= (dense ? conv->out[HOST_D] : 1);
+       planes++) {
+    int64_t deep = host_conv_rows(conv, HOST_D, planes);
+    int64_t rows = (most / deep - rest) / conv->stride[HOST_H];
+    rows = rows > conv->out[HOST_H] ? conv->out[HOST_H] : rows;
+    if (planes > 1 && rows < 1)
+      break;
+    rows = rows < 1 ? 1 : rows;
+    double cost = (double)(deep * host_conv_rows(conv, HOST_H, rows)) /
+                  (double)(planes * rows);
+    if (planes == 1 || cost < best) {
+      best = cost;
+      p->planes = planes;
+      p->rows = rows;
+    }
+  }
+}
+
 static plan_t plan(const host_conv_t *conv) {
   plan_t p = {.conv = conv};
   p.bytes = conv->is_double ? sizeof(double) : sizeof(float);
@@ -51,13 +78,9 @@ static plan_t plan(const host_conv_t *conv) {
   p.phase = p.width + reach / conv->stride[HOST_W] + 1;
   /* Rows that start on odd multiples of a cache line do not alias. */
   p.row = round_up(p.phase * conv->stride[HOST_W], 16) | 16;
-  int64_t depth = host_conv_rows(conv, HOST_D, 1);
-  int64_t per_row = p.row * depth * conv->c * (int64_t)p.bytes;
-  int64_t fixed = host_conv_rows(conv, HOST_H, 1) - conv->stride[HOST_H];
-  int64_t rows = (HOST_BAND_BYTES / per_row - fixed) / conv->stride[HOST_H];
-  p.rows = rows < 1 ? 1 : rows > conv->out[HOST_H] ? conv->out[HOST_H] : rows;
+  choose_band(&p, HOST_BAND_BYTES / (p.row * conv->c * (int64_t)p.bytes));
   p.plane = p.row * host_conv_rows(conv, HOST_H, p.rows);
-  p.channel = p.plane * depth;
+  p.channel = p.plane * host_conv_rows(conv, HOST_D, p.planes);
   return p;
 }
 
@@ -126,19 +149,21 @@ static int64_t *taps_create(const plan_t *p) {
     }                                                                          \
   }                                                                            \
                                                                                \
-  /* The rows under output rows [h0, h0 + rows) of output plane d0. */         \
+  /* What lies under output rows [h0, h0 + rows) of output planes [d0, d0 +    \
+   * planes). */                                                               \
   static void pack_##T(const plan_t *p, int64_t n, int64_t group, int64_t d0,  \
-                       int64_t h0, int64_t rows, T *to) {                      \
+                       int64_t planes, int64_t h0, int64_t rows, T *to) {      \
     const host_conv_t *conv = p->conv;                                         \
     const int64_t *xs = conv->x_stride;                                        \
     int64_t d_first = d0 * conv->stride[HOST_D] - conv->pad[HOST_D];           \
     int64_t h_first = h0 * conv->stride[HOST_H] - conv->pad[HOST_H];           \
     int64_t height = host_conv_rows(conv, HOST_H, rows);                       \
+    int64_t step = p->planes == 1 ? conv->dilation[HOST_D] : 1;                \
     for (int c = 0; c < conv->c; c++)                                          \
-      for (int kd = 0; kd < conv->window[HOST_D]; kd++) {                      \
-        int64_t d = d_first + (int64_t)kd * conv->dilation[HOST_D];            \
-        T *plane = to + c * p->channel +                                       \
-                   (int64_t)kd * conv->dilation[HOST_D] * p->plane;            \
+      for (int64_t j = 0; j < host_conv_rows(conv, HOST_D, planes);            \
+           j += step) {                                                        \
+        int64_t d = d_first + j;                                               \
+        T *plane = to + c * p->channel + j * p->plane;                         \
         for (int64_t i = 0; i < height; i++) {                                 \
           int64_t h = h_first + i;                                             \
           bool inside = d >= 0 && d < conv->in[HOST_D] && h >= 0 &&            \
@@ -155,20 +180,27 @@ TYPED(float)
 TYPED(double)
 
 static void band(const plan_t *p, const host_kernel_row_t *job, int64_t n,
-                 int64_t group, int64_t d0, int64_t h0, int64_t rows) {
+                 int64_t group, int64_t d0, int64_t planes, int64_t h0,
+                 int64_t rows) {
   const host_conv_t *conv = p->conv;
   host_kernel_fn run = kernel(conv->is_double);
   host_kernel_row_t row = *job;
-  for (int64_t i = 0; i < rows; i++) {
-    row.x = (const char *)job->x +
-            i * conv->stride[HOST_H] * p->row * (int64_t)p->bytes;
-    run(&row);
-    for (int k = 0; k < conv->k; k++)
-      host_finish_along_w(
-          conv, (const char *)job->sums + k * p->width * (int64_t)p->bytes,
-          conv->out[HOST_W],
-          (const int64_t[]){n, group * conv->k + k, d0, h0 + i, 0});
-  }
+  for (int64_t d = 0; d < planes; d++)
+    for (int64_t h = 0; h < rows; h++) {
+      row.x = (const char *)job->x + (d * conv->stride[HOST_D] * p->plane +
+                                      h * conv->stride[HOST_H] * p->row) *
+                                         (int64_t)p->bytes;
+      run(&row);
+      for (int k = 0; k < conv->k; k++)
+        host_finish_along_w(
+            conv, (const char *)job->sums + k * p->width * (int64_t)p->bytes,
+            conv->out[HOST_W],
+            (const int64_t[]){n, group * conv->k + k, d0 + d, h0 + h, 0});
+    }
+}
+
+static int64_t least(int64_t a, int64_t b) {
+  return a < b ? a : b;
 }
 
 bool host_conv_direct(const host_conv_t *conv) {
@@ -194,15 +226,15 @@ bool host_conv_direct(const host_conv_t *conv) {
     else
       weights_float(&p, group, w);
     for (int64_t n = 0; n < conv->images; n++)
-      for (int64_t d = 0; d < conv->out[HOST_D]; d++)
+      for (int64_t d = 0; d < conv->out[HOST_D]; d += p.planes)
         for (int64_t h = 0; h < conv->out[HOST_H]; h += p.rows) {
-          int64_t rows =
-              conv->out[HOST_H] - h < p.rows ? conv->out[HOST_H] - h : p.rows;
+          int64_t planes = least(conv->out[HOST_D] - d, p.planes);
+          int64_t rows = least(conv->out[HOST_H] - h, p.rows);
           if (conv->is_double)
-            pack_double(&p, n, group, d, h, rows, x);
+            pack_double(&p, n, group, d, planes, h, rows, x);
           else
-            pack_float(&p, n, group, d, h, rows, x);
-          band(&p, &job, n, group, d, h, rows);
+            pack_float(&p, n, group, d, planes, h, rows, x);
+          band(&p, &job, n, group, d, planes, h, rows);
         }
   }
   free(tap);

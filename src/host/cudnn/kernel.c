@@ -31,16 +31,27 @@
 
 #define LANES(T) ((int64_t)(HOST_KERNEL_BYTES / sizeof(T)))
 
-/* All widths of one number of channels: wide blocks, then single vectors. */
+/* All widths of one number of channels: as many vectors at once as there are
+ * left, as each waits for its own last addition only. */
 #define CHANNELS(T, KB, WIDE)                                                  \
   BLOCK(T, KB, WIDE)                                                           \
+  BLOCK(T, KB, 3)                                                              \
+  BLOCK(T, KB, 2)                                                              \
   BLOCK(T, KB, 1)                                                              \
   static __attribute__((noinline))                                             \
   int64_t wide_##T##_##KB(const host_kernel_row_t *row, const T *x,            \
                           const T *w, T *sums, int64_t left) {                 \
-    if (left >= (WIDE)*LANES(T)) {                                             \
+    if (left > (WIDE - 1) * LANES(T)) {                                        \
       block_##T##_##KB##_##WIDE(row, x, w, sums);                              \
       return (WIDE)*LANES(T);                                                  \
+    }                                                                          \
+    if (left > 2 * LANES(T)) {                                                 \
+      block_##T##_##KB##_3(row, x, w, sums);                                   \
+      return 3 * LANES(T);                                                     \
+    }                                                                          \
+    if (left > LANES(T)) {                                                     \
+      block_##T##_##KB##_2(row, x, w, sums);                                   \
+      return 2 * LANES(T);                                                     \
     }                                                                          \
     block_##T##_##KB##_1(row, x, w, sums);                                     \
     return LANES(T);                                                           \
