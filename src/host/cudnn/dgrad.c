@@ -114,9 +114,52 @@ static bool finish_nothing(const host_conv_t *part) {
   return true;
 }
 
-/* The part of dx with remainders `r`. */
+/* All of dx at once, where rows lie together and nothing is to be kept: zeros
+ * between elements that are written later cost less than alone. */
+static bool clear(const host_conv_t *conv) {
+  const int64_t *s = conv->x_stride;
+  int64_t width = conv->in[HOST_W];
+  size_t unit = conv->is_double ? sizeof(double) : sizeof(float);
+  if (conv->gamma != 0 || s[4] != 1)
+    return false;
+  bool planes = s[3] == width; /* rows follow each other */
+  int64_t rows = planes ? 1 : conv->in[HOST_H];
+  size_t bytes = (size_t)(planes ? width * conv->in[HOST_H] : width) * unit;
+  for (int64_t n = 0; n < conv->images; n++)
+    for (int64_t c = 0; c < (int64_t)conv->groups * conv->c; c++)
+      for (int64_t d = 0; d < conv->in[HOST_D]; d++)
+        for (int64_t h = 0; h < rows; h++)
+          memset((char *)conv->x +
+                     (size_t)(n * s[0] + c * s[1] + d * s[2] + h * s[3]) * unit,
+                 0, bytes);
+  return true;
+}
+
+/* The weights at `tap` in the order of the exchanged problem: as they lie where
+ * that is a matrix turned, else copied to `room`. */
+static void exchange(const host_conv_t *conv, const int64_t *tap, int64_t taps,
+                     void *room, host_conv_t *part) {
+  int64_t unit = conv->is_double ? sizeof(double) : sizeof(float);
+  part->w_stride[4] = 1;
+  for (int i = 3; i >= 1; i--)
+    part->w_stride[i] = part->w_stride[i + 1] * part->window[i - 1];
+  part->w_stride[0] = part->w_stride[1] * conv->k;
+  part->w = room;
+  if (taps == 1 && conv->groups == 1) {
+    part->w = (const char *)conv->w + tap[0] * unit;
+    part->w_stride[0] = conv->w_stride[1];
+    part->w_stride[1] = conv->w_stride[0];
+  } else if (conv->is_double) {
+    weights_double(conv, tap, taps, room);
+  } else {
+    weights_float(conv, tap, taps, room);
+  }
+}
+
+/* The part of dx with remainders `r`; where it is `cleared`, parts that no
+ * window covers are done. */
 static bool run_part(const host_conv_t *conv, const int r[HOST_SPATIAL],
-                     void *weights) {
+                     bool cleared, void *weights) {
   taps_t taps[HOST_SPATIAL];
   int64_t unit = conv->is_double ? sizeof(double) : sizeof(float), start = 0;
   host_conv_t part = {.is_double = conv->is_double,
@@ -125,7 +168,6 @@ static bool run_part(const host_conv_t *conv, const int r[HOST_SPATIAL],
                       .c = conv->k,
                       .k = conv->c,
                       .x = conv->y,
-                      .w = weights,
                       .alpha = conv->alpha,
                       .gamma = conv->gamma};
   memcpy(part.x_stride, conv->y_stride, sizeof part.x_stride);
@@ -148,20 +190,12 @@ static bool run_part(const host_conv_t *conv, const int r[HOST_SPATIAL],
   part.old = part.y;
   memcpy(part.old_stride, part.y_stride, sizeof part.old_stride);
   if (!covered)
-    return finish_nothing(&part);
+    return cleared || finish_nothing(&part);
   int64_t count, *tap = offsets_create(conv, taps, &count);
   if (!tap)
     return false;
-  if (conv->is_double)
-    weights_double(conv, tap, count, weights);
-  else
-    weights_float(conv, tap, count, weights);
+  exchange(conv, tap, count, weights, &part);
   free(tap);
-  part.w_stride[4] = 1;
-  for (int i = 3; i >= 2; i--)
-    part.w_stride[i] = part.w_stride[i + 1] * part.window[i - 1];
-  part.w_stride[1] = part.w_stride[2] * part.window[0];
-  part.w_stride[0] = part.w_stride[1] * conv->k;
   host_conv_trim(&part);
   return host_conv_run(&part);
 }
@@ -204,11 +238,16 @@ bool host_conv_backward_data(const host_conv_t *conv) {
   void *weights = host_scratch_get(HOST_SCRATCH_FILTER, elements * unit);
   if (!weights)
     return false;
+  bool holes = false;
+  for (int i = 0; i < HOST_SPATIAL; i++)
+    for (int j = 0; j < count[i]; j++)
+      holes |= taps_of(conv, i, j).count == 0;
+  bool cleared = holes && clear(conv);
   int r[HOST_SPATIAL];
   for (r[0] = 0; r[0] < count[0]; r[0]++)
     for (r[1] = 0; r[1] < count[1]; r[1]++)
       for (r[2] = 0; r[2] < count[2]; r[2]++)
-        if (!run_part(conv, r, weights))
+        if (!run_part(conv, r, cleared, weights))
           return false;
   return true;
 }

@@ -25,6 +25,11 @@
         y[i] = alpha * sums[i] + gamma * old[i];                               \
       return;                                                                  \
     }                                                                          \
+    if (!bias && !conv->relu && conv->gamma == 0) {                            \
+      for (int64_t i = 0; i < count; i++)                                      \
+        y[i * y_step] = alpha * sums[i];                                       \
+      return;                                                                  \
+    }                                                                          \
     for (int64_t i = 0; i < count; i++) {                                      \
       T value = alpha * sums[i];                                               \
       if (conv->gamma != 0)                                                    \

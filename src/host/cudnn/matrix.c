@@ -16,19 +16,22 @@
 #include "src/host/cudnn/scratch.h"
 
 enum {
-  HOST_COLUMNS = 48,
-  HOST_TILE_BYTES = 1 << 19,   /* of columns and sums: the second cache */
-  HOST_TILE_MOST = 16,         /* times HOST_COLUMNS */
-  HOST_LONG = 8 * HOST_COLUMNS /* a row whose end may waste most of a tile */
+  HOST_COLUMNS = 16,
+  HOST_TILE_BYTES = 1 << 19,    /* of columns and sums: the second cache */
+  HOST_TILE_MOST = 48,          /* times HOST_COLUMNS */
+  HOST_LONG = 24 * HOST_COLUMNS /* a row whose end may waste most of a tile */
 };
 
 typedef struct {
   const host_conv_t *conv;
-  const float *w; /* k x depth */
-  int64_t depth;  /* elements of a column: c * taps */
-  int64_t width;  /* columns of a tile, a multiple of HOST_COLUMNS */
+  const float *w; /* k x depth, or turned */
+  int64_t w_pitch;
+  char w_turned; /* 'T', or 'N': oneDNN's words */
+  int64_t depth; /* elements of a column: c * taps */
+  int64_t width; /* columns of a tile, a multiple of HOST_COLUMNS */
   int64_t rows, positions;
   float *columns, *sums; /* depth x width, k x width */
+  struct met *met;       /* room for the runs of a tile */
 } plan_t;
 
 /* Part of a row of outputs: columns [w, w + count) of row h of plane d. */
@@ -49,55 +52,71 @@ static run_t run_at(const plan_t *p, int64_t position, int64_t end) {
 }
 
 /* What one element of the window meets along a run: zeros, x, zeros. */
-static void pack_tap(const host_conv_t *conv, const float *row, int64_t first,
-                     int64_t count, float *to) {
-  int64_t s = conv->stride[HOST_W], step = conv->x_stride[4];
-  int64_t low = first < 0 ? (-first + s - 1) / s : 0;
-  int64_t left = conv->in[HOST_W] - first;
-  int64_t high = left > 0 ? (left + s - 1) / s : 0;
-  low = low < count ? low : count;
-  high = !row || high < low ? low : high < count ? high : count;
-  memset(to, 0, (size_t)low * sizeof *to);
-  if (s == 1 && step == 1 && high > low)
-    memcpy(to + low, row + first + low, (size_t)(high - low) * sizeof *to);
-  else if (s == 2 && step == 1) /* vectorises, as the stride is known */
-    for (int64_t i = low; i < high; i++)
-      to[i] = row[first + i * 2];
-  else
-    for (int64_t i = low; i < high; i++)
-      to[i] = row[(first + i * s) * step];
-  memset(to + high, 0, (size_t)(count - high) * sizeof *to);
-}
+typedef struct met {
+  int64_t at;               /* column of the tile */
+  int64_t low, high, count; /* x for columns [low, high) of `count` */
+  int64_t from;             /* in x, for column 0 and the first channel */
+} met_t;
 
-static void pack_run(const plan_t *p, const run_t *run, float *to) {
+static met_t meet(const plan_t *p, const run_t *run,
+                  const int tap[HOST_SPATIAL]) {
   const host_conv_t *conv = p->conv;
-  const int64_t *xs = conv->x_stride;
-  for (int64_t c = 0; c < conv->c; c++)
-    for (int kd = 0; kd < conv->window[HOST_D]; kd++)
-      for (int kh = 0; kh < conv->window[HOST_H]; kh++) {
-        int64_t d = run->d * conv->stride[HOST_D] - conv->pad[HOST_D] +
-                    (int64_t)kd * conv->dilation[HOST_D];
-        int64_t h = run->h * conv->stride[HOST_H] - conv->pad[HOST_H] +
-                    (int64_t)kh * conv->dilation[HOST_H];
-        bool inside =
-            d >= 0 && d < conv->in[HOST_D] && h >= 0 && h < conv->in[HOST_H];
-        const float *row = inside ? (const float *)conv->x + run->n * xs[0] +
-                                        c * xs[1] + d * xs[2] + h * xs[3]
-                                  : NULL;
-        for (int kw = 0; kw < conv->window[HOST_W]; kw++, to += p->width)
-          pack_tap(conv, row,
-                   run->w * conv->stride[HOST_W] - conv->pad[HOST_W] +
-                       (int64_t)kw * conv->dilation[HOST_W],
-                   run->count, to);
-      }
+  const int64_t out[HOST_SPATIAL] = {run->d, run->h, run->w};
+  int64_t in[HOST_SPATIAL], s = conv->stride[HOST_W];
+  met_t met = {.count = run->count, .from = run->n * conv->x_stride[0]};
+  bool inside = true;
+  for (int i = 0; i < HOST_SPATIAL; i++) {
+    in[i] = out[i] * conv->stride[i] - conv->pad[i] +
+            (int64_t)tap[i] * conv->dilation[i];
+    met.from += in[i] * conv->x_stride[2 + i];
+    inside &= i == HOST_W || (in[i] >= 0 && in[i] < conv->in[i]);
+  }
+  int64_t left = conv->in[HOST_W] - in[HOST_W];
+  int64_t low = in[HOST_W] < 0 ? (-in[HOST_W] + s - 1) / s : 0;
+  int64_t high = left > 0 && inside ? (left + s - 1) / s : 0;
+  met.low = low < met.count ? low : met.count;
+  met.high = high < met.low ? met.low : high < met.count ? high : met.count;
+  return met;
 }
 
-/* The columns of positions [at, end), and zeros up to the tile's width. */
+static void copy_met(const met_t *met, const float *x, int64_t step,
+                     float *to) {
+  if (met->low)
+    memset(to, 0, (size_t)met->low * sizeof *to);
+  if (step == 1 && met->high > met->low)
+    memcpy(to + met->low, x + met->from + met->low,
+           (size_t)(met->high - met->low) * sizeof *to);
+  else if (step == 2) /* vectorises, as the stride is known */
+    for (int64_t i = met->low; i < met->high; i++)
+      to[i] = x[met->from + i * 2];
+  else
+    for (int64_t i = met->low; i < met->high; i++)
+      to[i] = x[met->from + i * step];
+  if (met->high < met->count)
+    memset(to + met->high, 0, (size_t)(met->count - met->high) * sizeof *to);
+}
+
+/* The columns of positions [at, end), and zeros up to the tile's width. Channel
+ * by channel, as each one's rows lie together. */
 static void pack_tile(const plan_t *p, int64_t at, int64_t end, int64_t width) {
-  for (int64_t i = at; i < end;) {
-    run_t run = run_at(p, i, end);
-    pack_run(p, &run, p->columns + (i - at));
-    i += run.count;
+  const host_conv_t *conv = p->conv;
+  const int *n = conv->window;
+  int64_t step = conv->stride[HOST_W] * conv->x_stride[4];
+  int64_t taps = p->depth / conv->c;
+  for (int t = 0; t < taps; t++) {
+    const int tap[] = {t / n[2] / n[1], t / n[2] % n[1], t % n[2]};
+    int runs = 0;
+    for (int64_t i = at; i < end; i += p->met[runs++].count) {
+      run_t run = run_at(p, i, end);
+      p->met[runs] = meet(p, &run, tap);
+      p->met[runs].at = i - at;
+    }
+    for (int64_t c = 0; c < conv->c; c++) {
+      const float *x = (const float *)conv->x + c * conv->x_stride[1];
+      float *to = p->columns + (c * taps + t) * p->width;
+      for (int i = 0; i < runs; i++)
+        copy_met(&p->met[i], x, step, to + p->met[i].at);
+    }
   }
   for (int64_t i = 0; i < p->depth && at + width > end; i++)
     memset(p->columns + i * p->width + (end - at), 0,
@@ -120,16 +139,45 @@ static run_t image_at(const plan_t *p, int64_t position, int64_t end) {
   return run;
 }
 
+/* The run behind `run`, of which `left` positions count. */
+static run_t run_behind(const plan_t *p, const run_t *run, int64_t left) {
+  const int64_t *out = p->conv->out;
+  run_t next = {.n = run->n, .d = run->d, .h = run->h + 1};
+  if (next.h == out[HOST_H]) {
+    next.h = 0;
+    next.d++;
+  }
+  if (next.d == out[HOST_D]) {
+    next.d = 0;
+    next.n++;
+  }
+  next.count = out[HOST_W] < left ? out[HOST_W] : left;
+  return next;
+}
+
+/* Rows that follow each other are finished as one; otherwise channel by
+ * channel, as each one's rows lie together. */
 static void finish_tile(const plan_t *p, int64_t at, int64_t end) {
-  bool whole =
-      rows_follow(p->conv, p->conv->y_stride) &&
-      (p->conv->gamma == 0 || rows_follow(p->conv, p->conv->old_stride));
-  for (int64_t i = at; i < end;) {
-    run_t run = whole ? image_at(p, i, end) : run_at(p, i, end);
+  const host_conv_t *conv = p->conv;
+  bool whole = rows_follow(conv, conv->y_stride) &&
+               (conv->gamma == 0 || rows_follow(conv, conv->old_stride));
+  for (int64_t i = at; whole && i < end;) {
+    run_t run = image_at(p, i, end);
     for (int64_t k = 0; k < p->rows; k++)
-      host_finish_along_w(p->conv, p->sums + k * p->width + (i - at), run.count,
-                          (const int64_t[]){run.n, k, run.d, run.h, run.w});
+      host_finish_along_w(conv, p->sums + k * p->width + (i - at), run.count,
+                          (const int64_t[]){run.n, k, 0, 0, run.w});
     i += run.count;
+  }
+  if (whole)
+    return;
+  run_t first = run_at(p, at, end);
+  for (int64_t k = 0; k < p->rows; k++) {
+    run_t run = first;
+    for (int64_t i = at; i < end; run = run_behind(p, &run, end - i)) {
+      host_finish_along_w(conv, p->sums + k * p->width + (i - at), run.count,
+                          (const int64_t[]){run.n, k, run.d, run.h, run.w});
+      i += run.count;
+    }
   }
 }
 
@@ -171,20 +219,45 @@ static bool plan(const host_conv_t *conv, plan_t *p) {
                                 (size_t)(p->depth * p->width) * sizeof(float));
   p->sums = host_scratch_get(HOST_SCRATCH_OUTPUT,
                              (size_t)(p->rows * p->width) * sizeof(float));
-  return p->columns && p->sums;
+  p->met =
+      host_scratch_get(HOST_SCRATCH_TILE, (size_t)p->width * sizeof *p->met);
+  return p->columns && p->sums && p->met;
+}
+
+/* Single taps may lie with the channels of x behind each other. */
+static bool take_weights(const host_conv_t *conv, plan_t *p) {
+  const int64_t *s = conv->w_stride;
+  bool turned = p->depth == conv->c && s[0] == 1 && s[1] >= conv->k;
+  p->w = turned ? conv->w : host_pack_weights(conv);
+  p->w_pitch = turned ? s[1] : p->depth;
+  p->w_turned = turned ? 'T' : 'N';
+  return p->w != NULL;
 }
 
 /* y (rows x width) = weights times columns (depth x width). */
 static bool multiply(const plan_t *p, int64_t width, const float *columns,
                      int64_t columns_pitch, float *y, int64_t y_pitch) {
-  return dnnl_sgemm('N', 'N', p->rows, width, p->depth, 1, p->w, p->depth,
-                    columns, columns_pitch, 0, y, y_pitch) == dnnl_success;
+  return dnnl_sgemm(p->w_turned, 'N', p->rows, width, p->depth, 1, p->w,
+                    p->w_pitch, columns, columns_pitch, 0, y,
+                    y_pitch) == dnnl_success;
 }
 
 /* Where the sums of whole tiles are y as it lies in memory. */
 static bool sums_are_y(const host_conv_t *conv) {
   return conv->alpha == 1 && conv->gamma == 0 && !conv->bias && !conv->relu &&
          conv->y_stride[4] == 1;
+}
+
+/* Where the sums of a tile go at once; NULL where they need finishing. */
+static float *tile_of_y(const plan_t *p, int64_t at, int64_t width) {
+  const host_conv_t *conv = p->conv;
+  const int64_t *s = conv->y_stride;
+  int64_t image = conv->out[0] * conv->out[1] * conv->out[2];
+  run_t run = image_at(p, at, at + width);
+  return sums_are_y(conv) && rows_follow(conv, s) && run.count == width &&
+                 s[1] >= image
+             ? (float *)conv->y + run.n * s[0] + run.w
+             : NULL;
 }
 
 /* Long rows that need neither padding nor copies: x is the columns. Returns
@@ -222,8 +295,7 @@ bool host_conv_matrix(const host_conv_t *conv) {
   plan_t p;
   if (!plan(&flat, &p))
     return false;
-  p.w = host_pack_weights(conv);
-  if (!p.w)
+  if (!take_weights(conv, &p))
     return false;
   int threads = host_threads_enter();
   bool ok = true;
@@ -238,8 +310,11 @@ bool host_conv_matrix(const host_conv_t *conv) {
       done = left;
     int64_t width = (done + HOST_COLUMNS - 1) / HOST_COLUMNS * HOST_COLUMNS;
     pack_tile(&p, at, at + done, width);
-    ok = multiply(&p, width, p.columns, p.width, p.sums, p.width);
-    finish_tile(&p, at, at + done);
+    float *y = done == width ? tile_of_y(&p, at, width) : NULL;
+    ok = multiply(&p, width, p.columns, p.width, y ? y : p.sums,
+                  y ? flat.y_stride[1] : p.width);
+    if (!y)
+      finish_tile(&p, at, at + done);
   }
   omp_set_num_threads(threads);
   return ok;
