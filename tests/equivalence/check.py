@@ -12,6 +12,9 @@ from tensors import TYPES, decode, encode, eps, make, math_eps
 # The c of |sharded - f64| <= 2 |one - f64| + c eps sum |terms|; and of
 # |one - f64| <= c eps sum |terms|, which rounding alone does not reach.
 SLACK, ONE_SLACK = 4, 64
+# Magnitudes below which types lose digits; of half, what its digits are then.
+LEAST = {"float": 2.0 ** -126, "bfloat16": 2.0 ** -126, "half": 2.0 ** -24,
+         "double": 2.0 ** -1022}
 
 
 class Wrong(Exception):
@@ -69,9 +72,9 @@ def compare(where, t, found, one, right, box, exact):
     """One tensor's piece. one: on one rank, None where `found` is that."""
     value, terms = (np.broadcast_to(np.asarray(a, float), t.size)[box]
                     for a in right)
-    # What is stored is rounded once more, to no less than the least number.
+    # What is stored is rounded once more; less than normal, it may be 0.
     rounding = math_eps(t.type) * terms
-    stored = eps(t.type) * abs(value) + (2.0 ** -24 if t.type == "half" else 0)
+    stored = eps(t.type) * abs(value) + LEAST.get(t.type, 0)
     if one is None:
         most = ONE_SLACK * rounding + stored
     else:
@@ -92,8 +95,9 @@ def compare(where, t, found, one, right, box, exact):
 def unchanged(where, tensors, values, found, setting, rank):
     written = {t.at or t.name for t in tensors if t.out}
     for t in tensors:
-        if not t.at and t.name not in written and \
-                not same(found[t.name], values[t.name][t.box(setting, rank)]).all():
+        if t.at or t.name in written:
+            continue
+        if not same(found[t.name], values[t.name][t.box(setting, rank)]).all():
             raise Wrong(f"{where}{t.name}, an input, was changed")
 
 

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases with a name: those that other systems get wrong, the corners of the
-geometry, and what must be refused.
+"""Cases with a name: those that other systems get wrong, and the corners of the
+geometry.
 
 A line is as in cases.py; families say what is left out.
 """
-import os
-
-from runner import write_script
 
 
 def cut(total, pieces, uneven=True):
@@ -87,71 +84,86 @@ NAMED += [
     ("beta adds to what y held",
      square(15, 3, 1, 1, 3, "n=1 c=2 k=2 alpha=-0.5 beta=2")),
     ("bias and activation on y itself",
-     square(15, 3, 1, 1, 3, "n=1 c=2 k=2 op=conv_fused act=relu zy=1 beta=0.5")),
+     square(15, 3, 1, 1, 3, "n=1 c=2 k=2 op=conv_fused act=relu zy=1 "
+            "beta=0.5")),
     ("lines with gaps between them",
      square(15, 5, 1, 2, 3, "n=2 c=2 k=2 gap=3")),
 ]
 
 
-BASE = ("op=conv_forward mesh=2 split=H:0 partH=0,6,12 size=12x8 kernel=3x3 "
-        "stride=1x1 dilation=1x1 pad=1x1 n=1 c=2 k=2 groups=1 seed=1")
-CODE = r"SDG-\d\d\d"
+def gradients(name, words):
+    """A convolution's three gradients."""
+    return [(f"{name}, {op}", f"op=conv_{op} {words}")
+            for op in ("data", "filter", "bias")]
 
 
-def negative_cases(runner, completed):
-    """What must end with an error that says what is wrong, and in time.
+for n, k, s, p in PARAMETERS:
+    NAMED += gradients(f"conv1d {n}", line(32, k, s, p, 3))
+    NAMED += gradients(f"conv2d {n}, rows", square(32, k, s, p, 4,
+                                                   "n=2 c=16 k=8"))
+    NAMED += gradients(f"conv2d {n}, rows and columns", mesh2d(32, k, s, p))
+    NAMED += gradients(f"conv3d {n}, planes and rows", cube(16, k, s, p))
 
-    Each: name, line (for the ranks' setting), program, patterns that the
-    output must contain, seconds it may take, environment.
-    """
-    stem = os.path.join(runner.folder, "negative")
-    files = [stem + ".{rank}" + end for end in (".script", ".memory", ".out")]
+# The transposed convolution of PyTorch and others: the gradient with respect to
+# the data as forward call; its input, dy, is what is cut.
+TRANSPOSED = [("k2s2p0", 2, 2, 0), ("k3s1p1", 3, 1, 1), ("k3s2p1", 3, 2, 1),
+              ("k3s3p0", 3, 3, 0), ("k4s2p1", 4, 2, 1), ("k2s1p0", 2, 1, 0)]
 
-    def item(name, lines, says, line=BASE, seconds=30, program=None, times=1,
-             pieces=range(8)):
-        """`lines`: for each rank, those of its cases, so many times; `pieces`:
-        whose pieces it has of them."""
-        for rank, text in enumerate(lines):
-            write_script(f"{stem}.{rank}", [completed(one) for one in text],
-                         pieces[rank], times)
-        return {"name": name, "line": line, "says": says, "seconds": seconds,
-                "program": program or [runner.opcase, *files],
-                "env": {"SUNDOG_TIMEOUT": "8"}}
 
-    def but(**changes):
-        words = dict(word.split("=", 1) for word in BASE.split())
-        words.update({k: str(v) for k, v in changes.items()})
-        return " ".join(f"{k}={v}" for k, v in words.items())
+def transposed(spatial, rows, k, s, p):
+    x = lambda value: "x".join([str(value)] * spatial)
+    size = x((rows - 1) * s - 2 * p + k)
+    split = {1: f"mesh=3 split=H:0 partH={cut(rows, 3)}",
+             2: f"mesh=2x2 split=H:0,W:1 partH={cut(rows, 2)} "
+                f"partW={cut(rows, 2)}",
+             3: f"mesh=2x2 split=D:0,H:1 partD={cut(rows, 2)} "
+                f"partH={cut(rows, 2)}"}[spatial]
+    words = {"size": size, "kernel": x(k), "stride": x(s), "pad": x(p)}
+    if spatial == 1:
+        words = {key: value + ("x0" if key == "pad" else "x1")
+                 for key, value in words.items()}
+    return (f"op=conv_data given=dy {split} n=2 c=4 k=4 " +
+            " ".join(f"{key}={value}" for key, value in words.items()))
 
-    yield item("rank 1 has other columns", [[BASE], [but(size="12x9")]], [CODE])
-    yield item("rank 1 has another number of channels",
-               [[BASE], [but(c=3)]], [CODE])
-    yield item("rank 1 has another kernel", [[BASE], [but(kernel="5x3",
-                                                          pad="2x1")]], [CODE])
-    yield item("rank 1 has another stride", [[BASE], [but(stride="2x1")]],
-               [CODE])
-    yield item("rank 1 has another layout", [[BASE], [but(order="NHWC")]], [CODE])
-    yield item("rank 1 calls another function", [[BASE], [but(op="conv_fused", act="relu")]],
-               [CODE])
-    yield item("rank 1 ends one call early", [[BASE, BASE], [BASE]],
-               [CODE, "rank 1"])
-    sizes = but(size="258x8", partH="0,129,258", stride="2x1", own_sizes=1)
-    yield item("output sizes that do not add up: which parts would do",
-               [[sizes]] * 2, [CODE, "129"], line=sizes, pieces=[0, 0])
-    none = ("mesh=3 split=H:0 partH=0,1,2,3 size=3x4 kernel=3x3 stride=4x1 "
-            "dilation=1x1 pad=1x1 n=1 c=1 k=1 groups=1 seed=1")
-    yield item("a rank that would own no output", [[none]] * 3, [CODE],
-               line=none)
-    few = ("mesh=3 split=H:0 partH=0,1,2,2 size=2x4 kernel=3x3 stride=1x1 "
-           "dilation=1x1 pad=1x1 n=1 c=1 k=1 groups=1 seed=1")
-    yield item("more ranks than rows", [[few]] * 3, ["BAD_PARAM|" + CODE],
-               line=few)
-    channels = BASE.replace("split=H:0 partH=0,6,12", "split=C:0 partC=0,1,2")
-    yield item("channels split", [[channels]] * 2, [CODE], line=channels)
-    many = [but(size="1200x600", partH="0,600,1200")]
-    run = f"exec %s '{runner.opcase}' " + " ".join(f"'{f}'" for f in files)
-    for name, signal, says in (("is killed", "KILL", [r"rank 1\b"]),
-                               ("stands still", "STOP", [CODE, r"rank 1\b"])):
-        yield item("rank 1 " + name, [many] * 2, says, times=2000, program=[
-            "sh", "-c", f"if [ {{rank}} = 1 ]; then "
-            f"{run % f'timeout -s {signal} 1.5'}; else {run % ''}; fi"])
+
+NAMED += [(f"conv_transpose{d}d {n}",
+           transposed(d, 32 if d < 3 else 8, k, s, p))
+          for d in (1, 2, 3) for n, k, s, p in TRANSPOSED]
+
+POOLS = [("k2s2p0", 2, 2, 0), ("k4s4p0", 4, 4, 0), ("k3s2p1", 3, 2, 1),
+         ("k3s1p1", 3, 1, 1), ("k2s3p0", 2, 3, 0)]
+for n, k, s, p in POOLS:
+    for op in ("forward", "backward"):
+        for mode in ("max", "avgin", "avgex"):
+            NAMED += [(f"{mode} pool{d}d {n}, {op}",
+                       f"op=pool_{op} mode={mode} ties=1 " + words)
+                      for d, words in (
+                          (1, line(32, k, s, p, 3, "n=2 c=3")),
+                          (2, mesh2d(32, k, s, p, "n=2 c=3")),
+                          (3, cube(16, k, s, p, "n=2 c=2")))]
+
+ROWS257 = "mesh=4 split=H:0 partH=0,65,130,194,257 n=2 c=3 size=257x257"
+for op in ("training", "inference", "backward"):
+    NAMED += [(f"batch norm, {op}, {mode}", f"op=bn_{op} {ROWS257} mode={mode}")
+              for mode in ("spatial", "each")]
+    NAMED += [(f"batch norm, {op}, of a large mean",
+               f"op=bn_{op} {ROWS257} level=50")]
+
+NAMED += [("linear, 2345 rows", "mesh=4 split=N:0 partN=0,600,1187,1760,2345 "
+           f"op={op} n=2345 c=8 k=5 size=1x1 kernel=1x1")
+          for op in ("conv_forward", "conv_data", "conv_filter", "conv_bias")]
+
+NAMED += [(f"{fn} of (2,128,2) over {over}",
+           f"op=reduce fn={fn} over={over} mesh=3 split=H:0 "
+           "partH=0,50,51,128 n=2 c=1 size=128x2")
+          for fn in ("add", "avg", "norm2", "max")
+          for over in ("N", "H", "W", "NH", "NW", "HW", "NCHW")]
+NAMED += [("the mean, rows and columns uneven",
+           "op=reduce fn=avg over=NCHW mesh=2x3 split=H:0,W:1 partH=0,3,17 "
+           "partW=0,1,2,9 n=2 c=3 size=17x9"),
+          ("softmax over uneven rows",
+           "op=softmax_forward mode=instance wide=1 mesh=3 split=H:0 "
+           "partH=0,1,9,12 n=2 c=3 size=12x5"),
+          ("the gradient of softmax over uneven rows",
+           "op=softmax_backward mode=instance mesh=3 split=H:0 "
+           "partH=0,1,9,12 n=2 c=3 size=12x5")]

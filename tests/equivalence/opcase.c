@@ -25,7 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TENSORS = 96, CALLS = 96 };
+enum { TENSORS = 256, CALLS = 256 };
 
 static struct {
   cudnnHandle_t handle;
@@ -87,6 +87,15 @@ double op_real(const op_call_t *call, const char *key, double fallback) {
 
 int op_number(const op_call_t *call, const char *key, int fallback) {
   return (int)op_real(call, key, fallback);
+}
+
+int op_choice(const op_call_t *call, const char *key,
+              const char *const *names) {
+  const char *value = op_text(call, key, names[0]);
+  int i = 0;
+  while (names[i + 1] && strcmp(names[i], value))
+    i++;
+  return i;
 }
 
 /* At most OP_DIMS numbers; returns how many. */
@@ -250,7 +259,8 @@ static void forget_tensors(void) {
  */
 
 static const op_row_t *row_of(const char *name) {
-  const op_row_t *families[] = {op_conv_rows, op_pool_rows, op_pointwise_rows};
+  const op_row_t *families[] = {op_conv_rows, op_pool_rows, op_pointwise_rows,
+                                op_norm_rows, op_reduce_rows};
   for (size_t i = 0; i < sizeof families / sizeof *families; i++)
     for (const op_row_t *row = families[i]; row->name; row++)
       if (!strcmp(row->name, name))

@@ -65,6 +65,10 @@ const char *op_text(const op_call_t *call, const char *key,
 double op_real(const op_call_t *call, const char *key, double fallback);
 int op_number(const op_call_t *call, const char *key, int fallback);
 
+/* The place of a word's value in a list that ends with NULL; the last one's
+ * where it is not there, the first one's where there is no word. */
+int op_choice(const op_call_t *call, const char *key, const char *const *names);
+
 /* Numbers with x between them; returns how many. */
 int op_list(const op_call_t *call, const char *key, int out[OP_DIMS]);
 
@@ -92,6 +96,7 @@ int op_same_extents(const op_tensor_t *t, const int extent[OP_DIMS]);
 int op_failed(const char *what, int status);
 
 /* The rows, by family; each list ends with an empty one. */
-extern const op_row_t op_conv_rows[], op_pool_rows[], op_pointwise_rows[];
+extern const op_row_t op_conv_rows[], op_pool_rows[], op_pointwise_rows[],
+    op_norm_rows[], op_reduce_rows[];
 
 #endif

@@ -2,27 +2,15 @@
 /* opcase's pointwise calls. */
 #include "opcase.h"
 
-#include <string.h>
-
-/* The place of a word's value in a list that ends with NULL. */
-static int which(const op_call_t *call, const char *key,
-                 const char *const *names) {
-  const char *value = op_text(call, key, names[0]);
-  int i = 0;
-  while (names[i + 1] && strcmp(names[i], value))
-    i++;
-  return i;
-}
-
 static int prepare_op(op_call_t *call) {
   /* In the order of cudnnOpTensorOp_t. */
   static const char *const ops[] = {"add",  "mul", "min", "max",
                                     "sqrt", "not", NULL};
   const op_tensor_t *a = op_tensor(call, "a");
   OP_TRY(cudnnCreateOpTensorDescriptor(&call->op));
-  OP_TRY(cudnnSetOpTensorDescriptor(call->op,
-                                    (cudnnOpTensorOp_t)which(call, "fn", ops),
-                                    op_math(a->type), CUDNN_NOT_PROPAGATE_NAN));
+  OP_TRY(cudnnSetOpTensorDescriptor(
+      call->op, (cudnnOpTensorOp_t)op_choice(call, "fn", ops), op_math(a->type),
+      CUDNN_NOT_PROPAGATE_NAN));
   return 0;
 }
 
@@ -72,7 +60,7 @@ static int prepare_activation(op_call_t *call) {
                                       "elu",     "identity", "swish", NULL};
   OP_TRY(cudnnCreateActivationDescriptor(&call->act));
   OP_TRY(cudnnSetActivationDescriptor(
-      call->act, (cudnnActivationMode_t)which(call, "mode", modes),
+      call->act, (cudnnActivationMode_t)op_choice(call, "mode", modes),
       CUDNN_NOT_PROPAGATE_NAN, op_real(call, "coef", 0)));
   OP_TRY(cudnnSetActivationDescriptorSwishBeta(call->act,
                                                op_real(call, "coef", 0)));

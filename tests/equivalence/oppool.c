@@ -2,20 +2,16 @@
 /* opcase's pooling, forward and backward. */
 #include "opcase.h"
 
-#include <string.h>
-
 static int set_pool(op_call_t *call) {
-  static const char *const modes[] = {"max", "avgin", "avgex", "maxdet"};
-  int kernel[OP_DIMS], pad[OP_DIMS], stride[OP_DIMS], mode = 0;
+  static const char *const modes[] = {"max", "avgin", "avgex", "maxdet", NULL};
+  int kernel[OP_DIMS], pad[OP_DIMS], stride[OP_DIMS];
   int count = op_list(call, "kernel", kernel);
   op_list(call, "pad", pad);
   op_list(call, "stride", stride);
-  while (mode < 3 && strcmp(modes[mode], op_text(call, "mode", "max")))
-    mode++;
   OP_TRY(cudnnCreatePoolingDescriptor(&call->pool));
-  OP_TRY(cudnnSetPoolingNdDescriptor(call->pool, (cudnnPoolingMode_t)mode,
-                                     CUDNN_NOT_PROPAGATE_NAN, count, kernel,
-                                     pad, stride));
+  OP_TRY(cudnnSetPoolingNdDescriptor(
+      call->pool, (cudnnPoolingMode_t)op_choice(call, "mode", modes),
+      CUDNN_NOT_PROPAGATE_NAN, count, kernel, pad, stride));
   return 0;
 }
 

@@ -45,7 +45,9 @@ def write_case(case, rank, script, memory):
             spread.append(t.name)
             piece = half
         data = t.image(piece).tobytes()
-        if t.packed() or t.kind == "filter":
+        if t.kind == "memory":
+            print("memory", t.name, len(data), file=script)
+        elif t.packed() or t.kind == "filter":
             kind = "filter" if t.kind == "filter" else "packed"
             print(kind, t.name, t.type, t.packed(), x(extent), len(data),
                   file=script)
@@ -76,8 +78,10 @@ class Runner:
         self.folder = tempfile.mkdtemp(prefix="sundog-equivalence-")
         self.opcase = os.path.join(self.build, "tests/equivalence/opcase")
         self.env = {k: v for k, v in os.environ.items()
-                    if not k.startswith("SUNDOG_") or k.startswith("SUNDOG_HOST")}
+                    if not k.startswith("SUNDOG_")}
         self.env.setdefault("OMP_NUM_THREADS", "1")
+        # New memory of the host device is no zeros.
+        self.env["SUNDOG_HOST_POISON"] = "yes"
 
     def close(self):
         shutil.rmtree(self.folder)

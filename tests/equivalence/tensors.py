@@ -9,9 +9,13 @@ import numpy as np
 
 # How each is stored, and the distance from 1 to the next number.
 TYPES = {"float": (np.float32, 2.0 ** -23), "double": (np.float64, 2.0 ** -52),
-         "half": (np.float16, 2.0 ** -10), "bfloat16": (np.uint16, 2.0 ** -7)}
+         "half": (np.float16, 2.0 ** -10), "bfloat16": (np.uint16, 2.0 ** -7),
+         "int32": (np.int32, 0)}
 # What the gaps between lines hold before and must hold after.
 MARK = 12345
+
+RANGES = {"uniform": (-1, 1), "positive": (0.25, 2), "around1": (0.75, 1.25),
+          "wide": (-50, 50)}
 
 
 def eps(type):
@@ -95,7 +99,7 @@ class Tensor:
     def image(self, values):
         """A piece's memory: `values` where they belong, marks in the gaps."""
         _, span = self.strides(values.shape)
-        memory = encode(np.full(span, MARK), self.type)
+        memory = encode(np.full(span, float(MARK)), self.type)
         self.window(memory, values.shape)[...] = encode(values, self.type)
         return memory
 
@@ -116,6 +120,10 @@ def make(tensor, seed):
     uniform    in (-1, 1)
     positive   in (0.25, 2)
     ties       of few values, so that many are equal
+    around1    whose product does not vanish
+    wide       in (-50, 50)
+    a number   that far from 0
+    a, b       in (a, b)
     nothing    NaN: what is only written
     """
     if isinstance(tensor.values, np.ndarray):
@@ -126,9 +134,11 @@ def make(tensor, seed):
     grid = 2.0 ** (10 if tensor.type == "half" else 20)
     if tensor.values == "ties":
         values = rng.integers(-2, 3, tensor.size) / 2.0
-    elif tensor.values == "positive":
-        values = rng.uniform(0.25, 2, tensor.size)
+    elif isinstance(tensor.values, tuple):
+        values = rng.uniform(*tensor.values, tensor.size)
+    elif tensor.values in RANGES:
+        values = rng.uniform(*RANGES[tensor.values], tensor.size)
     else:
-        values = rng.uniform(-1, 1, tensor.size)
+        values = tensor.values + rng.uniform(-1, 1, tensor.size)
     values = np.round(values * grid) / grid
     return decode(encode(values, tensor.type), tensor.type)

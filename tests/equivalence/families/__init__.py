@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The families of ops that the equivalence tester knows."""
 from families.conv import Convolution
+from families.network import Network
+from families.norm import BatchNorm
 from families.pointwise import Pointwise
 from families.pool import Pooling
+from families.reduce import Reduction, Softmax
 
-FAMILIES = [Convolution(), Pooling(), Pointwise()]
+FAMILIES = [Convolution(), Pooling(), Pointwise(), BatchNorm(), Reduction(),
+            Softmax(), Network()]
 
 
 def family_of(case):

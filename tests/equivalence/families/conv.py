@@ -4,7 +4,7 @@ respect to data, filter and bias."""
 import numpy as np
 
 from families.family import (Family, blend, call, common, dims_of, old, shape)
-from families.windows import cuts_out, out_sizes, repairable, taps
+from families.windows import cuts_in, cuts_out, out_sizes, repairable, taps
 from tensors import Tensor
 
 WORDS = ("pad", "stride", "dilation", "groups", "flipped", "alpha", "beta")
@@ -32,6 +32,8 @@ class Convolution(Family):
         case["c"] *= case["groups"]
         case["k"] = case["groups"] * rng.randint(1, 4)
         case["flipped"] = int(rng.random() < 0.3)
+        if case["op"] == "conv_data" and rng.random() < 0.4:
+            case["given"] = "dy"  # as a transposed convolution
         if case["op"] == "conv_fused":
             case["act"] = rng.choice(["relu", "relu", "none"])
             case["zy"] = int(rng.random() < 0.3)
@@ -44,8 +46,10 @@ class Convolution(Family):
         op, like = case["op"], common(case)
         y_shape = [case["n"], case["k"]] + out_sizes(case)
         ones = [1] * len(case["size"])
-        xcut = case["part"]
-        ycut = cuts_out(case)
+        if case.get("given") == "dy":
+            xcut, ycut = cuts_in(case), case["part"]
+        else:
+            xcut, ycut = case["part"], cuts_out(case)
 
         def x(name, **more):
             return Tensor(name, shape(case), cut=xcut, **like, **more)
@@ -77,6 +81,17 @@ class Convolution(Family):
                     Tensor("dw", **w, values=old(case), out=True)]
         return [y("dy", spread=1),
                 Tensor("db", **b, values=old(case), out=True)]
+
+    def whole(self, case, dim):
+        if case.get("given") != "dy" or dim == "N":
+            return super().whole(case, dim)
+        return out_sizes(case)[dims_of(case).index(dim) - 2]
+
+    def shorten(self, case, dim):
+        super().shorten(case, dim)
+        if case.get("given") == "dy" and dim != "N":
+            i = dims_of(case).index(dim) - 2
+            case["size"][i] -= case["stride"][i] - 1
 
     def calls(self, case, local):
         words = ("alpha", "beta") if case["op"] == "conv_bias" else WORDS

@@ -54,6 +54,14 @@ class Family:
         """Those that every rank can take."""
         return ("auto", "repair", "extend")
 
+    def whole(self, case, dim):
+        """What case["part"] cuts."""
+        return extent(case, dim)
+
+    def shorten(self, case, dim):
+        """Makes that one less."""
+        set_extent(case, dim, extent(case, dim) - 1)
+
     # ---- what follows from it --------------------------------------------
 
     def complete(self, case):
@@ -84,7 +92,8 @@ class Family:
             case["c"] = rng.randint(1, 4) + setting.pieces("C") - 1
             last = dims[0] + dims[2:] + "C"
             case["order"] = rng.choice(
-                [dims] * 6 + [last] * 3 + ["".join(rng.sample(dims, len(dims)))])
+                [dims] * 6 + [last] * 3 +
+                ["".join(rng.sample(dims, len(dims)))])
             case["gap"] = rng.choice([0, 0, 0, 0, 1, 3])
             case["alpha"], case["beta"] = number(1), number(0)
             case["repeat"] = rng.choice([1, 1, 2, 3])
@@ -104,7 +113,7 @@ class Family:
                 case["size"][1] = max(1, self.least_size(case, 1))
             for dim in setting.split:
                 case["part"][dim] = draw_parts(rng, setting, dim,
-                                               extent(case, dim))
+                                               self.whole(case, dim))
             if None not in case["part"].values() and \
                     self.valid(case, setting) and \
                     not ambiguous(case, setting) and \
@@ -121,7 +130,7 @@ class Family:
             return False
         for dim, first in case["part"].items():
             if len(first) != setting.pieces(dim) + 1 or \
-                    first[-1] != extent(case, dim):
+                    first[-1] != self.whole(case, dim):
                 return False
         for tensor in self.tensors(case):
             if any(extent < 1 for extent in tensor.size):
@@ -159,7 +168,7 @@ class Family:
                     new = copy_of(case)
                     new["part"][dim] = first[:piece] + [b - 1 for b in
                                                         first[piece:]]
-                    set_extent(new, dim, extent(case, dim) - 1)
+                    self.shorten(new, dim)
                     yield new
         if len(case["mesh"]) == 1 and case["mesh"][0] > 1 and case["split"]:
             for drop in range(1, case["mesh"][0]):

@@ -36,6 +36,18 @@ def cuts_out(case):
     return cut
 
 
+def cuts_in(case):
+    """The cut of x where y's is given: the other way round."""
+    cut = dict(case["part"])
+    for i, dim in enumerate("DHW"[3 - len(case["size"]):]):
+        if dim in cut:
+            centre = case["dilation"][i] * (case["kernel"][i] - 1) // 2
+            cut[dim] = [0] + [min(max(b * case["stride"][i] - case["pad"][i] +
+                                      centre, 0), case["size"][i])
+                              for b in cut[dim][1:-1]] + [case["size"][i]]
+    return cut
+
+
 def taps_along(n, k, s, d, p):
     """For each place in the window: outputs and inputs that meet there."""
     for t in range(k):

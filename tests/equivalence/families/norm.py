@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batch normalisation: training with running and saved statistics, inference,
+gradients."""
+import numpy as np
+
+from families.family import Family, blend, call, common, dims_of, old, shape
+from tensors import Tensor
+
+WORDS = ("mode", "epsilon", "alpha", "beta")
+
+
+class BatchNorm(Family):
+    ops = ("bn_training", "bn_inference", "bn_backward")
+    sharded = ()
+    simple = {"mode": "spatial", "epsilon": 0.001, "level": 0, "saved": 1,
+              "running": 1, "alpha2": 1, "beta2": 0, "factor": 1, "at": 0}
+
+    def words(self, rng, setting, case):
+        number = lambda plain: plain if rng.random() < 0.6 else \
+            round(rng.uniform(-2, 2), 3)
+        case["mode"] = rng.choice(["spatial", "spatial", "persistent", "each"])
+        case["epsilon"] = rng.choice([0.00001, 0.001, 0.01])
+        # A mean that is large beside the deviation.
+        case["level"] = rng.choice([0, 0, 0, 3, 50])
+        case["at"] = int(rng.random() < 0.2)
+        if case["op"] == "bn_training":
+            case["factor"] = rng.choice([1, 0.5, 0.125])
+            case["running"] = int(rng.random() < 0.8)
+        if case["op"] != "bn_inference":
+            case["saved"] = int(rng.random() < 0.8)
+        if case["op"] == "bn_backward":
+            case["alpha2"], case["beta2"] = number(1), number(0)
+
+    def legal(self, case):
+        # A variance needs two elements.
+        return case["op"] == "bn_inference" or count(case) > 1
+
+    def tensors(self, case):
+        op, like = case["op"], common(case)
+        size, cut = shape(case), case["part"]
+        each = case["mode"] == "each"
+        params = dict(
+            size=[1, *size[1:]] if each else
+            [1, size[1]] + [1] * len(case["size"]),
+            dims=like["dims"],
+            cut={dim: first for dim, first in cut.items()
+                 if each and dim != "N"},
+            type="double" if case["type"] == "double" else "float")
+        x = Tensor("x", size, cut=cut, spread=1, values=case["level"] or
+                   "uniform", **like)
+        inputs = [x, Tensor("scale", values="positive", **params)]
+        result = dict(size=size, cut=cut, out=True, **like)
+
+        def written(name, when, values="nothing"):
+            return [Tensor(name, out=True, values=values, **params)] \
+                if when else []
+
+        if op == "bn_inference":
+            return inputs + [
+                Tensor("y", values=old(case), spread=2, **result),
+                Tensor("bias", **params),
+                Tensor("mean", values=case["level"] or "uniform", **params),
+                Tensor("var", values="positive", **params)]
+        if op == "bn_training":
+            if case["at"]:
+                y = [Tensor("y", **{**result, "spread": 1},
+                            values=case["level"] or "uniform")]
+                inputs[0] = Tensor("x", size, cut=cut, at="y", **like)
+                inputs = y + inputs
+            else:
+                inputs.append(Tensor("y", values=old(case), spread=2,
+                                     **result))
+            blend = "uniform" if case["factor"] != 1 else "nothing"
+            return inputs + [Tensor("bias", **params)] + \
+                written("running_mean", case["running"], blend) + \
+                written("running_var", case["running"],
+                        "positive" if blend == "uniform" else blend) + \
+                written("saved_mean", case["saved"]) + \
+                written("saved_inv", case["saved"])
+        if case["at"]:
+            gradient = [Tensor("dx", spread=1, **result),
+                        Tensor("dy", size, cut=cut, at="dx", **like)]
+        else:
+            gradient = [Tensor("dy", size, cut=cut, spread=1, **like),
+                        Tensor("dx", values=old(case), spread=2, **result)]
+        before = "uniform" if case["beta2"] else "nothing"
+        saved = [Tensor("saved_mean", **params),
+                 Tensor("saved_inv", **params)] if case["saved"] else []
+        return inputs + gradient + saved + written("dscale", True, before) + \
+            written("dbias", True, before)
+
+    def derive(self, case, t):
+        if case["op"] == "bn_backward" and case["saved"]:
+            t["saved_mean"], var = statistics(case, t["x"])
+            t["saved_inv"] = 1 / np.sqrt(var + case["epsilon"])
+
+    def calls(self, case, local):
+        more = {"bn_training": ("factor",), "bn_backward": ("alpha2", "beta2")}
+        return [call(case["op"], case, local, *WORDS,
+                     *more.get(case["op"], ()))]
+
+    def reference(self, case, t):
+        x = t["x"]
+        if case["op"] == "bn_inference":
+            mean, inv = t["mean"], 1 / np.sqrt(t["var"] + case["epsilon"])
+            return {"y": blend(case, *normalised(t, x, mean, inv, 1), t["y"])}
+        if case["op"] == "bn_backward" and case["saved"]:
+            mean, inv = t["saved_mean"], t["saved_inv"]
+        else:
+            mean, var = statistics(case, x)
+            inv = 1 / np.sqrt(var + case["epsilon"])
+        # How much rounding of the deviations matters to their size.
+        axes = axes_of(case)
+        level = abs(x).max(axis=axes, keepdims=True) * inv + 1
+        if case["op"] == "bn_backward":
+            return gradients(case, t, x, mean, inv, level)
+        found = {"y": blend(case, *normalised(t, x, mean, inv, level), t["y"])}
+        m = count(case)
+        near = abs(x).max(axis=axes, keepdims=True)
+        if case["saved"]:
+            found["saved_mean"] = mean, near
+            found["saved_inv"] = inv, inv * level
+        if case["running"]:
+            f = case["factor"]
+            unbiased = var * m / (m - 1)
+            for name, new, terms in (("mean", mean, near), (
+                    "var", unbiased, (unbiased + case["epsilon"]) * level)):
+                before = t["running_" + name]
+                keep = (1 - f) * before if f != 1 else 0
+                found["running_" + name] = (keep + f * new,
+                                            abs(keep) + f * terms)
+        return found
+
+
+def axes_of(case):
+    """Those that statistics are taken over."""
+    if case["mode"] == "each":
+        return (0,)
+    return (0, *range(2, len(dims_of(case))))
+
+
+def count(case):
+    size = shape(case)
+    return int(np.prod([size[a] for a in axes_of(case)]))
+
+
+def statistics(case, x):
+    axes = axes_of(case)
+    return x.mean(axis=axes, keepdims=True), x.var(axis=axes, keepdims=True)
+
+
+def normalised(t, x, mean, inv, level):
+    scaled = (x - mean) * inv * t["scale"]
+    terms = (abs(x) + abs(mean)) * inv * abs(t["scale"]) + \
+        abs(scaled) * level + abs(t["bias"])
+    return scaled + t["bias"], terms
+
+
+def gradients(case, t, x, mean, inv, level):
+    axes, m, dy = axes_of(case), count(case), t["dy"]
+    sum_of = lambda a: a.sum(axis=axes, keepdims=True)
+    out = (x - mean) * inv
+    out_terms = (abs(x) + abs(mean)) * inv + abs(out) * level
+    dbias, dbias_terms = sum_of(dy), sum_of(abs(dy))
+    dscale, dscale_terms = sum_of(dy * out), sum_of(abs(dy) * out_terms)
+    dx = t["scale"] * inv * (dy - (dbias + out * dscale) / m)
+    dx_terms = abs(t["scale"]) * inv * level * (
+        abs(dy) + (dbias_terms + abs(out) * dscale_terms +
+                   out_terms * abs(dscale)) / m)
+    second = {"alpha": case["alpha2"], "beta": case["beta2"]}
+    return {"dx": blend(case, dx, dx_terms, t["dx"]),
+            "dscale": blend(second, dscale, dscale_terms, t["dscale"]),
+            "dbias": blend(second, dbias, dbias_terms, t["dbias"])}

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What must be refused: how ranks can disagree, stop, or have too little."""
+import os
+
+from runner import write_script
+
+BASE = ("op=conv_forward mesh=2 split=H:0 partH=0,6,12 size=12x8 kernel=3x3 "
+        "stride=1x1 dilation=1x1 pad=1x1 n=1 c=2 k=2 groups=1 seed=1")
+CODE = r"SDG-\d\d\d"
+
+
+def negative_cases(runner, completed):
+    """What must end with an error that says what is wrong, and in time.
+
+    Each: name, line (for the ranks' setting), program, patterns that the
+    output must contain, seconds it may take, environment.
+    """
+    stem = os.path.join(runner.folder, "negative")
+    files = [stem + ".{rank}" + end for end in (".script", ".memory", ".out")]
+
+    def item(name, lines, says, line=BASE, seconds=30, program=None, times=1,
+             pieces=range(8)):
+        """`lines`: for each rank, those of its cases, so many times; `pieces`:
+        whose pieces it has of them."""
+        for rank, text in enumerate(lines):
+            write_script(f"{stem}.{rank}", [completed(one) for one in text],
+                         pieces[rank], times)
+        return {"name": name, "line": line, "says": says, "seconds": seconds,
+                "program": program or [runner.opcase, *files],
+                "env": {"SUNDOG_TIMEOUT": "8"}}
+
+    def but(**changes):
+        words = dict(word.split("=", 1) for word in BASE.split())
+        words.update({k: str(v) for k, v in changes.items()})
+        return " ".join(f"{k}={v}" for k, v in words.items())
+
+    yield item("rank 1 has other columns", [[BASE], [but(size="12x9")]], [CODE])
+    yield item("rank 1 has another number of channels",
+               [[BASE], [but(c=3)]], [CODE])
+    yield item("rank 1 has another kernel", [[BASE], [but(kernel="5x3",
+                                                          pad="2x1")]], [CODE])
+    yield item("rank 1 has another stride", [[BASE], [but(stride="2x1")]],
+               [CODE])
+    yield item("rank 1 has another layout", [[BASE], [but(order="NHWC")]],
+               [CODE])
+    yield item("rank 1 calls another function",
+               [[BASE], [but(op="conv_fused", act="relu")]], [CODE])
+    yield item("rank 1 ends one call early", [[BASE, BASE], [BASE]],
+               [CODE, "rank 1"])
+    sizes = but(size="258x8", partH="0,129,258", stride="2x1", own_sizes=1)
+    yield item("output sizes that do not add up: which parts would do",
+               [[sizes]] * 2, [CODE, "129"], line=sizes, pieces=[0, 0])
+    none = ("mesh=3 split=H:0 partH=0,1,2,3 size=3x4 kernel=3x3 stride=4x1 "
+            "dilation=1x1 pad=1x1 n=1 c=1 k=1 groups=1 seed=1")
+    yield item("a rank that would own no output", [[none]] * 3, [CODE],
+               line=none)
+    few = ("mesh=3 split=H:0 partH=0,1,2,2 size=2x4 kernel=3x3 stride=1x1 "
+           "dilation=1x1 pad=1x1 n=1 c=1 k=1 groups=1 seed=1")
+    yield item("more ranks than rows", [[few]] * 3, ["BAD_PARAM|" + CODE],
+               line=few)
+    channels = BASE.replace("split=H:0 partH=0,6,12", "split=C:0 partC=0,1,2")
+    yield item("channels split", [[channels]] * 2, [CODE], line=channels)
+    many = [but(size="1200x600", partH="0,600,1200")]
+    run = f"exec %s '{runner.opcase}' " + " ".join(f"'{f}'" for f in files)
+    for name, signal, says in (("is killed", "KILL", [r"rank 1\b"]),
+                               ("stands still", "STOP", [CODE, r"rank 1\b"])):
+        yield item("rank 1 " + name, [many] * 2, says, times=2000, program=[
+            "sh", "-c", f"if [ {{rank}} = 1 ]; then "
+            f"{run % f'timeout -s {signal} 1.5'}; else {run % ''}; fi"])
