@@ -313,7 +313,7 @@ START_TEST(what_may_not_be_captured_spoils_the_capture) {
   SPOILS(cudaMalloc(&memory, 4), StreamCaptureUnsupported);
   SPOILS(cudaFree(cells), StreamCaptureUnsupported);
   SPOILS(cudaMallocHost(&memory, 4), StreamCaptureUnsupported);
-  SPOILS(cudaMallocAsync(&memory, 4, stream), StreamCaptureUnsupported);
+  SPOILS(cudaFreeAsync(cells, stream), InvalidValue);
   SPOILS(cudaStreamSynchronize(other), StreamCaptureUnsupported);
   SPOILS(cudaEventQuery(event), StreamCaptureUnsupported);
   SPOILS(cudaStreamWaitEvent(stream, event, 0), StreamCaptureIsolation);

@@ -2,7 +2,7 @@
 // What the nodes of graphs do: checked when they are made, carried out as part
 // of a stream, copied.
 #include "src/host/cudart/copy.h"
-#include "src/host/cudart/graph.h"
+#include "src/host/cudart/graphmem.h"
 
 #include <stdlib.h>
 
@@ -85,10 +85,14 @@ cudaError_t host_deed_check(const host_deed_t *deed) {
     return host_event_known(deed->event) ? cudaSuccess
                                          : cudaErrorInvalidResourceHandle;
   case cudaGraphNodeTypeGraph:
-    return deed->child ? cudaSuccess : cudaErrorInvalidValue;
+    return !deed->child                         ? cudaErrorInvalidValue
+           : host_graph_has_memory(deed->child) ? cudaErrorNotSupported
+                                                : cudaSuccess;
   case cudaGraphNodeTypeKernel:
     return deed->task ? cudaSuccess : cudaErrorMemoryAllocation;
   case cudaGraphNodeTypeEmpty:
+  case cudaGraphNodeTypeMemAlloc:
+  case cudaGraphNodeTypeMemFree:
     return cudaSuccess;
   default:
     return cudaErrorNotSupported;
@@ -123,12 +127,18 @@ void host_deed_drop(host_deed_t *deed) {
     host_graph_destroy(deed->child);
   if (deed->type == cudaGraphNodeTypeKernel && deed->task)
     task_drop(deed->task);
+  if (deed->type == cudaGraphNodeTypeMemAlloc ||
+      deed->type == cudaGraphNodeTypeMemFree)
+    host_graphmem_drop(deed->memory);
 }
 
 bool host_deed_copy(const host_deed_t *deed, host_deed_t *out_deed) {
   *out_deed = *deed;
   if (deed->type == cudaGraphNodeTypeKernel)
     atomic_fetch_add(&deed->task->references, 1);
+  if (deed->type == cudaGraphNodeTypeMemAlloc ||
+      deed->type == cudaGraphNodeTypeMemFree)
+    host_graphmem_hold(deed->memory);
   if (deed->type == cudaGraphNodeTypeGraph) {
     out_deed->child = host_graph_copy(deed->child);
     return out_deed->child != NULL;

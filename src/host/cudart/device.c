@@ -2,6 +2,7 @@
 // The one device: choosing it, waiting for it, resetting it.
 #include "src/host/cudart/capture.h"
 #include "src/host/cudart/hint.h"
+#include "src/host/cudart/graphmem.h"
 #include "src/host/cudart/pool.h"
 #include "src/host/exports/unsupported.h"
 
@@ -117,6 +118,7 @@ cudaError_t cudaDeviceReset(void) {
   host_event_close_all();
   host_ipc_forget_all();
   host_pool_close_all();
+  host_graphmem_close_all();
   host_hint_forget(NULL, SIZE_MAX);
   host_region_free_all();
   host_sticky_clear();

@@ -16,6 +16,8 @@ typedef struct host_task {
   void *(*again)(const void *argument);
 } host_task_t;
 
+struct host_graphmem; /* graphmem.h */
+
 /* A memset; cudaMemset3D captures more than one slice. */
 typedef struct host_fill {
   struct cudaMemsetParams set;
@@ -30,8 +32,9 @@ typedef struct host_deed {
     host_fill_t fill;
     struct cudaHostNodeParams host;
     cudaEvent_t event;
-    cudaGraph_t child; /* the node's own */
-    host_task_t *task; /* of type Kernel */
+    cudaGraph_t child;            /* the node's own */
+    host_task_t *task;            /* of type Kernel */
+    struct host_graphmem *memory; /* held; of types MemAlloc, MemFree */
   };
 } host_deed_t;
 

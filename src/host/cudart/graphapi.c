@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cudaGraph*: making graphs, copying them, asking what is in them, and what
 // comes before what.
-#include "src/host/cudart/graph.h"
+#include "src/host/cudart/graphmem.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +30,8 @@ cudaError_t cudaGraphClone(cudaGraph_t *pGraphClone,
                            cudaGraph_t originalGraph) {
   if (!pGraphClone || !originalGraph)
     return host_result(cudaErrorInvalidValue);
+  if (host_graph_has_memory(originalGraph))
+    return host_result(cudaErrorNotSupported);
   cudaGraph_t copy = host_graph_copy(originalGraph);
   if (!copy)
     return host_result(cudaErrorMemoryAllocation);
@@ -199,6 +201,8 @@ cudaError_t cudaGraphRemoveDependencies(cudaGraph_t graph,
     size_t at = need_find(to[i], from[i]);
     if (at == to[i]->need_count)
       return host_result(cudaErrorInvalidValue);
+    if (host_node_has_memory(from[i]) || host_node_has_memory(to[i]))
+      return host_result(cudaErrorNotSupported);
     to[i]->needs[at] = to[i]->needs[--to[i]->need_count];
   }
   return cudaSuccess;
@@ -207,6 +211,8 @@ cudaError_t cudaGraphRemoveDependencies(cudaGraph_t graph,
 cudaError_t cudaGraphDestroyNode(cudaGraphNode_t node) {
   if (!node)
     return host_result(cudaErrorInvalidValue);
+  if (host_node_has_memory(node))
+    return host_result(cudaErrorNotSupported);
   cudaGraph_t graph = node->graph;
   size_t at = host_node_index(node);
   memmove(&graph->nodes[at], &graph->nodes[at + 1],

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Executable graphs: copies of graphs, launched, and brought up to date.
 #include "src/host/cudart/capture.h"
+#include "src/host/cudart/graphmem.h"
 
 #include <stdlib.h>
 
@@ -32,10 +33,14 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *pGraphExec, cudaGraph_t graph,
   free(order);
   if (!sorted)
     return host_result(cudaErrorInvalidValue);
+  error = host_graphmem_instance(graph);
+  if (error)
+    return host_result(error);
   cudaGraphExec_t made = calloc(1, sizeof *made);
   if (made)
     made->graph = host_graph_copy(graph);
   if (!made || !made->graph) {
+    host_graphmem_uninstance(graph);
     free(made);
     return host_result(cudaErrorMemoryAllocation);
   }
@@ -67,6 +72,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graphExec) {
   if (!graphExec)
     return host_result(cudaErrorInvalidValue);
   /* What is queued has what it needs. */
+  host_graphmem_uninstance(graphExec->graph);
   host_graph_destroy(graphExec->graph);
   free(graphExec);
   return cudaSuccess;
@@ -104,7 +110,11 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graphExec, cudaStream_t stream) {
   host_stream_throttle(found);
   /* Work of communicators is numbered in the order of launches. */
   pthread_mutex_lock(&launch_lock);
-  error = host_stream_join(found, graphExec->last);
+  bool frees =
+      (graphExec->flags & cudaGraphInstantiateFlagAutoFreeOnLaunch) != 0;
+  error = host_graphmem_launch(graphExec->graph, frees);
+  if (error == cudaSuccess)
+    error = host_stream_join(found, graphExec->last);
   if (error == cudaSuccess)
     error = host_graph_push(graphExec->graph, found);
   if (error == cudaSuccess)
@@ -135,6 +145,8 @@ cudaGraphNode_t host_exec_node(cudaGraphExec_t exec, cudaGraphNode_t node) {
 static enum cudaGraphExecUpdateResult
 compare(cudaGraph_t graph, cudaGraph_t with, cudaGraphNode_t *out_node) {
   *out_node = NULL;
+  if (host_graph_has_memory(graph) || host_graph_has_memory(with))
+    return cudaGraphExecUpdateErrorNotSupported;
   if (graph->count != with->count)
     return cudaGraphExecUpdateErrorTopologyChanged;
   for (size_t i = 0; i < graph->count; i++)

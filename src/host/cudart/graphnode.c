@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cudaGraphAdd*Node and what is asked of and set in a node.
-#include "src/host/cudart/graph.h"
+#include "src/host/cudart/graphmem.h"
 #include "src/host/exports/unsupported.h"
 
 #include <stdlib.h>
@@ -179,6 +179,19 @@ static cudaError_t deed_of(const struct cudaGraphNodeParams *params,
     return cudaSuccess;
   case cudaGraphNodeTypeKernel:
     return kernel_refuse();
+  case cudaGraphNodeTypeMemAlloc:
+    out_deed->type = params->type;
+    return host_graphmem_create(
+        &(struct cudaMemAllocNodeParams){
+            .poolProps = params->alloc.poolProps,
+            .accessDescs = params->alloc.accessDescs,
+            .accessDescCount = params->alloc.accessDescCount,
+            .bytesize = params->alloc.bytesize},
+        &out_deed->memory);
+  case cudaGraphNodeTypeMemFree:
+    out_deed->type = params->type;
+    out_deed->memory = host_graphmem_find(params->free.dptr);
+    return out_deed->memory ? cudaSuccess : cudaErrorInvalidValue;
   default:
     return cudaErrorNotSupported;
   }
@@ -195,7 +208,12 @@ cudaError_t cudaGraphAddNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
   cudaError_t error = deed_of(nodeParams, &deed);
   if (error)
     return host_result(error);
-  return add(pGraphNode, graph, pDependencies, numDependencies, deed);
+  void *memory =
+      deed.type == cudaGraphNodeTypeMemAlloc ? deed.memory->params.dptr : NULL;
+  error = add(pGraphNode, graph, pDependencies, numDependencies, deed);
+  if (!error && memory)
+    nodeParams->alloc.dptr = memory;
+  return error;
 }
 
 /* ---- asking ---- */
@@ -265,9 +283,10 @@ cudaError_t cudaGraphEventWaitNodeGetEvent(cudaGraphNode_t node,
 
 /* Gives the node something else of the same type to do. */
 static cudaError_t set(cudaGraphNode_t node, host_deed_t deed) {
-  cudaError_t error = !node || node->deed.type != deed.type
-                          ? cudaErrorInvalidValue
-                          : host_deed_check(&deed);
+  cudaError_t error =
+      !node || node->deed.type != deed.type || host_node_has_memory(node)
+          ? cudaErrorInvalidValue
+          : host_deed_check(&deed);
   if (error) {
     host_deed_drop(&deed);
     return host_result(error);

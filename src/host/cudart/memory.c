@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Device memory: cudaMalloc and its relatives.
 #include "src/host/cudart/capture.h"
+#include "src/host/cudart/graphmem.h"
 #include "src/host/cudart/hint.h"
 #include "src/host/cudart/pool.h"
 
@@ -71,6 +72,11 @@ cudaError_t cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr,
  * the work that may use it. */
 static cudaError_t release(void *pointer) {
   host_block_t block;
+  cudaError_t error;
+  if (host_graphmem_free(pointer, &error)) {
+    host_graphmem_release(pointer);
+    return error;
+  }
   if (!host_block_find(pointer, &block) ||
       (block.region->kind != HOST_KIND_DEVICE &&
        block.region->kind != HOST_KIND_MANAGED) ||
@@ -95,6 +101,39 @@ cudaError_t cudaFree(void *devPtr) {
   return host_result(error ? error : host_sticky());
 }
 
+/* Memory that belongs to a graph. */
+static cudaError_t allocate_captured(void **out_pointer, size_t bytes,
+                                     host_stream_t *stream) {
+  struct cudaMemAllocNodeParams params = {
+      .poolProps = {.allocType = cudaMemAllocationTypePinned,
+                    .location = {.type = cudaMemLocationTypeDevice}},
+      .bytesize = bytes};
+  host_graphmem_t *memory;
+  if (bytes == 0) {
+    *out_pointer = NULL;
+    return cudaSuccess;
+  }
+  cudaError_t error = host_graphmem_create(&params, &memory);
+  if (error)
+    return host_capture_spoil(stream, error);
+  void *pointer = memory->params.dptr;
+  error =
+      host_capture_add(stream, (host_deed_t){.type = cudaGraphNodeTypeMemAlloc,
+                                             .memory = memory});
+  if (!error)
+    *out_pointer = pointer;
+  return error;
+}
+
+static cudaError_t free_captured(void *pointer, host_stream_t *stream) {
+  host_graphmem_t *memory = host_graphmem_find(pointer);
+  if (!memory) /* not of a graph */
+    return host_capture_spoil(stream, cudaErrorInvalidValue);
+  return host_capture_add(
+      stream,
+      (host_deed_t){.type = cudaGraphNodeTypeMemFree, .memory = memory});
+}
+
 static cudaError_t allocate_async(void **devPtr, size_t size,
                                   cudaMemPool_t pool, cudaStream_t hStream) {
   cudaError_t error = host_enter();
@@ -105,9 +144,8 @@ static cudaError_t allocate_async(void **devPtr, size_t size,
   host_stream_t *stream = host_stream_get(hStream);
   if (!stream)
     return host_result(cudaErrorInvalidResourceHandle);
-  if (host_captured(stream)) /* memory that belongs to a graph */
-    return host_result(
-        host_capture_spoil(stream, cudaErrorStreamCaptureUnsupported));
+  if (host_captured(stream))
+    return host_result(allocate_captured(devPtr, size, stream));
   return host_result(host_pool_allocate(pool, devPtr, size));
 }
 
@@ -127,6 +165,12 @@ static cudaError_t release_run(void *argument) {
   return release(argument);
 }
 
+/* Of a graph's memory, which may be allocated again by then. */
+static cudaError_t release_graphs_run(void *argument) {
+  host_graphmem_release(argument);
+  return cudaSuccess;
+}
+
 /* The address stays known until the stream comes to it. */
 cudaError_t cudaFreeAsync(void *devPtr, cudaStream_t hStream) {
   cudaError_t error = host_enter();
@@ -139,9 +183,16 @@ cudaError_t cudaFreeAsync(void *devPtr, cudaStream_t hStream) {
   if (!host_block_find(devPtr, &block) || block.base != devPtr ||
       block.region->kind != HOST_KIND_DEVICE)
     return host_result(cudaErrorInvalidValue);
+  if (host_captured(stream))
+    return host_result(free_captured(devPtr, stream));
+  bool of_graph = host_graphmem_free(devPtr, &error);
+  if (error)
+    return host_result(error);
   return host_result(host_stream_push(
       stream,
-      &(host_work_t){.run = release_run, .argument = devPtr, .always = true},
+      &(host_work_t){.run = of_graph ? release_graphs_run : release_run,
+                     .argument = devPtr,
+                     .always = true},
       NULL));
 }
 
