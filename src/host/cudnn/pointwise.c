@@ -192,11 +192,14 @@ cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle,
   }
   loop.value_bytes = host_type_bytes(y->type);
   /* A float for halves, whatever cuDNN's manual says of the element's type. */
-  if (y->type == CUDNN_DATA_HALF || y->type == CUDNN_DATA_BFLOAT16)
-    host_elements_store(y->type, loop.value, 1, 1, 1,
-                        &(double){host_scalar(value, y->type)}, 0);
-  else
+  if (y->type == CUDNN_DATA_HALF || y->type == CUDNN_DATA_BFLOAT16) {
+    double number = host_scalar(value, y->type);
+    uint16_t half;
+    host_elements_store(y->type, &half, 1, 1, 1, &number, 0);
+    memcpy(loop.value, &half, sizeof half);
+  } else {
     memcpy(loop.value, value, loop.value_bytes);
+  }
   loop.data[HOST_LOOP_Y] = host_tensor_resolve(y, y_data);
   REFUSE_IF(!loop.data[HOST_LOOP_Y], CUDNN_STATUS_EXECUTION_FAILED);
   return queue(handle, &loop);
