@@ -13,6 +13,7 @@
 #include "rules/inspect.h"
 #include "rules/memory.h"
 #include "rules/registry.h"
+#include "rules/tensor.h"
 #include "rules/values.h"
 #include "rules/vendor.h"
 #include "src/job.h"
@@ -37,80 +38,6 @@ static const void *pointer_at(const void *args, uint16_t offset) {
   if (offset != SDG_ENTRY_NOWHERE)
     memcpy(&pointer, (const char *)args + offset, sizeof pointer);
   return pointer;
-}
-
-// 0 for vectorised, sub-byte and future types, which no rule handles.
-static int type_bytes(cudnnDataType_t type) {
-  switch (type) {
-  case CUDNN_DATA_DOUBLE:
-  case CUDNN_DATA_INT64:
-    return 8;
-  case CUDNN_DATA_FLOAT:
-  case CUDNN_DATA_INT32:
-    return 4;
-  case CUDNN_DATA_HALF:
-  case CUDNN_DATA_BFLOAT16:
-    return 2;
-  case CUDNN_DATA_INT8:
-  case CUDNN_DATA_UINT8:
-  case CUDNN_DATA_BOOLEAN:
-  case CUDNN_DATA_FP8_E4M3:
-  case CUDNN_DATA_FP8_E5M2:
-    return 1;
-  default:
-    return 0;
-  }
-}
-
-static bool tensor_read(const sdg_cudnn_t *cudnn, sdg_operand_t *operand) {
-  cudnnDataType_t type;
-  int dims, extent[SDG_DIMS_MAX], stride[SDG_DIMS_MAX];
-  cudnnTensorDescriptor_t descriptor =
-      (cudnnTensorDescriptor_t)operand->descriptor;
-  if (cudnn->cudnnGetTensorNdDescriptor(descriptor, SDG_DIMS_MAX, &type, &dims,
-                                        extent,
-                                        stride) != CUDNN_STATUS_SUCCESS ||
-      dims < 0 || dims > SDG_DIMS_MAX)
-    return false;
-  operand->type = (sdg_type_t)type;
-  operand->elem_bytes = type_bytes(type);
-  operand->dims = dims;
-  for (int i = 0; i < dims; i++) {
-    operand->extent[i] = extent[i];
-    operand->stride[i] = stride[i];
-  }
-  return true;
-}
-
-// Filters are packed: their layout gives the strides. Extents are K C spatial
-// in every layout; in NHWC memory C varies fastest.
-static bool filter_read(const sdg_cudnn_t *cudnn, sdg_operand_t *operand) {
-  cudnnDataType_t type;
-  cudnnTensorFormat_t format;
-  int dims, extent[SDG_DIMS_MAX];
-  cudnnFilterDescriptor_t descriptor =
-      (cudnnFilterDescriptor_t)operand->descriptor;
-  if (cudnn->cudnnGetFilterNdDescriptor(descriptor, SDG_DIMS_MAX, &type,
-                                        &format, &dims,
-                                        extent) != CUDNN_STATUS_SUCCESS ||
-      dims < 2 || dims > SDG_DIMS_MAX)
-    return false;
-  operand->type = (sdg_type_t)type;
-  operand->elem_bytes =
-      format == CUDNN_TENSOR_NCHW_VECT_C ? 0 : type_bytes(type);
-  operand->dims = dims;
-  bool last = format == CUDNN_TENSOR_NHWC;
-  int64_t stride = last ? extent[1] : 1;
-  for (int i = dims - 1; i >= 0; i--) {
-    operand->extent[i] = extent[i];
-    if (last && i == 1) {
-      operand->stride[i] = 1;
-      continue;
-    }
-    operand->stride[i] = stride;
-    stride *= extent[i];
-  }
-  return true;
 }
 
 static size_t size_at(const void *args, uint16_t offset, size_t fallback) {
@@ -178,8 +105,7 @@ static void touch_trim(const sdg_call_t *call, sdg_touch_t *touch) {
 }
 
 // False if a descriptor cannot be read: the real function says what is wrong.
-static bool call_read(const sdg_cudnn_t *cudnn, int entry, const void *args,
-                      sdg_call_t *call) {
+static bool call_read(int entry, const void *args, sdg_call_t *call) {
   const sdg_entry_t *info = &sdg_entry[entry];
   call->entry = entry;
   call->entry_name = info->name;
@@ -208,8 +134,7 @@ static bool call_read(const sdg_cudnn_t *cudnn, int entry, const void *args,
         .label = sdg_tag_label(descriptor, sdg_tag_generation(descriptor)),
         .data = (void *)pointer_at(args, row->data),
     };
-    if (!(row->is_filter ? filter_read(cudnn, operand)
-                         : tensor_read(cudnn, operand)))
+    if (!(row->is_filter ? sdg_filter_get(operand) : sdg_tensor_get(operand)))
       return false;
     call->operands++;
   }
@@ -238,14 +163,14 @@ bool sdg_capture(int entry, const void *args, const void *caller,
     *out_result = CUDNN_STATUS_NOT_INITIALIZED;
     done = refused = true;
   } else if (!sdg_job_asked()) { // looked at and passed on
-    if (cudnn && call_read(cudnn, entry, args, &call)) {
+    if (cudnn && call_read(entry, args, &call)) {
       sdg_inspect_call(&call);
       if (sdg_values_wanted()) {
         sdg_values_begin(&call);
         sdg_values_expect(&call, NULL);
       }
     }
-  } else if (call_read(cudnn, entry, args, &call) || sdg_job_failed()) {
+  } else if (call_read(entry, args, &call) || sdg_job_failed()) {
     sdg_inspect_call(&call);
     if (sdg_values_wanted())
       sdg_values_begin(&call);
@@ -397,6 +322,14 @@ int sdg_capture_sync(int entry, int status) {
       status != cudaSuccess && !sdg_slot_disarmed())
     sdg_lost_explain(sdg_entry[entry].name);
   return sdg_job_failed() ? cudaErrorLaunchFailure : status;
+}
+
+int sdg_capture_redistribute(const void *handle, const sdg_side_t *x,
+                             const sdg_side_t *y) {
+  depth++;
+  sdg_status_t status = sdg_redistribute(handle, x, y);
+  depth--;
+  return (int)status;
 }
 
 void sdg_capture_touch(const void *descriptor, const void *caller) {

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "rules/redistribute.h"
+
 /* Captures and judges one invocation. `args` is a struct sdg_args_<entry> on
  * the caller's stack, `caller` the return address of the entry. True: the call
  * was carried out or refused, *out_result is the status for the program.
@@ -44,6 +46,10 @@ void sdg_capture_freed(void *at, const void *caller);
  * an error or after which the job has failed. Says why if another rank ended.
  */
 int sdg_capture_sync(int entry, int status);
+
+/* sundog_redistribute: an SDG number, 0 if all is well. */
+int sdg_capture_redistribute(const void *handle, const sdg_side_t *x,
+                             const sdg_side_t *y);
 
 /* A descriptor was created or set, or is about to be destroyed, by `caller`.
  * What cuDNN does to its own descriptors is not recorded. */

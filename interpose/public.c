@@ -2,6 +2,7 @@
 // The functions of sundog.h, as libsundog.so exports them.
 #include "src/sundog.h"
 
+#include "interpose/capture.h"
 #include "interpose/load.h"
 #include "rules/label.h"
 #include "src/status.h"
@@ -29,6 +30,17 @@ int sundog_tag(const void *descriptor, const char *split) {
 int sundog_untag(const void *descriptor) {
   sdg_load_options();
   return (int)sdg_label_set(descriptor, NULL);
+}
+
+int sundog_redistribute(void *cudnn_handle, const void *x_descriptor,
+                        const char *x_placement, const void *x,
+                        const void *y_descriptor, const char *y_placement,
+                        void *y) {
+  sdg_load_options();
+  return sdg_capture_redistribute(
+      cudnn_handle,
+      &(sdg_side_t){x_descriptor, x_placement, (void *)(uintptr_t)x},
+      &(sdg_side_t){y_descriptor, y_placement, y});
 }
 
 int sundog_placement(const void *descriptor, int dims, int64_t *first,

@@ -26,6 +26,10 @@ static atomic_bool splits;
 
 static sdg_status_t section_check(const sdg_rules_t *rules,
                                   const sdg_section_t *section) {
+  if (section->pending & ~rules->axes)
+    return sdg_fail(SDG_E_TAG, "values are pending over an axis that no split "
+                               "of the rules names: its ranks do not agree on "
+                               "calls");
   for (int i = 0; i < section->splits; i++) {
     const sdg_rule_split_t *split = &section->split[i];
     if (split->axes & ~rules->axes)
@@ -63,6 +67,9 @@ static sdg_status_t entry_make(const sdg_rules_t *rules, const char *text,
 static sdg_status_t entry_get(const sdg_rules_t *rules, const char *text,
                               entry_t **out_entry) {
   sdg_status_t status = SDG_OK;
+  if (strlen(text) >= SDG_TAG_LABEL_BYTES)
+    return sdg_fail(SDG_E_TAG, "'%.32s...' is longer than %d characters", text,
+                    SDG_TAG_LABEL_BYTES - 1);
   pthread_mutex_lock(&lock);
   entry_t *entry = entries;
   while (entry && strcmp(entry->label.text, text) != 0)
@@ -88,20 +95,31 @@ sdg_status_t sdg_label_set(const void *descriptor, const char *text) {
     return sdg_fail(SDG_E_DESCRIPTOR, "%p, to be tagged", descriptor);
   if (!text)
     return sdg_tag_set_label(descriptor, NULL);
-  if (strlen(text) >= SDG_TAG_LABEL_BYTES)
-    return sdg_fail(SDG_E_TAG, "'%.32s...' is longer than %d characters", text,
-                    SDG_TAG_LABEL_BYTES - 1);
   entry_t *entry;
   SDG_TRY(entry_get(rules, text, &entry));
+  const sdg_section_t *section = &entry->section;
+  if (section->pending || (section->splits == 0 && !section->is_local))
+    return sdg_fail(SDG_E_TAG, "'%s' is for sundog_redistribute", text);
   return sdg_tag_set_label(descriptor, &entry->label);
+}
+
+sdg_status_t sdg_label_placement(const char *text,
+                                 const sdg_tag_label_t **out_label) {
+  const sdg_rules_t *rules;
+  entry_t *entry;
+  SDG_TRY(sdg_setup_rules(&rules));
+  SDG_TRY(entry_get(rules, text, &entry));
+  *out_label = &entry->label;
+  return entry->label.is_local ? sdg_fail(SDG_E_TAG, "'local' is no placement")
+                               : SDG_OK;
 }
 
 const sdg_section_t *sdg_label_section(const sdg_operand_t *operand) {
   return operand->label ? &((const entry_t *)operand->label)->section : NULL;
 }
 
-static sdg_status_t operand_check(const sdg_call_t *call,
-                                  const sdg_operand_t *operand) {
+sdg_status_t sdg_label_check(const sdg_call_t *call,
+                             const sdg_operand_t *operand) {
   const sdg_section_t *section = sdg_label_section(operand);
   const char *role = sdg_role_name(operand->role);
   if (!sdg_role_is_activation(operand->role)) {
@@ -125,7 +143,7 @@ sdg_status_t sdg_label_find(const sdg_call_t *call, int *out_index) {
     const sdg_operand_t *operand = &call->operand[i];
     if (!operand->label)
       continue;
-    SDG_TRY(operand_check(call, operand));
+    SDG_TRY(sdg_label_check(call, operand));
     if (!sdg_role_is_activation(operand->role))
       continue;
     if (first >= 0 && operand->label != call->operand[first].label)

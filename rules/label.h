@@ -14,8 +14,20 @@
 sdg_status_t sdg_label_set(const void *descriptor,
                            const char *text) SDG_MUST_CHECK;
 
+/* The label of a placement for sdg_redistribute: of a split, or "replicated",
+ * or with pending values. Lives as long as the process. SDG_E_TAG and the
+ * faults of rules. */
+sdg_status_t
+sdg_label_placement(const char *text,
+                    const sdg_tag_label_t **out_label) SDG_MUST_CHECK;
+
 /* The section that an operand's label stands for; NULL without one. */
 const sdg_section_t *sdg_label_section(const sdg_operand_t *operand);
+
+/* SDG_E_TAG if the operand is no activation, or lacks a dimension that its
+ * label splits. */
+sdg_status_t sdg_label_check(const sdg_call_t *call,
+                             const sdg_operand_t *operand) SDG_MUST_CHECK;
 
 /* The activation whose label decides on the call, -1 if none has one. Labels
  * of one call must be the same, and about activations that have the dimensions:

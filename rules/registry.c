@@ -22,6 +22,7 @@ static const sdg_rule_t *const rules_by_family[SDG_FAMILY_COUNT] = {
     [SDG_FAMILY_CONV] = &sdg_rule_conv,
     [SDG_FAMILY_POOL] = &sdg_rule_pool,
     [SDG_FAMILY_POINTWISE] = &sdg_rule_pointwise,
+    [SDG_FAMILY_REDISTRIBUTE] = &sdg_rule_redistribute,
 };
 
 bool sdg_registry_knows(const sdg_call_t *call) {
@@ -78,6 +79,16 @@ sdg_verdict_t sdg_registry_judge(sdg_call_t *call) {
   if (call->result == CUDNN_STATUS_SUCCESS) // else the vendor's own
     call->result = vendor_status(status);
   return SDG_VERDICT_DONE;
+}
+
+sdg_status_t sdg_registry_carry_out(sdg_call_t *call) {
+  bool done;
+  if (sdg_job_failed())
+    return sdg_fail(SDG_E_JOB_BROKEN, "%s", call->entry_name);
+  sdg_status_t status = judge(call, &done);
+  if (status != SDG_OK && !sdg_job_disarmed())
+    sdg_report_fail();
+  return status;
 }
 
 static bool splits_only_batch(const sdg_rules_t *rules) {

@@ -4,6 +4,7 @@
 #define SDG_RULES_REGISTRY_H
 
 #include "src/call.h"
+#include "src/status.h"
 #include "src/touch.h"
 
 typedef enum sdg_verdict {
@@ -16,6 +17,10 @@ typedef enum sdg_verdict {
  * make the same calls in the same order. On DONE call->result is the
  * cudnnStatus_t to return. */
 sdg_verdict_t sdg_registry_judge(sdg_call_t *call);
+
+/* As sdg_registry_judge() for a call of sundog's own, which no vendor's
+ * function could carry out. */
+sdg_status_t sdg_registry_carry_out(sdg_call_t *call) SDG_MUST_CHECK;
 
 /* True if this version can split the call: it has a rule for the entry. */
 bool sdg_registry_knows(const sdg_call_t *call);

@@ -69,5 +69,6 @@ double sdg_rule_scalar(const sdg_call_t *call, const void *scalar);
 extern const sdg_rule_t sdg_rule_conv;
 extern const sdg_rule_t sdg_rule_pointwise;
 extern const sdg_rule_t sdg_rule_pool;
+extern const sdg_rule_t sdg_rule_redistribute;
 
 #endif

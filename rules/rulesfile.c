@@ -228,10 +228,8 @@ sdg_status_t sdg_rules_label(const sdg_rules_t *rules,
     return sdg_place_fail(&place, SDG_E_VIEW_WHOLE, "tags are of shards");
   section->view = SDG_VIEW_SHARD;
   section->strategy = (sdg_strategy_t)options->strategy;
-  SDG_TRY(sdg_split_parse(&place, text, &rules->mesh, section));
-  if (section->splits == 0)
-    return sdg_place_fail(&place, SDG_E_RULES_EMPTY, "'%s' splits nothing",
-                          text);
+  if (strcmp(text, "replicated") != 0)
+    SDG_TRY(sdg_label_parse(&place, text, &rules->mesh, section));
   SDG_TRY(sdg_parts_parse(&place, "agree", section));
   SDG_TRY(sdg_sum_parse(&place, "yes", &rules->mesh, section));
   return sdg_wrap_parse(&place, options->wrap, section);

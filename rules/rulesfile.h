@@ -132,6 +132,8 @@ typedef struct sdg_section {
   sdg_rule_split_t split[SDG_SPLITS_MAX];
   sdg_view_t view;
   sdg_axes_t sum_axes; /* those that parameters' gradients are summed over */
+  sdg_axes_t pending;  /* of a label: axes over which values are still to be */
+  bool pending_max;    /* combined: by their maximum, not their sum */
   unsigned wrap;       /* bit 1 << sdg_dim_t */
   sdg_strategy_t strategy;
   sdg_window_choice_t window;
@@ -156,8 +158,9 @@ sdg_status_t sdg_rules_load(const sdg_options_t *options, int ranks,
                             sdg_rules_t *out_rules) SDG_MUST_CHECK;
 void sdg_rules_fini(sdg_rules_t *rules);
 
-/* The section that a program's tag stands for: `text` as the value of `split`,
- * or "local"; the rest as the options say. Freed by sdg_section_fini, also
+/* The section that a program's label stands for: `text` as the value of
+ * `split`, among whose items may be "sum:AXIS[+AXIS]" or "max:..."; "local"; or
+ * "replicated". The rest is as the options say. Freed by sdg_section_fini, also
  * after an error. */
 sdg_status_t sdg_rules_label(const sdg_rules_t *rules,
                              const sdg_options_t *options, const char *text,

@@ -26,6 +26,11 @@ sdg_status_t sdg_wrap_parse(const sdg_place_t *place, const char *text,
 sdg_status_t sdg_window_parse(const sdg_place_t *place, const char *text,
                               sdg_section_t *section) SDG_MUST_CHECK;
 
+/* A split, among whose items may be axes over which values are pending. */
+sdg_status_t sdg_label_parse(const sdg_place_t *place, const char *text,
+                             const sdg_mesh_t *mesh,
+                             sdg_section_t *section) SDG_MUST_CHECK;
+
 /* Calls `each` for every axis that a `split` text names; syntax faults are
  * left to sdg_split_parse. */
 void sdg_split_axes(const char *text, void (*each)(void *user, sdg_word_t axis),

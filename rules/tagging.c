@@ -198,15 +198,21 @@ static bool any_input(const sdg_call_t *call) {
   return false;
 }
 
+static void group_fill(sdg_tagging_t *tagging, sdg_axes_t axes) {
+  tagging->axes = axes;
+  tagging->ranks =
+      sdg_mesh_group(tagging->mesh, tagging->rank, axes, tagging->rank_list);
+  tagging->me = 0;
+  while (tagging->rank_list[tagging->me] != tagging->rank)
+    tagging->me++;
+}
+
 void sdg_tagging_group(const sdg_section_t *section, sdg_tagging_t *out) {
   memset(out, 0, sizeof *out);
   out->section = section;
   out->mesh = sdg_job_mesh();
   out->rank = sdg_job_rank();
-  out->axes = sdg_section_axes(section);
-  out->ranks = sdg_mesh_group(out->mesh, out->rank, out->axes, out->rank_list);
-  while (out->rank_list[out->me] != out->rank)
-    out->me++;
+  group_fill(out, sdg_section_axes(section));
   int summing[SDG_RANKS_MAX];
   if (sdg_mesh_group(out->mesh, out->rank, section->sum_axes, summing) > 1)
     out->sum_axes = section->sum_axes;
@@ -229,12 +235,76 @@ static void places_note(const sdg_call_t *call, const sdg_tagging_t *tagging) {
   }
 }
 
+// A rank without elements says 0 in every dimension that is split, though its
+// piece may be empty in one of them: the others are as the ranks beside it say.
+static sdg_tag_vector_t *empty_fill(const sdg_tag_vector_t *vector,
+                                    const sdg_split_t *split) {
+  size_t count = (size_t)vector->ranks * (size_t)vector->dims;
+  sdg_tag_vector_t *out = malloc(sizeof *out + count * sizeof *out->extent);
+  if (!out)
+    return NULL;
+  memcpy(out, vector, sizeof *out + count * sizeof *out->extent);
+  const sdg_mesh_t *mesh = sdg_job_mesh();
+  const int *rank = sdg_job_group()->rank;
+  for (int d = 0; d < vector->dims; d++)
+    for (int r = 0; split[d].axes && r < vector->ranks; r++)
+      for (int o = 0; o < vector->ranks; o++) {
+        int64_t *mine = &out->extent[r * vector->dims + d];
+        int64_t theirs = vector->extent[o * vector->dims + d];
+        if (*mine == 0 && sdg_split_piece(&split[d], mesh, rank[r]) ==
+                              sdg_split_piece(&split[d], mesh, rank[o]))
+          *mine = theirs;
+      }
+  return out;
+}
+
+static sdg_status_t label_place(const sdg_call_t *call, int index,
+                                sdg_placement_t *out) {
+  const sdg_operand_t *operand = &call->operand[index];
+  sdg_split_t split[SDG_DIMS_MAX];
+  (void)sdg_tagging_splits(sdg_label_section(operand), call->family,
+                           operand->dims, split);
+  sdg_tag_vector_t *vector = empty_fill(
+      sdg_tag_vector(operand->descriptor, operand->generation), split);
+  if (!vector)
+    return sdg_fail(SDG_E_NO_MEMORY, "extents of the ranks");
+  sdg_status_t status = placement_of(call, vector, split, out);
+  free(vector);
+  return status;
+}
+
+// A call whose operands each are where their own label says.
+static sdg_status_t placements_read(const sdg_call_t *call,
+                                    sdg_tagging_t *out) {
+  sdg_axes_t axes = 0;
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_section_t *section = sdg_label_section(&call->operand[i]);
+    SDG_TRY(sdg_label_check(call, &call->operand[i]));
+    axes |= sdg_section_axes(section) | section->pending;
+  }
+  sdg_tagging_group(sdg_label_section(&call->operand[0]), out);
+  group_fill(out, axes);
+  for (int i = 0; i < call->operands; i++) {
+    sdg_status_t status = label_place(call, i, &out->placement[i]);
+    if (status != SDG_OK) {
+      sdg_tagging_fini(out);
+      return status;
+    }
+  }
+  return SDG_OK;
+}
+
 sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
                                 const sdg_rules_t *rules,
                                 const sdg_section_t **out_section,
                                 bool *out_local, sdg_tagging_t *out) {
   bool by_output = !any_input(call);
   int labelled;
+  if (call->family == SDG_FAMILY_REDISTRIBUTE) {
+    *out_section = sdg_label_section(&call->operand[0]);
+    *out_local = false;
+    return placements_read(call, out);
+  }
   SDG_TRY(sdg_label_find(call, &labelled));
   const sdg_section_t *found = NULL;
   bool local = false;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensor descriptors of boxes inside tensors. Inside rules/ only. */
+/* Tensor descriptors: of boxes inside tensors, and what the program's say. */
 #ifndef SDG_RULES_TENSOR_H
 #define SDG_RULES_TENSOR_H
 
 #include <cudnn.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "src/box.h"
+#include "src/call.h"
 #include "src/status.h"
 
 /* Sets a descriptor to the extents of `box`; strides in elements.
@@ -14,5 +16,12 @@
 sdg_status_t sdg_tensor_set(cudnnTensorDescriptor_t descriptor, int type,
                             const sdg_box_t *box,
                             const int64_t *stride) SDG_MUST_CHECK;
+
+/* Type, extents and strides of operand->descriptor, which is a tensor's or a
+ * filter's. Extents of filters are K C spatial in every layout. elem_bytes is 0
+ * for vectorised, sub-byte and future types, which no rule handles. False if
+ * the vendor's library does not read it; nothing is reported. */
+bool sdg_tensor_get(sdg_operand_t *operand);
+bool sdg_filter_get(sdg_operand_t *operand);
 
 #endif

@@ -21,7 +21,8 @@ typedef enum sdg_family {
   SDG_FAMILY_POINTWISE,
   SDG_FAMILY_ATTENTION,
   SDG_FAMILY_MATMUL,
-  SDG_FAMILY_OTHER, /* takes tensors; no rule exists for it */
+  SDG_FAMILY_OTHER,        /* takes tensors; no rule exists for it */
+  SDG_FAMILY_REDISTRIBUTE, /* sundog's own: from one placement to another */
   SDG_FAMILY_COUNT,
 } sdg_family_t;
 

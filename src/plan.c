@@ -158,11 +158,12 @@ sdg_status_t sdg_plan_join(sdg_plan_t *plan, sdg_lane_t lane) {
   return step_add(plan, &step);
 }
 
-// True if `box` of the slab is one run of memory; then its offset in bytes.
+// True if `box` of the slab is one run of memory whose dimensions nest like
+// `order`; then its offset in bytes.
 static bool box_contiguous(const sdg_slab_t *slab, const sdg_box_t *box,
-                           size_t *out_offset_bytes) {
+                           const int64_t *order, size_t *out_offset_bytes) {
   int64_t packed[SDG_DIMS_MAX];
-  sdg_slab_pack(box, slab->stride, packed);
+  sdg_slab_pack(box, order, packed);
   int64_t offset = 0;
   for (int d = 0; d < box->dims; d++) {
     int64_t extent = box->dim[d].hi - box->dim[d].lo;
@@ -183,17 +184,33 @@ static sdg_status_t parcel_add(sdg_plan_t *plan, bool is_send, int peer,
   return SDG_OK;
 }
 
+// How the elements of a message follow each other.
+typedef struct form {
+  const int64_t *order;
+  int elem_bytes;
+} form_t;
+
+static sdg_status_t packed_add(sdg_plan_t *plan, const sdg_box_t *box,
+                               const form_t *form, int *out_slab) {
+  sdg_slab_t slab = {
+      .operand = SDG_SLAB_SCRATCH, .elem_bytes = form->elem_bytes, .box = *box};
+  sdg_slab_pack(box, form->order, slab.stride);
+  slab.offset_bytes =
+      scratch_take(plan, (size_t)sdg_box_count(box) * (size_t)form->elem_bytes);
+  return slab_add(plan, &slab, out_slab);
+}
+
 // A message leaves from where it lies if that is one run of memory, otherwise
 // it is packed first.
 static sdg_status_t send_add(sdg_plan_t *plan, const sdg_message_t *message,
-                             int from) {
+                             int from, const form_t *form) {
   size_t offset;
-  size_t bytes = (size_t)sdg_box_count(&message->box) *
-                 (size_t)plan->slab[from].elem_bytes;
-  if (box_contiguous(&plan->slab[from], &message->box, &offset))
+  size_t bytes =
+      (size_t)sdg_box_count(&message->box) * (size_t)form->elem_bytes;
+  if (box_contiguous(&plan->slab[from], &message->box, form->order, &offset))
     return parcel_add(plan, true, message->peer, from, offset, bytes);
   int packed;
-  SDG_TRY(sdg_plan_scratch(plan, &message->box, from, &packed));
+  SDG_TRY(packed_add(plan, &message->box, form, &packed));
   SDG_TRY(sdg_plan_copy(plan, SDG_LANE_COMM, from, packed, NULL, NULL,
                         SDG_COPY_HALO));
   return parcel_add(plan, true, message->peer, packed, 0, bytes);
@@ -202,7 +219,8 @@ static sdg_status_t send_add(sdg_plan_t *plan, const sdg_message_t *message,
 // The one slab of `into` where a received box is one run of memory; -1 if there
 // is none, or if another slab needs some of it too.
 static int place_find(const sdg_plan_t *plan, const sdg_box_t *box,
-                      const int *into, int intos, size_t *out_offset_bytes) {
+                      const int *into, int intos, const form_t *form,
+                      size_t *out_offset_bytes) {
   int place = -1, wanted = 0;
   for (int i = 0; i < intos; i++) {
     const sdg_slab_t *slab = &plan->slab[into[i]];
@@ -211,36 +229,38 @@ static int place_find(const sdg_plan_t *plan, const sdg_box_t *box,
       continue;
     wanted++;
     if (sdg_box_contains(&slab->box, box) &&
-        box_contiguous(slab, box, out_offset_bytes))
+        box_contiguous(slab, box, form->order, out_offset_bytes))
       place = into[i];
   }
   return wanted == 1 ? place : -1;
 }
 
 static sdg_status_t recv_add(sdg_plan_t *plan, const sdg_message_t *message,
-                             int like, const int *into, int intos,
+                             const form_t *form, const int *into, int intos,
                              int *out_slab) {
   sdg_box_t box = sdg_box_shift(&message->box, message->shift);
-  size_t bytes =
-      (size_t)sdg_box_count(&box) * (size_t)plan->slab[like].elem_bytes;
+  size_t bytes = (size_t)sdg_box_count(&box) * (size_t)form->elem_bytes;
   plan->received_bytes += (int64_t)bytes;
   size_t offset;
-  int place = place_find(plan, &box, into, intos, &offset);
+  int place = place_find(plan, &box, into, intos, form, &offset);
   *out_slab = -1;
   if (place >= 0)
     return parcel_add(plan, false, message->peer, place, offset, bytes);
-  SDG_TRY(sdg_plan_scratch(plan, &box, like, out_slab));
+  SDG_TRY(packed_add(plan, &box, form, out_slab));
   return parcel_add(plan, false, message->peer, *out_slab, 0, bytes);
 }
 
 sdg_status_t sdg_plan_messages(sdg_plan_t *plan, const sdg_transfer_t *transfer,
-                               int from, const int *into, int intos,
-                               int *out_slabs) {
+                               int from, const int64_t *order, const int *into,
+                               int intos, int *out_slabs) {
+  int64_t own[SDG_DIMS_MAX]; // slabs move when one is added
+  memcpy(own, order ? order : plan->slab[from].stride, sizeof own);
+  const form_t form = {own, plan->slab[from].elem_bytes};
   for (int i = 0; i < transfer->sends; i++)
-    SDG_TRY(send_add(plan, &transfer->send[i], from));
+    SDG_TRY(send_add(plan, &transfer->send[i], from, &form));
   for (int i = 0; i < transfer->recvs; i++)
     SDG_TRY(
-        recv_add(plan, &transfer->recv[i], from, into, intos, &out_slabs[i]));
+        recv_add(plan, &transfer->recv[i], &form, into, intos, &out_slabs[i]));
   return SDG_OK;
 }
 
@@ -262,11 +282,14 @@ sdg_status_t sdg_plan_reduce(sdg_plan_t *plan, int slab, sdg_type_t type,
                      .type = type};
   size_t offset;
   ncclDataType_t as;
-  if (!box_contiguous(&plan->slab[slab], &step.box, &offset))
+  if (sdg_box_empty(&step.box))
+    return SDG_OK;
+  if (!box_contiguous(&plan->slab[slab], &step.box, plan->slab[slab].stride,
+                      &offset))
     return sdg_fail(SDG_E_INTERNAL, "a reduction of a slab with gaps");
   if (!sdg_combine_type(type, &as))
     return sdg_fail(SDG_E_TENSOR_TYPE, "type %d in a sum over ranks", type);
-  if (!plan->reduce_axes || sdg_box_empty(&step.box))
+  if (!plan->reduce_axes)
     return SDG_OK;
   SDG_TRY(sdg_plan_join(plan, SDG_LANE_COMM));
   return step_add(plan, &step);

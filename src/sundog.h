@@ -74,6 +74,35 @@ SUNDOG_API int sundog_tag(const void *descriptor, const char *split);
 /* Takes a tag off: the rules decide again. Fails with 303. */
 SUNDOG_API int sundog_untag(const void *descriptor);
 
+/* Moves a tensor to where it is needed: y becomes x, which is placed otherwise.
+ * x and y are device memory with this rank's pieces, described by cuDNN tensor
+ * descriptors of one element type, whose layouts may differ; they do not
+ * overlap. A placement is a split as in sundog_tag(), or "replicated", all of
+ * the tensor on every rank; along axes that a placement does not name all ranks
+ * have the same. "sum:AXIS[+AXIS]" as a further item says that the ranks along
+ * these axes have terms of which the tensor is the sum ("max:" the largest):
+ * of x they are combined; y, "sum:" only, has the tensor on the first such rank
+ * and zeros on the others.
+ *
+ *   sundog_redistribute(handle, rows, "H:y", x, columns, "W:y", y);
+ *   sundog_redistribute(handle, terms, "sum:y", x, all, "replicated", y);
+ *
+ * Pieces may have any sizes that add up, also none: then the pointer is NULL,
+ * and of the descriptor, which cannot have an extent of 0, the split dimensions
+ * do not count. No rank holds more than its pieces but for combined values,
+ * which take the room of x once more. Collective: all ranks of the split make
+ * the call, like a tagged call. Enqueued on the handle's stream, a
+ * cudnnHandle_t; nothing waits for it. Where no split was asked for y is a copy
+ * of x (cudnnTransformTensor).
+ *
+ * Fails with 303, 609, 107 to 110 for descriptors and placements that cannot
+ * be; 400 where the ranks' pieces do not make one tensor, 603 where x and y are
+ * not of one type and size; 113 in the whole view; and as tagged calls do. */
+SUNDOG_API int sundog_redistribute(void *cudnn_handle, const void *x_descriptor,
+                                   const char *x_placement, const void *x,
+                                   const void *y_descriptor,
+                                   const char *y_placement, void *y);
+
 /* Where this rank's piece lies in the whole tensor: first[d] is the index, in
  * the whole, of the piece's first element in dimension d, whole[d] the extent
  * of the whole. Elements; dimensions as cuDNN orders them, N C ...; the first

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages between any two placements of a tensor.
+#include "rules/bring.h"
+
+#include <stdlib.h>
+
+bool sdg_bring_communicates(const sdg_tagging_t *tagging,
+                            const sdg_placement_t *from,
+                            const sdg_box_t *need) {
+  for (int r = 0; r < tagging->ranks; r++) {
+    sdg_box_t owned =
+        sdg_placement_box(from, tagging->mesh, tagging->rank_list[r]);
+    if (!sdg_box_empty(&need[r]) && !sdg_box_contains(&owned, &need[r]))
+      return true;
+  }
+  return false;
+}
+
+// The ranks that differ from this one only along the axes of the split have one
+// copy of the tensor between them; the others neither give nor get.
+static sdg_status_t transfer_make(const sdg_tagging_t *tagging,
+                                  const sdg_placement_t *placement,
+                                  const sdg_box_t *need, sdg_transfer_t *out) {
+  int copy[SDG_RANKS_MAX];
+  int members =
+      sdg_placement_group(placement, tagging->mesh, tagging->rank, copy);
+  size_t ranks = (size_t)tagging->ranks;
+  sdg_box_t *owned = calloc(2 * ranks, sizeof *owned);
+  if (!owned)
+    return sdg_fail(SDG_E_NO_MEMORY, "boxes of %d ranks", tagging->ranks);
+  sdg_box_t *wanted = owned + ranks;
+  for (size_t r = 0; r < ranks; r++) {
+    owned[r].dims = wanted[r].dims = placement->dims;
+    for (int m = 0; m < members; m++)
+      if (copy[m] == tagging->rank_list[r]) {
+        owned[r] = sdg_placement_box(placement, tagging->mesh, copy[m]);
+        wanted[r] = need[r];
+      }
+  }
+  sdg_status_t status =
+      sdg_transfer_plan(owned, wanted, tagging->ranks, tagging->me, NULL, out);
+  free(owned);
+  return status;
+}
+
+sdg_status_t sdg_bring_open(sdg_plan_t *plan, const sdg_tagging_t *tagging,
+                            const sdg_placement_t *placement,
+                            const sdg_box_t *need, int from, int into,
+                            sdg_bring_t *out) {
+  *out = (sdg_bring_t){.from = from, .into = into};
+  SDG_TRY(transfer_make(tagging, placement, need, &out->transfer));
+  out->landed = calloc((size_t)out->transfer.recvs + 1, sizeof *out->landed);
+  if (!out->landed)
+    return sdg_fail(SDG_E_NO_MEMORY, "a transfer");
+  // Pieces whose extents differ may nest differently where one is 1.
+  static const int64_t row_major[SDG_DIMS_MAX] = {8, 7, 6, 5, 4, 3, 2, 1};
+  return sdg_plan_messages(plan, &out->transfer, from, row_major, &into, 1,
+                           out->landed);
+}
+
+sdg_status_t sdg_bring_own(sdg_plan_t *plan, const sdg_bring_t *bring) {
+  for (int i = 0; i < bring->transfer.locals; i++)
+    SDG_TRY(sdg_plan_copy(plan, SDG_LANE_MAIN, bring->from, bring->into, NULL,
+                          &bring->transfer.local[i].box, SDG_COPY_ACTIVATION));
+  return SDG_OK;
+}
+
+sdg_status_t sdg_bring_land(sdg_plan_t *plan, const sdg_bring_t *bring) {
+  for (int i = 0; i < bring->transfer.recvs; i++)
+    if (bring->landed[i] >= 0)
+      SDG_TRY(sdg_plan_copy(plan, SDG_LANE_MAIN, bring->landed[i], bring->into,
+                            NULL, NULL, SDG_COPY_HALO));
+  return SDG_OK;
+}
+
+void sdg_bring_fini(sdg_bring_t *bring) {
+  sdg_transfer_fini(&bring->transfer);
+  free(bring->landed);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Brings boxes of a tensor to the ranks that need them, from however it is
+ * placed. Inside rules/ only. */
+#ifndef SDG_RULES_BRING_H
+#define SDG_RULES_BRING_H
+
+#include "rules/rule.h"
+#include "src/transfer.h"
+
+/* One tensor on its way. */
+typedef struct sdg_bring {
+  sdg_transfer_t transfer;
+  int *landed; /* slab of each received message, -1: in place */
+  int from, into;
+} sdg_bring_t;
+
+/* True if some rank of the tagging's group needs what it does not have: the
+ * same on all. need[i] is that of the group's i-th rank, in global coordinates,
+ * inside the domain. */
+bool sdg_bring_communicates(const sdg_tagging_t *tagging,
+                            const sdg_placement_t *from, const sdg_box_t *need);
+
+/* Adds this rank's messages of a tensor in slab `from`, which covers what
+ * `placement` gives the rank, to the plan's next exchange; they are for slab
+ * `into`, which covers the rank's need. What several ranks have alike, each
+ * rank gets from one whose place along the split's axes it shares: no message
+ * for what it has itself. Where the plan has axes they are the tagging's. */
+sdg_status_t sdg_bring_open(sdg_plan_t *plan, const sdg_tagging_t *tagging,
+                            const sdg_placement_t *placement,
+                            const sdg_box_t *need, int from, int into,
+                            sdg_bring_t *out) SDG_MUST_CHECK;
+/* What the rank has itself, into place; before or after the exchange. */
+sdg_status_t sdg_bring_own(sdg_plan_t *plan,
+                           const sdg_bring_t *bring) SDG_MUST_CHECK;
+/* What was received, into place; after the exchange and its join. */
+sdg_status_t sdg_bring_land(sdg_plan_t *plan,
+                            const sdg_bring_t *bring) SDG_MUST_CHECK;
+/* Of an opened one, or of all zeros. */
+void sdg_bring_fini(sdg_bring_t *bring);
+
+#endif
