@@ -52,10 +52,7 @@ sdg_status_t sdg_bring_open(sdg_plan_t *plan, const sdg_tagging_t *tagging,
   out->landed = calloc((size_t)out->transfer.recvs + 1, sizeof *out->landed);
   if (!out->landed)
     return sdg_fail(SDG_E_NO_MEMORY, "a transfer");
-  // Pieces whose extents differ may nest differently where one is 1.
-  static const int64_t row_major[SDG_DIMS_MAX] = {8, 7, 6, 5, 4, 3, 2, 1};
-  return sdg_plan_messages(plan, &out->transfer, from, row_major, &into, 1,
-                           out->landed);
+  return sdg_plan_messages(plan, &out->transfer, from, &into, 1, out->landed);
 }
 
 sdg_status_t sdg_bring_own(sdg_plan_t *plan, const sdg_bring_t *bring) {

@@ -21,10 +21,11 @@ bool sdg_bring_communicates(const sdg_tagging_t *tagging,
                             const sdg_placement_t *from, const sdg_box_t *need);
 
 /* Adds this rank's messages of a tensor in slab `from`, which covers what
- * `placement` gives the rank, to the plan's next exchange; they are for slab
- * `into`, which covers the rank's need. What several ranks have alike, each
- * rank gets from one whose place along the split's axes it shares: no message
- * for what it has itself. Where the plan has axes they are the tagging's. */
+ * `placement` gives the rank, to the
+ * plan's next exchange; they are for slab `into`, which covers the rank's need.
+ * What several ranks have alike, each rank gets from one whose place along the
+ * split's axes it shares: no message for what it has itself. Where the plan has
+ * axes they are the tagging's. */
 sdg_status_t sdg_bring_open(sdg_plan_t *plan, const sdg_tagging_t *tagging,
                             const sdg_placement_t *placement,
                             const sdg_box_t *need, int from, int into,

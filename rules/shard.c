@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "rules/history.h"
 #include "rules/instep.h"
@@ -188,6 +189,16 @@ fail:
   return status;
 }
 
+static void nesting_fill(sdg_call_t *call) {
+  for (int i = 0; i < call->operands; i++) {
+    sdg_operand_t *operand = &call->operand[i];
+    const sdg_tag_vector_t *vector =
+        sdg_tag_vector(operand->descriptor, operand->generation);
+    if (vector)
+      memcpy(operand->nesting, vector->nesting, sizeof operand->nesting);
+  }
+}
+
 static sdg_status_t plan_run(sdg_call_t *call, const sdg_plan_entry_t *entry) {
   cudaStream_t stream;
   SDG_TRY(sdg_step_stream(call, &stream));
@@ -203,6 +214,7 @@ static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
   sdg_plan_key_make(call, rule, &key);
   sdg_plan_entry_t *entry = sdg_plancache_find(&key);
   if (!entry) {
+    nesting_fill(call);
     sdg_status_t status = entry_make(call, rules, rule, &key, &entry);
     if (status != SDG_OK) {
       sdg_step_number(call, !*numbered);

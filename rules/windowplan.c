@@ -137,7 +137,7 @@ static sdg_status_t steps_make(maker_t *m, bool extend) {
     SDG_TRY(strip_open(m, &piece[i], &strip[strips]));
     into[strips] = strip[strips].slabs.x;
   }
-  SDG_TRY(sdg_plan_messages(m->plan, &m->op->transfer, m->x, NULL, into, strips,
+  SDG_TRY(sdg_plan_messages(m->plan, &m->op->transfer, m->x, into, strips,
                             m->message));
   SDG_TRY(sdg_plan_exchange(m->plan));
   for (int i = 0; i < strips; i++)

@@ -200,6 +200,46 @@ static sdg_status_t records_compare(const record_t *a, int ra,
   return SDG_OK;
 }
 
+// Whether some rank's memory has dimension a inside b, as far as its extents
+// tell.
+static bool lies_inside(const record_t *const *records, int count, int operand,
+                        int a, int b) {
+  for (int r = 0; r < count; r++) {
+    const operand_record_t *record = &records[r]->operand[operand];
+    if (record->extent[a] <= 1 || record->extent[b] <= 1)
+      continue;
+    for (int i = 0; i < record->dims; i++)
+      if (record->order[i] == a || record->order[i] == b)
+        return record->order[i] == b;
+  }
+  return false;
+}
+
+// Outermost first: the first dimension that lies inside no other that is left.
+static void nesting_find(const record_t *const *records, int count, int operand,
+                         int64_t *out_nesting) {
+  int dims = records[0]->operand[operand].dims;
+  bool placed[SDG_DIMS_MAX] = {false};
+  for (int64_t at = dims; at > 0; at--) {
+    int next = -1, any = -1;
+    for (int a = dims - 1; a >= 0; a--) {
+      bool inside = false;
+      for (int b = 0; b < dims; b++)
+        inside |=
+            !placed[b] && b != a && lies_inside(records, count, operand, a, b);
+      if (placed[a])
+        continue;
+      any = a;
+      if (!inside)
+        next = a;
+    }
+    if (next < 0)
+      next = any; // each rank has an order, all together have none
+    placed[next] = true;
+    out_nesting[next] = at;
+  }
+}
+
 static sdg_status_t vectors_store(const sdg_call_t *call,
                                   const record_t *const *records, int count) {
   int64_t *extent = malloc((size_t)count * SDG_DIMS_MAX * sizeof *extent);
@@ -212,12 +252,14 @@ static sdg_status_t vectors_store(const sdg_call_t *call,
       memcpy(extent + (size_t)r * (size_t)operand->dims,
              records[r]->operand[i].extent,
              (size_t)operand->dims * sizeof *extent);
+    int64_t nesting[SDG_DIMS_MAX] = {0};
+    nesting_find(records, count, i, nesting);
     status = sdg_tag_set_vector(operand->descriptor, operand->generation, count,
-                                operand->dims, extent);
+                                operand->dims, nesting, extent);
   }
   if (status == SDG_OK && call->op_descriptor)
     status = sdg_tag_set_vector(call->op_descriptor, call->op_generation, count,
-                                0, extent);
+                                0, extent, extent);
   free(extent);
   return status;
 }

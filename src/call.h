@@ -62,6 +62,9 @@ typedef struct sdg_operand {
   int64_t extent[SDG_DIMS_MAX]; /* in the order N C spatial... (K C spatial...
                                    for filters), whatever the layout */
   int64_t stride[SDG_DIMS_MAX]; /* elements */
+  /* Shard view, while a plan is made: how the dimensions nest in memory on
+   * every rank (src/tag.h), which strides do not tell where an extent is 1. */
+  int64_t nesting[SDG_DIMS_MAX];
 } sdg_operand_t;
 
 /* A captured invocation. Lives on the caller's stack for its duration. */

@@ -71,6 +71,9 @@ sdg_status_t sdg_plan_operand(sdg_plan_t *plan, const sdg_call_t *call,
   sdg_slab_t slab = {
       .operand = index, .elem_bytes = operand->elem_bytes, .box = *box};
   memcpy(slab.stride, operand->stride, sizeof slab.stride);
+  bool agreed = operand->nesting[0] > 0;
+  memcpy(slab.nesting, agreed ? operand->nesting : operand->stride,
+         sizeof slab.nesting);
   return slab_add(plan, &slab, out_slab);
 }
 
@@ -102,6 +105,7 @@ sdg_status_t sdg_plan_scratch(sdg_plan_t *plan, const sdg_box_t *box, int like,
   sdg_slab_t slab = {.operand = SDG_SLAB_SCRATCH,
                      .elem_bytes = plan->slab[like].elem_bytes,
                      .box = *box};
+  memcpy(slab.nesting, plan->slab[like].nesting, sizeof slab.nesting);
   sdg_slab_pack(box, plan->slab[like].stride, slab.stride);
   size_t bytes = (size_t)sdg_box_count(box) * (size_t)slab.elem_bytes;
   slab.offset_bytes = scratch_take(plan, bytes);
@@ -251,11 +255,10 @@ static sdg_status_t recv_add(sdg_plan_t *plan, const sdg_message_t *message,
 }
 
 sdg_status_t sdg_plan_messages(sdg_plan_t *plan, const sdg_transfer_t *transfer,
-                               int from, const int64_t *order, const int *into,
-                               int intos, int *out_slabs) {
-  int64_t own[SDG_DIMS_MAX]; // slabs move when one is added
-  memcpy(own, order ? order : plan->slab[from].stride, sizeof own);
-  const form_t form = {own, plan->slab[from].elem_bytes};
+                               int from, const int *into, int intos,
+                               int *out_slabs) {
+  const sdg_slab_t own = plan->slab[from]; // slabs move when one is added
+  const form_t form = {own.nesting, own.elem_bytes};
   for (int i = 0; i < transfer->sends; i++)
     SDG_TRY(send_add(plan, &transfer->send[i], from, &form));
   for (int i = 0; i < transfer->recvs; i++)

@@ -29,6 +29,9 @@ typedef struct sdg_slab {
   int elem_bytes;
   sdg_box_t box;                /* the global coordinates it covers */
   int64_t stride[SDG_DIMS_MAX]; /* elements */
+  /* As strides do, how the dimensions nest on every rank: the order of the
+   * elements of messages. */
+  int64_t nesting[SDG_DIMS_MAX];
 } sdg_slab_t;
 
 /* Packed strides for `box`, its dimensions nested in memory in the order that
@@ -154,13 +157,12 @@ sdg_status_t sdg_plan_join(sdg_plan_t *plan, sdg_lane_t lane) SDG_MUST_CHECK;
  * lane where they are not one run of memory. Received ones arrive in place
  * where they are contiguous in slab `into` (SDG_SLAB_SCRATCH: nowhere in
  * place), otherwise in slabs of their own that cover their box in the
- * receiver's coordinates. The elements of a message follow each other as the
- * strides `order` nest them, the same on both ends; NULL: as in slab `from`,
- * where those of all ranks nest alike. out_slabs has transfer->recvs entries:
+ * receiver's coordinates. Elements of a message follow each other as the slab's
+ * dimensions nest on every rank. out_slabs has transfer->recvs entries:
  * the slab of each received message, or -1 where it arrived in place. */
 sdg_status_t sdg_plan_messages(sdg_plan_t *plan, const sdg_transfer_t *transfer,
-                               int from, const int64_t *order, const int *into,
-                               int intos, int *out_slabs) SDG_MUST_CHECK;
+                               int from, const int *into, int intos,
+                               int *out_slabs) SDG_MUST_CHECK;
 /* Sends and receives all messages added since the last exchange as one group.
  * Where the plan has axes the step is there on every rank, also on one without
  * messages, so that all count alike. */

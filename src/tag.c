@@ -162,7 +162,8 @@ void sdg_tag_share(void) {
 }
 
 sdg_status_t sdg_tag_set_vector(const void *descriptor, uint64_t generation,
-                                int ranks, int dims, const int64_t *extent) {
+                                int ranks, int dims, const int64_t *nesting,
+                                const int64_t *extent) {
   size_t bytes = (size_t)ranks * (size_t)dims * sizeof *extent;
   sdg_tag_vector_t *vector = malloc(sizeof *vector + bytes);
   if (!vector)
@@ -170,6 +171,7 @@ sdg_status_t sdg_tag_set_vector(const void *descriptor, uint64_t generation,
   vector->generation = generation;
   vector->ranks = ranks;
   vector->dims = dims;
+  memcpy(vector->nesting, nesting, (size_t)dims * sizeof *nesting);
   memcpy(vector->extent, extent, bytes);
   pthread_mutex_lock(&lock);
   record_t *record = record_get(descriptor);

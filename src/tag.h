@@ -118,13 +118,16 @@ sdg_tag_place_t sdg_tag_place(const void *descriptor);
 typedef struct sdg_tag_vector {
   uint64_t generation;
   int ranks, dims;
+  /* How the dimensions nest in memory on every rank, as strides do: the larger,
+   * the further out. One rank's strides do not tell where an extent is 1. */
+  int64_t nesting[SDG_DIMS_MAX];
   int64_t extent[]; /* [ranks][dims], group order */
 } sdg_tag_vector_t;
 
 /* Stores a vector (copied) for the descriptor's generation, and the calling
  * thread (src/thread.h). */
 sdg_status_t sdg_tag_set_vector(const void *descriptor, uint64_t generation,
-                                int ranks, int dims,
+                                int ranks, int dims, const int64_t *nesting,
                                 const int64_t *extent) SDG_MUST_CHECK;
 /* The vector that the calling thread agreed for exactly this generation, NULL
  * if there is none. Borrowed until the thread's next set_vector or any forget

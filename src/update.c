@@ -77,7 +77,7 @@ static sdg_status_t steps_make(sdg_plan_t *plan, const request_t *r,
   sdg_box_t all = sdg_layout_box(r->layout);
   int slab;
   SDG_TRY(sdg_plan_operand(plan, &call, 0, &all, &slab));
-  SDG_TRY(sdg_plan_messages(plan, transfer, slab, NULL, &slab, 1, landed));
+  SDG_TRY(sdg_plan_messages(plan, transfer, slab, &slab, 1, landed));
   SDG_TRY(sdg_plan_exchange(plan));
   SDG_TRY(sdg_plan_join(plan, SDG_LANE_MAIN));
   for (int i = 0; i < transfer->recvs; i++)

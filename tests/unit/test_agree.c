@@ -68,6 +68,23 @@ START_TEST(extents_of_all_ranks_are_kept_for_a_generation) {
 }
 END_TEST
 
+// Columns lie outside rows, which rank 1 with its one row cannot tell.
+static void nesting_body(int rank) {
+  sdg_call_t call = call_make(rank);
+  sdg_operand_t *x = &call.operand[0];
+  int64_t h = rank == 1 ? 1 : 4;
+  x->extent[2] = h;
+  memcpy(x->stride, (int64_t[]){24 * h, 8 * h, 1, h}, 4 * sizeof *x->stride);
+  REQUIRE(agree(&call, "") == SDG_OK);
+  const int64_t *n = sdg_tag_vector(x->descriptor, x->generation)->nesting;
+  REQUIRE(n[0] > n[1] && n[1] > n[3] && n[3] > n[2]);
+}
+
+START_TEST(all_ranks_know_how_a_tensor_nests_in_memory) {
+  lanes_ranks_run("y=3", nesting_body);
+}
+END_TEST
+
 // Each of these fails on every rank with a text that names ranks and numbers,
 // and leaves the job whole.
 static void expect(const sdg_call_t *call, const char *parameters,
@@ -139,6 +156,7 @@ int main(void) {
   TCase *cases = tcase_create("agree");
   tcase_set_timeout(cases, 60);
   tcase_add_test(cases, extents_of_all_ranks_are_kept_for_a_generation);
+  tcase_add_test(cases, all_ranks_know_how_a_tensor_nests_in_memory);
   tcase_add_test(cases, a_disagreement_names_ranks_and_numbers_on_every_rank);
   tcase_add_test(cases, strides_of_one_element_are_no_layout);
   tcase_add_test(cases, different_calls_break_the_job);

@@ -104,7 +104,7 @@ static sdg_plan_t *plan_make(const sdg_call_t *call, int rank) {
   int x, assembled, slab[16];
   REQUIRE(!sdg_plan_operand(plan, call, 0, &owned[rank], &x));
   REQUIRE(!sdg_plan_scratch(plan, &need[rank], x, &assembled));
-  REQUIRE(!sdg_plan_messages(plan, &transfer, x, NULL, &assembled, 1, slab));
+  REQUIRE(!sdg_plan_messages(plan, &transfer, x, &assembled, 1, slab));
   REQUIRE(!sdg_plan_exchange(plan));
   sdg_box_t above = rows_box(-2, 0), below = rows_box(ROWS, ROWS + 2);
   REQUIRE(!sdg_plan_zero(plan, SDG_LANE_MAIN, assembled, &above));
@@ -252,7 +252,7 @@ static void sender_body(int rank) {
   int x, slab[16];
   REQUIRE(!sdg_transfer_plan(owned, need, RANKS, rank, NULL, &transfer));
   REQUIRE(!sdg_plan_operand(plan, &call, 0, &owned[rank], &x));
-  REQUIRE(!sdg_plan_messages(plan, &transfer, x, NULL, NULL, 0, slab));
+  REQUIRE(!sdg_plan_messages(plan, &transfer, x, NULL, 0, slab));
   REQUIRE(!sdg_plan_exchange(plan));
   if (transfer.recvs == 1) {
     int y;
@@ -305,13 +305,13 @@ static sdg_plan_t *sums_make(const sdg_call_t *call, int rank) {
   REQUIRE(!sdg_plan_operand(plan, call, 0, &row, &x));
   REQUIRE(!sdg_plan_operand(plan, call, 1, &row, &y));
   REQUIRE(!sdg_plan_scratch(plan, &row, x, &sum));
-  REQUIRE(!sdg_plan_messages(plan, &first, x, NULL, NULL, 0, landed));
+  REQUIRE(!sdg_plan_messages(plan, &first, x, NULL, 0, landed));
   REQUIRE(!sdg_plan_exchange(plan)); // nobody has any
   REQUIRE(
       !sdg_plan_copy(plan, SDG_LANE_MAIN, x, sum, NULL, NULL, SDG_COPY_STRIP));
   REQUIRE(!sdg_plan_reduce(plan, sum, 0, SDG_COMBINE_SUM));
   REQUIRE(!sdg_plan_reduce(plan, sum, 0, SDG_COMBINE_MAX));
-  REQUIRE(!sdg_plan_messages(plan, &second, sum, NULL, NULL, 0, landed));
+  REQUIRE(!sdg_plan_messages(plan, &second, sum, NULL, 0, landed));
   REQUIRE(!sdg_plan_exchange(plan));
   REQUIRE(!sdg_plan_join(plan, SDG_LANE_MAIN));
   REQUIRE(

@@ -33,14 +33,16 @@ START_TEST(a_pass_holds_for_one_family_and_one_generation) {
 END_TEST
 
 START_TEST(a_vector_holds_for_one_generation) {
-  const int64_t extent[] = {1, 2, 3, 4};
+  const int64_t extent[] = {1, 2, 3, 4}, nesting[] = {1, 2};
   sdg_tag_touch(&object[0]);
   uint64_t generation = sdg_tag_generation(&object[0]);
   ck_assert_int_eq(
-      (int)sdg_tag_set_vector(&object[0], generation, 2, 2, extent), 0);
+      (int)sdg_tag_set_vector(&object[0], generation, 2, 2, nesting, extent),
+      0);
   const sdg_tag_vector_t *vector = sdg_tag_vector(&object[0], generation);
   ck_assert_ptr_nonnull(vector);
   ck_assert_int_eq((int)vector->extent[3], 4);
+  ck_assert_int_eq((int)vector->nesting[1], 2);
   ck_assert_ptr_null(sdg_tag_vector(&object[0], generation + 1));
   sdg_tag_forget(&object[0]);
   ck_assert_ptr_null(sdg_tag_vector(&object[0], generation));

@@ -41,11 +41,12 @@ static void operand_add(sdg_call_t *call, sdg_role_t role, const int64_t *c,
   };
   sdg_tag_touch(operand->descriptor);
   operand->generation = sdg_tag_generation(operand->descriptor);
+  const int64_t nesting[] = {4, 3, 2, 1};
   int64_t all[3][4];
   for (int r = 0; r < 3; r++)
     memcpy(all[r], (int64_t[]){2, c[r], h[r], 8}, sizeof all[r]);
   REQUIRE(!sdg_tag_set_vector(operand->descriptor, operand->generation, 3, 4,
-                              &all[0][0]));
+                              nesting, &all[0][0]));
   call->operands++;
 }
 
