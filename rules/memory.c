@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "rules/instep.h"
+#include "rules/uploads.h"
 #include "rules/vendor.h"
 #include "rules/whole.h"
 #include "src/device.h"
@@ -85,9 +86,13 @@ void sdg_memory_allocated(const void *at, size_t bytes) {
 }
 
 void sdg_memory_freed(const void *at) {
+  sdg_span_t span;
   pthread_mutex_lock(&lock);
+  bool known = sdg_buffers_allocation(&table, (uintptr_t)at, &span);
   sdg_buffers_release(&table, (uintptr_t)at);
   pthread_mutex_unlock(&lock);
+  if (known && sdg_options_get()->check)
+    sdg_uploads_drop(at, span.bytes);
 }
 
 bool sdg_memory_holds(const void *at) {
@@ -96,6 +101,15 @@ bool sdg_memory_holds(const void *at) {
   bool holds = sdg_buffers_allocation(&table, (uintptr_t)at, &span);
   pthread_mutex_unlock(&lock);
   return holds;
+}
+
+void sdg_memory_forget(void) {
+  pthread_mutex_lock(&lock);
+  uint64_t last_number = table.last_number;
+  sdg_buffers_fini(&table);
+  table.last_number = last_number;
+  pthread_mutex_unlock(&lock);
+  sdg_uploads_forget();
 }
 
 sdg_layout_t sdg_memory_layout(const sdg_operand_t *operand) {
@@ -236,6 +250,12 @@ static const sdg_access_t *host_read(const sdg_touch_t *touch) {
              : NULL;
 }
 
+// In the whole view alone: a rank's own pieces differ.
+static void uploads_note(const sdg_touch_t *touch) {
+  if (sdg_options_get()->check)
+    sdg_uploads_note(touch);
+}
+
 static sdg_status_t touch_run(const sdg_touch_t *touch) {
   cudaStream_t stream;
   SDG_TRY(stream_get(touch, &stream));
@@ -255,6 +275,7 @@ static sdg_status_t touch_run(const sdg_touch_t *touch) {
 }
 
 sdg_status_t sdg_memory_touch(const sdg_touch_t *touch) {
+  uploads_note(touch);
   // Before the first tagged call, and on one rank, nothing is distributed.
   if (!sdg_job_joined() || sdg_job_group()->count < 2 ||
       (touch->accesses == 0 && !touch->everything))

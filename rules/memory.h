@@ -19,6 +19,9 @@ enum { SDG_HOST_READ_BYTES = 4096 };
 void sdg_memory_allocated(const void *at, size_t bytes);
 void sdg_memory_freed(const void *at);
 
+/* All of it is gone. */
+void sdg_memory_forget(void);
+
 /* Before a call that no rule shares: what it may read or write is brought up to
  * date in full on every rank, what it overwrites is forgotten; afterwards it is
  * the same everywhere. SDG_E_THREAD; any failure breaks the job. */

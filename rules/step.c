@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rules/uploads.h"
 #include "rules/vendor.h"
 #include "src/agree.h"
 #include "src/comm.h"
@@ -45,6 +46,8 @@ sdg_status_t sdg_step_agree(const sdg_call_t *call, const sdg_rule_t *rule,
   char parameters[PARAMETERS_BYTES] = "";
   if (rule && rule->knows(call))
     SDG_TRY(rule->describe(call, parameters, sizeof parameters));
+  if (sdg_options_get()->check)
+    sdg_uploads_describe(call, parameters, sizeof parameters);
   return sdg_agree(call, parameters, out_wait_ns);
 }
 

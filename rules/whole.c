@@ -12,6 +12,7 @@
 #include "rules/plancache.h"
 #include "rules/step.h"
 #include "rules/tagging.h"
+#include "rules/uploads.h"
 #include "rules/values.h"
 #include "src/job.h"
 
@@ -286,6 +287,8 @@ static sdg_status_t output_note(const sdg_call_t *call, int index,
   const sdg_operand_t *output = &call->operand[index];
   uintptr_t at = (uintptr_t)output->data;
   sdg_layout_t layout = sdg_memory_layout(output);
+  if (sdg_options_get()->check)
+    sdg_uploads_drop(output->data, sdg_layout_bytes(&layout));
   SDG_TRY(sdg_buffers_put(table, at, &layout, placement, sdg_job_mesh(),
                           sdg_job_rank()));
   sdg_buffer_t *made = sdg_buffers_find(table, at, &layout);
