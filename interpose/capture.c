@@ -262,6 +262,16 @@ size_t sdg_capture_type_bytes(int type) {
   }
 }
 
+bool sdg_capture_reset_due(const void *caller) {
+  return !is_foreign(caller) && sdg_registry_reset_due();
+}
+
+void sdg_capture_reset(void) {
+  depth++;
+  sdg_registry_reset();
+  depth--;
+}
+
 int sdg_capture_unseen(int entry, const void *caller) {
   if (is_foreign(caller))
     return 0;

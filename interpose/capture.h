@@ -33,6 +33,10 @@ int sdg_capture_result(int entry, void *result, size_t bytes,
                        const void *caller);
 /* Of a cudaDataType_t that a result may have; 0: of another. */
 size_t sdg_capture_type_bytes(int type);
+/* The program is about to reset the device. If due, sdg_capture_reset once the
+ * device has done its work. */
+bool sdg_capture_reset_due(const void *caller);
+void sdg_capture_reset(void);
 /* Whole view: the program begins to use functions that are not in the table. */
 int sdg_capture_unseen(int entry, const void *caller);
 /* cuDNN has timed algorithms on this rank. */

@@ -16,7 +16,7 @@ import sys
 FAMILIES = ('conv pool norm softmax reduce pointwise attention matmul '
             'other').split()
 OTHER_KINDS = ('create set destroy opaque pass text copy sync allocate free '
-               'memory unseen').split()
+               'memory unseen reset').split()
 ACTIVATIONS = 'X Y Z DX DY'.split()
 ROLES = ACTIVATIONS + 'W DW BIAS DBIAS SCALE'.split()
 OUTPUT_ROLES = 'Y DX DW DBIAS'.split()
@@ -80,7 +80,8 @@ class Entry:
 
     def is_armed(self):
         return self.is_captured() or self.kind in (
-            'create', 'set', 'destroy', 'opaque', 'text', 'copy', 'sync')
+            'create', 'set', 'destroy', 'opaque', 'text', 'copy', 'sync',
+            'reset')
 
     def accesses(self):
         return [p for p in self.parameters if p.kind in ACCESSES and
@@ -396,6 +397,13 @@ def probe(e):
     if e.kind == 'text':
         return [head, f'  if (!sdg_capture_text({e.arguments()}))',
                 f'    {call};', '}', '']
+    if e.kind == 'reset':
+        return [head,
+                '  if (sdg_capture_reset_due(__builtin_return_address(0))) {',
+                '    (void)REAL(cudaDeviceSynchronize, '
+                'cudaDeviceSynchronize)();',
+                '    sdg_capture_reset();', '  }',
+                f'  TAIL return {call};', '}', '']
     if e.kind == 'copy':
         return [head, '  if (LIKELY(!sdg_job_failed()))',
                 f'    TAIL return {call};',

@@ -86,3 +86,9 @@ sdg_status_t sdg_plancache_add(const sdg_plan_key_t *key, sdg_plan_t *plan,
   *out_entry = &cached->entry;
   return SDG_OK;
 }
+
+void sdg_plancache_forget(void) {
+  for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++)
+    while (caches[channel].first)
+      cached_drop(&caches[channel], caches[channel].first);
+}

@@ -35,4 +35,7 @@ sdg_status_t sdg_plancache_add(const sdg_plan_key_t *key, sdg_plan_t *plan,
                                sdg_report_row_t *row,
                                sdg_plan_entry_t **out_entry) SDG_MUST_CHECK;
 
+/* Drops the plans of all threads, none of which makes a tagged call now. */
+void sdg_plancache_forget(void);
+
 #endif

@@ -9,10 +9,13 @@
 #include "rules/instep.h"
 #include "rules/label.h"
 #include "rules/memory.h"
+#include "rules/plancache.h"
 #include "rules/rule.h"
 #include "rules/setup.h"
 #include "rules/shard.h"
+#include "rules/values.h"
 #include "rules/whole.h"
+#include "src/forget.h"
 #include "src/job.h"
 #include "src/log.h"
 #include "src/options.h"
@@ -143,6 +146,18 @@ int sdg_registry_result(const char *entry_name, void *result, size_t bytes) {
     return 0;
   sdg_report_fail();
   return 1;
+}
+
+bool sdg_registry_reset_due(void) {
+  sdg_memory_forget();
+  return !sdg_job_disarmed() && sdg_job_joined() && !sdg_job_failed();
+}
+
+void sdg_registry_reset(void) {
+  // Where plans are made, all ranks make the communicators.
+  sdg_plancache_forget();
+  sdg_values_reset();
+  sdg_forget_device();
 }
 
 int sdg_registry_unseen(const char *entry_name) {

@@ -38,6 +38,11 @@ int sdg_registry_touch(const sdg_touch_t *touch);
 /* Whole view: a call has returned a value of so many bytes, which becomes the
  * first rank's if it is in host memory. Not 0: as above. */
 int sdg_registry_result(const char *entry_name, void *result, size_t bytes);
+/* The program is about to reset the device: what the program had there is
+ * forgotten. True if sundog has something there, too: then, when the device has
+ * done its work, sdg_registry_reset. */
+bool sdg_registry_reset_due(void);
+void sdg_registry_reset(void);
 /* Whole view: the program begins to use functions that are not intercepted. Not
  * 0: as above. */
 int sdg_registry_unseen(const char *entry_name);

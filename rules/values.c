@@ -125,9 +125,10 @@ static void file_open(void) {
 }
 
 // Brings `bytes` bytes at `data` to the host, after all that `stream` has.
+static cudaEvent_t done; // the last copy
+
 static sdg_status_t fetch(const sdg_vendor_t *cuda, cudaStream_t stream,
                           const void *data, size_t bytes, void *out) {
-  static cudaEvent_t done;
   const struct timespec pause = {.tv_nsec = 100000};
   if (!done)
     SDG_TRY(sdg_device_check(
@@ -236,4 +237,8 @@ void sdg_values_take(void) {
 void sdg_values_drop(void) {
   values.stopped = true;
   values.call = NULL; // the parent's
+}
+
+void sdg_values_reset(void) {
+  done = NULL;
 }

@@ -42,4 +42,7 @@ void sdg_values_forget(void);
 /* In the child of a fork: nothing is kept. No allocation, no wait. */
 void sdg_values_drop(void);
 
+/* The device is about to be reset. */
+void sdg_values_reset(void);
+
 #endif

@@ -248,3 +248,16 @@ void sdg_comm_abort_all(void) {
   aborted = true;
   pthread_mutex_unlock(&lock);
 }
+
+void sdg_comm_forget(void) {
+  pthread_mutex_lock(&lock);
+  for (int channel = 0; channel < SDG_CONTROL_THREADS && !aborted; channel++) {
+    for (int i = 0; i < threads[channel].count; i++) {
+      (void)sdg_vendor_get()->ncclCommAbort(threads[channel].comm[i]->nccl);
+      free(threads[channel].comm[i]);
+    }
+    threads[channel].count = 0;
+    threads[channel].stream = NULL;
+  }
+  pthread_mutex_unlock(&lock);
+}

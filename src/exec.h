@@ -42,4 +42,7 @@ sdg_status_t sdg_exec_run(const sdg_plan_t *plan, const sdg_call_t *call,
  * update brought for one stream's sake, others may read. */
 sdg_status_t sdg_exec_follow(int channel, cudaStream_t stream) SDG_MUST_CHECK;
 
+/* The device is about to be reset (src/forget.h). */
+void sdg_exec_forget(void);
+
 #endif

@@ -49,3 +49,10 @@ size_t sdg_scratch_bytes(void) {
     all += buffers[channel].bytes;
   return all;
 }
+
+void sdg_scratch_forget(void) {
+  for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++) {
+    buffers[channel].data = NULL;
+    buffers[channel].bytes = 0;
+  }
+}

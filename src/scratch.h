@@ -15,4 +15,7 @@ sdg_status_t sdg_scratch_get(size_t bytes, void **out_data) SDG_MUST_CHECK;
 /* Of all threads. */
 size_t sdg_scratch_bytes(void);
 
+/* The device is about to be reset (src/forget.h). */
+void sdg_scratch_forget(void);
+
 #endif

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/device.h"
 #include "src/options.h"
@@ -83,4 +84,10 @@ sdg_status_t sdg_waits_end(cudaStream_t stream) {
   cudaEvent_t after = ring->pair[ring->next].after;
   ring->next = (ring->next + 1) % PAIRS;
   return sdg_device_check(cuda->cudaEventRecord(after, stream), "event record");
+}
+
+void sdg_waits_forget(void) {
+  for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++)
+    if (rings[channel])
+      memset(rings[channel], 0, sizeof *rings[channel]);
 }

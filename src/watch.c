@@ -218,6 +218,21 @@ sdg_status_t sdg_watch_transfer(cudaStream_t stream, const char *entry) {
   return status;
 }
 
+void sdg_watch_forget(void) {
+  const struct timespec pause = {.tv_nsec = 1000000};
+  pthread_mutex_lock(&watch.lock);
+  // The thread may be asking for an event right now.
+  while (watch.started && flights_any()) {
+    pthread_cond_signal(&watch.wake);
+    pthread_mutex_unlock(&watch.lock);
+    nanosleep(&pause, NULL);
+    pthread_mutex_lock(&watch.lock);
+  }
+  for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++)
+    watch.flight[channel].event = NULL;
+  pthread_mutex_unlock(&watch.lock);
+}
+
 void sdg_watch_stop(void) {
   pthread_mutex_lock(&watch.lock);
   bool started = watch.started;

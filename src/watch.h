@@ -18,6 +18,10 @@ sdg_status_t sdg_watch_start(double timeout_s) SDG_MUST_CHECK;
 sdg_status_t sdg_watch_transfer(cudaStream_t stream,
                                 const char *entry) SDG_MUST_CHECK;
 
+/* The device, of which no transfer is in flight, is about to be reset
+ * (src/forget.h). */
+void sdg_watch_forget(void);
+
 /* Ends the thread: before the process exits. */
 void sdg_watch_stop(void);
 

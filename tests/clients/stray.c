@@ -8,6 +8,8 @@
  *   managed   convolves into managed memory
  *   library   convolves with the library of the file NUMBER loaded
  *   api       calls the function of the name NUMBER, without arguments
+ *   reset     resets the device between NUMBER solutions, which it prints
+ *   seeded    convolves values that NUMBER decides
  *   capture   convolves on a stream that is captured
  *   diverge   makes NUMBER convolutions
  *   order     copies and convolves in an order that depends on NUMBER
@@ -92,6 +94,24 @@ static void read_back(float number) {
   TRY(cublasDestroy(cublas));
 }
 
+static void solve_and_reset(int number) {
+  static float host[COUNT];
+  static const float weights[9] = {0.1f, 0.2f, 0.3f,  -0.4f, 0.5f,
+                                   0.6f, 0.7f, -0.8f, 0.9f};
+  for (int i = 0; i < COUNT; i++)
+    host[i] = (float)(i % 17 + number);
+  TRY(cudaMemcpy(g.x, host, sizeof host, cudaMemcpyHostToDevice));
+  TRY(cudaMemcpy(g.w, weights, sizeof weights, cudaMemcpyHostToDevice));
+  for (int i = 0; i < 3; i++) {
+    TRY(convolve(g.x, g.y));
+    TRY(convolve(g.y, g.x));
+  }
+  TRY(cudaMemcpy(host, g.x, sizeof host, cudaMemcpyDeviceToHost));
+  for (int i = 0; i < COUNT; i++)
+    printf("%a\n", (double)host[i]);
+  TRY(cudaDeviceReset());
+}
+
 static void *second(void *argument) {
   (void)argument;
   TRY(convolve(g.x, g.y));
@@ -115,6 +135,22 @@ int main(int argc, char **argv) {
     TRY(convolve(g.x, g.y));
     TRY(dlopen(argv[2], RTLD_NOW) == NULL);
     TRY(convolve(g.x, g.y));
+  } else if (!strcmp(what, "seeded")) {
+    static float values[COUNT];
+    values[COUNT / 2] = 1;
+    TRY(cudaMemcpy(g.x, values, sizeof values, cudaMemcpyHostToDevice));
+    TRY(convolve(g.x, g.y));
+    TRY(cudaMemcpy(g.y, &number, sizeof number, cudaMemcpyHostToDevice));
+    TRY(convolve(g.x, g.y)); /* overwrites it */
+    values[COUNT / 2] = (float)number;
+    TRY(cudaMemcpy2DAsync(g.x + 1, 4 * COLUMNS, values, 4 * COLUMNS, 128, ROWS,
+                          cudaMemcpyDefault, NULL));
+    TRY(convolve(g.x, g.y));
+  } else if (!strcmp(what, "reset")) {
+    for (; number > 0; number--) {
+      solve_and_reset(number);
+      setup();
+    }
   } else if (!strcmp(what, "api")) {
     cublasHandle_t cublas;
     TRY(cublasCreate(&cublas));
@@ -152,7 +188,8 @@ int main(int argc, char **argv) {
     TRY(pthread_join(thread, NULL));
   } else {
     fprintf(stderr, "usage: stray "
-                    "read|managed|library|api|capture|diverge|order|refused|"
+                    "read|managed|library|api|seeded|reset|"
+                    "capture|diverge|order|refused|"
                     "thread [NUMBER]\n");
     return 2;
   }

@@ -85,6 +85,13 @@ int sdg_registry_result(const char *entry_name, void *result, size_t bytes) {
   return 0;
 }
 
+bool sdg_registry_reset_due(void) {
+  return false;
+}
+
+void sdg_registry_reset(void) {
+}
+
 int sdg_registry_unseen(const char *entry_name) {
   (void)entry_name;
   return 0;
