@@ -42,12 +42,15 @@ sdg_status_t sdg_firsts_result(const char *entry_name, void *result,
   if (!sdg_job_joined() || sdg_job_group()->count < 2 || !sdg_memory_owned() ||
       sdg_memory_holds(result))
     return SDG_OK;
-  return first_take(entry_name, result, bytes);
+  (void)sdg_memory_lock();
+  sdg_status_t status = first_take(entry_name, result, bytes);
+  sdg_memory_unlock();
+  return status;
 }
 
-sdg_status_t sdg_firsts_measured(const char *entry_name,
-                                 const sdg_rules_t *rules, int *io_count,
-                                 void *measured, size_t each, int room) {
+static sdg_status_t measured_take(const char *entry_name,
+                                  const sdg_rules_t *rules, int *io_count,
+                                  void *measured, size_t each, int room) {
   char record[SDG_CONTROL_RECORD_BYTES] = "";
   SDG_TRY(sdg_job_join(&rules->mesh, rules->axes));
   if (sdg_job_group()->count < 2)
@@ -71,4 +74,14 @@ sdg_status_t sdg_firsts_measured(const char *entry_name,
   *io_count = count;
   memcpy(measured, record + sizeof count, (size_t)count * each);
   return SDG_OK;
+}
+
+sdg_status_t sdg_firsts_measured(const char *entry_name,
+                                 const sdg_rules_t *rules, int *io_count,
+                                 void *measured, size_t each, int room) {
+  (void)sdg_memory_lock();
+  sdg_status_t status =
+      measured_take(entry_name, rules, io_count, measured, each, room);
+  sdg_memory_unlock();
+  return status;
 }

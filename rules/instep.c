@@ -68,6 +68,12 @@ static void store(_Atomic(uint32_t) *word, uint32_t value) {
   atomic_store_explicit(word, value, memory_order_relaxed);
 }
 
+static atomic_bool second; // a second thread touches shared tensors
+
+void sdg_instep_say_second(void) {
+  atomic_store(&second, true);
+}
+
 static sdg_status_t step(const char *entry_name, uint32_t hash) {
   const sdg_group_t *group = sdg_job_group();
   if (group->count < 2)
@@ -91,9 +97,13 @@ static sdg_status_t step(const char *entry_name, uint32_t hash) {
   return sdg_job_fail(sdg_fail(
       SDG_E_DIVERGED,
       "op %u%s of rank %d is %s; that of rank %d, now at call %llu %s, was "
-      "another, or had other extents, parameters or scalars",
+      "another, or had other extents, parameters or scalars%s",
       number, label, sdg_job_rank(), entry_name, other,
-      (unsigned long long)calls, at));
+      (unsigned long long)calls, at,
+      atomic_load(&second) ? "; a second thread copies, frees or passes on "
+                             "shared tensors, which "
+                             "it may do only while the first one waits for it"
+                           : ""));
 }
 
 sdg_status_t sdg_instep_check(const sdg_call_t *call, const sdg_rule_t *rule,

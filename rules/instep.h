@@ -29,4 +29,8 @@ sdg_status_t sdg_instep_update(const char *entry_name,
  * other rank waits for. Reports and counts a failure. */
 void sdg_instep_finish(void);
 
+/* From now on messages of divergence say that a second thread touches shared
+ * tensors, the likely cause. */
+void sdg_instep_say_second(void);
+
 #endif

@@ -28,12 +28,13 @@ static atomic_int owner_channel;
 static _Thread_local char thread_mark;
 
 sdg_status_t sdg_memory_own(const char *entry_name) {
-  const void *none = NULL;
   SDG_TRY(sdg_thread_claim(entry_name));
-  if (!atomic_compare_exchange_strong(&owner, &none, &thread_mark) &&
-      none != &thread_mark)
+  // Of a thread that has ended the next one gets the channel.
+  if (atomic_load(&owner) && atomic_load(&owner) != &thread_mark &&
+      atomic_load(&owner_channel) != sdg_thread_channel())
     return sdg_fail(SDG_E_VIEW_WHOLE, "%s by a second thread", entry_name);
   atomic_store(&owner_channel, sdg_thread_channel());
+  atomic_store(&owner, &thread_mark);
   return SDG_OK;
 }
 
@@ -141,7 +142,6 @@ sdg_status_t sdg_memory_update(sdg_buffer_t *buffer, const sdg_box_t *need,
     return sdg_fail(SDG_E_NO_MEMORY, "boxes of %d ranks", buffer->ranks);
   sdg_status_t status = SDG_OK;
   if (sdg_buffer_lack(buffer, need, lack)) {
-    SDG_TRY_GOTO(sdg_memory_own(cause), out);
     SDG_TRY_GOTO(sdg_instep_update(cause, buffer->number), out);
     if (!row) {
       row = sdg_report_find(cause, "-", "update");
@@ -281,7 +281,14 @@ sdg_status_t sdg_memory_touch(const sdg_touch_t *touch) {
       (touch->accesses == 0 && !touch->everything))
     return SDG_OK;
   pthread_mutex_lock(&lock);
+  // A second thread may copy while the first one waits for it: then what it
+  // needs of the other ranks is in its place in the order of all.
+  int channel = sdg_thread_own_channel;
+  sdg_thread_own_channel = atomic_load(&owner_channel);
+  if (!sdg_memory_owned() && table.buffers > 0)
+    sdg_instep_say_second();
   sdg_status_t status = touch_run(touch);
+  sdg_thread_own_channel = channel;
   pthread_mutex_unlock(&lock);
   return status == SDG_OK ? SDG_OK : sdg_job_fail(status);
 }

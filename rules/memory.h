@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whole view: the program's device memory, and what every call does to the
- * distributed tensors in it. Any thread; what needs the other ranks, only the
- * one that makes tagged calls. */
+ * distributed tensors in it. Any thread; in calls that need the other ranks the
+ * lock is held, so that there is one order of them. */
 #ifndef SDG_RULES_MEMORY_H
 #define SDG_RULES_MEMORY_H
 
@@ -27,9 +27,9 @@ void sdg_memory_forget(void);
  * the same everywhere. SDG_E_THREAD; any failure breaks the job. */
 sdg_status_t sdg_memory_touch(const sdg_touch_t *touch) SDG_MUST_CHECK;
 
-/* Makes this the one thread of the rank that exchanges anything: two would keep
- * the table in an order that other ranks' do not have. The job is joined.
- * SDG_E_VIEW_WHOLE, and those of sdg_thread_claim. */
+/* Makes this the one thread of the rank that makes tagged calls: two would keep
+ * the table in an order that other ranks' do not have. The job is joined, the
+ * lock held. SDG_E_VIEW_WHOLE, and those of sdg_thread_claim. */
 sdg_status_t sdg_memory_own(const char *entry_name) SDG_MUST_CHECK;
 
 /* Whether the calling thread is that. */

@@ -379,9 +379,10 @@ static sdg_status_t enter(const sdg_call_t *call, const sdg_rules_t *rules,
 static sdg_status_t shared(sdg_call_t *call, const sdg_rules_t *rules,
                            const sdg_rule_t *rule, const sdg_section_t *section,
                            bool *out_done) {
-  SDG_TRY(enter(call, rules, rule));
   sdg_buffers_t *table = sdg_memory_lock();
-  sdg_status_t status = locked(call, rule, section, table, out_done);
+  sdg_status_t status = enter(call, rules, rule);
+  if (status == SDG_OK)
+    status = locked(call, rule, section, table, out_done);
   sdg_memory_unlock();
   sdg_history_call(call->entry_name, status != SDG_OK);
   return status;

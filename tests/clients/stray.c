@@ -14,6 +14,8 @@
  *   diverge   makes NUMBER convolutions
  *   order     copies and convolves in an order that depends on NUMBER
  *   refused   makes a call that is refused where NUMBER is 0, then others
+ *   helpers   lets other threads copy, then convolve, while it waits for them
+ *   race      lets another thread copy while it convolves
  *   thread    convolves in a second thread, too */
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
@@ -118,6 +120,55 @@ static void *second(void *argument) {
   return NULL;
 }
 
+static void *copier(void *host) {
+  TRY(cudaMemcpy(host, g.y, COUNT * sizeof *g.y, cudaMemcpyDeviceToHost));
+  return NULL;
+}
+
+static void run_thread(void *(*body)(void *), void *argument) {
+  pthread_t thread;
+  TRY(pthread_create(&thread, NULL, body, argument));
+  TRY(pthread_join(thread, NULL));
+}
+
+static void *worker(void *host) {
+  for (int i = 0; i < 4; i++) {
+    TRY(convolve(g.x, g.y));
+    run_thread(copier, host);
+    TRY(convolve(g.y, g.x));
+  }
+  return NULL;
+}
+
+static void helpers(void) {
+  static float host[COUNT];
+  for (int i = 0; i < COUNT; i++)
+    host[i] = (float)(i % 17);
+  TRY(cudaMemcpy(g.x, host, sizeof host, cudaMemcpyHostToDevice));
+  TRY(cudaMemcpy(g.w, host + 3, 9 * sizeof *host, cudaMemcpyHostToDevice));
+  for (int i = 0; i < 3; i++)
+    run_thread(worker, host); /* each is the one that convolves */
+  copier(host);
+  for (int i = 0; i < COUNT; i++)
+    printf("%a\n", (double)host[i]);
+}
+
+static void *copier_for_ever(void *host) {
+  for (int i = 0; i < 400; i++)
+    copier(host);
+  return NULL;
+}
+
+static void race(void) {
+  static float host[COUNT];
+  pthread_t thread;
+  TRY(convolve(g.x, g.y));
+  TRY(pthread_create(&thread, NULL, copier_for_ever, host));
+  for (int i = 0; i < 4000; i++)
+    TRY(convolve(g.x, g.y));
+  TRY(pthread_join(thread, NULL));
+}
+
 int main(int argc, char **argv) {
   const char *what = argc > 1 ? argv[1] : "";
   int number = argc > 2 ? atoi(argv[2]) : 0;
@@ -146,6 +197,10 @@ int main(int argc, char **argv) {
     TRY(cudaMemcpy2DAsync(g.x + 1, 4 * COLUMNS, values, 4 * COLUMNS, 128, ROWS,
                           cudaMemcpyDefault, NULL));
     TRY(convolve(g.x, g.y));
+  } else if (!strcmp(what, "helpers")) {
+    helpers();
+  } else if (!strcmp(what, "race")) {
+    race();
   } else if (!strcmp(what, "reset")) {
     for (; number > 0; number--) {
       solve_and_reset(number);
@@ -188,7 +243,7 @@ int main(int argc, char **argv) {
     TRY(pthread_join(thread, NULL));
   } else {
     fprintf(stderr, "usage: stray "
-                    "read|managed|library|api|seeded|reset|"
+                    "read|managed|library|api|seeded|reset|helpers|"
                     "capture|diverge|order|refused|"
                     "thread [NUMBER]\n");
     return 2;
