@@ -162,7 +162,7 @@ sdg_status_t sdg_step_run(sdg_call_t *call, const sdg_plan_entry_t *entry,
   bool asks = plan->share && plan->share->idle;
   if (!outcome.vendor && !asks)
     return SDG_OK;
-  if (outcome.calls > 0 && outcome.vendor)
+  if (outcome.mixed)
     return sdg_fail(SDG_E_VENDOR_CALL, "%s: %s", call->entry_name,
                     vendor_text(outcome.vendor));
   bool nothing = !outcome.vendor && outcome.calls == 0;

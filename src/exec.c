@@ -179,6 +179,30 @@ static sdg_status_t recvs_poison(const sdg_exec_t *exec, const sdg_step_t *step,
   return SDG_OK;
 }
 
+// Whether a step that follows a refused sub-call is carried out all the same;
+// notes if it writes to an operand.
+static bool refused_goes_on(const sdg_plan_t *plan, const sdg_step_t *step,
+                            sdg_outcome_t *out) {
+  switch (step->kind) {
+  case SDG_STEP_REDUCE:
+    out->mixed |= plan->slab[step->slab].operand != SDG_SLAB_SCRATCH;
+    return true;
+  case SDG_STEP_EXCHANGE:
+    for (int i = step->parcel; i < step->parcel + step->parcels; i++)
+      out->mixed |=
+          !plan->parcel[i].is_send &&
+          plan->slab[plan->parcel[i].slab].operand != SDG_SLAB_SCRATCH;
+    return true;
+  case SDG_STEP_JOIN:
+    return true;
+  case SDG_STEP_ZERO:
+  case SDG_STEP_COPY:
+  case SDG_STEP_CALL:
+    break;
+  }
+  return false;
+}
+
 // out_ahead: the communication lane has steps that the main lane has not waited
 // for.
 static sdg_status_t steps_run(const sdg_exec_t *exec, events_t *own_events,
@@ -195,8 +219,9 @@ static sdg_status_t steps_run(const sdg_exec_t *exec, events_t *own_events,
       *out_ahead = true;
     else if (step->kind == SDG_STEP_JOIN)
       *out_ahead = false;
-    else if (out->vendor)
-      continue; // what was to be computed is not
+    // Of what was to be computed only messages are left, on which others count.
+    if (out->vendor && !refused_goes_on(plan, step, out))
+      continue;
     switch (step->kind) {
     case SDG_STEP_ZERO:
       SDG_TRY(step_zero(exec, step, own));
@@ -219,6 +244,7 @@ static sdg_status_t steps_run(const sdg_exec_t *exec, events_t *own_events,
     case SDG_STEP_CALL:
       out->vendor = plan->run(plan->state, step->slab, exec->call, exec);
       out->calls += out->vendor == 0;
+      out->mixed = out->vendor && out->calls > 0;
       break;
     }
   }

@@ -30,8 +30,8 @@ void *sdg_exec_element(const sdg_exec_t *exec, int slab, const sdg_box_t *box);
  * that sub-call is computed or copied. */
 typedef struct sdg_outcome {
   int vendor; /* the vendor's status of the refused sub-call; 0: none was */
-  int calls;  /* sub-calls that were carried out: 0 of a refused plan means that
-                 no operand was changed */
+  int calls;  /* sub-calls that were carried out */
+  bool mixed; /* one was refused, but operands may have been changed */
 } sdg_outcome_t;
 sdg_status_t sdg_exec_run(const sdg_plan_t *plan, const sdg_call_t *call,
                           cudaStream_t stream, sdg_report_row_t *row,
