@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "interpose/ranges.h"
 #include "interpose/slot.h"
@@ -270,6 +271,26 @@ void sdg_capture_reset(void) {
   depth++;
   sdg_registry_reset();
   depth--;
+}
+
+int sdg_capture_polled(int entry, int *io_status, const void *caller) {
+  if (is_foreign(caller) ||
+      (*io_status != cudaSuccess && *io_status != cudaErrorNotReady))
+    return 0;
+  int first = *io_status;
+  depth++;
+  bool refused =
+      sdg_registry_result(sdg_entry[entry].name, &first, sizeof first);
+  depth--;
+  if (first == cudaSuccess || first == cudaErrorNotReady)
+    *io_status = first;
+  return refused ? refusal_of(entry) : 0;
+}
+
+bool sdg_capture_pause(void) {
+  const struct timespec time = {.tv_nsec = 20000};
+  nanosleep(&time, NULL);
+  return !sdg_job_failed();
 }
 
 int sdg_capture_unseen(int entry, const void *caller) {

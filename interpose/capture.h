@@ -37,6 +37,12 @@ size_t sdg_capture_type_bytes(int type);
  * device has done its work. */
 bool sdg_capture_reset_due(const void *caller);
 void sdg_capture_reset(void);
+/* Whole view: the program has asked whether the device is done. *io_status
+ * becomes what the first rank was told, where both are cudaSuccess or
+ * cudaErrorNotReady. Not 0: the error for the program. */
+int sdg_capture_polled(int entry, int *io_status, const void *caller);
+/* A moment of sleep; false if the job has failed. */
+bool sdg_capture_pause(void);
 /* Whole view: the program begins to use functions that are not in the table. */
 int sdg_capture_unseen(int entry, const void *caller);
 /* cuDNN has timed algorithms on this rank. */

@@ -33,6 +33,7 @@ LIBRARIES = 'cudnn cudart cublas cublasLt nccl'.split()
 # Values that cuBLAS may write to host memory before it returns, where they do
 # not have a type of their own: bytes of which parameter.
 RESULTS = {
+    'cudaEventElapsedTime': ('ms', 'sizeof *ms'),
     'cublasGetVector': ('y', 'incy == 1 ? (size_t)n * (size_t)elemSize : 0'),
     'cublasGetMatrix': ('B', 'ldb == rows ? (size_t)rows * (size_t)cols * '
                              '(size_t)elemSize : 0'),
@@ -89,7 +90,7 @@ class Entry:
 
     def result(self):
         """What cuBLAS may write to host memory: parameter, bytes."""
-        if self.library != 'cublas':
+        if not self.library.startswith(('cublas', 'cudart')):
             return None
         for p in self.parameters:
             if p.name == 'result' and p.ctype == 'void *':
@@ -97,6 +98,10 @@ class Entry:
             if p.name == 'result':
                 return p.name, 'sizeof *result'
         return RESULTS.get(self.name.replace('_64', ''))
+
+    def is_polling(self):
+        """Asks how far the device is, by which allocators decide."""
+        return self.prototype in ('cudaEventQuery', 'cudaStreamQuery')
 
     def is_measuring(self):
         """Times algorithms, in the order of which a program chooses."""
@@ -107,7 +112,8 @@ class Entry:
         if self.kind in ('allocate', 'free', 'unseen'):
             return True
         return not self.is_captured() and self.kind != 'opaque' and bool(
-            self.accesses() or self.everything or
+            self.accesses() or self.everything or self.is_polling() or
+            self.result() or
             self.of_kind('everything'))
 
     def has_args(self):
@@ -307,6 +313,28 @@ def whole_probe(e):
                 '__builtin_return_address(0));',
                 '  if (refusal)', f'    return ({e.ctype})refusal;',
                 f'  TAIL return {call};', '}', '']
+    if e.is_polling():
+        return [head, f'  {e.ctype} status = {call};',
+                '  int first = status;',
+                f'  int refusal = sdg_capture_polled(SDG_ENTRY_{e.name}, '
+                '&first,',
+                '                                   '
+                '__builtin_return_address(0));',
+                '  if (refusal)', f'    return ({e.ctype})refusal;',
+                '  while (first == cudaSuccess && '
+                'status == cudaErrorNotReady &&',
+                '         sdg_capture_pause())', f'    status = {call};',
+                '  if (status == cudaSuccess && !sdg_job_failed())',
+                f'    return ({e.ctype})first;',
+                f'  return ({e.ctype})sdg_capture_sync(SDG_ENTRY_{e.name}, '
+                'status);', '}', '']
+    if e.result() and not e.accesses():
+        return [head, f'  {e.ctype} status = {call};',
+                f'  int refusal = sdg_capture_result(SDG_ENTRY_{e.name}, '
+                f'{e.result()[0]}, {e.result()[1]},',
+                '                                   '
+                '__builtin_return_address(0));',
+                f'  return refusal ? ({e.ctype})refusal : status;', '}', '']
     lines = [head, f'  {fill_of(e)}',
              f'  int refusal = sdg_capture_touch_memory(SDG_ENTRY_{e.name}, '
              '&all,',

@@ -15,6 +15,8 @@
  *   order     copies and convolves in an order that depends on NUMBER
  *   refused   makes a call that is refused where NUMBER is 0, then others
  *   helpers   lets other threads copy, then convolve, while it waits for them
+ *   pool      reuses memory that the device is done with, which is later where
+ *             NUMBER is larger
  *   race      lets another thread copy while it convolves
  *   thread    convolves in a second thread, too */
 #include <cublas_v2.h>
@@ -22,9 +24,11 @@
 #include <cudnn.h>
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define TRY(call)                                                              \
   do {                                                                         \
@@ -153,6 +157,59 @@ static void helpers(void) {
     printf("%a\n", (double)host[i]);
 }
 
+static void doze(void *ms) {
+  usleep((unsigned)*(int *)ms * 1000);
+}
+
+/* Memory of which the last use has an event. */
+typedef struct block {
+  float *at;
+  cudaEvent_t done;
+  bool busy;
+} block_t;
+
+static block_t *block_get(block_t *blocks) {
+  block_t *block = blocks;
+  while (block->at &&
+         (block->busy || cudaEventQuery(block->done) != cudaSuccess))
+    block++;
+  if (!block->at) {
+    block->at = device(COUNT);
+    TRY(cudaEventCreateWithFlags(&block->done, cudaEventDisableTiming));
+  }
+  block->busy = true;
+  return block;
+}
+
+static void pool(int number) {
+  static float host[COUNT];
+  static block_t blocks[64];
+  struct cudaMemcpy3DParms any = {.extent = {4, 1, 1},
+                                  .kind = cudaMemcpyDeviceToDevice};
+  float *spare = device(64);
+  any.srcPtr = (struct cudaPitchedPtr){spare, 4, 4, 1};
+  any.dstPtr = (struct cudaPitchedPtr){spare + 32, 4, 4, 1};
+  for (int i = 0; i < COUNT; i++)
+    host[i] = (float)(i % 17) / 16;
+  block_t *now = block_get(blocks);
+  TRY(cudaMemcpy(now->at, host, sizeof host, cudaMemcpyHostToDevice));
+  TRY(cudaMemcpy(g.w, host + 3, 9 * sizeof *host, cudaMemcpyHostToDevice));
+  for (int step = 0; step < 30; step++) {
+    block_t *next = block_get(blocks);
+    TRY(convolve(now->at, next->at));
+    TRY(cudaLaunchHostFunc(NULL, doze, &number));
+    TRY(cudaEventRecord(now->done, NULL));
+    now->busy = false;
+    now = next;
+    if (step % 5 == 4) /* may touch anything */
+      TRY(cudaMemcpy3DAsync(&any, NULL));
+    usleep(1500);
+  }
+  TRY(cudaMemcpy(host, now->at, sizeof host, cudaMemcpyDeviceToHost));
+  for (int i = 0; i < COUNT; i++)
+    printf("%a\n", (double)host[i]);
+}
+
 static void *copier_for_ever(void *host) {
   for (int i = 0; i < 400; i++)
     copier(host);
@@ -199,6 +256,8 @@ int main(int argc, char **argv) {
     TRY(convolve(g.x, g.y));
   } else if (!strcmp(what, "helpers")) {
     helpers();
+  } else if (!strcmp(what, "pool")) {
+    pool(number);
   } else if (!strcmp(what, "race")) {
     race();
   } else if (!strcmp(what, "reset")) {
@@ -243,8 +302,8 @@ int main(int argc, char **argv) {
     TRY(pthread_join(thread, NULL));
   } else {
     fprintf(stderr, "usage: stray "
-                    "read|managed|library|api|seeded|reset|helpers|"
-                    "capture|diverge|order|refused|"
+                    "read|managed|library|api|seeded|reset|helpers|pool|"
+                    "race|capture|diverge|order|refused|"
                     "thread [NUMBER]\n");
     return 2;
   }
