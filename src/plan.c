@@ -102,11 +102,19 @@ void sdg_slab_pack(const sdg_box_t *box, const int64_t *like,
 
 sdg_status_t sdg_plan_scratch(sdg_plan_t *plan, const sdg_box_t *box, int like,
                               int *out_slab) {
-  sdg_slab_t slab = {.operand = SDG_SLAB_SCRATCH,
-                     .elem_bytes = plan->slab[like].elem_bytes,
-                     .box = *box};
-  memcpy(slab.nesting, plan->slab[like].nesting, sizeof slab.nesting);
-  sdg_slab_pack(box, plan->slab[like].stride, slab.stride);
+  const sdg_slab_t model = plan->slab[like]; // slabs move when one is added
+  SDG_TRY(sdg_plan_packed(plan, box, model.stride, model.elem_bytes, out_slab));
+  memcpy(plan->slab[*out_slab].nesting, model.nesting, sizeof model.nesting);
+  return SDG_OK;
+}
+
+sdg_status_t sdg_plan_packed(sdg_plan_t *plan, const sdg_box_t *box,
+                             const int64_t *like, int elem_bytes,
+                             int *out_slab) {
+  sdg_slab_t slab = {
+      .operand = SDG_SLAB_SCRATCH, .elem_bytes = elem_bytes, .box = *box};
+  memcpy(slab.nesting, like, sizeof slab.nesting);
+  sdg_slab_pack(box, like, slab.stride);
   size_t bytes = (size_t)sdg_box_count(box) * (size_t)slab.elem_bytes;
   slab.offset_bytes = scratch_take(plan, bytes);
   return slab_add(plan, &slab, out_slab);
@@ -194,16 +202,6 @@ typedef struct form {
   int elem_bytes;
 } form_t;
 
-static sdg_status_t packed_add(sdg_plan_t *plan, const sdg_box_t *box,
-                               const form_t *form, int *out_slab) {
-  sdg_slab_t slab = {
-      .operand = SDG_SLAB_SCRATCH, .elem_bytes = form->elem_bytes, .box = *box};
-  sdg_slab_pack(box, form->order, slab.stride);
-  slab.offset_bytes =
-      scratch_take(plan, (size_t)sdg_box_count(box) * (size_t)form->elem_bytes);
-  return slab_add(plan, &slab, out_slab);
-}
-
 // A message leaves from where it lies if that is one run of memory, otherwise
 // it is packed first.
 static sdg_status_t send_add(sdg_plan_t *plan, const sdg_message_t *message,
@@ -214,7 +212,8 @@ static sdg_status_t send_add(sdg_plan_t *plan, const sdg_message_t *message,
   if (box_contiguous(&plan->slab[from], &message->box, form->order, &offset))
     return parcel_add(plan, true, message->peer, from, offset, bytes);
   int packed;
-  SDG_TRY(packed_add(plan, &message->box, form, &packed));
+  SDG_TRY(sdg_plan_packed(plan, &message->box, form->order, form->elem_bytes,
+                          &packed));
   SDG_TRY(sdg_plan_copy(plan, SDG_LANE_COMM, from, packed, NULL, NULL,
                         SDG_COPY_HALO));
   return parcel_add(plan, true, message->peer, packed, 0, bytes);
@@ -250,7 +249,7 @@ static sdg_status_t recv_add(sdg_plan_t *plan, const sdg_message_t *message,
   *out_slab = -1;
   if (place >= 0)
     return parcel_add(plan, false, message->peer, place, offset, bytes);
-  SDG_TRY(packed_add(plan, &box, form, out_slab));
+  SDG_TRY(sdg_plan_packed(plan, &box, form->order, form->elem_bytes, out_slab));
   return parcel_add(plan, false, message->peer, *out_slab, 0, bytes);
 }
 
