@@ -137,22 +137,10 @@ static sdg_status_t pointwise_plan(const sdg_call_t *call,
     if (call->operand[i].is_output)
       output = i;
   for (int i = 0; i < call->operands; i++) {
-    const sdg_operand_t *operand = &call->operand[i];
-    if (output < 0 || !sdg_role_is_activation(operand->role) ||
+    if (output < 0 || !sdg_role_is_activation(call->operand[i].role) ||
         cut_alike(&tagging->placement[i], &tagging->placement[output]))
       continue;
-    char text[2][256];
-    const int which[2] = {i, output};
-    for (int k = 0; k < 2; k++) {
-      const sdg_placement_t *placement = &tagging->placement[which[k]];
-      const char *names[SDG_DIMS_MAX];
-      sdg_tagging_names(call->family, placement->dims, names);
-      sdg_placement_format(placement, tagging->mesh, names, text[k],
-                           sizeof text[k]);
-    }
-    return sdg_fail(SDG_E_OPERANDS_DIFFER, "%s: %s is %s, %s is %s",
-                    call->entry_name, sdg_role_name(operand->role), text[0],
-                    sdg_role_name(call->operand[output].role), text[1]);
+    return sdg_tagging_differ(call, tagging, i, output);
   }
   *out_plan = sdg_plan_create("literal");
   if (!*out_plan)

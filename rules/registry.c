@@ -26,6 +26,8 @@ static const sdg_rule_t *const rules_by_family[SDG_FAMILY_COUNT] = {
     [SDG_FAMILY_POOL] = &sdg_rule_pool,
     [SDG_FAMILY_POINTWISE] = &sdg_rule_pointwise,
     [SDG_FAMILY_REDISTRIBUTE] = &sdg_rule_redistribute,
+    [SDG_FAMILY_REDUCE] = &sdg_rule_reduce,
+    [SDG_FAMILY_SOFTMAX] = &sdg_rule_softmax,
 };
 
 bool sdg_registry_knows(const sdg_call_t *call) {

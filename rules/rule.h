@@ -70,5 +70,7 @@ extern const sdg_rule_t sdg_rule_conv;
 extern const sdg_rule_t sdg_rule_pointwise;
 extern const sdg_rule_t sdg_rule_pool;
 extern const sdg_rule_t sdg_rule_redistribute;
+extern const sdg_rule_t sdg_rule_reduce;
+extern const sdg_rule_t sdg_rule_softmax;
 
 #endif

@@ -82,6 +82,19 @@ sdg_status_t sdg_subcall_op(sdg_plan_t *plan, cudnnOpTensorOp_t op,
                             double alpha2, const sdg_subcall_tensor_t *b,
                             double beta,
                             const sdg_subcall_tensor_t *c) SDG_MUST_CHECK;
+/* c = op(alpha1 a, alpha2 b), MIN or MAX, where NaN loses against a number. */
+sdg_status_t
+sdg_subcall_op_numbers(sdg_plan_t *plan, cudnnOpTensorOp_t op, double alpha1,
+                       const sdg_subcall_tensor_t *a, double alpha2,
+                       const sdg_subcall_tensor_t *b,
+                       const sdg_subcall_tensor_t *c) SDG_MUST_CHECK;
+/* The op that `fn` carries out, with scalars of its own: run->op is the op's
+ * descriptor, run->scalar[0] is 1, tensors are a, b, c. */
+sdg_status_t
+sdg_subcall_op_by(sdg_plan_t *plan, cudnnOpTensorOp_t op,
+                  cudnnStatus_t (*fn)(const sdg_subcall_run_t *run),
+                  const sdg_subcall_tensor_t *a, const sdg_subcall_tensor_t *b,
+                  const sdg_subcall_tensor_t *c) SDG_MUST_CHECK;
 /* c = alpha a + beta c; types may differ where the vendor's library converts.
  */
 sdg_status_t
@@ -93,6 +106,17 @@ sdg_status_t sdg_subcall_reduce(sdg_plan_t *plan, cudnnReduceTensorOp_t op,
                                 double alpha, const sdg_subcall_tensor_t *a,
                                 double beta,
                                 const sdg_subcall_tensor_t *c) SDG_MUST_CHECK;
+/* The same; of MIN, MAX and AMAX NaN loses against a number if `numbers`. */
+sdg_status_t sdg_subcall_choose(sdg_plan_t *plan, cudnnReduceTensorOp_t op,
+                                bool numbers, double alpha,
+                                const sdg_subcall_tensor_t *a,
+                                const sdg_subcall_tensor_t *c) SDG_MUST_CHECK;
+/* The workspace that the vendor's library wants for a reduction by `op`. */
+sdg_status_t sdg_subcall_reduction_workspace(const sdg_plan_t *plan,
+                                             cudnnReduceTensorDescriptor_t op,
+                                             const sdg_subcall_tensor_t *a,
+                                             const sdg_subcall_tensor_t *c,
+                                             size_t *out_bytes) SDG_MUST_CHECK;
 /* c = value, of float or double. */
 sdg_status_t sdg_subcall_set(sdg_plan_t *plan, double value,
                              const sdg_subcall_tensor_t *c) SDG_MUST_CHECK;

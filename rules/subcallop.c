@@ -38,34 +38,62 @@ static void op_destroy(void *op) {
   (void)sdg_cudnn_get()->cudnnDestroyOpTensorDescriptor(op);
 }
 
-sdg_status_t sdg_subcall_op(sdg_plan_t *plan, cudnnOpTensorOp_t op,
-                            double alpha1, const sdg_subcall_tensor_t *a,
-                            double alpha2, const sdg_subcall_tensor_t *b,
-                            double beta, const sdg_subcall_tensor_t *c) {
+// Adds `sub`, the tensors of which are a, b and c, with a descriptor of `op`.
+static sdg_status_t op_add(sdg_plan_t *plan, cudnnOpTensorOp_t op,
+                           cudnnNanPropagation_t nan, sdg_subcall_t *sub) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
   cudnnOpTensorDescriptor_t descriptor;
   if (!cudnn)
     return SDG_E_LIBRARY_MISSING;
   SDG_TRY(vendor_check(cudnn->cudnnCreateOpTensorDescriptor(&descriptor),
                        "cudnnCreateOpTensorDescriptor"));
-  sdg_subcall_t sub = {
-      .fn = op_run,
-      .tensors = 3,
-      .tensor = {*a, *b, *c},
-      .scalar = {[ALPHA] = sdg_scalar(c->type, alpha1),
-                 [ALPHA2] = sdg_scalar(c->type, alpha2),
-                 [BETA] = sdg_scalar(c->type, beta)},
-      .op = descriptor,
-      .op_destroy = op_destroy,
-  };
-  sdg_status_t status = vendor_check(
-      cudnn->cudnnSetOpTensorDescriptor(descriptor, op, compute_of(c->type),
-                                        CUDNN_PROPAGATE_NAN),
-      "cudnnSetOpTensorDescriptor");
+  sub->tensors = 3;
+  sub->op = descriptor;
+  sub->op_destroy = op_destroy;
+  sdg_status_t status =
+      vendor_check(cudnn->cudnnSetOpTensorDescriptor(
+                       descriptor, op, compute_of(sub->tensor[2].type), nan),
+                   "cudnnSetOpTensorDescriptor");
   if (status == SDG_OK)
-    return sdg_subcall_add(plan, &sub);
+    return sdg_subcall_add(plan, sub);
   op_destroy(descriptor);
   return status;
+}
+
+sdg_status_t sdg_subcall_op(sdg_plan_t *plan, cudnnOpTensorOp_t op,
+                            double alpha1, const sdg_subcall_tensor_t *a,
+                            double alpha2, const sdg_subcall_tensor_t *b,
+                            double beta, const sdg_subcall_tensor_t *c) {
+  sdg_subcall_t sub = {.fn = op_run,
+                       .tensor = {*a, *b, *c},
+                       .scalar = {[ALPHA] = sdg_scalar(c->type, alpha1),
+                                  [ALPHA2] = sdg_scalar(c->type, alpha2),
+                                  [BETA] = sdg_scalar(c->type, beta)}};
+  return op_add(plan, op, CUDNN_PROPAGATE_NAN, &sub);
+}
+
+sdg_status_t sdg_subcall_op_numbers(sdg_plan_t *plan, cudnnOpTensorOp_t op,
+                                    double alpha1,
+                                    const sdg_subcall_tensor_t *a,
+                                    double alpha2,
+                                    const sdg_subcall_tensor_t *b,
+                                    const sdg_subcall_tensor_t *c) {
+  sdg_subcall_t sub = {.fn = op_run,
+                       .tensor = {*a, *b, *c},
+                       .scalar = {[ALPHA] = sdg_scalar(c->type, alpha1),
+                                  [ALPHA2] = sdg_scalar(c->type, alpha2)}};
+  return op_add(plan, op, CUDNN_NOT_PROPAGATE_NAN, &sub);
+}
+
+sdg_status_t
+sdg_subcall_op_by(sdg_plan_t *plan, cudnnOpTensorOp_t op,
+                  cudnnStatus_t (*fn)(const sdg_subcall_run_t *run),
+                  const sdg_subcall_tensor_t *a, const sdg_subcall_tensor_t *b,
+                  const sdg_subcall_tensor_t *c) {
+  sdg_subcall_t sub = {.fn = fn,
+                       .tensor = {*a, *b, *c},
+                       .scalar = {[ALPHA] = sdg_scalar(c->type, 1)}};
+  return op_add(plan, op, CUDNN_PROPAGATE_NAN, &sub);
 }
 
 static cudnnStatus_t transform_run(const sdg_subcall_run_t *run) {
@@ -96,11 +124,11 @@ static void reduce_destroy(void *op) {
   (void)sdg_cudnn_get()->cudnnDestroyReduceTensorDescriptor(op);
 }
 
-static sdg_status_t reduce_workspace(const sdg_plan_t *plan,
-                                     cudnnReduceTensorDescriptor_t op,
-                                     const sdg_subcall_tensor_t *a,
-                                     const sdg_subcall_tensor_t *c,
-                                     size_t *out_bytes) {
+sdg_status_t sdg_subcall_reduction_workspace(const sdg_plan_t *plan,
+                                             cudnnReduceTensorDescriptor_t op,
+                                             const sdg_subcall_tensor_t *a,
+                                             const sdg_subcall_tensor_t *c,
+                                             size_t *out_bytes) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
   cudnnTensorDescriptor_t from = NULL, to = NULL;
   sdg_status_t status;
@@ -117,9 +145,10 @@ done:
   return status;
 }
 
-sdg_status_t sdg_subcall_reduce(sdg_plan_t *plan, cudnnReduceTensorOp_t op,
-                                double alpha, const sdg_subcall_tensor_t *a,
-                                double beta, const sdg_subcall_tensor_t *c) {
+static sdg_status_t reduce_add(sdg_plan_t *plan, cudnnReduceTensorOp_t op,
+                               cudnnNanPropagation_t nan, double alpha,
+                               const sdg_subcall_tensor_t *a, double beta,
+                               const sdg_subcall_tensor_t *c) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
   cudnnReduceTensorDescriptor_t descriptor;
   if (!cudnn)
@@ -135,15 +164,31 @@ sdg_status_t sdg_subcall_reduce(sdg_plan_t *plan, cudnnReduceTensorOp_t op,
                        .op_destroy = reduce_destroy};
   sdg_status_t status =
       vendor_check(cudnn->cudnnSetReduceTensorDescriptor(
-                       descriptor, op, compute_of(c->type), CUDNN_PROPAGATE_NAN,
+                       descriptor, op, compute_of(c->type), nan,
                        CUDNN_REDUCE_TENSOR_NO_INDICES, CUDNN_32BIT_INDICES),
                    "cudnnSetReduceTensorDescriptor");
   if (status == SDG_OK)
-    status = reduce_workspace(plan, descriptor, a, c, &sub.workspace_bytes);
+    status = sdg_subcall_reduction_workspace(plan, descriptor, a, c,
+                                             &sub.workspace_bytes);
   if (status == SDG_OK)
     return sdg_subcall_add(plan, &sub);
   reduce_destroy(descriptor);
   return status;
+}
+
+sdg_status_t sdg_subcall_reduce(sdg_plan_t *plan, cudnnReduceTensorOp_t op,
+                                double alpha, const sdg_subcall_tensor_t *a,
+                                double beta, const sdg_subcall_tensor_t *c) {
+  return reduce_add(plan, op, CUDNN_PROPAGATE_NAN, alpha, a, beta, c);
+}
+
+sdg_status_t sdg_subcall_choose(sdg_plan_t *plan, cudnnReduceTensorOp_t op,
+                                bool numbers, double alpha,
+                                const sdg_subcall_tensor_t *a,
+                                const sdg_subcall_tensor_t *c) {
+  return reduce_add(plan, op,
+                    numbers ? CUDNN_NOT_PROPAGATE_NAN : CUDNN_PROPAGATE_NAN,
+                    alpha, a, 0, c);
 }
 
 static cudnnStatus_t set_run(const sdg_subcall_run_t *run) {

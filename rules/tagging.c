@@ -85,10 +85,30 @@ static sdg_status_t placement_of(const sdg_call_t *call,
   return status;
 }
 
-// A dimension that is 1 on every rank is replicated, in ops that broadcast: a
-// bias, not a shard of one row.
-static void broadcast_unsplit(const sdg_tag_vector_t *vector,
-                              sdg_split_t *split) {
+bool sdg_tagging_repeats(sdg_family_t family) {
+  return family == SDG_FAMILY_POINTWISE || family == SDG_FAMILY_REDUCE ||
+         family == SDG_FAMILY_SOFTMAX;
+}
+
+sdg_status_t sdg_tagging_differ(const sdg_call_t *call,
+                                const sdg_tagging_t *tagging, int a, int b) {
+  const int which[2] = {a, b};
+  char text[2][256];
+  for (int k = 0; k < 2; k++) {
+    const sdg_placement_t *placement = &tagging->placement[which[k]];
+    const char *names[SDG_DIMS_MAX];
+    sdg_tagging_names(call->family, placement->dims, names);
+    sdg_placement_format(placement, tagging->mesh, names, text[k],
+                         sizeof text[k]);
+  }
+  return sdg_fail(SDG_E_OPERANDS_DIFFER, "%s: %s is %s, %s is %s",
+                  call->entry_name, sdg_role_name(call->operand[a].role),
+                  text[0], sdg_role_name(call->operand[b].role), text[1]);
+}
+
+// A bias's dimension is replicated, and that of a tensor that a reduction made.
+static void repeats_unsplit(const sdg_tag_vector_t *vector,
+                            sdg_split_t *split) {
   for (int d = 0; d < vector->dims; d++) {
     bool one = true;
     for (int r = 0; r < vector->ranks; r++)
@@ -337,8 +357,8 @@ sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
       continue;
     const sdg_tag_vector_t *vector =
         sdg_tag_vector(operand->descriptor, operand->generation);
-    if (call->family == SDG_FAMILY_POINTWISE)
-      broadcast_unsplit(vector, split);
+    if (sdg_tagging_repeats(call->family))
+      repeats_unsplit(vector, split);
     sdg_status_t status = placement_of(call, vector, split, &out->placement[i]);
     if (status == SDG_OK && operand->elem_bytes == 0)
       status = sdg_fail(SDG_E_TENSOR_TYPE, "%s of %s",

@@ -35,6 +35,15 @@ void sdg_tagging_group(const sdg_section_t *section, sdg_tagging_t *out);
 bool sdg_tagging_passes(const sdg_call_t *call, int operand,
                         const sdg_rules_t *rules);
 
+/* Whether an extent that is 1 on every rank is the same element on all of them,
+ * and not a shard of one row: in ops that broadcast, or leave extents of 1. */
+bool sdg_tagging_repeats(sdg_family_t family);
+
+/* SDG_E_OPERANDS_DIFFER, saying how operands a and b are split. */
+sdg_status_t sdg_tagging_differ(const sdg_call_t *call,
+                                const sdg_tagging_t *tagging, int a,
+                                int b) SDG_MUST_CHECK;
+
 /* Names of a tensor's dimensions for messages; out has SDG_DIMS_MAX. */
 void sdg_tagging_names(sdg_family_t family, int dims, const char **out);
 

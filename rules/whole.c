@@ -113,9 +113,8 @@ static sdg_status_t operand_place(const sdg_call_t *call, int index,
   sdg_split_t split[SDG_DIMS_MAX];
   if (!sdg_tagging_splits(section, call->family, operand->dims, split))
     return SDG_OK;
-  // A dimension of extent 1 is broadcast in ops that do so.
   for (int d = 0; d < operand->dims; d++)
-    if (call->family == SDG_FAMILY_POINTWISE && operand->extent[d] == 1)
+    if (sdg_tagging_repeats(call->family) && operand->extent[d] == 1)
       split[d].axes = 0;
   if (buffer && splits_equal(split, buffer->placement.split, operand->dims))
     return sdg_placement_copy(&buffer->placement, out);
