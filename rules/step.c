@@ -78,7 +78,10 @@ sdg_status_t sdg_step_connect(const sdg_plan_t *plan) {
   sdg_comm_t *comm;
   if (plan->axes)
     SDG_TRY(sdg_comm_get(plan->axes, &comm));
-  return plan->reduce_axes ? sdg_comm_get(plan->reduce_axes, &comm) : SDG_OK;
+  for (int i = 0; i < plan->steps; i++)
+    if (plan->step[i].kind == SDG_STEP_REDUCE)
+      SDG_TRY(sdg_comm_get(plan->step[i].axes, &comm));
+  return SDG_OK;
 }
 
 // What a rank says of a call of which its part was refused, or may have been.

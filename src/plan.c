@@ -281,7 +281,8 @@ sdg_status_t sdg_plan_reduce(sdg_plan_t *plan, int slab, sdg_type_t type,
                      .slab = slab,
                      .box = plan->slab[slab].box,
                      .combine = combine,
-                     .type = type};
+                     .type = type,
+                     .axes = plan->reduce_axes};
   size_t offset;
   ncclDataType_t as;
   if (sdg_box_empty(&step.box))

@@ -82,6 +82,7 @@ typedef struct sdg_step {
   int parcel, parcels;   /* EXCHANGE: the first, and how many; may be none */
   sdg_combine_t combine; /* REDUCE */
   sdg_type_t type;       /* REDUCE: of the slab's elements */
+  sdg_axes_t axes;       /* REDUCE: of its communicator */
 } sdg_step_t;
 
 /* One contiguous message. */
@@ -105,7 +106,9 @@ typedef struct sdg_plan {
    * all ranks, also on one that neither sends nor receives: making it is
    * collective. To be set before the steps are added. */
   sdg_axes_t axes;
-  sdg_axes_t reduce_axes; /* that of the reductions, likewise */
+  /* That of the reductions that are added next, likewise: a plan may reduce
+   * over several sets of axes. */
+  sdg_axes_t reduce_axes;
   sdg_slab_t *slab;
   int slabs;
   sdg_step_t *step;
@@ -175,7 +178,8 @@ sdg_status_t sdg_plan_exchange(sdg_plan_t *plan) SDG_MUST_CHECK;
 /* Combines a packed slab of `type` with those of the other ranks along
  * plan->reduce_axes, in place, after all earlier steps of the main lane; join
  * that lane before its next step that needs the result. All ranks add the same
- * reductions in the same order. No step where there are no such axes.
+ * reductions over the same axes in the same order. No step where there are no
+ * such axes.
  * SDG_E_TENSOR_TYPE for a type that cannot be combined. */
 sdg_status_t sdg_plan_reduce(sdg_plan_t *plan, int slab, sdg_type_t type,
                              sdg_combine_t combine) SDG_MUST_CHECK;
