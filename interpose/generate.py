@@ -184,7 +184,7 @@ def read(path):
         for entry in group:
             entry.parameters.append(p)
     for e in entries:
-        if len(e.operands()) > OPERANDS_MAX:
+        if len(operand_rows(e)) > OPERANDS_MAX:
             sys.exit(f'{path}: {e.name} has too many operands')
         if len(e.accesses()) > ACCESSES_MAX:
             sys.exit(f'{path}: {e.name} has too many pointers')
@@ -237,11 +237,20 @@ def is_output(entry, operand):
     return operand.argument in OUTPUT_ROLES
 
 
-def data_of(entry, operand):
-    for p in entry.parameters:
-        if p.is_data() and p.argument == operand.name:
-            return p.name
-    return None
+def operand_rows(entry):
+    """Of each operand its descriptor, the name of its data pointer, and
+    whether it is written. Scales and statistics that share a descriptor are
+    operands of their own."""
+    rows = []
+    for operand in entry.operands():
+        data = [p for p in entry.parameters
+                if p.is_data() and p.argument == operand.name]
+        if operand.argument == 'SCALE' and data:
+            rows += [(operand, p.name, p.kind != 'in') for p in data]
+        else:
+            rows.append((operand, data[0].name if data else None,
+                         is_output(entry, operand)))
+    return rows
 
 
 HEAD_C = '''/* SPDX-License-Identifier: Apache-2.0 */
@@ -533,14 +542,15 @@ def probes_c(entries):
                            f'{offset(found[0].name if found else None)},')
             out += memory_table(e, offset)
         if e.is_captured():
-            out.append(f'    .operands = {len(e.operands())},')
+            rows = operand_rows(e)
+            out.append(f'    .operands = {len(rows)},')
             out.append('    .operand = {')
-            for p in e.operands():
+            for p, data, written in rows:
                 out.append(
                     f'      {{SDG_ROLE_{p.argument}, '
                     f'{str(p.kind == "filter").lower()}, '
-                    f'{str(is_output(e, p)).lower()}, {offset(p.name)}, '
-                    f'{offset(data_of(e, p))}}},')
+                    f'{str(written).lower()}, {offset(p.name)}, '
+                    f'{offset(data)}}},')
             out.append('    },')
         out.append('  },')
     out += ['};', '', 'const char *const sdg_entry_name[SDG_ENTRY_COUNT] = {']

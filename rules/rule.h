@@ -14,8 +14,9 @@
 #include "src/status.h"
 
 /* The verdict on one tagged call: which section applies, and where each
- * activation of the call is. Placements of operands that no section places
- * have dims 0. The same on every rank but for `me`. */
+ * activation of the call is; in the shard view scales too, which are cut as the
+ * activation is where they are not 1. Placements of operands that no section
+ * places have dims 0. The same on every rank but for `me`. */
 typedef struct sdg_tagging {
   const sdg_section_t *section;
   const sdg_mesh_t *mesh;
@@ -61,12 +62,13 @@ typedef struct sdg_rule {
                          int *out_vendor);
 } sdg_rule_t;
 
-enum { SDG_RULE_KEYS = 4, SDG_RULE_SCALARS = 3 };
+enum { SDG_RULE_KEYS = 4, SDG_RULE_SCALARS = 6 };
 
 /* A scalar in host memory: double for operands of double, else float. */
 double sdg_rule_scalar(const sdg_call_t *call, const void *scalar);
 
 extern const sdg_rule_t sdg_rule_conv;
+extern const sdg_rule_t sdg_rule_norm;
 extern const sdg_rule_t sdg_rule_pointwise;
 extern const sdg_rule_t sdg_rule_pool;
 extern const sdg_rule_t sdg_rule_redistribute;

@@ -106,7 +106,8 @@ sdg_status_t sdg_tagging_differ(const sdg_call_t *call,
                   text[0], sdg_role_name(call->operand[b].role), text[1]);
 }
 
-// A bias's dimension is replicated, and that of a tensor that a reduction made.
+// A bias's dimension is replicated, and that of a tensor that a reduction made;
+// and of scales, which are cut as the activation is.
 static void repeats_unsplit(const sdg_tag_vector_t *vector,
                             sdg_split_t *split) {
   for (int d = 0; d < vector->dims; d++) {
@@ -350,20 +351,21 @@ sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
   sdg_tagging_group(found, out);
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];
-    if (!sdg_role_is_activation(operand->role))
+    bool scale = operand->role == SDG_ROLE_SCALE;
+    if (!sdg_role_is_activation(operand->role) && !scale)
       continue;
     sdg_split_t split[SDG_DIMS_MAX];
     if (!sdg_tagging_splits(found, call->family, operand->dims, split))
       continue;
     const sdg_tag_vector_t *vector =
         sdg_tag_vector(operand->descriptor, operand->generation);
-    if (sdg_tagging_repeats(call->family))
+    if (sdg_tagging_repeats(call->family) || scale)
       repeats_unsplit(vector, split);
     sdg_status_t status = placement_of(call, vector, split, &out->placement[i]);
     if (status == SDG_OK && operand->elem_bytes == 0)
       status = sdg_fail(SDG_E_TENSOR_TYPE, "%s of %s",
                         sdg_role_name(operand->role), call->entry_name);
-    if (status == SDG_OK && !operand->is_output &&
+    if (status == SDG_OK && !operand->is_output && !scale &&
         sdg_placement_axes(&out->placement[i]) == out->axes)
       status = parts_check(found, call->family, &out->placement[i]);
     if (status != SDG_OK) {

@@ -38,7 +38,7 @@ typedef enum sdg_role {
   SDG_ROLE_DW,
   SDG_ROLE_BIAS,
   SDG_ROLE_DBIAS,
-  SDG_ROLE_SCALE, /* scales and statistics */
+  SDG_ROLE_SCALE, /* scales and statistics; biases that go with them */
   SDG_ROLE_COUNT,
 } sdg_role_t;
 bool sdg_role_is_activation(sdg_role_t role);

@@ -137,6 +137,20 @@ START_TEST(strides_of_one_element_are_no_layout) {
 }
 END_TEST
 
+static void cutting_body(int rank) {
+  sdg_call_t call = call_make(rank);
+  call.operand[1] = tensor(1, SDG_ROLE_SCALE, 3, 10 + rank);
+  REQUIRE(agree(&call, "") == SDG_OK);
+  const sdg_operand_t *scale = &call.operand[1];
+  REQUIRE(sdg_tag_vector(scale->descriptor, scale->generation)->extent[6] ==
+          11);
+}
+
+START_TEST(scales_may_be_cut_as_activations_are) {
+  lanes_ranks_run("y=3", cutting_body);
+}
+END_TEST
+
 static void diverging_body(int rank) {
   sdg_call_t call = call_make(rank);
   call.entry_name = rank == 2 ? "cudnnOther" : "cudnnTest";
@@ -159,6 +173,7 @@ int main(void) {
   tcase_add_test(cases, all_ranks_know_how_a_tensor_nests_in_memory);
   tcase_add_test(cases, a_disagreement_names_ranks_and_numbers_on_every_rank);
   tcase_add_test(cases, strides_of_one_element_are_no_layout);
+  tcase_add_test(cases, scales_may_be_cut_as_activations_are);
   tcase_add_test(cases, different_calls_break_the_job);
   suite_add_tcase(suite, cases);
   return harness_run(suite);

@@ -141,6 +141,15 @@ static void placing_body(int rank) {
   // One row on every rank is a bias, not three rows.
   REQUIRE(sdg_placement_extent(&tagging.placement[2], 2) == 1);
   sdg_tagging_fini(&tagging);
+  // So it is of scales, in any op, which have no section of their own.
+  call = call_of(SDG_FAMILY_NORM, same, uneven);
+  operand_add(&call, SDG_ROLE_SCALE, same, one);
+  operand_add(&call, SDG_ROLE_SCALE, same, uneven);
+  REQUIRE(!derive(&call, &rules, &section, &tagging));
+  REQUIRE(tagging.placement[2].split[2].axes == 0);
+  REQUIRE(sdg_placement_extent(&tagging.placement[2], 2) == 1);
+  REQUIRE(tagging.placement[3].part[2].offset[1] == 90);
+  sdg_tagging_fini(&tagging);
   sdg_rules_fini(&rules);
 }
 
