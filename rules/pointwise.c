@@ -4,10 +4,10 @@
 #include <cudnn.h>
 #include <stdio.h>
 
+#include "rules/alike.h"
 #include "rules/args.h"
 #include "rules/pointwiseplan.h"
 #include "rules/rule.h"
-#include "rules/tagging.h"
 #include "rules/vendor.h"
 
 static bool pointwise_knows(const sdg_call_t *call) {
@@ -116,19 +116,6 @@ static sdg_status_t pointwise_share(const sdg_call_t *call,
   return sdg_pointwise_share(call, tagging, reads_old(call), out_plan);
 }
 
-// Whether operand a is cut like b, or is broadcast along what b is cut in.
-static bool cut_alike(const sdg_placement_t *a, const sdg_placement_t *b) {
-  if (a->dims != b->dims)
-    return false;
-  for (int d = 0; d < a->dims; d++) {
-    if (a->split[d].axes == 0 && sdg_placement_extent(a, d) == 1)
-      continue;
-    if (!sdg_part_equal(&a->part[d], &b->part[d]))
-      return false;
-  }
-  return true;
-}
-
 static sdg_status_t pointwise_plan(const sdg_call_t *call,
                                    const sdg_tagging_t *tagging,
                                    sdg_plan_t **out_plan) {
@@ -136,17 +123,9 @@ static sdg_status_t pointwise_plan(const sdg_call_t *call,
   for (int i = 0; i < call->operands; i++)
     if (call->operand[i].is_output)
       output = i;
-  for (int i = 0; i < call->operands; i++) {
-    if (output < 0 || !sdg_role_is_activation(call->operand[i].role) ||
-        cut_alike(&tagging->placement[i], &tagging->placement[output]))
-      continue;
-    return sdg_tagging_differ(call, tagging, i, output);
-  }
-  *out_plan = sdg_plan_create("literal");
-  if (!*out_plan)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
-  (*out_plan)->literal = true;
-  return SDG_OK;
+  if (output >= 0)
+    SDG_TRY(sdg_alike_check(call, tagging, output));
+  return sdg_literal_plan(out_plan);
 }
 
 const sdg_rule_t sdg_rule_pointwise = {
