@@ -75,6 +75,10 @@ static void line_write(char *text, size_t bytes) {
 static const char *reason(const sdg_tagging_t *tagging,
                           const sdg_plan_t *plan) {
   bool window = plan->steps > 0;
+  bool merges = strcmp(plan->strategy, "merge") == 0;
+  if (merges)
+    return "statistics are of all ranks: each rank's are merged with the "
+           "others', then it computes its own part by them";
   if (plan->share)
     return "whole view: each rank computes its own part; what it reads of the "
            "others' is brought here first";

@@ -24,6 +24,7 @@
 static const sdg_rule_t *const rules_by_family[SDG_FAMILY_COUNT] = {
     [SDG_FAMILY_CONV] = &sdg_rule_conv,
     [SDG_FAMILY_POOL] = &sdg_rule_pool,
+    [SDG_FAMILY_NORM] = &sdg_rule_norm,
     [SDG_FAMILY_POINTWISE] = &sdg_rule_pointwise,
     [SDG_FAMILY_REDISTRIBUTE] = &sdg_rule_redistribute,
     [SDG_FAMILY_REDUCE] = &sdg_rule_reduce,

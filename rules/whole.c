@@ -238,6 +238,8 @@ static sdg_status_t input_prepare(const sdg_call_t *call, int index,
                                   cudaStream_t stream) {
   const sdg_operand_t *operand = &call->operand[index];
   const sdg_box_t *need = entry->plan->share->reads[index];
+  if (!operand->data) // statistics that the program does not keep
+    return SDG_OK;
   sdg_layout_t layout = sdg_memory_layout(operand);
   sdg_buffer_t *buffer =
       sdg_buffers_find(table, (uintptr_t)operand->data, &layout);
