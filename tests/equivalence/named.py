@@ -147,7 +147,29 @@ for op in ("training", "inference", "backward"):
     NAMED += [(f"batch norm, {op}, {mode}", f"op=bn_{op} {ROWS257} mode={mode}")
               for mode in ("spatial", "each")]
     NAMED += [(f"batch norm, {op}, of a large mean",
-               f"op=bn_{op} {ROWS257} level=50")]
+               f"op=bn_{op} {ROWS257} level=1000 drift=3")]
+    NAMED += [(f"batch norm, {op}, {name}", f"op=bn_{op} " + words)
+              for name, words in (
+                  ("one image on each rank", "mesh=4 split=N:0 partN=0,1,2,3,4 "
+                   "n=4 c=3 size=5x4 mode=each"),
+                  ("one element of each channel on each rank",
+                   "mesh=4 split=N:0 partN=0,1,2,3,4 n=4 c=3 size=1x1"),
+                  ("batch and rows", "mesh=2x2 split=N:0,H:1 partN=0,1,3 "
+                   "partH=0,3,9 n=3 c=4 size=9x8 saved=0 beta=0.5"),
+                  ("batch and channels", "mesh=2x2 split=N:0,C:1 partN=0,1,3 "
+                   "partC=0,1,3 n=3 c=3 size=9x8"),
+                  ("half, channels last", "mesh=2x2 split=N:0,H:1 partN=0,1,3 "
+                   "partH=0,3,9 n=3 c=4 size=9x8 type=half order=NHWC level=3"),
+                  ("planes and rows, in place", "mesh=2x2 split=D:0,H:1 "
+                   "partD=0,1,5 partH=0,3,9 n=2 c=2 size=5x9x4 at=1"))]
+for op in ("training", "backward"):
+    NAMED += [(f"batch norm, {op}, {fuse} fused, by {api}",
+               f"op=bn_{op} {ROWS257.replace('257x257', '257x8')} api={api} "
+               f"fuse={fuse}")
+              for api in ("ex", "norm") for fuse in ("act", "add")]
+NAMED += [(f"local response, {op}", f"op=lrn_{op} "
+           + ROWS257.replace("257x257", "257x8")) for op in ("forward",
+                                                             "backward")]
 
 NAMED += [("linear, 2345 rows", "mesh=4 split=N:0 partN=0,600,1187,1760,2345 "
            f"op={op} n=2345 c=8 k=5 size=1x1 kernel=1x1")

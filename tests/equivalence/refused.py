@@ -60,6 +60,10 @@ def negative_cases(runner, completed):
                line=few)
     channels = BASE.replace("split=H:0 partH=0,6,12", "split=C:0 partC=0,1,2")
     yield item("channels split", [[channels]] * 2, [CODE], line=channels)
+    around = ("op=lrn_forward mesh=2 split=C:0 partC=0,1,3 size=4x4 n=1 c=3 "
+              "window=3 seed=1")
+    yield item("channels that are normalised together split",
+               [[around]] * 2, ["SDG-602"], line=around)
     many = [but(size="1200x600", partH="0,600,1200")]
     run = f"exec %s '{runner.opcase}' " + " ".join(f"'{f}'" for f in files)
     for name, signal, says in (("is killed", "KILL", [r"rank 1\b"]),

@@ -2,13 +2,13 @@
 """The families of ops that the equivalence tester knows."""
 from families.conv import Convolution
 from families.network import Network
-from families.norm import BatchNorm
+from families.norm import BatchNorm, ResponseNorm
 from families.pointwise import Pointwise
 from families.pool import Pooling
 from families.reduce import Reduction, Softmax
 
-FAMILIES = [Convolution(), Pooling(), Pointwise(), BatchNorm(), Reduction(),
-            Softmax(), Network()]
+FAMILIES = [Convolution(), Pooling(), Pointwise(), BatchNorm(),
+            ResponseNorm(), Reduction(), Softmax(), Network()]
 
 
 def family_of(case):

@@ -168,8 +168,8 @@ class Builder:
     def layer_bn(self, number, x, _):
         t = self.tensors[x]
         words = self.words(x, "bn_training", mode="spatial", epsilon=0.01,
-                           saved=1, running=0, factor=1, level=0, alpha2=1,
-                           beta2=0)
+                           saved=1, running=0, factor=1, level=0, drift=0,
+                           alpha2=1, beta2=0, api="plain", fuse="none")
         size = [1, t.size[1]] + [1] * len(t.size[2:])
         y = self.add("a" + number, t.size, t.cut)
         scale = self.parameter("s" + number, size)

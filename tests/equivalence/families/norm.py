@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batch normalisation: training with running and saved statistics, inference,
-gradients."""
+gradients, with an activation and an addition fused; local response
+normalisation."""
 import numpy as np
 
 from families.family import Family, blend, call, common, dims_of, old, shape
@@ -11,9 +12,11 @@ WORDS = ("mode", "epsilon", "alpha", "beta")
 
 class BatchNorm(Family):
     ops = ("bn_training", "bn_inference", "bn_backward")
-    sharded = ()
-    simple = {"mode": "spatial", "epsilon": 0.001, "level": 0, "saved": 1,
-              "running": 1, "alpha2": 1, "beta2": 0, "factor": 1, "at": 0}
+    sharded = ops
+    splits = "NCDHW"
+    simple = {"mode": "spatial", "epsilon": 0.001, "level": 0, "drift": 0, "saved": 1,
+              "running": 1, "alpha2": 1, "beta2": 0, "factor": 1, "at": 0,
+              "api": "plain", "fuse": "none"}
 
     def words(self, rng, setting, case):
         number = lambda plain: plain if rng.random() < 0.6 else \
@@ -21,8 +24,16 @@ class BatchNorm(Family):
         case["mode"] = rng.choice(["spatial", "spatial", "persistent", "each"])
         case["epsilon"] = rng.choice([0.00001, 0.001, 0.01])
         # A mean that is large beside the deviation.
-        case["level"] = rng.choice([0, 0, 0, 3, 50])
+        case["level"] = rng.choice([0, 0, 0, 3, 50, 1000])
+        # And one that is another at each end of the tensor.
+        case["drift"] = rng.choice([0, 0, 3])
         case["at"] = int(rng.random() < 0.2)
+        case["api"] = rng.choice(["plain", "plain", "ex", "norm"])
+        case["fuse"] = "none"
+        if case["api"] != "plain" and case["op"] != "bn_inference":
+            case["fuse"] = rng.choice(["none", "act", "add"])
+        if case["fuse"] != "none" and case["op"] == "bn_training":
+            case["alpha"], case["beta"] = 1, 0
         if case["op"] == "bn_training":
             case["factor"] = rng.choice([1, 0.5, 0.125])
             case["running"] = int(rng.random() < 0.8)
@@ -33,7 +44,16 @@ class BatchNorm(Family):
 
     def legal(self, case):
         # A variance needs two elements.
+        if case["fuse"] != "none" and (
+                case["api"] == "plain" or case["op"] == "bn_inference" or
+                case["op"] == "bn_training" and
+                (case["alpha"], case["beta"]) != (1, 0)):
+            return False
         return case["op"] == "bn_inference" or count(case) > 1
+
+    def exact(self, case):
+        # Sums over ranks are not those of one.
+        return case["op"] == "bn_inference"
 
     def tensors(self, case):
         op, like = case["op"], common(case)
@@ -44,10 +64,10 @@ class BatchNorm(Family):
             [1, size[1]] + [1] * len(case["size"]),
             dims=like["dims"],
             cut={dim: first for dim, first in cut.items()
-                 if each and dim != "N"},
+                 if dim == "C" or each and dim != "N"},
             type="double" if case["type"] == "double" else "float")
-        x = Tensor("x", size, cut=cut, spread=1, values=case["level"] or
-                   "uniform", **like)
+        level = drifting(case) if case["drift"] else case["level"] or "uniform"
+        x = Tensor("x", size, cut=cut, spread=1, values=level, **like)
         inputs = [x, Tensor("scale", values="positive", **params)]
         result = dict(size=size, cut=cut, out=True, **like)
 
@@ -63,13 +83,14 @@ class BatchNorm(Family):
                 Tensor("var", values="positive", **params)]
         if op == "bn_training":
             if case["at"]:
-                y = [Tensor("y", **{**result, "spread": 1},
-                            values=case["level"] or "uniform")]
+                y = [Tensor("y", **{**result, "spread": 1}, values=level)]
                 inputs[0] = Tensor("x", size, cut=cut, at="y", **like)
                 inputs = y + inputs
             else:
                 inputs.append(Tensor("y", values=old(case), spread=2,
                                      **result))
+            if case["fuse"] == "add":
+                inputs.append(Tensor("z", size, cut=cut, spread=1, **like))
             blend = "uniform" if case["factor"] != 1 else "nothing"
             return inputs + [Tensor("bias", **params)] + \
                 written("running_mean", case["running"], blend) + \
@@ -84,6 +105,12 @@ class BatchNorm(Family):
             gradient = [Tensor("dy", size, cut=cut, spread=1, **like),
                         Tensor("dx", values=old(case), spread=2, **result)]
         before = "uniform" if case["beta2"] else "nothing"
+        if case["fuse"] != "none":
+            gradient.append(Tensor("y", size, cut=cut, values="ties", spread=1,
+                                   **like))
+        if case["fuse"] == "add":
+            gradient.append(Tensor("dz", **{**result, "values": "nothing",
+                                            "spread": 2}))
         saved = [Tensor("saved_mean", **params),
                  Tensor("saved_inv", **params)] if case["saved"] else []
         return inputs + gradient + saved + written("dscale", True, before) + \
@@ -96,7 +123,7 @@ class BatchNorm(Family):
 
     def calls(self, case, local):
         more = {"bn_training": ("factor",), "bn_backward": ("alpha2", "beta2")}
-        return [call(case["op"], case, local, *WORDS,
+        return [call(case["op"], case, local, *WORDS, "api", "fuse",
                      *more.get(case["op"], ()))]
 
     def reference(self, case, t):
@@ -114,7 +141,12 @@ class BatchNorm(Family):
         level = abs(x).max(axis=axes, keepdims=True) * inv + 1
         if case["op"] == "bn_backward":
             return gradients(case, t, x, mean, inv, level)
-        found = {"y": blend(case, *normalised(t, x, mean, inv, level), t["y"])}
+        y, terms = normalised(t, x, mean, inv, level)
+        if case["fuse"] == "add":
+            y, terms = y + t["z"], terms + abs(t["z"])
+        if case["fuse"] != "none":
+            y = np.maximum(y, 0)
+        found = {"y": blend(case, y, terms, t["y"])}
         m = count(case)
         near = abs(x).max(axis=axes, keepdims=True)
         if case["saved"]:
@@ -130,6 +162,16 @@ class BatchNorm(Family):
                 found["running_" + name] = (keep + f * new,
                                             abs(keep) + f * terms)
         return found
+
+
+def drifting(case):
+    """Values whose mean grows from one corner to the other."""
+    size = shape(case)
+    along = sum(np.linspace(0, case["drift"], n).reshape(
+        [-1 if d == i else 1 for d in range(len(size))])
+        for i, n in enumerate(size) if i != 1)
+    noise = np.random.default_rng(case["seed"]).uniform(-1, 1, size)
+    return case["level"] + along + noise
 
 
 def axes_of(case):
@@ -157,7 +199,8 @@ def normalised(t, x, mean, inv, level):
 
 
 def gradients(case, t, x, mean, inv, level):
-    axes, m, dy = axes_of(case), count(case), t["dy"]
+    axes, m = axes_of(case), count(case)
+    dy = t["dy"] if case["fuse"] == "none" else t["dy"] * (t["y"] > 0)
     sum_of = lambda a: a.sum(axis=axes, keepdims=True)
     out = (x - mean) * inv
     out_terms = (abs(x) + abs(mean)) * inv + abs(out) * level
@@ -168,6 +211,69 @@ def gradients(case, t, x, mean, inv, level):
         abs(dy) + (dbias_terms + abs(out) * dscale_terms +
                    out_terms * abs(dscale)) / m)
     second = {"alpha": case["alpha2"], "beta": case["beta2"]}
-    return {"dx": blend(case, dx, dx_terms, t["dx"]),
+    through = {"dz": (dy, abs(dy))} if case["fuse"] == "add" else {}
+    return {"dx": blend(case, dx, dx_terms, t["dx"]), **through,
             "dscale": blend(second, dscale, dscale_terms, t["dscale"]),
             "dbias": blend(second, dbias, dbias_terms, t["dbias"])}
+
+
+class ResponseNorm(Family):
+    ops = ("lrn_forward", "lrn_backward")
+    sharded = ops
+    simple = {"window": 5, "at": 0}
+
+    def words(self, rng, setting, case):
+        case["window"] = rng.randint(1, 7)
+        case["at"] = int(case["op"] == "lrn_forward" and rng.random() < 0.2)
+
+    def tensors(self, case):
+        like = dict(size=shape(case), cut=case["part"], **common(case))
+        forward = case["op"] == "lrn_forward"
+        if case["at"]:
+            return [Tensor("y", out=True, spread=1, **like),
+                    Tensor("x", at="y", **like)]
+        return [Tensor(name, spread=1, **like)
+                for name in (["x"] if forward else ["y", "dy", "x"])] + [
+            Tensor("y" if forward else "dx", values=old(case), out=True,
+                   spread=2, **like)]
+
+    def derive(self, case, t):
+        if case["op"] == "lrn_backward":
+            t["y"] = t["x"] * sizes(case, t["x"]) ** -LRN_BETA
+
+    def calls(self, case, local):
+        return [call(case["op"], case, local, "window", "alpha", "beta",
+                     lrn_alpha=LRN_ALPHA, lrn_beta=LRN_BETA, lrn_k=LRN_K)]
+
+    def reference(self, case, t):
+        x = t["x"]
+        s = sizes(case, x)
+        if case["op"] == "lrn_forward":
+            y = x * s ** -LRN_BETA
+            return {"y": blend(case, y, 4 * abs(y), t["y"])}
+        direct = t["dy"] * s ** -LRN_BETA
+        # Of each channel, for those that it is around.
+        through = t["dy"] * x * s ** (-LRN_BETA - 1)
+        factor = 2 * LRN_ALPHA * LRN_BETA / case["window"]
+        dx = direct - factor * x * around(case, through, True)
+        terms = abs(direct) + factor * abs(x) * around(case, abs(through), True)
+        return {"dx": blend(case, dx, 8 * terms, t["dx"])}
+
+
+LRN_ALPHA, LRN_BETA, LRN_K = 0.5, 0.75, 2.0
+
+
+def around(case, values, reverse=False):
+    """Sums over the window of channels at each; reverse: over the channels in
+    whose window each is."""
+    n, channels = case["window"], case["c"]
+    before = (n - 1) // 2
+    after = n - 1 - before
+    if reverse:
+        before, after = after, before
+    return np.stack([values[:, max(0, c - before):c + after + 1].sum(axis=1)
+                     for c in range(channels)], axis=1)
+
+
+def sizes(case, x):
+    return LRN_K + LRN_ALPHA / case["window"] * around(case, x * x)
