@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Windows run backwards: ops that make x of y, as a data gradient does. Pure.
+ *
+ * In the terms of rules/window.h row i of x is the sum over all outputs o that
+ * see it, o*s - p + j*d = i. The real function takes `y` rows [a,b) and a
+ * padding q and makes rows from a*s - p + q on, (b-a-1)*s + span - 2q of them
+ * and up to s - 1 more, whatever the op's own padding is. */
+#ifndef SDG_RULES_WINDOWBACK_H
+#define SDG_RULES_WINDOWBACK_H
+
+#include "rules/window.h"
+
+/* The rows of view->x that the real function makes as the whole op does: all
+ * outputs that see them, cut at the domain, are in view->y, and with wrap no
+ * other image of them is seen. {0,0} if there are none.
+ * N=10, y 5, k=3, s=2, p=1, view x [6,10), y [3,5): output 2 sees [3,6), so
+ * all of [6,10). */
+sdg_range_t sdg_window_back_right(const sdg_window_dim_t *dim,
+                                  const sdg_window_view_t *view);
+
+/* Rows that contain `x`, not empty, and little else, and that the real function
+ * can make of an assembled y exactly, as each of the images [images.lo,
+ * images.hi) of a domain of `period` rows (sdg_window_images; {0,1} without
+ * wrap). False if no rows suit them all: there are always some for one image,
+ * and always for all where s <= span.
+ * k=3, s=1, p=1: x itself. k=3, s=2, p=1, x [4,8): output 2 begins at 3, so
+ * that padding is 1, at both ends: [4,9). */
+bool sdg_window_back_rows(const sdg_window_t *window, sdg_range_t x,
+                          int64_t period, sdg_range_t images,
+                          sdg_range_t *out_rows);
+/* How such rows, in the coordinates of their image, are made: out->x is `rows`,
+ * of out->y, not cut (rows outside [0, y_extent) are zeros), with padding
+ * out->pad, less than the window's span.
+ * k=3, s=1, p=1, rows [5,6): y [4,7), pad 2. */
+sdg_window_cut_t sdg_window_back_strip(const sdg_window_t *window,
+                                       sdg_range_t rows);
+
+/* Whole view: how the owned rows dim->x, not empty, are made in place of
+ * tensors that are there in full: inside both domains, and everything where
+ * that is not possible otherwise. Rows of out->x that are not owned may come
+ * out wrong. N=20, k=3, s=1, p=1, x [5,10): y [4,11), pad 2, x [5,10). */
+sdg_window_cut_t sdg_window_back_cut(const sdg_window_dim_t *dim);
+
+/* What a rank must see of y to make its owned rows of x, as image
+ * `image[d]` in dimension d of x (sdg_window_images); cut at the domain, empty
+ * if no output sees them. */
+sdg_box_t sdg_window_back_need(int dims, const sdg_window_dim_t *dim,
+                               const sdg_box_t *x, const int64_t *image);
+
+#endif
