@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rule for convolutions: forward with its queries; gradients are refused.
+// The rule for convolutions: which entries it knows, what tells calls apart,
+// who plans and answers them.
 #include <stdio.h>
 
 #include "rules/args.h"
 #include "rules/conv.h"
+#include "rules/convgrad.h"
 
 static int operand_find(const sdg_call_t *call, sdg_role_t role) {
   for (int i = 0; i < call->operands; i++)
@@ -51,13 +53,18 @@ static sdg_window_spec_t spec_of(const sdg_conv_t *conv,
   return spec;
 }
 
-static sdg_status_t call_read(const sdg_call_t *call, sdg_conv_t *out) {
-  out->x = operand_find(call, SDG_ROLE_X);
-  out->w = operand_find(call, SDG_ROLE_W);
-  out->y = operand_find(call, SDG_ROLE_Y);
+sdg_status_t sdg_conv_read(const sdg_call_t *call, sdg_conv_t *out) {
+  sdg_conv_kind_t kind = sdg_conv_kind(call);
+  out->x =
+      operand_find(call, kind == SDG_CONV_DGRAD ? SDG_ROLE_DX : SDG_ROLE_X);
+  out->w =
+      operand_find(call, kind == SDG_CONV_WGRAD ? SDG_ROLE_DW : SDG_ROLE_W);
+  out->y =
+      operand_find(call, kind == SDG_CONV_FORWARD ? SDG_ROLE_Y : SDG_ROLE_DY);
   out->z = operand_find(call, SDG_ROLE_Z);
+  // Only queries of forward convolutions may be without y.
   if (out->x < 0 || out->w < 0 || !call->op_descriptor ||
-      (out->y < 0 && sdg_conv_is_forward(call)))
+      (out->y < 0 && (!call->is_query || kind != SDG_CONV_FORWARD)))
     return sdg_fail(SDG_E_ARGUMENT, "%s: a descriptor is NULL",
                     call->entry_name);
   SDG_TRY(sdg_conv_parameters(call->op_descriptor, &out->parameters));
@@ -68,7 +75,7 @@ static sdg_status_t call_read(const sdg_call_t *call, sdg_conv_t *out) {
 
 sdg_status_t sdg_conv_init(const sdg_call_t *call, const sdg_tagging_t *tagging,
                            sdg_conv_t *out) {
-  SDG_TRY(call_read(call, out));
+  SDG_TRY(sdg_conv_read(call, out));
   SDG_TRY(sdg_window_op_init(call, tagging, &out->spec, &out->op));
   if (out->z < 0 ||
       sdg_placement_equal(&tagging->placement[out->z], &out->op.y_placement))
@@ -80,7 +87,7 @@ sdg_status_t sdg_conv_init(const sdg_call_t *call, const sdg_tagging_t *tagging,
 sdg_status_t sdg_conv_init_whole(const sdg_call_t *call,
                                  const sdg_tagging_t *tagging, sdg_conv_t *out,
                                  bool *out_can) {
-  SDG_TRY(call_read(call, out));
+  SDG_TRY(sdg_conv_read(call, out));
   SDG_TRY(
       sdg_window_op_init_whole(call, tagging, &out->spec, &out->op, out_can));
   return SDG_OK;
@@ -90,7 +97,7 @@ void sdg_conv_fini(sdg_conv_t *conv) {
   sdg_window_op_fini(&conv->op);
 }
 
-static bool conv_knows(const sdg_call_t *call) {
+sdg_conv_kind_t sdg_conv_kind(const sdg_call_t *call) {
   switch (call->entry) {
   case SDG_ENTRY_cudnnConvolutionForward:
   case SDG_ENTRY_cudnnConvolutionBiasActivationForward:
@@ -100,14 +107,67 @@ static bool conv_knows(const sdg_call_t *call) {
   case SDG_ENTRY_cudnnGetConvolutionForwardAlgorithm_v7:
   case SDG_ENTRY_cudnnFindConvolutionForwardAlgorithm:
   case SDG_ENTRY_cudnnFindConvolutionForwardAlgorithmEx:
-    return true;
+    return SDG_CONV_FORWARD;
+  case SDG_ENTRY_cudnnConvolutionBackwardData:
+  case SDG_ENTRY_cudnnGetConvolutionBackwardDataWorkspaceSize:
+  case SDG_ENTRY_cudnnGetConvolutionBackwardDataAlgorithm_v7:
+  case SDG_ENTRY_cudnnFindConvolutionBackwardDataAlgorithm:
+  case SDG_ENTRY_cudnnFindConvolutionBackwardDataAlgorithmEx:
+    return SDG_CONV_DGRAD;
   default:
-    return false;
+    return SDG_CONV_UNKNOWN;
   }
 }
 
+static bool conv_knows(const sdg_call_t *call) {
+  return sdg_conv_kind(call) != SDG_CONV_UNKNOWN;
+}
+
 static int conv_key(const sdg_call_t *call, uint64_t *out) {
-  return sdg_conv_is_forward(call) ? sdg_conv_key(call, out) : 0;
+  if (call->is_query)
+    return 0;
+  if (sdg_conv_kind(call) == SDG_CONV_FORWARD)
+    return sdg_conv_key(call, out);
+  sdg_grad_arguments_t a = sdg_grad_arguments(call);
+  out[0] = (uint64_t)a.algo;
+  out[1] = a.workspace_bytes;
+  out[2] = sdg_grad_is_zero(call, a.beta);
+  return 3;
+}
+
+static int conv_scalars(const sdg_call_t *call, double *out) {
+  if (call->is_query)
+    return 0;
+  if (sdg_conv_kind(call) == SDG_CONV_FORWARD)
+    return sdg_conv_scalars(call, out);
+  sdg_grad_arguments_t a = sdg_grad_arguments(call);
+  out[0] = sdg_rule_scalar(call, a.alpha);
+  out[1] = sdg_rule_scalar(call, a.beta);
+  return 2;
+}
+
+static sdg_status_t conv_plan(const sdg_call_t *call,
+                              const sdg_tagging_t *tagging,
+                              sdg_plan_t **out_plan) {
+  return sdg_conv_kind(call) == SDG_CONV_DGRAD
+             ? sdg_dgrad_plan(call, tagging, out_plan)
+             : sdg_conv_plan(call, tagging, out_plan);
+}
+
+static sdg_status_t conv_share(const sdg_call_t *call,
+                               const sdg_tagging_t *tagging,
+                               sdg_plan_t **out_plan) {
+  *out_plan = NULL;
+  return sdg_conv_kind(call) == SDG_CONV_FORWARD && !call->is_query
+             ? sdg_conv_share(call, tagging, out_plan)
+             : SDG_OK;
+}
+
+static sdg_status_t conv_answer(const sdg_call_t *call,
+                                const sdg_tagging_t *tagging, int *out_vendor) {
+  return sdg_conv_kind(call) == SDG_CONV_DGRAD
+             ? sdg_dgrad_answer(call, tagging, out_vendor)
+             : sdg_conv_answer(call, tagging, out_vendor);
 }
 
 static sdg_status_t conv_describe(const sdg_call_t *call, char *out,
@@ -135,8 +195,8 @@ const sdg_rule_t sdg_rule_conv = {
     .knows = conv_knows,
     .describe = conv_describe,
     .key = conv_key,
-    .scalars = sdg_conv_scalars,
-    .plan = sdg_conv_plan,
-    .share = sdg_conv_share,
-    .answer = sdg_conv_answer,
+    .scalars = conv_scalars,
+    .plan = conv_plan,
+    .share = conv_share,
+    .answer = conv_answer,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Forward convolution on split tensors: its plan, its queries. Inside rules/
- * only. */
+/* Convolutions on split tensors: what all entries have in common, and the plan
+ * and the queries of forward ones. Inside rules/ only. */
 #ifndef SDG_RULES_CONV_H
 #define SDG_RULES_CONV_H
 
@@ -8,6 +8,15 @@
 
 #include "rules/rule.h"
 #include "rules/windowop.h"
+
+/* What an entry computes, or asks about. */
+typedef enum sdg_conv_kind {
+  SDG_CONV_FORWARD,
+  SDG_CONV_DGRAD,   /* the gradient of the data, or a transposed convolution */
+  SDG_CONV_WGRAD,   /* of the filter */
+  SDG_CONV_UNKNOWN, /* the rule does not carry it out */
+} sdg_conv_kind_t;
+sdg_conv_kind_t sdg_conv_kind(const sdg_call_t *call);
 
 /* The convolution descriptor's values. */
 typedef struct sdg_conv_parameters {
@@ -25,11 +34,16 @@ sdg_status_t sdg_conv_parameters(const void *descriptor,
 /* One call, as one rank sees it. */
 typedef struct sdg_conv {
   sdg_conv_parameters_t parameters;
-  int x, w, y, z; /* operand indices, -1 if the entry has none */
+  /* Operand indices, -1 if the entry has none; x, w and y are themselves or
+   * their gradients. */
+  int x, w, y, z;
   sdg_window_spec_t spec;
   sdg_window_op_t op;
 } sdg_conv_t;
 
+/* Everything but `op`: what one device looks at. SDG_E_ARGUMENT. */
+sdg_status_t sdg_conv_read(const sdg_call_t *call,
+                           sdg_conv_t *out) SDG_MUST_CHECK;
 /* Pure in what the ranks agreed on, so it fails on every rank alike:
  * SDG_E_OPERANDS_DIFFER and those of sdg_window_op_init. */
 sdg_status_t sdg_conv_init(const sdg_call_t *call, const sdg_tagging_t *tagging,
@@ -40,10 +54,8 @@ sdg_status_t sdg_conv_init_whole(const sdg_call_t *call,
                                  bool *out_can) SDG_MUST_CHECK;
 void sdg_conv_fini(sdg_conv_t *conv);
 
-/* True for the entries that convolve, false for the queries. */
-bool sdg_conv_is_forward(const sdg_call_t *call);
-
-/* See sdg_rule_t: the parts of the rule. */
+/* See sdg_rule_t: the parts of the rule that are of forward entries; key and
+ * scalars of those that are carried out. */
 int sdg_conv_key(const sdg_call_t *call, uint64_t *out);
 sdg_status_t sdg_conv_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
                            sdg_plan_t **out_plan) SDG_MUST_CHECK;
@@ -78,21 +90,27 @@ cudnnStatus_t sdg_conv_choose(const sdg_call_t *call,
                               cudnnConvolutionFwdAlgo_t *out_algo,
                               size_t *out_workspace_bytes);
 
-/* The vendor's status of a forward call, or a workspace query, on one device,
+/* The workspace of this algorithm for what the call computes or asks about. */
+cudnnStatus_t sdg_conv_workspace(const sdg_call_t *call,
+                                 const sdg_conv_descriptors_t *descriptors,
+                                 cudnnFilterDescriptor_t w, int algo,
+                                 size_t *out_bytes);
+
+/* The vendor's status of a call, or a workspace query, on one device,
  * as far as its library tells without carrying it out; 0: it takes the call.
  * Sizes of pieces differ from rank to rank; here all ranks ask the same. */
 int sdg_conv_refusal(const sdg_call_t *call, const sdg_conv_t *conv,
-                     const sdg_tagging_t *tagging,
-                     cudnnConvolutionFwdAlgo_t algo);
+                     const sdg_tagging_t *tagging, int algo);
+/* The plan of a call that one device refuses. */
+sdg_status_t sdg_conv_plan_refused(int refusal,
+                                   sdg_plan_t **out_plan) SDG_MUST_CHECK;
 /* Whole view: whether the library would refuse the program's own call. */
 bool sdg_conv_refused_whole(const sdg_call_t *call, cudnnTensorDescriptor_t x,
                             cudnnFilterDescriptor_t w,
                             cudnnConvolutionDescriptor_t conv,
-                            cudnnTensorDescriptor_t y,
-                            cudnnConvolutionFwdAlgo_t algo,
+                            cudnnTensorDescriptor_t y, int algo,
                             size_t workspace_bytes);
 
-/* Of the forward entries: alpha and what scales the old values. */
 int sdg_conv_scalars(const sdg_call_t *call, double *out);
 /* The activation of cudnnConvolutionBiasActivationForward as text. */
 void sdg_conv_describe_activation(const sdg_call_t *call, char *out,

@@ -99,6 +99,28 @@ void sdg_conv_undescribe(sdg_conv_descriptors_t *descriptors) {
   memset(descriptors, 0, sizeof *descriptors);
 }
 
+cudnnStatus_t sdg_conv_workspace(const sdg_call_t *call,
+                                 const sdg_conv_descriptors_t *d,
+                                 cudnnFilterDescriptor_t w, int algo,
+                                 size_t *out_bytes) {
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  cudnnHandle_t handle = (cudnnHandle_t)(uintptr_t)call->handle;
+  switch (sdg_conv_kind(call)) {
+  case SDG_CONV_DGRAD:
+    return cudnn->cudnnGetConvolutionBackwardDataWorkspaceSize(
+        handle, w, d->y, d->conv, d->x, (cudnnConvolutionBwdDataAlgo_t)algo,
+        out_bytes);
+  case SDG_CONV_WGRAD:
+    return cudnn->cudnnGetConvolutionBackwardFilterWorkspaceSize(
+        handle, d->x, d->y, d->conv, w, (cudnnConvolutionBwdFilterAlgo_t)algo,
+        out_bytes);
+  default:
+    return cudnn->cudnnGetConvolutionForwardWorkspaceSize(
+        handle, d->x, w, d->conv, d->y, (cudnnConvolutionFwdAlgo_t)algo,
+        out_bytes);
+  }
+}
+
 cudnnStatus_t sdg_conv_choose(const sdg_call_t *call,
                               const sdg_conv_descriptors_t *descriptors,
                               cudnnFilterDescriptor_t w,
@@ -108,9 +130,8 @@ cudnnStatus_t sdg_conv_choose(const sdg_call_t *call,
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
   cudnnHandle_t handle = (cudnnHandle_t)(uintptr_t)call->handle;
   *out_algo = wanted;
-  cudnnStatus_t got = cudnn->cudnnGetConvolutionForwardWorkspaceSize(
-      handle, descriptors->x, w, descriptors->conv, descriptors->y, wanted,
-      out_workspace_bytes);
+  cudnnStatus_t got = sdg_conv_workspace(call, descriptors, w, (int)wanted,
+                                         out_workspace_bytes);
   if (got == CUDNN_STATUS_SUCCESS)
     return got;
   int count = 0;

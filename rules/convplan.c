@@ -78,11 +78,6 @@ static bool scale_is_zero(const sdg_call_t *call, const void *scale) {
                                       : *(const float *)scale == 0;
 }
 
-bool sdg_conv_is_forward(const sdg_call_t *call) {
-  return call->entry == SDG_ENTRY_cudnnConvolutionForward ||
-         call->entry == SDG_ENTRY_cudnnConvolutionBiasActivationForward;
-}
-
 int sdg_conv_key(const sdg_call_t *call, uint64_t *out) {
   arguments_t a = arguments_get(call);
   out[0] = (uint64_t)a.algo;
@@ -92,8 +87,6 @@ int sdg_conv_key(const sdg_call_t *call, uint64_t *out) {
 }
 
 int sdg_conv_scalars(const sdg_call_t *call, double *out) {
-  if (!sdg_conv_is_forward(call))
-    return 0;
   arguments_t a = arguments_get(call);
   out[0] = sdg_rule_scalar(call, a.scale);
   out[1] = sdg_rule_scalar(call, a.old_scale);
@@ -226,7 +219,7 @@ static sdg_window_client_t client_make(client_t *client) {
   };
 }
 
-static sdg_status_t refused_make(int refusal, sdg_plan_t **out_plan) {
+sdg_status_t sdg_conv_plan_refused(int refusal, sdg_plan_t **out_plan) {
   *out_plan = sdg_plan_create("refused");
   if (!*out_plan)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
@@ -242,7 +235,7 @@ sdg_status_t sdg_conv_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
   sdg_window_client_t window = client_make(&client);
   int refusal = sdg_conv_refusal(call, &conv, tagging, client.arguments.algo);
   sdg_status_t status =
-      refusal ? refused_make(refusal, out_plan)
+      refusal ? sdg_conv_plan_refused(refusal, out_plan)
               : sdg_window_plan(call, tagging, &conv.op, &window, out_plan);
   sdg_conv_fini(&conv);
   return status;
@@ -304,8 +297,6 @@ sdg_status_t sdg_conv_share(const sdg_call_t *call,
   sdg_conv_t conv;
   bool can;
   *out_plan = NULL;
-  if (!sdg_conv_is_forward(call))
-    return SDG_OK;
   // Every rank makes the program's call, and gets what it gets on one device.
   arguments_t a = arguments_get(call);
   if (sdg_conv_refused_whole(call, a.x_desc, a.w_desc, a.conv_desc, a.y_desc,

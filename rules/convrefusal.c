@@ -40,8 +40,7 @@ static sdg_window_piece_t first_piece(const sdg_conv_t *conv,
 }
 
 static int piece_ask(const sdg_call_t *call, const sdg_conv_t *conv,
-                     sdg_window_piece_t piece, cudnnConvolutionFwdAlgo_t algo) {
-  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+                     sdg_window_piece_t piece, int algo) {
   const sdg_operand_t *x = &call->operand[conv->x];
   const sdg_operand_t *y = &call->operand[conv->y];
   int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
@@ -59,17 +58,16 @@ static int piece_ask(const sdg_call_t *call, const sdg_conv_t *conv,
   if (sdg_conv_describe(conv, call, &piece, x_stride, y_stride, NULL, &d) !=
       SDG_OK)
     return 0; // the plan says what is wrong
-  cudnnStatus_t got = cudnn->cudnnGetConvolutionForwardWorkspaceSize(
-      (cudnnHandle_t)(uintptr_t)call->handle, d.x,
+  cudnnStatus_t got = sdg_conv_workspace(
+      call, &d,
       (cudnnFilterDescriptor_t)(uintptr_t)call->operand[conv->w].descriptor,
-      d.conv, d.y, algo, &bytes);
+      algo, &bytes);
   sdg_conv_undescribe(&d);
   return (int)got;
 }
 
 int sdg_conv_refusal(const sdg_call_t *call, const sdg_conv_t *conv,
-                     const sdg_tagging_t *tagging,
-                     cudnnConvolutionFwdAlgo_t algo) {
+                     const sdg_tagging_t *tagging, int algo) {
   int whole = piece_ask(call, conv, whole_piece(conv), algo);
   // What is too much for one device need not be for a piece.
   return whole && piece_ask(call, conv, first_piece(conv, tagging), algo)
@@ -80,14 +78,12 @@ int sdg_conv_refusal(const sdg_call_t *call, const sdg_conv_t *conv,
 bool sdg_conv_refused_whole(const sdg_call_t *call, cudnnTensorDescriptor_t x,
                             cudnnFilterDescriptor_t w,
                             cudnnConvolutionDescriptor_t conv,
-                            cudnnTensorDescriptor_t y,
-                            cudnnConvolutionFwdAlgo_t algo,
+                            cudnnTensorDescriptor_t y, int algo,
                             size_t workspace_bytes) {
-  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  const sdg_conv_descriptors_t own = {.x = x, .y = y, .conv = conv};
   size_t bytes = 0;
-  return !cudnn || !x || !w || !conv || !y ||
-         cudnn->cudnnGetConvolutionForwardWorkspaceSize(
-             (cudnnHandle_t)(uintptr_t)call->handle, x, w, conv, y, algo,
-             &bytes) != CUDNN_STATUS_SUCCESS ||
+  return !sdg_cudnn_get() || !x || !w || !conv || !y ||
+         sdg_conv_workspace(call, &own, w, algo, &bytes) !=
+             CUDNN_STATUS_SUCCESS ||
          bytes > workspace_bytes;
 }

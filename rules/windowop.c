@@ -70,13 +70,15 @@ sdg_status_t sdg_window_op_place(const sdg_window_op_t *op,
 // The program's own output sizes are honoured where they add up.
 static sdg_status_t outputs_compare(const sdg_window_op_t *op,
                                     const sdg_call_t *call,
+                                    const sdg_window_spec_t *spec,
                                     const sdg_placement_t *given,
                                     const sdg_placement_t *ours) {
   const char *names[SDG_DIMS_MAX];
+  const char *role = sdg_role_name(call->operand[spec->y].role);
   sdg_tagging_names(call->family, op->dims, names);
   if (given->dims != op->dims)
-    return sdg_fail(SDG_E_ARGUMENT, "%s: y of %d dimensions, x of %d",
-                    call->entry_name, given->dims, op->dims);
+    return sdg_fail(SDG_E_ARGUMENT, "%s: %s of %d dimensions, x of %d",
+                    call->entry_name, role, given->dims, op->dims);
   for (int d = 0; d < op->dims; d++) {
     int64_t is = sdg_placement_extent(given, d);
     int64_t should = sdg_placement_extent(ours, d);
@@ -86,9 +88,9 @@ static sdg_status_t outputs_compare(const sdg_window_op_t *op,
     sdg_part_format(&given->part[d], given_text, sizeof given_text);
     sdg_part_format(&ours->part[d], ours_text, sizeof ours_text);
     return sdg_fail(SDG_E_OUTPUT_EXTENT,
-                    "%s of y of %s is %s = %lld over the ranks; the whole "
+                    "%s of %s of %s is %s = %lld over the ranks; the whole "
                     "input gives %lld, for example as %s",
-                    names[d], call->entry_name, given_text, (long long)is,
+                    names[d], role, call->entry_name, given_text, (long long)is,
                     (long long)should, ours_text);
   }
   return SDG_OK;
@@ -195,7 +197,7 @@ static sdg_status_t outputs_own(sdg_window_op_t *op, const sdg_call_t *call,
   if (spec->y < 0)
     return SDG_OK;
   const sdg_placement_t *given = &tagging->placement[spec->y];
-  SDG_TRY(outputs_compare(op, call, given, &op->y_placement));
+  SDG_TRY(outputs_compare(op, call, spec, given, &op->y_placement));
   sdg_placement_fini(&op->y_placement);
   return sdg_placement_copy(given, &op->y_placement);
 }

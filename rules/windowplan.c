@@ -189,8 +189,7 @@ static sdg_status_t plan_make(const sdg_call_t *call, const sdg_window_op_t *op,
   return status;
 }
 
-// Nothing to do here; where others exchange something, this rank counts along.
-static sdg_status_t literal_make(sdg_axes_t axes, sdg_plan_t **out_plan) {
+sdg_status_t sdg_window_plan_literal(sdg_axes_t axes, sdg_plan_t **out_plan) {
   *out_plan = sdg_plan_create("literal");
   if (!*out_plan)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
@@ -205,7 +204,7 @@ static sdg_status_t strategies_try(const sdg_call_t *call,
                                    sdg_axes_t axes, sdg_strategy_t strategy,
                                    sdg_plan_t **out_plan) {
   if (strategy != SDG_STRATEGY_EXTEND && sdg_window_op_is_literal(op))
-    return literal_make(axes, out_plan);
+    return sdg_window_plan_literal(axes, out_plan);
   bool extend = sdg_window_op_extends(op, strategy);
   int refusal;
   sdg_status_t status =

@@ -38,6 +38,11 @@ sdg_status_t sdg_window_plan(const sdg_call_t *call,
                              const sdg_window_client_t *client,
                              sdg_plan_t **out_plan) SDG_MUST_CHECK;
 
+/* The program's own call is right as it is; where others exchange something
+ * over `axes`, this rank counts along. */
+sdg_status_t sdg_window_plan_literal(sdg_axes_t axes,
+                                     sdg_plan_t **out_plan) SDG_MUST_CHECK;
+
 /* The same of an op of sdg_window_op_init_whole: in place, with the strides of
  * the whole tensors ("window"), or where the vendor's library refuses that, on
  * assembled tensors ("extend"). */

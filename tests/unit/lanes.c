@@ -21,7 +21,7 @@ enum {
   STREAMS = 64,
   OPS = 4096,
   EVENTS = 16,
-  MESSAGES = 64,
+  MESSAGES = 256,
   COMMS = 4,
   SLOTS = 32,
   SLOT_BYTES = 1 << 14,
@@ -473,7 +473,7 @@ static cudaError_t fake_bus(char *out, int bytes, int device) {
 
 // ---- the job --------------------------------------------------------------
 
-static void *find(sdg_library_t library, const char *name) {
+void *lanes_find(sdg_library_t library, const char *name) {
   (void)library;
   static const job_fake_t table[] = {
       JOB_FAKE(cudaMemcpyAsync, fake_memcpy),
@@ -504,7 +504,7 @@ static void *find(sdg_library_t library, const char *name) {
 }
 
 void lanes_install(void) {
-  sdg_library_set_finder(find);
+  sdg_library_set_finder(lanes_find);
   queue_make(); // of the default stream
 }
 
@@ -512,6 +512,9 @@ void lanes_ranks_run(const char *mesh, void (*body)(int rank)) {
   shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   ck_assert_ptr_ne(shared, MAP_FAILED);
-  job_run(mesh, 1, "20", body);
+  sdg_axes_t axes = 1;
+  for (const char *at = mesh; (at = strchr(at, ',')); at++)
+    axes = axes << 1 | 1;
+  job_run(mesh, axes, "20", body);
   munmap(shared, sizeof *shared);
 }

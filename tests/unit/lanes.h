@@ -7,6 +7,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include "src/vendor.h"
+
 enum { LANES_RANKS = 4 };
 
 /* Which streams go on first while several can; the communication stream is the
@@ -20,6 +22,8 @@ typedef enum lanes_order {
 
 /* Installs the functions. Before ranks are forked. */
 void lanes_install(void);
+/* What that made the finder (src/vendor.h). */
+void *lanes_find(sdg_library_t library, const char *name);
 
 /* All ranks say the same of their GPU; otherwise each has its own. */
 void lanes_share_gpu(void);

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sub-calls of the plans of a convolution's gradients.
+#include "rules/convgrad.h"
+
+#include <stdlib.h>
+
+#include "rules/args.h"
+#include "rules/vendor.h"
+
+// What a sub-call needs besides tensors.
+typedef struct op {
+  cudnnConvolutionDescriptor_t conv;
+  sdg_grad_old_t old;
+  int algo;
+  size_t workspace_bytes;
+} op_t;
+
+#define ARGS(entry) const struct sdg_args_##entry *a = call->args
+#define DESCRIPTORS(x, y, w)                                                   \
+  .handle = a->handle, .x_desc = a->x, .y_desc = a->y, .w_desc = a->w,         \
+  .conv_desc = a->convDesc
+#define CALLED                                                                 \
+  .workspace = a->workSpace, .workspace_bytes = a->workSpaceSizeInBytes,       \
+  .alpha = a->alpha, .beta = a->beta
+
+sdg_grad_arguments_t sdg_grad_arguments(const sdg_call_t *call) {
+  switch (call->entry) {
+  case SDG_ENTRY_cudnnConvolutionBackwardData: {
+    ARGS(cudnnConvolutionBackwardData);
+    return (sdg_grad_arguments_t){DESCRIPTORS(dxDesc, dyDesc, wDesc), CALLED,
+                                  .w = a->w, .algo = (int)a->algo};
+  }
+  case SDG_ENTRY_cudnnConvolutionBackwardFilter: {
+    ARGS(cudnnConvolutionBackwardFilter);
+    return (sdg_grad_arguments_t){DESCRIPTORS(xDesc, dyDesc, dwDesc), CALLED,
+                                  .algo = (int)a->algo};
+  }
+  case SDG_ENTRY_cudnnGetConvolutionBackwardDataWorkspaceSize: {
+    ARGS(cudnnGetConvolutionBackwardDataWorkspaceSize);
+    return (sdg_grad_arguments_t){DESCRIPTORS(dxDesc, dyDesc, wDesc),
+                                  .algo = (int)a->algo};
+  }
+  case SDG_ENTRY_cudnnGetConvolutionBackwardFilterWorkspaceSize: {
+    ARGS(cudnnGetConvolutionBackwardFilterWorkspaceSize);
+    return (sdg_grad_arguments_t){DESCRIPTORS(xDesc, dyDesc, gradDesc),
+                                  .algo = (int)a->algo};
+  }
+  case SDG_ENTRY_cudnnGetConvolutionBackwardDataAlgorithm_v7: {
+    ARGS(cudnnGetConvolutionBackwardDataAlgorithm_v7);
+    return (sdg_grad_arguments_t){DESCRIPTORS(gradDesc, diffDesc, filterDesc)};
+  }
+  case SDG_ENTRY_cudnnGetConvolutionBackwardFilterAlgorithm_v7: {
+    ARGS(cudnnGetConvolutionBackwardFilterAlgorithm_v7);
+    return (sdg_grad_arguments_t){DESCRIPTORS(srcDesc, diffDesc, gradDesc)};
+  }
+  case SDG_ENTRY_cudnnFindConvolutionBackwardDataAlgorithm: {
+    ARGS(cudnnFindConvolutionBackwardDataAlgorithm);
+    return (sdg_grad_arguments_t){DESCRIPTORS(dxDesc, dyDesc, wDesc)};
+  }
+  case SDG_ENTRY_cudnnFindConvolutionBackwardFilterAlgorithm: {
+    ARGS(cudnnFindConvolutionBackwardFilterAlgorithm);
+    return (sdg_grad_arguments_t){DESCRIPTORS(xDesc, dyDesc, dwDesc)};
+  }
+  case SDG_ENTRY_cudnnFindConvolutionBackwardDataAlgorithmEx: {
+    ARGS(cudnnFindConvolutionBackwardDataAlgorithmEx);
+    return (sdg_grad_arguments_t){DESCRIPTORS(dxDesc, dyDesc, wDesc)};
+  }
+  case SDG_ENTRY_cudnnFindConvolutionBackwardFilterAlgorithmEx: {
+    ARGS(cudnnFindConvolutionBackwardFilterAlgorithmEx);
+    return (sdg_grad_arguments_t){DESCRIPTORS(xDesc, dyDesc, dwDesc)};
+  }
+  default:
+    return (sdg_grad_arguments_t){.handle = NULL};
+  }
+}
+
+#undef DESCRIPTORS
+#undef CALLED
+
+bool sdg_grad_is_zero(const sdg_call_t *call, const void *scalar) {
+  return sdg_rule_scalar(call, scalar) == 0;
+}
+
+static bool of_filter(const sdg_call_t *call) {
+  return sdg_conv_kind(call) == SDG_CONV_WGRAD;
+}
+
+// ---- algorithms ------------------------------------------------------------
+
+// The library's own choice; false if it has none.
+static bool algorithm_ask(const sdg_call_t *call,
+                          const sdg_conv_descriptors_t *d,
+                          cudnnFilterDescriptor_t w, int *out_algo,
+                          size_t *out_bytes) {
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  cudnnHandle_t handle = (cudnnHandle_t)(uintptr_t)call->handle;
+  int count = 0;
+  if (of_filter(call)) {
+    cudnnConvolutionBwdFilterAlgoPerf_t perf;
+    cudnnStatus_t got = cudnn->cudnnGetConvolutionBackwardFilterAlgorithm_v7(
+        handle, d->x, d->y, d->conv, w, 1, &count, &perf);
+    if (got != CUDNN_STATUS_SUCCESS || count != 1 ||
+        perf.status != CUDNN_STATUS_SUCCESS)
+      return false;
+    *out_algo = (int)perf.algo;
+    *out_bytes = perf.memory;
+    return true;
+  }
+  cudnnConvolutionBwdDataAlgoPerf_t perf;
+  cudnnStatus_t got = cudnn->cudnnGetConvolutionBackwardDataAlgorithm_v7(
+      handle, w, d->y, d->conv, d->x, 1, &count, &perf);
+  if (got != CUDNN_STATUS_SUCCESS || count != 1 ||
+      perf.status != CUDNN_STATUS_SUCCESS)
+    return false;
+  *out_algo = (int)perf.algo;
+  *out_bytes = perf.memory;
+  return true;
+}
+
+cudnnStatus_t sdg_grad_choose(const sdg_call_t *call,
+                              const sdg_conv_descriptors_t *descriptors,
+                              cudnnFilterDescriptor_t w, int wanted,
+                              int *out_algo, size_t *out_workspace_bytes) {
+  *out_algo = wanted;
+  cudnnStatus_t got =
+      sdg_conv_workspace(call, descriptors, w, wanted, out_workspace_bytes);
+  if (got == CUDNN_STATUS_SUCCESS ||
+      !algorithm_ask(call, descriptors, w, out_algo, out_workspace_bytes))
+    return got;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+// ---- running ---------------------------------------------------------------
+
+// Scalars are double for operands of double, else float.
+static const void *old_scale(const sdg_call_t *call, sdg_grad_old_t old,
+                             const void *beta) {
+  static const double doubles[] = {[SDG_GRAD_ADD] = 1, [SDG_GRAD_CLEAR] = 0};
+  static const float floats[] = {[SDG_GRAD_ADD] = 1, [SDG_GRAD_CLEAR] = 0};
+  if (old == SDG_GRAD_BETA)
+    return beta;
+  return call->operand[0].type == CUDNN_DATA_DOUBLE
+             ? (const void *)&doubles[old]
+             : (const void *)&floats[old];
+}
+
+enum { X, Y, W }; // tensors of a sub-call
+
+// The program's workspace, where that is enough.
+static sdg_grad_arguments_t arguments_of(const sdg_subcall_run_t *run) {
+  sdg_grad_arguments_t a = sdg_grad_arguments(run->call);
+  if (run->workspace_bytes > 0) {
+    a.workspace = run->workspace;
+    a.workspace_bytes = run->workspace_bytes;
+  }
+  return a;
+}
+
+static cudnnStatus_t data_run(const sdg_subcall_run_t *run) {
+  const op_t *op = run->op;
+  sdg_grad_arguments_t a = arguments_of(run);
+  return sdg_cudnn_get()->cudnnConvolutionBackwardData(
+      a.handle, a.alpha, a.w_desc, a.w, run->descriptor[Y], run->data[Y],
+      op->conv, (cudnnConvolutionBwdDataAlgo_t)op->algo, a.workspace,
+      a.workspace_bytes, old_scale(run->call, op->old, a.beta),
+      run->descriptor[X], run->data[X]);
+}
+
+static cudnnStatus_t filter_run(const sdg_subcall_run_t *run) {
+  const op_t *op = run->op;
+  sdg_grad_arguments_t a = arguments_of(run);
+  return sdg_cudnn_get()->cudnnConvolutionBackwardFilter(
+      a.handle, a.alpha, run->descriptor[X], run->data[X], run->descriptor[Y],
+      run->data[Y], op->conv, (cudnnConvolutionBwdFilterAlgo_t)op->algo,
+      a.workspace, a.workspace_bytes, old_scale(run->call, op->old, a.beta),
+      a.w_desc, run->data[W]);
+}
+
+static void op_destroy(void *user) {
+  op_t *op = user;
+  (void)sdg_cudnn_get()->cudnnDestroyConvolutionDescriptor(op->conv);
+  free(op);
+}
+
+// ---- building --------------------------------------------------------------
+
+// The op of a piece: its descriptor, and an algorithm that takes it.
+static sdg_status_t op_make(const sdg_conv_t *conv, const sdg_call_t *call,
+                            const sdg_plan_t *plan,
+                            const sdg_window_piece_t *piece,
+                            const sdg_grad_slabs_t *slabs, sdg_grad_old_t old,
+                            op_t **out, int *out_refusal) {
+  sdg_grad_arguments_t a = sdg_grad_arguments(call);
+  sdg_conv_descriptors_t d;
+  op_t *op = calloc(1, sizeof *op);
+  if (!op)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  sdg_status_t status =
+      sdg_conv_describe(conv, call, piece, plan->slab[slabs->x].stride,
+                        plan->slab[slabs->y].stride, NULL, &d);
+  if (status != SDG_OK) {
+    free(op);
+    return status;
+  }
+  *out_refusal = (int)sdg_grad_choose(call, &d, a.w_desc, a.algo, &op->algo,
+                                      &op->workspace_bytes);
+  op->old = old;
+  op->conv = d.conv;
+  d.conv = NULL; // kept
+  sdg_conv_undescribe(&d);
+  *out = op;
+  return SDG_OK;
+}
+
+sdg_status_t sdg_grad_add(const sdg_conv_t *conv, const sdg_call_t *call,
+                          sdg_plan_t *plan, const sdg_window_piece_t *piece,
+                          const sdg_grad_slabs_t *slabs, sdg_grad_old_t old,
+                          int *out_refusal) {
+  op_t *op = NULL;
+  SDG_TRY(op_make(conv, call, plan, piece, slabs, old, &op, out_refusal));
+  if (*out_refusal) {
+    op_destroy(op);
+    return SDG_E_VENDOR_CALL;
+  }
+  const sdg_operand_t *operand = call->operand;
+  sdg_subcall_t sub = {
+      .fn = data_run,
+      .tensors = 2,
+      .tensor = {[X] = {slabs->x, piece->x, operand[conv->x].type, NULL},
+                 [Y] = {slabs->y, piece->y, operand[conv->y].type, NULL}},
+      .op = op,
+      .op_destroy = op_destroy,
+  };
+  if (of_filter(call)) {
+    sub.fn = filter_run;
+    sub.tensor[sub.tensors++] =
+        sdg_subcall_slab(plan, slabs->w, operand[conv->w].type);
+  }
+  if (op->workspace_bytes > sdg_grad_arguments(call).workspace_bytes)
+    sub.workspace_bytes = op->workspace_bytes;
+  return sdg_subcall_add(plan, &sub);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gradients of a convolution on split tensors: the sub-calls that their plans
+ * are made of, and the geometry of the gradient of the data. In the terms of
+ * rules/conv.h x, w and y stand for themselves or their gradients. Inside
+ * rules/ only. */
+#ifndef SDG_RULES_CONVGRAD_H
+#define SDG_RULES_CONVGRAD_H
+
+#include "rules/conv.h"
+#include "rules/subcall.h"
+
+/* ---- sub-calls ----------------------------------------------------------- */
+
+/* What the entries have in common of their arguments; NULL and 0 where one has
+ * none. */
+typedef struct sdg_grad_arguments {
+  cudnnHandle_t handle;
+  cudnnTensorDescriptor_t x_desc, y_desc;
+  cudnnFilterDescriptor_t w_desc;
+  const void *w; /* where it is read */
+  cudnnConvolutionDescriptor_t conv_desc;
+  int algo; /* cudnnConvolutionBwdDataAlgo_t or ...FilterAlgo_t */
+  void *workspace;
+  size_t workspace_bytes;
+  const void *alpha, *beta;
+} sdg_grad_arguments_t;
+sdg_grad_arguments_t sdg_grad_arguments(const sdg_call_t *call);
+
+/* What happens to the values that a sub-call finds in its output. */
+typedef enum sdg_grad_old {
+  SDG_GRAD_BETA,  /* scaled by the program's beta */
+  SDG_GRAD_ADD,   /* added to */
+  SDG_GRAD_CLEAR, /* overwritten */
+} sdg_grad_old_t;
+
+/* Where a sub-call finds its tensors: slabs of the plan; w is that of the
+ * filter's gradient, and not looked at otherwise. */
+typedef struct sdg_grad_slabs {
+  int x, y, w;
+} sdg_grad_slabs_t;
+
+/* Adds the sub-call that computes this piece to a plan of sdg_subcalls_open().
+ * *out_refusal: the vendor's status if its library does not take the piece;
+ * that failure is not reported. */
+sdg_status_t sdg_grad_add(const sdg_conv_t *conv, const sdg_call_t *call,
+                          sdg_plan_t *plan, const sdg_window_piece_t *piece,
+                          const sdg_grad_slabs_t *slabs, sdg_grad_old_t old,
+                          int *out_refusal) SDG_MUST_CHECK;
+
+/* `wanted` where the vendor's library takes it for this piece, otherwise its
+ * own choice, and the workspace. The vendor's status if it takes none. */
+cudnnStatus_t sdg_grad_choose(const sdg_call_t *call,
+                              const sdg_conv_descriptors_t *descriptors,
+                              cudnnFilterDescriptor_t w, int wanted,
+                              int *out_algo, size_t *out_workspace_bytes);
+
+/* True if a scalar of the call is absent or zero. */
+bool sdg_grad_is_zero(const sdg_call_t *call, const void *scalar);
+
+/* ---- the gradient of the data ---------------------------------------------
+ */
+
+/* One image of the domain of x (sdg_window_images): what outputs see there is
+ * added to the rows of x. */
+typedef struct sdg_dgrad_image {
+  int64_t at[SDG_DIMS_MAX]; /* in domains */
+  sdg_transfer_t transfer;  /* of dy, for this rank's rows */
+} sdg_dgrad_image_t;
+
+typedef struct sdg_dgrad {
+  sdg_conv_t conv;
+  bool communicates; /* some rank needs what it does not own */
+  int images;
+  sdg_dgrad_image_t *image; /* the first is the domain itself */
+} sdg_dgrad_t;
+
+/* Pure in what the ranks agreed on, so it fails on every rank alike: the errors
+ * of sdg_conv_init, and SDG_E_OUTPUT_EXTENT where the extents of dx are none
+ * that dy can be of. */
+sdg_status_t sdg_dgrad_init(const sdg_call_t *call,
+                            const sdg_tagging_t *tagging,
+                            sdg_dgrad_t *out) SDG_MUST_CHECK;
+void sdg_dgrad_fini(sdg_dgrad_t *dgrad);
+
+/* Whether this rank assembles all that it needs of dy. */
+bool sdg_dgrad_extends(const sdg_dgrad_t *dgrad, sdg_strategy_t strategy);
+/* Whether the program's own call is all there is to do. */
+bool sdg_dgrad_is_literal(const sdg_dgrad_t *dgrad);
+/* What the real function makes in place, its own padding and all. */
+sdg_window_piece_t sdg_dgrad_view(const sdg_dgrad_t *dgrad);
+/* The rows of dx that are made apart, as disjoint boxes: with extend all of
+ * them, otherwise those that the view does not make right. `out` has room for
+ * 2 * SDG_DIMS_MAX; returns their number. */
+int sdg_dgrad_strips(const sdg_dgrad_t *dgrad, bool extend, sdg_box_t *out);
+/* The sub-call that adds image `index` to the rows `want`: on a dy that covers
+ * out->y, not cut, and a dx that covers out->x, which contains `want`. False if
+ * that image adds nothing; never false of the first. */
+bool sdg_dgrad_piece(const sdg_dgrad_t *dgrad, const sdg_box_t *want, int index,
+                     sdg_window_piece_t *out);
+/* What the dx of all those sub-calls together covers. */
+sdg_box_t sdg_dgrad_made(const sdg_dgrad_t *dgrad, const sdg_box_t *want);
+
+sdg_status_t sdg_dgrad_plan(const sdg_call_t *call,
+                            const sdg_tagging_t *tagging,
+                            sdg_plan_t **out_plan) SDG_MUST_CHECK;
+sdg_status_t sdg_dgrad_answer(const sdg_call_t *call,
+                              const sdg_tagging_t *tagging,
+                              int *out_vendor) SDG_MUST_CHECK;
+
+#endif

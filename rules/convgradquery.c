@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers to a program's questions about a convolution's gradients on split
+// tensors: workspace, algorithms.
+#include "rules/args.h"
+#include "rules/convgrad.h"
+#include "rules/vendor.h"
+#include "src/scratch.h"
+
+enum { ALIGN_BYTES = 256 }; // of tensors in scratch
+
+// ---- workspace -------------------------------------------------------------
+
+// The most that the sub-calls that were looked at need. Pieces of which the
+// engine does not take the algorithm are computed by another.
+typedef struct most {
+  size_t bytes;
+  cudnnStatus_t got; // 0 unless it takes none
+} most_t;
+
+static sdg_status_t piece_ask(const sdg_call_t *call, const sdg_conv_t *conv,
+                              const sdg_window_piece_t *piece,
+                              const int64_t *x_stride, const int64_t *y_stride,
+                              most_t *most) {
+  sdg_grad_arguments_t a = sdg_grad_arguments(call);
+  sdg_conv_descriptors_t d;
+  SDG_TRY(sdg_conv_describe(conv, call, piece, x_stride, y_stride, NULL, &d));
+  size_t bytes = 0;
+  int algo = a.algo;
+  most->got = sdg_grad_choose(call, &d, a.w_desc, a.algo, &algo, &bytes);
+  sdg_conv_undescribe(&d);
+  if (most->got == CUDNN_STATUS_SUCCESS && bytes > most->bytes)
+    most->bytes = bytes;
+  return SDG_OK;
+}
+
+static sdg_status_t strip_ask(const sdg_call_t *call, const sdg_dgrad_t *g,
+                              const sdg_box_t *want, most_t *most) {
+  const int64_t *x = call->operand[g->conv.x].stride;
+  const int64_t *y = call->operand[g->conv.y].stride;
+  sdg_box_t made = sdg_dgrad_made(g, want);
+  int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
+  // As in the plan: what is not the program's own tensor is packed.
+  bool apart = !sdg_box_equal(&made, &g->conv.op.x_box) ||
+               !sdg_box_equal(want, &g->conv.op.x_box);
+  sdg_slab_pack(&made, x, x_stride);
+  for (int i = 0; i < g->images && most->got == CUDNN_STATUS_SUCCESS; i++) {
+    sdg_window_piece_t piece;
+    if (!sdg_dgrad_piece(g, want, i, &piece))
+      continue;
+    sdg_slab_pack(&piece.y, y, y_stride);
+    SDG_TRY(piece_ask(call, &g->conv, &piece, apart ? x_stride : x, y_stride,
+                      most));
+  }
+  return SDG_OK;
+}
+
+static sdg_status_t dgrad_ask(const sdg_call_t *call, const sdg_dgrad_t *g,
+                              bool extend, most_t *most) {
+  sdg_box_t want[2 * SDG_DIMS_MAX];
+  int strips = sdg_dgrad_strips(g, extend, want);
+  *most = (most_t){.bytes = 0};
+  if (!extend) {
+    sdg_window_piece_t view = sdg_dgrad_view(g);
+    SDG_TRY(piece_ask(call, &g->conv, &view, call->operand[g->conv.x].stride,
+                      call->operand[g->conv.y].stride, most));
+  }
+  for (int s = 0; s < strips && most->got == CUDNN_STATUS_SUCCESS; s++)
+    SDG_TRY(strip_ask(call, g, &want[s], most));
+  return SDG_OK;
+}
+
+static sdg_status_t dgrad_workspace(const sdg_call_t *call,
+                                    const sdg_tagging_t *tagging,
+                                    const sdg_dgrad_t *g, int *out_vendor) {
+  const struct sdg_args_cudnnGetConvolutionBackwardDataWorkspaceSize *a =
+      call->args;
+  if (!a->sizeInBytes)
+    return sdg_fail(SDG_E_ARGUMENT, "%s: the result is NULL", call->entry_name);
+  sdg_strategy_t strategy = tagging->section->strategy;
+  bool extend = sdg_dgrad_extends(g, strategy);
+  most_t most;
+  // As the call itself is judged.
+  *out_vendor = sdg_conv_refusal(call, &g->conv, tagging, (int)a->algo);
+  if (*out_vendor)
+    return SDG_OK;
+  SDG_TRY(dgrad_ask(call, g, extend, &most));
+  if (most.got != CUDNN_STATUS_SUCCESS && !extend &&
+      strategy == SDG_STRATEGY_AUTO)
+    SDG_TRY(dgrad_ask(call, g, true, &most));
+  *out_vendor = (int)most.got;
+  if (most.got == CUDNN_STATUS_SUCCESS)
+    *a->sizeInBytes = most.bytes;
+  return SDG_OK;
+}
+
+// ---- algorithms ------------------------------------------------------------
+
+static size_t box_bytes(const sdg_box_t *box, const sdg_operand_t *operand) {
+  size_t bytes = (size_t)sdg_box_count(box) * (size_t)operand->elem_bytes;
+  return (bytes + ALIGN_BYTES - 1) & ~(size_t)(ALIGN_BYTES - 1);
+}
+
+// On memory: what is assembled is longer than the program's tensors.
+static sdg_status_t dgrad_find(const sdg_call_t *call, const sdg_dgrad_t *g,
+                               const sdg_window_piece_t *piece,
+                               const sdg_conv_descriptors_t *own,
+                               int *out_vendor) {
+  const struct sdg_args_cudnnFindConvolutionBackwardDataAlgorithmEx *a =
+      call->args;
+  size_t y_bytes = box_bytes(&piece->y, &call->operand[g->conv.y]);
+  size_t x_bytes = box_bytes(&piece->x, &call->operand[g->conv.x]);
+  void *scratch;
+  SDG_TRY(sdg_scratch_get(y_bytes + x_bytes, &scratch));
+  *out_vendor =
+      (int)sdg_cudnn_get()->cudnnFindConvolutionBackwardDataAlgorithmEx(
+          a->handle, a->wDesc, a->w, own->y, scratch, own->conv, own->x,
+          (char *)scratch + y_bytes, a->requestedAlgoCount,
+          a->returnedAlgoCount, a->perfResults, a->workSpace,
+          a->workSpaceSizeInBytes);
+  return SDG_OK;
+}
+
+// Algorithms are chosen and timed for the whole of what this rank computes,
+// on an assembled dy, without communication.
+static sdg_status_t dgrad_algorithms(const sdg_call_t *call,
+                                     const sdg_dgrad_t *g, int *out_vendor) {
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  sdg_window_piece_t piece;
+  (void)sdg_dgrad_piece(g, &g->conv.op.x_box, 0, &piece);
+  int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
+  sdg_slab_pack(&piece.x, call->operand[g->conv.x].stride, x_stride);
+  sdg_slab_pack(&piece.y, call->operand[g->conv.y].stride, y_stride);
+  sdg_conv_descriptors_t own;
+  SDG_TRY(sdg_conv_describe(&g->conv, call, &piece, x_stride, y_stride, NULL,
+                            &own));
+  sdg_status_t status = SDG_OK;
+  if (call->entry == SDG_ENTRY_cudnnGetConvolutionBackwardDataAlgorithm_v7) {
+    const struct sdg_args_cudnnGetConvolutionBackwardDataAlgorithm_v7 *a =
+        call->args;
+    *out_vendor = (int)cudnn->cudnnGetConvolutionBackwardDataAlgorithm_v7(
+        a->handle, a->filterDesc, own.y, own.conv, own.x, a->requestedAlgoCount,
+        a->returnedAlgoCount, a->perfResults);
+  } else if (call->entry ==
+             SDG_ENTRY_cudnnFindConvolutionBackwardDataAlgorithm) {
+    const struct sdg_args_cudnnFindConvolutionBackwardDataAlgorithm *a =
+        call->args;
+    *out_vendor = (int)cudnn->cudnnFindConvolutionBackwardDataAlgorithm(
+        a->handle, a->wDesc, own.y, own.conv, own.x, a->requestedAlgoCount,
+        a->returnedAlgoCount, a->perfResults);
+  } else {
+    status = dgrad_find(call, g, &piece, &own, out_vendor);
+  }
+  sdg_conv_undescribe(&own);
+  return status;
+}
+
+sdg_status_t sdg_dgrad_answer(const sdg_call_t *call,
+                              const sdg_tagging_t *tagging, int *out_vendor) {
+  sdg_dgrad_t dgrad;
+  SDG_TRY(sdg_dgrad_init(call, tagging, &dgrad));
+  sdg_status_t status =
+      call->entry == SDG_ENTRY_cudnnGetConvolutionBackwardDataWorkspaceSize
+          ? dgrad_workspace(call, tagging, &dgrad, out_vendor)
+          : dgrad_algorithms(call, &dgrad, out_vendor);
+  sdg_dgrad_fini(&dgrad);
+  return status;
+}

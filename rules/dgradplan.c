@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lays out the steps of a gradient of the data: messages, the call in place,
+// strips that overwrite.
+#include <stdlib.h>
+
+#include "rules/convgrad.h"
+#include "rules/windowplan.h"
+
+// A strip's sub-call: one image of it.
+typedef struct part {
+  int image, strip;
+  sdg_window_piece_t piece;
+  int y; // slab of what is assembled of dy
+} part_t;
+
+typedef struct strip {
+  sdg_box_t want;
+  int x;      // slab that the sub-calls write
+  bool apart; // x is a copy that overwrites
+} strip_t;
+
+// A plan being made.
+typedef struct maker {
+  const sdg_call_t *call;
+  const sdg_dgrad_t *dgrad;
+  sdg_plan_t *plan;
+  bool reads_old;
+  sdg_copy_kind_t copy; // of what is assembled
+  int x, y;             // slabs of the program's tensors
+  strip_t strip[2 * SDG_DIMS_MAX];
+  int strips;
+  part_t *part; // in the order of strips, then of images
+  int parts;
+  int **message; // per image, the slab of each received message; -1: in place
+  int refusal;   // the vendor's, of a piece
+} maker_t;
+
+static sdg_status_t view_call(maker_t *m) {
+  sdg_window_piece_t piece = sdg_dgrad_view(m->dgrad);
+  const sdg_grad_slabs_t slabs = {.x = m->x, .y = m->y};
+  return sdg_grad_add(&m->dgrad->conv, m->call, m->plan, &piece, &slabs,
+                      SDG_GRAD_BETA, &m->refusal);
+}
+
+static sdg_status_t strip_open(maker_t *m, int s) {
+  strip_t *strip = &m->strip[s];
+  sdg_box_t made = sdg_dgrad_made(m->dgrad, &strip->want);
+  const sdg_box_t *owned = &m->dgrad->conv.op.x_box;
+  strip->apart =
+      !sdg_box_equal(&made, owned) || !sdg_box_equal(&strip->want, owned);
+  strip->x = m->x;
+  if (strip->apart)
+    SDG_TRY(sdg_plan_scratch(m->plan, &made, m->x, &strip->x));
+  for (int i = 0; i < m->dgrad->images; i++) {
+    part_t *part = &m->part[m->parts];
+    *part = (part_t){.image = i, .strip = s};
+    if (!sdg_dgrad_piece(m->dgrad, &strip->want, i, &part->piece))
+      continue;
+    m->parts++;
+    SDG_TRY(sdg_plan_scratch(m->plan, &part->piece.y, m->y, &part->y));
+  }
+  return SDG_OK;
+}
+
+// An image's messages go to the strips that it is added to.
+static sdg_status_t messages_add(maker_t *m, int image) {
+  int into[2 * SDG_DIMS_MAX], intos = 0;
+  for (int i = 0; i < m->parts; i++)
+    if (m->part[i].image == image)
+      into[intos++] = m->part[i].y;
+  return sdg_plan_messages(m->plan, &m->dgrad->image[image].transfer, m->y,
+                           into, intos, m->message[image]);
+}
+
+// Old values of rows that the call in place is going to overwrite.
+static sdg_status_t strip_save(maker_t *m, const strip_t *strip) {
+  if (!strip->apart || !m->reads_old)
+    return SDG_OK;
+  return sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->x, strip->x, NULL, NULL,
+                       SDG_COPY_STRIP);
+}
+
+// Rows of dy that this rank has; zeros outside the domain.
+static sdg_status_t part_own(maker_t *m, const part_t *part) {
+  const sdg_window_op_t *op = &m->dgrad->conv.op;
+  const sdg_transfer_t *transfer = &m->dgrad->image[part->image].transfer;
+  sdg_box_t domain = part->piece.y;
+  for (int d = 0; d < op->dims; d++)
+    if (d != 1)
+      domain.dim[d] = (sdg_range_t){0, op->dim[d].y_extent};
+  sdg_box_t zero[2 * SDG_DIMS_MAX];
+  int count = sdg_box_subtract(&part->piece.y, &domain, zero);
+  for (int i = 0; i < count; i++)
+    SDG_TRY(sdg_plan_zero(m->plan, SDG_LANE_MAIN, part->y, &zero[i]));
+  for (int i = 0; i < transfer->locals; i++)
+    SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->y, part->y, NULL,
+                          &transfer->local[i].box, m->copy));
+  return SDG_OK;
+}
+
+static sdg_status_t part_finish(maker_t *m, const part_t *part) {
+  const sdg_transfer_t *transfer = &m->dgrad->image[part->image].transfer;
+  for (int i = 0; i < transfer->recvs; i++)
+    if (m->message[part->image][i] >= 0)
+      SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->message[part->image][i],
+                            part->y, NULL, NULL, SDG_COPY_HALO));
+  const sdg_grad_slabs_t slabs = {.x = m->strip[part->strip].x, .y = part->y};
+  return sdg_grad_add(&m->dgrad->conv, m->call, m->plan, &part->piece, &slabs,
+                      part->image == 0 ? SDG_GRAD_BETA : SDG_GRAD_ADD,
+                      &m->refusal);
+}
+
+static sdg_status_t strip_finish(maker_t *m, int s) {
+  const strip_t *strip = &m->strip[s];
+  for (int i = 0; i < m->parts; i++)
+    if (m->part[i].strip == s)
+      SDG_TRY(part_finish(m, &m->part[i]));
+  if (!strip->apart)
+    return SDG_OK;
+  return sdg_plan_copy(m->plan, SDG_LANE_MAIN, strip->x, m->x, NULL,
+                       &strip->want, SDG_COPY_STRIP);
+}
+
+// The steps, in this order: messages leave; what can be computed in place is,
+// while they travel; strips are assembled from own rows, then from messages;
+// their rows overwrite.
+static sdg_status_t steps_make(maker_t *m, bool extend) {
+  sdg_box_t want[2 * SDG_DIMS_MAX];
+  m->strips = sdg_dgrad_strips(m->dgrad, extend, want);
+  for (int s = 0; s < m->strips; s++) {
+    m->strip[s].want = want[s];
+    SDG_TRY(strip_open(m, s));
+  }
+  for (int i = 0; i < m->dgrad->images; i++)
+    SDG_TRY(messages_add(m, i));
+  SDG_TRY(sdg_plan_exchange(m->plan));
+  for (int s = 0; s < m->strips; s++)
+    SDG_TRY(strip_save(m, &m->strip[s]));
+  if (!extend)
+    SDG_TRY(view_call(m));
+  for (int i = 0; i < m->parts; i++)
+    SDG_TRY(part_own(m, &m->part[i]));
+  SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));
+  for (int s = 0; s < m->strips; s++)
+    SDG_TRY(strip_finish(m, s));
+  return SDG_OK;
+}
+
+static sdg_status_t maker_open(maker_t *m) {
+  const sdg_dgrad_t *g = m->dgrad;
+  size_t images = (size_t)g->images;
+  m->part = calloc(images * 2 * SDG_DIMS_MAX + 1, sizeof *m->part);
+  m->message = calloc(images, sizeof *m->message);
+  if (!m->plan || !m->part || !m->message)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  for (size_t i = 0; i < images; i++) {
+    m->message[i] =
+        calloc((size_t)g->image[i].transfer.recvs + 1, sizeof **m->message);
+    if (!m->message[i])
+      return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  }
+  SDG_TRY(
+      sdg_plan_operand(m->plan, m->call, g->conv.x, &g->conv.op.x_box, &m->x));
+  SDG_TRY(
+      sdg_plan_operand(m->plan, m->call, g->conv.y, &g->conv.op.y_box, &m->y));
+  return sdg_subcalls_open(m->plan, m->call);
+}
+
+// *out_refusal: the vendor's status where its library does not take a piece;
+// the only failure that is not reported.
+static sdg_status_t plan_make(const sdg_call_t *call, const sdg_dgrad_t *dgrad,
+                              sdg_axes_t axes, bool extend,
+                              sdg_plan_t **out_plan, int *out_refusal) {
+  maker_t maker = {
+      .call = call,
+      .dgrad = dgrad,
+      .plan = sdg_plan_create(extend ? "extend" : "repair"),
+      .reads_old = !sdg_grad_is_zero(call, sdg_grad_arguments(call).beta),
+      .copy = extend ? SDG_COPY_ACTIVATION : SDG_COPY_STRIP,
+  };
+  if (maker.plan)
+    maker.plan->axes = axes;
+  sdg_status_t status = maker_open(&maker);
+  if (status == SDG_OK)
+    status = steps_make(&maker, extend);
+  for (int i = 0; maker.message && i < dgrad->images; i++)
+    free(maker.message[i]);
+  free(maker.message);
+  free(maker.part);
+  *out_refusal = maker.refusal;
+  if (status == SDG_OK)
+    *out_plan = maker.plan;
+  else
+    sdg_plan_destroy(maker.plan);
+  return status;
+}
+
+static sdg_status_t strategies_try(const sdg_call_t *call,
+                                   const sdg_dgrad_t *dgrad, sdg_axes_t axes,
+                                   sdg_strategy_t strategy,
+                                   sdg_plan_t **out_plan) {
+  if (strategy != SDG_STRATEGY_EXTEND && sdg_dgrad_is_literal(dgrad))
+    return sdg_window_plan_literal(axes, out_plan);
+  bool extend = sdg_dgrad_extends(dgrad, strategy);
+  int refusal;
+  sdg_status_t status =
+      plan_make(call, dgrad, axes, extend, out_plan, &refusal);
+  if (refusal && !extend && strategy == SDG_STRATEGY_AUTO)
+    status = plan_make(call, dgrad, axes, true, out_plan, &refusal);
+  return refusal ? sdg_fail(SDG_E_VENDOR_CALL,
+                            "%s: no algorithm for a piece of it: status %d",
+                            call->entry_name, refusal)
+                 : status;
+}
+
+sdg_status_t sdg_dgrad_plan(const sdg_call_t *call,
+                            const sdg_tagging_t *tagging,
+                            sdg_plan_t **out_plan) {
+  sdg_dgrad_t dgrad;
+  SDG_TRY(sdg_dgrad_init(call, tagging, &dgrad));
+  int refusal = sdg_conv_refusal(call, &dgrad.conv, tagging,
+                                 sdg_grad_arguments(call).algo);
+  sdg_status_t status =
+      refusal
+          ? sdg_conv_plan_refused(refusal, out_plan)
+          : strategies_try(call, &dgrad, dgrad.communicates ? tagging->axes : 0,
+                           tagging->section->strategy, out_plan);
+  sdg_dgrad_fini(&dgrad);
+  return status;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A cuDNN of host functions that carries out convolutions' gradients on the
+ * streams of tests/unit/lanes.h, and takes nothing that is not legal. */
+#ifndef SDG_TESTS_UNIT_FAKECONV_H
+#define SDG_TESTS_UNIT_FAKECONV_H
+
+#include <cudnn.h>
+
+#include "src/box.h"
+
+/* What the descriptors of the tests point to. Four dimensions, floats. */
+typedef struct fake_tensor {
+  int dims, extent[SDG_DIMS_MAX], stride[SDG_DIMS_MAX];
+} fake_tensor_t;
+typedef struct fake_filter {
+  int extent[4]; /* K C H W, packed */
+} fake_filter_t;
+typedef struct fake_conv {
+  int spatial, pad[SDG_DIMS_MAX], stride[SDG_DIMS_MAX], dilation[SDG_DIMS_MAX];
+} fake_conv_t;
+
+/* Sub-tensors (whose strides leave room) are refused. */
+void fakeconv_refuse_views(bool refuse);
+/* Descriptors that were created and not destroyed. */
+int fakeconv_living(void);
+/* lanes_install() with this cuDNN. */
+void fakeconv_install(void);
+
+#endif
