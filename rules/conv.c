@@ -5,7 +5,7 @@
 
 #include "rules/args.h"
 #include "rules/conv.h"
-#include "rules/convgrad.h"
+#include "rules/convwgrad.h"
 
 static int operand_find(const sdg_call_t *call, sdg_role_t role) {
   for (int i = 0; i < call->operands; i++)
@@ -114,6 +114,14 @@ sdg_conv_kind_t sdg_conv_kind(const sdg_call_t *call) {
   case SDG_ENTRY_cudnnFindConvolutionBackwardDataAlgorithm:
   case SDG_ENTRY_cudnnFindConvolutionBackwardDataAlgorithmEx:
     return SDG_CONV_DGRAD;
+  case SDG_ENTRY_cudnnConvolutionBackwardFilter:
+  case SDG_ENTRY_cudnnGetConvolutionBackwardFilterWorkspaceSize:
+  case SDG_ENTRY_cudnnGetConvolutionBackwardFilterAlgorithm_v7:
+  case SDG_ENTRY_cudnnFindConvolutionBackwardFilterAlgorithm:
+  case SDG_ENTRY_cudnnFindConvolutionBackwardFilterAlgorithmEx:
+    return SDG_CONV_WGRAD;
+  case SDG_ENTRY_cudnnConvolutionBackwardBias:
+    return SDG_CONV_BGRAD;
   default:
     return SDG_CONV_UNKNOWN;
   }
@@ -149,25 +157,46 @@ static int conv_scalars(const sdg_call_t *call, double *out) {
 static sdg_status_t conv_plan(const sdg_call_t *call,
                               const sdg_tagging_t *tagging,
                               sdg_plan_t **out_plan) {
-  return sdg_conv_kind(call) == SDG_CONV_DGRAD
-             ? sdg_dgrad_plan(call, tagging, out_plan)
-             : sdg_conv_plan(call, tagging, out_plan);
+  switch (sdg_conv_kind(call)) {
+  case SDG_CONV_DGRAD:
+    return sdg_dgrad_plan(call, tagging, out_plan);
+  case SDG_CONV_WGRAD:
+    return sdg_wgrad_plan(call, tagging, out_plan);
+  case SDG_CONV_BGRAD:
+    return sdg_bgrad_plan(call, tagging, out_plan);
+  default:
+    return sdg_conv_plan(call, tagging, out_plan);
+  }
 }
 
 static sdg_status_t conv_share(const sdg_call_t *call,
                                const sdg_tagging_t *tagging,
                                sdg_plan_t **out_plan) {
   *out_plan = NULL;
-  return sdg_conv_kind(call) == SDG_CONV_FORWARD && !call->is_query
-             ? sdg_conv_share(call, tagging, out_plan)
-             : SDG_OK;
+  if (call->is_query)
+    return SDG_OK;
+  switch (sdg_conv_kind(call)) {
+  case SDG_CONV_DGRAD:
+    return sdg_dgrad_share(call, tagging, out_plan);
+  case SDG_CONV_WGRAD:
+    return sdg_wgrad_share(call, tagging, out_plan);
+  case SDG_CONV_BGRAD:
+    return sdg_bgrad_share(call, tagging, out_plan);
+  default:
+    return sdg_conv_share(call, tagging, out_plan);
+  }
 }
 
 static sdg_status_t conv_answer(const sdg_call_t *call,
                                 const sdg_tagging_t *tagging, int *out_vendor) {
-  return sdg_conv_kind(call) == SDG_CONV_DGRAD
-             ? sdg_dgrad_answer(call, tagging, out_vendor)
-             : sdg_conv_answer(call, tagging, out_vendor);
+  switch (sdg_conv_kind(call)) {
+  case SDG_CONV_DGRAD:
+    return sdg_dgrad_answer(call, tagging, out_vendor);
+  case SDG_CONV_WGRAD:
+    return sdg_wgrad_answer(call, tagging, out_vendor);
+  default:
+    return sdg_conv_answer(call, tagging, out_vendor);
+  }
 }
 
 static sdg_status_t conv_describe(const sdg_call_t *call, char *out,

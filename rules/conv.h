@@ -14,6 +14,7 @@ typedef enum sdg_conv_kind {
   SDG_CONV_FORWARD,
   SDG_CONV_DGRAD,   /* the gradient of the data, or a transposed convolution */
   SDG_CONV_WGRAD,   /* of the filter */
+  SDG_CONV_BGRAD,   /* of the bias */
   SDG_CONV_UNKNOWN, /* the rule does not carry it out */
 } sdg_conv_kind_t;
 sdg_conv_kind_t sdg_conv_kind(const sdg_call_t *call);

@@ -69,6 +69,11 @@ sdg_grad_arguments_t sdg_grad_arguments(const sdg_call_t *call) {
     ARGS(cudnnFindConvolutionBackwardFilterAlgorithmEx);
     return (sdg_grad_arguments_t){DESCRIPTORS(xDesc, dyDesc, dwDesc)};
   }
+  case SDG_ENTRY_cudnnConvolutionBackwardBias: {
+    ARGS(cudnnConvolutionBackwardBias);
+    return (sdg_grad_arguments_t){
+        .handle = a->handle, .alpha = a->alpha, .beta = a->beta};
+  }
   default:
     return (sdg_grad_arguments_t){.handle = NULL};
   }
@@ -128,6 +133,18 @@ cudnnStatus_t sdg_grad_choose(const sdg_call_t *call,
       !algorithm_ask(call, descriptors, w, out_algo, out_workspace_bytes))
     return got;
   return CUDNN_STATUS_SUCCESS;
+}
+
+sdg_status_t sdg_grad_refused(const sdg_call_t *call, int refusal) {
+  return sdg_fail(SDG_E_VENDOR_CALL,
+                  "%s: no algorithm for a piece of it: status %d",
+                  call->entry_name, refusal);
+}
+
+bool sdg_grad_refused_own(const sdg_call_t *call) {
+  sdg_grad_arguments_t a = sdg_grad_arguments(call);
+  return sdg_conv_refused_whole(call, a.x_desc, a.w_desc, a.conv_desc, a.y_desc,
+                                a.algo, a.workspace_bytes);
 }
 
 // ---- running ---------------------------------------------------------------

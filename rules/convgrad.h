@@ -54,6 +54,12 @@ cudnnStatus_t sdg_grad_choose(const sdg_call_t *call,
                               cudnnFilterDescriptor_t w, int wanted,
                               int *out_algo, size_t *out_workspace_bytes);
 
+/* Reports that no algorithm takes a piece: the vendor's status. */
+sdg_status_t sdg_grad_refused(const sdg_call_t *call, int refusal);
+/* Whether the library would refuse the program's own call, with its
+ * descriptors, algorithm and workspace. */
+bool sdg_grad_refused_own(const sdg_call_t *call);
+
 /* True if a scalar of the call is absent or zero. */
 bool sdg_grad_is_zero(const sdg_call_t *call, const void *scalar);
 
@@ -80,7 +86,19 @@ typedef struct sdg_dgrad {
 sdg_status_t sdg_dgrad_init(const sdg_call_t *call,
                             const sdg_tagging_t *tagging,
                             sdg_dgrad_t *out) SDG_MUST_CHECK;
+/* The same in the whole view, where the boxes of the op are all of the tensors;
+ * the tagging places dx, too. *out_can as of sdg_window_op_init_whole. */
+sdg_status_t sdg_dgrad_init_whole(const sdg_call_t *call,
+                                  const sdg_tagging_t *tagging,
+                                  sdg_dgrad_t *out,
+                                  bool *out_can) SDG_MUST_CHECK;
 void sdg_dgrad_fini(sdg_dgrad_t *dgrad);
+
+/* This rank's rows of dx; what `rank` of the job needs of dy for its own,
+ * images apart. Channels included. */
+sdg_box_t sdg_dgrad_owned(const sdg_dgrad_t *dgrad);
+sdg_box_t sdg_dgrad_need(const sdg_dgrad_t *dgrad, const sdg_tagging_t *tagging,
+                         int rank);
 
 /* Whether this rank assembles all that it needs of dy. */
 bool sdg_dgrad_extends(const sdg_dgrad_t *dgrad, sdg_strategy_t strategy);
@@ -88,6 +106,9 @@ bool sdg_dgrad_extends(const sdg_dgrad_t *dgrad, sdg_strategy_t strategy);
 bool sdg_dgrad_is_literal(const sdg_dgrad_t *dgrad);
 /* What the real function makes in place, its own padding and all. */
 sdg_window_piece_t sdg_dgrad_view(const sdg_dgrad_t *dgrad);
+/* Whole view: the sub-call that makes the owned rows in place; false if there
+ * are none. */
+bool sdg_dgrad_cut(const sdg_dgrad_t *dgrad, sdg_window_piece_t *out);
 /* The rows of dx that are made apart, as disjoint boxes: with extend all of
  * them, otherwise those that the view does not make right. `out` has room for
  * 2 * SDG_DIMS_MAX; returns their number. */
@@ -103,6 +124,9 @@ sdg_box_t sdg_dgrad_made(const sdg_dgrad_t *dgrad, const sdg_box_t *want);
 sdg_status_t sdg_dgrad_plan(const sdg_call_t *call,
                             const sdg_tagging_t *tagging,
                             sdg_plan_t **out_plan) SDG_MUST_CHECK;
+sdg_status_t sdg_dgrad_share(const sdg_call_t *call,
+                             const sdg_tagging_t *tagging,
+                             sdg_plan_t **out_plan) SDG_MUST_CHECK;
 sdg_status_t sdg_dgrad_answer(const sdg_call_t *call,
                               const sdg_tagging_t *tagging,
                               int *out_vendor) SDG_MUST_CHECK;

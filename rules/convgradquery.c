@@ -2,7 +2,7 @@
 // Answers to a program's questions about a convolution's gradients on split
 // tensors: workspace, algorithms.
 #include "rules/args.h"
-#include "rules/convgrad.h"
+#include "rules/convwgrad.h"
 #include "rules/vendor.h"
 #include "src/scratch.h"
 
@@ -163,5 +163,115 @@ sdg_status_t sdg_dgrad_answer(const sdg_call_t *call,
           ? dgrad_workspace(call, tagging, &dgrad, out_vendor)
           : dgrad_algorithms(call, &dgrad, out_vendor);
   sdg_dgrad_fini(&dgrad);
+  return status;
+}
+
+// ---- the filter's ----------------------------------------------------------
+
+static sdg_status_t wgrad_ask(const sdg_call_t *call, const sdg_conv_t *conv,
+                              const sdg_wgrad_view_t *view, most_t *most) {
+  const sdg_operand_t *x = &call->operand[conv->x];
+  const sdg_operand_t *y = &call->operand[conv->y];
+  sdg_window_piece_t piece[SDG_WGRAD_PIECES_MAX];
+  int full, strips = sdg_wgrad_strips(&conv->op, view, &full, piece);
+  *most = (most_t){.bytes = 0};
+  if (view)
+    SDG_TRY(piece_ask(call, conv, &view->piece, x->stride, y->stride, most));
+  for (int i = 0; i < strips && most->got == CUDNN_STATUS_SUCCESS; i++) {
+    // As in the plan: what is not the program's own tensor is packed.
+    bool own = sdg_box_equal(&piece[i].y, &conv->op.y_box);
+    int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
+    sdg_slab_pack(&piece[i].x, x->stride, x_stride);
+    sdg_slab_pack(&piece[i].y, y->stride, y_stride);
+    SDG_TRY(piece_ask(call, conv, &piece[i], x_stride,
+                      own ? y->stride : y_stride, most));
+  }
+  return SDG_OK;
+}
+
+static sdg_status_t wgrad_workspace(const sdg_call_t *call,
+                                    const sdg_tagging_t *tagging,
+                                    const sdg_conv_t *conv, int *out_vendor) {
+  const struct sdg_args_cudnnGetConvolutionBackwardFilterWorkspaceSize *a =
+      call->args;
+  if (!a->sizeInBytes)
+    return sdg_fail(SDG_E_ARGUMENT, "%s: the result is NULL", call->entry_name);
+  sdg_strategy_t strategy = tagging->section->strategy;
+  sdg_wgrad_view_t view;
+  bool extend = !sdg_wgrad_view(&conv->op, &conv->op.x_box, &view) ||
+                strategy == SDG_STRATEGY_EXTEND;
+  most_t most;
+  // As the call itself is judged.
+  *out_vendor = sdg_conv_refusal(call, conv, tagging, (int)a->algo);
+  if (*out_vendor)
+    return SDG_OK;
+  SDG_TRY(wgrad_ask(call, conv, extend ? NULL : &view, &most));
+  if (most.got != CUDNN_STATUS_SUCCESS && !extend &&
+      strategy == SDG_STRATEGY_AUTO)
+    SDG_TRY(wgrad_ask(call, conv, NULL, &most));
+  *out_vendor = (int)most.got;
+  if (most.got == CUDNN_STATUS_SUCCESS)
+    *a->sizeInBytes = most.bytes;
+  return SDG_OK;
+}
+
+static sdg_status_t wgrad_find(const sdg_call_t *call, const sdg_conv_t *conv,
+                               const sdg_window_piece_t *piece,
+                               const sdg_conv_descriptors_t *own,
+                               int *out_vendor) {
+  const struct sdg_args_cudnnFindConvolutionBackwardFilterAlgorithmEx *a =
+      call->args;
+  void *assembled;
+  SDG_TRY(sdg_scratch_get(box_bytes(&piece->x, &call->operand[conv->x]),
+                          &assembled));
+  *out_vendor =
+      (int)sdg_cudnn_get()->cudnnFindConvolutionBackwardFilterAlgorithmEx(
+          a->handle, own->x, assembled, own->y, a->y, own->conv, a->dwDesc,
+          a->dw, a->requestedAlgoCount, a->returnedAlgoCount, a->perfResults,
+          a->workSpace, a->workSpaceSizeInBytes);
+  return SDG_OK;
+}
+
+// On an assembled x.
+static sdg_status_t wgrad_algorithms(const sdg_call_t *call,
+                                     const sdg_conv_t *conv, int *out_vendor) {
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  sdg_box_t owned = sdg_wgrad_owned(&conv->op);
+  sdg_window_piece_t piece = sdg_wgrad_strip(&conv->op, &owned);
+  int64_t x_stride[SDG_DIMS_MAX];
+  sdg_slab_pack(&piece.x, call->operand[conv->x].stride, x_stride);
+  sdg_conv_descriptors_t own;
+  SDG_TRY(sdg_conv_describe(conv, call, &piece, x_stride,
+                            call->operand[conv->y].stride, NULL, &own));
+  sdg_status_t status = SDG_OK;
+  if (call->entry == SDG_ENTRY_cudnnGetConvolutionBackwardFilterAlgorithm_v7) {
+    const struct sdg_args_cudnnGetConvolutionBackwardFilterAlgorithm_v7 *a =
+        call->args;
+    *out_vendor = (int)cudnn->cudnnGetConvolutionBackwardFilterAlgorithm_v7(
+        a->handle, own.x, own.y, own.conv, a->gradDesc, a->requestedAlgoCount,
+        a->returnedAlgoCount, a->perfResults);
+  } else if (call->entry ==
+             SDG_ENTRY_cudnnFindConvolutionBackwardFilterAlgorithm) {
+    const struct sdg_args_cudnnFindConvolutionBackwardFilterAlgorithm *a =
+        call->args;
+    *out_vendor = (int)cudnn->cudnnFindConvolutionBackwardFilterAlgorithm(
+        a->handle, own.x, own.y, own.conv, a->dwDesc, a->requestedAlgoCount,
+        a->returnedAlgoCount, a->perfResults);
+  } else {
+    status = wgrad_find(call, conv, &piece, &own, out_vendor);
+  }
+  sdg_conv_undescribe(&own);
+  return status;
+}
+
+sdg_status_t sdg_wgrad_answer(const sdg_call_t *call,
+                              const sdg_tagging_t *tagging, int *out_vendor) {
+  sdg_conv_t conv;
+  SDG_TRY(sdg_conv_init(call, tagging, &conv));
+  sdg_status_t status =
+      call->entry == SDG_ENTRY_cudnnGetConvolutionBackwardFilterWorkspaceSize
+          ? wgrad_workspace(call, tagging, &conv, out_vendor)
+          : wgrad_algorithms(call, &conv, out_vendor);
+  sdg_conv_fini(&conv);
   return status;
 }

@@ -65,6 +65,11 @@ static sdg_box_t need_of(const sdg_dgrad_t *g, const sdg_tagging_t *tagging,
   return need;
 }
 
+sdg_box_t sdg_dgrad_need(const sdg_dgrad_t *dgrad, const sdg_tagging_t *tagging,
+                         int rank) {
+  return need_of(dgrad, tagging, &dgrad->image[0], rank);
+}
+
 static sdg_status_t image_fill(sdg_dgrad_t *g, const sdg_tagging_t *tagging,
                                sdg_dgrad_image_t *image) {
   size_t ranks = (size_t)tagging->ranks;
@@ -135,6 +140,34 @@ sdg_status_t sdg_dgrad_init(const sdg_call_t *call,
   return status;
 }
 
+// Whole view: dy is there where it is needed.
+static sdg_status_t image_whole(sdg_dgrad_t *g, const sdg_tagging_t *tagging) {
+  g->image = calloc(1, sizeof *g->image);
+  if (!g->image)
+    return sdg_fail(SDG_E_NO_MEMORY, "an image of a domain");
+  g->images = 1;
+  sdg_transfer_t *transfer = &g->image[0].transfer;
+  transfer->local = calloc(1, sizeof *transfer->local);
+  if (!transfer->local)
+    return sdg_fail(SDG_E_NO_MEMORY, "a transfer");
+  transfer->local[0].box = sdg_dgrad_need(g, tagging, tagging->rank);
+  transfer->locals = !sdg_box_empty(&transfer->local[0].box);
+  return SDG_OK;
+}
+
+sdg_status_t sdg_dgrad_init_whole(const sdg_call_t *call,
+                                  const sdg_tagging_t *tagging,
+                                  sdg_dgrad_t *out, bool *out_can) {
+  memset(out, 0, sizeof *out);
+  SDG_TRY(sdg_conv_init_whole(call, tagging, &out->conv, out_can));
+  if (!*out_can)
+    return SDG_OK;
+  sdg_status_t status = image_whole(out, tagging);
+  if (status != SDG_OK)
+    sdg_dgrad_fini(out);
+  return status;
+}
+
 void sdg_dgrad_fini(sdg_dgrad_t *dgrad) {
   for (int i = 0; i < dgrad->images; i++)
     sdg_transfer_fini(&dgrad->image[i].transfer);
@@ -143,6 +176,32 @@ void sdg_dgrad_fini(sdg_dgrad_t *dgrad) {
 }
 
 // ---- pieces ----------------------------------------------------------------
+
+sdg_box_t sdg_dgrad_owned(const sdg_dgrad_t *dgrad) {
+  const sdg_window_op_t *op = &dgrad->conv.op;
+  sdg_box_t owned = {.dims = op->dims};
+  for (int d = 0; d < op->dims; d++)
+    owned.dim[d] = op->dim[d].x;
+  owned.dim[1] = op->x_box.dim[1];
+  return owned;
+}
+
+bool sdg_dgrad_cut(const sdg_dgrad_t *dgrad, sdg_window_piece_t *out) {
+  const sdg_window_op_t *op = &dgrad->conv.op;
+  sdg_box_t owned = sdg_dgrad_owned(dgrad);
+  *out = (sdg_window_piece_t){.x.dims = op->dims, .y.dims = op->dims};
+  if (sdg_box_empty(&owned))
+    return false;
+  for (int d = 0; d < op->dims; d++) {
+    sdg_window_cut_t cut = sdg_window_back_cut(&op->dim[d]);
+    out->x.dim[d] = cut.x;
+    out->y.dim[d] = cut.y;
+    out->pad[d] = (int)cut.pad;
+  }
+  out->x.dim[1] = op->x_box.dim[1];
+  out->y.dim[1] = op->y_box.dim[1];
+  return true;
+}
 
 sdg_window_piece_t sdg_dgrad_view(const sdg_dgrad_t *dgrad) {
   const sdg_window_op_t *op = &dgrad->conv.op;
@@ -188,10 +247,10 @@ bool sdg_dgrad_is_literal(const sdg_dgrad_t *dgrad) {
 
 int sdg_dgrad_strips(const sdg_dgrad_t *dgrad, bool extend, sdg_box_t *out) {
   const sdg_window_op_t *op = &dgrad->conv.op;
-  sdg_box_t right = {.dims = op->dims};
+  sdg_box_t right = {.dims = op->dims}, owned = sdg_dgrad_owned(dgrad);
   if (!extend)
     right = right_box(op);
-  return sdg_box_subtract(&op->x_box, &right, out);
+  return sdg_box_subtract(&owned, &right, out);
 }
 
 // The rows that an image's sub-call makes, in one dimension, of those wanted.

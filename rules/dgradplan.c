@@ -3,6 +3,7 @@
 // strips that overwrite.
 #include <stdlib.h>
 
+#include "rules/assemble.h"
 #include "rules/convgrad.h"
 #include "rules/windowplan.h"
 
@@ -35,10 +36,10 @@ typedef struct maker {
   int refusal;   // the vendor's, of a piece
 } maker_t;
 
-static sdg_status_t view_call(maker_t *m) {
-  sdg_window_piece_t piece = sdg_dgrad_view(m->dgrad);
+// On the program's own tensors.
+static sdg_status_t piece_call(maker_t *m, const sdg_window_piece_t *piece) {
   const sdg_grad_slabs_t slabs = {.x = m->x, .y = m->y};
-  return sdg_grad_add(&m->dgrad->conv, m->call, m->plan, &piece, &slabs,
+  return sdg_grad_add(&m->dgrad->conv, m->call, m->plan, piece, &slabs,
                       SDG_GRAD_BETA, &m->refusal);
 }
 
@@ -88,22 +89,13 @@ static sdg_status_t part_own(maker_t *m, const part_t *part) {
   for (int d = 0; d < op->dims; d++)
     if (d != 1)
       domain.dim[d] = (sdg_range_t){0, op->dim[d].y_extent};
-  sdg_box_t zero[2 * SDG_DIMS_MAX];
-  int count = sdg_box_subtract(&part->piece.y, &domain, zero);
-  for (int i = 0; i < count; i++)
-    SDG_TRY(sdg_plan_zero(m->plan, SDG_LANE_MAIN, part->y, &zero[i]));
-  for (int i = 0; i < transfer->locals; i++)
-    SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->y, part->y, NULL,
-                          &transfer->local[i].box, m->copy));
-  return SDG_OK;
+  return sdg_assemble_own(m->plan, transfer, &domain, m->y, part->y, m->copy);
 }
 
 static sdg_status_t part_finish(maker_t *m, const part_t *part) {
   const sdg_transfer_t *transfer = &m->dgrad->image[part->image].transfer;
-  for (int i = 0; i < transfer->recvs; i++)
-    if (m->message[part->image][i] >= 0)
-      SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->message[part->image][i],
-                            part->y, NULL, NULL, SDG_COPY_HALO));
+  SDG_TRY(sdg_assemble_received(m->plan, transfer, m->message[part->image],
+                                part->y));
   const sdg_grad_slabs_t slabs = {.x = m->strip[part->strip].x, .y = part->y};
   return sdg_grad_add(&m->dgrad->conv, m->call, m->plan, &part->piece, &slabs,
                       part->image == 0 ? SDG_GRAD_BETA : SDG_GRAD_ADD,
@@ -136,8 +128,10 @@ static sdg_status_t steps_make(maker_t *m, bool extend) {
   SDG_TRY(sdg_plan_exchange(m->plan));
   for (int s = 0; s < m->strips; s++)
     SDG_TRY(strip_save(m, &m->strip[s]));
-  if (!extend)
-    SDG_TRY(view_call(m));
+  if (!extend) {
+    sdg_window_piece_t view = sdg_dgrad_view(m->dgrad);
+    SDG_TRY(piece_call(m, &view));
+  }
   for (int i = 0; i < m->parts; i++)
     SDG_TRY(part_own(m, &m->part[i]));
   SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));
@@ -170,11 +164,14 @@ static sdg_status_t maker_open(maker_t *m) {
 // the only failure that is not reported.
 static sdg_status_t plan_make(const sdg_call_t *call, const sdg_dgrad_t *dgrad,
                               sdg_axes_t axes, bool extend,
+                              const sdg_window_piece_t *cut,
                               sdg_plan_t **out_plan, int *out_refusal) {
   maker_t maker = {
       .call = call,
       .dgrad = dgrad,
-      .plan = sdg_plan_create(extend ? "extend" : "repair"),
+      .plan = sdg_plan_create(cut      ? "window"
+                              : extend ? "extend"
+                                       : "repair"),
       .reads_old = !sdg_grad_is_zero(call, sdg_grad_arguments(call).beta),
       .copy = extend ? SDG_COPY_ACTIVATION : SDG_COPY_STRIP,
   };
@@ -182,7 +179,7 @@ static sdg_status_t plan_make(const sdg_call_t *call, const sdg_dgrad_t *dgrad,
     maker.plan->axes = axes;
   sdg_status_t status = maker_open(&maker);
   if (status == SDG_OK)
-    status = steps_make(&maker, extend);
+    status = cut ? piece_call(&maker, cut) : steps_make(&maker, extend);
   for (int i = 0; maker.message && i < dgrad->images; i++)
     free(maker.message[i]);
   free(maker.message);
@@ -199,18 +196,16 @@ static sdg_status_t strategies_try(const sdg_call_t *call,
                                    const sdg_dgrad_t *dgrad, sdg_axes_t axes,
                                    sdg_strategy_t strategy,
                                    sdg_plan_t **out_plan) {
-  if (strategy != SDG_STRATEGY_EXTEND && sdg_dgrad_is_literal(dgrad))
+  if (strategy != SDG_STRATEGY_EXTEND && sdg_dgrad_is_literal(dgrad) &&
+      !sdg_grad_refused_own(call))
     return sdg_window_plan_literal(axes, out_plan);
   bool extend = sdg_dgrad_extends(dgrad, strategy);
   int refusal;
   sdg_status_t status =
-      plan_make(call, dgrad, axes, extend, out_plan, &refusal);
+      plan_make(call, dgrad, axes, extend, NULL, out_plan, &refusal);
   if (refusal && !extend && strategy == SDG_STRATEGY_AUTO)
-    status = plan_make(call, dgrad, axes, true, out_plan, &refusal);
-  return refusal ? sdg_fail(SDG_E_VENDOR_CALL,
-                            "%s: no algorithm for a piece of it: status %d",
-                            call->entry_name, refusal)
-                 : status;
+    status = plan_make(call, dgrad, axes, true, NULL, out_plan, &refusal);
+  return refusal ? sdg_grad_refused(call, refusal) : status;
 }
 
 sdg_status_t sdg_dgrad_plan(const sdg_call_t *call,
@@ -226,5 +221,120 @@ sdg_status_t sdg_dgrad_plan(const sdg_call_t *call,
           : strategies_try(call, &dgrad, dgrad.communicates ? tagging->axes : 0,
                            tagging->section->strategy, out_plan);
   sdg_dgrad_fini(&dgrad);
+  return status;
+}
+
+// ---- the whole view --------------------------------------------------------
+
+static sdg_status_t whole_plan(const sdg_call_t *call, const sdg_dgrad_t *dgrad,
+                               sdg_strategy_t strategy, sdg_plan_t **out_plan) {
+  sdg_window_piece_t cut;
+  if (!sdg_dgrad_cut(dgrad, &cut)) { // nothing to do here
+    *out_plan = sdg_plan_create("window");
+    return *out_plan ? SDG_OK : sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  }
+  int refusal = -1;
+  sdg_status_t status = SDG_OK;
+  if (strategy != SDG_STRATEGY_EXTEND)
+    status = plan_make(call, dgrad, 0, false, &cut, out_plan, &refusal);
+  // This rank's own affair: what it reads and writes is the same.
+  if (refusal)
+    status = plan_make(call, dgrad, 0, true, NULL, out_plan, &refusal);
+  return refusal ? sdg_grad_refused(call, refusal) : status;
+}
+
+// What each rank of the job reads: its need of dy, and where old values count
+// those of its own rows.
+static sdg_status_t share_fill(sdg_share_t *share, const sdg_call_t *call,
+                               const sdg_dgrad_t *dgrad,
+                               const sdg_tagging_t *tagging) {
+  const sdg_conv_t *conv = &dgrad->conv;
+  const sdg_placement_t *x = &tagging->placement[conv->x];
+  sdg_box_t *need, *old;
+  SDG_TRY(sdg_share_output(share, conv->x, x));
+  SDG_TRY(sdg_share_reads(share, conv->y, &need));
+  for (int r = 0; r < share->ranks; r++)
+    need[r] = sdg_dgrad_need(dgrad, tagging, r);
+  if (sdg_grad_is_zero(call, sdg_grad_arguments(call).beta))
+    return SDG_OK;
+  SDG_TRY(sdg_share_reads(share, conv->x, &old));
+  for (int r = 0; r < share->ranks; r++)
+    old[r] = sdg_placement_box(x, tagging->mesh, r);
+  return SDG_OK;
+}
+
+// `tagging` places dx, too.
+static sdg_status_t placed_share(const sdg_call_t *call,
+                                 const sdg_tagging_t *tagging,
+                                 sdg_plan_t **out_plan) {
+  sdg_dgrad_t dgrad;
+  bool can;
+  SDG_TRY(sdg_dgrad_init_whole(call, tagging, &dgrad, &can));
+  if (!can)
+    return SDG_OK;
+  sdg_status_t status;
+  sdg_share_t *share = sdg_share_create(sdg_mesh_ranks(tagging->mesh));
+  if (!share) {
+    status = sdg_fail(SDG_E_NO_MEMORY, "a plan");
+    goto done;
+  }
+  SDG_TRY_GOTO(share_fill(share, call, &dgrad, tagging), done);
+  SDG_TRY_GOTO(whole_plan(call, &dgrad, tagging->section->strategy, out_plan),
+               done);
+  (*out_plan)->share = share;
+  share = NULL;
+done:
+  sdg_share_destroy(share);
+  sdg_dgrad_fini(&dgrad);
+  return status;
+}
+
+// Where the owner of each window is: dx, of dy.
+static sdg_status_t rows_place(const sdg_call_t *call, const sdg_conv_t *conv,
+                               const sdg_tagging_t *tagging,
+                               sdg_placement_t *out) {
+  const sdg_placement_t *y = &tagging->placement[conv->y];
+  const int64_t *extent = call->operand[conv->x].extent;
+  SDG_TRY(sdg_placement_init(y->dims, extent, out));
+  for (int d = 0; d < y->dims; d++) {
+    if (y->split[d].axes == 0)
+      continue;
+    sdg_part_t part;
+    sdg_status_t status = sdg_window_part_adjoint(
+        &conv->spec.window[d], &y->part[d], extent[d], &part);
+    if (status == SDG_OK) {
+      status = sdg_placement_split(out, tagging->mesh, d, &y->split[d], &part);
+      sdg_part_fini(&part);
+    }
+    if (status != SDG_OK) {
+      sdg_placement_fini(out);
+      return status;
+    }
+  }
+  return SDG_OK;
+}
+
+sdg_status_t sdg_dgrad_share(const sdg_call_t *call,
+                             const sdg_tagging_t *tagging,
+                             sdg_plan_t **out_plan) {
+  sdg_conv_t conv;
+  *out_plan = NULL;
+  if (sdg_grad_refused_own(call))
+    return SDG_OK;
+  SDG_TRY(sdg_conv_read(call, &conv));
+  const sdg_placement_t *y = &tagging->placement[conv.y];
+  if (y->dims != call->operand[conv.x].dims || y->split[1].axes)
+    return SDG_OK;
+  sdg_tagging_t *placed = malloc(sizeof *placed);
+  if (!placed)
+    return sdg_fail(SDG_E_NO_MEMORY, "a tagging");
+  *placed = *tagging;
+  sdg_status_t status =
+      rows_place(call, &conv, tagging, &placed->placement[conv.x]);
+  if (status == SDG_OK) {
+    status = placed_share(call, placed, out_plan);
+    sdg_placement_fini(&placed->placement[conv.x]);
+  }
+  free(placed);
   return status;
 }

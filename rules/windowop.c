@@ -152,6 +152,14 @@ sdg_box_t sdg_window_op_need(const sdg_window_op_t *op,
   return need;
 }
 
+sdg_box_t sdg_window_op_domain(const sdg_window_op_t *op, const sdg_box_t *x) {
+  sdg_box_t domain = *x;
+  for (int d = 0; d < op->dims; d++)
+    if (d != 1 && !op->dim[d].wrap)
+      domain.dim[d] = (sdg_range_t){0, op->dim[d].x_extent};
+  return domain;
+}
+
 // Whether a rank computes any outputs on its own buffers.
 static bool any_right(const sdg_window_op_t *op, const sdg_window_dim_t *dim) {
   for (int d = 0; d < op->dims; d++) {

@@ -64,9 +64,13 @@ sdg_box_t sdg_window_op_need(const sdg_window_op_t *op,
                              const sdg_tagging_t *tagging,
                              const sdg_window_spec_t *spec, int rank);
 
+/* `x` without what lies outside the domain, in dimensions that have an end. */
+sdg_box_t sdg_window_op_domain(const sdg_window_op_t *op, const sdg_box_t *x);
+
 /* The op of the whole view, where the program's tensors are there in full:
- * boxes are all of them, and the transfer is the rank's own need. *out_can is
- * false, and nothing is filled, where the call cannot be shared by the ranks.
+ * boxes are all of them, and the transfer is the rank's own need. y is where
+ * the tagging says, or where the window's centre is. *out_can is false, and
+ * nothing is filled, where the call cannot be shared by the ranks.
  * SDG_E_VIEW_WHOLE for a periodic dimension. */
 sdg_status_t sdg_window_op_init_whole(const sdg_call_t *call,
                                       const sdg_tagging_t *tagging,

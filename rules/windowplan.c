@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "rules/assemble.h"
+
 // A plan being made.
 typedef struct maker {
   const sdg_call_t *call;
@@ -90,30 +92,14 @@ static sdg_status_t strip_save(maker_t *m, const strip_t *strip) {
 // Rows of x that this rank has: outside the domain zeros, own rows, own rows
 // wrapped around. Rows that no kept output sees are not set.
 static sdg_status_t strip_own(maker_t *m, const strip_t *strip) {
-  const sdg_window_op_t *op = m->op;
-  int x = strip->slabs.x;
-  sdg_box_t domain = strip->piece->x;
-  for (int d = 0; d < op->dims; d++)
-    if (d != 1 && !op->dim[d].wrap)
-      domain.dim[d] = (sdg_range_t){0, op->dim[d].x_extent};
-  sdg_box_t outside[2 * SDG_DIMS_MAX];
-  int count = sdg_box_subtract(&strip->piece->x, &domain, outside);
-  for (int i = 0; i < count; i++)
-    SDG_TRY(sdg_plan_zero(m->plan, SDG_LANE_MAIN, x, &outside[i]));
-  for (int i = 0; i < op->transfer.locals; i++) {
-    const sdg_message_t *local = &op->transfer.local[i];
-    sdg_box_t box = sdg_box_shift(&local->box, local->shift);
-    SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->x, x, local->shift, &box,
-                          m->copy));
-  }
-  return SDG_OK;
+  sdg_box_t domain = sdg_window_op_domain(m->op, &strip->piece->x);
+  return sdg_assemble_own(m->plan, &m->op->transfer, &domain, m->x,
+                          strip->slabs.x, m->copy);
 }
 
 static sdg_status_t strip_finish(maker_t *m, const strip_t *strip, int index) {
-  for (int i = 0; i < m->op->transfer.recvs; i++)
-    if (m->message[i] >= 0)
-      SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->message[i],
-                            strip->slabs.x, NULL, NULL, SDG_COPY_HALO));
+  SDG_TRY(sdg_assemble_received(m->plan, &m->op->transfer, m->message,
+                                strip->slabs.x));
   SDG_TRY(sdg_plan_call(m->plan, index));
   if (!strip->apart)
     return SDG_OK;

@@ -61,7 +61,11 @@ sdg_status_t sdg_window_op_init_whole(const sdg_call_t *call,
       return sdg_fail(SDG_E_VIEW_WHOLE, "%s with a periodic dimension",
                       call->entry_name);
   sdg_status_t status;
-  SDG_TRY_GOTO(sdg_window_op_place(out, tagging, spec, &out->y_placement),
+  // Gradients read y, and work where it is.
+  const sdg_placement_t *given = &tagging->placement[spec->y];
+  SDG_TRY_GOTO(given->dims
+                   ? sdg_placement_copy(given, &out->y_placement)
+                   : sdg_window_op_place(out, tagging, spec, &out->y_placement),
                fail);
   sdg_window_op_own(out, tagging, spec, tagging->rank, out->dim);
   out->x_box = extents_box(&call->operand[spec->x]);

@@ -102,8 +102,14 @@ void sdg_slab_pack(const sdg_box_t *box, const int64_t *like,
 
 sdg_status_t sdg_plan_scratch(sdg_plan_t *plan, const sdg_box_t *box, int like,
                               int *out_slab) {
+  return sdg_plan_scratch_of(plan, box, plan->slab[like].elem_bytes, like,
+                             out_slab);
+}
+
+sdg_status_t sdg_plan_scratch_of(sdg_plan_t *plan, const sdg_box_t *box,
+                                 int elem_bytes, int like, int *out_slab) {
   const sdg_slab_t model = plan->slab[like]; // slabs move when one is added
-  SDG_TRY(sdg_plan_packed(plan, box, model.stride, model.elem_bytes, out_slab));
+  SDG_TRY(sdg_plan_packed(plan, box, model.stride, elem_bytes, out_slab));
   memcpy(plan->slab[*out_slab].nesting, model.nesting, sizeof model.nesting);
   return SDG_OK;
 }
@@ -118,6 +124,12 @@ sdg_status_t sdg_plan_packed(sdg_plan_t *plan, const sdg_box_t *box,
   size_t bytes = (size_t)sdg_box_count(box) * (size_t)slab.elem_bytes;
   slab.offset_bytes = scratch_take(plan, bytes);
   return slab_add(plan, &slab, out_slab);
+}
+
+sdg_status_t sdg_plan_scratch(sdg_plan_t *plan, const sdg_box_t *box, int like,
+                              int *out_slab) {
+  return sdg_plan_scratch_of(plan, box, plan->slab[like].elem_bytes, like,
+                             out_slab);
 }
 
 sdg_status_t sdg_plan_workspace(sdg_plan_t *plan, size_t bytes, int *out_slab) {

@@ -140,7 +140,11 @@ sdg_status_t sdg_plan_operand(sdg_plan_t *plan, const sdg_call_t *call,
  * `like`. */
 sdg_status_t sdg_plan_scratch(sdg_plan_t *plan, const sdg_box_t *box, int like,
                               int *out_slab) SDG_MUST_CHECK;
-/* The same of another type, nested as the strides `like` are. */
+/* The same with elements of another size than those of `like`. */
+sdg_status_t sdg_plan_scratch_of(sdg_plan_t *plan, const sdg_box_t *box,
+                                 int elem_bytes, int like,
+                                 int *out_slab) SDG_MUST_CHECK;
+/* The same nested as the strides `like` are. */
 sdg_status_t sdg_plan_packed(sdg_plan_t *plan, const sdg_box_t *box,
                              const int64_t *like, int elem_bytes,
                              int *out_slab) SDG_MUST_CHECK;

@@ -68,12 +68,13 @@ def same(a, b):
     return (a == b) | (np.isnan(a) & np.isnan(b))
 
 
-def compare(where, t, found, one, right, box, exact):
-    """One tensor's piece. one: on one rank, None where `found` is that."""
+def compare(where, t, found, one, right, box, exact, parts=False):
+    """One tensor's piece. one: on one rank, None where `found` is that.
+    parts: each rank's part was rounded to the type, then they were summed."""
     value, terms = (np.broadcast_to(np.asarray(a, float), t.size)[box]
                     for a in right)
     # What is stored is rounded once more; less than normal, it may be 0.
-    rounding = math_eps(t.type) * terms
+    rounding = (eps if parts else math_eps)(t.type) * terms
     stored = eps(t.type) * abs(value) + LEAST.get(t.type, 0)
     if one is None:
         most = ONE_SLACK * rounding + stored
@@ -140,7 +141,8 @@ def check_case(case, setting, whole, pieces, exact):
         for t in results:
             box = t.box(setting, mine)
             compare(where, t, found[t.name], one[t.name], right[t.name], box,
-                    exact and family.exact(case))
+                    exact and family.exact(case),
+                    t.name in family.parts(case))
             # Ranks with the same part have the same bits.
             key = (t.name, tuple((s.start, s.stop) for s in box))
             if not same(last.setdefault(key, found[t.name]),

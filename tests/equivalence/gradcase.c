@@ -5,8 +5,10 @@
  * usage: gradcase RANK PIECES DIMENSIONS WHAT SEED CASES
  *        PIECES of the DIMENSIONS, "2x3" of "HW": rank 4 has the second piece
  *        of H and the second of W. PIECES 1: all of it, in each rank. WHAT:
- *        letters of x, w, b: which gradients; s: those of w and b are this
- *        rank's alone; p: H is periodic. Exits with 1 where one is wrong. */
+ *        letters of x, w, b: which gradients; p: H is periodic; s: gradients
+ *        of w and b are of this rank's piece alone; n: of its piece of N; d:
+ *        what goes in is doubled on the device first. Exits with 1 where one
+ *        is wrong. */
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 #include <float.h>
@@ -29,7 +31,7 @@ __extension__ typedef _Float16 half_t;
 
 typedef struct {
   int rank, pieces[DIMS], piece[DIMS]; /* of N C D H W */
-  int sums_here, periodic;
+  int sums_here, sums_batch, periodic, doubles;
   const char *what;
 } task_t;
 
@@ -155,12 +157,12 @@ static long offset(const tensor_t *t, const int at[DIMS]) {
   return sum;
 }
 
-static void tensor_fill(tensor_t *t, int salt) {
+static void tensor_fill(tensor_t *t, int salt, double factor) {
   int at[DIMS] = {0}, global[DIMS];
   do {
     for (int d = 0; d < DIMS; d++)
       global[d] = t->first[d] + at[d];
-    put(t->type, t->host, offset(t, at), value(salt, global));
+    put(t->type, t->host, offset(t, at), factor * value(salt, global));
   } while (next(t->extent, at));
   TRY(cudaMemcpy(t->device, t->host, (size_t)t->span * size_of(t->type),
                  cudaMemcpyHostToDevice));
@@ -383,6 +385,7 @@ typedef struct {
   cudnnConvolutionDescriptor_t conv;
   float alpha, beta;
   double alpha_wide, beta_wide;
+  int doubles;
 } call_t;
 
 static const void *scalar(const call_t *k, int beta) {
@@ -398,12 +401,24 @@ static void *workspace_make(size_t bytes) {
   return workspace;
 }
 
+/* Of an activation. */
+static void load(const call_t *k, tensor_t *t, cudnnTensorDescriptor_t desc,
+                 int salt) {
+  const double wide = 2;
+  const float two = 2;
+  tensor_fill(t, salt, k->doubles ? 0.5 : 1);
+  if (k->doubles)
+    TRY(cudnnScaleTensor(handle, desc, t->device,
+                         t->type == CUDNN_DATA_DOUBLE ? (const void *)&wide
+                                                      : &two));
+}
+
 static void dgrad(const call_t *k, const tensor_t *w, const tensor_t *y,
                   tensor_t *x) {
   cudnnConvolutionBwdDataAlgoPerf_t perf[8];
   int found;
   size_t bytes;
-  tensor_fill(x, SALT_OLD);
+  load(k, x, k->x, SALT_OLD);
   TRY(cudnnGetConvolutionBackwardDataAlgorithm_v7(handle, k->w, k->y, k->conv,
                                                   k->x, 8, &found, perf));
   TRY(found < 1 || perf[0].status);
@@ -421,7 +436,7 @@ static void wgrad(const call_t *k, const tensor_t *x, const tensor_t *y,
   cudnnConvolutionBwdFilterAlgoPerf_t perf[8];
   int found;
   size_t bytes;
-  tensor_fill(w, SALT_OLD);
+  tensor_fill(w, SALT_OLD, 1);
   TRY(cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle, k->x, k->y, k->conv,
                                                     k->w, 8, &found, perf));
   TRY(found < 1 || perf[0].status);
@@ -489,25 +504,29 @@ static void run(const task_t *task, const conv_t *c, int number) {
   tensor_make(c, zero, c->w, 0, &w);
   tensor_make(c, zero, bias, 0, &b);
   call_make(c, &x, &y, &b, &k);
+  k.doubles = task->doubles;
   exact_t ex = exact_make(c->x), ew = exact_make(c->w), eb = exact_make(bias);
-  if (task->sums_here)
-    exact_fill(c, task, y_first, y_extent, &ex, &ew, &eb);
-  else
-    exact_fill(c, task, zero, c->y, &ex, &ew, &eb);
-  tensor_fill(&y, SALT_Y);
+  int first[DIMS] = {0}, extent[DIMS];
+  memcpy(extent, c->y, sizeof extent);
+  for (int d = 0; d < (task->sums_here ? DIMS : task->sums_batch); d++) {
+    first[d] = y_first[d];
+    extent[d] = y_extent[d];
+  }
+  exact_fill(c, task, first, extent, &ex, &ew, &eb);
+  load(&k, &y, k.y, SALT_Y);
   if (strchr(task->what, 'w')) {
-    tensor_fill(&x, SALT_X);
+    load(&k, &x, k.x, SALT_X);
     wgrad(&k, &x, &y, &w);
     compare(c, &w, &ew, c->w, "dw", number);
   }
   if (strchr(task->what, 'b')) {
-    tensor_fill(&b, SALT_OLD);
+    tensor_fill(&b, SALT_OLD, 1);
     TRY(cudnnConvolutionBackwardBias(handle, scalar(&k, 0), k.y, y.device,
                                      scalar(&k, 1), k.b, b.device));
     compare(c, &b, &eb, bias, "db", number);
   }
   if (strchr(task->what, 'x')) {
-    tensor_fill(&w, SALT_W);
+    tensor_fill(&w, SALT_W, 1);
     dgrad(&k, &w, &y, &x);
     compare(c, &x, &ex, c->x, "dx", number);
   }
@@ -542,6 +561,8 @@ static void task_read(char **argv, task_t *task) {
   }
   task->what = argv[4];
   task->sums_here = strchr(argv[4], 's') != NULL;
+  task->sums_batch = strchr(argv[4], 'n') != NULL;
+  task->doubles = strchr(argv[4], 'd') != NULL;
   task->periodic = strchr(argv[4], 'p') != NULL;
 }
 

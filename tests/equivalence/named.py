@@ -88,6 +88,23 @@ NAMED += [
             "beta=0.5")),
     ("lines with gaps between them",
      square(15, 5, 1, 2, 3, "n=2 c=2 k=2 gap=3")),
+    ("a data gradient, its old values added",
+     square(17, 3, 1, 1, 3, "n=2 c=2 k=3 op=conv_data alpha=-0.5 beta=2")),
+    ("a data gradient over a stride: the transposed convolution",
+     square(23, 4, 2, 1, 3, "n=1 c=2 k=3 op=conv_data")),
+    ("a data gradient with rows that no output sees",
+     square(22, 2, 4, 0, 2, "n=1 c=2 k=2 op=conv_data beta=1")),
+    ("a data gradient, dilated and grouped",
+     square(24, 3, 1, 2, 3, "n=1 c=4 k=2 groups=2 op=conv_data", d=2)),
+    ("a filter gradient, its old values added once",
+     square(17, 3, 1, 1, 3, "n=2 c=2 k=3 op=conv_filter alpha=-0.5 beta=2")),
+    ("a filter gradient out of phase",
+     square(23, 5, 3, 2, 3, "n=1 c=2 k=3 op=conv_filter")),
+    ("a filter gradient in half precision",
+     square(19, 3, 1, 1, 4, "n=2 c=4 k=4 type=half order=NHWC "
+            "op=conv_filter")),
+    ("a bias gradient, its old values added once",
+     square(17, 3, 1, 1, 3, "n=2 c=2 k=3 op=conv_bias beta=0.5")),
 ]
 
 

@@ -302,6 +302,41 @@ filter_algorithm(cudnnHandle_t handle, const cudnnTensorDescriptor_t x,
   return taken(x, w, conv, y);
 }
 
+// ---- sums ------------------------------------------------------------------
+
+typedef struct turn {
+  fake_tensor_t tensor;
+  float alpha, beta;
+  const float *from;
+  float *to;
+} turn_t;
+
+static void turn_work(void *argument) {
+  turn_t *turn = argument;
+  const fake_tensor_t *t = &turn->tensor;
+  for (int i = 0; i < t->extent[0] * t->extent[1] * t->extent[2] * t->extent[3];
+       i++) {
+    scale(&turn->to[i], turn->beta);
+    turn->to[i] += turn->alpha * turn->from[i];
+  }
+  free(turn);
+}
+
+// Of packed tensors with the same layout.
+static cudnnStatus_t transform(cudnnHandle_t handle, const void *alpha,
+                               const cudnnTensorDescriptor_t x,
+                               const void *x_data, const void *beta,
+                               const cudnnTensorDescriptor_t y, void *y_data) {
+  REQUIRE(memcmp(x, y, sizeof(fake_tensor_t)) == 0);
+  REQUIRE(!is_view((const fake_tensor_t *)x));
+  turn_t *turn = malloc(sizeof *turn);
+  REQUIRE(turn);
+  *turn = (turn_t){*(const fake_tensor_t *)x, *(const float *)alpha,
+                   *(const float *)beta, x_data, y_data};
+  lanes_enqueue((cudaStream_t)handle, turn_work, turn);
+  return CUDNN_STATUS_SUCCESS;
+}
+
 static void *find(sdg_library_t library, const char *name) {
   static const job_fake_t table[] = {
       JOB_FAKE(cudnnCreateTensorDescriptor, create_tensor),
@@ -315,6 +350,7 @@ static void *find(sdg_library_t library, const char *name) {
       JOB_FAKE(cudnnGetConvolutionMathType, get_math),
       JOB_FAKE(cudnnSetConvolutionGroupCount, set_nothing),
       JOB_FAKE(cudnnSetConvolutionMathType, set_nothing),
+      JOB_FAKE(cudnnTransformTensor, transform),
       JOB_FAKE(cudnnConvolutionBackwardData, backward_data),
       JOB_FAKE(cudnnConvolutionBackwardFilter, backward_filter),
       JOB_FAKE(cudnnGetConvolutionBackwardDataWorkspaceSize, data_workspace),

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans of convolutions' gradients, carried out on several ranks whose streams
 // run in the worst order, against the gradient on the whole tensor.
-#include "rules/convgrad.h"
+#include "rules/convwgrad.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "rules/args.h"
+#include "rules/vendor.h"
 #include "src/comm.h"
 #include "src/exec.h"
 #include "src/job.h"
@@ -19,7 +20,7 @@ enum { DIMS = 4, MAX = 12, ELEMENTS = 8192, AXES = 2 };
 // Dimensions 2 and 3 are split over the first and second axis of the mesh; N
 // instead of W, sometimes.
 typedef struct problem {
-  bool wrap[DIMS], refuse_views;
+  bool wrap[DIMS], refuse_views, sums;
   float beta;
   int axis_of[DIMS]; // -1: not split
   int64_t x_extent[DIMS], y_extent[DIMS];
@@ -30,6 +31,10 @@ typedef struct problem {
 
 static float y_value(const int64_t *at) {
   return (float)((at[0] * 3 + at[1] * 5 + at[2] * 7 + at[3] * 11) % 13 - 6);
+}
+
+static float x_value(const int64_t *at) {
+  return (float)((at[0] * 5 + at[1] * 3 + at[2] * 11 + at[3] * 7) % 9 - 4);
 }
 
 static float old_value(const int64_t *at) {
@@ -63,6 +68,29 @@ static float x_want(const problem_t *p, const int64_t *at) {
             sum +=
                 weight(k, at[1], i, j) * y_value((int64_t[]){at[0], k, h, w});
     }
+  return sum;
+}
+
+// Where a tap on an output sees x, in one dimension; -1: in the padding.
+static int64_t seen_by(const problem_t *p, int d, int64_t o, int64_t tap) {
+  const sdg_window_t *w = &p->window[d];
+  int64_t row = o * w->stride - w->pad + tap * w->dilation;
+  if (p->wrap[d])
+    row -= p->x_extent[d] * sdg_floor_div(row, p->x_extent[d]);
+  return row < p->x_extent[d] ? row : -1;
+}
+
+// The filter's gradient from the outputs in a box.
+static float w_want(const problem_t *p, const sdg_box_t *y, const int64_t *at) {
+  float sum = p->beta == 0 ? 0 : p->beta * old_value(at);
+  for (int64_t n = y->dim[0].lo; n < y->dim[0].hi; n++)
+    for (int64_t h = y->dim[2].lo; h < y->dim[2].hi; h++)
+      for (int64_t w = y->dim[3].lo; w < y->dim[3].hi; w++) {
+        int64_t row = seen_by(p, 2, h, at[2]), column = seen_by(p, 3, w, at[3]);
+        if (row >= 0 && column >= 0)
+          sum += y_value((int64_t[]){n, at[0], h, w}) *
+                 x_value((int64_t[]){n, at[1], row, column});
+      }
   return sum;
 }
 
@@ -127,6 +155,7 @@ static void problem_draw(problem_t *p) {
   bool batch = random_in(0, 4) == 0;
   *p = (problem_t){.strategy = strategies[random_in(0, 2)],
                    .refuse_views = random_in(0, 4) == 0,
+                   .sums = random_in(0, 3),
                    .beta = (float)random_in(0, 2),
                    .axis_of = {batch && mesh->axes > 1 ? 1 : -1, -1, 0,
                                !batch && mesh->axes > 1 ? 1 : -1}};
@@ -173,7 +202,7 @@ static void placement_make(const problem_t *p, const int64_t *extent,
 
 static float x_data[ELEMENTS], y_data[ELEMENTS], w_data[ELEMENTS];
 
-typedef enum what { FILL_Y, FILL_OLD, CHECK_X } what_t;
+typedef enum what { FILL_X, FILL_Y, FILL_OLD, CHECK_X } what_t;
 
 // Fills, or checks, a rank's piece of a tensor.
 static void each(const problem_t *p, const sdg_box_t *box,
@@ -186,7 +215,9 @@ static void each(const problem_t *p, const sdg_box_t *box,
           float *value = operand->data;
           for (int d = 0; d < DIMS; d++)
             value += (at[d] - box->dim[d].lo) * operand->stride[d];
-          if (what == FILL_Y)
+          if (what == FILL_X)
+            *value = x_value(at);
+          else if (what == FILL_Y)
             *value = y_value(at);
           else if (what == FILL_OLD)
             *value = p->beta == 0 ? NAN : old_value(at);
@@ -223,8 +254,8 @@ static void operand_make(sdg_operand_t *operand, sdg_role_t role,
   }
 }
 
-static void filter_make(const problem_t *p, sdg_role_t role, program_t *out) {
-  sdg_operand_t *operand = &out->call.operand[0];
+static void filter_make(const problem_t *p, sdg_operand_t *operand,
+                        sdg_role_t role, program_t *out) {
   const int64_t extent[DIMS] = {p->y_extent[1], p->x_extent[1],
                                 p->window[2].kernel, p->window[3].kernel};
   *operand = (sdg_operand_t){.role = role,
@@ -243,7 +274,9 @@ static void filter_make(const problem_t *p, sdg_role_t role, program_t *out) {
   REQUIRE(stride <= ELEMENTS);
 }
 
-static void program_make(const problem_t *p, int rank, program_t *out) {
+// dy is operand 1, the filter the one that is left.
+static void program_make(const problem_t *p, int rank, int x_operand,
+                         program_t *out) {
   *out = (program_t){
       .section = {.strategy = p->strategy},
       .tagging = {.mesh = sdg_job_mesh(),
@@ -269,9 +302,9 @@ static void program_make(const problem_t *p, int rank, program_t *out) {
     out->conv.stride[i] = (int)p->window[i + 2].stride;
     out->conv.dilation[i] = (int)p->window[i + 2].dilation;
   }
-  placement_make(p, p->x_extent, p->x_part, &t->placement[2]);
+  placement_make(p, p->x_extent, p->x_part, &t->placement[x_operand]);
   placement_make(p, p->y_extent, p->y_part, &t->placement[1]);
-  out->x_box = sdg_placement_box(&t->placement[2], t->mesh, rank);
+  out->x_box = sdg_placement_box(&t->placement[x_operand], t->mesh, rank);
   out->y_box = sdg_placement_box(&t->placement[1], t->mesh, rank);
 }
 
@@ -283,7 +316,7 @@ static void program_free(program_t *program) {
 // Plans with what the streams do in the worst order.
 static void plan_carry_out(program_t *q, sdg_plan_t *plan) {
   sdg_comm_t *comm;
-  sdg_outcome_t outcome;
+  sdg_outcome_t outcome = {0};
   REQUIRE(plan->refusal == 0);
   if (plan->axes)
     REQUIRE(!sdg_comm_get(plan->axes, &comm));
@@ -291,14 +324,13 @@ static void plan_carry_out(program_t *q, sdg_plan_t *plan) {
     REQUIRE(!sdg_comm_get(plan->reduce_axes, &comm));
   REQUIRE(!sdg_exec_run(plan, &q->call, lanes_stream(1), NULL, &outcome));
   REQUIRE_MSG(outcome.vendor == 0, "a sub-call is refused: %d", outcome.vendor);
-  lanes_drain();
 }
 
 static void dgrad_run(const problem_t *p, int rank) {
   static const float one = 1;
   program_t q;
-  program_make(p, rank, &q);
-  filter_make(p, SDG_ROLE_W, &q);
+  program_make(p, rank, 2, &q);
+  filter_make(p, &q.call.operand[0], SDG_ROLE_W, &q);
   bool gaps = !p->refuse_views;
   operand_make(&q.call.operand[1], SDG_ROLE_DY, &q.y, &q.y_box, gaps, y_data);
   operand_make(&q.call.operand[2], SDG_ROLE_DX, &q.x, &q.x_box, gaps, x_data);
@@ -323,10 +355,73 @@ static void dgrad_run(const problem_t *p, int rank) {
   each(p, &q.x_box, &q.call.operand[2], FILL_OLD);
   sdg_plan_t *plan;
   REQUIRE(!sdg_dgrad_plan(&q.call, &q.tagging, &plan));
-  if (!plan->literal) {
-    plan_carry_out(&q, plan);
-    each(p, &q.x_box, &q.call.operand[2], CHECK_X);
+  plan_carry_out(&q, plan);
+  if (plan->literal)
+    REQUIRE(!sdg_cudnn_get()->cudnnConvolutionBackwardData(
+        args.handle, args.alpha, args.wDesc, args.w, args.dyDesc, args.dy,
+        args.convDesc, args.algo, NULL, 0, args.beta, args.dxDesc, args.dx));
+  lanes_drain();
+  each(p, &q.x_box, &q.call.operand[2], CHECK_X);
+  sdg_plan_destroy(plan);
+  REQUIRE(fakeconv_living() == 0);
+  program_free(&q);
+}
+
+static void filter_check(const problem_t *p, const sdg_box_t *y,
+                         const fake_filter_t *w) {
+  const int *e = w->extent;
+  for (int i = 0; i < e[0] * e[1] * e[2] * e[3]; i++) {
+    int64_t at[DIMS] = {i / (e[3] * e[2] * e[1]), i / (e[3] * e[2]) % e[1],
+                        i / e[3] % e[2], i % e[3]};
+    REQUIRE_MSG(w_data[i] == w_want(p, y, at), "w[%d] is %g instead of %g", i,
+                (double)w_data[i], (double)w_want(p, y, at));
   }
+}
+
+static void wgrad_run(const problem_t *p, int rank) {
+  static const float one = 1;
+  program_t q;
+  program_make(p, rank, 0, &q);
+  filter_make(p, &q.call.operand[2], SDG_ROLE_DW, &q);
+  bool gaps = !p->refuse_views;
+  operand_make(&q.call.operand[0], SDG_ROLE_X, &q.x, &q.x_box, gaps, x_data);
+  operand_make(&q.call.operand[1], SDG_ROLE_DY, &q.y, &q.y_box, gaps, y_data);
+  struct sdg_args_cudnnConvolutionBackwardFilter args = {
+      .handle = (cudnnHandle_t)lanes_stream(1),
+      .alpha = &one,
+      .beta = &p->beta,
+      .xDesc = (cudnnTensorDescriptor_t)&q.x,
+      .x = x_data,
+      .dyDesc = (cudnnTensorDescriptor_t)&q.y,
+      .dy = y_data,
+      .convDesc = (cudnnConvolutionDescriptor_t)&q.conv,
+      .dwDesc = (cudnnFilterDescriptor_t)&q.w,
+      .dw = w_data};
+  q.call.entry = SDG_ENTRY_cudnnConvolutionBackwardFilter;
+  q.call.args = &args;
+  if (p->sums && q.tagging.ranks > 1)
+    q.tagging.sum_axes = q.tagging.axes;
+  const int *e = q.w.extent;
+  for (int i = 0; i < e[0] * e[1] * e[2] * e[3]; i++)
+    w_data[i] = p->beta == 0
+                    ? NAN
+                    : old_value((int64_t[]){i / (e[3] * e[2] * e[1]),
+                                            i / (e[3] * e[2]) % e[1],
+                                            i / e[3] % e[2], i % e[3]});
+  each(p, &q.x_box, &q.call.operand[0], FILL_X);
+  each(p, &q.y_box, &q.call.operand[1], FILL_Y);
+  sdg_plan_t *plan;
+  REQUIRE(!sdg_wgrad_plan(&q.call, &q.tagging, &plan));
+  sdg_box_t all = q.y_box;
+  for (int d = 0; d < DIMS && q.tagging.sum_axes; d++)
+    all.dim[d] = (sdg_range_t){0, p->y_extent[d]};
+  plan_carry_out(&q, plan);
+  if (plan->literal)
+    REQUIRE(!sdg_cudnn_get()->cudnnConvolutionBackwardFilter(
+        args.handle, args.alpha, args.xDesc, args.x, args.dyDesc, args.dy,
+        args.convDesc, args.algo, NULL, 0, args.beta, args.dwDesc, args.dw));
+  lanes_drain();
+  filter_check(p, &all, &q.w);
   sdg_plan_destroy(plan);
   REQUIRE(fakeconv_living() == 0);
   program_free(&q);
@@ -356,12 +451,19 @@ START_TEST(data_gradients_of_ranks_are_those_of_one) {
 }
 END_TEST
 
+START_TEST(filter_gradients_of_ranks_are_those_of_one) {
+  run_one = wgrad_run;
+  lanes_ranks_run(meshes[_i], problems_body);
+}
+END_TEST
+
 int main(void) {
   fakeconv_install();
   Suite *suite = suite_create("convgrad");
   TCase *cases = tcase_create("convgrad");
   tcase_set_timeout(cases, 60);
   tcase_add_loop_test(cases, data_gradients_of_ranks_are_those_of_one, 0, 4);
+  tcase_add_loop_test(cases, filter_gradients_of_ranks_are_those_of_one, 0, 4);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }

@@ -13,7 +13,7 @@ WORDS = ("pad", "stride", "dilation", "groups", "flipped", "alpha", "beta")
 class Convolution(Family):
     ops = ("conv_forward", "conv_fused", "conv_data", "conv_filter",
            "conv_bias")
-    sharded = ("conv_forward", "conv_fused")
+    sharded = ops
     lists = {"dilation": 1, "stride": 1, "pad": 0, "kernel": 1}
     simple = {"flipped": 0, "groups": 1, "k": 1, "zy": 0}
 
@@ -122,6 +122,9 @@ class Convolution(Family):
 
     def exact(self, case):
         return case["op"] in ("conv_forward", "conv_fused")
+
+    def parts(self, case):
+        return ("dw", "db")
 
     def strategies(self, case, setting):
         if setting.view == "whole" or repairable(case):

@@ -50,6 +50,10 @@ class Family:
         """Whether N ranks give the bits of one, per engine of the host."""
         return True
 
+    def parts(self, case):
+        """Results that are sums over ranks."""
+        return ()
+
     def strategies(self, case, setting):
         """Those that every rank can take."""
         return ("auto", "repair", "extend")
