@@ -457,6 +457,76 @@ START_TEST(filter_gradients_of_ranks_are_those_of_one) {
 }
 END_TEST
 
+static int dgrad_status(program_t *q, const float *beta) {
+  static const float one = 1;
+  struct sdg_args_cudnnConvolutionBackwardData args = {
+      .alpha = &one,
+      .beta = beta,
+      .wDesc = (cudnnFilterDescriptor_t)&q->w,
+      .dyDesc = (cudnnTensorDescriptor_t)&q->y,
+      .convDesc = (cudnnConvolutionDescriptor_t)&q->conv,
+      .dxDesc = (cudnnTensorDescriptor_t)&q->x};
+  q->call.entry = SDG_ENTRY_cudnnConvolutionBackwardData;
+  q->call.args = &args;
+  sdg_plan_t *plan = NULL;
+  sdg_status_t status = sdg_dgrad_plan(&q->call, &q->tagging, &plan);
+  sdg_plan_destroy(plan);
+  return (int)status;
+}
+
+static problem_t transposed(int64_t x_extent) {
+  return (problem_t){
+      .axis_of = {-1, -1, -1, -1},
+      .x_extent = {1, 1, x_extent, 1},
+      .y_extent = {1, 1, 5, 1},
+      .window = {{1, 1, 1, 0}, {1, 1, 1, 0}, {3, 2, 1, 1}, {1, 1, 1, 0}}};
+}
+
+static void extents_body(int rank) {
+  (void)lanes_stream(1);
+  // floor((N + 2 - 3) / 2) + 1 = 5 of N = 9 and 10.
+  for (int64_t extent = 7; extent <= 12; extent++) {
+    problem_t p = transposed(extent);
+    program_t q;
+    program_make(&p, rank, 2, &q);
+    filter_make(&p, &q.call.operand[0], SDG_ROLE_W, &q);
+    operand_make(&q.call.operand[1], SDG_ROLE_DY, &q.y, &q.y_box, false,
+                 y_data);
+    operand_make(&q.call.operand[2], SDG_ROLE_DX, &q.x, &q.x_box, false,
+                 x_data);
+    bool may = extent == 9 || extent == 10;
+    REQUIRE(dgrad_status(&q, &p.beta) == (may ? 0 : (int)SDG_E_OUTPUT_EXTENT));
+    program_free(&q);
+  }
+}
+
+START_TEST(extents_of_dx_that_no_dy_is_of_are_refused) {
+  lanes_ranks_run("y=1", extents_body);
+}
+END_TEST
+
+static void channels_body(int rank) {
+  (void)lanes_stream(1);
+  problem_t p = transposed(9);
+  p.x_extent[1] = p.y_extent[1] = 2;
+  p.axis_of[1] = 0;
+  p.x_part[1] = p.y_part[1] = part_random(2, 2);
+  program_t q;
+  program_make(&p, rank, 2, &q);
+  filter_make(&p, &q.call.operand[0], SDG_ROLE_W, &q);
+  operand_make(&q.call.operand[1], SDG_ROLE_DY, &q.y, &q.y_box, false, y_data);
+  operand_make(&q.call.operand[2], SDG_ROLE_DX, &q.x, &q.x_box, false, x_data);
+  q.call.operand[2].extent[1] = 2; // the filter's, as on one device
+  REQUIRE(dgrad_status(&q, &p.beta) == (int)SDG_E_SPLIT_DIMENSION);
+  program_free(&q);
+  sdg_part_fini(&p.x_part[1]);
+}
+
+START_TEST(split_channels_are_refused) {
+  lanes_ranks_run("y=2", channels_body);
+}
+END_TEST
+
 int main(void) {
   fakeconv_install();
   Suite *suite = suite_create("convgrad");
@@ -464,6 +534,8 @@ int main(void) {
   tcase_set_timeout(cases, 60);
   tcase_add_loop_test(cases, data_gradients_of_ranks_are_those_of_one, 0, 4);
   tcase_add_loop_test(cases, filter_gradients_of_ranks_are_those_of_one, 0, 4);
+  tcase_add_test(cases, extents_of_dx_that_no_dy_is_of_are_refused);
+  tcase_add_test(cases, split_channels_are_refused);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }
