@@ -91,6 +91,8 @@ static const char *reason(const sdg_tagging_t *tagging,
            "others";
   if (plan->literal)
     return "the program's own call is right: all is here";
+  if (strcmp(plan->strategy, "sum") == 0)
+    return "the rank's part is of its own piece alone; the parts are summed";
   if (tagging->section->strategy != SDG_STRATEGY_AUTO)
     return "asked for by 'strategy ='";
   if (window && strcmp(plan->strategy, "repair") == 0)
