@@ -385,7 +385,7 @@ typedef struct {
   cudnnConvolutionDescriptor_t conv;
   float alpha, beta;
   double alpha_wide, beta_wide;
-  int doubles;
+  int doubles, finds; /* finds: algorithms by heuristics, by tries, in place */
 } call_t;
 
 static const void *scalar(const call_t *k, int beta) {
@@ -418,9 +418,17 @@ static void dgrad(const call_t *k, const tensor_t *w, const tensor_t *y,
   cudnnConvolutionBwdDataAlgoPerf_t perf[8];
   int found;
   size_t bytes;
-  load(k, x, k->x, SALT_OLD);
-  TRY(cudnnGetConvolutionBackwardDataAlgorithm_v7(handle, k->w, k->y, k->conv,
+  if (k->finds == 0)
+    TRY(cudnnGetConvolutionBackwardDataAlgorithm_v7(handle, k->w, k->y, k->conv,
+                                                    k->x, 8, &found, perf));
+  else if (k->finds == 1)
+    TRY(cudnnFindConvolutionBackwardDataAlgorithm(handle, k->w, k->y, k->conv,
                                                   k->x, 8, &found, perf));
+  else
+    TRY(cudnnFindConvolutionBackwardDataAlgorithmEx(
+        handle, k->w, w->device, k->y, y->device, k->conv, k->x, x->device, 8,
+        &found, perf, NULL, 0));
+  load(k, x, k->x, SALT_OLD);
   TRY(found < 1 || perf[0].status);
   TRY(cudnnGetConvolutionBackwardDataWorkspaceSize(handle, k->w, k->y, k->conv,
                                                    k->x, perf[0].algo, &bytes));
@@ -436,9 +444,17 @@ static void wgrad(const call_t *k, const tensor_t *x, const tensor_t *y,
   cudnnConvolutionBwdFilterAlgoPerf_t perf[8];
   int found;
   size_t bytes;
-  tensor_fill(w, SALT_OLD, 1);
-  TRY(cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle, k->x, k->y, k->conv,
+  if (k->finds == 0)
+    TRY(cudnnGetConvolutionBackwardFilterAlgorithm_v7(
+        handle, k->x, k->y, k->conv, k->w, 8, &found, perf));
+  else if (k->finds == 1)
+    TRY(cudnnFindConvolutionBackwardFilterAlgorithm(handle, k->x, k->y, k->conv,
                                                     k->w, 8, &found, perf));
+  else
+    TRY(cudnnFindConvolutionBackwardFilterAlgorithmEx(
+        handle, k->x, x->device, k->y, y->device, k->conv, k->w, w->device, 8,
+        &found, perf, NULL, 0));
+  tensor_fill(w, SALT_OLD, 1);
   TRY(found < 1 || perf[0].status);
   TRY(cudnnGetConvolutionBackwardFilterWorkspaceSize(
       handle, k->x, k->y, k->conv, k->w, perf[0].algo, &bytes));
@@ -505,6 +521,7 @@ static void run(const task_t *task, const conv_t *c, int number) {
   tensor_make(c, zero, bias, 0, &b);
   call_make(c, &x, &y, &b, &k);
   k.doubles = task->doubles;
+  k.finds = number % 3;
   exact_t ex = exact_make(c->x), ew = exact_make(c->w), eb = exact_make(bias);
   int first[DIMS] = {0}, extent[DIMS];
   memcpy(extent, c->y, sizeof extent);
