@@ -126,12 +126,6 @@ sdg_status_t sdg_plan_packed(sdg_plan_t *plan, const sdg_box_t *box,
   return slab_add(plan, &slab, out_slab);
 }
 
-sdg_status_t sdg_plan_scratch(sdg_plan_t *plan, const sdg_box_t *box, int like,
-                              int *out_slab) {
-  return sdg_plan_scratch_of(plan, box, plan->slab[like].elem_bytes, like,
-                             out_slab);
-}
-
 sdg_status_t sdg_plan_workspace(sdg_plan_t *plan, size_t bytes, int *out_slab) {
   sdg_slab_t slab = {.operand = SDG_SLAB_SCRATCH, .elem_bytes = 1};
   slab.offset_bytes = scratch_take(plan, bytes);

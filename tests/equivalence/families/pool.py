@@ -11,7 +11,7 @@ WORDS = ("mode", "kernel", "pad", "stride", "alpha", "beta")
 
 class Pooling(Family):
     ops = ("pool_forward", "pool_backward")
-    sharded = ("pool_forward",)
+    sharded = ops
     lists = {"stride": 1, "pad": 0, "kernel": 1}
     simple = {"mode": "max", "ties": 0}
 
