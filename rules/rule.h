@@ -40,6 +40,13 @@ typedef struct sdg_rule {
   bool (*knows)(const sdg_call_t *call);
   /* The op's parameters as text, compared literally between ranks. */
   sdg_status_t (*describe)(const sdg_call_t *call, char *out, size_t out_bytes);
+  /* Numbers of the op that may differ from rank to rank as extents do, agreed
+   * on and kept with the op's descriptor (sdg_tag_vector). At most
+   * SDG_AGREE_SIZES. Returns how many. NULL: there are none. */
+  int (*sizes)(const sdg_call_t *call, int64_t *out);
+  /* Shard view: corrects where the section says that the call's tensors are.
+   * NULL: there is nothing to correct. */
+  sdg_status_t (*place)(const sdg_call_t *call, sdg_tagging_t *tagging);
   /* Numbers that, with entry and generations, decide the plan: algorithm,
    * workspace size, which scalars are zero. At most SDG_RULE_KEYS. Returns how
    * many. */

@@ -126,10 +126,16 @@ static sdg_status_t call_derive(const sdg_call_t *call,
   *out_tagged = section != NULL;
   if (!section)
     return unmatched_check(call, rules, rule, local);
-  if (rule && rule->knows(call))
-    return SDG_OK;
-  sdg_tagging_fini(tagging);
-  return sdg_fail(SDG_E_NO_RULE, "%s", call->entry_name);
+  sdg_status_t status = SDG_OK;
+  if (!rule || !rule->knows(call))
+    status = sdg_fail(SDG_E_NO_RULE, "%s", call->entry_name);
+  else if (rule->place)
+    status = rule->place(call, tagging);
+  if (status == SDG_OK)
+    sdg_tagging_note(call, tagging);
+  else
+    sdg_tagging_fini(tagging);
+  return status;
 }
 
 static sdg_status_t query_answer(sdg_call_t *call, const sdg_rules_t *rules,

@@ -48,7 +48,11 @@ sdg_status_t sdg_step_agree(const sdg_call_t *call, const sdg_rule_t *rule,
     SDG_TRY(rule->describe(call, parameters, sizeof parameters));
   if (sdg_options_get()->check)
     sdg_uploads_describe(call, parameters, sizeof parameters);
-  return sdg_agree(call, parameters, out_wait_ns);
+  int64_t sizes[SDG_AGREE_SIZES];
+  int count = 0;
+  if (rule && rule->knows(call) && rule->sizes)
+    count = rule->sizes(call, sizes);
+  return sdg_agree(call, parameters, sizes, count, out_wait_ns);
 }
 
 static sdg_status_t capture_check(const sdg_call_t *call, cudaStream_t stream) {

@@ -239,8 +239,7 @@ void sdg_tagging_group(const sdg_section_t *section, sdg_tagging_t *out) {
     out->sum_axes = section->sum_axes;
 }
 
-// For sundog_placement().
-static void places_note(const sdg_call_t *call, const sdg_tagging_t *tagging) {
+void sdg_tagging_note(const sdg_call_t *call, const sdg_tagging_t *tagging) {
   for (int i = 0; i < call->operands; i++) {
     const sdg_placement_t *placement = &tagging->placement[i];
     if (placement->dims == 0)
@@ -373,7 +372,6 @@ sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
       return status;
     }
   }
-  places_note(call, out);
   return SDG_OK;
 }
 

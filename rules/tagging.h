@@ -19,6 +19,8 @@ sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
                                 bool *out_local,
                                 sdg_tagging_t *out) SDG_MUST_CHECK;
 void sdg_tagging_fini(sdg_tagging_t *tagging);
+/* Keeps where the call's tensors are, for sundog_placement(). */
+void sdg_tagging_note(const sdg_call_t *call, const sdg_tagging_t *tagging);
 
 /* Says once, on rank 0, how the first tagged call is split. */
 void sdg_tagging_say(const sdg_call_t *call, const sdg_tagging_t *tagging);

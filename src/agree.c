@@ -27,8 +27,9 @@ typedef struct record {
   uint64_t check; // of all that follows
   char entry[ENTRY_BYTES];
   char parameters[PARAMETERS_BYTES];
-  int operands;
+  int operands, sizes;
   operand_record_t operand[SDG_OPERANDS_MAX];
+  int64_t size[SDG_AGREE_SIZES]; // of the op
 } record_t;
 _Static_assert(sizeof(record_t) <= SDG_CONTROL_RECORD_BYTES,
                "one agreement is one record");
@@ -89,10 +90,16 @@ static bool record_sound(const record_t *record) {
   for (int i = 0; i < record->operands; i++)
     if (!operand_sound(&record->operand[i]))
       return false;
+  if (record->sizes < 0 || record->sizes > SDG_AGREE_SIZES)
+    return false;
+  for (int i = 0; i < record->sizes; i++)
+    if (record->size[i] < 0 || record->size[i] > INT32_MAX)
+      return false;
   return true;
 }
 
 static sdg_status_t record_fill(const sdg_call_t *call, const char *parameters,
+                                const int64_t *sizes, int count,
                                 record_t *record) {
   memset(record, 0, sizeof *record);
   snprintf(record->entry, sizeof record->entry, "%s", call->entry_name);
@@ -114,6 +121,9 @@ static sdg_status_t record_fill(const sdg_call_t *call, const char *parameters,
     for (int d = 0; d < operand->dims; d++)
       to->extent[d] = operand->extent[d];
   }
+  record->sizes = count;
+  for (int i = 0; i < count; i++)
+    record->size[i] = sizes[i];
   record->check = check_of(record);
   return SDG_OK;
 }
@@ -194,7 +204,7 @@ static sdg_status_t records_compare(const record_t *a, int ra,
                       "%s of %s differs: rank %d calls %s, rank %d calls %s",
                       what, name, ra, call_a, rb, call_b);
   }
-  if (strcmp(a->parameters, b->parameters) != 0)
+  if (strcmp(a->parameters, b->parameters) != 0 || a->sizes != b->sizes)
     return sdg_fail(SDG_E_DISAGREE,
                     "parameters of %s differ: rank %d has %s, rank %d has %s",
                     a->entry, ra, a->parameters, rb, b->parameters);
@@ -243,7 +253,7 @@ static void nesting_find(const record_t *const *records, int count, int operand,
 
 static sdg_status_t vectors_store(const sdg_call_t *call,
                                   const record_t *const *records, int count) {
-  int64_t *extent = malloc((size_t)count * SDG_DIMS_MAX * sizeof *extent);
+  int64_t *extent = malloc((size_t)count * SDG_AGREE_SIZES * sizeof *extent);
   if (!extent)
     return sdg_fail(SDG_E_NO_MEMORY, "extents of %d ranks", count);
   sdg_status_t status = SDG_OK;
@@ -258,9 +268,13 @@ static sdg_status_t vectors_store(const sdg_call_t *call,
     status = sdg_tag_set_vector(operand->descriptor, operand->generation, count,
                                 operand->dims, nesting, extent);
   }
+  int sizes = records[0]->sizes;
+  for (int r = 0; r < count; r++)
+    memcpy(extent + (size_t)r * (size_t)sizes, records[r]->size,
+           (size_t)sizes * sizeof *extent);
   if (status == SDG_OK && call->op_descriptor)
     status = sdg_tag_set_vector(call->op_descriptor, call->op_generation, count,
-                                0, extent, extent);
+                                sizes, NULL, extent);
   free(extent);
   return status;
 }
@@ -272,10 +286,11 @@ static int64_t now_ns(void) {
 }
 
 sdg_status_t sdg_agree(const sdg_call_t *call, const char *parameters,
+                       const int64_t *sizes, int sizes_count,
                        int64_t *out_wait_ns) {
   const sdg_group_t *group = sdg_job_group();
   record_t mine;
-  SDG_TRY(record_fill(call, parameters, &mine));
+  SDG_TRY(record_fill(call, parameters, sizes, sizes_count, &mine));
   size_t count = (size_t)group->count;
   char(*all)[SDG_CONTROL_RECORD_BYTES] = malloc(count * sizeof *all);
   size_t *bytes = malloc(count * sizeof *bytes);

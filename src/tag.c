@@ -171,7 +171,9 @@ sdg_status_t sdg_tag_set_vector(const void *descriptor, uint64_t generation,
   vector->generation = generation;
   vector->ranks = ranks;
   vector->dims = dims;
-  memcpy(vector->nesting, nesting, (size_t)dims * sizeof *nesting);
+  memset(vector->nesting, 0, sizeof vector->nesting);
+  if (nesting)
+    memcpy(vector->nesting, nesting, (size_t)dims * sizeof *nesting);
   memcpy(vector->extent, extent, bytes);
   pthread_mutex_lock(&lock);
   record_t *record = record_get(descriptor);

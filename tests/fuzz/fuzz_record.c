@@ -31,8 +31,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     unsigned char byte[sizeof(record_t)];
   } two[2];
   call_make(&call);
+  const int64_t sizes[] = {2, 3};
   for (int i = 0; i < 2; i++)
-    FUZZ_HOLDS(record_fill(&call, "pad 1 1", &two[i].record) == SDG_OK);
+    FUZZ_HOLDS(record_fill(&call, "pad 1 1", sizes, 2, &two[i].record) ==
+               SDG_OK);
   for (size_t i = 0; i + 3 <= bytes; i += 3) {
     size_t place = (size_t)data[i] << 8 | data[i + 1];
     two[place % 2].byte[place / 2 % sizeof(record_t)] = data[i + 2];

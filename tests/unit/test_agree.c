@@ -38,8 +38,10 @@ static sdg_call_t call_make(int rank) {
 }
 
 static sdg_status_t agree(const sdg_call_t *call, const char *parameters) {
+  // Of the op, and not the same on every rank.
+  const int64_t sizes[] = {call->operand[0].extent[2], 7};
   int64_t wait_ns;
-  return sdg_agree(call, parameters, &wait_ns);
+  return sdg_agree(call, parameters, sizes, 2, &wait_ns);
 }
 
 static void keeping_body(int rank) {
@@ -52,6 +54,10 @@ static void keeping_body(int rank) {
   REQUIRE(v->ranks == 3 && v->dims == 4);
   for (int r = 0; r < 3; r++)
     REQUIRE(v->extent[4 * r + 1] == 3 && v->extent[4 * r + 2] == 10 + r);
+  v = sdg_tag_vector(call.op_descriptor, call.op_generation);
+  REQUIRE(v->ranks == 3 && v->dims == 2);
+  for (int r = 0; r < 3; r++)
+    REQUIRE(v->extent[2 * r] == 10 + r && v->extent[2 * r + 1] == 7);
   // Another set is another tensor, even with the same values.
   sdg_tag_touch(&descriptors[0]);
   call.operand[0].generation = sdg_tag_generation(&descriptors[0]);
