@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "rules/args.h"
 #include "rules/vendor.h"
@@ -77,7 +78,8 @@ static sdg_window_spec_t spec_of(const sdg_pool_t *pool) {
   return spec;
 }
 
-static sdg_status_t call_read(const sdg_call_t *call, sdg_pool_t *out) {
+sdg_status_t sdg_pool_read(const sdg_call_t *call, sdg_pool_t *out) {
+  memset(out, 0, sizeof *out);
   sdg_pool_parameters_t *p = &out->parameters;
   if (!operands_find(call, out))
     return sdg_fail(SDG_E_ARGUMENT, "%s: a descriptor is NULL",
@@ -98,7 +100,11 @@ static sdg_status_t call_read(const sdg_call_t *call, sdg_pool_t *out) {
 
 sdg_status_t sdg_pool_init(const sdg_call_t *call, const sdg_tagging_t *tagging,
                            sdg_pool_t *out) {
-  SDG_TRY(call_read(call, out));
+  bool global;
+  SDG_TRY(sdg_pool_read(call, out));
+  SDG_TRY(sdg_pool_reach(call, tagging, out, &global));
+  if (global)
+    sdg_pool_globalize(tagging, out);
   return sdg_window_op_init(call, tagging, &out->spec, &out->op);
 }
 
@@ -107,6 +113,7 @@ sdg_status_t sdg_pool_init_whole(const sdg_call_t *call,
                                  bool *out_can) {
   const sdg_pool_parameters_t *p = &out->parameters;
   *out_can = false;
+  memset(out, 0, sizeof *out);
   // Where the vendor's library refuses the program's call, it is to be asked.
   if (!operands_find(call, out))
     return SDG_OK;
@@ -142,12 +149,11 @@ static sdg_status_t pool_describe(const sdg_call_t *call, char *out,
   if (!call->op_descriptor)
     return SDG_OK; // refused by who plans the call
   SDG_TRY(sdg_pool_parameters(call->op_descriptor, &p));
+  // Windows and strides may differ, and are agreed on as sizes.
   size_t used = (size_t)snprintf(out, out_bytes, "mode %d nan %d", (int)p.mode,
                                  (int)p.nan);
   for (int i = 0; i < p.spatial && used < out_bytes; i++)
-    used += (size_t)snprintf(out + used, out_bytes - used,
-                             " window %d pad %d stride %d", p.window[i],
-                             p.pad[i], p.stride[i]);
+    used += (size_t)snprintf(out + used, out_bytes - used, " pad %d", p.pad[i]);
   return SDG_OK;
 }
 
@@ -228,6 +234,8 @@ const sdg_rule_t sdg_rule_pool = {
     .windowed = true,
     .knows = pool_knows,
     .describe = pool_describe,
+    .sizes = sdg_pool_sizes,
+    .place = sdg_pool_place,
     .key = pool_key,
     .scalars = pool_scalars,
     .plan = pool_plan,

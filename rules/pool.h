@@ -29,9 +29,35 @@ sdg_status_t sdg_pool_descriptor(const sdg_pool_parameters_t *parameters,
 typedef struct sdg_pool {
   sdg_pool_parameters_t parameters;
   int x, y, dy, dx; /* operand indices, -1 if the entry has none */
+  /* Windows over all of the split dimensions: there the parameters and the spec
+   * have the whole extent, and `local` the program's own window. */
+  bool global;
+  int local[SDG_DIMS_MAX];
   sdg_window_spec_t spec;
   sdg_window_op_t op;
 } sdg_pool_t;
+
+/* Operands, parameters and spec. SDG_E_ARGUMENT. */
+sdg_status_t sdg_pool_read(const sdg_call_t *call,
+                           sdg_pool_t *out) SDG_MUST_CHECK;
+
+/* Shard view, of agreed calls, the same on every rank (rules/poolglobal.c).
+ * Windows and strides, for agreements; sdg_rule_t. */
+int sdg_pool_sizes(const sdg_call_t *call, int64_t *out);
+/* A window is global if it has no padding and is, on every rank, as large as
+ * the rank's piece in every split dimension. If all pieces are equal,
+ * `window =` of the section decides, SDG_E_WINDOW without it. SDG_E_DISAGREE if
+ * windows differ otherwise. */
+sdg_status_t sdg_pool_reach(const sdg_call_t *call,
+                            const sdg_tagging_t *tagging,
+                            const sdg_pool_t *pool,
+                            bool *out_global) SDG_MUST_CHECK;
+/* Makes the windows of a pool that was read global. */
+void sdg_pool_globalize(const sdg_tagging_t *tagging, sdg_pool_t *pool);
+/* Every rank has all of a global window's output: not a piece each of an output
+ * with as many elements as there are ranks. SDG_E_OUTPUT_EXTENT. */
+sdg_status_t sdg_pool_place(const sdg_call_t *call,
+                            sdg_tagging_t *tagging) SDG_MUST_CHECK;
 
 /* Pure in what the ranks agreed on, so it fails on every rank alike:
  * SDG_E_ARGUMENT and those of sdg_window_op_init. */
@@ -62,5 +88,12 @@ sdg_status_t sdg_pool_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
 sdg_status_t sdg_pool_share(const sdg_call_t *call,
                             const sdg_tagging_t *tagging,
                             sdg_plan_t **out_plan) SDG_MUST_CHECK;
+/* Shard view, of global windows: whether each piece can be pooled by itself and
+ * then the pieces' results; otherwise every rank needs all of x. The plan. */
+bool sdg_pool_global_can(const sdg_pool_t *pool, const sdg_tagging_t *tagging);
+sdg_status_t sdg_pool_global_plan(const sdg_call_t *call,
+                                  const sdg_tagging_t *tagging,
+                                  const sdg_pool_t *pool,
+                                  sdg_plan_t **out_plan) SDG_MUST_CHECK;
 
 #endif

@@ -109,6 +109,17 @@ static sdg_status_t images_list(sdg_pool_back_t *back) {
   return SDG_OK;
 }
 
+// Of what several ranks have of y, the one with the first rows of x gives it.
+static bool is_giver(const sdg_pool_back_t *back, const sdg_tagging_t *tagging,
+                     int rank) {
+  sdg_box_t x =
+      sdg_placement_box(&tagging->placement[back->pool.x], tagging->mesh, rank);
+  for (int d = 0; d < x.dims; d++)
+    if (back->pool.spec.everyones[d] && x.dim[d].lo > 0)
+      return false;
+  return true;
+}
+
 static sdg_status_t transfer_make(sdg_pool_back_t *back,
                                   const sdg_tagging_t *tagging,
                                   const sdg_placement_t *owner,
@@ -127,6 +138,8 @@ static sdg_status_t transfer_make(sdg_pool_back_t *back,
   for (int r = 0; r < tagging->ranks; r++) {
     int rank = tagging->rank_list[r];
     owned[r] = sdg_placement_box(owner, tagging->mesh, rank);
+    if (image && !is_giver(back, tagging, rank))
+      owned[r] = (sdg_box_t){.dims = op->dims};
     need[r] = image ? sdg_pool_back_need_y(back, tagging, image->at, rank)
                     : sdg_pool_back_need_x(back, tagging, rank);
     back->communicates |=

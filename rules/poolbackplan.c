@@ -322,7 +322,10 @@ sdg_status_t sdg_pool_back_plan(const sdg_call_t *call,
                                 sdg_plan_t **out_plan) {
   sdg_pool_back_t back;
   SDG_TRY(sdg_pool_back_init(call, tagging, &back));
-  sdg_status_t status = plan_make(call, tagging, &back, out_plan);
+  sdg_status_t status =
+      sdg_pool_global_can(&back.pool, tagging)
+          ? sdg_pool_global_plan(call, tagging, &back.pool, out_plan)
+          : plan_make(call, tagging, &back, out_plan);
   sdg_pool_back_fini(&back);
   return status;
 }

@@ -152,7 +152,9 @@ sdg_status_t sdg_pool_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
   client_t client = {call, &pool};
   sdg_window_client_t window = client_make(&client);
   sdg_status_t status =
-      sdg_window_plan(call, tagging, &pool.op, &window, out_plan);
+      sdg_pool_global_can(&pool, tagging)
+          ? sdg_pool_global_plan(call, tagging, &pool, out_plan)
+          : sdg_window_plan(call, tagging, &pool.op, &window, out_plan);
   sdg_pool_fini(&pool);
   return status;
 }

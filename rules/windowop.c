@@ -50,7 +50,7 @@ sdg_status_t sdg_window_op_place(const sdg_window_op_t *op,
     extent[1] = spec->y_channels;
   SDG_TRY(sdg_placement_init(op->dims, extent, out));
   for (int d = 0; d < op->dims; d++) {
-    if (x->split[d].axes == 0)
+    if (x->split[d].axes == 0 || spec->everyones[d])
       continue;
     sdg_part_t part;
     sdg_status_t status =

@@ -22,6 +22,8 @@ typedef struct sdg_window_spec {
   /* What lies beyond the domain is the op's own affair, and no zeros: a
    * maximum does not see it, a mean may not count it. */
   bool own_border;
+  /* The one output of a window over all of a dimension is every rank's. */
+  bool everyones[SDG_DIMS_MAX];
 } sdg_window_spec_t;
 
 /* In global coordinates. Where outputs see all channels, dim[1] is a

@@ -2,10 +2,11 @@
 // Pools drawn tensors, in pieces and on one device, and compares: with double
 // precision, and, where the program can ask for one device, bit by bit.
 //
-// usage: poolcase [RANK RANKS] VIEW PIECES SPATIAL SEED CASES OUT [wrap]
+// usage: poolcase [RANK RANKS] VIEW PIECES SPATIAL SEED CASES OUT [wrap|global]
 //        VIEW shard, whole or alone; PIECES of N,C,D,H,W, ranks row-major over
 //        them, further ranks repeat; OUT gets all outputs that are there in
-//        full: of "alone" and "whole" the same bytes
+//        full: of "alone" and "whole" the same bytes; wrap: H is periodic;
+//        global: each rank's window is its piece
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <math.h>
@@ -31,7 +32,8 @@ static struct {
   cudnnHandle_t cudnn;
   cudnnPoolingDescriptor_t pool;
   int rank, ranks, number, spatial;
-  bool shard, wrap;
+  bool shard;
+  const char *special;
   FILE *out;
   __typeof__(&sundog_tag) tag;
 } g;
@@ -176,10 +178,13 @@ static const void *scalar_of(const pool_t *p, double value, void *room) {
   return room;
 }
 
-static void describe_pool(const pool_t *p) {
-  int skip = 3 - g.spatial;
+// A window over all of the piece where it is over all of the whole.
+static void describe_pool(const pool_t *p, const box_t *x) {
+  int skip = 3 - g.spatial, window[3];
+  for (int i = 0; i < 3; i++)
+    window[i] = pool_merges(p, i + 2) ? x->extent[i + 2] : p->window[i];
   CHECK(cudnnSetPoolingNdDescriptor(g.pool, p->mode, p->nan, g.spatial,
-                                    p->window + skip, p->pad + skip,
+                                    window + skip, p->pad + skip,
                                     p->stride + skip));
 }
 
@@ -214,7 +219,7 @@ static void calls(const pool_t *p, const box_t *xs, const box_t *ys, bool local,
   const void *beta = scalar_of(p, p->beta, &room[1]);
   const void *one = scalar_of(p, 1, &room[2]);
   const void *zero = scalar_of(p, 0, &room[3]);
-  describe_pool(p);
+  describe_pool(p, xs);
   make(p, xs, 'x', local, &x);
   sizes_check(p, &x, ys);
   make(p, ys, 'o', local, &r->y);
@@ -244,6 +249,10 @@ static void boxes_of(const pool_t *p, int rank, box_t *x, box_t *y) {
     x->extent[d] = p->x_cut[d][to] - x->first[d];
     y->first[d] = p->y_cut[d][i];
     y->extent[d] = p->y_cut[d][to] - y->first[d];
+    if (pool_merges(p, d)) {
+      y->first[d] = 0;
+      y->extent[d] = 1;
+    }
   }
 }
 
@@ -253,7 +262,10 @@ static void run(const pool_t *p) {
   boxes_of(p, -1, &all_x, &all_y);
   boxes_of(p, g.shard ? g.rank : -1, &x, &y);
   calls(p, &x, &y, false, &mine);
-  bool compare = g.shard && !g.wrap;
+  // Means of pieces' means are not rounded as one mean is.
+  bool mean = p->mode != CUDNN_POOLING_MAX &&
+              p->mode != CUDNN_POOLING_MAX_DETERMINISTIC;
+  bool compare = g.shard && !p->wrap && !(p->global && mean);
   if (compare)
     calls(p, &all_x, &all_y, true, &single);
   judge(p, &mine.y, 'y', compare ? &single.y : NULL);
@@ -282,7 +294,7 @@ int main(int count, char **arg) {
   g.spatial = atoi(arg[5]);
   uint64_t state = strtoull(arg[6], NULL, 10);
   int cases = atoi(arg[7]);
-  g.wrap = count > 9 && strcmp(arg[9], "wrap") == 0;
+  g.special = count > 9 ? arg[9] : "";
   g.out = fopen(arg[8], "wb");
   DEMAND(g.out);
   if (g.shard)
@@ -291,7 +303,7 @@ int main(int count, char **arg) {
   CHECK(cudnnCreatePoolingDescriptor(&g.pool));
   for (int left = cases; left > 0; g.number++) {
     pool_t p;
-    if (!pool_draw(&state, pieces, g.spatial, !g.shard, g.wrap, &p))
+    if (!pool_draw(&state, pieces, g.spatial, !g.shard, g.special, &p))
       continue;
     run(&p);
     left--;

@@ -20,7 +20,7 @@ typedef struct {
   cudnnNanPropagation_t nan;
   cudnnDataType_t type;
   bool wrap;   /* H is periodic */
-  bool global; /* a rank's window is its own extent where H or W is split */
+  bool global; /* windows are all of the dimensions that are split */
   int window[3], stride[3], pad[3];
   int x[DIMS], y[DIMS]; /* extents of the whole */
   /* Where the pieces of a split dimension begin; one piece: not split. */
@@ -34,9 +34,12 @@ typedef struct {
 /* Advances *state; in [lo, hi]. */
 int draw_in(uint64_t *state, int lo, int hi);
 /* False where this draw has no output somewhere. `pieces` of each dimension;
- * `spatial` 2 or 3; `whole`: pieces may be empty. */
+ * `spatial` 2 or 3; `whole`: pieces may be empty; `special` "wrap", "global" or
+ * "". */
 bool pool_draw(uint64_t *state, const int *pieces, int spatial, bool whole,
-               bool wrap, pool_t *out);
+               const char *special, pool_t *out);
+/* Whether all ranks have the one output of this dimension. */
+bool pool_merges(const pool_t *p, int d);
 
 /* Element of a tensor ('x', 'y', 'd' for dy, 'o' for the old values of what is
  * written) at global coordinates, a number that every type holds. */

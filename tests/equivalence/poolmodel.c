@@ -20,6 +20,10 @@ static void cuts_draw(uint64_t *state, int extent, int pieces, bool empty,
   cut[pieces] = extent;
 }
 
+bool pool_merges(const pool_t *p, int d) {
+  return p->global && d >= 2 && p->pieces[d] > 1;
+}
+
 // y's cuts follow the windows' centres, unless the program says its own.
 static bool cuts_make(uint64_t *state, bool whole, pool_t *p) {
   for (int d = 0; d < DIMS; d++) {
@@ -38,7 +42,7 @@ static bool cuts_make(uint64_t *state, bool whole, pool_t *p) {
     p->y_cut[d][n] = p->y[d];
     if (p->own_sizes && d >= 2 && p->y[d] >= n)
       cuts_draw(state, p->y[d], n, whole, p->y_cut[d]);
-    for (int i = 0; i < n && !whole; i++)
+    for (int i = 0; i < n && !whole && !pool_merges(p, d); i++)
       if (p->y_cut[d][i] >= p->y_cut[d][i + 1])
         return false;
   }
@@ -46,7 +50,7 @@ static bool cuts_make(uint64_t *state, bool whole, pool_t *p) {
 }
 
 bool pool_draw(uint64_t *state, const int *pieces, int spatial, bool whole,
-               bool wrap, pool_t *p) {
+               const char *special, pool_t *p) {
   static const cudnnDataType_t types[] = {CUDNN_DATA_FLOAT, CUDNN_DATA_DOUBLE,
                                           CUDNN_DATA_HALF, CUDNN_DATA_BFLOAT16};
   static const double scales[][2] = {{1, 0}, {1, 0}, {0.5, 0}, {2, 0.5}};
@@ -54,7 +58,8 @@ bool pool_draw(uint64_t *state, const int *pieces, int spatial, bool whole,
   p->mode = (cudnnPoolingMode_t)draw_in(state, 0, 3);
   p->nan = draw_in(state, 0, 1) ? CUDNN_PROPAGATE_NAN : CUDNN_NOT_PROPAGATE_NAN;
   p->type = types[draw_in(state, 0, 3)];
-  p->wrap = wrap;
+  p->wrap = strcmp(special, "wrap") == 0;
+  p->global = strcmp(special, "global") == 0;
   p->own_sizes = !whole && draw_in(state, 0, 3) == 0;
   p->layout = draw_in(state, 0, 2);
   const double *scale = scales[draw_in(state, 0, 3)];
@@ -71,6 +76,10 @@ bool pool_draw(uint64_t *state, const int *pieces, int spatial, bool whole,
     p->stride[i] = there ? draw_in(state, 1, 4) : 1;
     p->pad[i] = draw_in(state, 0, p->window[i] - 1);
     p->x[i + 2] = there ? p->x[i + 2] : 1;
+    if (pool_merges(p, i + 2)) {
+      p->window[i] = p->x[i + 2];
+      p->pad[i] = 0;
+    }
     int room = p->x[i + 2] + 2 * p->pad[i] - p->window[i];
     if (room < 0)
       return false;

@@ -27,7 +27,7 @@ class Pooling(Family):
         case["ties"] = int(rng.random() < 0.5)
 
     def legal(self, case):
-        return min(out_sizes(case)) >= 1 and \
+        return min(out_sizes(case)) >= 1 and not fills_pieces(case) and \
             all(p < k for p, k in zip(case["pad"], case["kernel"]))
 
     def tensors(self, case):
@@ -64,6 +64,19 @@ class Pooling(Family):
         if setting.view == "whole" or repairable(case):
             return ("auto", "repair", "extend")
         return ("auto", "extend")
+
+
+def fills_pieces(case):
+    """Whether each window is a rank's whole piece, which only rules tell from a
+    window over the whole (SDG-404)."""
+    split = [i for i, dim in enumerate("DHW"[3 - len(case["size"]):])
+             if len(case["part"].get(dim, ())) > 2]
+    return bool(split) and all(
+        case["pad"][i] == 0 and
+        all(b - a == case["kernel"][i] for a, b in
+            zip(case["part"]["DHW"[3 - len(case["size"]) + i]],
+                case["part"]["DHW"[3 - len(case["size"]) + i]][1:]))
+        for i in split)
 
 
 def counts(case):

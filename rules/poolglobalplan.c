@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans of pooling over all of what is split: each piece is pooled by itself,
+// and then the pieces' results, by the same function.
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules/args.h"
+#include "rules/poolback.h"
+#include "rules/subcall.h"
+#include "rules/vendor.h"
+
+// A plan being made. Results of pieces lie in a tensor with an element per
+// piece in each merged dimension, in y's coordinates in the others.
+typedef struct maker {
+  const sdg_call_t *call;
+  const sdg_tagging_t *tagging;
+  const sdg_pool_t *pool;
+  sdg_plan_t *plan;
+  sdg_box_t x, y, part, parts; // this rank's; its result's; what it gathers
+  int x_slab, y_slab, part_slab, parts_slab;
+} maker_t;
+
+static const sdg_placement_t *x_of(const maker_t *m) {
+  return &m->tagging->placement[m->pool->x];
+}
+
+static sdg_box_t part_of(const maker_t *m, int rank) {
+  const sdg_placement_t *x = x_of(m);
+  sdg_box_t box = sdg_placement_box(x, m->tagging->mesh, rank);
+  for (int d = 2; d < box.dims; d++) {
+    box.dim[d] = (sdg_range_t){0, m->pool->op.dim[d].y_extent};
+    if (!m->pool->spec.everyones[d])
+      continue;
+    int piece = sdg_split_piece(&x->split[d], m->tagging->mesh, rank);
+    box.dim[d] = (sdg_range_t){piece, piece + 1};
+  }
+  return box;
+}
+
+static sdg_box_t parts_of(const maker_t *m, int rank) {
+  sdg_box_t box =
+      sdg_placement_box(&m->pool->op.y_placement, m->tagging->mesh, rank);
+  for (int d = 2; d < box.dims; d++)
+    if (m->pool->spec.everyones[d])
+      box.dim[d].hi = x_of(m)->part[d].pieces;
+  return box;
+}
+
+// Elements of a piece over those of the largest: at most 1, so that nothing
+// overflows that does not on one device. *out_rest makes the mean over pieces
+// that of the whole: 5+3 elements: 1 and 3/5, and 2*5/8.
+static double weight_of(const maker_t *m, double *out_rest) {
+  double weight = 1;
+  *out_rest = 1;
+  for (int d = 2; d < m->x.dims; d++) {
+    const sdg_part_t *part = &x_of(m)->part[d];
+    int64_t most = 0;
+    if (!m->pool->spec.everyones[d])
+      continue;
+    for (int i = 0; i < part->pieces; i++)
+      if (sdg_part_size(part, i) > most)
+        most = sdg_part_size(part, i);
+    weight *= (double)(m->x.dim[d].hi - m->x.dim[d].lo) / (double)most;
+    *out_rest *=
+        (double)part->pieces * (double)most / (double)sdg_part_extent(part);
+  }
+  return weight;
+}
+
+static bool is_mean(const sdg_pool_t *pool) {
+  return pool->parameters.mode == CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING ||
+         pool->parameters.mode == CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING;
+}
+
+// ---- sub-calls -------------------------------------------------------------
+
+enum { ALPHA, BETA };               // scalars
+enum { Y, DY, X, DX, TENSORS = 4 }; // of the gradient
+
+static void pool_destroy(void *op) {
+  (void)sdg_cudnn_get()->cudnnDestroyPoolingDescriptor(op);
+}
+
+// A scalar of the program's, times `by`.
+static sdg_scalar_t times(const sdg_call_t *call, const void *scalar,
+                          const sdg_scalar_t *by) {
+  bool twice = call->operand[0].type == CUDNN_DATA_DOUBLE;
+  double factor = twice ? by->twice : (double)by->single;
+  return sdg_scalar(call->operand[0].type,
+                    factor * sdg_rule_scalar(call, scalar));
+}
+
+// Of one piece: scalars as planned.
+static cudnnStatus_t forward_piece(const sdg_subcall_run_t *run) {
+  return sdg_cudnn_get()->cudnnPoolingForward(
+      run->handle, run->op, &run->scalar[ALPHA], run->descriptor[0],
+      run->data[0], &run->scalar[BETA], run->descriptor[1], run->data[1]);
+}
+
+// Of all pieces: the program's scalars.
+static cudnnStatus_t forward_all(const sdg_subcall_run_t *run) {
+  const struct sdg_args_cudnnPoolingForward *a = run->call->args;
+  sdg_scalar_t alpha = times(run->call, a->alpha, &run->scalar[ALPHA]);
+  return sdg_cudnn_get()->cudnnPoolingForward(
+      run->handle, run->op, &alpha, run->descriptor[0], run->data[0], a->beta,
+      run->descriptor[1], run->data[1]);
+}
+
+static cudnnStatus_t backward(const sdg_subcall_run_t *run, const void *alpha,
+                              const void *beta) {
+  return sdg_cudnn_get()->cudnnPoolingBackward(
+      run->handle, run->op, alpha, run->descriptor[Y], run->data[Y],
+      run->descriptor[DY], run->data[DY], run->descriptor[X], run->data[X],
+      beta, run->descriptor[DX], run->data[DX]);
+}
+
+static cudnnStatus_t backward_all(const sdg_subcall_run_t *run) {
+  return backward(run, &run->scalar[ALPHA], &run->scalar[BETA]);
+}
+
+static cudnnStatus_t backward_piece(const sdg_subcall_run_t *run) {
+  const struct sdg_args_cudnnPoolingBackward *a = run->call->args;
+  sdg_scalar_t alpha = times(run->call, a->alpha, &run->scalar[ALPHA]);
+  return backward(run, &alpha, a->beta);
+}
+
+// The program's windows on a piece, or windows over all pieces.
+static sdg_status_t sub_add(maker_t *m, sdg_subcall_t *sub, bool piece,
+                            double alpha) {
+  sdg_pool_parameters_t p = m->pool->parameters;
+  cudnnPoolingDescriptor_t descriptor;
+  for (int i = 0; i < p.spatial; i++) {
+    bool merged = m->pool->spec.everyones[i + 2];
+    if (!piece) {
+      p.window[i] = merged ? x_of(m)->part[i + 2].pieces : 1;
+      p.pad[i] = 0;
+      p.stride[i] = 1;
+    } else if (merged) {
+      p.window[i] = m->pool->local[i];
+    }
+  }
+  SDG_TRY(sdg_pool_descriptor(&p, p.pad, &descriptor));
+  sub->scalar[ALPHA] = sdg_scalar(m->call->operand[0].type, alpha);
+  sub->scalar[BETA] = sdg_scalar(m->call->operand[0].type, 0);
+  sub->op = descriptor;
+  sub->op_destroy = pool_destroy;
+  for (int i = 0; i < sub->tensors; i++)
+    sub->tensor[i].type = m->call->operand[m->pool->x].type;
+  return sdg_subcall_add(m->plan, sub);
+}
+
+// ---- steps -----------------------------------------------------------------
+
+static sdg_status_t transfer_make(const maker_t *m, sdg_transfer_t *out) {
+  size_t ranks = (size_t)m->tagging->ranks;
+  sdg_box_t *owned = calloc(2 * ranks, sizeof *owned);
+  if (!owned)
+    return sdg_fail(SDG_E_NO_MEMORY, "boxes of %d ranks", m->tagging->ranks);
+  for (size_t r = 0; r < ranks; r++) {
+    owned[r] = part_of(m, m->tagging->rank_list[r]);
+    owned[ranks + r] = parts_of(m, m->tagging->rank_list[r]);
+  }
+  sdg_status_t status = sdg_transfer_plan(
+      owned, owned + ranks, m->tagging->ranks, m->tagging->me, NULL, out);
+  free(owned);
+  return status;
+}
+
+static sdg_status_t gather_steps(maker_t *m, const sdg_transfer_t *transfer,
+                                 int *landed) {
+  SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_COMM));
+  SDG_TRY(sdg_plan_messages(m->plan, transfer, m->part_slab, &m->parts_slab, 1,
+                            landed));
+  SDG_TRY(sdg_plan_exchange(m->plan));
+  for (int i = 0; i < transfer->locals; i++)
+    SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->part_slab, m->parts_slab,
+                          NULL, &transfer->local[i].box, SDG_COPY_HALO));
+  SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));
+  for (int i = 0; i < transfer->recvs; i++)
+    if (landed[i] >= 0)
+      SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, landed[i], m->parts_slab,
+                            NULL, NULL, SDG_COPY_HALO));
+  return SDG_OK;
+}
+
+// This rank's result, and those of all, which every rank gets.
+static sdg_status_t parts_make(maker_t *m, double weight) {
+  SDG_TRY(sdg_plan_scratch(m->plan, &m->part, m->y_slab, &m->part_slab));
+  SDG_TRY(sdg_plan_scratch(m->plan, &m->parts, m->y_slab, &m->parts_slab));
+  sdg_subcall_t sub = {.fn = forward_piece,
+                       .tensors = 2,
+                       .tensor = {{.slab = m->x_slab, .box = m->x},
+                                  {.slab = m->part_slab, .box = m->part}}};
+  SDG_TRY(sub_add(m, &sub, true, weight));
+  sdg_transfer_t transfer;
+  SDG_TRY(transfer_make(m, &transfer));
+  int *landed = calloc((size_t)transfer.recvs + 1, sizeof *landed);
+  sdg_status_t status = landed ? gather_steps(m, &transfer, landed)
+                               : sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  free(landed);
+  sdg_transfer_fini(&transfer);
+  return status;
+}
+
+static sdg_status_t forward_make(maker_t *m) {
+  double rest = 1, weight = is_mean(m->pool) ? weight_of(m, &rest) : 1;
+  SDG_TRY(parts_make(m, weight));
+  sdg_subcall_t sub = {.fn = forward_all,
+                       .tensors = 2,
+                       .tensor = {{.slab = m->parts_slab, .box = m->parts},
+                                  {.slab = m->y_slab, .box = m->y}}};
+  return sub_add(m, &sub, false, rest);
+}
+
+// Each element gets its share of the whole: its piece's share of it, times
+// what the real function makes of that.
+static sdg_status_t mean_make(maker_t *m, int dy, int dx) {
+  double share = 1;
+  for (int d = 2; d < m->x.dims; d++)
+    if (m->pool->spec.everyones[d])
+      share *= (double)(m->x.dim[d].hi - m->x.dim[d].lo) /
+               (double)sdg_part_extent(&x_of(m)->part[d]);
+  sdg_subcall_t sub = {.fn = backward_piece,
+                       .tensors = TENSORS,
+                       .tensor = {[Y] = {.slab = m->y_slab, .box = m->y},
+                                  [DY] = {.slab = dy, .box = m->y},
+                                  [X] = {.slab = m->x_slab, .box = m->x},
+                                  [DX] = {.slab = dx, .box = m->x}}};
+  return sub_add(m, &sub, true, share);
+}
+
+// The piece with the maximum gets the gradient, and in it the maximum.
+static sdg_status_t maximum_make(maker_t *m, int dy, int dx) {
+  SDG_TRY(parts_make(m, 1));
+  int gradients;
+  SDG_TRY(sdg_plan_scratch(m->plan, &m->parts, m->y_slab, &gradients));
+  sdg_subcall_t all = {.fn = backward_all,
+                       .tensors = TENSORS,
+                       .tensor = {
+                           [Y] = {.slab = m->y_slab, .box = m->y},
+                           [DY] = {.slab = dy, .box = m->y},
+                           [X] = {.slab = m->parts_slab, .box = m->parts},
+                           [DX] = {.slab = gradients, .box = m->parts},
+                       }};
+  SDG_TRY(sub_add(m, &all, false, 1));
+  sdg_subcall_t piece = {.fn = backward_piece,
+                         .tensors = TENSORS,
+                         .tensor = {
+                             [Y] = {.slab = m->part_slab, .box = m->part},
+                             [DY] = {.slab = gradients, .box = m->part},
+                             [X] = {.slab = m->x_slab, .box = m->x},
+                             [DX] = {.slab = dx, .box = m->x},
+                         }};
+  return sub_add(m, &piece, true, 1);
+}
+
+static sdg_status_t steps_make(maker_t *m) {
+  const sdg_pool_t *pool = m->pool;
+  int dy, dx;
+  SDG_TRY(sdg_subcalls_open(m->plan, m->call));
+  SDG_TRY(sdg_plan_operand(m->plan, m->call, pool->x, &m->x, &m->x_slab));
+  SDG_TRY(sdg_plan_operand(m->plan, m->call, pool->y, &m->y, &m->y_slab));
+  if (pool->dx < 0)
+    return forward_make(m);
+  SDG_TRY(sdg_plan_operand(m->plan, m->call, pool->dy, &m->y, &dy));
+  SDG_TRY(sdg_plan_operand(m->plan, m->call, pool->dx, &m->x, &dx));
+  return is_mean(pool) ? mean_make(m, dy, dx) : maximum_make(m, dy, dx);
+}
+
+// Whether images and channels are cut alike in x and y.
+static bool cut_alike(const sdg_pool_t *pool, const sdg_tagging_t *tagging) {
+  const sdg_placement_t *x = &tagging->placement[pool->x];
+  for (int d = 0; d < 2; d++)
+    if (!sdg_part_equal(&x->part[d], &pool->op.y_placement.part[d]))
+      return false;
+  return true;
+}
+
+// Of equal maxima the first in the order of a window gets the gradient: its
+// piece is the first such piece only if pieces follow each other in that order.
+static bool pieces_in_order(const sdg_pool_t *pool) {
+  bool seen = false;
+  for (int i = pool->parameters.spatial - 1; i >= 0; i--) {
+    bool merged = pool->spec.everyones[i + 2];
+    if (seen && (merged || pool->parameters.window[i] > 1))
+      return false;
+    seen |= merged;
+  }
+  return true;
+}
+
+bool sdg_pool_global_can(const sdg_pool_t *pool, const sdg_tagging_t *tagging) {
+  if (!pool->global || tagging->section->strategy == SDG_STRATEGY_EXTEND)
+    return false;
+  return pool->dx < 0 ||
+         (cut_alike(pool, tagging) && (is_mean(pool) || pieces_in_order(pool)));
+}
+
+sdg_status_t sdg_pool_global_plan(const sdg_call_t *call,
+                                  const sdg_tagging_t *tagging,
+                                  const sdg_pool_t *pool,
+                                  sdg_plan_t **out_plan) {
+  maker_t m = {
+      .call = call,
+      .tagging = tagging,
+      .pool = pool,
+      .plan = sdg_plan_create("pieces"),
+      .x = pool->op.x_box,
+      .y = pool->op.y_box,
+  };
+  if (!m.plan)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  m.part = part_of(&m, tagging->rank);
+  m.parts = parts_of(&m, tagging->rank);
+  if (pool->dx < 0 || !is_mean(pool))
+    m.plan->axes = tagging->axes;
+  sdg_status_t status = steps_make(&m);
+  if (status == SDG_OK)
+    *out_plan = m.plan;
+  else
+    sdg_plan_destroy(m.plan);
+  return status;
+}
