@@ -200,24 +200,39 @@ static bool run_part(const host_conv_t *conv, const int r[HOST_SPATIAL],
   return host_conv_run(&part);
 }
 
+/* Where oneDNN's kernels keep the law, as far as known: found by comparing
+ * pieces of any size with the whole. With dilation and stride it has products
+ * of matrices instead of these kernels; with stride and windows that are not
+ * as high as wide, or not as wide as the stride, the extents decide how it
+ * adds. */
+static bool lawful(const host_conv_t *conv) {
+  const int *n = conv->window, *s = conv->stride;
+  bool deep = conv->c == 1 && conv->k == 1 && conv->groups % 16 == 0;
+  if ((!deep && (conv->c % 16 != 0 || conv->k % 16 != 0)) ||
+      n[HOST_W] > (deep ? 5 : 3))
+    return false;
+  bool strided = false, dilated = false, alike = n[HOST_H] == n[HOST_W];
+  for (int i = 0; i < HOST_SPATIAL; i++) {
+    strided |= s[i] > 1;
+    dilated |= conv->dilation[i] > 1;
+    alike &= s[i] <= 2 && s[i] <= n[i];
+  }
+  return !strided ||
+         (alike && !dilated && (n[HOST_D] == 1 || n[HOST_D] == n[HOST_H]));
+}
+
 /* By oneDNN's own kernels for it, which need no exchanged weights and do not
- * fall apart into remainders: worth it for many weights and for strides.
- * Beyond these cases they do not keep the law. */
+ * fall apart into remainders: worth it for many weights and for strides. */
 static bool try_onednn(const host_conv_t *conv, bool *out_done) {
   host_conv_t exchanged = *conv;
   exchanged.c = conv->k;
   exchanged.k = conv->c;
   *out_done = false;
-  bool deep = conv->c == 1 && conv->k == 1 && conv->groups % 16 == 0;
-  bool lawful = (deep || (conv->c % 16 == 0 && conv->k % 16 == 0)) &&
-                conv->window[HOST_W] <= (deep ? 5 : 3);
   bool strided = false;
-  for (int i = 0; i < HOST_SPATIAL; i++) {
-    lawful &= conv->stride[i] <= 2;
+  for (int i = 0; i < HOST_SPATIAL; i++)
     strided |= conv->stride[i] > 1;
-  }
   bool worth = strided || conv->c * (int64_t)conv->k >= HOST_MANY;
-  if (!lawful || !worth || !host_conv_turns(&exchanged))
+  if (!lawful(conv) || !worth || !host_conv_turns(&exchanged))
     return true;
   return host_dgrad_onednn(conv, out_done);
 }

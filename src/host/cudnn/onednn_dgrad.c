@@ -10,7 +10,7 @@
 
 /* Narrower rows are computed as if they were that wide, with zeros: oneDNN has
  * other kernels, which add otherwise, for very short ones. */
-enum { HOST_WIDTH = 8 }; /* times the stride */
+enum { HOST_WIDTH = 7 }; /* times the stride */
 
 /* Bytes of dx worked on at once; more where the weights are more, as they are
  * read once a band. */

@@ -54,7 +54,7 @@ static size_t dense(int64_t stride[5], int64_t n, int64_t c,
 }
 
 /* Multiples of `unit` channels where it is not 0, of as many groups where it is
- * negative. */
+ * negative; positive ones have windows of any height, too. */
 static void dense_create(dense_t *d, int window, int height, int width,
                          int unit) {
   host_conv_t *c = &d->conv;
@@ -71,14 +71,16 @@ static void dense_create(dense_t *d, int window, int height, int width,
   int64_t taps[HOST_SPATIAL], groups = c->groups;
   for (int i = 0; i < HOST_SPATIAL; i++) {
     c->window[i] = i ? window : 1;
+    if (i == HOST_H && unit > 0)
+      c->window[i] = case_range(0, 2) ? window : case_range(1, 5);
     taps[i] = c->window[i];
     c->stride[i] = i && case_range(0, 2) ? 2 : 1;
-    c->dilation[i] = 1;
-    c->pad[i] = i ? window / 2 : 0;
+    c->dilation[i] = i == HOST_H && unit > 0 && !case_range(0, 3) ? 2 : 1;
+    int64_t reach = host_conv_rows(c, i, 1);
+    c->pad[i] = (int)reach / 2;
     c->in[i] = i == 1 ? height : i == 2 ? width : 1;
-    c->out[i] = (c->in[i] + 2 * c->pad[i] - window) / c->stride[i] + 1;
+    c->out[i] = (c->in[i] + 2 * c->pad[i] - reach) / c->stride[i] + 1;
   }
-  c->out[0] = 1;
   d->x_count = dense(c->x_stride, c->images, groups * c->c, c->in);
   size_t w_count = dense(c->w_stride, groups * c->k, c->c, taps);
   d->y_count = dense(c->y_stride, c->images, groups * c->k, c->out);
