@@ -3,6 +3,7 @@
 // computed together, and the gradient of the data.
 #include "tests/host/cudnn/case.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -267,6 +268,33 @@ START_TEST(pieces_of_the_gradient_of_data_have_the_bits_of_the_whole) {
 }
 END_TEST
 
+/* Channels in sixteens: oneDNN's weights come back in blocks of them. */
+START_TEST(gradient_of_weights_by_onednn_is_the_direct_one) {
+  int blocked = 0;
+  for (int i = 0; i < 24; i++) {
+    dense_t d;
+    case_seed((uint64_t)i + 1100000);
+    dense_create(&d, (int[]){3, 5, 2}[i % 3], case_range(4, 20),
+                 case_range(4, 20), i % 4 ? 16 : -16);
+    const host_conv_t *c = &d.conv;
+    size_t count = (size_t)c->groups * (size_t)c->k * (size_t)c->c *
+                   (size_t)c->window[1] * (size_t)c->window[2];
+    float *mine = malloc(count * sizeof *mine);
+    float *other = malloc(count * sizeof *other);
+    bool ok;
+    ck_assert(host_wgrad_onednn(c, mine, &ok) && host_wgrad_direct(c, other));
+    for (size_t j = 0; ok && j < count; j++)
+      REQUIRE_MSG(fabsf(mine[j] - other[j]) < 1e-3F, "case %d: %s", i,
+                  case_text(c));
+    blocked += ok && c->groups == 1;
+    free(mine);
+    free(other);
+    dense_destroy(&d);
+  }
+  ck_assert_int_ge(blocked, 10);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("host cudnn pieces");
   TCase *cases = tcase_create("pieces");
@@ -277,6 +305,7 @@ int main(void) {
   tcase_add_test(cases, an_image_alone_has_the_bits_it_has_among_others);
   tcase_add_test(cases,
                  pieces_of_the_gradient_of_data_have_the_bits_of_the_whole);
+  tcase_add_test(cases, gradient_of_weights_by_onednn_is_the_direct_one);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }
