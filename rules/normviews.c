@@ -225,7 +225,8 @@ static sdg_status_t param_alike(const sdg_call_t *call, const sdg_norm_t *norm,
     if (is_shared(norm, d) ? one : sdg_part_equal(&param->part[d], part))
       continue;
     if (cut)
-      return sdg_tagging_differ(call, tagging, index, norm->operand[SDG_NORM_X]);
+      return sdg_tagging_differ(call, tagging, index,
+                                norm->operand[SDG_NORM_X]);
     *out_refusal = CUDNN_STATUS_BAD_PARAM;
   }
   return SDG_OK;

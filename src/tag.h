@@ -125,7 +125,8 @@ typedef struct sdg_tag_vector {
 } sdg_tag_vector_t;
 
 /* Stores a vector (copied) for the descriptor's generation, and the calling
- * thread (src/thread.h). */
+ * thread (src/thread.h). nesting NULL: of an op, whose numbers are no extents.
+ */
 sdg_status_t sdg_tag_set_vector(const void *descriptor, uint64_t generation,
                                 int ranks, int dims, const int64_t *nesting,
                                 const int64_t *extent) SDG_MUST_CHECK;
