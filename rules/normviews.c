@@ -7,6 +7,7 @@
 #include "rules/alike.h"
 #include "rules/norm.h"
 #include "rules/normplan.h"
+#include "rules/tagging.h"
 #include "rules/vendor.h"
 
 // Whether values along a dimension share a mean.
