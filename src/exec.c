@@ -131,7 +131,7 @@ static sdg_status_t step_communicate(const sdg_exec_t *exec,
                                      const sdg_step_t *step,
                                      cudaStream_t stream) {
   bool reduces = step->kind == SDG_STEP_REDUCE;
-  bool any = reduces || step->parcels > 0;
+  bool any = reduces ? !sdg_box_empty(&step->box) : step->parcels > 0;
   sdg_comm_t *comm;
   SDG_TRY(sdg_comm_get(reduces ? step->axes : exec->plan->axes, &comm));
   SDG_TRY(sdg_turn_begin());

@@ -291,9 +291,8 @@ sdg_status_t sdg_plan_reduce(sdg_plan_t *plan, int slab, sdg_type_t type,
                      .axes = plan->reduce_axes};
   size_t offset;
   ncclDataType_t as;
-  if (sdg_box_empty(&step.box))
-    return SDG_OK;
-  if (!box_contiguous(&plan->slab[slab], &step.box, plan->slab[slab].stride,
+  if (!sdg_box_empty(&step.box) &&
+      !box_contiguous(&plan->slab[slab], &step.box, plan->slab[slab].stride,
                       &offset))
     return sdg_fail(SDG_E_INTERNAL, "a reduction of a slab with gaps");
   if (!sdg_combine_type(type, &as))
