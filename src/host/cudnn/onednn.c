@@ -47,6 +47,9 @@ static void band_extent(const host_conv_t *conv, int64_t in_width,
   int64_t planes = host_conv_rows(conv, HOST_D, 1);
   int64_t rest = host_conv_rows(conv, HOST_H, 1) - conv->stride[HOST_H];
   int64_t rows = (room / (row * planes) - rest) / conv->stride[HOST_H];
+  /* The sums of few channels that become many would not stay. */
+  int64_t sums = 2 * room / (conv->out[HOST_W] * conv->groups * conv->k * unit);
+  rows = rows < sums ? rows : sums;
   out_band[0] = out_band[1] = 1;
   out_band[2] = rows < 1 ? 1 : rows;
   if (rows < conv->out[HOST_H])

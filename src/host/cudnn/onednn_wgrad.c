@@ -210,14 +210,17 @@ static void choose_band(job_t *job) {
   int64_t deep = host_conv_rows(conv, HOST_D, 1);
   int64_t rest = host_conv_rows(conv, HOST_H, 1) - conv->stride[HOST_H];
   job->images = job->planes = 1;
-  job->rows = share((room / (row * deep) - rest) / conv->stride[HOST_H],
-                    conv->out[HOST_H]);
+  int64_t rows = (room / (row * deep) - rest) / conv->stride[HOST_H];
+  /* Rows of dy that stay in the cache, too. */
+  int64_t dy = 2 * room / (conv->out[HOST_W] * conv->groups * conv->k * unit);
+  job->rows = share(rows < dy ? rows : dy, conv->out[HOST_H]);
   if (job->rows < conv->out[HOST_H])
     return;
   int64_t plane = row * host_conv_rows(conv, HOST_H, job->rows);
   rest = deep - conv->stride[HOST_D];
-  job->planes =
-      share((room / plane - rest) / conv->stride[HOST_D], conv->out[HOST_D]);
+  int64_t planes = (room / plane - rest) / conv->stride[HOST_D];
+  dy /= job->rows;
+  job->planes = share(planes < dy ? planes : dy, conv->out[HOST_D]);
   if (job->planes < conv->out[HOST_D])
     return;
   job->images = share(
