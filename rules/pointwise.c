@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rule for pointwise ops: each rank's own call is right, provided that all
-// operands are cut in the same places.
+// The rule for pointwise ops: each rank's own call is right where all operands
+// are cut in the same places.
 #include <cudnn.h>
 #include <stdio.h>
 
 #include "rules/alike.h"
 #include "rules/args.h"
+#include "rules/pointwisebring.h"
 #include "rules/pointwiseplan.h"
 #include "rules/rule.h"
 #include "rules/vendor.h"
@@ -123,8 +124,10 @@ static sdg_status_t pointwise_plan(const sdg_call_t *call,
   for (int i = 0; i < call->operands; i++)
     if (call->operand[i].is_output)
       output = i;
-  if (output >= 0)
-    SDG_TRY(sdg_alike_check(call, tagging, output));
+  for (int i = 0; i < call->operands && output >= 0; i++)
+    if (sdg_role_is_activation(call->operand[i].role) &&
+        !sdg_alike(&tagging->placement[i], &tagging->placement[output]))
+      return sdg_pointwise_bring(call, tagging, output, out_plan);
   return sdg_literal_plan(out_plan);
 }
 

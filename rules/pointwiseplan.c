@@ -2,94 +2,8 @@
 // The plan of a pointwise op on tensors that every rank has room for.
 #include "rules/pointwiseplan.h"
 
-#include <cudnn.h>
-#include <stdlib.h>
-
 #include "rules/args.h"
-#include "rules/tensor.h"
-#include "rules/vendor.h"
-#include "src/exec.h"
-
-typedef struct state {
-  int operands;
-  int slab[SDG_OPERANDS_MAX];
-  sdg_box_t box[SDG_OPERANDS_MAX]; // this rank's
-  cudnnTensorDescriptor_t descriptor[SDG_OPERANDS_MAX];
-} state_t;
-
-static void state_destroy(void *user) {
-  state_t *state = user;
-  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
-  for (int i = 0; state && i < state->operands; i++)
-    if (state->descriptor[i])
-      (void)cudnn->cudnnDestroyTensorDescriptor(state->descriptor[i]);
-  free(state);
-}
-
-// The part of an operand that goes into `box` of the output: all of what is
-// broadcast.
-static sdg_box_t project(const sdg_operand_t *operand, const sdg_box_t *box) {
-  sdg_box_t part = *box;
-  for (int d = 0; d < box->dims && !sdg_box_empty(box); d++)
-    if (operand->extent[d] == 1)
-      part.dim[d] = (sdg_range_t){0, 1};
-  return part;
-}
-
-// The real function with this rank's descriptors and addresses; operands are
-// in the order of the entry's descriptors.
-static int run(void *user, int index, const sdg_call_t *call,
-               const sdg_exec_t *exec) {
-  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
-  const state_t *state = user;
-  const cudnnTensorDescriptor_t *d = state->descriptor;
-  void *at[SDG_OPERANDS_MAX];
-  (void)index;
-  for (int i = 0; i < state->operands; i++)
-    at[i] = sdg_exec_element(exec, state->slab[i], &state->box[i]);
-#define ARGS(entry) const struct sdg_args_##entry *a = call->args
-  switch (call->entry) {
-  case SDG_ENTRY_cudnnActivationForward: {
-    ARGS(cudnnActivationForward);
-    return (int)cudnn->cudnnActivationForward(a->handle, a->activationDesc,
-                                              a->alpha, d[0], at[0], a->beta,
-                                              d[1], at[1]);
-  }
-  case SDG_ENTRY_cudnnActivationBackward: {
-    ARGS(cudnnActivationBackward);
-    return (int)cudnn->cudnnActivationBackward(
-        a->handle, a->activationDesc, a->alpha, d[0], at[0], d[1], at[1], d[2],
-        at[2], a->beta, d[3], at[3]);
-  }
-  case SDG_ENTRY_cudnnAddTensor: {
-    ARGS(cudnnAddTensor);
-    return (int)cudnn->cudnnAddTensor(a->handle, a->alpha, d[0], at[0], a->beta,
-                                      d[1], at[1]);
-  }
-  case SDG_ENTRY_cudnnOpTensor: {
-    ARGS(cudnnOpTensor);
-    return (int)cudnn->cudnnOpTensor(a->handle, a->opTensorDesc, a->alpha1,
-                                     d[0], at[0], a->alpha2, d[1], at[1],
-                                     a->beta, d[2], at[2]);
-  }
-  case SDG_ENTRY_cudnnScaleTensor: {
-    ARGS(cudnnScaleTensor);
-    return (int)cudnn->cudnnScaleTensor(a->handle, d[0], at[0], a->alpha);
-  }
-  case SDG_ENTRY_cudnnSetTensor: {
-    ARGS(cudnnSetTensor);
-    return (int)cudnn->cudnnSetTensor(a->handle, d[0], at[0], a->valuePtr);
-  }
-  case SDG_ENTRY_cudnnTransformTensor: {
-    ARGS(cudnnTransformTensor);
-    return (int)cudnn->cudnnTransformTensor(a->handle, a->alpha, d[0], at[0],
-                                            a->beta, d[1], at[1]);
-  }
-  default:
-    return CUDNN_STATUS_NOT_SUPPORTED;
-  }
-#undef ARGS
-}
+#include "rules/pointwiserun.h"
 
 static int operands_of(int entry) {
   switch (entry) {
@@ -158,7 +72,7 @@ static sdg_status_t reads_fill(sdg_share_t *share, const sdg_call_t *call,
     SDG_TRY(sdg_share_reads(share, i, &boxes));
     for (int r = 0; r < share->ranks; r++) {
       sdg_box_t own = sdg_placement_box(placement, tagging->mesh, r);
-      boxes[r] = project(&call->operand[i], &own);
+      boxes[r] = sdg_pointwise_project(call->operand[i].extent, &own);
     }
   }
   return SDG_OK;
@@ -170,25 +84,16 @@ static sdg_status_t steps_make(sdg_plan_t *plan, const sdg_call_t *call,
                                     tagging->mesh, tagging->rank);
   if (sdg_box_empty(&own))
     return SDG_OK;
-  state_t *state = calloc(1, sizeof *state);
-  if (!state)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
-  plan->state = state;
-  plan->state_destroy = state_destroy;
-  plan->run = run;
+  SDG_TRY(sdg_pointwise_open(plan));
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];
     sdg_box_t all = {.dims = operand->dims};
     for (int d = 0; d < operand->dims; d++)
       all.dim[d].hi = operand->extent[d];
-    SDG_TRY(sdg_plan_operand(plan, call, i, &all, &state->slab[i]));
-    state->box[i] = project(operand, &own);
-    state->operands++;
-    if (sdg_cudnn_get()->cudnnCreateTensorDescriptor(&state->descriptor[i]) !=
-        CUDNN_STATUS_SUCCESS)
-      return sdg_fail(SDG_E_NO_MEMORY, "descriptors of a sub-call");
-    SDG_TRY(sdg_tensor_set(state->descriptor[i], operand->type, &state->box[i],
-                           operand->stride));
+    int slab;
+    SDG_TRY(sdg_plan_operand(plan, call, i, &all, &slab));
+    sdg_box_t part = sdg_pointwise_project(operand->extent, &own);
+    SDG_TRY(sdg_pointwise_operand(plan, call, i, slab, &part));
   }
   return sdg_plan_call(plan, 0);
 }

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// A pointwise op's real function on boxes of its operands.
+#include "rules/pointwiserun.h"
+
+#include <cudnn.h>
+#include <stdlib.h>
+
+#include "rules/args.h"
+#include "rules/tensor.h"
+#include "rules/vendor.h"
+#include "src/exec.h"
+
+typedef struct state {
+  int operands;
+  int slab[SDG_OPERANDS_MAX];
+  sdg_box_t box[SDG_OPERANDS_MAX]; // this rank's
+  cudnnTensorDescriptor_t descriptor[SDG_OPERANDS_MAX];
+} state_t;
+
+static void state_destroy(void *user) {
+  state_t *state = user;
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  for (int i = 0; state && i < state->operands; i++)
+    if (state->descriptor[i])
+      (void)cudnn->cudnnDestroyTensorDescriptor(state->descriptor[i]);
+  free(state);
+}
+
+// The real function with this rank's descriptors and addresses; operands are
+// in the order of the entry's descriptors.
+static int run(void *user, int index, const sdg_call_t *call,
+               const sdg_exec_t *exec) {
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  const state_t *state = user;
+  const cudnnTensorDescriptor_t *d = state->descriptor;
+  void *at[SDG_OPERANDS_MAX];
+  (void)index;
+  for (int i = 0; i < state->operands; i++)
+    at[i] = sdg_exec_element(exec, state->slab[i], &state->box[i]);
+#define ARGS(entry) const struct sdg_args_##entry *a = call->args
+  switch (call->entry) {
+  case SDG_ENTRY_cudnnActivationForward: {
+    ARGS(cudnnActivationForward);
+    return (int)cudnn->cudnnActivationForward(a->handle, a->activationDesc,
+                                              a->alpha, d[0], at[0], a->beta,
+                                              d[1], at[1]);
+  }
+  case SDG_ENTRY_cudnnActivationBackward: {
+    ARGS(cudnnActivationBackward);
+    return (int)cudnn->cudnnActivationBackward(
+        a->handle, a->activationDesc, a->alpha, d[0], at[0], d[1], at[1], d[2],
+        at[2], a->beta, d[3], at[3]);
+  }
+  case SDG_ENTRY_cudnnAddTensor: {
+    ARGS(cudnnAddTensor);
+    return (int)cudnn->cudnnAddTensor(a->handle, a->alpha, d[0], at[0], a->beta,
+                                      d[1], at[1]);
+  }
+  case SDG_ENTRY_cudnnOpTensor: {
+    ARGS(cudnnOpTensor);
+    return (int)cudnn->cudnnOpTensor(a->handle, a->opTensorDesc, a->alpha1,
+                                     d[0], at[0], a->alpha2, d[1], at[1],
+                                     a->beta, d[2], at[2]);
+  }
+  case SDG_ENTRY_cudnnScaleTensor: {
+    ARGS(cudnnScaleTensor);
+    return (int)cudnn->cudnnScaleTensor(a->handle, d[0], at[0], a->alpha);
+  }
+  case SDG_ENTRY_cudnnSetTensor: {
+    ARGS(cudnnSetTensor);
+    return (int)cudnn->cudnnSetTensor(a->handle, d[0], at[0], a->valuePtr);
+  }
+  case SDG_ENTRY_cudnnTransformTensor: {
+    ARGS(cudnnTransformTensor);
+    return (int)cudnn->cudnnTransformTensor(a->handle, a->alpha, d[0], at[0],
+                                            a->beta, d[1], at[1]);
+  }
+  default:
+    return CUDNN_STATUS_NOT_SUPPORTED;
+  }
+#undef ARGS
+}
+
+sdg_box_t sdg_pointwise_project(const int64_t *extent, const sdg_box_t *box) {
+  sdg_box_t part = *box;
+  for (int d = 0; d < box->dims && !sdg_box_empty(box); d++)
+    if (extent[d] == 1)
+      part.dim[d] = (sdg_range_t){0, 1};
+  return part;
+}
+
+sdg_status_t sdg_pointwise_open(sdg_plan_t *plan) {
+  plan->state = calloc(1, sizeof(state_t));
+  if (!plan->state)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  plan->state_destroy = state_destroy;
+  plan->run = run;
+  return SDG_OK;
+}
+
+sdg_status_t sdg_pointwise_operand(sdg_plan_t *plan, const sdg_call_t *call,
+                                   int index, int slab, const sdg_box_t *box) {
+  state_t *state = plan->state;
+  state->slab[index] = slab;
+  state->box[index] = *box;
+  state->operands = index + 1;
+  if (sdg_cudnn_get()->cudnnCreateTensorDescriptor(&state->descriptor[index]) !=
+      CUDNN_STATUS_SUCCESS)
+    return sdg_fail(SDG_E_NO_MEMORY, "descriptors of a sub-call");
+  return sdg_tensor_set(state->descriptor[index], call->operand[index].type,
+                        box, plan->slab[slab].stride);
+}
