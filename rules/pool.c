@@ -124,6 +124,8 @@ sdg_status_t sdg_pool_init_whole(const sdg_call_t *call,
     if (!window_good(p, i))
       return SDG_OK;
   out->spec = spec_of(out);
+  if (sdg_pool_fills(call, tagging, out))
+    sdg_pool_globalize(tagging, out);
   return sdg_window_op_init_whole(call, tagging, &out->spec, &out->op, out_can);
 }
 

@@ -30,7 +30,7 @@ typedef struct sdg_pool {
   sdg_pool_parameters_t parameters;
   int x, y, dy, dx; /* operand indices, -1 if the entry has none */
   /* Windows over all of the split dimensions: there the parameters and the spec
-   * have the whole extent, and `local` the program's own window. */
+   * have the whole extent, and `local` this rank's piece of it. */
   bool global;
   int local[SDG_DIMS_MAX];
   sdg_window_spec_t spec;
@@ -52,6 +52,9 @@ sdg_status_t sdg_pool_reach(const sdg_call_t *call,
                             const sdg_tagging_t *tagging,
                             const sdg_pool_t *pool,
                             bool *out_global) SDG_MUST_CHECK;
+/* Whole view: whether the windows are all of every split dimension. */
+bool sdg_pool_fills(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                    const sdg_pool_t *pool);
 /* Makes the windows of a pool that was read global. */
 void sdg_pool_globalize(const sdg_tagging_t *tagging, sdg_pool_t *pool);
 /* Every rank has all of a global window's output: not a piece each of an output
@@ -88,7 +91,7 @@ sdg_status_t sdg_pool_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
 sdg_status_t sdg_pool_share(const sdg_call_t *call,
                             const sdg_tagging_t *tagging,
                             sdg_plan_t **out_plan) SDG_MUST_CHECK;
-/* Shard view, of global windows: whether each piece can be pooled by itself and
+/* Of global windows: whether each piece can be pooled by itself and
  * then the pieces' results; otherwise every rank needs all of x. The plan. */
 bool sdg_pool_global_can(const sdg_pool_t *pool, const sdg_tagging_t *tagging);
 sdg_status_t sdg_pool_global_plan(const sdg_call_t *call,

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rules/windowback.h"
+
 static int64_t max64(int64_t a, int64_t b) {
   return a > b ? a : b;
 }
@@ -225,25 +227,6 @@ void sdg_pool_back_fini(sdg_pool_back_t *back) {
   back->images = 0;
 }
 
-// The rows of `x` that no window but those of `right` touches.
-static sdg_range_t rows_of(const sdg_window_dim_t *dim, sdg_range_t x,
-                           sdg_range_t right) {
-  const sdg_window_t *w = &dim->window;
-  if (range_empty(right))
-    return (sdg_range_t){0, 0};
-  if (right.lo > 0) // from the end of the window before
-    x.lo =
-        max64(x.lo, (right.lo - 1) * w->stride - w->pad + sdg_window_span(w));
-  if (right.hi < dim->y_extent) // to the begin of the window behind
-    x.hi = min64(x.hi, right.hi * w->stride - w->pad);
-  if (dim->wrap) { // nor as another image
-    sdg_range_t seen = sdg_window_need(w, (sdg_range_t){0, dim->y_extent});
-    x.lo = max64(x.lo, seen.hi - dim->x_extent);
-    x.hi = min64(x.hi, seen.lo + dim->x_extent);
-  }
-  return range_empty(x) ? (sdg_range_t){0, 0} : x;
-}
-
 sdg_window_piece_t sdg_pool_back_view(const sdg_pool_back_t *back) {
   const sdg_window_op_t *op = &back->pool.op;
   sdg_window_piece_t piece = {
@@ -254,7 +237,9 @@ sdg_window_piece_t sdg_pool_back_view(const sdg_pool_back_t *back) {
     piece.y.dim[d] = view.y;
     piece.pad[d] = (int)op->dim[d].window.pad;
     // A window counts if it was right forward.
-    piece.keep.dim[d] = rows_of(&op->dim[d], view.x, view.right);
+    view.y = view.right;
+    if (!range_empty(view.y))
+      piece.keep.dim[d] = sdg_window_back_right(&op->dim[d], &view);
   }
   return piece;
 }

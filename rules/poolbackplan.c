@@ -332,9 +332,11 @@ sdg_status_t sdg_pool_back_plan(const sdg_call_t *call,
 
 // ---- whole view ------------------------------------------------------------
 
-// What each rank of the job reads; of means neither x nor y.
+// What each rank of the job reads; of means neither x nor y, and of x its own
+// piece where results of pieces are gathered.
 static sdg_status_t share_fill(sdg_share_t *share, const sdg_pool_back_t *back,
-                               const sdg_tagging_t *tagging, bool old) {
+                               const sdg_tagging_t *tagging, bool pieces,
+                               bool old) {
   const sdg_pool_t *pool = &back->pool;
   sdg_box_t *x, *y, *dy, *dx = NULL;
   SDG_TRY(sdg_share_reads(share, pool->x, &x));
@@ -343,11 +345,13 @@ static sdg_status_t share_fill(sdg_share_t *share, const sdg_pool_back_t *back,
   if (old)
     SDG_TRY(sdg_share_reads(share, pool->dx, &dx));
   for (int r = 0; r < share->ranks; r++) {
-    x[r] = sdg_pool_back_need_x(back, tagging, r);
+    sdg_box_t own =
+        sdg_placement_box(&tagging->placement[pool->x], tagging->mesh, r);
+    x[r] = pieces && back->reads ? own : sdg_pool_back_need_x(back, tagging, r);
     dy[r] = sdg_pool_back_need_y(back, tagging, NULL, r);
     y[r] = back->reads ? dy[r] : (sdg_box_t){.dims = pool->op.dims};
     if (dx)
-      dx[r] = sdg_placement_box(&tagging->placement[pool->x], tagging->mesh, r);
+      dx[r] = own;
   }
   return SDG_OK;
 }
@@ -383,14 +387,16 @@ sdg_status_t sdg_pool_back_share(const sdg_call_t *call,
   if (!can)
     return SDG_OK;
   const sdg_pool_t *pool = &back.pool;
+  bool pieces = sdg_pool_global_can(pool, tagging);
   sdg_share_t *share = sdg_share_create(sdg_mesh_ranks(tagging->mesh));
   sdg_status_t status = share ? SDG_OK : sdg_fail(SDG_E_NO_MEMORY, "a plan");
   if (status == SDG_OK)
     status = sdg_share_output(share, pool->dx, &tagging->placement[pool->x]);
   if (status == SDG_OK)
-    status = share_fill(share, &back, tagging, reads_old(call));
+    status = share_fill(share, &back, tagging, pieces, reads_old(call));
   if (status == SDG_OK)
-    status = whole_make(call, tagging, &back, out_plan);
+    status = pieces ? sdg_pool_global_plan(call, tagging, pool, out_plan)
+                    : whole_make(call, tagging, &back, out_plan);
   if (status == SDG_OK)
     (*out_plan)->share = share;
   else

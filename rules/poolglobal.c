@@ -95,13 +95,30 @@ sdg_status_t sdg_pool_reach(const sdg_call_t *call,
   return equal_check(call, tagging, pool, &a, !*out_global);
 }
 
+bool sdg_pool_fills(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                    const sdg_pool_t *pool) {
+  const sdg_operand_t *x = &call->operand[pool->x];
+  bool any = false;
+  for (int i = 0; i < pool->parameters.spatial; i++) {
+    if (!is_split(tagging, pool, i))
+      continue;
+    any = true;
+    if (pool->parameters.pad[i] != 0 ||
+        pool->parameters.window[i] != x->extent[i + 2])
+      return false;
+  }
+  return any;
+}
+
 void sdg_pool_globalize(const sdg_tagging_t *tagging, sdg_pool_t *pool) {
+  sdg_box_t own = sdg_placement_box(&tagging->placement[pool->x], tagging->mesh,
+                                    tagging->rank);
   pool->global = true;
   for (int i = 0; i < pool->parameters.spatial; i++) {
     if (!is_split(tagging, pool, i))
       continue;
     int64_t extent = sdg_placement_extent(&tagging->placement[pool->x], i + 2);
-    pool->local[i] = pool->parameters.window[i];
+    pool->local[i] = (int)(own.dim[i + 2].hi - own.dim[i + 2].lo);
     pool->parameters.window[i] = (int)extent;
     pool->parameters.stride[i] = 1;
     pool->spec.window[i + 2] = (sdg_window_t){extent, 1, 1, 0};

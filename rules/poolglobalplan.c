@@ -16,7 +16,8 @@ typedef struct maker {
   const sdg_tagging_t *tagging;
   const sdg_pool_t *pool;
   sdg_plan_t *plan;
-  sdg_box_t x, y, part, parts; // this rank's; its result's; what it gathers
+  sdg_box_t x, y, part, parts; // this rank's; its result's; what it gathers;
+                               // in the whole view some may be empty
   int x_slab, y_slab, part_slab, parts_slab;
 } maker_t;
 
@@ -24,15 +25,28 @@ static const sdg_placement_t *x_of(const maker_t *m) {
   return &m->tagging->placement[m->pool->x];
 }
 
+// Pieces that are not empty, of those before `piece`.
+static int64_t pieces_before(const sdg_part_t *part, int piece) {
+  int64_t count = 0;
+  for (int i = 0; i < piece; i++)
+    count += sdg_part_size(part, i) > 0;
+  return count;
+}
+
+static int64_t pieces_of(const maker_t *m, int d) {
+  const sdg_part_t *part = &x_of(m)->part[d];
+  return pieces_before(part, part->pieces);
+}
+
 static sdg_box_t part_of(const maker_t *m, int rank) {
   const sdg_placement_t *x = x_of(m);
   sdg_box_t box = sdg_placement_box(x, m->tagging->mesh, rank);
-  for (int d = 2; d < box.dims; d++) {
-    box.dim[d] = (sdg_range_t){0, m->pool->op.dim[d].y_extent};
-    if (!m->pool->spec.everyones[d])
-      continue;
-    int piece = sdg_split_piece(&x->split[d], m->tagging->mesh, rank);
-    box.dim[d] = (sdg_range_t){piece, piece + 1};
+  for (int d = 2; d < box.dims && !sdg_box_empty(&box); d++) {
+    int64_t first = pieces_before(
+        &x->part[d], sdg_split_piece(&x->split[d], m->tagging->mesh, rank));
+    box.dim[d] = m->pool->spec.everyones[d]
+                     ? (sdg_range_t){first, first + 1}
+                     : (sdg_range_t){0, m->pool->op.dim[d].y_extent};
   }
   return box;
 }
@@ -40,9 +54,9 @@ static sdg_box_t part_of(const maker_t *m, int rank) {
 static sdg_box_t parts_of(const maker_t *m, int rank) {
   sdg_box_t box =
       sdg_placement_box(&m->pool->op.y_placement, m->tagging->mesh, rank);
-  for (int d = 2; d < box.dims; d++)
+  for (int d = 2; d < box.dims && !sdg_box_empty(&box); d++)
     if (m->pool->spec.everyones[d])
-      box.dim[d].hi = x_of(m)->part[d].pieces;
+      box.dim[d].hi = pieces_of(m, d);
   return box;
 }
 
@@ -62,7 +76,7 @@ static double weight_of(const maker_t *m, double *out_rest) {
         most = sdg_part_size(part, i);
     weight *= (double)(m->x.dim[d].hi - m->x.dim[d].lo) / (double)most;
     *out_rest *=
-        (double)part->pieces * (double)most / (double)sdg_part_extent(part);
+        (double)(pieces_of(m, d) * most) / (double)sdg_part_extent(part);
   }
   return weight;
 }
@@ -132,7 +146,7 @@ static sdg_status_t sub_add(maker_t *m, sdg_subcall_t *sub, bool piece,
   for (int i = 0; i < p.spatial; i++) {
     bool merged = m->pool->spec.everyones[i + 2];
     if (!piece) {
-      p.window[i] = merged ? x_of(m)->part[i + 2].pieces : 1;
+      p.window[i] = merged ? (int)pieces_of(m, i + 2) : 1;
       p.pad[i] = 0;
       p.stride[i] = 1;
     } else if (merged) {
@@ -169,8 +183,11 @@ static sdg_status_t transfer_make(const maker_t *m, sdg_transfer_t *out) {
 static sdg_status_t gather_steps(maker_t *m, const sdg_transfer_t *transfer,
                                  int *landed) {
   SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_COMM));
-  SDG_TRY(sdg_plan_messages(m->plan, transfer, m->part_slab, &m->parts_slab, 1,
-                            landed));
+  if (transfer->sends + transfer->recvs > 0)
+    SDG_TRY(sdg_plan_messages(
+        m->plan, transfer,
+        sdg_box_empty(&m->part) ? m->parts_slab : m->part_slab, &m->parts_slab,
+        !sdg_box_empty(&m->parts), landed));
   SDG_TRY(sdg_plan_exchange(m->plan));
   for (int i = 0; i < transfer->locals; i++)
     SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->part_slab, m->parts_slab,
@@ -185,13 +202,16 @@ static sdg_status_t gather_steps(maker_t *m, const sdg_transfer_t *transfer,
 
 // This rank's result, and those of all, which every rank gets.
 static sdg_status_t parts_make(maker_t *m, double weight) {
-  SDG_TRY(sdg_plan_scratch(m->plan, &m->part, m->y_slab, &m->part_slab));
-  SDG_TRY(sdg_plan_scratch(m->plan, &m->parts, m->y_slab, &m->parts_slab));
-  sdg_subcall_t sub = {.fn = forward_piece,
-                       .tensors = 2,
-                       .tensor = {{.slab = m->x_slab, .box = m->x},
-                                  {.slab = m->part_slab, .box = m->part}}};
-  SDG_TRY(sub_add(m, &sub, true, weight));
+  if (!sdg_box_empty(&m->parts))
+    SDG_TRY(sdg_plan_scratch(m->plan, &m->parts, m->y_slab, &m->parts_slab));
+  if (!sdg_box_empty(&m->part)) {
+    SDG_TRY(sdg_plan_scratch(m->plan, &m->part, m->y_slab, &m->part_slab));
+    sdg_subcall_t sub = {.fn = forward_piece,
+                         .tensors = 2,
+                         .tensor = {{.slab = m->x_slab, .box = m->x},
+                                    {.slab = m->part_slab, .box = m->part}}};
+    SDG_TRY(sub_add(m, &sub, true, weight));
+  }
   sdg_transfer_t transfer;
   SDG_TRY(transfer_make(m, &transfer));
   int *landed = calloc((size_t)transfer.recvs + 1, sizeof *landed);
@@ -205,6 +225,8 @@ static sdg_status_t parts_make(maker_t *m, double weight) {
 static sdg_status_t forward_make(maker_t *m) {
   double rest = 1, weight = is_mean(m->pool) ? weight_of(m, &rest) : 1;
   SDG_TRY(parts_make(m, weight));
+  if (sdg_box_empty(&m->parts))
+    return SDG_OK;
   sdg_subcall_t sub = {.fn = forward_all,
                        .tensors = 2,
                        .tensor = {{.slab = m->parts_slab, .box = m->parts},
@@ -216,6 +238,8 @@ static sdg_status_t forward_make(maker_t *m) {
 // what the real function makes of that.
 static sdg_status_t mean_make(maker_t *m, int dy, int dx) {
   double share = 1;
+  if (sdg_box_empty(&m->x))
+    return SDG_OK;
   for (int d = 2; d < m->x.dims; d++)
     if (m->pool->spec.everyones[d])
       share *= (double)(m->x.dim[d].hi - m->x.dim[d].lo) /
@@ -233,6 +257,8 @@ static sdg_status_t mean_make(maker_t *m, int dy, int dx) {
 static sdg_status_t maximum_make(maker_t *m, int dy, int dx) {
   SDG_TRY(parts_make(m, 1));
   int gradients;
+  if (sdg_box_empty(&m->part))
+    return SDG_OK;
   SDG_TRY(sdg_plan_scratch(m->plan, &m->parts, m->y_slab, &gradients));
   sdg_subcall_t all = {.fn = backward_all,
                        .tensors = TENSORS,
@@ -256,14 +282,15 @@ static sdg_status_t maximum_make(maker_t *m, int dy, int dx) {
 
 static sdg_status_t steps_make(maker_t *m) {
   const sdg_pool_t *pool = m->pool;
+  const sdg_window_op_t *op = &pool->op;
   int dy, dx;
   SDG_TRY(sdg_subcalls_open(m->plan, m->call));
-  SDG_TRY(sdg_plan_operand(m->plan, m->call, pool->x, &m->x, &m->x_slab));
-  SDG_TRY(sdg_plan_operand(m->plan, m->call, pool->y, &m->y, &m->y_slab));
+  SDG_TRY(sdg_plan_operand(m->plan, m->call, pool->x, &op->x_box, &m->x_slab));
+  SDG_TRY(sdg_plan_operand(m->plan, m->call, pool->y, &op->y_box, &m->y_slab));
   if (pool->dx < 0)
     return forward_make(m);
-  SDG_TRY(sdg_plan_operand(m->plan, m->call, pool->dy, &m->y, &dy));
-  SDG_TRY(sdg_plan_operand(m->plan, m->call, pool->dx, &m->x, &dx));
+  SDG_TRY(sdg_plan_operand(m->plan, m->call, pool->dy, &op->y_box, &dy));
+  SDG_TRY(sdg_plan_operand(m->plan, m->call, pool->dx, &op->x_box, &dx));
   return is_mean(pool) ? mean_make(m, dy, dx) : maximum_make(m, dy, dx);
 }
 
@@ -305,8 +332,10 @@ sdg_status_t sdg_pool_global_plan(const sdg_call_t *call,
       .tagging = tagging,
       .pool = pool,
       .plan = sdg_plan_create("pieces"),
-      .x = pool->op.x_box,
-      .y = pool->op.y_box,
+      .x = sdg_placement_box(&tagging->placement[pool->x], tagging->mesh,
+                             tagging->rank),
+      .y = sdg_placement_box(&pool->op.y_placement, tagging->mesh,
+                             tagging->rank),
   };
   if (!m.plan)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");

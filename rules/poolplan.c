@@ -159,16 +159,20 @@ sdg_status_t sdg_pool_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
   return status;
 }
 
-// What each rank of the job reads: its need of x, and where old values count
-// those of its own outputs.
+// What each rank of the job reads: its need of x, of which it pools its own
+// piece where results of pieces are gathered, and where old values count those
+// of its own outputs.
 static sdg_status_t share_fill(sdg_share_t *share, const sdg_pool_t *pool,
-                               const sdg_tagging_t *tagging, bool reads_old) {
+                               const sdg_tagging_t *tagging, bool pieces,
+                               bool reads_old) {
   sdg_box_t *need, *old = NULL;
   SDG_TRY(sdg_share_reads(share, pool->x, &need));
   if (reads_old)
     SDG_TRY(sdg_share_reads(share, pool->y, &old));
   for (int r = 0; r < share->ranks; r++) {
-    need[r] = sdg_window_op_need(&pool->op, tagging, &pool->spec, r);
+    need[r] = pieces ? sdg_placement_box(&tagging->placement[pool->x],
+                                         tagging->mesh, r)
+                     : sdg_window_op_need(&pool->op, tagging, &pool->spec, r);
     if (old)
       old[r] = sdg_placement_box(&pool->op.y_placement, tagging->mesh, r);
   }
@@ -185,10 +189,14 @@ static sdg_status_t share_make(const sdg_call_t *call,
   if (!share)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
   SDG_TRY_GOTO(sdg_share_output(share, pool->y, &pool->op.y_placement), fail);
-  SDG_TRY_GOTO(share_fill(share, pool, tagging, window.reads_old), fail);
-  SDG_TRY_GOTO(sdg_window_plan_whole(call, &pool->op, &window,
-                                     tagging->section->strategy, out_plan),
+  bool pieces = sdg_pool_global_can(pool, tagging);
+  SDG_TRY_GOTO(share_fill(share, pool, tagging, pieces, window.reads_old),
                fail);
+  status = pieces ? sdg_pool_global_plan(call, tagging, pool, out_plan)
+                  : sdg_window_plan_whole(call, &pool->op, &window,
+                                          tagging->section->strategy, out_plan);
+  if (status != SDG_OK)
+    goto fail;
   (*out_plan)->share = share;
   return SDG_OK;
 fail:

@@ -61,9 +61,12 @@ sdg_status_t sdg_window_op_init_whole(const sdg_call_t *call,
       return sdg_fail(SDG_E_VIEW_WHOLE, "%s with a periodic dimension",
                       call->entry_name);
   sdg_status_t status;
-  // Gradients read y, and work where it is.
+  // Gradients read y, and work where it is, unless every rank has it.
   const sdg_placement_t *given = &tagging->placement[spec->y];
-  SDG_TRY_GOTO(given->dims
+  bool everyones = false;
+  for (int d = 0; d < out->dims; d++)
+    everyones |= spec->everyones[d];
+  SDG_TRY_GOTO(given->dims && !everyones
                    ? sdg_placement_copy(given, &out->y_placement)
                    : sdg_window_op_place(out, tagging, spec, &out->y_placement),
                fail);

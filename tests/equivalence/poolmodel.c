@@ -67,8 +67,11 @@ bool pool_draw(uint64_t *state, const int *pieces, int spatial, bool whole,
   p->beta = scale[1];
   for (int d = 0; d < DIMS; d++) {
     p->pieces[d] = pieces[d];
-    p->x[d] = d < 2 ? pieces[d] + draw_in(state, 0, 1)
-                    : draw_in(state, pieces[d], pieces[d] > 1 ? 18 : 7);
+    int least = whole ? 1 : pieces[d];
+    p->x[d] = draw_in(state, least,
+                      d < 2           ? pieces[d] + 1
+                      : pieces[d] > 1 ? 18
+                                      : 7);
   }
   for (int i = 0; i < 3; i++) {
     bool there = i >= 3 - spatial;
@@ -85,6 +88,12 @@ bool pool_draw(uint64_t *state, const int *pieces, int spatial, bool whole,
       return false;
     p->y[i + 2] = room / p->stride[i] + 1;
   }
+  // By chance over all of it: a mean of pieces' means has other bits.
+  bool fills = true;
+  for (int d = 2; d < DIMS; d++)
+    fills &= pieces[d] == 1 || (p->window[d - 2] == p->x[d] && !p->pad[d - 2]);
+  if (fills && whole && !p->global && pieces[2] * pieces[3] * pieces[4] > 1)
+    return false;
   p->y[0] = p->x[0];
   p->y[1] = p->x[1];
   p->seed = (uint32_t)draw_in(state, 0, 1 << 30);

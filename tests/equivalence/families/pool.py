@@ -58,7 +58,9 @@ class Pooling(Family):
         return {"dx": blend(case, *backward(case, t["x"], t["dy"]), t["dx"])}
 
     def exact(self, case):
-        return case["op"] == "pool_forward"
+        # A mean of the means of pieces is rounded in another way.
+        return case["op"] == "pool_forward" and \
+            not (case["mode"] in ("avgin", "avgex") and fills_all(case))
 
     def strategies(self, case, setting):
         if setting.view == "whole" or repairable(case):
@@ -66,17 +68,29 @@ class Pooling(Family):
         return ("auto", "extend")
 
 
+def split_dims(case):
+    """(i, name) of the spatial dimensions that are cut."""
+    names = "DHW"[3 - len(case["size"]):]
+    return [(i, dim) for i, dim in enumerate(names)
+            if len(case["part"].get(dim, ())) > 2]
+
+
+def fills_all(case):
+    """Whether each window is all of what is cut."""
+    cut = split_dims(case)
+    return bool(cut) and all(case["pad"][i] == 0 and
+                             case["size"][i] == case["kernel"][i]
+                             for i, _ in cut)
+
+
 def fills_pieces(case):
     """Whether each window is a rank's whole piece, which only rules tell from a
     window over the whole (SDG-404)."""
-    split = [i for i, dim in enumerate("DHW"[3 - len(case["size"]):])
-             if len(case["part"].get(dim, ())) > 2]
-    return bool(split) and all(
+    cut = split_dims(case)
+    return bool(cut) and all(
         case["pad"][i] == 0 and
         all(b - a == case["kernel"][i] for a, b in
-            zip(case["part"]["DHW"[3 - len(case["size"]) + i]],
-                case["part"]["DHW"[3 - len(case["size"]) + i]][1:]))
-        for i in split)
+            zip(case["part"][dim], case["part"][dim][1:])) for i, dim in cut)
 
 
 def counts(case):
