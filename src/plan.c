@@ -126,6 +126,16 @@ sdg_status_t sdg_plan_packed(sdg_plan_t *plan, const sdg_box_t *box,
   return slab_add(plan, &slab, out_slab);
 }
 
+sdg_status_t sdg_plan_within(sdg_plan_t *plan, int within, size_t offset_bytes,
+                             const sdg_box_t *box, int like, int *out_slab) {
+  sdg_slab_t slab = plan->slab[like];
+  slab.operand = SDG_SLAB_SCRATCH;
+  slab.offset_bytes = plan->slab[within].offset_bytes + offset_bytes;
+  slab.box = *box;
+  sdg_slab_pack(box, plan->slab[like].stride, slab.stride);
+  return slab_add(plan, &slab, out_slab);
+}
+
 sdg_status_t sdg_plan_workspace(sdg_plan_t *plan, size_t bytes, int *out_slab) {
   sdg_slab_t slab = {.operand = SDG_SLAB_SCRATCH, .elem_bytes = 1};
   slab.offset_bytes = scratch_take(plan, bytes);

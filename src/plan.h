@@ -148,6 +148,12 @@ sdg_status_t sdg_plan_scratch_of(sdg_plan_t *plan, const sdg_box_t *box,
 sdg_status_t sdg_plan_packed(sdg_plan_t *plan, const sdg_box_t *box,
                              const int64_t *like, int elem_bytes,
                              int *out_slab) SDG_MUST_CHECK;
+/* What lies in the memory of scratch slab `within`, from `offset_bytes` on:
+ * packed as by sdg_plan_scratch. Several can be reduced as the one that they
+ * are in. */
+sdg_status_t sdg_plan_within(sdg_plan_t *plan, int within, size_t offset_bytes,
+                             const sdg_box_t *box, int like,
+                             int *out_slab) SDG_MUST_CHECK;
 /* Scratch of `bytes` bytes without a shape, for a workspace. */
 sdg_status_t sdg_plan_workspace(sdg_plan_t *plan, size_t bytes,
                                 int *out_slab) SDG_MUST_CHECK;
