@@ -82,9 +82,8 @@ static sdg_status_t reduce(sdg_norm_maker_t *m, int slab, sdg_axes_t axes) {
 
 // The program's gradients of its parameters are summed over some of the axes,
 // those of dx over all.
-static sdg_status_t sums_add(sdg_norm_maker_t *m,
-                             const sdg_norm_gradient_t *g) {
-  int slab = g->dscale.slab;
+static sdg_status_t sums_add(sdg_norm_maker_t *m, const sdg_norm_gradient_t *g,
+                             int slab) {
   SDG_TRY(reduce(m, slab, m->sum));
   SDG_TRY(sdg_normsub_param(m->plan, &g->dscale, &m->tensor[SDG_NORM_DSCALE]));
   SDG_TRY(sdg_normsub_param(m->plan, &g->dbias, &m->tensor[SDG_NORM_DBIAS]));
@@ -107,7 +106,7 @@ sdg_status_t sdg_norm_backward(sdg_norm_maker_t *m) {
   static const sdg_norm_tensor_t later[] = {SDG_NORM_X, SDG_NORM_DY,
                                             SDG_NORM_DZ, SDG_NORM_TENSORS};
   bool saved = sdg_norm_data(m->call, m->norm, SDG_NORM_SAVED_MEAN);
-  sdg_subcall_tensor_t sums[2];
+  sdg_norm_pair_t sums;
   sdg_norm_gradient_t g = {.x = m->tensor[SDG_NORM_X],
                            .dy = m->tensor[SDG_NORM_DY],
                            .scale = m->tensor[SDG_NORM_SCALE],
@@ -123,15 +122,14 @@ sdg_status_t sdg_norm_backward(sdg_norm_maker_t *m) {
     SDG_TRY(sdg_norm_scratch(m, &g.inverse));
     SDG_TRY(sdg_norm_inverse(m, &variance, &g.inverse));
   }
-  SDG_TRY(sdg_norm_pair(m, sums));
-  g.dscale = sums[0];
-  g.dbias = sums[1];
+  SDG_TRY(sdg_norm_pair(m, &sums));
+  g.dscale = sums.sum[0];
+  g.dbias = sums.sum[1];
   if (m->count > 0)
     SDG_TRY(sdg_normsub_gradient(m->plan, m->norm->mode, &g));
   else
-    SDG_TRY(sdg_plan_zero(m->plan, SDG_LANE_MAIN, sums[0].slab,
-                          &m->plan->slab[sums[0].slab].box));
-  SDG_TRY(sums_add(m, &g));
+    SDG_TRY(sdg_norm_pair_zero(m, &sums));
+  SDG_TRY(sums_add(m, &g, sums.slab));
   if (m->count == 0)
     return SDG_OK;
   coefficients_t by;

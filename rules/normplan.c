@@ -32,33 +32,38 @@ sdg_status_t sdg_norm_constant(sdg_norm_maker_t *m, int value,
 
 sdg_status_t sdg_norm_copy(sdg_norm_maker_t *m, sdg_norm_tensor_t like,
                            sdg_type_t type, sdg_subcall_tensor_t *out) {
-  int slab,
-      of = m->tensor[type == m->tensor[like].type ? like : SDG_NORM_SCALE].slab;
-  SDG_TRY(sdg_plan_scratch(m->plan, &m->own, of, &slab));
-  // Memory nests as the tensor's, whoever lent the size of elements.
-  sdg_slab_pack(&m->own, m->plan->slab[m->tensor[like].slab].stride,
-                m->plan->slab[slab].stride);
+  const sdg_subcall_tensor_t *of =
+      &m->tensor[type == m->tensor[like].type ? like : SDG_NORM_SCALE];
+  int slab;
+  SDG_TRY(sdg_plan_scratch_of(m->plan, &m->own,
+                              m->plan->slab[of->slab].elem_bytes,
+                              m->tensor[like].slab, &slab));
   *out = sdg_subcall_slab(m->plan, slab, type);
   return SDG_OK;
 }
 
-sdg_status_t sdg_norm_pair(sdg_norm_maker_t *m, sdg_subcall_tensor_t out[2]) {
-  sdg_box_t both = m->params;
-  int slab;
-  both.dim[0].hi = both.dim[0].lo + 2;
-  SDG_TRY(
-      sdg_plan_scratch(m->plan, &both, m->tensor[SDG_NORM_SCALE].slab, &slab));
-  // One after the other, however the strides of a single image nest.
-  int64_t *stride = m->plan->slab[slab].stride;
-  sdg_slab_pack(&m->params,
-                m->plan->slab[m->tensor[SDG_NORM_SCALE].slab].stride, stride);
-  stride[0] = sdg_box_count(&m->params);
+// Each begins where an allocation might: the vendor's functions say nothing of
+// the alignment that they need.
+sdg_status_t sdg_norm_pair(sdg_norm_maker_t *m, sdg_norm_pair_t *out) {
+  enum { ALIGN = 64 }; // elements
+  int like = m->tensor[SDG_NORM_SCALE].slab;
+  int64_t room = (sdg_box_count(&m->params) + ALIGN - 1) / ALIGN * ALIGN;
+  sdg_box_t line = {.dims = 1, .dim = {{0, 2 * room}}};
+  SDG_TRY(sdg_plan_scratch(m->plan, &line, like, &out->slab));
   for (int i = 0; i < 2; i++) {
-    out[i] = sdg_subcall_slab(m->plan, slab, m->type);
-    out[i].box.dim[0].lo += i;
-    out[i].box.dim[0].hi = out[i].box.dim[0].lo + 1;
+    int slab;
+    SDG_TRY(sdg_plan_within(m->plan, out->slab,
+                            (size_t)(i * room * m->plan->slab[like].elem_bytes),
+                            &m->params, like, &slab));
+    out->sum[i] = sdg_subcall_slab(m->plan, slab, m->type);
   }
   return SDG_OK;
+}
+
+sdg_status_t sdg_norm_pair_zero(sdg_norm_maker_t *m,
+                                const sdg_norm_pair_t *pair) {
+  return sdg_plan_zero(m->plan, SDG_LANE_MAIN, pair->slab,
+                       &m->plan->slab[pair->slab].box);
 }
 
 bool sdg_norm_aliased(const sdg_norm_maker_t *m, sdg_norm_tensor_t a,
@@ -133,15 +138,15 @@ sdg_status_t sdg_norm_statistics(sdg_norm_maker_t *m,
                                  const sdg_subcall_tensor_t *waste,
                                  sdg_subcall_tensor_t *out_mean,
                                  sdg_subcall_tensor_t *out_variance) {
-  sdg_subcall_tensor_t pair[2], *distance = &pair[0], *square = &pair[1];
+  sdg_norm_pair_t pair;
+  const sdg_subcall_tensor_t *distance = &pair.sum[0], *square = &pair.sum[1];
   SDG_TRY(pivot_add(m, out_mean));
-  SDG_TRY(sdg_norm_pair(m, pair));
+  SDG_TRY(sdg_norm_pair(m, &pair));
   if (m->count > 0)
     SDG_TRY(moments_add(m, out_mean, waste, distance, square));
   else
-    SDG_TRY(sdg_plan_zero(m->plan, SDG_LANE_MAIN, distance->slab,
-                          &m->plan->slab[distance->slab].box));
-  SDG_TRY(reduce(m, distance->slab));
+    SDG_TRY(sdg_norm_pair_zero(m, &pair));
+  SDG_TRY(reduce(m, pair.slab));
   SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_ADD, 1, out_mean, 1, distance,
                          0, out_mean));
   SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_MUL, -1, distance, 1,

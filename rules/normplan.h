@@ -49,9 +49,15 @@ sdg_status_t sdg_norm_constant(sdg_norm_maker_t *m, int value,
 sdg_status_t sdg_norm_copy(sdg_norm_maker_t *m, sdg_norm_tensor_t like,
                            sdg_type_t type,
                            sdg_subcall_tensor_t *out) SDG_MUST_CHECK;
-/* Two sums beside each other, to be reduced as one slab. */
+/* Two sums in one slab, to be reduced together. */
+typedef struct sdg_norm_pair {
+  int slab;
+  sdg_subcall_tensor_t sum[2];
+} sdg_norm_pair_t;
 sdg_status_t sdg_norm_pair(sdg_norm_maker_t *m,
-                           sdg_subcall_tensor_t out[2]) SDG_MUST_CHECK;
+                           sdg_norm_pair_t *out) SDG_MUST_CHECK;
+sdg_status_t sdg_norm_pair_zero(sdg_norm_maker_t *m,
+                                const sdg_norm_pair_t *pair) SDG_MUST_CHECK;
 /* Whether two of the program's tensors are the same memory to sub-calls. */
 bool sdg_norm_aliased(const sdg_norm_maker_t *m, sdg_norm_tensor_t a,
                       sdg_norm_tensor_t b);

@@ -46,31 +46,17 @@ static int64_t values_count(const sdg_norm_t *norm, const sdg_box_t *box) {
   return sdg_box_empty(box) ? 0 : count;
 }
 
+// Of scales and statistics, as documented.
+static sdg_type_t params_type(const sdg_call_t *call) {
+  return call->operand[0].type == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE
+                                                    : CUDNN_DATA_FLOAT;
+}
+
 static sdg_box_t extents_box(const sdg_operand_t *operand) {
   sdg_box_t box = {.dims = operand->dims};
   for (int d = 0; d < operand->dims; d++)
     box.dim[d].hi = operand->extent[d];
   return box;
-}
-
-// Scales and statistics of one call have one layout, which is packed: the
-// vendor's functions have one descriptor for those of the program and of
-// sundog.
-static sdg_status_t param_check(const sdg_norm_maker_t *m,
-                                const sdg_operand_t *param) {
-  const sdg_operand_t *first =
-      &m->call->operand[m->norm->operand[SDG_NORM_SCALE]];
-  int64_t packed[SDG_DIMS_MAX];
-  if (param->type != m->type)
-    return sdg_fail(SDG_E_TENSOR_TYPE, "scales and statistics of %s: type %d",
-                    m->call->entry_name, param->type);
-  sdg_slab_pack(&m->params, first->stride, packed);
-  for (int d = 0; d < param->dims; d++)
-    if (param->extent[d] > 1 && param->stride[d] != packed[d])
-      return sdg_fail(SDG_E_ARGUMENT,
-                      "scales and statistics of %s are not packed alike",
-                      m->call->entry_name);
-  return SDG_OK;
 }
 
 // A packed copy in place of a part of the program's tensor.
@@ -91,11 +77,6 @@ static sdg_status_t tensor_open(sdg_norm_maker_t *m, sdg_norm_tensor_t which,
     return SDG_OK;
   const sdg_operand_t *operand = &m->call->operand[index];
   bool param = is_param(which);
-  if (param)
-    SDG_TRY(param_check(m, operand));
-  else if (operand->type != m->call->operand[0].type)
-    return sdg_fail(SDG_E_TENSOR_TYPE, "%s of %s is not of x's type",
-                    sdg_role_name(operand->role), m->call->entry_name);
   sdg_box_t box = param ? m->params : whole ? extents_box(operand) : m->own;
   sdg_subcall_tensor_t *tensor = &m->tensor[which];
   SDG_TRY(sdg_plan_operand(m->plan, m->call, index, &box, &tensor->slab));
@@ -138,33 +119,50 @@ static sdg_status_t tensors_close(sdg_norm_maker_t *m,
   return SDG_OK;
 }
 
-// What no sub-calls make of this call.
-static sdg_status_t built_check(const sdg_call_t *call,
-                                const sdg_norm_t *norm) {
-  bool fused = norm->ops != CUDNN_BATCHNORM_OPS_BN;
-  cudnnActivationMode_t mode = CUDNN_ACTIVATION_RELU;
+// Scales and statistics have one layout, which is packed: the vendor's
+// functions have one descriptor for those of the program and of sundog.
+static const char *layout_obstacle(const sdg_call_t *call,
+                                   const sdg_norm_t *norm) {
+  const sdg_operand_t *scale = &call->operand[norm->operand[SDG_NORM_SCALE]];
+  sdg_box_t box = extents_box(scale);
+  int64_t packed[SDG_DIMS_MAX];
+  sdg_slab_pack(&box, scale->stride, packed);
+  for (int i = 0; i < SDG_NORM_TENSORS; i++) {
+    if (!sdg_norm_data(call, norm, (sdg_norm_tensor_t)i))
+      continue;
+    const sdg_operand_t *operand = &call->operand[norm->operand[i]];
+    bool param = is_param((sdg_norm_tensor_t)i);
+    if (operand->type != (param ? params_type(call) : call->operand[0].type))
+      return "with types that cuDNN does not document";
+    for (int d = 0; d < operand->dims && param; d++)
+      if (operand->extent[d] > 1 && operand->stride[d] != packed[d])
+        return "with scales and statistics that are not packed alike";
+  }
+  return NULL;
+}
+
+// Why no sub-calls make this call; NULL if they do. The same on all ranks.
+static const char *obstacle(const sdg_call_t *call, const sdg_norm_t *norm) {
+  const void *dx = sdg_norm_data(call, norm, SDG_NORM_DX);
+  cudnnActivationMode_t mode;
   cudnnNanPropagation_t nan;
   double coefficient;
-  if (fused && norm->kind == SDG_NORM_TRAINING &&
-      (sdg_rule_scalar(call, norm->alpha) != 1 ||
-       sdg_rule_scalar(call, norm->beta) != 0))
-    return sdg_fail(SDG_E_NO_RULE,
-                    "%s with an activation, and scales other than 1 and 0",
-                    call->entry_name);
-  if (fused &&
-      sdg_cudnn_get()->cudnnGetActivationDescriptor(
-          norm->activation, &mode, &nan, &coefficient) != CUDNN_STATUS_SUCCESS)
-    return sdg_fail(SDG_E_ARGUMENT, "%s: its activation cannot be read",
-                    call->entry_name);
-  if (mode != CUDNN_ACTIVATION_RELU)
-    return sdg_fail(SDG_E_NO_RULE, "%s with activation %d", call->entry_name,
-                    (int)mode);
-  const void *dx = sdg_norm_data(call, norm, SDG_NORM_DX);
   if (dx && dx == sdg_norm_data(call, norm, SDG_NORM_X) &&
       dx == sdg_norm_data(call, norm, SDG_NORM_DY))
-    return sdg_fail(SDG_E_NO_RULE, "%s with x, dy and dx in one place",
-                    call->entry_name);
-  return SDG_OK;
+    return "with x, dy and dx in one place";
+  if (norm->ops == CUDNN_BATCHNORM_OPS_BN)
+    return layout_obstacle(call, norm);
+  if (norm->kind == SDG_NORM_INFERENCE ||
+      sdg_cudnn_get()->cudnnGetActivationDescriptor(norm->activation, &mode,
+                                                    &nan, &coefficient) !=
+          CUDNN_STATUS_SUCCESS ||
+      mode != CUDNN_ACTIVATION_RELU)
+    return "with another activation than ReLU";
+  if (norm->kind == SDG_NORM_TRAINING &&
+      (sdg_rule_scalar(call, norm->alpha) != 1 ||
+       sdg_rule_scalar(call, norm->beta) != 0))
+    return "with an activation, and alpha and beta other than 1 and 0";
+  return layout_obstacle(call, norm);
 }
 
 static sdg_status_t steps_add(const sdg_call_t *call, const sdg_norm_t *norm,
@@ -177,8 +175,7 @@ static sdg_status_t steps_add(const sdg_call_t *call, const sdg_norm_t *norm,
       .call = call,
       .norm = norm,
       .plan = plan,
-      .type = call->operand[0].type == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE
-                                                         : CUDNN_DATA_FLOAT,
+      .type = params_type(call),
       .axes = axes,
       .sum = tagging->sum_axes & axes,
       .own = sdg_placement_box(x, tagging->mesh, tagging->rank),
@@ -191,7 +188,6 @@ static sdg_status_t steps_add(const sdg_call_t *call, const sdg_norm_t *norm,
   for (int d = 0; d < x->dims; d++)
     if (is_shared(norm, d))
       m.total *= sdg_placement_extent(x, d);
-  SDG_TRY(built_check(call, norm));
   SDG_TRY(sdg_subcalls_open(plan, call));
   SDG_TRY(tensors_open(&m, whole, program));
   SDG_TRY(norm->kind == SDG_NORM_BACKWARD ? sdg_norm_backward(&m)
@@ -255,6 +251,9 @@ sdg_status_t sdg_norm_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
                !shared_axes(&norm, tagging->mesh, x_placement(&norm, tagging));
   if (apart)
     return sdg_literal_plan(out_plan);
+  const char *why = refusal ? NULL : obstacle(call, &norm);
+  if (why)
+    return sdg_fail(SDG_E_NO_RULE, "%s %s", call->entry_name, why);
   sdg_plan_t *plan = sdg_plan_create("merge");
   if (!plan)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
@@ -277,8 +276,8 @@ static bool shareable(const sdg_call_t *call, const sdg_norm_t *norm,
   const sdg_placement_t *x = x_placement(norm, tagging);
   if (sdg_norm_refusal(call, norm) != 0 || call->operand[0].elem_bytes == 0 ||
       (norm->kind == SDG_NORM_INFERENCE &&
-       (norm->ops != CUDNN_BATCHNORM_OPS_BN ||
-        !sdg_norm_data(call, norm, SDG_NORM_MEAN))))
+       !sdg_norm_data(call, norm, SDG_NORM_MEAN)) ||
+      obstacle(call, norm))
     return false;
   for (int d = 0; d < x->dims; d++)
     if (x->split[d].axes > 0 && !is_shared(norm, d))
