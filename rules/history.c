@@ -77,8 +77,8 @@ static const char *reason(const sdg_tagging_t *tagging,
   bool window = plan->steps > 0;
   bool merges = strcmp(plan->strategy, "merge") == 0;
   if (merges)
-    return "statistics are of all ranks: each rank's are merged with the "
-           "others', then it computes its own part by them";
+    return "a number is of the elements of several ranks: what each has of it "
+           "is merged with the others', then it computes its own part by it";
   if (plan->share)
     return "whole view: each rank computes its own part; what it reads of the "
            "others' is brought here first";
