@@ -352,6 +352,50 @@ START_TEST(sums_over_ranks_wait_for_the_lane_before_and_are_waited_for) {
 }
 END_TEST
 
+// A row is summed over one axis; y gets that, or, of the second call, what the
+// sum of these sums over the other axis is.
+static void axes_body(int rank) {
+  (void)lanes_stream(2);
+  static shard_t shard;
+  shard.own = (sdg_range_t){rank, rank + 1};
+  sdg_box_t row = rows_box(0, 1);
+  for (int k = 0; k < 2; k++) {
+    sdg_call_t call = call_of(&shard, shard.y[k]);
+    sdg_plan_t *plan = sdg_plan_create("test");
+    int x, y, sum;
+    REQUIRE(!sdg_plan_operand(plan, &call, 0, &row, &x));
+    REQUIRE(!sdg_plan_operand(plan, &call, 1, &row, &y));
+    REQUIRE(!sdg_plan_scratch(plan, &row, x, &sum));
+    REQUIRE(!sdg_plan_copy(plan, SDG_LANE_MAIN, x, sum, NULL, NULL,
+                           SDG_COPY_STRIP));
+    for (int i = 0; i <= k; i++) {
+      plan->reduce_axes = (sdg_axes_t)1 << i;
+      REQUIRE(!sdg_plan_reduce(plan, sum, 0, SDG_COMBINE_SUM));
+    }
+    REQUIRE(!sdg_plan_join(plan, SDG_LANE_MAIN));
+    REQUIRE(!sdg_plan_copy(plan, SDG_LANE_MAIN, sum, y, NULL, NULL,
+                           SDG_COPY_STRIP));
+    task_t task = {.shard = &shard, .value = 1}, *kept = &task;
+    sdg_outcome_t outcome;
+    lanes_enqueue(lanes_stream(1), x_write, kept);
+    REQUIRE(!sdg_exec_run(plan, &call, lanes_stream(1), NULL, &outcome));
+    lanes_drain();
+    sdg_plan_destroy(plan);
+    for (int64_t j = 0; j < COLUMNS; j++) {
+      float found = 0;
+      for (int r = 0; r < 4; r++) // a=2, b=2: rank r is at r / 2, r % 2
+        if (k == 1 || r % 2 == rank % 2)
+          found += (float)(1 + r * COLUMNS + j);
+      REQUIRE(shard.y[k][j] == found);
+    }
+  }
+}
+
+START_TEST(a_plan_sums_over_several_sets_of_axes) {
+  lanes_ranks_run("a=2,b=2", axes_body);
+}
+END_TEST
+
 START_TEST(two_ranks_on_one_gpu_are_named_before_nccl_does) {
   lanes_ranks_run("y=3", one_gpu_body);
 }
@@ -370,6 +414,7 @@ int main(void) {
                  what_a_rank_only_sends_has_left_when_the_program_goes_on);
   tcase_add_test(cases,
                  sums_over_ranks_wait_for_the_lane_before_and_are_waited_for);
+  tcase_add_test(cases, a_plan_sums_over_several_sets_of_axes);
   tcase_add_test(cases, two_ranks_on_one_gpu_are_named_before_nccl_does);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
