@@ -15,6 +15,11 @@ sdg_status_t sdg_norm_answer(const sdg_call_t *call,
                              const sdg_tagging_t *tagging,
                              int *out_vendor) SDG_MUST_CHECK;
 
+/* Whether the vendor's library takes this part of the call's tensors where it
+ * lies in them: false only if it takes a packed copy of it and not that. */
+bool sdg_norm_takes(const sdg_call_t *call, const sdg_norm_t *norm,
+                    const sdg_box_t *part);
+
 /* The same of local response normalisation. */
 bool sdg_lrn_is(const sdg_call_t *call);
 void sdg_lrn_scalars(const sdg_call_t *call, const void **out_alpha,

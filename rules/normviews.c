@@ -181,10 +181,12 @@ static sdg_status_t steps_add(const sdg_call_t *call, const sdg_norm_t *norm,
       .own = sdg_placement_box(x, tagging->mesh, tagging->rank),
       .params = extents_box(scale),
       .total = 1,
-      .packs = whole && tagging->section->strategy == SDG_STRATEGY_EXTEND,
   };
   int program[SDG_NORM_TENSORS];
   m.count = values_count(norm, &m.own);
+  // This rank's own affair: what it reads and writes is the same.
+  m.packs = whole && (tagging->section->strategy == SDG_STRATEGY_EXTEND ||
+                      !sdg_norm_takes(call, norm, &m.own));
   for (int d = 0; d < x->dims; d++)
     if (is_shared(norm, d))
       m.total *= sdg_placement_extent(x, d);
