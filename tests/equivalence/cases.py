@@ -22,8 +22,8 @@ def line_of(case):
             words.append("split=" + ",".join(
                 f"{dim}:" + "+".join(map(str, axes))
                 for dim, axes in value.items()))
-        elif key == "part":
-            words += [f"part{dim}=" + ",".join(map(str, first))
+        elif key in ("part", "ycut"):
+            words += [f"{key}{dim}=" + ",".join(map(str, first))
                       for dim, first in value.items()]
         elif key != "op":
             words.append(f"{key}={word_of(value)}")
@@ -40,8 +40,9 @@ def case_of(line):
             for item in value.split(",") if value else []:
                 dim, axes = item.split(":")
                 case["split"][dim] = [int(a) for a in axes.split("+")]
-        elif key[:4] == "part":
-            case["part"][key[4:]] = [int(v) for v in value.split(",")]
+        elif key[:4] in ("part", "ycut"):
+            case.setdefault(key[:4], {})[key[4:]] = [int(v) for v in
+                                                     value.split(",")]
         elif re.fullmatch(r"-?\d+(x-?\d+)+", value):
             case[key] = [int(v) for v in value.split("x")]
         elif re.fullmatch(r"-?\d+", value):
@@ -59,16 +60,23 @@ def copy_of(case):
 
 class Setting:
     """Of one start. mesh: extents of its axes. split: for each dimension its
-    axes, slowest first. view: shard, whole, or alone (no ranks at all)."""
+    axes, slowest first. view: shard or whole. wrap: periodic dimensions. sum:
+    the axes that gradients of parameters are summed over, "no" or "yes"."""
 
-    def __init__(self, mesh, split, view, strategy="auto"):
+    def __init__(self, mesh, split, view, strategy="auto", wrap="", sum="yes"):
         self.mesh, self.split, self.view = mesh, split, view
-        self.strategy = strategy
+        self.strategy, self.wrap, self.sum = strategy, wrap, sum
 
     @classmethod
     def of(cls, case, view):
         return cls(case["mesh"], case["split"], view,
-                   case.get("strategy", "auto"))
+                   case.get("strategy", "auto"), case.get("wrap", ""),
+                   case.get("sum", "yes"))
+
+    def alone(self):
+        """The same on one rank."""
+        return Setting([1] * len(self.mesh), self.split, self.view,
+                       self.strategy, self.wrap, self.sum)
 
     def ranks(self):
         ranks = 1
@@ -82,25 +90,48 @@ class Setting:
             pieces *= self.mesh[axis]
         return pieces
 
-    def piece(self, rank, dim):
-        """A rank's coordinates along the dimension's axes, row-major. Example:
-        mesh 2x3, axes 1: rank 4 -> 1."""
+    def place(self, rank):
+        """A rank's coordinates, row-major. Example: mesh 2x3: 4 -> 1, 1."""
         at = []
         for extent in reversed(self.mesh):
             at.insert(0, rank % extent)
             rank //= extent
-        piece = 0
+        return at
+
+    def pending(self, rank):
+        """Which of the addends a rank has that are left to the program: its
+        coordinates along split axes that are not summed over."""
+        summed = AXES if self.sum == "yes" else \
+            "" if self.sum == "no" else self.sum
+        split = {axis for axes in self.split.values() for axis in axes}
+        return tuple(at for axis, at in enumerate(self.place(rank))
+                     if axis in split and AXES[axis] not in summed)
+
+    def piece(self, rank, dim):
+        """A rank's coordinates along the dimension's axes, as one number.
+        Example: mesh 2x3, axes 1: rank 4 -> 1."""
+        at, piece = self.place(rank), 0
         for axis in self.split[dim]:
             piece = piece * self.mesh[axis] + at[axis]
         return piece
 
-    def options(self):
-        """The words of `sundog run`."""
-        mesh = ",".join(f"{AXES[i]}={n}" for i, n in enumerate(self.mesh))
+    def options(self, file):
+        """The words of `sundog run`; of those that it has none for, a rules
+        file is made."""
+        mesh = [f"{AXES[i]}={n}" for i, n in enumerate(self.mesh)]
         split = ",".join(f"{dim}:" + "+".join(AXES[a] for a in axes)
                          for dim, axes in self.split.items())
-        return ["-n", str(self.ranks()), "--view", self.view, "--mesh", mesh,
-                "--split", split]
+        count = ["-n", str(self.ranks())]
+        if not self.wrap and self.sum == "yes":
+            return count + ["--view", self.view, "--mesh", ",".join(mesh),
+                            "--split", split]
+        with open(file, "w") as rules:
+            print("[mesh]", *mesh, "[shard all]", f"split = {split}",
+                  f"view = {self.view}", f"strategy = {self.strategy}",
+                  f"wrap = {' '.join(self.wrap)}" if self.wrap else "",
+                  f"sum = {'+'.join(self.sum)}" if self.sum not in
+                  ("yes", "no") else f"sum = {self.sum}", sep="\n", file=rules)
+        return count + ["--rules", file]
 
 
 def draw_mesh(rng, dims):

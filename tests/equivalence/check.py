@@ -68,18 +68,20 @@ def same(a, b):
     return (a == b) | (np.isnan(a) & np.isnan(b))
 
 
-def compare(where, t, found, one, right, box, exact, parts=False):
+def compare(where, t, found, one, right, box, exact, in_parts=True):
     """One tensor's piece. one: on one rank, None where `found` is that.
-    parts: each rank's part was rounded to the type, then they were summed."""
+    in_parts: whether several calls gave it."""
     value, terms = (np.broadcast_to(np.asarray(a, float), t.size)[box]
                     for a in right)
     # What is stored is rounded once more; less than normal, it may be 0.
-    rounding = (eps if parts else math_eps)(t.type) * terms
+    rounding = math_eps(t.type) * terms
     stored = eps(t.type) * abs(value) + LEAST.get(t.type, 0)
     if one is None:
         most = ONE_SLACK * rounding + stored
     else:
         most = 2 * abs(one[box] - value) + SLACK * rounding + stored
+    if in_parts and t.summed:  # addends, too, are stored in their type
+        most = most + eps(t.type) * terms
     good = (abs(found - value) <= most) | same(found, value)
     if one is not None and exact:
         good &= same(found, one[box])
@@ -127,9 +129,9 @@ def check_case(case, setting, whole, pieces, exact):
     results = [t for t in tensors if t.out]
     for t in results:
         compare("on one rank ", t, one[t.name], None, right[t.name],
-                t.box(setting, None), False)
+                t.box(setting, None), False, in_parts=bool(setting.wrap))
     unchanged("on one rank ", tensors, values, one, setting, None)
-    last = {}
+    last, pending = {}, {}
     for rank, piece in enumerate(pieces):
         where = f"rank {rank}: "
         mine = rank if setting.view == "shard" else None
@@ -140,12 +142,19 @@ def check_case(case, setting, whole, pieces, exact):
         unchanged(where, tensors, values, found, setting, mine)
         for t in results:
             box = t.box(setting, mine)
+            addend = setting.pending(rank)
+            if t.summed and addend:
+                pending.setdefault(t.name, {})[addend] = found[t.name]
+                continue
             compare(where, t, found[t.name], one[t.name], right[t.name], box,
-                    exact and family.exact(case),
-                    t.name in family.parts(case))
+                    exact and family.exact(case))
             # Ranks with the same part have the same bits.
             key = (t.name, tuple((s.start, s.stop) for s in box))
             if not same(last.setdefault(key, found[t.name]),
                         found[t.name]).all():
                 raise Wrong(f"{where}{t.name} is another than on a rank "
                             "before it")
+    for t in results:
+        if t.name in pending:
+            compare("all ranks: ", t, sum(pending[t.name].values()),
+                    one[t.name], right[t.name], t.box(setting, None), False)

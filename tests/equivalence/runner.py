@@ -133,7 +133,8 @@ class Runner:
                            self.files("{rank}")[:2]), self.files("{rank}")[2]]
         return self.start(
             [os.path.join(self.build, "tools/sundog"), "run", "--device",
-             self.device, *setting.options(), "--", *program], env, timeout)
+             self.device, *setting.options(os.path.join(self.folder, "rules")),
+             "--", *program], env, timeout)
 
     def parts(self, cases):
         """The sizes of the pieces in the whole view, where no tensor has other
@@ -155,7 +156,11 @@ class Runner:
         setting = Setting.of(cases[0], self.view)
         ranks = setting.ranks() if self.is_split(cases[0]) else 0
         write_script(os.path.join(self.folder, "whole"), cases)
-        alone, log = self.run_alone()
+        if setting.wrap:  # by sundog on one rank, too
+            alone, log = self.run_ranks(setting.alone(), program=[
+                self.opcase, *self.files("whole")])
+        else:
+            alone, log = self.run_alone()
         status = 0
         if ranks:
             if self.view == "shard":

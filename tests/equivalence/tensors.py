@@ -46,7 +46,10 @@ class Tensor:
     for each dimension that is cut, where: ascending, from 0 to its extent.
     order: the letters, outermost first, as they lie in memory; gap: elements
     left free after each line. values: see make(); an array, too. at: whose
-    memory this one shares. out: a result, which is compared."""
+    memory this one shares. out: a result, which is compared. spread: from
+    which level of the case's word on it is in pieces before the call, in the
+    whole view. summed: a sum over all ranks, which may be left to the
+    program."""
     name: str
     size: list
     dims: str
@@ -58,7 +61,8 @@ class Tensor:
     values: object = "uniform"
     out: bool = False
     at: str = None
-    spread: bool = False
+    spread: int = 0
+    summed: bool = False
 
     def packed(self):
         """The format's name where a descriptor can be set by it."""

@@ -4,8 +4,9 @@ respect to data, filter and bias."""
 import numpy as np
 
 from families.family import (Family, blend, call, common, dims_of, old, shape)
-from families.windows import cuts_in, cuts_out, out_sizes, repairable, taps
-from tensors import Tensor
+from families.windows import (cuts_in, cuts_out, draw_cuts_out, folded,
+                              out_sizes, repairable, rolled, taps, unrolled)
+from tensors import Tensor, eps, math_eps
 
 WORDS = ("pad", "stride", "dilation", "groups", "flipped", "alpha", "beta")
 
@@ -14,6 +15,7 @@ class Convolution(Family):
     ops = ("conv_forward", "conv_fused", "conv_data", "conv_filter",
            "conv_bias")
     sharded = ops
+    periodic = True
     lists = {"dilation": 1, "stride": 1, "pad": 0, "kernel": 1}
     simple = {"flipped": 0, "groups": 1, "k": 1, "zy": 0}
 
@@ -37,6 +39,8 @@ class Convolution(Family):
         if case["op"] == "conv_fused":
             case["act"] = rng.choice(["relu", "relu", "none"])
             case["zy"] = int(rng.random() < 0.3)
+
+    recut = staticmethod(draw_cuts_out)
 
     def legal(self, case):
         return min(out_sizes(case)) >= 1 and case["c"] % case["groups"] == 0 \
@@ -78,9 +82,10 @@ class Convolution(Family):
                     x("dx", values=old(case), out=True, spread=2)]
         if op == "conv_filter":
             return [x("x", spread=1), y("dy", spread=1),
-                    Tensor("dw", **w, values=old(case), out=True)]
+                    Tensor("dw", **w, values=old(case), out=True,
+                           summed=True)]
         return [y("dy", spread=1),
-                Tensor("db", **b, values=old(case), out=True)]
+                Tensor("db", **b, values=old(case), out=True, summed=True)]
 
     def whole(self, case, dim):
         if case.get("given") != "dy" or dim == "N":
@@ -105,6 +110,8 @@ class Convolution(Family):
             return {"y": blend(case, value, terms, t["y"])}
         if op == "conv_data":
             value, terms = both(data_gradient, case, t["dy"], t["w"])
+            if "wrap" in case:  # what wraps around is stored before it is added
+                terms = terms * eps(case["type"]) / math_eps(case["type"])
             return {"dx": blend(case, value, terms, t["dx"])}
         if op == "conv_filter":
             value, terms = both(filter_gradient, case, t["x"], t["dy"])
@@ -121,10 +128,7 @@ class Convolution(Family):
                       terms)}
 
     def exact(self, case):
-        return case["op"] in ("conv_forward", "conv_fused")
-
-    def parts(self, case):
-        return ("dw", "db")
+        return case["op"] in ("conv_forward", "conv_fused", "conv_data")
 
     def strategies(self, case, setting):
         if setting.view == "whole" or repairable(case):
@@ -158,6 +162,7 @@ def places(case):
 
 
 def forward(case, x, w):
+    case, x = unrolled(case), rolled(case, x)
     x, w = grouped(case, x), grouped_filter(case, w)
     y = np.zeros((x.shape[0], case["groups"], w.shape[1], *out_sizes(case)))
     for tap, out, inside in places(case):
@@ -166,14 +171,16 @@ def forward(case, x, w):
 
 
 def data_gradient(case, dy, w):
+    outer, case = case, unrolled(case)
     dy, w = grouped(case, dy), grouped_filter(case, w)
     dx = np.zeros((dy.shape[0], case["groups"], w.shape[2], *case["size"]))
     for tap, out, inside in places(case):
         dx[inside] += np.einsum("ngk...,gkc->ngc...", dy[out], w[tap])
-    return dx.reshape(dx.shape[0], case["c"], *dx.shape[3:])
+    return folded(outer, dx.reshape(dx.shape[0], case["c"], *dx.shape[3:]))
 
 
 def filter_gradient(case, x, dy):
+    case, x = unrolled(case), rolled(case, x)
     x, dy = grouped(case, x), grouped(case, dy)
     dw = np.zeros((case["groups"], dy.shape[2], x.shape[2], *case["kernel"]))
     for tap, out, inside in places(case):

@@ -7,12 +7,13 @@ from cases import DIMS, copy_of, draw_parts
 class Family:
     """ops: the rows of opcase it makes cases of. sharded: those that are run
     in pieces; the others, only on one rank and in the whole view. splits:
-    letters of dimensions that may be cut. lists: words with a number per
+    letters of dimensions that may be cut. periodic: whether they may be. lists: words with a number per
     spatial dimension, and the least of each. simple: other words with their
     simplest value, which a failing case is tried with."""
     ops = ()
     sharded = ()
     splits = "NDHW"
+    periodic = False
     lists = {}
     simple = {}
 
@@ -50,10 +51,6 @@ class Family:
         """Whether N ranks give the bits of one, per engine of the host."""
         return True
 
-    def parts(self, case):
-        """Results that are sums over ranks."""
-        return ()
-
     def strategies(self, case, setting):
         """Those that every rank can take."""
         return ("auto", "repair", "extend")
@@ -65,6 +62,9 @@ class Family:
     def shorten(self, case, dim):
         """Makes that one less."""
         set_extent(case, dim, extent(case, dim) - 1)
+
+    def recut(self, rng, setting, case):
+        """Changes how results are cut, where a program may do so."""
 
     # ---- what follows from it --------------------------------------------
 
@@ -103,6 +103,10 @@ class Family:
             case["repeat"] = rng.choice([1, 1, 2, 3])
             case["seed"] = rng.randrange(1 << 30)
             case["strategy"] = setting.strategy
+            if setting.wrap:
+                case["wrap"] = setting.wrap
+            if setting.sum != "yes":
+                case["sum"], case["beta"] = setting.sum, 0
             if setting.view == "whole":
                 case["spread"] = rng.choice([0, 1, 1, 2])
             case["size"] = [1] * (len(dims) - 2)
@@ -118,9 +122,11 @@ class Family:
             for dim in setting.split:
                 case["part"][dim] = draw_parts(rng, setting, dim,
                                                self.whole(case, dim))
+            if None not in case["part"].values():
+                self.recut(rng, setting, case)
             if None not in case["part"].values() and \
                     self.valid(case, setting) and \
-                    not ambiguous(case, setting) and \
+                    not self.ambiguous(case, setting) and \
                     setting.strategy in self.strategies(case, setting):
                 return case
 
@@ -130,6 +136,10 @@ class Family:
         dims = dims_of(case)
         if sorted(case["order"]) != sorted(dims) or not self.legal(case):
             return False
+        if case.get("sum", "yes") != "yes" and case["type"] not in (
+                "float", "double") and any(t.summed for t in
+                                           self.tensors(case)):
+            return False  # addends that are rounded to little
         if any(dim not in dims for dim in case["split"]):
             return False
         for dim, first in case["part"].items():
@@ -139,11 +149,24 @@ class Family:
         for tensor in self.tensors(case):
             if any(extent < 1 for extent in tensor.size):
                 return False
-            for first in tensor.cut.values():
+            for dim, first in tensor.cut.items():
+                if first[-1] != tensor.size[tensor.dims.index(dim)]:
+                    return False
                 if setting.view == "shard" and any(
                         a >= b for a, b in zip(first, first[1:])):
                     return False
         return True
+
+    def ambiguous(self, case, setting):
+        """Whether a rank's strides may not tell how dimensions nest, as one
+        row has no pitch. Halos of such layouts are not drawn: they are packed
+        by it."""
+        last = dims_of(case).replace("C", "") + "C"
+        return setting.view == "shard" and \
+            case["order"] not in (dims_of(case), last) and any(
+                b - a < 2 for tensor in self.tensors(case)
+                for first in tensor.cut.values()
+                for a, b in zip(first, first[1:]))
 
     def smaller(self, case):
         """Variants with one thing less."""
@@ -152,6 +175,9 @@ class Family:
         for key, value in simple.items():
             if key in case and case[key] != value:
                 yield {**copy_of(case), key: value}
+        if "ycut" in case:
+            yield {key: value for key, value in copy_of(case).items()
+                   if key not in ("ycut", "own_sizes")}
         for dim in "NC":
             if dim not in case["split"] and extent(case, dim) > 1:
                 yield {**copy_of(case), dim.lower(): 1}
@@ -181,16 +207,6 @@ class Family:
                 for first in new["part"].values():
                     del first[drop]
                 yield new
-
-
-def ambiguous(case, setting):
-    """Whether a rank's strides may not tell how dimensions nest, as one row
-    has no pitch. Halos of such layouts are not drawn: they are packed by it."""
-    last = dims_of(case).replace("C", "") + "C"
-    return setting.view == "shard" and \
-        case["order"] not in (dims_of(case), last) and any(
-            b - a < 2 for first in case["part"].values()
-            for a, b in zip(first, first[1:]))
 
 
 def dims_of(case):

@@ -3,8 +3,9 @@
 import numpy as np
 
 from families.family import Family, blend, call, common, old, shape
-from families.windows import cuts_out, out_sizes, repairable, taps
-from tensors import Tensor
+from families.windows import (cuts_out, draw_cuts_out, folded, out_sizes,
+                              repairable, rolled, taps, unrolled)
+from tensors import Tensor, eps, math_eps
 
 WORDS = ("mode", "kernel", "pad", "stride", "alpha", "beta")
 
@@ -12,6 +13,7 @@ WORDS = ("mode", "kernel", "pad", "stride", "alpha", "beta")
 class Pooling(Family):
     ops = ("pool_forward", "pool_backward")
     sharded = ops
+    periodic = True
     lists = {"stride": 1, "pad": 0, "kernel": 1}
     simple = {"mode": "max", "ties": 0}
 
@@ -25,6 +27,8 @@ class Pooling(Family):
             case["stride"].append(rng.choice([1, 2, 2, 3, k, k]))
             case["pad"].append(rng.choice([0, rng.randint(0, k - 1)]))
         case["ties"] = int(rng.random() < 0.5)
+
+    recut = staticmethod(draw_cuts_out)
 
     def legal(self, case):
         return min(out_sizes(case)) >= 1 and not fills_pieces(case) and \
@@ -55,7 +59,10 @@ class Pooling(Family):
     def reference(self, case, t):
         if case["op"] == "pool_forward":
             return {"y": blend(case, *forward(case, t["x"]), t["y"])}
-        return {"dx": blend(case, *backward(case, t["x"], t["dy"]), t["dx"])}
+        value, terms = backward(case, t["x"], t["dy"])
+        if "wrap" in case:  # what wraps around is stored before it is added
+            terms = terms * eps(case["type"]) / math_eps(case["type"])
+        return {"dx": blend(case, value, terms, t["dx"])}
 
     def exact(self, case):
         # A mean of the means of pieces is rounded in another way.
@@ -115,6 +122,7 @@ def largest(case, x):
 
 
 def forward(case, x):
+    case, x = unrolled(case), rolled(case, x)
     if case["mode"] in ("max", "maxdet"):
         best, _ = largest(case, x)
         return best, abs(best)
@@ -126,6 +134,7 @@ def forward(case, x):
 
 
 def backward(case, x, dy):
+    outer, case, x = case, unrolled(case), rolled(case, x)
     if case["mode"] in ("max", "maxdet"):
         _, which = largest(case, x)
         share = lambda number, out: np.where(
@@ -137,4 +146,4 @@ def backward(case, x, dy):
     for number, (_, out, inside) in enumerate(taps(case)):
         total[0][(..., *inside)] += share(number, out)
         total[1][(..., *inside)] += abs(share(number, out))
-    return total
+    return [folded(outer, t) for t in total]

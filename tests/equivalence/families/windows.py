@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What ops with a window share: sizes, where outputs are cut, which inputs
-meet which outputs."""
+meet which outputs, periodic dimensions."""
 import itertools
+
+import numpy as np
 
 
 def out_size(n, k, s, d, p):
@@ -25,7 +27,8 @@ def cut_out(first, n, k, s, d, p):
 
 
 def cuts_out(case):
-    """The cut of y, for each dimension in which x is cut."""
+    """The cut of y, for each dimension in which x is cut: where the program
+    likes (ycut), otherwise as the windows' centres say."""
     cut = dict(case["part"])
     for i, dim in enumerate("DHW"[3 - len(case["size"]):]):
         if dim in cut:
@@ -33,7 +36,19 @@ def cuts_out(case):
                                case["stride"][i],
                                case.get("dilation", [1] * 3)[i],
                                case["pad"][i])
-    return cut
+    return {**cut, **case.get("ycut", {})}
+
+
+def draw_cuts_out(rng, setting, case):
+    """Now and then outputs of sizes that the program works out for itself."""
+    if setting.view != "shard" or case.get("given") or rng.random() > 0.15:
+        return
+    case["ycut"], case["own_sizes"] = {}, 1
+    for i, dim in enumerate("DHW"[3 - len(case["size"]):]):
+        total = out_sizes(case)[i]
+        if dim in case["part"] and total >= setting.pieces(dim):
+            case["ycut"][dim] = [0] + sorted(rng.sample(
+                range(1, total), setting.pieces(dim) - 1)) + [total]
 
 
 def cuts_in(case):
@@ -68,6 +83,37 @@ def taps(case):
                  case.get("dilation", one), case["pad"])]
     for tap in itertools.product(*along):
         yield tuple(zip(*tap))
+
+
+def around(case):
+    """Of each spatial dimension, the rows that a periodic one is padded by."""
+    names = "DHW"[3 - len(case["size"]):]
+    return [p if dim in case.get("wrap", "") else 0
+            for dim, p in zip(names, case["pad"])]
+
+
+def unrolled(case):
+    """The same windows on an input that is padded already."""
+    more = around(case)
+    return {**case, "pad": [p - m for p, m in zip(case["pad"], more)],
+            "size": [n + 2 * m for n, m in zip(case["size"], more)]}
+
+
+def rolled(case, x):
+    return np.pad(x, [(0, 0)] * 2 + [(m, m) for m in around(case)], "wrap")
+
+
+def folded(case, dx):
+    """The other way round: what was padded is added to where it came from."""
+    for axis, m in enumerate(around(case), 2):
+        n = dx.shape[axis] - 2 * m
+        whole = np.zeros([*dx.shape[:axis], n, *dx.shape[axis + 1:]])
+        index = [slice(None)] * dx.ndim
+        for i in range(n + 2 * m):
+            index[axis] = (i - m) % n
+            whole[tuple(index)] += dx.take(i, axis)
+        dx = whole
+    return dx
 
 
 def repairable(case):
