@@ -61,7 +61,9 @@ def copy_of(case):
 class Setting:
     """Of one start. mesh: extents of its axes. split: for each dimension its
     axes, slowest first. view: shard or whole. wrap: periodic dimensions. sum:
-    the axes that gradients of parameters are summed over, "no" or "yes"."""
+    the axes that gradients of parameters are summed over, "no" or "yes". bold:
+    calls may be refused."""
+    bold = False
 
     def __init__(self, mesh, split, view, strategy="auto", wrap="", sum="yes"):
         self.mesh, self.split, self.view = mesh, split, view

@@ -54,6 +54,10 @@ class Convolution(Family):
             xcut, ycut = cuts_in(case), case["part"]
         else:
             xcut, ycut = case["part"], cuts_out(case)
+        # Of channels only those of x are cut, and of filters.
+        ycut = {dim: first for dim, first in ycut.items() if dim != "C"}
+        wcut = {dim: first for dim, first in xcut.items()
+                if dim == "C" and case["groups"] == 1}
 
         def x(name, **more):
             return Tensor(name, shape(case), cut=xcut, **like, **more)
@@ -65,8 +69,8 @@ class Convolution(Family):
             case["order"][1:-1] == dims_of(case)[2:]
         w = dict(size=[case["k"], case["c"] // case["groups"]] +
                  case["kernel"], dims=like["dims"], type=case["type"],
-                 kind="filter", order="N" + like["dims"][2:] + "C" if last
-                 else "")
+                 kind="filter", cut=wcut,
+                 order="N" + like["dims"][2:] + "C" if last else "")
         b = dict(size=[1, case["k"]] + ones, dims=like["dims"],
                  type=case["type"])
         if op == "conv_forward":

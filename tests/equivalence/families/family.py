@@ -7,13 +7,16 @@ from cases import DIMS, copy_of, draw_parts
 class Family:
     """ops: the rows of opcase it makes cases of. sharded: those that are run
     in pieces; the others, only on one rank and in the whole view. splits:
-    letters of dimensions that may be cut. periodic: whether they may be. lists: words with a number per
-    spatial dimension, and the least of each. simple: other words with their
-    simplest value, which a failing case is tried with."""
+    letters of dimensions that may be cut. periodic: whether some may wrap
+    around. combines: whether elements of several ranks meet, so that a
+    dimension of one on each rank counts as one that all have. lists: words
+    with a number per spatial dimension, and the least of each. simple: other
+    words with their simplest value, which a failing case is tried with."""
     ops = ()
     sharded = ()
     splits = "NDHW"
     periodic = False
+    combines = False
     lists = {}
     simple = {}
 
@@ -79,7 +82,8 @@ class Family:
         return {**plain, **case}
 
     def draw(self, rng, setting, op):
-        while True:
+        """A case; None where there seems to be none."""
+        for _ in range(300):
             case = {"op": op, "mesh": setting.mesh, "split": setting.split,
                     "part": {}}
             spatial = rng.choice([1, 2, 2, 2, 3])
@@ -107,6 +111,8 @@ class Family:
                 case["wrap"] = setting.wrap
             if setting.sum != "yes":
                 case["sum"], case["beta"] = setting.sum, 0
+            if setting.bold:
+                case["bold"] = 1
             if setting.view == "whole":
                 case["spread"] = rng.choice([0, 1, 1, 2])
             case["size"] = [1] * (len(dims) - 2)
@@ -126,9 +132,11 @@ class Family:
                 self.recut(rng, setting, case)
             if None not in case["part"].values() and \
                     self.valid(case, setting) and \
-                    not self.ambiguous(case, setting) and \
-                    setting.strategy in self.strategies(case, setting):
+                    not self.ambiguous(case, setting) and (
+                        setting.bold or setting.strategy in
+                        self.strategies(case, setting)):
                 return case
+        return None
 
     def valid(self, case, setting):
         """Whether it is a legal case, and in the shard view every rank has a
@@ -152,8 +160,10 @@ class Family:
             for dim, first in tensor.cut.items():
                 if first[-1] != tensor.size[tensor.dims.index(dim)]:
                     return False
-                if setting.view == "shard" and any(
-                        a >= b for a, b in zip(first, first[1:])):
+                sizes = [b - a for a, b in zip(first, first[1:])]
+                if setting.view == "shard" and (min(sizes) < 1 or (
+                        self.combines and len(sizes) > 1 and
+                        max(sizes) == 1)):
                     return False
         return True
 

@@ -13,6 +13,7 @@ CHOOSE = ("min", "max", "amax")
 
 class Reduction(Family):
     ops = ("reduce",)
+    combines = True
     sharded = ()
     splits = "NCDHW"
     simple = {"fn": "add", "indices": 0, "ties": 0}
@@ -80,12 +81,14 @@ class Reduction(Family):
         return {"c": blend(case, value, terms, t["c"]), **found}
 
     def exact(self, case):
-        return case["fn"] in CHOOSE or \
+        plain = case["alpha"] == 1 and case["beta"] == 0
+        return case["fn"] in CHOOSE and plain or \
             not set(case["over"]) & set(case["part"])
 
 
 class Softmax(Family):
     ops = ("softmax_forward", "softmax_backward")
+    combines = True
     sharded = ()
     splits = "NCDHW"
     simple = {"algo": "accurate", "mode": "channel", "at": 0, "wide": 0}
