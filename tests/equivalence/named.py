@@ -121,6 +121,17 @@ for n, k, s, p in PARAMETERS:
     NAMED += gradients(f"conv2d {n}, rows and columns", mesh2d(32, k, s, p))
     NAMED += gradients(f"conv3d {n}, planes and rows", cube(16, k, s, p))
 
+# On one rank to eight.
+for ranks in range(1, 9):
+    for n, k, s, p in PARAMETERS:
+        words = square(48, k, s, p, ranks, "n=1 c=2 k=2")
+        NAMED += [(f"{op} {n}, {ranks} ranks", f"op={op} {words}")
+                  for op in ("conv_forward", "conv_data", "conv_filter")]
+        if k > 2 * p:
+            words = words.replace("dilation=1x1 ", "").replace(" k=2", "")
+            NAMED += [(f"{op} {n}, {ranks} ranks", f"op={op} ties=1 {words}")
+                      for op in ("pool_forward", "pool_backward")]
+
 # The transposed convolution of PyTorch and others: the gradient with respect to
 # the data as forward call; its input, dy, is what is cut.
 TRANSPOSED = [("k2s2p0", 2, 2, 0), ("k3s1p1", 3, 1, 1), ("k3s2p1", 3, 2, 1),
