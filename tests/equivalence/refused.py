@@ -68,6 +68,6 @@ def negative_cases(runner, completed):
     run = f"exec %s '{runner.opcase}' " + " ".join(f"'{f}'" for f in files)
     for name, signal, says in (("is killed", "KILL", [r"rank 1\b"]),
                                ("stands still", "STOP", [CODE, r"rank 1\b"])):
-        yield item("rank 1 " + name, [many] * 2, says, times=2000, program=[
+        yield item("rank 1 " + name, [many] * 2, says, times=50000, program=[
             "sh", "-c", f"if [ {{rank}} = 1 ]; then "
             f"{run % f'timeout -s {signal} 1.5'}; else {run % ''}; fi"])
