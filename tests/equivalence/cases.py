@@ -100,12 +100,14 @@ class Setting:
             rank //= extent
         return at
 
-    def pending(self, rank):
+    def pending(self, rank, cut):
         """Which of the addends a rank has that are left to the program: its
-        coordinates along split axes that are not summed over."""
+        coordinates along split axes that are not summed over, and do not cut
+        the sum itself."""
         summed = AXES if self.sum == "yes" else \
             "" if self.sum == "no" else self.sum
-        split = {axis for axes in self.split.values() for axis in axes}
+        split = {axis for dim, axes in self.split.items() if dim not in cut
+                 for axis in axes}
         return tuple(at for axis, at in enumerate(self.place(rank))
                      if axis in split and AXES[axis] not in summed)
 

@@ -142,9 +142,10 @@ def check_case(case, setting, whole, pieces, exact):
         unchanged(where, tensors, values, found, setting, mine)
         for t in results:
             box = t.box(setting, mine)
-            addend = setting.pending(rank)
+            addend = setting.pending(rank, t.cut)
             if t.summed and addend:
-                pending.setdefault(t.name, {})[addend] = found[t.name]
+                sums = pending.setdefault((t.name, str(box)), (t, box, {}))
+                sums[2][addend] = found[t.name]
                 continue
             compare(where, t, found[t.name], one[t.name], right[t.name], box,
                     exact and family.exact(case))
@@ -154,7 +155,6 @@ def check_case(case, setting, whole, pieces, exact):
                         found[t.name]).all():
                 raise Wrong(f"{where}{t.name} is another than on a rank "
                             "before it")
-    for t in results:
-        if t.name in pending:
-            compare("all ranks: ", t, sum(pending[t.name].values()),
-                    one[t.name], right[t.name], t.box(setting, None), False)
+    for t, box, addends in pending.values():
+        compare("all ranks: ", t, sum(addends.values()), one[t.name],
+                right[t.name], box, False)

@@ -128,13 +128,12 @@ class Family:
             for dim in setting.split:
                 case["part"][dim] = draw_parts(rng, setting, dim,
                                                self.whole(case, dim))
-            if None not in case["part"].values():
-                self.recut(rng, setting, case)
-            if None not in case["part"].values() and \
-                    self.valid(case, setting) and \
-                    not self.ambiguous(case, setting) and (
-                        setting.bold or setting.strategy in
-                        self.strategies(case, setting)):
+            if None in case["part"].values():
+                continue
+            self.recut(rng, setting, case)
+            if self.valid(case, setting) and (
+                    setting.bold or
+                    setting.strategy in self.strategies(case, setting)):
                 return case
         return None
 
@@ -166,17 +165,6 @@ class Family:
                         max(sizes) == 1)):
                     return False
         return True
-
-    def ambiguous(self, case, setting):
-        """Whether a rank's strides may not tell how dimensions nest, as one
-        row has no pitch. Halos of such layouts are not drawn: they are packed
-        by it."""
-        last = dims_of(case).replace("C", "") + "C"
-        return setting.view == "shard" and \
-            case["order"] not in (dims_of(case), last) and any(
-                b - a < 2 for tensor in self.tensors(case)
-                for first in tensor.cut.values()
-                for a, b in zip(first, first[1:]))
 
     def smaller(self, case):
         """Variants with one thing less."""

@@ -65,7 +65,8 @@ class Builder:
 
     def parameter(self, name, size, **more):
         plain = {"order": "", "gap": 0, **more}
-        self.add("d" + name, size, {}, **{**plain, "values": "nothing"})
+        self.add("d" + name, size, {}, **{**plain, "values": "nothing",
+                                          "summed": True})
         return self.add(name, size, {}, **{"values": "uniform", "out": False,
                                            **plain})
 

@@ -72,9 +72,9 @@ class BatchNorm(Family):
         inputs = [x, Tensor("scale", values="positive", **params)]
         result = dict(size=size, cut=cut, out=True, **like)
 
-        def written(name, when, values="nothing"):
-            return [Tensor(name, out=True, values=values, **params)] \
-                if when else []
+        def written(name, when, values="nothing", summed=False):
+            return [Tensor(name, out=True, values=values, summed=summed,
+                           **params)] if when else []
 
         if op == "bn_inference":
             return inputs + [
@@ -114,8 +114,9 @@ class BatchNorm(Family):
                                             "spread": 2}))
         saved = [Tensor("saved_mean", **params),
                  Tensor("saved_inv", **params)] if case["saved"] else []
-        return inputs + gradient + saved + written("dscale", True, before) + \
-            written("dbias", True, before)
+        return inputs + gradient + saved + \
+            written("dscale", True, before, True) + \
+            written("dbias", True, before, True)
 
     def derive(self, case, t):
         if case["op"] == "bn_backward" and case["saved"]:

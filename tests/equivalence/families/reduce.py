@@ -14,7 +14,7 @@ CHOOSE = ("min", "max", "amax")
 class Reduction(Family):
     ops = ("reduce",)
     combines = True
-    sharded = ()
+    sharded = ops
     splits = "NCDHW"
     simple = {"fn": "add", "indices": 0, "ties": 0}
 
@@ -91,7 +91,7 @@ class Reduction(Family):
 class Softmax(Family):
     ops = ("softmax_forward", "softmax_backward")
     combines = True
-    sharded = ()
+    sharded = ops
     splits = "NCDHW"
     simple = {"algo": "accurate", "mode": "channel", "at": 0, "wide": 0}
 
