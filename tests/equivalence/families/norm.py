@@ -41,7 +41,8 @@ class BatchNorm(Family):
         if case["op"] != "bn_inference":
             case["saved"] = int(rng.random() < 0.8)
         if case["op"] == "bn_backward":
-            case["alpha2"], case["beta2"] = number(1), number(0)
+            case["alpha2"] = number(1)
+            case["beta2"] = number(0) if setting.sum == "yes" else 0
 
     def legal(self, case):
         # A variance needs two elements.
