@@ -13,7 +13,6 @@ WORDS = ("mode", "epsilon", "alpha", "beta")
 class BatchNorm(Family):
     ops = ("bn_training", "bn_inference", "bn_backward")
     sharded = ops
-    combines = True
     splits = "NCDHW"
     simple = {"mode": "spatial", "epsilon": 0.001, "level": 0, "drift": 0,
               "saved": 1, "running": 1, "alpha2": 1, "beta2": 0, "factor": 1,
