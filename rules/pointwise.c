@@ -3,9 +3,11 @@
 // are cut in the same places.
 #include <cudnn.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "rules/alike.h"
 #include "rules/args.h"
+#include "rules/dropout.h"
 #include "rules/pointwisebring.h"
 #include "rules/pointwiseplan.h"
 #include "rules/rule.h"
@@ -20,10 +22,49 @@ static bool pointwise_knows(const sdg_call_t *call) {
   case SDG_ENTRY_cudnnScaleTensor:
   case SDG_ENTRY_cudnnSetTensor:
   case SDG_ENTRY_cudnnTransformTensor:
+  case SDG_ENTRY_cudnnTransformTensorEx:
+  case SDG_ENTRY_cudnnDropoutForward:
+  case SDG_ENTRY_cudnnDropoutBackward:
+  case SDG_ENTRY_cudnnDropoutGetReserveSpaceSize:
     return true;
   default:
     return false;
   }
+}
+
+// Paddings and foldings of TransformTensorEx, which change extents.
+typedef struct turn {
+  cudnnTensorFormat_t format;
+  int32_t before[SDG_DIMS_MAX], after[SDG_DIMS_MAX];
+  uint32_t fold[SDG_DIMS_MAX];
+  cudnnFoldingDirection_t direction;
+} turn_t;
+
+static bool turn_read(const sdg_call_t *call, turn_t *out) {
+  memset(out, 0, sizeof *out);
+  return call->operands == 2 && call->op_descriptor &&
+         sdg_cudnn_get()->cudnnGetTensorTransformDescriptor(
+             (cudnnTensorTransformDescriptor_t)(uintptr_t)call->op_descriptor,
+             (uint32_t)call->operand[0].dims, &out->format, out->before,
+             out->after, out->fold, &out->direction) == CUDNN_STATUS_SUCCESS;
+}
+
+static bool turn_reshapes(const turn_t *turn) {
+  for (int d = 0; d < SDG_DIMS_MAX; d++)
+    if (turn->before[d] || turn->after[d] || turn->fold[d] > 1)
+      return true;
+  return false;
+}
+
+static void turn_describe(const sdg_call_t *call, char *out, size_t out_bytes) {
+  turn_t turn;
+  if (!turn_read(call, &turn))
+    return;
+  size_t used = (size_t)snprintf(out, out_bytes, "format %d direction %d",
+                                 (int)turn.format, (int)turn.direction);
+  for (int d = 0; d < call->operand[0].dims && used < out_bytes; d++)
+    used += (size_t)snprintf(out + used, out_bytes - used, " %d+%d/%u",
+                             turn.before[d], turn.after[d], turn.fold[d]);
 }
 
 static sdg_status_t pointwise_describe(const sdg_call_t *call, char *out,
@@ -31,6 +72,8 @@ static sdg_status_t pointwise_describe(const sdg_call_t *call, char *out,
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
   if (!cudnn)
     return SDG_E_LIBRARY_MISSING;
+  if (sdg_dropout_is(call))
+    return sdg_dropout_describe(call, out, out_bytes);
   void *descriptor = (void *)(uintptr_t)call->op_descriptor;
   cudnnNanPropagation_t nan;
   if (!descriptor)
@@ -42,6 +85,8 @@ static sdg_status_t pointwise_describe(const sdg_call_t *call, char *out,
         CUDNN_STATUS_SUCCESS)
       snprintf(out, out_bytes, "op %d compute %d nan %d", (int)op, (int)compute,
                (int)nan);
+  } else if (call->entry == SDG_ENTRY_cudnnTransformTensorEx) {
+    turn_describe(call, out, out_bytes);
   } else {
     cudnnActivationMode_t mode;
     double coefficient;
@@ -83,6 +128,10 @@ static int pointwise_scalars(const sdg_call_t *call, double *out) {
     SCALAR(cudnnTransformTensor, alpha);
     SCALAR(cudnnTransformTensor, beta);
     break;
+  case SDG_ENTRY_cudnnTransformTensorEx:
+    SCALAR(cudnnTransformTensorEx, alpha);
+    SCALAR(cudnnTransformTensorEx, beta);
+    break;
   default: // the value of SetTensor has the tensor's own type
     break;
   }
@@ -98,6 +147,9 @@ static bool reads_old(const sdg_call_t *call) {
   double scalar[SDG_RULE_SCALARS];
   switch (call->entry) {
   case SDG_ENTRY_cudnnSetTensor:
+  case SDG_ENTRY_cudnnDropoutForward:
+  case SDG_ENTRY_cudnnDropoutBackward:
+  case SDG_ENTRY_cudnnDropoutGetReserveSpaceSize:
     return false;
   case SDG_ENTRY_cudnnScaleTensor:
     return true;
@@ -108,12 +160,17 @@ static bool reads_old(const sdg_call_t *call) {
 
 static int pointwise_key(const sdg_call_t *call, uint64_t *out) {
   out[0] = reads_old(call);
-  return 1;
+  out[1] = sdg_dropout_is(call) ? sdg_dropout_key(call) : 0;
+  return 2;
 }
 
 static sdg_status_t pointwise_share(const sdg_call_t *call,
                                     const sdg_tagging_t *tagging,
                                     sdg_plan_t **out_plan) {
+  *out_plan = NULL;
+  // Masks and states are those of one device where every rank draws them all.
+  if (sdg_dropout_is(call) || call->entry == SDG_ENTRY_cudnnTransformTensorEx)
+    return SDG_OK;
   return sdg_pointwise_share(call, tagging, reads_old(call), out_plan);
 }
 
@@ -124,10 +181,21 @@ static sdg_status_t pointwise_plan(const sdg_call_t *call,
   for (int i = 0; i < call->operands; i++)
     if (call->operand[i].is_output)
       output = i;
-  for (int i = 0; i < call->operands && output >= 0; i++)
+  bool special =
+      call->entry == SDG_ENTRY_cudnnTransformTensorEx || sdg_dropout_is(call);
+  for (int i = 0; i < call->operands && output >= 0 && !special; i++)
     if (sdg_role_is_activation(call->operand[i].role) &&
         !sdg_alike(&tagging->placement[i], &tagging->placement[output]))
       return sdg_pointwise_bring(call, tagging, output, out_plan);
+  if (output >= 0)
+    SDG_TRY(sdg_alike_check(call, tagging, output));
+  turn_t turn;
+  if (call->entry == SDG_ENTRY_cudnnTransformTensorEx &&
+      turn_read(call, &turn) && turn_reshapes(&turn))
+    return sdg_fail(SDG_E_NO_RULE, "%s that pads or folds", call->entry_name);
+  if (sdg_dropout_is(call) && call->operands == 2 && call->op_descriptor &&
+      call->operand[0].data && call->operand[1].data)
+    return sdg_dropout_plan(call, tagging, out_plan);
   return sdg_literal_plan(out_plan);
 }
 
@@ -139,4 +207,5 @@ const sdg_rule_t sdg_rule_pointwise = {
     .scalars = pointwise_scalars,
     .plan = pointwise_plan,
     .share = pointwise_share,
+    .answer = sdg_dropout_answer, // the only question
 };

@@ -358,7 +358,8 @@ sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
       continue;
     const sdg_tag_vector_t *vector =
         sdg_tag_vector(operand->descriptor, operand->generation);
-    if (sdg_tagging_repeats(call->family) || scale)
+    // What the program says of a tensor it says of rows, too.
+    if ((sdg_tagging_repeats(call->family) && !operand->label) || scale)
       repeats_unsplit(vector, split);
     sdg_status_t status = placement_of(call, vector, split, &out->placement[i]);
     if (status == SDG_OK && operand->elem_bytes == 0)
