@@ -16,6 +16,9 @@ SLACK, ONE_SLACK = 4, 64
 LEAST = {"float": 2.0 ** -126, "bfloat16": 2.0 ** -126, "half": 2.0 ** -24,
          "double": 2.0 ** -1022}
 
+# Infinities are compared, too: their difference is nothing to warn of.
+np.seterr(invalid="ignore")
+
 
 class Wrong(Exception):
     """What is wrong with a case."""

@@ -212,8 +212,18 @@ NAMED += [("the mean, rows and columns uneven",
            "op=reduce fn=avg over=NCHW mesh=2x3 split=H:0,W:1 partH=0,3,17 "
            "partW=0,1,2,9 n=2 c=3 size=17x9"),
           ("softmax over uneven rows",
-           "op=softmax_forward mode=instance wide=1 mesh=3 split=H:0 "
+           "op=softmax_forward mode=instance scale=60 mesh=3 split=H:0 "
            "partH=0,1,9,12 n=2 c=3 size=12x5"),
           ("the gradient of softmax over uneven rows",
            "op=softmax_backward mode=instance mesh=3 split=H:0 "
            "partH=0,1,9,12 n=2 c=3 size=12x5")]
+NAMED += [(f"{way} {algo} softmax of channels that are split",
+           f"op=softmax_{way} algo={algo} mode=channel n=2 c=5 mesh=2x2 "
+           "split=C:1 partC=0,2,5 size=3x4")
+          for algo in ("accurate", "log") for way in ("forward", "backward")]
+NAMED += [("softmax of shards of nothing but masks",
+           "op=softmax_forward mode=instance holes=1 n=2 c=1 mesh=8 split=H:0 "
+           "partH=0,1,2,4,5,6,7,8,9 size=9x1 seed=3"),
+          ("the largest, which stands on the last rank",
+           "op=reduce fn=max indices=1 nan=1 holes=1 over=CHW mesh=4 split=H:0 "
+           "partH=0,2,3,7,9 n=2 c=3 size=9x4")]

@@ -85,6 +85,34 @@ static int run_activation_gradient(op_call_t *call) {
   return 0;
 }
 
+static int prepare_dropout(op_call_t *call) {
+  const op_tensor_t *x = op_tensor(call, "x");
+  size_t bytes;
+  OP_TRY(cudnnCreateDropoutDescriptor(&call->dropout));
+  OP_TRY(cudnnDropoutGetStatesSize(call->handle, &bytes));
+  OP_TRY(op_space(call, 0, bytes));
+  OP_TRY(cudnnDropoutGetReserveSpaceSize(x->desc, &bytes));
+  return op_space(call, 1, bytes);
+}
+
+/* The second mask is another than the first. */
+static int run_dropout(op_call_t *call) {
+  const op_tensor_t *x = op_tensor(call, "x"), *y = op_tensor(call, "y"),
+                    *dx = op_tensor(call, "dx"), *dy = op_tensor(call, "dy");
+  OP_TRY(cudnnSetDropoutDescriptor(
+      call->dropout, call->handle, (float)op_real(call, "drop", 0.5),
+      call->space[0], call->space_bytes[0],
+      (unsigned long long)op_number(call, "seed", 1)));
+  for (int i = 0; i < 2; i++)
+    OP_TRY(cudnnDropoutForward(call->handle, call->dropout, x->desc, x->device,
+                               y->desc, y->device, call->space[1],
+                               call->space_bytes[1]));
+  OP_TRY(cudnnDropoutBackward(call->handle, call->dropout, dy->desc, dy->device,
+                              dx->desc, dx->device, call->space[1],
+                              call->space_bytes[1]));
+  return 0;
+}
+
 const op_row_t op_pointwise_rows[] = {
     {"op", prepare_op, run_op},
     {"add", NULL, run_add},
@@ -92,6 +120,7 @@ const op_row_t op_pointwise_rows[] = {
     {"set", NULL, run_set},
     {"transform", NULL, run_transform},
     {"act_forward", prepare_activation, run_activation},
+    {"dropout", prepare_dropout, run_dropout},
     {"act_backward", prepare_activation, run_activation_gradient},
     {0},
 };

@@ -15,10 +15,15 @@ static int prepare_reduce(op_call_t *call) {
   OP_TRY(cudnnCreateReduceTensorDescriptor(&call->reduce));
   OP_TRY(cudnnSetReduceTensorDescriptor(
       call->reduce, (cudnnReduceTensorOp_t)op_choice(call, "fn", ops),
-      op_math(a->type), CUDNN_NOT_PROPAGATE_NAN,
+      op_math(a->type),
+      op_number(call, "nan", 0) ? CUDNN_PROPAGATE_NAN : CUDNN_NOT_PROPAGATE_NAN,
       indices ? CUDNN_REDUCE_TENSOR_FLATTENED_INDICES
               : CUDNN_REDUCE_TENSOR_NO_INDICES,
       CUDNN_32BIT_INDICES));
+  OP_TRY(cudnnGetReductionIndicesSize(call->handle, call->reduce, a->desc,
+                                      c->desc, &bytes));
+  if (bytes != (indices ? indices->bytes : 0))
+    return op_failed("the size of indices", OP_OTHER_EXTENTS);
   OP_TRY(cudnnGetReductionWorkspaceSize(call->handle, call->reduce, a->desc,
                                         c->desc, &bytes));
   return op_space(call, 0, bytes);

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The families of ops that the equivalence tester knows."""
 from families.conv import Convolution
+from families.dropout import Dropout
 from families.network import Network
 from families.norm import BatchNorm, ResponseNorm
 from families.pointwise import Pointwise
 from families.pool import Pooling
 from families.reduce import Reduction, Softmax
 
-FAMILIES = [Convolution(), Pooling(), Pointwise(), BatchNorm(),
+FAMILIES = [Convolution(), Pooling(), Pointwise(), Dropout(), BatchNorm(),
             ResponseNorm(), Reduction(), Softmax(), Network()]
 
 

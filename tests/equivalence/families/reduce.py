@@ -6,9 +6,8 @@ import numpy as np
 from families.family import Family, blend, call, common, dims_of, old, shape
 from tensors import Tensor
 
-FUNCTIONS = ["add", "mul", "min", "max", "amax", "avg", "norm1", "norm2",
-             "mulnozero"]
-CHOOSE = ("min", "max", "amax")
+CHOICES = ("min", "max", "amax")
+FUNCTIONS = ("add", "mul", *CHOICES, "avg", "norm1", "norm2", "mulnozero")
 
 
 class Reduction(Family):
@@ -16,76 +15,100 @@ class Reduction(Family):
     combines = True
     sharded = ops
     splits = "NCDHW"
-    simple = {"fn": "add", "indices": 0, "ties": 0}
+    simple = {"fn": "add", "indices": 0, "nan": 0, "holes": 0, "narrow": 1}
 
     def words(self, rng, setting, case):
         dims = dims_of(case)
         case["fn"] = rng.choice(FUNCTIONS)
-        # Letters of the dimensions that become 1.
-        case["over"] = rng.choice([dims, dims[0] + dims[2:], "C"] + [
-            "".join(d for d in dims if rng.random() < 0.5) or "W"] * 3)
-        case["indices"] = int(case["fn"] in CHOOSE and rng.random() < 0.5)
-        case["ties"] = int(rng.random() < 0.5)
+        # Letters of the dimensions that are reduced; of a result's type.
+        case["over"] = "".join(d for d in dims if rng.random() < 0.5) or "H"
+        case["indices"] = int(case["fn"] in CHOICES and rng.random() < 0.4)
+        case["nan"] = rng.choice([0, 1])
+        case["holes"] = int(rng.random() < 0.25)
+        case["narrow"] = int(rng.random() < 0.7)
 
     def legal(self, case):
         # Something must become less; and where is the largest, not the sum.
-        if case["indices"] and case["fn"] not in CHOOSE:
+        if case["indices"] and case["fn"] not in CHOICES:
             return False
         return any(n > 1 for dim, n in zip(dims_of(case), shape(case))
                    if dim in case["over"])
 
     def tensors(self, case):
-        like, cut = common(case), case["part"]
+        dims, cut, like = dims_of(case), case["part"], common(case)
         size = [1 if dim in case["over"] else n
-                for dim, n in zip(like["dims"], shape(case))]
-        left = {dim: first for dim, first in cut.items()
+                for dim, n in zip(dims, shape(case))]
+        kept = {dim: first for dim, first in cut.items()
                 if dim not in case["over"]}
-        values = "ties" if case["ties"] else \
-            "around1" if case["fn"] in ("mul", "mulnozero") else "uniform"
-        c = dict(size=size, cut=left, out=True)
-        tensors = [Tensor("a", shape(case), cut=cut, spread=1, values=values,
-                          **like),
-                   Tensor("c", values=old(case), spread=2, **c, **like)]
+        values = "around1" if case["fn"] == "mul" else \
+            "ties" if case["fn"] in (*CHOICES, "mulnozero") else "uniform"
+        type = case["type"]
+        if not case["narrow"] and type in ("half", "bfloat16"):
+            type = "float"
+        tensors = [
+            Tensor("a", shape(case), cut=cut, values=values, spread=1, **like),
+            Tensor("c", size, cut=kept, out=True, spread=2, values="uniform"
+                   if case["beta"] else "nothing", **{**like, "type": type})]
         if case["indices"]:
-            tensors.append(Tensor("indices", kind="memory", type="int32",
-                                  dims=like["dims"], values="ties", **c))
+            tensors.append(Tensor("indices", size, dims, cut=kept, out=True,
+                                  kind="memory", type="int32", values="ties"))
         return tensors
 
+    def derive(self, case, t):
+        rng = np.random.default_rng(case["seed"])
+        if case["fn"] == "mulnozero":  # a product that its type holds
+            t["a"] = np.sign(t["a"])
+            t["a"][rng.random(t["a"].shape) < 8 / t["a"].size] *= 1.5
+        if case["holes"]:
+            t["a"][rng.random(t["a"].shape) < 0.1] = np.nan
+            if rng.random() < 0.5:  # some are reduced from nothing else
+                t["a"][:, :, :, : 1 + t["a"].shape[3] // 2] = np.nan
+
     def calls(self, case, local):
-        return [call("reduce", case, local, "fn", "alpha", "beta")]
+        return [call("reduce", case, local, "fn", "nan", "alpha", "beta")]
 
     def reference(self, case, t):
-        a, fn = t["a"], case["fn"]
-        axes = tuple(i for i, dim in enumerate(dims_of(case))
-                     if dim in case["over"])
-        sum_of = lambda values: values.sum(axis=axes, keepdims=True)
-        found = {}
-        if fn in CHOOSE:
-            key = {"min": np.negative, "max": np.array, "amax": abs}[fn](a)
-            value = key.max(axis=axes, keepdims=True)
-            value, terms = -value if fn == "min" else value, abs(value)
-            if case["indices"]:
-                # The first of equals, counted in the reduced dimensions.
-                last = np.moveaxis(key, axes, range(-len(axes), 0))
-                where = last.reshape(*last.shape[:-len(axes)], -1).argmax(-1)
-                found["indices"] = where.reshape(value.shape), 0
-        elif fn in ("mul", "mulnozero"):
-            factor = np.where(a == 0, 1, a) if fn == "mulnozero" else a
-            value = factor.prod(axis=axes, keepdims=True)
-            terms = abs(value) * a.size / value.size
-        elif fn == "norm2":
-            value = np.sqrt(sum_of(a * a))
-            terms = value
-        else:
-            n = a.size / np.prod(t["c"].shape) if fn == "avg" else 1
-            value = sum_of(abs(a) if fn == "norm1" else a) / n
-            terms = sum_of(abs(a)) / n
-        return {"c": blend(case, value, terms, t["c"]), **found}
+        dims, a = dims_of(case), t["a"]
+        over = [i for i, dim in enumerate(dims) if dim in case["over"]]
+        kept = [i for i in range(len(dims)) if i not in over]
+        sets = a.transpose(kept + over).reshape(
+            [a.shape[i] for i in kept] + [-1])
+        size = t["c"].shape
+        with np.errstate(all="ignore"):
+            value, terms, which = reduced(case, sets)
+            right = {"c": blend(case, value.reshape(size),
+                                terms.reshape(size), t["c"])}
+        if case["indices"]:
+            right["indices"] = (which.reshape(size), 0)
+        return right
 
     def exact(self, case):
-        plain = case["alpha"] == 1 and case["beta"] == 0
-        return case["fn"] in CHOOSE and plain or \
-            not set(case["over"]) & set(case["part"])
+        return not any(dim in case["over"] for dim in case["split"]) or \
+            bool(case["indices"])
+
+
+def reduced(case, sets):
+    """Of each set along the last axis: the result, its terms, which element."""
+    fn, size = case["fn"], abs(sets)
+    if fn in ("add", "avg"):
+        count = sets.shape[-1] if fn == "avg" else 1
+        return sets.sum(-1) / count, size.sum(-1) / count, None
+    if fn == "norm1":
+        return size.sum(-1), size.sum(-1), None
+    if fn == "norm2":
+        value = np.sqrt((sets ** 2).sum(-1))
+        return value, value, None
+    if fn in ("mul", "mulnozero"):
+        value = np.where((sets == 0) & (fn == "mulnozero"), 1, sets).prod(-1)
+        return value, abs(value) * sets.shape[-1], None
+    key = {"min": -sets, "max": sets, "amax": size}[fn]
+    lost = np.isnan(key)
+    key = np.where(lost, np.inf if case["nan"] else -np.inf, key)
+    which = key.argmax(-1)  # the first of equals
+    value = np.take_along_axis(size if fn == "amax" else sets,
+                               which[..., None], -1)[..., 0]
+    return value, abs(value), np.where(lost.all(-1) & (not case["nan"]), 0,
+                                       which)
 
 
 class Softmax(Family):
@@ -93,56 +116,74 @@ class Softmax(Family):
     combines = True
     sharded = ops
     splits = "NCDHW"
-    simple = {"algo": "accurate", "mode": "channel", "at": 0, "wide": 0}
+    simple = {"algo": "accurate", "mode": "instance", "at": 0, "scale": 1,
+              "holes": 0}
 
     def words(self, rng, setting, case):
-        case["algo"] = rng.choice(["fast", "accurate", "accurate", "log"])
+        case["algo"] = rng.choice(["fast", "accurate", "accurate", "log", "log"])
         case["mode"] = rng.choice(["instance", "channel"])
         case["at"] = int(rng.random() < 0.3)
-        # Values whose exponentials overflow, but for the fast algorithm.
-        case["wide"] = int(case["algo"] != "fast" and rng.random() < 0.4)
+        # Values of this size; 1: elements of -inf, 2: also NaN and inf.
+        case["scale"] = rng.choice([1, 1, 8, 60, 3000])
+        case["holes"] = rng.choice([0, 0, 0, 1, 1, 2])
+        if case["op"] == "softmax_backward" or case["algo"] == "fast":
+            case["scale"] = min(case["scale"], 8)  # exp overflows in fast
+            case["holes"] = 0
+        if case["mode"] == "channel":
+            case["c"] += rng.randint(0, 20)
+
+    def legal(self, case):
+        # A half does not hold more.
+        return case["type"] != "half" or case["scale"] < 3000
 
     def tensors(self, case):
-        like, cut, size = common(case), case["part"], shape(case)
-        result = dict(size=size, cut=cut, out=True, **like)
-        if case["op"] == "softmax_forward":
-            values = "wide" if case["wide"] else "uniform"
-            if case["at"]:
-                return [Tensor("y", spread=1, values=values, **result),
-                        Tensor("x", size, cut=cut, at="y", **like)]
-            return [Tensor("x", size, cut=cut, spread=1, values=values, **like),
-                    Tensor("y", values=old(case), spread=2, **result)]
-        y = Tensor("y", size, cut=cut, spread=1, **like)
+        like = dict(size=shape(case), cut=case["part"], **common(case))
+        forward = case["op"] == "softmax_forward"
+        inputs, out = (["x"], "y") if forward else (["y", "dy"], "dx")
         if case["at"]:
-            return [y, Tensor("dx", spread=1, **result),
-                    Tensor("dy", size, cut=cut, at="dx", **like)]
-        return [y, Tensor("dy", size, cut=cut, spread=1, **like),
-                Tensor("dx", values=old(case), spread=2, **result)]
+            at = inputs.pop()
+            return [Tensor(out, **like, out=True),
+                    Tensor(at, **like, at=out)] + [
+                        Tensor(name, **like, spread=1) for name in inputs]
+        return [Tensor(name, **like, spread=1) for name in inputs] + [
+            Tensor(out, **like, values=old(case), out=True, spread=2)]
 
     def derive(self, case, t):
+        rng = np.random.default_rng(case["seed"])
         if case["op"] == "softmax_backward":
-            t["y"] = forward(case, t["y"] * (50 if case["wide"] else 1))[0]
+            # Most programs have normalised values there; any are legal.
+            if case["seed"] % 3:
+                t["y"] = forward(case, case["scale"] * t["y"])[0]
+            return
+        t["x"] = case["scale"] * t["x"]
+        if case["holes"]:
+            t["x"][rng.random(t["x"].shape) < 0.2] = -np.inf
+            for axis in range(4):  # whole lines, so that shards have nothing
+                line = [slice(None)] * t["x"].ndim
+                n = t["x"].shape[axis]
+                line[axis] = slice(rng.integers(0, n), rng.integers(0, n + 1))
+                if rng.random() < 0.3:
+                    t["x"][tuple(line)] = -np.inf
+        if case["holes"] == 2:
+            odd = rng.random(t["x"].shape) < 0.5 / max(1, t["x"][0].size)
+            t["x"][odd] = rng.choice([np.nan, np.inf])
+        if case["at"]:
+            t["y"] = t["x"]
 
     def calls(self, case, local):
-        return [call(case["op"], case, local, "algo", "mode", "alpha", "beta")]
+        return [call(case["op"], case, local, "algo", "mode", "alpha",
+                     "beta")]
 
     def reference(self, case, t):
-        if case["op"] == "softmax_forward":
-            return {"y": blend(case, *forward(case, t["x"]), t["y"])}
-        y, dy = t["y"], t["dy"]
-        sum_of = lambda a: a.sum(axis=axes_of(case), keepdims=True)
-        if case["algo"] == "log":
-            y = np.exp(y)
-            value, terms = dy - y * sum_of(dy), \
-                abs(dy) + y * sum_of(abs(dy)) * (1 + abs(t["y"]))
-        else:
-            value = y * (dy - sum_of(dy * y))
-            terms = y * (abs(dy) + sum_of(abs(dy) * y))
-        return {"dx": blend(case, value, terms, t["dx"])}
+        with np.errstate(all="ignore"):
+            if case["op"] == "softmax_forward":
+                return {"y": blend(case, *forward(case, t["x"]), t["y"])}
+            return {"dx": blend(case, *backward(case, t["y"], t["dy"]),
+                                t["dx"])}
 
     def exact(self, case):
-        over = {dims_of(case)[a] for a in axes_of(case)}
-        return not over & set(case["part"])
+        return not any(dim in case["split"] for dim in
+                       ("C" if case["mode"] == "channel" else "CDHW"))
 
 
 def axes_of(case):
@@ -151,13 +192,21 @@ def axes_of(case):
 
 
 def forward(case, x):
-    axes = axes_of(case)
-    most = x.max(axis=axes, keepdims=True)
-    power = np.exp(x - most)
-    total = power.sum(axis=axes, keepdims=True)
-    near = abs(x) + abs(most)
+    total = dict(axis=axes_of(case), keepdims=True)
+    with np.errstate(all="ignore"):
+        rest = x - x.max(**total)
+        log_sum = np.log(np.exp(rest).sum(**total))
+        log = rest - log_sum
+        if case["algo"] == "log":
+            return log, 1 + abs(rest) + abs(log_sum)
+        y = np.exp(log)
+        return y, np.where(y == 0, 0, y * (2 + abs(rest) + abs(log_sum)))
+
+
+def backward(case, y, dy):
+    total = dict(axis=axes_of(case), keepdims=True)
     if case["algo"] == "log":
-        return x - most - np.log(total), near + np.log(total) + 1
-    value = power / total
-    return value, value * (2 + near + (value * near).sum(axis=axes,
-                                                         keepdims=True))
+        return dy - np.exp(y) * dy.sum(**total), \
+            abs(dy) + np.exp(y) * (1 + abs(y)) * abs(dy).sum(**total)
+    return y * (dy - (y * dy).sum(**total)), \
+        abs(y) * (abs(dy) + abs(y * dy).sum(**total))
