@@ -158,6 +158,8 @@ sdg_status_t sdg_dropout_plan(const sdg_call_t *call,
   sdg_plan_t *plan = sdg_plan_create("whole mask");
   if (!plan)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  plan->why = "the op has no other: which elements are dropped depends on "
+              "their place in the whole tensor";
   sdg_status_t status = sdg_subcalls_open(plan, call);
   if (status == SDG_OK)
     status = steps_make(plan, call, tagging);

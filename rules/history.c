@@ -93,6 +93,8 @@ static const char *reason(const sdg_tagging_t *tagging,
     return "the program's own call is right: all is here";
   if (strcmp(plan->strategy, "sum") == 0)
     return "the rank's part is of its own piece alone; the parts are summed";
+  if (plan->why)
+    return plan->why;
   if (tagging->section->strategy != SDG_STRATEGY_AUTO)
     return "asked for by 'strategy ='";
   if (window && strcmp(plan->strategy, "repair") == 0)
@@ -153,12 +155,14 @@ static void plan_write(FILE *file, const sdg_tagging_t *tagging,
   for (int i = 0; i < SDG_COPY_COUNT; i++)
     fprintf(file, "%s\"%s\":%" PRId64, i ? "," : "",
             sdg_copy_kind_name((sdg_copy_kind_t)i), plan->copied_bytes[i]);
+  int peer[SDG_RANKS_MAX];
+  sdg_mesh_group(tagging->mesh, tagging->rank, plan->axes, peer);
   fprintf(file, "},\"messages\":[");
   for (int i = 0; i < plan->parcels; i++) {
     const sdg_parcel_t *parcel = &plan->parcel[i];
     fprintf(file, "%s{\"send\":%s,\"rank\":%d,\"bytes\":%zu}", i ? "," : "",
-            parcel->is_send ? "true" : "false",
-            tagging->rank_list[parcel->peer], parcel->bytes);
+            parcel->is_send ? "true" : "false", peer[parcel->peer],
+            parcel->bytes);
   }
   fprintf(file, "]");
 }

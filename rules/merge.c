@@ -90,12 +90,14 @@ sdg_status_t sdg_merge_operand(sdg_plan_t *plan, const sdg_call_t *call,
 sdg_status_t sdg_merge_open(const sdg_call_t *call,
                             const sdg_tagging_t *tagging,
                             const sdg_merge_t *merge, const char *strategy,
-                            int output, const sdg_placement_t *placement,
+                            const char *why, int output,
+                            const sdg_placement_t *placement,
                             sdg_plan_t **out_plan) {
   sdg_plan_t *plan = sdg_plan_create(strategy);
   sdg_status_t status = SDG_OK;
   if (!plan)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  plan->why = why;
   plan->reduce_axes = merge->axes;
   SDG_TRY_GOTO(sdg_subcalls_open(plan, call), fail);
   if (output >= 0) {

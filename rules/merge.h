@@ -49,12 +49,13 @@ sdg_status_t sdg_merge_operand(sdg_plan_t *plan, const sdg_call_t *call,
                                int index, const sdg_box_t *own,
                                int *out_slab) SDG_MUST_CHECK;
 
-/* An empty plan with sub-calls; whole view (`output` >= 0): with a share that
- * has this one output. */
+/* An empty plan with sub-calls, and why it is the strategy; whole view
+ * (`output` >= 0): with a share that has this one output. */
 sdg_status_t sdg_merge_open(const sdg_call_t *call,
                             const sdg_tagging_t *tagging,
                             const sdg_merge_t *merge, const char *strategy,
-                            int output, const sdg_placement_t *placement,
+                            const char *why, int output,
+                            const sdg_placement_t *placement,
                             sdg_plan_t **out_plan) SDG_MUST_CHECK;
 
 #endif

@@ -261,6 +261,11 @@ static sdg_status_t maker_init(const sdg_call_t *call,
   return SDG_OK;
 }
 
+static const char merge_why[] =
+    "the op has no other: a dimension that is reduced is split";
+static const char gather_why[] =
+    "which element was chosen is for one call on all of them to say";
+
 // Whether the call has what the real function demands, on any rank.
 static bool complete(const sdg_call_t *call, sdg_reduce_t *out) {
   const struct sdg_args_cudnnReduceTensor *args = call->args;
@@ -309,7 +314,7 @@ sdg_status_t sdg_reduce_plan(const sdg_call_t *call,
     return literal_make(refusal, out_plan);
   bool gathers = sdg_reduce_points(&m.reduce);
   SDG_TRY(sdg_merge_open(call, tagging, &m.merge, gathers ? "gather" : "merge",
-                         -1, NULL, &m.plan));
+                         gathers ? gather_why : merge_why, -1, NULL, &m.plan));
   if (gathers) {
     m.plan->axes = m.merge.axes;
     m.plan->reduce_axes = 0;
@@ -361,9 +366,9 @@ static sdg_status_t reads_fill(const maker_t *m) {
 static sdg_status_t share_make(maker_t *m, sdg_plan_t **out_plan) {
   sdg_placement_t placement;
   SDG_TRY(result_place(m, &placement));
-  sdg_status_t status = sdg_merge_open(m->call, m->tagging, &m->merge,
-                                       m->merge.axes ? "merge" : "window",
-                                       SDG_REDUCE_C, &placement, &m->plan);
+  sdg_status_t status = sdg_merge_open(
+      m->call, m->tagging, &m->merge, m->merge.axes ? "merge" : "window",
+      merge_why, SDG_REDUCE_C, &placement, &m->plan);
   sdg_placement_fini(&placement);
   SDG_TRY(status);
   SDG_TRY_GOTO(reads_fill(m), fail);

@@ -101,6 +101,9 @@ static sdg_status_t steps_make(sdg_softmax_maker_t *m) {
   return m->softmax.backward ? sdg_softmax_backward(m) : sdg_softmax_forward(m);
 }
 
+static const char merge_why[] =
+    "the op has no other: sums go over a split dimension";
+
 static sdg_status_t maker_init(const sdg_call_t *call,
                                const sdg_tagging_t *tagging,
                                sdg_softmax_maker_t *m) {
@@ -139,7 +142,8 @@ sdg_status_t sdg_softmax_plan(const sdg_call_t *call,
   SDG_TRY(maker_init(call, tagging, &m));
   if (!m.merge.axes)
     return literal_make(out_plan);
-  SDG_TRY(sdg_merge_open(call, tagging, &m.merge, "merge", -1, NULL, &m.plan));
+  SDG_TRY(sdg_merge_open(call, tagging, &m.merge, "merge", merge_why, -1, NULL,
+                         &m.plan));
   sdg_status_t status = steps_make(&m);
   if (status == SDG_OK)
     *out_plan = m.plan;
@@ -175,8 +179,8 @@ sdg_status_t sdg_softmax_share(const sdg_call_t *call,
       return SDG_OK;
   SDG_TRY(maker_init(call, tagging, &m));
   SDG_TRY(sdg_merge_open(call, tagging, &m.merge,
-                         m.merge.axes ? "merge" : "window", m.softmax.output,
-                         &tagging->placement[0], &m.plan));
+                         m.merge.axes ? "merge" : "window", merge_why,
+                         m.softmax.output, &tagging->placement[0], &m.plan));
   sdg_status_t status = reads_fill(&m, tagging);
   if (status == SDG_OK)
     status = steps_make(&m);

@@ -98,6 +98,7 @@ struct sdg_exec;
 
 typedef struct sdg_plan {
   const char *strategy; /* "literal", "repair", "extend": a string constant */
+  const char *why;      /* likewise; NULL: as the op has several */
   bool literal;         /* the program's own call is right as it is; no steps */
   /* Not 0: no steps, and this vendor's status for the program: what the call
    * gets on one device. The same on all ranks. */

@@ -64,6 +64,20 @@ def negative_cases(runner, completed):
               "window=3 seed=1")
     yield item("channels that are normalised together split",
                [[around]] * 2, ["SDG-602"], line=around)
+    drop = "op=dropout mesh=2 split=H:0 partH=0,6,12 size=12x8 drop=0.5 seed=1"
+    yield item("masks of different seeds",
+               [[drop], [drop.replace("seed=1", "seed=2")]], ["SDG-301"],
+               line=drop)
+    rows = "op=dropout mesh=2 split=H:0 partH=0,1,2 size=2x8 drop=0.5 seed=1"
+    yield item("masks of what may be a copy", [[rows]] * 2,
+               ["SDG-602", "H is 1 on every rank"], line=rows)
+    mean = "op=reduce fn=avg over=H mesh=2 split=H:0 partH=0,6,12 size=12x8"
+    yield item("rank 1 reduces otherwise",
+               [[mean], [mean.replace("avg", "add")]], ["SDG-301"], line=mean)
+    scores = ("op=softmax_forward mode=instance mesh=2 split=H:0 partH=0,6,12 "
+              "size=12x8")
+    yield item("rank 1 wants logarithms",
+               [[scores], [scores + " algo=log"]], ["SDG-301"], line=scores)
     many = [but(size="1200x600", partH="0,600,1200")]
     run = f"exec %s '{runner.opcase}' " + " ".join(f"'{f}'" for f in files)
     for name, signal, says in (("is killed", "KILL", [r"rank 1\b"]),
