@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A network of convolutions, ReLUs, poolings and divisive normalizations, as
-// its words say, that knows nothing of sundog.
+// A network of convolutions, ReLUs, poolings, softmax over channels and
+// divisive normalizations, as its words say, that knows nothing of sundog.
 //
 // usage: network IN.npy OUT.npy [nhwc] [own] LAYER...
 //   IN, OUT  float32 arrays N C H W, or N C D H W
 //   nhwc     tensors are kept with their channels innermost
 //   own      works out the sizes of outputs itself, in place of asking cuDNN
 //   conv=CHANNELS,KERNEL,STRIDE,PAD  relu  pool=KERNEL,STRIDE
+//   softmax  over channels
 //   divide   divisive normalization
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
@@ -203,6 +204,12 @@ static void relu(const tensor_t *x) {
                              x->desc, x->data));
 }
 
+static void softmax(const tensor_t *x) {
+  TRY(cudnnSoftmaxForward(cudnn, CUDNN_SOFTMAX_ACCURATE,
+                          CUDNN_SOFTMAX_MODE_CHANNEL, &one, x->desc, x->data,
+                          &zero, x->desc, x->data));
+}
+
 static tensor_t divide(const tensor_t *x) {
   tensor_t y = *x;
   tensor_make(&y);
@@ -240,6 +247,8 @@ int main(int argc, char **argv) {
       x = divide(&x);
     else if (strcmp(argv[at], "relu") == 0)
       relu(&x);
+    else if (strcmp(argv[at], "softmax") == 0)
+      softmax(&x);
     else
       return 2;
   tensor_write(&x, argv[2]);

@@ -79,6 +79,9 @@ poolings() {
   works shard 2 H 1,3,40,24 conv=4,3,1,1 relu pool=2,2 conv=2,3,1,1
   works shard 3 H 1,3,61,24 pool=3,2 conv=4,3,1,1 pool=2,3
 }
+softmax_over_channels() {
+  works shard 3 H 1,3,40,24 conv=4,3,1,1 softmax conv=2,3,1,1
+}
 windows_without_padding() { works shard 2 H 1,3,40,24 conv=4,3,1,0 relu conv=2,3,1,0; }
 nothing_but_a_batch() { works shard 4 N 8,3,1,1 conv=4,1,1,0 relu; }
 a_batch_of_images() {
@@ -87,4 +90,5 @@ a_batch_of_images() {
 
 cases plain_ones channels_innermost three_dimensions several_resolutions \
   sizes_that_the_program_works_out ops_that_have_no_rule poolings \
-  windows_without_padding nothing_but_a_batch a_batch_of_images
+  softmax_over_channels windows_without_padding nothing_but_a_batch \
+  a_batch_of_images
