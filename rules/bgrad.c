@@ -64,12 +64,13 @@ static sdg_status_t plan_fill(const sdg_call_t *call, sdg_plan_t *plan,
   return sdg_gradsum_close(plan, call, &sum);
 }
 
-static sdg_status_t plan_make(const sdg_call_t *call, const char *strategy,
-                              sdg_axes_t axes, const sdg_box_t *there,
-                              const sdg_box_t *own, sdg_plan_t **out_plan) {
-  sdg_plan_t *plan = sdg_plan_create(strategy);
+static sdg_status_t plan_make(const sdg_call_t *call, sdg_axes_t axes,
+                              const sdg_box_t *there, const sdg_box_t *own,
+                              sdg_plan_t **out_plan) {
+  sdg_plan_t *plan = sdg_plan_create("sum");
   if (!plan)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  plan->why = "the rank's part is of its own piece alone; the parts are summed";
   sdg_status_t status = plan_fill(call, plan, axes, there, own);
   if (status == SDG_OK)
     *out_plan = plan;
@@ -96,7 +97,7 @@ sdg_status_t sdg_bgrad_plan(const sdg_call_t *call,
     return sdg_window_plan_literal(0, out_plan);
   sdg_box_t own =
       sdg_placement_box(&tagging->placement[DY], tagging->mesh, tagging->rank);
-  return plan_make(call, "sum", tagging->sum_axes, &own, &own, out_plan);
+  return plan_make(call, tagging->sum_axes, &own, &own, out_plan);
 }
 
 static sdg_box_t extents_box(const sdg_operand_t *operand) {
@@ -135,8 +136,7 @@ sdg_status_t sdg_bgrad_share(const sdg_call_t *call,
   sdg_box_t own = sdg_placement_box(placement, tagging->mesh, tagging->rank);
   sdg_status_t status;
   SDG_TRY_GOTO(share_fill(share, call, tagging), fail);
-  SDG_TRY_GOTO(plan_make(call, "sum", tagging->axes, &there, &own, out_plan),
-               fail);
+  SDG_TRY_GOTO(plan_make(call, tagging->axes, &there, &own, out_plan), fail);
   (*out_plan)->share = share;
   return SDG_OK;
 fail:

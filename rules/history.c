@@ -75,10 +75,8 @@ static void line_write(char *text, size_t bytes) {
 static const char *reason(const sdg_tagging_t *tagging,
                           const sdg_plan_t *plan) {
   bool window = plan->steps > 0;
-  bool merges = strcmp(plan->strategy, "merge") == 0;
-  if (merges)
-    return "a number is of the elements of several ranks: what each has of it "
-           "is merged with the others', then it computes its own part by it";
+  if (plan->why)
+    return plan->why;
   if (plan->share)
     return "whole view: each rank computes its own part; what it reads of the "
            "others' is brought here first";
@@ -91,10 +89,6 @@ static const char *reason(const sdg_tagging_t *tagging,
            "others";
   if (plan->literal)
     return "the program's own call is right: all is here";
-  if (strcmp(plan->strategy, "sum") == 0)
-    return "the rank's part is of its own piece alone; the parts are summed";
-  if (plan->why)
-    return plan->why;
   if (tagging->section->strategy != SDG_STRATEGY_AUTO)
     return "asked for by 'strategy ='";
   if (window && strcmp(plan->strategy, "repair") == 0)

@@ -241,6 +241,10 @@ static sdg_status_t all_alike(const sdg_call_t *call, const sdg_norm_t *norm,
   return SDG_OK;
 }
 
+static const char merge_why[] = "statistics are of all ranks: each rank's are "
+                                "merged with the others', then "
+                                "it computes its own part by them";
+
 sdg_status_t sdg_norm_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
                            sdg_plan_t **out_plan) {
   sdg_norm_t norm;
@@ -260,6 +264,7 @@ sdg_status_t sdg_norm_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
   if (!plan)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
   plan->refusal = refusal;
+  plan->why = merge_why;
   sdg_status_t status =
       refusal ? SDG_OK : steps_add(call, &norm, tagging, false, plan);
   if (status == SDG_OK)
@@ -350,6 +355,8 @@ sdg_status_t sdg_norm_share(const sdg_call_t *call,
   sdg_plan_t *plan =
       sdg_plan_create(norm.kind == SDG_NORM_INFERENCE ? "window" : "merge");
   sdg_status_t status = SDG_OK;
+  if (plan && norm.kind != SDG_NORM_INFERENCE)
+    plan->why = merge_why;
   if (plan)
     plan->share = sdg_share_create(sdg_mesh_ranks(tagging->mesh));
   if (!plan || !plan->share) {
