@@ -11,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rules/alike.h"
 #include "rules/args.h"
+#include "rules/bring.h"
 #include "rules/merge.h"
 #include "rules/reduce.h"
 #include "rules/tagging.h"
@@ -106,6 +108,8 @@ static sdg_status_t single_fill(maker_t *m, const sdg_subcall_tensor_t *out) {
 
 static sdg_status_t own_fill(maker_t *m, const how_t *how,
                              const sdg_subcall_tensor_t *out) {
+  if (sdg_box_empty(&m->field))
+    return SDG_OK;
   if (sdg_box_empty(&m->own))
     return sdg_subcall_set(m->plan, how->nothing, out);
   return several(m)
@@ -142,6 +146,8 @@ static sdg_status_t merge_make(maker_t *m) {
   SDG_TRY(sdg_plan_reduce(m->plan, fields.slab, m->type,
                           how.gathers ? SDG_COMBINE_SUM : how.combine));
   SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));
+  if (sdg_box_empty(&m->field))
+    return SDG_OK;
   if (how.gathers) {
     own = sdg_merge_slot(&fields, m->along, 0, ranks);
     all = sdg_merge_slot(&fields, m->along, ranks, 1);
@@ -180,47 +186,32 @@ static sdg_box_t need_of(const maker_t *m, int rank) {
   return need;
 }
 
-static sdg_status_t messages_make(maker_t *m, sdg_transfer_t *transfer,
-                                  int full) {
-  int received[SDG_RANKS_MAX];
-  for (int i = 0; i < transfer->locals; i++)
-    SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->a.slab, full, NULL,
-                          &transfer->local[i].box, SDG_COPY_ACTIVATION));
-  SDG_TRY(sdg_plan_messages(m->plan, transfer, m->a.slab, &full, 1, received));
-  SDG_TRY(sdg_plan_exchange(m->plan));
-  SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));
-  for (int i = 0; i < transfer->recvs; i++)
-    if (received[i] >= 0)
-      SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, received[i], full, NULL,
-                            NULL, SDG_COPY_HALO));
-  return SDG_OK;
-}
-
+// Every rank gets all that it reduces, and makes the call on that.
 static sdg_status_t gather_make(maker_t *m) {
-  size_t ranks = (size_t)m->merge.ranks;
-  sdg_box_t *boxes = calloc(2 * ranks, sizeof *boxes);
-  sdg_transfer_t transfer = {.sends = 0};
+  const sdg_tagging_t *tagging = m->tagging;
+  sdg_box_t *need = calloc((size_t)tagging->ranks, sizeof *need);
+  sdg_bring_t bring = {.landed = NULL};
   int full;
-  sdg_status_t status = SDG_OK;
-  if (!boxes)
+  sdg_status_t status;
+  if (!need)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
-  for (size_t r = 0; r < ranks; r++) {
-    boxes[r] = sdg_placement_box(&m->tagging->placement[SDG_REDUCE_A],
-                                 m->tagging->mesh, m->merge.rank[r]);
-    boxes[ranks + r] = need_of(m, m->merge.rank[r]);
-  }
-  SDG_TRY_GOTO(sdg_transfer_plan(boxes, boxes + ranks, m->merge.ranks,
-                                 m->merge.me, NULL, &transfer),
+  for (int r = 0; r < tagging->ranks; r++)
+    need[r] = need_of(m, tagging->rank_list[r]);
+  SDG_TRY_GOTO(sdg_plan_scratch(m->plan, &need[tagging->me], m->a.slab, &full),
                out);
-  SDG_TRY_GOTO(sdg_plan_scratch(m->plan, &boxes[ranks + (size_t)m->merge.me],
-                                m->a.slab, &full),
+  SDG_TRY_GOTO(sdg_bring_open(m->plan, tagging,
+                              &tagging->placement[SDG_REDUCE_A], need,
+                              m->a.slab, full, &bring),
                out);
-  SDG_TRY_GOTO(messages_make(m, &transfer, full), out);
+  SDG_TRY_GOTO(sdg_bring_own(m->plan, &bring), out);
+  SDG_TRY_GOTO(sdg_plan_exchange(m->plan), out);
+  SDG_TRY_GOTO(sdg_plan_join(m->plan, SDG_LANE_MAIN), out);
+  SDG_TRY_GOTO(sdg_bring_land(m->plan, &bring), out);
   sdg_subcall_tensor_t all = sdg_subcall_slab(m->plan, full, m->a.type);
   status = real_make(m, &all);
 out:
-  sdg_transfer_fini(&transfer);
-  free(boxes);
+  sdg_bring_fini(&bring);
+  free(need);
   return status;
 }
 
@@ -274,11 +265,10 @@ static bool complete(const sdg_call_t *call, sdg_reduce_t *out) {
          call->operand[SDG_REDUCE_A].dims == call->operand[SDG_REDUCE_C].dims;
 }
 
-static sdg_status_t literal_make(int refusal, sdg_plan_t **out_plan) {
-  *out_plan = sdg_plan_create("literal");
+static sdg_status_t refused_make(int refusal, sdg_plan_t **out_plan) {
+  *out_plan = sdg_plan_create("refused");
   if (!*out_plan)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
-  (*out_plan)->literal = !refusal;
   (*out_plan)->refusal = refusal;
   return SDG_OK;
 }
@@ -304,19 +294,19 @@ sdg_status_t sdg_reduce_plan(const sdg_call_t *call,
                              sdg_plan_t **out_plan) {
   maker_t m = {.plan = NULL};
   if (!complete(call, &m.reduce))
-    return literal_make(0, out_plan);
+    return sdg_literal_plan(out_plan);
   SDG_TRY(reduced_find(call, tagging, m.reduced));
   SDG_TRY(maker_init(call, tagging, &m));
   if (!m.merge.axes)
-    return literal_make(0, out_plan);
+    return sdg_literal_plan(out_plan);
   int refusal = sdg_reduce_refusal(call, tagging);
   if (refusal)
-    return literal_make(refusal, out_plan);
+    return refused_make(refusal, out_plan);
   bool gathers = sdg_reduce_points(&m.reduce);
   SDG_TRY(sdg_merge_open(call, tagging, &m.merge, gathers ? "gather" : "merge",
                          gathers ? gather_why : merge_why, -1, NULL, &m.plan));
   if (gathers) {
-    m.plan->axes = m.merge.axes;
+    m.plan->axes = tagging->axes;
     m.plan->reduce_axes = 0;
   }
   sdg_status_t status = operands_make(&m);
@@ -368,13 +358,15 @@ static sdg_status_t share_make(maker_t *m, sdg_plan_t **out_plan) {
   SDG_TRY(result_place(m, &placement));
   sdg_status_t status = sdg_merge_open(
       m->call, m->tagging, &m->merge, m->merge.axes ? "merge" : "window",
-      merge_why, SDG_REDUCE_C, &placement, &m->plan);
+      m->merge.axes ? merge_why : NULL, SDG_REDUCE_C, &placement, &m->plan);
   sdg_placement_fini(&placement);
   SDG_TRY(status);
   SDG_TRY_GOTO(reads_fill(m), fail);
   SDG_TRY_GOTO(operands_make(m), fail);
-  if (!sdg_box_empty(&m->field))
-    status = m->merge.axes ? merge_make(m) : real_make(m, &m->a);
+  if (m->merge.axes)
+    status = merge_make(m);
+  else if (!sdg_box_empty(&m->field))
+    status = real_make(m, &m->a);
   if (status == SDG_OK) {
     *out_plan = m->plan;
     return SDG_OK;

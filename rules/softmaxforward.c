@@ -138,7 +138,8 @@ sdg_status_t sdg_softmax_forward(sdg_softmax_maker_t *m) {
       sdg_merge_slot(&fields, SDG_SOFTMAX_ALONG, ranks + me, 1);
   SDG_TRY(sdg_plan_zero(m->plan, SDG_LANE_MAIN, fields.slab, &fields.box));
   if (m->empty) {
-    SDG_TRY(sdg_subcall_set(m->plan, -INFINITY, &most));
+    if (!sdg_box_empty(&m->field))
+      SDG_TRY(sdg_subcall_set(m->plan, -INFINITY, &most));
   } else {
     SDG_TRY(bound_make(m, 0, &zero));
     SDG_TRY(sdg_softmax_widen(m, 0, &m->result, &x));

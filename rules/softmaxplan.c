@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "rules/alike.h"
 #include "rules/tagging.h"
 #include "rules/vendor.h"
 
@@ -94,8 +95,6 @@ static sdg_status_t steps_make(sdg_softmax_maker_t *m) {
     memcpy(real.tensor, m->operand, sizeof m->operand);
     return m->empty ? SDG_OK : sdg_subcall_add(m->plan, &real);
   }
-  if (sdg_box_empty(&m->field))
-    return SDG_OK;
   if (!m->empty)
     SDG_TRY(result_make(m));
   return m->softmax.backward ? sdg_softmax_backward(m) : sdg_softmax_forward(m);
@@ -122,26 +121,18 @@ static sdg_status_t maker_init(const sdg_call_t *call,
   return SDG_OK;
 }
 
-static sdg_status_t literal_make(sdg_plan_t **out_plan) {
-  *out_plan = sdg_plan_create("literal");
-  if (!*out_plan)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
-  (*out_plan)->literal = true;
-  return SDG_OK;
-}
-
 sdg_status_t sdg_softmax_plan(const sdg_call_t *call,
                               const sdg_tagging_t *tagging,
                               sdg_plan_t **out_plan) {
   sdg_softmax_maker_t m = {.plan = NULL};
   if (!sdg_softmax_read(call, &m.softmax))
-    return literal_make(out_plan);
+    return sdg_literal_plan(out_plan);
   for (int i = 1; i <= m.softmax.output; i++)
     if (!sdg_placement_equal(&tagging->placement[0], &tagging->placement[i]))
       return sdg_tagging_differ(call, tagging, i, 0);
   SDG_TRY(maker_init(call, tagging, &m));
   if (!m.merge.axes)
-    return literal_make(out_plan);
+    return sdg_literal_plan(out_plan);
   SDG_TRY(sdg_merge_open(call, tagging, &m.merge, "merge", merge_why, -1, NULL,
                          &m.plan));
   sdg_status_t status = steps_make(&m);
@@ -179,8 +170,9 @@ sdg_status_t sdg_softmax_share(const sdg_call_t *call,
       return SDG_OK;
   SDG_TRY(maker_init(call, tagging, &m));
   SDG_TRY(sdg_merge_open(call, tagging, &m.merge,
-                         m.merge.axes ? "merge" : "window", merge_why,
-                         m.softmax.output, &tagging->placement[0], &m.plan));
+                         m.merge.axes ? "merge" : "window",
+                         m.merge.axes ? merge_why : NULL, m.softmax.output,
+                         &tagging->placement[0], &m.plan));
   sdg_status_t status = reads_fill(&m, tagging);
   if (status == SDG_OK)
     status = steps_make(&m);
