@@ -103,6 +103,9 @@ NAMED += [
     ("a filter gradient in half precision",
      square(19, 3, 1, 1, 4, "n=2 c=4 k=4 type=half order=NHWC "
             "op=conv_filter")),
+    ("a filter gradient whose windows take in all planes",
+     "mesh=2 split=N:0 partN=0,1,2 size=4x5x4 kernel=4x1x1 stride=2x1x1 "
+     "dilation=1x1x1 pad=3x0x0 n=2 c=6 k=4 groups=2 op=conv_filter"),
     ("a bias gradient, its old values added once",
      square(17, 3, 1, 1, 3, "n=2 c=2 k=3 op=conv_bias beta=0.5")),
 ]
