@@ -2,6 +2,7 @@
 // Which engine computes a convolution.
 #include "src/host/cudnn/engine.h"
 
+#include <dnnl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,10 @@ static void read_environment(void) {
   const char *forced = getenv("SUNDOG_HOST_ENGINE");
   only_direct = forced && strcmp(forced, "direct") == 0;
   only_onednn = forced && strcmp(forced, "onednn") == 0;
+  // With fewer instructions bits of oneDNN's sums depend on the extents.
+  int isa = (int)dnnl_get_effective_cpu_isa(),
+      needed = dnnl_cpu_isa_avx512_core;
+  only_direct |= !only_onednn && (isa & needed) != needed;
 }
 
 bool host_conv_only_direct(const host_conv_t *conv) {

@@ -89,7 +89,8 @@ void host_conv_trim(host_conv_t *conv);
 /* Whether w lies in memory as dense G K C D H W, not mirrored. */
 bool host_conv_weights_plain(const host_conv_t *conv);
 
-/* Whether type or SUNDOG_HOST_ENGINE leave nothing but the direct engine. */
+/* Whether type, processor (without AVX-512) or SUNDOG_HOST_ENGINE leave nothing
+ * but the direct engine. */
 bool host_conv_only_direct(const host_conv_t *conv);
 
 /* Name of the oneDNN implementation used last on this thread ("" if none). */
