@@ -118,7 +118,7 @@ void net_step(net_t *net, net_parameter_t *p) {
 
 net_conv_t net_conv(net_t *net, int dims, int in, int out, int kernel, int pad,
                     int stride) {
-  net_conv_t c;
+  net_conv_t c = {0};
   int taps[NET_DIMS_MAX] = {out, in}, count = out * in, fan = in;
   int pads[3], strides[3], ones[3] = {1, 1, 1};
   int bias[NET_DIMS_MAX] = {1, out, 1, 1, 1};
@@ -156,45 +156,60 @@ net_tensor_t net_conv_output(const net_conv_t *conv, const net_tensor_t *x) {
   return net_tensor(x->dims, extent);
 }
 
-/* y = conv(x), without the bias. */
-static void forward(net_t *net, const net_conv_t *conv,
-                    cudnnTensorDescriptor_t x, const net_real *x_at,
-                    cudnnTensorDescriptor_t y, net_real *y_at) {
-  cudnnConvolutionFwdAlgoPerf_t found;
+/* The pair of tensors of a convolution is the same in all calls, so that one
+ * answer does for all of them. */
+static void algorithms(net_t *net, net_conv_t *conv, cudnnTensorDescriptor_t x,
+                       cudnnTensorDescriptor_t y) {
+  cudnnConvolutionFwdAlgoPerf_t forward;
+  cudnnConvolutionBwdDataAlgoPerf_t data;
+  cudnnConvolutionBwdFilterAlgoPerf_t filter;
   int count;
+  if (conv->algo.known)
+    return;
   CUDNN(cudnnGetConvolutionForwardAlgorithm_v7(
-      net->cudnn, x, conv->filter, conv->desc, y, 1, &count, &found));
-  workspace_grow(net, found.memory);
-  CUDNN(cudnnConvolutionForward(
-      net->cudnn, &one, x, x_at, conv->filter, conv->weights.at, conv->desc,
-      found.algo, net->workspace, net->workspace_bytes, &zero, y, y_at));
+      net->cudnn, x, conv->filter, conv->desc, y, 1, &count, &forward));
+  CUDNN(cudnnGetConvolutionBackwardDataAlgorithm_v7(
+      net->cudnn, conv->filter, y, conv->desc, x, 1, &count, &data));
+  CUDNN(cudnnGetConvolutionBackwardFilterAlgorithm_v7(
+      net->cudnn, x, y, conv->desc, conv->filter, 1, &count, &filter));
+  workspace_grow(net, forward.memory);
+  workspace_grow(net, data.memory);
+  workspace_grow(net, filter.memory);
+  conv->algo.forward = forward.algo;
+  conv->algo.data = data.algo;
+  conv->algo.filter = filter.algo;
+  conv->algo.known = 1;
+}
+
+/* y = conv(x), without the bias. */
+static void forward(net_t *net, net_conv_t *conv, cudnnTensorDescriptor_t x,
+                    const net_real *x_at, cudnnTensorDescriptor_t y,
+                    net_real *y_at) {
+  algorithms(net, conv, x, y);
+  CUDNN(cudnnConvolutionForward(net->cudnn, &one, x, x_at, conv->filter,
+                                conv->weights.at, conv->desc,
+                                conv->algo.forward, net->workspace,
+                                net->workspace_bytes, &zero, y, y_at));
 }
 
 /* dx = the transpose of conv, of dy, + keep dx. */
-static void transpose(net_t *net, const net_conv_t *conv,
-                      cudnnTensorDescriptor_t y, const net_real *dy,
-                      cudnnTensorDescriptor_t x, net_real keep, net_real *dx) {
-  cudnnConvolutionBwdDataAlgoPerf_t found;
-  int count;
-  CUDNN(cudnnGetConvolutionBackwardDataAlgorithm_v7(
-      net->cudnn, conv->filter, y, conv->desc, x, 1, &count, &found));
-  workspace_grow(net, found.memory);
+static void transpose(net_t *net, net_conv_t *conv, cudnnTensorDescriptor_t y,
+                      const net_real *dy, cudnnTensorDescriptor_t x,
+                      net_real keep, net_real *dx) {
+  algorithms(net, conv, x, y);
   CUDNN(cudnnConvolutionBackwardData(
       net->cudnn, &one, conv->filter, conv->weights.at, y, dy, conv->desc,
-      found.algo, net->workspace, net->workspace_bytes, &keep, x, dx));
+      conv->algo.data, net->workspace, net->workspace_bytes, &keep, x, dx));
 }
 
-static void filter_gradient(net_t *net, const net_conv_t *conv,
+static void filter_gradient(net_t *net, net_conv_t *conv,
                             cudnnTensorDescriptor_t x, const net_real *x_at,
                             cudnnTensorDescriptor_t y, const net_real *dy) {
-  cudnnConvolutionBwdFilterAlgoPerf_t found;
-  int count;
-  CUDNN(cudnnGetConvolutionBackwardFilterAlgorithm_v7(
-      net->cudnn, x, y, conv->desc, conv->filter, 1, &count, &found));
-  workspace_grow(net, found.memory);
+  algorithms(net, conv, x, y);
   CUDNN(cudnnConvolutionBackwardFilter(
-      net->cudnn, &one, x, x_at, y, dy, conv->desc, found.algo, net->workspace,
-      net->workspace_bytes, &zero, conv->filter, conv->weights.grad));
+      net->cudnn, &one, x, x_at, y, dy, conv->desc, conv->algo.filter,
+      net->workspace, net->workspace_bytes, &zero, conv->filter,
+      conv->weights.grad));
 }
 
 static void bias_add(net_t *net, const net_conv_t *conv,
@@ -209,7 +224,7 @@ static void bias_gradient(net_t *net, const net_conv_t *conv,
                                      conv->bias_desc, conv->bias.grad));
 }
 
-void net_conv_forward(net_t *net, const net_conv_t *conv, const net_tensor_t *x,
+void net_conv_forward(net_t *net, net_conv_t *conv, const net_tensor_t *x,
                       const net_tensor_t *y) {
   forward(net, conv, x->desc, x->at, y->desc, y->at);
   bias_add(net, conv, y);
@@ -225,7 +240,7 @@ void net_conv_backward(net_t *net, net_conv_t *conv, const net_tensor_t *x,
   net_step(net, &conv->bias);
 }
 
-void net_conv_up(net_t *net, const net_conv_t *conv, const net_tensor_t *y,
+void net_conv_up(net_t *net, net_conv_t *conv, const net_tensor_t *y,
                  const net_tensor_t *x) {
   transpose(net, conv, y->desc, y->at, x->desc, 0, x->at);
 }

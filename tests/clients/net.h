@@ -71,6 +71,13 @@ typedef struct net_conv {
   cudnnConvolutionDescriptor_t desc;
   cudnnTensorDescriptor_t bias_desc;
   net_parameter_t weights, bias;
+  /* What cuDNN chose, once it was asked. */
+  struct {
+    int known;
+    cudnnConvolutionFwdAlgo_t forward;
+    cudnnConvolutionBwdDataAlgo_t data;
+    cudnnConvolutionBwdFilterAlgo_t filter;
+  } algo;
 } net_conv_t;
 
 typedef struct net_norm {
@@ -99,14 +106,14 @@ net_conv_t net_conv(net_t *net, int dims, int in, int out, int kernel, int pad,
 void net_conv_free(net_conv_t *conv);
 /* The output for this input, of the size that cuDNN says. */
 net_tensor_t net_conv_output(const net_conv_t *conv, const net_tensor_t *x);
-void net_conv_forward(net_t *net, const net_conv_t *conv, const net_tensor_t *x,
+void net_conv_forward(net_t *net, net_conv_t *conv, const net_tensor_t *x,
                       const net_tensor_t *y);
 /* Gradients of filter and bias; of x too where it is wanted: added to what is
  * there times `keep`. */
 void net_conv_backward(net_t *net, net_conv_t *conv, const net_tensor_t *x,
                        const net_tensor_t *y, int wanted, net_real keep);
 /* The transposed convolution: from y to x, with a bias of x. */
-void net_conv_up(net_t *net, const net_conv_t *conv, const net_tensor_t *y,
+void net_conv_up(net_t *net, net_conv_t *conv, const net_tensor_t *y,
                  const net_tensor_t *x);
 void net_conv_up_backward(net_t *net, net_conv_t *conv, const net_tensor_t *y,
                           const net_tensor_t *x);
