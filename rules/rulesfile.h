@@ -20,11 +20,14 @@
  *                           one for all split dimensions, or one for each:
  *                           "H:300,212 W:even"
  *     view = shard | whole  default: SUNDOG_VIEW
- *     sum = yes | no | AXIS[+AXIS]    over which of the split's axes gradients
- * of weights, biases and scales are summed; default: yes, all of them. no: the
- * program does it wrap = DIM ...        periodic dimensions strategy = auto |
- * repair | extend window = global | local | LEFT,RIGHT [local NAME] tensors
- * that are every rank's own: match, op
+ *     sum = yes | no | AXIS[+AXIS]
+ *                           over which of the split's axes gradients of
+ *                           weights, biases and scales are summed; default:
+ *                           yes, all of them. no: the program does it
+ *     wrap = DIM ...        periodic dimensions
+ *     strategy = auto | repair | extend
+ *     window = global | local | LEFT,RIGHT
+ *   [local NAME]            tensors that are every rank's own: match, op
  *
  * A file without [mesh] that names one axis only has that axis with all ranks.
  *
