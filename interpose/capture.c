@@ -234,6 +234,12 @@ static int refusal_of(int entry) {
 int sdg_capture_touch_memory(int entry, const void *args, const void *caller) {
   if (is_foreign(caller))
     return 0;
+  if (!sdg_job_asked()) { // looked at and passed on
+    depth++;
+    sdg_inspect_reduction(sdg_entry[entry].name);
+    depth--;
+    return 0;
+  }
   sdg_touch_t touch;
   depth++;
   touch_read(entry, args, &touch);
@@ -304,7 +310,7 @@ int sdg_capture_unseen(int entry, const void *caller) {
 
 int sdg_capture_result(int entry, void *result, size_t bytes,
                        const void *caller) {
-  if (is_foreign(caller) || !result || bytes == 0 ||
+  if (is_foreign(caller) || !sdg_job_asked() || !result || bytes == 0 ||
       bytes > SDG_HOST_READ_BYTES)
     return 0;
   depth++;

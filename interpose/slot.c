@@ -4,8 +4,10 @@
 
 #include "interpose/load.h"
 #include "interpose/real.h"
+#include "rules/inspect.h"
 #include "rules/registry.h"
 #include "src/job.h"
+#include "src/record.h"
 
 static atomic_bool disarmed;
 
@@ -69,8 +71,11 @@ void *sdg_slot_resolve(unsigned entry) {
     sdg_load_watch_fork();
     target = sdg_entry[entry].probe;
   }
-  if (sdg_entry[entry].whole && sdg_job_asked() && !sdg_slot_disarmed() &&
-      sdg_registry_is_whole()) {
+  bool recorded = sdg_record_wanted() && !sdg_job_asked() &&
+                  sdg_entry[entry].library == SDG_LIBRARY_CUBLAS &&
+                  sdg_inspect_reduces(sdg_entry[entry].name);
+  if (sdg_entry[entry].whole && !sdg_slot_disarmed() &&
+      (recorded || (sdg_job_asked() && sdg_registry_is_whole()))) {
     sdg_load_watch_fork();
     target = sdg_entry[entry].whole;
   }

@@ -125,6 +125,23 @@ void sdg_inspect_call(const sdg_call_t *call) {
   sdg_record_count(text.bytes);
 }
 
+bool sdg_inspect_reduces(const char *entry_name) {
+  static const char *const parts[] = {"nrm2", "dot", "asum", "amax", "amin"};
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+    if (strcasestr(entry_name, parts[i]))
+      return true;
+  return false;
+}
+
+void sdg_inspect_reduction(const char *entry_name) {
+  if (!sdg_record_wanted() || !sdg_inspect_reduces(entry_name))
+    return;
+  char text[256];
+  snprintf(text, sizeof text, "{\"entry\":\"%s\",\"reduction\":true}",
+           entry_name);
+  sdg_record_count(text);
+}
+
 void sdg_inspect_opaque(const char *entry_name) {
   if (!sdg_record_wanted())
     return;

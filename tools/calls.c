@@ -74,6 +74,7 @@ static void call_read(const json_t *from, seen_call_t *out) {
   out->is_query = truth_of(from, "query");
   out->has_rule = truth_of(from, "rule");
   out->is_opaque = truth_of(from, "opaque");
+  out->is_reduction = truth_of(from, "reduction");
   out->count = 1;
   const json_t *window = json_object_get(from, "window");
   out->spatial = size_of(window, "kernel", SDG_DIMS_MAX);

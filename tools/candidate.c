@@ -301,6 +301,14 @@ sdg_status_t candidate_judge(const calls_t *calls, sdg_view_t view,
         fault_add(out, "%s hides its tensors (SDG-607)", call->entry);
       continue;
     }
+    if (call->is_reduction) {
+      if (view == SDG_VIEW_SHARD)
+        fault_add(out,
+                  "%s would be of each rank's own piece (the whole view gives "
+                  "that of one device)",
+                  call->entry);
+      continue;
+    }
     operands_judge(call, out, &split);
     if (!split) {
       out->has_local |= view == SDG_VIEW_SHARD && call->spatial > 0;

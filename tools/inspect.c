@@ -171,6 +171,8 @@ static void call_print(const seen_call_t *call) {
   printf("%10" PRId64 "  %s", call->count, call->entry);
   if (call->is_opaque)
     printf("  hides its tensors");
+  else if (call->is_reduction)
+    printf("  of all that the rank has");
   else if (!call->has_rule && !call->is_query)
     printf("  (no rule)");
   int type = -1;

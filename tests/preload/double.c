@@ -54,6 +54,13 @@ void sdg_inspect_call(const sdg_call_t *call) {
   (void)call;
 }
 
+bool sdg_inspect_reduces(const char *entry_name) {
+  (void)entry_name;
+  return false;
+}
+void sdg_inspect_reduction(const char *entry_name) {
+  (void)entry_name;
+}
 void sdg_inspect_opaque(const char *entry_name) {
   (void)entry_name;
 }

@@ -103,6 +103,19 @@ rules_for_the_whole_view_run_as_they_are() {
   run 0 "$sundog" run --device host -n 2 --rules p.ini -- "$pooled" 5 exit
   cmp alone out
 }
+sums_of_the_program_are_of_the_whole() {
+  # cuBLAS makes numbers of vectors, which in pieces would be others.
+  run 0 "$sundog" "${inspect[@]}" -o r.ini -- "$clients/sundry" alone.npy 24 20 4
+  says out 'best: H, view whole'
+  grep -q '^conflict of H over 2, 4, 8: cublasNrm2Ex ' out
+  run 0 "$sundog" run --device host -n 3 --rules r.ini -- \
+    "$clients/sundry" ranks.npy 24 20 4
+  cmp alone.npy ranks.npy
+  run 0 "$sundog" "${inspect[@]}" --view shard -o r.ini -- \
+    "$clients/sundry" again.npy 24 20 4
+  cmp alone.npy again.npy
+  grep -q '^; conflict: cublasNrm2Ex ' r.ini
+}
 the_view_and_dimension_can_be_chosen() {
   run 125 "$sundog" "${inspect[@]}" --view none -- "$pooled" 2 exit
   run 0 "$sundog" "${inspect[@]}" --view shard -o r.ini -- "$pooled" 2 exit
@@ -205,6 +218,7 @@ cases the_solvers_calls_are_seen drafted_rules_run_as_they_are \
   long_words_do_not_spoil_the_draft \
   the_program_is_untouched pooling_is_seen \
   rules_for_the_whole_view_run_as_they_are \
+  sums_of_the_program_are_of_the_whole \
   the_view_and_dimension_can_be_chosen \
   libraries_that_are_loaded_late_are_seen \
   calls_that_are_left_out_are_owned_up_to distinct_calls_are_told_apart \
