@@ -2,6 +2,7 @@
 // The geometry of one call of a windowed op on split tensors.
 #include "rules/windowop.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,12 +68,36 @@ sdg_status_t sdg_window_op_place(const sdg_window_op_t *op,
   return SDG_OK;
 }
 
+// Parts of x of which a program that works out sizes by itself, piece by piece,
+// gets outputs that add up; and the command that makes them.
+static void advice_write(const sdg_window_t *window, const sdg_part_t *x,
+                         const char *name, int64_t should, char *out,
+                         size_t out_bytes) {
+  sdg_part_t part;
+  int64_t made = 0;
+  char sizes[256] = "";
+  snprintf(out, out_bytes, "; no parts of x would do (ask cuDNN for sizes)");
+  if (sdg_part_divide(sdg_part_extent(x), x->pieces, SDG_PART_EVEN,
+                      window->stride, &part) != SDG_OK)
+    return;
+  for (int piece = 0; piece < part.pieces; piece++) {
+    int64_t rows = sdg_window_outputs(window, sdg_part_size(&part, piece));
+    made = rows > 0 && made >= 0 ? made + rows : -1;
+  }
+  sdg_part_format(&part, sizes, sizeof sizes);
+  sdg_part_fini(&part);
+  if (made == should)
+    snprintf(out, out_bytes,
+             ", which are those of x %s (sundog split --dim %s --parts "
+             "even/%lld -n %d)",
+             sizes, name, (long long)window->stride, x->pieces);
+}
+
 // The program's own output sizes are honoured where they add up.
-static sdg_status_t outputs_compare(const sdg_window_op_t *op,
-                                    const sdg_call_t *call,
-                                    const sdg_window_spec_t *spec,
-                                    const sdg_placement_t *given,
-                                    const sdg_placement_t *ours) {
+static sdg_status_t
+outputs_compare(const sdg_window_op_t *op, const sdg_call_t *call,
+                const sdg_placement_t *x, const sdg_window_spec_t *spec,
+                const sdg_placement_t *given, const sdg_placement_t *ours) {
   const char *names[SDG_DIMS_MAX];
   const char *role = sdg_role_name(call->operand[spec->y].role);
   sdg_tagging_names(call->family, op->dims, names);
@@ -84,14 +109,17 @@ static sdg_status_t outputs_compare(const sdg_window_op_t *op,
     int64_t should = sdg_placement_extent(ours, d);
     if (is == should)
       continue;
-    char given_text[256], ours_text[256];
+    char given_text[256], ours_text[256], advice[400] = "";
     sdg_part_format(&given->part[d], given_text, sizeof given_text);
     sdg_part_format(&ours->part[d], ours_text, sizeof ours_text);
+    if (d >= 2 && x->split[d].axes > 0)
+      advice_write(&op->dim[d].window, &x->part[d], names[d], should, advice,
+                   sizeof advice);
     return sdg_fail(SDG_E_OUTPUT_EXTENT,
                     "%s of %s of %s is %s = %lld over the ranks; the whole "
-                    "input gives %lld, for example as %s",
+                    "input gives %lld, for example as %s%s",
                     names[d], role, call->entry_name, given_text, (long long)is,
-                    (long long)should, ours_text);
+                    (long long)should, ours_text, advice);
   }
   return SDG_OK;
 }
@@ -205,7 +233,8 @@ static sdg_status_t outputs_own(sdg_window_op_t *op, const sdg_call_t *call,
   if (spec->y < 0)
     return SDG_OK;
   const sdg_placement_t *given = &tagging->placement[spec->y];
-  SDG_TRY(outputs_compare(op, call, spec, given, &op->y_placement));
+  SDG_TRY(outputs_compare(op, call, &tagging->placement[spec->x], spec, given,
+                          &op->y_placement));
   sdg_placement_fini(&op->y_placement);
   return sdg_placement_copy(given, &op->y_placement);
 }
