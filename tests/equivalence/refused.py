@@ -49,7 +49,8 @@ def negative_cases(runner, completed):
                [CODE, "rank 1"])
     sizes = but(size="258x8", partH="0,129,258", stride="2x1", own_sizes=1)
     yield item("output sizes that do not add up: which parts would do",
-               [[sizes]] * 2, [CODE, "129"], line=sizes, pieces=[0, 0])
+               [[sizes]] * 2, [CODE, "129", "--parts even/2 -n 2"],
+               line=sizes, pieces=[0, 0])
     none = ("mesh=3 split=H:0 partH=0,1,2,3 size=3x4 kernel=3x3 stride=4x1 "
             "dilation=1x1 pad=1x1 n=1 c=1 k=1 groups=1 seed=1")
     yield item("a rank that would own no output", [[none]] * 3, [CODE],
