@@ -224,9 +224,15 @@ static sdg_status_t output_check(const sdg_call_t *call,
   sdg_layout_t layout = sdg_memory_layout(output);
   sdg_span_t allocation,
       tensor = {(uintptr_t)output->data, sdg_layout_bytes(&layout)};
-  if (sdg_buffers_allocation(table, tensor.at, &allocation) &&
-      sdg_span_contain(allocation, tensor))
+  bool seen = sdg_buffers_allocation(table, tensor.at, &allocation);
+  if (seen && sdg_span_contain(allocation, tensor))
     return SDG_OK;
+  if (seen)
+    return sdg_fail(SDG_E_SMALL_MEMORY,
+                    "%s of %s is %zu bytes from %p, where %zu are allocated",
+                    sdg_role_name(output->role), call->entry_name, tensor.bytes,
+                    output->data,
+                    (size_t)(allocation.at + allocation.bytes - tensor.at));
   return sdg_fail(SDG_E_UNSEEN_MEMORY, "%s of %s at %p, %zu bytes",
                   sdg_role_name(output->role), call->entry_name, output->data,
                   tensor.bytes);

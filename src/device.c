@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "src/vendor.h"
 
@@ -119,9 +120,20 @@ static int copy_levels(const loops_t *loops) {
 static sdg_status_t copy_nest(const sdg_vendor_t *cuda, const loops_t *loops,
                               int level, int levels, const char *from, char *to,
                               cudaStream_t stream) {
-  if (level == levels)
-    return sdg_device_check(copy_block(cuda, loops, levels, from, to, stream),
-                            "copy of a box");
+  if (level == levels) {
+    cudaError_t result = copy_block(cuda, loops, levels, from, to, stream);
+    if (result == cudaSuccess)
+      return SDG_OK;
+    int64_t span = loops->run_bytes;
+    for (int i = 0; i < levels; i++)
+      span += (loops->loop[i].extent - 1) * loops->loop[i].from_bytes;
+    char what[160];
+    snprintf(what, sizeof what,
+             "copy of a box within %lld bytes from %p to %p (is the memory as "
+             "large as the tensor?)",
+             (long long)span, (const void *)from, (void *)to);
+    return sdg_device_check(result, what);
+  }
   for (int64_t i = 0; i < loops->loop[level - 1].extent; i++)
     SDG_TRY(copy_nest(cuda, loops, level - 1, levels,
                       from + i * loops->loop[level - 1].from_bytes,

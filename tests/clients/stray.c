@@ -6,6 +6,7 @@
  *   read      prints small and large copies of NUMBER from the device, and its
  *             norm by cuBLAS
  *   managed   convolves into managed memory
+ *   small     convolves into too little memory
  *   library   convolves with the library of the file NUMBER loaded
  *   api       calls the function of the name NUMBER, without arguments
  *   reset     resets the device between NUMBER solutions, which it prints
@@ -239,6 +240,9 @@ int main(int argc, char **argv) {
     TRY(cudaMallocManaged((void **)&g.y, COUNT * sizeof *g.y,
                           cudaMemAttachGlobal));
     TRY(convolve(g.x, g.y));
+  } else if (!strcmp(what, "small")) {
+    TRY(cudaMalloc((void **)&g.y, 4));
+    TRY(convolve(g.x, g.y));
   } else if (!strcmp(what, "library")) {
     TRY(convolve(g.x, g.y));
     TRY(dlopen(argv[2], RTLD_NOW) == NULL);
@@ -302,7 +306,7 @@ int main(int argc, char **argv) {
     TRY(pthread_join(thread, NULL));
   } else {
     fprintf(stderr, "usage: stray "
-                    "read|managed|library|api|seeded|reset|helpers|pool|"
+                    "read|managed|small|library|api|seeded|reset|helpers|pool|"
                     "race|capture|diverge|order|refused|"
                     "thread [NUMBER]\n");
     return 2;
