@@ -72,7 +72,8 @@ void *sdg_slot_resolve(unsigned entry) {
     target = sdg_entry[entry].probe;
   }
   bool recorded = sdg_record_wanted() && !sdg_job_asked() &&
-                  sdg_entry[entry].library == SDG_LIBRARY_CUBLAS &&
+                  (sdg_entry[entry].library == SDG_LIBRARY_CUBLAS ||
+                   sdg_entry[entry].library == SDG_LIBRARY_CUBLASLT) &&
                   sdg_inspect_reduces(sdg_entry[entry].name);
   if (sdg_entry[entry].whole && !sdg_slot_disarmed() &&
       (recorded || (sdg_job_asked() && sdg_registry_is_whole()))) {

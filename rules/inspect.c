@@ -126,7 +126,8 @@ void sdg_inspect_call(const sdg_call_t *call) {
 }
 
 bool sdg_inspect_reduces(const char *entry_name) {
-  static const char *const parts[] = {"nrm2", "dot", "asum", "amax", "amin"};
+  static const char *const parts[] = {"nrm2", "dot",  "asum", "amax",
+                                      "amin", "gemm", "gemv", "matmul"};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
     if (strcasestr(entry_name, parts[i]))
       return true;

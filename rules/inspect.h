@@ -19,8 +19,8 @@ void sdg_inspect_call(const sdg_call_t *call);
 /* The same for an entry that hides its tensors: {"entry":..., "opaque":true}.
  */
 void sdg_inspect_opaque(const char *entry_name);
-/* Whether cuBLAS' function of this name makes one number of a vector (nrm2,
- * dot, asum, amax, amin): of its own piece in the shard view. */
+/* Whether cuBLAS' function of this name makes sums (norms, dot products,
+ * products of matrices) or the like: of its own piece in the shard view. */
 bool sdg_inspect_reduces(const char *entry_name);
 /* Such a function was called: {"entry":..., "reduction":true}. Nothing for
  * others. */

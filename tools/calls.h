@@ -28,7 +28,7 @@ typedef struct seen_call {
   bool is_query;
   bool has_rule;  /* this version can split it */
   bool is_opaque; /* hides its tensors: no operands */
-  /* Makes one number of what the rank has, outside of cuDNN: no operands. */
+  /* Makes sums of what the rank has, outside of cuDNN: no operands. */
   bool is_reduction;
   int64_t count; /* 1 if the process did not end by itself */
   int spatial;   /* dimensions of the window; 0: none */

@@ -304,8 +304,8 @@ sdg_status_t candidate_judge(const calls_t *calls, sdg_view_t view,
     if (call->is_reduction) {
       if (view == SDG_VIEW_SHARD)
         fault_add(out,
-                  "%s would be of each rank's own piece (the whole view gives "
-                  "that of one device)",
+                  "%s would be of what each rank has (right where that is "
+                  "not split; the whole view gives that of one device)",
                   call->entry);
       continue;
     }

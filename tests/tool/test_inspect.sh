@@ -116,6 +116,14 @@ sums_of_the_program_are_of_the_whole() {
   cmp alone.npy again.npy
   grep -q '^; conflict: cublasNrm2Ex ' r.ini
 }
+products_of_matrices_are_of_the_whole() {
+  run 0 "$sundog" "${inspect[@]}" -o r.ini -- "$clients/mixed" alone.npy 24 20
+  grep -q '^conflict of H over 2, 4, 8: cublasSgemm_v2 ' out
+  says out 'best: H, view whole'
+  run 0 "$sundog" run --device host -n 2 --rules r.ini --ranks-output others \
+    -- "$clients/mixed" 'ranks.{rank}.npy' 24 20
+  run 0 "$sundog" diff --rtol 1e-5 --atol 1e-6 alone.npy ranks.1.npy
+}
 the_view_and_dimension_can_be_chosen() {
   run 125 "$sundog" "${inspect[@]}" --view none -- "$pooled" 2 exit
   run 0 "$sundog" "${inspect[@]}" --view shard -o r.ini -- "$pooled" 2 exit
@@ -219,6 +227,7 @@ cases the_solvers_calls_are_seen drafted_rules_run_as_they_are \
   the_program_is_untouched pooling_is_seen \
   rules_for_the_whole_view_run_as_they_are \
   sums_of_the_program_are_of_the_whole \
+  products_of_matrices_are_of_the_whole \
   the_view_and_dimension_can_be_chosen \
   libraries_that_are_loaded_late_are_seen \
   calls_that_are_left_out_are_owned_up_to distinct_calls_are_told_apart \
