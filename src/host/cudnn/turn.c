@@ -36,12 +36,15 @@ enum { LANES = 16, STAGES = 4 };
 
 typedef float vec_t
     __attribute__((vector_size(HOST_KERNEL_BYTES), aligned(4), may_alias));
+/* A vector that is no part of a tensor: on the stack, where it does not stay in
+ * a register, it has to lie as such moves want it. */
+typedef float held_t __attribute__((vector_size(HOST_KERNEL_BYTES)));
 
 /* A stage deals the vectors of both halves out like cards; after as many
  * stages as LANES has binary digits, rows are columns. */
 static inline __attribute__((always_inline)) void
 block(const float *from, int64_t from_stride, float *to, int64_t to_stride) {
-  vec_t v[LANES], dealt[LANES];
+  held_t v[LANES], dealt[LANES];
 #pragma GCC unroll 16
   for (int i = 0; i < LANES; i++)
     v[i] = *(const vec_t *)(from + i * from_stride);
