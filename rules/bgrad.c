@@ -6,6 +6,7 @@
 #include "rules/args.h"
 #include "rules/convwgrad.h"
 #include "rules/gradsum.h"
+#include "rules/tagging.h"
 #include "rules/vendor.h"
 #include "rules/windowplan.h"
 
@@ -95,6 +96,7 @@ sdg_status_t sdg_bgrad_plan(const sdg_call_t *call,
   SDG_TRY(call_check(call, tagging));
   if (!tagging->sum_axes)
     return sdg_window_plan_literal(0, out_plan);
+  SDG_TRY(sdg_tagging_sure(call, tagging));
   sdg_box_t own =
       sdg_placement_box(&tagging->placement[DY], tagging->mesh, tagging->rank);
   return plan_make(call, tagging->sum_axes, &own, &own, out_plan);

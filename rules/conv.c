@@ -93,6 +93,15 @@ sdg_status_t sdg_conv_init_whole(const sdg_call_t *call,
   return SDG_OK;
 }
 
+bool sdg_conv_looks_around(const sdg_conv_t *conv) {
+  bool around = false;
+  for (int i = 0; i < conv->parameters.spatial; i++) {
+    const sdg_window_t *window = &conv->spec.window[i + 2];
+    around |= window->kernel > 1 || window->pad > 0;
+  }
+  return around;
+}
+
 void sdg_conv_fini(sdg_conv_t *conv) {
   sdg_window_op_fini(&conv->op);
 }

@@ -53,6 +53,8 @@ sdg_status_t sdg_conv_init(const sdg_call_t *call, const sdg_tagging_t *tagging,
 sdg_status_t sdg_conv_init_whole(const sdg_call_t *call,
                                  const sdg_tagging_t *tagging, sdg_conv_t *out,
                                  bool *out_can) SDG_MUST_CHECK;
+/* False if each output sees the one input at its own place. */
+bool sdg_conv_looks_around(const sdg_conv_t *conv);
 void sdg_conv_fini(sdg_conv_t *conv);
 
 /* See sdg_rule_t: the parts of the rule that are of forward entries; key and

@@ -6,6 +6,7 @@
 
 #include "rules/args.h"
 #include "rules/conv.h"
+#include "rules/tagging.h"
 #include "rules/vendor.h"
 #include "rules/windowplan.h"
 #include "src/exec.h"
@@ -235,8 +236,11 @@ sdg_status_t sdg_conv_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
   sdg_window_client_t window = client_make(&client);
   int refusal = sdg_conv_refusal(call, &conv, tagging, client.arguments.algo);
   sdg_status_t status =
-      refusal ? sdg_conv_plan_refused(refusal, out_plan)
-              : sdg_window_plan(call, tagging, &conv.op, &window, out_plan);
+      sdg_conv_looks_around(&conv) ? sdg_tagging_sure(call, tagging) : SDG_OK;
+  if (status == SDG_OK)
+    status = refusal
+                 ? sdg_conv_plan_refused(refusal, out_plan)
+                 : sdg_window_plan(call, tagging, &conv.op, &window, out_plan);
   sdg_conv_fini(&conv);
   return status;
 }

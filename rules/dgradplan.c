@@ -5,6 +5,7 @@
 
 #include "rules/assemble.h"
 #include "rules/convgrad.h"
+#include "rules/tagging.h"
 #include "rules/windowplan.h"
 
 // A strip's sub-call: one image of it.
@@ -215,11 +216,14 @@ sdg_status_t sdg_dgrad_plan(const sdg_call_t *call,
   SDG_TRY(sdg_dgrad_init(call, tagging, &dgrad));
   int refusal = sdg_conv_refusal(call, &dgrad.conv, tagging,
                                  sdg_grad_arguments(call).algo);
-  sdg_status_t status =
-      refusal
-          ? sdg_conv_plan_refused(refusal, out_plan)
-          : strategies_try(call, &dgrad, dgrad.communicates ? tagging->axes : 0,
-                           tagging->section->strategy, out_plan);
+  sdg_status_t status = sdg_conv_looks_around(&dgrad.conv)
+                            ? sdg_tagging_sure(call, tagging)
+                            : SDG_OK;
+  if (status == SDG_OK)
+    status = refusal ? sdg_conv_plan_refused(refusal, out_plan)
+                     : strategies_try(call, &dgrad,
+                                      dgrad.communicates ? tagging->axes : 0,
+                                      tagging->section->strategy, out_plan);
   sdg_dgrad_fini(&dgrad);
   return status;
 }

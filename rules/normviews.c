@@ -257,6 +257,7 @@ sdg_status_t sdg_norm_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
                !shared_axes(&norm, tagging->mesh, x_placement(&norm, tagging));
   if (apart)
     return sdg_literal_plan(out_plan);
+  SDG_TRY(sdg_tagging_sure(call, tagging));
   const char *why = refusal ? NULL : obstacle(call, &norm);
   if (why)
     return sdg_fail(SDG_E_NO_RULE, "%s %s", call->entry_name, why);

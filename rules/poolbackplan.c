@@ -5,6 +5,7 @@
 #include "rules/args.h"
 #include "rules/poolback.h"
 #include "rules/subcall.h"
+#include "rules/tagging.h"
 #include "rules/vendor.h"
 
 // The program's tensors, or copies of some rows. Means read neither x nor y:
@@ -321,6 +322,7 @@ sdg_status_t sdg_pool_back_plan(const sdg_call_t *call,
                                 const sdg_tagging_t *tagging,
                                 sdg_plan_t **out_plan) {
   sdg_pool_back_t back;
+  SDG_TRY(sdg_tagging_sure(call, tagging));
   SDG_TRY(sdg_pool_back_init(call, tagging, &back));
   sdg_status_t status =
       sdg_pool_global_can(&back.pool, tagging)

@@ -5,6 +5,7 @@
 
 #include "rules/args.h"
 #include "rules/pool.h"
+#include "rules/tagging.h"
 #include "rules/tensor.h"
 #include "rules/vendor.h"
 #include "rules/windowplan.h"
@@ -148,6 +149,7 @@ static sdg_window_client_t client_make(client_t *client) {
 sdg_status_t sdg_pool_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
                            sdg_plan_t **out_plan) {
   sdg_pool_t pool;
+  SDG_TRY(sdg_tagging_sure(call, tagging));
   SDG_TRY(sdg_pool_init(call, tagging, &pool));
   client_t client = {call, &pool};
   sdg_window_client_t window = client_make(&client);

@@ -2,6 +2,7 @@
 // The verdict on a call, derived from the extents that the ranks agreed on.
 #include "rules/tagging.h"
 
+#include <ctype.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -374,6 +375,35 @@ sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
     }
   }
   return SDG_OK;
+}
+
+// More than one element in a spatial dimension, on some rank.
+static bool has_rows(const sdg_placement_t *placement) {
+  for (int d = 2; d < placement->dims; d++)
+    for (int p = 0; p < placement->part[d].pieces; p++)
+      if (sdg_part_size(&placement->part[d], p) > 1)
+        return true;
+  return false;
+}
+
+sdg_status_t sdg_tagging_sure(const sdg_call_t *call,
+                              const sdg_tagging_t *tagging) {
+  const char *role = NULL;
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_placement_t *placement = &tagging->placement[i];
+    if (!sdg_role_is_activation(call->operand[i].role))
+      continue;
+    if (call->operand[i].label || has_rows(placement))
+      return SDG_OK;
+    for (int d = 2; d < placement->dims; d++)
+      if (placement->part[d].pieces > 1)
+        role = sdg_role_name(call->operand[i].role);
+  }
+  for (int i = 0; i < tagging->section->splits; i++)
+    if (isdigit((unsigned char)tagging->section->split[i].parts[0]))
+      return SDG_OK;
+  return role ? sdg_fail(SDG_E_ONE_EACH, "%s of %s", role, call->entry_name)
+              : SDG_OK;
 }
 
 void sdg_tagging_fini(sdg_tagging_t *tagging) {

@@ -46,6 +46,12 @@ sdg_status_t sdg_tagging_differ(const sdg_call_t *call,
                                 const sdg_tagging_t *tagging, int a,
                                 int b) SDG_MUST_CHECK;
 
+/* For ops to which it matters: SDG_E_ONE_EACH if the activations have one
+ * element in D, H and W on every rank, and one of these is split. They may be
+ * pieces, or the same tensor on every rank; a tag and listed parts tell. */
+sdg_status_t sdg_tagging_sure(const sdg_call_t *call,
+                              const sdg_tagging_t *tagging) SDG_MUST_CHECK;
+
 /* Names of a tensor's dimensions for messages; out has SDG_DIMS_MAX. */
 void sdg_tagging_names(sdg_family_t family, int dims, const char **out);
 

@@ -7,6 +7,7 @@
 #include "rules/assemble.h"
 #include "rules/convwgrad.h"
 #include "rules/gradsum.h"
+#include "rules/tagging.h"
 #include "rules/windowplan.h"
 
 typedef struct strip {
@@ -194,6 +195,7 @@ sdg_status_t sdg_wgrad_plan(const sdg_call_t *call,
                             const sdg_tagging_t *tagging,
                             sdg_plan_t **out_plan) {
   sdg_conv_t conv;
+  SDG_TRY(sdg_tagging_sure(call, tagging));
   SDG_TRY(sdg_conv_init(call, tagging, &conv));
   sdg_status_t status = shard_plan(call, &conv, tagging, out_plan);
   sdg_conv_fini(&conv);

@@ -88,6 +88,12 @@ bool pool_draw(uint64_t *state, const int *pieces, int spatial, bool whole,
       return false;
     p->y[i + 2] = room / p->stride[i] + 1;
   }
+  // One element on every rank is refused: it may be the same one.
+  bool single = pieces[2] * pieces[3] * pieces[4] > 1;
+  for (int d = 2; d < DIMS; d++)
+    single &= p->x[d] <= pieces[d] && p->y[d] <= pieces[d];
+  if (single && !whole)
+    return false;
   // By chance over all of it: a mean of pieces' means has other bits.
   bool fills = true;
   for (int d = 2; d < DIMS; d++)

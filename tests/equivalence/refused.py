@@ -61,6 +61,11 @@ def negative_cases(runner, completed):
                line=few)
     channels = BASE.replace("split=H:0 partH=0,6,12", "split=C:0 partC=0,1,2")
     yield item("channels split", [[channels]] * 2, [CODE], line=channels)
+    single = ("mesh=2 split=H:0 partH=0,1,2 size=2x1 kernel=1x1 stride=1x1 "
+              "dilation=1x1 pad=0x0 n=2 c=3 k=2 groups=1 seed=1")
+    yield item("one element on every rank: of one tensor, or the same one",
+               [[f"op=conv_filter {single}"]] * 2, ["SDG-405"],
+               line=f"op=conv_filter {single}")
     around = ("op=lrn_forward mesh=2 split=C:0 partC=0,1,3 size=4x4 n=1 c=3 "
               "window=3 seed=1")
     yield item("channels that are normalised together split",

@@ -137,6 +137,19 @@ class Family:
                 return case
         return None
 
+    ambiguous = staticmethod(all)
+
+    def one_each(self, case):
+        """Whether one of D, H, W is cut, and no rank has more than one element
+        in any of them: in all tensors (of networks, in one: a call has few)."""
+        def single(t):
+            return not any(b - a > 1 for dim, size in zip(t.dims, t.size)
+                           if dim in "DHW"
+                           for cut in [t.cut.get(dim, [0, size])]
+                           for a, b in zip(cut, cut[1:]))
+        cut = [t for t in self.tensors(case) if set(t.cut) & set("DHW")]
+        return bool(cut) and self.ambiguous(map(single, cut))
+
     def valid(self, case, setting):
         """Whether it is a legal case, and in the shard view every rank has a
         part of every tensor."""
@@ -153,6 +166,8 @@ class Family:
             if len(first) != setting.pieces(dim) + 1 or \
                     first[-1] != self.whole(case, dim):
                 return False
+        if setting.view == "shard" and self.one_each(case):
+            return False  # refused: the ranks may have the same tensor
         for tensor in self.tensors(case):
             if any(extent < 1 for extent in tensor.size):
                 return False

@@ -24,6 +24,7 @@ MARGIN = 1e-4
 class Network(Family):
     ops = ("network",)
     sharded = ops
+    ambiguous = staticmethod(any)
 
     def layers(self, rng, setting):
         """Kinds of layers that can be in a network of this setting."""
