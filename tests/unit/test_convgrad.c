@@ -120,10 +120,13 @@ static sdg_part_t part_random(int64_t extent, int pieces) {
   return part;
 }
 
+static int pieces_of(const problem_t *p, int d) {
+  return p->axis_of[d] < 0 ? 1 : sdg_job_mesh()->size[p->axis_of[d]];
+}
+
 static bool windows_draw(problem_t *p) {
-  const sdg_mesh_t *mesh = sdg_job_mesh();
   for (int d = 0; d < DIMS; d++) {
-    int pieces = p->axis_of[d] < 0 ? 1 : mesh->size[p->axis_of[d]];
+    int pieces = pieces_of(p, d);
     p->x_extent[d] = d < 2 ? random_in(1, 2) : random_in(pieces, MAX);
     if (d == 0)
       p->x_extent[d] += pieces - 1;
@@ -137,7 +140,9 @@ static bool windows_draw(problem_t *p) {
       return false;
   }
   p->y_extent[1] = random_in(1, 3);
-  return true;
+  // One element on every rank may be the same one, and is refused.
+  return p->x_extent[2] > pieces_of(p, 2) || p->y_extent[2] > pieces_of(p, 2) ||
+         p->x_extent[3] > pieces_of(p, 3) || p->y_extent[3] > pieces_of(p, 3);
 }
 
 static bool all_hold(const sdg_part_t *part) {
