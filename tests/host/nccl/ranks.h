@@ -16,11 +16,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { IDS = 3, RANKS_MAX = 8, OUT_FD = 3 };
+enum { IDS = 3, RANKS_MAX = 8, OUT_FD = 3, GATE_FD = 100 };
 
 /* What a rank knows. Several ids, for several communicators. */
 typedef struct rank_info {
@@ -66,6 +67,17 @@ static inline rank_info_t rank_meet(int rank, int ranks) {
     }
   }
   return info;
+}
+
+/* In a rank: lets all who wait at the gate pass, now and later. */
+static inline void gate_open(void) {
+  RANK_REQUIRE(eventfd_write(GATE_FD, RANKS_MAX) == 0);
+}
+
+/* In a rank: waits until another has opened the gate. */
+static inline void gate_pass(void) {
+  eventfd_t one;
+  RANK_REQUIRE(eventfd_read(GATE_FD, &one) == 0);
 }
 
 /* What a rank does, by the name that the launcher gives it. */
@@ -116,6 +128,8 @@ typedef struct launch {
 static inline launch_t launch_start(const char *scenario, int ranks) {
   launch_t launch = {.ranks = ranks};
   int in[RANKS_MAX][2], out[2];
+  int gate = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+  ck_assert_int_ge(gate, 0);
   ck_assert_int_eq(pipe2(out, O_CLOEXEC), 0);
   for (int r = 0; r < ranks; r++) {
     ck_assert_int_eq(pipe2(in[r], O_CLOEXEC), 0);
@@ -125,6 +139,7 @@ static inline launch_t launch_start(const char *scenario, int ranks) {
       snprintf(rank_text, sizeof(rank_text), "%d", r);
       snprintf(ranks_text, sizeof(ranks_text), "%d", ranks);
       dup2(in[r][0], 0);
+      dup2(gate, GATE_FD);
       if (getenv("SDG_TEST_WIRE")) { /* each on a machine of its own */
         setenv("NCCL_HOSTID", rank_text, 1);
         setenv("NCCL_SOCKET_IFNAME", "lo", 1);
@@ -149,6 +164,7 @@ static inline launch_t launch_start(const char *scenario, int ranks) {
   }
   close(out[0]);
   close(out[1]);
+  close(gate);
   return launch;
 }
 
