@@ -17,6 +17,7 @@
 #include "src/log.h"
 #include "src/lost.h"
 #include "src/thread.h"
+#include "src/traffic.h"
 #include "src/vendor.h"
 
 enum { PARAMETERS_BYTES = 1024 };
@@ -78,8 +79,9 @@ sdg_status_t sdg_step_stream(const sdg_call_t *call, cudaStream_t *out_stream) {
   return capture_check(call, *out_stream);
 }
 
-sdg_status_t sdg_step_connect(const sdg_plan_t *plan) {
+sdg_status_t sdg_step_connect(sdg_plan_t *plan) {
   sdg_comm_t *comm;
+  sdg_traffic_count(plan, sdg_job_mesh(), sdg_job_rank());
   if (plan->axes)
     SDG_TRY(sdg_comm_get(plan->axes, &comm));
   for (int i = 0; i < plan->steps; i++)

@@ -29,8 +29,9 @@ sdg_status_t sdg_step_stream(const sdg_call_t *call,
                              cudaStream_t *out_stream) SDG_MUST_CHECK;
 
 /* Makes the communicators of a new plan, here where all ranks are: at a run of
- * it some may have nothing to exchange. */
-sdg_status_t sdg_step_connect(const sdg_plan_t *plan) SDG_MUST_CHECK;
+ * it some may have nothing to exchange. Counts what it brings along each axis.
+ */
+sdg_status_t sdg_step_connect(sdg_plan_t *plan) SDG_MUST_CHECK;
 
 /* Carries out a plan. call->result is not 0 where the vendor's library refused
  * the call on every rank before anything was changed, as it may on one device:

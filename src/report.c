@@ -24,6 +24,7 @@ struct sdg_report_row {
   const char *entry, *section, *strategy;
   sum_t count;
   sum_t received_bytes;
+  sum_t axis_bytes[SDG_AXES_MAX];
   sum_t copied_bytes[SDG_COPY_COUNT];
   sum_t wait_ns;
   _Atomic(sdg_report_row_t *) next;
@@ -75,6 +76,8 @@ void sdg_report_moved(sdg_report_row_t *row, const sdg_plan_t *plan) {
   if (!row)
     return;
   add(&row->received_bytes, plan->received_bytes);
+  for (int i = 0; i < SDG_AXES_MAX; i++)
+    add(&row->axis_bytes[i], plan->axis_bytes[i]);
   for (int i = 0; i < SDG_COPY_COUNT; i++)
     add(&row->copied_bytes[i], plan->copied_bytes[i]);
 }
@@ -111,7 +114,8 @@ uint64_t sdg_report_calls(void) {
 
 // A kind of call is a row of every thread that made it.
 typedef struct totals {
-  int64_t count, received_bytes, copied_bytes[SDG_COPY_COUNT], wait_ns;
+  int64_t count, received_bytes, wait_ns;
+  int64_t axis_bytes[SDG_AXES_MAX], copied_bytes[SDG_COPY_COUNT];
 } totals_t;
 
 static bool is_first(const sdg_report_row_t *row, int of_channel) {
@@ -132,6 +136,8 @@ static totals_t totals_of(const sdg_report_row_t *row) {
         continue;
       totals.count += other->count;
       totals.received_bytes += other->received_bytes;
+      for (int i = 0; i < SDG_AXES_MAX; i++)
+        totals.axis_bytes[i] += other->axis_bytes[i];
       for (int i = 0; i < SDG_COPY_COUNT; i++)
         totals.copied_bytes[i] += other->copied_bytes[i];
       totals.wait_ns += other->wait_ns;
@@ -151,7 +157,12 @@ static void row_write(FILE *file, const sdg_report_row_t *row,
   fprintf(file, ",\"count\":%lld,\"halo_bytes\":%lld,\"wait_ns\":%lld,",
           (long long)totals.count, (long long)totals.received_bytes,
           (long long)totals.wait_ns);
-  fprintf(file, "\"copies\":{");
+  const sdg_mesh_t *mesh = sdg_job_mesh();
+  fprintf(file, "\"axes\":{");
+  for (int i = 0; i < mesh->axes; i++)
+    fprintf(file, "%s\"%s\":%lld", i ? "," : "", mesh->name[i],
+            (long long)totals.axis_bytes[i]);
+  fprintf(file, "},\"copies\":{");
   for (int i = 0; i < SDG_COPY_COUNT; i++)
     fprintf(file, "%s\"%s\":%lld", i ? "," : "",
             sdg_copy_kind_name((sdg_copy_kind_t)i),

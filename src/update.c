@@ -8,6 +8,7 @@
 #include "src/comm.h"
 #include "src/exec.h"
 #include "src/job.h"
+#include "src/traffic.h"
 
 // Programs repeat few updates; each is kept as the numbers that decide it.
 enum { CACHED = 64, BOX_NUMBERS = 2 * SDG_DIMS_MAX };
@@ -100,6 +101,7 @@ static sdg_status_t plan_make(const request_t *r, sdg_plan_t **out_plan) {
   free(landed);
   sdg_transfer_fini(&transfer);
   if (status == SDG_OK) {
+    sdg_traffic_count(plan, sdg_job_mesh(), sdg_job_rank());
     *out_plan = plan;
   } else {
     sdg_plan_destroy(plan);

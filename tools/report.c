@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/mesh.h"
 #include "src/plan.h"
 
 // One kind of call over all ranks.
@@ -18,6 +19,7 @@ typedef struct row {
   char *rule, *entry, *strategy;        // owned
   int64_t count;                        // of the rank with most
   int64_t halo_bytes;                   // received by all ranks
+  int64_t axis_bytes[SDG_AXES_MAX];     // along each axis, of all ranks
   int64_t copied_bytes[SDG_COPY_COUNT]; // by kind, of all ranks
   int64_t wait_ns;                      // of the rank that waited longest
 } row_t;
@@ -25,6 +27,8 @@ typedef struct row {
 typedef struct table {
   int rows, room;
   row_t *row;
+  int axes;
+  char axis[SDG_AXES_MAX][SDG_AXIS_NAME_MAX];
   int64_t matched; // tagged calls of all ranks
   int64_t refused; // calls, of all ranks
   int missing;     // the first rank without a report, -1: none
@@ -69,6 +73,17 @@ static row_t *row_find(table_t *table, const json_t *call) {
   return &table->row[table->rows++];
 }
 
+// Index of the axis of this name, new or known; -1: too many.
+static int axis_find(table_t *table, const char *name) {
+  for (int i = 0; i < table->axes; i++)
+    if (strcmp(table->axis[i], name) == 0)
+      return i;
+  if (table->axes == SDG_AXES_MAX)
+    return -1;
+  snprintf(table->axis[table->axes], SDG_AXIS_NAME_MAX, "%s", name);
+  return table->axes++;
+}
+
 static void call_add(table_t *table, const json_t *call) {
   row_t *row = row_find(table, call);
   if (!row)
@@ -76,6 +91,13 @@ static void call_add(table_t *table, const json_t *call) {
   row->count = max_int64(row->count, number_of(call, "count"));
   row->halo_bytes += number_of(call, "halo_bytes");
   row->wait_ns = max_int64(row->wait_ns, number_of(call, "wait_ns"));
+  const char *name;
+  json_t *bytes;
+  json_object_foreach(json_object_get(call, "axes"), name, bytes) {
+    int axis = axis_find(table, name);
+    if (axis >= 0)
+      row->axis_bytes[axis] += (int64_t)json_integer_value(bytes);
+  }
   const json_t *copies = json_object_get(call, "copies");
   for (int i = 0; i < SDG_COPY_COUNT; i++)
     row->copied_bytes[i] +=
@@ -129,6 +151,11 @@ static void table_print(const table_t *table) {
   scols_table_set_stream(out, stderr);
   for (int i = 0; i < COLUMNS; i++)
     scols_table_new_column(out, columns[i].name, 0, columns[i].flags);
+  for (int i = 0; i < table->axes; i++) {
+    char name[64];
+    snprintf(name, sizeof name, "ALONG %s MB", table->axis[i]);
+    scols_table_new_column(out, name, 0, SCOLS_FL_RIGHT);
+  }
   for (int i = 0; i < SDG_COPY_COUNT; i++) {
     char name[64];
     snprintf(name, sizeof name, "COPIED MB: %s",
@@ -147,13 +174,16 @@ static void table_print(const table_t *table) {
     // Six decimals: to the byte.
     cell_set(line, 4, "%.6f", (double)row->halo_bytes / 1e6);
     cell_set(line, 5, "%.3f", (double)row->wait_ns / 1e9);
-    for (size_t kind = 0; kind < SDG_COPY_COUNT; kind++)
-      cell_set(line, COLUMNS + kind, "%.6f",
-               (double)row->copied_bytes[kind] / 1e6);
+    size_t column = COLUMNS;
+    for (int axis = 0; axis < table->axes; axis++)
+      cell_set(line, column++, "%.6f", (double)row->axis_bytes[axis] / 1e6);
+    for (int kind = 0; kind < SDG_COPY_COUNT; kind++)
+      cell_set(line, column++, "%.6f", (double)row->copied_bytes[kind] / 1e6);
   }
   fprintf(stderr,
-          "sundog: %" PRId64 " tagged calls; calls per rank, halo and "
-          "copies of all ranks, the longest wait:\n",
+          "sundog: %" PRId64 " tagged calls; calls per rank; halo, bytes "
+          "along each axis (sums too) and copies of all ranks; the longest "
+          "wait:\n",
           table->matched);
   scols_print_table(out);
   scols_unref_table(out);

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes by axis: from the places of sender and receiver on the mesh.
+#include "src/traffic.h"
+
+#include <string.h>
+
+static void along_add(sdg_plan_t *plan, const sdg_mesh_t *mesh, sdg_axes_t axes,
+                      int64_t bytes) {
+  for (int axis = 0; axis < mesh->axes; axis++)
+    if (axes >> axis & 1 && mesh->size[axis] > 1)
+      plan->axis_bytes[axis] += bytes;
+}
+
+static sdg_axes_t axes_between(const sdg_mesh_t *mesh, int a, int b) {
+  int at[SDG_AXES_MAX], to[SDG_AXES_MAX];
+  sdg_axes_t axes = 0;
+  sdg_mesh_coords(mesh, a, at);
+  sdg_mesh_coords(mesh, b, to);
+  for (int axis = 0; axis < mesh->axes; axis++)
+    axes |= (sdg_axes_t)(at[axis] != to[axis]) << axis;
+  return axes;
+}
+
+void sdg_traffic_count(sdg_plan_t *plan, const sdg_mesh_t *mesh, int rank) {
+  int peers[SDG_RANKS_MAX];
+  sdg_mesh_group(mesh, rank, plan->axes, peers);
+  memset(plan->axis_bytes, 0, sizeof plan->axis_bytes);
+  for (int i = 0; i < plan->parcels; i++) {
+    const sdg_parcel_t *parcel = &plan->parcel[i];
+    if (!parcel->is_send)
+      along_add(plan, mesh, axes_between(mesh, rank, peers[parcel->peer]),
+                (int64_t)parcel->bytes);
+  }
+  for (int i = 0; i < plan->steps; i++) {
+    const sdg_step_t *step = &plan->step[i];
+    if (step->kind == SDG_STEP_REDUCE)
+      along_add(plan, mesh, step->axes,
+                sdg_box_count(&step->box) * plan->slab[step->slab].elem_bytes);
+  }
+}
