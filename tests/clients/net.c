@@ -372,10 +372,9 @@ static double now_ms(clockid_t id) {
 }
 
 void net_clock_tick(net_clock_t *clock) {
-  enum { WARM = 3 };
   CUDA(cudaDeviceSynchronize());
   double wall = now_ms(CLOCK_MONOTONIC), cpu = now_ms(CLOCK_PROCESS_CPUTIME_ID);
-  int i = clock->steps++ - WARM;
+  int i = clock->steps++ - 1; // since the tick before
   if (i >= 0) {
     size_t bytes = (size_t)(i + 1) * sizeof(double);
     clock->walls = realloc(clock->walls, bytes);
@@ -402,9 +401,9 @@ static double median(double *values, int count) {
 }
 
 void net_clock_print(net_clock_t *clock) {
-  int count = clock->steps - 3;
-  printf("%.4f ms, %.4f ms of CPU\n", median(clock->walls, count),
-         median(clock->cpus, count));
+  int first = clock->steps / 4, count = clock->steps - 1 - first;
+  printf("%.4f ms, %.4f ms of CPU\n", median(clock->walls + first, count),
+         median(clock->cpus + first, count));
   free(clock->walls);
   free(clock->cpus);
 }

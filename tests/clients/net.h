@@ -148,8 +148,9 @@ typedef struct net_rows {
  * those the domain is the sum. False if there is no such part. */
 int net_rows(int total, const char *parts, int part, net_rows_t *out);
 
-/* Time per step: call it after each, where nothing is left to do; the first
- * ones are not counted. */
+/* Time per step: call it after each, where nothing is left to do. The first
+ * quarter is not counted: while memory is touched for the first time, and the
+ * processor and the threads' places settle, steps take up to twice as long. */
 typedef struct net_clock {
   int steps;
   double wall, cpu; /* ms */
