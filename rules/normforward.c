@@ -2,8 +2,8 @@
 // Training: statistics of all ranks, then each rank's own elements by them.
 #include "rules/normplan.h"
 
-// What the program is told of the statistics. The running variance is the
-// unbiased one.
+// What the program is told of the statistics, besides the saved mean. The
+// running variance is the unbiased one.
 static sdg_status_t statistics_tell(sdg_norm_maker_t *m,
                                     const sdg_subcall_tensor_t *mean,
                                     const sdg_subcall_tensor_t *variance) {
@@ -15,8 +15,6 @@ static sdg_status_t statistics_tell(sdg_norm_maker_t *m,
   }
   if (!sdg_norm_data(m->call, m->norm, SDG_NORM_SAVED_MEAN))
     return SDG_OK;
-  SDG_TRY(sdg_subcall_transform(m->plan, 1, mean, 0,
-                                &m->tensor[SDG_NORM_SAVED_MEAN]));
   return sdg_norm_inverse(m, variance, &m->tensor[SDG_NORM_SAVED_INVERSE]);
 }
 
@@ -57,6 +55,10 @@ sdg_status_t sdg_norm_forward(sdg_norm_maker_t *m) {
     sdg_subcall_tensor_t waste;
     if (m->count > 0)
       SDG_TRY(sdg_norm_waste(m, SDG_NORM_Y, later, &waste));
+    if (sdg_norm_data(m->call, m->norm, SDG_NORM_SAVED_MEAN))
+      mean = m->tensor[SDG_NORM_SAVED_MEAN];
+    else
+      SDG_TRY(sdg_norm_scratch(m, &mean));
     SDG_TRY(sdg_norm_statistics(m, &waste, &mean, &variance));
     SDG_TRY(statistics_tell(m, &mean, &variance));
   }

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mean and variance of values that several ranks hold.
 //
-// Two passes over x, a sum over the ranks after each. First the ranks' means,
-// weighted by their counts, give a pivot that is the same on all of them: near
-// the mean, and no more exact than one float. Then each rank has its mean's
-// distance d_r from the pivot and its variance v_r, from the vendor's own
-// training: as a running mean that begins at minus the pivot and moves half the
-// way, so that the distance is not lost in the rounding of a mean that is much
-// larger. With weights w_r = m_r / M:
+// One pass over x, by the vendor's own training, gives each rank the mean a_r
+// and the unbiased variance v_r of its m_r values. Then two sums over the
+// ranks, with weights w_r = m_r / M:
 //
-//   mean = pivot + sum w_r d_r
-//   variance = sum ((m_r - 1) / M v_r + w_r d_r^2) - (sum w_r d_r)^2
+//   mean = sum w_r a_r
+//   variance = sum ((m_r - 1) / M v_r + w_r (a_r - mean)^2)
 //
-// The last term is as small as the pivot is near: nothing cancels.
+// Nothing is subtracted from the second: no digits are lost, however large the
+// mean is beside the deviation. Example: [1, 3] and [6] have a = 2, 6 and v = 2
+// and none; the mean is 10/3, the variance 2/3 + 2/3 (4/3)^2 + 1/3 (8/3)^2.
 #include "rules/normplan.h"
 
 sdg_status_t sdg_norm_scratch(sdg_norm_maker_t *m, sdg_subcall_tensor_t *out) {
@@ -50,13 +48,18 @@ sdg_status_t sdg_norm_pair(sdg_norm_maker_t *m, sdg_norm_pair_t *out) {
   int64_t room = (sdg_box_count(&m->params) + ALIGN - 1) / ALIGN * ALIGN;
   sdg_box_t line = {.dims = 1, .dim = {{0, 2 * room}}};
   SDG_TRY(sdg_plan_scratch(m->plan, &line, like, &out->slab));
+  int slab;
   for (int i = 0; i < 2; i++) {
-    int slab;
     SDG_TRY(sdg_plan_within(m->plan, out->slab,
                             (size_t)(i * room * m->plan->slab[like].elem_bytes),
                             &m->params, like, &slab));
     out->sum[i] = sdg_subcall_slab(m->plan, slab, m->type);
   }
+  sdg_box_t two = m->params;
+  two.dim[0].hi = two.dim[0].lo + 2;
+  SDG_TRY(sdg_plan_within(m->plan, out->slab, 0, &two, like, &slab));
+  m->plan->slab[slab].stride[0] = room;
+  out->both = sdg_subcall_slab(m->plan, slab, m->type);
   return SDG_OK;
 }
 
@@ -90,73 +93,55 @@ static sdg_status_t reduce(sdg_norm_maker_t *m, int slab) {
   return sdg_plan_join(m->plan, SDG_LANE_MAIN);
 }
 
-// The ranks' means, weighted; equal on all of them afterwards.
-static sdg_status_t pivot_add(sdg_norm_maker_t *m,
-                              sdg_subcall_tensor_t *out_pivot) {
-  const sdg_subcall_tensor_t *x = &m->tensor[SDG_NORM_X];
-  double weight = (double)m->count / (double)m->total;
-  if (m->count == 0) {
-    SDG_TRY(sdg_norm_constant(m, 0, out_pivot));
-  } else {
-    SDG_TRY(sdg_norm_scratch(m, out_pivot));
-    // Nothing to reduce is no reduction; the greater of x and x is x.
-    if (m->count == 1)
-      SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_MAX, weight, x, weight, x,
-                             0, out_pivot));
-    else
-      SDG_TRY(sdg_subcall_reduce(m->plan, CUDNN_REDUCE_TENSOR_AVG, weight, x, 0,
-                                 out_pivot));
-  }
-  return reduce(m, out_pivot->slab);
-}
-
-// Of this rank's values: w d and (m - 1) / M v + w d^2.
-static sdg_status_t moments_add(sdg_norm_maker_t *m,
-                                const sdg_subcall_tensor_t *pivot,
-                                const sdg_subcall_tensor_t *waste,
-                                const sdg_subcall_tensor_t *distance,
-                                const sdg_subcall_tensor_t *square) {
+// This rank's own mean and variance; w a_r is what it has for the mean.
+static sdg_status_t own_add(sdg_norm_maker_t *m,
+                            const sdg_subcall_tensor_t *waste,
+                            const sdg_norm_pair_t *own,
+                            const sdg_subcall_tensor_t *mean) {
   const sdg_norm_params_t params = {.scale = m->tensor[SDG_NORM_SCALE],
-                                    .bias = *pivot,
-                                    .mean = *distance,
-                                    .variance = *square};
-  double weight = (double)m->count / (double)m->total;
-  double rest = (double)(m->count - 1) / (double)m->total;
-  SDG_TRY(sdg_subcall_transform(m->plan, -1, pivot, 0, distance));
-  SDG_TRY(sdg_plan_zero(m->plan, SDG_LANE_MAIN, square->slab, &square->box));
+                                    .bias = m->tensor[SDG_NORM_SCALE],
+                                    .mean = own->sum[0],
+                                    .variance = own->sum[1]};
+  SDG_TRY(sdg_norm_pair_zero(m, own));
   SDG_TRY(sdg_normsub_statistics(m->plan, m->norm->mode, &m->tensor[SDG_NORM_X],
                                  &params, waste));
   // Of one value there is no unbiased variance.
   if (m->count == 1)
-    SDG_TRY(sdg_plan_zero(m->plan, SDG_LANE_MAIN, square->slab, &square->box));
-  SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_MUL, 4 * weight, distance, 1,
-                         distance, 2 * rest, square));
-  return sdg_subcall_scale(m->plan, 2 * weight, distance);
+    SDG_TRY(sdg_plan_zero(m->plan, SDG_LANE_MAIN, own->sum[1].slab,
+                          &own->sum[1].box));
+  return sdg_subcall_transform(m->plan, (double)m->count / (double)m->total,
+                               &own->sum[0], 0, mean);
+}
+
+// What this rank has for the variance, in place of its own.
+static sdg_status_t spread_add(sdg_norm_maker_t *m, const sdg_norm_pair_t *own,
+                               const sdg_subcall_tensor_t *mean) {
+  const sdg_subcall_tensor_t *distance = &own->sum[0];
+  double weight = (double)m->count / (double)m->total;
+  double rest = (double)(m->count - 1) / (double)m->total;
+  SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_ADD, 1, distance, -1, mean, 0,
+                         distance));
+  return sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_MUL, weight, distance, 1,
+                        distance, rest, &own->sum[1]);
 }
 
 sdg_status_t sdg_norm_statistics(sdg_norm_maker_t *m,
                                  const sdg_subcall_tensor_t *waste,
-                                 sdg_subcall_tensor_t *out_mean,
+                                 const sdg_subcall_tensor_t *mean,
                                  sdg_subcall_tensor_t *out_variance) {
-  sdg_norm_pair_t pair;
-  const sdg_subcall_tensor_t *distance = &pair.sum[0], *square = &pair.sum[1];
-  SDG_TRY(pivot_add(m, out_mean));
-  SDG_TRY(sdg_norm_pair(m, &pair));
+  sdg_norm_pair_t own;
+  SDG_TRY(sdg_norm_pair(m, &own));
+  *out_variance = own.sum[1];
   if (m->count > 0)
-    SDG_TRY(moments_add(m, out_mean, waste, distance, square));
+    SDG_TRY(own_add(m, waste, &own, mean));
   else
-    SDG_TRY(sdg_norm_pair_zero(m, &pair));
-  SDG_TRY(reduce(m, pair.slab));
-  SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_ADD, 1, out_mean, 1, distance,
-                         0, out_mean));
-  SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_MUL, -1, distance, 1,
-                         distance, 1, square));
-  // Of equal values it may be a rounding below zero.
-  sdg_subcall_tensor_t zero;
-  SDG_TRY(sdg_norm_constant(m, 0, &zero));
-  *out_variance = *square;
-  return sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_MAX, 1, square, 1, &zero, 0,
-                        square);
+    SDG_TRY(sdg_plan_zero(m->plan, SDG_LANE_MAIN, mean->slab, &mean->box));
+  SDG_TRY(reduce(m, mean->slab));
+  if (m->count > 0)
+    SDG_TRY(spread_add(m, &own, mean));
+  else
+    SDG_TRY(sdg_norm_pair_zero(m, &own));
+  return reduce(m, out_variance->slab);
 }
 
 sdg_status_t sdg_norm_inverse(sdg_norm_maker_t *m,

@@ -25,10 +25,11 @@ typedef struct sdg_norm_maker {
 } sdg_norm_maker_t;
 
 /* Steps that make mean and variance (over `total`, not one less) of all ranks'
- * x, in scratch. `waste`: x's extents and type, overwritten. */
+ * x: `mean` is where they write the mean, the variance is in scratch. `waste`:
+ * x's extents and type, overwritten. */
 sdg_status_t
 sdg_norm_statistics(sdg_norm_maker_t *m, const sdg_subcall_tensor_t *waste,
-                    sdg_subcall_tensor_t *out_mean,
+                    const sdg_subcall_tensor_t *mean,
                     sdg_subcall_tensor_t *out_variance) SDG_MUST_CHECK;
 /* inverse = 1 / sqrt(variance + epsilon). */
 sdg_status_t
@@ -49,10 +50,11 @@ sdg_status_t sdg_norm_constant(sdg_norm_maker_t *m, int value,
 sdg_status_t sdg_norm_copy(sdg_norm_maker_t *m, sdg_norm_tensor_t like,
                            sdg_type_t type,
                            sdg_subcall_tensor_t *out) SDG_MUST_CHECK;
-/* Two sums in one slab, to be reduced together. */
+/* Two sums in one slab, to be reduced together; `both` is one tensor of them,
+ * of extent 2 in its first dimension. */
 typedef struct sdg_norm_pair {
   int slab;
-  sdg_subcall_tensor_t sum[2];
+  sdg_subcall_tensor_t sum[2], both;
 } sdg_norm_pair_t;
 sdg_status_t sdg_norm_pair(sdg_norm_maker_t *m,
                            sdg_norm_pair_t *out) SDG_MUST_CHECK;

@@ -83,7 +83,7 @@ static cudnnStatus_t statistics_run(const sdg_subcall_run_t *run) {
   return sdg_cudnn_get()->cudnnBatchNormalizationForwardTraining(
       run->handle, how->mode, &one, &zero, run->descriptor[0], run->data[0],
       run->descriptor[1], run->data[1], run->descriptor[2], run->data[2],
-      run->data[3], 0.5, run->data[4], run->data[5], norm.epsilon, NULL, NULL);
+      run->data[3], 1, run->data[4], run->data[5], norm.epsilon, NULL, NULL);
 }
 
 sdg_status_t sdg_normsub_statistics(sdg_plan_t *plan, cudnnBatchNormMode_t mode,
@@ -103,20 +103,24 @@ static cudnnStatus_t gradient_run(const sdg_subcall_run_t *run) {
   sdg_scalar_t one = sdg_scalar(how->type, 1), zero = sdg_scalar(how->type, 0);
   sdg_norm_t norm;
   sdg_norm_read(run->call, &norm);
+  sdg_scalar_t alpha = scalar_of(how, how->alpha, run, norm.alpha);
+  sdg_scalar_t beta = scalar_of(how, how->beta, run, norm.beta);
   return sdg_cudnn_get()->cudnnBatchNormalizationBackward(
-      run->handle, how->mode, &one, &zero, &one, &zero, run->descriptor[0],
+      run->handle, how->mode, &alpha, &beta, &one, &zero, run->descriptor[0],
       run->data[0], run->descriptor[1], run->data[1], run->descriptor[2],
       run->data[2], run->descriptor[3], run->data[3], run->data[4],
       run->data[5], norm.epsilon, run->data[6], run->data[7]);
 }
 
 sdg_status_t sdg_normsub_gradient(sdg_plan_t *plan, cudnnBatchNormMode_t mode,
-                                  const sdg_norm_gradient_t *g) {
+                                  sdg_norm_from_t alpha,
+                                  const sdg_norm_gradient_t *g,
+                                  sdg_norm_from_t beta) {
   sdg_subcall_t sub = {.fn = gradient_run,
                        .tensors = 8,
                        .tensor = {g->x, g->dy, g->dx, g->scale, g->dscale,
                                   g->dbias, g->mean, g->inverse}};
-  how_t how = {.mode = mode, .type = g->x.type};
+  how_t how = {.mode = mode, .alpha = alpha, .beta = beta, .type = g->x.type};
   return add(plan, &sub, &how);
 }
 

@@ -27,9 +27,9 @@ sdg_normsub_inference(sdg_plan_t *plan, cudnnBatchNormMode_t mode,
                       sdg_norm_from_t beta,
                       const sdg_subcall_tensor_t *y) SDG_MUST_CHECK;
 
-/* params->mean = (x's mean + params->mean) / 2, params->variance = (x's
- * unbiased variance + params->variance) / 2. Writes to `y` what is of no use;
- * params->bias and scale are read for that. */
+/* params->mean = x's mean, params->variance = x's unbiased variance; both have
+ * to be numbers before. Writes to `y` what is of no use; params->bias and scale
+ * are read for that. */
 sdg_status_t
 sdg_normsub_statistics(sdg_plan_t *plan, cudnnBatchNormMode_t mode,
                        const sdg_subcall_tensor_t *x,
@@ -37,12 +37,14 @@ sdg_normsub_statistics(sdg_plan_t *plan, cudnnBatchNormMode_t mode,
                        const sdg_subcall_tensor_t *y) SDG_MUST_CHECK;
 
 /* dscale = sum of dy (x - mean) inverse, dbias = sum of dy: of these elements
- * alone. Writes to `dx` what is of no use; `scale` is read for that. */
+ * alone. dx = alpha * (what it is by these sums) + beta * dx. */
 typedef struct sdg_norm_gradient {
   sdg_subcall_tensor_t x, dy, dx, scale, dscale, dbias, mean, inverse;
 } sdg_norm_gradient_t;
 sdg_status_t sdg_normsub_gradient(sdg_plan_t *plan, cudnnBatchNormMode_t mode,
-                                  const sdg_norm_gradient_t *g) SDG_MUST_CHECK;
+                                  sdg_norm_from_t alpha,
+                                  const sdg_norm_gradient_t *g,
+                                  sdg_norm_from_t beta) SDG_MUST_CHECK;
 
 /* running = (1 - factor) running + factor * multiple * found, by the factor of
  * the program's call. */
