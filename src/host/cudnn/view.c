@@ -70,7 +70,7 @@ int64_t host_view_elements(const host_view_t *view) {
 
 #define LOAD(T, value)                                                         \
   do {                                                                         \
-    const T *p = from;                                                         \
+    const T *restrict p = from;                                                \
     if (step == 1)                                                             \
       for (int64_t i = 0; i < count; i++) {                                    \
         T v = p[i];                                                            \
@@ -125,17 +125,25 @@ static double whole(double value, double low, double high) {
   return value < low ? low : value > high ? high : value;
 }
 
+/* Every way is written out: those that are dense vectorise. */
+#define STORE_BY(T, at, blend, old, rounded)                                   \
+  for (int64_t i = 0; i < count; i++) {                                        \
+    double r = alpha * from[i];                                                \
+    if (blend) {                                                               \
+      T v = p[at];                                                             \
+      r += beta * (double)(old);                                               \
+    }                                                                          \
+    p[at] = (T)(rounded);                                                      \
+  }
 #define STORE(T, old, rounded)                                                 \
   do {                                                                         \
-    T *p = to;                                                                 \
-    for (int64_t i = 0; i < count; i++) {                                      \
-      double r = alpha * from[i];                                              \
-      if (beta != 0) {                                                         \
-        T v = p[i * step];                                                     \
-        r += beta * (double)(old);                                             \
-      }                                                                        \
-      p[i * step] = (T)(rounded);                                              \
-    }                                                                          \
+    T *restrict p = to;                                                        \
+    if (step == 1 && beta == 0)                                                \
+      STORE_BY(T, i, false, old, rounded)                                      \
+    else if (step == 1)                                                        \
+      STORE_BY(T, i, true, old, rounded)                                       \
+    else                                                                       \
+      STORE_BY(T, i *step, beta != 0, old, rounded)                            \
   } while (0)
 
 void host_elements_store(cudnnDataType_t type, void *to, int64_t step,

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums and maps along rows. Built once per instruction set with
+// HOST_KERNEL_SUFFIX and HOST_KERNEL_BYTES (of one vector) defined, and without
+// contraction of a * b + c. Sums are of as many parts with any vectors.
+#include "src/host/cudnn/rows.h"
+
+#define PASTE_(a, b, c) a##b##c
+#define PASTE(a, b, c)  PASTE_(a, b, c)
+
+/* Partial sums: element i of a row is in that of i % STEP. */
+enum {
+  STEP = 32,
+  LANES = HOST_KERNEL_BYTES / (int)sizeof(double),
+  PARTS = STEP / LANES,
+};
+typedef double wide_t __attribute__((vector_size(HOST_KERNEL_BYTES)));
+typedef int64_t mask_t __attribute__((vector_size(HOST_KERNEL_BYTES)));
+
+static inline __attribute__((always_inline)) double
+fold(const wide_t part[PARTS]) {
+  double all[STEP];
+  for (int i = 0; i < STEP; i++)
+    all[i] = part[i / LANES][i % LANES];
+  for (int left = STEP / 2; left > 0; left /= 2)
+    for (int i = 0; i < left; i++)
+      all[i] += all[i + left];
+  return all[0];
+}
+
+/* A vector of the values from `p` on. */
+#define WIDE(T, p) __builtin_convertvector(*(const pack_##T *)(p), wide_t)
+
+/* Maps vectorise by themselves: no element reads what another writes. */
+#define EACH _Pragma("GCC ivdep") for (int64_t i = 0; i < count; i++)
+
+#define ROWS(T)                                                                \
+  typedef T pack_##T __attribute__((vector_size(LANES * sizeof(T)),            \
+                                    aligned(sizeof(T)), may_alias));           \
+  static double sum_##T(const void *from, int64_t count) {                     \
+    const T *x = from;                                                         \
+    wide_t part[PARTS] = {{0}};                                                \
+    double rest = 0;                                                           \
+    int64_t i = 0;                                                             \
+    for (; i + STEP <= count; i += STEP)                                       \
+      _Pragma("GCC unroll 16") for (int p = 0; p < PARTS; p++) part[p] +=      \
+          WIDE(T, x + i + p * LANES);                                          \
+    for (; i < count; i++)                                                     \
+      rest += (double)x[i];                                                    \
+    return fold(part) + rest;                                                  \
+  }                                                                            \
+  static double squares_##T(const void *from, int64_t count, double mean) {    \
+    const T *x = from;                                                         \
+    wide_t part[PARTS] = {{0}};                                                \
+    double rest = 0;                                                           \
+    int64_t i = 0;                                                             \
+    for (; i + STEP <= count; i += STEP)                                       \
+      _Pragma("GCC unroll 16") for (int p = 0; p < PARTS; p++) {               \
+        wide_t away = WIDE(T, x + i + p * LANES) - mean;                       \
+        part[p] += away * away;                                                \
+      }                                                                        \
+    for (; i < count; i++)                                                     \
+      rest += ((double)x[i] - mean) * ((double)x[i] - mean);                   \
+    return fold(part) + rest;                                                  \
+  }                                                                            \
+  static inline __attribute__((always_inline)) void map_how_##T(               \
+      const host_row_t *row, bool adds, bool relu, bool blend) {               \
+    const int64_t count = row->count;                                          \
+    const T *x = row->x, *with = adds ? row->with : row->x;                    \
+    T *out = row->out;                                                         \
+    const double mean = row->mean, slope = row->slope, offset = row->offset;   \
+    const double alpha = row->alpha, beta = row->beta;                         \
+    EACH {                                                                     \
+      double value = slope * ((double)x[i] - mean) + offset;                   \
+      value += adds ? (double)with[i] : 0;                                     \
+      value = relu && value < 0 ? 0 : value;                                   \
+      value *= alpha;                                                          \
+      out[i] = (T)(blend ? value + beta * (double)out[i] : value);             \
+    }                                                                          \
+  }                                                                            \
+  static void map_##T(const host_row_t *row) {                                 \
+    bool blend = row->beta != 0;                                               \
+    if (row->with && row->relu)                                                \
+      (blend ? map_how_##T(row, true, true, true)                              \
+             : map_how_##T(row, true, true, false));                           \
+    else if (row->with)                                                        \
+      (blend ? map_how_##T(row, true, false, true)                             \
+             : map_how_##T(row, true, false, false));                          \
+    else if (row->relu)                                                        \
+      (blend ? map_how_##T(row, false, true, true)                             \
+             : map_how_##T(row, false, true, false));                          \
+    else                                                                       \
+      (blend ? map_how_##T(row, false, false, true)                            \
+             : map_how_##T(row, false, false, false));                         \
+  }                                                                            \
+  static void gate_##T(const host_row_t *row) {                                \
+    const int64_t count = row->count;                                          \
+    const T *dy = row->with, *gate = row->gate;                                \
+    T *through = row->through;                                                 \
+    EACH through[i] = !gate || gate[i] > 0 ? dy[i] : 0;                        \
+  }                                                                            \
+  static inline __attribute__((always_inline)) void sums_how_##T(              \
+      const host_row_t *row, bool gated, double *io_sum, double *io_product) { \
+    const T *x = row->x, *with = row->with;                                    \
+    const T *gate = gated ? row->gate : row->x;                                \
+    const int64_t count = row->count;                                          \
+    const double mean = row->mean;                                             \
+    wide_t sum[PARTS] = {{0}}, product[PARTS] = {{0}};                         \
+    double rest = 0, rest_product = 0;                                         \
+    int64_t i = 0;                                                             \
+    for (; i + STEP <= count; i += STEP)                                       \
+      _Pragma("GCC unroll 16") for (int p = 0; p < PARTS; p++) {               \
+        wide_t dy = WIDE(T, with + i + p * LANES);                             \
+        if (gated)                                                             \
+          dy = (wide_t)((WIDE(T, gate + i + p * LANES) > 0) & (mask_t)dy);     \
+        sum[p] += dy;                                                          \
+        product[p] += dy * (WIDE(T, x + i + p * LANES) - mean);                \
+      }                                                                        \
+    for (; i < count; i++) {                                                   \
+      double dy = !gated || gate[i] > 0 ? (double)with[i] : 0;                 \
+      rest += dy;                                                              \
+      rest_product += dy * ((double)x[i] - mean);                              \
+    }                                                                          \
+    *io_sum += fold(sum) + rest;                                               \
+    *io_product += fold(product) + rest_product;                               \
+  }                                                                            \
+  static void sums_##T(const host_row_t *row, double *io_sum,                  \
+                       double *io_product) {                                   \
+    if (row->gate)                                                             \
+      sums_how_##T(row, true, io_sum, io_product);                             \
+    else                                                                       \
+      sums_how_##T(row, false, io_sum, io_product);                            \
+    if (row->through)                                                          \
+      gate_##T(row);                                                           \
+  }                                                                            \
+  static inline __attribute__((always_inline)) void gradient_how_##T(          \
+      const host_row_t *row, bool gated, bool blend) {                         \
+    const int64_t count = row->count;                                          \
+    const T *x = row->x, *with = row->with;                                    \
+    const T *gate = gated ? row->gate : row->x;                                \
+    T *out = row->out;                                                         \
+    const double mean = row->mean, slope = row->slope, offset = row->offset;   \
+    const double curve = row->curve, alpha = row->alpha, beta = row->beta;     \
+    EACH {                                                                     \
+      double dy = !gated || gate[i] > 0 ? (double)with[i] : 0;                 \
+      double value = dy - offset - curve * ((double)x[i] - mean);              \
+      value = alpha * (slope * value);                                         \
+      out[i] = (T)(blend ? value + beta * (double)out[i] : value);             \
+    }                                                                          \
+  }                                                                            \
+  static void gradient_##T(const host_row_t *row) {                            \
+    bool blend = row->beta != 0;                                               \
+    if (row->gate)                                                             \
+      (blend ? gradient_how_##T(row, true, true)                               \
+             : gradient_how_##T(row, true, false));                            \
+    else                                                                       \
+      (blend ? gradient_how_##T(row, false, true)                              \
+             : gradient_how_##T(row, false, false));                           \
+  }                                                                            \
+  const host_rows_t PASTE(host_rows_##T, _, HOST_KERNEL_SUFFIX) = {            \
+      sum_##T, squares_##T, map_##T, sums_##T, gradient_##T};
+
+ROWS(float)
+ROWS(double)
