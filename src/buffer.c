@@ -241,33 +241,20 @@ sdg_status_t sdg_buffers_put(sdg_buffers_t *table, uintptr_t at,
   return SDG_OK;
 }
 
-static sdg_box_t hull(const sdg_box_t *a, const sdg_box_t *b) {
-  if (sdg_box_empty(a))
-    return *b;
-  if (sdg_box_empty(b))
-    return *a;
-  sdg_box_t box = *a;
-  for (int d = 0; d < a->dims; d++) {
-    if (b->dim[d].lo < box.dim[d].lo)
-      box.dim[d].lo = b->dim[d].lo;
-    if (b->dim[d].hi > box.dim[d].hi)
-      box.dim[d].hi = b->dim[d].hi;
-  }
-  return box;
-}
-
 bool sdg_buffer_lack(const sdg_buffer_t *buffer, const sdg_box_t *need,
                      sdg_box_t *out) {
+  const int64_t *extent = buffer->layout.extent;
   bool lacks = false;
   sdg_box_t all = sdg_layout_box(&buffer->layout);
   for (int r = 0; r < buffer->ranks; r++)
     out[r] = need ? (sdg_box_t){.dims = buffer->layout.dims} : all;
   for (int r = 0; need && r < buffer->job_ranks; r++)
-    out[buffer->place[r]] = hull(&out[buffer->place[r]], &need[r]);
+    out[buffer->place[r]] =
+        sdg_ring_hull(&out[buffer->place[r]], &need[r], extent);
   for (int r = 0; r < buffer->ranks; r++) {
-    bool has = sdg_box_contains(&buffer->valid[r], &out[r]);
+    bool has = sdg_ring_contains(&buffer->valid[r], &out[r], extent);
     out[r] = has ? (sdg_box_t){.dims = buffer->layout.dims}
-                 : hull(&buffer->valid[r], &out[r]);
+                 : sdg_ring_hull(&buffer->valid[r], &out[r], extent);
     lacks |= !has;
   }
   return lacks;

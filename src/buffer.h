@@ -16,6 +16,7 @@
 #include "src/box.h"
 #include "src/mesh.h"
 #include "src/placement.h"
+#include "src/ring.h"
 #include "src/status.h"
 
 /* [at, at + bytes) of device memory. */
@@ -55,7 +56,8 @@ typedef struct sdg_buffer {
   int *place;       /* of each rank of the job in its own communicator: ranks of
                        one place have the same boxes */
   sdg_box_t *owned; /* the placement's */
-  sdg_box_t *valid; /* contains `owned`: what is right at each rank */
+  sdg_box_t *valid; /* contains `owned`: what is right at each rank, which may
+                       go around the end of a dimension (src/ring.h) */
 } sdg_buffer_t;
 
 typedef struct sdg_buffers {
@@ -95,7 +97,7 @@ sdg_status_t sdg_buffers_put(sdg_buffers_t *table, uintptr_t at,
                              const sdg_mesh_t *mesh, int self) SDG_MUST_CHECK;
 
 /* What has to be sent so that every rank r of the job has need[r] right (NULL:
- * everything): for a rank that lacks some of it the hull of what it has and
+ * everything), which may go around the end of a dimension: for a rank that lacks some of it the hull of what it has and
  * what it needs, for the others an empty box. False if no rank of the job
  * lacks anything: ranks of one place all get what one of them needs, so that
  * every communicator sends, and the ranks keep the same table. out has

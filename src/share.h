@@ -21,7 +21,8 @@ typedef struct sdg_share {
     sdg_placement_t placement;
   } output[SDG_OPERANDS_MAX];
   /* What rank r reads of operand i: reads[i][r], owned; NULL: all of it, where
-   * the operand is an input, and nothing of the output. */
+   * the operand is an input, and nothing of the output. May go around the end
+   * of a dimension (src/ring.h): rows at both ends are one box. */
   sdg_box_t *reads[SDG_OPERANDS_MAX];
 } sdg_share_t;
 

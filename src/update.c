@@ -88,10 +88,18 @@ static sdg_status_t steps_make(sdg_plan_t *plan, const request_t *r,
   return SDG_OK;
 }
 
+// What goes around the end of a dimension lies there where it always does.
+static sdg_status_t transfer_make(const request_t *r, sdg_transfer_t *out) {
+  SDG_TRY(sdg_transfer_plan(r->owned, r->wanted, r->ranks, r->me,
+                            r->layout->extent, out));
+  for (int i = 0; i < out->recvs; i++)
+    memset(out->recv[i].shift, 0, sizeof out->recv[i].shift);
+  return SDG_OK;
+}
+
 static sdg_status_t plan_make(const request_t *r, sdg_plan_t **out_plan) {
   sdg_transfer_t transfer;
-  SDG_TRY(
-      sdg_transfer_plan(r->owned, r->wanted, r->ranks, r->me, NULL, &transfer));
+  SDG_TRY(transfer_make(r, &transfer));
   sdg_plan_t *plan = sdg_plan_create("update");
   int *landed = calloc((size_t)transfer.recvs + 1, sizeof *landed);
   if (plan)

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Set arithmetic on ranges that go around the end of a dimension.
+#include "src/ring.h"
+
+static int64_t max64(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
+static int64_t min64(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+static sdg_range_t range_normal(sdg_range_t range, int64_t extent) {
+  if (range.hi - range.lo >= extent)
+    return (sdg_range_t){0, extent};
+  int64_t turns = sdg_floor_div(range.lo, extent) * extent;
+  return (sdg_range_t){range.lo - turns, range.hi - turns};
+}
+
+sdg_box_t sdg_ring_normal(const sdg_box_t *box, const int64_t *extent) {
+  sdg_box_t normal = {.dims = box->dims};
+  if (sdg_box_empty(box))
+    return normal;
+  for (int d = 0; d < box->dims; d++)
+    normal.dim[d] = range_normal(box->dim[d], extent[d]);
+  return normal;
+}
+
+// Both are normal: what begins before `outer` may be in it one turn later.
+static bool range_contains(sdg_range_t outer, sdg_range_t inner,
+                           int64_t extent) {
+  if (outer.hi - outer.lo >= extent)
+    return true;
+  int64_t turn = inner.lo < outer.lo ? extent : 0;
+  return inner.lo + turn >= outer.lo && inner.hi + turn <= outer.hi;
+}
+
+bool sdg_ring_contains(const sdg_box_t *outer, const sdg_box_t *inner,
+                       const int64_t *extent) {
+  sdg_box_t out = sdg_ring_normal(outer, extent);
+  sdg_box_t in = sdg_ring_normal(inner, extent);
+  if (sdg_box_empty(&in))
+    return true;
+  for (int d = 0; d < out.dims; d++)
+    if (!range_contains(out.dim[d], in.dim[d], extent[d]))
+      return false;
+  return true;
+}
+
+static sdg_range_t range_hull(sdg_range_t a, sdg_range_t b, int64_t extent) {
+  static const int turns[] = {0, -1, 1};
+  sdg_range_t best = {0, extent};
+  if (range_contains(a, b, extent))
+    return a;
+  if (range_contains(b, a, extent))
+    return b;
+  for (int i = 0; i < 3; i++) {
+    int64_t by = turns[i] * extent;
+    sdg_range_t hull = {min64(a.lo, b.lo + by), max64(a.hi, b.hi + by)};
+    if (hull.hi - hull.lo < best.hi - best.lo)
+      best = hull;
+  }
+  return range_normal(best, extent);
+}
+
+sdg_box_t sdg_ring_hull(const sdg_box_t *a, const sdg_box_t *b,
+                        const int64_t *extent) {
+  sdg_box_t left = sdg_ring_normal(a, extent);
+  sdg_box_t right = sdg_ring_normal(b, extent);
+  if (sdg_box_empty(&left))
+    return right;
+  if (sdg_box_empty(&right))
+    return left;
+  for (int d = 0; d < left.dims; d++)
+    left.dim[d] = range_hull(left.dim[d], right.dim[d], extent[d]);
+  return left;
+}
