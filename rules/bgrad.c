@@ -138,7 +138,8 @@ sdg_status_t sdg_bgrad_share(const sdg_call_t *call,
   sdg_box_t own = sdg_placement_box(placement, tagging->mesh, tagging->rank);
   sdg_status_t status;
   SDG_TRY_GOTO(share_fill(share, call, tagging), fail);
-  SDG_TRY_GOTO(plan_make(call, tagging->axes, &there, &own, out_plan), fail);
+  SDG_TRY_GOTO(plan_make(call, tagging->sum_axes, &there, &own, out_plan),
+               fail);
   (*out_plan)->share = share;
   return SDG_OK;
 fail:

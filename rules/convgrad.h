@@ -94,8 +94,9 @@ sdg_status_t sdg_dgrad_init_whole(const sdg_call_t *call,
                                   bool *out_can) SDG_MUST_CHECK;
 void sdg_dgrad_fini(sdg_dgrad_t *dgrad);
 
-/* This rank's rows of dx; what `rank` of the job needs of dy for its own,
- * images apart. Channels included. */
+/* This rank's rows of dx; what `rank` of the job needs of dy for its own, all
+ * images together, which may go around dy's ends (src/ring.h). Channels
+ * included. */
 sdg_box_t sdg_dgrad_owned(const sdg_dgrad_t *dgrad);
 sdg_box_t sdg_dgrad_need(const sdg_dgrad_t *dgrad, const sdg_tagging_t *tagging,
                          int rank);
@@ -104,11 +105,10 @@ sdg_box_t sdg_dgrad_need(const sdg_dgrad_t *dgrad, const sdg_tagging_t *tagging,
 bool sdg_dgrad_extends(const sdg_dgrad_t *dgrad, sdg_strategy_t strategy);
 /* Whether the program's own call is all there is to do. */
 bool sdg_dgrad_is_literal(const sdg_dgrad_t *dgrad);
-/* What the real function makes in place, its own padding and all. */
+/* What the real function makes in place; `keep` are the rows of dx that come
+ * out right and are wanted, empty if there are none. Shard view: with its own
+ * padding. */
 sdg_window_piece_t sdg_dgrad_view(const sdg_dgrad_t *dgrad);
-/* Whole view: the sub-call that makes the owned rows in place; false if there
- * are none. */
-bool sdg_dgrad_cut(const sdg_dgrad_t *dgrad, sdg_window_piece_t *out);
 /* The rows of dx that are made apart, as disjoint boxes: with extend all of
  * them, otherwise those that the view does not make right. `out` has room for
  * 2 * SDG_DIMS_MAX; returns their number. */

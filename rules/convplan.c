@@ -251,6 +251,7 @@ static sdg_status_t share_fill(sdg_share_t *share, const sdg_conv_t *conv,
                                const sdg_tagging_t *tagging,
                                const sdg_window_client_t *window) {
   sdg_box_t *need, *old = NULL;
+  share->around = sdg_window_op_wraps(&conv->op);
   SDG_TRY(sdg_share_reads(share, conv->x, &need));
   if (window->reads_old)
     SDG_TRY(sdg_share_reads(share, conv->z >= 0 ? conv->z : conv->y, &old));
@@ -309,12 +310,12 @@ sdg_status_t sdg_conv_share(const sdg_call_t *call,
   SDG_TRY(sdg_conv_init_whole(call, tagging, &conv, &can));
   if (!can)
     return SDG_OK;
-  if (conv.z >= 0 &&
-      !extents_equal(&call->operand[conv.z], &call->operand[conv.y])) {
-    sdg_conv_fini(&conv);
-    return SDG_OK;
-  }
-  sdg_status_t status = share_make(call, tagging, &conv, out_plan);
+  sdg_status_t status = SDG_OK;
+  if (conv.z < 0 ||
+      extents_equal(&call->operand[conv.z], &call->operand[conv.y]))
+    status = share_make(call, tagging, &conv, out_plan);
+  else if (sdg_window_op_wraps(&conv.op))
+    status = sdg_fail(SDG_E_OPERANDS_DIFFER, "z and y of %s", call->entry_name);
   sdg_conv_fini(&conv);
   return status;
 }

@@ -6,6 +6,7 @@
 #include "rules/convgrad.h"
 #include "rules/tagging.h"
 #include "rules/windowback.h"
+#include "src/ring.h"
 
 // Extents of dx from which the convolution makes this many rows of dy:
 // [lo, hi).
@@ -68,11 +69,24 @@ static sdg_box_t need_of(const sdg_dgrad_t *g, const sdg_tagging_t *tagging,
 
 sdg_box_t sdg_dgrad_need(const sdg_dgrad_t *dgrad, const sdg_tagging_t *tagging,
                          int rank) {
-  return need_of(dgrad, tagging, &dgrad->image[0], rank);
+  int64_t extent[SDG_DIMS_MAX];
+  sdg_box_t need = {.dims = dgrad->conv.op.dims};
+  for (int d = 0; d < need.dims; d++)
+    extent[d] = sdg_placement_extent(&dgrad->conv.op.y_placement, d);
+  for (int i = 0; i < dgrad->images; i++) {
+    sdg_box_t of = need_of(dgrad, tagging, &dgrad->image[i], rank);
+    need = sdg_ring_hull(&need, &of, extent);
+  }
+  return need;
 }
 
 static sdg_status_t image_fill(sdg_dgrad_t *g, const sdg_tagging_t *tagging,
                                sdg_dgrad_image_t *image) {
+  if (g->conv.op.whole) { // dy is there where it is needed
+    sdg_box_t own = need_of(g, tagging, image, tagging->rank);
+    return sdg_transfer_plan(&g->conv.op.y_box, &own, 1, 0, NULL,
+                             &image->transfer);
+  }
   size_t ranks = (size_t)tagging->ranks;
   sdg_box_t *owned = calloc(2 * ranks, sizeof *owned);
   if (!owned)
@@ -141,21 +155,6 @@ sdg_status_t sdg_dgrad_init(const sdg_call_t *call,
   return status;
 }
 
-// Whole view: dy is there where it is needed.
-static sdg_status_t image_whole(sdg_dgrad_t *g, const sdg_tagging_t *tagging) {
-  g->image = calloc(1, sizeof *g->image);
-  if (!g->image)
-    return sdg_fail(SDG_E_NO_MEMORY, "an image of a domain");
-  g->images = 1;
-  sdg_transfer_t *transfer = &g->image[0].transfer;
-  transfer->local = calloc(1, sizeof *transfer->local);
-  if (!transfer->local)
-    return sdg_fail(SDG_E_NO_MEMORY, "a transfer");
-  transfer->local[0].box = sdg_dgrad_need(g, tagging, tagging->rank);
-  transfer->locals = !sdg_box_empty(&transfer->local[0].box);
-  return SDG_OK;
-}
-
 sdg_status_t sdg_dgrad_init_whole(const sdg_call_t *call,
                                   const sdg_tagging_t *tagging,
                                   sdg_dgrad_t *out, bool *out_can) {
@@ -163,7 +162,7 @@ sdg_status_t sdg_dgrad_init_whole(const sdg_call_t *call,
   SDG_TRY(sdg_conv_init_whole(call, tagging, &out->conv, out_can));
   if (!*out_can)
     return SDG_OK;
-  sdg_status_t status = image_whole(out, tagging);
+  sdg_status_t status = images_fill(out, tagging);
   if (status != SDG_OK)
     sdg_dgrad_fini(out);
   return status;
@@ -187,61 +186,49 @@ sdg_box_t sdg_dgrad_owned(const sdg_dgrad_t *dgrad) {
   return owned;
 }
 
-bool sdg_dgrad_cut(const sdg_dgrad_t *dgrad, sdg_window_piece_t *out) {
-  const sdg_window_op_t *op = &dgrad->conv.op;
-  sdg_box_t owned = sdg_dgrad_owned(dgrad);
-  *out = (sdg_window_piece_t){.x.dims = op->dims, .y.dims = op->dims};
-  if (sdg_box_empty(&owned))
-    return false;
-  for (int d = 0; d < op->dims; d++) {
-    sdg_window_cut_t cut = sdg_window_back_cut(&op->dim[d]);
-    out->x.dim[d] = cut.x;
-    out->y.dim[d] = cut.y;
-    out->pad[d] = (int)cut.pad;
-  }
-  out->x.dim[1] = op->x_box.dim[1];
-  out->y.dim[1] = op->y_box.dim[1];
-  return true;
+// One dimension of what is made in place of tensors that are there in full.
+static sdg_window_cut_t whole_cut(sdg_window_dim_t dim, sdg_range_t *out_keep) {
+  *out_keep = dim.x = sdg_window_back_inner(&dim);
+  return dim.x.lo < dim.x.hi ? sdg_window_back_cut(&dim)
+                             : (sdg_window_cut_t){.pad = 0};
+}
+
+static sdg_window_cut_t shard_cut(const sdg_window_dim_t *dim,
+                                  sdg_range_t *out_keep) {
+  sdg_window_view_t view = sdg_window_view(dim);
+  *out_keep = sdg_window_back_right(dim, &view);
+  return (sdg_window_cut_t){view.x, view.y, dim->window.pad};
 }
 
 sdg_window_piece_t sdg_dgrad_view(const sdg_dgrad_t *dgrad) {
   const sdg_window_op_t *op = &dgrad->conv.op;
-  sdg_window_piece_t piece = {.x.dims = op->dims, .y.dims = op->dims};
+  sdg_window_piece_t piece = {
+      .x.dims = op->dims, .y.dims = op->dims, .keep.dims = op->dims};
   for (int d = 0; d < op->dims; d++) {
-    sdg_window_view_t view = sdg_window_view(&op->dim[d]);
-    piece.x.dim[d] = view.x;
-    piece.y.dim[d] = view.y;
-    piece.pad[d] = (int)op->dim[d].window.pad;
+    sdg_window_cut_t cut = op->whole
+                               ? whole_cut(op->dim[d], &piece.keep.dim[d])
+                               : shard_cut(&op->dim[d], &piece.keep.dim[d]);
+    piece.x.dim[d] = cut.x;
+    piece.y.dim[d] = cut.y;
+    piece.pad[d] = (int)cut.pad;
   }
-  piece.x.dim[1] = op->x_box.dim[1];
+  piece.x.dim[1] = piece.keep.dim[1] = op->x_box.dim[1];
   piece.y.dim[1] = op->y_box.dim[1];
   return piece;
 }
 
-// The rows of dx that the view makes right; empty if there are none.
-static sdg_box_t right_box(const sdg_window_op_t *op) {
-  sdg_box_t right = {.dims = op->dims};
-  for (int d = 0; d < op->dims; d++) {
-    sdg_window_view_t view = sdg_window_view(&op->dim[d]);
-    right.dim[d] = sdg_window_back_right(&op->dim[d], &view);
-  }
-  right.dim[1] = op->x_box.dim[1];
-  return right;
-}
-
 bool sdg_dgrad_extends(const sdg_dgrad_t *dgrad, sdg_strategy_t strategy) {
-  sdg_box_t right = right_box(&dgrad->conv.op);
-  return strategy == SDG_STRATEGY_EXTEND || sdg_box_empty(&right);
+  sdg_window_piece_t view = sdg_dgrad_view(dgrad);
+  return strategy == SDG_STRATEGY_EXTEND || sdg_box_empty(&view.keep);
 }
 
 bool sdg_dgrad_is_literal(const sdg_dgrad_t *dgrad) {
   const sdg_window_op_t *op = &dgrad->conv.op;
-  sdg_box_t right = right_box(op);
   sdg_window_piece_t view = sdg_dgrad_view(dgrad);
   for (int i = 0; i < dgrad->images; i++)
     if (dgrad->image[i].transfer.sends || dgrad->image[i].transfer.recvs)
       return false;
-  return sdg_box_equal(&right, &op->x_box) &&
+  return sdg_box_equal(&view.keep, &op->x_box) &&
          sdg_box_equal(&view.x, &op->x_box) &&
          sdg_box_equal(&view.y, &op->y_box);
 }
@@ -250,7 +237,7 @@ int sdg_dgrad_strips(const sdg_dgrad_t *dgrad, bool extend, sdg_box_t *out) {
   const sdg_window_op_t *op = &dgrad->conv.op;
   sdg_box_t right = {.dims = op->dims}, owned = sdg_dgrad_owned(dgrad);
   if (!extend)
-    right = right_box(op);
+    right = sdg_dgrad_view(dgrad).keep;
   return sdg_box_subtract(&owned, &right, out);
 }
 

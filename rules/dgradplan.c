@@ -165,14 +165,13 @@ static sdg_status_t maker_open(maker_t *m) {
 // the only failure that is not reported.
 static sdg_status_t plan_make(const sdg_call_t *call, const sdg_dgrad_t *dgrad,
                               sdg_axes_t axes, bool extend,
-                              const sdg_window_piece_t *cut,
                               sdg_plan_t **out_plan, int *out_refusal) {
   maker_t maker = {
       .call = call,
       .dgrad = dgrad,
-      .plan = sdg_plan_create(cut      ? "window"
-                              : extend ? "extend"
-                                       : "repair"),
+      .plan = sdg_plan_create(extend                 ? "extend"
+                              : dgrad->conv.op.whole ? "window"
+                                                     : "repair"),
       .reads_old = !sdg_grad_is_zero(call, sdg_grad_arguments(call).beta),
       .copy = extend ? SDG_COPY_ACTIVATION : SDG_COPY_STRIP,
   };
@@ -180,7 +179,7 @@ static sdg_status_t plan_make(const sdg_call_t *call, const sdg_dgrad_t *dgrad,
     maker.plan->axes = axes;
   sdg_status_t status = maker_open(&maker);
   if (status == SDG_OK)
-    status = cut ? piece_call(&maker, cut) : steps_make(&maker, extend);
+    status = steps_make(&maker, extend);
   for (int i = 0; maker.message && i < dgrad->images; i++)
     free(maker.message[i]);
   free(maker.message);
@@ -203,9 +202,9 @@ static sdg_status_t strategies_try(const sdg_call_t *call,
   bool extend = sdg_dgrad_extends(dgrad, strategy);
   int refusal;
   sdg_status_t status =
-      plan_make(call, dgrad, axes, extend, NULL, out_plan, &refusal);
+      plan_make(call, dgrad, axes, extend, out_plan, &refusal);
   if (refusal && !extend && strategy == SDG_STRATEGY_AUTO)
-    status = plan_make(call, dgrad, axes, true, NULL, out_plan, &refusal);
+    status = plan_make(call, dgrad, axes, true, out_plan, &refusal);
   return refusal ? sdg_grad_refused(call, refusal) : status;
 }
 
@@ -232,18 +231,17 @@ sdg_status_t sdg_dgrad_plan(const sdg_call_t *call,
 
 static sdg_status_t whole_plan(const sdg_call_t *call, const sdg_dgrad_t *dgrad,
                                sdg_strategy_t strategy, sdg_plan_t **out_plan) {
-  sdg_window_piece_t cut;
-  if (!sdg_dgrad_cut(dgrad, &cut)) { // nothing to do here
+  sdg_box_t owned = sdg_dgrad_owned(dgrad);
+  if (sdg_box_empty(&owned)) { // nothing to do here
     *out_plan = sdg_plan_create("window");
     return *out_plan ? SDG_OK : sdg_fail(SDG_E_NO_MEMORY, "a plan");
   }
-  int refusal = -1;
-  sdg_status_t status = SDG_OK;
-  if (strategy != SDG_STRATEGY_EXTEND)
-    status = plan_make(call, dgrad, 0, false, &cut, out_plan, &refusal);
+  bool extend = sdg_dgrad_extends(dgrad, strategy);
+  int refusal;
+  sdg_status_t status = plan_make(call, dgrad, 0, extend, out_plan, &refusal);
   // This rank's own affair: what it reads and writes is the same.
-  if (refusal)
-    status = plan_make(call, dgrad, 0, true, NULL, out_plan, &refusal);
+  if (refusal && !extend)
+    status = plan_make(call, dgrad, 0, true, out_plan, &refusal);
   return refusal ? sdg_grad_refused(call, refusal) : status;
 }
 
@@ -255,6 +253,7 @@ static sdg_status_t share_fill(sdg_share_t *share, const sdg_call_t *call,
   const sdg_conv_t *conv = &dgrad->conv;
   const sdg_placement_t *x = &tagging->placement[conv->x];
   sdg_box_t *need, *old;
+  share->around = sdg_window_op_wraps(&conv->op);
   SDG_TRY(sdg_share_output(share, conv->x, x));
   SDG_TRY(sdg_share_reads(share, conv->y, &need));
   for (int r = 0; r < share->ranks; r++)
@@ -328,7 +327,7 @@ sdg_status_t sdg_dgrad_share(const sdg_call_t *call,
   SDG_TRY(sdg_conv_read(call, &conv));
   const sdg_placement_t *y = &tagging->placement[conv.y];
   if (y->dims != call->operand[conv.x].dims || y->split[1].axes)
-    return SDG_OK;
+    return sdg_window_op_alone(call, tagging, &conv.spec);
   sdg_tagging_t *placed = malloc(sizeof *placed);
   if (!placed)
     return sdg_fail(SDG_E_NO_MEMORY, "a tagging");

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "rules/windowback.h"
+#include "src/ring.h"
 
 static int64_t max64(int64_t a, int64_t b) {
   return a > b ? a : b;
@@ -29,18 +30,33 @@ static sdg_range_t moved(sdg_range_t range, int64_t by) {
   return (sdg_range_t){range.lo + by, range.hi + by};
 }
 
-sdg_box_t sdg_pool_back_need_y(const sdg_pool_back_t *back,
-                               const sdg_tagging_t *tagging,
-                               const int64_t *image, int rank) {
+sdg_box_t sdg_pool_back_need_as(const sdg_pool_back_t *back,
+                                const sdg_tagging_t *tagging,
+                                const int64_t *image, int rank) {
   const sdg_window_op_t *op = &back->pool.op;
   sdg_box_t x =
       sdg_placement_box(&tagging->placement[back->pool.x], tagging->mesh, rank);
   sdg_box_t need = {.dims = op->dims};
   for (int d = 0; d < op->dims && !sdg_box_empty(&x); d++) {
-    int64_t shift = image ? image[d] * op->dim[d].x_extent : 0;
+    int64_t shift = image[d] * op->dim[d].x_extent;
     need.dim[d] = windows_on(&op->dim[d], moved(x.dim[d], shift));
     if (range_empty(need.dim[d]))
       return (sdg_box_t){.dims = op->dims};
+  }
+  return need;
+}
+
+sdg_box_t sdg_pool_back_need_y(const sdg_pool_back_t *back,
+                               const sdg_tagging_t *tagging, int rank) {
+  const sdg_window_op_t *op = &back->pool.op;
+  int64_t extent[SDG_DIMS_MAX];
+  sdg_box_t need = {.dims = op->dims};
+  for (int d = 0; d < op->dims; d++)
+    extent[d] = op->dim[d].y_extent;
+  for (int i = 0; i < back->images; i++) {
+    sdg_box_t as =
+        sdg_pool_back_need_as(back, tagging, back->image[i].at, rank);
+    need = sdg_ring_hull(&need, &as, extent);
   }
   return need;
 }
@@ -142,7 +158,7 @@ static sdg_status_t transfer_make(sdg_pool_back_t *back,
     owned[r] = sdg_placement_box(owner, tagging->mesh, rank);
     if (image && !is_giver(back, tagging, rank))
       owned[r] = (sdg_box_t){.dims = op->dims};
-    need[r] = image ? sdg_pool_back_need_y(back, tagging, image->at, rank)
+    need[r] = image ? sdg_pool_back_need_as(back, tagging, image->at, rank)
                     : sdg_pool_back_need_x(back, tagging, rank);
     back->communicates |=
         tagging->ranks > 1 && !sdg_box_contains(&owned[r], &need[r]);
@@ -153,10 +169,27 @@ static sdg_status_t transfer_make(sdg_pool_back_t *back,
   return status;
 }
 
+// Whole view: all is there when the call is carried out.
+static sdg_status_t local_fill(sdg_pool_back_t *back,
+                               const sdg_tagging_t *tagging) {
+  const sdg_window_op_t *op = &back->pool.op;
+  sdg_box_t x = sdg_pool_back_need_x(back, tagging, tagging->rank);
+  SDG_TRY(sdg_window_op_local(op, &op->x_box, &x, &back->transfer));
+  for (int i = 0; i < back->images; i++) {
+    sdg_pool_image_t *image = &back->image[i];
+    sdg_box_t y =
+        sdg_pool_back_need_as(back, tagging, image->at, tagging->rank);
+    SDG_TRY(sdg_transfer_plan(&op->y_box, &y, 1, 0, NULL, &image->transfer));
+  }
+  return SDG_OK;
+}
+
 sdg_status_t sdg_pool_back_fill(sdg_pool_back_t *back,
                                 const sdg_tagging_t *tagging) {
   const sdg_pool_t *pool = &back->pool;
   SDG_TRY(images_list(back));
+  if (pool->op.whole)
+    return local_fill(back, tagging);
   SDG_TRY(transfer_make(back, tagging, &tagging->placement[pool->x], NULL,
                         &back->transfer));
   for (int i = 0; i < back->images; i++)
@@ -211,7 +244,13 @@ sdg_status_t sdg_pool_back_init_whole(const sdg_call_t *call,
                 memcmp(a->extent, b->extent,
                        (size_t)a->dims * sizeof a->extent[0]) == 0;
   }
-  sdg_status_t status = *out_can ? images_list(out) : SDG_OK;
+  sdg_status_t status = SDG_OK;
+  if (*out_can) {
+    status = sdg_pool_back_fill(out, tagging);
+  } else if (sdg_window_op_wraps(&p->op)) {
+    status = sdg_fail(SDG_E_OPERANDS_DIFFER, "x, dx, y and dy of %s",
+                      call->entry_name);
+  }
   if (status != SDG_OK || !*out_can)
     sdg_pool_back_fini(out);
   return status;
@@ -225,31 +264,6 @@ void sdg_pool_back_fini(sdg_pool_back_t *back) {
   free(back->image);
   back->image = NULL;
   back->images = 0;
-}
-
-sdg_window_piece_t sdg_pool_back_view(const sdg_pool_back_t *back) {
-  const sdg_window_op_t *op = &back->pool.op;
-  sdg_window_piece_t piece = {
-      .x.dims = op->dims, .y.dims = op->dims, .keep.dims = op->dims};
-  for (int d = 0; d < op->dims; d++) {
-    sdg_window_view_t view = sdg_window_view(&op->dim[d]);
-    piece.x.dim[d] = view.x;
-    piece.y.dim[d] = view.y;
-    piece.pad[d] = (int)op->dim[d].window.pad;
-    // A window counts if it was right forward.
-    view.y = view.right;
-    if (!range_empty(view.y))
-      piece.keep.dim[d] = sdg_window_back_right(&op->dim[d], &view);
-  }
-  return piece;
-}
-
-int sdg_pool_back_strips(const sdg_pool_back_t *back, bool extend,
-                         sdg_box_t *out) {
-  sdg_box_t keep = {.dims = back->pool.op.dims};
-  if (!extend)
-    keep = sdg_pool_back_view(back).keep;
-  return sdg_box_subtract(&back->pool.op.x_box, &keep, out);
 }
 
 // Of a periodic dimension: no padding, all windows where the op has them, those
@@ -267,26 +281,88 @@ static sdg_window_cut_t around(const sdg_window_dim_t *dim, sdg_range_t rows) {
   return cut;
 }
 
+// One dimension of the call that makes these rows of dx.
+static sdg_window_cut_t cut_on(sdg_window_dim_t dim, sdg_range_t rows) {
+  dim.y = windows_on(&dim, rows);
+  // Rows between two windows get nothing of the next one.
+  if (range_empty(dim.y)) {
+    int64_t next = sdg_window_need_adjoint(&dim.window, rows).lo;
+    next = max64(0, min64(next, dim.y_extent - 1));
+    dim.y = (sdg_range_t){next, next + 1};
+  }
+  return dim.wrap ? around(&dim, rows) : sdg_window_cut_around(&dim, rows);
+}
+
+// The owned rows that no window touches which sees anything around the ends.
+static sdg_range_t inner_rows(const sdg_window_dim_t *dim) {
+  sdg_window_dim_t all = *dim;
+  if (!dim->wrap)
+    return dim->x;
+  all.y = (sdg_range_t){0, dim->y_extent};
+  sdg_window_view_t view = {.x = dim->x, .y = sdg_window_inner(&all)};
+  return range_empty(view.y) ? (sdg_range_t){0, 0}
+                             : sdg_window_back_right(dim, &view);
+}
+
+static sdg_window_piece_t whole_view(const sdg_window_op_t *op) {
+  sdg_window_piece_t piece = {
+      .x.dims = op->dims, .y.dims = op->dims, .keep.dims = op->dims};
+  for (int d = 0; d < op->dims; d++) {
+    sdg_window_dim_t dim = op->dim[d];
+    piece.keep.dim[d] = inner_rows(&dim);
+    if (range_empty(piece.keep.dim[d]))
+      return (sdg_window_piece_t){.keep.dims = op->dims};
+    dim.wrap = false; // of these rows it makes no difference
+    sdg_window_cut_t cut = cut_on(dim, piece.keep.dim[d]);
+    piece.x.dim[d] = cut.x;
+    piece.y.dim[d] = cut.y;
+    piece.pad[d] = (int)cut.pad;
+  }
+  return piece;
+}
+
+sdg_window_piece_t sdg_pool_back_view(const sdg_pool_back_t *back) {
+  const sdg_window_op_t *op = &back->pool.op;
+  if (op->whole)
+    return whole_view(op);
+  sdg_window_piece_t piece = {
+      .x.dims = op->dims, .y.dims = op->dims, .keep.dims = op->dims};
+  for (int d = 0; d < op->dims; d++) {
+    sdg_window_view_t view = sdg_window_view(&op->dim[d]);
+    piece.x.dim[d] = view.x;
+    piece.y.dim[d] = view.y;
+    piece.pad[d] = (int)op->dim[d].window.pad;
+    // A window counts if it was right forward.
+    view.y = view.right;
+    if (!range_empty(view.y))
+      piece.keep.dim[d] = sdg_window_back_right(&op->dim[d], &view);
+  }
+  return piece;
+}
+
+int sdg_pool_back_strips(const sdg_pool_back_t *back, bool extend,
+                         sdg_box_t *out) {
+  const sdg_window_op_t *op = &back->pool.op;
+  sdg_box_t keep = {.dims = op->dims}, owned = {.dims = op->dims};
+  for (int d = 0; d < op->dims; d++)
+    owned.dim[d] = op->dim[d].x;
+  if (!extend)
+    keep = sdg_pool_back_view(back).keep;
+  return sdg_box_subtract(&owned, &keep, out);
+}
+
 bool sdg_pool_back_piece(const sdg_pool_back_t *back, const sdg_box_t *want,
                          int index, sdg_window_piece_t *out) {
   const sdg_window_op_t *op = &back->pool.op;
   *out = (sdg_window_piece_t){
       .x.dims = op->dims, .y.dims = op->dims, .keep = *want};
   for (int d = 0; d < op->dims; d++) {
-    sdg_window_dim_t dim = op->dim[d];
-    int64_t shift = back->image[index].at[d] * dim.x_extent;
+    const sdg_window_dim_t *dim = &op->dim[d];
+    int64_t shift = back->image[index].at[d] * dim->x_extent;
     sdg_range_t rows = moved(want->dim[d], shift);
-    dim.y = windows_on(&dim, rows);
-    if (range_empty(dim.y) && index > 0)
+    if (index > 0 && range_empty(windows_on(dim, rows)))
       return false;
-    // Rows between two windows get nothing of the next one.
-    if (range_empty(dim.y)) {
-      int64_t next = sdg_window_need_adjoint(&dim.window, rows).lo;
-      next = max64(0, min64(next, dim.y_extent - 1));
-      dim.y = (sdg_range_t){next, next + 1};
-    }
-    sdg_window_cut_t cut =
-        dim.wrap ? around(&dim, rows) : sdg_window_cut_around(&dim, rows);
+    sdg_window_cut_t cut = cut_on(*dim, rows);
     out->x.dim[d] = moved(cut.x, -shift);
     out->y.dim[d] = cut.y;
     out->pad[d] = (int)cut.pad;

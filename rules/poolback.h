@@ -28,7 +28,8 @@ typedef struct sdg_pool_back {
 sdg_status_t sdg_pool_back_init(const sdg_call_t *call,
                                 const sdg_tagging_t *tagging,
                                 sdg_pool_back_t *out) SDG_MUST_CHECK;
-/* In the whole view: no transfers. *out_can as of sdg_window_op_init_whole. */
+/* In the whole view: nothing to send. *out_can as of sdg_window_op_init_whole.
+ */
 sdg_status_t sdg_pool_back_init_whole(const sdg_call_t *call,
                                       const sdg_tagging_t *tagging,
                                       sdg_pool_back_t *out,
@@ -39,16 +40,20 @@ sdg_status_t sdg_pool_back_fill(sdg_pool_back_t *back,
                                 const sdg_tagging_t *tagging) SDG_MUST_CHECK;
 void sdg_pool_back_fini(sdg_pool_back_t *back);
 
-/* What `rank` of the job needs of y, as `image` (NULL: the domain itself), and
- * of x, around the domain where it is periodic, to make its rows of dx. */
+/* What `rank` of the job needs of y, as `image`, and all images together, which
+ * may go around its ends (src/ring.h), and of x, around the domain where it is
+ * periodic, to make its rows of dx. */
+sdg_box_t sdg_pool_back_need_as(const sdg_pool_back_t *back,
+                                const sdg_tagging_t *tagging,
+                                const int64_t *image, int rank);
 sdg_box_t sdg_pool_back_need_y(const sdg_pool_back_t *back,
-                               const sdg_tagging_t *tagging,
-                               const int64_t *image, int rank);
+                               const sdg_tagging_t *tagging, int rank);
 sdg_box_t sdg_pool_back_need_x(const sdg_pool_back_t *back,
                                const sdg_tagging_t *tagging, int rank);
 
-/* What the real function makes in place, its own padding and all; `keep` are
- * the rows of dx that all windows of the whole op have touched alike. */
+/* What the real function makes in place; `keep` are the owned rows of dx that
+ * all windows of the whole op have touched alike, empty if there are none.
+ * Shard view: with its own padding. */
 sdg_window_piece_t sdg_pool_back_view(const sdg_pool_back_t *back);
 /* The rows of dx that are made apart, as disjoint boxes: with extend all of
  * them, otherwise those that the view does not make right. `out` has room for

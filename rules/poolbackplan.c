@@ -264,6 +264,8 @@ static sdg_status_t steps_make(maker_t *m, bool extend) {
 
 static bool is_literal(const sdg_pool_back_t *back) {
   const sdg_window_op_t *op = &back->pool.op;
+  if (op->whole)
+    return false;
   sdg_window_piece_t view = sdg_pool_back_view(back);
   bool alone = back->transfer.sends == 0 && back->transfer.recvs == 0;
   for (int i = 0; i < back->images; i++)
@@ -290,6 +292,7 @@ static sdg_status_t plan_make(const sdg_call_t *call,
                               const sdg_tagging_t *tagging,
                               const sdg_pool_back_t *back,
                               sdg_plan_t **out_plan) {
+  bool whole = back->pool.op.whole;
   bool asked = tagging->section->strategy == SDG_STRATEGY_EXTEND;
   sdg_window_piece_t view = sdg_pool_back_view(back);
   bool literal = !asked && is_literal(back);
@@ -299,6 +302,7 @@ static sdg_status_t plan_make(const sdg_call_t *call,
       .back = back,
       .plan = sdg_plan_create(literal  ? "literal"
                               : extend ? "extend"
+                              : whole  ? "window"
                                        : "repair"),
       .copy = extend ? SDG_COPY_ACTIVATION : SDG_COPY_STRIP,
   };
@@ -341,6 +345,7 @@ static sdg_status_t share_fill(sdg_share_t *share, const sdg_pool_back_t *back,
                                bool old) {
   const sdg_pool_t *pool = &back->pool;
   sdg_box_t *x, *y, *dy, *dx = NULL;
+  share->around = sdg_window_op_wraps(&pool->op);
   SDG_TRY(sdg_share_reads(share, pool->x, &x));
   SDG_TRY(sdg_share_reads(share, pool->y, &y));
   SDG_TRY(sdg_share_reads(share, pool->dy, &dy));
@@ -350,7 +355,7 @@ static sdg_status_t share_fill(sdg_share_t *share, const sdg_pool_back_t *back,
     sdg_box_t own =
         sdg_placement_box(&tagging->placement[pool->x], tagging->mesh, r);
     x[r] = pieces && back->reads ? own : sdg_pool_back_need_x(back, tagging, r);
-    dy[r] = sdg_pool_back_need_y(back, tagging, NULL, r);
+    dy[r] = sdg_pool_back_need_y(back, tagging, r);
     y[r] = back->reads ? dy[r] : (sdg_box_t){.dims = pool->op.dims};
     if (dx)
       dx[r] = own;
@@ -358,25 +363,17 @@ static sdg_status_t share_fill(sdg_share_t *share, const sdg_pool_back_t *back,
   return SDG_OK;
 }
 
-// One call in place, where this rank owns anything of dx.
+// Where this rank owns anything of dx.
 static sdg_status_t whole_make(const sdg_call_t *call,
                                const sdg_tagging_t *tagging,
                                const sdg_pool_back_t *back,
                                sdg_plan_t **out_plan) {
-  const sdg_window_op_t *op = &back->pool.op;
   sdg_box_t own = sdg_placement_box(&tagging->placement[back->pool.x],
                                     tagging->mesh, tagging->rank);
-  maker_t m = {.call = call, .back = back, .plan = sdg_plan_create("window")};
-  if (!m.plan)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
-  sdg_window_piece_t piece;
-  sdg_status_t status;
-  SDG_TRY_GOTO(sdg_subcalls_open(m.plan, call), out);
-  SDG_TRY_GOTO(program_open(&m, &op->x_box, &op->y_box), out);
-  if (!sdg_box_empty(&own) && sdg_pool_back_piece(back, &own, 0, &piece))
-    status = sub_add(&m, &piece, &m.program, false);
-out:
-  return plan_finish(&m, status, out_plan);
+  if (!sdg_box_empty(&own))
+    return plan_make(call, tagging, back, out_plan);
+  *out_plan = sdg_plan_create("window");
+  return *out_plan ? SDG_OK : sdg_fail(SDG_E_NO_MEMORY, "a plan");
 }
 
 sdg_status_t sdg_pool_back_share(const sdg_call_t *call,

@@ -317,7 +317,9 @@ static bool pieces_in_order(const sdg_pool_t *pool) {
 }
 
 bool sdg_pool_global_can(const sdg_pool_t *pool, const sdg_tagging_t *tagging) {
-  if (!pool->global || tagging->section->strategy == SDG_STRATEGY_EXTEND)
+  // A piece by itself is not padded by what lies around a periodic dimension.
+  if (!pool->global || tagging->section->strategy == SDG_STRATEGY_EXTEND ||
+      sdg_window_op_wraps(&pool->op))
     return false;
   return pool->dx < 0 ||
          (cut_alike(pool, tagging) && (is_mean(pool) || pieces_in_order(pool)));

@@ -168,6 +168,7 @@ static sdg_status_t share_fill(sdg_share_t *share, const sdg_pool_t *pool,
                                const sdg_tagging_t *tagging, bool pieces,
                                bool reads_old) {
   sdg_box_t *need, *old = NULL;
+  share->around = sdg_window_op_wraps(&pool->op);
   SDG_TRY(sdg_share_reads(share, pool->x, &need));
   if (reads_old)
     SDG_TRY(sdg_share_reads(share, pool->y, &old));

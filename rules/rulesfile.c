@@ -99,9 +99,6 @@ static sdg_status_t view_parse(const sdg_drafts_t *drafts,
     return sdg_place_fail(&place, SDG_E_RULES_VALUE,
                           "section '%s' has another view than those before it",
                           section->name);
-  if (section->view == SDG_VIEW_WHOLE && section->wrap)
-    return sdg_place_fail(&place, SDG_E_VIEW_WHOLE, "wrap in section '%s'",
-                          section->name);
   if (section->view == SDG_VIEW_WHOLE &&
       section->sum_axes != sdg_section_axes(section))
     return sdg_place_fail(&place, SDG_E_VIEW_WHOLE, "sum in section '%s'",

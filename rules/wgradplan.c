@@ -210,6 +210,7 @@ static sdg_status_t share_fill(sdg_share_t *share, const sdg_call_t *call,
                                const sdg_conv_t *conv,
                                const sdg_tagging_t *tagging) {
   sdg_box_t *need, *rows;
+  share->around = sdg_window_op_wraps(&conv->op);
   SDG_TRY(sdg_gradsum_share(share, call, conv->w, beta_of(call)));
   SDG_TRY(sdg_share_reads(share, conv->x, &need));
   SDG_TRY(sdg_share_reads(share, conv->y, &rows));
@@ -228,7 +229,7 @@ static sdg_status_t share_make(const sdg_call_t *call, const sdg_conv_t *conv,
   sdg_strategy_t strategy = tagging->section->strategy == SDG_STRATEGY_EXTEND
                                 ? SDG_STRATEGY_EXTEND
                                 : SDG_STRATEGY_AUTO;
-  const order_t order = {"window", &conv->op.x_box, 0, tagging->axes};
+  const order_t order = {"window", &conv->op.x_box, 0, tagging->sum_axes};
   sdg_share_t *share = sdg_share_create(sdg_mesh_ranks(tagging->mesh));
   sdg_status_t status;
   if (!share)

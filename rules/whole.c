@@ -156,7 +156,13 @@ static sdg_status_t plan_make(const sdg_call_t *call, const sdg_rule_t *rule,
                               const sdg_tagging_t *tagging,
                               sdg_plan_t **out_plan) {
   *out_plan = NULL;
-  if (rule && rule->share && rule->knows(call) && tagging->ranks > 1)
+  bool periodic = rule && rule->windowed && tagging->section->wrap;
+  bool knows = rule && rule->share && rule->knows(call);
+  if (periodic && !knows)
+    return sdg_fail(SDG_E_NO_RULE, "%s with a periodic dimension",
+                    call->entry_name);
+  // A rank alone has rows around its dimensions, too.
+  if (knows && (tagging->ranks > 1 || periodic))
     SDG_TRY(rule->share(call, tagging, out_plan));
   if (*out_plan && (*out_plan)->share)
     idle_find((*out_plan)->share, tagging->mesh);
@@ -358,7 +364,7 @@ static sdg_status_t locked(sdg_call_t *call, const sdg_rule_t *rule,
   SDG_TRY(share_run(call, table, entry, stream));
   // Pieces of it were refused, on every rank. What becomes of all of it is for
   // the real function to say, which the program's own call asks.
-  if (call->result) {
+  if (call->result && !entry->plan->share->around) {
     call->result = CUDNN_STATUS_SUCCESS;
     *out_done = false;
     if (sdg_values_wanted())

@@ -135,6 +135,11 @@ sdg_window_view_t sdg_window_view(const sdg_window_dim_t *dim) {
   return view;
 }
 
+sdg_range_t sdg_window_inner(const sdg_window_dim_t *dim) {
+  const sdg_window_view_t all = {.x = {0, dim->x_extent}, .y = dim->y};
+  return dim->wrap ? right_rows(dim, &all) : dim->y;
+}
+
 sdg_window_cut_t sdg_window_cut(const sdg_window_dim_t *dim) {
   return sdg_window_cut_around(dim, (sdg_range_t){0, 0});
 }

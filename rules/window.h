@@ -93,6 +93,11 @@ typedef struct sdg_window_view {
  * xb = 10; row 3 needs [5,8), so right = [4,5). */
 sdg_window_view_t sdg_window_view(const sdg_window_dim_t *dim);
 
+/* The owned outputs that see nothing around the end of a periodic dimension;
+ * all of them where it is none. {0,0} if there are none.
+ * N=10, k=3, s=1, p=1, wrap, y [0,5): output 0 sees -1, so [1,5). */
+sdg_range_t sdg_window_inner(const sdg_window_dim_t *dim);
+
 /* What the real op is given of tensors that are there in full, or of a copy of
  * some of their rows, where padding is the op's own. It pads `x` with `pad` at
  * both sides and makes exactly `y`, which contains the wanted outputs, and

@@ -14,6 +14,17 @@ static bool range_empty(sdg_range_t range) {
   return range.hi <= range.lo;
 }
 
+// Those of the rows that windows see as the domain itself only.
+static sdg_range_t seen_once(const sdg_window_dim_t *dim, sdg_range_t rows) {
+  if (dim->wrap) {
+    sdg_range_t seen =
+        sdg_window_need(&dim->window, (sdg_range_t){0, dim->y_extent});
+    rows.lo = max64(rows.lo, seen.hi - dim->x_extent);
+    rows.hi = min64(rows.hi, seen.lo + dim->x_extent);
+  }
+  return range_empty(rows) ? (sdg_range_t){0, 0} : rows;
+}
+
 sdg_range_t sdg_window_back_right(const sdg_window_dim_t *dim,
                                   const sdg_window_view_t *view) {
   const sdg_window_t *w = &dim->window;
@@ -23,12 +34,11 @@ sdg_range_t sdg_window_back_right(const sdg_window_dim_t *dim,
     right.lo = max64(right.lo, (view->y.lo - 1) * w->stride - w->pad + span);
   if (view->y.hi < dim->y_extent) // the output behind it begins behind it
     right.hi = min64(right.hi, view->y.hi * w->stride - w->pad);
-  if (dim->wrap) {
-    sdg_range_t seen = sdg_window_need(w, (sdg_range_t){0, dim->y_extent});
-    right.lo = max64(right.lo, seen.hi - dim->x_extent);
-    right.hi = min64(right.hi, seen.lo + dim->x_extent);
-  }
-  return range_empty(right) ? (sdg_range_t){0, 0} : right;
+  return seen_once(dim, right);
+}
+
+sdg_range_t sdg_window_back_inner(const sdg_window_dim_t *dim) {
+  return seen_once(dim, dim->x);
 }
 
 // The rows that the real function makes with this padding, as few as reach up

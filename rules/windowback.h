@@ -35,6 +35,12 @@ bool sdg_window_back_rows(const sdg_window_t *window, sdg_range_t x,
 sdg_window_cut_t sdg_window_back_strip(const sdg_window_t *window,
                                        sdg_range_t rows);
 
+/* The owned rows that no output sees around the end of a periodic dimension;
+ * all of them where it is none. {0,0} if there are none.
+ * N=10, k=3, s=1, p=1, wrap, x [0,5): output 9 sees row 10, which is 0, so
+ * [1,5). */
+sdg_range_t sdg_window_back_inner(const sdg_window_dim_t *dim);
+
 /* Whole view: how the owned rows dim->x, not empty, are made in place of
  * tensors that are there in full: inside both domains, and everything where
  * that is not possible otherwise. Rows of out->x that are not owned may come

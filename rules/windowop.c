@@ -8,6 +8,15 @@
 
 #include "rules/tagging.h"
 
+bool sdg_window_op_periodic(const sdg_call_t *call,
+                            const sdg_tagging_t *tagging,
+                            const sdg_window_spec_t *spec, int d) {
+  sdg_dim_t name = sdg_dim_at(call->family, d, call->operand[spec->x].dims);
+  // Without padding no window looks beyond the domain.
+  return d >= 2 && name != SDG_DIM_COUNT && spec->window[d].pad > 0 &&
+         (tagging->section->wrap >> name & 1);
+}
+
 // Global geometry of every dimension; owned ranges are filled per rank.
 sdg_status_t sdg_window_op_dims(sdg_window_op_t *op, const sdg_call_t *call,
                                 const sdg_tagging_t *tagging,
@@ -24,9 +33,7 @@ sdg_status_t sdg_window_op_dims(sdg_window_op_t *op, const sdg_call_t *call,
     dim->window = spec->window[d];
     dim->x_extent = mixed ? 1 : sdg_placement_extent(x, d);
     dim->y_extent = sdg_window_outputs(&dim->window, dim->x_extent);
-    sdg_dim_t name = sdg_dim_at(call->family, d, op->dims);
-    dim->wrap =
-        d >= 2 && name != SDG_DIM_COUNT && (tagging->section->wrap >> name & 1);
+    dim->wrap = sdg_window_op_periodic(call, tagging, spec, d);
     if (dim->y_extent < 1)
       return sdg_fail(SDG_E_ARGUMENT,
                       "%s: a window of %lld on an input of %lld with padding "
@@ -188,14 +195,11 @@ sdg_box_t sdg_window_op_domain(const sdg_window_op_t *op, const sdg_box_t *x) {
   return domain;
 }
 
-// Whether a rank computes any outputs on its own buffers.
-static bool any_right(const sdg_window_op_t *op, const sdg_window_dim_t *dim) {
-  for (int d = 0; d < op->dims; d++) {
-    sdg_window_view_t view = sdg_window_view(&dim[d]);
-    if (view.right.hi <= view.right.lo)
-      return false;
-  }
-  return true;
+bool sdg_window_op_wraps(const sdg_window_op_t *op) {
+  bool wraps = false;
+  for (int d = 0; d < op->dims; d++)
+    wraps |= op->dim[d].wrap;
+  return wraps;
 }
 
 static sdg_status_t transfer_fill(sdg_window_op_t *op,
@@ -274,8 +278,26 @@ bool sdg_window_op_is_literal(const sdg_window_op_t *op) {
          sdg_box_equal(&piece[0].y, &op->y_box);
 }
 
+// The piece that the real function makes on the program's own tensors; false if
+// none of it comes out right.
+static bool place_piece(const sdg_window_op_t *op, sdg_window_piece_t *out) {
+  if (op->whole)
+    return sdg_window_op_cut(op, out);
+  *out = (sdg_window_piece_t){
+      .x.dims = op->dims, .y.dims = op->dims, .keep.dims = op->dims};
+  for (int d = 0; d < op->dims; d++) {
+    sdg_window_view_t view = sdg_window_view(&op->dim[d]);
+    out->x.dim[d] = view.x;
+    out->y.dim[d] = view.y;
+    out->keep.dim[d] = view.right;
+    out->pad[d] = (int)op->dim[d].window.pad;
+  }
+  return !sdg_box_empty(&out->keep);
+}
+
 bool sdg_window_op_extends(const sdg_window_op_t *op, sdg_strategy_t strategy) {
-  return strategy == SDG_STRATEGY_EXTEND || !any_right(op, op->dim);
+  sdg_window_piece_t piece;
+  return strategy == SDG_STRATEGY_EXTEND || !place_piece(op, &piece);
 }
 
 // The dimensions of a strip that reach the domain's ends.
@@ -306,16 +328,10 @@ int sdg_window_op_pieces(const sdg_window_op_t *op, bool extend,
   int count = 0;
   *out_in_place = !extend;
   if (!extend) {
-    sdg_window_piece_t *whole = &out[count++];
-    *whole = (sdg_window_piece_t){
-        .x.dims = op->dims, .y.dims = op->dims, .keep.dims = op->dims};
-    for (int d = 0; d < op->dims; d++) {
-      view[d] = sdg_window_view(&op->dim[d]);
-      whole->x.dim[d] = view[d].x;
-      whole->y.dim[d] = view[d].y;
-      whole->keep.dim[d] = view[d].right;
-      whole->pad[d] = (int)op->dim[d].window.pad;
-    }
+    (void)place_piece(op, &out[count]);
+    for (int d = 0; d < op->dims; d++)
+      view[d].right = out[count].keep.dim[d];
+    count++;
   }
   sdg_window_strip_t strip[2 * SDG_DIMS_MAX];
   int strips = sdg_window_strips(op->dims, op->dim, view, strip);

@@ -33,6 +33,7 @@ typedef struct sdg_window_op {
   sdg_placement_t y_placement;
   sdg_window_dim_t dim[SDG_DIMS_MAX]; /* this rank's */
   sdg_box_t x_box, y_box;             /* owned by this rank */
+  bool whole;                         /* view: the boxes are all there is */
   bool mixes;                         /* every output sees all channels */
   bool own_border;                    /* of the spec */
   bool communicates;                  /* some rank needs what it does not own */
@@ -55,6 +56,10 @@ void sdg_window_op_fini(sdg_window_op_t *op);
 sdg_status_t sdg_window_op_dims(sdg_window_op_t *op, const sdg_call_t *call,
                                 const sdg_tagging_t *tagging,
                                 const sdg_window_spec_t *spec) SDG_MUST_CHECK;
+/* Whether dimension `d` is periodic, and windows look around its end. */
+bool sdg_window_op_periodic(const sdg_call_t *call,
+                            const sdg_tagging_t *tagging,
+                            const sdg_window_spec_t *spec, int d);
 sdg_status_t sdg_window_op_place(const sdg_window_op_t *op,
                                  const sdg_tagging_t *tagging,
                                  const sdg_window_spec_t *spec,
@@ -72,13 +77,29 @@ sdg_box_t sdg_window_op_domain(const sdg_window_op_t *op, const sdg_box_t *x);
 /* The op of the whole view, where the program's tensors are there in full:
  * boxes are all of them, and the transfer is the rank's own need. y is where
  * the tagging says, or where the window's centre is. *out_can is false, and
- * nothing is filled, where the call cannot be shared by the ranks.
- * SDG_E_VIEW_WHOLE for a periodic dimension. */
+ * nothing is filled, where the call cannot be shared by the ranks: then all of
+ * them make the program's call. SDG_E_SPLIT_DIMENSION and SDG_E_TENSOR_TYPE
+ * where that would not see the rows around a periodic dimension. */
 sdg_status_t sdg_window_op_init_whole(const sdg_call_t *call,
                                       const sdg_tagging_t *tagging,
                                       const sdg_window_spec_t *spec,
                                       sdg_window_op_t *out,
                                       bool *out_can) SDG_MUST_CHECK;
+
+/* Whether a call that the ranks do not share may be made by each of them:
+ * SDG_E_SPLIT_DIMENSION, SDG_E_TENSOR_TYPE where not, as above. */
+sdg_status_t sdg_window_op_alone(const sdg_call_t *call,
+                                 const sdg_tagging_t *tagging,
+                                 const sdg_window_spec_t *spec) SDG_MUST_CHECK;
+
+/* Whether windows see rows around a periodic dimension, on some rank: then the
+ * program's own call is not what is asked for. */
+bool sdg_window_op_wraps(const sdg_window_op_t *op);
+/* The transfer of what is there in full: its images in `need`, which may lie
+ * around the op's periodic dimensions. */
+sdg_status_t sdg_window_op_local(const sdg_window_op_t *op,
+                                 const sdg_box_t *all, const sdg_box_t *need,
+                                 sdg_transfer_t *out) SDG_MUST_CHECK;
 
 /* A piece of the outputs, and the sub-call that makes it: the op on an x that
  * covers `x`, with these paddings. */
@@ -88,14 +109,15 @@ typedef struct sdg_window_piece {
   int pad[SDG_DIMS_MAX]; /* per dimension */
 } sdg_window_piece_t;
 
-/* The piece of the tensors that this rank computes in place; false if it owns
- * no outputs. */
+/* Whole view: the piece of the tensors that this rank computes in place, all
+ * owned outputs but those that see rows around a periodic dimension; false if
+ * there are none. */
 bool sdg_window_op_cut(const sdg_window_op_t *op, sdg_window_piece_t *out);
 
-/* What is to be computed. With repair first the piece that the real function
- * makes in place (out_in_place true), then the strips that overwrite; with
- * extend one strip, all owned outputs. `out` has room for SDG_PIECES_MAX;
- * returns their number. */
+/* What is to be computed. First the piece that the real function makes in place
+ * (out_in_place true), then the strips that overwrite; with extend one strip,
+ * all owned outputs. None where the rank owns no outputs. `out` has room for
+ * SDG_PIECES_MAX; returns their number. */
 int sdg_window_op_pieces(const sdg_window_op_t *op, bool extend,
                          bool *out_in_place, sdg_window_piece_t *out);
 

@@ -138,34 +138,26 @@ static sdg_status_t steps_make(maker_t *m, bool extend) {
   return m->client->close(m->client->user, m->plan);
 }
 
-// Whole view: one call, on tensors that are there in full.
-static sdg_status_t cut_make(maker_t *m, const sdg_window_piece_t *piece) {
-  SDG_TRY(view_open(m, piece));
-  SDG_TRY(sdg_plan_call(m->plan, 0));
-  return m->client->close(m->client->user, m->plan);
-}
-
 // *out_refusal: the vendor's status where its library does not take a piece;
 // the only failure that is not reported.
 static sdg_status_t plan_make(const sdg_call_t *call, const sdg_window_op_t *op,
                               const sdg_window_client_t *client,
                               sdg_axes_t axes, bool extend,
-                              const sdg_window_piece_t *cut,
                               sdg_plan_t **out_plan, int *out_refusal) {
   maker_t maker = {
       .call = call,
       .op = op,
       .client = client,
-      .plan = sdg_plan_create(cut      ? "window"
-                              : extend ? "extend"
-                                       : "repair"),
+      .plan = sdg_plan_create(extend      ? "extend"
+                              : op->whole ? "window"
+                                          : "repair"),
       .copy = extend ? SDG_COPY_ACTIVATION : SDG_COPY_STRIP,
   };
   if (maker.plan)
     maker.plan->axes = axes;
   sdg_status_t status = maker_open(&maker);
   if (status == SDG_OK)
-    status = cut ? cut_make(&maker, cut) : steps_make(&maker, extend);
+    status = steps_make(&maker, extend);
   free(maker.message);
   *out_refusal = maker.refusal;
   if (status == SDG_OK)
@@ -194,9 +186,9 @@ static sdg_status_t strategies_try(const sdg_call_t *call,
   bool extend = sdg_window_op_extends(op, strategy);
   int refusal;
   sdg_status_t status =
-      plan_make(call, op, client, axes, extend, NULL, out_plan, &refusal);
+      plan_make(call, op, client, axes, extend, out_plan, &refusal);
   if (refusal && !extend && strategy == SDG_STRATEGY_AUTO)
-    status = plan_make(call, op, client, axes, true, NULL, out_plan, &refusal);
+    status = plan_make(call, op, client, axes, true, out_plan, &refusal);
   return refusal ? sdg_fail(SDG_E_VENDOR_CALL,
                             "%s: no algorithm for a piece of it: status %d",
                             call->entry_name, refusal)
@@ -217,18 +209,19 @@ sdg_status_t sdg_window_plan_whole(const sdg_call_t *call,
                                    const sdg_window_client_t *client,
                                    sdg_strategy_t strategy,
                                    sdg_plan_t **out_plan) {
-  sdg_window_piece_t cut;
-  if (!sdg_window_op_cut(op, &cut)) { // nothing to do here
-    *out_plan = sdg_plan_create("window");
+  sdg_window_piece_t piece[SDG_PIECES_MAX];
+  bool in_place;
+  if (sdg_window_op_pieces(op, true, &in_place, piece) == 0) {
+    *out_plan = sdg_plan_create("window"); // nothing to do here
     return *out_plan ? SDG_OK : sdg_fail(SDG_E_NO_MEMORY, "a plan");
   }
-  int refusal = -1;
-  sdg_status_t status = SDG_OK;
-  if (strategy != SDG_STRATEGY_EXTEND)
-    status = plan_make(call, op, client, 0, false, &cut, out_plan, &refusal);
+  bool extend = sdg_window_op_extends(op, strategy);
+  int refusal;
+  sdg_status_t status =
+      plan_make(call, op, client, 0, extend, out_plan, &refusal);
   // This rank's own affair: what it reads and writes is the same.
-  if (refusal)
-    status = plan_make(call, op, client, 0, true, NULL, out_plan, &refusal);
+  if (refusal && !extend)
+    status = plan_make(call, op, client, 0, true, out_plan, &refusal);
   return refusal ? sdg_fail(SDG_E_VENDOR_CALL,
                             "%s: no algorithm for a piece of it: status %d",
                             call->entry_name, refusal)

@@ -44,8 +44,8 @@ sdg_status_t sdg_window_plan_literal(sdg_axes_t axes,
                                      sdg_plan_t **out_plan) SDG_MUST_CHECK;
 
 /* The same of an op of sdg_window_op_init_whole: in place, with the strides of
- * the whole tensors ("window"), or where the vendor's library refuses that, on
- * assembled tensors ("extend"). */
+ * the whole tensors ("window"), but for strips around a periodic dimension; or
+ * where the vendor's library refuses that, on assembled tensors ("extend"). */
 sdg_status_t sdg_window_plan_whole(const sdg_call_t *call,
                                    const sdg_window_op_t *op,
                                    const sdg_window_client_t *client,

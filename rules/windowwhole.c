@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The geometry of a windowed op on tensors that every rank has room for.
-#include <stdlib.h>
 #include <string.h>
 
 #include "rules/windowop.h"
@@ -34,17 +33,37 @@ static sdg_box_t extents_box(const sdg_operand_t *operand) {
   return box;
 }
 
-// All that is needed is there when the call is carried out.
-static sdg_status_t local_fill(sdg_window_op_t *op,
-                               const sdg_tagging_t *tagging,
-                               const sdg_window_spec_t *spec) {
-  op->transfer.local = calloc(1, sizeof *op->transfer.local);
-  if (!op->transfer.local)
-    return sdg_fail(SDG_E_NO_MEMORY, "a transfer");
-  op->transfer.local[0].box =
-      sdg_window_op_need(op, tagging, spec, tagging->rank);
-  op->transfer.locals = !sdg_box_empty(&op->transfer.local[0].box);
+// Of a call that the ranks do not share each makes all, which is the program's
+// own: no rows around a periodic dimension. What the vendor's library refuses
+// it is to be asked for all the same.
+sdg_status_t sdg_window_op_alone(const sdg_call_t *call,
+                                 const sdg_tagging_t *tagging,
+                                 const sdg_window_spec_t *spec) {
+  const sdg_operand_t *x = &call->operand[spec->x];
+  const sdg_operand_t *y = &call->operand[spec->y];
+  bool periodic = false;
+  for (int d = 0; d < x->dims; d++)
+    periodic |= sdg_window_op_periodic(call, tagging, spec, d);
+  if (!periodic)
+    return SDG_OK;
+  if (spec->y_channels > 0 && (tagging->placement[spec->x].split[1].axes ||
+                               tagging->placement[spec->y].split[1].axes))
+    return sdg_fail(SDG_E_SPLIT_DIMENSION, "C of %s with a periodic dimension",
+                    call->entry_name);
+  if (x->elem_bytes == 0 || y->elem_bytes == 0)
+    return sdg_fail(SDG_E_TENSOR_TYPE, "%s with a periodic dimension",
+                    call->entry_name);
   return SDG_OK;
+}
+
+sdg_status_t sdg_window_op_local(const sdg_window_op_t *op,
+                                 const sdg_box_t *all, const sdg_box_t *need,
+                                 sdg_transfer_t *out) {
+  int64_t period[SDG_DIMS_MAX] = {0};
+  for (int d = 0; d < op->dims; d++)
+    if (op->dim[d].wrap)
+      period[d] = op->dim[d].x_extent;
+  return sdg_transfer_plan(all, need, 1, 0, period, out);
 }
 
 sdg_status_t sdg_window_op_init_whole(const sdg_call_t *call,
@@ -54,12 +73,9 @@ sdg_status_t sdg_window_op_init_whole(const sdg_call_t *call,
   memset(out, 0, sizeof *out);
   *out_can = shareable(call, tagging, spec);
   if (!*out_can)
-    return SDG_OK;
+    return sdg_window_op_alone(call, tagging, spec);
   SDG_TRY(sdg_window_op_dims(out, call, tagging, spec));
-  for (int d = 0; d < out->dims; d++)
-    if (out->dim[d].wrap)
-      return sdg_fail(SDG_E_VIEW_WHOLE, "%s with a periodic dimension",
-                      call->entry_name);
+  out->whole = true;
   sdg_status_t status;
   // Gradients read y, and work where it is, unless every rank has it.
   const sdg_placement_t *given = &tagging->placement[spec->y];
@@ -73,7 +89,9 @@ sdg_status_t sdg_window_op_init_whole(const sdg_call_t *call,
   sdg_window_op_own(out, tagging, spec, tagging->rank, out->dim);
   out->x_box = extents_box(&call->operand[spec->x]);
   out->y_box = extents_box(&call->operand[spec->y]);
-  SDG_TRY_GOTO(local_fill(out, tagging, spec), fail);
+  sdg_box_t need = sdg_window_op_need(out, tagging, spec, tagging->rank);
+  SDG_TRY_GOTO(sdg_window_op_local(out, &out->x_box, &need, &out->transfer),
+               fail);
   return SDG_OK;
 fail:
   sdg_window_op_fini(out);
@@ -84,12 +102,14 @@ bool sdg_window_op_cut(const sdg_window_op_t *op, sdg_window_piece_t *out) {
   *out = (sdg_window_piece_t){
       .x.dims = op->dims, .y.dims = op->dims, .keep.dims = op->dims};
   for (int d = 0; d < op->dims; d++) {
-    if (op->dim[d].y.hi <= op->dim[d].y.lo)
+    sdg_window_dim_t dim = op->dim[d];
+    dim.y = sdg_window_inner(&dim);
+    if (dim.y.hi <= dim.y.lo)
       return false;
-    sdg_window_cut_t cut = sdg_window_cut(&op->dim[d]);
+    sdg_window_cut_t cut = sdg_window_cut(&dim);
     out->x.dim[d] = cut.x;
     out->y.dim[d] = cut.y;
-    out->keep.dim[d] = op->dim[d].y;
+    out->keep.dim[d] = dim.y;
     out->pad[d] = (int)cut.pad;
   }
   if (op->mixes) { // what the placeholder stands for

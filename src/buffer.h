@@ -97,11 +97,11 @@ sdg_status_t sdg_buffers_put(sdg_buffers_t *table, uintptr_t at,
                              const sdg_mesh_t *mesh, int self) SDG_MUST_CHECK;
 
 /* What has to be sent so that every rank r of the job has need[r] right (NULL:
- * everything), which may go around the end of a dimension: for a rank that lacks some of it the hull of what it has and
- * what it needs, for the others an empty box. False if no rank of the job
- * lacks anything: ranks of one place all get what one of them needs, so that
- * every communicator sends, and the ranks keep the same table. out has
- * buffer->ranks boxes. */
+ * everything), which may go around the end of a dimension: for a rank that
+ * lacks some of it the hull of what it has and what it needs, for the others an
+ * empty box. False if no rank of the job lacks anything: ranks of one place all
+ * get what one of them needs, so that every communicator sends, and the ranks
+ * keep the same table. out has buffer->ranks boxes. */
 bool sdg_buffer_lack(const sdg_buffer_t *buffer, const sdg_box_t *need,
                      sdg_box_t *out);
 /* What was sent is right from now on; `sent` as from sdg_buffer_lack. */

@@ -13,6 +13,9 @@
 typedef struct sdg_share {
   int ranks; /* of the job */
   bool idle; /* some rank has no part of an output */
+  /* Windows see rows around a periodic dimension, which the program's own call
+   * would not see. */
+  bool around;
   /* The operands that are written, and where each rank's part of them is: all
    * of it on every rank where the placement splits nothing. */
   int outputs;

@@ -112,8 +112,20 @@ static bool has(const sdg_box_t *box, int64_t h, int64_t w) {
          w < box->dim[3].hi;
 }
 
-// Makes a piece of what is in `x` and `dy`; other elements have any values.
-// Adds the rows of dx that it keeps to `sum`.
+// What a tensor that is there in full has right, in rows and columns of its
+// own.
+static bool right[2][3 * MOST][3 * MOST]; // of x, of dy
+
+static void right_fill(int tensor, const sdg_box_t *box,
+                       const int64_t *extent) {
+  memset(right[tensor], 0, sizeof right[tensor]);
+  for (int64_t h = box->dim[2].lo; h < box->dim[2].hi; h++)
+    for (int64_t w = box->dim[3].lo; w < box->dim[3].hi; w++)
+      right[tensor][fold(h, extent[2])][fold(w, extent[3])] = true;
+}
+
+// Makes a piece of what is in `x` and `dy`, NULL: of what is right; other
+// elements have any values. Adds the rows of dx that it keeps to `sum`.
 static void piece_make(const problem_t *p, const sdg_window_piece_t *piece,
                        const sdg_box_t *x, const sdg_box_t *dy,
                        int64_t sum[MOST][MOST]) {
@@ -129,15 +141,17 @@ static void piece_make(const problem_t *p, const sdg_window_piece_t *piece,
       REQUIRE(w >= 0 && w < p->x_extent[3]);
       REQUIRE(p->wrap || (h >= 0 && h < p->x_extent[2]));
       a.x[h - rows.lo][w - columns.lo] =
-          has(x, h, w) ? p->value[fold(h, p->x_extent[2])][w]
-                       : random_in(-POISON, POISON);
+          (x ? has(x, h, w) : right[0][h][w])
+              ? p->value[fold(h, p->x_extent[2])][w]
+              : random_in(-POISON, POISON);
     }
   for (int64_t h = piece->y.dim[2].lo; h < piece->y.dim[2].hi; h++)
     for (int64_t w = piece->y.dim[3].lo; w < piece->y.dim[3].hi; w++) {
       bool inside =
           h >= 0 && h < p->y_extent[2] && w >= 0 && w < p->y_extent[3];
+      bool there = inside && (dy ? has(dy, h, w) : right[1][h][w]);
       a.dy[h - piece->y.dim[2].lo][w - piece->y.dim[3].lo] = !inside ? 0
-                                                             : has(dy, h, w)
+                                                             : there
                                                                  ? p->dy[h][w]
                                                                  : POISON;
     }
@@ -148,7 +162,11 @@ static void piece_make(const problem_t *p, const sdg_window_piece_t *piece,
       sum[h][w] += a.dx[h - rows.lo][w - columns.lo];
 }
 
-static void rank_run(const problem_t *p, int rank, bool extend) {
+static float anywhere; // what operands that are not looked into point to
+
+// In the whole view the tensors are there in full, and what a rank reads of
+// them is right.
+static void rank_run(const problem_t *p, int rank, bool extend, bool whole) {
   sdg_section_t section = {.wrap = p->wrap ? 1u << SDG_DIM_H : 0};
   sdg_tagging_t tagging = {.section = &section,
                            .mesh = &p->mesh,
@@ -166,7 +184,20 @@ static void rank_run(const problem_t *p, int rank, bool extend) {
   for (int d = 0; d < DIMS; d++)
     back.pool.spec.window[d] =
         d < 2 ? (sdg_window_t){1, 1, 1, 0} : p->window[d - 2];
-  REQUIRE(!sdg_window_op_init(&call, &tagging, &back.pool.spec, &back.pool.op));
+  call.operands = 2;
+  for (int i = 0; i < 2; i++) {
+    call.operand[i].data = &anywhere;
+    call.operand[i].dims = DIMS;
+    call.operand[i].elem_bytes = sizeof anywhere;
+    memcpy(call.operand[i].extent, i ? p->y_extent : p->x_extent,
+           sizeof p->x_extent);
+  }
+  bool can = true;
+  REQUIRE(whole ? !sdg_window_op_init_whole(&call, &tagging, &back.pool.spec,
+                                            &back.pool.op, &can)
+                : !sdg_window_op_init(&call, &tagging, &back.pool.spec,
+                                      &back.pool.op));
+  REQUIRE(can);
   REQUIRE(!sdg_pool_back_fill(&back, &tagging));
 
   static int64_t sum[MOST][MOST];
@@ -175,10 +206,17 @@ static void rank_run(const problem_t *p, int rank, bool extend) {
   const sdg_window_op_t *op = &back.pool.op;
   sdg_window_piece_t view = sdg_pool_back_view(&back);
   extend |= sdg_box_empty(&view.keep);
+  sdg_box_t own = sdg_placement_box(&p->x, &p->mesh, rank);
   if (!extend) {
+    sdg_box_t x = sdg_pool_back_need_x(&back, &tagging, rank);
+    sdg_box_t y = sdg_pool_back_need_y(&back, &tagging, rank);
     REQUIRE(sdg_box_contains(&op->x_box, &view.x));
     REQUIRE(sdg_box_contains(&op->y_box, &view.y));
-    piece_make(p, &view, &op->x_box, &op->y_box, sum);
+    REQUIRE(!whole || sdg_box_contains(&own, &view.keep));
+    right_fill(0, &x, p->x_extent);
+    right_fill(1, &y, p->y_extent);
+    piece_make(p, &view, whole ? NULL : &op->x_box, whole ? NULL : &op->y_box,
+               sum);
   }
   int strips = sdg_pool_back_strips(&back, extend, strip);
   sdg_box_t x = sdg_pool_back_need_x(&back, &tagging, rank);
@@ -188,12 +226,12 @@ static void rank_run(const problem_t *p, int rank, bool extend) {
       bool adds = sdg_pool_back_piece(&back, &strip[i], k, &piece);
       REQUIRE(adds || k > 0);
       sdg_box_t y =
-          sdg_pool_back_need_y(&back, &tagging, back.image[k].at, rank);
+          sdg_pool_back_need_as(&back, &tagging, back.image[k].at, rank);
       if (adds)
         piece_make(p, &piece, &x, &y, sum);
     }
-  for (int64_t h = op->x_box.dim[2].lo; h < op->x_box.dim[2].hi; h++)
-    for (int64_t w = op->x_box.dim[3].lo; w < op->x_box.dim[3].hi; w++)
+  for (int64_t h = own.dim[2].lo; h < own.dim[2].hi; h++)
+    for (int64_t w = own.dim[3].lo; w < own.dim[3].hi; w++)
       REQUIRE_MSG(sum[h][w] == p->dx[h][w], "dx[%d,%d] is %lld instead of %lld",
                   (int)h, (int)w, (long long)sum[h][w], (long long)p->dx[h][w]);
   sdg_pool_back_fini(&back);
@@ -271,8 +309,9 @@ static void problems_run(const char *mesh, int ranks, bool wrap,
       continue;
     good++;
     whole_compute(&problem);
+    bool whole = random_in(0, 1);
     for (int r = 0; r < ranks; r++)
-      rank_run(&problem, r, random_in(0, 2) == 0);
+      rank_run(&problem, r, random_in(0, 2) == 0, whole);
     sdg_placement_fini(&problem.x);
     sdg_placement_fini(&problem.y);
   }

@@ -3,11 +3,13 @@
 // worst order, against the op on the whole tensor.
 #include "rules/windowplan.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "src/comm.h"
 #include "src/exec.h"
 #include "src/job.h"
+#include "src/ring.h"
 #include "tests/unit/brute.h"
 #include "tests/unit/lanes.h"
 
@@ -23,6 +25,7 @@ typedef struct problem {
   sdg_window_t window[DIMS];
   sdg_part_t x_part, y_part; // of H
   sdg_strategy_t strategy;
+  bool whole; // every rank has room for all of the tensors
 } problem_t;
 
 static bool in_domain(const problem_t *p, const int64_t *at) {
@@ -201,6 +204,7 @@ static bool problem_draw(problem_t *p, int ranks) {
   static const sdg_strategy_t strategies[] = {SDG_STRATEGY_AUTO,
                                               SDG_STRATEGY_EXTEND};
   p->strategy = strategies[random_in(0, 1)];
+  p->whole = random_in(0, 1);
   for (int d = 0; d < DIMS; d++) {
     p->x_extent[d] = d < 2 ? random_in(1, 2) : random_in(ranks, MAX);
     p->window[d] = (sdg_window_t){1, 1, 1, 0};
@@ -216,7 +220,7 @@ static bool problem_draw(problem_t *p, int ranks) {
   p->x_part = part_random(p->x_extent[2], ranks);
   REQUIRE(
       !sdg_window_part(&p->window[2], &p->x_part, p->y_extent[2], &p->y_part));
-  bool good = all_hold(&p->y_part);
+  bool good = p->whole || all_hold(&p->y_part);
   if (!good) {
     sdg_part_fini(&p->x_part);
     sdg_part_fini(&p->y_part);
@@ -233,9 +237,21 @@ static void placement_make(const int64_t *extent, const sdg_part_t *part,
 
 static float x_data[ELEMENTS], y_data[ELEMENTS], z_data[ELEMENTS];
 
-// Fills, or checks, a rank's piece of a tensor.
+// Whether an element is in a box that may go around the ends of the tensor.
+static bool is_right(const sdg_box_t *right, const int64_t *at,
+                     const int64_t *extent) {
+  sdg_box_t one = {.dims = DIMS};
+  for (int d = 0; d < DIMS; d++)
+    one.dim[d] = (sdg_range_t){at[d], at[d] + 1};
+  return sdg_ring_contains(right, &one, extent);
+}
+
+// Fills, or checks, a rank's piece of a tensor, of which `right` are the
+// elements that are right.
 static void each(const problem_t *p, const sdg_box_t *box,
-                 const int64_t *stride, float *data, int what) {
+                 const sdg_box_t *right, const int64_t *stride, float *data,
+                 int what) {
+  const int64_t *extent = what == 'x' ? p->x_extent : p->y_extent;
   int64_t at[DIMS];
   for (at[0] = box->dim[0].lo; at[0] < box->dim[0].hi; at[0]++)
     for (at[1] = box->dim[1].lo; at[1] < box->dim[1].hi; at[1]++)
@@ -244,7 +260,9 @@ static void each(const problem_t *p, const sdg_box_t *box,
           float *value = data;
           for (int d = 0; d < DIMS; d++)
             value += (at[d] - box->dim[d].lo) * stride[d];
-          if (what == 'x')
+          if (!is_right(right, at, extent))
+            *value = NAN;
+          else if (what == 'x')
             *value = x_value(p, at);
           else if (what == 'y' || what == 'z')
             *value = other_value(at, what == 'y' ? 3 : 5);
@@ -292,12 +310,16 @@ static void problem_run(const problem_t *p, int rank) {
   placement_make(p->y_extent, &p->y_part, &tagging.placement[1]);
   sdg_call_t call = {.entry_name = "test", .operands = 3};
   float *const data[] = {x_data, y_data, z_data};
-  sdg_box_t box[3];
+  sdg_box_t box[3], right[3];
   for (int i = 0; i < 3; i++) {
     sdg_operand_t *operand = &call.operand[i];
-    box[i] = sdg_placement_box(&tagging.placement[i > 0], tagging.mesh, rank);
+    right[i] = box[i] =
+        sdg_placement_box(&tagging.placement[i > 0], tagging.mesh, rank);
     *operand = (sdg_operand_t){
         .data = data[i], .elem_bytes = sizeof(float), .dims = DIMS};
+    memcpy(operand->extent, i ? p->y_extent : p->x_extent, sizeof p->x_extent);
+    for (int d = 0; p->whole && d < DIMS; d++)
+      box[i].dim[d] = (sdg_range_t){0, operand->extent[d]};
     strides_random(&box[i], operand->stride);
   }
   sdg_window_spec_t spec = {.x = 0,
@@ -306,8 +328,15 @@ static void problem_run(const problem_t *p, int rank) {
                             .own_border = p->own_border};
   memcpy(spec.window, p->window, sizeof p->window);
   sdg_window_op_t op;
-  REQUIRE(!sdg_window_op_init(&call, &tagging, &spec, &op));
-  pieces_check(&op, sdg_window_op_extends(&op, p->strategy));
+  bool can = true;
+  REQUIRE(p->whole
+              ? !sdg_window_op_init_whole(&call, &tagging, &spec, &op, &can)
+              : !sdg_window_op_init(&call, &tagging, &spec, &op));
+  REQUIRE(can);
+  if (p->whole)
+    right[0] = sdg_window_op_need(&op, &tagging, &spec, rank);
+  else
+    pieces_check(&op, sdg_window_op_extends(&op, p->strategy));
   sdg_window_client_t client = {
       .x = 0,
       .y = 1,
@@ -319,18 +348,20 @@ static void problem_run(const problem_t *p, int rank) {
       .user = (void *)(uintptr_t)p,
   };
   sdg_plan_t *plan;
-  REQUIRE(!sdg_window_plan(&call, &tagging, &op, &client, &plan));
+  REQUIRE(p->whole
+              ? !sdg_window_plan_whole(&call, &op, &client, p->strategy, &plan)
+              : !sdg_window_plan(&call, &tagging, &op, &client, &plan));
   sdg_comm_t *comm;
   if (plan->axes)
     REQUIRE(!sdg_comm_get(plan->axes, &comm));
-  each(p, &box[0], call.operand[0].stride, x_data, 'x');
-  each(p, &box[1], call.operand[1].stride, y_data, 'y');
-  each(p, &box[2], call.operand[2].stride, z_data, 'z');
+  each(p, &box[0], &right[0], call.operand[0].stride, x_data, 'x');
+  each(p, &box[1], &right[1], call.operand[1].stride, y_data, 'y');
+  each(p, &box[2], &right[2], call.operand[2].stride, z_data, 'z');
   sdg_outcome_t outcome;
   if (!plan->literal) {
     REQUIRE(!sdg_exec_run(plan, &call, lanes_stream(1), NULL, &outcome));
     lanes_drain();
-    each(p, &box[1], call.operand[1].stride, y_data, '=');
+    each(p, &box[1], &right[1], call.operand[1].stride, y_data, '=');
   }
   sdg_plan_destroy(plan);
   sdg_window_op_fini(&op);
