@@ -161,6 +161,8 @@ def draw_mesh(rng, dims):
 def draw_parts(rng, setting, dim, total):
     """Where a dimension is cut; None where it is too small."""
     pieces = setting.pieces(dim)
+    if total < 1:
+        return None
     if setting.view != "shard":
         return [0] + sorted(rng.randint(0, total)
                             for _ in range(pieces - 1)) + [total]
