@@ -369,6 +369,15 @@ int sdg_capture_redistribute(const void *handle, const sdg_side_t *x,
   return (int)status;
 }
 
+int sdg_capture_neighborhood(const void *handle,
+                             const sundog_neighborhood_t *how, int pieces,
+                             const sdg_piece_t *piece) {
+  depth++;
+  sdg_status_t status = sdg_neighborhood(handle, how, pieces, piece);
+  depth--;
+  return (int)status;
+}
+
 void sdg_capture_touch(const void *descriptor, const void *caller) {
   if (!is_foreign(caller))
     sdg_tag_touch(descriptor);

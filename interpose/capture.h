@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "rules/neighborhood.h"
 #include "rules/redistribute.h"
 
 /* Captures and judges one invocation. `args` is a struct sdg_args_<entry> on
@@ -60,6 +61,11 @@ int sdg_capture_sync(int entry, int status);
 /* sundog_redistribute: an SDG number, 0 if all is well. */
 int sdg_capture_redistribute(const void *handle, const sdg_side_t *x,
                              const sdg_side_t *y);
+
+/* sundog_neighborhood_attention, forward and backward: likewise. */
+int sdg_capture_neighborhood(const void *handle,
+                             const sundog_neighborhood_t *how, int pieces,
+                             const sdg_piece_t *piece);
 
 /* A descriptor was created or set, or is about to be destroyed, by `caller`.
  * What cuDNN does to its own descriptors is not recorded. */

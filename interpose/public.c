@@ -43,6 +43,41 @@ int sundog_redistribute(void *cudnn_handle, const void *x_descriptor,
       &(sdg_side_t){y_descriptor, y_placement, y});
 }
 
+static sdg_piece_t piece(const void *descriptor, const void *data) {
+  return (sdg_piece_t){descriptor, (void *)(uintptr_t)data};
+}
+
+int sundog_neighborhood_attention(void *cudnn_handle,
+                                  const sundog_neighborhood_t *how,
+                                  const void *q_descriptor, const void *q,
+                                  const void *k_descriptor, const void *k,
+                                  const void *v_descriptor, const void *v,
+                                  const void *o_descriptor, void *o) {
+  const sdg_piece_t pieces[SDG_NEIGHBORHOOD_FORWARD] = {
+      piece(q_descriptor, q), piece(k_descriptor, k), piece(v_descriptor, v),
+      piece(o_descriptor, o)};
+  sdg_load_options();
+  return sdg_capture_neighborhood(cudnn_handle, how, SDG_NEIGHBORHOOD_FORWARD,
+                                  pieces);
+}
+
+int sundog_neighborhood_attention_backward(
+    void *cudnn_handle, const sundog_neighborhood_t *how,
+    const void *q_descriptor, const void *q, const void *k_descriptor,
+    const void *k, const void *v_descriptor, const void *v,
+    const void *do_descriptor, const void *d_o, const void *dq_descriptor,
+    void *dq, const void *dk_descriptor, void *dk, const void *dv_descriptor,
+    void *dv) {
+  const sdg_piece_t pieces[SDG_NEIGHBORHOOD_BACKWARD] = {
+      piece(q_descriptor, q),   piece(k_descriptor, k),
+      piece(v_descriptor, v),   piece(do_descriptor, d_o),
+      piece(dq_descriptor, dq), piece(dk_descriptor, dk),
+      piece(dv_descriptor, dv)};
+  sdg_load_options();
+  return sdg_capture_neighborhood(cudnn_handle, how, SDG_NEIGHBORHOOD_BACKWARD,
+                                  pieces);
+}
+
 int sundog_placement(const void *descriptor, int dims, int64_t *first,
                      int64_t *whole) {
   sdg_tag_place_t place = sdg_tag_place(descriptor);

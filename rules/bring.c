@@ -43,16 +43,32 @@ static sdg_status_t transfer_make(const sdg_tagging_t *tagging,
   return status;
 }
 
+static sdg_status_t messages_add(sdg_plan_t *plan, sdg_bring_t *bring) {
+  bring->landed =
+      calloc((size_t)bring->transfer.recvs + 1, sizeof *bring->landed);
+  if (!bring->landed)
+    return sdg_fail(SDG_E_NO_MEMORY, "a transfer");
+  return sdg_plan_messages(plan, &bring->transfer, bring->from, &bring->into,
+                           bring->into == SDG_SLAB_SCRATCH ? 0 : 1,
+                           bring->landed);
+}
+
 sdg_status_t sdg_bring_open(sdg_plan_t *plan, const sdg_tagging_t *tagging,
                             const sdg_placement_t *placement,
                             const sdg_box_t *need, int from, int into,
                             sdg_bring_t *out) {
   *out = (sdg_bring_t){.from = from, .into = into};
   SDG_TRY(transfer_make(tagging, placement, need, &out->transfer));
-  out->landed = calloc((size_t)out->transfer.recvs + 1, sizeof *out->landed);
-  if (!out->landed)
-    return sdg_fail(SDG_E_NO_MEMORY, "a transfer");
-  return sdg_plan_messages(plan, &out->transfer, from, &into, 1, out->landed);
+  return messages_add(plan, out);
+}
+
+sdg_status_t sdg_bring_back(sdg_plan_t *plan, const sdg_tagging_t *tagging,
+                            const sdg_placement_t *placement,
+                            const sdg_box_t *need, int from, sdg_bring_t *out) {
+  *out = (sdg_bring_t){.from = from, .into = SDG_SLAB_SCRATCH};
+  SDG_TRY(transfer_make(tagging, placement, need, &out->transfer));
+  sdg_transfer_reverse(&out->transfer);
+  return messages_add(plan, out);
 }
 
 sdg_status_t sdg_bring_own(sdg_plan_t *plan, const sdg_bring_t *bring) {

@@ -21,8 +21,9 @@ bool sdg_bring_communicates(const sdg_tagging_t *tagging,
                             const sdg_placement_t *from, const sdg_box_t *need);
 
 /* Adds this rank's messages of a tensor in slab `from`, which covers what
- * `placement` gives the rank, to the
- * plan's next exchange; they are for slab `into`, which covers the rank's need.
+ * `placement` gives the rank, to the plan's next exchange; they are for slab
+ * `into`, which covers the rank's need; SDG_SLAB_SCRATCH: none arrives in
+ * place.
  * What several ranks have alike, each rank gets from one whose place along the
  * split's axes it shares: no message for what it has itself. Where the plan has
  * axes they are the tagging's. */
@@ -36,6 +37,15 @@ sdg_status_t sdg_bring_own(sdg_plan_t *plan,
 /* What was received, into place; after the exchange and its join. */
 sdg_status_t sdg_bring_land(sdg_plan_t *plan,
                             const sdg_bring_t *bring) SDG_MUST_CHECK;
+/* The other way: what slab `from`, which covers the rank's need, has for the
+ * owners goes back to them. Messages that arrive, in ascending order of their
+ * senders, lie in slabs of their own, out->landed[i] with the box
+ * out->transfer.recv[i].box; what is the rank's own is out->transfer.local. The
+ * rule adds them. */
+sdg_status_t sdg_bring_back(sdg_plan_t *plan, const sdg_tagging_t *tagging,
+                            const sdg_placement_t *placement,
+                            const sdg_box_t *need, int from,
+                            sdg_bring_t *out) SDG_MUST_CHECK;
 /* Of an opened one, or of all zeros. */
 void sdg_bring_fini(sdg_bring_t *bring);
 

@@ -238,5 +238,6 @@ sdg_status_t sdg_redistribute(const void *handle, const sdg_side_t *x,
   };
   SDG_TRY(side_read(x, &call, SDG_ROLE_X));
   SDG_TRY(side_read(y, &call, SDG_ROLE_Y));
-  return sdg_registry_carry_out(&call);
+  bool done; // always: its operands have labels
+  return sdg_registry_carry_out(&call, &done);
 }

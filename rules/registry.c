@@ -24,6 +24,7 @@
 static const sdg_rule_t *const rules_by_family[SDG_FAMILY_COUNT] = {
     [SDG_FAMILY_CONV] = &sdg_rule_conv,
     [SDG_FAMILY_POOL] = &sdg_rule_pool,
+    [SDG_FAMILY_NEIGHBORHOOD] = &sdg_rule_neighborhood,
     [SDG_FAMILY_NORM] = &sdg_rule_norm,
     [SDG_FAMILY_POINTWISE] = &sdg_rule_pointwise,
     [SDG_FAMILY_REDISTRIBUTE] = &sdg_rule_redistribute,
@@ -87,11 +88,10 @@ sdg_verdict_t sdg_registry_judge(sdg_call_t *call) {
   return SDG_VERDICT_DONE;
 }
 
-sdg_status_t sdg_registry_carry_out(sdg_call_t *call) {
-  bool done;
+sdg_status_t sdg_registry_carry_out(sdg_call_t *call, bool *out_done) {
   if (sdg_job_failed())
     return sdg_fail(SDG_E_JOB_BROKEN, "%s", call->entry_name);
-  sdg_status_t status = judge(call, &done);
+  sdg_status_t status = judge(call, out_done);
   if (status != SDG_OK && !sdg_job_disarmed())
     sdg_report_fail();
   return status;

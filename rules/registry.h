@@ -19,8 +19,9 @@ typedef enum sdg_verdict {
 sdg_verdict_t sdg_registry_judge(sdg_call_t *call);
 
 /* As sdg_registry_judge() for a call of sundog's own, which no vendor's
- * function could carry out. */
-sdg_status_t sdg_registry_carry_out(sdg_call_t *call) SDG_MUST_CHECK;
+ * function could carry out; *out_done is false where it is untagged. */
+sdg_status_t sdg_registry_carry_out(sdg_call_t *call,
+                                    bool *out_done) SDG_MUST_CHECK;
 
 /* True if this version can split the call: it has a rule for the entry. */
 bool sdg_registry_knows(const sdg_call_t *call);

@@ -10,10 +10,10 @@
  *     match = PATTERN       default: every activation that has the dimensions
  *                           that `split` names
  *     op = GLOB ...         families (conv pool norm softmax reduce pointwise
- *                           attention matmul) or entries (cudnnPooling*);
- *                           default: all. Another op on such a tensor is
- *                           refused unless it is pointwise, or a [local]
- *                           section names it
+ *                           attention matmul neighborhood) or entries
+ *                           (cudnnPooling*); default: all. Another op on
+ *                           such a tensor is refused unless it is pointwise,
+ *                           or a [local] section names it
  *     split = DIM:AXIS[+AXIS][, ...]    ":AXIS" may be left out where the mesh
  *                           has one axis
  *     parts = agree | even | even/ALIGN | chunk | SIZE,SIZE,...

@@ -21,6 +21,7 @@ const char *sdg_family_name(sdg_family_t family) {
       [SDG_FAMILY_POINTWISE] = "pointwise",
       [SDG_FAMILY_ATTENTION] = "attention",
       [SDG_FAMILY_MATMUL] = "matmul",
+      [SDG_FAMILY_NEIGHBORHOOD] = "neighborhood",
       [SDG_FAMILY_OTHER] = "other",
       [SDG_FAMILY_REDISTRIBUTE] = "redistribute",
   };

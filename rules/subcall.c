@@ -18,6 +18,10 @@ typedef struct state {
   cudnnHandle_t handle; // of the call for which the plan was made
   kept_t *kept;
   int count;
+  // Sub-calls run one after the other: a workspace serves all that want no
+  // more.
+  int workspace_slab;
+  size_t workspace_bytes;
 } state_t;
 
 static void kept_fini(kept_t *kept) {
@@ -99,10 +103,13 @@ sdg_status_t sdg_subcall_add(sdg_plan_t *plan, const sdg_subcall_t *sub) {
   for (int i = 0; i < sub->tensors; i++)
     SDG_TRY_GOTO(
         sdg_subcall_describe(plan, &sub->tensor[i], &kept.descriptor[i]), fail);
-  if (sub->workspace_bytes > 0)
+  if (sub->workspace_bytes > state->workspace_bytes) {
     SDG_TRY_GOTO(
-        sdg_plan_workspace(plan, sub->workspace_bytes, &kept.workspace_slab),
+        sdg_plan_workspace(plan, sub->workspace_bytes, &state->workspace_slab),
         fail);
+    state->workspace_bytes = sub->workspace_bytes;
+  }
+  kept.workspace_slab = state->workspace_slab;
   kept_t *grown =
       realloc(state->kept, (size_t)(state->count + 1) * sizeof *grown);
   if (!grown) {

@@ -52,16 +52,15 @@ static void extents_sum(const sdg_tag_vector_t *vector,
     out_extent[d] = own[d];
     if (split[d].axes == 0)
       continue;
-    // Piece by piece, from the first rank that holds it.
+    // Piece by piece, from the first rank that holds it, and has elements.
     int pieces = sdg_split_pieces(&split[d], mesh);
     out_extent[d] = 0;
     for (int piece = 0; piece < pieces; piece++) {
-      for (int r = 0; r < group->count; r++) {
-        if (sdg_split_piece(&split[d], mesh, group->rank[r]) == piece) {
-          out_extent[d] += vector->extent[(size_t)r * (size_t)dims + (size_t)d];
-          break;
-        }
-      }
+      int64_t size = 0;
+      for (int r = 0; r < group->count && size == 0; r++)
+        if (sdg_split_piece(&split[d], mesh, group->rank[r]) == piece)
+          size = vector->extent[(size_t)r * (size_t)dims + (size_t)d];
+      out_extent[d] += size;
     }
   }
 }
@@ -147,6 +146,47 @@ static sdg_status_t parts_check(const sdg_section_t *section,
                       should, sdg_dim_name(split->dim), split->parts);
   }
   return SDG_OK;
+}
+
+// A rank without elements says 0 in every dimension that is split, though its
+// piece may be empty in one of them: the others are as the ranks beside it say.
+static sdg_tag_vector_t *empty_fill(const sdg_tag_vector_t *vector,
+                                    const sdg_split_t *split) {
+  size_t count = (size_t)vector->ranks * (size_t)vector->dims;
+  sdg_tag_vector_t *out = malloc(sizeof *out + count * sizeof *out->extent);
+  if (!out)
+    return NULL;
+  memcpy(out, vector, sizeof *out + count * sizeof *out->extent);
+  const sdg_mesh_t *mesh = sdg_job_mesh();
+  const int *rank = sdg_job_group()->rank;
+  for (int d = 0; d < vector->dims; d++)
+    for (int r = 0; split[d].axes && r < vector->ranks; r++)
+      for (int o = 0; o < vector->ranks; o++) {
+        int64_t *mine = &out->extent[r * vector->dims + d];
+        int64_t theirs = vector->extent[o * vector->dims + d];
+        if (*mine == 0 && sdg_split_piece(&split[d], mesh, rank[r]) ==
+                              sdg_split_piece(&split[d], mesh, rank[o]))
+          *mine = theirs;
+      }
+  return out;
+}
+
+// As placement_of, of pieces that may be empty.
+static sdg_status_t filled_place(const sdg_call_t *call,
+                                 const sdg_tag_vector_t *vector,
+                                 const sdg_split_t *split,
+                                 sdg_placement_t *out) {
+  int all = vector->ranks * vector->dims, i = 0;
+  while (i < all && vector->extent[i] != 0)
+    i++;
+  if (i == all)
+    return placement_of(call, vector, split, out);
+  sdg_tag_vector_t *filled = empty_fill(vector, split);
+  if (!filled)
+    return sdg_fail(SDG_E_NO_MEMORY, "extents of the ranks");
+  sdg_status_t status = placement_of(call, filled, split, out);
+  free(filled);
+  return status;
 }
 
 // Ranks of the group that see a match, and that do not; -1 if there are none.
@@ -256,42 +296,15 @@ void sdg_tagging_note(const sdg_call_t *call, const sdg_tagging_t *tagging) {
   }
 }
 
-// A rank without elements says 0 in every dimension that is split, though its
-// piece may be empty in one of them: the others are as the ranks beside it say.
-static sdg_tag_vector_t *empty_fill(const sdg_tag_vector_t *vector,
-                                    const sdg_split_t *split) {
-  size_t count = (size_t)vector->ranks * (size_t)vector->dims;
-  sdg_tag_vector_t *out = malloc(sizeof *out + count * sizeof *out->extent);
-  if (!out)
-    return NULL;
-  memcpy(out, vector, sizeof *out + count * sizeof *out->extent);
-  const sdg_mesh_t *mesh = sdg_job_mesh();
-  const int *rank = sdg_job_group()->rank;
-  for (int d = 0; d < vector->dims; d++)
-    for (int r = 0; split[d].axes && r < vector->ranks; r++)
-      for (int o = 0; o < vector->ranks; o++) {
-        int64_t *mine = &out->extent[r * vector->dims + d];
-        int64_t theirs = vector->extent[o * vector->dims + d];
-        if (*mine == 0 && sdg_split_piece(&split[d], mesh, rank[r]) ==
-                              sdg_split_piece(&split[d], mesh, rank[o]))
-          *mine = theirs;
-      }
-  return out;
-}
-
 static sdg_status_t label_place(const sdg_call_t *call, int index,
                                 sdg_placement_t *out) {
   const sdg_operand_t *operand = &call->operand[index];
   sdg_split_t split[SDG_DIMS_MAX];
   (void)sdg_tagging_splits(sdg_label_section(operand), call->family,
                            operand->dims, split);
-  sdg_tag_vector_t *vector = empty_fill(
-      sdg_tag_vector(operand->descriptor, operand->generation), split);
-  if (!vector)
-    return sdg_fail(SDG_E_NO_MEMORY, "extents of the ranks");
-  sdg_status_t status = placement_of(call, vector, split, out);
-  free(vector);
-  return status;
+  return filled_place(call,
+                      sdg_tag_vector(operand->descriptor, operand->generation),
+                      split, out);
 }
 
 // A call whose operands each are where their own label says.
@@ -362,7 +375,7 @@ sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
     // What the program says of a tensor it says of rows, too.
     if ((sdg_tagging_repeats(call->family) && !operand->label) || scale)
       repeats_unsplit(vector, split);
-    sdg_status_t status = placement_of(call, vector, split, &out->placement[i]);
+    sdg_status_t status = filled_place(call, vector, split, &out->placement[i]);
     if (status == SDG_OK && operand->elem_bytes == 0)
       status = sdg_fail(SDG_E_TENSOR_TYPE, "%s of %s",
                         sdg_role_name(operand->role), call->entry_name);

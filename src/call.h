@@ -21,6 +21,7 @@ typedef enum sdg_family {
   SDG_FAMILY_POINTWISE,
   SDG_FAMILY_ATTENTION,
   SDG_FAMILY_MATMUL,
+  SDG_FAMILY_NEIGHBORHOOD, /* sundog's own: attention to a window of a grid */
   SDG_FAMILY_OTHER,        /* takes tensors; no rule exists for it */
   SDG_FAMILY_REDISTRIBUTE, /* sundog's own: from one placement to another */
   SDG_FAMILY_COUNT,
@@ -34,6 +35,14 @@ typedef enum sdg_role {
   SDG_ROLE_Z, /* a second activation that is added */
   SDG_ROLE_DX,
   SDG_ROLE_DY,
+  SDG_ROLE_Q, /* of attention: queries, keys, values, the output; gradients */
+  SDG_ROLE_K,
+  SDG_ROLE_V,
+  SDG_ROLE_O,
+  SDG_ROLE_DO,
+  SDG_ROLE_DQ,
+  SDG_ROLE_DK,
+  SDG_ROLE_DV,
   SDG_ROLE_W,
   SDG_ROLE_DW,
   SDG_ROLE_BIAS,

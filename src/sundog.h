@@ -103,6 +103,76 @@ SUNDOG_API int sundog_redistribute(void *cudnn_handle, const void *x_descriptor,
                                    const void *y_descriptor,
                                    const char *y_placement, void *y);
 
+/* Neighbourhood attention over a grid of 1 to 3 dimensions, which is in the
+ * program a sequence: each query attends to the keys of a window around it. In
+ * each dimension a query at i of `extent` sees, of the indices i mod d, i mod d
+ * + d ..., with d the dilation, k in a row. Counted in this class, where the
+ * query is u = floor(i / d) and the class has n = ceil((extent - i mod d) / d)
+ * members, these are
+ *   [s, s + k), s = clamp(u - floor(k / 2), 0, n - k): at an edge the window is
+ *       shifted into the grid, as by NATTEN; k * d is at most the extent
+ *   [u - floor(k / 2), u - floor(k / 2) + k) cut at [0, n), with `cut`
+ *   [u - k + 1, u + 1) cut at 0, where `causal`
+ * and the window of a query is their product over the dimensions.
+ * Example: extent 10, k = 3, d = 2. i = 8 is member 4 of the 5 even ones:
+ * s = clamp(4 - 1, 0, 2) = 2, the keys 4, 6, 8; cut, 6 and 8; causal, 4, 6, 8.
+ * Then o = sum of p v, p = softmax of scale * (q . k) over the window; sums of
+ * half precision are made in float. */
+typedef struct sundog_neighborhood {
+  int dims;        /* 1, 2 or 3, of the grid */
+  int kernel[3];   /* k >= 1, of each dimension; those of `dims` count */
+  int dilation[3]; /* d >= 1 */
+  int causal[3];   /* not 0: no key lies behind the query */
+  int cut;         /* not 0: windows are cut at the grid's edges, not shifted */
+  int heads;       /* C is heads times a head's channels, head by head */
+  double scale;    /* 0: 1 / sqrt(channels of a head of q) */
+} sundog_neighborhood_t;
+
+/* o becomes the attention of q to k and v, device memory of one type (float,
+ * double, half or bfloat16) with any strides. Dimensions of the descriptors are
+ * N C H W or N C D H W: the grid's are the first `dims` after C, those that are
+ * left have extent 1. A sequence [N, H*W, heads, channels] in memory is N C H W
+ * with the strides of NHWC; [N, heads, H*W, channels] is that of N * heads
+ * tensors with one head. q and k have the same C, and v and o; all have the
+ * same N and grid.
+ *
+ * How q is cut over the ranks, a tag or the rules say; o is cut alike, k and v
+ * in the same dimensions, in any parts, or each rank has all of them. Any
+ * dimension of the grid may be cut, N, and C between heads, several at once:
+ * rows and planes of k and v come from the ranks that have them, as far as
+ * windows reach. Pieces may be smaller than the kernel, and empty: then the
+ * pointer is NULL, and of the descriptor the cut dimensions do not count.
+ * Collective, enqueued and without a wait, as sundog_redistribute(). Without a
+ * split, and for tensors that are tagged "local", the rank computes all of it.
+ *
+ * Made of calls of cuDNN. Device memory is taken for q's and o's worth, and
+ * twice the windows' k and v, in float (or double); and for scores, of so many
+ * queries at a time that it is SUNDOG_ATTENTION_KIB (256 MiB), or what one
+ * query of one head takes.
+ *
+ * Fails with 620 for windows and shapes that cannot be, 603 where pieces do not
+ * belong together, 604 for other types, 303 and 609 for descriptors and tags,
+ * 601 where a split was asked for and neither a tag nor a rule is about q, 113
+ * in the whole view; and as tagged calls do. */
+SUNDOG_API int sundog_neighborhood_attention(
+    void *cudnn_handle, const sundog_neighborhood_t *how,
+    const void *q_descriptor, const void *q, const void *k_descriptor,
+    const void *k, const void *v_descriptor, const void *v,
+    const void *o_descriptor, void *o);
+
+/* Its gradients: dq, dk and dv become those of q, k and v for the gradient
+ * d_o of o. Each is cut as its tensor is, d_o as o. What ranks have of the
+ * gradients of other ranks' keys and values goes back to these, in float for
+ * types of half precision, and is added in one order; where every rank has all
+ * of k and v, the sums over the ranks do. Otherwise as above. */
+SUNDOG_API int sundog_neighborhood_attention_backward(
+    void *cudnn_handle, const sundog_neighborhood_t *how,
+    const void *q_descriptor, const void *q, const void *k_descriptor,
+    const void *k, const void *v_descriptor, const void *v,
+    const void *do_descriptor, const void *d_o, const void *dq_descriptor,
+    void *dq, const void *dk_descriptor, void *dk, const void *dv_descriptor,
+    void *dv);
+
 /* Where this rank's piece lies in the whole tensor: first[d] is the index, in
  * the whole, of the piece's first element in dimension d, whole[d] the extent
  * of the whole. Elements; dimensions as cuDNN orders them, N C ...; the first

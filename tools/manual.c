@@ -232,7 +232,8 @@ int manual_print(const command_t *commands, int count, const char *page,
     printf(".SH PROGRAMS\nA program needs to know nothing of sundog. One that "
            "does may look up by\n.BR dlsym (3),\nor be linked to, what "
            "<sundog.h> declares: sundog_tag(), sundog_untag(), "
-           "sundog_placement(), \\%%sundog_redistribute(), sundog_thread(), "
+           "sundog_placement(), \\%%sundog_redistribute(), "
+           "\\%%sundog_neighborhood_attention(), sundog_thread(), "
            "sundog_error(), "
            "sundog_version(). The header has the details.\n");
     printf(".SH CODES\nEvery message of sundog has a code that stays the "

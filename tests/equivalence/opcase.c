@@ -259,8 +259,8 @@ static void forget_tensors(void) {
  */
 
 static const op_row_t *row_of(const char *name) {
-  const op_row_t *families[] = {op_conv_rows, op_pool_rows, op_pointwise_rows,
-                                op_norm_rows, op_reduce_rows};
+  const op_row_t *families[] = {op_conv_rows, op_pool_rows,   op_pointwise_rows,
+                                op_norm_rows, op_reduce_rows, op_neighbor_rows};
   for (size_t i = 0; i < sizeof families / sizeof *families; i++)
     for (const op_row_t *row = families[i]; row->name; row++)
       if (!strcmp(row->name, name))

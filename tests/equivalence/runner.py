@@ -117,8 +117,11 @@ class Runner:
         stem = os.path.join(self.folder, name)
         return [stem + ".script", stem + ".memory", stem + ".out"]
 
-    def run_alone(self, name="whole"):
+    def run_alone(self, name="whole", preload=False):
         env = dict(self.env)
+        if preload:
+            env["LD_PRELOAD"] = os.path.join(self.build,
+                                             "interpose/libsundog.so")
         if self.device == "host":
             env["LD_LIBRARY_PATH"] = os.path.join(self.build, "src/host/lib")
         return self.start([self.opcase, *self.files(str(name))], env, 120)
@@ -173,7 +176,8 @@ class Runner:
             alone, log = self.run_ranks(setting.alone(), program=[
                 self.opcase, *self.files("whole")])
         else:
-            alone, log = self.run_alone()
+            alone, log = self.run_alone(
+                preload=any(family_of(case).preload for case in cases))
         status = 0
         if ranks:
             if self.view == "shard":

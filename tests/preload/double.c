@@ -13,6 +13,7 @@
 #include "rules/history.h"
 #include "rules/inspect.h"
 #include "rules/memory.h"
+#include "rules/neighborhood.h"
 #include "rules/redistribute.h"
 #include "rules/registry.h"
 #include "rules/setup.h"
@@ -189,4 +190,11 @@ sdg_status_t sdg_redistribute(const void *handle, const sdg_side_t *x,
                               const sdg_side_t *y) {
   (void)handle, (void)x, (void)y;
   return SDG_E_INTERNAL; // no program here asks for it
+}
+
+sdg_status_t sdg_neighborhood(const void *handle,
+                              const sundog_neighborhood_t *how, int pieces,
+                              const sdg_piece_t *piece) {
+  (void)handle, (void)how, (void)pieces, (void)piece;
+  return SDG_E_INTERNAL; // as above
 }

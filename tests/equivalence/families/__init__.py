@@ -2,6 +2,7 @@
 """The families of ops that the equivalence tester knows."""
 from families.conv import Convolution
 from families.dropout import Dropout
+from families.neighborhood import Neighborhood
 from families.network import Network
 from families.norm import BatchNorm, ResponseNorm
 from families.pointwise import Pointwise
@@ -9,7 +10,7 @@ from families.pool import Pooling
 from families.reduce import Reduction, Softmax
 
 FAMILIES = [Convolution(), Pooling(), Pointwise(), Dropout(), BatchNorm(),
-            ResponseNorm(), Reduction(), Softmax(), Network()]
+            ResponseNorm(), Reduction(), Softmax(), Neighborhood(), Network()]
 
 
 def family_of(case):

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rule for neighbourhood attention, and its call from the program.
+#include "rules/neighborhood.h"
+
+#include <cudnn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules/label.h"
+#include "rules/neighborplan.h"
+#include "rules/registry.h"
+#include "rules/setup.h"
+#include "rules/tensor.h"
+#include "rules/vendor.h"
+#include "src/alone.h"
+#include "src/job.h"
+#include "src/tag.h"
+
+static bool neighborhood_knows(const sdg_call_t *call) {
+  (void)call;
+  return true;
+}
+
+static sdg_status_t neighborhood_describe(const sdg_call_t *call, char *out,
+                                          size_t out_bytes) {
+  const sundog_neighborhood_t *how = call->args;
+  int used = snprintf(out, out_bytes, "%d heads, scale %a, %s windows",
+                      how->heads, how->scale, how->cut ? "cut" : "shifted");
+  for (int d = 0; d < how->dims; d++)
+    used += snprintf(out + used, out_bytes - (size_t)used, "%s%d dilated %d%s",
+                     d ? " x " : " of ", how->kernel[d], how->dilation[d],
+                     how->causal[d] ? " causal" : "");
+  return SDG_OK;
+}
+
+// sdg_neighborhood_check keeps kernels and dilations below 2^20.
+static int neighborhood_key(const sdg_call_t *call, uint64_t *out) {
+  const sundog_neighborhood_t *how = call->args;
+  out[0] = out[1] = 0;
+  out[2] = (uint64_t)how->heads << 8 | (uint64_t)how->dims << 4 |
+           (uint64_t)(how->cut != 0) << 3;
+  for (int d = 0; d < how->dims; d++) {
+    out[0] |= (uint64_t)how->kernel[d] << 20 * d;
+    out[1] |= (uint64_t)how->dilation[d] << 20 * d;
+    out[2] |= (uint64_t)(how->causal[d] != 0) << d;
+  }
+  memcpy(&out[3], &how->scale, sizeof out[3]);
+  return 4;
+}
+
+static int neighborhood_scalars(const sdg_call_t *call, double *out) {
+  (void)call;
+  (void)out;
+  return 0;
+}
+
+// The same tensor on every rank: every piece has the extents of the first.
+static bool pieces_alike(const sdg_placement_t *placement) {
+  for (int d = 0; d < placement->dims; d++)
+    for (int p = 1; p < placement->part[d].pieces; p++)
+      if (sdg_part_size(&placement->part[d], p) !=
+          sdg_part_size(&placement->part[d], 0))
+        return false;
+  return true;
+}
+
+// Keys and values that are all there on every rank have the extents of the
+// whole there.
+static sdg_status_t neighborhood_place(const sdg_call_t *call,
+                                       sdg_tagging_t *tagging) {
+  static const int like[] = {
+      [SDG_NEIGHBOR_K] = SDG_NEIGHBOR_Q,
+      [SDG_NEIGHBOR_V] = SDG_NEIGHBOR_O,
+      [SDG_NEIGHBOR_DK] = SDG_NEIGHBOR_Q,
+      [SDG_NEIGHBOR_DV] = SDG_NEIGHBOR_O,
+  };
+  for (int i = SDG_NEIGHBOR_K; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    sdg_placement_t *said = &tagging->placement[i], all;
+    if (i == SDG_NEIGHBOR_O || i == SDG_NEIGHBOR_DQ)
+      continue;
+    const sdg_placement_t *right = &tagging->placement[like[i]];
+    bool whole = said->dims == right->dims && pieces_alike(said);
+    for (int d = 0; whole && d < said->dims; d++)
+      whole = operand->extent[d] == sdg_placement_extent(right, d);
+    if (!whole)
+      continue;
+    SDG_TRY(sdg_placement_init(operand->dims, operand->extent, &all));
+    sdg_placement_fini(said);
+    *said = all;
+  }
+  return SDG_OK;
+}
+
+const sdg_rule_t sdg_rule_neighborhood = {
+    .family = SDG_FAMILY_NEIGHBORHOOD,
+    .windowed = true,
+    .knows = neighborhood_knows,
+    .describe = neighborhood_describe,
+    .key = neighborhood_key,
+    .scalars = neighborhood_scalars,
+    .place = neighborhood_place,
+    .plan = sdg_neighborhood_plan,
+};
+
+// ---- the call --------------------------------------------------------------
+
+// A descriptor has no extent of 0: no data says so, of the dimensions that may
+// be split.
+static sdg_status_t piece_empty(const sdg_call_t *call,
+                                sdg_operand_t *operand) {
+  const sdg_rules_t *rules;
+  SDG_TRY(sdg_setup_rules(&rules));
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_section_t *said = sdg_label_section(&call->operand[i]);
+    for (int s = 0; said && s < said->splits; s++) {
+      int d = sdg_dim_index(call->family, said->split[s].dim, operand->dims);
+      if (d >= 0)
+        operand->extent[d] = 0;
+    }
+    if (said)
+      return SDG_OK;
+  }
+  for (int r = 0; r < rules->sections; r++)
+    for (int s = 0; s < rules->section[r].splits; s++) {
+      int d = sdg_dim_index(call->family, rules->section[r].split[s].dim,
+                            operand->dims);
+      if (d >= 0 && !rules->section[r].is_local)
+        operand->extent[d] = 0;
+    }
+  return SDG_OK;
+}
+
+// What the descriptor was before is what the other ranks know of it.
+static sdg_status_t pieces_check(const sdg_call_t *call) {
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    const sdg_tag_vector_t *agreed =
+        sdg_tag_vector(operand->descriptor, operand->generation);
+    bool same = true;
+    for (int d = 0; agreed && d < operand->dims; d++)
+      same &= agreed->extent[sdg_job_group()->me * agreed->dims + d] ==
+              operand->extent[d];
+    for (int j = 0; j < i; j++)
+      same &= operand->descriptor != call->operand[j].descriptor ||
+              !operand->data == !call->operand[j].data;
+    if (!same)
+      return sdg_fail(SDG_E_TAG,
+                      "%s of %s is empty in one place and not in another: set "
+                      "the descriptor again",
+                      sdg_role_name(operand->role), call->entry_name);
+  }
+  return SDG_OK;
+}
+
+static sdg_status_t pieces_read(const sdg_piece_t *piece, int pieces,
+                                sdg_call_t *call) {
+  static const sdg_role_t roles[] = {SDG_ROLE_Q, SDG_ROLE_K,  SDG_ROLE_V,
+                                     SDG_ROLE_O, SDG_ROLE_DQ, SDG_ROLE_DK,
+                                     SDG_ROLE_DV};
+  bool backward = pieces == SDG_NEIGHBORHOOD_BACKWARD;
+  for (; call->operands < pieces; call->operands++) {
+    int i = call->operands;
+    sdg_operand_t *operand = &call->operand[i];
+    *operand = (sdg_operand_t){
+        .role = backward && i == SDG_NEIGHBOR_O ? SDG_ROLE_DO : roles[i],
+        .is_output = backward ? i >= SDG_NEIGHBOR_DQ : i == SDG_NEIGHBOR_O,
+        .descriptor = piece[i].descriptor,
+        .generation = sdg_tag_generation(piece[i].descriptor),
+        .label = sdg_tag_label(piece[i].descriptor,
+                               sdg_tag_generation(piece[i].descriptor)),
+        .data = piece[i].data,
+    };
+    if (!piece[i].descriptor || !sdg_tensor_get(operand))
+      return sdg_fail(SDG_E_DESCRIPTOR, "%s of %s",
+                      sdg_role_name(operand->role), call->entry_name);
+  }
+  return SDG_OK;
+}
+
+// ---- without other ranks ---------------------------------------------------
+
+// What decides a plan of tensors that nothing else is known of.
+typedef struct alone_key {
+  const void *handle;
+  uint64_t number[SDG_RULE_KEYS];
+  int operands, dims, type;
+  int64_t extent[SDG_NEIGHBORHOOD_BACKWARD][SDG_DIMS_MAX];
+  int64_t stride[SDG_NEIGHBORHOOD_BACKWARD][SDG_DIMS_MAX];
+} alone_key_t;
+
+enum { ALONE_PLANS = 16 };
+static struct {
+  pthread_mutex_t lock; // while a plan is made or enqueued
+  struct {
+    alone_key_t key;
+    sdg_plan_t *plan;
+    uint64_t used;
+  } entry[ALONE_PLANS];
+  uint64_t uses;
+} alone = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void alone_key_make(const sdg_call_t *call, alone_key_t *out) {
+  memset(out, 0, sizeof *out);
+  out->handle = call->handle;
+  (void)neighborhood_key(call, out->number);
+  out->operands = call->operands;
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    out->dims = out->dims * 16 + operand->dims;
+    out->type = out->type * 31 + operand->type;
+    memcpy(out->extent[i], operand->extent, sizeof out->extent[i]);
+    memcpy(out->stride[i], operand->stride, sizeof out->stride[i]);
+  }
+}
+
+// A mesh of one rank, on which every dimension is whole.
+static sdg_status_t alone_plan(const sdg_call_t *call, sdg_plan_t **out_plan) {
+  static const sdg_mesh_t mesh = {.axes = 1, .name = {"ranks"}, .size = {1}};
+  sdg_tagging_t *tagging = calloc(1, sizeof *tagging);
+  if (!tagging)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  tagging->mesh = &mesh;
+  tagging->ranks = 1;
+  sdg_status_t status = SDG_OK;
+  for (int i = 0; i < call->operands && status == SDG_OK; i++)
+    status = sdg_placement_init(call->operand[i].dims, call->operand[i].extent,
+                                &tagging->placement[i]);
+  if (status == SDG_OK)
+    status = sdg_neighborhood_plan(call, tagging, out_plan);
+  for (int i = 0; i < call->operands; i++)
+    sdg_placement_fini(&tagging->placement[i]);
+  free(tagging);
+  return status;
+}
+
+static sdg_status_t alone_find(const sdg_call_t *call, sdg_plan_t **out_plan) {
+  alone_key_t key;
+  alone_key_make(call, &key);
+  int at = 0;
+  for (int i = 0; i < ALONE_PLANS; i++) {
+    if (alone.entry[i].plan &&
+        memcmp(&alone.entry[i].key, &key, sizeof key) == 0) {
+      alone.entry[i].used = ++alone.uses;
+      *out_plan = alone.entry[i].plan;
+      return SDG_OK;
+    }
+    if (alone.entry[i].used < alone.entry[at].used)
+      at = i;
+  }
+  SDG_TRY(alone_plan(call, out_plan));
+  sdg_plan_destroy(alone.entry[at].plan);
+  alone.entry[at].key = key;
+  alone.entry[at].plan = *out_plan;
+  alone.entry[at].used = ++alone.uses;
+  return SDG_OK;
+}
+
+static sdg_status_t compute_alone(sdg_call_t *call) {
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  cudaStream_t stream;
+  sdg_plan_t *plan;
+  for (int i = 0; i < call->operands; i++)
+    if (!call->operand[i].data)
+      return sdg_fail(SDG_E_NEIGHBORHOOD, "%s has no data",
+                      sdg_role_name(call->operand[i].role));
+  if (!cudnn)
+    return SDG_E_LIBRARY_MISSING;
+  cudnnStatus_t got =
+      cudnn->cudnnGetStream((cudnnHandle_t)(uintptr_t)call->handle, &stream);
+  if (got != CUDNN_STATUS_SUCCESS)
+    return sdg_fail(SDG_E_VENDOR_CALL, "cudnnGetStream: %d", (int)got);
+  pthread_mutex_lock(&alone.lock);
+  sdg_status_t status = alone_find(call, &plan);
+  if (status == SDG_OK)
+    status = sdg_alone_run(plan, call, stream, &call->result);
+  pthread_mutex_unlock(&alone.lock);
+  return status;
+}
+
+static sdg_status_t carry_out(sdg_call_t *call) {
+  bool done = false;
+  if (sdg_job_asked() && !sdg_job_disarmed()) {
+    for (int i = 0; i < call->operands; i++) {
+      if (call->operand[i].generation == 0)
+        return sdg_fail(SDG_E_DESCRIPTOR, "%s of %s",
+                        sdg_role_name(call->operand[i].role), call->entry_name);
+      if (!call->operand[i].data)
+        SDG_TRY(piece_empty(call, &call->operand[i]));
+    }
+    SDG_TRY(pieces_check(call));
+    SDG_TRY(sdg_registry_carry_out(call, &done));
+  }
+  if (!done)
+    SDG_TRY(compute_alone(call));
+  return call->result == 0
+             ? SDG_OK
+             : sdg_fail(SDG_E_VENDOR_CALL, "%s: %s", call->entry_name,
+                        sdg_cudnn_get()->cudnnGetErrorString(
+                            (cudnnStatus_t)call->result));
+}
+
+sdg_status_t sdg_neighborhood(const void *handle,
+                              const sundog_neighborhood_t *how, int pieces,
+                              const sdg_piece_t *piece) {
+  SDG_TRY(sdg_neighborhood_check(how));
+  // What does not count is the same for all.
+  sundog_neighborhood_t clean = {.dims = how->dims,
+                                 .cut = how->cut != 0,
+                                 .heads = how->heads,
+                                 .scale = how->scale};
+  for (int d = 0; d < how->dims; d++) {
+    clean.kernel[d] = how->kernel[d];
+    clean.dilation[d] = how->dilation[d];
+    clean.causal[d] = how->causal[d] != 0;
+  }
+  sdg_call_t call = {
+      .entry = -1,
+      .entry_name = pieces == SDG_NEIGHBORHOOD_FORWARD
+                        ? "sundog_neighborhood_attention"
+                        : "sundog_neighborhood_attention_backward",
+      .family = SDG_FAMILY_NEIGHBORHOOD,
+      .handle = handle,
+      .args = &clean,
+  };
+  SDG_TRY(pieces_read(piece, pieces, &call));
+  return carry_out(&call);
+}

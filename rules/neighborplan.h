@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Neighbourhood attention: what a call is about, and its plan. Inside rules/
+ * only. */
+#ifndef SDG_RULES_NEIGHBORPLAN_H
+#define SDG_RULES_NEIGHBORPLAN_H
+
+#include "rules/neighbor.h"
+#include "rules/rule.h"
+#include "src/sundog.h"
+
+/* Operands, by index: forward the first four, backward DO is the fourth. */
+enum {
+  SDG_NEIGHBOR_Q,
+  SDG_NEIGHBOR_K,
+  SDG_NEIGHBOR_V,
+  SDG_NEIGHBOR_O,
+  SDG_NEIGHBOR_DQ,
+  SDG_NEIGHBOR_DK,
+  SDG_NEIGHBOR_DV,
+};
+enum { SDG_NEIGHBOR_GRID_MAX = 3 };
+
+/* A call, in global extents. */
+typedef struct sdg_neighborhood {
+  int grid; /* spatial dimensions of the descriptors, 2 or 3 */
+  sdg_neighbor_t dim[SDG_NEIGHBOR_GRID_MAX]; /* of these; kernel 1 where the
+                                                program's grid has none */
+  int64_t heads;
+  int64_t q_channels, v_channels; /* of a head: of q and k, of v and o */
+  double scale;
+} sdg_neighborhood_t;
+
+/* What the program asks for, before anything is known of the other ranks.
+ * SDG_E_NEIGHBORHOOD. */
+sdg_status_t
+sdg_neighborhood_check(const sundog_neighborhood_t *how) SDG_MUST_CHECK;
+
+/* From placements to a call; whether they are possible and belong together:
+ * SDG_E_NEIGHBORHOOD, SDG_E_OPERANDS_DIFFER, SDG_E_TENSOR_TYPE. */
+sdg_status_t sdg_neighborhood_shape(const sdg_call_t *call,
+                                    const sdg_tagging_t *tagging,
+                                    sdg_neighborhood_t *out) SDG_MUST_CHECK;
+
+/* The keys that the queries in a box see: boxes of k and of v, whose channels
+ * are those of the queries' heads. Empty for no queries. */
+sdg_box_t sdg_neighborhood_need(const sdg_neighborhood_t *shape,
+                                const sdg_box_t *queries, bool of_values);
+
+/* This rank's plan, which brings keys and values, computes, and brings
+ * gradients back. */
+sdg_status_t sdg_neighborhood_plan(const sdg_call_t *call,
+                                   const sdg_tagging_t *tagging,
+                                   sdg_plan_t **out_plan) SDG_MUST_CHECK;
+
+#endif
