@@ -139,6 +139,7 @@ typedef struct host_work {
   const void *payload;
   size_t payload_bytes; /* <= HOST_PAYLOAD_BYTES */
   bool always;          /* run although the device is in an error state */
+  bool waits;           /* the payload is a point, and run waits for it */
 } host_work_t;
 
 /* A point in a stream: everything submitted before it. Stays valid after the

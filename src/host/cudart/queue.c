@@ -4,9 +4,10 @@
 //
 // A queue counts what was submitted and what is completed; a point in it is a
 // number (a ticket) and has passed when completed reaches it. Whoever sets
-// `owner` executes: the worker, or a thread that waits for a point. The
-// structures are never freed, their counters never go back: a point outlives
-// its stream.
+// `owner` executes: the worker, or a thread that waits for a point. A worker
+// begins no wait for another queue before its time: who waits for both may come
+// first then, and does what follows without a change of threads. The structures
+// are never freed, their counters never go back: a point outlives its stream.
 #include "src/host/cudart/queue.h"
 #include "src/host/cudart/wait.h"
 
@@ -41,11 +42,26 @@ static void work_do(const host_work_t *work, void *argument) {
     work->release(argument);
 }
 
+/* The point that the work waits for, if it has not passed. */
+static host_point_t obstacle(const host_node_t *node) {
+  host_point_t point = {NULL, 0};
+  if (node->work.waits && host_sticky() == cudaSuccess)
+    memcpy(&point, node->payload, sizeof point);
+  return host_point_passed(point) ? (host_point_t){NULL, 0} : point;
+}
+
 /* Does the first piece of work; the caller is the owner and the queue is not
- * empty. */
-static void step(host_stream_t *stream) {
+ * empty. With `out_obstacle`: unless that is a wait for what it says then. */
+static bool step(host_stream_t *stream, host_point_t *out_obstacle) {
   pthread_mutex_lock(&stream->lock);
   host_node_t *node = stream->first;
+  if (out_obstacle) {
+    *out_obstacle = obstacle(node);
+    if (out_obstacle->stream) {
+      pthread_mutex_unlock(&stream->lock);
+      return false;
+    }
+  }
   stream->first = node->next;
   if (!stream->first)
     stream->last = NULL;
@@ -61,37 +77,70 @@ static void step(host_stream_t *stream) {
   uint64_t completed =
       atomic_load_explicit(&stream->completed, memory_order_relaxed) + 1;
   atomic_store(&stream->completed, completed);
-  atomic_store(&stream->done, (uint32_t)completed);
-  if (atomic_load(&stream->waiters) > 0)
-    host_futex_wake(&stream->done);
+  if (completed >= atomic_load(&stream->wanted)) {
+    atomic_store(&stream->wanted, UINT64_MAX);
+    atomic_fetch_add(&stream->bell, 1);
+    host_futex_wake(&stream->bell);
+  }
+  return true;
 }
 
 /* Executes until `ticket` is completed; returns early when another thread
- * executes. */
-static void help(host_stream_t *stream, uint64_t ticket) {
-  while (atomic_load(&stream->completed) < ticket) {
+ * executes, and with `out_obstacle` as step() does. */
+static void help(host_stream_t *stream, uint64_t ticket,
+                 host_point_t *out_obstacle) {
+  bool goes_on = true;
+  while (goes_on && atomic_load(&stream->completed) < ticket) {
     int free = 0;
     if (!atomic_compare_exchange_strong(&stream->owner, &free, 1))
       return;
-    while (atomic_load_explicit(&stream->completed, memory_order_relaxed) <
-           ticket)
-      step(stream);
+    while (goes_on && atomic_load_explicit(&stream->completed,
+                                           memory_order_relaxed) < ticket)
+      goes_on = step(stream, out_obstacle);
     atomic_store(&stream->owner, 0);
     if (host_queue_pending(stream))
       worker_wake(stream);
   }
 }
 
+/* Sleeps if the point has not passed; may return before it has. A sleeper first
+ * says from when on it wants the bell. Who rings it takes back what all
+ * sleepers have said, rings, and wakes them: so one that says it in between
+ * does not sleep, as the bell is not what it was. */
+static void point_sleep(host_point_t point) {
+  host_stream_t *stream = point.stream;
+  uint32_t bell = atomic_load(&stream->bell);
+  uint64_t wanted = atomic_load(&stream->wanted);
+  while (point.ticket < wanted &&
+         !atomic_compare_exchange_weak(&stream->wanted, &wanted, point.ticket))
+    ;
+  if (!host_point_passed(point))
+    host_futex_wait(&stream->bell, bell);
+}
+
+/* Once an obstacle has passed, another thread may be quicker. */
+static void obstacle_wait(host_point_t point) {
+  for (int turn = 0; !host_point_passed(point); turn++)
+    if (turn < HOST_WAIT_PAUSES)
+      host_pause();
+    else
+      point_sleep(point);
+}
+
 static void *worker_main(void *argument) {
   host_stream_t *stream = argument;
   int turn = 0;
   for (;;) {
-    if (host_queue_pending(stream) && atomic_load(&stream->owner) == 0) {
-      help(stream, atomic_load(&stream->submitted));
+    bool executed = atomic_load(&stream->owner) != 0; /* by another thread */
+    if (host_queue_pending(stream) && !executed) {
+      host_point_t point = {NULL, 0};
+      help(stream, atomic_load(&stream->submitted), &point);
+      obstacle_wait(point);
       turn = 0;
       continue;
     }
-    if (host_wait_turn(turn++))
+    /* An owner wakes the worker if it leaves work behind. */
+    if ((!executed || turn < HOST_WAIT_PAUSES) && host_wait_turn(turn++))
       continue;
     atomic_store(&stream->worker, HOST_WORKER_ASLEEP);
     /* Who submits, or stops executing, after this look sees ASLEEP. */
@@ -130,18 +179,14 @@ void host_point_wait(host_point_t point) {
   for (int turn = 0; !host_point_passed(point); turn++) {
     if (help_depth < HELP_DEPTH_MAX) {
       help_depth++;
-      help(stream, point.ticket);
+      help(stream, point.ticket, NULL);
       help_depth--;
       if (host_point_passed(point))
         return;
     }
     if (host_wait_turn(turn))
       continue;
-    atomic_fetch_add(&stream->waiters, 1);
-    uint32_t done = atomic_load(&stream->done);
-    if (!host_point_passed(point))
-      host_futex_wait(&stream->done, done);
-    atomic_fetch_sub(&stream->waiters, 1);
+    point_sleep(point);
   }
 }
 

@@ -31,8 +31,8 @@ struct CUstream_st {
   host_node_t *spare; /* nodes for later work; never freed */
   _Atomic uint64_t submitted;
   _Alignas(64) _Atomic uint64_t completed;
-  _Atomic uint32_t done;       /* low part of completed: a futex */
-  _Atomic uint32_t waiters;    /* threads asleep on done */
+  _Atomic uint64_t wanted;     /* ticket from which on the bell rings */
+  _Atomic uint32_t bell;       /* of those that sleep for a point: a futex */
   _Atomic uint32_t worker;     /* WORKER_*: a futex */
   _Atomic int owner;           /* 1 while a thread executes */
   _Atomic uint64_t joined;     /* last ticket of the legacy waited for here */

@@ -30,7 +30,8 @@ cudaError_t host_stream_join(host_stream_t *stream, host_point_t point) {
   return host_queue_push(stream,
                          &(host_work_t){.run = wait_run,
                                         .payload = &point,
-                                        .payload_bytes = sizeof point},
+                                        .payload_bytes = sizeof point,
+                                        .waits = true},
                          NULL);
 }
 
