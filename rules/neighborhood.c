@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "rules/label.h"
+#include "rules/memory.h"
 #include "rules/neighborplan.h"
 #include "rules/registry.h"
 #include "rules/setup.h"
@@ -280,19 +281,41 @@ static sdg_status_t compute_alone(sdg_call_t *call) {
   return status;
 }
 
+// Whole view: every rank computes all of it, after what it reads was brought
+// up to date.
+static void touch_make(const sdg_call_t *call, sdg_touch_t *out) {
+  *out = (sdg_touch_t){.name = call->entry_name,
+                       .stream_kind = SDG_STREAM_CUDNN,
+                       .stream = call->handle};
+  for (int i = 0; i < call->operands; i++) {
+    bool writes = call->operand[i].is_output;
+    out->access[out->accesses++] =
+        sdg_memory_access(&call->operand[i], !writes, writes);
+  }
+}
+
+static sdg_status_t by_rules(sdg_call_t *call, bool *out_done) {
+  sdg_touch_t touch;
+  for (int i = 0; i < call->operands; i++) {
+    if (call->operand[i].generation == 0)
+      return sdg_fail(SDG_E_DESCRIPTOR, "%s of %s",
+                      sdg_role_name(call->operand[i].role), call->entry_name);
+    if (!call->operand[i].data)
+      SDG_TRY(piece_empty(call, &call->operand[i]));
+  }
+  SDG_TRY(pieces_check(call));
+  touch_make(call, &touch);
+  call->touch = &touch;
+  sdg_status_t status = sdg_registry_carry_out(call, out_done);
+  call->touch = NULL;
+  // Another process of this rank joined first: this one is no rank.
+  return sdg_job_disarmed() ? SDG_OK : status;
+}
+
 static sdg_status_t carry_out(sdg_call_t *call) {
   bool done = false;
-  if (sdg_job_asked() && !sdg_job_disarmed()) {
-    for (int i = 0; i < call->operands; i++) {
-      if (call->operand[i].generation == 0)
-        return sdg_fail(SDG_E_DESCRIPTOR, "%s of %s",
-                        sdg_role_name(call->operand[i].role), call->entry_name);
-      if (!call->operand[i].data)
-        SDG_TRY(piece_empty(call, &call->operand[i]));
-    }
-    SDG_TRY(pieces_check(call));
-    SDG_TRY(sdg_registry_carry_out(call, &done));
-  }
+  if (sdg_job_asked() && !sdg_job_disarmed())
+    SDG_TRY(by_rules(call, &done));
   if (!done)
     SDG_TRY(compute_alone(call));
   return call->result == 0

@@ -230,3 +230,67 @@ NAMED += [("softmax of shards of nothing but masks",
           ("the largest, which stands on the last rank",
            "op=reduce fn=max indices=1 nan=1 holes=1 over=CHW mesh=4 split=H:0 "
            "partH=0,2,3,7,9 n=2 c=3 size=9x4")]
+
+# Neighbourhood attention: the windows of NATTEN, and those that others refuse.
+# The grid's dimensions that are cut, and where.
+GRIDS = {1: ("64x1", f"mesh=3 split=H:0 partH={cut(64, 3)}"),
+         2: ("16x16", f"mesh=2x2 split=H:0,W:1 partH={cut(16, 2)} "
+             f"partW={cut(16, 2)}"),
+         3: ("6x6x6", f"mesh=2x2 split=D:0,H:1 partD={cut(6, 2)} "
+             f"partH={cut(6, 2)}")}
+
+
+def neighborhood(grid, kernel, dilation=1, where="", size="", words=""):
+    """Of equal windows in all dimensions of the grid."""
+    each = lambda value, rest: "x".join([str(value)] * grid + rest)
+    one = ["1"] if grid == 1 else []
+    return (f"dims={grid} kernel={each(kernel, one)} "
+            f"dilation={each(dilation, one)} size={size or GRIDS[grid][0]} "
+            f"{where or GRIDS[grid][1]} n=2 c=2 hq=4 hv=4 " + words)
+
+
+SMALL = "mesh=4 split=H:0 partH=0,2,3,6,9"
+LINES = [(f"{d}-D k{k}", neighborhood(d, k))
+         for d in (1, 2, 3) for k in (3, 5)]
+LINES += [(f"{d}-D k3, dilation 2", neighborhood(d, 3, 2)) for d in (1, 2, 3)]
+LINES += [("1-D k5, dilation 3", neighborhood(1, 5, 3)),
+          ("1-D, pieces smaller than the kernel",
+           neighborhood(1, 7, 1, SMALL, "9x1")),
+          ("2-D, pieces smaller than the kernel",
+           neighborhood(2, 5, 1, SMALL, "9x6")),
+          ("2-D, pieces smaller than the kernel, dilation 2",
+           neighborhood(2, 3, 2, SMALL, "9x6")),
+          ("3-D, pieces smaller than the kernel", neighborhood(
+              3, 3, 1, "mesh=2x3 split=D:0,W:1 partD=0,1,4 partW=0,1,2,4",
+              "4x3x4")),
+          ("one row on each of 8 ranks", neighborhood(
+              1, 7, 1, "mesh=8 split=H:0 partH=0,1,2,3,4,5,6,7,8", "8x1")),
+          ("a window as large as the grid", neighborhood(2, 6, 1, "mesh=3 "
+           "split=H:0 partH=0,1,4,6", "6x6")),
+          ("a cut window larger than the grid", neighborhood(
+              1, 9, 2, "mesh=3 split=H:0 partH=0,1,4,6", "6x1", "cut=1")),
+          ("k1", neighborhood(2, 1)),
+          ("even kernels", neighborhood(2, 4)),
+          ("windows cut at the edges", neighborhood(2, 5, 1, words="cut=1")),
+          ("causal in time", neighborhood(3, 3, words="causal=1x0x0")),
+          ("causal in all dimensions, dilation 2",
+           neighborhood(2, 4, 2, words="causal=1x1")),
+          ("half, channels last",
+           neighborhood(2, 5, words="type=half order=NHWC")),
+          ("bfloat16", neighborhood(1, 5, words="type=bfloat16")),
+          ("double, rows over two axes", neighborhood(
+              2, 5, 1, "mesh=2x3 split=H:0+1 partH=0,1,4,9,10,14,16",
+              words="type=double")),
+          ("images and rows", neighborhood(
+              2, 5, 1, "mesh=2x3 split=N:0,H:1 partN=0,1,2 partH=0,3,9,16")),
+          ("heads", neighborhood(2, 5, 1, "mesh=2 split=C:0 partC=0,1,2")),
+          ("heads and columns", neighborhood(
+              2, 5, 1, "mesh=2x2 split=C:0,W:1 partC=0,1,2 partW=0,7,16")),
+          ("keys in other parts", neighborhood(
+              2, 5, 1, "mesh=3 split=H:0 partH=0,3,9,16", words="ycutH=0,8,"
+              "10,16")),
+          ("keys whole on every rank", neighborhood(2, 5, words="kv=whole")),
+          ("one rank", neighborhood(2, 5, 1, "mesh=1 split=H:0 partH=0,16"))]
+NAMED += [(f"neighbourhood attention, {way}: {name}",
+           f"op=neighborhood_{way} {words}")
+          for name, words in LINES for way in ("forward", "backward")]

@@ -84,6 +84,28 @@ def negative_cases(runner, completed):
               "size=12x8")
     yield item("rank 1 wants logarithms",
                [[scores], [scores + " algo=log"]], ["SDG-301"], line=scores)
+    near = ("mesh=2 split=H:0 partH=0,4,9 size=9x7 dims=2 kernel=3x5 n=1 c=2 "
+            "hq=2 hv=3")
+    for way in "forward", "backward":
+        see = f"op=neighborhood_{way} {near}"
+        for name, other in (("kernel", see.replace("3x5", "3x3")),
+                            ("causal dimension", see + " causal=1x0"),
+                            ("scale", see + " scale=0.5"),
+                            ("number of heads", see.replace(
+                                "c=2 hq=2 hv=3", "c=1 hq=4 hv=6"))):
+            yield item(f"rank 1 attends to another neighbourhood: {name}, {way}",
+                       [[see], [other]], ["SDG-301"], line=see)
+        wide = see.replace("3x5", "3x9")
+        yield item(f"a neighbourhood larger than the grid, {way}", [[wide]] * 2,
+                   ["SDG-620", "kernel 9 and dilation 1 in a grid of 7"],
+                   line=wide)
+        apart = see.replace("3x5", "5x5 dilation=2x1")
+        yield item(f"a dilated one larger than the grid, {way}", [[apart]] * 2,
+                   ["SDG-620", "kernel 5 and dilation 2 in a grid of 9"],
+                   line=apart)
+        around = see + " wrap=H"
+        yield item(f"a neighbourhood over a periodic edge, {way}",
+                   [[around]] * 2, ["SDG-620", "H is periodic"], line=around)
     many = [but(size="1200x600", partH="0,600,1200")]
     run = f"exec %s '{runner.opcase}' " + " ".join(f"'{f}'" for f in files)
     for name, signal, says in (("is killed", "KILL", [r"rank 1\b"]),

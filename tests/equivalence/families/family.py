@@ -9,9 +9,8 @@ class Family:
     in pieces; the others, only on one rank and in the whole view. splits:
     letters of dimensions that may be cut. periodic: whether some may wrap
     around. combines: whether elements of several ranks meet, so that a
-    dimension of one on each rank counts as one that all have. views: those
-    that it knows. preload: whether its calls are sundog's own, also on one
-    rank. lists: words
+    dimension of one on each rank counts as one that all have. preload: whether
+    its calls are sundog's own, also on one rank. lists: words
     with a number per spatial dimension, and the least of each. simple: other
     words with their simplest value, which a failing case is tried with."""
     ops = ()
@@ -19,7 +18,6 @@ class Family:
     splits = "NDHW"
     periodic = False
     combines = False
-    views = ("shard", "whole")
     preload = False
     lists = {}
     simple = {}

@@ -11,7 +11,6 @@ class Neighborhood(Family):
     ops = ("neighborhood_forward", "neighborhood_backward")
     sharded = ops
     splits = "NCDHW"
-    views = ("shard",)
     preload = True
     lists = {"kernel": 1, "dilation": 1, "causal": 0}
     # kv: how k and v are cut: as q, or whole on every rank; ycut: in other
@@ -94,6 +93,9 @@ class Neighborhood(Family):
     def calls(self, case, local):
         return [call(case["op"], case, local, "dims", "kernel", "dilation",
                      "causal", "cut", "c", "scale")]
+
+    def one_each(self, case):
+        return False  # these are pieces
 
     def exact(self, case):
         return case["op"] == "neighborhood_forward"
