@@ -218,13 +218,16 @@ class Builder:
         return y
 
 
-def compute(node, values):
-    """A call in float64; gives the largest terms of its results."""
+def compute(node, values, part=0, rng=None):
+    """A call in float64; gives the largest terms of its results. part: of its
+    terms by which each result is moved, at random."""
     operands = {mine: values[name] for mine, name in node.names.items()}
     largest = {}
     for mine, (value, terms) in node.family.reference(node.case,
                                                       operands).items():
         if mine in node.names:
+            if part:
+                value = value + part * terms * rng.choice([-1, 1], value.shape)
             values[node.names[mine]] = value
             largest[node.names[mine]] = np.max(terms)
     return largest

@@ -19,6 +19,9 @@ from tensors import make
 
 # Nearer than that to a kink, rounding may decide.
 MARGIN = 1e-4
+# How often, and by which part of its terms, each result is moved; and how much
+# more than that roundings may come to, which are not drawn at random.
+SAMPLES, LITTLE, MORE = 4, 1e-10, 8
 
 
 class Network(Family):
@@ -122,15 +125,23 @@ class Network(Family):
         return [node.line(local) for node in Builder(case).nodes]
 
     def reference(self, case, t):
-        """What matters is an error beside the largest of a tensor, or of the
-        sums it came from: the gradient of a bias before a normalisation is
-        0."""
+        """What matters is an error beside the largest of a tensor, or beside
+        what the terms of all calls before it become in it: a gradient may be
+        a difference of larger ones, and of that its own terms know nothing. So
+        each call's result is moved by a little of its terms, at random, and
+        the movements are followed through the network."""
         net, values, terms = Builder(case), dict(t), {}
         for node in net.nodes:
             terms.update(compute(node, values))
-        depth = 4 * len(net.nodes)
+        for seed in range(SAMPLES):
+            moved, rng = dict(t), np.random.default_rng(seed)
+            for node in net.nodes:
+                compute(node, moved, LITTLE, rng)
+            for name in terms:
+                by = abs(moved[name] - values[name]).max() / LITTLE
+                terms[name] = max(terms[name], by)
         return {name: (values[name],
-                       depth * max(abs(values[name]).max(), terms[name]))
+                       MORE * max(abs(values[name]).max(), terms[name]))
                 for name, tensor in net.tensors.items() if tensor.out}
 
     def exact(self, case):
