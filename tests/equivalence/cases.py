@@ -111,11 +111,11 @@ class Setting:
         return tuple(at for axis, at in enumerate(self.place(rank))
                      if axis in split and AXES[axis] not in summed)
 
-    def piece(self, rank, dim):
+    def piece(self, rank, dim, split=None):
         """A rank's coordinates along the dimension's axes, as one number.
         Example: mesh 2x3, axes 1: rank 4 -> 1."""
         at, piece = self.place(rank), 0
-        for axis in self.split[dim]:
+        for axis in (split or self.split)[dim]:
             piece = piece * self.mesh[axis] + at[axis]
         return piece
 

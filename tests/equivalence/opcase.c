@@ -10,6 +10,7 @@
  *   filter NAME TYPE FORMAT DIMS BYTES
  *   memory NAME BYTES                     no descriptor
  *   alias NAME TYPE DIMS STRIDES OTHER    a tensor in the memory of another
+ *   empty NAME TYPE DIMS STRIDES          one of which nothing is here
  *   call ROW KEY=VALUE...                 what `run` will do, in order
  *   spread NAME                           doubles a tensor, at once
  *   run
@@ -218,7 +219,7 @@ static int add_tensor(const char *kind, char *word[6]) {
   OP_TRY(read_type(word[1], &t->type));
   if (!t->desc)
     OP_TRY(cudnnCreateTensorDescriptor(&t->desc));
-  if (!strcmp(kind, "tensor") || !strcmp(kind, "alias")) {
+  if (strcmp(kind, "packed") && strcmp(kind, "filter")) {
     int strides[OP_DIMS];
     t->dims = read_list(word[2], t->extent);
     if (read_list(word[3], strides) != t->dims)
@@ -232,6 +233,8 @@ static int add_tensor(const char *kind, char *word[6]) {
     OP_TRY(!strcmp(kind, "filter") ? set_filter(t, format)
                                    : set_packed(t, format));
   }
+  if (!strcmp(kind, "empty"))
+    return 0;
   if (!strcmp(kind, "alias")) {
     const op_tensor_t *other = find(word[4]);
     if (!other)
@@ -260,7 +263,8 @@ static void forget_tensors(void) {
 
 static const op_row_t *row_of(const char *name) {
   const op_row_t *families[] = {op_conv_rows, op_pool_rows,   op_pointwise_rows,
-                                op_norm_rows, op_reduce_rows, op_neighbor_rows};
+                                op_norm_rows, op_reduce_rows, op_neighbor_rows,
+                                op_move_rows};
   for (size_t i = 0; i < sizeof families / sizeof *families; i++)
     for (const op_row_t *row = families[i]; row->name; row++)
       if (!strcmp(row->name, name))

@@ -40,7 +40,12 @@ def write_case(case, rank, script, memory):
             print("alias", t.name, t.type, x(extent), x(stride), t.at,
                   file=script)
             continue
-        piece = values[t.name][box]
+        if 0 in extent:
+            held = [max(1, n) for n in extent]
+            print("empty", t.name, t.type, x(held), x(t.strides(held)[0]),
+                  file=script)
+            continue
+        piece = t.piece(values[t.name], setting, rank)
         half = decode(encode(piece / 2, t.type), t.type)
         if 0 < t.spread <= case.get("spread", 0) and (half * 2 == piece).all():
             spread.append(t.name)
@@ -60,7 +65,8 @@ def write_case(case, rank, script, memory):
         print("spread", name, file=script)
     for line in family_of(case).calls(case, local):
         print("call", line, file=script)
-    written = [t.at or t.name for t in tensors if t.out]
+    written = [t.at or t.name for t in tensors
+               if t.out and 0 not in local[t.name]]
     print("run\nwrite", file=script)
     for _ in range(case.get("repeat", 1) - 1):
         for name in written:

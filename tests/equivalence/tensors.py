@@ -48,7 +48,11 @@ class Tensor:
     memory this one shares. out: a result, which is compared. spread: from
     which level of the case's word on it is in pieces before the call, in the
     whole view. summed: a sum over all ranks, which may be left to the
-    program."""
+    program. axes: where this tensor is not split as others are, for each
+    dimension that is cut its axes. terms: axes, and their extents, along which
+    ranks have terms that `combine` makes one of: inputs have all of these
+    values, in so many dimensions more; of results the first such rank has
+    all, and the others zeros."""
     name: str
     size: list
     dims: str
@@ -62,6 +66,9 @@ class Tensor:
     at: str = None
     spread: int = 0
     summed: bool = False
+    axes: dict = None
+    terms: list = field(default_factory=list)
+    combine: str = "sum"
 
     def packed(self):
         """The format's name where a descriptor can be set by it."""
@@ -78,9 +85,23 @@ class Tensor:
             if rank is None or first is None:
                 box.append(slice(0, extent))
             else:
-                piece = setting.piece(rank, dim)
+                piece = setting.piece(rank, dim, self.axes)
                 box.append(slice(first[piece], first[piece + 1]))
         return tuple(box)
+
+    def term(self, setting, rank):
+        """Which of the terms a rank has."""
+        at = setting.place(rank)
+        return tuple(at[axis] for axis, _ in self.terms)
+
+    def piece(self, values, setting, rank):
+        """A rank's part of an input's values; all where rank is None."""
+        if self.terms and not self.out:
+            over = tuple(range(len(self.terms)))
+            values = getattr(values, self.combine)(axis=over) \
+                if rank is None else values[self.term(setting, rank)]
+            values = decode(encode(values, self.type), self.type)
+        return values[self.box(setting, rank)]
 
     def strides(self, extent):
         """Of each dimension, in elements; and the elements from first to
@@ -128,19 +149,21 @@ def make(tensor, seed):
     a, b       in (a, b)
     nothing    NaN: what is only written
     """
+    size = tensor.size if tensor.out else \
+        [n for _, n in tensor.terms] + tensor.size
     if isinstance(tensor.values, np.ndarray):
         return decode(encode(tensor.values, tensor.type), tensor.type)
     if tensor.values == "nothing":
-        return np.full(tensor.size, np.nan)
+        return np.full(size, np.nan)
     rng = np.random.default_rng([seed, zlib.crc32(tensor.name.encode())])
     grid = 2.0 ** (10 if tensor.type == "half" else 20)
     if tensor.values == "ties":
-        values = rng.integers(-2, 3, tensor.size) / 2.0
+        values = rng.integers(-2, 3, size) / 2.0
     elif isinstance(tensor.values, tuple):
-        values = rng.uniform(*tensor.values, tensor.size)
+        values = rng.uniform(*tensor.values, size)
     elif tensor.values in RANGES:
-        values = rng.uniform(*RANGES[tensor.values], tensor.size)
+        values = rng.uniform(*RANGES[tensor.values], size)
     else:
-        values = tensor.values + rng.uniform(-1, 1, tensor.size)
+        values = tensor.values + rng.uniform(-1, 1, size)
     values = np.round(values * grid) / grid
     return decode(encode(values, tensor.type), tensor.type)

@@ -2,6 +2,7 @@
 """The families of ops that the equivalence tester knows."""
 from families.conv import Convolution
 from families.dropout import Dropout
+from families.move import Redistribution
 from families.neighborhood import Neighborhood
 from families.network import Network
 from families.norm import BatchNorm, ResponseNorm
@@ -10,7 +11,8 @@ from families.pool import Pooling
 from families.reduce import Reduction, Softmax
 
 FAMILIES = [Convolution(), Pooling(), Pointwise(), Dropout(), BatchNorm(),
-            ResponseNorm(), Reduction(), Softmax(), Neighborhood(), Network()]
+            ResponseNorm(), Reduction(), Softmax(), Neighborhood(), Network(),
+            Redistribution()]
 
 
 def family_of(case):

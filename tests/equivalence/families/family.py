@@ -7,7 +7,7 @@ from cases import DIMS, copy_of, draw_parts
 class Family:
     """ops: the rows of opcase it makes cases of. sharded: those that are run
     in pieces; the others, only on one rank and in the whole view. splits:
-    letters of dimensions that may be cut. periodic: whether some may wrap
+    letters of dimensions that may be cut. views: in which it can be. periodic: whether some may wrap
     around. combines: whether elements of several ranks meet, so that a
     dimension of one on each rank counts as one that all have. preload: whether
     its calls are sundog's own, also on one rank. lists: words
@@ -16,6 +16,7 @@ class Family:
     ops = ()
     sharded = ()
     splits = "NDHW"
+    views = ("shard", "whole")
     periodic = False
     combines = False
     preload = False

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* opcase's calls of sundog.h, as of a program that looks them up. */
+#include <dlfcn.h>
+
+#include "opcase.h"
+#include "src/sundog.h"
+
+/* Without sundog everything is where it is needed, in another layout. */
+static int run_redistribute(op_call_t *call) {
+  const op_tensor_t *x = op_tensor(call, "x"), *y = op_tensor(call, "y");
+  __typeof__(&sundog_redistribute) redistribute =
+      (__typeof__(&sundog_redistribute))dlsym(RTLD_DEFAULT,
+                                              "sundog_redistribute");
+  if (redistribute)
+    OP_TRY(redistribute(call->handle, x->desc, op_text(call, "from", ""),
+                        x->device, y->desc, op_text(call, "to", ""),
+                        y->device));
+  else
+    OP_TRY(cudnnTransformTensor(
+        call->handle, op_scalar(call, "alpha", 1, x->type), x->desc, x->device,
+        op_scalar(call, "beta", 0, x->type), y->desc, y->device));
+  return 0;
+}
+
+const op_row_t op_move_rows[] = {{"redistribute", NULL, run_redistribute},
+                                 {NULL, NULL, NULL}};
