@@ -8,6 +8,9 @@ from tensors import Tensor, decode, encode, eps, math_eps
 
 FUNCTIONS = {"add": np.add, "mul": np.multiply, "min": np.minimum,
              "max": np.maximum}
+# What a result may be of where the operands are of another type.
+OTHERS = {"float": ["half", "bfloat16"], "half": ["float"],
+          "bfloat16": ["float"]}
 MODES = ["sigmoid", "relu", "tanh", "clipped", "elu", "swish"]
 
 
@@ -16,7 +19,8 @@ class Pointwise(Family):
            "act_backward")
     sharded = ops
     splits = "NCDHW"
-    simple = {"fn": "add", "mode": "relu", "at": 0, "alpha2": 1, "broad": "-"}
+    simple = {"fn": "add", "mode": "relu", "at": 0, "alpha2": 1, "broad": "-",
+              "result": "same"}
 
     def words(self, rng, setting, case):
         op, dims = case["op"], dims_of(case)
@@ -31,6 +35,9 @@ class Pointwise(Family):
             case["broad"] = rng.choice(
                 ["-", "NHW" if len(dims) == 4 else "NDHW",
                  "".join(d for d in dims if rng.random() < 0.5) or "-"])
+        if op in ("op", "transform") and case["type"] in OTHERS and \
+                rng.random() < 0.3:
+            case["result"] = rng.choice(OTHERS[case["type"]])
         if op == "transform":
             case["into"] = "".join(rng.sample(dims, len(dims)))
         if op[:3] == "act":
@@ -39,12 +46,18 @@ class Pointwise(Family):
 
     def legal(self, case):
         # Old values are read by one operand alone.
+        other = case.get("result", "same")
+        if other != "same" and (case["at"] or
+                                other not in OTHERS.get(case["type"], ())):
+            return False
         return not (case["at"] and case["op"] in ("add", "transform"))
 
     def tensors(self, case):
         op, like, cut = case["op"], common(case), case["part"]
         size, at = shape(case), case["at"]
         result = dict(size=size, cut=cut, out=True, spread=2, **like)
+        if case.get("result", "same") != "same":
+            result["type"] = case["result"]
         if op == "scale":
             return [Tensor("y", **{**result, "spread": 1})]
         if op == "set":
