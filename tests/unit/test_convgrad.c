@@ -14,6 +14,7 @@
 #include "tests/unit/brute.h"
 #include "tests/unit/fakeconv.h"
 #include "tests/unit/lanes.h"
+#include "tests/unit/messages.h"
 
 enum { DIMS = 4, MAX = 12, ELEMENTS = 8192, AXES = 2 };
 
@@ -360,6 +361,8 @@ static void dgrad_run(const problem_t *p, int rank) {
   each(p, &q.x_box, &q.call.operand[2], FILL_OLD);
   sdg_plan_t *plan;
   REQUIRE(!sdg_dgrad_plan(&q.call, &q.tagging, &plan));
+  if (!p->wrap[2] && !p->wrap[3])
+    messages_check(plan, 1);
   plan_carry_out(&q, plan);
   if (plan->literal)
     REQUIRE(!sdg_cudnn_get()->cudnnConvolutionBackwardData(
@@ -417,6 +420,8 @@ static void wgrad_run(const problem_t *p, int rank) {
   each(p, &q.y_box, &q.call.operand[1], FILL_Y);
   sdg_plan_t *plan;
   REQUIRE(!sdg_wgrad_plan(&q.call, &q.tagging, &plan));
+  if (!p->wrap[2] && !p->wrap[3])
+    messages_check(plan, 1);
   sdg_box_t all = q.y_box;
   for (int d = 0; d < DIMS && q.tagging.sum_axes; d++)
     all.dim[d] = (sdg_range_t){0, p->y_extent[d]};

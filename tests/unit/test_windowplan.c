@@ -12,6 +12,7 @@
 #include "src/ring.h"
 #include "tests/unit/brute.h"
 #include "tests/unit/lanes.h"
+#include "tests/unit/messages.h"
 
 enum { DIMS = 4, MAX = 14, ELEMENTS = 8192, SUBS = SDG_PIECES_MAX };
 
@@ -351,6 +352,8 @@ static void problem_run(const problem_t *p, int rank) {
   REQUIRE(p->whole
               ? !sdg_window_plan_whole(&call, &op, &client, p->strategy, &plan)
               : !sdg_window_plan(&call, &tagging, &op, &client, &plan));
+  if (!p->wrap) // what lies at both ends are two boxes
+    messages_check(plan, 1);
   sdg_comm_t *comm;
   if (plan->axes)
     REQUIRE(!sdg_comm_get(plan->axes, &comm));
