@@ -118,11 +118,46 @@ def gradients(name, words):
 
 
 for n, k, s, p in PARAMETERS:
-    NAMED += gradients(f"conv1d {n}", line(32, k, s, p, 3))
+    for size in (32, 256):
+        NAMED += gradients(f"conv1d {n}, {size}", line(size, k, s, p, 3))
+    planes = cube(16, k, s, p).replace("mesh=2x2 split=D:0,H:1", "mesh=2 "
+                                       "split=D:0").replace(" partH=0,9,16", "")
+    NAMED += [(f"conv3d {n}, planes", planes)]
+    NAMED += gradients(f"conv3d {n}, planes", planes)
     NAMED += gradients(f"conv2d {n}, rows", square(32, k, s, p, 4,
                                                    "n=2 c=16 k=8"))
     NAMED += gradients(f"conv2d {n}, rows and columns", mesh2d(32, k, s, p))
     NAMED += gradients(f"conv3d {n}, planes and rows", cube(16, k, s, p))
+
+NAMED += [("conv2d k3s2p1, 128 rows and columns", mesh2d(128, 3, 2, 1)),
+          ("conv2d k3s1p1, 256 rows", square(256, 3, 1, 1, 3,
+                                             "n=1 c=4 k=4"))]
+NAMED += gradients("conv2d k3s2p1, 128 rows and columns",
+                   mesh2d(128, 3, 2, 1))
+NAMED += [("a padded convolution, k3p2", square(64, 3, 1, 2, 4, "n=2 c=4 k=4"))]
+NAMED += gradients("a padded convolution, k3p2",
+                   square(64, 3, 1, 2, 4, "n=2 c=4 k=4"))
+NAMED += [(f"{op} in {type}, {order}",
+           square(33, 5, 2, 2, 4, f"n=2 c=4 k=4 op={op} type={type} "
+                  f"order={order}"))
+          for op in ("conv_forward", "conv_data", "conv_filter")
+          for type in ("half", "bfloat16") for order in ("NCHW", "NHWC")]
+
+# A dimension whose ends meet: the split one, another, both; on one rank.
+AROUND = "pad=2x1 kernel=5x3 stride=1x1 dilation=1x1 n=2 c=2 k=2"
+AROUND2 = "pad=2x2 kernel=3x4 stride=2x3 n=1 c=2 ties=1"
+for ranks in (1, 2, 3, 8):
+    for wrap in ("H", "W", "HW"):
+        n = 5 * ranks + 4
+        rows = f"mesh={ranks} split=H:0 wrap={wrap} partH={cut(n, ranks)} " \
+            f"size={n}x12"
+        NAMED += [(f"around {wrap}, {op}, rows on {ranks}",
+                   f"op={op} {rows} {AROUND}")
+                  for op in ("conv_forward", "conv_data", "conv_filter")]
+        NAMED += [(f"around {wrap}, {op}, {mode}, rows on {ranks}",
+                   f"op={op} mode={mode} {rows} {AROUND2}")
+                  for op in ("pool_forward", "pool_backward")
+                  for mode in ("max", "avgex")]
 
 # On one rank to eight.
 for ranks in range(1, 9):
@@ -201,6 +236,38 @@ for op in ("training", "backward"):
 NAMED += [(f"local response, {op}", f"op=lrn_{op} "
            + ROWS257.replace("257x257", "257x8")) for op in ("forward",
                                                              "backward")]
+
+# A group's mean and variance are those of a batch norm whose channels are the
+# groups of each image.
+NAMED += [(f"group norm, {groups} groups, {op}",
+           f"op=bn_{op} mesh=4 split=H:0 partH=0,65,130,194,257 n=1 "
+           f"c={2 * groups} size={8 // groups}x257x9")
+          for groups in (1, 4) for op in ("training", "backward")]
+
+# A small U-shaped network in three dimensions, two levels deep.
+DEEP = ("conv.3.1.1.4-act.tanh-keep-pool.2.2.0.avgin-conv.3.1.1.6-bn-act.tanh-"
+        "keep-pool.2.2.0.avgin-conv.3.1.1.6-up.2.2.0.6-add-up.2.2.0.4-add-"
+        "conv.1.1.0.2")
+NAMED += [("a network of two levels, 3-D, planes and rows",
+           f"op=network net={DEEP} mesh=2x2 split=D:0,H:1 partD=0,8,16 "
+           "partH=0,4,16 n=1 c=2 size=16x16x8"),
+          ("a network of two levels, 2-D, rows",
+           f"op=network net={DEEP} mesh=3 split=H:0 partH=0,8,20,32 n=2 c=2 "
+           "size=32x16")]
+
+# Every placement to every other, with shards of nothing.
+PLACES = {"replicated": ("-", "-"), "rows": ("H:0+1", "H:0,0,3,3,7"),
+          "rows along one axis": ("H:1", "H:0,5,7"),
+          "columns": ("W:0+1", "W:0,2,2,5,5"),
+          "a mesh": ("H:0;W:1", "H:0,6,7;W:0,1,5"),
+          "a mesh turned": ("H:1;W:0", "H:0,1,7;W:0,0,5"),
+          "channels": ("C:0", "C:0,3,3"), "the batch": ("N:1", "N:0,1,2"),
+          "sums": ("sum:0+1", "-"), "sums of rows": ("H:0;sum:1", "H:0,2,7")}
+NAMED += [(f"redistribute {a} to {b}",
+           f"op=redistribute mesh=2x2 split=H:0+1 from={PLACES[a][0]} "
+           f"cutfrom={PLACES[a][1]} to={PLACES[b][0]} cutto={PLACES[b][1]} "
+           "n=2 c=3 size=7x5 into=NHWC")
+          for a in PLACES for b in PLACES]
 
 NAMED += [("linear, 2345 rows", "mesh=4 split=N:0 partN=0,600,1187,1760,2345 "
            f"op={op} n=2345 c=8 k=5 size=1x1 kernel=1x1")
