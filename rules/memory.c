@@ -137,22 +137,16 @@ sdg_access_t sdg_memory_access(const sdg_operand_t *operand, bool reads,
 sdg_status_t sdg_memory_update(sdg_buffer_t *buffer, const sdg_box_t *need,
                                const char *cause, cudaStream_t stream,
                                sdg_report_row_t *row) {
-  sdg_box_t *lack = calloc((size_t)buffer->ranks, sizeof *lack);
-  if (!lack)
-    return sdg_fail(SDG_E_NO_MEMORY, "boxes of %d ranks", buffer->ranks);
-  sdg_status_t status = SDG_OK;
-  if (sdg_buffer_lack(buffer, need, lack)) {
-    SDG_TRY_GOTO(sdg_instep_update(cause, buffer->number), out);
-    if (!row) {
-      row = sdg_report_find(cause, "-", "update");
-      sdg_report_update(row);
-    }
-    SDG_TRY_GOTO(sdg_update_run(buffer, lack, cause, stream, row), out);
-    sdg_buffer_grow(buffer, lack);
+  if (!sdg_buffer_lack(buffer, need, buffer->lack))
+    return SDG_OK;
+  SDG_TRY(sdg_instep_update(cause, buffer->number));
+  if (!row) {
+    row = sdg_report_find(cause, "-", "update");
+    sdg_report_update(row);
   }
-out:
-  free(lack);
-  return status;
+  SDG_TRY(sdg_update_run(buffer, buffer->lack, cause, stream, row));
+  sdg_buffer_grow(buffer, buffer->lack);
+  return SDG_OK;
 }
 
 static bool span_of(const sdg_access_t *access, sdg_span_t *out_span) {

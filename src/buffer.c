@@ -158,7 +158,35 @@ static void buffer_destroy(sdg_buffer_t *buffer) {
   free(buffer->place);
   free(buffer->owned);
   free(buffer->valid);
+  free(buffer->lack);
   free(buffer);
+}
+
+static void spare_keep(sdg_buffers_t *table, sdg_buffer_t *buffer) {
+  sdg_buffer_t **place = &table->spare[table->next_spare++ % SDG_BUFFERS_SPARE];
+  buffer_destroy(*place);
+  *place = buffer;
+}
+
+// A dropped buffer of this placement, as it was when it was new; NULL if there
+// is none.
+static sdg_buffer_t *spare_take(sdg_buffers_t *table,
+                                const sdg_placement_t *placement,
+                                const sdg_mesh_t *mesh, int self) {
+  uint64_t hash = sdg_placement_hash(placement);
+  for (int i = 0; i < SDG_BUFFERS_SPARE; i++) {
+    sdg_buffer_t *buffer = table->spare[i];
+    if (!buffer || buffer->placement_hash != hash ||
+        buffer->job_ranks != sdg_mesh_ranks(mesh) ||
+        buffer->rank[buffer->me] != self ||
+        !sdg_placement_equal(&buffer->placement, placement))
+      continue;
+    memcpy(buffer->valid, buffer->owned,
+           (size_t)buffer->ranks * sizeof *buffer->valid);
+    table->spare[i] = NULL;
+    return buffer;
+  }
+  return NULL;
 }
 
 void sdg_buffers_drop(sdg_buffers_t *table, sdg_buffer_t *buffer) {
@@ -167,7 +195,7 @@ void sdg_buffers_drop(sdg_buffers_t *table, sdg_buffer_t *buffer) {
       table->buffers--;
       memmove(table->buffer + i, table->buffer + i + 1,
               (size_t)(table->buffers - i) * sizeof *table->buffer);
-      buffer_destroy(buffer);
+      spare_keep(table, buffer);
       return;
     }
 }
@@ -175,6 +203,8 @@ void sdg_buffers_drop(sdg_buffers_t *table, sdg_buffer_t *buffer) {
 void sdg_buffers_fini(sdg_buffers_t *table) {
   while (table->buffers > 0)
     sdg_buffers_drop(table, table->buffer[0]);
+  for (int i = 0; i < SDG_BUFFERS_SPARE; i++)
+    buffer_destroy(table->spare[i]);
   free(table->buffer);
   free(table->allocation);
   *table = (sdg_buffers_t){.buffers = 0};
@@ -195,7 +225,9 @@ static sdg_buffer_t *buffer_create(const sdg_placement_t *placement,
   buffer->place = calloc((size_t)buffer->job_ranks, sizeof *buffer->place);
   buffer->owned = calloc(count, sizeof *buffer->owned);
   buffer->valid = calloc(count, sizeof *buffer->valid);
+  buffer->lack = calloc(count, sizeof *buffer->lack);
   if (!buffer->rank || !buffer->place || !buffer->owned || !buffer->valid ||
+      !buffer->lack ||
       sdg_placement_copy(placement, &buffer->placement) != SDG_OK) {
     buffer_destroy(buffer);
     return NULL;
@@ -218,25 +250,36 @@ static sdg_buffer_t *buffer_create(const sdg_placement_t *placement,
   return buffer;
 }
 
+static bool room_make(sdg_buffers_t *table) {
+  if (table->buffers < table->room)
+    return true;
+  int room = 2 * table->room + 8;
+  sdg_buffer_t **grown =
+      realloc(table->buffer, (size_t)room * sizeof *table->buffer);
+  if (!grown)
+    return false;
+  table->buffer = grown;
+  table->room = room;
+  return true;
+}
+
 sdg_status_t sdg_buffers_put(sdg_buffers_t *table, uintptr_t at,
                              const sdg_layout_t *layout,
                              const sdg_placement_t *placement,
                              const sdg_mesh_t *mesh, int self) {
   sdg_buffer_t *old = sdg_buffers_find(table, at, layout);
-  sdg_buffer_t *buffer = buffer_create(placement, mesh, self);
-  sdg_buffer_t **grown = realloc(table->buffer, ((size_t)table->buffers + 1) *
-                                                    sizeof *table->buffer);
-  if (grown)
-    table->buffer = grown;
-  if (!buffer || !grown) {
+  if (old)
+    sdg_buffers_drop(table, old);
+  sdg_buffer_t *buffer = spare_take(table, placement, mesh, self);
+  if (!buffer)
+    buffer = buffer_create(placement, mesh, self);
+  if (!buffer || !room_make(table)) {
     buffer_destroy(buffer);
     return sdg_fail(SDG_E_NO_MEMORY, "a distributed tensor");
   }
   buffer->number = ++table->last_number;
   buffer->at = at;
   buffer->layout = *layout;
-  if (old)
-    sdg_buffers_drop(table, old);
   table->buffer[table->buffers++] = buffer;
   return SDG_OK;
 }

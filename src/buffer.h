@@ -58,14 +58,21 @@ typedef struct sdg_buffer {
   sdg_box_t *owned; /* the placement's */
   sdg_box_t *valid; /* contains `owned`: what is right at each rank, which may
                        go around the end of a dimension (src/ring.h) */
+  sdg_box_t *lack;  /* room for what sdg_buffer_lack finds */
 } sdg_buffer_t;
+
+enum { SDG_BUFFERS_SPARE = 32 };
 
 typedef struct sdg_buffers {
   sdg_span_t *allocation; /* ascending, disjoint */
   int allocations;
   sdg_buffer_t **buffer; /* spans may overlap only where elements do not */
-  int buffers;
+  int buffers, room;
   uint64_t last_number;
+  /* The last ones dropped: programs write the same tensors step by step, and
+   * then nothing is allocated. */
+  sdg_buffer_t *spare[SDG_BUFFERS_SPARE];
+  unsigned next_spare;
 } sdg_buffers_t;
 void sdg_buffers_fini(sdg_buffers_t *table);
 

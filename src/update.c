@@ -38,12 +38,20 @@ static int64_t *boxes_write(int64_t *to, const sdg_box_t *boxes, int count) {
   return to;
 }
 
+// In memory that the next key takes; NULL without memory.
 static int64_t *key_make(const request_t *r, size_t *out_bytes) {
+  static int64_t *key;
+  static size_t room;
   int dims = r->layout->dims;
   size_t count = 4 + 2 * (size_t)dims + 4 * (size_t)dims * (size_t)r->ranks;
-  int64_t *key = malloc(count * sizeof *key), *to = key;
-  if (!key)
-    return NULL;
+  if (count > room) {
+    int64_t *grown = realloc(key, count * sizeof *key);
+    if (!grown)
+      return NULL;
+    key = grown;
+    room = count;
+  }
+  int64_t *to = key;
   *to++ = r->layout->elem_bytes;
   *to++ = dims;
   *to++ = (int64_t)r->axes;
@@ -119,14 +127,13 @@ static sdg_status_t plan_make(const request_t *r, sdg_plan_t **out_plan) {
 
 static sdg_status_t plan_get(const request_t *r, sdg_plan_t **out_plan) {
   size_t bytes;
-  int64_t *key = key_make(r, &bytes);
+  const int64_t *key = key_make(r, &bytes);
   cached_t *oldest = &cache[0];
   if (!key)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
   for (int i = 0; i < CACHED; i++) {
     cached_t *c = &cache[i];
     if (c->plan && c->key_bytes == bytes && memcmp(c->key, key, bytes) == 0) {
-      free(key);
       c->used = ++uses;
       *out_plan = c->plan;
       return SDG_OK;
@@ -134,15 +141,19 @@ static sdg_status_t plan_get(const request_t *r, sdg_plan_t **out_plan) {
     if (c->used < oldest->used)
       oldest = c;
   }
+  int64_t *kept = malloc(bytes);
+  if (!kept)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  memcpy(kept, key, bytes);
   sdg_plan_t *plan = NULL;
   sdg_status_t status = plan_make(r, &plan);
   if (status != SDG_OK) {
-    free(key);
+    free(kept);
     return status;
   }
   free(oldest->key);
   sdg_plan_destroy(oldest->plan);
-  *oldest = (cached_t){key, bytes, plan, ++uses};
+  *oldest = (cached_t){kept, bytes, plan, ++uses};
   *out_plan = plan;
   return SDG_OK;
 }

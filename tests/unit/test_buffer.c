@@ -352,6 +352,33 @@ START_TEST(the_same_tensor_is_found_whatever_the_stride_of_one_element) {
 }
 END_TEST
 
+START_TEST(a_tensor_that_is_written_again_is_as_right_as_at_first) {
+  sdg_mesh_t mesh = mesh_of("y=2", 2);
+  sdg_buffers_t table = {0};
+  sdg_layout_t layout = {4, 2, {6, 5}, {5, 1}};
+  sdg_placement_t placement = placement_draw(&layout, &mesh);
+  for (int time = 0; time < 3 * SDG_BUFFERS_SPARE; time++) {
+    REQUIRE(!sdg_buffers_put(&table, 256, &layout, &placement, &mesh, 1));
+    sdg_buffer_t *buffer = sdg_buffers_find(&table, 256, &layout);
+    ck_assert_ptr_nonnull(buffer);
+    for (int r = 0; r < buffer->ranks; r++) {
+      sdg_box_t own = sdg_placement_box(&placement, &mesh, buffer->rank[r]);
+      ck_assert(sdg_box_equal(&buffer->valid[r], &own));
+    }
+    // What is brought makes it right everywhere, and it is dropped; or another
+    // tensor takes its place.
+    if (sdg_buffer_lack(buffer, NULL, buffer->lack))
+      sdg_buffer_grow(buffer, buffer->lack);
+    ck_assert(sdg_buffer_complete(buffer));
+    if (time % 3)
+      sdg_buffers_drop(&table, buffer);
+  }
+  ck_assert_int_le(table.buffers, 1);
+  sdg_buffers_fini(&table);
+  sdg_placement_fini(&placement);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("buffer");
   TCase *tcase = tcase_create("buffer");
@@ -360,6 +387,7 @@ int main(void) {
   tcase_add_test(tcase, the_table_is_true_to_memory_that_comes_and_goes);
   tcase_add_test(tcase,
                  the_same_tensor_is_found_whatever_the_stride_of_one_element);
+  tcase_add_test(tcase, a_tensor_that_is_written_again_is_as_right_as_at_first);
   suite_add_tcase(suite, tcase);
   return harness_run(suite);
 }
