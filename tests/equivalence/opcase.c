@@ -15,12 +15,15 @@
  *   spread NAME                           doubles a tensor, at once
  *   run
  *   reset NAME                            its first bytes again
+ *   watch NAME                            has a witness (witness.c) write down
+ *                                         what happened since the watch before
  *   write                                 all memory to OUT
  * MEMORY has the first bytes of each tensor, in the script's order. OUT gets,
  * per `write`, an int32 0 and all tensors' bytes. At the first failure it gets
  * the status, and the program ends. */
 #include "opcase.h"
 
+#include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -342,6 +345,14 @@ static int reset(const char *name) {
   return 0;
 }
 
+static int watch(const char *name) {
+  int (*mark)(const char *name);
+  void *found = dlsym(RTLD_DEFAULT, "witness_mark");
+  memcpy(&mark, &found, sizeof mark);
+  CUDA(cudaDeviceSynchronize());
+  return found && mark(name) == 0 ? 0 : bad("watch without a witness");
+}
+
 static int write_all(void) {
   int32_t good = 0;
   fwrite(&good, sizeof good, 1, g.out);
@@ -381,6 +392,8 @@ static int obey(char *line) {
     return spread(word[0]);
   if (!strcmp(verb, "reset"))
     return reset(word[0]);
+  if (!strcmp(verb, "watch"))
+    return watch(word[0]);
   if (!strcmp(verb, "run"))
     return run_calls();
   if (!strcmp(verb, "write"))

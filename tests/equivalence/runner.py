@@ -16,13 +16,15 @@ from families import family_of
 from tensors import decode, encode
 
 
-def write_script(stem, cases, rank=None, runs=1):
+def write_script(stem, cases, rank=None, runs=1, after=""):
     """The script and memory of a rank, which has its piece of each case;
-    without a rank, all of it. runs: of the last case."""
+    without a rank, all of it. runs: of the last case. after: lines behind each
+    case."""
     with open(stem + ".script", "w") as script, \
             open(stem + ".memory", "wb") as memory:
         for case in cases:
             write_case(case, rank, script, memory)
+            script.write(after)
         script.write("run\n" * (runs - 1))
 
 

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a call costs once it has been made twice: no memory, no agreement, and
+for windowed ops one group of messages, given to NCCL before cuDNN gets any of
+the call.
+
+opcase makes each case's calls several times between the marks of a preloaded
+witness (witness.c)."""
+import os
+import random
+import re
+import time
+
+from cases import Setting, line_of
+from runner import write_script
+
+RUNS = 2
+# An agreement allocates what it exchanges, so it would be seen as well.
+WATCHED = "run\nrun\nwatch before\n" + "run\n" * RUNS + "watch case\n"
+
+
+def told_by(line):
+    return dict(word.split("=", 1) for word in line.split()[1:])
+
+
+def wrong(case, before, after):
+    """What the witness's lines say against the case; None: nothing."""
+    told = told_by(after)
+    if told_by(before)["heap"] == "0":
+        return "a witness that did not see it planned"
+    if told["heap"] != "0":
+        return f"{told['heap']} allocations of host memory"
+    if told["device"] != "0":
+        return f"{told['device']} allocations on the device"
+    if not re.match("conv|pool", case["op"]):
+        return None
+    order = told["order"]
+    if order.count("G") > RUNS:
+        return f"{order.count('G')} groups of messages in {RUNS} calls"
+    # Each call: at most one group, parts of it, sums.
+    if not re.fullmatch("(G?C+R*|G?R+|G)*", order):
+        return f"messages, parts and sums in the order {order}"
+    return None
+
+
+def faults(runner, cases, setting):
+    """{case: what is wrong with it} of cases of one setting."""
+    folder, ranks = runner.folder, setting.ranks()
+    for rank in range(ranks):
+        write_script(os.path.join(folder, str(rank)), cases,
+                     rank if runner.view == "shard" else None, after=WATCHED)
+        if os.path.exists(os.path.join(folder, f"{rank}.seen")):
+            os.unlink(os.path.join(folder, f"{rank}.seen"))
+    script, memory, out = runner.files("{rank}")
+    status, log = runner.run_ranks(
+        setting, runner.parts(cases), program=[
+            "sh", "-c", 'LD_PRELOAD="$LD_PRELOAD:$0" WITNESS=$1; shift; '
+            'export LD_PRELOAD WITNESS; exec "$@"',
+            os.path.join(runner.build, "tests/equivalence/libwitness.so"),
+            os.path.join(folder, "{rank}.seen"),
+            runner.opcase, script, memory, out])
+    found = {}
+    for rank in range(ranks):
+        path = os.path.join(folder, f"{rank}.seen")
+        seen = list(open(path)) if os.path.exists(path) else []
+        if len(seen) != 2 * len(cases) or status != 0:
+            return {len(cases) - 1: f"exit status {status}, {len(seen)} marks "
+                    f"of {len(cases)} cases on rank {rank}\n{log}"}
+        for number, case in enumerate(cases):
+            what = wrong(case, *seen[2 * number:2 * number + 2])
+            if what:
+                found[number] = f"rank {rank}: {what}"
+    return found
+
+
+def is_steady(runner, case):
+    """Whether it comes to rest: opcase's dropout sets its descriptor at every
+    run; in the whole view ranks that compute nothing of a call are told at
+    every one whether the others were refused it."""
+    if case["op"] == "dropout" or case.get("bold") or not runner.is_split(case):
+        return False
+    return runner.view == "shard" or (
+        case["op"] != "network" and
+        all(b - a > 4 for first in case["part"].values()
+            for a, b in zip(first, first[1:])))
+
+
+def run_steady(runner, options, draw_batch):
+    end = time.time() + options.seconds
+    count = failed = batch = 0
+    while time.time() < end and failed < 5:
+        rng = random.Random(f"{options.seed}/steady/{batch}")
+        runner.view = options.view or rng.choice(["shard", "whole"])
+        cases = [case for case in
+                 draw_batch(rng, runner.view, options.cases, options.only or "")
+                 if is_steady(runner, case)]
+        batch += 1
+        if not cases:
+            continue
+        setting = Setting.of(cases[0], runner.view)
+        for number, what in faults(runner, cases, setting).items():
+            failed += 1
+            print(f"FAILED: batch {batch - 1}, case {number}: {what}\n  " +
+                  line_of(cases[number]), flush=True)
+        count += len(cases)
+    print(f"{count} random cases in {batch} starts (seed {options.seed}) seen "
+          f"in their steady state, {failed} failed")
+    return failed
