@@ -12,6 +12,7 @@
 #include "src/exec.h"
 #include "src/job.h"
 #include "tests/unit/brute.h"
+#include "tests/unit/extra.h"
 #include "tests/unit/fakeconv.h"
 #include "tests/unit/lanes.h"
 #include "tests/unit/messages.h"
@@ -332,6 +333,21 @@ static void plan_carry_out(program_t *q, sdg_plan_t *plan) {
   REQUIRE_MSG(outcome.vendor == 0, "a sub-call is refused: %d", outcome.vendor);
 }
 
+// Where rows alone are split, and outputs belong to whose windows they are.
+static void memory_check(const problem_t *p, const program_t *q,
+                         const sdg_plan_t *plan, int operand) {
+  sdg_part_t part;
+  if (p->axis_of[0] >= 0 || p->axis_of[3] >= 0 || p->wrap[3])
+    return;
+  REQUIRE(
+      !sdg_window_part(&p->window[2], &p->x_part[2], p->y_extent[2], &part));
+  int rank = q->tagging.me, last = q->tagging.ranks - 1;
+  if (sdg_part_equal(&part, &p->y_part[2]))
+    extra_check(plan, operand, &p->window[2],
+                p->wrap[2] ? 2 : (rank > 0) + (rank < last));
+  sdg_part_fini(&part);
+}
+
 static void dgrad_run(const problem_t *p, int rank) {
   static const float one = 1;
   program_t q;
@@ -363,6 +379,7 @@ static void dgrad_run(const problem_t *p, int rank) {
   REQUIRE(!sdg_dgrad_plan(&q.call, &q.tagging, &plan));
   if (!p->wrap[2] && !p->wrap[3])
     messages_check(plan, 1);
+  memory_check(p, &q, plan, 1);
   plan_carry_out(&q, plan);
   if (plan->literal)
     REQUIRE(!sdg_cudnn_get()->cudnnConvolutionBackwardData(
@@ -422,6 +439,7 @@ static void wgrad_run(const problem_t *p, int rank) {
   REQUIRE(!sdg_wgrad_plan(&q.call, &q.tagging, &plan));
   if (!p->wrap[2] && !p->wrap[3])
     messages_check(plan, 1);
+  memory_check(p, &q, plan, 0);
   sdg_box_t all = q.y_box;
   for (int d = 0; d < DIMS && q.tagging.sum_axes; d++)
     all.dim[d] = (sdg_range_t){0, p->y_extent[d]};

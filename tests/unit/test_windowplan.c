@@ -11,6 +11,7 @@
 #include "src/job.h"
 #include "src/ring.h"
 #include "tests/unit/brute.h"
+#include "tests/unit/extra.h"
 #include "tests/unit/lanes.h"
 #include "tests/unit/messages.h"
 
@@ -354,6 +355,9 @@ static void problem_run(const problem_t *p, int rank) {
               : !sdg_window_plan(&call, &tagging, &op, &client, &plan));
   if (!p->wrap) // what lies at both ends are two boxes
     messages_check(plan, 1);
+  if (!p->whole)
+    extra_check(plan, 0, &p->window[2],
+                p->wrap ? 2 : (rank > 0) + (rank < tagging.ranks - 1));
   sdg_comm_t *comm;
   if (plan->axes)
     REQUIRE(!sdg_comm_get(plan->axes, &comm));
