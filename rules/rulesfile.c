@@ -103,6 +103,10 @@ static sdg_status_t view_parse(const sdg_drafts_t *drafts,
       section->sum_axes != sdg_section_axes(section))
     return sdg_place_fail(&place, SDG_E_VIEW_WHOLE, "sum in section '%s'",
                           section->name);
+  if (section->view == SDG_VIEW_WHOLE && (section->matrix[SDG_MATRIX_A].said ||
+                                          section->matrix[SDG_MATRIX_B].said))
+    return sdg_place_fail(&place, SDG_E_VIEW_WHOLE, "a and b in section '%s'",
+                          section->name);
   return SDG_OK;
 }
 
@@ -120,6 +124,12 @@ static sdg_status_t shard_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
   SDG_TRY(sdg_split_parse(&place, text, &rules->mesh, section));
   if (section->splits == 0)
     return sdg_place_fail(&place, SDG_E_RULES_EMPTY, "nothing is split");
+  for (int m = 0; m < SDG_MATRICES; m++)
+    if (draft->value[SDG_KEY_A + m]) {
+      text = value_of(drafts, draft, (sdg_rules_key_t)(SDG_KEY_A + m), "", "",
+                      &place);
+      SDG_TRY(sdg_matrix_parse(&place, text, &rules->mesh, m, section));
+    }
   text = value_of(drafts, draft, SDG_KEY_PARTS, "SUNDOG_PARTS", options->parts,
                   &place);
   SDG_TRY(sdg_parts_parse(&place, text, section));
@@ -236,6 +246,11 @@ void sdg_section_fini(sdg_section_t *section) {
   for (int i = 0; i < section->splits; i++)
     free(section->split[i].parts);
   section->splits = 0;
+  for (int m = 0; m < SDG_MATRICES; m++) {
+    for (int i = 0; i < section->matrix[m].splits; i++)
+      free(section->matrix[m].split[i].parts);
+    section->matrix[m].splits = 0;
+  }
 }
 
 void sdg_rules_fini(sdg_rules_t *rules) {

@@ -27,6 +27,9 @@
  *     wrap = DIM ...        periodic dimensions
  *     strategy = auto | repair | extend
  *     window = global | local | LEFT,RIGHT
+ *     a = SPLIT | replicated
+ *     b = SPLIT | replicated
+ *     c = SPLIT | replicated   where the matrices of a product are, see below
  *   [local NAME]            tensors that are every rank's own: match, op
  *
  * A file without [mesh] that names one axis only has that axis with all ranks.
@@ -43,7 +46,27 @@
  * N C D H W, of four N C H W, of three N C W, of two N C; of more, the last
  * three are D H W and those before them have no name. In NHWC layouts too: the
  * order is that of the vendor's descriptors. SEQ HEAD BATCH are dimensions of
- * attention, M N K of matrix products. */
+ * attention.
+ *
+ * Products of matrices have M N K and, where one call makes several, BATCH: C
+ * of M x N is op(A) of M x K times op(B) of K x N, column by column as cuBLAS
+ * stores them. In a gemv M is the length of y, K that of x, and N is 1. A
+ * section is about products if it names M or K, or if its op names matmul or
+ * cublas...; other sections are not. `split` says which part of the products a
+ * rank multiplies:
+ *   M, N, BATCH   its rows, its columns, its members of the batch
+ *   K             its terms of every sum; sums over the ranks are made of them,
+ *                 once, before what follows a product (beta, bias, activation)
+ * Sums are on every rank of K's axes, or, with `c = M:AXIS` or `c = N:AXIS`,
+ * over the same axes, in pieces (a reduce-scatter). `sum = no` leaves sums to
+ * the program.
+ * Shard view: M, N and K of a call add up over the ranks where they are split;
+ * its matrices are cut as the product is, unless `a =`, `b =` say all of how A
+ * and B are cut instead: "split = N:y" with "a = M:y" brings A's rows together
+ * first. Then the call has the M of the whole, and its A this rank's rows.
+ * Dimensions that only a matrix is cut in have even parts, or those that
+ * `parts` says, as in "M:20,20,20". Whole view: A and B come from where they
+ * are. */
 #ifndef SDG_RULES_RULESFILE_H
 #define SDG_RULES_RULESFILE_H
 
@@ -114,6 +137,14 @@ typedef struct sdg_rule_split {
   char *parts;
 } sdg_rule_split_t;
 
+/* Where a matrix of a product is. */
+enum { SDG_MATRIX_A, SDG_MATRIX_B, SDG_MATRIX_C, SDG_MATRICES };
+typedef struct sdg_rule_matrix {
+  bool said;  /* false: as the product is cut; C's sums everywhere */
+  int splits; /* 0: replicated */
+  sdg_rule_split_t split[SDG_SPLITS_MAX];
+} sdg_rule_matrix_t;
+
 typedef enum sdg_window_choice {
   SDG_WINDOW_UNSAID,
   SDG_WINDOW_GLOBAL, /* pooling over the whole extent */
@@ -141,6 +172,7 @@ typedef struct sdg_section {
   sdg_strategy_t strategy;
   sdg_window_choice_t window;
   int64_t window_left, window_right;
+  sdg_rule_matrix_t matrix[SDG_MATRICES];
 } sdg_section_t;
 
 /* Pure data, immutable once loaded. */
@@ -169,6 +201,11 @@ sdg_status_t sdg_rules_label(const sdg_rules_t *rules,
                              const sdg_options_t *options, const char *text,
                              sdg_section_t *out_section) SDG_MUST_CHECK;
 void sdg_section_fini(sdg_section_t *section);
+/* True if the section is about products of matrices, and so of nothing else
+ * that has a dimension N or BATCH. */
+bool sdg_section_multiplies(const sdg_section_t *section);
+/* True if a [shard] section is. */
+bool sdg_rules_multiply(const sdg_rules_t *rules);
 /* All axes that the section splits over. */
 sdg_axes_t sdg_section_axes(const sdg_section_t *section);
 

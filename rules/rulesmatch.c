@@ -3,6 +3,7 @@
 #include "rules/rulesfile.h"
 
 #include <fnmatch.h>
+#include <string.h>
 
 const char *sdg_dim_name(sdg_dim_t dim) {
   static const char *const names[SDG_DIM_COUNT] = {
@@ -36,12 +37,16 @@ int sdg_dim_index(sdg_family_t family, sdg_dim_t dim, int dims) {
 }
 
 sdg_dim_t sdg_dim_at(sdg_family_t family, int index, int dims) {
-  // The names of attention and matrix products follow from roles, which their
-  // planners know.
-  if (family == SDG_FAMILY_ATTENTION || family == SDG_FAMILY_MATMUL)
-    return SDG_DIM_COUNT;
+  static const sdg_dim_t product[] = {SDG_DIM_M, SDG_DIM_N, SDG_DIM_K,
+                                      SDG_DIM_BATCH};
   if (index < 0 || index >= dims)
     return SDG_DIM_COUNT;
+  // The names of attention's dimensions follow from roles, which its planner
+  // knows.
+  if (family == SDG_FAMILY_ATTENTION)
+    return SDG_DIM_COUNT;
+  if (family == SDG_FAMILY_MATMUL)
+    return index < 4 ? product[index] : SDG_DIM_COUNT;
   if (index < 2)
     return index == 0 ? SDG_DIM_N : SDG_DIM_C;
   int from_last = dims - 1 - index;
@@ -66,8 +71,35 @@ static bool compare_holds(const sdg_term_t *term, int64_t extent) {
   return false;
 }
 
+bool sdg_section_multiplies(const sdg_section_t *section) {
+  const char *product = sdg_family_name(SDG_FAMILY_MATMUL);
+  for (int i = 0; i < section->terms; i++)
+    if (section->term[i].dim == SDG_DIM_M || section->term[i].dim == SDG_DIM_K)
+      return true;
+  for (int i = 0; i < section->splits; i++)
+    if (section->split[i].dim == SDG_DIM_M ||
+        section->split[i].dim == SDG_DIM_K)
+      return true;
+  for (int i = 0; i < section->globs; i++)
+    if (strcmp(section->glob[i], "*") != 0 &&
+        (fnmatch(section->glob[i], product, 0) == 0 ||
+         strncmp(section->glob[i], "cublas", 6) == 0))
+      return true;
+  return false;
+}
+
+bool sdg_rules_multiply(const sdg_rules_t *rules) {
+  for (int s = 0; s < rules->sections; s++)
+    if (!rules->section[s].is_local &&
+        sdg_section_multiplies(&rules->section[s]))
+      return true;
+  return false;
+}
+
 static bool op_matches(const sdg_section_t *section, sdg_family_t family,
                        const char *entry) {
+  if (family == SDG_FAMILY_MATMUL && !sdg_section_multiplies(section))
+    return false;
   for (int i = 0; i < section->globs; i++)
     if (fnmatch(section->glob[i], sdg_family_name(family), 0) == 0 ||
         fnmatch(section->glob[i], entry, 0) == 0)

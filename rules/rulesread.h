@@ -17,6 +17,9 @@ typedef enum sdg_rules_key {
   SDG_KEY_WRAP,
   SDG_KEY_STRATEGY,
   SDG_KEY_WINDOW,
+  SDG_KEY_A,
+  SDG_KEY_B,
+  SDG_KEY_C,
   SDG_KEY_COUNT,
 } sdg_rules_key_t;
 

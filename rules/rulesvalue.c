@@ -109,7 +109,8 @@ sdg_status_t sdg_match_parse(const sdg_place_t *place, const char *text,
   for (int i = 0; section->listed && i < section->terms; i++) {
     sdg_dim_t dim = section->term[i].dim;
     if (dim <= SDG_DIM_W &&
-        sdg_dim_index(SDG_FAMILY_CONV, dim, section->terms) != i)
+        sdg_dim_index(SDG_FAMILY_CONV, dim, section->terms) != i &&
+        sdg_dim_index(SDG_FAMILY_MATMUL, dim, section->terms) != i)
       return sdg_place_fail(place, SDG_E_RULES_VALUE,
                             "%s is not dimension %d of %d in '%s'",
                             sdg_dim_name(dim), i + 1, section->terms, whole);
@@ -294,14 +295,30 @@ static sdg_status_t parts_set(const sdg_place_t *place, sdg_word_t word,
   return method_check(place, text, split);
 }
 
+// The i-th of the section's splits and those of its matrices.
+static sdg_rule_split_t *split_at(sdg_section_t *section, int i) {
+  if (i < section->splits)
+    return &section->split[i];
+  i -= section->splits;
+  for (int m = 0; m < SDG_MATRICES; m++) {
+    if (i < section->matrix[m].splits)
+      return &section->matrix[m].split[i];
+    i -= section->matrix[m].splits;
+  }
+  return NULL;
+}
+
 sdg_status_t sdg_parts_parse(const sdg_place_t *place, const char *text,
                              sdg_section_t *section) {
   sdg_word_t word, whole = {text, (int)strlen(text)};
   bool per_dim = strchr(text, ':') != NULL;
-  // What a list of dimensions does not name is agreed.
-  for (int i = 0; i < section->splits; i++)
-    SDG_TRY(parts_set(place, per_dim ? (sdg_word_t){"agree", 5} : whole,
-                      &section->split[i]));
+  sdg_rule_split_t *split;
+  // What a list of dimensions does not name is agreed, and so is a matrix.
+  for (int i = 0; (split = split_at(section, i)); i++)
+    SDG_TRY(parts_set(place,
+                      per_dim || i >= section->splits ? (sdg_word_t){"agree", 5}
+                                                      : whole,
+                      split));
   while (per_dim && sdg_word_next(&text, " \t", &word)) {
     const char *colon = memchr(word.at, ':', (size_t)word.length);
     sdg_dim_t dim;
@@ -311,17 +328,18 @@ sdg_status_t sdg_parts_parse(const sdg_place_t *place, const char *text,
                             word.length, word.at);
     SDG_TRY(
         dim_parse(place, (sdg_word_t){word.at, (int)(colon - word.at)}, &dim));
-    int at = -1;
-    for (int i = 0; i < section->splits; i++)
-      if (section->split[i].dim == dim)
-        at = i;
-    if (at < 0)
+    bool found = false;
+    int bytes = word.length - (int)(colon + 1 - word.at);
+    for (int i = 0; (split = split_at(section, i)); i++) {
+      if (split->dim != dim)
+        continue;
+      found = true;
+      SDG_TRY(parts_set(place, (sdg_word_t){colon + 1, bytes}, split));
+    }
+    if (!found)
       return sdg_place_fail(place, SDG_E_RULES_VALUE,
                             "parts are given for %s, which is not split",
                             sdg_dim_name(dim));
-    int bytes = word.length - (int)(colon + 1 - word.at);
-    SDG_TRY(
-        parts_set(place, (sdg_word_t){colon + 1, bytes}, &section->split[at]));
   }
   return SDG_OK;
 }

@@ -7,7 +7,7 @@
 #include "rules/rulesword.h"
 
 /* Each fills its members of the section. Those of `split` need the mesh,
- * those of `parts` the split. */
+ * those of `parts` the split, and the matrices. */
 sdg_status_t sdg_match_parse(const sdg_place_t *place, const char *text,
                              sdg_section_t *section) SDG_MUST_CHECK;
 sdg_status_t sdg_op_parse(const sdg_place_t *place, const char *text,
@@ -23,6 +23,10 @@ sdg_status_t sdg_sum_parse(const sdg_place_t *place, const char *text,
                            sdg_section_t *section) SDG_MUST_CHECK;
 sdg_status_t sdg_wrap_parse(const sdg_place_t *place, const char *text,
                             sdg_section_t *section) SDG_MUST_CHECK;
+/* Where matrix SDG_MATRIX_... of a product is; after the split. */
+sdg_status_t sdg_matrix_parse(const sdg_place_t *place, const char *text,
+                              const sdg_mesh_t *mesh, int matrix,
+                              sdg_section_t *section) SDG_MUST_CHECK;
 sdg_status_t sdg_window_parse(const sdg_place_t *place, const char *text,
                               sdg_section_t *section) SDG_MUST_CHECK;
 
