@@ -13,6 +13,7 @@
 #include "interpose/slot.h"
 #include "rules/inspect.h"
 #include "rules/memory.h"
+#include "rules/product.h"
 #include "rules/registry.h"
 #include "rules/tensor.h"
 #include "rules/values.h"
@@ -58,16 +59,20 @@ static const void *stream_of(const sdg_entry_t *info, const void *args) {
                                      : (const void *)cudaStreamPerThread;
 }
 
+static sdg_stream_kind_t stream_kind(const sdg_entry_t *info) {
+  if (info->library == SDG_LIBRARY_CUDNN)
+    return SDG_STREAM_CUDNN;
+  return info->library == SDG_LIBRARY_CUBLAS &&
+                 info->handle != SDG_ENTRY_NOWHERE
+             ? SDG_STREAM_CUBLAS
+             : SDG_STREAM_GIVEN;
+}
+
 // What an invocation does to memory, by the table alone.
 static void touch_read(int entry, const void *args, sdg_touch_t *touch) {
   const sdg_entry_t *info = &sdg_entry[entry];
   touch->name = info->name;
-  touch->stream_kind = SDG_STREAM_GIVEN;
-  if (info->library == SDG_LIBRARY_CUDNN)
-    touch->stream_kind = SDG_STREAM_CUDNN;
-  else if (info->library == SDG_LIBRARY_CUBLAS &&
-           info->handle != SDG_ENTRY_NOWHERE)
-    touch->stream_kind = SDG_STREAM_CUBLAS;
+  touch->stream_kind = stream_kind(info);
   touch->stream = touch->stream_kind == SDG_STREAM_GIVEN
                       ? stream_of(info, args)
                       : pointer_at(args, info->handle);
@@ -106,12 +111,16 @@ static void touch_trim(const sdg_call_t *call, sdg_touch_t *touch) {
 }
 
 // False if a descriptor cannot be read: the real function says what is wrong.
-static bool call_read(int entry, const void *args, sdg_call_t *call) {
+// `gemm` lives as long as the call.
+static bool call_read(int entry, const void *args, sdg_gemm_t *gemm,
+                      sdg_call_t *call) {
   const sdg_entry_t *info = &sdg_entry[entry];
   call->entry = entry;
   call->entry_name = info->name;
   call->family = info->family;
   call->handle = pointer_at(args, info->handle);
+  call->stream_kind = stream_kind(info);
+  call->stream = pointer_at(args, info->stream);
   call->args = args;
   call->op_descriptor = pointer_at(args, info->op);
   call->op_generation = sdg_tag_generation(call->op_descriptor);
@@ -120,6 +129,11 @@ static bool call_read(int entry, const void *args, sdg_call_t *call) {
   call->refused = false;
   call->touch = NULL;
   call->operands = 0;
+  if (info->product) {
+    info->product(args, gemm);
+    sdg_product_read(gemm, call);
+    return true;
+  }
   for (int i = 0; i < info->operands; i++) {
     const sdg_entry_operand_t *row = &info->operand[i];
     const void *descriptor = pointer_at(args, row->descriptor);
@@ -152,28 +166,41 @@ static void whole_check(void) {
   sdg_slot_narrow();
 }
 
+// The same of products of matrices.
+static void products_check(void) {
+  static atomic_bool checked;
+  if (atomic_load_explicit(&checked, memory_order_relaxed) ||
+      sdg_registry_may_multiply())
+    return;
+  atomic_store(&checked, true);
+  sdg_slot_leave_products();
+}
+
 bool sdg_capture(int entry, const void *args, const void *caller,
                  int *out_result) {
   if (is_foreign(caller))
     return false;
   sdg_call_t call;
+  sdg_gemm_t gemm;
+  bool product = sdg_entry[entry].product != NULL;
   bool done = false, refused = false;
   depth++;
-  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
-  if (!cudnn && sdg_job_asked()) {
+  // A program that multiplies matrices may have no cuDNN.
+  const sdg_cudnn_t *cudnn = product ? NULL : sdg_cudnn_get();
+  if (!cudnn && !product && sdg_job_asked()) {
     *out_result = CUDNN_STATUS_NOT_INITIALIZED;
     done = refused = true;
   } else if (!sdg_job_asked()) { // looked at and passed on
-    if (cudnn && call_read(entry, args, &call)) {
+    if (cudnn && call_read(entry, args, &gemm, &call)) {
       sdg_inspect_call(&call);
       if (sdg_values_wanted()) {
         sdg_values_begin(&call);
         sdg_values_expect(&call, NULL);
       }
     }
-  } else if (call_read(entry, args, &call) || sdg_job_failed()) {
+  } else if (call_read(entry, args, &gemm, &call) || sdg_job_failed()) {
     sdg_inspect_call(&call);
-    if (sdg_values_wanted())
+    if (sdg_values_wanted_of(&call))
       sdg_values_begin(&call);
     sdg_touch_t touch;
     if (sdg_registry_is_whole()) {
@@ -192,11 +219,13 @@ bool sdg_capture(int entry, const void *args, const void *caller,
       sdg_values_forget();
   }
   depth--;
-  last_refused = refused;
+  if (!product) // cuDNN has the text
+    last_refused = refused;
   // Another process of this rank came first: this one is no rank.
   if (sdg_job_disarmed())
     sdg_slot_disarm();
   whole_check();
+  products_check();
   return done;
 }
 

@@ -38,6 +38,27 @@ RESULTS = {
     'cublasGetMatrix': ('B', 'ldb == rows ? (size_t)rows * (size_t)cols * '
                              '(size_t)elemSize : 0'),
 }
+# Products of matrices, and which member of sdg_gemm_t (rules/gemm.h) a
+# parameter is by its name. Of those with groups the sizes are in arrays.
+PRODUCT = r'cublas(Lt)?(\w*gem[mv]|Gemm|Matmul)(?!GroupedB|Bias|\w*Grouped)'
+MEMBERS = {
+    'handle': 'handle', 'lightHandle': 'handle', 'transa': 'op_a',
+    'transb': 'op_b', 'trans': 'op_a', 'm': 'm', 'n': 'n', 'k': 'k',
+    'batchCount': 'batch', 'alpha': 'alpha', 'beta': 'beta',
+    'A': 'a', 'B': 'b', 'C': 'c', 'x': 'b', 'y': 'c', 'lda': 'lda',
+    'ldb': 'ldb', 'ldc': 'ldc', 'incx': 'ldb', 'incy': 'ldc',
+    'strideA': 'stride_a', 'strideB': 'stride_b', 'strideC': 'stride_c',
+    'stridex': 'stride_b', 'stridey': 'stride_c', 'Atype': 'type_a',
+    'Btype': 'type_b', 'Ctype': 'type_c', 'computeType': 'compute'}
+LT_MEMBERS = {
+    **MEMBERS, 'C': 'c_in', 'D': 'c', 'computeDesc': 'desc',
+    'Adesc': 'layout_a', 'Bdesc': 'layout_b', 'Cdesc': 'layout_c',
+    'Ddesc': 'layout_d', 'workspace': 'workspace',
+    'workspaceSizeInBytes': 'workspace_bytes'}
+# By the letter of a function's name; of others the entry says the types.
+LETTERS = {'S': ('CUDA_R_32F', 'CUBLAS_COMPUTE_32F'),
+           'D': ('CUDA_R_64F', 'CUBLAS_COMPUTE_64F'),
+           'H': ('CUDA_R_16F', 'CUBLAS_COMPUTE_16F')}
 OPERANDS_MAX = 12  # SDG_OPERANDS_MAX of src/call.h
 ACCESSES_MAX = 32  # SDG_ACCESSES_MAX of src/touch.h
 
@@ -74,10 +95,14 @@ class Entry:
     def is_op(self):
         return self.kind in FAMILIES
 
+    def is_product(self):
+        """Of matrices: a rule reads its sizes, which no descriptor has."""
+        return self.kind == 'matmul' and self.library.startswith('cublas')
+
     def is_captured(self):
         """A rule can reach an op only through an activation."""
-        return self.is_op() and any(p.argument in ACTIVATIONS
-                                    for p in self.operands())
+        return self.is_product() or self.is_op() and any(
+            p.argument in ACTIVATIONS for p in self.operands())
 
     def is_armed(self):
         return self.is_captured() or self.kind in (
@@ -111,7 +136,8 @@ class Entry:
         """Needs a probe in the whole view that it needs nowhere else."""
         if self.kind in ('allocate', 'free', 'unseen'):
             return True
-        return not self.is_captured() and self.kind != 'opaque' and bool(
+        return (self.is_product() or not self.is_captured()
+                ) and self.kind != 'opaque' and bool(
             self.accesses() or self.everything or self.is_polling() or
             self.result() or
             self.of_kind('everything'))
@@ -218,7 +244,8 @@ def read_prototypes(path):
         match = re.fullmatch(r'(extern |unseen )?(\w+)\((.*)\)', row)
         if not match:
             sys.exit(f'{path}: not "NAME(TYPE PARAMETER, ...)": {row}')
-        kind = 'unseen' if match[1] == 'unseen ' else 'memory'
+        kind = ('unseen' if match[1] == 'unseen ' else
+                'matmul' if re.match(PRODUCT, match[2]) else 'memory')
         entry = Entry(match[2], match[2], 'cublas', kind, [],
                       'cublasStatus_t')
         entry.is_shown = not match[1]
@@ -369,6 +396,35 @@ def whole_probe(e):
         '}', '']
 
 
+def product(e):
+    """Fills in sdg_gemm_t from an entry's arguments."""
+    members = LT_MEMBERS if e.library == 'cublasLt' else MEMBERS
+    fill = {'kind': 'SDG_GEMM_LT' if e.library == 'cublasLt' else
+            'SDG_GEMM_VECTOR' if 'gemv' in e.name else 'SDG_GEMM_MATRIX'}
+    letter = re.match(r'cublas([SDH])gem[mv](?!Ex)', e.name)
+    types, compute = LETTERS[letter[1]] if letter else ('-1', '-1')
+    if e.name.startswith('cublasSgemmEx'):
+        compute = 'CUBLAS_COMPUTE_32F'
+    fill.update(type_a=types, type_b=types, type_c=types, compute=compute,
+                batch='1')
+    for p in e.parameters:
+        if p.name in members:
+            fill[members[p.name]] = f'args->{p.name}'
+    fill['batched'] = 'true' if 'batch' in [
+        members.get(p.name) for p in e.parameters] else 'false'
+    if any(p.kind == 'everything' for p in e.parameters
+           ) and e.library == 'cublas':
+        fill['addresses'] = 'true'
+    casts = {'op_a': '(int)', 'op_b': '(int)', 'type_a': '(int)',
+             'type_b': '(int)', 'type_c': '(int)', 'compute': '(int)'}
+    return [f'static void product_{e.name}(const void *all, sdg_gemm_t *out)'
+            ' {',
+            f'  const struct sdg_args_{e.name} *args = all;',
+            '  *out = (sdg_gemm_t){',
+            *(f'      .{member} = {casts.get(member, "")}{value},'
+              for member, value in fill.items()), '  };', '}', '']
+
+
 def measured(e, call):
     return [
         f'  {e.ctype} status = {call};',
@@ -389,6 +445,14 @@ def probe(e):
     call = f'{real}({e.arguments()})'
     name = f'probe_{e.name}'
     head = f'static {join(e.ctype, name)}({e.declaration()}) {{'
+    if e.is_product():
+        return product(e) + [
+            head, f'  {fill_of(e)}',
+            '  int result;',
+            f'  if (sdg_capture(SDG_ENTRY_{e.name}, &all,',
+            '                  __builtin_return_address(0), &result))',
+            f'    return ({e.ctype})result;',
+            f'  return {call};', '}', '']
     if e.is_captured():
         tests = [f'sdg_tag_passes({p.name}, SDG_FAMILY_{e.kind.upper()})'
                  for p in e.of_kind('tensor')]
@@ -529,6 +593,8 @@ def probes_c(entries):
             out.append(f'    .probe = (void *)probe_{e.name},')
         if e.is_touching():
             out.append(f'    .whole = (void *)whole_{e.name},')
+        if e.is_product():
+            out.append(f'    .product = product_{e.name},')
         args = f'struct sdg_args_{e.name}'
 
         def offset(name):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the code of the libcudnn* libraries lies.
+// Where the code of the libcudnn* and libcublas* libraries lies.
 #include "interpose/ranges.h"
 
 #include <dlfcn.h>
@@ -10,7 +10,7 @@
 
 enum { RANGES_MAX = 64, NAME_BYTES = 1024, SCAN_MAX = 16 };
 
-// Code of libcudnn*: only added to, since those libraries are held for ever.
+// Their code: only added to, since those libraries are held for ever.
 static struct { _Atomic(uintptr_t) low, high; } range[RANGES_MAX];
 static atomic_int ranges;
 static atomic_bool scan_wanted;
@@ -20,6 +20,14 @@ bool sdg_ranges_is_cudnn(const char *path) {
   const char *slash = strrchr(path, '/');
   const char *file = slash ? slash + 1 : path;
   return strncmp(file, "libcudnn", strlen("libcudnn")) == 0;
+}
+
+// What cuBLAS asks of its own second library.
+static bool is_cublas(const char *path) {
+  const char *slash = strrchr(path, '/');
+  const char *file = slash ? slash + 1 : path;
+  return strncmp(file, "libcublas.so", strlen("libcublas.so")) == 0 ||
+         strncmp(file, "libcublasLt.so", strlen("libcublasLt.so")) == 0;
 }
 
 typedef struct scan {
@@ -34,8 +42,8 @@ typedef struct scan {
 static int scan_object(struct dl_phdr_info *info, size_t bytes, void *data) {
   (void)bytes;
   scan_t *scan = data;
-  if (!sdg_ranges_is_cudnn(info->dlpi_name) || scan->libraries == SCAN_MAX ||
-      strlen(info->dlpi_name) >= NAME_BYTES)
+  if ((!sdg_ranges_is_cudnn(info->dlpi_name) && !is_cublas(info->dlpi_name)) ||
+      scan->libraries == SCAN_MAX || strlen(info->dlpi_name) >= NAME_BYTES)
     return 0;
   int n = scan->libraries++;
   strcpy(scan->library[n].name, info->dlpi_name);

@@ -135,12 +135,18 @@ static void *entry_keep(int entry, void *address) {
   return kept;
 }
 
+// Libraries that call entries themselves.
+static bool expects_calls(sdg_library_t library) {
+  return library == SDG_LIBRARY_CUDNN || library == SDG_LIBRARY_CUBLAS ||
+         library == SDG_LIBRARY_CUBLASLT;
+}
+
 void *sdg_real_find(int entry) {
   void *address = atomic_load_explicit(&found[entry], memory_order_acquire);
   if (!address)
     address = entry_keep(
         entry, loaded_find(sdg_entry[entry].library, sdg_entry[entry].name));
-  if (address && sdg_entry[entry].library == SDG_LIBRARY_CUDNN)
+  if (address && expects_calls(sdg_entry[entry].library))
     sdg_ranges_expect();
   return address;
 }
@@ -182,7 +188,7 @@ bool sdg_real_record(int entry, void *address) {
   if (!installation_check(library, address))
     return false;
   entry_keep(entry, address_pin(address));
-  if (library == SDG_LIBRARY_CUDNN)
+  if (expects_calls(library))
     sdg_ranges_expect();
   return true;
 }

@@ -67,7 +67,10 @@ void *sdg_slot_resolve(unsigned entry) {
     return refusal(sdg_entry[entry].refusal);
   atomic_store_explicit(&sdg_real[entry], real, memory_order_release);
   void *target = real;
-  if (sdg_entry[entry].probe && sdg_job_watches() && !sdg_slot_disarmed()) {
+  bool product = sdg_entry[entry].product != NULL;
+  bool captured =
+      product ? sdg_registry_may_multiply() : sdg_job_watches() != 0;
+  if (sdg_entry[entry].probe && captured && !sdg_slot_disarmed()) {
     sdg_load_watch_fork();
     target = sdg_entry[entry].probe;
   }
@@ -76,6 +79,7 @@ void *sdg_slot_resolve(unsigned entry) {
                    sdg_entry[entry].library == SDG_LIBRARY_CUBLASLT) &&
                   sdg_inspect_reduces(sdg_entry[entry].name);
   if (sdg_entry[entry].whole && !sdg_slot_disarmed() &&
+      !(product && captured) &&
       (recorded || (sdg_job_asked() && sdg_registry_is_whole()))) {
     sdg_load_watch_fork();
     target = sdg_entry[entry].whole;
@@ -104,6 +108,14 @@ void sdg_slot_narrow(void) {
     replace(entry, sdg_entry[entry].whole,
             sdg_entry[entry].probe ? sdg_entry[entry].probe
                                    : atomic_load(&sdg_real[entry]));
+}
+
+void sdg_slot_leave_products(void) {
+  bool whole = sdg_registry_is_whole();
+  for (int entry = 0; entry < SDG_ENTRY_COUNT; entry++)
+    if (sdg_entry[entry].product)
+      replace(entry, sdg_entry[entry].probe,
+              whole ? sdg_entry[entry].whole : atomic_load(&sdg_real[entry]));
 }
 
 bool sdg_slot_disarmed(void) {

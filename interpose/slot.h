@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "rules/args.h"
+#include "rules/gemm.h"
 #include "src/call.h"
 #include "src/touch.h"
 #include "src/vendor.h"
@@ -46,6 +47,9 @@ typedef struct sdg_entry {
   void *stub;  /* what libsundog.so exports */
   void *probe; /* NULL: no rule can reach it */
   void *whole; /* the probe in the whole view; NULL: the same */
+  /* Reads the struct sdg_args_ of a product of matrices; NULL: it is none. Its
+   * probe stays only where the rules are about products. */
+  void (*product)(const void *args, sdg_gemm_t *out);
   sdg_library_t library;
   sdg_family_t family;
   sdg_refusal_t refusal;
@@ -82,6 +86,9 @@ void sdg_slot_disarm(void);
 /* It is known that no section is of the whole view: entries that only that one
  * looks at get the real function. */
 void sdg_slot_narrow(void);
+/* It is known that no section is about products of matrices: they are as the
+ * view has other functions of cuBLAS. */
+void sdg_slot_leave_products(void);
 bool sdg_slot_disarmed(void);
 
 #endif

@@ -346,6 +346,7 @@ sdg_status_t sdg_neighborhood(const void *handle,
                         : "sundog_neighborhood_attention_backward",
       .family = SDG_FAMILY_NEIGHBORHOOD,
       .handle = handle,
+      .stream_kind = SDG_STREAM_CUDNN,
       .args = &clean,
   };
   SDG_TRY(pieces_read(piece, pieces, &call));

@@ -235,6 +235,7 @@ sdg_status_t sdg_redistribute(const void *handle, const sdg_side_t *x,
       .entry_name = "sundog_redistribute",
       .family = SDG_FAMILY_REDISTRIBUTE,
       .handle = handle,
+      .stream_kind = SDG_STREAM_CUDNN,
   };
   SDG_TRY(side_read(x, &call, SDG_ROLE_X));
   SDG_TRY(side_read(y, &call, SDG_ROLE_Y));

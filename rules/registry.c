@@ -14,6 +14,7 @@
 #include "rules/setup.h"
 #include "rules/shard.h"
 #include "rules/values.h"
+#include "rules/vendor.h"
 #include "rules/whole.h"
 #include "src/forget.h"
 #include "src/job.h"
@@ -24,6 +25,7 @@
 static const sdg_rule_t *const rules_by_family[SDG_FAMILY_COUNT] = {
     [SDG_FAMILY_CONV] = &sdg_rule_conv,
     [SDG_FAMILY_POOL] = &sdg_rule_pool,
+    [SDG_FAMILY_MATMUL] = &sdg_rule_matmul,
     [SDG_FAMILY_NEIGHBORHOOD] = &sdg_rule_neighborhood,
     [SDG_FAMILY_NORM] = &sdg_rule_norm,
     [SDG_FAMILY_POINTWISE] = &sdg_rule_pointwise,
@@ -37,9 +39,12 @@ bool sdg_registry_knows(const sdg_call_t *call) {
   return rule && rule->knows(call);
 }
 
-static int vendor_status(sdg_status_t status) {
+static int vendor_status(sdg_status_t status, sdg_stream_kind_t library) {
   const sdg_error_info_t *info = sdg_error_find(status);
-  switch (info ? info->vendor : SDG_VENDOR_FAILED) {
+  sdg_vendor_class_t kind = info ? info->vendor : SDG_VENDOR_FAILED;
+  if (library != SDG_STREAM_CUDNN)
+    return sdg_cublas_status(kind);
+  switch (kind) {
   case SDG_VENDOR_BAD_PARAM:
     return CUDNN_STATUS_BAD_PARAM;
   case SDG_VENDOR_UNSUPPORTED:
@@ -84,7 +89,7 @@ sdg_verdict_t sdg_registry_judge(sdg_call_t *call) {
   sdg_report_fail();
   call->refused = true;
   if (call->result == CUDNN_STATUS_SUCCESS) // else the vendor's own
-    call->result = vendor_status(status);
+    call->result = vendor_status(status, call->stream_kind);
   return SDG_VERDICT_DONE;
 }
 
@@ -124,7 +129,7 @@ sdg_verdict_t sdg_registry_opaque(const char *entry_name,
   if (status == SDG_OK)
     return SDG_VERDICT_PASS;
   sdg_report_fail();
-  *out_result = vendor_status(status);
+  *out_result = vendor_status(status, SDG_STREAM_CUDNN);
   return SDG_VERDICT_DONE;
 }
 
@@ -186,6 +191,12 @@ int sdg_registry_measured(const char *entry_name, int *io_count, void *measured,
     return 0;
   sdg_report_fail();
   return 1;
+}
+
+bool sdg_registry_may_multiply(void) {
+  const sdg_rules_t *rules;
+  return sdg_job_asked() &&
+         (!sdg_setup_ready(&rules) || sdg_rules_multiply(rules));
 }
 
 bool sdg_registry_may_be_whole(void) {

@@ -54,6 +54,9 @@ int sdg_registry_measured(const char *entry_name, int *io_count, void *measured,
 /* Whether calls on memory have to be looked at: by the options alone, before
  * the rules are read; and by what is known now. */
 bool sdg_registry_may_be_whole(void);
+/* Whether products of matrices have to be looked at: a split was asked for, and
+ * the rules, if they are read, have a section about them. */
+bool sdg_registry_may_multiply(void);
 bool sdg_registry_is_whole(void);
 
 /* At the end of the process, before sdg_job_finish. */

@@ -75,6 +75,7 @@ enum { SDG_RULE_KEYS = 4, SDG_RULE_SCALARS = 6 };
 double sdg_rule_scalar(const sdg_call_t *call, const void *scalar);
 
 extern const sdg_rule_t sdg_rule_conv;
+extern const sdg_rule_t sdg_rule_matmul;
 extern const sdg_rule_t sdg_rule_neighborhood;
 extern const sdg_rule_t sdg_rule_norm;
 extern const sdg_rule_t sdg_rule_pointwise;

@@ -68,7 +68,25 @@ static sdg_status_t capture_check(const sdg_call_t *call, cudaStream_t stream) {
   return sdg_fail(SDG_E_CAPTURE, "%s", call->entry_name);
 }
 
+static sdg_status_t cublas_stream(const sdg_call_t *call,
+                                  cudaStream_t *out_stream) {
+  const sdg_cublas_t *cublas = sdg_cublas_get();
+  if (!cublas)
+    return SDG_E_LIBRARY_MISSING;
+  cublasStatus_t got = cublas->cublasGetStream_v2(
+      (cublasHandle_t)(uintptr_t)call->handle, out_stream);
+  return got == CUBLAS_STATUS_SUCCESS
+             ? SDG_OK
+             : sdg_fail(SDG_E_VENDOR_CALL, "cublasGetStream: %d", (int)got);
+}
+
 sdg_status_t sdg_step_stream(const sdg_call_t *call, cudaStream_t *out_stream) {
+  if (call->stream_kind == SDG_STREAM_CUBLAS)
+    SDG_TRY(cublas_stream(call, out_stream));
+  else if (call->stream_kind == SDG_STREAM_GIVEN)
+    *out_stream = (cudaStream_t)(uintptr_t)call->stream;
+  if (call->stream_kind != SDG_STREAM_CUDNN)
+    return capture_check(call, *out_stream);
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
   if (!cudnn)
     return SDG_E_LIBRARY_MISSING;
@@ -98,8 +116,8 @@ typedef struct verdict {
 enum { NOTHING = -1 };
 static const char verdict_magic[8] = "verdict";
 
-static const char *vendor_text(int status) {
-  return sdg_cudnn_get()->cudnnGetErrorString((cudnnStatus_t)status);
+static const char *vendor_text(const sdg_call_t *call, int status) {
+  return sdg_vendor_text(call->stream_kind, status);
 }
 
 static sdg_status_t verdicts_compare(const sdg_call_t *call, int mine,
@@ -114,7 +132,8 @@ static sdg_status_t verdicts_compare(const sdg_call_t *call, int mine,
     if (memcmp(theirs.magic, verdict_magic, sizeof theirs.magic) != 0)
       return sdg_fail(SDG_E_DIVERGED,
                       "%s: %s on this rank, while rank %d is at another call",
-                      call->entry_name, vendor_text(mine), group->rank[r]);
+                      call->entry_name, vendor_text(call, mine),
+                      group->rank[r]);
     if (theirs.vendor == NOTHING)
       continue;
     if (first == NOTHING) {
@@ -123,8 +142,8 @@ static sdg_status_t verdicts_compare(const sdg_call_t *call, int mine,
     }
     if ((first == 0) != (theirs.vendor == 0))
       return sdg_fail(SDG_E_VENDOR_CALL, "%s: %s on rank %d, %s on rank %d",
-                      call->entry_name, vendor_text(first), at,
-                      vendor_text(theirs.vendor), group->rank[r]);
+                      call->entry_name, vendor_text(call, first), at,
+                      vendor_text(call, theirs.vendor), group->rank[r]);
   }
   *out_vendor = first == NOTHING ? 0 : first;
   return SDG_OK;
@@ -149,7 +168,7 @@ static sdg_status_t verdict_agree(const sdg_call_t *call, int mine,
   sdg_job_call(at, sizeof at);
   snprintf(what, sizeof what, "%s%s%s", at,
            mine > 0 ? ", refused by the vendor's library: " : "",
-           mine > 0 ? vendor_text(mine) : "");
+           mine > 0 ? vendor_text(call, mine) : "");
   SDG_TRY_GOTO(sdg_control_exchange(sdg_job_control(), sdg_thread_channel(),
                                     group->rank, group->count, &verdict,
                                     sizeof verdict, all, bytes, what),
@@ -173,7 +192,7 @@ sdg_status_t sdg_step_run(sdg_call_t *call, const sdg_plan_entry_t *entry,
     return SDG_OK;
   if (outcome.mixed)
     return sdg_fail(SDG_E_VENDOR_CALL, "%s: %s", call->entry_name,
-                    vendor_text(outcome.vendor));
+                    vendor_text(call, outcome.vendor));
   bool nothing = !outcome.vendor && outcome.calls == 0;
   return verdict_agree(call, nothing ? NOTHING : outcome.vendor, &call->result);
 }

@@ -48,9 +48,13 @@ void sdg_values_begin(const sdg_call_t *call) {
     values.ordinal++;
 }
 
+bool sdg_values_wanted_of(const sdg_call_t *call) {
+  return call->family != SDG_FAMILY_MATMUL && sdg_values_wanted();
+}
+
 sdg_box_t *sdg_values_boxes(const sdg_call_t *call,
                             const sdg_tagging_t *tagging) {
-  if (!sdg_values_wanted())
+  if (!sdg_values_wanted_of(call))
     return NULL;
   sdg_box_t *boxes = calloc(SDG_OPERANDS_MAX, sizeof *boxes);
   for (int i = 0; boxes && i < call->operands; i++)

@@ -24,6 +24,9 @@ typedef struct sdg_values_head {
 /* True if the option is set. */
 bool sdg_values_wanted(void);
 
+/* The same for this call: products of matrices are no calls of cuDNN. */
+bool sdg_values_wanted_of(const sdg_call_t *call);
+
 /* Counts a call that is not a query. */
 void sdg_values_begin(const sdg_call_t *call);
 /* Where the outputs of calls with this tagging lie; owned by the caller, NULL

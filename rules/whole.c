@@ -356,7 +356,7 @@ static sdg_status_t locked(sdg_call_t *call, const sdg_rule_t *rule,
   sdg_report_count(entry->row, entry->plan);
   *out_done = !entry->plan->literal;
   if (!*out_done) {
-    if (sdg_values_wanted())
+    if (sdg_values_wanted_of(call))
       sdg_values_expect(call, NULL);
     return SDG_OK;
   }
@@ -367,11 +367,11 @@ static sdg_status_t locked(sdg_call_t *call, const sdg_rule_t *rule,
   if (call->result && !entry->plan->share->around) {
     call->result = CUDNN_STATUS_SUCCESS;
     *out_done = false;
-    if (sdg_values_wanted())
+    if (sdg_values_wanted_of(call))
       sdg_values_expect(call, NULL);
     return SDG_OK;
   }
-  if (sdg_values_wanted())
+  if (sdg_values_wanted_of(call))
     values_expect(call, entry->plan->share);
   return SDG_OK;
 }

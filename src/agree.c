@@ -36,7 +36,8 @@ _Static_assert(sizeof(record_t) <= SDG_CONTROL_RECORD_BYTES,
 
 bool sdg_agree_needed(const sdg_call_t *call) {
   for (int i = 0; i < call->operands; i++)
-    if (!sdg_tag_vector(call->operand[i].descriptor,
+    if (call->operand[i].descriptor &&
+        !sdg_tag_vector(call->operand[i].descriptor,
                         call->operand[i].generation))
       return true;
   return call->op_descriptor &&
@@ -197,6 +198,7 @@ static sdg_status_t records_compare(const record_t *a, int ra,
       what = "memory layout";
     else if (!sdg_role_is_activation((sdg_role_t)x->role) &&
              x->role != SDG_ROLE_SCALE && // cut as the activation is
+             !sdg_role_is_matrix((sdg_role_t)x->role) &&
              memcmp(x->extent, y->extent, sizeof x->extent) != 0)
       what = "extents";
     if (what)
@@ -259,6 +261,8 @@ static sdg_status_t vectors_store(const sdg_call_t *call,
   sdg_status_t status = SDG_OK;
   for (int i = 0; i < call->operands && status == SDG_OK; i++) {
     const sdg_operand_t *operand = &call->operand[i];
+    if (!operand->descriptor)
+      continue;
     for (int r = 0; r < count; r++)
       memcpy(extent + (size_t)r * (size_t)operand->dims,
              records[r]->operand[i].extent,

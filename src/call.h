@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "src/box.h"
+#include "src/touch.h"
 
 enum { SDG_OPERANDS_MAX = 12 };
 
@@ -47,10 +48,20 @@ typedef enum sdg_role {
   SDG_ROLE_DW,
   SDG_ROLE_BIAS,
   SDG_ROLE_DBIAS,
-  SDG_ROLE_SCALE, /* scales and statistics; biases that go with them */
+  SDG_ROLE_SCALE,   /* scales and statistics; biases that go with them */
+  SDG_ROLE_PRODUCT, /* no tensor: M, N, K and BATCH of a product of matrices,
+                       which is what a section can match there */
+  SDG_ROLE_A,       /* the product's matrices, and the vector that is added */
+  SDG_ROLE_B,
+  SDG_ROLE_C,
+  SDG_ROLE_D,
+  SDG_ROLE_ADDEND,
   SDG_ROLE_COUNT,
 } sdg_role_t;
 bool sdg_role_is_activation(sdg_role_t role);
+/* True of a matrix of a product: it has no descriptor, and is cut as the
+ * product is. */
+bool sdg_role_is_matrix(sdg_role_t role);
 const char *sdg_role_name(sdg_role_t role);
 
 /* Element types, by cuDNN's numbering of cudnnDataType_t. */
@@ -82,14 +93,18 @@ typedef struct sdg_call {
   const char *entry_name;
   sdg_family_t family;
   const void *handle; /* the library handle, NULL if the entry has none */
-  const void *args;   /* struct sdg_args_<entry> */
+  sdg_stream_kind_t stream_kind; /* whose handle that is; GIVEN: cuBLASLt's */
+  const void *stream;            /* GIVEN: the stream */
+  const void *args;              /* struct sdg_args_<entry>; of a product of
+                                    matrices sdg_gemm_t of rules/gemm.h */
   const void *op_descriptor; /* convolution, pooling, activation ..., or NULL */
   uint64_t op_generation;
   bool is_query; /* an output-size, workspace or algorithm query */
   int operands;
   sdg_operand_t operand[SDG_OPERANDS_MAX];
-  const struct sdg_touch *touch; /* what it does to memory; whole view only */
-  int result;   /* cudnnStatus_t for the program, once carried out or refused */
+  const sdg_touch_t *touch; /* what it does to memory; whole view only */
+  int result;   /* the library's status for the program, once carried out or
+                   refused */
   bool refused; /* by sundog: sdg_last_error() says why */
 } sdg_call_t;
 

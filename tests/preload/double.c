@@ -119,6 +119,10 @@ bool sdg_registry_is_whole(void) {
   return false;
 }
 
+bool sdg_registry_may_multiply(void) {
+  return false;
+}
+
 void sdg_memory_allocated(const void *at, size_t bytes) {
   (void)at, (void)bytes;
 }
@@ -163,6 +167,11 @@ sdg_verdict_t sdg_registry_judge(sdg_call_t *call) {
 
 bool sdg_values_wanted(void) {
   return false;
+}
+
+bool sdg_values_wanted_of(const sdg_call_t *call) {
+  (void)call;
+  return sdg_values_wanted();
 }
 
 void sdg_values_begin(const sdg_call_t *call) {

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rule for products of matrices: what a call is.
+#include "rules/matmul.h"
+
+#include <stdio.h>
+
+static bool matmul_knows(const sdg_call_t *call) {
+  return call->operands > 1 && call->operand[0].role == SDG_ROLE_PRODUCT;
+}
+
+static sdg_status_t matmul_describe(const sdg_call_t *call, char *out,
+                                    size_t out_bytes) {
+  sdg_product_t p;
+  sdg_product_make(call->args, &p);
+  int used = snprintf(
+      out, out_bytes, "ops %d %d compute %d scale %d epilogue %d%s%s", p.op[0],
+      p.op[1], p.compute, p.scale, p.epilogue, p.keeps ? " beta" : "",
+      p.device_scalars ? " scalars on the device" : "");
+  for (int i = 0; i < SDG_PRODUCT_MATRICES && used < (int)out_bytes; i++)
+    if (p.matrix[i].there)
+      used += snprintf(out + used, out_bytes - (size_t)used, " %s%s",
+                       sdg_role_name(p.matrix[i].role),
+                       p.matrix[i].by_rows ? " by rows" : "");
+  return SDG_OK;
+}
+
+// What decides is in the number of the product's shape.
+static int matmul_key(const sdg_call_t *call, uint64_t *out) {
+  (void)call;
+  (void)out;
+  return 0;
+}
+
+static int matmul_scalars(const sdg_call_t *call, double *out) {
+  const sdg_gemm_t *gemm = call->args;
+  sdg_product_t p;
+  sdg_product_make(gemm, &p);
+  if (p.device_scalars)
+    return 0;
+  out[0] = sdg_product_scalar(gemm->alpha, p.scale);
+  out[1] = sdg_product_scalar(gemm->beta, p.scale);
+  return 2;
+}
+
+static sdg_status_t matmul_answer(const sdg_call_t *call,
+                                  const sdg_tagging_t *tagging,
+                                  int *out_vendor) {
+  (void)tagging;
+  (void)out_vendor;
+  return sdg_fail(SDG_E_INTERNAL, "%s is no question", call->entry_name);
+}
+
+const sdg_rule_t sdg_rule_matmul = {
+    .family = SDG_FAMILY_MATMUL,
+    .knows = matmul_knows,
+    .describe = matmul_describe,
+    .key = matmul_key,
+    .scalars = matmul_scalars,
+    .plan = sdg_matmul_plan,
+    .share = sdg_matmul_share,
+    .answer = matmul_answer,
+};

@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of matrices: where their elements are, who multiplies what, and what
+// the ranks send each other, by brute force.
+#include "rules/matmul.h"
+
+#include <cublas_v2.h>
+#include <string.h>
+
+#include "rules/vendor.h"
+#include "src/vendor.h"
+#include "tests/unit/brute.h"
+#include "tests/unit/job.h"
+
+static cublasStatus_t host_mode(cublasHandle_t handle,
+                                cublasPointerMode_t *mode) {
+  (void)handle;
+  *mode = CUBLAS_POINTER_MODE_HOST;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+static void *find(sdg_library_t library, const char *name) {
+  static const job_fake_t fakes[] = {
+      JOB_FAKE(cublasGetPointerMode_v2, host_mode)};
+  (void)library;
+  return job_fake_find(fakes, 1, name);
+}
+
+static uint64_t seed;
+static int64_t draw(int64_t lo, int64_t hi) {
+  seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
+  return lo + (int64_t)(seed >> 33) % (hi - lo + 1);
+}
+
+static float one = 1, zero;
+static char place[4];
+
+static sdg_gemm_t gemm_draw(bool batched) {
+  int64_t m = draw(1, 9), n = draw(1, 9), k = draw(1, 9);
+  sdg_gemm_t g = {.handle = place,
+                  .op_a = draw(0, 1) ? CUBLAS_OP_T : CUBLAS_OP_N,
+                  .op_b = draw(0, 1) ? CUBLAS_OP_T : CUBLAS_OP_N,
+                  .m = m,
+                  .n = n,
+                  .k = k,
+                  .batched = batched,
+                  .batch = batched ? draw(1, 4) : 1,
+                  .alpha = &one,
+                  .beta = draw(0, 1) ? &one : &zero,
+                  .a = &place[1],
+                  .b = &place[2],
+                  .c = &place[3],
+                  .type_a = CUDA_R_32F,
+                  .type_b = CUDA_R_32F,
+                  .type_c = CUDA_R_32F,
+                  .compute = CUBLAS_COMPUTE_32F};
+  g.lda = (g.op_a == CUBLAS_OP_N ? m : k) + draw(0, 3);
+  g.ldb = (g.op_b == CUBLAS_OP_N ? k : n) + draw(0, 3);
+  g.ldc = m + draw(0, 3);
+  g.stride_a = draw(0, 1) ? 200 : 0;
+  g.stride_b = 300;
+  g.stride_c = 400;
+  return g;
+}
+
+// Where a matrix has the element at these indices of the product.
+static int64_t place_of(const sdg_matrix_t *matrix, const int64_t *at) {
+  int64_t offset = 0;
+  for (int d = 0; d < matrix->dims; d++)
+    offset += at[matrix->dim[d]] * matrix->stride[d];
+  return offset;
+}
+
+static void elements_check(const sdg_gemm_t *g) {
+  sdg_product_t p;
+  sdg_product_make(g, &p);
+  REQUIRE(p.fits && p.sums && p.keeps == (g->beta == &one));
+  REQUIRE(p.dims == (g->batched ? 4 : 3));
+  for (int64_t b = 0; b < g->batch; b++)
+    for (int64_t i = 0; i < g->m; i++)
+      for (int64_t j = 0; j < g->n; j++)
+        for (int64_t t = 0; t < g->k; t++) {
+          const int64_t at[] = {i, j, t, b};
+          int64_t a = g->op_a == CUBLAS_OP_N ? i + t * g->lda : t + i * g->lda;
+          int64_t c = g->op_b == CUBLAS_OP_N ? t + j * g->ldb : j + t * g->ldb;
+          REQUIRE(place_of(&p.matrix[SDG_FACTOR_1], at) == a + b * g->stride_a);
+          REQUIRE(place_of(&p.matrix[SDG_FACTOR_2], at) == c + b * g->stride_b);
+          REQUIRE(place_of(&p.matrix[SDG_RESULT], at) ==
+                  i + j * g->ldc + b * g->stride_c);
+        }
+}
+
+START_TEST(matrices_have_their_elements_where_blas_has_them) {
+  sdg_library_set_finder(find);
+  seed = 1;
+  for (int64_t i = 0; i < random_cases(2000); i++) {
+    sdg_gemm_t gemm = gemm_draw(i % 2 != 0);
+    elements_check(&gemm);
+  }
+}
+END_TEST
+
+START_TEST(a_vector_is_a_row) {
+  sdg_library_set_finder(find);
+  for (int turn = 0; turn < 2; turn++) {
+    sdg_gemm_t g = {.kind = SDG_GEMM_VECTOR,
+                    .handle = place,
+                    .op_a = turn ? CUBLAS_OP_T : CUBLAS_OP_N,
+                    .m = 5,
+                    .n = 7,
+                    .batch = 1,
+                    .alpha = &one,
+                    .beta = &zero,
+                    .a = &place[1],
+                    .b = &place[2],
+                    .c = &place[3],
+                    .lda = 6,
+                    .ldb = 2,
+                    .ldc = 3,
+                    .type_a = CUDA_R_32F,
+                    .type_b = CUDA_R_32F,
+                    .type_c = CUDA_R_32F,
+                    .compute = CUBLAS_COMPUTE_32F};
+    sdg_product_t p;
+    sdg_product_make(&g, &p);
+    REQUIRE(p.fits && p.extent[SDG_N] == 1);
+    REQUIRE(p.extent[SDG_M] == (turn ? 7 : 5));
+    REQUIRE(p.extent[SDG_K] == (turn ? 5 : 7));
+    for (int64_t i = 0; i < p.extent[SDG_M]; i++)
+      for (int64_t t = 0; t < p.extent[SDG_K]; t++) {
+        const int64_t at[] = {i, 0, t, 0};
+        REQUIRE(p.matrix[SDG_FACTOR_2].role == SDG_ROLE_A);
+        REQUIRE(place_of(&p.matrix[SDG_FACTOR_2], at) ==
+                (turn ? t + 6 * i : i + 6 * t));
+        REQUIRE(place_of(&p.matrix[SDG_FACTOR_1], at) == 2 * t);
+        REQUIRE(place_of(&p.matrix[SDG_RESULT], at) == 3 * i);
+      }
+    g.ldb = -1; // counted from the end
+    sdg_product_make(&g, &p);
+    REQUIRE(!p.fits && p.dims == 3);
+  }
+}
+END_TEST
+
+START_TEST(halves_are_read_as_numbers) {
+  static const struct {
+    uint16_t bits;
+    double value;
+  } rows[] = {{0, 0},
+              {0x3c00, 1},
+              {0xc000, -2},
+              {0x3555, 0.333251953125},
+              {0x7bff, 65504},
+              {1, 5.9604644775390625e-8},
+              {0x0400, 6.103515625e-05}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    REQUIRE(sdg_product_scalar(&rows[i].bits, CUDA_R_16F) == rows[i].value);
+}
+END_TEST
+
+// ---- who does what
+// -----------------------------------------------------------
+
+typedef struct setting {
+  sdg_mesh_t mesh;
+  sdg_section_t section;
+  sdg_call_t call;
+  sdg_gemm_t gemm;
+  int ranks;
+} setting_t;
+
+static char agree[] = "agree";
+
+static void split_add(sdg_rule_split_t *split, int *count, sdg_dim_t dim,
+                      const sdg_mesh_t *mesh, int axis) {
+  split[(*count)++] = (sdg_rule_split_t){.dim = dim,
+                                         .axes = 1u << axis,
+                                         .pieces = mesh->size[axis],
+                                         .parts = agree};
+}
+
+// A mesh of one or two axes; each cuts one of M, N, K and the batch.
+static void setting_draw(setting_t *s) {
+  static const sdg_dim_t dims[] = {SDG_DIM_M, SDG_DIM_N, SDG_DIM_K,
+                                   SDG_DIM_BATCH};
+  memset(s, 0, sizeof *s);
+  s->gemm = gemm_draw(true);
+  s->mesh.axes = (int)draw(1, 2);
+  s->ranks = 1;
+  int first = (int)draw(0, 3), second = (int)draw(1, 3);
+  s->section.view = SDG_VIEW_WHOLE;
+  for (int a = 0; a < s->mesh.axes; a++) {
+    s->mesh.name[a][0] = (char)('x' + a);
+    s->mesh.size[a] = (int)draw(1, 4);
+    s->ranks *= s->mesh.size[a];
+    split_add(s->section.split, &s->section.splits,
+              dims[a == 0 ? first : (first + second) % 4], &s->mesh, a);
+    s->section.sum_axes |= 1u << a;
+  }
+  sdg_rule_matrix_t *c = &s->section.matrix[SDG_MATRIX_C];
+  for (int a = 0; a < s->mesh.axes && draw(0, 1); a++)
+    if (s->section.split[a].dim == SDG_DIM_K) {
+      bool rows = false;
+      for (int i = 0; i < s->section.splits; i++)
+        rows |= s->section.split[i].dim == SDG_DIM_M;
+      split_add(c->split, &c->splits, rows ? SDG_DIM_N : SDG_DIM_M, &s->mesh,
+                a);
+      c->said = true;
+    }
+  s->call = (sdg_call_t){.entry_name = "product", .family = SDG_FAMILY_MATMUL};
+  sdg_product_read(&s->gemm, &s->call);
+}
+
+static void tagging_make(const setting_t *s, int rank, sdg_tagging_t *out) {
+  memset(out, 0, sizeof *out);
+  out->section = &s->section;
+  out->mesh = &s->mesh;
+  out->rank = out->me = rank;
+  out->ranks = s->ranks;
+  for (int r = 0; r < s->ranks; r++)
+    out->rank_list[r] = r;
+  out->axes = sdg_section_axes(&s->section);
+  out->sum_axes = s->section.sum_axes;
+  sdg_placement_t *product = &out->placement[0];
+  REQUIRE(!sdg_placement_init(4, s->call.operand[0].extent, product));
+  for (int i = 0; i < s->section.splits; i++) {
+    const sdg_rule_split_t *said = &s->section.split[i];
+    int d = sdg_dim_index(SDG_FAMILY_MATMUL, said->dim, 4);
+    sdg_split_t split = {.axes = 1, .axis = {i}};
+    sdg_part_t part;
+    REQUIRE(!sdg_part_divide(s->call.operand[0].extent[d], said->pieces,
+                             SDG_PART_EVEN, 1, &part));
+    REQUIRE(!sdg_placement_split(product, &s->mesh, d, &split, &part));
+    sdg_part_fini(&part);
+  }
+}
+
+static bool holds(const sdg_box_t *box, const int64_t *at) {
+  for (int d = 0; d < box->dims; d++)
+    if (at[d] < box->dim[d].lo || at[d] >= box->dim[d].hi)
+      return false;
+  return true;
+}
+
+// Every term is multiplied once, and every element of the result is one rank's
+// to make among those that have its terms.
+static void cover_check(const setting_t *s, const sdg_matmul_t *m) {
+  const int64_t *e = s->call.operand[0].extent;
+  int64_t at[4];
+  for (at[0] = 0; at[0] < e[0]; at[0]++)
+    for (at[1] = 0; at[1] < e[1]; at[1]++)
+      for (at[3] = 0; at[3] < e[3]; at[3]++) {
+        int makers = 0;
+        const sdg_matrix_t *result = &m->product.matrix[SDG_RESULT];
+        int64_t of_result[3] = {0};
+        for (int d = 0; d < result->dims; d++)
+          of_result[d] = at[result->dim[d]];
+        for (at[2] = 0; at[2] < e[2]; at[2]++) {
+          int terms = 0;
+          for (int r = 0; r < s->ranks; r++) {
+            sdg_box_t box = sdg_matmul_box(m, r);
+            terms += holds(&box, at);
+          }
+          REQUIRE(terms == 1);
+        }
+        for (int r = 0; r < s->ranks; r++) {
+          sdg_box_t piece = sdg_matmul_piece(m, r);
+          sdg_box_t all = sdg_matmul_need(m, SDG_RESULT, r);
+          REQUIRE(!holds(&piece, of_result) || holds(&all, of_result));
+          makers += holds(&piece, of_result);
+        }
+        REQUIRE(makers == 1);
+      }
+}
+
+// What a rank gets: partners' terms of its piece, and, unless C stays in
+// pieces, the other pieces.
+static int64_t received_expected(const setting_t *s, const sdg_matmul_t *m,
+                                 int rank) {
+  if (!m->sum_axes)
+    return 0;
+  sdg_box_t piece = sdg_matmul_piece(m, rank);
+  sdg_box_t all = sdg_matmul_need(m, SDG_RESULT, rank);
+  int64_t elements = 0;
+  for (int r = 0; r < s->ranks; r++) {
+    sdg_box_t box = sdg_matmul_box(m, r);
+    bool terms = box.dim[SDG_K].hi > box.dim[SDG_K].lo;
+    if (r != rank && terms && sdg_matmul_partners(m, r, rank))
+      elements += sdg_box_count(&piece);
+  }
+  if (s->section.matrix[SDG_MATRIX_C].splits == 0)
+    elements += sdg_box_count(&all) - sdg_box_count(&piece);
+  return elements * (int64_t)sizeof(float);
+}
+
+// Sent is what is received, pair by pair.
+static void messages_check(sdg_plan_t **plan, int ranks) {
+  for (int from = 0; from < ranks; from++)
+    for (int to = 0; to < ranks; to++) {
+      size_t sent = 0, received = 0;
+      for (int i = 0; i < plan[from]->parcels; i++)
+        if (plan[from]->parcel[i].is_send && plan[from]->parcel[i].peer == to)
+          sent += plan[from]->parcel[i].bytes;
+      for (int i = 0; i < plan[to]->parcels; i++)
+        if (!plan[to]->parcel[i].is_send && plan[to]->parcel[i].peer == from)
+          received += plan[to]->parcel[i].bytes;
+      REQUIRE(sent == received);
+    }
+}
+
+START_TEST(ranks_share_a_product_and_send_no_more_than_its_sums_take) {
+  sdg_library_set_finder(find);
+  seed = 7;
+  for (int64_t i = 0; i < random_cases(400); i++) {
+    static setting_t s;
+    static sdg_tagging_t tagging;
+    sdg_plan_t *plan[16];
+    setting_draw(&s);
+    for (int r = 0; r < s.ranks; r++) {
+      sdg_matmul_t m;
+      tagging_make(&s, r, &tagging);
+      REQUIRE(!sdg_matmul_open(&s.call, &tagging, &m));
+      if (r == 0)
+        cover_check(&s, &m);
+      REQUIRE(!sdg_matmul_share(&s.call, &tagging, &plan[r]));
+      REQUIRE(plan[r]->received_bytes == received_expected(&s, &m, r));
+      sdg_matmul_fini(&m);
+      for (int o = 0; o < SDG_OPERANDS_MAX; o++)
+        sdg_placement_fini(&tagging.placement[o]);
+    }
+    messages_check(plan, s.ranks);
+    for (int r = 0; r < s.ranks; r++)
+      sdg_plan_destroy(plan[r]);
+  }
+}
+END_TEST
+
+// The specification's rows, for 60 x 48 results: (P-1)/P mn once, or twice.
+START_TEST(sums_over_three_ranks_take_what_the_formulas_say) {
+  sdg_library_set_finder(find);
+  for (int stays = 0; stays < 2; stays++) {
+    setting_t s = {.ranks = 3};
+    s.gemm = (sdg_gemm_t){.handle = place,
+                          .m = 60,
+                          .n = 48,
+                          .k = 32,
+                          .batch = 1,
+                          .alpha = &one,
+                          .beta = &zero,
+                          .a = &place[1],
+                          .b = &place[2],
+                          .c = &place[3],
+                          .lda = 60,
+                          .ldb = 32,
+                          .ldc = 60,
+                          .type_a = CUDA_R_32F,
+                          .type_b = CUDA_R_32F,
+                          .type_c = CUDA_R_32F,
+                          .compute = CUBLAS_COMPUTE_32F};
+    s.mesh = (sdg_mesh_t){.axes = 1, .name = {"y"}, .size = {3}};
+    s.section.view = SDG_VIEW_WHOLE;
+    s.section.sum_axes = 1;
+    split_add(s.section.split, &s.section.splits, SDG_DIM_K, &s.mesh, 0);
+    sdg_rule_matrix_t *c = &s.section.matrix[SDG_MATRIX_C];
+    if (stays)
+      split_add(c->split, &c->splits, SDG_DIM_N, &s.mesh, 0);
+    s.call = (sdg_call_t){.entry_name = "product", .family = SDG_FAMILY_MATMUL};
+    sdg_product_read(&s.gemm, &s.call);
+    s.call.operand[0].extent[SDG_BATCH] = 1;
+    for (int r = 0; r < 3; r++) {
+      static sdg_tagging_t tagging;
+      sdg_plan_t *plan;
+      tagging_make(&s, r, &tagging);
+      REQUIRE(!sdg_matmul_share(&s.call, &tagging, &plan));
+      REQUIRE(plan->received_bytes == (stays ? 1 : 2) * 2 * 60 * 48 / 3 * 4);
+      sdg_plan_destroy(plan);
+      for (int o = 0; o < SDG_OPERANDS_MAX; o++)
+        sdg_placement_fini(&tagging.placement[o]);
+    }
+  }
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("matmul");
+  TCase *cases = tcase_create("matmul");
+  tcase_add_test(cases, matrices_have_their_elements_where_blas_has_them);
+  tcase_add_test(cases, a_vector_is_a_row);
+  tcase_add_test(cases, halves_are_read_as_numbers);
+  tcase_add_test(cases,
+                 ranks_share_a_product_and_send_no_more_than_its_sums_take);
+  tcase_add_test(cases, sums_over_three_ranks_take_what_the_formulas_say);
+  suite_add_tcase(suite, cases);
+  return harness_run(suite);
+}
