@@ -5,6 +5,8 @@ import re
 
 DIMS = {4: "NCHW", 5: "NCDHW"}
 AXES = "abcd"
+# Dimensions of products of matrices.
+PRODUCT = {"m": "M", "n": "N", "k": "K", "b": "BATCH"}
 
 
 def word_of(value):
@@ -62,8 +64,10 @@ class Setting:
     """Of one start. mesh: extents of its axes. split: for each dimension its
     axes, slowest first. view: shard or whole. wrap: periodic dimensions. sum:
     the axes that gradients of parameters are summed over, "no" or "yes". bold:
-    calls may be refused."""
+    calls may be refused. matrices: of products, how a, b and c are cut, where
+    that does not follow: "m:0", dimension and axis."""
     bold = False
+    matrices = {}
 
     def __init__(self, mesh, split, view, strategy="auto", wrap="", sum="yes"):
         self.mesh, self.split, self.view = mesh, split, view
@@ -71,9 +75,12 @@ class Setting:
 
     @classmethod
     def of(cls, case, view):
-        return cls(case["mesh"], case["split"], view,
-                   case.get("strategy", "auto"), case.get("wrap", ""),
-                   case.get("sum", "yes"))
+        setting = cls(case["mesh"], case["split"], view,
+                      case.get("strategy", "auto"), case.get("wrap", ""),
+                      case.get("sum", "yes"))
+        setting.matrices = {key: case["at_" + key] for key in "abc"
+                            if "at_" + key in case}
+        return setting
 
     def alone(self):
         """The same on one rank."""
@@ -126,6 +133,9 @@ class Setting:
         split = ",".join(f"{dim}:" + "+".join(AXES[a] for a in axes)
                          for dim, axes in self.split.items())
         count = ["-n", str(self.ranks())]
+        if set(self.split) & set(PRODUCT):
+            self.write_product(file, mesh, split)
+            return count + ["--rules", file]
         if not self.wrap and self.sum == "yes":
             return count + ["--view", self.view, "--mesh", ",".join(mesh),
                             "--split", split]
@@ -136,6 +146,23 @@ class Setting:
                   f"sum = {'+'.join(self.sum)}" if self.sum not in
                   ("yes", "no") else f"sum = {self.sum}", sep="\n", file=rules)
         return count + ["--rules", file]
+
+
+    def write_product(self, file, mesh, split):
+        """The rules for products of matrices, whose dimensions are lower case
+        in cases: N is one of tensors, too."""
+        def said(text):
+            text = re.sub(r"[mnkb]\b", lambda m: PRODUCT[m[0]], text)
+            return re.sub(r":(\d)", lambda m: ":" + AXES[int(m[1])], text)
+        matrices = self.matrices if self.view == "shard" else {
+            key: text for key, text in self.matrices.items() if key == "c"}
+        with open(file, "w") as rules:
+            print("[mesh]", *mesh, "[shard products]", "op = matmul",
+                  "split = " + re.sub(r"[mnkb]:", lambda m: said(m[0]), split),
+                  f"view = {self.view}",
+                  *(f"{key} = {said(text)}" for key, text in matrices.items()),
+                  "sum = no" if self.sum == "no" and self.view == "shard"
+                  else "", sep="\n", file=rules)
 
 
 def draw_mesh(rng, dims):

@@ -267,7 +267,7 @@ static void forget_tensors(void) {
 static const op_row_t *row_of(const char *name) {
   const op_row_t *families[] = {op_conv_rows, op_pool_rows,   op_pointwise_rows,
                                 op_norm_rows, op_reduce_rows, op_neighbor_rows,
-                                op_move_rows};
+                                op_move_rows, op_product_rows};
   for (size_t i = 0; i < sizeof families / sizeof *families; i++)
     for (const op_row_t *row = families[i]; row->name; row++)
       if (!strcmp(row->name, name))

@@ -97,6 +97,7 @@ int op_failed(const char *what, int status);
 
 /* The rows, by family; each list ends with an empty one. */
 extern const op_row_t op_conv_rows[], op_pool_rows[], op_pointwise_rows[],
-    op_norm_rows[], op_reduce_rows[], op_neighbor_rows[], op_move_rows[];
+    op_norm_rows[], op_reduce_rows[], op_neighbor_rows[], op_move_rows[],
+    op_product_rows[];
 
 #endif

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import tempfile
 
-from cases import Setting, line_of
+from cases import PRODUCT, Setting, line_of
 from check import Wrong, check_case, values_of
 from families import family_of
 from tensors import decode, encode
@@ -155,7 +155,7 @@ class Runner:
         if len(cases) > 1 or case.get("spread") == 2:
             return "even"
         return " ".join(
-            f"{dim}:" + ",".join(str(b - a) for a, b in zip(first, first[1:]))
+            f"{PRODUCT.get(dim, dim)}:" + ",".join(str(b - a) for a, b in zip(first, first[1:]))
             for dim, first in case["part"].items())
 
     def is_split(self, case):

@@ -5,14 +5,15 @@ from families.dropout import Dropout
 from families.move import Redistribution
 from families.neighborhood import Neighborhood
 from families.network import Network
+from families.matmul import Matmul
 from families.norm import BatchNorm, ResponseNorm
 from families.pointwise import Pointwise
 from families.pool import Pooling
 from families.reduce import Reduction, Softmax
 
 FAMILIES = [Convolution(), Pooling(), Pointwise(), Dropout(), BatchNorm(),
-            ResponseNorm(), Reduction(), Softmax(), Neighborhood(), Network(),
-            Redistribution()]
+            ResponseNorm(), Reduction(), Softmax(), Matmul(), Neighborhood(),
+            Network(), Redistribution()]
 
 
 def family_of(case):
