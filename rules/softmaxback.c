@@ -3,6 +3,9 @@
 // sum.
 #include "rules/softmaxplan.h"
 
+#include <cudnn.h>
+#include <float.h>
+
 #include "rules/vendor.h"
 
 // c = alpha a + beta c with the program's alpha and beta.
@@ -106,6 +109,19 @@ static sdg_status_t first_make(sdg_softmax_maker_t *m,
   return SDG_OK;
 }
 
+// The largest numbers in place of infinities: one less the other is infinite,
+// as a sum of all of them is, where infinity less infinity is nothing.
+static sdg_status_t finite_make(sdg_softmax_maker_t *m,
+                                const sdg_subcall_tensor_t *field) {
+  double most = m->type == CUDNN_DATA_DOUBLE ? DBL_MAX : (double)FLT_MAX;
+  sdg_subcall_tensor_t bound;
+  SDG_TRY(sdg_softmax_bound(m, most, &bound));
+  SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_MIN, 1, field, 1, &bound, 0,
+                         field));
+  return sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_MAX, 1, field, -1, &bound, 0,
+                        field);
+}
+
 // log: dx = dy - exp(y) sum of dy. The real function makes the sum itself: what
 // other ranks have of it is added to this rank's first elements of dy, and what
 // then is wrong, dx of these elements alone, is made apart.
@@ -120,6 +136,7 @@ static sdg_status_t backward_log_make(sdg_softmax_maker_t *m) {
     SDG_TRY(sdg_softmax_reduce(m, CUDNN_REDUCE_TENSOR_ADD, 1, &m->operand[1],
                                &mine));
     SDG_TRY(sdg_subcall_transform(m->plan, 1, &mine, 0, &sum));
+    SDG_TRY(finite_make(m, &mine));
   }
   SDG_TRY(sdg_plan_reduce(m->plan, sum.slab, m->type, SDG_COMBINE_SUM));
   SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));

@@ -64,16 +64,6 @@ static cudnnStatus_t sum_run(const sdg_subcall_run_t *run) {
       run->data[2]);
 }
 
-// One element, of which all tensors' are bounded.
-static sdg_status_t bound_make(sdg_softmax_maker_t *m, double value,
-                               sdg_subcall_tensor_t *out) {
-  sdg_box_t one = {.dims = m->own.dims};
-  for (int d = 0; d < one.dims; d++)
-    one.dim[d].hi = 1;
-  SDG_TRY(sdg_merge_scratch(m->plan, &one, m->operand[0].slab, m->type, out));
-  return sdg_subcall_set(m->plan, value, out);
-}
-
 // m and log s of this rank's elements; `result` is LOG softmax of them.
 static sdg_status_t own_fill(sdg_softmax_maker_t *m,
                              const sdg_subcall_tensor_t *x,
@@ -116,7 +106,7 @@ static sdg_status_t forward_finish(sdg_softmax_maker_t *m,
   sdg_subcall_tensor_t bound = *zero;
   if (!log) {
     SDG_TRY(forward_add(m, own_run, x, &m->result));
-    SDG_TRY(bound_make(m, 1, &bound));
+    SDG_TRY(sdg_softmax_bound(m, 1, &bound));
   }
   // A NaN of -inf alone becomes a number, which the share makes nothing of.
   SDG_TRY(sdg_subcall_op_numbers(m->plan, CUDNN_OP_TENSOR_MIN, 1, &m->result, 1,
@@ -141,7 +131,7 @@ sdg_status_t sdg_softmax_forward(sdg_softmax_maker_t *m) {
     if (!sdg_box_empty(&m->field))
       SDG_TRY(sdg_subcall_set(m->plan, -INFINITY, &most));
   } else {
-    SDG_TRY(bound_make(m, 0, &zero));
+    SDG_TRY(sdg_softmax_bound(m, 0, &zero));
     SDG_TRY(sdg_softmax_widen(m, 0, &m->result, &x));
     SDG_TRY(own_fill(m, &x, &most, &log_sum, &zero));
   }

@@ -23,6 +23,15 @@ cudnnStatus_t sdg_softmax_product(const sdg_subcall_run_t *run) {
       run->descriptor[2], run->data[2]);
 }
 
+sdg_status_t sdg_softmax_bound(sdg_softmax_maker_t *m, double value,
+                               sdg_subcall_tensor_t *out) {
+  sdg_box_t one = {.dims = m->own.dims};
+  for (int d = 0; d < one.dims; d++)
+    one.dim[d].hi = 1;
+  SDG_TRY(sdg_merge_scratch(m->plan, &one, m->operand[0].slab, m->type, out));
+  return sdg_subcall_set(m->plan, value, out);
+}
+
 sdg_status_t sdg_softmax_field(sdg_softmax_maker_t *m,
                                sdg_subcall_tensor_t *out) {
   return sdg_merge_scratch(m->plan, &m->field, m->operand[0].slab, m->type,

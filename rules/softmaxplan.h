@@ -37,6 +37,10 @@ sdg_softmax_t sdg_softmax_program(const sdg_subcall_run_t *run);
 /* c = alpha a b + beta c with the program's alpha and beta. */
 cudnnStatus_t sdg_softmax_product(const sdg_subcall_run_t *run);
 
+/* One element, of which all tensors' can be bounded. */
+sdg_status_t sdg_softmax_bound(sdg_softmax_maker_t *m, double value,
+                               sdg_subcall_tensor_t *out) SDG_MUST_CHECK;
+
 /* Scratch for a field. */
 sdg_status_t sdg_softmax_field(sdg_softmax_maker_t *m,
                                sdg_subcall_tensor_t *out) SDG_MUST_CHECK;

@@ -129,6 +129,8 @@ class Softmax(Family):
         if case["op"] == "softmax_backward" or case["algo"] == "fast":
             case["scale"] = min(case["scale"], 8)  # exp overflows in fast
             case["holes"] = 0
+        if case["op"] == "softmax_backward":  # in dy: infinities, 2: also NaN
+            case["holes"] = rng.choice([0, 0, 0, 1, 2])
         if case["mode"] == "channel":
             case["c"] += rng.randint(0, 20)
 
@@ -154,6 +156,12 @@ class Softmax(Family):
             # Most programs have normalised values there; any are legal.
             if case["seed"] % 3:
                 t["y"] = forward(case, case["scale"] * t["y"])[0]
+            if case["holes"]:
+                odd = rng.random(t["dy"].shape) < 1 / max(1, t["dy"][0].size)
+                t["dy"][odd] = rng.choice([np.inf, -np.inf, np.nan][
+                    :1 + case["holes"]], odd.sum())
+                if case["at"]:
+                    t["dx"] = t["dy"]
             return
         t["x"] = case["scale"] * t["x"]
         if case["holes"]:
