@@ -79,6 +79,8 @@ class Builder:
     def words(self, name, op, **more):
         """The words of a call whose activation this is."""
         t = self.tensors[name]
+        more.update({key: self.case[key] for key in ("wrap",)
+                     if key in self.case})
         return {"op": op, "part": t.cut, "n": t.size[0], "c": t.size[1],
                 "size": t.size[2:], "alpha": 1, "beta": 0, "at": 0,
                 "type": self.case["type"], "order": self.case["order"],

@@ -14,7 +14,7 @@ import numpy as np
 
 from families.family import Family, copy_of, dims_of
 from families.layers import CONV, NORM, POOL, Builder, compute
-from families.windows import out_sizes, taps
+from families.windows import out_sizes, rolled, taps, unrolled
 from tensors import make
 
 # Nearer than that to a kink, rounding may decide.
@@ -27,6 +27,7 @@ SAMPLES, LITTLE, MORE = 4, 1e-10, 8
 class Network(Family):
     ops = ("network",)
     sharded = ops
+    periodic = True
     ambiguous = staticmethod(any)
 
     def layers(self, rng, setting):
@@ -164,6 +165,7 @@ class Network(Family):
 
 def apart(case, x):
     """Whether in every window the largest is well above the second."""
+    case, x = unrolled(case), rolled(case, x)
     best = np.full([*x.shape[:2], *out_sizes(case)], -np.inf)
     second = best.copy()
     for _, out, inside in taps(case):
