@@ -4,6 +4,10 @@
 // contraction of a * b + c. Sums are of as many parts with any vectors.
 #include "src/host/cudnn/rows.h"
 
+#if HOST_KERNEL_BYTES == 64
+#include <immintrin.h>
+#endif
+
 #define PASTE_(a, b, c) a##b##c
 #define PASTE(a, b, c)  PASTE_(a, b, c)
 
@@ -27,15 +31,33 @@ fold(const wide_t part[PARTS]) {
   return all[0];
 }
 
-/* A vector of the values from `p` on. */
-#define WIDE(T, p) __builtin_convertvector(*(const pack_##T *)(p), wide_t)
+/* A vector of the values from `p` on. Compilers take conversions of the widest
+ * vectors apart. */
+static inline __attribute__((always_inline)) wide_t wide_float(const float *p) {
+#if HOST_KERNEL_BYTES == 64
+  return (wide_t)_mm512_cvtps_pd(_mm256_loadu_ps(p));
+#else
+  typedef float pack_t __attribute__((vector_size(LANES * sizeof(float)),
+                                      aligned(sizeof(float)), may_alias));
+  return __builtin_convertvector(*(const pack_t *)p, wide_t);
+#endif
+}
+
+static inline __attribute__((always_inline)) wide_t
+wide_double(const double *p) {
+  typedef double pack_t __attribute__((vector_size(LANES * sizeof(double)),
+                                       aligned(sizeof(double)), may_alias));
+  return *(const pack_t *)p;
+}
+
+/* Floats leave room for the mean in a double's digits: what is multiplied with
+ * x - mean may be multiplied with x. */
+#define ROOMY(T) (sizeof(T) < sizeof(double))
 
 /* Maps vectorise by themselves: no element reads what another writes. */
 #define EACH _Pragma("GCC ivdep") for (int64_t i = 0; i < count; i++)
 
 #define ROWS(T)                                                                \
-  typedef T pack_##T __attribute__((vector_size(LANES * sizeof(T)),            \
-                                    aligned(sizeof(T)), may_alias));           \
   static double sum_##T(const void *from, int64_t count) {                     \
     const T *x = from;                                                         \
     wide_t part[PARTS] = {{0}};                                                \
@@ -43,7 +65,7 @@ fold(const wide_t part[PARTS]) {
     int64_t i = 0;                                                             \
     for (; i + STEP <= count; i += STEP)                                       \
       _Pragma("GCC unroll 16") for (int p = 0; p < PARTS; p++) part[p] +=      \
-          WIDE(T, x + i + p * LANES);                                          \
+          wide_##T(x + i + p * LANES);                                         \
     for (; i < count; i++)                                                     \
       rest += (double)x[i];                                                    \
     return fold(part) + rest;                                                  \
@@ -55,7 +77,7 @@ fold(const wide_t part[PARTS]) {
     int64_t i = 0;                                                             \
     for (; i + STEP <= count; i += STEP)                                       \
       _Pragma("GCC unroll 16") for (int p = 0; p < PARTS; p++) {               \
-        wide_t away = WIDE(T, x + i + p * LANES) - mean;                       \
+        wide_t away = wide_##T(x + i + p * LANES) - mean;                      \
         part[p] += away * away;                                                \
       }                                                                        \
     for (; i < count; i++)                                                     \
@@ -67,13 +89,17 @@ fold(const wide_t part[PARTS]) {
     const int64_t count = row->count;                                          \
     const T *x = row->x, *with = adds ? row->with : row->x;                    \
     T *out = row->out;                                                         \
-    const double mean = row->mean, slope = row->slope, offset = row->offset;   \
-    const double alpha = row->alpha, beta = row->beta;                         \
+    const bool plain = !adds && !relu;                                         \
+    const double mean = row->mean, alpha = row->alpha, beta = row->beta;       \
+    const double slope = row->slope * (plain ? alpha : 1);                     \
+    const double offset =                                                      \
+        row->offset * (plain ? alpha : 1) - (ROOMY(T) ? slope * mean : 0);     \
     EACH {                                                                     \
-      double value = slope * ((double)x[i] - mean) + offset;                   \
-      value += adds ? (double)with[i] : 0;                                     \
+      double value =                                                           \
+          slope * (ROOMY(T) ? (double)x[i] : (double)x[i] - mean) + offset;    \
+      value = adds ? value + (double)with[i] : value;                          \
       value = relu && value < 0 ? 0 : value;                                   \
-      value *= alpha;                                                          \
+      value = plain ? value : alpha * value;                                   \
       out[i] = (T)(blend ? value + beta * (double)out[i] : value);             \
     }                                                                          \
   }                                                                            \
@@ -109,19 +135,22 @@ fold(const wide_t part[PARTS]) {
     int64_t i = 0;                                                             \
     for (; i + STEP <= count; i += STEP)                                       \
       _Pragma("GCC unroll 16") for (int p = 0; p < PARTS; p++) {               \
-        wide_t dy = WIDE(T, with + i + p * LANES);                             \
+        wide_t dy = wide_##T(with + i + p * LANES);                            \
         if (gated)                                                             \
-          dy = (wide_t)((WIDE(T, gate + i + p * LANES) > 0) & (mask_t)dy);     \
+          dy = (wide_t)((wide_##T(gate + i + p * LANES) > 0) & (mask_t)dy);    \
         sum[p] += dy;                                                          \
-        product[p] += dy * (WIDE(T, x + i + p * LANES) - mean);                \
+        wide_t from = wide_##T(x + i + p * LANES);                             \
+        product[p] += dy * (ROOMY(T) ? from : from - mean);                    \
       }                                                                        \
     for (; i < count; i++) {                                                   \
       double dy = !gated || gate[i] > 0 ? (double)with[i] : 0;                 \
       rest += dy;                                                              \
-      rest_product += dy * ((double)x[i] - mean);                              \
+      rest_product += dy * (ROOMY(T) ? (double)x[i] : (double)x[i] - mean);    \
     }                                                                          \
-    *io_sum += fold(sum) + rest;                                               \
-    *io_product += fold(product) + rest_product;                               \
+    rest += fold(sum);                                                         \
+    rest_product += fold(product);                                             \
+    *io_sum += rest;                                                           \
+    *io_product += rest_product - (ROOMY(T) ? mean * rest : 0);                \
   }                                                                            \
   static void sums_##T(const host_row_t *row, double *io_sum,                  \
                        double *io_product) {                                   \
@@ -138,12 +167,13 @@ fold(const wide_t part[PARTS]) {
     const T *x = row->x, *with = row->with;                                    \
     const T *gate = gated ? row->gate : row->x;                                \
     T *out = row->out;                                                         \
-    const double mean = row->mean, slope = row->slope, offset = row->offset;   \
-    const double curve = row->curve, alpha = row->alpha, beta = row->beta;     \
+    const double mean = row->mean, beta = row->beta;                           \
+    const double slope = row->alpha * row->slope, curve = slope * row->curve;  \
+    const double offset = slope * row->offset - (ROOMY(T) ? curve * mean : 0); \
     EACH {                                                                     \
       double dy = !gated || gate[i] > 0 ? (double)with[i] : 0;                 \
-      double value = dy - offset - curve * ((double)x[i] - mean);              \
-      value = alpha * (slope * value);                                         \
+      double value = slope * dy - offset -                                     \
+                     curve * (ROOMY(T) ? (double)x[i] : (double)x[i] - mean);  \
       out[i] = (T)(blend ? value + beta * (double)out[i] : value);             \
     }                                                                          \
   }                                                                            \
