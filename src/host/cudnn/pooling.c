@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pooling forward and backward, one plane of one image and channel at a time.
-//
-// The elements of a window are taken in the order depth, row, column; the
-// first of equal maxima receives the gradient. What a window gives does not
-// depend on the extents around it.
-#include <math.h>
 #include <string.h>
 
+#include "src/host/cudnn/poolrows.h"
 #include "src/host/cudnn/scratch.h"
 #include "src/host/cudnn/view.h"
 #include "src/host/cudnn/work.h"
-
-enum { HOST_POOL_RANK = 3 };
 
 typedef struct {
   struct cudnnPoolingStruct how; /* spatial extents moved to the end of three */
@@ -21,131 +15,115 @@ typedef struct {
   double alpha, beta;
 } job_t;
 
-/* The part of a window that lies inside x. */
+/* What one thread computes with, one plane after the other. */
 typedef struct {
-  int64_t low[HOST_POOL_RANK], high[HOST_POOL_RANK];
-  double count; /* what an average divides by */
-} window_t;
+  const job_t *job;
+  host_pool_t pool;
+  bool in_place;    /* x is read where it lies */
+  double *x, *dx;   /* planes, where there is one */
+  double *y, *most; /* rows */
+  int32_t *where;
+  int64_t first[CUDNN_DIM_MAX], plane[CUDNN_DIM_MAX], row[CUDNN_DIM_MAX];
+} walk_t;
 
-static window_t window_at(const job_t *job, const int64_t at[HOST_POOL_RANK]) {
-  const struct cudnnPoolingStruct *p = &job->how;
-  window_t w = {.count = 1};
-  for (int i = 0; i < HOST_POOL_RANK; i++) {
-    int64_t low = at[i] * p->stride[i] - p->pad[i], high = low + p->window[i];
-    w.low[i] = low < 0 ? 0 : low;
-    w.high[i] = high > job->in[i] ? job->in[i] : high;
-    bool all = p->mode == CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING;
-    w.count *= (double)(all ? p->window[i] : w.high[i] - w.low[i]);
+/* Stride of a dimension of three. */
+static int64_t stride_of(const host_view_t *view, int dim) {
+  int at = view->rank - HOST_POOL_RANK + dim;
+  return at < 2 ? 0 : view->stride[at];
+}
+
+static bool in_place(const job_t *job) {
+  const host_view_t *x = &job->x;
+  return !x->vector &&
+         (x->type == CUDNN_DATA_FLOAT || x->type == CUDNN_DATA_DOUBLE) &&
+         (stride_of(x, 2) == 1 || job->in[2] == 1);
+}
+
+static bool walk_init(walk_t *walk, const job_t *job) {
+  size_t inputs = (size_t)(job->in[0] * job->in[1] * job->in[2]);
+  size_t width = (size_t)job->out[2];
+  *walk = (walk_t){.job = job, .in_place = in_place(job)};
+  walk->pool = (host_pool_t){.how = &job->how};
+  memcpy(walk->pool.in, job->in, sizeof job->in);
+  memcpy(walk->pool.out, job->out, sizeof job->out);
+  if (!walk->in_place)
+    walk->x = host_scratch_get(HOST_SCRATCH_INPUT, inputs * sizeof(double));
+  if (job->backward)
+    walk->dx = host_scratch_get(HOST_SCRATCH_TILE, inputs * sizeof(double));
+  double *rows =
+      host_scratch_get(HOST_SCRATCH_OUTPUT, 4 * width * sizeof(double));
+  if (!rows || (!walk->in_place && !walk->x) || (job->backward && !walk->dx))
+    return false;
+  walk->y = rows;
+  walk->most = rows + width;
+  walk->where = (int32_t *)(rows + 2 * width);
+  host_pool_columns(&walk->pool, rows + 3 * width);
+  walk->pool.columns = rows + 3 * width;
+  walk->pool.is_float = walk->in_place && job->x.type == CUDNN_DATA_FLOAT;
+  walk->pool.deep =
+      walk->in_place ? stride_of(&job->x, 0) : job->in[1] * job->in[2];
+  walk->pool.down = walk->in_place ? stride_of(&job->x, 1) : job->in[2];
+  for (int i = 0; i < CUDNN_DIM_MAX; i++) {
+    walk->plane[i] = i < 2 || i >= job->x.rank ? 1 : job->x.dim[i];
+    walk->row[i] = i == job->x.rank - 1 ? job->out[2] : 1;
   }
-  return w;
+  return true;
 }
 
-static bool averages(const job_t *job) {
-  return job->how.mode == CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING ||
-         job->how.mode == CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING;
+/* x's plane of the image and channel in `first`. */
+static void x_get(walk_t *walk) {
+  const host_view_t *x = &walk->job->x;
+  if (!walk->in_place) {
+    host_view_load(x, walk->first, walk->plane, walk->x);
+    walk->pool.x = walk->x;
+    return;
+  }
+  walk->pool.x = x->data + (walk->first[0] * x->stride[0] +
+                            walk->first[1] * x->stride[1]) *
+                               (int64_t)host_type_bytes(x->type);
 }
 
-static double average(const job_t *job, const window_t *w, const double *x) {
-  double sum = 0;
-  for (int64_t d = w->low[0]; d < w->high[0]; d++)
-    for (int64_t h = w->low[1]; h < w->high[1]; h++)
-      for (int64_t i = w->low[2]; i < w->high[2]; i++)
-        sum += x[(d * job->in[1] + h) * job->in[2] + i];
-  return sum / w->count;
+/* Row `at` of y, or of dy, of the same plane. */
+static void row_run(walk_t *walk, const int64_t at[2]) {
+  const job_t *job = walk->job;
+  int64_t first[CUDNN_DIM_MAX] = {walk->first[0], walk->first[1]};
+  for (int dim = 0; dim < 2; dim++)
+    if (job->x.rank - HOST_POOL_RANK + dim >= 2)
+      first[job->x.rank - HOST_POOL_RANK + dim] = at[dim];
+  if (job->backward) {
+    host_view_load(&job->dy, first, walk->row, walk->y);
+    host_pool_backward(&walk->pool, at, walk->y, walk->most, walk->where,
+                       walk->dx);
+  } else {
+    host_pool_forward(&walk->pool, at, walk->y);
+    host_view_store(&job->y, first, walk->row, job->alpha, walk->y, job->beta);
+  }
 }
 
-/* The index of the maximum: the first NaN where NaN counts, else the first of
- * the largest, -1 where there is nothing but NaN. */
-static int64_t maximum(const job_t *job, const window_t *w, const double *x) {
-  int64_t best = -1;
-  for (int64_t d = w->low[0]; d < w->high[0]; d++)
-    for (int64_t h = w->low[1]; h < w->high[1]; h++)
-      for (int64_t i = w->low[2]; i < w->high[2]; i++) {
-        int64_t at = (d * job->in[1] + h) * job->in[2] + i;
-        if (isnan(x[at])) {
-          if (job->how.nan == CUDNN_PROPAGATE_NAN)
-            return at;
-        } else if (best < 0 || x[at] > x[best]) {
-          best = at;
-        }
-      }
-  return best;
-}
-
-static void forward(const job_t *job, const double *x, double *y) {
-  int64_t at[HOST_POOL_RANK];
+static void plane_run(walk_t *walk) {
+  const job_t *job = walk->job;
+  int64_t at[2];
+  if (!job->backward || !host_pool_averages(&job->how))
+    x_get(walk);
+  if (job->backward)
+    memset(walk->dx, 0,
+           (size_t)(job->in[0] * job->in[1] * job->in[2]) * sizeof *walk->dx);
   for (at[0] = 0; at[0] < job->out[0]; at[0]++)
     for (at[1] = 0; at[1] < job->out[1]; at[1]++)
-      for (at[2] = 0; at[2] < job->out[2]; at[2]++) {
-        window_t w = window_at(job, at);
-        if (averages(job)) {
-          *y++ = average(job, &w, x);
-        } else {
-          int64_t best = maximum(job, &w, x);
-          *y++ = best < 0 ? -INFINITY : x[best];
-        }
-      }
-}
-
-static void spread(const job_t *job, const window_t *w, double gradient,
-                   double *dx) {
-  for (int64_t d = w->low[0]; d < w->high[0]; d++)
-    for (int64_t h = w->low[1]; h < w->high[1]; h++)
-      for (int64_t i = w->low[2]; i < w->high[2]; i++)
-        dx[(d * job->in[1] + h) * job->in[2] + i] += gradient / w->count;
-}
-
-static void backward(const job_t *job, const double *x, const double *dy,
-                     double *dx) {
-  memset(dx, 0,
-         (size_t)(job->in[0] * job->in[1] * job->in[2]) * sizeof(double));
-  int64_t at[HOST_POOL_RANK];
-  for (at[0] = 0; at[0] < job->out[0]; at[0]++)
-    for (at[1] = 0; at[1] < job->out[1]; at[1]++)
-      for (at[2] = 0; at[2] < job->out[2]; at[2]++, dy++) {
-        window_t w = window_at(job, at);
-        if (averages(job)) {
-          spread(job, &w, *dy, dx);
-        } else {
-          int64_t best = maximum(job, &w, x);
-          if (best >= 0)
-            dx[best] += *dy;
-        }
-      }
+      row_run(walk, at);
+  if (job->backward)
+    host_view_store(&job->dx, walk->first, walk->plane, job->alpha, walk->dx,
+                    job->beta);
 }
 
 static bool run(void *argument) {
   const job_t *job = argument;
-  const host_view_t *x = job->backward ? &job->dx : &job->x;
-  const host_view_t *y = job->backward ? &job->dy : &job->y;
-  size_t inputs = (size_t)(job->in[0] * job->in[1] * job->in[2]);
-  size_t outputs = (size_t)(job->out[0] * job->out[1] * job->out[2]);
-  double *xs = host_scratch_get(HOST_SCRATCH_INPUT, inputs * sizeof *xs);
-  double *ys = host_scratch_get(HOST_SCRATCH_OUTPUT, outputs * sizeof *ys);
-  double *sums = job->backward
-                     ? host_scratch_get(HOST_SCRATCH_TILE, inputs * sizeof *xs)
-                     : xs;
-  if (!xs || !ys || !sums)
+  walk_t walk;
+  if (!walk_init(&walk, job))
     return false;
-  int64_t first[CUDNN_DIM_MAX] = {0}, x_box[CUDNN_DIM_MAX] = {1, 1},
-          y_box[CUDNN_DIM_MAX] = {1, 1};
-  for (int i = 2; i < x->rank; i++) {
-    x_box[i] = x->dim[i];
-    y_box[i] = y->dim[i];
-  }
-  for (first[0] = 0; first[0] < x->dim[0]; first[0]++)
-    for (first[1] = 0; first[1] < x->dim[1]; first[1]++) {
-      if (!job->backward || !averages(job))
-        host_view_load(&job->x, first, x_box, xs);
-      if (job->backward) {
-        host_view_load(&job->dy, first, y_box, ys);
-        backward(job, xs, ys, sums);
-        host_view_store(&job->dx, first, x_box, job->alpha, sums, job->beta);
-      } else {
-        forward(job, xs, ys);
-        host_view_store(&job->y, first, y_box, job->alpha, ys, job->beta);
-      }
-    }
+  for (walk.first[0] = 0; walk.first[0] < job->x.dim[0]; walk.first[0]++)
+    for (walk.first[1] = 0; walk.first[1] < job->x.dim[1]; walk.first[1]++)
+      plane_run(&walk);
   return true;
 }
 
