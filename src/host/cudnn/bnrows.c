@@ -40,7 +40,8 @@ void host_bn_rows_forward(const host_bn_channel_t *ch,
                     .offset = ch->bias[0],
                     .alpha = ch->in_place ? bn->alpha : 1,
                     .beta = ch->in_place ? bn->beta : 0,
-                    .relu = bn->relu};
+                    .relu = bn->relu,
+                    .subtract = bn->x.type == CUDNN_DATA_DOUBLE};
   for (int64_t n = 0; n < ch->images; n++) {
     row.x = line(x, n);
     row.with = line(&z, n);
@@ -64,7 +65,8 @@ void host_bn_rows_backward(const host_bn_channel_t *ch,
                     .mean = ch->mean[0],
                     .slope = ch->scale[0] * ch->invstd[0],
                     .alpha = ch->in_place ? bn->alpha : 1,
-                    .beta = ch->in_place ? bn->beta : 0};
+                    .beta = ch->in_place ? bn->beta : 0,
+                    .subtract = bn->x.type == CUDNN_DATA_DOUBLE};
   double sum = 0, product = 0, m = (double)ch->count;
   for (int64_t n = 0; n < ch->images; n++) {
     row.x = line(x, n);

@@ -50,9 +50,14 @@ wide_double(const double *p) {
   return *(const pack_t *)p;
 }
 
-/* Floats leave room for the mean in a double's digits: what is multiplied with
- * x - mean may be multiplied with x. */
-#define ROOMY(T) (sizeof(T) < sizeof(double))
+/* x - mean, or x where the mean is left to a constant: of floats always. */
+#define FROM(T, x)                                                             \
+  (sizeof(T) < sizeof(double) ? (double)(x) : (double)(x)-shift)
+#define SHIFTS(T)                                                              \
+  const bool left = sizeof(T) < sizeof(double) || !row->subtract;              \
+  const double shift = left ? 0 : row->mean;                                   \
+  const double mean = left ? row->mean : 0;                                    \
+  (void)shift
 
 /* Maps vectorise by themselves: no element reads what another writes. */
 #define EACH _Pragma("GCC ivdep") for (int64_t i = 0; i < count; i++)
@@ -89,17 +94,13 @@ wide_double(const double *p) {
     const int64_t count = row->count;                                          \
     const T *x = row->x, *with = adds ? row->with : row->x;                    \
     T *out = row->out;                                                         \
-    const bool plain = !adds && !relu;                                         \
-    const double mean = row->mean, alpha = row->alpha, beta = row->beta;       \
-    const double slope = row->slope * (plain ? alpha : 1);                     \
-    const double offset =                                                      \
-        row->offset * (plain ? alpha : 1) - (ROOMY(T) ? slope * mean : 0);     \
+    SHIFTS(T);                                                                 \
+    const double alpha = row->alpha, beta = row->beta, slope = row->slope;     \
+    const double offset = row->offset - slope * mean;                          \
     EACH {                                                                     \
-      double value =                                                           \
-          slope * (ROOMY(T) ? (double)x[i] : (double)x[i] - mean) + offset;    \
+      double value = slope * FROM(T, x[i]) + offset;                           \
       value = adds ? value + (double)with[i] : value;                          \
-      value = relu && value < 0 ? 0 : value;                                   \
-      value = plain ? value : alpha * value;                                   \
+      value = alpha * (relu && value < 0 ? 0 : value);                         \
       out[i] = (T)(blend ? value + beta * (double)out[i] : value);             \
     }                                                                          \
   }                                                                            \
@@ -129,7 +130,7 @@ wide_double(const double *p) {
     const T *x = row->x, *with = row->with;                                    \
     const T *gate = gated ? row->gate : row->x;                                \
     const int64_t count = row->count;                                          \
-    const double mean = row->mean;                                             \
+    SHIFTS(T);                                                                 \
     wide_t sum[PARTS] = {{0}}, product[PARTS] = {{0}};                         \
     double rest = 0, rest_product = 0;                                         \
     int64_t i = 0;                                                             \
@@ -140,17 +141,17 @@ wide_double(const double *p) {
           dy = (wide_t)((wide_##T(gate + i + p * LANES) > 0) & (mask_t)dy);    \
         sum[p] += dy;                                                          \
         wide_t from = wide_##T(x + i + p * LANES);                             \
-        product[p] += dy * (ROOMY(T) ? from : from - mean);                    \
+        product[p] += dy * (sizeof(T) < sizeof(double) ? from : from - shift); \
       }                                                                        \
     for (; i < count; i++) {                                                   \
       double dy = !gated || gate[i] > 0 ? (double)with[i] : 0;                 \
       rest += dy;                                                              \
-      rest_product += dy * (ROOMY(T) ? (double)x[i] : (double)x[i] - mean);    \
+      rest_product += dy * FROM(T, x[i]);                                      \
     }                                                                          \
     rest += fold(sum);                                                         \
     rest_product += fold(product);                                             \
     *io_sum += rest;                                                           \
-    *io_product += rest_product - (ROOMY(T) ? mean * rest : 0);                \
+    *io_product += rest_product - mean * rest;                                 \
   }                                                                            \
   static void sums_##T(const host_row_t *row, double *io_sum,                  \
                        double *io_product) {                                   \
@@ -167,13 +168,13 @@ wide_double(const double *p) {
     const T *x = row->x, *with = row->with;                                    \
     const T *gate = gated ? row->gate : row->x;                                \
     T *out = row->out;                                                         \
-    const double mean = row->mean, beta = row->beta;                           \
-    const double slope = row->alpha * row->slope, curve = slope * row->curve;  \
-    const double offset = slope * row->offset - (ROOMY(T) ? curve * mean : 0); \
+    SHIFTS(T);                                                                 \
+    const double alpha = row->alpha, beta = row->beta, slope = row->slope;     \
+    const double curve = slope * row->curve;                                   \
+    const double offset = slope * row->offset - curve * mean;                  \
     EACH {                                                                     \
       double dy = !gated || gate[i] > 0 ? (double)with[i] : 0;                 \
-      double value = slope * dy - offset -                                     \
-                     curve * (ROOMY(T) ? (double)x[i] : (double)x[i] - mean);  \
+      double value = alpha * (slope * dy - offset - curve * FROM(T, x[i]));    \
       out[i] = (T)(blend ? value + beta * (double)out[i] : value);             \
     }                                                                          \
   }                                                                            \

@@ -15,14 +15,17 @@
  * f: `relu` or nothing. dy: `with`, or 0 where there is a `gate` that is not
  * above 0; it is stored in `through` by sums(), if there is one. Of map, `with`
  * may be NULL. out is not read where beta is 0, and may be any of the others.
- */
+ *
+ * What is multiplied with x - mean is multiplied with x, and the rest left to a
+ * constant: doubles have room for that beside the digits of smaller types. Of
+ * values that are doubles themselves `subtract` says to take the difference. */
 typedef struct {
   int64_t count;
   const void *x, *with, *gate;
   void *out, *through;
   double mean, slope, offset, curve;
   double alpha, beta;
-  bool relu;
+  bool relu, subtract;
 } host_row_t;
 
 typedef struct {

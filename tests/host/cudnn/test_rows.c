@@ -54,7 +54,8 @@ static host_row_t draw(void) {
                     .curve = case_real(),
                     .alpha = case_range(0, 1) ? 1 : case_real(),
                     .beta = case_range(0, 1) ? 0 : case_real(),
-                    .relu = case_range(0, 1)};
+                    .relu = case_range(0, 1),
+                    .subtract = case_range(0, 1)};
   row.count = case_range(0, LONGEST - 8);
   return row;
 }
