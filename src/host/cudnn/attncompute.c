@@ -33,6 +33,7 @@ typedef struct {
   real_t *block;
   int64_t used;
   int64_t queries, keys; /* of the present sequence */
+  real_t *sum[3];        /* gradients of what all beams share: k, v */
 } run_t;
 
 static real_t *take(run_t *r, int64_t count) {
@@ -76,16 +77,15 @@ static void load_rows(const run_t *r, const host_attn_data_t *d,
 
 /* Rows beyond the sequence become zeros. */
 static void store_rows(const run_t *r, const host_attn_data_t *d, int64_t batch,
-                       int64_t beam, int64_t count, bool adds,
-                       const real_t *from) {
+                       int64_t beam, int64_t count, const real_t *from) {
   int only = r->job->only;
   for (int64_t t = 0; t < d->time; t++) {
     void *to = row_of(r, d, d->data, t, batch, beam);
     if (only >= 0 && t != only)
       continue;
     if (t < count)
-      store(r->job->type, to, d->vector, from + t * d->vector, adds);
-    else if (!adds)
+      store(r->job->type, to, d->vector, from + t * d->vector, false);
+    else
       memset(to, 0, (size_t)d->vector * host_type_bytes(r->job->type));
   }
 }
@@ -226,7 +226,7 @@ static bool forward(run_t *r, int64_t batch, int64_t beam) {
     for (int64_t i = 0; i < r->queries * out; i++)
       p.out[i] += residual[i];
   }
-  store_rows(r, &job->o, batch, beam, r->queries, false, p.out);
+  store_rows(r, &job->o, batch, beam, r->queries, p.out);
   return true;
 }
 
@@ -339,10 +339,16 @@ static bool backward(run_t *r, int64_t batch, int64_t beam) {
       continue;
     }
     ok = unproject(r, i, rows, d_seen[i], p.raw[i]);
-    /* All beams of a query meet the one of its keys. */
-    bool shared = i != HOST_ATTN_Q && job->k.beam == 1;
-    store_rows(r, to[i], batch, shared ? 0 : beam, rows, shared && beam > 0,
-               p.raw[i]);
+    if (i == HOST_ATTN_Q || job->k.beam > 1) {
+      store_rows(r, to[i], batch, beam, rows, p.raw[i]);
+      continue;
+    }
+    /* All beams of a query meet the one of its keys; rounded once. */
+    int64_t count = rows * to[i]->vector;
+    for (int64_t j = 0; j < count; j++)
+      r->sum[i][j] = (beam > 0 ? r->sum[i][j] : 0) + p.raw[i][j];
+    if (beam + 1 == job->q.beam)
+      store_rows(r, to[i], batch, 0, rows, r->sum[i]);
   }
   return ok;
 }
@@ -350,7 +356,8 @@ static bool backward(run_t *r, int64_t batch, int64_t beam) {
 /* The most that one sequence takes. */
 static int64_t room(const host_attn_job_t *job) {
   const host_attn_net_t *net = &job->net;
-  int64_t q = job->q.time, k = job->k.time, sum = 0;
+  int64_t q = job->q.time, k = job->k.time;
+  int64_t sum = k * (net->part[HOST_ATTN_K].from + net->part[HOST_ATTN_V].from);
   for (int i = 0; i < 3; i++)
     sum += (i == HOST_ATTN_Q ? q : k) *
            (net->part[i].from + 2 * seen_width(net, i));
@@ -392,6 +399,8 @@ bool REAL(host_attn_run)(const host_attn_job_t *job) {
   if (net->weights)
     load(job->type, job->weights, net->weights, r.weights);
   memset(r.d_weights, 0, (size_t)net->weights * sizeof(real_t));
+  for (int i = HOST_ATTN_K; i <= HOST_ATTN_V; i++)
+    r.sum[i] = take(&r, job->k.time * net->part[i].from);
   int64_t mark = r.used;
   bool ok = true;
   for (int64_t batch = 0; ok && batch < job->q.batch; batch++)
