@@ -11,10 +11,12 @@
 
 #include "interpose/ranges.h"
 #include "interpose/slot.h"
+#include "rules/attndesc.h"
 #include "rules/inspect.h"
 #include "rules/memory.h"
 #include "rules/product.h"
 #include "rules/registry.h"
+#include "rules/sequence.h"
 #include "rules/tensor.h"
 #include "rules/values.h"
 #include "rules/vendor.h"
@@ -110,6 +112,23 @@ static void touch_trim(const sdg_call_t *call, sdg_touch_t *touch) {
     }
 }
 
+static bool operand_get(const sdg_call_t *call, sdg_operand_t *operand) {
+  switch (operand->kind) {
+  case SDG_OPERAND_FILTER:
+    return sdg_filter_get(operand);
+  case SDG_OPERAND_SEQUENCE:
+    return sdg_sequence_get(operand);
+  case SDG_OPERAND_LIMITS:
+    return sdg_attndesc_limits(operand);
+  case SDG_OPERAND_PARAMETERS:
+    return sdg_attndesc_parameters(operand,
+                                   (cudnnHandle_t)(uintptr_t)call->handle);
+  case SDG_OPERAND_TENSOR:
+    break;
+  }
+  return sdg_tensor_get(operand);
+}
+
 // False if a descriptor cannot be read: the real function says what is wrong.
 // `gemm` lives as long as the call.
 static bool call_read(int entry, const void *args, sdg_gemm_t *gemm,
@@ -137,19 +156,20 @@ static bool call_read(int entry, const void *args, sdg_gemm_t *gemm,
   for (int i = 0; i < info->operands; i++) {
     const sdg_entry_operand_t *row = &info->operand[i];
     const void *descriptor = pointer_at(args, row->descriptor);
-    if (!descriptor)
+    void *data = (void *)pointer_at(args, row->data);
+    if (!descriptor || (row->kind == SDG_OPERAND_SEQUENCE && !data))
       continue;
     sdg_operand_t *operand = &call->operand[call->operands];
     *operand = (sdg_operand_t){
         .role = row->role,
         .is_output = row->is_output,
-        .is_filter = row->is_filter,
+        .kind = row->kind,
         .descriptor = descriptor,
         .generation = sdg_tag_generation(descriptor),
         .label = sdg_tag_label(descriptor, sdg_tag_generation(descriptor)),
-        .data = (void *)pointer_at(args, row->data),
+        .data = data,
     };
-    if (!(row->is_filter ? sdg_filter_get(operand) : sdg_tensor_get(operand)))
+    if (!operand_get(call, operand))
       return false;
     call->operands++;
   }

@@ -17,8 +17,9 @@ FAMILIES = ('conv pool norm softmax reduce pointwise attention matmul '
             'other').split()
 OTHER_KINDS = ('create set destroy opaque pass text copy sync allocate free '
                'memory unseen reset').split()
-ACTIVATIONS = 'X Y Z DX DY'.split()
+ACTIVATIONS = 'X Y Z DX DY Q K V O DQ DK DV DO'.split()
 ROLES = ACTIVATIONS + 'W DW BIAS DBIAS SCALE'.split()
+OPERAND_KINDS = 'tensor filter sequence limits'.split()
 OUTPUT_ROLES = 'Y DX DW DBIAS'.split()
 PLAIN_CLASSES = ('handle seqdata opdesc opdesc2 created changed destroyed device '
                  'scalar workspace workspace_bytes reserve reserve_bytes host '
@@ -71,7 +72,7 @@ class Parameter:
         self.direction = words[2] if len(words) > 2 else None
 
     def is_operand(self):
-        return self.kind in ('tensor', 'filter')
+        return self.kind in OPERAND_KINDS
 
     def is_data(self):
         return self.kind in ('in', 'out', 'inout')
@@ -202,6 +203,8 @@ def read(path):
             known = [q.name for q in group[0].parameters]
             if p.argument not in known:
                 fault(number, f'no descriptor {p.argument} before {name}')
+            if len(p.words) > 1 and p.words[1] not in ROLES:
+                fault(number, f'unknown role {p.words[1]}')
         elif p.kind in SIZED_CLASSES:
             if len(p.words) not in SIZED_CLASSES[p.kind]:
                 fault(number, f'{p.kind} of {len(p.words)} sizes')
@@ -264,19 +267,30 @@ def is_output(entry, operand):
     return operand.argument in OUTPUT_ROLES
 
 
+def role_of(data, operand):
+    return data.words[1] if len(data.words) > 1 else operand.argument
+
+
 def operand_rows(entry):
-    """Of each operand its descriptor, the name of its data pointer, and
-    whether it is written. Scales and statistics that share a descriptor are
-    operands of their own."""
+    """Of each operand its role, kind and descriptor, the name of its data
+    pointer, and whether it is written. Scales and statistics that share a
+    descriptor are operands of their own, and so are sequences; what the op's
+    descriptor tells of are its parameters."""
     rows = []
     for operand in entry.operands():
         data = [p for p in entry.parameters
                 if p.is_data() and p.argument == operand.name]
-        if operand.argument == 'SCALE' and data:
-            rows += [(operand, p.name, p.kind != 'in') for p in data]
+        if data and (operand.argument == 'SCALE' or operand.kind == 'sequence'):
+            rows += [(role_of(p, operand), operand.kind, operand.name, p.name,
+                      p.kind != 'in') for p in data]
         else:
-            rows.append((operand, data[0].name if data else None,
+            rows.append((operand.argument, operand.kind, operand.name,
+                         data[0].name if data else None,
                          is_output(entry, operand)))
+    op = [p.name for p in entry.of_kind('opdesc')]
+    rows += [(p.words[1], 'parameters', p.argument, p.name, p.kind != 'in')
+             for p in entry.parameters
+             if p.is_data() and p.argument in op and len(p.words) > 1]
     return rows
 
 
@@ -455,7 +469,7 @@ def probe(e):
             f'  return {call};', '}', '']
     if e.is_captured():
         tests = [f'sdg_tag_passes({p.name}, SDG_FAMILY_{e.kind.upper()})'
-                 for p in e.of_kind('tensor')]
+                 for p in e.of_kind('tensor', 'sequence', 'limits')]
         return [
             f'static COLD {e.ctype} capture_{e.name}({e.declaration()}) {{',
             f'  {fill_of(e)}',
@@ -611,11 +625,10 @@ def probes_c(entries):
             rows = operand_rows(e)
             out.append(f'    .operands = {len(rows)},')
             out.append('    .operand = {')
-            for p, data, written in rows:
+            for role, kind, descriptor, data, written in rows:
                 out.append(
-                    f'      {{SDG_ROLE_{p.argument}, '
-                    f'{str(p.kind == "filter").lower()}, '
-                    f'{str(written).lower()}, {offset(p.name)}, '
+                    f'      {{SDG_ROLE_{role}, SDG_OPERAND_{kind.upper()}, '
+                    f'{str(written).lower()}, {offset(descriptor)}, '
                     f'{offset(data)}}},')
             out.append('    },')
         out.append('  },')

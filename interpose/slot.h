@@ -19,7 +19,8 @@ enum { SDG_ENTRY_NOWHERE = 0xffff };
 /* An operand of a captured entry; offsets into its struct sdg_args_. */
 typedef struct sdg_entry_operand {
   sdg_role_t role;
-  bool is_filter, is_output;
+  sdg_operand_kind_t kind;
+  bool is_output;
   uint16_t descriptor;
   uint16_t data; /* SDG_ENTRY_NOWHERE: no pointer to it */
 } sdg_entry_operand_t;

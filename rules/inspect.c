@@ -52,7 +52,7 @@ static bool conv_read(const sdg_cudnn_t *cudnn, const sdg_call_t *call,
   cudnnDataType_t type;
   const sdg_operand_t *filter = NULL;
   for (int i = 0; i < call->operands; i++)
-    if (call->operand[i].is_filter)
+    if (call->operand[i].kind == SDG_OPERAND_FILTER)
       filter = &call->operand[i];
   if (!filter ||
       cudnn->cudnnGetConvolutionNdDescriptor(
@@ -116,7 +116,8 @@ void sdg_inspect_call(const sdg_call_t *call) {
         "%s{\"role\":\"%s\",\"output\":%s,\"filter\":%s,\"type\":%d,"
         "\"bytes\":%d,\"extent\":[",
         i ? "," : "", sdg_role_name(operand->role), truth(operand->is_output),
-        truth(operand->is_filter), operand->type, operand->elem_bytes);
+        truth(operand->kind == SDG_OPERAND_FILTER), operand->type,
+        operand->elem_bytes);
     for (int d = 0; d < operand->dims; d++)
       put(&text, "%s%" PRId64, d ? "," : "", operand->extent[d]);
     put(&text, "]}");

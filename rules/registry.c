@@ -23,6 +23,7 @@
 #include "src/report.h"
 
 static const sdg_rule_t *const rules_by_family[SDG_FAMILY_COUNT] = {
+    [SDG_FAMILY_ATTENTION] = &sdg_rule_attention,
     [SDG_FAMILY_CONV] = &sdg_rule_conv,
     [SDG_FAMILY_POOL] = &sdg_rule_pool,
     [SDG_FAMILY_MATMUL] = &sdg_rule_matmul,

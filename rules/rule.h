@@ -63,6 +63,9 @@ typedef struct sdg_rule {
    * it. */
   sdg_status_t (*share)(const sdg_call_t *call, const sdg_tagging_t *tagging,
                         sdg_plan_t **out_plan);
+  /* Whole view: a call has been carried out, by a plan with plan->share, or in
+   * full on every rank (NULL). On every rank alike. NULL: nothing is noted. */
+  sdg_status_t (*note)(const sdg_call_t *call, const sdg_plan_t *plan);
   /* Answers a query through the call's arguments; *out_vendor is the status
    * for the program if the vendor's library was asked and refused. */
   sdg_status_t (*answer)(const sdg_call_t *call, const sdg_tagging_t *tagging,
@@ -74,6 +77,7 @@ enum { SDG_RULE_KEYS = 4, SDG_RULE_SCALARS = 6 };
 /* A scalar in host memory: double for operands of double, else float. */
 double sdg_rule_scalar(const sdg_call_t *call, const void *scalar);
 
+extern const sdg_rule_t sdg_rule_attention;
 extern const sdg_rule_t sdg_rule_conv;
 extern const sdg_rule_t sdg_rule_matmul;
 extern const sdg_rule_t sdg_rule_neighborhood;

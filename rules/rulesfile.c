@@ -110,10 +110,18 @@ static sdg_status_t view_parse(const sdg_drafts_t *drafts,
   return SDG_OK;
 }
 
+// One word is about windows, or about attention; the other ops choose.
+static void strategy_set(sdg_section_t *section, sdg_strategy_t strategy) {
+  bool attention = strategy > SDG_STRATEGY_EXTEND;
+  section->strategy = attention ? SDG_STRATEGY_AUTO : strategy;
+  section->attention = attention ? strategy : SDG_STRATEGY_AUTO;
+}
+
 static sdg_status_t shard_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
                                 const sdg_options_t *options,
                                 sdg_rules_t *rules) {
-  static const char *const strategies[] = {"auto", "repair", "extend"};
+  static const char *const strategies[] = {"auto", "repair", "extend", "halo",
+                                           "gather"};
   sdg_section_t *section = &draft->section;
   sdg_place_t place = {drafts->source, section->line};
   int index;
@@ -141,8 +149,8 @@ static sdg_status_t shard_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
   SDG_TRY(view_parse(drafts, draft, options, section, rules));
   text = value_of(drafts, draft, SDG_KEY_STRATEGY, "SUNDOG_STRATEGY",
                   strategies[options->strategy], &place);
-  SDG_TRY(sdg_choice_parse(&place, text, "strategy", strategies, 3, &index));
-  section->strategy = (sdg_strategy_t)index;
+  SDG_TRY(sdg_choice_parse(&place, text, "strategy", strategies, 5, &index));
+  strategy_set(section, (sdg_strategy_t)index);
   text = value_of(drafts, draft, SDG_KEY_WINDOW, "", NULL, &place);
   if (text)
     SDG_TRY(sdg_window_parse(&place, text, section));
@@ -234,7 +242,7 @@ sdg_status_t sdg_rules_label(const sdg_rules_t *rules,
   if (rules->view == SDG_VIEW_WHOLE)
     return sdg_place_fail(&place, SDG_E_VIEW_WHOLE, "tags are of shards");
   section->view = SDG_VIEW_SHARD;
-  section->strategy = (sdg_strategy_t)options->strategy;
+  strategy_set(section, (sdg_strategy_t)options->strategy);
   if (strcmp(text, "replicated") != 0)
     SDG_TRY(sdg_label_parse(&place, text, &rules->mesh, section));
   SDG_TRY(sdg_parts_parse(&place, "agree", section));

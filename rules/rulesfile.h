@@ -25,8 +25,14 @@
  *                           weights, biases and scales are summed; default:
  *                           yes, all of them. no: the program does it
  *     wrap = DIM ...        periodic dimensions
- *     strategy = auto | repair | extend
+ *     strategy = auto | repair | extend | halo | gather
+ *                           an op that has no strategy of that name chooses;
+ *                           halo and gather are of attention
  *     window = global | local | LEFT,RIGHT
+ *                           pooling: what windows mean that fill every piece.
+ *                           Attention with SEQ split: which keys a query sees,
+ *                           all, those of its own piece, or so many before and
+ *                           after it
  *     a = SPLIT | replicated
  *     b = SPLIT | replicated
  *     c = SPLIT | replicated   where the matrices of a product are, see below
@@ -46,7 +52,9 @@
  * N C D H W, of four N C H W, of three N C W, of two N C; of more, the last
  * three are D H W and those before them have no name. In NHWC layouts too: the
  * order is that of the vendor's descriptors. SEQ HEAD BATCH are dimensions of
- * attention.
+ * attention: sequences of vectors are SEQ (time), BATCH, beams, which have no
+ * name, and HEAD (the vector, which cannot be split). N of a split is BATCH
+ * there.
  *
  * Products of matrices have M N K and, where one call makes several, BATCH: C
  * of M x N is op(A) of M x K times op(B) of K x N, column by column as cuBLAS
@@ -147,8 +155,9 @@ typedef struct sdg_rule_matrix {
 
 typedef enum sdg_window_choice {
   SDG_WINDOW_UNSAID,
-  SDG_WINDOW_GLOBAL, /* pooling over the whole extent */
-  SDG_WINDOW_LOCAL,  /* pooling windows that happen to fill the shard */
+  SDG_WINDOW_GLOBAL, /* over the whole extent; attention: all keys */
+  SDG_WINDOW_LOCAL,  /* pooling windows that happen to fill the shard;
+                        attention: keys of the shard */
   SDG_WINDOW_SIZES,  /* attention: window_left, window_right */
 } sdg_window_choice_t;
 
@@ -169,7 +178,8 @@ typedef struct sdg_section {
   sdg_axes_t pending;  /* of a label: axes over which values are still to be */
   bool pending_max;    /* combined: by their maximum, not their sum */
   unsigned wrap;       /* bit 1 << sdg_dim_t */
-  sdg_strategy_t strategy;
+  sdg_strategy_t strategy;  /* of windows: auto, repair, extend */
+  sdg_strategy_t attention; /* auto, halo, gather */
   sdg_window_choice_t window;
   int64_t window_left, window_right;
   sdg_rule_matrix_t matrix[SDG_MATRICES];

@@ -30,6 +30,8 @@ const char *sdg_family_name(sdg_family_t family) {
 }
 
 int sdg_dim_index(sdg_family_t family, sdg_dim_t dim, int dims) {
+  if (family == SDG_FAMILY_ATTENTION && dim == SDG_DIM_N)
+    dim = SDG_DIM_BATCH;
   for (int i = 0; i < dims; i++)
     if (dim != SDG_DIM_COUNT && sdg_dim_at(family, i, dims) == dim)
       return i;
@@ -39,12 +41,13 @@ int sdg_dim_index(sdg_family_t family, sdg_dim_t dim, int dims) {
 sdg_dim_t sdg_dim_at(sdg_family_t family, int index, int dims) {
   static const sdg_dim_t product[] = {SDG_DIM_M, SDG_DIM_N, SDG_DIM_K,
                                       SDG_DIM_BATCH};
+  // Time, batch, beam, and a vector of all heads' elements.
+  static const sdg_dim_t sequence[] = {SDG_DIM_SEQ, SDG_DIM_BATCH,
+                                       SDG_DIM_COUNT, SDG_DIM_HEAD};
   if (index < 0 || index >= dims)
     return SDG_DIM_COUNT;
-  // The names of attention's dimensions follow from roles, which its planner
-  // knows.
   if (family == SDG_FAMILY_ATTENTION)
-    return SDG_DIM_COUNT;
+    return dims == 4 ? sequence[index] : SDG_DIM_COUNT;
   if (family == SDG_FAMILY_MATMUL)
     return index < 4 ? product[index] : SDG_DIM_COUNT;
   if (index < 2)

@@ -47,7 +47,10 @@ static void mark_passes(const sdg_call_t *call, const sdg_rules_t *rules) {
     return; // they are counted
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];
-    if (!operand->is_filter && sdg_tagging_passes(call, i, rules))
+    // One filter, or one set of parameters, goes with any activation.
+    if (operand->kind != SDG_OPERAND_FILTER &&
+        operand->kind != SDG_OPERAND_PARAMETERS &&
+        sdg_tagging_passes(call, i, rules))
       sdg_tag_set_pass(operand->descriptor, operand->generation, call->family,
                        sdg_rules_may_match(rules, call->family,
                                            call->entry_name, operand->extent,

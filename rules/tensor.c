@@ -26,9 +26,8 @@ sdg_status_t sdg_tensor_set(cudnnTensorDescriptor_t descriptor, int type,
                         "cudnnSetTensorNdDescriptor: status %d", (int)got);
 }
 
-// 0 for vectorised, sub-byte and future types, which no rule handles.
-static int type_bytes(cudnnDataType_t type) {
-  switch (type) {
+int sdg_type_bytes(int type) {
+  switch ((cudnnDataType_t)type) {
   case CUDNN_DATA_DOUBLE:
   case CUDNN_DATA_INT64:
     return 8;
@@ -62,7 +61,7 @@ bool sdg_tensor_get(sdg_operand_t *operand) {
       dims < 0 || dims > SDG_DIMS_MAX)
     return false;
   operand->type = (sdg_type_t)type;
-  operand->elem_bytes = type_bytes(type);
+  operand->elem_bytes = sdg_type_bytes(type);
   operand->dims = dims;
   for (int i = 0; i < dims; i++) {
     operand->extent[i] = extent[i];
@@ -88,7 +87,7 @@ bool sdg_filter_get(sdg_operand_t *operand) {
     return false;
   operand->type = (sdg_type_t)type;
   operand->elem_bytes =
-      format == CUDNN_TENSOR_NCHW_VECT_C ? 0 : type_bytes(type);
+      format == CUDNN_TENSOR_NCHW_VECT_C ? 0 : sdg_type_bytes(type);
   operand->dims = dims;
   bool last = format == CUDNN_TENSOR_NHWC;
   int64_t stride = last ? extent[1] : 1;

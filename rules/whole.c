@@ -344,6 +344,11 @@ static void values_expect(const sdg_call_t *call, const sdg_share_t *share) {
   sdg_values_expect(call, own);
 }
 
+static sdg_status_t note(const sdg_call_t *call, const sdg_rule_t *rule,
+                         const sdg_plan_t *plan) {
+  return rule && rule->note ? rule->note(call, plan) : SDG_OK;
+}
+
 static sdg_status_t locked(sdg_call_t *call, const sdg_rule_t *rule,
                            const sdg_section_t *section, sdg_buffers_t *table,
                            bool *out_done) {
@@ -358,7 +363,7 @@ static sdg_status_t locked(sdg_call_t *call, const sdg_rule_t *rule,
   if (!*out_done) {
     if (sdg_values_wanted_of(call))
       sdg_values_expect(call, NULL);
-    return SDG_OK;
+    return note(call, rule, NULL);
   }
   SDG_TRY(sdg_step_stream(call, &stream));
   SDG_TRY(share_run(call, table, entry, stream));
@@ -369,11 +374,11 @@ static sdg_status_t locked(sdg_call_t *call, const sdg_rule_t *rule,
     *out_done = false;
     if (sdg_values_wanted_of(call))
       sdg_values_expect(call, NULL);
-    return SDG_OK;
+    return note(call, rule, NULL);
   }
   if (sdg_values_wanted_of(call))
     values_expect(call, entry->plan->share);
-  return SDG_OK;
+  return note(call, rule, entry->plan);
 }
 
 // Joins the job and counts the call.

@@ -17,7 +17,7 @@ enum { PARAMETERS_BYTES = 1024, ENTRY_BYTES = 80 };
 // What one rank says of one operand. `order` nests dimension order[0]
 // outermost in memory.
 typedef struct operand_record {
-  int role, type, dims, is_filter;
+  int role, type, dims, kind;
   unsigned char order[SDG_DIMS_MAX];
   int64_t extent[SDG_DIMS_MAX];
   char label[SDG_TAG_LABEL_BYTES];
@@ -115,7 +115,7 @@ static sdg_status_t record_fill(const sdg_call_t *call, const char *parameters,
     to->role = (int)operand->role;
     to->type = operand->type;
     to->dims = operand->dims;
-    to->is_filter = operand->is_filter;
+    to->kind = (int)operand->kind;
     order_of(operand, to->order);
     if (operand->label)
       memcpy(to->label, operand->label->text, sizeof to->label);

@@ -64,6 +64,15 @@ bool sdg_role_is_activation(sdg_role_t role);
 bool sdg_role_is_matrix(sdg_role_t role);
 const char *sdg_role_name(sdg_role_t role);
 
+/* What an operand's descriptor is. */
+typedef enum sdg_operand_kind {
+  SDG_OPERAND_TENSOR,
+  SDG_OPERAND_FILTER,
+  SDG_OPERAND_SEQUENCE,   /* of vectors: time, batch, beam, vector */
+  SDG_OPERAND_LIMITS,     /* attention's: the largest sequences of keys */
+  SDG_OPERAND_PARAMETERS, /* attention's: of all of its weights and biases */
+} sdg_operand_kind_t;
+
 /* Element types, by cuDNN's numbering of cudnnDataType_t. */
 typedef int sdg_type_t;
 
@@ -71,7 +80,7 @@ typedef int sdg_type_t;
 typedef struct sdg_operand {
   sdg_role_t role;
   bool is_output;
-  bool is_filter;
+  sdg_operand_kind_t kind;
   const void *descriptor;            /* the program's; key of the tag table */
   uint64_t generation;               /* of the descriptor's last set */
   const struct sdg_tag_label *label; /* that the program gave it, or NULL */

@@ -26,6 +26,8 @@ typedef enum sdg_strategy {
   SDG_STRATEGY_AUTO,
   SDG_STRATEGY_REPAIR,
   SDG_STRATEGY_EXTEND,
+  SDG_STRATEGY_HALO, /* of attention */
+  SDG_STRATEGY_GATHER,
 } sdg_strategy_t;
 
 typedef enum sdg_threads {

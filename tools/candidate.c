@@ -312,6 +312,12 @@ sdg_status_t candidate_judge(const calls_t *calls, sdg_view_t view,
     operands_judge(call, out, &split);
     if (!split) {
       out->has_local |= view == SDG_VIEW_SHARD && call->spatial > 0;
+      if (call->family == SDG_FAMILY_ATTENTION && view == SDG_VIEW_SHARD)
+        fault_add(
+            out,
+            "%s: its sequences have no %s; they need a [shard] or [local] "
+            "section of their own (SDG-601)",
+            call->entry, sdg_dim_name(dim));
       continue;
     }
     if (!call->has_rule) {

@@ -64,9 +64,11 @@ class Setting:
     """Of one start. mesh: extents of its axes. split: for each dimension its
     axes, slowest first. view: shard or whole. wrap: periodic dimensions. sum:
     the axes that gradients of parameters are summed over, "no" or "yes". bold:
-    calls may be refused. matrices: of products, how a, b and c are cut, where
-    that does not follow: "m:0", dimension and axis."""
+    calls may be refused. window: of attention, (left, right). matrices: of
+    products, how a, b and c are cut, where that does not follow: "m:0",
+    dimension and axis."""
     bold = False
+    window = None
     matrices = {}
 
     def __init__(self, mesh, split, view, strategy="auto", wrap="", sum="yes"):
@@ -80,6 +82,8 @@ class Setting:
                       case.get("sum", "yes"))
         setting.matrices = {key: case["at_" + key] for key in "abc"
                             if "at_" + key in case}
+        if isinstance(case.get("window"), list):
+            setting.window = case["window"]
         return setting
 
     def alone(self):
@@ -136,13 +140,15 @@ class Setting:
         if set(self.split) & set(PRODUCT):
             self.write_product(file, mesh, split)
             return count + ["--rules", file]
-        if not self.wrap and self.sum == "yes":
+        if not self.wrap and self.sum == "yes" and not self.window:
             return count + ["--view", self.view, "--mesh", ",".join(mesh),
                             "--split", split]
         with open(file, "w") as rules:
             print("[mesh]", *mesh, "[shard all]", f"split = {split}",
                   f"view = {self.view}", f"strategy = {self.strategy}",
                   f"wrap = {' '.join(self.wrap)}" if self.wrap else "",
+                  f"window = {self.window[0]},{self.window[1]}"
+                  if self.window else "",
                   f"sum = {'+'.join(self.sum)}" if self.sum not in
                   ("yes", "no") else f"sum = {self.sum}", sep="\n", file=rules)
         return count + ["--rules", file]

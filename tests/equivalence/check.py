@@ -86,7 +86,7 @@ def compare(where, t, found, one, right, box, exact, in_parts=True):
         most = ONE_SLACK * rounding + stored
     else:
         most = 2 * abs(one[box] - value) + SLACK * rounding + stored
-    if in_parts and t.summed:  # addends, too, are stored in their type
+    if in_parts and (t.summed or t.added):  # addends are stored in their type
         most = most + eps(t.type) * terms
     good = (abs(found - value) <= most) | same(found, value)
     if one is not None and exact:

@@ -406,3 +406,46 @@ NAMED += [(f"product, {name}", HIDDEN.format(dim) + f"split={dim}:0 " + words)
                "halves=1 size=24x60x32x0 beta=1"),
               ("a vector, rows", "m", "op=matvec size=32x1x24x0"),
               ("a vector, terms", "k", "op=matvec ta=T size=24x1x32x0"))]
+
+# Attention. Sequences in these pieces; a piece of none, and one that has all,
+# are for the whole view: cuDNN has no empty sequences.
+SEQUENCES = {1: [[9]], 2: [[8, 8], [13, 3]],
+             3: [[11, 11, 10], [20, 1, 3], [12, 0, 12], [0, 24, 0]],
+             4: [[6] * 4, [3, 3, 3, 1], [0, 0, 17, 0]],
+             8: [[4] * 8, [1, 5, 2, 9, 1, 1, 3, 4]]}
+WINDOWS = [(0, 0), (1, 0), (0, 1), (512, 512), (512, 0), (3, 7), (11, 2),
+           (2, 25), (1 << 20, 0), (1 << 20, 1 << 20)]
+
+
+def attention(sizes, window, words):
+    first = [sum(sizes[:i]) for i in range(len(sizes) + 1)]
+    return (f"op=attention mesh={len(sizes)} split=SEQ:0 "
+            f"partSEQ={','.join(map(str, first))} "
+            f"window={window[0]}x{window[1]} {words}" +
+            (" view=whole" if 0 in sizes else ""))
+
+
+NAMED += [(f"attention, {'+'.join(map(str, sizes))}, window {left},{right}, "
+           f"batch {n}", attention(sizes, (left, right), f"n={n} {words}"))
+          for pieces in SEQUENCES.values() for sizes in pieces
+          for left, right in WINDOWS
+          for n, words in (
+              (1, "heads=4 sizes=6x6x6 projected=2x2x2x6 residual=1 repeat=2"),
+              (3, "heads=3 sizes=4x4x4 projected=4x4x2x0 same=1 biases=1 "
+                  "axes=1x1x1x0"))]
+NAMED += [(f"attention, {name}, {type}",
+           attention(sizes, window, f"type={type} {words}"))
+          for type in ("float", "half", "double")
+          for name, sizes, window, words in (
+              ("256 of 8 heads of 4", [64] * 4, (32, 0),
+               "heads=8 sizes=32x32x32 projected=4x4x4x32 n=1"),
+              ("64, causal, uneven", [30, 3, 20, 11], (1 << 20, 0),
+               "heads=8 sizes=16x16x16 projected=2x2x2x16 n=4"),
+              ("no projections", [5, 9], (3, 2), "heads=2 n=2"),
+              ("two beams", [5, 9], (3, 2), "beam=2 n=2 biases=1 "
+               "projected=3x3x3x4 residual=1 adds=1"))]
+NAMED += [("attention, sequence and batch split",
+           "op=attention mesh=2x2 split=SEQ:0,BATCH:1 partSEQ=0,7,16 "
+           "partBATCH=0,1,3 n=3 window=3x4 heads=2 projected=3x3x2x4"),
+          ("attention, the batch split", "op=attention mesh=3 split=BATCH:0 "
+           "partBATCH=0,1,2,5 n=5 seq=9 window=3x4 heads=2 projected=3x3x2x4")]

@@ -8,6 +8,7 @@
  *   tensor NAME TYPE DIMS STRIDES BYTES   DIMS and STRIDES as 2x3x8x8
  *   packed NAME TYPE FORMAT DIMS BYTES    FORMAT nchw or nhwc
  *   filter NAME TYPE FORMAT DIMS BYTES
+ *   sequence NAME TYPE AXES DIMS BYTES    AXES as 1x0x2x3, outermost first
  *   memory NAME BYTES                     no descriptor
  *   alias NAME TYPE DIMS STRIDES OTHER    a tensor in the memory of another
  *   empty NAME TYPE DIMS STRIDES          one of which nothing is here
@@ -199,6 +200,31 @@ static int set_filter(op_tensor_t *t, cudnnTensorFormat_t format) {
   return 0;
 }
 
+static int set_sequence(op_tensor_t *t, const char *axes) {
+  int order[OP_DIMS];
+  cudnnSeqDataAxis_t axis[CUDNN_SEQDATA_DIM_COUNT];
+  if (t->dims != CUDNN_SEQDATA_DIM_COUNT || read_list(axes, order) != t->dims)
+    return bad(axes);
+  for (int d = 0; d < t->dims; d++)
+    axis[d] = (cudnnSeqDataAxis_t)order[d];
+  int sequences =
+      t->extent[CUDNN_SEQDATA_BATCH_DIM] * t->extent[CUDNN_SEQDATA_BEAM_DIM];
+  int *length = malloc((size_t)sequences * sizeof *length);
+  if (!length)
+    return OP_CUDA_FAILED;
+  for (int i = 0; i < sequences; i++)
+    length[i] = t->extent[CUDNN_SEQDATA_TIME_DIM];
+  cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
+  if (!t->sequence)
+    status = cudnnCreateSeqDataDescriptor(&t->sequence);
+  if (status == CUDNN_STATUS_SUCCESS)
+    status = cudnnSetSeqDataDescriptor(t->sequence, t->type, t->dims, t->extent,
+                                       axis, (size_t)sequences, length, NULL);
+  free(length);
+  OP_TRY(status);
+  return 0;
+}
+
 static int load(op_tensor_t *t) {
   t->host = malloc(t->bytes);
   if (!t->host || fread(t->host, 1, t->bytes, g.memory) != t->bytes)
@@ -220,6 +246,12 @@ static int add_tensor(const char *kind, char *word[6]) {
     return load(t);
   }
   OP_TRY(read_type(word[1], &t->type));
+  if (!strcmp(kind, "sequence")) {
+    t->dims = read_list(word[3], t->extent);
+    OP_TRY(set_sequence(t, word[2]));
+    t->bytes = strtoul(word[4], NULL, 10);
+    return load(t);
+  }
   if (!t->desc)
     OP_TRY(cudnnCreateTensorDescriptor(&t->desc));
   if (strcmp(kind, "packed") && strcmp(kind, "filter")) {
@@ -265,9 +297,10 @@ static void forget_tensors(void) {
  */
 
 static const op_row_t *row_of(const char *name) {
-  const op_row_t *families[] = {op_conv_rows, op_pool_rows,   op_pointwise_rows,
-                                op_norm_rows, op_reduce_rows, op_neighbor_rows,
-                                op_move_rows, op_product_rows};
+  const op_row_t *families[] = {
+      op_conv_rows, op_pool_rows,    op_pointwise_rows,
+      op_norm_rows, op_reduce_rows,  op_neighbor_rows,
+      op_move_rows, op_product_rows, op_attn_rows};
   for (size_t i = 0; i < sizeof families / sizeof *families; i++)
     for (const op_row_t *row = families[i]; row->name; row++)
       if (!strcmp(row->name, name))
@@ -316,6 +349,8 @@ static void forget_calls(void) {
     (void)cudnnDestroyReduceTensorDescriptor(call->reduce);
     (void)cudnnDestroyLRNDescriptor(call->lrn);
     (void)cudnnDestroyDropoutDescriptor(call->dropout);
+    if (call->more_destroy)
+      call->more_destroy(call->more);
     for (int i = 0; i < 3; i++)
       (void)cudaFree(call->space[i]);
   }
@@ -423,6 +458,7 @@ int main(int argc, char **argv) {
   for (op_tensor_t *t = g.tensor; t < g.tensor + TENSORS; t++) {
     (void)cudnnDestroyTensorDescriptor(t->desc);
     (void)cudnnDestroyFilterDescriptor(t->filter);
+    (void)cudnnDestroySeqDataDescriptor(t->sequence);
   }
   (void)cudnnDestroy(g.handle);
   fclose(script);

@@ -11,13 +11,14 @@ enum { OP_DIMS = 5, OP_WORDS = 40 };
 /* The client's own faults; cuDNN's are positive. */
 enum { OP_CUDA_FAILED = -1, OP_OTHER_EXTENTS = -2, OP_BAD_SCRIPT = -3 };
 
-/* A tensor, a filter, or (without a descriptor) bytes. */
+/* A tensor, a filter, sequences, or (without a descriptor) bytes. */
 typedef struct {
   char name[24];
   cudnnDataType_t type;
   int dims, extent[OP_DIMS];
   cudnnTensorDescriptor_t desc;
   cudnnFilterDescriptor_t filter;
+  cudnnSeqDataDescriptor_t sequence;
   /* host: what the memory held first. An alias has neither, and the address
    * of another tensor. */
   size_t bytes;
@@ -51,6 +52,8 @@ struct op_call {
   cudnnReduceTensorDescriptor_t reduce;
   cudnnLRNDescriptor_t lrn;
   cudnnDropoutDescriptor_t dropout;
+  void *more; /* a row's own, with what destroys it */
+  void (*more_destroy)(void *more);
   void *space[3]; /* workspaces and the like, of op_space() */
   size_t space_bytes[3];
   int algo;
@@ -98,6 +101,6 @@ int op_failed(const char *what, int status);
 /* The rows, by family; each list ends with an empty one. */
 extern const op_row_t op_conv_rows[], op_pool_rows[], op_pointwise_rows[],
     op_norm_rows[], op_reduce_rows[], op_neighbor_rows[], op_move_rows[],
-    op_product_rows[];
+    op_product_rows[], op_attn_rows[];
 
 #endif

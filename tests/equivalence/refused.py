@@ -106,6 +106,26 @@ def negative_cases(runner, completed):
         around = see + " wrap=H"
         yield item(f"a neighbourhood over a periodic edge, {way}",
                    [[around]] * 2, ["SDG-620", "H is periodic"], line=around)
+    tokens = ("op=attention mesh=2 split=SEQ:0 partSEQ=0,6,12 window=2x3 "
+              "n=1 seed=1")
+    yield item("rank 1 has other windows", [[tokens], [tokens.replace(
+        "2x3", "2x4")]], ["SDG-631", CODE], line=tokens)
+    yield item("windows that are not the rule's", [[tokens.replace(
+        "2x3", "9x9")]] * 2, ["SDG-631"], line=tokens)
+    yield item("attention that drops", [[tokens + " drop=0.5"]] * 2,
+               ["SDG-630", "dropout"], line=tokens)
+    yield item("a single step of a sequence in pieces",
+               [[tokens + " train=0 only=2"]] * 2, ["SDG-630", "single step"],
+               line=tokens)
+    yield item("rank 1 has other heads", [[tokens], [tokens + " heads=2"]],
+               ["SDG-301"], line=tokens)
+    heads = tokens.replace("SEQ:0", "HEAD:0")
+    yield item("vectors split", [[tokens]] * 2, ["SDG-630", "HEAD"],
+               line=heads)
+    unsaid = tokens.replace("split=SEQ:0 partSEQ=0,6,12 window=2x3",
+                            "split=SEQ:0 partSEQ=0,6,12 window=none")
+    yield item("no window said", [[tokens]] * 2, ["SDG-631", "no window"],
+               line=unsaid)
     many = [but(size="1200x600", partH="0,600,1200")]
     run = f"exec %s '{runner.opcase}' " + " ".join(f"'{f}'" for f in files)
     for name, signal, says in (("is killed", "KILL", [r"rank 1\b"]),

@@ -55,6 +55,10 @@ def write_case(case, rank, script, memory):
         data = t.image(piece).tobytes()
         if t.kind == "memory":
             print("memory", t.name, len(data), file=script)
+        elif t.kind == "sequence":
+            print("sequence", t.name, t.type,
+                  x(t.dims.index(dim) for dim in t.order), x(extent),
+                  len(data), file=script)
         elif t.packed() or t.kind == "filter":
             kind = "filter" if t.kind == "filter" else "packed"
             print(kind, t.name, t.type, t.packed(), x(extent), len(data),

@@ -52,12 +52,14 @@ class Tensor:
     dimension that is cut its axes. terms: axes, and their extents, along which
     ranks have terms that `combine` makes one of: inputs have all of these
     values, in so many dimensions more; of results the first such rank has
-    all, and the others zeros."""
+    all, and the others zeros. added: sums of what several ranks have
+    computed, in its type."""
     name: str
     size: list
     dims: str
     type: str = "float"
-    kind: str = "tensor"  # or filter, which every rank has whole; or memory
+    kind: str = "tensor"  # or filter, which every rank has whole; or
+    # sequence, or memory
     cut: dict = field(default_factory=dict)
     order: str = ""
     gap: int = 0
@@ -69,6 +71,7 @@ class Tensor:
     axes: dict = None
     terms: list = field(default_factory=list)
     combine: str = "sum"
+    added: bool = False
 
     def packed(self):
         """The format's name where a descriptor can be set by it."""

@@ -269,7 +269,7 @@ static void filter_make(const problem_t *p, sdg_operand_t *operand,
                              .descriptor = &out->w,
                              .data = w_data,
                              .elem_bytes = sizeof(float),
-                             .is_filter = true,
+                             .kind = SDG_OPERAND_FILTER,
                              .dims = DIMS};
   int64_t stride = 1;
   for (int d = DIMS - 1; d >= 0; d--) {

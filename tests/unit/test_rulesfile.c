@@ -473,6 +473,18 @@ START_TEST(dimensions_have_their_names) {
 }
 END_TEST
 
+START_TEST(sequences_have_names_of_their_own) {
+  const sdg_family_t family = SDG_FAMILY_ATTENTION;
+  ck_assert_int_eq(sdg_dim_index(family, SDG_DIM_SEQ, 4), 0);
+  ck_assert_int_eq(sdg_dim_index(family, SDG_DIM_BATCH, 4), 1);
+  ck_assert_int_eq(sdg_dim_index(family, SDG_DIM_HEAD, 4), 3);
+  ck_assert_int_eq(sdg_dim_at(family, 2, 4), SDG_DIM_COUNT); // beams
+  // A split of N is one of the batch, whatever the op calls it.
+  ck_assert_int_eq(sdg_dim_index(family, SDG_DIM_N, 4), 1);
+  ck_assert_int_eq(sdg_dim_index(family, SDG_DIM_H, 4), -1);
+}
+END_TEST
+
 static const struct match {
   const char *keys; // of a [shard] that splits H
   int dims;
@@ -732,6 +744,7 @@ int main(void) {
   tcase_add_loop_test(cases, a_faulty_short_form_is_answered_with_the_option, 0,
                       sizeof bad_shorts / sizeof *bad_shorts);
   tcase_add_test(cases, dimensions_have_their_names);
+  tcase_add_test(cases, sequences_have_names_of_their_own);
   tcase_add_loop_test(cases, sections_match_what_they_say, 0,
                       sizeof matches / sizeof *matches);
   tcase_add_test(cases, a_local_section_before_decides_without_exchange);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The families of ops that the equivalence tester knows."""
+from families.attention import Attention
 from families.conv import Convolution
 from families.dropout import Dropout
 from families.move import Redistribution
@@ -13,7 +14,7 @@ from families.reduce import Reduction, Softmax
 
 FAMILIES = [Convolution(), Pooling(), Pointwise(), Dropout(), BatchNorm(),
             ResponseNorm(), Reduction(), Softmax(), Matmul(), Neighborhood(),
-            Network(), Redistribution()]
+            Network(), Redistribution(), Attention()]
 
 
 def family_of(case):

@@ -22,6 +22,7 @@ class Family:
     preload = False
     lists = {}
     simple = {}
+    own_strategies = ()  # in place of repair and extend
 
     # ---- for each family to say -----------------------------------------
 
@@ -68,6 +69,9 @@ class Family:
     def shorten(self, case, dim):
         """Makes that one less."""
         set_extent(case, dim, extent(case, dim) - 1)
+
+    def setting(self, rng, view):
+        """One that only cases of this family have; None: it takes any."""
 
     def recut(self, rng, setting, case):
         """Changes how results are cut, where a program may do so."""

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rule for multi-head attention: what a call is.
+#include "rules/attention.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "rules/args.h"
+#include "rules/attnkept.h"
+#include "rules/sequence.h"
+
+static void forward_read(const sdg_call_t *call, sdg_attention_t *out) {
+  const struct sdg_args_cudnnMultiHeadAttnForward *a = call->args;
+  out->kind = SDG_ATTENTION_FORWARD;
+  out->current = a->currIdx;
+  out->windows = (sdg_windows_t){.lo = a->loWinIdx, .hi = a->hiWinIdx};
+  out->weights = a->weights;
+  out->weight_bytes = a->weightSizeInBytes;
+  out->reserve = a->reserveSpace;
+  out->reserve_bytes = a->reserveSpaceSizeInBytes;
+}
+
+static void data_read(const sdg_call_t *call, sdg_attention_t *out) {
+  const struct sdg_args_cudnnMultiHeadAttnBackwardData *a = call->args;
+  out->kind = SDG_ATTENTION_DATA;
+  out->windows = (sdg_windows_t){.lo = a->loWinIdx, .hi = a->hiWinIdx};
+  out->weights = a->weights;
+  out->weight_bytes = a->weightSizeInBytes;
+  out->reserve = a->reserveSpace;
+  out->reserve_bytes = a->reserveSpaceSizeInBytes;
+}
+
+static void weights_read(const sdg_call_t *call, sdg_attention_t *out) {
+  const struct sdg_args_cudnnMultiHeadAttnBackwardWeights *a = call->args;
+  out->kind = SDG_ATTENTION_WEIGHTS;
+  out->adds = a->addGrad == CUDNN_WGRAD_MODE_ADD;
+  out->weights = a->weights;
+  out->weight_bytes = a->weightSizeInBytes;
+  out->reserve = a->reserveSpace;
+  out->reserve_bytes = a->reserveSpaceSizeInBytes;
+}
+
+static int *index_of(sdg_attention_t *a, sdg_role_t role) {
+  switch (role) {
+  case SDG_ROLE_Q:
+    return &a->q;
+  case SDG_ROLE_K:
+    return &a->k;
+  case SDG_ROLE_V:
+    return &a->v;
+  case SDG_ROLE_O:
+  case SDG_ROLE_DO:
+    return &a->o;
+  case SDG_ROLE_Z:
+    return &a->residual;
+  case SDG_ROLE_DQ:
+    return &a->dq;
+  case SDG_ROLE_DK:
+    return &a->dk;
+  case SDG_ROLE_DV:
+    return &a->dv;
+  default:
+    return &a->dw;
+  }
+}
+
+static bool one_tensor(const sdg_operand_t *a, const sdg_operand_t *b) {
+  return a->data == b->data &&
+         memcmp(a->extent, b->extent, sizeof a->extent) == 0 &&
+         memcmp(a->stride, b->stride, sizeof a->stride) == 0;
+}
+
+bool sdg_attention_read(const sdg_call_t *call, sdg_attention_t *out) {
+  sdg_attention_t a = {.current = -1};
+  switch (call->entry) {
+  case SDG_ENTRY_cudnnMultiHeadAttnForward:
+    forward_read(call, &a);
+    break;
+  case SDG_ENTRY_cudnnMultiHeadAttnBackwardData:
+    data_read(call, &a);
+    break;
+  default:
+    weights_read(call, &a);
+    break;
+  }
+  a.q = a.k = a.v = a.o = a.residual = a.dq = a.dk = a.dv = a.dw = -1;
+  bool data = a.kind == SDG_ATTENTION_DATA;
+  bool weights = a.kind == SDG_ATTENTION_WEIGHTS;
+  for (int i = 0; i < call->operands; i++)
+    *index_of(&a, call->operand[i].role) = i;
+  if (!sdg_attndesc_get(call->op_descriptor, &a.desc) || a.q < 0 || a.k < 0 ||
+      a.v < 0 || a.o < 0 || (data && (a.dq < 0 || a.dk < 0 || a.dv < 0)) ||
+      (weights && (a.dw < 0 || !call->operand[a.dw].data)) ||
+      (!weights && (!a.windows.lo || !a.windows.hi)) ||
+      (a.kind != SDG_ATTENTION_FORWARD && !a.reserve))
+    return false;
+  for (int i = 0; i < call->operands; i++)
+    if (call->operand[i].type != (sdg_type_t)a.desc.type)
+      return false;
+  a.windows.count = call->operand[a.q].extent[SDG_SEQUENCE_TIME];
+  a.same = one_tensor(&call->operand[a.k], &call->operand[a.v]);
+  *out = a;
+  return true;
+}
+
+static bool is_query(const sdg_call_t *call) {
+  return call->entry == SDG_ENTRY_cudnnGetMultiHeadAttnBuffers;
+}
+
+static bool attention_knows(const sdg_call_t *call) {
+  return is_query(call) || call->entry == SDG_ENTRY_cudnnMultiHeadAttnForward ||
+         call->entry == SDG_ENTRY_cudnnMultiHeadAttnBackwardData ||
+         call->entry == SDG_ENTRY_cudnnMultiHeadAttnBackwardWeights;
+}
+
+static sdg_status_t attention_describe(const sdg_call_t *call, char *out,
+                                       size_t out_bytes) {
+  sdg_attndesc_t desc;
+  sdg_attention_t a;
+  const void *descriptor =
+      is_query(call) ? call->operand[0].descriptor : call->op_descriptor;
+  if (sdg_attndesc_get(descriptor, &desc))
+    sdg_attndesc_format(&desc, out, out_bytes);
+  if (is_query(call) || !sdg_attention_read(call, &a))
+    return SDG_OK;
+  size_t used = strlen(out);
+  snprintf(out + used, out_bytes - used, " %s%s%s%s",
+           a.same ? "keys are values " : "", a.reserve ? "training " : "",
+           a.adds ? "adds " : "", a.current >= 0 ? "one step " : "");
+  return SDG_OK;
+}
+
+// The limits of keys: what sdg_attndesc_limits says of the descriptor, which is
+// agreed on in one or the other way.
+static int attention_sizes(const sdg_call_t *call, int64_t *out) {
+  sdg_operand_t limits = {.descriptor = call->op_descriptor};
+  if (is_query(call) || !sdg_attndesc_limits(&limits))
+    return 0;
+  memcpy(out, limits.extent, SDG_SEQUENCE_DIMS * sizeof *out);
+  return SDG_SEQUENCE_DIMS;
+}
+
+static uint64_t mix(uint64_t hash, uint64_t word) {
+  return (hash ^ word) * UINT64_C(1099511628211); // FNV-1a, by words
+}
+
+static uint64_t windows_hash(const sdg_windows_t *windows) {
+  uint64_t hash = UINT64_C(14695981039346656037);
+  for (int64_t t = 0; t < windows->count; t++) {
+    hash = mix(hash, (uint32_t)windows->lo[t]);
+    hash = mix(hash, (uint32_t)windows->hi[t]);
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
+
+static int attention_key(const sdg_call_t *call, uint64_t *out) {
+  sdg_attention_t a;
+  out[0] = out[1] = out[2] = out[3] = 0;
+  if (is_query(call) || !sdg_attention_read(call, &a))
+    return 4;
+  if (a.windows.lo && a.current < 0)
+    out[0] = windows_hash(&a.windows);
+  // Gradients are shared as the forward call was.
+  const sdg_attnkept_t *kept =
+      a.kind == SDG_ATTENTION_FORWARD ? NULL : sdg_attnkept_find(a.reserve);
+  out[3] = kept ? kept->hash : 0;
+  out[1] = a.reserve ? a.reserve_bytes + 1 : 0;
+  out[2] = 1 | (uint64_t)a.same << 1 | (uint64_t)a.adds << 2 |
+           (uint64_t)(a.current >= 0) << 3;
+  return 4;
+}
+
+static int attention_scalars(const sdg_call_t *call, double *out) {
+  sdg_attention_t a;
+  if (is_query(call) || !sdg_attention_read(call, &a))
+    return 0;
+  out[0] = a.current < 0 ? -1 : a.current;
+  return 1;
+}
+
+const sdg_rule_t sdg_rule_attention = {
+    .family = SDG_FAMILY_ATTENTION,
+    .windowed = true,
+    .knows = attention_knows,
+    .describe = attention_describe,
+    .sizes = attention_sizes,
+    .key = attention_key,
+    .scalars = attention_scalars,
+    .plan = sdg_attention_plan,
+    .share = sdg_attention_share,
+    .note = sdg_attention_note,
+    .answer = sdg_attention_answer,
+};

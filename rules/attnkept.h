@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whole view: how the ranks shared the attention that filled a reserve space,
+ * of which the gradients then have to be shared alike. Of the one thread that
+ * makes tagged calls. Inside rules/ only. */
+#ifndef SDG_RULES_ATTNKEPT_H
+#define SDG_RULES_ATTNKEPT_H
+
+#include "rules/band.h"
+#include "src/placement.h"
+#include "src/status.h"
+
+typedef struct sdg_attnkept {
+  sdg_windows_t windows; /* of all queries; owned */
+  sdg_placement_t rows;  /* of the queries */
+  uint64_t hash;         /* of both */
+} sdg_attnkept_t;
+
+/* A forward call was shared; both are copied. */
+sdg_status_t sdg_attnkept_put(const void *reserve, const sdg_windows_t *windows,
+                              const sdg_placement_t *rows) SDG_MUST_CHECK;
+/* A forward call was not. */
+void sdg_attnkept_drop(const void *reserve);
+/* NULL: the last forward call with this reserve space was not shared. Borrowed
+ * until the next put. */
+const sdg_attnkept_t *sdg_attnkept_find(const void *reserve);
+
+#endif

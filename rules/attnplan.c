@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each rank needs of keys and values; plans of attention in the shard
+// view.
+#include "rules/attnplan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules/alike.h"
+#include "rules/bring.h"
+#include "rules/subcall.h"
+#include "rules/tagging.h"
+
+sdg_status_t sdg_attn_like(const sdg_tagging_t *tagging,
+                           const sdg_placement_t *like, int64_t vector,
+                           sdg_placement_t *out) {
+  int64_t extent[SDG_SEQUENCE_DIMS];
+  for (int d = 0; d < SDG_SEQUENCE_DIMS; d++)
+    extent[d] = sdg_placement_extent(like, d);
+  extent[SDG_SEQUENCE_VECTOR] = vector;
+  SDG_TRY(sdg_placement_init(SDG_SEQUENCE_DIMS, extent, out));
+  for (int d = 0; d < SDG_SEQUENCE_VECTOR; d++) {
+    if (like->split[d].axes == 0)
+      continue;
+    sdg_status_t status = sdg_placement_split(out, tagging->mesh, d,
+                                              &like->split[d], &like->part[d]);
+    if (status != SDG_OK) {
+      sdg_placement_fini(out);
+      return status;
+    }
+  }
+  return SDG_OK;
+}
+
+// ---- who needs what --------------------------------------------------------
+
+sdg_box_t sdg_attnmaker_rows(const sdg_attnmaker_t *m, int index, int rank) {
+  sdg_box_t box = sdg_placement_box(m->rows, m->tagging->mesh, rank);
+  if (index >= 0 && !sdg_box_empty(&box))
+    box.dim[SDG_SEQUENCE_VECTOR] =
+        (sdg_range_t){0, m->call->operand[index].extent[SDG_SEQUENCE_VECTOR]};
+  return box;
+}
+
+// A descriptor has room for one key at least, also where queries see none.
+static sdg_range_t span_of(const sdg_attnmaker_t *m, sdg_range_t rows,
+                           int64_t keys) {
+  sdg_range_t span = {0, keys};
+  if (m->everything)
+    return span;
+  span = m->windows.lo
+             ? sdg_windows_need(&m->windows, rows.lo, rows.hi - rows.lo, keys)
+             : sdg_band_need(&m->band, rows, keys);
+  return span.lo < span.hi ? span : (sdg_range_t){0, 1};
+}
+
+sdg_box_t sdg_attnmaker_need(const sdg_attnmaker_t *m, int side, int rank) {
+  const sdg_placement_t *placement = &m->side[side];
+  sdg_box_t rows = sdg_attnmaker_rows(m, m->a.q, rank);
+  sdg_box_t need = {.dims = SDG_SEQUENCE_DIMS};
+  if (sdg_box_empty(&rows))
+    return need;
+  if (m->local)
+    return sdg_placement_box(placement, m->tagging->mesh, rank);
+  for (int d = 0; d < SDG_SEQUENCE_DIMS; d++)
+    need.dim[d].hi = sdg_placement_extent(placement, d);
+  need.dim[SDG_SEQUENCE_BATCH] = rows.dim[SDG_SEQUENCE_BATCH];
+  need.dim[SDG_SEQUENCE_TIME] =
+      span_of(m, rows.dim[SDG_SEQUENCE_TIME], need.dim[SDG_SEQUENCE_TIME].hi);
+  return need;
+}
+
+sdg_status_t sdg_attnmaker_init(sdg_attnmaker_t *m) {
+  const int operand[SDG_ATTN_SIDES] = {m->a.k, m->a.v};
+  const sdg_placement_t *keys = &m->tagging->placement[m->a.k];
+  for (int i = 0; i < SDG_ATTN_SIDES; i++) {
+    SDG_TRY(sdg_attn_like(
+        m->tagging, keys,
+        m->call->operand[operand[i]].extent[SDG_SEQUENCE_VECTOR], &m->side[i]));
+    m->need[i] = calloc((size_t)m->tagging->ranks, sizeof *m->need[i]);
+    if (!m->need[i])
+      return sdg_fail(SDG_E_NO_MEMORY, "boxes of %d ranks", m->tagging->ranks);
+    for (int r = 0; r < m->tagging->ranks; r++)
+      m->need[i][r] = sdg_attnmaker_need(m, i, m->tagging->rank_list[r]);
+  }
+  m->moves = sdg_bring_communicates(m->tagging, &m->side[SDG_ATTN_KEYS],
+                                    m->need[SDG_ATTN_KEYS]);
+  return SDG_OK;
+}
+
+void sdg_attnmaker_fini(sdg_attnmaker_t *m) {
+  for (int i = 0; i < SDG_ATTN_SIDES; i++) {
+    sdg_placement_fini(&m->side[i]);
+    free(m->need[i]);
+  }
+}
+
+// ---- what can be split -----------------------------------------------------
+
+sdg_status_t sdg_attn_obstacle(const sdg_call_t *call, const sdg_attention_t *a,
+                               bool sequence_is_split, const char **out_why) {
+  const int sequences[] = {a->q, a->k, a->v, a->o};
+  *out_why = NULL;
+  if (a->reserve &&
+      sdg_attndesc_drops((cudnnHandle_t)(uintptr_t)call->handle, &a->desc))
+    *out_why = "dropout";
+  else if (sequence_is_split && a->current >= 0)
+    *out_why = "a single step";
+  for (int i = 0; i < 4 && sequence_is_split && !*out_why; i++) {
+    bool full;
+    SDG_TRY(sdg_sequence_is_full(&call->operand[sequences[i]], &full));
+    if (!full)
+      *out_why = "sequences of several lengths";
+  }
+  return SDG_OK;
+}
+
+static bool is_split(const sdg_placement_t *placement, int dim) {
+  return placement->part[dim].pieces > 1;
+}
+
+// Queries and what lies beside them, keys and what lies beside them; and both
+// in the same pieces of the batch.
+static sdg_status_t alike_check(const sdg_call_t *call,
+                                const sdg_tagging_t *tagging,
+                                const sdg_attention_t *a) {
+  const sdg_placement_t *p = tagging->placement;
+  for (int i = 0; i < call->operands; i++) {
+    bool keys = i == a->k || i == a->v || i == a->dk || i == a->dv;
+    if (i == a->dw)
+      continue;
+    const char *names[SDG_DIMS_MAX];
+    sdg_tagging_names(call->family, SDG_SEQUENCE_DIMS, names);
+    for (int d = SDG_SEQUENCE_BEAM; d < SDG_SEQUENCE_DIMS; d++)
+      if (is_split(&p[i], d))
+        return sdg_fail(SDG_E_ATTENTION, "%s: %s of %s is split",
+                        call->entry_name, names[d],
+                        sdg_role_name(call->operand[i].role));
+    int like = keys ? a->k : a->q;
+    if (!sdg_part_equal(&p[i].part[SDG_SEQUENCE_TIME],
+                        &p[like].part[SDG_SEQUENCE_TIME]) ||
+        !sdg_part_equal(&p[i].part[SDG_SEQUENCE_BATCH],
+                        &p[a->q].part[SDG_SEQUENCE_BATCH]))
+      return sdg_tagging_differ(call, tagging, i, like);
+  }
+  return SDG_OK;
+}
+
+// ---- windows in the shard view ---------------------------------------------
+
+static sdg_status_t windows_compare(const sdg_attnmaker_t *m) {
+  const sdg_attention_t *a = &m->a;
+  int64_t keys = m->call->operand[a->k].extent[SDG_SEQUENCE_TIME];
+  if (a->kind == SDG_ATTENTION_WEIGHTS || m->local)
+    return SDG_OK;
+  int64_t t = sdg_windows_differ(&a->windows, &m->band, keys);
+  if (t < 0)
+    return SDG_OK;
+  sdg_range_t should = sdg_band_row(&m->band, t, keys);
+  return sdg_fail(SDG_E_ATTENTION_WINDOW,
+                  "%s: query %lld of the shard sees keys [%d, %d) of %lld, by "
+                  "the rule it would be [%lld, %lld)",
+                  m->call->entry_name, (long long)t, a->windows.lo[t],
+                  a->windows.hi[t], (long long)keys, (long long)should.lo,
+                  (long long)should.hi);
+}
+
+// Positions of queries and of keys mean the same where both are cut alike; else
+// only windows without bounds are the same for any.
+static sdg_status_t band_find(sdg_attnmaker_t *m) {
+  const sdg_section_t *section = m->tagging->section;
+  const sdg_placement_t *p = m->tagging->placement;
+  const sdg_part_t *queries = &p[m->a.q].part[SDG_SEQUENCE_TIME];
+  const sdg_part_t *keys = &p[m->a.k].part[SDG_SEQUENCE_TIME];
+  m->band = (sdg_band_t){SDG_BAND_UNBOUND, SDG_BAND_UNBOUND};
+  switch (section->window) {
+  case SDG_WINDOW_UNSAID:
+    return sdg_fail(SDG_E_ATTENTION_WINDOW,
+                    "%s: SEQ is split and section '%s' has no window",
+                    m->call->entry_name, section->name);
+  case SDG_WINDOW_GLOBAL:
+    break;
+  case SDG_WINDOW_LOCAL:
+    m->local = true;
+    return SDG_OK;
+  case SDG_WINDOW_SIZES:
+    m->band = (sdg_band_t){section->window_left, section->window_right};
+    break;
+  }
+  if (!sdg_part_equal(queries, keys) &&
+      !sdg_band_is_all(&m->band, sdg_part_extent(queries),
+                       sdg_part_extent(keys)))
+    return sdg_tagging_differ(m->call, m->tagging, m->a.k, m->a.q);
+  return windows_compare(m);
+}
+
+// ---- the plan --------------------------------------------------------------
+
+static void strategy_name(sdg_attnmaker_t *m) {
+  const sdg_placement_t *keys = &m->side[SDG_ATTN_KEYS];
+  int64_t count = sdg_placement_extent(keys, SDG_SEQUENCE_TIME);
+  sdg_strategy_t said = m->tagging->section->attention;
+  bool open = m->band.left >= count - 1 || m->band.right >= count - 1;
+  if (said != SDG_STRATEGY_AUTO)
+    open = said == SDG_STRATEGY_GATHER;
+  m->plan->strategy = open ? "gather" : "halo";
+  if (said != SDG_STRATEGY_AUTO)
+    m->plan->why = "asked for by 'strategy ='";
+  else if (open)
+    m->plan->why = "auto: the windows have no bound, so that the keys and "
+                   "values that they see come here; queries stay";
+  else
+    m->plan->why = "auto: keys and values of the window come from the ranks "
+                   "that have them; queries stay";
+}
+
+static sdg_status_t plan_make(sdg_attnmaker_t *m) {
+  m->plan = sdg_plan_create("own queries");
+  if (!m->plan)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  m->plan->why = "gradients of parameters are summed over the ranks";
+  if (m->moves)
+    strategy_name(m);
+  SDG_TRY(sdg_subcalls_open(m->plan, m->call));
+  return sdg_attnmaker_steps(m);
+}
+
+sdg_status_t sdg_attention_plan(const sdg_call_t *call,
+                                const sdg_tagging_t *tagging,
+                                sdg_plan_t **out_plan) {
+  sdg_attnmaker_t m = {.call = call, .tagging = tagging};
+  const char *why;
+  if (!sdg_attention_read(call, &m.a) || tagging->ranks < 2)
+    return sdg_literal_plan(out_plan);
+  SDG_TRY(alike_check(call, tagging, &m.a));
+  m.rows = &tagging->placement[m.a.q];
+  bool sequence = is_split(m.rows, SDG_SEQUENCE_TIME) ||
+                  is_split(&tagging->placement[m.a.k], SDG_SEQUENCE_TIME);
+  SDG_TRY(sdg_attn_obstacle(call, &m.a, sequence, &why));
+  if (why)
+    return sdg_fail(SDG_E_ATTENTION, "%s: %s", call->entry_name, why);
+  m.local = !sequence;
+  if (sequence)
+    SDG_TRY(band_find(&m));
+  m.everything = sequence && !m.local &&
+                 tagging->section->attention == SDG_STRATEGY_GATHER;
+  sdg_status_t status = sdg_attnmaker_init(&m);
+  if (status == SDG_OK && !m.moves &&
+      (m.a.kind != SDG_ATTENTION_WEIGHTS || !tagging->sum_axes))
+    status = sdg_literal_plan(&m.plan);
+  else if (status == SDG_OK)
+    status = plan_make(&m);
+  sdg_attnmaker_fini(&m);
+  if (status == SDG_OK)
+    *out_plan = m.plan;
+  else
+    sdg_plan_destroy(m.plan);
+  return status;
+}

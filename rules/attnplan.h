@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A plan of attention while it is made: each rank computes its own queries on
+ * the keys and values that they see. Inside rules/ only. */
+#ifndef SDG_RULES_ATTNPLAN_H
+#define SDG_RULES_ATTNPLAN_H
+
+#include "rules/attention.h"
+#include "rules/sequence.h"
+
+enum { SDG_ATTN_KEYS, SDG_ATTN_VALUES, SDG_ATTN_SIDES };
+
+typedef struct sdg_attnmaker {
+  const sdg_call_t *call;
+  const sdg_tagging_t *tagging;
+  sdg_attention_t a;
+  sdg_plan_t *plan;
+  const sdg_placement_t *rows; /* of the queries */
+  /* Of keys and values; owned. */
+  sdg_placement_t side[SDG_ATTN_SIDES];
+  /* What a query sees: by windows of all queries, or, where lo is NULL, by the
+   * band; the rank's own keys alone if `local`; all if `everything`, whatever
+   * is masked of them. */
+  sdg_windows_t windows;
+  sdg_band_t band;
+  bool local, everything;
+  sdg_box_t *need[SDG_ATTN_SIDES]; /* of each rank of the group; owned */
+  bool moves;                      /* some rank needs keys of another */
+} sdg_attnmaker_t;
+
+/* Fills `side` and `need`, from what is above them. */
+sdg_status_t sdg_attnmaker_init(sdg_attnmaker_t *m) SDG_MUST_CHECK;
+void sdg_attnmaker_fini(sdg_attnmaker_t *m);
+
+/* A rank's queries, as a box of operand `index`. */
+sdg_box_t sdg_attnmaker_rows(const sdg_attnmaker_t *m, int index, int rank);
+/* What a rank of the job needs of keys or values. */
+sdg_box_t sdg_attnmaker_need(const sdg_attnmaker_t *m, int side, int rank);
+
+/* All steps of the call, on a plan of sdg_subcalls_open(). */
+sdg_status_t sdg_attnmaker_steps(sdg_attnmaker_t *m) SDG_MUST_CHECK;
+
+/* The placement of a tensor whose vectors have `vector` elements, cut like
+ * another. The caller's. */
+sdg_status_t sdg_attn_like(const sdg_tagging_t *tagging,
+                           const sdg_placement_t *like, int64_t vector,
+                           sdg_placement_t *out) SDG_MUST_CHECK;
+
+/* Why attention cannot be split, whatever is said of its windows: NULL if it
+ * can. */
+sdg_status_t sdg_attn_obstacle(const sdg_call_t *call, const sdg_attention_t *a,
+                               bool sequence_is_split,
+                               const char **out_why) SDG_MUST_CHECK;
+
+#endif

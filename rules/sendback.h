@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What ranks computed for elements that others own goes back to these
+ * (sdg_bring_back), and is added. Inside rules/ only. */
+#ifndef SDG_RULES_SENDBACK_H
+#define SDG_RULES_SENDBACK_H
+
+#include "rules/bring.h"
+#include "rules/subcall.h"
+
+/* One tensor on its way. */
+typedef struct sdg_sendback {
+  sdg_bring_t back;
+  int from, to;
+  sdg_box_t own;
+} sdg_sendback_t;
+
+/* After the step that computes slab `from`, and a join of the communication
+ * lane: adds this rank's messages to the plan's next exchange. `from` covers
+ * what this rank has addends of, which is its `need`, -1 where that is nothing;
+ * it may be `to`, which covers what `placement` gives the rank. Arguments else
+ * as of sdg_bring_open. */
+sdg_status_t sdg_sendback_open(sdg_plan_t *plan, const sdg_tagging_t *tagging,
+                               const sdg_placement_t *placement,
+                               const sdg_box_t *need, int from, int to,
+                               sdg_sendback_t *out) SDG_MUST_CHECK;
+/* After the exchange and a join of the main lane: the own part of slab `to`
+ * becomes the sum of this rank's addends and the others', in the order of the
+ * ranks; in float where the type is narrower. Needs sdg_subcalls_open(). */
+sdg_status_t sdg_sendback_close(sdg_plan_t *plan, const sdg_sendback_t *back,
+                                sdg_type_t type) SDG_MUST_CHECK;
+/* Of an opened one, or of all zeros. */
+void sdg_sendback_fini(sdg_sendback_t *back);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sequences of vectors as tensors of four dimensions, in the order of the
+ * vendor's axes, whatever the order in memory. Inside rules/ only. */
+#ifndef SDG_RULES_SEQUENCE_H
+#define SDG_RULES_SEQUENCE_H
+
+#include <cudnn.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/box.h"
+#include "src/call.h"
+#include "src/status.h"
+
+enum {
+  SDG_SEQUENCE_TIME = CUDNN_SEQDATA_TIME_DIM,
+  SDG_SEQUENCE_BATCH = CUDNN_SEQDATA_BATCH_DIM,
+  SDG_SEQUENCE_BEAM = CUDNN_SEQDATA_BEAM_DIM,
+  SDG_SEQUENCE_VECTOR = CUDNN_SEQDATA_VECT_DIM,
+  SDG_SEQUENCE_DIMS = CUDNN_SEQDATA_DIM_COUNT
+};
+
+/* Type, extents and strides of operand->descriptor. False if the vendor's
+ * library does not read it; nothing is reported. */
+bool sdg_sequence_get(sdg_operand_t *operand);
+
+/* Whether every sequence is as long as the descriptor has room for. */
+sdg_status_t sdg_sequence_is_full(const sdg_operand_t *operand,
+                                  bool *out_full) SDG_MUST_CHECK;
+
+/* Whether a descriptor can say where the elements of `box` lie: with the last
+ * dimension innermost, without gaps. */
+bool sdg_sequence_packed(const sdg_box_t *box, const int64_t *stride);
+/* Makes a descriptor of these elements of an operand; the caller's. Sequences
+ * are as long as the operand's where these are all of them, otherwise full.
+ * SDG_E_VENDOR_CALL. */
+sdg_status_t sdg_sequence_create(const sdg_operand_t *of, const sdg_box_t *box,
+                                 const int64_t *stride,
+                                 cudnnSeqDataDescriptor_t *out) SDG_MUST_CHECK;
+
+#endif

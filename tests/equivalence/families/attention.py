@@ -1,0 +1,384 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Multi-head attention, forward and with its gradients, by the definition: head
+h of query t is the mean of the values that t sees, weighted by the softmax of
+its products with their keys."""
+import numpy as np
+
+from cases import Setting, copy_of
+from families.family import Family, call
+from tensors import Tensor
+
+DIMS = ("SEQ", "BATCH", "BEAM", "HEAD")
+AXES = ("0123", "1023", "2103", "0213", "1203", "2013")
+FAR = 1 << 20  # a window without bound
+SIZES = ("q", "k", "v")
+
+
+class Attention(Family):
+    """window: keys before and after the query that it sees. seq, keys: lengths
+    of the queries' and the keys' sequences; without `keys` they are one.
+    sizes: of the vectors of queries, keys and values; projected: of theirs and
+    of the output's, 0 where there is none. axes: for each of the four, which
+    order it has in memory."""
+    ops = sharded = ("attention",)
+    splits = DIMS
+    own_strategies = ("auto", "halo", "gather")
+    plain = {"type": "float", "n": 1, "beam": 1, "heads": 1, "sizes": [4, 4, 4],
+             "projected": [0, 0, 0, 0], "biases": 0, "residual": 0, "same": 0,
+             "train": 1, "adds": 0, "axes": [0, 0, 0, 0], "scale": 0.5,
+             "window": [2, 3], "open": 0, "drop": 0, "only": -1, "ragged": 0, "repeat": 1, "seed": 1}
+
+    def complete(self, case):
+        case = {**self.plain, **case}
+        case.setdefault("seq", case["part"].get("SEQ", [0, 12])[-1])
+        case.setdefault("keys", case["seq"])
+        return case
+
+    def setting(self, rng, view):
+        """Of one start: windows stand in the rules."""
+        ranks = rng.choice([1, 2, 3, 3, 4, 5, 8])
+        mesh, split = [ranks], {"SEQ": [0]}
+        if ranks == 4 and rng.random() < 0.5:
+            mesh, split = [2, 2], {"SEQ": [0], "BATCH": [1]}
+        elif rng.random() < 0.15:
+            split = {"BATCH": [0]}
+        setting = Setting(mesh, split, view)
+        near = rng.choice([3, 3, 9, 30])
+        setting.window = rng.choice(
+            [[rng.randint(0, near), rng.randint(0, near)]] * 5 +
+            [[0, 0], [FAR, 0], [FAR, FAR], [0, FAR]])
+        if view == "shard" and rng.random() < 0.15:
+            setting.sum = "no"
+        return setting
+
+    def draw(self, rng, setting, op):
+        for _ in range(100):
+            q = rng.randint(1, 6)
+            projected = rng.randint(0, 4)
+            case = {
+                "op": op, "mesh": setting.mesh, "split": setting.split,
+                "part": {}, "window": setting.window,
+                "strategy": setting.strategy, "n": rng.randint(1, 3),
+                "beam": rng.choice([1, 1, 1, 2]), "heads": rng.randint(1, 3),
+                "type": rng.choice(["float"] * 4 + ["double", "double",
+                                                    "half"]),
+                "sizes": [q, rng.randint(1, 6), rng.randint(1, 6)],
+                "projected": [projected, projected, rng.randint(0, 4),
+                              rng.choice([0, q, rng.randint(1, 5)])],
+                "biases": rng.randint(0, 1), "same": rng.randint(0, 1),
+                "train": rng.choice([0, 1, 1, 1]), "adds": rng.randint(0, 1),
+                "axes": [rng.randrange(len(AXES)) for _ in range(4)],
+                "scale": rng.choice([0.5, 1, 0.25]), "open": rng.randint(0, 1),
+                "ragged": 0, "drop": 0, "only": -1, "repeat": rng.choice([1, 1, 2]),
+                "seed": rng.randrange(1 << 30)}
+            if projected == 0:
+                case["sizes"][1] = q
+            case["n"] += setting.pieces("BATCH") - 1
+            case["residual"] = int(vector_of(case) == q and rng.random() < 0.7)
+            if case["same"]:
+                case["sizes"][2] = case["sizes"][1]
+                case["axes"][2] = case["axes"][1]
+            case["seq"] = rng.randint(setting.pieces("SEQ"), 40)
+            case["keys"] = case["seq"]
+            if setting.view == "whole" and rng.random() < 0.4:
+                case["keys"] = rng.randint(1, 40)
+                case["ragged"] = rng.choice([0, 1, 7])
+            if setting.sum != "yes":
+                case["sum"], case["adds"] = setting.sum, 0
+            for dim, whole in (("SEQ", case["seq"]), ("BATCH", case["n"])):
+                if dim in setting.split:
+                    case["part"][dim] = cut(rng, setting, dim, whole)
+            if self.valid(case, setting):
+                return case
+        return None
+
+    def legal(self, case):
+        pq, pk = case["projected"][:2]
+        return (pq or case["sizes"][0]) == (pk or case["sizes"][1]) and \
+            (not case["residual"] or vector_of(case) == case["sizes"][0]) and \
+            (not case["same"] or (case["sizes"][1] == case["sizes"][2] and
+                                  case["axes"][1] == case["axes"][2])) and \
+            min(case["sizes"] + [case[key] for key in
+                                 ("seq", "keys", "n", "beam", "heads")]) > 0
+
+    def valid(self, case, setting):
+        if not self.legal(case) or set(case["split"]) - {"SEQ", "BATCH"}:
+            return False
+        if setting.view == "shard" and (case["ragged"] or
+                                        case["keys"] != case["seq"]):
+            return False
+        for dim, whole in (("SEQ", case["seq"]), ("BATCH", case["n"])):
+            first = case["part"].get(dim)
+            if (first is None) != (dim not in case["split"]):
+                return False
+            if first and (len(first) != setting.pieces(dim) + 1 or
+                          first[-1] != whole or sorted(first) != first):
+                return False
+            if first and setting.view == "shard" and \
+                    min(b - a for a, b in zip(first, first[1:])) < 1:
+                return False
+        return case.get("sum", "yes") == "yes" or case["type"] in (
+            "float", "double")
+
+    def strategies(self, case, setting):
+        return self.own_strategies
+
+    def exact(self, case):
+        return False
+
+    def smaller(self, case):
+        for key, value in self.plain.items():
+            if key not in ("seed", "window", "sizes", "projected", "axes") and \
+                    case[key] != value:
+                yield {**copy_of(case), key: value}
+        for key in ("projected", "axes"):
+            for i, value in enumerate(case[key]):
+                if value:
+                    new = copy_of(case)
+                    new[key][i] = 0
+                    yield new
+        for dim, first in case["part"].items():
+            for piece in range(1, len(first)):
+                if first[piece] > first[piece - 1]:
+                    new = copy_of(case)
+                    new["part"][dim] = first[:piece] + [b - 1 for b in
+                                                        first[piece:]]
+                    if dim == "SEQ":
+                        new["keys"] -= int(case["keys"] == case["seq"])
+                        new["seq"] -= 1
+                    else:
+                        new["n"] -= 1
+                    yield new
+
+    # ---- one call ---------------------------------------------------------
+
+    def tensors(self, case):
+        def sequence(name, which, **more):
+            keys = which in (1, 2)
+            like = {"dims": DIMS, "type": case["type"], "kind": "sequence",
+                    "order": [DIMS[int(d)] for d in AXES[case["axes"][which]]]}
+            size = [case["keys" if keys else "seq"], case["n"],
+                    1 if keys else case["beam"],
+                    [*case["sizes"], vector_of(case)][which]]
+            part = dict(case["part"])
+            if keys and part.get("SEQ", [0])[-1] != case["keys"]:
+                part.pop("SEQ", None)  # whole view: as the rules say
+            return Tensor(name, size, cut=part, **{**like, **more})
+
+        def parameters(name, **more):
+            return Tensor(name, [max(1, count)], ("P",), case["type"],
+                          "memory", **more)
+        made = {"values": "nothing", "out": True}
+        count = weights_of(case)["count"]
+        found = [sequence("q", 0), sequence("k", 1)]
+        found += [] if case["same"] else [sequence("v", 2)]
+        found += [sequence("residual", 0)] if case["residual"] else []
+        found += [parameters("w"), sequence("o", 3, **made)]
+        if case["train"]:
+            found += [sequence("do", 3), sequence("dq", 0, **made),
+                      sequence("dk", 1, added=True, **made),
+                      sequence("dv", 2, added=True, **made),
+                      parameters("dw", values="uniform", out=True, summed=count > 0)]
+        return found
+
+    def calls(self, case, local):
+        words = {key: case[key] for key in ("heads", "biases", "train", "adds",
+                                            "scale", "ragged", "open", "drop",
+                                            "only")}
+        words.update(zip(("pq", "pk", "pv", "po"), case["projected"]))
+        if case["window"] != "none":
+            words.update(zip(("left", "right"), case["window"]))
+        if case["same"]:
+            words["v"] = "k"
+        return [call("attention", {}, list(local), **words)]
+
+    # ---- float64 ----------------------------------------------------------
+
+    def reference(self, case, t):
+        return Definition(case, t).results()
+
+
+def vector_of(case):
+    """Elements of an output vector."""
+    pv, po = case["projected"][2:]
+    return po or case["heads"] * (pv or case["sizes"][2])
+
+
+def cut(rng, setting, dim, total):
+    pieces = setting.pieces(dim)
+    if setting.view == "whole":
+        if rng.random() < 0.2:
+            at = rng.randrange(pieces)
+            return [0] * (at + 1) + [total] * (pieces - at)
+        return [0] + sorted(rng.randint(0, total)
+                            for _ in range(pieces - 1)) + [total]
+    if total < pieces:
+        return None
+    return [0] + sorted(rng.sample(range(1, total), pieces - 1)) + [total]
+
+
+def weights_of(case):
+    """Where the matrices and biases lie in the weights: for each of q, k, v, o
+    (offset, rows, columns), all matrices first, as cuDNN has them."""
+    heads, at, out = case["heads"], 0, {}
+    into = [case["projected"][0] or case["sizes"][0],
+            case["projected"][1] or case["sizes"][1],
+            case["projected"][2] or case["sizes"][2]]
+    wide = heads * into[2]
+    for i, size in enumerate(case["projected"]):
+        if size:
+            rows = case["sizes"][i] if i < 3 else wide
+            columns = heads * size if i < 3 else size
+            out[i] = (at, rows, columns)
+            at += rows * columns
+    for i, size in enumerate(case["projected"]):
+        if size and case["biases"]:
+            columns = heads * size if i < 3 else size
+            out[4 + i] = (at, columns)
+            at += columns
+    out["count"] = at
+    return out
+
+
+class Pair:
+    """Values, and the sums of the magnitudes of their terms."""
+
+    def __init__(self, value, terms=None):
+        self.value = value
+        self.terms = abs(value) if terms is None else terms
+
+    def __add__(self, other):
+        return Pair(self.value + other.value, self.terms + other.terms)
+
+    def __matmul__(self, other):
+        return Pair(self.value @ other.value, self.terms @ other.terms)
+
+    def of(self, function, *rest):
+        """A function that moves elements about, or adds them."""
+        return Pair(function(self.value, *rest), function(self.terms, *rest))
+
+
+class Definition:
+    def __init__(self, case, t):
+        self.case, self.t = case, t
+        self.where = weights_of(case)
+        self.heads = case["heads"]
+
+    def matrix(self, i):
+        at, rows, columns = self.where[i]
+        return Pair(self.t["w"][at:at + rows * columns].reshape(rows, columns))
+
+    def project(self, x, i):
+        """(batch, beam, time, heads, size): as the heads see them."""
+        x = Pair(np.moveaxis(x, 0, 2))
+        if i not in self.where:
+            return x.of(lambda a: np.repeat(a[..., None, :], self.heads, 3))
+        y = x @ self.matrix(i)
+        if 4 + i in self.where:
+            at, columns = self.where[4 + i]
+            y = y + Pair(np.broadcast_to(self.t["w"][at:at + columns],
+                                         y.value.shape))
+        return y.of(lambda a: a.reshape(*a.shape[:-1], self.heads, -1))
+
+    def seen(self):
+        """Which keys each query sees."""
+        case = self.case
+        t, j = np.arange(case["seq"])[:, None], np.arange(case["keys"])
+        if case["ragged"]:
+            low = (t * 5 + case["ragged"]) % case["keys"]
+            return (j >= low) & (j < low + 1 + (t * 3 + case["ragged"]) % 4)
+        left, right = case["window"]
+        return (j >= t - left) & (j <= t + right)
+
+    def forward(self):
+        case, t = self.case, self.t
+        values = t["k" if case["same"] else "v"]
+        self.q, self.k, self.v = (
+            self.project(x, i).of(lambda a: np.moveaxis(a, 3, 2))
+            for i, x in enumerate((t["q"], t["k"], values)))
+        back = lambda a: np.swapaxes(a, -1, -2)
+        scores = self.q @ self.k.of(back)
+        mask = self.seen()
+        s = np.where(mask, scores.value * case["scale"], -np.inf)
+        most = s.max(-1, keepdims=True)
+        weight = np.where(mask, np.exp(s - np.where(np.isfinite(most), most,
+                                                    0)), 0)
+        total = weight.sum(-1, keepdims=True)
+        a = weight / np.where(total > 0, total, 1)
+        worst = np.where(mask, scores.terms * abs(case["scale"]), 0).max(
+            -1, keepdims=True)
+        self.a = Pair(a, a * (1 + 2 * worst))
+        self.context = (self.a @ self.v).of(
+            lambda c: np.moveaxis(c, 2, 3).reshape(*c.shape[:2], c.shape[3],
+                                                   -1))
+        out = self.context
+        if 3 in self.where:
+            out = out @ self.matrix(3)
+        if 7 in self.where:
+            at, columns = self.where[7]
+            out = out + Pair(np.broadcast_to(t["w"][at:at + columns],
+                                             out.value.shape))
+        out = out.of(np.moveaxis, 2, 0)
+        return out + Pair(t["residual"]) if case["residual"] else out
+
+    def through(self, d, i):
+        """A gradient of what heads see, (batch, beam, heads, time, size), to
+        that of the vectors; and of the parameters."""
+        flat = d.of(lambda a: np.moveaxis(a, 2, 3))
+        if i not in self.where:
+            return flat.of(np.sum, 3), None
+        flat = flat.of(lambda a: a.reshape(*a.shape[:3], -1))
+        return flat @ self.matrix(i).of(np.transpose), flat
+
+    def gradients(self):
+        case, t = self.case, self.t
+        back = lambda a: np.swapaxes(a, -1, -2)
+        d_out = Pair(np.moveaxis(t["do"], 0, 2))
+        d_context = d_out @ self.matrix(3).of(back) if 3 in self.where else \
+            d_out
+        d_heads = d_context.of(lambda c: np.moveaxis(
+            c.reshape(*c.shape[:3], self.heads, -1), 3, 2))
+        d_a = d_heads @ self.v.of(back)
+        mean = (self.a.value * d_a.value).sum(-1, keepdims=True)
+        d_s = Pair(case["scale"] * self.a.value * (d_a.value - mean),
+                   abs(case["scale"]) * self.a.terms *
+                   (d_a.terms + (self.a.terms * d_a.terms).sum(
+                       -1, keepdims=True)))
+        seen = [d_s @ self.k, d_s.of(back) @ self.q,
+                self.a.of(back) @ d_heads]
+        vectors = [t["q"], t["k"], t["k" if case["same"] else "v"]]
+        found = {}
+        dw = Pair(np.zeros(t["dw"].size))
+        for i, d in enumerate(seen):
+            x, flat = self.through(d, i)
+            if i > 0:  # all beams see one sequence of keys
+                x = x.of(lambda a: a.sum(1, keepdims=True))
+            found["d" + SIZES[i]] = x.of(np.moveaxis, 2, 0)
+            if flat is not None:
+                self.add(dw, i, Pair(np.broadcast_to(
+                    np.moveaxis(vectors[i], 0, 2),
+                    (*flat.value.shape[:3], vectors[i].shape[-1]))), flat)
+        if 3 in self.where:
+            self.add(dw, 3, self.context, d_out)
+        if case["adds"] or self.where["count"] == 0:
+            dw = dw + Pair(t["dw"])
+        found["dw"] = dw
+        return found
+
+    def add(self, dw, i, x, d):
+        at, rows, columns = self.where[i]
+        product = (x.of(lambda a: a.reshape(-1, a.shape[-1]).T) @
+                   d.of(lambda a: a.reshape(-1, a.shape[-1]))).of(np.ravel)
+        for total, part in ((dw.value, product.value),
+                            (dw.terms, product.terms)):
+            total[at:at + rows * columns] += part
+        if 4 + i in self.where:
+            at, columns = self.where[4 + i]
+            for total, part in ((dw.value, d.value), (dw.terms, d.terms)):
+                total[at:at + columns] += part.reshape(-1, columns).sum(0)
+
+    def results(self):
+        found = {"o": self.forward()}
+        if self.case["train"]:
+            found.update(self.gradients())
+        return {name: (pair.value, pair.terms) for name, pair in found.items()}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* opcase's multi-head attention: forward, and, where the words say so, the
+ * gradients after it, in the order that cuDNN asks for. */
+#include "opcase.h"
+
+#include <stdlib.h>
+
+enum { WORK, RESERVE, LENGTHS }; /* of call->space */
+
+/* What of an attention lives as long as the call. */
+typedef struct {
+  cudnnAttnDescriptor_t desc;
+  size_t weights;
+  int *lo, *hi;
+  int trains;
+  void *states; /* of dropout */
+} attn_t;
+
+static void destroy(void *more) {
+  attn_t *attn = more;
+  (void)cudnnDestroyAttnDescriptor(attn->desc);
+  (void)cudaFree(attn->states);
+  free(attn->lo);
+  free(attn->hi);
+  free(attn);
+}
+
+static int size(const op_tensor_t *t, int dim) {
+  return t->extent[dim];
+}
+
+/* Projections and sizes are as the words say; limits what the tensors have. */
+static int describe(op_call_t *call, attn_t *attn) {
+  const op_tensor_t *q = op_tensor(call, "q"), *k = op_tensor(call, "k"),
+                    *v = op_tensor(call, "v");
+  cudnnDataType_t math = op_math(q->type);
+  if (op_real(call, "drop", 0) > 0) {
+    size_t bytes;
+    OP_TRY(cudnnDropoutGetStatesSize(call->handle, &bytes));
+    if (cudaMalloc(&attn->states, bytes) != cudaSuccess)
+      return OP_CUDA_FAILED;
+    OP_TRY(cudnnCreateDropoutDescriptor(&call->dropout));
+    OP_TRY(cudnnSetDropoutDescriptor(call->dropout, call->handle,
+                                     (float)op_real(call, "drop", 0),
+                                     attn->states, bytes, 1));
+  }
+  OP_TRY(cudnnCreateAttnDescriptor(&attn->desc));
+  OP_TRY(cudnnSetAttnDescriptor(
+      attn->desc,
+      op_number(call, "biases", 0) ? CUDNN_ATTN_ENABLE_PROJ_BIASES : 0,
+      op_number(call, "heads", 1), op_real(call, "scale", 1), q->type, math,
+      CUDNN_DEFAULT_MATH, call->dropout, NULL, size(q, 3), size(k, 3),
+      size(v, 3), op_number(call, "pq", 0), op_number(call, "pk", 0),
+      op_number(call, "pv", 0), op_number(call, "po", 0),
+      size(q, CUDNN_SEQDATA_TIME_DIM), size(k, CUDNN_SEQDATA_TIME_DIM),
+      size(q, CUDNN_SEQDATA_BATCH_DIM), size(q, CUDNN_SEQDATA_BEAM_DIM)));
+  return 0;
+}
+
+/* left, right: query t sees keys t - left to t + right. ragged: windows that
+ * have nothing to do with each other. */
+static void windows(const op_call_t *call, const attn_t *attn) {
+  int queries = size(op_tensor(call, "q"), CUDNN_SEQDATA_TIME_DIM);
+  int keys = size(op_tensor(call, "k"), CUDNN_SEQDATA_TIME_DIM);
+  int ragged = op_number(call, "ragged", 0);
+  int wide = op_number(call, "open", 0);
+  for (int t = 0; t < queries; t++) {
+    long lo = t - (long)op_number(call, "left", 0);
+    long hi = t + (long)op_number(call, "right", 0) + 1;
+    if (ragged > 0) {
+      lo = (t * 5 + ragged) % keys;
+      hi = lo + 1 + (t * 3 + ragged) % 4;
+    }
+    attn->lo[t] = (int)(lo < 0 && !wide ? 0 : lo);
+    attn->hi[t] = (int)(hi > keys && !wide ? keys : hi);
+  }
+}
+
+/* Device memory with the lengths of all sequences: of queries, of keys. */
+static int lengths(op_call_t *call) {
+  const op_tensor_t *t[] = {op_tensor(call, "q"), op_tensor(call, "k")};
+  int count = 0, at = 0;
+  for (int i = 0; i < 2; i++)
+    count += size(t[i], 1) * size(t[i], 2);
+  int *length = malloc((size_t)count * sizeof *length);
+  if (!length)
+    return OP_CUDA_FAILED;
+  for (int i = 0; i < 2; i++)
+    for (int k = 0; k < size(t[i], 1) * size(t[i], 2); k++)
+      length[at++] = size(t[i], CUDNN_SEQDATA_TIME_DIM);
+  int status = op_space(call, LENGTHS, (size_t)count * sizeof *length);
+  if (status == 0 &&
+      cudaMemcpy(call->space[LENGTHS], length, (size_t)count * sizeof *length,
+                 cudaMemcpyHostToDevice) != cudaSuccess)
+    status = OP_CUDA_FAILED;
+  free(length);
+  return status;
+}
+
+static int prepare(op_call_t *call) {
+  attn_t *attn = calloc(1, sizeof *attn);
+  size_t work, reserve;
+  if (!attn)
+    return OP_CUDA_FAILED;
+  call->more = attn;
+  call->more_destroy = destroy;
+  size_t queries = (size_t)size(op_tensor(call, "q"), CUDNN_SEQDATA_TIME_DIM);
+  attn->lo = malloc(queries * sizeof *attn->lo);
+  attn->hi = malloc(queries * sizeof *attn->hi);
+  if (!attn->lo || !attn->hi)
+    return OP_CUDA_FAILED;
+  attn->trains = op_number(call, "train", 0);
+  OP_TRY(describe(call, attn));
+  windows(call, attn);
+  OP_TRY(cudnnGetMultiHeadAttnBuffers(call->handle, attn->desc, &attn->weights,
+                                      &work, &reserve));
+  OP_TRY(op_space(call, WORK, work + 1));
+  OP_TRY(op_space(call, RESERVE, reserve + 1));
+  call->space_bytes[RESERVE] = reserve;
+  return lengths(call);
+}
+
+static void *device(const op_call_t *call, const char *key) {
+  const op_tensor_t *t = op_tensor(call, key);
+  return t ? t->device : NULL;
+}
+
+static cudnnSeqDataDescriptor_t desc(const op_call_t *call, const char *key) {
+  return op_tensor(call, key)->sequence;
+}
+
+static int gradients(op_call_t *call, const attn_t *attn) {
+  const op_tensor_t *q = op_tensor(call, "q");
+  const int *q_length = call->space[LENGTHS];
+  const int *k_length = q_length + size(q, 1) * size(q, 2);
+  void *w = device(call, "w");
+  OP_TRY(cudnnMultiHeadAttnBackwardData(
+      call->handle, attn->desc, attn->lo, attn->hi, q_length, k_length,
+      desc(call, "do"), device(call, "do"), desc(call, "q"), device(call, "dq"),
+      device(call, "q"), desc(call, "k"), device(call, "dk"), device(call, "k"),
+      desc(call, "v"), device(call, "dv"), device(call, "v"), attn->weights, w,
+      call->space_bytes[WORK], call->space[WORK], call->space_bytes[RESERVE],
+      call->space[RESERVE]));
+  if (!op_tensor(call, "dw"))
+    return 0;
+  return (int)cudnnMultiHeadAttnBackwardWeights(
+      call->handle, attn->desc,
+      op_number(call, "adds", 0) ? CUDNN_WGRAD_MODE_ADD : CUDNN_WGRAD_MODE_SET,
+      desc(call, "q"), device(call, "q"), desc(call, "k"), device(call, "k"),
+      desc(call, "v"), device(call, "v"), desc(call, "do"), device(call, "do"),
+      attn->weights, w, device(call, "dw"), call->space_bytes[WORK],
+      call->space[WORK], call->space_bytes[RESERVE], call->space[RESERVE]);
+}
+
+static int run(op_call_t *call) {
+  const attn_t *attn = call->more;
+  const op_tensor_t *q = op_tensor(call, "q");
+  const int *q_length = call->space[LENGTHS];
+  const int *k_length = q_length + size(q, 1) * size(q, 2);
+  OP_TRY(cudnnMultiHeadAttnForward(
+      call->handle, attn->desc, op_number(call, "only", -1), attn->lo, attn->hi,
+      q_length, k_length, desc(call, "q"), device(call, "q"),
+      device(call, "residual"), desc(call, "k"), device(call, "k"),
+      desc(call, "v"), device(call, "v"), desc(call, "o"), device(call, "o"),
+      attn->weights, device(call, "w"), call->space_bytes[WORK],
+      call->space[WORK], attn->trains ? call->space_bytes[RESERVE] : 0,
+      attn->trains ? call->space[RESERVE] : NULL));
+  return attn->trains ? gradients(call, attn) : 0;
+}
+
+const op_row_t op_attn_rows[] = {
+    {"attention", prepare, run},
+    {0},
+};
