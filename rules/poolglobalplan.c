@@ -10,12 +10,15 @@
 #include "rules/vendor.h"
 
 // A plan being made. Results of pieces lie in a tensor with an element per
-// piece in each merged dimension, in y's coordinates in the others.
+// piece in each merged dimension, in y's coordinates in the others. Means of
+// half types take two elements along the first merged one: what is stored, and
+// what the storing left out.
 typedef struct maker {
   const sdg_call_t *call;
   const sdg_tagging_t *tagging;
   const sdg_pool_t *pool;
   sdg_plan_t *plan;
+  int twice;                   // that dimension, or 0
   sdg_box_t x, y, part, parts; // this rank's; its result's; what it gathers;
                                // in the whole view some may be empty
   int x_slab, y_slab, part_slab, parts_slab;
@@ -38,14 +41,19 @@ static int64_t pieces_of(const maker_t *m, int d) {
   return pieces_before(part, part->pieces);
 }
 
+static int64_t elements_of(const maker_t *m, int d) {
+  return pieces_of(m, d) * (d == m->twice ? 2 : 1);
+}
+
 static sdg_box_t part_of(const maker_t *m, int rank) {
   const sdg_placement_t *x = x_of(m);
   sdg_box_t box = sdg_placement_box(x, m->tagging->mesh, rank);
   for (int d = 2; d < box.dims && !sdg_box_empty(&box); d++) {
     int64_t first = pieces_before(
         &x->part[d], sdg_split_piece(&x->split[d], m->tagging->mesh, rank));
+    int64_t each = d == m->twice ? 2 : 1;
     box.dim[d] = m->pool->spec.everyones[d]
-                     ? (sdg_range_t){first, first + 1}
+                     ? (sdg_range_t){each * first, each * (first + 1)}
                      : (sdg_range_t){0, m->pool->op.dim[d].y_extent};
   }
   return box;
@@ -56,7 +64,7 @@ static sdg_box_t parts_of(const maker_t *m, int rank) {
       sdg_placement_box(&m->pool->op.y_placement, m->tagging->mesh, rank);
   for (int d = 2; d < box.dims && !sdg_box_empty(&box); d++)
     if (m->pool->spec.everyones[d])
-      box.dim[d].hi = pieces_of(m, d);
+      box.dim[d].hi = elements_of(m, d);
   return box;
 }
 
@@ -138,7 +146,8 @@ static cudnnStatus_t backward_piece(const sdg_subcall_run_t *run) {
   return backward(run, &alpha, a->beta);
 }
 
-// The program's windows on a piece, or windows over all pieces.
+// The program's windows on a piece, or windows over all pieces; BETA is set, or
+// 0.
 static sdg_status_t sub_add(maker_t *m, sdg_subcall_t *sub, bool piece,
                             double alpha) {
   sdg_pool_parameters_t p = m->pool->parameters;
@@ -146,7 +155,7 @@ static sdg_status_t sub_add(maker_t *m, sdg_subcall_t *sub, bool piece,
   for (int i = 0; i < p.spatial; i++) {
     bool merged = m->pool->spec.everyones[i + 2];
     if (!piece) {
-      p.window[i] = merged ? (int)pieces_of(m, i + 2) : 1;
+      p.window[i] = merged ? (int)elements_of(m, i + 2) : 1;
       p.pad[i] = 0;
       p.stride[i] = 1;
     } else if (merged) {
@@ -155,7 +164,6 @@ static sdg_status_t sub_add(maker_t *m, sdg_subcall_t *sub, bool piece,
   }
   SDG_TRY(sdg_pool_descriptor(&p, p.pad, &descriptor));
   sub->scalar[ALPHA] = sdg_scalar(m->call->operand[0].type, alpha);
-  sub->scalar[BETA] = sdg_scalar(m->call->operand[0].type, 0);
   sub->op = descriptor;
   sub->op_destroy = pool_destroy;
   for (int i = 0; i < sub->tensors; i++)
@@ -200,17 +208,59 @@ static sdg_status_t gather_steps(maker_t *m, const sdg_transfer_t *transfer,
   return SDG_OK;
 }
 
+// weight * this rank's result + beta * what is there.
+static sdg_status_t piece_make(maker_t *m, double weight, const sdg_box_t *at,
+                               double beta) {
+  sdg_subcall_t sub = {
+      .fn = forward_piece,
+      .tensors = 2,
+      .tensor = {{.slab = m->x_slab, .box = m->x},
+                 {.slab = m->part_slab, .box = *at}},
+      .scalar = {[BETA] = sdg_scalar(m->call->operand[0].type, beta)}};
+  return sub_add(m, &sub, true, weight);
+}
+
+// A NaN, of infinity less itself, becomes 0.
+static sdg_status_t nan_clear(maker_t *m, const sdg_subcall_tensor_t *t) {
+  sdg_subcall_tensor_t zero = *t, more = *t;
+  zero.box = (sdg_box_t){.dims = t->box.dims};
+  for (int d = 0; d < t->box.dims; d++)
+    zero.box.dim[d].hi = 1;
+  SDG_TRY(sdg_plan_scratch(m->plan, &zero.box, t->slab, &zero.slab));
+  SDG_TRY(sdg_plan_scratch(m->plan, &t->box, t->slab, &more.slab));
+  SDG_TRY(sdg_plan_zero(m->plan, SDG_LANE_MAIN, zero.slab, &zero.box));
+  SDG_TRY(sdg_subcall_op_numbers(m->plan, CUDNN_OP_TENSOR_MAX, 1, t, 1, &zero,
+                                 &more));
+  SDG_TRY(
+      sdg_subcall_op_numbers(m->plan, CUDNN_OP_TENSOR_MIN, 1, t, 1, &zero, t));
+  return sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_ADD, 1, &more, 1, t, 0, t);
+}
+
+// This rank's mean, and how far it is from what was stored of it.
+static sdg_status_t twice_make(maker_t *m, double weight) {
+  sdg_subcall_tensor_t rest = {.slab = m->part_slab,
+                               .box = m->part,
+                               .type = m->call->operand[m->pool->x].type};
+  sdg_box_t stored = m->part;
+  int64_t shift[SDG_DIMS_MAX] = {0};
+  rest.box.dim[m->twice].lo++;
+  stored.dim[m->twice].hi--;
+  shift[m->twice] = 1;
+  SDG_TRY(piece_make(m, weight, &stored, 0));
+  SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->part_slab, m->part_slab,
+                        shift, &rest.box, SDG_COPY_HALO));
+  SDG_TRY(piece_make(m, weight, &rest.box, -1));
+  return nan_clear(m, &rest);
+}
+
 // This rank's result, and those of all, which every rank gets.
 static sdg_status_t parts_make(maker_t *m, double weight) {
   if (!sdg_box_empty(&m->parts))
     SDG_TRY(sdg_plan_scratch(m->plan, &m->parts, m->y_slab, &m->parts_slab));
   if (!sdg_box_empty(&m->part)) {
     SDG_TRY(sdg_plan_scratch(m->plan, &m->part, m->y_slab, &m->part_slab));
-    sdg_subcall_t sub = {.fn = forward_piece,
-                         .tensors = 2,
-                         .tensor = {{.slab = m->x_slab, .box = m->x},
-                                    {.slab = m->part_slab, .box = m->part}}};
-    SDG_TRY(sub_add(m, &sub, true, weight));
+    SDG_TRY(m->twice ? twice_make(m, weight)
+                     : piece_make(m, weight, &m->part, 0));
   }
   sdg_transfer_t transfer;
   SDG_TRY(transfer_make(m, &transfer));
@@ -231,7 +281,7 @@ static sdg_status_t forward_make(maker_t *m) {
                        .tensors = 2,
                        .tensor = {{.slab = m->parts_slab, .box = m->parts},
                                   {.slab = m->y_slab, .box = m->y}}};
-  return sub_add(m, &sub, false, rest);
+  return sub_add(m, &sub, false, m->twice ? 2 * rest : rest);
 }
 
 // Each element gets its share of the whole: its piece's share of it, times
@@ -325,6 +375,18 @@ bool sdg_pool_global_can(const sdg_pool_t *pool, const sdg_tagging_t *tagging) {
          (cut_alike(pool, tagging) && (is_mean(pool) || pieces_in_order(pool)));
 }
 
+// Of means in half types: the first merged dimension.
+static int twice_of(const sdg_pool_t *pool, const sdg_call_t *call) {
+  sdg_type_t type = call->operand[pool->x].type;
+  if (pool->dx >= 0 || !is_mean(pool) ||
+      (type != CUDNN_DATA_HALF && type != CUDNN_DATA_BFLOAT16))
+    return 0;
+  int d = 2;
+  while (!pool->spec.everyones[d])
+    d++;
+  return d;
+}
+
 sdg_status_t sdg_pool_global_plan(const sdg_call_t *call,
                                   const sdg_tagging_t *tagging,
                                   const sdg_pool_t *pool,
@@ -334,6 +396,7 @@ sdg_status_t sdg_pool_global_plan(const sdg_call_t *call,
       .tagging = tagging,
       .pool = pool,
       .plan = sdg_plan_create("pieces"),
+      .twice = twice_of(pool, call),
       .x = sdg_placement_box(&tagging->placement[pool->x], tagging->mesh,
                              tagging->rank),
       .y = sdg_placement_box(&pool->op.y_placement, tagging->mesh,

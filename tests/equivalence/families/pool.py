@@ -28,7 +28,16 @@ class Pooling(Family):
             case["pad"].append(rng.choice([0, rng.randint(0, k - 1)]))
         case["ties"] = int(rng.random() < 0.5)
 
-    recut = staticmethod(draw_cuts_out)
+    def recut(self, rng, setting, case):
+        # Where windows are all of what is split each rank makes a part of the
+        # one output; in the shard view its rules and its sizes say so.
+        if setting.view == "whole" and rng.random() < 0.15:
+            thin = rng.random() < 0.3
+            for i, dim in enumerate("DHW"[3 - len(case["size"]):]):
+                if dim in case["part"] or not thin:
+                    case["kernel"][i] = case["size"][i]
+                    case["stride"][i], case["pad"][i] = 1, 0
+        draw_cuts_out(rng, setting, case)
 
     def legal(self, case):
         return min(out_sizes(case)) >= 1 and not fills_pieces(case) and \
