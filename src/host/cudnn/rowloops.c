@@ -4,6 +4,8 @@
 // contraction of a * b + c. Sums are of as many parts with any vectors.
 #include "src/host/cudnn/rows.h"
 
+#include <stddef.h>
+
 #if HOST_KERNEL_BYTES == 64
 #include <immintrin.h>
 #endif
@@ -59,8 +61,24 @@ wide_double(const double *p) {
   const double mean = left ? row->mean : 0;                                    \
   (void)shift
 
+/* Memory is asked for this many bytes ahead: by themselves, processors stop at
+ * the end of a page. */
+enum { AHEAD = 2048, LINE = 64, BLOCK = 128 };
+
+static inline __attribute__((always_inline)) void ask(const void *from,
+                                                      size_t bytes) {
+  for (size_t at = 0; at < bytes; at += LINE)
+    __builtin_prefetch((const char *)from + AHEAD + at);
+}
+
+static inline int64_t least(int64_t block, int64_t count) {
+  return count - block < BLOCK ? count : block + BLOCK;
+}
+
 /* Maps vectorise by themselves: no element reads what another writes. */
-#define EACH _Pragma("GCC ivdep") for (int64_t i = 0; i < count; i++)
+#define EACH                                                                   \
+  _Pragma("GCC ivdep") for (int64_t i = block, end = least(block, count);      \
+                            i < end; i++)
 
 #define ROWS(T)                                                                \
   static double sum_##T(const void *from, int64_t count) {                     \
@@ -68,9 +86,11 @@ wide_double(const double *p) {
     wide_t part[PARTS] = {{0}};                                                \
     double rest = 0;                                                           \
     int64_t i = 0;                                                             \
-    for (; i + STEP <= count; i += STEP)                                       \
+    for (; i + STEP <= count; i += STEP) {                                     \
+      ask(x + i, STEP * sizeof(T));                                            \
       _Pragma("GCC unroll 16") for (int p = 0; p < PARTS; p++) part[p] +=      \
           wide_##T(x + i + p * LANES);                                         \
+    }                                                                          \
     for (; i < count; i++)                                                     \
       rest += (double)x[i];                                                    \
     return fold(part) + rest;                                                  \
@@ -97,11 +117,17 @@ wide_double(const double *p) {
     SHIFTS(T);                                                                 \
     const double alpha = row->alpha, beta = row->beta, slope = row->slope;     \
     const double offset = row->offset - slope * mean;                          \
-    EACH {                                                                     \
-      double value = slope * FROM(T, x[i]) + offset;                           \
-      value = adds ? value + (double)with[i] : value;                          \
-      value = alpha * (relu && value < 0 ? 0 : value);                         \
-      out[i] = (T)(blend ? value + beta * (double)out[i] : value);             \
+    for (int64_t block = 0; block < count; block += BLOCK) {                   \
+      ask(x + block, BLOCK * sizeof(T));                                       \
+      ask(out + block, BLOCK * sizeof(T));                                     \
+      if (adds)                                                                \
+        ask(with + block, BLOCK * sizeof(T));                                  \
+      EACH {                                                                   \
+        double value = slope * FROM(T, x[i]) + offset;                         \
+        value = adds ? value + (double)with[i] : value;                        \
+        value = alpha * (relu && value < 0 ? 0 : value);                       \
+        out[i] = (T)(blend ? value + beta * (double)out[i] : value);           \
+      }                                                                        \
     }                                                                          \
   }                                                                            \
   static void map_##T(const host_row_t *row) {                                 \
@@ -123,7 +149,8 @@ wide_double(const double *p) {
     const int64_t count = row->count;                                          \
     const T *dy = row->with, *gate = row->gate;                                \
     T *through = row->through;                                                 \
-    EACH through[i] = !gate || gate[i] > 0 ? dy[i] : 0;                        \
+    for (int64_t block = 0; block < count; block += BLOCK)                     \
+      EACH through[i] = !gate || gate[i] > 0 ? dy[i] : 0;                      \
   }                                                                            \
   static inline __attribute__((always_inline)) void sums_how_##T(              \
       const host_row_t *row, bool gated, double *io_sum, double *io_product) { \
@@ -134,7 +161,11 @@ wide_double(const double *p) {
     wide_t sum[PARTS] = {{0}}, product[PARTS] = {{0}};                         \
     double rest = 0, rest_product = 0;                                         \
     int64_t i = 0;                                                             \
-    for (; i + STEP <= count; i += STEP)                                       \
+    for (; i + STEP <= count; i += STEP) {                                     \
+      ask(x + i, STEP * sizeof(T));                                            \
+      ask(with + i, STEP * sizeof(T));                                         \
+      if (gated)                                                               \
+        ask(gate + i, STEP * sizeof(T));                                       \
       _Pragma("GCC unroll 16") for (int p = 0; p < PARTS; p++) {               \
         wide_t dy = wide_##T(with + i + p * LANES);                            \
         if (gated)                                                             \
@@ -143,6 +174,7 @@ wide_double(const double *p) {
         wide_t from = wide_##T(x + i + p * LANES);                             \
         product[p] += dy * (sizeof(T) < sizeof(double) ? from : from - shift); \
       }                                                                        \
+    }                                                                          \
     for (; i < count; i++) {                                                   \
       double dy = !gated || gate[i] > 0 ? (double)with[i] : 0;                 \
       rest += dy;                                                              \
@@ -172,10 +204,17 @@ wide_double(const double *p) {
     const double alpha = row->alpha, beta = row->beta, slope = row->slope;     \
     const double curve = slope * row->curve;                                   \
     const double offset = slope * row->offset - curve * mean;                  \
-    EACH {                                                                     \
-      double dy = !gated || gate[i] > 0 ? (double)with[i] : 0;                 \
-      double value = alpha * (slope * dy - offset - curve * FROM(T, x[i]));    \
-      out[i] = (T)(blend ? value + beta * (double)out[i] : value);             \
+    for (int64_t block = 0; block < count; block += BLOCK) {                   \
+      ask(x + block, BLOCK * sizeof(T));                                       \
+      ask(with + block, BLOCK * sizeof(T));                                    \
+      ask(out + block, BLOCK * sizeof(T));                                     \
+      if (gated)                                                               \
+        ask(gate + block, BLOCK * sizeof(T));                                  \
+      EACH {                                                                   \
+        double dy = !gated || gate[i] > 0 ? (double)with[i] : 0;               \
+        double value = alpha * (slope * dy - offset - curve * FROM(T, x[i]));  \
+        out[i] = (T)(blend ? value + beta * (double)out[i] : value);           \
+      }                                                                        \
     }                                                                          \
   }                                                                            \
   static void gradient_##T(const host_row_t *row) {                            \
