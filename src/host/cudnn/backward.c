@@ -4,7 +4,6 @@
 
 #include "src/host/cudnn/gradalgo.h"
 #include "src/host/cudnn/problem.h"
-#include "src/host/cudnn/scratch.h"
 #include "src/host/cudnn/view.h"
 #include "src/host/cudnn/work.h"
 
@@ -78,25 +77,13 @@ typedef struct {
 static bool run_bias(void *argument) {
   const bias_t *job = argument;
   const host_view_t *dy = &job->dy;
-  int64_t first[CUDNN_DIM_MAX] = {0}, box[CUDNN_DIM_MAX], plane = 1;
+  int64_t first[CUDNN_DIM_MAX] = {0}, box[CUDNN_DIM_MAX];
   memcpy(box, dy->dim, sizeof box);
-  box[0] = box[1] = 1;
-  for (int i = 2; i < dy->rank; i++)
-    plane *= box[i];
-  double *values =
-      host_scratch_get(HOST_SCRATCH_INPUT, (size_t)plane * sizeof *values);
-  if (!values)
-    return false;
+  box[1] = 1;
   const int64_t one[CUDNN_DIM_MAX] = {1, 1, 1, 1, 1, 1, 1, 1};
   for (int64_t c = 0; c < dy->dim[1]; c++) {
-    double sum = 0;
     first[1] = c;
-    for (first[0] = 0; first[0] < dy->dim[0]; first[0]++) {
-      host_view_load(dy, first, box, values);
-      for (int64_t i = 0; i < plane; i++)
-        sum += values[i];
-    }
-    first[0] = 0;
+    double sum = host_view_sum(dy, first, box);
     host_view_store(&job->db, first, one, job->alpha, &sum, job->beta);
   }
   return true;

@@ -79,11 +79,21 @@ static double combine(const struct cudnnReduceTensorStruct *how,
     return sqrt(sum);
   case CUDNN_REDUCE_TENSOR_ADD:
   case CUDNN_REDUCE_TENSOR_AVG:
-    break;
+    break; /* without values */
   }
-  for (int64_t i = 0; i < count; i++)
-    sum += values[i];
-  return how->op == CUDNN_REDUCE_TENSOR_AVG ? sum / (double)count : sum;
+  return NAN;
+}
+
+/* Of the box at `at`. */
+static double reduced(const job_t *job, const int64_t *at, const int64_t *box,
+                      int64_t count, double *values, uint32_t *out_index) {
+  if (values) {
+    host_view_load(&job->a, at, box, values);
+    return combine(&job->how, values, count, out_index);
+  }
+  double sum = host_view_sum(&job->a, at, box);
+  *out_index = 0;
+  return job->how.op == CUDNN_REDUCE_TENSOR_AVG ? sum / (double)count : sum;
 }
 
 static bool run(void *argument) {
@@ -96,14 +106,17 @@ static bool run(void *argument) {
     one[i] = 1;
     count *= box[i];
   }
-  double *values =
-      host_scratch_get(HOST_SCRATCH_INPUT, (size_t)count * sizeof *values);
-  if (!values)
+  double *values = NULL;
+  bool sums = job->how.op == CUDNN_REDUCE_TENSOR_ADD ||
+              job->how.op == CUDNN_REDUCE_TENSOR_AVG;
+  if (!sums)
+    values =
+        host_scratch_get(HOST_SCRATCH_INPUT, (size_t)count * sizeof *values);
+  if (!sums && !values)
     return false;
   for (int64_t i = 0; i < outputs; i++) {
     uint32_t index;
-    host_view_load(a, at, box, values);
-    double value = combine(&job->how, values, count, &index);
+    double value = reduced(job, at, box, count, values, &index);
     host_view_store(c, at, one, job->alpha, &value, job->beta);
     if (job->indices)
       job->indices[i] = index;

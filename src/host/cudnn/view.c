@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "src/host/cudnn/number.h"
+#include "src/host/cudnn/rows.h"
 #include "src/host/cudnn/work.h"
 
 cudnnDataType_t host_type_scalar(cudnnDataType_t type) {
@@ -66,113 +66,6 @@ int64_t host_view_elements(const host_view_t *view) {
   for (int i = 0; i < view->rank; i++)
     elements *= view->dim[i];
   return elements;
-}
-
-#define LOAD(T, value)                                                         \
-  do {                                                                         \
-    const T *restrict p = from;                                                \
-    if (step == 1)                                                             \
-      for (int64_t i = 0; i < count; i++) {                                    \
-        T v = p[i];                                                            \
-        to[i] = (value);                                                       \
-      }                                                                        \
-    else                                                                       \
-      for (int64_t i = 0; i < count; i++) {                                    \
-        T v = p[i * step];                                                     \
-        to[i] = (value);                                                       \
-      }                                                                        \
-  } while (0)
-
-void host_elements_load(cudnnDataType_t type, const void *from, int64_t step,
-                        int64_t count, double *to) {
-  switch ((int)type) {
-  case CUDNN_DATA_FLOAT:
-    LOAD(float, v);
-    return;
-  case CUDNN_DATA_DOUBLE:
-    LOAD(double, v);
-    return;
-  case CUDNN_DATA_HALF:
-    LOAD(uint16_t, host_half_load(v));
-    return;
-  case CUDNN_DATA_BFLOAT16:
-    LOAD(uint16_t, host_bfloat_load(v));
-    return;
-  case CUDNN_DATA_INT8:
-    LOAD(int8_t, v);
-    return;
-  case CUDNN_DATA_UINT8:
-    LOAD(uint8_t, v);
-    return;
-  case CUDNN_DATA_INT32:
-    LOAD(int32_t, v);
-    return;
-  }
-}
-
-/* GPUs scale as float: 0.05f * 10 is a tie, which doubles would not see. */
-static double integer(float scaled, double low, double high) {
-  if (scaled != scaled)
-    return 0;
-  double value = nearbyintf(scaled);
-  return value < low ? low : value > high ? high : value;
-}
-
-static double whole(double value, double low, double high) {
-  if (value != value)
-    return 0;
-  value = nearbyint(value);
-  return value < low ? low : value > high ? high : value;
-}
-
-/* Every way is written out: those that are dense vectorise. */
-#define STORE_BY(T, at, blend, old, rounded)                                   \
-  for (int64_t i = 0; i < count; i++) {                                        \
-    double r = alpha * from[i];                                                \
-    if (blend) {                                                               \
-      T v = p[at];                                                             \
-      r += beta * (double)(old);                                               \
-    }                                                                          \
-    p[at] = (T)(rounded);                                                      \
-  }
-#define STORE(T, old, rounded)                                                 \
-  do {                                                                         \
-    T *restrict p = to;                                                        \
-    if (step == 1 && beta == 0)                                                \
-      STORE_BY(T, i, false, old, rounded)                                      \
-    else if (step == 1)                                                        \
-      STORE_BY(T, i, true, old, rounded)                                       \
-    else                                                                       \
-      STORE_BY(T, i *step, beta != 0, old, rounded)                            \
-  } while (0)
-
-void host_elements_store(cudnnDataType_t type, void *to, int64_t step,
-                         int64_t count, double alpha, const double *from,
-                         double beta) {
-  switch ((int)type) {
-  case CUDNN_DATA_FLOAT:
-    STORE(float, v, r);
-    return;
-  case CUDNN_DATA_DOUBLE:
-    STORE(double, v, r);
-    return;
-  case CUDNN_DATA_HALF:
-    STORE(uint16_t, host_half_load(v), host_half_round(host_round_to_odd(r)));
-    return;
-  case CUDNN_DATA_BFLOAT16:
-    STORE(uint16_t, host_bfloat_load(v),
-          host_bfloat_round(host_round_to_odd(r)));
-    return;
-  case CUDNN_DATA_INT8:
-    STORE(int8_t, v, integer((float)r, INT8_MIN, INT8_MAX));
-    return;
-  case CUDNN_DATA_UINT8:
-    STORE(uint8_t, v, integer((float)r, 0, UINT8_MAX));
-    return;
-  case CUDNN_DATA_INT32:
-    STORE(int32_t, v, whole(r, INT32_MIN, INT32_MAX));
-    return;
-  }
 }
 
 /* Rows of a box, one after the other. Extents of 1 are left out, and what
@@ -295,4 +188,35 @@ void host_view_store(const host_view_t *view, const int64_t *first,
                         walk.stride[walk.rank - 1], width, alpha, from, beta);
     from += width;
   } while (walk_next(&walk));
+}
+
+/* Elements that are converted at once. */
+enum { CHUNK = 512 };
+
+static double row_sum(const host_view_t *view, const char *from, int64_t step,
+                      int64_t count) {
+  bool is_double = view->type == CUDNN_DATA_DOUBLE;
+  double room[CHUNK], sum = 0;
+  if (step == 1 && (is_double || view->type == CUDNN_DATA_FLOAT))
+    return host_rows(is_double)->sum(from, count);
+  int64_t bytes = (int64_t)host_type_bytes(view->type) * step;
+  for (int64_t i = 0; i < count; i += CHUNK) {
+    int64_t part = count - i < CHUNK ? count - i : CHUNK;
+    host_elements_load(view->type, from + i * bytes, step, part, room);
+    sum += host_rows(true)->sum(room, part);
+  }
+  return sum;
+}
+
+double host_view_sum(const host_view_t *view, const int64_t *first,
+                     const int64_t *extent) {
+  double sum = 0;
+  int64_t bytes = (int64_t)host_type_bytes(view->type);
+  walk_t walk = walk_start(view, first, extent);
+  int64_t width = walk.extent[walk.rank - 1];
+  do
+    sum += row_sum(view, view->data + walk.at * bytes,
+                   walk.stride[walk.rank - 1], width);
+  while (walk_next(&walk));
+  return sum;
 }

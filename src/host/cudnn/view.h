@@ -52,6 +52,10 @@ void host_view_store(const host_view_t *view, const int64_t *first,
                      const int64_t *extent, double alpha, const double *from,
                      double beta);
 
+/* The sum of a box, which cuts no vectors. */
+double host_view_sum(const host_view_t *view, const int64_t *first,
+                     const int64_t *extent);
+
 /* `count` elements of any type, `step` elements apart. */
 void host_elements_load(cudnnDataType_t type, const void *from, int64_t step,
                         int64_t count, double *to);
