@@ -45,7 +45,7 @@ static const sdg_section_t *section_find(const sdg_call_t *call,
   return NULL;
 }
 
-static const sdg_buffer_t *buffer_of(const sdg_buffers_t *table,
+static const sdg_buffer_t *buffer_of(sdg_buffers_t *table,
                                      const sdg_operand_t *operand) {
   sdg_layout_t layout = sdg_memory_layout(operand);
   return operand->data
@@ -123,8 +123,7 @@ static sdg_status_t operand_place(const sdg_call_t *call, int index,
 
 static sdg_status_t tagging_fill(const sdg_call_t *call,
                                  const sdg_section_t *section,
-                                 const sdg_buffers_t *table,
-                                 sdg_tagging_t *out) {
+                                 sdg_buffers_t *table, sdg_tagging_t *out) {
   sdg_tagging_group(section, out);
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];
@@ -177,8 +176,7 @@ static sdg_status_t plan_make(const sdg_call_t *call, const sdg_rule_t *rule,
 
 static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rule_t *rule,
                                const sdg_section_t *section,
-                               const sdg_buffers_t *table,
-                               const sdg_plan_key_t *key,
+                               sdg_buffers_t *table, const sdg_plan_key_t *key,
                                sdg_plan_entry_t **out_entry) {
   sdg_tagging_t tagging;
   sdg_plan_t *plan;
@@ -207,7 +205,7 @@ static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rule_t *rule,
 
 static sdg_status_t entry_get(const sdg_call_t *call, const sdg_rule_t *rule,
                               const sdg_section_t *section,
-                              const sdg_buffers_t *table,
+                              sdg_buffers_t *table,
                               sdg_plan_entry_t **out_entry) {
   sdg_plan_key_t key;
   sdg_plan_key_make(call, rule, &key);
@@ -224,8 +222,7 @@ static sdg_status_t entry_get(const sdg_call_t *call, const sdg_rule_t *rule,
 
 // Where this call writes must be memory that was seen allocated: in any other
 // nobody would bring it up to date for who reads it.
-static sdg_status_t output_check(const sdg_call_t *call,
-                                 const sdg_buffers_t *table,
+static sdg_status_t output_check(const sdg_call_t *call, sdg_buffers_t *table,
                                  const sdg_operand_t *output) {
   sdg_layout_t layout = sdg_memory_layout(output);
   sdg_span_t allocation,

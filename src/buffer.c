@@ -15,42 +15,6 @@ bool sdg_span_contain(sdg_span_t outer, sdg_span_t inner) {
          inner.at + inner.bytes <= outer.at + outer.bytes;
 }
 
-// ---- layouts --------------------------------------------------------------
-
-size_t sdg_layout_bytes(const sdg_layout_t *layout) {
-  int64_t last = 0;
-  for (int d = 0; d < layout->dims; d++) {
-    if (layout->extent[d] < 1)
-      return 0;
-    last += (layout->extent[d] - 1) * layout->stride[d];
-  }
-  return (size_t)(last + 1) * (size_t)layout->elem_bytes;
-}
-
-bool sdg_layout_dense(const sdg_layout_t *layout) {
-  int64_t count = 1;
-  for (int d = 0; d < layout->dims; d++)
-    count *= layout->extent[d];
-  return (size_t)count * (size_t)layout->elem_bytes == sdg_layout_bytes(layout);
-}
-
-bool sdg_layout_equal(const sdg_layout_t *a, const sdg_layout_t *b) {
-  if (a->elem_bytes != b->elem_bytes || a->dims != b->dims)
-    return false;
-  for (int d = 0; d < a->dims; d++)
-    if (a->extent[d] != b->extent[d] ||
-        (a->extent[d] > 1 && a->stride[d] != b->stride[d]))
-      return false;
-  return true;
-}
-
-sdg_box_t sdg_layout_box(const sdg_layout_t *layout) {
-  sdg_box_t box = {.dims = layout->dims};
-  for (int d = 0; d < layout->dims; d++)
-    box.dim[d].hi = layout->extent[d];
-  return box;
-}
-
 uint64_t sdg_placement_hash(const sdg_placement_t *placement) {
   uint64_t hash = 14695981039346656037u;
 #define MIX(value) hash = (hash ^ (uint64_t)(value)) * 1099511628211u
@@ -132,12 +96,56 @@ sdg_span_t sdg_buffer_span(const sdg_buffer_t *buffer) {
   return (sdg_span_t){buffer->at, sdg_layout_bytes(&buffer->layout)};
 }
 
-sdg_buffer_t *sdg_buffers_find(const sdg_buffers_t *table, uintptr_t at,
+// Dimensions as in `to`, of which `dim` says what they are now. Those of extent
+// 1 are whole in every box. False without memory, or where one is split: then
+// nothing has changed.
+static bool buffer_describe(sdg_buffer_t *buffer, const sdg_layout_t *to,
+                            const int *dim) {
+  const sdg_placement_t *now = &buffer->placement;
+  sdg_placement_t placement;
+  for (int d = 0; d < now->dims; d++)
+    if (buffer->layout.extent[d] == 1 && now->split[d].axes > 0)
+      return false;
+  if (sdg_placement_init(to->dims, to->extent, &placement) != SDG_OK)
+    return false;
+  for (int d = 0; d < to->dims; d++) {
+    if (dim[d] < 0)
+      continue;
+    placement.split[d] = now->split[dim[d]];
+    sdg_part_fini(&placement.part[d]);
+    if (sdg_part_copy(&now->part[dim[d]], &placement.part[d]) != SDG_OK) {
+      sdg_placement_fini(&placement);
+      return false;
+    }
+  }
+  sdg_placement_fini(&buffer->placement);
+  buffer->placement = placement;
+  buffer->placement_hash = sdg_placement_hash(&placement);
+  buffer->layout = *to;
+  for (int r = 0; r < buffer->ranks; r++)
+    for (int i = 0; i < 2; i++) {
+      sdg_box_t *box = i ? &buffer->owned[r] : &buffer->valid[r], was = *box;
+      *box = sdg_layout_box(to);
+      for (int d = 0; d < to->dims; d++)
+        if (dim[d] >= 0)
+          box->dim[d] = was.dim[dim[d]];
+    }
+  return true;
+}
+
+sdg_buffer_t *sdg_buffers_find(sdg_buffers_t *table, uintptr_t at,
                                const sdg_layout_t *layout) {
   for (int i = 0; i < table->buffers; i++)
     if (table->buffer[i]->at == at &&
         sdg_layout_equal(&table->buffer[i]->layout, layout))
       return table->buffer[i];
+  for (int i = 0; i < table->buffers; i++) {
+    int dim[SDG_DIMS_MAX];
+    if (table->buffer[i]->at == at &&
+        sdg_layout_map(&table->buffer[i]->layout, layout, dim) &&
+        buffer_describe(table->buffer[i], layout, dim))
+      return table->buffer[i];
+  }
   return NULL;
 }
 

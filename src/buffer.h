@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "src/box.h"
+#include "src/layout.h"
 #include "src/mesh.h"
 #include "src/placement.h"
 #include "src/ring.h"
@@ -26,20 +27,6 @@ typedef struct sdg_span {
 } sdg_span_t;
 bool sdg_span_overlap(sdg_span_t a, sdg_span_t b);
 bool sdg_span_contain(sdg_span_t outer, sdg_span_t inner);
-
-/* How a tensor lies in memory: extents and strides in elements. */
-typedef struct sdg_layout {
-  int elem_bytes, dims;
-  int64_t extent[SDG_DIMS_MAX], stride[SDG_DIMS_MAX];
-} sdg_layout_t;
-/* From the first byte of the tensor to its last. */
-size_t sdg_layout_bytes(const sdg_layout_t *layout);
-/* True if these bytes are all the tensor's: no gaps. */
-bool sdg_layout_dense(const sdg_layout_t *layout);
-/* The same elements at the same addresses; strides of extent 1 do not count. */
-bool sdg_layout_equal(const sdg_layout_t *a, const sdg_layout_t *b);
-/* All indices of the tensor. */
-sdg_box_t sdg_layout_box(const sdg_layout_t *layout);
 
 /* A distributed tensor. Arrays have an element for each of the `ranks` of its
  * communicator. */
@@ -86,8 +73,10 @@ bool sdg_buffers_allocation(const sdg_buffers_t *table, uintptr_t at,
                             sdg_span_t *out_span);
 
 sdg_span_t sdg_buffer_span(const sdg_buffer_t *buffer);
-/* The buffer that is this tensor; NULL if there is none. */
-sdg_buffer_t *sdg_buffers_find(const sdg_buffers_t *table, uintptr_t at,
+/* The buffer that is this tensor; NULL if there is none. One that was noted by
+ * another description of the same elements, of other dimensions of extent 1 or
+ * in another order, has this one from now on. */
+sdg_buffer_t *sdg_buffers_find(sdg_buffers_t *table, uintptr_t at,
                                const sdg_layout_t *layout);
 /* The first buffer, in order of their numbers, that shares bytes with `span`,
  * but not `except`; NULL if there is none. */

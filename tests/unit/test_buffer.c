@@ -2,6 +2,7 @@
 // The buffer table against what is written down element by element.
 #include "src/buffer.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "src/transfer.h"
@@ -215,6 +216,85 @@ START_TEST(who_needs_more_gets_it_once) {
 }
 END_TEST
 
+// The same elements in dimensions of another order, some of extent 1 gone and
+// some added.
+static sdg_layout_t layout_again(const sdg_layout_t *layout) {
+  sdg_layout_t again = {.elem_bytes = layout->elem_bytes};
+  for (int d = 0; d < layout->dims; d++) {
+    if (layout->extent[d] == 1)
+      continue;
+    int at = (int)random_in(0, again.dims), from = again.dims++;
+    again.extent[from] = again.extent[at];
+    again.stride[from] = again.stride[at];
+    again.extent[at] = layout->extent[d];
+    again.stride[at] = layout->stride[d];
+  }
+  do {
+    again.extent[again.dims] = 1;
+    again.stride[again.dims++] = random_in(1, 50);
+  } while (again.dims < 4 && random_in(0, 1));
+  return again;
+}
+
+static int offsets_compare(const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+static bool same_elements(const sdg_layout_t *a, const sdg_box_t *in_a,
+                          const sdg_layout_t *b, const sdg_box_t *in_b) {
+  static int64_t of_a[ELEMENTS], of_b[ELEMENTS];
+  int count = offsets_of(a, in_a, of_a);
+  if (offsets_of(b, in_b, of_b) != count)
+    return false;
+  qsort(of_a, (size_t)count, sizeof *of_a, offsets_compare);
+  qsort(of_b, (size_t)count, sizeof *of_b, offsets_compare);
+  return memcmp(of_a, of_b, (size_t)count * sizeof *of_a) == 0;
+}
+
+START_TEST(a_tensor_is_found_by_each_description_of_its_elements) {
+  int found = 0;
+  for (int64_t n = random_cases(5000); n > 0; n--) {
+    sdg_mesh_t mesh = mesh_of("y=2,x=3", RANKS);
+    sdg_layout_t layout = layout_draw(3), again = layout_again(&layout);
+    sdg_placement_t placement = placement_draw(&layout, &mesh);
+    sdg_buffers_t table = {0};
+    sdg_box_t need[RANKS], was[RANKS], sent[RANKS];
+    bool split_one = false;
+    for (int d = 0; d < layout.dims; d++)
+      split_one |= layout.extent[d] == 1 && placement.split[d].axes > 0;
+    REQUIRE(!sdg_buffers_put(&table, 64, &layout, &placement, &mesh, 1));
+    sdg_buffer_t *buffer = sdg_buffers_find(&table, 64, &layout);
+    for (int r = 0; r < RANKS; r++)
+      need[r] = box_draw(&layout);
+    if (sdg_buffer_lack(buffer, need, sent))
+      sdg_buffer_grow(buffer, sent);
+    memcpy(was, buffer->valid, (size_t)buffer->ranks * sizeof *was);
+    sdg_layout_t other = again;
+    other.elem_bytes *= 2;
+    REQUIRE(!sdg_buffers_find(&table, 64, &other));
+    REQUIRE(!sdg_buffers_find(&table, 72, &again));
+    other = again;
+    other.extent[0]++;
+    REQUIRE(!sdg_buffers_find(&table, 64, &other));
+    sdg_buffer_t *same = sdg_buffers_find(&table, 64, &again);
+    split_one &= !sdg_layout_equal(&layout, &again);
+    REQUIRE((same == NULL) == split_one);
+    for (int r = 0; same && r < same->ranks; r++) {
+      sdg_box_t own = sdg_placement_box(&placement, &mesh, same->rank[r]);
+      REQUIRE(same_elements(&layout, &own, &again, &same->owned[r]));
+      REQUIRE(same_elements(&layout, &was[r], &again, &same->valid[r]));
+      own = sdg_placement_box(&same->placement, &mesh, same->rank[r]);
+      REQUIRE(same_elements(&again, &own, &again, &same->owned[r]));
+    }
+    found += same != NULL;
+    sdg_buffers_fini(&table);
+    sdg_placement_fini(&placement);
+  }
+  REQUIRE(found > 0);
+}
+END_TEST
+
 // Memory byte by byte: which allocation, and which tensors by bits.
 typedef struct memory {
   int allocation[ARENA];
@@ -245,7 +325,7 @@ static void memory_free(memory_t *m, int at) {
   }
 }
 
-static void memory_compare(const memory_t *m, const sdg_buffers_t *table) {
+static void memory_compare(const memory_t *m, sdg_buffers_t *table) {
   int there = 0;
   for (int t = 0; t < TENSORS; t++) {
     there += m->tensor[t].there;
@@ -387,6 +467,7 @@ int main(void) {
   tcase_add_test(tcase, the_table_is_true_to_memory_that_comes_and_goes);
   tcase_add_test(tcase,
                  the_same_tensor_is_found_whatever_the_stride_of_one_element);
+  tcase_add_test(tcase, a_tensor_is_found_by_each_description_of_its_elements);
   tcase_add_test(tcase, a_tensor_that_is_written_again_is_as_right_as_at_first);
   suite_add_tcase(suite, tcase);
   return harness_run(suite);
