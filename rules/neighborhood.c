@@ -104,6 +104,7 @@ const sdg_rule_t sdg_rule_neighborhood = {
     .scalars = neighborhood_scalars,
     .place = neighborhood_place,
     .plan = sdg_neighborhood_plan,
+    .share = sdg_neighborhood_share,
 };
 
 // ---- the call --------------------------------------------------------------
@@ -281,8 +282,7 @@ static sdg_status_t compute_alone(sdg_call_t *call) {
   return status;
 }
 
-// Whole view: every rank computes all of it, after what it reads was brought
-// up to date.
+// Whole view: what is read where the ranks do not share the call.
 static void touch_make(const sdg_call_t *call, sdg_touch_t *out) {
   *out = (sdg_touch_t){.name = call->entry_name,
                        .stream_kind = SDG_STREAM_CUDNN,

@@ -30,6 +30,7 @@ typedef struct maker {
   sdg_plan_t *plan;
   sdg_type_t of, type; // of the program's tensors, of the arithmetic
   bool backward;
+  bool brings;    // keys and values: in the whole view they are there
   sdg_box_t q, o; // this rank's
   side_t side[2];
 } maker_t;
@@ -78,8 +79,10 @@ static sdg_status_t side_init(maker_t *m, side_t *side, int operand,
     side->need[r] =
         sdg_neighborhood_need(&m->shape, &queries, operand == SDG_NEIGHBOR_V);
   }
-  if (sdg_bring_communicates(tagging, side->placement, side->need))
+  if (sdg_bring_communicates(tagging, side->placement, side->need) &&
+      (m->backward || !m->plan->share))
     m->plan->axes = tagging->axes;
+  m->brings = m->plan->axes && !m->plan->share;
   return SDG_OK;
 }
 
@@ -89,10 +92,10 @@ static const sdg_box_t *need_of(const maker_t *m, const side_t *side) {
 
 // The messages; and what the rank has itself, while they are on their way.
 static sdg_status_t side_open(maker_t *m, side_t *side) {
-  SDG_TRY(sdg_plan_operand(m->plan, m->call, side->operand, &side->own,
-                           &side->from));
+  SDG_TRY(sdg_merge_operand(m->plan, m->call, side->operand, &side->own,
+                            &side->from));
   SDG_TRY(packed(m, need_of(m, side), &side->all));
-  if (!m->plan->axes)
+  if (!m->brings)
     return SDG_OK;
   int into = m->of == m->type ? side->all : SDG_SLAB_SCRATCH;
   return sdg_bring_open(m->plan, m->tagging, side->placement, side->need,
@@ -100,7 +103,7 @@ static sdg_status_t side_open(maker_t *m, side_t *side) {
 }
 
 static sdg_status_t side_own(maker_t *m, const side_t *side) {
-  if (!m->plan->axes)
+  if (!m->brings)
     return move(m, side->from, m->of, side->all, m->type, need_of(m, side), 0);
   for (int i = 0; i < side->bring.transfer.locals; i++)
     SDG_TRY(move(m, side->from, m->of, side->all, m->type,
@@ -119,10 +122,11 @@ static sdg_status_t side_land(maker_t *m, const side_t *side) {
 static sdg_status_t keys_bring(maker_t *m) {
   for (int i = 0; i < 2; i++)
     SDG_TRY(side_open(m, &m->side[i]));
-  SDG_TRY(sdg_plan_exchange(m->plan));
+  if (m->brings)
+    SDG_TRY(sdg_plan_exchange(m->plan));
   for (int i = 0; i < 2; i++)
     SDG_TRY(side_own(m, &m->side[i]));
-  if (!m->plan->axes)
+  if (!m->brings)
     return SDG_OK;
   SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));
   for (int i = 0; i < 2; i++)
@@ -162,8 +166,8 @@ static sdg_status_t gradients_close(maker_t *m, side_t *side, int slab) {
   for (int i = 0; i < back->recvs; i++)
     SDG_TRY(move(m, side->back.landed[i], m->type, slab, m->type,
                  &back->recv[i].box, 1));
-  SDG_TRY(sdg_plan_operand(m->plan, m->call, side->gradient, &side->own,
-                           &gradient));
+  SDG_TRY(sdg_merge_operand(m->plan, m->call, side->gradient, &side->own,
+                            &gradient));
   return move(m, slab, m->type, gradient, m->of, &side->own, 0);
 }
 
@@ -196,7 +200,7 @@ static sdg_status_t gradients_return(maker_t *m) {
 static sdg_status_t operand_get(maker_t *m, int index, const sdg_box_t *own,
                                 sdg_subcall_tensor_t *out) {
   int slab;
-  SDG_TRY(sdg_plan_operand(m->plan, m->call, index, own, &slab));
+  SDG_TRY(sdg_merge_operand(m->plan, m->call, index, own, &slab));
   *out = tensor(slab, own, m->of);
   return SDG_OK;
 }
@@ -232,22 +236,27 @@ static sdg_status_t steps_make(maker_t *m) {
   return gradients_return(m);
 }
 
-sdg_status_t sdg_neighborhood_plan(const sdg_call_t *call,
+sdg_status_t sdg_neighborhood_make(const sdg_call_t *call,
                                    const sdg_tagging_t *tagging,
-                                   sdg_plan_t **out_plan) {
+                                   sdg_share_t *share, sdg_plan_t **out_plan) {
   maker_t m = {.call = call,
                .tagging = tagging,
                .of = call->operand[SDG_NEIGHBOR_Q].type,
                .backward = call->operands > SDG_NEIGHBOR_DQ};
-  SDG_TRY(sdg_neighborhood_shape(call, tagging, &m.shape));
   m.type = sdg_merge_type(m.of);
   m.plan = sdg_plan_create("halo");
-  sdg_status_t status = m.plan ? sdg_subcalls_open(m.plan, call)
-                               : sdg_fail(SDG_E_NO_MEMORY, "a plan");
-  if (status == SDG_OK) {
-    m.plan->why = "the op has no other: keys and values come to their queries";
-    status = steps_make(&m);
+  if (!m.plan) {
+    sdg_share_destroy(share);
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
   }
+  m.plan->share = share;
+  if (!share)
+    m.plan->why = "the op has no other: keys and values come to their queries";
+  sdg_status_t status = sdg_neighborhood_shape(call, tagging, &m.shape);
+  if (status == SDG_OK)
+    status = sdg_subcalls_open(m.plan, call);
+  if (status == SDG_OK)
+    status = steps_make(&m);
   for (int i = 0; i < 2; i++) {
     free(m.side[i].need);
     sdg_bring_fini(&m.side[i].bring);
@@ -258,4 +267,10 @@ sdg_status_t sdg_neighborhood_plan(const sdg_call_t *call,
   else
     sdg_plan_destroy(m.plan);
   return status;
+}
+
+sdg_status_t sdg_neighborhood_plan(const sdg_call_t *call,
+                                   const sdg_tagging_t *tagging,
+                                   sdg_plan_t **out_plan) {
+  return sdg_neighborhood_make(call, tagging, NULL, out_plan);
 }

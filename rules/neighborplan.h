@@ -47,7 +47,17 @@ sdg_box_t sdg_neighborhood_need(const sdg_neighborhood_t *shape,
                                 const sdg_box_t *queries, bool of_values);
 
 /* This rank's plan, which brings keys and values, computes, and brings
- * gradients back. */
+ * gradients back. Whole view: with `share`, which it takes over, also after an
+ * error, and by which all that is read is there. */
+sdg_status_t sdg_neighborhood_make(const sdg_call_t *call,
+                                   const sdg_tagging_t *tagging,
+                                   sdg_share_t *share,
+                                   sdg_plan_t **out_plan) SDG_MUST_CHECK;
+
+/* The rule's plan and share. */
+sdg_status_t sdg_neighborhood_share(const sdg_call_t *call,
+                                    const sdg_tagging_t *tagging,
+                                    sdg_plan_t **out_plan) SDG_MUST_CHECK;
 sdg_status_t sdg_neighborhood_plan(const sdg_call_t *call,
                                    const sdg_tagging_t *tagging,
                                    sdg_plan_t **out_plan) SDG_MUST_CHECK;

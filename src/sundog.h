@@ -153,7 +153,7 @@ typedef struct sundog_neighborhood {
  * Fails with 620 for windows and shapes that cannot be, 603 where pieces do not
  * belong together, 604 for other types, 303 and 609 for descriptors and tags,
  * 601 where a split was asked for and neither a tag nor a rule is about q; and
- * as tagged calls do. In the whole view every rank computes all of it. */
+ * as tagged calls do. */
 SUNDOG_API int sundog_neighborhood_attention(
     void *cudnn_handle, const sundog_neighborhood_t *how,
     const void *q_descriptor, const void *q, const void *k_descriptor,
