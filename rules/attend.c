@@ -1,49 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention to boxes of keys, block by block of queries.
-#include "rules/attend.h"
+#include "rules/attendblock.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "rules/merge.h"
-#include "rules/vendor.h"
-
-// Dimensions of the arithmetic's tensors; the grid's follow.
-enum { G, ALONG };
-
-// Queries that are computed together, and scratch for them.
-typedef struct block {
-  sdg_box_t q, o; // in the operands' coordinates
-  sdg_range_t g;  // folded
-  bool full;      // every slot of every query has a key
-  int scores;     // slabs: G, slot, grid; and as G, slot, queries, 1
-  int flat;
-  int dscores, dflat; // backward
-  int products;       // G, channels, grid
-  int q_own, q_fold;  // packed, and the same memory folded
-  int o_own, o_fold;
-  int dq_own, dq_fold;
-} block_t;
-
-// The queries that have a key at one step, folded, and their keys.
-typedef struct pair {
-  sdg_box_t q, k; // grid dimensions only
-  int64_t slot;
-} pair_t;
-
-typedef struct maker {
-  const sdg_attend_t *a;
-  bool backward;
-  int64_t slots;    // of a query
-  int64_t width;    // channels of a head, the most
-  int k, v, dk, dv; // folded slabs
-  int memory;       // of the blocks, which take turns
-  int64_t room;     // for so many queries times G
-  block_t at;       // the block at hand
-  pair_t *pair;
-  int pairs;
-} maker_t;
 
 static int64_t size_of(sdg_range_t range) {
   return range.hi - range.lo;
@@ -62,20 +24,15 @@ static int64_t queries_of(const sdg_box_t *q) {
 static sdg_box_t folded(const sdg_box_t *box, sdg_range_t g,
                         sdg_range_t second) {
   sdg_box_t out = *box;
-  out.dim[G] = g;
-  out.dim[ALONG] = second;
+  out.dim[SDG_ATTEND_G] = g;
+  out.dim[SDG_ATTEND_ALONG] = second;
   return out;
 }
 
-static sdg_subcall_tensor_t view(const maker_t *m, int slab,
-                                 const sdg_box_t *box, sdg_range_t second) {
+sdg_subcall_tensor_t sdg_attend_view(const sdg_attend_maker_t *m, int slab,
+                                     const sdg_box_t *box, sdg_range_t second) {
   return (sdg_subcall_tensor_t){
       .slab = slab, .box = folded(box, m->at.g, second), .type = m->a->type};
-}
-
-static sdg_subcall_tensor_t slot_view(const maker_t *m, int slab,
-                                      const pair_t *pair) {
-  return view(m, slab, &pair->q, (sdg_range_t){pair->slot, pair->slot + 1});
 }
 
 static int64_t heads_of(const sdg_attend_t *a) {
@@ -89,7 +46,7 @@ static sdg_status_t fold(const sdg_attend_t *a, int of, int64_t channels,
   return sdg_plan_within(a->plan, of, 0, &box, of, out_slab);
 }
 
-static sdg_status_t folds_make(maker_t *m) {
+static sdg_status_t folds_make(sdg_attend_maker_t *m) {
   const sdg_attend_t *a = m->a;
   const sdg_neighborhood_t *shape = a->shape;
   sdg_range_t all = {0, size_of(a->q.box.dim[0]) * heads_of(a)};
@@ -104,15 +61,16 @@ static sdg_status_t folds_make(maker_t *m) {
 // ---- blocks ----------------------------------------------------------------
 
 // Elements for one query of one head.
-static int64_t elements_each(const maker_t *m) {
+static int64_t elements_each(const sdg_attend_maker_t *m) {
   const sdg_neighborhood_t *shape = m->a->shape;
-  int64_t each = m->slots + m->width + shape->q_channels + shape->v_channels;
+  int64_t each =
+      m->slots + m->times * m->width + shape->q_channels + shape->v_channels;
   return m->backward ? each + m->slots + shape->q_channels : each;
 }
 
 // Memory of a block, part by part: the next one, of `each` elements per query
 // and head.
-static sdg_status_t part_take(const maker_t *m, const sdg_box_t *box,
+static sdg_status_t part_take(const sdg_attend_maker_t *m, const sdg_box_t *box,
                               int64_t each, int64_t *io_offset, int *out_slab) {
   int bytes = sdg_merge_bytes(m->a->type);
   SDG_TRY(sdg_plan_within(m->a->plan, m->memory, (size_t)*io_offset, box, m->k,
@@ -121,33 +79,42 @@ static sdg_status_t part_take(const maker_t *m, const sdg_box_t *box,
   return SDG_OK;
 }
 
-static sdg_status_t both_take(const maker_t *m, const sdg_box_t *box,
+static sdg_status_t both_take(const sdg_attend_maker_t *m, const sdg_box_t *box,
                               int64_t channels, int64_t *io_offset,
                               int *out_own, int *out_fold) {
   SDG_TRY(part_take(m, box, channels, io_offset, out_own));
   return fold(m->a, *out_own, channels, m->at.g, out_fold);
 }
 
-static sdg_status_t scores_take(const maker_t *m, int64_t *io_offset,
-                                int *out_scores, int *out_flat) {
-  const block_t *b = &m->at;
-  sdg_box_t box = folded(&b->q, b->g, (sdg_range_t){0, m->slots});
-  SDG_TRY(part_take(m, &box, m->slots, io_offset, out_scores));
+// Other forms of the same memory: the grid of `of` as one dimension.
+static sdg_status_t flat_take(const sdg_attend_maker_t *m, int of,
+                              int64_t second, int64_t third, int64_t fourth,
+                              int *out_slab) {
   sdg_box_t flat = {
       .dims = 4,
-      .dim = {
-          {0, size_of(b->g)}, {0, m->slots}, {0, queries_of(&b->q)}, {0, 1}}};
-  return sdg_plan_within(m->a->plan, *out_scores, 0, &flat, *out_scores,
-                         out_flat);
+      .dim = {{0, size_of(m->at.g)}, {0, second}, {0, third}, {0, fourth}}};
+  return sdg_plan_within(m->a->plan, of, 0, &flat, of, out_slab);
 }
 
-static sdg_status_t block_take(maker_t *m) {
+static sdg_status_t scores_take(const sdg_attend_maker_t *m, int64_t *io_offset,
+                                int *out_scores, int *out_flat, int *out_sums) {
+  const sdg_attend_block_t *b = &m->at;
+  int64_t queries = queries_of(&b->q);
+  sdg_box_t box = folded(&b->q, b->g, (sdg_range_t){0, m->slots});
+  SDG_TRY(part_take(m, &box, m->slots, io_offset, out_scores));
+  SDG_TRY(flat_take(m, *out_scores, m->slots, queries, 1, out_flat));
+  return flat_take(m, *out_scores, m->slots, 1, queries, out_sums);
+}
+
+static sdg_status_t block_take(sdg_attend_maker_t *m) {
   const sdg_neighborhood_t *shape = m->a->shape;
-  block_t *b = &m->at;
-  int64_t offset = 0;
-  SDG_TRY(scores_take(m, &offset, &b->scores, &b->flat));
-  sdg_box_t box = folded(&b->q, b->g, (sdg_range_t){0, m->width});
-  SDG_TRY(part_take(m, &box, m->width, &offset, &b->products));
+  sdg_attend_block_t *b = &m->at;
+  int64_t offset = 0, width = m->times * m->width;
+  SDG_TRY(scores_take(m, &offset, &b->scores, &b->flat, &b->sums));
+  sdg_box_t box = folded(&b->q, b->g, (sdg_range_t){0, width});
+  SDG_TRY(part_take(m, &box, width, &offset, &b->products));
+  SDG_TRY(flat_take(m, b->products, m->times, m->width, queries_of(&b->q),
+                    &b->terms));
   SDG_TRY(
       both_take(m, &b->q, shape->q_channels, &offset, &b->q_own, &b->q_fold));
   SDG_TRY(
@@ -156,14 +123,15 @@ static sdg_status_t block_take(maker_t *m) {
     return SDG_OK;
   SDG_TRY(
       both_take(m, &b->q, shape->q_channels, &offset, &b->dq_own, &b->dq_fold));
-  return scores_take(m, &offset, &b->dscores, &b->dflat);
+  return scores_take(m, &offset, &b->dscores, &b->dflat, &b->dsums);
 }
 
 // ---- steps -----------------------------------------------------------------
 
-static bool pair_make(const maker_t *m, const int64_t *step, pair_t *out) {
+static bool pair_make(const sdg_attend_maker_t *m, const int64_t *step,
+                      sdg_attend_pair_t *out) {
   const sdg_neighborhood_t *shape = m->a->shape;
-  *out = (pair_t){.q = m->at.q, .k = m->at.q};
+  *out = (sdg_attend_pair_t){.q = m->at.q, .k = m->at.q};
   for (int d = 0; d < shape->grid; d++) {
     const sdg_neighbor_t *dim = &shape->dim[d];
     sdg_range_t seeing = sdg_neighbor_queries(dim, step[d]);
@@ -176,15 +144,26 @@ static bool pair_make(const maker_t *m, const int64_t *step, pair_t *out) {
     k->hi = q->hi + step[d] * dim->dilation;
     out->slot = out->slot * dim->kernel + sdg_neighbor_slot(dim, step[d]);
   }
+  out->all = memcmp(&out->q, &m->at.q, sizeof out->q) == 0;
   return true;
 }
 
-// Each query's own step first: it is there for all of the block, and what is
-// added to begins with it.
-static sdg_status_t pairs_make(maker_t *m) {
+static void pairs_sort(sdg_attend_maker_t *m) {
+  int64_t covered = 0;
+  for (int64_t slot = 0; slot < m->slots; slot++)
+    m->pair_all[slot] = -1;
+  for (int i = 0; i < m->pairs; i++) {
+    covered += queries_of(&m->pair[i].q);
+    if (m->pair[i].all)
+      m->pair_all[m->pair[i].slot] = i;
+  }
+  m->at.full = covered == m->slots * queries_of(&m->at.q);
+}
+
+static sdg_status_t pairs_make(sdg_attend_maker_t *m) {
   const sdg_neighborhood_t *shape = m->a->shape;
   static const int64_t own[SDG_NEIGHBOR_GRID_MAX];
-  int64_t step[SDG_NEIGHBOR_GRID_MAX], count = 1, covered = 0;
+  int64_t step[SDG_NEIGHBOR_GRID_MAX], count = 1;
   sdg_range_t steps[SDG_NEIGHBOR_GRID_MAX];
   for (int d = 0; d < shape->grid; d++) {
     steps[d] = sdg_neighbor_steps(&shape->dim[d]);
@@ -192,9 +171,11 @@ static sdg_status_t pairs_make(maker_t *m) {
     count *= size_of(steps[d]);
   }
   free(m->pair);
+  free(m->pair_all);
   m->pairs = 0;
   m->pair = malloc((size_t)count * sizeof *m->pair);
-  if (!m->pair)
+  m->pair_all = malloc((size_t)m->slots * sizeof *m->pair_all);
+  if (!m->pair || !m->pair_all)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan of %lld steps", (long long)count);
   m->pairs += pair_make(m, own, &m->pair[0]);
   for (int64_t i = 0; i < count; i++) {
@@ -203,167 +184,34 @@ static sdg_status_t pairs_make(maker_t *m) {
     for (int d = shape->grid - 1; d >= 0 && ++step[d] == steps[d].hi; d--)
       step[d] = steps[d].lo;
   }
-  for (int i = 0; i < m->pairs; i++)
-    covered += queries_of(&m->pair[i].q);
-  m->at.full = covered == m->slots * queries_of(&m->at.q);
+  pairs_sort(m);
   return SDG_OK;
-}
-
-// ---- sub-calls -------------------------------------------------------------
-
-static cudnnStatus_t softmax_run(const sdg_subcall_run_t *run) {
-  return sdg_cudnn_get()->cudnnSoftmaxForward(
-      run->handle, CUDNN_SOFTMAX_ACCURATE, CUDNN_SOFTMAX_MODE_CHANNEL,
-      &run->scalar[0], run->descriptor[0], run->data[0], &run->scalar[1],
-      run->descriptor[0], run->data[0]);
-}
-
-static cudnnStatus_t softmax_back_run(const sdg_subcall_run_t *run) {
-  return sdg_cudnn_get()->cudnnSoftmaxBackward(
-      run->handle, CUDNN_SOFTMAX_ACCURATE, CUDNN_SOFTMAX_MODE_CHANNEL,
-      &run->scalar[0], run->descriptor[0], run->data[0], run->descriptor[1],
-      run->data[1], &run->scalar[1], run->descriptor[1], run->data[1]);
-}
-
-// Of the weights in place; backward, of their gradients.
-static sdg_status_t softmax_add(const maker_t *m, bool backward) {
-  const sdg_attend_t *a = m->a;
-  sdg_subcall_t sub = {
-      .fn = backward ? softmax_back_run : softmax_run,
-      .tensors = backward ? 2 : 1,
-      .tensor = {sdg_subcall_slab(a->plan, m->at.flat, a->type)},
-      .scalar = {sdg_scalar(a->type, 1), sdg_scalar(a->type, 0)}};
-  if (backward)
-    sub.tensor[1] = sdg_subcall_slab(a->plan, m->at.dflat, a->type);
-  return sdg_subcall_add(a->plan, &sub);
-}
-
-// Into each slot of `to` the sum over `channels` of what the queries have in
-// slab `own` times what their keys have in `theirs`.
-static sdg_status_t dots_add(const maker_t *m, int own, int theirs,
-                             int64_t channels, double scale, int to) {
-  sdg_plan_t *plan = m->a->plan;
-  sdg_range_t all = {0, channels};
-  for (int i = 0; i < m->pairs; i++) {
-    const pair_t *pair = &m->pair[i];
-    sdg_subcall_tensor_t x = view(m, own, &pair->q, all);
-    sdg_subcall_tensor_t y = view(m, theirs, &pair->k, all);
-    sdg_subcall_tensor_t slot = slot_view(m, to, pair);
-    // Nothing to sum is no reduction.
-    sdg_subcall_tensor_t products =
-        channels > 1 ? view(m, m->at.products, &pair->q, all) : slot;
-    SDG_TRY(sdg_subcall_op(plan, CUDNN_OP_TENSOR_MUL, channels > 1 ? 1 : scale,
-                           &x, 1, &y, 0, &products));
-    if (channels > 1)
-      SDG_TRY(sdg_subcall_reduce(plan, CUDNN_REDUCE_TENSOR_ADD, scale,
-                                 &products, 0, &slot));
-  }
-  return SDG_OK;
-}
-
-// To the queries' elements of slab `to` each slot of `weights` times what their
-// keys have in slab `theirs`.
-static sdg_status_t gather_add(const maker_t *m, int weights, int theirs,
-                               int64_t channels, double scale, int to) {
-  sdg_range_t all = {0, channels};
-  for (int i = 0; i < m->pairs; i++) {
-    const pair_t *pair = &m->pair[i];
-    sdg_subcall_tensor_t y = view(m, theirs, &pair->k, all);
-    sdg_subcall_tensor_t weight = slot_view(m, weights, pair);
-    sdg_subcall_tensor_t sum = view(m, to, &pair->q, all);
-    SDG_TRY(sdg_subcall_op(m->a->plan, CUDNN_OP_TENSOR_MUL, scale, &y, 1,
-                           &weight, i > 0, &sum));
-  }
-  return SDG_OK;
-}
-
-// The other way: to the keys' elements of slab `to` what the queries have in
-// slab `own`.
-static sdg_status_t scatter_add(const maker_t *m, int weights, int own,
-                                int64_t channels, double scale, int to) {
-  sdg_range_t all = {0, channels};
-  for (int i = 0; i < m->pairs; i++) {
-    const pair_t *pair = &m->pair[i];
-    sdg_subcall_tensor_t x = view(m, own, &pair->q, all);
-    sdg_subcall_tensor_t weight = slot_view(m, weights, pair);
-    sdg_subcall_tensor_t sum = view(m, to, &pair->k, all);
-    SDG_TRY(sdg_subcall_op(m->a->plan, CUDNN_OP_TENSOR_MUL, scale, &x, 1,
-                           &weight, 1, &sum));
-  }
-  return SDG_OK;
-}
-
-// Between the program's memory and the block's.
-static sdg_status_t load(const maker_t *m, const sdg_subcall_tensor_t *operand,
-                         const sdg_box_t *box, int own) {
-  sdg_subcall_tensor_t from = *operand;
-  sdg_subcall_tensor_t to = sdg_subcall_slab(m->a->plan, own, m->a->type);
-  from.box = *box;
-  return sdg_subcall_transform(m->a->plan, 1, &from, 0, &to);
-}
-
-static sdg_status_t store(const maker_t *m, int own, const sdg_box_t *box,
-                          const sdg_subcall_tensor_t *operand) {
-  sdg_subcall_tensor_t from = sdg_subcall_slab(m->a->plan, own, m->a->type);
-  sdg_subcall_tensor_t to = *operand;
-  to.box = *box;
-  return sdg_subcall_transform(m->a->plan, 1, &from, 0, &to);
-}
-
-// Slots without a key weigh nothing.
-static sdg_status_t weights_add(const maker_t *m) {
-  const sdg_attend_t *a = m->a;
-  sdg_subcall_tensor_t all = sdg_subcall_slab(a->plan, m->at.scores, a->type);
-  SDG_TRY(load(m, &a->q, &m->at.q, m->at.q_own));
-  if (!m->at.full)
-    SDG_TRY(sdg_subcall_set(a->plan, -(double)INFINITY, &all));
-  SDG_TRY(dots_add(m, m->at.q_fold, m->k, a->shape->q_channels, a->shape->scale,
-                   m->at.scores));
-  return softmax_add(m, false);
-}
-
-static sdg_status_t forward_add(const maker_t *m) {
-  const block_t *b = &m->at;
-  SDG_TRY(weights_add(m));
-  SDG_TRY(
-      gather_add(m, b->scores, m->v, m->a->shape->v_channels, 1, b->o_fold));
-  return store(m, b->o_own, &b->o, &m->a->o);
-}
-
-// With weights p of scores s: dv = p do, dp = do . v, ds = p (dp - sum of p
-// dp), dq = scale ds k, dk = scale ds q.
-static sdg_status_t backward_add(const maker_t *m) {
-  const sdg_attend_t *a = m->a;
-  const sdg_neighborhood_t *shape = a->shape;
-  const block_t *b = &m->at;
-  sdg_subcall_tensor_t all = sdg_subcall_slab(a->plan, b->dscores, a->type);
-  SDG_TRY(weights_add(m));
-  SDG_TRY(load(m, &a->o, &b->o, b->o_own));
-  SDG_TRY(scatter_add(m, b->scores, b->o_fold, shape->v_channels, 1, m->dv));
-  if (!b->full)
-    SDG_TRY(sdg_subcall_set(a->plan, 0, &all));
-  SDG_TRY(dots_add(m, b->o_fold, m->v, shape->v_channels, 1, b->dscores));
-  SDG_TRY(softmax_add(m, true));
-  SDG_TRY(gather_add(m, b->dscores, m->k, shape->q_channels, shape->scale,
-                     b->dq_fold));
-  SDG_TRY(scatter_add(m, b->dscores, b->q_fold, shape->q_channels, shape->scale,
-                      m->dk));
-  return store(m, b->dq_own, &b->q, &a->dq);
 }
 
 // ---- all blocks ------------------------------------------------------------
 
-static int64_t block_count(const maker_t *m, const sdg_box_t *q) {
+static int64_t block_count(const sdg_attend_maker_t *m, const sdg_box_t *q) {
   return size_of(q->dim[0]) * (size_of(q->dim[1]) / m->a->shape->q_channels) *
          queries_of(q);
 }
 
+static bool block_fits(const sdg_attend_maker_t *m, const sdg_box_t *q) {
+  return block_count(m, q) * elements_each(m) * sdg_merge_bytes(m->a->type) <=
+         m->a->block_bytes;
+}
+
+// Fewer calls where there is room; never more blocks for it.
+static void times_choose(sdg_attend_maker_t *m) {
+  enum { TIMES_MAX = 16 };
+  m->times = m->slots < TIMES_MAX ? m->slots : TIMES_MAX;
+  while (m->times > 1 && !block_fits(m, &m->a->q.box))
+    m->times /= 2;
+}
+
 // Halves of a block that is too large: of N, then rows, then heads.
-static bool block_halve(const maker_t *m, const sdg_box_t *q,
+static bool block_halve(const sdg_attend_maker_t *m, const sdg_box_t *q,
                         sdg_box_t half[2]) {
-  int64_t bytes =
-      block_count(m, q) * elements_each(m) * sdg_merge_bytes(m->a->type);
-  if (bytes <= m->a->block_bytes)
+  if (block_fits(m, q))
     return false;
   static const int order[] = {0, 2, 3, 4, 1};
   for (int i = 0; i < 5; i++) {
@@ -379,7 +227,7 @@ static bool block_halve(const maker_t *m, const sdg_box_t *q,
   return false;
 }
 
-static void room_measure(maker_t *m, const sdg_box_t *q) {
+static void room_measure(sdg_attend_maker_t *m, const sdg_box_t *q) {
   sdg_box_t half[2];
   if (block_halve(m, q, half)) {
     room_measure(m, &half[0]);
@@ -390,7 +238,7 @@ static void room_measure(maker_t *m, const sdg_box_t *q) {
   m->room = count > m->room ? count : m->room;
 }
 
-static sdg_status_t block_add(maker_t *m, const sdg_box_t *q) {
+static sdg_status_t block_add(sdg_attend_maker_t *m, const sdg_box_t *q) {
   const sdg_attend_t *a = m->a;
   const sdg_neighborhood_t *shape = a->shape;
   sdg_box_t half[2];
@@ -401,23 +249,25 @@ static sdg_status_t block_add(maker_t *m, const sdg_box_t *q) {
   int64_t head = (q->dim[1].lo - a->q.box.dim[1].lo) / shape->q_channels;
   int64_t heads = size_of(q->dim[1]) / shape->q_channels;
   int64_t first = (q->dim[0].lo - a->q.box.dim[0].lo) * heads_of(a) + head;
-  m->at = (block_t){
+  m->at = (sdg_attend_block_t){
       .q = *q, .o = *q, .g = {first, first + size_of(q->dim[0]) * heads}};
   m->at.o.dim[1].lo = a->o.box.dim[1].lo + head * shape->v_channels;
   m->at.o.dim[1].hi = m->at.o.dim[1].lo + heads * shape->v_channels;
   SDG_TRY(block_take(m));
   SDG_TRY(pairs_make(m));
-  return m->backward ? backward_add(m) : forward_add(m);
+  return m->backward ? sdg_attend_block_backward(m)
+                     : sdg_attend_block_forward(m);
 }
 
 static sdg_status_t attend(const sdg_attend_t *a, bool backward) {
   const sdg_neighborhood_t *shape = a->shape;
-  maker_t m = {.a = a, .backward = backward, .slots = 1};
+  sdg_attend_maker_t m = {.a = a, .backward = backward, .slots = 1};
   for (int d = 0; d < shape->grid; d++)
     m.slots *= shape->dim[d].kernel;
   m.width = shape->q_channels;
   if (backward && shape->v_channels > m.width)
     m.width = shape->v_channels;
+  times_choose(&m);
   room_measure(&m, &a->q.box);
   SDG_TRY(folds_make(&m));
   size_t bytes =
@@ -426,6 +276,7 @@ static sdg_status_t attend(const sdg_attend_t *a, bool backward) {
   SDG_TRY(sdg_plan_workspace(a->plan, bytes + 8 * 256, &m.memory));
   sdg_status_t status = block_add(&m, &a->q.box);
   free(m.pair);
+  free(m.pair_all);
   return status;
 }
 

@@ -54,6 +54,10 @@ sdg_status_t sdg_neighborhood_make(const sdg_call_t *call,
                                    sdg_share_t *share,
                                    sdg_plan_t **out_plan) SDG_MUST_CHECK;
 
+/* Computes all of it here, without other ranks; call->result is the vendor's
+ * status. SDG_E_NEIGHBORHOOD and those of a plan. Any thread. */
+sdg_status_t sdg_neighborhood_alone(sdg_call_t *call) SDG_MUST_CHECK;
+
 /* The rule's plan and share. */
 sdg_status_t sdg_neighborhood_share(const sdg_call_t *call,
                                     const sdg_tagging_t *tagging,
