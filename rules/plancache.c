@@ -11,7 +11,8 @@
 
 #include "src/thread.h"
 
-enum { PLANS_MAX = 1024, ROLE_BITS = 8 };
+// Plans of attention have thousands of steps, of some hundred bytes.
+enum { PLANS_MAX = 1024, STEPS_MAX = 1 << 18, ROLE_BITS = 8 };
 _Static_assert((int)SDG_ROLE_COUNT <= 1 << ROLE_BITS, "a role and a generation "
                                                       "share a word");
 
@@ -26,6 +27,7 @@ typedef struct cached {
 typedef struct cache {
   cached_t *first;
   cached_t *latest;
+  int64_t steps; // of all plans
 } cache_t;
 static cache_t caches[SDG_CONTROL_THREADS]; // by the thread's channel
 
@@ -60,6 +62,7 @@ static void cached_drop(cache_t *cache, cached_t *cached) {
   if (cache->latest == cached)
     cache->latest = NULL;
   HASH_DEL(cache->first, cached);
+  cache->steps -= cached->entry.plan->steps;
   sdg_plan_destroy(cached->entry.plan);
   free(cached->entry.boxes);
   free(cached);
@@ -69,7 +72,8 @@ sdg_status_t sdg_plancache_add(const sdg_plan_key_t *key, sdg_plan_t *plan,
                                sdg_report_row_t *row,
                                sdg_plan_entry_t **out_entry) {
   cache_t *cache = &caches[sdg_thread_channel()];
-  if (HASH_COUNT(cache->first) >= PLANS_MAX)
+  while (cache->first && (HASH_COUNT(cache->first) >= PLANS_MAX ||
+                          cache->steps + plan->steps > STEPS_MAX))
     cached_drop(cache, cache->first);
   cached_t *cached = calloc(1, sizeof *cached);
   if (!cached)
@@ -83,6 +87,7 @@ sdg_status_t sdg_plancache_add(const sdg_plan_key_t *key, sdg_plan_t *plan,
     return sdg_fail(SDG_E_NO_MEMORY, "a cached plan");
   }
   cache->latest = cached;
+  cache->steps += plan->steps;
   *out_entry = &cached->entry;
   return SDG_OK;
 }

@@ -94,12 +94,32 @@ START_TEST(a_full_cache_drops_what_was_used_least_recently) {
 }
 END_TEST
 
+START_TEST(plans_of_many_steps_fill_the_cache_sooner) {
+  uint64_t g = 1;
+  for (; destroyed == 0 && g < 1000; g++) {
+    sdg_call_t call = call_of(g, 1);
+    sdg_plan_key_t key;
+    sdg_plan_entry_t *entry;
+    sdg_plan_t *plan = sdg_plan_create("test");
+    plan->state_destroy = count_destroyed;
+    for (int i = 0; i < 6000; i++)
+      ck_assert_int_eq((int)sdg_plan_call(plan, i), 0);
+    sdg_plan_key_make(&call, &rule, &key);
+    ck_assert_int_eq((int)sdg_plancache_add(&key, plan, NULL, &entry), 0);
+  }
+  ck_assert_int_gt((int)g, 10);
+  ck_assert_int_lt((int)g, 100);
+  ck_assert_int_eq(destroyed, 1);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("plancache");
   TCase *cases = tcase_create("plancache");
   tcase_add_test(cases, whatever_decides_a_plan_is_in_its_key);
   tcase_add_test(cases, the_same_descriptor_in_another_role_is_another_call);
   tcase_add_test(cases, a_full_cache_drops_what_was_used_least_recently);
+  tcase_add_test(cases, plans_of_many_steps_fill_the_cache_sooner);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }
