@@ -28,10 +28,10 @@ void sdg_plan_key_make(const sdg_call_t *call, const sdg_rule_t *rule,
                        sdg_plan_key_t *out_key);
 /* NULL if there is none. */
 sdg_plan_entry_t *sdg_plancache_find(const sdg_plan_key_t *key);
-/* Takes the plan. A cache full of plans, or of their steps, drops the plan
- * used least recently: programs
- * that set their descriptors anew at every step leave plans behind that no call
- * can ask for again, as generations are never reused. */
+/* Takes the plan. A cache full of plans, or of their steps, drops the plan used
+ * least recently: programs that set their descriptors anew at every step leave
+ * plans behind that no call can ask for again, as generations are never reused.
+ */
 sdg_status_t sdg_plancache_add(const sdg_plan_key_t *key, sdg_plan_t *plan,
                                sdg_report_row_t *row,
                                sdg_plan_entry_t **out_entry) SDG_MUST_CHECK;

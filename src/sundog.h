@@ -145,10 +145,11 @@ typedef struct sundog_neighborhood {
  * Collective, enqueued and without a wait, as sundog_redistribute(). Without a
  * split, and for tensors that are tagged "local", the rank computes all of it.
  *
- * Made of calls of cuDNN. Device memory is taken for q's and o's worth, and
- * twice the windows' k and v, in float (or double); and for scores, of so many
- * queries at a time that it is SUNDOG_ATTENTION_KIB (256 MiB), or what one
- * query of one head takes.
+ * Made of calls of cuDNN. They work on copies in float, or double, of what the
+ * rank's queries see of k and v, backward with as much for its gradients, and
+ * of so many queries at a time that their copies, products and scores take
+ * SUNDOG_ATTENTION_KIB (256 MiB) of device memory, or what one query of one
+ * head takes. Tensors that are written overlap no other.
  *
  * Fails with 620 for windows and shapes that cannot be, 603 where pieces do not
  * belong together, 604 for other types, 303 and 609 for descriptors and tags,
