@@ -12,6 +12,7 @@
 #include "rules/registry.h"
 #include "rules/setup.h"
 #include "rules/tensor.h"
+#include "rules/values.h"
 #include "rules/vendor.h"
 #include "src/job.h"
 #include "src/tag.h"
@@ -215,6 +216,8 @@ static sdg_status_t carry_out(sdg_call_t *call) {
   bool done = false;
   if (sdg_job_asked() && !sdg_job_disarmed())
     SDG_TRY(by_rules(call, &done));
+  if (!done && sdg_values_wanted_of(call))
+    sdg_values_expect(call, NULL);
   if (!done)
     SDG_TRY(sdg_neighborhood_alone(call));
   return call->result == 0
@@ -222,6 +225,18 @@ static sdg_status_t carry_out(sdg_call_t *call) {
              : sdg_fail(SDG_E_VENDOR_CALL, "%s: %s", call->entry_name,
                         sdg_cudnn_get()->cudnnGetErrorString(
                             (cudnnStatus_t)call->result));
+}
+
+// One of the calls whose outputs are kept.
+static sdg_status_t kept(sdg_call_t *call) {
+  if (sdg_values_wanted_of(call))
+    sdg_values_begin(call);
+  sdg_status_t status = carry_out(call);
+  if (sdg_values_expected() && status == SDG_OK)
+    sdg_values_take();
+  else if (sdg_values_expected())
+    sdg_values_forget();
+  return status;
 }
 
 sdg_status_t sdg_neighborhood(const void *handle,
@@ -249,5 +264,5 @@ sdg_status_t sdg_neighborhood(const void *handle,
       .args = &clean,
   };
   SDG_TRY(pieces_read(piece, pieces, &call));
-  return carry_out(&call);
+  return kept(&call);
 }

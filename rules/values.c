@@ -49,7 +49,8 @@ void sdg_values_begin(const sdg_call_t *call) {
 }
 
 bool sdg_values_wanted_of(const sdg_call_t *call) {
-  return call->family != SDG_FAMILY_MATMUL && sdg_values_wanted();
+  return call->family != SDG_FAMILY_MATMUL &&
+         call->family != SDG_FAMILY_REDISTRIBUTE && sdg_values_wanted();
 }
 
 sdg_box_t *sdg_values_boxes(const sdg_call_t *call,

@@ -24,7 +24,8 @@ typedef struct sdg_values_head {
 /* True if the option is set. */
 bool sdg_values_wanted(void);
 
-/* The same for this call: products of matrices are no calls of cuDNN. */
+/* The same for this call: products of matrices are no calls of cuDNN, and what
+ * is redistributed has no one place to compare. */
 bool sdg_values_wanted_of(const sdg_call_t *call);
 
 /* Counts a call that is not a query. */
