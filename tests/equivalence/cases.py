@@ -66,8 +66,9 @@ class Setting:
     the axes that gradients of parameters are summed over, "no" or "yes". bold:
     calls may be refused. window: of attention, (left, right). matrices: of
     products, how a, b and c are cut, where that does not follow: "m:0",
-    dimension and axis."""
+    dimension and axis. check: whether ranks compare every call."""
     bold = False
+    check = 0
     window = None
     matrices = {}
 
@@ -82,6 +83,7 @@ class Setting:
                       case.get("sum", "yes"))
         setting.matrices = {key: case["at_" + key] for key in "abc"
                             if "at_" + key in case}
+        setting.check = case.get("check", 0)
         if isinstance(case.get("window"), list):
             setting.window = case["window"]
         return setting

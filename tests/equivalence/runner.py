@@ -141,6 +141,8 @@ class Runner:
     def run_ranks(self, setting, parts="", timeout=120, program=None,
                   extra=None):
         env = dict(self.env, SUNDOG_STRATEGY=setting.strategy, **(extra or {}))
+        if setting.check:
+            env["SUNDOG_CHECK"] = "yes"
         if setting.view == "whole":
             env["SUNDOG_PARTS"] = parts
         script, memory, out = self.files("whole")

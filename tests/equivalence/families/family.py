@@ -118,6 +118,8 @@ class Family:
                 case["wrap"] = setting.wrap
             if setting.sum != "yes":
                 case["sum"], case["beta"] = setting.sum, 0
+            if setting.check:
+                case["check"] = 1
             if setting.bold:
                 case["bold"] = 1
             if setting.view == "whole":
@@ -190,8 +192,9 @@ class Family:
 
     def smaller(self, case):
         """Variants with one thing less."""
-        simple = {"repeat": 1, "gap": 0, "order": dims_of(case), "spread": 1,
-                  "type": "float", "beta": 0, "alpha": 1, **self.simple}
+        simple = {"repeat": 1, "check": 0, "gap": 0, "order": dims_of(case),
+                  "spread": 1, "type": "float", "beta": 0, "alpha": 1,
+                  **self.simple}
         for key, value in simple.items():
             if key in case and case[key] != value:
                 yield {**copy_of(case), key: value}
