@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rules/registry.h"
 #include "rules/uploads.h"
 #include "rules/vendor.h"
 #include "src/agree.h"
@@ -47,7 +48,8 @@ sdg_status_t sdg_step_agree(const sdg_call_t *call, const sdg_rule_t *rule,
   char parameters[PARAMETERS_BYTES] = "";
   if (rule && rule->knows(call))
     SDG_TRY(rule->describe(call, parameters, sizeof parameters));
-  if (sdg_options_get()->check)
+  // A rank's own pieces differ; they are noted until the rules say the view.
+  if (sdg_options_get()->check && sdg_registry_is_whole())
     sdg_uploads_describe(call, parameters, sizeof parameters);
   int64_t sizes[SDG_AGREE_SIZES];
   int count = 0;
