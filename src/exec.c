@@ -161,6 +161,14 @@ static sdg_status_t lane_join(const sdg_exec_t *exec, cudaStream_t stream,
   return sdg_waits_end(stream);
 }
 
+// Here, too, it waits for other ranks.
+static sdg_status_t step_reduce(const sdg_exec_t *exec, const sdg_step_t *step,
+                                cudaStream_t stream) {
+  SDG_TRY(sdg_waits_begin(exec->row, stream));
+  SDG_TRY(step_communicate(exec, step, stream));
+  return sdg_waits_end(stream);
+}
+
 // Rows that no message fills would show.
 static sdg_status_t recvs_poison(const sdg_exec_t *exec, const sdg_step_t *step,
                                  cudaStream_t stream) {
@@ -234,7 +242,7 @@ static sdg_status_t steps_run(const sdg_exec_t *exec, events_t *own_events,
       SDG_TRY(step_communicate(exec, step, own));
       break;
     case SDG_STEP_REDUCE:
-      SDG_TRY(step_communicate(exec, step, own));
+      SDG_TRY(step_reduce(exec, step, own));
       break;
     case SDG_STEP_JOIN:
       if (comm_stream)
@@ -248,14 +256,6 @@ static sdg_status_t steps_run(const sdg_exec_t *exec, events_t *own_events,
     }
   }
   return SDG_OK;
-}
-
-// Whether this rank has anything for the communication lane.
-static bool needs_lane(const sdg_plan_t *plan) {
-  for (int i = 0; i < plan->steps; i++)
-    if (plan->step[i].kind == SDG_STEP_REDUCE)
-      return true;
-  return plan->parcels > 0;
 }
 
 sdg_status_t sdg_exec_run(const sdg_plan_t *plan, const sdg_call_t *call,
@@ -276,7 +276,7 @@ sdg_status_t sdg_exec_run(const sdg_plan_t *plan, const sdg_call_t *call,
   SDG_TRY(sdg_device_check(cuda->cudaStreamWaitEvent(stream, own->done, 0),
                            "wait for the previous call"));
   cudaStream_t comm_stream = NULL;
-  if (needs_lane(plan)) {
+  if (plan->parcels > 0) {
     SDG_TRY(sdg_comm_stream(&comm_stream));
     SDG_TRY(stream_join(cuda, comm_stream, stream, own->lane[SDG_LANE_MAIN]));
   }

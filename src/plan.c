@@ -293,7 +293,7 @@ sdg_status_t sdg_plan_exchange(sdg_plan_t *plan) {
 sdg_status_t sdg_plan_reduce(sdg_plan_t *plan, int slab, sdg_type_t type,
                              sdg_combine_t combine) {
   sdg_step_t step = {.kind = SDG_STEP_REDUCE,
-                     .lane = SDG_LANE_COMM,
+                     .lane = SDG_LANE_MAIN,
                      .slab = slab,
                      .box = plan->slab[slab].box,
                      .combine = combine,
@@ -309,6 +309,7 @@ sdg_status_t sdg_plan_reduce(sdg_plan_t *plan, int slab, sdg_type_t type,
     return sdg_fail(SDG_E_TENSOR_TYPE, "type %d in a sum over ranks", type);
   if (!plan->reduce_axes)
     return SDG_OK;
-  SDG_TRY(sdg_plan_join(plan, SDG_LANE_COMM));
-  return step_add(plan, &step);
+  SDG_TRY(sdg_plan_join(plan, SDG_LANE_MAIN));
+  SDG_TRY(step_add(plan, &step));
+  return sdg_plan_join(plan, SDG_LANE_COMM);
 }

@@ -188,10 +188,10 @@ sdg_status_t sdg_plan_messages(sdg_plan_t *plan, const sdg_transfer_t *transfer,
 sdg_status_t sdg_plan_exchange(sdg_plan_t *plan) SDG_MUST_CHECK;
 
 /* Combines a packed slab of `type` with those of the other ranks along
- * plan->reduce_axes, in place, after all earlier steps of the main lane; join
- * that lane before its next step that needs the result. All ranks add the same
- * reductions over the same axes in the same order. No step where there are no
- * such axes.
+ * plan->reduce_axes, in place, on the main lane, which can do nothing meanwhile
+ * anyway: after all earlier steps of both lanes, before all later ones. All
+ * ranks add the same reductions over the same axes in the same order. No step
+ * where there are no such axes.
  * SDG_E_TENSOR_TYPE for a type that cannot be combined. */
 sdg_status_t sdg_plan_reduce(sdg_plan_t *plan, int slab, sdg_type_t type,
                              sdg_combine_t combine) SDG_MUST_CHECK;

@@ -27,15 +27,15 @@ typedef struct place {
   const char *entry;
 } place_t;
 
-// The transfers of one calling thread. One event marks how far their stream is
-// watched. What is enqueued before it is reached only sets `more`; the watching
-// thread then marks the new end.
+// The transfers of one calling thread. One event marks the one that is watched;
+// the other the last of those that were enqueued meanwhile, to which the
+// watching thread then turns. A transfer is in its stream before its event is:
+// what the program enqueues after it is not waited for.
 typedef struct flight {
   bool watching;
   bool more;
-  cudaStream_t stream;
-  cudaEvent_t event;
-  place_t at, last; // the call of the event, and of the last transfer
+  cudaEvent_t event, next;
+  place_t at, last; // the calls of the two
   // Of the watching thread:
   sdg_stopwatch_t since; // the event was set
   bool said;             // the line that says who is waited for
@@ -86,16 +86,21 @@ static void nap(void) {
   pthread_cond_timedwait(&watch.wake, &watch.lock, &until);
 }
 
-// Marks the end of what is enqueued now as what is waited for. Lock held.
-static cudaError_t event_set(flight_t *flight) {
+// What is watched from now on: `flight->event`, which has been recorded. Lock
+// held.
+static void event_watch(flight_t *flight) {
   flight->more = false;
   flight->at = flight->last;
-  cudaError_t result =
-      sdg_vendor_get()->cudaEventRecord(flight->event, flight->stream);
-  flight->watching = result == cudaSuccess;
+  flight->watching = true;
   flight->since = sdg_stopwatch_start();
   flight->said = false;
-  return result;
+}
+
+static void event_turn(flight_t *flight) {
+  cudaEvent_t reached = flight->event;
+  flight->event = flight->next;
+  flight->next = reached;
+  event_watch(flight);
 }
 
 // While a program captures a graph, a query by a thread that does not say it
@@ -106,7 +111,8 @@ static void capture_spare(void) {
 }
 
 // One look at what a calling thread has in flight. Lock held, but not while
-// looking; while `watching` the calling thread only sets `more` and `last`.
+// looking; while `watching` the calling thread only sets `more`, `next` and
+// `last`.
 static void flight_look(int channel) {
   flight_t *flight = &watch.flight[channel];
   pthread_mutex_unlock(&watch.lock);
@@ -141,8 +147,7 @@ static void flights_look(void) {
     if (flight->watching)
       flight_look(channel);
     if (!flight->watching && flight->more)
-      // A failure here is the stream's: the program's next CUDA call says so.
-      (void)event_set(flight);
+      event_turn(flight);
   }
 }
 
@@ -190,12 +195,14 @@ sdg_status_t sdg_watch_start(double timeout_s) {
 }
 
 // Lock held.
-static sdg_status_t event_make(flight_t *flight) {
-  if (flight->event)
-    return SDG_OK;
-  return sdg_device_check(sdg_vendor_get()->cudaEventCreateWithFlags(
-                              &flight->event, cudaEventDisableTiming),
-                          "creation of an event");
+static sdg_status_t event_record(cudaEvent_t *event, cudaStream_t stream) {
+  const sdg_vendor_t *cuda = sdg_vendor_get();
+  if (!*event)
+    SDG_TRY(sdg_device_check(
+        cuda->cudaEventCreateWithFlags(event, cudaEventDisableTiming),
+        "creation of an event"));
+  return sdg_device_check(cuda->cudaEventRecord(*event, stream),
+                          "event record");
 }
 
 sdg_status_t sdg_watch_transfer(cudaStream_t stream, const char *entry) {
@@ -205,14 +212,16 @@ sdg_status_t sdg_watch_transfer(cudaStream_t stream, const char *entry) {
   uint64_t call =
       sdg_control_count_of(sdg_job_control(), channel, sdg_job_rank(), NULL, 0);
   pthread_mutex_lock(&watch.lock);
-  flight->stream = stream;
   flight->last = (place_t){call, entry};
-  flight->more = flight->watching;
-  if (watch.started && !flight->watching) {
-    status = event_make(flight);
-    if (status == SDG_OK)
-      status = sdg_device_check(event_set(flight), "event record");
-    pthread_cond_signal(&watch.wake);
+  if (watch.started)
+    status =
+        event_record(flight->watching ? &flight->next : &flight->event, stream);
+  if (watch.started && status == SDG_OK) {
+    flight->more = flight->watching;
+    if (!flight->watching) {
+      event_watch(flight);
+      pthread_cond_signal(&watch.wake);
+    }
   }
   pthread_mutex_unlock(&watch.lock);
   return status;
@@ -229,7 +238,7 @@ void sdg_watch_forget(void) {
     pthread_mutex_lock(&watch.lock);
   }
   for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++)
-    watch.flight[channel].event = NULL;
+    watch.flight[channel].event = watch.flight[channel].next = NULL;
   pthread_mutex_unlock(&watch.lock);
 }
 

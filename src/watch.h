@@ -11,10 +11,10 @@
 /* Starts the thread; once per job. */
 sdg_status_t sdg_watch_start(double timeout_s) SDG_MUST_CHECK;
 
-/* The calling thread enqueued a transfer on `stream`, always the same of it,
- * for the call `entry` (a string constant): it is watched until it has ended.
- * Cheap while an earlier one is in flight: then the thread turns to this one
- * when that has ended. */
+/* The calling thread has just enqueued a transfer on `stream` for the call
+ * `entry` (a string constant): it is watched until it has ended. Each of a
+ * thread's transfers comes after the one before, on whatever stream. While an
+ * earlier one is watched, the last one is next. */
 sdg_status_t sdg_watch_transfer(cudaStream_t stream,
                                 const char *entry) SDG_MUST_CHECK;
 
