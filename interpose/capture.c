@@ -150,6 +150,7 @@ static bool call_read(int entry, const void *args, sdg_gemm_t *gemm,
   call->operands = 0;
   if (info->product) {
     info->product(args, gemm);
+    gemm->in_pieces = sdg_registry_in_pieces();
     sdg_product_read(gemm, call);
     return true;
   }

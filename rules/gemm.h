@@ -23,7 +23,9 @@ typedef struct sdg_gemm {
   int op_a, op_b;
   int64_t m, n, k; /* of a gemv m and n are those of a as it is stored */
   bool batched;    /* the entry is about several products, `batch` of them */
-  bool addresses;  /* a, b and c are arrays of addresses */
+  bool in_pieces; /* shard view: other ranks may have several where this one has
+                     one */
+  bool addresses; /* a, b and c are arrays of addresses */
   int64_t batch;
   const void *alpha, *beta;
   const void *a, *b;

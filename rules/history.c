@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "rules/product.h"
 #include "rules/tagging.h"
 #include "src/job.h"
 #include "src/jsontext.h"
@@ -127,7 +128,10 @@ static void operand_write(FILE *file, const sdg_call_t *call,
     numbers_write(file, "whole", placement->dims, whole);
     fprintf(file, ",");
     numbers_write(file, "first", placement->dims, first);
-    sdg_tagging_names(call->family, placement->dims, names);
+    if (sdg_role_is_matrix(operand->role))
+      sdg_product_names(call, index, names);
+    else
+      sdg_tagging_names(call->family, placement->dims, names);
     sdg_placement_format(placement, tagging->mesh, names, text, sizeof text);
     fprintf(file, ",\"split\":");
     sdg_json_text(file, text);

@@ -4,6 +4,9 @@
 
 #include <stdio.h>
 
+#include "rules/intern.h"
+#include "src/tag.h"
+
 static bool matmul_knows(const sdg_call_t *call) {
   return call->operands > 1 && call->operand[0].role == SDG_ROLE_PRODUCT;
 }
@@ -24,11 +27,18 @@ static sdg_status_t matmul_describe(const sdg_call_t *call, char *out,
   return SDG_OK;
 }
 
-// What decides is in the number of the product's shape.
+// What decides is in the number of the product's shape, and, in the shard view,
+// in those of the other ranks, which were agreed on for this call.
 static int matmul_key(const sdg_call_t *call, uint64_t *out) {
-  (void)call;
-  (void)out;
-  return 0;
+  const sdg_operand_t *product = &call->operand[0];
+  const sdg_tag_vector_t *vector =
+      sdg_tag_vector(product->descriptor, product->generation);
+  if (!vector)
+    return 0;
+  out[0] =
+      sdg_intern(vector->extent, (size_t)vector->ranks * (size_t)vector->dims *
+                                     sizeof vector->extent[0]);
+  return 1;
 }
 
 static int matmul_scalars(const sdg_call_t *call, double *out) {
@@ -54,6 +64,7 @@ const sdg_rule_t sdg_rule_matmul = {
     .family = SDG_FAMILY_MATMUL,
     .knows = matmul_knows,
     .describe = matmul_describe,
+    .place = sdg_matmul_place,
     .key = matmul_key,
     .scalars = matmul_scalars,
     .plan = sdg_matmul_plan,

@@ -84,6 +84,9 @@ sdg_matmul_sums(sdg_plan_t *plan, const sdg_matmul_t *m,
 sdg_status_t sdg_matmul_plan(const sdg_call_t *call,
                              const sdg_tagging_t *tagging,
                              sdg_plan_t **out_plan) SDG_MUST_CHECK;
+/* Shard view: fills in where the matrices are. */
+sdg_status_t sdg_matmul_place(const sdg_call_t *call,
+                              sdg_tagging_t *tagging) SDG_MUST_CHECK;
 sdg_status_t sdg_matmul_share(const sdg_call_t *call,
                               const sdg_tagging_t *tagging,
                               sdg_plan_t **out_plan) SDG_MUST_CHECK;

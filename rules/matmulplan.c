@@ -4,6 +4,7 @@
 
 #include "rules/bring.h"
 #include "rules/matmul.h"
+#include "src/job.h"
 
 static sdg_status_t plan_open(const sdg_matmul_t *m, const char *strategy,
                               sdg_plan_t **out_plan) {
@@ -114,7 +115,19 @@ sdg_status_t sdg_matmul_share(const sdg_call_t *call,
   *out_plan = NULL;
   SDG_TRY(sdg_matmul_open(call, tagging, &m));
   sdg_status_t status = SDG_OK;
-  if (m.sum_axes && (!m.product.sums || !can_follow(&m)))
+  bool refused = false; // or nothing to be done
+  for (int d = 0; d < SDG_PRODUCT_DIMS; d++)
+    refused |= m.product.extent[d] == 0;
+  for (int i = 0; i < SDG_PRODUCT_MATRICES; i++)
+    refused |=
+        m.product.matrix[i].there &&
+        (!m.product.matrix[i].data ||
+         !sdg_matrix_lies(&m.product.matrix[i], m.product.matrix[i].extent));
+  // One product whose batch is cut is nobody's but everybody's.
+  refused |= m.product.extent[SDG_BATCH] == 1 &&
+             tagging->placement[0].dims > SDG_BATCH &&
+             tagging->placement[0].part[SDG_BATCH].pieces > 1;
+  if (refused || (m.sum_axes && (!m.product.sums || !can_follow(&m))))
     goto out; // every rank carries out all of it
   SDG_TRY_GOTO(plan_open(&m, strategy_of(&m), &plan), out);
   status = share_build(&m, plan);
@@ -130,10 +143,178 @@ out:
 // ---- shard view
 // --------------------------------------------------------------
 
+typedef struct shard {
+  const sdg_matmul_t *m;
+  sdg_plan_t *plan;
+  int slab[SDG_PRODUCT_MATRICES];
+  sdg_box_t need[2][SDG_RANKS_MAX]; // of the factors, by the group's ranks
+  bool brings[2];                   // some rank needs what others have
+} shard_t;
+
+static sdg_box_t own_box(const sdg_matmul_t *m, int matrix) {
+  return sdg_placement_box(&m->matrix[matrix], m->tagging->mesh,
+                           m->tagging->rank);
+}
+
+static void needs_find(shard_t *s) {
+  const sdg_tagging_t *tagging = s->m->tagging;
+  for (int f = 0; f < 2; f++) {
+    for (int i = 0; i < tagging->ranks; i++)
+      s->need[f][i] = sdg_matmul_need(s->m, f, tagging->rank_list[i]);
+    s->brings[f] =
+        sdg_bring_communicates(tagging, &s->m->matrix[f], s->need[f]);
+  }
+}
+
+// Whether the program's own call multiplies what each rank has to.
+static bool is_literal(const shard_t *s) {
+  const sdg_tagging_t *tagging = s->m->tagging;
+  for (int f = 0; f < 2; f++)
+    for (int i = 0; i < tagging->ranks; i++) {
+      sdg_box_t have = sdg_placement_box(&s->m->matrix[f], tagging->mesh,
+                                         tagging->rank_list[i]);
+      if (!sdg_box_equal(&have, &s->need[f][i]))
+        return false;
+    }
+  return !s->m->sum_axes;
+}
+
+// No address, or a leading dimension that is too small, is this rank's own
+// fault.
+static sdg_status_t lies_check(const sdg_matmul_t *m, int index,
+                               const sdg_box_t *box) {
+  const sdg_matrix_t *matrix = &m->product.matrix[index];
+  int64_t extent[3];
+  for (int d = 0; d < matrix->dims; d++)
+    extent[d] = box->dim[d].hi - box->dim[d].lo;
+  if (!matrix->data && !sdg_box_empty(box))
+    return sdg_job_fail(sdg_fail(SDG_E_ARGUMENT, "%s of %s is at no address",
+                                 sdg_role_name(matrix->role),
+                                 m->call->entry_name));
+  if (sdg_matrix_lies(matrix, extent))
+    return SDG_OK;
+  return sdg_job_fail(sdg_fail(
+      SDG_E_ARGUMENT, "%s of %s: %lld elements in lines that are %lld apart",
+      sdg_role_name(matrix->role), m->call->entry_name,
+      (long long)extent[matrix->inner],
+      (long long)matrix->stride[matrix->outer]));
+}
+
+static sdg_status_t slabs_add(shard_t *s) {
+  const sdg_matmul_t *m = s->m;
+  for (int i = 0; i < SDG_PRODUCT_MATRICES; i++) {
+    const sdg_matrix_t *matrix = &m->product.matrix[i];
+    sdg_box_t box;
+    s->slab[i] = -1;
+    if (!matrix->there)
+      continue;
+    box = own_box(m, i);
+    SDG_TRY(lies_check(m, i, &box));
+    SDG_TRY(
+        sdg_plan_operand(s->plan, m->call, matrix->operand, &box, &s->slab[i]));
+  }
+  return SDG_OK;
+}
+
+// The factors' parts that are elsewhere, into scratch beside the own ones.
+static sdg_status_t factors_bring(shard_t *s) {
+  const sdg_tagging_t *tagging = s->m->tagging;
+  sdg_bring_t bring[2] = {{.from = 0}, {.from = 0}};
+  sdg_status_t status = SDG_OK;
+  for (int f = 0; f < 2; f++) {
+    int own = s->slab[f], all;
+    if (!s->brings[f])
+      continue;
+    SDG_TRY_GOTO(sdg_plan_scratch(s->plan, &s->need[f][tagging->me], own, &all),
+                 out);
+    SDG_TRY_GOTO(sdg_bring_open(s->plan, tagging, &s->m->matrix[f], s->need[f],
+                                own, all, &bring[f]),
+                 out);
+    SDG_TRY_GOTO(sdg_bring_own(s->plan, &bring[f]), out);
+    s->slab[f] = all;
+  }
+  SDG_TRY_GOTO(sdg_plan_exchange(s->plan), out);
+  SDG_TRY_GOTO(sdg_plan_join(s->plan, SDG_LANE_MAIN), out);
+  for (int f = 0; f < 2 && status == SDG_OK; f++)
+    if (s->brings[f])
+      status = sdg_bring_land(s->plan, &bring[f]);
+out:
+  sdg_bring_fini(&bring[0]);
+  sdg_bring_fini(&bring[1]);
+  return status;
+}
+
+static sdg_status_t shard_build(shard_t *s) {
+  bool brings = s->brings[0] || s->brings[1];
+  s->plan->axes = brings || s->m->sum_axes ? s->m->tagging->axes : 0;
+  SDG_TRY(slabs_add(s));
+  if (brings)
+    SDG_TRY(factors_bring(s));
+  return multiply(s->plan, s->m, s->slab);
+}
+
+static sdg_status_t sums_check(const sdg_matmul_t *m) {
+  const char *entry = m->call->entry_name;
+  if (!m->sum_axes)
+    return SDG_OK;
+  if (m->product.device_scalars)
+    return sdg_fail(SDG_E_NO_RULE,
+                    "%s with K split, and alpha and beta in device memory",
+                    entry);
+  if (!m->product.sums)
+    return sdg_fail(SDG_E_NO_RULE, "%s with K split, of these types", entry);
+  if (!can_follow(m))
+    return sdg_fail(SDG_E_NO_RULE,
+                    "%s with an epilogue, and K split so that a rank has none "
+                    "of it",
+                    entry);
+  return SDG_OK;
+}
+
+static sdg_status_t shard_make(shard_t *s, sdg_plan_t **out_plan) {
+  SDG_TRY(sums_check(s->m));
+  needs_find(s);
+  bool literal = is_literal(s);
+  const char *strategy = strategy_of(s->m);
+  if (s->brings[0] || s->brings[1])
+    strategy = s->m->sum_axes ? "all-to-all" : "all-gather";
+  SDG_TRY(plan_open(s->m, literal ? "literal" : strategy, &s->plan));
+  s->plan->literal = literal;
+  sdg_status_t status = literal ? SDG_OK : shard_build(s);
+  if (status == SDG_OK)
+    *out_plan = s->plan;
+  else
+    sdg_plan_destroy(s->plan);
+  return status;
+}
+
 sdg_status_t sdg_matmul_plan(const sdg_call_t *call,
                              const sdg_tagging_t *tagging,
                              sdg_plan_t **out_plan) {
-  (void)tagging;
+  sdg_matmul_t m;
   *out_plan = NULL;
-  return sdg_fail(SDG_E_NO_RULE, "%s in the shard view", call->entry_name);
+  SDG_TRY(sdg_matmul_open(call, tagging, &m));
+  shard_t *s = calloc(1, sizeof *s);
+  sdg_status_t status = SDG_OK;
+  if (s) {
+    s->m = &m;
+    status = shard_make(s, out_plan);
+  } else {
+    status = sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  }
+  free(s);
+  sdg_matmul_fini(&m);
+  return status;
+}
+
+sdg_status_t sdg_matmul_place(const sdg_call_t *call, sdg_tagging_t *tagging) {
+  sdg_matmul_t m;
+  SDG_TRY(sdg_matmul_open(call, tagging, &m));
+  sdg_status_t status = SDG_OK;
+  for (int i = 0; i < SDG_PRODUCT_MATRICES && status == SDG_OK; i++)
+    if (m.product.matrix[i].there)
+      status = sdg_placement_copy(
+          &m.matrix[i], &tagging->placement[m.product.matrix[i].operand]);
+  sdg_matmul_fini(&m);
+  return status;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "rules/intern.h"
+#include "rules/rulesfile.h"
 #include "rules/vendor.h"
 
 int sdg_product_type_bytes(int type) {
@@ -87,16 +88,14 @@ sdg_box_t sdg_product_box(const int64_t *extent) {
 
 sdg_matrix_t sdg_matrix_make(const sdg_product_t *product, sdg_role_t role,
                              const void *data, int type, int rows, int columns,
-                             bool by_rows, int64_t stride, int64_t between,
-                             bool writes) {
+                             bool by_rows, int64_t stride, int64_t between) {
   sdg_matrix_t m = {.there = true,
                     .role = role,
                     .data = data,
                     .type = type,
                     .by_rows = by_rows};
-  // What is written says who writes it, also where that is one member alone.
   if (product->dims > SDG_BATCH && between != 0 &&
-      (product->extent[SDG_BATCH] > 1 || writes)) {
+      (product->extent[SDG_BATCH] > 1 || product->in_pieces)) {
     m.dim[m.dims] = SDG_BATCH;
     m.stride[m.dims++] = between;
   }
@@ -162,17 +161,16 @@ static void gemm_make(const sdg_gemm_t *g, sdg_product_t *p) {
   p->columns = SDG_N;
   p->op[0] = g->op_a;
   p->op[1] = g->op_b;
-  p->fits = g->lda >= (ta ? g->k : g->m) && g->ldb >= (tb ? g->n : g->k) &&
-            g->ldc >= g->m && op_known(g->op_b);
+  p->fits = g->lda > 0 && g->ldb > 0 && g->ldc > 0 && op_known(g->op_b);
   p->matrix[SDG_FACTOR_1] =
       sdg_matrix_make(p, SDG_ROLE_A, g->a, g->type_a, ta ? SDG_K : SDG_M,
-                      ta ? SDG_M : SDG_K, false, g->lda, g->stride_a, false);
+                      ta ? SDG_M : SDG_K, false, g->lda, g->stride_a);
   p->matrix[SDG_FACTOR_2] =
       sdg_matrix_make(p, SDG_ROLE_B, g->b, g->type_b, tb ? SDG_N : SDG_K,
-                      tb ? SDG_K : SDG_N, false, g->ldb, g->stride_b, false);
+                      tb ? SDG_K : SDG_N, false, g->ldb, g->stride_b);
   p->matrix[SDG_RESULT] =
       sdg_matrix_make(p, SDG_ROLE_C, g->c, g->type_c, SDG_M, SDG_N, false,
-                      g->ldc, between_results(g), true);
+                      g->ldc, between_results(g));
 }
 
 // y = alpha op(A) x + beta y, as the product of x', a row, and op(A)', so that
@@ -185,16 +183,15 @@ static void gemv_make(const sdg_gemm_t *g, sdg_product_t *p) {
   p->columns = SDG_M;
   p->op[0] = CUBLAS_OP_N;
   p->op[1] = ta ? CUBLAS_OP_N : CUBLAS_OP_T;
-  p->fits = g->lda >= g->m && g->ldb > 0 && g->ldc > 0;
-  p->matrix[SDG_FACTOR_1] =
-      sdg_matrix_make(p, SDG_ROLE_B, g->b, g->type_b, SDG_N, SDG_K, false,
-                      g->ldb, g->stride_b, false);
+  p->fits = g->lda > 0 && g->ldb > 0 && g->ldc > 0;
+  p->matrix[SDG_FACTOR_1] = sdg_matrix_make(
+      p, SDG_ROLE_B, g->b, g->type_b, SDG_N, SDG_K, false, g->ldb, g->stride_b);
   p->matrix[SDG_FACTOR_2] =
       sdg_matrix_make(p, SDG_ROLE_A, g->a, g->type_a, ta ? SDG_K : SDG_M,
-                      ta ? SDG_M : SDG_K, false, g->lda, g->stride_a, false);
+                      ta ? SDG_M : SDG_K, false, g->lda, g->stride_a);
   p->matrix[SDG_RESULT] =
       sdg_matrix_make(p, SDG_ROLE_C, g->c, g->type_c, SDG_N, SDG_M, false,
-                      g->ldc, between_results(g), true);
+                      g->ldc, between_results(g));
 }
 
 static void plain_make(const sdg_gemm_t *gemm, sdg_product_t *out) {
@@ -210,12 +207,12 @@ static void plain_make(const sdg_gemm_t *gemm, sdg_product_t *out) {
       out->dims = 0; // the vendor's to refuse, or larger than a message tells
   const sdg_matrix_t *result = &out->matrix[SDG_RESULT];
   bool batch_lies = gemm->batch <= 1 || gemm->stride_c > 0;
-  out->fits =
-      out->fits && out->dims > 0 && out->scale >= 0 && !gemm->addresses &&
-      op_known(gemm->op_a) && batch_lies && gemm->stride_a >= 0 &&
-      gemm->stride_b >= 0 && gemm->alpha && gemm->beta && gemm->a && gemm->b &&
-      gemm->c && sdg_product_type_bytes(gemm->type_a) &&
-      gemm->type_a == gemm->type_b && sdg_product_type_bytes(result->type);
+  out->fits = out->fits && out->dims > 0 && out->scale >= 0 &&
+              !gemm->addresses && op_known(gemm->op_a) && batch_lies &&
+              gemm->stride_a >= 0 && gemm->stride_b >= 0 && gemm->alpha &&
+              gemm->beta && sdg_product_type_bytes(gemm->type_a) &&
+              gemm->type_a == gemm->type_b &&
+              sdg_product_type_bytes(result->type);
   if (!out->fits)
     return;
   out->device_scalars = scalars_on_device(gemm);
@@ -227,6 +224,7 @@ static void plain_make(const sdg_gemm_t *gemm, sdg_product_t *out) {
 void sdg_product_make(const sdg_gemm_t *gemm, sdg_product_t *out) {
   memset(out, 0, sizeof *out);
   out->kind = gemm->kind;
+  out->in_pieces = gemm->in_pieces;
   if (gemm->kind == SDG_GEMM_LT)
     sdg_product_make_lt(gemm, out);
   else
@@ -291,4 +289,19 @@ void sdg_product_read(const sdg_gemm_t *gemm, sdg_call_t *call) {
   for (int i = 0; product.fits && i < SDG_PRODUCT_MATRICES; i++)
     if (product.matrix[i].there)
       operand_add(call, &product.matrix[i], i == SDG_RESULT, number);
+}
+
+bool sdg_matrix_lies(const sdg_matrix_t *matrix, const int64_t *extent) {
+  return matrix->inner < 0 || extent[matrix->outer] == 0 ||
+         matrix->stride[matrix->outer] >= extent[matrix->inner];
+}
+
+void sdg_product_names(const sdg_call_t *call, int index, const char **out) {
+  sdg_product_t product;
+  sdg_product_make(call->args, &product);
+  for (int i = 0; i < SDG_PRODUCT_MATRICES; i++)
+    for (int d = 0; d < product.matrix[i].dims; d++)
+      if (product.matrix[i].there && product.matrix[i].operand == index)
+        out[d] = sdg_dim_name(sdg_dim_at(
+            SDG_FAMILY_MATMUL, product.matrix[i].dim[d], SDG_PRODUCT_DIMS));
 }

@@ -42,9 +42,10 @@ typedef struct sdg_matrix {
 
 typedef struct sdg_product {
   sdg_gemm_kind_t kind;
-  bool fits; /* sundog can carry it out on parts of the matrices */
-  bool sums; /* and on parts of the sums */
-  int dims;  /* 4 where the entry is about several products; 0: not known */
+  bool fits;      /* sundog can carry it out on parts of the matrices */
+  bool sums;      /* and on parts of the sums */
+  bool in_pieces; /* as in sdg_gemm_t */
+  int dims; /* 4 where the entry is about several products; 0: not known */
   int64_t extent[SDG_PRODUCT_DIMS]; /* 1 of BATCH without */
   int rows, columns; /* the dimensions of the product that the vendor's function
                         calls m and n: of a gemv they are turned */
@@ -73,8 +74,14 @@ void sdg_product_read(const sdg_gemm_t *gemm, sdg_call_t *call);
  * where they are 0 apart. */
 sdg_matrix_t sdg_matrix_make(const sdg_product_t *product, sdg_role_t role,
                              const void *data, int type, int rows, int columns,
-                             bool by_rows, int64_t stride, int64_t between,
-                             bool writes);
+                             bool by_rows, int64_t stride, int64_t between);
+
+/* Whether a matrix of this size fits its leading dimension. */
+bool sdg_matrix_lies(const sdg_matrix_t *matrix, const int64_t *extent);
+
+/* Names of a matrix's dimensions, for messages; out has SDG_DIMS_MAX. `index`
+ * is that of the operand. */
+void sdg_product_names(const sdg_call_t *call, int index, const char **out);
 
 /* Bytes of a cudaDataType_t that is computed with, 0 of others; and the number
  * that cuDNN has for it. */

@@ -39,8 +39,7 @@ static bool layout_fits(const layout_t *l) {
   bool by_rows = l->order == CUBLASLT_ORDER_ROW;
   return (by_rows || l->order == CUBLASLT_ORDER_COL) && l->batch > 0 &&
          l->stride >= 0 && sdg_product_type_bytes((int)l->type) > 0 &&
-         l->rows <= INT32_MAX && l->columns <= INT32_MAX &&
-         l->ld >= (int64_t)(by_rows ? l->columns : l->rows);
+         l->rows <= INT32_MAX && l->columns <= INT32_MAX && l->ld > 0;
 }
 
 // False if it does not have the attribute, or has another value than 0.
@@ -124,14 +123,14 @@ static sdg_matrix_t matrix_of(const sdg_product_t *p, sdg_role_t role,
                               int rows, int columns) {
   return sdg_matrix_make(p, role, data, (int)layout->type, rows, columns,
                          layout->order == CUBLASLT_ORDER_ROW, layout->ld,
-                         layout->stride, false);
+                         layout->stride);
 }
 
 // The vector has an element for each row of D.
 static void addend_make(const matmul_t *m, int type_d, sdg_product_t *p) {
   p->addend_type = m->bias_type < 0 ? type_d : m->bias_type;
   p->addend_stride = m->bias_stride;
-  p->fits = p->fits && m->bias && m->bias_stride >= 0 &&
+  p->fits = p->fits && m->bias_stride >= 0 &&
             sdg_product_type_bytes(p->addend_type) > 0;
   sdg_matrix_t *addend = &p->matrix[SDG_ADDEND];
   *addend = (sdg_matrix_t){.there = true,
@@ -139,7 +138,7 @@ static void addend_make(const matmul_t *m, int type_d, sdg_product_t *p) {
                            .data = m->bias,
                            .type = p->addend_type,
                            .inner = -1};
-  if (p->extent[SDG_BATCH] > 1 && m->bias_stride > 0) {
+  if ((p->extent[SDG_BATCH] > 1 || p->in_pieces) && m->bias_stride > 0) {
     addend->dim[addend->dims] = SDG_BATCH;
     addend->stride[addend->dims++] = m->bias_stride;
   }
@@ -153,16 +152,13 @@ static void addend_make(const matmul_t *m, int type_d, sdg_product_t *p) {
 static void result_make(const sdg_gemm_t *gemm, const layout_t *c,
                         const layout_t *d, sdg_product_t *p) {
   bool same = c->ld == d->ld && c->order == d->order && c->type == d->type &&
-              (c->batch == 1 || c->stride == d->stride);
+              c->stride == d->stride;
   p->matrix[SDG_RESULT] = matrix_of(p, SDG_ROLE_D, gemm->c, d, SDG_M, SDG_N);
   if (!p->keeps)
     return;
-  if (gemm->c_in == gemm->c)
-    p->fits = p->fits && same;
-  else
-    p->matrix[SDG_SOURCE] =
-        matrix_of(p, SDG_ROLE_C, gemm->c_in, c, SDG_M, SDG_N);
-  p->fits = p->fits && gemm->c_in;
+  // In memory of its own or not, where a rank has nothing nobody can tell.
+  p->matrix[SDG_SOURCE] = matrix_of(p, SDG_ROLE_C, gemm->c_in, c, SDG_M, SDG_N);
+  p->fits = p->fits && (gemm->c_in != gemm->c || !gemm->c || same);
 }
 
 void sdg_product_make_lt(const sdg_gemm_t *gemm, sdg_product_t *p) {
@@ -184,7 +180,7 @@ void sdg_product_make_lt(const sdg_gemm_t *gemm, sdg_product_t *p) {
                             d.batch};
   for (int i = 0; i < SDG_PRODUCT_DIMS; i++)
     p->extent[i] = extent[i];
-  p->dims = d.batch > 1 ? 4 : 3;
+  p->dims = SDG_PRODUCT_DIMS;
   p->rows = SDG_M;
   p->columns = SDG_N;
   p->op[0] = m.op_a;
@@ -200,14 +196,15 @@ void sdg_product_make_lt(const sdg_gemm_t *gemm, sdg_product_t *p) {
             c.columns == d.columns && a.type == b.type && c.type == d.type &&
             (m.scale == CUDA_R_32F || m.scale == CUDA_R_64F ||
              m.scale == CUDA_R_16F || m.scale == CUDA_R_32I) &&
-            (d.batch == 1 || d.stride > 0) && gemm->alpha && gemm->beta &&
-            gemm->a && gemm->b && gemm->c;
+            (d.batch == 1 || d.stride > 0) && gemm->alpha && gemm->beta;
   const layout_t *each[] = {&a, &b, &c};
   for (int i = 0; i < 3; i++)
     p->fits = p->fits && (each[i]->batch == 1 || each[i]->batch == d.batch);
   // One matrix for all products of the batch.
-  a.stride = a.batch == 1 ? 0 : a.stride;
-  b.stride = b.batch == 1 ? 0 : b.stride;
+  a.stride = a.batch < d.batch ? 0 : a.stride;
+  b.stride = b.batch < d.batch ? 0 : b.stride;
+  if (d.batch == 1) // others may have several
+    c.stride = d.stride = 1;
   p->device_scalars = m.pointer_mode != CUBLASLT_POINTER_MODE_HOST;
   p->keeps = p->device_scalars || sdg_product_scalar(gemm->beta, m.scale) != 0;
   p->fits = p->fits && (!p->keeps || c.batch == d.batch);

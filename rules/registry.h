@@ -59,6 +59,9 @@ bool sdg_registry_may_be_whole(void);
 bool sdg_registry_may_multiply(void);
 bool sdg_registry_is_whole(void);
 
+/* Reads the rules if they are not read: whether the view is the shard view. */
+bool sdg_registry_in_pieces(void);
+
 /* At the end of the process, before sdg_job_finish. */
 void sdg_registry_finish(void);
 

@@ -143,6 +143,10 @@ static sdg_status_t shard_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
   SDG_TRY(sdg_parts_parse(&place, text, section));
   text = value_of(drafts, draft, SDG_KEY_SUM, "", "yes", &place);
   SDG_TRY(sdg_sum_parse(&place, text, &rules->mesh, section));
+  if (section->matrix[SDG_MATRIX_C].splits > 0 && !section->sum_axes)
+    return sdg_place_fail(&place, SDG_E_RULES_VALUE,
+                          "'c' is where sums are, which 'sum = no' leaves to "
+                          "the program");
   text = value_of(drafts, draft, SDG_KEY_WRAP, "SUNDOG_WRAP", options->wrap,
                   &place);
   SDG_TRY(sdg_wrap_parse(&place, text, section));

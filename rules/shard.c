@@ -94,8 +94,9 @@ static sdg_status_t unmatched_check(const sdg_call_t *call,
                                     const sdg_rules_t *rules,
                                     const sdg_rule_t *rule, bool local) {
   bool windowed = call->family == SDG_FAMILY_POOL || (rule && rule->windowed);
-  bool suspect = windowed || (call->family != SDG_FAMILY_POINTWISE &&
-                              left_out(call, rules));
+  bool suspect =
+      windowed || (call->family != SDG_FAMILY_POINTWISE &&
+                   call->family != SDG_FAMILY_MATMUL && left_out(call, rules));
   if (!suspect || local)
     return SDG_OK;
   const sdg_operand_t *x = &call->operand[0];
@@ -113,8 +114,10 @@ static sdg_status_t unmatched_check(const sdg_call_t *call,
 // Whether this call is an agreement. An answer may make a program ask once more
 // on one rank (a workspace that is too large there), so that a query of agreed
 // descriptors is each rank's own, and not even counted.
+// Products of matrices have no descriptors that would keep what was agreed on:
+// ranks could not tell whose sizes have changed.
 static bool agreement_due(const sdg_call_t *call) {
-  return sdg_agree_needed(call) ||
+  return sdg_agree_needed(call) || call->family == SDG_FAMILY_MATMUL ||
          (sdg_options_get()->check && !call->is_query);
 }
 

@@ -283,7 +283,7 @@ void sdg_tagging_group(const sdg_section_t *section, sdg_tagging_t *out) {
 void sdg_tagging_note(const sdg_call_t *call, const sdg_tagging_t *tagging) {
   for (int i = 0; i < call->operands; i++) {
     const sdg_placement_t *placement = &tagging->placement[i];
-    if (placement->dims == 0)
+    if (placement->dims == 0 || call->family == SDG_FAMILY_MATMUL)
       continue;
     sdg_box_t box = sdg_placement_box(placement, tagging->mesh, tagging->rank);
     sdg_tag_place_t place = {.generation = call->operand[i].generation,

@@ -194,7 +194,8 @@ static sdg_status_t records_compare(const record_t *a, int ra,
       what = "data type";
     else if (strncmp(x->label, y->label, sizeof x->label) != 0)
       what = "tag";
-    else if (!orders_match(x, y))
+    else if (!sdg_role_is_matrix((sdg_role_t)x->role) && // one order for all
+             !orders_match(x, y))
       what = "memory layout";
     else if (!sdg_role_is_activation((sdg_role_t)x->role) &&
              x->role != SDG_ROLE_SCALE && // cut as the activation is

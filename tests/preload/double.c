@@ -119,6 +119,10 @@ bool sdg_registry_is_whole(void) {
   return false;
 }
 
+bool sdg_registry_in_pieces(void) {
+  return true;
+}
+
 bool sdg_registry_may_multiply(void) {
   return false;
 }

@@ -196,6 +196,7 @@ static void setting_draw(setting_t *s) {
               dims[a == 0 ? first : (first + second) % 4], &s->mesh, a);
     s->section.sum_axes |= 1u << a;
   }
+  s->gemm.batch += first == 3 || s->mesh.axes == 2; // or it is not shared
   sdg_rule_matrix_t *c = &s->section.matrix[SDG_MATRIX_C];
   for (int a = 0; a < s->mesh.axes && draw(0, 1); a++)
     if (s->section.split[a].dim == SDG_DIM_K) {
