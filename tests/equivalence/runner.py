@@ -42,7 +42,7 @@ def write_case(case, rank, script, memory):
             print("alias", t.name, t.type, x(extent), x(stride), t.at,
                   file=script)
             continue
-        if 0 in extent:
+        if 0 in extent and t.kind != "memory":
             held = [max(1, n) for n in extent]
             print("empty", t.name, t.type, x(held), x(t.strides(held)[0]),
                   file=script)

@@ -63,7 +63,7 @@ class Matrix(Tensor):
 
 class Matmul(Family):
     ops = ("matmul", "matvec", "matmul_lt")
-    sharded = ()
+    sharded = ops
     splits = DIMS
     simple = {"api": "gemm", "ta": "N", "tb": "N", "follow": "none", "rows": 0,
               "apart": 0, "gapc": 0, "ondevice": 0, "halves": 0,
@@ -147,8 +147,13 @@ class Matmul(Family):
         if min(m, n, k) < 1 or batch < 0 or ("b" in case["split"] and
                                              batch < 1):
             return False
-        if case["op"] == "matvec" and n != 1:
+        if case["op"] == "matvec" and (n != 1 or any(
+                "n:" in case.get("at_" + key, "") for key in "abc")):
             return False
+        if setting.view == "shard" and "k" in case["split"] and (
+                case["ondevice"] or (case["op"] == "matmul_lt" and
+                                     case["type"] == "double")):
+            return False  # refused
         for dim, first in case["part"].items():
             if len(first) != setting.pieces(dim) + 1 or \
                     first[-1] != self.whole(case, dim):
