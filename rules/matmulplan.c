@@ -1,16 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans of products, in both views.
 #include <stdlib.h>
+#include <string.h>
 
 #include "rules/bring.h"
 #include "rules/matmul.h"
 #include "src/job.h"
+
+// For `sundog explain`.
+static const char *why_of(const char *strategy) {
+  static const struct {
+    const char *strategy, *why;
+  } rows[] = {
+      {"part", "each rank has all terms of the sums in its part"},
+      {"all-reduce", "K is split: each rank makes the sums of a piece of the "
+                     "result, of all ranks' terms, and all get them"},
+      {"reduce-scatter", "K is split: each rank makes the sums of its piece of "
+                         "the result, of all ranks' terms, as 'c =' says"},
+      {"all-gather", "a matrix is cut otherwise than the product: 'a =' or "
+                     "'b ='; it is brought together first"},
+      {"all-to-all",
+       "K is split, and a matrix is cut otherwise: 'a =' or 'b ='; "
+       "its parts go where their terms are multiplied, and sums "
+       "are made of these"},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    if (strcmp(rows[i].strategy, strategy) == 0)
+      return rows[i].why;
+  return NULL;
+}
 
 static sdg_status_t plan_open(const sdg_matmul_t *m, const char *strategy,
                               sdg_plan_t **out_plan) {
   sdg_plan_t *plan = sdg_plan_create(strategy);
   if (!plan)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  plan->why = why_of(strategy);
   sdg_status_t status = sdg_matmul_calls_open(plan, &m->product);
   if (status == SDG_OK)
     *out_plan = plan;
