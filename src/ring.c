@@ -13,6 +13,8 @@ static int64_t min64(int64_t a, int64_t b) {
 static sdg_range_t range_normal(sdg_range_t range, int64_t extent) {
   if (range.hi - range.lo >= extent)
     return (sdg_range_t){0, extent};
+  if (range.lo >= 0 && range.lo < extent) // as nearly always
+    return range;
   int64_t turns = sdg_floor_div(range.lo, extent) * extent;
   return (sdg_range_t){range.lo - turns, range.hi - turns};
 }
@@ -37,12 +39,13 @@ static bool range_contains(sdg_range_t outer, sdg_range_t inner,
 
 bool sdg_ring_contains(const sdg_box_t *outer, const sdg_box_t *inner,
                        const int64_t *extent) {
-  sdg_box_t out = sdg_ring_normal(outer, extent);
-  sdg_box_t in = sdg_ring_normal(inner, extent);
-  if (sdg_box_empty(&in))
+  if (sdg_box_contains(outer, inner)) // as nearly always
     return true;
-  for (int d = 0; d < out.dims; d++)
-    if (!range_contains(out.dim[d], in.dim[d], extent[d]))
+  if (sdg_box_empty(outer))
+    return false;
+  for (int d = 0; d < outer->dims; d++)
+    if (!range_contains(range_normal(outer->dim[d], extent[d]),
+                        range_normal(inner->dim[d], extent[d]), extent[d]))
       return false;
   return true;
 }
@@ -65,13 +68,13 @@ static sdg_range_t range_hull(sdg_range_t a, sdg_range_t b, int64_t extent) {
 
 sdg_box_t sdg_ring_hull(const sdg_box_t *a, const sdg_box_t *b,
                         const int64_t *extent) {
-  sdg_box_t left = sdg_ring_normal(a, extent);
-  sdg_box_t right = sdg_ring_normal(b, extent);
-  if (sdg_box_empty(&left))
-    return right;
-  if (sdg_box_empty(&right))
-    return left;
-  for (int d = 0; d < left.dims; d++)
-    left.dim[d] = range_hull(left.dim[d], right.dim[d], extent[d]);
-  return left;
+  if (sdg_box_empty(a))
+    return sdg_ring_normal(b, extent);
+  if (sdg_box_empty(b))
+    return sdg_ring_normal(a, extent);
+  sdg_box_t hull = {.dims = a->dims};
+  for (int d = 0; d < a->dims; d++)
+    hull.dim[d] = range_hull(range_normal(a->dim[d], extent[d]),
+                             range_normal(b->dim[d], extent[d]), extent[d]);
+  return hull;
 }
