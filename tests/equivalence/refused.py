@@ -19,13 +19,14 @@ def negative_cases(runner, completed):
     files = [stem + ".{rank}" + end for end in (".script", ".memory", ".out")]
 
     def item(name, lines, says, line=BASE, seconds=30, program=None, times=1,
-             pieces=range(8)):
+             pieces=range(8), view=None):
         """`lines`: for each rank, those of its cases, so many times; `pieces`:
-        whose pieces it has of them."""
+        whose pieces it has of them, None: all."""
         for rank, text in enumerate(lines):
             write_script(f"{stem}.{rank}", [completed(one) for one in text],
                          pieces[rank], times)
         return {"name": name, "line": line, "says": says, "seconds": seconds,
+                "view": view or runner.view,
                 "program": program or [runner.opcase, *files],
                 "env": {"SUNDOG_TIMEOUT": "8"}}
 
@@ -61,6 +62,12 @@ def negative_cases(runner, completed):
                line=few)
     channels = BASE.replace("split=H:0 partH=0,6,12", "split=C:0 partC=0,1,2")
     yield item("channels split", [[channels]] * 2, [CODE], line=channels)
+    # Every rank would make the program's call, which pads by zeros.
+    for op in ("forward", "data", "filter"):
+        line = channels.replace("conv_forward", "conv_" + op) + " wrap=W"
+        yield item(f"conv_{op}, channels split and W periodic, whole view",
+                   [[line]] * 2, ["SDG-602", "periodic"], line=line,
+                   pieces=[None] * 2, view="whole")
     single = ("mesh=2 split=H:0 partH=0,1,2 size=2x1 kernel=1x1 stride=1x1 "
               "dilation=1x1 pad=0x0 n=2 c=3 k=2 groups=1 seed=1")
     yield item("one element on every rank: of one tensor, or the same one",
