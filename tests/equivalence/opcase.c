@@ -172,7 +172,8 @@ static int read_type(const char *word, cudnnDataType_t *out) {
   } types[] = {{"float", CUDNN_DATA_FLOAT},
                {"double", CUDNN_DATA_DOUBLE},
                {"half", CUDNN_DATA_HALF},
-               {"bfloat16", CUDNN_DATA_BFLOAT16}};
+               {"bfloat16", CUDNN_DATA_BFLOAT16},
+               {"int8", CUDNN_DATA_INT8}};
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
     if (!strcmp(word, types[i].name)) {
       *out = types[i].type;

@@ -4,6 +4,14 @@
 
 #include <string.h>
 
+/* The type of the sums: that of the arithmetic, unless the script says half. */
+static cudnnDataType_t sum_type(const op_call_t *call, cudnnDataType_t type) {
+  if (type == CUDNN_DATA_INT8)
+    return CUDNN_DATA_INT32;
+  return strcmp(op_text(call, "sums", ""), "half") ? op_math(type)
+                                                   : CUDNN_DATA_HALF;
+}
+
 static int set_conv(op_call_t *call, cudnnDataType_t type) {
   int pad[OP_DIMS], stride[OP_DIMS], dilation[OP_DIMS];
   int count = op_list(call, "pad", pad);
@@ -14,7 +22,7 @@ static int set_conv(op_call_t *call, cudnnDataType_t type) {
       call->conv, count, pad, stride, dilation,
       op_number(call, "flipped", 0) ? CUDNN_CONVOLUTION
                                     : CUDNN_CROSS_CORRELATION,
-      op_math(type)));
+      sum_type(call, type)));
   OP_TRY(
       cudnnSetConvolutionGroupCount(call->conv, op_number(call, "groups", 1)));
   return 0;

@@ -10,7 +10,7 @@ import numpy as np
 # How each is stored, and the distance from 1 to the next number.
 TYPES = {"float": (np.float32, 2.0 ** -23), "double": (np.float64, 2.0 ** -52),
          "half": (np.float16, 2.0 ** -10), "bfloat16": (np.uint16, 2.0 ** -7),
-         "int32": (np.int32, 0)}
+         "int8": (np.int8, 0), "int32": (np.int32, 0)}
 # What the gaps between lines hold before and must hold after.
 MARK = 12345
 

@@ -9,6 +9,8 @@ from families.windows import (cuts_in, cuts_out, draw_cuts_out, folded,
 from tensors import Tensor, eps, math_eps
 
 WORDS = ("pad", "stride", "dilation", "groups", "flipped", "alpha", "beta")
+# Sums of half type are rounded to it at every term.
+HALF = eps("half") / math_eps("half")
 
 
 class Convolution(Family):
@@ -36,6 +38,14 @@ class Convolution(Family):
         case["flipped"] = int(rng.random() < 0.3)
         if case["op"] == "conv_data" and rng.random() < 0.4:
             case["given"] = "dy"  # as a transposed convolution
+        if case["type"] == "half" and rng.random() < 0.2:
+            case["sums"] = "half"
+        elif case["op"] == "conv_forward" and rng.random() < 0.05:
+            # Whole numbers into floats, as GPUs take them.
+            case.update(type="int8", groups=1, flipped=0, gap=0,
+                        dilation=[1] * spatial, c=4 * rng.randint(1, 2),
+                        k=4 * rng.randint(1, 2),
+                        order="N" + dims_of(case)[2:] + "C")
         if case["op"] == "conv_fused":
             case["act"] = rng.choice(["relu", "relu", "none"])
             case["zy"] = int(rng.random() < 0.3)
@@ -43,6 +53,9 @@ class Convolution(Family):
     recut = staticmethod(draw_cuts_out)
 
     def legal(self, case):
+        if case["type"] == "int8" and case["op"] != "conv_forward" or \
+                "sums" in case and case["type"] != "half":
+            return False
         return min(out_sizes(case)) >= 1 and case["c"] % case["groups"] == 0 \
             and case["k"] % case["groups"] == 0
 
@@ -59,11 +72,16 @@ class Convolution(Family):
         wcut = {dim: first for dim, first in xcut.items()
                 if dim == "C" and case["groups"] == 1}
 
+        # Whole numbers make floats.
+        numbers, made = ({}, {}) if case["type"] != "int8" else \
+            ({"values": (-9, 9)}, {"type": "float"})
+
         def x(name, **more):
-            return Tensor(name, shape(case), cut=xcut, **like, **more)
+            return Tensor(name, shape(case), cut=xcut, **like, **numbers,
+                          **more)
 
         def y(name, **more):
-            return Tensor(name, y_shape, cut=ycut, **like, **more)
+            return Tensor(name, y_shape, cut=ycut, **{**like, **made}, **more)
 
         last = case["order"][-1] == "C" and \
             case["order"][1:-1] == dims_of(case)[2:]
@@ -74,7 +92,8 @@ class Convolution(Family):
         b = dict(size=[1, case["k"]] + ones, dims=like["dims"],
                  type=case["type"])
         if op == "conv_forward":
-            return [x("x", spread=1), Tensor("w", **w),
+            return [x("x", spread=0 if numbers else 1),
+                    Tensor("w", **w, **numbers),
                     y("y", values=old(case), out=True, spread=2)]
         if op == "conv_fused":
             at = "y" if case["zy"] else None
@@ -104,10 +123,16 @@ class Convolution(Family):
 
     def calls(self, case, local):
         words = ("alpha", "beta") if case["op"] == "conv_bias" else WORDS
-        more = {key: case[key] for key in ("act", "own_sizes") if key in case}
+        more = {key: case[key] for key in ("act", "own_sizes", "sums")
+                if key in case}
         return [call(case["op"], case, local, *words, **more)]
 
     def reference(self, case, t):
+        more = HALF if case.get("sums") == "half" else 1
+        return {name: (value, more * terms)
+                for name, (value, terms) in self.right(case, t).items()}
+
+    def right(self, case, t):
         op = case["op"]
         if op == "conv_forward":
             value, terms = both(forward, case, t["x"], t["w"])
