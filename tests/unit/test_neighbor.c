@@ -8,7 +8,7 @@
 #include "src/transfer.h"
 #include "tests/unit/brute.h"
 
-enum { CASES = 20000, DIMS = 3, RANKS = 27, EXTENT_MAX = 60 };
+enum { CASES = 100000, DIMS = 3, RANKS = 27, EXTENT_MAX = 60 };
 
 // The keys of a query, by the definition: of its class, in place order. Returns
 // their number.
@@ -114,7 +114,7 @@ static void fill(const sdg_box_t *to, const sdg_box_t *box, int64_t *memory) {
 // Grids of three dimensions over meshes of ranks, pieces of any sizes: what the
 // messages bring is what the queries see, in each dimension.
 START_TEST(messages_bring_all_keys) {
-  for (int64_t c = random_cases(CASES / 20); c > 0; c--) {
+  for (int64_t c = random_cases(CASES / 100); c > 0; c--) {
     sdg_neighbor_t w[DIMS];
     int pieces[DIMS], ranks = 1;
     int64_t first[DIMS][4];
