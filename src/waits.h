@@ -9,9 +9,9 @@
 #include "src/report.h"
 #include "src/status.h"
 
-/* Around the wait of `stream` for the communication stream, for calls of kind
- * `row`. Results are added to the row when later calls find them ready, so the
- * last few calls of a run may be missing. */
+/* Around a wait of `stream` for other ranks, its own or for the communication
+ * stream, for calls of kind `row`. Results are added to the row when later
+ * calls find them ready, so the last few calls of a run may be missing. */
 sdg_status_t sdg_waits_begin(sdg_report_row_t *row,
                              cudaStream_t stream) SDG_MUST_CHECK;
 sdg_status_t sdg_waits_end(cudaStream_t stream) SDG_MUST_CHECK;
