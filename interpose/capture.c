@@ -158,7 +158,9 @@ static bool call_read(int entry, const void *args, sdg_gemm_t *gemm,
     const sdg_entry_operand_t *row = &info->operand[i];
     const void *descriptor = pointer_at(args, row->descriptor);
     void *data = (void *)pointer_at(args, row->data);
-    if (!descriptor || (row->kind == SDG_OPERAND_SEQUENCE && !data))
+    bool needs_data = row->kind == SDG_OPERAND_SEQUENCE ||
+                      row->kind == SDG_OPERAND_PARAMETERS;
+    if (!descriptor || (needs_data && !data))
       continue;
     sdg_operand_t *operand = &call->operand[call->operands];
     *operand = (sdg_operand_t){

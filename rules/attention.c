@@ -59,6 +59,8 @@ static int *index_of(sdg_attention_t *a, sdg_role_t role) {
     return &a->dk;
   case SDG_ROLE_DV:
     return &a->dv;
+  case SDG_ROLE_W:
+    return &a->w;
   default:
     return &a->dw;
   }
@@ -83,7 +85,7 @@ bool sdg_attention_read(const sdg_call_t *call, sdg_attention_t *out) {
     weights_read(call, &a);
     break;
   }
-  a.q = a.k = a.v = a.o = a.residual = a.dq = a.dk = a.dv = a.dw = -1;
+  a.q = a.k = a.v = a.o = a.residual = a.dq = a.dk = a.dv = a.dw = a.w = -1;
   bool data = a.kind == SDG_ATTENTION_DATA;
   bool weights = a.kind == SDG_ATTENTION_WEIGHTS;
   for (int i = 0; i < call->operands; i++)

@@ -21,6 +21,7 @@ typedef struct sdg_attention {
   int o; /* the output, or its gradient */
   int residual;
   int dq, dk, dv, dw;
+  int w;                 /* all parameters; absent where there are none */
   bool same;             /* keys and values are one tensor */
   int current;           /* the one query that is computed; negative: all */
   sdg_windows_t windows; /* of the operand's queries; none of WEIGHTS */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "rules/alike.h"
+#include "rules/attnheads.h"
 #include "rules/bring.h"
 #include "rules/subcall.h"
 #include "rules/tagging.h"
@@ -127,7 +128,7 @@ static sdg_status_t alike_check(const sdg_call_t *call,
   const sdg_placement_t *p = tagging->placement;
   for (int i = 0; i < call->operands; i++) {
     bool keys = i == a->k || i == a->v || i == a->dk || i == a->dv;
-    if (i == a->dw)
+    if (i == a->w || i == a->dw)
       continue;
     const char *names[SDG_DIMS_MAX];
     sdg_tagging_names(call->family, SDG_SEQUENCE_DIMS, names);
@@ -196,33 +197,70 @@ static sdg_status_t band_find(sdg_attnmaker_t *m) {
 
 // ---- the plan --------------------------------------------------------------
 
-static void strategy_name(sdg_attnmaker_t *m) {
-  const sdg_placement_t *keys = &m->side[SDG_ATTN_KEYS];
-  int64_t count = sdg_placement_extent(keys, SDG_SEQUENCE_TIME);
+// By which strategy; from what all ranks have alike.
+static sdg_status_t strategy_choose(sdg_attnmaker_t *m, bool *out_heads) {
   sdg_strategy_t said = m->tagging->section->attention;
-  bool open = m->band.left >= count - 1 || m->band.right >= count - 1;
-  if (said != SDG_STRATEGY_AUTO)
-    open = said == SDG_STRATEGY_GATHER;
-  m->plan->strategy = open ? "gather" : "halo";
-  if (said != SDG_STRATEGY_AUTO)
-    m->plan->why = "asked for by 'strategy ='";
-  else if (open)
-    m->plan->why = "auto: the windows have no bound, so that the keys and "
-                   "values that they see come here; queries stay";
-  else
-    m->plan->why = "auto: keys and values of the window come from the ranks "
-                   "that have them; queries stay";
+  const char *why = sdg_attnheads_obstacle(m);
+  *out_heads = !why && (said == SDG_STRATEGY_HEADS ||
+                        (said == SDG_STRATEGY_AUTO &&
+                         sdg_attnheads_bytes(m) < sdg_attnhalo_bytes(m)));
+  return why && said == SDG_STRATEGY_HEADS
+             ? sdg_fail(SDG_E_ATTENTION, "%s by heads: %s", m->call->entry_name,
+                        why)
+             : SDG_OK;
 }
 
-static sdg_status_t plan_make(sdg_attnmaker_t *m) {
-  m->plan = sdg_plan_create("own queries");
+static const char *reason(const sdg_attnmaker_t *m, bool open) {
+  if (m->tagging->section->attention != SDG_STRATEGY_AUTO)
+    return "asked for by 'strategy ='";
+  if (!sdg_attnheads_obstacle(m))
+    return "auto: the keys and values that windows see are fewer bytes for the "
+           "rank that receives most than projected rows by heads would be; "
+           "queries stay";
+  return open ? "auto: the windows have no bound, so that the keys and values "
+                "that they see come here; queries stay; it cannot be done by "
+                "heads"
+              : "auto: keys and values of the window come from the ranks that "
+                "have them; queries stay; it cannot be done by heads";
+}
+
+static sdg_status_t plan_make(sdg_attnmaker_t *m, bool heads) {
+  int64_t count =
+      sdg_placement_extent(&m->side[SDG_ATTN_KEYS], SDG_SEQUENCE_TIME);
+  sdg_strategy_t said = m->tagging->section->attention;
+  bool open = said == SDG_STRATEGY_AUTO
+                  ? m->band.left >= count - 1 || m->band.right >= count - 1
+                  : said == SDG_STRATEGY_GATHER;
+  m->plan = sdg_plan_create(heads       ? "heads"
+                            : !m->moves ? "own queries"
+                            : open      ? "gather"
+                                        : "halo");
   if (!m->plan)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
-  m->plan->why = "gradients of parameters are summed over the ranks";
-  if (m->moves)
-    strategy_name(m);
   SDG_TRY(sdg_subcalls_open(m->plan, m->call));
-  return sdg_attnmaker_steps(m);
+  m->plan->why = "gradients of parameters are summed over the ranks";
+  if (!heads && m->moves)
+    m->plan->why = reason(m, open);
+  if (!heads)
+    return sdg_attnmaker_steps(m);
+  m->plan->why = said == SDG_STRATEGY_HEADS
+                     ? "asked for by 'strategy ='"
+                     : "auto: projected rows by heads are fewer bytes for the "
+                       "rank that receives most than the keys and values that "
+                       "windows see";
+  return sdg_attnheads_steps(m);
+}
+
+// By some strategy, or the program's own call.
+static sdg_status_t way_make(sdg_attnmaker_t *m, bool sequence) {
+  bool heads = false;
+  SDG_TRY(sdg_attnmaker_init(m));
+  if (sequence)
+    SDG_TRY(strategy_choose(m, &heads));
+  if (!heads && !m->moves &&
+      (m->a.kind != SDG_ATTENTION_WEIGHTS || !m->tagging->sum_axes))
+    return sdg_literal_plan(&m->plan);
+  return plan_make(m, heads);
 }
 
 sdg_status_t sdg_attention_plan(const sdg_call_t *call,
@@ -244,12 +282,7 @@ sdg_status_t sdg_attention_plan(const sdg_call_t *call,
     SDG_TRY(band_find(&m));
   m.everything = sequence && !m.local &&
                  tagging->section->attention == SDG_STRATEGY_GATHER;
-  sdg_status_t status = sdg_attnmaker_init(&m);
-  if (status == SDG_OK && !m.moves &&
-      (m.a.kind != SDG_ATTENTION_WEIGHTS || !tagging->sum_axes))
-    status = sdg_literal_plan(&m.plan);
-  else if (status == SDG_OK)
-    status = plan_make(&m);
+  sdg_status_t status = way_make(&m, sequence);
   sdg_attnmaker_fini(&m);
   if (status == SDG_OK)
     *out_plan = m.plan;

@@ -50,5 +50,7 @@ sdg_status_t sdg_attn_like(const sdg_tagging_t *tagging,
 sdg_status_t sdg_attn_obstacle(const sdg_call_t *call, const sdg_attention_t *a,
                                bool sequence_is_split,
                                const char **out_why) SDG_MUST_CHECK;
+/* What old values of dw are multiplied by: 1 where the call adds to them. */
+const void *sdg_attn_old_factor(const sdg_call_t *call);
 
 #endif

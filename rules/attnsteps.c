@@ -234,7 +234,7 @@ static sdg_status_t data_make(steps_t *s) {
   return keys_return(s);
 }
 
-static const void *old_factor(const sdg_call_t *call) {
+const void *sdg_attn_old_factor(const sdg_call_t *call) {
   static const float single[] = {0, 1};
   static const double twice[] = {0, 1};
   sdg_attention_t a;
@@ -251,9 +251,9 @@ static sdg_status_t weights_make(steps_t *s) {
   SDG_TRY(rows_open(s, m->a.o, true, &s->o));
   if (m->plan->share)
     SDG_TRY(sdg_gradsum_share(m->plan->share, m->call, m->a.dw,
-                              old_factor(m->call)));
+                              sdg_attn_old_factor(m->call)));
   SDG_TRY(sdg_gradsum_open(m->plan, m->call, m->a.dw, m->tagging->sum_axes,
-                           old_factor, &s->sum));
+                           sdg_attn_old_factor, &s->sum));
   if (s->idle)
     SDG_TRY(sdg_gradsum_nothing(m->plan, &s->sum));
   else

@@ -17,7 +17,9 @@ enum { Q, K, V, O, SEQUENCES, MORE = SEQUENCES };
 // lengths of queries and of keys, which go to the end of the workspace.
 typedef struct state {
   sdg_attention_kind_t kind;
-  bool adds, residual;
+  bool adds, residual, apart;
+  int reserve; // which tensor; 0: there is none
+  size_t reserve_bytes;
   cudnnAttnDescriptor_t attention;
   cudnnSeqDataDescriptor_t sequence[SEQUENCES];
   int *lo, *hi, *length;
@@ -50,11 +52,28 @@ static bool lengths_upload(const sdg_subcall_run_t *run, int **out_q,
              cudaMemcpyHostToDevice, stream) == cudaSuccess;
 }
 
-static cudnnStatus_t forward_run(const sdg_subcall_run_t *run) {
+// The program's parameters and reserve space, or the plan's.
+typedef struct given {
+  size_t weight_bytes, reserve_bytes;
+  const void *weights;
+  void *reserve;
+} given_t;
+
+static given_t given_read(const sdg_subcall_run_t *run) {
   const state_t *state = run->op;
   sdg_attention_t a;
-  int *q_lengths, *k_lengths;
+  if (state->apart)
+    return (given_t){.reserve_bytes = state->reserve_bytes,
+                     .reserve =
+                         state->reserve ? run->data[state->reserve] : NULL};
   (void)sdg_attention_read(run->call, &a);
+  return (given_t){a.weight_bytes, a.reserve_bytes, a.weights, a.reserve};
+}
+
+static cudnnStatus_t forward_run(const sdg_subcall_run_t *run) {
+  const state_t *state = run->op;
+  given_t a = given_read(run);
+  int *q_lengths, *k_lengths;
   if (!lengths_upload(run, &q_lengths, &k_lengths))
     return CUDNN_STATUS_EXECUTION_FAILED;
   return sdg_cudnn_get()->cudnnMultiHeadAttnForward(
@@ -68,9 +87,8 @@ static cudnnStatus_t forward_run(const sdg_subcall_run_t *run) {
 
 static cudnnStatus_t data_run(const sdg_subcall_run_t *run) {
   const state_t *state = run->op;
-  sdg_attention_t a;
+  given_t a = given_read(run);
   int *q_lengths, *k_lengths;
-  (void)sdg_attention_read(run->call, &a);
   if (!lengths_upload(run, &q_lengths, &k_lengths))
     return CUDNN_STATUS_EXECUTION_FAILED;
   return sdg_cudnn_get()->cudnnMultiHeadAttnBackwardData(
@@ -83,8 +101,7 @@ static cudnnStatus_t data_run(const sdg_subcall_run_t *run) {
 
 static cudnnStatus_t weights_run(const sdg_subcall_run_t *run) {
   const state_t *state = run->op;
-  sdg_attention_t a;
-  (void)sdg_attention_read(run->call, &a);
+  given_t a = given_read(run);
   return sdg_cudnn_get()->cudnnMultiHeadAttnBackwardWeights(
       run->handle, state->attention,
       state->adds ? CUDNN_WGRAD_MODE_ADD : CUDNN_WGRAD_MODE_SET,
@@ -135,7 +152,8 @@ static sdg_status_t state_fill(const sdg_plan_t *plan, const sdg_call_t *call,
   desc.k_time = greater(desc.k_time, extent(&sub->k, SDG_SEQUENCE_TIME));
   SDG_TRY(sdg_attndesc_create(&desc, &state->attention));
   SDG_TRY(sdg_attndesc_room(sdg_subcalls_handle(plan), &desc, &room));
-  if (a.reserve && a.reserve_bytes < room.reserve_bytes)
+  state->reserve_bytes = sub->reserve < 0 ? 0 : room.reserve_bytes;
+  if (!sub->apart && a.reserve && a.reserve_bytes < room.reserve_bytes)
     return sdg_fail(SDG_E_ATTENTION_RESERVE,
                     "%s: %zu bytes, where %zu are "
                     "needed",
@@ -144,10 +162,12 @@ static sdg_status_t state_fill(const sdg_plan_t *plan, const sdg_call_t *call,
   const sdg_subcall_tensor_t *const tensor[] = {&sub->q, &sub->k, &sub->v,
                                                 &sub->o};
   const int operand[] = {a.q, a.k, a.v, a.o};
-  for (int i = 0; i < SEQUENCES; i++)
-    SDG_TRY(sdg_sequence_create(&call->operand[operand[i]], &tensor[i]->box,
-                                plan->slab[tensor[i]->slab].stride,
-                                &state->sequence[i]));
+  for (int i = 0; i < SEQUENCES; i++) {
+    const sdg_operand_t own = {.type = tensor[i]->type}; // sequences are full
+    SDG_TRY(sdg_sequence_create(
+        sub->apart ? &own : &call->operand[operand[i]], &tensor[i]->box,
+        plan->slab[tensor[i]->slab].stride, &state->sequence[i]));
+  }
   return numbers_fill(sub, state);
 }
 
@@ -174,6 +194,12 @@ sdg_status_t sdg_attnsub_add(sdg_plan_t *plan, const sdg_call_t *call,
   state->kind = sub->kind;
   state->adds = sub->adds;
   state->residual = sub->residual != NULL;
+  state->apart = sub->apart;
+  if (sub->apart && sub->reserve >= 0) {
+    state->reserve = made.tensors;
+    made.tensor[made.tensors++] =
+        sdg_subcall_slab(plan, sub->reserve, CUDNN_DATA_FLOAT);
+  }
   sdg_status_t status = state_fill(plan, call, sub, state);
   if (status != SDG_OK) {
     state_destroy(state);
@@ -183,4 +209,14 @@ sdg_status_t sdg_attnsub_add(sdg_plan_t *plan, const sdg_call_t *call,
   made.op_destroy = state_destroy;
   made.workspace_bytes = state->work_bytes + state->lengths * sizeof(int);
   return sdg_subcall_add(plan, &made);
+}
+
+sdg_status_t sdg_attnsub_reserve(sdg_plan_t *plan, const sdg_attndesc_t *desc,
+                                 int *out_slab) {
+  static const int64_t row_major[] = {4, 3, 2, 1};
+  sdg_box_t box = {.dims = 4, .dim = {{0, 1}, {0, 1}, {0, 1}, {0, 1}}};
+  sdg_attnroom_t room;
+  SDG_TRY(sdg_attndesc_room(sdg_subcalls_handle(plan), desc, &room));
+  box.dim[3].hi = (int64_t)(room.reserve_bytes / sizeof(float)) + 1;
+  return sdg_plan_packed(plan, &box, row_major, sizeof(float), out_slab);
 }

@@ -19,7 +19,15 @@ typedef struct sdg_attnsub {
   /* Of each query: the first key, and the one after the last, by index of k;
    * NULL for WEIGHTS, which takes those of the forward call. Copied. */
   const int *lo, *hi;
+  /* Tensors of the plan, and none of the program's parameters and reserve
+   * space: in training `reserve` is a slab for that, else -1. */
+  bool apart;
+  int reserve;
 } sdg_attnsub_t;
+
+/* Adds such a slab, for calls of a descriptor with these values. */
+sdg_status_t sdg_attnsub_reserve(sdg_plan_t *plan, const sdg_attndesc_t *desc,
+                                 int *out_slab) SDG_MUST_CHECK;
 
 /* The sub-call works in the program's reserve space, if the call has one.
  * SDG_E_ATTENTION_RESERVE where that is too small. */

@@ -120,8 +120,8 @@ static void strategy_set(sdg_section_t *section, sdg_strategy_t strategy) {
 static sdg_status_t shard_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
                                 const sdg_options_t *options,
                                 sdg_rules_t *rules) {
-  static const char *const strategies[] = {"auto", "repair", "extend", "halo",
-                                           "gather"};
+  static const char *const strategies[] = {"auto", "repair", "extend",
+                                           "halo", "heads",  "gather"};
   sdg_section_t *section = &draft->section;
   sdg_place_t place = {drafts->source, section->line};
   int index;
@@ -153,7 +153,7 @@ static sdg_status_t shard_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
   SDG_TRY(view_parse(drafts, draft, options, section, rules));
   text = value_of(drafts, draft, SDG_KEY_STRATEGY, "SUNDOG_STRATEGY",
                   strategies[options->strategy], &place);
-  SDG_TRY(sdg_choice_parse(&place, text, "strategy", strategies, 5, &index));
+  SDG_TRY(sdg_choice_parse(&place, text, "strategy", strategies, 6, &index));
   strategy_set(section, (sdg_strategy_t)index);
   text = value_of(drafts, draft, SDG_KEY_WINDOW, "", NULL, &place);
   if (text)

@@ -25,9 +25,10 @@
  *                           weights, biases and scales are summed; default:
  *                           yes, all of them. no: the program does it
  *     wrap = DIM ...        periodic dimensions
- *     strategy = auto | repair | extend | halo | gather
+ *     strategy = auto | repair | extend | halo | heads |
+ *                gather
  *                           an op that has no strategy of that name chooses;
- *                           halo and gather are of attention
+ *                           halo, heads and gather are of attention
  *     window = global | local | LEFT,RIGHT
  *                           pooling: what windows mean that fill every piece.
  *                           Attention with SEQ split: which keys a query sees,
@@ -179,7 +180,7 @@ typedef struct sdg_section {
   bool pending_max;    /* combined: by their maximum, not their sum */
   unsigned wrap;       /* bit 1 << sdg_dim_t */
   sdg_strategy_t strategy;  /* of windows: auto, repair, extend */
-  sdg_strategy_t attention; /* auto, halo, gather */
+  sdg_strategy_t attention; /* auto, halo, heads, gather */
   sdg_window_choice_t window;
   int64_t window_left, window_right;
   sdg_rule_matrix_t matrix[SDG_MATRICES];

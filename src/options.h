@@ -27,6 +27,7 @@ typedef enum sdg_strategy {
   SDG_STRATEGY_REPAIR,
   SDG_STRATEGY_EXTEND,
   SDG_STRATEGY_HALO, /* of attention */
+  SDG_STRATEGY_HEADS,
   SDG_STRATEGY_GATHER,
 } sdg_strategy_t;
 

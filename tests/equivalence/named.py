@@ -444,6 +444,15 @@ NAMED += [(f"attention, {name}, {type}",
               ("no projections", [5, 9], (3, 2), "heads=2 n=2"),
               ("two beams", [5, 9], (3, 2), "beam=2 n=2 biases=1 "
                "projected=3x3x3x4 residual=1 adds=1"))]
+NAMED += [(f"attention by heads, {'+'.join(map(str, sizes))}, batch {n}",
+           attention(sizes, window, f"strategy=heads heads={heads} n={n} " +
+                     words))
+          for sizes, heads in (([8, 8], 4), ([11, 11, 10], 3), ([13, 3], 2),
+                               ([3, 3, 3, 1], 4), ([4] * 8, 8))
+          for window in ((3, 7), (1 << 20, 0), (1 << 20, 1 << 20))
+          for n, words in (
+              (1, "sizes=6x6x6 projected=2x2x3x6 residual=1 repeat=2 biases=1"),
+              (3, "sizes=4x4x4 projected=4x4x2x0 same=1 axes=1x1x1x0 adds=1"))]
 NAMED += [("attention, sequence and batch split",
            "op=attention mesh=2x2 split=SEQ:0,BATCH:1 partSEQ=0,7,16 "
            "partBATCH=0,1,3 n=3 window=3x4 heads=2 projected=3x3x2x4"),

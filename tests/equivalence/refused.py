@@ -129,6 +129,10 @@ def negative_cases(runner, completed):
     heads = tokens.replace("SEQ:0", "HEAD:0")
     yield item("vectors split", [[tokens]] * 2, ["SDG-630", "HEAD"],
                line=heads)
+    apart = tokens.replace("window=2x3", "window=2x3 strategy=heads heads=3 "
+                           "projected=2x2x2x4")
+    yield item("heads that the ranks do not divide", [[apart]] * 2,
+               ["SDG-630", "by heads"], line=apart)
     unsaid = tokens.replace("split=SEQ:0 partSEQ=0,6,12 window=2x3",
                             "split=SEQ:0 partSEQ=0,6,12 window=none")
     yield item("no window said", [[tokens]] * 2, ["SDG-631", "no window"],

@@ -22,7 +22,7 @@ class Attention(Family):
     order it has in memory."""
     ops = sharded = ("attention",)
     splits = DIMS
-    own_strategies = ("auto", "halo", "gather")
+    own_strategies = ("auto", "halo", "heads", "gather")
     plain = {"type": "float", "n": 1, "beam": 1, "heads": 1, "sizes": [4, 4, 4],
              "projected": [0, 0, 0, 0], "biases": 0, "residual": 0, "same": 0,
              "train": 1, "adds": 0, "axes": [0, 0, 0, 0], "scale": 0.5,
@@ -71,6 +71,12 @@ class Attention(Family):
                 "scale": rng.choice([0.5, 1, 0.25]), "open": rng.randint(0, 1),
                 "ragged": 0, "drop": 0, "only": -1, "repeat": rng.choice([1, 1, 2]),
                 "seed": rng.randrange(1 << 30)}
+            if setting.strategy == "heads":
+                projected = max(projected, 1)
+                case["projected"] = [projected, projected, rng.randint(1, 4),
+                                     case["projected"][3]]
+                case["beam"] = 1
+                case["heads"] = setting.pieces("SEQ") * rng.randint(1, 2)
             if projected == 0:
                 case["sizes"][1] = q
             case["n"] += setting.pieces("BATCH") - 1
@@ -117,11 +123,14 @@ class Attention(Family):
             if first and setting.view == "shard" and \
                     min(b - a for a, b in zip(first, first[1:])) < 1:
                 return False
+        if case.get("strategy") == "heads" and not by_heads(case, setting):
+            return False
         return case.get("sum", "yes") == "yes" or case["type"] in (
             "float", "double")
 
     def strategies(self, case, setting):
-        return self.own_strategies
+        return self.own_strategies if by_heads(case, setting) else \
+            ("auto", "halo", "gather")
 
     def exact(self, case):
         return False
@@ -196,6 +205,13 @@ class Attention(Family):
 
     def reference(self, case, t):
         return Definition(case, t).results()
+
+
+def by_heads(case, setting):
+    """Whether each rank can have heads of its own."""
+    return setting.view == "whole" or (
+        min(case["projected"][:3]) > 0 and case["beam"] == 1 and
+        case["heads"] % setting.pieces("SEQ") == 0)
 
 
 def vector_of(case):

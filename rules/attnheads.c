@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of attention by heads.
+//
+// A rank's rows are projected for all heads, x W; an all-to-all gives each rank
+// whole sequences of its heads, which are one attention without projections,
+// heads side by side as members of the batch; what comes out goes back to the
+// rows the same way, where the output's projection takes all heads together.
+// Gradients do this again, and send back those of what was projected.
+#include "rules/attnheads.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules/attnfield.h"
+#include "rules/attnparams.h"
+#include "rules/attnsub.h"
+#include "rules/gradsum.h"
+#include "rules/merge.h"
+#include "rules/rowproduct.h"
+
+enum { Q, K, V, O, PARTS, FIELDS = 2 * PARTS };
+
+typedef struct heads {
+  sdg_attnmaker_t *m;
+  sdg_type_t type; // of the arithmetic
+  int operand[PARTS];
+  int64_t each[PARTS]; // elements of a head's vector
+  sdg_attnparam_t matrix[PARTS], bias[PARTS];
+  sdg_subcall_tensor_t w[PARTS];   // matrices that are there
+  sdg_subcall_tensor_t row[PARTS]; // the operands' rows
+  sdg_attnfield_t field[FIELDS];   // of q, k, v, the results; gradients
+  int *lo, *hi;
+} heads_t;
+
+// ---- rows of operands ------------------------------------------------------
+
+static sdg_type_t type_of(const heads_t *h) {
+  return (sdg_type_t)h->m->a.desc.type;
+}
+
+static sdg_status_t rows_view(heads_t *h, int index,
+                              sdg_subcall_tensor_t *out) {
+  const sdg_operand_t *o = &h->m->call->operand[index];
+  sdg_plan_t *plan = h->m->plan;
+  int64_t wide = o->extent[SDG_SEQUENCE_VECTOR];
+  sdg_box_t box = {.dims = 4, .dim = {{0, 1}, {0, wide}, {0, 1}, {0, 1}}};
+  for (int d = 0; d < SDG_SEQUENCE_VECTOR; d++)
+    box.dim[0].hi *= o->extent[d];
+  int slab;
+  SDG_TRY(sdg_plan_operand(plan, h->m->call, index, &box, &slab));
+  const int64_t stride[] = {wide, 1, 1, 1}, nesting[] = {4, 3, 2, 1};
+  memcpy(plan->slab[slab].stride, stride, sizeof stride);
+  memcpy(plan->slab[slab].nesting, nesting, sizeof nesting);
+  *out = sdg_subcall_slab(plan, slab, type_of(h));
+  return SDG_OK;
+}
+
+static sdg_status_t room_like(heads_t *h, const sdg_subcall_tensor_t *rows,
+                              sdg_subcall_tensor_t *out) {
+  int slab;
+  SDG_TRY(sdg_plan_scratch_of(h->m->plan, &rows->box, sdg_merge_bytes(h->type),
+                              rows->slab, &slab));
+  *out = sdg_subcall_slab(h->m->plan, slab, h->type);
+  return SDG_OK;
+}
+
+// An input in the arithmetic's type.
+static sdg_status_t rows_read(heads_t *h, int index,
+                              sdg_subcall_tensor_t *out) {
+  sdg_subcall_tensor_t there;
+  SDG_TRY(rows_view(h, index, &there));
+  *out = there;
+  if (there.type == h->type)
+    return SDG_OK;
+  SDG_TRY(room_like(h, &there, out));
+  return sdg_subcall_transform(h->m->plan, 1, &there, 0, out);
+}
+
+// Where an output is made, and what is left to do when it is.
+static sdg_status_t rows_room(heads_t *h, int index,
+                              sdg_subcall_tensor_t *out) {
+  sdg_subcall_tensor_t there;
+  SDG_TRY(rows_view(h, index, &there));
+  *out = there;
+  return there.type == h->type ? SDG_OK : room_like(h, &there, out);
+}
+
+static sdg_status_t rows_store(heads_t *h, int index,
+                               const sdg_subcall_tensor_t *made) {
+  sdg_subcall_tensor_t there;
+  if (type_of(h) == h->type)
+    return SDG_OK;
+  SDG_TRY(rows_view(h, index, &there));
+  return sdg_subcall_transform(h->m->plan, 1, made, 0, &there);
+}
+
+// ---- projections -----------------------------------------------------------
+
+static sdg_rowproduct_t product_of(const heads_t *h, int part,
+                                   const sdg_subcall_tensor_t *left,
+                                   const sdg_subcall_tensor_t *right) {
+  return (sdg_rowproduct_t){.left = *left,
+                            .matrix = h->w[part],
+                            .right = *right,
+                            .math = h->m->a.desc.math};
+}
+
+static sdg_status_t bias_add(heads_t *h, int part,
+                             const sdg_subcall_tensor_t *rows) {
+  sdg_subcall_tensor_t bias;
+  if (!h->bias[part].is_there)
+    return SDG_OK;
+  SDG_TRY(sdg_attnparam_read(h->m->plan, h->m->call, &h->m->a, &h->bias[part],
+                             h->type, &bias));
+  return sdg_subcall_op(h->m->plan, CUDNN_OP_TENSOR_ADD, 1, rows, 1, &bias, 0,
+                        rows);
+}
+
+// q, k and v as the heads see them; for gradients also that of the results.
+static sdg_status_t project(heads_t *h) {
+  sdg_plan_t *plan = h->m->plan;
+  for (int i = 0; i < O; i++) {
+    sdg_attnfield_t *f = &h->field[i];
+    SDG_TRY(rows_read(h, h->operand[i], &h->row[i]));
+    sdg_rowproduct_t p = product_of(h, i, &h->row[i], &f->flat);
+    SDG_TRY(sdg_rowproduct_right(plan, &p));
+    SDG_TRY(bias_add(h, i, &f->flat));
+  }
+  if (h->m->a.kind == SDG_ATTENTION_FORWARD)
+    return SDG_OK;
+  sdg_attnfield_t *f = &h->field[PARTS + O];
+  SDG_TRY(rows_read(h, h->operand[O], &h->row[O]));
+  sdg_rowproduct_t p = product_of(h, O, &f->flat, &h->row[O]);
+  return h->matrix[O].is_there
+             ? sdg_rowproduct_left(plan, &p)
+             : sdg_subcall_transform(plan, 1, &h->row[O], 0, &f->flat);
+}
+
+// ---- one rank's heads ------------------------------------------------------
+
+static sdg_attndesc_t desc_of(const heads_t *h) {
+  sdg_attndesc_t desc = {.heads = 1,
+                         .scale = h->m->a.desc.scale,
+                         .type = (cudnnDataType_t)h->type,
+                         .compute = (cudnnDataType_t)h->type,
+                         .math = h->m->a.desc.math,
+                         .q_size = (int)h->each[Q],
+                         .k_size = (int)h->each[K],
+                         .v_size = (int)h->each[V],
+                         .beam = 1};
+  desc.q_time = (int)h->field[Q].held.box.dim[SDG_SEQUENCE_TIME].hi;
+  desc.k_time = (int)h->field[K].held.box.dim[SDG_SEQUENCE_TIME].hi;
+  desc.batch = (int)h->field[Q].held.box.dim[SDG_SEQUENCE_BATCH].hi;
+  return desc;
+}
+
+static sdg_status_t windows_make(heads_t *h, const sdg_attndesc_t *desc) {
+  size_t count = (size_t)desc->q_time;
+  h->lo = malloc(count * sizeof *h->lo);
+  h->hi = malloc(count * sizeof *h->hi);
+  if (!h->lo || !h->hi)
+    return sdg_fail(SDG_E_NO_MEMORY, "windows of %zu queries", count);
+  for (int t = 0; t < desc->q_time; t++)
+    sdg_band_shift(sdg_band_row(&h->m->band, t, desc->k_time),
+                   (sdg_range_t){0, desc->k_time}, &h->lo[t], &h->hi[t]);
+  return SDG_OK;
+}
+
+static sdg_status_t attend(heads_t *h) {
+  sdg_attnmaker_t *m = h->m;
+  bool trains = m->a.kind != SDG_ATTENTION_FORWARD;
+  sdg_attndesc_t desc = desc_of(h);
+  sdg_attnsub_t sub = {.kind = SDG_ATTENTION_FORWARD,
+                       .desc = desc,
+                       .q = h->field[Q].held,
+                       .k = h->field[K].held,
+                       .v = h->field[V].held,
+                       .o = h->field[O].held,
+                       .apart = true,
+                       .reserve = -1};
+  SDG_TRY(windows_make(h, &desc));
+  sub.lo = h->lo;
+  sub.hi = h->hi;
+  if (trains)
+    SDG_TRY(sdg_attnsub_reserve(m->plan, &desc, &sub.reserve));
+  SDG_TRY(sdg_attnsub_add(m->plan, m->call, &sub));
+  if (!trains)
+    return SDG_OK;
+  sub.kind = SDG_ATTENTION_DATA;
+  sub.o = h->field[PARTS + O].held;
+  sub.dq = h->field[PARTS + Q].held;
+  sub.dk = h->field[PARTS + K].held;
+  sub.dv = h->field[PARTS + V].held;
+  return sdg_attnsub_add(m->plan, m->call, &sub);
+}
+
+// ---- the directions --------------------------------------------------------
+
+// Rows of the residual, which lies as the queries do, in the order of those of
+// the output.
+static sdg_status_t residual_read(heads_t *h, const sdg_subcall_tensor_t *rows,
+                                  sdg_subcall_tensor_t *out) {
+  sdg_attnmaker_t *m = h->m;
+  sdg_box_t own = sdg_attnmaker_rows(m, m->a.residual, m->tagging->rank);
+  int from, to;
+  SDG_TRY(sdg_plan_operand(m->plan, m->call, m->a.residual, &own, &from));
+  SDG_TRY(sdg_plan_packed(m->plan, &own, m->call->operand[m->a.o].stride,
+                          sdg_merge_bytes(h->type), &to));
+  sdg_subcall_tensor_t source = sdg_subcall_slab(m->plan, from, type_of(h));
+  sdg_subcall_tensor_t target = sdg_subcall_slab(m->plan, to, h->type);
+  SDG_TRY(sdg_subcall_transform(m->plan, 1, &source, 0, &target));
+  *out = *rows;
+  return sdg_plan_within(m->plan, to, 0, &rows->box, rows->slab, &out->slab);
+}
+
+static sdg_status_t output_make(heads_t *h) {
+  sdg_plan_t *plan = h->m->plan;
+  const sdg_attention_t *a = &h->m->a;
+  sdg_subcall_tensor_t out, residual, *results = &h->field[O].flat;
+  SDG_TRY(rows_room(h, a->o, &out));
+  sdg_rowproduct_t p = product_of(h, O, results, &out);
+  if (h->matrix[O].is_there)
+    SDG_TRY(sdg_rowproduct_right(plan, &p));
+  else
+    SDG_TRY(sdg_subcall_transform(plan, 1, results, 0, &out));
+  SDG_TRY(bias_add(h, O, &out));
+  if (a->residual >= 0) {
+    SDG_TRY(residual_read(h, &out, &residual));
+    SDG_TRY(sdg_subcall_op(plan, CUDNN_OP_TENSOR_ADD, 1, &out, 1, &residual, 0,
+                           &out));
+  }
+  return rows_store(h, a->o, &out);
+}
+
+static sdg_status_t vectors_make(heads_t *h) {
+  const sdg_attention_t *a = &h->m->a;
+  const int to[] = {a->dq, a->dk, a->dv};
+  for (int i = 0; i < O; i++) {
+    sdg_subcall_tensor_t out;
+    SDG_TRY(rows_room(h, to[i], &out));
+    sdg_rowproduct_t p = product_of(h, i, &out, &h->field[PARTS + i].flat);
+    SDG_TRY(sdg_rowproduct_left(h->m->plan, &p));
+    SDG_TRY(rows_store(h, to[i], &out));
+  }
+  return SDG_OK;
+}
+
+// Sums over rows, of one projection.
+static sdg_status_t parameter_make(heads_t *h, int part, int weights,
+                                   bool adds) {
+  sdg_attnmaker_t *m = h->m;
+  sdg_subcall_tensor_t made;
+  // Gradients of what comes out of a projection.
+  const sdg_subcall_tensor_t *left = &h->row[part],
+                             *right = &h->field[PARTS + part].flat;
+  if (part == O) {
+    left = &h->field[O].flat;
+    right = &h->row[O];
+  }
+  if (h->matrix[part].is_there) {
+    sdg_rowproduct_t p = product_of(h, part, left, right);
+    SDG_TRY(sdg_attnparam_room(m->plan, &h->matrix[part], h->type, &p.matrix));
+    SDG_TRY(sdg_rowproduct_matrix(m->plan, &p));
+    SDG_TRY(sdg_attnparam_write(m->plan, m->call, &m->a, &h->matrix[part],
+                                &p.matrix, weights, adds));
+  }
+  if (!h->bias[part].is_there)
+    return SDG_OK;
+  SDG_TRY(sdg_attnparam_room(m->plan, &h->bias[part], h->type, &made));
+  // A single row is nothing that the real function would reduce.
+  if (right->box.dim[0].hi > 1)
+    SDG_TRY(sdg_subcall_reduce(m->plan, CUDNN_REDUCE_TENSOR_ADD, 1, right, 0,
+                               &made));
+  else
+    SDG_TRY(sdg_subcall_transform(m->plan, 1, right, 0, &made));
+  return sdg_attnparam_write(m->plan, m->call, &m->a, &h->bias[part], &made,
+                             weights, adds);
+}
+
+static sdg_status_t parameters_make(heads_t *h) {
+  sdg_attnmaker_t *m = h->m;
+  sdg_gradsum_t sum;
+  SDG_TRY(sdg_gradsum_open(m->plan, m->call, m->a.dw, m->tagging->sum_axes,
+                           sdg_attn_old_factor, &sum));
+  bool adds = sum.takes_beta && m->a.adds;
+  if (!adds)
+    SDG_TRY(sdg_gradsum_nothing(m->plan, &sum));
+  for (int i = 0; i < PARTS; i++)
+    SDG_TRY(parameter_make(h, i, sum.part, adds));
+  return sdg_gradsum_close(m->plan, m->call, &sum);
+}
+
+static sdg_status_t fields_init(heads_t *h) {
+  int fields = h->m->a.kind == SDG_ATTENTION_FORWARD ? PARTS : FIELDS;
+  for (int i = 0; i < fields; i++)
+    SDG_TRY(sdg_attnfield_init(h->m, h->operand[i % PARTS], h->each[i % PARTS],
+                               h->type, &h->field[i]));
+  return SDG_OK;
+}
+
+static sdg_status_t parameters_find(heads_t *h) {
+  for (int i = 0; i < PARTS; i++) {
+    SDG_TRY(sdg_attnparam_get(
+        h->m->call, &h->m->a,
+        (cudnnMultiHeadAttnWeightKind_t)((int)CUDNN_MH_ATTN_Q_WEIGHTS + i),
+        &h->matrix[i]));
+    SDG_TRY(sdg_attnparam_get(
+        h->m->call, &h->m->a,
+        (cudnnMultiHeadAttnWeightKind_t)((int)CUDNN_MH_ATTN_Q_BIASES + i),
+        &h->bias[i]));
+    if (h->matrix[i].is_there)
+      SDG_TRY(sdg_attnparam_read(h->m->plan, h->m->call, &h->m->a,
+                                 &h->matrix[i], h->type, &h->w[i]));
+  }
+  return SDG_OK;
+}
+
+static sdg_status_t steps_make(heads_t *h) {
+  sdg_attnfield_t *there[] = {&h->field[Q], &h->field[K], &h->field[V],
+                              &h->field[PARTS + O]};
+  sdg_attnfield_t *back[] = {&h->field[PARTS + Q], &h->field[PARTS + K],
+                             &h->field[PARTS + V], &h->field[O]};
+  sdg_attention_kind_t kind = h->m->a.kind;
+  bool forward = kind == SDG_ATTENTION_FORWARD;
+  h->m->plan->axes = h->m->tagging->axes;
+  SDG_TRY(parameters_find(h));
+  SDG_TRY(fields_init(h));
+  SDG_TRY(project(h));
+  SDG_TRY(sdg_attnfield_turn(h->m, there, forward ? 3 : 4, true));
+  SDG_TRY(attend(h));
+  if (forward) {
+    SDG_TRY(sdg_attnfield_turn(h->m, &back[3], 1, false));
+    return output_make(h);
+  }
+  SDG_TRY(sdg_attnfield_turn(h->m, back, kind == SDG_ATTENTION_DATA ? 3 : 4,
+                             false));
+  return kind == SDG_ATTENTION_DATA ? vectors_make(h) : parameters_make(h);
+}
+
+static void each_find(const sdg_attndesc_t *desc, int64_t *out) {
+  out[Q] = desc->q_projected;
+  out[K] = desc->k_projected;
+  out[V] = out[O] = desc->v_projected;
+}
+
+sdg_status_t sdg_attnheads_steps(sdg_attnmaker_t *m) {
+  heads_t h = {.m = m,
+               .type = sdg_merge_type((sdg_type_t)m->a.desc.type),
+               .operand = {m->a.q, m->a.k, m->a.v, m->a.o}};
+  each_find(&m->a.desc, h.each);
+  sdg_status_t status = steps_make(&h);
+  for (int i = 0; i < FIELDS; i++)
+    sdg_attnfield_fini(&h.field[i]);
+  free(h.lo);
+  free(h.hi);
+  return status;
+}
+
+// ---- the choice ------------------------------------------------------------
+
+const char *sdg_attnheads_obstacle(const sdg_attnmaker_t *m) {
+  const sdg_attndesc_t *desc = &m->a.desc;
+  const sdg_placement_t *keys = &m->side[SDG_ATTN_KEYS];
+  int pieces = m->rows->part[SDG_SEQUENCE_TIME].pieces;
+  if (m->local)
+    return "windows are each rank's own";
+  if (!desc->q_projected || !desc->k_projected || !desc->v_projected)
+    return "without projections all heads see the same vectors";
+  if (desc->heads % pieces != 0)
+    return "the ranks do not divide the heads";
+  if (sdg_placement_extent(m->rows, SDG_SEQUENCE_BEAM) > 1 ||
+      sdg_placement_extent(keys, SDG_SEQUENCE_BEAM) > 1)
+    return "there are beams";
+  return NULL;
+}
+
+// Rows of a placement that a rank does not have.
+static int64_t others_rows(const sdg_placement_t *placement, int piece,
+                           int64_t *out_own) {
+  const sdg_part_t *part = &placement->part[SDG_SEQUENCE_TIME];
+  *out_own = sdg_part_size(part, piece);
+  return sdg_part_extent(part) - *out_own;
+}
+
+int64_t sdg_attnheads_bytes(const sdg_attnmaker_t *m) {
+  const sdg_attndesc_t *desc = &m->a.desc;
+  int pieces = m->rows->part[SDG_SEQUENCE_TIME].pieces;
+  int64_t each[PARTS], most = 0, own, unused;
+  int64_t mine = desc->heads / pieces, theirs = desc->heads - mine;
+  each_find(desc, each);
+  for (int r = 0; r < pieces; r++) {
+    int64_t elements = others_rows(m->rows, r, &own) * mine * each[Q];
+    elements += others_rows(&m->side[SDG_ATTN_KEYS], r, &unused) * mine *
+                (each[K] + each[V]);
+    elements += own * theirs * each[O];
+    most = elements > most ? elements : most;
+  }
+  return most * sdg_merge_bytes(sdg_merge_type((sdg_type_t)desc->type));
+}
+
+int64_t sdg_attnhalo_bytes(const sdg_attnmaker_t *m) {
+  const sdg_part_t *keys = &m->side[SDG_ATTN_KEYS].part[SDG_SEQUENCE_TIME];
+  const sdg_part_t *rows = &m->rows->part[SDG_SEQUENCE_TIME];
+  int64_t most = 0;
+  for (int r = 0; r < rows->pieces; r++) {
+    sdg_range_t own = {rows->offset[r], rows->offset[r + 1]};
+    sdg_range_t need = sdg_band_need(&m->band, own, sdg_part_extent(keys));
+    sdg_range_t has = {keys->offset[r], keys->offset[r + 1]};
+    int64_t lo = need.lo > has.lo ? need.lo : has.lo;
+    int64_t hi = need.hi < has.hi ? need.hi : has.hi;
+    int64_t halo = need.hi - need.lo - (hi > lo ? hi - lo : 0);
+    most = halo > most ? halo : most;
+  }
+  return most * (m->a.desc.k_size + m->a.desc.v_size) *
+         m->call->operand[m->a.k].elem_bytes;
+}
