@@ -152,6 +152,18 @@ static int gradients(op_call_t *call, const attn_t *attn) {
       call->space[WORK], call->space_bytes[RESERVE], call->space[RESERVE]);
 }
 
+/* What came out, as queries, keys and values of one more attention. */
+static int again(op_call_t *call, const attn_t *attn) {
+  const op_tensor_t *o = op_tensor(call, "o");
+  const int *q_length = call->space[LENGTHS];
+  return (int)cudnnMultiHeadAttnForward(
+      call->handle, attn->desc, -1, attn->lo, attn->hi, q_length,
+      q_length + size(o, 1) * size(o, 2), o->sequence, o->device, NULL,
+      o->sequence, o->device, o->sequence, o->device, desc(call, "o2"),
+      device(call, "o2"), attn->weights, device(call, "w"),
+      call->space_bytes[WORK], call->space[WORK], 0, NULL);
+}
+
 static int run(op_call_t *call) {
   const attn_t *attn = call->more;
   const op_tensor_t *q = op_tensor(call, "q");
@@ -165,7 +177,9 @@ static int run(op_call_t *call) {
       attn->weights, device(call, "w"), call->space_bytes[WORK],
       call->space[WORK], attn->trains ? call->space_bytes[RESERVE] : 0,
       attn->trains ? call->space[RESERVE] : NULL));
-  return attn->trains ? gradients(call, attn) : 0;
+  if (attn->trains)
+    OP_TRY(gradients(call, attn));
+  return op_tensor(call, "o2") ? again(call, attn) : 0;
 }
 
 const op_row_t op_attn_rows[] = {

@@ -6,7 +6,7 @@ import numpy as np
 
 from cases import Setting, copy_of
 from families.family import Family, call
-from tensors import Tensor
+from tensors import Tensor, eps, math_eps
 
 DIMS = ("SEQ", "BATCH", "BEAM", "HEAD")
 AXES = ("0123", "1023", "2103", "0213", "1203", "2013")
@@ -26,7 +26,8 @@ class Attention(Family):
     plain = {"type": "float", "n": 1, "beam": 1, "heads": 1, "sizes": [4, 4, 4],
              "projected": [0, 0, 0, 0], "biases": 0, "residual": 0, "same": 0,
              "train": 1, "adds": 0, "axes": [0, 0, 0, 0], "scale": 0.5,
-             "window": [2, 3], "open": 0, "drop": 0, "only": -1, "ragged": 0, "repeat": 1, "seed": 1}
+             "window": [2, 3], "open": 0, "drop": 0, "only": -1,
+             "twice": 0, "ragged": 0, "repeat": 1, "seed": 1}
 
     def complete(self, case):
         case = {**self.plain, **case}
@@ -69,7 +70,8 @@ class Attention(Family):
                 "train": rng.choice([0, 1, 1, 1]), "adds": rng.randint(0, 1),
                 "axes": [rng.randrange(len(AXES)) for _ in range(4)],
                 "scale": rng.choice([0.5, 1, 0.25]), "open": rng.randint(0, 1),
-                "ragged": 0, "drop": 0, "only": -1, "repeat": rng.choice([1, 1, 2]),
+                "ragged": 0, "drop": 0, "only": -1,
+                "twice": 0, "repeat": rng.choice([1, 1, 2]),
                 "seed": rng.randrange(1 << 30)}
             if setting.strategy == "heads":
                 projected = max(projected, 1)
@@ -80,13 +82,18 @@ class Attention(Family):
             if projected == 0:
                 case["sizes"][1] = q
             case["n"] += setting.pieces("BATCH") - 1
+            if projected and rng.random() < 0.3:
+                case.update(twice=1, sizes=[q] * 3, beam=1,
+                            axes=[case["axes"][0]] * 4)
+                case["projected"][3] = q
             case["residual"] = int(vector_of(case) == q and rng.random() < 0.7)
             if case["same"]:
                 case["sizes"][2] = case["sizes"][1]
                 case["axes"][2] = case["axes"][1]
             case["seq"] = rng.randint(setting.pieces("SEQ"), 40)
             case["keys"] = case["seq"]
-            if setting.view == "whole" and rng.random() < 0.4:
+            if setting.view == "whole" and not case.get("twice") and \
+                    rng.random() < 0.4:
                 case["keys"] = rng.randint(1, 40)
                 case["ragged"] = rng.choice([0, 1, 7])
             if setting.sum != "yes":
@@ -104,6 +111,10 @@ class Attention(Family):
             (not case["residual"] or vector_of(case) == case["sizes"][0]) and \
             (not case["same"] or (case["sizes"][1] == case["sizes"][2] and
                                   case["axes"][1] == case["axes"][2])) and \
+            (not case["twice"] or (
+                set(case["sizes"]) == {vector_of(case)} and
+                len(set(case["axes"])) == 1 and case["beam"] == 1 and
+                case["keys"] == case["seq"])) and \
             min(case["sizes"] + [case[key] for key in
                                  ("seq", "keys", "n", "beam", "heads")]) > 0
 
@@ -183,11 +194,13 @@ class Attention(Family):
         found += [] if case["same"] else [sequence("v", 2)]
         found += [sequence("residual", 0)] if case["residual"] else []
         found += [parameters("w"), sequence("o", 3, **made)]
+        found += [sequence("o2", 3, **made)] if case["twice"] else []
         if case["train"]:
             found += [sequence("do", 3), sequence("dq", 0, **made),
                       sequence("dk", 1, added=True, **made),
                       sequence("dv", 2, added=True, **made),
-                      parameters("dw", values="uniform", out=True, summed=count > 0)]
+                      parameters("dw", values="uniform", out=True,
+                                 summed=count > 0)]
         return found
 
     def calls(self, case, local):
@@ -275,8 +288,10 @@ class Pair:
 
 
 class Definition:
-    def __init__(self, case, t):
+    def __init__(self, case, t, vectors=None):
         self.case, self.t = case, t
+        self.vectors = vectors or [Pair(t[name]) for name in
+                                   ("q", "k", "k" if case["same"] else "v")]
         self.where = weights_of(case)
         self.heads = case["heads"]
 
@@ -286,7 +301,7 @@ class Definition:
 
     def project(self, x, i):
         """(batch, beam, time, heads, size): as the heads see them."""
-        x = Pair(np.moveaxis(x, 0, 2))
+        x = x.of(np.moveaxis, 0, 2)
         if i not in self.where:
             return x.of(lambda a: np.repeat(a[..., None, :], self.heads, 3))
         y = x @ self.matrix(i)
@@ -308,10 +323,9 @@ class Definition:
 
     def forward(self):
         case, t = self.case, self.t
-        values = t["k" if case["same"] else "v"]
         self.q, self.k, self.v = (
             self.project(x, i).of(lambda a: np.moveaxis(a, 3, 2))
-            for i, x in enumerate((t["q"], t["k"], values)))
+            for i, x in enumerate(self.vectors))
         back = lambda a: np.swapaxes(a, -1, -2)
         scores = self.q @ self.k.of(back)
         mask = self.seen()
@@ -362,7 +376,7 @@ class Definition:
                        -1, keepdims=True)))
         seen = [d_s @ self.k, d_s.of(back) @ self.q,
                 self.a.of(back) @ d_heads]
-        vectors = [t["q"], t["k"], t["k" if case["same"] else "v"]]
+        vectors = [pair.value for pair in self.vectors]
         found = {}
         dw = Pair(np.zeros(t["dw"].size))
         for i, d in enumerate(seen):
@@ -395,6 +409,13 @@ class Definition:
 
     def results(self):
         found = {"o": self.forward()}
+        if self.case["twice"]:
+            # What came out was rounded to its type.
+            o = found["o"]
+            o = Pair(o.value, o.terms + abs(o.value) * (
+                eps(self.case["type"]) / math_eps(self.case["type"])))
+            found["o2"] = Definition({**self.case, "residual": 0}, self.t,
+                                     [o] * 3).forward()
         if self.case["train"]:
             found.update(self.gradients())
         return {name: (pair.value, pair.terms) for name, pair in found.items()}
