@@ -88,7 +88,9 @@ def compare(where, t, found, one, right, box, exact, in_parts=True):
         most = 2 * abs(one[box] - value) + SLACK * rounding + stored
     if in_parts and (t.summed or t.added):  # addends are stored in their type
         most = most + eps(t.type) * terms
-    good = (abs(found - value) <= most) | same(found, value)
+    # Of what is infinite there is no bound.
+    good = (np.isfinite(value) & (abs(found - value) <= most)) | \
+        same(found, value)
     if one is not None and exact:
         good &= same(found, one[box])
     if good.all():

@@ -24,7 +24,7 @@ class Reduction(Family):
         case["over"] = "".join(d for d in dims if rng.random() < 0.5) or "H"
         case["indices"] = int(case["fn"] in CHOICES and rng.random() < 0.4)
         case["nan"] = rng.choice([0, 1])
-        case["holes"] = int(rng.random() < 0.25)
+        case["holes"] = rng.choice([0] * 6 + [1, 2])  # NaN; infinities
         case["narrow"] = int(rng.random() < 0.7)
 
     def legal(self, case):
@@ -59,7 +59,10 @@ class Reduction(Family):
         if case["fn"] == "mulnozero":  # a product that its type holds
             t["a"] = np.sign(t["a"])
             t["a"][rng.random(t["a"].shape) < 8 / t["a"].size] *= 1.5
-        if case["holes"]:
+        if case["holes"] == 2:
+            odd = rng.random(t["a"].shape) < rng.choice([1, 20]) / t["a"].size
+            t["a"][odd] = rng.choice([np.inf, -np.inf, np.inf], odd.sum())
+        if case["holes"] == 1:
             t["a"][rng.random(t["a"].shape) < 0.1] = np.nan
             if rng.random() < 0.5:  # some are reduced from nothing else
                 t["a"][:, :, :, : 1 + t["a"].shape[3] // 2] = np.nan
