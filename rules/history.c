@@ -139,6 +139,22 @@ static void operand_write(FILE *file, const sdg_call_t *call,
   fprintf(file, "}");
 }
 
+static void messages_write(FILE *file, const sdg_tagging_t *tagging,
+                           const sdg_plan_t *plan) {
+  const char *between = "";
+  for (int i = 0; i < plan->steps; i++) {
+    const sdg_step_t *step = &plan->step[i];
+    int peer[SDG_RANKS_MAX];
+    sdg_mesh_group(tagging->mesh, tagging->rank, step->axes, peer);
+    for (int k = 0; k < step->parcels; k++, between = ",") {
+      const sdg_parcel_t *parcel = &plan->parcel[step->parcel + k];
+      fprintf(file, "%s{\"send\":%s,\"rank\":%d,\"bytes\":%zu}", between,
+              parcel->is_send ? "true" : "false", peer[parcel->peer],
+              parcel->bytes);
+    }
+  }
+}
+
 static void plan_write(FILE *file, const sdg_tagging_t *tagging,
                        const sdg_plan_t *plan) {
   int subcalls = plan->literal;
@@ -153,15 +169,8 @@ static void plan_write(FILE *file, const sdg_tagging_t *tagging,
   for (int i = 0; i < SDG_COPY_COUNT; i++)
     fprintf(file, "%s\"%s\":%" PRId64, i ? "," : "",
             sdg_copy_kind_name((sdg_copy_kind_t)i), plan->copied_bytes[i]);
-  int peer[SDG_RANKS_MAX];
-  sdg_mesh_group(tagging->mesh, tagging->rank, plan->axes, peer);
   fprintf(file, "},\"messages\":[");
-  for (int i = 0; i < plan->parcels; i++) {
-    const sdg_parcel_t *parcel = &plan->parcel[i];
-    fprintf(file, "%s{\"send\":%s,\"rank\":%d,\"bytes\":%zu}", i ? "," : "",
-            parcel->is_send ? "true" : "false", peer[parcel->peer],
-            parcel->bytes);
-  }
+  messages_write(file, tagging, plan);
   fprintf(file, "]");
 }
 

@@ -102,10 +102,8 @@ sdg_status_t sdg_step_stream(const sdg_call_t *call, cudaStream_t *out_stream) {
 sdg_status_t sdg_step_connect(sdg_plan_t *plan) {
   sdg_comm_t *comm;
   sdg_traffic_count(plan, sdg_job_mesh(), sdg_job_rank());
-  if (plan->axes)
-    SDG_TRY(sdg_comm_get(plan->axes, &comm));
   for (int i = 0; i < plan->steps; i++)
-    if (plan->step[i].kind == SDG_STEP_REDUCE)
+    if (plan->step[i].axes)
       SDG_TRY(sdg_comm_get(plan->step[i].axes, &comm));
   return SDG_OK;
 }

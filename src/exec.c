@@ -133,7 +133,7 @@ static sdg_status_t step_communicate(const sdg_exec_t *exec,
   bool reduces = step->kind == SDG_STEP_REDUCE;
   bool any = reduces ? !sdg_box_empty(&step->box) : step->parcels > 0;
   sdg_comm_t *comm;
-  SDG_TRY(sdg_comm_get(reduces ? step->axes : exec->plan->axes, &comm));
+  SDG_TRY(sdg_comm_get(step->axes, &comm));
   SDG_TRY(sdg_turn_begin());
   sdg_status_t status = any ? sdg_comm_lock() : SDG_OK;
   if (any && status == SDG_OK) {

@@ -283,7 +283,8 @@ sdg_status_t sdg_plan_messages(sdg_plan_t *plan, const sdg_transfer_t *transfer,
 }
 
 sdg_status_t sdg_plan_exchange(sdg_plan_t *plan) {
-  sdg_step_t step = {.kind = SDG_STEP_EXCHANGE, .lane = SDG_LANE_COMM};
+  sdg_step_t step = {
+      .kind = SDG_STEP_EXCHANGE, .lane = SDG_LANE_COMM, .axes = plan->axes};
   for (int i = 0; i < plan->steps; i++)
     step.parcel += plan->step[i].parcels;
   step.parcels = plan->parcels - step.parcel;

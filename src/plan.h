@@ -82,7 +82,7 @@ typedef struct sdg_step {
   int parcel, parcels;   /* EXCHANGE: the first, and how many; may be none */
   sdg_combine_t combine; /* REDUCE */
   sdg_type_t type;       /* REDUCE: of the slab's elements */
-  sdg_axes_t axes;       /* REDUCE: of its communicator */
+  sdg_axes_t axes;       /* EXCHANGE, REDUCE: of its communicator */
 } sdg_step_t;
 
 /* One contiguous message. */
@@ -103,9 +103,10 @@ typedef struct sdg_plan {
   /* Not 0: no steps, and this vendor's status for the program: what the call
    * gets on one device. The same on all ranks. */
   int refusal;
-  /* The communicator of the messages, 0 if no rank exchanges any. The same on
-   * all ranks, also on one that neither sends nor receives: making it is
-   * collective. To be set before the steps are added. */
+  /* The communicator of the messages that are added next, 0 if no rank
+   * exchanges any. The same on all ranks, also on one that neither sends nor
+   * receives: making it is collective. A plan may have several exchanges, over
+   * several sets of axes. */
   sdg_axes_t axes;
   /* That of the reductions that are added next, likewise: a plan may reduce
    * over several sets of axes. */

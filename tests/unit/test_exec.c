@@ -396,6 +396,44 @@ START_TEST(a_plan_sums_over_several_sets_of_axes) {
 }
 END_TEST
 
+// A row goes to the other rank along one axis, and on along the other.
+static void exchanges_body(int rank) {
+  (void)lanes_stream(2);
+  static shard_t shard;
+  shard.own = (sdg_range_t){rank, rank + 1};
+  sdg_box_t row = rows_box(0, 1);
+  sdg_call_t call = call_of(&shard, shard.y[0]);
+  sdg_plan_t *plan = sdg_plan_create("test");
+  int slab[3], nowhere;
+  REQUIRE(!sdg_plan_operand(plan, &call, 0, &row, &slab[0]));
+  REQUIRE(!sdg_plan_scratch(plan, &row, slab[0], &slab[1]));
+  REQUIRE(!sdg_plan_operand(plan, &call, 1, &row, &slab[2]));
+  for (int i = 0; i < 2; i++) {
+    int other = i ? !(rank % 2) : !(rank / 2); // a=2, b=2: at r / 2, r % 2
+    sdg_message_t message = {.peer = other, .box = row};
+    sdg_transfer_t both = {
+        .send = &message, .sends = 1, .recv = &message, .recvs = 1};
+    plan->axes = (sdg_axes_t)1 << i;
+    REQUIRE(
+        !sdg_plan_messages(plan, &both, slab[i], &slab[i + 1], 1, &nowhere));
+    REQUIRE(nowhere == -1);
+    REQUIRE(!sdg_plan_exchange(plan));
+  }
+  task_t task = {.shard = &shard, .value = 1}, *kept = &task;
+  sdg_outcome_t outcome;
+  lanes_enqueue(lanes_stream(1), x_write, kept);
+  REQUIRE(!sdg_exec_run(plan, &call, lanes_stream(1), NULL, &outcome));
+  lanes_drain();
+  sdg_plan_destroy(plan);
+  for (int64_t j = 0; j < COLUMNS; j++)
+    REQUIRE(shard.y[0][j] == (float)(1 + (3 - rank) * COLUMNS + j));
+}
+
+START_TEST(a_plan_exchanges_over_several_sets_of_axes) {
+  lanes_ranks_run("a=2,b=2", exchanges_body);
+}
+END_TEST
+
 START_TEST(two_ranks_on_one_gpu_are_named_before_nccl_does) {
   lanes_ranks_run("y=3", one_gpu_body);
 }
@@ -415,6 +453,7 @@ int main(void) {
   tcase_add_test(cases,
                  sums_over_ranks_wait_for_the_lane_before_and_are_waited_for);
   tcase_add_test(cases, a_plan_sums_over_several_sets_of_axes);
+  tcase_add_test(cases, a_plan_exchanges_over_several_sets_of_axes);
   tcase_add_test(cases, two_ranks_on_one_gpu_are_named_before_nccl_does);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
