@@ -171,6 +171,8 @@ static bool call_read(int entry, const void *args, sdg_gemm_t *gemm,
         .generation = sdg_tag_generation(descriptor),
         .label = sdg_tag_label(descriptor, sdg_tag_generation(descriptor)),
         .data = data,
+        .descriptor_at = row->descriptor,
+        .data_at = row->data,
     };
     if (!operand_get(call, operand))
       return false;

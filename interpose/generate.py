@@ -3,10 +3,11 @@
 """Expands interpose/entries.def to everything that depends on the list of
 intercepted functions.
 
-usage: generate.py OUTPUT entries.def cublas.def FILE
+usage: generate.py OUTPUT entries.def cublas.def [vendor.def] FILE
   OUTPUT  args.h   enum of the entries, a struct of arguments per captured one
           probes.c typed probes, checks against the vendor's headers, entry table
-          stubs.S  exported stubs and their slots
+          invoke.c the ops of vendor.def, called with a struct of arguments
+  stubs.S  exported stubs and their slots
           map      version script
           md       the table for people
 """
@@ -321,7 +322,34 @@ def args_h(entries):
     for e in entries:
         if e.has_args() and e.library in ('cudart', 'cudnn'):
             out += args_struct(e)
-    return '\n'.join(out + ['#endif', ''])
+    out += ['/* Room for those of any op. */', 'typedef union sdg_args {']
+    out += [f'  struct sdg_args_{e.name} {e.name};' for e in entries
+            if e.is_captured() and e.library == 'cudnn']
+    return '\n'.join(out + ['} sdg_args_t;', '', '#endif', ''])
+
+
+def invoke_c(entries, vendor):
+    known = set(re.findall(r'^SDG_VENDOR\((\w+)\)', vendor, re.M))
+    ops = [e for e in entries if e.is_captured() and e.library == 'cudnn']
+    out = [HEAD_C, '#include "rules/invoke.h"', '',
+           '#include "rules/vendor.h"', '',
+           'size_t sdg_invoke_bytes(int entry) {', '  switch (entry) {']
+    for e in ops:
+        out += [f'  case SDG_ENTRY_{e.name}:',
+                f'    return sizeof(struct sdg_args_{e.name});']
+    out += ['  default:', '    return 0;', '  }', '}', '',
+            'int sdg_invoke(int entry, const sdg_args_t *args) {',
+            '  const sdg_cudnn_t *cudnn = sdg_cudnn_get();', '  if (!cudnn)',
+            '    return CUDNN_STATUS_NOT_INITIALIZED;', '  switch (entry) {']
+    for e in ops:
+        if not e.query and e.name in known:
+            arguments = ', '.join(f'args->{e.name}.{p.name}'
+                                  for p in e.parameters)
+            out += [f'  case SDG_ENTRY_{e.name}:',
+                    f'    return (int)cudnn->{e.name}({arguments});']
+    return '\n'.join(out + ['  default:',
+                            '    return CUDNN_STATUS_NOT_SUPPORTED;', '  }',
+                            '}', ''])
 
 
 def fill_of(e):
@@ -661,14 +689,19 @@ def markdown(entries):
     return '\n'.join(out + [''])
 
 
+def read_text(path):
+    with open(path) as file:
+        return file.read()
+
+
 def main():
     writers = {'args.h': args_h, 'probes.c': probes_c, 'stubs.S': stubs_s,
-               'map': version_map, 'md': markdown}
-    if len(sys.argv) != 5 or sys.argv[1] not in writers:
+               'map': version_map, 'md': markdown, 'invoke.c': invoke_c}
+    if len(sys.argv) < 5 or sys.argv[1] not in writers:
         sys.exit(__doc__)
     entries = read(sys.argv[2]) + read_prototypes(sys.argv[3])
-    text = writers[sys.argv[1]](entries)
-    with open(sys.argv[4], 'w') as out:
+    text = writers[sys.argv[1]](entries, *map(read_text, sys.argv[4:-1]))
+    with open(sys.argv[-1], 'w') as out:
         out.write(text)
 
 

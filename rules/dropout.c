@@ -114,23 +114,12 @@ sdg_status_t sdg_dropout_answer(const sdg_call_t *call,
   return reserve_size(call, &tagging->placement[0], a->sizeInBytes, out_vendor);
 }
 
-static cudnnStatus_t real_run(const sdg_subcall_run_t *run) {
-  reserve_t reserve = reserve_of(run->call);
-  cudnnDropoutDescriptor_t dropout =
-      (cudnnDropoutDescriptor_t)(uintptr_t)run->call->op_descriptor;
-  return (run->call->entry == SDG_ENTRY_cudnnDropoutForward
-              ? sdg_cudnn_get()->cudnnDropoutForward
-              : sdg_cudnn_get()->cudnnDropoutBackward)(
-      run->handle, dropout, run->descriptor[0], run->data[0],
-      run->descriptor[1], run->data[1], reserve.at, reserve.bytes);
-}
-
 static sdg_status_t steps_make(sdg_plan_t *plan, const sdg_call_t *call,
                                const sdg_tagging_t *tagging) {
   const sdg_placement_t *placement = &tagging->placement[0];
   sdg_box_t own = sdg_placement_box(placement, tagging->mesh, tagging->rank);
   sdg_box_t all = whole_box(placement);
-  sdg_subcall_t real = {.fn = real_run, .tensors = 2};
+  sdg_subcall_t real = {.fn = sdg_subcall_program, .tensors = 2};
   int slab[2], whole[2];
   for (int i = 0; i < 2; i++) {
     SDG_TRY(sdg_plan_operand(plan, call, i, &own, &slab[i]));

@@ -7,7 +7,6 @@
 #include "rules/args.h"
 #include "rules/norm.h"
 #include "rules/subcall.h"
-#include "rules/vendor.h"
 
 bool sdg_lrn_is(const sdg_call_t *call) {
   return call->entry == SDG_ENTRY_cudnnLRNCrossChannelForward ||
@@ -37,23 +36,6 @@ sdg_status_t sdg_lrn_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
 }
 
 // ---- the whole view --------------------------------------------------------
-
-// The tensors of the sub-calls are in the order of the call's operands: the
-// last one is written.
-static cudnnStatus_t lrn_run(const sdg_subcall_run_t *run) {
-  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
-  if (run->call->entry == SDG_ENTRY_cudnnLRNCrossChannelForward) {
-    const struct sdg_args_cudnnLRNCrossChannelForward *a = run->call->args;
-    return cudnn->cudnnLRNCrossChannelForward(
-        run->handle, a->normDesc, a->lrnMode, a->alpha, run->descriptor[0],
-        run->data[0], a->beta, run->descriptor[1], run->data[1]);
-  }
-  const struct sdg_args_cudnnLRNCrossChannelBackward *a = run->call->args;
-  return cudnn->cudnnLRNCrossChannelBackward(
-      run->handle, a->normDesc, a->lrnMode, a->alpha, run->descriptor[0],
-      run->data[0], run->descriptor[1], run->data[1], run->descriptor[2],
-      run->data[2], a->beta, run->descriptor[3], run->data[3]);
-}
 
 static bool shareable(const sdg_call_t *call, const sdg_tagging_t *tagging) {
   bool forward = call->entry == SDG_ENTRY_cudnnLRNCrossChannelForward;
@@ -94,7 +76,7 @@ static sdg_status_t steps_add(const sdg_call_t *call,
                               const sdg_tagging_t *tagging, sdg_plan_t *plan) {
   sdg_box_t own =
       sdg_placement_box(&tagging->placement[0], tagging->mesh, tagging->rank);
-  sdg_subcall_t sub = {.fn = lrn_run, .tensors = call->operands};
+  sdg_subcall_t sub = {.fn = sdg_subcall_program, .tensors = call->operands};
   if (sdg_box_empty(&own))
     return SDG_OK;
   SDG_TRY(sdg_subcalls_open(plan, call));

@@ -5,7 +5,7 @@
 #include <cudnn.h>
 #include <stdlib.h>
 
-#include "rules/args.h"
+#include "rules/standin.h"
 #include "rules/tensor.h"
 #include "rules/vendor.h"
 #include "src/exec.h"
@@ -26,59 +26,17 @@ static void state_destroy(void *user) {
   free(state);
 }
 
-// The real function with this rank's descriptors and addresses; operands are
-// in the order of the entry's descriptors.
+// The real function with this rank's descriptors and addresses.
 static int run(void *user, int index, const sdg_call_t *call,
                const sdg_exec_t *exec) {
-  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
   const state_t *state = user;
-  const cudnnTensorDescriptor_t *d = state->descriptor;
-  void *at[SDG_OPERANDS_MAX];
+  sdg_standin_t standin;
   (void)index;
+  sdg_standin_init(call, &standin);
   for (int i = 0; i < state->operands; i++)
-    at[i] = sdg_exec_element(exec, state->slab[i], &state->box[i]);
-#define ARGS(entry) const struct sdg_args_##entry *a = call->args
-  switch (call->entry) {
-  case SDG_ENTRY_cudnnActivationForward: {
-    ARGS(cudnnActivationForward);
-    return (int)cudnn->cudnnActivationForward(a->handle, a->activationDesc,
-                                              a->alpha, d[0], at[0], a->beta,
-                                              d[1], at[1]);
-  }
-  case SDG_ENTRY_cudnnActivationBackward: {
-    ARGS(cudnnActivationBackward);
-    return (int)cudnn->cudnnActivationBackward(
-        a->handle, a->activationDesc, a->alpha, d[0], at[0], d[1], at[1], d[2],
-        at[2], a->beta, d[3], at[3]);
-  }
-  case SDG_ENTRY_cudnnAddTensor: {
-    ARGS(cudnnAddTensor);
-    return (int)cudnn->cudnnAddTensor(a->handle, a->alpha, d[0], at[0], a->beta,
-                                      d[1], at[1]);
-  }
-  case SDG_ENTRY_cudnnOpTensor: {
-    ARGS(cudnnOpTensor);
-    return (int)cudnn->cudnnOpTensor(a->handle, a->opTensorDesc, a->alpha1,
-                                     d[0], at[0], a->alpha2, d[1], at[1],
-                                     a->beta, d[2], at[2]);
-  }
-  case SDG_ENTRY_cudnnScaleTensor: {
-    ARGS(cudnnScaleTensor);
-    return (int)cudnn->cudnnScaleTensor(a->handle, d[0], at[0], a->alpha);
-  }
-  case SDG_ENTRY_cudnnSetTensor: {
-    ARGS(cudnnSetTensor);
-    return (int)cudnn->cudnnSetTensor(a->handle, d[0], at[0], a->valuePtr);
-  }
-  case SDG_ENTRY_cudnnTransformTensor: {
-    ARGS(cudnnTransformTensor);
-    return (int)cudnn->cudnnTransformTensor(a->handle, a->alpha, d[0], at[0],
-                                            a->beta, d[1], at[1]);
-  }
-  default:
-    return CUDNN_STATUS_NOT_SUPPORTED;
-  }
-#undef ARGS
+    sdg_standin_put(&standin, i, state->descriptor[i],
+                    sdg_exec_element(exec, state->slab[i], &state->box[i]));
+  return sdg_standin_invoke(&standin);
 }
 
 sdg_box_t sdg_pointwise_project(const int64_t *extent, const sdg_box_t *box) {

@@ -63,20 +63,6 @@ sdg_status_t sdg_softmax_reduce(sdg_softmax_maker_t *m,
   return sdg_subcall_transform(m->plan, alpha, from, 0, to);
 }
 
-// The program's call on boxes.
-static cudnnStatus_t real_run(const sdg_subcall_run_t *run) {
-  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
-  sdg_softmax_t p = sdg_softmax_program(run);
-  if (!p.backward)
-    return cudnn->cudnnSoftmaxForward(run->handle, p.algo, p.mode, p.alpha,
-                                      run->descriptor[0], run->data[0], p.beta,
-                                      run->descriptor[1], run->data[1]);
-  return cudnn->cudnnSoftmaxBackward(run->handle, p.algo, p.mode, p.alpha,
-                                     run->descriptor[0], run->data[0],
-                                     run->descriptor[1], run->data[1], p.beta,
-                                     run->descriptor[2], run->data[2]);
-}
-
 // Where the result is made before alpha and beta: the output, if that has the
 // type, nothing of it is read, and no input lies there.
 static sdg_status_t result_make(sdg_softmax_maker_t *m) {
@@ -100,7 +86,8 @@ static sdg_status_t steps_make(sdg_softmax_maker_t *m) {
     m->operand[i].box = m->own;
   }
   if (!m->merge.axes) {
-    sdg_subcall_t real = {.fn = real_run, .tensors = m->softmax.output + 1};
+    sdg_subcall_t real = {.fn = sdg_subcall_program,
+                          .tensors = m->softmax.output + 1};
     memcpy(real.tensor, m->operand, sizeof m->operand);
     return m->empty ? SDG_OK : sdg_subcall_add(m->plan, &real);
   }

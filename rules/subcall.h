@@ -75,6 +75,9 @@ sdg_status_t sdg_subcalls_open(sdg_plan_t *plan,
 sdg_status_t sdg_subcall_add(sdg_plan_t *plan,
                              const sdg_subcall_t *sub) SDG_MUST_CHECK;
 
+/* For `fn`: the program's call, on tensors in the order of its operands. */
+cudnnStatus_t sdg_subcall_program(const sdg_subcall_run_t *run);
+
 /* c = op(alpha1 a, alpha2 b) + beta c, a and c of equal extents, b's extents
  * 1 or equal; c may be a. For SQRT and NOT b is ignored, and may be a. */
 sdg_status_t sdg_subcall_op(sdg_plan_t *plan, cudnnOpTensorOp_t op,

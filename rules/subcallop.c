@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sub-calls that several rules make: arithmetic on tensors.
 #include "rules/subcall.h"
+
+#include "rules/standin.h"
 #include "rules/subcallstate.h"
 #include "rules/vendor.h"
 
@@ -15,6 +17,14 @@ sdg_subcall_tensor_t sdg_subcall_slab(const sdg_plan_t *plan, int slab,
 sdg_scalar_t sdg_scalar(sdg_type_t type, double value) {
   return type == CUDNN_DATA_DOUBLE ? (sdg_scalar_t){.twice = value}
                                    : (sdg_scalar_t){.single = (float)value};
+}
+
+cudnnStatus_t sdg_subcall_program(const sdg_subcall_run_t *run) {
+  sdg_standin_t standin;
+  sdg_standin_init(run->call, &standin);
+  for (int i = 0; i < run->call->operands; i++)
+    sdg_standin_put(&standin, i, run->descriptor[i], run->data[i]);
+  return (cudnnStatus_t)sdg_standin_invoke(&standin);
 }
 
 static cudnnDataType_t compute_of(sdg_type_t type) {

@@ -85,6 +85,8 @@ typedef struct sdg_operand {
   uint64_t generation;               /* of the descriptor's last set */
   const struct sdg_tag_label *label; /* that the program gave it, or NULL */
   void *data;                        /* device pointer; NULL in queries */
+  /* Where call->args has descriptor and data: offsets; 0xffff: nowhere. */
+  uint16_t descriptor_at, data_at;
   sdg_type_t type;
   int elem_bytes; /* 0: packed or vectorised type that no rule handles */
   int dims;

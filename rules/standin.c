@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls of the program's with some of the arguments replaced.
+#include "rules/standin.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "rules/invoke.h"
+
+enum { NOWHERE = 0xffff };
+
+void sdg_standin_init(const sdg_call_t *call, sdg_standin_t *out) {
+  out->call = *call;
+  out->call.args = &out->args;
+  memcpy(&out->args, call->args, sdg_invoke_bytes(call->entry));
+}
+
+void sdg_standin_put(sdg_standin_t *standin, int index,
+                     cudnnTensorDescriptor_t descriptor, void *data) {
+  sdg_operand_t *operand = &standin->call.operand[index];
+  char *args = (char *)&standin->args;
+  memcpy(args + operand->descriptor_at, &descriptor, sizeof descriptor);
+  operand->data = data;
+  if (operand->data_at != NOWHERE)
+    memcpy(args + operand->data_at, &data, sizeof data);
+}
+
+int sdg_standin_invoke(const sdg_standin_t *standin) {
+  return sdg_invoke(standin->call.entry, &standin->args);
+}
