@@ -6,6 +6,7 @@
 #include "rules/args.h"
 #include "rules/conv.h"
 #include "rules/convwgrad.h"
+#include "rules/windowmeet.h"
 
 static int operand_find(const sdg_call_t *call, sdg_role_t role) {
   for (int i = 0; i < call->operands; i++)
@@ -14,17 +15,25 @@ static int operand_find(const sdg_call_t *call, sdg_role_t role) {
   return -1;
 }
 
+static sdg_status_t dimensions_check(const sdg_conv_t *conv,
+                                     const sdg_call_t *call) {
+  const sdg_operand_t *x = &call->operand[conv->x];
+  const sdg_operand_t *w = &call->operand[conv->w];
+  int spatial = conv->parameters.spatial;
+  if (x->dims == spatial + 2 && w->dims == x->dims)
+    return SDG_OK;
+  return sdg_fail(SDG_E_ARGUMENT,
+                  "%s: a convolution of %d spatial dimensions, x of %d "
+                  "dimensions, w of %d",
+                  call->entry_name, spatial, x->dims, w->dims);
+}
+
 // What the vendor's library checks on one device, on the global extents.
 static sdg_status_t arguments_check(const sdg_conv_t *conv,
                                     const sdg_call_t *call) {
   const sdg_conv_parameters_t *p = &conv->parameters;
   const sdg_operand_t *x = &call->operand[conv->x];
   const sdg_operand_t *w = &call->operand[conv->w];
-  if (x->dims != p->spatial + 2 || w->dims != x->dims)
-    return sdg_fail(SDG_E_ARGUMENT,
-                    "%s: a convolution of %d spatial dimensions, x of %d "
-                    "dimensions, w of %d",
-                    call->entry_name, p->spatial, x->dims, w->dims);
   if (p->groups < 1 || x->extent[1] != w->extent[1] * p->groups ||
       w->extent[0] % p->groups != 0)
     return sdg_fail(SDG_E_ARGUMENT,
@@ -53,7 +62,8 @@ static sdg_window_spec_t spec_of(const sdg_conv_t *conv,
   return spec;
 }
 
-sdg_status_t sdg_conv_read(const sdg_call_t *call, sdg_conv_t *out) {
+// Everything but whether the extents belong together.
+static sdg_status_t conv_find(const sdg_call_t *call, sdg_conv_t *out) {
   sdg_conv_kind_t kind = sdg_conv_kind(call);
   out->x =
       operand_find(call, kind == SDG_CONV_DGRAD ? SDG_ROLE_DX : SDG_ROLE_X);
@@ -68,14 +78,21 @@ sdg_status_t sdg_conv_read(const sdg_call_t *call, sdg_conv_t *out) {
     return sdg_fail(SDG_E_ARGUMENT, "%s: a descriptor is NULL",
                     call->entry_name);
   SDG_TRY(sdg_conv_parameters(call->op_descriptor, &out->parameters));
-  SDG_TRY(arguments_check(out, call));
+  SDG_TRY(dimensions_check(out, call));
   out->spec = spec_of(out, call);
   return SDG_OK;
 }
 
+sdg_status_t sdg_conv_read(const sdg_call_t *call, sdg_conv_t *out) {
+  SDG_TRY(conv_find(call, out));
+  return arguments_check(out, call);
+}
+
 sdg_status_t sdg_conv_init(const sdg_call_t *call, const sdg_tagging_t *tagging,
                            sdg_conv_t *out) {
-  SDG_TRY(sdg_conv_read(call, out));
+  SDG_TRY(conv_find(call, out));
+  SDG_TRY(sdg_window_op_whole_channels(call, tagging, &out->spec));
+  SDG_TRY(arguments_check(out, call));
   SDG_TRY(sdg_window_op_init(call, tagging, &out->spec, &out->op));
   if (out->z < 0 ||
       sdg_placement_equal(&tagging->placement[out->z], &out->op.y_placement))
@@ -163,6 +180,26 @@ static int conv_scalars(const sdg_call_t *call, double *out) {
   return 2;
 }
 
+// z is where y is.
+static sdg_status_t conv_meet(const sdg_call_t *call, sdg_meet_t *meet,
+                              int lead) {
+  double scalar[SDG_RULE_SCALARS];
+  sdg_conv_t conv;
+  if (sdg_conv_kind(call) == SDG_CONV_BGRAD)
+    return SDG_OK; // one activation
+  SDG_TRY(conv_find(call, &conv));
+  if (conv.y < 0)
+    return SDG_OK;
+  meet->reads_old = conv_scalars(call, scalar) > 0 && scalar[1] != 0;
+  if (lead == conv.z)
+    SDG_TRY(sdg_meet_follow(meet, conv.y, sdg_meet_at(meet, conv.z), false));
+  if (meet->fits)
+    SDG_TRY(sdg_window_meet(meet, &conv.spec, lead == conv.z ? conv.y : lead));
+  if (meet->fits && conv.z >= 0 && lead != conv.z)
+    SDG_TRY(sdg_meet_follow(meet, conv.z, sdg_meet_at(meet, conv.y), false));
+  return SDG_OK;
+}
+
 static sdg_status_t conv_plan(const sdg_call_t *call,
                               const sdg_tagging_t *tagging,
                               sdg_plan_t **out_plan) {
@@ -232,6 +269,7 @@ const sdg_rule_t sdg_rule_conv = {
     .windowed = true,
     .knows = conv_knows,
     .describe = conv_describe,
+    .meet = conv_meet,
     .key = conv_key,
     .scalars = conv_scalars,
     .plan = conv_plan,

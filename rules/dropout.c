@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "rules/args.h"
+#include "rules/place.h"
 #include "rules/subcall.h"
 #include "rules/tagging.h"
 #include "rules/tensor.h"
@@ -93,8 +94,7 @@ static sdg_status_t told_check(const sdg_call_t *call,
   const sdg_placement_t *placement = &tagging->placement[0];
   sdg_split_t split[SDG_DIMS_MAX];
   const char *names[SDG_DIMS_MAX];
-  if (!sdg_tagging_splits(tagging->section, call->family, placement->dims,
-                          split))
+  if (!sdg_place_splits(tagging->section, call->family, placement->dims, split))
     return SDG_OK;
   sdg_tagging_names(call->family, placement->dims, names);
   for (int d = 0; d < placement->dims; d++)

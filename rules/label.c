@@ -146,12 +146,8 @@ sdg_status_t sdg_label_find(const sdg_call_t *call, int *out_index) {
     SDG_TRY(sdg_label_check(call, operand));
     if (!sdg_role_is_activation(operand->role))
       continue;
-    if (first >= 0 && operand->label != call->operand[first].label)
-      return sdg_fail(SDG_E_TAG, "%s of %s is tagged %s, %s is tagged %s",
-                      sdg_role_name(call->operand[first].role),
-                      call->entry_name, call->operand[first].label->text,
-                      sdg_role_name(operand->role), operand->label->text);
-    if (first < 0)
+    if (first < 0 ||
+        (call->operand[first].label->is_local && !operand->label->is_local))
       first = i;
   }
   *out_index = first;

@@ -29,9 +29,10 @@ const sdg_section_t *sdg_label_section(const sdg_operand_t *operand);
 sdg_status_t sdg_label_check(const sdg_call_t *call,
                              const sdg_operand_t *operand) SDG_MUST_CHECK;
 
-/* The activation whose label decides on the call, -1 if none has one. Labels
- * of one call must be the same, and about activations that have the dimensions:
- * else SDG_E_TAG, on every rank alike once the call is agreed. */
+/* The activation whose label decides on the call, the first that splits it, or
+ * says that it is local; -1 if none has one. Labels of one call may say
+ * different things, but are about activations that have the dimensions: else
+ * SDG_E_TAG, on every rank alike once the call is agreed. */
 sdg_status_t sdg_label_find(const sdg_call_t *call,
                             int *out_index) SDG_MUST_CHECK;
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "rules/args.h"
+#include "rules/meet.h"
 #include "rules/norm.h"
 #include "rules/vendor.h"
 
@@ -107,6 +108,34 @@ static int norm_key(const sdg_call_t *call, uint64_t *out) {
   return 3;
 }
 
+// Scales stay where they are: an activation that is cut otherwise in what they
+// have values for does not lead. Nor does one whose channels are cut, where
+// they are normalised together.
+static bool leads(const sdg_call_t *call, const sdg_meet_t *meet, int lead) {
+  const sdg_placement_t *x = sdg_meet_at(meet, lead);
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_placement_t *scale = sdg_meet_at(meet, i);
+    if (call->operand[i].role != SDG_ROLE_SCALE || scale->dims != x->dims)
+      continue;
+    for (int d = 0; d < x->dims; d++)
+      if (sdg_placement_extent(scale, d) != 1 &&
+          sdg_placement_extent(scale, d) != sdg_placement_extent(x, d))
+        return false;
+  }
+  return !sdg_lrn_is(call) || x->split[1].axes == 0;
+}
+
+static sdg_status_t norm_meet(const sdg_call_t *call, sdg_meet_t *meet,
+                              int lead) {
+  double scalar[SDG_RULE_SCALARS];
+  meet->fits = leads(call, meet, lead);
+  if (!meet->fits)
+    return SDG_OK;
+  (void)norm_scalars(call, scalar);
+  meet->reads_old = scalar[1] != 0;
+  return sdg_meet_alike(meet, lead);
+}
+
 static sdg_status_t norm_plan(const sdg_call_t *call,
                               const sdg_tagging_t *tagging,
                               sdg_plan_t **out_plan) {
@@ -125,6 +154,7 @@ const sdg_rule_t sdg_rule_norm = {
     .family = SDG_FAMILY_NORM,
     .knows = norm_knows,
     .describe = norm_describe,
+    .meet = norm_meet,
     .key = norm_key,
     .scalars = norm_scalars,
     .plan = norm_plan,

@@ -8,7 +8,7 @@
 #include "rules/alike.h"
 #include "rules/args.h"
 #include "rules/dropout.h"
-#include "rules/pointwisebring.h"
+#include "rules/meet.h"
 #include "rules/pointwiseplan.h"
 #include "rules/rule.h"
 #include "rules/vendor.h"
@@ -174,6 +174,12 @@ static sdg_status_t pointwise_share(const sdg_call_t *call,
   return sdg_pointwise_share(call, tagging, reads_old(call), out_plan);
 }
 
+static sdg_status_t pointwise_meet(const sdg_call_t *call, sdg_meet_t *meet,
+                                   int lead) {
+  meet->reads_old = reads_old(call);
+  return sdg_meet_alike(meet, lead);
+}
+
 static sdg_status_t pointwise_plan(const sdg_call_t *call,
                                    const sdg_tagging_t *tagging,
                                    sdg_plan_t **out_plan) {
@@ -181,12 +187,6 @@ static sdg_status_t pointwise_plan(const sdg_call_t *call,
   for (int i = 0; i < call->operands; i++)
     if (call->operand[i].is_output)
       output = i;
-  bool special =
-      call->entry == SDG_ENTRY_cudnnTransformTensorEx || sdg_dropout_is(call);
-  for (int i = 0; i < call->operands && output >= 0 && !special; i++)
-    if (sdg_role_is_activation(call->operand[i].role) &&
-        !sdg_alike(&tagging->placement[i], &tagging->placement[output]))
-      return sdg_pointwise_bring(call, tagging, output, out_plan);
   if (output >= 0)
     SDG_TRY(sdg_alike_check(call, tagging, output));
   turn_t turn;
@@ -203,6 +203,7 @@ const sdg_rule_t sdg_rule_pointwise = {
     .family = SDG_FAMILY_POINTWISE,
     .knows = pointwise_knows,
     .describe = pointwise_describe,
+    .meet = pointwise_meet,
     .key = pointwise_key,
     .scalars = pointwise_scalars,
     .plan = pointwise_plan,

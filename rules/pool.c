@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "rules/args.h"
+#include "rules/meet.h"
 #include "rules/vendor.h"
 
 sdg_status_t sdg_pool_parameters(const void *descriptor,
@@ -215,6 +216,32 @@ static sdg_status_t pool_answer(const sdg_call_t *call,
   return SDG_OK;
 }
 
+// x and dx are in one place, y and dy in another. Whether windows are global is
+// told by the program's own pieces.
+static sdg_status_t pool_meet(const sdg_call_t *call, sdg_meet_t *meet,
+                              int lead) {
+  double scalar[SDG_RULE_SCALARS];
+  sdg_pool_t pool;
+  SDG_TRY(sdg_pool_read(call, &pool));
+  if (pool.y < 0)
+    return SDG_OK;
+  const int like[] = {pool.x, pool.dx, pool.y, pool.dy};
+  int at = 0;
+  while (like[at] != lead)
+    at++;
+  meet->reads_old = pool_scalars(call, scalar) > 0 && scalar[1] != 0;
+  if (at % 2 == 1) // dx, dy
+    SDG_TRY(
+        sdg_meet_follow(meet, like[at - 1], sdg_meet_at(meet, lead), false));
+  if (meet->fits)
+    SDG_TRY(sdg_pool_meet(meet, &pool, like[at - at % 2]));
+  for (int i = 1; i < 4 && meet->fits; i += 2)
+    if (like[i] >= 0 && like[i] != lead)
+      SDG_TRY(sdg_meet_follow(meet, like[i], sdg_meet_at(meet, like[i - 1]),
+                              false));
+  return SDG_OK;
+}
+
 static sdg_status_t pool_plan(const sdg_call_t *call,
                               const sdg_tagging_t *tagging,
                               sdg_plan_t **out_plan) {
@@ -238,6 +265,7 @@ const sdg_rule_t sdg_rule_pool = {
     .describe = pool_describe,
     .sizes = sdg_pool_sizes,
     .place = sdg_pool_place,
+    .meet = pool_meet,
     .key = pool_key,
     .scalars = pool_scalars,
     .plan = pool_plan,

@@ -62,6 +62,10 @@ void sdg_pool_globalize(const sdg_tagging_t *tagging, sdg_pool_t *pool);
 sdg_status_t sdg_pool_place(const sdg_call_t *call,
                             sdg_tagging_t *tagging) SDG_MUST_CHECK;
 
+/* Has the other of x and y follow `lead` (rules/meet.h). */
+sdg_status_t sdg_pool_meet(struct sdg_meet *meet, const sdg_pool_t *pool,
+                           int lead) SDG_MUST_CHECK;
+
 /* Pure in what the ranks agreed on, so it fails on every rank alike:
  * SDG_E_ARGUMENT and those of sdg_window_op_init. */
 sdg_status_t sdg_pool_init(const sdg_call_t *call, const sdg_tagging_t *tagging,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether a pooling's windows are the whole of what is split.
 #include "rules/pool.h"
+#include "rules/windowmeet.h"
 #include "src/job.h"
 #include "src/tag.h"
 
@@ -38,61 +39,85 @@ static bool is_split(const sdg_tagging_t *tagging, const sdg_pool_t *pool,
   return tagging->placement[pool->x].part[i + 2].pieces > 1;
 }
 
-static sdg_status_t differ(const sdg_call_t *call, const agreed_t *a, int r,
-                           int i) {
-  const sdg_group_t *group = sdg_job_group();
-  return sdg_fail(SDG_E_DISAGREE,
-                  "windows of %s differ: rank %d has window %lld, stride %lld, "
-                  "rank %d window %lld, stride %lld; only windows as large as "
-                  "each rank's piece may",
-                  call->entry_name, group->rank[0],
-                  (long long)window_at(a, 0, i), (long long)stride_at(a, 0, i),
-                  group->rank[r], (long long)window_at(a, r, i),
-                  (long long)stride_at(a, r, i));
-}
+// How far the windows reach, and what keeps it from being known.
+typedef enum reach {
+  REACH_LOCAL,
+  REACH_GLOBAL,
+  REACH_UNSAID,  // either, and the rules do not say
+  REACH_DIFFERS, // windows of ranks differ in dimension `at` of rank `rank`
+} reach_t;
 
 // Windows and strides are the same on all ranks, but for those of split
 // dimensions where `split` is not looked at.
-static sdg_status_t equal_check(const sdg_call_t *call,
-                                const sdg_tagging_t *tagging,
-                                const sdg_pool_t *pool, const agreed_t *a,
-                                bool split) {
+static bool windows_equal(const sdg_tagging_t *tagging, const sdg_pool_t *pool,
+                          const agreed_t *a, bool split, int *out_rank,
+                          int *out_at) {
   for (int r = 1; r < a->size->ranks; r++)
     for (int i = 0; i < pool->parameters.spatial; i++)
       if ((split || !is_split(tagging, pool, i)) &&
           (window_at(a, r, i) != window_at(a, 0, i) ||
-           stride_at(a, r, i) != stride_at(a, 0, i)))
-        return differ(call, a, r, i);
-  return SDG_OK;
+           stride_at(a, r, i) != stride_at(a, 0, i))) {
+        *out_rank = r;
+        *out_at = i;
+        return false;
+      }
+  return true;
 }
 
-sdg_status_t sdg_pool_reach(const sdg_call_t *call,
-                            const sdg_tagging_t *tagging,
-                            const sdg_pool_t *pool, bool *out_global) {
-  const sdg_operand_t *x = &call->operand[pool->x];
-  agreed_t a = {sdg_tag_vector(call->op_descriptor, call->op_generation),
-                sdg_tag_vector(x->descriptor, x->generation)};
+static reach_t reach_of(const sdg_tagging_t *tagging, const sdg_pool_t *pool,
+                        const agreed_t *a, int *out_rank, int *out_at) {
   bool fills = false, uneven = false, all = true;
-  *out_global = false;
-  if (!a.size || !a.x || a.size->dims != 2 * pool->parameters.spatial)
-    return sdg_fail(SDG_E_INTERNAL, "%s was not agreed on", call->entry_name);
   for (int i = 0; i < pool->parameters.spatial; i++)
-    for (int r = 0; is_split(tagging, pool, i) && r < a.x->ranks; r++) {
+    for (int r = 0; is_split(tagging, pool, i) && r < a->x->ranks; r++) {
       fills = true;
       all &=
-          pool->parameters.pad[i] == 0 && window_at(&a, r, i) == x_at(&a, r, i);
-      uneven |= x_at(&a, r, i) != x_at(&a, 0, i);
+          pool->parameters.pad[i] == 0 && window_at(a, r, i) == x_at(a, r, i);
+      uneven |= x_at(a, r, i) != x_at(a, 0, i);
     }
   sdg_window_choice_t choice = tagging->section->window;
   fills &= all;
   if (fills && !uneven && choice != SDG_WINDOW_GLOBAL &&
       choice != SDG_WINDOW_LOCAL)
+    return REACH_UNSAID;
+  bool global = fills && (uneven || choice == SDG_WINDOW_GLOBAL);
+  if (!windows_equal(tagging, pool, a, !global, out_rank, out_at))
+    return REACH_DIFFERS;
+  return global ? REACH_GLOBAL : REACH_LOCAL;
+}
+
+static bool agreed_get(const sdg_call_t *call, const sdg_pool_t *pool,
+                       agreed_t *out) {
+  const sdg_operand_t *x = &call->operand[pool->x];
+  out->size = sdg_tag_vector(call->op_descriptor, call->op_generation);
+  out->x = sdg_tag_vector(x->descriptor, x->generation);
+  return out->size && out->x && out->size->dims == 2 * pool->parameters.spatial;
+}
+
+sdg_status_t sdg_pool_reach(const sdg_call_t *call,
+                            const sdg_tagging_t *tagging,
+                            const sdg_pool_t *pool, bool *out_global) {
+  const sdg_group_t *group = sdg_job_group();
+  agreed_t a;
+  int r = 0, i = 0;
+  if (!agreed_get(call, pool, &a))
+    return sdg_fail(SDG_E_INTERNAL, "%s was not agreed on", call->entry_name);
+  reach_t reach = reach_of(tagging, pool, &a, &r, &i);
+  *out_global = reach == REACH_GLOBAL;
+  if (reach == REACH_UNSAID)
     return sdg_fail(SDG_E_WINDOW,
                     "%s: is it the whole, or each piece? Say window = global "
                     "or window = local in [shard %s]",
                     call->entry_name, tagging->section->name);
-  *out_global = fills && (uneven || choice == SDG_WINDOW_GLOBAL);
-  return equal_check(call, tagging, pool, &a, !*out_global);
+  if (reach == REACH_DIFFERS)
+    return sdg_fail(
+        SDG_E_DISAGREE,
+        "windows of %s differ: rank %d has window %lld, stride "
+        "%lld, rank %d window %lld, stride %lld; only windows as "
+        "large as each rank's piece may",
+        call->entry_name, group->rank[0], (long long)window_at(&a, 0, i),
+        (long long)stride_at(&a, 0, i), group->rank[r],
+        (long long)window_at(&a, r, i), (long long)stride_at(&a, r, i));
+  return SDG_OK;
 }
 
 bool sdg_pool_fills(const sdg_call_t *call, const sdg_tagging_t *tagging,
@@ -179,4 +204,34 @@ sdg_status_t sdg_pool_place(const sdg_call_t *call, sdg_tagging_t *tagging) {
   if (pool.y >= 0)
     SDG_TRY(placement_merge(call, pool.y, &pool, tagging));
   return pool.dy >= 0 ? placement_merge(call, pool.dy, &pool, tagging) : SDG_OK;
+}
+
+// As the program's own pieces of x say.
+static bool is_local(const sdg_meet_t *meet, const sdg_pool_t *pool,
+                     bool *out_global) {
+  sdg_tagging_t own = meet->tagging; // borrows
+  agreed_t a;
+  int r, i;
+  own.placement[pool->x] = meet->place[pool->x][meet->is[pool->x]].placement;
+  reach_t reach = agreed_get(meet->call, pool, &a)
+                      ? reach_of(&own, pool, &a, &r, &i)
+                      : REACH_UNSAID;
+  *out_global = reach == REACH_GLOBAL;
+  return reach == REACH_LOCAL;
+}
+
+sdg_status_t sdg_pool_meet(sdg_meet_t *meet, const sdg_pool_t *pool, int lead) {
+  sdg_pool_t read = *pool;
+  bool global = false;
+  bool by_x = lead == pool->x;
+  if (by_x && !is_local(meet, pool, &global))
+    meet->fits = global && !sdg_meet_moves(meet, pool->x);
+  if (!meet->fits)
+    return SDG_OK;
+  if (global)
+    sdg_pool_globalize(&meet->tagging, &read);
+  SDG_TRY(sdg_window_meet(meet, &read.spec, lead));
+  if (meet->fits && !by_x)
+    meet->fits = is_local(meet, pool, &global);
+  return SDG_OK;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "rules/args.h"
+#include "rules/meet.h"
 #include "rules/tensor.h"
 #include "rules/vendor.h"
 
@@ -118,9 +119,11 @@ static sdg_status_t reduce_answer(const sdg_call_t *call,
                                   const sdg_tagging_t *tagging,
                                   int *out_vendor) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
-  (void)tagging;
+  bool reduced[SDG_DIMS_MAX];
   if (!cudnn)
     return SDG_E_LIBRARY_MISSING;
+  if (call->operands == 2)
+    SDG_TRY(sdg_reduce_dims(call, tagging, reduced));
   if (call->entry == SDG_ENTRY_cudnnGetReductionIndicesSize) {
     const struct sdg_args_cudnnGetReductionIndicesSize *a = call->args;
     *out_vendor = (int)cudnn->cudnnGetReductionIndicesSize(
@@ -133,10 +136,23 @@ static sdg_status_t reduce_answer(const sdg_call_t *call,
   return SDG_OK;
 }
 
+// Indices are of the program's own c.
+static sdg_status_t reduce_meet(const sdg_call_t *call, sdg_meet_t *meet,
+                                int lead) {
+  double scalar[SDG_RULE_SCALARS];
+  sdg_reduce_t reduce;
+  meet->reads_old = reduce_scalars(call, scalar) > 0 && scalar[1] != 0;
+  SDG_TRY(sdg_meet_alike(meet, lead));
+  if (sdg_reduce_read(call, &reduce) && sdg_reduce_points(&reduce))
+    meet->fits &= !sdg_meet_moves(meet, SDG_REDUCE_C);
+  return SDG_OK;
+}
+
 const sdg_rule_t sdg_rule_reduce = {
     .family = SDG_FAMILY_REDUCE,
     .knows = reduce_knows,
     .describe = reduce_describe,
+    .meet = reduce_meet,
     .key = reduce_key,
     .scalars = reduce_scalars,
     .plan = sdg_reduce_plan,

@@ -23,6 +23,13 @@ bool sdg_reduce_read(const sdg_call_t *call, sdg_reduce_t *out);
 /* Whether the call says which element it chose. */
 bool sdg_reduce_points(const sdg_reduce_t *reduce);
 
+/* Shard view: which dimensions are reduced; a dimension of c is that of a, cut
+ * alike, or 1, and then reduced: else SDG_E_OPERANDS_DIFFER. `out` has
+ * SDG_DIMS_MAX. */
+sdg_status_t sdg_reduce_dims(const sdg_call_t *call,
+                             const sdg_tagging_t *tagging,
+                             bool *out) SDG_MUST_CHECK;
+
 /* A status of the vendor's library on one device for these types and this op,
  * as far as its queries tell; 0: it takes the call. The same on all ranks. */
 int sdg_reduce_refusal(const sdg_call_t *call, const sdg_tagging_t *tagging);

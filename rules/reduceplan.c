@@ -273,9 +273,8 @@ static sdg_status_t refused_make(int refusal, sdg_plan_t **out_plan) {
   return SDG_OK;
 }
 
-// A dimension of c is that of a, cut alike, or 1, and then reduced.
-static sdg_status_t reduced_find(const sdg_call_t *call,
-                                 const sdg_tagging_t *tagging, bool *out) {
+sdg_status_t sdg_reduce_dims(const sdg_call_t *call,
+                             const sdg_tagging_t *tagging, bool *out) {
   const sdg_placement_t *a = &tagging->placement[SDG_REDUCE_A];
   const sdg_placement_t *c = &tagging->placement[SDG_REDUCE_C];
   for (int d = 0; d < a->dims; d++) {
@@ -295,7 +294,7 @@ sdg_status_t sdg_reduce_plan(const sdg_call_t *call,
   maker_t m = {.plan = NULL};
   if (!complete(call, &m.reduce))
     return sdg_literal_plan(out_plan);
-  SDG_TRY(reduced_find(call, tagging, m.reduced));
+  SDG_TRY(sdg_reduce_dims(call, tagging, m.reduced));
   SDG_TRY(maker_init(call, tagging, &m));
   if (!m.merge.axes)
     return sdg_literal_plan(out_plan);

@@ -31,6 +31,7 @@ typedef struct sdg_tagging {
   sdg_placement_t placement[SDG_OPERANDS_MAX];
 } sdg_tagging_t;
 
+struct sdg_meet;
 typedef struct sdg_rule {
   sdg_family_t family;
   /* A window sees beyond its element: an unmatched tensor is an error while a
@@ -47,6 +48,9 @@ typedef struct sdg_rule {
   /* Shard view: corrects where the section says that the call's tensors are.
    * NULL: there is nothing to correct. */
   sdg_status_t (*place)(const sdg_call_t *call, sdg_tagging_t *tagging);
+  /* Shard view: where the op has the call's activations (rules/meet.h) beside
+   * operand `lead`, which is in place. NULL: all are where they are. */
+  sdg_status_t (*meet)(const sdg_call_t *call, struct sdg_meet *meet, int lead);
   /* Numbers that, with entry and generations, decide the plan: algorithm,
    * workspace size, which scalars are zero. At most SDG_RULE_KEYS. Returns how
    * many. */

@@ -8,6 +8,7 @@
 
 #include "rules/history.h"
 #include "rules/instep.h"
+#include "rules/meet.h"
 #include "rules/plancache.h"
 #include "rules/step.h"
 #include "rules/tagging.h"
@@ -121,21 +122,36 @@ static bool agreement_due(const sdg_call_t *call) {
          (sdg_options_get()->check && !call->is_query);
 }
 
-// Judges a call whose descriptors are agreed; fills `tagging` if it is tagged.
+// The verdict on a call whose descriptors are agreed.
+typedef struct verdict {
+  bool tagged;
+  sdg_tagging_t tagging; // where the program's tensors are
+  sdg_met_t met;
+  sdg_meet_t meet; // where the op has them
+} verdict_t;
+
+static void verdict_fini(verdict_t *verdict) {
+  sdg_tagging_fini(&verdict->tagging);
+  sdg_meet_fini(&verdict->meet);
+}
+
+// The caller finishes the verdict, if the call is tagged.
 static sdg_status_t call_derive(const sdg_call_t *call,
                                 const sdg_rules_t *rules,
-                                const sdg_rule_t *rule, sdg_tagging_t *tagging,
-                                bool *out_tagged) {
+                                const sdg_rule_t *rule, verdict_t *out) {
+  sdg_tagging_t *tagging = &out->tagging;
   const sdg_section_t *section;
   bool local;
   SDG_TRY(sdg_tagging_derive(call, rules, &section, &local, tagging));
-  *out_tagged = section != NULL;
+  out->tagged = section != NULL;
   if (!section)
     return unmatched_check(call, rules, rule, local);
   sdg_status_t status = SDG_OK;
   if (!rule || !rule->knows(call))
     status = sdg_fail(SDG_E_NO_RULE, "%s", call->entry_name);
-  else if (rule->place)
+  else
+    status = sdg_meet_find(call, rules, rule, tagging, &out->meet, &out->met);
+  if (status == SDG_OK && out->met == SDG_MET_NOTHING && rule->place)
     status = rule->place(call, tagging);
   if (status == SDG_OK)
     sdg_tagging_note(call, tagging);
@@ -144,23 +160,44 @@ static sdg_status_t call_derive(const sdg_call_t *call,
   return status;
 }
 
+static sdg_status_t plan_make(const sdg_call_t *call, const sdg_rule_t *rule,
+                              const verdict_t *verdict, sdg_plan_t **out_plan) {
+  if (verdict->met == SDG_MET_MOVES)
+    return sdg_meet_plan(&verdict->meet, rule, &verdict->tagging, out_plan);
+  return rule->plan(call,
+                    verdict->met == SDG_MET_READ ? &verdict->meet.tagging
+                                                 : &verdict->tagging,
+                    out_plan);
+}
+
+static sdg_status_t answer_make(sdg_call_t *call, const sdg_rule_t *rule,
+                                const verdict_t *verdict) {
+  if (verdict->met == SDG_MET_MOVES)
+    return sdg_meet_answer(&verdict->meet, rule, &verdict->tagging,
+                           &call->result);
+  return rule->answer(call,
+                      verdict->met == SDG_MET_READ ? &verdict->meet.tagging
+                                                   : &verdict->tagging,
+                      &call->result);
+}
+
 static sdg_status_t query_answer(sdg_call_t *call, const sdg_rules_t *rules,
                                  const sdg_rule_t *rule, int64_t wait_ns,
                                  way_t *out_way) {
-  sdg_tagging_t tagging;
-  bool tagged;
-  SDG_TRY(call_derive(call, rules, rule, &tagging, &tagged));
-  *out_way = tagged ? WAY_DONE : WAY_UNTAGGED;
-  if (!tagged)
+  verdict_t verdict;
+  const sdg_tagging_t *tagging = &verdict.tagging;
+  SDG_TRY(call_derive(call, rules, rule, &verdict));
+  *out_way = verdict.tagged ? WAY_DONE : WAY_UNTAGGED;
+  if (!verdict.tagged)
     return SDG_OK;
-  sdg_tagging_say(call, &tagging);
+  sdg_tagging_say(call, tagging);
   sdg_report_row_t *row =
-      sdg_report_find(call->entry_name, tagging.section->name, "query");
+      sdg_report_find(call->entry_name, tagging->section->name, "query");
   sdg_report_count(row, NULL);
   sdg_report_wait(row, wait_ns);
-  sdg_history_use(sdg_history_plan(call, &tagging, NULL));
-  sdg_status_t status = rule->answer(call, &tagging, &call->result);
-  sdg_tagging_fini(&tagging);
+  sdg_history_use(sdg_history_plan(call, tagging, NULL));
+  sdg_status_t status = answer_make(call, rule, &verdict);
+  verdict_fini(&verdict);
   return status;
 }
 
@@ -169,20 +206,20 @@ static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
                                const sdg_rule_t *rule,
                                const sdg_plan_key_t *key,
                                sdg_plan_entry_t **out_entry) {
-  sdg_tagging_t tagging;
-  bool tagged;
+  verdict_t verdict;
+  const sdg_tagging_t *tagging = &verdict.tagging;
   *out_entry = NULL;
-  SDG_TRY(call_derive(call, rules, rule, &tagging, &tagged));
-  if (!tagged)
+  SDG_TRY(call_derive(call, rules, rule, &verdict));
+  if (!verdict.tagged)
     return SDG_OK;
-  sdg_tagging_say(call, &tagging);
+  sdg_tagging_say(call, tagging);
   sdg_plan_t *plan = NULL;
-  sdg_status_t status = rule->plan(call, &tagging, &plan);
-  const char *section = tagging.section->name;
-  uint32_t hash = status == SDG_OK ? sdg_instep_hash(call, rule, &tagging) : 0;
-  int recorded = status == SDG_OK ? sdg_history_plan(call, &tagging, plan) : 0;
-  sdg_box_t *boxes = status == SDG_OK ? sdg_values_boxes(call, &tagging) : NULL;
-  sdg_tagging_fini(&tagging);
+  sdg_status_t status = plan_make(call, rule, &verdict, &plan);
+  const char *section = tagging->section->name;
+  uint32_t hash = status == SDG_OK ? sdg_instep_hash(call, rule, tagging) : 0;
+  int recorded = status == SDG_OK ? sdg_history_plan(call, tagging, plan) : 0;
+  sdg_box_t *boxes = status == SDG_OK ? sdg_values_boxes(call, tagging) : NULL;
+  verdict_fini(&verdict);
   if (status != SDG_OK)
     return status;
   SDG_TRY_GOTO(sdg_step_connect(plan), fail);

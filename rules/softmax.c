@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "rules/args.h"
+#include "rules/meet.h"
 
 bool sdg_softmax_read(const sdg_call_t *call, sdg_softmax_t *out) {
   if (call->entry == SDG_ENTRY_cudnnSoftmaxForward) {
@@ -76,10 +77,19 @@ static int softmax_key(const sdg_call_t *call, uint64_t *out) {
   return 4;
 }
 
+static sdg_status_t softmax_meet(const sdg_call_t *call, sdg_meet_t *meet,
+                                 int lead) {
+  sdg_softmax_t softmax;
+  (void)sdg_softmax_read(call, &softmax);
+  meet->reads_old = sdg_rule_scalar(call, softmax.beta) != 0;
+  return sdg_meet_alike(meet, lead);
+}
+
 const sdg_rule_t sdg_rule_softmax = {
     .family = SDG_FAMILY_SOFTMAX,
     .knows = softmax_knows,
     .describe = softmax_describe,
+    .meet = softmax_meet,
     .key = softmax_key,
     .scalars = softmax_scalars,
     .plan = sdg_softmax_plan,

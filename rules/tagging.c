@@ -4,10 +4,10 @@
 
 #include <ctype.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "rules/label.h"
+#include "rules/place.h"
 #include "src/job.h"
 #include "src/log.h"
 #include "src/options.h"
@@ -18,76 +18,6 @@ void sdg_tagging_names(sdg_family_t family, int dims, const char **out) {
     sdg_dim_t dim = sdg_dim_at(family, d, dims);
     out[d] = dim == SDG_DIM_COUNT ? "?" : sdg_dim_name(dim);
   }
-}
-
-// The section's splits by dimension index of a tensor of `dims` dimensions.
-// False if the tensor lacks a dimension that the section splits.
-bool sdg_tagging_splits(const sdg_section_t *section, sdg_family_t family,
-                        int dims, sdg_split_t *out_split) {
-  memset(out_split, 0, SDG_DIMS_MAX * sizeof *out_split);
-  for (int i = 0; i < section->splits; i++) {
-    const sdg_rule_split_t *split = &section->split[i];
-    int d = sdg_dim_index(family, split->dim, dims);
-    if (d < 0)
-      return false;
-    // The axes of a split stand in the mesh's order (rules/rulesfile.h).
-    for (int a = 0; a < SDG_AXES_MAX; a++)
-      if (split->axes >> a & 1)
-        out_split[d].axis[out_split[d].axes++] = a;
-  }
-  return true;
-}
-
-// Global extents as this section would see them from member `member` of the
-// group: summed over the pieces of the dimensions it splits, that rank's own in
-// the others.
-static void extents_sum(const sdg_tag_vector_t *vector,
-                        const sdg_split_t *split, int member,
-                        int64_t *out_extent) {
-  const sdg_mesh_t *mesh = sdg_job_mesh();
-  const sdg_group_t *group = sdg_job_group();
-  int dims = vector->dims;
-  const int64_t *own = vector->extent + (size_t)member * (size_t)dims;
-  for (int d = 0; d < dims; d++) {
-    out_extent[d] = own[d];
-    if (split[d].axes == 0)
-      continue;
-    // Piece by piece, from the first rank that holds it, and has elements.
-    int pieces = sdg_split_pieces(&split[d], mesh);
-    out_extent[d] = 0;
-    for (int piece = 0; piece < pieces; piece++) {
-      int64_t size = 0;
-      for (int r = 0; r < group->count && size == 0; r++)
-        if (sdg_split_piece(&split[d], mesh, group->rank[r]) == piece)
-          size = vector->extent[(size_t)r * (size_t)dims + (size_t)d];
-      out_extent[d] += size;
-    }
-  }
-}
-
-static sdg_status_t placement_of(const sdg_call_t *call,
-                                 const sdg_tag_vector_t *vector,
-                                 const sdg_split_t *split,
-                                 sdg_placement_t *out_placement) {
-  const sdg_group_t *group = sdg_job_group();
-  const char *names[SDG_DIMS_MAX];
-  sdg_tagging_names(call->family, vector->dims, names);
-  int64_t(*extent)[SDG_DIMS_MAX] = calloc((size_t)group->count, sizeof *extent);
-  if (!extent)
-    return sdg_fail(SDG_E_NO_MEMORY, "extents of %d ranks", group->count);
-  for (int r = 0; r < group->count; r++)
-    memcpy(extent[r], vector->extent + (size_t)r * (size_t)vector->dims,
-           (size_t)vector->dims * sizeof(int64_t));
-  sdg_status_t status = sdg_placement_derive(
-      sdg_job_mesh(), group->rank, group->count, vector->dims, split, names,
-      (const int64_t(*)[SDG_DIMS_MAX])extent, out_placement);
-  free(extent);
-  return status;
-}
-
-bool sdg_tagging_repeats(sdg_family_t family) {
-  return family == SDG_FAMILY_POINTWISE || family == SDG_FAMILY_REDUCE ||
-         family == SDG_FAMILY_SOFTMAX;
 }
 
 sdg_status_t sdg_tagging_differ(const sdg_call_t *call,
@@ -104,19 +34,6 @@ sdg_status_t sdg_tagging_differ(const sdg_call_t *call,
   return sdg_fail(SDG_E_OPERANDS_DIFFER, "%s: %s is %s, %s is %s",
                   call->entry_name, sdg_role_name(call->operand[a].role),
                   text[0], sdg_role_name(call->operand[b].role), text[1]);
-}
-
-// A bias's dimension is replicated, and that of a tensor that a reduction made;
-// and of scales, which are cut as the activation is.
-static void repeats_unsplit(const sdg_tag_vector_t *vector,
-                            sdg_split_t *split) {
-  for (int d = 0; d < vector->dims; d++) {
-    bool one = true;
-    for (int r = 0; r < vector->ranks; r++)
-      one &= vector->extent[(size_t)r * (size_t)vector->dims + (size_t)d] == 1;
-    if (one)
-      split[d].axes = 0;
-  }
 }
 
 // `parts =` is an assertion in the shard view.
@@ -148,96 +65,9 @@ static sdg_status_t parts_check(const sdg_section_t *section,
   return SDG_OK;
 }
 
-// A rank without elements says 0 in every dimension that is split, though its
-// piece may be empty in one of them: the others are as the ranks beside it say.
-static sdg_tag_vector_t *empty_fill(const sdg_tag_vector_t *vector,
-                                    const sdg_split_t *split) {
-  size_t count = (size_t)vector->ranks * (size_t)vector->dims;
-  sdg_tag_vector_t *out = malloc(sizeof *out + count * sizeof *out->extent);
-  if (!out)
-    return NULL;
-  memcpy(out, vector, sizeof *out + count * sizeof *out->extent);
-  const sdg_mesh_t *mesh = sdg_job_mesh();
-  const int *rank = sdg_job_group()->rank;
-  for (int d = 0; d < vector->dims; d++)
-    for (int r = 0; split[d].axes && r < vector->ranks; r++)
-      for (int o = 0; o < vector->ranks; o++) {
-        int64_t *mine = &out->extent[r * vector->dims + d];
-        int64_t theirs = vector->extent[o * vector->dims + d];
-        if (*mine == 0 && sdg_split_piece(&split[d], mesh, rank[r]) ==
-                              sdg_split_piece(&split[d], mesh, rank[o]))
-          *mine = theirs;
-      }
-  return out;
-}
-
-// As placement_of, of pieces that may be empty.
-static sdg_status_t filled_place(const sdg_call_t *call,
-                                 const sdg_tag_vector_t *vector,
-                                 const sdg_split_t *split,
-                                 sdg_placement_t *out) {
-  int all = vector->ranks * vector->dims, i = 0;
-  while (i < all && vector->extent[i] != 0)
-    i++;
-  if (i == all)
-    return placement_of(call, vector, split, out);
-  sdg_tag_vector_t *filled = empty_fill(vector, split);
-  if (!filled)
-    return sdg_fail(SDG_E_NO_MEMORY, "extents of the ranks");
-  sdg_status_t status = placement_of(call, filled, split, out);
-  free(filled);
-  return status;
-}
-
-// Ranks of the group that see a match, and that do not; -1 if there are none.
-typedef struct seen {
-  int yes, no;
-} seen_t;
-
-static seen_t section_seen(const sdg_call_t *call, int index,
-                           const sdg_section_t *section,
-                           const sdg_split_t *split) {
-  const sdg_operand_t *operand = &call->operand[index];
-  const sdg_tag_vector_t *vector =
-      sdg_tag_vector(operand->descriptor, operand->generation);
-  seen_t seen = {-1, -1};
-  for (int r = 0; r < vector->ranks; r++) {
-    int64_t extent[SDG_DIMS_MAX];
-    extents_sum(vector, split, r, extent);
-    bool match = sdg_section_match(section, call->family, call->entry_name,
-                                   extent, operand->dims);
-    *(match ? &seen.yes : &seen.no) = sdg_job_group()->rank[r];
-  }
-  return seen;
-}
-
-// The first section that matches this operand on any rank; NULL if none does.
-// Which ranks see it tells whether it is a match on all of them.
-static const sdg_section_t *section_find(const sdg_call_t *call, int index,
-                                         const sdg_rules_t *rules,
-                                         seen_t *out_seen) {
-  const sdg_section_t *said = sdg_label_section(&call->operand[index]);
-  if (said) {
-    *out_seen = (seen_t){sdg_job_rank(), -1}; // agreed on word by word
-    return said;
-  }
-  for (int s = 0; s < rules->sections; s++) {
-    const sdg_section_t *section = &rules->section[s];
-    sdg_split_t split[SDG_DIMS_MAX] = {{0}};
-    if (!section->is_local &&
-        !sdg_tagging_splits(section, call->family, call->operand[index].dims,
-                            split))
-      continue;
-    *out_seen = section_seen(call, index, section, split);
-    if (out_seen->yes >= 0)
-      return section;
-  }
-  return NULL;
-}
-
 // Ranks that see different things would part ways here.
 static sdg_status_t seen_check(const sdg_call_t *call, int index,
-                               const sdg_section_t *section, seen_t seen) {
+                               const sdg_section_t *section, sdg_seen_t seen) {
   if (!section || seen.no < 0)
     return SDG_OK;
   return sdg_fail(SDG_E_EXTENTS,
@@ -260,7 +90,7 @@ static bool any_input(const sdg_call_t *call) {
   return false;
 }
 
-static void group_fill(sdg_tagging_t *tagging, sdg_axes_t axes) {
+void sdg_tagging_span(sdg_tagging_t *tagging, sdg_axes_t axes) {
   tagging->axes = axes;
   tagging->ranks =
       sdg_mesh_group(tagging->mesh, tagging->rank, axes, tagging->rank_list);
@@ -274,7 +104,7 @@ void sdg_tagging_group(const sdg_section_t *section, sdg_tagging_t *out) {
   out->section = section;
   out->mesh = sdg_job_mesh();
   out->rank = sdg_job_rank();
-  group_fill(out, sdg_section_axes(section));
+  sdg_tagging_span(out, sdg_section_axes(section));
   int summing[SDG_RANKS_MAX];
   if (sdg_mesh_group(out->mesh, out->rank, section->sum_axes, summing) > 1)
     out->sum_axes = section->sum_axes;
@@ -296,17 +126,6 @@ void sdg_tagging_note(const sdg_call_t *call, const sdg_tagging_t *tagging) {
   }
 }
 
-static sdg_status_t label_place(const sdg_call_t *call, int index,
-                                sdg_placement_t *out) {
-  const sdg_operand_t *operand = &call->operand[index];
-  sdg_split_t split[SDG_DIMS_MAX];
-  (void)sdg_tagging_splits(sdg_label_section(operand), call->family,
-                           operand->dims, split);
-  return filled_place(call,
-                      sdg_tag_vector(operand->descriptor, operand->generation),
-                      split, out);
-}
-
 // A call whose operands each are where their own label says.
 static sdg_status_t placements_read(const sdg_call_t *call,
                                     sdg_tagging_t *out) {
@@ -317,15 +136,40 @@ static sdg_status_t placements_read(const sdg_call_t *call,
     axes |= sdg_section_axes(section) | section->pending;
   }
   sdg_tagging_group(sdg_label_section(&call->operand[0]), out);
-  group_fill(out, axes);
+  sdg_tagging_span(out, axes);
   for (int i = 0; i < call->operands; i++) {
-    sdg_status_t status = label_place(call, i, &out->placement[i]);
+    sdg_status_t status = sdg_place_exactly(call, i, &out->placement[i]);
     if (status != SDG_OK) {
       sdg_tagging_fini(out);
       return status;
     }
   }
   return SDG_OK;
+}
+
+static sdg_status_t operand_place(const sdg_call_t *call, int index,
+                                  const sdg_rules_t *rules, bool labelled,
+                                  sdg_tagging_t *out) {
+  const sdg_operand_t *operand = &call->operand[index];
+  sdg_place_t place[SDG_PLACES_MAX];
+  sdg_placement_t *first = &out->placement[index];
+  int places;
+  bool scale = operand->role == SDG_ROLE_SCALE;
+  if (!sdg_role_is_activation(operand->role) && !scale)
+    return SDG_OK;
+  SDG_TRY(sdg_place_list(call, index, out->section, rules, place, &places));
+  // By another section it may, if operands of this call are cut otherwise.
+  if (places == 0)
+    return labelled ? SDG_OK : sdg_place_check(call, index, out->section);
+  *first = place[0].placement;
+  sdg_place_free(place + 1, places - 1);
+  if (operand->elem_bytes == 0)
+    return sdg_fail(SDG_E_TENSOR_TYPE, "%s of %s", sdg_role_name(operand->role),
+                    call->entry_name);
+  return operand->is_output || scale || place[0].section != out->section ||
+                 sdg_placement_axes(first) != out->axes
+             ? SDG_OK
+             : parts_check(out->section, call->family, first);
 }
 
 sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
@@ -348,8 +192,8 @@ sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
             : !is_input(call, i) &&
                   !(by_output && sdg_role_is_activation(call->operand[i].role)))
       continue;
-    seen_t seen;
-    found = section_find(call, i, rules, &seen);
+    sdg_seen_t seen;
+    found = sdg_place_section(call, i, rules, &seen);
     SDG_TRY(seen_check(call, i, found, seen));
     if (found && found->is_local) {
       local = true;
@@ -362,32 +206,12 @@ sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
     return SDG_OK;
 
   sdg_tagging_group(found, out);
-  for (int i = 0; i < call->operands; i++) {
-    const sdg_operand_t *operand = &call->operand[i];
-    bool scale = operand->role == SDG_ROLE_SCALE;
-    if (!sdg_role_is_activation(operand->role) && !scale)
-      continue;
-    sdg_split_t split[SDG_DIMS_MAX];
-    if (!sdg_tagging_splits(found, call->family, operand->dims, split))
-      continue;
-    const sdg_tag_vector_t *vector =
-        sdg_tag_vector(operand->descriptor, operand->generation);
-    // What the program says of a tensor it says of rows, too.
-    if ((sdg_tagging_repeats(call->family) && !operand->label) || scale)
-      repeats_unsplit(vector, split);
-    sdg_status_t status = filled_place(call, vector, split, &out->placement[i]);
-    if (status == SDG_OK && operand->elem_bytes == 0)
-      status = sdg_fail(SDG_E_TENSOR_TYPE, "%s of %s",
-                        sdg_role_name(operand->role), call->entry_name);
-    if (status == SDG_OK && !operand->is_output && !scale &&
-        sdg_placement_axes(&out->placement[i]) == out->axes)
-      status = parts_check(found, call->family, &out->placement[i]);
-    if (status != SDG_OK) {
-      sdg_tagging_fini(out);
-      return status;
-    }
-  }
-  return SDG_OK;
+  sdg_status_t status = SDG_OK;
+  for (int i = 0; i < call->operands && status == SDG_OK; i++)
+    status = operand_place(call, i, rules, labelled >= 0, out);
+  if (status != SDG_OK)
+    sdg_tagging_fini(out);
+  return status;
 }
 
 // More than one element in a spatial dimension, on some rank.
@@ -470,7 +294,7 @@ bool sdg_tagging_passes(const sdg_call_t *call, int operand,
     return true;
   if (!sdg_tag_vector(o->descriptor, o->generation))
     return false;
-  seen_t seen;
-  const sdg_section_t *section = section_find(call, operand, rules, &seen);
+  sdg_seen_t seen;
+  const sdg_section_t *section = sdg_place_section(call, operand, rules, &seen);
   return !section || (section->is_local && seen.no < 0);
 }

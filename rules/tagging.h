@@ -25,21 +25,16 @@ void sdg_tagging_note(const sdg_call_t *call, const sdg_tagging_t *tagging);
 /* Says once, on rank 0, how the first tagged call is split. */
 void sdg_tagging_say(const sdg_call_t *call, const sdg_tagging_t *tagging);
 
-/* The section's splits by dimension index of a tensor of `dims` dimensions
- * (out has SDG_DIMS_MAX); false if it lacks one of them. */
-bool sdg_tagging_splits(const sdg_section_t *section, sdg_family_t family,
-                        int dims, sdg_split_t *out_split);
 /* An empty tagging of this section, with the ranks along its axes. */
 void sdg_tagging_group(const sdg_section_t *section, sdg_tagging_t *out);
+
+/* Makes it one of the ranks along these axes. */
+void sdg_tagging_span(sdg_tagging_t *tagging, sdg_axes_t axes);
 
 /* True if no section can ever match this operand's descriptor in a call of
  * this family: it may be marked as passing. */
 bool sdg_tagging_passes(const sdg_call_t *call, int operand,
                         const sdg_rules_t *rules);
-
-/* Whether an extent that is 1 on every rank is the same element on all of them,
- * and not a shard of one row: in ops that broadcast, or leave extents of 1. */
-bool sdg_tagging_repeats(sdg_family_t family);
 
 /* SDG_E_OPERANDS_DIFFER, saying how operands a and b are split. */
 sdg_status_t sdg_tagging_differ(const sdg_call_t *call,

@@ -9,6 +9,7 @@
 #include "rules/history.h"
 #include "rules/instep.h"
 #include "rules/memory.h"
+#include "rules/place.h"
 #include "rules/plancache.h"
 #include "rules/step.h"
 #include "rules/tagging.h"
@@ -111,10 +112,10 @@ static sdg_status_t operand_place(const sdg_call_t *call, int index,
                                   sdg_placement_t *out) {
   const sdg_operand_t *operand = &call->operand[index];
   sdg_split_t split[SDG_DIMS_MAX];
-  if (!sdg_tagging_splits(section, call->family, operand->dims, split))
+  if (!sdg_place_splits(section, call->family, operand->dims, split))
     return SDG_OK;
   for (int d = 0; d < operand->dims; d++)
-    if (sdg_tagging_repeats(call->family) && operand->extent[d] == 1)
+    if (sdg_place_repeats(call->family) && operand->extent[d] == 1)
       split[d].axes = 0;
   if (buffer && splits_equal(split, buffer->placement.split, operand->dims))
     return sdg_placement_copy(&buffer->placement, out);

@@ -17,6 +17,14 @@ bool sdg_window_op_periodic(const sdg_call_t *call,
          (tagging->section->wrap >> name & 1);
 }
 
+sdg_status_t sdg_window_op_whole_channels(const sdg_call_t *call,
+                                          const sdg_tagging_t *tagging,
+                                          const sdg_window_spec_t *spec) {
+  return spec->y_channels > 0 && tagging->placement[spec->x].split[1].axes
+             ? sdg_fail(SDG_E_SPLIT_DIMENSION, "C of %s", call->entry_name)
+             : SDG_OK;
+}
+
 // Global geometry of every dimension; owned ranges are filled per rank.
 sdg_status_t sdg_window_op_dims(sdg_window_op_t *op, const sdg_call_t *call,
                                 const sdg_tagging_t *tagging,
@@ -25,8 +33,7 @@ sdg_status_t sdg_window_op_dims(sdg_window_op_t *op, const sdg_call_t *call,
   op->dims = x->dims;
   op->mixes = spec->y_channels > 0;
   op->own_border = spec->own_border;
-  if (spec->y_channels > 0 && x->split[1].axes)
-    return sdg_fail(SDG_E_SPLIT_DIMENSION, "C of %s", call->entry_name);
+  SDG_TRY(sdg_window_op_whole_channels(call, tagging, spec));
   for (int d = 0; d < op->dims; d++) {
     sdg_window_dim_t *dim = &op->dim[d];
     bool mixed = d == 1 && spec->y_channels > 0;
@@ -75,8 +82,8 @@ sdg_status_t sdg_window_op_place(const sdg_window_op_t *op,
   return SDG_OK;
 }
 
-// Parts of x of which a program that works out sizes by itself, piece by piece,
-// gets outputs that add up; and the command that makes them.
+// Parts of x of which a program that works out sizes by itself, piece by
+// piece, gets outputs that add up; and the command that makes them.
 static void advice_write(const sdg_window_t *window, const sdg_part_t *x,
                          const char *name, int64_t should, char *out,
                          size_t out_bytes) {
@@ -229,7 +236,8 @@ static sdg_status_t transfer_fill(sdg_window_op_t *op,
   return status;
 }
 
-// y as the program cut it where its sizes add up, otherwise as the windows say.
+// y as the program cut it where its sizes add up, otherwise as the windows
+// say.
 static sdg_status_t outputs_own(sdg_window_op_t *op, const sdg_call_t *call,
                                 const sdg_tagging_t *tagging,
                                 const sdg_window_spec_t *spec) {
@@ -278,8 +286,8 @@ bool sdg_window_op_is_literal(const sdg_window_op_t *op) {
          sdg_box_equal(&piece[0].y, &op->y_box);
 }
 
-// The piece that the real function makes on the program's own tensors; false if
-// none of it comes out right.
+// The piece that the real function makes on the program's own tensors; false
+// if none of it comes out right.
 static bool place_piece(const sdg_window_op_t *op, sdg_window_piece_t *out) {
   if (op->whole)
     return sdg_window_op_cut(op, out);

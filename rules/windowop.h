@@ -49,6 +49,12 @@ sdg_status_t sdg_window_op_init(const sdg_call_t *call,
                                 sdg_window_op_t *out) SDG_MUST_CHECK;
 void sdg_window_op_fini(sdg_window_op_t *op);
 
+/* SDG_E_SPLIT_DIMENSION where channels are split that every output sees. */
+sdg_status_t
+sdg_window_op_whole_channels(const sdg_call_t *call,
+                             const sdg_tagging_t *tagging,
+                             const sdg_window_spec_t *spec) SDG_MUST_CHECK;
+
 /* The parts of sdg_window_op_init, for both views: the geometry of every
  * dimension; the placement of y by the owner of each window's centre; the
  * ranges that `rank` of the job owns, the channel placeholder its one element;

@@ -186,6 +186,31 @@ sdg_status_t sdg_plan_join(sdg_plan_t *plan, sdg_lane_t lane) {
   return step_add(plan, &step);
 }
 
+void sdg_plan_rehome(sdg_plan_t *plan, int operand, int into) {
+  for (int i = 0; i < plan->slabs; i++) {
+    sdg_slab_t *slab = &plan->slab[i];
+    if (slab->operand != operand)
+      continue;
+    slab->operand = SDG_SLAB_SCRATCH;
+    slab->offset_bytes += plan->slab[into].offset_bytes;
+  }
+}
+
+sdg_status_t sdg_plan_advance(sdg_plan_t *plan, int first) {
+  size_t bytes = sizeof *plan->step;
+  size_t ahead = (size_t)first, moved = (size_t)(plan->steps - first);
+  sdg_step_t *kept = malloc((ahead + 1) * bytes);
+  if (!kept)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  if (ahead > 0 && moved > 0) {
+    memcpy(kept, plan->step, ahead * bytes);
+    memmove(plan->step, plan->step + ahead, moved * bytes);
+    memcpy(plan->step + moved, kept, ahead * bytes);
+  }
+  free(kept);
+  return SDG_OK;
+}
+
 // True if `box` of the slab is one run of memory whose dimensions nest like
 // `order`; then its offset in bytes.
 static bool box_contiguous(const sdg_slab_t *slab, const sdg_box_t *box,

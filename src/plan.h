@@ -173,6 +173,12 @@ sdg_status_t sdg_plan_call(sdg_plan_t *plan, int index) SDG_MUST_CHECK;
  * other lane. */
 sdg_status_t sdg_plan_join(sdg_plan_t *plan, sdg_lane_t lane) SDG_MUST_CHECK;
 
+/* What the plan has of the program's operand so far is in the memory of scratch
+ * slab `into` instead, which covers all of it with the same strides. */
+void sdg_plan_rehome(sdg_plan_t *plan, int operand, int into);
+/* Has the steps from `first` on come before all others. */
+sdg_status_t sdg_plan_advance(sdg_plan_t *plan, int first) SDG_MUST_CHECK;
+
 /* The messages of `transfer` out of slab `from`, packed on the communication
  * lane where they are not one run of memory. Received ones arrive in place
  * where they are contiguous in slab `into` (SDG_SLAB_SCRATCH: nowhere in

@@ -58,7 +58,9 @@ SUNDOG_API int sundog_thread(const char *name);
  * of a rules file (dimension:axis[+axis]), or "local", a tensor that is every
  * rank's own. It is said of what the descriptor was set to last: setting it
  * again takes the tag off. Tag the inputs of a call; its other tensors follow,
- * and need no tag.
+ * and need no tag. Tensors of one call may be tagged otherwise, and are brought
+ * together; "local" beside one that is split is a tensor that is all there on
+ * every rank.
  *
  * The run has to ask for a split, by rules or by `--split tags`, which leaves
  * all to the program; nothing happens where it does not. All ranks tag alike:

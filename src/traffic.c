@@ -22,17 +22,16 @@ static sdg_axes_t axes_between(const sdg_mesh_t *mesh, int a, int b) {
 }
 
 void sdg_traffic_count(sdg_plan_t *plan, const sdg_mesh_t *mesh, int rank) {
-  int peers[SDG_RANKS_MAX];
-  sdg_mesh_group(mesh, rank, plan->axes, peers);
   memset(plan->axis_bytes, 0, sizeof plan->axis_bytes);
-  for (int i = 0; i < plan->parcels; i++) {
-    const sdg_parcel_t *parcel = &plan->parcel[i];
-    if (!parcel->is_send)
-      along_add(plan, mesh, axes_between(mesh, rank, peers[parcel->peer]),
-                (int64_t)parcel->bytes);
-  }
   for (int i = 0; i < plan->steps; i++) {
     const sdg_step_t *step = &plan->step[i];
+    int peers[SDG_RANKS_MAX];
+    sdg_mesh_group(mesh, rank, step->axes, peers);
+    for (int k = step->parcel; k < step->parcel + step->parcels; k++)
+      if (!plan->parcel[k].is_send)
+        along_add(plan, mesh,
+                  axes_between(mesh, rank, peers[plan->parcel[k].peer]),
+                  (int64_t)plan->parcel[k].bytes);
     if (step->kind == SDG_STEP_REDUCE)
       along_add(plan, mesh, step->axes,
                 sdg_box_count(&step->box) * plan->slab[step->slab].elem_bytes);

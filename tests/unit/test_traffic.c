@@ -4,19 +4,22 @@
 
 #include "tests/unit/harness.h"
 
-// Adds a message of `bytes` between this rank and place `peer` of the axes'
-// communicator.
+// Adds to the plan's one exchange a message of `bytes` between this rank and
+// place `peer` of the axes' communicator.
 static void message_add(sdg_parcel_t *parcels, sdg_plan_t *plan, bool is_send,
                         int peer, size_t bytes) {
   parcels[plan->parcels++] =
       (sdg_parcel_t){.is_send = is_send, .peer = peer, .bytes = bytes};
   plan->parcel = parcels;
+  plan->step->parcels++;
 }
 
 START_TEST(messages_count_along_the_axes_that_they_cross) {
   sdg_mesh_t mesh;
   sdg_parcel_t parcels[8];
-  sdg_plan_t plan = {.axes = 3}; // both: peers are ranks of the job
+  // Over both axes: peers are ranks of the job.
+  sdg_step_t exchange = {.kind = SDG_STEP_EXCHANGE, .axes = 3};
+  sdg_plan_t plan = {.step = &exchange, .steps = 1};
   REQUIRE(sdg_mesh_parse("data=2,y=4", 8, &mesh) == SDG_OK);
   message_add(parcels, &plan, false, 4, 100); // from (1,0): along y
   message_add(parcels, &plan, false, 6, 30);  // from (1,2): along y
@@ -29,10 +32,12 @@ START_TEST(messages_count_along_the_axes_that_they_cross) {
 }
 END_TEST
 
-START_TEST(peers_are_those_of_the_axes_of_the_plan) {
+START_TEST(peers_are_those_of_the_axes_of_the_exchange) {
   sdg_mesh_t mesh;
   sdg_parcel_t parcels[8];
-  sdg_plan_t plan = {.axes = 2}; // y: peer 3 is rank (1,3)
+  // Over y: peer 3 is rank (1,3).
+  sdg_step_t exchange = {.kind = SDG_STEP_EXCHANGE, .axes = 2};
+  sdg_plan_t plan = {.step = &exchange, .steps = 1};
   REQUIRE(sdg_mesh_parse("data=2,y=4", 8, &mesh) == SDG_OK);
   message_add(parcels, &plan, false, 3, 5);
   sdg_traffic_count(&plan, &mesh, 5);
@@ -64,7 +69,7 @@ int main(void) {
   Suite *suite = suite_create("traffic");
   TCase *cases = tcase_create("traffic");
   tcase_add_test(cases, messages_count_along_the_axes_that_they_cross);
-  tcase_add_test(cases, peers_are_those_of_the_axes_of_the_plan);
+  tcase_add_test(cases, peers_are_those_of_the_axes_of_the_exchange);
   tcase_add_test(
       cases, a_sum_counts_once_along_each_of_its_axes_that_has_several_ranks);
   suite_add_tcase(suite, cases);
