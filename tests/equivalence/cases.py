@@ -99,9 +99,9 @@ class Setting:
             ranks *= extent
         return ranks
 
-    def pieces(self, dim):
+    def pieces(self, dim, split=None):
         pieces = 1
-        for axis in self.split.get(dim, ()):
+        for axis in (split or self.split).get(dim, ()):
             pieces *= self.mesh[axis]
         return pieces
 
@@ -126,7 +126,8 @@ class Setting:
 
     def piece(self, rank, dim, split=None):
         """A rank's coordinates along the dimension's axes, as one number.
-        Example: mesh 2x3, axes 1: rank 4 -> 1."""
+        Example: mesh 2x3, axes 1: rank 4 -> 1. split: another than that of the
+        setting."""
         at, piece = self.place(rank), 0
         for axis in (split or self.split)[dim]:
             piece = piece * self.mesh[axis] + at[axis]

@@ -32,7 +32,7 @@ def values_of(case):
 @functools.lru_cache(maxsize=16)
 def made(line):
     case = case_of(line)
-    tensors = family_of(case).tensors(case)
+    tensors = family_of(case).placed(case)
     values = {t.name: make(t, case["seed"]) for t in tensors if not t.at}
     for t in tensors:
         if t.at:
@@ -160,7 +160,8 @@ def check_case(case, setting, whole, pieces, exact):
             first = mine is None or not any(t.term(setting, mine))
             compare(where, t, found[t.name], one[t.name] * first,
                     [a * first for a in right[t.name]], box,
-                    exact and family.exact(case))
+                    exact and family.exact(case) and
+                    (family.anywhere or not family.scattered(case)))
             # Ranks with the same part have the same bits.
             key = (t.name, first, tuple((s.start, s.stop) for s in box))
             if not same(last.setdefault(key, found[t.name]),

@@ -15,6 +15,7 @@
  *   call ROW KEY=VALUE...                 what `run` will do, in order
  *   spread NAME                           doubles a tensor, at once
  *   run
+ *   tag NAME TEXT                         sundog_tag of its descriptor
  *   reset NAME                            its first bytes again
  *   watch NAME                            has a witness (witness.c) write down
  *                                         what happened since the watch before
@@ -373,6 +374,13 @@ static int spread(const char *name) {
   return 0;
 }
 
+static int tag(const char *name, const char *text) {
+  const op_tensor_t *t = find(name);
+  int (*say)(const void *, const char *);
+  *(void **)&say = dlsym(RTLD_DEFAULT, "sundog_tag");
+  return t && say && say(t->desc, text) == 0 ? 0 : bad(name);
+}
+
 static int reset(const char *name) {
   const op_tensor_t *t = find(name);
   if (!t || !t->host)
@@ -426,6 +434,8 @@ static int obey(char *line) {
     return add_call(whole + strlen("call "));
   if (!strcmp(verb, "spread"))
     return spread(word[0]);
+  if (!strcmp(verb, "tag"))
+    return tag(word[0], word[1]);
   if (!strcmp(verb, "reset"))
     return reset(word[0]);
   if (!strcmp(verb, "watch"))

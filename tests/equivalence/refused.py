@@ -84,6 +84,18 @@ def negative_cases(runner, completed):
     rows = "op=dropout mesh=2 split=H:0 partH=0,1,2 size=2x8 drop=0.5 seed=1"
     yield item("masks of what may be a copy", [[rows]] * 2,
                ["SDG-602", "H is 1 on every rank"], line=rows)
+    apart = ("op=reduce fn=max over=N indices=1 mesh=2 split=H:0 partH=0,6,12 "
+             "size=12x8 n=2 on.c=-")
+    yield item("indices of a result that is on every rank", [[apart]] * 2,
+               ["SDG-603"], line=apart)
+    apart = ("op=softmax_forward mesh=2 split=H:0 partH=0,6,12 size=12x8 n=2 "
+             "on.y=N:0@0,1,2 on.x=W:0@0,4,8")
+    yield item("a tag that does not fit the tensor beside it",
+               [[apart], [apart.replace("size=12x8", "size=12x9").replace(
+                   "0,4,8", "0,4,9")]], [CODE], line=apart)
+    apart = f"{BASE} on.x=C:0@0,1,2 on.y=C:0@0,1,2 own_sizes=1"
+    yield item("channels of input and output cut, by tags", [[apart]] * 2,
+               ["SDG-602"], line=apart)
     mean = "op=reduce fn=avg over=H mesh=2 split=H:0 partH=0,6,12 size=12x8"
     yield item("rank 1 reduces otherwise",
                [[mean], [mean.replace("avg", "add")]], ["SDG-301"], line=mean)

@@ -69,6 +69,9 @@ def write_case(case, rank, script, memory):
         memory.write(data)
     for name in spread:
         print("spread", name, file=script)
+    for t in tensors if rank is not None else ():
+        if t.tag and t.kind == "tensor":
+            print("tag", t.name, t.tag, file=script)
     for line in family_of(case).calls(case, local):
         print("call", line, file=script)
     written = [t.at or t.name for t in tensors

@@ -2,10 +2,13 @@
 """What families describe their operands with: a tensor with its global
 extents, how it is cut over the ranks, its layout in memory, and its values;
 and the way from there to the bytes that a rank's memory holds, and back."""
+import re
 import zlib
 from dataclasses import dataclass, field
 
 import numpy as np
+
+from cases import AXES
 
 # How each is stored, and the distance from 1 to the next number.
 TYPES = {"float": (np.float32, 2.0 ** -23), "double": (np.float64, 2.0 ** -52),
@@ -53,7 +56,7 @@ class Tensor:
     ranks have terms that `combine` makes one of: inputs have all of these
     values, in so many dimensions more; of results the first such rank has
     all, and the others zeros. added: sums of what several ranks have
-    computed, in its type."""
+    computed, in its type. tag: what the program says of it."""
     name: str
     size: list
     dims: str
@@ -72,6 +75,7 @@ class Tensor:
     terms: list = field(default_factory=list)
     combine: str = "sum"
     added: bool = False
+    tag: str = ""
 
     def packed(self):
         """The format's name where a descriptor can be set by it."""
@@ -79,6 +83,24 @@ class Tensor:
         last = dims[0] + dims[2:] + dims[1]
         return "" if self.gap else {dims: "nchw", last: "nhwc"}.get(
             self.order or dims, "")
+
+    def place(self, word):
+        """Has it cut elsewhere: all of it on every rank, "-" or "local"
+        (tagged), or in other parts, each item DIM:AXES@CUTS, tagged where AXES
+        are said. Example: H:0@0,3,8/W:1@0,2,5 or H:@0,3,8."""
+        self.cut, self.axes, items = {}, None, []
+        if word == "local":
+            self.tag = word
+        for item in word.split("/") if word not in ("-", "local") else ():
+            dim, axes, first = re.fullmatch(r"(.):([0-9+]*)@(.*)",
+                                            item).groups()
+            self.cut[dim] = [int(v) for v in first.split(",")]
+            if axes:
+                self.axes = self.axes or {}
+                self.axes[dim] = [int(a) for a in axes.split("+")]
+                items.append(f"{dim}:" + "+".join(AXES[int(a)] for a in
+                                                  axes.split("+")))
+        self.tag = self.tag or ",".join(items)
 
     def box(self, setting, rank):
         """What a rank has, as slices; all of it where rank is None."""

@@ -5,7 +5,7 @@ import numpy as np
 
 from families.family import (Family, blend, call, common, dims_of, old, shape)
 from families.windows import (cuts_in, cuts_out, draw_cuts_out, folded,
-                              out_sizes, repairable, rolled, taps, unrolled)
+                              meets, out_sizes, repairable, rolled, taps, unrolled)
 from tensors import Tensor, eps, math_eps
 
 WORDS = ("pad", "stride", "dilation", "groups", "flipped", "alpha", "beta")
@@ -17,6 +17,7 @@ class Convolution(Family):
     ops = ("conv_forward", "conv_fused", "conv_data", "conv_filter",
            "conv_bias")
     sharded = ops
+    moves = ("x", "y", "z", "dx", "dy")
     periodic = True
     lists = {"dilation": 1, "stride": 1, "pad": 0, "kernel": 1}
     simple = {"flipped": 0, "groups": 1, "k": 1, "zy": 0}
@@ -126,6 +127,11 @@ class Convolution(Family):
         more = {key: case[key] for key in ("act", "own_sizes", "sums")
                 if key in case}
         return [call(case["op"], case, local, *words, **more)]
+
+    anywhere = True
+
+    def meets(self, case, tensors):
+        return meets(case, tensors, True)
 
     def reference(self, case, t):
         more = HALF if case.get("sums") == "half" else 1

@@ -11,6 +11,7 @@ class Dropout(Family):
     ops = ("dropout",)
     combines = True
     sharded = ops
+    moves = ("x", "y", "dx", "dy")
     splits = "NCDHW"
     simple = {"drop": 0.5}
 

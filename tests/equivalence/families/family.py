@@ -12,7 +12,9 @@ class Family:
     dimension of one on each rank counts as one that all have. preload: whether
     its calls are sundog's own, also on one rank. lists: words
     with a number per spatial dimension, and the least of each. simple: other
-    words with their simplest value, which a failing case is tried with."""
+    words with their simplest value, which a failing case is tried with. moves:
+    tensors that may be cut elsewhere than the others. anywhere: whether the
+    bits of exact results are the same then."""
     ops = ()
     sharded = ()
     splits = "NDHW"
@@ -23,6 +25,8 @@ class Family:
     lists = {}
     simple = {}
     own_strategies = ()  # in place of repair and extend
+    moves = ()
+    anywhere = False
 
     # ---- for each family to say -----------------------------------------
 
@@ -76,6 +80,11 @@ class Family:
     def recut(self, rng, setting, case):
         """Changes how results are cut, where a program may do so."""
 
+    def meets(self, case, tensors):
+        """Whether the op can have tensors beside each other that are cut in
+        different places."""
+        return True
+
     # ---- what follows from it --------------------------------------------
 
     def complete(self, case):
@@ -87,6 +96,70 @@ class Family:
                  **{key: [least] * spatial for key, least in
                     self.lists.items()}}
         return {**plain, **case}
+
+    def placed(self, case):
+        """The operands where the case's words on.NAME have them."""
+        tensors = self.tensors(case)
+        for t in tensors:
+            if "on." + t.name in case:
+                t.place(case["on." + t.name])
+        return tensors
+
+    def scattered(self, case):
+        return any(key.startswith("on.") for key in case)
+
+    def scatter(self, rng, setting, case):
+        """Now and then operands that are cut elsewhere; not all of them."""
+        if setting.view != "shard" or not case["split"] or setting.bold or \
+                rng.random() > 0.3:
+            return
+        tensors = self.tensors(case)
+        may = [t for t in tensors if t.name in self.moves and
+               t.kind == "tensor" and not t.at and
+               not any(o.at == t.name for o in tensors)]
+        rng.shuffle(may)
+        for t in may[:rng.randint(1, max(1, len(may) - 1))]:
+            word = self.elsewhere(rng, setting, case, t)
+            if word and len(may) > 1:
+                case["on." + t.name] = word
+                case["own_sizes"] = 1
+        # What is beside a local tensor in a call has to be said to be split.
+        for t in self.placed(case) if "local" in case.values() else ():
+            if t.name in (m.name for m in may) and t.cut and not t.tag:
+                case["on." + t.name] = words_of(t.cut, setting.split)
+
+    def elsewhere(self, rng, setting, case, t):
+        """A word for Tensor.place(), or None."""
+        plain = setting.sum == "yes" and not setting.wrap
+        kind = rng.choice(["parts", "parts", "all"] +
+                          ["split", "split"] * plain)
+        if kind == "all" and t.cut:
+            return rng.choice(["-", "local"]) if plain else "-"
+        split = {dim: setting.split[dim] for dim in t.cut}
+        if kind == "all":
+            return None
+        if kind == "split":
+            split = {}
+            for axis in sorted({a for axes in setting.split.values()
+                                for a in axes}):
+                if rng.random() < 0.85:
+                    split.setdefault(rng.choice(t.dims), []).append(axis)
+        cut = {}
+        for dim, axes in split.items():
+            pieces = 1
+            for axis in axes:
+                pieces *= setting.mesh[axis]
+            size = t.size[t.dims.index(dim)]
+            least = 1 + (self.combines and pieces > 1)
+            if size < pieces * least:
+                return None
+            first = [0] + sorted(rng.sample(range(1, size), pieces - 1)) + \
+                [size]
+            if self.combines and pieces > 1 and max(
+                    b - a for a, b in zip(first, first[1:])) == 1:
+                return None
+            cut[dim] = first
+        return words_of(cut, split if kind == "split" else {}) or None
 
     def draw(self, rng, setting, op):
         """A case; None where there seems to be none."""
@@ -140,6 +213,7 @@ class Family:
             if None in case["part"].values():
                 continue
             self.recut(rng, setting, case)
+            self.scatter(rng, setting, case)
             if self.valid(case, setting) and (
                     setting.bold or
                     setting.strategy in self.strategies(case, setting)):
@@ -156,8 +230,12 @@ class Family:
                            if dim in "DHW"
                            for cut in [t.cut.get(dim, [0, size])]
                            for a, b in zip(cut, cut[1:]))
-        cut = [t for t in self.tensors(case) if set(t.cut) & set("DHW")]
-        return bool(cut) and self.ambiguous(map(single, cut))
+
+        def each(tensors):
+            cut = [t for t in tensors if set(t.cut) & set("DHW")]
+            return bool(cut) and self.ambiguous(map(single, cut))
+
+        return each(self.tensors(case)) or each(self.placed(case))
 
     def valid(self, case, setting):
         """Whether it is a legal case, and in the shard view every rank has a
@@ -177,18 +255,20 @@ class Family:
                 return False
         if setting.view == "shard" and self.one_each(case):
             return False  # refused: the ranks may have the same tensor
-        for tensor in self.tensors(case):
+        for tensor in self.placed(case):
             if any(extent < 1 for extent in tensor.size):
                 return False
             for dim, first in tensor.cut.items():
-                if first[-1] != tensor.size[tensor.dims.index(dim)]:
+                if first[-1] != tensor.size[tensor.dims.index(dim)] or \
+                        len(first) != setting.pieces(dim, tensor.axes) + 1:
                     return False
                 sizes = [b - a for a, b in zip(first, first[1:])]
                 if setting.view == "shard" and (min(sizes) < 1 or (
-                        self.combines and len(sizes) > 1 and
-                        max(sizes) == 1)):
+                        (self.combines or self.scattered(case)) and
+                        len(sizes) > 1 and max(sizes) == 1)):
                     return False
-        return True
+        return not self.scattered(case) or \
+            self.meets(case, self.placed(case))
 
     def smaller(self, case):
         """Variants with one thing less."""
@@ -198,6 +278,9 @@ class Family:
         for key, value in simple.items():
             if key in case and case[key] != value:
                 yield {**copy_of(case), key: value}
+        for key in case:
+            if key.startswith("on."):
+                yield {k: v for k, v in copy_of(case).items() if k != key}
         if "ycut" in case:
             yield {key: value for key, value in copy_of(case).items()
                    if key not in ("ycut", "own_sizes")}
@@ -230,6 +313,12 @@ class Family:
                 for first in new["part"].values():
                     del first[drop]
                 yield new
+
+
+def words_of(cut, split):
+    """What Tensor.place() reads."""
+    return "/".join(f"{dim}:" + "+".join(map(str, split.get(dim, ()))) + "@" +
+                    ",".join(map(str, first)) for dim, first in cut.items())
 
 
 def dims_of(case):

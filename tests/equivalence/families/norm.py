@@ -14,6 +14,7 @@ class BatchNorm(Family):
     ops = ("bn_training", "bn_inference", "bn_backward")
     sharded = ops
     splits = "NCDHW"
+    moves = ("x", "y", "z", "dx", "dy", "dz")
     simple = {"mode": "spatial", "epsilon": 0.001, "level": 0, "drift": 0,
               "saved": 1, "running": 1, "alpha2": 1, "beta2": 0, "factor": 1,
               "at": 0, "api": "plain", "fuse": "none"}
@@ -51,6 +52,14 @@ class BatchNorm(Family):
                 (case["alpha"], case["beta"]) != (1, 0)):
             return False
         return case["op"] == "bn_inference" or count(case) > 1
+
+    anywhere = True
+
+    def meets(self, case, tensors):
+        # Scales are described by what x has.
+        x = next(t for t in tensors if t.name == "x")
+        return "on.x" not in case or case["mode"] != "each" and \
+            x.cut.get("C") == case["part"].get("C")
 
     def exact(self, case):
         # Sums over ranks are not those of one.
@@ -222,6 +231,8 @@ def gradients(case, t, x, mean, inv, level):
 class ResponseNorm(Family):
     ops = ("lrn_forward", "lrn_backward")
     sharded = ops
+    moves = ("x", "y", "dx", "dy")
+    anywhere = True
     simple = {"window": 5, "at": 0}
 
     def words(self, rng, setting, case):

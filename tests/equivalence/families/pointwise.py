@@ -19,6 +19,8 @@ class Pointwise(Family):
            "act_backward")
     sharded = ops
     splits = "NCDHW"
+    moves = ("a", "b", "c", "x", "y", "dx", "dy")
+    anywhere = True
     simple = {"fn": "add", "mode": "relu", "at": 0, "alpha2": 1, "broad": "-",
               "result": "same"}
 

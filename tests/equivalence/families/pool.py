@@ -3,7 +3,7 @@
 import numpy as np
 
 from families.family import Family, blend, call, common, old, shape
-from families.windows import (cuts_out, draw_cuts_out, folded, out_sizes,
+from families.windows import (cuts_out, draw_cuts_out, folded, meets, out_sizes,
                               repairable, rolled, taps, unrolled)
 from tensors import Tensor, eps, math_eps
 
@@ -13,6 +13,7 @@ WORDS = ("mode", "kernel", "pad", "stride", "alpha", "beta")
 class Pooling(Family):
     ops = ("pool_forward", "pool_backward")
     sharded = ops
+    moves = ("x", "y", "dx", "dy")
     periodic = True
     lists = {"stride": 1, "pad": 0, "kernel": 1}
     simple = {"mode": "max", "ties": 0}
@@ -64,6 +65,11 @@ class Pooling(Family):
     def calls(self, case, local):
         more = {key: case[key] for key in ("own_sizes",) if key in case}
         return [call(case["op"], case, local, *WORDS, **more)]
+
+    def meets(self, case, tensors):
+        x = next(t for t in tensors if t.name == "x")
+        return meets(case, tensors, False) and not fills_pieces(
+            {**case, "part": x.cut})
 
     def reference(self, case, t):
         if case["op"] == "pool_forward":

@@ -15,6 +15,7 @@ class Reduction(Family):
     combines = True
     sharded = ops
     splits = "NCDHW"
+    moves = ("a", "c")
     simple = {"fn": "add", "indices": 0, "nan": 0, "holes": 0, "narrow": 1}
 
     def words(self, rng, setting, case):
@@ -53,6 +54,16 @@ class Reduction(Family):
             tensors.append(Tensor("indices", size, dims, cut=kept, out=True,
                                   kind="memory", type="int32", values="ties"))
         return tensors
+
+    def placed(self, case):
+        return super().placed({**case, "on.indices": case["on.c"]}
+                              if "on.c" in case else case)
+
+    def meets(self, case, tensors):
+        # Indices cannot be moved: the result stays, and the input comes to it.
+        # That an input is everywhere is seen beside a result that is cut.
+        return bool(tensors[1].cut) or not (
+            case["indices"] or case.get("on.a") == "-")
 
     def derive(self, case, t):
         rng = np.random.default_rng(case["seed"])
@@ -119,6 +130,7 @@ class Softmax(Family):
     combines = True
     sharded = ops
     splits = "NCDHW"
+    moves = ("x", "y", "dx", "dy")
     simple = {"algo": "accurate", "mode": "instance", "at": 0, "scale": 1,
               "holes": 0}
 

@@ -26,6 +26,13 @@ def cut_out(first, n, k, s, d, p):
     return [0] + inner + [total]
 
 
+def cut_in(first, n, k, s, d, p):
+    """The other way round: of `n` inputs, given the cut of the outputs."""
+    centre = d * (k - 1) // 2
+    return [0] + [min(max(b * s - p + centre, 0), n)
+                  for b in first[1:-1]] + [n]
+
+
 def cuts_out(case):
     """The cut of y, for each dimension in which x is cut: where the program
     likes (ycut), otherwise as the windows' centres say."""
@@ -56,11 +63,42 @@ def cuts_in(case):
     cut = dict(case["part"])
     for i, dim in enumerate("DHW"[3 - len(case["size"]):]):
         if dim in cut:
-            centre = case["dilation"][i] * (case["kernel"][i] - 1) // 2
-            cut[dim] = [0] + [min(max(b * case["stride"][i] - case["pad"][i] +
-                                      centre, 0), case["size"][i])
-                              for b in cut[dim][1:-1]] + [case["size"][i]]
+            cut[dim] = cut_in(cut[dim], case["size"][i], case["kernel"][i],
+                              case["stride"][i], case["dilation"][i],
+                              case["pad"][i])
     return cut
+
+
+def same_split(a, b):
+    return a.cut.keys() == b.cut.keys() and a.axes == b.axes
+
+
+def meets(case, tensors, mixes):
+    """Whether there is a tensor beside which every rank has a part of all
+    others. mixes: whether every channel of y sees all of x."""
+    one = [1] * len(case["size"])
+    names = "DHW"[3 - len(case["size"]):]
+    sides = [[t for t in tensors if t.name in side] for side in
+             (("x", "dx"), ("y", "dy", "z"))]
+
+    def full(lead, other, out):
+        for dim, first in lead.cut.items():
+            if same_split(lead, other):
+                continue
+            if dim in names:
+                i = names.index(dim)
+                words = [case[key][i] for key in ("kernel", "stride")] + [
+                    case.get("dilation", one)[i], case["pad"][i]]
+                first = cut_out(first, case["size"][i], *words) if out else \
+                    cut_in(first, case["size"][i], *words)
+            if min(b - a for a, b in zip(first, first[1:])) < 1:
+                return False
+        return True
+
+    # Questions are without z.
+    return any(lead.name != "z" and lead.cut and not (mixes and "C" in lead.cut) and
+               all(full(lead, other, side == 0) for other in sides[1 - side])
+               for side in (0, 1) for lead in sides[side])
 
 
 def taps_along(n, k, s, d, p):
