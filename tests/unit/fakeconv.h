@@ -7,6 +7,7 @@
 #include <cudnn.h>
 
 #include "src/box.h"
+#include "tests/unit/job.h"
 
 /* What the descriptors of the tests point to. Four dimensions, floats. */
 typedef struct fake_tensor {
@@ -23,7 +24,8 @@ typedef struct fake_conv {
 void fakeconv_refuse_views(bool refuse);
 /* Descriptors that were created and not destroyed. */
 int fakeconv_living(void);
-/* lanes_install() with this cuDNN. */
-void fakeconv_install(void);
+/* lanes_install() with this cuDNN; functions of `own` (static, NULL: none) come
+ * before its own. */
+void fakeconv_install(const job_fake_t *own, int count);
 
 #endif

@@ -7,100 +7,10 @@
 
 #include "rules/args.h"
 #include "src/exec.h"
-#include "src/vendor.h"
 #include "tests/unit/brute.h"
-#include "tests/unit/job.h"
+#include "tests/unit/fakeconv.h"
 
 enum { RANKS = 3, ROWS = 30, COLUMNS = 8 };
-
-typedef struct tensor {
-  int dims, extent[SDG_DIMS_MAX], stride[SDG_DIMS_MAX];
-} tensor_t;
-
-typedef struct conv {
-  int spatial, pad[SDG_DIMS_MAX], stride[SDG_DIMS_MAX], dilation[SDG_DIMS_MAX];
-} conv_t;
-
-static int living; // descriptors
-
-static cudnnStatus_t create_tensor(cudnnTensorDescriptor_t *out) {
-  *out = (cudnnTensorDescriptor_t)calloc(1, sizeof(tensor_t));
-  living++;
-  return CUDNN_STATUS_SUCCESS;
-}
-
-static cudnnStatus_t destroy(void *descriptor) {
-  free(descriptor);
-  living--;
-  return CUDNN_STATUS_SUCCESS;
-}
-
-static cudnnStatus_t set_tensor(cudnnTensorDescriptor_t descriptor,
-                                cudnnDataType_t type, int dims,
-                                const int *extent, const int *stride) {
-  (void)type;
-  tensor_t *t = (tensor_t *)descriptor;
-  t->dims = dims;
-  memcpy(t->extent, extent, (size_t)dims * sizeof *extent);
-  memcpy(t->stride, stride, (size_t)dims * sizeof *stride);
-  return CUDNN_STATUS_SUCCESS;
-}
-
-static cudnnStatus_t create_conv(cudnnConvolutionDescriptor_t *out) {
-  *out = (cudnnConvolutionDescriptor_t)calloc(1, sizeof(conv_t));
-  living++;
-  return CUDNN_STATUS_SUCCESS;
-}
-
-static cudnnStatus_t set_conv(cudnnConvolutionDescriptor_t descriptor,
-                              int spatial, const int *pad, const int *stride,
-                              const int *dilation, cudnnConvolutionMode_t mode,
-                              cudnnDataType_t compute) {
-  (void)mode, (void)compute;
-  conv_t *c = (conv_t *)descriptor;
-  c->spatial = spatial;
-  for (int i = 0; i < spatial; i++) {
-    c->pad[i] = pad[i];
-    c->stride[i] = stride[i];
-    c->dilation[i] = dilation[i];
-  }
-  return CUDNN_STATUS_SUCCESS;
-}
-
-static cudnnStatus_t get_conv(const cudnnConvolutionDescriptor_t descriptor,
-                              int room, int *spatial, int *pad, int *stride,
-                              int *dilation, cudnnConvolutionMode_t *mode,
-                              cudnnDataType_t *compute) {
-  const conv_t *c = (const conv_t *)descriptor;
-  REQUIRE(room >= c->spatial);
-  *spatial = c->spatial;
-  for (int i = 0; i < c->spatial; i++) {
-    pad[i] = c->pad[i];
-    stride[i] = c->stride[i];
-    dilation[i] = c->dilation[i];
-  }
-  *mode = CUDNN_CROSS_CORRELATION;
-  *compute = CUDNN_DATA_FLOAT;
-  return CUDNN_STATUS_SUCCESS;
-}
-
-static cudnnStatus_t get_groups(cudnnConvolutionDescriptor_t conv, int *out) {
-  (void)conv;
-  *out = 1;
-  return CUDNN_STATUS_SUCCESS;
-}
-
-static cudnnStatus_t get_math(cudnnConvolutionDescriptor_t conv,
-                              cudnnMathType_t *out) {
-  (void)conv;
-  *out = CUDNN_DEFAULT_MATH;
-  return CUDNN_STATUS_SUCCESS;
-}
-
-static cudnnStatus_t set_nothing(cudnnConvolutionDescriptor_t conv, int value) {
-  (void)conv, (void)value;
-  return CUDNN_STATUS_SUCCESS;
-}
 
 // ---- an engine with likes and dislikes ------------------------------------
 
@@ -110,11 +20,11 @@ static int rows_least;
 static bool padding_only;
 
 // More for what is assembled than for the program's own rows.
-static size_t workspace_of(const tensor_t *x, int algo) {
+static size_t workspace_of(const fake_tensor_t *x, int algo) {
   return (size_t)(algo + 1) * 100 * (size_t)x->extent[2];
 }
 
-static bool takes(const tensor_t *x, const conv_t *conv, int algo) {
+static bool takes(const fake_tensor_t *x, const fake_conv_t *conv, int algo) {
   if (x->extent[2] < rows_least && algo == 1)
     return false;
   return !padding_only || (conv->pad[0] > 0) == (algo < 2 && algo >= 0);
@@ -128,9 +38,9 @@ static cudnnStatus_t get_workspace(cudnnHandle_t handle,
                                    cudnnConvolutionFwdAlgo_t algo,
                                    size_t *out) {
   (void)handle, (void)w, (void)y;
-  if (!takes((const tensor_t *)x, (const conv_t *)conv, (int)algo))
+  if (!takes((const fake_tensor_t *)x, (const fake_conv_t *)conv, (int)algo))
     return CUDNN_STATUS_NOT_SUPPORTED;
-  *out = workspace_of((const tensor_t *)x, (int)algo);
+  *out = workspace_of((const fake_tensor_t *)x, (int)algo);
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -146,10 +56,10 @@ static cudnnStatus_t get_algorithm(cudnnHandle_t handle,
   (void)handle, (void)w, (void)y, (void)room;
   *out_count = 0;
   for (int algo = 0; algo < 4 && chooses && *out_count == 0; algo++)
-    if (takes((const tensor_t *)x, (const conv_t *)conv, algo)) {
+    if (takes((const fake_tensor_t *)x, (const fake_conv_t *)conv, algo)) {
       out->algo = (cudnnConvolutionFwdAlgo_t)algo;
       out->status = CUDNN_STATUS_SUCCESS;
-      out->memory = workspace_of((const tensor_t *)x, algo);
+      out->memory = workspace_of((const fake_tensor_t *)x, algo);
       *out_count = 1;
     }
   return CUDNN_STATUS_SUCCESS;
@@ -174,31 +84,16 @@ static cudnnStatus_t bias_forward(
   return z ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
 }
 
-static void *find(sdg_library_t library, const char *name) {
-  (void)library;
-  static const job_fake_t table[] = {
-      JOB_FAKE(cudnnCreateTensorDescriptor, create_tensor),
-      JOB_FAKE(cudnnDestroyTensorDescriptor, destroy),
-      JOB_FAKE(cudnnSetTensorNdDescriptor, set_tensor),
-      JOB_FAKE(cudnnCreateConvolutionDescriptor, create_conv),
-      JOB_FAKE(cudnnDestroyConvolutionDescriptor, destroy),
-      JOB_FAKE(cudnnSetConvolutionNdDescriptor, set_conv),
-      JOB_FAKE(cudnnGetConvolutionNdDescriptor, get_conv),
-      JOB_FAKE(cudnnGetConvolutionGroupCount, get_groups),
-      JOB_FAKE(cudnnGetConvolutionMathType, get_math),
-      JOB_FAKE(cudnnSetConvolutionGroupCount, set_nothing),
-      JOB_FAKE(cudnnSetConvolutionMathType, set_nothing),
-      JOB_FAKE(cudnnGetConvolutionForwardWorkspaceSize, get_workspace),
-      JOB_FAKE(cudnnGetConvolutionForwardAlgorithm_v7, get_algorithm),
-      JOB_FAKE(cudnnConvolutionBiasActivationForward, bias_forward),
-  };
-  return job_fake_find(table, sizeof table / sizeof table[0], name);
-}
+static const job_fake_t engine[] = {
+    JOB_FAKE(cudnnGetConvolutionForwardWorkspaceSize, get_workspace),
+    JOB_FAKE(cudnnGetConvolutionForwardAlgorithm_v7, get_algorithm),
+    JOB_FAKE(cudnnConvolutionBiasActivationForward, bias_forward),
+};
 
 // ---- a call of 3x3 on a middle rank ---------------------------------------
 
-static conv_t conv_3x3 = {2, {1, 1}, {1, 1}, {1, 1}};
-static tensor_t x_10 = {4, {1, 2, 10, COLUMNS}, {160, 80, COLUMNS, 1}};
+static fake_conv_t conv_3x3 = {2, {1, 1}, {1, 1}, {1, 1}};
+static fake_tensor_t x_10 = {4, {1, 2, 10, COLUMNS}, {160, 80, COLUMNS, 1}};
 static sdg_mesh_t mesh;
 static sdg_section_t section;
 static sdg_tagging_t tagging;
@@ -229,7 +124,7 @@ static sdg_call_t call_of(int entry, const void *args) {
 }
 
 static void setup(void) {
-  sdg_library_set_finder(find);
+  fakeconv_install(engine, sizeof engine / sizeof engine[0]);
   REQUIRE(!sdg_mesh_parse("y=3", RANKS, &mesh));
   section = (sdg_section_t){.strategy = SDG_STRATEGY_AUTO};
   tagging = (sdg_tagging_t){.section = &section,
@@ -290,7 +185,7 @@ static void strategy_expect(int algo, const char *strategy) {
   ck_assert_str_eq(sdg_last_error(), "");
   sdg_plan_destroy(enough);
   sdg_plan_destroy(short_of_one);
-  ck_assert_int_eq(living, 0);
+  ck_assert_int_eq(fakeconv_living(), 0);
 }
 
 START_TEST(the_workspace_that_a_query_names_is_enough_and_no_more) {
@@ -326,7 +221,7 @@ START_TEST(an_algorithm_that_nothing_takes_is_the_engines_word) {
   ck_assert_int_eq(plan->refusal, CUDNN_STATUS_NOT_SUPPORTED);
   ck_assert_int_eq(plan->steps, 0);
   sdg_plan_destroy(plan);
-  ck_assert_int_eq(living, 0);
+  ck_assert_int_eq(fakeconv_living(), 0);
 }
 END_TEST
 
@@ -365,7 +260,7 @@ START_TEST(z_is_described_by_its_own_strides) {
   sdg_exec_t exec = {.plan = plan, .call = &call};
   ck_assert_int_eq(plan->run(plan->state, 0, &call, &exec), 0);
   ck_assert_ptr_eq(given_z, &call);
-  ck_assert_int_eq(((const tensor_t *)given_z_desc)->stride[0], 999);
+  ck_assert_int_eq(((const fake_tensor_t *)given_z_desc)->stride[0], 999);
   sdg_plan_destroy(plan);
 }
 END_TEST
@@ -379,7 +274,7 @@ START_TEST(a_stride_that_the_vendors_int_cannot_hold_is_refused) {
   section.strategy = SDG_STRATEGY_EXTEND;
   ck_assert_int_eq((int)sdg_conv_plan(&call, &tagging, &plan),
                    SDG_E_VENDOR_CALL);
-  ck_assert_int_eq(living, 0);
+  ck_assert_int_eq(fakeconv_living(), 0);
 }
 END_TEST
 
