@@ -434,6 +434,42 @@ START_TEST(a_plan_exchanges_over_several_sets_of_axes) {
 }
 END_TEST
 
+// Steps that read the program's x read what was brought to scratch before.
+static void rehomed_body(int rank) {
+  static shard_t shard;
+  shard.own = (sdg_range_t){rank, rank + 1};
+  sdg_box_t row = rows_box(0, 1);
+  sdg_call_t call = call_of(&shard, shard.y[0]);
+  sdg_plan_t *plan = sdg_plan_create("test");
+  int x, y, room, own;
+  REQUIRE(!sdg_plan_operand(plan, &call, 0, &row, &x));
+  REQUIRE(!sdg_plan_operand(plan, &call, 1, &row, &y));
+  REQUIRE(
+      !sdg_plan_copy(plan, SDG_LANE_MAIN, x, y, NULL, NULL, SDG_COPY_STRIP));
+  REQUIRE(!sdg_plan_scratch(plan, &row, x, &room));
+  sdg_plan_rehome(plan, 0, room);
+  REQUIRE(plan->slab[x].operand == SDG_SLAB_SCRATCH);
+  REQUIRE(plan->slab[y].operand == 1);
+  REQUIRE(!sdg_plan_operand(plan, &call, 0, &row, &own));
+  REQUIRE(!sdg_plan_copy(plan, SDG_LANE_MAIN, own, room, NULL, NULL,
+                         SDG_COPY_ACTIVATION));
+  REQUIRE(!sdg_plan_advance(plan, 1));
+  REQUIRE(plan->step[0].copy == SDG_COPY_ACTIVATION);
+  task_t task = {.shard = &shard, .value = 1}, *kept = &task;
+  sdg_outcome_t outcome;
+  lanes_enqueue(lanes_stream(1), x_write, kept);
+  REQUIRE(!sdg_exec_run(plan, &call, lanes_stream(1), NULL, &outcome));
+  lanes_drain();
+  sdg_plan_destroy(plan);
+  for (int64_t j = 0; j < COLUMNS; j++)
+    REQUIRE(shard.y[0][j] == (float)(1 + rank * COLUMNS + j));
+}
+
+START_TEST(what_is_brought_first_stands_in_for_an_operand) {
+  lanes_ranks_run("y=3", rehomed_body);
+}
+END_TEST
+
 START_TEST(two_ranks_on_one_gpu_are_named_before_nccl_does) {
   lanes_ranks_run("y=3", one_gpu_body);
 }
@@ -454,6 +490,7 @@ int main(void) {
                  sums_over_ranks_wait_for_the_lane_before_and_are_waited_for);
   tcase_add_test(cases, a_plan_sums_over_several_sets_of_axes);
   tcase_add_test(cases, a_plan_exchanges_over_several_sets_of_axes);
+  tcase_add_test(cases, what_is_brought_first_stands_in_for_an_operand);
   tcase_add_test(cases, two_ranks_on_one_gpu_are_named_before_nccl_does);
   suite_add_tcase(suite, cases);
   return harness_run(suite);

@@ -3,51 +3,16 @@
 #include "rules/tagging.h"
 
 #include <string.h>
-#include <unistd.h>
 
-#include "src/job.h"
-#include "src/tag.h"
+#include "tests/unit/agreed.h"
 #include "tests/unit/brute.h"
 #include "tests/unit/lanes.h"
-
-static char descriptors[4];
-
-static void rules_load(const char *text, sdg_rules_t *out) {
-  char path[] = "/tmp/sdg-test-XXXXXX", option[64];
-  int fd = mkstemp(path);
-  REQUIRE(write(fd, text, strlen(text)) == (ssize_t)strlen(text));
-  close(fd);
-  snprintf(option, sizeof option, "SUNDOG_RULES=%s", path);
-  char view[] = "SUNDOG_VIEW=shard";
-  REQUIRE(!sdg_options_load((char *[]){option, view, NULL}));
-  sdg_status_t status = sdg_rules_load(sdg_options_get(), 3, out);
-  unlink(path);
-  REQUIRE(status == SDG_OK);
-}
 
 // A tensor of [2, c[r], h[r], 8] on rank r, agreed.
 static void operand_add(sdg_call_t *call, sdg_role_t role, const int64_t *c,
                         const int64_t *h) {
-  sdg_operand_t *operand = &call->operand[call->operands];
-  int rank = sdg_job_rank();
-  *operand = (sdg_operand_t){
-      .role = role,
-      .is_output = role == SDG_ROLE_Y,
-      .descriptor = &descriptors[call->operands],
-      .elem_bytes = 4,
-      .dims = 4,
-      .extent = {2, c[rank], h[rank], 8},
-      .stride = {c[rank] * h[rank] * 8, h[rank] * 8, 8, 1},
-  };
-  sdg_tag_touch(operand->descriptor);
-  operand->generation = sdg_tag_generation(operand->descriptor);
-  const int64_t nesting[] = {4, 3, 2, 1};
-  int64_t all[3][4];
-  for (int r = 0; r < 3; r++)
-    memcpy(all[r], (int64_t[]){2, c[r], h[r], 8}, sizeof all[r]);
-  REQUIRE(!sdg_tag_set_vector(operand->descriptor, operand->generation, 3, 4,
-                              nesting, &all[0][0]));
-  call->operands++;
+  static const int64_t w[] = {8, 8, 8};
+  agreed_add(call, role, c, h, w);
 }
 
 static sdg_call_t call_of(sdg_family_t family, const int64_t *c,
@@ -77,7 +42,7 @@ static void expect(const sdg_call_t *call, const char *text,
   sdg_rules_t rules;
   sdg_tagging_t tagging = {0};
   const char *section;
-  rules_load(text, &rules);
+  agreed_rules(text, &rules);
   sdg_status_t status = derive(call, &rules, &section, &tagging);
   REQUIRE_MSG(strcmp(section, expected) == 0, "%s instead of %s: %s", section,
               expected, sdg_last_error());
@@ -130,7 +95,7 @@ static void placing_body(int rank) {
   sdg_rules_t rules;
   sdg_tagging_t tagging;
   const char *section;
-  rules_load("[shard a]\nsplit = H\n", &rules);
+  agreed_rules("[shard a]\nsplit = H\n", &rules);
   sdg_call_t call = call_of(SDG_FAMILY_POINTWISE, same, uneven);
   operand_add(&call, SDG_ROLE_Z, same, one);
   REQUIRE(!derive(&call, &rules, &section, &tagging));
@@ -162,18 +127,18 @@ static void passing_body(int rank) {
   (void)rank;
   sdg_rules_t rules;
   sdg_call_t call = call_of(SDG_FAMILY_CONV, same, uneven);
-  rules_load("[shard a]\nsplit = H\nmatch = H>=1000\n", &rules);
+  agreed_rules("[shard a]\nsplit = H\nmatch = H>=1000\n", &rules);
   REQUIRE(sdg_tagging_passes(&call, 0, &rules));
   sdg_rules_fini(&rules);
-  rules_load("[shard a]\nsplit = H\n", &rules);
+  agreed_rules("[shard a]\nsplit = H\n", &rules);
   REQUIRE(!sdg_tagging_passes(&call, 0, &rules));
   sdg_rules_fini(&rules);
   // What only some ranks call local may not pass on those.
-  rules_load("[local l]\nmatch = H>=100\n[shard a]\nsplit = H\n", &rules);
+  agreed_rules("[local l]\nmatch = H>=100\n[shard a]\nsplit = H\n", &rules);
   REQUIRE(!sdg_tagging_passes(&call, 0, &rules));
   sdg_rules_fini(&rules);
   // Another entry of the family may match.
-  rules_load("[shard a]\nsplit = H\nop = cudnnPoolingForward\n", &rules);
+  agreed_rules("[shard a]\nsplit = H\nop = cudnnPoolingForward\n", &rules);
   call.family = SDG_FAMILY_POOL;
   REQUIRE(!sdg_tagging_passes(&call, 0, &rules));
   sdg_rules_fini(&rules);

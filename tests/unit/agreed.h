@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rules, and tensors whose extents the ranks have agreed on, for tests of what
+ * is made of them. On the ranks of a job. */
+#ifndef SDG_TESTS_UNIT_AGREED_H
+#define SDG_TESTS_UNIT_AGREED_H
+
+#include "rules/rulesfile.h"
+#include "src/call.h"
+
+enum { AGREED_RANKS = 3 };
+
+/* A rules file of this text, view shard. */
+void agreed_rules(const char *text, sdg_rules_t *out);
+
+/* Adds an operand of [2, c[r], h[r], w[r]] on rank r, a tensor of four bytes
+ * an element. Y is an output. */
+void agreed_add(sdg_call_t *call, sdg_role_t role, const int64_t *c,
+                const int64_t *h, const int64_t *w);
+
+#endif

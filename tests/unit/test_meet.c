@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which operand of a call leads, and where the others have to be.
+#include "rules/meet.h"
+
+#include <string.h>
+
+#include "rules/tagging.h"
+#include "tests/unit/agreed.h"
+#include "tests/unit/brute.h"
+#include "tests/unit/lanes.h"
+
+enum { RANKS = AGREED_RANKS };
+static const int64_t channels[] = {3, 3, 3};
+
+static sdg_status_t alike(const sdg_call_t *call, sdg_meet_t *meet, int lead) {
+  (void)call;
+  return sdg_meet_alike(meet, lead);
+}
+
+// What becomes of x, z and y, in this order, by these rules.
+static sdg_met_t met(const char *text, sdg_family_t family,
+                     const int64_t size[][2][RANKS], int operands,
+                     sdg_tagging_t *tagging, sdg_meet_t *out) {
+  static const sdg_role_t role[] = {SDG_ROLE_X, SDG_ROLE_Z, SDG_ROLE_Y};
+  static sdg_call_t call;
+  sdg_rule_t rule = {.family = family, .meet = alike};
+  sdg_rules_t rules;
+  const sdg_section_t *section;
+  bool local;
+  sdg_met_t found;
+  call = (sdg_call_t){.entry_name = "cudnnTest", .family = family};
+  for (int i = 0; i < operands; i++)
+    agreed_add(&call, role[operands == 2 ? 2 * i : i], channels, size[i][0],
+               size[i][1]);
+  agreed_rules(text, &rules);
+  REQUIRE(!sdg_tagging_derive(&call, &rules, &section, &local, tagging));
+  REQUIRE(section);
+  REQUIRE(!sdg_meet_find(&call, &rules, &rule, tagging, out, &found));
+  return found;
+}
+
+static const char rows_only[] = "[shard a]\nsplit = H\n";
+#define EVEN                                                                   \
+  { 4, 4, 4 }
+#define WIDE                                                                   \
+  { 9, 9, 9 }
+
+static void end(sdg_tagging_t *tagging, sdg_meet_t *meet) {
+  sdg_meet_fini(meet);
+  sdg_tagging_fini(tagging);
+}
+
+static void alike_body(int rank) {
+  (void)rank;
+  const int64_t size[][2][RANKS] = {{EVEN, WIDE}, {EVEN, WIDE}, {EVEN, WIDE}};
+  sdg_tagging_t tagging;
+  sdg_meet_t meet;
+  REQUIRE(met(rows_only, SDG_FAMILY_SOFTMAX, size, 3, &tagging, &meet) ==
+          SDG_MET_NOTHING);
+  end(&tagging, &meet);
+}
+
+START_TEST(operands_that_are_cut_alike_stay) {
+  lanes_ranks_run("y=3", alike_body);
+}
+END_TEST
+
+static void rows_body(int rank) {
+  const int64_t size[][2][RANKS] = {
+      {{2, 3, 7}, WIDE}, {{12, 12, 12}, WIDE}, {EVEN, WIDE}};
+  const int64_t first[] = {0, 2, 5}, even[] = {0, 4, 8};
+  sdg_tagging_t tagging;
+  sdg_meet_t meet;
+  // The first operand leads, z is all there on every rank.
+  REQUIRE(met(rows_only, SDG_FAMILY_SOFTMAX, size, 3, &tagging, &meet) ==
+          SDG_MET_MOVES);
+  REQUIRE(!sdg_meet_moves(&meet, 0) && sdg_meet_moves(&meet, 1) &&
+          sdg_meet_moves(&meet, 2));
+  REQUIRE(sdg_placement_axes(&tagging.placement[1]) == 0);
+  for (int i = 0; i < 3; i++) {
+    sdg_box_t at =
+        sdg_placement_box(sdg_meet_at(&meet, i), meet.tagging.mesh, rank);
+    REQUIRE(at.dim[2].lo == first[rank]);
+  }
+  sdg_box_t y =
+      sdg_placement_box(&tagging.placement[2], tagging.mesh, tagging.rank);
+  REQUIRE(y.dim[2].lo == even[rank]);
+  end(&tagging, &meet);
+  // Where every element is for itself an output does.
+  REQUIRE(met(rows_only, SDG_FAMILY_POINTWISE, size, 3, &tagging, &meet) ==
+          SDG_MET_MOVES);
+  REQUIRE(sdg_meet_moves(&meet, 0) && sdg_meet_moves(&meet, 1) &&
+          !sdg_meet_moves(&meet, 2));
+  end(&tagging, &meet);
+}
+
+START_TEST(operands_in_other_rows_come_to_the_one_that_leads) {
+  lanes_ranks_run("y=3", rows_body);
+}
+END_TEST
+
+static void sections_body(int rank) {
+  (void)rank;
+  // y has a section of its own, and columns.
+  const int64_t size[][2][RANKS] = {{EVEN, WIDE}, {{12, 12, 12}, {2, 3, 4}}};
+  sdg_tagging_t tagging;
+  sdg_meet_t meet;
+  REQUIRE(met("[shard a]\nmatch = W=9 H=12\nsplit = H:y\n"
+              "[shard b]\nmatch = H=12\nsplit = W:y\n",
+              SDG_FAMILY_SOFTMAX, size, 2, &tagging, &meet) == SDG_MET_MOVES);
+  REQUIRE(!sdg_meet_moves(&meet, 0) && sdg_meet_moves(&meet, 1));
+  REQUIRE(tagging.placement[1].split[3].axes == 1);
+  REQUIRE(sdg_meet_at(&meet, 1)->split[2].axes == 1);
+  REQUIRE(strcmp(meet.tagging.section->name, "a") == 0);
+  end(&tagging, &meet);
+}
+
+START_TEST(an_operand_is_where_a_section_of_its_own_says) {
+  lanes_ranks_run("y=3", sections_body);
+}
+END_TEST
+
+static void other_sizes_body(int rank) {
+  (void)rank;
+  const int64_t size[][2][RANKS] = {{EVEN, WIDE}, {{4, 4, 5}, WIDE}};
+  sdg_tagging_t tagging;
+  sdg_meet_t meet;
+  REQUIRE(met(rows_only, SDG_FAMILY_SOFTMAX, size, 2, &tagging, &meet) ==
+          SDG_MET_NOTHING);
+  REQUIRE(sdg_placement_extent(&tagging.placement[1], 2) == 13);
+  end(&tagging, &meet);
+}
+
+START_TEST(what_is_of_other_sizes_is_left_to_the_rule) {
+  lanes_ranks_run("y=3", other_sizes_body);
+}
+END_TEST
+
+static void broadcast_body(int rank) {
+  (void)rank;
+  // A row for all is not moved, columns are cut as the others'.
+  const int64_t one[RANKS] = {1, 1, 1};
+  int64_t size[2][2][RANKS] = {{{0}, {2, 3, 4}}, {{12, 12, 12}, {5, 2, 2}}};
+  memcpy(size[0][0], one, sizeof one);
+  sdg_tagging_t tagging;
+  sdg_meet_t meet;
+  REQUIRE(met("[shard a]\nsplit = W\n", SDG_FAMILY_POINTWISE,
+              (const int64_t(*)[2][RANKS])size, 2, &tagging,
+              &meet) == SDG_MET_MOVES);
+  REQUIRE(sdg_meet_moves(&meet, 0) && !sdg_meet_moves(&meet, 1));
+  REQUIRE(sdg_placement_extent(sdg_meet_at(&meet, 0), 2) == 1);
+  REQUIRE(sdg_meet_at(&meet, 0)->part[3].offset[1] == 5);
+  end(&tagging, &meet);
+}
+
+START_TEST(what_stands_for_all_elements_is_cut_where_it_has_them) {
+  lanes_ranks_run("y=3", broadcast_body);
+}
+END_TEST
+
+int main(void) {
+  lanes_install();
+  Suite *suite = suite_create("meet");
+  TCase *cases = tcase_create("meet");
+  tcase_set_timeout(cases, 60);
+  tcase_add_test(cases, operands_that_are_cut_alike_stay);
+  tcase_add_test(cases, operands_in_other_rows_come_to_the_one_that_leads);
+  tcase_add_test(cases, an_operand_is_where_a_section_of_its_own_says);
+  tcase_add_test(cases, what_is_of_other_sizes_is_left_to_the_rule);
+  tcase_add_test(cases, what_stands_for_all_elements_is_cut_where_it_has_them);
+  suite_add_tcase(suite, cases);
+  return harness_run(suite);
+}
