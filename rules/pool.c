@@ -44,6 +44,10 @@ sdg_status_t sdg_pool_descriptor(const sdg_pool_parameters_t *p, const int *pad,
   return SDG_OK;
 }
 
+void sdg_pool_undescribe(void *descriptor) {
+  (void)sdg_cudnn_get()->cudnnDestroyPoolingDescriptor(descriptor);
+}
+
 static int operand_find(const sdg_call_t *call, sdg_role_t role) {
   for (int i = 0; i < call->operands; i++)
     if (call->operand[i].role == role)

@@ -24,6 +24,8 @@ sdg_status_t sdg_pool_parameters(const void *descriptor,
 sdg_status_t sdg_pool_descriptor(const sdg_pool_parameters_t *parameters,
                                  const int *pad,
                                  cudnnPoolingDescriptor_t *out) SDG_MUST_CHECK;
+/* Destroys it; an op_destroy() of sub-calls. */
+void sdg_pool_undescribe(void *descriptor);
 
 /* One call, as one rank sees it. */
 typedef struct sdg_pool {
@@ -75,19 +77,6 @@ sdg_status_t sdg_pool_init_whole(const sdg_call_t *call,
                                  const sdg_tagging_t *tagging, sdg_pool_t *out,
                                  bool *out_can) SDG_MUST_CHECK;
 void sdg_pool_fini(sdg_pool_t *pool);
-
-/* What the vendor's library is given of a piece. */
-typedef struct sdg_pool_descriptors {
-  cudnnTensorDescriptor_t x, y;
-  cudnnPoolingDescriptor_t pool;
-} sdg_pool_descriptors_t;
-
-/* Creates descriptors for a piece; strides in elements. SDG_E_VENDOR_CALL. */
-sdg_status_t sdg_pool_describe(const sdg_pool_t *pool, const sdg_call_t *call,
-                               const sdg_window_piece_t *piece,
-                               const int64_t *x_stride, const int64_t *y_stride,
-                               sdg_pool_descriptors_t *out) SDG_MUST_CHECK;
-void sdg_pool_undescribe(sdg_pool_descriptors_t *descriptors);
 
 /* See sdg_rule_t: the parts of the rule for cudnnPoolingForward. */
 sdg_status_t sdg_pool_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,

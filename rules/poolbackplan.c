@@ -56,10 +56,6 @@ static cudnnStatus_t back_add(const sdg_subcall_run_t *run) {
   return back_call(run, &run->scalar[0]);
 }
 
-static void pool_destroy(void *op) {
-  (void)sdg_cudnn_get()->cudnnDestroyPoolingDescriptor(op);
-}
-
 static sdg_status_t sub_add(maker_t *m, const sdg_window_piece_t *piece,
                             const slabs_t *slabs, bool adds) {
   const sdg_pool_t *pool = &m->back->pool;
@@ -78,7 +74,7 @@ static sdg_status_t sub_add(maker_t *m, const sdg_window_piece_t *piece,
           },
       .scalar = {sdg_scalar(of[pool->dx].type, 1)},
       .op = descriptor,
-      .op_destroy = pool_destroy,
+      .op_destroy = sdg_pool_undescribe,
   };
   return sdg_subcall_add(m->plan, &sub);
 }

@@ -99,10 +99,6 @@ static bool is_mean(const sdg_pool_t *pool) {
 enum { ALPHA, BETA };               // scalars
 enum { Y, DY, X, DX, TENSORS = 4 }; // of the gradient
 
-static void pool_destroy(void *op) {
-  (void)sdg_cudnn_get()->cudnnDestroyPoolingDescriptor(op);
-}
-
 // A scalar of the program's, times `by`.
 static sdg_scalar_t times(const sdg_call_t *call, const void *scalar,
                           const sdg_scalar_t *by) {
@@ -165,7 +161,7 @@ static sdg_status_t sub_add(maker_t *m, sdg_subcall_t *sub, bool piece,
   SDG_TRY(sdg_pool_descriptor(&p, p.pad, &descriptor));
   sub->scalar[ALPHA] = sdg_scalar(m->call->operand[0].type, alpha);
   sub->op = descriptor;
-  sub->op_destroy = pool_destroy;
+  sub->op_destroy = sdg_pool_undescribe;
   for (int i = 0; i < sub->tensors; i++)
     sub->tensor[i].type = m->call->operand[m->pool->x].type;
   return sdg_subcall_add(m->plan, sub);

@@ -1,89 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sub-calls of a forward pooling's plan.
-#include <stdlib.h>
-#include <string.h>
-
 #include "rules/args.h"
 #include "rules/pool.h"
+#include "rules/subcall.h"
 #include "rules/tagging.h"
-#include "rules/tensor.h"
 #include "rules/vendor.h"
 #include "rules/windowplan.h"
-#include "src/exec.h"
-
-sdg_status_t sdg_pool_describe(const sdg_pool_t *pool, const sdg_call_t *call,
-                               const sdg_window_piece_t *piece,
-                               const int64_t *x_stride, const int64_t *y_stride,
-                               sdg_pool_descriptors_t *out) {
-  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
-  if (!cudnn)
-    return SDG_E_LIBRARY_MISSING;
-  memset(out, 0, sizeof *out);
-  sdg_status_t status = SDG_OK;
-  if (cudnn->cudnnCreateTensorDescriptor(&out->x) != CUDNN_STATUS_SUCCESS ||
-      cudnn->cudnnCreateTensorDescriptor(&out->y) != CUDNN_STATUS_SUCCESS) {
-    status = sdg_fail(SDG_E_NO_MEMORY, "descriptors of a sub-call");
-    goto fail;
-  }
-  SDG_TRY_GOTO(
-      sdg_tensor_set(out->x, call->operand[pool->x].type, &piece->x, x_stride),
-      fail);
-  SDG_TRY_GOTO(
-      sdg_tensor_set(out->y, call->operand[pool->y].type, &piece->y, y_stride),
-      fail);
-  SDG_TRY_GOTO(
-      sdg_pool_descriptor(&pool->parameters, piece->pad + 2, &out->pool), fail);
-  return SDG_OK;
-fail:
-  sdg_pool_undescribe(out);
-  return status;
-}
-
-void sdg_pool_undescribe(sdg_pool_descriptors_t *descriptors) {
-  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
-  if (!cudnn)
-    return;
-  if (descriptors->x)
-    (void)cudnn->cudnnDestroyTensorDescriptor(descriptors->x);
-  if (descriptors->y)
-    (void)cudnn->cudnnDestroyTensorDescriptor(descriptors->y);
-  if (descriptors->pool)
-    (void)cudnn->cudnnDestroyPoolingDescriptor(descriptors->pool);
-  memset(descriptors, 0, sizeof *descriptors);
-}
-
-// One call of the real function within the plan.
-typedef struct sub_call {
-  sdg_window_slabs_t slabs;
-  sdg_box_t x_box, y_box;             // where in the slabs
-  sdg_pool_descriptors_t descriptors; // the program's, if slabs.program
-} sub_call_t;
-
-typedef struct pool_state {
-  int count;
-  sub_call_t sub[SDG_PIECES_MAX];
-} pool_state_t;
-
-static int pool_run(void *user, int index, const sdg_call_t *call,
-                    const sdg_exec_t *exec) {
-  const struct sdg_args_cudnnPoolingForward *a = call->args;
-  const pool_state_t *state = user;
-  const sub_call_t *sub = &state->sub[index];
-  return (int)sdg_cudnn_get()->cudnnPoolingForward(
-      a->handle, sub->descriptors.pool, a->alpha, sub->descriptors.x,
-      sdg_exec_element(exec, sub->slabs.x, &sub->x_box), a->beta,
-      sub->descriptors.y, sdg_exec_element(exec, sub->slabs.y, &sub->y_box));
-}
-
-static void pool_state_destroy(void *user) {
-  pool_state_t *state = user;
-  if (!state)
-    return;
-  for (int i = 0; i < state->count; i++)
-    if (!state->sub[i].slabs.program)
-      sdg_pool_undescribe(&state->sub[i].descriptors);
-  free(state);
-}
 
 // What the callbacks of the plan's maker share.
 typedef struct client {
@@ -91,14 +13,15 @@ typedef struct client {
   const sdg_pool_t *pool;
 } client_t;
 
+static cudnnStatus_t piece_run(const sdg_subcall_run_t *run) {
+  const struct sdg_args_cudnnPoolingForward *a = run->call->args;
+  return sdg_cudnn_get()->cudnnPoolingForward(
+      run->handle, run->op, a->alpha, run->descriptor[0], run->data[0], a->beta,
+      run->descriptor[1], run->data[1]);
+}
+
 static sdg_status_t client_open(void *user, sdg_plan_t *plan) {
-  (void)user;
-  plan->state = calloc(1, sizeof(pool_state_t));
-  if (!plan->state)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
-  plan->state_destroy = pool_state_destroy;
-  plan->run = pool_run;
-  return SDG_OK;
+  return sdg_subcalls_open(plan, ((const client_t *)user)->call);
 }
 
 // Nobody can be asked whether the vendor's library takes a piece; it has the
@@ -108,22 +31,21 @@ static sdg_status_t client_add(void *user, sdg_plan_t *plan,
                                const sdg_window_slabs_t *slabs,
                                int *out_refusal) {
   const client_t *client = user;
-  const struct sdg_args_cudnnPoolingForward *a = client->call->args;
-  pool_state_t *state = plan->state;
-  sub_call_t *sub = &state->sub[state->count];
-  *sub = (sub_call_t){
-      .slabs = *slabs,
-      .x_box = piece->x,
-      .y_box = piece->y,
-      .descriptors = {a->xDesc, a->yDesc, a->poolingDesc},
-  };
+  const sdg_pool_t *pool = client->pool;
+  const sdg_operand_t *of = client->call->operand;
+  cudnnPoolingDescriptor_t descriptor;
   *out_refusal = 0;
-  if (!slabs->program)
-    SDG_TRY(sdg_pool_describe(client->pool, client->call, piece,
-                              plan->slab[slabs->x].stride,
-                              plan->slab[slabs->y].stride, &sub->descriptors));
-  state->count++;
-  return SDG_OK;
+  SDG_TRY(sdg_pool_descriptor(&pool->parameters, piece->pad + 2, &descriptor));
+  sdg_subcall_t sub = {
+      .fn = piece_run,
+      .tensors = 2,
+      .tensor = {{slabs->x, piece->x, of[pool->x].type, NULL},
+                 {slabs->y, piece->y, of[pool->y].type, NULL}},
+      .op = descriptor,
+      .op_destroy = sdg_pool_undescribe,
+  };
+  int index;
+  return sdg_subcall_keep(plan, &sub, &index);
 }
 
 static sdg_status_t client_close(void *user, sdg_plan_t *plan) {

@@ -226,6 +226,13 @@ static sdg_status_t kept_fill(sdg_plan_t *plan, const sdg_subcall_t *sub,
 }
 
 sdg_status_t sdg_subcall_add(sdg_plan_t *plan, const sdg_subcall_t *sub) {
+  int index;
+  SDG_TRY(sdg_subcall_keep(plan, sub, &index));
+  return sdg_plan_call(plan, index);
+}
+
+sdg_status_t sdg_subcall_keep(sdg_plan_t *plan, const sdg_subcall_t *sub,
+                              int *out_index) {
   state_t *state = plan->state;
   kept_t *kept =
       malloc(sizeof *kept + (size_t)sub->tensors * sizeof *kept->tensor);
@@ -246,5 +253,6 @@ sdg_status_t sdg_subcall_add(sdg_plan_t *plan, const sdg_subcall_t *sub) {
     return status;
   }
   state->kept[state->count] = kept;
-  return sdg_plan_call(plan, state->count++);
+  *out_index = state->count++;
+  return SDG_OK;
 }

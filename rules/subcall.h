@@ -74,6 +74,10 @@ sdg_status_t sdg_subcalls_open(sdg_plan_t *plan,
  */
 sdg_status_t sdg_subcall_add(sdg_plan_t *plan,
                              const sdg_subcall_t *sub) SDG_MUST_CHECK;
+/* The same without a step: that is sdg_plan_call() of *out_index, which counts
+ * the sub-calls from 0. */
+sdg_status_t sdg_subcall_keep(sdg_plan_t *plan, const sdg_subcall_t *sub,
+                              int *out_index) SDG_MUST_CHECK;
 
 /* For `fn`: the program's call, on tensors in the order of its operands. */
 cudnnStatus_t sdg_subcall_program(const sdg_subcall_run_t *run);
