@@ -236,36 +236,60 @@ static sdg_status_t steps_make(maker_t *m) {
   return gradients_return(m);
 }
 
-sdg_status_t sdg_neighborhood_make(const sdg_call_t *call,
-                                   const sdg_tagging_t *tagging,
-                                   sdg_share_t *share, sdg_plan_t **out_plan) {
+static sdg_status_t plan_make(const sdg_call_t *call,
+                              const sdg_tagging_t *tagging, sdg_plan_t *plan) {
   maker_t m = {.call = call,
                .tagging = tagging,
+               .plan = plan,
                .of = call->operand[SDG_NEIGHBOR_Q].type,
                .backward = call->operands > SDG_NEIGHBOR_DQ};
+  SDG_TRY(sdg_neighborhood_shape(call, tagging, &m.shape));
   m.type = sdg_merge_type(m.of);
-  m.plan = sdg_plan_create("halo");
-  if (!m.plan) {
-    sdg_share_destroy(share);
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
-  }
-  m.plan->share = share;
-  if (!share)
-    m.plan->why = "the op has no other: keys and values come to their queries";
-  sdg_status_t status = sdg_neighborhood_shape(call, tagging, &m.shape);
-  if (status == SDG_OK)
-    status = sdg_subcalls_open(m.plan, call);
-  if (status == SDG_OK)
-    status = steps_make(&m);
+  sdg_status_t status = steps_make(&m);
   for (int i = 0; i < 2; i++) {
     free(m.side[i].need);
     sdg_bring_fini(&m.side[i].bring);
     sdg_bring_fini(&m.side[i].back);
   }
+  return status;
+}
+
+static bool has_three(const sdg_call_t *call) {
+  for (int i = 0; i < call->operands; i++)
+    if (call->operand[i].dims != 3)
+      return false;
+  return true;
+}
+
+static sdg_status_t plan_fill(const sdg_call_t *call,
+                              const sdg_tagging_t *tagging, sdg_plan_t *plan) {
+  sdg_neighborhood_padded_t *padded;
+  SDG_TRY(sdg_neighborhood_edges(call, tagging));
+  SDG_TRY(sdg_subcalls_open(plan, call));
+  if (!has_three(call))
+    return plan_make(call, tagging, plan);
+  SDG_TRY(sdg_neighborhood_pad(call, tagging, &padded));
+  sdg_status_t status = plan_make(&padded->call, &padded->tagging, plan);
+  sdg_neighborhood_unpad(padded);
+  return status;
+}
+
+sdg_status_t sdg_neighborhood_make(const sdg_call_t *call,
+                                   const sdg_tagging_t *tagging,
+                                   sdg_share_t *share, sdg_plan_t **out_plan) {
+  sdg_plan_t *plan = sdg_plan_create("halo");
+  if (!plan) {
+    sdg_share_destroy(share);
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  }
+  plan->share = share;
+  if (!share)
+    plan->why = "the op has no other: keys and values come to their queries";
+  sdg_status_t status = plan_fill(call, tagging, plan);
   if (status == SDG_OK)
-    *out_plan = m.plan;
+    *out_plan = plan;
   else
-    sdg_plan_destroy(m.plan);
+    sdg_plan_destroy(plan);
   return status;
 }
 

@@ -41,6 +41,23 @@ sdg_status_t sdg_neighborhood_shape(const sdg_call_t *call,
                                     const sdg_tagging_t *tagging,
                                     sdg_neighborhood_t *out) SDG_MUST_CHECK;
 
+/* SDG_E_NEIGHBORHOOD where a dimension of the grid is periodic: it has no edge.
+ */
+sdg_status_t
+sdg_neighborhood_edges(const sdg_call_t *call,
+                       const sdg_tagging_t *tagging) SDG_MUST_CHECK;
+
+/* A call on tensors of three dimensions, N C and a sequence, as one on tensors
+ * of four, which is what the functions of cuDNN are sure to take. */
+typedef struct sdg_neighborhood_padded {
+  sdg_call_t call;
+  sdg_tagging_t tagging;
+} sdg_neighborhood_padded_t;
+sdg_status_t
+sdg_neighborhood_pad(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                     sdg_neighborhood_padded_t **out) SDG_MUST_CHECK;
+void sdg_neighborhood_unpad(sdg_neighborhood_padded_t *padded);
+
 /* The keys that the queries in a box see: boxes of k and of v, whose channels
  * are those of the queries' heads. Empty for no queries. */
 sdg_box_t sdg_neighborhood_need(const sdg_neighborhood_t *shape,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a call of neighbourhood attention is about, and whether it can be.
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "rules/merge.h"
 #include "rules/neighborplan.h"
@@ -111,9 +113,8 @@ static sdg_status_t window_derive(const sundog_neighborhood_t *how, int d,
   return SDG_OK;
 }
 
-// Windows over an edge that is none.
-static sdg_status_t wrap_check(const sdg_call_t *call,
-                               const sdg_tagging_t *tagging) {
+sdg_status_t sdg_neighborhood_edges(const sdg_call_t *call,
+                                    const sdg_tagging_t *tagging) {
   unsigned wrap = tagging->section ? tagging->section->wrap : 0;
   for (int d = 2; d < call->operand[SDG_NEIGHBOR_Q].dims; d++) {
     sdg_dim_t dim =
@@ -131,7 +132,6 @@ sdg_status_t sdg_neighborhood_shape(const sdg_call_t *call,
   const sdg_placement_t *q = &tagging->placement[SDG_NEIGHBOR_Q];
   const sdg_placement_t *o = &tagging->placement[SDG_NEIGHBOR_O];
   SDG_TRY(tensors_check(call, tagging));
-  SDG_TRY(wrap_check(call, tagging));
   int64_t channels[2] = {sdg_placement_extent(q, 1),
                          sdg_placement_extent(o, 1)};
   *out = (sdg_neighborhood_t){.grid = q->dims - 2, .heads = how->heads};
@@ -173,4 +173,53 @@ sdg_box_t sdg_neighborhood_need(const sdg_neighborhood_t *shape,
   for (int d = 0; d < shape->grid; d++)
     need.dim[2 + d] = sdg_neighbor_need(&shape->dim[d], queries->dim[2 + d]);
   return need;
+}
+
+// ---- tensors of three dimensions -------------------------------------------
+
+static sdg_status_t placement_pad(const sdg_placement_t *from,
+                                  const sdg_mesh_t *mesh,
+                                  sdg_placement_t *out) {
+  int64_t extent[SDG_DIMS_MAX];
+  for (int d = 0; d < from->dims; d++)
+    extent[d] = sdg_placement_extent(from, d);
+  extent[from->dims] = 1;
+  SDG_TRY(sdg_placement_init(from->dims + 1, extent, out));
+  for (int d = 0; d < from->dims; d++)
+    if (from->split[d].axes > 0)
+      SDG_TRY(
+          sdg_placement_split(out, mesh, d, &from->split[d], &from->part[d]));
+  return SDG_OK;
+}
+
+sdg_status_t sdg_neighborhood_pad(const sdg_call_t *call,
+                                  const sdg_tagging_t *tagging,
+                                  sdg_neighborhood_padded_t **out) {
+  sdg_neighborhood_padded_t *padded = malloc(sizeof *padded);
+  sdg_status_t status = SDG_OK;
+  if (!padded)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  padded->call = *call;
+  padded->tagging = *tagging;
+  memset(padded->tagging.placement, 0, sizeof padded->tagging.placement);
+  for (int i = 0; i < call->operands && status == SDG_OK; i++) {
+    sdg_operand_t *operand = &padded->call.operand[i];
+    operand->extent[operand->dims] = operand->stride[operand->dims] = 1;
+    operand->nesting[operand->dims++] = 0; // the innermost
+    status = placement_pad(&tagging->placement[i], tagging->mesh,
+                           &padded->tagging.placement[i]);
+  }
+  if (status == SDG_OK)
+    *out = padded;
+  else
+    sdg_neighborhood_unpad(padded);
+  return status;
+}
+
+void sdg_neighborhood_unpad(sdg_neighborhood_padded_t *padded) {
+  if (!padded)
+    return;
+  for (int i = 0; i < padded->call.operands; i++)
+    sdg_placement_fini(&padded->tagging.placement[i]);
+  free(padded);
 }

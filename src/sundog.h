@@ -132,11 +132,11 @@ typedef struct sundog_neighborhood {
 
 /* o becomes the attention of q to k and v, device memory of one type (float,
  * double, half or bfloat16) with any strides. Dimensions of the descriptors are
- * N C H W or N C D H W: the grid's are the first `dims` after C, those that are
- * left have extent 1. A sequence [N, H*W, heads, channels] in memory is N C H W
- * with the strides of NHWC; [N, heads, H*W, channels] is that of N * heads
- * tensors with one head. q and k have the same C, and v and o; all have the
- * same N and grid.
+ * N C W, N C H W or N C D H W: the grid's are the first `dims` after C, those
+ * that are left have extent 1. A sequence [N, H*W, heads, channels] in memory
+ * is N C H W with the strides of NHWC; [N, heads, H*W, channels] is that of N *
+ * heads tensors with one head. q and k have the same C, and v and o; all have
+ * the same N and grid.
  *
  * How q is cut over the ranks, a tag or the rules say; o is cut alike, k and v
  * in the same dimensions, in any parts, or each rank has all of them. Any

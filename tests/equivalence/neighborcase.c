@@ -94,7 +94,7 @@ static void part_draw(int extent, int pieces, int *first) {
 }
 
 static void split_draw(void) {
-  static const char *const letters[] = {"NCHW", "NCDHW"};
+  static const char *const letters[] = {"NCW", "NCHW", "NCDHW"};
   bool other_parts = draw(2);
   t.label[0] = '\0';
   for (int a = 0; a < g.axes; a++) {
@@ -110,7 +110,7 @@ static void split_draw(void) {
         continue;
       if (pieces == 1)
         sprintf(t.label + strlen(t.label), "%s%c:", *t.label ? ", " : "",
-                letters[t.dims - 4][d]);
+                letters[t.dims - 3][d]);
       sprintf(t.label + strlen(t.label), "%s%c", pieces > 1 ? "+" : "",
               'a' + a);
       pieces *= g.size[a];
@@ -125,7 +125,7 @@ static void split_draw(void) {
 static void trial_draw(void) {
   memset(&t, 0, sizeof t);
   t.how.dims = 1 + draw(GRID);
-  t.dims = t.how.dims == 3 ? 5 : 4 + draw(2);
+  t.dims = 2 + t.how.dims + draw(6 - t.how.dims - 2);
   t.how.heads = 1 + draw(2);
   t.how.cut = draw(3) == 0;
   t.how.scale = draw(2) ? 0.75 : 0;

@@ -112,7 +112,7 @@ static void tensors_check(int rank) {
     CHECK(cudnnSetTensorNdDescriptor(descriptor[i], CUDNN_DATA_FLOAT, 3, extent,
                                      stride));
   CHECK(tag(descriptor[Q], "W:a"));
-  expect("three dimensions", 620, attend(&good));
+  expect("a grid of one dimension", 620, attend(&good));
   set_all(rank, "H:a");
   expect("no descriptor", 303,
          attention(handle, &good, NULL, data[Q], descriptor[K], data[K],
