@@ -95,7 +95,7 @@ static void row_run(walk_t *walk, const int64_t at[2]) {
     host_pool_backward(&walk->pool, at, walk->y, walk->most, walk->where,
                        walk->dx);
   } else {
-    host_pool_forward(&walk->pool, at, walk->y);
+    host_pool_forward(&walk->pool, at, walk->most, walk->y);
     host_view_store(&job->y, first, walk->row, job->alpha, walk->y, job->beta);
   }
 }

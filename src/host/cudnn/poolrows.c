@@ -8,6 +8,7 @@
 #include "src/host/cudnn/poolrows.h"
 
 #include <math.h>
+#include <string.h>
 
 bool host_pool_averages(const struct cudnnPoolingStruct *how) {
   return how->mode == CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING ||
@@ -72,27 +73,37 @@ static tap_t tap_at(const host_pool_t *pool, int64_t i) {
       EACH_BY(tap->stride, statement)                                          \
   } while (0)
 
-/* NaN is greater than all where it counts, and less where it does not. */
+/* Maxima are compared in their own type. NaN is greater than all where it
+ * counts, and less where it does not. */
 #define TAPS(T)                                                                \
   static void add_##T(const tap_t *tap, const T *x, double *sum) {             \
     EACH(sum[j] += (double)x[i]);                                              \
   }                                                                            \
-  static void most_##T(const tap_t *tap, const T *x, bool nan, double *most) { \
+  static void most_##T(const tap_t *tap, const T *x, bool nan, T *most) {      \
     if (nan)                                                                   \
-      EACH(most[j] = (most[j] == most[j]) & !((double)x[i] <= most[j])         \
-                         ? (double)x[i]                                        \
-                         : most[j]);                                           \
+      EACH(most[j] =                                                           \
+               ((most[j] == most[j]) & !(x[i] <= most[j])) ? x[i] : most[j]);  \
     else                                                                       \
-      EACH(most[j] = (double)x[i] > most[j] ? (double)x[i] : most[j]);         \
+      EACH(most[j] = x[i] > most[j] ? x[i] : most[j]);                         \
   }                                                                            \
   static void choose_##T(const tap_t *tap, const T *x, bool nan, int32_t row,  \
-                         double *most, int32_t *where) {                       \
-    EACH(const double value = (double)x[i]; const double old = most[j];        \
-         const bool first = where[j] < 0;                                      \
-         const bool better = nan ? (old == old) & (!(value <= old) | first)    \
-                                 : (value > old) | (first & (value == value)); \
-         most[j] = better ? value : old;                                       \
-         where[j] = better ? row + (int32_t)i : where[j]);                     \
+                         T *most, int32_t *where) {                            \
+    if (nan)                                                                   \
+      EACH(const T value = x[i]; const T old = most[j];                        \
+           const bool better =                                                 \
+               (old == old) & (!(value <= old) | (where[j] < 0));              \
+           most[j] = better ? value : old;                                     \
+           where[j] = better ? row + (int32_t)i : where[j]);                   \
+    else                                                                       \
+      EACH(const T value = x[i]; const T old = most[j];                        \
+           const bool better =                                                 \
+               (value > old) | ((where[j] < 0) & (value == value));            \
+           most[j] = better ? value : old;                                     \
+           where[j] = better ? row + (int32_t)i : where[j]);                   \
+  }                                                                            \
+  static void none_##T(const host_pool_t *pool, T *most) {                     \
+    for (int64_t j = 0; j < pool->out[2]; j++)                                 \
+      most[j] = -(T)INFINITY;                                                  \
   }
 TAPS(float)
 TAPS(double)
@@ -113,35 +124,57 @@ static double rows_share(const host_pool_t *pool, const int64_t at[2]) {
   return share(pool, 0, at[0]) * share(pool, 1, at[1]);
 }
 
-static void forward_tap(const host_pool_t *pool, const tap_t *tap,
-                        const void *x, double *y) {
-  bool nan = pool->how->nan == CUDNN_PROPAGATE_NAN;
-  bool mean = host_pool_averages(pool->how);
-  if (mean && pool->is_float)
-    add_float(tap, x, y);
-  else if (mean)
-    add_double(tap, x, y);
-  else if (pool->is_float)
-    most_float(tap, x, nan, y);
-  else
-    most_double(tap, x, nan, y);
-}
-
-void host_pool_forward(const host_pool_t *pool, const int64_t at[2],
-                       double *out_y) {
-  bool mean = host_pool_averages(pool->how);
+static void forward_mean(const host_pool_t *pool, const int64_t at[2],
+                         double *y) {
   range_t deep = range_at(pool, 0, at[0]), down = range_at(pool, 1, at[1]);
-  for (int64_t j = 0; j < pool->out[2]; j++)
-    out_y[j] = mean ? 0 : -INFINITY;
+  double rows = rows_share(pool, at);
+  memset(y, 0, (size_t)pool->out[2] * sizeof *y);
   for (int64_t d = deep.low; d < deep.high; d++)
     for (int64_t h = down.low; h < down.high; h++)
       for (int64_t i = 0; i < pool->how->window[2]; i++) {
         tap_t tap = tap_at(pool, i);
-        forward_tap(pool, &tap, row_of(pool, d, h), out_y);
+        if (pool->is_float)
+          add_float(&tap, row_of(pool, d, h), y);
+        else
+          add_double(&tap, row_of(pool, d, h), y);
       }
-  double rows = rows_share(pool, at);
-  for (int64_t j = 0; mean && j < pool->out[2]; j++)
-    out_y[j] /= rows * pool->columns[j];
+  for (int64_t j = 0; j < pool->out[2]; j++)
+    y[j] /= rows * pool->columns[j];
+}
+
+static void most_none(const host_pool_t *pool, void *most) {
+  if (pool->is_float)
+    none_float(pool, most);
+  else
+    none_double(pool, most);
+}
+
+static void forward_most(const host_pool_t *pool, const int64_t at[2],
+                         void *most) {
+  range_t deep = range_at(pool, 0, at[0]), down = range_at(pool, 1, at[1]);
+  bool nan = pool->how->nan == CUDNN_PROPAGATE_NAN;
+  most_none(pool, most);
+  for (int64_t d = deep.low; d < deep.high; d++)
+    for (int64_t h = down.low; h < down.high; h++)
+      for (int64_t i = 0; i < pool->how->window[2]; i++) {
+        tap_t tap = tap_at(pool, i);
+        if (pool->is_float)
+          most_float(&tap, row_of(pool, d, h), nan, most);
+        else
+          most_double(&tap, row_of(pool, d, h), nan, most);
+      }
+}
+
+void host_pool_forward(const host_pool_t *pool, const int64_t at[2], void *most,
+                       double *out_y) {
+  if (host_pool_averages(pool->how)) {
+    forward_mean(pool, at, out_y);
+    return;
+  }
+  forward_most(pool, at, pool->is_float ? most : out_y);
+  const float *from = most;
+  for (int64_t j = 0; pool->is_float && j < pool->out[2]; j++)
+    out_y[j] = (double)from[j];
 }
 
 /* The last element of windows comes first: what an element of dx gets from a
@@ -161,14 +194,12 @@ static void backward_mean(const host_pool_t *pool, const int64_t at[2],
 }
 
 static void backward_most(const host_pool_t *pool, const int64_t at[2],
-                          const double *dy, double *most, int32_t *where,
+                          const double *dy, void *most, int32_t *where,
                           double *dx) {
   range_t deep = range_at(pool, 0, at[0]), down = range_at(pool, 1, at[1]);
   bool nan = pool->how->nan == CUDNN_PROPAGATE_NAN;
-  for (int64_t j = 0; j < pool->out[2]; j++) {
-    most[j] = -INFINITY;
-    where[j] = -1;
-  }
+  most_none(pool, most);
+  memset(where, 0xff, (size_t)pool->out[2] * sizeof *where); /* -1: nowhere */
   for (int64_t d = deep.low; d < deep.high; d++)
     for (int64_t h = down.low; h < down.high; h++)
       for (int64_t i = 0; i < pool->how->window[2]; i++) {
@@ -185,7 +216,7 @@ static void backward_most(const host_pool_t *pool, const int64_t at[2],
 }
 
 void host_pool_backward(const host_pool_t *pool, const int64_t at[2],
-                        const double *dy, double *most, int32_t *where,
+                        const double *dy, void *most, int32_t *where,
                         double *io_dx) {
   if (host_pool_averages(pool->how))
     backward_mean(pool, at, dy, most, io_dx);

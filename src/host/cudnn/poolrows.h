@@ -23,14 +23,14 @@ bool host_pool_averages(const struct cudnnPoolingStruct *how);
 /* What `columns` is to be, from all but x. */
 void host_pool_columns(const host_pool_t *pool, double *out_columns);
 
-/* y's row at depth and row `at`. */
-void host_pool_forward(const host_pool_t *pool, const int64_t at[2],
+/* y's row at depth and row `at`. `most` has room for a row of doubles. */
+void host_pool_forward(const host_pool_t *pool, const int64_t at[2], void *most,
                        double *out_y);
 
 /* Adds to dx, a packed plane, what dy's row at depth and row `at` gives.
  * `most` and `where` have room for a row. */
 void host_pool_backward(const host_pool_t *pool, const int64_t at[2],
-                        const double *dy, double *most, int32_t *where,
+                        const double *dy, void *most, int32_t *where,
                         double *io_dx);
 
 #endif
