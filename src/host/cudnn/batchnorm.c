@@ -3,12 +3,13 @@
 //
 // A channel is a matrix of images x points. Its values fall into sets that
 // share parameters: all of it, or each point's column. Matrices of floats or
-// doubles are computed where they lie, others by way of doubles.
+// doubles are computed where they lie, others by way of doubles, or of rows.
 #include "src/host/cudnn/batchnorm.h"
 
 #include <math.h>
 
 #include "src/host/cudnn/bnchannel.h"
+#include "src/host/cudnn/bnlast.h"
 #include "src/host/cudnn/scratch.h"
 
 /* The box of channel c, and of its parameters. */
@@ -157,6 +158,8 @@ bool host_bn_run(const host_bn_t *bn) {
   ch.sets = bn->per_activation ? ch.points : 1;
   ch.count = elements / ch.sets;
   ch.in_place = in_place(bn);
+  if (!ch.in_place && host_bn_last_is(bn))
+    return host_bn_last_run(bn, host_bn_run);
   bool is_double = !ch.in_place || bn->x.type == CUDNN_DATA_DOUBLE;
   ch.rows = host_rows(is_double);
   ch.bytes = is_double ? sizeof(double) : sizeof(float);

@@ -255,37 +255,40 @@ static int64_t set_of(const bn_t *b, int64_t i) {
   return tensor_at(&b->scale, at);
 }
 
-/* With every image's points of a channel next to each other. */
+/* With every image's points of a channel next to each other, or every point's
+ * channels, and the points alike. */
 static void rows_create(tensor_t *t, cudnnDataType_t type, int rank,
-                        const int *dim) {
+                        const int *dim, bool last) {
   for (;;) {
-    int64_t stride = 1;
-    int d = rank - 1;
     tensor_create(t, type, rank, dim, 0);
+    int64_t stride = last ? dim[1] : 1;
+    int d = rank - 1;
     while (d >= 2 && (dim[d] == 1 || t->stride[d] == stride))
       stride *= dim[d--];
-    if (d < 2)
+    if (d < 2 && (!last || t->stride[1] == 1))
       return;
     tensor_destroy(t);
   }
 }
 
 /* Every third is of long rows, which are more than the vectors and what is
- * summed at once. */
+ * summed at once, and another of channels that are. */
 static void bn_create(bn_t *b, cudnnDataType_t type, int number) {
   int dim[5], rank = draw_shape(dim, 4), params[5];
-  bool rows = number % 3 == 0;
+  bool rows = number % 3 == 0, last = number % 3 == 1;
   dim[0] += 1;
   if (rows)
     dim[rank - 1] = number % 8 ? case_range(30, 130) : case_range(4000, 4300);
+  if (last)
+    dim[1] = case_range(2, 40);
   *b = (bn_t){.mode = case_range(0, 2), .ops = case_range(0, 2)};
   b->epsilon = 1e-3;
   for (int i = 0; i < rank; i++)
     params[i] = i == 1 || (i > 1 && b->mode == 0) ? dim[i] : 1;
   tensor_t *const whole[] = {&b->x, &b->y, &b->z, &b->dy, &b->dx, &b->dz};
   for (int i = 0; i < 6; i++)
-    if (rows)
-      rows_create(whole[i], type, rank, dim);
+    if (rows || last)
+      rows_create(whole[i], type, rank, dim, last);
     else
       tensor_create(whole[i], type, rank, dim, 0);
   for (int64_t i = 0; i < b->x.count && case_range(0, 3) == 0; i++)
