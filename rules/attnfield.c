@@ -68,7 +68,7 @@ static int64_t extent_of(const sdg_box_t *box, int dim) {
 // Rows follow each other as those of the operand do.
 static sdg_status_t rows_make(sdg_attnmaker_t *m, int like, sdg_type_t type,
                               sdg_attnfield_t *f) {
-  static const int64_t row_major[] = {4, 3, 2, 1};
+  static const int64_t row_major[SDG_DIMS_MAX] = {4, 3, 2, 1};
   const sdg_operand_t *o = &m->call->operand[like];
   const sdg_box_t *own = &f->need_rows[m->tagging->me];
   int64_t wide = m->a.desc.heads * f->each, stride[DIMS], nesting[DIMS];
@@ -94,7 +94,8 @@ static sdg_status_t held_make(sdg_attnmaker_t *m, sdg_type_t type,
                               sdg_attnfield_t *f) {
   static const int64_t nesting[DIMS] = {
       [TIME] = 2, [BATCH] = 5, [BEAM] = 4, [HEAD] = 3, [ELEMENT] = 1};
-  static const int64_t order[] = {2, 4, 3, 1}; // time inside batch and beam
+  static const int64_t order[SDG_DIMS_MAX] = {2, 4, 3,
+                                              1}; // time inside batch and beam
   const sdg_box_t *own = &f->need_heads[m->tagging->me];
   int64_t time = extent_of(own, TIME), heads = extent_of(own, HEAD);
   int64_t beams = extent_of(own, BEAM);

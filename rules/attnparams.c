@@ -71,7 +71,7 @@ sdg_status_t sdg_attnparam_get(const sdg_call_t *call, const sdg_attention_t *a,
   return status;
 }
 
-static const int64_t row_major[] = {4, 3, 2, 1};
+static const int64_t row_major[SDG_DIMS_MAX] = {4, 3, 2, 1};
 
 // The parameter inside a slab that holds all of them, or its packed numbers.
 static sdg_status_t view_add(sdg_plan_t *plan, const sdg_call_t *call, int of,

@@ -213,7 +213,7 @@ sdg_status_t sdg_attnsub_add(sdg_plan_t *plan, const sdg_call_t *call,
 
 sdg_status_t sdg_attnsub_reserve(sdg_plan_t *plan, const sdg_attndesc_t *desc,
                                  int *out_slab) {
-  static const int64_t row_major[] = {4, 3, 2, 1};
+  static const int64_t row_major[SDG_DIMS_MAX] = {4, 3, 2, 1};
   sdg_box_t box = {.dims = 4, .dim = {{0, 1}, {0, 1}, {0, 1}, {0, 1}}};
   sdg_attnroom_t room;
   SDG_TRY(sdg_attndesc_room(sdg_subcalls_handle(plan), desc, &room));

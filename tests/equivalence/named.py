@@ -453,6 +453,10 @@ NAMED += [(f"attention by heads, {'+'.join(map(str, sizes))}, batch {n}",
           for n, words in (
               (1, "sizes=6x6x6 projected=2x2x3x6 residual=1 repeat=2 biases=1"),
               (3, "sizes=4x4x4 projected=4x4x2x0 same=1 axes=1x1x1x0 adds=1"))]
+NAMED += [(f"attention, 17 keys of 10 queries, {strategy}",
+           attention([3, 3, 3, 1], (1 << 20, 1 << 20), "keys=17 heads=4 n=2 "
+                     f"projected=3x3x2x4 strategy={strategy}"))
+          for strategy in ("auto", "gather", "heads")]
 NAMED += [("attention, sequence and batch split",
            "op=attention mesh=2x2 split=SEQ:0,BATCH:1 partSEQ=0,7,16 "
            "partBATCH=0,1,3 n=3 window=3x4 heads=2 projected=3x3x2x4"),

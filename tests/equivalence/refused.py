@@ -145,6 +145,9 @@ def negative_cases(runner, completed):
                            "projected=2x2x2x4")
     yield item("heads that the ranks do not divide", [[apart]] * 2,
                ["SDG-630", "by heads"], line=apart)
+    other = tokens + " keys=9"
+    yield item("keys in other pieces than queries, and windows", [[other]] * 2,
+               ["SDG-603"], line=other)
     unsaid = tokens.replace("split=SEQ:0 partSEQ=0,6,12 window=2x3",
                             "split=SEQ:0 partSEQ=0,6,12 window=none")
     yield item("no window said", [[tokens]] * 2, ["SDG-631", "no window"],

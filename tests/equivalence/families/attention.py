@@ -96,6 +96,9 @@ class Attention(Family):
                     rng.random() < 0.4:
                 case["keys"] = rng.randint(1, 40)
                 case["ragged"] = rng.choice([0, 1, 7])
+            elif not case.get("twice") and min(case["window"]) == FAR and \
+                    rng.random() < 0.5:
+                case["keys"] = rng.randint(setting.pieces("SEQ"), 40)
             if setting.sum != "yes":
                 case["sum"], case["adds"] = setting.sum, 0
             for dim, whole in (("SEQ", case["seq"]), ("BATCH", case["n"])):
@@ -121,9 +124,11 @@ class Attention(Family):
     def valid(self, case, setting):
         if not self.legal(case) or set(case["split"]) - {"SEQ", "BATCH"}:
             return False
-        if setting.view == "shard" and (case["ragged"] or
-                                        case["keys"] != case["seq"]):
-            return False
+        if setting.view == "shard" and (case["ragged"] or (
+                case["keys"] != case["seq"] and (
+                    min(case["window"]) < FAR or
+                    case["keys"] < setting.pieces("SEQ")))):
+            return False  # rows mean the same only where they are cut alike
         for dim, whole in (("SEQ", case["seq"]), ("BATCH", case["n"])):
             first = case["part"].get(dim)
             if (first is None) != (dim not in case["split"]):
@@ -181,8 +186,10 @@ class Attention(Family):
                     1 if keys else case["beam"],
                     [*case["sizes"], vector_of(case)][which]]
             part = dict(case["part"])
-            if keys and part.get("SEQ", [0])[-1] != case["keys"]:
-                part.pop("SEQ", None)  # whole view: as the rules say
+            if keys and "SEQ" in part and case["keys"] != case["seq"]:
+                pieces = len(part["SEQ"]) - 1
+                part["SEQ"] = [case["keys"] * i // pieces
+                               for i in range(pieces + 1)]
             return Tensor(name, size, cut=part, **{**like, **more})
 
         def parameters(name, **more):
