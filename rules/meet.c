@@ -56,6 +56,7 @@ sdg_status_t sdg_meet_follow(sdg_meet_t *meet, int index,
     if (absent || (any_parts && splits_equal(is, want)))
       want = is;
     meet->fits &= !some_empty(want);
+    sdg_placement_fini(&meet->tagging.placement[index]);
     return sdg_placement_copy(want, &meet->tagging.placement[index]);
   }
   meet->fits = false;

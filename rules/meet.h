@@ -33,12 +33,13 @@ bool sdg_meet_moves(const sdg_meet_t *meet, int index);
 /* The op has `index` at `want`; where `any_parts`, in other parts of the same
  * dimensions, too. meet->fits becomes false where no reading of the operand has
  * these extents, or a rank would have to get nothing. An operand without data
- * is left alone. */
+ * is left alone. What is said last counts, also of the one that leads. */
 sdg_status_t sdg_meet_follow(sdg_meet_t *meet, int index,
                              const sdg_placement_t *want,
                              bool any_parts) SDG_MUST_CHECK;
-/* The op has all activations as `lead` is; where one of two has an extent of 1,
- * which stands for all elements or came of them, that dimension is not cut. */
+/* The op has all other activations as `lead` is; where one of two has an extent
+ * of 1, which stands for all elements or came of them, that dimension is not
+ * cut. */
 sdg_status_t sdg_meet_alike(sdg_meet_t *meet, int lead) SDG_MUST_CHECK;
 
 /* What has been found of a call. */

@@ -136,16 +136,19 @@ static sdg_status_t reduce_answer(const sdg_call_t *call,
   return SDG_OK;
 }
 
-// Indices are of the program's own c.
+// Which element was chosen is for one call on all of them to say: a rank gets
+// all that goes into its c, which stays, as indices are of the program's own c.
 static sdg_status_t reduce_meet(const sdg_call_t *call, sdg_meet_t *meet,
                                 int lead) {
   double scalar[SDG_RULE_SCALARS];
   sdg_reduce_t reduce;
   meet->reads_old = reduce_scalars(call, scalar) > 0 && scalar[1] != 0;
   SDG_TRY(sdg_meet_alike(meet, lead));
-  if (sdg_reduce_read(call, &reduce) && sdg_reduce_points(&reduce))
-    meet->fits &= !sdg_meet_moves(meet, SDG_REDUCE_C);
-  return SDG_OK;
+  if (!meet->fits || !sdg_reduce_read(call, &reduce) ||
+      !sdg_reduce_points(&reduce))
+    return SDG_OK;
+  meet->fits = !sdg_meet_moves(meet, SDG_REDUCE_C);
+  return meet->fits ? sdg_meet_alike(meet, SDG_REDUCE_C) : SDG_OK;
 }
 
 const sdg_rule_t sdg_rule_reduce = {

@@ -8,12 +8,10 @@
 // the program come last, and once. Which element was chosen cannot be told from
 // fields: then every rank gets all elements that it reduces.
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "rules/alike.h"
 #include "rules/args.h"
-#include "rules/bring.h"
 #include "rules/merge.h"
 #include "rules/reduce.h"
 #include "rules/tagging.h"
@@ -176,45 +174,6 @@ static sdg_status_t real_make(maker_t *m, const sdg_subcall_tensor_t *a) {
   return sdg_subcall_add(m->plan, &real);
 }
 
-// What rank r has to see for its part of c.
-static sdg_box_t need_of(const maker_t *m, int rank) {
-  const sdg_placement_t *placement = &m->tagging->placement[SDG_REDUCE_A];
-  sdg_box_t need = sdg_placement_box(placement, m->tagging->mesh, rank);
-  for (int d = 0; d < need.dims; d++)
-    if (m->reduced[d])
-      need.dim[d] = (sdg_range_t){0, sdg_placement_extent(placement, d)};
-  return need;
-}
-
-// Every rank gets all that it reduces, and makes the call on that.
-static sdg_status_t gather_make(maker_t *m) {
-  const sdg_tagging_t *tagging = m->tagging;
-  sdg_box_t *need = calloc((size_t)tagging->ranks, sizeof *need);
-  sdg_bring_t bring = {.landed = NULL};
-  int full;
-  sdg_status_t status;
-  if (!need)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
-  for (int r = 0; r < tagging->ranks; r++)
-    need[r] = need_of(m, tagging->rank_list[r]);
-  SDG_TRY_GOTO(sdg_plan_scratch(m->plan, &need[tagging->me], m->a.slab, &full),
-               out);
-  SDG_TRY_GOTO(sdg_bring_open(m->plan, tagging,
-                              &tagging->placement[SDG_REDUCE_A], need,
-                              m->a.slab, full, &bring),
-               out);
-  SDG_TRY_GOTO(sdg_bring_own(m->plan, &bring), out);
-  SDG_TRY_GOTO(sdg_plan_exchange(m->plan), out);
-  SDG_TRY_GOTO(sdg_plan_join(m->plan, SDG_LANE_MAIN), out);
-  SDG_TRY_GOTO(sdg_bring_land(m->plan, &bring), out);
-  sdg_subcall_tensor_t all = sdg_subcall_slab(m->plan, full, m->a.type);
-  status = real_make(m, &all);
-out:
-  sdg_bring_fini(&bring);
-  free(need);
-  return status;
-}
-
 static sdg_status_t operands_make(maker_t *m) {
   int a, c;
   SDG_TRY(sdg_merge_operand(m->plan, m->call, SDG_REDUCE_A, &m->own, &a));
@@ -244,7 +203,10 @@ static sdg_status_t maker_init(const sdg_call_t *call,
   if (m->merge.axes && m->own.dims < 3)
     return sdg_fail(SDG_E_SPLIT_DIMENSION, "%s of %d dimensions",
                     call->entry_name, m->own.dims);
-  if (m->merge.axes && !sdg_reduce_points(&m->reduce) &&
+  // All that goes into an element of c should be in one place (rules/reduce.c).
+  if (m->merge.axes && sdg_reduce_points(&m->reduce))
+    return sdg_tagging_differ(call, tagging, SDG_REDUCE_A, SDG_REDUCE_C);
+  if (m->merge.axes &&
       (m->type < 0 || sdg_merge_type(call->operand[SDG_REDUCE_C].type) < 0))
     return sdg_fail(SDG_E_TENSOR_TYPE, "%s of types %d and %d",
                     call->entry_name, call->operand[SDG_REDUCE_A].type,
@@ -254,8 +216,6 @@ static sdg_status_t maker_init(const sdg_call_t *call,
 
 static const char merge_why[] =
     "the op has no other: a dimension that is reduced is split";
-static const char gather_why[] =
-    "which element was chosen is for one call on all of them to say";
 
 // Whether the call has what the real function demands, on any rank.
 static bool complete(const sdg_call_t *call, sdg_reduce_t *out) {
@@ -301,16 +261,11 @@ sdg_status_t sdg_reduce_plan(const sdg_call_t *call,
   int refusal = sdg_reduce_refusal(call, tagging);
   if (refusal)
     return refused_make(refusal, out_plan);
-  bool gathers = sdg_reduce_points(&m.reduce);
-  SDG_TRY(sdg_merge_open(call, tagging, &m.merge, gathers ? "gather" : "merge",
-                         gathers ? gather_why : merge_why, -1, NULL, &m.plan));
-  if (gathers) {
-    m.plan->axes = tagging->axes;
-    m.plan->reduce_axes = 0;
-  }
+  SDG_TRY(sdg_merge_open(call, tagging, &m.merge, "merge", merge_why, -1, NULL,
+                         &m.plan));
   sdg_status_t status = operands_make(&m);
   if (status == SDG_OK)
-    status = gathers ? gather_make(&m) : merge_make(&m);
+    status = merge_make(&m);
   if (status == SDG_OK)
     *out_plan = m.plan;
   else

@@ -110,7 +110,8 @@ class Family:
 
     def scatter(self, rng, setting, case):
         """Now and then operands that are cut elsewhere; not all of them."""
-        if setting.view != "shard" or not case["split"] or setting.bold or \
+        if setting.view != "shard" or setting.bold or \
+                all(setting.pieces(dim) == 1 for dim in setting.split) or \
                 rng.random() > 0.3:
             return
         tensors = self.tensors(case)
