@@ -239,6 +239,10 @@ static sdg_status_t state_wrap(sdg_plan_t *plan, const moved_t *moved,
   return SDG_OK;
 }
 
+static const char bring_why[] =
+    "operands are cut in different places: they are brought to one, where the "
+    "program's own call is right";
+
 static sdg_status_t plan_extend(const sdg_meet_t *meet,
                                 const sdg_tagging_t *tagging, state_t *state,
                                 sdg_plan_t *plan) {
@@ -254,8 +258,10 @@ static sdg_status_t plan_extend(const sdg_meet_t *meet,
   for (int i = 0; i < SDG_OPERANDS_MAX; i++)
     sdg_bring_fini(&m.bring[i]);
   free(m.need);
-  if (plan->literal)
+  if (plan->literal) {
     plan->strategy = "bring";
+    plan->why = bring_why;
+  }
   plan->literal = false;
   return status;
 }
