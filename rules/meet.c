@@ -24,17 +24,6 @@ static bool extents_equal(const sdg_placement_t *a, const sdg_placement_t *b) {
   return equal;
 }
 
-static bool splits_equal(const sdg_placement_t *a, const sdg_placement_t *b) {
-  for (int d = 0; d < a->dims; d++) {
-    if (a->split[d].axes != b->split[d].axes)
-      return false;
-    for (int i = 0; i < a->split[d].axes; i++)
-      if (a->split[d].axis[i] != b->split[d].axis[i])
-        return false;
-  }
-  return true;
-}
-
 // The vendor's library has no empty tensors.
 static bool some_empty(const sdg_placement_t *placement) {
   for (int d = 0; d < placement->dims; d++)
@@ -53,7 +42,8 @@ sdg_status_t sdg_meet_follow(sdg_meet_t *meet, int index,
     if (!extents_equal(is, want))
       continue;
     meet->is[index] = k;
-    if (absent || (any_parts && splits_equal(is, want)))
+    if (absent ||
+        (any_parts && sdg_place_same(is->split, want->split, is->dims)))
       want = is;
     meet->fits &= !some_empty(want);
     sdg_placement_fini(&meet->tagging.placement[index]);

@@ -26,6 +26,14 @@ bool sdg_place_splits(const sdg_section_t *section, sdg_family_t family,
   return true;
 }
 
+bool sdg_place_same(const sdg_split_t *a, const sdg_split_t *b, int dims) {
+  for (int d = 0; d < dims; d++)
+    if (a[d].axes != b[d].axes ||
+        memcmp(a[d].axis, b[d].axis, (size_t)a[d].axes * sizeof a[d].axis[0]))
+      return false;
+  return true;
+}
+
 // Global extents as this section would see them from member `member` of the
 // group: summed over the pieces of the dimensions it splits, that rank's own in
 // the others.

@@ -13,6 +13,9 @@
 bool sdg_place_splits(const sdg_section_t *section, sdg_family_t family,
                       int dims, sdg_split_t *out_split);
 
+/* Whether two tensors of `dims` dimensions are split over the same axes. */
+bool sdg_place_same(const sdg_split_t *a, const sdg_split_t *b, int dims);
+
 /* Whether an extent that is 1 on every rank is the same element on all of them,
  * and not a shard of one row: in ops that broadcast, or leave extents of 1. */
 bool sdg_place_repeats(sdg_family_t family);

@@ -3,144 +3,18 @@
 #include "rules/whole.h"
 
 #include <cudnn.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "rules/history.h"
 #include "rules/instep.h"
 #include "rules/memory.h"
-#include "rules/place.h"
 #include "rules/plancache.h"
 #include "rules/step.h"
 #include "rules/tagging.h"
 #include "rules/uploads.h"
 #include "rules/values.h"
+#include "rules/wholeplace.h"
 #include "src/job.h"
-
-// ---- what is split, and how ------------------------------------------------
-
-// The first section that matches an input, or, where there is none, the output;
-// NULL if none does or a [local] one comes first. Every rank sees the same.
-static const sdg_section_t *section_find(const sdg_call_t *call,
-                                         const sdg_rules_t *rules) {
-  for (int pass = 0; pass < 2; pass++) {
-    bool any = false;
-    for (int i = 0; i < call->operands; i++) {
-      const sdg_operand_t *operand = &call->operand[i];
-      if (!sdg_role_is_activation(operand->role) ||
-          operand->is_output != (pass == 1))
-        continue;
-      any = true;
-      for (int s = 0; s < rules->sections; s++)
-        if (sdg_section_match(&rules->section[s], call->family,
-                              call->entry_name, operand->extent,
-                              operand->dims)) {
-          if (!rules->section[s].is_local)
-            return &rules->section[s];
-          break;
-        }
-    }
-    if (any)
-      return NULL;
-  }
-  return NULL;
-}
-
-static const sdg_buffer_t *buffer_of(sdg_buffers_t *table,
-                                     const sdg_operand_t *operand) {
-  sdg_layout_t layout = sdg_memory_layout(operand);
-  return operand->data
-             ? sdg_buffers_find(table, (uintptr_t)operand->data, &layout)
-             : NULL;
-}
-
-static bool splits_equal(const sdg_split_t *a, const sdg_split_t *b, int dims) {
-  for (int d = 0; d < dims; d++)
-    if (a[d].axes != b[d].axes ||
-        memcmp(a[d].axis, b[d].axis, (size_t)a[d].axes * sizeof a[d].axis[0]))
-      return false;
-  return true;
-}
-
-// What the section's `parts =` says of this extent. "agree" is even, and so is
-// an extent that listed sizes do not add up to: parts decide who works on what,
-// and a tensor between two calls may have any extent.
-static const char *parts_of(const sdg_rule_split_t *split, int64_t extent) {
-  if (strcmp(split->parts, "agree") == 0)
-    return "even";
-  if (split->parts[0] < '0' || split->parts[0] > '9')
-    return split->parts;
-  int64_t sum = 0;
-  for (char *at = split->parts;; at++) {
-    sum += strtoll(at, &at, 10);
-    if (*at != ',')
-      return sum == extent ? split->parts : "even";
-  }
-}
-
-static sdg_status_t parts_place(const sdg_call_t *call, int index,
-                                const sdg_section_t *section,
-                                const sdg_split_t *split,
-                                sdg_placement_t *out) {
-  const sdg_operand_t *operand = &call->operand[index];
-  SDG_TRY(sdg_placement_init(operand->dims, operand->extent, out));
-  sdg_status_t status = SDG_OK;
-  for (int i = 0; i < section->splits; i++) {
-    const sdg_rule_split_t *said = &section->split[i];
-    int d = sdg_dim_index(call->family, said->dim, operand->dims);
-    if (split[d].axes == 0)
-      continue;
-    sdg_part_t part;
-    SDG_TRY_GOTO(sdg_part_parse(parts_of(said, operand->extent[d]),
-                                operand->extent[d], said->pieces, &part),
-                 fail);
-    status = sdg_placement_split(out, sdg_job_mesh(), d, &split[d], &part);
-    sdg_part_fini(&part);
-    if (status != SDG_OK)
-      goto fail;
-  }
-  return SDG_OK;
-fail:
-  sdg_placement_fini(out);
-  return status;
-}
-
-// Where an operand is: as it was written, if that is what the section splits.
-static sdg_status_t operand_place(const sdg_call_t *call, int index,
-                                  const sdg_section_t *section,
-                                  const sdg_buffer_t *buffer,
-                                  sdg_placement_t *out) {
-  const sdg_operand_t *operand = &call->operand[index];
-  sdg_split_t split[SDG_DIMS_MAX];
-  if (!sdg_place_splits(section, call->family, operand->dims, split))
-    return SDG_OK;
-  for (int d = 0; d < operand->dims; d++)
-    if (sdg_place_repeats(call->family) && operand->extent[d] == 1)
-      split[d].axes = 0;
-  if (buffer && splits_equal(split, buffer->placement.split, operand->dims))
-    return sdg_placement_copy(&buffer->placement, out);
-  return parts_place(call, index, section, split, out);
-}
-
-static sdg_status_t tagging_fill(const sdg_call_t *call,
-                                 const sdg_section_t *section,
-                                 sdg_buffers_t *table, sdg_tagging_t *out) {
-  sdg_tagging_group(section, out);
-  for (int i = 0; i < call->operands; i++) {
-    const sdg_operand_t *operand = &call->operand[i];
-    // Windows place their outputs themselves.
-    if (!sdg_role_is_activation(operand->role) || operand->dims < 1 ||
-        (operand->is_output && call->family != SDG_FAMILY_POINTWISE))
-      continue;
-    sdg_status_t status = operand_place(
-        call, i, section, buffer_of(table, operand), &out->placement[i]);
-    if (status != SDG_OK) {
-      sdg_tagging_fini(out);
-      return status;
-    }
-  }
-  return SDG_OK;
-}
 
 // ---- the plan --------------------------------------------------------------
 
@@ -181,7 +55,7 @@ static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rule_t *rule,
                                sdg_plan_entry_t **out_entry) {
   sdg_tagging_t tagging;
   sdg_plan_t *plan;
-  SDG_TRY(tagging_fill(call, section, table, &tagging));
+  SDG_TRY(sdg_whole_tagging(call, section, table, &tagging));
   sdg_tagging_say(call, &tagging);
   sdg_status_t status = plan_make(call, rule, &tagging, &plan);
   uint32_t hash = sdg_instep_hash(call, rule, &tagging);
@@ -211,7 +85,7 @@ static sdg_status_t entry_get(const sdg_call_t *call, const sdg_rule_t *rule,
   sdg_plan_key_t key;
   sdg_plan_key_make(call, rule, &key);
   for (int i = 0; i < call->operands; i++) {
-    const sdg_buffer_t *buffer = buffer_of(table, &call->operand[i]);
+    const sdg_buffer_t *buffer = sdg_whole_buffer(table, &call->operand[i]);
     key.placed[i] = buffer ? buffer->placement_hash : 0;
   }
   *out_entry = sdg_plancache_find(&key);
@@ -406,7 +280,7 @@ static sdg_status_t shared(sdg_call_t *call, const sdg_rules_t *rules,
 
 sdg_status_t sdg_whole_judge(sdg_call_t *call, const sdg_rules_t *rules,
                              const sdg_rule_t *rule, bool *out_done) {
-  const sdg_section_t *section = section_find(call, rules);
+  const sdg_section_t *section = sdg_whole_section(call, rules);
   *out_done = false;
   if (section && !call->is_query)
     SDG_TRY(sdg_step_accident(shared(call, rules, rule, section, out_done)));
