@@ -187,6 +187,32 @@ static inline void ranks_unlock(const ranks_t *ranks) {
   ck_assert_int_eq(system(path), 0);
 }
 
+/* All ranks exchange their numbers, several times. */
+static inline sdg_status_t ranks_meet(sdg_control_t *control, ranks_t *ranks) {
+  static const int everybody[RANKS_MAX] = {0, 1, 2, 3, 4, 5, 6, 7};
+  char all[RANKS_MAX][SDG_CONTROL_RECORD_BYTES];
+  size_t bytes[RANKS_MAX];
+  int rank = sdg_control_rank(control);
+  (void)ranks;
+  for (int turn = 0; turn < 3; turn++) {
+    SDG_TRY(sdg_control_exchange(control, 0, everybody,
+                                 sdg_control_size(control), &rank, sizeof rank,
+                                 all, bytes, "the test"));
+    for (int r = 0; r < sdg_control_size(control); r++)
+      if (bytes[r] != sizeof r || memcmp(all[r], &r, sizeof r) != 0)
+        return sdg_fail(SDG_E_INTERNAL, "rank %d's record", r);
+  }
+  return SDG_OK;
+}
+
+/* The same, and again when stage 7 is 1; the rank's own is 1 in between. */
+static inline sdg_status_t ranks_hold(sdg_control_t *control, ranks_t *ranks) {
+  SDG_TRY(ranks_meet(control, ranks));
+  atomic_store(&ranks->result[sdg_control_rank(control)].stage, 1);
+  ranks_await(ranks, 7, 1); // until the test says so
+  return ranks_meet(control, ranks);
+}
+
 /* Nothing may be left behind, and no rank may have ended by itself with an
  * error (a sanitizer's). */
 static inline void ranks_fini(ranks_t *ranks) {
@@ -217,6 +243,11 @@ static inline void ranks_fini(ranks_t *ranks) {
                 "rank %d: done %d status %d instead of %d: %s", rank,          \
                 (ranks)->result[rank].done, (ranks)->result[rank].status,      \
                 (int)(expected), (ranks)->result[rank].text)
+
+static inline void ranks_all_ok(ranks_t *ranks) {
+  for (int r = 0; r < ranks->size; r++)
+    ranks_assert(ranks, r, SDG_OK);
+}
 
 #define ranks_assert_text(ranks, rank, part)                                   \
   ck_assert_msg(strstr((ranks)->result[rank].text, part) != NULL,              \

@@ -20,35 +20,6 @@ static ranks_t *tcp_init(int size, double timeout_s) {
   return ranks;
 }
 
-static void all_ok(ranks_t *ranks) {
-  for (int r = 0; r < ranks->size; r++)
-    ranks_assert(ranks, r, SDG_OK);
-}
-
-static sdg_status_t body_all_meet(sdg_control_t *control, ranks_t *ranks) {
-  static const int everybody[RANKS_MAX] = {0, 1, 2, 3, 4, 5, 6, 7};
-  char all[RANKS_MAX][SDG_CONTROL_RECORD_BYTES];
-  size_t bytes[RANKS_MAX];
-  int rank = sdg_control_rank(control);
-  (void)ranks;
-  for (int turn = 0; turn < 3; turn++) {
-    SDG_TRY(sdg_control_exchange(control, 0, everybody,
-                                 sdg_control_size(control), &rank, sizeof rank,
-                                 all, bytes, "the test"));
-    for (int r = 0; r < sdg_control_size(control); r++)
-      if (bytes[r] != sizeof r || memcmp(all[r], &r, sizeof r) != 0)
-        return sdg_fail(SDG_E_INTERNAL, "rank %d's record", r);
-  }
-  return SDG_OK;
-}
-
-static sdg_status_t body_hold(sdg_control_t *control, ranks_t *ranks) {
-  SDG_TRY(body_all_meet(control, ranks));
-  atomic_store(&ranks->result[sdg_control_rank(control)].stage, 1);
-  ranks_await(ranks, 7, 1); // until the test says so
-  return body_all_meet(control, ranks);
-}
-
 // ---- the proofs -----------------------------------------------------------
 
 static void digest_is(const unsigned char *digest, const char *hex) {
@@ -159,25 +130,11 @@ END_TEST
 
 // ---- who is let in --------------------------------------------------------
 
-static const int sizes[] = {2, 3, 5, 8};
-
-START_TEST(ranks_meet_in_any_order) {
-  ranks_t *ranks = tcp_init(sizes[_i], 20);
-  for (int r = 0; r < ranks->size; r++) {
-    ranks_start_one(ranks, _i % 2 ? ranks->size - 1 - r : r, body_all_meet);
-    ranks_sleep_ms(30);
-  }
-  ranks_wait(ranks);
-  all_ok(ranks);
-  ranks_fini(ranks);
-}
-END_TEST
-
 START_TEST(one_port_serves_jobs_one_after_the_other) {
   ranks_t *ranks = tcp_init(3, 20);
   for (int turn = 0; turn < 10; turn++) {
-    ranks_run(ranks, body_all_meet);
-    all_ok(ranks);
+    ranks_run(ranks, ranks_meet);
+    ranks_all_ok(ranks);
   }
   ranks_fini(ranks);
 }
@@ -201,8 +158,8 @@ START_TEST(names_and_ipv6_are_places_too) {
         continue;
       }
     }
-    ranks_run(ranks, body_all_meet);
-    all_ok(ranks);
+    ranks_run(ranks, ranks_meet);
+    ranks_all_ok(ranks);
     ranks_fini(ranks);
   }
 }
@@ -253,11 +210,11 @@ END_TEST
 
 START_TEST(who_has_another_secret_learns_it_at_once) {
   ranks_t *ranks = tcp_init(2, 3);
-  ranks_start_one(ranks, 0, body_all_meet);
+  ranks_start_one(ranks, 0, ranks_meet);
   ranks_sleep_ms(100);
   setenv("SUNDOG_SECRET", "the secret of another test", 1);
   ck_assert_int_eq((int)sdg_options_load(environ), (int)SDG_OK);
-  ranks_start_one(ranks, 1, body_all_meet);
+  ranks_start_one(ranks, 1, ranks_meet);
   ranks_wait(ranks);
   ranks_assert(ranks, 1, SDG_E_SECRET);
   ranks_assert_text(ranks, 1, "does not know the secret of rank 1");
@@ -268,53 +225,13 @@ START_TEST(who_has_another_secret_learns_it_at_once) {
 }
 END_TEST
 
-START_TEST(a_wrong_size_is_an_error_on_all_that_names_both) {
-  ranks_t *ranks = tcp_init(3, 20);
-  ranks_start_one(ranks, 0, body_all_meet);
-  ranks_start_one(ranks, 1, body_all_meet);
-  ranks_sleep_ms(100);
-  pid_t pid = fork();
-  if (pid == 0) {
-    ranks_child(ranks, 2, 4, NULL, &ranks->result[2]);
-    exit(0);
-  }
-  ranks->pid[2] = pid;
-  ranks_wait(ranks);
-  for (int r = 0; r < 3; r++) {
-    ranks_assert(ranks, r, SDG_E_RENDEZVOUS);
-    ranks_assert_text(ranks, r, "rank 2 has size 4, rank 0 has size 3");
-    ck_assert(ranks->result[r].seconds < harness_soon(5));
-  }
-  ranks_fini(ranks);
-}
-END_TEST
-
-START_TEST(a_second_process_of_a_rank_learns_it_at_once_and_silently) {
-  ranks_t *ranks = tcp_init(2, 20);
-  ranks_start(ranks, body_hold);
-  ranks_await(ranks, 0, 1);
-  ranks_await(ranks, 1, 1);
-  for (int r = 0; r < 2; r++) {
-    sdg_control_t *control;
-    ck_assert_int_eq(
-        (int)sdg_control_join(ranks->rendezvous, r, 2, 20, &control),
-        (int)SDG_E_RANK_TAKEN);
-    ck_assert_str_eq(sdg_last_error(), "");
-  }
-  atomic_store(&ranks->result[7].stage, 1);
-  ranks_wait(ranks);
-  all_ok(ranks);
-  ranks_fini(ranks);
-}
-END_TEST
-
 // Each machine has its own folder of locks.
 START_TEST(two_machines_with_one_rank_are_an_error_on_all) {
   ranks_t *ranks = tcp_init(3, 20);
   char folder[] = "/tmp/sdg-test-XXXXXX", inner[64];
   ck_assert_ptr_nonnull(mkdtemp(folder));
-  ranks_start_one(ranks, 0, body_all_meet);
-  ranks_start_one(ranks, 1, body_all_meet);
+  ranks_start_one(ranks, 0, ranks_meet);
+  ranks_start_one(ranks, 1, ranks_meet);
   ranks_sleep_ms(200);
   setenv("XDG_RUNTIME_DIR", folder, 1);
   pid_t pid = fork();
@@ -332,50 +249,6 @@ START_TEST(two_machines_with_one_rank_are_an_error_on_all) {
   snprintf(inner, sizeof inner, "%s/sundog", folder);
   rmdir(inner);
   ck_assert_int_eq(rmdir(folder), 0);
-}
-END_TEST
-
-START_TEST(missing_ranks_are_named_in_time_on_all) {
-  ranks_t *ranks = tcp_init(5, 1.5);
-  ranks_start_one(ranks, 0, NULL);
-  ranks_start_one(ranks, 2, NULL);
-  ranks_wait(ranks);
-  for (int r = 0; r < 3; r += 2) {
-    ranks_assert(ranks, r, SDG_E_JOIN_TIMEOUT);
-    ranks_assert_text(ranks, r, "ranks 1, 3, 4 of 5");
-    ck_assert(ranks->result[r].seconds < harness_soon(4));
-  }
-  ranks_fini(ranks);
-}
-END_TEST
-
-START_TEST(a_missing_rank_0_is_named) {
-  ranks_t *ranks = tcp_init(3, 0.7);
-  ranks_start_one(ranks, 1, NULL);
-  ranks_wait(ranks);
-  ranks_assert(ranks, 1, SDG_E_JOIN_TIMEOUT);
-  ranks_assert_text(ranks, 1, "rank 0 of 3 did not come");
-  ck_assert(ranks->result[1].seconds < harness_soon(3));
-  ranks_fini(ranks);
-}
-END_TEST
-
-START_TEST(a_rank_that_dies_while_others_join_ends_the_join) {
-  for (int dead = 0; dead < 2; dead++) {
-    ranks_t *ranks = tcp_init(3, 30);
-    ranks_start_one(ranks, 0, NULL);
-    ranks_start_one(ranks, 1, NULL);
-    ranks_sleep_ms(300);
-    ranks_signal(ranks, dead, SIGKILL);
-    ranks_wait(ranks);
-    ranks_assert(ranks, !dead, SDG_E_PEER_LOST);
-    ranks_assert_text(ranks, !dead,
-                      dead ? "rank 1 ended while rank 0 waits for rank 2"
-                           : "rank 0 ended while rank 1 waits for rank 2");
-    ck_assert(ranks->result[!dead].seconds < harness_soon(4));
-    ranks_unlock(ranks);
-    ranks_fini(ranks);
-  }
 }
 END_TEST
 
@@ -400,7 +273,7 @@ static int stranger(const ranks_t *ranks) {
 START_TEST(strangers_do_not_disturb_a_job) {
   ranks_t *ranks = tcp_init(3, 20);
   unsigned seed = 12345;
-  ranks_start_one(ranks, 0, body_all_meet);
+  ranks_start_one(ranks, 0, ranks_meet);
   int open_fds[400], open_count = 0;
   for (int turn = 0; turn < 600; turn++) {
     char message[400];
@@ -424,10 +297,10 @@ START_TEST(strangers_do_not_disturb_a_job) {
   }
   // 300 that hold on, more than rank 0 listens to: the real ones get in.
   double start = ranks_now();
-  ranks_start_one(ranks, 1, body_all_meet);
-  ranks_start_one(ranks, 2, body_all_meet);
+  ranks_start_one(ranks, 1, ranks_meet);
+  ranks_start_one(ranks, 2, ranks_meet);
   ranks_wait(ranks);
-  all_ok(ranks);
+  ranks_all_ok(ranks);
   ck_assert(ranks_now() - start < harness_soon(4));
   while (open_count > 0)
     close(open_fds[--open_count]);
@@ -440,7 +313,7 @@ START_TEST(slow_strangers_do_not_keep_a_rank_out) {
   ranks_t *ranks = tcp_init(2, 20);
   static const char hello[40] = {0x31, 0x70, 0x63, 0x74,
                                  0x2d, 0x67, 0x64, 0x73};
-  ranks_start_one(ranks, 0, body_all_meet);
+  ranks_start_one(ranks, 0, ranks_meet);
   int fds[100];
   for (int i = 0; i < 100; i++)
     fds[i] = stranger(ranks);
@@ -448,11 +321,11 @@ START_TEST(slow_strangers_do_not_keep_a_rank_out) {
     for (int i = 0; i < 100; i++)
       (void)!send(fds[i], hello + turn, 1, MSG_NOSIGNAL);
     if (turn == 10)
-      ranks_start_one(ranks, 1, body_all_meet);
+      ranks_start_one(ranks, 1, ranks_meet);
     ranks_sleep_ms(20);
   }
   ranks_wait(ranks);
-  all_ok(ranks);
+  ranks_all_ok(ranks);
   for (int i = 0; i < 100; i++)
     close(fds[i]);
   ranks_fini(ranks);
@@ -463,7 +336,7 @@ END_TEST
 START_TEST(a_flood_of_bytes_is_not_kept) {
   ranks_t *ranks = tcp_init(2, 20);
   static char much[1 << 16];
-  ranks_start_one(ranks, 0, body_hold);
+  ranks_start_one(ranks, 0, ranks_hold);
   int fd = stranger(ranks), dropped = 0;
   const uint64_t magic = SDG_FRAME_MAGIC;
   memcpy(much, &magic, sizeof magic);
@@ -481,10 +354,10 @@ START_TEST(a_flood_of_bytes_is_not_kept) {
   ck_assert_int_gt(kilobytes, 0);
   if (!getenv("ASAN_OPTIONS") && !getenv("TSAN_OPTIONS"))
     ck_assert_int_lt(kilobytes, 64 << 10);
-  ranks_start_one(ranks, 1, body_hold);
+  ranks_start_one(ranks, 1, ranks_hold);
   atomic_store(&ranks->result[7].stage, 1);
   ranks_wait(ranks);
-  all_ok(ranks);
+  ranks_all_ok(ranks);
   ranks_fini(ranks);
 }
 END_TEST
@@ -493,7 +366,7 @@ END_TEST
 START_TEST(a_job_that_has_met_is_closed) {
   ranks_t *ranks = tcp_init(2, 20);
   sdg_meeting_point_t point;
-  ranks_start(ranks, body_hold);
+  ranks_start(ranks, ranks_hold);
   ranks_await(ranks, 0, 1);
   ranks_await(ranks, 1, 1);
   ranks_sleep_ms(200);
@@ -505,7 +378,7 @@ START_TEST(a_job_that_has_met_is_closed) {
   close(fd);
   atomic_store(&ranks->result[7].stage, 1);
   ranks_wait(ranks);
-  all_ok(ranks);
+  ranks_all_ok(ranks);
   ranks_fini(ranks);
 }
 END_TEST
@@ -547,7 +420,7 @@ static int greet(const ranks_t *ranks, int rank, int size) {
 START_TEST(messages_that_break_the_rules_end_in_an_error) {
   unsigned seed = (unsigned)_i * 7919 + 1;
   ranks_t *ranks = tcp_init(2, 20);
-  ranks_start_one(ranks, 0, body_all_meet);
+  ranks_start_one(ranks, 0, ranks_meet);
   int fd = greet(ranks, 1, 2);
   struct {
     sdg_frame_head_t head;
@@ -584,12 +457,12 @@ END_TEST
 
 #ifndef __SANITIZE_THREAD__ // which sees what the program does as a race
 static sdg_status_t body_close_all(sdg_control_t *control, ranks_t *ranks) {
-  SDG_TRY(body_all_meet(control, ranks));
+  SDG_TRY(ranks_meet(control, ranks));
   if (sdg_control_rank(control) == 0)
     for (int fd = 3; fd < 1024; fd++)
       close(fd);
   ranks_sleep_ms(300);
-  return body_all_meet(control, ranks);
+  return ranks_meet(control, ranks);
 }
 
 START_TEST(a_program_that_closes_all_descriptors_fails_soon) {
@@ -635,20 +508,12 @@ int main(void) {
   tcase_add_test(cases, sha256_is_that_of_the_standard);
   tcase_add_test(cases, hmac_is_that_of_the_standard);
   tcase_add_test(cases, a_secret_comes_from_the_environment_or_a_private_file);
-  tcase_add_loop_test(cases, ranks_meet_in_any_order, 0,
-                      sizeof sizes / sizeof *sizes);
   tcase_add_test(cases, one_port_serves_jobs_one_after_the_other);
   tcase_add_test(cases, names_and_ipv6_are_places_too);
   tcase_add_test(cases, places_that_cannot_be_used_are_refused_at_once);
   tcase_add_test(cases, without_a_secret_nothing_is_begun);
   tcase_add_test(cases, who_has_another_secret_learns_it_at_once);
-  tcase_add_test(cases, a_wrong_size_is_an_error_on_all_that_names_both);
-  tcase_add_test(cases,
-                 a_second_process_of_a_rank_learns_it_at_once_and_silently);
   tcase_add_test(cases, two_machines_with_one_rank_are_an_error_on_all);
-  tcase_add_test(cases, missing_ranks_are_named_in_time_on_all);
-  tcase_add_test(cases, a_missing_rank_0_is_named);
-  tcase_add_test(cases, a_rank_that_dies_while_others_join_ends_the_join);
   tcase_add_test(cases, strangers_do_not_disturb_a_job);
   tcase_add_test(cases, slow_strangers_do_not_keep_a_rank_out);
   tcase_add_test(cases, a_flood_of_bytes_is_not_kept);

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// What launchers say of a rank, and where ranks meet when nobody says it.
+#include <limits.h>
+#include <sys/stat.h>
+
+#include "tests/unit/ranks.h"
+
+static const char *const launcher_variables[] = {"SUNDOG_RANK",
+                                                 "SUNDOG_SIZE",
+                                                 "SUNDOG_LOCAL_RANK",
+                                                 "RANK",
+                                                 "WORLD_SIZE",
+                                                 "LOCAL_RANK",
+                                                 "OMPI_COMM_WORLD_RANK",
+                                                 "OMPI_COMM_WORLD_SIZE",
+                                                 "OMPI_COMM_WORLD_LOCAL_RANK",
+                                                 "PMI_RANK",
+                                                 "PMI_SIZE",
+                                                 "MPI_LOCALRANKID",
+                                                 "PMIX_RANK",
+                                                 "PMIX_NAMESPACE",
+                                                 "SLURM_PROCID",
+                                                 "SLURM_NTASKS",
+                                                 "SLURM_STEP_NUM_TASKS",
+                                                 "SLURM_LOCALID",
+                                                 "SLURM_JOB_ID",
+                                                 "SLURM_STEP_ID",
+                                                 "OMPI_MCA_ess_base_jobid",
+                                                 "TORCHELASTIC_RUN_ID",
+                                                 "TORCHELASTIC_RESTART_COUNT",
+                                                 "XDG_RUNTIME_DIR"};
+
+// Sets exactly these variables: "A=1 B=2".
+static void environment_set(const char *assignments) {
+  char text[512];
+  for (size_t i = 0;
+       i < sizeof launcher_variables / sizeof launcher_variables[0]; i++)
+    unsetenv(launcher_variables[i]);
+  snprintf(text, sizeof text, "%s", assignments);
+  for (char *word = strtok(text, " "); word; word = strtok(NULL, " ")) {
+    char *equals = strchr(word, '=');
+    *equals = '\0';
+    setenv(word, equals + 1, 1);
+  }
+}
+
+START_TEST(launchers_say_rank_and_size) {
+  static const struct {
+    const char *environment;
+    int rank, size, local_rank;
+    const char *origin;
+  } cases[] = {
+      {"", 0, 1, 0, NULL},
+      {"SUNDOG_RANK=1 SUNDOG_SIZE=4", 1, 4, 1, "SUNDOG_RANK/SUNDOG_SIZE"},
+      {"SUNDOG_RANK=3 SUNDOG_SIZE=4 SUNDOG_LOCAL_RANK=1", 3, 4, 1,
+       "SUNDOG_RANK/SUNDOG_SIZE"},
+      {"SUNDOG_RANK=1 SUNDOG_SIZE=4 RANK=0 WORLD_SIZE=2 RANK=9", 1, 4, 1,
+       "SUNDOG_RANK/SUNDOG_SIZE"},
+      {"RANK=5 WORLD_SIZE=8 LOCAL_RANK=1", 5, 8, 1, "RANK/WORLD_SIZE"},
+      {"OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=3 "
+       "OMPI_COMM_WORLD_LOCAL_RANK=0 PMIX_RANK=2",
+       2, 3, 0, "OMPI_COMM_WORLD_RANK/SIZE"},
+      {"PMI_RANK=0 PMI_SIZE=2 MPI_LOCALRANKID=0", 0, 2, 0, "PMI_RANK/PMI_SIZE"},
+      {"PMIX_RANK=1 SLURM_NTASKS=2 SLURM_PROCID=1 SLURM_LOCALID=0", 1, 2, 0,
+       "PMIX_RANK/SLURM_NTASKS"},
+      {"SLURM_PROCID=3 SLURM_NTASKS=4 SLURM_LOCALID=1", 3, 4, 1,
+       "SLURM_PROCID/SLURM_NTASKS"},
+      {"SLURM_PROCID=1 SLURM_NTASKS=8 SLURM_STEP_NUM_TASKS=2", 1, 2, 1,
+       "SLURM_PROCID/SLURM_NTASKS"},
+      {"SLURM_NTASKS=8", 0, 1, 0, NULL}, // the shell of an allocation
+      {"RANK= SLURM_PROCID=1 SLURM_NTASKS=2", 1, 2, 1,
+       "SLURM_PROCID/SLURM_NTASKS"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    int rank, size, local_rank;
+    const char *origin;
+    environment_set(cases[i].environment);
+    ck_assert_msg(sdg_rank_detect(&rank, &size, &local_rank, &origin) == SDG_OK,
+                  "%s", cases[i].environment);
+    ck_assert_msg(rank == cases[i].rank && size == cases[i].size &&
+                      local_rank == cases[i].local_rank,
+                  "%s: %d of %d, local %d", cases[i].environment, rank, size,
+                  local_rank);
+    if (cases[i].origin)
+      ck_assert_str_eq(origin, cases[i].origin);
+    else
+      ck_assert_ptr_null(origin);
+  }
+}
+END_TEST
+
+START_TEST(contradictory_ranks_are_refused_with_their_values) {
+  static const struct {
+    const char *environment, *says;
+  } cases[] = {
+      {"SUNDOG_RANK=2", "SUNDOG_RANK=2 without SUNDOG_SIZE"},
+      {"SUNDOG_SIZE=2", "SUNDOG_SIZE=2 without SUNDOG_RANK"},
+      {"SUNDOG_RANK=2 SUNDOG_SIZE=2",
+       "SUNDOG_RANK=2 is not below SUNDOG_SIZE=2"},
+      {"SUNDOG_RANK=-1 SUNDOG_SIZE=2", "SUNDOG_RANK=-1 is not a number"},
+      {"SUNDOG_RANK=0 SUNDOG_SIZE=2x", "SUNDOG_SIZE=2x is not a number"},
+      {"SUNDOG_RANK=0 SUNDOG_SIZE=0", "SUNDOG_RANK=0 is not below"},
+      {"SUNDOG_RANK=0 SUNDOG_SIZE=99999999999", "SUNDOG_SIZE=99999999999"},
+      {"SUNDOG_RANK=0 SUNDOG_SIZE=2 SUNDOG_LOCAL_RANK=2",
+       "SUNDOG_LOCAL_RANK=2 is not below"},
+      {"RANK=1", "RANK=1 without WORLD_SIZE"},
+      {"WORLD_SIZE=1", "WORLD_SIZE=1 without RANK"},
+      {"PMIX_RANK=1", "PMIX_RANK=1 without SLURM_NTASKS"},
+      {"SLURM_PROCID=+1 SLURM_NTASKS=2", "SLURM_PROCID=+1 is not a number"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    int rank, size, local_rank;
+    const char *origin;
+    environment_set(cases[i].environment);
+    ck_assert_int_eq((int)sdg_rank_detect(&rank, &size, &local_rank, &origin),
+                     (int)SDG_E_RANK_UNKNOWN);
+    ck_assert_msg(strstr(sdg_last_error(), cases[i].says) != NULL, "%s",
+                  sdg_last_error());
+  }
+}
+END_TEST
+
+static void default_of(const char *environment, char *out) {
+  environment_set(environment);
+  ck_assert_int_eq((int)sdg_rendezvous_default(out, 256), (int)SDG_OK);
+}
+
+START_TEST(the_default_place_is_that_of_the_launch) {
+  static const char *const launches[] = {
+      "",
+      "SLURM_JOB_ID=7 SLURM_STEP_ID=0",
+      "SLURM_JOB_ID=7 SLURM_STEP_ID=1",
+      "SLURM_JOB_ID=71",
+      "PMIX_NAMESPACE=prterun-a-1@1",
+      "PMIX_NAMESPACE=prterun-a-1@2",
+      "OMPI_MCA_ess_base_jobid=7",
+      "TORCHELASTIC_RUN_ID=none",
+      "TORCHELASTIC_RUN_ID=7 TORCHELASTIC_RESTART_COUNT=0",
+      "TORCHELASTIC_RUN_ID=7 TORCHELASTIC_RESTART_COUNT=1",
+  };
+  enum { COUNT = sizeof launches / sizeof launches[0] };
+  char place[COUNT][256], again[256];
+  for (size_t i = 0; i < COUNT; i++) {
+    char with_rank[256];
+    default_of(launches[i], place[i]);
+    snprintf(with_rank, sizeof with_rank, "%s SLURM_PROCID=1 RANK=1 PMI_RANK=1",
+             launches[i]);
+    default_of(with_rank, again);
+    ck_assert_str_eq(place[i], again);
+    ck_assert_int_eq(strncmp(place[i], "file:/tmp/sundog-", 17), 0);
+    for (size_t j = 0; j < i; j++)
+      ck_assert_str_ne(place[i], place[j]);
+  }
+}
+END_TEST
+
+START_TEST(the_default_place_depends_on_the_parent_unless_the_job_has_a_name) {
+  char *shared = mmap(NULL, 1024, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  for (int named = 0; named < 2; named++) {
+    const char *environment = named ? "PMIX_NAMESPACE=a" : "";
+    default_of(environment, shared);
+    fflush(NULL);
+    for (int child = 1; child < 3; child++) {
+      pid_t pid = fork();
+      if (pid == 0) {
+        default_of(environment, shared + 256 * child);
+        _exit(0);
+      }
+      ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+    }
+    ck_assert_str_eq(shared + 256, shared + 512); // siblings meet
+    ck_assert_int_eq(strcmp(shared, shared + 256) == 0, named);
+  }
+}
+END_TEST
+
+START_TEST(the_default_folder_must_be_private) {
+  char folder[] = "/tmp/sdg-test-XXXXXX", place[256], inner[64], other[64];
+  char environment[128];
+  ck_assert_ptr_nonnull(mkdtemp(folder));
+  snprintf(environment, sizeof environment, "XDG_RUNTIME_DIR=%s", folder);
+  snprintf(inner, sizeof inner, "%s/sundog", folder);
+  snprintf(other, sizeof other, "%s/other", folder);
+  umask(0);
+  default_of(environment, place);
+  ck_assert_int_eq(strncmp(place + 5, inner, strlen(inner)), 0);
+  struct stat found;
+  ck_assert_int_eq(lstat(inner, &found), 0);
+  ck_assert_int_eq(found.st_mode, S_IFDIR | 0700);
+  ck_assert_int_eq(chmod(inner, 0770), 0);
+  ck_assert_int_eq((int)sdg_rendezvous_default(place, sizeof place),
+                   (int)SDG_E_RENDEZVOUS);
+  ck_assert_int_eq(chmod(inner, 0700), 0);
+  ck_assert_int_eq(rename(inner, other), 0);
+  ck_assert_int_eq(symlink(other, inner), 0); // whose target may change
+  ck_assert_int_eq((int)sdg_rendezvous_default(place, sizeof place),
+                   (int)SDG_E_RENDEZVOUS);
+  ck_assert_int_eq(unlink(inner), 0);
+  ck_assert_int_eq(chmod(folder, 0755), 0); // then it is not used at all
+  ck_assert_int_eq((int)sdg_rendezvous_default(place, sizeof place),
+                   (int)SDG_OK);
+  ck_assert_int_eq(strncmp(place, "file:/tmp/sundog-", 17), 0);
+  ck_assert_int_eq(rmdir(other), 0);
+  ck_assert_int_eq(rmdir(folder), 0);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("launchers");
+  TCase *cases = tcase_create("launchers");
+  tcase_set_timeout(cases, RANKS_LIMIT_SECONDS);
+  tcase_add_test(cases, launchers_say_rank_and_size);
+  tcase_add_test(cases, contradictory_ranks_are_refused_with_their_values);
+  tcase_add_test(cases, the_default_place_is_that_of_the_launch);
+  tcase_add_test(
+      cases, the_default_place_depends_on_the_parent_unless_the_job_has_a_name);
+  tcase_add_test(cases, the_default_folder_must_be_private);
+  suite_add_tcase(suite, cases);
+  int failed = harness_run(suite);
+  char folder[64];
+  snprintf(folder, sizeof folder, "/tmp/sundog-%u", (unsigned)geteuid());
+  rmdir(folder); // the default one, unless a job is using it
+  return failed;
+}
