@@ -103,6 +103,21 @@ def negative_cases(runner, completed):
               "size=12x8")
     yield item("rank 1 wants logarithms",
                [[scores], [scores + " algo=log"]], ["SDG-301"], line=scores)
+    terms = "op=matmul mesh=2 split=k:0 partk=0,5,11 size=7x6x11x0"
+    yield item("rank 1 multiplies other rows",
+               [[terms], [terms.replace("7x6", "8x6")]], ["SDG-400"],
+               line=terms)
+    yield item("rank 1 multiplies halves",
+               [[terms], [terms + " api=gemmex type=half ctype=half"]], [CODE],
+               line=terms)
+    yield item("rank 1 multiplies a transpose",
+               [[terms], [terms + " ta=T"]], ["SDG-301"], line=terms)
+    yield item("sums with scalars on the device",
+               [[terms + " ondevice=1"]] * 2, ["SDG-600", "device memory"],
+               line=terms)
+    yield item("sums of cublasLtMatmul in double",
+               [[terms.replace("matmul", "matmul_lt") + " type=double"]] * 2,
+               ["SDG-600"], line=terms)
     near = ("mesh=2 split=H:0 partH=0,4,9 size=9x7 dims=2 kernel=3x5 n=1 c=2 "
             "hq=2 hv=3")
     for way in "forward", "backward":

@@ -381,6 +381,108 @@ START_TEST(sums_over_three_ranks_take_what_the_formulas_say) {
 }
 END_TEST
 
+// ---- the shard view
+// ------------------------------------------------------------
+
+// What a rank of three gets: hidden units are cut 11+11+10, tokens 20+20+20.
+typedef struct row {
+  const char *what;
+  sdg_dim_t split;
+  int64_t m, n, k; // 32 hidden, 60 tokens, 24 inputs
+  int matrix;      // cut otherwise; -1: none
+  sdg_dim_t dim;   // in which; SDG_DIM_COUNT: replicated
+  bool stays;      // sums stay in pieces of N
+  int64_t tokens;  // floats of each token of another rank that come here
+  int64_t sums;    // floats of sums, from each other rank
+} row_t;
+
+static const int64_t hidden[] = {11, 11, 10};
+
+// C (32 x 60) = A (32 x 24) B (24 x 60), and of K 32: C (24 x 60).
+static const row_t rows[] = {
+    {"rows of A", SDG_DIM_M, 32, 60, 24, -1, 0, false, 0, 0},
+    {"columns of B gathered for rows of A", SDG_DIM_M, 32, 60, 24, SDG_MATRIX_B,
+     SDG_DIM_N, false, 24, 0},
+    {"terms of B gathered for rows of A", SDG_DIM_M, 32, 24, 60, SDG_MATRIX_B,
+     SDG_DIM_K, false, 24, 0},
+    {"rows of A gathered for columns of B", SDG_DIM_N, 60, 32, 24, SDG_MATRIX_A,
+     SDG_DIM_M, false, 24, 0},
+    {"terms, scattered", SDG_DIM_K, 24, 60, 32, -1, 0, true, 0, 24 * 20},
+    {"terms, everywhere", SDG_DIM_K, 24, 60, 32, -1, 0, false, 24, 24 * 20},
+    {"all of B, terms of A", SDG_DIM_K, 24, 60, 32, SDG_MATRIX_B, SDG_DIM_COUNT,
+     true, 0, 24 * 20},
+};
+
+static void row_setting(const row_t *row, setting_t *s) {
+  memset(s, 0, sizeof *s);
+  s->ranks = 3;
+  s->mesh = (sdg_mesh_t){.axes = 1, .name = {"y"}, .size = {3}};
+  s->section.view = SDG_VIEW_SHARD;
+  s->section.sum_axes = 1;
+  split_add(s->section.split, &s->section.splits, row->split, &s->mesh, 0);
+  if (row->stays) {
+    sdg_rule_matrix_t *c = &s->section.matrix[SDG_MATRIX_C];
+    split_add(c->split, &c->splits, SDG_DIM_N, &s->mesh, 0);
+  }
+  if (row->matrix >= 0) {
+    sdg_rule_matrix_t *said = &s->section.matrix[row->matrix];
+    said->said = true;
+    if (row->dim != SDG_DIM_COUNT)
+      split_add(said->split, &said->splits, row->dim, &s->mesh, 0);
+  }
+}
+
+static int64_t row_received(const row_t *row, int rank) {
+  static setting_t s;
+  static sdg_tagging_t tagging;
+  const int64_t whole[] = {row->m, row->n, row->k, 1};
+  int64_t own[] = {row->m, row->n, row->k};
+  int cut = sdg_dim_index(SDG_FAMILY_MATMUL, row->split, 4);
+  row_setting(row, &s);
+  own[cut] = hidden[rank];
+  s.gemm = (sdg_gemm_t){.handle = place,
+                        .m = own[0],
+                        .n = own[1],
+                        .k = own[2],
+                        .in_pieces = true,
+                        .batch = 1,
+                        .alpha = &one,
+                        .beta = &zero,
+                        .a = &place[1],
+                        .b = &place[2],
+                        .c = &place[3],
+                        .lda = 100,
+                        .ldb = 100,
+                        .ldc = 100,
+                        .type_a = CUDA_R_32F,
+                        .type_b = CUDA_R_32F,
+                        .type_c = CUDA_R_32F,
+                        .compute = CUBLAS_COMPUTE_32F};
+  s.call = (sdg_call_t){.entry_name = "product", .family = SDG_FAMILY_MATMUL};
+  sdg_product_read(&s.gemm, &s.call);
+  memcpy(s.call.operand[0].extent, whole, sizeof whole);
+  tagging_make(&s, rank, &tagging); // even parts of 32 are 11+11+10
+  sdg_plan_t *plan;
+  REQUIRE(!sdg_matmul_plan(&s.call, &tagging, &plan));
+  int64_t bytes = plan->received_bytes;
+  sdg_plan_destroy(plan);
+  for (int o = 0; o < SDG_OPERANDS_MAX; o++)
+    sdg_placement_fini(&tagging.placement[o]);
+  return bytes;
+}
+
+START_TEST(pieces_take_what_the_table_says) {
+  sdg_library_set_finder(find);
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    for (int rank = 0; rank < 3; rank++) {
+      int64_t floats = 2 * (20 * rows[i].tokens + rows[i].sums);
+      int64_t bytes = row_received(&rows[i], rank);
+      REQUIRE_MSG(bytes == floats * 4, "%s: %lld bytes, not %lld", rows[i].what,
+                  (long long)bytes, (long long)floats * 4);
+    }
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("matmul");
   TCase *cases = tcase_create("matmul");
@@ -390,6 +492,7 @@ int main(void) {
   tcase_add_test(cases,
                  ranks_share_a_product_and_send_no_more_than_its_sums_take);
   tcase_add_test(cases, sums_over_three_ranks_take_what_the_formulas_say);
+  tcase_add_test(cases, pieces_take_what_the_table_says);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }
