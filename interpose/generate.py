@@ -489,12 +489,17 @@ def probe(e):
     head = f'static {join(e.ctype, name)}({e.declaration()}) {{'
     if e.is_product():
         return product(e) + [
-            head, f'  {fill_of(e)}',
+            f'static COLD {e.ctype} capture_{e.name}({e.declaration()}) {{',
+            f'  {fill_of(e)}',
             '  int result;',
             f'  if (sdg_capture(SDG_ENTRY_{e.name}, &all,',
             '                  __builtin_return_address(0), &result))',
             f'    return ({e.ctype})result;',
-            f'  return {call};', '}', '']
+            f'  return {call};', '}', head,
+            '  if (LIKELY(atomic_load_explicit(&sdg_slot_products_left,',
+            '                                  memory_order_relaxed)))',
+            f'    TAIL return {call};',
+            f'  TAIL return capture_{e.name}({e.arguments()});', '}', '']
     if e.is_captured():
         tests = [f'sdg_tag_passes({p.name}, SDG_FAMILY_{e.kind.upper()})'
                  for p in e.of_kind('tensor', 'sequence', 'limits')]

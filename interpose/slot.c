@@ -110,12 +110,16 @@ void sdg_slot_narrow(void) {
                                    : atomic_load(&sdg_real[entry]));
 }
 
+atomic_bool sdg_slot_products_left;
+
 void sdg_slot_leave_products(void) {
   bool whole = sdg_registry_is_whole();
   for (int entry = 0; entry < SDG_ENTRY_COUNT; entry++)
     if (sdg_entry[entry].product)
       replace(entry, sdg_entry[entry].probe,
               whole ? sdg_entry[entry].whole : atomic_load(&sdg_real[entry]));
+  if (!whole) // else memory is still to be followed
+    atomic_store(&sdg_slot_products_left, true);
 }
 
 bool sdg_slot_disarmed(void) {

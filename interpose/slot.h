@@ -90,6 +90,8 @@ void sdg_slot_narrow(void);
 /* It is known that no section is about products of matrices: they are as the
  * view has other functions of cuBLAS. */
 void sdg_slot_leave_products(void);
+/* Set by that, for calls that are on their way to a probe. */
+extern atomic_bool sdg_slot_products_left;
 bool sdg_slot_disarmed(void);
 
 #endif
