@@ -4,7 +4,9 @@
 
 #include "interpose/capture.h"
 #include "interpose/load.h"
+#include "interpose/slot.h"
 #include "rules/label.h"
+#include "src/range.h"
 #include "src/status.h"
 #include "src/tag.h"
 #include "src/thread.h"
@@ -30,6 +32,14 @@ int sundog_tag(const void *descriptor, const char *split) {
 int sundog_untag(const void *descriptor) {
   sdg_load_options();
   return (int)sdg_label_set(descriptor, NULL);
+}
+
+int sundog_tag_range(const void *pointer, size_t bytes, const char *split) {
+  sdg_load_options();
+  sdg_status_t status = sdg_label_set_range(pointer, bytes, split);
+  if (sdg_range_any())
+    sdg_slot_take_products();
+  return (int)status;
 }
 
 int sundog_redistribute(void *cudnn_handle, const void *x_descriptor,

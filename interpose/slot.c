@@ -122,6 +122,13 @@ void sdg_slot_leave_products(void) {
     atomic_store(&sdg_slot_products_left, true);
 }
 
+void sdg_slot_take_products(void) {
+  atomic_store(&sdg_slot_products_left, false);
+  for (int entry = 0; entry < SDG_ENTRY_COUNT && !sdg_slot_disarmed(); entry++)
+    if (sdg_entry[entry].product)
+      replace(entry, atomic_load(&sdg_real[entry]), sdg_entry[entry].probe);
+}
+
 bool sdg_slot_disarmed(void) {
   return atomic_load_explicit(&disarmed, memory_order_acquire);
 }

@@ -90,7 +90,10 @@ void sdg_slot_narrow(void);
 /* It is known that no section is about products of matrices: they are as the
  * view has other functions of cuBLAS. */
 void sdg_slot_leave_products(void);
-/* Set by that, for calls that are on their way to a probe. */
+/* The program says of products itself how they are split: they are looked at,
+ * from now on. */
+void sdg_slot_take_products(void);
+/* Set by the first, for calls that are on their way to a probe. */
 extern atomic_bool sdg_slot_products_left;
 bool sdg_slot_disarmed(void);
 

@@ -12,11 +12,13 @@
 #include "rules/setup.h"
 #include "src/job.h"
 #include "src/options.h"
+#include "src/range.h"
 
 // Lives as long as the process: plans and reports point to its section.
 typedef struct entry {
   sdg_tag_label_t label; // first: a label is its entry
   sdg_section_t section;
+  bool product; // the text is one of sdg_label_set_range
   struct entry *next;
 } entry_t;
 
@@ -42,12 +44,13 @@ static sdg_status_t section_check(const sdg_rules_t *rules,
 }
 
 static sdg_status_t entry_make(const sdg_rules_t *rules, const char *text,
-                               entry_t **out_entry) {
+                               bool product, entry_t **out_entry) {
   entry_t *entry = calloc(1, sizeof *entry);
   if (!entry)
     return sdg_fail(SDG_E_NO_MEMORY, "a tag");
-  sdg_status_t status =
-      sdg_rules_label(rules, sdg_options_get(), text, &entry->section);
+  entry->product = product;
+  sdg_status_t status = (product ? sdg_rules_product : sdg_rules_label)(
+      rules, sdg_options_get(), text, &entry->section);
   if (status == SDG_OK)
     status = section_check(rules, &entry->section);
   if (status != SDG_OK) {
@@ -57,7 +60,7 @@ static sdg_status_t entry_make(const sdg_rules_t *rules, const char *text,
   }
   snprintf(entry->label.text, sizeof entry->label.text, "%s", text);
   entry->label.is_local = entry->section.is_local;
-  for (int i = 0; i < entry->section.splits; i++)
+  for (int i = 0; i < entry->section.splits && !product; i++)
     if (entry->section.split[i].dim != SDG_DIM_N)
       atomic_store(&splits, true);
   *out_entry = entry;
@@ -65,17 +68,18 @@ static sdg_status_t entry_make(const sdg_rules_t *rules, const char *text,
 }
 
 static sdg_status_t entry_get(const sdg_rules_t *rules, const char *text,
-                              entry_t **out_entry) {
+                              bool product, entry_t **out_entry) {
   sdg_status_t status = SDG_OK;
   if (strlen(text) >= SDG_TAG_LABEL_BYTES)
     return sdg_fail(SDG_E_TAG, "'%.32s...' is longer than %d characters", text,
                     SDG_TAG_LABEL_BYTES - 1);
   pthread_mutex_lock(&lock);
   entry_t *entry = entries;
-  while (entry && strcmp(entry->label.text, text) != 0)
+  while (entry &&
+         (entry->product != product || strcmp(entry->label.text, text) != 0))
     entry = entry->next;
   if (!entry) {
-    status = entry_make(rules, text, &entry);
+    status = entry_make(rules, text, product, &entry);
     if (status == SDG_OK) {
       entry->next = entries;
       entries = entry;
@@ -96,7 +100,7 @@ sdg_status_t sdg_label_set(const void *descriptor, const char *text) {
   if (!text)
     return sdg_tag_set_label(descriptor, NULL);
   entry_t *entry;
-  SDG_TRY(entry_get(rules, text, &entry));
+  SDG_TRY(entry_get(rules, text, false, &entry));
   const sdg_section_t *section = &entry->section;
   if (section->pending || (section->splits == 0 && !section->is_local))
     return sdg_fail(SDG_E_TAG, "'%s' is for sundog_redistribute", text);
@@ -108,10 +112,23 @@ sdg_status_t sdg_label_placement(const char *text,
   const sdg_rules_t *rules;
   entry_t *entry;
   SDG_TRY(sdg_setup_rules(&rules));
-  SDG_TRY(entry_get(rules, text, &entry));
+  SDG_TRY(entry_get(rules, text, false, &entry));
   *out_label = &entry->label;
   return entry->label.is_local ? sdg_fail(SDG_E_TAG, "'local' is no placement")
                                : SDG_OK;
+}
+
+sdg_status_t sdg_label_set_range(const void *at, size_t bytes,
+                                 const char *text) {
+  const sdg_rules_t *rules;
+  entry_t *entry;
+  if (!sdg_job_asked() || sdg_job_disarmed())
+    return SDG_OK;
+  if (!text)
+    return sdg_range_set(at, bytes, NULL);
+  SDG_TRY(sdg_setup_rules(&rules));
+  SDG_TRY(entry_get(rules, text, true, &entry));
+  return sdg_range_set(at, bytes, &entry->label);
 }
 
 const sdg_section_t *sdg_label_section(const sdg_operand_t *operand) {

@@ -21,6 +21,11 @@ sdg_status_t
 sdg_label_placement(const char *text,
                     const sdg_tag_label_t **out_label) SDG_MUST_CHECK;
 
+/* Tags memory, as sdg_range_set: `text` as sdg_rules_product reads it, NULL
+ * takes the tag off. SDG_E_TAG and the faults of rules. */
+sdg_status_t sdg_label_set_range(const void *at, size_t bytes,
+                                 const char *text) SDG_MUST_CHECK;
+
 /* The section that an operand's label stands for; NULL without one. */
 const sdg_section_t *sdg_label_section(const sdg_operand_t *operand);
 

@@ -7,6 +7,7 @@
 #include "rules/intern.h"
 #include "rules/rulesfile.h"
 #include "rules/vendor.h"
+#include "src/range.h"
 
 int sdg_product_type_bytes(int type) {
   switch (type) {
@@ -236,15 +237,18 @@ void sdg_product_make(const sdg_gemm_t *gemm, sdg_product_t *out) {
 }
 
 // Everything of a product that decides what is done, but for addresses.
-static uint64_t shape_number(const sdg_call_t *call, const sdg_product_t *p) {
+static uint64_t shape_number(const sdg_call_t *call, const sdg_product_t *p,
+                             const sdg_tag_label_t *label) {
   struct {
     int entry;
     int null; // a bit for each matrix without an address
+    const sdg_tag_label_t *label;
     sdg_product_t product;
   } shape;
   memset(&shape, 0, sizeof shape);
   shape.entry = call->entry;
   shape.product = *p;
+  shape.label = label;
   for (int i = 0; i < SDG_PRODUCT_MATRICES; i++) {
     shape.null |= (shape.product.matrix[i].data == NULL) << i;
     shape.product.matrix[i].data = NULL;
@@ -275,7 +279,9 @@ void sdg_product_read(const sdg_gemm_t *gemm, sdg_call_t *call) {
   static const char mark; // in place of a descriptor: what ranks agreed on last
   sdg_product_t product;
   sdg_product_make(gemm, &product);
-  uint64_t number = shape_number(call, &product);
+  const sdg_tag_label_t *label =
+      sdg_range_label(product.matrix[SDG_RESULT].data);
+  uint64_t number = shape_number(call, &product, label);
   call->args = gemm;
   call->op_descriptor = NULL;
   call->op_generation = 0;
@@ -283,6 +289,7 @@ void sdg_product_read(const sdg_gemm_t *gemm, sdg_call_t *call) {
   call->operand[0] = (sdg_operand_t){.role = SDG_ROLE_PRODUCT,
                                      .descriptor = &mark,
                                      .generation = number,
+                                     .label = label,
                                      .elem_bytes = 1,
                                      .dims = product.dims};
   memcpy(call->operand[0].extent, product.extent, sizeof product.extent);

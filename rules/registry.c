@@ -20,6 +20,7 @@
 #include "src/job.h"
 #include "src/log.h"
 #include "src/options.h"
+#include "src/range.h"
 #include "src/report.h"
 
 static const sdg_rule_t *const rules_by_family[SDG_FAMILY_COUNT] = {
@@ -196,8 +197,8 @@ int sdg_registry_measured(const char *entry_name, int *io_count, void *measured,
 
 bool sdg_registry_may_multiply(void) {
   const sdg_rules_t *rules;
-  return sdg_job_asked() &&
-         (!sdg_setup_ready(&rules) || sdg_rules_multiply(rules));
+  return sdg_job_asked() && (!sdg_setup_ready(&rules) ||
+                             sdg_rules_multiply(rules) || sdg_range_any());
 }
 
 bool sdg_registry_in_pieces(void) {

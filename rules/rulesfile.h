@@ -211,6 +211,12 @@ void sdg_rules_fini(sdg_rules_t *rules);
 sdg_status_t sdg_rules_label(const sdg_rules_t *rules,
                              const sdg_options_t *options, const char *text,
                              sdg_section_t *out_section) SDG_MUST_CHECK;
+/* The same of a product of matrices: a split of M, N, K and BATCH, and after
+ * it, with semicolons between, "a = ...", "b = ...", "c = ..." and "sum = no";
+ * or "local". */
+sdg_status_t sdg_rules_product(const sdg_rules_t *rules,
+                               const sdg_options_t *options, const char *text,
+                               sdg_section_t *out_section) SDG_MUST_CHECK;
 void sdg_section_fini(sdg_section_t *section);
 /* True if the section is about products of matrices, and so of nothing else
  * that has a dimension N or BATCH. */

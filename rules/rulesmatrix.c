@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The values of `a =`, `b =` and `c =`: where the matrices of a product are.
+#include <stdio.h>
 #include <string.h>
 
 #include "rules/rulesvalue.h"
+#include "src/tag.h"
 
 static const char *const matrix_names[SDG_MATRICES] = {"a", "b", "c"};
 
@@ -73,4 +75,65 @@ sdg_status_t sdg_matrix_parse(const sdg_place_t *place, const char *text,
   out->splits = said.splits;
   memcpy(out->split, said.split, sizeof out->split);
   return matrix == SDG_MATRIX_C ? sums_check(place, section) : SDG_OK;
+}
+
+// "a = M:y" and the like.
+static sdg_status_t item_parse(const sdg_place_t *place, sdg_word_t item,
+                               const sdg_mesh_t *mesh, sdg_section_t *section,
+                               bool *out_sum) {
+  static const char *const keys[] = {"a", "b", "c", "sum"};
+  char text[SDG_TAG_LABEL_BYTES], key[SDG_TAG_LABEL_BYTES];
+  snprintf(text, sizeof text, "%.*s", item.length, item.at);
+  const char *rest = text;
+  sdg_word_t name, value;
+  int which;
+  if (!sdg_word_next(&rest, "=", &name) || !sdg_word_next(&rest, "=", &value))
+    return sdg_place_fail(place, SDG_E_RULES_SYNTAX,
+                          "'%s' is not like 'c = N:y'", text);
+  snprintf(key, sizeof key, "%.*s", name.length, name.at);
+  SDG_TRY(sdg_choice_parse(place, key, "key of a product", keys, 4, &which));
+  if (which < SDG_MATRICES)
+    return sdg_matrix_parse(place, value.at, mesh, which, section);
+  *out_sum = !sdg_word_is(value, "no");
+  return SDG_OK;
+}
+
+sdg_status_t sdg_rules_product(const sdg_rules_t *rules,
+                               const sdg_options_t *options, const char *text,
+                               sdg_section_t *out_section) {
+  sdg_place_t place = {"sundog_tag_range", 0};
+  sdg_section_t *section = out_section;
+  const char *rest = text;
+  sdg_word_t item;
+  bool sum = true;
+  *section = (sdg_section_t){
+      .is_local = strcmp(text, "local") == 0, .globs = 1, .glob = {"matmul"}};
+  snprintf(section->name, sizeof section->name, "range %.40s", text);
+  if (section->is_local)
+    return SDG_OK;
+  if (rules->view == SDG_VIEW_WHOLE)
+    return sdg_place_fail(&place, SDG_E_VIEW_WHOLE, "tags are of shards");
+  section->view = SDG_VIEW_SHARD;
+  section->strategy = (sdg_strategy_t)options->strategy;
+  if (sdg_word_next(&rest, ";", &item)) {
+    char split[SDG_TAG_LABEL_BYTES];
+    snprintf(split, sizeof split, "%.*s", item.length, item.at);
+    SDG_TRY(sdg_split_parse(&place, split, &rules->mesh, section));
+  }
+  if (section->splits == 0)
+    return sdg_place_fail(&place, SDG_E_RULES_EMPTY, "'%s' splits nothing",
+                          text);
+  for (int i = 0; i < section->splits; i++)
+    if (sdg_dim_index(SDG_FAMILY_MATMUL, section->split[i].dim, 4) < 0)
+      return sdg_place_fail(&place, SDG_E_RULES_VALUE,
+                            "%s is no dimension of a product",
+                            sdg_dim_name(section->split[i].dim));
+  while (sdg_word_next(&rest, ";", &item))
+    SDG_TRY(item_parse(&place, item, &rules->mesh, section, &sum));
+  SDG_TRY(sdg_parts_parse(&place, "agree", section));
+  if (!sum && section->matrix[SDG_MATRIX_C].splits > 0)
+    return sdg_place_fail(&place, SDG_E_RULES_VALUE,
+                          "'c' is where sums are, which 'sum = no' leaves to "
+                          "the program");
+  return sdg_sum_parse(&place, sum ? "yes" : "no", &rules->mesh, section);
 }

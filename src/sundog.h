@@ -20,6 +20,7 @@
 #ifndef SUNDOG_H
 #define SUNDOG_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -75,6 +76,28 @@ SUNDOG_API int sundog_tag(const void *descriptor, const char *split);
 
 /* Takes a tag off: the rules decide again. Fails with 303. */
 SUNDOG_API int sundog_untag(const void *descriptor);
+
+/* Says of device memory how products of matrices are split that cuBLAS writes
+ * there (C of a gemm, y of a gemv, D of cublasLtMatmul), instead of the rules
+ * of the run: of those whose result begins in the `bytes` bytes from `pointer`
+ * on. `split` is one of M, N, K and BATCH of the call, as in rules files, and
+ * may be followed by where matrices are that are cut otherwise:
+ *
+ *   sundog_tag_range(h, bytes, "M:y");           each rank has rows of A and C
+ *   sundog_tag_range(y, bytes, "K:y");           terms of the sums, all-reduced
+ *   sundog_tag_range(y, bytes, "K:y; c = N:y");  reduce-scattered
+ *   sundog_tag_range(h, bytes, "M:y; b = N:y");  B's columns gathered first
+ *   sundog_tag_range(g, bytes, "K:y; sum = no"); the program sums
+ *   sundog_tag_range(t, bytes, "local");         every rank's own
+ *
+ * It holds until the same memory, or a part of it, is tagged otherwise, NULL
+ * takes it off: memory that is used for something else is not known to be. All
+ * ranks tag alike, which is compared at each such product. The run has to ask
+ * for a split, by rules or by `--split tags`; nothing happens where it does
+ * not. Shard view only. Fails with 609 for no memory, 106 to 110 for a split
+ * that cannot be, 113 in the whole view. */
+SUNDOG_API int sundog_tag_range(const void *pointer, size_t bytes,
+                                const char *split);
 
 /* Moves a tensor to where it is needed: y becomes x, which is placed otherwise.
  * x and y are device memory with this rank's pieces, described by cuDNN tensor
