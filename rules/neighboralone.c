@@ -14,7 +14,8 @@
 typedef struct alone_key {
   const void *handle;
   uint64_t number[SDG_RULE_KEYS];
-  int operands, dims, type;
+  int operands, dims[SDG_NEIGHBORHOOD_BACKWARD];
+  sdg_type_t type[SDG_NEIGHBORHOOD_BACKWARD];
   int64_t extent[SDG_NEIGHBORHOOD_BACKWARD][SDG_DIMS_MAX];
   int64_t stride[SDG_NEIGHBORHOOD_BACKWARD][SDG_DIMS_MAX];
 } alone_key_t;
@@ -37,8 +38,8 @@ static void alone_key_make(const sdg_call_t *call, alone_key_t *out) {
   out->operands = call->operands;
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];
-    out->dims = out->dims * 16 + operand->dims;
-    out->type = out->type * 31 + operand->type;
+    out->dims[i] = operand->dims;
+    out->type[i] = operand->type;
     memcpy(out->extent[i], operand->extent, sizeof out->extent[i]);
     memcpy(out->stride[i], operand->stride, sizeof out->stride[i]);
   }
