@@ -11,7 +11,8 @@ static int set_pool(op_call_t *call) {
   OP_TRY(cudnnCreatePoolingDescriptor(&call->pool));
   OP_TRY(cudnnSetPoolingNdDescriptor(
       call->pool, (cudnnPoolingMode_t)op_choice(call, "mode", modes),
-      CUDNN_NOT_PROPAGATE_NAN, count, kernel, pad, stride));
+      op_number(call, "nan", 0) ? CUDNN_PROPAGATE_NAN : CUDNN_NOT_PROPAGATE_NAN,
+      count, kernel, pad, stride));
   return 0;
 }
 

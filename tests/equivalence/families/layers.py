@@ -154,7 +154,7 @@ class Builder:
         return y
 
     def layer_pool(self, number, x, _, k, s, p, mode):
-        words = self.words(x, "pool_forward", mode=mode, ties=0,
+        words = self.words(x, "pool_forward", mode=mode, ties=0, nan=0,
                            **self.window(x, k, s, p))
         del words["dilation"]
         parts = {t.name: t for t in POOL.tensors(words)}

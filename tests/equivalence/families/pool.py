@@ -7,7 +7,7 @@ from families.windows import (cuts_out, draw_cuts_out, folded, meets, out_sizes,
                               repairable, rolled, taps, unrolled)
 from tensors import Tensor, eps, math_eps
 
-WORDS = ("mode", "kernel", "pad", "stride", "alpha", "beta")
+WORDS = ("mode", "nan", "kernel", "pad", "stride", "alpha", "beta")
 
 
 class Pooling(Family):
@@ -16,7 +16,7 @@ class Pooling(Family):
     moves = ("x", "y", "dx", "dy")
     periodic = True
     lists = {"stride": 1, "pad": 0, "kernel": 1}
-    simple = {"mode": "max", "ties": 0}
+    simple = {"mode": "max", "ties": 0, "nan": 0, "holes": 0}
 
     def words(self, rng, setting, case):
         spatial = len(case["size"])
@@ -28,6 +28,8 @@ class Pooling(Family):
             case["stride"].append(rng.choice([1, 2, 2, 3, k, k]))
             case["pad"].append(rng.choice([0, rng.randint(0, k - 1)]))
         case["ties"] = int(rng.random() < 0.5)
+        case["nan"] = rng.choice([0, 1])
+        case["holes"] = rng.choice([0] * 6 + [1, 2])  # infinities; NaN, too
 
     def recut(self, rng, setting, case):
         # Where windows are all of what is split each rank makes a part of the
@@ -59,6 +61,13 @@ class Pooling(Family):
                        spread=2, **like)]
 
     def derive(self, case, t):
+        if case.get("holes"):
+            rng = np.random.default_rng(case["seed"])
+            for name in set(t) & {"x", "dy"}:
+                odd = rng.random(t[name].shape) < \
+                    rng.choice([2 / t[name].size, 0.2])
+                t[name][odd] = rng.choice([np.inf, -np.inf, np.nan][
+                    :1 + case["holes"]], odd.sum())
         if case["op"] == "pool_backward":
             t["y"] = forward(case, t["x"])[0]
 
@@ -126,13 +135,17 @@ def counts(case):
 
 
 def largest(case, x):
-    """The largest of each window, and which tap it is: the first of equals."""
+    """The largest of each window, and which tap it is: the first of equals. NaN
+    is larger than any number, or not looked at; then there may be none."""
     best = np.full([*x.shape[:2], *out_sizes(case)], -np.inf)
-    which = np.zeros(best.shape, int)
+    which = np.full(best.shape, -1)
     for number, (_, out, inside) in enumerate(taps(case)):
         found, so_far = x[(..., *inside)], best[(..., *out)]
-        which[(..., *out)][found > so_far] = number
-        np.maximum(so_far, found, out=so_far)
+        lost, none = np.isnan(found), which[(..., *out)] < 0
+        more = ~np.isnan(so_far) & (lost if case.get("nan") else False) | \
+            ~lost & (none | (found > so_far))
+        which[(..., *out)][more] = number
+        so_far[more] = found[more]
     return best, which
 
 
