@@ -435,7 +435,7 @@ NAMED += [(f"attention, {'+'.join(map(str, sizes))}, window {left},{right}, "
                   "axes=1x1x1x0"))]
 NAMED += [(f"attention, {name}, {type}",
            attention(sizes, window, f"type={type} {words}"))
-          for type in ("float", "half", "double")
+          for type in ("float", "half", "double", "bfloat16")
           for name, sizes, window, words in (
               ("256 of 8 heads of 4", [64] * 4, (32, 0),
                "heads=8 sizes=32x32x32 projected=4x4x4x32 n=1"),
@@ -453,6 +453,19 @@ NAMED += [(f"attention by heads, {'+'.join(map(str, sizes))}, batch {n}",
           for n, words in (
               (1, "sizes=6x6x6 projected=2x2x3x6 residual=1 repeat=2 biases=1"),
               (3, "sizes=4x4x4 projected=4x4x2x0 same=1 axes=1x1x1x0 adds=1"))]
+NAMED += [(f"attention, batch {n}, {rows} of 8 heads of {each}, window "
+           f"{left},{right}", attention(sizes, (left, right), f"n={n} heads=8 "
+                                        f"sizes={8 * each}x{8 * each}x"
+                                        f"{8 * each} projected={each}x{each}x"
+                                        f"{each}x{8 * each} scale=0.125"))
+          for n, rows, each, sizes, left, right in (
+              (1, 256, 32, [64] * 4, 32, 32),
+              (1, 256, 32, [64] * 4, 1 << 20, 1 << 20),
+              (4, 256, 32, [100, 28, 127, 1], 1 << 20, 0),
+              (1, 512, 64, [171, 171, 170], 32, 32))]
+NAMED += [("attention, 64 queries of 256 keys", attention(
+    [30, 3, 20, 11], (1 << 20, 1 << 20), "keys=256 heads=8 sizes=32x32x32 "
+    "projected=4x4x4x32 n=4"))]
 NAMED += [(f"attention, 17 keys of 10 queries, {strategy}",
            attention([3, 3, 3, 1], (1 << 20, 1 << 20), "keys=17 heads=4 n=2 "
                      f"projected=3x3x2x4 strategy={strategy}"))

@@ -62,7 +62,7 @@ class Attention(Family):
                 "strategy": setting.strategy, "n": rng.randint(1, 3),
                 "beam": rng.choice([1, 1, 1, 2]), "heads": rng.randint(1, 3),
                 "type": rng.choice(["float"] * 4 + ["double", "double",
-                                                    "half"]),
+                                                    "half", "bfloat16"]),
                 "sizes": [q, rng.randint(1, 6), rng.randint(1, 6)],
                 "projected": [projected, projected, rng.randint(0, 4),
                               rng.choice([0, q, rng.randint(1, 5)])],
