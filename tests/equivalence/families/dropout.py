@@ -21,6 +21,12 @@ class Dropout(Family):
     def legal(self, case):
         return case["type"] != "bfloat16"  # cuDNN has none
 
+    def meets(self, case, tensors):
+        # Two that are on every rank look like pieces of a larger one.
+        of = {t.name: t for t in tensors}
+        return all(of[a].cut or of[b].cut for a, b in (("x", "y"),
+                                                       ("dy", "dx")))
+
     def tensors(self, case):
         like = dict(size=shape(case), cut=case["part"], **common(case))
         return [Tensor(name, **like, spread=1) for name in ("x", "dy")] + [

@@ -63,7 +63,7 @@ class Reduction(Family):
         # Indices cannot be moved: the result stays, and the input comes to it.
         # That an input is everywhere is seen beside a result that is cut.
         return bool(tensors[1].cut) or not (
-            case["indices"] or case.get("on.a") == "-")
+            case["indices"] or case.get("on.a") in ("-", "local"))
 
     def derive(self, case, t):
         rng = np.random.default_rng(case["seed"])
