@@ -107,10 +107,20 @@ static void numbers_write(FILE *file, const char *name, int count,
   fprintf(file, "]");
 }
 
+// Where an operand is; whole view: where an output will be.
+static const sdg_placement_t *placement_of(const sdg_tagging_t *tagging,
+                                           const sdg_plan_t *plan, int index) {
+  const sdg_placement_t *written =
+      plan && plan->share ? sdg_share_placement(plan->share, index) : NULL;
+  return written && sdg_placement_axes(written) ? written
+                                                : &tagging->placement[index];
+}
+
 static void operand_write(FILE *file, const sdg_call_t *call,
-                          const sdg_tagging_t *tagging, int index) {
+                          const sdg_tagging_t *tagging, const sdg_plan_t *plan,
+                          int index) {
   const sdg_operand_t *operand = &call->operand[index];
-  const sdg_placement_t *placement = &tagging->placement[index];
+  const sdg_placement_t *placement = placement_of(tagging, plan, index);
   const char *names[SDG_DIMS_MAX];
   char text[512];
   fprintf(file, "%s{\"role\":", index ? "," : "");
@@ -186,7 +196,7 @@ static void description_write(FILE *file, const sdg_call_t *call,
   sdg_json_text(file, *source ? source : "SUNDOG_SPLIT");
   fprintf(file, ",\"line\":%d,\"operands\":[", tagging->section->line);
   for (int i = 0; i < call->operands; i++)
-    operand_write(file, call, tagging, i);
+    operand_write(file, call, tagging, plan, i);
   fprintf(file, "]");
   if (plan)
     plan_write(file, tagging, plan);

@@ -55,6 +55,15 @@ a_strategy_that_was_asked_for_is_told() {
   says out '[shard split] of SUNDOG_SPLIT:'
   says out "strategy  extend; asked for"
 }
+an_output_of_the_whole_view_is_where_its_parts_are() {
+  run 0 "$sundog" run -n 3 --device host --split M --view whole --record kept -- \
+    "$clients/linear" --steps 1
+  explain --rank 1 1
+  says out 'product   16x60x12 here, of 16x60x12: M 16 = 6+5+5 over ranks=3'
+  says out 'c         60x16 here, of 60x16: M 16 = 6+5+5 over ranks=3'
+  says out 'begins at (0, 6), output'
+  says out 'strategy  part; each rank has all terms'
+}
 a_record_changes_nothing() {
   recorded --split H --view shard
   mkdir first && mv out.*.npy first
@@ -84,5 +93,6 @@ a_record_that_cannot_be_written_harms_nothing() {
 }
 
 cases a_call_is_explained a_strategy_that_was_asked_for_is_told \
+  an_output_of_the_whole_view_is_where_its_parts_are \
   a_record_changes_nothing what_is_not_there_is_said \
   a_record_that_cannot_be_written_harms_nothing
