@@ -90,7 +90,8 @@ static sdg_status_t part_own(maker_t *m, const part_t *part) {
   for (int d = 0; d < op->dims; d++)
     if (d != 1)
       domain.dim[d] = (sdg_range_t){0, op->dim[d].y_extent};
-  return sdg_assemble_own(m->plan, transfer, &domain, m->y, part->y, m->copy);
+  return sdg_assemble_own(m->plan, transfer, &domain, NULL, m->y, part->y,
+                          m->copy);
 }
 
 static sdg_status_t part_finish(maker_t *m, const part_t *part) {

@@ -59,11 +59,9 @@ static sdg_status_t strip_own(maker_t *m, const strip_t *strip) {
   if (strip->y != m->y)
     SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->y, strip->y, NULL, NULL,
                           SDG_COPY_STRIP));
-  SDG_TRY(sdg_assemble_own(m->plan, &op->transfer, &domain, m->x, strip->x,
-                           m->copy));
-  return strip->hollow ? sdg_plan_zero(m->plan, SDG_LANE_MAIN, strip->x,
-                                       &m->view->piece.x)
-                       : SDG_OK;
+  return sdg_assemble_own(m->plan, &op->transfer, &domain,
+                          strip->hollow ? &m->view->piece.x : NULL, m->x,
+                          strip->x, m->copy);
 }
 
 static sdg_status_t strip_finish(maker_t *m, const strip_t *strip) {

@@ -93,7 +93,7 @@ static sdg_status_t strip_save(maker_t *m, const strip_t *strip) {
 // wrapped around. Rows that no kept output sees are not set.
 static sdg_status_t strip_own(maker_t *m, const strip_t *strip) {
   sdg_box_t domain = sdg_window_op_domain(m->op, &strip->piece->x);
-  return sdg_assemble_own(m->plan, &m->op->transfer, &domain, m->x,
+  return sdg_assemble_own(m->plan, &m->op->transfer, &domain, NULL, m->x,
                           strip->slabs.x, m->copy);
 }
 
