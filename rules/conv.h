@@ -99,6 +99,13 @@ cudnnStatus_t sdg_conv_workspace(const sdg_call_t *call,
                                  cudnnFilterDescriptor_t w, int algo,
                                  size_t *out_bytes);
 
+/* `view` is what would be computed in place. Where that has other paddings than
+ * the op's, and the vendor's library does not take the algorithm for it, or its
+ * rows begin where engines may not: the op's views are padded from now on. */
+void sdg_conv_view_settle(const sdg_call_t *call, sdg_conv_t *conv,
+                          const sdg_window_piece_t *view,
+                          cudnnFilterDescriptor_t w, int algo);
+
 /* The vendor's status of a call, or a workspace query, on one device,
  * as far as its library tells without carrying it out; 0: it takes the call.
  * Sizes of pieces differ from rank to rank; here all ranks ask the same. */

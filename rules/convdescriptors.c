@@ -121,6 +121,41 @@ cudnnStatus_t sdg_conv_workspace(const sdg_call_t *call,
   }
 }
 
+// Rows of a tensor begin at least as many bytes apart as engines load at once.
+static bool aligned(const sdg_operand_t *operand, const sdg_box_t *piece,
+                    const sdg_box_t *own) {
+  enum { LOAD_BYTES = 16 };
+  int64_t offset = 0;
+  for (int d = 0; d < piece->dims; d++)
+    offset += (piece->dim[d].lo - own->dim[d].lo) * operand->stride[d];
+  return offset * operand->elem_bytes % LOAD_BYTES == 0;
+}
+
+void sdg_conv_view_settle(const sdg_call_t *call, sdg_conv_t *conv,
+                          const sdg_window_piece_t *view,
+                          cudnnFilterDescriptor_t w, int algo) {
+  const sdg_operand_t *x = &call->operand[conv->x];
+  sdg_window_op_t *op = &conv->op;
+  sdg_window_piece_t piece = *view;
+  sdg_conv_descriptors_t d;
+  size_t bytes;
+  // A query has no y of its own where it asks for the size.
+  if (!view->bare || conv->y < 0 || sdg_box_empty(&view->x) ||
+      sdg_box_empty(&view->y))
+    return;
+  const sdg_operand_t *y = &call->operand[conv->y];
+  piece.x.dim[1] = op->x_box.dim[1];
+  piece.y.dim[1] = op->y_box.dim[1];
+  op->padded = true;
+  if (!aligned(x, &piece.x, &op->x_box) || !aligned(y, &piece.y, &op->y_box) ||
+      sdg_conv_describe(conv, call, &piece, x->stride, y->stride, NULL, &d) !=
+          SDG_OK)
+    return;
+  op->padded =
+      sdg_conv_workspace(call, &d, w, algo, &bytes) != CUDNN_STATUS_SUCCESS;
+  sdg_conv_undescribe(&d);
+}
+
 cudnnStatus_t sdg_conv_choose(const sdg_call_t *call,
                               const sdg_conv_descriptors_t *descriptors,
                               cudnnFilterDescriptor_t w,

@@ -101,6 +101,8 @@ sdg_box_t sdg_dgrad_owned(const sdg_dgrad_t *dgrad);
 sdg_box_t sdg_dgrad_need(const sdg_dgrad_t *dgrad, const sdg_tagging_t *tagging,
                          int rank);
 
+/* sdg_conv_view_settle of what it would make in place. */
+void sdg_dgrad_settle(const sdg_call_t *call, sdg_dgrad_t *dgrad);
 /* Whether this rank assembles all that it needs of dy. */
 bool sdg_dgrad_extends(const sdg_dgrad_t *dgrad, sdg_strategy_t strategy);
 /* Whether the program's own call is all there is to do. */

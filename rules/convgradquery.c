@@ -158,6 +158,7 @@ sdg_status_t sdg_dgrad_answer(const sdg_call_t *call,
                               const sdg_tagging_t *tagging, int *out_vendor) {
   sdg_dgrad_t dgrad;
   SDG_TRY(sdg_dgrad_init(call, tagging, &dgrad));
+  sdg_dgrad_settle(call, &dgrad);
   sdg_status_t status =
       call->entry == SDG_ENTRY_cudnnGetConvolutionBackwardDataWorkspaceSize
           ? dgrad_workspace(call, tagging, &dgrad, out_vendor)
@@ -268,6 +269,7 @@ sdg_status_t sdg_wgrad_answer(const sdg_call_t *call,
                               const sdg_tagging_t *tagging, int *out_vendor) {
   sdg_conv_t conv;
   SDG_TRY(sdg_conv_init(call, tagging, &conv));
+  sdg_wgrad_settle(call, &conv);
   sdg_status_t status =
       call->entry == SDG_ENTRY_cudnnGetConvolutionBackwardFilterWorkspaceSize
           ? wgrad_workspace(call, tagging, &conv, out_vendor)

@@ -234,6 +234,10 @@ sdg_status_t sdg_conv_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
   SDG_TRY(sdg_conv_init(call, tagging, &conv));
   client_t client = {call, &conv, arguments_get(call)};
   sdg_window_client_t window = client_make(&client);
+  sdg_window_piece_t view;
+  (void)sdg_window_op_view(&conv.op, &view);
+  sdg_conv_view_settle(call, &conv, &view, client.arguments.w_desc,
+                       (int)client.arguments.algo);
   int refusal = sdg_conv_refusal(call, &conv, tagging, client.arguments.algo);
   sdg_status_t status =
       sdg_conv_looks_around(&conv) ? sdg_tagging_sure(call, tagging) : SDG_OK;

@@ -73,11 +73,14 @@ static sdg_status_t workspace_ask(const sdg_call_t *call,
 
 static sdg_status_t workspace_answer(const sdg_call_t *call,
                                      const sdg_tagging_t *tagging,
-                                     const sdg_conv_t *conv, int *out_vendor) {
+                                     sdg_conv_t *conv, int *out_vendor) {
   const struct sdg_args_cudnnGetConvolutionForwardWorkspaceSize *a = call->args;
   if (!a->sizeInBytes)
     return sdg_fail(SDG_E_ARGUMENT, "%s: the result is NULL", call->entry_name);
   sdg_strategy_t strategy = tagging->section->strategy;
+  sdg_window_piece_t view;
+  (void)sdg_window_op_view(&conv->op, &view);
+  sdg_conv_view_settle(call, conv, &view, a->wDesc, (int)a->algo);
   bool extend = sdg_window_op_extends(&conv->op, strategy);
   size_t most;
   // As the call itself is judged.

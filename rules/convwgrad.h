@@ -28,6 +28,8 @@ sdg_box_t sdg_wgrad_owned(const sdg_window_op_t *op);
  * with wrap they are those it owns. False if no row is right. */
 bool sdg_wgrad_view(const sdg_window_op_t *op, const sdg_box_t *x,
                     sdg_wgrad_view_t *out);
+/* sdg_conv_view_settle of what it would compute in place. */
+void sdg_wgrad_settle(const sdg_call_t *call, sdg_conv_t *conv);
 /* The sub-call for these rows of dy: on an x that covers out->x, not cut: rows
  * outside the domain are zeros, or wrapped. */
 sdg_window_piece_t sdg_wgrad_strip(const sdg_window_op_t *op,

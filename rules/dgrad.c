@@ -193,10 +193,15 @@ static sdg_window_cut_t whole_cut(sdg_window_dim_t dim, sdg_range_t *out_keep) {
                              : (sdg_window_cut_t){.pad = 0};
 }
 
-static sdg_window_cut_t shard_cut(const sdg_window_dim_t *dim,
-                                  sdg_range_t *out_keep) {
+static sdg_window_cut_t shard_cut(const sdg_window_dim_t *dim, bool padded,
+                                  sdg_range_t *out_keep, bool *io_bare) {
   sdg_window_view_t view = sdg_window_view(dim);
+  sdg_window_cut_t bare;
   *out_keep = sdg_window_back_right(dim, &view);
+  if (!padded && sdg_window_back_bare(dim, &view, *out_keep, &bare)) {
+    *io_bare = true;
+    return bare;
+  }
   return (sdg_window_cut_t){view.x, view.y, dim->window.pad};
 }
 
@@ -207,7 +212,8 @@ sdg_window_piece_t sdg_dgrad_view(const sdg_dgrad_t *dgrad) {
   for (int d = 0; d < op->dims; d++) {
     sdg_window_cut_t cut = op->whole
                                ? whole_cut(op->dim[d], &piece.keep.dim[d])
-                               : shard_cut(&op->dim[d], &piece.keep.dim[d]);
+                               : shard_cut(&op->dim[d], op->padded,
+                                           &piece.keep.dim[d], &piece.bare);
     piece.x.dim[d] = cut.x;
     piece.y.dim[d] = cut.y;
     piece.pad[d] = (int)cut.pad;
@@ -215,6 +221,12 @@ sdg_window_piece_t sdg_dgrad_view(const sdg_dgrad_t *dgrad) {
   piece.x.dim[1] = piece.keep.dim[1] = op->x_box.dim[1];
   piece.y.dim[1] = op->y_box.dim[1];
   return piece;
+}
+
+void sdg_dgrad_settle(const sdg_call_t *call, sdg_dgrad_t *dgrad) {
+  sdg_grad_arguments_t a = sdg_grad_arguments(call);
+  sdg_window_piece_t view = sdg_dgrad_view(dgrad);
+  sdg_conv_view_settle(call, &dgrad->conv, &view, a.w_desc, a.algo);
 }
 
 bool sdg_dgrad_extends(const sdg_dgrad_t *dgrad, sdg_strategy_t strategy) {
@@ -228,7 +240,7 @@ bool sdg_dgrad_is_literal(const sdg_dgrad_t *dgrad) {
   for (int i = 0; i < dgrad->images; i++)
     if (dgrad->image[i].transfer.sends || dgrad->image[i].transfer.recvs)
       return false;
-  return sdg_box_equal(&view.keep, &op->x_box) &&
+  return !view.bare && sdg_box_equal(&view.keep, &op->x_box) &&
          sdg_box_equal(&view.x, &op->x_box) &&
          sdg_box_equal(&view.y, &op->y_box);
 }

@@ -214,6 +214,7 @@ sdg_status_t sdg_dgrad_plan(const sdg_call_t *call,
                             sdg_plan_t **out_plan) {
   sdg_dgrad_t dgrad;
   SDG_TRY(sdg_dgrad_init(call, tagging, &dgrad));
+  sdg_dgrad_settle(call, &dgrad);
   int refusal = sdg_conv_refusal(call, &dgrad.conv, tagging,
                                  sdg_grad_arguments(call).algo);
   sdg_status_t status = sdg_conv_looks_around(&dgrad.conv)

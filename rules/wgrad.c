@@ -16,19 +16,6 @@ static bool is_all(const sdg_window_dim_t *dim, sdg_range_t y) {
   return !dim->wrap && y.lo == 0 && y.hi == dim->y_extent;
 }
 
-// The owned outputs whose windows lie in the rows `x`.
-// N=10, y 5, k=3, s=2, p=1, x [5,10), y [3,5): output 3 sees [5,8), output 4
-// [7,10), so both.
-static sdg_range_t inner_rows(const sdg_window_dim_t *dim, sdg_range_t x) {
-  const sdg_window_t *w = &dim->window;
-  sdg_range_t y = {
-      sdg_ceil_div(x.lo + w->pad, w->stride),
-      sdg_floor_div(x.hi + w->pad - sdg_window_span(w), w->stride) + 1,
-  };
-  return (sdg_range_t){y.lo > dim->y.lo ? y.lo : dim->y.lo,
-                       y.hi < dim->y.hi ? y.hi : dim->y.hi};
-}
-
 // One dimension of a view.
 typedef struct cut {
   sdg_range_t x, y, right;
@@ -39,16 +26,22 @@ static bool range_equal(sdg_range_t a, sdg_range_t b) {
   return a.lo == b.lo && a.hi == b.hi;
 }
 
-// The program's own tensors as they are, where that is in phase: engines take
-// those best. Otherwise the rows that need no correction.
-static cut_t cut_of(const sdg_window_dim_t *dim) {
-  sdg_window_view_t view = sdg_window_view(dim);
-  cut_t padded = {view.x, view.y, view.right, dim->window.pad};
-  sdg_range_t inner = inner_rows(dim, dim->x);
+// The program's own tensors as they are, where that is in phase and not too
+// much of it is in vain (*io_bare: that is why not): engines take those best.
+// Otherwise the rows that need no correction.
+static cut_t cut_of(const sdg_window_dim_t *dim, bool padded, bool *io_bare) {
+  sdg_window_view_t view = sdg_window_view(dim), better;
+  cut_t whole = {view.x, view.y, view.right, dim->window.pad};
+  sdg_range_t inner = sdg_window_within(dim);
   cut_t bare = {sdg_window_need(&dim->window, inner), inner, inner, 0};
   bool all = range_equal(view.x, dim->x) && range_equal(view.y, dim->y);
   bool right = view.right.lo < view.right.hi;
-  return right && (all || inner.lo >= inner.hi) ? padded : bare;
+  if (!right || (!all && inner.lo < inner.hi))
+    return bare;
+  if (padded || !sdg_window_bare(dim, &view, &better))
+    return whole;
+  *io_bare = true;
+  return bare;
 }
 
 bool sdg_wgrad_view(const sdg_window_op_t *op, const sdg_box_t *x,
@@ -60,7 +53,7 @@ bool sdg_wgrad_view(const sdg_window_op_t *op, const sdg_box_t *x,
     sdg_window_dim_t dim = op->dim[d];
     if (d != 1)
       dim.x = x->dim[d];
-    cut_t cut = cut_of(&dim);
+    cut_t cut = cut_of(&dim, op->whole || op->padded, &piece->bare);
     piece->x.dim[d] = cut.x;
     piece->y.dim[d] = cut.y;
     piece->pad[d] = (int)cut.pad;
@@ -69,6 +62,13 @@ bool sdg_wgrad_view(const sdg_window_op_t *op, const sdg_box_t *x,
   piece->x.dim[1] = op->x_box.dim[1];
   piece->y.dim[1] = out->right.dim[1] = op->y_box.dim[1];
   return !sdg_box_empty(&out->right);
+}
+
+void sdg_wgrad_settle(const sdg_call_t *call, sdg_conv_t *conv) {
+  sdg_grad_arguments_t a = sdg_grad_arguments(call);
+  sdg_wgrad_view_t view;
+  (void)sdg_wgrad_view(&conv->op, &conv->op.x_box, &view);
+  sdg_conv_view_settle(call, conv, &view.piece, a.w_desc, a.algo);
 }
 
 sdg_window_piece_t sdg_wgrad_strip(const sdg_window_op_t *op,

@@ -195,6 +195,7 @@ sdg_status_t sdg_wgrad_plan(const sdg_call_t *call,
   sdg_conv_t conv;
   SDG_TRY(sdg_tagging_sure(call, tagging));
   SDG_TRY(sdg_conv_init(call, tagging, &conv));
+  sdg_wgrad_settle(call, &conv);
   sdg_status_t status = shard_plan(call, &conv, tagging, out_plan);
   sdg_conv_fini(&conv);
   return status;

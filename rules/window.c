@@ -140,6 +140,31 @@ sdg_range_t sdg_window_inner(const sdg_window_dim_t *dim) {
   return dim->wrap ? right_rows(dim, &all) : dim->y;
 }
 
+sdg_range_t sdg_window_within(const sdg_window_dim_t *dim) {
+  const sdg_window_t *w = &dim->window;
+  return (sdg_range_t){
+      max64(dim->y.lo, sdg_ceil_div(dim->x.lo + w->pad, w->stride)),
+      min64(dim->y.hi,
+            sdg_floor_div(dim->x.hi + w->pad - sdg_window_span(w), w->stride) +
+                1),
+  };
+}
+
+bool sdg_window_bare(const sdg_window_dim_t *dim, const sdg_window_view_t *view,
+                     sdg_window_view_t *out) {
+  sdg_range_t inner = sdg_window_within(dim), right = view->right;
+  if (range_empty(inner) ||
+      (!range_empty(right) && (inner.lo > right.lo || inner.hi < right.hi)))
+    return false;
+  int64_t rows = view->y.hi - view->y.lo;
+  int64_t gain = rows + inner.hi - inner.lo - 2 * (right.hi - right.lo);
+  if (gain == 0 || gain * SDG_WINDOW_VAIN < rows)
+    return false;
+  *out =
+      (sdg_window_view_t){sdg_window_need(&dim->window, inner), inner, inner};
+  return true;
+}
+
 sdg_window_cut_t sdg_window_cut(const sdg_window_dim_t *dim) {
   return sdg_window_cut_around(dim, (sdg_range_t){0, 0});
 }

@@ -98,6 +98,21 @@ sdg_window_view_t sdg_window_view(const sdg_window_dim_t *dim);
  * N=10, k=3, s=1, p=1, wrap, y [0,5): output 0 sees -1, so [1,5). */
 sdg_range_t sdg_window_inner(const sdg_window_dim_t *dim);
 
+/* The owned outputs whose windows lie in the owned rows of x; may be empty.
+ * N=10, y 5, k=3, s=2, p=1, x [5,10), y [3,5): output 3 sees [5,8), output 4
+ * [7,10), so both. */
+sdg_range_t sdg_window_within(const sdg_window_dim_t *dim);
+
+/* What the real op can be given without padding: the inner outputs and what
+ * they see. False if the padded view makes some right that this does not, or
+ * where it computes so little in vain, less than one output in
+ * SDG_WINDOW_VAIN, that engines may have it as they take it best.
+ * N=30, k=3, s=1, p=1, x and y [10,20): padded, outputs 10 and 19 of the ten
+ * are wrong; bare are x [10,20), y [11,19), all right. */
+enum { SDG_WINDOW_VAIN = 32 };
+bool sdg_window_bare(const sdg_window_dim_t *dim, const sdg_window_view_t *view,
+                     sdg_window_view_t *out);
+
 /* What the real op is given of tensors that are there in full, or of a copy of
  * some of their rows, where padding is the op's own. It pads `x` with `pad` at
  * both sides and makes exactly `y`, which contains the wanted outputs, and

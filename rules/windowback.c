@@ -98,6 +98,27 @@ sdg_window_cut_t sdg_window_back_strip(const sdg_window_t *window,
   return (sdg_window_cut_t){rows, {first, first + outputs}, padded.pad};
 }
 
+static bool inside(sdg_range_t range, sdg_range_t of) {
+  return range.lo >= of.lo && range.hi <= of.hi;
+}
+
+bool sdg_window_back_bare(const sdg_window_dim_t *dim,
+                          const sdg_window_view_t *view, sdg_range_t right,
+                          sdg_window_cut_t *out) {
+  sdg_range_t made;
+  if (range_empty(right) ||
+      !sdg_window_back_rows(&dim->window, right, dim->x_extent,
+                            (sdg_range_t){0, 1}, &made))
+    return false;
+  sdg_window_cut_t cut = sdg_window_back_strip(&dim->window, made);
+  int64_t rows = view->x.hi - view->x.lo, vain = rows - (made.hi - made.lo);
+  if (!inside(cut.x, dim->x) || !inside(cut.y, dim->y) ||
+      vain * SDG_WINDOW_VAIN < rows || vain <= 0)
+    return false;
+  *out = cut;
+  return true;
+}
+
 sdg_window_cut_t sdg_window_back_cut(const sdg_window_dim_t *dim) {
   const sdg_window_t *w = &dim->window;
   sdg_range_t y = outputs_for(w, dim->x);

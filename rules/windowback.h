@@ -35,6 +35,16 @@ bool sdg_window_back_rows(const sdg_window_t *window, sdg_range_t x,
 sdg_window_cut_t sdg_window_back_strip(const sdg_window_t *window,
                                        sdg_range_t rows);
 
+/* As sdg_window_bare: how the rows `right` of view->x can be made in place, of
+ * owned rows of y, with padding that leaves out more of those that come out
+ * wrong. Rows of out->x besides `right` may be wrong. False where that is not
+ * possible, or not worth it.
+ * N=30, k=3, s=1, p=1, x and y [10,20): right are [11,19), of y [10,20) with
+ * pad 2. */
+bool sdg_window_back_bare(const sdg_window_dim_t *dim,
+                          const sdg_window_view_t *view, sdg_range_t right,
+                          sdg_window_cut_t *out);
+
 /* The owned rows that no output sees around the end of a periodic dimension;
  * all of them where it is none. {0,0} if there are none.
  * N=10, k=3, s=1, p=1, wrap, x [0,5): output 9 sees row 10, which is 0, so

@@ -282,30 +282,34 @@ bool sdg_window_op_is_literal(const sdg_window_op_t *op) {
   bool in_place;
   return op->transfer.sends == 0 && op->transfer.recvs == 0 &&
          sdg_window_op_pieces(op, false, &in_place, piece) == 1 &&
-         sdg_box_equal(&piece[0].x, &op->x_box) &&
+         !piece[0].bare && sdg_box_equal(&piece[0].x, &op->x_box) &&
          sdg_box_equal(&piece[0].y, &op->y_box);
 }
 
-// The piece that the real function makes on the program's own tensors; false
-// if none of it comes out right.
-static bool place_piece(const sdg_window_op_t *op, sdg_window_piece_t *out) {
+bool sdg_window_op_view(const sdg_window_op_t *op, sdg_window_piece_t *out) {
   if (op->whole)
     return sdg_window_op_cut(op, out);
   *out = (sdg_window_piece_t){
       .x.dims = op->dims, .y.dims = op->dims, .keep.dims = op->dims};
   for (int d = 0; d < op->dims; d++) {
-    sdg_window_view_t view = sdg_window_view(&op->dim[d]);
+    sdg_window_view_t view = sdg_window_view(&op->dim[d]), bare;
+    out->pad[d] = (int)op->dim[d].window.pad;
+    if (op->mixes && !op->padded &&
+        sdg_window_bare(&op->dim[d], &view, &bare)) {
+      view = bare;
+      out->pad[d] = 0;
+      out->bare = true;
+    }
     out->x.dim[d] = view.x;
     out->y.dim[d] = view.y;
     out->keep.dim[d] = view.right;
-    out->pad[d] = (int)op->dim[d].window.pad;
   }
   return !sdg_box_empty(&out->keep);
 }
 
 bool sdg_window_op_extends(const sdg_window_op_t *op, sdg_strategy_t strategy) {
   sdg_window_piece_t piece;
-  return strategy == SDG_STRATEGY_EXTEND || !place_piece(op, &piece);
+  return strategy == SDG_STRATEGY_EXTEND || !sdg_window_op_view(op, &piece);
 }
 
 // The dimensions of a strip that reach the domain's ends.
@@ -336,7 +340,7 @@ int sdg_window_op_pieces(const sdg_window_op_t *op, bool extend,
   int count = 0;
   *out_in_place = !extend;
   if (!extend) {
-    (void)place_piece(op, &out[count]);
+    (void)sdg_window_op_view(op, &out[count]);
     for (int d = 0; d < op->dims; d++)
       view[d].right = out[count].keep.dim[d];
     count++;

@@ -37,7 +37,10 @@ typedef struct sdg_window_op {
   bool mixes;                         /* every output sees all channels */
   bool own_border;                    /* of the spec */
   bool communicates;                  /* some rank needs what it does not own */
-  sdg_transfer_t transfer;            /* of x, for this rank's outputs */
+  /* What is computed in place has the op's padding, however much of it is in
+   * vain: the vendor's library takes nothing else. */
+  bool padded;
+  sdg_transfer_t transfer; /* of x, for this rank's outputs */
 } sdg_window_op_t;
 
 /* Pure in what the ranks agreed on, so it fails on every rank alike:
@@ -113,12 +116,17 @@ typedef struct sdg_window_piece {
   sdg_box_t x, y;
   sdg_box_t keep;        /* what of y comes out right, and is wanted */
   int pad[SDG_DIMS_MAX]; /* per dimension */
+  bool bare; /* in place, with other paddings than the op's (sdg_window_bare) */
 } sdg_window_piece_t;
 
 /* Whole view: the piece of the tensors that this rank computes in place, all
  * owned outputs but those that see rows around a periodic dimension; false if
  * there are none. */
 bool sdg_window_op_cut(const sdg_window_op_t *op, sdg_window_piece_t *out);
+
+/* The piece that the real function makes on the program's own tensors; false if
+ * none of it comes out right. */
+bool sdg_window_op_view(const sdg_window_op_t *op, sdg_window_piece_t *out);
 
 /* What is to be computed. First the piece that the real function makes in place
  * (out_in_place true), then the strips that overwrite; with extend one strip,

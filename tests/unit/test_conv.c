@@ -14,8 +14,9 @@ enum { RANKS = 3, ROWS = 30, COLUMNS = 8 };
 
 // ---- an engine with likes and dislikes ------------------------------------
 
-// Algorithm 1 takes no x of fewer rows than this; algorithm 0 none without
-// padding, if so said: what is assembled has none in H.
+// Algorithm 1 takes no x of fewer rows than this; if so said, 0 and 1 none
+// without padding, the others none with it or of no more rows than a rank has:
+// what is assembled has neither.
 static int rows_least;
 static bool padding_only;
 
@@ -27,7 +28,10 @@ static size_t workspace_of(const fake_tensor_t *x, int algo) {
 static bool takes(const fake_tensor_t *x, const fake_conv_t *conv, int algo) {
   if (x->extent[2] < rows_least && algo == 1)
     return false;
-  return !padding_only || (conv->pad[0] > 0) == (algo < 2 && algo >= 0);
+  if (!padding_only)
+    return true;
+  return conv->pad[0] > 0 ? algo < 2 && algo >= 0
+                          : algo >= 2 && x->extent[2] > ROWS / RANKS;
 }
 
 static cudnnStatus_t get_workspace(cudnnHandle_t handle,

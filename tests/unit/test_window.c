@@ -566,6 +566,58 @@ START_TEST(a_cut_makes_the_owned_outputs_of_the_whole) {
 }
 END_TEST
 
+START_TEST(without_padding_all_that_is_made_is_right) {
+  int64_t tried = 0;
+  for (int64_t i = random_cases(60000); i > 0; i--) {
+    sdg_window_dim_t dim = {.window = random_window(7),
+                            .x_extent = random_in(1, 60),
+                            .wrap = random_in(0, 3) == 0};
+    sdg_window_t *w = &dim.window;
+    dim.y_extent = sdg_window_outputs(w, dim.x_extent);
+    dim.x.lo = random_in(0, dim.x_extent);
+    dim.x.hi = random_in(dim.x.lo, dim.x_extent);
+    dim.y.lo = random_in(0, dim.y_extent);
+    dim.y.hi = random_in(dim.y.lo, dim.y_extent);
+    sdg_window_view_t view = sdg_window_view(&dim), bare;
+    if (!sdg_window_bare(&dim, &view, &bare))
+      continue;
+    tried++;
+    REQUIRE(bare.x.lo >= dim.x.lo && bare.x.hi <= dim.x.hi);
+    REQUIRE(bare.y.lo >= dim.y.lo && bare.y.hi <= dim.y.hi);
+    REQUIRE(bare.right.lo == bare.y.lo && bare.right.hi == bare.y.hi);
+    if (view.right.lo < view.right.hi)
+      REQUIRE(bare.y.lo <= view.right.lo && bare.y.hi >= view.right.hi);
+    // A legal call, each window of which sees what that of the whole op sees.
+    sdg_window_t none = *w;
+    none.pad = 0;
+    REQUIRE(sdg_window_outputs(&none, bare.x.hi - bare.x.lo) ==
+            bare.y.hi - bare.y.lo);
+    REQUIRE(bare.y.lo * w->stride - w->pad == bare.x.lo);
+  }
+  REQUIRE(tried > 1000 || random_cases(60000) < 60000);
+}
+END_TEST
+
+START_TEST(the_view_is_padded_where_hardly_anything_is_in_vain) {
+  sdg_window_dim_t dim = {.window = {3, 1, 1, 1},
+                          .x_extent = 300,
+                          .y_extent = 300,
+                          .x = {100, 164},
+                          .y = {100, 164}};
+  sdg_window_view_t view = sdg_window_view(&dim), bare;
+  ck_assert(sdg_window_bare(&dim, &view, &bare)); // 2 of 64
+  ck_assert(bare.x.lo == 100 && bare.x.hi == 164);
+  ck_assert(bare.y.lo == 101 && bare.y.hi == 163);
+  dim.x.hi = dim.y.hi = 165; // 2 of 65
+  view = sdg_window_view(&dim);
+  ck_assert(!sdg_window_bare(&dim, &view, &bare));
+  // At an end of the domain padding makes a row right.
+  dim.x = dim.y = (sdg_range_t){0, 20};
+  view = sdg_window_view(&dim);
+  ck_assert(!sdg_window_bare(&dim, &view, &bare));
+}
+END_TEST
+
 START_TEST(the_cut_of_the_header_holds) {
   sdg_window_dim_t dim = {
       .window = {3, 1, 1, 1}, .x_extent = 10, .y_extent = 10, .y = {5, 10}};
@@ -645,6 +697,8 @@ int main(void) {
   tcase_set_timeout(cases, 600);
   tcase_add_test(cases, a_cut_makes_the_owned_outputs_of_the_whole);
   tcase_add_test(cases, the_cut_of_the_header_holds);
+  tcase_add_test(cases, without_padding_all_that_is_made_is_right);
+  tcase_add_test(cases, the_view_is_padded_where_hardly_anything_is_in_vain);
   tcase_add_test(cases, examples_of_the_header_hold);
   tcase_add_test(cases, output_count_is_what_fits);
   tcase_add_test(cases, every_output_is_owned_by_its_centre);
