@@ -31,7 +31,9 @@ def wrong(case, before, after):
         return f"{told['heap']} allocations of host memory"
     if told["device"] != "0":
         return f"{told['device']} allocations on the device"
-    if not re.match("conv|pool", case["op"]):
+    # Operands that lie otherwise than the op wants them are brought one by one.
+    if not re.match("conv|pool", case["op"]) or \
+            any(key.startswith("on.") for key in case):
         return None
     order = told["order"]
     if order.count("G") > RUNS:
@@ -73,10 +75,13 @@ def faults(runner, cases, setting):
 
 
 def is_steady(runner, case):
-    """Whether it comes to rest: opcase's dropout sets its descriptor at every
-    run; in the whole view ranks that compute nothing of a call are told at
-    every one whether the others were refused it."""
-    if case["op"] == "dropout" or case.get("bold") or not runner.is_split(case):
+    """Whether it comes to rest. Products of matrices, which have no descriptors,
+    are agreed on at every call in the shard view; opcase's dropout sets its
+    descriptor at every run, and its attention asks for memory in some; ranks that are asked to compare every call do; in
+    the whole view ranks that compute nothing of a call are told at every one
+    whether the others were refused it."""
+    if re.match("mat|dropout|attention", case["op"]) or case.get("check") or \
+            case.get("bold") or not runner.is_split(case):
         return False
     return runner.view == "shard" or (
         case["op"] != "network" and
