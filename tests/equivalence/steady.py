@@ -77,9 +77,9 @@ def faults(runner, cases, setting):
 def is_steady(runner, case):
     """Whether it comes to rest. Products of matrices, which have no descriptors,
     are agreed on at every call in the shard view; opcase's dropout sets its
-    descriptor at every run, and its attention asks for memory in some; ranks that are asked to compare every call do; in
-    the whole view ranks that compute nothing of a call are told at every one
-    whether the others were refused it."""
+    descriptor at every run; some cases of attention do not yet; ranks that are
+    asked to compare every call do; in the whole view ranks that compute nothing
+    of a call are told at every one whether the others were refused it."""
     if re.match("mat|dropout|attention", case["op"]) or case.get("check") or \
             case.get("bold") or not runner.is_split(case):
         return False
