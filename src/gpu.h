@@ -9,7 +9,8 @@
 #include "src/status.h"
 
 typedef struct sdg_gpu {
-  uint64_t machine; /* a hash of its boot, and of its view of processes */
+  uint64_t machine; /* a hash of its boot, of its view of processes, and of
+                       NCCL_HOSTID */
   char bus[24];     /* "0000:3B:00.0" */
 } sdg_gpu_t;
 

@@ -2,6 +2,8 @@
 // Plans carried out on several ranks whose streams run in the worst order.
 #include "src/exec.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "src/comm.h"
@@ -289,6 +291,17 @@ static void one_gpu_body(int rank) {
   REQUIRE(strstr(sdg_last_error(), "ranks 1 and 2 are on GPU 0000:07:00.0"));
 }
 
+// As NCCL takes them for machines of their own.
+static void told_apart_body(int rank) {
+  char number[12];
+  sdg_comm_t *comm;
+  snprintf(number, sizeof number, "%d", rank);
+  setenv("NCCL_HOSTID", number, 1);
+  if (rank > 0)
+    lanes_share_gpu();
+  REQUIRE(sdg_comm_get(1, &comm) == SDG_OK);
+}
+
 // Every rank's row becomes the sum of all ranks' rows, and then the largest of
 // them, which it is already; rank 2 gets rank 0's. An exchange without messages
 // comes first.
@@ -475,6 +488,11 @@ START_TEST(two_ranks_on_one_gpu_are_named_before_nccl_does) {
 }
 END_TEST
 
+START_TEST(ranks_that_nccl_takes_for_machines_may_share_a_gpu) {
+  lanes_ranks_run("y=3", told_apart_body);
+}
+END_TEST
+
 int main(void) {
   lanes_install();
   Suite *suite = suite_create("exec");
@@ -492,6 +510,7 @@ int main(void) {
   tcase_add_test(cases, a_plan_exchanges_over_several_sets_of_axes);
   tcase_add_test(cases, what_is_brought_first_stands_in_for_an_operand);
   tcase_add_test(cases, two_ranks_on_one_gpu_are_named_before_nccl_does);
+  tcase_add_test(cases, ranks_that_nccl_takes_for_machines_may_share_a_gpu);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }
