@@ -17,6 +17,8 @@ static sdg_status_t alike(const sdg_call_t *call, sdg_meet_t *meet, int lead) {
   return sdg_meet_alike(meet, lead);
 }
 
+static sdg_rules_t rules; // of the case at hand
+
 // What becomes of x, z and y, in this order, by these rules.
 static sdg_met_t met(const char *text, sdg_family_t family,
                      const int64_t size[][2][RANKS], int operands,
@@ -24,7 +26,6 @@ static sdg_met_t met(const char *text, sdg_family_t family,
   static const sdg_role_t role[] = {SDG_ROLE_X, SDG_ROLE_Z, SDG_ROLE_Y};
   static sdg_call_t call;
   sdg_rule_t rule = {.family = family, .meet = alike};
-  sdg_rules_t rules;
   const sdg_section_t *section;
   bool local;
   sdg_met_t found;
@@ -48,6 +49,7 @@ static const char rows_only[] = "[shard a]\nsplit = H\n";
 static void end(sdg_tagging_t *tagging, sdg_meet_t *meet) {
   sdg_meet_fini(meet);
   sdg_tagging_fini(tagging);
+  sdg_rules_fini(&rules);
 }
 
 static void alike_body(int rank) {
