@@ -70,6 +70,13 @@ void sdg_channel_name_of(const sdg_segment_t *shared, int channel, char *out,
     snprintf(out, bytes, "%.*s", (int)sizeof entry->text - 1, entry->text);
 }
 
+// Whether the last question is on its way. The answer may come before that:
+// another rank had asked for the same name.
+static bool question_heard(const sdg_segment_rank_t *own) {
+  return atomic_load_explicit(&own->heard, memory_order_acquire) ==
+         atomic_load_explicit(&own->asked, memory_order_relaxed);
+}
+
 // Between machines: asks rank 0, which tells every rank.
 static sdg_status_t name_ask(sdg_control_t *control, const char *name,
                              int *out_channel) {
@@ -77,9 +84,9 @@ static sdg_status_t name_ask(sdg_control_t *control, const char *name,
   sdg_segment_rank_t *own = &control->view.shared->rank[control->rank];
   sdg_stopwatch_t watch = sdg_stopwatch_start();
   sdg_status_t status = SDG_OK;
-  bool found = false;
+  bool found = false, asked = false;
   pthread_mutex_lock(&lock);
-  for (bool asked = false; !found && status == SDG_OK; asked = true) {
+  while (!found && status == SDG_OK) {
     char known[SDG_CHANNEL_NAME_BYTES];
     int names = 0;
     for (int c = 1; c < SDG_CONTROL_THREADS && !found; c++) {
@@ -93,7 +100,8 @@ static sdg_status_t name_ask(sdg_control_t *control, const char *name,
     if (names == SDG_CONTROL_THREADS - 1)
       status = sdg_fail(SDG_E_THREADS_MANY, "'%s' is one more than %d names",
                         name, SDG_CONTROL_THREADS - 1);
-    else if (!asked) {
+    else if (!asked && question_heard(own)) {
+      asked = true;
       snprintf(own->name, sizeof own->name, "%s", name);
       atomic_fetch_add_explicit(&own->asked, 1, memory_order_release);
       sdg_segment_ring(&control->view);

@@ -151,7 +151,7 @@ static bool turns_tell(const sdg_segment_turns_t *own, sdg_link_t *link) {
 // The names of threads: rank 0 is asked, and tells.
 static bool names_tell(const sdg_segment_view_t *view, int self,
                        sdg_link_t *link) {
-  const sdg_segment_rank_t *own = &view->shared->rank[self];
+  sdg_segment_rank_t *own = &view->shared->rank[self];
   sdg_frame_name_t frame = {0};
   uint32_t asked = atomic_load_explicit(&own->asked, memory_order_acquire);
   if (link->rank == 0 && link->told.asked != asked) {
@@ -159,6 +159,7 @@ static bool names_tell(const sdg_segment_view_t *view, int self,
     if (!message_put(link, SDG_FRAME_ASK, &frame, sizeof frame))
       return false;
     link->told.asked = asked;
+    atomic_store_explicit(&own->heard, asked, memory_order_release);
   }
   for (int c = 1; self == 0 && c < SDG_CONTROL_THREADS; c++) {
     if (link->told.named[c])

@@ -93,8 +93,9 @@ typedef struct sdg_segment_rank {
   _Atomic(int32_t) pid; /* in the rank's own pid namespace */
   sdg_segment_turns_t turns;
   /* In a mirror, of the own row: the thread's name that rank 0 is asked to
-   * give a channel to. Its number is that of the questions so far. */
-  _Atomic(uint32_t) asked;
+   * give a channel to. `asked` counts the questions, `heard` those that are on
+   * their way: until then the name stays. */
+  _Atomic(uint32_t) asked, heard;
   char name[SDG_SEGMENT_NAME_BYTES];
   sdg_segment_channel_t channel[SDG_CONTROL_CHANNELS];
 } sdg_segment_rank_t;
