@@ -194,15 +194,25 @@ sdg_status_t sdg_watch_start(double timeout_s) {
   return started ? SDG_OK : sdg_fail(SDG_E_NO_MEMORY, "the watching thread");
 }
 
+// Lock held. Both at the first transfer: when the second is needed first is a
+// matter of time, and calls allocate nothing once they have been made.
+static sdg_status_t events_make(flight_t *flight) {
+  cudaEvent_t *const each[] = {&flight->event, &flight->next};
+  for (int i = 0; i < 2; i++)
+    if (!*each[i])
+      SDG_TRY(sdg_device_check(sdg_vendor_get()->cudaEventCreateWithFlags(
+                                   each[i], cudaEventDisableTiming),
+                               "creation of an event"));
+  return SDG_OK;
+}
+
 // Lock held.
-static sdg_status_t event_record(cudaEvent_t *event, cudaStream_t stream) {
-  const sdg_vendor_t *cuda = sdg_vendor_get();
-  if (!*event)
-    SDG_TRY(sdg_device_check(
-        cuda->cudaEventCreateWithFlags(event, cudaEventDisableTiming),
-        "creation of an event"));
-  return sdg_device_check(cuda->cudaEventRecord(*event, stream),
-                          "event record");
+static sdg_status_t event_record(flight_t *flight, cudaStream_t stream) {
+  SDG_TRY(events_make(flight));
+  return sdg_device_check(
+      sdg_vendor_get()->cudaEventRecord(
+          flight->watching ? flight->next : flight->event, stream),
+      "event record");
 }
 
 sdg_status_t sdg_watch_transfer(cudaStream_t stream, const char *entry) {
@@ -214,8 +224,7 @@ sdg_status_t sdg_watch_transfer(cudaStream_t stream, const char *entry) {
   pthread_mutex_lock(&watch.lock);
   flight->last = (place_t){call, entry};
   if (watch.started)
-    status =
-        event_record(flight->watching ? &flight->next : &flight->event, stream);
+    status = event_record(flight, stream);
   if (watch.started && status == SDG_OK) {
     flight->more = flight->watching;
     if (!flight->watching) {
