@@ -77,11 +77,12 @@ sdg_normsub_inference(sdg_plan_t *plan, cudnnBatchNormMode_t mode,
 
 static cudnnStatus_t statistics_run(const sdg_subcall_run_t *run) {
   const how_t *how = run->op;
-  sdg_scalar_t one = sdg_scalar(how->type, 1), zero = sdg_scalar(how->type, 0);
+  // Of y nothing is wanted: its factor tells a library that can make use of it.
+  sdg_scalar_t zero = sdg_scalar(how->type, 0);
   sdg_norm_t norm;
   sdg_norm_read(run->call, &norm);
   return sdg_cudnn_get()->cudnnBatchNormalizationForwardTraining(
-      run->handle, how->mode, &one, &zero, run->descriptor[0], run->data[0],
+      run->handle, how->mode, &zero, &zero, run->descriptor[0], run->data[0],
       run->descriptor[1], run->data[1], run->descriptor[2], run->data[2],
       run->data[3], 1, run->data[4], run->data[5], norm.epsilon, NULL, NULL);
 }

@@ -2,6 +2,9 @@
 // Batch normalisation of channels whose values are one set, row by row.
 #include "src/host/cudnn/bnchannel.h"
 
+#include <math.h>
+#include <string.h>
+
 static void *line(const host_bn_lines_t *lines, int64_t image) {
   return lines->data ? lines->data + image * lines->to_next : NULL;
 }
@@ -29,6 +32,14 @@ void host_bn_rows_statistics(const host_bn_channel_t *ch,
   ch->a[0] = squares / seen;
 }
 
+/* Whether y is 0: no value is one that 0 times is a NaN. */
+static bool vanishes(const host_bn_channel_t *ch, const host_row_t *row,
+                     const host_bn_lines_t *z) {
+  return ch->bn->kind == HOST_BN_TRAINING && row->alpha == 0 &&
+         row->beta == 0 && !z->data && isfinite(row->mean) &&
+         isfinite(row->slope) && isfinite(row->offset);
+}
+
 void host_bn_rows_forward(const host_bn_channel_t *ch,
                           const host_bn_lines_t *x) {
   const host_bn_t *bn = ch->bn;
@@ -42,11 +53,15 @@ void host_bn_rows_forward(const host_bn_channel_t *ch,
                     .beta = ch->in_place ? bn->beta : 0,
                     .relu = bn->relu,
                     .subtract = bn->x.type == CUDNN_DATA_DOUBLE};
+  bool is_zero = vanishes(ch, &row, &z);
   for (int64_t n = 0; n < ch->images; n++) {
     row.x = line(x, n);
     row.with = line(&z, n);
     row.out = line(&y, n);
-    ch->rows->map(&row);
+    if (is_zero)
+      memset(row.out, 0, (size_t)(ch->points * ch->bytes));
+    else
+      ch->rows->map(&row);
   }
 }
 
