@@ -7,6 +7,8 @@
 
 #include "rules/args.h"
 #include "rules/attnkept.h"
+#include "rules/attnlength.h"
+#include "rules/registry.h"
 #include "rules/sequence.h"
 
 static void forward_read(const sdg_call_t *call, sdg_attention_t *out) {
@@ -115,6 +117,18 @@ static bool attention_knows(const sdg_call_t *call) {
          call->entry == SDG_ENTRY_cudnnMultiHeadAttnBackwardWeights;
 }
 
+static sdg_status_t lengths_describe(const sdg_call_t *call,
+                                     const sdg_attention_t *a, char *out,
+                                     size_t out_bytes) {
+  uint64_t queries, keys;
+  SDG_TRY(sdg_attnlengths_hash(&call->operand[a->q], &queries));
+  SDG_TRY(sdg_attnlengths_hash(&call->operand[a->k], &keys));
+  if (queries || keys)
+    snprintf(out, out_bytes, "lengths %016llx %016llx ",
+             (unsigned long long)queries, (unsigned long long)keys);
+  return SDG_OK;
+}
+
 static sdg_status_t attention_describe(const sdg_call_t *call, char *out,
                                        size_t out_bytes) {
   sdg_attndesc_t desc;
@@ -129,7 +143,10 @@ static sdg_status_t attention_describe(const sdg_call_t *call, char *out,
   snprintf(out + used, out_bytes - used, " %s%s%s%s",
            a.same ? "keys are values " : "", a.reserve ? "training " : "",
            a.adds ? "adds " : "", a.current >= 0 ? "one step " : "");
-  return SDG_OK;
+  // Of pieces they differ.
+  return sdg_registry_is_whole() ? lengths_describe(call, &a, out + strlen(out),
+                                                    out_bytes - strlen(out))
+                                 : SDG_OK;
 }
 
 // The limits of keys: what sdg_attndesc_limits says of the descriptor, which is

@@ -29,8 +29,9 @@ static uint64_t mix(uint64_t hash, const void *data, size_t bytes) {
 }
 
 static uint64_t hash_of(const sdg_windows_t *windows,
-                        const sdg_placement_t *rows) {
+                        const sdg_placement_t *rows, uint64_t lengths) {
   uint64_t hash = UINT64_C(14695981039346656037);
+  hash = mix(hash, &lengths, sizeof lengths);
   size_t bytes = (size_t)windows->count * sizeof *windows->lo;
   hash = mix(hash, windows->lo, bytes);
   hash = mix(hash, windows->hi, bytes);
@@ -49,7 +50,7 @@ static void kept_fini(sdg_attnkept_t *kept) {
 }
 
 static sdg_status_t kept_fill(const sdg_windows_t *windows,
-                              const sdg_placement_t *rows,
+                              const sdg_placement_t *rows, uint64_t lengths,
                               sdg_attnkept_t *out) {
   size_t count = (size_t)windows->count;
   int *lo = malloc(2 * count * sizeof *lo);
@@ -63,21 +64,22 @@ static sdg_status_t kept_fill(const sdg_windows_t *windows,
     return status;
   }
   out->windows = (sdg_windows_t){lo, lo + count, windows->count};
-  out->hash = hash_of(windows, rows);
+  out->lengths = lengths;
+  out->hash = hash_of(windows, rows, lengths);
   return SDG_OK;
 }
 
 sdg_status_t sdg_attnkept_put(const void *reserve, const sdg_windows_t *windows,
-                              const sdg_placement_t *rows) {
+                              const sdg_placement_t *rows, uint64_t lengths) {
   entry_t *entry = entry_find(reserve);
-  if (entry && entry->kept.hash == hash_of(windows, rows))
+  if (entry && entry->kept.hash == hash_of(windows, rows, lengths))
     return SDG_OK;
   sdg_attnkept_drop(reserve);
   entry = calloc(1, sizeof *entry);
   if (!entry)
     return sdg_fail(SDG_E_NO_MEMORY, "an attention's record");
   entry->reserve = reserve;
-  sdg_status_t status = kept_fill(windows, rows, &entry->kept);
+  sdg_status_t status = kept_fill(windows, rows, lengths, &entry->kept);
   if (status != SDG_OK) {
     free(entry);
     return status;

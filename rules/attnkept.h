@@ -12,12 +12,14 @@
 typedef struct sdg_attnkept {
   sdg_windows_t windows; /* of all queries; owned */
   sdg_placement_t rows;  /* of the queries */
-  uint64_t hash;         /* of both */
+  uint64_t lengths;      /* a number for those of the sequences */
+  uint64_t hash;         /* of all of it */
 } sdg_attnkept_t;
 
-/* A forward call was shared; both are copied. */
+/* A forward call was shared; everything is copied. */
 sdg_status_t sdg_attnkept_put(const void *reserve, const sdg_windows_t *windows,
-                              const sdg_placement_t *rows) SDG_MUST_CHECK;
+                              const sdg_placement_t *rows,
+                              uint64_t lengths) SDG_MUST_CHECK;
 /* A forward call was not. */
 void sdg_attnkept_drop(const void *reserve);
 /* NULL: the last forward call with this reserve space was not shared. Borrowed

@@ -94,26 +94,78 @@ void sdg_attnmaker_fini(sdg_attnmaker_t *m) {
     sdg_placement_fini(&m->side[i]);
     free(m->need[i]);
   }
+  sdg_attnlengths_fini(&m->queries);
+  sdg_attnlengths_fini(&m->keys);
+}
+
+// ---- lengths ---------------------------------------------------------------
+
+static sdg_status_t lengths_read(const sdg_attnmaker_t *m, int index,
+                                 sdg_attnlengths_t *out) {
+  sdg_box_t own = {.dims = SDG_SEQUENCE_DIMS};
+  if (m->tagging->section->view == SDG_VIEW_SHARD)
+    own = sdg_placement_box(&m->tagging->placement[index], m->tagging->mesh,
+                            m->tagging->rank);
+  return sdg_attnlengths_read(&m->call->operand[index], &own, out);
+}
+
+// Of what lies beside it they are the same.
+static sdg_status_t side_measure(const sdg_attnmaker_t *m, int index,
+                                 int beside, sdg_attnlengths_t *out,
+                                 bool *out_same) {
+  sdg_attnlengths_t other;
+  SDG_TRY(lengths_read(m, index, out));
+  SDG_TRY(lengths_read(m, beside, &other));
+  *out_same = sdg_attnlengths_equal(out, &other);
+  sdg_attnlengths_fini(&other);
+  return SDG_OK;
+}
+
+sdg_status_t sdg_attnmaker_measure(sdg_attnmaker_t *m, const char **out_why) {
+  bool queries, keys;
+  *out_why = NULL;
+  SDG_TRY(side_measure(m, m->a.q, m->a.o, &m->queries, &queries));
+  SDG_TRY(side_measure(m, m->a.k, m->a.v, &m->keys, &keys));
+  if (!queries)
+    *out_why = "queries and output have sequences of other lengths";
+  else if (!keys)
+    *out_why = "keys and values have sequences of other lengths";
+  return SDG_OK;
+}
+
+static bool sees_nothing(const sdg_attnmaker_t *m, const sdg_box_t *rows,
+                         sdg_range_t need) {
+  sdg_range_t time = rows->dim[SDG_SEQUENCE_TIME];
+  sdg_range_t batch = rows->dim[SDG_SEQUENCE_BATCH];
+  sdg_range_t beam = rows->dim[SDG_SEQUENCE_BEAM];
+  for (int64_t b = batch.lo; b < batch.hi; b++)
+    for (int64_t e = beam.lo; e < beam.hi; e++)
+      if (sdg_attnlengths_in(&m->queries, b, e, time) > 0 &&
+          sdg_attnlengths_in(&m->keys, b, m->keys.beams > 1 ? e : 0, need) == 0)
+        return true;
+  return false;
+}
+
+int sdg_attnmaker_blind(const sdg_attnmaker_t *m) {
+  for (int r = 0; m->keys.length && r < m->tagging->ranks; r++) {
+    int rank = m->tagging->rank_list[r];
+    sdg_box_t rows = sdg_attnmaker_rows(m, m->a.q, rank);
+    if (!sdg_box_empty(&rows) &&
+        sees_nothing(m, &rows,
+                     m->need[SDG_ATTN_KEYS][r].dim[SDG_SEQUENCE_TIME]))
+      return rank;
+  }
+  return -1;
 }
 
 // ---- what can be split -----------------------------------------------------
 
-sdg_status_t sdg_attn_obstacle(const sdg_call_t *call, const sdg_attention_t *a,
-                               bool sequence_is_split, const char **out_why) {
-  const int sequences[] = {a->q, a->k, a->v, a->o};
-  *out_why = NULL;
+const char *sdg_attn_obstacle(const sdg_call_t *call, const sdg_attention_t *a,
+                              bool sequence_is_split) {
   if (a->reserve &&
       sdg_attndesc_drops((cudnnHandle_t)(uintptr_t)call->handle, &a->desc))
-    *out_why = "dropout";
-  else if (sequence_is_split && a->current >= 0)
-    *out_why = "a single step";
-  for (int i = 0; i < 4 && sequence_is_split && !*out_why; i++) {
-    bool full;
-    SDG_TRY(sdg_sequence_is_full(&call->operand[sequences[i]], &full));
-    if (!full)
-      *out_why = "sequences of several lengths";
-  }
-  return SDG_OK;
+    return "dropout";
+  return sequence_is_split && a->current >= 0 ? "a single step" : NULL;
 }
 
 static bool is_split(const sdg_placement_t *placement, int dim) {
@@ -274,15 +326,20 @@ sdg_status_t sdg_attention_plan(const sdg_call_t *call,
   m.rows = &tagging->placement[m.a.q];
   bool sequence = is_split(m.rows, SDG_SEQUENCE_TIME) ||
                   is_split(&tagging->placement[m.a.k], SDG_SEQUENCE_TIME);
-  SDG_TRY(sdg_attn_obstacle(call, &m.a, sequence, &why));
+  why = sdg_attn_obstacle(call, &m.a, sequence);
   if (why)
     return sdg_fail(SDG_E_ATTENTION, "%s: %s", call->entry_name, why);
+  sdg_status_t status = sdg_attnmaker_measure(&m, &why);
+  if (status == SDG_OK && sequence && (m.queries.length || m.keys.length))
+    status = sdg_fail(SDG_E_ATTENTION, "%s: sequences of several lengths",
+                      call->entry_name);
   m.local = !sequence;
-  if (sequence)
-    SDG_TRY(band_find(&m));
+  if (status == SDG_OK && sequence)
+    status = band_find(&m);
   m.everything = sequence && !m.local &&
                  tagging->section->attention == SDG_STRATEGY_GATHER;
-  sdg_status_t status = way_make(&m, sequence);
+  if (status == SDG_OK)
+    status = way_make(&m, sequence);
   sdg_attnmaker_fini(&m);
   if (status == SDG_OK)
     *out_plan = m.plan;

@@ -5,6 +5,7 @@
 #define SDG_RULES_ATTNPLAN_H
 
 #include "rules/attention.h"
+#include "rules/attnlength.h"
 #include "rules/sequence.h"
 
 enum { SDG_ATTN_KEYS, SDG_ATTN_VALUES, SDG_ATTN_SIDES };
@@ -23,6 +24,7 @@ typedef struct sdg_attnmaker {
   sdg_windows_t windows;
   sdg_band_t band;
   bool local, everything;
+  sdg_attnlengths_t queries, keys; /* of all sequences; owned */
   sdg_box_t *need[SDG_ATTN_SIDES]; /* of each rank of the group; owned */
   bool moves;                      /* some rank needs keys of another */
 } sdg_attnmaker_t;
@@ -30,6 +32,14 @@ typedef struct sdg_attnmaker {
 /* Fills `side` and `need`, from what is above them. */
 sdg_status_t sdg_attnmaker_init(sdg_attnmaker_t *m) SDG_MUST_CHECK;
 void sdg_attnmaker_fini(sdg_attnmaker_t *m);
+
+/* Reads the lengths. *out_why: why attention cannot be split with them, or
+ * NULL. */
+sdg_status_t sdg_attnmaker_measure(sdg_attnmaker_t *m,
+                                   const char **out_why) SDG_MUST_CHECK;
+/* A rank whose piece of a sequence has queries, and of whose need of it every
+ * key is padding; -1: there is none. After sdg_attnmaker_init. */
+int sdg_attnmaker_blind(const sdg_attnmaker_t *m);
 
 /* A rank's queries, as a box of operand `index`. */
 sdg_box_t sdg_attnmaker_rows(const sdg_attnmaker_t *m, int index, int rank);
@@ -45,11 +55,10 @@ sdg_status_t sdg_attn_like(const sdg_tagging_t *tagging,
                            const sdg_placement_t *like, int64_t vector,
                            sdg_placement_t *out) SDG_MUST_CHECK;
 
-/* Why attention cannot be split, whatever is said of its windows: NULL if it
- * can. */
-sdg_status_t sdg_attn_obstacle(const sdg_call_t *call, const sdg_attention_t *a,
-                               bool sequence_is_split,
-                               const char **out_why) SDG_MUST_CHECK;
+/* Why attention cannot be split, whatever is said of its windows and lengths:
+ * NULL if it can. */
+const char *sdg_attn_obstacle(const sdg_call_t *call, const sdg_attention_t *a,
+                              bool sequence_is_split);
 /* What old values of dw are multiplied by: 1 where the call adds to them. */
 const void *sdg_attn_old_factor(const sdg_call_t *call);
 

@@ -77,6 +77,15 @@ static bool extents_fit(const sdg_call_t *call, const sdg_attention_t *a) {
              call->operand[a->k].extent[SDG_SEQUENCE_BATCH];
 }
 
+static sdg_status_t lengths_hash(const sdg_call_t *call,
+                                 const sdg_attention_t *a, uint64_t *out_hash) {
+  uint64_t queries, keys;
+  SDG_TRY(sdg_attnlengths_hash(&call->operand[a->q], &queries));
+  SDG_TRY(sdg_attnlengths_hash(&call->operand[a->k], &keys));
+  *out_hash = queries * 31 + keys;
+  return SDG_OK;
+}
+
 // Whether the ranks can share the call: by queries that a split cuts, and, of a
 // gradient, as they shared the forward call. m->rows is NULL if they cannot.
 static sdg_status_t rows_find(sdg_attnmaker_t *m) {
@@ -89,10 +98,14 @@ static sdg_status_t rows_find(sdg_attnmaker_t *m) {
   m->rows = NULL;
   if (m->a.kind != SDG_ATTENTION_FORWARD && !kept)
     return SDG_OK;
-  SDG_TRY(sdg_attn_obstacle(m->call, &m->a, true, &why));
-  bool can = !why && extents_fit(m->call, &m->a);
+  SDG_TRY(sdg_attnmaker_measure(m, &why));
+  bool can = !why && !sdg_attn_obstacle(m->call, &m->a, true) &&
+             extents_fit(m->call, &m->a);
   if (kept) {
-    if (!can || kept->windows.count != m->a.windows.count)
+    uint64_t lengths;
+    SDG_TRY(lengths_hash(m->call, &m->a, &lengths));
+    if (!can || kept->windows.count != m->a.windows.count ||
+        kept->lengths != lengths)
       return sdg_fail(SDG_E_ATTENTION,
                       "%s: not as the forward call with this reserve space",
                       m->call->entry_name);
@@ -116,11 +129,11 @@ sdg_status_t sdg_attention_share(const sdg_call_t *call,
   *out_plan = NULL;
   if (!sdg_attention_read(call, &m.a))
     return SDG_OK;
-  SDG_TRY(rows_find(&m));
-  if (!m.rows)
-    return SDG_OK;
-  sdg_status_t status = sdg_attnmaker_init(&m);
-  if (status == SDG_OK)
+  sdg_status_t status = rows_find(&m);
+  if (status == SDG_OK && m.rows)
+    status = sdg_attnmaker_init(&m);
+  // What comes of queries without keys is the real function's affair.
+  if (status == SDG_OK && m.rows && sdg_attnmaker_blind(&m) < 0)
     status = plan_make(&m);
   sdg_attnmaker_fini(&m);
   if (status == SDG_OK)
@@ -136,9 +149,12 @@ sdg_status_t sdg_attention_note(const sdg_call_t *call,
   if (call->is_query || !sdg_attention_read(call, &a) || !a.reserve ||
       a.kind != SDG_ATTENTION_FORWARD)
     return SDG_OK;
-  if (plan && plan->share)
+  if (plan && plan->share) {
+    uint64_t lengths;
+    SDG_TRY(lengths_hash(call, &a, &lengths));
     return sdg_attnkept_put(a.reserve, &a.windows,
-                            sdg_share_placement(plan->share, a.o));
+                            sdg_share_placement(plan->share, a.o), lengths);
+  }
   sdg_attnkept_drop(a.reserve);
   return SDG_OK;
 }

@@ -26,6 +26,8 @@ typedef struct steps {
   sdg_sendback_t sendback[SDG_ATTN_SIDES];
   sdg_gradsum_t sum;
   int *lo, *hi;
+  int *q_length, *k_length; // of the sub-call's sequences; NULL: full
+  bool q_blank, k_blank;    // some have no element here
 } steps_t;
 
 static sdg_type_t type_of(const steps_t *s) {
@@ -38,12 +40,13 @@ static sdg_status_t operand_add(steps_t *s, int index, const sdg_box_t *own,
 }
 
 // `box` of an operand where it lies, or, where descriptors of sequences cannot
-// say that, room for it.
-static sdg_status_t view_make(steps_t *s, const sdg_box_t *box, place_t *out) {
+// say that, or some of it is to be written, room for it.
+static sdg_status_t view_make(steps_t *s, const sdg_box_t *box, bool apart,
+                              place_t *out) {
   sdg_plan_t *plan = s->m->plan;
   out->view = (sdg_subcall_tensor_t){
       .slab = out->operand, .box = *box, .type = type_of(s)};
-  return sdg_sequence_packed(box, plan->slab[out->operand].stride)
+  return !apart && sdg_sequence_packed(box, plan->slab[out->operand].stride)
              ? SDG_OK
              : sdg_plan_scratch(plan, box, out->operand, &out->view.slab);
 }
@@ -64,6 +67,40 @@ static sdg_status_t view_store(steps_t *s, const place_t *place) {
                              SDG_COPY_ACTIVATION);
 }
 
+// ---- sequences that have no element here -----------------------------------
+//
+// A descriptor cannot say so: the sub-call has one of each, a row of zeros, of
+// which nothing is kept. What is there in truth is padding, and may be
+// anything.
+
+static sdg_status_t blanks_zero(steps_t *s, const sdg_attnlengths_t *lengths,
+                                const place_t *place) {
+  const sdg_box_t *box = &place->view.box;
+  const sdg_range_t *batch = &box->dim[SDG_SEQUENCE_BATCH];
+  const sdg_range_t *beam = &box->dim[SDG_SEQUENCE_BEAM];
+  for (int64_t b = batch->lo; b < batch->hi; b++)
+    for (int64_t e = beam->lo; e < beam->hi; e++) {
+      sdg_box_t row = *box;
+      if (sdg_attnlengths_in(lengths, b, e, box->dim[SDG_SEQUENCE_TIME]) > 0)
+        continue;
+      row.dim[SDG_SEQUENCE_BATCH] = (sdg_range_t){b, b + 1};
+      row.dim[SDG_SEQUENCE_BEAM] = (sdg_range_t){e, e + 1};
+      row.dim[SDG_SEQUENCE_TIME].hi = row.dim[SDG_SEQUENCE_TIME].lo + 1;
+      SDG_TRY(sdg_plan_zero(s->m->plan, SDG_LANE_MAIN, place->view.slab, &row));
+    }
+  return SDG_OK;
+}
+
+static sdg_status_t lengths_find(steps_t *s, const sdg_box_t *rows,
+                                 const sdg_box_t *keys) {
+  if (s->idle)
+    return SDG_OK;
+  SDG_TRY(sdg_attnlengths_cut(&s->m->queries, rows, &s->q_length, &s->q_blank));
+  return sdg_attnlengths_cut(&s->m->keys, keys, &s->k_length, &s->k_blank);
+}
+
+// ---- rows ------------------------------------------------------------------
+
 static sdg_status_t rows_open(steps_t *s, int index, bool reads, place_t *out) {
   sdg_box_t own = sdg_attnmaker_rows(s->m, index, s->m->tagging->rank);
   if (index < 0)
@@ -71,8 +108,18 @@ static sdg_status_t rows_open(steps_t *s, int index, bool reads, place_t *out) {
   SDG_TRY(operand_add(s, index, &own, out));
   if (s->idle)
     return SDG_OK;
-  SDG_TRY(view_make(s, &own, out));
-  return reads ? view_fill(s, out) : SDG_OK;
+  bool blank = s->q_blank && reads && index != s->m->a.residual;
+  SDG_TRY(view_make(s, &own, blank, out));
+  if (reads)
+    SDG_TRY(view_fill(s, out));
+  return blank ? blanks_zero(s, &s->m->queries, out) : SDG_OK;
+}
+
+// Rows that the sub-call has made.
+static sdg_status_t rows_store(steps_t *s, const place_t *place) {
+  if (s->q_blank)
+    SDG_TRY(blanks_zero(s, &s->m->queries, place));
+  return view_store(s, place);
 }
 
 // ---- keys and values -------------------------------------------------------
@@ -90,7 +137,7 @@ static sdg_status_t keys_open(steps_t *s, int side, int index) {
   SDG_TRY(operand_add(s, index, &own, key));
   if (m->plan->share || sdg_box_contains(&own, need_of(s, side))) {
     if (!s->idle)
-      SDG_TRY(view_make(s, need_of(s, side), key));
+      SDG_TRY(view_make(s, need_of(s, side), s->k_blank, key));
   } else {
     key->view.box = *need_of(s, side);
     key->view.type = type_of(s);
@@ -127,6 +174,8 @@ static sdg_status_t keys_bring(steps_t *s) {
     SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));
   for (int i = 0; travels && i < sides; i++)
     SDG_TRY(sdg_bring_land(m->plan, &s->bring[i]));
+  for (int i = 0; s->k_blank && i < sides; i++)
+    SDG_TRY(blanks_zero(s, &m->keys, &s->key[i]));
   if (m->a.same)
     s->key[SDG_ATTN_VALUES] = s->key[SDG_ATTN_KEYS];
   return SDG_OK;
@@ -142,11 +191,15 @@ static sdg_status_t back_open(steps_t *s, int side, int index) {
   if (s->idle)
     return SDG_OK;
   if (sdg_box_equal(&own, need_of(s, side)))
-    return view_make(s, &own, back);
+    return view_make(s, &own, false, back);
   back->view.box = *need_of(s, side);
   back->view.type = type_of(s);
-  return sdg_plan_scratch(m->plan, &back->view.box, back->operand,
-                          &back->view.slab);
+  SDG_TRY(sdg_plan_scratch(m->plan, &back->view.box, back->operand,
+                           &back->view.slab));
+  // What the real function does with padding is not known.
+  return s->k_length ? sdg_plan_zero(m->plan, SDG_LANE_MAIN, back->view.slab,
+                                     &back->view.box)
+                     : SDG_OK;
 }
 
 static sdg_status_t keys_return(steps_t *s) {
@@ -208,6 +261,8 @@ static sdg_status_t attention_add(steps_t *s) {
   SDG_TRY(windows_make(s));
   sub.lo = s->lo;
   sub.hi = s->hi;
+  sub.q_length = s->q_length;
+  sub.k_length = s->k_length;
   return sdg_attnsub_add(m->plan, m->call, &sub);
 }
 
@@ -219,7 +274,7 @@ static sdg_status_t forward_make(steps_t *s) {
   if (s->idle)
     return SDG_OK;
   SDG_TRY(attention_add(s));
-  return view_store(s, &s->o);
+  return rows_store(s, &s->o);
 }
 
 static sdg_status_t data_make(steps_t *s) {
@@ -229,7 +284,7 @@ static sdg_status_t data_make(steps_t *s) {
   SDG_TRY(back_open(s, SDG_ATTN_VALUES, s->m->a.dv));
   if (!s->idle) {
     SDG_TRY(attention_add(s));
-    SDG_TRY(view_store(s, &s->dq));
+    SDG_TRY(rows_store(s, &s->dq));
   }
   return keys_return(s);
 }
@@ -265,6 +320,8 @@ static sdg_status_t steps_make(steps_t *s) {
   sdg_attnmaker_t *m = s->m;
   if (m->moves && (!m->plan->share || m->a.kind == SDG_ATTENTION_DATA))
     m->plan->axes = m->tagging->axes;
+  sdg_box_t rows = sdg_attnmaker_rows(m, m->a.q, m->tagging->rank);
+  SDG_TRY(lengths_find(s, &rows, need_of(s, SDG_ATTN_KEYS)));
   SDG_TRY(rows_open(s, m->a.q, true, &s->q));
   SDG_TRY(keys_bring(s));
   switch (m->a.kind) {
@@ -288,5 +345,7 @@ sdg_status_t sdg_attnmaker_steps(sdg_attnmaker_t *m) {
   }
   free(s.lo);
   free(s.hi);
+  free(s.q_length);
+  free(s.k_length);
   return status;
 }

@@ -119,6 +119,11 @@ static int greater(int a, int b) {
   return a > b ? a : b;
 }
 
+static void lengths_fill(const int *length, int full, size_t count, int *out) {
+  for (size_t i = 0; i < count; i++)
+    out[i] = length ? length[i] : full;
+}
+
 // Windows and lengths, in one piece of memory.
 static sdg_status_t numbers_fill(const sdg_attnsub_t *sub, state_t *state) {
   size_t rows = sub->lo ? (size_t)extent(&sub->q, SDG_SEQUENCE_TIME) : 0;
@@ -136,9 +141,11 @@ static sdg_status_t numbers_fill(const sdg_attnsub_t *sub, state_t *state) {
     memcpy(state->lo, sub->lo, rows * sizeof *sub->lo);
     memcpy(state->hi, sub->hi, rows * sizeof *sub->hi);
   }
-  for (size_t i = 0; i < state->lengths; i++)
-    state->length[i] =
-        extent(i < state->q_lengths ? &sub->q : &sub->k, SDG_SEQUENCE_TIME);
+  lengths_fill(sub->q_length, extent(&sub->q, SDG_SEQUENCE_TIME),
+               state->q_lengths, state->length);
+  lengths_fill(sub->k_length, extent(&sub->k, SDG_SEQUENCE_TIME),
+               state->lengths - state->q_lengths,
+               state->length + state->q_lengths);
   return SDG_OK;
 }
 
@@ -161,13 +168,10 @@ static sdg_status_t state_fill(const sdg_plan_t *plan, const sdg_call_t *call,
   state->work_bytes = (room.work_bytes + 255) & ~(size_t)255;
   const sdg_subcall_tensor_t *const tensor[] = {&sub->q, &sub->k, &sub->v,
                                                 &sub->o};
-  const int operand[] = {a.q, a.k, a.v, a.o};
-  for (int i = 0; i < SEQUENCES; i++) {
-    const sdg_operand_t own = {.type = tensor[i]->type}; // sequences are full
+  for (int i = 0; i < SEQUENCES; i++)
     SDG_TRY(sdg_sequence_create(
-        sub->apart ? &own : &call->operand[operand[i]], &tensor[i]->box,
-        plan->slab[tensor[i]->slab].stride, &state->sequence[i]));
-  }
+        tensor[i]->type, &tensor[i]->box, plan->slab[tensor[i]->slab].stride,
+        i == K || i == V ? sub->k_length : sub->q_length, &state->sequence[i]));
   return numbers_fill(sub, state);
 }
 

@@ -19,6 +19,9 @@ typedef struct sdg_attnsub {
   /* Of each query: the first key, and the one after the last, by index of k;
    * NULL for WEIGHTS, which takes those of the forward call. Copied. */
   const int *lo, *hi;
+  /* Lengths of the sequences of q and o, and of k and v, at least 1 each; NULL:
+   * all are full. Copied. */
+  const int *q_length, *k_length;
   /* Tensors of the plan, and none of the program's parameters and reserve
    * space: in training `reserve` is a slab for that, else -1. */
   bool apart;

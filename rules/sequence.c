@@ -48,19 +48,12 @@ bool sdg_sequence_get(sdg_operand_t *operand) {
   return true;
 }
 
-sdg_status_t sdg_sequence_is_full(const sdg_operand_t *operand,
-                                  bool *out_full) {
+bool sdg_sequence_lengths(const sdg_operand_t *operand, int *out_length) {
   shape_t shape;
-  size_t count = (size_t)(operand->extent[SDG_SEQUENCE_BATCH] *
-                          operand->extent[SDG_SEQUENCE_BEAM]);
-  int *length = calloc(count, sizeof *length);
-  if (!length)
-    return sdg_fail(SDG_E_NO_MEMORY, "lengths of %zu sequences", count);
-  *out_full = shape_read(operand->descriptor, length, count, &shape);
-  for (size_t i = 0; i < count; i++)
-    *out_full &= length[i] == operand->extent[SDG_SEQUENCE_TIME];
-  free(length);
-  return SDG_OK;
+  return shape_read(operand->descriptor, out_length,
+                    (size_t)(operand->extent[SDG_SEQUENCE_BATCH] *
+                             operand->extent[SDG_SEQUENCE_BEAM]),
+                    &shape);
 }
 
 // The axes as these strides nest them, the vector last. Those of extent 1 lie
@@ -88,22 +81,8 @@ bool sdg_sequence_packed(const sdg_box_t *box, const int64_t *stride) {
   return true;
 }
 
-// NULL without memory. `extent`: of the elements that are meant.
-static int *lengths_make(const sdg_operand_t *of, const int *extent,
-                         size_t sequences) {
-  shape_t shape;
-  int *length = malloc(sequences * sizeof *length);
-  bool all = true;
-  for (int d = 0; d < SDG_SEQUENCE_VECTOR; d++)
-    all &= of->extent[d] == extent[d];
-  if (length && !(all && shape_read(of->descriptor, length, sequences, &shape)))
-    for (size_t i = 0; i < sequences; i++)
-      length[i] = extent[SDG_SEQUENCE_TIME];
-  return length;
-}
-
-sdg_status_t sdg_sequence_create(const sdg_operand_t *of, const sdg_box_t *box,
-                                 const int64_t *stride,
+sdg_status_t sdg_sequence_create(sdg_type_t type, const sdg_box_t *box,
+                                 const int64_t *stride, const int *length,
                                  cudnnSeqDataDescriptor_t *out) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
   cudnnSeqDataAxis_t axis[SDG_SEQUENCE_DIMS];
@@ -115,18 +94,20 @@ sdg_status_t sdg_sequence_create(const sdg_operand_t *of, const sdg_box_t *box,
     extent[d] = (int)(box->dim[d].hi - box->dim[d].lo);
   size_t sequences =
       (size_t)extent[SDG_SEQUENCE_BATCH] * (size_t)extent[SDG_SEQUENCE_BEAM];
-  int *length = lengths_make(of, extent, sequences);
-  if (!length)
+  int *full = length ? NULL : malloc(sequences * sizeof *full);
+  if (!length && !full)
     return sdg_fail(SDG_E_NO_MEMORY, "lengths of %zu sequences", sequences);
+  for (size_t i = 0; full && i < sequences; i++)
+    full[i] = extent[SDG_SEQUENCE_TIME];
   cudnnStatus_t got = cudnn->cudnnCreateSeqDataDescriptor(out);
   if (got == CUDNN_STATUS_SUCCESS) {
-    got = cudnn->cudnnSetSeqDataDescriptor(*out, (cudnnDataType_t)of->type,
-                                           SDG_SEQUENCE_DIMS, extent, axis,
-                                           sequences, length, NULL);
+    got = cudnn->cudnnSetSeqDataDescriptor(
+        *out, (cudnnDataType_t)type, SDG_SEQUENCE_DIMS, extent, axis, sequences,
+        full ? full : length, NULL);
     if (got != CUDNN_STATUS_SUCCESS)
       (void)cudnn->cudnnDestroySeqDataDescriptor(*out);
   }
-  free(length);
+  free(full);
   return got == CUDNN_STATUS_SUCCESS
              ? SDG_OK
              : sdg_fail(SDG_E_VENDOR_CALL,

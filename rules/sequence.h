@@ -24,18 +24,18 @@ enum {
  * library does not read it; nothing is reported. */
 bool sdg_sequence_get(sdg_operand_t *operand);
 
-/* Whether every sequence is as long as the descriptor has room for. */
-sdg_status_t sdg_sequence_is_full(const sdg_operand_t *operand,
-                                  bool *out_full) SDG_MUST_CHECK;
+/* How long each sequence is, batch by batch, beam by beam; as
+ * sdg_sequence_get. */
+bool sdg_sequence_lengths(const sdg_operand_t *operand, int *out_length);
 
 /* Whether a descriptor can say where the elements of `box` lie: with the last
  * dimension innermost, without gaps. */
 bool sdg_sequence_packed(const sdg_box_t *box, const int64_t *stride);
-/* Makes a descriptor of these elements of an operand; the caller's. Sequences
- * are as long as the operand's where these are all of them, otherwise full.
- * SDG_E_VENDOR_CALL. */
-sdg_status_t sdg_sequence_create(const sdg_operand_t *of, const sdg_box_t *box,
-                                 const int64_t *stride,
+/* Makes a descriptor of elements of this type; the caller's. `length`: of its
+ * sequences, as above, each at least 1; NULL: all are full. SDG_E_VENDOR_CALL.
+ */
+sdg_status_t sdg_sequence_create(sdg_type_t type, const sdg_box_t *box,
+                                 const int64_t *stride, const int *length,
                                  cudnnSeqDataDescriptor_t *out) SDG_MUST_CHECK;
 
 #endif

@@ -79,21 +79,15 @@ static void windows(const op_call_t *call, const attn_t *attn) {
 /* Device memory with the lengths of all sequences: of queries, of keys. */
 static int lengths(op_call_t *call) {
   const op_tensor_t *t[] = {op_tensor(call, "q"), op_tensor(call, "k")};
-  int count = 0, at = 0;
-  for (int i = 0; i < 2; i++)
-    count += size(t[i], 1) * size(t[i], 2);
-  int *length = malloc((size_t)count * sizeof *length);
-  if (!length)
-    return OP_CUDA_FAILED;
+  int length[2 * OP_SEQUENCES], at = 0;
   for (int i = 0; i < 2; i++)
     for (int k = 0; k < size(t[i], 1) * size(t[i], 2); k++)
-      length[at++] = size(t[i], CUDNN_SEQDATA_TIME_DIM);
-  int status = op_space(call, LENGTHS, (size_t)count * sizeof *length);
-  if (status == 0 &&
-      cudaMemcpy(call->space[LENGTHS], length, (size_t)count * sizeof *length,
-                 cudaMemcpyHostToDevice) != cudaSuccess)
+      length[at++] = t[i]->length[k];
+  size_t bytes = (size_t)at * sizeof *length;
+  int status = op_space(call, LENGTHS, bytes);
+  if (status == 0 && cudaMemcpy(call->space[LENGTHS], length, bytes,
+                                cudaMemcpyHostToDevice) != cudaSuccess)
     status = OP_CUDA_FAILED;
-  free(length);
   return status;
 }
 

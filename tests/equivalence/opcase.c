@@ -8,7 +8,8 @@
  *   tensor NAME TYPE DIMS STRIDES BYTES   DIMS and STRIDES as 2x3x8x8
  *   packed NAME TYPE FORMAT DIMS BYTES    FORMAT nchw or nhwc
  *   filter NAME TYPE FORMAT DIMS BYTES
- *   sequence NAME TYPE AXES DIMS BYTES    AXES as 1x0x2x3, outermost first
+ *   sequence NAME TYPE AXES DIMS BYTES [LENGTHS]
+ *                                         AXES as 1x0x2x3, outermost first
  *   memory NAME BYTES                     no descriptor
  *   alias NAME TYPE DIMS STRIDES OTHER    a tensor in the memory of another
  *   empty NAME TYPE DIMS STRIDES          one of which nothing is here
@@ -105,14 +106,18 @@ int op_choice(const op_call_t *call, const char *key,
 }
 
 /* At most OP_DIMS numbers; returns how many. */
-static int read_list(const char *text, int out[OP_DIMS]) {
+static int read_numbers(const char *text, int most, int *out) {
   int count = 0;
-  for (char *end; text && count < OP_DIMS; text = end + 1) {
+  for (char *end; text && count < most; text = end + 1) {
     out[count++] = (int)strtol(text, &end, 10);
     if (*end != 'x')
       break;
   }
   return count;
+}
+
+static int read_list(const char *text, int out[OP_DIMS]) {
+  return read_numbers(text, OP_DIMS, out);
 }
 
 int op_list(const op_call_t *call, const char *key, int out[OP_DIMS]) {
@@ -202,28 +207,24 @@ static int set_filter(op_tensor_t *t, cudnnTensorFormat_t format) {
   return 0;
 }
 
-static int set_sequence(op_tensor_t *t, const char *axes) {
+static int set_sequence(op_tensor_t *t, const char *axes, const char *lengths) {
   int order[OP_DIMS];
   cudnnSeqDataAxis_t axis[CUDNN_SEQDATA_DIM_COUNT];
-  if (t->dims != CUDNN_SEQDATA_DIM_COUNT || read_list(axes, order) != t->dims)
+  int sequences =
+      t->extent[CUDNN_SEQDATA_BATCH_DIM] * t->extent[CUDNN_SEQDATA_BEAM_DIM];
+  if (t->dims != CUDNN_SEQDATA_DIM_COUNT || read_list(axes, order) != t->dims ||
+      sequences > OP_SEQUENCES)
     return bad(axes);
   for (int d = 0; d < t->dims; d++)
     axis[d] = (cudnnSeqDataAxis_t)order[d];
-  int sequences =
-      t->extent[CUDNN_SEQDATA_BATCH_DIM] * t->extent[CUDNN_SEQDATA_BEAM_DIM];
-  int *length = malloc((size_t)sequences * sizeof *length);
-  if (!length)
-    return OP_CUDA_FAILED;
   for (int i = 0; i < sequences; i++)
-    length[i] = t->extent[CUDNN_SEQDATA_TIME_DIM];
-  cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
+    t->length[i] = t->extent[CUDNN_SEQDATA_TIME_DIM];
+  if (*lengths && read_numbers(lengths, OP_SEQUENCES, t->length) != sequences)
+    return bad(lengths);
   if (!t->sequence)
-    status = cudnnCreateSeqDataDescriptor(&t->sequence);
-  if (status == CUDNN_STATUS_SUCCESS)
-    status = cudnnSetSeqDataDescriptor(t->sequence, t->type, t->dims, t->extent,
-                                       axis, (size_t)sequences, length, NULL);
-  free(length);
-  OP_TRY(status);
+    OP_TRY(cudnnCreateSeqDataDescriptor(&t->sequence));
+  OP_TRY(cudnnSetSeqDataDescriptor(t->sequence, t->type, t->dims, t->extent,
+                                   axis, (size_t)sequences, t->length, NULL));
   return 0;
 }
 
@@ -250,7 +251,7 @@ static int add_tensor(const char *kind, char *word[6]) {
   OP_TRY(read_type(word[1], &t->type));
   if (!strcmp(kind, "sequence")) {
     t->dims = read_list(word[3], t->extent);
-    OP_TRY(set_sequence(t, word[2]));
+    OP_TRY(set_sequence(t, word[2], word[5]));
     t->bytes = strtoul(word[4], NULL, 10);
     return load(t);
   }

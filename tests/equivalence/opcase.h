@@ -6,7 +6,7 @@
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 
-enum { OP_DIMS = 5, OP_WORDS = 40 };
+enum { OP_DIMS = 5, OP_WORDS = 40, OP_SEQUENCES = 64 };
 
 /* The client's own faults; cuDNN's are positive. */
 enum { OP_CUDA_FAILED = -1, OP_OTHER_EXTENTS = -2, OP_BAD_SCRIPT = -3 };
@@ -19,6 +19,7 @@ typedef struct {
   cudnnTensorDescriptor_t desc;
   cudnnFilterDescriptor_t filter;
   cudnnSeqDataDescriptor_t sequence;
+  int length[OP_SEQUENCES]; /* of its sequences */
   /* host: what the memory held first. An alias has neither, and the address
    * of another tensor. */
   size_t bytes;

@@ -58,7 +58,8 @@ def write_case(case, rank, script, memory):
         elif t.kind == "sequence":
             print("sequence", t.name, t.type,
                   x(t.dims.index(dim) for dim in t.order), x(extent),
-                  len(data), file=script)
+                  len(data), x(t.length(box)) if t.lengths else "",
+                  file=script)
         elif t.packed() or t.kind == "filter":
             kind = "filter" if t.kind == "filter" else "packed"
             print(kind, t.name, t.type, t.packed(), x(extent), len(data),

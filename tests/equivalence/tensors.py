@@ -56,7 +56,8 @@ class Tensor:
     ranks have terms that `combine` makes one of: inputs have all of these
     values, in so many dimensions more; of results the first such rank has
     all, and the others zeros. added: sums of what several ranks have
-    computed, in its type. tag: what the program says of it."""
+    computed, in its type. tag: what the program says of it. lengths: of a
+    sequence's batches and beams; None: all are full."""
     name: str
     size: list
     dims: str
@@ -76,6 +77,7 @@ class Tensor:
     combine: str = "sum"
     added: bool = False
     tag: str = ""
+    lengths: list = None
 
     def packed(self):
         """The format's name where a descriptor can be set by it."""
@@ -113,6 +115,14 @@ class Tensor:
                 piece = setting.piece(rank, dim, self.axes)
                 box.append(slice(first[piece], first[piece + 1]))
         return tuple(box)
+
+    def length(self, box):
+        """Of a sequence, how long those are that are in a box: of each batch,
+        of each beam."""
+        whole = np.array(self.lengths).reshape(-1, self.size[2])
+        return [int(n) for n in np.clip(
+            whole[box[1], box[2]] - box[0].start, 0,
+            box[0].stop - box[0].start).ravel()]
 
     def term(self, setting, rank):
         """Which of the terms a rank has."""

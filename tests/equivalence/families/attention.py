@@ -17,7 +17,9 @@ SIZES = ("q", "k", "v")
 class Attention(Family):
     """window: keys before and after the query that it sees. seq, keys: lengths
     of the queries' and the keys' sequences; without `keys` they are one.
-    sizes: of the vectors of queries, keys and values; projected: of theirs and
+    lengths, klengths: of the queries' sequences, batch by batch, beam by beam,
+    and of the keys', which are padded to these; 0: all are full; nan: whether
+    padding is no number. sizes: of the vectors of queries, keys and values; projected: of theirs and
     of the output's, 0 where there is none. axes: for each of the four, which
     order it has in memory."""
     ops = sharded = ("attention",)
@@ -27,7 +29,8 @@ class Attention(Family):
              "projected": [0, 0, 0, 0], "biases": 0, "residual": 0, "same": 0,
              "train": 1, "adds": 0, "axes": [0, 0, 0, 0], "scale": 0.5,
              "window": [2, 3], "open": 0, "drop": 0, "only": -1,
-             "twice": 0, "ragged": 0, "repeat": 1, "seed": 1}
+             "twice": 0, "ragged": 0, "lengths": 0, "klengths": 0, "nan": 0,
+             "repeat": 1, "seed": 1}
 
     def complete(self, case):
         case = {**self.plain, **case}
@@ -70,8 +73,8 @@ class Attention(Family):
                 "train": rng.choice([0, 1, 1, 1]), "adds": rng.randint(0, 1),
                 "axes": [rng.randrange(len(AXES)) for _ in range(4)],
                 "scale": rng.choice([0.5, 1, 0.25]), "open": rng.randint(0, 1),
-                "ragged": 0, "drop": 0, "only": -1,
-                "twice": 0, "repeat": rng.choice([1, 1, 2]),
+                "ragged": 0, "drop": 0, "only": -1, "lengths": 0,
+                "klengths": 0, "nan": 0, "twice": 0, "repeat": rng.choice([1, 1, 2]),
                 "seed": rng.randrange(1 << 30)}
             if setting.strategy == "heads":
                 projected = max(projected, 1)
@@ -99,6 +102,8 @@ class Attention(Family):
             elif not case.get("twice") and min(case["window"]) == FAR and \
                     rng.random() < 0.5:
                 case["keys"] = rng.randint(setting.pieces("SEQ"), 40)
+            if rng.random() < 0.4:
+                self.shorten(rng, case)
             if setting.sum != "yes":
                 case["sum"], case["adds"] = setting.sum, 0
             for dim, whole in (("SEQ", case["seq"]), ("BATCH", case["n"])):
@@ -108,7 +113,30 @@ class Attention(Family):
                 return case
         return None
 
+    def shorten(self, rng, case):
+        """Padded sequences; keys mostly as long as their queries."""
+        def length(most):
+            return rng.choice([most, rng.randint(1, most)])
+        case["lengths"] = [length(case["seq"]) for _ in
+                           range(case["n"] * case["beam"])]
+        case["klengths"] = [
+            max(case["lengths"][b * case["beam"]:(b + 1) * case["beam"]])
+            for b in range(case["n"])]
+        if case["keys"] != case["seq"] or (not case.get("twice") and
+                                           rng.random() < 0.3):
+            case["klengths"] = [length(case["keys"]) for _ in
+                                range(case["n"])]
+        case["nan"] = rng.randint(0, 1)
+
     def legal(self, case):
+        for key, most, count in (("lengths", "seq", case["n"] * case["beam"]),
+                                 ("klengths", "keys", case["n"])):
+            found = lengths_of(case, key)
+            if found and (len(found) != count or min(found) < 1 or
+                          max(found) > case[most]):
+                return False
+        if case["twice"] and case["lengths"] != case["klengths"]:
+            return False
         pq, pk = case["projected"][:2]
         return (pq or case["sizes"][0]) == (pk or case["sizes"][1]) and \
             (not case["residual"] or vector_of(case) == case["sizes"][0]) and \
@@ -140,6 +168,9 @@ class Attention(Family):
                     min(b - a for a, b in zip(first, first[1:])) < 1:
                 return False
         if case.get("strategy") == "heads" and not by_heads(case, setting):
+            return False
+        if setting.view == "shard" and "SEQ" in case["split"] and (
+                case["lengths"] or case["klengths"]):
             return False
         return case.get("sum", "yes") == "yes" or case["type"] in (
             "float", "double")
@@ -181,7 +212,9 @@ class Attention(Family):
         def sequence(name, which, **more):
             keys = which in (1, 2)
             like = {"dims": DIMS, "type": case["type"], "kind": "sequence",
-                    "order": [DIMS[int(d)] for d in AXES[case["axes"][which]]]}
+                    "order": [DIMS[int(d)] for d in AXES[case["axes"][which]]],
+                    "lengths": lengths_of(case, "klengths" if keys else
+                                          "lengths")}
             size = [case["keys" if keys else "seq"], case["n"],
                     1 if keys else case["beam"],
                     [*case["sizes"], vector_of(case)][which]]
@@ -221,6 +254,13 @@ class Attention(Family):
             words["v"] = "k"
         return [call("attention", {}, list(local), **words)]
 
+    def derive(self, case, values):
+        for name, key in (("q", "lengths"), ("residual", "lengths"),
+                          ("do", "lengths"), ("k", "klengths"),
+                          ("v", "klengths")):
+            if case["nan"] and name in values and lengths_of(case, key):
+                values[name][~inside(case, key)] = np.nan
+
     # ---- float64 ----------------------------------------------------------
 
     def reference(self, case, t):
@@ -232,6 +272,21 @@ def by_heads(case, setting):
     return setting.view == "whole" or (
         min(case["projected"][:3]) > 0 and case["beam"] == 1 and
         case["heads"] % setting.pieces("SEQ") == 0)
+
+
+def lengths_of(case, key):
+    """As a list; None where all are full."""
+    found = case[key]
+    return found if isinstance(found, list) else [found] if found else None
+
+
+def inside(case, key):
+    """[time, batch, beam] of queries or keys: whether it is no padding."""
+    time, beams = (case["keys"], 1) if key == "klengths" else \
+        (case["seq"], case["beam"])
+    found = lengths_of(case, key) or [time] * (case["n"] * beams)
+    return np.arange(time)[:, None, None] < np.reshape(found,
+                                                       (case["n"], beams))
 
 
 def vector_of(case):
@@ -297,10 +352,17 @@ class Pair:
 class Definition:
     def __init__(self, case, t, vectors=None):
         self.case, self.t = case, t
-        self.vectors = vectors or [Pair(t[name]) for name in
+        self.queries, self.keys = inside(case, "lengths"), inside(case,
+                                                                 "klengths")
+        self.vectors = vectors or [Pair(self.trim(t[name], name != "q"))
+                                   for name in
                                    ("q", "k", "k" if case["same"] else "v")]
         self.where = weights_of(case)
         self.heads = case["heads"]
+
+    def trim(self, x, keys=False):
+        """Zeros where there is padding."""
+        return np.where((self.keys if keys else self.queries)[..., None], x, 0)
 
     def matrix(self, i):
         at, rows, columns = self.where[i]
@@ -319,7 +381,10 @@ class Definition:
         return y.of(lambda a: a.reshape(*a.shape[:-1], self.heads, -1))
 
     def seen(self):
-        """Which keys each query sees."""
+        """Which keys each query sees: [batch, 1, 1, query, key]."""
+        return self.window() & np.moveaxis(self.keys, 0, 2)[..., None, None, :]
+
+    def window(self):
         case = self.case
         t, j = np.arange(case["seq"])[:, None], np.arange(case["keys"])
         if case["ragged"]:
@@ -356,7 +421,9 @@ class Definition:
             out = out + Pair(np.broadcast_to(t["w"][at:at + columns],
                                              out.value.shape))
         out = out.of(np.moveaxis, 2, 0)
-        return out + Pair(t["residual"]) if case["residual"] else out
+        if case["residual"]:
+            out = out + Pair(t["residual"])
+        return out.of(self.trim)
 
     def through(self, d, i):
         """A gradient of what heads see, (batch, beam, heads, time, size), to
@@ -370,7 +437,7 @@ class Definition:
     def gradients(self):
         case, t = self.case, self.t
         back = lambda a: np.swapaxes(a, -1, -2)
-        d_out = Pair(np.moveaxis(t["do"], 0, 2))
+        d_out = Pair(np.moveaxis(self.trim(t["do"]), 0, 2))
         d_context = d_out @ self.matrix(3).of(back) if 3 in self.where else \
             d_out
         d_heads = d_context.of(lambda c: np.moveaxis(
