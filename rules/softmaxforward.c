@@ -2,21 +2,15 @@
 // The steps of softmax forward, where the ranks along a dimension share its
 // sum.
 //
-// Of its own elements a rank has the maximum m and, by LOG softmax of
-// them alone, log s, s = sum exp(x - m). M being the largest m, rank r has the
-// share w_r of all: w = softmax over the ranks of z = (m - M) + log s, and
+// With the rank's share w of all (rules/shares.h),
 //
 //   y = softmax(own x) w,   log y = log softmax(own x) + log w.
-//
-// Nothing cancels: differences of maxima are taken before anything is added.
-// Example: own x = (0, 0), the other rank's (0, 0, 0, 0): m = M = 0,
-// z = (log 2, log 4), w = 1/3, y = 1/2 * 1/3.
 //
 // Elements of -inf alone have no softmax of their own, NaN, but a share of 0.
 #include <math.h>
 
+#include "rules/shares.h"
 #include "rules/softmaxplan.h"
-
 #include "rules/vendor.h"
 
 static cudnnStatus_t forward(const sdg_subcall_run_t *run,
@@ -33,14 +27,6 @@ static cudnnStatus_t own_log_run(const sdg_subcall_run_t *run) {
 
 static cudnnStatus_t own_run(const sdg_subcall_run_t *run) {
   return forward(run, CUDNN_SOFTMAX_ACCURATE, sdg_softmax_program(run).mode);
-}
-
-static cudnnStatus_t ranks_log_run(const sdg_subcall_run_t *run) {
-  return forward(run, CUDNN_SOFTMAX_LOG, CUDNN_SOFTMAX_MODE_CHANNEL);
-}
-
-static cudnnStatus_t ranks_run(const sdg_subcall_run_t *run) {
-  return forward(run, CUDNN_SOFTMAX_ACCURATE, CUDNN_SOFTMAX_MODE_CHANNEL);
 }
 
 static sdg_status_t forward_add(const sdg_softmax_maker_t *m,
@@ -78,26 +64,6 @@ static sdg_status_t own_fill(sdg_softmax_maker_t *m,
                                 zero, log_sum);
 }
 
-// From every rank's m and log s to the shares, in place of m.
-static sdg_status_t shares_make(sdg_softmax_maker_t *m,
-                                const sdg_subcall_tensor_t *fields) {
-  int ranks = m->merge.ranks;
-  sdg_subcall_tensor_t all =
-      sdg_merge_slot(fields, SDG_SOFTMAX_ALONG, 0, ranks);
-  sdg_subcall_tensor_t sums =
-      sdg_merge_slot(fields, SDG_SOFTMAX_ALONG, ranks, ranks);
-  sdg_subcall_tensor_t most;
-  SDG_TRY(sdg_softmax_field(m, &most));
-  SDG_TRY(
-      sdg_subcall_reduce(m->plan, CUDNN_REDUCE_TENSOR_MAX, 1, &all, 0, &most));
-  SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_ADD, 1, &all, -1, &most, 0,
-                         &all));
-  SDG_TRY(
-      sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_ADD, 1, &all, 1, &sums, 0, &all));
-  bool log = m->softmax.algo == CUDNN_SOFTMAX_LOG;
-  return forward_add(m, log ? ranks_log_run : ranks_run, &all, &all);
-}
-
 static sdg_status_t forward_finish(sdg_softmax_maker_t *m,
                                    const sdg_subcall_tensor_t *x,
                                    const sdg_subcall_tensor_t *share,
@@ -119,26 +85,22 @@ static sdg_status_t forward_finish(sdg_softmax_maker_t *m,
 }
 
 sdg_status_t sdg_softmax_forward(sdg_softmax_maker_t *m) {
-  int me = m->merge.me, ranks = m->merge.ranks;
-  sdg_subcall_tensor_t fields, x, zero;
-  SDG_TRY(sdg_merge_fields(m->plan, &m->field, SDG_SOFTMAX_ALONG, 2 * ranks,
-                           m->operand[0].slab, m->type, &fields));
-  sdg_subcall_tensor_t most = sdg_merge_slot(&fields, SDG_SOFTMAX_ALONG, me, 1);
-  sdg_subcall_tensor_t log_sum =
-      sdg_merge_slot(&fields, SDG_SOFTMAX_ALONG, ranks + me, 1);
-  SDG_TRY(sdg_plan_zero(m->plan, SDG_LANE_MAIN, fields.slab, &fields.box));
+  sdg_shares_t shares;
+  sdg_subcall_tensor_t x, zero;
+  SDG_TRY(sdg_shares_open(m->plan, &m->merge, &m->field, SDG_SOFTMAX_ALONG,
+                          m->operand[0].slab, m->type, &shares));
   if (m->empty) {
     if (!sdg_box_empty(&m->field))
-      SDG_TRY(sdg_subcall_set(m->plan, -INFINITY, &most));
+      SDG_TRY(sdg_subcall_set(m->plan, -INFINITY, &shares.most));
   } else {
     SDG_TRY(sdg_softmax_bound(m, 0, &zero));
     SDG_TRY(sdg_softmax_widen(m, 0, &m->result, &x));
-    SDG_TRY(own_fill(m, &x, &most, &log_sum, &zero));
+    SDG_TRY(own_fill(m, &x, &shares.most, &shares.log_sum, &zero));
   }
-  SDG_TRY(sdg_plan_reduce(m->plan, fields.slab, m->type, SDG_COMBINE_SUM));
-  SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));
+  SDG_TRY(sdg_shares_sum(m->plan, &shares));
   if (m->empty)
     return SDG_OK;
-  SDG_TRY(shares_make(m, &fields));
-  return forward_finish(m, &x, &most, &zero);
+  SDG_TRY(
+      sdg_shares_make(m->plan, &shares, m->softmax.algo == CUDNN_SOFTMAX_LOG));
+  return forward_finish(m, &x, &shares.most, &zero);
 }
