@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A matrix as the filter of a convolution with one output channel for each of
 // its rows, and one input channel for each column: the convolution is left =
-// right W^T, its gradients are the other two products.
+// right W^T, its gradients are the other two products. Groups are the
+// convolution's.
 #include "rules/rowproduct.h"
 
 #include <stdlib.h>
@@ -64,7 +65,8 @@ static sdg_status_t product_fill(const sdg_rowproduct_t *p,
                                  product_t *product) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
   const int none[] = {0, 0}, one[] = {1, 1};
-  const int extent[] = {(int)p->matrix.box.dim[2].hi,
+  int groups = (int)p->matrix.box.dim[1].hi;
+  const int extent[] = {groups * (int)p->matrix.box.dim[2].hi,
                         (int)p->matrix.box.dim[3].hi, 1, 1};
   cudnnDataType_t type = (cudnnDataType_t)p->matrix.type;
   cudnnStatus_t got = cudnn->cudnnCreateConvolutionDescriptor(&product->conv);
@@ -75,6 +77,8 @@ static sdg_status_t product_fill(const sdg_rowproduct_t *p,
         product->conv, 2, none, one, one, CUDNN_CROSS_CORRELATION, type);
   if (got == CUDNN_STATUS_SUCCESS)
     got = cudnn->cudnnSetConvolutionMathType(product->conv, p->math);
+  if (got == CUDNN_STATUS_SUCCESS && groups > 1)
+    got = cudnn->cudnnSetConvolutionGroupCount(product->conv, groups);
   if (got == CUDNN_STATUS_SUCCESS)
     got = cudnn->cudnnSetFilterNdDescriptor(product->filter, type,
                                             CUDNN_TENSOR_NCHW, 4, extent);

@@ -4,7 +4,9 @@
  *
  * Rows are tensors of n x columns x 1 x 1, packed; the matrix W is packed, row
  * by row: row k, column c at k columns + c. All of one type, float or double.
- */
+ *
+ * Of several groups each has a matrix, W_g, one after the other, and its own
+ * elements of every row, side by side: left is n x (groups x rows of W_g). */
 #ifndef SDG_RULES_ROWPRODUCT_H
 #define SDG_RULES_ROWPRODUCT_H
 
@@ -12,7 +14,8 @@
 
 typedef struct sdg_rowproduct {
   sdg_subcall_tensor_t left;   /* n x rows of W */
-  sdg_subcall_tensor_t matrix; /* W, as a tensor of 1 x 1 x rows x columns */
+  sdg_subcall_tensor_t matrix; /* W, as a tensor of 1 x groups x rows x columns
+                                */
   sdg_subcall_tensor_t right;  /* n x columns of W */
   cudnnMathType_t math;
 } sdg_rowproduct_t;
