@@ -12,11 +12,10 @@
 #include <string.h>
 
 #include "rules/attnfield.h"
-#include "rules/attnparams.h"
+#include "rules/attnproject.h"
 #include "rules/attnsub.h"
 #include "rules/gradsum.h"
 #include "rules/merge.h"
-#include "rules/rowproduct.h"
 
 enum { Q, K, V, O, PARTS, FIELDS = 2 * PARTS };
 
@@ -24,9 +23,7 @@ typedef struct heads {
   sdg_attnmaker_t *m;
   sdg_type_t type; // of the arithmetic
   int operand[PARTS];
-  int64_t each[PARTS]; // elements of a head's vector
-  sdg_attnparam_t matrix[PARTS], bias[PARTS];
-  sdg_subcall_tensor_t w[PARTS];   // matrices that are there
+  sdg_attnproject_t project;
   sdg_subcall_tensor_t row[PARTS]; // the operands' rows
   sdg_attnfield_t field[FIELDS];   // of q, k, v, the results; gradients
   int *lo, *hi;
@@ -96,44 +93,20 @@ static sdg_status_t rows_store(heads_t *h, int index,
 
 // ---- projections -----------------------------------------------------------
 
-static sdg_rowproduct_t product_of(const heads_t *h, int part,
-                                   const sdg_subcall_tensor_t *left,
-                                   const sdg_subcall_tensor_t *right) {
-  return (sdg_rowproduct_t){.left = *left,
-                            .matrix = h->w[part],
-                            .right = *right,
-                            .math = h->m->a.desc.math};
-}
-
-static sdg_status_t bias_add(heads_t *h, int part,
-                             const sdg_subcall_tensor_t *rows) {
-  sdg_subcall_tensor_t bias;
-  if (!h->bias[part].is_there)
-    return SDG_OK;
-  SDG_TRY(sdg_attnparam_read(h->m->plan, h->m->call, &h->m->a, &h->bias[part],
-                             h->type, &bias));
-  return sdg_subcall_op(h->m->plan, CUDNN_OP_TENSOR_ADD, 1, rows, 1, &bias, 0,
-                        rows);
-}
-
 // q, k and v as the heads see them; for gradients also that of the results.
 static sdg_status_t project(heads_t *h) {
-  sdg_plan_t *plan = h->m->plan;
   for (int i = 0; i < O; i++) {
-    sdg_attnfield_t *f = &h->field[i];
     SDG_TRY(rows_read(h, h->operand[i], &h->row[i]));
-    sdg_rowproduct_t p = product_of(h, i, &h->row[i], &f->flat);
-    SDG_TRY(sdg_rowproduct_right(plan, &p));
-    SDG_TRY(bias_add(h, i, &f->flat));
+    SDG_TRY(
+        sdg_attnproject_right(&h->project, i, &h->row[i], &h->field[i].flat));
   }
   if (h->m->a.kind == SDG_ATTENTION_FORWARD)
     return SDG_OK;
   sdg_attnfield_t *f = &h->field[PARTS + O];
   SDG_TRY(rows_read(h, h->operand[O], &h->row[O]));
-  sdg_rowproduct_t p = product_of(h, O, &f->flat, &h->row[O]);
-  return h->matrix[O].is_there
-             ? sdg_rowproduct_left(plan, &p)
-             : sdg_subcall_transform(plan, 1, &h->row[O], 0, &f->flat);
+  return h->project.matrix[O].is_there
+             ? sdg_attnproject_left(&h->project, O, &f->flat, &h->row[O])
+             : sdg_subcall_transform(h->m->plan, 1, &h->row[O], 0, &f->flat);
 }
 
 // ---- one rank's heads ------------------------------------------------------
@@ -144,9 +117,9 @@ static sdg_attndesc_t desc_of(const heads_t *h) {
                          .type = (cudnnDataType_t)h->type,
                          .compute = (cudnnDataType_t)h->type,
                          .math = h->m->a.desc.math,
-                         .q_size = (int)h->each[Q],
-                         .k_size = (int)h->each[K],
-                         .v_size = (int)h->each[V],
+                         .q_size = (int)h->project.each[Q],
+                         .k_size = (int)h->project.each[K],
+                         .v_size = (int)h->project.each[V],
                          .beam = 1};
   desc.q_time = (int)h->field[Q].held.box.dim[SDG_SEQUENCE_TIME].hi;
   desc.k_time = (int)h->field[K].held.box.dim[SDG_SEQUENCE_TIME].hi;
@@ -218,12 +191,10 @@ static sdg_status_t output_make(heads_t *h) {
   const sdg_attention_t *a = &h->m->a;
   sdg_subcall_tensor_t out, residual, *results = &h->field[O].flat;
   SDG_TRY(rows_room(h, a->o, &out));
-  sdg_rowproduct_t p = product_of(h, O, results, &out);
-  if (h->matrix[O].is_there)
-    SDG_TRY(sdg_rowproduct_right(plan, &p));
+  if (h->project.matrix[O].is_there)
+    SDG_TRY(sdg_attnproject_right(&h->project, O, results, &out));
   else
     SDG_TRY(sdg_subcall_transform(plan, 1, results, 0, &out));
-  SDG_TRY(bias_add(h, O, &out));
   if (a->residual >= 0) {
     SDG_TRY(residual_read(h, &out, &residual));
     SDG_TRY(sdg_subcall_op(plan, CUDNN_OP_TENSOR_ADD, 1, &out, 1, &residual, 0,
@@ -238,43 +209,25 @@ static sdg_status_t vectors_make(heads_t *h) {
   for (int i = 0; i < O; i++) {
     sdg_subcall_tensor_t out;
     SDG_TRY(rows_room(h, to[i], &out));
-    sdg_rowproduct_t p = product_of(h, i, &out, &h->field[PARTS + i].flat);
-    SDG_TRY(sdg_rowproduct_left(h->m->plan, &p));
+    SDG_TRY(
+        sdg_attnproject_left(&h->project, i, &out, &h->field[PARTS + i].flat));
     SDG_TRY(rows_store(h, to[i], &out));
   }
   return SDG_OK;
 }
 
-// Sums over rows, of one projection.
+// Sums over rows, of one projection: of gradients of what comes out of it.
 static sdg_status_t parameter_make(heads_t *h, int part, int weights,
                                    bool adds) {
-  sdg_attnmaker_t *m = h->m;
-  sdg_subcall_tensor_t made;
-  // Gradients of what comes out of a projection.
   const sdg_subcall_tensor_t *left = &h->row[part],
                              *right = &h->field[PARTS + part].flat;
   if (part == O) {
     left = &h->field[O].flat;
     right = &h->row[O];
   }
-  if (h->matrix[part].is_there) {
-    sdg_rowproduct_t p = product_of(h, part, left, right);
-    SDG_TRY(sdg_attnparam_room(m->plan, &h->matrix[part], h->type, &p.matrix));
-    SDG_TRY(sdg_rowproduct_matrix(m->plan, &p));
-    SDG_TRY(sdg_attnparam_write(m->plan, m->call, &m->a, &h->matrix[part],
-                                &p.matrix, weights, adds));
-  }
-  if (!h->bias[part].is_there)
-    return SDG_OK;
-  SDG_TRY(sdg_attnparam_room(m->plan, &h->bias[part], h->type, &made));
-  // A single row is nothing that the real function would reduce.
-  if (right->box.dim[0].hi > 1)
-    SDG_TRY(sdg_subcall_reduce(m->plan, CUDNN_REDUCE_TENSOR_ADD, 1, right, 0,
-                               &made));
-  else
-    SDG_TRY(sdg_subcall_transform(m->plan, 1, right, 0, &made));
-  return sdg_attnparam_write(m->plan, m->call, &m->a, &h->bias[part], &made,
-                             weights, adds);
+  SDG_TRY(
+      sdg_attnproject_matrix(&h->project, part, left, right, weights, adds));
+  return sdg_attnproject_bias(&h->project, part, right, weights, adds);
 }
 
 static sdg_status_t parameters_make(heads_t *h) {
@@ -293,25 +246,9 @@ static sdg_status_t parameters_make(heads_t *h) {
 static sdg_status_t fields_init(heads_t *h) {
   int fields = h->m->a.kind == SDG_ATTENTION_FORWARD ? PARTS : FIELDS;
   for (int i = 0; i < fields; i++)
-    SDG_TRY(sdg_attnfield_init(h->m, h->operand[i % PARTS], h->each[i % PARTS],
-                               h->type, &h->field[i]));
-  return SDG_OK;
-}
-
-static sdg_status_t parameters_find(heads_t *h) {
-  for (int i = 0; i < PARTS; i++) {
-    SDG_TRY(sdg_attnparam_get(
-        h->m->call, &h->m->a,
-        (cudnnMultiHeadAttnWeightKind_t)((int)CUDNN_MH_ATTN_Q_WEIGHTS + i),
-        &h->matrix[i]));
-    SDG_TRY(sdg_attnparam_get(
-        h->m->call, &h->m->a,
-        (cudnnMultiHeadAttnWeightKind_t)((int)CUDNN_MH_ATTN_Q_BIASES + i),
-        &h->bias[i]));
-    if (h->matrix[i].is_there)
-      SDG_TRY(sdg_attnparam_read(h->m->plan, h->m->call, &h->m->a,
-                                 &h->matrix[i], h->type, &h->w[i]));
-  }
+    SDG_TRY(sdg_attnfield_init(h->m, h->operand[i % PARTS],
+                               h->project.each[i % PARTS], h->type,
+                               &h->field[i]));
   return SDG_OK;
 }
 
@@ -323,7 +260,7 @@ static sdg_status_t steps_make(heads_t *h) {
   sdg_attention_kind_t kind = h->m->a.kind;
   bool forward = kind == SDG_ATTENTION_FORWARD;
   h->m->plan->axes = h->m->tagging->axes;
-  SDG_TRY(parameters_find(h));
+  SDG_TRY(sdg_attnproject_open(h->m, &h->project));
   SDG_TRY(fields_init(h));
   SDG_TRY(project(h));
   SDG_TRY(sdg_attnfield_turn(h->m, there, forward ? 3 : 4, true));
@@ -337,17 +274,10 @@ static sdg_status_t steps_make(heads_t *h) {
   return kind == SDG_ATTENTION_DATA ? vectors_make(h) : parameters_make(h);
 }
 
-static void each_find(const sdg_attndesc_t *desc, int64_t *out) {
-  out[Q] = desc->q_projected;
-  out[K] = desc->k_projected;
-  out[V] = out[O] = desc->v_projected;
-}
-
 sdg_status_t sdg_attnheads_steps(sdg_attnmaker_t *m) {
   heads_t h = {.m = m,
                .type = sdg_merge_type((sdg_type_t)m->a.desc.type),
                .operand = {m->a.q, m->a.k, m->a.v, m->a.o}};
-  each_find(&m->a.desc, h.each);
   sdg_status_t status = steps_make(&h);
   for (int i = 0; i < FIELDS; i++)
     sdg_attnfield_fini(&h.field[i]);
@@ -387,7 +317,7 @@ int64_t sdg_attnheads_bytes(const sdg_attnmaker_t *m) {
   int pieces = m->rows->part[SDG_SEQUENCE_TIME].pieces;
   int64_t each[PARTS], most = 0, own, unused;
   int64_t mine = desc->heads / pieces, theirs = desc->heads - mine;
-  each_find(desc, each);
+  sdg_attnproject_each(desc, each);
   for (int r = 0; r < pieces; r++) {
     int64_t elements = others_rows(m->rows, r, &own) * mine * each[Q];
     elements += others_rows(&m->side[SDG_ATTN_KEYS], r, &unused) * mine *
