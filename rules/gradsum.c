@@ -31,7 +31,9 @@ sdg_status_t sdg_gradsum_open(sdg_plan_t *plan, const sdg_call_t *call,
   SDG_TRY(sdg_plan_operand(plan, call, index, &box, &out->output));
   out->part = out->output;
   out->takes_beta = axes == 0;
-  if (axes == 0 || sdg_rule_scalar(call, beta(call)) == 0)
+  // NCCL sums runs of memory.
+  if (axes == 0 || (sdg_rule_scalar(call, beta(call)) == 0 &&
+                    sdg_plan_is_packed(plan, out->output)))
     return SDG_OK;
   return sdg_plan_scratch(plan, &box, out->output, &out->part);
 }

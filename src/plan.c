@@ -316,6 +316,13 @@ sdg_status_t sdg_plan_exchange(sdg_plan_t *plan) {
   return plan->axes ? step_add(plan, &step) : SDG_OK;
 }
 
+bool sdg_plan_is_packed(const sdg_plan_t *plan, int index) {
+  const sdg_slab_t *slab = &plan->slab[index];
+  size_t offset;
+  return sdg_box_empty(&slab->box) ||
+         box_contiguous(slab, &slab->box, slab->stride, &offset);
+}
+
 sdg_status_t sdg_plan_reduce(sdg_plan_t *plan, int slab, sdg_type_t type,
                              sdg_combine_t combine) {
   sdg_step_t step = {.kind = SDG_STEP_REDUCE,
@@ -325,11 +332,8 @@ sdg_status_t sdg_plan_reduce(sdg_plan_t *plan, int slab, sdg_type_t type,
                      .combine = combine,
                      .type = type,
                      .axes = plan->reduce_axes};
-  size_t offset;
   ncclDataType_t as;
-  if (!sdg_box_empty(&step.box) &&
-      !box_contiguous(&plan->slab[slab], &step.box, plan->slab[slab].stride,
-                      &offset))
+  if (!sdg_plan_is_packed(plan, slab))
     return sdg_fail(SDG_E_INTERNAL, "a reduction of a slab with gaps");
   if (!sdg_combine_type(type, &as))
     return sdg_fail(SDG_E_TENSOR_TYPE, "type %d in a sum over ranks", type);

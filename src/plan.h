@@ -194,6 +194,8 @@ sdg_status_t sdg_plan_messages(sdg_plan_t *plan, const sdg_transfer_t *transfer,
  * messages, so that all count alike. */
 sdg_status_t sdg_plan_exchange(sdg_plan_t *plan) SDG_MUST_CHECK;
 
+/* Whether a slab is one run of memory. */
+bool sdg_plan_is_packed(const sdg_plan_t *plan, int slab);
 /* Combines a packed slab of `type` with those of the other ranks along
  * plan->reduce_axes, in place, on the main lane, which can do nothing meanwhile
  * anyway: after all earlier steps of both lanes, before all later ones. All

@@ -58,6 +58,7 @@ def read_output(file, tensors, setting, rank):
     for t in tensors:
         if t.at:
             continue
+        t.rank = rank or 0
         extent = [s.stop - s.start for s in t.box(setting, rank)]
         if 0 in extent:  # no memory
             found[t.name] = np.zeros(extent)

@@ -108,6 +108,10 @@ NAMED += [
      "dilation=1x1x1 pad=3x0x0 n=2 c=6 k=4 groups=2 op=conv_filter"),
     ("a bias gradient, its old values added once",
      square(17, 3, 1, 1, 3, "n=2 c=2 k=3 op=conv_bias beta=0.5")),
+    ("a bias gradient with room between its elements",
+     square(17, 3, 1, 1, 3, "n=2 c=2 k=3 op=conv_bias lay.db=HCNW/N2r")),
+    ("channels last into channels first, lines of other lengths",
+     square(17, 3, 1, 1, 3, "n=2 c=2 k=3 lay.x=NHWC/C1r/W2 lay.y=CNHW/W3r")),
 ]
 
 

@@ -35,6 +35,7 @@ def write_case(case, rank, script, memory):
     spread, local = [], {}
     print("case", file=script)
     for t in tensors:
+        t.rank = rank or 0
         box = t.box(setting, rank)
         extent = local[t.name] = [s.stop - s.start for s in box]
         stride, _ = t.strides(extent)

@@ -55,7 +55,8 @@ class Tensor:
     dimension that is cut its axes. terms: axes, and their extents, along which
     ranks have terms that `combine` makes one of: inputs have all of these
     values, in so many dimensions more; of results the first such rank has
-    all, and the others zeros. added: sums of what several ranks have
+    all, and the others zeros. gaps: elements left free after other dimensions;
+    `each` of them grows with the rank. added: sums of what several ranks have
     computed, in its type. tag: what the program says of it. lengths: of a
     sequence's batches and beams; None: all are full."""
     name: str
@@ -78,12 +79,15 @@ class Tensor:
     added: bool = False
     tag: str = ""
     lengths: list = None
+    gaps: dict = field(default_factory=dict)
+    each: set = field(default_factory=set)
+    rank: int = 0
 
     def packed(self):
         """The format's name where a descriptor can be set by it."""
         dims = self.dims
         last = dims[0] + dims[2:] + dims[1]
-        return "" if self.gap else {dims: "nchw", last: "nhwc"}.get(
+        return "" if self.gap or self.gaps else {dims: "nchw", last: "nhwc"}.get(
             self.order or dims, "")
 
     def place(self, word):
@@ -103,6 +107,14 @@ class Tensor:
                 items.append(f"{dim}:" + "+".join(AXES[int(a)] for a in
                                                   axes.split("+")))
         self.tag = self.tag or ",".join(items)
+
+    def lay(self, word):
+        """Has it lie otherwise in memory: the order, and after which dimensions
+        how many elements are left free; r: and as many more as the rank's
+        number. Example: NHWC/C2/N1r."""
+        self.order, *gaps = word.split("/")
+        self.gaps = {gap[0]: int(gap[1:].rstrip("r")) for gap in gaps}
+        self.each = {gap[0] for gap in gaps if gap[-1] == "r"}
 
     def box(self, setting, rank):
         """What a rank has, as slices; all of it where rank is None."""
@@ -146,7 +158,9 @@ class Tensor:
         for dim in reversed(self.order or self.dims):
             stride[dim] = step
             span += (sizes[dim] - 1) * step
-            step = step * sizes[dim] + (self.gap if dim == "W" else 0)
+            step = step * sizes[dim] + self.gaps.get(
+                dim, self.gap if dim == "W" else 0) + \
+                (self.rank if dim in self.each else 0)
         return [stride[dim] for dim in self.dims], span
 
     def window(self, memory, extent):

@@ -77,6 +77,11 @@ class Family:
     def setting(self, rng, view):
         """One that only cases of this family have; None: it takes any."""
 
+    def free(self, name):
+        """Whether a tensor's layout is the program's to choose."""
+        return name not in ("b", "scale", "bias", "mean", "var", "dscale",
+                            "dbias") and name[:5] not in ("runni", "saved")
+
     def recut(self, rng, setting, case):
         """Changes how results are cut, where a program may do so."""
 
@@ -98,11 +103,14 @@ class Family:
         return {**plain, **case}
 
     def placed(self, case):
-        """The operands where the case's words on.NAME have them."""
+        """The operands where the case's words on.NAME have them, in layouts as
+        its words lay.NAME say."""
         tensors = self.tensors(case)
         for t in tensors:
             if "on." + t.name in case:
                 t.place(case["on." + t.name])
+            if "lay." + t.name in case:
+                t.lay(case["lay." + t.name])
         return tensors
 
     def scattered(self, case):
@@ -128,6 +136,22 @@ class Family:
         for t in self.placed(case) if "local" in case.values() else ():
             if t.name in (m.name for m in may) and t.cut and not t.tag:
                 case["on." + t.name] = words_of(t.cut, setting.split)
+
+    def relay(self, rng, case):
+        """Now and then tensors whose layouts differ: an order of their own,
+        elements left free after any dimension, more of them on later ranks."""
+        if case["type"] == "int8" or rng.random() < 0.5:
+            return  # whole numbers lie as GPUs take them
+        tensors = self.tensors(case)
+        shared = {t.at for t in tensors}
+        for t in tensors:
+            if t.kind == "tensor" and not t.at and t.name not in shared and \
+                    self.free(t.name) and rng.random() < 0.6:
+                order = "".join(rng.sample(t.dims, len(t.dims)))
+                gaps = [d for d in order if rng.random() < 0.3]
+                case["lay." + t.name] = order + "".join(
+                    f"/{d}{rng.randint(1, 3)}" + rng.choice(["", "r"])
+                    for d in gaps)
 
     def elsewhere(self, rng, setting, case, t):
         """A word for Tensor.place(), or None."""
@@ -215,6 +239,7 @@ class Family:
                 continue
             self.recut(rng, setting, case)
             self.scatter(rng, setting, case)
+            self.relay(rng, case)
             if self.valid(case, setting) and (
                     setting.bold or
                     setting.strategy in self.strategies(case, setting)):
@@ -280,7 +305,7 @@ class Family:
             if key in case and case[key] != value:
                 yield {**copy_of(case), key: value}
         for key in case:
-            if key.startswith("on."):
+            if key.startswith(("on.", "lay.")):
                 yield {k: v for k, v in copy_of(case).items() if k != key}
         if "ycut" in case:
             yield {key: value for key, value in copy_of(case).items()

@@ -145,6 +145,9 @@ class Network(Family):
                        MORE * max(abs(values[name]).max(), terms[name]))
                 for name, tensor in net.tensors.items() if tensor.out}
 
+    def free(self, name):
+        return name[0] in "ax" or name[:2] == "da"
+
     def exact(self, case):
         return False
 
