@@ -241,10 +241,10 @@ sdg_status_t sdg_rules_label(const sdg_rules_t *rules,
   sdg_section_t *section = out_section;
   *section = (sdg_section_t){.is_local = strcmp(text, "local") == 0};
   snprintf(section->name, sizeof section->name, "tag %.40s", text);
-  if (section->is_local)
-    return SDG_OK;
   if (rules->view == SDG_VIEW_WHOLE)
     return sdg_place_fail(&place, SDG_E_VIEW_WHOLE, "tags are of shards");
+  if (section->is_local)
+    return SDG_OK;
   section->view = SDG_VIEW_SHARD;
   strategy_set(section, (sdg_strategy_t)options->strategy);
   if (strcmp(text, "replicated") != 0)

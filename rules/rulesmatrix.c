@@ -77,24 +77,29 @@ sdg_status_t sdg_matrix_parse(const sdg_place_t *place, const char *text,
   return matrix == SDG_MATRIX_C ? sums_check(place, section) : SDG_OK;
 }
 
-// "a = M:y" and the like.
+// "a = M:y" and the like. `io_said`: bits of the keys so far.
 static sdg_status_t item_parse(const sdg_place_t *place, sdg_word_t item,
                                const sdg_mesh_t *mesh, sdg_section_t *section,
-                               bool *out_sum) {
+                               unsigned *io_said, bool *io_sum) {
   static const char *const keys[] = {"a", "b", "c", "sum"};
+  static const char *const yes_no[] = {"yes", "no"};
   char text[SDG_TAG_LABEL_BYTES], key[SDG_TAG_LABEL_BYTES];
   snprintf(text, sizeof text, "%.*s", item.length, item.at);
   const char *rest = text;
   sdg_word_t name, value;
-  int which;
-  if (!sdg_word_next(&rest, "=", &name) || !sdg_word_next(&rest, "=", &value))
+  int which, no;
+  if (!sdg_word_next(&rest, "=", &name) || !sdg_word_next(&rest, "", &value))
     return sdg_place_fail(place, SDG_E_RULES_SYNTAX,
                           "'%s' is not like 'c = N:y'", text);
   snprintf(key, sizeof key, "%.*s", name.length, name.at);
   SDG_TRY(sdg_choice_parse(place, key, "key of a product", keys, 4, &which));
+  if (*io_said >> which & 1)
+    return sdg_place_fail(place, SDG_E_RULES_TWICE, "'%s' is said twice", key);
+  *io_said |= 1u << which;
   if (which < SDG_MATRICES)
     return sdg_matrix_parse(place, value.at, mesh, which, section);
-  *out_sum = !sdg_word_is(value, "no");
+  SDG_TRY(sdg_choice_parse(place, value.at, "value of sum", yes_no, 2, &no));
+  *io_sum = !no;
   return SDG_OK;
 }
 
@@ -105,14 +110,15 @@ sdg_status_t sdg_rules_product(const sdg_rules_t *rules,
   sdg_section_t *section = out_section;
   const char *rest = text;
   sdg_word_t item;
+  unsigned said = 0;
   bool sum = true;
   *section = (sdg_section_t){
       .is_local = strcmp(text, "local") == 0, .globs = 1, .glob = {"matmul"}};
   snprintf(section->name, sizeof section->name, "range %.40s", text);
-  if (section->is_local)
-    return SDG_OK;
   if (rules->view == SDG_VIEW_WHOLE)
     return sdg_place_fail(&place, SDG_E_VIEW_WHOLE, "tags are of shards");
+  if (section->is_local)
+    return SDG_OK;
   section->view = SDG_VIEW_SHARD;
   section->strategy = (sdg_strategy_t)options->strategy;
   if (sdg_word_next(&rest, ";", &item)) {
@@ -129,7 +135,7 @@ sdg_status_t sdg_rules_product(const sdg_rules_t *rules,
                             "%s is no dimension of a product",
                             sdg_dim_name(section->split[i].dim));
   while (sdg_word_next(&rest, ";", &item))
-    SDG_TRY(item_parse(&place, item, &rules->mesh, section, &sum));
+    SDG_TRY(item_parse(&place, item, &rules->mesh, section, &said, &sum));
   SDG_TRY(sdg_parts_parse(&place, "agree", section));
   if (!sum && section->matrix[SDG_MATRIX_C].splits > 0)
     return sdg_place_fail(&place, SDG_E_RULES_VALUE,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules: sections about products of matrices.
+// The rules: sections about products of matrices, and what programs say of
+// these.
 #include "tests/unit/rulestext.h"
 
 static bool about(const sdg_rules_t *rules, const char *entry, int64_t m,
@@ -86,12 +87,86 @@ START_TEST(matrices_that_cannot_be_there_are_refused) {
 }
 END_TEST
 
+// What a program says of memory by `text`, on a mesh of y=2,x=2.
+static sdg_status_t product_load(const char *text, sdg_section_t *out) {
+  sdg_rules_t rules;
+  products_load("[mesh]\ny = 2\nx = 2\n" SHARD "split = H:y\n", &rules);
+  sdg_status_t status = sdg_rules_product(&rules, sdg_options_get(), text, out);
+  sdg_rules_fini(&rules);
+  return status;
+}
+
+START_TEST(programs_say_of_memory_what_a_section_says) {
+  sdg_section_t section;
+  REQUIRE(!product_load("K:y; a = K:y ; c = N:y", &section));
+  REQUIRE(section.splits == 1 && section.split[0].dim == SDG_DIM_K);
+  REQUIRE(section.matrix[SDG_MATRIX_A].splits == 1);
+  REQUIRE(!section.matrix[SDG_MATRIX_B].said);
+  REQUIRE(section.matrix[SDG_MATRIX_C].split[0].dim == SDG_DIM_N);
+  REQUIRE(section.sum_axes == 1);
+  sdg_section_fini(&section);
+  REQUIRE(!product_load("K:x;sum = no", &section) && section.sum_axes == 0);
+  sdg_section_fini(&section);
+  REQUIRE(!product_load("K:x; sum = yes", &section) && section.sum_axes == 2);
+  sdg_section_fini(&section);
+  REQUIRE(!product_load("local", &section) && section.is_local);
+}
+END_TEST
+
+START_TEST(what_cannot_be_said_of_memory_is_refused) {
+  static const struct {
+    const char *text;
+    sdg_status_t status;
+  } rows[] = {
+      {"", SDG_E_RULES_EMPTY},
+      {"H:y", SDG_E_RULES_VALUE},
+      {"M:y; N:x", SDG_E_RULES_SYNTAX},
+      {"M:y; d = N:y", SDG_E_RULES_WORD},
+      {"M:y; b = M:y", SDG_E_RULES_VALUE},
+      {"M:y; b = N:y = N:x", SDG_E_RULES_WORD},
+      {"K:y; c = N:y; sum = no", SDG_E_RULES_VALUE},
+      {"K:y; sum = on", SDG_E_RULES_WORD},
+      {"K:y; sum = no = no", SDG_E_RULES_WORD},
+      {"K:y; sum = no; sum = yes", SDG_E_RULES_TWICE},
+      {"K:y; c = N:y; c = M:y", SDG_E_RULES_TWICE},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    sdg_section_t section;
+    sdg_status_t status = product_load(rows[i].text, &section);
+    sdg_section_fini(&section);
+    ck_assert_msg(status == rows[i].status, "'%s': %d, %s", rows[i].text,
+                  (int)status, sdg_last_error());
+  }
+}
+END_TEST
+
+START_TEST(in_the_whole_view_programs_say_nothing) {
+  sdg_rules_t rules;
+  sdg_section_t section;
+  products_load("[shard a]\nsplit = H\nview = whole\n", &rules);
+  const sdg_options_t *options = sdg_options_get();
+  for (int local = 0; local < 2; local++) {
+    const char *memory = local ? "local" : "M", *tensor = local ? "local" : "H";
+    REQUIRE(sdg_rules_product(&rules, options, memory, &section) ==
+            SDG_E_VIEW_WHOLE);
+    sdg_section_fini(&section);
+    REQUIRE(sdg_rules_label(&rules, options, tensor, &section) ==
+            SDG_E_VIEW_WHOLE);
+    sdg_section_fini(&section);
+  }
+  sdg_rules_fini(&rules);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("rulesmatrix");
   TCase *cases = tcase_create("rulesmatrix");
   tcase_add_test(cases, sections_about_products_name_m_or_k_or_matmul);
   tcase_add_test(cases, matrices_may_be_elsewhere_than_the_product);
   tcase_add_test(cases, matrices_that_cannot_be_there_are_refused);
+  tcase_add_test(cases, programs_say_of_memory_what_a_section_says);
+  tcase_add_test(cases, what_cannot_be_said_of_memory_is_refused);
+  tcase_add_test(cases, in_the_whole_view_programs_say_nothing);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }
