@@ -56,6 +56,8 @@ bool sdg_layout_map(const sdg_layout_t *from, const sdg_layout_t *to,
         same = i;
         matches++;
       }
+    for (int i = 0; same >= 0 && i < d; i++)
+      matches += out_dim[i] == same;
     // Two of one stride are not told apart.
     if (to->extent[d] != 1 && matches != 1)
       return false;

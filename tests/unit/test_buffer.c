@@ -295,6 +295,19 @@ START_TEST(a_tensor_is_found_by_each_description_of_its_elements) {
 }
 END_TEST
 
+START_TEST(dimensions_of_one_stride_are_not_told_apart) {
+  const sdg_layout_t matrix = {4, 2, {5, 3}, {10, 1}};
+  const sdg_layout_t twice = {4, 2, {5, 5}, {10, 10}};
+  const sdg_layout_t turned = {4, 3, {3, 1, 5}, {1, 7, 10}};
+  int dim[SDG_DIMS_MAX];
+  REQUIRE(!sdg_layout_map(&matrix, &twice, dim));
+  REQUIRE(!sdg_layout_map(&twice, &matrix, dim));
+  REQUIRE(!sdg_layout_map(&twice, &twice, dim));
+  REQUIRE(sdg_layout_map(&matrix, &turned, dim));
+  REQUIRE(dim[0] == 1 && dim[1] == -1 && dim[2] == 0);
+}
+END_TEST
+
 // Memory byte by byte: which allocation, and which tensors by bits.
 typedef struct memory {
   int allocation[ARENA];
@@ -468,6 +481,7 @@ int main(void) {
   tcase_add_test(tcase,
                  the_same_tensor_is_found_whatever_the_stride_of_one_element);
   tcase_add_test(tcase, a_tensor_is_found_by_each_description_of_its_elements);
+  tcase_add_test(tcase, dimensions_of_one_stride_are_not_told_apart);
   tcase_add_test(tcase, a_tensor_that_is_written_again_is_as_right_as_at_first);
   suite_add_tcase(suite, tcase);
   return harness_run(suite);
