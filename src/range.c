@@ -18,7 +18,15 @@ static range_t *ranges;
 static int count;
 static atomic_bool any;
 
-// With the lock held.
+// Room for one more. With the lock held, as the next one.
+static sdg_status_t room_make(void) {
+  range_t *grown = realloc(ranges, (size_t)(count + 1) * sizeof *grown);
+  if (!grown)
+    return sdg_fail(SDG_E_NO_MEMORY, "a tag");
+  ranges = grown;
+  return SDG_OK;
+}
+
 static void overlapping_drop(uintptr_t at, size_t bytes) {
   int kept = 0;
   for (int i = 0; i < count; i++)
@@ -27,26 +35,19 @@ static void overlapping_drop(uintptr_t at, size_t bytes) {
   count = kept;
 }
 
-static sdg_status_t range_add(uintptr_t at, size_t bytes,
-                              const sdg_tag_label_t *label) {
-  range_t *grown = realloc(ranges, (size_t)(count + 1) * sizeof *grown);
-  if (!grown)
-    return sdg_fail(SDG_E_NO_MEMORY, "a tag");
-  ranges = grown;
-  ranges[count++] = (range_t){at, bytes, label};
-  return SDG_OK;
-}
-
 sdg_status_t sdg_range_set(const void *at, size_t bytes,
                            const sdg_tag_label_t *label) {
   if (!at || bytes == 0 || (uintptr_t)at + bytes < (uintptr_t)at)
     return sdg_fail(SDG_E_TAG, "%zu bytes at %p, to be tagged", bytes, at);
   pthread_mutex_lock(&lock);
-  overlapping_drop((uintptr_t)at, bytes);
-  sdg_status_t status = label ? range_add((uintptr_t)at, bytes, label) : SDG_OK;
-  pthread_mutex_unlock(&lock);
-  if (label)
+  sdg_status_t status = label ? room_make() : SDG_OK;
+  if (status == SDG_OK)
+    overlapping_drop((uintptr_t)at, bytes);
+  if (status == SDG_OK && label) {
+    ranges[count++] = (range_t){(uintptr_t)at, bytes, label};
     atomic_store(&any, true);
+  }
+  pthread_mutex_unlock(&lock);
   return status;
 }
 

@@ -11,7 +11,8 @@
 #include "src/tag.h"
 
 /* Tags `bytes` bytes from `at` on, in place of what was said of any of them;
- * NULL takes that off. SDG_E_TAG for no memory. */
+ * NULL takes that off. SDG_E_TAG for no memory. After an error what was said
+ * holds. */
 sdg_status_t sdg_range_set(const void *at, size_t bytes,
                            const sdg_tag_label_t *label) SDG_MUST_CHECK;
 /* Of what is written from this address on; NULL if nothing was said. No lock
