@@ -248,13 +248,18 @@ sdg_status_t sdg_place_list(const sdg_call_t *call, int index,
     bool can = operand_splits(call, index, by[i], split);
     if (!can && i == 0)
       return SDG_OK;
+    if (!can)
+      continue;
     sdg_place_t *place = &out[*out_count];
-    if (can)
-      SDG_TRY(filled_place(call, index, split, &can, &place->placement));
-    if (can) {
-      place->section = by[i];
-      ++*out_count;
+    sdg_status_t status =
+        filled_place(call, index, split, &can, &place->placement);
+    if (status != SDG_OK) {
+      sdg_place_free(out, *out_count);
+      *out_count = 0;
+      return status;
     }
+    place->section = by[i];
+    *out_count += can;
   }
   return *out_count > 0 || !activation ? SDG_OK
                                        : sdg_place_check(call, index, by[0]);

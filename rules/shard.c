@@ -146,6 +146,7 @@ static sdg_status_t call_derive(const sdg_call_t *call,
   out->tagged = section != NULL;
   if (!section)
     return unmatched_check(call, rules, rule, local);
+  memset(&out->meet, 0, sizeof out->meet);
   sdg_status_t status = SDG_OK;
   if (!rule || !rule->knows(call))
     status = sdg_fail(SDG_E_NO_RULE, "%s", call->entry_name);
@@ -156,7 +157,7 @@ static sdg_status_t call_derive(const sdg_call_t *call,
   if (status == SDG_OK)
     sdg_tagging_note(call, tagging);
   else
-    sdg_tagging_fini(tagging);
+    verdict_fini(out);
   return status;
 }
 
