@@ -6,14 +6,15 @@
 #include <math.h>
 #include <string.h>
 
+#include "src/host/cudnn/apart.h"
 #include "src/host/cudnn/view.h"
 
 /* Every expression is written twice: dense operands vectorise, others do not.
- * No iteration reads what another writes: ivdep. */
+ * No iteration reads what another writes. */
 #define EACH(T, expression)                                                    \
   do {                                                                         \
     if (dense) {                                                               \
-      _Pragma("GCC ivdep") for (int64_t i = 0; i < count; i++) {               \
+      HOST_APART for (int64_t i = 0; i < count; i++) {                         \
         const T a = pa[i], b = pb[i], c = pc[i];                               \
         (void)a, (void)b, (void)c;                                             \
         T r = (expression);                                                    \

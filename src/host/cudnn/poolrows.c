@@ -10,6 +10,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "src/host/cudnn/apart.h"
+
 bool host_pool_averages(const struct cudnnPoolingStruct *how) {
   return how->mode == CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING ||
          how->mode == CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING;
@@ -59,7 +61,7 @@ static tap_t tap_at(const host_pool_t *pool, int64_t i) {
 
 /* Strides that compilers know, and the others. */
 #define EACH_BY(step, statement)                                               \
-  _Pragma("GCC ivdep") for (int64_t j = tap->low; j < tap->high; j++) {        \
+  HOST_APART for (int64_t j = tap->low; j < tap->high; j++) {                  \
     const int64_t i = tap->first + j * (step);                                 \
     statement;                                                                 \
   }

@@ -6,6 +6,8 @@
 
 #include <stddef.h>
 
+#include "src/host/cudnn/apart.h"
+
 #if HOST_KERNEL_BYTES == 64
 #include <immintrin.h>
 #endif
@@ -77,8 +79,7 @@ static inline int64_t least(int64_t block, int64_t count) {
 
 /* Maps vectorise by themselves: no element reads what another writes. */
 #define EACH                                                                   \
-  _Pragma("GCC ivdep") for (int64_t i = block, end = least(block, count);      \
-                            i < end; i++)
+  HOST_APART for (int64_t i = block, end = least(block, count); i < end; i++)
 
 #define ROWS(T)                                                                \
   static double sum_##T(const void *from, int64_t count) {                     \
