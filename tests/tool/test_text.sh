@@ -3,6 +3,7 @@
 # What the command prints of itself: help, options, codes.
 # shellcheck disable=SC2154,SC2317,SC1091 # harness.sh
 . "$(dirname "$0")/harness.sh"
+bench=$(realpath "$(dirname "$0")/../../tools/bench")
 
 the_version_is_printed() {
   run 0 "$sundog" --version
@@ -62,7 +63,17 @@ unknown_codes_are_refused() {
     says err 'is no code'
   done
 }
+the_bench_says_what_it_measures() {
+  run 1 "$bench"
+  lacks err 'bench_'
+  grep -oP "(?<=')\w+(?=': \(bench_)" "$bench" >subjects
+  [ "$(wc -l <subjects)" -ge 5 ]
+  while read -r subject; do
+    grep -qE "^  $subject( |$)" err
+  done <subjects
+}
 
 cases the_version_is_printed help_names_every_command \
   options_show_value_and_origin faulty_options_are_named codes_are_explained \
-  every_code_is_listed_and_explained unknown_codes_are_refused
+  every_code_is_listed_and_explained unknown_codes_are_refused \
+  the_bench_says_what_it_measures
