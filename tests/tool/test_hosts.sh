@@ -110,7 +110,10 @@ at_work() {
 
 the_wire_is_all_they_share() {
   on 0 ip -o link | grep -q sundog0
-  ! on 1 ping -c 1 -W 1 203.0.113.1 >/dev/null 2>&1
+  if on 1 ping -c 1 -W 1 203.0.113.1 >/dev/null 2>&1; then
+    echo '# a machine has another way out'
+    return 1
+  fi
   [ "$(on 0 readlink /proc/self/ns/ipc)" != "$(on 1 readlink /proc/self/ns/ipc)" ]
   [ "$(on 0 readlink /proc/self/ns/net)" != "$(on 1 readlink /proc/self/ns/net)" ]
 }
