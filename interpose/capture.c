@@ -199,6 +199,9 @@ static void products_check(void) {
     return;
   atomic_store(&checked, true);
   sdg_slot_leave_products();
+  // Another thread may have tagged memory meanwhile.
+  if (sdg_registry_may_multiply())
+    sdg_slot_take_products();
 }
 
 bool sdg_capture(int entry, const void *args, const void *caller,

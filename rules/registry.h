@@ -55,7 +55,8 @@ int sdg_registry_measured(const char *entry_name, int *io_count, void *measured,
  * the rules are read; and by what is known now. */
 bool sdg_registry_may_be_whole(void);
 /* Whether products of matrices have to be looked at: a split was asked for, and
- * the rules, if they are read, have a section about them. */
+ * the rules, if they are read, have a section about them, or the program has
+ * tagged memory. */
 bool sdg_registry_may_multiply(void);
 bool sdg_registry_is_whole(void);
 
