@@ -14,7 +14,7 @@
 #include "src/touch.h"
 #include "src/vendor.h"
 
-enum { SDG_ENTRY_NOWHERE = 0xffff };
+enum { SDG_ENTRY_NOWHERE = SDG_NOWHERE };
 
 /* An operand of a captured entry; offsets into its struct sdg_args_. */
 typedef struct sdg_entry_operand {

@@ -8,7 +8,7 @@
 #include "rules/rule.h"
 
 /* What every rank has alike in this call: entry, types, global extents,
- * parameters; in the whole view strides.
+ * parameters, whether it lacks memory; in the whole view strides.
  * `rule` may be NULL. */
 uint32_t sdg_instep_hash(const sdg_call_t *call, const sdg_rule_t *rule,
                          const sdg_tagging_t *tagging);

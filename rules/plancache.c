@@ -13,8 +13,9 @@
 
 // Plans of attention have thousands of steps, of some hundred bytes.
 enum { PLANS_MAX = 1024, STEPS_MAX = 1 << 18, ROLE_BITS = 8 };
-_Static_assert((int)SDG_ROLE_COUNT <= 1 << ROLE_BITS, "a role and a generation "
-                                                      "share a word");
+_Static_assert(
+    (int)SDG_ROLE_COUNT <= 1 << (ROLE_BITS - 1),
+    "a role, whether there is memory, and a generation share a word");
 
 typedef struct cached {
   sdg_plan_entry_t entry;
@@ -38,6 +39,7 @@ void sdg_plan_key_make(const sdg_call_t *call, const sdg_rule_t *rule,
   for (int i = 0; i < call->operands; i++)
     // Operands that are absent are left out: their roles tell which are there.
     out_key->operand[i] = call->operand[i].generation << ROLE_BITS |
+                          (uint64_t)!call->operand[i].data << (ROLE_BITS - 1) |
                           (uint64_t)call->operand[i].role;
   out_key->op_generation = call->op_generation;
   if (rule && rule->knows(call))

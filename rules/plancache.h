@@ -9,7 +9,7 @@
 
 typedef struct sdg_plan_key {
   uint64_t entry;
-  uint64_t operand[SDG_OPERANDS_MAX]; /* generation and role */
+  uint64_t operand[SDG_OPERANDS_MAX]; /* generation, role, if it has memory */
   uint64_t op_generation;
   uint64_t number[SDG_RULE_KEYS];
   uint64_t placed[SDG_OPERANDS_MAX]; /* whole view: hashes of placements */

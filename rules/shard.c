@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rules/alike.h"
 #include "rules/history.h"
 #include "rules/instep.h"
 #include "rules/meet.h"
@@ -163,6 +164,8 @@ static sdg_status_t call_derive(const sdg_call_t *call,
 
 static sdg_status_t plan_make(const sdg_call_t *call, const sdg_rule_t *rule,
                               const verdict_t *verdict, sdg_plan_t **out_plan) {
+  if (sdg_step_lacks(call, rule))
+    return sdg_literal_plan(out_plan);
   if (verdict->met == SDG_MET_MOVES)
     return sdg_meet_plan(&verdict->meet, rule, &verdict->tagging, out_plan);
   return rule->plan(call,

@@ -7,8 +7,6 @@
 
 #include "rules/invoke.h"
 
-enum { NOWHERE = 0xffff };
-
 void sdg_standin_init(const sdg_call_t *call, sdg_standin_t *out) {
   out->call = *call;
   out->call.args = &out->args;
@@ -21,7 +19,7 @@ void sdg_standin_put(sdg_standin_t *standin, int index,
   char *args = (char *)&standin->args;
   memcpy(args + operand->descriptor_at, &descriptor, sizeof descriptor);
   operand->data = data;
-  if (operand->data_at != NOWHERE)
+  if (operand->data_at != SDG_NOWHERE)
     memcpy(args + operand->data_at, &data, sizeof data);
 }
 

@@ -30,8 +30,9 @@ static sdg_status_t plan_make(const sdg_call_t *call, const sdg_rule_t *rule,
                               const sdg_tagging_t *tagging,
                               sdg_plan_t **out_plan) {
   *out_plan = NULL;
-  bool periodic = rule && rule->windowed && tagging->section->wrap;
-  bool knows = rule && rule->share && rule->knows(call);
+  bool lacks = sdg_step_lacks(call, rule);
+  bool periodic = !lacks && rule && rule->windowed && tagging->section->wrap;
+  bool knows = !lacks && rule && rule->share && rule->knows(call);
   if (periodic && !knows)
     return sdg_fail(SDG_E_NO_RULE, "%s with a periodic dimension",
                     call->entry_name);

@@ -76,6 +76,9 @@ typedef enum sdg_operand_kind {
 /* Element types, by cuDNN's numbering of cudnnDataType_t. */
 typedef int sdg_type_t;
 
+/* An offset of what is not there. */
+enum { SDG_NOWHERE = 0xffff };
+
 /* One tensor of a call, with local extents, in elements. */
 typedef struct sdg_operand {
   sdg_role_t role;
@@ -85,7 +88,7 @@ typedef struct sdg_operand {
   uint64_t generation;               /* of the descriptor's last set */
   const struct sdg_tag_label *label; /* that the program gave it, or NULL */
   void *data;                        /* device pointer; NULL in queries */
-  /* Where call->args has descriptor and data: offsets; 0xffff: nowhere. */
+  /* Where call->args has descriptor and data: offsets; SDG_NOWHERE. */
   uint16_t descriptor_at, data_at;
   sdg_type_t type;
   int elem_bytes; /* 0: packed or vectorised type that no rule handles */

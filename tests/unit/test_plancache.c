@@ -61,6 +61,9 @@ START_TEST(whatever_decides_a_plan_is_in_its_key) {
   call.op_generation = 6;
   ck_assert_ptr_null(find(&call));
   call = call_of(7, 8);
+  call.operand[1].data = &call;
+  ck_assert_ptr_null(find(&call));
+  call = call_of(7, 8);
   rule_number = 1;
   ck_assert_ptr_null(find(&call));
   rule_number = 0;
