@@ -90,8 +90,8 @@ void *sdg_slot_resolve(unsigned entry) {
 
 // Only slots that are resolved: NULL is no target.
 static void replace(int entry, void *old, void *target) {
-  if (old && atomic_load(&sdg_slot[entry]) == old)
-    atomic_store(&sdg_slot[entry], target);
+  if (old)
+    (void)atomic_compare_exchange_strong(&sdg_slot[entry], &old, target);
 }
 
 void sdg_slot_disarm(void) {
