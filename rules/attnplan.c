@@ -201,21 +201,29 @@ static sdg_status_t alike_check(const sdg_call_t *call,
 
 // ---- windows in the shard view ---------------------------------------------
 
+// The rank's own elements along the sequence.
+static sdg_range_t own_range(const sdg_attnmaker_t *m, int index) {
+  sdg_box_t own = sdg_placement_box(&m->tagging->placement[index],
+                                    m->tagging->mesh, m->tagging->rank);
+  return own.dim[SDG_SEQUENCE_TIME];
+}
+
 static sdg_status_t windows_compare(const sdg_attnmaker_t *m) {
   const sdg_attention_t *a = &m->a;
-  int64_t keys = m->call->operand[a->k].extent[SDG_SEQUENCE_TIME];
   if (a->kind == SDG_ATTENTION_WEIGHTS || m->local)
     return SDG_OK;
-  int64_t t = sdg_windows_differ(&a->windows, &m->band, keys);
+  int64_t first = own_range(m, a->q).lo;
+  sdg_range_t keys = own_range(m, a->k);
+  int64_t t = sdg_windows_differ(&a->windows, &m->band, first, keys);
   if (t < 0)
     return SDG_OK;
-  sdg_range_t should = sdg_band_row(&m->band, t, keys);
+  sdg_range_t should = sdg_band_among(&m->band, first + t, keys);
   return sdg_fail(SDG_E_ATTENTION_WINDOW,
                   "%s: query %lld of the shard sees keys [%d, %d) of %lld, by "
                   "the rule it would be [%lld, %lld)",
                   m->call->entry_name, (long long)t, a->windows.lo[t],
-                  a->windows.hi[t], (long long)keys, (long long)should.lo,
-                  (long long)should.hi);
+                  a->windows.hi[t], (long long)(keys.hi - keys.lo),
+                  (long long)should.lo, (long long)should.hi);
 }
 
 // Positions of queries and of keys mean the same where both are cut alike; else

@@ -41,11 +41,17 @@ sdg_range_t sdg_windows_need(const sdg_windows_t *windows, int64_t first,
   return need;
 }
 
+sdg_range_t sdg_band_among(const sdg_band_t *band, int64_t row,
+                           sdg_range_t keys) {
+  return range_cut(row - band->left - keys.lo, row + band->right + 1 - keys.lo,
+                   keys.hi - keys.lo);
+}
+
 int64_t sdg_windows_differ(const sdg_windows_t *windows, const sdg_band_t *band,
-                           int64_t keys) {
+                           int64_t first, sdg_range_t keys) {
   for (int64_t t = 0; t < windows->count; t++) {
-    sdg_range_t has = sdg_windows_row(windows, t, keys);
-    sdg_range_t should = sdg_band_row(band, t, keys);
+    sdg_range_t has = sdg_windows_row(windows, t, keys.hi - keys.lo);
+    sdg_range_t should = sdg_band_among(band, first + t, keys);
     if (has.lo != should.lo || has.hi != should.hi)
       return t;
   }

@@ -39,10 +39,15 @@ sdg_range_t sdg_windows_row(const sdg_windows_t *windows, int64_t t,
 /* As sdg_band_need, for queries [first, first + count) of these windows. */
 sdg_range_t sdg_windows_need(const sdg_windows_t *windows, int64_t first,
                              int64_t count, int64_t keys);
-/* The first query whose window is not the one that the band gives it, of `keys`
- * keys, both counted from the same element; -1: there is none. */
+/* What the band gives query `row` of the keys in `keys`, by their index among
+ * these; [0, 0) where that is none. Example: band 3,1, query 10, keys [8, 20):
+ * [0, 4). */
+sdg_range_t sdg_band_among(const sdg_band_t *band, int64_t row,
+                           sdg_range_t keys);
+/* The first query whose window is not the one that the band gives it, of keys
+ * `keys`, windows being of queries from `first` on; -1: there is none. */
 int64_t sdg_windows_differ(const sdg_windows_t *windows, const sdg_band_t *band,
-                           int64_t keys);
+                           int64_t first, sdg_range_t keys);
 
 /* A query's window `row` as one of keys that begin at need.lo. */
 void sdg_band_shift(sdg_range_t row, sdg_range_t need, int *out_lo,

@@ -176,14 +176,34 @@ START_TEST(windows_inside_a_shard_are_compared_with_the_band) {
   const sdg_band_t band = {2, 1};
   int lo[] = {0, 0, 0, 1, 2}, hi[] = {2, 3, 4, 5, 5};
   sdg_windows_t windows = {lo, hi, 5};
-  ck_assert_int_eq(sdg_windows_differ(&windows, &band, 5), -1);
+  sdg_range_t keys = {7, 12}; // of the queries that are cut alike
+  ck_assert_int_eq(sdg_windows_differ(&windows, &band, 7, keys), -1);
   lo[0] = -2; // what reaches over the shard is cut like the band
   hi[4] = 1 << 30;
-  ck_assert_int_eq(sdg_windows_differ(&windows, &band, 5), -1);
+  ck_assert_int_eq(sdg_windows_differ(&windows, &band, 7, keys), -1);
   hi[2] = 5;
-  ck_assert_int_eq(sdg_windows_differ(&windows, &band, 5), 2);
+  ck_assert_int_eq(sdg_windows_differ(&windows, &band, 7, keys), 2);
   lo[1] = 1;
-  ck_assert_int_eq(sdg_windows_differ(&windows, &band, 5), 1);
+  ck_assert_int_eq(sdg_windows_differ(&windows, &band, 7, keys), 1);
+}
+END_TEST
+
+START_TEST(windows_are_compared_where_keys_begin_elsewhere) {
+  const sdg_band_t band = {3, 1};
+  // Queries 9, 10 and 20 of keys [8, 20).
+  const int lo[] = {0, 0, 9}, hi[] = {3, 4, 12};
+  sdg_windows_t first = {lo, hi, 2}, last = {lo + 2, hi + 2, 1};
+  sdg_range_t keys = {8, 20}, row = sdg_band_among(&band, 10, keys);
+  ck_assert(row.lo == 0 && row.hi == 4);
+  ck_assert_int_eq(sdg_windows_differ(&first, &band, 9, keys), -1);
+  ck_assert_int_eq(sdg_windows_differ(&first, &band, 10, keys), 0);
+  ck_assert_int_eq(sdg_windows_differ(&last, &band, 20, keys), -1);
+  // Query 4 sees none of them.
+  row = sdg_band_among(&band, 4, keys);
+  ck_assert(row.lo == 0 && row.hi == 0);
+  const int none[] = {3};
+  ck_assert_int_eq(
+      sdg_windows_differ(&(sdg_windows_t){none, none, 1}, &band, 4, keys), -1);
 }
 END_TEST
 
@@ -208,6 +228,7 @@ int main(void) {
   tcase_add_test(cases, gradients_that_go_back_add_up);
   tcase_add_test(cases, a_band_asks_for_the_halo_of_the_formula);
   tcase_add_test(cases, windows_inside_a_shard_are_compared_with_the_band);
+  tcase_add_test(cases, windows_are_compared_where_keys_begin_elsewhere);
   tcase_add_test(cases, a_band_without_bounds_hides_nothing);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
