@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which of a rank's keys queries see, as numbers to calculate with. Inside
+ * rules/ only. */
+#ifndef SDG_RULES_ATTNMASK_H
+#define SDG_RULES_ATTNMASK_H
+
+#include "rules/subcall.h"
+
+/* What queries see of all keys, and what this rank has of these, which may be
+ * nothing. */
+typedef struct sdg_attnsight {
+  const sdg_range_t *row; /* of each query; [0, 0): nothing */
+  int64_t rows;
+  sdg_range_t keys;
+} sdg_attnsight_t;
+
+/* Tensors of type float or double. `seen` and `most` are only there if `some`:
+ * there are queries that do not see all of these keys; `share` only if `lost`:
+ * there are such that see no key anywhere, and whose result is 0. */
+typedef struct sdg_attnmask {
+  bool some, lost;
+  /* To add to scores, queries x keys x 1 x 1: -inf for what is not seen, else
+   * 0; also for a query that sees none of them. */
+  sdg_subcall_tensor_t seen;
+  /* To add to maxima, queries x 1 x 1 x 1: -inf where these keys have no part
+   * in the query's result, else 0. */
+  sdg_subcall_tensor_t most;
+  /* To multiply shares with, likewise: 0 for what is lost, else 1. */
+  sdg_subcall_tensor_t share;
+} sdg_attnmask_t;
+
+/* Adds to the plan what makes them. Keys are counted exactly: there are at most
+ * SDG_ATTNMASK_KEYS. */
+enum { SDG_ATTNMASK_KEYS = 1 << 22 };
+sdg_status_t sdg_attnmask_add(sdg_plan_t *plan, const sdg_attnsight_t *sight,
+                              sdg_type_t type,
+                              sdg_attnmask_t *out) SDG_MUST_CHECK;
+
+#endif
