@@ -204,6 +204,7 @@ const sdg_rule_t sdg_rule_attention = {
     .knows = attention_knows,
     .describe = attention_describe,
     .sizes = attention_sizes,
+    .place = sdg_attention_place,
     .key = attention_key,
     .scalars = attention_scalars,
     .plan = sdg_attention_plan,

@@ -294,6 +294,8 @@ const char *sdg_attnheads_obstacle(const sdg_attnmaker_t *m) {
   int pieces = m->rows->part[SDG_SEQUENCE_TIME].pieces;
   if (m->local)
     return "windows are each rank's own";
+  if (m->sums)
+    return "keys and values are on every rank";
   if (!desc->q_projected || !desc->k_projected || !desc->v_projected)
     return "without projections all heads see the same vectors";
   if (desc->heads % pieces != 0)

@@ -8,6 +8,7 @@
 
 #include "rules/alike.h"
 #include "rules/attnheads.h"
+#include "rules/attnmerge.h"
 #include "rules/bring.h"
 #include "rules/subcall.h"
 #include "rules/tagging.h"
@@ -31,6 +32,18 @@ sdg_status_t sdg_attn_like(const sdg_tagging_t *tagging,
     }
   }
   return SDG_OK;
+}
+
+static bool is_split(const sdg_placement_t *placement, int dim) {
+  return placement->part[dim].pieces > 1;
+}
+
+static sdg_axes_t axes_of(const sdg_placement_t *placement, int dim) {
+  sdg_axes_t axes = 0;
+  for (int i = 0; i < placement->split[dim].axes && is_split(placement, dim);
+       i++)
+    axes |= 1u << placement->split[dim].axis[i];
+  return axes;
 }
 
 // ---- who needs what --------------------------------------------------------
@@ -68,7 +81,10 @@ sdg_box_t sdg_attnmaker_need(const sdg_attnmaker_t *m, int side, int rank) {
   need.dim[SDG_SEQUENCE_BATCH] = rows.dim[SDG_SEQUENCE_BATCH];
   need.dim[SDG_SEQUENCE_TIME] =
       span_of(m, rows.dim[SDG_SEQUENCE_TIME], need.dim[SDG_SEQUENCE_TIME].hi);
-  return need;
+  if (!m->merges)
+    return need;
+  sdg_box_t own = sdg_placement_box(placement, m->tagging->mesh, rank);
+  return sdg_box_intersect(&own, &need);
 }
 
 sdg_status_t sdg_attnmaker_init(sdg_attnmaker_t *m) {
@@ -158,6 +174,40 @@ int sdg_attnmaker_blind(const sdg_attnmaker_t *m) {
   return -1;
 }
 
+sdg_axes_t sdg_attnmaker_sums(const sdg_attnmaker_t *m) {
+  const sdg_placement_t *keys = &m->tagging->placement[m->a.k];
+  sdg_axes_t of_queries = axes_of(m->rows, SDG_SEQUENCE_TIME) |
+                          axes_of(m->rows, SDG_SEQUENCE_BATCH);
+  return m->local ? 0
+                  : of_queries & ~(axes_of(keys, SDG_SEQUENCE_TIME) |
+                                   axes_of(keys, SDG_SEQUENCE_BATCH));
+}
+
+// ---- what goes with queries and keys ---------------------------------------
+
+// What nothing is said of goes with queries or keys where one of these is on
+// every rank and the other is not.
+sdg_status_t sdg_attention_place(const sdg_call_t *call,
+                                 sdg_tagging_t *tagging) {
+  sdg_attention_t a;
+  sdg_placement_t *p = tagging->placement, like;
+  if (!sdg_attention_read(call, &a) || p[a.q].dims == 0 || p[a.k].dims == 0 ||
+      is_split(&p[a.q], SDG_SEQUENCE_TIME) ==
+          is_split(&p[a.k], SDG_SEQUENCE_TIME))
+    return SDG_OK;
+  for (int i = 0; i < call->operands; i++) {
+    bool keys = i == a.v || i == a.dk || i == a.dv;
+    if (i == a.q || i == a.k || i == a.w || i == a.dw || p[i].dims == 0 ||
+        call->operand[i].label)
+      continue;
+    SDG_TRY(sdg_attn_like(tagging, &p[keys ? a.k : a.q],
+                          call->operand[i].extent[SDG_SEQUENCE_VECTOR], &like));
+    sdg_placement_fini(&p[i]);
+    p[i] = like;
+  }
+  return SDG_OK;
+}
+
 // ---- what can be split -----------------------------------------------------
 
 const char *sdg_attn_obstacle(const sdg_call_t *call, const sdg_attention_t *a,
@@ -166,10 +216,6 @@ const char *sdg_attn_obstacle(const sdg_call_t *call, const sdg_attention_t *a,
       sdg_attndesc_drops((cudnnHandle_t)(uintptr_t)call->handle, &a->desc))
     return "dropout";
   return sequence_is_split && a->current >= 0 ? "a single step" : NULL;
-}
-
-static bool is_split(const sdg_placement_t *placement, int dim) {
-  return placement->part[dim].pieces > 1;
 }
 
 // Queries and what lies beside them, keys and what lies beside them; and both
@@ -196,7 +242,12 @@ static sdg_status_t alike_check(const sdg_call_t *call,
                         &p[a->q].part[SDG_SEQUENCE_BATCH]))
       return sdg_tagging_differ(call, tagging, i, like);
   }
-  return SDG_OK;
+  // Each pair of queries and keys meets on one rank.
+  sdg_axes_t queries = axes_of(&p[a->q], SDG_SEQUENCE_TIME);
+  sdg_axes_t keys = axes_of(&p[a->k], SDG_SEQUENCE_TIME);
+  return queries && keys && queries != keys
+             ? sdg_tagging_differ(call, tagging, a->k, a->q)
+             : SDG_OK;
 }
 
 // ---- windows in the shard view ---------------------------------------------
@@ -226,8 +277,9 @@ static sdg_status_t windows_compare(const sdg_attnmaker_t *m) {
                   (long long)should.lo, (long long)should.hi);
 }
 
-// Positions of queries and of keys mean the same where both are cut alike; else
-// only windows without bounds are the same for any.
+// Positions of queries and of keys mean the same where both are cut alike, or
+// one of them is all here; else only windows without bounds are the same for
+// any.
 static sdg_status_t band_find(sdg_attnmaker_t *m) {
   const sdg_section_t *section = m->tagging->section;
   const sdg_placement_t *p = m->tagging->placement;
@@ -248,7 +300,8 @@ static sdg_status_t band_find(sdg_attnmaker_t *m) {
     m->band = (sdg_band_t){section->window_left, section->window_right};
     break;
   }
-  if (!sdg_part_equal(queries, keys) &&
+  if (queries->pieces > 1 && keys->pieces > 1 &&
+      !sdg_part_equal(queries, keys) &&
       !sdg_band_is_all(&m->band, sdg_part_extent(queries),
                        sdg_part_extent(keys)))
     return sdg_tagging_differ(m->call, m->tagging, m->a.k, m->a.q);
@@ -284,6 +337,22 @@ static const char *reason(const sdg_attnmaker_t *m, bool open) {
                 "have them; queries stay; it cannot be done by heads";
 }
 
+static const char *own_reason(const sdg_attnmaker_t *m) {
+  return m->sums
+             ? "keys and values are on every rank: their gradients are sums "
+               "over the ranks, as those of parameters are"
+             : "gradients of parameters are summed over the ranks";
+}
+
+static sdg_status_t plan_open(sdg_attnmaker_t *m, const char *strategy,
+                              const char *why) {
+  m->plan = sdg_plan_create(strategy);
+  if (!m->plan)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  m->plan->why = why;
+  return sdg_subcalls_open(m->plan, m->call);
+}
+
 static sdg_status_t plan_make(sdg_attnmaker_t *m, bool heads) {
   int64_t count =
       sdg_placement_extent(&m->side[SDG_ATTN_KEYS], SDG_SEQUENCE_TIME);
@@ -291,61 +360,83 @@ static sdg_status_t plan_make(sdg_attnmaker_t *m, bool heads) {
   bool open = said == SDG_STRATEGY_AUTO
                   ? m->band.left >= count - 1 || m->band.right >= count - 1
                   : said == SDG_STRATEGY_GATHER;
-  m->plan = sdg_plan_create(heads       ? "heads"
-                            : !m->moves ? "own queries"
-                            : open      ? "gather"
-                                        : "halo");
-  if (!m->plan)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
-  SDG_TRY(sdg_subcalls_open(m->plan, m->call));
-  m->plan->why = "gradients of parameters are summed over the ranks";
-  if (!heads && m->moves)
-    m->plan->why = reason(m, open);
-  if (!heads)
-    return sdg_attnmaker_steps(m);
-  m->plan->why = said == SDG_STRATEGY_HEADS
-                     ? "asked for by 'strategy ='"
-                     : "auto: projected rows by heads are fewer bytes for the "
-                       "rank that receives most than the keys and values that "
-                       "windows see";
-  return sdg_attnheads_steps(m);
+  if (heads) {
+    SDG_TRY(plan_open(m, "heads",
+                      said == SDG_STRATEGY_HEADS
+                          ? "asked for by 'strategy ='"
+                          : "auto: projected rows by heads are fewer bytes for "
+                            "the rank that receives most than the keys and "
+                            "values that windows see"));
+    return sdg_attnheads_steps(m);
+  }
+  if (m->moves)
+    SDG_TRY(plan_open(m, open ? "gather" : "halo", reason(m, open)));
+  else
+    SDG_TRY(plan_open(m, "own queries", own_reason(m)));
+  return sdg_attnmaker_steps(m);
+}
+
+// Whether ranks have terms of the call's results.
+static bool has_terms(const sdg_attnmaker_t *m) {
+  return (m->a.kind == SDG_ATTENTION_WEIGHTS && m->tagging->sum_axes) ||
+         (m->a.kind == SDG_ATTENTION_DATA && m->sums);
 }
 
 // By some strategy, or the program's own call.
 static sdg_status_t way_make(sdg_attnmaker_t *m, bool sequence) {
   bool heads = false;
   SDG_TRY(sdg_attnmaker_init(m));
+  if (m->merges) {
+    SDG_TRY(plan_open(m, "merge",
+                      "queries are on every rank: keys and values stay, and "
+                      "the ranks' shares in the softmax of each query are "
+                      "merged"));
+    return sdg_attnmerge_steps(m);
+  }
   if (sequence)
     SDG_TRY(strategy_choose(m, &heads));
-  if (!heads && !m->moves &&
-      (m->a.kind != SDG_ATTENTION_WEIGHTS || !m->tagging->sum_axes))
-    return sdg_literal_plan(&m->plan);
-  return plan_make(m, heads);
+  return !heads && !m->moves && !has_terms(m) ? sdg_literal_plan(&m->plan)
+                                              : plan_make(m, heads);
+}
+
+// What becomes of queries and keys, by their placements and the windows.
+static sdg_status_t maker_fill(sdg_attnmaker_t *m, bool sequence) {
+  const char *why = sdg_attn_obstacle(m->call, &m->a, sequence);
+  if (!why)
+    SDG_TRY(sdg_attnmaker_measure(m, &why));
+  if (why)
+    return sdg_fail(SDG_E_ATTENTION, "%s: %s", m->call->entry_name, why);
+  if (sequence && (m->queries.length || m->keys.length))
+    return sdg_fail(SDG_E_ATTENTION, "%s: sequences of several lengths",
+                    m->call->entry_name);
+  m->local = !sequence;
+  if (sequence)
+    SDG_TRY(band_find(m));
+  m->merges = !m->local &&
+              sdg_attnmerge_applies(m->rows, &m->tagging->placement[m->a.k]);
+  why = m->merges ? sdg_attnmerge_obstacle(m) : NULL;
+  if (why)
+    return sdg_fail(SDG_E_ATTENTION, "%s: %s", m->call->entry_name, why);
+  m->sums = sdg_attnmaker_sums(m);
+  // With the keys that the program's own calls have, forward and for gradients
+  // of parameters: the reserve space is one.
+  m->everything =
+      m->sums || (sequence && !m->local &&
+                  m->tagging->section->attention == SDG_STRATEGY_GATHER);
+  return SDG_OK;
 }
 
 sdg_status_t sdg_attention_plan(const sdg_call_t *call,
                                 const sdg_tagging_t *tagging,
                                 sdg_plan_t **out_plan) {
   sdg_attnmaker_t m = {.call = call, .tagging = tagging};
-  const char *why;
   if (!sdg_attention_read(call, &m.a) || tagging->ranks < 2)
     return sdg_literal_plan(out_plan);
   SDG_TRY(alike_check(call, tagging, &m.a));
   m.rows = &tagging->placement[m.a.q];
   bool sequence = is_split(m.rows, SDG_SEQUENCE_TIME) ||
                   is_split(&tagging->placement[m.a.k], SDG_SEQUENCE_TIME);
-  why = sdg_attn_obstacle(call, &m.a, sequence);
-  if (why)
-    return sdg_fail(SDG_E_ATTENTION, "%s: %s", call->entry_name, why);
-  sdg_status_t status = sdg_attnmaker_measure(&m, &why);
-  if (status == SDG_OK && sequence && (m.queries.length || m.keys.length))
-    status = sdg_fail(SDG_E_ATTENTION, "%s: sequences of several lengths",
-                      call->entry_name);
-  m.local = !sequence;
-  if (status == SDG_OK && sequence)
-    status = band_find(&m);
-  m.everything = sequence && !m.local &&
-                 tagging->section->attention == SDG_STRATEGY_GATHER;
+  sdg_status_t status = maker_fill(&m, sequence);
   if (status == SDG_OK)
     status = way_make(&m, sequence);
   sdg_attnmaker_fini(&m);

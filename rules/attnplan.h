@@ -24,6 +24,9 @@ typedef struct sdg_attnmaker {
   sdg_windows_t windows;
   sdg_band_t band;
   bool local, everything;
+  bool merges;     /* queries stay, and so do keys (rules/attnmerge.h) */
+  sdg_axes_t sums; /* along which ranks have terms of dk and dv, all of which
+                      are on each */
   sdg_attnlengths_t queries, keys; /* of all sequences; owned */
   sdg_box_t *need[SDG_ATTN_SIDES]; /* of each rank of the group; owned */
   bool moves;                      /* some rank needs keys of another */
@@ -43,8 +46,11 @@ int sdg_attnmaker_blind(const sdg_attnmaker_t *m);
 
 /* A rank's queries, as a box of operand `index`. */
 sdg_box_t sdg_attnmaker_rows(const sdg_attnmaker_t *m, int index, int rank);
-/* What a rank of the job needs of keys or values. */
+/* What a rank of the job needs of keys or values; of its own, if it merges. */
 sdg_box_t sdg_attnmaker_need(const sdg_attnmaker_t *m, int side, int rank);
+
+/* Of rows and placements; not where it merges. */
+sdg_axes_t sdg_attnmaker_sums(const sdg_attnmaker_t *m);
 
 /* All steps of the call, on a plan of sdg_subcalls_open(). */
 sdg_status_t sdg_attnmaker_steps(sdg_attnmaker_t *m) SDG_MUST_CHECK;

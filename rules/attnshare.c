@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention in the whole view: each rank computes its own queries; gradients of
-// keys and values are sums over ranks.
+// Attention in the whole view: each rank computes its own queries, or, of all,
+// what its own keys give; gradients of what several ranks see are sums over
+// these.
 #include <string.h>
 
 #include "rules/attnkept.h"
+#include "rules/attnmerge.h"
 #include "rules/attnplan.h"
 #include "rules/subcall.h"
 
@@ -53,7 +55,7 @@ static sdg_status_t outputs_add(sdg_attnmaker_t *m) {
 }
 
 static sdg_status_t plan_make(sdg_attnmaker_t *m) {
-  m->plan = sdg_plan_create("window");
+  m->plan = sdg_plan_create(m->merges ? "merge" : "window");
   if (!m->plan)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
   m->plan->share = sdg_share_create(sdg_mesh_ranks(m->tagging->mesh));
@@ -62,7 +64,7 @@ static sdg_status_t plan_make(sdg_attnmaker_t *m) {
   SDG_TRY(sdg_subcalls_open(m->plan, m->call));
   SDG_TRY(reads_fill(m));
   SDG_TRY(outputs_add(m));
-  return sdg_attnmaker_steps(m);
+  return m->merges ? sdg_attnmerge_steps(m) : sdg_attnmaker_steps(m);
 }
 
 static bool same_extents(const sdg_call_t *call, int a, int b) {
@@ -86,8 +88,9 @@ static sdg_status_t lengths_hash(const sdg_call_t *call,
   return SDG_OK;
 }
 
-// Whether the ranks can share the call: by queries that a split cuts, and, of a
-// gradient, as they shared the forward call. m->rows is NULL if they cannot.
+// Whether the ranks can share the call: by queries, or by keys, that a split
+// cuts, and, of a gradient, as they shared the forward call. m->rows is NULL if
+// they cannot.
 static sdg_status_t rows_find(sdg_attnmaker_t *m) {
   const sdg_placement_t *rows = &m->tagging->placement[m->a.q];
   const sdg_attnkept_t *kept = m->a.kind == SDG_ATTENTION_FORWARD
@@ -112,13 +115,21 @@ static sdg_status_t rows_find(sdg_attnmaker_t *m) {
     rows = &kept->rows;
     m->windows = kept->windows;
   }
-  bool cut = rows->split[SDG_SEQUENCE_TIME].axes ||
+  m->rows = rows;
+  const sdg_placement_t *keys = &m->tagging->placement[m->a.k];
+  m->merges = can && sdg_attnmerge_applies(rows, keys);
+  if (m->merges)
+    can = !sdg_attnmerge_obstacle(m) &&
+          sdg_part_equal(&rows->part[SDG_SEQUENCE_BATCH],
+                         &keys->part[SDG_SEQUENCE_BATCH]);
+  bool cut = m->merges || rows->split[SDG_SEQUENCE_TIME].axes ||
              rows->split[SDG_SEQUENCE_BATCH].axes;
   for (int d = SDG_SEQUENCE_BEAM; d < SDG_SEQUENCE_DIMS; d++)
-    can &= rows->split[d].axes == 0 &&
-           m->tagging->placement[m->a.k].split[d].axes == 0;
-  if (can && cut)
-    m->rows = rows;
+    can &= rows->split[d].axes == 0 && keys->split[d].axes == 0;
+  if (!can || !cut)
+    m->rows = NULL;
+  else
+    m->sums = sdg_attnmaker_sums(m);
   return SDG_OK;
 }
 

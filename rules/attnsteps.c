@@ -202,8 +202,23 @@ static sdg_status_t back_open(steps_t *s, int side, int index) {
                      : SDG_OK;
 }
 
+// Where all ranks have them.
+static sdg_status_t keys_sum(steps_t *s) {
+  sdg_attnmaker_t *m = s->m;
+  for (int i = 0; i < SDG_ATTN_SIDES; i++) {
+    sdg_box_t own =
+        sdg_placement_box(&m->side[i], m->tagging->mesh, m->tagging->rank);
+    SDG_TRY(sdg_sendback_sum(m->plan, m->sums, &own,
+                             s->idle ? -1 : s->back[i].view.slab,
+                             s->back[i].operand, type_of(s)));
+  }
+  return SDG_OK;
+}
+
 static sdg_status_t keys_return(steps_t *s) {
   sdg_attnmaker_t *m = s->m;
+  if (m->sums)
+    return keys_sum(s);
   SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_COMM));
   for (int i = 0; i < SDG_ATTN_SIDES; i++)
     SDG_TRY(sdg_sendback_open(m->plan, m->tagging, &m->side[i], m->need[i],

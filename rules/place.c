@@ -143,6 +143,10 @@ bool sdg_place_repeats(sdg_family_t family) {
          family == SDG_FAMILY_SOFTMAX;
 }
 
+bool sdg_place_mixes(sdg_family_t family) {
+  return family == SDG_FAMILY_ATTENTION;
+}
+
 // A bias's dimension is replicated, and that of a tensor that a reduction made;
 // and of scales, which are cut as the activation is.
 static void repeats_unsplit(const sdg_tag_vector_t *vector,
@@ -240,9 +244,13 @@ sdg_status_t sdg_place_list(const sdg_call_t *call, int index,
   } else if (activation) {
     sdg_seen_t seen;
     const sdg_section_t *own = sdg_place_section(call, index, rules, &seen);
-    if (own && own != section && seen.no < 0)
-      by[sections++] = own;
-    by[sections++] = NULL; // all of it on every rank
+    if (own && own->is_local && seen.no < 0 && sdg_place_mixes(call->family)) {
+      by[0] = NULL;
+    } else {
+      if (own && own != section && seen.no < 0)
+        by[sections++] = own;
+      by[sections++] = NULL; // all of it on every rank
+    }
   }
   for (int i = 0; i < sections; i++) {
     bool can = operand_splits(call, index, by[i], split);

@@ -20,6 +20,11 @@ bool sdg_place_same(const sdg_split_t *a, const sdg_split_t *b, int dims);
  * and not a shard of one row: in ops that broadcast, or leave extents of 1. */
 bool sdg_place_repeats(sdg_family_t family);
 
+/* Whether a tensor that a [local] section names is all there on every rank
+ * beside others of a call that are split: in ops whose tensors' extents do not
+ * follow from each other. */
+bool sdg_place_mixes(sdg_family_t family);
+
 /* Ranks of the group that see a match, and that do not; -1 if there are none.
  */
 typedef struct sdg_seen {

@@ -28,7 +28,8 @@
  *     strategy = auto | repair | extend | halo | heads |
  *                gather
  *                           an op that has no strategy of that name chooses;
- *                           halo, heads and gather are of attention
+ *                           halo, heads and gather are of attention, with
+ *                           queries in pieces
  *     window = global | local | LEFT,RIGHT
  *                           pooling: what windows mean that fill every piece.
  *                           Attention with SEQ split: which keys a query sees,
@@ -37,7 +38,9 @@
  *     a = SPLIT | replicated
  *     b = SPLIT | replicated
  *     c = SPLIT | replicated   where the matrices of a product are, see below
- *   [local NAME]            tensors that are every rank's own: match, op
+ *   [local NAME]            tensors that are every rank's own: match, op.
+ *                           Beside an operand of attention that is in pieces
+ *                           it is all there on every rank
  *
  * A file without [mesh] that names one axis only has that axis with all ranks.
  *

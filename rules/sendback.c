@@ -63,6 +63,23 @@ sdg_status_t sdg_sendback_close(sdg_plan_t *plan, const sdg_sendback_t *back,
   return wide ? sdg_subcall_transform(plan, 1, &sum, 0, &result) : SDG_OK;
 }
 
+sdg_status_t sdg_sendback_sum(sdg_plan_t *plan, sdg_axes_t axes,
+                              const sdg_box_t *own, int from, int to,
+                              sdg_type_t type) {
+  const sdg_sendback_t back = {.from = from, .to = to, .own = *own};
+  sdg_subcall_tensor_t sum = part_of(to, own, sdg_merge_type(type));
+  sdg_subcall_tensor_t result = part_of(to, own, type);
+  if (sdg_box_empty(own))
+    return SDG_OK;
+  SDG_TRY(
+      sdg_plan_scratch_of(plan, own, sdg_merge_bytes(sum.type), to, &sum.slab));
+  SDG_TRY(own_put(plan, &back, type, &sum));
+  plan->reduce_axes = axes;
+  SDG_TRY(sdg_plan_reduce(plan, sum.slab, sum.type, SDG_COMBINE_SUM));
+  SDG_TRY(sdg_plan_join(plan, SDG_LANE_MAIN));
+  return sdg_subcall_transform(plan, 1, &sum, 0, &result);
+}
+
 void sdg_sendback_fini(sdg_sendback_t *back) {
   sdg_bring_fini(&back->back);
 }

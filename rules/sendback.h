@@ -28,6 +28,12 @@ sdg_status_t sdg_sendback_open(sdg_plan_t *plan, const sdg_tagging_t *tagging,
  * ranks; in float where the type is narrower. Needs sdg_subcalls_open(). */
 sdg_status_t sdg_sendback_close(sdg_plan_t *plan, const sdg_sendback_t *back,
                                 sdg_type_t type) SDG_MUST_CHECK;
+/* Where the ranks along `axes` all have what `own` covers: in slab `to` that
+ * becomes the sum of the ranks' addends on each of them. In place of the above,
+ * after the step that computes slab `from`. */
+sdg_status_t sdg_sendback_sum(sdg_plan_t *plan, sdg_axes_t axes,
+                              const sdg_box_t *own, int from, int to,
+                              sdg_type_t type) SDG_MUST_CHECK;
 /* Of an opened one, or of all zeros. */
 void sdg_sendback_fini(sdg_sendback_t *back);
 

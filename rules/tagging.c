@@ -184,6 +184,10 @@ sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
     return placements_read(call, out);
   }
   SDG_TRY(sdg_label_find(call, &labelled));
+  // It says something of that tensor; a section may split others.
+  if (labelled >= 0 && call->operand[labelled].label->is_local &&
+      sdg_place_mixes(call->family))
+    labelled = -1;
   const sdg_section_t *found = NULL;
   bool local = false;
   for (int i = 0; i < call->operands && !found; i++) {

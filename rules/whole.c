@@ -50,13 +50,14 @@ static sdg_status_t plan_make(const sdg_call_t *call, const sdg_rule_t *rule,
   return SDG_OK;
 }
 
-static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rule_t *rule,
+static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
+                               const sdg_rule_t *rule,
                                const sdg_section_t *section,
                                sdg_buffers_t *table, const sdg_plan_key_t *key,
                                sdg_plan_entry_t **out_entry) {
   sdg_tagging_t tagging;
   sdg_plan_t *plan;
-  SDG_TRY(sdg_whole_tagging(call, section, table, &tagging));
+  SDG_TRY(sdg_whole_tagging(call, rules, section, table, &tagging));
   sdg_tagging_say(call, &tagging);
   sdg_status_t status = plan_make(call, rule, &tagging, &plan);
   uint32_t hash = sdg_instep_hash(call, rule, &tagging);
@@ -79,7 +80,8 @@ static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rule_t *rule,
   return status;
 }
 
-static sdg_status_t entry_get(const sdg_call_t *call, const sdg_rule_t *rule,
+static sdg_status_t entry_get(const sdg_call_t *call, const sdg_rules_t *rules,
+                              const sdg_rule_t *rule,
                               const sdg_section_t *section,
                               sdg_buffers_t *table,
                               sdg_plan_entry_t **out_entry) {
@@ -90,8 +92,9 @@ static sdg_status_t entry_get(const sdg_call_t *call, const sdg_rule_t *rule,
     key.placed[i] = buffer ? buffer->placement_hash : 0;
   }
   *out_entry = sdg_plancache_find(&key);
-  return *out_entry ? SDG_OK
-                    : entry_make(call, rule, section, table, &key, out_entry);
+  return *out_entry
+             ? SDG_OK
+             : entry_make(call, rules, rule, section, table, &key, out_entry);
 }
 
 // ---- carrying it out -------------------------------------------------------
@@ -222,13 +225,13 @@ static sdg_status_t note(const sdg_call_t *call, const sdg_rule_t *rule,
   return rule && rule->note ? rule->note(call, plan) : SDG_OK;
 }
 
-static sdg_status_t locked(sdg_call_t *call, const sdg_rule_t *rule,
-                           const sdg_section_t *section, sdg_buffers_t *table,
-                           bool *out_done) {
+static sdg_status_t locked(sdg_call_t *call, const sdg_rules_t *rules,
+                           const sdg_rule_t *rule, const sdg_section_t *section,
+                           sdg_buffers_t *table, bool *out_done) {
   sdg_plan_entry_t *entry;
   cudaStream_t stream;
   SDG_TRY(sdg_memory_survey(call->entry_name));
-  SDG_TRY(entry_get(call, rule, section, table, &entry));
+  SDG_TRY(entry_get(call, rules, rule, section, table, &entry));
   sdg_history_use(entry->recorded);
   SDG_TRY(sdg_instep_check(call, rule, entry->hash));
   sdg_report_count(entry->row, entry->plan);
@@ -273,7 +276,7 @@ static sdg_status_t shared(sdg_call_t *call, const sdg_rules_t *rules,
   sdg_buffers_t *table = sdg_memory_lock();
   sdg_status_t status = enter(call, rules, rule);
   if (status == SDG_OK)
-    status = locked(call, rule, section, table, out_done);
+    status = locked(call, rules, rule, section, table, out_done);
   sdg_memory_unlock();
   sdg_history_call(call->entry_name, status != SDG_OK);
   return status;

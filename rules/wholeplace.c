@@ -10,6 +10,17 @@
 #include "rules/tagging.h"
 #include "src/job.h"
 
+// The first section that matches the operand; NULL: none does.
+static const sdg_section_t *operand_section(const sdg_call_t *call,
+                                            const sdg_operand_t *operand,
+                                            const sdg_rules_t *rules) {
+  for (int s = 0; s < rules->sections; s++)
+    if (sdg_section_match(&rules->section[s], call->family, call->entry_name,
+                          operand->extent, operand->dims))
+      return &rules->section[s];
+  return NULL;
+}
+
 const sdg_section_t *sdg_whole_section(const sdg_call_t *call,
                                        const sdg_rules_t *rules) {
   for (int pass = 0; pass < 2; pass++) {
@@ -20,14 +31,9 @@ const sdg_section_t *sdg_whole_section(const sdg_call_t *call,
           operand->is_output != (pass == 1))
         continue;
       any = true;
-      for (int s = 0; s < rules->sections; s++)
-        if (sdg_section_match(&rules->section[s], call->family,
-                              call->entry_name, operand->extent,
-                              operand->dims)) {
-          if (!rules->section[s].is_local)
-            return &rules->section[s];
-          break;
-        }
+      const sdg_section_t *section = operand_section(call, operand, rules);
+      if (section && !section->is_local)
+        return section;
     }
     if (any)
       return NULL;
@@ -103,7 +109,7 @@ static sdg_status_t operand_place(const sdg_call_t *call, int index,
   return parts_place(call, index, section, split, out);
 }
 
-sdg_status_t sdg_whole_tagging(const sdg_call_t *call,
+sdg_status_t sdg_whole_tagging(const sdg_call_t *call, const sdg_rules_t *rules,
                                const sdg_section_t *section,
                                sdg_buffers_t *table, sdg_tagging_t *out) {
   sdg_tagging_group(section, out);
@@ -113,8 +119,15 @@ sdg_status_t sdg_whole_tagging(const sdg_call_t *call,
     if (!sdg_role_is_activation(operand->role) || operand->dims < 1 ||
         (operand->is_output && call->family != SDG_FAMILY_POINTWISE))
       continue;
-    sdg_status_t status = operand_place(
-        call, i, section, sdg_whole_buffer(table, operand), &out->placement[i]);
+    const sdg_section_t *own = sdg_place_mixes(call->family)
+                                   ? operand_section(call, operand, rules)
+                                   : NULL;
+    sdg_status_t status =
+        own && own->is_local
+            ? sdg_placement_init(operand->dims, operand->extent,
+                                 &out->placement[i])
+            : operand_place(call, i, section, sdg_whole_buffer(table, operand),
+                            &out->placement[i]);
     if (status != SDG_OK) {
       sdg_tagging_fini(out);
       return status;

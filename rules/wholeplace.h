@@ -15,7 +15,7 @@ const sdg_buffer_t *sdg_whole_buffer(sdg_buffers_t *table,
                                      const sdg_operand_t *operand);
 /* Places the call's inputs: as they were written, if that is what the section
  * splits, otherwise in its parts. The caller frees the tagging. */
-sdg_status_t sdg_whole_tagging(const sdg_call_t *call,
+sdg_status_t sdg_whole_tagging(const sdg_call_t *call, const sdg_rules_t *rules,
                                const sdg_section_t *section,
                                sdg_buffers_t *table,
                                sdg_tagging_t *out) SDG_MUST_CHECK;

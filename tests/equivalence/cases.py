@@ -5,6 +5,9 @@ import re
 
 DIMS = {4: "NCHW", 5: "NCDHW"}
 AXES = "abcd"
+# Of queries and keys of which one are on every rank: queries are no more, keys
+# more.
+HERE = 16
 # Dimensions of products of matrices.
 PRODUCT = {"m": "M", "n": "N", "k": "K", "b": "BATCH"}
 
@@ -64,12 +67,14 @@ class Setting:
     """Of one start. mesh: extents of its axes. split: for each dimension its
     axes, slowest first. view: shard or whole. wrap: periodic dimensions. sum:
     the axes that gradients of parameters are summed over, "no" or "yes". bold:
-    calls may be refused. window: of attention, (left, right). matrices: of
+    calls may be refused. window: of attention, (left, right). here: which of
+    attention's operands are on every rank, "queries" or "keys". matrices: of
     products, how a, b and c are cut, where that does not follow: "m:0",
     dimension and axis. check: whether ranks compare every call."""
     bold = False
     check = 0
     window = None
+    here = None
     matrices = {}
 
     def __init__(self, mesh, split, view, strategy="auto", wrap="", sum="yes"):
@@ -84,6 +89,7 @@ class Setting:
         setting.matrices = {key: case["at_" + key] for key in "abc"
                             if "at_" + key in case}
         setting.check = case.get("check", 0)
+        setting.here = case.get("here")
         if isinstance(case.get("window"), list):
             setting.window = case["window"]
         return setting
@@ -147,7 +153,12 @@ class Setting:
             return count + ["--view", self.view, "--mesh", ",".join(mesh),
                             "--split", split]
         with open(file, "w") as rules:
-            print("[mesh]", *mesh, "[shard all]", f"split = {split}",
+            print("[mesh]", *mesh, file=rules, sep="\n")
+            if self.here and self.view == "whole":  # in the other, by a tag
+                print("[local here]", "match = SEQ" + (
+                    f"<={HERE}" if self.here == "queries" else f">{HERE}"),
+                    file=rules, sep="\n")
+            print("[shard all]", f"split = {split}",
                   f"view = {self.view}", f"strategy = {self.strategy}",
                   f"wrap = {' '.join(self.wrap)}" if self.wrap else "",
                   f"window = {self.window[0]},{self.window[1]}"

@@ -480,6 +480,46 @@ NAMED += [("attention, sequence and batch split",
           ("attention, the batch split", "op=attention mesh=3 split=BATCH:0 "
            "partBATCH=0,1,2,5 n=5 seq=9 window=3x4 heads=2 projected=3x3x2x4")]
 
+# Queries that are on every rank, and keys in these pieces, or the reverse.
+# Windows: all; causal ones, that some ranks see nothing of; of those some see
+# nothing of any; and ones that have nothing to do with each other.
+def everywhere(here, sizes, window, words):
+    first = [sum(sizes[:i]) for i in range(len(sizes) + 1)]
+    counts = f"seq=7 keys={first[-1]}" if here == "queries" else \
+        f"seq={first[-1]} keys=20"
+    return (f"op=attention mesh={len(sizes)} split=SEQ:0 here={here} {counts} "
+            f"partSEQ={','.join(map(str, first))} "
+            f"window={window[0]}x{window[1]} {words}" +
+            (" view=whole" if 0 in sizes or "ragged" in words else ""))
+
+
+NAMED += [(f"attention, {here} on every rank, {'+'.join(map(str, sizes))}, "
+           f"window {left},{right}, {name}",
+           everywhere(here, sizes, (left, right), words))
+          for here, pieces in (
+              ("queries", [[17], [10, 10], [11, 11, 10], [20, 1, 3], [12, 0, 12],
+                           [0, 24, 0], [3, 3, 3, 9], [4] * 8,
+                           [1, 5, 2, 9, 1, 1, 3, 4]]),
+              ("keys", [[7], [3, 4], [11, 3, 2], [8, 0, 5], [1, 1, 1, 6],
+                        [2] * 8]))
+          for sizes in pieces
+          for left, right in ((1 << 20, 1 << 20), (1 << 20, 0), (0, 3), (2, 0))
+          for name, words in (
+              ("residual", "heads=4 sizes=6x6x6 projected=2x2x3x6 residual=1 "
+               "repeat=2 n=2 biases=1 open=1"),
+              ("one tensor", "heads=3 sizes=4x4x4 projected=4x4x2x0 same=1 "
+               "biases=1 adds=1 axes=1x1x1x0 n=3"))]
+NAMED += [(f"attention, {here} on every rank, {name}, {type}",
+           everywhere(here, sizes, (4, 1 << 20), f"type={type} {words}"))
+          for here, sizes in (("queries", [9, 4, 7]), ("keys", [3, 4, 5]))
+          for type in ("float", "half", "double", "bfloat16")
+          for name, words in (
+              ("no projections", "heads=2 n=2"),
+              ("256 elements", "heads=8 sizes=256x256x256 projected=32x32x32x256 "
+               "scale=0.125 residual=1"),
+              ("large scores", "heads=2 n=2 scale=30 projected=4x4x4x4"),
+              ("windows apart", "heads=2 n=2 ragged=7 projected=3x3x2x4"))]
+
 # Operands of one call that are cut in different places: other rows, other
 # dimensions, all of it on every rank; inputs, outputs with and without old
 # values.

@@ -57,22 +57,26 @@ static int describe(op_call_t *call, attn_t *attn) {
   return 0;
 }
 
-/* left, right: query t sees keys t - left to t + right. ragged: windows that
- * have nothing to do with each other. */
+/* left, right: query t sees keys t - left to t + right. first: by how much the
+ * queries here begin behind the keys. ragged: windows that have nothing to do
+ * with each other. */
 static void windows(const op_call_t *call, const attn_t *attn) {
   int queries = size(op_tensor(call, "q"), CUDNN_SEQDATA_TIME_DIM);
   int keys = size(op_tensor(call, "k"), CUDNN_SEQDATA_TIME_DIM);
   int ragged = op_number(call, "ragged", 0);
   int wide = op_number(call, "open", 0);
+  long first = op_number(call, "first", 0);
   for (int t = 0; t < queries; t++) {
-    long lo = t - (long)op_number(call, "left", 0);
-    long hi = t + (long)op_number(call, "right", 0) + 1;
+    long lo = first + t - op_number(call, "left", 0);
+    long hi = first + t + op_number(call, "right", 0) + 1;
     if (ragged > 0) {
       lo = (t * 5 + ragged) % keys;
       hi = lo + 1 + (t * 3 + ragged) % 4;
     }
     attn->lo[t] = (int)(lo < 0 && !wide ? 0 : lo);
     attn->hi[t] = (int)(hi > keys && !wide ? keys : hi);
+    if (attn->hi[t] < attn->lo[t])
+      attn->hi[t] = attn->lo[t]; /* it sees none of them */
   }
 }
 

@@ -379,7 +379,10 @@ static int tag(const char *name, const char *text) {
   const op_tensor_t *t = find(name);
   int (*say)(const void *, const char *);
   *(void **)&say = dlsym(RTLD_DEFAULT, "sundog_tag");
-  return t && say && say(t->desc, text) == 0 ? 0 : bad(name);
+  const void *desc = t && t->sequence ? (void *)t->sequence
+                     : t              ? (void *)t->desc
+                                      : NULL;
+  return desc && say && say(desc, text) == 0 ? 0 : bad(name);
 }
 
 static int reset(const char *name) {

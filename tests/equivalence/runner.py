@@ -28,16 +28,25 @@ def write_script(stem, cases, rank=None, runs=1, after=""):
         script.write("run\n" * (runs - 1))
 
 
+class Local(dict):
+    """Extents of each tensor on a rank. first: where they begin."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = {}
+
+
 def write_case(case, rank, script, memory):
     x = lambda numbers: "x".join(map(str, numbers))
     setting = Setting.of(case, "shard")
     tensors, values = values_of(case)
-    spread, local = [], {}
+    spread, local = [], Local()
     print("case", file=script)
     for t in tensors:
         t.rank = rank or 0
         box = t.box(setting, rank)
         extent = local[t.name] = [s.stop - s.start for s in box]
+        local.first[t.name] = [s.start for s in box]
         stride, _ = t.strides(extent)
         if t.at:
             print("alias", t.name, t.type, x(extent), x(stride), t.at,
@@ -72,7 +81,7 @@ def write_case(case, rank, script, memory):
     for name in spread:
         print("spread", name, file=script)
     for t in tensors if rank is not None else ():
-        if t.tag and t.kind == "tensor":
+        if t.tag and t.kind in ("tensor", "sequence"):
             print("tag", t.name, t.tag, file=script)
     for line in family_of(case).calls(case, local):
         print("call", line, file=script)

@@ -4,7 +4,7 @@ h of query t is the mean of the values that t sees, weighted by the softmax of
 its products with their keys."""
 import numpy as np
 
-from cases import Setting, copy_of
+from cases import HERE, Setting, copy_of
 from families.family import Family, call
 from tensors import Tensor, eps, math_eps
 
@@ -21,7 +21,8 @@ class Attention(Family):
     and of the keys', which are padded to these; 0: all are full; nan: whether
     padding is no number. sizes: of the vectors of queries, keys and values; projected: of theirs and
     of the output's, 0 where there is none. axes: for each of the four, which
-    order it has in memory."""
+    order it has in memory. here: "queries" or "keys", which every rank has all
+    of; then `part` cuts the other's sequences."""
     ops = sharded = ("attention",)
     splits = DIMS
     own_strategies = ("auto", "halo", "heads", "gather")
@@ -30,7 +31,7 @@ class Attention(Family):
              "train": 1, "adds": 0, "axes": [0, 0, 0, 0], "scale": 0.5,
              "window": [2, 3], "open": 0, "drop": 0, "only": -1,
              "twice": 0, "ragged": 0, "lengths": 0, "klengths": 0, "nan": 0,
-             "repeat": 1, "seed": 1}
+             "here": "", "repeat": 1, "seed": 1}
 
     def complete(self, case):
         case = {**self.plain, **case}
@@ -53,9 +54,13 @@ class Attention(Family):
             [[0, 0], [FAR, 0], [FAR, FAR], [0, FAR]])
         if view == "shard" and rng.random() < 0.15:
             setting.sum = "no"
+        if list(split) == ["SEQ"] and rng.random() < 0.4:
+            setting.here = rng.choice(["queries", "queries", "keys"])
         return setting
 
     def draw(self, rng, setting, op):
+        if setting.here and setting.strategy == "heads":
+            setting.strategy = "auto"
         for _ in range(100):
             q = rng.randint(1, 6)
             projected = rng.randint(0, 4)
@@ -74,7 +79,8 @@ class Attention(Family):
                 "axes": [rng.randrange(len(AXES)) for _ in range(4)],
                 "scale": rng.choice([0.5, 1, 0.25]), "open": rng.randint(0, 1),
                 "ragged": 0, "drop": 0, "only": -1, "lengths": 0,
-                "klengths": 0, "nan": 0, "twice": 0, "repeat": rng.choice([1, 1, 2]),
+                "klengths": 0, "nan": 0, "twice": 0, "here": "",
+                "repeat": rng.choice([1, 1, 2]),
                 "seed": rng.randrange(1 << 30)}
             if setting.strategy == "heads":
                 projected = max(projected, 1)
@@ -102,11 +108,13 @@ class Attention(Family):
             elif not case.get("twice") and min(case["window"]) == FAR and \
                     rng.random() < 0.5:
                 case["keys"] = rng.randint(setting.pieces("SEQ"), 40)
+            if setting.here:
+                self.put_here(rng, setting, case)
             if rng.random() < 0.4:
                 self.shorten(rng, case)
             if setting.sum != "yes":
                 case["sum"], case["adds"] = setting.sum, 0
-            for dim, whole in (("SEQ", case["seq"]), ("BATCH", case["n"])):
+            for dim, whole in self.cuts(case):
                 if dim in setting.split:
                     case["part"][dim] = cut(rng, setting, dim, whole)
             if self.valid(case, setting):
@@ -127,6 +135,19 @@ class Attention(Family):
             case["klengths"] = [length(case["keys"]) for _ in
                                 range(case["n"])]
         case["nan"] = rng.randint(0, 1)
+
+    def put_here(self, rng, setting, case):
+        case.update(here=setting.here, twice=0,
+                    seq=rng.randint(1, HERE), keys=rng.randint(HERE + 1, 40))
+        if setting.here == "queries":
+            case["beam"] = 1
+        if setting.view == "shard":
+            case["ragged"] = 0
+
+    def cuts(self, case):
+        """What is cut, and the whole of it."""
+        return (("SEQ", case["keys" if case["here"] == "queries" else "seq"]),
+                ("BATCH", case["n"]))
 
     def legal(self, case):
         for key, most, count in (("lengths", "seq", case["n"] * case["beam"]),
@@ -152,12 +173,18 @@ class Attention(Family):
     def valid(self, case, setting):
         if not self.legal(case) or set(case["split"]) - {"SEQ", "BATCH"}:
             return False
+        if case["here"] and (list(case["split"]) != ["SEQ"] or
+                             case["twice"] or
+                             not case["seq"] <= HERE < case["keys"] or
+                             case.get("strategy") == "heads" or
+                             case["here"] == "queries" and case["beam"] > 1):
+            return False
         if setting.view == "shard" and (case["ragged"] or (
-                case["keys"] != case["seq"] and (
+                case["keys"] != case["seq"] and not case["here"] and (
                     min(case["window"]) < FAR or
                     case["keys"] < setting.pieces("SEQ")))):
             return False  # rows mean the same only where they are cut alike
-        for dim, whole in (("SEQ", case["seq"]), ("BATCH", case["n"])):
+        for dim, whole in self.cuts(case):
             first = case["part"].get(dim)
             if (first is None) != (dim not in case["split"]):
                 return False
@@ -176,7 +203,8 @@ class Attention(Family):
             "float", "double")
 
     def strategies(self, case, setting):
-        return self.own_strategies if by_heads(case, setting) else \
+        return self.own_strategies if by_heads(case, setting) and \
+            not case["here"] else \
             ("auto", "halo", "gather")
 
     def exact(self, case):
@@ -184,7 +212,8 @@ class Attention(Family):
 
     def smaller(self, case):
         for key, value in self.plain.items():
-            if key not in ("seed", "window", "sizes", "projected", "axes") and \
+            if key not in ("seed", "window", "sizes", "projected", "axes",
+                           "here") and \
                     case[key] != value:
                 yield {**copy_of(case), key: value}
         for key in ("projected", "axes"):
@@ -199,7 +228,10 @@ class Attention(Family):
                     new = copy_of(case)
                     new["part"][dim] = first[:piece] + [b - 1 for b in
                                                         first[piece:]]
-                    if dim == "SEQ":
+                    if dim == "SEQ" and case["here"]:
+                        new["keys" if case["here"] == "queries" else
+                            "seq"] -= 1
+                    elif dim == "SEQ":
                         new["keys"] -= int(case["keys"] == case["seq"])
                         new["seq"] -= 1
                     else:
@@ -219,7 +251,12 @@ class Attention(Family):
                     1 if keys else case["beam"],
                     [*case["sizes"], vector_of(case)][which]]
             part = dict(case["part"])
-            if keys and "SEQ" in part and case["keys"] != case["seq"]:
+            if case["here"] == ("keys" if keys else "queries"):
+                part.pop("SEQ")
+                if name in ("q", "k"):
+                    more["tag"] = "local"
+            elif keys and "SEQ" in part and case["keys"] != case["seq"] and \
+                    not case["here"]:
                 pieces = len(part["SEQ"]) - 1
                 part["SEQ"] = [case["keys"] * i // pieces
                                for i in range(pieces + 1)]
@@ -252,6 +289,8 @@ class Attention(Family):
             words.update(zip(("left", "right"), case["window"]))
         if case["same"]:
             words["v"] = "k"
+        if case["here"]:
+            words["first"] = local.first["q"][0] - local.first["k"][0]
         return [call("attention", {}, list(local), **words)]
 
     def derive(self, case, values):
