@@ -165,6 +165,16 @@ static void messages_write(FILE *file, const sdg_tagging_t *tagging,
   }
 }
 
+// Of the results of sums over ranks, and of what else these combine.
+static int64_t reduced_bytes(const sdg_plan_t *plan) {
+  int64_t bytes = 0;
+  for (int i = 0; i < plan->steps; i++)
+    if (plan->step[i].kind == SDG_STEP_REDUCE)
+      bytes += sdg_box_count(&plan->step[i].box) *
+               plan->slab[plan->step[i].slab].elem_bytes;
+  return bytes;
+}
+
 static void plan_write(FILE *file, const sdg_tagging_t *tagging,
                        const sdg_plan_t *plan) {
   int subcalls = plan->literal;
@@ -174,8 +184,9 @@ static void plan_write(FILE *file, const sdg_tagging_t *tagging,
   sdg_json_text(file, reason(tagging, plan));
   fprintf(file,
           ",\"subcalls\":%d,\"scratch_bytes\":%zu,\"halo_bytes\":%" PRId64
-          ",\"copies\":{",
-          subcalls, plan->scratch_bytes, plan->received_bytes);
+          ",\"reduced_bytes\":%" PRId64 ",\"copies\":{",
+          subcalls, plan->scratch_bytes, plan->received_bytes,
+          reduced_bytes(plan));
   for (int i = 0; i < SDG_COPY_COUNT; i++)
     fprintf(file, "%s\"%s\":%" PRId64, i ? "," : "",
             sdg_copy_kind_name((sdg_copy_kind_t)i), plan->copied_bytes[i]);

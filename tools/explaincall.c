@@ -123,6 +123,9 @@ static void messages_print(const json_t *plan) {
       number_of(message, "bytes"),
       json_is_true(json_object_get(message, "send")) ? "to" : "from",
       number_of(message, "rank"));
+  if (number_of(plan, "reduced_bytes") > 0)
+    printf("  sums      %" PRId64 " bytes, made over the ranks\n",
+           number_of(plan, "reduced_bytes"));
 }
 
 static void plan_print(const found_t *found) {
