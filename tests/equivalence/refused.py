@@ -167,6 +167,18 @@ def negative_cases(runner, completed):
                             "split=SEQ:0 partSEQ=0,6,12 window=none")
     yield item("no window said", [[tokens]] * 2, ["SDG-631", "no window"],
                line=unsaid)
+    here = ("op=attention mesh=2 split=SEQ:0 partSEQ=0,9,20 here=queries seq=6 "
+            "keys=20 window=2x13 n=1 seed=1")
+    yield item("queries on every rank with beams",
+               [[here + " beam=2"]] * 2, ["SDG-630", "beams"], line=here)
+    yield item("windows of queries on every rank that are not the rule's",
+               [[here.replace("2x13", "2x9")]] * 2, ["SDG-631"], line=here)
+    yield item("rank 1 has other queries of those on every rank",
+               [[here], [here.replace("seq=6", "seq=7")]], ["SDG-400"],
+               line=here)
+    yield item("rank 1 tags no queries", [[here], [here.replace(
+        "here=queries", "here=keys").replace("0,9,20", "0,0,6")]],
+               ["SDG-30[01]"], line=here)
     many = [but(size="1200x600", partH="0,600,1200")]
     run = f"exec %s '{runner.opcase}' " + " ".join(f"'{f}'" for f in files)
     for name, signal, says in (("is killed", "KILL", [r"rank 1\b"]),
