@@ -32,7 +32,10 @@ void sdg_matmul_fini(sdg_matmul_t *m);
 sdg_box_t sdg_matmul_box(const sdg_matmul_t *m, int rank);
 /* The part of a matrix that this takes. */
 sdg_box_t sdg_matmul_need(const sdg_matmul_t *m, int matrix, int rank);
+/* Which sums a rank makes, as a part of the result; and of what old values are
+ * read from. */
 sdg_box_t sdg_matmul_piece(const sdg_matmul_t *m, int rank);
+sdg_box_t sdg_matmul_old(const sdg_matmul_t *m, int rank);
 /* Whether two ranks have terms of the same sums. */
 bool sdg_matmul_partners(const sdg_matmul_t *m, int a, int b);
 

@@ -166,6 +166,37 @@ fail:
   return status;
 }
 
+// The dimension of a matrix that is this one of the product; -1: none.
+static int dim_of(const sdg_matrix_t *matrix, int product) {
+  for (int d = 0; d < matrix->dims; d++)
+    if (matrix->dim[d] == product)
+      return d;
+  return -1;
+}
+
+// Old values are where the result is, and may lie otherwise in memory.
+static sdg_status_t source_place(const sdg_matmul_t *m, sdg_placement_t *out) {
+  const sdg_matrix_t *result = &m->product.matrix[SDG_RESULT],
+                     *source = &m->product.matrix[SDG_SOURCE];
+  const sdg_placement_t *placed = &m->matrix[SDG_RESULT];
+  int64_t extent[3];
+  for (int d = 0; d < source->dims; d++)
+    extent[d] = sdg_placement_extent(placed, dim_of(result, source->dim[d]));
+  SDG_TRY(sdg_placement_init(source->dims, extent, out));
+  for (int d = 0; d < source->dims; d++) {
+    int from = dim_of(result, source->dim[d]);
+    if (placed->split[from].axes == 0)
+      continue;
+    sdg_status_t status = sdg_placement_split(
+        out, m->tagging->mesh, d, &placed->split[from], &placed->part[from]);
+    if (status != SDG_OK) {
+      sdg_placement_fini(out);
+      return status;
+    }
+  }
+  return SDG_OK;
+}
+
 static sdg_axes_t axes_of(const sdg_split_t *split) {
   sdg_axes_t axes = 0;
   for (int i = 0; i < split->axes; i++)
@@ -205,8 +236,7 @@ sdg_status_t sdg_matmul_open(const sdg_call_t *call,
                  : implied(tagging, &out->product.matrix[SDG_RESULT],
                            &out->matrix[SDG_RESULT]);
   if (status == SDG_OK && out->product.matrix[SDG_SOURCE].there)
-    status =
-        sdg_placement_copy(&out->matrix[SDG_RESULT], &out->matrix[SDG_SOURCE]);
+    status = source_place(out, &out->matrix[SDG_SOURCE]);
 fail:
   if (status != SDG_OK)
     sdg_matmul_fini(out);
@@ -239,6 +269,18 @@ sdg_box_t sdg_matmul_need(const sdg_matmul_t *m, int matrix, int rank) {
 
 sdg_box_t sdg_matmul_piece(const sdg_matmul_t *m, int rank) {
   return sdg_placement_box(&m->pieces, m->tagging->mesh, rank);
+}
+
+sdg_box_t sdg_matmul_old(const sdg_matmul_t *m, int rank) {
+  const sdg_matrix_t *result = &m->product.matrix[SDG_RESULT],
+                     *source = &m->product.matrix[SDG_SOURCE];
+  sdg_box_t piece = sdg_matmul_piece(m, rank);
+  if (!source->there)
+    return piece;
+  sdg_box_t box = {.dims = source->dims};
+  for (int d = 0; d < source->dims; d++)
+    box.dim[d] = piece.dim[dim_of(result, source->dim[d])];
+  return box;
 }
 
 bool sdg_matmul_partners(const sdg_matmul_t *m, int a, int b) {

@@ -108,8 +108,7 @@ static sdg_status_t share_fill(const sdg_matmul_t *m, sdg_share_t *share) {
       continue;
     SDG_TRY(sdg_share_reads(share, matrix->operand, &boxes));
     for (int r = 0; r < share->ranks; r++)
-      boxes[r] =
-          i < 2 ? sdg_matmul_need(m, read[i], r) : sdg_matmul_piece(m, r);
+      boxes[r] = i < 2 ? sdg_matmul_need(m, read[i], r) : sdg_matmul_old(m, r);
   }
   return SDG_OK;
 }

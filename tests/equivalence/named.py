@@ -406,10 +406,20 @@ NAMED += [(f"product, {name}", HIDDEN.format(dim) + f"split={dim}:0 " + words)
                "size=24x60x32x0 beta=1 apart=1"),
               ("an activation after the sum", "k", "op=matmul_lt "
                "follow=relubias size=24x60x32x0 rows=1 at_c=n:0"),
+              ("old values by rows, sums by columns", "k", "op=matmul_lt "
+               "size=24x60x32x0 beta=0.5 apart=1 rows=c"),
+              ("old values by rows, sums in pieces of columns", "k",
+               "op=matmul_lt follow=bias size=32x32x32x0 beta=0.5 apart=1 "
+               "rows=ac at_c=n:0"),
+              ("old values by columns, sums in pieces of rows", "k",
+               "op=matmul_lt size=32x32x32x2 beta=0.5 apart=1 one_c=1 "
+               "rows=bd at_c=m:0"),
               ("halves, summed in float", "k", "op=matmul api=gemmex type=half "
                "halves=1 size=24x60x32x0 beta=1"),
               ("a vector, rows", "m", "op=matvec size=32x1x24x0"),
-              ("a vector, terms", "k", "op=matvec ta=T size=24x1x32x0"))]
+              ("a vector, terms", "k", "op=matvec ta=T size=24x1x32x0"),
+              ("vectors with room between elements", "k",
+               "op=matvec size=24x1x32x0 beta=0.5 inc_b=3 inc_c=2"))]
 
 # Attention. Sequences in these pieces; a piece of none, and one that has all,
 # are for the whole view: cuDNN has no empty sequences.

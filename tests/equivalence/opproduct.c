@@ -169,6 +169,12 @@ static int layout(cublasLtMatrixLayout_t *out, cudaDataType type, int rows,
   return 0;
 }
 
+/* Whether that matrix is stored by rows. */
+static int by_rows(const op_call_t *call, char matrix) {
+  const char *rows = op_text(call, "rows", "0");
+  return *rows == '1' || strchr(rows, matrix) != NULL;
+}
+
 static int run_lt(op_call_t *call) {
   static const char *const follows[] = {"none",     "relu",     "gelu", "bias",
                                         "relubias", "gelubias", NULL};
@@ -200,13 +206,14 @@ static int run_lt(op_call_t *call) {
                                           CUBLASLT_MATMUL_DESC_BIAS_POINTER,
                                           &bias->device, sizeof(void *)));
   OP_TRY(layout(&la, math.type, ta ? N("k") : N("m"), ta ? N("m") : N("k"),
-                N("lda"), N("sa"), N("batch"), N("rows")));
+                N("lda"), N("sa"), N("batch"), by_rows(call, 'a')));
   OP_TRY(layout(&lb, math.type, tb ? N("n") : N("k"), tb ? N("k") : N("n"),
-                N("ldb"), N("sb"), N("batch"), N("rows")));
+                N("ldb"), N("sb"), N("batch"), by_rows(call, 'b')));
   OP_TRY(layout(&lc, type_c, N("m"), N("n"), N("ldc"), N("sc"), N("batch"),
-                N("rows")));
+                by_rows(call, 'c')));
   OP_TRY(layout(&ld, type_c, N("m"), N("n"), d ? N("ldd") : N("ldc"),
-                d ? N("sd") : N("sc"), N("batch"), N("rows")));
+                d ? N("sd") : N("sc"), N("batch"),
+                by_rows(call, d ? 'd' : 'c')));
   OP_TRY(cublasLtMatmul(light, desc, scalar(call, "alpha", 1, math.scale), a,
                         la, b, lb, scalar(call, "beta", 0, math.scale), c, lc,
                         d ? d->device : c, ld, NULL, NULL, 0, NULL));

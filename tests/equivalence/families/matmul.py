@@ -3,7 +3,9 @@
 split over M, N, K and the batch.
 
 size: m x n x k x batch, 0 for a call that has no batch. C is m x n, A m x k,
-B k x n, stored by columns, or by rows (Lt). at_a, at_b, at_c: how a matrix is
+B k x n, stored by columns, or by rows (Lt: `rows`, 1 or letters of those that
+are). one_a, one_b, one_c: all products of a batch share a factor, or (Lt) old
+values. inc_b, inc_c: how far elements of a gemv's vectors are apart. at_a, at_b, at_c: how a matrix is
 cut where that does not follow from the split, "m:0" (dimension and axis) or
 "replicated".
 """
@@ -29,10 +31,12 @@ def even(total, pieces):
 
 @dataclass
 class Matrix(Tensor):
-    """Stored densely but for `gap` elements after each line. axes: of the mesh,
-    for dimensions in which the product is not cut."""
+    """Stored densely but for `gap` elements after each line, and elements that
+    are `apart`. axes: of the mesh, for dimensions in which the product is not
+    cut."""
     kind: str = "memory"
     axes: dict = field(default_factory=dict)
+    apart: int = 1
 
     def box(self, setting, rank):
         box = []
@@ -49,7 +53,7 @@ class Matrix(Tensor):
         return tuple(box)
 
     def strides(self, extent):
-        stride, step, span = {}, 1, 1
+        stride, step, span = {}, self.apart, 1
         sizes = dict(zip(self.dims, extent))
         if 0 in extent:
             return [1] * len(extent), 0
@@ -67,7 +71,8 @@ class Matmul(Family):
     splits = DIMS
     simple = {"api": "gemm", "ta": "N", "tb": "N", "follow": "none", "rows": 0,
               "apart": 0, "gapc": 0, "ondevice": 0, "halves": 0,
-              "ctype": "float", "one_b": 0}
+              "ctype": "float", "one_a": 0, "one_b": 0, "one_c": 0, "inc_b": 1,
+              "inc_c": 1}
 
     def complete(self, case):
         plain = {"type": "float", "gap": 0, "alpha": 1, "beta": 0, "repeat": 1,
@@ -106,7 +111,8 @@ class Matmul(Family):
                     case["type"] = "float"
             else:
                 case["follow"] = rng.choice(FOLLOWS)
-                case["rows"] = int(rng.random() < 0.3)
+                case["rows"] = rng.choice([0, 0, 1, "".join(
+                    x for x in "abcd" if rng.random() < 0.5) or 0])
                 case["apart"] = int(rng.random() < 0.4)
             narrow = case["type"] in ("half", "bfloat16")
             case["ctype"] = rng.choice([case["type"], "float"]) if narrow \
@@ -118,7 +124,13 @@ class Matmul(Family):
                 case["beta"] = rng.choice([0, 1, -2])
             if case["follow"][:4] in ("relu", "gelu") and narrow:
                 case["alpha"] = 1
-            case["one_b"] = int(batched and rng.random() < 0.2)
+            for key in ("one_a", "one_b"):
+                case[key] = int(batched and rng.random() < 0.2)
+            case["one_c"] = int(batched and case["apart"] and
+                                rng.random() < 0.2)
+            if op == "matvec":
+                for key in ("inc_b", "inc_c"):
+                    case[key] = rng.choice([1, 1, 2, 3])
             size = [rng.randint(setting.pieces(d), 20 + 3 * setting.pieces(d))
                     for d in "mnk"]
             if op == "matvec":
@@ -154,6 +166,8 @@ class Matmul(Family):
                 case["ondevice"] or (case["op"] == "matmul_lt" and
                                      case["type"] == "double")):
             return False  # refused
+        if setting.view == "shard" and "b" in case["split"] and case["one_c"]:
+            return False  # of one product nobody can tell
         for dim, first in case["part"].items():
             if len(first) != setting.pieces(dim) + 1 or \
                     first[-1] != self.whole(case, dim):
@@ -166,7 +180,8 @@ class Matmul(Family):
     def smaller(self, case):
         for key, value in {"repeat": 1, "gap": 0, "gapc": 0, "alpha": 1,
                            "beta": 0, "ta": "N", "tb": "N", "rows": 0,
-                           "apart": 0, "ondevice": 0, "one_b": 0,
+                           "apart": 0, "ondevice": 0, "one_a": 0,
+                           "one_b": 0, "one_c": 0, "inc_b": 1, "inc_c": 1,
                            "follow": "none"}.items():
             if case.get(key, value) != value:
                 yield {**copy_of(case), key: value}
@@ -221,7 +236,7 @@ class Matmul(Family):
 
     def matrix(self, case, name, key, rows, columns, batch, **more):
         size = dict(zip(DIMS, case["size"]))
-        by_rows = case["rows"]
+        by_rows = case["rows"] == 1 or name in str(case["rows"])
         outer, inner = (rows, columns) if by_rows else (columns, rows)
         dims = ("b" if batch else "") + outer + inner
         if case["op"] == "matvec" and "n" in dims:
@@ -236,14 +251,16 @@ class Matmul(Family):
         like = {"type": case["type"], "gap": case["gap"]}
         old = "uniform" if case["beta"] else "nothing"
         a = self.matrix(case, "a", "a", "k" if ta else "m", "m" if ta else "k",
-                        batch, **like)
+                        batch and not case["one_a"], **like)
         b = self.matrix(case, "b", "b", "n" if tb else "k", "k" if tb else "n",
-                        batch and not case["one_b"], **like)
+                        batch and not case["one_b"], apart=case["inc_b"],
+                        **like)
         made = [a, b]
         result = {"type": case["ctype"], "gap": case["gapc"]}
         apart = case["apart"] and case["op"] == "matmul_lt"
-        c = self.matrix(case, "c", "c", "m", "n", batch, values=old,
-                        out=not apart, **result)
+        c = self.matrix(case, "c", "c", "m", "n",
+                        batch and not (apart and case["one_c"]), values=old,
+                        out=not apart, apart=case["inc_c"], **result)
         made.append(c)
         if apart:
             d = self.matrix(case, "d", "c", "m", "n", batch, values="nothing",
@@ -331,7 +348,7 @@ class Matmul(Family):
         dims = ("b" if "b" in out.dims else "") + "mn"
 
         def back(x):
-            x = np.broadcast_to(x, c.shape)
+            x = np.broadcast_to(x, [case["size"][DIMS.index(d)] for d in dims])
             if case["op"] == "matvec":
                 x = x[..., 0]
                 return x
