@@ -640,6 +640,8 @@ def probes_c(entries):
             out.append(f'    .probe = (void *)probe_{e.name},')
         if e.is_touching():
             out.append(f'    .whole = (void *)whole_{e.name},')
+        if e.kind in ('allocate', 'free'):
+            out.append('    .memory = true,')
         if e.is_product():
             out.append(f'    .product = product_{e.name},')
         args = f'struct sdg_args_{e.name}'

@@ -80,7 +80,8 @@ void *sdg_slot_resolve(unsigned entry) {
                   sdg_inspect_reduces(sdg_entry[entry].name);
   if (sdg_entry[entry].whole && !sdg_slot_disarmed() &&
       !(product && captured) &&
-      (recorded || (sdg_job_asked() && sdg_registry_is_whole()))) {
+      (recorded || (sdg_job_asked() &&
+                    (sdg_registry_is_whole() || sdg_entry[entry].memory)))) {
     sdg_load_watch_fork();
     target = sdg_entry[entry].whole;
   }
@@ -105,9 +106,10 @@ void sdg_slot_disarm(void) {
 
 void sdg_slot_narrow(void) {
   for (int entry = 0; entry < SDG_ENTRY_COUNT; entry++)
-    replace(entry, sdg_entry[entry].whole,
-            sdg_entry[entry].probe ? sdg_entry[entry].probe
-                                   : atomic_load(&sdg_real[entry]));
+    if (!sdg_entry[entry].memory)
+      replace(entry, sdg_entry[entry].whole,
+              sdg_entry[entry].probe ? sdg_entry[entry].probe
+                                     : atomic_load(&sdg_real[entry]));
 }
 
 atomic_bool sdg_slot_products_left;

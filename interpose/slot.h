@@ -48,6 +48,7 @@ typedef struct sdg_entry {
   void *stub;  /* what libsundog.so exports */
   void *probe; /* NULL: no rule can reach it */
   void *whole; /* the probe in the whole view; NULL: the same */
+  bool memory; /* allocates or frees: that probe is of the shard view, too */
   /* Reads the struct sdg_args_ of a product of matrices; NULL: it is none. Its
    * probe stays only where the rules are about products. */
   void (*product)(const void *args, sdg_gemm_t *out);
@@ -85,7 +86,7 @@ void *sdg_slot_resolve(unsigned entry);
  * the real function. */
 void sdg_slot_disarm(void);
 /* It is known that no section is of the whole view: entries that only that one
- * looks at get the real function. */
+ * looks at get the real function; what memory there is both want to know. */
 void sdg_slot_narrow(void);
 /* It is known that no section is about products of matrices: they are as the
  * view has other functions of cuBLAS. */

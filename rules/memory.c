@@ -121,6 +121,37 @@ sdg_layout_t sdg_memory_layout(const sdg_operand_t *operand) {
   return layout;
 }
 
+sdg_status_t sdg_memory_fits(const sdg_call_t *call,
+                             const sdg_operand_t *operand, bool *out_seen) {
+  sdg_layout_t layout = sdg_memory_layout(operand);
+  sdg_span_t allocation,
+      tensor = {(uintptr_t)operand->data, sdg_layout_bytes(&layout)};
+  bool seen = sdg_buffers_allocation(&table, tensor.at, &allocation);
+  if (out_seen)
+    *out_seen = seen;
+  if (!seen || sdg_span_contain(allocation, tensor))
+    return SDG_OK;
+  return sdg_fail(SDG_E_SMALL_MEMORY,
+                  "%s of %s is %zu bytes from %p, where %zu are allocated",
+                  sdg_role_name(operand->role), call->entry_name, tensor.bytes,
+                  operand->data,
+                  (size_t)(allocation.at + allocation.bytes - tensor.at));
+}
+
+sdg_status_t sdg_memory_fits_all(const sdg_call_t *call) {
+  sdg_status_t status = SDG_OK;
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < call->operands && status == SDG_OK; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    if (operand->data && operand->elem_bytes > 0 &&
+        (operand->kind == SDG_OPERAND_TENSOR ||
+         operand->kind == SDG_OPERAND_FILTER))
+      status = sdg_memory_fits(call, operand, NULL);
+  }
+  pthread_mutex_unlock(&lock);
+  return status;
+}
+
 sdg_access_t sdg_memory_access(const sdg_operand_t *operand, bool reads,
                                bool writes) {
   sdg_layout_t layout = sdg_memory_layout(operand);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole view: the program's device memory, and what every call does to the
- * distributed tensors in it. Any thread; in calls that need the other ranks the
- * lock is held, so that there is one order of them. */
+/* The program's device memory, and, in the whole view, what every call does to
+ * the distributed tensors in it. Any thread; in calls that need the other ranks
+ * the lock is held, so that there is one order of them. */
 #ifndef SDG_RULES_MEMORY_H
 #define SDG_RULES_MEMORY_H
 
@@ -48,6 +48,15 @@ void sdg_memory_set_loaded(sdg_loaded_find_t *find);
 /* SDG_E_UNSEEN_LIBRARY if the program has loaded a library that works on device
  * memory by calls which sundog does not intercept. With the lock held. */
 sdg_status_t sdg_memory_survey(const char *entry_name) SDG_MUST_CHECK;
+
+/* SDG_E_SMALL_MEMORY where the tensor of an operand goes on beyond the end of
+ * the allocation that holds its first element. Of memory that was not seen
+ * allocated nothing is known: *out_seen (may be NULL). With the lock held. */
+sdg_status_t sdg_memory_fits(const sdg_call_t *call,
+                             const sdg_operand_t *operand,
+                             bool *out_seen) SDG_MUST_CHECK;
+/* The same for all tensors and filters of a call; takes the lock. */
+sdg_status_t sdg_memory_fits_all(const sdg_call_t *call) SDG_MUST_CHECK;
 
 /* For calls that the ranks share. Between lock and unlock nothing else looks at
  * the table. */

@@ -10,6 +10,7 @@
 #include "rules/history.h"
 #include "rules/instep.h"
 #include "rules/meet.h"
+#include "rules/memory.h"
 #include "rules/plancache.h"
 #include "rules/step.h"
 #include "rules/tagging.h"
@@ -258,6 +259,14 @@ static sdg_status_t plan_run(sdg_call_t *call, const sdg_plan_entry_t *entry) {
   return sdg_step_run(call, entry, stream);
 }
 
+// Memory is each rank's own: the others cannot know that it is too small. Calls
+// of products may say the sizes of the whole where a rank has a piece.
+static sdg_status_t memory_check(const sdg_call_t *call) {
+  sdg_status_t status =
+      call->family == SDG_FAMILY_MATMUL ? SDG_OK : sdg_memory_fits_all(call);
+  return status == SDG_OK ? SDG_OK : sdg_job_fail(status);
+}
+
 // A call that is not agreed on has a number if it is tagged: one that is not
 // passes without a look on some ranks, while it is looked at on others.
 static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
@@ -290,6 +299,7 @@ static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
   if (entry->boxes)
     sdg_values_expect(call, entry->boxes);
   SDG_TRY(sdg_instep_check(call, rule, entry->hash));
+  SDG_TRY(memory_check(call));
   sdg_report_count(entry->row, entry->plan);
   sdg_report_wait(entry->row, wait_ns);
   call->result = entry->plan->refusal;

@@ -101,23 +101,16 @@ static sdg_status_t entry_get(const sdg_call_t *call, const sdg_rules_t *rules,
 
 // Where this call writes must be memory that was seen allocated: in any other
 // nobody would bring it up to date for who reads it.
-static sdg_status_t output_check(const sdg_call_t *call, sdg_buffers_t *table,
+static sdg_status_t output_check(const sdg_call_t *call,
                                  const sdg_operand_t *output) {
-  sdg_layout_t layout = sdg_memory_layout(output);
-  sdg_span_t allocation,
-      tensor = {(uintptr_t)output->data, sdg_layout_bytes(&layout)};
-  bool seen = sdg_buffers_allocation(table, tensor.at, &allocation);
-  if (seen && sdg_span_contain(allocation, tensor))
-    return SDG_OK;
+  bool seen;
+  SDG_TRY(sdg_memory_fits(call, output, &seen));
   if (seen)
-    return sdg_fail(SDG_E_SMALL_MEMORY,
-                    "%s of %s is %zu bytes from %p, where %zu are allocated",
-                    sdg_role_name(output->role), call->entry_name, tensor.bytes,
-                    output->data,
-                    (size_t)(allocation.at + allocation.bytes - tensor.at));
+    return SDG_OK;
+  sdg_layout_t layout = sdg_memory_layout(output);
   return sdg_fail(SDG_E_UNSEEN_MEMORY, "%s of %s at %p, %zu bytes",
                   sdg_role_name(output->role), call->entry_name, output->data,
-                  tensor.bytes);
+                  sdg_layout_bytes(&layout));
 }
 
 static sdg_status_t input_prepare(const sdg_call_t *call, int index,
@@ -128,6 +121,7 @@ static sdg_status_t input_prepare(const sdg_call_t *call, int index,
   const sdg_box_t *need = entry->plan->share->reads[index];
   if (!operand->data) // statistics that the program does not keep
     return SDG_OK;
+  SDG_TRY(sdg_memory_fits(call, operand, NULL));
   sdg_layout_t layout = sdg_memory_layout(operand);
   sdg_buffer_t *buffer =
       sdg_buffers_find(table, (uintptr_t)operand->data, &layout);
@@ -192,8 +186,7 @@ static sdg_status_t share_run(sdg_call_t *call, sdg_buffers_t *table,
   const sdg_share_t *share = entry->plan->share;
   for (int i = 0; i < share->outputs; i++)
     if (sdg_placement_axes(&share->output[i].placement))
-      SDG_TRY(
-          output_check(call, table, &call->operand[share->output[i].operand]));
+      SDG_TRY(output_check(call, &call->operand[share->output[i].operand]));
   SDG_TRY(others_prepare(call, entry, stream));
   for (int i = 0; i < call->operands; i++)
     if (!sdg_share_placement(share, i) || share->reads[i])

@@ -96,6 +96,18 @@ def negative_cases(runner, completed):
     apart = f"{BASE} on.x=C:0@0,1,2 on.y=C:0@0,1,2 own_sizes=1"
     yield item("channels of input and output cut, by tags", [[apart]] * 2,
                ["SDG-602"], line=apart)
+    large = BASE.replace("12 size=12x8", "12 size=12x800")
+    for name in "x", "w", "y":
+        short = f"{large} short={name}"
+        says = [rf"SDG-616 \[rank {rank}\] .*: {name} of cudnnConvolution"
+                r"Forward is \d+ bytes from 0x\w+, where \d+ are allocated"
+                for rank in (0, 1)]
+        yield item(f"memory of half of {name}", [[short]] * 2, says,
+                   line=large)
+        yield item(f"memory of half of {name}, on rank 1", [[large], [short]],
+                   says[1:], line=large)
+        yield item(f"memory of half of {name}, whole view", [[short]] * 2, says,
+                   line=large, pieces=[None] * 2, view="whole")
     mean = "op=reduce fn=avg over=H mesh=2 split=H:0 partH=0,6,12 size=12x8"
     yield item("rank 1 reduces otherwise",
                [[mean], [mean.replace("avg", "add")]], ["SDG-301"], line=mean)
