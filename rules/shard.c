@@ -276,6 +276,8 @@ static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
   sdg_plan_key_make(call, rule, &key);
   sdg_plan_entry_t *entry = sdg_plancache_find(&key);
   if (!entry) {
+    if (!*numbered)
+      sdg_step_foresee(call);
     nesting_fill(call);
     sdg_status_t status = entry_make(call, rules, rule, &key, &entry);
     if (status != SDG_OK) {

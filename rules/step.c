@@ -66,6 +66,17 @@ void sdg_step_number(const sdg_call_t *call, bool counts) {
     sdg_log_set_place(sdg_job_call);
 }
 
+static _Thread_local const char *coming;
+
+static void coming_call(char *out, size_t out_bytes) {
+  sdg_job_call_next(coming, out, out_bytes);
+}
+
+void sdg_step_foresee(const sdg_call_t *call) {
+  coming = call->entry_name;
+  sdg_log_set_place(coming_call);
+}
+
 sdg_status_t sdg_step_agree(const sdg_call_t *call, const sdg_rule_t *rule,
                             int64_t *out_wait_ns) {
   char parameters[PARAMETERS_BYTES] = "";

@@ -21,6 +21,8 @@ bool sdg_step_lacks(const sdg_call_t *call, const sdg_rule_t *rule);
 /* Numbers the call, if it is one that the other ranks make too, and has
  * failures name the number that the rank is at. */
 void sdg_step_number(const sdg_call_t *call, bool counts);
+/* It is not known yet: failures name the one that this call would get. */
+void sdg_step_foresee(const sdg_call_t *call);
 
 /* Agrees with the other ranks on the call's descriptors and what `rule`, which
  * may be NULL, says of its parameters. Collective; *out_wait_ns is the time

@@ -119,6 +119,16 @@ void sdg_job_call_of(int channel, char *out, size_t out_bytes) {
            label);
 }
 
+void sdg_job_call_next(const char *entry_name, char *out, size_t out_bytes) {
+  char last[96], label[64];
+  int channel = sdg_thread_channel();
+  uint64_t call = sdg_control_count_of(job.control, channel, sdg_job_rank(),
+                                       last, sizeof last);
+  sdg_channel_label(job.control, channel, label, sizeof label);
+  snprintf(out, out_bytes, "call %llu %s%s", (unsigned long long)call + 1,
+           entry_name, label);
+}
+
 void sdg_job_call(char *out, size_t out_bytes) {
   sdg_job_call_of(sdg_thread_channel(), out, out_bytes);
 }

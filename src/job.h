@@ -61,6 +61,8 @@ int sdg_job_size(void);
 void sdg_job_call_of(int channel, char *out, size_t out_bytes);
 /* The calling thread's. */
 void sdg_job_call(char *out, size_t out_bytes);
+/* The one that it is about to count. */
+void sdg_job_call_next(const char *entry_name, char *out, size_t out_bytes);
 
 /* The child of fork(): it is no rank. No wait, no allocation. */
 void sdg_job_disarm(void);
