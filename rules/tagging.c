@@ -2,8 +2,8 @@
 // The verdict on a call, derived from the extents that the ranks agreed on.
 #include "rules/tagging.h"
 
-#include <ctype.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "rules/label.h"
@@ -37,30 +37,45 @@ sdg_status_t sdg_tagging_differ(const sdg_call_t *call,
 }
 
 // `parts =` is an assertion in the shard view.
-static sdg_status_t parts_check(const sdg_section_t *section,
-                                sdg_family_t family,
+static sdg_status_t part_check(const sdg_rule_split_t *split,
+                               const char *operand, const sdg_part_t *part) {
+  int64_t extent = sdg_part_extent(part),
+          listed = sdg_part_listed(split->parts);
+  char is[256], should[256];
+  sdg_part_format(part, is, sizeof is);
+  if (listed >= 0 && listed != extent)
+    return sdg_fail(SDG_E_ASSERTED_PARTS,
+                    "%s: %s %lld is %s on the ranks, the rule says parts = %s, "
+                    "which add up to %lld (tensors of other extents want a "
+                    "section of their own, or parts = agree)",
+                    operand, sdg_dim_name(split->dim), (long long)extent, is,
+                    split->parts, (long long)listed);
+  sdg_part_t said;
+  SDG_TRY(sdg_part_parse(split->parts, extent, split->pieces, &said));
+  bool equal = sdg_part_equal(part, &said);
+  sdg_part_format(&said, should, sizeof should);
+  sdg_part_fini(&said);
+  return equal ? SDG_OK
+               : sdg_fail(SDG_E_ASSERTED_PARTS,
+                          "%s: %s %lld is %s on the ranks, the rule says "
+                          "parts = %s, which is %s (sundog split --dim %s "
+                          "--parts %s)",
+                          operand, sdg_dim_name(split->dim), (long long)extent,
+                          is, split->parts, should, sdg_dim_name(split->dim),
+                          split->parts);
+}
+
+static sdg_status_t parts_check(const sdg_call_t *call, int index,
+                                const sdg_section_t *section,
                                 const sdg_placement_t *placement) {
+  char operand[128];
+  snprintf(operand, sizeof operand, "%s of %s",
+           sdg_role_name(call->operand[index].role), call->entry_name);
   for (int i = 0; i < section->splits; i++) {
     const sdg_rule_split_t *split = &section->split[i];
-    if (strcmp(split->parts, "agree") == 0)
-      continue;
-    int d = sdg_dim_index(family, split->dim, placement->dims);
-    const sdg_part_t *part = &placement->part[d];
-    sdg_part_t said;
-    SDG_TRY(sdg_part_parse(split->parts, sdg_part_extent(part), split->pieces,
-                           &said));
-    bool equal = sdg_part_equal(part, &said);
-    char is[256], should[256];
-    sdg_part_format(part, is, sizeof is);
-    sdg_part_format(&said, should, sizeof should);
-    sdg_part_fini(&said);
-    if (!equal)
-      return sdg_fail(SDG_E_ASSERTED_PARTS,
-                      "%s %lld is %s on the ranks, the rule says parts = %s, "
-                      "which is %s (sundog split --dim %s --parts %s)",
-                      sdg_dim_name(split->dim),
-                      (long long)sdg_part_extent(part), is, split->parts,
-                      should, sdg_dim_name(split->dim), split->parts);
+    int d = sdg_dim_index(call->family, split->dim, placement->dims);
+    if (strcmp(split->parts, "agree") != 0)
+      SDG_TRY(part_check(split, operand, &placement->part[d]));
   }
   return SDG_OK;
 }
@@ -169,7 +184,7 @@ static sdg_status_t operand_place(const sdg_call_t *call, int index,
   return operand->is_output || scale || place[0].section != out->section ||
                  sdg_placement_axes(first) != out->axes
              ? SDG_OK
-             : parts_check(out->section, call->family, first);
+             : parts_check(call, index, out->section, first);
 }
 
 sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
@@ -241,7 +256,7 @@ sdg_status_t sdg_tagging_sure(const sdg_call_t *call,
         role = sdg_role_name(call->operand[i].role);
   }
   for (int i = 0; i < tagging->section->splits; i++)
-    if (isdigit((unsigned char)tagging->section->split[i].parts[0]))
+    if (sdg_part_listed(tagging->section->split[i].parts) >= 0)
       return SDG_OK;
   return role ? sdg_fail(SDG_E_ONE_EACH, "%s of %s", role, call->entry_name)
               : SDG_OK;

@@ -55,14 +55,8 @@ const sdg_buffer_t *sdg_whole_buffer(sdg_buffers_t *table,
 static const char *parts_of(const sdg_rule_split_t *split, int64_t extent) {
   if (strcmp(split->parts, "agree") == 0)
     return "even";
-  if (split->parts[0] < '0' || split->parts[0] > '9')
-    return split->parts;
-  int64_t sum = 0;
-  for (char *at = split->parts;; at++) {
-    sum += strtoll(at, &at, 10);
-    if (*at != ',')
-      return sum == extent ? split->parts : "even";
-  }
+  int64_t listed = sdg_part_listed(split->parts);
+  return listed < 0 || listed == extent ? split->parts : "even";
 }
 
 static sdg_status_t parts_place(const sdg_call_t *call, int index,

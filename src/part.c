@@ -194,6 +194,23 @@ sdg_status_t sdg_part_parse(const char *text, int64_t extent, int pieces,
   return sdg_part_divide(extent, pieces, method, align, out_part);
 }
 
+int64_t sdg_part_listed(const char *text) {
+  int64_t sum = 0, number;
+  const char *at = skip_space(text);
+  if (*at < '0' || *at > '9')
+    return -1;
+  while (number_parse(&at, &number)) {
+    if (number > INT64_MAX - sum)
+      return INT64_MAX;
+    sum += number;
+    at = skip_space(at);
+    if (*at != ',')
+      break;
+    at = skip_space(at + 1);
+  }
+  return sum;
+}
+
 void sdg_part_format(const sdg_part_t *part, char *out, int out_bytes) {
   static const char more[] = "...";
   int used = 0;

@@ -35,6 +35,9 @@ sdg_status_t sdg_part_divide(int64_t extent, int pieces,
  * SDG_E_PARTS says which number is wrong. */
 sdg_status_t sdg_part_parse(const char *text, int64_t extent, int pieces,
                             sdg_part_t *out_part) SDG_MUST_CHECK;
+/* What the listed numbers of such a text add up to, at most INT64_MAX;
+ * -1: it lists none. */
+int64_t sdg_part_listed(const char *text);
 /* "300+300+212+212", for messages; truncated with "..." to fit. */
 void sdg_part_format(const sdg_part_t *part, char *out, int out_bytes);
 

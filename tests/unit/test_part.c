@@ -51,6 +51,15 @@ START_TEST(words_give_their_parts) {
 }
 END_TEST
 
+START_TEST(listed_numbers_add_up) {
+  ck_assert_int_eq(sdg_part_listed(" 5 , 0 ,7"), 12);
+  ck_assert_int_eq(sdg_part_listed("0"), 0);
+  ck_assert_int_eq(sdg_part_listed("9223372036854775807,1"), INT64_MAX);
+  ck_assert_int_eq(sdg_part_listed("even/32"), -1);
+  ck_assert_int_eq(sdg_part_listed("agree"), -1);
+}
+END_TEST
+
 START_TEST(bad_text_is_refused_by_its_fault) {
   static const struct {
     const char *text;
@@ -185,6 +194,7 @@ int main(void) {
   TCase *cases = tcase_create("part");
   tcase_set_timeout(cases, 120);
   tcase_add_test(cases, words_give_their_parts);
+  tcase_add_test(cases, listed_numbers_add_up);
   tcase_add_test(cases, bad_text_is_refused_by_its_fault);
   tcase_add_test(cases, sizes_must_not_be_negative_nor_overflow);
   tcase_add_test(cases, division_is_ordered_aligned_and_complete);
