@@ -163,14 +163,26 @@ static sdg_status_t shares_open(local_t *h) {
                          h->project.type, &h->shares);
 }
 
+// What is not seen may be no number.
+static sdg_status_t scores_mask(const local_t *h) {
+  const sdg_subcall_tensor_t *s = &h->by_key, *least = &h->mask.least;
+  if (h->mask.some)
+    SDG_TRY(sdg_subcall_op_numbers(plan_of(h), CUDNN_OP_TENSOR_MIN, 1, s, 1,
+                                   &h->mask.seen, s));
+  if (!h->mask.away)
+    return SDG_OK;
+  SDG_TRY(sdg_subcall_op_numbers(plan_of(h), CUDNN_OP_TENSOR_MIN, 1, s, -1,
+                                 least, s));
+  return sdg_subcall_op_numbers(plan_of(h), CUDNN_OP_TENSOR_MAX, 1, s, 1, least,
+                                s);
+}
+
 // p, and this rank's part of the shares.
 static sdg_status_t weights_make(local_t *h) {
   sdg_plan_t *plan = plan_of(h);
   const sdg_subcall_tensor_t *s = &h->by_key, *most = &h->shares.most;
   if (!h->idle) {
-    if (h->mask.some)
-      SDG_TRY(sdg_subcall_op(plan, CUDNN_OP_TENSOR_ADD, 1, s, 1, &h->mask.seen,
-                             0, s));
+    SDG_TRY(scores_mask(h));
     SDG_TRY(keys_reduce(h, CUDNN_REDUCE_TENSOR_MAX, 1, s, most));
     SDG_TRY(sdg_softmax_add(plan, CUDNN_SOFTMAX_LOG, s, s));
     SDG_TRY(keys_reduce(h, CUDNN_REDUCE_TENSOR_MAX, -1, s, &h->shares.log_sum));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Masks of windows, from their ends.
 //
-// Of key j and a window [lo, hi) the least of j - lo + 1/2, hi - 1/2 - j and 0
-// is 0 where the key is seen, and at most -1/2 where it is not: that times the
-// largest number, twice, is -inf. Only the ends of the windows are copied from
-// the host.
+// Of key j and a window [lo, hi) the lesser of j - lo + 1/2 and hi - 1/2 - j is
+// at least 1/2 where the key is seen, and at most -1/2 where it is not: times
+// the largest number, twice, it is infinite. Only the ends of the windows are
+// copied from the host.
 #include "rules/attnmask.h"
 
 #include <cuda_runtime_api.h>
@@ -17,8 +17,8 @@
 #include "src/vendor.h"
 
 // Vectors with a number for each query, one after the other in memory; indices
-// of the keys follow, and a zero.
-enum { LOW, HIGH, MOST, SHARE, VECTORS };
+// of the keys follow.
+enum { LOW, HIGH, LEAST, MOST, SHARE, VECTORS };
 
 // Memory that the plan keeps to copy from.
 typedef struct upload {
@@ -72,13 +72,13 @@ static void numbers_fill(const sdg_attnsight_t *sight, sdg_type_t type,
     bool away = nothing(common(sight->row[t], sight->keys));
     number_put(data, type, LOW * rows + t, (double)window.lo - 0.5);
     number_put(data, type, HIGH * rows + t, (double)window.hi - 0.5);
+    number_put(data, type, LEAST * rows + t, away ? 0 : -(double)INFINITY);
     number_put(data, type, MOST * rows + t,
                away && !lost ? -(double)INFINITY : 0);
     number_put(data, type, SHARE * rows + t, lost ? 0 : 1);
   }
   for (int64_t j = 0; j < keys; j++)
     number_put(data, type, VECTORS * rows + j, (double)j);
-  number_put(data, type, VECTORS * rows + keys, 0);
 }
 
 static sdg_status_t upload_add(sdg_plan_t *plan, const sdg_attnsight_t *sight,
@@ -125,11 +125,10 @@ static sdg_status_t seen_make(sdg_plan_t *plan, int numbers, int64_t rows,
                               int64_t keys, sdg_type_t type,
                               const sdg_subcall_tensor_t *seen) {
   double most = type == CUDNN_DATA_DOUBLE ? DBL_MAX : (double)FLT_MAX;
-  sdg_subcall_tensor_t low, high, index, zero, above;
+  sdg_subcall_tensor_t low, high, index, above;
   SDG_TRY(vector_take(plan, numbers, type, LOW * rows, rows, 1, &low));
   SDG_TRY(vector_take(plan, numbers, type, HIGH * rows, rows, 1, &high));
   SDG_TRY(vector_take(plan, numbers, type, VECTORS * rows, 1, keys, &index));
-  SDG_TRY(vector_take(plan, numbers, type, VECTORS * rows + keys, 1, 1, &zero));
   SDG_TRY(room_take(plan, rows, keys, type, &above));
   SDG_TRY(sdg_subcall_set(plan, 0, seen));
   SDG_TRY(
@@ -140,8 +139,6 @@ static sdg_status_t seen_make(sdg_plan_t *plan, int numbers, int64_t rows,
       sdg_subcall_op(plan, CUDNN_OP_TENSOR_ADD, 1, seen, -1, &low, 0, seen));
   SDG_TRY(
       sdg_subcall_op(plan, CUDNN_OP_TENSOR_MIN, 1, seen, 1, &above, 0, seen));
-  SDG_TRY(
-      sdg_subcall_op(plan, CUDNN_OP_TENSOR_MIN, 1, seen, 1, &zero, 0, seen));
   SDG_TRY(sdg_subcall_scale(plan, most, seen));
   return sdg_subcall_scale(plan, most, seen);
 }
@@ -155,14 +152,17 @@ sdg_status_t sdg_attnmask_add(sdg_plan_t *plan, const sdg_attnsight_t *sight,
     sdg_range_t seen = common(sight->row[t], sight->keys);
     out->some |=
         keys == 0 || seen.lo != sight->keys.lo || seen.hi != sight->keys.hi;
+    out->away |= nothing(seen);
     out->lost |= nothing(sight->row[t]);
   }
   if (!out->some)
     return SDG_OK;
-  SDG_TRY(room_take(plan, VECTORS * rows + keys + 1, 1, type, &numbers));
+  SDG_TRY(room_take(plan, VECTORS * rows + keys, 1, type, &numbers));
   SDG_TRY(upload_add(plan, sight, type, numbers.slab));
   SDG_TRY(
       vector_take(plan, numbers.slab, type, MOST * rows, rows, 1, &out->most));
+  SDG_TRY(vector_take(plan, numbers.slab, type, LEAST * rows, rows, 1,
+                      &out->least));
   SDG_TRY(vector_take(plan, numbers.slab, type, SHARE * rows, rows, 1,
                       &out->share));
   if (keys == 0)

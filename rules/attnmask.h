@@ -14,16 +14,20 @@ typedef struct sdg_attnsight {
   sdg_range_t keys;
 } sdg_attnsight_t;
 
-/* Tensors of type float or double. `seen` and `most` are only there if `some`:
- * there are queries that do not see all of these keys; `share` only if `lost`:
- * there are such that see no key anywhere, and whose result is 0. */
+/* Tensors of type float or double. They are there if `some` queries do not see
+ * all of these keys; `seen` if there are keys. */
 typedef struct sdg_attnmask {
-  bool some, lost;
-  /* To add to scores, queries x keys x 1 x 1: -inf for what is not seen, else
-   * 0; also for a query that sees none of them. */
+  bool some;
+  bool away; /* some see none of them */
+  bool lost; /* some see no key anywhere: their result is 0 */
+  /* The most that scores may be, queries x keys x 1 x 1: -inf for what is not
+   * seen, else infinity; also for a query that sees none of them. */
   sdg_subcall_tensor_t seen;
-  /* To add to maxima, queries x 1 x 1 x 1: -inf where these keys have no part
-   * in the query's result, else 0. */
+  /* The least that they may be, queries x 1 x 1 x 1: 0 for a query that sees
+   * none of these keys, of which it also is the most; else -inf. */
+  sdg_subcall_tensor_t least;
+  /* To add to maxima, likewise: -inf where these keys have no part in the
+   * query's result, else 0. */
   sdg_subcall_tensor_t most;
   /* To multiply shares with, likewise: 0 for what is lost, else 1. */
   sdg_subcall_tensor_t share;

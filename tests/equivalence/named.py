@@ -529,6 +529,12 @@ NAMED += [(f"attention, {here} on every rank, {name}, {type}",
                "scale=0.125 residual=1"),
               ("large scores", "heads=2 n=2 scale=30 projected=4x4x4x4"),
               ("windows apart", "heads=2 n=2 ragged=7 projected=3x3x2x4"))]
+# Only who sees it knows.
+NAMED += [(f"attention, {here} on every rank, key {hole} is no number",
+           everywhere(here, sizes, (2, 3), f"heads=2 n=2 hole={hole} train=0"))
+          for here, sizes, hole in (("queries", [9, 4, 7], 5),
+                                    ("queries", [9, 4, 7], 9),
+                                    ("keys", [3, 4, 5], 5))]
 
 # Operands of one call that are cut in different places: other rows, other
 # dimensions, all of it on every rank; inputs, outputs with and without old

@@ -19,9 +19,9 @@ class Attention(Family):
     of the queries' and the keys' sequences; without `keys` they are one.
     lengths, klengths: of the queries' sequences, batch by batch, beam by beam,
     and of the keys', which are padded to these; 0: all are full; nan: whether
-    padding is no number. sizes: of the vectors of queries, keys and values; projected: of theirs and
-    of the output's, 0 where there is none. axes: for each of the four, which
-    order it has in memory. here: "queries" or "keys", which every rank has all
+    padding is no number; hole: which key is none. sizes: of the vectors of
+    queries, keys and values; projected: of theirs and of the output's, 0 where
+    there is none. axes: for each of the four, which order it has in memory. here: "queries" or "keys", which every rank has all
     of; then `part` cuts the other's sequences."""
     ops = sharded = ("attention",)
     splits = DIMS
@@ -31,7 +31,7 @@ class Attention(Family):
              "train": 1, "adds": 0, "axes": [0, 0, 0, 0], "scale": 0.5,
              "window": [2, 3], "open": 0, "drop": 0, "only": -1,
              "twice": 0, "ragged": 0, "lengths": 0, "klengths": 0, "nan": 0,
-             "here": "", "repeat": 1, "seed": 1}
+             "here": "", "hole": -1, "repeat": 1, "seed": 1}
 
     def complete(self, case):
         case = {**self.plain, **case}
@@ -79,7 +79,7 @@ class Attention(Family):
                 "axes": [rng.randrange(len(AXES)) for _ in range(4)],
                 "scale": rng.choice([0.5, 1, 0.25]), "open": rng.randint(0, 1),
                 "ragged": 0, "drop": 0, "only": -1, "lengths": 0,
-                "klengths": 0, "nan": 0, "twice": 0, "here": "",
+                "klengths": 0, "nan": 0, "twice": 0, "here": "", "hole": -1,
                 "repeat": rng.choice([1, 1, 2]),
                 "seed": rng.randrange(1 << 30)}
             if setting.strategy == "heads":
@@ -294,6 +294,8 @@ class Attention(Family):
         return [call("attention", {}, list(local), **words)]
 
     def derive(self, case, values):
+        if case["hole"] >= 0:
+            values["k"][case["hole"]] = np.nan
         for name, key in (("q", "lengths"), ("residual", "lengths"),
                           ("do", "lengths"), ("k", "klengths"),
                           ("v", "klengths")):
