@@ -95,8 +95,7 @@ def run_steady(runner, options, draw_batch):
     while time.time() < end and failed < 5:
         rng = random.Random(f"{options.seed}/steady/{batch}")
         runner.view = options.view or rng.choice(["shard", "whole"])
-        cases = [case for case in
-                 draw_batch(rng, runner.view, options.cases, options.only or "")
+        cases = [case for case in draw_batch(rng, runner.view, options)
                  if is_steady(runner, case)]
         batch += 1
         if not cases:
