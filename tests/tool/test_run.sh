@@ -248,6 +248,16 @@ a_failed_rank_comes_before_what_was_matched() {
   run 9 "$sundog" run -n 2 "${split[@]}" -- sh -c 'exit 9'
   lacks err SDG-717
 }
+a_gpu_that_is_not_there_ends_the_run_before_it_starts() {
+  [ ! -e /dev/nvidiactl ] && [ ! -e /proc/driver/nvidia/version ] || return 0
+  for words in '-n 1' '-n 2 --split H --view shard'; do
+    run 125 "$sundog" run $words --device cuda -- touch started
+    says err 'SDG-714'
+    says err '--device cuda, but this machine has no NVIDIA driver'
+    [ "$(wc -l <err)" = 1 ]
+    [ ! -e started ]
+  done
+}
 several_ranks_need_something_to_split() {
   run 125 "$sundog" run -n 2 -- touch started
   says err 'SDG-711'
@@ -371,6 +381,7 @@ cases ranks_know_their_numbers placeholders_in_words_are_replaced \
   a_second_run_is_as_the_first two_runs_at_a_time_do_not_meet \
   nothing_matched_is_an_error a_missing_report_is_an_error \
   a_failed_rank_comes_before_what_was_matched \
+  a_gpu_that_is_not_there_ends_the_run_before_it_starts \
   several_ranks_need_something_to_split \
   faulty_options_stop_the_run_before_it_starts errors_can_be_ignored \
   a_rank_cannot_start_ranks the_table_of_calls_is_printed \
