@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What probes share: a failing call of the runtime ends them, answers are lines
+ * of "point: what the device does". */
+#ifndef SDG_TESTS_GPU_PROBE_H
+#define SDG_TESTS_GPU_PROBE_H
+
+#include <cuda_runtime_api.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PROBE_CUDA(call)                                                       \
+  do {                                                                         \
+    cudaError_t status_ = (call);                                              \
+    if (status_ != cudaSuccess) {                                              \
+      fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(status_));         \
+      exit(2);                                                                 \
+    }                                                                          \
+  } while (0)
+
+/* Points at which the device is not as sundog's rules take it to be. */
+static int probe_faults;
+
+__attribute__((format(printf, 2, 3))) static inline void
+probe_say(const char *point, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  printf("%s: ", point);
+  vprintf(format, args);
+  printf("\n");
+  va_end(args);
+  fflush(stdout);
+}
+
+/* What the rules rely on. */
+static inline void probe_expect(const char *point, int as_expected,
+                                const char *yes, const char *no) {
+  probe_say(point, "%s", as_expected ? yes : no);
+  if (!as_expected) {
+    printf("FAILED: %s\n", point);
+    probe_faults++;
+  }
+}
+
+static inline void *probe_device(size_t bytes) {
+  void *at;
+  PROBE_CUDA(cudaMalloc(&at, bytes ? bytes : 1));
+  PROBE_CUDA(cudaMemset(at, 0, bytes ? bytes : 1));
+  return at;
+}
+
+static inline float *probe_upload(const float *values, size_t count) {
+  float *at = probe_device(count * sizeof *values);
+  PROBE_CUDA(
+      cudaMemcpy(at, values, count * sizeof *values, cudaMemcpyHostToDevice));
+  return at;
+}
+
+static inline void probe_download(const float *at, float *values,
+                                  size_t count) {
+  PROBE_CUDA(cudaDeviceSynchronize());
+  PROBE_CUDA(
+      cudaMemcpy(values, at, count * sizeof *values, cudaMemcpyDeviceToHost));
+}
+
+/* The i-th of numbers between -1 and 1 that look random. */
+static inline float probe_number(unsigned i) {
+  return (float)(int)((i + 1) * 2654435761u >> 9) / (1 << 22) - 1;
+}
+
+#endif
