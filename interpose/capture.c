@@ -150,7 +150,7 @@ static bool call_read(int entry, const void *args, sdg_gemm_t *gemm,
   call->operands = 0;
   if (info->product) {
     info->product(args, gemm);
-    gemm->in_pieces = sdg_registry_in_pieces();
+    gemm->in_pieces = sdg_job_asked() && sdg_registry_in_pieces();
     sdg_product_read(gemm, call);
     return true;
   }
@@ -219,7 +219,7 @@ bool sdg_capture(int entry, const void *args, const void *caller,
     *out_result = CUDNN_STATUS_NOT_INITIALIZED;
     done = refused = true;
   } else if (!sdg_job_asked()) { // looked at and passed on
-    if (cudnn && call_read(entry, args, &gemm, &call)) {
+    if ((cudnn || product) && call_read(entry, args, &gemm, &call)) {
       sdg_inspect_call(&call);
       if (sdg_values_wanted()) {
         sdg_values_begin(&call);

@@ -482,6 +482,14 @@ def measured(e, call):
         f'  return result ? ({e.ctype})result : status;']
 
 
+def watched(e, call):
+    return ['  if (LIKELY(!sdg_capture_watches()))',
+            f'    return {call};',
+            f'  {e.ctype} status = {call};',
+            '  sdg_capture_after((int)status);',
+            '  return status;']
+
+
 def probe(e):
     real = f'REAL({e.name}, {e.prototype})'
     call = f'{real}({e.arguments()})'
@@ -494,8 +502,7 @@ def probe(e):
             '  int result;',
             f'  if (sdg_capture(SDG_ENTRY_{e.name}, &all,',
             '                  __builtin_return_address(0), &result))',
-            f'    return ({e.ctype})result;',
-            f'  return {call};', '}', head,
+            f'    return ({e.ctype})result;', *watched(e, call), '}', head,
             '  if (LIKELY(atomic_load_explicit(&sdg_slot_products_left,',
             '                                  memory_order_relaxed)))',
             f'    TAIL return {call};',
@@ -510,12 +517,8 @@ def probe(e):
             f'  if (sdg_capture(SDG_ENTRY_{e.name}, &all,',
             '                  __builtin_return_address(0), &result))',
             f'    return ({e.ctype})result;',
-            *(measured(e, call) if e.is_measuring() else [
-                '  if (LIKELY(!sdg_capture_watches()))',
-                f'    return {call};',
-                f'  {e.ctype} status = {call};',
-                '  sdg_capture_after((int)status);',
-                '  return status;']), '}', head,
+            *(measured(e, call) if e.is_measuring() else watched(e, call)),
+            '}', head,
             '  if (LIKELY(' + ' &&\n             '.join(tests) + ' &&',
             '             !sdg_job_failed()))',
             f'    TAIL return {call};',

@@ -2,7 +2,6 @@
 // Copies outputs to the host after each call and appends them to a file.
 #include "rules/values.h"
 
-#include <cudnn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -13,7 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "rules/vendor.h"
+#include "rules/product.h"
+#include "rules/registry.h"
+#include "rules/step.h"
 #include "src/device.h"
 #include "src/job.h"
 #include "src/options.h"
@@ -49,13 +50,19 @@ void sdg_values_begin(const sdg_call_t *call) {
 }
 
 bool sdg_values_wanted_of(const sdg_call_t *call) {
-  return call->family != SDG_FAMILY_MATMUL &&
-         call->family != SDG_FAMILY_REDISTRIBUTE && sdg_values_wanted();
+  return call->family != SDG_FAMILY_REDISTRIBUTE && sdg_values_wanted();
+}
+
+// Whether a product's sums are left to the program: its result is terms.
+static bool has_terms(const sdg_call_t *call, const sdg_tagging_t *tagging) {
+  const sdg_placement_t *product = &tagging->placement[0];
+  return call->family == SDG_FAMILY_MATMUL && product->split[SDG_K].axes > 0 &&
+         !tagging->section->sum_axes;
 }
 
 sdg_box_t *sdg_values_boxes(const sdg_call_t *call,
                             const sdg_tagging_t *tagging) {
-  if (!sdg_values_wanted_of(call))
+  if (!sdg_values_wanted_of(call) || has_terms(call, tagging))
     return NULL;
   sdg_box_t *boxes = calloc(SDG_OPERANDS_MAX, sizeof *boxes);
   for (int i = 0; boxes && i < call->operands; i++)
@@ -63,6 +70,21 @@ sdg_box_t *sdg_values_boxes(const sdg_call_t *call,
       boxes[i] = sdg_placement_box(&tagging->placement[i], tagging->mesh,
                                    tagging->rank);
   return boxes;
+}
+
+// One product is a batch of one, whichever entry makes it.
+static void batch_add(sdg_operand_t *operand, sdg_box_t *box) {
+  if (operand->dims != 2 || box->dims != 2)
+    return;
+  operand->dims = box->dims = 3;
+  for (int d = 2; d > 0; d--) {
+    operand->extent[d] = operand->extent[d - 1];
+    operand->stride[d] = operand->stride[d - 1];
+    box->dim[d] = box->dim[d - 1];
+  }
+  operand->extent[0] = 1;
+  operand->stride[0] = 0;
+  box->dim[0] = (sdg_range_t){0, 1};
 }
 
 void sdg_values_expect(const sdg_call_t *call, const sdg_box_t *boxes) {
@@ -85,6 +107,8 @@ void sdg_values_expect(const sdg_call_t *call, const sdg_box_t *boxes) {
     for (int d = 0; d < values.box[i].dims; d++)
       values.box[i].dim[d] =
           boxes ? boxes[i].dim[d] : (sdg_range_t){0, operand->extent[d]};
+    if (call->family == SDG_FAMILY_MATMUL)
+      batch_add(&values.call->operand[i], &values.box[i]);
   }
 }
 
@@ -167,10 +191,13 @@ static char *pack(const sdg_operand_t *operand, const sdg_box_t *box, int dim,
 }
 
 // Where the box begins in memory, in elements: that holds the box alone, or the
-// whole tensor.
+// whole tensor. Sums of a product that stay in pieces are alone in the shard
+// view, where the call says all of them.
 static int64_t begin_of(const sdg_operand_t *operand, const sdg_box_t *box) {
   int64_t begin = 0;
   bool alone = true;
+  if (!sdg_registry_is_whole())
+    return 0;
   for (int d = 0; d < operand->dims; d++) {
     alone &= operand->extent[d] == box->dim[d].hi - box->dim[d].lo;
     begin += box->dim[d].lo * operand->stride[d];
@@ -186,6 +213,7 @@ static sdg_status_t output_keep(const sdg_vendor_t *cuda, cudaStream_t stream,
   sdg_values_head_t head = {.magic = SDG_VALUES_MAGIC,
                             .ordinal = values.ordinal,
                             .call = values.number,
+                            .operand = index,
                             .role = (int32_t)operand->role,
                             .type = operand->type,
                             .dims = operand->dims,
@@ -223,12 +251,10 @@ static sdg_status_t output_keep(const sdg_vendor_t *cuda, cudaStream_t stream,
 
 void sdg_values_take(void) {
   const sdg_vendor_t *cuda = sdg_vendor_get();
-  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
   cudaStream_t stream;
   file_open();
-  if (!values.stopped && cuda && cudnn &&
-      cudnn->cudnnGetStream((cudnnHandle_t)(uintptr_t)values.call->handle,
-                            &stream) == CUDNN_STATUS_SUCCESS)
+  if (!values.stopped && cuda &&
+      sdg_step_stream(values.call, &stream) == SDG_OK)
     for (int i = 0; i < values.call->operands; i++) {
       const sdg_operand_t *operand = &values.call->operand[i];
       if (operand->is_output && operand->data && operand->elem_bytes > 0 &&

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SUNDOG_VALUES: the outputs of a process's first cuDNN calls, for `sundog
- * verify --calls`. Of the first thread that makes calls. */
+/* SUNDOG_VALUES: the outputs of a process's first calls of cuDNN and products
+ * of matrices, for `sundog verify --calls`. Of the first thread that makes
+ * calls. A matrix has three dimensions there, the first of them the batch. */
 #ifndef SDG_RULES_VALUES_H
 #define SDG_RULES_VALUES_H
 
@@ -15,17 +16,18 @@ typedef struct sdg_values_head {
   uint64_t bytes;  /* of the elements */
   int64_t ordinal; /* of the call among all calls with tensors, from 1 */
   int64_t call;    /* the number that messages have; 0 where there are none */
+  int32_t operand; /* its place in the call: several may have one role */
   int32_t role, type, dims, elem_bytes;
+  int32_t unused;                             /* 0 */
   int64_t lo[SDG_DIMS_MAX], hi[SDG_DIMS_MAX]; /* global indices */
   char entry[80];
 } sdg_values_head_t;
-#define SDG_VALUES_MAGIC UINT64_C(0x7364672d76616c31) /* "sdg-val1" */
+#define SDG_VALUES_MAGIC UINT64_C(0x7364672d76616c32) /* "sdg-val2" */
 
 /* True if the option is set. */
 bool sdg_values_wanted(void);
 
-/* The same for this call: products of matrices are no calls of cuDNN, and what
- * is redistributed has no one place to compare. */
+/* The same for this call: what is redistributed has no one place to compare. */
 bool sdg_values_wanted_of(const sdg_call_t *call);
 
 /* Counts a call that is not a query. */

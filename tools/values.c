@@ -75,15 +75,17 @@ static bool reader_next(reader_t *reader) {
   return reader->loaded;
 }
 
-// Goes on to the output of that call and role; false if there is none.
+// Goes on to that output of that call; false if there is none.
 static bool reader_find(reader_t *reader, const sdg_values_head_t *of) {
   while (!reader->loaded || reader->head.ordinal < of->ordinal)
     if (!reader_next(reader))
       return false;
-  while (reader->head.ordinal == of->ordinal && reader->head.role != of->role)
+  while (reader->head.ordinal == of->ordinal &&
+         reader->head.operand < of->operand)
     if (!reader_next(reader))
       return false;
-  return reader->head.ordinal == of->ordinal;
+  return reader->head.ordinal == of->ordinal &&
+         reader->head.operand == of->operand;
 }
 
 static bool type_find(const sdg_values_head_t *head, element_type_t *out) {

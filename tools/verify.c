@@ -110,7 +110,9 @@ static const struct argp_option verify_options[] = {
     {"rtol", KEY_RTOL, "R", 0, "As for `sundog diff`", 0},
     {"atol", KEY_ATOL, "A", 0, "As for `sundog diff`", 0},
     {"calls", KEY_CALLS, "N", 0,
-     "Compare the outputs of the tagged ones of the first N cuDNN calls, too: "
+     "Compare the outputs of the tagged ones of the first N calls, of cuDNN "
+     "and "
+     "products of matrices, too: "
      "names the first call and element that differ. Slow: each call is waited "
      "for, and its outputs are kept in files",
      0},

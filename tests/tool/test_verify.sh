@@ -4,7 +4,7 @@
 # shellcheck disable=SC2154,SC2317,SC1091,SC2086 # harness.sh; words
 . "$(dirname "$0")/harness.sh"
 here=$(dirname "$0") host=$(dirname "$(realpath "$3")")
-clients=$(realpath "$4")
+clients=$(realpath "$4") opcase=$(realpath "$5")
 bathymetry=$(realpath "$here/../clients/bathymetry.npy")
 rmdir "$top/build/src/host/lib"
 ln -s "$host" "$top/build/src/host/lib"
@@ -85,6 +85,60 @@ whole_views_are_compared() {
   says out '34 tagged calls with 34 outputs, 633360 elements: none differs'
   says out 'out.npy: 3 ranks against one: 0 of 10920 elements differ'
 }
+# pieces PROGRAM PARTS WORDS...: ./prog works on all of it where it is alone.
+pieces() {
+  printf '#!/bin/sh\n[ "$SUNDOG_SIZE" = 1 ] || set -- "$@" --parts %s --part $SUNDOG_RANK\nexec %s "$@"\n' \
+    "$2" "$clients/$1" >prog
+  chmod +x prog
+}
+products_are_compared() {
+  # A program without cuDNN; sums are made in another order.
+  run 0 "$sundog" verify -n 3 --device host --rules "$here/../clients/linear.rules" \
+    --calls 200 --rtol 1e-4 --atol 1e-5 -- "$clients/linear" --steps 6
+  says out '42 tagged calls with 42 outputs, 53760 elements: none differs'
+  pieces linear 11,11,10
+  run 0 "$sundog" verify -n 3 --device host \
+    --rules "$here/../clients/linear_pieces.rules" --calls 200 --rtol 1e-4 \
+    --atol 1e-5 -- ./prog --steps 6
+  says out '12 tagged calls with 12 outputs, 43200 elements: none differs'
+  # Terms that are left to the program are no sums.
+  sed 's/^split = K:y/&\nsum = no/' "$here/../clients/linear_pieces.rules" >no.ini
+  grep -q 'sum = no' no.ini
+  run 125 "$sundog" verify -n 3 --device host --rules no.ini --calls 200 \
+    --rtol 1e-4 --atol 1e-5 -- ./prog --steps 6
+  lacks out 'first difference'
+}
+transformers_are_compared() {
+  # Attention, products, and norms, of which several outputs have one role.
+  pieces processor 20,13,17
+  run 0 "$sundog" verify -n 3 --device host --rules "$here/../clients/processor.rules" \
+    --view shard --calls 1000 --rtol 1e-3 --atol 1e-5 -- ./prog --steps 3
+  says out '288 tagged calls with 348 outputs, 186873 elements: none differs'
+  run 0 "$sundog" verify -n 3 --device host --rules "$here/../clients/processor.rules" \
+    --view whole --calls 1000 --rtol 1e-3 --atol 1e-5 -- \
+    "$clients/processor" --steps 3
+  says out '294 tagged calls with 354 outputs, 215481 elements: none differs'
+}
+products_of_cublaslt_are_compared() {
+  {
+    printf 'case\nmemory a 120\nmemory b 240\nmemory c 288\n'
+    echo "call matmul_lt a=a b=b c=c ta=N tb=T type=float ctype=float" \
+      "alpha=1 beta=0 follow=relu rows=0 ondevice=0 halves=0 m=6 n=12 k=5" \
+      "batch=0 lda=6 sa=0 ldb=12 sb=0 ldc=6 sc=0"
+    echo run
+  } >script
+  head -c 648 /dev/zero | tr '\0' A >memory # 12.078 everywhere
+  printf '[mesh]\ny = 2\n[shard p]\nmatch = M=6 N K\nsplit = M:y\nview = whole\n' >r.ini
+  run 0 "$sundog" verify -n 2 --device host --rules r.ini --calls 9 -- \
+    "$opcase" script memory o
+  says out '1 tagged calls with 1 outputs, 72 elements: none differs'
+  # Several ranks have other numbers.
+  printf '#!/bin/sh\n[ "$SUNDOG_SIZE" = 1 ] && exec %s script /dev/zero o\nexec %s script memory o\n' \
+    "$opcase" "$opcase" >prog
+  chmod +x prog
+  run 1 "$sundog" verify -n 2 --device host --rules r.ini --calls 9 -- ./prog
+  grep -q '^first difference: call 1 cublasLtMatmul, d at (0, 0, 0) of the whole: rank 0 of 2 has 729.44' out
+}
 the_first_call_that_differs_is_named() {
   # Several ranks take longer steps than one.
   cat >prog <<'X'
@@ -116,5 +170,7 @@ runs_that_fail_are_trouble() {
 cases equal_runs_are_equal pieces_and_meshes_are_passed_on \
   every_rank_of_the_whole_view_has_whole_files \
   calls_are_compared whole_views_are_compared \
+  products_are_compared transformers_are_compared \
+  products_of_cublaslt_are_compared \
   the_first_call_that_differs_is_named \
   runs_that_differ_are_told runs_that_fail_are_trouble
