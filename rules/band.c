@@ -58,6 +58,24 @@ int64_t sdg_windows_differ(const sdg_windows_t *windows, const sdg_band_t *band,
   return -1;
 }
 
+bool sdg_windows_band(const sdg_windows_t *windows, int64_t keys,
+                      sdg_band_t *out_band) {
+  sdg_band_t band = {SDG_BAND_UNBOUND, SDG_BAND_UNBOUND};
+  for (int64_t t = 0; t < windows->count; t++) {
+    sdg_range_t row = sdg_windows_row(windows, t, keys);
+    if (row.hi <= row.lo || row.lo > t || row.hi <= t)
+      return false; // a band has each query's own key
+    if (row.lo > 0)
+      band.left = t - row.lo;
+    if (row.hi < keys)
+      band.right = row.hi - 1 - t;
+  }
+  if (sdg_windows_differ(windows, &band, 0, (sdg_range_t){0, keys}) >= 0)
+    return false;
+  *out_band = band;
+  return true;
+}
+
 void sdg_band_shift(sdg_range_t row, sdg_range_t need, int *out_lo,
                     int *out_hi) {
   bool none = row.lo == row.hi;

@@ -49,6 +49,12 @@ sdg_range_t sdg_band_among(const sdg_band_t *band, int64_t row,
 int64_t sdg_windows_differ(const sdg_windows_t *windows, const sdg_band_t *band,
                            int64_t first, sdg_range_t keys);
 
+/* The band that gives these windows, of `keys` keys, both counted from the same
+ * element; SDG_BAND_UNBOUND on a side where they end with the keys only. False:
+ * no band does. */
+bool sdg_windows_band(const sdg_windows_t *windows, int64_t keys,
+                      sdg_band_t *out_band);
+
 /* A query's window `row` as one of keys that begin at need.lo. */
 void sdg_band_shift(sdg_range_t row, sdg_range_t need, int *out_lo,
                     int *out_hi);

@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "rules/attention.h"
 #include "rules/registry.h"
 #include "rules/rulesfile.h"
+#include "rules/sequence.h"
 #include "rules/vendor.h"
 #include "src/record.h"
 
@@ -101,6 +103,23 @@ static const char *truth(bool value) {
   return value ? "true" : "false";
 }
 
+static void attention_put(text_t *text, const sdg_call_t *call) {
+  sdg_attention_t a;
+  sdg_band_t band;
+  if (call->family != SDG_FAMILY_ATTENTION || call->is_query ||
+      !sdg_attention_read(call, &a) || a.current >= 0)
+    return;
+  put(text, "\"attention\":{\"same\":%s", truth(a.same));
+  int64_t keys = call->operand[a.k].extent[SDG_SEQUENCE_TIME];
+  if (a.windows.lo && sdg_windows_band(&a.windows, keys, &band))
+    put(text, ",\"left\":%" PRId64 ",\"right\":%" PRId64,
+        band.left == SDG_BAND_UNBOUND ? -1 : band.left,
+        band.right == SDG_BAND_UNBOUND ? -1 : band.right);
+  else if (a.windows.lo)
+    put(text, ",\"ragged\":true");
+  put(text, "},");
+}
+
 void sdg_inspect_call(const sdg_call_t *call) {
   if (!sdg_record_wanted())
     return;
@@ -109,6 +128,7 @@ void sdg_inspect_call(const sdg_call_t *call) {
       call->entry_name, sdg_family_name(call->family), truth(call->is_query),
       truth(sdg_registry_knows(call)));
   window_put(&text, call);
+  attention_put(&text, call);
   put(&text, "\"operands\":[");
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];

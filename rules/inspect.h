@@ -12,6 +12,13 @@
  *    "operands":[{"role":"x","output":false,"filter":false,"type":0,
  *                 "bytes":4,"extent":[1,8,64,64]}, ...]}
  *
+ * Attention says whether keys and values are one tensor, and has its windows,
+ * if they are so many keys before and after each query, -1 where no key shows a
+ * bound: "attention":{"same":true,"left":512,"right":-1}; else
+ * "attention":{"same":true,"ragged":true}. Gradients of parameters have no
+ * windows. Of a product of matrices the first operand is the product itself, of
+ * the extents M, N, K, and BATCH where the entry makes several.
+ *
  * "rule": this version can split it. "window", for convolutions and pooling,
  * has a number for each spatial dimension. Does nothing unless SUNDOG_INSPECT
  * is set. Any thread. */

@@ -220,6 +220,53 @@ START_TEST(a_band_without_bounds_hides_nothing) {
 }
 END_TEST
 
+// By the definition: whether some band gives each query's window.
+static bool some_band(const sdg_windows_t *windows, int64_t keys) {
+  for (int64_t left = 0; left <= keys; left++)
+    for (int64_t right = 0; right <= keys; right++) {
+      bool fits = true;
+      for (int64_t t = 0; t < windows->count && fits; t++)
+        for (int64_t j = 0; j < keys && fits; j++)
+          fits = (t - left <= j && j <= t + right) ==
+                 (windows->lo[t] <= j && j < windows->hi[t]);
+      if (fits)
+        return true;
+    }
+  return false;
+}
+
+START_TEST(windows_tell_the_band_that_they_are_of) {
+  int64_t told = 0, cases = random_cases(CASES / 20);
+  for (int64_t i = 0; i < cases; i++) {
+    int lo[LONGEST], hi[LONGEST];
+    int64_t keys = random_in(1, 12);
+    sdg_windows_t windows = {lo, hi, keys};
+    sdg_band_t drawn = {random_in(0, keys), random_in(0, keys)}, band;
+    bool open = random_in(0, 1); // windows go beyond the keys
+    for (int64_t t = 0; t < keys; t++) {
+      lo[t] = (int)(t - drawn.left);
+      hi[t] = (int)(t + drawn.right + 1);
+      if (!open && lo[t] < 0)
+        lo[t] = 0;
+      if (!open && hi[t] > keys)
+        hi[t] = (int)keys;
+    }
+    if (random_in(0, 1)) // one is another, or none at all
+      *(random_in(0, 1) ? &lo[random_in(0, keys - 1)]
+                        : &hi[random_in(0, keys - 1)]) +=
+          random_in(0, 1) ? 1 : -1;
+    bool is_one = sdg_windows_band(&windows, keys, &band);
+    REQUIRE(is_one == some_band(&windows, keys));
+    told += is_one;
+    for (int64_t t = 0; t < keys && is_one; t++)
+      for (int64_t j = 0; j < keys; j++)
+        REQUIRE((t - band.left <= j && j <= t + band.right) ==
+                (lo[t] <= j && j < hi[t]));
+  }
+  ck_assert(told > cases / 4 && told < cases);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("band");
   TCase *cases = tcase_create("band");
@@ -230,6 +277,7 @@ int main(void) {
   tcase_add_test(cases, windows_inside_a_shard_are_compared_with_the_band);
   tcase_add_test(cases, windows_are_compared_where_keys_begin_elsewhere);
   tcase_add_test(cases, a_band_without_bounds_hides_nothing);
+  tcase_add_test(cases, windows_tell_the_band_that_they_are_of);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }
