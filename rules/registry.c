@@ -21,6 +21,7 @@
 #include "src/log.h"
 #include "src/options.h"
 #include "src/range.h"
+#include "src/record.h"
 #include "src/report.h"
 
 static const sdg_rule_t *const rules_by_family[SDG_FAMILY_COUNT] = {
@@ -199,8 +200,10 @@ bool sdg_registry_may_multiply(void) {
   const sdg_rules_t *rules;
   if (sdg_values_wanted()) // calls are counted
     return true;
-  return sdg_job_asked() && (!sdg_setup_ready(&rules) ||
-                             sdg_rules_multiply(rules) || sdg_range_any());
+  if (!sdg_job_asked())
+    return sdg_record_wanted();
+  return !sdg_setup_ready(&rules) || sdg_rules_multiply(rules) ||
+         sdg_range_any();
 }
 
 bool sdg_registry_in_pieces(void) {

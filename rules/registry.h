@@ -56,7 +56,7 @@ int sdg_registry_measured(const char *entry_name, int *io_count, void *measured,
 bool sdg_registry_may_be_whole(void);
 /* Whether products of matrices have to be looked at: a split was asked for, and
  * the rules, if they are read, have a section about them, or the program has
- * tagged memory; or outputs of calls are kept. */
+ * tagged memory; or calls are recorded, or their outputs kept. */
 bool sdg_registry_may_multiply(void);
 bool sdg_registry_is_whole(void);
 

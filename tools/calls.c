@@ -90,6 +90,15 @@ static void call_read(const json_t *from, seen_call_t *out) {
         w->dilation > WINDOW_MAX || w->pad > WINDOW_MAX)
       out->spatial = 0;
   }
+  const json_t *attention = json_object_get(from, "attention");
+  out->is_ragged = truth_of(attention, "ragged");
+  out->one_tensor = truth_of(attention, "same");
+  out->left = number_of(attention, "left");
+  out->right = number_of(attention, "right");
+  // The vendor's are ints.
+  out->has_windows =
+      (out->is_ragged || json_object_get(attention, "left") != NULL) &&
+      out->left <= INT32_MAX && out->right <= INT32_MAX;
   const json_t *operands = json_object_get(from, "operands");
   size_t index;
   json_t *operand;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The distinct cuDNN calls of a program, as rules/inspect.h recorded them. */
+/* The distinct calls of a program, as rules/inspect.h recorded them. */
 #ifndef SDG_TOOLS_CALLS_H
 #define SDG_TOOLS_CALLS_H
 
@@ -33,6 +33,11 @@ typedef struct seen_call {
   int64_t count; /* 1 if the process did not end by itself */
   int spatial;   /* dimensions of the window; 0: none */
   sdg_window_t window[SDG_DIMS_MAX];
+  /* Of attention: how many keys before and after itself a query sees, -1: no
+   * bound; ragged: that is not all that there is to say. */
+  bool has_windows, is_ragged;
+  bool one_tensor; /* keys are values */
+  int64_t left, right;
   int operands;
   seen_operand_t operand[SDG_OPERANDS_MAX];
 } seen_call_t;

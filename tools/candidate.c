@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/companion.h"
+
 enum { ALIGN_MAX = 64 };
 
 const char *extents_text(const seen_operand_t *operand, char *out,
@@ -19,9 +21,7 @@ const char *extents_text(const seen_operand_t *operand, char *out,
   return out;
 }
 
-static void fault_add(candidate_t *out, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-static void fault_add(candidate_t *out, const char *format, ...) {
+void candidate_fault(candidate_t *out, const char *format, ...) {
   if (out->faults == CANDIDATE_FAULTS_MAX)
     return;
   va_list args;
@@ -37,8 +37,8 @@ static void fault_add(candidate_t *out, const char *format, ...) {
 // The dimension that is split of an operand, -1 if it is not split.
 static int split_index(const seen_call_t *call, const seen_operand_t *operand,
                        sdg_dim_t dim) {
-  if (!operand || !operand->is_activation)
-    return -1;
+  if (!operand || !operand->is_activation || call->family == SDG_FAMILY_MATMUL)
+    return -1; // N of a product is another
   int d = sdg_dim_index(call->family, dim, operand->dims);
   return d >= 0 && d < operand->dims && operand->extent[d] > 1 ? d : -1;
 }
@@ -141,8 +141,8 @@ static int64_t halo_bytes(const seen_call_t *call, const sdg_window_t *window,
   return bytes;
 }
 
-static void bytes_add(candidate_t *out, const seen_call_t *call, int64_t bytes,
-                      int64_t steps) {
+void candidate_bytes(candidate_t *out, const seen_call_t *call, int64_t bytes,
+                     int64_t steps) {
   product_add(&out->run_bytes, bytes, call->count);
   product_add(&out->step_bytes, bytes, (call->count + steps / 2) / steps);
 }
@@ -165,11 +165,12 @@ static sdg_status_t align_judge(const calls_t *calls, const seen_call_t *call,
   }
   bool asked = size_asked(calls, call, x);
   if (!align && !asked)
-    fault_add(out,
-              "%s on %s: the sizes that ranks would compute of their outputs "
-              "do not add up to %" PRId64 " (SDG-401); ask cuDNN for the "
-              "output size",
-              call->entry, extents_text(x, text, sizeof text), y->extent[d]);
+    candidate_fault(
+        out,
+        "%s on %s: the sizes that ranks would compute of their outputs "
+        "do not add up to %" PRId64 " (SDG-401); ask cuDNN for the "
+        "output size",
+        call->entry, extents_text(x, text, sizeof text), y->extent[d]);
   out->asks_sizes |= !align && asked;
   // In indices of the longest extent, which is cut first.
   int64_t scale = longest / x->extent[d];
@@ -204,12 +205,12 @@ static sdg_status_t window_judge(const calls_t *calls, const seen_call_t *call,
       sdg_part_divide(x->extent[d], out->ranks, SDG_PART_EVEN, align, &x_part));
   sdg_status_t status = sdg_window_part(window, &x_part, y->extent[d], &y_part);
   if (status == SDG_OK) {
-    bytes_add(out, call, halo_bytes(call, window, x, y, d, &x_part, &y_part),
-              steps);
+    candidate_bytes(out, call,
+                    halo_bytes(call, window, x, y, d, &x_part, &y_part), steps);
     for (int r = 0; shard && r < out->ranks; r++)
       if (sdg_part_size(&y_part, r) == 0)
-        fault_add(out, "%s on %s: rank %d would own no output (SDG-402)",
-                  call->entry, extents_text(x, text, sizeof text), r);
+        candidate_fault(out, "%s on %s: rank %d would own no output (SDG-402)",
+                        call->entry, extents_text(x, text, sizeof text), r);
     sdg_part_fini(&y_part);
   }
   sdg_part_fini(&x_part);
@@ -236,14 +237,15 @@ static void operands_judge(const seen_call_t *call, candidate_t *out,
       out->least = extent;
     out->possible = true;
     if (too_few)
-      fault_add(out, "%s: %s of %s has fewer %s than ranks (SDG-402)",
-                call->entry, operand->role,
-                extents_text(operand, text, sizeof text),
-                sdg_dim_name(out->dim));
+      candidate_fault(out, "%s: %s of %s has fewer %s than ranks (SDG-402)",
+                      call->entry, operand->role,
+                      extents_text(operand, text, sizeof text),
+                      sdg_dim_name(out->dim));
     if (operand->bytes == 0)
-      fault_add(out, "%s on %s: elements of type %s cannot be split (SDG-604)",
-                call->entry, extents_text(operand, text, sizeof text),
-                type_name(operand->type));
+      candidate_fault(out,
+                      "%s on %s: elements of type %s cannot be split (SDG-604)",
+                      call->entry, extents_text(operand, text, sizeof text),
+                      type_name(operand->type));
   }
 }
 
@@ -253,8 +255,9 @@ static void ruleless_judge(const seen_call_t *call, int64_t steps,
                            candidate_t *out) {
   char text[160];
   if (out->view == SDG_VIEW_SHARD) {
-    fault_add(out, "%s on %s: this version has no rule for it (SDG-600)",
-              call->entry, extents_text(&call->operand[0], text, sizeof text));
+    candidate_fault(out, "%s on %s: this version has no rule for it (SDG-600)",
+                    call->entry,
+                    extents_text(&call->operand[0], text, sizeof text));
     return;
   }
   out->in_full++;
@@ -266,7 +269,7 @@ static void ruleless_judge(const seen_call_t *call, int64_t steps,
       continue;
     product_add(&all, row_bytes(operand, d), operand->extent[d]);
     product_add(&received, all, out->ranks - 1);
-    bytes_add(out, call, received, steps);
+    candidate_bytes(out, call, received, steps);
   }
 }
 
@@ -291,6 +294,8 @@ sdg_status_t candidate_judge(const calls_t *calls, sdg_view_t view,
   out->ranks = ranks;
   out->align = 1;
   int64_t longest = longest_extent(calls, dim);
+  extents_t tokens;
+  companion_extents(calls, &tokens);
   for (int i = 0; i < calls->count; i++) {
     const seen_call_t *call = &calls->call[i];
     bool split;
@@ -298,22 +303,32 @@ sdg_status_t candidate_judge(const calls_t *calls, sdg_view_t view,
       continue;
     if (call->is_opaque) {
       if (dim != SDG_DIM_N)
-        fault_add(out, "%s hides its tensors (SDG-607)", call->entry);
+        candidate_fault(out, "%s hides its tensors (SDG-607)", call->entry);
       continue;
     }
-    if (call->is_reduction) {
+    if (dim == SDG_DIM_SEQ && !call->is_reduction)
+      SDG_TRY(companion_judge(call, &tokens, steps, out));
+    bool aside = call->family == SDG_FAMILY_MATMUL && dim != SDG_DIM_SEQ;
+    if (call->is_reduction || aside) {
       if (view == SDG_VIEW_SHARD)
-        fault_add(out,
-                  "%s would be of what each rank has (right where that is "
-                  "not split; the whole view gives that of one device)",
-                  call->entry);
+        candidate_fault(out,
+                        "%s would be of what each rank has (right where that "
+                        "is not split; the whole view gives that of one "
+                        "device)",
+                        call->entry);
+      else
+        out->aside += aside;
       continue;
     }
     operands_judge(call, out, &split);
+    if (dim == SDG_DIM_SEQ)
+      continue;
     if (!split) {
       out->has_local |= view == SDG_VIEW_SHARD && call->spatial > 0;
+      if (call->family == SDG_FAMILY_ATTENTION && view == SDG_VIEW_WHOLE)
+        out->aside++;
       if (call->family == SDG_FAMILY_ATTENTION && view == SDG_VIEW_SHARD)
-        fault_add(
+        candidate_fault(
             out,
             "%s: its sequences have no %s; they need a [shard] or [local] "
             "section of their own (SDG-601)",

@@ -11,6 +11,13 @@
 #include "tools/calls.h"
 
 enum { CANDIDATE_FAULTS_MAX = 64, CANDIDATE_FAULT_BYTES = 256 };
+enum { CANDIDATE_COMPANIONS_MAX = 48 };
+
+/* A section for what is split along: "M=24 N=50 K=8", "N". */
+typedef struct companion {
+  char match[96], split[16], window[48]; /* window "": none is said */
+  int64_t left, right;                   /* of attention, as in seen_call_t */
+} companion_t;
 
 typedef struct candidate {
   sdg_view_t view;
@@ -28,9 +35,13 @@ typedef struct candidate {
   bool asks_sizes;    /* sizes add up only since the program asks cuDNN */
   bool global_pool;   /* a pooling window takes in the whole extent */
   bool has_local;     /* windowed calls on tensors that are not split */
+  int aside;          /* distinct calls of attention and products that each rank
+                         makes in full, as they are not split with this */
   int in_full;        /* distinct calls that each rank of the whole view carries
                          out in full, there being no rule */
-  int faults;         /* why it will not work, distinct */
+  int companions;     /* of a split of SEQ: all of its sections */
+  companion_t companion[CANDIDATE_COMPANIONS_MAX];
+  int faults; /* why it will not work, distinct */
   char fault[CANDIDATE_FAULTS_MAX][CANDIDATE_FAULT_BYTES];
 } candidate_t;
 
@@ -39,6 +50,13 @@ typedef struct candidate {
 sdg_status_t candidate_judge(const calls_t *calls, sdg_view_t view,
                              sdg_dim_t dim, int ranks, int64_t steps,
                              candidate_t *out_candidate) SDG_MUST_CHECK;
+
+/* Adds why it will not work, unless that was said; and what all ranks receive
+ * for one call. */
+void candidate_fault(candidate_t *candidate, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void candidate_bytes(candidate_t *candidate, const seen_call_t *call,
+                     int64_t bytes, int64_t steps);
 
 /* "1x64x56x56" into out; borrowed back. */
 const char *extents_text(const seen_operand_t *operand, char *out,

@@ -22,6 +22,8 @@ static bool is_better(const candidate_t *a, const candidate_t *b) {
     return a->view == SDG_VIEW_SHARD;
   if (a->faults != b->faults)
     return a->faults < b->faults;
+  if (a->aside != b->aside)
+    return a->aside < b->aside;
   // The outer dimension, of which halos are contiguous, and fewer ranks come
   // first.
   return a->dim != b->dim && 2 * a->step_bytes < b->step_bytes;
@@ -101,6 +103,30 @@ static void head_write(FILE *file, const candidate_t *candidates, int count,
   }
 }
 
+static const char *view_line(sdg_view_t view) {
+  return view == SDG_VIEW_SHARD
+             ? "view = shard           ; each rank's tensors are its own "
+               "piece\n"
+             : "view = whole           ; each rank's tensors are the whole, "
+               "and it computes a\n                       ; piece\n";
+}
+
+// Attention, and by their extents what goes along with it.
+static void companions_write(FILE *file, const candidate_t *c) {
+  fprintf(file, "; Tokens are told by their number: what has one dimension as "
+                "long as the\n; sequences of attention is split there.\n");
+  for (int i = 0; i < c->companions; i++) {
+    const companion_t *section = &c->companion[i];
+    fprintf(file, "\n[shard tokens-%d]\nmatch = %s\nsplit = %s:ranks\n%s",
+            i + 1, section->match, section->split, view_line(c->view));
+    if (*section->window)
+      fprintf(file, "window = %s\n", section->window);
+  }
+  if (c->has_local)
+    fprintf(file, "\n[local rest]\n; windowed calls on tensors without tokens: "
+                  "every rank's own\n");
+}
+
 static void section_write(FILE *file, const candidate_t *c) {
   const char *dim = sdg_dim_name(c->dim);
   for (int i = 0; i < c->faults; i++) {
@@ -119,24 +145,28 @@ static void section_write(FILE *file, const candidate_t *c) {
             "out all of\n; %s.\n",
             c->in_full, c->in_full > 1 ? "s have" : " has",
             c->in_full > 1 ? "them" : "it");
+  if (c->aside)
+    fprintf(file,
+            "; %d distinct call%s of attention and products of matrices every "
+            "rank makes in full.\n",
+            c->aside, c->aside > 1 ? "s" : "");
   if (c->asks_sizes)
     fprintf(file, "; Sizes of outputs add up since the program asks cuDNN for "
                   "them.\n");
+  if (c->companions) {
+    companions_write(file, c);
+    return;
+  }
   fprintf(file,
           "\n[shard field]\n"
           "; the shortest %s that is split was %" PRId64 "\n"
           "match = %s>=%" PRId64 "\n"
           "split = %s:ranks        ; one axis with all ranks\n",
           dim, c->least, dim, c->least, dim);
+  fputs(view_line(c->view), file);
   if (c->view == SDG_VIEW_SHARD)
     fprintf(file,
-            "view = shard           ; each rank's tensors are its own piece\n"
             "parts = agree          ; the sizes that the ranks' pieces have\n");
-  else
-    fprintf(
-        file,
-        "view = whole           ; each rank's tensors are the whole, and it "
-        "computes a\n                       ; piece\n");
   if (c->global_pool)
     fprintf(file, "window = global        ; pooling over the whole extent\n");
   if (c->has_local)

@@ -20,7 +20,7 @@
 
 enum {
   VIEWS = 2,
-  DIMS = 4,
+  DIMS = 5,
   SIZES = 3,
   OF_VIEW = DIMS * SIZES,
   CANDIDATES = VIEWS * OF_VIEW,
@@ -31,8 +31,8 @@ enum {
 };
 
 static const sdg_view_t views[VIEWS] = {SDG_VIEW_SHARD, SDG_VIEW_WHOLE};
-static const sdg_dim_t dims[DIMS] = {SDG_DIM_N, SDG_DIM_D, SDG_DIM_H,
-                                     SDG_DIM_W};
+static const sdg_dim_t dims[DIMS] = {SDG_DIM_N, SDG_DIM_D, SDG_DIM_H, SDG_DIM_W,
+                                     SDG_DIM_SEQ};
 
 typedef struct inspect {
   launch_t launch;
@@ -63,7 +63,7 @@ static error_t inspect_parse(int key, char *argument,
       if (strcmp(argument, sdg_dim_name(dims[i])) == 0)
         inspect->dim = dims[i];
     if (inspect->dim == SDG_DIM_COUNT)
-      argp_error(state, "--split takes N, D, H or W, not '%s'", argument);
+      argp_error(state, "--split takes N, D, H, W or SEQ, not '%s'", argument);
     return 0;
   case KEY_VIEW:
     for (int i = 0; i < VIEWS; i++)
@@ -89,7 +89,8 @@ static error_t inspect_parse(int key, char *argument,
 static const struct argp_option inspect_options[] = {
     {"output", 'o', "FILE", 0,
      "Write a rules file for the best split, or that of --split", 0},
-    {"split", KEY_SPLIT, "N|D|H|W", 0, "The dimension for the rules file", 0},
+    {"split", KEY_SPLIT, "N|D|H|W|SEQ", 0, "The dimension for the rules file",
+     0},
     {"view", KEY_VIEW, "shard|whole", 0,
      "The view for the rules file; default: shard, unless something conflicts "
      "with that and not with whole",
@@ -106,13 +107,22 @@ const struct argp inspect_argp = {
     .args_doc = "-- PROGRAM [ARGUMENT...]",
     .doc =
         "Runs a program once, as one process and untouched, and prints its "
-        "distinct cuDNN calls. For both views, and each dimension that could "
+        "distinct calls of cuDNN and products of matrices. For both views, and "
+        "each dimension that could "
         "be split over 2, 4 and 8 ranks, it says what the ranks would "
         "exchange, how little each would own, and what conflicts with it.\v"
+        "A split of SEQ is one of the tokens of multi-head attention, and with "
+        "them of each tensor and product of matrices that has one dimension "
+        "as long as they are. Of other splits products of matrices are left "
+        "out: in the shard view they are of what each rank has, in the whole "
+        "view every rank makes all of them. Neighbourhood attention is not "
+        "looked at.\n\n"
         "Halo bytes are what all ranks receive in one step, if the longest "
         "extents are divided evenly; the rows at the seams of convolutions and "
-        "pooling are counted as they would be exchanged, and in the whole view "
-        "the inputs of ops without a rule, which need no exchange if such an "
+        "pooling are counted as they would be exchanged, the keys and values "
+        "that windows of attention see, the sums of products whose K is split, "
+        "and in the whole view the inputs of ops without a rule, which need no "
+        "exchange if such an "
         "op "
         "made them. The exit status is "
         "that of the program, 128 + n for signal n, and 125 if it made no "
@@ -166,6 +176,28 @@ static sdg_status_t program_run(inspect_t *inspect, int *out_status) {
   return SDG_OK;
 }
 
+static void product_print(const seen_operand_t *product) {
+  static const char *const names[] = {"M", "N", "K", "BATCH"};
+  for (int d = 0; d < product->dims && d < 4; d++)
+    printf("  %s %" PRId64, names[d], product->extent[d]);
+}
+
+// "  window 512,all": so many keys before a query, and so many after it.
+static void windows_print(const seen_call_t *call) {
+  const int64_t side[] = {call->left, call->right};
+  if (call->is_ragged) {
+    printf("  windows of another kind");
+    return;
+  }
+  for (int i = 0; i < 2; i++) {
+    printf("%s", i ? "," : "  window ");
+    if (side[i] < 0)
+      printf("all");
+    else
+      printf("%" PRId64, side[i]);
+  }
+}
+
 static void call_print(const seen_call_t *call) {
   char text[160];
   printf("%10" PRId64 "  %s", call->count, call->entry);
@@ -178,11 +210,18 @@ static void call_print(const seen_call_t *call) {
   int type = -1;
   for (int i = 0; i < call->operands; i++) {
     const seen_operand_t *operand = &call->operand[i];
-    if (operand->type != type)
+    bool is_tensor = strcmp(operand->role, "product") != 0;
+    if (operand->type != type && is_tensor)
       printf("  %s", type_name(operand->type));
-    type = operand->type;
-    printf("  %s %s", operand->role, extents_text(operand, text, sizeof text));
+    type = is_tensor ? operand->type : type;
+    if (strcmp(operand->role, "product") == 0)
+      product_print(operand);
+    else
+      printf("  %s %s", operand->role,
+             extents_text(operand, text, sizeof text));
   }
+  if (call->has_windows)
+    windows_print(call);
   for (int d = 0; d < call->spatial; d++)
     printf("%s%" PRId64, d ? "x" : "  window ", call->window[d].kernel);
   bool stride = false, pad = false, dilation = false;
@@ -262,14 +301,26 @@ static void conflicts_print(const candidate_t *of_sizes) {
     }
 }
 
-static void choice_print(const candidate_t *chosen) {
+static void choice_print(const calls_t *calls, const candidate_t *chosen) {
+  int products = 0;
+  for (int i = 0; i < calls->count; i++)
+    products += calls->call[i].family == SDG_FAMILY_MATMUL;
   if (!chosen) {
     printf("no tensor has such a dimension to split\n");
+    if (products)
+      printf(
+          "  of products of matrices alone nothing is drafted: which of M, N "
+          "and K is split\n  is yours to say (rules/rulesfile.h, man 7 "
+          "sundog)\n");
     return;
   }
   printf("best: %s, view %s%s\n", sdg_dim_name(chosen->dim),
          view_name(chosen->view),
          chosen->faults ? ", with the conflicts above" : "");
+  if (chosen->aside)
+    printf("  %d distinct calls of attention and products of matrices are made "
+           "in full on\n  every rank\n",
+           chosen->aside);
   if (chosen->in_full)
     printf("  %d distinct calls without a rule are carried out in full on "
            "every rank\n",
@@ -294,7 +345,7 @@ static sdg_status_t splits_judge(const inspect_t *inspect,
     }
     const candidate_t *chosen =
         draft_choose(candidates, CANDIDATES, inspect->dim, inspect->view);
-    choice_print(chosen);
+    choice_print(calls, chosen);
     if (inspect->output && chosen)
       status = draft_write(inspect->output, candidates, CANDIDATES, chosen,
                            inspect->launch.program);

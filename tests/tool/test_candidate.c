@@ -219,6 +219,160 @@ START_TEST(the_whole_view_takes_what_pieces_cannot) {
 }
 END_TEST
 
+// Attention of so many tokens, 5 samples, vectors of 3.
+static seen_call_t attention_make(int64_t tokens, int64_t left, int64_t right,
+                                  bool backward) {
+  static const char *const roles[] = {"q", "k", "v", "dk"};
+  seen_call_t call = {.family = SDG_FAMILY_ATTENTION,
+                      .has_rule = true,
+                      .count = 1,
+                      .has_windows = true,
+                      .left = left,
+                      .right = right,
+                      .operands = backward ? 4 : 3};
+  snprintf(call.entry, sizeof call.entry, "cudnnMultiHeadAttn%s",
+           backward ? "BackwardData" : "Forward");
+  for (int i = 0; i < call.operands; i++) {
+    call.operand[i] = (seen_operand_t){.is_activation = true,
+                                       .bytes = 4,
+                                       .dims = 4,
+                                       .extent = {tokens, 5, 1, 3}};
+    snprintf(call.operand[i].role, sizeof call.operand[i].role, "%s", roles[i]);
+  }
+  return call;
+}
+
+static seen_call_t product_make(int64_t m, int64_t n, int64_t k) {
+  seen_call_t call = {
+      .family = SDG_FAMILY_MATMUL,
+      .has_rule = true,
+      .count = 1,
+      .operands = 2,
+      .operand = {{.role = "product",
+                   .is_activation = true,
+                   .bytes = 1,
+                   .dims = 3,
+                   .extent = {m, n, k}},
+                  {.role = "c", .bytes = 4, .dims = 2, .extent = {n, m}}}};
+  snprintf(call.entry, sizeof call.entry, "cublasSgemm_v2");
+  return call;
+}
+
+static candidate_t sequences_judged(sdg_view_t view, seen_call_t *call,
+                                    int count, int ranks) {
+  calls_t calls = {.count = count, .call = call};
+  candidate_t candidate;
+  ck_assert_int_eq(
+      (int)candidate_judge(&calls, view, SDG_DIM_SEQ, ranks, 1, &candidate), 0);
+  return candidate;
+}
+
+static void section_is(const candidate_t *candidate, int index,
+                       const char *match, const char *split,
+                       const char *window) {
+  ck_assert_int_gt(candidate->companions, index);
+  ck_assert_str_eq(candidate->companion[index].match, match);
+  ck_assert_str_eq(candidate->companion[index].split, split);
+  ck_assert_str_eq(candidate->companion[index].window, window);
+}
+
+// Keys that a rank's queries see and that it has not, counted one by one.
+static int64_t keys_counted(int64_t tokens, int64_t left, int64_t right,
+                            int ranks) {
+  int64_t count = 0;
+  sdg_part_t part;
+  ck_assert_int_eq((int)sdg_part_divide(tokens, ranks, SDG_PART_EVEN, 1, &part),
+                   0);
+  for (int rank = 0; rank < ranks; rank++)
+    for (int64_t j = 0; j < tokens; j++) {
+      bool seen = false;
+      for (int64_t t = 0; t < tokens; t++)
+        seen |= owner(&part, t) == rank && (left < 0 || j >= t - left) &&
+                (right < 0 || j <= t + right);
+      count += seen && owner(&part, j) != rank;
+    }
+  sdg_part_fini(&part);
+  return count;
+}
+
+START_TEST(keys_and_values_of_attention_are_counted) {
+  for (int n = 0; n < RANDOM_CALLS; n++) {
+    int64_t tokens = random_from(16, 90), row = 4 * 5 * 3;
+    int64_t left = random_from(-1, 20), right = random_from(-1, 20);
+    int ranks = (int)random_from(2, 8);
+    int64_t keys = keys_counted(tokens, left, right, ranks);
+    seen_call_t call = attention_make(tokens, left, right, n % 2);
+    // There and, of gradients, back.
+    int64_t ways = n % 2 ? 4 : 2;
+    candidate_t candidate = sequences_judged(SDG_VIEW_SHARD, &call, 1, ranks);
+    ck_assert_int_eq(candidate.run_bytes, ways * row * keys);
+    call.one_tensor = true;
+    candidate = sequences_judged(SDG_VIEW_SHARD, &call, 1, ranks);
+    ck_assert_int_eq(candidate.run_bytes, (ways - 1) * row * keys);
+    ck_assert_int_eq(candidate.faults, 0);
+  }
+}
+END_TEST
+
+START_TEST(what_has_the_tokens_is_split_with_them) {
+  seen_call_t call[5] = {attention_make(60, 7, 0, false),
+                         product_make(24, 60, 8), product_make(24, 8, 60)};
+  candidate_t candidate = sequences_judged(SDG_VIEW_SHARD, call, 3, 3);
+  ck_assert_msg(candidate.faults == 0, "%s", candidate.fault[0]);
+  ck_assert_int_eq(candidate.companions, 3);
+  section_is(&candidate, 0, "SEQ=60 BATCH", "SEQ", "7,0");
+  section_is(&candidate, 1, "M=24 N=60 K=8", "N", "");
+  section_is(&candidate, 2, "M=24 N=8 K=60", "K", "");
+  ck_assert_int_eq(candidate.smallest, 20);
+  // The sums of the last: scattered and gathered.
+  ck_assert_int_eq(candidate.run_bytes - 2 * 4 * 5 * 3 * 7 * 2,
+                   2 * 2 * 24 * 8 * 4);
+  // In the whole view the program's windows are those that are meant.
+  candidate = sequences_judged(SDG_VIEW_WHOLE, call, 3, 3);
+  section_is(&candidate, 0, "SEQ=60 BATCH", "SEQ", "");
+  // The same once more, and a tensor of tokens.
+  call[3] = call[0];
+  call[4] = (seen_call_t){.family = SDG_FAMILY_POINTWISE,
+                          .has_rule = true,
+                          .count = 1,
+                          .operands = 1};
+  operand_set(&call[4].operand[0], "y", 60, 24, 1);
+  candidate = sequences_judged(SDG_VIEW_SHARD, call, 5, 3);
+  ck_assert_int_eq(candidate.faults, 0);
+  ck_assert_int_eq(candidate.companions, 4);
+  section_is(&candidate, 3, "C=60", "C", "");
+}
+END_TEST
+
+static void fault_has(const candidate_t *candidate, const char *text) {
+  for (int i = 0; i < candidate->faults; i++)
+    if (strstr(candidate->fault[i], text))
+      return;
+  ck_abort_msg("no conflict says %s", text);
+}
+
+START_TEST(what_cannot_be_told_is_a_conflict) {
+  seen_call_t call[2] = {attention_make(60, 7, 0, false),
+                         attention_make(60, 6, 0, false)};
+  candidate_t candidate = sequences_judged(SDG_VIEW_SHARD, call, 2, 3);
+  fault_has(&candidate, "sections have to tell them apart");
+  call[1] = product_make(60, 60, 8);
+  candidate = sequences_judged(SDG_VIEW_SHARD, call, 2, 3);
+  fault_has(&candidate, "several dimensions of product 60x60x8");
+  call[1] = product_make(5, 6, 8);
+  candidate = sequences_judged(SDG_VIEW_SHARD, call, 2, 3);
+  fault_has(&candidate, "none of its dimensions");
+  candidate = sequences_judged(SDG_VIEW_WHOLE, call, 2, 3);
+  ck_assert_int_eq(candidate.faults, 0);
+  call[0].is_ragged = true;
+  candidate = sequences_judged(SDG_VIEW_SHARD, call, 1, 3);
+  fault_has(&candidate, "SDG-631");
+  // Without a split of the tokens both are every rank's.
+  candidate = judged_in(SDG_VIEW_WHOLE, call, 2, 3);
+  ck_assert_int_eq(candidate.aside, 2);
+}
+END_TEST
+
 START_TEST(steps_are_what_the_windowed_calls_repeat) {
   static const struct {
     int64_t count[4], steps;
@@ -250,6 +404,9 @@ int main(void) {
                  sizes_that_never_add_up_are_a_fault_unless_they_are_asked_for);
   tcase_add_test(cases, calls_that_cannot_be_split_are_faults);
   tcase_add_test(cases, the_whole_view_takes_what_pieces_cannot);
+  tcase_add_test(cases, keys_and_values_of_attention_are_counted);
+  tcase_add_test(cases, what_has_the_tokens_is_split_with_them);
+  tcase_add_test(cases, what_cannot_be_told_is_a_conflict);
   tcase_add_test(cases, steps_are_what_the_windowed_calls_repeat);
   suite_add_tcase(suite, cases);
   return harness_run(suite);

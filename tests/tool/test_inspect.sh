@@ -124,6 +124,56 @@ products_of_matrices_are_of_the_whole() {
     -- "$clients/mixed" 'ranks.{rank}.npy' 24 20
   run 0 "$sundog" diff --rtol 1e-5 --atol 1e-6 alone.npy ranks.1.npy
 }
+tokens_of_a_transformer_are_drafted() {
+  run 0 "$sundog" "${inspect[@]}" -o r.ini -- "$clients/processor" --steps 3
+  cp out seen
+  grep '^step' out >alone
+  tr -s ' ' <seen >words
+  grep -q '^ 6 cublasSgemm_v2 M 24 N 50 K 8 float a 8x24 b 50x8 c 50x24$' words
+  grep -q '^ 6 cudnnMultiHeadAttnForward float q 50x1x1x8 .* window 5,5$' words
+  says out 'best: SEQ, view shard'
+  predicted=$(sed -n 's/^SEQ 2 [0-9]* \([0-9]*\) .*/\1/p' words | head -n 1)
+  for line in 'match = SEQ=50 BATCH' 'window = 5,5' 'match = C=50' \
+    'match = M=24 N=50 K=8' 'match = M=8 N=24 K=50' 'split = K:ranks'; do
+    grep -qxF "$line" r.ini
+  done
+  # They run, and what is moved is what was said, but for ReduceTensor's sums.
+  run 0 "$sundog" run --device host -n 2 -v --rules r.ini -- \
+    "$clients/processor" --steps 3 --parts 25,25 --part '{rank}'
+  [ "$(grep -c '^step' out)" = 6 ]
+  grep '^step' out | sort -u | awk 'NR == FNR { right[$2] = $4; next }
+    { off = ($4 - right[$2]) / $4; if (off * off > 1e-10) exit 1 }' alone -
+  moved=$(awk '$2 ~ /Attn|gemm/ { sum += $5 } END { printf "%.0f", sum * 1e6 }' err)
+  [ "$moved" = "$predicted" ]
+  # The whole view.
+  run 0 "$sundog" "${inspect[@]}" --view whole -o w.ini -- \
+    "$clients/processor" --steps 3
+  lacks w.ini 'window ='
+  run 0 "$sundog" run --device host -n 3 -v --rules w.ini -- \
+    "$clients/processor" --steps 3
+  grep -q '^tokens-. cudnnMultiHeadAttnBackwardData  *window' err
+  grep '^step' out | awk 'NR == FNR { right[$2] = $4; next }
+    { off = ($4 - right[$2]) / $4; if (off * off > 1e-10) exit 1 }' alone -
+}
+products_alone_are_said_to_be_left_out() {
+  run 125 "$sundog" "${inspect[@]}" -o r.ini -- "$clients/linear" --steps 2
+  tr -s ' ' <out | grep -q '^ 2 cublasSgemm_v2 M 32 N 60 K 24 float '
+  says out 'of products of matrices alone nothing is drafted'
+  [ ! -e r.ini ]
+}
+products_of_cublaslt_are_seen() {
+  # A ReLU follows.
+  {
+    printf 'case\nmemory a 120\nmemory b 240\nmemory c 288\n'
+    echo "call matmul_lt a=a b=b c=c ta=N tb=T type=float ctype=float" \
+      "alpha=1 beta=0 follow=relu rows=0 ondevice=0 halves=0 m=6 n=12 k=5" \
+      "batch=0 lda=6 sa=0 ldb=12 sb=0 ldc=6 sc=0"
+    printf 'run\nrun\n'
+  } >script
+  run 125 "$sundog" "${inspect[@]}" -o r.ini -- "$opcase" script /dev/zero o
+  tr -s ' ' <out |
+    grep -q '^ 2 cublasLtMatmul M 6 N 12 K 5 BATCH 1 float a 5x6 b 5x12 d 12x6$'
+}
 the_view_and_dimension_can_be_chosen() {
   run 125 "$sundog" "${inspect[@]}" --view none -- "$pooled" 2 exit
   run 0 "$sundog" "${inspect[@]}" --view shard -o r.ini -- "$pooled" 2 exit
@@ -228,6 +278,8 @@ cases the_solvers_calls_are_seen drafted_rules_run_as_they_are \
   rules_for_the_whole_view_run_as_they_are \
   sums_of_the_program_are_of_the_whole \
   products_of_matrices_are_of_the_whole \
+  tokens_of_a_transformer_are_drafted \
+  products_alone_are_said_to_be_left_out products_of_cublaslt_are_seen \
   the_view_and_dimension_can_be_chosen \
   libraries_that_are_loaded_late_are_seen \
   calls_that_are_left_out_are_owned_up_to distinct_calls_are_told_apart \
