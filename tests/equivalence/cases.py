@@ -68,13 +68,15 @@ class Setting:
     axes, slowest first. view: shard or whole. wrap: periodic dimensions. sum:
     the axes that gradients of parameters are summed over, "no" or "yes". bold:
     calls may be refused. window: of attention, (left, right). here: which of
-    attention's operands are on every rank, "queries" or "keys". matrices: of
+    attention's operands are on every rank, "queries" or "keys"; in the shard
+    view by a tag, or, by the size of their vectors, a section. matrices: of
     products, how a, b and c are cut, where that does not follow: "m:0",
     dimension and axis. check: whether ranks compare every call."""
     bold = False
     check = 0
     window = None
     here = None
+    here_head = 0
     matrices = {}
 
     def __init__(self, mesh, split, view, strategy="auto", wrap="", sum="yes"):
@@ -90,6 +92,8 @@ class Setting:
                             if "at_" + key in case}
         setting.check = case.get("check", 0)
         setting.here = case.get("here")
+        if case.get("by") == "section":
+            setting.here_head = case["sizes"][int(setting.here == "keys")]
         if isinstance(case.get("window"), list):
             setting.window = case["window"]
         return setting
@@ -154,10 +158,11 @@ class Setting:
                             "--split", split]
         with open(file, "w") as rules:
             print("[mesh]", *mesh, file=rules, sep="\n")
-            if self.here and self.view == "whole":  # in the other, by a tag
-                print("[local here]", "match = SEQ" + (
-                    f"<={HERE}" if self.here == "queries" else f">{HERE}"),
-                    file=rules, sep="\n")
+            if self.here and (self.view == "whole" or self.here_head):
+                print("[local here]", "match = " + (
+                    f"HEAD={self.here_head}" if self.here_head else
+                    f"SEQ<={HERE}" if self.here == "queries" else
+                    f"SEQ>{HERE}"), file=rules, sep="\n")
             print("[shard all]", f"split = {split}",
                   f"view = {self.view}", f"strategy = {self.strategy}",
                   f"wrap = {' '.join(self.wrap)}" if self.wrap else "",

@@ -529,6 +529,10 @@ NAMED += [(f"attention, {here} on every rank, {name}, {type}",
                "scale=0.125 residual=1"),
               ("large scores", "heads=2 n=2 scale=30 projected=4x4x4x4"),
               ("windows apart", "heads=2 n=2 ragged=7 projected=3x3x2x4"))]
+NAMED += [(f"attention, {here} on every rank, as a section says",
+           everywhere(here, sizes, (2, 3), "heads=2 n=2 by=section sizes=5x3x3 "
+                      "projected=4x4x2x5 residual=1 biases=1"))
+          for here, sizes in (("queries", [9, 4, 7]), ("keys", [3, 4, 5]))]
 # Only who sees it knows.
 NAMED += [(f"attention, {here} on every rank, key {hole} is no number",
            everywhere(here, sizes, (2, 3), f"heads=2 n=2 hole={hole} train=0"))

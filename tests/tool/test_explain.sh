@@ -64,6 +64,13 @@ an_output_of_the_whole_view_is_where_its_parts_are() {
   says out 'begins at (0, 6), output'
   says out 'strategy  part; each rank has all terms'
 }
+what_is_summed_over_ranks_is_told() {
+  run 0 "$sundog" run -n 3 --device host --split N --view shard --record kept -- \
+    "$clients/batches"
+  explain --rank 1 "$(first cudnnReduceTensor 1)"
+  says out 'halo      0 bytes from other ranks'
+  says out 'sums      4 bytes, made over the ranks'
+}
 a_record_changes_nothing() {
   recorded --split H --view shard
   mkdir first && mv out.*.npy first
@@ -94,5 +101,6 @@ a_record_that_cannot_be_written_harms_nothing() {
 
 cases a_call_is_explained a_strategy_that_was_asked_for_is_told \
   an_output_of_the_whole_view_is_where_its_parts_are \
+  what_is_summed_over_ranks_is_told \
   a_record_changes_nothing what_is_not_there_is_said \
   a_record_that_cannot_be_written_harms_nothing

@@ -22,7 +22,8 @@ class Attention(Family):
     padding is no number; hole: which key is none. sizes: of the vectors of
     queries, keys and values; projected: of theirs and of the output's, 0 where
     there is none. axes: for each of the four, which order it has in memory. here: "queries" or "keys", which every rank has all
-    of; then `part` cuts the other's sequences."""
+    of; then `part` cuts the other's sequences; by: "tag" or "section", which says
+    so in the shard view."""
     ops = sharded = ("attention",)
     splits = DIMS
     own_strategies = ("auto", "halo", "heads", "gather")
@@ -31,7 +32,7 @@ class Attention(Family):
              "train": 1, "adds": 0, "axes": [0, 0, 0, 0], "scale": 0.5,
              "window": [2, 3], "open": 0, "drop": 0, "only": -1,
              "twice": 0, "ragged": 0, "lengths": 0, "klengths": 0, "nan": 0,
-             "here": "", "hole": -1, "repeat": 1, "seed": 1}
+             "here": "", "by": "tag", "hole": -1, "repeat": 1, "seed": 1}
 
     def complete(self, case):
         case = {**self.plain, **case}
@@ -79,8 +80,8 @@ class Attention(Family):
                 "axes": [rng.randrange(len(AXES)) for _ in range(4)],
                 "scale": rng.choice([0.5, 1, 0.25]), "open": rng.randint(0, 1),
                 "ragged": 0, "drop": 0, "only": -1, "lengths": 0,
-                "klengths": 0, "nan": 0, "twice": 0, "here": "", "hole": -1,
-                "repeat": rng.choice([1, 1, 2]),
+                "klengths": 0, "nan": 0, "twice": 0, "here": "", "by": "tag",
+                "hole": -1, "repeat": rng.choice([1, 1, 2]),
                 "seed": rng.randrange(1 << 30)}
             if setting.strategy == "heads":
                 projected = max(projected, 1)
@@ -213,7 +214,7 @@ class Attention(Family):
     def smaller(self, case):
         for key, value in self.plain.items():
             if key not in ("seed", "window", "sizes", "projected", "axes",
-                           "here") and \
+                           "here", "by") and \
                     case[key] != value:
                 yield {**copy_of(case), key: value}
         for key in ("projected", "axes"):
@@ -253,7 +254,7 @@ class Attention(Family):
             part = dict(case["part"])
             if case["here"] == ("keys" if keys else "queries"):
                 part.pop("SEQ")
-                if name in ("q", "k"):
+                if name in ("q", "k") and case["by"] == "tag":
                     more["tag"] = "local"
             elif keys and "SEQ" in part and case["keys"] != case["seq"] and \
                     not case["here"]:
