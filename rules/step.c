@@ -89,7 +89,7 @@ sdg_status_t sdg_step_agree(const sdg_call_t *call, const sdg_rule_t *rule,
   int count = 0;
   if (rule && rule->knows(call) && rule->sizes)
     count = rule->sizes(call, sizes);
-  return sdg_agree(call, parameters, sizes, count, out_wait_ns);
+  return sdg_agree(call, parameters, sizes, count, NULL, out_wait_ns);
 }
 
 static sdg_status_t capture_check(const sdg_call_t *call, cudaStream_t stream) {

@@ -21,6 +21,7 @@ typedef struct operand_record {
   unsigned char order[SDG_DIMS_MAX];
   int64_t extent[SDG_DIMS_MAX];
   char label[SDG_TAG_LABEL_BYTES];
+  int64_t details; // how many
 } operand_record_t;
 
 typedef struct record {
@@ -69,7 +70,8 @@ _Static_assert(sizeof(record_t) % 8 == 0, "a whole number of words");
 static bool operand_sound(const operand_record_t *operand) {
   unsigned seen = 0;
   if (operand->role < 0 || operand->role >= SDG_ROLE_COUNT ||
-      operand->dims < 0 || operand->dims > SDG_DIMS_MAX)
+      operand->dims < 0 || operand->dims > SDG_DIMS_MAX ||
+      operand->details < 0 || operand->details > SDG_DETAILS_MAX)
     return false;
   for (int d = 0; d < operand->dims; d++) {
     if (operand->order[d] >= operand->dims || operand->extent[d] < 0 ||
@@ -101,6 +103,7 @@ static bool record_sound(const record_t *record) {
 
 static sdg_status_t record_fill(const sdg_call_t *call, const char *parameters,
                                 const int64_t *sizes, int count,
+                                const sdg_details_t *details,
                                 record_t *record) {
   memset(record, 0, sizeof *record);
   snprintf(record->entry, sizeof record->entry, "%s", call->entry_name);
@@ -117,6 +120,7 @@ static sdg_status_t record_fill(const sdg_call_t *call, const char *parameters,
     to->dims = operand->dims;
     to->kind = (int)operand->kind;
     order_of(operand, to->order);
+    to->details = details ? details->count[i] : 0;
     if (operand->label)
       memcpy(to->label, operand->label->text, sizeof to->label);
     for (int d = 0; d < operand->dims; d++)
@@ -284,6 +288,22 @@ static sdg_status_t vectors_store(const sdg_call_t *call,
   return status;
 }
 
+static sdg_status_t details_agree(const sdg_call_t *call,
+                                  const record_t *const *records, int count,
+                                  const sdg_details_t *details) {
+  static const sdg_details_t none;
+  sdg_detail_counts_t *counts = calloc((size_t)count, sizeof *counts);
+  if (!counts)
+    return sdg_fail(SDG_E_NO_MEMORY, "numbers of %d ranks", count);
+  for (int r = 0; r < count; r++)
+    for (int i = 0; i < call->operands; i++)
+      counts[r].of[i] = (int)records[r]->operand[i].details;
+  sdg_status_t status =
+      sdg_details_exchange(call, details ? details : &none, counts);
+  free(counts);
+  return status;
+}
+
 static int64_t now_ns(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -292,10 +312,10 @@ static int64_t now_ns(void) {
 
 sdg_status_t sdg_agree(const sdg_call_t *call, const char *parameters,
                        const int64_t *sizes, int sizes_count,
-                       int64_t *out_wait_ns) {
+                       const sdg_details_t *details, int64_t *out_wait_ns) {
   const sdg_group_t *group = sdg_job_group();
   record_t mine;
-  SDG_TRY(record_fill(call, parameters, sizes, sizes_count, &mine));
+  SDG_TRY(record_fill(call, parameters, sizes, sizes_count, details, &mine));
   size_t count = (size_t)group->count;
   char(*all)[SDG_CONTROL_RECORD_BYTES] = malloc(count * sizeof *all);
   size_t *bytes = malloc(count * sizeof *bytes);
@@ -343,6 +363,8 @@ sdg_status_t sdg_agree(const sdg_call_t *call, const char *parameters,
     status = sdg_job_fail(status);
   if (status == SDG_OK)
     status = vectors_store(call, records, group->count);
+  if (status == SDG_OK)
+    status = details_agree(call, records, group->count, details);
 out:
   free(records);
   free(bytes);

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "src/call.h"
+#include "src/details.h"
 #include "src/status.h"
 
 /* True if a descriptor of the call has a generation that no agreement has
@@ -19,14 +20,16 @@ enum { SDG_AGREE_SIZES = 2 * SDG_DIMS_MAX };
 /* One exchange for the whole call, collective over sdg_job_group().
  * `parameters` is the op's parameters as text, compared literally; `sizes` are
  * `count` numbers of the op, at most SDG_AGREE_SIZES, that may differ as
- * extents do. On success every descriptor of the call has its vector
- * (sdg_tag_vector): of extents, the op's of sizes. Errors, on every rank alike
- * and before anything is enqueued: SDG_E_DIVERGED when the ranks are at
- * different calls (breaks the job), SDG_E_DISAGREE when the same call differs
- * in types, layouts, parameters or extents that must be equal; those of
- * sdg_control_exchange. out_wait_ns: time in the exchange. */
+ * extents do; `details` more of that of each operand, or NULL, for which there
+ * are more exchanges where any rank has some. On success every descriptor of
+ * the call has its vector (sdg_tag_vector): of extents, the op's of sizes.
+ * Errors, on every rank alike and before anything is enqueued: SDG_E_DIVERGED
+ * when the ranks are at different calls (breaks the job), SDG_E_DISAGREE when
+ * the same call differs in types, layouts, parameters or extents that must be
+ * equal; those of sdg_control_exchange. out_wait_ns: time in the exchange. */
 sdg_status_t sdg_agree(const sdg_call_t *call, const char *parameters,
                        const int64_t *sizes, int count,
+                       const sdg_details_t *details,
                        int64_t *out_wait_ns) SDG_MUST_CHECK;
 
 #endif

@@ -33,6 +33,12 @@ typedef struct record {
 static record_t *records;
 static atomic_bool labelled; // some descriptor has been given a label
 
+static void vector_free(sdg_tag_vector_t *vector) {
+  if (vector)
+    free(vector->detail);
+  free(vector);
+}
+
 // Lock held. NULL without memory.
 static record_t *record_get(const void *descriptor) {
   record_t *record = NULL;
@@ -129,7 +135,7 @@ void sdg_tag_forget(const void *descriptor) {
   if (record) {
     HASH_DEL(records, record);
     for (int i = 0; i < SDG_CONTROL_THREADS; i++)
-      free(record->vector[i]);
+      vector_free(record->vector[i]);
     free(record);
   }
   pthread_mutex_unlock(&lock);
@@ -171,6 +177,8 @@ sdg_status_t sdg_tag_set_vector(const void *descriptor, uint64_t generation,
   vector->generation = generation;
   vector->ranks = ranks;
   vector->dims = dims;
+  vector->details = 0;
+  vector->detail = NULL;
   memset(vector->nesting, 0, sizeof vector->nesting);
   if (nesting)
     memcpy(vector->nesting, nesting, (size_t)dims * sizeof *nesting);
@@ -179,7 +187,7 @@ sdg_status_t sdg_tag_set_vector(const void *descriptor, uint64_t generation,
   record_t *record = record_get(descriptor);
   if (record) {
     sdg_tag_vector_t **own = &record->vector[sdg_thread_channel()];
-    free(*own);
+    vector_free(*own);
     *own = vector;
   }
   pthread_mutex_unlock(&lock);
@@ -188,6 +196,26 @@ sdg_status_t sdg_tag_set_vector(const void *descriptor, uint64_t generation,
     return sdg_fail(SDG_E_NO_MEMORY, "a descriptor's record");
   }
   return SDG_OK;
+}
+
+sdg_status_t sdg_tag_set_details(const void *descriptor, uint64_t generation,
+                                 int details, int *detail) {
+  pthread_mutex_lock(&lock);
+  record_t *record = NULL;
+  HASH_FIND_PTR(records, &descriptor, record);
+  sdg_tag_vector_t *vector =
+      record ? record->vector[sdg_thread_channel()] : NULL;
+  bool there = vector && vector->generation == generation;
+  if (there) {
+    free(vector->detail);
+    vector->details = details;
+    vector->detail = detail;
+  }
+  pthread_mutex_unlock(&lock);
+  if (there)
+    return SDG_OK;
+  free(detail);
+  return sdg_fail(SDG_E_INTERNAL, "numbers of a descriptor without extents");
 }
 
 const sdg_tag_vector_t *sdg_tag_vector(const void *descriptor,

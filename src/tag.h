@@ -121,6 +121,10 @@ typedef struct sdg_tag_vector {
   /* How the dimensions nest in memory on every rank, as strides do: the larger,
    * the further out. One rank's strides do not tell where an extent is 1. */
   int64_t nesting[SDG_DIMS_MAX];
+  /* What the ranks said beside extents: so many numbers of each, [ranks][...],
+   * -1 behind the end of a shorter list. 0: no rank said anything. */
+  int details;
+  int *detail;
   int64_t extent[]; /* [ranks][dims], group order */
 } sdg_tag_vector_t;
 
@@ -130,6 +134,10 @@ typedef struct sdg_tag_vector {
 sdg_status_t sdg_tag_set_vector(const void *descriptor, uint64_t generation,
                                 int ranks, int dims, const int64_t *nesting,
                                 const int64_t *extent) SDG_MUST_CHECK;
+/* Adds what the ranks said more to the vector that the calling thread stored
+ * last; takes `detail` (of malloc) over, also after an error. */
+sdg_status_t sdg_tag_set_details(const void *descriptor, uint64_t generation,
+                                 int details, int *detail) SDG_MUST_CHECK;
 /* The vector that the calling thread agreed for exactly this generation, NULL
  * if there is none. Borrowed until the thread's next set_vector or any forget
  * of the descriptor. */

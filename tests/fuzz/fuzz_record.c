@@ -33,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
   call_make(&call);
   const int64_t sizes[] = {2, 3};
   for (int i = 0; i < 2; i++)
-    FUZZ_HOLDS(record_fill(&call, "pad 1 1", sizes, 2, &two[i].record) ==
+    FUZZ_HOLDS(record_fill(&call, "pad 1 1", sizes, 2, NULL, &two[i].record) ==
                SDG_OK);
   for (size_t i = 0; i + 3 <= bytes; i += 3) {
     size_t place = (size_t)data[i] << 8 | data[i + 1];

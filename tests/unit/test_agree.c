@@ -2,6 +2,7 @@
 // Agreements of forked ranks: what they keep, and how they differ.
 #include "src/agree.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "src/job.h"
@@ -41,7 +42,7 @@ static sdg_status_t agree(const sdg_call_t *call, const char *parameters) {
   // Of the op, and not the same on every rank.
   const int64_t sizes[] = {call->operand[0].extent[2], 7};
   int64_t wait_ns;
-  return sdg_agree(call, parameters, sizes, 2, &wait_ns);
+  return sdg_agree(call, parameters, sizes, 2, NULL, &wait_ns);
 }
 
 static void keeping_body(int rank) {
@@ -71,6 +72,41 @@ static void keeping_body(int rank) {
 
 START_TEST(extents_of_all_ranks_are_kept_for_a_generation) {
   lanes_ranks_run("y=3", keeping_body);
+}
+END_TEST
+
+// More than one exchange holds, of some ranks and some operands.
+static void details_body(int rank) {
+  sdg_call_t call = call_make(rank);
+  const int64_t sizes[] = {0};
+  int64_t wait_ns;
+  int *number = malloc(4000 * sizeof *number);
+  REQUIRE(number);
+  for (int i = 0; i < 4000; i++)
+    number[i] = 10000 * rank + i;
+  const sdg_details_t mine = {.count = {1300 * rank, rank == 1 ? 2 : 0},
+                              .number = {number, number + 3998}};
+  REQUIRE(!sdg_agree(&call, "", sizes, 1, &mine, &wait_ns));
+  const sdg_operand_t *x = &call.operand[0], *w = &call.operand[1];
+  const sdg_tag_vector_t *v = sdg_tag_vector(x->descriptor, x->generation);
+  REQUIRE(v->details == 2600);
+  for (int r = 0; r < 3; r++)
+    for (int i = 0; i < 2600; i++)
+      REQUIRE(v->detail[2600 * r + i] == (i < 1300 * r ? 10000 * r + i : -1));
+  v = sdg_tag_vector(w->descriptor, w->generation);
+  REQUIRE(v->details == 2 && v->detail[2] == 13998 && v->detail[3] == 13999);
+  REQUIRE(v->detail[0] == -1 && v->detail[5] == -1);
+  // Said again, and then no more.
+  const sdg_details_t less = {.count = {rank == 0}, .number = {number}};
+  REQUIRE(!sdg_agree(&call, "", sizes, 1, &less, &wait_ns));
+  v = sdg_tag_vector(x->descriptor, x->generation);
+  REQUIRE(v->details == 1 && v->detail[0] == 0 && v->detail[2] == -1);
+  REQUIRE(!sdg_tag_vector(w->descriptor, w->generation)->details);
+  free(number);
+}
+
+START_TEST(lists_of_any_length_are_kept_with_the_extents) {
+  lanes_ranks_run("y=3", details_body);
 }
 END_TEST
 
@@ -176,6 +212,7 @@ int main(void) {
   TCase *cases = tcase_create("agree");
   tcase_set_timeout(cases, 60);
   tcase_add_test(cases, extents_of_all_ranks_are_kept_for_a_generation);
+  tcase_add_test(cases, lists_of_any_length_are_kept_with_the_extents);
   tcase_add_test(cases, all_ranks_know_how_a_tensor_nests_in_memory);
   tcase_add_test(cases, a_disagreement_names_ranks_and_numbers_on_every_rank);
   tcase_add_test(cases, strides_of_one_element_are_no_layout);
