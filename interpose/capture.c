@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -438,6 +439,29 @@ int sdg_capture_neighborhood(const void *handle,
 void sdg_capture_touch(const void *descriptor, const void *caller) {
   if (!is_foreign(caller))
     sdg_tag_touch(descriptor);
+}
+
+int *sdg_capture_lengths(int dims, const int *extent, size_t count,
+                         const int *length, const void *caller) {
+  // What the vendor's library refuses for other reasons is left to it.
+  if (is_foreign(caller) || !sdg_job_asked() || !length || !extent ||
+      dims != SDG_SEQUENCE_DIMS || extent[SDG_SEQUENCE_BATCH] < 1 ||
+      extent[SDG_SEQUENCE_BEAM] < 1 ||
+      count != (size_t)extent[SDG_SEQUENCE_BATCH] *
+                   (size_t)extent[SDG_SEQUENCE_BEAM])
+    return NULL;
+  depth++;
+  int *given = sdg_sequence_stand_in(length, count);
+  if (given && !sdg_registry_in_pieces()) {
+    free(given);
+    given = NULL;
+  }
+  depth--;
+  return given;
+}
+
+bool sdg_capture_said(const void *descriptor, const int *length, size_t count) {
+  return sdg_tag_say(descriptor, length, count) == SDG_OK;
 }
 
 void sdg_capture_forget(const void *descriptor, const void *caller) {

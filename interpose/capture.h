@@ -72,6 +72,14 @@ int sdg_capture_neighborhood(const void *handle,
 void sdg_capture_touch(const void *descriptor, const void *caller);
 void sdg_capture_forget(const void *descriptor, const void *caller);
 
+/* `caller` is about to set a descriptor of `count` sequences. In the shard view
+ * some may be without elements: what to set instead, for the caller to free;
+ * NULL: what it has. */
+int *sdg_capture_lengths(int dims, const int *extent, size_t count,
+                         const int *length, const void *caller);
+/* It was set, with others. False without memory. */
+bool sdg_capture_said(const void *descriptor, const int *length, size_t count);
+
 /* cudnnGetLastErrorString: true after sundog refused the thread's last captured
  * call; then `message` holds why. */
 bool sdg_capture_text(char *message, size_t bytes);

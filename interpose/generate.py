@@ -23,7 +23,7 @@ ROLES = ACTIVATIONS + 'W DW BIAS DBIAS SCALE'.split()
 OPERAND_KINDS = 'tensor filter sequence limits'.split()
 OUTPUT_ROLES = 'Y DX DW DBIAS'.split()
 PLAIN_CLASSES = ('handle seqdata opdesc opdesc2 created changed destroyed device '
-                 'scalar workspace workspace_bytes reserve reserve_bytes host '
+                 'scalar workspace workspace_bytes reserve reserve_bytes host lengths '
                  'value everything freed stream').split()
 # What a call does to memory through a pointer: reads, writes.
 ACCESSES = {'in': (1, 0), 'out': (1, 1), 'inout': (1, 1), 'device': (1, 1),
@@ -490,6 +490,24 @@ def watched(e, call):
             '  return status;']
 
 
+def stood_in(e, head, call, lengths):
+    """Sets a descriptor of sequences some of which may have no elements."""
+    changed = e.of_kind('changed')[0].name
+    caller = '__builtin_return_address(0)'
+    given = re.sub(rf'\b{lengths}\b', f'given ? given : {lengths}', call)
+    return [head,
+            '  int *given = sdg_capture_lengths(nbDims, dimA, '
+            f'seqLengthArraySize, {lengths},',
+            f'                                   {caller});',
+            f'  {e.ctype} status = {given};',
+            '  if (status == CUDNN_STATUS_SUCCESS) {',
+            f'    sdg_capture_touch({changed}, {caller});',
+            '    if (given && !sdg_capture_said('
+            f'{changed}, {lengths}, seqLengthArraySize))',
+            '      status = CUDNN_STATUS_INTERNAL_ERROR;',
+            '  }', '  free(given);', '  return status;', '}', '']
+
+
 def probe(e):
     real = f'REAL({e.name}, {e.prototype})'
     call = f'{real}({e.arguments()})'
@@ -524,6 +542,9 @@ def probe(e):
             f'    TAIL return {call};',
             f'  TAIL return capture_{e.name}({e.arguments()});', '}', '']
     if e.kind in ('create', 'set'):
+        lengths = e.of_kind('lengths')
+        if lengths:
+            return stood_in(e, head, call, lengths[0].name)
         touched = [f'    sdg_capture_touch({"*" if p.kind == "created" else ""}'
                    f'{p.name}, __builtin_return_address(0));'
                    for p in e.of_kind('created', 'changed')]
@@ -590,7 +611,7 @@ def memory_table(e, offset):
 def probes_c(entries):
     out = [HEAD_C, '#include <cublasLt.h>', '#include <cublas_v2.h>',
            '#include <cuda_runtime_api.h>', '#include <cudnn.h>',
-           '#include <nccl.h>', '',
+           '#include <nccl.h>', '#include <stdlib.h>', '',
            '/* Nothing of ours is found through the global offset table. */',
            '#pragma GCC visibility push(hidden)',
            '#include "interpose/capture.h"', '#include "interpose/slot.h"',

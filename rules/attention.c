@@ -159,6 +159,20 @@ static int attention_sizes(const sdg_call_t *call, int64_t *out) {
   return SDG_SEQUENCE_DIMS;
 }
 
+static sdg_status_t attention_details(const sdg_call_t *call, int index,
+                                      int *out_count, int **out_number) {
+  const sdg_operand_t *operand = &call->operand[index];
+  const sdg_box_t own = {.dims = SDG_SEQUENCE_DIMS};
+  sdg_attnlengths_t lengths;
+  *out_number = NULL;
+  if (operand->kind != SDG_OPERAND_SEQUENCE)
+    return SDG_OK;
+  SDG_TRY(sdg_attnlengths_read(operand, &own, &lengths));
+  *out_number = lengths.length; // of malloc, its owner now
+  *out_count = lengths.length ? (int)(lengths.batches * lengths.beams) : 0;
+  return SDG_OK;
+}
+
 static uint64_t mix(uint64_t hash, uint64_t word) {
   return (hash ^ word) * UINT64_C(1099511628211); // FNV-1a, by words
 }
@@ -204,6 +218,7 @@ const sdg_rule_t sdg_rule_attention = {
     .knows = attention_knows,
     .describe = attention_describe,
     .sizes = attention_sizes,
+    .details = attention_details,
     .place = sdg_attention_place,
     .key = attention_key,
     .scalars = attention_scalars,

@@ -300,6 +300,8 @@ const char *sdg_attnheads_obstacle(const sdg_attnmaker_t *m) {
     return "without projections all heads see the same vectors";
   if (desc->heads % pieces != 0)
     return "the ranks do not divide the heads";
+  if (m->queries.length || m->keys.length)
+    return "sequences are of several lengths";
   if (sdg_placement_extent(m->rows, SDG_SEQUENCE_BEAM) > 1 ||
       sdg_placement_extent(keys, SDG_SEQUENCE_BEAM) > 1)
     return "there are beams";

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "rules/sequence.h"
+#include "src/job.h"
+#include "src/tag.h"
 
 static size_t count_of(const sdg_attnlengths_t *l) {
   return (size_t)(l->batches * l->beams);
@@ -35,6 +37,122 @@ sdg_status_t sdg_attnlengths_read(const sdg_operand_t *operand,
   }
   *out = l;
   return SDG_OK;
+}
+
+// Where a sequence ends: not before `least`, as rank `at_least` has elements up
+// to there, and not after `most`.
+typedef struct bound {
+  int64_t least, most;
+  int at_least, at_most;
+} bound_t;
+
+static void bound_note(bound_t *bound, int rank, sdg_range_t time,
+                       int64_t length) {
+  int64_t end = time.lo + length;
+  if (length > 0 && end > bound->least) {
+    bound->least = end;
+    bound->at_least = rank;
+  }
+  if (end < time.hi && end < bound->most) {
+    bound->most = end;
+    bound->at_most = rank;
+  }
+}
+
+// One rank's piece.
+static sdg_status_t piece_note(const sdg_call_t *call,
+                               const sdg_tagging_t *tagging, int index,
+                               int rank, const sdg_attnlengths_t *l,
+                               bound_t *bound) {
+  const sdg_operand_t *operand = &call->operand[index];
+  const sdg_tag_vector_t *vector =
+      sdg_tag_vector(operand->descriptor, operand->generation);
+  const sdg_group_t *group = sdg_job_group();
+  sdg_box_t box =
+      sdg_placement_box(&tagging->placement[index], tagging->mesh, rank);
+  int member = 0;
+  while (group->rank[member] != rank)
+    member++;
+  for (int d = 0; d < SDG_SEQUENCE_VECTOR; d++)
+    if (vector->extent[member * vector->dims + d] !=
+        box.dim[d].hi - box.dim[d].lo)
+      return sdg_fail(SDG_E_ATTENTION,
+                      "%s: sequences of several lengths, which are cut "
+                      "elsewhere than the op needs them",
+                      call->entry_name);
+  const int *length = vector->detail + (size_t)member * (size_t)vector->details;
+  sdg_range_t time = box.dim[SDG_SEQUENCE_TIME];
+  for (int64_t b = box.dim[SDG_SEQUENCE_BATCH].lo, at = 0;
+       b < box.dim[SDG_SEQUENCE_BATCH].hi; b++)
+    for (int64_t e = 0; e < l->beams; e++, at++)
+      bound_note(&bound[b * l->beams + e], rank, time,
+                 length[0] < 0 ? time.hi - time.lo : length[at]);
+  return SDG_OK;
+}
+
+static sdg_status_t bounds_read(const sdg_call_t *call, int index,
+                                const bound_t *bound,
+                                const sdg_attnlengths_t *l) {
+  const char *role = sdg_role_name(call->operand[index].role);
+  for (size_t i = 0; i < count_of(l); i++) {
+    if (bound[i].least > bound[i].most)
+      return sdg_fail(SDG_E_ATTENTION,
+                      "%s: sequence %zu of %s ends at %lld by rank %d, while "
+                      "rank %d has elements up to %lld",
+                      call->entry_name, i, role, (long long)bound[i].most,
+                      bound[i].at_most, bound[i].at_least,
+                      (long long)bound[i].least);
+    if (bound[i].least == 0)
+      return sdg_fail(SDG_E_ATTENTION,
+                      "%s: sequence %zu of %s has no elements on any rank",
+                      call->entry_name, i, role);
+    l->length[i] = (int)bound[i].least;
+  }
+  return SDG_OK;
+}
+
+sdg_status_t sdg_attnlengths_agreed(const sdg_call_t *call,
+                                    const sdg_tagging_t *tagging, int index,
+                                    sdg_attnlengths_t *out) {
+  const sdg_operand_t *operand = &call->operand[index];
+  const sdg_placement_t *placement = &tagging->placement[index];
+  const sdg_tag_vector_t *vector =
+      sdg_tag_vector(operand->descriptor, operand->generation);
+  sdg_attnlengths_t l = {
+      .batches = sdg_placement_extent(placement, SDG_SEQUENCE_BATCH),
+      .beams = sdg_placement_extent(placement, SDG_SEQUENCE_BEAM),
+      .times = sdg_placement_extent(placement, SDG_SEQUENCE_TIME),
+  };
+  *out = l;
+  if (!vector || vector->details == 0)
+    return SDG_OK;
+  bound_t *bound = malloc(count_of(&l) * sizeof *bound);
+  l.length = malloc(count_of(&l) * sizeof *l.length);
+  sdg_status_t status = SDG_OK;
+  if (!bound || !l.length)
+    status =
+        sdg_fail(SDG_E_NO_MEMORY, "lengths of %zu sequences", count_of(&l));
+  for (size_t i = 0; i < count_of(&l) && status == SDG_OK; i++)
+    bound[i] = (bound_t){.most = l.times};
+  for (int r = 0; r < tagging->ranks && status == SDG_OK; r++)
+    status = piece_note(call, tagging, index, tagging->rank_list[r], &l, bound);
+  if (status == SDG_OK)
+    status = bounds_read(call, index, bound, &l);
+  free(bound);
+  if (status == SDG_OK)
+    *out = l;
+  else
+    free(l.length);
+  return status;
+}
+
+bool sdg_attnlengths_none(const sdg_operand_t *operand) {
+  const sdg_tag_vector_t *vector =
+      sdg_tag_vector(operand->descriptor, operand->generation);
+  for (int i = 0; vector && i < vector->ranks * vector->details; i++)
+    if (vector->detail[i] == 0)
+      return true;
+  return false;
 }
 
 void sdg_attnlengths_fini(sdg_attnlengths_t *lengths) {

@@ -21,6 +21,15 @@ typedef struct sdg_attnlengths {
 sdg_status_t sdg_attnlengths_read(const sdg_operand_t *operand,
                                   const sdg_box_t *own,
                                   sdg_attnlengths_t *out) SDG_MUST_CHECK;
+/* Shard view: those of the whole sequences, of which the ranks told each other
+ * their pieces. SDG_E_ATTENTION where these contradict each other, or no rank
+ * has an element of one. */
+sdg_status_t sdg_attnlengths_agreed(const sdg_call_t *call,
+                                    const sdg_tagging_t *tagging, int index,
+                                    sdg_attnlengths_t *out) SDG_MUST_CHECK;
+/* Shard view: whether some rank has a sequence without elements, whatever the
+ * others have of it. */
+bool sdg_attnlengths_none(const sdg_operand_t *operand);
 void sdg_attnlengths_fini(sdg_attnlengths_t *lengths);
 
 bool sdg_attnlengths_equal(const sdg_attnlengths_t *a,

@@ -46,6 +46,15 @@ static sdg_axes_t axes_of(const sdg_placement_t *placement, int dim) {
   return axes;
 }
 
+sdg_axes_t sdg_attnmaker_sums(const sdg_attnmaker_t *m) {
+  const sdg_placement_t *keys = &m->tagging->placement[m->a.k];
+  sdg_axes_t of_queries = axes_of(m->rows, SDG_SEQUENCE_TIME) |
+                          axes_of(m->rows, SDG_SEQUENCE_BATCH);
+  return m->local ? 0
+                  : of_queries & ~(axes_of(keys, SDG_SEQUENCE_TIME) |
+                                   axes_of(keys, SDG_SEQUENCE_BATCH));
+}
+
 // ---- who needs what --------------------------------------------------------
 
 sdg_box_t sdg_attnmaker_rows(const sdg_attnmaker_t *m, int index, int rank) {
@@ -112,75 +121,6 @@ void sdg_attnmaker_fini(sdg_attnmaker_t *m) {
   }
   sdg_attnlengths_fini(&m->queries);
   sdg_attnlengths_fini(&m->keys);
-}
-
-// ---- lengths ---------------------------------------------------------------
-
-static sdg_status_t lengths_read(const sdg_attnmaker_t *m, int index,
-                                 sdg_attnlengths_t *out) {
-  sdg_box_t own = {.dims = SDG_SEQUENCE_DIMS};
-  if (m->tagging->section->view == SDG_VIEW_SHARD)
-    own = sdg_placement_box(&m->tagging->placement[index], m->tagging->mesh,
-                            m->tagging->rank);
-  return sdg_attnlengths_read(&m->call->operand[index], &own, out);
-}
-
-// Of what lies beside it they are the same.
-static sdg_status_t side_measure(const sdg_attnmaker_t *m, int index,
-                                 int beside, sdg_attnlengths_t *out,
-                                 bool *out_same) {
-  sdg_attnlengths_t other;
-  SDG_TRY(lengths_read(m, index, out));
-  SDG_TRY(lengths_read(m, beside, &other));
-  *out_same = sdg_attnlengths_equal(out, &other);
-  sdg_attnlengths_fini(&other);
-  return SDG_OK;
-}
-
-sdg_status_t sdg_attnmaker_measure(sdg_attnmaker_t *m, const char **out_why) {
-  bool queries, keys;
-  *out_why = NULL;
-  SDG_TRY(side_measure(m, m->a.q, m->a.o, &m->queries, &queries));
-  SDG_TRY(side_measure(m, m->a.k, m->a.v, &m->keys, &keys));
-  if (!queries)
-    *out_why = "queries and output have sequences of other lengths";
-  else if (!keys)
-    *out_why = "keys and values have sequences of other lengths";
-  return SDG_OK;
-}
-
-static bool sees_nothing(const sdg_attnmaker_t *m, const sdg_box_t *rows,
-                         sdg_range_t need) {
-  sdg_range_t time = rows->dim[SDG_SEQUENCE_TIME];
-  sdg_range_t batch = rows->dim[SDG_SEQUENCE_BATCH];
-  sdg_range_t beam = rows->dim[SDG_SEQUENCE_BEAM];
-  for (int64_t b = batch.lo; b < batch.hi; b++)
-    for (int64_t e = beam.lo; e < beam.hi; e++)
-      if (sdg_attnlengths_in(&m->queries, b, e, time) > 0 &&
-          sdg_attnlengths_in(&m->keys, b, m->keys.beams > 1 ? e : 0, need) == 0)
-        return true;
-  return false;
-}
-
-int sdg_attnmaker_blind(const sdg_attnmaker_t *m) {
-  for (int r = 0; m->keys.length && r < m->tagging->ranks; r++) {
-    int rank = m->tagging->rank_list[r];
-    sdg_box_t rows = sdg_attnmaker_rows(m, m->a.q, rank);
-    if (!sdg_box_empty(&rows) &&
-        sees_nothing(m, &rows,
-                     m->need[SDG_ATTN_KEYS][r].dim[SDG_SEQUENCE_TIME]))
-      return rank;
-  }
-  return -1;
-}
-
-sdg_axes_t sdg_attnmaker_sums(const sdg_attnmaker_t *m) {
-  const sdg_placement_t *keys = &m->tagging->placement[m->a.k];
-  sdg_axes_t of_queries = axes_of(m->rows, SDG_SEQUENCE_TIME) |
-                          axes_of(m->rows, SDG_SEQUENCE_BATCH);
-  return m->local ? 0
-                  : of_queries & ~(axes_of(keys, SDG_SEQUENCE_TIME) |
-                                   axes_of(keys, SDG_SEQUENCE_BATCH));
 }
 
 // ---- what goes with queries and keys ---------------------------------------
@@ -395,8 +335,14 @@ static sdg_status_t way_make(sdg_attnmaker_t *m, bool sequence) {
   }
   if (sequence)
     SDG_TRY(strategy_choose(m, &heads));
-  return !heads && !m->moves && !has_terms(m) ? sdg_literal_plan(&m->plan)
-                                              : plan_make(m, heads);
+  if (!heads && sdg_attnmaker_blind(m) >= 0)
+    return sdg_fail(SDG_E_ATTENTION,
+                    "%s: rank %d has queries of a sequence, and no key that "
+                    "they see is one of its elements",
+                    m->call->entry_name, sdg_attnmaker_blind(m));
+  return !heads && !m->moves && !sdg_attnmaker_blanks(m) && !has_terms(m)
+             ? sdg_literal_plan(&m->plan)
+             : plan_make(m, heads);
 }
 
 // What becomes of queries and keys, by their placements and the windows.
@@ -406,9 +352,6 @@ static sdg_status_t maker_fill(sdg_attnmaker_t *m, bool sequence) {
     SDG_TRY(sdg_attnmaker_measure(m, &why));
   if (why)
     return sdg_fail(SDG_E_ATTENTION, "%s: %s", m->call->entry_name, why);
-  if (sequence && (m->queries.length || m->keys.length))
-    return sdg_fail(SDG_E_ATTENTION, "%s: sequences of several lengths",
-                    m->call->entry_name);
   m->local = !sequence;
   if (sequence)
     SDG_TRY(band_find(m));
@@ -430,8 +373,10 @@ sdg_status_t sdg_attention_plan(const sdg_call_t *call,
                                 const sdg_tagging_t *tagging,
                                 sdg_plan_t **out_plan) {
   sdg_attnmaker_t m = {.call = call, .tagging = tagging};
-  if (!sdg_attention_read(call, &m.a) || tagging->ranks < 2)
+  if (!sdg_attention_read(call, &m.a) || tagging->ranks < 2) {
+    SDG_TRY(sdg_sequence_whole(call));
     return sdg_literal_plan(out_plan);
+  }
   SDG_TRY(alike_check(call, tagging, &m.a));
   m.rows = &tagging->placement[m.a.q];
   bool sequence = is_split(m.rows, SDG_SEQUENCE_TIME) ||

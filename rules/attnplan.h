@@ -40,6 +40,9 @@ void sdg_attnmaker_fini(sdg_attnmaker_t *m);
  * NULL. */
 sdg_status_t sdg_attnmaker_measure(sdg_attnmaker_t *m,
                                    const char **out_why) SDG_MUST_CHECK;
+/* Whether some rank's piece of some sequence has no elements: of its queries,
+ * or of the keys that it needs. After sdg_attnmaker_init. */
+bool sdg_attnmaker_blanks(const sdg_attnmaker_t *m);
 /* A rank whose piece of a sequence has queries, and of whose need of it every
  * key is padding; -1: there is none. After sdg_attnmaker_init. */
 int sdg_attnmaker_blind(const sdg_attnmaker_t *m);

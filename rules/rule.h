@@ -45,6 +45,12 @@ typedef struct sdg_rule {
    * on and kept with the op's descriptor (sdg_tag_vector). At most
    * SDG_AGREE_SIZES. Returns how many. NULL: there are none. */
   int (*sizes)(const sdg_call_t *call, int64_t *out);
+  /* Shard view: numbers of an operand beside its extents that may differ from
+   * rank to rank, agreed on and kept with its descriptor (sdg_tag_vector_t).
+   * *out_number is of malloc, NULL where there are none. NULL: there never are.
+   */
+  sdg_status_t (*details)(const sdg_call_t *call, int index, int *out_count,
+                          int **out_number);
   /* Shard view: corrects where the section says that the call's tensors are.
    * NULL: there is nothing to correct. */
   sdg_status_t (*place)(const sdg_call_t *call, sdg_tagging_t *tagging);

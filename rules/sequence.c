@@ -6,6 +6,7 @@
 
 #include "rules/tensor.h"
 #include "rules/vendor.h"
+#include "src/tag.h"
 
 typedef struct shape {
   cudnnDataType_t type;
@@ -50,10 +51,39 @@ bool sdg_sequence_get(sdg_operand_t *operand) {
 
 bool sdg_sequence_lengths(const sdg_operand_t *operand, int *out_length) {
   shape_t shape;
-  return shape_read(operand->descriptor, out_length,
-                    (size_t)(operand->extent[SDG_SEQUENCE_BATCH] *
-                             operand->extent[SDG_SEQUENCE_BEAM]),
-                    &shape);
+  size_t count = (size_t)(operand->extent[SDG_SEQUENCE_BATCH] *
+                          operand->extent[SDG_SEQUENCE_BEAM]);
+  return sdg_tag_said(operand->descriptor, operand->generation, count,
+                      out_length) ||
+         shape_read(operand->descriptor, out_length, count, &shape);
+}
+
+int *sdg_sequence_stand_in(const int *length, size_t count) {
+  int *given = NULL;
+  for (size_t i = 0; i < count; i++)
+    if (length[i] < 0)
+      return NULL;
+  for (size_t i = 0; i < count && !given; i++)
+    if (length[i] == 0)
+      given = malloc(count * sizeof *given);
+  for (size_t i = 0; given && i < count; i++)
+    given[i] = length[i] > 0 ? length[i] : 1;
+  return given;
+}
+
+bool sdg_sequence_has_none(const sdg_operand_t *operand) {
+  return operand->kind == SDG_OPERAND_SEQUENCE &&
+         sdg_tag_said(operand->descriptor, operand->generation, 0, NULL);
+}
+
+sdg_status_t sdg_sequence_whole(const sdg_call_t *call) {
+  for (int i = 0; i < call->operands; i++)
+    if (sdg_sequence_has_none(&call->operand[i]))
+      return sdg_fail(SDG_E_ATTENTION,
+                      "%s: %s has a sequence without elements, and is not in "
+                      "pieces",
+                      call->entry_name, sdg_role_name(call->operand[i].role));
+  return SDG_OK;
 }
 
 // The axes as these strides nest them, the vector last. Those of extent 1 lie

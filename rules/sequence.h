@@ -28,6 +28,17 @@ bool sdg_sequence_get(sdg_operand_t *operand);
  * sdg_sequence_get. */
 bool sdg_sequence_lengths(const sdg_operand_t *operand, int *out_length);
 
+/* A piece of a sequence may have no elements, which the vendor's descriptors
+ * cannot say: they have 1 there, and what the program said is kept beside them
+ * (sdg_tag_say). The lengths for the descriptor, of malloc; NULL: those that
+ * the program gave, since none is 0, or some are below. */
+int *sdg_sequence_stand_in(const int *length, size_t count);
+/* Whether an operand's descriptor has such lengths. */
+bool sdg_sequence_has_none(const sdg_operand_t *operand);
+/* SDG_E_ATTENTION if that of any operand has: for a call that is the program's
+ * as it is, in which the vendor's library takes none. */
+sdg_status_t sdg_sequence_whole(const sdg_call_t *call) SDG_MUST_CHECK;
+
 /* Whether a descriptor can say where the elements of `box` lie: with the last
  * dimension innermost, without gaps. */
 bool sdg_sequence_packed(const sdg_box_t *box, const int64_t *stride);

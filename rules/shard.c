@@ -12,6 +12,7 @@
 #include "rules/meet.h"
 #include "rules/memory.h"
 #include "rules/plancache.h"
+#include "rules/sequence.h"
 #include "rules/step.h"
 #include "rules/tagging.h"
 #include "rules/values.h"
@@ -320,8 +321,10 @@ static sdg_status_t counted(sdg_call_t *call, const sdg_rules_t *rules,
     SDG_TRY(query_answer(call, rules, rule, wait_ns, out_way));
   else
     SDG_TRY(op_run(call, rules, rule, numbered, wait_ns, out_way));
-  if (*out_way == WAY_UNTAGGED)
+  if (*out_way == WAY_UNTAGGED) {
+    SDG_TRY(sdg_sequence_whole(call));
     mark_passes(call, rules);
+  }
   return SDG_OK;
 }
 
@@ -343,6 +346,7 @@ sdg_status_t sdg_shard_judge(sdg_call_t *call, const sdg_rules_t *rules,
   *out_done = false;
   if (!may_match(call, rules)) {
     SDG_TRY(unmatched_check(call, rules, rule, named_local(call, rules)));
+    SDG_TRY(sdg_sequence_whole(call));
     mark_passes(call, rules);
     return SDG_OK;
   }

@@ -77,6 +77,21 @@ void sdg_step_foresee(const sdg_call_t *call) {
   sdg_log_set_place(coming_call);
 }
 
+static sdg_status_t details_fill(const sdg_call_t *call, const sdg_rule_t *rule,
+                                 sdg_details_t *out) {
+  for (int i = 0; i < call->operands; i++) {
+    int *number = NULL;
+    SDG_TRY(rule->details(call, i, &out->count[i], &number));
+    out->number[i] = number;
+  }
+  return SDG_OK;
+}
+
+static void details_fini(sdg_details_t *details) {
+  for (int i = 0; i < SDG_OPERANDS_MAX; i++)
+    free((void *)(uintptr_t)details->number[i]);
+}
+
 sdg_status_t sdg_step_agree(const sdg_call_t *call, const sdg_rule_t *rule,
                             int64_t *out_wait_ns) {
   char parameters[PARAMETERS_BYTES] = "";
@@ -89,7 +104,14 @@ sdg_status_t sdg_step_agree(const sdg_call_t *call, const sdg_rule_t *rule,
   int count = 0;
   if (rule && rule->knows(call) && rule->sizes)
     count = rule->sizes(call, sizes);
-  return sdg_agree(call, parameters, sizes, count, NULL, out_wait_ns);
+  sdg_details_t details = {.count = {0}};
+  sdg_status_t status = SDG_OK;
+  if (rule && rule->knows(call) && rule->details && !sdg_registry_is_whole())
+    status = details_fill(call, rule, &details);
+  if (status == SDG_OK)
+    status = sdg_agree(call, parameters, sizes, count, &details, out_wait_ns);
+  details_fini(&details);
+  return status;
 }
 
 static sdg_status_t capture_check(const sdg_call_t *call, cudaStream_t stream) {

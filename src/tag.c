@@ -27,11 +27,15 @@ typedef struct record {
   sdg_tag_vector_t *vector[SDG_CONTROL_THREADS]; // by channel
   const sdg_tag_label_t *label;
   uint64_t label_generation;
+  int *said;
+  size_t said_count;
+  uint64_t said_generation;
   sdg_tag_place_t place;
   UT_hash_handle hh;
 } record_t;
 static record_t *records;
 static atomic_bool labelled; // some descriptor has been given a label
+static atomic_bool saying;   // something has been said of some descriptor
 
 static void vector_free(sdg_tag_vector_t *vector) {
   if (vector)
@@ -136,6 +140,7 @@ void sdg_tag_forget(const void *descriptor) {
     HASH_DEL(records, record);
     for (int i = 0; i < SDG_CONTROL_THREADS; i++)
       vector_free(record->vector[i]);
+    free(record->said);
     free(record);
   }
   pthread_mutex_unlock(&lock);
@@ -255,6 +260,45 @@ const sdg_tag_label_t *sdg_tag_label(const void *descriptor,
       record && record->label_generation == generation ? record->label : NULL;
   pthread_mutex_unlock(&lock);
   return label;
+}
+
+sdg_status_t sdg_tag_say(const void *descriptor, const int *number,
+                         size_t count) {
+  int *said = malloc(count * sizeof *said);
+  if (!said)
+    return sdg_fail(SDG_E_NO_MEMORY, "%zu numbers of a descriptor", count);
+  memcpy(said, number, count * sizeof *said);
+  uint64_t generation = sdg_tag_generation(descriptor);
+  pthread_mutex_lock(&lock);
+  record_t *record = record_get(descriptor);
+  if (record) {
+    free(record->said);
+    record->said = said;
+    record->said_count = count;
+    record->said_generation = generation;
+  }
+  atomic_store(&saying, true);
+  pthread_mutex_unlock(&lock);
+  if (record)
+    return SDG_OK;
+  free(said);
+  return sdg_fail(SDG_E_NO_MEMORY, "a descriptor's record");
+}
+
+bool sdg_tag_said(const void *descriptor, uint64_t generation, size_t count,
+                  int *out_number) {
+  if (!atomic_load_explicit(&saying, memory_order_acquire))
+    return false;
+  pthread_mutex_lock(&lock);
+  record_t *record = NULL;
+  HASH_FIND_PTR(records, &descriptor, record);
+  bool there = record && record->said && generation &&
+               record->said_generation == generation &&
+               record->said_count >= count;
+  if (there && count > 0)
+    memcpy(out_number, record->said, count * sizeof *out_number);
+  pthread_mutex_unlock(&lock);
+  return there;
 }
 
 void sdg_tag_set_place(const void *descriptor, const sdg_tag_place_t *place) {

@@ -100,6 +100,14 @@ sdg_status_t sdg_tag_set_label(const void *descriptor,
 const sdg_tag_label_t *sdg_tag_label(const void *descriptor,
                                      uint64_t generation);
 
+/* What the program said of a descriptor at its present generation and the
+ * vendor's library cannot keep: numbers, copied. */
+sdg_status_t sdg_tag_say(const void *descriptor, const int *number,
+                         size_t count) SDG_MUST_CHECK;
+/* `count` of them; false if this generation has none. */
+bool sdg_tag_said(const void *descriptor, uint64_t generation, size_t count,
+                  int *out_number);
+
 /* Where this rank's piece is in the whole tensor, for the program's questions.
  */
 typedef struct sdg_tag_place {

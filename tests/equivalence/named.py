@@ -540,6 +540,38 @@ NAMED += [(f"attention, {here} on every rank, key {hole} is no number",
                                     ("queries", [9, 4, 7], 9),
                                     ("keys", [3, 4, 5], 5))]
 
+# Padded batches: sequences that end in a piece, at its border, with its first
+# element; full ones; keys that are more than queries. Padding is no number.
+PADDED = (([8, 8], "16x8x9", "16x8x9"), ([11, 11, 10], "32x11x1", "32x11x1"),
+          ([11, 11, 10], "5x22x23", "7x22x32"), ([20, 1, 3], "21x20x3", "24"),
+          ([3, 3, 3, 1], "10x7x2", "10x8x3"), ([4] * 8, "1x17x32", "2x17x32"))
+NAMED += [(f"attention, {'+'.join(map(str, sizes))}, lengths {lengths}, "
+           f"{name}, {strategy}", attention(
+               sizes, window, f"n=3 lengths={lengths} nan=1 klengths="
+               f"{'x'.join([klengths] * (1 if 'x' in klengths else 3))} "
+               f"strategy={strategy} {words}"))
+          for sizes, lengths, klengths in PADDED
+          for strategy in ("halo", "gather")
+          for name, window, words in (
+              ("its own", (0, 0), "heads=2"),
+              ("window 3,7", (3, 7), "heads=2 projected=3x3x2x4 biases=1 "
+               "residual=1 adds=1 axes=1x1x1x0 repeat=2"),
+              ("causal", (1 << 20, 0), "heads=2 same=1 type=half"),
+              ("all", (1 << 20, 1 << 20), "heads=2 projected=3x3x2x0 "
+               "type=double"))]
+NAMED += [("attention, lengths of two beams",
+           attention([5, 9], (3, 2), "beam=2 n=2 lengths=14x3x5x6 "
+                     "klengths=14x6 nan=1 biases=1 projected=3x3x3x4 "
+                     "residual=1")),
+          ("attention, lengths, sequence and batch split",
+           "op=attention mesh=2x2 split=SEQ:0,BATCH:1 partSEQ=0,7,16 "
+           "partBATCH=0,1,3 n=3 window=3x4 heads=2 projected=3x3x2x4 "
+           "lengths=16x2x9 klengths=16x2x9 nan=1 biases=1"),
+          ("attention, lengths, the batch split",
+           "op=attention mesh=3 split=BATCH:0 partBATCH=0,1,2,5 n=5 seq=9 "
+           "window=3x4 heads=2 projected=3x3x2x4 lengths=9x1x4x9x3 "
+           "klengths=9x1x4x9x3 nan=1")]
+
 # Operands of one call that are cut in different places: other rows, other
 # dimensions, all of it on every rank; inputs, outputs with and without old
 # values.

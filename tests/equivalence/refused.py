@@ -163,6 +163,26 @@ def negative_cases(runner, completed):
     yield item("a single step of a sequence in pieces",
                [[tokens + " train=0 only=2"]] * 2, ["SDG-630", "single step"],
                line=tokens)
+    two = tokens.replace("n=1", "n=2")
+    longer = two + " lengths=12x12 klengths=12x12"
+    yield item("rank 0 ends a sequence that rank 1 has more of",
+               [[longer.replace("lengths=12x", "lengths=3x")], [longer]],
+               ["SDG-630", "sequence 0 of q ends at 3 by rank 0, while rank 1 "
+                "has elements up to 12"], line=two)
+    yield item("rank 0 ends keys that rank 1 has more of",
+               [[longer.replace("klengths=12x12", "klengths=12x5")], [longer]],
+               ["SDG-630", "sequence 1 of k ends at 5"], line=two)
+    yield item("a sequence of which no rank has anything",
+               [[two + " lengths=0x7 klengths=0x7"]] * 2,
+               ["SDG-630", "sequence 0 of q has no elements"], line=two)
+    yield item("queries that see padding only",
+               [[two + " lengths=12x12 klengths=12x3"]] * 2,
+               ["SDG-630", "rank 1 has queries of a sequence"], line=two)
+    batch = ("op=attention mesh=2 split=BATCH:0 partBATCH=0,1,2 seq=6 n=2 "
+             "window=2x3 seed=1")
+    yield item("a sequence of nothing where the batch is split",
+               [[batch + " lengths=6x0 klengths=6x0"]] * 2,
+               ["SDG-630", "sequence 1 of q has no elements"], line=batch)
     yield item("rank 1 has other heads", [[tokens], [tokens + " heads=2"]],
                ["SDG-301"], line=tokens)
     heads = tokens.replace("SEQ:0", "HEAD:0")

@@ -50,6 +50,29 @@ START_TEST(a_vector_holds_for_one_generation) {
 }
 END_TEST
 
+START_TEST(what_was_said_holds_for_one_generation) {
+  const int said[] = {3, 0, 4};
+  int heard[3] = {0};
+  sdg_tag_touch(&object[0]);
+  uint64_t generation = sdg_tag_generation(&object[0]);
+  ck_assert(!sdg_tag_said(&object[0], generation, 3, heard));
+  ck_assert_int_eq((int)sdg_tag_say(&object[0], said, 3), 0);
+  ck_assert(sdg_tag_said(&object[0], generation, 3, heard));
+  ck_assert_int_eq(heard[0], 3);
+  ck_assert_int_eq(heard[2], 4);
+  ck_assert(!sdg_tag_said(&object[0], generation, 4, heard));
+  ck_assert(!sdg_tag_said(&object[1], generation, 0, NULL));
+  sdg_tag_touch(&object[0]);
+  generation = sdg_tag_generation(&object[0]);
+  ck_assert(!sdg_tag_said(&object[0], generation, 3, heard));
+  ck_assert_int_eq((int)sdg_tag_say(&object[0], said + 1, 2), 0);
+  ck_assert(sdg_tag_said(&object[0], generation, 2, heard));
+  ck_assert_int_eq(heard[1], 4);
+  sdg_tag_forget(&object[0]);
+  ck_assert(!sdg_tag_said(&object[0], generation, 0, NULL));
+}
+END_TEST
+
 START_TEST(generations_are_never_reused) {
   uint64_t last = 0;
   for (int i = 0; i < 1000; i++) {
@@ -165,6 +188,7 @@ int main(void) {
   tcase_add_test(cases, an_unknown_descriptor_does_not_pass);
   tcase_add_test(cases, a_pass_holds_for_one_family_and_one_generation);
   tcase_add_test(cases, a_vector_holds_for_one_generation);
+  tcase_add_test(cases, what_was_said_holds_for_one_generation);
   tcase_add_test(cases, generations_are_never_reused);
   tcase_add_test(cases, a_label_is_of_one_generation);
   tcase_add_test(cases, a_place_is_of_one_generation);

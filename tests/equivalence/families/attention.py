@@ -197,8 +197,8 @@ class Attention(Family):
                 return False
         if case.get("strategy") == "heads" and not by_heads(case, setting):
             return False
-        if setting.view == "shard" and "SEQ" in case["split"] and (
-                case["lengths"] or case["klengths"]):
+        if setting.view == "shard" and (blind(case) or (
+                case["here"] == "queries" and padded(case))):
             return False
         return case.get("sum", "yes") == "yes" or case["type"] in (
             "float", "double")
@@ -309,9 +309,29 @@ class Attention(Family):
         return Definition(case, t).results()
 
 
+def padded(case):
+    return bool(case["lengths"] or case["klengths"])
+
+
+def blind(case):
+    """Whether some rank has queries of a sequence to which every key in reach
+    is padding: in the shard view refused."""
+    queries, keys = inside(case, "lengths"), inside(case, "klengths")
+    if case["here"] == "queries":
+        return False
+    first = case["part"].get("SEQ", [0, case["seq"]])
+    left, right = case["window"]
+    for s, e in zip(first, first[1:]):
+        seen = keys[max(0, s - left):e + right].any(0)
+        if (queries[s:e].any(0) & ~seen).any():
+            return True
+    return False
+
+
 def by_heads(case, setting):
     """Whether each rank can have heads of its own."""
     return setting.view == "whole" or (
+        not padded(case) and
         min(case["projected"][:3]) > 0 and case["beam"] == 1 and
         case["heads"] % setting.pieces("SEQ") == 0)
 
