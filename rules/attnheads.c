@@ -27,7 +27,71 @@ typedef struct heads {
   sdg_subcall_tensor_t row[PARTS]; // the operands' rows
   sdg_attnfield_t field[FIELDS];   // of q, k, v, the results; gradients
   int *lo, *hi;
+  int *q_length, *k_length; // of whole sequences, for each head
 } heads_t;
+
+// ---- padding ---------------------------------------------------------------
+//
+// What there is of it in the program's memory may be no numbers, which products
+// of rows would spread.
+
+static const sdg_attnlengths_t *lengths_of(const heads_t *h, int part) {
+  return part == K || part == V ? &h->m->keys : &h->m->queries;
+}
+
+static bool is_padded(const heads_t *h) {
+  return h->m->queries.length || h->m->keys.length;
+}
+
+// Behind the ends of sequences of a part, in a slab of time, batch, beam and
+// what there may be more.
+static sdg_status_t padding_zero(heads_t *h, int part, int slab) {
+  sdg_plan_t *plan = h->m->plan;
+  const sdg_box_t all = plan->slab[slab].box;
+  sdg_range_t time = all.dim[SDG_SEQUENCE_TIME];
+  for (int64_t b = all.dim[SDG_SEQUENCE_BATCH].lo;
+       lengths_of(h, part)->length && b < all.dim[SDG_SEQUENCE_BATCH].hi; b++) {
+    sdg_box_t box = all;
+    box.dim[SDG_SEQUENCE_BATCH] = (sdg_range_t){b, b + 1};
+    box.dim[SDG_SEQUENCE_TIME].lo +=
+        sdg_attnlengths_in(lengths_of(h, part), b, 0, time);
+    if (!sdg_box_empty(&box))
+      SDG_TRY(sdg_plan_zero(plan, SDG_LANE_MAIN, slab, &box));
+  }
+  return SDG_OK;
+}
+
+// The same of an operand that has been made.
+static sdg_status_t operand_finish(heads_t *h, int part, int index) {
+  const sdg_placement_t *placement = &h->m->tagging->placement[index];
+  sdg_box_t own =
+      sdg_placement_box(placement, h->m->tagging->mesh, h->m->tagging->rank);
+  int slab;
+  if (!lengths_of(h, part)->length)
+    return SDG_OK;
+  SDG_TRY(sdg_plan_operand(h->m->plan, h->m->call, index, &own, &slab));
+  return padding_zero(h, part, slab);
+}
+
+// Each of this rank's heads sees all of the sequences.
+static sdg_status_t lengths_make(const heads_t *h, int part, int **out) {
+  const sdg_attnlengths_t *lengths = lengths_of(h, part);
+  const sdg_box_t *box = &h->field[part].need_heads[h->m->tagging->me];
+  const sdg_range_t *batch = &box->dim[SDG_SEQUENCE_BATCH];
+  int64_t heads =
+      h->m->a.desc.heads / h->m->rows->part[SDG_SEQUENCE_TIME].pieces;
+  size_t at = 0;
+  if (!lengths->length)
+    return SDG_OK;
+  *out = malloc((size_t)((batch->hi - batch->lo) * heads) * sizeof **out);
+  if (!*out)
+    return sdg_fail(SDG_E_NO_MEMORY, "lengths of %lld heads", (long long)heads);
+  for (int64_t b = batch->lo; b < batch->hi; b++)
+    for (int64_t head = 0; head < heads; head++)
+      (*out)[at++] =
+          (int)sdg_attnlengths_in(lengths, b, 0, box->dim[SDG_SEQUENCE_TIME]);
+  return SDG_OK;
+}
 
 // ---- rows of operands ------------------------------------------------------
 
@@ -61,16 +125,28 @@ static sdg_status_t room_like(heads_t *h, const sdg_subcall_tensor_t *rows,
   return SDG_OK;
 }
 
-// An input in the arithmetic's type.
-static sdg_status_t rows_read(heads_t *h, int index,
-                              sdg_subcall_tensor_t *out) {
+// An input in the arithmetic's type; zeros for padding where all rows are
+// summed over.
+static sdg_status_t rows_read(heads_t *h, int part, sdg_subcall_tensor_t *out) {
+  const sdg_operand_t *o = &h->m->call->operand[h->operand[part]];
+  const sdg_tagging_t *tagging = h->m->tagging;
+  bool trims = is_padded(h) && h->m->a.kind == SDG_ATTENTION_WEIGHTS;
   sdg_subcall_tensor_t there;
-  SDG_TRY(rows_view(h, index, &there));
+  int rows;
+  SDG_TRY(rows_view(h, h->operand[part], &there));
   *out = there;
-  if (there.type == h->type)
+  if (there.type == h->type && !trims)
     return SDG_OK;
   SDG_TRY(room_like(h, &there, out));
-  return sdg_subcall_transform(h->m->plan, 1, &there, 0, out);
+  SDG_TRY(sdg_subcall_transform(h->m->plan, 1, &there, 0, out));
+  if (!trims)
+    return SDG_OK;
+  sdg_box_t own = sdg_placement_box(&tagging->placement[h->operand[part]],
+                                    tagging->mesh, tagging->rank);
+  SDG_TRY(sdg_plan_within(h->m->plan, out->slab, 0, &own, out->slab, &rows));
+  memcpy(h->m->plan->slab[rows].stride, o->stride, sizeof o->stride);
+  memcpy(h->m->plan->slab[rows].nesting, o->nesting, sizeof o->nesting);
+  return padding_zero(h, part, rows);
 }
 
 // Where an output is made, and what is left to do when it is.
@@ -96,14 +172,14 @@ static sdg_status_t rows_store(heads_t *h, int index,
 // q, k and v as the heads see them; for gradients also that of the results.
 static sdg_status_t project(heads_t *h) {
   for (int i = 0; i < O; i++) {
-    SDG_TRY(rows_read(h, h->operand[i], &h->row[i]));
+    SDG_TRY(rows_read(h, i, &h->row[i]));
     SDG_TRY(
         sdg_attnproject_right(&h->project, i, &h->row[i], &h->field[i].flat));
   }
   if (h->m->a.kind == SDG_ATTENTION_FORWARD)
     return SDG_OK;
   sdg_attnfield_t *f = &h->field[PARTS + O];
-  SDG_TRY(rows_read(h, h->operand[O], &h->row[O]));
+  SDG_TRY(rows_read(h, O, &h->row[O]));
   return h->project.matrix[O].is_there
              ? sdg_attnproject_left(&h->project, O, &f->flat, &h->row[O])
              : sdg_subcall_transform(h->m->plan, 1, &h->row[O], 0, &f->flat);
@@ -154,6 +230,10 @@ static sdg_status_t attend(heads_t *h) {
   SDG_TRY(windows_make(h, &desc));
   sub.lo = h->lo;
   sub.hi = h->hi;
+  SDG_TRY(lengths_make(h, Q, &h->q_length));
+  SDG_TRY(lengths_make(h, K, &h->k_length));
+  sub.q_length = h->q_length;
+  sub.k_length = h->k_length;
   if (trains)
     SDG_TRY(sdg_attnsub_reserve(m->plan, &desc, &sub.reserve));
   SDG_TRY(sdg_attnsub_add(m->plan, m->call, &sub));
@@ -200,7 +280,8 @@ static sdg_status_t output_make(heads_t *h) {
     SDG_TRY(sdg_subcall_op(plan, CUDNN_OP_TENSOR_ADD, 1, &out, 1, &residual, 0,
                            &out));
   }
-  return rows_store(h, a->o, &out);
+  SDG_TRY(rows_store(h, a->o, &out));
+  return operand_finish(h, O, a->o);
 }
 
 static sdg_status_t vectors_make(heads_t *h) {
@@ -212,6 +293,7 @@ static sdg_status_t vectors_make(heads_t *h) {
     SDG_TRY(
         sdg_attnproject_left(&h->project, i, &out, &h->field[PARTS + i].flat));
     SDG_TRY(rows_store(h, to[i], &out));
+    SDG_TRY(operand_finish(h, i, to[i]));
   }
   return SDG_OK;
 }
@@ -238,8 +320,11 @@ static sdg_status_t parameters_make(heads_t *h) {
   bool adds = sum.takes_beta && m->a.adds;
   if (!adds)
     SDG_TRY(sdg_gradsum_nothing(m->plan, &sum));
-  for (int i = 0; i < PARTS; i++)
+  for (int i = 0; i < PARTS; i++) {
+    const sdg_attnfield_t *sums = &h->field[i == O ? O : PARTS + i];
+    SDG_TRY(padding_zero(h, i, sums->rows));
     SDG_TRY(parameter_make(h, i, sum.part, adds));
+  }
   return sdg_gradsum_close(m->plan, m->call, &sum);
 }
 
@@ -283,68 +368,7 @@ sdg_status_t sdg_attnheads_steps(sdg_attnmaker_t *m) {
     sdg_attnfield_fini(&h.field[i]);
   free(h.lo);
   free(h.hi);
+  free(h.q_length);
+  free(h.k_length);
   return status;
-}
-
-// ---- the choice ------------------------------------------------------------
-
-const char *sdg_attnheads_obstacle(const sdg_attnmaker_t *m) {
-  const sdg_attndesc_t *desc = &m->a.desc;
-  const sdg_placement_t *keys = &m->side[SDG_ATTN_KEYS];
-  int pieces = m->rows->part[SDG_SEQUENCE_TIME].pieces;
-  if (m->local)
-    return "windows are each rank's own";
-  if (m->sums)
-    return "keys and values are on every rank";
-  if (!desc->q_projected || !desc->k_projected || !desc->v_projected)
-    return "without projections all heads see the same vectors";
-  if (desc->heads % pieces != 0)
-    return "the ranks do not divide the heads";
-  if (m->queries.length || m->keys.length)
-    return "sequences are of several lengths";
-  if (sdg_placement_extent(m->rows, SDG_SEQUENCE_BEAM) > 1 ||
-      sdg_placement_extent(keys, SDG_SEQUENCE_BEAM) > 1)
-    return "there are beams";
-  return NULL;
-}
-
-// Rows of a placement that a rank does not have.
-static int64_t others_rows(const sdg_placement_t *placement, int piece,
-                           int64_t *out_own) {
-  const sdg_part_t *part = &placement->part[SDG_SEQUENCE_TIME];
-  *out_own = sdg_part_size(part, piece);
-  return sdg_part_extent(part) - *out_own;
-}
-
-int64_t sdg_attnheads_bytes(const sdg_attnmaker_t *m) {
-  const sdg_attndesc_t *desc = &m->a.desc;
-  int pieces = m->rows->part[SDG_SEQUENCE_TIME].pieces;
-  int64_t each[PARTS], most = 0, own, unused;
-  int64_t mine = desc->heads / pieces, theirs = desc->heads - mine;
-  sdg_attnproject_each(desc, each);
-  for (int r = 0; r < pieces; r++) {
-    int64_t elements = others_rows(m->rows, r, &own) * mine * each[Q];
-    elements += others_rows(&m->side[SDG_ATTN_KEYS], r, &unused) * mine *
-                (each[K] + each[V]);
-    elements += own * theirs * each[O];
-    most = elements > most ? elements : most;
-  }
-  return most * sdg_merge_bytes(sdg_merge_type((sdg_type_t)desc->type));
-}
-
-int64_t sdg_attnhalo_bytes(const sdg_attnmaker_t *m) {
-  const sdg_part_t *keys = &m->side[SDG_ATTN_KEYS].part[SDG_SEQUENCE_TIME];
-  const sdg_part_t *rows = &m->rows->part[SDG_SEQUENCE_TIME];
-  int64_t most = 0;
-  for (int r = 0; r < rows->pieces; r++) {
-    sdg_range_t own = {rows->offset[r], rows->offset[r + 1]};
-    sdg_range_t need = sdg_band_need(&m->band, own, sdg_part_extent(keys));
-    sdg_range_t has = {keys->offset[r], keys->offset[r + 1]};
-    int64_t lo = need.lo > has.lo ? need.lo : has.lo;
-    int64_t hi = need.hi < has.hi ? need.hi : has.hi;
-    int64_t halo = need.hi - need.lo - (hi > lo ? hi - lo : 0);
-    most = halo > most ? halo : most;
-  }
-  return most * (m->a.desc.k_size + m->a.desc.v_size) *
-         m->call->operand[m->a.k].elem_bytes;
 }

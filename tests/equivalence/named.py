@@ -559,6 +559,18 @@ NAMED += [(f"attention, {'+'.join(map(str, sizes))}, lengths {lengths}, "
               ("causal", (1 << 20, 0), "heads=2 same=1 type=half"),
               ("all", (1 << 20, 1 << 20), "heads=2 projected=3x3x2x0 "
                "type=double"))]
+NAMED += [(f"attention by heads, {'+'.join(map(str, sizes))}, lengths "
+           f"{lengths}, {type}", attention(
+               sizes, window, f"n=3 lengths={lengths} klengths={lengths} nan=1 "
+               f"strategy=heads heads={len(sizes)} {words} type={type}"))
+          for sizes, lengths in (([8, 8], "16x8x9"), ([11, 11, 10], "32x11x1"),
+                                 ([20, 1, 3], "21x20x3"),
+                                 ([4] * 8, "1x17x32"))
+          for type in ("float", "half", "double")
+          for window, words in (
+              ((3, 7), "sizes=6x6x6 projected=2x2x3x6 residual=1 biases=1"),
+              ((1 << 20, 0), "sizes=4x4x4 projected=4x4x2x0 same=1 "
+               "axes=1x1x1x0 adds=1 biases=1"))]
 NAMED += [("attention, lengths of two beams",
            attention([5, 9], (3, 2), "beam=2 n=2 lengths=14x3x5x6 "
                      "klengths=14x6 nan=1 biases=1 projected=3x3x3x4 "

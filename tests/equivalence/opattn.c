@@ -113,7 +113,8 @@ static int prepare(op_call_t *call) {
   OP_TRY(cudnnGetMultiHeadAttnBuffers(call->handle, attn->desc, &attn->weights,
                                       &work, &reserve));
   OP_TRY(op_space(call, WORK, work + 1));
-  OP_TRY(op_space(call, RESERVE, reserve + 1));
+  // And room for a further call, whose gradients nobody asks for.
+  OP_TRY(op_space(call, RESERVE, 2 * reserve + 256));
   call->space_bytes[RESERVE] = reserve;
   return lengths(call);
 }
@@ -152,6 +153,8 @@ static int gradients(op_call_t *call, const attn_t *attn) {
 
 /* What came out, as queries, keys and values of one more attention. */
 static int again(op_call_t *call, const attn_t *attn) {
+  size_t reserve = attn->trains ? call->space_bytes[RESERVE] : 0;
+  void *apart = (char *)call->space[RESERVE] + (reserve + 255) / 256 * 256;
   const op_tensor_t *o = op_tensor(call, "o");
   const int *q_length = call->space[LENGTHS];
   return (int)cudnnMultiHeadAttnForward(
@@ -159,7 +162,8 @@ static int again(op_call_t *call, const attn_t *attn) {
       q_length + size(o, 1) * size(o, 2), o->sequence, o->device, NULL,
       o->sequence, o->device, o->sequence, o->device, desc(call, "o2"),
       device(call, "o2"), attn->weights, device(call, "w"),
-      call->space_bytes[WORK], call->space[WORK], 0, NULL);
+      call->space_bytes[WORK], call->space[WORK], reserve,
+      attn->trains ? apart : NULL);
 }
 
 static int run(op_call_t *call) {
@@ -175,9 +179,9 @@ static int run(op_call_t *call) {
       attn->weights, device(call, "w"), call->space_bytes[WORK],
       call->space[WORK], attn->trains ? call->space_bytes[RESERVE] : 0,
       attn->trains ? call->space[RESERVE] : NULL));
-  if (attn->trains)
-    OP_TRY(gradients(call, attn));
-  return op_tensor(call, "o2") ? again(call, attn) : 0;
+  if (op_tensor(call, "o2"))
+    OP_TRY(again(call, attn));
+  return attn->trains ? gradients(call, attn) : 0;
 }
 
 const op_row_t op_attn_rows[] = {

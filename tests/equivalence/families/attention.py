@@ -331,7 +331,6 @@ def blind(case):
 def by_heads(case, setting):
     """Whether each rank can have heads of its own."""
     return setting.view == "whole" or (
-        not padded(case) and
         min(case["projected"][:3]) > 0 and case["beam"] == 1 and
         case["heads"] % setting.pieces("SEQ") == 0)
 
