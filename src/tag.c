@@ -236,12 +236,15 @@ const sdg_tag_vector_t *sdg_tag_vector(const void *descriptor,
 
 sdg_status_t sdg_tag_set_label(const void *descriptor,
                                const sdg_tag_label_t *label) {
+  uint64_t before = sdg_tag_generation(descriptor);
   sdg_tag_touch(descriptor);
   pthread_mutex_lock(&lock);
   record_t *record = record_get(descriptor);
   if (record) {
     record->label = label;
     record->label_generation = sdg_tag_generation(descriptor);
+    if (record->said_generation == before) // it was not set anew
+      record->said_generation = record->label_generation;
   }
   if (label)
     atomic_store(&labelled, true);

@@ -68,6 +68,13 @@ START_TEST(what_was_said_holds_for_one_generation) {
   ck_assert_int_eq((int)sdg_tag_say(&object[0], said + 1, 2), 0);
   ck_assert(sdg_tag_said(&object[0], generation, 2, heard));
   ck_assert_int_eq(heard[1], 4);
+  // A label is more of the same descriptor.
+  ck_assert_int_eq((int)sdg_tag_set_label(&object[0], NULL), 0);
+  ck_assert(!sdg_tag_said(&object[0], generation, 2, heard));
+  generation = sdg_tag_generation(&object[0]);
+  heard[1] = 0;
+  ck_assert(sdg_tag_said(&object[0], generation, 2, heard));
+  ck_assert_int_eq(heard[1], 4);
   sdg_tag_forget(&object[0]);
   ck_assert(!sdg_tag_said(&object[0], generation, 0, NULL));
 }
