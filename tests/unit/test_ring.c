@@ -53,6 +53,10 @@ START_TEST(rings_of_boxes_inside_the_domain_are_boxes) {
   sdg_box_t none = {.dims = 2}, hull = sdg_ring_hull(&a, &b, extent);
   sdg_box_t want = {2, {{0, 6}, {0, 4}}};
   REQUIRE(sdg_box_equal(&hull, &want));
+  // Both ways round are as long: the one inside the domain.
+  sdg_box_t first = {2, {{0, 1}, {0, 4}}}, middle = {2, {{5, 6}, {0, 4}}};
+  hull = sdg_ring_hull(&middle, &first, extent);
+  REQUIRE(sdg_box_equal(&hull, &want));
   hull = sdg_ring_hull(&none, &a, extent);
   REQUIRE(sdg_box_equal(&hull, &a));
   REQUIRE(sdg_ring_contains(&none, &none, extent));

@@ -165,6 +165,12 @@ START_TEST(extents_of_a_dimension_that_any_section_splits_decide_nothing) {
                    0);
   ck_assert(sdg_rules_may_match(&rules, SDG_FAMILY_CONV, "", extent, 4));
   sdg_rules_fini(&rules);
+  ck_assert_int_eq((int)text_load(SHARD "split = H\nmatch = H>=64\n" SHARD_B
+                                        "match = H>=64\n",
+                                  &rules),
+                   0);
+  ck_assert(sdg_rules_may_match(&rules, SDG_FAMILY_CONV, "", extent, 4));
+  sdg_rules_fini(&rules);
 }
 END_TEST
 

@@ -35,6 +35,9 @@ START_TEST(sections_about_products_name_m_or_k_or_matmul) {
   ck_assert(!about(&rules, gemm, 1, 2, 3, 3));
   ck_assert(!about(&rules, "cublasDgemm_v2", 1, 2, 3, 4));
   sdg_rules_fini(&rules);
+  products_load("[shard a]\nmatch = K=24\nsplit = N\nview = whole\n", &rules);
+  ck_assert(about(&rules, gemm, 32, 60, 24, 3));
+  sdg_rules_fini(&rules);
   // Tensors have an N, too.
   products_load("[shard a]\nmatch = N\nsplit = N\nview = whole\n", &rules);
   ck_assert(!sdg_rules_multiply(&rules));

@@ -229,6 +229,43 @@ START_TEST(owned_rows_are_made_in_place_of_whole_tensors) {
 }
 END_TEST
 
+// Whether some output sees the row as one that lies around the end.
+static bool seen_around(const sdg_window_dim_t *dim, int64_t row) {
+  const sdg_window_t *w = &dim->window;
+  for (int64_t o = 0; o < dim->y_extent; o++)
+    for (int64_t j = 0; j < w->kernel; j++) {
+      int64_t at = o * w->stride - w->pad + j * w->dilation;
+      if (at != row && (at - row) % dim->x_extent == 0)
+        return true;
+    }
+  return false;
+}
+
+START_TEST(inner_rows_are_seen_as_themselves_only) {
+  for (int64_t i = random_cases(CASES); i > 0; i--) {
+    op_t op;
+    op_draw(&op);
+    const sdg_window_t *w = &op.dim.window;
+    op.dim.x = range_random(op.dim.x_extent);
+    sdg_range_t inner = sdg_window_back_inner(&op.dim);
+    bool gaps = w->dilation > 1 || w->stride > w->kernel;
+    for (int64_t row = op.dim.x.lo; row < op.dim.x.hi; row++) {
+      bool in = row >= inner.lo && row < inner.hi;
+      bool around = op.dim.wrap && seen_around(&op.dim, row);
+      REQUIRE(!in || !around);
+      REQUIRE(in || around || gaps);
+    }
+  }
+  const sdg_window_dim_t dim = {.window = {3, 1, 1, 1},
+                                .x_extent = 10,
+                                .y_extent = 10,
+                                .x = {0, 5},
+                                .wrap = true};
+  sdg_range_t inner = sdg_window_back_inner(&dim);
+  REQUIRE(inner.lo == 1 && inner.hi == 5);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("windowback");
   TCase *cases = tcase_create("windowback");
@@ -236,6 +273,7 @@ int main(void) {
   tcase_add_test(cases, rows_of_every_rank_are_those_of_one_device);
   tcase_add_test(cases, the_middle_of_a_same_convolution_is_right_in_place);
   tcase_add_test(cases, owned_rows_are_made_in_place_of_whole_tensors);
+  tcase_add_test(cases, inner_rows_are_seen_as_themselves_only);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }
