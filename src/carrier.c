@@ -18,164 +18,7 @@
 enum {
   TICK_MS = 50,         // how late a count may be told
   JOINING_TICK_MS = 10, // how late a rank that listens now may be called
-  CONNECT_SECONDS = 5,  // for one attempt
 };
-
-static double now_seconds(void) {
-  return (double)sdg_monotonic_ns() * 1e-9;
-}
-
-void sdg_carrier_joined(sdg_carrier_t *carrier, int rank) {
-  sdg_segment_rank_t *row = &carrier->view->shared->rank[rank];
-  atomic_store(&row->pid, 1);
-  atomic_store(&row->state, (uint32_t)SDG_SEGMENT_JOINED);
-  atomic_fetch_add(&carrier->view->shared->joins, 1);
-  sdg_segment_wake(&carrier->view->shared->joins);
-}
-
-// The connection with `rank` has ended. One that had not joined is called
-// again, or comes again.
-static void link_end(sdg_carrier_t *carrier, int rank, int why) {
-  sdg_segment_rank_t *row = &carrier->view->shared->rank[rank];
-  sdg_link_t *link = carrier->link[rank];
-  bool open = link->stage == SDG_LINK_OPEN;
-  carrier->link[rank] = NULL;
-  sdg_link_destroy(link);
-  if (!open) {
-    carrier->call_s[rank] = now_seconds() + 0.02;
-    return;
-  }
-  bool silent = why == ETIMEDOUT || why == EHOSTUNREACH || why == ENETUNREACH ||
-                why == ENETDOWN || why == EHOSTDOWN;
-  atomic_store(&row->pid, silent ? SDG_SEGMENT_UNREACHABLE : SDG_SEGMENT_DEAD);
-  sdg_segment_wake_all(carrier->view, rank);
-}
-
-// ---- meeting --------------------------------------------------------------
-
-// Rank 0 tells who is there, so that who waits names those who are not.
-static void coming_tell(sdg_carrier_t *carrier, sdg_link_t *link) {
-  uint64_t mask[SDG_SEGMENT_MASK_WORDS] = {0};
-  for (int r = 0; r < carrier->size; r++)
-    if (r == 0 || sdg_segment_state(carrier->view, r) != SDG_SEGMENT_ABSENT)
-      mask[r / 64] |= UINT64_C(1) << r % 64;
-  if (memcmp(mask, link->told.coming, sizeof mask) == 0)
-    return;
-  void *room = sdg_link_message(link, SDG_FRAME_COMING, sizeof mask);
-  if (!room)
-    return;
-  memcpy(room, mask, sizeof mask);
-  memcpy(link->told.coming, mask, sizeof mask);
-}
-
-static bool coming_hear(sdg_carrier_t *carrier, const void *body,
-                        size_t bytes) {
-  uint64_t mask[SDG_SEGMENT_MASK_WORDS];
-  if (bytes != sizeof mask)
-    return false;
-  memcpy(mask, body, sizeof mask);
-  for (int r = 0; r < carrier->size; r++) {
-    uint32_t absent = SDG_SEGMENT_ABSENT;
-    if (mask[r / 64] >> r % 64 & 1)
-      atomic_compare_exchange_strong(&carrier->view->shared->rank[r].state,
-                                     &absent, (uint32_t)SDG_SEGMENT_COMING);
-  }
-  return true;
-}
-
-// Rank 0 has all: tells where each rank is, as seen from the link's end. One
-// that came by the loopback is on rank 0's machine.
-static void places_tell(sdg_carrier_t *carrier, sdg_link_t *link) {
-  sdg_address_t place[SDG_SEGMENT_RANKS], here;
-  socklen_t here_bytes = sizeof here;
-  size_t bytes = (size_t)carrier->size * sizeof *place;
-  memset(place, 0, bytes);
-  memset(&here, 0, sizeof here);
-  for (int r = 1; r < carrier->size; r++)
-    if (!carrier->link[r])
-      return; // one has come and gone: that ends the join
-  if (getsockname(link->fd.fd, &here.any, &here_bytes) != 0)
-    return;
-  for (int r = 1; r < carrier->size; r++) {
-    place[r] = carrier->link[r]->place;
-    if (!sdg_address_is_loopback(&place[r]))
-      continue;
-    uint16_t port = sdg_address_port(&place[r]);
-    place[r] = here;
-    sdg_address_set_port(&place[r], port);
-  }
-  void *room = sdg_link_message(link, SDG_FRAME_PLACES, bytes);
-  if (!room)
-    return;
-  memcpy(room, place, bytes);
-  link->told.places = true;
-}
-
-static bool places_hear(sdg_carrier_t *carrier, const void *body,
-                        size_t bytes) {
-  if (bytes != (size_t)carrier->size * sizeof *carrier->place)
-    return false;
-  memcpy(carrier->place, body, bytes);
-  carrier->placed = true;
-  return true;
-}
-
-// Calls the ranks below this one.
-static void ranks_call(sdg_carrier_t *carrier, double now_s) {
-  for (int r = 0; r < carrier->rank; r++) {
-    const sdg_link_t *link = carrier->link[r];
-    if (link && link->stage != SDG_LINK_OPEN &&
-        now_s - link->since_s > CONNECT_SECONDS)
-      link_end(carrier, r, ETIMEDOUT);
-    sdg_segment_state_t state = sdg_segment_state(carrier->view, r);
-    if (carrier->link[r] || now_s < carrier->call_s[r] ||
-        state == SDG_SEGMENT_JOINED || state == SDG_SEGMENT_LEFT ||
-        (r > 0 && !carrier->placed))
-      continue;
-    carrier->call_s[r] = now_s + 0.02;
-    if (r > 0)
-      sdg_greet_call(carrier, r, &carrier->place[r], now_s);
-    else
-      sdg_greet_call(carrier, 0,
-                     &carrier->point.address[carrier->calls++ %
-                                             (unsigned)carrier->point.count],
-                     now_s);
-  }
-}
-
-static void guest_drop(sdg_carrier_t *carrier, int i) {
-  sdg_link_t *guest = carrier->guest[i];
-  carrier->guest[i] = NULL;
-  sdg_link_destroy(guest);
-}
-
-static void join_step(sdg_carrier_t *carrier, double now_s) {
-  int there = 0;
-  for (int r = 0; r < carrier->size; r++) {
-    sdg_segment_state_t state = sdg_segment_state(carrier->view, r);
-    there += state == SDG_SEGMENT_JOINED || state == SDG_SEGMENT_LEFT;
-  }
-  for (int r = 1; carrier->rank == 0 && r < carrier->size; r++) {
-    if (!carrier->link[r])
-      continue;
-    coming_tell(carrier, carrier->link[r]);
-    if (there == carrier->size && !carrier->link[r]->told.places)
-      places_tell(carrier, carrier->link[r]);
-  }
-  ranks_call(carrier, now_s);
-  for (int i = 0; i < SDG_CARRIER_GUESTS; i++)
-    if (carrier->guest[i] &&
-        (there == carrier->size ||
-         now_s - carrier->guest[i]->since_s > SDG_CARRIER_GUEST_SECONDS))
-      guest_drop(carrier, i);
-  if (there < carrier->size)
-    return;
-  for (int r = 1; carrier->rank == 0 && r < carrier->size; r++)
-    if (carrier->link[r] && !carrier->link[r]->told.places)
-      return; // no room yet
-  sdg_fd_close(&carrier->listener);
-  carrier->joining = false;
-}
 
 // ---- messages -------------------------------------------------------------
 
@@ -198,10 +41,10 @@ static bool message_hear(sdg_carrier_t *carrier, sdg_link_t *link,
   void *room;
   switch (head.kind) {
   case SDG_FRAME_COMING:
-    good = link->rank == 0 && coming_hear(carrier, body, head.bytes);
+    good = link->rank == 0 && sdg_carrier_coming(carrier, body, head.bytes);
     break;
   case SDG_FRAME_PLACES:
-    good = link->rank == 0 && places_hear(carrier, body, head.bytes);
+    good = link->rank == 0 && sdg_carrier_places(carrier, body, head.bytes);
     break;
   case SDG_FRAME_SYNC:
     good = head.bytes == sizeof(uint32_t);
@@ -257,7 +100,7 @@ static void links_tell(sdg_carrier_t *carrier) {
     link_tell(carrier, carrier->link[r]);
     int why = sdg_link_flush(carrier->link[r]);
     if (why != 0)
-      link_end(carrier, r, why);
+      sdg_carrier_end(carrier, r, why);
     else if (carrier->link[r]->stage == SDG_LINK_OPEN &&
              carrier->link[r]->heard < synced)
       synced = carrier->link[r]->heard;
@@ -286,7 +129,7 @@ static void link_serve(sdg_carrier_t *carrier, int rank, short events) {
       good = messages_hear(carrier, link);
   }
   if (why != 0 || !good)
-    link_end(carrier, rank, why);
+    sdg_carrier_end(carrier, rank, why);
 }
 
 static void guest_serve(sdg_carrier_t *carrier, int i) {
@@ -303,7 +146,7 @@ static void guest_serve(sdg_carrier_t *carrier, int i) {
   }
   if (good && sdg_link_flush(guest) == 0)
     return;
-  guest_drop(carrier, i);
+  sdg_carrier_drop(carrier, i);
 }
 
 static short events_of(const sdg_link_t *link) {
@@ -360,9 +203,9 @@ static void polls_serve(sdg_carrier_t *carrier, double now_s) {
 static void *carrier_main(void *argument) {
   sdg_carrier_t *carrier = argument;
   while (!atomic_load(&carrier->stop)) {
-    double now_s = now_seconds();
+    double now_s = (double)sdg_monotonic_ns() * 1e-9;
     if (carrier->joining)
-      join_step(carrier, now_s);
+      sdg_carrier_join(carrier, now_s);
     links_tell(carrier);
     polls_fill(carrier);
     // Without memory in the kernel, or without our descriptors: at our leisure.
@@ -373,7 +216,7 @@ static void *carrier_main(void *argument) {
       polls_serve(carrier, now_s);
     for (int r = 0; r < carrier->size; r++)
       if (carrier->link[r] && !sdg_fd_is(&carrier->link[r]->fd))
-        link_end(carrier, r, EBADF);
+        sdg_carrier_end(carrier, r, EBADF);
   }
   return NULL;
 }

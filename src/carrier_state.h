@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What carrier.c and greet.c share: the connections of one rank. */
+/* What carrier.c, carrierjoin.c and greet.c share: the connections of one
+ * rank. */
 #ifndef SDG_SRC_CARRIER_STATE_H
 #define SDG_SRC_CARRIER_STATE_H
 
@@ -66,5 +67,16 @@ bool sdg_greet_connected(sdg_carrier_t *carrier, sdg_link_t *link);
 
 /* `rank` is there, at the other end of carrier->link[rank]. */
 void sdg_carrier_joined(sdg_carrier_t *carrier, int rank);
+/* The connection with `rank` has ended; `why` is an errno, or 0. */
+void sdg_carrier_end(sdg_carrier_t *carrier, int rank, int why);
+/* Closes the connection of guest `i`. */
+void sdg_carrier_drop(sdg_carrier_t *carrier, int i);
+/* While the ranks meet: tells, calls, and drops who takes too long. The last
+ * time carrier->joining becomes false. */
+void sdg_carrier_join(sdg_carrier_t *carrier, double now_s);
+/* Rank 0 says who has come, and where each rank is. False for what it would
+ * not say. */
+bool sdg_carrier_coming(sdg_carrier_t *carrier, const void *body, size_t bytes);
+bool sdg_carrier_places(sdg_carrier_t *carrier, const void *body, size_t bytes);
 
 #endif
