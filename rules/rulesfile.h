@@ -25,8 +25,7 @@
  *                           weights, biases and scales are summed; default:
  *                           yes, all of them. no: the program does it
  *     wrap = DIM ...        periodic dimensions
- *     strategy = auto | repair | extend | halo | heads |
- *                gather
+ *     strategy = auto | repair | extend | halo | heads | gather
  *                           an op that has no strategy of that name chooses;
  *                           halo, heads and gather are of attention, with
  *                           queries in pieces

@@ -49,7 +49,7 @@ static const struct argp_option launch_options[] = {
     {"parts", KEY_PARTS, "PARTS", 0,
      "agree (default), even, even/32, chunk, or sizes: 300,300,212,212", 0},
     {"strategy", KEY_STRATEGY, "auto|repair|extend|halo|heads|gather", 0,
-     "How windows at the seams are computed", 0},
+     "How windows at the seams, and attention, are computed", 0},
     {"wrap", KEY_WRAP, "DIMS", 0, "Periodic dimensions, as in 'H W'", 0},
     {"timeout", KEY_TIMEOUT, "SECONDS", 0,
      "How long to wait for another rank (600)", 0},

@@ -231,11 +231,12 @@ int manual_print(const command_t *commands, int count, const char *page,
     int result = comment_print(rules);
     printf(".SH PROGRAMS\nA program needs to know nothing of sundog. One that "
            "does may look up by\n.BR dlsym (3),\nor be linked to, what "
-           "<sundog.h> declares: sundog_tag(), sundog_untag(), "
-           "sundog_placement(), \\%%sundog_redistribute(), "
-           "\\%%sundog_neighborhood_attention(), sundog_thread(), "
-           "sundog_error(), "
-           "sundog_version(). The header has the details.\n");
+           "<sundog.h> declares: \\%%sundog_tag(), \\%%sundog_untag(), "
+           "\\%%sundog_tag_range(), \\%%sundog_placement(), "
+           "\\%%sundog_redistribute(), \\%%sundog_neighborhood_attention(), "
+           "\\%%sundog_neighborhood_attention_backward(), \\%%sundog_thread(), "
+           "\\%%sundog_error(), \\%%sundog_version(). The header has the "
+           "details.\n");
     printf(".SH CODES\nEvery message of sundog has a code that stays the "
            "same;\n.BR sundog\\-explain (1)\nprints what follows.\n");
     codes_print();
