@@ -8,11 +8,12 @@
 
 /* Decides on a call whose descriptors are all agreed. The section is what the
  * program said of one (rules/label.h), or the first that matches an input
- * activation; all activations of the call are
- * placed by it. *out_section is NULL where none matches or a [local] one
- * comes first; *out_local then tells which. On a match fills `out`, which the
- * caller frees with sdg_tagging_fini. Errors: SDG_E_EXTENTS,
- * SDG_E_ASSERTED_PARTS, SDG_E_TENSOR_TYPE, SDG_E_TAG. */
+ * activation; each activation of the call is placed by the first reading of its
+ * extents (rules/place.h), which is that section's where they make a tensor by
+ * it. *out_section is NULL where none matches or a [local] one comes first;
+ * *out_local then tells which. On a match fills `out`, which the caller frees
+ * with sdg_tagging_fini. Errors: SDG_E_EXTENTS, SDG_E_ASSERTED_PARTS,
+ * SDG_E_TENSOR_TYPE, SDG_E_TAG. */
 sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
                                 const sdg_rules_t *rules,
                                 const sdg_section_t **out_section,

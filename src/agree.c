@@ -17,7 +17,7 @@ enum { PARAMETERS_BYTES = 1024, ENTRY_BYTES = 80 };
 // What one rank says of one operand. `order` nests dimension order[0]
 // outermost in memory.
 typedef struct operand_record {
-  int role, type, dims, kind;
+  int role, type, dims;
   unsigned char order[SDG_DIMS_MAX];
   int64_t extent[SDG_DIMS_MAX];
   char label[SDG_TAG_LABEL_BYTES];
@@ -118,7 +118,6 @@ static sdg_status_t record_fill(const sdg_call_t *call, const char *parameters,
     to->role = (int)operand->role;
     to->type = operand->type;
     to->dims = operand->dims;
-    to->kind = (int)operand->kind;
     order_of(operand, to->order);
     to->details = details ? details->count[i] : 0;
     if (operand->label)
