@@ -68,6 +68,14 @@ int sdg_pool_back_strips(const sdg_pool_back_t *back, bool extend,
 bool sdg_pool_back_piece(const sdg_pool_back_t *back, const sdg_box_t *want,
                          int index, sdg_window_piece_t *out);
 
+/* Whether what is in dx counts: the call's beta is not 0. */
+bool sdg_pool_back_reads_old(const sdg_call_t *call);
+/* The plan of a gradient whose windows are not the whole, in either view. */
+sdg_status_t sdg_pool_back_make(const sdg_call_t *call,
+                                const sdg_tagging_t *tagging,
+                                const sdg_pool_back_t *back,
+                                sdg_plan_t **out_plan) SDG_MUST_CHECK;
+
 sdg_status_t sdg_pool_back_plan(const sdg_call_t *call,
                                 const sdg_tagging_t *tagging,
                                 sdg_plan_t **out_plan) SDG_MUST_CHECK;

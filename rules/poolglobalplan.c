@@ -6,88 +6,19 @@
 
 #include "rules/args.h"
 #include "rules/poolback.h"
+#include "rules/poolpieces.h"
 #include "rules/subcall.h"
 #include "rules/vendor.h"
 
-// A plan being made. Results of pieces lie in a tensor with an element per
-// piece in each merged dimension, in y's coordinates in the others. Means of
-// half types take two elements along the first merged one: what is stored, and
-// what the storing left out.
+// A plan being made.
 typedef struct maker {
   const sdg_call_t *call;
-  const sdg_tagging_t *tagging;
-  const sdg_pool_t *pool;
+  sdg_pool_pieces_t of;
   sdg_plan_t *plan;
-  int twice;                   // that dimension, or 0
   sdg_box_t x, y, part, parts; // this rank's; its result's; what it gathers;
                                // in the whole view some may be empty
   int x_slab, y_slab, part_slab, parts_slab;
 } maker_t;
-
-static const sdg_placement_t *x_of(const maker_t *m) {
-  return &m->tagging->placement[m->pool->x];
-}
-
-// Pieces that are not empty, of those before `piece`.
-static int64_t pieces_before(const sdg_part_t *part, int piece) {
-  int64_t count = 0;
-  for (int i = 0; i < piece; i++)
-    count += sdg_part_size(part, i) > 0;
-  return count;
-}
-
-static int64_t pieces_of(const maker_t *m, int d) {
-  const sdg_part_t *part = &x_of(m)->part[d];
-  return pieces_before(part, part->pieces);
-}
-
-static int64_t elements_of(const maker_t *m, int d) {
-  return pieces_of(m, d) * (d == m->twice ? 2 : 1);
-}
-
-static sdg_box_t part_of(const maker_t *m, int rank) {
-  const sdg_placement_t *x = x_of(m);
-  sdg_box_t box = sdg_placement_box(x, m->tagging->mesh, rank);
-  for (int d = 2; d < box.dims && !sdg_box_empty(&box); d++) {
-    int64_t first = pieces_before(
-        &x->part[d], sdg_split_piece(&x->split[d], m->tagging->mesh, rank));
-    int64_t each = d == m->twice ? 2 : 1;
-    box.dim[d] = m->pool->spec.everyones[d]
-                     ? (sdg_range_t){each * first, each * (first + 1)}
-                     : (sdg_range_t){0, m->pool->op.dim[d].y_extent};
-  }
-  return box;
-}
-
-static sdg_box_t parts_of(const maker_t *m, int rank) {
-  sdg_box_t box =
-      sdg_placement_box(&m->pool->op.y_placement, m->tagging->mesh, rank);
-  for (int d = 2; d < box.dims && !sdg_box_empty(&box); d++)
-    if (m->pool->spec.everyones[d])
-      box.dim[d].hi = elements_of(m, d);
-  return box;
-}
-
-// Elements of a piece over those of the largest: at most 1, so that nothing
-// overflows that does not on one device. *out_rest makes the mean over pieces
-// that of the whole: 5+3 elements: 1 and 3/5, and 2*5/8.
-static double weight_of(const maker_t *m, double *out_rest) {
-  double weight = 1;
-  *out_rest = 1;
-  for (int d = 2; d < m->x.dims; d++) {
-    const sdg_part_t *part = &x_of(m)->part[d];
-    int64_t most = 0;
-    if (!m->pool->spec.everyones[d])
-      continue;
-    for (int i = 0; i < part->pieces; i++)
-      if (sdg_part_size(part, i) > most)
-        most = sdg_part_size(part, i);
-    weight *= (double)(m->x.dim[d].hi - m->x.dim[d].lo) / (double)most;
-    *out_rest *=
-        (double)(pieces_of(m, d) * most) / (double)sdg_part_extent(part);
-  }
-  return weight;
-}
 
 static bool is_mean(const sdg_pool_t *pool) {
   return pool->parameters.mode == CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING ||
@@ -146,16 +77,16 @@ static cudnnStatus_t backward_piece(const sdg_subcall_run_t *run) {
 // 0.
 static sdg_status_t sub_add(maker_t *m, sdg_subcall_t *sub, bool piece,
                             double alpha) {
-  sdg_pool_parameters_t p = m->pool->parameters;
+  sdg_pool_parameters_t p = m->of.pool->parameters;
   cudnnPoolingDescriptor_t descriptor;
   for (int i = 0; i < p.spatial; i++) {
-    bool merged = m->pool->spec.everyones[i + 2];
+    bool merged = m->of.pool->spec.everyones[i + 2];
     if (!piece) {
-      p.window[i] = merged ? (int)elements_of(m, i + 2) : 1;
+      p.window[i] = merged ? (int)sdg_pool_pieces_elements(&m->of, i + 2) : 1;
       p.pad[i] = 0;
       p.stride[i] = 1;
     } else if (merged) {
-      p.window[i] = m->pool->local[i];
+      p.window[i] = m->of.pool->local[i];
     }
   }
   SDG_TRY(sdg_pool_descriptor(&p, p.pad, &descriptor));
@@ -163,23 +94,24 @@ static sdg_status_t sub_add(maker_t *m, sdg_subcall_t *sub, bool piece,
   sub->op = descriptor;
   sub->op_destroy = sdg_pool_undescribe;
   for (int i = 0; i < sub->tensors; i++)
-    sub->tensor[i].type = m->call->operand[m->pool->x].type;
+    sub->tensor[i].type = m->call->operand[m->of.pool->x].type;
   return sdg_subcall_add(m->plan, sub);
 }
 
 // ---- steps -----------------------------------------------------------------
 
 static sdg_status_t transfer_make(const maker_t *m, sdg_transfer_t *out) {
-  size_t ranks = (size_t)m->tagging->ranks;
+  size_t ranks = (size_t)m->of.tagging->ranks;
   sdg_box_t *owned = calloc(2 * ranks, sizeof *owned);
   if (!owned)
-    return sdg_fail(SDG_E_NO_MEMORY, "boxes of %d ranks", m->tagging->ranks);
+    return sdg_fail(SDG_E_NO_MEMORY, "boxes of %d ranks", m->of.tagging->ranks);
   for (size_t r = 0; r < ranks; r++) {
-    owned[r] = part_of(m, m->tagging->rank_list[r]);
-    owned[ranks + r] = parts_of(m, m->tagging->rank_list[r]);
+    owned[r] = sdg_pool_pieces_part(&m->of, m->of.tagging->rank_list[r]);
+    owned[ranks + r] =
+        sdg_pool_pieces_parts(&m->of, m->of.tagging->rank_list[r]);
   }
   sdg_status_t status = sdg_transfer_plan(
-      owned, owned + ranks, m->tagging->ranks, m->tagging->me, NULL, out);
+      owned, owned + ranks, m->of.tagging->ranks, m->of.tagging->me, NULL, out);
   free(owned);
   return status;
 }
@@ -236,12 +168,12 @@ static sdg_status_t nan_clear(maker_t *m, const sdg_subcall_tensor_t *t) {
 static sdg_status_t twice_make(maker_t *m, double weight) {
   sdg_subcall_tensor_t rest = {.slab = m->part_slab,
                                .box = m->part,
-                               .type = m->call->operand[m->pool->x].type};
+                               .type = m->call->operand[m->of.pool->x].type};
   sdg_box_t stored = m->part;
   int64_t shift[SDG_DIMS_MAX] = {0};
-  rest.box.dim[m->twice].lo++;
-  stored.dim[m->twice].hi--;
-  shift[m->twice] = 1;
+  rest.box.dim[m->of.twice].lo++;
+  stored.dim[m->of.twice].hi--;
+  shift[m->of.twice] = 1;
   SDG_TRY(piece_make(m, weight, &stored, 0));
   SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->part_slab, m->part_slab,
                         shift, &rest.box, SDG_COPY_HALO));
@@ -255,8 +187,8 @@ static sdg_status_t parts_make(maker_t *m, double weight) {
     SDG_TRY(sdg_plan_scratch(m->plan, &m->parts, m->y_slab, &m->parts_slab));
   if (!sdg_box_empty(&m->part)) {
     SDG_TRY(sdg_plan_scratch(m->plan, &m->part, m->y_slab, &m->part_slab));
-    SDG_TRY(m->twice ? twice_make(m, weight)
-                     : piece_make(m, weight, &m->part, 0));
+    SDG_TRY(m->of.twice ? twice_make(m, weight)
+                        : piece_make(m, weight, &m->part, 0));
   }
   sdg_transfer_t transfer;
   SDG_TRY(transfer_make(m, &transfer));
@@ -269,7 +201,9 @@ static sdg_status_t parts_make(maker_t *m, double weight) {
 }
 
 static sdg_status_t forward_make(maker_t *m) {
-  double rest = 1, weight = is_mean(m->pool) ? weight_of(m, &rest) : 1;
+  double rest = 1, weight = is_mean(m->of.pool)
+                                ? sdg_pool_pieces_weight(&m->of, &m->x, &rest)
+                                : 1;
   SDG_TRY(parts_make(m, weight));
   if (sdg_box_empty(&m->parts))
     return SDG_OK;
@@ -277,7 +211,7 @@ static sdg_status_t forward_make(maker_t *m) {
                        .tensors = 2,
                        .tensor = {{.slab = m->parts_slab, .box = m->parts},
                                   {.slab = m->y_slab, .box = m->y}}};
-  return sub_add(m, &sub, false, m->twice ? 2 * rest : rest);
+  return sub_add(m, &sub, false, m->of.twice ? 2 * rest : rest);
 }
 
 // Each element gets its share of the whole: its piece's share of it, times
@@ -287,9 +221,10 @@ static sdg_status_t mean_make(maker_t *m, int dy, int dx) {
   if (sdg_box_empty(&m->x))
     return SDG_OK;
   for (int d = 2; d < m->x.dims; d++)
-    if (m->pool->spec.everyones[d])
+    if (m->of.pool->spec.everyones[d])
       share *= (double)(m->x.dim[d].hi - m->x.dim[d].lo) /
-               (double)sdg_part_extent(&x_of(m)->part[d]);
+               (double)sdg_part_extent(
+                   &m->of.tagging->placement[m->of.pool->x].part[d]);
   sdg_subcall_t sub = {.fn = backward_piece,
                        .tensors = TENSORS,
                        .tensor = {[Y] = {.slab = m->y_slab, .box = m->y},
@@ -327,7 +262,7 @@ static sdg_status_t maximum_make(maker_t *m, int dy, int dx) {
 }
 
 static sdg_status_t steps_make(maker_t *m) {
-  const sdg_pool_t *pool = m->pool;
+  const sdg_pool_t *pool = m->of.pool;
   const sdg_window_op_t *op = &pool->op;
   int dy, dx;
   SDG_TRY(sdg_subcalls_open(m->plan, m->call));
@@ -389,10 +324,8 @@ sdg_status_t sdg_pool_global_plan(const sdg_call_t *call,
                                   sdg_plan_t **out_plan) {
   maker_t m = {
       .call = call,
-      .tagging = tagging,
-      .pool = pool,
+      .of = {tagging, pool, twice_of(pool, call)},
       .plan = sdg_plan_create("pieces"),
-      .twice = twice_of(pool, call),
       .x = sdg_placement_box(&tagging->placement[pool->x], tagging->mesh,
                              tagging->rank),
       .y = sdg_placement_box(&pool->op.y_placement, tagging->mesh,
@@ -400,8 +333,8 @@ sdg_status_t sdg_pool_global_plan(const sdg_call_t *call,
   };
   if (!m.plan)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
-  m.part = part_of(&m, tagging->rank);
-  m.parts = parts_of(&m, tagging->rank);
+  m.part = sdg_pool_pieces_part(&m.of, tagging->rank);
+  m.parts = sdg_pool_pieces_parts(&m.of, tagging->rank);
   if (pool->dx < 0 || !is_mean(pool))
     m.plan->axes = tagging->axes;
   sdg_status_t status = steps_make(&m);
