@@ -5,7 +5,7 @@
 #include <cudnn.h>
 #include <string.h>
 
-#include "rules/step.h"
+#include "rules/lacking.h"
 #include "src/channel.h"
 #include "src/control.h"
 #include "src/job.h"
@@ -29,7 +29,7 @@ uint32_t sdg_instep_hash(const sdg_call_t *call, const sdg_rule_t *rule,
   if (rule && rule->knows(call) &&
       rule->describe(call, text, sizeof text) == SDG_OK)
     hash = mix(hash, text, strlen(text));
-  bool lacks = sdg_step_lacks(call, rule);
+  bool lacks = sdg_lacking(call, rule);
   hash = mix(hash, &lacks, sizeof lacks);
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules/alike.h"
 #include "rules/history.h"
 #include "rules/instep.h"
+#include "rules/lacking.h"
 #include "rules/meet.h"
 #include "rules/memory.h"
 #include "rules/plancache.h"
@@ -166,14 +166,17 @@ static sdg_status_t call_derive(const sdg_call_t *call,
 
 static sdg_status_t plan_make(const sdg_call_t *call, const sdg_rule_t *rule,
                               const verdict_t *verdict, sdg_plan_t **out_plan) {
-  if (sdg_step_lacks(call, rule))
-    return sdg_literal_plan(out_plan);
   if (verdict->met == SDG_MET_MOVES)
-    return sdg_meet_plan(&verdict->meet, rule, &verdict->tagging, out_plan);
-  return rule->plan(call,
-                    verdict->met == SDG_MET_READ ? &verdict->meet.tagging
-                                                 : &verdict->tagging,
-                    out_plan);
+    SDG_TRY(sdg_meet_plan(&verdict->meet, rule, &verdict->tagging, out_plan));
+  else
+    SDG_TRY(rule->plan(call,
+                       verdict->met == SDG_MET_READ ? &verdict->meet.tagging
+                                                    : &verdict->tagging,
+                       out_plan));
+  if ((*out_plan)->literal || !sdg_lacking(call, rule))
+    return SDG_OK;
+  sdg_plan_destroy(*out_plan);
+  return sdg_lacking_plan(out_plan);
 }
 
 static sdg_status_t answer_make(sdg_call_t *call, const sdg_rule_t *rule,

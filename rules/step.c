@@ -33,29 +33,6 @@ sdg_status_t sdg_step_check(const sdg_call_t *call) {
   return SDG_OK;
 }
 
-// A z that is multiplied with 0 may be anything.
-static bool is_needed(const sdg_call_t *call, const sdg_rule_t *rule,
-                      const sdg_operand_t *operand) {
-  double scalar[SDG_RULE_SCALARS] = {0};
-  if (operand->data_at == SDG_NOWHERE)
-    return false;
-  if (operand->role == SDG_ROLE_Z)
-    (void)rule->scalars(call, scalar);
-  return operand->role != SDG_ROLE_Z || scalar[1] != 0;
-}
-
-bool sdg_step_lacks(const sdg_call_t *call, const sdg_rule_t *rule) {
-  if (!rule || call->is_query ||
-      (call->family != SDG_FAMILY_CONV && call->family != SDG_FAMILY_POOL &&
-       call->family != SDG_FAMILY_SOFTMAX &&
-       call->family != SDG_FAMILY_POINTWISE))
-    return false;
-  for (int i = 0; i < call->operands; i++)
-    if (!call->operand[i].data && is_needed(call, rule, &call->operand[i]))
-      return true;
-  return false;
-}
-
 void sdg_step_number(const sdg_call_t *call, bool counts) {
   static uint64_t numbers[SDG_CONTROL_THREADS];
   int channel = sdg_thread_channel();

@@ -13,11 +13,6 @@
  * to have been seen set. SDG_E_DESCRIPTOR. */
 sdg_status_t sdg_step_check(const sdg_call_t *call) SDG_MUST_CHECK;
 
-/* True if the program gives no memory for a tensor that the op cannot do
- * without: the call is left to the vendor's library, which refuses it. Of ops
- * whose plans do not look for that themselves. `rule` may be NULL. */
-bool sdg_step_lacks(const sdg_call_t *call, const sdg_rule_t *rule);
-
 /* Numbers the call, if it is one that the other ranks make too, and has
  * failures name the number that the rank is at. */
 void sdg_step_number(const sdg_call_t *call, bool counts);

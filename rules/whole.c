@@ -7,6 +7,7 @@
 
 #include "rules/history.h"
 #include "rules/instep.h"
+#include "rules/lacking.h"
 #include "rules/memory.h"
 #include "rules/plancache.h"
 #include "rules/step.h"
@@ -30,7 +31,7 @@ static sdg_status_t plan_make(const sdg_call_t *call, const sdg_rule_t *rule,
                               const sdg_tagging_t *tagging,
                               sdg_plan_t **out_plan) {
   *out_plan = NULL;
-  bool lacks = sdg_step_lacks(call, rule);
+  bool lacks = sdg_lacking(call, rule);
   bool periodic = !lacks && rule && rule->windowed && tagging->section->wrap;
   bool knows = !lacks && rule && rule->share && rule->knows(call);
   if (periodic && !knows)
