@@ -16,14 +16,14 @@ bool sdg_bring_communicates(const sdg_tagging_t *tagging,
   return false;
 }
 
-// The ranks that differ from this one only along the axes of the split have one
-// copy of the tensor between them; the others neither give nor get.
+// The ranks that differ from this one only along the axes that `among` is split
+// over; the others neither give nor get.
 static sdg_status_t transfer_make(const sdg_tagging_t *tagging,
                                   const sdg_placement_t *placement,
+                                  const sdg_placement_t *among,
                                   const sdg_box_t *need, sdg_transfer_t *out) {
   int copy[SDG_RANKS_MAX];
-  int members =
-      sdg_placement_group(placement, tagging->mesh, tagging->rank, copy);
+  int members = sdg_placement_group(among, tagging->mesh, tagging->rank, copy);
   size_t ranks = (size_t)tagging->ranks;
   sdg_box_t *owned = calloc(2 * ranks, sizeof *owned);
   if (!owned)
@@ -58,15 +58,35 @@ sdg_status_t sdg_bring_open(sdg_plan_t *plan, const sdg_tagging_t *tagging,
                             const sdg_box_t *need, int from, int into,
                             sdg_bring_t *out) {
   *out = (sdg_bring_t){.from = from, .into = into};
-  SDG_TRY(transfer_make(tagging, placement, need, &out->transfer));
+  // Those ranks have one copy of the tensor between them.
+  SDG_TRY(transfer_make(tagging, placement, placement, need, &out->transfer));
   return messages_add(plan, out);
+}
+
+bool sdg_bring_returns(const sdg_tagging_t *tagging,
+                       const sdg_placement_t *placement,
+                       const sdg_placement_t *terms, const sdg_box_t *need) {
+  int member[SDG_RANKS_MAX];
+  for (int r = 0; r < tagging->ranks; r++) {
+    int rank = tagging->rank_list[r];
+    int members = sdg_placement_group(terms, tagging->mesh, rank, member);
+    for (int m = 0; m < members; m++) {
+      sdg_box_t theirs = sdg_placement_box(placement, tagging->mesh, member[m]);
+      sdg_box_t both = sdg_box_intersect(&need[r], &theirs);
+      if (member[m] != rank && !sdg_box_empty(&need[r]) &&
+          !sdg_box_empty(&both))
+        return true;
+    }
+  }
+  return false;
 }
 
 sdg_status_t sdg_bring_back(sdg_plan_t *plan, const sdg_tagging_t *tagging,
                             const sdg_placement_t *placement,
-                            const sdg_box_t *need, int from, sdg_bring_t *out) {
+                            const sdg_placement_t *terms, const sdg_box_t *need,
+                            int from, sdg_bring_t *out) {
   *out = (sdg_bring_t){.from = from, .into = SDG_SLAB_SCRATCH};
-  SDG_TRY(transfer_make(tagging, placement, need, &out->transfer));
+  SDG_TRY(transfer_make(tagging, placement, terms, need, &out->transfer));
   sdg_transfer_reverse(&out->transfer);
   return messages_add(plan, out);
 }

@@ -38,14 +38,21 @@ sdg_status_t sdg_bring_own(sdg_plan_t *plan,
 sdg_status_t sdg_bring_land(sdg_plan_t *plan,
                             const sdg_bring_t *bring) SDG_MUST_CHECK;
 /* The other way: what slab `from`, which covers the rank's need, has for the
- * owners goes back to them. Messages that arrive, in ascending order of their
- * senders, lie in slabs of their own, out->landed[i] with the box
- * out->transfer.recv[i].box; what is the rank's own is out->transfer.local. The
- * rule adds them. */
+ * owners goes back to them. Ranks that differ only along the axes that `terms`
+ * is split over have different addends, others the same: an owner, and each of
+ * several that have the same elements, gets one of each. Messages that arrive,
+ * in ascending order of their senders, lie in slabs of their own,
+ * out->landed[i] with the box out->transfer.recv[i].box; what is the rank's own
+ * is out->transfer.local. The rule adds them. */
 sdg_status_t sdg_bring_back(sdg_plan_t *plan, const sdg_tagging_t *tagging,
                             const sdg_placement_t *placement,
-                            const sdg_box_t *need, int from,
-                            sdg_bring_t *out) SDG_MUST_CHECK;
+                            const sdg_placement_t *terms, const sdg_box_t *need,
+                            int from, sdg_bring_t *out) SDG_MUST_CHECK;
+/* True if some rank of the tagging's group has addends for another one: the
+ * same on all. */
+bool sdg_bring_returns(const sdg_tagging_t *tagging,
+                       const sdg_placement_t *placement,
+                       const sdg_placement_t *terms, const sdg_box_t *need);
 /* Of an opened one, or of all zeros. */
 void sdg_bring_fini(sdg_bring_t *bring);
 

@@ -156,8 +156,8 @@ static bool everywhere(const maker_t *m, const side_t *side) {
 static sdg_status_t gradients_open(maker_t *m, side_t *side) {
   if (!m->plan->axes || everywhere(m, side))
     return SDG_OK;
-  return sdg_bring_back(m->plan, m->tagging, side->placement, side->need,
-                        side->sums, &side->back);
+  return sdg_bring_back(m->plan, m->tagging, side->placement, side->placement,
+                        side->need, side->sums, &side->back);
 }
 
 static sdg_status_t gradients_close(maker_t *m, side_t *side, int slab) {

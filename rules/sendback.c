@@ -6,14 +6,18 @@
 
 sdg_status_t sdg_sendback_open(sdg_plan_t *plan, const sdg_tagging_t *tagging,
                                const sdg_placement_t *placement,
+                               const sdg_placement_t *terms,
                                const sdg_box_t *need, int from, int to,
                                sdg_sendback_t *out) {
   *out = (sdg_sendback_t){
       .from = from,
       .to = to,
+      .me = tagging->me,
+      .copies =
+          (sdg_placement_axes(terms) & ~sdg_placement_axes(placement)) != 0,
       .own = sdg_placement_box(placement, tagging->mesh, tagging->rank)};
-  return sdg_bring_back(plan, tagging, placement, need, from < 0 ? to : from,
-                        &out->back);
+  return sdg_bring_back(plan, tagging, placement, terms, need,
+                        from < 0 ? to : from, &out->back);
 }
 
 // The part of a slab.
@@ -40,24 +44,59 @@ static sdg_status_t own_put(sdg_plan_t *plan, const sdg_sendback_t *back,
   return sdg_subcall_transform(plan, 1, &mine, 0, &there);
 }
 
+// sum = sum + addends of a slab, in a box of both.
+static sdg_status_t add(sdg_plan_t *plan, int slab, const sdg_box_t *box,
+                        sdg_type_t type, const sdg_subcall_tensor_t *sum) {
+  sdg_subcall_tensor_t addends = part_of(slab, box, type);
+  sdg_subcall_tensor_t there = part_of(sum->slab, box, sum->type);
+  return sdg_box_empty(box)
+             ? SDG_OK
+             : sdg_subcall_transform(plan, 1, &addends, 1, &there);
+}
+
+// Received ones from the peers [first, last).
+static sdg_status_t received_add(sdg_plan_t *plan, const sdg_sendback_t *back,
+                                 sdg_type_t type, int first, int last,
+                                 const sdg_subcall_tensor_t *sum) {
+  for (int i = 0; i < back->back.transfer.recvs; i++) {
+    const sdg_message_t *message = &back->back.transfer.recv[i];
+    if (message->peer >= first && message->peer < last)
+      SDG_TRY(add(plan, back->back.landed[i], &message->box, type, sum));
+  }
+  return SDG_OK;
+}
+
+// Ranks that have the same elements add up alike.
+static sdg_status_t copies_add(sdg_plan_t *plan, const sdg_sendback_t *back,
+                               sdg_type_t type,
+                               const sdg_subcall_tensor_t *sum) {
+  sdg_box_t has = {.dims = back->own.dims};
+  if (back->from >= 0)
+    has = sdg_box_intersect(&plan->slab[back->from].box, &back->own);
+  SDG_TRY(sdg_plan_zero(plan, SDG_LANE_MAIN, sum->slab, &back->own));
+  SDG_TRY(received_add(plan, back, type, 0, back->me, sum));
+  SDG_TRY(add(plan, back->from, &has, type, sum));
+  return received_add(plan, back, type, back->me, SDG_RANKS_MAX, sum);
+}
+
 sdg_status_t sdg_sendback_close(sdg_plan_t *plan, const sdg_sendback_t *back,
                                 sdg_type_t type) {
   sdg_subcall_tensor_t sum = part_of(back->to, &back->own, type);
   if (sdg_box_empty(&back->own))
     return SDG_OK;
   // Addends that are rounded to few bits are not rounded at every sum, too.
-  bool wide = back->back.transfer.recvs > 0 && sdg_merge_type(type) != type;
+  bool wide = back->copies ||
+              (back->back.transfer.recvs > 0 && sdg_merge_type(type) != type);
   if (wide) {
     sum.type = sdg_merge_type(type);
     SDG_TRY(sdg_plan_scratch_of(plan, &back->own, sdg_merge_bytes(sum.type),
                                 back->to, &sum.slab));
   }
-  SDG_TRY(own_put(plan, back, type, &sum));
-  for (int i = 0; i < back->back.transfer.recvs; i++) {
-    const sdg_box_t *box = &back->back.transfer.recv[i].box;
-    sdg_subcall_tensor_t theirs = part_of(back->back.landed[i], box, type);
-    sdg_subcall_tensor_t there = part_of(sum.slab, box, sum.type);
-    SDG_TRY(sdg_subcall_transform(plan, 1, &theirs, 1, &there));
+  if (back->copies) {
+    SDG_TRY(copies_add(plan, back, type, &sum));
+  } else {
+    SDG_TRY(own_put(plan, back, type, &sum));
+    SDG_TRY(received_add(plan, back, type, 0, SDG_RANKS_MAX, &sum));
   }
   sdg_subcall_tensor_t result = part_of(back->to, &back->own, type);
   return wide ? sdg_subcall_transform(plan, 1, &sum, 0, &result) : SDG_OK;

@@ -10,7 +10,8 @@
 /* One tensor on its way. */
 typedef struct sdg_sendback {
   sdg_bring_t back;
-  int from, to;
+  int from, to, me;
+  bool copies; /* other ranks have the same elements, and get the same bits */
   sdg_box_t own;
 } sdg_sendback_t;
 
@@ -18,14 +19,15 @@ typedef struct sdg_sendback {
  * lane: adds this rank's messages to the plan's next exchange. `from` covers
  * what this rank has addends of, which is its `need`, -1 where that is nothing;
  * it may be `to`, which covers what `placement` gives the rank. Arguments else
- * as of sdg_bring_open. */
+ * as of sdg_bring_back. */
 sdg_status_t sdg_sendback_open(sdg_plan_t *plan, const sdg_tagging_t *tagging,
                                const sdg_placement_t *placement,
+                               const sdg_placement_t *terms,
                                const sdg_box_t *need, int from, int to,
                                sdg_sendback_t *out) SDG_MUST_CHECK;
 /* After the exchange and a join of the main lane: the own part of slab `to`
- * becomes the sum of this rank's addends and the others', in the order of the
- * ranks; in float where the type is narrower. Needs sdg_subcalls_open(). */
+ * becomes the sum of this rank's addends and, in the order of the ranks, the
+ * others'; in float where the type is narrower. Needs sdg_subcalls_open(). */
 sdg_status_t sdg_sendback_close(sdg_plan_t *plan, const sdg_sendback_t *back,
                                 sdg_type_t type) SDG_MUST_CHECK;
 /* Where the ranks along `axes` all have what `own` covers: in slab `to` that
