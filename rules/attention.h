@@ -35,9 +35,11 @@ typedef struct sdg_attention {
 /* False where the real function refuses the call as it is, on every rank. */
 bool sdg_attention_read(const sdg_call_t *call, sdg_attention_t *out);
 
-/* See place(), answer(), plan() and share() of sdg_rule_t. */
-sdg_status_t sdg_attention_place(const sdg_call_t *call,
-                                 sdg_tagging_t *tagging) SDG_MUST_CHECK;
+struct sdg_meet;
+/* See meet() of sdg_rule_t. */
+sdg_status_t sdg_attention_meet(const sdg_call_t *call, struct sdg_meet *meet,
+                                int lead) SDG_MUST_CHECK;
+/* See answer(), plan() and share() of sdg_rule_t. */
 sdg_status_t sdg_attention_answer(const sdg_call_t *call,
                                   const sdg_tagging_t *tagging,
                                   int *out_vendor) SDG_MUST_CHECK;

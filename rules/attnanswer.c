@@ -8,30 +8,48 @@
 #include "rules/args.h"
 #include "rules/sequence.h"
 #include "rules/vendor.h"
+#include "src/tag.h"
 
 static int64_t lesser(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
-// The most keys that a rank's queries see, of sequences within the limits: the
-// sum of the ranks' limits, or this rank's and the halo.
-static int64_t keys_most(const sdg_call_t *call, const sdg_tagging_t *tagging) {
+static int64_t greater(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
+// Of all ranks, however keys are cut.
+static int64_t limits_sum(const sdg_operand_t *limits) {
+  const sdg_tag_vector_t *vector =
+      sdg_tag_vector(limits->descriptor, limits->generation);
+  int64_t sum = 0;
+  for (int r = 0; r < vector->ranks; r++)
+    sum += vector->extent[r * vector->dims + SDG_SEQUENCE_TIME];
+  return sum;
+}
+
+// The most keys that `queries` queries of a rank see, of sequences within the
+// limits: the sum of the ranks' limits, or this rank's and the halo. Tags may
+// have keys cut otherwise than the section says, which then is about windows.
+static int64_t keys_most(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                         int64_t queries) {
   const sdg_section_t *section = tagging->section;
   const sdg_placement_t *placement = &tagging->placement[0];
-  int64_t own = call->operand[0].extent[SDG_SEQUENCE_TIME];
-  int64_t all = sdg_placement_extent(placement, SDG_SEQUENCE_TIME);
-  if (placement->split[SDG_SEQUENCE_TIME].axes == 0 ||
-      section->window == SDG_WINDOW_LOCAL)
+  int64_t own = call->operand[0].extent[SDG_SEQUENCE_TIME], all;
+  bool fits = placement->dims > 0; // the section's cuts
+  if (section->window == SDG_WINDOW_LOCAL)
     return own;
+  if (fits && placement->split[SDG_SEQUENCE_TIME].axes > 0)
+    all = sdg_placement_extent(placement, SDG_SEQUENCE_TIME);
+  else if (fits && section->window == SDG_WINDOW_UNSAID)
+    return own;
+  else
+    all = limits_sum(&call->operand[0]);
   if (section->window != SDG_WINDOW_SIZES ||
       section->attention == SDG_STRATEGY_GATHER)
     return all;
-  return lesser(all, own + lesser(all, section->window_left) +
+  return lesser(all, greater(own, queries) + lesser(all, section->window_left) +
                          lesser(all, section->window_right));
-}
-
-static size_t greater(size_t a, size_t b) {
-  return a > b ? a : b;
 }
 
 sdg_status_t sdg_attention_answer(const sdg_call_t *call,
@@ -46,11 +64,12 @@ sdg_status_t sdg_attention_answer(const sdg_call_t *call,
       a->reserveSpaceSizeInBytes);
   if (*out_vendor || !sdg_attndesc_get(a->attnDesc, &desc))
     return SDG_OK;
-  desc.k_time = (int)lesser(INT32_MAX, keys_most(call, tagging));
+  desc.k_time = (int)lesser(INT32_MAX, keys_most(call, tagging, desc.q_time));
   SDG_TRY(sdg_attndesc_room(a->handle, &desc, &room));
-  *a->workSpaceSizeInBytes = greater(*a->workSpaceSizeInBytes, room.work_bytes);
-  if (a->reserveSpaceSizeInBytes)
-    *a->reserveSpaceSizeInBytes =
-        greater(*a->reserveSpaceSizeInBytes, room.reserve_bytes);
+  if (*a->workSpaceSizeInBytes < room.work_bytes)
+    *a->workSpaceSizeInBytes = room.work_bytes;
+  if (a->reserveSpaceSizeInBytes &&
+      *a->reserveSpaceSizeInBytes < room.reserve_bytes)
+    *a->reserveSpaceSizeInBytes = room.reserve_bytes;
   return SDG_OK;
 }

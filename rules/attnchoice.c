@@ -4,6 +4,15 @@
 #include "rules/attnheads.h"
 #include "rules/attnproject.h"
 #include "rules/merge.h"
+#include "rules/place.h"
+
+// In parts of their own, but over the same axes.
+static bool cut_as_rows(const sdg_attnmaker_t *m, int side) {
+  const sdg_placement_t *p = &m->side[side], *rows = m->rows;
+  return sdg_place_same(p->split, rows->split, SDG_SEQUENCE_DIMS) &&
+         sdg_part_equal(&p->part[SDG_SEQUENCE_BATCH],
+                        &rows->part[SDG_SEQUENCE_BATCH]);
+}
 
 const char *sdg_attnheads_obstacle(const sdg_attnmaker_t *m) {
   const sdg_attndesc_t *desc = &m->a.desc;
@@ -13,6 +22,8 @@ const char *sdg_attnheads_obstacle(const sdg_attnmaker_t *m) {
     return "windows are each rank's own";
   if (m->sums)
     return "keys and values are on every rank";
+  if (!cut_as_rows(m, SDG_ATTN_KEYS) || !cut_as_rows(m, SDG_ATTN_VALUES))
+    return "keys or values are cut otherwise than queries";
   if (!desc->q_projected || !desc->k_projected || !desc->v_projected)
     return "without projections all heads see the same vectors";
   if (desc->heads % pieces != 0)

@@ -315,7 +315,7 @@ static sdg_status_t parameter_make(heads_t *h, int part, int weights,
 static sdg_status_t parameters_make(heads_t *h) {
   sdg_attnmaker_t *m = h->m;
   sdg_gradsum_t sum;
-  SDG_TRY(sdg_gradsum_open(m->plan, m->call, m->a.dw, m->tagging->sum_axes,
+  SDG_TRY(sdg_gradsum_open(m->plan, m->call, m->a.dw, m->sum_axes,
                            sdg_attn_old_factor, &sum));
   bool adds = sum.takes_beta && m->a.adds;
   if (!adds)

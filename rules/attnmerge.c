@@ -17,6 +17,7 @@
 
 #include "rules/attnlocal.h"
 #include "rules/gradsum.h"
+#include "rules/place.h"
 
 enum {
   Q = SDG_ATTNPART_Q,
@@ -122,7 +123,7 @@ static sdg_status_t parameters_make(local_t *h) {
   if (m->plan->share)
     SDG_TRY(sdg_gradsum_share(m->plan->share, m->call, m->a.dw,
                               sdg_attn_old_factor(m->call)));
-  SDG_TRY(sdg_gradsum_open(m->plan, m->call, m->a.dw, m->tagging->sum_axes,
+  SDG_TRY(sdg_gradsum_open(m->plan, m->call, m->a.dw, m->sum_axes,
                            sdg_attn_old_factor, &sum));
   bool adds = sum.takes_beta && m->a.adds;
   if (!adds)
@@ -156,8 +157,13 @@ sdg_status_t sdg_attnmerge_steps(sdg_attnmaker_t *m) {
 
 bool sdg_attnmerge_applies(const sdg_placement_t *queries,
                            const sdg_placement_t *keys) {
+  const sdg_split_t *batch = &queries->split[SDG_SEQUENCE_BATCH];
   return queries->part[SDG_SEQUENCE_TIME].pieces == 1 &&
-         keys->part[SDG_SEQUENCE_TIME].pieces > 1;
+         keys->part[SDG_SEQUENCE_TIME].pieces > 1 &&
+         keys->part[SDG_SEQUENCE_VECTOR].pieces == 1 &&
+         sdg_place_same(batch, &keys->split[SDG_SEQUENCE_BATCH], 1) &&
+         sdg_part_equal(&queries->part[SDG_SEQUENCE_BATCH],
+                        &keys->part[SDG_SEQUENCE_BATCH]);
 }
 
 // The vendor's functions count elements of a tensor in 32 bits.

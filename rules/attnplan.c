@@ -10,6 +10,7 @@
 #include "rules/attnheads.h"
 #include "rules/attnmerge.h"
 #include "rules/bring.h"
+#include "rules/place.h"
 #include "rules/subcall.h"
 #include "rules/tagging.h"
 
@@ -36,23 +37,6 @@ sdg_status_t sdg_attn_like(const sdg_tagging_t *tagging,
 
 static bool is_split(const sdg_placement_t *placement, int dim) {
   return placement->part[dim].pieces > 1;
-}
-
-static sdg_axes_t axes_of(const sdg_placement_t *placement, int dim) {
-  sdg_axes_t axes = 0;
-  for (int i = 0; i < placement->split[dim].axes && is_split(placement, dim);
-       i++)
-    axes |= 1u << placement->split[dim].axis[i];
-  return axes;
-}
-
-sdg_axes_t sdg_attnmaker_sums(const sdg_attnmaker_t *m) {
-  const sdg_placement_t *keys = &m->tagging->placement[m->a.k];
-  sdg_axes_t of_queries = axes_of(m->rows, SDG_SEQUENCE_TIME) |
-                          axes_of(m->rows, SDG_SEQUENCE_BATCH);
-  return m->local ? 0
-                  : of_queries & ~(axes_of(keys, SDG_SEQUENCE_TIME) |
-                                   axes_of(keys, SDG_SEQUENCE_BATCH));
 }
 
 // ---- who needs what --------------------------------------------------------
@@ -96,21 +80,30 @@ sdg_box_t sdg_attnmaker_need(const sdg_attnmaker_t *m, int side, int rank) {
   return sdg_box_intersect(&own, &need);
 }
 
-sdg_status_t sdg_attnmaker_init(sdg_attnmaker_t *m) {
-  const int operand[SDG_ATTN_SIDES] = {m->a.k, m->a.v};
-  const sdg_placement_t *keys = &m->tagging->placement[m->a.k];
-  for (int i = 0; i < SDG_ATTN_SIDES; i++) {
-    SDG_TRY(sdg_attn_like(
-        m->tagging, keys,
-        m->call->operand[operand[i]].extent[SDG_SEQUENCE_VECTOR], &m->side[i]));
-    m->need[i] = calloc((size_t)m->tagging->ranks, sizeof *m->need[i]);
-    if (!m->need[i])
-      return sdg_fail(SDG_E_NO_MEMORY, "boxes of %d ranks", m->tagging->ranks);
-    for (int r = 0; r < m->tagging->ranks; r++)
-      m->need[i][r] = sdg_attnmaker_need(m, i, m->tagging->rank_list[r]);
-  }
-  m->moves = sdg_bring_communicates(m->tagging, &m->side[SDG_ATTN_KEYS],
-                                    m->need[SDG_ATTN_KEYS]);
+static sdg_status_t side_init(sdg_attnmaker_t *m, int side, int index,
+                              const sdg_placement_t *like) {
+  const sdg_tagging_t *tagging = m->tagging;
+  int64_t vector = m->call->operand[index].extent[SDG_SEQUENCE_VECTOR];
+  SDG_TRY(is_split(like, SDG_SEQUENCE_VECTOR)
+              ? sdg_placement_copy(like, &m->side[side])
+              : sdg_attn_like(tagging, like, vector, &m->side[side]));
+  m->need[side] = calloc((size_t)tagging->ranks, sizeof *m->need[side]);
+  if (!m->need[side])
+    return sdg_fail(SDG_E_NO_MEMORY, "boxes of %d ranks", tagging->ranks);
+  for (int r = 0; r < tagging->ranks; r++)
+    m->need[side][r] = sdg_attnmaker_need(m, side, tagging->rank_list[r]);
+  m->moves |= sdg_bring_communicates(tagging, &m->side[side], m->need[side]);
+  m->returns |=
+      sdg_bring_returns(tagging, &m->side[side], m->rows, m->need[side]);
+  return SDG_OK;
+}
+
+sdg_status_t sdg_attnmaker_init(sdg_attnmaker_t *m, const sdg_placement_t *keys,
+                                const sdg_placement_t *values) {
+  SDG_TRY(side_init(m, SDG_ATTN_KEYS, m->a.k, keys));
+  SDG_TRY(side_init(m, SDG_ATTN_VALUES, m->a.v, values));
+  m->same = m->a.same && sdg_placement_equal(&m->side[SDG_ATTN_KEYS],
+                                             &m->side[SDG_ATTN_VALUES]);
   return SDG_OK;
 }
 
@@ -123,32 +116,17 @@ void sdg_attnmaker_fini(sdg_attnmaker_t *m) {
   sdg_attnlengths_fini(&m->keys);
 }
 
-// ---- what goes with queries and keys ---------------------------------------
-
-// What nothing is said of goes with queries or keys where one of these is on
-// every rank and the other is not.
-sdg_status_t sdg_attention_place(const sdg_call_t *call,
-                                 sdg_tagging_t *tagging) {
-  sdg_attention_t a;
-  sdg_placement_t *p = tagging->placement, like;
-  if (!sdg_attention_read(call, &a) || p[a.q].dims == 0 || p[a.k].dims == 0 ||
-      is_split(&p[a.q], SDG_SEQUENCE_TIME) ==
-          is_split(&p[a.k], SDG_SEQUENCE_TIME))
-    return SDG_OK;
-  for (int i = 0; i < call->operands; i++) {
-    bool keys = i == a.v || i == a.dk || i == a.dv;
-    if (i == a.q || i == a.k || i == a.w || i == a.dw || p[i].dims == 0 ||
-        call->operand[i].label)
-      continue;
-    SDG_TRY(sdg_attn_like(tagging, &p[keys ? a.k : a.q],
-                          call->operand[i].extent[SDG_SEQUENCE_VECTOR], &like));
-    sdg_placement_fini(&p[i]);
-    p[i] = like;
-  }
-  return SDG_OK;
-}
-
 // ---- what can be split -----------------------------------------------------
+
+// All of them on each rank, so that what these have of their gradients are
+// terms of sums.
+sdg_axes_t sdg_attnmaker_sums(const sdg_attnmaker_t *m,
+                              const sdg_placement_t *keys,
+                              const sdg_placement_t *values) {
+  sdg_axes_t of_queries = sdg_placement_axes(m->rows);
+  sdg_axes_t theirs = sdg_placement_axes(keys) | sdg_placement_axes(values);
+  return m->local || m->merges || of_queries & theirs ? 0 : of_queries;
+}
 
 const char *sdg_attn_obstacle(const sdg_call_t *call, const sdg_attention_t *a,
                               bool sequence_is_split) {
@@ -158,101 +136,11 @@ const char *sdg_attn_obstacle(const sdg_call_t *call, const sdg_attention_t *a,
   return sequence_is_split && a->current >= 0 ? "a single step" : NULL;
 }
 
-// Queries and what lies beside them, keys and what lies beside them; and both
-// in the same pieces of the batch.
-static sdg_status_t alike_check(const sdg_call_t *call,
-                                const sdg_tagging_t *tagging,
-                                const sdg_attention_t *a) {
-  const sdg_placement_t *p = tagging->placement;
-  for (int i = 0; i < call->operands; i++) {
-    bool keys = i == a->k || i == a->v || i == a->dk || i == a->dv;
-    if (i == a->w || i == a->dw)
-      continue;
-    const char *names[SDG_DIMS_MAX];
-    sdg_tagging_names(call->family, SDG_SEQUENCE_DIMS, names);
-    for (int d = SDG_SEQUENCE_BEAM; d < SDG_SEQUENCE_DIMS; d++)
-      if (is_split(&p[i], d))
-        return sdg_fail(SDG_E_ATTENTION, "%s: %s of %s is split",
-                        call->entry_name, names[d],
-                        sdg_role_name(call->operand[i].role));
-    int like = keys ? a->k : a->q;
-    if (!sdg_part_equal(&p[i].part[SDG_SEQUENCE_TIME],
-                        &p[like].part[SDG_SEQUENCE_TIME]) ||
-        !sdg_part_equal(&p[i].part[SDG_SEQUENCE_BATCH],
-                        &p[a->q].part[SDG_SEQUENCE_BATCH]))
-      return sdg_tagging_differ(call, tagging, i, like);
-  }
-  // Each pair of queries and keys meets on one rank.
-  sdg_axes_t queries = axes_of(&p[a->q], SDG_SEQUENCE_TIME);
-  sdg_axes_t keys = axes_of(&p[a->k], SDG_SEQUENCE_TIME);
-  return queries && keys && queries != keys
-             ? sdg_tagging_differ(call, tagging, a->k, a->q)
-             : SDG_OK;
-}
-
-// ---- windows in the shard view ---------------------------------------------
-
-// The rank's own elements along the sequence.
-static sdg_range_t own_range(const sdg_attnmaker_t *m, int index) {
-  sdg_box_t own = sdg_placement_box(&m->tagging->placement[index],
-                                    m->tagging->mesh, m->tagging->rank);
-  return own.dim[SDG_SEQUENCE_TIME];
-}
-
-static sdg_status_t windows_compare(const sdg_attnmaker_t *m) {
-  const sdg_attention_t *a = &m->a;
-  if (a->kind == SDG_ATTENTION_WEIGHTS || m->local)
-    return SDG_OK;
-  int64_t first = own_range(m, a->q).lo;
-  sdg_range_t keys = own_range(m, a->k);
-  int64_t t = sdg_windows_differ(&a->windows, &m->band, first, keys);
-  if (t < 0)
-    return SDG_OK;
-  sdg_range_t should = sdg_band_among(&m->band, first + t, keys);
-  return sdg_fail(SDG_E_ATTENTION_WINDOW,
-                  "%s: query %lld of the shard sees keys [%d, %d) of %lld, by "
-                  "the rule it would be [%lld, %lld)",
-                  m->call->entry_name, (long long)t, a->windows.lo[t],
-                  a->windows.hi[t], (long long)(keys.hi - keys.lo),
-                  (long long)should.lo, (long long)should.hi);
-}
-
-// Positions of queries and of keys mean the same where both are cut alike, or
-// one of them is all here; else only windows without bounds are the same for
-// any.
-static sdg_status_t band_find(sdg_attnmaker_t *m) {
-  const sdg_section_t *section = m->tagging->section;
-  const sdg_placement_t *p = m->tagging->placement;
-  const sdg_part_t *queries = &p[m->a.q].part[SDG_SEQUENCE_TIME];
-  const sdg_part_t *keys = &p[m->a.k].part[SDG_SEQUENCE_TIME];
-  m->band = (sdg_band_t){SDG_BAND_UNBOUND, SDG_BAND_UNBOUND};
-  switch (section->window) {
-  case SDG_WINDOW_UNSAID:
-    return sdg_fail(SDG_E_ATTENTION_WINDOW,
-                    "%s: SEQ is split and section '%s' has no window",
-                    m->call->entry_name, section->name);
-  case SDG_WINDOW_GLOBAL:
-    break;
-  case SDG_WINDOW_LOCAL:
-    m->local = true;
-    return SDG_OK;
-  case SDG_WINDOW_SIZES:
-    m->band = (sdg_band_t){section->window_left, section->window_right};
-    break;
-  }
-  if (queries->pieces > 1 && keys->pieces > 1 &&
-      !sdg_part_equal(queries, keys) &&
-      !sdg_band_is_all(&m->band, sdg_part_extent(queries),
-                       sdg_part_extent(keys)))
-    return sdg_tagging_differ(m->call, m->tagging, m->a.k, m->a.q);
-  return windows_compare(m);
-}
-
 // ---- the plan --------------------------------------------------------------
 
 // By which strategy; from what all ranks have alike.
 static sdg_status_t strategy_choose(sdg_attnmaker_t *m, bool *out_heads) {
-  sdg_strategy_t said = m->tagging->section->attention;
+  sdg_strategy_t said = m->section->attention;
   const char *why = sdg_attnheads_obstacle(m);
   *out_heads = !why && (said == SDG_STRATEGY_HEADS ||
                         (said == SDG_STRATEGY_AUTO &&
@@ -264,7 +152,7 @@ static sdg_status_t strategy_choose(sdg_attnmaker_t *m, bool *out_heads) {
 }
 
 static const char *reason(const sdg_attnmaker_t *m, bool open) {
-  if (m->tagging->section->attention != SDG_STRATEGY_AUTO)
+  if (m->section->attention != SDG_STRATEGY_AUTO)
     return "asked for by 'strategy ='";
   if (!sdg_attnheads_obstacle(m))
     return "auto: the keys and values that windows see are fewer bytes for the "
@@ -296,10 +184,17 @@ static sdg_status_t plan_open(sdg_attnmaker_t *m, const char *strategy,
 static sdg_status_t plan_make(sdg_attnmaker_t *m, bool heads) {
   int64_t count =
       sdg_placement_extent(&m->side[SDG_ATTN_KEYS], SDG_SEQUENCE_TIME);
-  sdg_strategy_t said = m->tagging->section->attention;
+  sdg_strategy_t said = m->section->attention;
   bool open = said == SDG_STRATEGY_AUTO
                   ? m->band.left >= count - 1 || m->band.right >= count - 1
                   : said == SDG_STRATEGY_GATHER;
+  if (m->merges) {
+    SDG_TRY(plan_open(m, "merge",
+                      "queries are on every rank: keys and values stay, and "
+                      "the ranks' shares in the softmax of each query are "
+                      "merged"));
+    return sdg_attnmerge_steps(m);
+  }
   if (heads) {
     SDG_TRY(plan_open(m, "heads",
                       said == SDG_STRATEGY_HEADS
@@ -316,72 +211,109 @@ static sdg_status_t plan_make(sdg_attnmaker_t *m, bool heads) {
   return sdg_attnmaker_steps(m);
 }
 
+static bool cut_alike(const sdg_placement_t *a, const sdg_placement_t *b) {
+  bool alike = sdg_place_same(a->split, b->split, SDG_SEQUENCE_DIMS);
+  for (int d = 0; d < SDG_SEQUENCE_BEAM; d++)
+    alike = alike && sdg_part_equal(&a->part[d], &b->part[d]);
+  return alike;
+}
+
 // Whether ranks have terms of the call's results.
 static bool has_terms(const sdg_attnmaker_t *m) {
-  return (m->a.kind == SDG_ATTENTION_WEIGHTS && m->tagging->sum_axes) ||
-         (m->a.kind == SDG_ATTENTION_DATA && m->sums);
+  return (m->a.kind == SDG_ATTENTION_WEIGHTS && m->sum_axes) ||
+         (m->a.kind == SDG_ATTENTION_DATA && m->returns);
+}
+
+// Each rank needs what it has, no more and no less: the reserve space of the
+// program's own call is that of a plan.
+static bool has_needs(const sdg_attnmaker_t *m) {
+  const sdg_tagging_t *tagging = m->tagging;
+  for (int r = 0; r < tagging->ranks; r++)
+    for (int i = 0; i < SDG_ATTN_SIDES; i++) {
+      sdg_box_t own =
+          sdg_placement_box(&m->side[i], tagging->mesh, tagging->rank_list[r]);
+      if (!sdg_box_empty(&m->need[i][r]) &&
+          !sdg_box_equal(&own, &m->need[i][r]))
+        return false;
+    }
+  return true;
+}
+
+// Whether ranks have the same gradients of parameters that the program adds up.
+static bool counts_twice(const sdg_attnmaker_t *m) {
+  const sdg_section_t *section = m->tagging->section;
+  sdg_axes_t terms = sdg_placement_axes(m->rows);
+  if (m->merges)
+    terms |= sdg_placement_axes(&m->side[SDG_ATTN_KEYS]);
+  return (sdg_section_axes(section) & ~section->sum_axes & ~terms) != 0;
 }
 
 // By some strategy, or the program's own call.
 static sdg_status_t way_make(sdg_attnmaker_t *m, bool sequence) {
   bool heads = false;
-  SDG_TRY(sdg_attnmaker_init(m));
-  if (m->merges) {
-    SDG_TRY(plan_open(m, "merge",
-                      "queries are on every rank: keys and values stay, and "
-                      "the ranks' shares in the softmax of each query are "
-                      "merged"));
-    return sdg_attnmerge_steps(m);
-  }
-  if (sequence)
+  if (sequence && !m->merges)
     SDG_TRY(strategy_choose(m, &heads));
-  if (!heads && sdg_attnmaker_blind(m) >= 0)
+  bool own = !m->merges && has_needs(m);
+  const char *why = sdg_attn_obstacle(m->call, &m->a, sequence || !own);
+  if (!why && m->a.kind == SDG_ATTENTION_WEIGHTS && counts_twice(m))
+    why = "gradients of parameters are left to the program, and ranks have the "
+          "same queries";
+  if (why)
+    return sdg_fail(SDG_E_ATTENTION, "%s: %s", m->call->entry_name, why);
+  if (!m->merges && !heads && sdg_attnmaker_blind(m) >= 0)
     return sdg_fail(SDG_E_ATTENTION,
                     "%s: rank %d has queries of a sequence, and no key that "
                     "they see is one of its elements",
                     m->call->entry_name, sdg_attnmaker_blind(m));
-  return !heads && !m->moves && !sdg_attnmaker_blanks(m) && !has_terms(m)
+  return own && !heads && !sdg_attnmaker_blanks(m) && !has_terms(m)
              ? sdg_literal_plan(&m->plan)
              : plan_make(m, heads);
 }
 
 // What becomes of queries and keys, by their placements and the windows.
 static sdg_status_t maker_fill(sdg_attnmaker_t *m, bool sequence) {
-  const char *why = sdg_attn_obstacle(m->call, &m->a, sequence);
-  if (!why)
-    SDG_TRY(sdg_attnmaker_measure(m, &why));
+  const sdg_placement_t *p = m->tagging->placement;
+  const sdg_placement_t *keys = &p[m->a.k], *values = &p[m->a.v];
+  const char *why;
+  SDG_TRY(sdg_attnmaker_measure(m, &why));
   if (why)
     return sdg_fail(SDG_E_ATTENTION, "%s: %s", m->call->entry_name, why);
-  m->local = !sequence;
   if (sequence)
-    SDG_TRY(band_find(m));
-  m->merges = !m->local &&
-              sdg_attnmerge_applies(m->rows, &m->tagging->placement[m->a.k]);
-  why = m->merges ? sdg_attnmerge_obstacle(m) : NULL;
-  if (why)
-    return sdg_fail(SDG_E_ATTENTION, "%s: %s", m->call->entry_name, why);
-  m->sums = sdg_attnmaker_sums(m);
+    SDG_TRY(sdg_attnmaker_windows(m));
+  else
+    m->windows = m->a.windows;
+  m->merges = sequence && !m->local && cut_alike(keys, values) &&
+              sdg_attnmerge_applies(m->rows, keys) &&
+              !sdg_attnmerge_obstacle(m);
+  m->sums = sdg_attnmaker_sums(m, keys, values);
   // With the keys that the program's own calls have, forward and for gradients
   // of parameters: the reserve space is one.
-  m->everything =
-      m->sums || (sequence && !m->local &&
-                  m->tagging->section->attention == SDG_STRATEGY_GATHER);
-  return SDG_OK;
+  m->everything = !sequence || m->sums ||
+                  (!m->local && m->section->attention == SDG_STRATEGY_GATHER);
+  return sdg_attnmaker_init(m, keys, values);
 }
 
 sdg_status_t sdg_attention_plan(const sdg_call_t *call,
                                 const sdg_tagging_t *tagging,
                                 sdg_plan_t **out_plan) {
   sdg_attnmaker_t m = {.call = call, .tagging = tagging};
+  const sdg_placement_t *p = tagging->placement;
   if (!sdg_attention_read(call, &m.a) || tagging->ranks < 2) {
     SDG_TRY(sdg_sequence_whole(call));
     return sdg_literal_plan(out_plan);
   }
-  SDG_TRY(alike_check(call, tagging, &m.a));
-  m.rows = &tagging->placement[m.a.q];
+  SDG_TRY(sdg_attn_check(call, tagging, &m.a));
+  SDG_TRY(sdg_attn_section(call, tagging, m.a.q, &m.section));
+  m.rows = &p[m.a.q];
   bool sequence = is_split(m.rows, SDG_SEQUENCE_TIME) ||
-                  is_split(&tagging->placement[m.a.k], SDG_SEQUENCE_TIME);
+                  is_split(&p[m.a.k], SDG_SEQUENCE_TIME) ||
+                  is_split(&p[m.a.v], SDG_SEQUENCE_TIME);
   sdg_status_t status = maker_fill(&m, sequence);
+  // Ranks that have the same queries have the same terms of the sums, unless
+  // they have other keys.
+  m.sum_axes =
+      tagging->sum_axes & (sdg_placement_axes(m.rows) |
+                           (m.merges ? sdg_placement_axes(&p[m.a.k]) : 0));
   if (status == SDG_OK)
     status = way_make(&m, sequence);
   sdg_attnmaker_fini(&m);

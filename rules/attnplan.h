@@ -14,6 +14,7 @@ typedef struct sdg_attnmaker {
   const sdg_call_t *call;
   const sdg_tagging_t *tagging;
   sdg_attention_t a;
+  const sdg_section_t *section; /* that says what windows mean */
   sdg_plan_t *plan;
   const sdg_placement_t *rows; /* of the queries */
   /* Of keys and values; owned. */
@@ -25,15 +26,20 @@ typedef struct sdg_attnmaker {
   sdg_band_t band;
   bool local, everything;
   bool merges;     /* queries stay, and so do keys (rules/attnmerge.h) */
-  sdg_axes_t sums; /* along which ranks have terms of dk and dv, all of which
-                      are on each */
+  sdg_axes_t sums; /* along which all that the ranks have of dk and dv are
+                      terms; 0: they go back to their owners */
   sdg_attnlengths_t queries, keys; /* of all sequences; owned */
   sdg_box_t *need[SDG_ATTN_SIDES]; /* of each rank of the group; owned */
-  bool moves;                      /* some rank needs keys of another */
+  sdg_axes_t sum_axes;             /* of gradients of parameters */
+  bool same;    /* keys and values are one tensor, in one place */
+  bool moves;   /* some rank needs keys or values of another */
+  bool returns; /* some rank has gradients of those of another */
 } sdg_attnmaker_t;
 
-/* Fills `side` and `need`, from what is above them. */
-sdg_status_t sdg_attnmaker_init(sdg_attnmaker_t *m) SDG_MUST_CHECK;
+/* Fills `side`, cut as these two are, and what is below it, from what is above
+ * it. */
+sdg_status_t sdg_attnmaker_init(sdg_attnmaker_t *m, const sdg_placement_t *keys,
+                                const sdg_placement_t *values) SDG_MUST_CHECK;
 void sdg_attnmaker_fini(sdg_attnmaker_t *m);
 
 /* Reads the lengths. *out_why: why attention cannot be split with them, or
@@ -47,13 +53,19 @@ bool sdg_attnmaker_blanks(const sdg_attnmaker_t *m);
  * key is padding; -1: there is none. After sdg_attnmaker_init. */
 int sdg_attnmaker_blind(const sdg_attnmaker_t *m);
 
+/* Fills `band` and `local` by what `section` says, of sequences in pieces in
+ * the shard view. SDG_E_ATTENTION_WINDOW unless the program's windows are
+ * those; SDG_E_OPERANDS_DIFFER for keys that they cannot be about. */
+sdg_status_t sdg_attnmaker_windows(sdg_attnmaker_t *m) SDG_MUST_CHECK;
 /* A rank's queries, as a box of operand `index`. */
 sdg_box_t sdg_attnmaker_rows(const sdg_attnmaker_t *m, int index, int rank);
 /* What a rank of the job needs of keys or values; of its own, if it merges. */
 sdg_box_t sdg_attnmaker_need(const sdg_attnmaker_t *m, int side, int rank);
 
-/* Of rows and placements; not where it merges. */
-sdg_axes_t sdg_attnmaker_sums(const sdg_attnmaker_t *m);
+/* Of keys and values in these places; before sdg_attnmaker_init. */
+sdg_axes_t sdg_attnmaker_sums(const sdg_attnmaker_t *m,
+                              const sdg_placement_t *keys,
+                              const sdg_placement_t *values);
 
 /* All steps of the call, on a plan of sdg_subcalls_open(). */
 sdg_status_t sdg_attnmaker_steps(sdg_attnmaker_t *m) SDG_MUST_CHECK;
@@ -63,6 +75,19 @@ sdg_status_t sdg_attnmaker_steps(sdg_attnmaker_t *m) SDG_MUST_CHECK;
 sdg_status_t sdg_attn_like(const sdg_tagging_t *tagging,
                            const sdg_placement_t *like, int64_t vector,
                            sdg_placement_t *out) SDG_MUST_CHECK;
+
+/* The section that says what is meant by windows of these queries: that of the
+ * rules which is about them, where the program's tag says how they are cut. */
+sdg_status_t sdg_attn_section(const sdg_call_t *call,
+                              const sdg_tagging_t *tagging, int queries,
+                              const sdg_section_t **out) SDG_MUST_CHECK;
+
+/* Whether what lies beside the queries is where these are, and keys and values,
+ * which may be anywhere, are of the same sequences. SDG_E_OPERANDS_DIFFER;
+ * SDG_E_ATTENTION for queries in pieces of their vectors. */
+sdg_status_t sdg_attn_check(const sdg_call_t *call,
+                            const sdg_tagging_t *tagging,
+                            const sdg_attention_t *a) SDG_MUST_CHECK;
 
 /* Why attention cannot be split, whatever is said of its windows and lengths:
  * NULL if it can. */

@@ -129,7 +129,7 @@ static sdg_status_t rows_find(sdg_attnmaker_t *m) {
   if (!can || !cut)
     m->rows = NULL;
   else
-    m->sums = sdg_attnmaker_sums(m);
+    m->sums = sdg_attnmaker_sums(m, keys, keys);
   return SDG_OK;
 }
 
@@ -140,9 +140,11 @@ sdg_status_t sdg_attention_share(const sdg_call_t *call,
   *out_plan = NULL;
   if (!sdg_attention_read(call, &m.a))
     return SDG_OK;
+  const sdg_placement_t *keys = &tagging->placement[m.a.k];
+  m.sum_axes = tagging->sum_axes;
   sdg_status_t status = rows_find(&m);
   if (status == SDG_OK && m.rows)
-    status = sdg_attnmaker_init(&m);
+    status = sdg_attnmaker_init(&m, keys, keys);
   // What comes of queries without keys is the real function's affair.
   if (status == SDG_OK && m.rows && sdg_attnmaker_blind(&m) < 0)
     status = plan_make(&m);

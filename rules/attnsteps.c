@@ -156,9 +156,9 @@ static sdg_status_t keys_open(steps_t *s, int side, int index) {
 
 static sdg_status_t keys_bring(steps_t *s) {
   sdg_attnmaker_t *m = s->m;
-  int sides = m->a.same ? 1 : SDG_ATTN_SIDES;
+  int sides = m->same ? 1 : SDG_ATTN_SIDES;
   SDG_TRY(keys_open(s, SDG_ATTN_KEYS, m->a.k));
-  if (!m->a.same)
+  if (!m->same)
     SDG_TRY(keys_open(s, SDG_ATTN_VALUES, m->a.v));
   bool travels = m->moves && !m->plan->share;
   if (travels)
@@ -176,7 +176,7 @@ static sdg_status_t keys_bring(steps_t *s) {
     SDG_TRY(sdg_bring_land(m->plan, &s->bring[i]));
   for (int i = 0; s->k_blank && i < sides; i++)
     SDG_TRY(blanks_zero(s, &m->keys, &s->key[i]));
-  if (m->a.same)
+  if (m->same)
     s->key[SDG_ATTN_VALUES] = s->key[SDG_ATTN_KEYS];
   return SDG_OK;
 }
@@ -322,7 +322,7 @@ static sdg_status_t weights_make(steps_t *s) {
   if (m->plan->share)
     SDG_TRY(sdg_gradsum_share(m->plan->share, m->call, m->a.dw,
                               sdg_attn_old_factor(m->call)));
-  SDG_TRY(sdg_gradsum_open(m->plan, m->call, m->a.dw, m->tagging->sum_axes,
+  SDG_TRY(sdg_gradsum_open(m->plan, m->call, m->a.dw, m->sum_axes,
                            sdg_attn_old_factor, &s->sum));
   if (s->idle)
     SDG_TRY(sdg_gradsum_nothing(m->plan, &s->sum));
@@ -333,7 +333,8 @@ static sdg_status_t weights_make(steps_t *s) {
 
 static sdg_status_t steps_make(steps_t *s) {
   sdg_attnmaker_t *m = s->m;
-  if (m->moves && (!m->plan->share || m->a.kind == SDG_ATTENTION_DATA))
+  bool returns = m->returns && m->a.kind == SDG_ATTENTION_DATA;
+  if (returns || (m->moves && !m->plan->share))
     m->plan->axes = m->tagging->axes;
   sdg_box_t rows = sdg_attnmaker_rows(m, m->a.q, m->tagging->rank);
   SDG_TRY(lengths_find(s, &rows, need_of(s, SDG_ATTN_KEYS)));

@@ -11,10 +11,20 @@ const sdg_placement_t *sdg_meet_at(const sdg_meet_t *meet, int index) {
   return &meet->tagging.placement[index];
 }
 
+// Alike but for axes of one rank, which cut nothing.
+static bool pieces_equal(const sdg_placement_t *a, const sdg_placement_t *b) {
+  bool equal = a->dims == b->dims;
+  for (int d = 0; equal && d < a->dims; d++)
+    equal = sdg_part_equal(&a->part[d], &b->part[d]) &&
+            (a->part[d].pieces == 1 ||
+             sdg_place_same(&a->split[d], &b->split[d], 1));
+  return equal;
+}
+
 bool sdg_meet_moves(const sdg_meet_t *meet, int index) {
   int is = meet->is[index];
-  return is >= 0 && !sdg_placement_equal(&meet->place[index][is].placement,
-                                         sdg_meet_at(meet, index));
+  return is >= 0 && !pieces_equal(&meet->place[index][is].placement,
+                                  sdg_meet_at(meet, index));
 }
 
 static bool extents_equal(const sdg_placement_t *a, const sdg_placement_t *b) {
@@ -184,7 +194,8 @@ static sdg_status_t places_list(sdg_meet_t *meet, const sdg_rules_t *rules,
 
 // Whether the op's tagging is the one that is there already.
 static sdg_met_t met_of(const sdg_meet_t *meet, const sdg_tagging_t *tagging) {
-  bool same = meet->tagging.section == tagging->section;
+  bool same = meet->tagging.section == tagging->section &&
+              meet->tagging.axes == tagging->axes;
   for (int i = 0; i < meet->call->operands; i++) {
     if (sdg_meet_moves(meet, i))
       return SDG_MET_MOVES;

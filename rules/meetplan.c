@@ -7,6 +7,7 @@
 
 #include "rules/bring.h"
 #include "rules/meet.h"
+#include "rules/sequence.h"
 #include "rules/standin.h"
 #include "rules/tagging.h"
 #include "rules/tensor.h"
@@ -19,7 +20,7 @@ enum { LITERAL = -1 }; // the sub-call that is all of the program's call
 typedef struct moved {
   bool moves[SDG_OPERANDS_MAX];
   sdg_operand_t operand[SDG_OPERANDS_MAX];
-  cudnnTensorDescriptor_t descriptor[SDG_OPERANDS_MAX];
+  void *descriptor[SDG_OPERANDS_MAX]; // as the operand's kind says
 } moved_t;
 
 // A plan's, around the rule's own.
@@ -34,10 +35,31 @@ typedef struct state {
 
 // ---- tensors that stand in -------------------------------------------------
 
+static bool is_sequence(const sdg_operand_t *operand) {
+  return operand->kind == SDG_OPERAND_SEQUENCE;
+}
+
 static void moved_fini(moved_t *moved) {
-  for (int i = 0; i < SDG_OPERANDS_MAX; i++)
-    if (moved->descriptor[i])
-      (void)sdg_cudnn_get()->cudnnDestroyTensorDescriptor(moved->descriptor[i]);
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  for (int i = 0; i < SDG_OPERANDS_MAX; i++) {
+    void *descriptor = moved->descriptor[i];
+    if (descriptor && is_sequence(&moved->operand[i]))
+      (void)cudnn->cudnnDestroySeqDataDescriptor(descriptor);
+    else if (descriptor)
+      (void)cudnn->cudnnDestroyTensorDescriptor(descriptor);
+  }
+}
+
+static sdg_status_t describe(const sdg_cudnn_t *cudnn,
+                             const sdg_operand_t *operand, const sdg_box_t *box,
+                             void **out) {
+  if (is_sequence(operand)) // which is full (meet() sees to that)
+    return sdg_sequence_create(operand->type, box, operand->stride, NULL,
+                               (cudnnSeqDataDescriptor_t *)out);
+  if (cudnn->cudnnCreateTensorDescriptor((cudnnTensorDescriptor_t *)out) !=
+      CUDNN_STATUS_SUCCESS)
+    return sdg_fail(SDG_E_NO_MEMORY, "descriptors of a sub-call");
+  return sdg_tensor_set(*out, operand->type, box, operand->stride);
 }
 
 // Packed, nested in memory as the program's.
@@ -57,11 +79,7 @@ static sdg_status_t moved_add(const sdg_meet_t *meet, int index,
                 agreed ? operand->nesting : meet->call->operand[index].stride,
                 operand->stride);
   moved->moves[index] = true;
-  if (cudnn->cudnnCreateTensorDescriptor(&moved->descriptor[index]) !=
-      CUDNN_STATUS_SUCCESS)
-    return sdg_fail(SDG_E_NO_MEMORY, "descriptors of a sub-call");
-  return sdg_tensor_set(moved->descriptor[index], operand->type, &box,
-                        operand->stride);
+  return describe(cudnn, operand, &box, &moved->descriptor[index]);
 }
 
 static sdg_status_t moved_init(const sdg_meet_t *meet, moved_t *moved) {
@@ -76,6 +94,9 @@ static void stand_in(const moved_t *moved, int index, void *data,
   sdg_operand_t *operand = &standin->call.operand[index];
   memcpy(operand->extent, moved->operand[index].extent, sizeof operand->extent);
   memcpy(operand->stride, moved->operand[index].stride, sizeof operand->stride);
+  operand->stands_in = true;
+  if (is_sequence(operand)) // lengths are read from it
+    operand->descriptor = moved->descriptor[index];
   sdg_standin_put(standin, index, moved->descriptor[index], data);
 }
 

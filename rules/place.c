@@ -277,7 +277,9 @@ sdg_status_t sdg_place_check(const sdg_call_t *call, int index,
                              const sdg_section_t *section) {
   sdg_split_t split[SDG_DIMS_MAX];
   sdg_placement_t placement;
-  if (!operand_splits(call, index, section, split))
+  // Limits are no tensor: they may be alike where keys are not.
+  if (call->operand[index].kind == SDG_OPERAND_LIMITS ||
+      !operand_splits(call, index, section, split))
     return SDG_OK;
   SDG_TRY(filled_place(call, index, split, NULL, &placement));
   sdg_placement_fini(&placement);

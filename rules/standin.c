@@ -13,8 +13,8 @@ void sdg_standin_init(const sdg_call_t *call, sdg_standin_t *out) {
   memcpy(&out->args, call->args, sdg_invoke_bytes(call->entry));
 }
 
-void sdg_standin_put(sdg_standin_t *standin, int index,
-                     cudnnTensorDescriptor_t descriptor, void *data) {
+void sdg_standin_put(sdg_standin_t *standin, int index, const void *descriptor,
+                     void *data) {
   sdg_operand_t *operand = &standin->call.operand[index];
   char *args = (char *)&standin->args;
   memcpy(args + operand->descriptor_at, &descriptor, sizeof descriptor);

@@ -4,8 +4,6 @@
 #ifndef SDG_RULES_STANDIN_H
 #define SDG_RULES_STANDIN_H
 
-#include <cudnn.h>
-
 #include "rules/args.h"
 #include "src/call.h"
 
@@ -18,8 +16,8 @@ typedef struct sdg_standin {
 void sdg_standin_init(const sdg_call_t *call, sdg_standin_t *out);
 /* Gives the copy's arguments this descriptor and, where they have a pointer to
  * it, this data of operand `index`. */
-void sdg_standin_put(sdg_standin_t *standin, int index,
-                     cudnnTensorDescriptor_t descriptor, void *data);
+void sdg_standin_put(sdg_standin_t *standin, int index, const void *descriptor,
+                     void *data);
 /* The vendor's status of the call. */
 int sdg_standin_invoke(const sdg_standin_t *standin);
 

@@ -99,6 +99,7 @@ typedef struct sdg_operand {
   /* Shard view, while a plan is made: how the dimensions nest in memory on
    * every rank (src/tag.h), which strides do not tell where an extent is 1. */
   int64_t nesting[SDG_DIMS_MAX];
+  bool stands_in; /* for the program's, which is elsewhere (rules/meet.h) */
 } sdg_operand_t;
 
 /* A captured invocation. Lives on the caller's stack for its duration. */

@@ -71,9 +71,11 @@ class Setting:
     attention's operands are on every rank, "queries" or "keys"; in the shard
     view by a tag, or, by the size of their vectors, a section. matrices: of
     products, how a, b and c are cut, where that does not follow: "m:0",
-    dimension and axis. check: whether ranks compare every call."""
+    dimension and axis. check: whether ranks compare every call. context: how
+    long sequences are that a [local] section names."""
     bold = False
     check = 0
+    context = 0
     window = None
     here = None
     here_head = 0
@@ -92,6 +94,7 @@ class Setting:
                             if "at_" + key in case}
         setting.check = case.get("check", 0)
         setting.here = case.get("here")
+        setting.context = case.get("context", 0)
         if case.get("by") == "section":
             setting.here_head = case["sizes"][int(setting.here == "keys")]
         if isinstance(case.get("window"), list):
@@ -163,6 +166,9 @@ class Setting:
                     f"HEAD={self.here_head}" if self.here_head else
                     f"SEQ<={HERE}" if self.here == "queries" else
                     f"SEQ>{HERE}"), file=rules, sep="\n")
+            if self.context:
+                print("[local context]", f"match = SEQ={self.context}",
+                      file=rules, sep="\n")
             print("[shard all]", f"split = {split}",
                   f"view = {self.view}", f"strategy = {self.strategy}",
                   f"wrap = {' '.join(self.wrap)}" if self.wrap else "",

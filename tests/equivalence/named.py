@@ -584,6 +584,63 @@ NAMED += [("attention, lengths of two beams",
            "window=3x4 heads=2 projected=3x3x2x4 lengths=9x1x4x9x3 "
            "klengths=9x1x4x9x3 nan=1")]
 
+# Keys and values, outputs and their gradients elsewhere than the queries.
+TOKENS2 = "part{0}={1} n=4 seq=24 heads=2 projected=3x3x2x4 residual=1 adds=1"
+BY_SEQ = "split=SEQ:0 " + TOKENS2.format("SEQ", "0,11,17,24") + " mesh=3"
+BY_BATCH = "split=BATCH:0 " + TOKENS2.format("BATCH", "0,1,3,4") + " mesh=3"
+BY_BOTH = ("split=SEQ:0,BATCH:1 partBATCH=0,1,4 " +
+           TOKENS2.format("SEQ", "0,11,24") + " mesh=2x2")
+SEQ, BATCH = "SEQ:0@0,11,17,24", "BATCH:0@0,1,3,4"
+HEADED = "HEAD:0@0,1,2,4"
+NAMED += [(f"attention apart, {name}, {type}, window {window}",
+           f"op=attention type={type} window={window} {words}")
+          for type, window in (("float", "2x7"), ("half", "1048576x0"),
+                               ("double", "1048576x1048576"))
+          for name, words in (
+              ("keys in other rows", f"{BY_SEQ} on.k=SEQ:@0,2,20,24 "
+               "on.v=SEQ:@0,2,20,24"),
+              ("values in other rows", f"{BY_SEQ} on.v=SEQ:@0,2,20,24"),
+              ("keys are values in other rows", f"{BY_SEQ} same=1 "
+               "on.k=SEQ:@0,2,20,24"),
+              ("outputs in other rows", f"{BY_SEQ} on.o=SEQ:@0,2,20,24 "
+               "on.do=-"),
+              ("queries SEQ, keys BATCH", f"{BY_SEQ} on.q={SEQ} on.k={BATCH} "
+               f"on.v={BATCH} on.o={SEQ} on.do={SEQ}"),
+              ("queries BATCH, keys SEQ", f"{BY_BATCH} on.q={BATCH} on.k={SEQ} "
+               f"on.v={SEQ} on.o={BATCH} on.do={BATCH}"),
+              ("queries SEQ, keys HEAD", f"{BY_SEQ} on.q={SEQ} on.k={HEADED} "
+               f"on.v={HEADED} on.o={SEQ} on.do={SEQ}"),
+              ("queries HEAD, keys SEQ", f"{BY_SEQ} on.q={HEADED} on.k={SEQ} "
+               f"on.v={SEQ} on.o={HEADED} on.do={HEADED}"),
+              ("queries SEQ, keys SEQ, outputs BATCH", f"{BY_SEQ} on.q={SEQ} "
+               f"on.k={SEQ} on.v={SEQ} on.o={BATCH} on.do={HEADED}"),
+              ("keys on every rank", f"{BY_SEQ} on.q={SEQ} on.k=local "
+               f"on.v=local on.o={SEQ} on.do={SEQ}"),
+              ("outputs on every rank", f"{BY_SEQ} on.o=- on.do=-"),
+              ("keys on every rank, the batch split", f"{BY_BATCH} "
+               f"on.q={BATCH} on.k=local on.v={BATCH} on.o={BATCH} "
+               f"on.do={BATCH}"),
+              ("queries along one axis, keys along the other", f"{BY_BOTH} "
+               "on.q=SEQ:0@0,11,24 on.k=BATCH:1@0,1,4 on.v=BATCH:1@0,1,4 "
+               "on.o=SEQ:0@0,11,24 on.do=SEQ:0@0,11,24"),
+              ("queries over both axes, keys over one of them", f"{BY_BOTH} "
+               "on.q=SEQ:0+1@0,5,11,20,24 on.k=SEQ:1@0,7,24 "
+               "on.v=BATCH:0@0,3,4 on.o=SEQ:0@0,11,24 on.do=local"),
+              ("a mesh that is turned", f"{BY_BOTH} on.q=SEQ:0@0,11,24/"
+               "BATCH:1@0,1,4 on.k=BATCH:0@0,1,4/SEQ:1@0,2,24 "
+               "on.v=BATCH:0@0,1,4/SEQ:1@0,2,24 on.o=local on.do=local"))]
+
+NAMED += [("attention apart, queries SEQ, keys on every rank, lengths",
+           f"op=attention window=2x7 lengths=24x3x12x17 klengths=24x4x12x20 "
+           f"nan=1 {BY_SEQ} on.q={SEQ} on.k=local on.v=local on.o={SEQ} "
+           f"on.do={SEQ}")]
+
+# A context is all there on every rank, and as long as no piece of the queries.
+NAMED += [(f"attention apart, a context in a [local] section, {strategy}",
+           f"op=attention {BY_SEQ} keys=13 context=13 on.k=- on.v=- on.o=- "
+           f"window=1048576x1048576 strategy={strategy}")
+          for strategy in ("auto", "gather")]
+
 # Operands of one call that are cut in different places: other rows, other
 # dimensions, all of it on every rank; inputs, outputs with and without old
 # values.

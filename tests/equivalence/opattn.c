@@ -49,10 +49,12 @@ static int describe(op_call_t *call, attn_t *attn) {
       attn->desc,
       op_number(call, "biases", 0) ? CUDNN_ATTN_ENABLE_PROJ_BIASES : 0,
       op_number(call, "heads", 1), op_real(call, "scale", 1), q->type, math,
-      CUDNN_DEFAULT_MATH, call->dropout, NULL, size(q, 3), size(k, 3),
-      size(v, 3), op_number(call, "pq", 0), op_number(call, "pk", 0),
-      op_number(call, "pv", 0), op_number(call, "po", 0),
-      size(q, CUDNN_SEQDATA_TIME_DIM), size(k, CUDNN_SEQDATA_TIME_DIM),
+      CUDNN_DEFAULT_MATH, call->dropout, NULL,
+      op_number(call, "qs", size(q, 3)), op_number(call, "ks", size(k, 3)),
+      op_number(call, "vs", size(v, 3)), op_number(call, "pq", 0),
+      op_number(call, "pk", 0), op_number(call, "pv", 0),
+      op_number(call, "po", 0), size(q, CUDNN_SEQDATA_TIME_DIM),
+      op_number(call, "limit", size(k, CUDNN_SEQDATA_TIME_DIM)),
       size(q, CUDNN_SEQDATA_BATCH_DIM), size(q, CUDNN_SEQDATA_BEAM_DIM)));
   return 0;
 }

@@ -195,6 +195,16 @@ def negative_cases(runner, completed):
     other = tokens + " keys=9"
     yield item("keys in other pieces than queries, and windows", [[other]] * 2,
                ["SDG-603"], line=other)
+    beside = tokens.replace("n=1", "n=2") + (
+        " on.q=HEAD:0@0,2,4 on.k=HEAD:0@0,2,4 on.v=HEAD:0@0,2,4 "
+        "on.o=SEQ:0@0,6,12 on.do=SEQ:0@0,6,12")
+    yield item("vectors of queries and of keys split, by tags", [[beside]] * 2,
+               ["SDG-603"], line=tokens)
+    beside = tokens.replace("n=1", "n=2") + (
+        " train=0 only=2 on.q=BATCH:0@0,1,2 on.k=SEQ:0@0,6,12 "
+        "on.v=SEQ:0@0,6,12 on.o=BATCH:0@0,1,2")
+    yield item("a single step on keys in pieces", [[beside]] * 2,
+               ["SDG-630", "single step"], line=tokens)
     unsaid = tokens.replace("split=SEQ:0 partSEQ=0,6,12 window=2x3",
                             "split=SEQ:0 partSEQ=0,6,12 window=none")
     yield item("no window said", [[tokens]] * 2, ["SDG-631", "no window"],

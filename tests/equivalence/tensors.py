@@ -98,7 +98,7 @@ class Tensor:
         if word == "local":
             self.tag = word
         for item in word.split("/") if word not in ("-", "local") else ():
-            dim, axes, first = re.fullmatch(r"(.):([0-9+]*)@(.*)",
+            dim, axes, first = re.fullmatch(r"(\w+):([0-9+]*)@(.*)",
                                             item).groups()
             self.cut[dim] = [int(v) for v in first.split(",")]
             if axes:

@@ -5,7 +5,7 @@ its products with their keys."""
 import numpy as np
 
 from cases import HERE, Setting, copy_of
-from families.family import Family, call
+from families.family import Family, call, words_of
 from tensors import Tensor, eps, math_eps
 
 DIMS = ("SEQ", "BATCH", "BEAM", "HEAD")
@@ -118,6 +118,7 @@ class Attention(Family):
             for dim, whole in self.cuts(case):
                 if dim in setting.split:
                     case["part"][dim] = cut(rng, setting, dim, whole)
+            self.scatter(rng, setting, case)
             if self.valid(case, setting):
                 return case
         return None
@@ -149,6 +150,75 @@ class Attention(Family):
         """What is cut, and the whole of it."""
         return (("SEQ", case["keys" if case["here"] == "queries" else "seq"]),
                 ("BATCH", case["n"]))
+
+    def scatter(self, rng, setting, case):
+        """Now and then operands that are cut elsewhere than the queries. Tags
+        of some make tags of all: what has none is cut as the first that has
+        one."""
+        if setting.view != "shard" or setting.sum != "yes" or case["twice"] or \
+                case["here"] or padded(case) or setting.ranks() == 1 or rng.random() > 0.4:
+            return
+        tensors = {t.name: t for t in self.tensors(case)}
+        if rng.random() < 0.3:  # no tags: other parts, or all on every rank
+            for name in [n for n in ("k", "v", "o", "do") if n in tensors and
+                         setting.strategy != "heads" or n == "o"]:
+                word = rng.choice(["", self.parts(rng, tensors[name]),
+                                   "-" if name in ("o", "do") else ""])
+                if word:
+                    case["on." + name] = word
+            return
+        axes = sorted({a for axes in setting.split.values() for a in axes})
+        draw = lambda name, dims: self.split(rng, setting, axes, tensors[name],
+                                             dims)
+        keys = draw("k", ("SEQ", "BATCH"))
+        queries = rng.choice([words_of(tensors["q"].cut, setting.split)] * 5 +
+                             [draw("q", ("SEQ", "BATCH"))] * 3 +
+                             [draw("q", ("HEAD",)), "local"] * (keys != ""))
+        if not queries:
+            return
+        if queries == "local" or "HEAD" in queries or "HEAD" in keys:
+            case["strategy"] = "auto" if case["strategy"] == "heads" else \
+                case["strategy"]
+        else:
+            keys = rng.choice([keys, draw("k", DIMS), "local"])
+        cut = rng.choice([queries, "local"]) if "HEAD" not in queries else "local"
+        words = {"q": queries, "k": keys,
+                 "v": rng.choice([draw("v", DIMS) if "v" in tensors else "",
+                                  keys]),
+                 "o": rng.choice([draw("o", DIMS), cut]),
+                 "do": rng.choice([draw("o", DIMS), cut])}
+        if setting.strategy == "heads":
+            words["k"] = words["v"] = words["q"] = words_of(
+                tensors["q"].cut, setting.split)
+            if case["keys"] != case["seq"]:
+                return
+        for name, word in words.items():
+            if name in tensors:
+                case["on." + name] = word or "local"
+
+    def parts(self, rng, t):
+        """The same dimensions in other parts."""
+        cut = {}
+        for dim, first in t.cut.items():
+            size = first[-1]
+            cut[dim] = [0] + sorted(rng.sample(range(1, size),
+                                               len(first) - 2)) + [size]
+        return words_of(cut, {})
+
+    def split(self, rng, setting, axes, t, dims):
+        """Some of these dimensions over some of the axes, as a tag; or ""."""
+        split, cut = {}, {}
+        for axis in axes:
+            if rng.random() < 0.85:
+                dim = rng.choice([d for d in dims if d != "BEAM"])
+                split.setdefault(dim, []).append(axis)
+        for dim in split:
+            pieces, size = setting.pieces(dim, split), t.size[DIMS.index(dim)]
+            if size < pieces:
+                return ""
+            cut[dim] = [0] + sorted(rng.sample(range(1, size), pieces - 1)) + \
+                [size]
+        return words_of(cut, split)
 
     def legal(self, case):
         for key, most, count in (("lengths", "seq", case["n"] * case["beam"]),
@@ -195,10 +265,15 @@ class Attention(Family):
             if first and setting.view == "shard" and \
                     min(b - a for a, b in zip(first, first[1:])) < 1:
                 return False
+        for t in self.placed(case) if self.scattered(case) else ():
+            for dim, first in t.cut.items():
+                if first[-1] != t.size[DIMS.index(dim)] or \
+                        len(first) != setting.pieces(dim, t.axes) + 1:
+                    return False
         if case.get("strategy") == "heads" and not by_heads(case, setting):
             return False
-        if setting.view == "shard" and (blind(case) or (
-                case["here"] == "queries" and padded(case))):
+        if setting.view == "shard" and padded(case) and (
+                blind(case) or case["here"] == "queries"):
             return False
         return case.get("sum", "yes") == "yes" or case["type"] in (
             "float", "double")
@@ -281,6 +356,17 @@ class Attention(Family):
                                  summed=count > 0)]
         return found
 
+    def placed(self, case):
+        """What has one descriptor is in one place."""
+        beside = {"residual": "q", "dq": "q", "dk": "k",
+                  "dv": "k" if case["same"] else "v"}
+        tensors = self.tensors(case)
+        for t in tensors:
+            word = case.get("on." + beside.get(t.name, t.name))
+            if word:
+                t.place(word)
+        return tensors
+
     def calls(self, case, local):
         words = {key: case[key] for key in ("heads", "biases", "train", "adds",
                                             "scale", "ragged", "open", "drop",
@@ -290,8 +376,11 @@ class Attention(Family):
             words.update(zip(("left", "right"), case["window"]))
         if case["same"]:
             words["v"] = "k"
-        if case["here"]:
+        if case["here"] or self.scattered(case):
             words["first"] = local.first["q"][0] - local.first["k"][0]
+        if self.scattered(case):  # what the call sees of keys and vectors
+            words.update(zip(("limit", "qs", "ks", "vs"),
+                             (case["keys"], *case["sizes"])))
         return [call("attention", {}, list(local), **words)]
 
     def derive(self, case, values):

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// What windows of attention mean in the shard view, where the program states
+// those of its own pieces.
+#include "rules/attnplan.h"
+#include "rules/tagging.h"
+
+static bool is_cut(const sdg_placement_t *placement, int dim) {
+  return placement->part[dim].pieces > 1;
+}
+
+// The rank's own elements along the sequence; of queries that were brought to
+// their keys, all, of which the program states the windows.
+static sdg_range_t own_range(const sdg_attnmaker_t *m, int index) {
+  const sdg_placement_t *p = &m->tagging->placement[index];
+  if (m->call->operand[index].stands_in)
+    return (sdg_range_t){0, sdg_placement_extent(p, SDG_SEQUENCE_TIME)};
+  return sdg_placement_box(p, m->tagging->mesh, m->tagging->rank)
+      .dim[SDG_SEQUENCE_TIME];
+}
+
+static sdg_status_t windows_compare(const sdg_attnmaker_t *m) {
+  const sdg_attention_t *a = &m->a;
+  sdg_windows_t windows = a->windows;
+  if (a->kind == SDG_ATTENTION_WEIGHTS || m->local)
+    return SDG_OK;
+  sdg_range_t queries = own_range(m, a->q), keys = own_range(m, a->k);
+  windows.count = queries.hi - queries.lo;
+  int64_t t = sdg_windows_differ(&windows, &m->band, queries.lo, keys);
+  if (t < 0)
+    return SDG_OK;
+  sdg_range_t should = sdg_band_among(&m->band, queries.lo + t, keys);
+  return sdg_fail(SDG_E_ATTENTION_WINDOW,
+                  "%s: query %lld of the shard sees keys [%d, %d) of %lld, by "
+                  "the rule it would be [%lld, %lld)",
+                  m->call->entry_name, (long long)t, windows.lo[t],
+                  windows.hi[t], (long long)(keys.hi - keys.lo),
+                  (long long)should.lo, (long long)should.hi);
+}
+
+// Each rank's own keys: of its own members of the batch, the same ones where
+// queries are the same.
+static sdg_status_t local_check(const sdg_attnmaker_t *m) {
+  const sdg_placement_t *p = m->tagging->placement;
+  const int own[] = {m->a.k, m->a.v};
+  for (int i = 0; i < 2; i++)
+    if (is_cut(&p[own[i]], SDG_SEQUENCE_VECTOR) ||
+        sdg_placement_axes(&p[own[i]]) & ~sdg_placement_axes(m->rows) ||
+        !sdg_part_equal(&p[own[i]].part[SDG_SEQUENCE_TIME],
+                        &p[m->a.k].part[SDG_SEQUENCE_TIME]) ||
+        !sdg_part_equal(&p[own[i]].part[SDG_SEQUENCE_BATCH],
+                        &p[m->a.q].part[SDG_SEQUENCE_BATCH]))
+      return sdg_tagging_differ(m->call, m->tagging, own[i], m->a.q);
+  return SDG_OK;
+}
+
+// Windows count from the same element of queries and of keys where there are as
+// many of both, or one of them is all here; else only windows without bounds
+// are the same for any.
+sdg_status_t sdg_attnmaker_windows(sdg_attnmaker_t *m) {
+  const sdg_section_t *section = m->section;
+  const sdg_placement_t *p = m->tagging->placement;
+  int64_t queries = sdg_placement_extent(&p[m->a.q], SDG_SEQUENCE_TIME);
+  int64_t keys = sdg_placement_extent(&p[m->a.k], SDG_SEQUENCE_TIME);
+  m->band = (sdg_band_t){SDG_BAND_UNBOUND, SDG_BAND_UNBOUND};
+  switch (section->window) {
+  case SDG_WINDOW_UNSAID:
+    return sdg_fail(SDG_E_ATTENTION_WINDOW,
+                    "%s: SEQ is split and section '%s' has no window",
+                    m->call->entry_name, section->name);
+  case SDG_WINDOW_GLOBAL:
+    break;
+  case SDG_WINDOW_LOCAL:
+    m->local = true;
+    return local_check(m);
+  case SDG_WINDOW_SIZES:
+    m->band = (sdg_band_t){section->window_left, section->window_right};
+    break;
+  }
+  bool in_pieces = is_cut(&p[m->a.q], SDG_SEQUENCE_TIME) &&
+                   is_cut(&p[m->a.k], SDG_SEQUENCE_TIME);
+  if (in_pieces && queries != keys && !sdg_band_is_all(&m->band, queries, keys))
+    return sdg_tagging_differ(m->call, m->tagging, m->a.k, m->a.q);
+  return windows_compare(m);
+}
