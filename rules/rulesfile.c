@@ -278,7 +278,7 @@ sdg_status_t sdg_rules_check_entries(const sdg_rules_t *rules,
   for (int s = 0; s < rules->sections; s++) {
     const sdg_section_t *section = &rules->section[s];
     for (int g = 0; g < section->globs; g++) {
-      bool found = false;
+      bool found = sdg_glob_names_product(section->glob[g]);
       for (int f = 0; f < SDG_FAMILY_OTHER && !found; f++)
         found =
             fnmatch(section->glob[g], sdg_family_name((sdg_family_t)f), 0) == 0;

@@ -10,10 +10,11 @@
  *     match = PATTERN       default: every activation that has the dimensions
  *                           that `split` names
  *     op = GLOB ...         families (conv pool norm softmax reduce pointwise
- *                           attention matmul neighborhood) or entries
- *                           (cudnnPooling*); default: all. Another op on
- *                           such a tensor is refused unless it is pointwise,
- *                           or a [local] section names it
+ *                           attention matmul neighborhood; gemm and gemv
+ *                           of matmul) or entries (cudnnPooling*); default:
+ *                           all. Another op on such a tensor is refused
+ *                           unless it is pointwise, or a [local] section names
+ *                           it
  *     split = DIM:AXIS[+AXIS][, ...]    ":AXIS" may be left out where the mesh
  *                           has one axis
  *     parts = agree | even | even/ALIGN | chunk | SIZE,SIZE,...
@@ -56,15 +57,15 @@
  * three are D H W and those before them have no name. In NHWC layouts too: the
  * order is that of the vendor's descriptors. SEQ HEAD BATCH are dimensions of
  * attention: sequences of vectors are SEQ (time), BATCH, beams, which have no
- * name, and HEAD (the vector, which cannot be split). N of a split is BATCH
- * there.
+ * name, and HEAD (the vector, which tags can split of queries or of keys). N of
+ * a split is BATCH there.
  *
  * Products of matrices have M N K and, where one call makes several, BATCH: C
  * of M x N is op(A) of M x K times op(B) of K x N, column by column as cuBLAS
  * stores them. In a gemv M is the length of y, K that of x, and N is 1. A
- * section is about products if it names M or K, or if its op names matmul or
- * cublas...; other sections are not. `split` says which part of the products a
- * rank multiplies:
+ * section is about products if it names M or K, or if its op names matmul,
+ * gemm, gemv or cublas...; other sections are not. `split` says which part of
+ * the products a rank multiplies:
  *   M, N, BATCH   its rows, its columns, its members of the batch
  *   K             its terms of every sum; sums over the ranks are made of them,
  *                 once, before what follows a product (beta, bias, activation)
@@ -220,6 +221,9 @@ sdg_status_t sdg_rules_product(const sdg_rules_t *rules,
                                const sdg_options_t *options, const char *text,
                                sdg_section_t *out_section) SDG_MUST_CHECK;
 void sdg_section_fini(sdg_section_t *section);
+/* Whether a word of `op` means products of matrices: matmul, or in short gemm
+ * or gemv. */
+bool sdg_glob_names_product(const char *glob);
 /* True if the section is about products of matrices, and so of nothing else
  * that has a dimension N or BATCH. */
 bool sdg_section_multiplies(const sdg_section_t *section);

@@ -29,6 +29,24 @@ const char *sdg_family_name(sdg_family_t family) {
   return names[family];
 }
 
+// What a product is called in short, by its entry.
+static const char *const product_words[] = {"matmul", "gemm", "gemv"};
+enum { PRODUCT_WORDS = sizeof product_words / sizeof product_words[0] };
+
+// NULL where the entry is of none of the short names but the family's.
+static const char *product_word(const char *entry) {
+  if (strstr(entry, "gemm") || strstr(entry, "Gemm"))
+    return "gemm";
+  return strstr(entry, "gemv") ? "gemv" : NULL;
+}
+
+bool sdg_glob_names_product(const char *glob) {
+  for (int i = 0; i < PRODUCT_WORDS; i++)
+    if (fnmatch(glob, product_words[i], 0) == 0)
+      return true;
+  return false;
+}
+
 int sdg_dim_index(sdg_family_t family, sdg_dim_t dim, int dims) {
   if (family == SDG_FAMILY_ATTENTION && dim == SDG_DIM_N)
     dim = SDG_DIM_BATCH;
@@ -75,7 +93,6 @@ static bool compare_holds(const sdg_term_t *term, int64_t extent) {
 }
 
 bool sdg_section_multiplies(const sdg_section_t *section) {
-  const char *product = sdg_family_name(SDG_FAMILY_MATMUL);
   for (int i = 0; i < section->terms; i++)
     if (section->term[i].dim == SDG_DIM_M || section->term[i].dim == SDG_DIM_K)
       return true;
@@ -85,7 +102,7 @@ bool sdg_section_multiplies(const sdg_section_t *section) {
       return true;
   for (int i = 0; i < section->globs; i++)
     if (strcmp(section->glob[i], "*") != 0 &&
-        (fnmatch(section->glob[i], product, 0) == 0 ||
+        (sdg_glob_names_product(section->glob[i]) ||
          strncmp(section->glob[i], "cublas", 6) == 0))
       return true;
   return false;
@@ -101,10 +118,15 @@ bool sdg_rules_multiply(const sdg_rules_t *rules) {
 
 static bool op_matches(const sdg_section_t *section, sdg_family_t family,
                        const char *entry) {
-  if (family == SDG_FAMILY_MATMUL && !sdg_section_multiplies(section))
-    return false;
+  const char *word = NULL;
+  if (family == SDG_FAMILY_MATMUL) {
+    if (!sdg_section_multiplies(section))
+      return false;
+    word = product_word(entry);
+  }
   for (int i = 0; i < section->globs; i++)
-    if (fnmatch(section->glob[i], sdg_family_name(family), 0) == 0 ||
+    if ((word && fnmatch(section->glob[i], word, 0) == 0) ||
+        fnmatch(section->glob[i], sdg_family_name(family), 0) == 0 ||
         fnmatch(section->glob[i], entry, 0) == 0)
       return true;
   return section->globs == 0;

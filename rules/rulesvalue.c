@@ -145,7 +145,7 @@ sdg_status_t sdg_op_parse(const sdg_place_t *place, const char *text,
     snprintf(glob, SDG_GLOB_BYTES, "%.*s", word.length, word.at);
     // Entries are checked by sdg_rules_check_entries.
     if (strncmp(glob, "cudnn", 5) != 0 && strncmp(glob, "cublas", 6) != 0 &&
-        !glob_names_family(glob, families))
+        !glob_names_family(glob, families) && !sdg_glob_names_product(glob))
       return sdg_word_fail(place, word, "op", families, SDG_FAMILY_OTHER);
   }
   return SDG_OK;

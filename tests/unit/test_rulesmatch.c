@@ -193,6 +193,36 @@ START_TEST(ops_are_checked_against_the_entries) {
 }
 END_TEST
 
+START_TEST(products_have_short_names) {
+  static const struct {
+    const char *op, *entry;
+    bool matches;
+  } rows[] = {
+      {"gemm*", "cublasSgemm_v2", true},
+      {"gemm", "cublasGemmStridedBatchedEx", true},
+      {"gemm*", "cublasSgemv_v2", false},
+      {"gemv conv", "cublasDgemvStridedBatched", true},
+      {"gem?", "cublasGemmEx", true},
+      {"gemm*", "cublasLtMatmul", false},
+      {"matmul", "cublasLtMatmul", true},
+      {"matmul", "cublasHgemm", true},
+  };
+  const int64_t extent[] = {4, 4, 4};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    sdg_rules_t rules;
+    char text[128];
+    snprintf(text, sizeof text, SHARD "op = %s\nsplit = N\n", rows[i].op);
+    ck_assert_int_eq((int)text_load(text, &rules), 0);
+    ck_assert_int_eq((int)sdg_rules_check_entries(&rules, NULL, 0), 0);
+    ck_assert(sdg_rules_multiply(&rules));
+    ck_assert_int_eq(sdg_section_match(&rules.section[0], SDG_FAMILY_MATMUL,
+                                       rows[i].entry, extent, 3),
+                     rows[i].matches);
+    sdg_rules_fini(&rules);
+  }
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("rulesmatch");
   TCase *cases = tcase_create("rulesmatch");
@@ -205,6 +235,7 @@ int main(void) {
                  extents_of_a_dimension_that_any_section_splits_decide_nothing);
   tcase_add_test(cases, an_op_that_the_rules_leave_out_is_known);
   tcase_add_test(cases, ops_are_checked_against_the_entries);
+  tcase_add_test(cases, products_have_short_names);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }
