@@ -630,10 +630,15 @@ NAMED += [(f"attention apart, {name}, {type}, window {window}",
                "BATCH:1@0,1,4 on.k=BATCH:0@0,1,4/SEQ:1@0,2,24 "
                "on.v=BATCH:0@0,1,4/SEQ:1@0,2,24 on.o=local on.do=local"))]
 
-NAMED += [("attention apart, queries SEQ, keys on every rank, lengths",
-           f"op=attention window=2x7 lengths=24x3x12x17 klengths=24x4x12x20 "
-           f"nan=1 {BY_SEQ} on.q={SEQ} on.k=local on.v=local on.o={SEQ} "
-           f"on.do={SEQ}")]
+NAMED += [(f"attention apart, {name}, lengths", f"op=attention window=2x7 "
+           f"lengths=24x3x12x17 klengths=24x4x12x20 nan=1 {words}")
+          for name, words in (
+              ("queries SEQ, keys BATCH", f"{BY_SEQ} on.q={SEQ} on.k={BATCH} "
+               f"on.v={BATCH} on.o={SEQ} on.do={SEQ}"),
+              ("queries BATCH, keys SEQ", f"{BY_BATCH} on.q={BATCH} on.k={SEQ} "
+               f"on.v={SEQ} on.o={BATCH} on.do={BATCH}"),
+              ("queries SEQ, keys on every rank", f"{BY_SEQ} on.q={SEQ} "
+               f"on.k=local on.v=local on.o={SEQ} on.do={SEQ}"))]
 
 # A context is all there on every rank, and as long as no piece of the queries.
 NAMED += [(f"attention apart, a context in a [local] section, {strategy}",
