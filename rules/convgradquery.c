@@ -110,7 +110,7 @@ static sdg_status_t dgrad_find(const sdg_call_t *call, const sdg_dgrad_t *g,
   size_t y_bytes = box_bytes(&piece->y, &call->operand[g->conv.y]);
   size_t x_bytes = box_bytes(&piece->x, &call->operand[g->conv.x]);
   void *scratch;
-  SDG_TRY(sdg_scratch_get(y_bytes + x_bytes, &scratch));
+  SDG_TRY(sdg_scratch_get(SDG_SCRATCH_CALL, y_bytes + x_bytes, &scratch));
   *out_vendor =
       (int)sdg_cudnn_get()->cudnnFindConvolutionBackwardDataAlgorithmEx(
           a->handle, a->wDesc, a->w, own->y, scratch, own->conv, own->x,
@@ -223,7 +223,8 @@ static sdg_status_t wgrad_find(const sdg_call_t *call, const sdg_conv_t *conv,
   const struct sdg_args_cudnnFindConvolutionBackwardFilterAlgorithmEx *a =
       call->args;
   void *assembled;
-  SDG_TRY(sdg_scratch_get(box_bytes(&piece->x, &call->operand[conv->x]),
+  SDG_TRY(sdg_scratch_get(SDG_SCRATCH_CALL,
+                          box_bytes(&piece->x, &call->operand[conv->x]),
                           &assembled));
   *out_vendor =
       (int)sdg_cudnn_get()->cudnnFindConvolutionBackwardFilterAlgorithmEx(

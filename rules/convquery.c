@@ -127,7 +127,7 @@ static sdg_status_t algorithms_answer(const sdg_call_t *call,
     // The assembled input is longer than the program's.
     size_t bytes = (size_t)sdg_box_count(&piece[0].x) * (size_t)x->elem_bytes;
     void *assembled;
-    status = sdg_scratch_get(bytes, &assembled);
+    status = sdg_scratch_get(SDG_SCRATCH_CALL, bytes, &assembled);
     if (status == SDG_OK)
       *out_vendor = (int)cudnn->cudnnFindConvolutionForwardAlgorithmEx(
           a->handle, own.x, assembled, a->wDesc, a->w, own.conv, own.y, a->y,

@@ -4,17 +4,14 @@
 
 #include <string.h>
 
-#include "src/combine.h"
 #include "src/comm.h"
 #include "src/device.h"
-#include "src/job.h"
+#include "src/messages.h"
 #include "src/options.h"
 #include "src/scratch.h"
 #include "src/thread.h"
-#include "src/turn.h"
 #include "src/vendor.h"
 #include "src/waits.h"
-#include "src/watch.h"
 
 // Events are re-recorded from call to call: a wait refers to the record that
 // precedes it, so one event per lane and purpose is enough.
@@ -26,8 +23,9 @@ static events_t events[SDG_CONTROL_THREADS]; // by the thread's channel
 
 void *sdg_exec_address(const sdg_exec_t *exec, int slab) {
   const sdg_slab_t *s = &exec->plan->slab[slab];
-  char *base = s->operand == SDG_SLAB_SCRATCH
-                   ? exec->scratch
+  char *base = s->operand == SDG_SLAB_SCRATCH ? exec->scratch
+               : s->operand == SDG_SLAB_KEPT
+                   ? exec->kept
                    : exec->call->operand[s->operand].data;
   return base + s->offset_bytes;
 }
@@ -66,8 +64,8 @@ static void extent_of(const sdg_box_t *box, int64_t *out_extent) {
     out_extent[d] = box->dim[d].hi - box->dim[d].lo;
 }
 
-static sdg_status_t step_copy(const sdg_exec_t *exec, const sdg_step_t *step,
-                              cudaStream_t stream) {
+sdg_status_t sdg_exec_copy(const sdg_exec_t *exec, const sdg_step_t *step,
+                           cudaStream_t stream) {
   const sdg_slab_t *from = &exec->plan->slab[step->slab];
   const sdg_slab_t *to = &exec->plan->slab[step->to];
   sdg_box_t moved = sdg_box_shift(&step->box, step->shift);
@@ -91,65 +89,6 @@ static sdg_status_t step_zero(const sdg_exec_t *exec, const sdg_step_t *step,
                          stream);
 }
 
-// All messages as one group; the first failure.
-static ncclResult_t messages_enqueue(const sdg_exec_t *exec,
-                                     const sdg_step_t *step, ncclComm_t comm,
-                                     cudaStream_t stream) {
-  const sdg_vendor_t *nccl = sdg_vendor_get();
-  ncclResult_t result = nccl->ncclGroupStart();
-  if (result != ncclSuccess)
-    return result;
-  for (int i = 0; i < step->parcels && result == ncclSuccess; i++) {
-    const sdg_parcel_t *parcel = &exec->plan->parcel[step->parcel + i];
-    char *data =
-        (char *)sdg_exec_address(exec, parcel->slab) + parcel->offset_bytes;
-    result = parcel->is_send ? nccl->ncclSend(data, parcel->bytes, ncclInt8,
-                                              parcel->peer, comm, stream)
-                             : nccl->ncclRecv(data, parcel->bytes, ncclInt8,
-                                              parcel->peer, comm, stream);
-    if (result == ncclInProgress)
-      result = ncclSuccess;
-  }
-  ncclResult_t end = nccl->ncclGroupEnd();
-  return result == ncclSuccess ? end : result;
-}
-
-static ncclResult_t reduction_enqueue(const sdg_exec_t *exec,
-                                      const sdg_step_t *step, ncclComm_t comm,
-                                      cudaStream_t stream) {
-  ncclDataType_t type = ncclInt8;
-  sdg_combine_type(step->type, &type); // one that can be, or no plan
-  void *data = sdg_exec_element(exec, step->slab, &step->box);
-  return sdg_vendor_get()->ncclAllReduce(
-      data, data, (size_t)sdg_box_count(&step->box), type,
-      sdg_combine_op(step->combine), comm, stream);
-}
-
-// Gives NCCL what this step has for other ranks. A rank without a message in an
-// exchange waits for its turn like the others, and then has nothing to do.
-static sdg_status_t step_communicate(const sdg_exec_t *exec,
-                                     const sdg_step_t *step,
-                                     cudaStream_t stream) {
-  bool reduces = step->kind == SDG_STEP_REDUCE;
-  bool any = reduces ? !sdg_box_empty(&step->box) : step->parcels > 0;
-  sdg_comm_t *comm;
-  SDG_TRY(sdg_comm_get(step->axes, &comm));
-  SDG_TRY(sdg_turn_begin());
-  sdg_status_t status = any ? sdg_comm_lock() : SDG_OK;
-  if (any && status == SDG_OK) {
-    ncclResult_t result =
-        reduces ? reduction_enqueue(exec, step, comm->nccl, stream)
-                : messages_enqueue(exec, step, comm->nccl, stream);
-    sdg_comm_unlock();
-    status = sdg_comm_check(
-        comm, result, reduces ? "a sum over ranks" : "the exchange of halos");
-  }
-  sdg_turn_end();
-  return any && status == SDG_OK
-             ? sdg_watch_transfer(stream, exec->call->entry_name)
-             : status;
-}
-
 // The program's stream stands still here if the messages are late.
 static sdg_status_t lane_join(const sdg_exec_t *exec, cudaStream_t stream,
                               cudaStream_t other, cudaEvent_t event) {
@@ -165,25 +104,8 @@ static sdg_status_t lane_join(const sdg_exec_t *exec, cudaStream_t stream,
 static sdg_status_t step_reduce(const sdg_exec_t *exec, const sdg_step_t *step,
                                 cudaStream_t stream) {
   SDG_TRY(sdg_waits_begin(exec->row, stream));
-  SDG_TRY(step_communicate(exec, step, stream));
+  SDG_TRY(sdg_messages_enqueue(exec, step, NULL, stream));
   return sdg_waits_end(stream);
-}
-
-// Rows that no message fills would show.
-static sdg_status_t recvs_poison(const sdg_exec_t *exec, const sdg_step_t *step,
-                                 cudaStream_t stream) {
-  const sdg_vendor_t *cuda = sdg_vendor_get();
-  for (int i = 0; i < step->parcels; i++) {
-    const sdg_parcel_t *parcel = &exec->plan->parcel[step->parcel + i];
-    char *data =
-        (char *)sdg_exec_address(exec, parcel->slab) + parcel->offset_bytes;
-    // All bits set is a NaN in every floating type.
-    if (!parcel->is_send)
-      SDG_TRY(sdg_device_check(
-          cuda->cudaMemsetAsync(data, 0xff, parcel->bytes, stream),
-          "fill of a receive buffer"));
-  }
-  return SDG_OK;
 }
 
 // Whether a step that follows a refused sub-call is carried out all the same;
@@ -192,13 +114,12 @@ static bool refused_goes_on(const sdg_plan_t *plan, const sdg_step_t *step,
                             sdg_outcome_t *out) {
   switch (step->kind) {
   case SDG_STEP_REDUCE:
-    out->mixed |= plan->slab[step->slab].operand != SDG_SLAB_SCRATCH;
+    out->mixed |= plan->slab[step->slab].operand >= 0;
     return true;
   case SDG_STEP_EXCHANGE:
     for (int i = step->parcel; i < step->parcel + step->parcels; i++)
-      out->mixed |=
-          !plan->parcel[i].is_send &&
-          plan->slab[plan->parcel[i].slab].operand != SDG_SLAB_SCRATCH;
+      out->mixed |= !plan->parcel[i].is_send &&
+                    plan->slab[plan->parcel[i].slab].operand >= 0;
     return true;
   case SDG_STEP_JOIN:
     return true;
@@ -210,18 +131,71 @@ static bool refused_goes_on(const sdg_plan_t *plan, const sdg_step_t *step,
   return false;
 }
 
+static sdg_status_t step_exchange(const sdg_exec_t *exec,
+                                  const sdg_step_t *step, sdg_parcels_t *early,
+                                  cudaStream_t stream) {
+  bool along = early->step && early->step->axes == step->axes;
+  const sdg_parcels_t more = *early;
+  if (along)
+    early->step = NULL;
+  if (sdg_options_get()->check)
+    SDG_TRY(sdg_messages_poison(exec, step, stream));
+  return sdg_messages_enqueue(exec, step, along ? &more : NULL, stream);
+}
+
+static bool exchanges_over(const sdg_plan_t *plan, sdg_axes_t axes) {
+  for (int i = 0; i < plan->steps; i++)
+    if (plan->step[i].kind == SDG_STEP_EXCHANGE && plan->step[i].axes == axes)
+      return true;
+  return false;
+}
+
+// Packs what goes early; it leaves at once where `plan` has no exchange that it
+// can go along with.
+static sdg_status_t early_begin(const sdg_exec_t *exec, const sdg_plan_t *plan,
+                                cudaStream_t stream, sdg_parcels_t *out) {
+  *out = (sdg_parcels_t){.exec = exec};
+  for (int i = 0; exec && i < exec->plan->steps; i++) {
+    const sdg_step_t *step = &exec->plan->step[i];
+    if (step->lane != SDG_LANE_COMM)
+      continue;
+    if (step->kind == SDG_STEP_COPY)
+      SDG_TRY(sdg_exec_copy(exec, step, stream));
+    if (step->kind != SDG_STEP_EXCHANGE)
+      continue;
+    if (sdg_options_get()->check)
+      SDG_TRY(sdg_messages_poison(exec, step, stream));
+    if (exchanges_over(plan, step->axes))
+      out->step = step;
+    else
+      SDG_TRY(sdg_messages_enqueue(exec, step, NULL, stream));
+  }
+  return SDG_OK;
+}
+
+// What of a plan is carried out.
+typedef struct order {
+  const sdg_exec_t *early; // whose exchange goes along; NULL: none
+  bool rest;               // the plan's own has been carried out
+} order_t;
+
 // out_ahead: the communication lane has steps that the main lane has not waited
 // for.
-static sdg_status_t steps_run(const sdg_exec_t *exec, events_t *own_events,
-                              cudaStream_t comm_stream, bool *out_ahead,
-                              sdg_outcome_t *out) {
+static sdg_status_t steps_run(const sdg_exec_t *exec, const order_t *order,
+                              events_t *own_events, cudaStream_t comm_stream,
+                              bool *out_ahead, sdg_outcome_t *out) {
   const sdg_plan_t *plan = exec->plan;
   cudaStream_t stream[2] = {exec->stream, comm_stream};
+  sdg_parcels_t early;
+  SDG_TRY(early_begin(order->early, plan, comm_stream, &early));
+  *out_ahead = order->early;
   for (int i = 0; i < plan->steps; i++) {
     const sdg_step_t *step = &plan->step[i];
     cudaStream_t own = stream[step->lane];
     sdg_lane_t other =
         step->lane == SDG_LANE_MAIN ? SDG_LANE_COMM : SDG_LANE_MAIN;
+    if (order->rest && step->lane == SDG_LANE_COMM)
+      continue;
     if (step->lane == SDG_LANE_COMM)
       *out_ahead = true;
     else if (step->kind == SDG_STEP_JOIN)
@@ -234,12 +208,10 @@ static sdg_status_t steps_run(const sdg_exec_t *exec, events_t *own_events,
       SDG_TRY(step_zero(exec, step, own));
       break;
     case SDG_STEP_COPY:
-      SDG_TRY(step_copy(exec, step, own));
+      SDG_TRY(sdg_exec_copy(exec, step, own));
       break;
     case SDG_STEP_EXCHANGE:
-      if (sdg_options_get()->check)
-        SDG_TRY(recvs_poison(exec, step, own));
-      SDG_TRY(step_communicate(exec, step, own));
+      SDG_TRY(step_exchange(exec, step, &early, own));
       break;
     case SDG_STEP_REDUCE:
       SDG_TRY(step_reduce(exec, step, own));
@@ -258,35 +230,96 @@ static sdg_status_t steps_run(const sdg_exec_t *exec, events_t *own_events,
   return SDG_OK;
 }
 
-sdg_status_t sdg_exec_run(const sdg_plan_t *plan, const sdg_call_t *call,
-                          cudaStream_t stream, sdg_report_row_t *row,
-                          sdg_outcome_t *out) {
+static sdg_status_t exec_open(const sdg_plan_t *plan, const sdg_call_t *call,
+                              cudaStream_t stream, sdg_exec_t *out) {
+  void *scratch, *kept;
+  *out = (sdg_exec_t){.plan = plan, .call = call, .stream = stream};
+  SDG_TRY(sdg_scratch_get(SDG_SCRATCH_CALL, plan->scratch_bytes, &scratch));
+  SDG_TRY(sdg_scratch_get(SDG_SCRATCH_KEPT, plan->kept_bytes, &kept));
+  out->scratch = scratch;
+  out->kept = kept;
+  return SDG_OK;
+}
+
+// Of an exchange that comes early, which is in kept scratch.
+static sdg_status_t early_open(const sdg_early_t *early, cudaStream_t stream,
+                               sdg_exec_t *out) {
+  void *kept;
+  *out =
+      (sdg_exec_t){.plan = early->plan, .call = early->call, .stream = stream};
+  SDG_TRY(sdg_scratch_get(SDG_SCRATCH_KEPT, early->plan->kept_bytes, &kept));
+  out->kept = kept;
+  return SDG_OK;
+}
+
+static sdg_status_t plan_run(sdg_exec_t *exec, const order_t *order,
+                             sdg_report_row_t *row, sdg_outcome_t *out) {
   const sdg_vendor_t *cuda = sdg_vendor_get();
-  if (!cuda)
-    return SDG_E_LIBRARY_MISSING;
+  cudaStream_t stream = exec->stream, comm_stream = NULL;
   events_t *own;
   SDG_TRY(events_get(cuda, &own));
-  sdg_exec_t exec = {.plan = plan, .call = call, .stream = stream, .row = row};
-  void *scratch;
-  SDG_TRY(sdg_scratch_get(plan->scratch_bytes, &scratch));
-  exec.scratch = scratch;
-
+  exec->row = row;
   // Scratch passes from one call to the next, whatever their streams: a stream
   // may have been destroyed and another made at the same address.
   SDG_TRY(sdg_device_check(cuda->cudaStreamWaitEvent(stream, own->done, 0),
                            "wait for the previous call"));
-  cudaStream_t comm_stream = NULL;
-  if (plan->parcels > 0) {
+  if ((exec->plan->parcels > 0 && !order->rest) || order->early) {
     SDG_TRY(sdg_comm_stream(&comm_stream));
     SDG_TRY(stream_join(cuda, comm_stream, stream, own->lane[SDG_LANE_MAIN]));
   }
   *out = (sdg_outcome_t){.vendor = 0};
   bool ahead = false;
-  SDG_TRY(steps_run(&exec, own, comm_stream, &ahead, out));
+  SDG_TRY(steps_run(exec, order, own, comm_stream, &ahead, out));
   if (comm_stream && ahead)
     SDG_TRY(stream_join(cuda, stream, comm_stream, own->lane[SDG_LANE_COMM]));
   return sdg_device_check(cuda->cudaEventRecord(own->done, stream),
                           "event record");
+}
+
+sdg_status_t sdg_exec_run(const sdg_plan_t *plan, const sdg_call_t *call,
+                          cudaStream_t stream, sdg_report_row_t *row,
+                          sdg_outcome_t *out) {
+  return sdg_exec_run_with(plan, call, stream, row, NULL, out);
+}
+
+sdg_status_t sdg_exec_run_with(const sdg_plan_t *plan, const sdg_call_t *call,
+                               cudaStream_t stream, sdg_report_row_t *row,
+                               const sdg_early_t *early, sdg_outcome_t *out) {
+  sdg_exec_t exec, first;
+  order_t order = {.rest = false};
+  if (!sdg_vendor_get())
+    return SDG_E_LIBRARY_MISSING;
+  SDG_TRY(exec_open(plan, call, stream, &exec));
+  if (early) {
+    SDG_TRY(early_open(early, stream, &first));
+    order.early = &first;
+  }
+  return plan_run(&exec, &order, row, out);
+}
+
+sdg_status_t sdg_exec_run_rest(const sdg_plan_t *plan, const sdg_call_t *call,
+                               cudaStream_t stream, sdg_report_row_t *row,
+                               sdg_outcome_t *out) {
+  const order_t order = {.rest = true};
+  sdg_exec_t exec;
+  if (!sdg_vendor_get())
+    return SDG_E_LIBRARY_MISSING;
+  SDG_TRY(exec_open(plan, call, stream, &exec));
+  return plan_run(&exec, &order, row, out);
+}
+
+sdg_status_t sdg_exec_digest(const sdg_early_t *early, cudaStream_t stream,
+                             uint64_t *out) {
+  sdg_exec_t exec;
+  if (!sdg_vendor_get())
+    return SDG_E_LIBRARY_MISSING;
+  SDG_TRY(early_open(early, stream, &exec));
+  for (int i = 0; i < exec.plan->steps; i++) {
+    const sdg_step_t *step = &exec.plan->step[i];
+    if (step->lane == SDG_LANE_COMM && step->kind == SDG_STEP_COPY)
+      SDG_TRY(sdg_exec_copy(&exec, step, stream));
+  }
+  return sdg_messages_digest(&exec, stream, out);
 }
 
 sdg_status_t sdg_exec_follow(int channel, cudaStream_t stream) {

@@ -5,6 +5,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "src/early.h"
 #include "src/plan.h"
 #include "src/report.h"
 
@@ -13,7 +14,7 @@ typedef struct sdg_exec {
   const sdg_plan_t *plan;
   const sdg_call_t *call;
   cudaStream_t stream; /* the program's */
-  char *scratch;
+  char *scratch, *kept;
   sdg_report_row_t *row;
 } sdg_exec_t;
 
@@ -21,6 +22,9 @@ typedef struct sdg_exec {
 void *sdg_exec_address(const sdg_exec_t *exec, int slab);
 /* Device address of the element at global coordinates box.dim[*].lo. */
 void *sdg_exec_element(const sdg_exec_t *exec, int slab, const sdg_box_t *box);
+/* Enqueues a step of kind COPY. */
+sdg_status_t sdg_exec_copy(const sdg_exec_t *exec, const sdg_step_t *step,
+                           cudaStream_t stream) SDG_MUST_CHECK;
 
 /* For the calling thread (src/thread.h). Enqueues all steps; does not wait for
  * them. `row` (may be NULL) is where the time spent waiting for transfers is
@@ -36,6 +40,23 @@ typedef struct sdg_outcome {
 sdg_status_t sdg_exec_run(const sdg_plan_t *plan, const sdg_call_t *call,
                           cudaStream_t stream, sdg_report_row_t *row,
                           sdg_outcome_t *out) SDG_MUST_CHECK;
+
+/* As sdg_exec_run. The exchange of `early` (NULL: none), with what is packed
+ * for it, is carried out too, in one group with the plan's first one over the
+ * same axes, if there is one. */
+sdg_status_t sdg_exec_run_with(const sdg_plan_t *plan, const sdg_call_t *call,
+                               cudaStream_t stream, sdg_report_row_t *row,
+                               const sdg_early_t *early,
+                               sdg_outcome_t *out) SDG_MUST_CHECK;
+/* As sdg_exec_run, of a plan whose exchange was the last one carried out early;
+ * no plan with kept scratch has been carried out since. */
+sdg_status_t sdg_exec_run_rest(const sdg_plan_t *plan, const sdg_call_t *call,
+                               cudaStream_t stream, sdg_report_row_t *row,
+                               sdg_outcome_t *out) SDG_MUST_CHECK;
+/* A number made of the bytes that the plan's exchange sends if it is carried
+ * out now. Waits for the device; for checked runs. */
+sdg_status_t sdg_exec_digest(const sdg_early_t *early, cudaStream_t stream,
+                             uint64_t *out) SDG_MUST_CHECK;
 
 /* What `stream` gets next comes after everything that plans of the thread with
  * this channel have enqueued so far, on whatever stream. Whole view: what an

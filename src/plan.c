@@ -10,6 +10,10 @@
 // Alignment of every slab in scratch: what cudaMalloc gives.
 enum { ALIGN_BYTES = 256 };
 
+size_t sdg_plan_aligned(size_t bytes) {
+  return (bytes + ALIGN_BYTES - 1) & ~(size_t)(ALIGN_BYTES - 1);
+}
+
 const char *sdg_copy_kind_name(sdg_copy_kind_t kind) {
   static const char *const names[SDG_COPY_COUNT] = {
       [SDG_COPY_HALO] = "halo",
@@ -79,7 +83,7 @@ sdg_status_t sdg_plan_operand(sdg_plan_t *plan, const sdg_call_t *call,
 
 static size_t scratch_take(sdg_plan_t *plan, size_t bytes) {
   size_t offset = plan->scratch_bytes;
-  plan->scratch_bytes += (bytes + ALIGN_BYTES - 1) & ~(size_t)(ALIGN_BYTES - 1);
+  plan->scratch_bytes += sdg_plan_aligned(bytes);
   return offset;
 }
 

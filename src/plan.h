@@ -19,13 +19,15 @@
 #include "src/status.h"
 #include "src/transfer.h"
 
-enum { SDG_SLAB_SCRATCH = -1 };
+enum { SDG_SLAB_SCRATCH = -1, SDG_SLAB_KEPT = -2 };
 
 /* A tensor in memory: the program's operand, or a region of scratch. Its
  * address is that of the element box.dim[*].lo. */
 typedef struct sdg_slab {
-  int operand;         /* index into the call's operands, or SDG_SLAB_SCRATCH */
-  size_t offset_bytes; /* from the operand's data or from the scratch base */
+  /* Index into the call's operands; SDG_SLAB_SCRATCH; SDG_SLAB_KEPT: scratch
+   * that the plans between an early exchange and its plan leave alone. */
+  int operand;
+  size_t offset_bytes; /* from the operand's data or from the scratch's base */
   int elem_bytes;
   sdg_box_t box;                /* the global coordinates it covers */
   int64_t stride[SDG_DIMS_MAX]; /* elements */
@@ -117,7 +119,7 @@ typedef struct sdg_plan {
   int steps;
   sdg_parcel_t *parcel; /* of all EXCHANGE steps, one after the other */
   int parcels;
-  size_t scratch_bytes;
+  size_t scratch_bytes, kept_bytes;
   sdg_share_t *share; /* whole view only; owned */
   /* Per execution, for reports. */
   int64_t received_bytes;
@@ -130,6 +132,9 @@ typedef struct sdg_plan {
   int (*run)(void *state, int index, const sdg_call_t *call,
              const struct sdg_exec *exec);
 } sdg_plan_t;
+
+/* The bytes that so many of scratch take. */
+size_t sdg_plan_aligned(size_t bytes);
 
 /* Builders. All return SDG_E_NO_MEMORY at worst; slabs are named by index. */
 sdg_plan_t *sdg_plan_create(const char *strategy);
@@ -196,6 +201,7 @@ sdg_status_t sdg_plan_exchange(sdg_plan_t *plan) SDG_MUST_CHECK;
 
 /* Whether a slab is one run of memory. */
 bool sdg_plan_is_packed(const sdg_plan_t *plan, int slab);
+
 /* Combines a packed slab of `type` with those of the other ranks along
  * plan->reduce_axes, in place, on the main lane, which can do nothing meanwhile
  * anyway: after all earlier steps of both lanes, before all later ones. All

@@ -72,14 +72,22 @@ sdg_report_row_t *sdg_report_find(const char *entry, const char *section,
   return row;
 }
 
-void sdg_report_moved(sdg_report_row_t *row, const sdg_plan_t *plan) {
+void sdg_report_received(sdg_report_row_t *row, const sdg_plan_t *plan) {
   if (!row)
     return;
   add(&row->received_bytes, plan->received_bytes);
   for (int i = 0; i < SDG_AXES_MAX; i++)
     add(&row->axis_bytes[i], plan->axis_bytes[i]);
-  for (int i = 0; i < SDG_COPY_COUNT; i++)
+}
+
+void sdg_report_copied(sdg_report_row_t *row, const sdg_plan_t *plan) {
+  for (int i = 0; row && i < SDG_COPY_COUNT; i++)
     add(&row->copied_bytes[i], plan->copied_bytes[i]);
+}
+
+void sdg_report_moved(sdg_report_row_t *row, const sdg_plan_t *plan) {
+  sdg_report_received(row, plan);
+  sdg_report_copied(row, plan);
 }
 
 void sdg_report_update(sdg_report_row_t *row) {

@@ -22,8 +22,11 @@ void sdg_report_count(sdg_report_row_t *row, const sdg_plan_t *plan);
 /* Counts a call that is not tagged, but for whose sake something moves; row may
  * be NULL. */
 void sdg_report_update(sdg_report_row_t *row);
-/* Adds what a plan moves to a call that is counted already; row may be NULL. */
+/* Adds what a plan moves to a call that is counted already: all of it; what it
+ * receives; what it copies. row may be NULL. */
 void sdg_report_moved(sdg_report_row_t *row, const sdg_plan_t *plan);
+void sdg_report_received(sdg_report_row_t *row, const sdg_plan_t *plan);
+void sdg_report_copied(sdg_report_row_t *row, const sdg_plan_t *plan);
 /* Adds time that the host waited for other ranks. */
 void sdg_report_wait(sdg_report_row_t *row, int64_t wait_ns);
 /* Counts a call that sundog refused. */

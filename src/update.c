@@ -114,6 +114,8 @@ static sdg_status_t plan_make(const request_t *r, sdg_plan_t **out_plan) {
     plan->axes = r->axes;
   sdg_status_t status = plan && landed ? steps_make(plan, r, &transfer, landed)
                                        : sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  if (status == SDG_OK)
+    sdg_plan_keep(plan); // it may go along with a call, which has its scratch
   free(landed);
   sdg_transfer_fini(&transfer);
   if (status == SDG_OK) {
@@ -158,25 +160,46 @@ static sdg_status_t plan_get(const request_t *r, sdg_plan_t **out_plan) {
   return SDG_OK;
 }
 
-static sdg_status_t request_run(const request_t *r, void *at, const char *cause,
-                                cudaStream_t stream, sdg_report_row_t *row) {
+static sdg_status_t request_open(const request_t *r, void *at,
+                                 const char *cause, sdg_call_t *call,
+                                 sdg_early_t *out) {
   sdg_plan_t *plan = NULL;
   sdg_comm_t *comm;
   SDG_TRY(plan_get(r, &plan));
   // Here, where all ranks are: some may have nothing to exchange.
   SDG_TRY(sdg_comm_get(r->axes, &comm));
-  sdg_call_t call = call_of(cause, r->layout, at);
+  *call = call_of(cause, r->layout, at);
+  *out = (sdg_early_t){plan, call};
+  return SDG_OK;
+}
+
+static sdg_status_t request_run(const request_t *r, void *at, const char *cause,
+                                cudaStream_t stream, sdg_report_row_t *row) {
+  sdg_call_t call;
+  sdg_early_t whole;
   sdg_outcome_t outcome;
-  sdg_report_moved(row, plan);
-  return sdg_exec_run(plan, &call, stream, row, &outcome);
+  SDG_TRY(request_open(r, at, cause, &call, &whole));
+  sdg_report_moved(row, whole.plan);
+  return sdg_exec_run(whole.plan, &call, stream, row, &outcome);
+}
+
+static request_t request_of(const sdg_buffer_t *buffer, const sdg_box_t *lack) {
+  return (request_t){&buffer->layout, buffer->axes,  buffer->ranks,
+                     buffer->me,      buffer->owned, lack};
 }
 
 sdg_status_t sdg_update_run(const sdg_buffer_t *buffer, const sdg_box_t *lack,
                             const char *cause, cudaStream_t stream,
                             sdg_report_row_t *row) {
-  request_t request = {&buffer->layout, buffer->axes,  buffer->ranks,
-                       buffer->me,      buffer->owned, lack};
+  request_t request = request_of(buffer, lack);
   return request_run(&request, (void *)buffer->at, cause, stream, row);
+}
+
+sdg_status_t sdg_update_early(const sdg_buffer_t *buffer, const sdg_box_t *lack,
+                              const char *cause, sdg_call_t *call,
+                              sdg_early_t *out) {
+  request_t request = request_of(buffer, lack);
+  return request_open(&request, (void *)buffer->at, cause, call, out);
 }
 
 sdg_status_t sdg_update_from_first(void *at, size_t width, size_t pitch,

@@ -7,6 +7,7 @@
 #include <cuda_runtime_api.h>
 
 #include "src/buffer.h"
+#include "src/exec.h"
 #include "src/report.h"
 
 /* Sends what `lack` (of sdg_buffer_lack) says, on the communication stream,
@@ -16,6 +17,13 @@
 sdg_status_t sdg_update_run(const sdg_buffer_t *buffer, const sdg_box_t *lack,
                             const char *cause, cudaStream_t stream,
                             sdg_report_row_t *row) SDG_MUST_CHECK;
+
+/* The same exchange, to go along with a plan (src/exec.h); what
+ * sdg_exec_run_rest leaves to do comes before all else that touches the tensor.
+ * `call` is filled, and as out->plan good until the next update. */
+sdg_status_t sdg_update_early(const sdg_buffer_t *buffer, const sdg_box_t *lack,
+                              const char *cause, sdg_call_t *call,
+                              sdg_early_t *out) SDG_MUST_CHECK;
 
 /* Gives every rank of the job's group the first one's bytes: `height` rows of
  * `width` bytes, `pitch` bytes apart. */

@@ -483,6 +483,95 @@ START_TEST(what_is_brought_first_stands_in_for_an_operand) {
 }
 END_TEST
 
+// Two calls, each on its own x; the exchange of the second goes along with the
+// first, or, where that has none, before it. The program's streams differ.
+static void early_run(int rank, bool by_column, bool along) {
+  static shard_t shard[2];
+  static task_t task[2];
+  sdg_call_t call[2];
+  sdg_plan_t *plan[2];
+  for (int s = 0; s < 2; s++) {
+    shard[s].by_column = by_column;
+    shard[s].own = (sdg_range_t){first_row[rank], first_row[rank + 1]};
+    call[s] = call_of(&shard[s], shard[s].y[0]);
+    plan[s] = plan_make(&call[s], rank);
+    task[s] = (task_t){.shard = &shard[s], .value = (float)(s + 1)};
+    lanes_enqueue(lanes_stream(1), x_write, &task[s]);
+  }
+  sdg_plan_t *none = sdg_plan_create("test");
+  sdg_outcome_t outcome;
+  const sdg_early_t early = {plan[1], &call[1]};
+  REQUIRE(!sdg_plan_is_early(plan[1], 0));
+  sdg_plan_keep(plan[1]);
+  REQUIRE(sdg_plan_is_early(plan[1], 0) && !sdg_plan_is_early(plan[1], 1));
+  REQUIRE(!sdg_exec_run_with(along ? plan[0] : none, &call[0], lanes_stream(1),
+                             NULL, &early, &outcome));
+  if (!along) // a call in between has the scratch
+    REQUIRE(!sdg_exec_run(plan[0], &call[0], lanes_stream(1), NULL, &outcome));
+  REQUIRE(
+      !sdg_exec_run_rest(plan[1], &call[1], lanes_stream(2), NULL, &outcome));
+  REQUIRE(outcome.calls == 1);
+  lanes_drain();
+  for (int s = 0; s < 2; s++) {
+    y_check(&shard[s], shard[s].y[0], (float)(s + 1));
+    sdg_plan_destroy(plan[s]);
+  }
+  sdg_plan_destroy(none);
+}
+
+static void early_body(int rank) {
+  (void)lanes_stream(2);
+  for (int order = 0; order < LANES_ORDERS; order++)
+    for (int kind = 0; kind < 4; kind++) {
+      lanes_order((lanes_order_t)order);
+      early_run(rank, kind % 2, kind / 2);
+    }
+}
+
+START_TEST(an_exchange_may_come_before_its_call) {
+  lanes_ranks_run("y=3", early_body);
+}
+END_TEST
+
+// Of a row that goes to another rank: whether it can be early.
+enum { EARLY, WRITTEN_BEFORE, TWICE, ARRIVES_IN_PLACE, SHARED };
+static bool is_early(int what) {
+  static shard_t shard;
+  sdg_box_t row = rows_box(0, 1);
+  sdg_message_t message = {.peer = 1, .box = row};
+  sdg_transfer_t both = {
+      .send = &message, .sends = 1, .recv = &message, .recvs = 1};
+  shard.own = (sdg_range_t){0, 1};
+  sdg_call_t call = call_of(&shard, shard.y[0]);
+  sdg_plan_t *plan = sdg_plan_create("test");
+  int x, y, landed, within;
+  plan->axes = 1;
+  ck_assert(!sdg_plan_operand(plan, &call, 0, &row, &x));
+  ck_assert(!sdg_plan_operand(plan, &call, 1, &row, &y));
+  if (what == WRITTEN_BEFORE)
+    ck_assert(!sdg_plan_zero(plan, SDG_LANE_MAIN, x, &row));
+  for (int i = 0; i <= (what == TWICE); i++) {
+    ck_assert(!sdg_plan_messages(plan, &both, x, &y, what == ARRIVES_IN_PLACE,
+                                 &landed));
+    ck_assert(!sdg_plan_exchange(plan));
+  }
+  if (what == SHARED) // it would be somewhere else than its memory
+    ck_assert(!sdg_plan_within(plan, landed, 0, &row, x, &within));
+  sdg_plan_keep(plan);
+  bool early = sdg_plan_is_early(plan, 0);
+  sdg_plan_destroy(plan);
+  return early;
+}
+
+START_TEST(an_exchange_is_early_that_needs_the_operand_alone) {
+  ck_assert(is_early(EARLY));
+  ck_assert(!is_early(WRITTEN_BEFORE));
+  ck_assert(!is_early(TWICE));
+  ck_assert(!is_early(ARRIVES_IN_PLACE));
+  ck_assert(!is_early(SHARED));
+}
+END_TEST
+
 START_TEST(two_ranks_on_one_gpu_are_named_before_nccl_does) {
   lanes_ranks_run("y=3", one_gpu_body);
 }
@@ -509,6 +598,8 @@ int main(void) {
   tcase_add_test(cases, a_plan_sums_over_several_sets_of_axes);
   tcase_add_test(cases, a_plan_exchanges_over_several_sets_of_axes);
   tcase_add_test(cases, what_is_brought_first_stands_in_for_an_operand);
+  tcase_add_test(cases, an_exchange_may_come_before_its_call);
+  tcase_add_test(cases, an_exchange_is_early_that_needs_the_operand_alone);
   tcase_add_test(cases, two_ranks_on_one_gpu_are_named_before_nccl_does);
   tcase_add_test(cases, ranks_that_nccl_takes_for_machines_may_share_a_gpu);
   suite_add_tcase(suite, cases);
