@@ -169,6 +169,16 @@ static int conv_key(const sdg_call_t *call, uint64_t *out) {
   return 3;
 }
 
+// A gradient of the data needs rows of dy around those that the gradient of the
+// filter before it reads.
+static int conv_early(const sdg_call_t *call, bool *out_first) {
+  sdg_conv_kind_t kind = sdg_conv_kind(call);
+  *out_first = kind == SDG_CONV_WGRAD;
+  return !call->is_query && (kind == SDG_CONV_WGRAD || kind == SDG_CONV_DGRAD)
+             ? operand_find(call, SDG_ROLE_DY)
+             : -1;
+}
+
 static int conv_scalars(const sdg_call_t *call, double *out) {
   if (call->is_query)
     return 0;
@@ -270,6 +280,7 @@ const sdg_rule_t sdg_rule_conv = {
     .knows = conv_knows,
     .describe = conv_describe,
     .meet = conv_meet,
+    .early = conv_early,
     .key = conv_key,
     .scalars = conv_scalars,
     .plan = conv_plan,

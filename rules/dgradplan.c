@@ -27,6 +27,7 @@ typedef struct maker {
   const sdg_dgrad_t *dgrad;
   sdg_plan_t *plan;
   bool reads_old;
+  bool apart;           // messages do not arrive in what is assembled
   sdg_copy_kind_t copy; // of what is assembled
   int x, y;             // slabs of the program's tensors
   strip_t strip[2 * SDG_DIMS_MAX];
@@ -67,7 +68,7 @@ static sdg_status_t strip_open(maker_t *m, int s) {
 // An image's messages go to the strips that it is added to.
 static sdg_status_t messages_add(maker_t *m, int image) {
   int into[2 * SDG_DIMS_MAX], intos = 0;
-  for (int i = 0; i < m->parts; i++)
+  for (int i = 0; !m->apart && i < m->parts; i++)
     if (m->part[i].image == image)
       into[intos++] = m->part[i].y;
   return sdg_plan_messages(m->plan, &m->dgrad->image[image].transfer, m->y,
@@ -165,8 +166,9 @@ static sdg_status_t maker_open(maker_t *m) {
 // *out_refusal: the vendor's status where its library does not take a piece;
 // the only failure that is not reported.
 static sdg_status_t plan_make(const sdg_call_t *call, const sdg_dgrad_t *dgrad,
-                              sdg_axes_t axes, bool extend,
-                              sdg_plan_t **out_plan, int *out_refusal) {
+                              const sdg_section_t *section, sdg_axes_t axes,
+                              bool extend, sdg_plan_t **out_plan,
+                              int *out_refusal) {
   maker_t maker = {
       .call = call,
       .dgrad = dgrad,
@@ -174,6 +176,8 @@ static sdg_status_t plan_make(const sdg_call_t *call, const sdg_dgrad_t *dgrad,
                               : dgrad->conv.op.whole ? "window"
                                                      : "repair"),
       .reads_old = !sdg_grad_is_zero(call, sdg_grad_arguments(call).beta),
+      // What messages arrive in is kept where they come early.
+      .apart = extend && section->keeps_dy,
       .copy = extend ? SDG_COPY_ACTIVATION : SDG_COPY_STRIP,
   };
   if (maker.plan)
@@ -194,18 +198,19 @@ static sdg_status_t plan_make(const sdg_call_t *call, const sdg_dgrad_t *dgrad,
 }
 
 static sdg_status_t strategies_try(const sdg_call_t *call,
-                                   const sdg_dgrad_t *dgrad, sdg_axes_t axes,
-                                   sdg_strategy_t strategy,
-                                   sdg_plan_t **out_plan) {
+                                   const sdg_dgrad_t *dgrad,
+                                   const sdg_section_t *section,
+                                   sdg_axes_t axes, sdg_plan_t **out_plan) {
+  sdg_strategy_t strategy = section->strategy;
   if (strategy != SDG_STRATEGY_EXTEND && sdg_dgrad_is_literal(dgrad) &&
       !sdg_grad_refused_own(call))
     return sdg_window_plan_literal(axes, out_plan);
   bool extend = sdg_dgrad_extends(dgrad, strategy);
   int refusal;
   sdg_status_t status =
-      plan_make(call, dgrad, axes, extend, out_plan, &refusal);
+      plan_make(call, dgrad, section, axes, extend, out_plan, &refusal);
   if (refusal && !extend && strategy == SDG_STRATEGY_AUTO)
-    status = plan_make(call, dgrad, axes, true, out_plan, &refusal);
+    status = plan_make(call, dgrad, section, axes, true, out_plan, &refusal);
   return refusal ? sdg_grad_refused(call, refusal) : status;
 }
 
@@ -222,9 +227,9 @@ sdg_status_t sdg_dgrad_plan(const sdg_call_t *call,
                             : SDG_OK;
   if (status == SDG_OK)
     status = refusal ? sdg_conv_plan_refused(refusal, out_plan)
-                     : strategies_try(call, &dgrad,
+                     : strategies_try(call, &dgrad, tagging->section,
                                       dgrad.communicates ? tagging->axes : 0,
-                                      tagging->section->strategy, out_plan);
+                                      out_plan);
   sdg_dgrad_fini(&dgrad);
   return status;
 }
@@ -232,18 +237,20 @@ sdg_status_t sdg_dgrad_plan(const sdg_call_t *call,
 // ---- the whole view --------------------------------------------------------
 
 static sdg_status_t whole_plan(const sdg_call_t *call, const sdg_dgrad_t *dgrad,
-                               sdg_strategy_t strategy, sdg_plan_t **out_plan) {
+                               const sdg_section_t *section,
+                               sdg_plan_t **out_plan) {
   sdg_box_t owned = sdg_dgrad_owned(dgrad);
   if (sdg_box_empty(&owned)) { // nothing to do here
     *out_plan = sdg_plan_create("window");
     return *out_plan ? SDG_OK : sdg_fail(SDG_E_NO_MEMORY, "a plan");
   }
-  bool extend = sdg_dgrad_extends(dgrad, strategy);
+  bool extend = sdg_dgrad_extends(dgrad, section->strategy);
   int refusal;
-  sdg_status_t status = plan_make(call, dgrad, 0, extend, out_plan, &refusal);
+  sdg_status_t status =
+      plan_make(call, dgrad, section, 0, extend, out_plan, &refusal);
   // This rank's own affair: what it reads and writes is the same.
   if (refusal && !extend)
-    status = plan_make(call, dgrad, 0, true, out_plan, &refusal);
+    status = plan_make(call, dgrad, section, 0, true, out_plan, &refusal);
   return refusal ? sdg_grad_refused(call, refusal) : status;
 }
 
@@ -284,8 +291,7 @@ static sdg_status_t placed_share(const sdg_call_t *call,
     goto done;
   }
   SDG_TRY_GOTO(share_fill(share, call, &dgrad, tagging), done);
-  SDG_TRY_GOTO(whole_plan(call, &dgrad, tagging->section->strategy, out_plan),
-               done);
+  SDG_TRY_GOTO(whole_plan(call, &dgrad, tagging->section, out_plan), done);
   (*out_plan)->share = share;
   share = NULL;
 done:

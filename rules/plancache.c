@@ -67,6 +67,7 @@ static void cached_drop(cache_t *cache, cached_t *cached) {
   cache->steps -= cached->entry.plan->steps;
   sdg_plan_destroy(cached->entry.plan);
   free(cached->entry.boxes);
+  free(cached->entry.early);
   free(cached);
 }
 
@@ -83,6 +84,7 @@ sdg_status_t sdg_plancache_add(const sdg_plan_key_t *key, sdg_plan_t *plan,
   cached->entry.plan = plan;
   cached->entry.row = row;
   cached->key = *key;
+  cached->entry.key = &cached->key;
   HASH_ADD(hh, cache->first, key, sizeof cached->key, cached);
   if (!cached->hh.tbl) {
     free(cached);

@@ -15,13 +15,27 @@ typedef struct sdg_plan_key {
   uint64_t placed[SDG_OPERANDS_MAX]; /* whole view: hashes of placements */
 } sdg_plan_key_t;
 
+/* Of a call in a pair that reads one tensor (rules/early.h). */
+typedef enum sdg_early_part {
+  SDG_EARLY_NONE,
+  SDG_EARLY_FIRST,
+  SDG_EARLY_SECOND,
+} sdg_early_part_t;
+
 typedef struct sdg_plan_entry sdg_plan_entry_t;
 struct sdg_plan_entry {
+  const sdg_plan_key_t *key;
   sdg_plan_t *plan;      /* owned by the cache */
   sdg_report_row_t *row; /* may be NULL */
   uint32_t hash;         /* rules/instep.h */
   int recorded;          /* rules/history.h */
   sdg_box_t *boxes;      /* rules/values.h; owned, may be NULL */
+  /* rules/early.h: */
+  sdg_early_part_t part;
+  int operand; /* SECOND: the tensor of the pair */
+  bool asked;  /* SECOND: the ranks have told each other */
+  sdg_plan_key_t
+      *early; /* FIRST: whose exchange goes along; owned, NULL: none */
 };
 
 void sdg_plan_key_make(const sdg_call_t *call, const sdg_rule_t *rule,

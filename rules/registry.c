@@ -5,6 +5,7 @@
 
 #include <cudnn.h>
 
+#include "rules/early.h"
 #include "rules/firsts.h"
 #include "rules/instep.h"
 #include "rules/label.h"
@@ -167,6 +168,7 @@ bool sdg_registry_reset_due(void) {
 void sdg_registry_reset(void) {
   // Where plans are made, all ranks make the communicators.
   sdg_plancache_forget();
+  sdg_early_forget();
   sdg_values_reset();
   sdg_forget_device();
 }

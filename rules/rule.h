@@ -57,6 +57,10 @@ typedef struct sdg_rule {
   /* Shard view: where the op has the call's activations (rules/meet.h) beside
    * operand `lead`, which is in place. NULL: all are where they are. */
   sdg_status_t (*meet)(const sdg_call_t *call, struct sdg_meet *meet, int lead);
+  /* Of two calls, the second of which needs more of a tensor than the first
+   * (rules/early.h): that tensor, and which one this is; -1: of none. The first
+   * one reads no more of it than its rows. NULL: there are none. */
+  int (*early)(const sdg_call_t *call, bool *out_first);
   /* Numbers that, with entry and generations, decide the plan: algorithm,
    * workspace size, which scalars are zero. At most SDG_RULE_KEYS. Returns how
    * many. */

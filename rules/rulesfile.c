@@ -122,6 +122,7 @@ static sdg_status_t shard_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
                                 sdg_rules_t *rules) {
   static const char *const strategies[] = {"auto", "repair", "extend",
                                            "halo", "heads",  "gather"};
+  static const char *const keeps[] = {"no", "dy"};
   sdg_section_t *section = &draft->section;
   sdg_place_t place = {drafts->source, section->line};
   int index;
@@ -147,6 +148,9 @@ static sdg_status_t shard_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
     return sdg_place_fail(&place, SDG_E_RULES_VALUE,
                           "'c' is where sums are, which 'sum = no' leaves to "
                           "the program");
+  text = value_of(drafts, draft, SDG_KEY_KEEP, "", "no", &place);
+  SDG_TRY(sdg_choice_parse(&place, text, "keep", keeps, 2, &index));
+  section->keeps_dy = index == 1;
   text = value_of(drafts, draft, SDG_KEY_WRAP, "SUNDOG_WRAP", options->wrap,
                   &place);
   SDG_TRY(sdg_wrap_parse(&place, text, section));

@@ -20,6 +20,7 @@ typedef enum sdg_rules_key {
   SDG_KEY_A,
   SDG_KEY_B,
   SDG_KEY_C,
+  SDG_KEY_KEEP,
   SDG_KEY_COUNT,
 } sdg_rules_key_t;
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rules/early.h"
 #include "rules/history.h"
 #include "rules/instep.h"
 #include "rules/lacking.h"
@@ -224,7 +225,7 @@ static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
   sdg_tagging_say(call, tagging);
   sdg_plan_t *plan = NULL;
   sdg_status_t status = plan_make(call, rule, &verdict, &plan);
-  const char *section = tagging->section->name;
+  const sdg_section_t *section = tagging->section;
   uint32_t hash = status == SDG_OK ? sdg_instep_hash(call, rule, tagging) : 0;
   int recorded = status == SDG_OK ? sdg_history_plan(call, tagging, plan) : 0;
   sdg_box_t *boxes = status == SDG_OK ? sdg_values_boxes(call, tagging) : NULL;
@@ -233,12 +234,14 @@ static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
     return status;
   SDG_TRY_GOTO(sdg_step_connect(plan), fail);
   status = sdg_plancache_add(
-      key, plan, sdg_report_find(call->entry_name, section, plan->strategy),
+      key, plan,
+      sdg_report_find(call->entry_name, section->name, plan->strategy),
       out_entry);
   if (status == SDG_OK) {
     (*out_entry)->hash = hash;
     (*out_entry)->recorded = recorded;
     (*out_entry)->boxes = boxes;
+    sdg_early_ready(call, rule, section, *out_entry);
     return SDG_OK;
   }
 fail:
@@ -257,10 +260,10 @@ static void nesting_fill(sdg_call_t *call) {
   }
 }
 
-static sdg_status_t plan_run(sdg_call_t *call, const sdg_plan_entry_t *entry) {
+static sdg_status_t plan_run(sdg_call_t *call, sdg_plan_entry_t *entry) {
   cudaStream_t stream;
   SDG_TRY(sdg_step_stream(call, &stream));
-  return sdg_step_run(call, entry, stream);
+  return sdg_early_run(call, entry, stream);
 }
 
 // Memory is each rank's own: the others cannot know that it is too small. Calls
@@ -304,13 +307,16 @@ static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
   sdg_history_use(entry->recorded);
   if (entry->boxes)
     sdg_values_expect(call, entry->boxes);
-  SDG_TRY(sdg_instep_check(call, rule, entry->hash));
+  SDG_TRY(sdg_instep_check(call, rule, entry->hash + sdg_early_mark(entry)));
   SDG_TRY(memory_check(call));
-  sdg_report_count(entry->row, entry->plan);
   sdg_report_wait(entry->row, wait_ns);
   call->result = entry->plan->refusal;
-  bool nothing = entry->plan->literal && entry->plan->steps == 0;
-  return nothing || call->result ? SDG_OK : plan_run(call, entry);
+  bool nothing = entry->plan->literal && entry->plan->steps == 0 &&
+                 entry->part == SDG_EARLY_NONE;
+  if (!nothing && !call->result)
+    return plan_run(call, entry);
+  sdg_report_count(entry->row, entry->plan);
+  return SDG_OK;
 }
 
 static sdg_status_t counted(sdg_call_t *call, const sdg_rules_t *rules,

@@ -13,7 +13,6 @@
 #include "src/agree.h"
 #include "src/comm.h"
 #include "src/device.h"
-#include "src/exec.h"
 #include "src/job.h"
 #include "src/log.h"
 #include "src/lost.h"
@@ -213,21 +212,39 @@ out:
   return status;
 }
 
-sdg_status_t sdg_step_run(sdg_call_t *call, const sdg_plan_entry_t *entry,
-                          cudaStream_t stream) {
-  const sdg_plan_t *plan = entry->plan;
-  sdg_outcome_t outcome;
-  SDG_TRY(sdg_exec_run(plan, call, stream, entry->row, &outcome));
-  call->result = outcome.vendor;
+static sdg_status_t outcome_judge(sdg_call_t *call, const sdg_plan_t *plan,
+                                  const sdg_outcome_t *outcome) {
+  call->result = outcome->vendor;
   // A rank that has nothing to do cannot know what the others were told.
   bool asks = plan->share && plan->share->idle;
-  if (!outcome.vendor && !asks)
+  if (!outcome->vendor && !asks)
     return SDG_OK;
-  if (outcome.mixed)
+  if (outcome->mixed)
     return sdg_fail(SDG_E_VENDOR_CALL, "%s: %s", call->entry_name,
-                    vendor_text(call, outcome.vendor));
-  bool nothing = !outcome.vendor && outcome.calls == 0;
-  return verdict_agree(call, nothing ? NOTHING : outcome.vendor, &call->result);
+                    vendor_text(call, outcome->vendor));
+  bool nothing = !outcome->vendor && outcome->calls == 0;
+  return verdict_agree(call, nothing ? NOTHING : outcome->vendor,
+                       &call->result);
+}
+
+sdg_status_t sdg_step_run(sdg_call_t *call, const sdg_plan_entry_t *entry,
+                          cudaStream_t stream) {
+  return sdg_step_run_with(call, entry, stream, NULL);
+}
+
+sdg_status_t sdg_step_run_with(sdg_call_t *call, const sdg_plan_entry_t *entry,
+                               cudaStream_t stream, const sdg_early_t *early) {
+  sdg_outcome_t outcome;
+  SDG_TRY(sdg_exec_run_with(entry->plan, call, stream, entry->row, early,
+                            &outcome));
+  return outcome_judge(call, entry->plan, &outcome);
+}
+
+sdg_status_t sdg_step_run_rest(sdg_call_t *call, const sdg_plan_entry_t *entry,
+                               cudaStream_t stream) {
+  sdg_outcome_t outcome;
+  SDG_TRY(sdg_exec_run_rest(entry->plan, call, stream, entry->row, &outcome));
+  return outcome_judge(call, entry->plan, &outcome);
 }
 
 bool sdg_step_is_verdict(sdg_status_t status) {

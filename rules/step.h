@@ -8,6 +8,7 @@
 
 #include "rules/plancache.h"
 #include "rules/rule.h"
+#include "src/exec.h"
 
 /* What is known of a descriptor is known of a generation of it: every one has
  * to have been seen set. SDG_E_DESCRIPTOR. */
@@ -41,6 +42,13 @@ sdg_status_t sdg_step_connect(sdg_plan_t *plan) SDG_MUST_CHECK;
  * SDG_E_VENDOR_CALL, or SDG_E_DIVERGED where the others have gone on. */
 sdg_status_t sdg_step_run(sdg_call_t *call, const sdg_plan_entry_t *entry,
                           cudaStream_t stream) SDG_MUST_CHECK;
+/* The same with the exchange of another plan; and of a plan whose exchange has
+ * gone along with another (src/exec.h). */
+sdg_status_t sdg_step_run_with(sdg_call_t *call, const sdg_plan_entry_t *entry,
+                               cudaStream_t stream,
+                               const sdg_early_t *early) SDG_MUST_CHECK;
+sdg_status_t sdg_step_run_rest(sdg_call_t *call, const sdg_plan_entry_t *entry,
+                               cudaStream_t stream) SDG_MUST_CHECK;
 
 /* A verdict (bad parameters, an unsupported op) falls alike on every rank; an
  * accident (no memory, a library's refusal) need not. */

@@ -5,6 +5,7 @@
 #include <cudnn.h>
 #include <string.h>
 
+#include "rules/early.h"
 #include "rules/history.h"
 #include "rules/instep.h"
 #include "rules/lacking.h"
@@ -181,10 +182,11 @@ static sdg_status_t output_note(const sdg_call_t *call, int index,
   return SDG_OK;
 }
 
-static sdg_status_t share_run(sdg_call_t *call, sdg_buffers_t *table,
-                              const sdg_plan_entry_t *entry,
+static sdg_status_t share_run(sdg_call_t *call, const sdg_rule_t *rule,
+                              sdg_buffers_t *table, sdg_plan_entry_t *entry,
                               cudaStream_t stream) {
   const sdg_share_t *share = entry->plan->share;
+  SDG_TRY(sdg_early_learn(call, rule, table, entry));
   for (int i = 0; i < share->outputs; i++)
     if (sdg_placement_axes(&share->output[i].placement))
       SDG_TRY(output_check(call, &call->operand[share->output[i].operand]));
@@ -195,7 +197,7 @@ static sdg_status_t share_run(sdg_call_t *call, sdg_buffers_t *table,
   for (int i = 0; i < share->outputs; i++)
     SDG_TRY(
         output_prepare(call, share->output[i].operand, table, entry, stream));
-  SDG_TRY(sdg_step_run(call, entry, stream));
+  SDG_TRY(sdg_early_share(call, rule, table, entry, stream));
   if (call->result)
     return SDG_OK;
   for (int i = 0; i < share->outputs; i++)
@@ -236,7 +238,7 @@ static sdg_status_t locked(sdg_call_t *call, const sdg_rules_t *rules,
     return note(call, rule, NULL);
   }
   SDG_TRY(sdg_step_stream(call, &stream));
-  SDG_TRY(share_run(call, table, entry, stream));
+  SDG_TRY(share_run(call, rule, table, entry, stream));
   // Pieces of it were refused, on every rank. What becomes of all of it is for
   // the real function to say, which the program's own call asks.
   if (call->result && !entry->plan->share->around) {
