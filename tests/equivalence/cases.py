@@ -72,8 +72,10 @@ class Setting:
     view by a tag, or, by the size of their vectors, a section. matrices: of
     products, how a, b and c are cut, where that does not follow: "m:0",
     dimension and axis. check: whether ranks compare every call. context: how
-    long sequences are that a [local] section names."""
+    long sequences are that a [local] section names. keep: whether the rules
+    promise that dy is kept between two gradients."""
     bold = False
+    keep = 0
     check = 0
     context = 0
     window = None
@@ -97,6 +99,7 @@ class Setting:
         setting.context = case.get("context", 0)
         if case.get("by") == "section":
             setting.here_head = case["sizes"][int(setting.here == "keys")]
+        setting.keep = case.get("keep", 0)
         if isinstance(case.get("window"), list):
             setting.window = case["window"]
         return setting
@@ -156,7 +159,8 @@ class Setting:
         if set(self.split) & set(PRODUCT):
             self.write_product(file, mesh, split)
             return count + ["--rules", file]
-        if not self.wrap and self.sum == "yes" and not self.window:
+        if not self.wrap and self.sum == "yes" and not self.window and \
+                not self.keep:
             return count + ["--view", self.view, "--mesh", ",".join(mesh),
                             "--split", split]
         with open(file, "w") as rules:
@@ -173,7 +177,7 @@ class Setting:
                   f"view = {self.view}", f"strategy = {self.strategy}",
                   f"wrap = {' '.join(self.wrap)}" if self.wrap else "",
                   f"window = {self.window[0]},{self.window[1]}"
-                  if self.window else "",
+                  if self.window else "", "keep = dy" if self.keep else "",
                   f"sum = {'+'.join(self.sum)}" if self.sum not in
                   ("yes", "no") else f"sum = {self.sum}", sep="\n", file=rules)
         return count + ["--rules", file]

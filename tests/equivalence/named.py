@@ -112,6 +112,16 @@ NAMED += [
      square(17, 3, 1, 1, 3, "n=2 c=2 k=3 op=conv_bias lay.db=HCNW/N2r")),
     ("channels last into channels first, lines of other lengths",
      square(17, 3, 1, 1, 3, "n=2 c=2 k=3 lay.x=NHWC/C1r/W2 lay.y=CNHW/W3r")),
+    ("both gradients, dy is not kept",
+     square(17, 3, 1, 1, 3, "n=2 c=2 k=3 op=conv_gradients repeat=3")),
+    ("both gradients, dy is kept",
+     square(17, 3, 1, 1, 3, "n=2 c=2 k=3 op=conv_gradients repeat=3 keep=1")),
+    ("both gradients out of phase, dy is kept",
+     square(23, 5, 3, 2, 3, "n=1 c=2 k=3 op=conv_gradients repeat=3 keep=1 "
+            "beta=0.5 order=NHWC")),
+    ("a data gradient of a dy that is kept, and comes from elsewhere",
+     "op=conv_data mesh=2x2 split=H:0,W:1 partH=0,2,3 partW=0,1,3 size=3x3 "
+     "kernel=1x2 stride=1x1 pad=0x0 wrap=H keep=1 on.dy=- own_sizes=1"),
 ]
 
 

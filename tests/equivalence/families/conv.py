@@ -171,6 +171,39 @@ class Convolution(Family):
         return ("auto", "extend")
 
 
+class Gradients(Convolution):
+    """The gradient of the filter, then that of the data, of a dy that a call
+    makes before: for which the halo of dy may come early."""
+    ops = ("conv_gradients",)
+    sharded = ops
+    moves = ()
+    PAIR = ("conv_filter", "conv_data")
+
+    def words(self, rng, setting, case):
+        super().words(rng, setting, case)
+        case["repeat"] = rng.choice([1, 2, 2, 3])
+
+    def tensors(self, case):
+        return list({t.name: t for op in self.PAIR
+                     for t in super(Gradients, self).tensors({**case,
+                                                              "op": op})
+                     }.values())
+
+    def calls(self, case, local):
+        local = {**local}
+        lines = ["scale y=dy alpha=1"]
+        for op in self.PAIR:
+            names = {t.name for t in super().tensors({**case, "op": op})}
+            lines += super().calls({**case, "op": op},
+                                   {name: extent for name, extent in
+                                    local.items() if name in names})
+        return lines
+
+    def right(self, case, t):
+        return {name: value for op in self.PAIR for name, value in
+                super(Gradients, self).right({**case, "op": op}, t).items()}
+
+
 def both(function, case, a, b):
     """A sum of products, and the sum of their magnitudes."""
     return function(case, a, b), function(case, abs(a), abs(b))

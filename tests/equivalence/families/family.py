@@ -218,6 +218,8 @@ class Family:
                 case["sum"], case["beta"] = setting.sum, 0
             if setting.check:
                 case["check"] = 1
+            if setting.keep:
+                case["keep"] = 1
             if setting.bold:
                 case["bold"] = 1
             if setting.view == "whole":
@@ -298,7 +300,7 @@ class Family:
 
     def smaller(self, case):
         """Variants with one thing less."""
-        simple = {"repeat": 1, "check": 0, "gap": 0, "order": dims_of(case),
+        simple = {"repeat": 1, "check": 0, "keep": 0, "gap": 0, "order": dims_of(case),
                   "spread": 1, "type": "float", "beta": 0, "alpha": 1,
                   **self.simple}
         for key, value in simple.items():

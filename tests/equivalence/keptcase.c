@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradients of a filter and of the data in every order that programs have, on a
+// dy that is the same for both; the gradient of the data is to be what it is
+// alone, bit for bit.
+//
+// usage: keptcase RANK SIZE steps|between|written|moved
+//
+// The tensors are this rank's rows. between: dy is written between the two
+// gradients, and the second is to be of what it is then. written, moved: the
+// same, and another dy; then the call is to fail, and so does the program, with
+// status 3.
+#include <cuda_runtime_api.h>
+#include <cudnn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { C = 3, W = 7, KERNELS = 2, ROOM = 1 << 20 };
+
+#define CHECK(call)                                                            \
+  do {                                                                         \
+    int status_ = (int)(call);                                                 \
+    if (status_ != 0) {                                                        \
+      fprintf(stderr, "keptcase: %s: %d\n", #call, status_);                   \
+      exit(1);                                                                 \
+    }                                                                          \
+  } while (0)
+
+static const float one = 1, zero = 0;
+static int rows, first;
+static cudnnHandle_t handle;
+static cudaStream_t other;
+static cudnnTensorDescriptor_t image;
+static float *x, *dy, *second, *dx, *w, *dw;
+static void *space;
+
+typedef struct layer {
+  cudnnFilterDescriptor_t filter;
+  cudnnConvolutionDescriptor_t conv;
+  float *alone; // dx of dy, made by a call that no other has come before
+} layer_t;
+static layer_t layer[KERNELS];
+
+static size_t count(void) {
+  return (size_t)C * (size_t)rows * W;
+}
+
+static float *device(size_t floats, unsigned salt) {
+  float *host = malloc(floats * sizeof *host), *at;
+  for (size_t i = 0; i < floats; i++)
+    host[i] =
+        (float)((int)((i * 37 + salt * 101 + (unsigned)first * 13) % 41) - 20) /
+        8;
+  CHECK(cudaMalloc((void **)&at, floats * sizeof *at));
+  CHECK(cudaMemcpy(at, host, floats * sizeof *at, cudaMemcpyHostToDevice));
+  free(host);
+  return at;
+}
+
+// Whole view: each rank has its rows of it then.
+static void times(float *at, float factor) {
+  CHECK(cudnnScaleTensor(handle, image, at, &factor));
+}
+
+// As by a kernel of the program's.
+static void clear(float *at) {
+  CHECK(cudaMemset(at, 0, count() * sizeof *at));
+}
+
+static void layer_make(layer_t *l, int kernel) {
+  CHECK(cudnnCreateFilterDescriptor(&l->filter));
+  CHECK(cudnnSetFilter4dDescriptor(l->filter, CUDNN_DATA_FLOAT,
+                                   CUDNN_TENSOR_NCHW, C, C, kernel, kernel));
+  CHECK(cudnnCreateConvolutionDescriptor(&l->conv));
+  CHECK(cudnnSetConvolution2dDescriptor(l->conv, kernel / 2, kernel / 2, 1, 1,
+                                        1, 1, CUDNN_CROSS_CORRELATION,
+                                        CUDNN_DATA_FLOAT));
+}
+
+static void filter(const layer_t *l, const float *of) {
+  CHECK(cudnnConvolutionBackwardFilter(
+      handle, &one, image, x, image, of, l->conv,
+      CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, space, ROOM, &zero, l->filter, dw));
+}
+
+static cudnnStatus_t data(const layer_t *l, const float *of) {
+  return cudnnConvolutionBackwardData(
+      handle, &one, l->filter, w, image, of, l->conv,
+      CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, space, ROOM, &zero, image, dx);
+}
+
+static float *fetch(void) {
+  float *host = malloc(count() * sizeof *host);
+  CHECK(cudaDeviceSynchronize());
+  CHECK(cudaMemcpy(host, dx, count() * sizeof *host, cudaMemcpyDeviceToHost));
+  return host;
+}
+
+static void compare(const layer_t *l, float factor, const char *where) {
+  float *is = fetch();
+  for (size_t i = 0; i < count(); i++)
+    if (is[i] != factor * l->alone[i]) {
+      fprintf(stderr, "keptcase: %s: dx %zu is %g, not %g\n", where, i,
+              (double)is[i], (double)(factor * l->alone[i]));
+      exit(1);
+    }
+  free(is);
+}
+
+// What a letter stands for: filter's and data's gradient of a layer (F D, f d);
+// s: what follows is on the other stream; t: dy becomes twice what it is.
+static void steps(const char *order) {
+  float factor = 1;
+  times(dy, 1);
+  for (const char *step = order; *step; step++) {
+    const layer_t *l = &layer[*step == 'f' || *step == 'd'];
+    if (*step == 'F' || *step == 'f') {
+      filter(l, dy);
+    } else if (*step == 'D' || *step == 'd') {
+      CHECK(data(l, dy));
+      compare(l, factor, order);
+    } else if (*step == 's') {
+      CHECK(cudaDeviceSynchronize());
+      CHECK(cudnnSetStream(handle, other));
+    } else {
+      times(dy, 2);
+      factor *= 2;
+    }
+  }
+  CHECK(cudnnSetStream(handle, NULL));
+  CHECK(cudaDeviceSynchronize());
+  times(dy, 1 / factor);
+}
+
+static void all_steps(void) {
+  static const char *const orders[] = {
+      "FD",   "FD",    "FFD", "FDD",  "D",   "FtFD", "FDtFDtFD",
+      "FsD",  "sFFDD", "F",   "fd",   "fd",  "fFD",  "FfdD",
+      "FfDd", "Fd",    "Fd",  "FDfd", "Fdt", "FD"};
+  for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
+    steps(orders[i]);
+}
+
+static void open(int rank, int size) {
+  rows = size == 1 ? 19 : 5 + 2 * rank;
+  first = rank;
+  CHECK(cudnnCreate(&handle));
+  CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+  CHECK(cudnnCreateTensorDescriptor(&image));
+  CHECK(cudnnSetTensor4dDescriptor(image, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT,
+                                   1, C, rows, W));
+  x = device(count(), 1);
+  dy = device(count(), 2);
+  second = device(count(), 3);
+  dx = device(count(), 4);
+  first = 0; // what follows is the same on every rank
+  w = device((size_t)C * C * 25, 5);
+  dw = device((size_t)C * C * 25, 6);
+  CHECK(cudaMalloc(&space, ROOM));
+  for (int k = 0; k < KERNELS; k++) {
+    layer_make(&layer[k], 3 + 2 * k);
+    CHECK(data(&layer[k], dy));
+    layer[k].alone = fetch();
+  }
+}
+
+int main(int argc, char **argv) {
+  if (argc != 4)
+    return 2;
+  open(atoi(argv[1]), atoi(argv[2]));
+  if (strcmp(argv[3], "steps") == 0) {
+    all_steps();
+    return 0;
+  }
+  for (int i = 0; i < 3; i++) {
+    times(dy, 1);
+    filter(&layer[0], dy);
+    CHECK(data(&layer[0], dy));
+    compare(&layer[0], 1, argv[3]);
+  }
+  times(dy, 1);
+  filter(&layer[0], dy);
+  if (strcmp(argv[3], "between") == 0)
+    times(dy, 2);
+  if (strcmp(argv[3], "written") == 0)
+    clear(dy);
+  int status = (int)data(&layer[0], strcmp(argv[3], "moved") ? dy : second);
+  if (strcmp(argv[3], "between") == 0) {
+    CHECK(status);
+    compare(&layer[0], 2, argv[3]);
+    return 0;
+  }
+  // On a rank whose rows were kept the next call says it.
+  for (int i = 0; i < 100 && status == 0; i++) {
+    CHECK(cudaDeviceSynchronize());
+    status = (int)data(&layer[0], dy);
+  }
+  return status ? 3 : 1;
+}
