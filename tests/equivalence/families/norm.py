@@ -36,7 +36,7 @@ class BatchNorm(Family):
         if case["fuse"] != "none" and case["op"] == "bn_training":
             case["alpha"], case["beta"] = 1, 0
         if case["op"] == "bn_training":
-            case["factor"] = rng.choice([1, 0.5, 0.125])
+            case["factor"] = rng.choice([1, 0.5, 0.125, 0])
             case["running"] = int(rng.random() < 0.8)
         if case["op"] != "bn_inference":
             case["saved"] = int(rng.random() < 0.8)

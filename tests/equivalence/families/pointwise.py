@@ -3,7 +3,8 @@
 SetTensor, TransformTensor, activations and their gradients."""
 import numpy as np
 
-from families.family import (Family, blend, call, common, dims_of, old, shape)
+from families.family import (Family, blend, call, common, dims_of, extent,
+                             old, shape)
 from tensors import Tensor, decode, encode, eps, math_eps
 
 FUNCTIONS = {"add": np.add, "mul": np.multiply, "min": np.minimum,
@@ -27,6 +28,9 @@ class Pointwise(Family):
     def words(self, rng, setting, case):
         op, dims = case["op"], dims_of(case)
         case["at"] = int(rng.random() < 0.3)
+        if case["at"] and op in ("op", "act_backward"):
+            # Which operands share the result's memory.
+            case["at"] = rng.choice([1, 2, 3])
         if op == "op":
             case["fn"] = rng.choice([*FUNCTIONS, "sqrt", "not"])
             case["alpha2"] = rng.choice([1, round(rng.uniform(-2, 2), 3)])
@@ -49,6 +53,9 @@ class Pointwise(Family):
     def legal(self, case):
         # Old values are read by one operand alone.
         other = case.get("result", "same")
+        if case["op"] == "op" and case["at"] > 1 and \
+                any(extent(case, dim) > 1 for dim in case["broad"].strip("-")):
+            return False  # what is broadcast is not overwritten
         if other != "same" and (case["at"] or
                                 other not in OTHERS.get(case["type"], ())):
             return False
@@ -80,10 +87,16 @@ class Pointwise(Family):
                                values="uniform" if case["beta"] else "nothing")]
             positive = "positive" if case["fn"] == "sqrt" else "uniform"
             if at:
-                return [Tensor("c", **{**result, "spread": 1},
-                               values=positive),
-                        Tensor("a", size, cut=cut, at="c", **like),
-                        Tensor("b", **b)]
+                made = [Tensor("c", **{**result, "spread": 1},
+                               values=positive)]
+                for bit, name in (1, "a"), (2, "b"):
+                    made.append(Tensor(name, size, cut=cut, at="c", **like)
+                                if at & bit else Tensor(
+                                    name, **(b if name == "b" else
+                                             {**b, "size": size, "cut": cut}),
+                                    values="uniform" if name == "b" else
+                                    positive))
+                return made
             return [Tensor("a", size, cut=cut, values=positive, spread=1,
                            **like), Tensor("b", **b),
                     Tensor("c", **result, values=old(case))]
@@ -93,17 +106,22 @@ class Pointwise(Family):
                         Tensor("x", size, cut=cut, at="y", **like)]
             return [Tensor("x", size, cut=cut, spread=1, **like),
                     Tensor("y", **result, values=old(case))]
-        inputs = [Tensor(name, size, cut=cut, spread=1, **like)
-                  for name in ("x", "y")]
         if at:
-            return inputs + [Tensor("dx", **{**result, "spread": 1}),
-                             Tensor("dy", size, cut=cut, at="dx", **like)]
-        return inputs + [Tensor("dy", size, cut=cut, spread=1, **like),
-                         Tensor("dx", **result, values=old(case))]
+            shared = (None, "dy", "x", "y")[at]
+            return [Tensor("dx", **{**result, "spread": 1})] + [
+                Tensor(name, size, cut=cut, at="dx", **like)
+                if name == shared else
+                Tensor(name, size, cut=cut, spread=1, **like)
+                for name in ("x", "y", "dy")]
+        return [Tensor(name, size, cut=cut, spread=1, **like)
+                for name in ("x", "y", "dy")] + [
+                    Tensor("dx", **result, values=old(case))]
 
     def derive(self, case, t):
         if case["op"] == "act_backward":
             t["y"] = activation(case, t["x"])
+            if case["at"] == 3:
+                t["dx"] = t["y"]
 
     def calls(self, case, local):
         words = {"op": ("fn", "alpha", "alpha2", "beta"),
