@@ -124,6 +124,14 @@ static sdg_status_t old_add(sums_t *s, int sums) {
   return sdg_matmul_add(s->plan, &add);
 }
 
+// The sums are what others have, where this rank has no terms: in matrices
+// without any there is nothing that could be multiplied.
+static sdg_status_t piece_received(sums_t *s) {
+  SDG_TRY(sdg_plan_join(s->plan, SDG_LANE_MAIN));
+  SDG_TRY(received_add(s, 1, s->landed[0], true));
+  return old_add(s, s->landed[0]);
+}
+
 // Own terms go on with old values while messages travel; those of others are
 // added to them.
 static sdg_status_t piece_plain(sums_t *s) {
@@ -153,14 +161,13 @@ static sdg_status_t piece_narrow(sums_t *s) {
 
 // Own terms come last, with what follows the sum.
 static sdg_status_t piece_followed(sums_t *s) {
-  SDG_TRY(sdg_plan_join(s->plan, SDG_LANE_MAIN));
   sdg_multiply_t multiply = multiply_of(s, &s->own);
   multiply.follows = true;
   multiply.beta = SDG_BETA_ONE;
   if (s->parts.recvs > 0) {
-    SDG_TRY(received_add(s, 1, s->landed[0], true));
-    SDG_TRY(old_add(s, s->landed[0]));
+    SDG_TRY(piece_received(s));
   } else {
+    SDG_TRY(sdg_plan_join(s->plan, SDG_LANE_MAIN));
     multiply.beta = SDG_BETA_PROGRAM;
     if (s->m->product.matrix[SDG_SOURCE].there)
       multiply.source = s->slab[SDG_SOURCE];
@@ -173,6 +180,8 @@ static sdg_status_t piece_make(sums_t *s) {
     return sdg_plan_join(s->plan, SDG_LANE_MAIN);
   if (s->follows)
     return piece_followed(s);
+  if (!s->terms && s->parts.recvs > 0)
+    return piece_received(s);
   return s->narrow ? piece_narrow(s) : piece_plain(s);
 }
 

@@ -431,6 +431,17 @@ NAMED += [(f"product, {name}", HIDDEN.format(dim) + f"split={dim}:0 " + words)
               ("vectors with room between elements", "k",
                "op=matvec size=24x1x32x0 beta=0.5 inc_b=3 inc_c=2"))]
 
+NAMED += [(f"product, ranks without terms, {name}",
+           f"mesh=4 split=k:0 partk=0,1,2,2,2 {words} view=whole")
+          for name, words in (
+              ("factors by columns and rows",
+               "op=matmul_lt size=10x9x2x0 apart=1 rows=b"),
+              ("sums by rows",
+               "op=matmul_lt size=10x9x2x0 beta=0.5 apart=1 rows=d at_c=m:0"),
+              ("old values", "op=matmul size=10x9x2x0 beta=0.5 tb=T"),
+              ("halves", "op=matmul api=gemmex type=half ctype=half "
+               "size=10x9x2x0 beta=0.5 at_c=n:0"))]
+
 # Attention. Sequences in these pieces; a piece of none, and one that has all,
 # are for the whole view: cuDNN has no empty sequences.
 SEQUENCES = {1: [[9]], 2: [[8, 8], [13, 3]],

@@ -201,8 +201,11 @@ class Family:
                 round(rng.uniform(-2, 2), 3)
             case["type"] = rng.choice(["float"] * 6 + ["double", "double",
                                                        "half", "bfloat16"])
-            case["n"] = rng.randint(1, 3) + setting.pieces("N") - 1
-            case["c"] = rng.randint(1, 4) + setting.pieces("C") - 1
+            # Now and then fewer elements than ranks.
+            few = setting.view == "whole" and rng.random() < 0.15
+            pieces = lambda dim: 1 if few else setting.pieces(dim)
+            case["n"] = rng.randint(1, 3) + pieces("N") - 1
+            case["c"] = rng.randint(1, 4) + pieces("C") - 1
             last = dims[0] + dims[2:] + "C"
             case["order"] = rng.choice(
                 [dims] * 6 + [last] * 3 +
@@ -230,8 +233,8 @@ class Family:
             for i, dim in enumerate(dims[2:]):
                 least = self.least_size(case, i)
                 case["size"][i] = rng.randint(
-                    max(least, setting.pieces(dim)),
-                    max(least, most) + 3 * setting.pieces(dim))
+                    max(least, pieces(dim)),
+                    max(least, 3 if few else most) + 3 * pieces(dim))
             if spatial == 1:
                 case["size"][1] = max(1, self.least_size(case, 1))
             for dim in setting.split:

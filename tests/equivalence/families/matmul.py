@@ -131,11 +131,15 @@ class Matmul(Family):
             if op == "matvec":
                 for key in ("inc_b", "inc_c"):
                     case[key] = rng.choice([1, 1, 2, 3])
-            size = [rng.randint(setting.pieces(d), 20 + 3 * setting.pieces(d))
-                    for d in "mnk"]
+            least = {d: 1 if setting.view == "whole" and rng.random() < 0.3
+                     else setting.pieces(d) for d in DIMS}
+            size = [rng.randint(least[d], least[d] + 20 + 2 *
+                                setting.pieces(d)) for d in "mnk"]
+            if setting.view == "whole" and rng.random() < 0.15:
+                size = [rng.randint(1, 4) for _ in size]
             if op == "matvec":
                 size[1] = 1
-            case["size"] = size + [rng.randint(setting.pieces("b"),
+            case["size"] = size + [rng.randint(least["b"],
                                                3 + setting.pieces("b"))
                                    if batched else 0]
             for dim in setting.split:
