@@ -21,7 +21,8 @@ bool sdg_bring_communicates(const sdg_tagging_t *tagging,
 static sdg_status_t transfer_make(const sdg_tagging_t *tagging,
                                   const sdg_placement_t *placement,
                                   const sdg_placement_t *among,
-                                  const sdg_box_t *need, sdg_transfer_t *out) {
+                                  const sdg_box_t *need, const int64_t *period,
+                                  sdg_transfer_t *out) {
   int copy[SDG_RANKS_MAX];
   int members = sdg_placement_group(among, tagging->mesh, tagging->rank, copy);
   size_t ranks = (size_t)tagging->ranks;
@@ -37,10 +38,18 @@ static sdg_status_t transfer_make(const sdg_tagging_t *tagging,
         wanted[r] = need[r];
       }
   }
-  sdg_status_t status =
-      sdg_transfer_plan(owned, wanted, tagging->ranks, tagging->me, NULL, out);
+  sdg_status_t status = sdg_transfer_plan(owned, wanted, tagging->ranks,
+                                          tagging->me, period, out);
   free(owned);
   return status;
+}
+
+sdg_status_t sdg_bring_transfer(const sdg_tagging_t *tagging,
+                                const sdg_placement_t *placement,
+                                const sdg_box_t *need, const int64_t *period,
+                                sdg_transfer_t *out) {
+  // Those ranks have one copy of the tensor between them.
+  return transfer_make(tagging, placement, placement, need, period, out);
 }
 
 static sdg_status_t messages_add(sdg_plan_t *plan, sdg_bring_t *bring) {
@@ -58,8 +67,7 @@ sdg_status_t sdg_bring_open(sdg_plan_t *plan, const sdg_tagging_t *tagging,
                             const sdg_box_t *need, int from, int into,
                             sdg_bring_t *out) {
   *out = (sdg_bring_t){.from = from, .into = into};
-  // Those ranks have one copy of the tensor between them.
-  SDG_TRY(transfer_make(tagging, placement, placement, need, &out->transfer));
+  SDG_TRY(sdg_bring_transfer(tagging, placement, need, NULL, &out->transfer));
   return messages_add(plan, out);
 }
 
@@ -86,7 +94,7 @@ sdg_status_t sdg_bring_back(sdg_plan_t *plan, const sdg_tagging_t *tagging,
                             const sdg_placement_t *terms, const sdg_box_t *need,
                             int from, sdg_bring_t *out) {
   *out = (sdg_bring_t){.from = from, .into = SDG_SLAB_SCRATCH};
-  SDG_TRY(transfer_make(tagging, placement, terms, need, &out->transfer));
+  SDG_TRY(transfer_make(tagging, placement, terms, need, NULL, &out->transfer));
   sdg_transfer_reverse(&out->transfer);
   return messages_add(plan, out);
 }

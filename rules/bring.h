@@ -20,13 +20,19 @@ typedef struct sdg_bring {
 bool sdg_bring_communicates(const sdg_tagging_t *tagging,
                             const sdg_placement_t *from, const sdg_box_t *need);
 
+/* This rank's messages of a tensor that is at `placement`, among the ranks of
+ * the tagging; period: as of sdg_transfer_plan. What several ranks have alike,
+ * each rank gets from one whose place along the split's axes it shares: no
+ * message for what it has itself. */
+sdg_status_t sdg_bring_transfer(const sdg_tagging_t *tagging,
+                                const sdg_placement_t *placement,
+                                const sdg_box_t *need, const int64_t *period,
+                                sdg_transfer_t *out) SDG_MUST_CHECK;
+
 /* Adds this rank's messages of a tensor in slab `from`, which covers what
  * `placement` gives the rank, to the plan's next exchange; they are for slab
  * `into`, which covers the rank's need; SDG_SLAB_SCRATCH: none arrives in
- * place.
- * What several ranks have alike, each rank gets from one whose place along the
- * split's axes it shares: no message for what it has itself. Where the plan has
- * axes they are the tagging's. */
+ * place. Where the plan has axes they are the tagging's. */
 sdg_status_t sdg_bring_open(sdg_plan_t *plan, const sdg_tagging_t *tagging,
                             const sdg_placement_t *placement,
                             const sdg_box_t *need, int from, int into,

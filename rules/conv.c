@@ -179,6 +179,13 @@ static int conv_early(const sdg_call_t *call, bool *out_first) {
              : -1;
 }
 
+static int conv_fetches(const sdg_call_t *call, const sdg_tagging_t *tagging) {
+  (void)tagging;
+  return sdg_conv_kind(call) == SDG_CONV_FORWARD
+             ? operand_find(call, SDG_ROLE_X)
+             : -1;
+}
+
 static int conv_scalars(const sdg_call_t *call, double *out) {
   if (call->is_query)
     return 0;
@@ -280,6 +287,7 @@ const sdg_rule_t sdg_rule_conv = {
     .knows = conv_knows,
     .describe = conv_describe,
     .meet = conv_meet,
+    .fetches = conv_fetches,
     .early = conv_early,
     .key = conv_key,
     .scalars = conv_scalars,

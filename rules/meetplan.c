@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans a call whose operands have to be moved: the rule plans one on tensors
-// that are where the op has them, in scratch.
+// that are where the op has them, in scratch; what it can bring itself it does.
 #include <cudnn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +19,7 @@ enum { LITERAL = -1 }; // the sub-call that is all of the program's call
 // The tensors that stand in for those that are moved.
 typedef struct moved {
   bool moves[SDG_OPERANDS_MAX];
+  int fetched; // moves, but by the rule's plan; -1: none
   sdg_operand_t operand[SDG_OPERANDS_MAX];
   void *descriptor[SDG_OPERANDS_MAX]; // as the operand's kind says
 } moved_t;
@@ -131,7 +132,10 @@ static int run(void *user, int index, const sdg_call_t *call,
   sdg_standin_init(call, &standin);
   for (int i = 0; i < call->operands; i++)
     if (state->moved.moves[i])
-      stand_in(&state->moved, i, sdg_exec_address(exec, state->room[i]),
+      stand_in(&state->moved, i,
+               i == state->moved.fetched
+                   ? call->operand[i].data
+                   : sdg_exec_address(exec, state->room[i]),
                &standin);
   inner.call = &standin.call;
   return index == LITERAL
@@ -227,7 +231,7 @@ static sdg_status_t steps_make(maker_t *m) {
   bool any_in = false, any_out = false;
   int first = m->plan->steps;
   for (int i = 0; i < call->operands; i++) {
-    if (!m->state->moved.moves[i])
+    if (!m->state->moved.moves[i] || i == m->state->moved.fetched)
       continue;
     out[i] = call->operand[i].is_output;
     in[i] = !out[i] || m->meet->reads_old;
@@ -287,17 +291,62 @@ static sdg_status_t plan_extend(const sdg_meet_t *meet,
   return status;
 }
 
+// The one operand that comes to the op, if the rule can bring it itself with
+// what else it brings: no exchange before that.
+static void fetch_find(const sdg_meet_t *meet, const sdg_rule_t *rule,
+                       const sdg_call_t *call, const sdg_tagging_t *tagging,
+                       moved_t *moved, sdg_fetch_t *out) {
+  int operand = rule->fetches ? rule->fetches(call, &meet->tagging) : -1;
+  moved->fetched = -1;
+  if (operand < 0 || !moved->moves[operand])
+    return;
+  for (int i = 0; i < meet->call->operands; i++)
+    if (i != operand && moved->moves[i] &&
+        (!meet->call->operand[i].is_output || meet->reads_old))
+      return;
+  moved->fetched = operand;
+  const sdg_placement_t *from = &tagging->placement[operand];
+  *out = (sdg_fetch_t){
+      .operand = operand,
+      .from = from,
+      .box = sdg_placement_box(from, tagging->mesh, tagging->rank),
+      .tensor = &meet->call->operand[operand],
+  };
+}
+
+// What the rule plans: of all ranks where it brings an operand from them.
+static sdg_status_t rule_plan(const sdg_meet_t *meet, const sdg_rule_t *rule,
+                              const sdg_tagging_t *tagging,
+                              const sdg_fetch_t *fetch, const sdg_call_t *call,
+                              sdg_plan_t **out_plan) {
+  sdg_tagging_t *own = malloc(sizeof *own);
+  if (!own)
+    return sdg_fail(SDG_E_NO_MEMORY, "a tagging");
+  *own = meet->tagging;
+  if (fetch) {
+    own->fetch = fetch;
+    sdg_tagging_span(own, tagging->axes);
+  }
+  sdg_status_t status = rule->plan(call, own, out_plan);
+  free(own);
+  return status;
+}
+
 sdg_status_t sdg_meet_plan(const sdg_meet_t *meet, const sdg_rule_t *rule,
                            const sdg_tagging_t *tagging,
                            sdg_plan_t **out_plan) {
   moved_t moved = {.moves = {false}};
   sdg_standin_t standin;
+  sdg_fetch_t fetch;
   sdg_plan_t *plan = NULL;
   state_t *state = NULL;
   sdg_status_t status;
   SDG_TRY_GOTO(moved_init(meet, &moved), fail);
   stand_in_all(meet, &moved, &standin);
-  SDG_TRY_GOTO(rule->plan(&standin.call, &meet->tagging, &plan), fail);
+  fetch_find(meet, rule, &standin.call, tagging, &moved, &fetch);
+  SDG_TRY_GOTO(rule_plan(meet, rule, tagging, moved.fetched < 0 ? NULL : &fetch,
+                         &standin.call, &plan),
+               fail);
   SDG_TRY_GOTO(state_wrap(plan, &moved, &state), fail);
   if (state && !plan->refusal)
     status = plan_extend(meet, tagging, state, plan);

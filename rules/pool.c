@@ -246,6 +246,17 @@ static sdg_status_t pool_meet(const sdg_call_t *call, sdg_meet_t *meet,
   return SDG_OK;
 }
 
+// Where windows are over everything, results of pieces are brought together.
+static int pool_fetches(const sdg_call_t *call, const sdg_tagging_t *tagging) {
+  sdg_pool_t pool;
+  if (call->entry != SDG_ENTRY_cudnnPoolingForward ||
+      sdg_pool_init(call, tagging, &pool) != SDG_OK)
+    return -1;
+  int x = sdg_pool_global_can(&pool, tagging) ? -1 : pool.x;
+  sdg_pool_fini(&pool);
+  return x;
+}
+
 static sdg_status_t pool_plan(const sdg_call_t *call,
                               const sdg_tagging_t *tagging,
                               sdg_plan_t **out_plan) {
@@ -270,6 +281,7 @@ const sdg_rule_t sdg_rule_pool = {
     .sizes = sdg_pool_sizes,
     .place = sdg_pool_place,
     .meet = pool_meet,
+    .fetches = pool_fetches,
     .key = pool_key,
     .scalars = pool_scalars,
     .plan = pool_plan,

@@ -29,7 +29,17 @@ typedef struct sdg_tagging {
   int rank_list[SDG_RANKS_MAX]; /* ranks of the job, in the communicator's
                                    order */
   sdg_placement_t placement[SDG_OPERANDS_MAX];
+  const struct sdg_fetch *fetch; /* shard view; NULL: all are where this says */
 } sdg_tagging_t;
+
+/* An operand that is elsewhere: the rule's plan brings what it needs of it from
+ * there. */
+typedef struct sdg_fetch {
+  int operand;
+  const sdg_placement_t *from;
+  sdg_box_t box;                    /* this rank's */
+  const struct sdg_operand *tensor; /* the program's, which covers that */
+} sdg_fetch_t;
 
 struct sdg_meet;
 typedef struct sdg_rule {
@@ -41,6 +51,9 @@ typedef struct sdg_rule {
   bool (*knows)(const sdg_call_t *call);
   /* The op's parameters as text, compared literally between ranks. */
   sdg_status_t (*describe)(const sdg_call_t *call, char *out, size_t out_bytes);
+  /* Shard view: the operand that plan() can fetch (sdg_tagging_t), if all
+   * others are beside it; -1: none. NULL: it never can. */
+  int (*fetches)(const sdg_call_t *call, const sdg_tagging_t *tagging);
   /* Numbers of the op that may differ from rank to rank as extents do, agreed
    * on and kept with the op's descriptor (sdg_tag_vector). At most
    * SDG_AGREE_SIZES. Returns how many. NULL: there are none. */

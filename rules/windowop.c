@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rules/bring.h"
 #include "rules/tagging.h"
 
 bool sdg_window_op_periodic(const sdg_call_t *call,
@@ -212,6 +213,8 @@ bool sdg_window_op_wraps(const sdg_window_op_t *op) {
 static sdg_status_t transfer_fill(sdg_window_op_t *op,
                                   const sdg_tagging_t *tagging,
                                   const sdg_window_spec_t *spec) {
+  const sdg_placement_t *from =
+      op->fetch ? op->fetch->from : &tagging->placement[spec->x];
   size_t ranks = (size_t)tagging->ranks;
   sdg_box_t *owned = calloc(2 * ranks, sizeof *owned);
   if (!owned)
@@ -223,15 +226,16 @@ static sdg_status_t transfer_fill(sdg_window_op_t *op,
       period[d] = op->dim[d].x_extent;
   for (int r = 0; r < tagging->ranks; r++) {
     int rank = tagging->rank_list[r];
-    owned[r] =
-        sdg_placement_box(&tagging->placement[spec->x], tagging->mesh, rank);
+    owned[r] = sdg_placement_box(from, tagging->mesh, rank);
     need[r] = sdg_window_op_need(op, tagging, spec, rank);
     // A rank alone wraps around to itself.
     op->communicates |=
         tagging->ranks > 1 && !sdg_box_contains(&owned[r], &need[r]);
   }
-  sdg_status_t status = sdg_transfer_plan(owned, need, tagging->ranks,
-                                          tagging->me, period, &op->transfer);
+  sdg_status_t status =
+      op->fetch ? sdg_bring_transfer(tagging, from, need, period, &op->transfer)
+                : sdg_transfer_plan(owned, need, tagging->ranks, tagging->me,
+                                    period, &op->transfer);
   free(owned);
   return status;
 }
@@ -257,6 +261,8 @@ sdg_status_t sdg_window_op_init(const sdg_call_t *call,
                                 sdg_window_op_t *out) {
   memset(out, 0, sizeof *out);
   SDG_TRY(sdg_window_op_dims(out, call, tagging, spec));
+  if (tagging->fetch && tagging->fetch->operand == spec->x)
+    out->fetch = tagging->fetch;
   sdg_status_t status;
   SDG_TRY_GOTO(outputs_own(out, call, tagging, spec), fail);
   SDG_TRY_GOTO(empty_check(out, call, tagging), fail);
@@ -280,7 +286,7 @@ void sdg_window_op_fini(sdg_window_op_t *op) {
 bool sdg_window_op_is_literal(const sdg_window_op_t *op) {
   sdg_window_piece_t piece[SDG_PIECES_MAX];
   bool in_place;
-  return op->transfer.sends == 0 && op->transfer.recvs == 0 &&
+  return !op->fetch && op->transfer.sends == 0 && op->transfer.recvs == 0 &&
          sdg_window_op_pieces(op, false, &in_place, piece) == 1 &&
          !piece[0].bare && sdg_box_equal(&piece[0].x, &op->x_box) &&
          sdg_box_equal(&piece[0].y, &op->y_box);
@@ -309,7 +315,8 @@ bool sdg_window_op_view(const sdg_window_op_t *op, sdg_window_piece_t *out) {
 
 bool sdg_window_op_extends(const sdg_window_op_t *op, sdg_strategy_t strategy) {
   sdg_window_piece_t piece;
-  return strategy == SDG_STRATEGY_EXTEND || !sdg_window_op_view(op, &piece);
+  return op->fetch || strategy == SDG_STRATEGY_EXTEND ||
+         !sdg_window_op_view(op, &piece);
 }
 
 // The dimensions of a strip that reach the domain's ends.

@@ -41,6 +41,9 @@ typedef struct sdg_window_op {
    * vain: the vendor's library takes nothing else. */
   bool padded;
   sdg_transfer_t transfer; /* of x, for this rank's outputs */
+  /* Not NULL: x is elsewhere, and the rank assembles all that it needs of it;
+   * x_box is where it would be. Borrowed from the tagging. */
+  const sdg_fetch_t *fetch;
 } sdg_window_op_t;
 
 /* Pure in what the ranks agreed on, so it fails on every rank alike:

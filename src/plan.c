@@ -71,7 +71,11 @@ static sdg_status_t step_add(sdg_plan_t *plan, const sdg_step_t *step) {
 
 sdg_status_t sdg_plan_operand(sdg_plan_t *plan, const sdg_call_t *call,
                               int index, const sdg_box_t *box, int *out_slab) {
-  const sdg_operand_t *operand = &call->operand[index];
+  return sdg_plan_tensor(plan, &call->operand[index], index, box, out_slab);
+}
+
+sdg_status_t sdg_plan_tensor(sdg_plan_t *plan, const sdg_operand_t *operand,
+                             int index, const sdg_box_t *box, int *out_slab) {
   sdg_slab_t slab = {
       .operand = index, .elem_bytes = operand->elem_bytes, .box = *box};
   memcpy(slab.stride, operand->stride, sizeof slab.stride);

@@ -144,6 +144,11 @@ void sdg_plan_destroy(sdg_plan_t *plan);
 sdg_status_t sdg_plan_operand(sdg_plan_t *plan, const sdg_call_t *call,
                               int index, const sdg_box_t *box,
                               int *out_slab) SDG_MUST_CHECK;
+/* The same, of a tensor that is operand `index` of the call that the plan is
+ * carried out for. */
+sdg_status_t sdg_plan_tensor(sdg_plan_t *plan, const sdg_operand_t *operand,
+                             int index, const sdg_box_t *box,
+                             int *out_slab) SDG_MUST_CHECK;
 /* Packed scratch that covers `box`, its dimensions nested in memory as in slab
  * `like`. */
 sdg_status_t sdg_plan_scratch(sdg_plan_t *plan, const sdg_box_t *box, int like,

@@ -112,6 +112,12 @@ NAMED += [
      square(17, 3, 1, 1, 3, "n=2 c=2 k=3 op=conv_bias lay.db=HCNW/N2r")),
     ("channels last into channels first, lines of other lengths",
      square(17, 3, 1, 1, 3, "n=2 c=2 k=3 lay.x=NHWC/C1r/W2 lay.y=CNHW/W3r")),
+    ("an input in channels that comes with its halo",
+     "mesh=2 split=H:0 partH=0,4,9 size=9x7 n=2 c=4 k=3 kernel=3x3 pad=1x1 "
+     "on.x=C:0@0,1,4 own_sizes=1 gap=2"),
+    ("channels and rows of an input that comes with its halo",
+     "mesh=2x2 split=H:0,W:1 partH=0,4,9 partW=0,3,7 size=9x7 n=1 c=3 k=2 "
+     "kernel=3x5 stride=2x1 pad=1x2 on.x=C:1@0,2,3/H:0@0,6,9 own_sizes=1"),
     ("both gradients, dy is not kept",
      square(17, 3, 1, 1, 3, "n=2 c=2 k=3 op=conv_gradients repeat=3")),
     ("both gradients, dy is kept",
