@@ -587,7 +587,7 @@ NAMED += [(f"attention, {'+'.join(map(str, sizes))}, lengths {lengths}, "
               ("all", (1 << 20, 1 << 20), "heads=2 projected=3x3x2x0 "
                "type=double"))]
 NAMED += [(f"attention by heads, {'+'.join(map(str, sizes))}, lengths "
-           f"{lengths}, {type}", attention(
+           f"{lengths}, window {window[0]},{window[1]}, {type}", attention(
                sizes, window, f"n=3 lengths={lengths} klengths={lengths} nan=1 "
                f"strategy=heads heads={len(sizes)} {words} type={type}"))
           for sizes, lengths in (([8, 8], "16x8x9"), ([11, 11, 10], "32x11x1"),
