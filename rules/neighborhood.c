@@ -55,44 +55,6 @@ static int neighborhood_scalars(const sdg_call_t *call, double *out) {
   return 0;
 }
 
-// The same tensor on every rank: every piece has the extents of the first.
-static bool pieces_alike(const sdg_placement_t *placement) {
-  for (int d = 0; d < placement->dims; d++)
-    for (int p = 1; p < placement->part[d].pieces; p++)
-      if (sdg_part_size(&placement->part[d], p) !=
-          sdg_part_size(&placement->part[d], 0))
-        return false;
-  return true;
-}
-
-// Keys and values that are all there on every rank have the extents of the
-// whole there.
-static sdg_status_t neighborhood_place(const sdg_call_t *call,
-                                       sdg_tagging_t *tagging) {
-  static const int like[] = {
-      [SDG_NEIGHBOR_K] = SDG_NEIGHBOR_Q,
-      [SDG_NEIGHBOR_V] = SDG_NEIGHBOR_O,
-      [SDG_NEIGHBOR_DK] = SDG_NEIGHBOR_Q,
-      [SDG_NEIGHBOR_DV] = SDG_NEIGHBOR_O,
-  };
-  for (int i = SDG_NEIGHBOR_K; i < call->operands; i++) {
-    const sdg_operand_t *operand = &call->operand[i];
-    sdg_placement_t *said = &tagging->placement[i], all;
-    if (i == SDG_NEIGHBOR_O || i == SDG_NEIGHBOR_DQ)
-      continue;
-    const sdg_placement_t *right = &tagging->placement[like[i]];
-    bool whole = said->dims == right->dims && pieces_alike(said);
-    for (int d = 0; whole && d < said->dims; d++)
-      whole = operand->extent[d] == sdg_placement_extent(right, d);
-    if (!whole)
-      continue;
-    SDG_TRY(sdg_placement_init(operand->dims, operand->extent, &all));
-    sdg_placement_fini(said);
-    *said = all;
-  }
-  return SDG_OK;
-}
-
 const sdg_rule_t sdg_rule_neighborhood = {
     .family = SDG_FAMILY_NEIGHBORHOOD,
     .windowed = true,
@@ -100,7 +62,7 @@ const sdg_rule_t sdg_rule_neighborhood = {
     .describe = neighborhood_describe,
     .key = neighborhood_key,
     .scalars = neighborhood_scalars,
-    .place = neighborhood_place,
+    .meet = sdg_neighborhood_meet,
     .plan = sdg_neighborhood_plan,
     .share = sdg_neighborhood_share,
 };
@@ -113,8 +75,9 @@ static sdg_status_t piece_empty(const sdg_call_t *call,
                                 sdg_operand_t *operand) {
   const sdg_rules_t *rules;
   SDG_TRY(sdg_setup_rules(&rules));
-  for (int i = 0; i < call->operands; i++) {
-    const sdg_section_t *said = sdg_label_section(&call->operand[i]);
+  for (int i = -1; i < call->operands; i++) { // first its own
+    const sdg_section_t *said =
+        sdg_label_section(i < 0 ? operand : &call->operand[i]);
     for (int s = 0; said && s < said->splits; s++) {
       int d = sdg_dim_index(call->family, said->split[s].dim, operand->dims);
       if (d >= 0)

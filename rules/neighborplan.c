@@ -20,6 +20,7 @@ typedef struct side {
   int from;        // slab of the operand
   int all;         // of what this rank's queries see, packed
   int sums;        // of the gradients of that
+  bool copies;
   sdg_bring_t bring, back;
 } side_t;
 
@@ -79,10 +80,16 @@ static sdg_status_t side_init(maker_t *m, side_t *side, int operand,
     side->need[r] =
         sdg_neighborhood_need(&m->shape, &queries, operand == SDG_NEIGHBOR_V);
   }
-  if (sdg_bring_communicates(tagging, side->placement, side->need) &&
-      (m->backward || !m->plan->share))
+  const sdg_placement_t *q = &tagging->placement[SDG_NEIGHBOR_Q];
+  bool comes = !m->plan->share &&
+               sdg_bring_communicates(tagging, side->placement, side->need);
+  if (comes || (m->backward &&
+                sdg_bring_returns(tagging, side->placement, q, side->need)))
     m->plan->axes = tagging->axes;
-  m->brings = m->plan->axes && !m->plan->share;
+  m->brings |= comes;
+  // Ranks that have the same elements, of which they get the same addends.
+  side->copies =
+      (sdg_placement_axes(q) & ~sdg_placement_axes(side->placement)) != 0;
   return SDG_OK;
 }
 
@@ -136,36 +143,51 @@ static sdg_status_t keys_bring(maker_t *m) {
 
 // ---- gradients of keys and values ------------------------------------------
 
-// This rank's part of the gradients it owns: in place where it has them all,
-// else together.
-static sdg_status_t own_begin(maker_t *m, const side_t *side, int *out_slab) {
-  *out_slab = side->sums;
-  if (sdg_box_contains(need_of(m, side), &side->own))
-    return SDG_OK;
-  SDG_TRY(packed(m, &side->own, out_slab));
-  SDG_TRY(clear(m, *out_slab));
-  sdg_box_t both = sdg_box_intersect(need_of(m, side), &side->own);
-  return move(m, side->sums, m->type, *out_slab, m->type, &both, 0);
-}
-
 // All ranks have all keys: what each has of the sums is a term.
 static bool everywhere(const maker_t *m, const side_t *side) {
   return m->tagging->ranks > 1 && !sdg_placement_axes(side->placement);
 }
 
+// This rank's part of the gradients it owns: in place where it has them all,
+// else together.
+static sdg_status_t own_begin(maker_t *m, const side_t *side, int *out_slab) {
+  *out_slab = side->sums;
+  bool ordered = side->copies && !everywhere(m, side);
+  if (!ordered && sdg_box_contains(need_of(m, side), &side->own))
+    return SDG_OK;
+  SDG_TRY(packed(m, &side->own, out_slab));
+  SDG_TRY(clear(m, *out_slab));
+  if (ordered)
+    return SDG_OK;
+  sdg_box_t both = sdg_box_intersect(need_of(m, side), &side->own);
+  return move(m, side->sums, m->type, *out_slab, m->type, &both, 0);
+}
+
 static sdg_status_t gradients_open(maker_t *m, side_t *side) {
   if (!m->plan->axes || everywhere(m, side))
     return SDG_OK;
-  return sdg_bring_back(m->plan, m->tagging, side->placement, side->placement,
-                        side->need, side->sums, &side->back);
+  return sdg_bring_back(m->plan, m->tagging, side->placement,
+                        &m->tagging->placement[SDG_NEIGHBOR_Q], side->need,
+                        side->sums, &side->back);
+}
+
+static sdg_status_t returned_add(maker_t *m, const side_t *side, int message,
+                                 int slab) {
+  return move(m, side->back.landed[message], m->type, slab, m->type,
+              &side->back.transfer.recv[message].box, 1);
 }
 
 static sdg_status_t gradients_close(maker_t *m, side_t *side, int slab) {
   const sdg_transfer_t *back = &side->back.transfer;
-  int gradient;
-  for (int i = 0; i < back->recvs; i++)
-    SDG_TRY(move(m, side->back.landed[i], m->type, slab, m->type,
-                 &back->recv[i].box, 1));
+  bool ordered = side->copies && !everywhere(m, side);
+  sdg_box_t both = sdg_box_intersect(need_of(m, side), &side->own);
+  int gradient, i = 0;
+  for (; ordered && i < back->recvs && back->recv[i].peer < m->tagging->me; i++)
+    SDG_TRY(returned_add(m, side, i, slab));
+  if (ordered)
+    SDG_TRY(move(m, side->sums, m->type, slab, m->type, &both, 1));
+  for (; i < back->recvs; i++)
+    SDG_TRY(returned_add(m, side, i, slab));
   SDG_TRY(sdg_merge_operand(m->plan, m->call, side->gradient, &side->own,
                             &gradient));
   return move(m, slab, m->type, gradient, m->of, &side->own, 0);
@@ -186,7 +208,8 @@ static sdg_status_t gradients_return(maker_t *m) {
     SDG_TRY(own_begin(m, &m->side[i], &slab[i]));
   for (int i = 0; i < 2; i++)
     if (everywhere(m, &m->side[i])) {
-      m->plan->reduce_axes = m->tagging->axes;
+      m->plan->reduce_axes =
+          sdg_placement_axes(&m->tagging->placement[SDG_NEIGHBOR_Q]);
       SDG_TRY(sdg_plan_reduce(m->plan, slab[i], m->type, SDG_COMBINE_SUM));
     }
   SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));

@@ -79,6 +79,11 @@ sdg_status_t sdg_neighborhood_alone(sdg_call_t *call) SDG_MUST_CHECK;
 sdg_status_t sdg_neighborhood_share(const sdg_call_t *call,
                                     const sdg_tagging_t *tagging,
                                     sdg_plan_t **out_plan) SDG_MUST_CHECK;
+struct sdg_meet;
+/* See meet() of sdg_rule_t. */
+sdg_status_t sdg_neighborhood_meet(const sdg_call_t *call,
+                                   struct sdg_meet *meet,
+                                   int lead) SDG_MUST_CHECK;
 sdg_status_t sdg_neighborhood_plan(const sdg_call_t *call,
                                    const sdg_tagging_t *tagging,
                                    sdg_plan_t **out_plan) SDG_MUST_CHECK;

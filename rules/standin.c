@@ -9,6 +9,8 @@
 
 void sdg_standin_init(const sdg_call_t *call, sdg_standin_t *out) {
   out->call = *call;
+  if (call->entry < 0) // sundog's own: its arguments have no tensors
+    return;
   out->call.args = &out->args;
   memcpy(&out->args, call->args, sdg_invoke_bytes(call->entry));
 }
@@ -17,8 +19,10 @@ void sdg_standin_put(sdg_standin_t *standin, int index, const void *descriptor,
                      void *data) {
   sdg_operand_t *operand = &standin->call.operand[index];
   char *args = (char *)&standin->args;
-  memcpy(args + operand->descriptor_at, &descriptor, sizeof descriptor);
   operand->data = data;
+  if (standin->call.entry < 0)
+    return;
+  memcpy(args + operand->descriptor_at, &descriptor, sizeof descriptor);
   if (operand->data_at != SDG_NOWHERE)
     memcpy(args + operand->data_at, &data, sizeof data);
 }

@@ -161,14 +161,15 @@ typedef struct sundog_neighborhood {
  * heads tensors with one head. q and k have the same C, and v and o; all have
  * the same N and grid.
  *
- * How q is cut over the ranks, a tag or the rules say; o is cut alike, k and v
- * in the same dimensions, in any parts, or each rank has all of them. Any
- * dimension of the grid may be cut, N, and C between heads, several at once:
- * rows and planes of k and v come from the ranks that have them, as far as
- * windows reach. Pieces may be smaller than the kernel, and empty: then the
- * pointer is NULL, and of the descriptor the cut dimensions do not count.
- * Collective, enqueued and without a wait, as sundog_redistribute(). Without a
- * split, and for tensors that are tagged "local", the rank computes all of it.
+ * How q is cut over the ranks, a tag or the rules say. Any dimension of the
+ * grid may be cut, N, and C between heads, several at once. k, v and o may be
+ * cut alike, in any parts, or otherwise, each by a tag of its own, or be whole
+ * on every rank: what windows see of k and v comes from the ranks that have it,
+ * and o, of which no piece is empty then, goes to where it belongs. Pieces may
+ * be smaller than the kernel, and empty: then the pointer is NULL, and of the
+ * descriptor the cut dimensions do not count. Collective, enqueued and without
+ * a wait, as sundog_redistribute(). Without a split, and for tensors that are
+ * tagged "local", the rank computes all of it.
  *
  * Made of calls of cuDNN. They work on copies in float, or double, of what the
  * rank's queries see of k and v, backward with as much for its gradients, and
@@ -187,10 +188,11 @@ SUNDOG_API int sundog_neighborhood_attention(
     const void *o_descriptor, void *o);
 
 /* Its gradients: dq, dk and dv become those of q, k and v for the gradient
- * d_o of o. Each is cut as its tensor is, d_o as o. What ranks have of the
- * gradients of other ranks' keys and values goes back to these, in float for
- * types of half precision, and is added in one order; where every rank has all
- * of k and v, the sums over the ranks do. Otherwise as above. */
+ * d_o of o. Each may be cut as its tensor is, d_o as o, or otherwise. What
+ * ranks have of the gradients of other ranks' keys and values goes back to
+ * these, in float for types of half precision, and is added in one order; where
+ * every rank has all of k and v, the sums over the ranks do. Otherwise as
+ * above. */
 SUNDOG_API int sundog_neighborhood_attention_backward(
     void *cudnn_handle, const sundog_neighborhood_t *how,
     const void *q_descriptor, const void *q, const void *k_descriptor,

@@ -382,6 +382,24 @@ NAMED += [(f"neighbourhood attention, {way}: {name}",
            f"op=neighborhood_{way} {words}")
           for name, words in LINES for way in ("forward", "backward")]
 
+# Keys, values, outputs and gradients elsewhere than the queries.
+PATCH = ("n=4 c=2 hq=3 hv=2 kernel=3x3 dims=2 size=12x8 mesh=2x2 "
+         "split=H:0,W:1 partH=0,5,12 partW=0,3,8 ")
+NAMED += [(f"operands apart, neighbourhood attention, {name}",
+           f"op=neighborhood_{way} {PATCH}{words}")
+          for name, way, words in (
+              ("k in the batch, v in columns", "forward",
+               "on.k=N:0@0,1,4 on.v=W:0@0,5,8"),
+              ("k on every rank, v in other parts", "backward",
+               "on.k=- on.dk=- on.v=H:@0,2,12/W:@0,4,8"),
+              ("o in channels", "forward", "on.o=C:0@0,1,4 type=half"),
+              ("o in the batch", "forward", "on.o=N:1@0,3,4 on.v=local"),
+              ("k over the other axis", "backward",
+               "on.k=H:1@0,3,12 on.dk=H:1@0,3,12 on.dv=C:1@0,3,4"),
+              ("gradients everywhere else", "backward",
+               "on.do=C:0@0,2,4 on.dq=- on.dk=H:@0,2,12/W:@0,4,8 "
+               "on.dv=N:1@0,3,4"))]
+
 # Tokens stand in columns: row-major arrays as cuBLAS sees them.
 TOKENS = "0,600,1187,1760,2345"
 NAMED += [("linear, 2345 rows, product",

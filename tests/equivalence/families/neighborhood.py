@@ -12,6 +12,7 @@ class Neighborhood(Family):
     sharded = ops
     splits = "NCDHW"
     preload = True
+    moves = ("k", "v", "o", "do", "dq", "dk", "dv")
     lists = {"kernel": 1, "dilation": 1, "causal": 0}
     # kv: how k and v are cut: as q, or whole on every rank; ycut: in other
     # places. together: q, k and v are one tensor.
