@@ -52,7 +52,7 @@ class Neighborhood(Family):
             case["ycut"] = {}
             for dim in case["part"]:
                 total = case["part"][dim][-1]
-                if dim in "DHW":
+                if dim in "DHW" and total >= setting.pieces(dim):
                     case["ycut"][dim] = [0] + sorted(rng.sample(
                         range(1, total), setting.pieces(dim) - 1)) + [total]
             if not case["ycut"]:
