@@ -10,6 +10,8 @@ import random
 import re
 import time
 
+import numpy as np
+
 from cases import Setting, line_of
 from runner import write_script
 
@@ -22,7 +24,7 @@ def told_by(line):
     return dict(word.split("=", 1) for word in line.split()[1:])
 
 
-def wrong(case, view, before, after):
+def wrong(case, before, after):
     """What the witness's lines say against the case; None: nothing."""
     told = told_by(after)
     if told_by(before)["heap"] == "0":
@@ -31,19 +33,13 @@ def wrong(case, view, before, after):
         return f"{told['heap']} allocations of host memory"
     if told["device"] != "0":
         return f"{told['device']} allocations on the device"
-    # Operands that lie otherwise than the op wants them are brought before, but
-    # for the input of a convolution, with channels in pieces, if it is alone.
-    moved = [key for key in case if key.startswith("on.")]
-    fetched = re.match("conv_f[ou]", case["op"]) and moved == ["on.x"] and \
-        "C:" in case["on.x"]
-    if not re.match("conv|pool", case["op"]) or (moved and not fetched):
+    # Operands that lie otherwise than the op wants them are brought one by one.
+    if not re.match("conv|pool", case["op"]) or \
+            any(key.startswith("on.") for key in case):
         return None
     order = told["order"]
-    # Two calls, the halo of the second of which goes with the first.
-    alone = case["op"] == "conv_gradients" and view == "shard" and \
-        not case.get("keep")
-    if order.count("G") > RUNS * (1 + alone):
-        return f"{order.count('G')} groups of messages in {RUNS} runs"
+    if order.count("G") > RUNS:
+        return f"{order.count('G')} groups of messages in {RUNS} calls"
     # Each call: at most one group, parts of it, sums.
     if not re.fullmatch("(G?C+R*|G?R+|G)*", order):
         return f"messages, parts and sums in the order {order}"
@@ -74,7 +70,7 @@ def faults(runner, cases, setting):
             return {len(cases) - 1: f"exit status {status}, {len(seen)} marks "
                     f"of {len(cases)} cases on rank {rank}\n{log}"}
         for number, case in enumerate(cases):
-            what = wrong(case, runner.view, *seen[2 * number:2 * number + 2])
+            what = wrong(case, *seen[2 * number:2 * number + 2])
             if what:
                 found[number] = f"rank {rank}: {what}"
     return found
@@ -83,16 +79,18 @@ def faults(runner, cases, setting):
 def is_steady(runner, case):
     """Whether it comes to rest. Products of matrices, which have no descriptors,
     are agreed on at every call in the shard view; opcase's dropout sets its
-    descriptor at every run; some cases of attention do not yet; ranks that are
-    asked to compare every call do; in the whole view ranks that compute nothing
-    of a call are told at every one whether the others were refused it."""
-    if re.match("mat|dropout|attention", case["op"]) or case.get("check") or \
+    descriptor at every run; ranks that are asked to compare every call do; in
+    the whole view ranks that compute nothing of a call, as of few keys, are told
+    at every one whether the others were refused it."""
+    if re.match("mat|dropout", case["op"]) or case.get("check") or \
             case.get("bold") or not runner.is_split(case):
         return False
+    ranks = int(np.prod(case["mesh"]))
     return runner.view == "shard" or (
         case["op"] != "network" and
         all(b - a > 4 for first in case["part"].values()
-            for a, b in zip(first, first[1:])))
+            for a, b in zip(first, first[1:])) and
+        all(case.get(key, ranks) >= ranks for key in ("seq", "keys")))
 
 
 def run_steady(runner, options, draw_batch):
