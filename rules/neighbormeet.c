@@ -50,25 +50,6 @@ static sdg_status_t come(sdg_meet_t *meet, int index, const int64_t *extent,
   return meet->fits ? sdg_meet_follow(meet, index, want, false) : SDG_OK;
 }
 
-// C of q, cut between heads, as C of tensors whose heads have `to` channels for
-// q's `from`. *out_can is false where a head is cut.
-static sdg_status_t channels_cut(const sdg_placement_t *q, int64_t from,
-                                 int64_t to, const sdg_mesh_t *mesh,
-                                 bool *out_can, sdg_placement_t *out) {
-  sdg_part_t part;
-  *out_can = true;
-  SDG_TRY(sdg_part_copy(&q->part[1], &part));
-  for (int p = 0; p <= part.pieces; p++) {
-    *out_can &= part.offset[p] % from == 0;
-    part.offset[p] = part.offset[p] / from * to;
-  }
-  sdg_status_t status =
-      *out_can ? sdg_placement_split(out, mesh, 1, &q->split[1], &part)
-               : SDG_OK;
-  sdg_part_fini(&part);
-  return status;
-}
-
 // Outputs with these extents beside the queries.
 static sdg_status_t beside(sdg_meet_t *meet, const int64_t *extent, int heads,
                            sdg_placement_t *out) {
@@ -79,8 +60,8 @@ static sdg_status_t beside(sdg_meet_t *meet, const int64_t *extent, int heads,
   SDG_TRY(sdg_placement_init(q->dims, extent, out));
   for (int d = 0; d < q->dims && status == SDG_OK && meet->fits; d++)
     if (q->split[d].axes > 0)
-      status = d == 1 ? channels_cut(q, from, to, meet->tagging.mesh,
-                                     &meet->fits, out)
+      status = d == 1 ? sdg_neighborhood_heads(q, from, to, meet->tagging.mesh,
+                                               &meet->fits, out)
                       : sdg_placement_split(out, meet->tagging.mesh, d,
                                             &q->split[d], &q->part[d]);
   if (status != SDG_OK)

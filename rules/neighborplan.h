@@ -58,6 +58,14 @@ sdg_neighborhood_pad(const sdg_call_t *call, const sdg_tagging_t *tagging,
                      sdg_neighborhood_padded_t **out) SDG_MUST_CHECK;
 void sdg_neighborhood_unpad(sdg_neighborhood_padded_t *padded);
 
+/* Cuts C of `io`, whose heads have `to` channels each, between the heads
+ * between which that of `like` is, whose heads have `from`; *out_can is false
+ * where that one is cut inside a head. */
+sdg_status_t sdg_neighborhood_heads(const sdg_placement_t *like, int64_t from,
+                                    int64_t to, const sdg_mesh_t *mesh,
+                                    bool *out_can,
+                                    sdg_placement_t *io) SDG_MUST_CHECK;
+
 /* The keys that the queries in a box see: boxes of k and of v, whose channels
  * are those of the queries' heads. Empty for no queries. */
 sdg_box_t sdg_neighborhood_need(const sdg_neighborhood_t *shape,

@@ -5,22 +5,19 @@
 
 #include "rules/neighborplan.h"
 
-// `like` with a head's channels in C, of which it has `from`; false where its C
-// is cut inside a head.
-static sdg_status_t heads_place(const sdg_placement_t *like, int64_t from,
-                                int64_t to, const sdg_mesh_t *mesh,
-                                sdg_placement_t *out, bool *out_fits) {
+sdg_status_t sdg_neighborhood_heads(const sdg_placement_t *like, int64_t from,
+                                    int64_t to, const sdg_mesh_t *mesh,
+                                    bool *out_can, sdg_placement_t *io) {
   sdg_part_t part;
-  SDG_TRY(sdg_placement_copy(like, out));
+  *out_can = true;
   SDG_TRY(sdg_part_copy(&like->part[1], &part));
-  *out_fits = true;
   for (int p = 0; p <= part.pieces; p++) {
-    *out_fits &= part.offset[p] % from == 0;
+    *out_can &= part.offset[p] % from == 0;
     part.offset[p] = part.offset[p] / from * to;
   }
   sdg_status_t status =
-      *out_fits ? sdg_placement_split(out, mesh, 1, &like->split[1], &part)
-                : SDG_OK;
+      *out_can ? sdg_placement_split(io, mesh, 1, &like->split[1], &part)
+               : SDG_OK;
   sdg_part_fini(&part);
   return status;
 }
@@ -45,11 +42,11 @@ static sdg_status_t operands_place(const sdg_call_t *call,
         sdg_placement_extent(&tagging->placement[SDG_NEIGHBOR_V], 1) /
             how->heads};
     // What heads do not divide is refused below.
+    SDG_TRY(sdg_placement_copy(from, &out->placement[i]));
     if (i == SDG_NEIGHBOR_O && channels[0] > 0)
-      SDG_TRY(heads_place(from, channels[0], channels[1], tagging->mesh,
-                          &out->placement[i], out_fits));
-    else
-      SDG_TRY(sdg_placement_copy(from, &out->placement[i]));
+      SDG_TRY(sdg_neighborhood_heads(from, channels[0], channels[1],
+                                     tagging->mesh, out_fits,
+                                     &out->placement[i]));
   }
   return SDG_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What probes share: a failing call of the runtime ends them, answers are lines
- * of "point: what the device does". */
+/* What probes share: a call that fails where it must not ends them, answers are
+ * lines of "point: what the device does". */
 #ifndef SDG_TESTS_GPU_PROBE_H
 #define SDG_TESTS_GPU_PROBE_H
 
@@ -10,14 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PROBE_CUDA(call)                                                       \
+#define PROBE_MUST(status_t, text, call)                                       \
   do {                                                                         \
-    cudaError_t status_ = (call);                                              \
-    if (status_ != cudaSuccess) {                                              \
-      fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(status_));         \
+    status_t status_ = (call);                                                 \
+    if (status_ != 0) {                                                        \
+      fprintf(stderr, "%s: %s\n", #call, text(status_));                       \
       exit(2);                                                                 \
     }                                                                          \
   } while (0)
+#define PROBE_CUDA(call)  PROBE_MUST(cudaError_t, cudaGetErrorString, call)
+#define PROBE_CUDNN(call) PROBE_MUST(cudnnStatus_t, cudnnGetErrorString, call)
 
 /* Points at which the device is not as sundog's rules take it to be. */
 static int probe_faults;

@@ -16,15 +16,6 @@ static const char *word(cudnnStatus_t status) {
   return status ? cudnnGetErrorString(status) : "runs";
 }
 
-#define MUST(call)                                                             \
-  do {                                                                         \
-    cudnnStatus_t status_ = (call);                                            \
-    if (status_ != CUDNN_STATUS_SUCCESS) {                                     \
-      fprintf(stderr, "%s: %s\n", #call, cudnnGetErrorString(status_));        \
-      exit(2);                                                                 \
-    }                                                                          \
-  } while (0)
-
 // One sequence of TIME vectors; queries, keys and values are the same.
 typedef struct attention {
   cudnnAttnDescriptor_t desc;
@@ -44,9 +35,9 @@ static cudnnSeqDataDescriptor_t sequence(cudnnDataType_t type, int size) {
   extent[CUDNN_SEQDATA_BATCH_DIM] = extent[CUDNN_SEQDATA_BEAM_DIM] = 1;
   extent[CUDNN_SEQDATA_VECT_DIM] = size;
   cudnnSeqDataDescriptor_t desc;
-  MUST(cudnnCreateSeqDataDescriptor(&desc));
-  MUST(cudnnSetSeqDataDescriptor(desc, type, CUDNN_SEQDATA_DIM_COUNT, extent,
-                                 axes, 1, &length, NULL));
+  PROBE_CUDNN(cudnnCreateSeqDataDescriptor(&desc));
+  PROBE_CUDNN(cudnnSetSeqDataDescriptor(desc, type, CUDNN_SEQDATA_DIM_COUNT,
+                                        extent, axes, 1, &length, NULL));
   return desc;
 }
 
@@ -57,7 +48,7 @@ static cudnnStatus_t attention_create(attention_t *a, cudnnDataType_t type,
   const int length[2] = {TIME, TIME};
   int p = projects ? PROJECTED : 0, o = projects ? SIZE : 0;
   memset(a, 0, sizeof *a);
-  MUST(cudnnCreateAttnDescriptor(&a->desc));
+  PROBE_CUDNN(cudnnCreateAttnDescriptor(&a->desc));
   cudnnStatus_t status = cudnnSetAttnDescriptor(
       a->desc, projects ? CUDNN_ATTN_ENABLE_PROJ_BIASES : 0, HEADS, 0.5, type,
       type == CUDNN_DATA_HALF ? CUDNN_DATA_FLOAT : type, CUDNN_DEFAULT_MATH,
@@ -145,17 +136,18 @@ static void weights_probe(void) {
                {CUDNN_MH_ATTN_O_BIASES, "of the output, biases"}};
   attention_t a;
   bool interleaved = true;
-  MUST(attention_create(&a, CUDNN_DATA_FLOAT, true));
+  PROBE_CUDNN(attention_create(&a, CUDNN_DATA_FLOAT, true));
   for (int i = 0; i < 6; i++) {
     cudnnTensorDescriptor_t desc;
     cudnnDataType_t type;
     void *at = NULL;
     int dims = 0, extent[8] = {0}, stride[8] = {0};
     char point[64];
-    MUST(cudnnCreateTensorDescriptor(&desc));
-    MUST(cudnnGetMultiHeadAttnWeights(cudnn, a.desc, kinds[i].kind,
-                                      a.weights_bytes, a.weights, desc, &at));
-    MUST(cudnnGetTensorNdDescriptor(desc, 8, &type, &dims, extent, stride));
+    PROBE_CUDNN(cudnnCreateTensorDescriptor(&desc));
+    PROBE_CUDNN(cudnnGetMultiHeadAttnWeights(
+        cudnn, a.desc, kinds[i].kind, a.weights_bytes, a.weights, desc, &at));
+    PROBE_CUDNN(
+        cudnnGetTensorNdDescriptor(desc, 8, &type, &dims, extent, stride));
     snprintf(point, sizeof point, "parameters %s", kinds[i].name);
     probe_say(point, "%d dimensions, %dx%dx%d, strides %d %d %d, at %td", dims,
               extent[0], extent[1], extent[2], stride[0], stride[1], stride[2],
@@ -194,7 +186,7 @@ static void values_say(const char *point, cudnnStatus_t status,
 static void windows_probe(void) {
   attention_t a;
   float x[COUNT], all[HEADS * COUNT], beyond[HEADS * COUNT];
-  MUST(attention_create(&a, CUDNN_DATA_FLOAT, false));
+  PROBE_CUDNN(attention_create(&a, CUDNN_DATA_FLOAT, false));
   for (unsigned i = 0; i < COUNT; i++)
     x[i] = probe_number(i);
   PROBE_CUDA(cudaMemcpy(a.at, x, sizeof x, cudaMemcpyHostToDevice));
@@ -232,10 +224,10 @@ static void windows_probe(void) {
 }
 
 int main(void) {
-  MUST(cudnnCreate(&cudnn));
+  PROBE_CUDNN(cudnnCreate(&cudnn));
   types_probe();
   weights_probe();
   windows_probe();
-  MUST(cudnnDestroy(cudnn));
+  PROBE_CUDNN(cudnnDestroy(cudnn));
   return probe_faults > 0;
 }

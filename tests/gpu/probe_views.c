@@ -16,15 +16,6 @@ enum { W_COUNT = C * C * 3 * 3 };
 static cudnnHandle_t cudnn;
 static const float one = 1, zero = 0;
 
-#define MUST(call)                                                             \
-  do {                                                                         \
-    cudnnStatus_t status_ = (call);                                            \
-    if (status_ != CUDNN_STATUS_SUCCESS) {                                     \
-      fprintf(stderr, "%s: %s\n", #call, cudnnGetErrorString(status_));        \
-      exit(2);                                                                 \
-    }                                                                          \
-  } while (0)
-
 // Where an element of a tensor of so many rows lies.
 static size_t place(bool channels_last, int rows, int n, int c, int h, int w) {
   return (size_t)(channels_last ? ((n * rows + h) * W + w) * C + c
@@ -34,8 +25,8 @@ static size_t place(bool channels_last, int rows, int n, int c, int h, int w) {
 static cudnnTensorDescriptor_t describe(cudnnDataType_t type, bool last,
                                         int rows, int of) {
   cudnnTensorDescriptor_t desc;
-  MUST(cudnnCreateTensorDescriptor(&desc));
-  MUST(cudnnSetTensor4dDescriptorEx(
+  PROBE_CUDNN(cudnnCreateTensorDescriptor(&desc));
+  PROBE_CUDNN(cudnnSetTensor4dDescriptorEx(
       desc, type, N, C, rows, W, (int)place(last, of, 1, 0, 0, 0),
       (int)place(last, of, 0, 1, 0, 0), (int)place(last, of, 0, 0, 1, 0),
       (int)place(last, of, 0, 0, 0, 1)));
@@ -52,11 +43,11 @@ static conv_t conv_make(cudnnDataType_t type, bool last) {
   conv_t c;
   c.x = describe(type, last, X, X_ROWS);
   c.y = describe(type, last, Y, Y_ROWS);
-  MUST(cudnnCreateFilterDescriptor(&c.w));
-  MUST(cudnnSetFilter4dDescriptor(
+  PROBE_CUDNN(cudnnCreateFilterDescriptor(&c.w));
+  PROBE_CUDNN(cudnnSetFilter4dDescriptor(
       c.w, type, last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW, C, C, 3, 3));
-  MUST(cudnnCreateConvolutionDescriptor(&c.conv));
-  MUST(cudnnSetConvolution2dDescriptor(
+  PROBE_CUDNN(cudnnCreateConvolutionDescriptor(&c.conv));
+  PROBE_CUDNN(cudnnSetConvolution2dDescriptor(
       c.conv, 0, 1, 1, 1, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
   return c;
 }
@@ -211,12 +202,12 @@ static void pointwise_probe(bool last) {
 }
 
 int main(void) {
-  MUST(cudnnCreate(&cudnn));
+  PROBE_CUDNN(cudnnCreate(&cudnn));
   accepted_probe();
   for (int last = 0; last < 2; last++) {
     values_probe(last);
     pointwise_probe(last);
   }
-  MUST(cudnnDestroy(cudnn));
+  PROBE_CUDNN(cudnnDestroy(cudnn));
   return probe_faults > 0;
 }
