@@ -219,10 +219,6 @@ class Family:
                 case["wrap"] = setting.wrap
             if setting.sum != "yes":
                 case["sum"], case["beta"] = setting.sum, 0
-            if setting.check:
-                case["check"] = 1
-            if setting.keep:
-                case["keep"] = 1
             if setting.bold:
                 case["bold"] = 1
             if setting.view == "whole":

@@ -28,8 +28,6 @@ class Redistribution(Family):
                 "size": [rng.randint(1, 12) for _ in range(rng.choice([2, 3]))],
                 "gap": rng.choice([0, 0, 1, 3]), "alpha": 1, "beta": 0,
                 "repeat": rng.choice([1, 2]), "seed": rng.randrange(1 << 30)}
-        if setting.check:
-            case["check"] = 1
         dims = dims_of(case)
         case["order"], case["into"] = (
             rng.choice([dims, dims[0] + dims[2:] + "C",
