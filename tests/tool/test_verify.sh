@@ -87,7 +87,7 @@ whole_views_are_compared() {
 }
 # pieces PROGRAM PARTS WORDS...: ./prog works on all of it where it is alone.
 pieces() {
-  printf '#!/bin/sh\n[ "$SUNDOG_SIZE" = 1 ] || set -- "$@" --parts %s --part $SUNDOG_RANK\nexec %s "$@"\n' \
+  printf '#!/bin/sh\n[ "$SUNDOG_SIZE" = 1 ] || set -- "$@" --parts %s --part $SUNDOG_RANK\nexec "%s" "$@"\n' \
     "$2" "$clients/$1" >prog
   chmod +x prog
 }
@@ -133,7 +133,7 @@ products_of_cublaslt_are_compared() {
     "$opcase" script memory o
   says out '1 tagged calls with 1 outputs, 72 elements: none differs'
   # Several ranks have other numbers.
-  printf '#!/bin/sh\n[ "$SUNDOG_SIZE" = 1 ] && exec %s script /dev/zero o\nexec %s script memory o\n' \
+  printf '#!/bin/sh\n[ "$SUNDOG_SIZE" = 1 ] && exec "%s" script /dev/zero o\nexec "%s" script memory o\n' \
     "$opcase" "$opcase" >prog
   chmod +x prog
   run 1 "$sundog" verify -n 2 --device host --rules r.ini --calls 9 -- ./prog
