@@ -211,8 +211,10 @@ def negative_cases(runner, completed):
                line=unsaid)
     here = ("op=attention mesh=2 split=SEQ:0 partSEQ=0,9,20 here=queries seq=6 "
             "keys=20 window=2x13 n=1 seed=1")
-    yield item("queries on every rank with beams",
-               [[here + " beam=2"]] * 2, ["SDG-630", "beams"], line=here)
+    yield item("gradients that every rank would have all terms of",
+               [[here + " beam=2 train=1 sum=no"]] * 2,
+               ["SDG-630", "left to the program"],
+               line=here + " beam=2 sum=no")
     yield item("windows of queries on every rank that are not the rule's",
                [[here.replace("2x13", "2x9")]] * 2, ["SDG-631"], line=here)
     yield item("rank 1 has other queries of those on every rank",

@@ -141,8 +141,6 @@ class Attention(Family):
     def put_here(self, rng, setting, case):
         case.update(here=setting.here, twice=0,
                     seq=rng.randint(1, HERE), keys=rng.randint(HERE + 1, 40))
-        if setting.here == "queries":
-            case["beam"] = 1
         if setting.view == "shard":
             case["ragged"] = 0
 
@@ -248,7 +246,9 @@ class Attention(Family):
                              case["twice"] or
                              not case["seq"] <= HERE < case["keys"] or
                              case.get("strategy") == "heads" or
-                             case["here"] == "queries" and case["beam"] > 1):
+                             # Which rank's terms would the program take?
+                             case["here"] == "queries" and case["train"] and
+                             case["beam"] > 1 and setting.sum != "yes"):
             return False
         if setting.view == "shard" and (case["ragged"] or (
                 case["keys"] != case["seq"] and not case["here"] and (
