@@ -60,9 +60,8 @@ static sdg_status_t entry_make(const sdg_rules_t *rules, const char *text,
   }
   snprintf(entry->label.text, sizeof entry->label.text, "%s", text);
   entry->label.is_local = entry->section.is_local;
-  for (int i = 0; i < entry->section.splits && !product; i++)
-    if (entry->section.split[i].dim != SDG_DIM_N)
-      atomic_store(&splits, true);
+  if (entry->section.splits > 0)
+    atomic_store(&splits, true);
   *out_entry = entry;
   return SDG_OK;
 }

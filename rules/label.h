@@ -41,8 +41,8 @@ sdg_status_t sdg_label_check(const sdg_call_t *call,
 sdg_status_t sdg_label_find(const sdg_call_t *call,
                             int *out_index) SDG_MUST_CHECK;
 
-/* True once a label splits anything but N: what hides its tensors may hide one
- * of these. */
+/* True once a label splits anything: what hides its tensors may hide one of
+ * these. */
 bool sdg_label_splits(void);
 
 #endif

@@ -106,13 +106,13 @@ sdg_status_t sdg_registry_carry_out(sdg_call_t *call, bool *out_done) {
   return status;
 }
 
-static bool splits_only_batch(const sdg_rules_t *rules) {
+// Of N, too: sums over samples (filter gradients, batch norm, statistics) are
+// among what a graph may hold.
+static bool splits_anything(const sdg_rules_t *rules) {
   for (int s = 0; s < rules->sections; s++)
-    for (int i = 0; i < rules->section[s].splits; i++)
-      if (!rules->section[s].is_local &&
-          rules->section[s].split[i].dim != SDG_DIM_N)
-        return false;
-  return true;
+    if (!rules->section[s].is_local && rules->section[s].splits > 0)
+      return true;
+  return sdg_label_splits();
 }
 
 sdg_verdict_t sdg_registry_opaque(const char *entry_name,
@@ -128,7 +128,7 @@ sdg_verdict_t sdg_registry_opaque(const char *entry_name,
       return SDG_VERDICT_PASS;
   } else if (rules->view == SDG_VIEW_WHOLE)
     status = sdg_memory_touch(touch);
-  else if (!splits_only_batch(rules) || sdg_label_splits())
+  else if (splits_anything(rules))
     status = sdg_fail(SDG_E_OPAQUE, "%s", entry_name);
   if (status == SDG_OK)
     return SDG_VERDICT_PASS;

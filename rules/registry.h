@@ -27,9 +27,9 @@ sdg_status_t sdg_registry_carry_out(sdg_call_t *call,
 bool sdg_registry_knows(const sdg_call_t *call);
 
 /* As sdg_registry_judge() for an entry whose tensors sundog cannot see (a graph
- * of ops, fused ops): refused with SDG_E_OPAQUE where a section
- * splits anything but N. Pieces of a batch are computed alike by any op, so
- * those pass. In the whole view it touches whatever `touch` says. */
+ * of ops, fused ops): refused with SDG_E_OPAQUE where a section, or a tag,
+ * splits anything: what is in pieces may be among them. In the whole view it
+ * touches whatever `touch` says. */
 sdg_verdict_t sdg_registry_opaque(const char *entry_name,
                                   const sdg_touch_t *touch, int *out_result);
 

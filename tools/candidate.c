@@ -302,7 +302,7 @@ sdg_status_t candidate_judge(const calls_t *calls, sdg_view_t view,
     if (call->is_query)
       continue;
     if (call->is_opaque) {
-      if (dim != SDG_DIM_N)
+      if (view == SDG_VIEW_SHARD || dim != SDG_DIM_N)
         candidate_fault(out, "%s hides its tensors (SDG-607)", call->entry);
       continue;
     }

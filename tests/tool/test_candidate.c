@@ -41,13 +41,18 @@ static seen_call_t call_make(sdg_window_t window, int64_t h, bool backward) {
   return call;
 }
 
-static candidate_t judged_in(sdg_view_t view, seen_call_t *call, int count,
-                             int ranks) {
+static candidate_t judged_along(sdg_view_t view, sdg_dim_t dim,
+                                seen_call_t *call, int count, int ranks) {
   calls_t calls = {.count = count, .call = call};
   candidate_t candidate;
   ck_assert_int_eq(
-      (int)candidate_judge(&calls, view, SDG_DIM_H, ranks, 1, &candidate), 0);
+      (int)candidate_judge(&calls, view, dim, ranks, 1, &candidate), 0);
   return candidate;
+}
+
+static candidate_t judged_in(sdg_view_t view, seen_call_t *call, int count,
+                             int ranks) {
+  return judged_along(view, SDG_DIM_H, call, count, ranks);
 }
 
 static candidate_t judged(seen_call_t *call, int count, int ranks) {
@@ -183,6 +188,10 @@ START_TEST(calls_that_cannot_be_split_are_faults) {
   call[1] = (seen_call_t){.is_opaque = true, .count = 1};
   snprintf(call[1].entry, sizeof call[1].entry, "cudnnBackendExecute");
   candidate = judged(call, 2, 2);
+  ck_assert_int_eq(candidate.faults, 1);
+  ck_assert_ptr_nonnull(strstr(candidate.fault[0], "SDG-607"));
+  // Sums over samples may be in it.
+  candidate = judged_along(SDG_VIEW_SHARD, SDG_DIM_N, call, 2, 2);
   ck_assert_int_eq(candidate.faults, 1);
   ck_assert_ptr_nonnull(strstr(candidate.fault[0], "SDG-607"));
   candidate = judged(call, 1, 8);
