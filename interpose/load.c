@@ -14,6 +14,7 @@
 #include "rules/setup.h"
 #include "rules/values.h"
 #include "src/job.h"
+#include "src/launcher.h"
 #include "src/log.h"
 #include "src/options.h"
 #include "src/record.h"
@@ -25,6 +26,7 @@ static void options_read(void) {
   sdg_memory_set_loaded(sdg_loaded_find);
   // A fault is kept, and reported at the first call on tensors.
   sdg_status_t status = sdg_options_load(environ);
+  sdg_launcher_load();
   (void)status;
   sdg_log_set_file(sdg_options_get()->messages);
 }

@@ -28,7 +28,7 @@ static sdg_status_t setup_load(void) {
   SDG_TRY(sdg_options_fault());
   int rank, size, local_rank;
   const char *origin;
-  SDG_TRY(sdg_rank_detect(&rank, &size, &local_rank, &origin));
+  SDG_TRY(sdg_rank_require(&rank, &size, &local_rank, &origin));
   sdg_log_set_rank(rank);
   SDG_TRY(sdg_rules_load(sdg_options_get(), size, &setup.rules));
   return sdg_rules_check_entries(&setup.rules, setup.entries,

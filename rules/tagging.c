@@ -269,8 +269,7 @@ void sdg_tagging_fini(sdg_tagging_t *tagging) {
 
 void sdg_tagging_say(const sdg_call_t *call, const sdg_tagging_t *tagging) {
   static atomic_bool said;
-  if (sdg_job_rank() != 0 || !*sdg_options_get()->report ||
-      atomic_load_explicit(&said, memory_order_relaxed))
+  if (sdg_job_rank() != 0 || atomic_load_explicit(&said, memory_order_relaxed))
     return;
   char text[512];
   const char *names[SDG_DIMS_MAX];

@@ -48,7 +48,7 @@ static sdg_status_t join(const sdg_mesh_t *mesh, sdg_axes_t axes) {
   const sdg_options_t *options = sdg_options_get();
   int rank, size, local_rank;
   const char *origin;
-  SDG_TRY(sdg_rank_detect(&rank, &size, &local_rank, &origin));
+  SDG_TRY(sdg_rank_require(&rank, &size, &local_rank, &origin));
   sdg_log_set_rank(rank);
   char fallback[256];
   const char *rendezvous = options->rendezvous;

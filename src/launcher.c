@@ -1,43 +1,137 @@
 // SPDX-License-Identifier: Apache-2.0
-// What launchers say in the environment: rank, size, and what names the job.
+// What launchers say in the environment: rank and size.
+#include "src/launcher.h"
+
 #include <errno.h>
 #include <limits.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "src/rendezvous.h"
 
 typedef struct launcher {
-  const char *origin;
-  const char *rank, *size, *size_else, *local_rank;
+  const char *origin, *who;
+  const char *rank, *size, *size_else;
+  const char *local_rank, *local_rank_else;
   const char *local_size; // ranks of this machine
   const char *machines;   // or that
+  bool size_alone;        // it says sizes to processes that are no rank, too
 } launcher_t;
 
 // In order of authority.
 static const launcher_t launchers[] = {
-    {"SUNDOG_RANK/SUNDOG_SIZE", "SUNDOG_RANK", "SUNDOG_SIZE", NULL,
-     "SUNDOG_LOCAL_RANK", NULL, NULL},
-    {"RANK/WORLD_SIZE", "RANK", "WORLD_SIZE", NULL, "LOCAL_RANK",
-     "LOCAL_WORLD_SIZE", NULL},
-    {"OMPI_COMM_WORLD_RANK/SIZE", "OMPI_COMM_WORLD_RANK",
-     "OMPI_COMM_WORLD_SIZE", NULL, "OMPI_COMM_WORLD_LOCAL_RANK",
-     "OMPI_COMM_WORLD_LOCAL_SIZE", NULL},
-    {"PMI_RANK/PMI_SIZE", "PMI_RANK", "PMI_SIZE", NULL, "MPI_LOCALRANKID",
-     "MPI_LOCALNRANKS", NULL},
+    {.origin = "SUNDOG_RANK/SUNDOG_SIZE",
+     .who = "sundog run",
+     .rank = "SUNDOG_RANK",
+     .size = "SUNDOG_SIZE",
+     .local_rank = "SUNDOG_LOCAL_RANK"},
+    {.origin = "RANK/WORLD_SIZE",
+     .who = "torchrun",
+     .rank = "RANK",
+     .size = "WORLD_SIZE",
+     .local_rank = "LOCAL_RANK",
+     .local_size = "LOCAL_WORLD_SIZE"},
+    {.origin = "OMPI_COMM_WORLD_RANK/SIZE",
+     .who = "Open MPI",
+     .rank = "OMPI_COMM_WORLD_RANK",
+     .size = "OMPI_COMM_WORLD_SIZE",
+     .local_rank = "OMPI_COMM_WORLD_LOCAL_RANK",
+     .local_size = "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    // PALS starts ranks with and without PMI, which has the size then.
+    {.origin = "PMI_RANK/PMI_SIZE",
+     .who = "PMI",
+     .rank = "PMI_RANK",
+     .size = "PMI_SIZE",
+     .local_rank = "MPI_LOCALRANKID",
+     .local_rank_else = "PMI_LOCAL_RANK",
+     .local_size = "MPI_LOCALNRANKS",
+     .size_alone = true},
+    {.origin = "PALS_RANKID/PMI_SIZE",
+     .who = "PALS",
+     .rank = "PALS_RANKID",
+     .size = "PMI_SIZE",
+     .size_else = "PALS_SIZE",
+     .local_rank = "PALS_LOCAL_RANKID",
+     .local_size = "PALS_LOCAL_SIZE",
+     .size_alone = true},
+    {.origin = "FLUX_TASK_RANK/FLUX_JOB_SIZE",
+     .who = "Flux",
+     .rank = "FLUX_TASK_RANK",
+     .size = "FLUX_JOB_SIZE",
+     .local_rank = "FLUX_TASK_LOCAL_ID",
+     .machines = "FLUX_JOB_NNODES",
+     .size_alone = true},
     // PMIx says the size by a call only; under Slurm the variable has it.
-    {"PMIX_RANK/SLURM_NTASKS", "PMIX_RANK", "SLURM_STEP_NUM_TASKS",
-     "SLURM_NTASKS", "SLURM_LOCALID", NULL, "SLURM_STEP_NUM_NODES"},
-    {"SLURM_PROCID/SLURM_NTASKS", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS",
-     "SLURM_NTASKS", "SLURM_LOCALID", NULL, "SLURM_STEP_NUM_NODES"},
+    {.origin = "PMIX_RANK/SLURM_NTASKS",
+     .who = "PMIx under Slurm",
+     .rank = "PMIX_RANK",
+     .size = "SLURM_STEP_NUM_TASKS",
+     .size_else = "SLURM_NTASKS",
+     .local_rank = "SLURM_LOCALID",
+     .machines = "SLURM_STEP_NUM_NODES",
+     .size_alone = true},
+    {.origin = "SLURM_PROCID/SLURM_NTASKS",
+     .who = "Slurm",
+     .rank = "SLURM_PROCID",
+     .size = "SLURM_STEP_NUM_TASKS",
+     .size_else = "SLURM_NTASKS",
+     .local_rank = "SLURM_LOCALID",
+     .machines = "SLURM_STEP_NUM_NODES",
+     .size_alone = true},
 };
+enum { LAUNCHERS = sizeof launchers / sizeof launchers[0] };
 
-static const char *value_of(const char *name) {
-  const char *value = name ? getenv(name) : NULL;
+// The environment as it was when this library was loaded.
+static struct {
+  bool loaded;
+  int count;
+  struct {
+    const char *name;
+    char value[1024];
+  } of[64];
+} kept;
+
+static const char *kept_value(const char *name) {
+  for (int i = 0; i < kept.count; i++)
+    if (strcmp(kept.of[i].name, name) == 0)
+      return kept.of[i].value;
+  return NULL;
+}
+
+static void value_keep(const char *name) {
+  const char *value = name && !kept_value(name) ? getenv(name) : NULL;
+  if (!value || kept.count == sizeof kept.of / sizeof kept.of[0])
+    return;
+  kept.of[kept.count].name = name;
+  snprintf(kept.of[kept.count].value, sizeof kept.of[0].value, "%s", value);
+  kept.count++;
+}
+
+void sdg_launcher_load(void) {
+  kept.count = 0;
+  for (int i = 0; i < LAUNCHERS; i++) {
+    const launcher_t *from = &launchers[i];
+    const char *const names[] = {from->rank,
+                                 from->size,
+                                 from->size_else,
+                                 from->local_rank,
+                                 from->local_rank_else,
+                                 from->local_size,
+                                 from->machines};
+    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
+      value_keep(names[k]);
+  }
+  for (int i = 0; i < SDG_LAUNCH_NAMES; i++)
+    value_keep(sdg_launch_names[i].name);
+  value_keep("XDG_RUNTIME_DIR");
+  kept.loaded = true;
+}
+
+const char *sdg_launcher_value(const char *name) {
+  const char *value = NULL;
+  if (name)
+    value = kept.loaded ? kept_value(name) : getenv(name);
   return value && *value ? value : NULL;
 }
 
@@ -53,201 +147,142 @@ static sdg_status_t number_of(const char *name, const char *text,
   return SDG_OK;
 }
 
-sdg_status_t sdg_rank_detect(int *out_rank, int *out_size, int *out_local_rank,
-                             const char **out_origin) {
-  for (size_t i = 0; i < sizeof launchers / sizeof launchers[0]; i++) {
-    const launcher_t *from = &launchers[i];
-    const char *size_name = from->size;
-    const char *rank_text = value_of(from->rank);
-    const char *size_text = value_of(size_name);
-    if (!size_text && from->size_else) {
-      size_name = from->size_else;
-      size_text = value_of(size_name);
-    }
-    // Slurm says a size in places that are not a rank, e.g. salloc's shell.
-    if (!rank_text && (!size_text || from->size_else))
-      continue;
-    if (!rank_text || !size_text)
-      return sdg_fail(SDG_E_RANK_UNKNOWN, "%s=%.80s without %s",
-                      rank_text ? from->rank : size_name,
-                      rank_text ? rank_text : size_text,
-                      rank_text ? size_name : from->rank);
-    int rank, size, local_rank;
-    SDG_TRY(number_of(from->rank, rank_text, &rank));
-    SDG_TRY(number_of(size_name, size_text, &size));
-    if (rank >= size)
-      return sdg_fail(SDG_E_RANK_UNKNOWN, "%s=%d is not below %s=%d",
-                      from->rank, rank, size_name, size);
-    const char *local_text = value_of(from->local_rank);
-    local_rank = rank;
-    if (local_text)
-      SDG_TRY(number_of(from->local_rank, local_text, &local_rank));
-    if (local_rank >= size)
-      return sdg_fail(SDG_E_RANK_UNKNOWN, "%s=%d is not below %s=%d",
-                      from->local_rank, local_rank, size_name, size);
-    *out_rank = rank;
-    *out_size = size;
-    *out_local_rank = local_rank;
-    *out_origin = from->origin;
-    return SDG_OK;
-  }
-  *out_rank = 0;
-  *out_size = 1;
-  *out_local_rank = 0;
-  *out_origin = NULL;
-  return SDG_OK;
+// The name of the variable that has the size, set or not.
+static const char *size_of(const launcher_t *from) {
+  return !sdg_launcher_value(from->size) && sdg_launcher_value(from->size_else)
+             ? from->size_else
+             : from->size;
 }
 
-// The row that says this process's rank; NULL: none does.
+// The row that says this process's rank, or that should; NULL: none does.
 static const launcher_t *launcher_find(void) {
-  for (size_t i = 0; i < sizeof launchers / sizeof launchers[0]; i++)
-    if (value_of(launchers[i].rank))
+  for (int i = 0; i < LAUNCHERS; i++)
+    if (sdg_launcher_value(launchers[i].rank) ||
+        (sdg_launcher_value(launchers[i].size) && !launchers[i].size_alone))
       return &launchers[i];
   return NULL;
 }
 
+bool sdg_launcher_is_users(void) {
+  return launcher_find() == &launchers[0];
+}
+
+static const char *local_rank_of(const launcher_t *from) {
+  return sdg_launcher_value(from->local_rank) ? from->local_rank
+                                              : from->local_rank_else;
+}
+
+static const char *local_size_of(const launcher_t *from) {
+  return from->local_size;
+}
+
+static const char *machines_of(const launcher_t *from) {
+  return from->machines;
+}
+
+// The name of a variable that is set, of this launcher or of one that says the
+// same rank and size: Flux and PALS speak PMI, which does not say all that they
+// know. NULL: there is none.
+static const char *detail_of(const launcher_t *from, const char *rank,
+                             const char *size,
+                             const char *(*get)(const launcher_t *)) {
+  const char *own = get(from);
+  if (sdg_launcher_value(own))
+    return own;
+  for (int i = 0; i < LAUNCHERS; i++) {
+    const char *name = get(&launchers[i]);
+    const char *other_rank = sdg_launcher_value(launchers[i].rank);
+    const char *other_size = sdg_launcher_value(size_of(&launchers[i]));
+    if (sdg_launcher_value(name) && other_rank && other_size &&
+        strcmp(other_rank, rank) == 0 && strcmp(other_size, size) == 0)
+      return name;
+  }
+  return NULL;
+}
+
+sdg_status_t sdg_rank_detect(int *out_rank, int *out_size, int *out_local_rank,
+                             const char **out_origin) {
+  const launcher_t *from = launcher_find();
+  if (!from) {
+    *out_rank = 0;
+    *out_size = 1;
+    *out_local_rank = 0;
+    *out_origin = NULL;
+    return SDG_OK;
+  }
+  const char *size_name = size_of(from);
+  const char *rank_text = sdg_launcher_value(from->rank),
+             *size_text = sdg_launcher_value(size_name);
+  if (!rank_text || !size_text)
+    return sdg_fail(SDG_E_RANK_UNKNOWN, "%s=%.80s without %s%s%s",
+                    rank_text ? from->rank : size_name,
+                    rank_text ? rank_text : size_text,
+                    rank_text ? from->size : from->rank,
+                    rank_text && from->size_else ? " or " : "",
+                    rank_text && from->size_else ? from->size_else : "");
+  int rank, size, local_rank;
+  SDG_TRY(number_of(from->rank, rank_text, &rank));
+  SDG_TRY(number_of(size_name, size_text, &size));
+  if (rank >= size)
+    return sdg_fail(SDG_E_RANK_UNKNOWN, "%s=%d is not below %s=%d", from->rank,
+                    rank, size_name, size);
+  const char *local_name = detail_of(from, rank_text, size_text, local_rank_of);
+  local_rank = rank;
+  if (local_name)
+    SDG_TRY(number_of(local_name, sdg_launcher_value(local_name), &local_rank));
+  if (local_rank >= size)
+    return sdg_fail(SDG_E_RANK_UNKNOWN, "%s=%d is not below %s=%d", local_name,
+                    local_rank, size_name, size);
+  *out_rank = rank;
+  *out_size = size;
+  *out_local_rank = local_rank;
+  *out_origin = from->origin;
+  return SDG_OK;
+}
+
+sdg_status_t sdg_rank_require(int *out_rank, int *out_size, int *out_local_rank,
+                              const char **out_origin) {
+  SDG_TRY(sdg_rank_detect(out_rank, out_size, out_local_rank, out_origin));
+  if (*out_origin)
+    return SDG_OK;
+  char looked[1024];
+  size_t used = 0;
+  looked[0] = '\0';
+  for (int i = 0; i < LAUNCHERS && used < sizeof looked; i++) {
+    const launcher_t *from = &launchers[i];
+    int n = snprintf(looked + used, sizeof looked - used,
+                     "%s%s with %s%s%s (%s)", used ? ", " : "", from->rank,
+                     from->size, from->size_else ? " or " : "",
+                     from->size_else ? from->size_else : "", from->who);
+    used += n < 0 ? 0 : (size_t)n;
+  }
+  return sdg_fail(SDG_E_RANK_UNSAID, "none of these is set: %s", looked);
+}
+
 sdg_status_t sdg_rendezvous_check(const char *rendezvous, int size) {
   const launcher_t *from = launcher_find();
-  const char *here = from ? value_of(from->local_size) : NULL;
-  const char *machines = from ? value_of(from->machines) : NULL;
-  if (size < 2 || *rendezvous)
+  const char *rank_text = from ? sdg_launcher_value(from->rank) : NULL;
+  const char *size_text = from ? sdg_launcher_value(size_of(from)) : NULL;
+  if (size < 2 || *rendezvous || !rank_text || !size_text)
     return SDG_OK;
+  const char *here_name = detail_of(from, rank_text, size_text, local_size_of);
+  const char *machines_name =
+      detail_of(from, rank_text, size_text, machines_of);
+  const char *here = sdg_launcher_value(here_name);
+  const char *machines = sdg_launcher_value(machines_name);
   int count = 0;
-  if (here && number_of(from->local_size, here, &count) == SDG_OK &&
-      count < size)
+  if (here && number_of(here_name, here, &count) == SDG_OK && count < size)
     return sdg_fail(SDG_E_RENDEZVOUS,
                     "%d of the %d ranks are on this machine (%s): set "
                     "SUNDOG_RENDEZVOUS=tcp://HOST:PORT with the host of rank "
                     "0, and SUNDOG_SECRET, for all ranks",
-                    count, size, from->local_size);
-  if (machines && number_of(from->machines, machines, &count) == SDG_OK &&
+                    count, size, here_name);
+  if (machines && number_of(machines_name, machines, &count) == SDG_OK &&
       count > 1)
     return sdg_fail(SDG_E_RENDEZVOUS,
                     "the %d ranks are on %d machines (%s): set "
                     "SUNDOG_RENDEZVOUS=tcp://HOST:PORT with the host of rank "
                     "0, and SUNDOG_SECRET, for all ranks",
-                    size, count, from->machines);
-  return SDG_OK;
-}
-
-static uint64_t hash_text(uint64_t hash, const char *text) {
-  for (; *text; text++) // FNV-1a
-    hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
-  return (hash ^ 0xff) * UINT64_C(1099511628211); // where a text ends
-}
-
-// The parent and when it started: numbers of processes come again.
-static uint64_t hash_parent(uint64_t hash) {
-  char text[1024] = "";
-  int parent = (int)getppid();
-  snprintf(text, sizeof text, "/proc/%d/stat", parent);
-  FILE *stat_file = fopen(text, "re");
-  size_t n = 0;
-  if (stat_file) {
-    n = fread(text, 1, sizeof text - 1, stat_file);
-    fclose(stat_file);
-  }
-  text[n] = '\0';
-  // Field 22; the second one is the name in parentheses, which may itself
-  // have spaces and parentheses.
-  char *field = strrchr(text, ')');
-  for (int i = 2; field && i < 22; i++)
-    field = strchr(field + 1, ' ');
-  if (field && field[1])
-    field[1 + strcspn(field + 1, " ")] = '\0';
-  hash = hash_text(hash, field ? field : "");
-  snprintf(text, sizeof text, "%d", parent);
-  return hash_text(hash, text);
-}
-
-// Equal in all ranks of one launch; different between launches, if they have
-// names (*out_alone).
-static uint64_t ids_hash(int *out_alone) {
-  static const struct {
-    const char *name;
-    int alone; // names a launch without the parent process
-  } ids[] = {
-      {"SLURM_JOB_ID", 0},
-      {"SLURM_STEP_ID", 1},
-      {"OMPI_MCA_ess_base_jobid", 1},
-      {"PMIX_NAMESPACE", 1},
-      {"TORCHELASTIC_RUN_ID", 1},
-      {"TORCHELASTIC_RESTART_COUNT", 0},
-  };
-  uint64_t hash = UINT64_C(14695981039346656037);
-  int alone = 0;
-  for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
-    const char *value = value_of(ids[i].name);
-    hash = hash_text(hash, value ? value : "");
-    // torchrun's default for a run that was given no name.
-    if (value && ids[i].alone && strcmp(value, "none") != 0)
-      alone = 1;
-  }
-  *out_alone = alone;
-  return hash;
-}
-
-// Equal in all ranks of one launch, different between launches.
-static uint64_t launch_hash(void) {
-  int alone;
-  uint64_t hash = ids_hash(&alone);
-  return alone ? hash : hash_parent(hash);
-}
-
-// 0 when `folder` is a directory of this user alone; otherwise why not.
-static const char *folder_fault(const char *folder) {
-  struct stat found;
-  if (lstat(folder, &found) != 0)
-    return strerror(errno);
-  if (!S_ISDIR(found.st_mode))
-    return "not a folder";
-  if (found.st_uid != geteuid())
-    return "another user's";
-  return found.st_mode & 077 ? "open to other users (not mode 0700)" : NULL;
-}
-
-sdg_status_t sdg_private_folder(char *out, size_t bytes) {
-  const char *runtime = value_of("XDG_RUNTIME_DIR");
-  int n;
-  if (runtime && runtime[0] == '/' && strlen(runtime) < PATH_MAX / 2 &&
-      !folder_fault(runtime) && access(runtime, W_OK) == 0)
-    n = snprintf(out, bytes, "%s/sundog", runtime);
-  else
-    n = snprintf(out, bytes, "/tmp/sundog-%u", (unsigned)geteuid());
-  if (n < 0 || (size_t)n >= bytes)
-    return sdg_fail(SDG_E_RENDEZVOUS, "the default folder's name is too long");
-  if (mkdir(out, 0700) != 0 && errno != EEXIST)
-    return sdg_fail(SDG_E_RENDEZVOUS, "cannot make %s: %s", out,
-                    strerror(errno));
-  const char *fault = folder_fault(out);
-  if (fault)
-    return sdg_fail(SDG_E_RENDEZVOUS, "folder %s is %s", out, fault);
-  return SDG_OK;
-}
-
-sdg_status_t sdg_rendezvous_lock(const char *rendezvous,
-                                 const sdg_secret_t *secret, char *out,
-                                 size_t bytes) {
-  char folder[PATH_MAX];
-  int alone;
-  SDG_TRY(sdg_private_folder(folder, sizeof folder));
-  // Not of the parent: a child of a rank finds the lock that its parent has.
-  uint64_t hash = hash_text(ids_hash(&alone), rendezvous);
-  for (size_t i = 0; i < sizeof secret->key; i++)
-    hash = (hash ^ secret->key[i]) * UINT64_C(1099511628211);
-  int n =
-      snprintf(out, bytes, "%s/tcp-%016llx", folder, (unsigned long long)hash);
-  if (n < 0 || (size_t)n >= bytes)
-    return sdg_fail(SDG_E_INTERNAL, "%zu bytes for a lock", bytes);
-  return SDG_OK;
-}
-
-sdg_status_t sdg_rendezvous_default(char *out, size_t bytes) {
-  char folder[PATH_MAX];
-  SDG_TRY(sdg_private_folder(folder, sizeof folder));
-  int n = snprintf(out, bytes, "file:%s/job-%016llx", folder,
-                   (unsigned long long)launch_hash());
-  if (n < 0 || (size_t)n >= bytes)
-    return sdg_fail(SDG_E_INTERNAL, "%zu bytes for a rendezvous", bytes);
+                    size, count, machines_name);
   return SDG_OK;
 }

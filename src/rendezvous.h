@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How the ranks of one node find each other: rank 0 listens on a Unix socket
- * and hands every other rank the shared segment. And what launchers say. */
+ * and hands every other rank the shared segment. */
 #ifndef SDG_SRC_RENDEZVOUS_H
 #define SDG_SRC_RENDEZVOUS_H
 
 #include <stddef.h>
 
+#include "src/launcher.h"
 #include "src/secret.h"
 #include "src/segment.h"
 #include "src/status.h"
@@ -43,15 +44,6 @@ sdg_status_t sdg_rendezvous_complete(const sdg_segment_view_t *view, int self,
                                      double waited_s, double timeout_s,
                                      const char *path,
                                      int *out_all) SDG_MUST_CHECK;
-
-/* Rank, size and rank within the node, from SUNDOG_*, torchrun, Open MPI,
- * PMI, PMIx, Slurm, in this order; *out_origin names the variables that
- * said so ("SUNDOG_RANK/SUNDOG_SIZE"), or is NULL with rank 0 of 1 when no
- * launcher did. An empty variable is one that is not set.
- * SDG_E_RANK_UNKNOWN for incomplete or contradictory values. Not to be called
- * while another thread changes the environment. */
-sdg_status_t sdg_rank_detect(int *out_rank, int *out_size, int *out_local_rank,
-                             const char **out_origin) SDG_MUST_CHECK;
 
 /* SDG_E_RENDEZVOUS where no rendezvous is given ("") although the launcher says
  * that the ranks are on several machines. */

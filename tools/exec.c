@@ -14,15 +14,25 @@
 #include "tools/command.h"
 #include "tools/launch.h"
 
+typedef struct single {
+  launch_t launch; // first: the child parser's input
+  bool alone;      // --alone
+} single_t;
+
+enum { KEY_ALONE = 0x200 };
+
 static error_t exec_parse(int key, char *argument, struct argp_state *state) {
   (void)argument;
-  launch_t *launch = state->input;
+  single_t *single = state->input;
   switch (key) {
   case ARGP_KEY_INIT:
-    state->child_inputs[0] = launch;
+    state->child_inputs[0] = &single->launch;
+    return 0;
+  case KEY_ALONE:
+    single->alone = true;
     return 0;
   case ARGP_KEY_ARG:
-    launch_take_program(launch, state);
+    launch_take_program(&single->launch, state);
     return 0;
   case ARGP_KEY_NO_ARGS:
     argp_error(state, "no program");
@@ -34,7 +44,15 @@ static error_t exec_parse(int key, char *argument, struct argp_state *state) {
 
 static const struct argp_child exec_children[] = {{&launch_argp, 0, NULL, 0},
                                                   {0}};
+static const struct argp_option exec_options[] = {
+    {"alone", KEY_ALONE, NULL, 0,
+     "Be rank 0 of 1 where no launcher says rank and size, which is an error "
+     "otherwise",
+     0},
+    {0},
+};
 const struct argp exec_argp = {
+    .options = exec_options,
     .parser = exec_parse,
     .children = exec_children,
     .args_doc = "-- PROGRAM [ARGUMENT...]",
@@ -42,7 +60,9 @@ const struct argp exec_argp = {
         "Becomes one rank of an unmodified cuDNN program, where srun, mpirun "
         "or torchrun starts the ranks.\v"
         "Rank and size come from SUNDOG_RANK and SUNDOG_SIZE, torchrun, Open "
-        "MPI, PMI or Slurm. {rank}, {size} and {local_rank} in the program's "
+        "MPI, PMI, PALS, Flux or Slurm; where none says them, nothing is "
+        "started, unless --alone is given. {rank}, {size} and {local_rank} in "
+        "the program's "
         "words are replaced. Ranks on several machines need a place to meet, "
         "on the machine of rank 0, and a secret:\n\n"
         "  export SUNDOG_RENDEZVOUS=tcp://node1:29400\n"
@@ -77,6 +97,18 @@ static sdg_status_t meeting_set(int size) {
   return sdg_secret_find(options->secret, options->secret_file, &secret);
 }
 
+static sdg_status_t rank_find(bool alone, int *out_rank, int *out_size,
+                              int *out_local_rank) {
+  const char *origin;
+  if (!alone)
+    return sdg_rank_require(out_rank, out_size, out_local_rank, &origin);
+  SDG_TRY(sdg_rank_detect(out_rank, out_size, out_local_rank, &origin));
+  return *out_size == 1
+             ? SDG_OK
+             : sdg_fail(SDG_E_USAGE, "--alone, but %s says rank %d of %d",
+                        origin, *out_rank, *out_size);
+}
+
 // The launcher's numbers as sundog's own: what the program starts is known to
 // be within a rank.
 static sdg_status_t rank_set(int rank, int size, int local_rank) {
@@ -96,24 +128,24 @@ static sdg_status_t rank_set(int rank, int size, int local_rank) {
 }
 
 int command_exec(int argc, char **argv) {
-  launch_t launch = {.device = LAUNCH_AUTO};
+  single_t single = {.launch = {.device = LAUNCH_AUTO}};
+  launch_t *launch = &single.launch;
   int rank, size, local_rank;
-  const char *origin;
   argp_err_exit_status = COMMAND_FAILED;
-  argp_parse(&exec_argp, argc, argv, ARGP_IN_ORDER, NULL, &launch);
-  if (launch_prepare(&launch) != SDG_OK ||
-      sdg_rank_detect(&rank, &size, &local_rank, &origin) != SDG_OK)
+  argp_parse(&exec_argp, argc, argv, ARGP_IN_ORDER, NULL, &single);
+  if (launch_prepare(launch) != SDG_OK ||
+      rank_find(single.alone, &rank, &size, &local_rank) != SDG_OK)
     return COMMAND_FAILED;
-  if (!launch.asked && size > 1) {
+  if (!launch->asked && size > 1) {
     (void)sdg_fail(SDG_E_NOTHING_SPLIT, "%d ranks without --split or --rules",
                    size);
     return COMMAND_FAILED;
   }
-  if (meeting_set(size) != SDG_OK || launch_preload(&launch, NULL) != SDG_OK ||
-      launch_bind(&launch, local_rank, size) != SDG_OK ||
-      (origin && rank_set(rank, size, local_rank) != SDG_OK))
+  if (meeting_set(size) != SDG_OK || launch_preload(launch, NULL) != SDG_OK ||
+      launch_bind(launch, local_rank, size) != SDG_OK ||
+      rank_set(rank, size, local_rank) != SDG_OK)
     return COMMAND_FAILED;
-  char **words = launch_arguments(launch.program, rank, size, local_rank);
+  char **words = launch_arguments(launch->program, rank, size, local_rank);
   if (!words) {
     (void)sdg_fail(SDG_E_NO_MEMORY, "for the program's words");
     return COMMAND_FAILED;

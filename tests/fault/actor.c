@@ -575,6 +575,10 @@ static int act_second(void) {
   return system(command) != 0;
 }
 
+static int act_clearenv(void) {
+  return clearenv();
+}
+
 static int act_close(void) {
   for (int fd = 3; fd < 1024; fd++)
     close(fd);
@@ -654,7 +658,8 @@ static const struct {
     ACTION(alice),    ACTION(bob),         ACTION(crowd),    ACTION(misnamed),
     ACTION(twice),    ACTION(renamed),     ACTION(locked),   ACTION(threadset),
     ACTION(scribble), ACTION(scribbler),   ACTION(capture),  ACTION(share),
-    ACTION(tagh),     ACTION(tagw),        ACTION(tagd),     ACTION(tagy),
+    ACTION(clearenv), ACTION(tagh),        ACTION(tagw),     ACTION(tagd),
+    ACTION(tagy),
 };
 
 static int word_run(const char *word) {

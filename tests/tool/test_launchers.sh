@@ -49,6 +49,7 @@ torchruns_ranks_give_one_ranks_file() {
   pieces 3
   torchrun 3 "$sundog" exec "${split[@]}" -- "${solver[@]}"
   lacks err0 SDG-
+  says err0 'sundog: [rank 0] H 91 = 31+30+30 over ranks=3, view shard'
   same_file
 }
 fewer_ranks_than_were_said_end_within_the_time_limit() {

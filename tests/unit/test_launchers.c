@@ -17,6 +17,18 @@ static const char *const launcher_variables[] = {"SUNDOG_RANK",
                                                  "PMI_RANK",
                                                  "PMI_SIZE",
                                                  "MPI_LOCALRANKID",
+                                                 "PMI_LOCAL_RANK",
+                                                 "PALS_RANKID",
+                                                 "PALS_LOCAL_RANKID",
+                                                 "PALS_LOCAL_SIZE",
+                                                 "LOCAL_WORLD_SIZE",
+                                                 "PALS_SIZE",
+                                                 "PALS_APID",
+                                                 "FLUX_TASK_RANK",
+                                                 "FLUX_JOB_SIZE",
+                                                 "FLUX_TASK_LOCAL_ID",
+                                                 "FLUX_JOB_ID",
+                                                 "FLUX_JOB_NNODES",
                                                  "PMIX_RANK",
                                                  "PMIX_NAMESPACE",
                                                  "SLURM_PROCID",
@@ -67,6 +79,21 @@ START_TEST(launchers_say_rank_and_size) {
        "SLURM_PROCID/SLURM_NTASKS"},
       {"SLURM_PROCID=1 SLURM_NTASKS=8 SLURM_STEP_NUM_TASKS=2", 1, 2, 1,
        "SLURM_PROCID/SLURM_NTASKS"},
+      {"FLUX_TASK_RANK=5 FLUX_JOB_SIZE=8 FLUX_TASK_LOCAL_ID=1 FLUX_JOB_ID=1", 5,
+       8, 1, "FLUX_TASK_RANK/FLUX_JOB_SIZE"},
+      // Flux speaks PMI too, and says the local rank by itself.
+      {"FLUX_TASK_RANK=5 FLUX_JOB_SIZE=8 PMI_RANK=5 PMI_SIZE=8 "
+       "FLUX_TASK_LOCAL_ID=1",
+       5, 8, 1, "PMI_RANK/PMI_SIZE"},
+      {"FLUX_TASK_RANK=0 FLUX_JOB_SIZE=1 PMI_RANK=2 PMI_SIZE=4 "
+       "FLUX_TASK_LOCAL_ID=0",
+       2, 4, 2, "PMI_RANK/PMI_SIZE"}, // mpiexec within a task
+      {"PALS_RANKID=2 PMI_SIZE=4 PALS_LOCAL_RANKID=0", 2, 4, 0,
+       "PALS_RANKID/PMI_SIZE"},
+      {"PALS_RANKID=2 PMI_RANK=2 PMI_SIZE=4 PMI_LOCAL_RANK=0", 2, 4, 0,
+       "PMI_RANK/PMI_SIZE"},
+      {"FLUX_JOB_SIZE=8", 0, 1, 0, NULL},
+      {"PMI_SIZE=8", 0, 1, 0, NULL},
       {"SLURM_NTASKS=8", 0, 1, 0, NULL}, // the shell of an allocation
       {"RANK= SLURM_PROCID=1 SLURM_NTASKS=2", 1, 2, 1,
        "SLURM_PROCID/SLURM_NTASKS"},
@@ -105,7 +132,10 @@ START_TEST(contradictory_ranks_are_refused_with_their_values) {
        "SUNDOG_LOCAL_RANK=2 is not below"},
       {"RANK=1", "RANK=1 without WORLD_SIZE"},
       {"WORLD_SIZE=1", "WORLD_SIZE=1 without RANK"},
-      {"PMIX_RANK=1", "PMIX_RANK=1 without SLURM_NTASKS"},
+      {"FLUX_TASK_RANK=1", "FLUX_TASK_RANK=1 without FLUX_JOB_SIZE"},
+      {"PALS_RANKID=1", "PALS_RANKID=1 without PMI_SIZE"},
+      {"PMIX_RANK=1",
+       "PMIX_RANK=1 without SLURM_STEP_NUM_TASKS or SLURM_NTASKS"},
       {"SLURM_PROCID=+1 SLURM_NTASKS=2", "SLURM_PROCID=+1 is not a number"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -117,6 +147,81 @@ START_TEST(contradictory_ranks_are_refused_with_their_values) {
     ck_assert_msg(strstr(sdg_last_error(), cases[i].says) != NULL, "%s",
                   sdg_last_error());
   }
+}
+END_TEST
+
+START_TEST(a_rank_that_nobody_says_is_refused_with_all_that_was_looked_for) {
+  int rank, size, local_rank;
+  const char *origin;
+  environment_set("SLURM_NTASKS=4 SLURM_JOB_ID=7");
+  ck_assert_int_eq((int)sdg_rank_require(&rank, &size, &local_rank, &origin),
+                   (int)SDG_E_RANK_UNSAID);
+  static const char *const looked[] = {
+      "SUNDOG_RANK with SUNDOG_SIZE", "RANK with WORLD_SIZE (torchrun)",
+      "PALS_RANKID with PMI_SIZE or PALS_SIZE", "FLUX_TASK_RANK",
+      "SLURM_PROCID with SLURM_STEP_NUM_TASKS or SLURM_NTASKS (Slurm)"};
+  for (size_t i = 0; i < sizeof looked / sizeof looked[0]; i++)
+    ck_assert_msg(strstr(sdg_last_error(), looked[i]) != NULL, "%s",
+                  sdg_last_error());
+}
+END_TEST
+
+START_TEST(ranks_on_several_machines_need_a_place_to_meet) {
+  static const char *const launches[] = {
+      "RANK=1 WORLD_SIZE=4 LOCAL_WORLD_SIZE=2",
+      "FLUX_TASK_RANK=1 FLUX_JOB_SIZE=4 FLUX_JOB_NNODES=2",
+      "PMI_RANK=1 PMI_SIZE=4 FLUX_TASK_RANK=1 FLUX_JOB_SIZE=4 "
+      "FLUX_JOB_NNODES=2",
+      "PALS_RANKID=1 PMI_SIZE=4 PALS_LOCAL_SIZE=2",
+      "PMI_RANK=1 PMI_SIZE=4 PALS_RANKID=1 PALS_LOCAL_SIZE=2"};
+  for (size_t i = 0; i < sizeof launches / sizeof launches[0]; i++) {
+    environment_set(launches[i]);
+    ck_assert_int_eq((int)sdg_rendezvous_check("", 4), (int)SDG_E_RENDEZVOUS);
+    ck_assert_int_eq((int)sdg_rendezvous_check("file:/x", 4), (int)SDG_OK);
+  }
+}
+END_TEST
+
+START_TEST(what_was_read_at_load_stays) {
+  int rank, size, local_rank;
+  const char *origin;
+  environment_set("RANK=1 WORLD_SIZE=2 SLURM_JOB_ID=7");
+  sdg_launcher_load();
+  environment_set("RANK=0 WORLD_SIZE=1");
+  clearenv();
+  ck_assert_int_eq((int)sdg_rank_require(&rank, &size, &local_rank, &origin),
+                   (int)SDG_OK);
+  ck_assert_int_eq(rank, 1);
+  ck_assert_int_eq(size, 2);
+  ck_assert_str_eq(sdg_launcher_value("SLURM_JOB_ID"), "7");
+}
+END_TEST
+
+START_TEST(launches_are_told_apart_by_name) {
+  static const struct {
+    const char *environment, *name;
+  } cases[] = {
+      {"", ""},
+      {"SLURM_JOB_ID=7 SLURM_STEP_ID=1 SLURM_PROCID=0 SLURM_NTASKS=2",
+       "SLURM_JOB_ID=7 SLURM_STEP_ID=1"},
+      {"SLURM_JOB_ID=7", ""}, // of a job's shell, which may start several
+      {"FLUX_JOB_ID=123", "FLUX_JOB_ID=123"},
+      {"TORCHELASTIC_RUN_ID=none RANK=0 WORLD_SIZE=1", ""},
+      {"SLURM_JOB_ID=7 SLURM_STEP_ID=1 SUNDOG_RANK=0 SUNDOG_SIZE=2", ""},
+  };
+  char name[SDG_LAUNCH_BYTES], other[SDG_LAUNCH_BYTES], text[300];
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    environment_set(cases[i].environment);
+    sdg_launch_name(name, sizeof name);
+    ck_assert_str_eq(name, cases[i].name);
+  }
+  for (int i = 0; i < 2; i++) { // names that differ only beyond the room
+    snprintf(text, sizeof text,
+             "PMIX_NAMESPACE=%0120d OMPI_MCA_ess_base_jobid=%090d", i, 7);
+    environment_set(text);
+    sdg_launch_name(i ? name : other, sizeof name);
+  }
+  ck_assert_str_ne(name, other);
 }
 END_TEST
 
@@ -134,6 +239,8 @@ START_TEST(the_default_place_is_that_of_the_launch) {
       "PMIX_NAMESPACE=prterun-a-1@1",
       "PMIX_NAMESPACE=prterun-a-1@2",
       "OMPI_MCA_ess_base_jobid=7",
+      "FLUX_JOB_ID=7",
+      "PALS_APID=7",
       "TORCHELASTIC_RUN_ID=none",
       "TORCHELASTIC_RUN_ID=7 TORCHELASTIC_RESTART_COUNT=0",
       "TORCHELASTIC_RUN_ID=7 TORCHELASTIC_RESTART_COUNT=1",
@@ -212,6 +319,11 @@ int main(void) {
   tcase_set_timeout(cases, RANKS_LIMIT_SECONDS);
   tcase_add_test(cases, launchers_say_rank_and_size);
   tcase_add_test(cases, contradictory_ranks_are_refused_with_their_values);
+  tcase_add_test(
+      cases, a_rank_that_nobody_says_is_refused_with_all_that_was_looked_for);
+  tcase_add_test(cases, ranks_on_several_machines_need_a_place_to_meet);
+  tcase_add_test(cases, what_was_read_at_load_stays);
+  tcase_add_test(cases, launches_are_told_apart_by_name);
   tcase_add_test(cases, the_default_place_is_that_of_the_launch);
   tcase_add_test(
       cases, the_default_place_depends_on_the_parent_unless_the_job_has_a_name);
