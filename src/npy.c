@@ -11,8 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char part_suffix[] = ".part";
-
 static sdg_status_t fail_io(const char *verb, const char *path) {
   return sdg_fail(SDG_E_FILE_IO, "cannot %s %s: %s", verb, path,
                   strerror(errno));
@@ -56,15 +54,14 @@ static sdg_status_t file_write(int fd, const char *path, const char *from,
 
 // Takes over fd, which is closed on failure.
 static sdg_status_t npy_init(int fd, const char *path,
-                             const sdg_npy_header_t *header, bool created,
+                             const sdg_npy_header_t *header,
                              sdg_npy_t *out_npy) {
   char *copy = strdup(path);
   if (!copy) {
     close(fd);
     return sdg_fail(SDG_E_NO_MEMORY, "the name of a file");
   }
-  *out_npy = (sdg_npy_t){
-      .header = *header, .fd = fd, .created = created, .path = copy};
+  *out_npy = (sdg_npy_t){.header = *header, .fd = fd, .path = copy};
   return SDG_OK;
 }
 
@@ -122,7 +119,7 @@ sdg_status_t sdg_npy_open(const char *path, sdg_npy_t *out_npy) {
     close(fd);
     return status;
   }
-  return npy_init(fd, path, &header, false, out_npy);
+  return npy_init(fd, path, &header, out_npy);
 }
 
 sdg_status_t sdg_npy_open_raw(const char *path, const char *dtype, int dims,
@@ -139,53 +136,66 @@ sdg_status_t sdg_npy_open_raw(const char *path, const char *dtype, int dims,
                     "%" PRId64,
                     path, bytes, header.data_bytes);
   }
-  return npy_init(fd, path, &header, false, out_npy);
+  return npy_init(fd, path, &header, out_npy);
 }
 
 // ---- creating --------------------------------------------------------------
 
-static char *part_path(const char *path) {
-  size_t n = strlen(path);
-  char *part = malloc(n + sizeof part_suffix);
-  if (part) {
-    memcpy(part, path, n);
-    memcpy(part + n, part_suffix, sizeof part_suffix);
+// Opens a new file in the folder of `path`; its name is the caller's. Nobody
+// else's file is opened or truncated, not by way of a link either.
+static sdg_status_t part_open(const char *path, int *out_fd, char **out_part) {
+  enum { TRIES = 10000 };
+  static unsigned count;
+  const char *slash = strrchr(path, '/');
+  int folder = slash ? (int)(slash - path) + 1 : 0;
+  // A short name: that of the output may be as long as names can be.
+  for (int i = 0; i < TRIES; i++) {
+    char *part;
+    if (asprintf(&part, "%.*s.sundog-%d-%u.part", folder, path, (int)getpid(),
+                 count++) < 0)
+      return sdg_fail(SDG_E_NO_MEMORY, "the name of a file");
+    *out_fd =
+        open(part, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (*out_fd >= 0) {
+      *out_part = part;
+      return SDG_OK;
+    }
+    sdg_status_t status =
+        errno == EEXIST && i + 1 < TRIES ? SDG_OK : fail_io("create", part);
+    free(part);
+    if (status != SDG_OK)
+      return status;
   }
-  return part;
+  return sdg_fail(SDG_E_INTERNAL, "%s", path);
 }
 
 sdg_status_t sdg_npy_create(const char *path, bool raw, const char *dtype,
-                            int dims, const int64_t *extent,
+                            bool fortran, int dims, const int64_t *extent,
                             sdg_npy_t *out_npy) {
   sdg_npy_header_t header;
   char text[SDG_NPY_WRITE_BYTES];
   struct stat old;
   SDG_TRY(sdg_npy_header_init(path, dtype, dims, extent, &header));
+  header.fortran = fortran && dims > 1;
   int text_bytes = raw ? 0 : sdg_npy_header_format(&header, text);
   // The rename of sdg_npy_commit must not replace a device or a directory.
   if (stat(path, &old) == 0 && !S_ISREG(old.st_mode))
     return sdg_fail(SDG_E_FILE_IO, "%s is not a regular file", path);
-  char *part = part_path(path);
-  if (!part)
-    return sdg_fail(SDG_E_NO_MEMORY, "the name of a file");
-  int fd = open(part, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd < 0) {
-    sdg_status_t failed = fail_io("create", part);
-    free(part);
-    return failed;
-  }
+  int fd = -1;
+  char *part = NULL;
+  SDG_TRY(part_open(path, &fd, &part));
   sdg_npy_t npy;
-  sdg_status_t status = npy_init(fd, path, &header, true, &npy);
+  sdg_status_t status = npy_init(fd, path, &header, &npy);
   if (status != SDG_OK) {
     unlink(part);
     free(part);
     return status;
   }
+  npy.part = part;
   if (ftruncate(fd, header.data_offset + header.data_bytes) != 0)
     status = fail_io("make room in", part);
   else
     status = file_write(fd, part, text, text_bytes, 0);
-  free(part);
   if (status != SDG_OK) {
     sdg_npy_close(&npy);
     return status;
@@ -194,22 +204,21 @@ sdg_status_t sdg_npy_create(const char *path, bool raw, const char *dtype,
   return SDG_OK;
 }
 
-sdg_status_t sdg_npy_commit(sdg_npy_t *npy) {
-  char *part = part_path(npy->path);
-  if (!part) {
-    sdg_npy_close(npy);
-    return sdg_fail(SDG_E_NO_MEMORY, "the name of a file");
-  }
+sdg_status_t sdg_npy_finish(sdg_npy_t *npy) {
   // Some file systems report a full disk only here.
-  int closed = close(npy->fd);
+  int closed = npy->fd < 0 ? 0 : close(npy->fd);
   npy->fd = -1;
-  sdg_status_t status = SDG_OK;
-  if (closed != 0)
-    status = fail_io("write", part);
-  else if (rename(part, npy->path) != 0)
+  return closed == 0 ? SDG_OK : fail_io("write", npy->part);
+}
+
+sdg_status_t sdg_npy_commit(sdg_npy_t *npy) {
+  sdg_status_t status = sdg_npy_finish(npy);
+  if (status == SDG_OK && rename(npy->part, npy->path) != 0)
     status = fail_io("name", npy->path);
-  npy->created = status != SDG_OK;
-  free(part);
+  if (status == SDG_OK) {
+    free(npy->part);
+    npy->part = NULL;
+  }
   sdg_npy_close(npy);
   return status;
 }
@@ -219,12 +228,9 @@ void sdg_npy_close(sdg_npy_t *npy) {
     return;
   if (npy->fd >= 0)
     close(npy->fd);
-  if (npy->created) {
-    char *part = part_path(npy->path);
-    if (part)
-      unlink(part);
-    free(part);
-  }
+  if (npy->part)
+    unlink(npy->part);
+  free(npy->part);
   free(npy->path);
   *npy = (sdg_npy_t){.fd = -1};
 }
@@ -265,15 +271,10 @@ static layout_t layout_of(const sdg_npy_header_t *header,
   return layout;
 }
 
-// One of read_to and write_from is set.
-static sdg_status_t box_move(const sdg_npy_t *npy, const sdg_box_t *box,
-                             char *read_to, const char *write_from) {
-  sdg_box_t all = sdg_npy_box(npy);
-  if (box->dims != all.dims || !sdg_box_contains(&all, box))
-    return sdg_fail(SDG_E_INTERNAL, "a box outside of the array of %s",
-                    npy->path);
-  if (sdg_box_empty(box))
-    return SDG_OK;
+// One of read_to and write_from is set. The box is not empty. As the file has
+// the elements if the last dimension is innermost in it.
+static sdg_status_t runs_move(const sdg_npy_t *npy, const sdg_box_t *box,
+                              char *read_to, const char *write_from) {
   layout_t layout = layout_of(&npy->header, box);
   int64_t at[SDG_DIMS_MAX];
   for (int d = 0; d < box->dims; d++)
@@ -294,6 +295,77 @@ static sdg_status_t box_move(const sdg_npy_t *npy, const sdg_box_t *box,
     if (d < 0)
       return SDG_OK;
   }
+}
+
+// Copies the elements of a box between memory in C order, `rows`, and in
+// Fortran order, `columns`.
+static void box_transpose(const sdg_box_t *box, int64_t elem_bytes, char *rows,
+                          char *columns, bool to_rows) {
+  int64_t at[SDG_DIMS_MAX] = {0}, stride[SDG_DIMS_MAX], offset = 0;
+  int64_t count = sdg_box_count(box), bytes = elem_bytes;
+  for (int d = 0; d < box->dims; d++) {
+    stride[d] = bytes;
+    bytes *= box->dim[d].hi - box->dim[d].lo;
+  }
+  for (int64_t i = 0; i < count; i++, rows += elem_bytes) {
+    memcpy(to_rows ? rows : columns + offset, to_rows ? columns + offset : rows,
+           (size_t)elem_bytes);
+    for (int d = box->dims - 1; d >= 0; d--) {
+      offset += stride[d];
+      if (++at[d] < box->dim[d].hi - box->dim[d].lo)
+        break;
+      offset -= at[d] * stride[d];
+      at[d] = 0;
+    }
+  }
+}
+
+sdg_npy_t sdg_npy_mirror(const sdg_npy_t *npy) {
+  sdg_npy_t mirror = *npy;
+  for (int d = 0; d < npy->header.dims; d++)
+    mirror.header.extent[d] = npy->header.extent[npy->header.dims - 1 - d];
+  mirror.header.fortran = !npy->header.fortran;
+  return mirror;
+}
+
+sdg_box_t sdg_npy_mirror_box(const sdg_box_t *box) {
+  sdg_box_t mirror = {.dims = box->dims};
+  for (int d = 0; d < box->dims; d++)
+    mirror.dim[d] = box->dim[box->dims - 1 - d];
+  return mirror;
+}
+
+// One of read_to and write_from is set.
+static sdg_status_t box_move(const sdg_npy_t *npy, const sdg_box_t *box,
+                             char *read_to, const char *write_from) {
+  sdg_box_t all = sdg_npy_box(npy);
+  if (box->dims != all.dims || !sdg_box_contains(&all, box))
+    return sdg_fail(SDG_E_INTERNAL, "a box outside of the array of %s",
+                    npy->path);
+  if (sdg_box_empty(box))
+    return SDG_OK;
+  if (!npy->header.fortran)
+    return runs_move(npy, box, read_to, write_from);
+  sdg_npy_t mirror = sdg_npy_mirror(npy);
+  sdg_box_t mirrored = sdg_npy_mirror_box(box);
+  int64_t elem_bytes = npy->header.elem_bytes;
+  int64_t bytes = sdg_box_count(box) * elem_bytes;
+  char *columns = malloc((size_t)bytes);
+  if (!columns)
+    return sdg_fail(SDG_E_NO_MEMORY, "%" PRId64 " bytes for elements of %s",
+                    bytes, npy->path);
+  sdg_status_t status = SDG_OK;
+  if (!read_to) {
+    box_transpose(box, elem_bytes, (char *)(uintptr_t)write_from, columns,
+                  false);
+    status = runs_move(&mirror, &mirrored, NULL, columns);
+  } else {
+    status = runs_move(&mirror, &mirrored, columns, NULL);
+    if (status == SDG_OK)
+      box_transpose(box, elem_bytes, read_to, columns, true);
+  }
+  free(columns);
+  return status;
 }
 
 sdg_status_t sdg_npy_read_box(const sdg_npy_t *npy, const sdg_box_t *box,

@@ -73,12 +73,12 @@ sdg_status_t sdg_dtype_parse(const char *path, const char *text,
                     "%s: type '%s' is not a number of fixed size (b1, i1 to "
                     "i8, u1 to u8, f2 to f16, c8 to c32, V1 to V16)",
                     path, text);
-  if (order == '>' && bytes > 1)
-    return sdg_fail(SDG_E_NPY_FORMAT, "%s: type '%s' is big-endian", path,
-                    text);
   bool plain = bytes == 1 || kind == 'V';
-  snprintf(out_dtype, SDG_DTYPE_BYTES, "%c%c%d", plain ? '|' : '<', kind,
-           (int)bytes);
+  snprintf(out_dtype, SDG_DTYPE_BYTES, "%c%c%d",
+           plain          ? '|'
+           : order == '>' ? '>'
+                          : '<',
+           kind, (int)bytes);
   *out_elem_bytes = (int)bytes;
   return SDG_OK;
 }
@@ -296,12 +296,10 @@ sdg_status_t sdg_npy_header_parse(const char *path, const void *bytes,
   const char *fault = dictionary_parse((cursor_t){text, text + length}, &dict);
   if (fault)
     return sdg_fail(SDG_E_NPY_FORMAT, "%s: %s", path, fault);
-  if (dict.fortran_order && dict.dims > 1)
-    return sdg_fail(SDG_E_NPY_FORMAT,
-                    "%s is in Fortran order, only C order is read", path);
   sdg_npy_header_t header;
   SDG_TRY(
       sdg_npy_header_init(path, dict.descr, dict.dims, dict.extent, &header));
+  header.fortran = dict.fortran_order && dict.dims > 1;
   header.data_offset = (int64_t)(prefix + length);
   *out_header = header;
   return SDG_OK;
@@ -314,10 +312,11 @@ int sdg_npy_header_format(sdg_npy_header_t *header, char *out) {
     used += snprintf(shape + used, sizeof shape - (size_t)used,
                      "%s%" PRId64 "%s", d ? " " : "", header->extent[d],
                      d + 1 < header->dims || header->dims == 1 ? "," : "");
-  int n = 10 + snprintf(out + 10, SDG_NPY_WRITE_BYTES - 10,
-                        "{'descr': '%s', 'fortran_order': False, "
-                        "'shape': (%s), }",
-                        header->dtype, shape);
+  int n =
+      10 + snprintf(out + 10, SDG_NPY_WRITE_BYTES - 10,
+                    "{'descr': '%s', 'fortran_order': %s, "
+                    "'shape': (%s), }",
+                    header->dtype, header->fortran ? "True" : "False", shape);
   // Filled with spaces and closed by a line end, so that data is aligned.
   int total = (n + 1 + ALIGN - 1) / ALIGN * ALIGN;
   memset(out + n, ' ', (size_t)(total - n));

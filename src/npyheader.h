@@ -6,6 +6,7 @@
 #ifndef SDG_SRC_NPYHEADER_H
 #define SDG_SRC_NPYHEADER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,9 +20,10 @@ enum {
 };
 
 typedef struct sdg_npy_header {
-  char dtype[SDG_DTYPE_BYTES]; /* "<f4": order, kind, bytes; "|u1" */
+  char dtype[SDG_DTYPE_BYTES]; /* "<f4", ">f4": order, kind, bytes; "|u1" */
   int elem_bytes;
-  int dims; /* 0 (one number) .. SDG_DIMS_MAX */
+  bool fortran; /* the first dimension is innermost in the file; dims > 1 */
+  int dims;     /* 0 (one number) .. SDG_DIMS_MAX */
   int64_t extent[SDG_DIMS_MAX];
   int64_t data_offset; /* bytes before the first element */
   int64_t data_bytes;  /* of all elements; data_offset + this fits */
@@ -29,13 +31,14 @@ typedef struct sdg_npy_header {
 
 /* Reads "<f4", "f4", "|V2", "float32", "uint8", "bool" ... into the form of
  * sdg_npy_header_t.dtype. Kinds: b i u f c V. SDG_E_NPY_FORMAT for anything
- * else, big-endian numbers included; `path` is for the message. */
+ * else; `path` is for the message. */
 sdg_status_t sdg_dtype_parse(const char *path, const char *text,
                              char out_dtype[SDG_DTYPE_BYTES],
                              int *out_elem_bytes) SDG_MUST_CHECK;
 
-/* The header of an array with this type and shape and no text: data_offset is
- * 0, as in raw files. SDG_E_NPY_FORMAT if its bytes do not fit 63 bits. */
+/* The header of an array with this type and shape, in C order, and no text:
+ * data_offset is 0, as in raw files. SDG_E_NPY_FORMAT if its bytes do not fit
+ * 63 bits. */
 sdg_status_t sdg_npy_header_init(const char *path, const char *dtype, int dims,
                                  const int64_t *extent,
                                  sdg_npy_header_t *out_header) SDG_MUST_CHECK;

@@ -15,7 +15,7 @@
 
 // As those of cmp(1).
 enum { DIFF_SAME = 0, DIFF_DIFFERENT = 1, DIFF_TROUBLE = 2 };
-enum { BLOCK_ELEMENTS = 1 << 16, KEY_RTOL = 0x100, KEY_ATOL, KEY_ANY_TYPE };
+enum { BLOCK_ELEMENTS = 1 << 18, KEY_RTOL = 0x100, KEY_ATOL, KEY_ANY_TYPE };
 
 typedef struct diff {
   const char *path[2];
@@ -147,35 +147,51 @@ static void element_compare(const diff_t *diff, int64_t index, element_t a,
   worst_note(&result->relative, relative, index, a, b);
 }
 
+// Compares `n` elements in memory, of which the first has the index `lo`.
+static void block_compare(const diff_t *diff, const element_type_t *type,
+                          bool same_type, char *const *block, int64_t lo,
+                          int64_t n, result_t *result) {
+  size_t bytes[2] = {(size_t)type[0].bytes, (size_t)type[1].bytes};
+  if (same_type && memcmp(block[0], block[1], (size_t)n * bytes[0]) == 0)
+    return;
+  for (int64_t k = 0; k < n; k++)
+    element_compare(
+        diff, lo + k, element_read(&type[0], block[0] + (size_t)k * bytes[0]),
+        element_read(&type[1], block[1] + (size_t)k * bytes[1]), result);
+}
+
+// By blocks of the first dimension. Arrays of one shape in C order are as one
+// row of elements, whose blocks may be small.
 static sdg_status_t arrays_compare(const diff_t *diff, const sdg_npy_t *npy,
                                    const element_type_t *type,
                                    result_t *result) {
-  // As a row of elements: which shape it is says only where one is.
-  int64_t count = npy[0].header.data_bytes / npy[0].header.elem_bytes;
-  sdg_npy_t row[2] = {npy[0], npy[1]};
-  size_t bytes[2];
-  char *block[2];
-  for (int i = 0; i < 2; i++) {
-    row[i].header.dims = 1;
-    row[i].header.extent[0] = count;
-    bytes[i] = (size_t)type[i].bytes;
-    block[i] = malloc(BLOCK_ELEMENTS * bytes[i]);
+  sdg_npy_t view[2] = {npy[0], npy[1]};
+  sdg_npy_header_t *shape[2] = {&view[0].header, &view[1].header};
+  int64_t count = shape[0]->data_bytes / shape[0]->elem_bytes;
+  bool same_type = strcmp(shape[0]->dtype, shape[1]->dtype) == 0;
+  bool flat = !shape[0]->fortran && !shape[1]->fortran;
+  for (int i = 0; i < 2 && flat; i++) {
+    shape[i]->dims = 1;
+    shape[i]->extent[0] = count;
   }
+  if (count == 0)
+    return SDG_OK;
+  int64_t rows = shape[0]->extent[0], row = count / rows;
+  int64_t step = BLOCK_ELEMENTS / row;
+  step = step < 1 ? 1 : step > rows ? rows : step;
+  char *block[2];
+  for (int i = 0; i < 2; i++)
+    block[i] = malloc((size_t)(step * row) * (size_t)type[i].bytes);
   sdg_status_t status =
       block[0] && block[1] ? SDG_OK : sdg_fail(SDG_E_NO_MEMORY, "for elements");
-  bool same_type = strcmp(npy[0].header.dtype, npy[1].header.dtype) == 0;
-  for (int64_t lo = 0; lo < count && status == SDG_OK; lo += BLOCK_ELEMENTS) {
-    int64_t n = count - lo < BLOCK_ELEMENTS ? count - lo : BLOCK_ELEMENTS;
-    sdg_box_t box = {.dims = 1, .dim = {{lo, lo + n}}};
+  for (int64_t lo = 0; lo < rows && status == SDG_OK; lo += step) {
+    sdg_box_t box = sdg_npy_box(&view[0]);
+    box.dim[0] = (sdg_range_t){lo, rows - lo < step ? rows : lo + step};
     for (int i = 0; i < 2 && status == SDG_OK; i++)
-      status = sdg_npy_read_box(&row[i], &box, block[i]);
-    if (status != SDG_OK ||
-        (same_type && memcmp(block[0], block[1], (size_t)n * bytes[0]) == 0))
-      continue;
-    for (int64_t k = 0; k < n; k++)
-      element_compare(
-          diff, lo + k, element_read(&type[0], block[0] + (size_t)k * bytes[0]),
-          element_read(&type[1], block[1] + (size_t)k * bytes[1]), result);
+      status = sdg_npy_read_box(&view[i], &box, block[i]);
+    if (status == SDG_OK)
+      block_compare(diff, type, same_type, block, lo * row, sdg_box_count(&box),
+                    result);
   }
   free(block[0]);
   free(block[1]);

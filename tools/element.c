@@ -8,8 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { ELEMENT_BYTES = 32 }; // of the largest type, c32
+
 bool element_type_of(const char *dtype, element_type_t *out_type) {
-  element_type_t type = {.kind = dtype[1], .bytes = atoi(dtype + 2)};
+  element_type_t type = {.kind = dtype[1],
+                         .bytes = atoi(dtype + 2),
+                         // Every machine with CUDA is little-endian.
+                         .swapped = dtype[0] == '>'};
   if (type.kind == 'V' && type.bytes == 2)
     type.kind = 'B';
   int part = type.kind == 'c' ? type.bytes / 2 : type.bytes;
@@ -85,13 +90,20 @@ static long double signed_value(int size, const void *bytes) {
 }
 
 static long double unsigned_value(int size, const void *bytes) {
-  // Array files are little-endian, and so is every machine with CUDA.
   uint64_t value = 0;
   memcpy(&value, bytes, (size_t)size);
   return value;
 }
 
-element_t element_read(const element_type_t *type, const void *bytes) {
+element_t element_read(const element_type_t *type, const void *at) {
+  const void *bytes = at;
+  char turned[ELEMENT_BYTES];
+  if (type->swapped) {
+    int size = type->kind == 'c' ? type->bytes / 2 : type->bytes;
+    for (int i = 0; i < type->bytes; i++)
+      turned[i / size * size + size - 1 - i % size] = ((const char *)at)[i];
+    bytes = turned;
+  }
   switch (type->kind) {
   case 'f':
     return (element_t){real_value(type->bytes, bytes), 0};

@@ -13,9 +13,10 @@ typedef struct element {
 
 /* How elements of `dtype` ("<f4", "|V2" ...) become numbers. */
 typedef struct element_type {
-  char kind;  /* b i u f c, or B: bfloat16 */
-  int bytes;  /* of one element */
-  int digits; /* that tell two values of the type apart */
+  char kind;    /* b i u f c, or B: bfloat16 */
+  int bytes;    /* of one element */
+  int digits;   /* that tell two values of the type apart */
+  bool swapped; /* bytes of each number are in the other order: "<" and ">" */
 } element_type_t;
 
 /* False for bytes that are no number. V2 is bfloat16, which NumPy has no type

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `sundog join`: puts the pieces of an array file together.
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 
 #include "tools/command.h"
 #include "tools/pieces.h"
+#include "tools/unfinished.h"
 
 static error_t join_parse(int key, char *argument, struct argp_state *state) {
   pieces_t *pieces = state->input;
@@ -16,6 +18,9 @@ static error_t join_parse(int key, char *argument, struct argp_state *state) {
     return 0;
   case ARGP_KEY_ARG:
     return pieces_take_word(pieces, argument);
+  case 'f':
+    pieces->force = true;
+    return 0;
   case ARGP_KEY_END:
     if (pieces->files < 2)
       argp_error(state, "the output and at least one piece are needed");
@@ -25,9 +30,15 @@ static error_t join_parse(int key, char *argument, struct argp_state *state) {
   }
 }
 
+static const struct argp_option join_options[] = {
+    {"force", 'f', NULL, 0,
+     "Replace OUTPUT even if it looks like one more piece", 0},
+    {0},
+};
 static const struct argp_child join_children[] = {{&pieces_argp, 0, NULL, 0},
                                                   {0}};
 const struct argp join_argp = {
+    .options = join_options,
     .parser = join_parse,
     .children = join_children,
     .args_doc = "OUTPUT PIECE...",
@@ -36,7 +47,9 @@ const struct argp join_argp = {
         "a PIECE with {rank} in its name stands for all of them. The sizes of "
         "the pieces decide where each lies; --parts is checked if given. "
         "Pieces of raw elements need --shape and --dtype of the whole and the "
-        "--parts they were cut by.\v"
+        "--parts they were cut by. OUTPUT is in Fortran order if all pieces "
+        "are. It is replaced if it is there, unless it is a piece, or looks "
+        "like one more that was meant as such.\v"
         "  sundog join out.npy 'out-{rank}.npy'\n"
         "  sundog join --dim H:y,W:x --mesh y=2,x=2 out.npy out.[0-3].npy\n"
         "  sundog join --shape 3,512,512 --dtype float32 --parts 300,212 "
@@ -203,6 +216,64 @@ static sdg_status_t pieces_write(const join_t *join, const sdg_mesh_t *mesh,
   return SDG_OK;
 }
 
+// True for "a/p.0.npy" and "a/p.12.npy": all but numbers is the same.
+static bool differ_by_number(const char *a, const char *b) {
+  while (*a && *b) {
+    bool digits = isdigit((unsigned char)*a) && isdigit((unsigned char)*b);
+    if (!digits && *a++ != *b++)
+      return false;
+    if (digits) {
+      a += strspn(a, "0123456789");
+      b += strspn(b, "0123456789");
+    }
+  }
+  return *a == *b;
+}
+
+// True if the array `old` could be one more piece: it has the extents of the
+// others where these are not cut. A result of these pieces could be one, too,
+// and is told by having all the extents of the result.
+static bool fits_as_piece(const join_t *join, const sdg_npy_header_t *old,
+                          const sdg_placement_t *placement) {
+  const sdg_npy_header_t *piece = &join->piece[0].header;
+  bool is_result = join->ranks > 1;
+  if (old->dims != piece->dims || strcmp(old->dtype, piece->dtype) != 0)
+    return false;
+  for (int d = 0; d < old->dims; d++) {
+    int64_t whole = sdg_placement_extent(placement, d);
+    is_result &= old->extent[d] == whole;
+    if (placement->split[d].axes == 0 && old->extent[d] != whole)
+      return false;
+  }
+  return !is_result;
+}
+
+// The output is no input. The names of the pieces written out and that of the
+// output forgotten, the first piece is where the output should be.
+static sdg_status_t output_check(const join_t *join,
+                                 const sdg_placement_t *placement) {
+  const char *output = join->given.file[0];
+  for (int r = 0; r < join->ranks; r++)
+    SDG_TRY(unfinished_check(output, join->path[r]));
+  if (join->given.force || strstr(join->given.file[1], "{rank}") ||
+      access(output, F_OK) != 0)
+    return SDG_OK;
+  bool is_piece = false;
+  for (int r = 0; r < join->ranks; r++)
+    is_piece |= differ_by_number(output, join->path[r]);
+  sdg_npy_t old;
+  if (!is_piece && !join->given.shape && sdg_npy_open(output, &old) == SDG_OK) {
+    is_piece = fits_as_piece(join, &old.header, placement);
+    sdg_npy_close(&old);
+  }
+  if (!is_piece)
+    return SDG_OK;
+  return sdg_fail(SDG_E_OVERWRITE,
+                  "the output '%s' is there, and looks like a piece that comes "
+                  "before '%s'",
+                  output, join->path[0]);
+}
+
 static sdg_status_t join_run(join_t *join) {
   sdg_mesh_t mesh;
   sdg_placement_t placement;
@@ -215,22 +286,25 @@ static sdg_status_t join_run(join_t *join) {
               : npy_place(join, &mesh, &placement));
   for (int d = 0; d < placement.dims; d++)
     extent[d] = sdg_placement_extent(&placement, d);
-  sdg_status_t status =
-      sdg_npy_create(join->given.file[0], raw, join->piece[0].header.dtype,
-                     placement.dims, extent, &whole);
-  if (status == SDG_OK) {
+  sdg_npy_header_t like = join->piece[0].header;
+  for (int r = 0; r < join->ranks; r++)
+    like.fortran &= join->piece[r].header.fortran;
+  sdg_status_t status = output_check(join, &placement);
+  if (status == SDG_OK)
+    status = unfinished_create(join->given.file[0], raw, &like, placement.dims,
+                               extent, &whole);
+  if (status == SDG_OK)
     status = pieces_write(join, &mesh, &placement, &whole);
-    if (status == SDG_OK)
-      status = sdg_npy_commit(&whole);
-    else
-      sdg_npy_close(&whole);
-  }
+  if (status == SDG_OK)
+    status = unfinished_commit(&whole);
+  unfinished_close(&whole);
   sdg_placement_fini(&placement);
   return status;
 }
 
 int command_join(int argc, char **argv) {
   join_t join = {.ranks = 0};
+  unfinished_guard();
   argp_err_exit_status = EXIT_FAILURE;
   argp_parse(&join_argp, argc, argv, 0, NULL, &join.given);
   sdg_status_t status = join_run(&join);

@@ -300,6 +300,13 @@ char *pieces_name(const char *pattern, int rank) {
 sdg_status_t pieces_copy(const sdg_npy_t *from, const sdg_box_t *source,
                          const sdg_npy_t *to, const sdg_box_t *target,
                          bool compare, bool *out_equal) {
+  if (from->header.fortran && to->header.fortran) {
+    const sdg_npy_t mirror[2] = {sdg_npy_mirror(from), sdg_npy_mirror(to)};
+    const sdg_box_t box[2] = {sdg_npy_mirror_box(source),
+                              sdg_npy_mirror_box(target)};
+    return pieces_copy(&mirror[0], &box[0], &mirror[1], &box[1], compare,
+                       out_equal);
+  }
   int64_t count = sdg_box_count(source);
   *out_equal = true;
   if (count == 0)

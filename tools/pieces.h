@@ -19,6 +19,7 @@ typedef struct pieces {
   int ranks;
   const char *shape, *dtype; /* of a raw file */
   const char *output;        /* split: pattern with {rank} */
+  bool force;                /* join: the output may look like a piece */
   int files;
   char **file; /* the words that are no options */
 } pieces_t;

@@ -7,6 +7,7 @@
 
 #include "tools/command.h"
 #include "tools/pieces.h"
+#include "tools/unfinished.h"
 
 static error_t split_parse(int key, char *argument, struct argp_state *state) {
   pieces_t *pieces = state->input;
@@ -45,7 +46,8 @@ const struct argp split_argp = {
     .doc =
         "Cuts an array file (.npy, or raw with --shape and --dtype) into the "
         "pieces that the ranks of `sundog run` work on, and prints the name "
-        "and shape of each.\v"
+        "and shape of each. Pieces have the type, byte order and order of "
+        "dimensions (C or Fortran) of the file.\v"
         "  sundog split --parts 300,212 field.npy\n"
         "  sundog split --dim H --parts even/32 -n 4 field.npy -o "
         "in-{rank}.npy\n"
@@ -80,9 +82,10 @@ static void piece_print(const char *path, const sdg_box_t *box) {
   printf(")\n");
 }
 
+// Writes a piece, which has not yet its name.
 static sdg_status_t piece_write(const pieces_t *pieces, const sdg_npy_t *whole,
-                                const char *path, const sdg_box_t *box) {
-  sdg_npy_t piece;
+                                const char *path, const sdg_box_t *box,
+                                sdg_npy_t *out_piece) {
   sdg_box_t own = {.dims = box->dims};
   int64_t extent[SDG_DIMS_MAX];
   bool equal;
@@ -90,21 +93,47 @@ static sdg_status_t piece_write(const pieces_t *pieces, const sdg_npy_t *whole,
     extent[d] = box->dim[d].hi - box->dim[d].lo;
     own.dim[d] = (sdg_range_t){0, extent[d]};
   }
-  SDG_TRY(sdg_npy_create(path, pieces->shape != NULL, whole->header.dtype,
-                         box->dims, extent, &piece));
-  sdg_status_t status = pieces_copy(whole, box, &piece, &own, false, &equal);
-  if (status == SDG_OK)
-    status = sdg_npy_commit(&piece);
-  else
-    sdg_npy_close(&piece);
-  if (status == SDG_OK)
-    piece_print(path, box);
+  SDG_TRY(unfinished_create(path, pieces->shape != NULL, &whole->header,
+                            box->dims, extent, out_piece));
+  SDG_TRY(pieces_copy(whole, box, out_piece, &own, false, &equal));
+  return sdg_npy_finish(out_piece);
+}
+
+// All pieces, then their names: where one cannot be written, for lack of room
+// say, none of an older split has been replaced.
+static sdg_status_t pieces_write(const pieces_t *pieces, const sdg_npy_t *whole,
+                                 const char *pattern, int ranks,
+                                 const sdg_mesh_t *mesh,
+                                 const sdg_placement_t *placement) {
+  sdg_status_t status = SDG_OK;
+  sdg_npy_t *piece = calloc((size_t)ranks, sizeof *piece);
+  if (!piece)
+    return sdg_fail(SDG_E_NO_MEMORY, "for %d pieces", ranks);
+  for (int r = 0; r < ranks && status == SDG_OK; r++) {
+    sdg_box_t box = sdg_placement_box(placement, mesh, r);
+    char *path = pieces_name(pattern, r);
+    status = path ? unfinished_check(path, whole->path)
+                  : sdg_fail(SDG_E_NO_MEMORY, "for a name");
+    if (status == SDG_OK)
+      status = piece_write(pieces, whole, path, &box, &piece[r]);
+    free(path);
+  }
+  for (int r = 0; r < ranks && status == SDG_OK; r++) {
+    sdg_box_t box = sdg_placement_box(placement, mesh, r);
+    char *path = pieces_name(pattern, r);
+    status = unfinished_commit(&piece[r]);
+    if (status == SDG_OK && path)
+      piece_print(path, &box);
+    free(path);
+  }
+  for (int r = 0; r < ranks; r++)
+    unfinished_close(&piece[r]);
+  free(piece);
   return status;
 }
 
 static sdg_status_t split(const pieces_t *pieces, const sdg_npy_t *whole,
                           const char *pattern) {
-  sdg_status_t status = SDG_OK;
   sdg_mesh_t mesh;
   sdg_split_t axes[SDG_DIMS_MAX];
   sdg_placement_t placement;
@@ -120,13 +149,8 @@ static sdg_status_t split(const pieces_t *pieces, const sdg_npy_t *whole,
   SDG_TRY(pieces_splits(pieces, ranks, dims, &mesh, axes));
   SDG_TRY(pieces_place(pieces, &mesh, axes, dims, whole->header.extent,
                        &placement));
-  for (int r = 0; r < ranks && status == SDG_OK; r++) {
-    sdg_box_t box = sdg_placement_box(&placement, &mesh, r);
-    char *path = pieces_name(pattern, r);
-    status = path ? piece_write(pieces, whole, path, &box)
-                  : sdg_fail(SDG_E_NO_MEMORY, "for a name");
-    free(path);
-  }
+  sdg_status_t status =
+      pieces_write(pieces, whole, pattern, ranks, &mesh, &placement);
   sdg_placement_fini(&placement);
   return status;
 }
@@ -145,6 +169,7 @@ static sdg_status_t whole_open(const pieces_t *pieces, sdg_npy_t *out_whole) {
 int command_split(int argc, char **argv) {
   pieces_t pieces = {.files = 0};
   sdg_npy_t whole = {.path = NULL};
+  unfinished_guard();
   argp_err_exit_status = EXIT_FAILURE;
   argp_parse(&split_argp, argc, argv, 0, NULL, &pieces);
   bool folder = pieces.output && is_folder(pieces.output);

@@ -19,6 +19,7 @@ static void header_return(const sdg_npy_header_t *header) {
   FUZZ_HOLDS(again.dims == header->dims &&
              again.elem_bytes == header->elem_bytes &&
              again.data_bytes == header->data_bytes &&
+             again.fortran == header->fortran &&
              strcmp(again.dtype, header->dtype) == 0);
   FUZZ_HOLDS(memcmp(again.extent, header->extent,
                     (size_t)header->dims * sizeof *header->extent) == 0);

@@ -157,12 +157,175 @@ alphabetical_order_is_not_taken_for_the_ranks() {
   run 0 "$sundog" join back.npy 'f.{rank}.npy'
   cmp back.npy f.npy
 }
-an_output_may_replace_a_piece() {
+# bytes FILE: its elements as one word of hex digits.
+bytes() { body "$1" | od -An -v -tx1 | tr -d ' \n'; }
+# npy_of TYPE FORTRAN SHAPE HEX FILE: as numpy.save writes it.
+npy_of() {
+  local header
+  header="{'descr': '$1', 'fortran_order': $2, 'shape': ($3), }"
+  printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "$header" >"$5"
+  printf '%b' "$(sed 's/../\\x&/g' <<<"$4")" >>"$5"
+}
+a_piece_is_never_the_output() {
   npy '4, 2' f.npy
-  cp f.npy whole.npy
   run 0 "$sundog" split --parts 1,3 f.npy
-  run 0 "$sundog" join f.0.npy f.0.npy f.1.npy
-  cmp f.0.npy whole.npy
+  cp f.0.npy was.0
+  cp f.1.npy was.1
+  mkdir sub
+  ln -s f.0.npy soft.npy
+  ln f.1.npy hard.npy
+  ln -s ../f.1.npy sub/soft.npy
+  local output
+  for output in f.0.npy ./f.0.npy sub/../f.1.npy "$PWD/f.1.npy" soft.npy \
+    hard.npy sub/soft.npy; do
+    run 1 "$sundog" join "$output" f.0.npy f.1.npy
+    says err SDG-731
+    run 1 "$sundog" join --force "$output" 'f.{rank}.npy'
+    says err SDG-731
+    cmp f.0.npy was.0
+    cmp f.1.npy was.1
+  done
+  # A piece by way of a link.
+  run 1 "$sundog" join f.0.npy soft.npy f.1.npy
+  says err SDG-731
+  cmp f.0.npy was.0
+}
+a_forgotten_output_costs_no_piece() {
+  npy '9, 2' f.npy
+  run 0 "$sundog" split --parts 3,3,3 f.npy
+  local r
+  for r in 0 1 2; do cp "f.$r.npy" "was.$r"; done
+  cp f.0.npy left.npy
+  cp f.1.npy right.npy
+  run 1 "$sundog" join -d 0 f.0.npy f.1.npy
+  says err "the output 'f.0.npy' is there, and looks like a piece"
+  run 1 "$sundog" join f.0.npy f.1.npy f.2.npy
+  says err SDG-731
+  run 1 "$sundog" join left.npy right.npy # by their shapes
+  says err SDG-731
+  run 1 "$sundog" join left.npy f.1.npy f.2.npy
+  for r in 0 1 2; do cmp "f.$r.npy" "was.$r"; done
+  cmp left.npy was.0
+  raw 8 p.0.raw
+  raw 8 p.1.raw
+  run 1 "$sundog" join --shape 8 --dtype u1 --parts 8 p.0.raw p.1.raw
+  says err SDG-731
+  # An older result is replaced, and what the user insists on.
+  run 0 "$sundog" join whole.npy f.0.npy f.1.npy f.2.npy
+  run 0 "$sundog" join whole.npy f.0.npy f.1.npy f.2.npy
+  run 0 "$sundog" join whole.npy 'f.{rank}.npy'
+  run 0 "$sundog" join --force left.npy f.1.npy f.2.npy
+  cmp f.npy whole.npy
+}
+a_split_file_is_never_a_piece() {
+  npy '4, 2' f1.npy
+  cp f1.npy was
+  run 1 "$sundog" split -n 2 -o 'f{rank}.npy' f1.npy
+  says err SDG-731
+  ln f1.npy g.1.npy
+  run 1 "$sundog" split -n 2 -o 'g.{rank}.npy' f1.npy
+  says err SDG-731
+  run 1 "$sundog" split -n 1 -o ./f1.npy f1.npy
+  says err SDG-731
+  cmp f1.npy was
+  [ ! -e f0.npy ]
+  [ ! -e g.0.npy ]
+  # Names that differ in case are the same file where the file system says so.
+  run 0 "$sundog" split -n 2 -o 'F{rank}.npy' f1.npy
+}
+links_are_replaced_not_followed() {
+  npy '4, 2' f.npy
+  echo mine >mine
+  ln -s mine f.0.npy
+  ln -s nowhere f.1.npy
+  run 0 "$sundog" split -n 2 f.npy
+  [ "$(cat mine)" = mine ]
+  [ ! -L f.0.npy ]
+  [ ! -e nowhere ]
+}
+# Nothing of ours is left in the folder.
+no_parts() { [ -z "$(find . -name '.sundog-*')" ]; }
+failures_leave_no_parts() {
+  npy '3, 4' a.npy
+  npy '3, 4' f.npy
+  printf x | dd of=a.npy bs=1 seek=130 conv=notrunc status=none
+  run 1 "$sundog" join --dim H:y --mesh data=2,y=1 out.npy a.npy f.npy
+  says err differ
+  no_parts
+  mkdir f.1.npy # pieces 0 and 2 could be written
+  run 1 "$sundog" split -n 3 f.npy
+  says err 'f.1.npy is not a regular file'
+  no_parts
+  [ ! -e f.0.npy ]
+}
+signals_leave_no_parts() {
+  # Large enough to be interrupted.
+  truncate -s 160000000 big.raw
+  local signal pid i
+  for signal in TERM INT HUP PIPE; do
+    env --default-signal=INT,HUP,PIPE "$sundog" split --shape 400000,100 \
+      --dtype f4 --dim W -n 4 big.raw >/dev/null 2>err & pid=$!
+    for ((i = 0; i < 500; i++)); do
+      [ -z "$(find . -name '.sundog-*')" ] || break
+      sleep 0.02
+    done
+    kill -"$signal" "$pid"
+    wait "$pid" 2>/dev/null && return 1
+    no_parts
+    [ ! -e big.3.raw ]
+  done
+}
+either_byte_order_is_kept() {
+  npy_of '>i2' False '2, 2' 0102030405060708 f.npy
+  run 0 "$sundog" split -n 2 f.npy
+  grep -qa "'>i2'" f.1.npy
+  [ "$(bytes f.1.npy)" = 05060708 ]
+  run 0 "$sundog" join back.npy f.0.npy f.1.npy
+  cmp back.npy f.npy
+  # The same numbers, and another one.
+  npy_of '<i2' False '2, 2' 0201040306050807 turned.npy
+  run 0 "$sundog" diff --any-type turned.npy f.npy
+  says out '0 of 4 elements differ'
+  npy_of '>c8' False '1,' 3f80000040000000 c.npy
+  npy_of '<c8' False '1,' 0000803f00000040 d.npy
+  run 0 "$sundog" diff --any-type c.npy d.npy
+  npy_of '>c8' False '1,' 3f80000040400000 c.npy
+  run 1 "$sundog" diff --any-type c.npy d.npy
+  says out 'at (0): 1+3i and 1+2i'
+}
+fortran_order_is_kept() {
+  # [[0 1 2 3] [4 5 6 7]]
+  npy_of '|u1' True '2, 4' 0004010502060307 f.npy
+  npy_of '|u1' False '2, 4' 0001020304050607 c.npy
+  run 0 "$sundog" diff f.npy c.npy
+  run 0 "$sundog" split -n 2 f.npy
+  grep -qa "'fortran_order': True, 'shape': (1, 4)" f.1.npy
+  [ "$(bytes f.1.npy)" = 04050607 ]
+  run 0 "$sundog" join back.npy f.0.npy f.1.npy
+  cmp back.npy f.npy
+  run 0 "$sundog" split -d W --parts 3,1 f.npy
+  [ "$(bytes f.0.npy)" = 000401050206 ]
+  run 0 "$sundog" join -d W back.npy f.0.npy f.1.npy
+  cmp back.npy f.npy
+  # Pieces of both orders make an array in C order.
+  run 0 "$sundog" split -d W --parts 3,1 -o 'c{rank}.npy' c.npy
+  run 0 "$sundog" join -d W back.npy f.0.npy c1.npy
+  cmp back.npy c.npy
+  npy_of '|u1' True '2, 4' 0004010502060907 f.npy
+  run 1 "$sundog" diff f.npy c.npy
+  says out 'first difference at (0, 3): 9 and 3'
+}
+bool_and_complex_are_cut() {
+  npy_of '|b1' False '4,' 00010100 b.npy
+  run 0 "$sundog" split --parts 1,3 b.npy
+  [ "$(bytes b.1.npy)" = 010100 ]
+  run 0 "$sundog" join back.npy b.0.npy b.1.npy
+  cmp back.npy b.npy
+  npy_of '<c8' False '2, 1' 000102030405060708090a0b0c0d0e0f c.npy
+  run 0 "$sundog" split -n 2 c.npy
+  [ "$(bytes c.1.npy)" = 08090a0b0c0d0e0f ]
+  run 0 "$sundog" join back.npy c.0.npy c.1.npy
+  cmp back.npy c.npy
 }
 
 cases rows_are_cut_where_the_parts_say columns_are_cut_too \
@@ -171,4 +334,8 @@ cases rows_are_cut_where_the_parts_say columns_are_cut_too \
   ranks_may_hold_the_same_piece raw_files_are_cut_and_joined \
   parts_of_nothing_are_parts what_does_not_add_up_is_refused \
   pieces_that_do_not_fit_are_refused \
-  alphabetical_order_is_not_taken_for_the_ranks an_output_may_replace_a_piece
+  alphabetical_order_is_not_taken_for_the_ranks a_piece_is_never_the_output \
+  a_forgotten_output_costs_no_piece a_split_file_is_never_a_piece \
+  links_are_replaced_not_followed failures_leave_no_parts \
+  signals_leave_no_parts either_byte_order_is_kept fortran_order_is_kept \
+  bool_and_complex_are_cut
