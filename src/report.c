@@ -23,7 +23,7 @@ typedef _Atomic(int64_t) sum_t;
 struct sdg_report_row {
   const char *entry, *section, *strategy;
   sum_t count;
-  sum_t received_bytes;
+  sum_t received_bytes, sum_bytes;
   sum_t axis_bytes[SDG_AXES_MAX];
   sum_t copied_bytes[SDG_COPY_COUNT];
   sum_t wait_ns;
@@ -76,6 +76,7 @@ void sdg_report_received(sdg_report_row_t *row, const sdg_plan_t *plan) {
   if (!row)
     return;
   add(&row->received_bytes, plan->received_bytes);
+  add(&row->sum_bytes, plan->sum_bytes);
   for (int i = 0; i < SDG_AXES_MAX; i++)
     add(&row->axis_bytes[i], plan->axis_bytes[i]);
 }
@@ -122,7 +123,7 @@ uint64_t sdg_report_calls(void) {
 
 // A kind of call is a row of every thread that made it.
 typedef struct totals {
-  int64_t count, received_bytes, wait_ns;
+  int64_t count, received_bytes, sum_bytes, wait_ns;
   int64_t axis_bytes[SDG_AXES_MAX], copied_bytes[SDG_COPY_COUNT];
 } totals_t;
 
@@ -144,6 +145,7 @@ static totals_t totals_of(const sdg_report_row_t *row) {
         continue;
       totals.count += other->count;
       totals.received_bytes += other->received_bytes;
+      totals.sum_bytes += other->sum_bytes;
       for (int i = 0; i < SDG_AXES_MAX; i++)
         totals.axis_bytes[i] += other->axis_bytes[i];
       for (int i = 0; i < SDG_COPY_COUNT; i++)
@@ -162,9 +164,11 @@ static void row_write(FILE *file, const sdg_report_row_t *row,
   sdg_json_text(file, row->section);
   fprintf(file, ",\"strategy\":");
   sdg_json_text(file, row->strategy);
-  fprintf(file, ",\"count\":%lld,\"halo_bytes\":%lld,\"wait_ns\":%lld,",
+  fprintf(file,
+          ",\"count\":%lld,\"halo_bytes\":%lld,\"sum_bytes\":%lld,"
+          "\"wait_ns\":%lld,",
           (long long)totals.count, (long long)totals.received_bytes,
-          (long long)totals.wait_ns);
+          (long long)totals.sum_bytes, (long long)totals.wait_ns);
   const sdg_mesh_t *mesh = sdg_job_mesh();
   fprintf(file, "\"axes\":{");
   for (int i = 0; i < mesh->axes; i++)

@@ -23,6 +23,7 @@ static sdg_axes_t axes_between(const sdg_mesh_t *mesh, int a, int b) {
 
 void sdg_traffic_count(sdg_plan_t *plan, const sdg_mesh_t *mesh, int rank) {
   memset(plan->axis_bytes, 0, sizeof plan->axis_bytes);
+  plan->sum_bytes = 0;
   for (int i = 0; i < plan->steps; i++) {
     const sdg_step_t *step = &plan->step[i];
     int peers[SDG_RANKS_MAX];
@@ -32,8 +33,11 @@ void sdg_traffic_count(sdg_plan_t *plan, const sdg_mesh_t *mesh, int rank) {
         along_add(plan, mesh,
                   axes_between(mesh, rank, peers[plan->parcel[k].peer]),
                   (int64_t)plan->parcel[k].bytes);
-    if (step->kind == SDG_STEP_REDUCE)
-      along_add(plan, mesh, step->axes,
-                sdg_box_count(&step->box) * plan->slab[step->slab].elem_bytes);
+    if (step->kind != SDG_STEP_REDUCE)
+      continue;
+    int64_t bytes =
+        sdg_box_count(&step->box) * plan->slab[step->slab].elem_bytes;
+    along_add(plan, mesh, step->axes, bytes);
+    plan->sum_bytes += bytes;
   }
 }

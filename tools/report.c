@@ -19,6 +19,7 @@ typedef struct row {
   char *rule, *entry, *strategy;        // owned
   int64_t count;                        // of the rank with most
   int64_t halo_bytes;                   // received by all ranks
+  int64_t sum_bytes;                    // of sums' results, of all ranks
   int64_t axis_bytes[SDG_AXES_MAX];     // along each axis, of all ranks
   int64_t copied_bytes[SDG_COPY_COUNT]; // by kind, of all ranks
   int64_t wait_ns;                      // of the rank that waited longest
@@ -90,6 +91,7 @@ static void call_add(table_t *table, const json_t *call) {
     return;
   row->count = max_int64(row->count, number_of(call, "count"));
   row->halo_bytes += number_of(call, "halo_bytes");
+  row->sum_bytes += number_of(call, "sum_bytes");
   row->wait_ns = max_int64(row->wait_ns, number_of(call, "wait_ns"));
   const char *name;
   json_t *bytes;
@@ -142,6 +144,7 @@ static void table_print(const table_t *table) {
       {"CALLS", SCOLS_FL_RIGHT},
       {"HALO MB", SCOLS_FL_RIGHT},
       {"WAIT s", SCOLS_FL_RIGHT},
+      {"SUMS MB", SCOLS_FL_RIGHT},
   };
   enum { COLUMNS = sizeof columns / sizeof *columns };
   scols_init_debug(0);
@@ -174,6 +177,7 @@ static void table_print(const table_t *table) {
     // Six decimals: to the byte.
     cell_set(line, 4, "%.6f", (double)row->halo_bytes / 1e6);
     cell_set(line, 5, "%.3f", (double)row->wait_ns / 1e9);
+    cell_set(line, 6, "%.6f", (double)row->sum_bytes / 1e6);
     size_t column = COLUMNS;
     for (int axis = 0; axis < table->axes; axis++)
       cell_set(line, column++, "%.6f", (double)row->axis_bytes[axis] / 1e6);
@@ -181,7 +185,7 @@ static void table_print(const table_t *table) {
       cell_set(line, column++, "%.6f", (double)row->copied_bytes[kind] / 1e6);
   }
   fprintf(stderr,
-          "sundog: %" PRId64 " tagged calls; calls per rank; halo, bytes "
+          "sundog: %" PRId64 " tagged calls; calls per rank; halo, sums, bytes "
           "along each axis (sums too) and copies of all ranks; the longest "
           "wait:\n",
           table->matched);

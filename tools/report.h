@@ -6,12 +6,13 @@
  *   {"rank": 0, "matched": 123, "scratch_bytes": 4096,
  *    "calls": [{"entry": "cudnnConvolutionForward", "rule": "field",
  *               "strategy": "repair", "count": 100, "halo_bytes": 81920,
- *               "wait_ns": 1200345,
+ *               "sum_bytes": 0, "wait_ns": 1200345,
  *               "copies": {"halo": 81920, "strip": 0, "activation": 0}}]}
  *
- * matched: tagged calls. halo_bytes: received from other ranks. wait_ns: time
- * the host waited for others. copies: bytes copied on the device, by purpose;
- * any names. Members that are not known are ignored. */
+ * matched: tagged calls. halo_bytes: received from other ranks. sum_bytes: of
+ * the results of sums. wait_ns: time the host waited for others. copies: bytes
+ * copied on the device, by purpose; any names. Members that are not known are
+ * ignored. */
 #ifndef SDG_TOOLS_REPORT_H
 #define SDG_TOOLS_REPORT_H
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Milliseconds, of the clock and of CPU time, that one convolution takes, or
-// the gradients of its filter and its input: medians.
+// the gradients of its filter and its input, or a step: all of these, of an
+// input and a gradient of the output that other ops have just made: medians.
 //
-// usage: bench_scale forward|gradients STEPS IN OUT KERNEL STRIDE EXTENT...
+// usage: bench_scale forward|gradients|step STEPS IN OUT KERNEL STRIDE
+// EXTENT...
 //
 // IN and OUT are channels, the extents those of the input; padded by half the
 // kernel. It knows nothing of sundog: the extents are this process's own.
@@ -11,8 +13,8 @@
 #include "tests/clients/net.h"
 
 static int usage(void) {
-  fprintf(stderr, "usage: bench_scale forward|gradients STEPS IN OUT KERNEL "
-                  "STRIDE EXTENT EXTENT [EXTENT]\n");
+  fprintf(stderr, "usage: bench_scale forward|gradients|step STEPS IN OUT "
+                  "KERNEL STRIDE EXTENT EXTENT [EXTENT]\n");
   return 2;
 }
 
@@ -74,12 +76,20 @@ static void gradients(const layer_t *l) {
                                      &zero, l->x.desc, l->x.grad));
 }
 
+// What another layer makes.
+static void make(const layer_t *l, const net_tensor_t *tensor, net_real *at) {
+  static const float half = 0.5f;
+  CUDNN(cudnnScaleTensor(l->net.cudnn, tensor->desc, at, &half));
+}
+
 int main(int count, char **words) {
   int dims = count - 5, extent[NET_DIMS_MAX] = {1}, number[8];
   if (count < 9 || count > 10)
     return usage();
-  int back = strcmp(words[1], "gradients") == 0;
-  if (!back && strcmp(words[1], "forward") != 0)
+  int all = strcmp(words[1], "step") == 0;
+  int back = all || strcmp(words[1], "gradients") == 0;
+  int there = all || strcmp(words[1], "forward") == 0;
+  if (!back && !there)
     return usage();
   for (int i = 2; i < count; i++)
     if ((number[i - 2] = atoi(words[i])) <= 0)
@@ -96,10 +106,14 @@ int main(int count, char **words) {
   algorithms(&l);
   net_clock_t clock = {0};
   for (int i = 0; i < number[0]; i++) {
+    if (all)
+      make(&l, &l.x, l.x.at);
+    if (there)
+      forward(&l);
+    if (all)
+      make(&l, &l.y, l.y.grad);
     if (back)
       gradients(&l);
-    else
-      forward(&l);
     net_clock_tick(&clock);
   }
   net_clock_print(&clock);

@@ -298,7 +298,7 @@ the_table_of_calls_is_printed() {
 cat >"$SUNDOG_REPORT/rank-$SUNDOG_RANK.json" <<Y
 {"rank":$SUNDOG_RANK,"matched":12,"new":1,"calls":[
  {"entry":"cudnnConvolutionForward","rule":"field","strategy":"repair",
-  "count":11,"halo_bytes":1500000,"wait_ns":250000000,
+  "count":11,"halo_bytes":1500000,"sum_bytes":700,"wait_ns":250000000,
   "copies":{"halo":500000,"strip":250000}},
  {"entry":"cudnnPoolingForward","rule":"field","strategy":"extend","count":1}]}
 Y
@@ -308,8 +308,8 @@ X
   silent out
   says err '24 tagged calls'
   tr -s ' ' <err >table
-  grep -q 'field cudnnConvolutionForward repair 11 3.000000 0.250 1.000000 0.500000 0.000000' table
-  grep -q 'field cudnnPoolingForward extend 1 0.000000 0.000 0.000000' table
+  grep -q 'field cudnnConvolutionForward repair 11 3.000000 0.250 0.001400 1.000000 0.500000 0.000000' table
+  grep -q 'field cudnnPoolingForward extend 1 0.000000 0.000 0.000000 0.000000' table
 }
 
 whole=(--split H --view whole)

@@ -58,6 +58,7 @@ START_TEST(a_sum_counts_once_along_each_of_its_axes_that_has_several_ranks) {
   REQUIRE(plan.axis_bytes[0] == 40);
   REQUIRE(plan.axis_bytes[1] == 0);
   REQUIRE(plan.axis_bytes[2] == 40);
+  REQUIRE(plan.sum_bytes == 40);
   step.axes = 1;
   sdg_traffic_count(&plan, &mesh, 2);
   REQUIRE(plan.axis_bytes[0] == 40);
