@@ -10,6 +10,7 @@ usage: generate.py OUTPUT entries.def cublas.def [vendor.def] FILE
   stubs.S  exported stubs and their slots
           map      version script
           md       the table for people
+          names    their names, as C's texts
 """
 import re
 import sys
@@ -720,6 +721,10 @@ def markdown(entries):
     return '\n'.join(out + [''])
 
 
+def names_inc(entries):
+    return ''.join(f'"{e.name}",\n' for e in entries)
+
+
 def read_text(path):
     with open(path) as file:
         return file.read()
@@ -727,7 +732,8 @@ def read_text(path):
 
 def main():
     writers = {'args.h': args_h, 'probes.c': probes_c, 'stubs.S': stubs_s,
-               'map': version_map, 'md': markdown, 'invoke.c': invoke_c}
+               'map': version_map, 'md': markdown,
+               'names': names_inc, 'invoke.c': invoke_c}
     if len(sys.argv) < 5 or sys.argv[1] not in writers:
         sys.exit(__doc__)
     entries = read(sys.argv[2]) + read_prototypes(sys.argv[3])

@@ -23,9 +23,17 @@ static void axis_collect(void *user, sdg_word_t axis) {
     snprintf(names->name, sizeof names->name, "%.*s", axis.length, axis.at);
 }
 
-static sdg_status_t mesh_make(sdg_drafts_t *drafts,
-                              const sdg_options_t *options, int ranks,
-                              sdg_mesh_t *out_mesh) {
+long sdg_mesh_product(const char *text) {
+  long product = 1;
+  for (const char *c = strchr(text, '='); c && product <= SDG_RANKS_MAX;
+       c = strchr(c + 1, '='))
+    product *= strtol(c + 1, NULL, 10);
+  return product;
+}
+
+sdg_status_t sdg_drafts_mesh(const sdg_drafts_t *drafts,
+                             const sdg_options_t *options, int ranks,
+                             sdg_mesh_t *out_mesh) {
   sdg_place_t place = {drafts->source, drafts->mesh_line};
   const char *text = drafts->mesh;
   char single[SDG_AXIS_NAME_MAX + 16];
@@ -49,11 +57,7 @@ static sdg_status_t mesh_make(sdg_drafts_t *drafts,
     }
   }
   // The product first: its message can name the place.
-  long product = 1;
-  for (const char *c = strchr(text, '='); c && product <= SDG_RANKS_MAX;
-       c = strchr(c + 1, '='))
-    product *= strtol(c + 1, NULL, 10);
-  if (*text && product != ranks)
+  if (*text && sdg_mesh_product(text) != ranks)
     return sdg_place_fail(&place, SDG_E_RULES_MESH,
                           "the mesh %s is not one of %d ranks", text, ranks);
   return sdg_mesh_parse(text, ranks, out_mesh);
@@ -179,63 +183,76 @@ static sdg_status_t tags_parse(const sdg_options_t *options,
   return SDG_OK;
 }
 
-static sdg_status_t drafts_parse(sdg_drafts_t *drafts,
-                                 const sdg_options_t *options, int ranks,
-                                 sdg_rules_t *rules) {
+sdg_status_t sdg_draft_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
+                             const sdg_options_t *options, sdg_rules_t *rules) {
   sdg_place_t place = {drafts->source, 0};
-  int shards = 0;
-  SDG_TRY(mesh_make(drafts, options, ranks, &rules->mesh));
-  for (int i = 0; i < drafts->count; i++) {
-    sdg_draft_t *draft = &drafts->draft[i];
-    sdg_section_t *section = &draft->section;
-    const char *text = value_of(drafts, draft, SDG_KEY_MATCH, "", "", &place);
-    SDG_TRY(sdg_match_parse(&place, text, section));
-    text = value_of(drafts, draft, SDG_KEY_OP, "", "", &place);
-    SDG_TRY(sdg_op_parse(&place, text, section));
-    section->op_line = draft->line[SDG_KEY_OP];
-    if (section->is_local)
-      continue;
-    shards++;
-    SDG_TRY(shard_parse(drafts, draft, options, rules));
-    for (int k = 0; k < section->splits; k++)
-      rules->axes |= section->split[k].axes;
-  }
-  place = (sdg_place_t){drafts->source, 0};
+  sdg_section_t *section = &draft->section;
+  const char *text = value_of(drafts, draft, SDG_KEY_MATCH, "", "", &place);
+  SDG_TRY(sdg_match_parse(&place, text, section));
+  text = value_of(drafts, draft, SDG_KEY_OP, "", "", &place);
+  SDG_TRY(sdg_op_parse(&place, text, section));
+  section->op_line = draft->line[SDG_KEY_OP];
+  if (section->is_local)
+    return SDG_OK;
+  SDG_TRY(shard_parse(drafts, draft, options, rules));
+  for (int k = 0; k < section->splits; k++)
+    rules->axes |= section->split[k].axes;
+  return SDG_OK;
+}
+
+sdg_status_t sdg_drafts_check(const sdg_drafts_t *drafts,
+                              const sdg_options_t *options,
+                              sdg_rules_t *rules) {
+  sdg_place_t place = {drafts->source, 0};
   if (drafts->by_program)
     return tags_parse(options, rules);
-  if (shards == 0)
-    return sdg_place_fail(&place, SDG_E_RULES_EMPTY, "no [shard] section");
-  return SDG_OK;
+  for (int i = 0; i < drafts->count; i++)
+    if (!drafts->draft[i].section.is_local)
+      return SDG_OK;
+  return sdg_place_fail(&place, SDG_E_RULES_EMPTY, "no [shard] section");
+}
+
+sdg_status_t sdg_drafts_open(const sdg_options_t *options, bool thorough,
+                             sdg_drafts_t *out_drafts) {
+  if (*options->rules)
+    return sdg_drafts_read(options->rules, thorough, out_drafts);
+  if (*options->split)
+    return sdg_drafts_short(options->split, out_drafts);
+  return sdg_fail(SDG_E_OPTION_CONFLICT,
+                  "neither SUNDOG_RULES nor SUNDOG_SPLIT is set");
+}
+
+sdg_status_t sdg_drafts_close(sdg_drafts_t *drafts, sdg_status_t status,
+                              sdg_rules_t *rules, sdg_rules_t *out_rules) {
+  // What the sections own goes over also after a fault, to be freed there.
+  rules->source = strdup(drafts->source);
+  rules->section = calloc((size_t)drafts->count + 1, sizeof *rules->section);
+  if (rules->section) {
+    rules->sections = drafts->count;
+    for (int i = 0; i < drafts->count; i++)
+      rules->section[i] = drafts->draft[i].section;
+  }
+  if (status == SDG_OK && (!rules->source || !rules->section))
+    status = sdg_fail(SDG_E_NO_MEMORY, "for the rules");
+  sdg_drafts_fini(drafts);
+  if (status == SDG_OK)
+    *out_rules = *rules;
+  else
+    sdg_rules_fini(rules);
+  return status;
 }
 
 sdg_status_t sdg_rules_load(const sdg_options_t *options, int ranks,
                             sdg_rules_t *out_rules) {
   sdg_drafts_t drafts;
   sdg_rules_t rules = {.source = NULL};
-  if (*options->rules)
-    SDG_TRY(sdg_drafts_read(options->rules, &drafts));
-  else if (*options->split)
-    SDG_TRY(sdg_drafts_short(options->split, &drafts));
-  else
-    return sdg_fail(SDG_E_OPTION_CONFLICT,
-                    "neither SUNDOG_RULES nor SUNDOG_SPLIT is set");
-  sdg_status_t status = drafts_parse(&drafts, options, ranks, &rules);
-  // What the sections own goes over also after a fault, to be freed there.
-  rules.source = strdup(drafts.source);
-  rules.section = calloc((size_t)drafts.count + 1, sizeof *rules.section);
-  if (rules.section) {
-    rules.sections = drafts.count;
-    for (int i = 0; i < drafts.count; i++)
-      rules.section[i] = drafts.draft[i].section;
-  }
-  if (status == SDG_OK && (!rules.source || !rules.section))
-    status = sdg_fail(SDG_E_NO_MEMORY, "for the rules");
-  sdg_drafts_fini(&drafts);
+  SDG_TRY(sdg_drafts_open(options, false, &drafts));
+  sdg_status_t status = sdg_drafts_mesh(&drafts, options, ranks, &rules.mesh);
+  for (int i = 0; i < drafts.count && status == SDG_OK; i++)
+    status = sdg_draft_parse(&drafts, &drafts.draft[i], options, &rules);
   if (status == SDG_OK)
-    *out_rules = rules;
-  else
-    sdg_rules_fini(&rules);
-  return status;
+    status = sdg_drafts_check(&drafts, options, &rules);
+  return sdg_drafts_close(&drafts, status, &rules, out_rules);
 }
 
 sdg_status_t sdg_rules_label(const sdg_rules_t *rules,
@@ -277,24 +294,27 @@ void sdg_rules_fini(sdg_rules_t *rules) {
   *rules = (sdg_rules_t){.source = NULL};
 }
 
+sdg_status_t sdg_rules_check_glob(const sdg_rules_t *rules,
+                                  const sdg_section_t *section,
+                                  const char *glob, const char *const *names,
+                                  int count) {
+  bool found = sdg_glob_names_product(glob);
+  for (int f = 0; f < SDG_FAMILY_OTHER && !found; f++)
+    found = fnmatch(glob, sdg_family_name((sdg_family_t)f), 0) == 0;
+  for (int n = 0; n < count && !found; n++)
+    found = fnmatch(glob, names[n], 0) == 0;
+  if (found)
+    return SDG_OK;
+  sdg_place_t place = {rules->source, section->op_line};
+  return sdg_word_fail(&place, (sdg_word_t){glob, (int)strlen(glob)}, "op",
+                       names, count);
+}
+
 sdg_status_t sdg_rules_check_entries(const sdg_rules_t *rules,
                                      const char *const *names, int count) {
-  for (int s = 0; s < rules->sections; s++) {
-    const sdg_section_t *section = &rules->section[s];
-    for (int g = 0; g < section->globs; g++) {
-      bool found = sdg_glob_names_product(section->glob[g]);
-      for (int f = 0; f < SDG_FAMILY_OTHER && !found; f++)
-        found =
-            fnmatch(section->glob[g], sdg_family_name((sdg_family_t)f), 0) == 0;
-      for (int n = 0; n < count && !found; n++)
-        found = fnmatch(section->glob[g], names[n], 0) == 0;
-      if (found)
-        continue;
-      sdg_place_t place = {rules->source, section->op_line};
-      return sdg_word_fail(
-          &place, (sdg_word_t){section->glob[g], (int)strlen(section->glob[g])},
-          "op", names, count);
-    }
-  }
+  for (int s = 0; s < rules->sections; s++)
+    for (int g = 0; g < rules->section[s].globs; g++)
+      SDG_TRY(sdg_rules_check_glob(rules, &rules->section[s],
+                                   rules->section[s].glob[g], names, count));
   return SDG_OK;
 }

@@ -214,6 +214,21 @@ sdg_status_t sdg_rules_load(const sdg_options_t *options, int ranks,
                             sdg_rules_t *out_rules) SDG_MUST_CHECK;
 void sdg_rules_fini(sdg_rules_t *rules);
 
+/* How rules are read without a run. */
+typedef struct sdg_review {
+  int ranks; /* 0: as many as the mesh or a list of parts says, or else 2; the
+                number on return */
+  const char *const *names; /* entries that `op` may name */
+  int count;
+  int faults; /* out: how many were reported */
+} sdg_review_t;
+/* The same as sdg_rules_load and sdg_rules_check_entries, but reports every
+ * fault that can be told from the ones before it, not the first alone. Returns
+ * that of the first. */
+sdg_status_t sdg_rules_review(const sdg_options_t *options,
+                              sdg_review_t *review,
+                              sdg_rules_t *out_rules) SDG_MUST_CHECK;
+
 /* The section that a program's label stands for: `text` as the value of
  * `split`, among whose items may be "sum:AXIS[+AXIS]" or "max:..."; "local"; or
  * "replicated". The rest is as the options say. Freed by sdg_section_fini, also

@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "src/words.h"
+
 // Of inih as distributions build it; longer ones it would cut in silence.
 enum { INI_LINE_MAX = 196, INI_NAME_MAX = 47, FILE_BYTES_MAX = 1 << 20 };
 
@@ -27,20 +29,48 @@ typedef struct reader {
   sdg_place_t place; // of the line being read
   const char *at, *end;
   sdg_status_t status; // the first fault, reported
-  int kind;            // of the section being read; -1 before the first
+  int kind;            // of the section being read, or one of those below
+  bool thorough;       // goes on after a fault
   sdg_drafts_t *drafts;
 } reader_t;
+enum { KIND_NONE = -1, KIND_SKIPPED = -2 }; // before a section; in none that is
 
-static void reader_fail_char(reader_t *reader, const char *what, int limit) {
-  reader->status =
-      sdg_place_fail(&reader->place, SDG_E_RULES_SYNTAX,
-                     "%s is longer than %d characters", what, limit);
+// A line is at fault: the reader ends there, or goes on without it.
+static void reader_fault(reader_t *reader, sdg_status_t status) {
+  if (!reader->thorough || status == SDG_E_NO_MEMORY) {
+    reader->status = status;
+    return;
+  }
+  if (reader->drafts->faults++ == 0)
+    reader->drafts->first = status;
+}
+
+static sdg_status_t length_fail(const reader_t *reader, const char *what,
+                                int limit) {
+  return sdg_place_fail(&reader->place, SDG_E_RULES_SYNTAX,
+                        "%s is longer than %d characters", what, limit);
+}
+
+// The kind of a section that its first word means: what is nearest to it, if
+// the reader goes on after the fault.
+static sdg_status_t kind_parse(reader_t *reader, const char *word) {
+  sdg_status_t status = sdg_choice_parse(
+      &reader->place, word, "kind of section", kind_names, 3, &reader->kind);
+  if (status == SDG_OK || !reader->thorough)
+    return status;
+  const char *nearest = sdg_word_nearest(word, kind_names, 3);
+  for (int kind = 0; kind < 3; kind++)
+    if (strcmp(kind_names[kind], nearest) == 0)
+      reader->kind = kind;
+  reader_fault(reader, status);
+  return SDG_OK;
 }
 
 // A line "[kind name]".
 static sdg_status_t section_begin(reader_t *reader, const char *line) {
   const sdg_place_t *place = &reader->place;
   const char *close = strchr(line, ']');
+  reader->kind = KIND_SKIPPED; // if the head is at fault
   if (!close)
     return sdg_place_fail(place, SDG_E_RULES_SYNTAX, "no ] after '%s'", line);
   const char *after = close + 1;
@@ -50,8 +80,7 @@ static sdg_status_t section_begin(reader_t *reader, const char *line) {
     return sdg_place_fail(place, SDG_E_RULES_SYNTAX,
                           "'%s' after the head of a section", after);
   if (close - line - 1 > INI_NAME_MAX)
-    return reader_fail_char(reader, "the head of the section", INI_NAME_MAX),
-           reader->status;
+    return length_fail(reader, "the head of the section", INI_NAME_MAX);
   char head[INI_NAME_MAX + 1];
   snprintf(head, sizeof head, "%.*s", (int)(close - line - 1), line + 1);
   const char *rest = head;
@@ -62,15 +91,17 @@ static sdg_status_t section_begin(reader_t *reader, const char *line) {
                           "the name of a section is one word");
   char word[INI_NAME_MAX + 1];
   snprintf(word, sizeof word, "%.*s", kind.length, kind.at);
-  SDG_TRY(sdg_choice_parse(place, word, "kind of section", kind_names, 3,
-                           &reader->kind));
-  if (reader->kind == KIND_MESH) {
+  SDG_TRY(kind_parse(reader, word));
+  int section = reader->kind;
+  reader->kind = KIND_SKIPPED;
+  if (section == KIND_MESH) {
     if (reader->drafts->mesh_line)
       return sdg_place_fail(place, SDG_E_RULES_TWICE,
                             "[mesh] is already in line %d",
                             reader->drafts->mesh_line);
     if (name.length)
       return sdg_place_fail(place, SDG_E_RULES_SYNTAX, "[mesh] has no name");
+    reader->kind = section;
     reader->drafts->mesh_line = place->line;
     return SDG_OK;
   }
@@ -82,6 +113,7 @@ static sdg_status_t section_begin(reader_t *reader, const char *line) {
       return sdg_place_fail(place, SDG_E_RULES_TWICE,
                             "section '%.*s' is already in line %d", name.length,
                             name.at, reader->drafts->draft[i].section.line);
+  reader->kind = section;
   sdg_draft_t *draft = &reader->drafts->draft[reader->drafts->count++];
   draft->section.is_local = reader->kind == KIND_LOCAL;
   draft->section.line = place->line;
@@ -106,41 +138,47 @@ static sdg_status_t line_check(reader_t *reader, const char *line) {
     return sdg_place_fail(place, SDG_E_RULES_SYNTAX,
                           "'%s' is neither [section] nor name = value", line);
   if (name > INI_NAME_MAX)
-    return reader_fail_char(reader, "the name", INI_NAME_MAX), reader->status;
-  if (reader->kind < 0)
+    return length_fail(reader, "the name", INI_NAME_MAX);
+  if (reader->kind == KIND_NONE)
     return sdg_place_fail(place, SDG_E_RULES_SYNTAX,
                           "'%s' stands before the first section", line);
   return SDG_OK;
 }
 
-// The reader of inih: the next line, without the indentation that would make
-// it the continuation of the one before.
-static char *line_next(char *out, int bytes, void *user) {
-  reader_t *reader = user;
-  if (reader->status != SDG_OK || reader->at == reader->end)
-    return NULL;
+// The next line, without the indentation that would make it the continuation
+// of the one before.
+static sdg_status_t line_take(reader_t *reader, char *out, int bytes) {
   reader->place.line++;
   const char *line = reader->at;
   size_t left = (size_t)(reader->end - line);
   const char *newline = memchr(line, '\n', left);
   const char *stop = newline ? newline : reader->end;
   reader->at = newline ? newline + 1 : reader->end;
-  if (memchr(line, '\0', (size_t)(stop - line))) {
-    reader->status = sdg_place_fail(&reader->place, SDG_E_RULES_SYNTAX,
-                                    "the line has a NUL byte");
-    return NULL;
-  }
+  if (memchr(line, '\0', (size_t)(stop - line)))
+    return sdg_place_fail(&reader->place, SDG_E_RULES_SYNTAX,
+                          "the line has a NUL byte");
   while (line < stop && isspace((unsigned char)*line))
     line++;
   while (stop > line && isspace((unsigned char)stop[-1]))
     stop--;
-  if (stop - line > INI_LINE_MAX || stop - line + 2 > bytes) {
-    reader_fail_char(reader, "the line", INI_LINE_MAX);
-    return NULL;
-  }
+  if (stop - line > INI_LINE_MAX || stop - line + 2 > bytes)
+    return length_fail(reader, "the line", INI_LINE_MAX);
   memcpy(out, line, (size_t)(stop - line));
   out[stop - line] = '\0';
-  reader->status = line_check(reader, out);
+  return line_check(reader, out);
+}
+
+// The reader of inih. Where it goes on after a fault it has an empty line
+// there.
+static char *line_next(char *out, int bytes, void *user) {
+  reader_t *reader = user;
+  if (reader->status != SDG_OK || reader->at == reader->end)
+    return NULL;
+  sdg_status_t status = line_take(reader, out, bytes);
+  if (status != SDG_OK) {
+    reader_fault(reader, status);
+    *out = '\0';
+  }
   if (reader->status != SDG_OK)
     return NULL;
   strcat(out, "\n");
@@ -152,17 +190,21 @@ static sdg_status_t axis_add(reader_t *reader, const char *name,
   size_t used = strlen(reader->drafts->mesh);
   char *end;
   long size = strtol(value, &end, 10);
-  if (end == value || *end || size < 1 || size > SDG_RANKS_MAX)
-    return sdg_place_fail(&reader->place, SDG_E_RULES_VALUE,
-                          "axis %s = %s: it takes a number of ranks from 1 to "
-                          "%d",
-                          name, value, SDG_RANKS_MAX);
+  sdg_status_t status = SDG_OK;
+  if (end == value || *end || size < 1 || size > SDG_RANKS_MAX) {
+    status = sdg_place_fail(&reader->place, SDG_E_RULES_VALUE,
+                            "axis %s = %s: it takes a number of ranks from 1 "
+                            "to %d",
+                            name, value, SDG_RANKS_MAX);
+    reader->drafts->mesh_faulty = true;
+    size = 1; // the axis is known to those that go on
+  }
   if ((size_t)snprintf(reader->drafts->mesh + used,
                        sizeof reader->drafts->mesh - used, "%s%s=%ld",
                        used ? "," : "", name,
                        size) >= sizeof reader->drafts->mesh - used)
     return sdg_place_fail(&reader->place, SDG_E_RULES_VALUE, "too many axes");
-  return SDG_OK;
+  return status;
 }
 
 static sdg_status_t key_add(reader_t *reader, const char *name,
@@ -170,8 +212,19 @@ static sdg_status_t key_add(reader_t *reader, const char *name,
   const sdg_place_t *place = &reader->place;
   sdg_draft_t *draft = &reader->drafts->draft[reader->drafts->count - 1];
   int key;
-  SDG_TRY(sdg_choice_parse(place, name, "key of a section", key_names,
-                           SDG_KEY_COUNT, &key));
+  sdg_status_t status = sdg_choice_parse(place, name, "key of a section",
+                                         key_names, SDG_KEY_COUNT, &key);
+  if (status != SDG_OK && reader->thorough) {
+    // Its value may be at fault, too, or be what the section lacks otherwise.
+    const char *nearest = sdg_word_nearest(name, key_names, SDG_KEY_COUNT);
+    for (key = 0; key_names[key] != nearest;)
+      key++;
+    reader_fault(reader, status);
+    if (draft->line[key] || (reader->kind == KIND_LOCAL && key >= LOCAL_KEYS))
+      return SDG_OK;
+  } else if (status != SDG_OK) {
+    return status;
+  }
   if (reader->kind == KIND_LOCAL && key >= LOCAL_KEYS)
     return sdg_place_fail(place, SDG_E_RULES_VALUE,
                           "'%s' is a key of [shard], [local] has match and op",
@@ -192,9 +245,13 @@ static int pair_read(void *user, const char *section, const char *name,
                      const char *value) {
   (void)section; // line_check() knows it in full
   reader_t *reader = user;
-  if (reader->status == SDG_OK)
-    reader->status = reader->kind == KIND_MESH ? axis_add(reader, name, value)
-                                               : key_add(reader, name, value);
+  if (reader->status != SDG_OK || reader->kind == KIND_SKIPPED)
+    return reader->status == SDG_OK;
+  sdg_status_t status = reader->kind == KIND_MESH
+                            ? axis_add(reader, name, value)
+                            : key_add(reader, name, value);
+  if (status != SDG_OK)
+    reader_fault(reader, status);
   return reader->status == SDG_OK;
 }
 
@@ -249,8 +306,8 @@ static sdg_status_t file_parse(reader_t *reader) {
   int line = ini_parse_stream(line_next, reader, pair_read, reader);
   if (line != 0 && reader->status == SDG_OK) {
     reader->place.line = line > 0 ? line : 0;
-    reader->status =
-        sdg_place_fail(&reader->place, SDG_E_RULES_SYNTAX, "not name = value");
+    reader_fault(reader, sdg_place_fail(&reader->place, SDG_E_RULES_SYNTAX,
+                                        "not name = value"));
   }
   free(text);
   return reader->status;
@@ -262,10 +319,14 @@ static sdg_status_t drafts_init(const char *source, sdg_drafts_t *drafts) {
   return drafts->draft ? SDG_OK : sdg_fail(SDG_E_NO_MEMORY, "for the rules");
 }
 
-sdg_status_t sdg_drafts_read(const char *path, sdg_drafts_t *out_drafts) {
+sdg_status_t sdg_drafts_read(const char *path, bool thorough,
+                             sdg_drafts_t *out_drafts) {
   sdg_drafts_t drafts;
   SDG_TRY(drafts_init(path, &drafts));
-  reader_t reader = {.place.source = path, .kind = -1, .drafts = &drafts};
+  reader_t reader = {.place.source = path,
+                     .kind = KIND_NONE,
+                     .thorough = thorough,
+                     .drafts = &drafts};
   sdg_status_t status = file_parse(&reader);
   if (status == SDG_OK)
     *out_drafts = drafts;

@@ -37,18 +37,54 @@ typedef struct sdg_drafts {
   int mesh_line;      /* of [mesh], 0 without */
   char mesh[512];     /* "y=4,x=2", "" without */
   bool by_program;    /* SUNDOG_SPLIT=tags: no section */
+  bool mesh_faulty;   /* what `mesh` says of sizes is made up */
+  int faults;         /* reported, of lines that were left out */
+  sdg_status_t first; /* of them */
   int count;
   sdg_draft_t *draft; /* owned */
 } sdg_drafts_t;
 
 /* Reads a file; `path` has to live as long as the result. Reports the first
- * fault with its place: SDG_E_RULES_FILE, _SYNTAX, _WORD, _VALUE, _TWICE. */
-sdg_status_t sdg_drafts_read(const char *path,
+ * fault with its place: SDG_E_RULES_FILE, _SYNTAX, _WORD, _VALUE, _TWICE.
+ * `thorough`: reports every faulty line and leaves it out; only a file that
+ * cannot be read is a failure then. */
+sdg_status_t sdg_drafts_read(const char *path, bool thorough,
                              sdg_drafts_t *out_drafts) SDG_MUST_CHECK;
 /* The text of SUNDOG_SPLIT as the one section it stands for; none for "tags",
  * which leaves it to the program. */
 sdg_status_t sdg_drafts_short(const char *split,
                               sdg_drafts_t *out_drafts) SDG_MUST_CHECK;
 void sdg_drafts_fini(sdg_drafts_t *drafts);
+
+/* ---- from drafts to rules (rulesfile.c) ---------------------------------- */
+
+/* Reads what the options ask for, a file or the short form. */
+sdg_status_t sdg_drafts_open(const sdg_options_t *options, bool thorough,
+                             sdg_drafts_t *out_drafts) SDG_MUST_CHECK;
+/* The product of "y=2,x=2", at most a little more than SDG_RANKS_MAX. */
+long sdg_mesh_product(const char *text);
+sdg_status_t sdg_drafts_mesh(const sdg_drafts_t *drafts,
+                             const sdg_options_t *options, int ranks,
+                             sdg_mesh_t *out_mesh) SDG_MUST_CHECK;
+/* Reads the values of one section, for the mesh of `rules`, whose view and axes
+ * are kept up to date. */
+sdg_status_t sdg_draft_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
+                             const sdg_options_t *options,
+                             sdg_rules_t *rules) SDG_MUST_CHECK;
+/* What can be said of all sections together. */
+sdg_status_t sdg_drafts_check(const sdg_drafts_t *drafts,
+                              const sdg_options_t *options,
+                              sdg_rules_t *rules) SDG_MUST_CHECK;
+/* Frees the drafts; moves their sections to the result, or, if `status` is a
+ * fault, frees them too and returns it. */
+sdg_status_t sdg_drafts_close(sdg_drafts_t *drafts, sdg_status_t status,
+                              sdg_rules_t *rules,
+                              sdg_rules_t *out_rules) SDG_MUST_CHECK;
+/* One word of a section's `op`, which matches a family or one of the names, or
+ * is reported. */
+sdg_status_t sdg_rules_check_glob(const sdg_rules_t *rules,
+                                  const sdg_section_t *section,
+                                  const char *glob, const char *const *names,
+                                  int count) SDG_MUST_CHECK;
 
 #endif

@@ -11,9 +11,16 @@
 
 enum { WORDS_SHOWN = 64 };
 
+static _Thread_local sdg_place_t last_place;
+
+sdg_place_t sdg_place_last(void) {
+  return last_place;
+}
+
 sdg_status_t sdg_place_fail(const sdg_place_t *place, sdg_status_t status,
                             const char *format, ...) {
   char text[1024];
+  last_place = *place;
   va_list args;
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);

@@ -6,13 +6,21 @@
 
 #include <argp.h>
 
-/* Exit statuses of `run` and `exec` themselves, as those of env(1): the
- * program was not started; it cannot be executed; it is not there. */
+#include "src/status.h"
+
+/* Exit statuses of all commands; a program's own is passed on. */
 enum {
-  COMMAND_FAILED = 125,
-  COMMAND_NOT_EXECUTABLE = 126,
-  COMMAND_NOT_FOUND = 127,
+#define SDG_EXIT(name, number, text) COMMAND_##name = number,
+#include "tools/exits.def"
+#undef SDG_EXIT
+  COMMAND_FAILED = COMMAND_REFUSED,
 };
+/* That of a command which failed with `status`; of one that runs programs only
+ * the command line counts, everything else is COMMAND_REFUSED. */
+int command_exit(sdg_status_t status);
+int command_exit_run(sdg_status_t status);
+/* One row of the table; NULL past the last. */
+const char *command_exit_text(int index, int *out_number);
 
 int command_run(int argc, char **argv);
 int command_exec(int argc, char **argv);
@@ -24,10 +32,12 @@ int command_verify(int argc, char **argv);
 int command_inspect(int argc, char **argv);
 int command_doctor(int argc, char **argv);
 int command_diff(int argc, char **argv);
+int command_rules(int argc, char **argv);
 
 /* Their arguments, which `--help` and the manual pages print. */
 extern const struct argp run_argp, exec_argp, options_argp, explain_argp,
-    split_argp, join_argp, verify_argp, inspect_argp, doctor_argp, diff_argp;
+    split_argp, join_argp, verify_argp, inspect_argp, doctor_argp, diff_argp,
+    rules_argp;
 
 /* One row of the list of sub-commands. */
 typedef struct command {

@@ -75,7 +75,7 @@ int command_options(int argc, char **argv) {
   for (unsigned i = 0; (info = sdg_option_at(i)); i++)
     option_print(info);
   sdg_options_load(environ);
-  return sdg_options_fault() == SDG_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+  return command_exit(sdg_options_fault());
 }
 
 // "SDG-003", "sdg-3", "3": 3; -1 for anything else.
@@ -158,15 +158,11 @@ const struct argp explain_argp = {
 static int call_explain(const explain_t *explain) {
   char *end = NULL;
   int64_t number = explain->what ? strtoll(explain->what, &end, 10) : 0;
-  if (number < 1 || *end) {
-    (void)sdg_fail(SDG_E_USAGE, "'%s' is no number of a call",
-                   explain->what ? explain->what : "");
-    return EXIT_FAILURE;
-  }
-  return explain_call(explain->record, explain->rank, explain->thread,
-                      number) == SDG_OK
-             ? EXIT_SUCCESS
-             : EXIT_FAILURE;
+  if (number < 1 || *end)
+    return command_exit(sdg_fail(SDG_E_USAGE, "'%s' is no number of a call",
+                                 explain->what ? explain->what : ""));
+  return command_exit(
+      explain_call(explain->record, explain->rank, explain->thread, number));
 }
 
 int command_explain(int argc, char **argv) {
@@ -180,13 +176,11 @@ int command_explain(int argc, char **argv) {
   int code = code_parse(text);
   const sdg_error_info_t *info =
       code > 0 ? sdg_error_find((sdg_status_t)code) : NULL;
-  if (!info) {
-    (void)sdg_fail(SDG_E_USAGE,
-                   "'%s' is no code of this version; `sundog explain` lists "
-                   "them",
-                   text);
-    return EXIT_FAILURE;
-  }
+  if (!info)
+    return command_exit(sdg_fail(SDG_E_USAGE,
+                                 "'%s' is no code of this version; `sundog "
+                                 "explain` lists them",
+                                 text));
   printf("SDG-%03d: %s\n\n", code, info->summary);
   paragraph_print(info->remedy, 0);
   return EXIT_SUCCESS;

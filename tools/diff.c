@@ -13,8 +13,6 @@
 #include "tools/command.h"
 #include "tools/element.h"
 
-// As those of cmp(1).
-enum { DIFF_SAME = 0, DIFF_DIFFERENT = 1, DIFF_TROUBLE = 2 };
 enum { BLOCK_ELEMENTS = 1 << 18, KEY_RTOL = 0x100, KEY_ATOL, KEY_ANY_TYPE };
 
 typedef struct diff {
@@ -93,7 +91,7 @@ const struct argp diff_argp = {
         "Compares two array files: shape, type and every element. Prints how "
         "many elements differ and where they differ most.\v"
         "The exit status is 0 if no element differs by more than A + R * |b|, "
-        "1 if some do, or shape or type do, 2 in trouble.\n\n"
+        "1 if some do, or shape or type do.\n\n"
         "A NaN equals a NaN at the same place and differs from every number; "
         "an infinity equals itself alone; 0 equals -0. Complex numbers are "
         "compared by the modulus of their difference; bfloat16 is type V2. "
@@ -247,15 +245,16 @@ static bool same_shape(const sdg_npy_header_t *a, const sdg_npy_header_t *b) {
   return same;
 }
 
-static int files_compare(const diff_t *diff, const sdg_npy_t *npy) {
+static sdg_status_t files_compare(const diff_t *diff, const sdg_npy_t *npy,
+                                  bool *out_differ) {
   const sdg_npy_header_t *a = &npy[0].header, *b = &npy[1].header;
   element_type_t type[2];
   for (int i = 0; i < 2; i++)
-    if (!element_type_of(npy[i].header.dtype, &type[i])) {
-      (void)sdg_fail(SDG_E_NPY_FORMAT, "%s: elements of type %s are no numbers",
-                     diff->path[i], npy[i].header.dtype);
-      return DIFF_TROUBLE;
-    }
+    if (!element_type_of(npy[i].header.dtype, &type[i]))
+      return sdg_fail(SDG_E_NPY_FORMAT,
+                      "%s: elements of type %s are no numbers", diff->path[i],
+                      npy[i].header.dtype);
+  *out_differ = true;
   if (!same_shape(a, b)) {
     if (!diff->quiet) {
       printf("shapes differ: ");
@@ -264,29 +263,30 @@ static int files_compare(const diff_t *diff, const sdg_npy_t *npy) {
       shape_print(b);
       printf("\n");
     }
-    return DIFF_DIFFERENT;
+    return SDG_OK;
   }
   bool types = !diff->any_type && strcmp(a->dtype, b->dtype) != 0;
   if (types && !diff->quiet)
     printf("types differ: %s and %s\n", a->dtype, b->dtype);
   result_t result = {.differ = 0};
-  if (arrays_compare(diff, npy, type, &result) != SDG_OK)
-    return DIFF_TROUBLE;
+  SDG_TRY(arrays_compare(diff, npy, type, &result));
   if (!diff->quiet)
     result_print(diff, npy, type, &result);
-  return types || result.beyond ? DIFF_DIFFERENT : DIFF_SAME;
+  *out_differ = types || result.beyond;
+  return SDG_OK;
 }
 
 int command_diff(int argc, char **argv) {
   diff_t diff = {.paths = 0};
   sdg_npy_t npy[2] = {{.path = NULL}, {.path = NULL}};
-  argp_err_exit_status = DIFF_TROUBLE;
   argp_parse(&diff_argp, argc, argv, 0, NULL, &diff);
-  int result = DIFF_TROUBLE;
-  if (sdg_npy_open(diff.path[0], &npy[0]) == SDG_OK &&
-      sdg_npy_open(diff.path[1], &npy[1]) == SDG_OK)
-    result = files_compare(&diff, npy);
+  bool differ = false;
+  sdg_status_t status = sdg_npy_open(diff.path[0], &npy[0]);
+  if (status == SDG_OK)
+    status = sdg_npy_open(diff.path[1], &npy[1]);
+  if (status == SDG_OK)
+    status = files_compare(&diff, npy, &differ);
   for (int i = 0; i < 2; i++)
     sdg_npy_close(&npy[i]);
-  return result;
+  return status == SDG_OK && differ ? COMMAND_DIFFERENT : command_exit(status);
 }

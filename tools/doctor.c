@@ -102,5 +102,5 @@ int command_doctor(int argc, char **argv) {
     checkup_program(&checkup, launch.program[0]);
   printf("%d ok, %d warn, %d fail\n", checkup.count[CHECKUP_OK],
          checkup.count[CHECKUP_WARN], checkup.count[CHECKUP_FAIL]);
-  return checkup.count[CHECKUP_FAIL] ? EXIT_FAILURE : EXIT_SUCCESS;
+  return checkup.count[CHECKUP_FAIL] ? COMMAND_DIFFERENT : COMMAND_OK;
 }

@@ -131,7 +131,6 @@ int command_exec(int argc, char **argv) {
   single_t single = {.launch = {.device = LAUNCH_AUTO}};
   launch_t *launch = &single.launch;
   int rank, size, local_rank;
-  argp_err_exit_status = COMMAND_FAILED;
   argp_parse(&exec_argp, argc, argv, ARGP_IN_ORDER, NULL, &single);
   if (launch_prepare(launch) != SDG_OK ||
       rank_find(single.alone, &rank, &size, &local_rank) != SDG_OK)

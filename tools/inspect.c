@@ -361,7 +361,6 @@ int command_inspect(int argc, char **argv) {
   calls_t calls;
   const sdg_option_info_t *info;
   int result = COMMAND_FAILED;
-  argp_err_exit_status = COMMAND_FAILED;
   argp_parse(&inspect_argp, argc, argv, ARGP_IN_ORDER, NULL, &inspect);
   // One rank, whatever the environment asks for.
   for (unsigned i = 0; (info = sdg_option_at(i)); i++)

@@ -305,7 +305,6 @@ static sdg_status_t join_run(join_t *join) {
 int command_join(int argc, char **argv) {
   join_t join = {.ranks = 0};
   unfinished_guard();
-  argp_err_exit_status = EXIT_FAILURE;
   argp_parse(&join_argp, argc, argv, 0, NULL, &join.given);
   sdg_status_t status = join_run(&join);
   for (int r = 0; r < join.ranks; r++) {
@@ -319,5 +318,5 @@ int command_join(int argc, char **argv) {
   free(join.extent);
   free(join.rank);
   free(join.given.file);
-  return status == SDG_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+  return command_exit(status);
 }

@@ -29,6 +29,8 @@ static const command_t commands[] = {
      "what this machine has and lacks for a run"},
     {"diff", "sundog diff", command_diff, &diff_argp,
      "compare two array files"},
+    {"rules", "sundog rules", command_rules, &rules_argp,
+     "check rules without a run"},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
@@ -39,8 +41,21 @@ static int help(FILE *to) {
     fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].summary);
   fprintf(to, "\n`sundog COMMAND --help` describes a command. Example:\n"
               "  sundog run -n 4 --split H --view shard -- solver "
-              "in-{rank}.npy out-{rank}.npy\n");
-  return to == stdout ? EXIT_SUCCESS : EXIT_FAILURE;
+              "in-{rank}.npy out-{rank}.npy\n\nExit statuses:\n");
+  const char *text;
+  for (int i = 0, number; (text = command_exit_text(i, &number)); i++)
+    fprintf(to, " %3d  %s\n", number, text);
+  return to == stdout ? COMMAND_OK : COMMAND_USAGE;
+}
+
+// What was printed and could not be written is a failure, as on a full disk.
+static int output_close(int status) {
+  if (fflush(stdout) == 0 && !ferror(stdout))
+    return status;
+  if (status == COMMAND_OK)
+    status =
+        command_exit(sdg_fail(SDG_E_FILE_IO, "cannot write standard output"));
+  return status;
 }
 
 int main(int argc, char **argv) {
@@ -49,10 +64,10 @@ int main(int argc, char **argv) {
     return help(stderr);
   if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
       strcmp(argv[1], "help") == 0)
-    return help(stdout);
+    return output_close(help(stdout));
   if (strcmp(argv[1], "--version") == 0) {
     puts("sundog " SUNDOG_VERSION);
-    return EXIT_SUCCESS;
+    return output_close(COMMAND_OK);
   }
   // For the build alone, which installs what this prints.
   if (strcmp(argv[1], "--manual") == 0 && argc == 4)
@@ -62,9 +77,10 @@ int main(int argc, char **argv) {
     if (strcmp(argv[1], names[i]) != 0)
       continue;
     argv[1] = (char *)(uintptr_t)commands[i].as;
-    return commands[i].main(argc - 1, argv + 1);
+    argp_err_exit_status = COMMAND_USAGE;
+    return output_close(commands[i].main(argc - 1, argv + 1));
   }
   fprintf(stderr, "sundog: no command '%s'; nearest: %s (see sundog --help)\n",
           argv[1], sdg_word_nearest(argv[1], names, COMMANDS));
-  return EXIT_FAILURE;
+  return COMMAND_USAGE;
 }

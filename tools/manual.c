@@ -120,6 +120,7 @@ static void command_print(const command_t *command) {
     printf(".SH NOTES\n");
     paragraphs_print(rest + 1);
   }
+  printf(".SH EXIT STATUS\nSee\n.BR sundog (7).\n");
   printf(".SH SEE ALSO\n.BR sundog (1),\n.BR sundog (7)\n");
 }
 
@@ -165,6 +166,15 @@ static void variables_print(void) {
       text_print(info->fallback);
       putchar('.');
     }
+    putchar('\n');
+  }
+}
+
+static void exits_print(void) {
+  const char *text;
+  for (int i = 0, number; (text = command_exit_text(i, &number)); i++) {
+    printf(".TP\n.B %d\n", number);
+    text_print(text);
     putchar('\n');
   }
 }
@@ -240,6 +250,9 @@ int manual_print(const command_t *commands, int count, const char *page,
     printf(".SH CODES\nEvery message of sundog has a code that stays the "
            "same;\n.BR sundog\\-explain (1)\nprints what follows.\n");
     codes_print();
+    printf(".SH EXIT STATUS\nOf all commands. A program that was run passes "
+           "its own on.\n");
+    exits_print();
     printf(".SH SEE ALSO\n.BR sundog (1)\n");
     return result;
   }

@@ -212,7 +212,6 @@ static void signals_survive(void) {
 int command_run(int argc, char **argv) {
   run_t run = {.size = 0};
   sigset_t set, mask;
-  argp_err_exit_status = COMMAND_FAILED;
   argp_parse(&run_argp, argc, argv, ARGP_IN_ORDER, NULL, &run);
   (void)sdg_options_load(environ); // launch_prepare reports
   if (run_check(&run) != SDG_OK)

@@ -170,7 +170,6 @@ int command_split(int argc, char **argv) {
   pieces_t pieces = {.files = 0};
   sdg_npy_t whole = {.path = NULL};
   unfinished_guard();
-  argp_err_exit_status = EXIT_FAILURE;
   argp_parse(&split_argp, argc, argv, 0, NULL, &pieces);
   bool folder = pieces.output && is_folder(pieces.output);
   char *fallback =
@@ -184,5 +183,5 @@ int command_split(int argc, char **argv) {
   }
   free(fallback);
   free(pieces.file);
-  return status == SDG_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+  return command_exit(status);
 }

@@ -396,7 +396,6 @@ static int verify_run(const verify_t *verify) {
 
 int command_verify(int argc, char **argv) {
   verify_t verify = {.launch = {.device = LAUNCH_AUTO}};
-  argp_err_exit_status = COMMAND_FAILED;
   argp_parse(&verify_argp, argc, argv, ARGP_IN_ORDER, NULL, &verify);
   ssize_t n = readlink("/proc/self/exe", verify.self, sizeof verify.self - 1);
   if (n < 0) {

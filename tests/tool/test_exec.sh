@@ -61,7 +61,7 @@ the_status_is_the_programs() {
   run 127 "$sundog" exec --alone -- ./nowhere
   says err SDG-715
   run 126 "$sundog" exec --alone -- /etc/passwd
-  run 125 "$sundog" exec
+  run 64 "$sundog" exec
 }
 the_environment_is_set() {
   local first=$top/build/interpose/first.so

@@ -81,12 +81,12 @@ a_record_changes_nothing() {
 }
 what_is_not_there_is_said() {
   recorded --split H --view shard
-  run 1 "$sundog" explain --record kept 100000
+  run 64 "$sundog" explain --record kept 100000
   says err 'has no call 100000'
-  run 1 "$sundog" explain --record kept --rank 7 1
+  run 74 "$sundog" explain --record kept --rank 7 1
   says err 'SDG-700'
-  run 1 "$sundog" explain --record kept SDG-204
-  run 1 "$sundog" explain --record kept
+  run 64 "$sundog" explain --record kept SDG-204
+  run 64 "$sundog" explain --record kept
   printf '{"call":3\nxx\n[]\n{"call":1,"thread":0,"by":9}\n' >kept/rank-0
   explain 1
   says out 'untagged'

@@ -175,7 +175,7 @@ products_of_cublaslt_are_seen() {
     grep -q '^ 2 cublasLtMatmul M 6 N 12 K 5 BATCH 1 float a 5x6 b 5x12 d 12x6$'
 }
 the_view_and_dimension_can_be_chosen() {
-  run 125 "$sundog" "${inspect[@]}" --view none -- "$pooled" 2 exit
+  run 64 "$sundog" "${inspect[@]}" --view none -- "$pooled" 2 exit
   run 0 "$sundog" "${inspect[@]}" --view shard -o r.ini -- "$pooled" 2 exit
   grep -q '^view = shard' r.ini
   if grep -q 'no rule' out; then
@@ -186,7 +186,7 @@ the_view_and_dimension_can_be_chosen() {
   grep -q '^split = W:' r.ini
   run 125 "$sundog" "${inspect[@]}" --split N -o n.ini -- "$pooled" 2 exit
   [ ! -e n.ini ] # a batch of one
-  run 125 "$sundog" "${inspect[@]}" --split C -- "$pooled" 2 exit
+  run 64 "$sundog" "${inspect[@]}" --split C -- "$pooled" 2 exit
 }
 distinct_calls_are_told_apart() {
   # Three convolutions by the equivalence tester's client, the second one twice.
@@ -269,7 +269,7 @@ a_program_without_cudnn_is_an_error() {
   says err 'no cuDNN call of the program was seen'
   run 1 "$sundog" "${inspect[@]}" -- false
   run 127 "$sundog" "${inspect[@]}" -- ./nowhere
-  run 125 "$sundog" "${inspect[@]}"
+  run 64 "$sundog" "${inspect[@]}"
 }
 
 cases the_solvers_calls_are_seen drafted_rules_run_as_they_are \

@@ -35,6 +35,9 @@ every_option_and_code_is_in_the_manual() {
   while read -r option; do says out "$option"; done <options
   "$sundog" explain | cut -c 1-7 >codes
   while read -r code; do says out "$code"; done <codes
+  "$sundog" --help | sed -n '/^Exit statuses:/,$s/^ *[0-9]\+  //p' >statuses
+  [ "$(wc -l <statuses)" -ge 10 ]
+  while read -r text; do says out "$text"; done <statuses
   says out '[shard NAME]'
   grep -o 'sundog_[a-z_]*(' "$(dirname "$0")/../../src/sundog.h" |
     sort -u >functions

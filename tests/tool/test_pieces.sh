@@ -59,7 +59,7 @@ every_method_divides_as_it_says() {
   [ "$(sed 's/.*(//' out | tr '\n' ' ')" = '34, 2) 34, 2) 32, 2) ' ]
   run 0 "$sundog" join --parts chunk back.npy 'f.{rank}.npy'
   cmp back.npy f.npy
-  run 1 "$sundog" join --parts even back2.npy 'f.{rank}.npy'
+  run 65 "$sundog" join --parts even back2.npy 'f.{rank}.npy'
   says err SDG-720
   [ ! -e back2.npy ]
 }
@@ -84,7 +84,7 @@ ranks_may_hold_the_same_piece() {
   run 0 "$sundog" join "${cut[@]}" back.npy 'f.{rank}.npy'
   cmp back.npy f.npy
   printf x | dd of=f.3.npy bs=1 seek=130 conv=notrunc status=none
-  run 1 "$sundog" join "${cut[@]}" back2.npy 'f.{rank}.npy'
+  run 65 "$sundog" join "${cut[@]}" back2.npy 'f.{rank}.npy'
   says err 'f.3.npy and f.1.npy are the same piece and differ'
   [ ! -e back2.npy ]
 }
@@ -96,9 +96,9 @@ raw_files_are_cut_and_joined() {
   cmp f.0.raw <({ head -c 12; tail -c +37 | head -c 12; } <f.raw)
   run 0 "$sundog" join "${raw[@]}" --parts 1,3 back.raw f.0.raw f.1.raw
   cmp back.raw f.raw
-  run 1 "$sundog" join "${raw[@]}" --parts 2,2 back2.raw f.0.raw f.1.raw
+  run 65 "$sundog" join "${raw[@]}" --parts 2,2 back2.raw f.0.raw f.1.raw
   says err 'SDG-701'
-  run 1 "$sundog" split --shape 2,4 f.raw -n 2
+  run 64 "$sundog" split --shape 2,4 f.raw -n 2
   says err '--dtype is missing'
 }
 parts_of_nothing_are_parts() {
@@ -109,24 +109,24 @@ parts_of_nothing_are_parts() {
 }
 what_does_not_add_up_is_refused() {
   npy '10, 3' f.npy
-  run 1 "$sundog" split --parts 3,5 f.npy
+  run 64 "$sundog" split --parts 3,5 f.npy
   says err SDG-101
-  run 1 "$sundog" split --parts 3,5,2 -n 4 f.npy
+  run 64 "$sundog" split --parts 3,5,2 -n 4 f.npy
   says err SDG-101
-  run 1 "$sundog" split f.npy
+  run 64 "$sundog" split f.npy
   says err 'how many pieces'
-  run 1 "$sundog" split --dim D -n 2 f.npy
+  run 64 "$sundog" split --dim D -n 2 f.npy
   says err "an array of 2 dimensions has no 'D'"
-  run 1 "$sundog" split --dim 2 -n 2 f.npy
-  run 1 "$sundog" split --dim H,H -n 2 f.npy
+  run 64 "$sundog" split --dim 2 -n 2 f.npy
+  run 64 "$sundog" split --dim H,H -n 2 f.npy
   says err 'cut twice'
-  run 1 "$sundog" split --dim H:z --mesh y=2 f.npy
+  run 64 "$sundog" split --dim H:z --mesh y=2 f.npy
   says err "no axis 'z'"
-  run 1 "$sundog" split --dim H,W --mesh y=2,x=2 f.npy
+  run 64 "$sundog" split --dim H,W --mesh y=2,x=2 f.npy
   says err 'H:y'
-  run 1 "$sundog" split -n 2 -o one.npy f.npy
+  run 64 "$sundog" split -n 2 -o one.npy f.npy
   says err '{rank}'
-  run 1 "$sundog" split -n 2 nowhere.npy
+  run 74 "$sundog" split -n 2 nowhere.npy
   says err SDG-700
   [ "$(ls)" = $'elements\nerr\nf.npy\nout\nstderr\ntmp' ]
 }
@@ -134,25 +134,25 @@ pieces_that_do_not_fit_are_refused() {
   npy '3, 4' a.npy
   npy '3, 5' b.npy
   npy '12,' c.npy
-  run 1 "$sundog" join out.npy a.npy b.npy
+  run 65 "$sundog" join out.npy a.npy b.npy
   says err SDG-400
   run 0 "$sundog" join --dim W out.npy a.npy b.npy
-  run 1 "$sundog" join out2.npy a.npy c.npy
+  run 65 "$sundog" join out2.npy a.npy c.npy
   says err 'c.npy has 1 dimensions, a.npy has 2'
   sed 's/|u1/|i1/' a.npy >d.npy
-  run 1 "$sundog" join out2.npy a.npy d.npy
+  run 65 "$sundog" join out2.npy a.npy d.npy
   says err 'd.npy is of type |i1'
-  run 1 "$sundog" join -n 3 out2.npy a.npy a.npy
+  run 65 "$sundog" join -n 3 out2.npy a.npy a.npy
   says err '2 pieces for 3 ranks'
-  run 1 "$sundog" join --dim H:y,W:x --mesh y=2,x=2 out2.npy a.npy a.npy
-  run 1 "$sundog" join out2.npy 'n{rank}.npy'
+  run 64 "$sundog" join --dim H:y,W:x --mesh y=2,x=2 out2.npy a.npy a.npy
+  run 65 "$sundog" join out2.npy 'n{rank}.npy'
   says err SDG-720
   [ ! -e out2.npy ]
 }
 alphabetical_order_is_not_taken_for_the_ranks() {
   npy '12, 1' f.npy
   run 0 "$sundog" split -n 12 f.npy
-  run 1 "$sundog" join back.npy f.*.npy
+  run 65 "$sundog" join back.npy f.*.npy
   says err "'out.{rank}.npy'"
   run 0 "$sundog" join back.npy 'f.{rank}.npy'
   cmp back.npy f.npy
@@ -178,15 +178,15 @@ a_piece_is_never_the_output() {
   local output
   for output in f.0.npy ./f.0.npy sub/../f.1.npy "$PWD/f.1.npy" soft.npy \
     hard.npy sub/soft.npy; do
-    run 1 "$sundog" join "$output" f.0.npy f.1.npy
+    run 73 "$sundog" join "$output" f.0.npy f.1.npy
     says err SDG-731
-    run 1 "$sundog" join --force "$output" 'f.{rank}.npy'
+    run 73 "$sundog" join --force "$output" 'f.{rank}.npy'
     says err SDG-731
     cmp f.0.npy was.0
     cmp f.1.npy was.1
   done
   # A piece by way of a link.
-  run 1 "$sundog" join f.0.npy soft.npy f.1.npy
+  run 73 "$sundog" join f.0.npy soft.npy f.1.npy
   says err SDG-731
   cmp f.0.npy was.0
 }
@@ -197,18 +197,18 @@ a_forgotten_output_costs_no_piece() {
   for r in 0 1 2; do cp "f.$r.npy" "was.$r"; done
   cp f.0.npy left.npy
   cp f.1.npy right.npy
-  run 1 "$sundog" join -d 0 f.0.npy f.1.npy
+  run 73 "$sundog" join -d 0 f.0.npy f.1.npy
   says err "the output 'f.0.npy' is there, and looks like a piece"
-  run 1 "$sundog" join f.0.npy f.1.npy f.2.npy
+  run 73 "$sundog" join f.0.npy f.1.npy f.2.npy
   says err SDG-731
-  run 1 "$sundog" join left.npy right.npy # by their shapes
+  run 73 "$sundog" join left.npy right.npy # by their shapes
   says err SDG-731
-  run 1 "$sundog" join left.npy f.1.npy f.2.npy
+  run 73 "$sundog" join left.npy f.1.npy f.2.npy
   for r in 0 1 2; do cmp "f.$r.npy" "was.$r"; done
   cmp left.npy was.0
   raw 8 p.0.raw
   raw 8 p.1.raw
-  run 1 "$sundog" join --shape 8 --dtype u1 --parts 8 p.0.raw p.1.raw
+  run 73 "$sundog" join --shape 8 --dtype u1 --parts 8 p.0.raw p.1.raw
   says err SDG-731
   # An older result is replaced, and what the user insists on.
   run 0 "$sundog" join whole.npy f.0.npy f.1.npy f.2.npy
@@ -220,12 +220,12 @@ a_forgotten_output_costs_no_piece() {
 a_split_file_is_never_a_piece() {
   npy '4, 2' f1.npy
   cp f1.npy was
-  run 1 "$sundog" split -n 2 -o 'f{rank}.npy' f1.npy
+  run 73 "$sundog" split -n 2 -o 'f{rank}.npy' f1.npy
   says err SDG-731
   ln f1.npy g.1.npy
-  run 1 "$sundog" split -n 2 -o 'g.{rank}.npy' f1.npy
+  run 73 "$sundog" split -n 2 -o 'g.{rank}.npy' f1.npy
   says err SDG-731
-  run 1 "$sundog" split -n 1 -o ./f1.npy f1.npy
+  run 73 "$sundog" split -n 1 -o ./f1.npy f1.npy
   says err SDG-731
   cmp f1.npy was
   [ ! -e f0.npy ]
@@ -249,11 +249,11 @@ failures_leave_no_parts() {
   npy '3, 4' a.npy
   npy '3, 4' f.npy
   printf x | dd of=a.npy bs=1 seek=130 conv=notrunc status=none
-  run 1 "$sundog" join --dim H:y --mesh data=2,y=1 out.npy a.npy f.npy
+  run 65 "$sundog" join --dim H:y --mesh data=2,y=1 out.npy a.npy f.npy
   says err differ
   no_parts
   mkdir f.1.npy # pieces 0 and 2 could be written
-  run 1 "$sundog" split -n 3 f.npy
+  run 74 "$sundog" split -n 3 f.npy
   says err 'f.1.npy is not a regular file'
   no_parts
   [ ! -e f.0.npy ]

@@ -275,11 +275,11 @@ faulty_options_stop_the_run_before_it_starts() {
   printf '[shard a]\nsplti = H\n' >r
   run 125 "$sundog" run -n 2 --rules r -- touch started
   says err "r:2: 'splti' is no key of a section; nearest: split"
-  run 125 "$sundog" run -n 0 -- touch started
-  run 125 "$sundog" run -n 1x -- touch started
-  run 125 "$sundog" run --device gpu -- touch started
-  run 125 "$sundog" run --nothing -- touch started
-  run 125 "$sundog" run
+  run 64 "$sundog" run -n 0 -- touch started
+  run 64 "$sundog" run -n 1x -- touch started
+  run 64 "$sundog" run --device gpu -- touch started
+  run 64 "$sundog" run --nothing -- touch started
+  run 64 "$sundog" run
   [ ! -e started ]
 }
 errors_can_be_ignored() {

@@ -3,6 +3,7 @@
 # What the command prints of itself: help, options, codes.
 # shellcheck disable=SC2154,SC2317,SC1091 # harness.sh
 . "$(dirname "$0")/harness.sh"
+readme=$(realpath "$(dirname "$0")/../../README.md")
 bench=$(realpath "$(dirname "$0")/../../tools/bench")
 
 the_version_is_printed() {
@@ -17,9 +18,9 @@ help_names_every_command() {
     says out "Usage: sundog $command"
     run 0 "$sundog" --help
   done
-  run 1 "$sundog"
+  run 64 "$sundog"
   silent out
-  run 1 "$sundog" jion
+  run 64 "$sundog" jion
   says err 'nearest: join'
 }
 options_show_value_and_origin() {
@@ -34,7 +35,7 @@ options_show_value_and_origin() {
   lacks out not_to_be_printed
 }
 faulty_options_are_named() {
-  SUNDOG_TIMOUT=7 run 1 "$sundog" options
+  SUNDOG_TIMOUT=7 run 78 "$sundog" options
   says err 'nearest: SUNDOG_TIMEOUT'
 }
 codes_are_explained() {
@@ -57,14 +58,36 @@ every_code_is_listed_and_explained() {
     [ "$(wc -l <out)" -ge 3 ]
   done <list
 }
+every_exit_status_is_documented() {
+  run 0 "$sundog" --help
+  sed -n '/^Exit statuses:/,$p' out | tail -n +2 >statuses
+  [ "$(wc -l <statuses)" -ge 10 ]
+  while read -r number text; do
+    grep -qF "| $number | $text |" "$readme" || {
+      echo "# README does not say: | $number | $text |"
+      return 1
+    }
+  done <statuses
+}
+what_cannot_be_printed_is_a_failure() {
+  [ -c /dev/full ] || return 0
+  local words status
+  for words in --help --version options explain 'explain 717'; do
+    status=0
+    # shellcheck disable=SC2086 # words
+    "$sundog" $words >/dev/full 2>err || status=$?
+    [ "$status" -eq 74 ] || echo "# status $status of '$words'"
+    [ "$status" -eq 74 ]
+  done
+}
 unknown_codes_are_refused() {
   for code in 0 999 SDG- x 7x -- ''; do
-    run 1 "$sundog" explain -- "$code"
+    run 64 "$sundog" explain -- "$code"
     says err 'is no code'
   done
 }
 the_bench_says_what_it_measures() {
-  run 1 "$bench"
+  run 1 "$bench" # a script of its own
   lacks err 'bench_'
   grep -oP "(?<=')\w+(?=': \(bench_)" "$bench" >subjects
   [ "$(wc -l <subjects)" -ge 5 ]
@@ -75,5 +98,6 @@ the_bench_says_what_it_measures() {
 
 cases the_version_is_printed help_names_every_command \
   options_show_value_and_origin faulty_options_are_named codes_are_explained \
-  every_code_is_listed_and_explained unknown_codes_are_refused \
+  every_code_is_listed_and_explained every_exit_status_is_documented \
+  what_cannot_be_printed_is_a_failure unknown_codes_are_refused \
   the_bench_says_what_it_measures

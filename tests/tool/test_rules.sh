@@ -1,0 +1,143 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# `sundog rules --check`: what rules say, and all that is wrong with them,
+# without a run.
+# shellcheck disable=SC2154,SC2317,SC1091 # harness.sh
+. "$(dirname "$0")/harness.sh"
+clients=$(realpath "$3")
+
+# line NUMBER TEXT: a fault of this line of net.rules has the text.
+line() {
+  grep -F "net.rules:$1: " "$work/err" | grep -qF -- "$2" && return 0
+  echo "# no fault of line $1 with '$2':"
+  sed 's/^/#   /' "$work/err"
+  return 1
+}
+faults() { # NUMBER: so many were reported, and no more
+  says err "$1 fault"
+  [ "$(grep -c '^sundog: SDG-' "$work/err")" -eq "$1" ]
+}
+
+good_rules_are_shown_as_they_were_read() {
+  cat >net.rules <<'END'
+[mesh]
+data = 2
+y = 4
+[local head]
+match = N C 1 1
+[shard field]
+match = N C H>=64 W
+op = conv* cudnnPooling*
+split = N:data, H:y
+parts = H:1,2,3,4
+view = shard
+END
+  run 0 "$sundog" rules --check net.rules
+  says out 'net.rules: 2 sections, for 8 ranks, data=2 y=4'
+  says out '[local head] match N C 1 1'
+  says out '[shard field] match N C H>=64 W, op conv* cudnnPooling*; split N:data in 2 (agree), H:y in 4 (1,2,3,4), view shard'
+  silent err
+  run 78 "$sundog" rules --check -n 4 net.rules
+  line 1 'the mesh data=2,y=4 is not one of 4 ranks'
+  faults 1
+}
+every_fault_is_found_at_once() {
+  cat >net.rules <<'END'
+[mesh]
+y = two
+[shrad field]
+match = N C Q>=64
+op = conv foo
+splt = H:y
+view = whle
+nonsense
+[shard two]
+view = shard
+strategy = fast
+wrap = N
+keep = dyy
+[local a]
+split = H
+[shard
+[shard two]
+[shard ops]
+op = cudnnPoolng* cublasXgemm
+split = H:z
+view = shard
+END
+  run 78 "$sundog" rules --check net.rules
+  line 2 'axis y = two'
+  line 3 "'shrad' is no kind of section; nearest: shard"
+  line 4 "'Q' is no dimension"
+  line 5 "'foo' is no op"
+  line 6 "'splt' is no key of a section; nearest: split"
+  line 7 "'whle' is no view; nearest: whole"
+  line 8 "'nonsense' is neither"
+  line 9 "section 'two' has no split"
+  line 11 "'fast' is no strategy"
+  line 12 'N cannot be periodic'
+  line 13 "'dyy' is no keep"
+  line 15 "'split' is a key of [shard]"
+  line 16 'no ]'
+  line 17 "section 'two' is already in line 9"
+  line 19 "'cudnnPoolng*' is no op; nearest: cudnn"
+  line 19 "'cublasXgemm' is no op"
+  line 20 "'z' is no axis of the mesh; nearest: y"
+  faults 17
+  silent out
+}
+one_fault_is_not_reported_twice() {
+  local bad
+  for bad in 's/view = shard/view = shadr/' 's/split = H:y/split = H:x/' \
+    's/parts = 1,2/parts = 1,2,3/' 's/y = 2/y = 0/' 's/\[shard/[sard/' \
+    's/split/spilt/' 's/view.*//' 's/split.*//' 's/y = 2/y = 1/' \
+    's/\[mesh\]/[mush]/'; do
+    printf '%s\n' '[mesh]' 'y = 2' '[shard]' 'split = H:y' 'parts = 1,2' \
+      'view = shard' >good.rules
+    run 0 "$sundog" rules --check good.rules
+    sed "$bad" good.rules >net.rules
+    run 78 "$sundog" rules --check -n 2 net.rules
+    faults 1
+  done
+}
+the_short_form_is_checked() {
+  run 0 "$sundog" rules --check --split H --view shard -n 4
+  says out 'for 4 ranks'
+  says out 'split H:ranks in 4 (agree), view shard'
+  run 0 "$sundog" rules --check --split H --view shard --parts 3,4,5
+  says out 'for 3 ranks'
+  run 0 "$sundog" rules --check --split H:y,W:x --mesh y=2,x=2 --view whole
+  run 0 "$sundog" rules --check --split tags --view shard
+  says out 'the program says itself'
+  run 78 "$sundog" rules --check --split H
+  says err SDG-112
+  run 78 "$sundog" rules --check --split H:q --mesh y=2,x=2 --view shard -n 3
+  says err 'the mesh y=2,x=2 is not one of 3 ranks'
+  says err "'q' is no axis of the mesh; nearest: y"
+  run 78 env SUNDOG_VEIW=shard "$sundog" rules --check --split H
+  says err 'nearest: SUNDOG_VIEW'
+  # What is asked for here counts, not what a run would take.
+  run 0 env SUNDOG_RULES=nowhere "$sundog" rules --check --split H --view shard
+}
+every_sample_of_rules_is_right() {
+  local rules
+  for rules in "$clients"/*.rules; do
+    run 0 env SUNDOG_VIEW=shard "$sundog" rules --check "$rules"
+    silent err
+  done
+}
+what_is_no_rules_file_is_told_from_faults() {
+  run 74 "$sundog" rules --check nowhere.rules
+  says err SDG-105
+  run 64 "$sundog" rules --check
+  run 64 "$sundog" rules --check -n none net.rules
+  run 64 "$sundog" rules --check a.rules b.rules
+  run 64 "$sundog" rules --check a.rules --split H
+  : >net.rules
+  run 78 "$sundog" rules --check net.rules
+  says err 'no [shard] section'
+}
+
+cases good_rules_are_shown_as_they_were_read every_fault_is_found_at_once \
+  one_fault_is_not_reported_twice the_short_form_is_checked \
+  every_sample_of_rules_is_right what_is_no_rules_file_is_told_from_faults

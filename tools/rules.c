@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// `sundog rules`: reads rules without a run, and says how they were understood.
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "rules/rulesfile.h"
+#include "src/options.h"
+#include "tools/command.h"
+
+static const char *const entries[] = {
+#include "entrynames.inc"
+};
+
+enum { KEY_SPLIT = 0x100, KEY_MESH, KEY_VIEW, KEY_PARTS, KEY_CHECK };
+
+typedef struct rules_words {
+  int ranks; // 0: not given
+  bool file, split;
+} rules_words_t;
+
+static void variable_set(struct argp_state *state, const char *name,
+                         const char *value) {
+  if (setenv(name, value, 1) != 0)
+    argp_failure(state, COMMAND_SYSTEM, 0, "out of memory");
+}
+
+static error_t rules_parse(int key, char *argument, struct argp_state *state) {
+  rules_words_t *words = state->input;
+  char *end;
+  long ranks;
+  switch (key) {
+  case KEY_CHECK:
+    return 0; // nothing else is done
+  case KEY_SPLIT:
+    words->split = true;
+    variable_set(state, "SUNDOG_SPLIT", argument);
+    return 0;
+  case KEY_MESH:
+    variable_set(state, "SUNDOG_MESH", argument);
+    return 0;
+  case KEY_VIEW:
+    variable_set(state, "SUNDOG_VIEW", argument);
+    return 0;
+  case KEY_PARTS:
+    variable_set(state, "SUNDOG_PARTS", argument);
+    return 0;
+  case 'n':
+    errno = 0;
+    ranks = strtol(argument, &end, 10);
+    if (errno || *end || end == argument || ranks < 1 || ranks > SDG_RANKS_MAX)
+      argp_error(state, "-n takes a number of ranks from 1 to %d, not '%s'",
+                 SDG_RANKS_MAX, argument);
+    words->ranks = (int)ranks;
+    return 0;
+  case ARGP_KEY_ARG:
+    if (words->file)
+      argp_error(state, "one file at a time");
+    words->file = true;
+    variable_set(state, "SUNDOG_RULES", argument);
+    return 0;
+  case ARGP_KEY_END:
+    if (words->file && words->split)
+      argp_error(state, "a file, or --split in its place");
+    if (!words->file && !words->split)
+      argp_error(state, "a rules file, or --split, is needed");
+    return 0;
+  default:
+    return ARGP_ERR_UNKNOWN;
+  }
+}
+
+static const struct argp_option rules_options[] = {
+    {"check", KEY_CHECK, NULL, 0, "Read the rules and report every fault", 0},
+    {"ranks", 'n', "N", 0,
+     "Of a run of N ranks; default: as many as the mesh or the parts say", 0},
+    {"split", KEY_SPLIT, "SPLIT", 0, "In place of a file, as for `sundog run`",
+     0},
+    {"mesh", KEY_MESH, "MESH", 0, "Axes of ranks, as in data=2,y=4", 0},
+    {"view", KEY_VIEW, "shard|whole", 0, "For sections that do not say it", 0},
+    {"parts", KEY_PARTS, "PARTS", 0, "For sections that do not say it", 0},
+    {0},
+};
+const struct argp rules_argp = {
+    .options = rules_options,
+    .parser = rules_parse,
+    .args_doc = "--check FILE\n--check --split SPLIT",
+    .doc =
+        "Reads a rules file, or the short form, without running a program. "
+        "Prints the sections as they were understood, or every fault with its "
+        "line and, for a word, the nearest that is valid.\v"
+        "Options of the environment (SUNDOG_VIEW ...) count as in a run. What "
+        "depends on the program's tensors only a run can say: whether a "
+        "section matches any, whether parts add up.\n\n"
+        "  sundog rules --check net.rules\n"
+        "  sundog rules --check -n 4 --view shard --split H"};
+
+static void axes_print(sdg_axes_t axes, const sdg_mesh_t *mesh) {
+  const char *between = "";
+  for (int a = 0; a < mesh->axes; a++)
+    if (axes >> a & 1) {
+      printf("%s%s", between, mesh->name[a]);
+      between = "+";
+    }
+}
+
+static void split_print(const char *head, const sdg_rule_split_t *split,
+                        int splits, const sdg_mesh_t *mesh) {
+  for (int i = 0; i < splits; i++) {
+    printf("%s%s:", i ? ", " : head, sdg_dim_name(split[i].dim));
+    axes_print(split[i].axes, mesh);
+    printf(" in %d (%s)", split[i].pieces,
+           split[i].parts ? split[i].parts : "agree");
+  }
+}
+
+static void pattern_print(const sdg_section_t *section) {
+  static const char *const signs[] = {
+      [SDG_COMPARE_ANY] = "", [SDG_COMPARE_GE] = ">=", [SDG_COMPARE_LE] = "<=",
+      [SDG_COMPARE_GT] = ">", [SDG_COMPARE_LT] = "<",  [SDG_COMPARE_EQ] = "="};
+  for (int i = 0; i < section->terms; i++) {
+    const sdg_term_t *term = &section->term[i];
+    bool named = term->dim != SDG_DIM_COUNT;
+    printf(" %s%s", named ? sdg_dim_name(term->dim) : "",
+           named ? signs[term->compare] : "");
+    if (term->compare != SDG_COMPARE_ANY)
+      printf("%lld", (long long)term->value);
+  }
+  for (int g = 0; g < section->globs; g++)
+    printf("%s%s", g ? " " : ", op ", section->glob[g]);
+}
+
+static void section_print(const sdg_section_t *section,
+                          const sdg_mesh_t *mesh) {
+  static const char *const matrices[] = {", a ", ", b ", ", c "};
+  printf("  [%s %s] match", section->is_local ? "local" : "shard",
+         section->name);
+  pattern_print(section);
+  if (section->terms == 0)
+    printf(section->is_local ? " everything" : " what has the dimensions");
+  if (!section->is_local) {
+    split_print("; split ", section->split, section->splits, mesh);
+    for (int m = 0; m < SDG_MATRICES; m++)
+      split_print(matrices[m], section->matrix[m].split,
+                  section->matrix[m].splits, mesh);
+    printf(", view %s", section->view == SDG_VIEW_WHOLE ? "whole" : "shard");
+  }
+  printf("\n");
+}
+
+static void rules_print(const sdg_rules_t *rules, int ranks) {
+  printf("%s: %d section%s, for %d ranks,", rules->source, rules->sections,
+         rules->sections == 1 ? "" : "s", ranks);
+  for (int a = 0; a < rules->mesh.axes; a++)
+    printf(" %s=%d", rules->mesh.name[a], rules->mesh.size[a]);
+  printf("\n");
+  if (rules->sections == 0)
+    printf("  the program says itself what is split (sundog.h)\n");
+  for (int s = 0; s < rules->sections; s++)
+    section_print(&rules->section[s], &rules->mesh);
+}
+
+int command_rules(int argc, char **argv) {
+  rules_words_t words = {.ranks = 0};
+  argp_parse(&rules_argp, argc, argv, 0, NULL, &words);
+  // One of the two is asked for here, whatever the environment has besides.
+  unsetenv(words.file ? "SUNDOG_SPLIT" : "SUNDOG_RULES");
+  (void)sdg_options_load(environ); // reported next
+  sdg_status_t status = sdg_options_fault();
+  if (status != SDG_OK)
+    return COMMAND_CONFIG;
+  sdg_review_t review = {.ranks = words.ranks,
+                         .names = entries,
+                         .count = sizeof entries / sizeof *entries};
+  sdg_rules_t rules;
+  status = sdg_rules_review(sdg_options_get(), &review, &rules);
+  if (status == SDG_OK) {
+    rules_print(&rules, review.ranks);
+    sdg_rules_fini(&rules);
+    return COMMAND_OK;
+  }
+  fprintf(stderr, "%d fault%s\n", review.faults, review.faults == 1 ? "" : "s");
+  int result = command_exit(status);
+  return result == COMMAND_FILE || result == COMMAND_SYSTEM ? result
+                                                            : COMMAND_CONFIG;
+}
