@@ -44,7 +44,8 @@ typedef struct {
 bool host_conv_direct(const host_conv_t *conv);
 
 /* Float only; *out_done is false, and nothing written, where oneDNN has no
- * optimised implementation, or none that keeps the law above. */
+ * optimised implementation. Keeps the law above on processors with AVX-512, of
+ * any maker: host_conv_run does without it elsewhere. */
 bool host_conv_onednn(const host_conv_t *conv, bool *out_done);
 
 /* By SUNDOG_HOST_ENGINE (onednn | direct), else by type, groups, channels and

@@ -5,10 +5,13 @@
 // that contains the padding, so that oneDNN sees dense tensors without padding
 // only: a strided view would send it to its reference code, a thousand times
 // slower. Its channels-last kernels add in an order that does not depend on
-// the extents (tests/host checks that), so bands do not show in the result.
+// the extents (tests/host checks that) where they take in all channels of x at
+// once, so bands do not show in the result. Many channels are therefore brought
+// in several turns that are added up.
 #include "src/host/cudnn/engine.h"
 
 #include <omp.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "src/host/cudnn/finish.h"
@@ -67,10 +70,43 @@ static void band_extent(const host_conv_t *conv, int64_t in_width,
   out_band[0] = images < 1 ? 1 : images > conv->images ? conv->images : images;
 }
 
+/* Channels that are brought at once. oneDNN adds up windows of as many channels
+ * as it thinks good for the caches, which it takes for half a megabyte and more
+ * (that much where it does not know the processor), and then those of the next:
+ * by rules that ask for the extents, too. It never takes fewer than there are
+ * where the weights of 64 outputs, and what lies under 28 columns, fit these
+ * bounds. Example: 80 of a window of 3 x 3, 16 of one of 7 x 7. */
+enum { HOST_UNIT = 16, HOST_NEAR = 1 << 14, HOST_FAR = 1 << 18 };
+
+static int channels_at_once(const host_conv_t *conv) {
+  int64_t bytes = HOST_UNIT * (int64_t)sizeof(float);
+  int64_t columns = host_conv_rows(conv, HOST_W, 28);
+  int64_t rows = (int64_t)conv->window[HOST_D] * conv->window[HOST_H];
+  int64_t near = HOST_NEAR / (columns * bytes);
+  int64_t far = (HOST_FAR - 28 * 64 * 4) /
+                ((64 * taps_of(conv) + rows * columns) * bytes);
+  int64_t most = HOST_UNIT * (near < far ? near : far);
+  most = most < HOST_UNIT ? HOST_UNIT : most;
+  if (conv->c <= most)
+    return conv->c;
+  int64_t turns = (conv->c + most - 1) / most;
+  int64_t share = (conv->c + turns - 1) / turns;
+  return (int)((share + HOST_UNIT - 1) / HOST_UNIT * HOST_UNIT);
+}
+
+/* The layout that the weights of a turn have. */
+typedef struct {
+  bool ready;
+  dnnl_memory_desc_t layout;
+} turn_t;
+
 typedef struct {
   const host_conv_t *conv;
   host_worker_t *worker;
-  host_primitive_t *ready; /* the one whose layout `w` has */
+  int at_once; /* channels of a turn */
+  int turns;
+  turn_t *weights; /* in HOST_SCRATCH_REORDERED, turn after turn */
+  size_t room;     /* bytes there for those of one turn */
   const float *plain;
   float *turn;
   int64_t width; /* columns computed of a row */
@@ -80,18 +116,23 @@ typedef struct {
  * than where it is one of a row. */
 enum { HOST_WIDTH = 2 };
 
-/* Images, planes and rows [at, at + extent), and the x under them. Rows and
- * planes of padding are left to oneDNN, which passes over them, where it can:
- * the bits are those with zeros. With columns of padding it would add in
- * another order, so they are zeros always. */
-static host_primitive_t *band_primitive(const job_t *job, const int64_t at[3],
+/* One turn of images, planes and rows [at, at + extent), and the x under them.
+ * Rows and planes of padding are left to oneDNN,
+ * which passes over them, where it can: the bits are those with zeros. With
+ * columns of padding it would add in another order, so they are zeros always.
+ */
+static host_primitive_t *band_primitive(const job_t *job, int turn,
+                                        const int64_t at[3],
                                         const int64_t extent[3],
                                         host_box_t *x) {
   const host_conv_t *conv = job->conv;
+  int left = conv->c - turn * job->at_once;
   host_shape_t s = {.images = (int32_t)extent[0],
                     .groups = conv->groups,
-                    .c = conv->c,
-                    .k = conv->k};
+                    .c = left < job->at_once ? left : job->at_once,
+                    .k = conv->k,
+                    .all_c = job->turns > 1 ? conv->c : 0,
+                    .adds = turn > 0};
   memcpy(s.window, conv->window, sizeof s.window);
   memcpy(s.stride, conv->stride, sizeof s.stride);
   memcpy(s.dilation, conv->dilation, sizeof s.dilation);
@@ -110,39 +151,67 @@ static host_primitive_t *band_primitive(const job_t *job, const int64_t at[3],
   return p;
 }
 
-static bool band(job_t *job, const int64_t at[3], const int64_t extent[3]) {
-  const host_conv_t *conv = job->conv;
+/* The weights of a turn as `p` wants them; NULL when memory is short. */
+static float *turn_weights(job_t *job, int turn, host_primitive_t *p) {
+  if (p->w_bytes > job->room) {
+    job->room = (p->w_bytes + 63) & ~(size_t)63;
+    for (int i = 0; i < job->turns; i++)
+      job->weights[i].ready = false;
+  }
+  char *block =
+      host_scratch_get(HOST_SCRATCH_REORDERED, (size_t)job->turns * job->room);
+  if (!block)
+    return NULL;
+  turn_t *mine = &job->weights[turn];
+  float *w = (float *)(void *)(block + (size_t)turn * job->room);
+  if (mine->ready && dnnl_memory_desc_equal(&p->w_desc, &mine->layout))
+    return w;
+  const float *plain = job->plain + turn * job->at_once * taps_of(job->conv);
+  mine->layout = p->w_desc;
+  mine->ready =
+      host_primitive_reorder(job->worker, p, (float *)(uintptr_t)plain, w);
+  return mine->ready ? w : NULL;
+}
+
+/* Adds up the windows of a turn's channels in `sums`. */
+static bool add_turn(job_t *job, int turn, const int64_t at[3],
+                     const int64_t extent[3], float *sums) {
+  host_conv_t part = *job->conv;
   host_box_t box;
-  host_primitive_t *p = band_primitive(job, at, extent, &box);
+  host_primitive_t *p = band_primitive(job, turn, at, extent, &box);
   if (!p)
     return false;
-  float *w = host_scratch_get(HOST_SCRATCH_REORDERED, p->w_bytes);
+  part.c = p->shape.c;
+  part.x =
+      (const float *)part.x + turn * (int64_t)job->at_once * part.x_stride[1];
   size_t image = (size_t)box.count[0] * (size_t)box.count[1] *
-                 (size_t)box.count[2] * (size_t)conv->groups * (size_t)conv->c;
+                 (size_t)box.count[2] * (size_t)part.groups * (size_t)part.c;
+  float *w = turn_weights(job, turn, p);
   float *x = host_scratch_get(HOST_SCRATCH_INPUT,
                               (size_t)extent[0] * image * sizeof *x);
   if (!w || !x)
     return false;
-  if (p != job->ready &&
-      !(job->ready &&
-        dnnl_memory_desc_equal(&p->w_desc, &job->ready->w_desc)) &&
-      !host_primitive_reorder(job->worker, p, (float *)job->plain, w))
-    return false;
-  job->ready = p;
   for (int64_t n = 0; n < extent[0]; n++)
-    host_pack_x(conv, &box, at[0] + n, x + (size_t)n * image);
+    host_pack_x(&part, &box, at[0] + n, x + (size_t)n * image);
+  return host_primitive_execute(job->worker, p, x, w, sums);
+}
+
+static bool band(job_t *job, const int64_t at[3], const int64_t extent[3]) {
+  const host_conv_t *conv = job->conv;
   int64_t row = job->width * conv->groups * conv->k;
   const int64_t *s = conv->y_stride;
-  if (sums_are_y(conv) && job->width == conv->out[HOST_W] &&
-      (extent[0] == 1 || s[0] == row * extent[1] * extent[2]))
-    return host_primitive_execute(job->worker, p, x, w,
-                                  (float *)conv->y + at[0] * s[0] +
-                                      at[1] * s[2] + at[2] * s[3]);
+  bool direct = sums_are_y(conv) && job->width == conv->out[HOST_W] &&
+                (extent[0] == 1 || s[0] == row * extent[1] * extent[2]);
   int64_t rows = extent[0] * extent[1] * extent[2];
-  float *sums = host_scratch_get(HOST_SCRATCH_OUTPUT,
-                                 (size_t)(rows * row) * sizeof *sums);
-  if (!sums || !host_primitive_execute(job->worker, p, x, w, sums))
-    return false;
+  float *sums =
+      direct ? (float *)conv->y + at[0] * s[0] + at[1] * s[2] + at[2] * s[3]
+             : host_scratch_get(HOST_SCRATCH_OUTPUT,
+                                (size_t)(rows * row) * sizeof *sums);
+  bool ok = sums;
+  for (int i = 0; ok && i < job->turns; i++)
+    ok = add_turn(job, i, at, extent, sums);
+  if (!ok || direct)
+    return ok;
   row *= extent[2];
   for (int64_t n = 0; n < extent[0]; n++)
     for (int64_t d = 0; d < extent[1]; d++, sums += row)
@@ -166,45 +235,70 @@ static bool bands(job_t *job, const int64_t extent[3]) {
   return true;
 }
 
-/* For many input and few output channels with strided columns, oneDNN 2.6
- * blocks the sum over channels by the width of the row (seen above 160 and up
- * to 16 channels): the one case found where a piece would not have the bits of
- * the whole. */
-static bool sums_by_width(const host_conv_t *conv) {
-  return conv->stride[HOST_W] > 1 && conv->c > 96 && conv->k <= 16;
+/* Whether oneDNN has kernels for every turn of the first band. */
+static bool probe(const job_t *job, const int64_t extent[3]) {
+  host_box_t box;
+  for (int i = 0; i < job->turns; i++) {
+    host_primitive_t *p =
+        band_primitive(job, i, (const int64_t[3]){0}, extent, &box);
+    if (!p)
+      return false;
+    host_worker_name(job->worker, p);
+  }
+  return true;
+}
+
+static bool run(job_t *job, bool *out_done) {
+  const host_conv_t *conv = job->conv;
+  int64_t extent[3];
+  band_extent(conv, host_conv_rows(conv, HOST_W, job->width), extent);
+  if (!probe(job, extent))
+    return true; /* not done */
+  job->plain = host_pack_weights(conv);
+  job->turn = host_scratch_get(HOST_SCRATCH_TILE,
+                               (size_t)conv->groups * (size_t)conv->k *
+                                   HOST_TURN * sizeof(float));
+  *out_done = job->plain && job->turn && bands(job, extent);
+  return *out_done;
+}
+
+static bool whole(const host_conv_t *conv, bool *out_done) {
+  job_t job = {.conv = conv,
+               .worker = host_worker_get(),
+               .at_once = channels_at_once(conv),
+               .width = conv->out[HOST_W]};
+  if (job.width < HOST_WIDTH)
+    job.width = HOST_WIDTH;
+  job.turns = (conv->c + job.at_once - 1) / job.at_once;
+  job.weights = calloc((size_t)job.turns, sizeof *job.weights);
+  bool ok = job.worker && job.weights && run(&job, out_done);
+  free(job.weights);
+  return ok;
+}
+
+/* Channels of groups lie together; those of one alone can be taken in turns. */
+static bool each_group(const host_conv_t *conv, bool *out_done) {
+  bool ok = true;
+  *out_done = true;
+  for (int64_t g = 0; ok && *out_done && g < conv->groups; g++) {
+    host_conv_t one = *conv;
+    one.groups = 1;
+    one.x = (const float *)one.x + g * one.c * one.x_stride[1];
+    one.w = (const float *)one.w + g * one.k * one.w_stride[0];
+    one.y = (float *)one.y + g * one.k * one.y_stride[1];
+    one.old = (const float *)one.old + g * one.k * one.old_stride[1];
+    one.bias = one.bias ? (const float *)one.bias + g * one.k : NULL;
+    ok = whole(&one, out_done);
+  }
+  return ok;
 }
 
 bool host_conv_onednn(const host_conv_t *conv, bool *out_done) {
   *out_done = false;
-  if (sums_by_width(conv))
-    return true;
-  bool ok = false;
-  host_worker_t *worker = host_worker_get();
   int threads = host_threads_enter();
-  if (!worker)
-    goto leave;
-  int64_t extent[3];
-  job_t job = {.conv = conv, .worker = worker, .width = conv->out[HOST_W]};
-  if (job.width < HOST_WIDTH)
-    job.width = HOST_WIDTH;
-  band_extent(conv, host_conv_rows(conv, HOST_W, job.width), extent);
-  host_box_t box;
-  host_primitive_t *first =
-      band_primitive(&job, (const int64_t[3]){0}, extent, &box);
-  if (!first) {
-    ok = true; /* not done: no kernel */
-    goto leave;
-  }
-  host_worker_name(worker, first);
-  job.plain = host_pack_weights(conv);
-  job.turn = host_scratch_get(HOST_SCRATCH_TILE, (size_t)conv->groups *
-                                                     (size_t)conv->k *
-                                                     HOST_TURN * sizeof(float));
-  if (!job.plain || !job.turn)
-    goto leave;
-  ok = bands(&job, extent);
-  *out_done = ok;
-leave:
+  bool ok = conv->groups > 1 && channels_at_once(conv) < conv->c
+                ? each_group(conv, out_done)
+                : whole(conv, out_done);
   omp_set_num_threads(threads);
   return ok;
 }

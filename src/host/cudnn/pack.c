@@ -16,6 +16,10 @@ static void pack_run(const host_conv_t *conv, const float *from, int64_t first,
   int64_t c_step = conv->x_stride[1], w_step = conv->x_stride[4];
   if (c_step == 1 && w_step == channels && count == channels)
     memcpy(to, from, (size_t)(columns * channels) * sizeof *to);
+  else if (c_step == 1)
+    for (int64_t w = 0; w < columns; w++)
+      memcpy(to + w * channels + first, from + w * w_step + first,
+             (size_t)count * sizeof *to);
   else if (w_step == 1)
     host_transpose(from + first * c_step, c_step, count, columns, to + first,
                    channels);

@@ -116,25 +116,49 @@ static dnnl_status_t describe(const host_shape_t *s, layout_t *l) {
   if (!status)
     status = dnnl_memory_desc_init_by_tag(&l->w_plain, grouped + rank, wd,
                                           dnnl_f32, plain);
+  if (!status && s->all_c) { /* one group */
+    dnnl_dims_t strides = {0};
+    dnnl_dim_t at = 1;
+    for (int i = rank - 1; i >= 0; at *= i == 1 ? s->all_c : wd[i], i--)
+      strides[i] = at;
+    status = dnnl_memory_desc_init_by_strides(&l->w_plain, rank, wd, dnnl_f32,
+                                              strides);
+  }
   return status;
 }
 
 static dnnl_status_t forward(host_worker_t *worker, dnnl_prop_kind_t kind,
-                             const layout_t *l, dnnl_primitive_desc_t *out) {
+                             const layout_t *l, bool adds,
+                             dnnl_primitive_desc_t *out) {
   dnnl_convolution_desc_t desc;
   dnnl_status_t status = dnnl_dilated_convolution_forward_desc_init(
       &desc, kind, dnnl_convolution_direct, &l->x, &l->w, NULL, &l->y,
       l->stride, l->dilation, l->pad, l->pad_behind);
-  return status ? status
-                : dnnl_primitive_desc_create(out, &desc, NULL, worker->engine,
-                                             NULL);
+  dnnl_primitive_attr_t attributes = NULL;
+  dnnl_post_ops_t after = NULL;
+  if (!status && adds) {
+    status = dnnl_primitive_attr_create(&attributes);
+    if (!status)
+      status = dnnl_post_ops_create(&after);
+    if (!status)
+      status = dnnl_post_ops_append_sum(after, 1);
+    if (!status)
+      status = dnnl_primitive_attr_set_post_ops(attributes, after);
+  }
+  if (!status)
+    status = dnnl_primitive_desc_create(out, &desc, attributes, worker->engine,
+                                        NULL);
+  dnnl_post_ops_destroy(after);
+  dnnl_primitive_attr_destroy(attributes);
+  return status;
 }
 
 static dnnl_status_t gradient(host_worker_t *worker, int32_t kind,
                               const layout_t *l, dnnl_primitive_desc_t *out) {
   dnnl_primitive_desc_t hint = NULL;
   dnnl_convolution_desc_t desc;
-  dnnl_status_t status = forward(worker, dnnl_forward_training, l, &hint);
+  dnnl_status_t status =
+      forward(worker, dnnl_forward_training, l, false, &hint);
   if (!status)
     status = kind == HOST_CONV_DATA
                  ? dnnl_dilated_convolution_backward_data_desc_init(
@@ -156,9 +180,10 @@ static dnnl_status_t primitive_init(host_worker_t *worker,
   dnnl_primitive_desc_t conv = NULL, reorder = NULL;
   dnnl_status_t status = describe(shape, &l);
   if (!status)
-    status = shape->kind == HOST_CONV_FORWARD
-                 ? forward(worker, dnnl_forward_inference, &l, &conv)
-                 : gradient(worker, shape->kind, &l, &conv);
+    status =
+        shape->kind == HOST_CONV_FORWARD
+            ? forward(worker, dnnl_forward_inference, &l, shape->adds, &conv)
+            : gradient(worker, shape->kind, &l, &conv);
   if (status)
     return status;
   bool w_out = shape->kind == HOST_CONV_WEIGHTS;

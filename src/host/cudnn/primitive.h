@@ -17,6 +17,8 @@ typedef struct {
   int32_t in[HOST_SPATIAL];
   int32_t window[HOST_SPATIAL], stride[HOST_SPATIAL], dilation[HOST_SPATIAL];
   int32_t pad[HOST_SPATIAL], out[HOST_SPATIAL];
+  int32_t all_c; /* channels of the plain weights, if more than c; else 0 */
+  int32_t adds;  /* to what y holds: forward only */
 } host_shape_t;
 
 /* `conv` takes weights, or makes their gradient, in a layout of its own of
