@@ -237,6 +237,19 @@ static host_primitive_t *primitive(const job_t *job) {
   return p && alone && !strstr(p->name, "dw") ? NULL : p;
 }
 
+/* oneDNN 2.6 forgets planes of weights where, in steps, the first window behind
+ * the padding already goes beyond the last plane: window 7, step 2, padding 3
+ * over 6 planes, where the window at 1 ends at 8; and where one window takes in
+ * all planes and more before them. */
+static bool forgets_planes(const host_conv_t *conv) {
+  int64_t pad = conv->pad[HOST_D], step = conv->stride[HOST_D];
+  if (pad <= 0 || step <= 1)
+    return false;
+  int64_t first = (pad + step - 1) / step * step - pad;
+  return first + host_conv_rows(conv, HOST_D, 1) > conv->in[HOST_D] ||
+         pad + 1 >= conv->in[HOST_D];
+}
+
 bool host_wgrad_onednn(const host_conv_t *conv, float *sums, bool *out_done) {
   *out_done = false;
   host_worker_t *worker = host_worker_get();
@@ -248,11 +261,8 @@ bool host_wgrad_onednn(const host_conv_t *conv, float *sums, bool *out_done) {
   /* oneDNN passes over the padding where it is the same for all bands; with
    * few channels that takes it longer than to add zeros. */
   bool few = conv->groups == 1 && conv->c < HOST_FEW;
-  /* oneDNN 2.6 forgets planes of weights where one window in steps takes in all
-   * planes and more before them: 4 planes, window 4, step 2, padding 3. */
-  bool deep = conv->pad[HOST_D] > 0 && conv->stride[HOST_D] > 1 &&
-              conv->pad[HOST_D] + 1 >= conv->in[HOST_D];
-  job.zeros[HOST_D] = few || deep || job.planes < conv->out[HOST_D];
+  job.zeros[HOST_D] =
+      few || forgets_planes(conv) || job.planes < conv->out[HOST_D];
   job.zeros[HOST_H] = few || job.rows < conv->out[HOST_H];
   job.zeros[HOST_W] = few;
   job.primitive = primitive(&job);

@@ -1,136 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Both gradients of a convolution against loops over doubles; and the entries
 // that reach them.
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/host/cudnn/engine.h"
 #include "tests/host/cudnn/case.h"
+#include "tests/host/cudnn/loop.h"
 #include "tests/host/cudnn/tensor.h"
 #include "tests/unit/harness.h"
 
 #define OK(call)             ck_assert_int_eq((int)(call), 0)
 #define IS(call, the_status) ck_assert_int_eq((int)(call), (int)(the_status))
-
-/* A tensor of a case, with what is expected at each element of its memory. */
-typedef struct {
-  bool is_double;
-  void *data;
-  int64_t extent[5], stride[5], span;
-  double *want, *terms;
-  bool *used;
-} part_t;
-
-static double get(const part_t *p, int64_t i) {
-  return p->is_double ? ((double *)p->data)[i] : ((float *)p->data)[i];
-}
-
-static void put(part_t *p, int64_t i, double value) {
-  if (p->is_double)
-    ((double *)p->data)[i] = value;
-  else
-    ((float *)p->data)[i] = (float)value;
-}
-
-static bool next(const int64_t extent[5], int64_t at[5]) {
-  int d = 4;
-  while (d >= 0 && ++at[d] == extent[d])
-    at[d--] = 0;
-  return d >= 0;
-}
-
-static int64_t offset(const int64_t stride[5], const int64_t at[5]) {
-  int64_t sum = 0;
-  for (int i = 0; i < 5; i++)
-    sum += stride[i] * at[i];
-  return sum;
-}
-
-static void part_create(part_t *p, bool is_double, const int64_t extent[5],
-                        const int64_t stride[5]) {
-  *p = (part_t){.is_double = is_double, .span = 1};
-  memcpy(p->extent, extent, sizeof p->extent);
-  memcpy(p->stride, stride, sizeof p->stride);
-  for (int i = 0; i < 5; i++)
-    p->span += (extent[i] - 1) * stride[i];
-  size_t n = (size_t)p->span;
-  p->data = malloc(n * sizeof(double));
-  p->want = calloc(n, sizeof *p->want);
-  p->terms = calloc(n, sizeof *p->terms);
-  p->used = calloc(n, sizeof *p->used);
-  for (int64_t i = 0; i < p->span; i++)
-    put(p, i, NAN); /* between the elements */
-  int64_t at[5] = {0};
-  do {
-    int64_t i = offset(stride, at);
-    put(p, i, case_real());
-    p->used[i] = true;
-  } while (next(extent, at));
-}
-
-static void part_destroy(part_t *p) {
-  free(p->data);
-  free(p->want);
-  free(p->terms);
-  free(p->used);
-}
-
-static void add(part_t *p, int64_t i, double term) {
-  p->want[i] += term;
-  p->terms[i] += fabs(term);
-}
-
-/* Adds every product of the convolution where it belongs. */
-static void expect(const host_conv_t *c, part_t *x, part_t *w, part_t *y) {
-  int64_t at[5] = {0};
-  do {
-    double dy = get(y, offset(y->stride, at));
-    int64_t box[5] = {1, c->c, c->window[0], c->window[1], c->window[2]};
-    int64_t tap[5] = {0};
-    do {
-      int64_t group = at[1] / c->k, xi[5] = {at[0], group * c->c + tap[1]};
-      int64_t wi[5] = {at[1], tap[1]};
-      bool inside = true;
-      for (int i = 0; i < 3; i++) {
-        xi[2 + i] =
-            at[2 + i] * c->stride[i] - c->pad[i] + tap[2 + i] * c->dilation[i];
-        wi[2 + i] = c->flip ? c->window[i] - 1 - tap[2 + i] : tap[2 + i];
-        inside &= xi[2 + i] >= 0 && xi[2 + i] < c->in[i];
-      }
-      if (!inside)
-        continue;
-      int64_t xo = offset(x->stride, xi), wo = offset(w->stride, wi);
-      add(x, xo, c->alpha * get(w, wo) * dy);
-      add(w, wo, c->alpha * get(x, xo) * dy);
-    } while (next(box, tap));
-  } while (next(y->extent, at));
-}
-
-static int64_t wrong_at(const part_t *have, const part_t *before, double gamma,
-                        double length) {
-  double eps = have->is_double ? DBL_EPSILON : FLT_EPSILON;
-  for (int64_t i = 0; i < have->span; i++) {
-    double value = get(have, i);
-    if (!have->used[i]) {
-      if (!isnan(value))
-        return i;
-      continue;
-    }
-    double old = gamma == 0 ? 0 : gamma * get(before, i);
-    double want = have->want[i] + old, terms = have->terms[i] + fabs(old);
-    if (!(fabs(value - want) <= eps * (8 + sqrt(length)) * terms))
-      return i;
-  }
-  return -1;
-}
-
-static void *clone(const part_t *p) {
-  size_t bytes =
-      (size_t)p->span * (p->is_double ? sizeof(double) : sizeof(float));
-  return memcpy(malloc((size_t)p->span * sizeof(double)), p->data, bytes);
-}
 
 static void gradient_case(int number, bool is_double, int channels,
                           int extent) {
@@ -138,6 +20,7 @@ static void gradient_case(int number, bool is_double, int channels,
   case_seed((uint64_t)number + 700000);
   case_create(&c, is_double, channels, extent);
   case_destroy(&c);
+  cudnnDataType_t type = is_double ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
   int64_t xe[5] = {c.images, (int64_t)c.groups * c.c};
   int64_t ye[5] = {c.images, (int64_t)c.groups * c.k};
   int64_t we[5] = {(int64_t)c.groups * c.k, c.c};
@@ -147,20 +30,20 @@ static void gradient_case(int number, bool is_double, int channels,
     we[2 + i] = c.window[i];
   }
   part_t x, w, y;
-  part_create(&x, is_double, xe, c.x_stride);
-  part_create(&w, is_double, we, c.w_stride);
-  part_create(&y, is_double, ye, c.y_stride);
+  part_create(&x, type, xe, c.x_stride);
+  part_create(&w, type, we, c.w_stride);
+  part_create(&y, type, ye, c.y_stride);
   c.x = x.data;
   c.w = w.data;
   c.y = y.data;
   c.bias = c.old = NULL;
   c.relu = false;
-  expect(&c, &x, &w, &y);
+  loop_run(&c, &x, &w, &y);
 
   part_t before = x;
-  before.data = clone(&x);
+  before.data = part_clone(&x);
   ck_assert(host_conv_backward_data(&c));
-  int64_t wrong = wrong_at(&x, &before, c.gamma, 25.0 * c.k);
+  int64_t wrong = part_wrong(&x, &before, c.gamma, 25.0 * c.k);
   ck_assert_msg(wrong < 0, "data, case %d element %ld: %s", number, wrong,
                 case_text(&c));
   memcpy(x.data, before.data,
@@ -168,10 +51,10 @@ static void gradient_case(int number, bool is_double, int channels,
   free(before.data);
 
   before = w;
-  before.data = clone(&w);
+  before.data = part_clone(&w);
   ck_assert(host_conv_backward_weights(&c));
   double length = (double)c.images * (double)(c.out[0] * c.out[1] * c.out[2]);
-  wrong = wrong_at(&w, &before, c.gamma, length);
+  wrong = part_wrong(&w, &before, c.gamma, length);
   ck_assert_msg(wrong < 0, "weights, case %d element %ld: %s", number, wrong,
                 case_text(&c));
   free(before.data);
