@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "src/host/host.h"
@@ -485,6 +486,38 @@ START_TEST(a_process_may_exit_with_work_queued) {
 }
 END_TEST
 
+static void use_stack(void *argument) {
+  volatile char room[256 << 10];
+  for (size_t i = 0; i < sizeof room; i += 512)
+    room[i] = 1;
+  *(_Atomic int *)argument += room[512];
+}
+
+static void *use_device(void *argument) {
+  for (int i = 0; i < 100; i++) {
+    OK(cudaLaunchHostFunc(0, use_stack, argument));
+    OK(cudaStreamSynchronize(0));
+  }
+  return NULL;
+}
+
+/* A device's work needs nothing of the thread that waits for it, and its
+ * threads have enough where `ulimit -s` leaves others 64 KiB. */
+START_TEST(small_stacks_are_enough_to_wait) {
+  struct rlimit small = {64 << 10, 64 << 10};
+  static _Atomic int count;
+  pthread_attr_t attributes;
+  pthread_t thread;
+  ck_assert_int_eq(setrlimit(RLIMIT_STACK, &small), 0);
+  ck_assert_int_eq(pthread_attr_init(&attributes), 0);
+  ck_assert_int_eq(pthread_attr_setstacksize(&attributes, 64 << 10), 0);
+  ck_assert_int_eq(
+      pthread_create(&thread, &attributes, use_device, (void *)&count), 0);
+  ck_assert_int_eq(pthread_join(thread, NULL), 0);
+  ck_assert_int_eq(count, 100);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("cudart_stream");
   TCase *tests = tcase_create("stream");
@@ -503,6 +536,7 @@ int main(void) {
   tcase_add_test(tests, a_destroyed_stream_finishes_its_work);
   tcase_add_test(tests, host_functions_run_in_order_and_may_not_call_cuda);
   tcase_add_test(tests, random_work_never_runs_before_what_it_needs);
+  tcase_add_test(tests, small_stacks_are_enough_to_wait);
   tcase_add_test(tests, threads_use_streams_at_the_same_time);
   tcase_add_test(tests, a_program_far_ahead_of_its_stream_waits);
   tcase_add_test(tests, a_blocking_memset_of_pinned_memory_is_done_at_return);

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "src/fd.h"
+
 enum { HANDLE_MAGIC = 0x53444731, EXPORTERS_MAX = 120, OPENED_MAX = 4096 };
 
 typedef struct handle {
@@ -84,7 +86,7 @@ static cudaError_t region_for(const handle_t *handle,
   char path[64];
   struct stat status;
   snprintf(path, sizeof path, "/proc/%d/fd/%d", handle->pid, handle->fd);
-  int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+  int fd = sdg_fd_raise(open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK));
   if (fd < 0)
     return cudaErrorMapBufferObjectFailed;
   if (fstat(fd, &status) != 0 || status.st_dev != handle->device ||

@@ -10,14 +10,15 @@
 // are never freed, their counters never go back: a point outlives its stream.
 #include "src/host/cudart/queue.h"
 #include "src/host/cudart/wait.h"
+#include "src/host/thread.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
   HELP_DEPTH_MAX = 16, /* waits for waits that one thread executes itself */
-  QUEUE_MAX = 1024,    /* a program that is further ahead waits */
+  HELP_STACK_BYTES = 1 << 20, /* of a thread that executes what it waits for */
+  QUEUE_MAX = 1024,           /* a program that is further ahead waits */
 };
 
 static _Thread_local int help_depth;
@@ -152,32 +153,31 @@ static void *worker_main(void *argument) {
   return NULL;
 }
 
-/* The program's signals are for the program's threads. */
-static bool worker_start(host_stream_t *stream) {
-  pthread_attr_t attributes;
-  sigset_t all, before;
-  pthread_t thread;
-  if (pthread_attr_init(&attributes) != 0)
-    return false;
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  int error = pthread_create(&thread, &attributes, worker_main, stream);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  pthread_attr_destroy(&attributes);
-  return error == 0;
-}
-
 /* ---- points ---- */
 
 bool host_point_passed(host_point_t point) {
   return !point.stream || atomic_load(&point.stream->completed) >= point.ticket;
 }
 
+/* A GPU's work needs no stack of the thread that waits for it. */
+static bool may_help(void) {
+  static _Thread_local enum { UNKNOWN, YES, NO } answer;
+  if (HOST_UNLIKELY(answer == UNKNOWN)) {
+    pthread_attr_t mine;
+    size_t bytes = 0;
+    if (pthread_getattr_np(pthread_self(), &mine) == 0) {
+      pthread_attr_getstacksize(&mine, &bytes);
+      pthread_attr_destroy(&mine);
+    }
+    answer = bytes >= HELP_STACK_BYTES ? YES : NO;
+  }
+  return answer == YES && help_depth < HELP_DEPTH_MAX;
+}
+
 void host_point_wait(host_point_t point) {
   host_stream_t *stream = point.stream;
   for (int turn = 0; !host_point_passed(point); turn++) {
-    if (help_depth < HELP_DEPTH_MAX) {
+    if (may_help()) {
       help_depth++;
       help(stream, point.ticket, NULL);
       help_depth--;
@@ -207,7 +207,7 @@ cudaError_t host_queue_push(host_stream_t *stream, const host_work_t *work,
   bool ready = true;
   if (HOST_UNLIKELY(atomic_load(&stream->worker) == HOST_WORKER_NONE)) {
     atomic_store(&stream->worker, HOST_WORKER_AWAKE);
-    ready = worker_start(stream);
+    ready = host_thread_start(NULL, worker_main, stream) == 0;
     if (!ready)
       atomic_store(&stream->worker, HOST_WORKER_NONE);
   }

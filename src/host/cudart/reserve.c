@@ -12,12 +12,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "src/fd.h"
+
 /* Memory of free chunks that is kept: at most this much and this part of the
  * device's memory. */
 enum { STOCK_BYTES = 256 << 20, STOCK_PART = 16 };
 
 int host_region_memory(size_t bytes) {
-  int fd = memfd_create("sundog host device", MFD_CLOEXEC);
+  int fd = sdg_fd_raise(memfd_create("sundog host device", MFD_CLOEXEC));
   if (fd >= 0 && ftruncate(fd, (off_t)bytes) == 0)
     return fd;
   host_log("no device memory: %s", strerror(errno));

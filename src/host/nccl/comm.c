@@ -2,7 +2,6 @@
 /* The life of communicators and what is said about their errors. */
 #include "src/host/nccl/comm.h"
 
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 
 #include "src/host/nccl/fork.h"
 #include "src/host/nccl/join.h"
+#include "src/host/thread.h"
 
 static const uint64_t comm_magic = 0x6d6d6f636c63636e; /* "ncclcomm" */
 
@@ -62,11 +62,7 @@ static void *join_main(void *argument) {
 }
 
 ncclResult_t host_comm_join_begin(ncclComm_t comm) {
-  sigset_t all, old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
-  int error = pthread_create(&comm->joiner, NULL, join_main, comm);
-  pthread_sigmask(SIG_SETMASK, &old, NULL);
+  int error = host_thread_start(&comm->joiner, join_main, comm);
   comm->has_joiner = error == 0;
   return error == 0 ? ncclSuccess : ncclSystemError;
 }

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "src/fd.h"
+
 static pthread_mutex_t guard_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t guard_once = PTHREAD_ONCE_INIT;
 static int *guarded; /* by guard_lock */
@@ -35,6 +37,7 @@ static void watch_forks(void) {
 }
 
 int host_fork_guard(int fd) {
+  fd = sdg_fd_raise(fd);
   if (fd < 0)
     return -1;
   pthread_once(&guard_once, watch_forks);

@@ -4,9 +4,10 @@
 #ifndef SDG_SRC_HOST_NCCL_FORK_H
 #define SDG_SRC_HOST_NCCL_FORK_H
 
-/* Has `fd` closed in every later child of fork (exec closes it by itself).
- * Returns fd; passes -1 through. Any thread. On lack of memory the fd is closed
- * and -1 returned. */
+/* Moves `fd` to a number that no program expects (a program that closed its
+ * stdout would print into the socket), and has it closed in every later child
+ * of fork (exec closes it by itself). Returns the number; passes -1 through.
+ * Any thread. On lack of memory the fd is closed and -1 returned. */
 int host_fork_guard(int fd);
 
 /* Closes a guarded fd; -1 is fine. Any thread. */

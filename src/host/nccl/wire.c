@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "src/host/nccl/fork.h"
+#include "src/host/thread.h"
 #include "src/host/nccl/net.h"
 
 enum { IDLE_MS = 500, FAREWELL_MS = 1000 };
@@ -316,15 +316,10 @@ ncclResult_t host_wire_start(host_endpoint_t *endpoint, const int *sockets) {
     if (sockets[peer] >= 0)
       host_net_tune(sockets[peer]);
   }
-  sigset_t all, old;
   int error = wire->polls == NULL || wire->bell < 0 ? ENOMEM : 0;
   if (error == 0) {
     endpoint->wire = wire;
-    /* The program's signals are for the program's threads. */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    error = pthread_create(&wire->thread, NULL, wire_main, wire);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    error = host_thread_start(&wire->thread, wire_main, wire);
   }
   if (error == 0)
     return ncclSuccess;
