@@ -23,7 +23,9 @@ typedef struct joiner {
   const host_offer_t *offer;
   host_mesh_t mesh;
   const atomic_bool *stop;
-  bool heard; /* the maker has said something */
+  host_nonces_t nonces;
+  bool challenged; /* the nonces are known */
+  bool heard;      /* the maker has answered to HELLO */
 } joiner_t;
 
 /* The next packet of the maker. */
@@ -43,8 +45,12 @@ static ncclResult_t await_packet(joiner_t *joiner, int *out_carried) {
     if (got > 0)
       break;
   }
-  joiner->heard = true;
   const host_packet_t *packet = &joiner->inbox.packet;
+  if (!joiner->challenged)
+    return ncclSuccess;
+  if (!host_packet_proves(packet, joiner->offer, &joiner->nonces))
+    return ncclRemoteError;
+  joiner->heard = true;
   if (packet->word == HOST_WORD_FAIL)
     return packet->result > 0 && packet->result < ncclNumResults
                ? (ncclResult_t)packet->result
@@ -57,6 +63,25 @@ static ncclResult_t await_word(joiner_t *joiner, host_word_t expected) {
   if (result == ncclSuccess && joiner->inbox.packet.word != (int32_t)expected)
     result = ncclInternalError;
   return result;
+}
+
+static bool say(const joiner_t *joiner, host_packet_t packet) {
+  memcpy(packet.nonce, joiner->nonces.caller, sizeof(packet.nonce));
+  host_packet_prove(&packet, joiner->offer, &joiner->nonces);
+  return host_packet_send(joiner->fd, &packet, -1);
+}
+
+/* From CHALLENGE to HELLO. */
+static ncclResult_t greet(joiner_t *joiner) {
+  joiner->challenged = false;
+  ncclResult_t result = await_word(joiner, HOST_WORD_CHALLENGE);
+  if (result != ncclSuccess)
+    return result == ncclInternalError ? ncclRemoteError : result;
+  memcpy(joiner->nonces.called, joiner->inbox.packet.nonce, HOST_NONCE_BYTES);
+  if (!host_packet_random(joiner->nonces.caller, HOST_NONCE_BYTES))
+    return ncclSystemError;
+  joiner->challenged = true;
+  return say(joiner, joiner->hello) ? ncclSuccess : ncclRemoteError;
 }
 
 /* From SEGMENT on. */
@@ -119,7 +144,7 @@ static ncclResult_t join(joiner_t *joiner, host_endpoint_t *endpoint) {
     return result;
   host_packet_t packet = joiner->hello;
   packet.word = HOST_WORD_READY;
-  if (!host_packet_send(joiner->fd, &packet, -1))
+  if (!say(joiner, packet))
     result = ncclRemoteError;
   if (result == ncclSuccess)
     result = await_word(joiner, HOST_WORD_GO);
@@ -169,7 +194,6 @@ ncclResult_t host_join(host_endpoint_t *endpoint, const ncclUniqueId *id,
                                .machine = host_net_machine()},
                      .offer = &offer,
                      .stop = stop};
-  memcpy(joiner.hello.secret, offer.secret, sizeof(offer.secret));
   /* Another machine's rank needs an id that says where its maker is. */
   bool distant = offer.address.any.sa_family != 0;
   if (!distant && offer.machine != joiner.hello.machine)
@@ -181,8 +205,8 @@ ncclResult_t host_join(host_endpoint_t *endpoint, const ncclUniqueId *id,
   for (bool again = result == ncclSuccess; again;) {
     result = maker_call(&joiner);
     bool called = result == ncclSuccess;
-    if (called && !host_packet_send(joiner.fd, &joiner.hello, -1))
-      result = ncclRemoteError;
+    if (called)
+      result = greet(&joiner);
     if (result == ncclSuccess)
       result = join(&joiner, endpoint);
     /* Another machine's maker may have made room for somebody else. */

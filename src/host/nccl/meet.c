@@ -5,16 +5,14 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "src/host/nccl/fork.h"
 #include "src/host/nccl/packet.h"
+#include "src/host/thread.h"
 
 /* Of those who have not said HELLO: how many are heard at a time, and how
  * long. */
@@ -30,6 +28,7 @@ typedef struct guest {
   uint64_t machine;
   host_address_t address;
   host_inbox_t inbox;
+  host_nonces_t nonces;
 } guest_t;
 
 typedef struct host {
@@ -45,6 +44,12 @@ typedef struct host {
   bool locked; /* SEGMENT and LOCK are out */
 } host_t;
 
+static void guest_tell(const host_t *host, const guest_t *guest,
+                       host_packet_t packet, int carried) {
+  host_packet_prove(&packet, &host->id, &guest->nonces);
+  host_packet_send(guest->fd, &packet, carried);
+}
+
 /* This process's own rank comes last: told to go, it may end the process. */
 static void host_tell(host_t *host, const host_packet_t *packet, int carried) {
   for (int own = 0; own < 2; own++)
@@ -52,7 +57,7 @@ static void host_tell(host_t *host, const host_packet_t *packet, int carried) {
       if (host->guests[i].rank >= 0 &&
           (host->guests[i].pid == getpid() &&
            host->guests[i].machine == host->id.machine) == (own == 1))
-        host_packet_send(host->guests[i].fd, packet, carried);
+        guest_tell(host, &host->guests[i], *packet, carried);
 }
 
 static int64_t now_ms(void) {
@@ -157,8 +162,9 @@ static ncclResult_t host_hear(host_t *host, int i) {
   int got = host_packet_recv(guest->fd, &guest->inbox, NULL);
   if (got == 0)
     return ncclSuccess;
-  bool known = got > 0 && memcmp(packet->secret, host->id.secret,
-                                 sizeof(packet->secret)) == 0;
+  if (guest->rank < 0)
+    memcpy(guest->nonces.caller, packet->nonce, sizeof(packet->nonce));
+  bool known = got > 0 && host_packet_proves(packet, &host->id, &guest->nonces);
   if (guest->rank < 0 && known && packet->word == HOST_WORD_HELLO)
     return host_hello(host, guest, packet);
   if (guest->rank >= 0 && known && packet->word == HOST_WORD_READY &&
@@ -185,6 +191,11 @@ static ncclResult_t host_accept(host_t *host, int listener) {
     host_fork_close(fd);
     return ncclSuccess;
   }
+  host_nonces_t nonces;
+  if (!host_packet_challenge(fd, &nonces)) {
+    host_fork_close(fd);
+    return ncclSuccess;
+  }
   if (!local)
     host_net_tune(fd);
   strangers_limit(host);
@@ -198,10 +209,13 @@ static ncclResult_t host_accept(host_t *host, int listener) {
     host->guests = grown;
     host->guests_room = room;
   }
-  host->guests[host->guests_count++] = (guest_t){
-      .fd = fd, .rank = -1, .pid = pid, .local = local, .since_ms = now_ms()};
-  /* At once, before it can have to make room for others. */
-  return host_hear(host, host->guests_count - 1);
+  host->guests[host->guests_count++] = (guest_t){.fd = fd,
+                                                 .rank = -1,
+                                                 .pid = pid,
+                                                 .local = local,
+                                                 .since_ms = now_ms(),
+                                                 .nonces = nonces};
+  return ncclSuccess;
 }
 
 static ncclResult_t host_step(host_t *host) {
@@ -256,10 +270,6 @@ static void *host_main(void *argument) {
   return NULL;
 }
 
-static bool random_fill(void *bytes, size_t count) {
-  return getrandom(bytes, count, 0) == (ssize_t)count;
-}
-
 ncclResult_t host_join_offer(ncclUniqueId *out_id) {
   host_t *host = calloc(1, sizeof(*host));
   if (host == NULL)
@@ -268,13 +278,11 @@ ncclResult_t host_join_offer(ncclUniqueId *out_id) {
   host->id.machine = host_net_machine();
   host->distant = -1;
   struct sockaddr_un address;
-  pthread_attr_t detached;
-  sigset_t all, old;
-  pthread_t thread;
   host->listener =
       host_fork_guard(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (host->listener < 0 || !random_fill(host->id.name, HOST_NAME_BYTES) ||
-      !random_fill(host->id.secret, HOST_SECRET_BYTES))
+  if (host->listener < 0 ||
+      !host_packet_random(host->id.name, HOST_NAME_BYTES) ||
+      !host_packet_random(host->id.secret, HOST_SECRET_BYTES))
     goto failed;
   socklen_t length = host_packet_address(&host->id, &address);
   if (bind(host->listener, (struct sockaddr *)&address, length) != 0 ||
@@ -285,15 +293,7 @@ ncclResult_t host_join_offer(ncclUniqueId *out_id) {
     goto failed;
   ncclUniqueId id;
   memcpy(&id, &host->id, sizeof(id));
-  pthread_attr_init(&detached);
-  pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-  /* The program's signals are for the program's threads. */
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
-  int error = pthread_create(&thread, &detached, host_main, host);
-  pthread_sigmask(SIG_SETMASK, &old, NULL);
-  pthread_attr_destroy(&detached);
-  if (error != 0)
+  if (host_thread_start(NULL, host_main, host) != 0)
     goto failed;
   *out_id = id;
   return ncclSuccess;

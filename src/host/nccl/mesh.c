@@ -16,15 +16,24 @@ typedef struct guest {
   int fd; /* -1: none */
   int64_t since_ms;
   host_inbox_t inbox;
+  host_nonces_t nonces;
 } guest_t;
+
+/* How far a connection of ours is. */
+typedef enum stage {
+  STAGE_CALLING,
+  STAGE_CALLED, /* CHALLENGE is to come */
+  STAGE_SAID,   /* MEET; its answer is to come */
+} stage_t;
 
 typedef struct meeting {
   host_mesh_t *mesh;
   const host_offer_t *offer;
   int rank, ranks;
-  bool said[HOST_RANKS_MAX]; /* MEET, on the connections of ours */
-  bool met[HOST_RANKS_MAX];  /* heard it, on any */
-  host_inbox_t inbox;        /* of answers */
+  stage_t stage[HOST_RANKS_MAX];        /* of the connections of ours */
+  host_nonces_t nonces[HOST_RANKS_MAX]; /* of these */
+  bool met[HOST_RANKS_MAX];             /* heard MEET, on any */
+  host_inbox_t inbox;                   /* of answers */
   guest_t guest[GUESTS];
   struct pollfd polls[HOST_RANKS_MAX + GUESTS + 2];
 } meeting_t;
@@ -73,16 +82,19 @@ static void guest_drop(guest_t *guest) {
   *guest = (guest_t){.fd = -1};
 }
 
-static bool meet_say(const meeting_t *meeting, int fd, int peer) {
+static bool meet_say(const meeting_t *meeting, int fd, int peer,
+                     const host_nonces_t *nonces) {
   host_packet_t packet = {
       .word = HOST_WORD_MEET, .rank = meeting->rank, .result = peer};
-  memcpy(packet.secret, meeting->offer->secret, sizeof(packet.secret));
+  memcpy(packet.nonce, nonces->caller, sizeof(packet.nonce));
+  host_packet_prove(&packet, meeting->offer, nonces);
   return host_packet_send(fd, &packet, -1);
 }
 
-static bool meet_is(const meeting_t *meeting, const host_packet_t *packet) {
+static bool meet_is(const meeting_t *meeting, const host_packet_t *packet,
+                    const host_nonces_t *nonces) {
   return packet->word == HOST_WORD_MEET && packet->result == meeting->rank &&
-         memcmp(packet->secret, meeting->offer->secret, HOST_SECRET_BYTES) == 0;
+         host_packet_proves(packet, meeting->offer, nonces);
 }
 
 static void guest_hear(meeting_t *meeting, guest_t *guest) {
@@ -90,9 +102,11 @@ static void guest_hear(meeting_t *meeting, guest_t *guest) {
   int got = host_packet_recv(guest->fd, &guest->inbox, NULL);
   if (got == 0)
     return;
-  if (got < 0 || !meet_is(meeting, packet) || packet->rank <= meeting->rank ||
-      packet->rank >= meeting->ranks || meeting->met[packet->rank] ||
-      !meet_say(meeting, guest->fd, packet->rank)) {
+  memcpy(guest->nonces.caller, packet->nonce, sizeof(packet->nonce));
+  if (got < 0 || !meet_is(meeting, packet, &guest->nonces) ||
+      packet->rank <= meeting->rank || packet->rank >= meeting->ranks ||
+      meeting->met[packet->rank] ||
+      !meet_say(meeting, guest->fd, packet->rank, &guest->nonces)) {
     guest_drop(guest);
     return;
   }
@@ -114,30 +128,45 @@ static void guests_accept(meeting_t *meeting) {
         at = &meeting->guest[i];
     guest_drop(at);
     *at = (guest_t){.fd = fd, .since_ms = now_ms()};
-    guest_hear(meeting, at);
+    if (!host_packet_challenge(fd, &at->nonces))
+      guest_drop(at);
   }
 }
 
-/* A rank below this one: connected, or it answers, or neither: then again. */
+/* What a rank below this one has said: one small packet, which comes whole. */
+static bool peer_hear(meeting_t *meeting, int peer) {
+  int fd = meeting->mesh->fd[peer];
+  const host_packet_t *packet = &meeting->inbox.packet;
+  host_nonces_t *nonces = &meeting->nonces[peer];
+  meeting->inbox.got = 0;
+  int got = host_packet_recv(fd, &meeting->inbox, NULL);
+  if (got <= 0)
+    return got == 0;
+  if (meeting->stage[peer] == STAGE_SAID)
+    return meeting->met[peer] =
+               meet_is(meeting, packet, nonces) && packet->rank == peer;
+  memcpy(nonces->called, packet->nonce, sizeof(packet->nonce));
+  if (packet->word != HOST_WORD_CHALLENGE ||
+      !host_packet_random(nonces->caller, sizeof(nonces->caller)) ||
+      !meet_say(meeting, fd, peer, nonces))
+    return false;
+  meeting->stage[peer] = STAGE_SAID;
+  return true;
+}
+
+/* A rank below this one: connected, or it says something, or neither: then
+ * again. */
 static void peer_serve(meeting_t *meeting, int peer) {
   int *fd = &meeting->mesh->fd[peer];
-  bool good;
-  if (!meeting->said[peer]) {
-    good = connection_error(*fd) == 0 && meet_say(meeting, *fd, peer);
-    meeting->said[peer] = good;
-  } else {
-    /* An answer is one small packet: it comes whole. */
-    meeting->inbox.got = 0;
-    int got = host_packet_recv(*fd, &meeting->inbox, NULL);
-    good = got == 0 || (got > 0 && meet_is(meeting, &meeting->inbox.packet) &&
-                        meeting->inbox.packet.rank == peer);
-    meeting->met[peer] = got > 0 && good;
-  }
-  if (good)
+  bool calling = meeting->stage[peer] == STAGE_CALLING;
+  if (calling ? connection_error(*fd) == 0 : peer_hear(meeting, peer)) {
+    if (calling)
+      meeting->stage[peer] = STAGE_CALLED;
     return;
+  }
   host_fork_close(*fd);
   *fd = -1;
-  meeting->said[peer] = false;
+  meeting->stage[peer] = STAGE_CALLING;
   nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
 }
 
@@ -155,9 +184,9 @@ static ncclResult_t step(meeting_t *meeting, int maker) {
     if (meeting->mesh->fd[peer] < 0)
       meeting->mesh->fd[peer] =
           host_net_connect_begin(&meeting->mesh->place[peer]);
-    polls[peer] =
-        (struct pollfd){.fd = meeting->met[peer] ? -1 : meeting->mesh->fd[peer],
-                        .events = meeting->said[peer] ? POLLIN : POLLOUT};
+    polls[peer] = (struct pollfd){
+        .fd = meeting->met[peer] ? -1 : meeting->mesh->fd[peer],
+        .events = meeting->stage[peer] == STAGE_CALLING ? POLLOUT : POLLIN};
   }
   for (int i = 0; i < GUESTS; i++)
     polls[guests + i] =

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "src/host/nccl/fork.h"
@@ -28,6 +29,41 @@ pid_t host_packet_same_user(int fd) {
       who.uid != geteuid())
     return -1;
   return who.pid;
+}
+
+bool host_packet_random(void *out, size_t bytes) {
+  return getrandom(out, bytes, 0) == (ssize_t)bytes;
+}
+
+bool host_packet_challenge(int fd, host_nonces_t *out_nonces) {
+  host_packet_t packet = {.word = HOST_WORD_CHALLENGE};
+  if (!host_packet_random(packet.nonce, sizeof(packet.nonce)))
+    return false;
+  memcpy(out_nonces->called, packet.nonce, sizeof(packet.nonce));
+  return host_packet_send(fd, &packet, -1);
+}
+
+static void proof_of(const host_packet_t *packet, const host_offer_t *offer,
+                     const host_nonces_t *nonces,
+                     unsigned char out[SDG_SHA256_BYTES]) {
+  sdg_hmac_t hmac;
+  sdg_hmac_init(&hmac, offer->secret, sizeof(offer->secret));
+  sdg_hmac_add(&hmac, nonces->called, sizeof(nonces->called));
+  sdg_hmac_add(&hmac, nonces->caller, sizeof(nonces->caller));
+  sdg_hmac_add(&hmac, packet, offsetof(host_packet_t, proof));
+  sdg_hmac_end(&hmac, out);
+}
+
+void host_packet_prove(host_packet_t *packet, const host_offer_t *offer,
+                       const host_nonces_t *nonces) {
+  proof_of(packet, offer, nonces, packet->proof);
+}
+
+bool host_packet_proves(const host_packet_t *packet, const host_offer_t *offer,
+                        const host_nonces_t *nonces) {
+  unsigned char right[SDG_SHA256_BYTES];
+  proof_of(packet, offer, nonces, right);
+  return sdg_digest_equal(packet->proof, right);
 }
 
 bool host_packet_send(int fd, const host_packet_t *packet, int carried) {

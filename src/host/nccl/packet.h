@@ -2,6 +2,10 @@
 /* What ranks and the maker of their unique id say to each other while they
  * meet: the id, its addresses, and packets that may carry a descriptor.
  *
+ * Who is called begins with CHALLENGE, a random number; what is said then bears
+ * a proof that its speaker knows the secret of the id, which itself is never
+ * sent.
+ *
  * Conversation, one packet each: HELLO from every rank; when all have come,
  * SEGMENT with the descriptor to each, then LOCK to each once the maker has
  * closed its own copy (closing any copy drops the locks of the process that
@@ -25,11 +29,12 @@
 #include <nccl.h>
 
 #include "src/host/nccl/net.h"
+#include "src/sha256.h"
 
 /* First bytes of an id of this library. */
 #define HOST_OFFER_MAGIC "hostnccl"
 
-enum { HOST_NAME_BYTES = 16, HOST_SECRET_BYTES = 16 };
+enum { HOST_NAME_BYTES = 16, HOST_SECRET_BYTES = 16, HOST_NONCE_BYTES = 16 };
 
 /* What a ncclUniqueId holds. The name can be listed by every user of the
  * machine, the secret cannot. */
@@ -54,6 +59,7 @@ typedef enum host_word {
   HOST_WORD_FAIL,
   HOST_WORD_PLACE,
   HOST_WORD_MEET,
+  HOST_WORD_CHALLENGE,
 } host_word_t;
 
 typedef struct host_packet {
@@ -66,8 +72,27 @@ typedef struct host_packet {
   uint64_t machine;       /* HELLO */
   host_address_t address; /* HELLO, PLACE; all zero: none */
   char zero_too[4];
-  unsigned char secret[HOST_SECRET_BYTES]; /* HELLO, READY, MEET */
+  unsigned char nonce[HOST_NONCE_BYTES]; /* CHALLENGE; HELLO, MEET of who
+                                            called: the caller's */
+  unsigned char proof[SDG_SHA256_BYTES]; /* all but CHALLENGE */
 } host_packet_t;
+
+/* The two random numbers of a connection. */
+typedef struct host_nonces {
+  unsigned char called[HOST_NONCE_BYTES], caller[HOST_NONCE_BYTES];
+} host_nonces_t;
+
+bool host_packet_random(void *out, size_t bytes);
+
+/* Makes the number of who was called, and tells the caller. */
+bool host_packet_challenge(int fd, host_nonces_t *out_nonces);
+
+/* Fills in the proof of a packet that is complete, and says whether that of one
+ * that has come is right. */
+void host_packet_prove(host_packet_t *packet, const host_offer_t *offer,
+                       const host_nonces_t *nonces);
+bool host_packet_proves(const host_packet_t *packet, const host_offer_t *offer,
+                        const host_nonces_t *nonces);
 
 /* Where the maker of the id listens: an abstract address. */
 socklen_t host_packet_address(const host_offer_t *offer,

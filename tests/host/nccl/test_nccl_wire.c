@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 
 #include "tests/host/nccl/ranks.h"
 #include "tests/unit/harness.h"
@@ -64,7 +65,47 @@ static void play_last_words(const rank_info_t *info) {
   RANK_REQUIRE(first != 0);
 }
 
+/* The library's own, too: what goes out is looked through for the secret. */
+static unsigned char secret[16];
+static _Atomic int sent, leaks;
+
+__attribute__((visibility("default"))) ssize_t
+sendmsg(int fd, const struct msghdr *message, int flags) {
+  sent++;
+  for (size_t i = 0; i < message->msg_iovlen; i++)
+    leaks += memmem(message->msg_iov[i].iov_base, message->msg_iov[i].iov_len,
+                    secret, sizeof secret) != NULL;
+  return syscall(SYS_sendmsg, fd, message, flags);
+}
+
+__attribute__((visibility("default"))) ssize_t send(int fd, const void *bytes,
+                                                    size_t count, int flags) {
+  struct iovec part = {(void *)(uintptr_t)bytes, count};
+  return sendmsg(fd, &(struct msghdr){.msg_iov = &part, .msg_iovlen = 1},
+                 flags);
+}
+
+static void play_hush(const rank_info_t *info) {
+  ncclComm_t comm;
+  memcpy(secret, info->id[0].internal + 24, sizeof secret);
+  NCCL(ncclCommInitRank(&comm, info->ranks, info->id[0], info->rank));
+  NCCL(ncclCommDestroy(comm));
+  RANK_REQUIRE(sent > 0 && leaks == 0);
+}
+
+/* Programs close what they do not use, and print into it all the same. */
+static void play_closed(const rank_info_t *info) {
+  close(0);
+  close(1);
+  close(2);
+  play_join(info, 0);
+  for (int fd = 0; fd < 3; fd++)
+    RANK_REQUIRE(fcntl(fd, F_GETFD) < 0);
+}
+
 static const rank_scenario_t scenarios[] = {
+    {"hush", play_hush},
+    {"closed", play_closed},
     {"late", play_late},
     {"unasked", play_unasked},
     {"last_words", play_last_words},
@@ -156,6 +197,20 @@ START_TEST(what_was_sent_arrives_though_the_sender_has_ended) {
 }
 END_TEST
 
+START_TEST(the_secret_of_an_id_is_not_sent) {
+  if (_i)
+    setenv("SDG_TEST_WIRE", "yes", 1);
+  launch_all("hush", 3);
+}
+END_TEST
+
+START_TEST(closed_standard_streams_stay_closed) {
+  if (_i)
+    setenv("SDG_TEST_WIRE", "yes", 1);
+  launch_all("closed", 3);
+}
+END_TEST
+
 int main(int argc, char **argv) {
   if (argc == 4) {
     if (getenv("SDG_TEST_UNASKED"))
@@ -169,6 +224,8 @@ int main(int argc, char **argv) {
   tcase_add_test(tcase, an_id_without_an_address_is_for_one_machine);
   tcase_add_loop_test(tcase, what_was_sent_arrives_though_the_sender_has_ended,
                       0, 3);
+  tcase_add_loop_test(tcase, the_secret_of_an_id_is_not_sent, 0, 2);
+  tcase_add_loop_test(tcase, closed_standard_streams_stay_closed, 0, 2);
   suite_add_tcase(suite, tcase);
   return harness_run(suite);
 }
