@@ -288,15 +288,16 @@ static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
     nesting_fill(call);
     sdg_status_t status = entry_make(call, rules, rule, &key, &entry);
     if (status != SDG_OK) {
-      sdg_step_number(call, !*numbered);
+      if (!*numbered)
+        sdg_step_number(call);
       *numbered = true;
       if (sdg_step_is_verdict(status))
         SDG_TRY(sdg_instep_refused(call));
       return status;
     }
   }
-  if (entry) {
-    sdg_step_number(call, !*numbered);
+  if (entry && !*numbered) {
+    sdg_step_number(call);
     *numbered = true;
   }
   *out_way = !entry                 ? WAY_UNTAGGED
@@ -342,7 +343,8 @@ static sdg_status_t collective(sdg_call_t *call, const sdg_rules_t *rules,
                                const sdg_rule_t *rule, way_t *out_way) {
   SDG_TRY(sdg_step_check(call));
   bool numbered = agreement_due(call);
-  sdg_step_number(call, numbered);
+  if (numbered) // what is not counted is no place that an error could name
+    sdg_step_number(call);
   sdg_status_t status = counted(call, rules, rule, &numbered, out_way);
   if (numbered)
     sdg_history_call(call->entry_name, status != SDG_OK);

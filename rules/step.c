@@ -32,14 +32,12 @@ sdg_status_t sdg_step_check(const sdg_call_t *call) {
   return SDG_OK;
 }
 
-void sdg_step_number(const sdg_call_t *call, bool counts) {
+void sdg_step_number(const sdg_call_t *call) {
   static uint64_t numbers[SDG_CONTROL_THREADS];
   int channel = sdg_thread_channel();
-  if (counts)
-    sdg_control_count(sdg_job_control(), channel, ++numbers[channel],
-                      call->entry_name);
-  if (numbers[channel] > 0)
-    sdg_log_set_place(sdg_job_call);
+  sdg_control_count(sdg_job_control(), channel, ++numbers[channel],
+                    call->entry_name);
+  sdg_log_set_place(sdg_job_call);
 }
 
 static _Thread_local const char *coming;

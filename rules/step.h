@@ -14,9 +14,9 @@
  * to have been seen set. SDG_E_DESCRIPTOR. */
 sdg_status_t sdg_step_check(const sdg_call_t *call) SDG_MUST_CHECK;
 
-/* Numbers the call, if it is one that the other ranks make too, and has
- * failures name the number that the rank is at. */
-void sdg_step_number(const sdg_call_t *call, bool counts);
+/* Numbers the call, which the other ranks make too, and has its failures name
+ * the number. */
+void sdg_step_number(const sdg_call_t *call);
 /* It is not known yet: failures name the one that this call would get. */
 void sdg_step_foresee(const sdg_call_t *call);
 

@@ -179,8 +179,9 @@ static sdg_status_t operand_place(const sdg_call_t *call, int index,
   *first = place[0].placement;
   sdg_place_free(place + 1, places - 1);
   if (operand->elem_bytes == 0)
-    return sdg_fail(SDG_E_TENSOR_TYPE, "%s of %s", sdg_role_name(operand->role),
-                    call->entry_name);
+    return sdg_fail(SDG_E_TENSOR_TYPE,
+                    "%s of %s has vectors of channels (INT8x4 and its like)",
+                    sdg_role_name(operand->role), call->entry_name);
   return operand->is_output || scale || place[0].section != out->section ||
                  sdg_placement_axes(first) != out->axes
              ? SDG_OK

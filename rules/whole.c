@@ -260,7 +260,7 @@ static sdg_status_t enter(const sdg_call_t *call, const sdg_rules_t *rules,
   SDG_TRY(sdg_job_join(&rules->mesh, rules->axes));
   SDG_TRY(sdg_memory_own(call->entry_name));
   SDG_TRY(sdg_step_check(call));
-  sdg_step_number(call, true);
+  sdg_step_number(call);
   // Ranks that see the same tensors have nothing to tell each other.
   return sdg_options_get()->check ? sdg_step_agree(call, rule, &wait_ns)
                                   : SDG_OK;

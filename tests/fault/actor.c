@@ -236,6 +236,12 @@ static int act_query(void) {
   return 0;
 }
 
+static int act_dropout(void) {
+  size_t bytes;
+  DNN(cudnnDropoutGetReserveSpaceSize(g.y, &bytes));
+  return 0;
+}
+
 static int act_pool(void) {
   scale_t alpha = scale("alpha"), beta = scale("beta");
   DNN(cudnnSetPooling2dDescriptor(g.pool, CUDNN_POOLING_MAX,
@@ -659,7 +665,7 @@ static const struct {
     ACTION(twice),    ACTION(renamed),     ACTION(locked),   ACTION(threadset),
     ACTION(scribble), ACTION(scribbler),   ACTION(capture),  ACTION(share),
     ACTION(clearenv), ACTION(tagh),        ACTION(tagw),     ACTION(tagd),
-    ACTION(tagy),
+    ACTION(tagy),     ACTION(dropout),
 };
 
 static int word_run(const char *word) {
