@@ -157,8 +157,10 @@ sdg_status_t sdg_softmax_share(const sdg_call_t *call,
                                sdg_plan_t **out_plan) {
   sdg_softmax_maker_t m = {.plan = NULL};
   *out_plan = NULL;
+  // What one device refuses is refused for all of it.
   if (!sdg_softmax_read(call, &m.softmax) ||
-      !sdg_placement_axes(&tagging->placement[0]))
+      !sdg_placement_axes(&tagging->placement[0]) ||
+      sdg_merge_type(call->operand[0].type) < 0)
     return SDG_OK;
   for (int i = 1; i <= m.softmax.output; i++)
     if (memcmp(call->operand[0].extent, call->operand[i].extent,
