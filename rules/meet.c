@@ -192,6 +192,32 @@ static sdg_status_t places_list(sdg_meet_t *meet, const sdg_rules_t *rules,
 
 // ---- the call --------------------------------------------------------------
 
+// Pieces that make one tensor by a tag of another operand, and also by a
+// section of their own, are in different places by the two.
+static sdg_status_t readings_check(const sdg_meet_t *meet) {
+  for (int i = 0; i < meet->call->operands; i++) {
+    const sdg_place_t *place = meet->place[i];
+    for (int k = 0; k < meet->places[i] && meet->is[i] >= 0; k++) {
+      const sdg_placement_t *of[2] = {&place[meet->is[i]].placement,
+                                      &place[k].placement};
+      char text[2][256];
+      const char *names[SDG_DIMS_MAX];
+      if (!extents_equal(of[0], of[1]) || pieces_equal(of[0], of[1]))
+        continue;
+      sdg_tagging_names(meet->call->family, of[0]->dims, names);
+      for (int n = 0; n < 2; n++)
+        sdg_placement_format(of[n], meet->tagging.mesh, names, text[n],
+                             sizeof text[n]);
+      return sdg_fail(SDG_E_READINGS,
+                      "%s of %s is %s as the tensors beside it, or %s by its "
+                      "own section: tag it",
+                      sdg_role_name(meet->call->operand[i].role),
+                      meet->call->entry_name, text[0], text[1]);
+    }
+  }
+  return SDG_OK;
+}
+
 // Whether the op's tagging is the one that is there already.
 static sdg_met_t met_of(const sdg_meet_t *meet, const sdg_tagging_t *tagging) {
   bool same = meet->tagging.section == tagging->section &&
@@ -223,11 +249,33 @@ static sdg_status_t tagging_correct(const sdg_meet_t *meet,
   return SDG_OK;
 }
 
+// An activation that is in pieces.
+static int cut_beside(const sdg_call_t *call, const sdg_tagging_t *tagging) {
+  for (int i = 0; i < call->operands; i++)
+    if (sdg_role_is_activation(call->operand[i].role) &&
+        sdg_placement_axes(&tagging->placement[i]))
+      return i;
+  return 0;
+}
+
+// Whether a [local] section names an operand that is beside one in pieces.
+static sdg_status_t local_find(const sdg_call_t *call, int index,
+                               const sdg_rules_t *rules,
+                               const sdg_tagging_t *tagging, bool *out_local) {
+  sdg_place_t place[SDG_PLACES_MAX];
+  int places;
+  SDG_TRY(sdg_place_list(call, index, tagging->section, rules, place, &places));
+  *out_local = places > 0 && !place[0].section;
+  sdg_place_free(place, places);
+  return SDG_OK;
+}
+
 // What is not moved has to be as the call's section, or one tag, says: planners
 // compare parts, and take the dimensions that are split to be those of one
 // section. A rule that moves nothing may know tensors that are on every rank.
-static sdg_status_t left_check(const sdg_call_t *call, const sdg_rule_t *rule,
-                               const sdg_tagging_t *tagging) {
+static sdg_status_t left_check(const sdg_call_t *call, const sdg_rules_t *rules,
+                               const sdg_rule_t *rule,
+                               const sdg_tagging_t *tagging, bool others) {
   int first = -1;
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];
@@ -235,7 +283,12 @@ static sdg_status_t left_check(const sdg_call_t *call, const sdg_rule_t *rule,
     if (!sdg_role_is_activation(operand->role) && !scale)
       continue;
     if (scale || !operand->label) {
+      bool local = false;
       SDG_TRY(sdg_place_check(call, i, tagging->section));
+      if (!scale && others && rule->meet)
+        SDG_TRY(local_find(call, i, rules, tagging, &local));
+      if (local)
+        return sdg_tagging_differ(call, tagging, i, cut_beside(call, tagging));
       continue;
     }
     if (!rule->meet && operand->label->is_local)
@@ -257,15 +310,16 @@ sdg_status_t sdg_meet_find(const sdg_call_t *call, const sdg_rules_t *rules,
   if (call->family == SDG_FAMILY_REDISTRIBUTE)
     return SDG_OK;
   if (!rule->meet)
-    return left_check(call, rule, tagging);
+    return left_check(call, rules, rule, tagging, false);
   sdg_status_t status;
   SDG_TRY_GOTO(places_list(out, rules, tagging, &activations), fail);
   if (activations > 1)
     SDG_TRY_GOTO(leads_try(out, rules, rule), fail);
   if (!out->fits) {
-    SDG_TRY_GOTO(left_check(call, rule, tagging), fail);
+    SDG_TRY_GOTO(left_check(call, rules, rule, tagging, activations > 1), fail);
     return SDG_OK;
   }
+  SDG_TRY_GOTO(readings_check(out), fail);
   *out_met = met_of(out, tagging);
   if (*out_met != SDG_MET_NOTHING)
     SDG_TRY_GOTO(tagging_correct(out, tagging), fail);

@@ -49,6 +49,13 @@ typedef enum sdg_met {
   SDG_MET_MOVES,   /* operands have to be moved */
 } sdg_met_t;
 
+/* Whether every rank can make the call by itself, with tensors that are all its
+ * own: the op takes them as they are, on every rank. True, too, where the rule
+ * cannot tell. `section`: one that some of them would be split by. */
+sdg_status_t sdg_meet_alone(const sdg_call_t *call, const sdg_rule_t *rule,
+                            const sdg_section_t *section,
+                            bool *out_can) SDG_MUST_CHECK;
+
 /* Judges a call with `tagging`, which then says where the program's tensors
  * are, and is of the ranks along all axes that any of them is split over.
  * `out` is the caller's to free. SDG_E_OPERANDS_DIFFER for tags that split one

@@ -244,12 +244,15 @@ sdg_status_t sdg_place_list(const sdg_call_t *call, int index,
   } else if (activation) {
     sdg_seen_t seen;
     const sdg_section_t *own = sdg_place_section(call, index, rules, &seen);
-    if (own && own->is_local && seen.no < 0 && sdg_place_mixes(call->family)) {
-      by[0] = NULL;
-    } else {
+    bool local = own && own->is_local && seen.no < 0;
+    if (local)
+      by[0] = NULL; // all of it on every rank
+    if (local && !sdg_place_mixes(call->family)) {
+      by[sections++] = section; // sizes tell that it is not
+    } else if (!local) {
       if (own && own != section && seen.no < 0)
         by[sections++] = own;
-      by[sections++] = NULL; // all of it on every rank
+      by[sections++] = NULL;
     }
   }
   for (int i = 0; i < sections; i++) {

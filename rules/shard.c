@@ -139,6 +139,25 @@ static void verdict_fini(verdict_t *verdict) {
   sdg_meet_fini(&verdict->meet);
 }
 
+// A call that a tensor of every rank's own leads may have others in pieces: it
+// is the ranks' own only if each of them can make it alone.
+static sdg_status_t beside_derive(const sdg_call_t *call,
+                                  const sdg_rules_t *rules,
+                                  const sdg_rule_t *rule,
+                                  const sdg_section_t **out_section,
+                                  sdg_tagging_t *tagging) {
+  bool alone;
+  int index;
+  const sdg_section_t *section = sdg_tagging_beside(call, rules, &index);
+  if (!section)
+    return SDG_OK;
+  SDG_TRY(sdg_meet_alone(call, rule, section, &alone));
+  if (alone)
+    return SDG_OK;
+  *out_section = section;
+  return sdg_tagging_by(call, rules, index, tagging);
+}
+
 // The caller finishes the verdict, if the call is tagged.
 static sdg_status_t call_derive(const sdg_call_t *call,
                                 const sdg_rules_t *rules,
@@ -147,6 +166,8 @@ static sdg_status_t call_derive(const sdg_call_t *call,
   const sdg_section_t *section;
   bool local;
   SDG_TRY(sdg_tagging_derive(call, rules, &section, &local, tagging));
+  if (!section && local)
+    SDG_TRY(beside_derive(call, rules, rule, &section, tagging));
   out->tagged = section != NULL;
   if (!section)
     return unmatched_check(call, rules, rule, local);
@@ -191,11 +212,22 @@ static sdg_status_t answer_make(sdg_call_t *call, const sdg_rule_t *rule,
                       &call->result);
 }
 
+static void nesting_fill(sdg_call_t *call) {
+  for (int i = 0; i < call->operands; i++) {
+    sdg_operand_t *operand = &call->operand[i];
+    const sdg_tag_vector_t *vector =
+        sdg_tag_vector(operand->descriptor, operand->generation);
+    if (vector)
+      memcpy(operand->nesting, vector->nesting, sizeof operand->nesting);
+  }
+}
+
 static sdg_status_t query_answer(sdg_call_t *call, const sdg_rules_t *rules,
                                  const sdg_rule_t *rule, int64_t wait_ns,
                                  way_t *out_way) {
   verdict_t verdict;
   const sdg_tagging_t *tagging = &verdict.tagging;
+  nesting_fill(call);
   SDG_TRY(call_derive(call, rules, rule, &verdict));
   *out_way = verdict.tagged ? WAY_DONE : WAY_UNTAGGED;
   if (!verdict.tagged)
@@ -248,16 +280,6 @@ fail:
   sdg_plan_destroy(plan);
   free(boxes);
   return status;
-}
-
-static void nesting_fill(sdg_call_t *call) {
-  for (int i = 0; i < call->operands; i++) {
-    sdg_operand_t *operand = &call->operand[i];
-    const sdg_tag_vector_t *vector =
-        sdg_tag_vector(operand->descriptor, operand->generation);
-    if (vector)
-      memcpy(operand->nesting, vector->nesting, sizeof operand->nesting);
-  }
 }
 
 static sdg_status_t plan_run(sdg_call_t *call, sdg_plan_entry_t *entry) {

@@ -97,6 +97,14 @@ static bool is_input(const sdg_call_t *call, int index) {
   return sdg_role_is_activation(operand->role) && !operand->is_output;
 }
 
+static bool local_input(const sdg_call_t *call) {
+  for (int i = 0; i < call->operands; i++)
+    if (is_input(call, i) && call->operand[i].label &&
+        call->operand[i].label->is_local)
+      return true;
+  return false;
+}
+
 // Ops that only write (SetTensor) are judged by their output.
 static bool any_input(const sdg_call_t *call) {
   for (int i = 0; i < call->operands; i++)
@@ -188,6 +196,19 @@ static sdg_status_t operand_place(const sdg_call_t *call, int index,
              : parts_check(call, index, out->section, first);
 }
 
+static sdg_status_t operands_place(const sdg_call_t *call,
+                                   const sdg_section_t *section,
+                                   const sdg_rules_t *rules, bool labelled,
+                                   sdg_tagging_t *out) {
+  sdg_status_t status = SDG_OK;
+  sdg_tagging_group(section, out);
+  for (int i = 0; i < call->operands && status == SDG_OK; i++)
+    status = operand_place(call, i, rules, labelled, out);
+  if (status != SDG_OK)
+    sdg_tagging_fini(out);
+  return status;
+}
+
 sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
                                 const sdg_rules_t *rules,
                                 const sdg_section_t **out_section,
@@ -200,9 +221,10 @@ sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
     return placements_read(call, out);
   }
   SDG_TRY(sdg_label_find(call, &labelled));
-  // It says something of that tensor; a section may split others.
+  // It says something of that tensor; a section may split others, of which an
+  // output is made.
   if (labelled >= 0 && call->operand[labelled].label->is_local &&
-      sdg_place_mixes(call->family))
+      (sdg_place_mixes(call->family) || (!by_output && !local_input(call))))
     labelled = -1;
   const sdg_section_t *found = NULL;
   bool local = false;
@@ -222,16 +244,36 @@ sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
   }
   *out_section = found;
   *out_local = local;
-  if (!found)
-    return SDG_OK;
+  return found ? operands_place(call, found, rules, labelled >= 0, out)
+               : SDG_OK;
+}
 
-  sdg_tagging_group(found, out);
-  sdg_status_t status = SDG_OK;
-  for (int i = 0; i < call->operands && status == SDG_OK; i++)
-    status = operand_place(call, i, rules, labelled >= 0, out);
-  if (status != SDG_OK)
-    sdg_tagging_fini(out);
-  return status;
+const sdg_section_t *sdg_tagging_beside(const sdg_call_t *call,
+                                        const sdg_rules_t *rules,
+                                        int *out_index) {
+  sdg_seen_t seen;
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    if (!sdg_role_is_activation(operand->role) ||
+        (operand->label && operand->label->is_local))
+      continue;
+    const sdg_section_t *found = sdg_place_section(call, i, rules, &seen);
+    *out_index = i;
+    if (found && !found->is_local)
+      return found;
+  }
+  return NULL;
+}
+
+sdg_status_t sdg_tagging_by(const sdg_call_t *call, const sdg_rules_t *rules,
+                            int index, sdg_tagging_t *out) {
+  sdg_seen_t seen;
+  bool labelled = false;
+  const sdg_section_t *section = sdg_place_section(call, index, rules, &seen);
+  SDG_TRY(seen_check(call, index, section, seen));
+  for (int i = 0; i < call->operands; i++)
+    labelled |= call->operand[i].label != NULL;
+  return operands_place(call, section, rules, labelled, out);
 }
 
 // More than one element in a spatial dimension, on some rank.

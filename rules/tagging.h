@@ -19,6 +19,14 @@ sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
                                 const sdg_section_t **out_section,
                                 bool *out_local,
                                 sdg_tagging_t *out) SDG_MUST_CHECK;
+/* Of a call that a [local] section or tag leads: what splits the first of its
+ * activations that is split, *out_index; NULL: there is none. */
+const sdg_section_t *sdg_tagging_beside(const sdg_call_t *call,
+                                        const sdg_rules_t *rules,
+                                        int *out_index);
+/* Fills `out` by what splits that activation. The caller frees it. */
+sdg_status_t sdg_tagging_by(const sdg_call_t *call, const sdg_rules_t *rules,
+                            int index, sdg_tagging_t *out) SDG_MUST_CHECK;
 void sdg_tagging_fini(sdg_tagging_t *tagging);
 /* Keeps where the call's tensors are, for sundog_placement(). */
 void sdg_tagging_note(const sdg_call_t *call, const sdg_tagging_t *tagging);

@@ -72,12 +72,14 @@ class Setting:
     view by a tag, or, by the size of their vectors, a section. matrices: of
     products, how a, b and c are cut, where that does not follow: "m:0",
     dimension and axis. check: whether ranks compare every call. context: how
-    long sequences are that a [local] section names. keep: whether the rules
+    long sequences are that a [local] section names. named: the extents of tensors
+    that one names. keep: whether the rules
     promise that dy is kept between two gradients."""
     bold = False
     keep = 0
     check = 0
     context = 0
+    named = None
     window = None
     here = None
     here_head = 0
@@ -100,6 +102,7 @@ class Setting:
         if case.get("by") == "section":
             setting.here_head = case["sizes"][int(setting.here == "keys")]
         setting.keep = case.get("keep", 0)
+        setting.named = case.get("named")
         if isinstance(case.get("window"), list):
             setting.window = case["window"]
         return setting
@@ -160,7 +163,7 @@ class Setting:
             self.write_product(file, mesh, split)
             return count + ["--rules", file]
         if not self.wrap and self.sum == "yes" and not self.window and \
-                not self.keep:
+                not self.keep and not self.named:
             return count + ["--view", self.view, "--mesh", ",".join(mesh),
                             "--split", split]
         with open(file, "w") as rules:
@@ -172,6 +175,11 @@ class Setting:
                     f"SEQ>{HERE}"), file=rules, sep="\n")
             if self.context:
                 print("[local context]", f"match = SEQ={self.context}",
+                      file=rules, sep="\n")
+            if self.named:
+                print("[local named]", "match = " + " ".join(
+                    f"{dim}={n}" for dim, n in zip(DIMS[len(self.named)],
+                                                   self.named)),
                       file=rules, sep="\n")
             print("[shard all]", f"split = {split}",
                   f"view = {self.view}", f"strategy = {self.strategy}",

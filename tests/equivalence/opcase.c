@@ -43,8 +43,14 @@ static struct {
 } g;
 
 int op_failed(const char *what, int status) {
-  fprintf(stderr, "opcase: %s: %s\n", what,
-          status > 0 ? cudnnGetErrorString((cudnnStatus_t)status) : "failed");
+  char text[2048] = "";
+  if (status >= 100 && status < 1000) // sundog's own functions say codes
+    snprintf(text, sizeof text, "SDG-%d ", status);
+  else if (status > 0)
+    cudnnGetLastErrorString(text, sizeof text);
+  fprintf(stderr, "opcase: %s: %s\nopcase: told '%s'\n", what,
+          status > 0 ? cudnnGetErrorString((cudnnStatus_t)status) : "failed",
+          text);
   return status;
 }
 

@@ -96,6 +96,15 @@ def negative_cases(runner, completed):
     apart = f"{BASE} on.x=C:0@0,1,2 on.y=C:0@0,1,2 own_sizes=1"
     yield item("channels of input and output cut, by tags", [[apart]] * 2,
                ["SDG-602"], line=apart)
+    apart = ("op=reduce fn=add over=H mesh=2x2 split=H:0,W:1 partH=0,1,2 "
+             "partW=0,6,12 size=2x12 on.a=W:0@0,6,12")
+    yield item("a result whose pieces can be read in two ways", [[apart]] * 4,
+               ["SDG-633", "tag it"], line=apart, pieces=range(4))
+    apart = ("op=conv_filter mesh=2 split=H:0 partH=0,6,12 size=12x8 c=2 k=2 "
+             "kernel=3x3 pad=1x1 n=1 on.dy=C:0@0,1,2 on.x=- named=1x2x12x8 "
+             "own_sizes=1")
+    yield item("a [local] tensor beside channels in pieces", [[apart]] * 2,
+               ["SDG-603", "replicated"], line=apart)
     large = BASE.replace("12 size=12x8", "12 size=12x800")
     for name in "x", "w", "y":
         short = f"{large} short={name}"

@@ -104,6 +104,7 @@ class Runner:
         self.device = device
         self.view = view
         self.verbose = verbose
+        self.refusals = 0  # of cases that may be
         self.folder = tempfile.mkdtemp(prefix="sundog-equivalence-")
         self.opcase = os.path.join(self.build, "tests/equivalence/opcase")
         self.env = {k: v for k, v in os.environ.items()
@@ -189,7 +190,9 @@ class Runner:
         sizes = [os.path.getsize(self.files(str(rank))[2])
                  for rank in range(ranks)
                  if os.path.exists(self.files(str(rank))[2])]
-        return status != 0 and re.search(r"SDG-\d\d\d", log) and \
+        told = re.findall(r"^opcase: told '(.*)", log, re.M)
+        return status not in (0, None) and told and all(
+            re.match(r"SDG-\d\d\d ", text) for text in told) and \
             all(size <= 4 for size in sizes)
 
     def faults(self, cases, apart=False):
@@ -220,7 +223,9 @@ class Runner:
             else:
                 status, split_log = self.run_ranks(setting, self.parts(cases))
             log = log if alone != 0 else split_log
-        if cases[0].get("bold") and self.refused(ranks, status, log):
+        if alone == 0 and cases[0].get("bold") and \
+                self.refused(ranks, status, log):
+            self.refusals += 1
             return {}
         exact = self.device == "host"
         outs = [open(self.files(name)[2], "a+b") for name in names]
@@ -237,6 +242,9 @@ class Runner:
                 break
         for out in outs:
             out.close()
+        if cases[0].get("bold") and set(re.findall(r"SDG-\d+", log)) == \
+                {"SDG-717"}:
+            status = 0  # all are every rank's own, and right
         if not found and (alone != 0 or status != 0):
             found[len(cases) - 1] = f"exit status {alone} alone, {status} split"
         for number in found:

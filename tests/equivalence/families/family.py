@@ -294,8 +294,23 @@ class Family:
                         (self.combines or self.scattered(case)) and
                         len(sizes) > 1 and max(sizes) == 1)):
                     return False
-        return not self.scattered(case) or \
+        if "named" in case and not self.named_apart(case, setting):
+            return False
+        return not self.scattered(case) or setting.bold or \
             self.meets(case, self.placed(case))
+
+    def named_apart(self, case, setting):
+        """Whether the [local] section matches whole tensors, and no piece of
+        another on any rank."""
+        def likes(t):
+            pieces = [[s.stop - s.start for s in t.box(setting, rank)]
+                      for rank in range(setting.ranks())]
+            whole = not t.cut and not t.tag
+            return (t.size == case["named"]) == (case["named"] in pieces) and \
+                (t.size != case["named"] or whole)
+        tensors = [t for t in self.placed(case) if t.kind == "tensor"]
+        return all(map(likes, tensors)) and \
+            any(t.size == case["named"] for t in tensors)
 
     def smaller(self, case):
         """Variants with one thing less."""

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls whose operands are anywhere: each where a [shard] section has it, in
+other parts, dimensions or over other axes by a tag, whole on every rank, by a
+tag, by a [local] section or by nothing. A call is carried out, or it is refused
+with a code on every rank that is told so: a program that one device would serve
+never gets a bare status of cuDNN's."""
+import random
+import re
+import time
+
+from cases import Setting, draw_mesh, line_of
+from families import FAMILIES
+from families.family import words_of
+
+TRIES = 60
+
+
+def anywhere(rng, setting, t):
+    """A word for Tensor.place(); "": where the section has it."""
+    kind = rng.choice(["", "", "parts", "split", "split", "-", "local"])
+    if kind in ("", "-", "local"):
+        return kind
+    split = {dim: setting.split[dim] for dim in t.cut}
+    if kind == "split":
+        split = {}
+        for axis in sorted({a for axes in setting.split.values()
+                            for a in axes}):
+            if rng.random() < 0.85:
+                split.setdefault(rng.choice(t.dims), []).append(axis)
+    cut = {}
+    for dim, axes in split.items():
+        pieces = 1
+        for axis in axes:
+            pieces *= setting.mesh[axis]
+        size = t.size[t.dims.index(dim)]
+        if size < pieces:
+            return ""
+        cut[dim] = [0] + sorted(rng.sample(range(1, size), pieces - 1)) + \
+            [size]
+    return words_of(cut, split if kind == "split" else {})
+
+
+def scatter(rng, setting, family, case):
+    tensors = family.tensors(case)
+    may = [t for t in tensors if t.name in family.moves and
+           t.kind == "tensor" and not t.at and
+           not any(o.at == t.name for o in tensors)]
+    if not may:
+        return
+    for t in may:
+        word = anywhere(rng, setting, t)
+        if word:
+            case["on." + t.name] = word
+            case["own_sizes"] = 1
+    if rng.random() < 0.5:  # one that a [local] section names, and its like
+        t = rng.choice(may)
+        case["named"], case["own_sizes"] = list(t.size), 1
+        for other in may:
+            if other.size == t.size:
+                case["on." + other.name] = "-"
+
+
+def is_said(family, case):
+    """Whether it can be seen where all tensors are: what nothing says to be
+    whole on every rank is seen by one beside it that is cut."""
+    placed = [t for t in family.placed(case) if t.name in family.moves]
+    unsaid = [t for t in placed if case.get("on." + t.name) == "-" and
+              t.size != case.get("named")]
+    if unsaid and not any(t.cut for t in placed):
+        return False
+    scaled = "scale" in {t.name for t in family.tensors(case)}
+    return not (scaled or unsaid and case["op"] in ("reduce", "dropout")) or \
+        family.meets(case, family.placed(case))
+
+
+def draw(rng):
+    """A case, or None."""
+    mesh, split = draw_mesh(rng, rng.choice(["H", "H", "HW", "CHW", "DHW"]))
+    setting = Setting(mesh, split, "shard",
+                      rng.choice(["auto", "repair", "extend"]))
+    if setting.ranks() < 2 or setting.ranks() > 4:
+        return None
+    setting.bold = True
+    family, op = rng.choice([(family, op) for family in FAMILIES
+                             for op in family.ops if family.moves])
+    if not set(split) <= set("NCDHW") or op not in family.sharded:
+        return None
+    case = family.draw(rng, setting, op)
+    if not case:
+        return None
+    for _ in range(TRIES):
+        new = dict(case)
+        scatter(rng, setting, family, new)
+        if family.scattered(new) and family.valid(new, setting) and \
+                is_said(family, new):
+            return new
+    return None
+
+
+def run_anyplace(runner, options, report):
+    seconds = options.minutes * 60 if options.minutes else options.seconds
+    end = time.time() + seconds
+    runner.view = "shard"
+    count = failed = number = refused = 0
+    while time.time() < end and failed < options.most:
+        number += 1
+        case = draw(random.Random(f"anyplace/{options.seed}/{number}"))
+        if not case or options.only and not re.search(options.only,
+                                                      case["op"]):
+            continue
+        count += 1
+        runner.refusals = 0
+        for what in runner.faults([case]).values():
+            failed += 1
+            report(runner, case, what, options)
+        refused += runner.refusals
+    print(f"{count} calls of operands anywhere (seed {options.seed}), "
+          f"{refused} refused, {failed} failed")
+    return failed
