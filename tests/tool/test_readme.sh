@@ -1,0 +1,139 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The README's rules and commands do what it says, in the view it states.
+#
+# usage: test_readme.sh SUNDOG LIBSUNDOG LIBCUDNN CLIENTS README
+# shellcheck disable=SC2154,SC2317,SC1091,SC2086 # harness.sh; words
+. "$(dirname "$0")/harness.sh"
+here=$(cd "$(dirname "$0")" && pwd) host=$(dirname "$(realpath "$3")")
+clients=$(realpath "$4") readme=$(realpath "$5")
+bathymetry=$here/../clients/bathymetry.npy
+rmdir "$top/build/src/host/lib"
+ln -s "$host" "$top/build/src/host/lib"
+export OMP_NUM_THREADS=1
+
+# heads: what each block of rules begins with, in the README's order.
+heads() {
+  awk '/^```ini/ { on = 1; next } /^```/ { on = 0 }
+    on && /^\[(shard|local)/ { print $2; on = 0 }' "$readme" | tr -d ']'
+}
+# block HEAD: that block.
+block() {
+  awk -v head="$1]" '/^```ini/ { on = 1; text = ""; first = ""; next }
+    /^```/ { if (on && first == head) { printf "%s", text; exit } on = 0 }
+    on { text = text $0 "\n" }
+    on && first == "" && /^\[(shard|local)/ { first = $2 }' "$readme"
+}
+# commands WORD: the README's lines of commands with this word, without `sundog`.
+commands() {
+  sed -n 's/^    \(\$ \)\?sundog //p' "$readme" | sed 's/ *#.*//' | grep -- "$1"
+}
+# losses_agree FILE FILE: of the steps that both have.
+losses_agree() {
+  awk 'NR == FNR && $1 == "step" { right[$2] = $4; next }
+    $1 == "step" && ($2 in right) { seen++; off = $4 / right[$2] - 1
+      if (off * off > 1e-8) { print "# step " $2 ": " $4 ", not " right[$2]
+        bad = 1 } }
+    END { exit bad || !seen }' "$1" "$2"
+}
+# program NAME WORDS...: without sundog.
+program() { LD_LIBRARY_PATH=$host "$clients/$1" "${@:2}"; }
+
+every_block_of_rules_is_run_here() {
+  # `up`, the two layers, by tests/clients/checknets.
+  heads | tr '\n' ' ' >found
+  echo -n 'head field up tokens decoder field ' >right
+  run 0 diff right found
+}
+the_fields_of_the_commands_are_cut_and_joined() {
+  # `solver` is the solver of waves, which has a second field.
+  local more="--order 4 --steps 5 --dx 2400 --dt 15 --friction 0" line said
+  "$clients/scene" "$bathymetry" 2048 16 .
+  mv level.npy field.npy
+  program shallow --in field.npy --depth depth.npy --out alone.npy $more
+  line=$(commands 'split --parts' | head -n 1)
+  run 0 "$sundog" $line
+  run 0 "$sundog" ${line/field/depth}
+  line=$(commands 'view shard --split H -- solver --in' | head -n 1)
+  line=${line/run/run --device host}
+  line=${line/solver/$clients/shallow --depth depth.\{rank\}.npy}
+  run 0 "$sundog" ${line//\\/} $more
+  said=$(sed -n 's/^    sundog: \(.* H 2048 = .*\)/\1/p' "$readme")
+  [ -n "$said" ]
+  says err "$said"
+  run 0 "$sundog" $(eval echo "$(commands 'join out.npy')")
+  run 0 "$sundog" diff alone.npy out.npy
+  rm out.npy
+  line=$(commands 'view whole --split H -- solver --in' | head -n 1)
+  line=${line/run/run --device host}
+  run 0 "$sundog" ${line/solver/$clients/shallow --depth depth.npy} $more
+  run 0 "$sundog" diff alone.npy out.npy
+}
+training_has_the_losses_that_are_printed() {
+  local line
+  block head >simplecnn.rules
+  commands '-- simplecnn' >lines
+  [ "$(wc -l <lines)" = 3 ]
+  sed -n 's/^    \(step .* loss .*\)/\1/p' "$readme" | sort -u -k 2n,2 >printed
+  while read -r line; do
+    line=${line/run/run --device host}
+    run 0 "$sundog" ${line/-- simplecnn/-- $clients/simplecnn} --steps 120
+    cp out losses
+    losses_agree printed losses
+  done <lines
+}
+a_field_on_a_circle_is_that_of_one_rank() {
+  # The first file of rules: rows over four ranks, columns periodic.
+  block field >four.rules
+  sed 's/^y = 4/y = 1/' four.rules >one.rules
+  grep -q 'y = 1' one.rules
+  "$clients/scene" "$bathymetry" 91 120 .
+  local words=(--order 4 --steps 20 --dx 2400 --dt 15 --friction 0.0005)
+  run 0 "$sundog" run --device host -n 1 --rules one.rules -- \
+    "$clients/shallow" --in level.npy --depth depth.npy --out right.npy \
+    "${words[@]}"
+  run 0 "$sundog" split --parts 30,20,20,21 level.npy
+  run 0 "$sundog" split --parts 30,20,20,21 depth.npy
+  run 0 "$sundog" run --device host -n 4 --rules four.rules -- \
+    "$clients/shallow" --in 'level.{rank}.npy' --depth 'depth.{rank}.npy' \
+    --out 'out.{rank}.npy' "${words[@]}"
+  says err 'H 91 = 30+20+20+21 over y=4, view shard'
+  run 0 "$sundog" join out.npy out.0.npy out.1.npy out.2.npy out.3.npy
+  run 0 "$sundog" diff right.npy out.npy
+}
+tokens_see_the_window_of_their_section() {
+  # The processor's window is 5,5; the rest of its rules is its own.
+  { block tokens | sed 's/^window = 512,0/window = 5,5/'
+    sed -n '/^\[shard token\]/,$p' "$here/../clients/processor.rules"; } >t.rules
+  grep -q 'window = 5,5' t.rules
+  program processor --steps 5 >right
+  run 0 "$sundog" run --device host -n 3 --view shard --rules t.rules -- \
+    "$clients/processor" --steps 5 --parts 20,13,17 --part '{rank}'
+  cp out losses
+  losses_agree right losses
+}
+what_is_kept_for_gradients_changes_no_loss() {
+  { awk '/^```ini/ { on = 1; text = ""; next }
+    /^```/ { if (on && text ~ /keep/) printf "%s", text; on = 0 }
+    on { text = text $0 "\n" }' "$readme"; } >k.rules
+  grep -q '^keep' k.rules
+  program unet --steps 4 >right
+  run 0 "$sundog" run --device host -n 2 --view shard --rules k.rules -- \
+    "$clients/unet" --steps 4 --parts 16,16 --part '{rank}'
+  cp out losses
+  losses_agree right losses
+}
+rules_of_a_decoder_are_read() {
+  # No program here has both; what they do tests/equivalence looks at.
+  block decoder >d.rules
+  run 0 "$sundog" rules --check -n 2 --view shard d.rules
+  says out '[local decoder]'
+  says out '[shard encoder]'
+}
+
+cases every_block_of_rules_is_run_here \
+  the_fields_of_the_commands_are_cut_and_joined \
+  training_has_the_losses_that_are_printed \
+  a_field_on_a_circle_is_that_of_one_rank \
+  tokens_see_the_window_of_their_section \
+  what_is_kept_for_gradients_changes_no_loss rules_of_a_decoder_are_read
