@@ -27,6 +27,12 @@ static sdg_status_t matmul_describe(const sdg_call_t *call, char *out,
   return SDG_OK;
 }
 
+static uint64_t vector_number(const sdg_tag_vector_t *vector) {
+  return sdg_intern(vector->extent, (size_t)vector->ranks *
+                                        (size_t)vector->dims *
+                                        sizeof vector->extent[0]);
+}
+
 // What decides is in the number of the product's shape, and, in the shard view,
 // in those of the other ranks, which were agreed on for this call.
 static int matmul_key(const sdg_call_t *call, uint64_t *out) {
@@ -35,10 +41,11 @@ static int matmul_key(const sdg_call_t *call, uint64_t *out) {
       sdg_tag_vector(product->descriptor, product->generation);
   if (!vector)
     return 0;
-  out[0] =
-      sdg_intern(vector->extent, (size_t)vector->ranks * (size_t)vector->dims *
-                                     sizeof vector->extent[0]);
-  return 1;
+  const sdg_tag_vector_t *rooms =
+      sdg_tag_vector(call->op_descriptor, call->op_generation);
+  out[0] = vector_number(vector);
+  out[1] = rooms && rooms->dims > 0 ? vector_number(rooms) : 0;
+  return 2;
 }
 
 static int matmul_scalars(const sdg_call_t *call, double *out) {
@@ -64,6 +71,7 @@ const sdg_rule_t sdg_rule_matmul = {
     .family = SDG_FAMILY_MATMUL,
     .knows = matmul_knows,
     .describe = matmul_describe,
+    .sizes = sdg_matmul_rooms,
     .place = sdg_matmul_place,
     .key = matmul_key,
     .scalars = matmul_scalars,

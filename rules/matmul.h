@@ -39,6 +39,17 @@ sdg_box_t sdg_matmul_old(const sdg_matmul_t *m, int rank);
 /* Whether two ranks have terms of the same sums. */
 bool sdg_matmul_partners(const sdg_matmul_t *m, int a, int b);
 
+/* ---- rules/matmulcheck.c: shard view, what memory says of that ---- */
+
+/* A rule's `sizes`: of each matrix, how much room there is in memory from its
+ * address on, and how its elements lie there. */
+int sdg_matmul_rooms(const sdg_call_t *call, int64_t *out);
+/* SDG_E_PRODUCT_MATRIX where a factor may lie otherwise than the section
+ * implies, does not fit its memory, or the result is larger than its call
+ * states; SDG_E_PRODUCT_PARTS where parts are assumed and memory does not show
+ * them. By what the ranks agreed on: the same on all of them. */
+sdg_status_t sdg_matmul_check(const sdg_matmul_t *m) SDG_MUST_CHECK;
+
 /* ---- rules/matmulrun.c: the vendor's calls ---- */
 
 typedef enum sdg_beta {

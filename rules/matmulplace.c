@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rules/matmulsizes.h"
+
 // Of the product itself.
 static const sdg_placement_t *split_of(const sdg_tagging_t *tagging) {
   return &tagging->placement[0];
@@ -53,23 +55,34 @@ static void axes_list(sdg_axes_t axes, sdg_split_t *out) {
       out->axis[out->axes++] = a;
 }
 
-// What a rules file says of the parts; of a dimension in which only a matrix is
-// cut the ranks have nothing to agree on.
-static sdg_status_t said_part(const sdg_rule_split_t *said, int64_t extent,
+// What a rules file says of the parts of a dimension in which only a matrix is
+// cut; in the shard view the ranks' calls may state the pieces.
+static sdg_status_t said_part(const sdg_matmul_t *m,
+                              const sdg_rule_split_t *said, int64_t extent,
                               sdg_part_t *out) {
+  const sdg_section_t *section = m->tagging->section;
+  int dim = product_dim(said->dim);
+  bool by_matrix;
+  if (section->view == SDG_VIEW_SHARD &&
+      section->sizes[dim] == SDG_SIZES_PIECE &&
+      sdg_sizes_cut(section, dim, &by_matrix) == said->axes)
+    return sdg_sizes_part(m->call, dim, said->axes, out);
   if (strcmp(said->parts, "agree") == 0)
     return sdg_part_divide(extent, said->pieces, SDG_PART_EVEN, 1, out);
   return sdg_part_parse(said->parts, extent, said->pieces, out);
 }
 
-static sdg_status_t said_split(const sdg_tagging_t *tagging,
+static sdg_status_t said_split(const sdg_matmul_t *m,
                                const sdg_matrix_t *matrix,
                                const sdg_rule_split_t *said,
                                sdg_placement_t *out) {
+  const sdg_tagging_t *tagging = m->tagging;
   const sdg_placement_t *product = split_of(tagging);
   int p = product_dim(said->dim), d = 0;
   while (d < matrix->dims && matrix->dim[d] != p)
     d++;
+  if (d == matrix->dims && p == SDG_BATCH) // one for all of the batch
+    return SDG_OK;
   if (d == matrix->dims)
     return sdg_fail(SDG_E_SPLIT_DIMENSION,
                     "%s, in which %s of section '%s' is cut, is no dimension "
@@ -85,7 +98,7 @@ static sdg_status_t said_split(const sdg_tagging_t *tagging,
     return sdg_placement_split(out, tagging->mesh, d, &split,
                                &product->part[p]);
   sdg_part_t part;
-  SDG_TRY(said_part(said, whole_extent(tagging, p), &part));
+  SDG_TRY(said_part(m, said, whole_extent(tagging, p), &part));
   sdg_status_t status =
       sdg_placement_split(out, tagging->mesh, d, &split, &part);
   sdg_part_fini(&part);
@@ -93,9 +106,10 @@ static sdg_status_t said_split(const sdg_tagging_t *tagging,
 }
 
 // A factor is where the rules say, or cut as the product is.
-static sdg_status_t factor_place(const sdg_tagging_t *tagging,
+static sdg_status_t factor_place(const sdg_matmul_t *m,
                                  const sdg_matrix_t *matrix,
                                  sdg_placement_t *out) {
+  const sdg_tagging_t *tagging = m->tagging;
   const sdg_rule_matrix_t *said =
       &tagging->section
            ->matrix[matrix->role == SDG_ROLE_A ? SDG_MATRIX_A : SDG_MATRIX_B];
@@ -106,7 +120,7 @@ static sdg_status_t factor_place(const sdg_tagging_t *tagging,
     extent[d] = whole_extent(tagging, matrix->dim[d]);
   SDG_TRY(sdg_placement_init(matrix->dims, extent, out));
   for (int i = 0; i < said->splits; i++) {
-    sdg_status_t status = said_split(tagging, matrix, &said->split[i], out);
+    sdg_status_t status = said_split(m, matrix, &said->split[i], out);
     if (status != SDG_OK) {
       sdg_placement_fini(out);
       return status;
@@ -143,8 +157,8 @@ static sdg_status_t subdivide(const sdg_tagging_t *tagging, int d,
 
 // Who makes which sums: as `c =` says, or even pieces of the outer dimension,
 // of the inner one where that has too few elements.
-static sdg_status_t pieces_place(const sdg_tagging_t *tagging,
-                                 const sdg_matmul_t *m, sdg_placement_t *out) {
+static sdg_status_t pieces_place(const sdg_matmul_t *m, sdg_placement_t *out) {
+  const sdg_tagging_t *tagging = m->tagging;
   const sdg_matrix_t *result = &m->product.matrix[SDG_RESULT];
   const sdg_rule_matrix_t *said = &tagging->section->matrix[SDG_MATRIX_C];
   sdg_status_t status = SDG_OK;
@@ -152,7 +166,7 @@ static sdg_status_t pieces_place(const sdg_tagging_t *tagging,
   if (!m->sum_axes)
     return SDG_OK;
   for (int i = 0; i < said->splits; i++)
-    SDG_TRY_GOTO(said_split(tagging, result, &said->split[i], out), fail);
+    SDG_TRY_GOTO(said_split(m, result, &said->split[i], out), fail);
   if (said->splits > 0)
     return SDG_OK;
   int d = result->outer;
@@ -223,14 +237,13 @@ sdg_status_t sdg_matmul_open(const sdg_call_t *call,
   sdg_status_t status = SDG_OK;
   for (int i = 0; i < SDG_RESULT; i++)
     if (out->product.matrix[i].there && i != SDG_SOURCE)
-      SDG_TRY_GOTO(
-          factor_place(tagging, &out->product.matrix[i], &out->matrix[i]),
-          fail);
+      SDG_TRY_GOTO(factor_place(out, &out->product.matrix[i], &out->matrix[i]),
+                   fail);
   if (out->product.matrix[SDG_ADDEND].there)
     SDG_TRY_GOTO(implied(tagging, &out->product.matrix[SDG_ADDEND],
                          &out->matrix[SDG_ADDEND]),
                  fail);
-  SDG_TRY_GOTO(pieces_place(tagging, out, &out->pieces), fail);
+  SDG_TRY_GOTO(pieces_place(out, &out->pieces), fail);
   bool stays = tagging->section->matrix[SDG_MATRIX_C].splits > 0;
   status = stays ? sdg_placement_copy(&out->pieces, &out->matrix[SDG_RESULT])
                  : implied(tagging, &out->product.matrix[SDG_RESULT],

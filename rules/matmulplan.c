@@ -190,6 +190,16 @@ static void needs_find(shard_t *s) {
   }
 }
 
+// Whether each rank's call states what it has to multiply, and not the whole.
+static bool is_stated(const sdg_matmul_t *m) {
+  const sdg_placement_t *product = &m->tagging->placement[0];
+  for (int d = 0; d < product->dims; d++)
+    if (product->part[d].pieces > 1 &&
+        m->tagging->section->sizes[d] == SDG_SIZES_WHOLE)
+      return false;
+  return true;
+}
+
 // Whether the program's own call multiplies what each rank has to.
 static bool is_literal(const shard_t *s) {
   const sdg_tagging_t *tagging = s->m->tagging;
@@ -200,7 +210,7 @@ static bool is_literal(const shard_t *s) {
       if (!sdg_box_equal(&have, &s->need[f][i]))
         return false;
     }
-  return !s->m->sum_axes;
+  return !s->m->sum_axes && is_stated(s->m);
 }
 
 // No address, or a leading dimension that is too small, is this rank's own
@@ -334,7 +344,7 @@ sdg_status_t sdg_matmul_plan(const sdg_call_t *call,
 sdg_status_t sdg_matmul_place(const sdg_call_t *call, sdg_tagging_t *tagging) {
   sdg_matmul_t m;
   SDG_TRY(sdg_matmul_open(call, tagging, &m));
-  sdg_status_t status = SDG_OK;
+  sdg_status_t status = sdg_matmul_check(&m);
   for (int i = 0; i < SDG_PRODUCT_MATRICES && status == SDG_OK; i++)
     if (m.product.matrix[i].there)
       status = sdg_placement_copy(

@@ -104,6 +104,16 @@ bool sdg_memory_holds(const void *at) {
   return holds;
 }
 
+bool sdg_memory_room(const void *at, size_t *out_bytes) {
+  sdg_span_t span;
+  pthread_mutex_lock(&lock);
+  bool known = at && sdg_buffers_allocation(&table, (uintptr_t)at, &span);
+  pthread_mutex_unlock(&lock);
+  if (known)
+    *out_bytes = (size_t)(span.at + span.bytes - (uintptr_t)at);
+  return known;
+}
+
 void sdg_memory_forget(void) {
   pthread_mutex_lock(&lock);
   uint64_t last_number = table.last_number;

@@ -37,6 +37,9 @@ bool sdg_memory_owned(void);
 /* Whether this is memory of an allocation that was seen. */
 bool sdg_memory_holds(const void *at);
 
+/* How many bytes of it there are from `at` on; false if it was not seen. */
+bool sdg_memory_room(const void *at, size_t *out_bytes);
+
 /* Whether a library is loaded of which the name begins with one of `prefixes`,
  * and was not when *io_seen was as it is; of the dynamic linker, given before
  * the first call. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "rules/label.h"
+#include "rules/matmulsizes.h"
 #include "rules/tagging.h"
 #include "src/job.h"
 #include "src/tag.h"
@@ -63,8 +64,13 @@ static void extents_sum(const sdg_tag_vector_t *vector,
 
 static sdg_seen_t section_seen(const sdg_call_t *call, int index,
                                const sdg_section_t *section,
-                               const sdg_split_t *split) {
+                               sdg_sizes_t unsaid) {
   const sdg_operand_t *operand = &call->operand[index];
+  sdg_split_t split[SDG_DIMS_MAX] = {{0}};
+  if (!section->is_local && call->family == SDG_FAMILY_MATMUL)
+    sdg_sizes_added(section, operand->dims, unsaid, split);
+  else if (!section->is_local)
+    (void)sdg_place_splits(section, call->family, operand->dims, split);
   const sdg_tag_vector_t *vector =
       sdg_tag_vector(operand->descriptor, operand->generation);
   sdg_seen_t seen = {-1, -1};
@@ -75,6 +81,15 @@ static sdg_seen_t section_seen(const sdg_call_t *call, int index,
                                    extent, operand->dims);
     *(match ? &seen.yes : &seen.no) = sdg_job_group()->rank[r];
   }
+  return seen;
+}
+
+sdg_seen_t sdg_place_seen(const sdg_call_t *call, int index,
+                          const sdg_section_t *section) {
+  sdg_seen_t seen = section_seen(call, index, section, SDG_SIZES_PIECE);
+  // Of a product whose section does not say what its sizes are, either.
+  if (seen.yes < 0 && !section->is_local && call->family == SDG_FAMILY_MATMUL)
+    seen = section_seen(call, index, section, SDG_SIZES_WHOLE);
   return seen;
 }
 
@@ -93,7 +108,7 @@ const sdg_section_t *sdg_place_section(const sdg_call_t *call, int index,
         !sdg_place_splits(section, call->family, call->operand[index].dims,
                           split))
       continue;
-    *out_seen = section_seen(call, index, section, split);
+    *out_seen = sdg_place_seen(call, index, section);
     if (out_seen->yes >= 0)
       return section;
   }
@@ -184,12 +199,10 @@ static sdg_tag_vector_t *empty_fill(const sdg_tag_vector_t *vector,
 }
 
 // As placement_of, of pieces that may be empty.
-static sdg_status_t filled_place(const sdg_call_t *call, int index,
-                                 const sdg_split_t *split, bool *out_can,
-                                 sdg_placement_t *out) {
-  const sdg_operand_t *operand = &call->operand[index];
-  const sdg_tag_vector_t *vector =
-      sdg_tag_vector(operand->descriptor, operand->generation);
+sdg_status_t sdg_place_vector(const sdg_call_t *call,
+                              const sdg_tag_vector_t *vector,
+                              const sdg_split_t *split, bool *out_can,
+                              sdg_placement_t *out) {
   int all = vector->ranks * vector->dims, i = 0;
   while (i < all && vector->extent[i] != 0)
     i++;
@@ -201,6 +214,15 @@ static sdg_status_t filled_place(const sdg_call_t *call, int index,
   sdg_status_t status = placement_of(call, filled, split, out_can, out);
   free(filled);
   return status;
+}
+
+static sdg_status_t filled_place(const sdg_call_t *call, int index,
+                                 const sdg_split_t *split, bool *out_can,
+                                 sdg_placement_t *out) {
+  const sdg_operand_t *operand = &call->operand[index];
+  return sdg_place_vector(
+      call, sdg_tag_vector(operand->descriptor, operand->generation), split,
+      out_can, out);
 }
 
 sdg_status_t sdg_place_exactly(const sdg_call_t *call, int index,

@@ -37,6 +37,18 @@ const sdg_section_t *sdg_place_section(const sdg_call_t *call, int index,
                                        const sdg_rules_t *rules,
                                        sdg_seen_t *out_seen);
 
+/* Which ranks see that this section matches. */
+sdg_seen_t sdg_place_seen(const sdg_call_t *call, int index,
+                          const sdg_section_t *section);
+
+/* The placement of these extents under the splits; *out_can, where asked for,
+ * is false where they make no tensor, which is SDG_E_EXTENTS otherwise. */
+struct sdg_tag_vector;
+sdg_status_t sdg_place_vector(const sdg_call_t *call,
+                              const struct sdg_tag_vector *vector,
+                              const sdg_split_t *split, bool *out_can,
+                              sdg_placement_t *out) SDG_MUST_CHECK;
+
 /* The operand's placement by its label, of a rank without elements, too, whose
  * split dimensions are 0. SDG_E_EXTENTS. */
 sdg_status_t sdg_place_exactly(const sdg_call_t *call, int index,

@@ -276,15 +276,16 @@ static void operand_add(sdg_call_t *call, const sdg_matrix_t *matrix,
 }
 
 void sdg_product_read(const sdg_gemm_t *gemm, sdg_call_t *call) {
-  static const char mark; // in place of a descriptor: what ranks agreed on last
+  // In place of descriptors: what ranks agreed on last.
+  static const char mark, room;
   sdg_product_t product;
   sdg_product_make(gemm, &product);
   const sdg_tag_label_t *label =
       sdg_range_label(product.matrix[SDG_RESULT].data);
   uint64_t number = shape_number(call, &product, label);
   call->args = gemm;
-  call->op_descriptor = NULL;
-  call->op_generation = 0;
+  call->op_descriptor = &room; // of the numbers of sdg_matmul_rooms
+  call->op_generation = number;
   call->operands = 1;
   call->operand[0] = (sdg_operand_t){.role = SDG_ROLE_PRODUCT,
                                      .descriptor = &mark,

@@ -111,6 +111,10 @@ static sdg_status_t view_parse(const sdg_drafts_t *drafts,
                                           section->matrix[SDG_MATRIX_B].said))
     return sdg_place_fail(&place, SDG_E_VIEW_WHOLE, "a and b in section '%s'",
                           section->name);
+  for (int d = 0; d < SDG_SIZES_DIMS; d++)
+    if (section->view == SDG_VIEW_WHOLE && section->sizes[d] == SDG_SIZES_PIECE)
+      return sdg_place_fail(&place, SDG_E_VIEW_WHOLE,
+                            "sizes of pieces in section '%s'", section->name);
   return SDG_OK;
 }
 
@@ -143,6 +147,9 @@ static sdg_status_t shard_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
                       &place);
       SDG_TRY(sdg_matrix_parse(&place, text, &rules->mesh, m, section));
     }
+  text = value_of(drafts, draft, SDG_KEY_SIZES, "", NULL, &place);
+  if (text)
+    SDG_TRY(sdg_sizes_parse(&place, text, section));
   text = value_of(drafts, draft, SDG_KEY_PARTS, "SUNDOG_PARTS", options->parts,
                   &place);
   SDG_TRY(sdg_parts_parse(&place, text, section));

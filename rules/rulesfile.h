@@ -44,6 +44,10 @@
  *     a = SPLIT | replicated
  *     b = SPLIT | replicated
  *     c = SPLIT | replicated   where the matrices of a product are, see below
+ *     sizes = piece | whole | DIM:piece DIM:whole ...
+ *                           what the sizes say that a product's call states of
+ *                           dimensions that are cut. Shard view, where a
+ *                           section about products has to say it
  *   [local NAME]            tensors that are every rank's own: match, op.
  *                           Beside an operand of attention that is in pieces
  *                           it is all there on every rank
@@ -78,13 +82,20 @@
  * Sums are on every rank of K's axes, or, with `c = M:AXIS` or `c = N:AXIS`,
  * over the same axes, in pieces (a reduce-scatter). `sum = no` leaves sums to
  * the program.
- * Shard view: M, N and K of a call add up over the ranks where they are split;
- * its matrices are cut as the product is, unless `a =`, `b =` say all of how A
- * and B are cut instead: "split = N:y" with "a = M:y" brings A's rows together
- * first. Then the call has the M of the whole, and its A this rank's rows.
- * Dimensions that only a matrix is cut in have even parts, or those that
- * `parts` says, as in "M:20,20,20". Whole view: A and B come from where they
- * are. */
+ * Shard view: what a call states of M, N, K and BATCH, where `split`, `a`, `b`
+ * or `c` cut them, is this rank's piece (`sizes = piece`), and they add up over
+ * the ranks, or the whole (`sizes = whole`), the same on every rank, of which
+ * the rank's memory has its part: an even one, or what `parts` says, as in
+ * "M:20,20,20". One word for all of them, or one for each: "M:piece N:whole".
+ * The matrices are cut as the product is, unless `a =`, `b =` say all of how A
+ * and B are cut instead: "split = M:y" with "b = N:y" brings B's columns
+ * together first; the call's N is the whole then ("sizes = M:piece N:whole"),
+ * as C has all columns, and no rank writes more of C than its call states.
+ * A rank's part of a matrix begins at the call's address and has the call's
+ * leading dimension. Without `sizes` a call fails (SDG-621); without `a`, `b`
+ * where the memory has room for matrices that are cut otherwise, too (SDG-622);
+ * without `parts` where it does not show that these are even (SDG-623). Whole
+ * view: A and B come from where they are, and sizes are the whole's. */
 #ifndef SDG_RULES_RULESFILE_H
 #define SDG_RULES_RULESFILE_H
 
@@ -163,6 +174,14 @@ typedef struct sdg_rule_matrix {
   sdg_rule_split_t split[SDG_SPLITS_MAX];
 } sdg_rule_matrix_t;
 
+/* What the sizes of a product's call say of a dimension that is cut. */
+typedef enum sdg_sizes {
+  SDG_SIZES_UNSAID,
+  SDG_SIZES_PIECE,
+  SDG_SIZES_WHOLE,
+} sdg_sizes_t;
+enum { SDG_SIZES_DIMS = 4 }; /* M N K BATCH */
+
 typedef enum sdg_window_choice {
   SDG_WINDOW_UNSAID,
   SDG_WINDOW_GLOBAL, /* over the whole extent; attention: all keys */
@@ -194,6 +213,7 @@ typedef struct sdg_section {
   sdg_window_choice_t window;
   int64_t window_left, window_right;
   sdg_rule_matrix_t matrix[SDG_MATRICES];
+  sdg_sizes_t sizes[SDG_SIZES_DIMS];
 } sdg_section_t;
 
 /* Pure data, immutable once loaded. */
@@ -237,8 +257,8 @@ sdg_status_t sdg_rules_label(const sdg_rules_t *rules,
                              const sdg_options_t *options, const char *text,
                              sdg_section_t *out_section) SDG_MUST_CHECK;
 /* The same of a product of matrices: a split of M, N, K and BATCH, and after
- * it, with semicolons between, "a = ...", "b = ...", "c = ..." and "sum = no";
- * or "local". */
+ * it, with semicolons between, "a = ...", "b = ...", "c = ...", "sizes = ...",
+ * "parts = ..." and "sum = no"; or "local". */
 sdg_status_t sdg_rules_product(const sdg_rules_t *rules,
                                const sdg_options_t *options, const char *text,
                                sdg_section_t *out_section) SDG_MUST_CHECK;

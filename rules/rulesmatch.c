@@ -169,6 +169,23 @@ bool sdg_section_match(const sdg_section_t *section, sdg_family_t family,
          tensor_judge(section, family, extent, dims, 0) == VERDICT_YES;
 }
 
+// The dimensions that a section splits, or, of a product, its matrices do.
+static unsigned section_hides(const sdg_section_t *section, sdg_family_t family,
+                              int dims) {
+  unsigned hidden = 0;
+  for (int m = -1; m < SDG_MATRICES; m++) {
+    const sdg_rule_split_t *split =
+        m < 0 ? section->split : section->matrix[m].split;
+    int splits = m < 0 ? section->splits : section->matrix[m].splits;
+    for (int i = 0; i < splits; i++) {
+      int index = sdg_dim_index(family, split[i].dim, dims);
+      if (index >= 0)
+        hidden |= 1u << index;
+    }
+  }
+  return hidden;
+}
+
 // Whether a [shard] section may be the first to match; with any_op also one
 // that is about other ops.
 static bool shard_may_match(const sdg_rules_t *rules, sdg_family_t family,
@@ -176,11 +193,7 @@ static bool shard_may_match(const sdg_rules_t *rules, sdg_family_t family,
                             int dims, bool any_op) {
   unsigned hidden = 0;
   for (int s = 0; s < rules->sections; s++)
-    for (int i = 0; i < rules->section[s].splits; i++) {
-      int index = sdg_dim_index(family, rules->section[s].split[i].dim, dims);
-      if (index >= 0)
-        hidden |= 1u << index;
-    }
+    hidden |= section_hides(&rules->section[s], family, dims);
   for (int s = 0; s < rules->sections; s++) {
     const sdg_section_t *section = &rules->section[s];
     bool about = op_matches(section, family, entry);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The values of `a =`, `b =` and `c =`: where the matrices of a product are.
+// The values of `a =`, `b =`, `c =` and `sizes =`: where the matrices of a
+// product are, and what its sizes say.
 #include <stdio.h>
 #include <string.h>
 
@@ -77,11 +78,94 @@ sdg_status_t sdg_matrix_parse(const sdg_place_t *place, const char *text,
   return matrix == SDG_MATRIX_C ? sums_check(place, section) : SDG_OK;
 }
 
-// "a = M:y" and the like. `io_said`: bits of the keys so far.
+// Over which axes a matrix cuts a dimension that `split` does not; fails where
+// two do it over different ones: what a call states is one piece.
+static sdg_status_t pieces_check(const sdg_place_t *place,
+                                 const sdg_section_t *section, sdg_dim_t dim) {
+  sdg_axes_t axes = 0;
+  if (axes_of(section->split, section->splits, dim))
+    return SDG_OK;
+  for (int m = 0; m < SDG_MATRICES; m++) {
+    const sdg_rule_matrix_t *matrix = &section->matrix[m];
+    sdg_axes_t its = axes_of(matrix->split, matrix->splits, dim);
+    if (its && axes && its != axes)
+      return sdg_place_fail(place, SDG_E_RULES_VALUE,
+                            "%s is cut over different axes by two matrices: a "
+                            "call's %s is no piece of both, but may be whole",
+                            sdg_dim_name(dim), sdg_dim_name(dim));
+    axes |= its;
+  }
+  return SDG_OK;
+}
+
+static bool is_cut(const sdg_section_t *section, sdg_word_t word, int bytes) {
+  for (int d = 0; d < SDG_SIZES_DIMS; d++) {
+    sdg_dim_t dim = sdg_dim_at(SDG_FAMILY_MATMUL, d, SDG_SIZES_DIMS);
+    if (!sdg_word_is((sdg_word_t){word.at, bytes}, sdg_dim_name(dim)))
+      continue;
+    sdg_axes_t axes = axes_of(section->split, section->splits, dim);
+    for (int m = 0; m < SDG_MATRICES; m++)
+      axes |= axes_of(section->matrix[m].split, section->matrix[m].splits, dim);
+    return axes != 0;
+  }
+  return false;
+}
+
+sdg_status_t sdg_sizes_parse(const sdg_place_t *place, const char *text,
+                             sdg_section_t *section) {
+  static const char *const words[] = {"piece", "whole"};
+  sdg_word_t word;
+  if (!sdg_section_multiplies(section))
+    return sdg_place_fail(place, SDG_E_RULES_VALUE,
+                          "'sizes' are those of a product, and the section is "
+                          "about none: it names neither M nor K nor op matmul");
+  while (sdg_word_next(&text, " \t,", &word)) {
+    char value[32];
+    const char *colon = memchr(word.at, ':', (size_t)word.length);
+    int which, name = colon ? (int)(colon - word.at) : 0;
+    bool any = false;
+    snprintf(value, sizeof value, "%.*s", word.length - name - (colon != NULL),
+             colon ? colon + 1 : word.at);
+    SDG_TRY(sdg_choice_parse(place, value, "value of sizes", words, 2, &which));
+    for (int d = 0; d < SDG_SIZES_DIMS; d++) {
+      sdg_dim_t dim = sdg_dim_at(SDG_FAMILY_MATMUL, d, SDG_SIZES_DIMS);
+      if (colon && !sdg_word_is((sdg_word_t){word.at, name}, sdg_dim_name(dim)))
+        continue;
+      any = true;
+      if (section->sizes[d])
+        return sdg_place_fail(place, SDG_E_RULES_TWICE,
+                              "the sizes of %s are said twice",
+                              sdg_dim_name(dim));
+      section->sizes[d] = which ? SDG_SIZES_WHOLE : SDG_SIZES_PIECE;
+      if (!which)
+        SDG_TRY(pieces_check(place, section, dim));
+    }
+    if (colon && any && !is_cut(section, word, name))
+      return sdg_place_fail(place, SDG_E_RULES_VALUE,
+                            "sizes are given for %.*s, which nothing cuts",
+                            name, word.at);
+    if (!any)
+      return sdg_place_fail(place, SDG_E_RULES_VALUE,
+                            "'%.*s' is not like M:piece: products have M, N, K "
+                            "and BATCH",
+                            word.length, word.at);
+  }
+  return SDG_OK;
+}
+
+// "a = M:y" and the like. Values that need the matrices are kept as texts.
+enum { ITEM_SUM = SDG_MATRICES, ITEM_SIZES, ITEM_PARTS, ITEMS };
+typedef struct items {
+  unsigned said; // bits of the keys so far
+  bool sum;
+  char sizes[SDG_TAG_LABEL_BYTES], parts[SDG_TAG_LABEL_BYTES];
+} items_t;
+
 static sdg_status_t item_parse(const sdg_place_t *place, sdg_word_t item,
                                const sdg_mesh_t *mesh, sdg_section_t *section,
-                               unsigned *io_said, bool *io_sum) {
-  static const char *const keys[] = {"a", "b", "c", "sum"};
+                               items_t *io) {
+  static const char *const keys[ITEMS] = {"a",   "b",     "c",
+                                          "sum", "sizes", "parts"};
   static const char *const yes_no[] = {"yes", "no"};
   char text[SDG_TAG_LABEL_BYTES], key[SDG_TAG_LABEL_BYTES];
   snprintf(text, sizeof text, "%.*s", item.length, item.at);
@@ -92,14 +176,20 @@ static sdg_status_t item_parse(const sdg_place_t *place, sdg_word_t item,
     return sdg_place_fail(place, SDG_E_RULES_SYNTAX,
                           "'%s' is not like 'c = N:y'", text);
   snprintf(key, sizeof key, "%.*s", name.length, name.at);
-  SDG_TRY(sdg_choice_parse(place, key, "key of a product", keys, 4, &which));
-  if (*io_said >> which & 1)
+  SDG_TRY(
+      sdg_choice_parse(place, key, "key of a product", keys, ITEMS, &which));
+  if (io->said >> which & 1)
     return sdg_place_fail(place, SDG_E_RULES_TWICE, "'%s' is said twice", key);
-  *io_said |= 1u << which;
+  io->said |= 1u << which;
   if (which < SDG_MATRICES)
     return sdg_matrix_parse(place, value.at, mesh, which, section);
+  if (which != ITEM_SUM) {
+    snprintf(which == ITEM_SIZES ? io->sizes : io->parts, sizeof io->sizes,
+             "%s", value.at);
+    return SDG_OK;
+  }
   SDG_TRY(sdg_choice_parse(place, value.at, "value of sum", yes_no, 2, &no));
-  *io_sum = !no;
+  io->sum = !no;
   return SDG_OK;
 }
 
@@ -110,8 +200,7 @@ sdg_status_t sdg_rules_product(const sdg_rules_t *rules,
   sdg_section_t *section = out_section;
   const char *rest = text;
   sdg_word_t item;
-  unsigned said = 0;
-  bool sum = true;
+  items_t items = {.sum = true, .parts = "agree"};
   *section = (sdg_section_t){
       .is_local = strcmp(text, "local") == 0, .globs = 1, .glob = {"matmul"}};
   snprintf(section->name, sizeof section->name, "range %.40s", text);
@@ -135,11 +224,12 @@ sdg_status_t sdg_rules_product(const sdg_rules_t *rules,
                             "%s is no dimension of a product",
                             sdg_dim_name(section->split[i].dim));
   while (sdg_word_next(&rest, ";", &item))
-    SDG_TRY(item_parse(&place, item, &rules->mesh, section, &said, &sum));
-  SDG_TRY(sdg_parts_parse(&place, "agree", section));
-  if (!sum && section->matrix[SDG_MATRIX_C].splits > 0)
+    SDG_TRY(item_parse(&place, item, &rules->mesh, section, &items));
+  SDG_TRY(sdg_sizes_parse(&place, items.sizes, section));
+  SDG_TRY(sdg_parts_parse(&place, items.parts, section));
+  if (!items.sum && section->matrix[SDG_MATRIX_C].splits > 0)
     return sdg_place_fail(&place, SDG_E_RULES_VALUE,
                           "'c' is where sums are, which 'sum = no' leaves to "
                           "the program");
-  return sdg_sum_parse(&place, sum ? "yes" : "no", &rules->mesh, section);
+  return sdg_sum_parse(&place, items.sum ? "yes" : "no", &rules->mesh, section);
 }

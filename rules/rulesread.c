@@ -18,8 +18,8 @@
 enum { INI_LINE_MAX = 196, INI_NAME_MAX = 47, FILE_BYTES_MAX = 1 << 20 };
 
 static const char *const key_names[SDG_KEY_COUNT] = {
-    "match",    "op",     "split", "parts", "view", "sum", "wrap",
-    "strategy", "window", "a",     "b",     "c",    "keep"};
+    "match",    "op",     "split", "parts", "view", "sum",  "wrap",
+    "strategy", "window", "a",     "b",     "c",    "keep", "sizes"};
 enum { LOCAL_KEYS = 2 }; // the first two may stand in [local]
 
 static const char *const kind_names[] = {"mesh", "shard", "local"};
@@ -229,6 +229,8 @@ static sdg_status_t key_add(reader_t *reader, const char *name,
     return sdg_place_fail(place, SDG_E_RULES_VALUE,
                           "'%s' is a key of [shard], [local] has match and op",
                           name);
+  if (draft->value[key] && !place->line)
+    return sdg_place_fail(place, SDG_E_RULES_TWICE, "'%s' is said twice", name);
   if (draft->line[key])
     return sdg_place_fail(place, SDG_E_RULES_TWICE,
                           "'%s' is already in line %d", name, draft->line[key]);
@@ -335,6 +337,38 @@ sdg_status_t sdg_drafts_read(const char *path, bool thorough,
   return status;
 }
 
+// "K:y; sizes = piece": a split, and after semicolons other keys of a section.
+static sdg_status_t short_read(reader_t *reader, const char *text) {
+  char key[INI_LINE_MAX], value[INI_LINE_MAX];
+  sdg_word_t item, name;
+  for (bool first = true; sdg_word_next(&text, ";", &item); first = false) {
+    const char *rest = item.at, *end = item.at + item.length;
+    const char *equals = memchr(item.at, '=', (size_t)item.length);
+    name = first ? (sdg_word_t){"split", 5} : (sdg_word_t){item.at, 0};
+    if (!first) {
+      if (!equals)
+        return sdg_place_fail(&reader->place, SDG_E_RULES_SYNTAX,
+                              "'%.*s' is not like 'sizes = piece'", item.length,
+                              item.at);
+      for (rest = equals + 1; rest < end && isspace((unsigned char)*rest);)
+        rest++;
+      name.length = (int)(equals - item.at);
+      while (name.length > 0 &&
+             isspace((unsigned char)name.at[name.length - 1]))
+        name.length--;
+    }
+    int bytes = (int)(end - rest);
+    if (bytes >= (int)sizeof value || name.length >= (int)sizeof key)
+      return sdg_place_fail(&reader->place, SDG_E_RULES_SYNTAX,
+                            "'%.*s' is longer than %d characters", item.length,
+                            item.at, INI_LINE_MAX - 1);
+    snprintf(key, sizeof key, "%.*s", name.length, name.at);
+    snprintf(value, sizeof value, "%.*s", bytes, rest);
+    SDG_TRY(key_add(reader, key, value));
+  }
+  return SDG_OK;
+}
+
 sdg_status_t sdg_drafts_short(const char *split, sdg_drafts_t *out_drafts) {
   sdg_drafts_t drafts;
   SDG_TRY(drafts_init("SUNDOG_SPLIT", &drafts));
@@ -347,7 +381,7 @@ sdg_status_t sdg_drafts_short(const char *split, sdg_drafts_t *out_drafts) {
   }
   drafts.count = 1;
   snprintf(drafts.draft[0].section.name, SDG_SECTION_NAME_BYTES, "split");
-  sdg_status_t status = key_add(&reader, "split", split);
+  sdg_status_t status = short_read(&reader, split);
   if (status == SDG_OK)
     *out_drafts = drafts;
   else

@@ -21,6 +21,7 @@ typedef enum sdg_rules_key {
   SDG_KEY_B,
   SDG_KEY_C,
   SDG_KEY_KEEP,
+  SDG_KEY_SIZES,
   SDG_KEY_COUNT,
 } sdg_rules_key_t;
 
@@ -50,8 +51,9 @@ typedef struct sdg_drafts {
  * cannot be read is a failure then. */
 sdg_status_t sdg_drafts_read(const char *path, bool thorough,
                              sdg_drafts_t *out_drafts) SDG_MUST_CHECK;
-/* The text of SUNDOG_SPLIT as the one section it stands for; none for "tags",
- * which leaves it to the program. */
+/* The text of SUNDOG_SPLIT as the one section it stands for: the value of
+ * `split` and, with semicolons between, other keys, as in "K:y; sizes = piece".
+ * None for "tags", which leaves it to the program. */
 sdg_status_t sdg_drafts_short(const char *split,
                               sdg_drafts_t *out_drafts) SDG_MUST_CHECK;
 void sdg_drafts_fini(sdg_drafts_t *drafts);

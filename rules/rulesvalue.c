@@ -313,11 +313,14 @@ sdg_status_t sdg_parts_parse(const sdg_place_t *place, const char *text,
   sdg_word_t word, whole = {text, (int)strlen(text)};
   bool per_dim = strchr(text, ':') != NULL;
   sdg_rule_split_t *split;
-  // What a list of dimensions does not name is agreed, and so is a matrix.
+  // What a list of dimensions does not name is agreed; so is a matrix where
+  // sizes are listed, which are the product's.
+  bool listed = isdigit((unsigned char)*text) != 0;
   for (int i = 0; (split = split_at(section, i)); i++)
     SDG_TRY(parts_set(place,
-                      per_dim || i >= section->splits ? (sdg_word_t){"agree", 5}
-                                                      : whole,
+                      per_dim || (listed && i >= section->splits)
+                          ? (sdg_word_t){"agree", 5}
+                          : whole,
                       split));
   while (per_dim && sdg_word_next(&text, " \t", &word)) {
     const char *colon = memchr(word.at, ':', (size_t)word.length);

@@ -27,6 +27,9 @@ sdg_status_t sdg_wrap_parse(const sdg_place_t *place, const char *text,
 sdg_status_t sdg_matrix_parse(const sdg_place_t *place, const char *text,
                               const sdg_mesh_t *mesh, int matrix,
                               sdg_section_t *section) SDG_MUST_CHECK;
+/* What a product's sizes say; after the split and the matrices. */
+sdg_status_t sdg_sizes_parse(const sdg_place_t *place, const char *text,
+                             sdg_section_t *section) SDG_MUST_CHECK;
 sdg_status_t sdg_window_parse(const sdg_place_t *place, const char *text,
                               sdg_section_t *section) SDG_MUST_CHECK;
 

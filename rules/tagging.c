@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "rules/label.h"
+#include "rules/matmulsizes.h"
 #include "rules/place.h"
 #include "src/job.h"
 #include "src/log.h"
@@ -74,7 +75,7 @@ static sdg_status_t parts_check(const sdg_call_t *call, int index,
   for (int i = 0; i < section->splits; i++) {
     const sdg_rule_split_t *split = &section->split[i];
     int d = sdg_dim_index(call->family, split->dim, placement->dims);
-    if (strcmp(split->parts, "agree") != 0)
+    if (d >= 0 && strcmp(split->parts, "agree") != 0)
       SDG_TRY(part_check(split, operand, &placement->part[d]));
   }
   return SDG_OK;
@@ -180,6 +181,10 @@ static sdg_status_t operand_place(const sdg_call_t *call, int index,
   bool scale = operand->role == SDG_ROLE_SCALE;
   if (!sdg_role_is_activation(operand->role) && !scale)
     return SDG_OK;
+  if (operand->role == SDG_ROLE_PRODUCT) {
+    SDG_TRY(sdg_sizes_place(call, out->section, first));
+    return parts_check(call, index, out->section, first);
+  }
   SDG_TRY(sdg_place_list(call, index, out->section, rules, place, &places));
   // By another section it may, if operands of this call are cut otherwise.
   if (places == 0)
@@ -244,8 +249,12 @@ sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
   }
   *out_section = found;
   *out_local = local;
-  return found ? operands_place(call, found, rules, labelled >= 0, out)
-               : SDG_OK;
+  bool product = call->family == SDG_FAMILY_MATMUL;
+  if (!found)
+    return product && !local ? sdg_sizes_missed(call, rules) : SDG_OK;
+  if (product)
+    SDG_TRY(sdg_sizes_said(call, found));
+  return operands_place(call, found, rules, labelled >= 0, out);
 }
 
 const sdg_section_t *sdg_tagging_beside(const sdg_call_t *call,

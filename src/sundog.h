@@ -81,15 +81,27 @@ SUNDOG_API int sundog_untag(const void *descriptor);
  * there (C of a gemm, y of a gemv, D of cublasLtMatmul), instead of the rules
  * of the run: of those whose result begins in the `bytes` bytes from `pointer`
  * on. `split` is one of M, N, K and BATCH of the call, as in rules files, and
- * may be followed by where matrices are that are cut otherwise:
+ * is followed by what the call's sizes are, the rank's piece or the whole; by
+ * where matrices are that are cut otherwise, or may be as far as their memory
+ * tells; and by the parts of what is stated whole:
  *
- *   sundog_tag_range(h, bytes, "M:y");           each rank has rows of A and C
- *   sundog_tag_range(y, bytes, "K:y");           terms of the sums, all-reduced
- *   sundog_tag_range(y, bytes, "K:y; c = N:y");  reduce-scattered
- *   sundog_tag_range(h, bytes, "M:y; b = N:y");  B's columns gathered first
- *   sundog_tag_range(g, bytes, "K:y; sum = no"); the program sums
- *   sundog_tag_range(t, bytes, "local");         every rank's own
+ *   sundog_tag_range(h, bytes, "M:y; sizes = piece");
+ *       each rank has rows of A and C, and its calls state so many
+ *   sundog_tag_range(y, bytes, "K:y; sizes = piece; a = K:y; b = K:y");
+ *       terms of the sums, which are all-reduced
+ *   sundog_tag_range(y, bytes, "K:y; c = N:y; sizes = K:piece N:whole; "
+ *                              "a = K:y; b = K:y; parts = N:even");
+ *       reduce-scattered
+ *   sundog_tag_range(h, bytes, "M:y; a = M:y; b = N:y; "
+ *                              "sizes = M:piece N:whole; parts = N:20,20,19");
+ *       B's columns are gathered first
+ *   sundog_tag_range(g, bytes, "K:y; sizes = piece; sum = no");
+ *       the program sums
+ *   sundog_tag_range(t, bytes, "local");
+ *       every rank's own
  *
+ * The text is at most 95 characters long. Products of which it does not say
+ * enough fail with 621, 622 and 623.
  * It holds until the same memory, or a part of it, is tagged otherwise, NULL
  * takes it off: memory that is used for something else is not known to be. All
  * ranks tag alike, which is compared at each such product. The run has to ask

@@ -86,7 +86,7 @@ void sdg_tag_share(void);
 
 /* What the program said of a descriptor (sundog_tag). Lives as long as the
  * process; equal texts are one label. */
-enum { SDG_TAG_LABEL_BYTES = 64 };
+enum { SDG_TAG_LABEL_BYTES = 96 };
 typedef struct sdg_tag_label {
   char text[SDG_TAG_LABEL_BYTES]; /* "H:y", "local" */
   bool is_local;

@@ -17,6 +17,7 @@ enum { CANDIDATE_COMPANIONS_MAX = 48 };
 typedef struct companion {
   char match[96], split[16], window[48]; /* window "": none is said */
   int64_t left, right;                   /* of attention, as in seen_call_t */
+  bool is_product;                       /* of matrices */
 } companion_t;
 
 typedef struct candidate {

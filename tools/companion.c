@@ -182,7 +182,7 @@ static void product_judge(const seen_call_t *call, const extents_t *tokens,
   const seen_operand_t *product = &call->operand[0];
   const seen_operand_t *d_matrix = call_operand(call, "d");
   const seen_operand_t *result = d_matrix ? d_matrix : call_operand(call, "c");
-  companion_t section = {.window = ""};
+  companion_t section = {.window = "", .is_product = true};
   int d = tokens_index(product, tokens);
   size_t used = 0;
   if (is_ambiguous(call, product, d, out) || product->dims > 4)

@@ -111,6 +111,13 @@ static const char *view_line(sdg_view_t view) {
                "and it computes a\n                       ; piece\n";
 }
 
+// Where a factor of a product is that has these dimensions beside BATCH.
+static void factor_write(FILE *file, char name, const char *dims,
+                         const char *split) {
+  bool has = strlen(split) > 1 || strchr(dims, *split);
+  fprintf(file, has ? "%c = %s:ranks\n" : "%c = replicated\n", name, split);
+}
+
 // Attention, and by their extents what goes along with it.
 static void companions_write(FILE *file, const candidate_t *c) {
   fprintf(file, "; Tokens are told by their number: what has one dimension as "
@@ -121,6 +128,11 @@ static void companions_write(FILE *file, const candidate_t *c) {
             i + 1, section->match, section->split, view_line(c->view));
     if (*section->window)
       fprintf(file, "window = %s\n", section->window);
+    if (section->is_product && c->view == SDG_VIEW_SHARD) {
+      fprintf(file, "sizes = piece          ; so are the sizes of calls\n");
+      factor_write(file, 'a', "MK", section->split);
+      factor_write(file, 'b', "KN", section->split);
+    }
   }
   if (c->has_local)
     fprintf(file, "\n[local rest]\n; windowed calls on tensors without tokens: "

@@ -132,6 +132,31 @@ static void pattern_print(const sdg_section_t *section) {
     printf("%s%s", g ? " " : ", op ", section->glob[g]);
 }
 
+// What calls of products state; without it they fail in the shard view.
+static void sizes_print(const sdg_section_t *section) {
+  static const char *const words[] = {[SDG_SIZES_UNSAID] = "unsaid (SDG-621)",
+                                      [SDG_SIZES_PIECE] = "piece",
+                                      [SDG_SIZES_WHOLE] = "whole"};
+  const char *between = ", sizes ";
+  if (!sdg_section_multiplies(section) || section->view == SDG_VIEW_WHOLE)
+    return;
+  for (int d = 0; d < SDG_SIZES_DIMS; d++) {
+    sdg_dim_t dim = sdg_dim_at(SDG_FAMILY_MATMUL, d, SDG_SIZES_DIMS);
+    bool cut = false;
+    for (int m = -1; m < SDG_MATRICES; m++) {
+      const sdg_rule_split_t *split =
+          m < 0 ? section->split : section->matrix[m].split;
+      int splits = m < 0 ? section->splits : section->matrix[m].splits;
+      for (int i = 0; i < splits; i++)
+        cut |= split[i].dim == dim;
+    }
+    if (!cut)
+      continue;
+    printf("%s%s %s", between, sdg_dim_name(dim), words[section->sizes[d]]);
+    between = ", ";
+  }
+}
+
 static void section_print(const sdg_section_t *section,
                           const sdg_mesh_t *mesh) {
   static const char *const matrices[] = {", a ", ", b ", ", c "};
@@ -145,6 +170,7 @@ static void section_print(const sdg_section_t *section,
     for (int m = 0; m < SDG_MATRICES; m++)
       split_print(matrices[m], section->matrix[m].split,
                   section->matrix[m].splits, mesh);
+    sizes_print(section);
     printf(", view %s", section->view == SDG_VIEW_WHOLE ? "whole" : "shard");
   }
   printf("\n");

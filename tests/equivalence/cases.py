@@ -196,16 +196,35 @@ class Setting:
         in cases: N is one of tensors, too."""
         def said(text):
             text = re.sub(r"[mnkb]\b", lambda m: PRODUCT[m[0]], text)
-            return re.sub(r":(\d)", lambda m: ":" + AXES[int(m[1])], text)
-        matrices = self.matrices if self.view == "shard" else {
-            key: text for key, text in self.matrices.items() if key == "c"}
+            return re.sub(r"\d", lambda m: AXES[int(m[0])], text)
+        matrices = {key: text for key, text in self.matrices.items()
+                    if key == "c"}
+        sizes = []
+        if self.view == "shard":
+            matrices, sizes = self.product_says()
         with open(file, "w") as rules:
             print("[mesh]", *mesh, "[shard products]", "op = matmul",
                   "split = " + re.sub(r"[mnkb]:", lambda m: said(m[0]), split),
                   f"view = {self.view}",
                   *(f"{key} = {said(text)}" for key, text in matrices.items()),
-                  "sum = no" if self.sum == "no" and self.view == "shard"
-                  else "", sep="\n", file=rules)
+                  *sizes, "sum = no" if self.sum == "no" and
+                  self.view == "shard" else "", sep="\n", file=rules)
+
+    def product_says(self):
+        """Where all factors are, and what the sizes of calls are in the shard
+        view: pieces where the product is split, the whole where only a matrix
+        is."""
+        def own(dims):
+            return ",".join(f"{d}:" + "+".join(map(str, self.split[d]))
+                            for d in dims if d in self.split) or "replicated"
+        matrices = {"a": own("mkb"), "b": own("knb"), **self.matrices}
+        others = {d for text in matrices.values()
+                  for d in re.findall(r"([mnkb]):", text)} - set(self.split)
+        sizes = [f"{PRODUCT[d]}:piece" for d in self.split] + \
+                [f"{PRODUCT[d]}:whole" for d in others]
+        parts = [f"{PRODUCT[d]}:even" for d in others]
+        return matrices, ["sizes = " + " ".join(sizes)] + (
+            ["parts = " + " ".join(parts)] if parts else [])
 
 
 def draw_mesh(rng, dims):

@@ -35,6 +35,10 @@ static float *upload(const float *host, int count) {
   return at;
 }
 
+/* Memory of c has room for all columns, so that their parts have to be said. */
+#define CUT                                                                    \
+  "K:y; c = N:y; sizes = K:piece N:whole; a = K:y; b = K:y; parts = N:even"
+
 static cublasHandle_t blas;
 static float *a, *b, *c;
 
@@ -81,14 +85,14 @@ int main(int argc, char **argv) {
   /* 7 columns in 3 are 3+2+2. */
   int first = rank == 0 ? 0 : 1 + 2 * rank, columns = rank == 0 ? 3 : 2;
   wrong += multiply("before", terms, 0, N, from, to);
-  wrong += tag(c, bytes, "K:y") != 0;
+  wrong += tag(c, bytes, "K:y; sizes = piece; a = K:y; b = K:y") != 0;
   wrong += multiply("summed", terms, 0, N, 0, K);
   wrong += multiply("summed again", terms, 0, N, 0, K);
-  wrong += tag(c, bytes, "K:y; c = N:y") != 0;
+  wrong += tag(c, bytes, CUT) != 0;
   wrong += multiply("in pieces", terms, first, first + columns, 0, K);
-  wrong += tag(c, bytes, "K:y; sum = no") != 0;
+  wrong += tag(c, bytes, "K:y; sum = no; sizes = piece; a = K:y; b = K:y") != 0;
   wrong += multiply("not summed", terms, 0, N, from, to);
-  wrong += tag(c + M, bytes - M * sizeof *c, "K:y") != 0;
+  wrong += tag(c + M, bytes - M * sizeof *c, "K:y; sizes = piece") != 0;
   wrong += multiply("elsewhere", terms, 0, N, from, to);
   wrong += tag(c, bytes, NULL) != 0;
   wrong += multiply("taken off", terms, 0, N, from, to);

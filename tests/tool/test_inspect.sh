@@ -134,9 +134,11 @@ tokens_of_a_transformer_are_drafted() {
   says out 'best: SEQ, view shard'
   predicted=$(sed -n 's/^SEQ 2 [0-9]* \([0-9]*\) .*/\1/p' words | head -n 1)
   for line in 'match = SEQ=50 BATCH' 'window = 5,5' 'match = C=50' \
-    'match = M=24 N=50 K=8' 'match = M=8 N=24 K=50' 'split = K:ranks'; do
+    'match = M=24 N=50 K=8' 'match = M=8 N=24 K=50' 'split = K:ranks' \
+    'a = K:ranks' 'b = K:ranks' 'a = replicated' 'b = N:ranks'; do
     grep -qxF "$line" r.ini
   done
+  [ "$(grep -c '^sizes = piece ' r.ini)" = "$(grep -c '^match = M=' r.ini)" ]
   # They run, and what is moved is what was said, but for ReduceTensor's sums.
   run 0 "$sundog" run --device host -n 2 -v --rules r.ini -- \
     "$clients/processor" --steps 3 --parts 25,25 --part '{rank}'

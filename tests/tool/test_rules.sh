@@ -137,7 +137,15 @@ what_is_no_rules_file_is_told_from_faults() {
   run 78 "$sundog" rules --check net.rules
   says err 'no [shard] section'
 }
+sizes_of_products_are_told() {
+  run 0 "$sundog" rules --check -n 3 --view shard --split 'K; c = N'
+  says out 'sizes N unsaid (SDG-621), K unsaid (SDG-621), view shard'
+  run 0 "$sundog" rules --check -n 3 --view shard \
+    --split 'K; c = N; sizes = K:piece N:whole'
+  says out 'sizes N whole, K piece, view shard'
+}
 
 cases good_rules_are_shown_as_they_were_read every_fault_is_found_at_once \
   one_fault_is_not_reported_twice the_short_form_is_checked \
-  every_sample_of_rules_is_right what_is_no_rules_file_is_told_from_faults
+  every_sample_of_rules_is_right what_is_no_rules_file_is_told_from_faults \
+  sizes_of_products_are_told

@@ -114,7 +114,8 @@ transformers_are_compared() {
   run 0 "$sundog" verify -n 3 --device host --rules "$here/../clients/processor.rules" \
     --view shard --calls 1000 --rtol 1e-3 --atol 1e-5 -- ./prog --steps 3
   says out '288 tagged calls with 348 outputs, 186873 elements: none differs'
-  run 0 "$sundog" verify -n 3 --device host --rules "$here/../clients/processor.rules" \
+  grep -v '^sizes' "$here/../clients/processor.rules" >whole.ini
+  run 0 "$sundog" verify -n 3 --device host --rules whole.ini \
     --view whole --calls 1000 --rtol 1e-3 --atol 1e-5 -- \
     "$clients/processor" --steps 3
   says out '294 tagged calls with 354 outputs, 215481 elements: none differs'

@@ -118,6 +118,22 @@ START_TEST(the_mesh_option_replaces_that_of_the_file) {
 }
 END_TEST
 
+START_TEST(other_keys_follow_the_short_form_behind_semicolons) {
+  char *environment[] = {
+      "SUNDOG_SPLIT=K:y; sizes = K:piece N:whole ;c=N:y;parts = N:even",
+      "SUNDOG_VIEW=shard", NULL};
+  sdg_rules_t rules;
+  ck_assert_int_eq((int)sdg_options_load(environment), 0);
+  ck_assert_int_eq((int)sdg_rules_load(sdg_options_get(), 4, &rules), 0);
+  const sdg_section_t *section = &rules.section[0];
+  ck_assert_int_eq(section->splits, 1);
+  ck_assert_int_eq(section->sizes[1], SDG_SIZES_WHOLE);
+  ck_assert_int_eq(section->sizes[2], SDG_SIZES_PIECE);
+  ck_assert_str_eq(section->matrix[SDG_MATRIX_C].split[0].parts, "even");
+  sdg_rules_fini(&rules);
+}
+END_TEST
+
 START_TEST(the_short_form_is_one_section) {
   char *environment[] = {"SUNDOG_SPLIT=H:y,W:x",
                          "SUNDOG_MESH=y=2,x=2",
@@ -389,6 +405,15 @@ static const struct bad_short {
     {{"SUNDOG_SPLIT=X", "SUNDOG_VIEW=shard"},
      SDG_E_RULES_WORD,
      "SUNDOG_SPLIT: 'X' is no dimension"},
+    {{"SUNDOG_SPLIT=K; sizes", "SUNDOG_VIEW=shard"},
+     SDG_E_RULES_SYNTAX,
+     "'sizes' is not like 'sizes = piece'"},
+    {{"SUNDOG_SPLIT=K; size = piece", "SUNDOG_VIEW=shard"},
+     SDG_E_RULES_WORD,
+     "nearest: sizes"},
+    {{"SUNDOG_SPLIT=K; sizes = piece; sizes = whole", "SUNDOG_VIEW=shard"},
+     SDG_E_RULES_TWICE,
+     "'sizes' is said twice"},
     {{"SUNDOG_SPLIT=H"}, SDG_E_VIEW_UNSAID, "SUNDOG_VIEW"},
     {{"SUNDOG_SPLIT=tags"}, SDG_E_VIEW_UNSAID, "SUNDOG_VIEW"},
     {{"SUNDOG_SPLIT=tags", "SUNDOG_VIEW=whole"},
@@ -430,6 +455,7 @@ int main(void) {
   tcase_add_test(cases, a_program_can_be_left_to_tag_its_tensors);
   tcase_add_test(cases, the_mesh_option_replaces_that_of_the_file);
   tcase_add_test(cases, the_short_form_is_one_section);
+  tcase_add_test(cases, other_keys_follow_the_short_form_behind_semicolons);
   tcase_add_test(cases, gradients_are_summed_over_the_axes_that_are_said);
   tcase_add_loop_test(cases, a_faulty_file_is_answered_with_place_and_word, 0,
                       sizeof bads / sizeof *bads);

@@ -65,6 +65,40 @@ START_TEST(matrices_may_be_elsewhere_than_the_product) {
 }
 END_TEST
 
+static void sizes_are(const char *text, const sdg_sizes_t *right) {
+  sdg_rules_t rules;
+  products_load(text, &rules);
+  for (int d = 0; d < SDG_SIZES_DIMS; d++)
+    ck_assert_int_eq(rules.section[0].sizes[d], right[d]);
+  sdg_rules_fini(&rules);
+}
+
+START_TEST(sizes_are_said_by_one_word_or_by_one_for_each) {
+  const sdg_sizes_t piece = SDG_SIZES_PIECE, whole = SDG_SIZES_WHOLE,
+                    unsaid = SDG_SIZES_UNSAID;
+  sizes_are("[shard a]\nsplit = M\nview = shard\n",
+            (sdg_sizes_t[]){unsaid, unsaid, unsaid, unsaid});
+  sizes_are("[shard a]\nsplit = M\nsizes = piece\nview = shard\n",
+            (sdg_sizes_t[]){piece, piece, piece, piece});
+  sizes_are("[shard a]\nsplit = M\nsizes = whole\nview = whole\n",
+            (sdg_sizes_t[]){whole, whole, whole, whole});
+  sizes_are("[shard a]\nsplit = M\nb = N\nsizes = M:piece N:whole\n"
+            "view = shard\n",
+            (sdg_sizes_t[]){piece, whole, unsaid, unsaid});
+}
+END_TEST
+
+START_TEST(even_parts_are_those_of_matrices_too) {
+  sdg_rules_t rules;
+  products_load("[shard a]\nsplit = M\nb = N\nparts = even\n"
+                "sizes = whole\nview = shard\n",
+                &rules);
+  ck_assert_str_eq(rules.section[0].matrix[SDG_MATRIX_B].split[0].parts,
+                   "even");
+  sdg_rules_fini(&rules);
+}
+END_TEST
+
 START_TEST(matrices_that_cannot_be_there_are_refused) {
   static const struct {
     const char *text;
@@ -77,6 +111,16 @@ START_TEST(matrices_that_cannot_be_there_are_refused) {
       {"split = K:x\nc = M:y\nview = shard\n", SDG_E_RULES_VALUE},
       {"split = K:x\na = M:y\nview = shard\n", SDG_E_RULES_VALUE},
       {"split = M:x\na = K:x\nview = whole\n", SDG_E_VIEW_WHOLE},
+      {"split = M:x\nsizes = piece\nview = whole\n", SDG_E_VIEW_WHOLE},
+      {"split = H:x\nsizes = piece\nview = shard\n", SDG_E_RULES_VALUE},
+      {"split = M:x\nsizes = pieces\nview = shard\n", SDG_E_RULES_WORD},
+      {"split = M:x\nsizes = M:all\nview = shard\n", SDG_E_RULES_WORD},
+      {"split = M:x\nsizes = H:piece\nview = shard\n", SDG_E_RULES_VALUE},
+      {"split = M:x\nsizes = K:piece\nview = shard\n", SDG_E_RULES_VALUE},
+      {"split = M:x\nsizes = piece M:piece\nview = shard\n", SDG_E_RULES_TWICE},
+      {"split = M:x,K:y\na = M:x\nb = N:x\nc = N:y\nsizes = piece\n"
+       "view = shard\n",
+       SDG_E_RULES_VALUE},
   };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     char text[256];
@@ -112,6 +156,13 @@ START_TEST(programs_say_of_memory_what_a_section_says) {
   sdg_section_fini(&section);
   REQUIRE(!product_load("K:x; sum = yes", &section) && section.sum_axes == 2);
   sdg_section_fini(&section);
+  REQUIRE(!product_load("K:y; c = N:y; sizes = K:piece N:whole; a = K:y; "
+                        "b = K:y; parts = N:5,6",
+                        &section));
+  REQUIRE(section.sizes[1] == SDG_SIZES_WHOLE);
+  REQUIRE(section.sizes[2] == SDG_SIZES_PIECE);
+  ck_assert_str_eq(section.matrix[SDG_MATRIX_C].split[0].parts, "5,6");
+  sdg_section_fini(&section);
   REQUIRE(!product_load("local", &section) && section.is_local);
 }
 END_TEST
@@ -132,6 +183,9 @@ START_TEST(what_cannot_be_said_of_memory_is_refused) {
       {"K:y; sum = no = no", SDG_E_RULES_WORD},
       {"K:y; sum = no; sum = yes", SDG_E_RULES_TWICE},
       {"K:y; c = N:y; c = M:y", SDG_E_RULES_TWICE},
+      {"K:y; sizes = all", SDG_E_RULES_WORD},
+      {"K:y; sizes = piece; sizes = piece", SDG_E_RULES_TWICE},
+      {"K:y; parts = M:even", SDG_E_RULES_VALUE},
   };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     sdg_section_t section;
@@ -166,6 +220,8 @@ int main(void) {
   TCase *cases = tcase_create("rulesmatrix");
   tcase_add_test(cases, sections_about_products_name_m_or_k_or_matmul);
   tcase_add_test(cases, matrices_may_be_elsewhere_than_the_product);
+  tcase_add_test(cases, sizes_are_said_by_one_word_or_by_one_for_each);
+  tcase_add_test(cases, even_parts_are_those_of_matrices_too);
   tcase_add_test(cases, matrices_that_cannot_be_there_are_refused);
   tcase_add_test(cases, programs_say_of_memory_what_a_section_says);
   tcase_add_test(cases, what_cannot_be_said_of_memory_is_refused);
