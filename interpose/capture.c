@@ -3,6 +3,7 @@
 #include "interpose/capture.h"
 
 #include <cuda_runtime_api.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -23,6 +24,7 @@
 #include "rules/vendor.h"
 #include "src/job.h"
 #include "src/lost.h"
+#include "src/report.h"
 #include "src/status.h"
 #include "src/tag.h"
 #include "src/trace.h"
@@ -33,6 +35,21 @@
 static _Thread_local int depth __attribute__((tls_model("initial-exec")));
 static _Thread_local bool last_refused
     __attribute__((tls_model("initial-exec")));
+
+static _Thread_local int cancelled
+    __attribute__((tls_model("initial-exec"))); // whether it could be, before
+
+// A thread that is cancelled in here would keep locks, and leave other ranks in
+// the middle of an exchange: it ends when the call has.
+static void enter(void) {
+  if (depth++ == 0)
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelled);
+}
+
+static void leave(void) {
+  if (--depth == 0)
+    pthread_setcancelstate(cancelled, NULL);
+}
 
 static bool is_foreign(const void *caller) {
   return depth > 0 || sdg_slot_disarmed() || sdg_ranges_hold(caller);
@@ -205,15 +222,46 @@ static void products_check(void) {
     sdg_slot_take_products();
 }
 
+static int refusal_of(int entry) {
+  switch (sdg_entry[entry].library) {
+  case SDG_LIBRARY_CUDNN:
+    return CUDNN_STATUS_EXECUTION_FAILED;
+  case SDG_LIBRARY_CUBLAS:
+  case SDG_LIBRARY_CUBLASLT:
+    return 13; // CUBLAS_STATUS_EXECUTION_FAILED
+  case SDG_LIBRARY_NCCL:
+    return 2; // ncclSystemError
+  default:
+    return cudaErrorLaunchFailure;
+  }
+}
+
+// An op in a child made by fork. True: it is refused.
+static bool child_refuses(int entry, const void *caller) {
+  if (depth > 0 || sdg_ranges_hold(caller) || !sdg_job_asked())
+    return false;
+  enter();
+  sdg_status_t status = sdg_job_child(sdg_entry[entry].name);
+  if (status != SDG_OK)
+    sdg_report_fail();
+  leave();
+  return status != SDG_OK;
+}
+
 bool sdg_capture(int entry, const void *args, const void *caller,
                  int *out_result) {
+  if (sdg_slot_disarmed()) {
+    last_refused = child_refuses(entry, caller);
+    *out_result = refusal_of(entry);
+    return last_refused;
+  }
   if (is_foreign(caller))
     return false;
   sdg_call_t call;
   sdg_gemm_t gemm;
   bool product = sdg_entry[entry].product != NULL;
   bool done = false, refused = false;
-  depth++;
+  enter();
   // A program that multiplies matrices may have no cuDNN.
   const sdg_cudnn_t *cudnn = product ? NULL : sdg_cudnn_get();
   if (!cudnn && !product && sdg_job_asked()) {
@@ -247,7 +295,7 @@ bool sdg_capture(int entry, const void *args, const void *caller,
     else if (done && sdg_values_expected())
       sdg_values_forget();
   }
-  depth--;
+  leave();
   if (!product) // cuDNN has the text
     last_refused = refused;
   // Another process of this rank came first: this one is no rank.
@@ -266,43 +314,29 @@ int sdg_capture_opaque(int entry, const void *handle, const void *caller) {
                        .stream_kind = SDG_STREAM_CUDNN,
                        .stream = handle,
                        .everything = true};
-  depth++;
+  enter();
   sdg_inspect_opaque(sdg_entry[entry].name);
   last_refused = sdg_job_asked() &&
                  sdg_registry_opaque(sdg_entry[entry].name, &touch, &result) ==
                      SDG_VERDICT_DONE;
-  depth--;
+  leave();
   return last_refused ? result : -1;
-}
-
-static int refusal_of(int entry) {
-  switch (sdg_entry[entry].library) {
-  case SDG_LIBRARY_CUDNN:
-    return CUDNN_STATUS_EXECUTION_FAILED;
-  case SDG_LIBRARY_CUBLAS:
-  case SDG_LIBRARY_CUBLASLT:
-    return 13; // CUBLAS_STATUS_EXECUTION_FAILED
-  case SDG_LIBRARY_NCCL:
-    return 2; // ncclSystemError
-  default:
-    return cudaErrorLaunchFailure;
-  }
 }
 
 int sdg_capture_touch_memory(int entry, const void *args, const void *caller) {
   if (is_foreign(caller))
     return 0;
   if (!sdg_job_asked()) { // looked at and passed on
-    depth++;
+    enter();
     sdg_inspect_reduction(sdg_entry[entry].name);
-    depth--;
+    leave();
     return 0;
   }
   sdg_touch_t touch;
-  depth++;
+  enter();
   touch_read(entry, args, &touch);
   bool refused = sdg_registry_touch(&touch);
-  depth--;
+  leave();
   if (sdg_entry[entry].library == SDG_LIBRARY_CUDNN)
     last_refused = refused;
   return refused ? refusal_of(entry) : 0;
@@ -332,9 +366,9 @@ bool sdg_capture_reset_due(const void *caller) {
 }
 
 void sdg_capture_reset(void) {
-  depth++;
+  enter();
   sdg_registry_reset();
-  depth--;
+  leave();
 }
 
 int sdg_capture_polled(int entry, int *io_status, const void *caller) {
@@ -342,10 +376,10 @@ int sdg_capture_polled(int entry, int *io_status, const void *caller) {
       (*io_status != cudaSuccess && *io_status != cudaErrorNotReady))
     return 0;
   int first = *io_status;
-  depth++;
+  enter();
   bool refused =
       sdg_registry_result(sdg_entry[entry].name, &first, sizeof first);
-  depth--;
+  leave();
   if (first == cudaSuccess || first == cudaErrorNotReady)
     *io_status = first;
   return refused ? refusal_of(entry) : 0;
@@ -360,9 +394,9 @@ bool sdg_capture_pause(void) {
 int sdg_capture_unseen(int entry, const void *caller) {
   if (is_foreign(caller))
     return 0;
-  depth++;
+  enter();
   bool refused = sdg_registry_unseen(sdg_entry[entry].name);
-  depth--;
+  leave();
   return refused ? refusal_of(entry) : 0;
 }
 
@@ -371,9 +405,9 @@ int sdg_capture_result(int entry, void *result, size_t bytes,
   if (is_foreign(caller) || !sdg_job_asked() || !result || bytes == 0 ||
       bytes > SDG_HOST_READ_BYTES)
     return 0;
-  depth++;
+  enter();
   bool refused = sdg_registry_result(sdg_entry[entry].name, result, bytes);
-  depth--;
+  leave();
   return refused ? refusal_of(entry) : 0;
 }
 
@@ -381,10 +415,10 @@ int sdg_capture_measured(int entry, int *io_count, void *measured, size_t each,
                          int room, const void *caller) {
   if (is_foreign(caller) || !sdg_job_asked())
     return 0;
-  depth++;
+  enter();
   bool refused = sdg_registry_measured(sdg_entry[entry].name, io_count,
                                        measured, each, room);
-  depth--;
+  leave();
   last_refused |= refused;
   return refused ? refusal_of(entry) : 0;
 }
@@ -404,12 +438,12 @@ bool sdg_capture_watches(void) {
 }
 
 void sdg_capture_after(int status) {
-  depth++;
+  enter();
   if (status == CUDNN_STATUS_SUCCESS)
     sdg_values_take();
   else
     sdg_values_forget();
-  depth--;
+  leave();
 }
 
 int sdg_capture_sync(int entry, int status) {
@@ -421,18 +455,24 @@ int sdg_capture_sync(int entry, int status) {
 
 int sdg_capture_redistribute(const void *handle, const sdg_side_t *x,
                              const sdg_side_t *y) {
-  depth++;
+  sdg_status_t child = sdg_job_child("sundog_redistribute");
+  if (child != SDG_OK)
+    return (int)child;
+  enter();
   sdg_status_t status = sdg_redistribute(handle, x, y);
-  depth--;
+  leave();
   return (int)status;
 }
 
 int sdg_capture_neighborhood(const void *handle,
                              const sundog_neighborhood_t *how, int pieces,
                              const sdg_piece_t *piece) {
-  depth++;
+  sdg_status_t child = sdg_job_child("sundog_neighborhood_attention");
+  if (child != SDG_OK)
+    return (int)child;
+  enter();
   sdg_status_t status = sdg_neighborhood(handle, how, pieces, piece);
-  depth--;
+  leave();
   return (int)status;
 }
 
@@ -450,13 +490,13 @@ int *sdg_capture_lengths(int dims, const int *extent, size_t count,
       count != (size_t)extent[SDG_SEQUENCE_BATCH] *
                    (size_t)extent[SDG_SEQUENCE_BEAM])
     return NULL;
-  depth++;
+  enter();
   int *given = sdg_sequence_stand_in(length, count);
   if (given && !sdg_registry_in_pieces()) {
     free(given);
     given = NULL;
   }
-  depth--;
+  leave();
   return given;
 }
 

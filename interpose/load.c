@@ -37,9 +37,9 @@ void sdg_load_options(void) {
 }
 
 static void child_disarm(void) {
-  sdg_slot_disarm();
+  sdg_slot_disarm_child();
   sdg_real_after_fork();
-  sdg_job_disarm();
+  sdg_job_forked();
   sdg_trace_drop();
   sdg_record_drop();
   sdg_history_drop();

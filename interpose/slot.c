@@ -10,6 +10,11 @@
 #include "src/record.h"
 
 static atomic_bool disarmed;
+static bool ops_kept; // in a child made by fork
+
+static bool is_op(int entry) {
+  return sdg_entry[entry].operands > 0 || sdg_entry[entry].product;
+}
 
 int sdg_entry_find(const char *name) {
   for (int entry = 0; entry < SDG_ENTRY_COUNT; entry++) {
@@ -70,7 +75,8 @@ void *sdg_slot_resolve(unsigned entry) {
   bool product = sdg_entry[entry].product != NULL;
   bool captured =
       product ? sdg_registry_may_multiply() : sdg_job_watches() != 0;
-  if (sdg_entry[entry].probe && captured && !sdg_slot_disarmed()) {
+  bool armed = !sdg_slot_disarmed() || (ops_kept && is_op((int)entry));
+  if (sdg_entry[entry].probe && captured && armed) {
     sdg_load_watch_fork();
     target = sdg_entry[entry].probe;
   }
@@ -95,13 +101,23 @@ static void replace(int entry, void *old, void *target) {
     (void)atomic_compare_exchange_strong(&sdg_slot[entry], &old, target);
 }
 
-void sdg_slot_disarm(void) {
+static void disarm(bool keeps_ops) {
+  ops_kept = keeps_ops;
   atomic_store(&disarmed, true);
   for (int entry = 0; entry < SDG_ENTRY_COUNT; entry++) {
     void *real = atomic_load(&sdg_real[entry]);
-    replace(entry, sdg_entry[entry].probe, real);
+    if (!keeps_ops || !is_op(entry))
+      replace(entry, sdg_entry[entry].probe, real);
     replace(entry, sdg_entry[entry].whole, real);
   }
+}
+
+void sdg_slot_disarm(void) {
+  disarm(false);
+}
+
+void sdg_slot_disarm_child(void) {
+  disarm(true);
 }
 
 void sdg_slot_narrow(void) {

@@ -82,9 +82,12 @@ extern _Atomic(void *) sdg_real[SDG_ENTRY_COUNT];
  * (yet) leaves the slot unresolved and answers with the entry's refusal. */
 void *sdg_slot_resolve(unsigned entry);
 
-/* In the child of a fork, which is no rank: every slot that holds a probe gets
- * the real function. */
+/* This process is no rank: every slot that holds a probe gets the real
+ * function. */
 void sdg_slot_disarm(void);
+/* The same in a child made by fork, but for the ops that a rule can reach,
+ * which capture() has to look at. */
+void sdg_slot_disarm_child(void);
 /* It is known that no section is of the whole view: entries that only that one
  * looks at get the real function; what memory there is both want to know. */
 void sdg_slot_narrow(void);

@@ -223,27 +223,53 @@ static void *carrier_main(void *argument) {
 
 // ---- its life -------------------------------------------------------------
 
+// Rank 0's; the others listen once they have called it.
 static sdg_status_t listener_open(sdg_carrier_t *carrier) {
   const sdg_meeting_point_t *point = &carrier->point;
-  int fd = -1, why = EADDRNOTAVAIL;
-  if (carrier->rank != 0) {
-    fd = sdg_address_listen_any(0, &carrier->port);
-    why = errno;
-  } else if (point->numeric) {
+  int fd = -1;
+  // A machine's own name may mean the loopback in its own table of names.
+  if (point->numeric)
     fd = sdg_address_listen(&point->address[0]);
-    why = errno;
-  } else {
-    // A machine's own name may mean the loopback in its own table of names.
+  else
     fd = sdg_address_listen_any(sdg_address_port(&point->address[0]),
                                 &carrier->port);
-    why = errno;
-  }
   if (fd < 0)
-    return sdg_fail(SDG_E_RENDEZVOUS, "rank %d cannot listen%s%s: %s",
-                    carrier->rank, carrier->rank ? "" : " at ",
-                    carrier->rank ? "" : carrier->rendezvous, strerror(why));
+    return sdg_fail(SDG_E_RENDEZVOUS, "rank 0 cannot listen at %s: %s",
+                    carrier->rendezvous, strerror(errno));
   carrier->listener = sdg_fd_know(fd);
   return SDG_OK;
+}
+
+bool sdg_carrier_listen(sdg_carrier_t *carrier, const sdg_address_t *here) {
+  sdg_address_t address = *here, bound;
+  socklen_t bytes = sizeof bound;
+  int fd;
+  sdg_address_set_port(&address, 0);
+  if (sdg_fd_is(&carrier->listener) &&
+      memcmp(&carrier->address, &address, sizeof address) == 0)
+    return true;
+  // By name rank 0's machine may be the loopback to its own ranks; others are
+  // to call those at whichever address they know the machine by.
+  if (sdg_address_is_loopback(&address) && !carrier->point.numeric) {
+    fd = sdg_address_listen_any(0, &carrier->port);
+  } else {
+    fd = sdg_address_listen(&address);
+    memset(&bound, 0, sizeof bound);
+    if (fd >= 0 && getsockname(fd, &bound.any, &bytes) == 0)
+      carrier->port = sdg_address_port(&bound);
+  }
+  if (fd < 0) {
+    char text[256], at[64];
+    snprintf(text, sizeof text, "rank %d cannot listen at %s: %s",
+             carrier->rank, sdg_address_text(here, at, sizeof at),
+             strerror(errno));
+    sdg_segment_post(carrier->view, carrier->rank, SDG_E_RENDEZVOUS, text);
+    return false;
+  }
+  sdg_fd_close(&carrier->listener);
+  carrier->listener = sdg_fd_know(fd);
+  carrier->address = address;
+  return true;
 }
 
 static sdg_status_t thread_start(sdg_carrier_t *carrier) {
@@ -285,7 +311,8 @@ sdg_status_t sdg_carrier_start(const char *rendezvous,
   pthread_mutex_init(&carrier->lock, NULL);
   sdg_status_t status;
   SDG_TRY_GOTO(sdg_address_find(rendezvous, &carrier->point), failed);
-  SDG_TRY_GOTO(listener_open(carrier), failed);
+  if (rank == 0)
+    SDG_TRY_GOTO(listener_open(carrier), failed);
   SDG_TRY_GOTO(thread_start(carrier), failed);
   *out_carrier = carrier;
   return SDG_OK;

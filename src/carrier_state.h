@@ -38,10 +38,11 @@ struct sdg_carrier {
    * before what was in it is freed. */
   bool joining;
   sdg_fd_t listener;
-  uint16_t port;   /* where it listens */
-  unsigned calls;  /* of rank 0 so far: which of its addresses is next */
-  bool mistrusted; /* a wrong proof has been logged */
-  bool placed;     /* the places of all ranks are known */
+  uint16_t port;         /* where it listens */
+  sdg_address_t address; /* and at which, port 0; of ranks other than 0 */
+  unsigned calls;        /* of rank 0 so far: which of its addresses is next */
+  bool mistrusted;       /* a wrong proof has been logged */
+  bool placed;           /* the places of all ranks are known */
   sdg_link_t *guest[SDG_CARRIER_GUESTS];
   sdg_link_t *link[SDG_SEGMENT_RANKS];
   double call_s[SDG_SEGMENT_RANKS]; /* when to call it next */
@@ -53,6 +54,10 @@ struct sdg_carrier {
   pthread_cond_t synced_changed;
   uint32_t synced; /* by lock: what all others have acknowledged */
 };
+
+/* A rank other than 0 listens at the interface that it has called rank 0 from,
+ * whose end is `here`, unless it does already. False: it cannot. */
+bool sdg_carrier_listen(sdg_carrier_t *carrier, const sdg_address_t *here);
 
 /* Takes the connections that wait at the listener. */
 void sdg_greet_accept(sdg_carrier_t *carrier, double now_s);

@@ -14,6 +14,7 @@
 #include "src/address.h"
 #include "src/control_state.h"
 #include "src/options.h"
+#include "src/process.h"
 #include "src/ranklock.h"
 #include "src/rendezvous.h"
 #include "src/segment.h"
@@ -31,18 +32,23 @@ static double farewell_s(const sdg_control_t *control) {
 }
 
 // Waits until every rank is there, or somebody says why not.
-static sdg_status_t all_await(sdg_control_t *control, const char *place,
-                              sdg_stopwatch_t *watch) {
+static sdg_status_t all_await(sdg_control_t *control,
+                              sdg_rendezvous_wait_t *wait) {
   const sdg_segment_view_t *view = &control->view;
   for (int all = 0;;) {
     uint32_t joins = atomic_load(&view->shared->joins);
-    SDG_TRY(sdg_rendezvous_complete(view, control->rank,
-                                    sdg_stopwatch_read(watch),
-                                    control->timeout_s, place, &all));
+    SDG_TRY(sdg_rendezvous_complete(view, control->rank, wait, &all));
     if (all)
       return SDG_OK;
     sdg_segment_sleep(&view->shared->joins, joins);
   }
+}
+
+static sdg_rendezvous_wait_t wait_begin(const sdg_control_t *control,
+                                        const char *place) {
+  return (sdg_rendezvous_wait_t){.place = place,
+                                 .timeout_s = control->timeout_s,
+                                 .watch = sdg_stopwatch_start()};
 }
 
 static void view_leave(sdg_control_t *control) {
@@ -57,7 +63,7 @@ static void view_leave(sdg_control_t *control) {
 static sdg_status_t meet_over_tcp(sdg_control_t *control,
                                   const char *rendezvous,
                                   const sdg_secret_t *secret) {
-  sdg_stopwatch_t watch = sdg_stopwatch_start();
+  sdg_rendezvous_wait_t wait = wait_begin(control, rendezvous);
   sdg_segment_view_t *view = &control->view;
   sdg_status_t status;
   SDG_TRY(sdg_segment_mirror(control->size, view));
@@ -66,7 +72,7 @@ static sdg_status_t meet_over_tcp(sdg_control_t *control,
                                  control->size, control->timeout_s, view,
                                  &control->carrier),
                unmap);
-  SDG_TRY_GOTO(all_await(control, rendezvous, &watch), failed);
+  SDG_TRY_GOTO(all_await(control, &wait), failed);
   return SDG_OK;
 failed:
   view_leave(control);
@@ -77,28 +83,42 @@ unmap:
 }
 
 static sdg_status_t meet(sdg_control_t *control) {
-  sdg_stopwatch_t watch = sdg_stopwatch_start();
+  sdg_rendezvous_wait_t wait = wait_begin(control, control->path);
   sdg_segment_view_t *view = &control->view;
   int rank = control->rank, size = control->size;
-  double timeout_s = control->timeout_s;
   sdg_status_t status = SDG_OK;
   if (rank == 0) {
     SDG_TRY(sdg_segment_create(size, view));
     SDG_TRY_GOTO(sdg_segment_enter(view, 0), failed);
     if (size > 1)
-      SDG_TRY_GOTO(sdg_rendezvous_serve(control->path, view, timeout_s, &watch),
-                   failed);
+      SDG_TRY_GOTO(sdg_rendezvous_serve(view, &wait), failed);
     return SDG_OK;
   }
-  SDG_TRY(sdg_rendezvous_connect(control->path, rank, size, timeout_s, &watch,
-                                 view));
+  SDG_TRY(sdg_rendezvous_connect(rank, size, &wait, view));
   control->met = 1;
-  SDG_TRY_GOTO(all_await(control, control->path, &watch), failed);
+  SDG_TRY_GOTO(all_await(control, &wait), failed);
   return SDG_OK;
 failed:
   view_leave(control);
   sdg_segment_fini(view);
   return status;
+}
+
+// A process that `holder` started, or that one of those did, is no rank; of any
+// other it was wanted that it is.
+static sdg_status_t taken_report(const char *rendezvous, int rank,
+                                 int32_t holder) {
+  char name[32];
+  sdg_process_name(holder, name, sizeof name);
+  if (holder > 0 && sdg_process_is_above(holder))
+    return sdg_fail(SDG_E_DESCENDANT,
+                    "process %d was started by process %d (%s), which is rank "
+                    "%d",
+                    (int)getpid(), (int)holder, name, rank);
+  return sdg_fail(SDG_E_RANK_TAKEN,
+                  "process %d (%s) is rank %d at %s, and did not start process "
+                  "%d",
+                  (int)holder, name, rank, rendezvous, (int)getpid());
 }
 
 sdg_status_t sdg_control_join(const char *rendezvous, int rank, int size,
@@ -132,15 +152,21 @@ sdg_status_t sdg_control_join(const char *rendezvous, int rank, int size,
   control->timeout_s = timeout_s;
   control->owner = getpid();
   control->lock.fd = -1;
+  int32_t holder = 0;
   pid_t before = atomic_load(&joined_process);
   if (path && (before == control->owner ||
                !atomic_compare_exchange_strong(&joined_process, &before,
                                                control->owner))) {
-    status = SDG_E_RANK_TAKEN;
+    status = sdg_fail(SDG_E_RANK_TAKEN, "this process has joined already");
     goto not_claimed;
   }
-  if (path)
-    SDG_TRY_GOTO(sdg_ranklock_take(path, rank, &control->lock), not_locked);
+  if (path) {
+    status = sdg_ranklock_take(path, rank, &control->lock, &holder);
+    if (status == SDG_E_RANK_TAKEN)
+      status = taken_report(rendezvous, rank, holder);
+    if (status != SDG_OK)
+      goto not_locked;
+  }
   SDG_TRY_GOTO(tcp ? meet_over_tcp(control, rendezvous, &secret)
                    : meet(control),
                not_met);

@@ -29,8 +29,9 @@ typedef struct sdg_control sdg_control_t;
  * SUNDOG_SECRET_FILE. Blocks until all ranks have joined; `timeout_s` bounds
  * this and every later wait, and may be a fraction. size 1 needs no rendezvous.
  * A process joins one job of several ranks at a time. Errors: SDG_E_RANK_TAKEN
- * when another process (or this one) already joined as this rank, not reported
- * by sdg_fail: a child of a rank is to be silent, and the caller knows who is;
+ * when another process (or this one) already joined as this rank,
+ * SDG_E_DESCENDANT where that one started this one, which is to go on without
+ * sundog;
  * SDG_E_JOIN_TIMEOUT naming the ranks that are missing, SDG_E_PEER_LOST naming
  * one that ended meanwhile, SDG_E_RENDEZVOUS for a place that cannot be used or
  * ranks of another size, SDG_E_SECRET for a secret that is missing or not the

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "src/address.h"
+#include "src/launcher.h"
 #include "src/secret.h"
 #include "src/segment.h"
 
@@ -37,7 +38,8 @@ typedef struct sdg_frame_who {
   uint32_t to;   /* the rank that is called */
   uint32_t port; /* at which this rank can be called */
   uint32_t zero;
-  sdg_address_t address; /* of this rank, as it called */
+  sdg_address_t address;         /* of this rank, as it called */
+  char launch[SDG_LAUNCH_BYTES]; /* sdg_launch_name() */
 } sdg_frame_who_t;
 
 typedef struct sdg_frame_claim {

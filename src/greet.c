@@ -119,10 +119,12 @@ static bool challenge_hear(sdg_carrier_t *carrier, sdg_link_t *link) {
   claim.who.size = (uint32_t)carrier->size;
   claim.who.rank = (uint32_t)carrier->rank;
   claim.who.to = (uint32_t)link->rank;
-  claim.who.port = carrier->port;
+  sdg_launch_name(claim.who.launch, sizeof claim.who.launch);
   socklen_t bytes = sizeof claim.who.address;
-  if (getsockname(link->fd.fd, &claim.who.address.any, &bytes) != 0)
+  if (getsockname(link->fd.fd, &claim.who.address.any, &bytes) != 0 ||
+      (link->rank == 0 && !sdg_carrier_listen(carrier, &claim.who.address)))
     return false;
+  claim.who.port = carrier->port;
   sdg_secret_prove(&carrier->secret, calls, link->own_nonce, link->other_nonce,
                    &claim.who, sizeof claim.who, claim.proof);
   memcpy(sdg_link_room(link, sizeof claim), &claim, sizeof claim);
@@ -147,9 +149,18 @@ static bool refuse(sdg_carrier_t *carrier, sdg_link_t *link, bool fails_all,
 // Of one that knows the secret, what it says of itself.
 static bool claim_judge(sdg_carrier_t *carrier, sdg_link_t *link,
                         const sdg_frame_who_t *who) {
-  char text[256], one[64], two[64];
+  char text[512], one[64], two[64];
+  char launch[SDG_LAUNCH_BYTES], other[SDG_LAUNCH_BYTES];
+  memcpy(other, who->launch, sizeof other);
   if (who->layout != sdg_segment_layout())
     return refuse(carrier, link, true, "the ranks run different sundogs");
+  if (sdg_launch_differs(other, launch, sizeof launch)) {
+    snprintf(text, sizeof text,
+             "rank %u is of another launch (%s) than rank %d (%s)", who->rank,
+             other, carrier->rank, launch);
+    sdg_log("%s", text);
+    return refuse(carrier, link, false, text); // ours may still come
+  }
   if (who->size != (uint32_t)carrier->size) {
     snprintf(text, sizeof text, "rank %u has size %u, rank %d has size %d",
              who->rank, who->size, carrier->rank, carrier->size);

@@ -6,11 +6,12 @@
 #include <stdint.h>
 #include <sys/un.h>
 
+#include "src/launcher.h"
 #include "src/status.h"
 
 #define SDG_HELLO_MAGIC UINT64_C(0x7364672d68656c6f) /* "sdg-helo" */
 
-enum { SDG_ANSWER_TEXT_BYTES = 232 };
+enum { SDG_ANSWER_TEXT_BYTES = 488 };
 
 /* The first words of a rank to rank 0. One machine, so the byte order is that
  * of both. */
@@ -20,6 +21,7 @@ typedef struct sdg_hello {
   uint32_t size;
   uint32_t rank;
   uint32_t reserved;
+  char launch[SDG_LAUNCH_BYTES]; /* sdg_launch_name() */
 } sdg_hello_t;
 
 /* Rank 0's answer; with SDG_OK comes the descriptor of the segment. */

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "src/channel.h"
 #include "src/log.h"
@@ -17,6 +18,8 @@
 atomic_int sdg_job_failure = SDG_OK;
 
 static atomic_bool disarmed;
+// What a process made by fork is; set in it before it has threads.
+static enum { CHILD_NOT, CHILD_OF_RANK, CHILD_OF_NONE } child;
 static struct {
   pthread_mutex_t lock; // held while joining
   bool tried;
@@ -25,6 +28,7 @@ static struct {
   sdg_mesh_t mesh;
   sdg_group_t group;
   sdg_axes_t axes;
+  int rank; // kept in a child, which has no control
 } job = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 bool sdg_job_asked(void) {
@@ -59,6 +63,7 @@ static sdg_status_t join(const sdg_mesh_t *mesh, sdg_axes_t axes) {
   }
   SDG_TRY(sdg_control_join(rendezvous, rank, size, options->timeout_s,
                            &job.control));
+  job.rank = rank;
   job.mesh = *mesh;
   job.axes = axes;
   job.group.count = sdg_mesh_group(mesh, rank, axes, job.group.rank);
@@ -72,7 +77,7 @@ sdg_status_t sdg_job_join(const sdg_mesh_t *mesh, sdg_axes_t axes) {
   if (!job.tried) {
     job.tried = true;
     job.result = join(mesh, axes);
-    if (job.result == SDG_E_RANK_TAKEN)
+    if (job.result == SDG_E_DESCENDANT)
       sdg_job_disarm();
     else if (job.result != SDG_OK)
       (void)sdg_job_fail(job.result);
@@ -136,6 +141,30 @@ void sdg_job_call(char *out, size_t out_bytes) {
 void sdg_job_disarm(void) {
   atomic_store(&disarmed, true);
   sdg_control_forget(job.control);
+}
+
+void sdg_job_forked(void) {
+  if (!sdg_job_disarmed())
+    child = job.control ? CHILD_OF_RANK : CHILD_OF_NONE;
+  sdg_job_disarm();
+}
+
+sdg_status_t sdg_job_child(const char *entry_name) {
+  static atomic_bool said;
+  switch (child) {
+  case CHILD_OF_NONE:
+    return sdg_fail(SDG_E_FORKED, "process %d at %s", (int)getpid(),
+                    entry_name);
+  case CHILD_OF_RANK:
+    if (!atomic_exchange(&said, true))
+      (void)sdg_fail(SDG_E_DESCENDANT,
+                     "process %d, made by rank %d with fork, at %s",
+                     (int)getpid(), job.rank, entry_name);
+    break;
+  case CHILD_NOT:
+    break;
+  }
+  return SDG_OK;
 }
 
 bool sdg_job_disarmed(void) {

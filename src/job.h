@@ -43,8 +43,8 @@ typedef struct sdg_group {
 
 /* Joins as a rank with this mesh, `axes` being those that some split names;
  * idempotent, the first result stays. Blocks until all ranks are there.
- * SDG_E_RANK_TAKEN: another process of this rank joined first; this one is to
- * pass everything from now on. */
+ * SDG_E_DESCENDANT: the rank's process started this one, which is to pass
+ * everything from now on. */
 sdg_status_t sdg_job_join(const sdg_mesh_t *mesh,
                           sdg_axes_t axes) SDG_MUST_CHECK;
 bool sdg_job_joined(void);
@@ -64,8 +64,14 @@ void sdg_job_call(char *out, size_t out_bytes);
 /* The one that it is about to count. */
 void sdg_job_call_next(const char *entry_name, char *out, size_t out_bytes);
 
-/* The child of fork(): it is no rank. No wait, no allocation. */
+/* This process is no rank. No wait, no allocation. */
 void sdg_job_disarm(void);
+/* The same in a child made by fork. */
+void sdg_job_forked(void);
+/* In such a child, at an op that may be tagged: SDG_OK where its parent is a
+ * rank, said once; SDG_E_FORKED where the parent might have become one, and
+ * nobody may take the op for the rank's. SDG_OK in every other process. */
+sdg_status_t sdg_job_child(const char *entry_name) SDG_MUST_CHECK;
 bool sdg_job_disarmed(void);
 
 /* At exit: writes the report and leaves the control channel. No CUDA. */

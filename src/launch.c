@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "src/launcher.h"
+#include "src/options.h"
 #include "src/rendezvous.h"
 
 // What names a launch: equal in all its ranks, different between launches.
@@ -31,7 +32,18 @@ static uint64_t hash_text(uint64_t hash, const char *text) {
   return (hash ^ 0xff) * UINT64_C(1099511628211); // where a text ends
 }
 
+bool sdg_launch_differs(char *other, char *out_own, size_t own_bytes) {
+  other[SDG_LAUNCH_BYTES - 1] = '\0';
+  sdg_launch_name(out_own, own_bytes);
+  return *other && *out_own && strcmp(other, out_own) != 0;
+}
+
 void sdg_launch_name(char *out, size_t bytes) {
+  const char *given = sdg_options_get()->launch;
+  if (*given) {
+    snprintf(out, bytes, "%s", given);
+    return;
+  }
   size_t used = 0;
   bool alone = false;
   uint64_t hash = UINT64_C(14695981039346656037);

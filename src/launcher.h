@@ -46,5 +46,9 @@ extern const sdg_launch_name_t sdg_launch_names[SDG_LAUNCH_NAMES];
  * that of every other launch; "" where nothing names the launch, or the ranks
  * were numbered by the user, and may be of several. */
 void sdg_launch_name(char *out, size_t bytes);
+/* Whether `other`, of SDG_LAUNCH_BYTES bytes from another process, names
+ * another launch than this one's, which is *out_own. It is ended by a NUL
+ * first. */
+bool sdg_launch_differs(char *other, char *out_own, size_t own_bytes);
 
 #endif

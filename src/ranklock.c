@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "src/fd.h"
+#include "src/process.h"
 
 static struct flock lock_of(short type, int start, int bytes) {
   return (struct flock){
@@ -46,8 +47,32 @@ static int lockfile_is(const char *path, int fd) {
          named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
 }
 
+// Which process has a rank; behind the bytes that are locked.
+enum { HOLDERS_AT = 4096 };
+
+static off_t holder_at(int rank) {
+  return HOLDERS_AT + (off_t)rank * (off_t)sizeof(sdg_process_t);
+}
+
+// The process that is noted as the rank's; 0: none, or one that has ended.
+static int32_t holder_read(int fd, int rank) {
+  sdg_process_t noted;
+  if (pread(fd, &noted, sizeof noted, holder_at(rank)) != sizeof noted ||
+      !sdg_process_lives(&noted))
+    return 0;
+  return noted.pid;
+}
+
+static void holder_note(int fd, int rank, const sdg_process_t *process) {
+  // Without room on the disk the lock says who holds the rank.
+  ssize_t noted = pwrite(fd, process, sizeof *process, holder_at(rank));
+  (void)noted;
+}
+
 sdg_status_t sdg_ranklock_take(const char *socket_path, int rank,
-                               sdg_ranklock_t *out_lock) {
+                               sdg_ranklock_t *out_lock, int32_t *out_holder) {
+  const sdg_process_t self = sdg_process_self();
+  *out_holder = 0;
   char *path;
   if (asprintf(&path, "%s.lock", socket_path) < 0)
     return sdg_fail(SDG_E_NO_MEMORY, "path of the lock file");
@@ -57,8 +82,18 @@ sdg_status_t sdg_ranklock_take(const char *socket_path, int rank,
     int fd = -1;
     SDG_TRY_GOTO(lockfile_open(path, &fd), failed);
     struct flock lock = lock_of(F_WRLCK, rank, 1);
+    int32_t holder = holder_read(fd, rank);
     if (fcntl(fd, F_SETLK, &lock) == 0) {
+      // Read again: it may have been noted in between.
+      holder = holder_read(fd, rank);
+      if (holder > 0 && holder != self.pid) {
+        close(fd);
+        *out_holder = holder;
+        status = SDG_E_RANK_TAKEN;
+        goto failed;
+      }
       if (lockfile_is(path, fd)) {
+        holder_note(fd, rank, &self);
         *out_lock = (sdg_ranklock_t){.fd = fd, .path = path};
         return SDG_OK;
       }
@@ -76,6 +111,7 @@ sdg_status_t sdg_ranklock_take(const char *socket_path, int rank,
     }
     // l_len 0 is the whole file: a job's last process, about to remove it.
     if (asked == 0 && lock.l_type != F_UNLCK && lock.l_len == 1) {
+      *out_holder = holder > 0 ? holder : lock.l_pid > 0 ? lock.l_pid : 0;
       status = SDG_E_RANK_TAKEN;
       goto failed;
     }
@@ -96,7 +132,9 @@ void sdg_ranklock_release(sdg_ranklock_t *lock, int rank,
     // once, at least the last one gets it.
     struct flock own = lock_of(F_UNLCK, rank, 1);
     struct flock whole = lock_of(F_WRLCK, 0, 0);
+    const sdg_process_t nobody = {0};
     struct stat file;
+    holder_note(lock->fd, rank, &nobody);
     if (fcntl(lock->fd, F_SETLK, &own) == 0 &&
         fcntl(lock->fd, F_SETLK, &whole) == 0 &&
         lockfile_is(lock->path, lock->fd)) {

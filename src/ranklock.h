@@ -3,6 +3,8 @@
 #ifndef SDG_SRC_RANKLOCK_H
 #define SDG_SRC_RANKLOCK_H
 
+#include <stdint.h>
+
 #include "src/status.h"
 
 /* Held by the process, released by the kernel with it; children made by fork
@@ -12,11 +14,14 @@ typedef struct sdg_ranklock {
   char *path; /* of the lock file, owned */
 } sdg_ranklock_t;
 
-/* Takes `rank` of the job that meets at `socket_path`. SDG_E_RANK_TAKEN,
- * without a report, when another process holds it; SDG_E_RENDEZVOUS when the
- * file cannot be made or is not this user's. */
+/* Takes `rank` of the job that meets at `socket_path`, and leaves there which
+ * process has it. SDG_E_RANK_TAKEN, without a report, when another process
+ * holds it: *out_holder is its number, 0 if that cannot be told. One that has
+ * closed every descriptor, and with them its lock, holds it while it lives.
+ * SDG_E_RENDEZVOUS when the file cannot be made or is not this user's. */
 sdg_status_t sdg_ranklock_take(const char *socket_path, int rank,
-                               sdg_ranklock_t *out_lock) SDG_MUST_CHECK;
+                               sdg_ranklock_t *out_lock,
+                               int32_t *out_holder) SDG_MUST_CHECK;
 
 /* Gives the rank back. The last process of the job removes the lock file, and
  * `socket_path` unless NULL: where rank 0 was met, in case it died before it

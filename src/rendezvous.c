@@ -3,7 +3,9 @@
 #include "src/rendezvous.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -12,7 +14,11 @@
 
 #include "src/fd.h"
 #include "src/handshake.h"
+#include "src/log.h"
+#include "src/options.h"
 #include "src/stopwatch.h"
+
+enum { WARNING_SECONDS = 30 };
 
 sdg_status_t sdg_rendezvous_path(const char *rendezvous,
                                  const char **out_path) {
@@ -30,16 +36,47 @@ static void pause_ms(long ms) {
   nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
 }
 
+// Says once whom this rank waits for, when it is time to.
+static void warn(sdg_rendezvous_wait_t *wait, const char *missing, int size) {
+  double limit_s = wait->timeout_s / 2 < WARNING_SECONDS ? wait->timeout_s / 2
+                                                         : WARNING_SECONDS;
+  double waited_s = sdg_stopwatch_read(&wait->watch);
+  if (wait->warned || waited_s < limit_s)
+    return;
+  wait->warned = 1;
+  sdg_log("has waited %.3g s at %s for %s of %d to join", waited_s, wait->place,
+          missing, size);
+}
+
+// "its process exited with status 0" of a rank that `sundog run` started and
+// saw end; false if it did not.
+static bool rank_ended(int rank, char *out, size_t bytes) {
+  const char *folder = sdg_options_get()->report;
+  char path[4096];
+  if (!*folder)
+    return false;
+  snprintf(path, sizeof path, "%s/ended-%d", folder, rank);
+  int fd = sdg_fd_raise(open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (fd < 0)
+    return false;
+  ssize_t n = read(fd, out, bytes - 1);
+  close(fd);
+  out[n > 0 ? n : 0] = '\0';
+  return n > 0;
+}
+
 // One attempt's end: 0 come again, 1 answered (with *out_fd or -1).
-static int answer_receive(int fd, sdg_stopwatch_t *watch, double timeout_s,
-                          sdg_answer_t *out_answer, int *out_fd) {
+static int answer_receive(int fd, sdg_rendezvous_wait_t *wait,
+                          const sdg_hello_t *hello, sdg_answer_t *out_answer,
+                          int *out_fd) {
   size_t got = 0;
   *out_fd = -1;
   while (got < sizeof *out_answer) {
-    struct pollfd wait = {.fd = fd, .events = POLLIN};
-    if (sdg_stopwatch_read(watch) >= timeout_s)
+    struct pollfd polled = {.fd = fd, .events = POLLIN};
+    if (sdg_stopwatch_read(&wait->watch) >= wait->timeout_s)
       return 0;
-    if (poll(&wait, 1, 50) <= 0)
+    warn(wait, "rank 0", (int)hello->size);
+    if (poll(&polled, 1, 50) <= 0)
       continue;
     union {
       struct cmsghdr head;
@@ -71,9 +108,10 @@ static int answer_receive(int fd, sdg_stopwatch_t *watch, double timeout_s,
 }
 
 // One attempt; *out_retry is set when the next may succeed.
-static sdg_status_t connect_once(const char *path, const sdg_hello_t *hello,
-                                 sdg_stopwatch_t *watch, double timeout_s,
+static sdg_status_t connect_once(const sdg_hello_t *hello,
+                                 sdg_rendezvous_wait_t *wait,
                                  sdg_segment_view_t *out_view, int *out_retry) {
+  const char *path = wait->place;
   struct sockaddr_un address;
   int folder, segment_fd = -1, fd = -1;
   sdg_answer_t answer;
@@ -99,7 +137,7 @@ static sdg_status_t connect_once(const char *path, const sdg_hello_t *hello,
     goto done;
   }
   if (send(fd, hello, sizeof *hello, MSG_NOSIGNAL) != sizeof *hello ||
-      !answer_receive(fd, watch, timeout_s, &answer, &segment_fd)) {
+      !answer_receive(fd, wait, hello, &answer, &segment_fd)) {
     *out_retry = 1; // that rank 0 ended, or its table was full
     goto done;
   }
@@ -108,7 +146,9 @@ static sdg_status_t connect_once(const char *path, const sdg_hello_t *hello,
     status = sdg_fail(SDG_E_RENDEZVOUS,
                       "who listens at %s is not rank 0 of this sundog", path);
   else if (answer.status == SDG_E_RANK_TAKEN)
-    status = SDG_E_RANK_TAKEN;
+    status = sdg_fail(SDG_E_RANK_TAKEN,
+                      "rank 0 at %s has met another process as rank %u", path,
+                      hello->rank);
   else if (answer.status != SDG_OK || segment_fd < 0)
     status = sdg_fail(SDG_E_RENDEZVOUS, "%s", answer.text);
   else {
@@ -132,45 +172,88 @@ done:
   return status;
 }
 
-sdg_status_t sdg_rendezvous_connect(const char *path, int rank, int size,
-                                    double timeout_s, sdg_stopwatch_t *watch,
+sdg_status_t sdg_rendezvous_connect(int rank, int size,
+                                    sdg_rendezvous_wait_t *wait,
                                     sdg_segment_view_t *out_view) {
   sdg_hello_t hello = {.magic = SDG_HELLO_MAGIC,
                        .layout = sdg_segment_layout(),
                        .size = (uint32_t)size,
                        .rank = (uint32_t)rank};
+  char end[128];
+  sdg_launch_name(hello.launch, sizeof hello.launch);
   for (long wait_ms = 1;; wait_ms = wait_ms < 16 ? wait_ms * 2 : 20) {
     int retry;
-    SDG_TRY(connect_once(path, &hello, watch, timeout_s, out_view, &retry));
+    bool ended = rank_ended(0, end, sizeof end);
+    SDG_TRY(connect_once(&hello, wait, out_view, &retry));
     if (!retry)
       return SDG_OK;
-    if (sdg_stopwatch_read(watch) >= timeout_s)
+    if (ended)
+      return sdg_fail(SDG_E_PEER_LOST,
+                      "rank 0 of %d never joined, while rank %d waits for it: "
+                      "%s",
+                      size, rank, end);
+    if (sdg_stopwatch_read(&wait->watch) >= wait->timeout_s)
       return sdg_fail(SDG_E_JOIN_TIMEOUT,
                       "rank 0 of %d did not answer at %s within %g s", size,
-                      path, timeout_s);
+                      wait->place, wait->timeout_s);
+    warn(wait, "rank 0", size);
     pause_ms(wait_ms);
   }
 }
 
-sdg_status_t sdg_rendezvous_complete(const sdg_segment_view_t *view, int self,
-                                     double waited_s, double timeout_s,
-                                     const char *path, int *out_all) {
-  char missing[256];
+// "1, 3" of the ranks that have not entered; they are counted.
+static int missing_list(const sdg_segment_view_t *view, char *out, size_t bytes,
+                        int *out_coming) {
   size_t used = 0;
-  int count = 0, coming = 0;
-  missing[0] = '\0';
+  int count = 0;
+  out[0] = '\0';
+  *out_coming = 0;
   for (int r = 0; r < view->ranks; r++) {
     sdg_segment_state_t state = sdg_segment_state(view, r);
-    coming += state == SDG_SEGMENT_COMING;
+    *out_coming += state == SDG_SEGMENT_COMING;
     if (state != SDG_SEGMENT_ABSENT)
       continue;
     count++;
-    if (used < sizeof missing - 16)
-      used += (size_t)snprintf(missing + used, sizeof missing - used, "%s%d",
+    if (used < bytes - 16)
+      used += (size_t)snprintf(out + used, bytes - used, "%s%d",
                                used ? ", " : "", r);
-    else if (missing[used - 1] != '.')
-      used += (size_t)snprintf(missing + used, sizeof missing - used, " ...");
+    else if (out[used - 1] != '.')
+      used += (size_t)snprintf(out + used, bytes - used, " ...");
   }
+  return count;
+}
+
+// One that had entered and is gone, or that ended and had not.
+static sdg_status_t ends_look(const sdg_segment_view_t *view, int self,
+                              const char *missing, int count) {
+  char end[128];
+  for (int r = 0; r < view->ranks; r++) {
+    sdg_segment_state_t state = sdg_segment_state(view, r);
+    if (r == self)
+      continue;
+    // In this order: one that ends well has entered before.
+    if (state == SDG_SEGMENT_ABSENT && rank_ended(r, end, sizeof end) &&
+        sdg_segment_state(view, r) == SDG_SEGMENT_ABSENT)
+      return sdg_segment_fail(view, self, SDG_E_PEER_LOST,
+                              "rank %d never joined, while rank %d waits for "
+                              "rank%s %s: %s",
+                              r, self, count == 1 ? "" : "s", missing, end);
+    if (state == SDG_SEGMENT_JOINED && !sdg_segment_alive(view, r) &&
+        sdg_segment_state(view, r) == SDG_SEGMENT_JOINED)
+      return sdg_segment_fail(view, self, SDG_E_PEER_LOST,
+                              "rank %d ended while rank %d waits for rank%s %s "
+                              "to join",
+                              r, self, count == 1 ? "" : "s",
+                              count ? missing : "of other machines");
+  }
+  return SDG_OK;
+}
+
+sdg_status_t sdg_rendezvous_complete(const sdg_segment_view_t *view, int self,
+                                     sdg_rendezvous_wait_t *wait,
+                                     int *out_all) {
+  char missing[256], named[300];
+  int coming, count = missing_list(view, missing, sizeof missing, &coming);
   SDG_TRY(sdg_segment_failure(view, self, 1));
   *out_all = count + coming == 0;
   if (*out_all)
@@ -180,26 +263,18 @@ sdg_status_t sdg_rendezvous_complete(const sdg_segment_view_t *view, int self,
     count = 1; // of the others nothing can be known
     snprintf(missing, sizeof missing, "0");
   }
-  sdg_status_t status = SDG_OK;
-  for (int r = 0; r < view->ranks && status == SDG_OK; r++)
-    if (r != self && sdg_segment_state(view, r) == SDG_SEGMENT_JOINED &&
-        !sdg_segment_alive(view, r) &&
-        sdg_segment_state(view, r) == SDG_SEGMENT_JOINED)
-      status =
-          sdg_segment_fail(view, self, SDG_E_PEER_LOST,
-                           "rank %d ended while rank %d waits for rank%s %s to "
-                           "join",
-                           r, self, count == 1 ? "" : "s",
-                           count ? missing : "of other machines");
-  if (status == SDG_OK && waited_s >= timeout_s && count == 0)
-    status = sdg_segment_fail(view, self, SDG_E_JOIN_TIMEOUT,
-                              "rank %d could not call %d of the %d ranks "
-                              "within %g s: their machines do not let it",
-                              self, coming, view->ranks, timeout_s);
-  else if (status == SDG_OK && waited_s >= timeout_s)
-    status = sdg_segment_fail(view, self, SDG_E_JOIN_TIMEOUT,
-                              "rank%s %s of %d did not come to %s within %g s",
-                              count > 1 ? "s" : "", missing, view->ranks, path,
-                              timeout_s);
-  return status;
+  SDG_TRY(ends_look(view, self, missing, count));
+  snprintf(named, sizeof named, "rank%s %s", count == 1 ? "" : "s",
+           count ? missing : "of other machines");
+  warn(wait, named, view->ranks);
+  if (sdg_stopwatch_read(&wait->watch) < wait->timeout_s)
+    return SDG_OK;
+  if (count == 0)
+    return sdg_segment_fail(view, self, SDG_E_JOIN_TIMEOUT,
+                            "rank %d could not call %d of the %d ranks "
+                            "within %g s: their machines do not let it",
+                            self, coming, view->ranks, wait->timeout_s);
+  return sdg_segment_fail(view, self, SDG_E_JOIN_TIMEOUT,
+                          "%s of %d did not come to %s within %g s", named,
+                          view->ranks, wait->place, wait->timeout_s);
 }

@@ -17,32 +17,38 @@
 sdg_status_t sdg_rendezvous_path(const char *rendezvous,
                                  const char **out_path) SDG_MUST_CHECK;
 
-/* Rank 0, holding the lock of its rank: listens at `path` (mode 0600), gives
- * the segment to each process of the same user that says a free rank of this
- * job, and returns when all have entered; the socket is removed. A socket
- * left by a dead job is replaced; SDG_E_RANK_TAKEN, without a report, when a
- * live process listens there. Failures are posted in the segment:
+/* A wait for other ranks to join. */
+typedef struct sdg_rendezvous_wait {
+  const char *place; /* for messages */
+  double timeout_s;
+  sdg_stopwatch_t watch;
+  int warned;
+} sdg_rendezvous_wait_t;
+
+/* Rank 0, holding the lock of its rank: listens at `wait->place` (mode 0600),
+ * gives the segment to each process of the same user that says a free rank of
+ * this job, and returns when all have entered; the socket is removed. A socket
+ * left by a dead job is replaced; SDG_E_RENDEZVOUS when a live process listens
+ * there. Ranks of another launch are refused and not counted. Failures are
+ * posted in the segment:
  * SDG_E_JOIN_TIMEOUT names the ranks missing, SDG_E_PEER_LOST the rank that
  * ended, SDG_E_RENDEZVOUS a rank that was started with another size. */
-sdg_status_t sdg_rendezvous_serve(const char *path,
-                                  const sdg_segment_view_t *view,
-                                  double timeout_s,
-                                  sdg_stopwatch_t *watch) SDG_MUST_CHECK;
+sdg_status_t sdg_rendezvous_serve(const sdg_segment_view_t *view,
+                                  sdg_rendezvous_wait_t *wait) SDG_MUST_CHECK;
 
 /* Another rank: gets the segment from rank 0 and enters it, retrying until
  * the timeout.
  * SDG_E_JOIN_TIMEOUT, SDG_E_RENDEZVOUS, SDG_E_RANK_TAKEN. */
 sdg_status_t
-sdg_rendezvous_connect(const char *path, int rank, int size, double timeout_s,
-                       sdg_stopwatch_t *watch,
+sdg_rendezvous_connect(int rank, int size, sdg_rendezvous_wait_t *wait,
                        sdg_segment_view_t *out_view) SDG_MUST_CHECK;
 
 /* Whether all ranks have entered. SDG_OK and *out_all 0: not yet. Fails, and
- * posts, when one that had entered is gone or `waited_s` is past the timeout;
- * fails with what another rank posted. */
+ * posts, when one that had entered is gone, one ended that had not, or the
+ * watch is past the timeout; fails with what another rank posted. After 30 s or
+ * half the timeout a line says who is waited for, once (wait->warned). */
 sdg_status_t sdg_rendezvous_complete(const sdg_segment_view_t *view, int self,
-                                     double waited_s, double timeout_s,
-                                     const char *path,
+                                     sdg_rendezvous_wait_t *wait,
                                      int *out_all) SDG_MUST_CHECK;
 
 /* SDG_E_RENDEZVOUS where no rendezvous is given ("") although the launcher says

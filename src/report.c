@@ -3,11 +3,13 @@
 #include "src/report.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "src/job.h"
 #include "src/jsontext.h"
@@ -110,10 +112,6 @@ void sdg_report_wait(sdg_report_row_t *row, int64_t wait_ns) {
     add(&row->wait_ns, wait_ns);
 }
 
-void sdg_report_fail(void) {
-  atomic_fetch_add(&refused, 1);
-}
-
 uint64_t sdg_report_calls(void) {
   int64_t all = 0;
   for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++)
@@ -210,6 +208,29 @@ static void report_write(const char *folder) {
   int failed = ferror(file);
   if (fclose(file) != 0 || failed)
     (void)sdg_fail(SDG_E_REPORT, "%s: write failed", path);
+}
+
+// At once, as another process may write the report of its rank.
+static void stray_write(void) {
+  const char *folder = sdg_options_get()->report, *text = sdg_last_error();
+  char path[4096];
+  if (!*folder)
+    return;
+  sdg_sigguard_t guard = sdg_sigguard_begin();
+  snprintf(path, sizeof path, "%s/failed-%d", folder, (int)getpid());
+  int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (file >= 0) {
+    ssize_t written = write(file, text, strlen(text));
+    (void)written; // that it is there counts
+    close(file);
+  }
+  sdg_sigguard_end(&guard);
+}
+
+void sdg_report_fail(void) {
+  atomic_fetch_add(&refused, 1);
+  if (!sdg_job_joined())
+    stray_write();
 }
 
 void sdg_report_write(void) {

@@ -13,6 +13,7 @@
 
 #include "src/fd.h"
 #include "src/handshake.h"
+#include "src/log.h"
 #include "src/rendezvous.h"
 #include "src/stopwatch.h"
 
@@ -43,8 +44,10 @@ static sdg_status_t stale_remove(const char *path,
   int why =
       connect(fd, (const void *)address, sizeof *address) == 0 ? 0 : errno;
   close(fd);
+  // Not a rank 0: that would hold the lock which is ours.
   if (why == 0 || why == EAGAIN)
-    return SDG_E_RANK_TAKEN;
+    return sdg_fail(SDG_E_RENDEZVOUS,
+                    "a process that is not of this job listens at %s", path);
   if (why != ECONNREFUSED && why != ENOENT)
     return sdg_fail(SDG_E_RENDEZVOUS, "%s: %s", path, strerror(why));
   if (unlink(path) != 0 && errno != ENOENT)
@@ -115,7 +118,7 @@ static void caller_drop(caller_t *caller) {
 // job; anybody else is told and forgotten.
 static sdg_status_t caller_judge(const sdg_segment_view_t *view,
                                  caller_t *callers, int count, caller_t *c) {
-  char text[SDG_ANSWER_TEXT_BYTES];
+  char text[SDG_ANSWER_TEXT_BYTES], launch[SDG_LAUNCH_BYTES];
   const sdg_hello_t *hello = &c->hello;
   int rank = (int)hello->rank, taken = 0;
   if (hello->magic != SDG_HELLO_MAGIC) {
@@ -124,6 +127,16 @@ static sdg_status_t caller_judge(const sdg_segment_view_t *view,
   }
   if (hello->layout != sdg_segment_layout()) {
     answer_send(c->fd, SDG_E_RENDEZVOUS, "rank 0 runs another sundog", -1);
+    caller_drop(c);
+    return SDG_OK;
+  }
+  if (sdg_launch_differs(c->hello.launch, launch, sizeof launch)) {
+    // Its own rank of that number may still come.
+    snprintf(text, sizeof text,
+             "rank %u is of another launch (%.120s) than rank 0 (%.120s)",
+             hello->rank, hello->launch, launch);
+    answer_send(c->fd, SDG_E_RENDEZVOUS, text, -1);
+    sdg_log("%s", text);
     caller_drop(c);
     return SDG_OK;
   }
@@ -192,8 +205,7 @@ static void callers_accept(int listener, caller_t *callers, int count,
 }
 
 static sdg_status_t callers_serve(int listener, const sdg_segment_view_t *view,
-                                  const char *path, double timeout_s,
-                                  sdg_stopwatch_t *watch) {
+                                  sdg_rendezvous_wait_t *wait) {
   int count = view->ranks + STRANGERS, all = 0;
   caller_t *callers = calloc((size_t)count, sizeof *callers);
   struct pollfd *polls = calloc((size_t)count + 1, sizeof *polls);
@@ -207,9 +219,8 @@ static sdg_status_t callers_serve(int listener, const sdg_segment_view_t *view,
   for (int i = 0; i < count; i++)
     callers[i].fd = -1;
   for (;;) {
-    double now_s = sdg_stopwatch_read(watch);
-    SDG_TRY_GOTO(sdg_rendezvous_complete(view, 0, now_s, timeout_s, path, &all),
-                 done);
+    double now_s = sdg_stopwatch_read(&wait->watch);
+    SDG_TRY_GOTO(sdg_rendezvous_complete(view, 0, wait, &all), done);
     if (all)
       break;
     for (int i = 0; i < count; i++)
@@ -237,13 +248,12 @@ done:
   return status;
 }
 
-sdg_status_t sdg_rendezvous_serve(const char *path,
-                                  const sdg_segment_view_t *view,
-                                  double timeout_s, sdg_stopwatch_t *watch) {
+sdg_status_t sdg_rendezvous_serve(const sdg_segment_view_t *view,
+                                  sdg_rendezvous_wait_t *wait) {
   int listener = -1;
-  SDG_TRY(listener_open(path, &listener));
-  sdg_status_t status = callers_serve(listener, view, path, timeout_s, watch);
-  unlink(path);
+  SDG_TRY(listener_open(wait->place, &listener));
+  sdg_status_t status = callers_serve(listener, view, wait);
+  unlink(wait->place);
   close(listener);
   return status;
 }

@@ -109,6 +109,15 @@ static sdg_status_t rank_find(bool alone, int *out_rank, int *out_size,
                         origin, *out_rank, *out_size);
 }
 
+// Which launch the rank is of; below, the rank's numbers are sundog's own.
+static sdg_status_t launch_set(void) {
+  char name[SDG_LAUNCH_BYTES];
+  sdg_launch_name(name, sizeof name);
+  return setenv("SUNDOG_LAUNCH", name, 1) == 0
+             ? SDG_OK
+             : sdg_fail(SDG_E_NO_MEMORY, "for SUNDOG_LAUNCH");
+}
+
 // The launcher's numbers as sundog's own: what the program starts is known to
 // be within a rank.
 static sdg_status_t rank_set(int rank, int size, int local_rank) {
@@ -142,7 +151,7 @@ int command_exec(int argc, char **argv) {
   }
   if (meeting_set(size) != SDG_OK || launch_preload(launch, NULL) != SDG_OK ||
       launch_bind(launch, local_rank, size) != SDG_OK ||
-      rank_set(rank, size, local_rank) != SDG_OK)
+      launch_set() != SDG_OK || rank_set(rank, size, local_rank) != SDG_OK)
     return COMMAND_FAILED;
   char **words = launch_arguments(launch->program, rank, size, local_rank);
   if (!words) {

@@ -2,6 +2,7 @@
 // Adds up the reports of the ranks and prints them as a table.
 #include "tools/report.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -193,6 +194,31 @@ static void table_print(const table_t *table) {
   scols_unref_table(out);
 }
 
+// Processes that could not be the rank that they were to be: how many, and the
+// failure of one.
+static int strays_read(const char *folder, char *out_text, size_t bytes) {
+  DIR *entries = opendir(folder);
+  int count = 0;
+  out_text[0] = '\0';
+  if (!entries)
+    return 0;
+  for (struct dirent *entry; (entry = readdir(entries));) {
+    char path[4096];
+    if (strncmp(entry->d_name, "failed-", 7) != 0)
+      continue;
+    count++;
+    snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+    FILE *file = *out_text ? NULL : fopen(path, "re");
+    if (!file)
+      continue;
+    size_t n = fread(out_text, 1, bytes - 1, file);
+    out_text[n] = '\0';
+    fclose(file);
+  }
+  closedir(entries);
+  return count;
+}
+
 sdg_status_t report_read(const char *folder, int size, int asked, int verbose) {
   table_t table = {.missing = -1};
   sdg_status_t status = SDG_OK;
@@ -205,7 +231,12 @@ sdg_status_t report_read(const char *folder, int size, int asked, int verbose) {
   }
   if (verbose)
     table_print(&table);
-  if (asked && table.matched == 0)
+  char failure[512];
+  int strays = strays_read(folder, failure, sizeof failure);
+  if (asked && strays > 0)
+    status = sdg_fail(SDG_E_CALLS_REFUSED, "%d process%s could not join: %s",
+                      strays, strays == 1 ? "" : "es", failure);
+  else if (asked && table.matched == 0)
     status =
         sdg_fail(SDG_E_NOTHING_MATCHED, "%s",
                  reports == 0 ? "no rank called cuDNN through sundog"

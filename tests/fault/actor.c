@@ -403,6 +403,61 @@ static int act_thread_exit(void) {
   pthread_exit(NULL);
 }
 
+static void *thread_sleep(void *unused) {
+  (void)unused;
+  const struct timespec pause = {0, 100000000};
+  for (int i = 0; i < 1200; i++)
+    nanosleep(&pause, NULL);
+  return NULL;
+}
+
+/* A process whose first thread is gone, and that heeds SIGKILL alone. */
+static int act_zombie(void) {
+  pthread_t thread;
+  signal(SIGINT, SIG_IGN);
+  signal(SIGTERM, SIG_IGN);
+  pthread_create(&thread, NULL, thread_sleep, NULL);
+  printf("actor: rank %d is a zombie\n", rank);
+  fflush(stdout);
+  pthread_exit(NULL);
+}
+
+/* A call that is tagged, and needs no device. */
+static cudnnStatus_t ask(void) {
+  int n, c, h, w;
+  cudnnSetTensor4dDescriptor(g.x, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, 2, 8,
+                             8);
+  cudnnSetFilter4dDescriptor(g.w, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, 1, 2, 3,
+                             3);
+  cudnnSetConvolution2dDescriptor(g.conv, 1, 1, 1, 1, 1, 1,
+                                  CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT);
+  return cudnnGetConvolution2dForwardOutputDim(g.conv, g.x, g.w, &n, &c, &h,
+                                               &w);
+}
+
+static void *thread_ask(void *unused) {
+  (void)unused;
+  ask();
+  pthread_testcancel();
+  return NULL;
+}
+
+/* A thread of rank 0 is cancelled while it waits for the others to join. */
+static int act_cancel(void) {
+  pthread_t thread;
+  void *result;
+  const struct timespec pause = {0, 300000000}, longer = {0, 600000000};
+  if (rank != 0) {
+    nanosleep(&longer, NULL);
+    return ask() != CUDNN_STATUS_SUCCESS;
+  }
+  pthread_create(&thread, NULL, thread_ask, NULL);
+  nanosleep(&pause, NULL);
+  pthread_cancel(thread);
+  pthread_join(thread, &result);
+  return result != PTHREAD_CANCELED;
+}
+
 static void *thread_conv(void *unused) {
   (void)unused;
   return act_conv() ? &g : NULL;
@@ -568,6 +623,19 @@ static int act_fork(void) {
   return status != 0;
 }
 
+/* A child that goes on without exec asks about a tagged tensor. */
+static int act_child(void) {
+  fflush(stdout);
+  pid_t child = fork();
+  if (child == 0) {
+    cudnnStatus_t status = ask();
+    fprintf(stderr, "child %d\n", (int)status);
+    exit(0);
+  }
+  waitpid(child, NULL, 0);
+  return 0;
+}
+
 static int act_system(void) {
   return system("true") != 0;
 }
@@ -664,8 +732,9 @@ static const struct {
     ACTION(alice),    ACTION(bob),         ACTION(crowd),    ACTION(misnamed),
     ACTION(twice),    ACTION(renamed),     ACTION(locked),   ACTION(threadset),
     ACTION(scribble), ACTION(scribbler),   ACTION(capture),  ACTION(share),
-    ACTION(clearenv), ACTION(tagh),        ACTION(tagw),     ACTION(tagd),
-    ACTION(tagy),     ACTION(dropout),
+    ACTION(clearenv), ACTION(child),       ACTION(zombie),   ACTION(cancel),
+    ACTION(tagh),     ACTION(tagw),        ACTION(tagd),     ACTION(tagy),
+    ACTION(dropout),
 };
 
 static int word_run(const char *word) {

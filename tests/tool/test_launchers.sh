@@ -79,10 +79,11 @@ a_run_within_a_rank_is_refused() {
   says inner SUNDOG_RANK
   [ ! -e started ]
 }
-# Before and after it, others of the rank that call cuDNN too: they run as if
-# sundog were not there, on the whole.
-only_the_first_process_of_a_rank_joins() {
+# A second process of the rank, which the first did not start, at the same time;
+# long enough for both. Whoever starts them says that all is well.
+siblings() {
   pieces 2
+  solver[-7]=2000
   cat >program <<'END'
 "$@" &
 first=$!
@@ -90,17 +91,32 @@ while [ ! -e "trace.$SUNDOG_RANK" ] && kill -0 $first 2>/dev/null; do
   sleep 0.02
 done
 "$CLIENTS/shallow" --in level.npy --depth depth.npy \
-  --out "second.$SUNDOG_RANK.npy" $SHALLOW || exit 1
+  --out "second.$SUNDOG_RANK.npy" $SHALLOW
+echo "second $?"
 wait $first
 END
-  # Long enough to be there while the second one runs.
-  solver[-7]=2000
-  CLIENTS=$clients SHALLOW="--order 2 --steps 6 --dx 2400 --dt 15 --friction 0" \
-    torchrun 2 "$sundog" exec "${split[@]}" --trace 'trace.%r' -- \
+  export CLIENTS=$clients
+  export SHALLOW="--order 2 --steps 6 --dx 2400 --dt 15 --friction 0"
+}
+only_the_first_process_of_a_rank_joins() {
+  siblings
+  torchrun 2 "$sundog" exec "${split[@]}" --trace 'trace.%r' -- \
     sh program "${solver[@]}"
-  LD_LIBRARY_PATH=$host "$clients/shallow" --in level.npy --depth depth.npy \
-    --out whole.npy $shallow
-  for r in 0 1; do cmp second.$r.npy whole.npy; done
+  for r in 0 1; do
+    says err$r SDG-201
+    says err$r 'did not start process'
+    lacks out$r 'second 0'
+    [ ! -e second.$r.npy ]
+    [ -e out.$r.npy ]
+  done
+}
+a_run_in_which_a_process_was_no_rank_fails() {
+  siblings
+  run 125 "$sundog" run -n 2 "${split[@]}" --trace 'trace.%r' -- \
+    sh program "${solver[@]}"
+  says err SDG-201
+  says err 'SDG-721'
+  says err '2 processes could not join'
 }
 what_is_preloaded_already_stays_in_front() {
   local first=$top/build/interpose/first.so
@@ -130,4 +146,5 @@ the_gpu_is_that_of_the_local_rank() {
 cases torchruns_ranks_give_one_ranks_file \
   fewer_ranks_than_were_said_end_within_the_time_limit \
   a_run_within_a_rank_is_refused only_the_first_process_of_a_rank_joins \
+  a_run_in_which_a_process_was_no_rank_fails \
   what_is_preloaded_already_stays_in_front the_gpu_is_that_of_the_local_rank

@@ -17,7 +17,7 @@ START_TEST(ranks_meet_in_any_order) {
 }
 END_TEST
 
-START_TEST(a_second_process_of_a_rank_learns_it_at_once_and_silently) {
+START_TEST(a_second_process_of_a_rank_is_told_at_once_who_is_it) {
   ranks_t *ranks = ranks_init(2, 20);
   ranks_start(ranks, ranks_hold);
   ranks_await(ranks, 0, 1);
@@ -29,7 +29,13 @@ START_TEST(a_second_process_of_a_rank_learns_it_at_once_and_silently) {
         (int)sdg_control_join(ranks->rendezvous, r, 2, 20, &control),
         (int)SDG_E_RANK_TAKEN);
     ck_assert(ranks_now() - start < harness_soon(1));
-    ck_assert_str_eq(sdg_last_error(), "");
+    char text[64];
+    snprintf(text, sizeof text, "process %d (", (int)ranks->pid[r]);
+    ck_assert_msg(strstr(sdg_last_error(), text) != NULL, "%s",
+                  sdg_last_error());
+    snprintf(text, sizeof text, "did not start process %d", (int)getpid());
+    ck_assert_msg(strstr(sdg_last_error(), text) != NULL, "%s",
+                  sdg_last_error());
   }
   atomic_store(&ranks->result[7].stage, 1);
   ranks_wait(ranks);
@@ -109,8 +115,7 @@ int main(void) {
   TCase *cases = tcase_create("joining");
   tcase_set_timeout(cases, RANKS_LIMIT_SECONDS);
   tcase_add_loop_test(cases, ranks_meet_in_any_order, 0, 4);
-  tcase_add_test(cases,
-                 a_second_process_of_a_rank_learns_it_at_once_and_silently);
+  tcase_add_test(cases, a_second_process_of_a_rank_is_told_at_once_who_is_it);
   tcase_add_test(cases, a_wrong_size_is_an_error_on_all_that_names_both);
   tcase_add_test(cases, missing_ranks_are_named_in_time_on_all);
   tcase_add_test(cases, a_missing_rank_0_is_named);
