@@ -2,6 +2,7 @@
 // Starts a child and waits for it, with signals as messages.
 #include "tools/child.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -38,7 +39,10 @@ int child_wait(pid_t pid, const sigset_t *mask) {
   child_signals(&set);
   while (waitpid(pid, &status, WNOHANG) == 0) {
     int number = sigwaitinfo(&set, &info);
-    if (number > 0 && number != SIGCHLD && info.si_code != SI_KERNEL)
+    // When a terminal hangs up the system tells the leader of the session
+    // alone.
+    bool child_knows = info.si_code == SI_KERNEL && number != SIGHUP;
+    if (number > 0 && number != SIGCHLD && !child_knows)
       kill(pid, number);
   }
   // What came to both has done its work.

@@ -14,7 +14,6 @@
 
 typedef struct member {
   pid_t pid, parent;
-  bool ended; // a zombie
   bool below; // a descendant
 } member_t;
 
@@ -32,11 +31,10 @@ static bool member_read(pid_t pid, member_t *out) {
   // "pid (name) state parent ...": the name may hold anything, so from the
   // last parenthesis.
   const char *after = strrchr(text, ')');
-  char state;
   int parent;
-  if (!after || sscanf(after + 1, " %c %d", &state, &parent) != 2)
+  if (!after || sscanf(after + 1, " %*c %d", &parent) != 1)
     return false;
-  *out = (member_t){pid, parent, state == 'Z' || state == 'X', false};
+  *out = (member_t){pid, parent, false};
   return true;
 }
 
@@ -90,7 +88,8 @@ int family_signal(int signal_number) {
     if (!members[i].below)
       continue;
     present++;
-    if (signal_number && !members[i].ended)
+    // A zombie too: it may be the first thread of a process that has others.
+    if (signal_number)
       kill(members[i].pid, signal_number);
   }
   free(members);

@@ -4,6 +4,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,12 +38,15 @@ typedef struct start_fault {
 typedef struct job {
   int size, living;
   rank_t rank[SDG_RANKS_MAX];
-  int fault_pipe[2]; // of start_fault_t
-  int first;         // the rank that failed first by itself, -1: none
-  int signal;        // the one that interrupted the run, 0: none
-  int64_t signal_ns; // when
-  int64_t term_ns;   // when to send SIGTERM, 0: never
-  int64_t kill_ns;   // when to send SIGKILL
+  // Of start_fault_t. Whoever is to become a rank's program has the end that is
+  // written, so that the other one shows when all have.
+  int fault_pipe[2];
+  const char *folder; // for notes on ranks that have ended
+  int first;          // the rank that failed first by itself, -1: none
+  int signal;         // the one that interrupted the run, 0: none
+  int64_t signal_ns;  // when
+  int64_t term_ns;    // when to send SIGTERM, 0: never
+  int64_t kill_ns;    // when to send SIGKILL
 } job_t;
 
 static int64_t now_ns(void) {
@@ -119,12 +125,30 @@ static sdg_status_t ranks_start(launch_t *launch, job_t *job,
     job->rank[r].pid = pid;
     job->living++;
   }
+  close(job->fault_pipe[1]);
+  job->fault_pipe[1] = -1;
   return streams_feed(&launch->streams, job->size, group);
 }
 
 static bool rank_failed(const rank_t *rank) {
   return rank->ended && rank->pid > 0 &&
          !(WIFEXITED(rank->status) && WEXITSTATUS(rank->status) == 0);
+}
+
+// Tells ranks that wait for this one to join that it will not.
+static void end_note(const job_t *job, int rank, int status) {
+  char path[PATH_MAX], part[PATH_MAX + 8];
+  snprintf(path, sizeof path, "%s/ended-%d", job->folder, rank);
+  snprintf(part, sizeof part, "%s.part", path);
+  FILE *file = fopen(part, "we");
+  if (!file)
+    return; // then they wait as long as they would for a rank that hangs
+  if (WIFSIGNALED(status))
+    fprintf(file, "it was killed by signal %d", WTERMSIG(status));
+  else
+    fprintf(file, "it ended with status %d", WEXITSTATUS(status));
+  if (fclose(file) == 0)
+    (void)rename(part, path);
 }
 
 // Takes note of every process that has ended. Of several ranks seen at once
@@ -139,6 +163,7 @@ static void ranks_reap(job_t *job) {
       rank->ended = true;
       rank->status = status;
       job->living--;
+      end_note(job, r, status);
       if (rank_failed(rank) &&
           (first < 0 ||
            (WIFSIGNALED(status) && !WIFSIGNALED(job->rank[first].status))))
@@ -152,6 +177,12 @@ static void ranks_reap(job_t *job) {
   }
 }
 
+// Whether every rank has become its program, or ended.
+static bool all_started(const job_t *job) {
+  struct pollfd polled = {.fd = job->fault_pipe[0], .events = POLLIN};
+  return poll(&polled, 1, 0) > 0 && (polled.revents & POLLHUP) != 0;
+}
+
 // A signal that ends the run: the ranks get it too, unless they have it from
 // the terminal.
 static void signal_take(job_t *job, const siginfo_t *info) {
@@ -160,7 +191,9 @@ static void signal_take(job_t *job, const siginfo_t *info) {
     job->signal = info->si_signo;
     job->signal_ns = now;
     job->kill_ns = now + RANKS_GRACE_S * SECOND_NS;
-    if (info->si_code != SI_QUEUE || info->si_value.sival_int != RANKS_KNOW)
+    // One from the terminal is missed by a rank that was about to start.
+    if (info->si_code != SI_QUEUE || info->si_value.sival_int != RANKS_KNOW ||
+        !all_started(job))
       family_signal(info->si_signo);
   } else if (now - job->signal_ns > SECOND_NS / 2) {
     job->kill_ns = now; // asked twice
@@ -250,9 +283,9 @@ static int first_report(const job_t *job) {
 }
 
 int ranks_run(launch_t *launch, int size, const sigset_t *set,
-              const sigset_t *mask, pid_t group) {
+              const sigset_t *mask, pid_t group, const char *folder) {
   static job_t job; // too large for a stack; one run per process
-  job = (job_t){.size = size, .first = -1};
+  job = (job_t){.size = size, .first = -1, .folder = folder};
   if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0 ||
       pipe2(job.fault_pipe, O_CLOEXEC | O_NONBLOCK) != 0) {
     (void)sdg_fail(SDG_E_START, "%s", strerror(errno));
@@ -271,6 +304,7 @@ int ranks_run(launch_t *launch, int size, const sigset_t *set,
   if (status == 0 && job.signal)
     status = 128 + job.signal;
   close(job.fault_pipe[0]);
-  close(job.fault_pipe[1]);
+  if (job.fault_pipe[1] >= 0)
+    close(job.fault_pipe[1]);
   return status;
 }

@@ -9,7 +9,7 @@
 
 #include "tools/launch.h"
 
-enum { RANKS_GRACE_S = 5, RANKS_KNOW = 1 };
+enum { RANKS_GRACE_S = 4, RANKS_KNOW = 1 };
 
 /* The signals that end a run, less those that this process was started to
  * ignore (nohup, background jobs of a shell), with SIGCHLD and SIGTTOU. */
@@ -19,13 +19,15 @@ void ranks_signals(sigset_t *out_set);
  * process they left behind. When one fails the others have a second to say
  * what they saw of it, then SIGTERM, then after RANKS_GRACE_S SIGKILL; a
  * signal to this process goes to the ranks, unless it was queued with the value
- * RANKS_KNOW. `set` is ranks_signals(), blocked; the ranks start with the mask
+ * RANKS_KNOW and all have become their program. How a rank ended is left in
+ * `folder`, as ended-N, where other ranks look when they wait for it to join.
+ * `set` is ranks_signals(), blocked; the ranks start with the mask
  * `mask` in the process group `group`.
  * Returns the exit status of the first rank that failed by itself, 128 + n for
  * signal n; 0 if none did; COMMAND_* if they could not be started. Failures
  * are reported. */
 int ranks_run(launch_t *launch, int size, const sigset_t *set,
-              const sigset_t *mask, pid_t group);
+              const sigset_t *mask, pid_t group, const char *folder);
 
 /* Ends every descendant of this process, which has to be their subreaper:
  * SIGTERM, and after `grace_ns` SIGKILL. */

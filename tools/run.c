@@ -160,7 +160,8 @@ static int run_watch(run_t *run, const sigset_t *set, const sigset_t *mask,
     return COMMAND_FAILED;
   pid_t group = getpgrp();
   setpgid(0, 0);
-  int status = ranks_run(&run->launch, run->size, set, mask, group);
+  int status =
+      ranks_run(&run->launch, run->size, set, mask, group, run->folder);
   if (status == 0 && report_read(run->folder, run->size, run->launch.asked,
                                  run->verbose) != SDG_OK)
     status = COMMAND_FAILED;
@@ -173,8 +174,10 @@ static int run_wait(pid_t watcher, const sigset_t *set) {
   for (;;) {
     siginfo_t info;
     int status, number = sigwaitinfo(set, &info);
-    // A terminal sends it to the group, and so to the ranks.
-    const union sigval value = {info.si_code > 0 ? RANKS_KNOW : 0};
+    // A terminal sends it to the group, and so to the ranks; but when it hangs
+    // up, to the leader of the session alone, which this may be.
+    bool ranks_know = info.si_code > 0 && number != SIGHUP;
+    const union sigval value = {ranks_know ? RANKS_KNOW : 0};
     if (number > 0 && number != SIGCHLD && number != SIGTTOU)
       sigqueue(watcher, number, value);
     if (waitpid(watcher, &status, WNOHANG) != watcher)
