@@ -249,13 +249,13 @@ static sdg_status_t tagging_correct(const sdg_meet_t *meet,
   return SDG_OK;
 }
 
-// An activation that is in pieces.
+// An activation that is in pieces; -1: there is none.
 static int cut_beside(const sdg_call_t *call, const sdg_tagging_t *tagging) {
   for (int i = 0; i < call->operands; i++)
     if (sdg_role_is_activation(call->operand[i].role) &&
         sdg_placement_axes(&tagging->placement[i]))
       return i;
-  return 0;
+  return -1;
 }
 
 // Whether a [local] section names an operand that is beside one in pieces.
@@ -276,7 +276,7 @@ static sdg_status_t local_find(const sdg_call_t *call, int index,
 static sdg_status_t left_check(const sdg_call_t *call, const sdg_rules_t *rules,
                                const sdg_rule_t *rule,
                                const sdg_tagging_t *tagging, bool others) {
-  int first = -1;
+  int first = -1, cut = cut_beside(call, tagging);
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];
     bool scale = operand->role == SDG_ROLE_SCALE;
@@ -285,10 +285,10 @@ static sdg_status_t left_check(const sdg_call_t *call, const sdg_rules_t *rules,
     if (scale || !operand->label) {
       bool local = false;
       SDG_TRY(sdg_place_check(call, i, tagging->section));
-      if (!scale && others && rule->meet)
+      if (!scale && others && cut >= 0 && rule->meet)
         SDG_TRY(local_find(call, i, rules, tagging, &local));
       if (local)
-        return sdg_tagging_differ(call, tagging, i, cut_beside(call, tagging));
+        return sdg_tagging_differ(call, tagging, i, cut);
       continue;
     }
     if (!rule->meet && operand->label->is_local)
