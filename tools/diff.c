@@ -13,13 +13,21 @@
 #include "tools/command.h"
 #include "tools/element.h"
 
-enum { BLOCK_ELEMENTS = 1 << 18, KEY_RTOL = 0x100, KEY_ATOL, KEY_ANY_TYPE };
+enum {
+  BLOCK_ELEMENTS = 1 << 18,
+  KEY_RTOL = 0x100,
+  KEY_ATOL,
+  KEY_ANY_TYPE,
+  KEY_ROUNDING
+};
 
 typedef struct diff {
   const char *path[2];
   int paths;
   double rtol, atol;
-  bool any_type, quiet;
+  bool any_type, quiet, rounding;
+  bool measured;       // largest is known
+  long double largest; // magnitude of the second file's finite elements
 } diff_t;
 
 // A difference and where it is.
@@ -54,6 +62,9 @@ static error_t diff_parse(int key, char *argument, struct argp_state *state) {
     return tolerance_parse(state, argument, &diff->rtol);
   case KEY_ATOL:
     return tolerance_parse(state, argument, &diff->atol);
+  case KEY_ROUNDING:
+    diff->rounding = true;
+    return 0;
   case KEY_ANY_TYPE:
     diff->any_type = true;
     return 0;
@@ -78,6 +89,11 @@ static const struct argp_option diff_options[] = {
     {"rtol", KEY_RTOL, "R", 0,
      "Allow a difference of R times the second file's element (default 0)", 0},
     {"atol", KEY_ATOL, "A", 0, "Allow a difference of A more (default 0)", 0},
+    {"rounding", KEY_ROUNDING, NULL, 0,
+     "Allow what rounding explains: R of the largest magnitude in the second "
+     "file, where R is 1.2e-4 for float32, 2.3e-13 for float64, 0.016 for "
+     "float16, 0.125 for bfloat16, and 0 for integers",
+     0},
     {"any-type", KEY_ANY_TYPE, NULL, 0,
      "Compare the numbers of arrays of different types", 0},
     {"quiet", 'q', NULL, 0, "Print nothing", 0},
@@ -123,6 +139,13 @@ static void worst_note(worst_t *worst, long double size, int64_t index,
     *worst = (worst_t){true, size, index, a, b};
 }
 
+// The first pass of --rounding.
+static void element_measure(diff_t *diff, element_t b) {
+  long double magnitude = hypotl(b.re, b.im);
+  if (is_finite(b) && magnitude > diff->largest)
+    diff->largest = magnitude;
+}
+
 static void element_compare(const diff_t *diff, int64_t index, element_t a,
                             element_t b, result_t *result) {
   if (same_number(a.re, b.re) && same_number(a.im, b.im))
@@ -146,10 +169,15 @@ static void element_compare(const diff_t *diff, int64_t index, element_t a,
 }
 
 // Compares `n` elements in memory, of which the first has the index `lo`.
-static void block_compare(const diff_t *diff, const element_type_t *type,
+static void block_compare(diff_t *diff, const element_type_t *type,
                           bool same_type, char *const *block, int64_t lo,
                           int64_t n, result_t *result) {
   size_t bytes[2] = {(size_t)type[0].bytes, (size_t)type[1].bytes};
+  for (int64_t k = 0; k < n && !diff->measured; k++)
+    element_measure(diff,
+                    element_read(&type[1], block[1] + (size_t)k * bytes[1]));
+  if (!diff->measured)
+    return;
   if (same_type && memcmp(block[0], block[1], (size_t)n * bytes[0]) == 0)
     return;
   for (int64_t k = 0; k < n; k++)
@@ -160,7 +188,7 @@ static void block_compare(const diff_t *diff, const element_type_t *type,
 
 // By blocks of the first dimension. Arrays of one shape in C order are as one
 // row of elements, whose blocks may be small.
-static sdg_status_t arrays_compare(const diff_t *diff, const sdg_npy_t *npy,
+static sdg_status_t arrays_compare(diff_t *diff, const sdg_npy_t *npy,
                                    const element_type_t *type,
                                    result_t *result) {
   sdg_npy_t view[2] = {npy[0], npy[1]};
@@ -223,8 +251,9 @@ static void result_print(const diff_t *diff, const sdg_npy_t *npy,
                          const element_type_t *type, const result_t *result) {
   int64_t count = npy[0].header.data_bytes / npy[0].header.elem_bytes;
   printf("%" PRId64 " of %" PRId64 " elements differ", result->differ, count);
-  if (result->differ && (diff->rtol > 0 || diff->atol > 0))
-    printf(", %" PRId64 " by more than allowed", result->beyond);
+  if (result->differ && (diff->rtol > 0 || diff->atol > 0 || diff->rounding))
+    printf(", %" PRId64 " by more than %s", result->beyond,
+           diff->rounding ? "rounding" : "allowed");
   if (result->one_nan)
     printf("; %" PRId64 " are NaN in one file only", result->one_nan);
   printf("\n");
@@ -245,7 +274,7 @@ static bool same_shape(const sdg_npy_header_t *a, const sdg_npy_header_t *b) {
   return same;
 }
 
-static sdg_status_t files_compare(const diff_t *diff, const sdg_npy_t *npy,
+static sdg_status_t files_compare(diff_t *diff, const sdg_npy_t *npy,
                                   bool *out_differ) {
   const sdg_npy_header_t *a = &npy[0].header, *b = &npy[1].header;
   element_type_t type[2];
@@ -269,6 +298,14 @@ static sdg_status_t files_compare(const diff_t *diff, const sdg_npy_t *npy,
   if (types && !diff->quiet)
     printf("types differ: %s and %s\n", a->dtype, b->dtype);
   result_t result = {.differ = 0};
+  diff->measured = !diff->rounding;
+  if (diff->rounding) {
+    SDG_TRY(arrays_compare(diff, npy, type, &result));
+    diff->measured = true;
+    double less = element_rounding(&type[0]), more = element_rounding(&type[1]);
+    // Of two types the coarser one.
+    diff->atol += (double)diff->largest * (less > more ? less : more);
+  }
   SDG_TRY(arrays_compare(diff, npy, type, &result));
   if (!diff->quiet)
     result_print(diff, npy, type, &result);

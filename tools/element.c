@@ -32,6 +32,18 @@ bool element_type_of(const char *dtype, element_type_t *out_type) {
   return true;
 }
 
+double element_rounding(const element_type_t *type) {
+  int part = type->kind == 'c' ? type->bytes / 2 : type->bytes;
+  if (type->kind == 'B')
+    return ldexp(16, -7);
+  if (type->kind != 'f' && type->kind != 'c')
+    return 0;
+  return part == 2   ? ldexp(16, -10)
+         : part == 4 ? ldexp(1024, -FLT_MANT_DIG + 1)
+         : part == 8 ? ldexp(1024, -DBL_MANT_DIG + 1)
+                     : ldexp(1024, -LDBL_MANT_DIG + 1);
+}
+
 static long double half_value(uint16_t bits) {
   int exponent = bits >> 10 & 31, mantissa = bits & 1023;
   long double value;

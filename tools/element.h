@@ -23,6 +23,13 @@ typedef struct element_type {
  * for. */
 bool element_type_of(const char *dtype, element_type_t *out_type);
 
+/* How far apart two results of one computation may be by rounding alone, its
+ * sums being made in another order: so much times the largest magnitude of the
+ * result. Some thousand times the type's unit, less of small types; 0 of
+ * integers, which are exact. That is DESIGN's bound where terms of a sum are as
+ * large as the largest sum; where they cancel, more may be right. */
+double element_rounding(const element_type_t *type);
+
 /* The number at `bytes`, which need not be aligned. */
 element_t element_read(const element_type_t *type, const void *bytes);
 

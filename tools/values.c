@@ -25,9 +25,13 @@ typedef struct reader {
 
 typedef struct compare {
   int ranks;
-  double rtol, atol;
+  const values_allowed_t *allowed;
+  long double bound; // of rounding, in the output being compared
   reader_t one, many[SDG_RANKS_MAX];
   int64_t calls, outputs, elements; // that were compared
+  int64_t seen, seen_many;          // outputs in the files
+  long double largest;              // difference
+  char where[256];                  // it is
 } compare_t;
 
 static bool head_sound(const sdg_values_head_t *head) {
@@ -103,9 +107,26 @@ static bool type_find(const sdg_values_head_t *head, element_type_t *out) {
 
 static bool close_enough(const compare_t *compare, long double a,
                          long double b) {
+  const values_allowed_t *allowed = compare->allowed;
   if (a == b || (isnan(a) && isnan(b)))
     return true;
-  return fabsl(a - b) <= compare->atol + compare->rtol * fabsl(b);
+  return fabsl(a - b) <=
+         allowed->atol + allowed->rtol * fabsl(b) + compare->bound;
+}
+
+// Differences by rounding are of the order of the largest element.
+static long double bound_of(const compare_t *compare,
+                            const element_type_t *type) {
+  const sdg_values_head_t *whole = &compare->one.head;
+  long double largest = 0;
+  if (!compare->allowed->rounding)
+    return 0;
+  for (size_t at = 0; at < whole->bytes; at += (size_t)whole->elem_bytes) {
+    long double value = fabsl(element_read(type, compare->one.data + at).re);
+    if (isfinite(value) && value > largest)
+      largest = value;
+  }
+  return largest * element_rounding(type);
 }
 
 static void place_print(const reader_t *many, int rank,
@@ -116,6 +137,26 @@ static void place_print(const reader_t *many, int rank,
   for (int d = 0; d < head->dims; d++)
     printf("%s%" PRId64, d ? ", " : "", index[d]);
   printf(") of the whole: rank %d of %d has ", rank, compare->ranks);
+}
+
+static void difference_note(compare_t *compare, const reader_t *many,
+                            const int64_t *index, long double size) {
+  const sdg_values_head_t *head = &many->head;
+  if (!(size > compare->largest))
+    return;
+  compare->largest = size;
+  int used = snprintf(compare->where, sizeof compare->where,
+                      "call %" PRId64 " %s, %s at (", head->call, head->entry,
+                      sdg_role_name((sdg_role_t)head->role));
+  for (int d = 0; d < head->dims && used < (int)sizeof compare->where; d++)
+    used += snprintf(compare->where + used,
+                     sizeof compare->where - (size_t)used, "%s%" PRId64 "%s",
+                     d ? ", " : "", index[d], d + 1 < head->dims ? "" : ")");
+}
+
+static void largest_print(const compare_t *compare) {
+  if (compare->largest > 0)
+    printf("largest difference %.6Lg: %s\n", compare->largest, compare->where);
 }
 
 // True if the rank's piece is that part of the whole.
@@ -131,6 +172,7 @@ static bool piece_compare(compare_t *compare, int rank,
       from = from * whole->hi[d] + index[d];
     long double a = element_read(type, many->data + at).re;
     long double b = element_read(type, one->data + from * whole->elem_bytes).re;
+    difference_note(compare, many, index, fabsl(a - b));
     if (!close_enough(compare, a, b)) {
       place_print(many, rank, compare, index);
       printf("%.*Lg, one rank %.*Lg\n", type->digits, a, type->digits, b);
@@ -171,9 +213,12 @@ static bool outputs_compare(compare_t *compare) {
     const sdg_values_head_t *whole = &compare->one.head;
     element_type_t type;
     bool any = false;
+    compare->seen++;
+    compare->bound = type_find(whole, &type) ? bound_of(compare, &type) : 0;
     for (int r = 0; r < compare->ranks; r++) {
       if (!reader_find(&compare->many[r], whole))
         continue;
+      compare->seen_many++;
       if (!piece_fits(whole, &compare->many[r].head, r))
         return false;
       if (!type_find(whole, &type))
@@ -189,10 +234,30 @@ static bool outputs_compare(compare_t *compare) {
   return true;
 }
 
+// Nothing was compared: why.
+static sdg_status_t nothing_fail(const compare_t *compare, int calls) {
+  if (compare->seen == 0)
+    return sdg_fail(SDG_E_VERIFY,
+                    "the first %d calls of one rank have no output that can "
+                    "be compared",
+                    calls);
+  if (compare->seen_many > 0)
+    return sdg_fail(SDG_E_VERIFY,
+                    "no output of the tagged ones of the first %d calls is of "
+                    "a type that can be compared",
+                    calls);
+  return sdg_fail(SDG_E_VERIFY,
+                  "none of the first %d calls is tagged and has outputs that "
+                  "one rank has, too; if tagged calls come later, say more "
+                  "with --calls",
+                  calls);
+}
+
 sdg_status_t values_compare(const char *one, const char *many, int ranks,
-                            double rtol, double atol, bool *out_differs) {
+                            int calls, const values_allowed_t *allowed,
+                            bool *out_differs) {
   static compare_t compare; // too large for a stack
-  compare = (compare_t){.ranks = ranks, .rtol = rtol, .atol = atol};
+  compare = (compare_t){.ranks = ranks, .allowed = allowed};
   reader_open(&compare.one, one, 0);
   for (int r = 0; r < ranks; r++)
     reader_open(&compare.many[r], many, r);
@@ -200,15 +265,18 @@ sdg_status_t values_compare(const char *one, const char *many, int ranks,
   reader_close(&compare.one);
   for (int r = 0; r < ranks; r++)
     reader_close(&compare.many[r]);
-  if (*out_differs)
+  if (*out_differs) {
+    largest_print(&compare);
     return SDG_OK;
+  }
   if (compare.calls == 0)
-    return sdg_fail(SDG_E_VERIFY,
-                    "no tagged call of the %d ranks has outputs "
-                    "that one rank has, too",
-                    ranks);
+    return nothing_fail(&compare, calls);
   printf("%" PRId64 " tagged calls with %" PRId64 " outputs, %" PRId64
-         " elements: none differs\n",
-         compare.calls, compare.outputs, compare.elements);
+         " elements: none differs%s\n",
+         compare.calls, compare.outputs, compare.elements,
+         compare.largest == 0 ? ""
+         : allowed->rounding  ? " by more than rounding"
+                              : " by more than allowed");
+  largest_print(&compare);
   return SDG_OK;
 }

@@ -2,6 +2,7 @@
 // `sundog verify`: the same work on one rank and on several, compared.
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,13 +41,24 @@ typedef struct verify {
   char self[PATH_MAX], folder[PATH_MAX];
 } verify_t;
 
+static bool number_is(const char *text, long least, long most) {
+  char *end;
+  errno = 0;
+  long number = strtol(text, &end, 10);
+  return !errno && end != text && !*end && number >= least && number <= most;
+}
+
 static error_t verify_parse(int key, char *argument, struct argp_state *state) {
   verify_t *verify = state->input;
+  char *end;
   switch (key) {
   case ARGP_KEY_INIT:
     state->child_inputs[0] = &verify->launch;
     return 0;
   case 'n':
+    if (!number_is(argument, 1, SDG_RANKS_MAX))
+      argp_error(state, "-n takes a number of ranks from 1 to %d, not '%s'",
+                 SDG_RANKS_MAX, argument);
     verify->ranks = argument;
     return 0;
   case 'v':
@@ -69,13 +81,13 @@ static error_t verify_parse(int key, char *argument, struct argp_state *state) {
     verify->keep = argument;
     return 0;
   case KEY_RTOL:
-    verify->rtol = argument;
-    return 0;
   case KEY_ATOL:
-    verify->atol = argument;
+    if (!(strtod(argument, &end) >= 0) || end == argument || *end)
+      argp_error(state, "'%s' is no tolerance: a number from 0 up", argument);
+    *(key == KEY_RTOL ? &verify->rtol : &verify->atol) = argument;
     return 0;
   case KEY_CALLS:
-    if (atoi(argument) < 1)
+    if (!number_is(argument, 1, INT_MAX))
       argp_error(state, "--calls takes a number from 1 up, not '%s'", argument);
     verify->calls = argument;
     return 0;
@@ -111,9 +123,8 @@ static const struct argp_option verify_options[] = {
     {"atol", KEY_ATOL, "A", 0, "As for `sundog diff`", 0},
     {"calls", KEY_CALLS, "N", 0,
      "Compare the outputs of the tagged ones of the first N calls, of cuDNN "
-     "and "
-     "products of matrices, too: "
-     "names the first call and element that differ. Slow: each call is waited "
+     "and products of matrices, too: names the first call and element that "
+     "differ. Slow: each call is waited "
      "for, and its outputs are kept in files",
      0},
     {"keep", KEY_KEEP, "FOLDER", 0,
@@ -139,9 +150,11 @@ const struct argp verify_argp = {
         "instead; where they name an --output, each writes a piece, and the "
         "one rank a file apart, so that nothing is overwritten. In the whole "
         "view every rank reads the --input itself, and the file of rank 0 is "
-        "compared. The exit "
-        "status is 0 if nothing differs by more than the tolerances, 1 if "
-        "something does, 125 if a run fails.\n\nWith --calls both runs have "
+        "compared. Without --rtol and --atol differences that rounding "
+        "explains "
+        "are allowed, as by `sundog diff --rounding`; `--rtol 0` allows none. "
+        "The exit status is 0 if nothing differs by more, 1 if something does, "
+        "125 if a run fails.\n\nWith --calls both runs have "
         "to make the same calls from their first thread; the runs are those "
         "of any program, whether it reads and writes array files or not.\n\n"
         "  sundog verify -n 4 --split H --view shard --input in.npy --output "
@@ -156,13 +169,60 @@ static char *name_of(const verify_t *verify, const char *what, int index,
   return name;
 }
 
-// `word` with FILE replaced, where FILE is all of it or follows the first '='.
+// The next component of a path, past slashes and dots; its length, 0 at the
+// end.
+static size_t component_next(const char **path) {
+  for (;;) {
+    *path += strspn(*path, "/");
+    size_t n = strcspn(*path, "/");
+    if (n != 1 || **path != '.')
+      return n;
+    *path += n;
+  }
+}
+
+// Whether two names are spellings of one: "out.npy", "./out.npy", ".//out.npy",
+// or links to one file.
+static bool same_file(const char *a, const char *b) {
+  struct stat of_a, of_b;
+  if (stat(a, &of_a) == 0 && stat(b, &of_b) == 0 &&
+      of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino)
+    return true;
+  char *folder = realpath(".", NULL);
+  size_t in_folder = folder ? strlen(folder) : 0;
+  // Names from here, where they are full ones.
+  const char *from[2] = {a, b};
+  for (int i = 0; i < 2 && in_folder > 1; i++)
+    if (strncmp(from[i], folder, in_folder) == 0 && from[i][in_folder] == '/')
+      from[i] += in_folder + 1;
+  free(folder);
+  if ((*from[0] == '/') != (*from[1] == '/') || !*a || !*b)
+    return false;
+  for (;;) {
+    size_t n = component_next(&from[0]), m = component_next(&from[1]);
+    if (n != m || memcmp(from[0], from[1], n) != 0)
+      return false;
+    if (n == 0)
+      return true;
+    from[0] += n;
+    from[1] += n;
+  }
+}
+
+// Where a word names FILE, which is all of it or follows the first '='; NULL:
+// nowhere.
+static const char *place_of(const char *word, const char *file) {
+  const char *value = strchr(word, '=');
+  if (same_file(word, file))
+    return word;
+  return value && same_file(value + 1, file) ? value + 1 : NULL;
+}
+
+// `word` with FILE replaced.
 static const char *word_of(const char *word, const char *file, const char *name,
                            char **out_owned) {
-  const char *at = strcmp(word, file) == 0 ? word : strchr(word, '=');
-  if (at && at != word)
-    at++;
-  if (!at || strcmp(at, file) != 0)
+  const char *at = place_of(word, file);
+  if (!at)
     return NULL;
   return asprintf(out_owned, "%.*s%s", (int)(at - word), word, name) < 0
              ? NULL
@@ -319,6 +379,8 @@ static int output_compare(const verify_t *verify, int index) {
   words_t words = {.count = 0};
   words_add(&words, "sundog");
   words_add(&words, "diff");
+  if (!verify->rtol && !verify->atol)
+    words_add(&words, "--rounding");
   if (verify->rtol) {
     words_add(&words, "--rtol");
     words_add(&words, verify->rtol);
@@ -337,17 +399,34 @@ static int output_compare(const verify_t *verify, int index) {
   return status;
 }
 
+// Every file is in some word of the program: otherwise all runs would write the
+// program's own, and compare nothing.
+static sdg_status_t files_check(const verify_t *verify) {
+  for (int i = 0; i < verify->inputs + verify->outputs; i++) {
+    bool input = i < verify->inputs, named = false;
+    const char *file =
+        input ? verify->input[i] : verify->output[i - verify->inputs];
+    for (char **word = verify->launch.program; *word && !named; word++)
+      named = place_of(*word, file) != NULL;
+    if (!named)
+      return sdg_fail(SDG_E_VERIFY, "no word of the program names the %s %s",
+                      input ? "--input" : "--output", file);
+  }
+  return SDG_OK;
+}
+
 static sdg_status_t calls_compare(const verify_t *verify, int *out_result) {
   char *one = name_of(verify, "values", 0, "");
   char *many = name_of(verify, "values", 1, "");
   bool differs = false;
+  const values_allowed_t allowed = {
+      .rtol = verify->rtol ? strtod(verify->rtol, NULL) : 0,
+      .atol = verify->atol ? strtod(verify->atol, NULL) : 0,
+      .rounding = !verify->rtol && !verify->atol};
   sdg_status_t status =
-      one && many
-          ? values_compare(one, many, atoi(verify->ranks),
-                           verify->rtol ? strtod(verify->rtol, NULL) : 0,
-                           verify->atol ? strtod(verify->atol, NULL) : 0,
-                           &differs)
-          : sdg_fail(SDG_E_NO_MEMORY, "for names of folders");
+      one && many ? values_compare(one, many, atoi(verify->ranks),
+                                   atoi(verify->calls), &allowed, &differs)
+                  : sdg_fail(SDG_E_NO_MEMORY, "for names of folders");
   free(one);
   free(many);
   *out_result = differs;
@@ -403,6 +482,8 @@ int command_verify(int argc, char **argv) {
     return COMMAND_FAILED;
   }
   verify.self[n] = '\0';
+  if (files_check(&verify) != SDG_OK)
+    return COMMAND_REFUSED;
   if (verify.keep) {
     if (mkdir(verify.keep, 0777) != 0 && errno != EEXIST) {
       (void)sdg_fail(SDG_E_FILE_IO, "%s: %s", verify.keep, strerror(errno));

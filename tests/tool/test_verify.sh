@@ -58,8 +58,8 @@ cp "$1" "$2"
 X
   chmod +x prog
   "$clients/scene" "$bathymetry" 10 12 .
-  run 1 "$sundog" verify -n 2 "${split[@]}" --input level.npy --output o.npy \
-    -- ./prog level.npy o.npy
+  run 1 "$sundog" verify -n 2 "${split[@]}" --rtol 0 --input level.npy \
+    --output o.npy -- ./prog level.npy o.npy
   says out 'o.npy: 2 ranks against one: 2 of 120 elements differ'
   says out 'first difference at (0, 0)'
   run 0 "$sundog" verify -n 2 "${split[@]}" --atol 1e30 --input level.npy \
@@ -94,29 +94,28 @@ pieces() {
 products_are_compared() {
   # A program without cuDNN; sums are made in another order.
   run 0 "$sundog" verify -n 3 --device host --rules "$here/../clients/linear.rules" \
-    --calls 200 --rtol 1e-4 --atol 1e-5 -- "$clients/linear" --steps 6
+    --calls 200 -- "$clients/linear" --steps 6
   says out '42 tagged calls with 42 outputs, 53760 elements: none differs'
   pieces linear 11,11,10
   run 0 "$sundog" verify -n 3 --device host \
-    --rules "$here/../clients/linear_pieces.rules" --calls 200 --rtol 1e-4 \
-    --atol 1e-5 -- ./prog --steps 6
+    --rules "$here/../clients/linear_pieces.rules" --calls 200 -- ./prog --steps 6
   says out '12 tagged calls with 12 outputs, 43200 elements: none differs'
   # Terms that are left to the program are no sums.
   sed 's/^split = K:y/&\nsum = no/' "$here/../clients/linear_pieces.rules" >no.ini
   grep -q 'sum = no' no.ini
   run 125 "$sundog" verify -n 3 --device host --rules no.ini --calls 200 \
-    --rtol 1e-4 --atol 1e-5 -- ./prog --steps 6
+    -- ./prog --steps 6
   lacks out 'first difference'
 }
 transformers_are_compared() {
   # Attention, products, and norms, of which several outputs have one role.
   pieces processor 20,13,17
   run 0 "$sundog" verify -n 3 --device host --rules "$here/../clients/processor.rules" \
-    --view shard --calls 1000 --rtol 1e-3 --atol 1e-5 -- ./prog --steps 3
+    --view shard --calls 1000 -- ./prog --steps 3
   says out '288 tagged calls with 348 outputs, 186873 elements: none differs'
   grep -v '^sizes' "$here/../clients/processor.rules" >whole.ini
   run 0 "$sundog" verify -n 3 --device host --rules whole.ini \
-    --view whole --calls 1000 --rtol 1e-3 --atol 1e-5 -- \
+    --view whole --calls 1000 -- \
     "$clients/processor" --steps 3
   says out '294 tagged calls with 354 outputs, 215481 elements: none differs'
 }
@@ -160,12 +159,73 @@ X
     --depth depth.npy --out /dev/null ${shallow/--dt 15/}
 }
 runs_that_fail_are_trouble() {
-  run 125 "$sundog" verify -n 2 "${split[@]}" --output o.npy -- false
+  run 125 "$sundog" verify -n 2 "${split[@]}" --output o.npy -- false o.npy
   says err 'SDG-730'
   says err 'the run on one rank failed'
   run 64 "$sundog" verify -n 2 "${split[@]}" --output o.npy
   run 64 "$sundog" verify "${split[@]}" --output o.npy -- true
   run 64 "$sundog" verify -n 2 "${split[@]}" -- true
+  run 64 "$sundog" verify -n two "${split[@]}" --calls 3 -- true
+  run 64 "$sundog" verify -n 2 "${split[@]}" --calls 3x -- true
+  run 64 "$sundog" verify -n 2 "${split[@]}" --calls 3 --rtol -1 -- true
+}
+rounding_is_allowed_by_default() {
+  # The first element of several ranks is so much larger, of the largest, 2^10.
+  cat >prog <<'X'
+#!/bin/sh
+printf '{"rank":0,"matched":1,"calls":[]}' >"${SUNDOG_REPORT:-.}/rank-$SUNDOG_RANK.json"
+cp "$1" "$2"
+[ "$SUNDOG_SIZE" = 1 ] || [ "$SUNDOG_RANK" = 1 ] ||
+  printf "$(cat bytes)" | dd of="$2" bs=1 seek=128 conv=notrunc 2>/dev/null
+X
+  chmod +x prog
+  { printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' \
+    "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1), }"
+    printf '\0\0\200\77\0\0\200\104'; } >f.npy # 1, 1024
+  local words=(-n 2 "${split[@]}" --input f.npy --output o.npy)
+  printf '\\0\\0\\240\\77' >bytes # 1.25: 1.2e-4 of 1024 is 0.125
+  run 1 "$sundog" verify "${words[@]}" -- ./prog f.npy o.npy
+  says out '1 of 2 elements differ, 1 by more than rounding'
+  says out 'largest absolute difference 0.25 at (0, 0): 1.25 and 1'
+  printf '\\0\\0\\210\\77' >bytes # 1.0625
+  run 0 "$sundog" verify "${words[@]}" -- ./prog f.npy o.npy
+  says out '1 of 2 elements differ, 0 by more than rounding'
+  says out 'largest absolute difference 0.0625'
+  run 1 "$sundog" verify "${words[@]}" --rtol 0 -- ./prog f.npy o.npy
+}
+names_may_be_spelt_in_another_way() {
+  "$clients/scene" "$bathymetry" 31 40 .
+  run 0 "$sundog" verify -n 2 "${split[@]}" --input level.npy \
+    --input "$PWD/depth.npy" --output out.npy -- "$clients/shallow" \
+    --in ./level.npy --depth=.//depth.npy --out "$PWD/./out.npy" $shallow
+  says out '0 of 1240 elements differ'
+  [ ! -e out.npy ]
+  run 125 "$sundog" verify -n 2 "${split[@]}" --input level.npy \
+    --output other.npy -- "$clients/shallow" --in level.npy --depth depth.npy \
+    --out out.npy $shallow
+  says err 'no word of the program names the --output other.npy'
+  [ ! -e out.npy ]
+}
+calls_without_a_tag_are_told() {
+  # The first of two products is of another M.
+  {
+    printf 'case\nmemory a 160\nmemory b 160\nmemory c 256\n'
+    for m in 6 8; do
+      echo "call matmul_lt a=a b=b c=c ta=N tb=T type=float ctype=float" \
+        "alpha=1 beta=0 follow=relu rows=0 ondevice=0 halves=0 m=$m n=8 k=5" \
+        "batch=0 lda=8 sa=0 ldb=8 sb=0 ldc=8 sc=0"
+    done
+    echo run
+  } >script
+  head -c 576 /dev/zero >memory
+  printf '[mesh]\ny = 2\n[shard p]\nmatch = M=8 N K\nsplit = M:y\nview = whole\n' >r.ini
+  run 125 "$sundog" verify -n 2 --device host --rules r.ini --calls 1 -- \
+    "$opcase" script memory o
+  says err 'none of the first 1 calls is tagged'
+  says err '--calls'
+  run 0 "$sundog" verify -n 2 --device host --rules r.ini --calls 2 -- \
+    "$opcase" script memory o
+  says out '1 tagged calls with 1 outputs'
 }
 
 cases equal_runs_are_equal pieces_and_meshes_are_passed_on \
@@ -174,4 +234,6 @@ cases equal_runs_are_equal pieces_and_meshes_are_passed_on \
   products_are_compared transformers_are_compared \
   products_of_cublaslt_are_compared \
   the_first_call_that_differs_is_named \
-  runs_that_differ_are_told runs_that_fail_are_trouble
+  runs_that_differ_are_told rounding_is_allowed_by_default \
+  names_may_be_spelt_in_another_way calls_without_a_tag_are_told \
+  runs_that_fail_are_trouble
