@@ -16,6 +16,7 @@
 #include "rules/attndesc.h"
 #include "rules/inspect.h"
 #include "rules/memory.h"
+#include "rules/outside.h"
 #include "rules/product.h"
 #include "rules/registry.h"
 #include "rules/sequence.h"
@@ -340,6 +341,22 @@ int sdg_capture_touch_memory(int entry, const void *args, const void *caller) {
   if (sdg_entry[entry].library == SDG_LIBRARY_CUDNN)
     last_refused = refused;
   return refused ? refusal_of(entry) : 0;
+}
+
+void sdg_capture_note(int entry, const void *args, const void *caller) {
+  if (is_foreign(caller))
+    return;
+  sdg_touch_t touch;
+  sdg_vector_t vector;
+  depth++;
+  if (sdg_entry[entry].vector) {
+    sdg_entry[entry].vector(args, &vector);
+    sdg_outside_vector(&vector);
+  } else {
+    touch_read(entry, args, &touch);
+    sdg_outside_touch(&touch);
+  }
+  depth--;
 }
 
 size_t sdg_capture_type_bytes(int type) {

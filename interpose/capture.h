@@ -28,6 +28,9 @@ int sdg_capture_opaque(int entry, const void *handle, const void *caller);
 /* Whole view: an entry that no rule judges is about to touch device memory. Not
  * 0: the error for the program. */
 int sdg_capture_touch_memory(int entry, const void *args, const void *caller);
+/* Shard view: an entry is about to write memory of which something may be
+ * known. */
+void sdg_capture_note(int entry, const void *args, const void *caller);
 /* cuBLAS has returned a value through a pointer, to host memory or not; 0 or
  * too many bytes: nothing is done. */
 int sdg_capture_result(int entry, void *result, size_t bytes,

@@ -62,6 +62,21 @@ LT_MEMBERS = {
 LETTERS = {'S': ('CUDA_R_32F', 'CUBLAS_COMPUTE_32F'),
            'D': ('CUDA_R_64F', 'CUBLAS_COMPUTE_64F'),
            'H': ('CUDA_R_16F', 'CUBLAS_COMPUTE_16F')}
+# Calls on vectors, and which member of sdg_vector_t (rules/vector.h) a
+# parameter is by its name.
+VECTOR = (r'cublasI?(?:[SDCZ]|Sc|Dz|Cs|Zd)?(nrm2|dot[uc]?|asum|ama?x|amin|copy|'
+          r'axpy|scal|swap|rotm?)(Ex|_v2)(_64)?')
+VECTOR_OPS = {'nrm2': 'NRM2', 'asum': 'ASUM', 'dot': 'DOT', 'dotu': 'DOT',
+              'dotc': 'DOT', 'amax': 'INDEX', 'amin': 'INDEX', 'copy': 'COPY',
+              'axpy': 'AXPY', 'scal': 'SCAL', 'swap': 'SWAP', 'rot': 'ROT',
+              'rotm': 'ROT'}
+VECTOR_MEMBERS = {
+    'handle': 'handle', 'n': 'n', 'x': 'x', 'y': 'y', 'incx': 'incx',
+    'incy': 'incy', 'result': 'result', 'xType': 'type_x', 'yType': 'type_y',
+    'resultType': 'type_result'}
+# By the C type of a pointer.
+VECTOR_TYPES = {'float': 'CUDA_R_32F', 'double': 'CUDA_R_64F',
+                'cuComplex': 'CUDA_C_32F', 'cuDoubleComplex': 'CUDA_C_64F'}
 OPERANDS_MAX = 12  # SDG_OPERANDS_MAX of src/call.h
 ACCESSES_MAX = 32  # SDG_ACCESSES_MAX of src/touch.h
 
@@ -144,6 +159,21 @@ class Entry:
             self.accesses() or self.everything or self.is_polling() or
             self.result() or
             self.of_kind('everything'))
+
+    def vector_op(self):
+        """Of cuBLAS' calls on vectors; None: it is another."""
+        match = self.library == 'cublas' and re.fullmatch(
+            VECTOR, self.prototype, re.I)
+        return VECTOR_OPS[match[1].lower()] if match else None
+
+    def is_noted(self):
+        """Needs a probe in the shard view once a plan has written something:
+        what it writes is known no more, or known anew; or it makes a value of
+        what is in pieces."""
+        return bool(self.vector_op()) or bool(
+            self.library == 'cudart' and (
+                self.of_kind('written') or
+                self.name.startswith('cudaMem') and self.of_kind('everything')))
 
     def has_args(self):
         return self.is_captured() or self.is_touching()
@@ -468,6 +498,46 @@ def product(e):
               for member, value in fill.items()), '  };', '}', '']
 
 
+def vector(e):
+    """Fills in sdg_vector_t from an entry's arguments."""
+    fill = {'op': f'SDG_VECTOR_{e.vector_op()}', 'entry_name': f'"{e.name}"',
+            'type_x': '-1', 'type_y': '-1', 'type_result': '-1'}
+    for p in e.parameters:
+        if p.name in VECTOR_MEMBERS:
+            member = VECTOR_MEMBERS[p.name]
+            cast = '(int)' if member.startswith('type') else ''
+            fill[member] = f'{cast}args->{p.name}'
+        if p.name in ('x', 'y', 'result') and p.ctype != 'void *':
+            base = p.ctype.replace('const ', '').replace('*', '').strip()
+            if base in VECTOR_TYPES:
+                fill[f'type_{p.name}'] = f'(int){VECTOR_TYPES[base]}'
+    return [f'static void vector_{e.name}(const void *all, sdg_vector_t *out)'
+            ' {',
+            f'  const struct sdg_args_{e.name} *args = all;',
+            '  *out = (sdg_vector_t){',
+            *(f'      .{member} = {value},' for member, value in fill.items()),
+            '  };', '}', '']
+
+
+def noted_probe(e):
+    """What the shard view does around an entry that writes memory, or makes a
+    value of it."""
+    real = f'REAL({e.name}, {e.prototype})({e.arguments()})'
+    untouched = (f'probe_{e.name}({e.arguments()})' if e.is_armed() else real)
+    lines = vector(e) if e.vector_op() else []
+    lines += [
+        f'static COLD {join(e.ctype, f"noted_{e.name}")}({e.declaration()}) {{',
+        f'  {fill_of(e)}',
+        f'  sdg_capture_note(SDG_ENTRY_{e.name}, &all, '
+        '__builtin_return_address(0));']
+    return lines + [
+        f'  TAIL return {untouched};', '}', '',
+        f'static {join(e.ctype, f"shard_{e.name}")}({e.declaration()}) {{',
+        '  if (LIKELY(!sdg_hint_any()))',
+        f'    TAIL return {untouched};',
+        f'  TAIL return noted_{e.name}({e.arguments()});', '}', '']
+
+
 def measured(e, call):
     return [
         f'  {e.ctype} status = {call};',
@@ -616,8 +686,8 @@ def probes_c(entries):
            '/* Nothing of ours is found through the global offset table. */',
            '#pragma GCC visibility push(hidden)',
            '#include "interpose/capture.h"', '#include "interpose/slot.h"',
-           '#include "rules/args.h"', '#include "src/job.h"',
-           '#include "src/tag.h"', '#pragma GCC visibility pop', '',
+           '#include "rules/args.h"', '#include "src/hint.h"',
+           '#include "src/job.h"', '#include "src/tag.h"', '#pragma GCC visibility pop', '',
            '#define LIKELY(condition) __builtin_expect(!!(condition), 1)',
            '#define COLD __attribute__((noinline, cold))',
            '/* Compilers that know no musttail jump when they optimise; a test',
@@ -646,6 +716,8 @@ def probes_c(entries):
             out += probe(e)
         if e.is_touching():
             out += whole_probe(e)
+        if e.is_noted():
+            out += noted_probe(e)
     for e in entries:
         out.append(f'extern char sdg_stub_{e.name}[] '
                    '__attribute__((visibility("hidden")));')
@@ -665,6 +737,10 @@ def probes_c(entries):
             out.append(f'    .probe = (void *)probe_{e.name},')
         if e.is_touching():
             out.append(f'    .whole = (void *)whole_{e.name},')
+        if e.is_noted():
+            out.append(f'    .shard = (void *)shard_{e.name},')
+        if e.vector_op():
+            out.append(f'    .vector = vector_{e.name},')
         if e.kind in ('allocate', 'free'):
             out.append('    .memory = true,')
         if e.is_product():

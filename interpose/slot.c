@@ -80,6 +80,9 @@ void *sdg_slot_resolve(unsigned entry) {
     sdg_load_watch_fork();
     target = sdg_entry[entry].probe;
   }
+  if (sdg_entry[entry].shard && sdg_job_asked() && !sdg_slot_disarmed() &&
+      !sdg_registry_is_whole())
+    target = sdg_entry[entry].shard;
   bool recorded = sdg_record_wanted() && !sdg_job_asked() &&
                   (sdg_entry[entry].library == SDG_LIBRARY_CUBLAS ||
                    sdg_entry[entry].library == SDG_LIBRARY_CUBLASLT) &&
@@ -109,6 +112,7 @@ static void disarm(bool keeps_ops) {
     if (!keeps_ops || !is_op(entry))
       replace(entry, sdg_entry[entry].probe, real);
     replace(entry, sdg_entry[entry].whole, real);
+    replace(entry, sdg_entry[entry].shard, real);
   }
 }
 
@@ -120,12 +124,17 @@ void sdg_slot_disarm_child(void) {
   disarm(true);
 }
 
+static void *target_of_pieces(int entry) {
+  if (sdg_entry[entry].shard)
+    return sdg_entry[entry].shard;
+  return sdg_entry[entry].probe ? sdg_entry[entry].probe
+                                : atomic_load(&sdg_real[entry]);
+}
+
 void sdg_slot_narrow(void) {
   for (int entry = 0; entry < SDG_ENTRY_COUNT; entry++)
     if (!sdg_entry[entry].memory)
-      replace(entry, sdg_entry[entry].whole,
-              sdg_entry[entry].probe ? sdg_entry[entry].probe
-                                     : atomic_load(&sdg_real[entry]));
+      replace(entry, sdg_entry[entry].whole, target_of_pieces(entry));
 }
 
 atomic_bool sdg_slot_products_left;

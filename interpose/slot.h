@@ -10,6 +10,7 @@
 
 #include "rules/args.h"
 #include "rules/gemm.h"
+#include "rules/vector.h"
 #include "src/call.h"
 #include "src/touch.h"
 #include "src/vendor.h"
@@ -48,6 +49,9 @@ typedef struct sdg_entry {
   void *stub;  /* what libsundog.so exports */
   void *probe; /* NULL: no rule can reach it */
   void *whole; /* the probe in the whole view; NULL: the same */
+  void *shard; /* the probe in the shard view; NULL: `probe` */
+  /* Reads the struct sdg_args_ of a call on vectors; NULL: it is none. */
+  void (*vector)(const void *args, sdg_vector_t *out);
   bool memory; /* allocates or frees: that probe is of the shard view, too */
   /* Reads the struct sdg_args_ of a product of matrices; NULL: it is none. Its
    * probe stays only where the rules are about products. */

@@ -146,6 +146,7 @@ static sdg_status_t lead_try(sdg_meet_t *meet, const sdg_rules_t *rules,
   meet->fits = true;
   SDG_TRY(
       sdg_placement_copy(&place->placement, &meet->tagging.placement[lead]));
+  sdg_tagging_narrow(&meet->tagging, lead);
   SDG_TRY(scales_place(meet, rules));
   SDG_TRY(rule->meet(meet->call, meet, lead));
   if (!meet->fits)

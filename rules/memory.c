@@ -84,6 +84,7 @@ void sdg_memory_allocated(const void *at, size_t bytes) {
   // there.
   (void)!sdg_buffers_allocate(&table, (uintptr_t)at, bytes);
   pthread_mutex_unlock(&lock);
+  sdg_hint_put(at, bytes, false, 0);
 }
 
 void sdg_memory_freed(const void *at) {
@@ -92,6 +93,8 @@ void sdg_memory_freed(const void *at) {
   bool known = sdg_buffers_allocation(&table, (uintptr_t)at, &span);
   sdg_buffers_release(&table, (uintptr_t)at);
   pthread_mutex_unlock(&lock);
+  if (known)
+    sdg_hint_put(at, span.bytes, false, 0);
   if (known && sdg_options_get()->check)
     sdg_uploads_drop(at, span.bytes);
 }
@@ -120,6 +123,7 @@ void sdg_memory_forget(void) {
   sdg_buffers_fini(&table);
   table.last_number = last_number;
   pthread_mutex_unlock(&lock);
+  sdg_hint_forget();
   sdg_uploads_forget();
 }
 

@@ -7,6 +7,7 @@
 
 #include "rules/label.h"
 #include "rules/matmulsizes.h"
+#include "rules/ones.h"
 #include "rules/tagging.h"
 #include "src/job.h"
 #include "src/tag.h"
@@ -62,15 +63,10 @@ static void extents_sum(const sdg_tag_vector_t *vector,
   }
 }
 
-static sdg_seen_t section_seen(const sdg_call_t *call, int index,
-                               const sdg_section_t *section,
-                               sdg_sizes_t unsaid) {
+sdg_seen_t sdg_place_would(const sdg_call_t *call, int index,
+                           const sdg_section_t *section,
+                           const sdg_split_t *split) {
   const sdg_operand_t *operand = &call->operand[index];
-  sdg_split_t split[SDG_DIMS_MAX] = {{0}};
-  if (!section->is_local && call->family == SDG_FAMILY_MATMUL)
-    sdg_sizes_added(section, operand->dims, unsaid, split);
-  else if (!section->is_local)
-    (void)sdg_place_splits(section, call->family, operand->dims, split);
   const sdg_tag_vector_t *vector =
       sdg_tag_vector(operand->descriptor, operand->generation);
   sdg_seen_t seen = {-1, -1};
@@ -82,6 +78,18 @@ static sdg_seen_t section_seen(const sdg_call_t *call, int index,
     *(match ? &seen.yes : &seen.no) = sdg_job_group()->rank[r];
   }
   return seen;
+}
+
+static sdg_seen_t section_seen(const sdg_call_t *call, int index,
+                               const sdg_section_t *section,
+                               sdg_sizes_t unsaid) {
+  const sdg_operand_t *operand = &call->operand[index];
+  sdg_split_t split[SDG_DIMS_MAX] = {{0}};
+  if (!section->is_local && call->family == SDG_FAMILY_MATMUL)
+    sdg_sizes_added(section, operand->dims, unsaid, split);
+  else if (!section->is_local)
+    (void)sdg_place_splits(section, call->family, operand->dims, split);
+  return sdg_place_would(call, index, section, split);
 }
 
 sdg_seen_t sdg_place_seen(const sdg_call_t *call, int index,
@@ -162,19 +170,6 @@ bool sdg_place_mixes(sdg_family_t family) {
   return family == SDG_FAMILY_ATTENTION;
 }
 
-// A bias's dimension is replicated, and that of a tensor that a reduction made;
-// and of scales, which are cut as the activation is.
-static void repeats_unsplit(const sdg_tag_vector_t *vector,
-                            sdg_split_t *split) {
-  for (int d = 0; d < vector->dims; d++) {
-    bool one = true;
-    for (int r = 0; r < vector->ranks; r++)
-      one &= vector->extent[(size_t)r * (size_t)vector->dims + (size_t)d] == 1;
-    if (one)
-      split[d].axes = 0;
-  }
-}
-
 // A rank without elements says 0 in every dimension that is split, though its
 // piece may be empty in one of them: the others are as the ranks beside it say.
 static sdg_tag_vector_t *empty_fill(const sdg_tag_vector_t *vector,
@@ -243,11 +238,7 @@ static bool operand_splits(const sdg_call_t *call, int index,
   if (section && !section->is_local &&
       !sdg_place_splits(section, call->family, operand->dims, out_split))
     return false;
-  // What the program says of a tensor it says of rows, too.
-  if ((sdg_place_repeats(call->family) && !operand->label) ||
-      operand->role == SDG_ROLE_SCALE)
-    repeats_unsplit(sdg_tag_vector(operand->descriptor, operand->generation),
-                    out_split);
+  sdg_ones_unsplit(call, index, section, out_split);
   return true;
 }
 

@@ -17,7 +17,8 @@ bool sdg_place_splits(const sdg_section_t *section, sdg_family_t family,
 bool sdg_place_same(const sdg_split_t *a, const sdg_split_t *b, int dims);
 
 /* Whether an extent that is 1 on every rank is the same element on all of them,
- * and not a shard of one row: in ops that broadcast, or leave extents of 1. */
+ * and not a shard of one row, where nothing is known of it and it is not N
+ * (rules/ones.h): in ops that broadcast, or leave extents of 1. */
 bool sdg_place_repeats(sdg_family_t family);
 
 /* Whether a tensor that a [local] section names is all there on every rank
@@ -30,6 +31,10 @@ bool sdg_place_mixes(sdg_family_t family);
 typedef struct sdg_seen {
   int yes, no;
 } sdg_seen_t;
+/* Which ranks see a match of this operand with a section, were it split so. */
+sdg_seen_t sdg_place_would(const sdg_call_t *call, int index,
+                           const sdg_section_t *section,
+                           const sdg_split_t *split);
 /* The first section that matches this operand on any rank, or what the program
  * says of it; NULL if none does. Which ranks see it tells whether it is a match
  * on all of them. */

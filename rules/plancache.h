@@ -12,8 +12,17 @@ typedef struct sdg_plan_key {
   uint64_t operand[SDG_OPERANDS_MAX]; /* generation, role, if it has memory */
   uint64_t op_generation;
   uint64_t number[SDG_RULE_KEYS];
-  uint64_t placed[SDG_OPERANDS_MAX]; /* whole view: hashes of placements */
+  /* Whole view: hashes of placements. Shard view: what is known of memory
+   * (rules/ones.h). */
+  uint64_t placed[SDG_OPERANDS_MAX];
 } sdg_plan_key_t;
+
+/* An output that a call wrote, and what is known of it then (src/hint.h). */
+typedef struct sdg_written {
+  size_t bytes; /* 0: none */
+  bool gaps;
+  sdg_hint_t hint;
+} sdg_written_t;
 
 /* Of a call in a pair that reads one tensor (rules/early.h). */
 typedef enum sdg_early_part {
@@ -30,6 +39,7 @@ struct sdg_plan_entry {
   uint32_t hash;         /* rules/instep.h */
   int recorded;          /* rules/history.h */
   sdg_box_t *boxes;      /* rules/values.h; owned, may be NULL */
+  sdg_written_t written[SDG_OPERANDS_MAX]; /* shard view */
   /* rules/early.h: */
   sdg_early_part_t part;
   int operand; /* SECOND: the tensor of the pair */

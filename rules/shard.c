@@ -12,6 +12,7 @@
 #include "rules/lacking.h"
 #include "rules/meet.h"
 #include "rules/memory.h"
+#include "rules/ones.h"
 #include "rules/plancache.h"
 #include "rules/sequence.h"
 #include "rules/step.h"
@@ -121,8 +122,9 @@ static sdg_status_t unmatched_check(const sdg_call_t *call,
 // descriptors is each rank's own, and not even counted.
 // Products of matrices have no descriptors that would keep what was agreed on:
 // ranks could not tell whose sizes have changed.
-static bool agreement_due(const sdg_call_t *call) {
-  return sdg_agree_needed(call) || call->family == SDG_FAMILY_MATMUL ||
+static bool agreement_due(const sdg_call_t *call, const sdg_rules_t *rules) {
+  return sdg_agree_needed(call) || sdg_ones_due(call, rules) ||
+         call->family == SDG_FAMILY_MATMUL ||
          (sdg_options_get()->check && !call->is_query);
 }
 
@@ -172,10 +174,10 @@ static sdg_status_t call_derive(const sdg_call_t *call,
   if (!section)
     return unmatched_check(call, rules, rule, local);
   memset(&out->meet, 0, sizeof out->meet);
-  sdg_status_t status = SDG_OK;
-  if (!rule || !rule->knows(call))
+  sdg_status_t status = sdg_ones_check(call, section);
+  if (status == SDG_OK && (!rule || !rule->knows(call)))
     status = sdg_fail(SDG_E_NO_RULE, "%s", call->entry_name);
-  else
+  else if (status == SDG_OK)
     status = sdg_meet_find(call, rules, rule, tagging, &out->meet, &out->met);
   if (status == SDG_OK && out->met == SDG_MET_NOTHING && rule->place)
     status = rule->place(call, tagging);
@@ -243,6 +245,32 @@ static sdg_status_t query_answer(sdg_call_t *call, const sdg_rules_t *rules,
   return status;
 }
 
+static void written_fill(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                         sdg_written_t *out) {
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    if (!operand->is_output || !operand->data || operand->elem_bytes == 0)
+      continue;
+    sdg_layout_t layout = sdg_memory_layout(operand);
+    out[i] = (sdg_written_t){
+        .bytes = sdg_layout_bytes(&layout),
+        .gaps = !sdg_layout_dense(&layout),
+        .hint =
+            sdg_ones_written(call, i, tagging->section, &tagging->placement[i]),
+    };
+  }
+}
+
+static void written_note(const sdg_call_t *call,
+                         const sdg_plan_entry_t *entry) {
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_written_t *written = &entry->written[i];
+    if (written->bytes > 0)
+      sdg_hint_put(call->operand[i].data, written->bytes, written->gaps,
+                   written->hint);
+  }
+}
+
 // Plans a call; *out_entry is NULL where it is untagged.
 static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
                                const sdg_rule_t *rule,
@@ -261,6 +289,9 @@ static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
   uint32_t hash = status == SDG_OK ? sdg_instep_hash(call, rule, tagging) : 0;
   int recorded = status == SDG_OK ? sdg_history_plan(call, tagging, plan) : 0;
   sdg_box_t *boxes = status == SDG_OK ? sdg_values_boxes(call, tagging) : NULL;
+  sdg_written_t written[SDG_OPERANDS_MAX] = {{.bytes = 0}};
+  if (status == SDG_OK)
+    written_fill(call, tagging, written);
   verdict_fini(&verdict);
   if (status != SDG_OK)
     return status;
@@ -273,6 +304,7 @@ static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
     (*out_entry)->hash = hash;
     (*out_entry)->recorded = recorded;
     (*out_entry)->boxes = boxes;
+    memcpy((*out_entry)->written, written, sizeof written);
     sdg_early_ready(call, rule, section, *out_entry);
     return SDG_OK;
   }
@@ -303,6 +335,8 @@ static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
                            int64_t wait_ns, way_t *out_way) {
   sdg_plan_key_t key;
   sdg_plan_key_make(call, rule, &key);
+  for (int i = 0; i < call->operands; i++)
+    key.placed[i] = call->operand[i].hint;
   sdg_plan_entry_t *entry = sdg_plancache_find(&key);
   if (!entry) {
     if (!*numbered)
@@ -337,8 +371,11 @@ static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
   bool nothing = entry->plan->literal && entry->plan->steps == 0 &&
                  entry->part == SDG_EARLY_NONE;
   if (!nothing && !call->result)
-    return plan_run(call, entry);
-  sdg_report_count(entry->row, entry->plan);
+    SDG_TRY(plan_run(call, entry));
+  else
+    sdg_report_count(entry->row, entry->plan);
+  if (!call->result)
+    written_note(call, entry);
   return SDG_OK;
 }
 
@@ -349,12 +386,14 @@ static sdg_status_t counted(sdg_call_t *call, const sdg_rules_t *rules,
   int64_t wait_ns = 0;
   if (due)
     SDG_TRY(sdg_step_agree(call, rule, &wait_ns));
+  sdg_ones_settle(call, rules);
   if (call->is_query)
     SDG_TRY(query_answer(call, rules, rule, wait_ns, out_way));
   else
     SDG_TRY(op_run(call, rules, rule, numbered, wait_ns, out_way));
   if (*out_way == WAY_UNTAGGED) {
     SDG_TRY(sdg_sequence_whole(call));
+    sdg_ones_untagged(call);
     mark_passes(call, rules);
   }
   return SDG_OK;
@@ -364,7 +403,8 @@ static sdg_status_t counted(sdg_call_t *call, const sdg_rules_t *rules,
 static sdg_status_t collective(sdg_call_t *call, const sdg_rules_t *rules,
                                const sdg_rule_t *rule, way_t *out_way) {
   SDG_TRY(sdg_step_check(call));
-  bool numbered = agreement_due(call);
+  sdg_ones_look(call, rules);
+  bool numbered = agreement_due(call, rules);
   if (numbered) // what is not counted is no place that an error could name
     sdg_step_number(call);
   sdg_status_t status = counted(call, rules, rule, &numbered, out_way);
@@ -380,6 +420,7 @@ sdg_status_t sdg_shard_judge(sdg_call_t *call, const sdg_rules_t *rules,
   if (!may_match(call, rules)) {
     SDG_TRY(unmatched_check(call, rules, rule, named_local(call, rules)));
     SDG_TRY(sdg_sequence_whole(call));
+    sdg_ones_untagged(call);
     mark_passes(call, rules);
     return SDG_OK;
   }

@@ -8,6 +8,7 @@
 
 #include "rules/label.h"
 #include "rules/matmulsizes.h"
+#include "rules/ones.h"
 #include "rules/place.h"
 #include "src/job.h"
 #include "src/log.h"
@@ -134,6 +135,18 @@ void sdg_tagging_group(const sdg_section_t *section, sdg_tagging_t *out) {
     out->sum_axes = section->sum_axes;
 }
 
+void sdg_tagging_narrow(sdg_tagging_t *tagging, int index) {
+  int summing[SDG_RANKS_MAX];
+  const sdg_placement_t *placement = &tagging->placement[index];
+  if (placement->dims == 0)
+    return;
+  tagging->sum_axes &=
+      ~(sdg_section_axes(tagging->section) & ~sdg_placement_axes(placement));
+  if (sdg_mesh_group(tagging->mesh, tagging->rank, tagging->sum_axes,
+                     summing) == 1)
+    tagging->sum_axes = 0;
+}
+
 void sdg_tagging_note(const sdg_call_t *call, const sdg_tagging_t *tagging) {
   for (int i = 0; i < call->operands; i++) {
     const sdg_placement_t *placement = &tagging->placement[i];
@@ -233,6 +246,7 @@ sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
     labelled = -1;
   const sdg_section_t *found = NULL;
   bool local = false;
+  int lead = 0;
   for (int i = 0; i < call->operands && !found; i++) {
     if (labelled >= 0
             ? i != labelled
@@ -240,9 +254,12 @@ sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
                   !(by_output && sdg_role_is_activation(call->operand[i].role)))
       continue;
     sdg_seen_t seen;
+    lead = i;
     found = sdg_place_section(call, i, rules, &seen);
     SDG_TRY(seen_check(call, i, found, seen));
-    if (found && found->is_local) {
+    bool whole =
+        found && !found->is_local && sdg_ones_are_whole(call, i, found);
+    if (found && (found->is_local || whole)) {
       local = true;
       found = NULL;
     }
@@ -254,7 +271,9 @@ sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
     return product && !local ? sdg_sizes_missed(call, rules) : SDG_OK;
   if (product)
     SDG_TRY(sdg_sizes_said(call, found));
-  return operands_place(call, found, rules, labelled >= 0, out);
+  SDG_TRY(operands_place(call, found, rules, labelled >= 0, out));
+  sdg_tagging_narrow(out, lead);
+  return SDG_OK;
 }
 
 const sdg_section_t *sdg_tagging_beside(const sdg_call_t *call,
@@ -268,7 +287,7 @@ const sdg_section_t *sdg_tagging_beside(const sdg_call_t *call,
       continue;
     const sdg_section_t *found = sdg_place_section(call, i, rules, &seen);
     *out_index = i;
-    if (found && !found->is_local)
+    if (found && !found->is_local && !sdg_ones_are_whole(call, i, found))
       return found;
   }
   return NULL;
@@ -301,7 +320,8 @@ sdg_status_t sdg_tagging_sure(const sdg_call_t *call,
     const sdg_placement_t *placement = &tagging->placement[i];
     if (!sdg_role_is_activation(call->operand[i].role))
       continue;
-    if (call->operand[i].label || has_rows(placement))
+    if (call->operand[i].label || has_rows(placement) ||
+        sdg_ones_are_told(call, i, tagging->section))
       return SDG_OK;
     for (int d = 2; d < placement->dims; d++)
       if (placement->part[d].pieces > 1)

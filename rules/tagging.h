@@ -40,6 +40,10 @@ void sdg_tagging_group(const sdg_section_t *section, sdg_tagging_t *out);
 /* Makes it one of the ranks along these axes. */
 void sdg_tagging_span(sdg_tagging_t *tagging, sdg_axes_t axes);
 
+/* What every rank along an axis of the section has alike, as operand `index`
+ * which leads, is not summed over it. */
+void sdg_tagging_narrow(sdg_tagging_t *tagging, int index);
+
 /* True if no section can ever match this operand's descriptor in a call of
  * this family: it may be marked as passing. */
 bool sdg_tagging_passes(const sdg_call_t *call, int operand,

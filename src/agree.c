@@ -22,6 +22,7 @@ typedef struct operand_record {
   int64_t extent[SDG_DIMS_MAX];
   char label[SDG_TAG_LABEL_BYTES];
   int64_t details; // how many
+  int64_t hint;    // 0: not looked at; or 1 and twice what is known
 } operand_record_t;
 
 typedef struct record {
@@ -71,7 +72,8 @@ static bool operand_sound(const operand_record_t *operand) {
   unsigned seen = 0;
   if (operand->role < 0 || operand->role >= SDG_ROLE_COUNT ||
       operand->dims < 0 || operand->dims > SDG_DIMS_MAX ||
-      operand->details < 0 || operand->details > SDG_DETAILS_MAX)
+      operand->details < 0 || operand->details > SDG_DETAILS_MAX ||
+      operand->hint < 0 || operand->hint >> 1 > UINT32_MAX)
     return false;
   for (int d = 0; d < operand->dims; d++) {
     if (operand->order[d] >= operand->dims || operand->extent[d] < 0 ||
@@ -120,6 +122,7 @@ static sdg_status_t record_fill(const sdg_call_t *call, const char *parameters,
     to->dims = operand->dims;
     order_of(operand, to->order);
     to->details = details ? details->count[i] : 0;
+    to->hint = operand->told ? (int64_t)operand->hint << 1 | 1 : 0;
     if (operand->label)
       memcpy(to->label, operand->label->text, sizeof to->label);
     for (int d = 0; d < operand->dims; d++)
@@ -257,6 +260,26 @@ static void nesting_find(const record_t *const *records, int count, int operand,
   }
 }
 
+static void hints_store(const sdg_operand_t *operand,
+                        const record_t *const *records, int count, int index) {
+  sdg_tag_hints_t hints = {.unknown = -1, .differs = -1};
+  for (int r = 0; r < count; r++) {
+    int64_t said = records[r]->operand[index].hint;
+    sdg_hint_t hint = (sdg_hint_t)(said >> 1);
+    hints.told |= said != 0;
+    if (!hint) {
+      hints.unknown = r;
+    } else if (!hints.hint) {
+      hints.hint = hint;
+    } else if (hint != hints.hint) {
+      hints.differs = r;
+      hints.other = hint;
+    }
+  }
+  if (hints.told)
+    sdg_tag_set_hints(operand->descriptor, operand->generation, &hints);
+}
+
 static sdg_status_t vectors_store(const sdg_call_t *call,
                                   const record_t *const *records, int count) {
   int64_t *extent = malloc((size_t)count * SDG_AGREE_SIZES * sizeof *extent);
@@ -275,6 +298,8 @@ static sdg_status_t vectors_store(const sdg_call_t *call,
     nesting_find(records, count, i, nesting);
     status = sdg_tag_set_vector(operand->descriptor, operand->generation, count,
                                 operand->dims, nesting, extent);
+    if (status == SDG_OK)
+      hints_store(operand, records, count, i);
   }
   int sizes = records[0]->sizes;
   for (int r = 0; r < count; r++)

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "src/box.h"
+#include "src/hint.h"
 #include "src/touch.h"
 
 enum { SDG_OPERANDS_MAX = 12 };
@@ -100,6 +101,10 @@ typedef struct sdg_operand {
    * every rank (src/tag.h), which strides do not tell where an extent is 1. */
   int64_t nesting[SDG_DIMS_MAX];
   bool stands_in; /* for the program's, which is elsewhere (rules/meet.h) */
+  /* Shard view: that what is known of its memory is looked at, and what that is
+   * (rules/ones.h). */
+  bool told;
+  sdg_hint_t hint;
 } sdg_operand_t;
 
 /* A captured invocation. Lives on the caller's stack for its duration. */

@@ -184,6 +184,7 @@ sdg_status_t sdg_tag_set_vector(const void *descriptor, uint64_t generation,
   vector->dims = dims;
   vector->details = 0;
   vector->detail = NULL;
+  vector->hints = (sdg_tag_hints_t){.told = false};
   memset(vector->nesting, 0, sizeof vector->nesting);
   if (nesting)
     memcpy(vector->nesting, nesting, (size_t)dims * sizeof *nesting);
@@ -192,6 +193,8 @@ sdg_status_t sdg_tag_set_vector(const void *descriptor, uint64_t generation,
   record_t *record = record_get(descriptor);
   if (record) {
     sdg_tag_vector_t **own = &record->vector[sdg_thread_channel()];
+    if (*own && (*own)->generation == generation)
+      vector->hints = (*own)->hints;
     vector_free(*own);
     *own = vector;
   }
@@ -221,6 +224,19 @@ sdg_status_t sdg_tag_set_details(const void *descriptor, uint64_t generation,
     return SDG_OK;
   free(detail);
   return sdg_fail(SDG_E_INTERNAL, "numbers of a descriptor without extents");
+}
+
+void sdg_tag_set_hints(const void *descriptor, uint64_t generation,
+                       const sdg_tag_hints_t *hints) {
+  pthread_mutex_lock(&lock);
+  record_t *record = NULL;
+  HASH_FIND_PTR(records, &descriptor, record);
+  sdg_tag_vector_t *vector =
+      record ? record->vector[sdg_thread_channel()] : NULL;
+  if (vector && vector->generation == generation &&
+      (hints->hint || !vector->hints.told))
+    vector->hints = *hints;
+  pthread_mutex_unlock(&lock);
 }
 
 const sdg_tag_vector_t *sdg_tag_vector(const void *descriptor,

@@ -119,6 +119,16 @@ void sdg_tag_set_place(const void *descriptor, const sdg_tag_place_t *place);
 /* dims 0 if the descriptor's present generation was not placed. */
 sdg_tag_place_t sdg_tag_place(const void *descriptor);
 
+/* What the ranks knew of the memory that a call read (src/hint.h). Members of
+ * the group; -1: none. */
+typedef struct sdg_tag_hints {
+  bool told;        /* they told each other */
+  sdg_hint_t hint;  /* of the first one that knew something */
+  int unknown;      /* one that knew nothing */
+  int differs;      /* one that knew something else: */
+  sdg_hint_t other; /* that */
+} sdg_tag_hints_t;
+
 /* Local extents of all ranks of the agreement's group, agreed for one
  * generation by the threads of one channel: threads that share a descriptor
  * each agree on it, since which comes first depends on time. Immutable once
@@ -129,6 +139,7 @@ typedef struct sdg_tag_vector {
   /* How the dimensions nest in memory on every rank, as strides do: the larger,
    * the further out. One rank's strides do not tell where an extent is 1. */
   int64_t nesting[SDG_DIMS_MAX];
+  sdg_tag_hints_t hints;
   /* What the ranks said beside extents: so many numbers of each, [ranks][...],
    * -1 behind the end of a shorter list. 0: no rank said anything. */
   int details;
@@ -146,6 +157,10 @@ sdg_status_t sdg_tag_set_vector(const void *descriptor, uint64_t generation,
  * last; takes `detail` (of malloc) over, also after an error. */
 sdg_status_t sdg_tag_set_details(const void *descriptor, uint64_t generation,
                                  int details, int *detail) SDG_MUST_CHECK;
+/* The same of what the ranks knew of its memory: stays with later vectors of
+ * this generation until something else is known. */
+void sdg_tag_set_hints(const void *descriptor, uint64_t generation,
+                       const sdg_tag_hints_t *hints);
 /* The vector that the calling thread agreed for exactly this generation, NULL
  * if there is none. Borrowed until the thread's next set_vector or any forget
  * of the descriptor. */

@@ -14,6 +14,7 @@
 #include "rules/inspect.h"
 #include "rules/memory.h"
 #include "rules/neighborhood.h"
+#include "rules/outside.h"
 #include "rules/redistribute.h"
 #include "rules/registry.h"
 #include "rules/setup.h"
@@ -94,6 +95,16 @@ sdg_verdict_t sdg_registry_opaque(const char *entry_name,
 }
 
 _Thread_local int sdg_thread_own_channel;
+
+atomic_int sdg_hint_count;
+
+void sdg_outside_touch(const sdg_touch_t *touch) {
+  (void)touch;
+}
+
+void sdg_outside_vector(const sdg_vector_t *vector) {
+  (void)vector;
+}
 
 int sdg_registry_touch(const sdg_touch_t *touch) {
   (void)touch;

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program that makes the calls that its words name, on one rank's piece, and
+// prints what it reads; knows nothing of sundog.
+//
+// usage: hintcase RANK WORD...
+//   t:NAME=N,C,H,W   a tensor: descriptor and memory; elements are 1 + RANK
+//   at:NAME=OTHER    NAME's memory is OTHER's from now on
+//   as:NAME          NAME has a new descriptor of the same extents
+//   tag:NAME=TEXT    sundog_tag
+//   up:A  set:A  copy:A,B  free:A        upload, cudaMemset, cudaMemcpy, anew
+//   conv:X,Y  relu:X,Y  pool:X,Y  scale:X  softmax:X,Y  reduce:A,C  wgrad:X,DY
+//   nrm2:A  asum:A  dot:A,B  iamax:A  axpy:A,B  scal:A  bcopy:A,B  swap:A,B
+//   device           results of cuBLAS are left in device memory
+//   loop:N ... end   the words between, N times
+//   print:A          its first elements, and how many
+// A call that fails is named, and ends the program with status 3.
+#include <cublas_v2.h>
+#include <cuda_runtime_api.h>
+#include <cudnn.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/sundog.h"
+
+enum { TENSORS = 26, SHOWN = 8 };
+
+static struct {
+  cudnnTensorDescriptor_t desc;
+  float *data;
+  int extent[4];
+  size_t count;
+} tensors[TENSORS];
+
+static int rank;
+static cudnnHandle_t handle;
+static cublasHandle_t cublas;
+static float *result; // in device memory
+static int on_device;
+
+static void check(int status, const char *word) {
+  if (status == 0)
+    return;
+  printf("%s failed with %d\n", word, status);
+  fflush(stdout);
+  exit(3);
+}
+
+static void upload(int t) {
+  float *host = malloc(tensors[t].count * sizeof *host);
+  for (size_t i = 0; host && i < tensors[t].count; i++)
+    host[i] = (float)(1 + rank);
+  check((int)cudaMemcpy(tensors[t].data, host, tensors[t].count * sizeof *host,
+                        cudaMemcpyHostToDevice),
+        "upload");
+  free(host);
+}
+
+static void describe(int t) {
+  const int *e = tensors[t].extent;
+  check((int)cudnnCreateTensorDescriptor(&tensors[t].desc), "create");
+  check((int)cudnnSetTensor4dDescriptor(tensors[t].desc, CUDNN_TENSOR_NCHW,
+                                        CUDNN_DATA_FLOAT, e[0], e[1], e[2],
+                                        e[3]),
+        "set");
+}
+
+static void make(int t) {
+  check((int)cudaMalloc((void **)&tensors[t].data,
+                        tensors[t].count * sizeof(float)),
+        "cudaMalloc");
+}
+
+static void declare(int t, const char *extents) {
+  int *e = tensors[t].extent;
+  if (sscanf(extents, "%d,%d,%d,%d", &e[0], &e[1], &e[2], &e[3]) != 4)
+    exit(2);
+  tensors[t].count = (size_t)e[0] * (size_t)e[1] * (size_t)e[2] * (size_t)e[3];
+  describe(t);
+  make(t);
+  upload(t);
+}
+
+static void print(int t) {
+  float host[SHOWN] = {0};
+  size_t shown = tensors[t].count < SHOWN ? tensors[t].count : SHOWN;
+  check((int)cudaMemcpy(host, tensors[t].data, shown * sizeof *host,
+                        cudaMemcpyDeviceToHost),
+        "print");
+  for (size_t i = 0; i < shown; i++)
+    printf("%s%g", i ? " " : "", (double)host[i]);
+  printf("\n");
+}
+
+// 1 x 1, each output channel the sum of all input channels.
+static void convolve(int x, int y, int backward) {
+  int c = tensors[x].extent[1], k = tensors[y].extent[1];
+  float one = 1, zero = 0, *w, host[256];
+  cudnnFilterDescriptor_t filter;
+  cudnnConvolutionDescriptor_t conv;
+  for (int i = 0; i < c * k; i++)
+    host[i] = 1;
+  check((int)cudaMalloc((void **)&w, sizeof host), "cudaMalloc");
+  check((int)cudaMemcpy(w, host, (size_t)(c * k) * sizeof *host,
+                        cudaMemcpyHostToDevice),
+        "upload");
+  check((int)cudnnCreateFilterDescriptor(&filter), "create");
+  check((int)cudnnSetFilter4dDescriptor(filter, CUDNN_DATA_FLOAT,
+                                        CUDNN_TENSOR_NCHW, k, c, 1, 1),
+        "set");
+  check((int)cudnnCreateConvolutionDescriptor(&conv), "create");
+  check((int)cudnnSetConvolution2dDescriptor(
+            conv, 0, 0, 1, 1, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
+        "set");
+  if (!backward) {
+    check((int)cudnnConvolutionForward(
+              handle, &one, tensors[x].desc, tensors[x].data, filter, w, conv,
+              CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, NULL, 0, &zero,
+              tensors[y].desc, tensors[y].data),
+          "conv");
+    return;
+  }
+  check((int)cudnnConvolutionBackwardFilter(
+            handle, &one, tensors[x].desc, tensors[x].data, tensors[y].desc,
+            tensors[y].data, conv, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, NULL, 0,
+            &zero, filter, w),
+        "wgrad");
+  check((int)cudaMemcpy(host, w, sizeof *host, cudaMemcpyDeviceToHost),
+        "print");
+  printf("%g\n", (double)host[0]);
+}
+
+static void pool(int x, int y) {
+  float one = 1, zero = 0;
+  cudnnPoolingDescriptor_t desc;
+  check((int)cudnnCreatePoolingDescriptor(&desc), "create");
+  check((int)cudnnSetPooling2dDescriptor(
+            desc, CUDNN_POOLING_MAX, CUDNN_PROPAGATE_NAN, tensors[x].extent[2],
+            tensors[x].extent[3], 0, 0, 1, 1),
+        "set");
+  check((int)cudnnPoolingForward(handle, desc, &one, tensors[x].desc,
+                                 tensors[x].data, &zero, tensors[y].desc,
+                                 tensors[y].data),
+        "pool");
+}
+
+static void reduce(int a, int c) {
+  static cudnnReduceTensorDescriptor_t desc;
+  static void *workspace;
+  float one = 1, zero = 0;
+  size_t bytes = 0;
+  if (!desc) {
+    check((int)cudaMalloc(&workspace, 1 << 16), "cudaMalloc");
+    check((int)cudnnCreateReduceTensorDescriptor(&desc), "create");
+    check((int)cudnnSetReduceTensorDescriptor(
+              desc, CUDNN_REDUCE_TENSOR_ADD, CUDNN_DATA_FLOAT,
+              CUDNN_PROPAGATE_NAN, CUDNN_REDUCE_TENSOR_NO_INDICES,
+              CUDNN_32BIT_INDICES),
+          "set");
+  }
+  check((int)cudnnGetReductionWorkspaceSize(handle, desc, tensors[a].desc,
+                                            tensors[c].desc, &bytes),
+        "reduce");
+  check((int)cudnnReduceTensor(handle, desc, NULL, 0, workspace, 1 << 16, &one,
+                               tensors[a].desc, tensors[a].data, &zero,
+                               tensors[c].desc, tensors[c].data),
+        "reduce");
+}
+
+static void relu(int x, int y) {
+  float one = 1, zero = 0;
+  cudnnActivationDescriptor_t desc;
+  check((int)cudnnCreateActivationDescriptor(&desc), "create");
+  check((int)cudnnSetActivationDescriptor(desc, CUDNN_ACTIVATION_RELU,
+                                          CUDNN_PROPAGATE_NAN, 0),
+        "set");
+  check((int)cudnnActivationForward(handle, desc, &one, tensors[x].desc,
+                                    tensors[x].data, &zero, tensors[y].desc,
+                                    tensors[y].data),
+        "relu");
+}
+
+static void softmax(int x, int y) {
+  float one = 1, zero = 0;
+  check((int)cudnnSoftmaxForward(handle, CUDNN_SOFTMAX_ACCURATE,
+                                 CUDNN_SOFTMAX_MODE_INSTANCE, &one,
+                                 tensors[x].desc, tensors[x].data, &zero,
+                                 tensors[y].desc, tensors[y].data),
+        "softmax");
+}
+
+// A value that cuBLAS gives, wherever it goes.
+static float *value_at(float *host) {
+  check((int)cublasSetPointerMode(cublas, on_device ? CUBLAS_POINTER_MODE_DEVICE
+                                                    : CUBLAS_POINTER_MODE_HOST),
+        "mode");
+  return on_device ? result : host;
+}
+
+static void value_print(const float *host) {
+  float value = *host;
+  if (on_device)
+    check((int)cudaMemcpy(&value, result, sizeof value, cudaMemcpyDeviceToHost),
+          "print");
+  printf("%g\n", (double)value);
+}
+
+static int multiply(const char *word, int a, int b) {
+  int n = (int)tensors[a].count, index = 0;
+  float value = 0, two = 2, *x = tensors[a].data;
+  if (!cublas) {
+    check((int)cublasCreate(&cublas), "create");
+    check((int)cudaMalloc((void **)&result, sizeof *result), "cudaMalloc");
+  }
+  if (strcmp(word, "nrm2") == 0)
+    check((int)cublasSnrm2(cublas, n, x, 1, value_at(&value)), word);
+  else if (strcmp(word, "asum") == 0)
+    check((int)cublasSasum(cublas, n, x, 1, value_at(&value)), word);
+  else if (strcmp(word, "dot") == 0)
+    check(
+        (int)cublasSdot(cublas, n, x, 1, tensors[b].data, 1, value_at(&value)),
+        word);
+  else if (strcmp(word, "iamax") == 0) {
+    (void)value_at(&value);
+    check(
+        (int)cublasIsamax(cublas, n, x, 1, on_device ? (int *)result : &index),
+        word);
+    printf("%d\n", index);
+    return 1;
+  } else {
+    check((int)cublasSetPointerMode(cublas, CUBLAS_POINTER_MODE_HOST), "mode");
+    if (strcmp(word, "axpy") == 0)
+      check((int)cublasSaxpy(cublas, n, &two, x, 1, tensors[b].data, 1), word);
+    else if (strcmp(word, "scal") == 0)
+      check((int)cublasSscal(cublas, n, &two, x, 1), word);
+    else if (strcmp(word, "bcopy") == 0)
+      check((int)cublasScopy(cublas, n, x, 1, tensors[b].data, 1), word);
+    else if (strcmp(word, "swap") == 0)
+      check((int)cublasSswap(cublas, n, x, 1, tensors[b].data, 1), word);
+    else
+      return 0;
+    return 1;
+  }
+  value_print(&value);
+  return 1;
+}
+
+static void move(const char *word, int a, int b) {
+  size_t bytes = tensors[a].count * sizeof(float);
+  if (strcmp(word, "set") == 0) {
+    check((int)cudaMemset(tensors[a].data, 0, bytes), word);
+  } else if (strcmp(word, "copy") == 0) {
+    check((int)cudaMemcpy(tensors[b].data, tensors[a].data, bytes,
+                          cudaMemcpyDeviceToDevice),
+          word);
+  } else if (strcmp(word, "free") == 0) {
+    check((int)cudaFree(tensors[a].data), word);
+    make(a);
+    upload(a);
+  } else {
+    fprintf(stderr, "hintcase: %s?\n", word);
+    exit(2);
+  }
+}
+
+static void tag(int t, const char *text) {
+  __typeof__(&sundog_tag) say =
+      (__typeof__(&sundog_tag))dlsym(RTLD_DEFAULT, "sundog_tag");
+  if (say)
+    check(say(tensors[t].desc, text), "tag");
+}
+
+static void operate(const char *word, int a, int b) {
+  float two = 2;
+  if (strcmp(word, "up") == 0)
+    upload(a);
+  else if (strcmp(word, "as") == 0)
+    describe(a);
+  else if (strcmp(word, "print") == 0)
+    print(a);
+  else if (strcmp(word, "conv") == 0)
+    convolve(a, b, 0);
+  else if (strcmp(word, "wgrad") == 0)
+    convolve(a, b, 1);
+  else if (strcmp(word, "pool") == 0)
+    pool(a, b);
+  else if (strcmp(word, "relu") == 0)
+    relu(a, b);
+  else if (strcmp(word, "scale") == 0)
+    check((int)cudnnScaleTensor(handle, tensors[a].desc, tensors[a].data, &two),
+          word);
+  else if (strcmp(word, "softmax") == 0)
+    softmax(a, b);
+  else if (strcmp(word, "reduce") == 0)
+    reduce(a, b);
+  else if (!multiply(word, a, b))
+    move(word, a, b);
+}
+
+static int tensor_of(const char *name) {
+  return *name >= 'a' && *name <= 'z' ? *name - 'a' : 0;
+}
+
+static void obey(const char *text) {
+  char word[32];
+  size_t length = strcspn(text, ":");
+  snprintf(word, sizeof word, "%.*s", (int)length, text);
+  const char *rest = text[length] ? text + length + 1 : "";
+  int a = tensor_of(rest), b = strlen(rest) > 2 ? tensor_of(rest + 2) : 0;
+  if (strcmp(word, "t") == 0)
+    declare(a, rest + 2);
+  else if (strcmp(word, "at") == 0)
+    tensors[a].data = tensors[b].data;
+  else if (strcmp(word, "tag") == 0)
+    tag(a, rest + 2);
+  else if (strcmp(word, "device") == 0)
+    on_device = 1;
+  else
+    operate(word, a, b);
+}
+
+int main(int argc, char **argv) {
+  if (argc < 2)
+    return 2;
+  rank = atoi(argv[1]);
+  check((int)cudnnCreate(&handle), "create");
+  for (int i = 2; i < argc; i++) {
+    if (strncmp(argv[i], "loop:", 5) != 0) {
+      if (strcmp(argv[i], "end") != 0)
+        obey(argv[i]);
+      continue;
+    }
+    int times = atoi(argv[i] + 5), end = i + 1;
+    while (end < argc && strcmp(argv[end], "end") != 0)
+      end++;
+    for (int n = 0; n < times; n++)
+      for (int k = i + 1; k < end; k++)
+        obey(argv[k]);
+    i = end;
+  }
+  check((int)cudaDeviceSynchronize(), "synchronise");
+  return 0;
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hints of memory, against a table of bytes.
+#include "src/hint.h"
+
+#include <string.h>
+
+#include "tests/unit/brute.h"
+
+enum { BYTES = 48, FIRST = 4096 };
+
+static const void *address(int64_t byte) {
+  return (const void *)(uintptr_t)(FIRST + byte);
+}
+
+// What is known of a byte, and from which write on it is known.
+typedef struct known {
+  sdg_hint_t hint;
+  int64_t by;
+} known_t;
+
+// A write of any byte of a range takes off what is known of all of it.
+static void range_drop(known_t *table, int64_t by) {
+  for (int64_t i = 0; i < BYTES; i++)
+    if (table[i].by == by)
+      table[i] = (known_t){0, -1};
+}
+
+static void everything_require(const known_t *table) {
+  for (int64_t at = 0; at < BYTES; at++)
+    for (int64_t end = at + 1; end <= BYTES; end++) {
+      const void *from = address(at);
+      size_t bytes = (size_t)(end - at);
+      bool one = table[at].by >= 0;
+      sdg_hint_t axes = 0;
+      for (int64_t i = at; i < end; i++) {
+        one &= table[i].by == table[at].by;
+        axes |= table[i].hint & SDG_HINT_AXES;
+      }
+      bool all = one && (at == 0 || table[at - 1].by != table[at].by) &&
+                 (end == BYTES || table[end].by != table[at].by);
+      REQUIRE(sdg_hint_of(from, bytes) == (all ? table[at].hint : 0));
+      REQUIRE(sdg_hint_around(from, bytes) == (one ? table[at].hint : 0));
+      REQUIRE((sdg_hint_within(from, bytes) & SDG_HINT_AXES) == axes);
+    }
+}
+
+START_TEST(of_memory_is_known_what_was_written_last) {
+  known_t table[BYTES];
+  for (int i = 0; i < BYTES; i++)
+    table[i] = (known_t){0, -1};
+  for (int64_t n = random_cases(400), call = 1; n > 0; n--, call++) {
+    int64_t at = random_in(0, BYTES - 1), bytes = random_in(1, BYTES - at);
+    sdg_hint_t hint =
+        random_in(0, 2) ? SDG_HINT_KNOWN | (sdg_hint_t)random_in(0, 3) : 0;
+    sdg_hint_put(address(at), (size_t)bytes, false, hint);
+    for (int64_t i = at; i < at + bytes; i++)
+      if (table[i].by >= 0)
+        range_drop(table, table[i].by);
+    for (int64_t i = at; i < at + bytes && hint; i++)
+      table[i] = (known_t){hint, call};
+    everything_require(table);
+  }
+  sdg_hint_forget();
+  REQUIRE(!sdg_hint_any());
+}
+END_TEST
+
+// Two slices of channels in one buffer: their samples alternate.
+START_TEST(slices_become_the_buffer_that_they_make_up) {
+  sdg_hint_t rows = SDG_HINT_KNOWN | 1, other = SDG_HINT_KNOWN | 2;
+  sdg_hint_put(address(0), 30, true, rows);
+  sdg_hint_put(address(10), 30, true, rows);
+  REQUIRE(sdg_hint_of(address(0), 40) == rows);
+  sdg_hint_put(address(20), 10, true, other);
+  REQUIRE(sdg_hint_of(address(0), 40) == 0);
+  REQUIRE(sdg_hint_of(address(20), 10) == other);
+  sdg_hint_forget();
+}
+END_TEST
+
+START_TEST(nothing_is_known_of_no_memory) {
+  sdg_hint_put(NULL, 8, false, SDG_HINT_KNOWN);
+  sdg_hint_put(address(0), 0, false, SDG_HINT_KNOWN);
+  sdg_hint_put(address(0), 8, false, 0);
+  REQUIRE(!sdg_hint_any());
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("hint");
+  TCase *cases = tcase_create("hint");
+  tcase_add_test(cases, of_memory_is_known_what_was_written_last);
+  tcase_add_test(cases, slices_become_the_buffer_that_they_make_up);
+  tcase_add_test(cases, nothing_is_known_of_no_memory);
+  suite_add_tcase(suite, cases);
+  return harness_run(suite);
+}
