@@ -3,8 +3,8 @@
 #include "rules/assemble.h"
 
 sdg_status_t sdg_assemble_own(sdg_plan_t *plan, const sdg_transfer_t *transfer,
-                              const sdg_box_t *domain, const sdg_box_t *hollow,
-                              int from, int to, sdg_copy_kind_t kind) {
+                              const sdg_box_t *domain, int from, int to,
+                              sdg_copy_kind_t kind) {
   sdg_box_t outside[2 * SDG_DIMS_MAX];
   int count = sdg_box_subtract(&plan->slab[to].box, domain, outside);
   for (int i = 0; i < count; i++)
@@ -12,13 +12,10 @@ sdg_status_t sdg_assemble_own(sdg_plan_t *plan, const sdg_transfer_t *transfer,
   for (int i = 0; i < transfer->locals; i++) {
     const sdg_message_t *local = &transfer->local[i];
     sdg_box_t box = sdg_box_shift(&local->box, local->shift);
-    sdg_box_t common = sdg_box_intersect(&box, &plan->slab[to].box);
-    if (hollow && sdg_box_contains(hollow, &common))
-      continue;
     SDG_TRY(
         sdg_plan_copy(plan, SDG_LANE_MAIN, from, to, local->shift, &box, kind));
   }
-  return hollow ? sdg_plan_zero(plan, SDG_LANE_MAIN, to, hollow) : SDG_OK;
+  return SDG_OK;
 }
 
 sdg_status_t sdg_assemble_received(sdg_plan_t *plan,

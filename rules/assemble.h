@@ -8,11 +8,9 @@
 
 /* What this rank has: rows of slab `to` outside `domain` (in its coordinates)
  * become zero, and those that the transfer finds here are copied from slab
- * `from`, wrapped images included; those in `hollow` (NULL: none) become zero,
- * too. */
+ * `from`, wrapped images included. */
 sdg_status_t sdg_assemble_own(sdg_plan_t *plan, const sdg_transfer_t *transfer,
-                              const sdg_box_t *domain, const sdg_box_t *hollow,
-                              int from, int to,
+                              const sdg_box_t *domain, int from, int to,
                               sdg_copy_kind_t kind) SDG_MUST_CHECK;
 /* What has been received: message[i] is the slab of transfer->recv[i], or -1
  * where it arrived in place (sdg_plan_messages). */

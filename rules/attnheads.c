@@ -319,7 +319,7 @@ static sdg_status_t parameters_make(heads_t *h) {
                            sdg_attn_old_factor, &sum));
   bool adds = sum.takes_beta && m->a.adds;
   if (!adds)
-    SDG_TRY(sdg_gradsum_nothing(m->plan, &sum));
+    SDG_TRY(sdg_gradsum_nothing(m->plan, m->call, &sum));
   for (int i = 0; i < PARTS; i++) {
     const sdg_attnfield_t *sums = &h->field[i == O ? O : PARTS + i];
     SDG_TRY(padding_zero(h, i, sums->rows));

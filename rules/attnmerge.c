@@ -127,7 +127,7 @@ static sdg_status_t parameters_make(local_t *h) {
                            sdg_attn_old_factor, &sum));
   bool adds = sum.takes_beta && m->a.adds;
   if (!adds)
-    SDG_TRY(sdg_gradsum_nothing(m->plan, &sum));
+    SDG_TRY(sdg_gradsum_nothing(m->plan, m->call, &sum));
   SDG_TRY(parameters_fill(h, sum.part, adds));
   return sdg_gradsum_close(m->plan, m->call, &sum);
 }

@@ -325,7 +325,7 @@ static sdg_status_t weights_make(steps_t *s) {
   SDG_TRY(sdg_gradsum_open(m->plan, m->call, m->a.dw, m->sum_axes,
                            sdg_attn_old_factor, &s->sum));
   if (s->idle)
-    SDG_TRY(sdg_gradsum_nothing(m->plan, &s->sum));
+    SDG_TRY(sdg_gradsum_nothing(m->plan, m->call, &s->sum));
   else
     SDG_TRY(attention_add(s));
   return sdg_gradsum_close(m->plan, m->call, &s->sum);

@@ -59,7 +59,7 @@ static sdg_status_t plan_fill(const sdg_call_t *call, sdg_plan_t *plan,
   SDG_TRY(sdg_plan_operand(plan, call, DY, there, &dy));
   SDG_TRY(sdg_gradsum_open(plan, call, DB, axes, beta_of, &sum));
   if (sdg_box_empty(own))
-    SDG_TRY(sdg_gradsum_nothing(plan, &sum));
+    SDG_TRY(sdg_gradsum_nothing(plan, call, &sum));
   else
     SDG_TRY(call_add(call, plan, dy, own, &sum));
   return sdg_gradsum_close(plan, call, &sum);

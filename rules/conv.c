@@ -53,8 +53,10 @@ static sdg_window_spec_t spec_of(const sdg_conv_t *conv,
                                  const sdg_call_t *call) {
   const sdg_conv_parameters_t *p = &conv->parameters;
   const sdg_operand_t *w = &call->operand[conv->w];
-  sdg_window_spec_t spec = {
-      .x = conv->x, .y = conv->y, .y_channels = w->extent[0]};
+  sdg_window_spec_t spec = {.x = conv->x,
+                            .y = conv->y,
+                            .y_channels = w->extent[0],
+                            .own_border = true};
   spec.window[0] = spec.window[1] = (sdg_window_t){1, 1, 1, 0};
   for (int i = 0; i < p->spatial; i++)
     spec.window[i + 2] = (sdg_window_t){w->extent[i + 2], p->stride[i],

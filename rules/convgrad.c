@@ -10,6 +10,7 @@
 // What a sub-call needs besides tensors.
 typedef struct op {
   cudnnConvolutionDescriptor_t conv;
+  cudnnFilterDescriptor_t w; // NULL: the program's
   sdg_grad_old_t old;
   int algo;
   size_t workspace_bytes;
@@ -190,12 +191,14 @@ static cudnnStatus_t filter_run(const sdg_subcall_run_t *run) {
       a.handle, a.alpha, run->descriptor[X], run->data[X], run->descriptor[Y],
       run->data[Y], op->conv, (cudnnConvolutionBwdFilterAlgo_t)op->algo,
       a.workspace, a.workspace_bytes, old_scale(run->call, op->old, a.beta),
-      a.w_desc, run->data[W]);
+      op->w ? op->w : a.w_desc, run->data[W]);
 }
 
 static void op_destroy(void *user) {
   op_t *op = user;
   (void)sdg_cudnn_get()->cudnnDestroyConvolutionDescriptor(op->conv);
+  if (op->w)
+    (void)sdg_cudnn_get()->cudnnDestroyFilterDescriptor(op->w);
   free(op);
 }
 
@@ -206,7 +209,8 @@ static sdg_status_t op_make(const sdg_conv_t *conv, const sdg_call_t *call,
                             const sdg_plan_t *plan,
                             const sdg_window_piece_t *piece,
                             const sdg_grad_slabs_t *slabs, sdg_grad_old_t old,
-                            op_t **out, int *out_refusal) {
+                            const sdg_range_t *taps, op_t **out,
+                            int *out_refusal) {
   sdg_grad_arguments_t a = sdg_grad_arguments(call);
   sdg_conv_descriptors_t d;
   op_t *op = calloc(1, sizeof *op);
@@ -215,12 +219,17 @@ static sdg_status_t op_make(const sdg_conv_t *conv, const sdg_call_t *call,
   sdg_status_t status =
       sdg_conv_describe(conv, call, piece, plan->slab[slabs->x].stride,
                         plan->slab[slabs->y].stride, NULL, &d);
+  if (status == SDG_OK && taps) {
+    status = sdg_grad_filter(call, conv, taps, &op->w);
+    if (status != SDG_OK)
+      sdg_conv_undescribe(&d);
+  }
   if (status != SDG_OK) {
     free(op);
     return status;
   }
-  *out_refusal = (int)sdg_grad_choose(call, &d, a.w_desc, a.algo, &op->algo,
-                                      &op->workspace_bytes);
+  *out_refusal = (int)sdg_grad_choose(call, &d, op->w ? op->w : a.w_desc,
+                                      a.algo, &op->algo, &op->workspace_bytes);
   op->old = old;
   op->conv = d.conv;
   d.conv = NULL; // kept
@@ -229,12 +238,13 @@ static sdg_status_t op_make(const sdg_conv_t *conv, const sdg_call_t *call,
   return SDG_OK;
 }
 
-sdg_status_t sdg_grad_add(const sdg_conv_t *conv, const sdg_call_t *call,
-                          sdg_plan_t *plan, const sdg_window_piece_t *piece,
-                          const sdg_grad_slabs_t *slabs, sdg_grad_old_t old,
-                          int *out_refusal) {
+// The sub-call; its filter is slab slabs->w, all of it.
+static sdg_status_t grad_add(const sdg_conv_t *conv, const sdg_call_t *call,
+                             sdg_plan_t *plan, const sdg_window_piece_t *piece,
+                             const sdg_grad_slabs_t *slabs, sdg_grad_old_t old,
+                             const sdg_range_t *taps, int *out_refusal) {
   op_t *op = NULL;
-  SDG_TRY(op_make(conv, call, plan, piece, slabs, old, &op, out_refusal));
+  SDG_TRY(op_make(conv, call, plan, piece, slabs, old, taps, &op, out_refusal));
   if (*out_refusal) {
     op_destroy(op);
     return SDG_E_VENDOR_CALL;
@@ -256,4 +266,68 @@ sdg_status_t sdg_grad_add(const sdg_conv_t *conv, const sdg_call_t *call,
   if (op->workspace_bytes > sdg_grad_arguments(call).workspace_bytes)
     sub.workspace_bytes = op->workspace_bytes;
   return sdg_subcall_add(plan, &sub);
+}
+
+sdg_status_t sdg_grad_add(const sdg_conv_t *conv, const sdg_call_t *call,
+                          sdg_plan_t *plan, const sdg_window_piece_t *piece,
+                          const sdg_grad_slabs_t *slabs, sdg_grad_old_t old,
+                          int *out_refusal) {
+  return grad_add(conv, call, plan, piece, slabs, old, NULL, out_refusal);
+}
+
+// ---- parts of a filter -----------------------------------------------------
+
+// Where taps are in the filter: cuDNN's CONVOLUTION turns it round.
+static sdg_range_t place_of(const sdg_conv_t *conv, sdg_range_t taps, int d) {
+  int64_t kernel = conv->spec.window[d].kernel;
+  return conv->parameters.mode == CUDNN_CONVOLUTION
+             ? (sdg_range_t){kernel - taps.hi, kernel - taps.lo}
+             : taps;
+}
+
+sdg_status_t sdg_grad_filter(const sdg_call_t *call, const sdg_conv_t *conv,
+                             const sdg_range_t *taps,
+                             cudnnFilterDescriptor_t *out) {
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  cudnnFilterDescriptor_t of = sdg_grad_arguments(call).w_desc, made;
+  cudnnDataType_t type;
+  cudnnTensorFormat_t format;
+  int dims, extent[SDG_DIMS_MAX];
+  if (!cudnn)
+    return SDG_E_LIBRARY_MISSING;
+  if (cudnn->cudnnGetFilterNdDescriptor(of, SDG_DIMS_MAX, &type, &format, &dims,
+                                        extent) != CUDNN_STATUS_SUCCESS)
+    return sdg_fail(SDG_E_VENDOR_CALL, "cudnnGetFilterNdDescriptor");
+  for (int d = 2; d < conv->op.dims; d++)
+    extent[d] = (int)(taps[d].hi - taps[d].lo);
+  if (cudnn->cudnnCreateFilterDescriptor(&made) != CUDNN_STATUS_SUCCESS)
+    return sdg_fail(SDG_E_NO_MEMORY, "descriptors of a sub-call");
+  cudnnStatus_t got = cudnn->cudnnSetFilterNdDescriptor(made, type, format,
+                                                        conv->op.dims, extent);
+  if (got == CUDNN_STATUS_SUCCESS) {
+    *out = made;
+    return SDG_OK;
+  }
+  (void)cudnn->cudnnDestroyFilterDescriptor(made);
+  return sdg_fail(SDG_E_VENDOR_CALL, "cudnnSetFilterNdDescriptor: status %d",
+                  (int)got);
+}
+
+sdg_status_t sdg_grad_add_taps(const sdg_conv_t *conv, const sdg_call_t *call,
+                               sdg_plan_t *plan,
+                               const sdg_window_piece_t *piece,
+                               const sdg_range_t *taps,
+                               const sdg_grad_slabs_t *slabs,
+                               int *out_refusal) {
+  sdg_grad_slabs_t apart = *slabs;
+  sdg_box_t box = plan->slab[slabs->w].box;
+  sdg_type_t type = call->operand[conv->w].type;
+  for (int d = 2; d < box.dims; d++)
+    box.dim[d] = place_of(conv, taps[d], d);
+  SDG_TRY(sdg_plan_scratch(plan, &box, slabs->w, &apart.w));
+  SDG_TRY(grad_add(conv, call, plan, piece, &apart, SDG_GRAD_CLEAR, taps,
+                   out_refusal));
+  sdg_subcall_tensor_t from = sdg_subcall_slab(plan, apart.w, type);
+  sdg_subcall_tensor_t to = {.slab = slabs->w, .box = box, .type = type};
+  return sdg_subcall_transform(plan, 1, &from, 1, &to);
 }

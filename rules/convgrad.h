@@ -47,6 +47,20 @@ sdg_status_t sdg_grad_add(const sdg_conv_t *conv, const sdg_call_t *call,
                           const sdg_grad_slabs_t *slabs, sdg_grad_old_t old,
                           int *out_refusal) SDG_MUST_CHECK;
 
+/* The same for a part of the filter's gradient: of each dimension, these taps.
+ * What it makes is added. */
+sdg_status_t sdg_grad_add_taps(const sdg_conv_t *conv, const sdg_call_t *call,
+                               sdg_plan_t *plan,
+                               const sdg_window_piece_t *piece,
+                               const sdg_range_t *taps,
+                               const sdg_grad_slabs_t *slabs,
+                               int *out_refusal) SDG_MUST_CHECK;
+/* The descriptor of these taps of the call's filter, which the caller destroys.
+ */
+sdg_status_t sdg_grad_filter(const sdg_call_t *call, const sdg_conv_t *conv,
+                             const sdg_range_t *taps,
+                             cudnnFilterDescriptor_t *out) SDG_MUST_CHECK;
+
 /* `wanted` where the vendor's library takes it for this piece, otherwise its
  * own choice, and the workspace. The vendor's status if it takes none. */
 cudnnStatus_t sdg_grad_choose(const sdg_call_t *call,
@@ -116,11 +130,12 @@ sdg_window_piece_t sdg_dgrad_view(const sdg_dgrad_t *dgrad);
  * 2 * SDG_DIMS_MAX; returns their number. */
 int sdg_dgrad_strips(const sdg_dgrad_t *dgrad, bool extend, sdg_box_t *out);
 /* The sub-call that adds image `index` to the rows `want`: on a dy that covers
- * out->y, not cut, and a dx that covers out->x, which contains `want`. False if
- * that image adds nothing; never false of the first. */
+ * out->y, and a dx that covers out->x: of the first all of `want` and of others
+ * what outputs see. Where that is possible, out->y is inside the domain. False
+ * if that image adds nothing; never false of the first. */
 bool sdg_dgrad_piece(const sdg_dgrad_t *dgrad, const sdg_box_t *want, int index,
                      sdg_window_piece_t *out);
-/* What the dx of all those sub-calls together covers. */
+/* What the dx of the first of those sub-calls covers. */
 sdg_box_t sdg_dgrad_made(const sdg_dgrad_t *dgrad, const sdg_box_t *want);
 
 sdg_status_t sdg_dgrad_plan(const sdg_call_t *call,

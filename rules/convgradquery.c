@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Answers to a program's questions about a convolution's gradients on split
 // tensors: workspace, algorithms.
+#include <stdlib.h>
+
 #include "rules/args.h"
 #include "rules/convwgrad.h"
 #include "rules/vendor.h"
@@ -19,6 +21,7 @@ typedef struct most {
 
 static sdg_status_t piece_ask(const sdg_call_t *call, const sdg_conv_t *conv,
                               const sdg_window_piece_t *piece,
+                              cudnnFilterDescriptor_t w,
                               const int64_t *x_stride, const int64_t *y_stride,
                               most_t *most) {
   sdg_grad_arguments_t a = sdg_grad_arguments(call);
@@ -26,7 +29,7 @@ static sdg_status_t piece_ask(const sdg_call_t *call, const sdg_conv_t *conv,
   SDG_TRY(sdg_conv_describe(conv, call, piece, x_stride, y_stride, NULL, &d));
   size_t bytes = 0;
   int algo = a.algo;
-  most->got = sdg_grad_choose(call, &d, a.w_desc, a.algo, &algo, &bytes);
+  most->got = sdg_grad_choose(call, &d, w, a.algo, &algo, &bytes);
   sdg_conv_undescribe(&d);
   if (most->got == CUDNN_STATUS_SUCCESS && bytes > most->bytes)
     most->bytes = bytes;
@@ -42,14 +45,15 @@ static sdg_status_t strip_ask(const sdg_call_t *call, const sdg_dgrad_t *g,
   // As in the plan: what is not the program's own tensor is packed.
   bool apart = !sdg_box_equal(&made, &g->conv.op.x_box) ||
                !sdg_box_equal(want, &g->conv.op.x_box);
-  sdg_slab_pack(&made, x, x_stride);
   for (int i = 0; i < g->images && most->got == CUDNN_STATUS_SUCCESS; i++) {
     sdg_window_piece_t piece;
     if (!sdg_dgrad_piece(g, want, i, &piece))
       continue;
     sdg_slab_pack(&piece.y, y, y_stride);
-    SDG_TRY(piece_ask(call, &g->conv, &piece, apart ? x_stride : x, y_stride,
-                      most));
+    bool own = !sdg_box_equal(&piece.x, &made);
+    sdg_slab_pack(&piece.x, x, x_stride);
+    SDG_TRY(piece_ask(call, &g->conv, &piece, sdg_grad_arguments(call).w_desc,
+                      apart || own ? x_stride : x, y_stride, most));
   }
   return SDG_OK;
 }
@@ -61,7 +65,8 @@ static sdg_status_t dgrad_ask(const sdg_call_t *call, const sdg_dgrad_t *g,
   *most = (most_t){.bytes = 0};
   if (!extend) {
     sdg_window_piece_t view = sdg_dgrad_view(g);
-    SDG_TRY(piece_ask(call, &g->conv, &view, call->operand[g->conv.x].stride,
+    SDG_TRY(piece_ask(call, &g->conv, &view, sdg_grad_arguments(call).w_desc,
+                      call->operand[g->conv.x].stride,
                       call->operand[g->conv.y].stride, most));
   }
   for (int s = 0; s < strips && most->got == CUDNN_STATUS_SUCCESS; s++)
@@ -169,25 +174,45 @@ sdg_status_t sdg_dgrad_answer(const sdg_call_t *call,
 
 // ---- the filter's ----------------------------------------------------------
 
-static sdg_status_t wgrad_ask(const sdg_call_t *call, const sdg_conv_t *conv,
-                              const sdg_wgrad_view_t *view, most_t *most) {
-  const sdg_operand_t *x = &call->operand[conv->x];
+static sdg_status_t wgrad_strip_ask(const sdg_call_t *call,
+                                    const sdg_conv_t *conv,
+                                    const sdg_wgrad_strip_t *strip,
+                                    most_t *most) {
   const sdg_operand_t *y = &call->operand[conv->y];
-  sdg_window_piece_t piece[SDG_WGRAD_PIECES_MAX];
-  int full, strips = sdg_wgrad_strips(&conv->op, view, &full, piece);
+  const sdg_window_piece_t *piece = &strip->piece;
+  cudnnFilterDescriptor_t w = sdg_grad_arguments(call).w_desc, part = NULL;
+  // As in the plan: what is not the program's own tensor is packed.
+  bool own = sdg_box_equal(&piece->y, &conv->op.y_box);
+  int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
+  sdg_slab_pack(&piece->x, call->operand[conv->x].stride, x_stride);
+  sdg_slab_pack(&piece->y, y->stride, y_stride);
+  if (!strip->all)
+    SDG_TRY(sdg_grad_filter(call, conv, strip->taps, &part));
+  sdg_status_t status = piece_ask(call, conv, piece, part ? part : w, x_stride,
+                                  own ? y->stride : y_stride, most);
+  if (part)
+    (void)sdg_cudnn_get()->cudnnDestroyFilterDescriptor(part);
+  return status;
+}
+
+static sdg_status_t wgrad_ask(const sdg_call_t *call, const sdg_conv_t *conv,
+                              const sdg_window_piece_t *view, most_t *most) {
+  sdg_wgrad_strip_t *strip = NULL;
+  int strips;
+  sdg_status_t status;
   *most = (most_t){.bytes = 0};
+  SDG_TRY(sdg_wgrad_strips(&conv->op, view, &strip, &strips));
   if (view)
-    SDG_TRY(piece_ask(call, conv, &view->piece, x->stride, y->stride, most));
-  for (int i = 0; i < strips && most->got == CUDNN_STATUS_SUCCESS; i++) {
-    // As in the plan: what is not the program's own tensor is packed.
-    bool own = sdg_box_equal(&piece[i].y, &conv->op.y_box);
-    int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
-    sdg_slab_pack(&piece[i].x, x->stride, x_stride);
-    sdg_slab_pack(&piece[i].y, y->stride, y_stride);
-    SDG_TRY(piece_ask(call, conv, &piece[i], x_stride,
-                      own ? y->stride : y_stride, most));
-  }
-  return SDG_OK;
+    SDG_TRY_GOTO(piece_ask(call, conv, view, sdg_grad_arguments(call).w_desc,
+                           call->operand[conv->x].stride,
+                           call->operand[conv->y].stride, most),
+                 done);
+  status = SDG_OK;
+  for (int i = 0; i < strips && most->got == CUDNN_STATUS_SUCCESS; i++)
+    SDG_TRY_GOTO(wgrad_strip_ask(call, conv, &strip[i], most), done);
+done:
+  free(strip);
+  return status;
 }
 
 static sdg_status_t wgrad_workspace(const sdg_call_t *call,
@@ -198,9 +223,8 @@ static sdg_status_t wgrad_workspace(const sdg_call_t *call,
   if (!a->sizeInBytes)
     return sdg_fail(SDG_E_ARGUMENT, "%s: the result is NULL", call->entry_name);
   sdg_strategy_t strategy = tagging->section->strategy;
-  sdg_wgrad_view_t view;
-  bool extend = !sdg_wgrad_view(&conv->op, &conv->op.x_box, &view) ||
-                strategy == SDG_STRATEGY_EXTEND;
+  sdg_window_piece_t view;
+  bool extend = sdg_wgrad_extends(&conv->op, &conv->op.x_box, strategy, &view);
   most_t most;
   // As the call itself is judged.
   *out_vendor = sdg_conv_refusal(call, conv, tagging, (int)a->algo);
@@ -238,8 +262,7 @@ static sdg_status_t wgrad_find(const sdg_call_t *call, const sdg_conv_t *conv,
 static sdg_status_t wgrad_algorithms(const sdg_call_t *call,
                                      const sdg_conv_t *conv, int *out_vendor) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
-  sdg_box_t owned = sdg_wgrad_owned(&conv->op);
-  sdg_window_piece_t piece = sdg_wgrad_strip(&conv->op, &owned);
+  sdg_window_piece_t piece = sdg_window_op_everything(&conv->op);
   int64_t x_stride[SDG_DIMS_MAX];
   sdg_slab_pack(&piece.x, call->operand[conv->x].stride, x_stride);
   sdg_conv_descriptors_t own;

@@ -49,7 +49,8 @@ static sdg_status_t workspace_ask(const sdg_call_t *call,
   *out_most = 0;
   for (int i = 0; i < pieces; i++) {
     // As in the plan: what is not the program's own tensor is packed.
-    bool apart = !sdg_box_equal(&piece[i].y, &conv->op.y_box);
+    bool apart = !sdg_box_equal(&piece[i].y, &conv->op.y_box) ||
+                 !sdg_box_equal(&piece[i].keep, &conv->op.y_box);
     int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
     sdg_slab_pack(&piece[i].x, x->stride, x_stride);
     sdg_slab_pack(&piece[i].y, y->stride, y_stride);
@@ -101,13 +102,11 @@ static sdg_status_t algorithms_answer(const sdg_call_t *call,
                                       const sdg_conv_t *conv, int *out_vendor) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
   const sdg_operand_t *x = &call->operand[conv->x];
-  sdg_window_piece_t piece[SDG_PIECES_MAX];
-  bool in_place;
-  (void)sdg_window_op_pieces(&conv->op, true, &in_place, piece);
+  sdg_window_piece_t piece = sdg_window_op_everything(&conv->op);
   int64_t stride[SDG_DIMS_MAX];
-  sdg_slab_pack(&piece[0].x, x->stride, stride);
+  sdg_slab_pack(&piece.x, x->stride, stride);
   sdg_conv_descriptors_t own;
-  SDG_TRY(sdg_conv_describe(conv, call, &piece[0], stride,
+  SDG_TRY(sdg_conv_describe(conv, call, &piece, stride,
                             call->operand[conv->y].stride, NULL, &own));
   sdg_status_t status = SDG_OK;
   if (call->entry == SDG_ENTRY_cudnnGetConvolutionForwardAlgorithm_v7) {
@@ -125,7 +124,7 @@ static sdg_status_t algorithms_answer(const sdg_call_t *call,
     const struct sdg_args_cudnnFindConvolutionForwardAlgorithmEx *a =
         call->args;
     // The assembled input is longer than the program's.
-    size_t bytes = (size_t)sdg_box_count(&piece[0].x) * (size_t)x->elem_bytes;
+    size_t bytes = (size_t)sdg_box_count(&piece.x) * (size_t)x->elem_bytes;
     void *assembled;
     status = sdg_scratch_get(SDG_SCRATCH_CALL, bytes, &assembled);
     if (status == SDG_OK)

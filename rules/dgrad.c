@@ -253,20 +253,47 @@ int sdg_dgrad_strips(const sdg_dgrad_t *dgrad, bool extend, sdg_box_t *out) {
   return sdg_box_subtract(&owned, &right, out);
 }
 
-// The rows that an image's sub-call makes, in one dimension, of those wanted.
-static sdg_range_t rows_made(const sdg_window_dim_t *dim, sdg_range_t want,
-                             int64_t image) {
+// How wanted rows are made of rows of dy inside the domain: rows of zeros in
+// place of what is not there would make NaN of infinite weights. With more rows
+// than are wanted, which may come out wrong.
+static sdg_window_cut_t inside_cut(const sdg_window_dim_t *dim,
+                                   sdg_range_t want) {
+  sdg_window_dim_t of = *dim;
+  of.x = want;
+  return sdg_window_back_cut(&of);
+}
+
+// How an image's sub-call makes the wanted rows, in one dimension; out->x are
+// rows of the domain itself.
+static sdg_window_cut_t cut_made(const sdg_window_dim_t *dim, sdg_range_t want,
+                                 int64_t image) {
   // Where a strip takes in all of a dimension, the op's own padding does what
   // rows of zeros would.
   if (!dim->wrap && want.lo == 0 && want.hi == dim->x_extent)
-    return want;
+    return (sdg_window_cut_t){want, {0, dim->y_extent}, dim->window.pad};
   sdg_range_t images = images_of(dim), rows = want;
   if (!sdg_window_back_rows(&dim->window, want, dim->x_extent, images, &rows)) {
     images = (sdg_range_t){image, image + 1};
     (void)sdg_window_back_rows(&dim->window, want, dim->x_extent, images,
                                &rows);
   }
-  return rows;
+  int64_t shift = image * dim->x_extent;
+  sdg_window_cut_t cut = sdg_window_back_strip(
+      &dim->window, (sdg_range_t){rows.lo + shift, rows.hi + shift});
+  bool outside = cut.y.lo < 0 || cut.y.hi > dim->y_extent;
+  if (outside && !dim->wrap)
+    return inside_cut(dim, want);
+  sdg_range_t in_image = {want.lo + shift, want.hi + shift};
+  sdg_window_cut_t seen;
+  // The first image has every row, also those that no output sees there.
+  if (outside && sdg_window_back_seen(dim, in_image, &seen) &&
+      (image != 0 || (seen.x.lo <= want.lo && seen.x.hi >= want.hi)))
+    cut = seen;
+  else
+    cut.x = (sdg_range_t){rows.lo + shift, rows.hi + shift};
+  cut.x.lo -= shift;
+  cut.x.hi -= shift;
+  return cut;
 }
 
 bool sdg_dgrad_piece(const sdg_dgrad_t *dgrad, const sdg_box_t *want, int index,
@@ -280,17 +307,8 @@ bool sdg_dgrad_piece(const sdg_dgrad_t *dgrad, const sdg_box_t *want, int index,
     return false;
   *out = (sdg_window_piece_t){.x.dims = op->dims, .y.dims = op->dims};
   for (int d = 0; d < op->dims; d++) {
-    const sdg_window_dim_t *dim = &op->dim[d];
-    sdg_range_t made = rows_made(dim, rows.dim[d], at[d]);
-    out->x.dim[d] = made;
-    if (!dim->wrap && made.lo == 0 && made.hi == dim->x_extent) {
-      out->y.dim[d] = (sdg_range_t){0, dim->y_extent};
-      out->pad[d] = (int)dim->window.pad;
-      continue;
-    }
-    int64_t shift = at[d] * dim->x_extent;
-    sdg_window_cut_t cut = sdg_window_back_strip(
-        &dim->window, (sdg_range_t){made.lo + shift, made.hi + shift});
+    sdg_window_cut_t cut = cut_made(&op->dim[d], rows.dim[d], at[d]);
+    out->x.dim[d] = cut.x;
     out->y.dim[d] = cut.y;
     out->pad[d] = (int)cut.pad;
   }
@@ -300,17 +318,7 @@ bool sdg_dgrad_piece(const sdg_dgrad_t *dgrad, const sdg_box_t *want, int index,
 }
 
 sdg_box_t sdg_dgrad_made(const sdg_dgrad_t *dgrad, const sdg_box_t *want) {
-  sdg_box_t made = *want;
-  for (int i = 0; i < dgrad->images; i++) {
-    sdg_window_piece_t piece;
-    if (!sdg_dgrad_piece(dgrad, want, i, &piece))
-      continue;
-    for (int d = 0; d < made.dims; d++) {
-      if (piece.x.dim[d].lo < made.dim[d].lo)
-        made.dim[d].lo = piece.x.dim[d].lo;
-      if (piece.x.dim[d].hi > made.dim[d].hi)
-        made.dim[d].hi = piece.x.dim[d].hi;
-    }
-  }
-  return made;
+  sdg_window_piece_t piece;
+  (void)sdg_dgrad_piece(dgrad, want, 0, &piece);
+  return piece.x;
 }

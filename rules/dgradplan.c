@@ -13,6 +13,7 @@ typedef struct part {
   int image, strip;
   sdg_window_piece_t piece;
   int y; // slab of what is assembled of dy
+  int x; // slab of rows that are added to the strip's; -1: it makes those
 } part_t;
 
 typedef struct strip {
@@ -60,7 +61,10 @@ static sdg_status_t strip_open(maker_t *m, int s) {
     if (!sdg_dgrad_piece(m->dgrad, &strip->want, i, &part->piece))
       continue;
     m->parts++;
+    part->x = -1;
     SDG_TRY(sdg_plan_scratch(m->plan, &part->piece.y, m->y, &part->y));
+    if (!sdg_box_equal(&part->piece.x, &made))
+      SDG_TRY(sdg_plan_scratch(m->plan, &part->piece.x, m->x, &part->x));
   }
   return SDG_OK;
 }
@@ -91,18 +95,36 @@ static sdg_status_t part_own(maker_t *m, const part_t *part) {
   for (int d = 0; d < op->dims; d++)
     if (d != 1)
       domain.dim[d] = (sdg_range_t){0, op->dim[d].y_extent};
-  return sdg_assemble_own(m->plan, transfer, &domain, NULL, m->y, part->y,
-                          m->copy);
+  return sdg_assemble_own(m->plan, transfer, &domain, m->y, part->y, m->copy);
+}
+
+// Rows of another image, in slabs of their own: engines need not take a range
+// of a tensor.
+static sdg_status_t part_add(maker_t *m, const part_t *part) {
+  int strip = m->strip[part->strip].x;
+  sdg_type_t type = m->call->operand[m->dgrad->conv.x].type;
+  sdg_box_t common =
+      sdg_box_intersect(&part->piece.x, &m->plan->slab[strip].box);
+  if (sdg_box_empty(&common))
+    return SDG_OK;
+  sdg_subcall_tensor_t from = {.slab = part->x, .box = common, .type = type};
+  sdg_subcall_tensor_t to = {.slab = strip, .box = common, .type = type};
+  return sdg_subcall_transform(m->plan, 1, &from, 1, &to);
 }
 
 static sdg_status_t part_finish(maker_t *m, const part_t *part) {
   const sdg_transfer_t *transfer = &m->dgrad->image[part->image].transfer;
+  bool own = part->x >= 0;
   SDG_TRY(sdg_assemble_received(m->plan, transfer, m->message[part->image],
                                 part->y));
-  const sdg_grad_slabs_t slabs = {.x = m->strip[part->strip].x, .y = part->y};
-  return sdg_grad_add(&m->dgrad->conv, m->call, m->plan, &part->piece, &slabs,
-                      part->image == 0 ? SDG_GRAD_BETA : SDG_GRAD_ADD,
-                      &m->refusal);
+  const sdg_grad_slabs_t slabs = {.x = own ? part->x : m->strip[part->strip].x,
+                                  .y = part->y};
+  SDG_TRY(sdg_grad_add(&m->dgrad->conv, m->call, m->plan, &part->piece, &slabs,
+                       own                ? SDG_GRAD_CLEAR
+                       : part->image == 0 ? SDG_GRAD_BETA
+                                          : SDG_GRAD_ADD,
+                       &m->refusal));
+  return own ? part_add(m, part) : SDG_OK;
 }
 
 static sdg_status_t strip_finish(maker_t *m, int s) {

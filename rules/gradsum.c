@@ -54,11 +54,6 @@ sdg_status_t sdg_gradsum_share(sdg_share_t *share, const sdg_call_t *call,
   return SDG_OK;
 }
 
-sdg_status_t sdg_gradsum_nothing(sdg_plan_t *plan, const sdg_gradsum_t *sum) {
-  return sdg_plan_zero(plan, SDG_LANE_MAIN, sum->part,
-                       &plan->slab[sum->part].box);
-}
-
 // output = sum + beta output.
 typedef struct finish {
   const void *(*beta)(const sdg_call_t *call);
@@ -85,6 +80,20 @@ static sdg_status_t finish_add(sdg_plan_t *plan, const sdg_gradsum_t *sum,
                        .op = finish,
                        .op_destroy = free};
   return sdg_subcall_add(plan, &sub);
+}
+
+sdg_status_t sdg_gradsum_nothing(sdg_plan_t *plan, const sdg_call_t *call,
+                                 const sdg_gradsum_t *sum) {
+  const sdg_box_t box = plan->slab[sum->part].box;
+  sdg_type_t type = call->operand[sum->operand].type;
+  if (!sum->takes_beta || sdg_rule_scalar(call, sum->beta(call)) == 0)
+    return sdg_plan_zero(plan, SDG_LANE_MAIN, sum->part, &box);
+  int zeros;
+  SDG_TRY(sdg_plan_scratch(plan, &box, sum->output, &zeros));
+  SDG_TRY(sdg_plan_zero(plan, SDG_LANE_MAIN, zeros, &box));
+  sdg_subcall_tensor_t from = sdg_subcall_slab(plan, zeros, type);
+  sdg_subcall_tensor_t to = sdg_subcall_slab(plan, sum->output, type);
+  return finish_add(plan, sum, &from, &to);
 }
 
 sdg_status_t sdg_gradsum_close(sdg_plan_t *plan, const sdg_call_t *call,

@@ -27,8 +27,9 @@ sdg_status_t sdg_gradsum_open(sdg_plan_t *plan, const sdg_call_t *call,
  * rank, and read where `beta` is not zero. */
 sdg_status_t sdg_gradsum_share(sdg_share_t *share, const sdg_call_t *call,
                                int index, const void *beta) SDG_MUST_CHECK;
-/* This rank has no part. */
-sdg_status_t sdg_gradsum_nothing(sdg_plan_t *plan,
+/* This rank has no part, or only adds to one: it is zero, or old values times
+ * beta. */
+sdg_status_t sdg_gradsum_nothing(sdg_plan_t *plan, const sdg_call_t *call,
                                  const sdg_gradsum_t *sum) SDG_MUST_CHECK;
 /* After the sub-calls: sums, and applies beta. */
 sdg_status_t sdg_gradsum_close(sdg_plan_t *plan, const sdg_call_t *call,

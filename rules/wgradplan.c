@@ -10,20 +10,22 @@
 #include "rules/tagging.h"
 #include "rules/windowplan.h"
 
-typedef struct strip {
-  sdg_window_piece_t piece;
-  int x, y;    // slabs
-  bool hollow; // x is zero inside the view's
-} strip_t;
+// A strip's slabs.
+typedef struct slabs {
+  int x, y;
+} slabs_t;
 
 // A plan being made.
 typedef struct maker {
   const sdg_call_t *call;
   const sdg_conv_t *conv;
-  const sdg_wgrad_view_t *view; // NULL: everything is assembled
+  const sdg_window_piece_t *view; // NULL: everything is assembled
   sdg_plan_t *plan;
   sdg_copy_kind_t copy; // of what is assembled
   int x, y;             // slabs of the program's tensors
+  sdg_wgrad_strip_t *strip;
+  slabs_t *slabs; // of each strip
+  int strips;
   sdg_gradsum_t sum;
   bool any;     // a sub-call was added
   int *message; // slab of each received message, -1: in place
@@ -34,75 +36,88 @@ static const void *beta_of(const sdg_call_t *call) {
   return sdg_grad_arguments(call).beta;
 }
 
+// `taps` NULL: all of the filter; otherwise this part of it.
 static sdg_status_t piece_add(maker_t *m, const sdg_window_piece_t *piece,
-                              int x, int y) {
+                              const sdg_range_t *taps, int x, int y) {
   const sdg_grad_slabs_t slabs = {.x = x, .y = y, .w = m->sum.part};
-  sdg_grad_old_t old = m->any              ? SDG_GRAD_ADD
+  if (taps && !m->any)
+    SDG_TRY(sdg_gradsum_nothing(m->plan, m->call, &m->sum));
+  sdg_grad_old_t old = m->any || taps      ? SDG_GRAD_ADD
                        : m->sum.takes_beta ? SDG_GRAD_BETA
                                            : SDG_GRAD_CLEAR;
   m->any = true;
-  return sdg_grad_add(m->conv, m->call, m->plan, piece, &slabs, old,
-                      &m->refusal);
+  return taps ? sdg_grad_add_taps(m->conv, m->call, m->plan, piece, taps,
+                                  &slabs, &m->refusal)
+              : sdg_grad_add(m->conv, m->call, m->plan, piece, &slabs, old,
+                             &m->refusal);
 }
 
-static sdg_status_t strip_open(maker_t *m, strip_t *strip) {
-  strip->y = m->y;
-  SDG_TRY(sdg_plan_scratch(m->plan, &strip->piece.x, m->x, &strip->x));
-  if (sdg_box_equal(&strip->piece.y, &m->conv->op.y_box))
+static sdg_status_t strip_open(maker_t *m, int s) {
+  const sdg_window_piece_t *piece = &m->strip[s].piece;
+  m->slabs[s].y = m->y;
+  SDG_TRY(sdg_plan_scratch(m->plan, &piece->x, m->x, &m->slabs[s].x));
+  if (sdg_box_equal(&piece->y, &m->conv->op.y_box))
     return SDG_OK;
-  return sdg_plan_scratch(m->plan, &strip->piece.y, m->y, &strip->y);
+  return sdg_plan_scratch(m->plan, &piece->y, m->y, &m->slabs[s].y);
 }
 
-static sdg_status_t strip_own(maker_t *m, const strip_t *strip) {
+static sdg_status_t strip_own(maker_t *m, int s) {
   const sdg_window_op_t *op = &m->conv->op;
-  sdg_box_t domain = sdg_window_op_domain(op, &strip->piece.x);
-  if (strip->y != m->y)
-    SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->y, strip->y, NULL, NULL,
-                          SDG_COPY_STRIP));
-  return sdg_assemble_own(m->plan, &op->transfer, &domain,
-                          strip->hollow ? &m->view->piece.x : NULL, m->x,
-                          strip->x, m->copy);
+  sdg_box_t domain = sdg_window_op_domain(op, &m->strip[s].piece.x);
+  if (m->slabs[s].y != m->y)
+    SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->y, m->slabs[s].y, NULL,
+                          NULL, SDG_COPY_STRIP));
+  return sdg_assemble_own(m->plan, &op->transfer, &domain, m->x, m->slabs[s].x,
+                          m->copy);
 }
 
-static sdg_status_t strip_finish(maker_t *m, const strip_t *strip) {
+static sdg_status_t strip_finish(maker_t *m, int s) {
+  const sdg_wgrad_strip_t *strip = &m->strip[s];
   SDG_TRY(sdg_assemble_received(m->plan, &m->conv->op.transfer, m->message,
-                                strip->x));
-  return piece_add(m, &strip->piece, strip->x, strip->y);
+                                m->slabs[s].x));
+  return piece_add(m, &strip->piece, strip->all ? NULL : strip->taps,
+                   m->slabs[s].x, m->slabs[s].y);
+}
+
+static sdg_status_t messages_add(maker_t *m) {
+  int *into = calloc((size_t)m->strips + 1, sizeof *into);
+  if (!into)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  for (int i = 0; i < m->strips; i++)
+    into[i] = m->slabs[i].x;
+  sdg_status_t status = sdg_plan_messages(m->plan, &m->conv->op.transfer, m->x,
+                                          into, m->strips, m->message);
+  free(into);
+  return status;
 }
 
 // The steps, in this order: messages leave; what can be computed in place is,
 // while they travel; strips are assembled from own rows, then from messages;
 // they add; ranks sum.
 static sdg_status_t steps_make(maker_t *m) {
-  const sdg_transfer_t *transfer = &m->conv->op.transfer;
-  sdg_window_piece_t piece[SDG_WGRAD_PIECES_MAX];
-  strip_t strip[SDG_WGRAD_PIECES_MAX];
-  int into[SDG_WGRAD_PIECES_MAX], full;
-  int strips = sdg_wgrad_strips(&m->conv->op, m->view, &full, piece);
-  for (int i = 0; i < strips; i++) {
-    strip[i] = (strip_t){.piece = piece[i], .hollow = i >= full};
-    SDG_TRY(strip_open(m, &strip[i]));
-    into[i] = strip[i].x;
-  }
-  SDG_TRY(sdg_plan_messages(m->plan, transfer, m->x, into, strips, m->message));
+  for (int i = 0; i < m->strips; i++)
+    SDG_TRY(strip_open(m, i));
+  SDG_TRY(messages_add(m));
   SDG_TRY(sdg_plan_exchange(m->plan));
   if (m->view)
-    SDG_TRY(piece_add(m, &m->view->piece, m->x, m->y));
-  for (int i = 0; i < strips; i++)
-    SDG_TRY(strip_own(m, &strip[i]));
+    SDG_TRY(piece_add(m, m->view, NULL, m->x, m->y));
+  for (int i = 0; i < m->strips; i++)
+    SDG_TRY(strip_own(m, i));
   SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));
-  for (int i = 0; i < strips; i++)
-    SDG_TRY(strip_finish(m, &strip[i]));
+  for (int i = 0; i < m->strips; i++)
+    SDG_TRY(strip_finish(m, i));
   if (!m->any)
-    SDG_TRY(sdg_gradsum_nothing(m->plan, &m->sum));
+    SDG_TRY(sdg_gradsum_nothing(m->plan, m->call, &m->sum));
   return sdg_gradsum_close(m->plan, m->call, &m->sum);
 }
 
 static sdg_status_t maker_open(maker_t *m, sdg_axes_t axes,
                                sdg_axes_t sum_axes) {
   const sdg_window_op_t *op = &m->conv->op;
+  SDG_TRY(sdg_wgrad_strips(op, m->view, &m->strip, &m->strips));
   m->message = calloc((size_t)op->transfer.recvs + 1, sizeof *m->message);
-  if (!m->plan || !m->message)
+  m->slabs = calloc((size_t)m->strips + 1, sizeof *m->slabs);
+  if (!m->plan || !m->message || !m->slabs)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
   m->plan->axes = axes;
   SDG_TRY(sdg_subcalls_open(m->plan, m->call));
@@ -123,7 +138,7 @@ typedef struct order {
 // the only failure that is not reported.
 static sdg_status_t plan_make(const sdg_call_t *call, const sdg_conv_t *conv,
                               const order_t *order,
-                              const sdg_wgrad_view_t *view,
+                              const sdg_window_piece_t *view,
                               sdg_plan_t **out_plan, int *out_refusal) {
   maker_t maker = {
       .call = call,
@@ -136,6 +151,8 @@ static sdg_status_t plan_make(const sdg_call_t *call, const sdg_conv_t *conv,
   if (status == SDG_OK)
     status = steps_make(&maker);
   free(maker.message);
+  free(maker.slabs);
+  free(maker.strip);
   *out_refusal = maker.refusal;
   if (status == SDG_OK)
     *out_plan = maker.plan;
@@ -148,9 +165,8 @@ static sdg_status_t strategies_try(const sdg_call_t *call,
                                    const sdg_conv_t *conv, const order_t *order,
                                    sdg_strategy_t strategy,
                                    sdg_plan_t **out_plan) {
-  sdg_wgrad_view_t view;
-  bool extend = !sdg_wgrad_view(&conv->op, order->x_there, &view) ||
-                strategy == SDG_STRATEGY_EXTEND;
+  sdg_window_piece_t view;
+  bool extend = sdg_wgrad_extends(&conv->op, order->x_there, strategy, &view);
   int refusal;
   sdg_status_t status =
       plan_make(call, conv, order, extend ? NULL : &view, out_plan, &refusal);
@@ -161,15 +177,15 @@ static sdg_status_t strategies_try(const sdg_call_t *call,
 
 // Whether the program's own call is all there is to do.
 static bool is_literal(const sdg_window_op_t *op) {
-  sdg_wgrad_view_t view;
+  sdg_window_piece_t view;
   if (op->transfer.sends || op->transfer.recvs ||
       !sdg_wgrad_view(op, &op->x_box, &view))
     return false;
   for (int d = 2; d < op->dims; d++)
-    if (view.piece.pad[d] != op->dim[d].window.pad)
+    if (view.pad[d] != op->dim[d].window.pad)
       return false;
-  return sdg_box_equal(&view.piece.x, &op->x_box) &&
-         sdg_box_equal(&view.right, &op->y_box);
+  return sdg_box_equal(&view.x, &op->x_box) &&
+         sdg_box_equal(&view.y, &op->y_box);
 }
 
 static sdg_status_t shard_plan(const sdg_call_t *call, const sdg_conv_t *conv,

@@ -86,6 +86,57 @@ sdg_range_t sdg_window_need_adjoint(const sdg_window_t *window, sdg_range_t x) {
   };
 }
 
+// The taps of an output that lie in `x`; may be empty.
+static sdg_range_t taps_in(const sdg_window_t *window, int64_t output,
+                           sdg_range_t x) {
+  int64_t at = output * window->stride - window->pad;
+  return (sdg_range_t){
+      max64(0, sdg_ceil_div(x.lo - at, window->dilation)),
+      min64(window->kernel, sdg_floor_div(x.hi - 1 - at, window->dilation) + 1),
+  };
+}
+
+int sdg_window_runs(const sdg_window_t *window, sdg_range_t y, sdg_range_t x,
+                    sdg_window_run_t *out) {
+  int count = 0;
+  sdg_window_run_t run = {.y = {0, 0}};
+  sdg_range_t seen = sdg_window_need_adjoint(window, x);
+  // The outputs all of whose taps are there are one run, and may be many.
+  sdg_range_t full = {
+      sdg_ceil_div(x.lo + window->pad, window->stride),
+      sdg_floor_div(x.hi + window->pad - sdg_window_span(window),
+                    window->stride) +
+          1};
+  y = (sdg_range_t){max64(y.lo, seen.lo), min64(y.hi, seen.hi)};
+  for (int64_t o = y.lo; o < y.hi; o++) {
+    sdg_range_t taps = taps_in(window, o, x);
+    if (range_empty(taps))
+      continue;
+    bool same = count > 0 && run.y.hi == o && run.taps.lo == taps.lo &&
+                run.taps.hi == taps.hi;
+    if (!same) {
+      run = (sdg_window_run_t){{o, o}, taps};
+      count++;
+    }
+    if (o >= full.lo && o < full.hi)
+      o = min64(full.hi, y.hi) - 1;
+    run.y.hi = o + 1;
+    if (out)
+      out[count - 1] = run;
+  }
+  return count;
+}
+
+sdg_range_t sdg_window_run_inputs(const sdg_window_t *window,
+                                  const sdg_window_run_t *run) {
+  return (sdg_range_t){
+      run->y.lo * window->stride - window->pad +
+          run->taps.lo * window->dilation,
+      (run->y.hi - 1) * window->stride - window->pad +
+          (run->taps.hi - 1) * window->dilation + 1,
+  };
+}
+
 sdg_range_t sdg_window_images(const sdg_window_t *window, int64_t x_extent,
                               int64_t y_extent) {
   if (x_extent < 1 || y_extent < 1)

@@ -53,6 +53,23 @@ sdg_range_t sdg_window_need(const sdg_window_t *window, sdg_range_t y);
  * at [0, y_extent). {0,0} for no inputs; may be empty (s > span).
  * k=3, s=2, p=1, inputs [5,10): [2, 6), cut at 5: [2, 5). */
 sdg_range_t sdg_window_need_adjoint(const sdg_window_t *window, sdg_range_t x);
+/* Outputs that see inputs through the same places of their windows. */
+typedef struct sdg_window_run {
+  sdg_range_t y, taps; /* neither is empty; taps of 0 .. k-1 */
+} sdg_window_run_t;
+/* Where outputs `y` see inputs `x`, each output with each of its taps there
+ * once: runs in ascending order of outputs, at most 2k + 1 of them. out NULL:
+ * their number alone.
+ * k=3, s=1, p=1, outputs [0,5), inputs [0,4): output 0 through taps [1,3),
+ * outputs [1,3) through [0,3), output 3 through [0,2), output 4 through [0,1).
+ */
+int sdg_window_runs(const sdg_window_t *window, sdg_range_t y, sdg_range_t x,
+                    sdg_window_run_t *out);
+/* The inputs of a run, and those between them:
+ * k=3, s=1, p=1, output 0 through [1,3): [0,2). */
+sdg_range_t sdg_window_run_inputs(const sdg_window_t *window,
+                                  const sdg_window_run_t *run);
+
 /* In a periodic dimension an output may see an input through several images
  * i + m*N. The images m in [lo, hi) for which [m*N, (m+1)*N) meets what all
  * outputs together see; the adjoint need of [i0, i1) is the union over m of

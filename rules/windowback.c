@@ -98,6 +98,22 @@ sdg_window_cut_t sdg_window_back_strip(const sdg_window_t *window,
   return (sdg_window_cut_t){rows, {first, first + outputs}, padded.pad};
 }
 
+bool sdg_window_back_seen(const sdg_window_dim_t *dim, sdg_range_t rows,
+                          sdg_window_cut_t *out) {
+  const sdg_window_t *w = &dim->window;
+  sdg_range_t y =
+      sdg_range_cut(sdg_window_need_adjoint(w, rows), dim->y_extent);
+  if (range_empty(rows) || range_empty(y))
+    return false;
+  sdg_range_t seen = sdg_window_need(w, y);
+  seen = (sdg_range_t){max64(seen.lo, rows.lo), min64(seen.hi, rows.hi)};
+  if (range_empty(seen)) // between two windows
+    return false;
+  int64_t pad = min64(pad_most(w, y, seen), sdg_window_span(w) - 1);
+  *out = (sdg_window_cut_t){rows_made(w, y, pad, seen.hi), y, pad};
+  return true;
+}
+
 static bool inside(sdg_range_t range, sdg_range_t of) {
   return range.lo >= of.lo && range.hi <= of.hi;
 }

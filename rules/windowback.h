@@ -35,6 +35,14 @@ bool sdg_window_back_rows(const sdg_window_t *window, sdg_range_t x,
 sdg_window_cut_t sdg_window_back_strip(const sdg_window_t *window,
                                        sdg_range_t rows);
 
+/* How those of such rows that any output sees are made of outputs of the domain
+ * alone: out->x contains them, and may be more or less than `rows`. False if no
+ * output sees any.
+ * N=10, k=3, s=1, p=1, rows [10,12), image 1 of [0,2): output 9 sees row 10,
+ * so y [9,10), pad 2, x [10,11). */
+bool sdg_window_back_seen(const sdg_window_dim_t *dim, sdg_range_t rows,
+                          sdg_window_cut_t *out);
+
 /* As sdg_window_bare: how the rows `right` of view->x can be made in place, of
  * owned rows of y, with padding that leaves out more of those that come out
  * wrong. Rows of out->x besides `right` may be wrong. False where that is not

@@ -367,3 +367,20 @@ int sdg_window_op_pieces(const sdg_window_op_t *op, bool extend,
   }
   return count;
 }
+
+sdg_window_piece_t sdg_window_op_everything(const sdg_window_op_t *op) {
+  sdg_window_piece_t piece = {.x.dims = op->dims, .y.dims = op->dims};
+  for (int d = 0; d < op->dims; d++) {
+    const sdg_window_dim_t *dim = &op->dim[d];
+    bool all = dim->y.lo == 0 && dim->y.hi == dim->y_extent && !dim->wrap;
+    piece.y.dim[d] = dim->y;
+    piece.x.dim[d] = all ? (sdg_range_t){0, dim->x_extent}
+                         : sdg_window_need(&dim->window, dim->y);
+    piece.pad[d] = all ? (int)dim->window.pad : 0;
+  }
+  if (op->mixes) { // what the placeholder stands for
+    piece.x.dim[1] = op->x_box.dim[1];
+    piece.y.dim[1] = op->y_box.dim[1];
+  }
+  return piece;
+}

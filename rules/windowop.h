@@ -20,7 +20,8 @@ typedef struct sdg_window_spec {
    * 0: each channel is for itself (pooling). */
   int64_t y_channels;
   /* What lies beyond the domain is the op's own affair, and no zeros: a
-   * maximum does not see it, a mean may not count it. */
+   * maximum does not see it, a mean may not count it, an infinite weight times
+   * zero would be NaN. */
   bool own_border;
   /* The one output of a window over all of a dimension is every rank's. */
   bool everyones[SDG_DIMS_MAX];
@@ -137,6 +138,10 @@ bool sdg_window_op_view(const sdg_window_op_t *op, sdg_window_piece_t *out);
  * SDG_PIECES_MAX; returns their number. */
 int sdg_window_op_pieces(const sdg_window_op_t *op, bool extend,
                          bool *out_in_place, sdg_window_piece_t *out);
+
+/* All owned outputs as one sub-call, to choose an algorithm by: on an x that
+ * covers out->x, not cut, as if rows outside the domain were there. */
+sdg_window_piece_t sdg_window_op_everything(const sdg_window_op_t *op);
 
 /* Whether this rank assembles all of its input: asked for, or there is nothing
  * that it could compute in place. What a rank does with its own buffers is its

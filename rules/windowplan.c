@@ -72,7 +72,9 @@ typedef struct strip {
 static sdg_status_t strip_open(maker_t *m, const sdg_window_piece_t *piece,
                                strip_t *strip) {
   *strip = (strip_t){.piece = piece, .slabs = {.y = m->y, .z = m->z}};
-  strip->apart = !sdg_box_equal(&piece->y, &m->op->y_box);
+  // Of rows that it does not keep others come out right elsewhere.
+  strip->apart = !sdg_box_equal(&piece->y, &m->op->y_box) ||
+                 !sdg_box_equal(&piece->keep, &m->op->y_box);
   SDG_TRY(sdg_plan_scratch(m->plan, &piece->x, m->x, &strip->slabs.x));
   if (strip->apart) {
     SDG_TRY(sdg_plan_scratch(m->plan, &piece->y, m->y, &strip->slabs.y));
@@ -96,7 +98,7 @@ static sdg_status_t strip_save(maker_t *m, const strip_t *strip) {
 // wrapped around. Rows that no kept output sees are not set.
 static sdg_status_t strip_own(maker_t *m, const strip_t *strip) {
   sdg_box_t domain = sdg_window_op_domain(m->op, &strip->piece->x);
-  return sdg_assemble_own(m->plan, &m->op->transfer, &domain, NULL, m->x,
+  return sdg_assemble_own(m->plan, &m->op->transfer, &domain, m->x,
                           strip->slabs.x, m->copy);
 }
 

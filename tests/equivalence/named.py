@@ -106,6 +106,15 @@ NAMED += [
     ("a filter gradient whose windows take in all planes",
      "mesh=2 split=N:0 partN=0,1,2 size=4x5x4 kernel=4x1x1 stride=2x1x1 "
      "dilation=1x1x1 pad=3x0x0 n=2 c=6 k=4 groups=2 op=conv_filter"),
+    *((f"infinities near seams and ends, {what}",
+       f"op={op} mesh=2 split=H:0 partH=0,9,18 size=18x10 n=1 c=8 k=8 holes=1 "
+       f"{words}") for what, op, words in (
+           ("filter gradient", "conv_filter", "kernel=7x3 pad=3x1 c=2 k=3 "
+            "seed=6"),
+           ("filter gradient, of two dimensions", "conv_filter",
+            "mesh=2x2 split=H:0,W:1 partW=0,5,10 kernel=7x7 pad=3x3 seed=1"),
+           ("forward", "conv_forward", "kernel=5x3 pad=2x1 seed=1"),
+           ("data gradient", "conv_data", "kernel=5x3 pad=2x1 seed=3"))),
     ("a bias gradient, its old values added once",
      square(17, 3, 1, 1, 3, "n=2 c=2 k=3 op=conv_bias beta=0.5")),
     ("a bias gradient with room between its elements",

@@ -67,6 +67,38 @@ static cudnnStatus_t set_conv(cudnnConvolutionDescriptor_t descriptor,
   return CUDNN_STATUS_SUCCESS;
 }
 
+static cudnnStatus_t create_filter(cudnnFilterDescriptor_t *out) {
+  *out = (cudnnFilterDescriptor_t)calloc(1, sizeof(fake_filter_t));
+  living++;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+static cudnnStatus_t set_filter(cudnnFilterDescriptor_t descriptor,
+                                cudnnDataType_t type,
+                                cudnnTensorFormat_t format, int dims,
+                                const int *extent) {
+  fake_filter_t *w = (fake_filter_t *)descriptor;
+  REQUIRE(type == CUDNN_DATA_FLOAT && format == CUDNN_TENSOR_NCHW && dims == 4);
+  for (int d = 0; d < dims; d++) {
+    REQUIRE(extent[d] > 0);
+    w->extent[d] = extent[d];
+  }
+  return CUDNN_STATUS_SUCCESS;
+}
+
+static cudnnStatus_t get_filter(const cudnnFilterDescriptor_t descriptor,
+                                int room, cudnnDataType_t *type,
+                                cudnnTensorFormat_t *format, int *dims,
+                                int *extent) {
+  REQUIRE(room >= 4);
+  *type = CUDNN_DATA_FLOAT;
+  *format = CUDNN_TENSOR_NCHW;
+  *dims = 4;
+  memcpy(extent, ((const fake_filter_t *)descriptor)->extent,
+         4 * sizeof *extent);
+  return CUDNN_STATUS_SUCCESS;
+}
+
 static cudnnStatus_t get_conv(const cudnnConvolutionDescriptor_t descriptor,
                               int room, int *spatial, int *pad, int *stride,
                               int *dilation, cudnnConvolutionMode_t *mode,
@@ -304,34 +336,40 @@ filter_algorithm(cudnnHandle_t handle, const cudnnTensorDescriptor_t x,
 // ---- sums ------------------------------------------------------------------
 
 typedef struct turn {
-  fake_tensor_t tensor;
+  fake_tensor_t from_tensor, to_tensor;
   float alpha, beta;
-  const float *from;
-  float *to;
+  float *from, *to;
 } turn_t;
 
 static void turn_work(void *argument) {
   turn_t *turn = argument;
-  const fake_tensor_t *t = &turn->tensor;
-  for (int i = 0; i < t->extent[0] * t->extent[1] * t->extent[2] * t->extent[3];
-       i++) {
-    scale(&turn->to[i], turn->beta);
-    turn->to[i] += turn->alpha * turn->from[i];
-  }
+  const int *extent = turn->from_tensor.extent;
+  for (int n = 0; n < extent[0]; n++)
+    for (int c = 0; c < extent[1]; c++)
+      for (int h = 0; h < extent[2]; h++)
+        for (int w = 0; w < extent[3]; w++) {
+          float *to = at(turn->to, &turn->to_tensor, n, c, h, w);
+          scale(to, turn->beta);
+          *to += turn->alpha * *at(turn->from, &turn->from_tensor, n, c, h, w);
+        }
   free(turn);
 }
 
-// Of packed tensors with the same layout.
 static cudnnStatus_t transform(cudnnHandle_t handle, const void *alpha,
                                const cudnnTensorDescriptor_t x,
                                const void *x_data, const void *beta,
                                const cudnnTensorDescriptor_t y, void *y_data) {
-  REQUIRE(memcmp(x, y, sizeof(fake_tensor_t)) == 0);
-  REQUIRE(!is_view((const fake_tensor_t *)x));
+  const fake_tensor_t *from = (const fake_tensor_t *)x;
+  const fake_tensor_t *to = (const fake_tensor_t *)y;
+  REQUIRE(memcmp(from->extent, to->extent, sizeof from->extent) == 0);
   turn_t *turn = malloc(sizeof *turn);
   REQUIRE(turn);
-  *turn = (turn_t){*(const fake_tensor_t *)x, *(const float *)alpha,
-                   *(const float *)beta, x_data, y_data};
+  *turn = (turn_t){*from,
+                   *to,
+                   *(const float *)alpha,
+                   *(const float *)beta,
+                   (float *)(uintptr_t)x_data,
+                   y_data};
   lanes_enqueue((cudaStream_t)handle, turn_work, turn);
   return CUDNN_STATUS_SUCCESS;
 }
@@ -344,6 +382,10 @@ static void *find(sdg_library_t library, const char *name) {
       JOB_FAKE(cudnnCreateTensorDescriptor, create_tensor),
       JOB_FAKE(cudnnDestroyTensorDescriptor, destroy),
       JOB_FAKE(cudnnSetTensorNdDescriptor, set_tensor),
+      JOB_FAKE(cudnnCreateFilterDescriptor, create_filter),
+      JOB_FAKE(cudnnDestroyFilterDescriptor, destroy),
+      JOB_FAKE(cudnnSetFilterNdDescriptor, set_filter),
+      JOB_FAKE(cudnnGetFilterNdDescriptor, get_filter),
       JOB_FAKE(cudnnCreateConvolutionDescriptor, create_conv),
       JOB_FAKE(cudnnDestroyConvolutionDescriptor, destroy),
       JOB_FAKE(cudnnSetConvolutionNdDescriptor, set_conv),

@@ -330,6 +330,49 @@ START_TEST(one_rank_that_owns_all_redoes_nothing_unless_it_wraps) {
 }
 END_TEST
 
+START_TEST(runs_have_every_output_with_every_input_that_it_sees_once) {
+  for (int64_t i = random_cases(CASES); i > 0; i--) {
+    sdg_window_t w = random_window(9);
+    sdg_range_t y = {random_in(-5, 20), 0}, x = {random_in(-10, 40), 0};
+    sdg_window_run_t run[2 * 9 + 1];
+    y.hi = y.lo + random_in(0, 30);
+    x.hi = x.lo + random_in(0, 30);
+    int count = sdg_window_runs(&w, y, x, NULL), met = 0, meetings = 0;
+    REQUIRE(count <= 2 * w.kernel + 1);
+    REQUIRE(sdg_window_runs(&w, y, x, run) == count);
+    for (int r = 0; r < count; r++) {
+      sdg_range_t seen = sdg_window_run_inputs(&w, &run[r]);
+      REQUIRE(run[r].y.lo < run[r].y.hi && run[r].taps.lo < run[r].taps.hi);
+      REQUIRE(r == 0 || run[r - 1].y.hi <= run[r].y.lo);
+      REQUIRE(seen.lo >= x.lo && seen.hi <= x.hi);
+      met += (int)((run[r].y.hi - run[r].y.lo) *
+                   (run[r].taps.hi - run[r].taps.lo));
+    }
+    for (int64_t o = y.lo; o < y.hi; o++)
+      for (int64_t tap = 0; tap < w.kernel; tap++) {
+        int64_t at = o * w.stride - w.pad + tap * w.dilation;
+        meetings += at >= x.lo && at < x.hi;
+      }
+    REQUIRE_MSG(met == meetings, "%d meetings in runs of %d", met, meetings);
+  }
+}
+END_TEST
+
+START_TEST(the_runs_of_the_header_hold) {
+  const sdg_window_t w = {3, 1, 1, 1};
+  sdg_window_run_t run[7];
+  REQUIRE(sdg_window_runs(&w, (sdg_range_t){0, 5}, (sdg_range_t){0, 4}, run) ==
+          4);
+  const int64_t want[4][4] = {
+      {0, 1, 1, 3}, {1, 3, 0, 3}, {3, 4, 0, 2}, {4, 5, 0, 1}};
+  for (int i = 0; i < 4; i++)
+    REQUIRE(run[i].y.lo == want[i][0] && run[i].y.hi == want[i][1] &&
+            run[i].taps.lo == want[i][2] && run[i].taps.hi == want[i][3]);
+  sdg_range_t seen = sdg_window_run_inputs(&w, &run[0]);
+  REQUIRE(seen.lo == 0 && seen.hi == 2);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("window");
   TCase *cases = tcase_create("window");
@@ -347,6 +390,9 @@ int main(void) {
   tcase_add_test(cases,
                  adjoint_need_of_all_images_has_every_output_that_wraps_here);
   tcase_add_test(cases, one_rank_that_owns_all_redoes_nothing_unless_it_wraps);
+  tcase_add_test(cases,
+                 runs_have_every_output_with_every_input_that_it_sees_once);
+  tcase_add_test(cases, the_runs_of_the_header_hold);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }

@@ -113,6 +113,30 @@ static void strip_check(const op_t *op, sdg_range_t rows) {
                 rows.hi);
 }
 
+// The same, image by image, of rows of dy inside the domain.
+static void seen_check(const op_t *op, sdg_range_t rows) {
+  int64_t sum[ROWS] = {0}, n = op->dim.x_extent;
+  sdg_range_t images = {0, 1};
+  if (op->dim.wrap)
+    images = sdg_window_images(&op->dim.window, n, op->dim.y_extent);
+  for (int64_t m = images.lo; m < images.hi; m++) {
+    sdg_window_cut_t cut;
+    sdg_range_t moved = {rows.lo + m * n, rows.hi + m * n};
+    int64_t made[ROWS] = {0};
+    if (!sdg_window_back_seen(&op->dim, moved, &cut))
+      continue;
+    REQUIRE(cut.pad >= 0 && cut.pad < sdg_window_span(&op->dim.window));
+    REQUIRE(cut.y.lo >= 0 && cut.y.hi <= op->dim.y_extent);
+    REQUIRE(cut.x.hi - cut.x.lo <= ROWS);
+    run(op, &cut, need_of(op, rows, m), made);
+    for (int64_t i = rows.lo; i < rows.hi; i++)
+      if (i + m * n >= cut.x.lo && i + m * n < cut.x.hi)
+        sum[i - rows.lo] += made[i + m * n - cut.x.lo];
+  }
+  for (int64_t i = rows.lo; i < rows.hi; i++)
+    REQUIRE(sum[i - rows.lo] == want(op, i));
+}
+
 static int64_t bares; // that were tried
 
 // The rows that the view makes right, with less that is in vain.
@@ -149,6 +173,7 @@ static void rank_check(const op_t *op) {
   REQUIRE(right.lo >= op->dim.x.lo && right.hi <= op->dim.x.hi);
   if (op->dim.x.lo < right.lo)
     strip_check(op, (sdg_range_t){op->dim.x.lo, right.lo});
+  seen_check(op, op->dim.x);
   if (right.hi < op->dim.x.hi)
     strip_check(op, (sdg_range_t){right.hi, op->dim.x.hi});
 }

@@ -20,7 +20,7 @@ class Convolution(Family):
     moves = ("x", "y", "z", "dx", "dy")
     periodic = True
     lists = {"dilation": 1, "stride": 1, "pad": 0, "kernel": 1}
-    simple = {"flipped": 0, "groups": 1, "k": 1, "zy": 0}
+    simple = {"flipped": 0, "groups": 1, "k": 1, "zy": 0, "holes": 0}
 
     def words(self, rng, setting, case):
         spatial = len(case["size"])
@@ -37,19 +37,22 @@ class Convolution(Family):
         case["c"] *= case["groups"]
         case["k"] = case["groups"] * rng.randint(1, 4)
         case["flipped"] = int(rng.random() < 0.3)
+        case["holes"] = rng.choice([0] * 5 + [1, 1, 2])  # infinities; NaN, too
         if case["op"] == "conv_data" and rng.random() < 0.4:
             case["given"] = "dy"  # as a transposed convolution
         if case["type"] == "half" and rng.random() < 0.2:
             case["sums"] = "half"
         elif case["op"] == "conv_forward" and rng.random() < 0.05:
             # Whole numbers into floats, as GPUs take them.
-            case.update(type="int8", groups=1, flipped=0, gap=0,
+            case.update(type="int8", groups=1, flipped=0, gap=0, holes=0,
                         dilation=[1] * spatial, c=4 * rng.randint(1, 2),
                         k=4 * rng.randint(1, 2),
                         order="N" + dims_of(case)[2:] + "C")
         if case["op"] == "conv_fused":
             case["act"] = rng.choice(["relu", "relu", "none"])
             case["zy"] = int(rng.random() < 0.3)
+            if case["act"] == "relu":  # it may make 0 of NaN
+                case["holes"] = 0
 
     recut = staticmethod(draw_cuts_out)
 
@@ -122,6 +125,9 @@ class Convolution(Family):
             i = dims_of(case).index(dim) - 2
             case["size"][i] -= case["stride"][i] - 1
 
+    def derive(self, case, t):
+        make_holes(case, t, {**case["part"], **case.get("ycut", {})})
+
     def calls(self, case, local):
         words = ("alpha", "beta") if case["op"] == "conv_bias" else WORDS
         more = {key: case[key] for key in ("act", "own_sizes", "sums")
@@ -161,6 +167,9 @@ class Convolution(Family):
         value, terms = value + t["b"], terms + abs(t["b"])
         return {"y": (np.maximum(value, 0) if case["act"] == "relu" else value,
                       terms)}
+
+    def pads(self, case):
+        return bool(case["holes"])
 
     def exact(self, case):
         return case["op"] in ("conv_forward", "conv_fused", "conv_data")
@@ -202,6 +211,24 @@ class Gradients(Convolution):
     def right(self, case, t):
         return {name: value for op in self.PAIR for name, value in
                 super(Gradients, self).right({**case, "op": op}, t).items()}
+
+
+def make_holes(case, t, cut):
+    """Infinities, and in cases of 2 NaN, in few places of one operand: of data
+    near where it is cut, or anywhere."""
+    if not case["holes"]:
+        return
+    rng = np.random.default_rng(case["seed"])
+    name = rng.choice(sorted(set(t) & {"x", "w", "dy"}))
+    for _ in range(rng.integers(1, 4)):
+        at = [rng.integers(n) for n in t[name].shape]
+        for dim, first in cut.items() if name != "w" else ():
+            i = dims_of(case).index(dim)
+            near = int(rng.choice(first)) + rng.integers(-2, 3)
+            if rng.random() < 0.7 and 0 <= near < t[name].shape[i]:
+                at[i] = near
+        t[name][tuple(at)] = rng.choice([np.inf, -np.inf, np.nan][
+            :1 + case["holes"]])
 
 
 def both(function, case, a, b):

@@ -62,6 +62,10 @@ class Family:
         """Whether N ranks give the bits of one, per engine of the host."""
         return True
 
+    def pads(self, case):
+        """Whether infinities may meet the zeros of a padding."""
+        return False
+
     def strategies(self, case, setting):
         """Those that every rank can take."""
         return ("auto", "repair", "extend")
