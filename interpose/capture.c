@@ -348,7 +348,7 @@ void sdg_capture_note(int entry, const void *args, const void *caller) {
     return;
   sdg_touch_t touch;
   sdg_vector_t vector;
-  depth++;
+  enter();
   if (sdg_entry[entry].vector) {
     sdg_entry[entry].vector(args, &vector);
     sdg_outside_vector(&vector);
@@ -356,7 +356,7 @@ void sdg_capture_note(int entry, const void *args, const void *caller) {
     touch_read(entry, args, &touch);
     sdg_outside_touch(&touch);
   }
-  depth--;
+  leave();
 }
 
 size_t sdg_capture_type_bytes(int type) {
