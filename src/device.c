@@ -14,6 +14,7 @@ static const int64_t PITCH_BYTES_MAX = INT32_MAX;
 // A strided copy as nested loops around contiguous runs: loop[0] is the
 // innermost. Extents are > 1.
 typedef struct loops {
+  enum cudaMemcpyKind kind;
   int64_t run_bytes;
   int count;
   struct {
@@ -45,7 +46,7 @@ static loops_t loops_make(const int64_t *from, const int64_t *to,
       order[i] = order[i - 1];
     order[i] = d;
   }
-  loops_t loops = {.run_bytes = elem_bytes};
+  loops_t loops = {.kind = cudaMemcpyDeviceToDevice, .run_bytes = elem_bytes};
   for (int i = 0; i < used; i++) {
     int64_t n = extent[order[i]];
     int64_t from_bytes = from[order[i]] * elem_bytes;
@@ -81,20 +82,19 @@ static cudaError_t copy_block(const sdg_vendor_t *cuda, const loops_t *loops,
                               cudaStream_t stream) {
   size_t run = (size_t)loops->run_bytes;
   if (levels == 0)
-    return cuda->cudaMemcpyAsync(to, from, run, cudaMemcpyDeviceToDevice,
-                                 stream);
+    return cuda->cudaMemcpyAsync(to, from, run, loops->kind, stream);
   size_t from_pitch = (size_t)loops->loop[0].from_bytes;
   size_t to_pitch = (size_t)loops->loop[0].to_bytes;
   size_t height = (size_t)loops->loop[0].extent;
   if (levels == 1)
     return cuda->cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, run, height,
-                                   cudaMemcpyDeviceToDevice, stream);
+                                   loops->kind, stream);
   struct cudaMemcpy3DParms parms = {
       .srcPtr = {(void *)(uintptr_t)from, from_pitch, run,
                  (size_t)loops->loop[1].from_bytes / from_pitch},
       .dstPtr = {to, to_pitch, run, (size_t)loops->loop[1].to_bytes / to_pitch},
       .extent = {run, height, (size_t)loops->loop[1].extent},
-      .kind = cudaMemcpyDeviceToDevice,
+      .kind = loops->kind,
   };
   return cuda->cudaMemcpy3DAsync(&parms, stream);
 }
@@ -117,28 +117,37 @@ static int copy_levels(const loops_t *loops) {
   return slices ? 2 : 1;
 }
 
-static sdg_status_t copy_nest(const sdg_vendor_t *cuda, const loops_t *loops,
-                              int level, int levels, const char *from, char *to,
-                              cudaStream_t stream) {
+// *out_at: where the block that was refused begins.
+static cudaError_t copy_nest(const sdg_vendor_t *cuda, const loops_t *loops,
+                             int level, int levels, const char *from, char *to,
+                             cudaStream_t stream, const char **out_at) {
+  cudaError_t result = cudaSuccess;
   if (level == levels) {
-    cudaError_t result = copy_block(cuda, loops, levels, from, to, stream);
-    if (result == cudaSuccess)
-      return SDG_OK;
-    int64_t span = loops->run_bytes;
-    for (int i = 0; i < levels; i++)
-      span += (loops->loop[i].extent - 1) * loops->loop[i].from_bytes;
-    char what[160];
-    snprintf(what, sizeof what,
-             "copy of a box within %lld bytes from %p to %p (is the memory as "
-             "large as the tensor?)",
-             (long long)span, (const void *)from, (void *)to);
-    return sdg_device_check(result, what);
+    *out_at = from;
+    return copy_block(cuda, loops, levels, from, to, stream);
   }
-  for (int64_t i = 0; i < loops->loop[level - 1].extent; i++)
-    SDG_TRY(copy_nest(cuda, loops, level - 1, levels,
-                      from + i * loops->loop[level - 1].from_bytes,
-                      to + i * loops->loop[level - 1].to_bytes, stream));
-  return SDG_OK;
+  for (int64_t i = 0;
+       i < loops->loop[level - 1].extent && result == cudaSuccess; i++)
+    result =
+        copy_nest(cuda, loops, level - 1, levels,
+                  from + i * loops->loop[level - 1].from_bytes,
+                  to + i * loops->loop[level - 1].to_bytes, stream, out_at);
+  return result;
+}
+
+static sdg_status_t copy_check(cudaError_t result, const loops_t *loops,
+                               int levels, const char *from) {
+  if (result == cudaSuccess)
+    return SDG_OK;
+  int64_t span = loops->run_bytes;
+  for (int i = 0; i < levels; i++)
+    span += (loops->loop[i].extent - 1) * loops->loop[i].from_bytes;
+  char what[160];
+  snprintf(what, sizeof what,
+           "copy of a box within %lld bytes from %p (is the memory as large as "
+           "the tensor?)",
+           (long long)span, (const void *)from);
+  return sdg_device_check(result, what);
 }
 
 static bool extent_empty(const int64_t *extent, int dims) {
@@ -158,8 +167,30 @@ sdg_status_t sdg_device_copy(const sdg_region_t *from, const sdg_region_t *to,
     return SDG_OK;
   loops_t loops =
       loops_make(from->stride, to->stride, extent, dims, elem_bytes);
-  return copy_nest(cuda, &loops, loops.count, copy_levels(&loops), from->data,
-                   to->data, stream);
+  int levels = copy_levels(&loops);
+  const char *at = NULL;
+  cudaError_t result = copy_nest(cuda, &loops, loops.count, levels, from->data,
+                                 to->data, stream, &at);
+  return copy_check(result, &loops, levels, at);
+}
+
+bool sdg_device_fetch(const sdg_region_t *from, const sdg_region_t *to,
+                      const int64_t *extent, int dims, int elem_bytes,
+                      cudaStream_t stream) {
+  const sdg_vendor_t *cuda = sdg_vendor_get();
+  if (!cuda)
+    return false;
+  if (extent_empty(extent, dims))
+    return true;
+  loops_t loops =
+      loops_make(from->stride, to->stride, extent, dims, elem_bytes);
+  loops.kind = cudaMemcpyDeviceToHost;
+  const char *at = NULL;
+  bool done = copy_nest(cuda, &loops, loops.count, copy_levels(&loops),
+                        from->data, to->data, stream, &at) == cudaSuccess;
+  if (!done)
+    (void)cuda->cudaGetLastError(); // is not the program's
+  return done;
 }
 
 static sdg_status_t zero_nest(const sdg_vendor_t *cuda, const loops_t *loops,

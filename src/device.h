@@ -5,6 +5,7 @@
 #define SDG_SRC_DEVICE_H
 
 #include <cuda_runtime_api.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "src/box.h"
@@ -27,6 +28,12 @@ typedef struct sdg_region {
 sdg_status_t sdg_device_copy(const sdg_region_t *from, const sdg_region_t *to,
                              const int64_t *extent, int dims, int elem_bytes,
                              cudaStream_t stream) SDG_MUST_CHECK;
+
+/* The same into host memory, `to`. False, and nothing is reported, where the
+ * runtime refuses it. */
+bool sdg_device_fetch(const sdg_region_t *from, const sdg_region_t *to,
+                      const int64_t *extent, int dims, int elem_bytes,
+                      cudaStream_t stream) SDG_MUST_CHECK;
 
 /* Enqueues filling a region with zero bytes. */
 sdg_status_t sdg_device_zero(const sdg_region_t *region, const int64_t *extent,

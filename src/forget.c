@@ -4,6 +4,7 @@
 
 #include "src/comm.h"
 #include "src/exec.h"
+#include "src/fetch.h"
 #include "src/scratch.h"
 #include "src/waits.h"
 #include "src/watch.h"
@@ -12,6 +13,7 @@ void sdg_forget_device(void) {
   sdg_watch_forget();
   sdg_comm_forget();
   sdg_exec_forget();
+  sdg_fetch_forget();
   sdg_waits_forget();
   sdg_scratch_forget();
 }

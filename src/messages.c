@@ -7,6 +7,7 @@
 #include "src/combine.h"
 #include "src/comm.h"
 #include "src/device.h"
+#include "src/digest.h"
 #include "src/job.h"
 #include "src/turn.h"
 #include "src/vendor.h"
@@ -103,17 +104,11 @@ sdg_status_t sdg_messages_poison(const sdg_exec_t *exec, const sdg_step_t *step,
   return SDG_OK;
 }
 
-// FNV-1a.
-static uint64_t mix(uint64_t hash, const unsigned char *data, size_t bytes) {
-  for (size_t i = 0; i < bytes; i++)
-    hash = (hash ^ data[i]) * 1099511628211u;
-  return hash;
-}
-
 sdg_status_t sdg_messages_digest(const sdg_exec_t *exec, cudaStream_t stream,
                                  uint64_t *out) {
   const sdg_vendor_t *cuda = sdg_vendor_get();
-  uint64_t hash = 14695981039346656037u;
+  sdg_digest_t digest;
+  sdg_digest_init(&digest);
   for (int i = 0; i < exec->plan->parcels; i++) {
     const sdg_parcel_t *parcel = &exec->plan->parcel[i];
     if (!parcel->is_send)
@@ -128,10 +123,10 @@ sdg_status_t sdg_messages_digest(const sdg_exec_t *exec, cudaStream_t stream,
     if (result == cudaSuccess)
       result = cuda->cudaStreamSynchronize(stream);
     if (result == cudaSuccess)
-      hash = mix(hash, bytes, parcel->bytes);
+      sdg_digest_add(&digest, bytes, parcel->bytes);
     free(bytes);
     SDG_TRY(sdg_device_check(result, "copy of a message"));
   }
-  *out = hash;
+  *out = sdg_digest_value(&digest);
   return SDG_OK;
 }

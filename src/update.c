@@ -105,7 +105,9 @@ static sdg_status_t transfer_make(const request_t *r, sdg_transfer_t *out) {
   return SDG_OK;
 }
 
-static sdg_status_t plan_make(const request_t *r, sdg_plan_t **out_plan) {
+// keep: it may go along with a call, which has its scratch.
+static sdg_status_t plan_make(const request_t *r, bool keep,
+                              sdg_plan_t **out_plan) {
   sdg_transfer_t transfer;
   SDG_TRY(transfer_make(r, &transfer));
   sdg_plan_t *plan = sdg_plan_create("update");
@@ -114,8 +116,8 @@ static sdg_status_t plan_make(const request_t *r, sdg_plan_t **out_plan) {
     plan->axes = r->axes;
   sdg_status_t status = plan && landed ? steps_make(plan, r, &transfer, landed)
                                        : sdg_fail(SDG_E_NO_MEMORY, "a plan");
-  if (status == SDG_OK)
-    sdg_plan_keep(plan); // it may go along with a call, which has its scratch
+  if (status == SDG_OK && keep)
+    sdg_plan_keep(plan);
   free(landed);
   sdg_transfer_fini(&transfer);
   if (status == SDG_OK) {
@@ -148,7 +150,7 @@ static sdg_status_t plan_get(const request_t *r, sdg_plan_t **out_plan) {
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
   memcpy(kept, key, bytes);
   sdg_plan_t *plan = NULL;
-  sdg_status_t status = plan_make(r, &plan);
+  sdg_status_t status = plan_make(r, true, &plan);
   if (status != SDG_OK) {
     free(kept);
     return status;
@@ -202,6 +204,18 @@ sdg_status_t sdg_update_early(const sdg_buffer_t *buffer, const sdg_box_t *lack,
   return request_open(&request, (void *)buffer->at, cause, call, out);
 }
 
+// What the first rank has, and the others want: `ranks` boxes each, owned by
+// the caller; NULL without memory.
+static sdg_box_t *boxes_make(const sdg_layout_t *layout, int ranks) {
+  size_t count = (size_t)ranks;
+  sdg_box_t *boxes = calloc(2 * count, sizeof *boxes);
+  for (size_t r = 0; boxes && r < 2 * count; r++)
+    boxes[r].dims = layout->dims;
+  for (size_t r = 0; boxes && r < count; r++)
+    boxes[r == 0 ? 0 : count + r] = sdg_layout_box(layout);
+  return boxes;
+}
+
 sdg_status_t sdg_update_from_first(void *at, size_t width, size_t pitch,
                                    size_t height, const char *cause,
                                    cudaStream_t stream, sdg_report_row_t *row) {
@@ -212,18 +226,40 @@ sdg_status_t sdg_update_from_first(void *at, size_t width, size_t pitch,
       .extent = {(int64_t)height, (int64_t)width},
       .stride = {(int64_t)pitch, 1},
   };
-  size_t count = (size_t)group->count;
-  sdg_box_t *boxes = calloc(2 * count, sizeof *boxes);
+  sdg_box_t *boxes = boxes_make(&layout, group->count);
   if (!boxes)
     return sdg_fail(SDG_E_NO_MEMORY, "boxes of %d ranks", group->count);
-  for (size_t r = 0; r < 2 * count; r++)
-    boxes[r].dims = 2;
-  boxes[0] = sdg_layout_box(&layout);
-  for (size_t r = 1; r < count; r++)
-    boxes[count + r] = boxes[0];
   request_t request = {&layout,   sdg_job_axes(), group->count,
-                       group->me, boxes,          boxes + count};
+                       group->me, boxes,          boxes + group->count};
   sdg_status_t status = request_run(&request, at, cause, stream, row);
+  free(boxes);
+  return status;
+}
+
+// Any thread's, unlike what is cached.
+sdg_status_t sdg_update_alike(void *at, const sdg_layout_t *layout,
+                              sdg_axes_t axes, const char *cause,
+                              cudaStream_t stream, sdg_report_row_t *row) {
+  int rank[SDG_RANKS_MAX], me = 0;
+  int ranks = sdg_mesh_group(sdg_job_mesh(), sdg_job_rank(), axes, rank);
+  while (rank[me] != sdg_job_rank())
+    me++;
+  sdg_box_t *boxes = boxes_make(layout, ranks);
+  if (!boxes)
+    return sdg_fail(SDG_E_NO_MEMORY, "boxes of %d ranks", ranks);
+  request_t request = {layout, axes, ranks, me, boxes, boxes + ranks};
+  sdg_call_t call = call_of(cause, layout, at);
+  sdg_plan_t *plan = NULL;
+  sdg_outcome_t outcome;
+  sdg_comm_t *comm;
+  sdg_status_t status = plan_make(&request, false, &plan);
+  if (status == SDG_OK)
+    status = sdg_comm_get(axes, &comm);
+  if (status == SDG_OK)
+    status = sdg_exec_run(plan, &call, stream, row, &outcome);
+  if (status == SDG_OK)
+    sdg_report_moved(row, plan);
+  sdg_plan_destroy(plan);
   free(boxes);
   return status;
 }

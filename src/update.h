@@ -32,4 +32,12 @@ sdg_status_t sdg_update_from_first(void *at, size_t width, size_t pitch,
                                    cudaStream_t stream,
                                    sdg_report_row_t *row) SDG_MUST_CHECK;
 
+/* Gives every rank along `axes` the tensor of the first of them, in place.
+ * Extents and the order of dimensions in memory are the same on all, strides
+ * need not be. Collective over the job's group. */
+sdg_status_t sdg_update_alike(void *at, const sdg_layout_t *layout,
+                              sdg_axes_t axes, const char *cause,
+                              cudaStream_t stream,
+                              sdg_report_row_t *row) SDG_MUST_CHECK;
+
 #endif
