@@ -12,12 +12,12 @@ sdg_axes_t sdg_section_axes(const sdg_section_t *section) {
   return axes;
 }
 
-// Axes joined by '+', of those in `allowed`. `words` of them may stand in their
-// place.
+// Axes with `between` between them, of those in `allowed`. `words` of them may
+// stand in their place.
 static sdg_status_t axes_parse(const sdg_place_t *place, const char *text,
-                               const sdg_mesh_t *mesh, sdg_axes_t allowed,
-                               const char *const *instead, int words,
-                               sdg_axes_t *out) {
+                               const char *between, const sdg_mesh_t *mesh,
+                               sdg_axes_t allowed, const char *const *instead,
+                               int words, sdg_axes_t *out) {
   const char *names[SDG_AXES_MAX + 2];
   sdg_word_t word;
   int count = 0;
@@ -27,7 +27,7 @@ static sdg_status_t axes_parse(const sdg_place_t *place, const char *text,
     if (allowed >> a & 1)
       names[count++] = mesh->name[a];
   *out = 0;
-  while (sdg_word_next(&text, "+", &word)) {
+  while (sdg_word_next(&text, between, &word)) {
     sdg_axes_t axis = 0;
     for (int a = 0; a < mesh->axes; a++)
       if ((allowed >> a & 1) && sdg_word_is(word, mesh->name[a]))
@@ -48,7 +48,7 @@ sdg_status_t sdg_sum_parse(const sdg_place_t *place, const char *text,
   section->sum_axes = yes ? all : 0;
   if (yes || strcmp(text, "no") == 0)
     return SDG_OK;
-  return axes_parse(place, text, mesh, all, yes_no, 2, &section->sum_axes);
+  return axes_parse(place, text, "+", mesh, all, yes_no, 2, &section->sum_axes);
 }
 
 sdg_status_t sdg_label_parse(const sdg_place_t *place, const char *text,
@@ -72,10 +72,25 @@ sdg_status_t sdg_label_parse(const sdg_place_t *place, const char *text,
   SDG_TRY(sdg_split_parse(place, splits, mesh, section));
   sdg_axes_t free_axes = ((sdg_axes_t)1 << mesh->axes) - 1;
   free_axes &= ~sdg_section_axes(section);
-  SDG_TRY(
-      axes_parse(place, pending, mesh, free_axes, NULL, 0, &section->pending));
+  SDG_TRY(axes_parse(place, pending, "+", mesh, free_axes, NULL, 0,
+                     &section->pending));
   if (section->splits == 0 && !section->pending)
     return sdg_place_fail(place, SDG_E_RULES_EMPTY, "'%s' splits nothing",
                           text);
+  return SDG_OK;
+}
+
+sdg_status_t sdg_same_parse(const sdg_place_t *place, const char *text,
+                            const sdg_mesh_t *mesh, sdg_axes_t split,
+                            sdg_axes_t *out) {
+  sdg_axes_t all = ((sdg_axes_t)1 << mesh->axes) - 1, same;
+  SDG_TRY(axes_parse(place, text, ", \t", mesh, all, NULL, 0, &same));
+  for (int a = 0; a < mesh->axes; a++)
+    if ((same & split) >> a & 1)
+      return sdg_place_fail(place, SDG_E_RULES_VALUE,
+                            "'same' names %s, over which a section splits: its "
+                            "ranks compute different parts",
+                            mesh->name[a]);
+  *out = same;
   return SDG_OK;
 }

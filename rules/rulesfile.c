@@ -211,6 +211,11 @@ sdg_status_t sdg_drafts_check(const sdg_drafts_t *drafts,
                               const sdg_options_t *options,
                               sdg_rules_t *rules) {
   sdg_place_t place = {drafts->source, 0};
+  place.line = drafts->same_line;
+  SDG_TRY(sdg_same_parse(&place, drafts->same, &rules->mesh, rules->axes,
+                         &rules->same));
+  rules->axes |= rules->same;
+  place.line = 0;
   if (drafts->by_program)
     return tags_parse(options, rules);
   for (int i = 0; i < drafts->count; i++)

@@ -6,17 +6,15 @@
  * section.
  *
  *   [mesh]                  axis = ranks, one line per axis, row-major
- *   [shard NAME]            tensors that are split
- *     match = PATTERN       default: every activation that has the dimensions
- *                           that `split` names
- *     op = GLOB ...         families (conv pool norm softmax reduce pointwise
- *                           attention matmul neighborhood; gemm and gemv
- *                           of matmul) or entries (cudnnPooling*); default:
- *                           all. Another op on such a tensor is refused
- *                           unless it is pointwise, or a [local] section names
- *                           it
- *     split = DIM:AXIS[+AXIS][, ...]    ":AXIS" may be left out where the mesh
- *                           has one axis
+ *     same = AXIS[, AXIS]   axes that no split names, but whose ranks compute
+ * the same: their calls, extents and weights are compared, too. Without it they
+ * are the program's own, such as the stages of a pipeline [shard NAME] tensors
+ * that are split match = PATTERN       default: every activation that has the
+ * dimensions that `split` names op = GLOB ...         families (conv pool norm
+ * softmax reduce pointwise attention matmul neighborhood; gemm and gemv of
+ * matmul) or entries (cudnnPooling*); default: all. Another op on such a tensor
+ * is refused unless it is pointwise, or a [local] section names it split =
+ * DIM:AXIS[+AXIS][, ...]    ":AXIS" may be left out where the mesh has one axis
  *     parts = agree | even | even/ALIGN | chunk | SIZE,SIZE,...
  *                           one for all split dimensions, or one for each:
  *                           "H:300,212 W:even"
@@ -220,7 +218,9 @@ typedef struct sdg_section {
 typedef struct sdg_rules {
   const char *source; /* the file, or "SUNDOG_SPLIT"; owned */
   sdg_mesh_t mesh;
-  sdg_axes_t axes; /* those that some split names: the agreement's group */
+  sdg_axes_t axes; /* those that some split names, and `same`: the agreement's
+                      group */
+  sdg_axes_t same; /* those of [mesh] same */
   sdg_view_t view; /* of every [shard] section */
   int sections;
   sdg_section_t *section; /* owned */

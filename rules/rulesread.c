@@ -207,6 +207,20 @@ static sdg_status_t axis_add(reader_t *reader, const char *name,
   return status;
 }
 
+// Of [mesh]: an axis, or `same`.
+static sdg_status_t mesh_add(reader_t *reader, const char *name,
+                             const char *value) {
+  sdg_drafts_t *drafts = reader->drafts;
+  if (strcmp(name, "same") != 0)
+    return axis_add(reader, name, value);
+  if (drafts->same_line)
+    return sdg_place_fail(&reader->place, SDG_E_RULES_TWICE,
+                          "'same' is already in line %d", drafts->same_line);
+  drafts->same_line = reader->place.line;
+  snprintf(drafts->same, sizeof drafts->same, "%s", value);
+  return SDG_OK;
+}
+
 static sdg_status_t key_add(reader_t *reader, const char *name,
                             const char *value) {
   const sdg_place_t *place = &reader->place;
@@ -250,7 +264,7 @@ static int pair_read(void *user, const char *section, const char *name,
   if (reader->status != SDG_OK || reader->kind == KIND_SKIPPED)
     return reader->status == SDG_OK;
   sdg_status_t status = reader->kind == KIND_MESH
-                            ? axis_add(reader, name, value)
+                            ? mesh_add(reader, name, value)
                             : key_add(reader, name, value);
   if (status != SDG_OK)
     reader_fault(reader, status);

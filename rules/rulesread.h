@@ -37,6 +37,8 @@ typedef struct sdg_drafts {
   const char *source; /* the file, or "SUNDOG_SPLIT"; borrowed */
   int mesh_line;      /* of [mesh], 0 without */
   char mesh[512];     /* "y=4,x=2", "" without */
+  int same_line;      /* of `same` there, 0 without */
+  char same[512];     /* its axes */
   bool by_program;    /* SUNDOG_SPLIT=tags: no section */
   bool mesh_faulty;   /* what `mesh` says of sizes is made up */
   int faults;         /* reported, of lines that were left out */

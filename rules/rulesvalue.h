@@ -43,4 +43,10 @@ sdg_status_t sdg_label_parse(const sdg_place_t *place, const char *text,
 void sdg_split_axes(const char *text, void (*each)(void *user, sdg_word_t axis),
                     void *user);
 
+/* The axes whose ranks compute the same: "model, pipe". `split`: those that
+ * cannot be among them, as sections split over them. */
+sdg_status_t sdg_same_parse(const sdg_place_t *place, const char *text,
+                            const sdg_mesh_t *mesh, sdg_axes_t split,
+                            sdg_axes_t *out) SDG_MUST_CHECK;
+
 #endif

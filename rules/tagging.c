@@ -339,6 +339,18 @@ void sdg_tagging_fini(sdg_tagging_t *tagging) {
     sdg_placement_fini(&tagging->placement[i]);
 }
 
+// "; model: the program's own, not compared", of every axis of several ranks
+// that the agreement's group leaves out.
+static void own_format(const sdg_mesh_t *mesh, char *out, size_t out_bytes) {
+  size_t used = 0;
+  out[0] = '\0';
+  for (int a = 0; a < mesh->axes && used < out_bytes; a++)
+    if (mesh->size[a] > 1 && !(sdg_job_axes() >> a & 1))
+      used += (size_t)snprintf(out + used, out_bytes - used,
+                               "; %s: the program's own, not compared",
+                               mesh->name[a]);
+}
+
 void sdg_tagging_say(const sdg_call_t *call, const sdg_tagging_t *tagging) {
   static atomic_bool said;
   if (sdg_job_rank() != 0 || atomic_load_explicit(&said, memory_order_relaxed))
@@ -353,8 +365,10 @@ void sdg_tagging_say(const sdg_call_t *call, const sdg_tagging_t *tagging) {
       return;
     sdg_tagging_names(call->family, placement->dims, names);
     sdg_placement_format(placement, tagging->mesh, names, text, sizeof text);
-    sdg_log("%s, view %s", text,
-            tagging->section->view == SDG_VIEW_WHOLE ? "whole" : "shard");
+    char own[256];
+    own_format(tagging->mesh, own, sizeof own);
+    sdg_log("%s, view %s%s", text,
+            tagging->section->view == SDG_VIEW_WHOLE ? "whole" : "shard", own);
     return;
   }
 }
