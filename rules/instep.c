@@ -77,10 +77,11 @@ void sdg_instep_say_second(void) {
   atomic_store(&second, true);
 }
 
-static sdg_status_t step(const char *entry_name, uint32_t hash) {
+// The first rank beside this one whose op of this number was another; -1.
+static int step_take(uint32_t hash, uint32_t *out_number) {
   const sdg_group_t *group = sdg_job_group();
   if (group->count < 2)
-    return SDG_OK;
+    return -1;
   int channel = sdg_thread_channel();
   uint32_t total = load(&ops[channel].total) ^ FNV_BASE;
   store(&ops[channel].total, mix(total, &hash, sizeof hash) ^ FNV_BASE);
@@ -90,10 +91,17 @@ static sdg_status_t step(const char *entry_name, uint32_t hash) {
   const int peers[2] = {
       group->rank[(group->me + 1) % group->count],
       group->rank[(group->me + group->count - 1) % group->count]};
-  sdg_control_t *control = sdg_job_control();
-  int other = sdg_control_step(control, channel, number, hash, peers, 2);
+  *out_number = number;
+  return sdg_control_step(sdg_job_control(), channel, number, hash, peers, 2);
+}
+
+static sdg_status_t step(const char *entry_name, uint32_t hash) {
+  uint32_t number;
+  int other = step_take(hash, &number);
   if (other < 0)
     return SDG_OK;
+  sdg_control_t *control = sdg_job_control();
+  int channel = sdg_thread_channel();
   char at[96], label[64];
   sdg_channel_label(control, channel, label, sizeof label);
   uint64_t calls = sdg_control_count_of(control, channel, other, at, sizeof at);
@@ -127,6 +135,21 @@ sdg_status_t sdg_instep_refused(const sdg_call_t *call) {
 sdg_status_t sdg_instep_update(const char *entry_name, uint64_t what) {
   uint32_t hash = mix(FNV_BASE, entry_name, strlen(entry_name));
   return step(entry_name, mix(hash, &what, sizeof what));
+}
+
+sdg_status_t sdg_instep_values(const char *entry_name, const char *role,
+                               uint64_t digest) {
+  uint32_t number, hash = mix(FNV_BASE, entry_name, strlen(entry_name));
+  int other = step_take(mix(hash, &digest, sizeof digest), &number);
+  return other < 0 ? SDG_OK
+                   : sdg_job_fail(sdg_fail(
+                         SDG_E_INPUTS_DIFFER,
+                         "values of %s of %s, copied from the host, differ: "
+                         "rank %d read another input than rank %d. In the "
+                         "whole view every rank reads the whole input ({rank} "
+                         "in the program's words? seeded by the clock?); "
+                         "SUNDOG_COMPARE=off",
+                         role, entry_name, other, sdg_job_rank()));
 }
 
 static bool finish_check(const sdg_group_t *group, int channel) {

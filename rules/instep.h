@@ -25,6 +25,12 @@ sdg_status_t sdg_instep_refused(const sdg_call_t *call) SDG_MUST_CHECK;
 sdg_status_t sdg_instep_update(const char *entry_name,
                                uint64_t what) SDG_MUST_CHECK;
 
+/* Whole view: this call reads values that the program copied from the host,
+ * into `role` first, of which `digest` is made. SDG_E_INPUTS_DIFFER, which
+ * breaks the job. */
+sdg_status_t sdg_instep_values(const char *entry_name, const char *role,
+                               uint64_t digest) SDG_MUST_CHECK;
+
 /* At the end of the process: the same for all ops together, for calls that no
  * other rank waits for. Reports and counts a failure. */
 void sdg_instep_finish(void);

@@ -59,6 +59,29 @@ static int matmul_scalars(const sdg_call_t *call, double *out) {
   return 2;
 }
 
+// A factor, or what is added, that is not cut in everything that the product is
+// cut in; sums and old values are no parameters. A call says the sizes of its
+// part of the product, also where all of a matrix is there.
+static sdg_alike_t matmul_alike(const sdg_call_t *call,
+                                const sdg_tagging_t *tagging, int index) {
+  sdg_matmul_t m;
+  sdg_alike_t alike = {.axes = 0};
+  if (sdg_matmul_open(call, tagging, &m) != SDG_OK)
+    return alike;
+  for (int i = 0; i < SDG_PRODUCT_MATRICES; i++) {
+    if (i == SDG_RESULT || i == SDG_SOURCE || !m.product.matrix[i].there ||
+        m.product.matrix[i].operand != index)
+      continue;
+    alike.axes = tagging->axes & ~sdg_placement_axes(&m.matrix[i]);
+    sdg_box_t box =
+        sdg_placement_box(&m.matrix[i], tagging->mesh, tagging->rank);
+    for (int d = 0; d < box.dims; d++)
+      alike.extent[d] = box.dim[d].hi - box.dim[d].lo;
+  }
+  sdg_matmul_fini(&m);
+  return alike;
+}
+
 static sdg_status_t matmul_answer(const sdg_call_t *call,
                                   const sdg_tagging_t *tagging,
                                   int *out_vendor) {
@@ -73,6 +96,7 @@ const sdg_rule_t sdg_rule_matmul = {
     .describe = matmul_describe,
     .sizes = sdg_matmul_rooms,
     .place = sdg_matmul_place,
+    .alike = matmul_alike,
     .key = matmul_key,
     .scalars = matmul_scalars,
     .plan = sdg_matmul_plan,

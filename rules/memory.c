@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rules/compare.h"
 #include "rules/instep.h"
 #include "rules/uploads.h"
 #include "rules/vendor.h"
@@ -69,6 +70,13 @@ sdg_status_t sdg_memory_survey(const char *entry_name) {
   return sdg_fail(SDG_E_UNSEEN_LIBRARY, "%s, at %s", name, entry_name);
 }
 
+bool sdg_memory_unseen_writes(void) {
+  static const char *const writers[] = {"libcurand", NULL};
+  static unsigned long long seen;
+  char name[128];
+  return loaded_find && loaded_find(writers, &seen, name, sizeof name);
+}
+
 sdg_buffers_t *sdg_memory_lock(void) {
   pthread_mutex_lock(&lock);
   return &table;
@@ -85,6 +93,8 @@ void sdg_memory_allocated(const void *at, size_t bytes) {
   (void)!sdg_buffers_allocate(&table, (uintptr_t)at, bytes);
   pthread_mutex_unlock(&lock);
   sdg_hint_put(at, bytes, false, 0);
+  if (sdg_compare_how() != SDG_COMPARING_OFF)
+    sdg_uploads_allocated((sdg_span_t){(uintptr_t)at, bytes});
 }
 
 void sdg_memory_freed(const void *at) {
@@ -95,8 +105,8 @@ void sdg_memory_freed(const void *at) {
   pthread_mutex_unlock(&lock);
   if (known)
     sdg_hint_put(at, span.bytes, false, 0);
-  if (known && sdg_options_get()->check)
-    sdg_uploads_drop(at, span.bytes);
+  if (known && sdg_compare_how() != SDG_COMPARING_OFF)
+    sdg_uploads_freed(span);
 }
 
 bool sdg_memory_holds(const void *at) {
@@ -291,7 +301,7 @@ static const sdg_access_t *host_read(const sdg_touch_t *touch) {
 
 // In the whole view alone: a rank's own pieces differ.
 static void uploads_note(const sdg_touch_t *touch) {
-  if (sdg_options_get()->check)
+  if (sdg_compare_how() != SDG_COMPARING_OFF)
     sdg_uploads_note(touch);
 }
 

@@ -61,6 +61,10 @@ sdg_status_t sdg_memory_fits(const sdg_call_t *call,
 /* The same for all tensors and filters of a call; takes the lock. */
 sdg_status_t sdg_memory_fits_all(const sdg_call_t *call) SDG_MUST_CHECK;
 
+/* Whether a library is loaded that writes memory, alike on every rank, by calls
+ * that are not seen. */
+bool sdg_memory_unseen_writes(void);
+
 /* For calls that the ranks share. Between lock and unlock nothing else looks at
  * the table. */
 sdg_buffers_t *sdg_memory_lock(void);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "rules/args.h"
+#include "rules/compare.h"
 #include "rules/meet.h"
 #include "rules/norm.h"
 #include "rules/vendor.h"
@@ -150,11 +151,25 @@ static sdg_status_t norm_share(const sdg_call_t *call,
                           : sdg_norm_share(call, tagging, out_plan);
 }
 
+// Statistics, running or of one batch, are no parameters.
+static sdg_alike_t norm_alike(const sdg_call_t *call,
+                              const sdg_tagging_t *tagging, int index) {
+  sdg_norm_t norm;
+  if (call->operand[index].role == SDG_ROLE_SCALE) {
+    sdg_norm_read(call, &norm);
+    if (index != norm.operand[SDG_NORM_SCALE] &&
+        index != norm.operand[SDG_NORM_BIAS])
+      return (sdg_alike_t){.axes = 0};
+  }
+  return sdg_compare_alike(call, tagging, index);
+}
+
 const sdg_rule_t sdg_rule_norm = {
     .family = SDG_FAMILY_NORM,
     .knows = norm_knows,
     .describe = norm_describe,
     .meet = norm_meet,
+    .alike = norm_alike,
     .key = norm_key,
     .scalars = norm_scalars,
     .plan = norm_plan,

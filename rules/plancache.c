@@ -67,6 +67,7 @@ static void cached_drop(cache_t *cache, cached_t *cached) {
   cache->steps -= cached->entry.plan->steps;
   sdg_plan_destroy(cached->entry.plan);
   free(cached->entry.boxes);
+  free(cached->entry.compared);
   free(cached->entry.early);
   free(cached);
 }

@@ -31,14 +31,22 @@ typedef enum sdg_early_part {
   SDG_EARLY_SECOND,
 } sdg_early_part_t;
 
+/* What a call reads that ranks must have alike (rules/compare.h). */
+typedef struct sdg_compared {
+  unsigned due, copied; /* bits of operands: still to be compared; that were
+                           copied */
+  sdg_alike_t alike[SDG_OPERANDS_MAX];
+} sdg_compared_t;
+
 typedef struct sdg_plan_entry sdg_plan_entry_t;
 struct sdg_plan_entry {
   const sdg_plan_key_t *key;
-  sdg_plan_t *plan;      /* owned by the cache */
-  sdg_report_row_t *row; /* may be NULL */
-  uint32_t hash;         /* rules/instep.h */
-  int recorded;          /* rules/history.h */
-  sdg_box_t *boxes;      /* rules/values.h; owned, may be NULL */
+  sdg_plan_t *plan;         /* owned by the cache */
+  sdg_report_row_t *row;    /* may be NULL */
+  uint32_t hash;            /* rules/instep.h */
+  int recorded;             /* rules/history.h */
+  sdg_box_t *boxes;         /* rules/values.h; owned, may be NULL */
+  sdg_compared_t *compared; /* owned; NULL: ranks have nothing alike */
   sdg_written_t written[SDG_OPERANDS_MAX]; /* shard view */
   /* rules/early.h: */
   sdg_early_part_t part;

@@ -41,6 +41,13 @@ typedef struct sdg_fetch {
   const struct sdg_operand *tensor; /* the program's, which covers that */
 } sdg_fetch_t;
 
+/* What ranks along `axes` have alike of an operand: its elements of `extent`
+ * from the address that the call has. axes 0: it is every rank's own. */
+typedef struct sdg_alike {
+  sdg_axes_t axes;
+  int64_t extent[SDG_DIMS_MAX];
+} sdg_alike_t;
+
 struct sdg_meet;
 typedef struct sdg_rule {
   sdg_family_t family;
@@ -67,6 +74,10 @@ typedef struct sdg_rule {
   /* Shard view: corrects where the section says that the call's tensors are.
    * NULL: there is nothing to correct. */
   sdg_status_t (*place)(const sdg_call_t *call, sdg_tagging_t *tagging);
+  /* Shard view: what every rank has alike of an operand that the call reads.
+   * NULL: as its role and its place tell (rules/compare.h). */
+  sdg_alike_t (*alike)(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                       int index);
   /* Shard view: where the op has the call's activations (rules/meet.h) beside
    * operand `lead`, which is in place. NULL: all are where they are. */
   sdg_status_t (*meet)(const sdg_call_t *call, struct sdg_meet *meet, int lead);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rules/compare.h"
 #include "rules/early.h"
 #include "rules/history.h"
 #include "rules/instep.h"
@@ -292,9 +293,12 @@ static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
   sdg_written_t written[SDG_OPERANDS_MAX] = {{.bytes = 0}};
   if (status == SDG_OK)
     written_fill(call, tagging, written);
+  sdg_compared_t *compared = NULL;
+  if (status == SDG_OK)
+    status = sdg_compare_plan(call, rule, rules, tagging, &compared);
   verdict_fini(&verdict);
   if (status != SDG_OK)
-    return status;
+    goto fail;
   SDG_TRY_GOTO(sdg_step_connect(plan), fail);
   status = sdg_plancache_add(
       key, plan,
@@ -305,12 +309,14 @@ static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
     (*out_entry)->recorded = recorded;
     (*out_entry)->boxes = boxes;
     memcpy((*out_entry)->written, written, sizeof written);
+    (*out_entry)->compared = compared;
     sdg_early_ready(call, rule, section, *out_entry);
     return SDG_OK;
   }
 fail:
   sdg_plan_destroy(plan);
   free(boxes);
+  free(compared);
   return status;
 }
 
@@ -368,6 +374,8 @@ static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
   SDG_TRY(memory_check(call));
   sdg_report_wait(entry->row, wait_ns);
   call->result = entry->plan->refusal;
+  if (!call->result)
+    SDG_TRY(sdg_compare_call(call, entry->compared));
   bool nothing = entry->plan->literal && entry->plan->steps == 0 &&
                  entry->part == SDG_EARLY_NONE;
   if (!nothing && !call->result)

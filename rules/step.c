@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "rules/registry.h"
-#include "rules/uploads.h"
 #include "rules/vendor.h"
 #include "src/agree.h"
 #include "src/comm.h"
@@ -71,9 +70,6 @@ sdg_status_t sdg_step_agree(const sdg_call_t *call, const sdg_rule_t *rule,
   char parameters[PARAMETERS_BYTES] = "";
   if (rule && rule->knows(call))
     SDG_TRY(rule->describe(call, parameters, sizeof parameters));
-  // A rank's own pieces differ; they are noted until the rules say the view.
-  if (sdg_options_get()->check && sdg_registry_is_whole())
-    sdg_uploads_describe(call, parameters, sizeof parameters);
   int64_t sizes[SDG_AGREE_SIZES];
   int count = 0;
   if (rule && rule->knows(call) && rule->sizes)
@@ -88,18 +84,6 @@ sdg_status_t sdg_step_agree(const sdg_call_t *call, const sdg_rule_t *rule,
   return status;
 }
 
-static sdg_status_t capture_check(const sdg_call_t *call, cudaStream_t stream) {
-  const sdg_vendor_t *cuda = sdg_vendor_get();
-  if (!cuda)
-    return SDG_E_LIBRARY_MISSING;
-  enum cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
-  SDG_TRY(sdg_device_check(cuda->cudaStreamIsCapturing(stream, &capturing),
-                           "cudaStreamIsCapturing"));
-  if (capturing == cudaStreamCaptureStatusNone)
-    return SDG_OK;
-  return sdg_fail(SDG_E_CAPTURE, "%s", call->entry_name);
-}
-
 static sdg_status_t cublas_stream(const sdg_call_t *call,
                                   cudaStream_t *out_stream) {
   const sdg_cublas_t *cublas = sdg_cublas_get();
@@ -112,21 +96,41 @@ static sdg_status_t cublas_stream(const sdg_call_t *call,
              : sdg_fail(SDG_E_VENDOR_CALL, "cublasGetStream: %d", (int)got);
 }
 
-sdg_status_t sdg_step_stream(const sdg_call_t *call, cudaStream_t *out_stream) {
-  if (call->stream_kind == SDG_STREAM_CUBLAS)
-    SDG_TRY(cublas_stream(call, out_stream));
-  else if (call->stream_kind == SDG_STREAM_GIVEN)
-    *out_stream = (cudaStream_t)(uintptr_t)call->stream;
-  if (call->stream_kind != SDG_STREAM_CUDNN)
-    return capture_check(call, *out_stream);
+static sdg_status_t cudnn_stream(const sdg_call_t *call,
+                                 cudaStream_t *out_stream) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
   if (!cudnn)
     return SDG_E_LIBRARY_MISSING;
-  cudnnHandle_t handle = (cudnnHandle_t)(uintptr_t)call->handle;
-  cudnnStatus_t got = cudnn->cudnnGetStream(handle, out_stream);
-  if (got != CUDNN_STATUS_SUCCESS)
-    return sdg_fail(SDG_E_VENDOR_CALL, "cudnnGetStream: %d", (int)got);
-  return capture_check(call, *out_stream);
+  cudnnStatus_t got =
+      cudnn->cudnnGetStream((cudnnHandle_t)(uintptr_t)call->handle, out_stream);
+  return got == CUDNN_STATUS_SUCCESS
+             ? SDG_OK
+             : sdg_fail(SDG_E_VENDOR_CALL, "cudnnGetStream: %d", (int)got);
+}
+
+sdg_status_t sdg_step_stream_state(const sdg_call_t *call,
+                                   cudaStream_t *out_stream,
+                                   bool *out_capturing) {
+  if (call->stream_kind == SDG_STREAM_CUBLAS)
+    SDG_TRY(cublas_stream(call, out_stream));
+  else if (call->stream_kind == SDG_STREAM_CUDNN)
+    SDG_TRY(cudnn_stream(call, out_stream));
+  else
+    *out_stream = (cudaStream_t)(uintptr_t)call->stream;
+  const sdg_vendor_t *cuda = sdg_vendor_get();
+  if (!cuda)
+    return SDG_E_LIBRARY_MISSING;
+  enum cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
+  SDG_TRY(sdg_device_check(cuda->cudaStreamIsCapturing(*out_stream, &capturing),
+                           "cudaStreamIsCapturing"));
+  *out_capturing = capturing != cudaStreamCaptureStatusNone;
+  return SDG_OK;
+}
+
+sdg_status_t sdg_step_stream(const sdg_call_t *call, cudaStream_t *out_stream) {
+  bool capturing;
+  SDG_TRY(sdg_step_stream_state(call, out_stream, &capturing));
+  return capturing ? sdg_fail(SDG_E_CAPTURE, "%s", call->entry_name) : SDG_OK;
 }
 
 sdg_status_t sdg_step_connect(sdg_plan_t *plan) {

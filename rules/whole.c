@@ -7,6 +7,7 @@
 
 #include "rules/early.h"
 #include "rules/history.h"
+#include "rules/inputs.h"
 #include "rules/instep.h"
 #include "rules/lacking.h"
 #include "rules/memory.h"
@@ -172,8 +173,7 @@ static sdg_status_t output_note(const sdg_call_t *call, int index,
   const sdg_operand_t *output = &call->operand[index];
   uintptr_t at = (uintptr_t)output->data;
   sdg_layout_t layout = sdg_memory_layout(output);
-  if (sdg_options_get()->check)
-    sdg_uploads_drop(output->data, sdg_layout_bytes(&layout));
+  sdg_uploads_made(output);
   SDG_TRY(sdg_buffers_put(table, at, &layout, placement, sdg_job_mesh(),
                           sdg_job_rank()));
   sdg_buffer_t *made = sdg_buffers_find(table, at, &layout);
@@ -194,6 +194,7 @@ static sdg_status_t share_run(sdg_call_t *call, const sdg_rule_t *rule,
   for (int i = 0; i < call->operands; i++)
     if (!sdg_share_placement(share, i) || share->reads[i])
       SDG_TRY(input_prepare(call, i, table, entry, stream));
+  SDG_TRY(sdg_inputs_compare(call, table));
   for (int i = 0; i < share->outputs; i++)
     SDG_TRY(
         output_prepare(call, share->output[i].operand, table, entry, stream));
@@ -278,6 +279,18 @@ static sdg_status_t shared(sdg_call_t *call, const sdg_rules_t *rules,
   return status;
 }
 
+// A tagged call that every rank carries out in full: what it reads is up to
+// date.
+static sdg_status_t in_full(const sdg_call_t *call) {
+  sdg_buffers_t *table = sdg_memory_lock();
+  sdg_status_t status = sdg_inputs_compare(call, table);
+  for (int i = 0; i < call->operands && status == SDG_OK; i++)
+    if (call->operand[i].is_output)
+      sdg_uploads_made(&call->operand[i]);
+  sdg_memory_unlock();
+  return sdg_step_accident(status);
+}
+
 sdg_status_t sdg_whole_judge(sdg_call_t *call, const sdg_rules_t *rules,
                              const sdg_rule_t *rule, bool *out_done) {
   const sdg_section_t *section = sdg_whole_section(call, rules);
@@ -286,5 +299,6 @@ sdg_status_t sdg_whole_judge(sdg_call_t *call, const sdg_rules_t *rules,
     SDG_TRY(sdg_step_accident(shared(call, rules, rule, section, out_done)));
   if (*out_done || !call->touch)
     return SDG_OK;
-  return sdg_step_accident(sdg_memory_touch(call->touch));
+  SDG_TRY(sdg_step_accident(sdg_memory_touch(call->touch)));
+  return section && !call->is_query ? in_full(call) : SDG_OK;
 }

@@ -41,6 +41,17 @@ typedef enum sdg_on_error {
   SDG_ON_ERROR_IGNORE,
 } sdg_on_error_t;
 
+typedef enum sdg_comparing {
+  SDG_COMPARING_OFF,
+  SDG_COMPARING_FIRST,
+  SDG_COMPARING_ALWAYS,
+} sdg_comparing_t;
+
+typedef enum sdg_parameters {
+  SDG_PARAMETERS_OWN,
+  SDG_PARAMETERS_RANK0,
+} sdg_parameters_t;
+
 typedef enum sdg_origin {
   SDG_ORIGIN_DEFAULT,
   SDG_ORIGIN_ENVIRONMENT,

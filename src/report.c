@@ -38,6 +38,9 @@ static struct {
   sum_t calls;
 } threads[SDG_CONTROL_THREADS]; // by the thread's channel
 static atomic_ullong refused;   // by any thread
+static struct {
+  atomic_llong count, bytes, spent_ns;
+} compared; // by any thread
 
 static void add(sum_t *sum, int64_t more) {
   atomic_store_explicit(sum,
@@ -110,6 +113,12 @@ void sdg_report_count(sdg_report_row_t *row, const sdg_plan_t *plan) {
 void sdg_report_wait(sdg_report_row_t *row, int64_t wait_ns) {
   if (row)
     add(&row->wait_ns, wait_ns);
+}
+
+void sdg_report_compared(int64_t bytes, int64_t spent_ns) {
+  atomic_fetch_add(&compared.count, 1);
+  atomic_fetch_add(&compared.bytes, bytes);
+  atomic_fetch_add(&compared.spent_ns, spent_ns);
 }
 
 uint64_t sdg_report_calls(void) {
@@ -192,9 +201,12 @@ static void report_write(const char *folder) {
   fprintf(
       file,
       "{\"rank\":%d,\"matched\":%llu,\"refused\":%llu,\"scratch_bytes\":%zu,"
+      "\"compared\":{\"count\":%lld,\"bytes\":%lld,\"spent_ns\":%lld},"
       "\"calls\":[",
       rank, (unsigned long long)sdg_report_calls(),
-      atomic_load(&refused) + sdg_job_failed(), sdg_scratch_bytes());
+      atomic_load(&refused) + sdg_job_failed(), sdg_scratch_bytes(),
+      atomic_load(&compared.count), atomic_load(&compared.bytes),
+      atomic_load(&compared.spent_ns));
   const char *before = "";
   for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++)
     for (const sdg_report_row_t *row = threads[channel].first; row;

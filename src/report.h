@@ -29,6 +29,9 @@ void sdg_report_received(sdg_report_row_t *row, const sdg_plan_t *plan);
 void sdg_report_copied(sdg_report_row_t *row, const sdg_plan_t *plan);
 /* Adds time that the host waited for other ranks. */
 void sdg_report_wait(sdg_report_row_t *row, int64_t wait_ns);
+/* Counts a comparison of values with the other ranks, before its call: bytes
+ * that were read, and the time without waits for the ranks. */
+void sdg_report_compared(int64_t bytes, int64_t spent_ns);
 /* Counts a call that sundog refused. A process that has not joined leaves
  * <SUNDOG_REPORT>/failed-PID, if the option is set, with the thread's last
  * failure. */

@@ -34,6 +34,8 @@ typedef struct table {
   int64_t matched; // tagged calls of all ranks
   int64_t refused; // calls, of all ranks
   int missing;     // the first rank without a report, -1: none
+  // Comparisons of values, of the rank with most of each.
+  int64_t compared, compared_bytes, compared_ns;
 } table_t;
 
 static int64_t max_int64(int64_t a, int64_t b) {
@@ -121,6 +123,12 @@ static bool rank_read(table_t *table, const char *folder, int rank) {
   }
   table->matched += number_of(report, "matched");
   table->refused += number_of(report, "refused");
+  const json_t *compared = json_object_get(report, "compared");
+  table->compared = max_int64(table->compared, number_of(compared, "count"));
+  table->compared_bytes =
+      max_int64(table->compared_bytes, number_of(compared, "bytes"));
+  table->compared_ns =
+      max_int64(table->compared_ns, number_of(compared, "spent_ns"));
   json_array_foreach(json_object_get(report, "calls"), index, call)
       call_add(table, call);
   json_decref(report);
@@ -191,6 +199,12 @@ static void table_print(const table_t *table) {
           "wait:\n",
           table->matched);
   scols_print_table(out);
+  if (table->compared > 0)
+    fprintf(stderr,
+            "sundog: values compared before %" PRId64
+            " calls: %.6f MB of a rank read in %.6f s\n",
+            table->compared, (double)table->compared_bytes / 1e6,
+            (double)table->compared_ns / 1e9);
   scols_unref_table(out);
 }
 
