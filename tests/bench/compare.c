@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// One pointwise op on a tensor of so many megabytes, whose values two ranks
+// have to compare. Knows nothing of sundog.
+//
+// usage: bench_compare MEGABYTES
+#include <cuda_runtime_api.h>
+#include <cudnn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define CHECK(call)                                                            \
+  do {                                                                         \
+    int status_ = (int)(call);                                                 \
+    if (status_ != 0) {                                                        \
+      fprintf(stderr, "bench_compare: %s: %d\n", #call, status_);              \
+      exit(1);                                                                 \
+    }                                                                          \
+  } while (0)
+
+int main(int count, char **arguments) {
+  const float one = 1, zero = 0;
+  int rows = count > 1 ? atoi(arguments[1]) : 0;
+  size_t bytes = (size_t)rows * 1000000;
+  cudnnHandle_t cudnn;
+  cudnnTensorDescriptor_t x;
+  cudnnActivationDescriptor_t relu;
+  void *from, *to, *host = calloc(1, bytes);
+  if (rows < 1 || !host)
+    return 2;
+  CHECK(cudnnCreate(&cudnn));
+  CHECK(cudnnCreateTensorDescriptor(&x));
+  CHECK(cudnnSetTensor4dDescriptor(x, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, 1,
+                                   rows * 25, 10000));
+  CHECK(cudnnCreateActivationDescriptor(&relu));
+  CHECK(cudnnSetActivationDescriptor(relu, CUDNN_ACTIVATION_RELU,
+                                     CUDNN_PROPAGATE_NAN, 0));
+  CHECK(cudaMalloc(&from, bytes));
+  CHECK(cudaMalloc(&to, bytes));
+  CHECK(cudaMemcpy(from, host, bytes, cudaMemcpyHostToDevice));
+  CHECK(cudnnActivationForward(cudnn, relu, &one, x, from, &zero, x, to));
+  CHECK(cudaDeviceSynchronize());
+  return 0;
+}
