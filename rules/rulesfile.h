@@ -6,15 +6,21 @@
  * section.
  *
  *   [mesh]                  axis = ranks, one line per axis, row-major
- *     same = AXIS[, AXIS]   axes that no split names, but whose ranks compute
- * the same: their calls, extents and weights are compared, too. Without it they
- * are the program's own, such as the stages of a pipeline [shard NAME] tensors
- * that are split match = PATTERN       default: every activation that has the
- * dimensions that `split` names op = GLOB ...         families (conv pool norm
- * softmax reduce pointwise attention matmul neighborhood; gemm and gemv of
- * matmul) or entries (cudnnPooling*); default: all. Another op on such a tensor
- * is refused unless it is pointwise, or a [local] section names it split =
- * DIM:AXIS[+AXIS][, ...]    ":AXIS" may be left out where the mesh has one axis
+ *     same = AXIS[, AXIS]   axes that no split names, whose ranks compute the
+ *                           same: their calls, extents and weights are
+ *                           compared, too. Without it they are the program's
+ *                           own, such as the stages of a pipeline
+ *   [shard NAME]            tensors that are split
+ *     match = PATTERN       default: every activation that has the dimensions
+ *                           that `split` names
+ *     op = GLOB ...         families (conv pool norm softmax reduce pointwise
+ *                           attention matmul neighborhood; gemm and gemv
+ *                           of matmul) or entries (cudnnPooling*); default:
+ *                           all. Another op on such a tensor is refused
+ *                           unless it is pointwise, or a [local] section names
+ *                           it
+ *     split = DIM:AXIS[+AXIS][, ...]    ":AXIS" may be left out where the mesh
+ *                           has one axis
  *     parts = agree | even | even/ALIGN | chunk | SIZE,SIZE,...
  *                           one for all split dimensions, or one for each:
  *                           "H:300,212 W:even"
