@@ -146,8 +146,10 @@ static sdg_status_t strategy_choose(sdg_attnmaker_t *m, bool *out_heads) {
                         (said == SDG_STRATEGY_AUTO &&
                          sdg_attnheads_bytes(m) < sdg_attnhalo_bytes(m)));
   return why && said == SDG_STRATEGY_HEADS
-             ? sdg_fail(SDG_E_ATTENTION, "%s by heads: %s", m->call->entry_name,
-                        why)
+             ? sdg_fail(SDG_E_ATTENTION,
+                        "%s by heads: %s (%d heads, SEQ in %d pieces)",
+                        m->call->entry_name, why, m->a.desc.heads,
+                        m->rows->part[SDG_SEQUENCE_TIME].pieces)
              : SDG_OK;
 }
 

@@ -129,6 +129,16 @@ static bool first_time(const char *text) {
   return true;
 }
 
+void sdg_log_once(const char *format, ...) {
+  char text[LINE_BYTES];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  if (first_time(text))
+    line_write("", text);
+}
+
 sdg_status_t sdg_fail(sdg_status_t status, const char *format, ...) {
   const sdg_error_info_t *info = sdg_error_find(status);
   char details[LINE_BYTES - 512], at[128] = "";

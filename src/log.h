@@ -21,5 +21,8 @@ void sdg_log_set_file(int file);
 /* Writes "sundog: [rank r] text" in one write(2), so that lines of several
  * ranks do not mix. */
 void sdg_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same, once for each text. */
+void sdg_log_once(const char *format, ...)
+    __attribute__((format(printf, 1, 2)));
 
 #endif

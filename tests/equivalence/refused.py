@@ -166,7 +166,11 @@ def negative_cases(runner, completed):
     yield item("rank 1 has other windows", [[tokens], [tokens.replace(
         "2x3", "2x4")]], ["SDG-631", CODE], line=tokens)
     yield item("windows that are not the rule's", [[tokens.replace(
-        "2x3", "9x9")]] * 2, ["SDG-631"], line=tokens)
+        "2x3", "9x9")]] * 2, ["SDG-631", r"write into \[shard all\] window = BEFORE"],
+               line=tokens)
+    yield item("windows of another line of the rules", [[tokens]] * 2,
+               ["SDG-631", r"\[shard all\] wants window = 2,3"],
+               line=tokens.replace("2x3", "2x1"))
     yield item("attention that drops", [[tokens + " drop=0.5"]] * 2,
                ["SDG-630", "dropout"], line=tokens)
     yield item("a single step of a sequence in pieces",
@@ -200,7 +204,8 @@ def negative_cases(runner, completed):
     apart = tokens.replace("window=2x3", "window=2x3 strategy=heads heads=3 "
                            "projected=2x2x2x4")
     yield item("heads that the ranks do not divide", [[apart]] * 2,
-               ["SDG-630", "by heads"], line=apart)
+               ["SDG-630", "by heads: the ranks do not divide the heads "
+                r"\(3 heads, SEQ in 2 pieces\)"], line=apart)
     other = tokens + " keys=9"
     yield item("keys in other pieces than queries, and windows", [[other]] * 2,
                ["SDG-603"], line=other)
@@ -216,7 +221,9 @@ def negative_cases(runner, completed):
                ["SDG-630", "single step"], line=tokens)
     unsaid = tokens.replace("split=SEQ:0 partSEQ=0,6,12 window=2x3",
                             "split=SEQ:0 partSEQ=0,6,12 window=none")
-    yield item("no window said", [[tokens]] * 2, ["SDG-631", "no window"],
+    yield item("no window said", [[tokens]] * 2, ["SDG-631", "no window; write into .shard all. "
+                "window = BEFORE,AFTER|no window; as the program|"
+                "no window; the program's"],
                line=unsaid)
     here = ("op=attention mesh=2 split=SEQ:0 partSEQ=0,9,20 here=queries seq=6 "
             "keys=20 window=2x13 n=1 seed=1")
