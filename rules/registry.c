@@ -10,6 +10,7 @@
 #include "rules/instep.h"
 #include "rules/label.h"
 #include "rules/memory.h"
+#include "rules/nearest.h"
 #include "rules/plancache.h"
 #include "rules/rule.h"
 #include "rules/setup.h"
@@ -77,14 +78,19 @@ static sdg_status_t judge(sdg_call_t *call, bool *out_done) {
 }
 
 sdg_verdict_t sdg_registry_judge(sdg_call_t *call) {
-  if (sdg_job_disarmed())
+  if (sdg_job_disarmed()) {
+    sdg_report_saw(SDG_SAW_STRANGER);
     return SDG_VERDICT_PASS;
+  }
+  sdg_report_saw(SDG_SAW_CALL);
   call->result = CUDNN_STATUS_SUCCESS;
   call->refused = false;
   bool done;
   sdg_status_t status = sdg_job_failed()
                             ? sdg_fail(SDG_E_JOB_BROKEN, "%s", call->entry_name)
                             : judge(call, &done);
+  if (sdg_report_near_wanted())
+    sdg_nearest_note(call);
   if (status == SDG_OK)
     return done ? SDG_VERDICT_DONE : SDG_VERDICT_PASS;
   // Another process of this rank joined first: this one is no rank.
@@ -119,6 +125,7 @@ sdg_verdict_t sdg_registry_opaque(const char *entry_name,
                                   const sdg_touch_t *touch, int *out_result) {
   const sdg_rules_t *rules;
   sdg_status_t status = SDG_OK;
+  sdg_report_saw(sdg_job_disarmed() ? SDG_SAW_STRANGER : SDG_SAW_OPAQUE);
   if (sdg_job_disarmed())
     return SDG_VERDICT_PASS;
   if (sdg_job_failed())

@@ -233,6 +233,8 @@ static sdg_status_t locked(sdg_call_t *call, const sdg_rules_t *rules,
   SDG_TRY(sdg_instep_check(call, rule, entry->hash));
   sdg_report_count(entry->row, entry->plan);
   *out_done = !entry->plan->literal;
+  if (!entry->plan->share)
+    sdg_report_in_full();
   if (!*out_done) {
     if (sdg_values_wanted_of(call))
       sdg_values_expect(call, NULL);

@@ -172,6 +172,8 @@ bool sdg_job_disarmed(void) {
 }
 
 void sdg_job_finish(void) {
+  if (sdg_job_asked())
+    sdg_report_write_seen();
   if (sdg_job_disarmed() || !sdg_job_asked())
     return;
   sdg_watch_stop();

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -41,6 +42,17 @@ static atomic_ullong refused;   // by any thread
 static struct {
   atomic_llong count, bytes, spent_ns;
 } compared; // by any thread
+static atomic_ullong in_full;
+
+// What is told where nothing is tagged.
+static struct {
+  atomic_ullong saw[SDG_SAW_COUNT];
+  atomic_int pid;    // of who saw: children inherit all this
+  atomic_uint looks; // at tensors that were not tagged
+  pthread_mutex_t lock;
+  int misses;     // of `text`, which is empty before the first
+  char text[256]; // under the lock, and read at exit
+} nearest = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void add(sum_t *sum, int64_t more) {
   atomic_store_explicit(sum,
@@ -121,6 +133,34 @@ void sdg_report_compared(int64_t bytes, int64_t spent_ns) {
   atomic_fetch_add(&compared.spent_ns, spent_ns);
 }
 
+void sdg_report_in_full(void) {
+  atomic_fetch_add(&in_full, 1);
+}
+
+void sdg_report_saw(sdg_saw_t what) {
+  if (atomic_fetch_add_explicit(&nearest.saw[what], 1, memory_order_relaxed) ==
+      0)
+    atomic_store(&nearest.pid, (int)getpid());
+}
+
+bool sdg_report_near_wanted(void) {
+  // Programs that make their descriptors anew for each call come here each
+  // time.
+  enum { LOOKS = 1000 };
+  return sdg_report_calls() == 0 && *sdg_options_get()->report &&
+         atomic_fetch_add_explicit(&nearest.looks, 1, memory_order_relaxed) <
+             LOOKS;
+}
+
+void sdg_report_near(int misses, const char *text) {
+  pthread_mutex_lock(&nearest.lock);
+  if (!*nearest.text || misses < nearest.misses) {
+    nearest.misses = misses;
+    snprintf(nearest.text, sizeof nearest.text, "%s", text);
+  }
+  pthread_mutex_unlock(&nearest.lock);
+}
+
 uint64_t sdg_report_calls(void) {
   int64_t all = 0;
   for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++)
@@ -198,15 +238,15 @@ static void report_write(const char *folder) {
     (void)sdg_fail(SDG_E_REPORT, "%s: %s", path, strerror(errno));
     return;
   }
-  fprintf(
-      file,
-      "{\"rank\":%d,\"matched\":%llu,\"refused\":%llu,\"scratch_bytes\":%zu,"
-      "\"compared\":{\"count\":%lld,\"bytes\":%lld,\"spent_ns\":%lld},"
-      "\"calls\":[",
-      rank, (unsigned long long)sdg_report_calls(),
-      atomic_load(&refused) + sdg_job_failed(), sdg_scratch_bytes(),
-      atomic_load(&compared.count), atomic_load(&compared.bytes),
-      atomic_load(&compared.spent_ns));
+  fprintf(file,
+          "{\"rank\":%d,\"matched\":%llu,\"refused\":%llu,\"in_full\":%llu,"
+          "\"scratch_bytes\":%zu,"
+          "\"compared\":{\"count\":%lld,\"bytes\":%lld,\"spent_ns\":%lld},"
+          "\"calls\":[",
+          rank, (unsigned long long)sdg_report_calls(),
+          atomic_load(&refused) + sdg_job_failed(), atomic_load(&in_full),
+          sdg_scratch_bytes(), atomic_load(&compared.count),
+          atomic_load(&compared.bytes), atomic_load(&compared.spent_ns));
   const char *before = "";
   for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++)
     for (const sdg_report_row_t *row = threads[channel].first; row;
@@ -243,6 +283,37 @@ void sdg_report_fail(void) {
   atomic_fetch_add(&refused, 1);
   if (!sdg_job_joined())
     stray_write();
+}
+
+static void seen_write(const char *folder) {
+  char path[4096];
+  snprintf(path, sizeof path, "%s/seen-%d.json", folder, (int)getpid());
+  FILE *file = fopen(path, "we");
+  if (!file)
+    return; // of a run that is over, whose folder is gone
+  fprintf(file,
+          "{\"rank\":%d,\"pid\":%d,\"calls\":%llu,\"opaque\":%llu,"
+          "\"strangers\":%llu,\"misses\":%d,\"near\":",
+          sdg_options_get()->rank, (int)getpid(),
+          atomic_load(&nearest.saw[SDG_SAW_CALL]),
+          atomic_load(&nearest.saw[SDG_SAW_OPAQUE]),
+          atomic_load(&nearest.saw[SDG_SAW_STRANGER]), nearest.misses);
+  sdg_json_text(file, nearest.text);
+  fprintf(file, "}\n");
+  fclose(file);
+}
+
+void sdg_report_write_seen(void) {
+  const char *folder = sdg_options_get()->report;
+  uint64_t any = 0;
+  for (int i = 0; i < SDG_SAW_COUNT; i++)
+    any += atomic_load(&nearest.saw[i]);
+  if (!*folder || any == 0 || sdg_report_calls() > 0 ||
+      atomic_load(&nearest.pid) != (int)getpid())
+    return;
+  sdg_sigguard_t guard = sdg_sigguard_begin();
+  seen_write(folder);
+  sdg_sigguard_end(&guard);
 }
 
 void sdg_report_write(void) {

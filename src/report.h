@@ -4,6 +4,7 @@
 #ifndef SDG_SRC_REPORT_H
 #define SDG_SRC_REPORT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "src/plan.h"
@@ -36,10 +37,30 @@ void sdg_report_compared(int64_t bytes, int64_t spent_ns);
  * <SUNDOG_REPORT>/failed-PID, if the option is set, with the thread's last
  * failure. */
 void sdg_report_fail(void);
+/* Counts a tagged call of which every rank does all, as it is counted. */
+void sdg_report_in_full(void);
 /* Tagged calls so far, of all threads. */
 uint64_t sdg_report_calls(void);
 
+/* What this process saw of the program, for the case that nothing was tagged:
+ * calls with tensors, calls that hide them, calls of a process that is no
+ * rank. */
+typedef enum sdg_saw {
+  SDG_SAW_CALL,
+  SDG_SAW_OPAQUE,
+  SDG_SAW_STRANGER,
+  SDG_SAW_COUNT,
+} sdg_saw_t;
+void sdg_report_saw(sdg_saw_t what);
+/* The tensor that the rules miss by so much: the nearest is kept. */
+void sdg_report_near(int misses, const char *text);
+/* True while another one would be looked at: none is once a call is tagged. */
+bool sdg_report_near_wanted(void);
+
 /* Writes <SUNDOG_REPORT>/rank-R.json, if the option is set. At exit. */
 void sdg_report_write(void);
+/* Writes <SUNDOG_REPORT>/seen-PID.json, if the option is set and the process
+ * saw calls and tagged none. At exit, also of a process that never joined. */
+void sdg_report_write_seen(void);
 
 #endif

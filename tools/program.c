@@ -14,6 +14,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "src/log.h"
+
 // A file in memory that is not trusted: every access goes through at().
 typedef struct image {
   const char *bytes;
@@ -203,4 +205,27 @@ bool program_readable(const char *name) {
   struct stat info;
   return program_find(name, path) && access(path, R_OK) == 0 &&
          stat(path, &info) == 0 && S_ISREG(info.st_mode);
+}
+
+void program_advise(const char *name) {
+  program_t program;
+  if (!program_readable(name) || program_examine(name, &program) != SDG_OK)
+    return;
+  if (program.is_elf && program.is_static)
+    sdg_log(
+        "%s is linked statically: nothing can be preloaded into it; link it "
+        "to shared libraries",
+        program.path);
+  if (program.is_privileged)
+    sdg_log("%s is setuid, setgid or has capabilities: nothing is preloaded "
+            "into it",
+            program.path);
+  if (program.static_cudart)
+    sdg_log("the CUDA runtime is linked into %s; link it to the shared one "
+            "(nvcc --cudart shared), which sundog and the host device can see",
+            program.path);
+  if (program.static_cudnn)
+    sdg_log("cuDNN is linked into %s: its calls cannot be seen; link it to the "
+            "shared one",
+            program.path);
 }

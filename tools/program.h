@@ -28,6 +28,10 @@ typedef struct program {
 sdg_status_t program_examine(const char *name,
                              program_t *out_program) SDG_MUST_CHECK;
 
+/* Prints a line for what in the file that `name` would start keeps sundog from
+ * seeing its calls, with the remedy. Nothing if there is nothing. */
+void program_advise(const char *name);
+
 /* The first needed library whose name starts so, NULL if none does. */
 const char *program_needs(const program_t *program, const char *stem);
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/log.h"
 #include "src/mesh.h"
 #include "src/plan.h"
 
@@ -33,6 +34,7 @@ typedef struct table {
   char axis[SDG_AXES_MAX][SDG_AXIS_NAME_MAX];
   int64_t matched; // tagged calls of all ranks
   int64_t refused; // calls, of all ranks
+  int64_t in_full; // tagged calls of which every rank did all, of all ranks
   int missing;     // the first rank without a report, -1: none
   // Comparisons of values, of the rank with most of each.
   int64_t compared, compared_bytes, compared_ns;
@@ -129,6 +131,7 @@ static bool rank_read(table_t *table, const char *folder, int rank) {
       max_int64(table->compared_bytes, number_of(compared, "bytes"));
   table->compared_ns =
       max_int64(table->compared_ns, number_of(compared, "spent_ns"));
+  table->in_full += number_of(report, "in_full");
   json_array_foreach(json_object_get(report, "calls"), index, call)
       call_add(table, call);
   json_decref(report);
@@ -233,6 +236,85 @@ static int strays_read(const char *folder, char *out_text, size_t bytes) {
   return count;
 }
 
+// What processes saw that tagged nothing.
+typedef struct seen {
+  int processes;
+  int64_t calls, opaque, strangers;
+  int64_t misses; // of `nearest`
+  char nearest[256];
+} seen_t;
+
+static void seen_add(seen_t *seen, const json_t *report) {
+  const char *text = text_of(report, "near");
+  int64_t misses = number_of(report, "misses");
+  seen->processes++;
+  seen->calls += number_of(report, "calls");
+  seen->opaque += number_of(report, "opaque");
+  seen->strangers += number_of(report, "strangers");
+  if (*text && (!*seen->nearest || misses < seen->misses)) {
+    snprintf(seen->nearest, sizeof seen->nearest, "%s", text);
+    seen->misses = misses;
+  }
+}
+
+static seen_t seen_read(const char *folder) {
+  seen_t seen = {.processes = 0};
+  DIR *files = opendir(folder);
+  struct dirent *entry;
+  while (files && (entry = readdir(files))) {
+    char path[4096];
+    json_error_t error;
+    if (strncmp(entry->d_name, "seen-", 5) != 0)
+      continue;
+    snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+    json_t *report = json_load_file(path, 0, &error);
+    if (json_is_object(report))
+      seen_add(&seen, report);
+    json_decref(report);
+  }
+  if (files)
+    closedir(files);
+  return seen;
+}
+
+// Nothing was tagged: what was seen instead.
+static sdg_status_t nothing_fail(const char *folder, int reports) {
+  seen_t seen = seen_read(folder);
+  if (seen.calls > 0 && *seen.nearest)
+    return sdg_fail(SDG_E_NOTHING_MATCHED,
+                    "%" PRId64 " calls were looked at, and no tensor of them "
+                    "is one that the rules split; nearest: %s",
+                    seen.calls, seen.nearest);
+  if (seen.opaque > 0)
+    return sdg_fail(SDG_E_NOTHING_MATCHED,
+                    "the program uses cuDNN's graph API or fused ops (%" PRId64
+                    " calls), which hide their tensors; no other call was seen",
+                    seen.opaque);
+  if (seen.calls > 0 || reports > 0)
+    return sdg_fail(SDG_E_NOTHING_MATCHED,
+                    "%" PRId64 " calls were looked at, and none has a tensor "
+                    "that the rules split",
+                    seen.calls);
+  if (seen.strangers > 0)
+    return sdg_fail(
+        SDG_E_NOTHING_MATCHED,
+        "cuDNN was called by a process that is no rank alone (%" PRId64
+        " calls): a child of one, or a second one in its place",
+        seen.strangers);
+  return sdg_fail(SDG_E_NOTHING_MATCHED,
+                  "no call of cuDNN was seen, nor of cuBLAS where rules are "
+                  "about products, in a process that ran its exit functions");
+}
+
+// Rules that match, and a program of which nothing is shared all the same.
+static void full_say(const table_t *table, int size) {
+  if (size > 1 && table->matched > 0 && table->in_full == table->matched)
+    sdg_log("every tagged call (%" PRId64 " of all ranks) ran in full on each "
+            "rank: nothing was shared; `sundog run --record` and `sundog "
+            "explain` tell why",
+            table->matched);
+}
+
 sdg_status_t report_read(const char *folder, int size, int asked, int verbose) {
   table_t table = {.missing = -1};
   sdg_status_t status = SDG_OK;
@@ -251,14 +333,12 @@ sdg_status_t report_read(const char *folder, int size, int asked, int verbose) {
     status = sdg_fail(SDG_E_CALLS_REFUSED, "%d process%s could not join: %s",
                       strays, strays == 1 ? "" : "es", failure);
   else if (asked && table.matched == 0)
-    status =
-        sdg_fail(SDG_E_NOTHING_MATCHED, "%s",
-                 reports == 0 ? "no rank called cuDNN through sundog"
-                              : "no call has a tensor that a rule matches");
+    status = nothing_fail(folder, reports);
   else if (asked && table.refused > 0)
     status = sdg_fail(SDG_E_CALLS_REFUSED, "%" PRId64 " calls", table.refused);
   else if (asked && table.missing >= 0)
     status = sdg_fail(SDG_E_REPORT_LOST, "rank %d left none", table.missing);
+  full_say(&table, size);
   for (int i = 0; i < table.rows; i++) {
     free(table.row[i].rule);
     free(table.row[i].entry);

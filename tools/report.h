@@ -3,16 +3,19 @@
  *
  * Each rank that joined leaves <SUNDOG_REPORT>/rank-N.json at exit:
  *
- *   {"rank": 0, "matched": 123, "scratch_bytes": 4096,
+ *   {"rank": 0, "matched": 123, "in_full": 0, "scratch_bytes": 4096,
  *    "calls": [{"entry": "cudnnConvolutionForward", "rule": "field",
  *               "strategy": "repair", "count": 100, "halo_bytes": 81920,
  *               "sum_bytes": 0, "wait_ns": 1200345,
  *               "copies": {"halo": 81920, "strip": 0, "activation": 0}}]}
  *
- * matched: tagged calls. halo_bytes: received from other ranks. sum_bytes: of
- * the results of sums. wait_ns: time the host waited for others. copies: bytes
- * copied on the device, by purpose; any names. Members that are not known are
- * ignored. */
+ * A process that saw calls and tagged none leaves seen-PID.json, with how many
+ * it saw of which kind and the tensor nearest to the rules.
+ *
+ * matched: tagged calls; in_full: those of which every rank did all.
+ * halo_bytes: received from other ranks. sum_bytes: of the results of sums.
+ * wait_ns: time the host waited for others. copies: bytes copied on the device,
+ * by purpose; any names. Members that are not known are ignored. */
 #ifndef SDG_TOOLS_REPORT_H
 #define SDG_TOOLS_REPORT_H
 

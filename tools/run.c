@@ -15,6 +15,7 @@
 #include "tools/folder.h"
 #include "tools/launch.h"
 #include "tools/ranks.h"
+#include "tools/program.h"
 #include "tools/report.h"
 
 typedef struct run {
@@ -165,6 +166,8 @@ static int run_watch(run_t *run, const sigset_t *set, const sigset_t *mask,
   if (status == 0 && report_read(run->folder, run->size, run->launch.asked,
                                  run->verbose) != SDG_OK)
     status = COMMAND_FAILED;
+  if (status != 0)
+    program_advise(*run->launch.program);
   folder_remove(run->folder);
   return status;
 }

@@ -232,7 +232,7 @@ two_runs_at_a_time_do_not_meet() {
 nothing_matched_is_an_error() {
   run 125 "$sundog" run -n 2 "${split[@]}" -- true
   says err 'SDG-717'
-  says err 'no rank called cuDNN'
+  says err 'no call of cuDNN was seen'
   run 125 "$sundog" run -n 2 "${split[@]}" -- sh -c "${matched/:1/:0}"
   says err 'SDG-717'
 }

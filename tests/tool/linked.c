@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program that has a CUDA runtime of its own, as one linked to
+// libcudart_static.
+#include <stdlib.h>
+
+int cudaGetDeviceCount(int *count);
+
+int cudaGetDeviceCount(int *count) {
+  *count = 0;
+  return 35; // cudaErrorInsufficientDriver
+}
+
+int main(int argc, char **argv) {
+  int count;
+  return cudaGetDeviceCount(&count) == 35 && argc > 1 ? atoi(argv[1]) : 1;
+}
