@@ -11,6 +11,7 @@
 #include "rules/registry.h"
 #include "rules/rulesfile.h"
 #include "rules/sequence.h"
+#include "rules/uploads.h"
 #include "rules/vendor.h"
 #include "src/record.h"
 
@@ -134,10 +135,11 @@ void sdg_inspect_call(const sdg_call_t *call) {
     const sdg_operand_t *operand = &call->operand[i];
     put(&text,
         "%s{\"role\":\"%s\",\"output\":%s,\"filter\":%s,\"type\":%d,"
-        "\"bytes\":%d,\"extent\":[",
+        "\"bytes\":%d,%s\"extent\":[",
         i ? "," : "", sdg_role_name(operand->role), truth(operand->is_output),
         truth(operand->kind == SDG_OPERAND_FILTER), operand->type,
-        operand->elem_bytes);
+        operand->elem_bytes,
+        sdg_uploads_managed(operand->data) ? "\"managed\":true," : "");
     for (int d = 0; d < operand->dims; d++)
       put(&text, "%s%" PRId64, d ? "," : "", operand->extent[d]);
     put(&text, "]}");

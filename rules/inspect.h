@@ -19,6 +19,8 @@
  * windows. Of a product of matrices the first operand is the product itself, of
  * the extents M, N, K, and BATCH where the entry makes several.
  *
+ * An operand in memory of cudaMallocManaged has "managed":true.
+ *
  * "rule": this version can split it. "window", for convolutions and pooling,
  * has a number for each spatial dimension. Does nothing unless SUNDOG_INSPECT
  * is set. Any thread. */

@@ -41,6 +41,14 @@ static const runtime_t *runtime_get(void) {
   return &runtime;
 }
 
+bool sdg_uploads_managed(const void *at) {
+  struct cudaPointerAttributes attributes;
+  const runtime_t *runtime = runtime_get();
+  return at && runtime &&
+         runtime->cudaPointerGetAttributes(&attributes, at) == cudaSuccess &&
+         attributes.type == cudaMemoryTypeManaged;
+}
+
 static sdg_span_t span_of(const sdg_access_t *access) {
   size_t rows = access->height ? access->height - 1 : 0;
   return (sdg_span_t){access->at, rows * access->pitch + access->width};

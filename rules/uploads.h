@@ -4,6 +4,8 @@
 #ifndef SDG_RULES_UPLOADS_H
 #define SDG_RULES_UPLOADS_H
 
+#include <stdbool.h>
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,5 +36,9 @@ typedef enum sdg_upload {
  */
 sdg_upload_t sdg_uploads_of(const sdg_operand_t *operand, bool always,
                             uint64_t *io_digest);
+
+/* True if this is memory of cudaMallocManaged, whose reads and writes by the
+ * program nobody sees. */
+bool sdg_uploads_managed(const void *at);
 
 #endif

@@ -43,6 +43,7 @@ static void operand_read(const json_t *from, seen_operand_t *out) {
   snprintf(out->role, sizeof out->role, "%s", text_of(from, "role"));
   out->is_output = truth_of(from, "output");
   out->is_filter = truth_of(from, "filter");
+  out->is_managed = truth_of(from, "managed");
   for (int role = 0; role < SDG_ROLE_COUNT; role++)
     if (strcmp(sdg_role_name((sdg_role_t)role), out->role) == 0)
       out->is_activation =

@@ -15,7 +15,8 @@ enum { CALLS_NAME_BYTES = 96, CALLS_LIBRARIES_MAX = 16 };
 typedef struct seen_operand {
   char role[8]; /* "x", "dy" ... */
   bool is_output, is_filter, is_activation;
-  int type; /* cudnnDataType_t */
+  bool is_managed; /* in memory of cudaMallocManaged */
+  int type;        /* cudnnDataType_t */
   int bytes;
   int dims;
   int64_t extent[SDG_DIMS_MAX];

@@ -21,17 +21,30 @@ const char *extents_text(const seen_operand_t *operand, char *out,
   return out;
 }
 
-void candidate_fault(candidate_t *out, const char *format, ...) {
+// False if that is said already.
+static bool fault_add(candidate_t *out, const char *format, va_list args) {
   if (out->faults == CANDIDATE_FAULTS_MAX)
-    return;
-  va_list args;
-  va_start(args, format);
+    return false;
   vsnprintf(out->fault[out->faults], CANDIDATE_FAULT_BYTES, format, args);
-  va_end(args);
   for (int i = 0; i < out->faults; i++)
     if (strcmp(out->fault[i], out->fault[out->faults]) == 0)
-      return;
+      return false;
   out->faults++;
+  return true;
+}
+
+void candidate_fault(candidate_t *out, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  out->fatal += fault_add(out, format, args);
+  va_end(args);
+}
+
+void candidate_doubt(candidate_t *out, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  (void)fault_add(out, format, args);
+  va_end(args);
 }
 
 // The dimension that is split of an operand, -1 if it is not split.
@@ -273,6 +286,28 @@ static void ruleless_judge(const seen_call_t *call, int64_t steps,
   }
 }
 
+// Whether a split of the call saves work. Ops without a rule are carried out in
+// full, and those of single elements cost as much as reading them.
+static bool gains(const seen_call_t *call) {
+  return call->has_rule && call->family != SDG_FAMILY_POINTWISE &&
+         call->family != SDG_FAMILY_OTHER;
+}
+
+// Who reads or writes such memory nobody sees, so that the whole view refuses
+// to leave pieces there.
+static void managed_judge(const seen_call_t *call, candidate_t *out) {
+  char text[160];
+  for (int i = 0; i < call->operands; i++) {
+    const seen_operand_t *operand = &call->operand[i];
+    if (operand->is_managed && operand->is_output && call->has_rule)
+      candidate_fault(
+          out,
+          "%s writes %s of %s to memory of cudaMallocManaged, which "
+          "the whole view refuses (SDG-608); use cudaMalloc",
+          call->entry, operand->role, extents_text(operand, text, sizeof text));
+  }
+}
+
 static int64_t longest_extent(const calls_t *calls, sdg_dim_t dim) {
   int64_t longest = 1;
   for (int i = 0; i < calls->count; i++)
@@ -302,8 +337,11 @@ sdg_status_t candidate_judge(const calls_t *calls, sdg_view_t view,
     if (call->is_query)
       continue;
     if (call->is_opaque) {
-      if (view == SDG_VIEW_SHARD || dim != SDG_DIM_N)
+      // The whole view has every rank do all of it.
+      if (view == SDG_VIEW_SHARD)
         candidate_fault(out, "%s hides its tensors (SDG-607)", call->entry);
+      else
+        out->in_full++;
       continue;
     }
     if (dim == SDG_DIM_SEQ && !call->is_reduction)
@@ -311,7 +349,7 @@ sdg_status_t candidate_judge(const calls_t *calls, sdg_view_t view,
     bool aside = call->family == SDG_FAMILY_MATMUL && dim != SDG_DIM_SEQ;
     if (call->is_reduction || aside) {
       if (view == SDG_VIEW_SHARD)
-        candidate_fault(out,
+        candidate_doubt(out,
                         "%s would be of what each rank has (right where that "
                         "is not split; the whole view gives that of one "
                         "device)",
@@ -321,6 +359,9 @@ sdg_status_t candidate_judge(const calls_t *calls, sdg_view_t view,
       continue;
     }
     operands_judge(call, out, &split);
+    out->gains += split && gains(call);
+    if (split && view == SDG_VIEW_WHOLE)
+      managed_judge(call, out);
     if (dim == SDG_DIM_SEQ)
       continue;
     if (!split) {

@@ -42,6 +42,9 @@ typedef struct candidate {
                          out in full, there being no rule */
   int companions;     /* of a split of SEQ: all of its sections */
   companion_t companion[CANDIDATE_COMPANIONS_MAX];
+  int gains;  /* distinct calls that are split and compute more than element by
+                 element: without one the split is of no use */
+  int fatal;  /* faults that end in an error; others are doubts */
   int faults; /* why it will not work, distinct */
   char fault[CANDIDATE_FAULTS_MAX][CANDIDATE_FAULT_BYTES];
 } candidate_t;
@@ -55,6 +58,9 @@ sdg_status_t candidate_judge(const calls_t *calls, sdg_view_t view,
 /* Adds why it will not work, unless that was said; and what all ranks receive
  * for one call. */
 void candidate_fault(candidate_t *candidate, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* The same where a run would not fail, but might not be what is meant. */
+void candidate_doubt(candidate_t *candidate, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void candidate_bytes(candidate_t *candidate, const seen_call_t *call,
                      int64_t bytes, int64_t steps);

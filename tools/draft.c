@@ -33,7 +33,8 @@ const candidate_t *draft_choose(const candidate_t *candidates, int count,
                                 sdg_dim_t dim, sdg_view_t view) {
   const candidate_t *best = NULL;
   for (int i = 0; i < count; i++)
-    if (candidates[i].possible &&
+    if (candidates[i].possible && candidates[i].gains > 0 &&
+        candidates[i].fatal == 0 &&
         (dim == SDG_DIM_COUNT || dim == candidates[i].dim) &&
         (view == SDG_VIEW_UNSAID || view == candidates[i].view) &&
         (!best || is_better(&candidates[i], best)))

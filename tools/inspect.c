@@ -217,8 +217,9 @@ static void call_print(const seen_call_t *call) {
     if (strcmp(operand->role, "product") == 0)
       product_print(operand);
     else
-      printf("  %s %s", operand->role,
-             extents_text(operand, text, sizeof text));
+      printf("  %s %s%s", operand->role,
+             extents_text(operand, text, sizeof text),
+             operand->is_managed ? " (managed)" : "");
   }
   if (call->has_windows)
     windows_print(call);
@@ -245,6 +246,13 @@ static void calls_print(const calls_t *calls) {
   if (calls->processes > 1)
     printf("  %d processes called cuDNN; one of them alone can be a rank\n",
            calls->processes);
+  int managed = 0;
+  for (int i = 0; i < calls->count; i++)
+    for (int k = 0; k < calls->call[i].operands; k++)
+      managed += calls->call[i].operand[k].is_managed;
+  if (managed)
+    printf("  %d tensors of these calls are in memory of cudaMallocManaged\n",
+           managed);
   if (calls->dropped)
     printf("  more than %d distinct calls: the later ones are left out\n",
            calls->count);
@@ -301,12 +309,33 @@ static void conflicts_print(const candidate_t *of_sizes) {
     }
 }
 
-static void choice_print(const calls_t *calls, const candidate_t *chosen) {
+// Why there is nothing to draft.
+static void nothing_print(const candidate_t *candidates,
+                          const inspect_t *inspect) {
+  bool possible = false, gains = false;
+  for (int i = 0; i < CANDIDATES; i++) {
+    const candidate_t *c = &candidates[i];
+    if ((inspect->dim != SDG_DIM_COUNT && inspect->dim != c->dim) ||
+        (inspect->view != SDG_VIEW_UNSAID && inspect->view != c->view))
+      continue;
+    possible |= c->possible;
+    gains |= c->possible && c->gains > 0;
+  }
+  printf(gains      ? "no rules are drafted: every such split has a conflict "
+                      "above that ends in an error\n"
+         : possible ? "no rules are drafted: nothing that computes more than "
+                      "element by element, and has a\n  rule in this version, "
+                      "would be split\n"
+                    : "no tensor has such a dimension to split\n");
+}
+
+static void choice_print(const calls_t *calls, const candidate_t *candidates,
+                         const inspect_t *inspect, const candidate_t *chosen) {
   int products = 0;
   for (int i = 0; i < calls->count; i++)
     products += calls->call[i].family == SDG_FAMILY_MATMUL;
   if (!chosen) {
-    printf("no tensor has such a dimension to split\n");
+    nothing_print(candidates, inspect);
     if (products)
       printf(
           "  of products of matrices alone nothing is drafted: which of M, N "
@@ -345,7 +374,7 @@ static sdg_status_t splits_judge(const inspect_t *inspect,
     }
     const candidate_t *chosen =
         draft_choose(candidates, CANDIDATES, inspect->dim, inspect->view);
-    choice_print(calls, chosen);
+    choice_print(calls, candidates, inspect, chosen);
     if (inspect->output && chosen)
       status = draft_write(inspect->output, candidates, CANDIDATES, chosen,
                            inspect->launch.program);

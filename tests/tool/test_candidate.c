@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tests/unit/harness.h"
+#include "tools/draft.h"
 
 enum { RANDOM_CALLS = 400 };
 
@@ -223,8 +224,52 @@ START_TEST(the_whole_view_takes_what_pieces_cannot) {
   ck_assert_msg(candidate.faults == 0, "%s", candidate.fault[0]);
   call[1] = (seen_call_t){.is_opaque = true, .count = 1};
   candidate = judged_in(SDG_VIEW_WHOLE, call, 2, 2);
-  ck_assert_int_eq(candidate.faults, 1);
+  ck_assert_int_eq(candidate.faults, 0);
+  ck_assert_int_eq(candidate.in_full, 1);
+  candidate = judged(&call[1], 1, 2);
+  ck_assert_int_eq(candidate.fatal, 1);
   ck_assert_ptr_nonnull(strstr(candidate.fault[0], "SDG-607"));
+}
+END_TEST
+
+// What would be drafted of these calls over two ranks, of all views and
+// dimensions.
+static bool drafted(const seen_call_t *call, int count) {
+  static const sdg_dim_t dims[] = {SDG_DIM_N, SDG_DIM_H, SDG_DIM_W};
+  candidate_t candidates[6];
+  calls_t calls = {.count = count, .call = (seen_call_t *)(uintptr_t)call};
+  for (int i = 0; i < 6; i++)
+    ck_assert(candidate_judge(&calls, i < 3 ? SDG_VIEW_SHARD : SDG_VIEW_WHOLE,
+                              dims[i % 3], 2, 1, &candidates[i]) == SDG_OK);
+  return draft_choose(candidates, 6, SDG_DIM_COUNT, SDG_VIEW_UNSAID) != NULL;
+}
+
+START_TEST(what_splits_nothing_or_fails_is_not_drafted) {
+  seen_call_t call[2] = {call_make((sdg_window_t){3, 1, 1, 1}, 64, false)};
+  ck_assert(drafted(call, 1));
+  // A recurrent network: ops without a rule.
+  call[0].has_rule = false;
+  ck_assert(!drafted(call, 1));
+  // An activation alone, also beside products that every rank makes in full.
+  call[0].has_rule = true;
+  call[0].family = SDG_FAMILY_POINTWISE;
+  call[0].spatial = 0;
+  ck_assert(!drafted(call, 1));
+  // Elements that cannot be split.
+  call[0] = call_make((sdg_window_t){3, 1, 1, 1}, 64, false);
+  for (int i = 0; i < call[0].operands; i++) {
+    call[0].operand[i].bytes = 0;
+    call[0].operand[i].type = 5; // int8x4
+  }
+  ck_assert(!drafted(call, 1));
+  // Results in managed memory: the shard view takes them, the whole does not.
+  call[0] = call_make((sdg_window_t){3, 1, 1, 1}, 64, false);
+  for (int i = 0; i < call[0].operands; i++)
+    call[0].operand[i].is_managed = call[0].operand[i].is_output = true;
+  ck_assert(drafted(call, 1));
+  ck_assert_int_ge(judged_in(SDG_VIEW_WHOLE, call, 1, 2).fatal, 1);
+  call[1] = (seen_call_t){.is_opaque = true, .count = 1}; // no shard view
+  ck_assert(!drafted(call, 2));
 }
 END_TEST
 
@@ -413,6 +458,7 @@ int main(void) {
                  sizes_that_never_add_up_are_a_fault_unless_they_are_asked_for);
   tcase_add_test(cases, calls_that_cannot_be_split_are_faults);
   tcase_add_test(cases, the_whole_view_takes_what_pieces_cannot);
+  tcase_add_test(cases, what_splits_nothing_or_fails_is_not_drafted);
   tcase_add_test(cases, keys_and_values_of_attention_are_counted);
   tcase_add_test(cases, what_has_the_tokens_is_split_with_them);
   tcase_add_test(cases, what_cannot_be_told_is_a_conflict);

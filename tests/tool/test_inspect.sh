@@ -230,9 +230,23 @@ X
 }
 libraries_that_are_loaded_late_are_seen() {
   late
-  run 0 "$sundog" "${inspect[@]}" -o r.ini -- python3 late.py
+  run 0 "$sundog" "${inspect[@]}" -- python3 late.py
   tr -s ' ' <out | grep -q '^ 4 cudnnSetTensor float y 1x2x8x6$'
-  grep -q '^match = H>=8$' r.ini
+}
+what_is_not_worth_a_split_is_not_drafted() {
+  late
+  run 125 "$sundog" "${inspect[@]}" -o r.ini -- python3 late.py
+  says out 'no rules are drafted: nothing that computes more than element by element'
+  lacks out 'best:'
+  [ ! -e r.ini ]
+}
+managed_memory_is_reported() {
+  late
+  sed -i 's/cudaMalloc(\(.*\)) == 0/cudaMallocManaged(\1, 1) == 0/' late.py
+  grep -q cudaMallocManaged late.py
+  run 0 "$sundog" "${inspect[@]}" -- python3 late.py
+  tr -s ' ' <out | grep -q '^ 4 cudnnSetTensor float y 1x2x8x6 (managed)$'
+  says out '1 tensors of these calls are in memory of cudaMallocManaged'
 }
 calls_that_are_left_out_are_owned_up_to() {
   late
@@ -284,6 +298,7 @@ cases the_solvers_calls_are_seen drafted_rules_run_as_they_are \
   products_alone_are_said_to_be_left_out products_of_cublaslt_are_seen \
   the_view_and_dimension_can_be_chosen \
   libraries_that_are_loaded_late_are_seen \
+  what_is_not_worth_a_split_is_not_drafted managed_memory_is_reported \
   calls_that_are_left_out_are_owned_up_to distinct_calls_are_told_apart \
   several_processes_are_added_up \
   processes_that_end_badly_leave_their_calls a_signal_reaches_the_program \
