@@ -77,18 +77,23 @@ static sdg_status_t differ(const sdg_call_t *call, const sdg_digests_t *all,
                   sdg_role_name(operand->role), extents, call->entry_name, who);
 }
 
-// Parameters are copied where the first rank's are asked for.
+// Whether parameters that differ are copied: at their first use.
+static bool is_copied(const sdg_operand_t *operand) {
+  uint64_t unused = 0;
+  return sdg_options_get()->parameters == SDG_PARAMETERS_RANK0 &&
+         is_parameter(operand) &&
+         sdg_uploads_of(operand, false, &unused) == SDG_UPLOAD_FIRST;
+}
+
 static sdg_status_t judge(const sdg_call_t *call,
                           const sdg_compared_t *compared,
                           const sdg_digests_t *all, cudaStream_t stream) {
-  bool copies = sdg_options_get()->parameters == SDG_PARAMETERS_RANK0 &&
-                sdg_compare_how() == SDG_COMPARING_FIRST;
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];
     int rank = compared->due >> i & 1
                    ? sdg_digests_differ(all, i, sdg_job_axes())
                    : -1;
-    if (rank >= 0 && !(copies && is_parameter(operand)))
+    if (rank >= 0 && !is_copied(operand))
       return differ(call, all, i, rank);
     if (rank >= 0)
       SDG_TRY(sdg_compare_copy(call, i, &compared->alike[i], stream));

@@ -10,6 +10,7 @@
 
 #include "rules/compare.h"
 #include "rules/instep.h"
+#include "rules/registry.h"
 #include "rules/uploads.h"
 #include "rules/vendor.h"
 #include "rules/whole.h"
@@ -86,6 +87,11 @@ void sdg_memory_unlock(void) {
   pthread_mutex_unlock(&lock);
 }
 
+// In the whole view alone: a rank's own pieces differ.
+static bool notes_inputs(void) {
+  return sdg_compare_how() != SDG_COMPARING_OFF && sdg_registry_is_whole();
+}
+
 void sdg_memory_allocated(const void *at, size_t bytes) {
   pthread_mutex_lock(&lock);
   // What is not recorded is memory that was not seen: no tensor is shared
@@ -93,7 +99,7 @@ void sdg_memory_allocated(const void *at, size_t bytes) {
   (void)!sdg_buffers_allocate(&table, (uintptr_t)at, bytes);
   pthread_mutex_unlock(&lock);
   sdg_hint_put(at, bytes, false, 0);
-  if (sdg_compare_how() != SDG_COMPARING_OFF)
+  if (notes_inputs())
     sdg_uploads_allocated((sdg_span_t){(uintptr_t)at, bytes});
 }
 
@@ -105,7 +111,7 @@ void sdg_memory_freed(const void *at) {
   pthread_mutex_unlock(&lock);
   if (known)
     sdg_hint_put(at, span.bytes, false, 0);
-  if (known && sdg_compare_how() != SDG_COMPARING_OFF)
+  if (known && notes_inputs())
     sdg_uploads_freed(span);
 }
 
@@ -299,9 +305,8 @@ static const sdg_access_t *host_read(const sdg_touch_t *touch) {
              : NULL;
 }
 
-// In the whole view alone: a rank's own pieces differ.
 static void uploads_note(const sdg_touch_t *touch) {
-  if (sdg_compare_how() != SDG_COMPARING_OFF)
+  if (notes_inputs())
     sdg_uploads_note(touch);
 }
 

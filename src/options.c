@@ -211,6 +211,11 @@ static void together_check(void) {
                "is missing",
                rows[dependent[i]].info.variable);
   }
+  if (options.parameters == SDG_PARAMETERS_RANK0 &&
+      options.compare == SDG_COMPARING_OFF)
+    fault_keep(SDG_E_OPTION_CONFLICT,
+               "SUNDOG_PARAMETERS=rank0 copies what differs, which "
+               "SUNDOG_COMPARE=off does not look for");
   if (is_set(SDG_OPTION_RANK) != is_set(SDG_OPTION_SIZE))
     fault_keep(SDG_E_OPTION_CONFLICT, "%s is set without %s",
                is_set(SDG_OPTION_RANK) ? "SUNDOG_RANK" : "SUNDOG_SIZE",

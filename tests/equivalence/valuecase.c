@@ -6,7 +6,8 @@
 //   WHAT  filter bias scale matrix gradient none: drawn with SEED, all else is
 //         alike; running: statistics, which may differ
 //   HOW   kept | anew (descriptors for each call) | gated (the stream stands
-//         still at the first call) | again (x is copied anew for each step;
+//         still at the first call) | captured (a first call is recorded and
+//         not carried out) | again (x is copied anew for each step;
 //         with WHAT later other values from step 3 on) | set (x by cudaMemset)
 //         | device (x is a copy of other device memory) | pieces (of x a call
 //         makes the first half) | untouched (x is never written)
@@ -186,6 +187,18 @@ static void gated(const net_t *net) {
   CHECK(cudaStreamSynchronize(stream));
 }
 
+// What is recorded is thrown away.
+static void captured(const net_t *net) {
+  cudaStream_t stream;
+  cudaGraph_t graph;
+  CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  CHECK(cudnnSetStream(cudnn, stream));
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  convolve(net);
+  CHECK(cudaStreamEndCapture(stream, &graph));
+  CHECK(cudaGraphDestroy(graph));
+}
+
 int main(int count, char **arguments) {
   if (count < 4)
     return 2;
@@ -214,6 +227,8 @@ int main(int count, char **arguments) {
   net_make(&net);
   if (is(how, "gated"))
     gated(&net);
+  if (is(how, "captured"))
+    captured(&net);
   for (int i = 0; i < steps; i++) {
     if (is(how, "anew") && i > 0)
       net_make(&net);
