@@ -121,6 +121,30 @@ static sdg_status_t taken_report(const char *rendezvous, int rank,
                   (int)holder, name, rank, rendezvous, (int)getpid());
 }
 
+sdg_status_t sdg_control_alone(const char *rendezvous) {
+  const sdg_options_t *options = sdg_options_get();
+  const char *path = NULL;
+  char lock_path[PATH_MAX];
+  sdg_secret_t secret;
+  int32_t holder = 0;
+  if (sdg_address_is_tcp(rendezvous)) {
+    if (!*options->secret && !*options->secret_file)
+      return SDG_OK;
+    SDG_TRY(sdg_secret_find(options->secret, options->secret_file, &secret));
+    SDG_TRY(
+        sdg_rendezvous_lock(rendezvous, &secret, lock_path, sizeof lock_path));
+    path = lock_path;
+  } else if (*rendezvous) {
+    SDG_TRY(sdg_rendezvous_path(rendezvous, &path));
+  }
+  int other = path ? sdg_ranklock_other(path, &holder) : -1;
+  return other < 0
+             ? SDG_OK
+             : sdg_fail(SDG_E_RENDEZVOUS,
+                        "this is rank 0 of 1, and process %d is rank %d at %s",
+                        (int)holder, other, rendezvous);
+}
+
 sdg_status_t sdg_control_join(const char *rendezvous, int rank, int size,
                               double timeout_s, sdg_control_t **out_control) {
   if (size < 1 || size > SDG_SEGMENT_RANKS || rank < 0 || rank >= size)

@@ -39,6 +39,10 @@ typedef struct sdg_control sdg_control_t;
 sdg_status_t sdg_control_join(const char *rendezvous, int rank, int size,
                               double timeout_s,
                               sdg_control_t **out_control) SDG_MUST_CHECK;
+/* Of one rank by itself that was told a rendezvous nevertheless:
+ * SDG_E_RENDEZVOUS where another rank waits there, on this machine. */
+sdg_status_t sdg_control_alone(const char *rendezvous) SDG_MUST_CHECK;
+
 /* Leaves: later waits of others on this rank report that it ended. Other
  * threads may still be in functions of `control`, which stays valid. Nothing
  * in a child made by fork. */

@@ -61,6 +61,8 @@ static sdg_status_t join(const sdg_mesh_t *mesh, sdg_axes_t axes) {
     SDG_TRY(sdg_rendezvous_default(fallback, sizeof fallback));
     rendezvous = fallback;
   }
+  if (size == 1)
+    SDG_TRY(sdg_control_alone(rendezvous));
   SDG_TRY(sdg_control_join(rendezvous, rank, size, options->timeout_s,
                            &job.control));
   job.rank = rank;
@@ -69,6 +71,7 @@ static sdg_status_t join(const sdg_mesh_t *mesh, sdg_axes_t axes) {
   job.group.count = sdg_mesh_group(mesh, rank, axes, job.group.rank);
   while (job.group.rank[job.group.me] != rank)
     job.group.me++;
+  sdg_report_begin();
   return size > 1 ? sdg_watch_start(options->timeout_s) : SDG_OK;
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/options.h"
 #include "src/rendezvous.h"
 
 typedef struct launcher {
@@ -240,11 +241,36 @@ sdg_status_t sdg_rank_detect(int *out_rank, int *out_size, int *out_local_rank,
   return SDG_OK;
 }
 
+void sdg_launch_alone(char *out, size_t bytes) {
+  size_t used = (size_t)snprintf(out, bytes, "alone");
+  for (int i = 0; i < LAUNCHERS; i++) {
+    const launcher_t *from = &launchers[i];
+    const char *rank = sdg_launcher_value(from->rank);
+    const char *size = sdg_launcher_value(size_of(from));
+    if (rank && size && strcmp(size, "1") != 0 && used < bytes)
+      used +=
+          (size_t)snprintf(out + used, bytes - used, ", %s=%.20s of %s=%.20s",
+                           from->rank, rank, size_of(from), size);
+  }
+}
+
+// One rank by itself where a launcher started several: numbers that were left
+// over in a shell make each of them rank 0 of 1.
+static sdg_status_t alone_check(int size, const char *origin) {
+  char seen[256];
+  sdg_launch_alone(seen, sizeof seen);
+  if (size > 1 || strcmp(seen, "alone") == 0 ||
+      strcmp(seen, sdg_options_get()->launch) == 0)
+    return SDG_OK;
+  return sdg_fail(SDG_E_RANK_UNKNOWN, "one rank by %s, but %s", origin,
+                  seen + strlen("alone, "));
+}
+
 sdg_status_t sdg_rank_require(int *out_rank, int *out_size, int *out_local_rank,
                               const char **out_origin) {
   SDG_TRY(sdg_rank_detect(out_rank, out_size, out_local_rank, out_origin));
   if (*out_origin)
-    return SDG_OK;
+    return alone_check(*out_size, *out_origin);
   char looked[1024];
   size_t used = 0;
   looked[0] = '\0';

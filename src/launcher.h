@@ -27,9 +27,15 @@ const char *sdg_launcher_value(const char *name);
 sdg_status_t sdg_rank_detect(int *out_rank, int *out_size, int *out_local_rank,
                              const char **out_origin) SDG_MUST_CHECK;
 /* The same of a process that is to be a rank: SDG_E_RANK_UNSAID, with every
- * variable that was looked for, when no launcher says it. */
+ * variable that was looked for, when no launcher says it; SDG_E_RANK_UNKNOWN
+ * where it is one rank by one launcher and one of several by another, unless
+ * SUNDOG_LAUNCH says that this is meant. */
 sdg_status_t sdg_rank_require(int *out_rank, int *out_size, int *out_local_rank,
                               const char **out_origin) SDG_MUST_CHECK;
+/* What SUNDOG_LAUNCH is in a rank that is meant to be alone: it names the ranks
+ * of several that launchers say this process is, which therefore count no more.
+ * One that they start from there is another one. */
+void sdg_launch_alone(char *out, size_t bytes);
 /* Whether rank and size are SUNDOG_RANK and SUNDOG_SIZE. */
 bool sdg_launcher_is_users(void);
 

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,6 +122,23 @@ sdg_status_t sdg_ranklock_take(const char *socket_path, int rank,
 failed:
   free(path);
   return status;
+}
+
+int sdg_ranklock_other(const char *socket_path, int32_t *out_holder) {
+  struct flock lock = lock_of(F_WRLCK, 0, 0);
+  char *path;
+  if (asprintf(&path, "%s.lock", socket_path) < 0)
+    return -1;
+  int fd =
+      sdg_fd_raise(open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  free(path);
+  if (fd < 0)
+    return -1;
+  bool held = fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK &&
+              lock.l_len == 1;
+  close(fd);
+  *out_holder = lock.l_pid;
+  return held && !sdg_process_is_above(lock.l_pid) ? (int)lock.l_start : -1;
 }
 
 void sdg_ranklock_release(sdg_ranklock_t *lock, int rank,

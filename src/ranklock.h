@@ -23,6 +23,10 @@ sdg_status_t sdg_ranklock_take(const char *socket_path, int rank,
                                sdg_ranklock_t *out_lock,
                                int32_t *out_holder) SDG_MUST_CHECK;
 
+/* A rank of the job that meets at `socket_path` whose process is not this one,
+ * nor above it: *out_holder is its number. -1: there is none. */
+int sdg_ranklock_other(const char *socket_path, int32_t *out_holder);
+
 /* Gives the rank back. The last process of the job removes the lock file, and
  * `socket_path` unless NULL: where rank 0 was met, in case it died before it
  * could. */

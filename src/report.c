@@ -19,6 +19,8 @@
 #include "src/sigguard.h"
 #include "src/thread.h"
 
+enum { REPORTS_MAX = 10000 }; // of one rank
+
 // Rows belong to a calling thread, which alone counts in them: an addition is a
 // load and a store. They are read at the end of the process, when threads may
 // still be in calls.
@@ -229,10 +231,33 @@ static void row_write(FILE *file, const sdg_report_row_t *row,
   fprintf(file, "}}");
 }
 
-static void report_write(const char *folder) {
-  char path[4096];
+// Of this process; another one that is the rank after it has one of its own.
+static char own_path[4096];
+
+void sdg_report_begin(void) {
+  const char *folder = sdg_options_get()->report;
   int rank = sdg_job_rank();
-  snprintf(path, sizeof path, "%s/rank-%d.json", folder, rank);
+  if (!*folder)
+    return;
+  sdg_sigguard_t guard = sdg_sigguard_begin();
+  for (int number = 1, file = -1; number < REPORTS_MAX && file < 0; number++) {
+    if (number == 1)
+      snprintf(own_path, sizeof own_path, "%s/rank-%d.json", folder, rank);
+    else
+      snprintf(own_path, sizeof own_path, "%s/rank-%d-%d.json", folder, rank,
+               number);
+    file = open(own_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file >= 0)
+      close(file);
+    else if (errno != EEXIST)
+      break; // writing it will say why
+  }
+  sdg_sigguard_end(&guard);
+}
+
+static void report_write(void) {
+  const char *path = own_path;
+  int rank = sdg_job_rank();
   FILE *file = fopen(path, "w");
   if (!file) {
     (void)sdg_fail(SDG_E_REPORT, "%s: %s", path, strerror(errno));
@@ -322,6 +347,6 @@ void sdg_report_write(void) {
   if (!*folder || !sdg_job_joined())
     return;
   sdg_sigguard_t guard = sdg_sigguard_begin();
-  report_write(folder);
+  report_write();
   sdg_sigguard_end(&guard);
 }

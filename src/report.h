@@ -57,7 +57,10 @@ void sdg_report_near(int misses, const char *text);
 /* True while another one would be looked at: none is once a call is tagged. */
 bool sdg_report_near_wanted(void);
 
-/* Writes <SUNDOG_REPORT>/rank-R.json, if the option is set. At exit. */
+/* This process has joined: makes <SUNDOG_REPORT>/rank-R.json, if the option is
+ * set, or rank-R-2.json ... where other processes were the rank before. It is
+ * empty until sdg_report_write(), which is for the exit. */
+void sdg_report_begin(void);
 void sdg_report_write(void);
 /* Writes <SUNDOG_REPORT>/seen-PID.json, if the option is set and the process
  * saw calls and tagged none. At exit, also of a process that never joined. */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "src/address.h"
+#include "src/control.h"
 #include "src/options.h"
 #include "src/rendezvous.h"
 #include "src/secret.h"
@@ -46,8 +47,8 @@ static const struct argp_child exec_children[] = {{&launch_argp, 0, NULL, 0},
                                                   {0}};
 static const struct argp_option exec_options[] = {
     {"alone", KEY_ALONE, NULL, 0,
-     "Be rank 0 of 1 where no launcher says rank and size, which is an error "
-     "otherwise",
+     "Be rank 0 of 1, whatever a launcher says; without it one has to say rank "
+     "and size",
      0},
     {0},
 };
@@ -80,7 +81,7 @@ static sdg_status_t meeting_set(int size) {
   sdg_meeting_point_t point;
   sdg_secret_t secret;
   if (size < 2)
-    return SDG_OK;
+    return sdg_control_alone(options->rendezvous);
   SDG_TRY(sdg_rendezvous_check(options->rendezvous, size));
   if (!*options->rendezvous) {
     // Named after the launcher, which is this process's parent, but need not be
@@ -102,17 +103,18 @@ static sdg_status_t rank_find(bool alone, int *out_rank, int *out_size,
   const char *origin;
   if (!alone)
     return sdg_rank_require(out_rank, out_size, out_local_rank, &origin);
-  SDG_TRY(sdg_rank_detect(out_rank, out_size, out_local_rank, &origin));
-  return *out_size == 1
-             ? SDG_OK
-             : sdg_fail(SDG_E_USAGE, "--alone, but %s says rank %d of %d",
-                        origin, *out_rank, *out_size);
+  *out_rank = *out_local_rank = 0;
+  *out_size = 1;
+  return SDG_OK;
 }
 
 // Which launch the rank is of; below, the rank's numbers are sundog's own.
-static sdg_status_t launch_set(void) {
-  char name[SDG_LAUNCH_BYTES];
-  sdg_launch_name(name, sizeof name);
+static sdg_status_t launch_set(int size) {
+  char name[256];
+  if (size == 1)
+    sdg_launch_alone(name, sizeof name);
+  else
+    sdg_launch_name(name, SDG_LAUNCH_BYTES);
   return setenv("SUNDOG_LAUNCH", name, 1) == 0
              ? SDG_OK
              : sdg_fail(SDG_E_NO_MEMORY, "for SUNDOG_LAUNCH");
@@ -149,9 +151,11 @@ int command_exec(int argc, char **argv) {
                    size);
     return COMMAND_FAILED;
   }
-  if (meeting_set(size) != SDG_OK || launch_preload(launch, NULL) != SDG_OK ||
+  if ((single.alone && unsetenv("SUNDOG_RENDEZVOUS") != 0) ||
+      (!single.alone && meeting_set(size) != SDG_OK) ||
+      launch_preload(launch, NULL) != SDG_OK ||
       launch_bind(launch, local_rank, size) != SDG_OK ||
-      launch_set() != SDG_OK || rank_set(rank, size, local_rank) != SDG_OK)
+      launch_set(size) != SDG_OK || rank_set(rank, size, local_rank) != SDG_OK)
     return COMMAND_FAILED;
   char **words = launch_arguments(launch->program, rank, size, local_rank);
   if (!words) {

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "src/log.h"
 #include "src/mesh.h"
@@ -111,13 +112,11 @@ static void call_add(table_t *table, const json_t *call) {
         number_of(copies, sdg_copy_kind_name((sdg_copy_kind_t)i));
 }
 
-// False if the rank left no report that can be read.
-static bool rank_read(table_t *table, const char *folder, int rank) {
-  char path[4096];
+// False if the process left no report that can be read.
+static bool process_read(table_t *table, const char *path) {
   json_error_t error;
   size_t index;
   json_t *call;
-  snprintf(path, sizeof path, "%s/rank-%d.json", folder, rank);
   json_t *report = json_load_file(path, 0, &error);
   if (!json_is_object(report)) {
     json_decref(report);
@@ -136,6 +135,20 @@ static bool rank_read(table_t *table, const char *folder, int rank) {
       call_add(table, call);
   json_decref(report);
   return true;
+}
+
+// Of every process that was the rank, one after the other. False if one left no
+// report.
+static bool rank_read(table_t *table, const char *folder, int rank) {
+  char path[4096];
+  snprintf(path, sizeof path, "%s/rank-%d.json", folder, rank);
+  bool all = process_read(table, path);
+  for (int number = 2;; number++) {
+    snprintf(path, sizeof path, "%s/rank-%d-%d.json", folder, rank, number);
+    if (access(path, F_OK) != 0)
+      return all;
+    all &= process_read(table, path);
+  }
 }
 
 static void cell_set(struct libscols_line *line, size_t column,

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "rules/rulesfile.h"
+#include "src/launcher.h"
 #include "src/options.h"
 #include "tools/command.h"
 #include "tools/folder.h"
@@ -143,8 +144,14 @@ static sdg_status_t variable_set(const char *name, const char *head,
 }
 
 static sdg_status_t environment_set(run_t *run) {
+  char launch[256];
   SDG_TRY(launch_preload(&run->launch, run->folder));
   SDG_TRY(variable_set("SUNDOG_REPORT", "", run->folder, ""));
+  if (run->size == 1)
+    sdg_launch_alone(launch, sizeof launch);
+  else
+    snprintf(launch, sizeof launch, "sundog run");
+  SDG_TRY(variable_set("SUNDOG_LAUNCH", "", launch, ""));
   if (run->verbose)
     SDG_TRY(variable_set("SUNDOG_WAITS", "yes", "", ""));
   return variable_set("SUNDOG_RENDEZVOUS", "file:", run->folder, "/rendezvous");

@@ -649,6 +649,10 @@ static int act_second(void) {
   return system(command) != 0;
 }
 
+static int act_become(void) {
+  return execl("/bin/true", "true", (char *)NULL);
+}
+
 static int act_clearenv(void) {
   return clearenv();
 }
@@ -733,8 +737,8 @@ static const struct {
     ACTION(twice),    ACTION(renamed),     ACTION(locked),   ACTION(threadset),
     ACTION(scribble), ACTION(scribbler),   ACTION(capture),  ACTION(share),
     ACTION(clearenv), ACTION(child),       ACTION(zombie),   ACTION(cancel),
-    ACTION(tagh),     ACTION(tagw),        ACTION(tagd),     ACTION(tagy),
-    ACTION(dropout),
+    ACTION(become),   ACTION(tagh),        ACTION(tagw),     ACTION(tagd),
+    ACTION(tagy),     ACTION(dropout),
 };
 
 static int word_run(const char *word) {

@@ -51,9 +51,30 @@ one_rank_may_be_alone() {
     sh -c 'echo {rank}/{size} $SUNDOG_RANK/$SUNDOG_SIZE'
   [ "$(cat out)" = '0/1 0/1' ]
   RANK=0 WORLD_SIZE=1 run 0 "$sundog" exec --alone -- true
-  RANK=1 WORLD_SIZE=2 run 125 "$sundog" exec --alone "${split[@]}" -- \
+  RANK=1 WORLD_SIZE=2 run 0 "$sundog" exec --alone "${split[@]}" -- \
+    echo '{rank}/{size}'
+  [ "$(cat out)" = 0/1 ]
+}
+numbers_left_over_in_a_shell_make_nobody_alone() {
+  export SUNDOG_RANK=0 SUNDOG_SIZE=1
+  SLURM_PROCID=2 SLURM_NTASKS=4 run 125 "$sundog" exec "${split[@]}" -- \
     touch started
-  says err 'RANK/WORLD_SIZE says rank 1 of 2'
+  says err 'SDG-202'
+  says err 'one rank by SUNDOG_RANK/SUNDOG_SIZE, but SLURM_PROCID=2 of SLURM_NTASKS=4'
+  unset SUNDOG_RANK SUNDOG_SIZE
+  RANK=0 WORLD_SIZE=1 OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 run 125 \
+    "$sundog" exec "${split[@]}" -- touch started
+  [ ! -e started ]
+  # Where that is meant, the program has to know.
+  SUNDOG_RANK=0 SUNDOG_SIZE=1 SLURM_PROCID=2 SLURM_NTASKS=4 run 0 "$sundog" \
+    exec --alone "${split[@]}" -- sh -c 'echo $SUNDOG_LAUNCH'
+  [ "$(cat out)" = 'alone, SLURM_PROCID=2 of SLURM_NTASKS=4' ]
+  # A shell that is alone is not yet what it starts.
+  run 0 "$sundog" exec --alone "${split[@]}" -- sh -c "
+    '$sundog' exec -- echo again
+    SLURM_PROCID=1 SLURM_NTASKS=2 '$sundog' exec -- touch started || :"
+  says out again
+  says err SDG-202
   [ ! -e started ]
 }
 the_status_is_the_programs() {
@@ -105,7 +126,8 @@ a_command_without_its_library_says_so() {
 
 cases the_process_becomes_the_program \
   the_launchers_numbers_replace_placeholders \
-  without_a_launcher_nothing_is_started one_rank_may_be_alone the_status_is_the_programs \
+  without_a_launcher_nothing_is_started one_rank_may_be_alone \
+  numbers_left_over_in_a_shell_make_nobody_alone the_status_is_the_programs \
   the_environment_is_set arguments_arrive_as_they_are \
   wrong_configurations_start_nothing \
   a_folder_with_spaces_is_reached_through_a_link \
