@@ -172,6 +172,16 @@ done:
   return status;
 }
 
+// "rank 0: it ended with status 1; rank 2: ...": why may be another rank's end.
+static void ended_list(int self, int size, char *out, size_t bytes) {
+  char end[128];
+  size_t used = 0;
+  for (int r = 0; r < size && used < bytes; r++)
+    if (r != self && rank_ended(r, end, sizeof end))
+      used += (size_t)snprintf(out + used, bytes - used, "%srank %d: %s",
+                               used ? "; " : "", r, end);
+}
+
 sdg_status_t sdg_rendezvous_connect(int rank, int size,
                                     sdg_rendezvous_wait_t *wait,
                                     sdg_segment_view_t *out_view) {
@@ -187,11 +197,14 @@ sdg_status_t sdg_rendezvous_connect(int rank, int size,
     SDG_TRY(connect_once(&hello, wait, out_view, &retry));
     if (!retry)
       return SDG_OK;
-    if (ended)
+    if (ended) {
+      char all[512];
+      ended_list(rank, size, all, sizeof all);
       return sdg_fail(SDG_E_PEER_LOST,
                       "rank 0 of %d never joined, while rank %d waits for it: "
                       "%s",
-                      size, rank, end);
+                      size, rank, all);
+    }
     if (sdg_stopwatch_read(&wait->watch) >= wait->timeout_s)
       return sdg_fail(SDG_E_JOIN_TIMEOUT,
                       "rank 0 of %d did not answer at %s within %g s", size,

@@ -170,8 +170,8 @@ START_TEST(ranks_on_several_machines_need_a_place_to_meet) {
   static const char *const launches[] = {
       "RANK=1 WORLD_SIZE=4 LOCAL_WORLD_SIZE=2",
       "FLUX_TASK_RANK=1 FLUX_JOB_SIZE=4 FLUX_JOB_NNODES=2",
-      "PMI_RANK=1 PMI_SIZE=4 FLUX_TASK_RANK=1 FLUX_JOB_SIZE=4 "
-      "FLUX_JOB_NNODES=2",
+      ("PMI_RANK=1 PMI_SIZE=4 FLUX_TASK_RANK=1 FLUX_JOB_SIZE=4 "
+       "FLUX_JOB_NNODES=2"),
       "PALS_RANKID=1 PMI_SIZE=4 PALS_LOCAL_SIZE=2",
       "PMI_RANK=1 PMI_SIZE=4 PALS_RANKID=1 PALS_LOCAL_SIZE=2"};
   for (size_t i = 0; i < sizeof launches / sizeof launches[0]; i++) {
