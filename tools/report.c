@@ -224,9 +224,10 @@ static void table_print(const table_t *table) {
   scols_unref_table(out);
 }
 
-// Processes that could not be the rank that they were to be: how many, and the
-// failure of one.
-static int strays_read(const char *folder, char *out_text, size_t bytes) {
+// Files PREFIXpid that processes left in the folder: how many, and what one
+// says.
+static int words_read(const char *folder, const char *prefix, char *out_text,
+                      size_t bytes) {
   DIR *entries = opendir(folder);
   int count = 0;
   out_text[0] = '\0';
@@ -234,7 +235,7 @@ static int strays_read(const char *folder, char *out_text, size_t bytes) {
     return 0;
   for (struct dirent *entry; (entry = readdir(entries));) {
     char path[4096];
-    if (strncmp(entry->d_name, "failed-", 7) != 0)
+    if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0)
       continue;
     count++;
     snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
@@ -340,9 +341,17 @@ sdg_status_t report_read(const char *folder, int size, int asked, int verbose) {
   }
   if (verbose)
     table_print(&table);
-  char failure[512];
-  int strays = strays_read(folder, failure, sizeof failure);
-  if (asked && strays > 0)
+  char failure[512], kernel[512];
+  // Processes that could not be the rank that they were to be.
+  int strays = words_read(folder, "failed-", failure, sizeof failure);
+  // Of the host device. Asked for or not: what such a program wrote is wrong.
+  int launchers = words_read(folder, "unlaunched-", kernel, sizeof kernel);
+  if (launchers > 0)
+    status = sdg_fail(SDG_E_CALLS_REFUSED,
+                      "a kernel of the program's own, which the host device "
+                      "does not run (%s, in %d process%s); use --device cuda",
+                      kernel, launchers, launchers == 1 ? "" : "es");
+  else if (asked && strays > 0)
     status = sdg_fail(SDG_E_CALLS_REFUSED, "%d process%s could not join: %s",
                       strays, strays == 1 ? "" : "es", failure);
   else if (asked && table.matched == 0)

@@ -10,7 +10,9 @@
  *               "copies": {"halo": 81920, "strip": 0, "activation": 0}}]}
  *
  * A process that saw calls and tagged none leaves seen-PID.json, with how many
- * it saw of which kind and the tensor nearest to the rules.
+ * it saw of which kind and the tensor nearest to the rules. One that launched a
+ * kernel of its own on the host device leaves unlaunched-PID with the kernel's
+ * name, one that could not join failed-PID with what was said.
  *
  * matched: tagged calls; in_full: those of which every rank did all.
  * halo_bytes: received from other ranks. sum_bytes: of the results of sums.
@@ -24,7 +26,8 @@
 /* Reads the reports of `size` ranks in `folder`; prints the table of call
  * kinds on stderr if `verbose`. Reports, when `asked` (a split was asked for),
  * SDG_E_NOTHING_MATCHED if no rank had a tagged call, SDG_E_REPORT_LOST if some
- * had and a rank left no report or one that cannot be read. */
+ * had and a rank left no report or one that cannot be read; asked or not,
+ * SDG_E_CALLS_REFUSED if a kernel was not launched. */
 sdg_status_t report_read(const char *folder, int size, int asked,
                          int verbose) SDG_MUST_CHECK;
 

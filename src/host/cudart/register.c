@@ -2,7 +2,7 @@
 // What nvcc compiles into a program: its device code is taken note of, and
 // refused when it is launched.
 #include "src/host/cudart/internal.h"
-#include "src/host/exports/unsupported.h"
+#include "src/host/cudart/kernel.h"
 
 /* As the compiler's own headers declare them, which C cannot include. */
 void **__cudaRegisterFatBinary(void *binary);
@@ -45,6 +45,7 @@ cudaError_t cudaLaunchCooperativeKernel_ptsz(const void *function, dim3 grid,
 
 void **__cudaRegisterFatBinary(void *binary) {
   static void *handle;
+  host_kernel_begin();
   handle = binary;
   return &handle;
 }
@@ -84,8 +85,9 @@ char __cudaInitModule(void **handle) {
 void __cudaRegisterFunction(void **handle, const char *host, char *device,
                             const char *name, int thread_limit, uint3 *tid,
                             uint3 *bid, dim3 *block, dim3 *grid, int *warp) {
-  (void)handle, (void)host, (void)device, (void)name, (void)thread_limit;
+  (void)handle, (void)device, (void)thread_limit;
   (void)tid, (void)bid, (void)block, (void)grid, (void)warp;
+  host_kernel_register(host, name);
 }
 
 /* ---- launches ---- */
@@ -119,9 +121,8 @@ cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *function) {
   return cudaSuccess;
 }
 
-static cudaError_t refuse_launch(void) {
-  static _Atomic int said;
-  host_unsupported("launching a kernel of the program", &said);
+static cudaError_t refuse_launch(const void *function) {
+  host_kernel_refuse(function);
   cudaError_t error = host_enter();
   return error ? error : host_result(cudaErrorNotSupported);
 }
@@ -129,9 +130,8 @@ static cudaError_t refuse_launch(void) {
 cudaError_t cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim,
                              void **args, size_t sharedMem,
                              cudaStream_t stream) {
-  (void)func, (void)gridDim, (void)blockDim, (void)args, (void)sharedMem;
-  (void)stream;
-  return refuse_launch();
+  (void)gridDim, (void)blockDim, (void)args, (void)sharedMem, (void)stream;
+  return refuse_launch(func);
 }
 
 cudaError_t cudaLaunchKernel_ptsz(const void *function, dim3 grid, dim3 block,
@@ -154,8 +154,8 @@ cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block,
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config,
                                 const void *func, void **args) {
-  (void)config, (void)func, (void)args;
-  return refuse_launch();
+  (void)config, (void)args;
+  return refuse_launch(func);
 }
 
 cudaError_t cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config,
@@ -176,11 +176,14 @@ cudaError_t cudaLaunchCooperativeKernel_ptsz(const void *function, dim3 grid,
   return cudaLaunchKernel(function, grid, block, args, shared_bytes, stream);
 }
 
-/* ---- questions about kernels: none is known ---- */
+/* ---- questions about kernels: none can be launched. Thrust and CUB ask before
+ * they launch, and go no further ---- */
 
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attr,
                                   const void *func) {
-  (void)attr, (void)func;
+  (void)attr;
+  if (host_kernel_known(func))
+    host_kernel_refuse(func);
   return host_result(cudaErrorInvalidDeviceFunction);
 }
 
