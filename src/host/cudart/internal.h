@@ -35,6 +35,12 @@ cudaError_t host_sticky(void);
 /* The first error stays until the device is reset. */
 void host_sticky_set(cudaError_t error);
 void host_sticky_clear(void);
+/* For runtime.h: calls between the two leave the thread's last error alone and
+ * do not count as the program's. */
+void host_face_begin(void);
+void host_face_end(void);
+/* The program has called a function that needs the device. */
+bool host_used(void);
 /* Raised while the calling thread runs a program's host function. */
 extern _Thread_local int host_in_callback;
 /* Bytes that cudaMalloc may give out in all. */

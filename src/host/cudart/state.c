@@ -16,7 +16,9 @@ static _Atomic int forked;
 static _Atomic int sticky;
 static size_t memory_limit;
 static bool memory_poisoned;
-static _Thread_local cudaError_t last_error;
+static _Thread_local cudaError_t last_error, error_before;
+static _Atomic bool used;
+static _Thread_local bool in_face;
 _Thread_local int host_in_callback;
 
 void host_log(const char *format, ...) {
@@ -85,11 +87,28 @@ cudaError_t host_result(cudaError_t error) {
 
 cudaError_t host_enter_query(void) {
   pthread_once(&started_once, start);
+  if (HOST_UNLIKELY(!atomic_load_explicit(&used, memory_order_relaxed)) &&
+      !in_face)
+    atomic_store(&used, true);
   if (HOST_UNLIKELY(atomic_load_explicit(&forked, memory_order_relaxed)))
     return host_result(cudaErrorInitializationError);
   if (HOST_UNLIKELY(host_in_callback))
     return host_result(cudaErrorNotPermitted);
   return cudaSuccess;
+}
+
+void host_face_begin(void) {
+  in_face = true;
+  error_before = last_error;
+}
+
+void host_face_end(void) {
+  in_face = false;
+  last_error = error_before;
+}
+
+bool host_used(void) {
+  return atomic_load(&used);
 }
 
 cudaError_t host_enter(void) {

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the driver's work-alike share: its calls of the runtime,
+ * and what has to be true before one. */
+#ifndef SDG_SRC_HOST_CUDA_FACE_H
+#define SDG_SRC_HOST_CUDA_FACE_H
+
+#include <cuda.h>
+
+#include "src/host/runtime.h"
+
+#pragma GCC visibility push(hidden)
+
+/* A call of the runtime's, as a CUresult: RT(cudaMalloc(&at, bytes)). */
+#define RT(call) (host_cu_begin(), host_cu_end(host_runtime()->call))
+
+void host_cu_begin(void);
+CUresult host_cu_end(cudaError_t error);
+
+/* Returns from the function that uses it. */
+#define RETURN_IF(condition, status)                                           \
+  do {                                                                         \
+    if (condition)                                                             \
+      return (status);                                                         \
+  } while (0)
+
+/* CUDA_ERROR_NOT_INITIALIZED before cuInit, or a first call of the runtime. */
+CUresult host_cu_initialized(void);
+/* Also CUDA_ERROR_INVALID_CONTEXT where the thread has none. */
+CUresult host_cu_ready(void);
+/* Also CUDA_ERROR_INVALID_DEVICE. */
+CUresult host_cu_device(CUdevice device);
+
+#pragma GCC visibility pop
+
+#endif
