@@ -204,7 +204,8 @@ static bool run_part(const host_conv_t *conv, const int r[HOST_SPATIAL],
  * pieces of any size with the whole. With dilation and stride it has products
  * of matrices instead of these kernels; with stride and windows that are not
  * as high as wide, or not as wide as the stride, the extents decide how it
- * adds. */
+ * adds. With strides that differ, they decide whether these kernels take part
+ * at all where the caches are small. */
 static bool lawful(const host_conv_t *conv) {
   const int *n = conv->window, *s = conv->stride;
   bool deep = conv->c == 1 && conv->k == 1 && conv->groups % 16 == 0;
@@ -215,7 +216,7 @@ static bool lawful(const host_conv_t *conv) {
   for (int i = 0; i < HOST_SPATIAL; i++) {
     strided |= s[i] > 1;
     dilated |= conv->dilation[i] > 1;
-    alike &= s[i] <= 2 && s[i] <= n[i];
+    alike &= s[i] <= 2 && s[i] <= n[i] && (n[i] == 1 || s[i] == s[HOST_W]);
   }
   return !strided ||
          (alike && !dilated && (n[HOST_D] == 1 || n[HOST_D] == n[HOST_H]));

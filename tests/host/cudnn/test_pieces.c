@@ -298,15 +298,17 @@ static void split_dx(dense_t *d, int number, int64_t count) {
 }
 
 START_TEST(pieces_of_the_gradient_of_data_have_the_bits_of_the_whole) {
-  for (int i = 0; i < 60; i++) {
+  for (int64_t i = 0; i < random_cases(60); i++) {
     dense_t d;
-    case_seed((uint64_t)i + 800000);
-    dense_create(&d, (int[]){1, 3, 3, 5}[i % 4], case_range(5, 30),
-                 case_range(5, 40), (int[]){16, 0, -16}[i % 3]);
-    split_dx(&d, i, (int64_t)d.x_count);
+    /* The last one has strides that differ, and once had other bits. */
+    int64_t at = i == 59 ? 369 : i;
+    case_seed((uint64_t)at + 800000);
+    dense_create(&d, (int[]){1, 3, 3, 5}[at % 4], case_range(5, 30),
+                 case_range(5, 40), (int[]){16, 0, -16}[at % 3]);
+    split_dx(&d, (int)at, (int64_t)d.x_count);
     dense_destroy(&d);
   }
-  for (int i = 0; i < 60; i++) {
+  for (int64_t i = 0; i < random_cases(60); i++) {
     dense_t d = {.x_count = 0};
     case_seed((uint64_t)i + 900000);
     case_create(&d.conv, false, 30, 16);
@@ -317,7 +319,7 @@ START_TEST(pieces_of_the_gradient_of_data_have_the_bits_of_the_whole) {
                     ((int64_t)c->groups * c->c - 1) * c->x_stride[1];
     for (int s = 0; s < HOST_SPATIAL; s++)
       count += (c->in[s] - 1) * c->x_stride[2 + s];
-    split_dx(&d, i, count);
+    split_dx(&d, (int)i, count);
     case_destroy(&d.conv);
   }
 }
