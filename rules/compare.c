@@ -91,21 +91,25 @@ static uint64_t generation_key(const sdg_call_t *call, int index) {
   return key_of(text, sizeof text);
 }
 
-static uint64_t place_key(const sdg_call_t *call, int index) {
+// Of what all ranks know alike: a rank's own extents may have come before on
+// some of them alone.
+static uint64_t use_key(const sdg_call_t *call, int index,
+                        const sdg_alike_t *alike) {
   const sdg_operand_t *operand = &call->operand[index];
   int64_t text[5 + SDG_DIMS_MAX] = {2, call->entry, index, operand->type,
                                     operand->dims};
   for (int d = 0; d < operand->dims; d++)
-    text[5 + d] = operand->extent[d];
+    text[5 + d] = alike->whole[d];
   return key_of(text, sizeof text);
 }
 
 // A program that keeps its descriptors has one, or several, for an operand, and
 // each is compared once. Where the one that was compared is gone, or has been
 // set again, by the next use, descriptors are made anew for each call.
-static bool is_new(const uses_t *uses, const sdg_call_t *call, int index) {
+static bool is_new(const uses_t *uses, const sdg_call_t *call, int index,
+                   uint64_t use) {
   const sdg_operand_t *operand = &call->operand[index];
-  const used_t *before = use_find(uses, place_key(call, index));
+  const used_t *before = use_find(uses, use);
   if (!before)
     return true;
   return operand->descriptor && before->count < KEPT_MAX &&
@@ -113,12 +117,13 @@ static bool is_new(const uses_t *uses, const sdg_call_t *call, int index) {
          sdg_tag_generation(before->descriptor) == before->generation;
 }
 
-static void compared_note(const sdg_call_t *call, unsigned operands) {
+static void compared_note(const sdg_call_t *call,
+                          const sdg_compared_t *compared) {
   uses_t *uses = &threads[sdg_thread_channel()];
   for (int i = 0; i < call->operands; i++) {
-    if (!(operands >> i & 1))
+    if (!(compared->due >> i & 1))
       continue;
-    use_note(uses, place_key(call, i), &call->operand[i]);
+    use_note(uses, compared->use[i], &call->operand[i]);
     if (call->operand[i].descriptor)
       use_note(uses, generation_key(call, i), &call->operand[i]);
   }
@@ -179,7 +184,11 @@ static sdg_axes_t axes_of(const sdg_call_t *call, const sdg_tagging_t *tagging,
 sdg_alike_t sdg_compare_alike(const sdg_call_t *call,
                               const sdg_tagging_t *tagging, int index) {
   sdg_alike_t alike = {.axes = axes_of(call, tagging, index)};
+  const sdg_placement_t *placement = &tagging->placement[index];
   memcpy(alike.extent, call->operand[index].extent, sizeof alike.extent);
+  memcpy(alike.whole, call->operand[index].extent, sizeof alike.whole);
+  for (int d = 0; d < placement->dims; d++)
+    alike.whole[d] = sdg_placement_extent(placement, d);
   return alike;
 }
 
@@ -195,7 +204,7 @@ static bool is_local(const sdg_call_t *call, int index,
 }
 
 bool sdg_compare_reads(const sdg_operand_t *operand) {
-  return !operand->is_output && operand->elem_bytes > 0 && operand->data &&
+  return !operand->is_output && operand->elem_bytes > 0 &&
          operand->kind != SDG_OPERAND_LIMITS &&
          operand->role != SDG_ROLE_PRODUCT;
 }
@@ -230,7 +239,8 @@ sdg_status_t sdg_compare_plan(const sdg_call_t *call, const sdg_rule_t *rule,
     return SDG_OK;
   for (int i = 0; i < call->operands; i++) {
     found.alike[i] = alike_of(call, rule, rules, tagging, i);
-    if (found.alike[i].axes && (always || is_new(uses, call, i)))
+    found.use[i] = use_key(call, i, &found.alike[i]);
+    if (found.alike[i].axes && (always || is_new(uses, call, i, found.use[i])))
       found.due |= 1u << i;
   }
   if (!found.due)
@@ -381,7 +391,7 @@ sdg_status_t sdg_compare_call(const sdg_call_t *call,
     status = judge(call, all, stream, compared);
   free(all);
   if (status == SDG_OK && read) {
-    compared_note(call, compared->due);
+    compared_note(call, compared);
     if (sdg_compare_how() != SDG_COMPARING_ALWAYS)
       compared->due = 0;
   }

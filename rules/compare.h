@@ -39,7 +39,8 @@ sdg_status_t sdg_compare_call(const sdg_call_t *call,
 
 /* ---- what both views have in common ---- */
 
-/* Whether a call reads values of this operand's memory, as far as it tells. */
+/* Whether a call reads values of this operand, where it has memory of it, which
+ * a rank without a piece may not. */
 bool sdg_compare_reads(const sdg_operand_t *operand);
 /* The numbers of what is due, of every rank of the agreement's group; `all` has
  * room for as many. *out_read is false where a rank's stream is captured or

@@ -43,7 +43,7 @@ static news_t news_find(const sdg_call_t *call, const sdg_buffers_t *table) {
   news_t news = {.again = -1};
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];
-    if (!sdg_compare_reads(operand))
+    if (!operand->data || !sdg_compare_reads(operand))
       continue;
     sdg_upload_t what = sdg_uploads_of(operand, always, &news.copied);
     if (what == SDG_UPLOAD_AGAIN && news.again < 0)

@@ -77,6 +77,8 @@ static sdg_alike_t matmul_alike(const sdg_call_t *call,
         sdg_placement_box(&m.matrix[i], tagging->mesh, tagging->rank);
     for (int d = 0; d < box.dims; d++)
       alike.extent[d] = box.dim[d].hi - box.dim[d].lo;
+    for (int d = 0; d < box.dims; d++)
+      alike.whole[d] = sdg_placement_extent(&m.matrix[i], d);
   }
   sdg_matmul_fini(&m);
   return alike;

@@ -36,6 +36,7 @@ typedef struct sdg_compared {
   unsigned due, copied; /* bits of operands: still to be compared; that were
                            copied */
   sdg_alike_t alike[SDG_OPERANDS_MAX];
+  uint64_t use[SDG_OPERANDS_MAX]; /* a number of entry, operand and extents */
 } sdg_compared_t;
 
 typedef struct sdg_plan_entry sdg_plan_entry_t;

@@ -42,10 +42,11 @@ typedef struct sdg_fetch {
 } sdg_fetch_t;
 
 /* What ranks along `axes` have alike of an operand: its elements of `extent`
- * from the address that the call has. axes 0: it is every rank's own. */
+ * from the address that the call has. axes 0: it is every rank's own. `whole`:
+ * the extents of the global tensor, which all ranks know alike. */
 typedef struct sdg_alike {
   sdg_axes_t axes;
-  int64_t extent[SDG_DIMS_MAX];
+  int64_t extent[SDG_DIMS_MAX], whole[SDG_DIMS_MAX];
 } sdg_alike_t;
 
 struct sdg_meet;
