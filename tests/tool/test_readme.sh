@@ -42,7 +42,7 @@ program() { LD_LIBRARY_PATH=$host "$clients/$1" "${@:2}"; }
 every_block_of_rules_is_run_here() {
   # `up`, the two layers, by tests/clients/checknets.
   heads | tr '\n' ' ' >found
-  echo -n 'head field up tokens decoder field ' >right
+  echo -n 'head field up tokens decoder field image ' >right
   run 0 diff right found
 }
 the_fields_of_the_commands_are_cut_and_joined() {
@@ -130,10 +130,32 @@ rules_of_a_decoder_are_read() {
   says out '[local decoder]'
   says out '[shard encoder]'
 }
+ranks_that_compute_the_same_are_compared() {
+  # Two by four ranks, of which those along `model` have the same rows.
+  block image >i.rules
+  "$clients/scene" "$bathymetry" 91 12 .
+  local words=(--order 4 --steps 5 --dx 2400 --dt 15 --friction 0.0005) piece
+  program shallow --in level.npy --depth depth.npy --out right.npy \
+    "${words[@]}"
+  run 0 "$sundog" split --parts 30,20,20,21 level.npy
+  run 0 "$sundog" split --parts 30,20,20,21 depth.npy
+  piece='i=$(({rank} % 4)); o=$(({rank} / 4))'
+  run 0 "$sundog" run --device host -n 8 --view shard --rules i.rules -- \
+    sh -c "$piece; exec $clients/shallow --in level.\$i.npy --depth \
+      depth.\$i.npy --out out\$o.\$i.npy ${words[*]}"
+  says err 'H 91 = 30+20+20+21 over y=4, view shard'
+  lacks err 'not compared'
+  for o in 0 1; do
+    run 0 "$sundog" join "all$o.npy" "out$o.0.npy" "out$o.1.npy" \
+      "out$o.2.npy" "out$o.3.npy"
+    run 0 "$sundog" diff right.npy "all$o.npy"
+  done
+}
 
 cases every_block_of_rules_is_run_here \
   the_fields_of_the_commands_are_cut_and_joined \
   training_has_the_losses_that_are_printed \
   a_field_on_a_circle_is_that_of_one_rank \
   tokens_see_the_window_of_their_section \
-  what_is_kept_for_gradients_changes_no_loss rules_of_a_decoder_are_read
+  what_is_kept_for_gradients_changes_no_loss rules_of_a_decoder_are_read \
+  ranks_that_compute_the_same_are_compared
