@@ -89,6 +89,32 @@ static sdg_stream_kind_t stream_kind(const sdg_entry_t *info) {
              : SDG_STREAM_GIVEN;
 }
 
+// Vectors of calls that compute element by element are as long as they are said
+// to be, and not all of an allocation.
+static void vectors_trim(const sdg_entry_t *info, const void *args,
+                         sdg_touch_t *touch) {
+  sdg_vector_t v;
+  info->vector(args, &v);
+  size_t bytes = sdg_capture_type_bytes(v.type_x);
+  bool adds = v.op == SDG_VECTOR_AXPY;
+  if ((!adds && v.op != SDG_VECTOR_SCAL) || v.n < 1 || bytes == 0 ||
+      (adds && v.type_y != v.type_x))
+    return;
+  for (int i = 0; i < touch->accesses; i++) {
+    sdg_access_t *access = &touch->access[i];
+    bool is_y = adds && access->at == (uintptr_t)v.y;
+    if (!is_y && access->at != (uintptr_t)v.x)
+      continue;
+    int64_t step = is_y ? v.incy : v.incx;
+    step = step < 0 ? -step : step;
+    access->width = access->pitch =
+        ((size_t)(v.n - 1) * (size_t)step + 1) * bytes;
+    access->height = 1;
+  }
+  if (v.incx == 1 && (!adds || v.incy == 1))
+    touch->elementwise = bytes;
+}
+
 // What an invocation does to memory, by the table alone.
 static void touch_read(int entry, const void *args, sdg_touch_t *touch) {
   const sdg_entry_t *info = &sdg_entry[entry];
@@ -115,6 +141,9 @@ static void touch_read(int entry, const void *args, sdg_touch_t *touch) {
         .height = size_at(args, row->height, 1),
     };
   }
+  touch->elementwise = 0;
+  if (info->vector)
+    vectors_trim(info, args, touch);
 }
 
 // Where a descriptor says how long a tensor is, nothing behind it is touched.

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "rules/compare.h"
+#include "rules/elements.h"
 #include "rules/instep.h"
 #include "rules/registry.h"
 #include "rules/uploads.h"
@@ -287,6 +288,18 @@ static sdg_status_t accesses_settle(const sdg_touch_t *touch,
   return SDG_OK;
 }
 
+// What is written stays in pieces; scalars may lie in device memory.
+static sdg_status_t elements_run(const sdg_touch_t *touch, cudaStream_t stream,
+                                 sdg_report_row_t *row) {
+  for (int i = 0; i < touch->accesses; i++)
+    if (touch->access[i].width == 0)
+      SDG_TRY(
+          sdg_memory_settle(&touch->access[i], NULL, touch->name, stream, row));
+  if (!sdg_elements_stay(&table, touch)) // these lay in one allocation
+    return accesses_settle(touch, stream, row);
+  return sdg_elements_note(&table, touch, sdg_job_mesh(), sdg_job_rank());
+}
+
 // A small copy out of device memory to where there is none.
 static const sdg_access_t *host_read(const sdg_touch_t *touch) {
   const sdg_access_t *from = NULL;
@@ -317,7 +330,9 @@ static sdg_status_t touch_run(const sdg_touch_t *touch) {
     return SDG_OK;
   sdg_report_row_t *row = NULL;
   const sdg_access_t *read = host_read(touch);
-  if (table.buffers > 0)
+  if (table.buffers > 0 && sdg_elements_stay(&table, touch))
+    SDG_TRY(elements_run(touch, stream, row));
+  else if (table.buffers > 0)
     SDG_TRY(accesses_settle(touch, stream, row));
   // Another thread's copies have no place in the order of all ranks.
   if (read && sdg_memory_owned()) {

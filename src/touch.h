@@ -32,6 +32,10 @@ typedef struct sdg_touch {
   const void *stream; /* cudaStream_t, or the handle */
   bool everything;    /* may touch any device memory */
   bool copies;        /* from `access` that reads to that which writes */
+  /* Bytes of an element, where the call computes each element of the vector
+   * that it writes of those at its place there and in the vector that it reads,
+   * if any; these are the accesses that have a width. 0: it is none such. */
+  size_t elementwise;
   int accesses;
   sdg_access_t access[SDG_ACCESSES_MAX];
 } sdg_touch_t;

@@ -4,6 +4,7 @@
  *
  * usage: layers [--hidden H] [--inputs I] [--tokens T] [--outputs O]
  *               [--ranks P --rank I] [--state native|piece|whole] [--slack]
+ *               [--scale]
  *
  * With --ranks a process has its even piece of the hidden units (of the
  * weights) and of the tokens (of what goes in and out), and no more memory than
@@ -21,7 +22,7 @@
 #include <string.h>
 
 static int hidden = 4096, inputs = 1024, tokens = 60, outputs = 1024;
-static int ranks = 1, rank, slack;
+static int ranks = 1, rank, slack, scale;
 
 static void *memory(size_t count, const float *values, size_t room) {
   void *at;
@@ -71,7 +72,7 @@ static int wrong_count(const float *y, int t0, int t1) {
     for (int o = 0; o < outputs; o++) {
       double sum = 0, most = 1;
       for (int i = 0; i < hidden; i++) {
-        double term = (double)number(3, o, i) * h[i];
+        double term = (double)number(3, o, i) * h[i] * (scale ? 0.375 : 1);
         sum += term;
         most += fabs(term);
       }
@@ -85,9 +86,11 @@ static int wrong_count(const float *y, int t0, int t1) {
 
 static int words(int argc, char **argv, const char **state) {
   static const struct option table[] = {
-      {"hidden", 1, 0, 'h'},  {"inputs", 1, 0, 'i'}, {"tokens", 1, 0, 't'},
-      {"outputs", 1, 0, 'o'}, {"ranks", 1, 0, 'n'},  {"rank", 1, 0, 'r'},
-      {"state", 1, 0, 's'},   {"slack", 0, 0, 'l'},  {0}};
+      {"hidden", 1, 0, 'h'}, {"inputs", 1, 0, 'i'},
+      {"tokens", 1, 0, 't'}, {"outputs", 1, 0, 'o'},
+      {"ranks", 1, 0, 'n'},  {"rank", 1, 0, 'r'},
+      {"state", 1, 0, 's'},  {"slack", 0, 0, 'l'},
+      {"scale", 0, 0, 'c'},  {0}};
   int *const to[] = {&hidden, &inputs, &tokens, &outputs, &ranks, &rank};
   static const char keys[] = "hitonr";
   for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
@@ -96,6 +99,8 @@ static int words(int argc, char **argv, const char **state) {
       *state = optarg;
     else if (c == 'l')
       slack = 1;
+    else if (c == 'c')
+      scale = 1;
     else if (key)
       *to[key - keys] = atoi(optarg);
     else
@@ -123,11 +128,17 @@ int main(int argc, char **argv) {
   int piece = !strcmp(state, "piece"), whole = !strcmp(state, "whole");
   int m = whole ? hidden : units, n = piece ? own : tokens;
   const float one = 1, zero = 0;
-  if (cublasCreate(&blas) ||
-      cublasSgemm(blas, CUBLAS_OP_N, CUBLAS_OP_N, m, n, inputs, &one, up, units,
-                  x, inputs, &zero, h, units) ||
-      cublasSgemm(blas, CUBLAS_OP_N, CUBLAS_OP_N, outputs, n, m, &one, down,
-                  outputs, h, units, &zero, y, outputs)) {
+  const float half = 0.5f, less = -0.25f;
+  int all_units = units * tokens, bad = 0;
+  bad |= cublasCreate(&blas);
+  bad = bad || cublasSgemm(blas, CUBLAS_OP_N, CUBLAS_OP_N, m, n, inputs, &one,
+                           up, units, x, inputs, &zero, h, units);
+  if (scale)
+    bad = bad || cublasSscal(blas, all_units, &half, h, 1) ||
+          cublasSaxpy(blas, all_units, &less, h, 1, h, 1);
+  bad = bad || cublasSgemm(blas, CUBLAS_OP_N, CUBLAS_OP_N, outputs, n, m, &one,
+                           down, outputs, h, units, &zero, y, outputs);
+  if (bad) {
     fprintf(stderr, "layers: cuBLAS failed\n");
     return 1;
   }
