@@ -181,6 +181,24 @@ static int conv_early(const sdg_call_t *call, bool *out_first) {
              : -1;
 }
 
+// The gradient of the filter sees the rows of x that forward saw.
+static int conv_leaves(const sdg_call_t *call, bool *out_first,
+                       uint64_t *io_hash) {
+  sdg_conv_kind_t kind = sdg_conv_kind(call);
+  sdg_conv_t conv;
+  *out_first = kind == SDG_CONV_FORWARD;
+  if (call->is_query || (kind != SDG_CONV_WGRAD && kind != SDG_CONV_FORWARD) ||
+      conv_find(call, &conv) != SDG_OK)
+    return -1;
+  for (int d = 2; io_hash && d < call->operand[conv.x].dims; d++) {
+    const sdg_window_t *w = &conv.spec.window[d];
+    const int64_t number[] = {w->kernel, w->stride, w->dilation, w->pad};
+    for (int i = 0; i < 4; i++)
+      *io_hash = (*io_hash ^ (uint64_t)number[i]) * UINT64_C(1099511628211);
+  }
+  return conv.x;
+}
+
 static int conv_fetches(const sdg_call_t *call, const sdg_tagging_t *tagging) {
   (void)tagging;
   return sdg_conv_kind(call) == SDG_CONV_FORWARD
@@ -291,6 +309,7 @@ const sdg_rule_t sdg_rule_conv = {
     .meet = conv_meet,
     .fetches = conv_fetches,
     .early = conv_early,
+    .leaves = conv_leaves,
     .key = conv_key,
     .scalars = conv_scalars,
     .plan = conv_plan,

@@ -207,8 +207,9 @@ static sdg_status_t client_close(void *user, sdg_plan_t *plan) {
   return sdg_plan_workspace(plan, most, &state->workspace_slab);
 }
 
-static sdg_window_client_t client_make(client_t *client) {
+static sdg_window_client_t client_make(client_t *client, bool keeps_x) {
   return (sdg_window_client_t){
+      .keeps_x = keeps_x,
       .x = client->conv->x,
       .y = client->conv->y,
       .z = client->conv->z,
@@ -233,7 +234,7 @@ sdg_status_t sdg_conv_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
   sdg_conv_t conv;
   SDG_TRY(sdg_conv_init(call, tagging, &conv));
   client_t client = {call, &conv, arguments_get(call)};
-  sdg_window_client_t window = client_make(&client);
+  sdg_window_client_t window = client_make(&client, tagging->section->keeps_x);
   sdg_window_piece_t view;
   (void)sdg_window_op_view(&conv.op, &view);
   sdg_conv_view_settle(call, &conv, &view, client.arguments.w_desc,
@@ -277,7 +278,7 @@ static sdg_status_t share_make(const sdg_call_t *call,
                                const sdg_tagging_t *tagging, sdg_conv_t *conv,
                                sdg_plan_t **out_plan) {
   client_t client = {call, conv, arguments_get(call)};
-  sdg_window_client_t window = client_make(&client);
+  sdg_window_client_t window = client_make(&client, false);
   sdg_share_t *share = sdg_share_create(sdg_mesh_ranks(tagging->mesh));
   sdg_status_t status = SDG_OK;
   if (!share)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "rules/instep.h"
+#include "rules/kept.h"
 #include "rules/memory.h"
 #include "rules/step.h"
 #include "src/job.h"
@@ -102,21 +103,29 @@ static sdg_early_t early_of(const sdg_plan_entry_t *second, sdg_call_t *call,
   return (sdg_early_t){second->plan, call};
 }
 
-static sdg_status_t first_run(sdg_call_t *call, const sdg_plan_entry_t *entry,
+// Counts the call, and carries it out with what its forward call has left.
+static sdg_status_t own_run(sdg_call_t *call, sdg_plan_entry_t *entry,
+                            cudaStream_t stream, const sdg_early_t *early) {
+  if (entry->leaves != SDG_EARLY_NONE)
+    return sdg_kept_run(call, entry, stream, early);
+  sdg_report_count(entry->row, entry->plan);
+  return sdg_step_run_with(call, entry, stream, early);
+}
+
+static sdg_status_t first_run(sdg_call_t *call, sdg_plan_entry_t *entry,
                               cudaStream_t stream) {
   state_t *state = state_get();
   const sdg_operand_t *tensor = &call->operand[entry->operand];
   const sdg_plan_entry_t *second = second_of(entry);
-  sdg_report_count(entry->row, entry->plan);
   first_note(state, entry, tensor);
   if (!second)
-    return sdg_step_run(call, entry, stream);
+    return own_run(call, entry, stream, NULL);
   sdg_call_t with = {.operands = 0};
   sdg_early_t early = early_of(second, &with, call->entry_name, tensor->data);
   sdg_report_received(entry->row, second->plan);
   state->sent = true;
   state->whose = *second->key;
-  SDG_TRY(sdg_step_run_with(call, entry, stream, &early));
+  SDG_TRY(own_run(call, entry, stream, &early));
   return sdg_options_get()->check
              ? sdg_exec_digest(&early, stream, &state->digest)
              : SDG_OK;
@@ -240,8 +249,7 @@ sdg_status_t sdg_early_run(sdg_call_t *call, sdg_plan_entry_t *entry,
     return first_run(call, entry, stream);
   if (entry->part == SDG_EARLY_SECOND)
     return second_run(call, entry, stream);
-  sdg_report_count(entry->row, entry->plan);
-  return sdg_step_run(call, entry, stream);
+  return own_run(call, entry, stream, NULL);
 }
 
 // ---- the whole view --------------------------------------------------------

@@ -55,6 +55,10 @@ struct sdg_plan_entry {
   bool asked;  /* SECOND: the ranks have told each other */
   sdg_plan_key_t
       *early; /* FIRST: whose exchange goes along; owned, NULL: none */
+  /* rules/kept.h: */
+  sdg_early_part_t leaves;
+  int left;          /* the tensor of which messages are kept */
+  uint64_t messages; /* which ones they are */
 };
 
 void sdg_plan_key_make(const sdg_call_t *call, const sdg_rule_t *rule,

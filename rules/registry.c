@@ -6,6 +6,7 @@
 #include <cudnn.h>
 
 #include "rules/early.h"
+#include "rules/kept.h"
 #include "rules/firsts.h"
 #include "rules/instep.h"
 #include "rules/label.h"
@@ -176,6 +177,7 @@ void sdg_registry_reset(void) {
   // Where plans are made, all ranks make the communicators.
   sdg_plancache_forget();
   sdg_early_forget();
+  sdg_kept_forget();
   sdg_values_reset();
   sdg_forget_device();
 }

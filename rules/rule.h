@@ -86,6 +86,11 @@ typedef struct sdg_rule {
    * (rules/early.h): that tensor, and which one this is; -1: of none. The first
    * one reads no more of it than its rows. NULL: there are none. */
   int (*early)(const sdg_call_t *call, bool *out_first);
+  /* Of two calls, the second of which gets the same messages of a tensor as the
+   * first (rules/kept.h): that tensor, and which one this is; -1: of none.
+   * io_hash (may be NULL): mixed with what decides the messages beside types
+   * and placements. NULL: there are none. */
+  int (*leaves)(const sdg_call_t *call, bool *out_first, uint64_t *io_hash);
   /* Numbers that, with entry and generations, decide the plan: algorithm,
    * workspace size, which scalars are zero. At most SDG_RULE_KEYS. Returns how
    * many. */

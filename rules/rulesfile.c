@@ -130,7 +130,7 @@ static sdg_status_t shard_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
                                 sdg_rules_t *rules) {
   static const char *const strategies[] = {"auto", "repair", "extend",
                                            "halo", "heads",  "gather"};
-  static const char *const keeps[] = {"no", "dy"};
+  static const char *const keeps[] = {"no", "dy", "x", "x dy"};
   sdg_section_t *section = &draft->section;
   sdg_place_t place = {drafts->source, section->line};
   int index;
@@ -160,8 +160,9 @@ static sdg_status_t shard_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
                           "'c' is where sums are, which 'sum = no' leaves to "
                           "the program");
   text = value_of(drafts, draft, SDG_KEY_KEEP, "", "no", &place);
-  SDG_TRY(sdg_choice_parse(&place, text, "keep", keeps, 2, &index));
-  section->keeps_dy = index == 1;
+  SDG_TRY(sdg_choice_parse(&place, text, "keep", keeps, 4, &index));
+  section->keeps_dy = index & 1;
+  section->keeps_x = index >= 2;
   text = value_of(drafts, draft, SDG_KEY_WRAP, "SUNDOG_WRAP", options->wrap,
                   &place);
   SDG_TRY(sdg_wrap_parse(&place, text, section));

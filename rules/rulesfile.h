@@ -29,7 +29,8 @@
  *                           over which of the split's axes gradients of
  *                           weights, biases and scales are summed; default:
  *                           yes, all of them. no: the program does it
- *     keep = dy | no        dy: between a convolution's gradient of the filter
+ *     keep = x dy | x | dy | no
+ *                           dy: between a convolution's gradient of the filter
  *                           and the gradient of the data that comes next, the
  *                           program does not write the dy that both get; then
  *                           the halo of dy travels during the first. Shard view
@@ -211,7 +212,8 @@ typedef struct sdg_section {
   sdg_axes_t pending;  /* of a label: axes over which values are still to be */
   bool pending_max;    /* combined: by their maximum, not their sum */
   bool keeps_dy;       /* see `keep` above */
-  unsigned wrap;       /* bit 1 << sdg_dim_t */
+  bool keeps_x;
+  unsigned wrap;            /* bit 1 << sdg_dim_t */
   sdg_strategy_t strategy;  /* of windows: auto, repair, extend */
   sdg_strategy_t attention; /* auto, halo, heads, gather */
   sdg_window_choice_t window;

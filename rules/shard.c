@@ -10,6 +10,7 @@
 #include "rules/early.h"
 #include "rules/history.h"
 #include "rules/instep.h"
+#include "rules/kept.h"
 #include "rules/lacking.h"
 #include "rules/meet.h"
 #include "rules/memory.h"
@@ -296,6 +297,8 @@ static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
   sdg_compared_t *compared = NULL;
   if (status == SDG_OK)
     status = sdg_compare_plan(call, rule, rules, tagging, &compared);
+  uint64_t messages =
+      status == SDG_OK ? sdg_kept_messages(call, rule, tagging) : 0;
   verdict_fini(&verdict);
   if (status != SDG_OK)
     goto fail;
@@ -311,6 +314,7 @@ static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
     memcpy((*out_entry)->written, written, sizeof written);
     (*out_entry)->compared = compared;
     sdg_early_ready(call, rule, section, *out_entry);
+    sdg_kept_ready(call, rule, messages, *out_entry);
     return SDG_OK;
   }
 fail:
@@ -365,25 +369,31 @@ static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
   *out_way = !entry                 ? WAY_UNTAGGED
              : entry->plan->literal ? WAY_LITERAL
                                     : WAY_DONE;
-  if (!entry)
+  if (!entry) {
+    sdg_kept_written(call);
     return SDG_OK;
+  }
   sdg_history_use(entry->recorded);
   if (entry->boxes)
     sdg_values_expect(call, entry->boxes);
-  SDG_TRY(sdg_instep_check(call, rule, entry->hash + sdg_early_mark(entry)));
+  SDG_TRY(sdg_instep_check(call, rule,
+                           entry->hash + sdg_early_mark(entry) +
+                               sdg_kept_mark(call, entry)));
   SDG_TRY(memory_check(call));
   sdg_report_wait(entry->row, wait_ns);
   call->result = entry->plan->refusal;
   if (!call->result)
     SDG_TRY(sdg_compare_call(call, entry->compared));
   bool nothing = entry->plan->literal && entry->plan->steps == 0 &&
-                 entry->part == SDG_EARLY_NONE;
+                 entry->part == SDG_EARLY_NONE &&
+                 entry->leaves == SDG_EARLY_NONE;
   if (!nothing && !call->result)
     SDG_TRY(plan_run(call, entry));
   else
     sdg_report_count(entry->row, entry->plan);
   if (!call->result)
     written_note(call, entry);
+  sdg_kept_written(call);
   return SDG_OK;
 }
 

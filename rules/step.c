@@ -242,6 +242,15 @@ sdg_status_t sdg_step_run_with(sdg_call_t *call, const sdg_plan_entry_t *entry,
   return outcome_judge(call, entry->plan, &outcome);
 }
 
+sdg_status_t sdg_step_run_kept(sdg_call_t *call, const sdg_plan_entry_t *entry,
+                               cudaStream_t stream, const sdg_early_t *early,
+                               void *kept, bool rest) {
+  sdg_outcome_t outcome;
+  SDG_TRY(sdg_exec_run_kept(entry->plan, call, stream, entry->row, early, kept,
+                            rest, &outcome));
+  return outcome_judge(call, entry->plan, &outcome);
+}
+
 sdg_status_t sdg_step_run_rest(sdg_call_t *call, const sdg_plan_entry_t *entry,
                                cudaStream_t stream) {
   sdg_outcome_t outcome;

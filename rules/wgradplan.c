@@ -27,6 +27,7 @@ typedef struct maker {
   slabs_t *slabs; // of each strip
   int strips;
   sdg_gradsum_t sum;
+  bool apart;   // messages do not arrive in what is assembled
   bool any;     // a sub-call was added
   int *message; // slab of each received message, -1: in place
   int refusal;  // the vendor's, of a piece
@@ -85,8 +86,9 @@ static sdg_status_t messages_add(maker_t *m) {
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
   for (int i = 0; i < m->strips; i++)
     into[i] = m->slabs[i].x;
-  sdg_status_t status = sdg_plan_messages(m->plan, &m->conv->op.transfer, m->x,
-                                          into, m->strips, m->message);
+  sdg_status_t status =
+      sdg_plan_messages(m->plan, &m->conv->op.transfer, m->x, into,
+                        m->apart ? 0 : m->strips, m->message);
   free(into);
   return status;
 }
@@ -132,6 +134,7 @@ typedef struct order {
   const char *strategy;      // of the plan where there is a view
   const sdg_box_t *x_there;  // rows of x that memory has right
   sdg_axes_t axes, sum_axes; // of messages, of sums
+  bool keeps_x;              // messages are kept
 } order_t;
 
 // *out_refusal: the vendor's status where its library does not take a piece;
@@ -146,6 +149,7 @@ static sdg_status_t plan_make(const sdg_call_t *call, const sdg_conv_t *conv,
       .view = view,
       .plan = sdg_plan_create(view ? order->strategy : "extend"),
       .copy = view ? SDG_COPY_STRIP : SDG_COPY_ACTIVATION,
+      .apart = order->keeps_x,
   };
   sdg_status_t status = maker_open(&maker, order->axes, order->sum_axes);
   if (status == SDG_OK)
@@ -194,7 +198,7 @@ static sdg_status_t shard_plan(const sdg_call_t *call, const sdg_conv_t *conv,
   sdg_strategy_t strategy = tagging->section->strategy;
   const order_t order = {"repair", &conv->op.x_box,
                          conv->op.communicates ? tagging->axes : 0,
-                         tagging->sum_axes};
+                         tagging->sum_axes, tagging->section->keeps_x};
   int refusal =
       sdg_conv_refusal(call, conv, tagging, sdg_grad_arguments(call).algo);
   if (refusal)
@@ -244,7 +248,8 @@ static sdg_status_t share_make(const sdg_call_t *call, const sdg_conv_t *conv,
   sdg_strategy_t strategy = tagging->section->strategy == SDG_STRATEGY_EXTEND
                                 ? SDG_STRATEGY_EXTEND
                                 : SDG_STRATEGY_AUTO;
-  const order_t order = {"window", &conv->op.x_box, 0, tagging->sum_axes};
+  const order_t order = {"window", &conv->op.x_box, 0, tagging->sum_axes,
+                         false};
   sdg_share_t *share = sdg_share_create(sdg_mesh_ranks(tagging->mesh));
   sdg_status_t status;
   if (!share)

@@ -128,8 +128,12 @@ static sdg_status_t steps_make(maker_t *m, bool extend) {
     SDG_TRY(strip_open(m, &piece[i], &strip[strips]));
     into[strips] = strip[strips].slabs.x;
   }
+  // What messages arrive in is kept by itself.
+  if (m->client->keeps_x)
+    strips = 0;
   SDG_TRY(sdg_plan_messages(m->plan, &m->op->transfer, m->x, into, strips,
                             m->message));
+  strips = pieces - view;
   SDG_TRY(sdg_plan_exchange(m->plan));
   for (int i = 0; i < strips; i++)
     SDG_TRY(strip_save(m, &strip[i]));

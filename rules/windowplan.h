@@ -18,6 +18,7 @@ typedef struct sdg_window_client {
   int x, y, z; /* operands; z is a second input cut like y, or -1 */
   /* Whether the op reads y before it writes it, or z at all. */
   bool reads_old;
+  bool keeps_x; /* messages arrive in nothing that is assembled */
   /* Gives the empty plan its state, state_destroy and run. */
   sdg_status_t (*open)(void *user, sdg_plan_t *plan);
   /* Adds the next sub-call, numbered from 0. *out_refusal: the vendor's status

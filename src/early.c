@@ -59,6 +59,8 @@ bool sdg_plan_is_early(const sdg_plan_t *plan, int operand) {
       exchanges++;
       if (!parcels_are_early(plan, step, operand))
         return false;
+    } else if (exchanges > 0 && step->kind == SDG_STEP_JOIN) {
+      continue; // before nothing that is on this lane
     } else if (exchanges > 0 || step->kind != SDG_STEP_COPY ||
                plan->slab[step->slab].operand != operand ||
                plan->slab[step->to].operand != SDG_SLAB_KEPT) {

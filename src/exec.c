@@ -152,6 +152,7 @@ static bool exchanges_over(const sdg_plan_t *plan, sdg_axes_t axes) {
 
 // Packs what goes early; it leaves at once where `plan` has no exchange that it
 // can go along with.
+// NULL: it has none any more.
 static sdg_status_t early_begin(const sdg_exec_t *exec, const sdg_plan_t *plan,
                                 cudaStream_t stream, sdg_parcels_t *out) {
   *out = (sdg_parcels_t){.exec = exec};
@@ -165,7 +166,7 @@ static sdg_status_t early_begin(const sdg_exec_t *exec, const sdg_plan_t *plan,
       continue;
     if (sdg_options_get()->check)
       SDG_TRY(sdg_messages_poison(exec, step, stream));
-    if (exchanges_over(plan, step->axes))
+    if (plan && exchanges_over(plan, step->axes))
       out->step = step;
     else
       SDG_TRY(sdg_messages_enqueue(exec, step, NULL, stream));
@@ -187,7 +188,8 @@ static sdg_status_t steps_run(const sdg_exec_t *exec, const order_t *order,
   const sdg_plan_t *plan = exec->plan;
   cudaStream_t stream[2] = {exec->stream, comm_stream};
   sdg_parcels_t early;
-  SDG_TRY(early_begin(order->early, plan, comm_stream, &early));
+  SDG_TRY(early_begin(order->early, order->rest ? NULL : plan, comm_stream,
+                      &early));
   *out_ahead = order->early;
   for (int i = 0; i < plan->steps; i++) {
     const sdg_step_t *step = &plan->step[i];
@@ -290,6 +292,25 @@ sdg_status_t sdg_exec_run_with(const sdg_plan_t *plan, const sdg_call_t *call,
   if (!sdg_vendor_get())
     return SDG_E_LIBRARY_MISSING;
   SDG_TRY(exec_open(plan, call, stream, &exec));
+  if (early) {
+    SDG_TRY(early_open(early, stream, &first));
+    order.early = &first;
+  }
+  return plan_run(&exec, &order, row, out);
+}
+
+sdg_status_t sdg_exec_run_kept(const sdg_plan_t *plan, const sdg_call_t *call,
+                               cudaStream_t stream, sdg_report_row_t *row,
+                               const sdg_early_t *early, void *kept, bool rest,
+                               sdg_outcome_t *out) {
+  sdg_exec_t exec = {.plan = plan, .call = call, .stream = stream}, first;
+  order_t order = {.rest = rest};
+  void *scratch;
+  if (!sdg_vendor_get())
+    return SDG_E_LIBRARY_MISSING;
+  SDG_TRY(sdg_scratch_get(SDG_SCRATCH_CALL, plan->scratch_bytes, &scratch));
+  exec.scratch = scratch;
+  exec.kept = kept;
   if (early) {
     SDG_TRY(early_open(early, stream, &first));
     order.early = &first;

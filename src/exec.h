@@ -48,6 +48,13 @@ sdg_status_t sdg_exec_run_with(const sdg_plan_t *plan, const sdg_call_t *call,
                                cudaStream_t stream, sdg_report_row_t *row,
                                const sdg_early_t *early,
                                sdg_outcome_t *out) SDG_MUST_CHECK;
+/* As sdg_exec_run_with, the plan's kept scratch in memory `kept` of the
+ * caller's. rest: its exchange has been carried out there, as that of a plan
+ * with the same messages. */
+sdg_status_t sdg_exec_run_kept(const sdg_plan_t *plan, const sdg_call_t *call,
+                               cudaStream_t stream, sdg_report_row_t *row,
+                               const sdg_early_t *early, void *kept, bool rest,
+                               sdg_outcome_t *out) SDG_MUST_CHECK;
 /* As sdg_exec_run, of a plan whose exchange was the last one carried out early;
  * no plan with kept scratch has been carried out since. */
 sdg_status_t sdg_exec_run_rest(const sdg_plan_t *plan, const sdg_call_t *call,

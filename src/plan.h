@@ -124,6 +124,7 @@ typedef struct sdg_plan {
   /* Per execution, for reports. */
   int64_t received_bytes;
   int64_t axis_bytes[SDG_AXES_MAX], sum_bytes; /* src/traffic.h */
+  int64_t sum_axis_bytes[SDG_AXES_MAX];        /* of sums alone */
   int64_t copied_bytes[SDG_COPY_COUNT];
   /* The rule's part. run() returns the vendor's status of sub-call `index`,
    * enqueued on `stream` (a cudaStream_t). */

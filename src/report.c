@@ -100,6 +100,14 @@ void sdg_report_received(sdg_report_row_t *row, const sdg_plan_t *plan) {
     add(&row->axis_bytes[i], plan->axis_bytes[i]);
 }
 
+void sdg_report_summed(sdg_report_row_t *row, const sdg_plan_t *plan) {
+  if (!row)
+    return;
+  add(&row->sum_bytes, plan->sum_bytes);
+  for (int i = 0; i < SDG_AXES_MAX; i++)
+    add(&row->axis_bytes[i], plan->sum_axis_bytes[i]);
+}
+
 void sdg_report_copied(sdg_report_row_t *row, const sdg_plan_t *plan) {
   for (int i = 0; row && i < SDG_COPY_COUNT; i++)
     add(&row->copied_bytes[i], plan->copied_bytes[i]);

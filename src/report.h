@@ -27,6 +27,8 @@ void sdg_report_update(sdg_report_row_t *row);
  * receives; what it copies. row may be NULL. */
 void sdg_report_moved(sdg_report_row_t *row, const sdg_plan_t *plan);
 void sdg_report_received(sdg_report_row_t *row, const sdg_plan_t *plan);
+/* The bytes of its sums alone. */
+void sdg_report_summed(sdg_report_row_t *row, const sdg_plan_t *plan);
 void sdg_report_copied(sdg_report_row_t *row, const sdg_plan_t *plan);
 /* Adds time that the host waited for other ranks. */
 void sdg_report_wait(sdg_report_row_t *row, int64_t wait_ns);

@@ -81,7 +81,7 @@ def convolution(dims, extents, words, mesh):
                 split_program('step', words, extents)),
             Way('shard', rules('shard'), where,
                 split_program('step', words, pieces), goal=False),
-            Way('kept', rules('shard', 'keep = dy\n'), where,
+            Way('kept', rules('shard', 'keep = x dy\n'), where,
                 split_program('step', words, pieces))]
     name = (f'{"x".join(map(str, extents))} k{kernel} s{stride} C={channels} '
             f'K={filters}, {"x".join(map(str, mesh))} ranks')

@@ -8,6 +8,8 @@ AXES = "abcd"
 # Of queries and keys of which one are on every rank: queries are no more, keys
 # more.
 HERE = 16
+# What rules may promise.
+KEEPS = ["no", "dy", "x", "x dy"]
 # Dimensions of products of matrices.
 PRODUCT = {"m": "M", "n": "N", "k": "K", "b": "BATCH"}
 
@@ -185,7 +187,7 @@ class Setting:
                   f"view = {self.view}", f"strategy = {self.strategy}",
                   f"wrap = {' '.join(self.wrap)}" if self.wrap else "",
                   f"window = {self.window[0]},{self.window[1]}"
-                  if self.window else "", "keep = dy" if self.keep else "",
+                  if self.window else "", f"keep = {KEEPS[self.keep]}",
                   f"sum = {'+'.join(self.sum)}" if self.sum not in
                   ("yes", "no") else f"sum = {self.sum}", sep="\n", file=rules)
         return count + ["--rules", file]

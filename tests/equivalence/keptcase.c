@@ -4,11 +4,13 @@
 // alone, bit for bit.
 //
 // usage: keptcase RANK SIZE steps|between|written|moved
+//        keptcase RANK SIZE step|x-between|x-written
 //
 // The tensors are this rank's rows. between: dy is written between the two
 // gradients, and the second is to be of what it is then. written, moved: the
 // same, and another dy; then the call is to fail, and so does the program, with
-// status 3.
+// status 3. step: forward, then both gradients. x-between, x-written: the same
+// of x, written between the forward call and the gradient of the filter.
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 #include <stdio.h>
@@ -31,7 +33,7 @@ static int rows, first;
 static cudnnHandle_t handle;
 static cudaStream_t other;
 static cudnnTensorDescriptor_t image;
-static float *x, *dy, *second, *dx, *w, *dw;
+static float *x, *y, *dy, *second, *dx, *w, *dw;
 static void *space;
 
 typedef struct layer {
@@ -77,10 +79,20 @@ static void layer_make(layer_t *l, int kernel) {
                                         CUDNN_DATA_FLOAT));
 }
 
-static void filter(const layer_t *l, const float *of) {
-  CHECK(cudnnConvolutionBackwardFilter(
+static cudnnStatus_t filter_try(const layer_t *l, const float *of) {
+  return cudnnConvolutionBackwardFilter(
       handle, &one, image, x, image, of, l->conv,
-      CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, space, ROOM, &zero, l->filter, dw));
+      CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, space, ROOM, &zero, l->filter, dw);
+}
+
+static void filter(const layer_t *l, const float *of) {
+  CHECK(filter_try(l, of));
+}
+
+static void forward(const layer_t *l) {
+  CHECK(cudnnConvolutionForward(handle, &one, image, x, l->filter, w, l->conv,
+                                CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, space,
+                                ROOM, &zero, image, y));
 }
 
 static cudnnStatus_t data(const layer_t *l, const float *of) {
@@ -141,6 +153,48 @@ static void all_steps(void) {
     steps(orders[i]);
 }
 
+static void filters_fetch(float *to) {
+  CHECK(cudaDeviceSynchronize());
+  CHECK(cudaMemcpy(to, dw, (size_t)C * C * 9 * sizeof *to,
+                   cudaMemcpyDeviceToHost));
+}
+
+// Forward and both gradients; `between` happens to x in between.
+static int x_steps(const char *between) {
+  float alone[C * C * 9], is[C * C * 9], factor = 1;
+  filter(&layer[0], dy);
+  filters_fetch(alone);
+  for (int i = 0; i < 4; i++) {
+    times(x, 1);
+    forward(&layer[0]);
+    if (i == 3 && strcmp(between, "x-between") == 0) {
+      times(x, 2);
+      factor = 2;
+    }
+    if (i == 3 && strcmp(between, "x-written") == 0)
+      clear(x);
+    int status = (int)filter_try(&layer[0], dy);
+    for (int more = 0; more < 100 && status == 0 && between[1] == '-' &&
+                       between[2] == 'w' && i == 3;
+         more++) {
+      CHECK(cudaDeviceSynchronize());
+      status = (int)filter_try(&layer[0], dy);
+    }
+    if (status)
+      return 3;
+    filters_fetch(is);
+    for (int k = 0; k < C * C * 9; k++)
+      if (is[k] != factor * alone[k]) {
+        fprintf(stderr, "keptcase: %s: dw %d is %g, not %g\n", between, k,
+                (double)is[k], (double)(factor * alone[k]));
+        return 1;
+      }
+    CHECK(data(&layer[0], dy));
+    compare(&layer[0], 1, between);
+  }
+  return 0;
+}
+
 static void open(int rank, int size) {
   rows = size == 1 ? 19 : 5 + 2 * rank;
   first = rank;
@@ -153,6 +207,7 @@ static void open(int rank, int size) {
   dy = device(count(), 2);
   second = device(count(), 3);
   dx = device(count(), 4);
+  y = device(count(), 7);
   first = 0; // what follows is the same on every rank
   w = device((size_t)C * C * 25, 5);
   dw = device((size_t)C * C * 25, 6);
@@ -172,6 +227,8 @@ int main(int argc, char **argv) {
     all_steps();
     return 0;
   }
+  if (strcmp(argv[3], "step") == 0 || argv[3][0] == 'x')
+    return x_steps(argv[3]);
   for (int i = 0; i < 3; i++) {
     times(dy, 1);
     filter(&layer[0], dy);

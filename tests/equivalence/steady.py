@@ -41,10 +41,12 @@ def wrong(case, view, before, after):
     if not re.match("conv|pool", case["op"]) or (moved and not fetched):
         return None
     order = told["order"]
-    # Two calls, the halo of the second of which goes with the first.
-    alone = case["op"] == "conv_gradients" and view == "shard" and \
-        not case.get("keep")
-    if order.count("G") > RUNS * (1 + alone):
+    # Two gradients, the halo of the second of which goes with the first; a
+    # forward call, which leaves its halo to the first.
+    keep = 3 if view == "whole" else case.get("keep", 0)
+    most = 2 - (keep & 1) if case["op"] == "conv_gradients" else \
+        3 - (keep > 0) if case["op"] == "conv_step" else 1
+    if order.count("G") > RUNS * most:
         return f"{order.count('G')} groups of messages in {RUNS} runs"
     # Each call: at most one group, parts of it, sums.
     if not re.fullmatch("(G?C+R*|G?R+|G)*", order):

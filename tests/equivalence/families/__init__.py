@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The families of ops that the equivalence tester knows."""
 from families.attention import Attention
-from families.conv import Convolution, Gradients
+from families.conv import Convolution, Gradients, Step
 from families.dropout import Dropout
 from families.move import Redistribution
 from families.neighborhood import Neighborhood
@@ -12,7 +12,7 @@ from families.pointwise import Pointwise
 from families.pool import Pooling
 from families.reduce import Reduction, Softmax
 
-FAMILIES = [Convolution(), Gradients(), Pooling(), Pointwise(), Dropout(), BatchNorm(),
+FAMILIES = [Convolution(), Gradients(), Step(), Pooling(), Pointwise(), Dropout(), BatchNorm(),
             ResponseNorm(), Reduction(), Softmax(), Matmul(), Neighborhood(),
             Network(), Redistribution(), Attention()]
 

@@ -213,6 +213,13 @@ class Gradients(Convolution):
                 super(Gradients, self).right({**case, "op": op}, t).items()}
 
 
+class Step(Gradients):
+    """Forward, then both gradients: for which the halo of x may be kept."""
+    ops = ("conv_step",)
+    sharded = ops
+    PAIR = ("conv_forward", "conv_filter", "conv_data")
+
+
 def make_holes(case, t, cut):
     """Infinities, and in cases of 2 NaN, in few places of one operand: of data
     near where it is cut, or anywhere."""

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps what forward calls bring of x, by its address.
+#include "rules/kept.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules/memory.h"
+#include "rules/step.h"
+#include "src/device.h"
+#include "src/options.h"
+#include "src/thread.h"
+#include "src/vendor.h"
+
+// As many forward calls ago one may have been whose messages are still read:
+// a number that is the same on every rank, whatever their addresses are.
+enum { SLOTS = 256 };
+
+// One forward call's messages.
+typedef struct slot {
+  const char *data; // x
+  size_t data_bytes;
+  uint64_t number;   // of the forward call, from 1; 0: nothing
+  uint64_t messages; // sdg_kept_messages
+  uint64_t digest;   // of what was sent; checked runs
+  void *memory;
+  size_t bytes;
+} slot_t;
+
+// Of a calling thread.
+typedef struct state {
+  slot_t *slot; // SLOTS, and one for messages that nobody keeps
+  uint64_t number;
+} state_t;
+static state_t states[SDG_CONTROL_THREADS]; // by the thread's channel
+
+static state_t *state_get(void) {
+  return &states[sdg_thread_channel()];
+}
+
+void sdg_kept_forget(void) {
+  for (int i = 0; i < SDG_CONTROL_THREADS; i++)
+    free(states[i].slot);
+  memset(states, 0, sizeof states);
+}
+
+// ---- which calls -----------------------------------------------------------
+
+static uint64_t mix(uint64_t hash, const void *data, size_t bytes) {
+  for (size_t i = 0; i < bytes; i++) // FNV-1a
+    hash = (hash ^ ((const unsigned char *)data)[i]) * UINT64_C(1099511628211);
+  return hash;
+}
+
+static uint64_t placement_mix(uint64_t hash, const sdg_placement_t *placement) {
+  for (int d = 0; d < placement->dims; d++) {
+    const sdg_part_t *part = &placement->part[d];
+    const sdg_split_t *split = &placement->split[d];
+    hash = mix(hash, &split->axes, sizeof split->axes);
+    hash = mix(hash, split->axis, (size_t)split->axes * sizeof split->axis[0]);
+    hash = mix(hash, part->offset,
+               ((size_t)part->pieces + 1) * sizeof part->offset[0]);
+  }
+  return hash;
+}
+
+static int part_of(const sdg_call_t *call, const sdg_rule_t *rule,
+                   bool *out_first) {
+  return rule && rule->leaves && rule->knows(call)
+             ? rule->leaves(call, out_first, NULL)
+             : -1;
+}
+
+uint64_t sdg_kept_messages(const sdg_call_t *call, const sdg_rule_t *rule,
+                           const sdg_tagging_t *tagging) {
+  bool first;
+  uint64_t hash = UINT64_C(14695981039346656037);
+  int operand = part_of(call, rule, &first);
+  if (operand < 0 || !tagging->section->keeps_x || tagging->fetch)
+    return 0;
+  const sdg_operand_t *tensor = &call->operand[operand];
+  for (int i = 0; i < call->operands; i++)
+    if (call->operand[i].stands_in)
+      return 0;
+  (void)rule->leaves(call, &first, &hash);
+  hash = mix(hash, &tensor->type, sizeof tensor->type);
+  hash = mix(hash, tensor->nesting,
+             (size_t)tensor->dims * sizeof tensor->nesting[0]);
+  for (int i = 0; i < call->operands; i++)
+    if (call->operand[i].role == SDG_ROLE_X ||
+        call->operand[i].role == SDG_ROLE_Y ||
+        call->operand[i].role == SDG_ROLE_DY)
+      hash = placement_mix(hash, &tagging->placement[i]);
+  return hash ? hash : 1;
+}
+
+void sdg_kept_ready(const sdg_call_t *call, const sdg_rule_t *rule,
+                    uint64_t messages, sdg_plan_entry_t *entry) {
+  bool first = false;
+  int operand = messages ? part_of(call, rule, &first) : -1;
+  if (operand < 0 || entry->plan->refusal)
+    return;
+  sdg_plan_keep(entry->plan);
+  if (!sdg_plan_is_early(entry->plan, operand))
+    return;
+  entry->leaves = first ? SDG_EARLY_FIRST : SDG_EARLY_SECOND;
+  entry->left = operand;
+  entry->messages = messages;
+}
+
+// ---- slots -----------------------------------------------------------------
+
+static slot_t *slot_find(const state_t *state, const void *data) {
+  for (int i = 0; state->slot && i < SLOTS; i++)
+    if (state->slot[i].number > 0 && state->slot[i].data == data)
+      return &state->slot[i];
+  return NULL;
+}
+
+static slot_t *slot_of(const sdg_call_t *call, const sdg_plan_entry_t *entry) {
+  const state_t *state = state_get();
+  slot_t *slot = entry->leaves == SDG_EARLY_SECOND
+                     ? slot_find(state, call->operand[entry->left].data)
+                     : NULL;
+  return slot && slot->messages == entry->messages &&
+                 slot->number + SLOTS > state->number
+             ? slot
+             : NULL;
+}
+
+uint32_t sdg_kept_mark(const sdg_call_t *call, const sdg_plan_entry_t *entry) {
+  const slot_t *slot = slot_of(call, entry);
+  return slot ? (uint32_t)slot->number << 1 : 0;
+}
+
+static sdg_status_t slots_open(state_t *state) {
+  if (!state->slot)
+    state->slot = calloc(SLOTS + 1, sizeof *state->slot);
+  return state->slot ? SDG_OK : sdg_fail(SDG_E_NO_MEMORY, "kept halos");
+}
+
+// The one of this x, or else the oldest.
+static slot_t *slot_take(state_t *state, const void *data) {
+  slot_t *oldest = slot_find(state, data);
+  for (int i = 0; !oldest || (i < SLOTS && oldest->data != data); i++)
+    if (!oldest || state->slot[i].number < oldest->number)
+      oldest = &state->slot[i];
+  return oldest;
+}
+
+static sdg_status_t memory_make(slot_t *slot, size_t bytes) {
+  const sdg_vendor_t *cuda = sdg_vendor_get();
+  if (!cuda)
+    return SDG_E_LIBRARY_MISSING;
+  if (bytes <= slot->bytes)
+    return SDG_OK;
+  // cudaFree waits for the work that uses the old memory.
+  SDG_TRY(sdg_device_check(cuda->cudaFree(slot->memory), "free of halos"));
+  slot->memory = NULL;
+  slot->bytes = 0;
+  if (cuda->cudaMalloc(&slot->memory, bytes) != cudaSuccess) {
+    (void)cuda->cudaGetLastError();
+    return sdg_fail(SDG_E_DEVICE_MEMORY, "%zu bytes for kept halos", bytes);
+  }
+  slot->bytes = bytes;
+  return SDG_OK;
+}
+
+static size_t bytes_of(const sdg_operand_t *operand) {
+  int64_t elements = 1;
+  for (int d = 0; d < operand->dims; d++)
+    elements += (operand->extent[d] - 1) * operand->stride[d];
+  return (size_t)elements * (size_t)operand->elem_bytes;
+}
+
+static sdg_status_t digest_make(sdg_call_t *call, const sdg_plan_entry_t *entry,
+                                cudaStream_t stream, uint64_t *out) {
+  const sdg_early_t early = {entry->plan, call};
+  return sdg_exec_digest(&early, stream, out);
+}
+
+// ---- running ---------------------------------------------------------------
+
+static sdg_status_t first_run(sdg_call_t *call, sdg_plan_entry_t *entry,
+                              cudaStream_t stream) {
+  state_t *state = state_get();
+  const sdg_operand_t *x = &call->operand[entry->left];
+  SDG_TRY(slots_open(state));
+  slot_t *slot = slot_take(state, x->data);
+  slot->number = 0;
+  state->number++;
+  SDG_TRY(memory_make(slot, entry->plan->kept_bytes));
+  sdg_report_count(entry->row, entry->plan);
+  if (sdg_options_get()->check)
+    SDG_TRY(digest_make(call, entry, stream, &slot->digest));
+  SDG_TRY(sdg_step_run_kept(call, entry, stream, NULL, slot->memory, false));
+  if (call->result)
+    return SDG_OK;
+  slot->data = x->data;
+  slot->data_bytes = bytes_of(x);
+  slot->number = state->number;
+  slot->messages = entry->messages;
+  return SDG_OK;
+}
+
+static sdg_status_t promise_check(sdg_call_t *call,
+                                  const sdg_plan_entry_t *entry,
+                                  const slot_t *slot, cudaStream_t stream) {
+  uint64_t digest;
+  if (!sdg_options_get()->check)
+    return SDG_OK;
+  SDG_TRY(digest_make(call, entry, stream, &digest));
+  return digest == slot->digest
+             ? SDG_OK
+             : sdg_fail(SDG_E_KEPT,
+                        "rows of x of %s have changed since the forward call",
+                        call->entry_name);
+}
+
+sdg_status_t sdg_kept_run(sdg_call_t *call, sdg_plan_entry_t *entry,
+                          cudaStream_t stream, const sdg_early_t *early) {
+  state_t *state = state_get();
+  if (entry->leaves == SDG_EARLY_FIRST)
+    return first_run(call, entry, stream);
+  slot_t *slot = slot_of(call, entry);
+  if (slot) {
+    sdg_report_count(entry->row, NULL);
+    sdg_report_copied(entry->row, entry->plan);
+    sdg_report_summed(entry->row, entry->plan);
+    SDG_TRY(promise_check(call, entry, slot, stream));
+    return sdg_step_run_kept(call, entry, stream, early, slot->memory, true);
+  }
+  SDG_TRY(slots_open(state));
+  slot = &state->slot[SLOTS];
+  SDG_TRY(memory_make(slot, entry->plan->kept_bytes));
+  sdg_report_count(entry->row, entry->plan);
+  return sdg_step_run_kept(call, entry, stream, early, slot->memory, false);
+}
+
+void sdg_kept_written(const sdg_call_t *call) {
+  const state_t *state = state_get();
+  for (int i = 0; state->slot && i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    const char *data = operand->data;
+    size_t bytes = operand->is_output && data ? bytes_of(operand) : 0;
+    for (slot_t *s = state->slot; bytes && s < state->slot + SLOTS; s++)
+      if (data < s->data + s->data_bytes && s->data < data + bytes)
+        s->number = 0;
+  }
+}
