@@ -372,20 +372,36 @@ int sdg_capture_touch_memory(int entry, const void *args, const void *caller) {
   return refused ? refusal_of(entry) : 0;
 }
 
-void sdg_capture_note(int entry, const void *args, const void *caller) {
+int sdg_capture_note(int entry, const void *args, const void *caller) {
   if (is_foreign(caller))
-    return;
+    return 0;
   sdg_touch_t touch;
   sdg_vector_t vector;
+  int result = 0;
   enter();
   if (sdg_entry[entry].vector) {
     sdg_entry[entry].vector(args, &vector);
-    sdg_outside_vector(&vector);
+    if (vector.op <= SDG_VECTOR_INDEX)
+      result = sdg_registry_value(&vector, false);
+    else
+      sdg_outside_vector(&vector);
   } else {
     touch_read(entry, args, &touch);
     sdg_outside_touch(&touch);
   }
   leave();
+  return result;
+}
+
+int sdg_capture_made(int entry, const void *args, const void *caller) {
+  if (is_foreign(caller))
+    return 0;
+  sdg_vector_t vector;
+  enter();
+  sdg_entry[entry].vector(args, &vector);
+  int result = sdg_registry_value(&vector, true);
+  leave();
+  return result;
 }
 
 size_t sdg_capture_type_bytes(int type) {

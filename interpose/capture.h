@@ -29,8 +29,10 @@ int sdg_capture_opaque(int entry, const void *handle, const void *caller);
  * 0: the error for the program. */
 int sdg_capture_touch_memory(int entry, const void *args, const void *caller);
 /* Shard view: an entry is about to write memory of which something may be
- * known. */
-void sdg_capture_note(int entry, const void *args, const void *caller);
+ * known, or to make a value of it. Not 0: as above. */
+int sdg_capture_note(int entry, const void *args, const void *caller);
+/* It has made that value. */
+int sdg_capture_made(int entry, const void *args, const void *caller);
 /* cuBLAS has returned a value through a pointer, to host memory or not; 0 or
  * too many bytes: nothing is done. */
 int sdg_capture_result(int entry, void *result, size_t bytes,

@@ -528,10 +528,19 @@ def noted_probe(e):
     lines += [
         f'static COLD {join(e.ctype, f"noted_{e.name}")}({e.declaration()}) {{',
         f'  {fill_of(e)}',
-        f'  sdg_capture_note(SDG_ENTRY_{e.name}, &all, '
-        '__builtin_return_address(0));']
+        f'  int refusal = sdg_capture_note(SDG_ENTRY_{e.name}, &all,',
+        '                                 __builtin_return_address(0));',
+        '  if (refusal)', f'    return ({e.ctype})refusal;']
+    if e.vector_op() in ('NRM2', 'ASUM', 'DOT'):
+        lines += [
+            f'  {e.ctype} status = {real};',
+            '  if (status == CUBLAS_STATUS_SUCCESS)',
+            f'    refusal = sdg_capture_made(SDG_ENTRY_{e.name}, &all,',
+            '                               __builtin_return_address(0));',
+            f'  return refusal ? ({e.ctype})refusal : status;', '}', '']
+    else:
+        lines += [f'  TAIL return {untouched};', '}', '']
     return lines + [
-        f'  TAIL return {untouched};', '}', '',
         f'static {join(e.ctype, f"shard_{e.name}")}({e.declaration()}) {{',
         '  if (LIKELY(!sdg_hint_any()))',
         f'    TAIL return {untouched};',

@@ -5,6 +5,7 @@
 #define SDG_RULES_OUTSIDE_H
 
 #include "rules/vector.h"
+#include "src/status.h"
 #include "src/touch.h"
 
 /* Copies of memory take what is known along; of what is written otherwise
@@ -13,5 +14,12 @@ void sdg_outside_touch(const sdg_touch_t *touch);
 /* The same of calls on vectors: copies, sums and multiples of pieces are
  * pieces. */
 void sdg_outside_vector(const sdg_vector_t *vector);
+
+/* A value is about to be made of vectors. SDG_E_PIECE_VALUE where they are in
+ * pieces and nothing says what the value shall be, SDG_E_VALUE_KIND. */
+sdg_status_t sdg_outside_value(const sdg_vector_t *vector) SDG_MUST_CHECK;
+/* It was made: it becomes that of all pieces, where that is meant. Collective
+ * then. */
+sdg_status_t sdg_outside_combine(const sdg_vector_t *vector) SDG_MUST_CHECK;
 
 #endif

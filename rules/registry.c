@@ -12,10 +12,12 @@
 #include "rules/label.h"
 #include "rules/memory.h"
 #include "rules/nearest.h"
+#include "rules/outside.h"
 #include "rules/plancache.h"
 #include "rules/rule.h"
 #include "rules/setup.h"
 #include "rules/shard.h"
+#include "rules/together.h"
 #include "rules/values.h"
 #include "rules/vendor.h"
 #include "rules/whole.h"
@@ -168,6 +170,20 @@ int sdg_registry_result(const char *entry_name, void *result, size_t bytes) {
   return 1;
 }
 
+int sdg_registry_value(const sdg_vector_t *vector, bool made) {
+  if (sdg_job_disarmed())
+    return 0;
+  sdg_status_t status =
+      sdg_job_failed() ? sdg_fail(SDG_E_JOB_BROKEN, "%s", vector->entry_name)
+      : made           ? sdg_outside_combine(vector)
+                       : sdg_outside_value(vector);
+  sdg_log_set_place(NULL);
+  if (status == SDG_OK)
+    return 0;
+  sdg_report_fail();
+  return vendor_status(status, SDG_STREAM_CUBLAS);
+}
+
 bool sdg_registry_reset_due(void) {
   sdg_memory_forget();
   return !sdg_job_disarmed() && sdg_job_joined() && !sdg_job_failed();
@@ -179,6 +195,7 @@ void sdg_registry_reset(void) {
   sdg_early_forget();
   sdg_kept_forget();
   sdg_values_reset();
+  sdg_together_forget();
   sdg_forget_device();
 }
 

@@ -3,6 +3,7 @@
 #ifndef SDG_RULES_REGISTRY_H
 #define SDG_RULES_REGISTRY_H
 
+#include "rules/vector.h"
 #include "src/call.h"
 #include "src/status.h"
 #include "src/touch.h"
@@ -39,6 +40,9 @@ int sdg_registry_touch(const sdg_touch_t *touch);
 /* Whole view: a call has returned a value of so many bytes, which becomes the
  * first rank's if it is in host memory. Not 0: as above. */
 int sdg_registry_result(const char *entry_name, void *result, size_t bytes);
+/* Shard view: a value is about to be made of vectors (rules/outside.h), or,
+ * where `made`, was. Not 0: as above. */
+int sdg_registry_value(const sdg_vector_t *vector, bool made);
 /* The program is about to reset the device: what the program had there is
  * forgotten. True if sundog has something there, too: then, when the device has
  * done its work, sdg_registry_reset. */

@@ -131,6 +131,7 @@ static sdg_status_t shard_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
   static const char *const strategies[] = {"auto", "repair", "extend",
                                            "halo", "heads",  "gather"};
   static const char *const keeps[] = {"no", "dy", "x", "x dy"};
+  static const char *const values[] = {"error", "local", "global"};
   sdg_section_t *section = &draft->section;
   sdg_place_t place = {drafts->source, section->line};
   int index;
@@ -163,6 +164,10 @@ static sdg_status_t shard_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
   SDG_TRY(sdg_choice_parse(&place, text, "keep", keeps, 4, &index));
   section->keeps_dy = index & 1;
   section->keeps_x = index >= 2;
+  text = value_of(drafts, draft, SDG_KEY_VALUES, "SUNDOG_PIECE_VALUES",
+                  values[options->piece_values], &place);
+  SDG_TRY(sdg_choice_parse(&place, text, "values", values, 3, &index));
+  section->values = (sdg_piece_values_t)index;
   text = value_of(drafts, draft, SDG_KEY_WRAP, "SUNDOG_WRAP", options->wrap,
                   &place);
   SDG_TRY(sdg_wrap_parse(&place, text, section));
@@ -280,6 +285,7 @@ sdg_status_t sdg_rules_label(const sdg_rules_t *rules,
   if (section->is_local)
     return SDG_OK;
   section->view = SDG_VIEW_SHARD;
+  section->values = (sdg_piece_values_t)options->piece_values;
   strategy_set(section, (sdg_strategy_t)options->strategy);
   if (strcmp(text, "replicated") != 0)
     SDG_TRY(sdg_label_parse(&place, text, &rules->mesh, section));

@@ -30,12 +30,21 @@
  *                           weights, biases and scales are summed; default:
  *                           yes, all of them. no: the program does it
  *     keep = x dy | x | dy | no
- *                           dy: between a convolution's gradient of the filter
- *                           and the gradient of the data that comes next, the
- *                           program does not write the dy that both get; then
- *                           the halo of dy travels during the first. Shard view
- *                           (in the whole view sundog sees who writes);
- *                           default: no
+ *                           promises about a training step of a convolution,
+ *                           for the shard view (in the whole view sundog sees
+ *                           who writes). x: the program does not write x
+ *                           between the forward call and the gradient of the
+ *                           filter, which then gets the halo that the forward
+ *                           call brought. dy: between the gradient of the
+ *                           filter and that of the data, which comes next, it
+ *                           does not write the dy that both get; then the halo
+ *                           of dy travels during the first. Default: no
+ *     values = error | local | global
+ *                           shard view: what norms, sums and products of
+ *                           vectors by cuBLAS are of what a call on such a
+ *                           tensor wrote in pieces. global: of all pieces
+ *                           together, and collective. Default:
+ *                           SUNDOG_PIECE_VALUES, which is error
  *     wrap = DIM ...        periodic dimensions
  *     strategy = auto | repair | extend | halo | heads | gather
  *                           an op that has no strategy of that name chooses;
@@ -213,6 +222,7 @@ typedef struct sdg_section {
   bool pending_max;    /* combined: by their maximum, not their sum */
   bool keeps_dy;       /* see `keep` above */
   bool keeps_x;
+  sdg_piece_values_t values;
   unsigned wrap;            /* bit 1 << sdg_dim_t */
   sdg_strategy_t strategy;  /* of windows: auto, repair, extend */
   sdg_strategy_t attention; /* auto, halo, heads, gather */

@@ -18,8 +18,8 @@
 enum { INI_LINE_MAX = 196, INI_NAME_MAX = 47, FILE_BYTES_MAX = 1 << 20 };
 
 static const char *const key_names[SDG_KEY_COUNT] = {
-    "match",    "op",     "split", "parts", "view", "sum",  "wrap",
-    "strategy", "window", "a",     "b",     "c",    "keep", "sizes"};
+    "match",  "op", "split", "parts", "view", "sum",   "wrap",  "strategy",
+    "window", "a",  "b",     "c",     "keep", "sizes", "values"};
 enum { LOCAL_KEYS = 2 }; // the first two may stand in [local]
 
 static const char *const kind_names[] = {"mesh", "shard", "local"};

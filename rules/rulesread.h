@@ -22,6 +22,7 @@ typedef enum sdg_rules_key {
   SDG_KEY_C,
   SDG_KEY_KEEP,
   SDG_KEY_SIZES,
+  SDG_KEY_VALUES,
   SDG_KEY_COUNT,
 } sdg_rules_key_t;
 

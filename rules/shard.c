@@ -247,6 +247,36 @@ static sdg_status_t query_answer(sdg_call_t *call, const sdg_rules_t *rules,
   return status;
 }
 
+// A product is in pieces where its rows, columns or members are split, or its
+// sums stay in pieces.
+static sdg_hint_t product_hint(const sdg_section_t *section) {
+  const sdg_rule_matrix_t *c = &section->matrix[SDG_MATRIX_C];
+  sdg_axes_t axes = 0, sums = 0;
+  for (int i = 0; i < section->splits; i++)
+    *(section->split[i].dim == SDG_DIM_K ? &sums : &axes) |=
+        section->split[i].axes;
+  if (sums & ~section->sum_axes)
+    return 0; // the program makes the sums
+  for (int i = 0; i < c->splits; i++)
+    axes |= c->split[i].axes;
+  return SDG_HINT_KNOWN | axes;
+}
+
+// What is known of an output, and what values of its pieces shall be.
+static sdg_hint_t hint_of(const sdg_call_t *call, int index,
+                          const sdg_tagging_t *tagging) {
+  const sdg_section_t *section = tagging->section;
+  sdg_hint_t hint =
+      call->family == SDG_FAMILY_MATMUL
+          ? product_hint(section)
+          : sdg_ones_written(call, index, section, &tagging->placement[index]);
+  if (!(hint & SDG_HINT_AXES))
+    return hint;
+  return hint | (section->values == SDG_PIECE_VALUES_LOCAL    ? SDG_HINT_LOCAL
+                 : section->values == SDG_PIECE_VALUES_GLOBAL ? SDG_HINT_GLOBAL
+                                                              : 0);
+}
+
 static void written_fill(const sdg_call_t *call, const sdg_tagging_t *tagging,
                          sdg_written_t *out) {
   for (int i = 0; i < call->operands; i++) {
@@ -257,8 +287,7 @@ static void written_fill(const sdg_call_t *call, const sdg_tagging_t *tagging,
     out[i] = (sdg_written_t){
         .bytes = sdg_layout_bytes(&layout),
         .gaps = !sdg_layout_dense(&layout),
-        .hint =
-            sdg_ones_written(call, i, tagging->section, &tagging->placement[i]),
+        .hint = hint_of(call, i, tagging),
     };
   }
 }

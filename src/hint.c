@@ -90,15 +90,16 @@ sdg_hint_t sdg_hint_of(const void *at, size_t bytes) {
 }
 
 sdg_hint_t sdg_hint_within(const void *at, size_t bytes) {
-  sdg_hint_t axes = 0;
+  sdg_hint_t pieces = 0;
   if (!at || bytes == 0 || !sdg_hint_any())
     return 0;
   pthread_mutex_lock(&lock);
   for (int i = first_behind((uintptr_t)at);
        i < count && ranges[i].at < (uintptr_t)at + bytes; i++)
-    axes |= ranges[i].hint & SDG_HINT_AXES;
+    if (ranges[i].hint & SDG_HINT_AXES)
+      pieces = sdg_hint_join(pieces, ranges[i].hint);
   pthread_mutex_unlock(&lock);
-  return axes;
+  return pieces;
 }
 
 sdg_hint_t sdg_hint_around(const void *at, size_t bytes) {

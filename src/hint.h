@@ -20,7 +20,19 @@
  * pieces over; of none of them: every rank has the same. */
 typedef uint32_t sdg_hint_t;
 #define SDG_HINT_KNOWN (UINT32_C(1) << 31)
-#define SDG_HINT_AXES  (SDG_HINT_KNOWN - 1)
+#define SDG_HINT_AXES  ((UINT32_C(1) << SDG_AXES_MAX) - 1)
+/* Of pieces: values of them are each rank's own, or of all together; neither:
+ * there shall be none. */
+#define SDG_HINT_LOCAL  (UINT32_C(1) << 8)
+#define SDG_HINT_GLOBAL (UINT32_C(1) << 9)
+
+/* Of what is made of both: in pieces where one is. */
+static inline sdg_hint_t sdg_hint_join(sdg_hint_t a, sdg_hint_t b) {
+  if (!(a & SDG_HINT_AXES) || !(b & SDG_HINT_AXES))
+    return a & SDG_HINT_AXES ? a : b & SDG_HINT_AXES ? b : a && b ? a : 0;
+  return SDG_HINT_KNOWN | ((a | b) & SDG_HINT_AXES) |
+         (a & b & (SDG_HINT_LOCAL | SDG_HINT_GLOBAL));
+}
 
 /* How many hints there are: a look without the lock. */
 extern atomic_int sdg_hint_count;
@@ -34,8 +46,8 @@ static inline bool sdg_hint_any(void) {
 void sdg_hint_put(const void *at, size_t bytes, bool gaps, sdg_hint_t hint);
 /* Of exactly these bytes. */
 sdg_hint_t sdg_hint_of(const void *at, size_t bytes);
-/* Of any of these bytes: the axes over which some are in pieces; 0 where none
- * is known to be. */
+/* Of any of these bytes: over which axes some are in pieces, 0 where none is
+ * known to be. */
 sdg_hint_t sdg_hint_within(const void *at, size_t bytes);
 /* Of all of these bytes, by one range. */
 sdg_hint_t sdg_hint_around(const void *at, size_t bytes);

@@ -9,6 +9,7 @@
 #include "src/comm.h"
 #include "src/control.h"
 #include "src/job.h"
+#include "src/parted.h"
 #include "src/thread.h"
 
 enum { LOOKS = 20, LOOK_MS = 10 };
@@ -86,10 +87,13 @@ sdg_status_t sdg_lost_check(int channel, const char *what, bool has_failed) {
   if (ended[0] && (told = sdg_control_check(control, false)) != SDG_OK &&
       told != SDG_E_PEER_LOST)
     return sdg_control_check(control, true);
-  if (ended[0])
+  if (ended[0]) {
+    char parted[160];
+    sdg_parted_format(parted, sizeof parted);
     return sdg_fail(SDG_E_PEER_LOST,
-                    "%s, and %s of rank %d needs its part of a transfer", ended,
-                    what, sdg_job_rank());
+                    "%s, and %s of rank %d needs its part of a transfer%s",
+                    ended, what, sdg_job_rank(), parted);
+  }
   return told == SDG_OK ? SDG_OK : sdg_control_check(control, true);
 }
 

@@ -11,6 +11,7 @@
 #include "src/control.h"
 #include "src/control_state.h"
 #include "src/log.h"
+#include "src/parted.h"
 #include "src/segment.h"
 #include "src/stopwatch.h"
 
@@ -130,10 +131,14 @@ static sdg_status_t peer_look(const meeting_t *m, int rank) {
     return sdg_segment_fail(view, self, SDG_E_DIVERGED,
                             "rank %d is %s while rank %d waits for it at %s",
                             rank, where, self, m->what);
-  return sdg_segment_fail(
-      view, self, SDG_E_PEER_LOST,
-      "rank %d %s %s while rank %d waits for it at %s", rank,
-      left ? "ended" : sdg_segment_end_word(view, rank), where, self, m->what);
+  char parted[160] = "";
+  if (left)
+    sdg_parted_format(parted, sizeof parted);
+  return sdg_segment_fail(view, self, SDG_E_PEER_LOST,
+                          "rank %d %s %s while rank %d waits for it at %s%s",
+                          rank,
+                          left ? "ended" : sdg_segment_end_word(view, rank),
+                          where, self, m->what, parted);
 }
 
 // Called now and then by a waiter.

@@ -31,6 +31,13 @@ typedef enum sdg_strategy {
   SDG_STRATEGY_GATHER,
 } sdg_strategy_t;
 
+/* Of values that cuBLAS makes of what is in pieces. */
+typedef enum sdg_piece_values {
+  SDG_PIECE_VALUES_ERROR,
+  SDG_PIECE_VALUES_LOCAL,
+  SDG_PIECE_VALUES_GLOBAL,
+} sdg_piece_values_t;
+
 typedef enum sdg_threads {
   SDG_THREADS_NAMED,
   SDG_THREADS_ORDERED,

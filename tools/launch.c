@@ -25,6 +25,7 @@ enum {
   KEY_PARTS,
   KEY_STRATEGY,
   KEY_WRAP,
+  KEY_PIECE_VALUES,
   KEY_TIMEOUT,
   KEY_CHECK,
   KEY_TRACE,
@@ -51,6 +52,8 @@ static const struct argp_option launch_options[] = {
     {"strategy", KEY_STRATEGY, "auto|repair|extend|halo|heads|gather", 0,
      "How windows at the seams, and attention, are computed", 0},
     {"wrap", KEY_WRAP, "DIMS", 0, "Periodic dimensions, as in 'H W'", 0},
+    {"piece-values", KEY_PIECE_VALUES, "error|local|global", 0,
+     "What cuBLAS' norms, sums and products of vectors in pieces are", 0},
     {"timeout", KEY_TIMEOUT, "SECONDS", 0,
      "How long to wait for another rank (600)", 0},
     {"check", KEY_CHECK, NULL, 0, "Compare every tagged call between the ranks",
@@ -126,6 +129,9 @@ static error_t launch_parse(int key, char *argument, struct argp_state *state) {
     return 0;
   case KEY_WRAP:
     option_set(state, "SUNDOG_WRAP", argument);
+    return 0;
+  case KEY_PIECE_VALUES:
+    option_set(state, "SUNDOG_PIECE_VALUES", argument);
     return 0;
   case KEY_TIMEOUT:
     option_set(state, "SUNDOG_TIMEOUT", argument);

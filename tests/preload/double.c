@@ -116,6 +116,11 @@ int sdg_registry_result(const char *entry_name, void *result, size_t bytes) {
   return 0;
 }
 
+int sdg_registry_value(const sdg_vector_t *vector, bool made) {
+  (void)vector, (void)made;
+  return 0;
+}
+
 bool sdg_registry_reset_due(void) {
   return false;
 }

@@ -18,6 +18,7 @@ static const char full[] =
     "view  = shard\n"
     "sum   = no\n"
     "keep  = dy\n"
+    "values = local\n"
     "wrap  = W\n"
     "strategy = repair\n"
     "window = global\n"
@@ -50,10 +51,12 @@ START_TEST(a_full_file_is_read) {
   ck_assert_int_eq(field->view, SDG_VIEW_SHARD);
   ck_assert_uint_eq(field->sum_axes, 0);
   ck_assert(field->keeps_dy && !rest->keeps_dy);
+  ck_assert_int_eq(field->values, SDG_PIECE_VALUES_LOCAL);
+  ck_assert_int_eq(rest->values, SDG_PIECE_VALUES_ERROR);
   ck_assert_uint_eq(field->wrap, 1u << SDG_DIM_W);
   ck_assert_int_eq(field->strategy, SDG_STRATEGY_REPAIR);
   ck_assert_int_eq(field->window, SDG_WINDOW_GLOBAL);
-  ck_assert_str_eq(rest->name, "line 18");
+  ck_assert_str_eq(rest->name, "line 19");
   ck_assert_str_eq(rest->split[0].parts, "agree");
   ck_assert_int_eq(rest->split[0].dim, SDG_DIM_W);
   ck_assert_uint_eq(rest->sum_axes, rest->split[0].axes);
@@ -203,6 +206,8 @@ static const struct bad {
     {"[shard a]\nsplit = H\nview = whole\n[shard b]\nsplit = H\nview = shard\n",
      SDG_E_RULES_VALUE, 6, "another view"},
     {SHARD "split = H\nkeep = dx\n", SDG_E_RULES_WORD, 4, "nearest: dy"},
+    {SHARD "split = H\nvalues = globl\n", SDG_E_RULES_WORD, 4,
+     "nearest: global"},
     {"[shard a]\nsplit = H\nview = hole\n", SDG_E_RULES_WORD, 3,
      "nearest: whole"},
     {"[shrad a]\nsplit = H\n", SDG_E_RULES_WORD, 1, "nearest: shard"},
