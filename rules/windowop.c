@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "rules/bring.h"
+#include "rules/chain.h"
 #include "rules/tagging.h"
 
 bool sdg_window_op_periodic(const sdg_call_t *call,
@@ -89,23 +90,26 @@ static void advice_write(const sdg_window_t *window, const sdg_part_t *x,
                          const char *name, int64_t should, char *out,
                          size_t out_bytes) {
   sdg_part_t part;
-  int64_t made = 0;
+  int64_t extent, unit;
   char sizes[256] = "";
   snprintf(out, out_bytes, "; no parts of x would do (ask cuDNN for sizes)");
-  if (sdg_part_divide(sdg_part_extent(x), x->pieces, SDG_PART_EVEN,
-                      window->stride, &part) != SDG_OK)
+  if (!sdg_chain_unit(name, sdg_part_extent(x), should, window, x->pieces,
+                      &extent, &unit) ||
+      sdg_part_divide(extent, x->pieces, SDG_PART_EVEN, unit, &part) != SDG_OK)
     return;
-  for (int piece = 0; piece < part.pieces; piece++) {
-    int64_t rows = sdg_window_outputs(window, sdg_part_size(&part, piece));
-    made = rows > 0 && made >= 0 ? made + rows : -1;
-  }
   sdg_part_format(&part, sizes, sizeof sizes);
   sdg_part_fini(&part);
-  if (made == should)
-    snprintf(out, out_bytes,
-             ", which are those of x %s (sundog split --dim %s --parts "
-             "even/%lld -n %d)",
-             sizes, name, (long long)window->stride, x->pieces);
+  bool first = extent == sdg_part_extent(x);
+  snprintf(out, out_bytes,
+           ", which are those of %s %s%s (sundog split --dim %s --parts "
+           "even/%lld -n %d)%s",
+           first ? "x" : name, sizes,
+           first ? "" : ", of which earlier calls made x", name,
+           (long long)unit, x->pieces,
+           window->stride > 1
+               ? "; strides of later calls multiply the unit, all of which "
+                 "`sundog inspect` knows"
+               : "");
 }
 
 // The program's own output sizes are honoured where they add up.
@@ -122,9 +126,13 @@ outputs_compare(const sdg_window_op_t *op, const sdg_call_t *call,
   for (int d = 0; d < op->dims; d++) {
     int64_t is = sdg_placement_extent(given, d);
     int64_t should = sdg_placement_extent(ours, d);
-    if (is == should)
+    if (is == should) {
+      if (d >= 2 && x->split[d].axes > 0)
+        sdg_chain_note(names[d], sdg_placement_extent(x, d), should,
+                       &op->dim[d].window);
       continue;
-    char given_text[256], ours_text[256], advice[400] = "";
+    }
+    char given_text[256], ours_text[256], advice[512] = "";
     sdg_part_format(&given->part[d], given_text, sizeof given_text);
     sdg_part_format(&ours->part[d], ours_text, sizeof ours_text);
     if (d >= 2 && x->split[d].axes > 0)

@@ -163,6 +163,41 @@ START_TEST(strides_ask_for_aligned_parts) {
 }
 END_TEST
 
+// What a program computes of each piece, call after call, makes the whole.
+static void chain_check(const int64_t *stride, int count, int64_t h, int ranks,
+                        int64_t align) {
+  seen_call_t call[4];
+  sdg_part_t part;
+  int64_t size[16], whole = h;
+  for (int i = 0; i < count; i++) {
+    sdg_window_t window = {2 * stride[i] - 1, stride[i], 1, stride[i] - 1};
+    call[i] = call_make(window, whole, false);
+    whole = call[i].operand[1].extent[2];
+  }
+  candidate_t candidate = judged(call, count, ranks);
+  ck_assert_int_eq(candidate.faults, 0);
+  ck_assert_int_eq(candidate.align, align);
+  ck_assert_int_eq(
+      (int)sdg_part_divide(h, ranks, SDG_PART_EVEN, candidate.align, &part), 0);
+  for (int r = 0; r < ranks; r++)
+    size[r] = sdg_part_size(&part, r);
+  for (int i = 0; i < count; i++) {
+    int64_t sum = 0;
+    for (int r = 0; r < ranks; r++)
+      sum += size[r] = sdg_window_outputs(&call[i].window[0], size[r]);
+    ck_assert_int_eq(sum, call[i].operand[1].extent[2]);
+  }
+  sdg_part_fini(&part);
+}
+
+START_TEST(strides_multiply_down_the_network) {
+  chain_check((const int64_t[]){2, 2, 2}, 3, 1040, 4, 8);
+  chain_check((const int64_t[]){2, 2, 2}, 3, 1039, 4, 8); // halved: 520, 260
+  chain_check((const int64_t[]){3, 2}, 2, 100, 4, 6);
+  chain_check((const int64_t[]){3, 3}, 2, 200, 5, 9);
+}
+END_TEST
+
 START_TEST(sizes_that_never_add_up_are_a_fault_unless_they_are_asked_for) {
   seen_call_t call[2] = {call_make((sdg_window_t){3, 1, 1, 0}, 64, false)};
   candidate_t candidate = judged(call, 1, 2);
@@ -454,6 +489,7 @@ int main(void) {
   tcase_add_test(cases, least_rows_are_those_of_the_smallest_tensor);
   tcase_add_test(cases, calls_are_weighed_by_steps);
   tcase_add_test(cases, strides_ask_for_aligned_parts);
+  tcase_add_test(cases, strides_multiply_down_the_network);
   tcase_add_test(cases,
                  sizes_that_never_add_up_are_a_fault_unless_they_are_asked_for);
   tcase_add_test(cases, calls_that_cannot_be_split_are_faults);
