@@ -6,9 +6,9 @@
 #include <cudnn.h>
 
 #include "rules/early.h"
-#include "rules/kept.h"
 #include "rules/firsts.h"
 #include "rules/instep.h"
+#include "rules/kept.h"
 #include "rules/label.h"
 #include "rules/memory.h"
 #include "rules/nearest.h"
