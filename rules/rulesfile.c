@@ -94,8 +94,8 @@ static sdg_status_t view_parse(const sdg_drafts_t *drafts,
   if (section->view == SDG_VIEW_UNSAID) {
     place = (sdg_place_t){drafts->source, section->line};
     return sdg_place_fail(&place, SDG_E_VIEW_UNSAID,
-                          "add 'view = shard' or 'view = whole', or set "
-                          "SUNDOG_VIEW");
+                          "say --view shard or --view whole (SUNDOG_VIEW), or "
+                          "add 'view = shard' or 'view = whole'");
   }
   if (rules->view == SDG_VIEW_UNSAID)
     rules->view = section->view;

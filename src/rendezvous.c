@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -48,14 +49,13 @@ static void warn(sdg_rendezvous_wait_t *wait, const char *missing, int size) {
           missing, size);
 }
 
-// "its process exited with status 0" of a rank that `sundog run` started and
-// saw end; false if it did not.
-static bool rank_ended(int rank, char *out, size_t bytes) {
+// What `sundog run` has noted of the process of a rank; false: nothing.
+static bool note_read(const char *name, int rank, char *out, size_t bytes) {
   const char *folder = sdg_options_get()->report;
   char path[4096];
   if (!*folder)
     return false;
-  snprintf(path, sizeof path, "%s/ended-%d", folder, rank);
+  snprintf(path, sizeof path, "%s/%s-%d", folder, name, rank);
   int fd = sdg_fd_raise(open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (fd < 0)
     return false;
@@ -63,6 +63,20 @@ static bool rank_ended(int rank, char *out, size_t bytes) {
   close(fd);
   out[n > 0 ? n : 0] = '\0';
   return n > 0;
+}
+
+// "it ended with status 0" of a rank that `sundog run` saw end.
+static bool rank_ended(int rank, char *out, size_t bytes) {
+  return note_read("ended", rank, out, bytes);
+}
+
+// " (stopped by a signal)" of a rank that is, and that `sundog run` started.
+static const char *stopped_word(int rank) {
+  char pid[32];
+  return note_read("started", rank, pid, sizeof pid) &&
+                 sdg_segment_process_stopped(atoi(pid))
+             ? " (stopped by a signal)"
+             : "";
 }
 
 // One attempt's end: 0 come again, 1 answered (with *out_fd or -1).
@@ -207,9 +221,10 @@ sdg_status_t sdg_rendezvous_connect(int rank, int size,
     }
     if (sdg_stopwatch_read(&wait->watch) >= wait->timeout_s)
       return sdg_fail(SDG_E_JOIN_TIMEOUT,
-                      "rank 0 of %d did not answer at %s within %g s", size,
-                      wait->place, wait->timeout_s);
-    warn(wait, "rank 0", size);
+                      "rank 0%s of %d did not answer at %s within %g s",
+                      stopped_word(0), size, wait->place, wait->timeout_s);
+    snprintf(end, sizeof end, "rank 0%s", stopped_word(0));
+    warn(wait, end, size);
     pause_ms(wait_ms);
   }
 }
@@ -227,9 +242,9 @@ static int missing_list(const sdg_segment_view_t *view, char *out, size_t bytes,
     if (state != SDG_SEGMENT_ABSENT)
       continue;
     count++;
-    if (used < bytes - 16)
-      used += (size_t)snprintf(out + used, bytes - used, "%s%d",
-                               used ? ", " : "", r);
+    if (used < bytes - 40)
+      used += (size_t)snprintf(out + used, bytes - used, "%s%d%s",
+                               used ? ", " : "", r, stopped_word(r));
     else if (out[used - 1] != '.')
       used += (size_t)snprintf(out + used, bytes - used, " ...");
   }
@@ -274,7 +289,7 @@ sdg_status_t sdg_rendezvous_complete(const sdg_segment_view_t *view, int self,
   if (count > 0 && self > 0 &&
       sdg_segment_state(view, 0) == SDG_SEGMENT_ABSENT) {
     count = 1; // of the others nothing can be known
-    snprintf(missing, sizeof missing, "0");
+    snprintf(missing, sizeof missing, "0%s", stopped_word(0));
   }
   SDG_TRY(ends_look(view, self, missing, count));
   snprintf(named, sizeof named, "rank%s %s", count == 1 ? "" : "s",

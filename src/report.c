@@ -290,9 +290,12 @@ static void report_write(void) {
       before = ",";
     }
   fprintf(file, "]}\n");
-  int failed = ferror(file);
-  if (fclose(file) != 0 || failed)
-    (void)sdg_fail(SDG_E_REPORT, "%s: write failed", path);
+  // What failed before is known by its mark only; most often the disk is full.
+  int failed = fflush(file) != 0 || ferror(file) ? errno : 0;
+  if (fclose(file) != 0 && !failed)
+    failed = errno;
+  if (failed)
+    (void)sdg_fail(SDG_E_REPORT, "%s: %s", path, strerror(failed));
 }
 
 // At once, as another process may write the report of its rank.

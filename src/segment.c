@@ -239,10 +239,14 @@ void sdg_segment_wake_all(const sdg_segment_view_t *view, int rank) {
 }
 
 int sdg_segment_stopped(const sdg_segment_view_t *view, int rank) {
+  return !view->mirror && sdg_segment_process_stopped(
+                              (int)atomic_load(&view->shared->rank[rank].pid));
+}
+
+int sdg_segment_process_stopped(int pid) {
   char path[32], line[512];
-  int32_t pid = atomic_load(&view->shared->rank[rank].pid);
-  snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-  FILE *file = pid > 0 && !view->mirror ? fopen(path, "re") : NULL;
+  snprintf(path, sizeof path, "/proc/%d/stat", pid);
+  FILE *file = pid > 0 ? fopen(path, "re") : NULL;
   if (!file)
     return 0;
   // "pid (name) state ...", and a name may hold anything.

@@ -161,6 +161,8 @@ int sdg_segment_alive(const sdg_segment_view_t *view, int rank);
 /* 1 when that process is stopped by a signal or a debugger; not seen in a
  * mirror. */
 int sdg_segment_stopped(const sdg_segment_view_t *view, int rank);
+/* The same of a process of this machine. */
+int sdg_segment_process_stopped(int pid);
 sdg_segment_state_t sdg_segment_state(const sdg_segment_view_t *view, int rank);
 /* "died", or "cannot be reached any more", of a rank that is not alive. */
 const char *sdg_segment_end_word(const sdg_segment_view_t *view, int rank);

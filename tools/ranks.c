@@ -110,6 +110,35 @@ static _Noreturn void rank_become(const launch_t *launch, const job_t *job,
   _exit(fault.error == ENOENT ? COMMAND_NOT_FOUND : COMMAND_NOT_EXECUTABLE);
 }
 
+// What ranks that wait for this one to join are told of its process.
+static void note_write(const job_t *job, const char *name, int rank,
+                       const char *text) {
+  char path[PATH_MAX], part[PATH_MAX + 8];
+  snprintf(path, sizeof path, "%s/%s-%d", job->folder, name, rank);
+  snprintf(part, sizeof part, "%s.part", path);
+  FILE *file = fopen(part, "we");
+  if (!file)
+    return; // then they wait as long as they would for a rank that hangs
+  fputs(text, file);
+  if (fclose(file) == 0)
+    (void)rename(part, path);
+}
+
+static void start_note(const job_t *job, int rank, pid_t pid) {
+  char text[32];
+  snprintf(text, sizeof text, "%d", (int)pid);
+  note_write(job, "started", rank, text);
+}
+
+static void end_note(const job_t *job, int rank, int status) {
+  char text[64];
+  if (WIFSIGNALED(status))
+    snprintf(text, sizeof text, "it was killed by signal %d", WTERMSIG(status));
+  else
+    snprintf(text, sizeof text, "it ended with status %d", WEXITSTATUS(status));
+  note_write(job, "ended", rank, text);
+}
+
 static sdg_status_t ranks_start(launch_t *launch, job_t *job,
                                 const sigset_t *mask, pid_t group) {
   pid_t self = getpid();
@@ -123,6 +152,7 @@ static sdg_status_t ranks_start(launch_t *launch, job_t *job,
       return sdg_fail(SDG_E_START, "rank %d of %d: fork: %s", r, job->size,
                       strerror(errno));
     job->rank[r].pid = pid;
+    start_note(job, r, pid);
     job->living++;
   }
   close(job->fault_pipe[1]);
@@ -133,22 +163,6 @@ static sdg_status_t ranks_start(launch_t *launch, job_t *job,
 static bool rank_failed(const rank_t *rank) {
   return rank->ended && rank->pid > 0 &&
          !(WIFEXITED(rank->status) && WEXITSTATUS(rank->status) == 0);
-}
-
-// Tells ranks that wait for this one to join that it will not.
-static void end_note(const job_t *job, int rank, int status) {
-  char path[PATH_MAX], part[PATH_MAX + 8];
-  snprintf(path, sizeof path, "%s/ended-%d", job->folder, rank);
-  snprintf(part, sizeof part, "%s.part", path);
-  FILE *file = fopen(part, "we");
-  if (!file)
-    return; // then they wait as long as they would for a rank that hangs
-  if (WIFSIGNALED(status))
-    fprintf(file, "it was killed by signal %d", WTERMSIG(status));
-  else
-    fprintf(file, "it ended with status %d", WEXITSTATUS(status));
-  if (fclose(file) == 0)
-    (void)rename(part, path);
 }
 
 // Takes note of every process that has ended. Of several ranks seen at once

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <sys/statvfs.h>
 
 #include "src/log.h"
 #include "src/mesh.h"
@@ -39,6 +40,7 @@ typedef struct table {
   int missing;     // the first rank without a report, -1: none
   // Comparisons of values, of the rank with most of each.
   int64_t compared, compared_bytes, compared_ns;
+  int cut; // the first one whose report is there and cannot be read
 } table_t;
 
 static int64_t max_int64(int64_t a, int64_t b) {
@@ -113,13 +115,15 @@ static void call_add(table_t *table, const json_t *call) {
 }
 
 // False if the process left no report that can be read.
-static bool process_read(table_t *table, const char *path) {
+static bool process_read(table_t *table, const char *path, int rank) {
   json_error_t error;
   size_t index;
   json_t *call;
   json_t *report = json_load_file(path, 0, &error);
   if (!json_is_object(report)) {
     json_decref(report);
+    if (table->cut < 0 && access(path, F_OK) == 0)
+      table->cut = rank;
     return false;
   }
   table->matched += number_of(report, "matched");
@@ -142,12 +146,12 @@ static bool process_read(table_t *table, const char *path) {
 static bool rank_read(table_t *table, const char *folder, int rank) {
   char path[4096];
   snprintf(path, sizeof path, "%s/rank-%d.json", folder, rank);
-  bool all = process_read(table, path);
+  bool all = process_read(table, path, rank);
   for (int number = 2;; number++) {
     snprintf(path, sizeof path, "%s/rank-%d-%d.json", folder, rank, number);
     if (access(path, F_OK) != 0)
       return all;
-    all &= process_read(table, path);
+    all &= process_read(table, path, rank);
   }
 }
 
@@ -329,8 +333,29 @@ static void full_say(const table_t *table, int size) {
             table->matched);
 }
 
-sdg_status_t report_read(const char *folder, int size, int asked, int verbose) {
-  table_t table = {.missing = -1};
+// Whether nothing more can be written there.
+static bool is_full(const char *folder) {
+  struct statvfs is;
+  return statvfs(folder, &is) == 0 &&
+         (is.f_bavail == 0 || (is.f_files > 0 && is.f_favail == 0));
+}
+
+// Reports that could not be written say nothing about what was split.
+static sdg_status_t space_check(const table_t *table, const char *folder) {
+  bool full = is_full(folder);
+  if (full ? table->missing < 0 : table->cut < 0 || table->matched > 0)
+    return SDG_OK;
+  return sdg_fail(SDG_E_REPORT,
+                  "that of rank %d in %s is %s%s: nothing is known of what was "
+                  "split",
+                  table->cut >= 0 ? table->cut : table->missing, folder,
+                  table->cut >= 0 ? "cut short" : "not there",
+                  full ? ", where no space is left" : "");
+}
+
+sdg_status_t report_read(const char *folder, int size, int asked, bool whole,
+                         int verbose) {
+  table_t table = {.missing = -1, .cut = -1};
   sdg_status_t status = SDG_OK;
   int reports = 0;
   for (int r = 0; r < size; r++) {
@@ -354,12 +379,18 @@ sdg_status_t report_read(const char *folder, int size, int asked, int verbose) {
   else if (asked && strays > 0)
     status = sdg_fail(SDG_E_CALLS_REFUSED, "%d process%s could not join: %s",
                       strays, strays == 1 ? "" : "es", failure);
-  else if (asked && table.matched == 0)
+  if (asked && status == SDG_OK)
+    status = space_check(&table, folder);
+  if (!asked || status != SDG_OK)
+    ; // said, or nothing to say
+  else if (table.matched == 0)
     status = nothing_fail(folder, reports);
-  else if (asked && table.refused > 0)
+  else if (table.refused > 0)
     status = sdg_fail(SDG_E_CALLS_REFUSED, "%" PRId64 " calls", table.refused);
-  else if (asked && table.missing >= 0)
+  else if (table.missing >= 0)
     status = sdg_fail(SDG_E_REPORT_LOST, "rank %d left none", table.missing);
+  if (whole && status == SDG_E_NOTHING_MATCHED)
+    sdg_log("in the whole view each rank has computed all of it, as one would");
   full_say(&table, size);
   for (int i = 0; i < table.rows; i++) {
     free(table.row[i].rule);

@@ -170,8 +170,9 @@ static int run_watch(run_t *run, const sigset_t *set, const sigset_t *mask,
   setpgid(0, 0);
   int status =
       ranks_run(&run->launch, run->size, set, mask, group, run->folder);
-  if (status == 0 && report_read(run->folder, run->size, run->launch.asked,
-                                 run->verbose) != SDG_OK)
+  if (status == 0 &&
+      report_read(run->folder, run->size, run->launch.asked,
+                  run->launch.streams.whole, run->verbose) != SDG_OK)
     status = COMMAND_FAILED;
   if (status != 0)
     program_advise(*run->launch.program);

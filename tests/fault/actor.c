@@ -346,6 +346,19 @@ static int act_poll(void) {
   return act_write();
 }
 
+/* Leaves no room where the run keeps its files. */
+static int act_fill(void) {
+  char name[4096];
+  const char *folder = getenv("SUNDOG_REPORT");
+  snprintf(name, sizeof name, "%s/filler-%d", folder ? folder : ".", rank);
+  FILE *file = fopen(name, "wb");
+  for (int i = 0; file && i < 1 << 20 && fputc(0, file) == 0; i++)
+    ;
+  if (file)
+    (void)!fclose(file);
+  return 0;
+}
+
 static int act_print(void) {
   printf("actor %d: here\n", rank);
   fflush(stdout);
@@ -738,7 +751,7 @@ static const struct {
     ACTION(scribble), ACTION(scribbler),   ACTION(capture),  ACTION(share),
     ACTION(clearenv), ACTION(child),       ACTION(zombie),   ACTION(cancel),
     ACTION(become),   ACTION(tagh),        ACTION(tagw),     ACTION(tagd),
-    ACTION(tagy),     ACTION(dropout),
+    ACTION(tagy),     ACTION(dropout),     ACTION(fill),
 };
 
 static int word_run(const char *word) {
