@@ -223,7 +223,8 @@ class Runner:
             else:
                 status, split_log = self.run_ranks(setting, self.parts(cases))
             log = log if alone != 0 else split_log
-        if alone == 0 and cases[0].get("bold") and \
+        # With a periodic dimension one rank is sundog's, too.
+        if (alone == 0 or setting.wrap) and cases[0].get("bold") and \
                 self.refused(ranks, status, log):
             self.refusals += 1
             return {}
