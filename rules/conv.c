@@ -234,6 +234,10 @@ static sdg_status_t conv_meet(const sdg_call_t *call, sdg_meet_t *meet,
     SDG_TRY(sdg_window_meet(meet, &conv.spec, lead == conv.z ? conv.y : lead));
   if (meet->fits && conv.z >= 0 && lead != conv.z)
     SDG_TRY(sdg_meet_follow(meet, conv.z, sdg_meet_at(meet, conv.y), false));
+  // A piece of x's channels is not what the filter is about.
+  meet->fits = meet->fits &&
+               sdg_placement_extent(sdg_meet_at(meet, conv.x), 1) ==
+                   call->operand[conv.w].extent[1] * conv.parameters.groups;
   return SDG_OK;
 }
 

@@ -105,6 +105,10 @@ def negative_cases(runner, completed):
              "own_sizes=1")
     yield item("a [local] tensor beside channels in pieces", [[apart]] * 2,
                ["SDG-603", "replicated"], line=apart)
+    apart = ("op=conv_forward mesh=2 split=C:0 partC=0,2,4 size=6x4 c=4 k=3 "
+             "kernel=3x3 pad=1x1 n=1 on.y=- named=1x3x6x4 own_sizes=1")
+    yield item("channels in pieces beside a [local] output", [[apart]] * 2,
+               ["SDG-60[0-9]"], line=apart)
     large = BASE.replace("12 size=12x8", "12 size=12x800")
     for name in "x", "w", "y":
         short = f"{large} short={name}"
