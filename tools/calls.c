@@ -122,13 +122,16 @@ static int call_add(calls_t *calls, const seen_call_t *call) {
   for (int i = 0; i < calls->count; i++)
     if (same_call(&calls->call[i], call))
       return i;
-  seen_call_t *more =
-      realloc(calls->call, ((size_t)calls->count + 1) * sizeof *more);
-  if (!more)
-    return -1;
-  calls->call = more;
-  more[calls->count] = *call;
-  more[calls->count].count = 0;
+  // Twice as many, where a power of two is full: the calls are large.
+  if ((calls->count & (calls->count - 1)) == 0) {
+    size_t room = calls->count ? 2 * (size_t)calls->count : 1;
+    seen_call_t *more = realloc(calls->call, room * sizeof *more);
+    if (!more)
+      return -1;
+    calls->call = more;
+  }
+  calls->call[calls->count] = *call;
+  calls->call[calls->count].count = 0;
   return calls->count++;
 }
 

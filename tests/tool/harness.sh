@@ -16,6 +16,9 @@ export LC_ALL=C
 # The command leaks nothing that matters, and leaves by exec.
 export ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0
 
+# sanitized: the command is instrumented, and needs more than it has otherwise.
+sanitized() { grep -qaE 'lib(asan|tsan)[.]so' "$command_built"; }
+
 # layout FOLDER: a copy of the command with its library beside it, as built.
 layout() {
   mkdir -p "$1/tools" "$1/interpose" "$1/src/host/lib"
