@@ -2,6 +2,7 @@
 // Which exchange goes along with an earlier call.
 #include "rules/early.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@ typedef struct state {
   bool any;             // there was a first call:
   sdg_plan_key_t first; // its plan
   const void *data;     // its tensor
+  sdg_span_t tensor;    // where that lies
   uint64_t generation;  // of the tensor's descriptor
   uint64_t number;      // whole view: of the tensor's buffer
   bool sent;            // shard view: an exchange was early, and is still to be
@@ -28,13 +30,17 @@ typedef struct state {
   uint64_t digest;      // of what was sent; checked runs
 } state_t;
 static state_t states[SDG_CONTROL_THREADS]; // by the thread's channel
+// Of `tensor` and `sent`: other threads may write to it.
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static state_t *state_get(void) {
   return &states[sdg_thread_channel()];
 }
 
 void sdg_early_forget(void) {
+  pthread_mutex_lock(&lock);
   memset(states, 0, sizeof states);
+  pthread_mutex_unlock(&lock);
 }
 
 static int part_of(const sdg_call_t *call, const sdg_rule_t *rule,
@@ -45,10 +51,15 @@ static int part_of(const sdg_call_t *call, const sdg_rule_t *rule,
 
 static void first_note(state_t *state, const sdg_plan_entry_t *entry,
                        const sdg_operand_t *tensor) {
+  sdg_layout_t layout = sdg_memory_layout(tensor);
   state->any = true;
   state->first = *entry->key;
   state->data = tensor->data;
   state->generation = tensor->generation;
+  pthread_mutex_lock(&lock);
+  state->tensor =
+      (sdg_span_t){(uintptr_t)tensor->data, sdg_layout_bytes(&layout)};
+  pthread_mutex_unlock(&lock);
 }
 
 // The first call's plan is to send what this one needs.
@@ -85,8 +96,30 @@ void sdg_early_ready(const sdg_call_t *call, const sdg_rule_t *rule,
 }
 
 static bool is_sent(const state_t *state, const sdg_plan_entry_t *entry) {
-  return state->sent &&
-         memcmp(&state->whose, entry->key, sizeof state->whose) == 0;
+  pthread_mutex_lock(&lock);
+  bool sent = state->sent;
+  pthread_mutex_unlock(&lock);
+  return sent && memcmp(&state->whose, entry->key, sizeof state->whose) == 0;
+}
+
+static void sent_set(state_t *state, bool sent) {
+  pthread_mutex_lock(&lock);
+  state->sent = sent;
+  pthread_mutex_unlock(&lock);
+}
+
+void sdg_early_written(const void *at, size_t bytes) {
+  sdg_span_t span = {(uintptr_t)at, bytes};
+  if (bytes == 0)
+    return;
+  if (bytes > UINTPTR_MAX - span.at)
+    span.bytes = UINTPTR_MAX - span.at;
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < SDG_CONTROL_THREADS; i++)
+    if (sdg_span_overlap(states[i].tensor, span))
+      states[i].sent = false;
+  pthread_mutex_unlock(&lock);
+  sdg_kept_drop(span);
 }
 
 uint32_t sdg_early_mark(const sdg_plan_entry_t *entry) {
@@ -123,8 +156,8 @@ static sdg_status_t first_run(sdg_call_t *call, sdg_plan_entry_t *entry,
   sdg_call_t with = {.operands = 0};
   sdg_early_t early = early_of(second, &with, call->entry_name, tensor->data);
   sdg_report_received(entry->row, second->plan);
-  state->sent = true;
   state->whose = *second->key;
+  sent_set(state, true);
   SDG_TRY(own_run(call, entry, stream, &early));
   return sdg_options_get()->check
              ? sdg_exec_digest(&early, stream, &state->digest)
@@ -231,7 +264,7 @@ static sdg_status_t second_run(sdg_call_t *call, sdg_plan_entry_t *entry,
                                cudaStream_t stream) {
   state_t *state = state_get();
   bool sent = is_sent(state, entry);
-  state->sent = false; // kept scratch has another's messages now, or none
+  sent_set(state, false); // kept scratch has another's messages now, or none
   if (sent) {
     sdg_report_count(entry->row, NULL);
     sdg_report_copied(entry->row, entry->plan);

@@ -13,7 +13,8 @@
  * Shard view: nothing shows whether the program's kernels write the tensor in
  * between, so that the section has to promise it (keep = dy). All ranks say
  * once for each second plan whether it was the same tensor; where it is another
- * one later, that is an error.
+ * one later, that is an error. Writes that sundog sees are none: then the rows
+ * travel again.
  * Whole view: the buffer table knows, and is the same on every rank. */
 #ifndef SDG_RULES_EARLY_H
 #define SDG_RULES_EARLY_H
@@ -34,6 +35,12 @@ uint32_t sdg_early_mark(const sdg_plan_entry_t *entry);
  * SDG_E_KEPT where the promise is broken. Collective. */
 sdg_status_t sdg_early_run(sdg_call_t *call, sdg_plan_entry_t *entry,
                            cudaStream_t stream) SDG_MUST_CHECK;
+
+/* Shard view: these bytes are written, by the program or a tagged call, as far
+ * as sundog sees it: what travelled early of a tensor there, or was kept of it
+ * (rules/kept.h), is brought anew. Any thread. SIZE_MAX bytes from NULL: it is
+ * not known which. */
+void sdg_early_written(const void *at, size_t bytes);
 
 /* Whole view, before inputs are brought up to date: learns. */
 sdg_status_t sdg_early_learn(const sdg_call_t *call, const sdg_rule_t *rule,

@@ -2,6 +2,7 @@
 // Keeps what forward calls bring of x, by its address.
 #include "rules/kept.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,8 +19,7 @@ enum { SLOTS = 256 };
 
 // One forward call's messages.
 typedef struct slot {
-  const char *data; // x
-  size_t data_bytes;
+  sdg_span_t x;
   uint64_t number;   // of the forward call, from 1; 0: nothing
   uint64_t messages; // sdg_kept_messages
   uint64_t digest;   // of what was sent; checked runs
@@ -33,15 +33,19 @@ typedef struct state {
   uint64_t number;
 } state_t;
 static state_t states[SDG_CONTROL_THREADS]; // by the thread's channel
+// Slots are their thread's; others only take from them what they write to.
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static state_t *state_get(void) {
   return &states[sdg_thread_channel()];
 }
 
 void sdg_kept_forget(void) {
+  pthread_mutex_lock(&lock);
   for (int i = 0; i < SDG_CONTROL_THREADS; i++)
     free(states[i].slot);
   memset(states, 0, sizeof states);
+  pthread_mutex_unlock(&lock);
 }
 
 // ---- which calls -----------------------------------------------------------
@@ -110,42 +114,62 @@ void sdg_kept_ready(const sdg_call_t *call, const sdg_rule_t *rule,
 
 // ---- slots -----------------------------------------------------------------
 
+// Lock held.
 static slot_t *slot_find(const state_t *state, const void *data) {
   for (int i = 0; state->slot && i < SLOTS; i++)
-    if (state->slot[i].number > 0 && state->slot[i].data == data)
+    if (state->slot[i].number > 0 && state->slot[i].x.at == (uintptr_t)data)
       return &state->slot[i];
   return NULL;
 }
 
-static slot_t *slot_of(const sdg_call_t *call, const sdg_plan_entry_t *entry) {
+static slot_t *slot_of(const sdg_call_t *call, const sdg_plan_entry_t *entry,
+                       uint64_t *out_number) {
   const state_t *state = state_get();
-  slot_t *slot = entry->leaves == SDG_EARLY_SECOND
-                     ? slot_find(state, call->operand[entry->left].data)
-                     : NULL;
-  return slot && slot->messages == entry->messages &&
-                 slot->number + SLOTS > state->number
-             ? slot
-             : NULL;
+  if (entry->leaves != SDG_EARLY_SECOND)
+    return NULL;
+  pthread_mutex_lock(&lock);
+  slot_t *slot = slot_find(state, call->operand[entry->left].data);
+  bool good = slot && slot->messages == entry->messages &&
+              slot->number + SLOTS > state->number;
+  *out_number = good ? slot->number : 0;
+  pthread_mutex_unlock(&lock);
+  return good ? slot : NULL;
 }
 
 uint32_t sdg_kept_mark(const sdg_call_t *call, const sdg_plan_entry_t *entry) {
-  const slot_t *slot = slot_of(call, entry);
-  return slot ? (uint32_t)slot->number << 1 : 0;
+  uint64_t number;
+  return slot_of(call, entry, &number) ? (uint32_t)number << 1 : 0;
 }
 
 static sdg_status_t slots_open(state_t *state) {
+  pthread_mutex_lock(&lock);
   if (!state->slot)
     state->slot = calloc(SLOTS + 1, sizeof *state->slot);
+  pthread_mutex_unlock(&lock);
   return state->slot ? SDG_OK : sdg_fail(SDG_E_NO_MEMORY, "kept halos");
 }
 
-// The one of this x, or else the oldest.
+// The one of this x, or else the oldest; it is empty then.
 static slot_t *slot_take(state_t *state, const void *data) {
+  pthread_mutex_lock(&lock);
   slot_t *oldest = slot_find(state, data);
-  for (int i = 0; !oldest || (i < SLOTS && oldest->data != data); i++)
+  for (int i = 0; !oldest || (i < SLOTS && oldest->x.at != (uintptr_t)data);
+       i++)
     if (!oldest || state->slot[i].number < oldest->number)
       oldest = &state->slot[i];
+  oldest->number = 0;
+  pthread_mutex_unlock(&lock);
   return oldest;
+}
+
+static void slot_fill(slot_t *slot, const sdg_operand_t *x, uint64_t number,
+                      uint64_t messages) {
+  sdg_layout_t layout = sdg_memory_layout(x);
+  pthread_mutex_lock(&lock);
+  slot->x = (sdg_span_t){(uintptr_t)x->data, sdg_layout_bytes(&layout)};
+  slot->number = number;
+  slot->messages = messages;
+  pthread_mutex_unlock(&lock);
 }
 
 static sdg_status_t memory_make(slot_t *slot, size_t bytes) {
@@ -166,13 +190,6 @@ static sdg_status_t memory_make(slot_t *slot, size_t bytes) {
   return SDG_OK;
 }
 
-static size_t bytes_of(const sdg_operand_t *operand) {
-  int64_t elements = 1;
-  for (int d = 0; d < operand->dims; d++)
-    elements += (operand->extent[d] - 1) * operand->stride[d];
-  return (size_t)elements * (size_t)operand->elem_bytes;
-}
-
 static sdg_status_t digest_make(sdg_call_t *call, const sdg_plan_entry_t *entry,
                                 cudaStream_t stream, uint64_t *out) {
   const sdg_early_t early = {entry->plan, call};
@@ -187,7 +204,6 @@ static sdg_status_t first_run(sdg_call_t *call, sdg_plan_entry_t *entry,
   const sdg_operand_t *x = &call->operand[entry->left];
   SDG_TRY(slots_open(state));
   slot_t *slot = slot_take(state, x->data);
-  slot->number = 0;
   state->number++;
   SDG_TRY(memory_make(slot, entry->plan->kept_bytes));
   sdg_report_count(entry->row, entry->plan);
@@ -196,10 +212,7 @@ static sdg_status_t first_run(sdg_call_t *call, sdg_plan_entry_t *entry,
   SDG_TRY(sdg_step_run_kept(call, entry, stream, NULL, slot->memory, false));
   if (call->result)
     return SDG_OK;
-  slot->data = x->data;
-  slot->data_bytes = bytes_of(x);
-  slot->number = state->number;
-  slot->messages = entry->messages;
+  slot_fill(slot, x, state->number, entry->messages);
   return SDG_OK;
 }
 
@@ -222,7 +235,8 @@ sdg_status_t sdg_kept_run(sdg_call_t *call, sdg_plan_entry_t *entry,
   state_t *state = state_get();
   if (entry->leaves == SDG_EARLY_FIRST)
     return first_run(call, entry, stream);
-  slot_t *slot = slot_of(call, entry);
+  uint64_t number;
+  slot_t *slot = slot_of(call, entry, &number);
   if (slot) {
     sdg_report_count(entry->row, NULL);
     sdg_report_copied(entry->row, entry->plan);
@@ -237,14 +251,11 @@ sdg_status_t sdg_kept_run(sdg_call_t *call, sdg_plan_entry_t *entry,
   return sdg_step_run_kept(call, entry, stream, early, slot->memory, false);
 }
 
-void sdg_kept_written(const sdg_call_t *call) {
-  const state_t *state = state_get();
-  for (int i = 0; state->slot && i < call->operands; i++) {
-    const sdg_operand_t *operand = &call->operand[i];
-    const char *data = operand->data;
-    size_t bytes = operand->is_output && data ? bytes_of(operand) : 0;
-    for (slot_t *s = state->slot; bytes && s < state->slot + SLOTS; s++)
-      if (data < s->data + s->data_bytes && s->data < data + bytes)
-        s->number = 0;
-  }
+void sdg_kept_drop(sdg_span_t span) {
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < SDG_CONTROL_THREADS; i++)
+    for (int k = 0; states[i].slot && k < SLOTS; k++)
+      if (sdg_span_overlap(states[i].slot[k].x, span))
+        states[i].slot[k].number = 0;
+  pthread_mutex_unlock(&lock);
 }

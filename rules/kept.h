@@ -16,6 +16,7 @@
 
 #include "rules/plancache.h"
 #include "rules/rule.h"
+#include "src/buffer.h"
 #include "src/early.h"
 
 /* A number for what a call's messages of x are, the same on every rank; 0: they
@@ -33,8 +34,9 @@ uint32_t sdg_kept_mark(const sdg_call_t *call, const sdg_plan_entry_t *entry);
 sdg_status_t sdg_kept_run(sdg_call_t *call, sdg_plan_entry_t *entry,
                           cudaStream_t stream,
                           const sdg_early_t *early) SDG_MUST_CHECK;
-/* After a tagged call: forgets the x that it has written to. */
-void sdg_kept_written(const sdg_call_t *call);
+/* These bytes are written: halos of an x that lies there are forgotten. Any
+ * thread. */
+void sdg_kept_drop(sdg_span_t span);
 /* The device is about to be reset; the plans are gone. */
 void sdg_kept_forget(void);
 

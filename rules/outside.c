@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include "rules/early.h"
 #include "rules/memory.h"
 #include "rules/together.h"
 #include "src/hint.h"
@@ -58,14 +59,17 @@ void sdg_outside_touch(const sdg_touch_t *touch) {
       continue;
     to_host |= pieces && !sdg_memory_holds(at);
     bool gaps = rows || (access->height > 1 && access->pitch != access->width);
+    sdg_early_written(at, span_of(access));
     // What the program does to host memory is not seen.
     sdg_hint_put(at, span_of(access), gaps,
                  from && sdg_memory_holds(at) ? from : 0);
   }
   if (to_host)
     read_say(touch, pieces);
-  if (touch->everything)
+  if (touch->everything) {
+    sdg_early_written(NULL, SIZE_MAX);
     sdg_hint_forget();
+  }
 }
 
 // ---- vectors ---------------------------------------------------------------
@@ -109,6 +113,11 @@ void sdg_outside_vector(const sdg_vector_t *vector) {
   strip_t y = strip_of(vector->y, vector->n, vector->incy, vector->type_y);
   sdg_hint_t of_x = sdg_hint_around(x.at, x.bytes);
   sdg_hint_t of_y = sdg_hint_around(y.at, y.bytes);
+  bool swaps = vector->op == SDG_VECTOR_SWAP || vector->op == SDG_VECTOR_ROT;
+  if (swaps || vector->op == SDG_VECTOR_SCAL)
+    sdg_early_written(x.at, x.bytes);
+  if (swaps || vector->op == SDG_VECTOR_COPY || vector->op == SDG_VECTOR_AXPY)
+    sdg_early_written(y.at, y.bytes);
   switch (vector->op) {
   case SDG_VECTOR_COPY:
     put(&y, of_x);

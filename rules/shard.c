@@ -302,6 +302,16 @@ static void written_note(const sdg_call_t *call,
   }
 }
 
+static void outputs_written(const sdg_call_t *call) {
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    if (!operand->is_output || !operand->data || operand->elem_bytes == 0)
+      continue;
+    sdg_layout_t layout = sdg_memory_layout(operand);
+    sdg_early_written(operand->data, sdg_layout_bytes(&layout));
+  }
+}
+
 // Plans a call; *out_entry is NULL where it is untagged.
 static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
                                const sdg_rule_t *rule,
@@ -399,7 +409,7 @@ static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
              : entry->plan->literal ? WAY_LITERAL
                                     : WAY_DONE;
   if (!entry) {
-    sdg_kept_written(call);
+    outputs_written(call);
     return SDG_OK;
   }
   sdg_history_use(entry->recorded);
@@ -422,7 +432,7 @@ static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
     sdg_report_count(entry->row, entry->plan);
   if (!call->result)
     written_note(call, entry);
-  sdg_kept_written(call);
+  outputs_written(call);
   return SDG_OK;
 }
 

@@ -3,16 +3,19 @@
 // dy that is the same for both; the gradient of the data is to be what it is
 // alone, bit for bit.
 //
-// usage: keptcase RANK SIZE steps|between|written|moved
-//        keptcase RANK SIZE step|x-between|x-written
+// usage: keptcase RANK SIZE steps|between|set|written|moved
+//        keptcase RANK SIZE step|x-between|x-set|x-written
 //
-// The tensors are this rank's rows. between: dy is written between the two
-// gradients, and the second is to be of what it is then. written, moved: the
-// same, and another dy; then the call is to fail, and so does the program, with
-// status 3. step: forward, then both gradients. x-between, x-written: the same
-// of x, written between the forward call and the gradient of the filter.
+// The tensors are this rank's rows. between, set: dy is written between the two
+// gradients, by cuDNN or by the runtime, and the second is to be of what it is
+// then. written, moved: the same as by a kernel, which nobody sees, and another
+// dy; then the call is to fail, and so does the program, with status 3. step:
+// forward, then both gradients. x-between, x-set, x-written: the same of x,
+// written between the forward call and the gradient of the filter.
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
+#include <dlfcn.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,9 +67,13 @@ static void times(float *at, float factor) {
   CHECK(cudnnScaleTensor(handle, image, at, &factor));
 }
 
-// As by a kernel of the program's.
+// As by a kernel of the program's: the driver's calls are not seen.
 static void clear(float *at) {
-  CHECK(cudaMemset(at, 0, count() * sizeof *at));
+  void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+  int (*set)(unsigned long long, unsigned char, size_t);
+  *(void **)&set = driver ? dlsym(driver, "cuMemsetD8_v2") : NULL;
+  CHECK(!set);
+  CHECK(set((uintptr_t)at, 0, count() * sizeof *at));
 }
 
 static void layer_make(layer_t *l, int kernel) {
@@ -171,6 +178,10 @@ static int x_steps(const char *between) {
       times(x, 2);
       factor = 2;
     }
+    if (i == 3 && strcmp(between, "x-set") == 0) {
+      CHECK(cudaMemset(x, 0, count() * sizeof *x));
+      factor = 0;
+    }
     if (i == 3 && strcmp(between, "x-written") == 0)
       clear(x);
     int status = (int)filter_try(&layer[0], dy);
@@ -239,12 +250,14 @@ int main(int argc, char **argv) {
   filter(&layer[0], dy);
   if (strcmp(argv[3], "between") == 0)
     times(dy, 2);
+  if (strcmp(argv[3], "set") == 0)
+    CHECK(cudaMemset(dy, 0, count() * sizeof *dy));
   if (strcmp(argv[3], "written") == 0)
     clear(dy);
   int status = (int)data(&layer[0], strcmp(argv[3], "moved") ? dy : second);
-  if (strcmp(argv[3], "between") == 0) {
+  if (strcmp(argv[3], "between") == 0 || strcmp(argv[3], "set") == 0) {
     CHECK(status);
-    compare(&layer[0], 2, argv[3]);
+    compare(&layer[0], argv[3][0] == 's' ? 0 : 2, argv[3]);
     return 0;
   }
   // On a rank whose rows were kept the next call says it.
