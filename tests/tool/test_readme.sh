@@ -6,8 +6,11 @@
 # shellcheck disable=SC2154,SC2317,SC1091,SC2086 # harness.sh; words
 . "$(dirname "$0")/harness.sh"
 here=$(cd "$(dirname "$0")" && pwd) host=$(dirname "$(realpath "$3")")
-clients=$(realpath "$4") readme=$(realpath "$5")
+readme=$(realpath "$5")
 bathymetry=$here/../clients/bathymetry.npy
+# The README's lines become words: without blanks.
+ln -s "$(realpath "$4")" "$top/clients"
+clients=$top/clients
 rmdir "$top/build/src/host/lib"
 ln -s "$host" "$top/build/src/host/lib"
 export OMP_NUM_THREADS=1

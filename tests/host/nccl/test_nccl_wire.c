@@ -67,12 +67,12 @@ static void play_last_words(const rank_info_t *info) {
 
 /* The library's own, too: what goes out is looked through for the secret. */
 static unsigned char secret[16];
-static _Atomic int sent, leaks;
+static _Atomic int known, sent, leaks; /* who made the id speaks before that */
 
 __attribute__((visibility("default"))) ssize_t
 sendmsg(int fd, const struct msghdr *message, int flags) {
   sent++;
-  for (size_t i = 0; i < message->msg_iovlen; i++)
+  for (size_t i = 0; known && i < message->msg_iovlen; i++)
     leaks += memmem(message->msg_iov[i].iov_base, message->msg_iov[i].iov_len,
                     secret, sizeof secret) != NULL;
   return syscall(SYS_sendmsg, fd, message, flags);
@@ -88,9 +88,11 @@ __attribute__((visibility("default"))) ssize_t send(int fd, const void *bytes,
 static void play_hush(const rank_info_t *info) {
   ncclComm_t comm;
   memcpy(secret, info->id[0].internal + 24, sizeof secret);
+  known = 1;
   NCCL(ncclCommInitRank(&comm, info->ranks, info->id[0], info->rank));
   NCCL(ncclCommDestroy(comm));
-  RANK_REQUIRE(sent > 0 && leaks == 0);
+  RANK_REQUIRE(sent > 0);
+  RANK_REQUIRE(leaks == 0);
 }
 
 /* Programs close what they do not use, and print into it all the same. */
