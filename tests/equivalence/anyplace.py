@@ -68,8 +68,11 @@ def is_said(family, case):
               t.size != case.get("named")]
     if unsaid and not any(t.cut for t in placed):
         return False
+    # Sums of a whole on every rank, or of as large pieces: sizes do not tell.
+    if unsaid and case["op"] == "reduce":
+        return False
     scaled = "scale" in {t.name for t in family.tensors(case)}
-    return not (scaled or unsaid and case["op"] in ("reduce", "dropout")) or \
+    return not (scaled or unsaid and case["op"] == "dropout") or \
         family.meets(case, family.placed(case))
 
 

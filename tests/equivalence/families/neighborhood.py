@@ -18,6 +18,12 @@ class Neighborhood(Family):
     # places. together: q, k and v are one tensor.
     simple = {"cut": 0, "scale": 0, "hq": 2, "hv": 2, "kv": "cut"}
 
+    def meets(self, case, tensors):
+        """Where heads are cut, a gradient that nothing says to be whole on every
+        rank is refused (SDG-603)."""
+        return case.get("on.do") != "-" or not any("C" in t.cut
+                                                   for t in tensors)
+
     def words(self, rng, setting, case):
         spatial = len(case["size"])
         grid = case["dims"] = self.grid(rng, setting, spatial)

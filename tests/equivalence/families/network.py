@@ -40,7 +40,9 @@ class Network(Family):
                                 "conv_bias")),
                 ("up", CONV, ("conv_data",)),
                 ("pool", POOL, POOL.ops), ("bn", NORM, NORM.ops)):
-            if set(ops) <= set(family.sharded):
+            # Parameters of pieces of channels are as large as these.
+            if set(ops) <= set(family.sharded) and \
+                    (kind != "bn" or "C" not in setting.split):
                 kinds.append(kind)
         return kinds
 

@@ -73,7 +73,8 @@ __attribute__((visibility("default"))) ssize_t
 sendmsg(int fd, const struct msghdr *message, int flags) {
   sent++;
   for (size_t i = 0; known && i < message->msg_iovlen; i++)
-    leaks += memmem(message->msg_iov[i].iov_base, message->msg_iov[i].iov_len,
+    leaks += message->msg_iov[i].iov_len > 0 &&
+             memmem(message->msg_iov[i].iov_base, message->msg_iov[i].iov_len,
                     secret, sizeof secret) != NULL;
   return syscall(SYS_sendmsg, fd, message, flags);
 }
