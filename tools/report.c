@@ -377,7 +377,8 @@ sdg_status_t report_read(const char *folder, int size, int asked, bool whole,
                       "does not run (%s, in %d process%s); use --device cuda",
                       kernel, launchers, launchers == 1 ? "" : "es");
   else if (asked && strays > 0)
-    status = sdg_fail(SDG_E_CALLS_REFUSED, "%d process%s could not join: %s",
+    status = sdg_fail(SDG_E_CALLS_REFUSED,
+                      "%d process%s had calls refused and did not join: %s",
                       strays, strays == 1 ? "" : "es", failure);
   if (asked && status == SDG_OK)
     status = space_check(&table, folder);

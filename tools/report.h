@@ -12,7 +12,8 @@
  * A process that saw calls and tagged none leaves seen-PID.json, with how many
  * it saw of which kind and the tensor nearest to the rules. One that launched a
  * kernel of its own on the host device leaves unlaunched-PID with the kernel's
- * name, one that could not join failed-PID with what was said.
+ * name, one that was refused calls and did not join failed-PID with what was
+ * said.
  *
  * matched: tagged calls; in_full: those of which every rank did all.
  * halo_bytes: received from other ranks. sum_bytes: of the results of sums.

@@ -116,7 +116,7 @@ a_run_in_which_a_process_was_no_rank_fails() {
     sh program "${solver[@]}"
   says err SDG-201
   says err 'SDG-721'
-  says err '2 processes could not join'
+  says err '2 processes had calls refused and did not join'
 }
 what_is_preloaded_already_stays_in_front() {
   local first=$top/build/interpose/first.so
