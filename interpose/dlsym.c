@@ -14,7 +14,7 @@
 #include "interpose/ranges.h"
 #include "interpose/real.h"
 #include "interpose/slot.h"
-#include "src/job.h"
+#include "rules/registry.h"
 
 typedef void *dlsym_t(void *, const char *);
 typedef void *dlvsym_t(void *, const char *, const char *);
@@ -72,7 +72,7 @@ static int entry_wanted(void *handle, const char *name, const void *caller) {
   if (!environ)
     return -1;
   sdg_load_options();
-  if (!sdg_job_watches() || sdg_slot_disarmed())
+  if (!sdg_registry_watches() || sdg_slot_disarmed())
     return -1;
   int entry = sdg_entry_find(name);
   if (entry < 0)

@@ -62,7 +62,6 @@ __attribute__((constructor)) static void constructor(void) {
 __attribute__((destructor)) static void destructor(void) {
   if (!sdg_slot_disarmed()) {
     sdg_registry_finish();
-    sdg_job_finish();
     sdg_trace_flush();
     sdg_record_finish();
   }

@@ -12,7 +12,7 @@
 #include "interpose/dlsym.h"
 #include "interpose/ranges.h"
 #include "interpose/slot.h"
-#include "src/job.h"
+#include "rules/registry.h"
 
 enum { SONAMES_MAX = 6 };
 
@@ -105,7 +105,7 @@ static void *loaded_find(sdg_library_t library, const char *name) {
   // Not as `return sdg_dlsym_real(...)`: RTLD_NEXT is resolved by the return
   // address, which must lie in this library.
   void *address = sdg_dlsym_real(RTLD_NEXT, name);
-  if (!address && sdg_job_watches()) {
+  if (!address && sdg_registry_watches()) {
     char file[sizeof chosen[0]];
     pthread_mutex_lock(&chosen_lock);
     strcpy(file, chosen[library]);
@@ -117,7 +117,7 @@ static void *loaded_find(sdg_library_t library, const char *name) {
     address = file_find(sonames[library][i], name);
   dlerror();
   // Who asked for nothing takes no lock.
-  if (address_pin(address) && sdg_job_watches())
+  if (address_pin(address) && sdg_registry_watches())
     (void)installation_check(library, address);
   return address;
 }

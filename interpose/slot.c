@@ -74,7 +74,7 @@ void *sdg_slot_resolve(unsigned entry) {
   void *target = real;
   bool product = sdg_entry[entry].product != NULL;
   bool captured =
-      product ? sdg_registry_may_multiply() : sdg_job_watches() != 0;
+      product ? sdg_registry_may_multiply() : sdg_registry_watches() != 0;
   bool armed = !sdg_slot_disarmed() || (ops_kept && is_op((int)entry));
   if (sdg_entry[entry].probe && captured && armed) {
     sdg_load_watch_fork();

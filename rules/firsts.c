@@ -7,6 +7,7 @@
 
 #include "rules/instep.h"
 #include "rules/memory.h"
+#include "src/exchange.h"
 #include "src/job.h"
 #include "src/thread.h"
 
@@ -52,7 +53,7 @@ static sdg_status_t measured_take(const char *entry_name,
                                   const sdg_rules_t *rules, int *io_count,
                                   void *measured, size_t each, int room) {
   char record[SDG_CONTROL_RECORD_BYTES] = "";
-  SDG_TRY(sdg_job_join(&rules->mesh, rules->axes));
+  SDG_TRY(sdg_exchange_join(&rules->mesh, rules->axes));
   if (sdg_job_group()->count < 2)
     return SDG_OK;
   SDG_TRY(sdg_memory_own(entry_name));

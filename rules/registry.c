@@ -21,6 +21,7 @@
 #include "rules/values.h"
 #include "rules/vendor.h"
 #include "rules/whole.h"
+#include "src/exchange.h"
 #include "src/forget.h"
 #include "src/job.h"
 #include "src/log.h"
@@ -148,8 +149,18 @@ sdg_verdict_t sdg_registry_opaque(const char *entry_name,
 }
 
 void sdg_registry_finish(void) {
-  if (!sdg_job_disarmed() && sdg_job_asked())
+  if (!sdg_job_asked())
+    return;
+  if (!sdg_job_disarmed())
     sdg_instep_finish();
+  sdg_report_write_seen();
+  if (!sdg_job_disarmed())
+    sdg_exchange_leave();
+}
+
+bool sdg_registry_watches(void) {
+  return sdg_job_asked() || sdg_record_wanted() ||
+         sdg_options_get()->values[0] != '\0';
 }
 
 int sdg_registry_touch(const sdg_touch_t *touch) {

@@ -67,7 +67,11 @@ bool sdg_registry_is_whole(void);
 /* Reads the rules if they are not read: whether the view is the shard view. */
 bool sdg_registry_in_pieces(void);
 
-/* At the end of the process, before sdg_job_finish. */
+/* True if calls have to be captured: a split is asked for, a record of the
+ * calls, or their outputs. Constant after the constructor. */
+bool sdg_registry_watches(void);
+
+/* At the end of the process: writes the report and leaves the job. No CUDA. */
 void sdg_registry_finish(void);
 
 #endif

@@ -22,6 +22,7 @@
 #include "rules/values.h"
 #include "src/agree.h"
 #include "src/comm.h"
+#include "src/exchange.h"
 #include "src/job.h"
 #include "src/options.h"
 #include "src/report.h"
@@ -481,7 +482,7 @@ sdg_status_t sdg_shard_judge(sdg_call_t *call, const sdg_rules_t *rules,
     mark_passes(call, rules);
     return SDG_OK;
   }
-  SDG_TRY(sdg_job_join(&rules->mesh, rules->axes));
+  SDG_TRY(sdg_exchange_join(&rules->mesh, rules->axes));
   SDG_TRY(sdg_thread_claim(call->entry_name));
   SDG_TRY(sdg_step_accident(collective(call, rules, rule, &way)));
   *out_done = way == WAY_DONE;

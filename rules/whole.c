@@ -17,6 +17,7 @@
 #include "rules/uploads.h"
 #include "rules/values.h"
 #include "rules/wholeplace.h"
+#include "src/exchange.h"
 #include "src/job.h"
 
 // ---- the plan --------------------------------------------------------------
@@ -260,7 +261,7 @@ static sdg_status_t locked(sdg_call_t *call, const sdg_rules_t *rules,
 static sdg_status_t enter(const sdg_call_t *call, const sdg_rules_t *rules,
                           const sdg_rule_t *rule) {
   int64_t wait_ns;
-  SDG_TRY(sdg_job_join(&rules->mesh, rules->axes));
+  SDG_TRY(sdg_exchange_join(&rules->mesh, rules->axes));
   SDG_TRY(sdg_memory_own(call->entry_name));
   SDG_TRY(sdg_step_check(call));
   sdg_step_number(call);

@@ -9,11 +9,8 @@
 #include "src/channel.h"
 #include "src/log.h"
 #include "src/options.h"
-#include "src/record.h"
 #include "src/rendezvous.h"
-#include "src/report.h"
 #include "src/thread.h"
-#include "src/watch.h"
 
 atomic_int sdg_job_failure = SDG_OK;
 
@@ -25,6 +22,7 @@ static struct {
   bool tried;
   sdg_status_t result; // of the first try
   sdg_control_t *control;
+  const sdg_job_carrier_t *carrier;
   sdg_mesh_t mesh;
   sdg_group_t group;
   sdg_axes_t axes;
@@ -35,11 +33,6 @@ bool sdg_job_asked(void) {
   return sdg_options_asked(sdg_options_get());
 }
 
-bool sdg_job_watches(void) {
-  return sdg_job_asked() || sdg_record_wanted() ||
-         sdg_options_get()->values[0] != '\0';
-}
-
 sdg_status_t sdg_job_fail(sdg_status_t status) {
   int none = SDG_OK;
   if (atomic_compare_exchange_strong(&sdg_job_failure, &none, (int)status) &&
@@ -48,7 +41,8 @@ sdg_status_t sdg_job_fail(sdg_status_t status) {
   return status;
 }
 
-static sdg_status_t join(const sdg_mesh_t *mesh, sdg_axes_t axes) {
+static sdg_status_t join(const sdg_mesh_t *mesh, sdg_axes_t axes,
+                         const sdg_job_carrier_t *carrier) {
   const sdg_options_t *options = sdg_options_get();
   int rank, size, local_rank;
   const char *origin;
@@ -71,15 +65,16 @@ static sdg_status_t join(const sdg_mesh_t *mesh, sdg_axes_t axes) {
   job.group.count = sdg_mesh_group(mesh, rank, axes, job.group.rank);
   while (job.group.rank[job.group.me] != rank)
     job.group.me++;
-  sdg_report_begin();
-  return size > 1 ? sdg_watch_start(options->timeout_s) : SDG_OK;
+  job.carrier = carrier;
+  return carrier->begin(options->timeout_s);
 }
 
-sdg_status_t sdg_job_join(const sdg_mesh_t *mesh, sdg_axes_t axes) {
+sdg_status_t sdg_job_join(const sdg_mesh_t *mesh, sdg_axes_t axes,
+                          const sdg_job_carrier_t *carrier) {
   pthread_mutex_lock(&job.lock);
   if (!job.tried) {
     job.tried = true;
-    job.result = join(mesh, axes);
+    job.result = join(mesh, axes, carrier);
     if (job.result == SDG_E_DESCENDANT)
       sdg_job_disarm();
     else if (job.result != SDG_OK)
@@ -88,6 +83,11 @@ sdg_status_t sdg_job_join(const sdg_mesh_t *mesh, sdg_axes_t axes) {
   sdg_status_t result = job.result;
   pthread_mutex_unlock(&job.lock);
   return result;
+}
+
+void sdg_job_abort(void) {
+  if (job.carrier)
+    job.carrier->abort();
 }
 
 bool sdg_job_joined(void) {
@@ -174,13 +174,7 @@ bool sdg_job_disarmed(void) {
   return atomic_load_explicit(&disarmed, memory_order_relaxed);
 }
 
-void sdg_job_finish(void) {
-  if (sdg_job_asked())
-    sdg_report_write_seen();
-  if (sdg_job_disarmed() || !sdg_job_asked())
-    return;
-  sdg_watch_stop();
-  sdg_report_write();
-  if (job.control)
+void sdg_job_leave(void) {
+  if (job.control && !sdg_job_disarmed())
     sdg_control_leave(job.control); // and no more: threads may be in a call
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* This process as a rank of a job: joined or not, failed or not, and the thread
- * that watches. */
+/* This process as a rank of a job: joined or not, failed or not. */
 #ifndef SDG_SRC_JOB_H
 #define SDG_SRC_JOB_H
 
@@ -17,10 +16,6 @@ extern atomic_int sdg_job_failure; /* sdg_status_t; SDG_OK while all is well */
 
 /* True if the options ask for a split; constant after the constructor. */
 bool sdg_job_asked(void);
-
-/* True if calls have to be captured: a split is asked for, or a record of the
- * calls. Constant after the constructor. */
-bool sdg_job_watches(void);
 
 /* True once the job is broken: a rank died, diverged or stalled, or a transfer
  * was aborted. From then on every entry returns an error, synchronising CUDA
@@ -41,12 +36,22 @@ typedef struct sdg_group {
   int rank[SDG_RANKS_MAX]; /* ascending */
 } sdg_group_t;
 
+/* What carries data between the ranks of the job. */
+typedef struct sdg_job_carrier {
+  /* Called once, when this rank has joined; its failure is the job's. */
+  sdg_status_t (*begin)(double timeout_s);
+  /* Ends every transfer in flight. Any thread. */
+  void (*abort)(void);
+} sdg_job_carrier_t;
+
 /* Joins as a rank with this mesh, `axes` being those that some split names;
  * idempotent, the first result stays. Blocks until all ranks are there.
- * SDG_E_DESCENDANT: the rank's process started this one, which is to pass
- * everything from now on. */
-sdg_status_t sdg_job_join(const sdg_mesh_t *mesh,
-                          sdg_axes_t axes) SDG_MUST_CHECK;
+ * `carrier` lives as long as the process. SDG_E_DESCENDANT: the rank's process
+ * started this one, which is to pass everything from now on. */
+sdg_status_t sdg_job_join(const sdg_mesh_t *mesh, sdg_axes_t axes,
+                          const sdg_job_carrier_t *carrier) SDG_MUST_CHECK;
+/* Ends every transfer of this rank that is in flight. */
+void sdg_job_abort(void);
 bool sdg_job_joined(void);
 sdg_control_t *sdg_job_control(void);
 const sdg_mesh_t *sdg_job_mesh(void);
@@ -74,7 +79,7 @@ void sdg_job_forked(void);
 sdg_status_t sdg_job_child(const char *entry_name) SDG_MUST_CHECK;
 bool sdg_job_disarmed(void);
 
-/* At exit: writes the report and leaves the control channel. No CUDA. */
-void sdg_job_finish(void);
+/* At exit: leaves the control channel. No CUDA. */
+void sdg_job_leave(void);
 
 #endif

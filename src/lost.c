@@ -6,7 +6,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "src/comm.h"
 #include "src/control.h"
 #include "src/job.h"
 #include "src/parted.h"
@@ -112,7 +111,7 @@ void sdg_lost_explain(const char *entry) {
     if (status == SDG_OK)
       continue;
     (void)sdg_job_fail(status);
-    sdg_comm_abort_all();
+    sdg_job_abort();
     return;
   }
 }
@@ -136,6 +135,6 @@ sdg_status_t sdg_lost_accident(sdg_status_t status) {
   if (lost == SDG_OK)
     return status;
   (void)sdg_job_fail(lost);
-  sdg_comm_abort_all();
+  sdg_job_abort();
   return lost;
 }

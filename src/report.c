@@ -15,7 +15,6 @@
 #include "src/job.h"
 #include "src/jsontext.h"
 #include "src/options.h"
-#include "src/scratch.h"
 #include "src/sigguard.h"
 #include "src/thread.h"
 
@@ -263,7 +262,7 @@ void sdg_report_begin(void) {
   sdg_sigguard_end(&guard);
 }
 
-static void report_write(void) {
+static void report_write(size_t scratch_bytes) {
   const char *path = own_path;
   int rank = sdg_job_rank();
   FILE *file = fopen(path, "w");
@@ -278,7 +277,7 @@ static void report_write(void) {
           "\"calls\":[",
           rank, (unsigned long long)sdg_report_calls(),
           atomic_load(&refused) + sdg_job_failed(), atomic_load(&in_full),
-          sdg_scratch_bytes(), atomic_load(&compared.count),
+          scratch_bytes, atomic_load(&compared.count),
           atomic_load(&compared.bytes), atomic_load(&compared.spent_ns));
   const char *before = "";
   for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++)
@@ -352,12 +351,12 @@ void sdg_report_write_seen(void) {
   sdg_sigguard_end(&guard);
 }
 
-void sdg_report_write(void) {
+void sdg_report_write(size_t scratch_bytes) {
   const char *folder = sdg_options_get()->report;
   // A process that never joined is no rank: it has nothing to report.
   if (!*folder || !sdg_job_joined())
     return;
   sdg_sigguard_t guard = sdg_sigguard_begin();
-  report_write();
+  report_write(scratch_bytes);
   sdg_sigguard_end(&guard);
 }

@@ -5,6 +5,7 @@
 #define SDG_SRC_REPORT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "src/plan.h"
@@ -63,7 +64,8 @@ bool sdg_report_near_wanted(void);
  * set, or rank-R-2.json ... where other processes were the rank before. It is
  * empty until sdg_report_write(), which is for the exit. */
 void sdg_report_begin(void);
-void sdg_report_write(void);
+/* `scratch_bytes`: device memory that sundog used for itself. */
+void sdg_report_write(size_t scratch_bytes);
 /* Writes <SUNDOG_REPORT>/seen-PID.json, if the option is set and the process
  * saw calls and tagged none. At exit, also of a process that never joined. */
 void sdg_report_write_seen(void);

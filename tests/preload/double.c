@@ -38,7 +38,7 @@ bool sdg_job_asked(void) {
   return setting("SDG_DOUBLE_ASKED")[0];
 }
 
-bool sdg_job_watches(void) {
+bool sdg_registry_watches(void) {
   return sdg_job_asked();
 }
 
@@ -80,9 +80,6 @@ void sdg_inspect_opaque(const char *entry_name) {
 }
 
 void sdg_history_drop(void) {
-}
-
-void sdg_job_finish(void) {
 }
 
 void sdg_registry_finish(void) {

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "src/exchange.h"
 #include "src/job.h"
 #include "src/options.h"
 #include "tests/unit/brute.h"
@@ -48,9 +49,9 @@ static void rank_run(const char *folder, int port, const char *mesh_text,
   REQUIRE(!sdg_options_load((char *[]){split, limit, secret, meet, NULL}));
   sdg_mesh_t mesh;
   REQUIRE(!sdg_mesh_parse(mesh_text, ranks, &mesh));
-  REQUIRE(!sdg_job_join(&mesh, axes));
+  REQUIRE(!sdg_exchange_join(&mesh, axes));
   body(rank);
-  sdg_job_finish();
+  sdg_exchange_leave();
 }
 
 // Waits for all; when one fails the others, who may wait for it, are ended.
