@@ -19,6 +19,7 @@
 #include "rules/outside.h"
 #include "rules/product.h"
 #include "rules/registry.h"
+#include "rules/setup.h"
 #include "rules/sequence.h"
 #include "rules/tensor.h"
 #include "rules/values.h"
@@ -198,7 +199,7 @@ static bool call_read(int entry, const void *args, sdg_gemm_t *gemm,
   call->operands = 0;
   if (info->product) {
     info->product(args, gemm);
-    gemm->in_pieces = sdg_job_asked() && sdg_registry_in_pieces();
+    gemm->in_pieces = sdg_job_asked() && sdg_setup_in_pieces();
     sdg_product_read(gemm, call);
     return true;
   }
@@ -233,7 +234,7 @@ static bool call_read(int entry, const void *args, sdg_gemm_t *gemm,
 static void whole_check(void) {
   static atomic_bool checked;
   if (atomic_load_explicit(&checked, memory_order_relaxed) ||
-      !sdg_registry_may_be_whole() || sdg_registry_is_whole())
+      !sdg_setup_may_be_whole() || sdg_setup_is_whole())
     return;
   atomic_store(&checked, true);
   sdg_slot_narrow();
@@ -310,7 +311,7 @@ bool sdg_capture(int entry, const void *args, const void *caller,
     if (sdg_values_wanted_of(&call))
       sdg_values_begin(&call);
     sdg_touch_t touch;
-    if (sdg_registry_is_whole()) {
+    if (sdg_setup_is_whole()) {
       touch_read(entry, args, &touch);
       touch_trim(&call, &touch);
       call.touch = &touch;
@@ -554,7 +555,7 @@ int *sdg_capture_lengths(int dims, const int *extent, size_t count,
     return NULL;
   enter();
   int *given = sdg_sequence_stand_in(length, count);
-  if (given && !sdg_registry_in_pieces()) {
+  if (given && !sdg_setup_in_pieces()) {
     free(given);
     given = NULL;
   }

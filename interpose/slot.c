@@ -6,6 +6,7 @@
 #include "interpose/real.h"
 #include "rules/inspect.h"
 #include "rules/registry.h"
+#include "rules/setup.h"
 #include "src/job.h"
 #include "src/record.h"
 
@@ -81,7 +82,7 @@ void *sdg_slot_resolve(unsigned entry) {
     target = sdg_entry[entry].probe;
   }
   if (sdg_entry[entry].shard && sdg_job_asked() && !sdg_slot_disarmed() &&
-      !sdg_registry_is_whole())
+      !sdg_setup_is_whole())
     target = sdg_entry[entry].shard;
   bool recorded = sdg_record_wanted() && !sdg_job_asked() &&
                   (sdg_entry[entry].library == SDG_LIBRARY_CUBLAS ||
@@ -90,7 +91,7 @@ void *sdg_slot_resolve(unsigned entry) {
   if (sdg_entry[entry].whole && !sdg_slot_disarmed() &&
       !(product && captured) &&
       (recorded || (sdg_job_asked() &&
-                    (sdg_registry_is_whole() || sdg_entry[entry].memory)))) {
+                    (sdg_setup_is_whole() || sdg_entry[entry].memory)))) {
     sdg_load_watch_fork();
     target = sdg_entry[entry].whole;
   }
@@ -140,7 +141,7 @@ void sdg_slot_narrow(void) {
 atomic_bool sdg_slot_products_left;
 
 void sdg_slot_leave_products(void) {
-  bool whole = sdg_registry_is_whole();
+  bool whole = sdg_setup_is_whole();
   for (int entry = 0; entry < SDG_ENTRY_COUNT; entry++)
     if (sdg_entry[entry].product)
       replace(entry, sdg_entry[entry].probe,

@@ -8,7 +8,7 @@
 #include "rules/args.h"
 #include "rules/attnkept.h"
 #include "rules/attnlength.h"
-#include "rules/registry.h"
+#include "rules/setup.h"
 #include "rules/sequence.h"
 
 static void forward_read(const sdg_call_t *call, sdg_attention_t *out) {
@@ -144,9 +144,9 @@ static sdg_status_t attention_describe(const sdg_call_t *call, char *out,
            a.same ? "keys are values " : "", a.reserve ? "training " : "",
            a.adds ? "adds " : "", a.current >= 0 ? "one step " : "");
   // Of pieces they differ.
-  return sdg_registry_is_whole() ? lengths_describe(call, &a, out + strlen(out),
-                                                    out_bytes - strlen(out))
-                                 : SDG_OK;
+  return sdg_setup_is_whole() ? lengths_describe(call, &a, out + strlen(out),
+                                                 out_bytes - strlen(out))
+                              : SDG_OK;
 }
 
 // The limits of keys: what sdg_attndesc_limits says of the descriptor, which is

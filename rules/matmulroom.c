@@ -5,7 +5,7 @@
 
 #include "rules/matmulcheck.h"
 #include "rules/memory.h"
-#include "rules/registry.h"
+#include "rules/setup.h"
 #include "src/job.h"
 
 enum { ROOM_NUMBERS = 3 }; // elements + 1, outer stride, stride of the batch
@@ -40,7 +40,7 @@ static void room_fill(const sdg_matrix_t *matrix, int64_t *out) {
 
 int sdg_matmul_rooms(const sdg_call_t *call, int64_t *out) {
   sdg_product_t product;
-  if (sdg_registry_is_whole())
+  if (sdg_setup_is_whole())
     return 0;
   sdg_product_make(call->args, &product);
   memset(out, 0, SDG_PRODUCT_MATRICES * ROOM_NUMBERS * sizeof *out);

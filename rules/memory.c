@@ -11,7 +11,7 @@
 #include "rules/compare.h"
 #include "rules/elements.h"
 #include "rules/instep.h"
-#include "rules/registry.h"
+#include "rules/setup.h"
 #include "rules/uploads.h"
 #include "rules/vendor.h"
 #include "rules/whole.h"
@@ -90,7 +90,7 @@ void sdg_memory_unlock(void) {
 
 // In the whole view alone: a rank's own pieces differ.
 static bool notes_inputs(void) {
-  return sdg_compare_how() != SDG_COMPARING_OFF && sdg_registry_is_whole();
+  return sdg_compare_how() != SDG_COMPARING_OFF && sdg_setup_is_whole();
 }
 
 void sdg_memory_allocated(const void *at, size_t bytes) {

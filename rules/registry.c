@@ -244,19 +244,3 @@ bool sdg_registry_may_multiply(void) {
   return !sdg_setup_ready(&rules) || sdg_rules_multiply(rules) ||
          sdg_range_any();
 }
-
-bool sdg_registry_in_pieces(void) {
-  const sdg_rules_t *rules;
-  return sdg_setup_rules(&rules) == SDG_OK && rules->view == SDG_VIEW_SHARD;
-}
-
-bool sdg_registry_may_be_whole(void) {
-  const sdg_options_t *options = sdg_options_get();
-  return options->view == SDG_VIEW_WHOLE || *options->rules;
-}
-
-bool sdg_registry_is_whole(void) {
-  const sdg_rules_t *rules;
-  return sdg_setup_ready(&rules) ? rules->view == SDG_VIEW_WHOLE
-                                 : sdg_registry_may_be_whole();
-}

@@ -55,17 +55,10 @@ int sdg_registry_unseen(const char *entry_name);
  * measured; see sdg_firsts_measured. Not 0: as above. */
 int sdg_registry_measured(const char *entry_name, int *io_count, void *measured,
                           size_t each, int room);
-/* Whether calls on memory have to be looked at: by the options alone, before
- * the rules are read; and by what is known now. */
-bool sdg_registry_may_be_whole(void);
 /* Whether products of matrices have to be looked at: a split was asked for, and
  * the rules, if they are read, have a section about them, or the program has
  * tagged memory; or calls are recorded, or their outputs kept. */
 bool sdg_registry_may_multiply(void);
-bool sdg_registry_is_whole(void);
-
-/* Reads the rules if they are not read: whether the view is the shard view. */
-bool sdg_registry_in_pieces(void);
 
 /* True if calls have to be captured: a split is asked for, a record of the
  * calls, or their outputs. Constant after the constructor. */

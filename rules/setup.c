@@ -53,3 +53,19 @@ bool sdg_setup_ready(const sdg_rules_t **out_rules) {
   return atomic_load_explicit(&setup.ready, memory_order_acquire) &&
          setup.status == SDG_OK;
 }
+
+bool sdg_setup_in_pieces(void) {
+  const sdg_rules_t *rules;
+  return sdg_setup_rules(&rules) == SDG_OK && rules->view == SDG_VIEW_SHARD;
+}
+
+bool sdg_setup_may_be_whole(void) {
+  const sdg_options_t *options = sdg_options_get();
+  return options->view == SDG_VIEW_WHOLE || *options->rules;
+}
+
+bool sdg_setup_is_whole(void) {
+  const sdg_rules_t *rules;
+  return sdg_setup_ready(&rules) ? rules->view == SDG_VIEW_WHOLE
+                                 : sdg_setup_may_be_whole();
+}

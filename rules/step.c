@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules/registry.h"
+#include "rules/setup.h"
 #include "rules/vendor.h"
 #include "src/agree.h"
 #include "src/comm.h"
@@ -76,7 +76,7 @@ sdg_status_t sdg_step_agree(const sdg_call_t *call, const sdg_rule_t *rule,
     count = rule->sizes(call, sizes);
   sdg_details_t details = {.count = {0}};
   sdg_status_t status = SDG_OK;
-  if (rule && rule->knows(call) && rule->details && !sdg_registry_is_whole())
+  if (rule && rule->knows(call) && rule->details && !sdg_setup_is_whole())
     status = details_fill(call, rule, &details);
   if (status == SDG_OK)
     status = sdg_agree(call, parameters, sizes, count, &details, out_wait_ns);

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "rules/product.h"
-#include "rules/registry.h"
+#include "rules/setup.h"
 #include "rules/step.h"
 #include "src/device.h"
 #include "src/job.h"
@@ -196,7 +196,7 @@ static char *pack(const sdg_operand_t *operand, const sdg_box_t *box, int dim,
 static int64_t begin_of(const sdg_operand_t *operand, const sdg_box_t *box) {
   int64_t begin = 0;
   bool alone = true;
-  if (!sdg_registry_is_whole())
+  if (!sdg_setup_is_whole())
     return 0;
   for (int d = 0; d < operand->dims; d++) {
     alone &= operand->extent[d] == box->dim[d].hi - box->dim[d].lo;

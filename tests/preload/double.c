@@ -136,15 +136,15 @@ int sdg_registry_measured(const char *entry_name, int *io_count, void *measured,
   return 0;
 }
 
-bool sdg_registry_may_be_whole(void) {
+bool sdg_setup_may_be_whole(void) {
   return false;
 }
 
-bool sdg_registry_is_whole(void) {
+bool sdg_setup_is_whole(void) {
   return false;
 }
 
-bool sdg_registry_in_pieces(void) {
+bool sdg_setup_in_pieces(void) {
   return true;
 }
 
