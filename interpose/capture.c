@@ -155,7 +155,7 @@ static void touch_trim(const sdg_call_t *call, sdg_touch_t *touch) {
       if ((uintptr_t)operand->data != touch->access[i].at ||
           operand->elem_bytes == 0)
         continue;
-      size_t bytes = sdg_memory_access(operand, true, false).width;
+      size_t bytes = sdg_operand_access(operand, true, false).width;
       if (bytes > touch->access[i].width)
         touch->access[i].width = touch->access[i].pitch = bytes;
     }

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules/memory.h"
 #include "rules/place.h"
 #include "rules/step.h"
 #include "rules/vendor.h"
@@ -280,7 +279,7 @@ static sdg_status_t digests_make(const sdg_call_t *call,
     const sdg_operand_t *operand = &call->operand[i];
     if (!(compared->due >> i & 1) || !operand->data)
       continue;
-    sdg_layout_t layout = sdg_memory_layout(operand);
+    sdg_layout_t layout = sdg_operand_layout(operand);
     memcpy(layout.extent, compared->alike[i].extent, sizeof layout.extent);
     bool can;
     SDG_TRY(sdg_fetch_digest(operand->data, &layout, stream, &can, &out->of[i],
@@ -321,7 +320,7 @@ sdg_status_t sdg_compare_fail(const sdg_call_t *call, const sdg_digests_t *all,
 
 sdg_status_t sdg_compare_copy(const sdg_call_t *call, int index,
                               const sdg_alike_t *alike, cudaStream_t stream) {
-  sdg_layout_t layout = sdg_memory_layout(&call->operand[index]);
+  sdg_layout_t layout = sdg_operand_layout(&call->operand[index]);
   memcpy(layout.extent, alike->extent, sizeof layout.extent);
   sdg_report_row_t *row =
       sdg_report_find("copied parameters", "-", "from the first rank");

@@ -212,8 +212,8 @@ static int conv_scalars(const sdg_call_t *call, double *out) {
   if (sdg_conv_kind(call) == SDG_CONV_FORWARD)
     return sdg_conv_scalars(call, out);
   sdg_grad_arguments_t a = sdg_grad_arguments(call);
-  out[0] = sdg_rule_scalar(call, a.alpha);
-  out[1] = sdg_rule_scalar(call, a.beta);
+  out[0] = sdg_call_scalar(call, a.alpha);
+  out[1] = sdg_call_scalar(call, a.beta);
   return 2;
 }
 

@@ -84,7 +84,7 @@ sdg_grad_arguments_t sdg_grad_arguments(const sdg_call_t *call) {
 #undef CALLED
 
 bool sdg_grad_is_zero(const sdg_call_t *call, const void *scalar) {
-  return sdg_rule_scalar(call, scalar) == 0;
+  return sdg_call_scalar(call, scalar) == 0;
 }
 
 static bool of_filter(const sdg_call_t *call) {

@@ -89,8 +89,8 @@ int sdg_conv_key(const sdg_call_t *call, uint64_t *out) {
 
 int sdg_conv_scalars(const sdg_call_t *call, double *out) {
   arguments_t a = arguments_get(call);
-  out[0] = sdg_rule_scalar(call, a.scale);
-  out[1] = sdg_rule_scalar(call, a.old_scale);
+  out[0] = sdg_call_scalar(call, a.scale);
+  out[1] = sdg_call_scalar(call, a.old_scale);
   return 2;
 }
 

@@ -9,7 +9,6 @@
 
 #include "rules/instep.h"
 #include "rules/kept.h"
-#include "rules/memory.h"
 #include "rules/step.h"
 #include "src/job.h"
 #include "src/options.h"
@@ -51,7 +50,7 @@ static int part_of(const sdg_call_t *call, const sdg_rule_t *rule,
 
 static void first_note(state_t *state, const sdg_plan_entry_t *entry,
                        const sdg_operand_t *tensor) {
-  sdg_layout_t layout = sdg_memory_layout(tensor);
+  sdg_layout_t layout = sdg_operand_layout(tensor);
   state->any = true;
   state->first = *entry->key;
   state->data = tensor->data;
@@ -289,7 +288,7 @@ sdg_status_t sdg_early_run(sdg_call_t *call, sdg_plan_entry_t *entry,
 
 static sdg_buffer_t *buffer_of(sdg_buffers_t *table,
                                const sdg_operand_t *tensor) {
-  sdg_layout_t layout = sdg_memory_layout(tensor);
+  sdg_layout_t layout = sdg_operand_layout(tensor);
   return sdg_buffers_find(table, (uintptr_t)tensor->data, &layout);
 }
 

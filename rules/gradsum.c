@@ -32,7 +32,7 @@ sdg_status_t sdg_gradsum_open(sdg_plan_t *plan, const sdg_call_t *call,
   out->part = out->output;
   out->takes_beta = axes == 0;
   // NCCL sums runs of memory.
-  if (axes == 0 || (sdg_rule_scalar(call, beta(call)) == 0 &&
+  if (axes == 0 || (sdg_call_scalar(call, beta(call)) == 0 &&
                     sdg_plan_is_packed(plan, out->output)))
     return SDG_OK;
   return sdg_plan_scratch(plan, &box, out->output, &out->part);
@@ -45,7 +45,7 @@ sdg_status_t sdg_gradsum_share(sdg_share_t *share, const sdg_call_t *call,
   SDG_TRY(sdg_placement_init(operand->dims, operand->extent, &everywhere));
   sdg_status_t status = sdg_share_output(share, index, &everywhere);
   sdg_placement_fini(&everywhere);
-  if (status != SDG_OK || sdg_rule_scalar(call, beta) == 0)
+  if (status != SDG_OK || sdg_call_scalar(call, beta) == 0)
     return status;
   sdg_box_t *old;
   SDG_TRY(sdg_share_reads(share, index, &old));
@@ -86,7 +86,7 @@ sdg_status_t sdg_gradsum_nothing(sdg_plan_t *plan, const sdg_call_t *call,
                                  const sdg_gradsum_t *sum) {
   const sdg_box_t box = plan->slab[sum->part].box;
   sdg_type_t type = call->operand[sum->operand].type;
-  if (!sum->takes_beta || sdg_rule_scalar(call, sum->beta(call)) == 0)
+  if (!sum->takes_beta || sdg_call_scalar(call, sum->beta(call)) == 0)
     return sdg_plan_zero(plan, SDG_LANE_MAIN, sum->part, &box);
   int zeros;
   SDG_TRY(sdg_plan_scratch(plan, &box, sum->output, &zeros));

@@ -7,7 +7,6 @@
 
 #include "rules/compare.h"
 #include "rules/instep.h"
-#include "rules/memory.h"
 #include "rules/uploads.h"
 #include "src/digests.h"
 #include "src/job.h"
@@ -22,7 +21,7 @@ typedef struct news {
 } news_t;
 
 static sdg_span_t span_of(const sdg_operand_t *operand) {
-  sdg_layout_t layout = sdg_memory_layout(operand);
+  sdg_layout_t layout = sdg_operand_layout(operand);
   return (sdg_span_t){(uintptr_t)operand->data, sdg_layout_bytes(&layout)};
 }
 

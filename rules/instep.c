@@ -49,13 +49,6 @@ uint32_t sdg_instep_hash(const sdg_call_t *call, const sdg_rule_t *rule,
   return hash;
 }
 
-double sdg_rule_scalar(const sdg_call_t *call, const void *scalar) {
-  if (!scalar)
-    return 0;
-  return call->operand[0].type == CUDNN_DATA_DOUBLE ? *(const double *)scalar
-                                                    : *(const float *)scalar;
-}
-
 // The ops of each calling thread so far, by its channel, and one hash of them
 // all. Atomic: a process may finish while a thread is in a call.
 static struct {

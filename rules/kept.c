@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules/memory.h"
 #include "rules/step.h"
 #include "src/device.h"
 #include "src/options.h"
@@ -164,7 +163,7 @@ static slot_t *slot_take(state_t *state, const void *data) {
 
 static void slot_fill(slot_t *slot, const sdg_operand_t *x, uint64_t number,
                       uint64_t messages) {
-  sdg_layout_t layout = sdg_memory_layout(x);
+  sdg_layout_t layout = sdg_operand_layout(x);
   pthread_mutex_lock(&lock);
   slot->x = (sdg_span_t){(uintptr_t)x->data, sdg_layout_bytes(&layout)};
   slot->number = number;

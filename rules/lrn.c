@@ -63,7 +63,7 @@ static sdg_status_t share_fill(sdg_share_t *share, const sdg_call_t *call,
   SDG_TRY(sdg_share_output(share, call->operands - 1, place));
   for (int i = 0; i < call->operands; i++) {
     sdg_box_t *boxes;
-    if (call->operand[i].is_output && sdg_rule_scalar(call, beta) == 0)
+    if (call->operand[i].is_output && sdg_call_scalar(call, beta) == 0)
       continue;
     SDG_TRY(sdg_share_reads(share, i, &boxes));
     for (int r = 0; r < share->ranks; r++)

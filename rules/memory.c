@@ -144,17 +144,9 @@ void sdg_memory_forget(void) {
   sdg_uploads_forget();
 }
 
-sdg_layout_t sdg_memory_layout(const sdg_operand_t *operand) {
-  sdg_layout_t layout = {.elem_bytes = operand->elem_bytes,
-                         .dims = operand->dims};
-  memcpy(layout.extent, operand->extent, sizeof layout.extent);
-  memcpy(layout.stride, operand->stride, sizeof layout.stride);
-  return layout;
-}
-
 sdg_status_t sdg_memory_fits(const sdg_call_t *call,
                              const sdg_operand_t *operand, bool *out_seen) {
-  sdg_layout_t layout = sdg_memory_layout(operand);
+  sdg_layout_t layout = sdg_operand_layout(operand);
   sdg_span_t allocation,
       tensor = {(uintptr_t)operand->data, sdg_layout_bytes(&layout)};
   bool seen = sdg_buffers_allocation(&table, tensor.at, &allocation);
@@ -181,19 +173,6 @@ sdg_status_t sdg_memory_fits_all(const sdg_call_t *call) {
   }
   pthread_mutex_unlock(&lock);
   return status;
-}
-
-sdg_access_t sdg_memory_access(const sdg_operand_t *operand, bool reads,
-                               bool writes) {
-  sdg_layout_t layout = sdg_memory_layout(operand);
-  // A tensor with gaps does not overwrite what lies in them.
-  return (sdg_access_t){
-      .at = (uintptr_t)operand->data,
-      .reads = reads || (writes && !sdg_layout_dense(&layout)),
-      .writes = writes,
-      .width = operand->elem_bytes ? sdg_layout_bytes(&layout) : 0,
-      .height = 1,
-  };
 }
 
 sdg_status_t sdg_memory_update(sdg_buffer_t *buffer, const sdg_box_t *need,

@@ -81,9 +81,4 @@ sdg_status_t sdg_memory_settle(const sdg_access_t *access,
                                cudaStream_t stream,
                                sdg_report_row_t *row) SDG_MUST_CHECK;
 
-/* The whole of an operand in memory. */
-sdg_layout_t sdg_memory_layout(const sdg_operand_t *operand);
-sdg_access_t sdg_memory_access(const sdg_operand_t *operand, bool reads,
-                               bool writes);
-
 #endif

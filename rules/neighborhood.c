@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "rules/label.h"
-#include "rules/memory.h"
 #include "rules/neighborplan.h"
 #include "rules/registry.h"
 #include "rules/setup.h"
@@ -153,7 +152,7 @@ static void touch_make(const sdg_call_t *call, sdg_touch_t *out) {
   for (int i = 0; i < call->operands; i++) {
     bool writes = call->operand[i].is_output;
     out->access[out->accesses++] =
-        sdg_memory_access(&call->operand[i], !writes, writes);
+        sdg_operand_access(&call->operand[i], !writes, writes);
   }
 }
 

@@ -74,7 +74,7 @@ static int norm_scalars(const sdg_call_t *call, double *out) {
   const void *const pointer[] = {norm.alpha, norm.beta, norm.alpha_param,
                                  norm.beta_param};
   for (int i = 0; i < 4; i++)
-    out[i] = sdg_rule_scalar(call, pointer[i]);
+    out[i] = sdg_call_scalar(call, pointer[i]);
   out[4] = norm.epsilon;
   out[5] = norm.factor;
   return 6;

@@ -78,7 +78,7 @@ bool sdg_norm_aliased(const sdg_norm_maker_t *m, sdg_norm_tensor_t a,
 sdg_status_t sdg_norm_waste(sdg_norm_maker_t *m, sdg_norm_tensor_t y,
                             const sdg_norm_tensor_t *later,
                             sdg_subcall_tensor_t *out) {
-  bool wanted = sdg_rule_scalar(m->call, m->norm->beta) != 0;
+  bool wanted = sdg_call_scalar(m->call, m->norm->beta) != 0;
   for (; *later != SDG_NORM_TENSORS; later++)
     wanted |= sdg_norm_aliased(m, y, *later);
   if (wanted)

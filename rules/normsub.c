@@ -41,7 +41,7 @@ static sdg_scalar_t scalar_of(const how_t *how, sdg_norm_from_t from,
                               const sdg_subcall_run_t *run,
                               const void *program) {
   return sdg_scalar(how->type, from == SDG_NORM_PROGRAM
-                                   ? sdg_rule_scalar(run->call, program)
+                                   ? sdg_call_scalar(run->call, program)
                                    : (double)(from == SDG_NORM_ONE));
 }
 
@@ -154,8 +154,8 @@ sdg_status_t sdg_normsub_running(sdg_plan_t *plan, double multiple,
 static cudnnStatus_t param_run(const sdg_subcall_run_t *run) {
   sdg_norm_t norm;
   sdg_norm_read(run->call, &norm);
-  return transform(run, sdg_rule_scalar(run->call, norm.alpha_param),
-                   sdg_rule_scalar(run->call, norm.beta_param));
+  return transform(run, sdg_call_scalar(run->call, norm.alpha_param),
+                   sdg_call_scalar(run->call, norm.beta_param));
 }
 
 sdg_status_t sdg_normsub_param(sdg_plan_t *plan,

@@ -92,7 +92,7 @@ static bool is_output(const sdg_norm_maker_t *m, sdg_norm_tensor_t which) {
 
 static bool reads_old(const sdg_call_t *call, const sdg_norm_t *norm,
                       sdg_norm_tensor_t which) {
-  return which != SDG_NORM_DZ && sdg_rule_scalar(call, norm->beta) != 0;
+  return which != SDG_NORM_DZ && sdg_call_scalar(call, norm->beta) != 0;
 }
 
 static sdg_status_t tensors_open(sdg_norm_maker_t *m, bool whole,
@@ -159,8 +159,8 @@ static const char *obstacle(const sdg_call_t *call, const sdg_norm_t *norm) {
       mode != CUDNN_ACTIVATION_RELU)
     return "with another activation than ReLU";
   if (norm->kind == SDG_NORM_TRAINING &&
-      (sdg_rule_scalar(call, norm->alpha) != 1 ||
-       sdg_rule_scalar(call, norm->beta) != 0))
+      (sdg_call_scalar(call, norm->alpha) != 1 ||
+       sdg_call_scalar(call, norm->beta) != 0))
     return "with an activation, and alpha and beta other than 1 and 0";
   return layout_obstacle(call, norm);
 }

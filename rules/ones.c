@@ -7,7 +7,6 @@
 #include <stdio.h>
 
 #include "rules/args.h"
-#include "rules/memory.h"
 #include "rules/place.h"
 #include "rules/reduce.h"
 #include "rules/setup.h"
@@ -68,7 +67,7 @@ void sdg_ones_look(sdg_call_t *call, const sdg_rules_t *rules) {
     operand->told = looked && !is_literal(call);
     operand->hint =
         looked ? sdg_hint_of(operand->data,
-                             sdg_memory_access(operand, true, false).width)
+                             sdg_operand_access(operand, true, false).width)
                : 0;
   }
 }
@@ -454,7 +453,7 @@ void sdg_ones_untagged(const sdg_call_t *call) {
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];
     if (operand->is_output && operand->data && operand->elem_bytes > 0)
-      sdg_hint_put(operand->data, sdg_memory_access(operand, true, false).width,
-                   false, 0);
+      sdg_hint_put(operand->data,
+                   sdg_operand_access(operand, true, false).width, false, 0);
   }
 }

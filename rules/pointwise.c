@@ -137,7 +137,7 @@ static int pointwise_scalars(const sdg_call_t *call, double *out) {
   }
 #undef SCALAR
   for (int i = 0; i < count; i++)
-    out[i] = sdg_rule_scalar(call, pointer[i]);
+    out[i] = sdg_call_scalar(call, pointer[i]);
   return count;
 }
 

@@ -178,8 +178,8 @@ static int pool_scalars(const sdg_call_t *call, double *out) {
   } else {
     return 0;
   }
-  out[0] = sdg_rule_scalar(call, alpha);
-  out[1] = sdg_rule_scalar(call, beta);
+  out[0] = sdg_call_scalar(call, alpha);
+  out[1] = sdg_call_scalar(call, beta);
   return 2;
 }
 

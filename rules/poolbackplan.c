@@ -221,7 +221,7 @@ static sdg_status_t strip_make(maker_t *m, const part_t *part) {
 
 bool sdg_pool_back_reads_old(const sdg_call_t *call) {
   const struct sdg_args_cudnnPoolingBackward *a = call->args;
-  return sdg_rule_scalar(call, a->beta) != 0;
+  return sdg_call_scalar(call, a->beta) != 0;
 }
 
 // Messages leave; strips get their own rows, before the call in place, which

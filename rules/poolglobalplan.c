@@ -36,7 +36,7 @@ static sdg_scalar_t times(const sdg_call_t *call, const void *scalar,
   bool twice = call->operand[0].type == CUDNN_DATA_DOUBLE;
   double factor = twice ? by->twice : (double)by->single;
   return sdg_scalar(call->operand[0].type,
-                    factor * sdg_rule_scalar(call, scalar));
+                    factor * sdg_call_scalar(call, scalar));
 }
 
 // Of one piece: scalars as planned.

@@ -60,7 +60,7 @@ static sdg_window_client_t client_make(client_t *client) {
       .x = client->pool->x,
       .y = client->pool->y,
       .z = -1,
-      .reads_old = sdg_rule_scalar(client->call, a->beta) != 0,
+      .reads_old = sdg_call_scalar(client->call, a->beta) != 0,
       .open = client_open,
       .add = client_add,
       .close = client_close,

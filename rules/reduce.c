@@ -94,8 +94,8 @@ static int reduce_scalars(const sdg_call_t *call, double *out) {
   if (call->entry != SDG_ENTRY_cudnnReduceTensor)
     return 0;
   const struct sdg_args_cudnnReduceTensor *a = call->args;
-  out[0] = sdg_rule_scalar(call, a->alpha);
-  out[1] = sdg_rule_scalar(call, a->beta);
+  out[0] = sdg_call_scalar(call, a->alpha);
+  out[1] = sdg_call_scalar(call, a->beta);
   return 2;
 }
 
@@ -103,7 +103,7 @@ static int reduce_key(const sdg_call_t *call, uint64_t *out) {
   if (call->entry != SDG_ENTRY_cudnnReduceTensor)
     return 0;
   const struct sdg_args_cudnnReduceTensor *a = call->args;
-  out[0] = sdg_rule_scalar(call, a->beta) == 0;
+  out[0] = sdg_call_scalar(call, a->beta) == 0;
   out[1] = 0;
   const void *const each[] = {a->alpha, a->beta, a->A, a->C, a->indices};
   for (int i = 0; i < 5; i++) // what is missing is refused

@@ -196,7 +196,7 @@ static sdg_status_t maker_init(const sdg_call_t *call,
       m->along = d;
   sdg_merge_init(tagging, placement, m->reduced, &m->merge);
   const struct sdg_args_cudnnReduceTensor *args = call->args;
-  m->adds = sdg_rule_scalar(call, args->beta) != 0;
+  m->adds = sdg_call_scalar(call, args->beta) != 0;
   m->type = sdg_merge_type(call->operand[SDG_REDUCE_A].type);
   m->own = sdg_placement_box(placement, tagging->mesh, tagging->rank);
   m->field = sdg_merge_field(&m->own, m->reduced);

@@ -118,9 +118,6 @@ typedef struct sdg_rule {
 
 enum { SDG_RULE_KEYS = 4, SDG_RULE_SCALARS = 6 };
 
-/* A scalar in host memory: double for operands of double, else float. */
-double sdg_rule_scalar(const sdg_call_t *call, const void *scalar);
-
 extern const sdg_rule_t sdg_rule_attention;
 extern const sdg_rule_t sdg_rule_conv;
 extern const sdg_rule_t sdg_rule_matmul;

@@ -284,7 +284,7 @@ static void written_fill(const sdg_call_t *call, const sdg_tagging_t *tagging,
     const sdg_operand_t *operand = &call->operand[i];
     if (!operand->is_output || !operand->data || operand->elem_bytes == 0)
       continue;
-    sdg_layout_t layout = sdg_memory_layout(operand);
+    sdg_layout_t layout = sdg_operand_layout(operand);
     out[i] = (sdg_written_t){
         .bytes = sdg_layout_bytes(&layout),
         .gaps = !sdg_layout_dense(&layout),
@@ -308,7 +308,7 @@ static void outputs_written(const sdg_call_t *call) {
     const sdg_operand_t *operand = &call->operand[i];
     if (!operand->is_output || !operand->data || operand->elem_bytes == 0)
       continue;
-    sdg_layout_t layout = sdg_memory_layout(operand);
+    sdg_layout_t layout = sdg_operand_layout(operand);
     sdg_early_written(operand->data, sdg_layout_bytes(&layout));
   }
 }

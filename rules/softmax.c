@@ -62,8 +62,8 @@ static sdg_status_t softmax_describe(const sdg_call_t *call, char *out,
 static int softmax_scalars(const sdg_call_t *call, double *out) {
   sdg_softmax_t softmax;
   (void)sdg_softmax_read(call, &softmax);
-  out[0] = sdg_rule_scalar(call, softmax.alpha);
-  out[1] = sdg_rule_scalar(call, softmax.beta);
+  out[0] = sdg_call_scalar(call, softmax.alpha);
+  out[1] = sdg_call_scalar(call, softmax.beta);
   return 2;
 }
 
@@ -71,7 +71,7 @@ static int softmax_key(const sdg_call_t *call, uint64_t *out) {
   sdg_softmax_t softmax;
   (void)sdg_softmax_read(call, &softmax);
   out[0] = (uint64_t)softmax.algo << 32 | (uint64_t)softmax.mode;
-  out[1] = sdg_rule_scalar(call, softmax.beta) == 0;
+  out[1] = sdg_call_scalar(call, softmax.beta) == 0;
   out[2] = sdg_softmax_memory(call);
   out[3] = softmax.alpha && softmax.beta; // or it is refused
   return 4;
@@ -81,7 +81,7 @@ static sdg_status_t softmax_meet(const sdg_call_t *call, sdg_meet_t *meet,
                                  int lead) {
   sdg_softmax_t softmax;
   (void)sdg_softmax_read(call, &softmax);
-  meet->reads_old = sdg_rule_scalar(call, softmax.beta) != 0;
+  meet->reads_old = sdg_call_scalar(call, softmax.beta) != 0;
   return sdg_meet_alike(meet, lead);
 }
 

@@ -226,7 +226,7 @@ static void runs_add(const runs_t *runs, int dim, uintptr_t at) {
 
 static sdg_span_t tensor_span(const sdg_operand_t *operand,
                               sdg_layout_t *out_layout) {
-  *out_layout = sdg_memory_layout(operand);
+  *out_layout = sdg_operand_layout(operand);
   return (sdg_span_t){(uintptr_t)operand->data, sdg_layout_bytes(out_layout)};
 }
 

@@ -111,7 +111,7 @@ static sdg_status_t output_check(const sdg_call_t *call,
   SDG_TRY(sdg_memory_fits(call, output, &seen));
   if (seen)
     return SDG_OK;
-  sdg_layout_t layout = sdg_memory_layout(output);
+  sdg_layout_t layout = sdg_operand_layout(output);
   return sdg_fail(SDG_E_UNSEEN_MEMORY, "%s of %s at %p, %zu bytes",
                   sdg_role_name(output->role), call->entry_name, output->data,
                   sdg_layout_bytes(&layout));
@@ -126,14 +126,14 @@ static sdg_status_t input_prepare(const sdg_call_t *call, int index,
   if (!operand->data) // statistics that the program does not keep
     return SDG_OK;
   SDG_TRY(sdg_memory_fits(call, operand, NULL));
-  sdg_layout_t layout = sdg_memory_layout(operand);
+  sdg_layout_t layout = sdg_operand_layout(operand);
   sdg_buffer_t *buffer =
       sdg_buffers_find(table, (uintptr_t)operand->data, &layout);
   if (need && buffer)
     SDG_TRY(
         sdg_memory_update(buffer, need, call->entry_name, stream, entry->row));
   // Other tensors in the same memory, seen through other descriptors.
-  sdg_access_t access = sdg_memory_access(operand, true, false);
+  sdg_access_t access = sdg_operand_access(operand, true, false);
   return sdg_memory_settle(&access, need ? buffer : NULL, call->entry_name,
                            stream, entry->row);
 }
@@ -161,8 +161,8 @@ static sdg_status_t output_prepare(const sdg_call_t *call, int index,
                                    const sdg_plan_entry_t *entry,
                                    cudaStream_t stream) {
   const sdg_operand_t *output = &call->operand[index];
-  sdg_layout_t layout = sdg_memory_layout(output);
-  sdg_access_t written = sdg_memory_access(output, false, true);
+  sdg_layout_t layout = sdg_operand_layout(output);
+  sdg_access_t written = sdg_operand_access(output, false, true);
   return sdg_memory_settle(
       &written, sdg_buffers_find(table, (uintptr_t)output->data, &layout),
       call->entry_name, stream, entry->row);
@@ -173,7 +173,7 @@ static sdg_status_t output_note(const sdg_call_t *call, int index,
                                 const sdg_placement_t *placement) {
   const sdg_operand_t *output = &call->operand[index];
   uintptr_t at = (uintptr_t)output->data;
-  sdg_layout_t layout = sdg_memory_layout(output);
+  sdg_layout_t layout = sdg_operand_layout(output);
   sdg_uploads_made(output);
   SDG_TRY(sdg_buffers_put(table, at, &layout, placement, sdg_job_mesh(),
                           sdg_job_rank()));

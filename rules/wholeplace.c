@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules/memory.h"
 #include "rules/place.h"
 #include "rules/tagging.h"
 #include "src/job.h"
@@ -43,7 +42,7 @@ const sdg_section_t *sdg_whole_section(const sdg_call_t *call,
 
 const sdg_buffer_t *sdg_whole_buffer(sdg_buffers_t *table,
                                      const sdg_operand_t *operand) {
-  sdg_layout_t layout = sdg_memory_layout(operand);
+  sdg_layout_t layout = sdg_operand_layout(operand);
   return operand->data
              ? sdg_buffers_find(table, (uintptr_t)operand->data, &layout)
              : NULL;

@@ -9,6 +9,7 @@
 
 #include "src/box.h"
 #include "src/hint.h"
+#include "src/layout.h"
 #include "src/touch.h"
 
 enum { SDG_OPERANDS_MAX = 12 };
@@ -76,6 +77,7 @@ typedef enum sdg_operand_kind {
 
 /* Element types, by cuDNN's numbering of cudnnDataType_t. */
 typedef int sdg_type_t;
+enum { SDG_TYPE_DOUBLE = 1 };
 
 /* An offset of what is not there. */
 enum { SDG_NOWHERE = 0xffff };
@@ -127,5 +129,14 @@ typedef struct sdg_call {
                    refused */
   bool refused; /* by sundog: sdg_last_error() says why */
 } sdg_call_t;
+
+/* A scalar of the call in host memory, 0 for NULL: double where its operands
+ * are, else float. */
+double sdg_call_scalar(const sdg_call_t *call, const void *scalar);
+
+/* The whole of an operand in memory. */
+sdg_layout_t sdg_operand_layout(const sdg_operand_t *operand);
+sdg_access_t sdg_operand_access(const sdg_operand_t *operand, bool reads,
+                                bool writes);
 
 #endif

@@ -164,12 +164,6 @@ void sdg_memory_freed(const void *at) {
   (void)at;
 }
 
-sdg_access_t sdg_memory_access(const sdg_operand_t *operand, bool reads,
-                               bool writes) {
-  (void)operand;
-  return (sdg_access_t){.reads = reads, .writes = writes};
-}
-
 void sdg_lost_explain(const char *entry) {
   (void)entry;
 }
