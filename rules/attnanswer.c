@@ -6,6 +6,7 @@
 #include <cudnn.h>
 
 #include "rules/args.h"
+#include "rules/attndesc.h"
 #include "rules/sequence.h"
 #include "rules/vendor.h"
 #include "src/tag.h"

@@ -4,7 +4,7 @@
 #ifndef SDG_RULES_ATTNFIELD_H
 #define SDG_RULES_ATTNFIELD_H
 
-#include "rules/attnplan.h"
+#include "rules/attnmaker.h"
 #include "rules/bring.h"
 #include "rules/subcall.h"
 

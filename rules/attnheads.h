@@ -5,7 +5,7 @@
 #ifndef SDG_RULES_ATTNHEADS_H
 #define SDG_RULES_ATTNHEADS_H
 
-#include "rules/attnplan.h"
+#include "rules/attnmaker.h"
 
 /* Why it cannot be done, NULL if it can; the same on every rank. */
 const char *sdg_attnheads_obstacle(const sdg_attnmaker_t *m);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What lengths of sequences make of a plan of attention: where pieces have
 // nothing but padding.
-#include "rules/attnplan.h"
+#include "rules/attnmaker.h"
 
 static bool is_split(const sdg_placement_t *placement, int dim) {
   return placement->part[dim].pieces > 1;

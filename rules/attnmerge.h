@@ -5,7 +5,7 @@
 #ifndef SDG_RULES_ATTNMERGE_H
 #define SDG_RULES_ATTNMERGE_H
 
-#include "rules/attnplan.h"
+#include "rules/attnmaker.h"
 
 /* Whether queries and keys are so. */
 bool sdg_attnmerge_applies(const sdg_placement_t *queries,

@@ -4,7 +4,7 @@
 #ifndef SDG_RULES_ATTNPARAMS_H
 #define SDG_RULES_ATTNPARAMS_H
 
-#include "rules/attention.h"
+#include "rules/attncall.h"
 #include "rules/subcall.h"
 
 /* One matrix or bias. Matrices are packed with the sides that are multiplied:

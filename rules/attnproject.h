@@ -5,7 +5,7 @@
 #define SDG_RULES_ATTNPROJECT_H
 
 #include "rules/attnparams.h"
-#include "rules/attnplan.h"
+#include "rules/attnmaker.h"
 
 /* In the order of cudnnMultiHeadAttnWeightKind_t. */
 enum {

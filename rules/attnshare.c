@@ -4,9 +4,11 @@
 // these.
 #include <string.h>
 
+#include "rules/attention.h"
 #include "rules/attnkept.h"
 #include "rules/attnmerge.h"
 #include "rules/attnplan.h"
+#include "rules/attnsteps.h"
 #include "rules/subcall.h"
 
 // Where the inputs are read by each rank of the job.

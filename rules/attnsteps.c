@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps of attention: keys and values come, the rank's queries are
 // computed, gradients of keys and values go back.
-#include "rules/attnplan.h"
+#include "rules/attnsteps.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -302,16 +302,6 @@ static sdg_status_t data_make(steps_t *s) {
     SDG_TRY(rows_store(s, &s->dq));
   }
   return keys_return(s);
-}
-
-const void *sdg_attn_old_factor(const sdg_call_t *call) {
-  static const float single[] = {0, 1};
-  static const double twice[] = {0, 1};
-  sdg_attention_t a;
-  (void)sdg_attention_read(call, &a);
-  return call->operand[0].type == CUDNN_DATA_DOUBLE
-             ? (const void *)&twice[a.adds]
-             : (const void *)&single[a.adds];
 }
 
 static sdg_status_t weights_make(steps_t *s) {

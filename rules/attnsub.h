@@ -4,7 +4,7 @@
 #ifndef SDG_RULES_ATTNSUB_H
 #define SDG_RULES_ATTNSUB_H
 
-#include "rules/attention.h"
+#include "rules/attncall.h"
 #include "rules/subcall.h"
 
 /* Operands in memory, as sequences that are packed (rules/sequence.h). */

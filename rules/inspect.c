@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rules/attention.h"
+#include "rules/attncall.h"
 #include "rules/registry.h"
 #include "rules/rulesfile.h"
 #include "rules/sequence.h"
