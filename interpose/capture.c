@@ -300,14 +300,14 @@ bool sdg_capture(int entry, const void *args, const void *caller,
     done = refused = true;
   } else if (!sdg_job_asked()) { // looked at and passed on
     if ((cudnn || product) && call_read(entry, args, &gemm, &call)) {
-      sdg_inspect_call(&call);
+      sdg_inspect_call(&call, sdg_registry_knows);
       if (sdg_values_wanted()) {
         sdg_values_begin(&call);
         sdg_values_expect(&call, NULL);
       }
     }
   } else if (call_read(entry, args, &gemm, &call) || sdg_job_failed()) {
-    sdg_inspect_call(&call);
+    sdg_inspect_call(&call, sdg_registry_knows);
     if (sdg_values_wanted_of(&call))
       sdg_values_begin(&call);
     sdg_touch_t touch;

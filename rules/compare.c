@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rules/common.h"
 #include "rules/place.h"
-#include "rules/step.h"
+#include "rules/stream.h"
 #include "rules/vendor.h"
 #include "src/digest.h"
 #include "src/digests.h"
@@ -134,63 +135,6 @@ sdg_comparing_t sdg_compare_how(void) {
                         : (sdg_comparing_t)options->compare;
 }
 
-// ---- who has it alike ------------------------------------------------------
-
-// What is not split beside operands that are: those read it as one tensor.
-static sdg_axes_t beside(const sdg_call_t *call, const sdg_tagging_t *tagging,
-                         int index) {
-  sdg_axes_t axes = 0;
-  for (int i = 0; i < call->operands; i++)
-    if (i != index && tagging->placement[i].dims > 0)
-      axes |= sdg_placement_axes(&tagging->placement[i]);
-  return axes & tagging->axes & ~sdg_placement_axes(&tagging->placement[index]);
-}
-
-// A dimension of scales that is 1 on every rank is the same element on all of
-// them, unless x has one element there on every rank, too, and is split.
-static sdg_axes_t scale_axes(const sdg_call_t *call,
-                             const sdg_tagging_t *tagging, int index) {
-  const sdg_placement_t *scale = &tagging->placement[index], *x = NULL;
-  sdg_axes_t axes = tagging->axes;
-  if (scale->dims > 0)
-    axes &= ~sdg_placement_axes(scale);
-  for (int i = 0; i < call->operands && !x; i++)
-    if (sdg_role_is_activation(call->operand[i].role) &&
-        tagging->placement[i].dims == call->operand[index].dims)
-      x = &tagging->placement[i];
-  for (int d = 1; x && d < x->dims; d++) {
-    bool ones = x->split[d].axes > 0;
-    for (int p = 0; ones && p < x->part[d].pieces; p++)
-      ones = sdg_part_size(&x->part[d], p) == 1;
-    for (int a = 0; ones && a < x->split[d].axes; a++)
-      axes &= ~((sdg_axes_t)1 << x->split[d].axis[a]);
-  }
-  return axes;
-}
-
-static sdg_axes_t axes_of(const sdg_call_t *call, const sdg_tagging_t *tagging,
-                          int index) {
-  sdg_role_t role = call->operand[index].role;
-  if (role == SDG_ROLE_W || role == SDG_ROLE_BIAS)
-    return tagging->axes;
-  if (role == SDG_ROLE_SCALE)
-    return scale_axes(call, tagging, index);
-  return sdg_role_is_activation(role) && tagging->placement[index].dims > 0
-             ? beside(call, tagging, index)
-             : 0;
-}
-
-sdg_alike_t sdg_compare_alike(const sdg_call_t *call,
-                              const sdg_tagging_t *tagging, int index) {
-  sdg_alike_t alike = {.axes = axes_of(call, tagging, index)};
-  const sdg_placement_t *placement = &tagging->placement[index];
-  memcpy(alike.extent, call->operand[index].extent, sizeof alike.extent);
-  memcpy(alike.whole, call->operand[index].extent, sizeof alike.whole);
-  for (int d = 0; d < placement->dims; d++)
-    alike.whole[d] = sdg_placement_extent(placement, d);
-  return alike;
-}
-
 static bool is_local(const sdg_call_t *call, int index,
                      const sdg_rules_t *rules) {
   const sdg_operand_t *operand = &call->operand[index];
@@ -217,7 +161,7 @@ static sdg_alike_t alike_of(const sdg_call_t *call, const sdg_rule_t *rule,
   if (!sdg_compare_reads(&call->operand[index]) || is_local(call, index, rules))
     return alike;
   alike = rule && rule->alike ? rule->alike(call, tagging, index)
-                              : sdg_compare_alike(call, tagging, index);
+                              : sdg_common_of(call, tagging, index);
   if (alike.axes)
     alike.axes |= rules->same;
   if (sdg_mesh_group(tagging->mesh, tagging->rank, alike.axes, rank) < 2)
@@ -337,7 +281,7 @@ sdg_status_t sdg_compare_exchange(const sdg_call_t *call,
   sdg_digests_t mine;
   int64_t bytes = 0, wait_ns = 0;
   uint64_t start_ns = sdg_monotonic_ns();
-  SDG_TRY(sdg_step_stream_state(call, out_stream, &capturing));
+  SDG_TRY(sdg_stream_state(call, out_stream, &capturing));
   SDG_TRY(digests_make(call, compared, *out_stream, capturing, &mine, &bytes));
   SDG_TRY(sdg_digests_exchange(call->entry_name, &mine, all, &wait_ns));
   *out_read = sdg_digests_state(all) == SDG_DIGESTS_READ;

@@ -15,11 +15,6 @@
 /* SUNDOG_COMPARE, and always where SUNDOG_CHECK is set. */
 sdg_comparing_t sdg_compare_how(void);
 
-/* What the ranks have alike of an operand, by its role and where it is: where
- * a rule says nothing of its own (rule->alike). */
-sdg_alike_t sdg_compare_alike(const sdg_call_t *call,
-                              const sdg_tagging_t *tagging, int index);
-
 /* Shard view: for a new plan, what its calls read that ranks must have alike,
  * along which axes, and what of that has not been compared: operands whose
  * descriptors' generations are new to this; where descriptors are set anew for

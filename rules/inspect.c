@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "rules/attncall.h"
-#include "rules/registry.h"
 #include "rules/rulesfile.h"
 #include "rules/sequence.h"
 #include "rules/uploads.h"
@@ -121,13 +120,14 @@ static void attention_put(text_t *text, const sdg_call_t *call) {
   put(text, "},");
 }
 
-void sdg_inspect_call(const sdg_call_t *call) {
+void sdg_inspect_call(const sdg_call_t *call,
+                      bool (*knows)(const sdg_call_t *call)) {
   if (!sdg_record_wanted())
     return;
   text_t text = {.used = 0};
   put(&text, "{\"entry\":\"%s\",\"family\":\"%s\",\"query\":%s,\"rule\":%s,",
       call->entry_name, sdg_family_name(call->family), truth(call->is_query),
-      truth(sdg_registry_knows(call)));
+      truth(knows(call)));
   window_put(&text, call);
   attention_put(&text, call);
   put(&text, "\"operands\":[");

@@ -21,10 +21,11 @@
  *
  * An operand in memory of cudaMallocManaged has "managed":true.
  *
- * "rule": this version can split it. "window", for convolutions and pooling,
- * has a number for each spatial dimension. Does nothing unless SUNDOG_INSPECT
- * is set. Any thread. */
-void sdg_inspect_call(const sdg_call_t *call);
+ * "rule": whether `knows` says that this version can split it. "window", for
+ * convolutions and pooling, has a number for each spatial dimension. Does
+ * nothing unless SUNDOG_INSPECT is set. Any thread. */
+void sdg_inspect_call(const sdg_call_t *call,
+                      bool (*knows)(const sdg_call_t *call));
 /* The same for an entry that hides its tensors: {"entry":..., "opaque":true}.
  */
 void sdg_inspect_opaque(const char *entry_name);

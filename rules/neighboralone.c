@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules/neighborhood.h"
 #include "rules/neighborplan.h"
 #include "rules/vendor.h"
 #include "src/alone.h"
@@ -14,10 +13,10 @@
 typedef struct alone_key {
   const void *handle;
   uint64_t number[SDG_RULE_KEYS];
-  int operands, dims[SDG_NEIGHBORHOOD_BACKWARD];
-  sdg_type_t type[SDG_NEIGHBORHOOD_BACKWARD];
-  int64_t extent[SDG_NEIGHBORHOOD_BACKWARD][SDG_DIMS_MAX];
-  int64_t stride[SDG_NEIGHBORHOOD_BACKWARD][SDG_DIMS_MAX];
+  int operands, dims[SDG_NEIGHBOR_OPERANDS];
+  sdg_type_t type[SDG_NEIGHBOR_OPERANDS];
+  int64_t extent[SDG_NEIGHBOR_OPERANDS][SDG_DIMS_MAX];
+  int64_t stride[SDG_NEIGHBOR_OPERANDS][SDG_DIMS_MAX];
 } alone_key_t;
 
 enum { ALONE_PLANS = 16 };

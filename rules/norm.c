@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "rules/args.h"
-#include "rules/compare.h"
+#include "rules/common.h"
 #include "rules/meet.h"
 #include "rules/norm.h"
 #include "rules/vendor.h"
@@ -161,7 +161,7 @@ static sdg_alike_t norm_alike(const sdg_call_t *call,
         index != norm.operand[SDG_NORM_BIAS])
       return (sdg_alike_t){.axes = 0};
   }
-  return sdg_compare_alike(call, tagging, index);
+  return sdg_common_of(call, tagging, index);
 }
 
 const sdg_rule_t sdg_rule_norm = {

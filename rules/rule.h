@@ -76,7 +76,7 @@ typedef struct sdg_rule {
    * NULL: there is nothing to correct. */
   sdg_status_t (*place)(const sdg_call_t *call, sdg_tagging_t *tagging);
   /* Shard view: what every rank has alike of an operand that the call reads.
-   * NULL: as its role and its place tell (rules/compare.h). */
+   * NULL: as its role and its place tell (rules/common.h). */
   sdg_alike_t (*alike)(const sdg_call_t *call, const sdg_tagging_t *tagging,
                        int index);
   /* Shard view: where the op has the call's activations (rules/meet.h) beside

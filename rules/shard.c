@@ -18,6 +18,7 @@
 #include "rules/plancache.h"
 #include "rules/sequence.h"
 #include "rules/step.h"
+#include "rules/stream.h"
 #include "rules/tagging.h"
 #include "rules/values.h"
 #include "src/agree.h"
@@ -366,7 +367,7 @@ fail:
 
 static sdg_status_t plan_run(sdg_call_t *call, sdg_plan_entry_t *entry) {
   cudaStream_t stream;
-  SDG_TRY(sdg_step_stream(call, &stream));
+  SDG_TRY(sdg_stream_of(call, &stream));
   return sdg_early_run(call, entry, stream);
 }
 

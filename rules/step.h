@@ -26,15 +26,6 @@ void sdg_step_foresee(const sdg_call_t *call);
 sdg_status_t sdg_step_agree(const sdg_call_t *call, const sdg_rule_t *rule,
                             int64_t *out_wait_ns) SDG_MUST_CHECK;
 
-/* The stream of the call's handle, and whether it is being captured. */
-sdg_status_t sdg_step_stream_state(const sdg_call_t *call,
-                                   cudaStream_t *out_stream,
-                                   bool *out_capturing) SDG_MUST_CHECK;
-/* The stream of the call's handle, which must not be capturing:
- * SDG_E_CAPTURE. */
-sdg_status_t sdg_step_stream(const sdg_call_t *call,
-                             cudaStream_t *out_stream) SDG_MUST_CHECK;
-
 /* Makes the communicators of a new plan, here where all ranks are: at a run of
  * it some may have nothing to exchange. Counts what it brings along each axis.
  */

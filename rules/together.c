@@ -11,6 +11,7 @@
 
 #include "rules/instep.h"
 #include "rules/step.h"
+#include "rules/stream.h"
 #include "rules/vendor.h"
 #include "src/job.h"
 #include "src/thread.h"
@@ -279,7 +280,7 @@ sdg_status_t sdg_together_make(const sdg_vector_t *vector, sdg_axes_t axes) {
                      .stream_kind = SDG_STREAM_CUBLAS};
   cudaStream_t stream;
   SDG_TRY(sdg_thread_claim(vector->entry_name));
-  SDG_TRY(sdg_step_stream(&call, &stream));
+  SDG_TRY(sdg_stream_of(&call, &stream));
   sdg_step_number(&call);
   sdg_status_t status = value_make(vector, axes, &call, stream);
   return status == SDG_OK ? SDG_OK : sdg_job_fail(status);

@@ -14,7 +14,7 @@
 
 #include "rules/product.h"
 #include "rules/setup.h"
-#include "rules/step.h"
+#include "rules/stream.h"
 #include "src/device.h"
 #include "src/job.h"
 #include "src/options.h"
@@ -253,8 +253,7 @@ void sdg_values_take(void) {
   const sdg_vendor_t *cuda = sdg_vendor_get();
   cudaStream_t stream;
   file_open();
-  if (!values.stopped && cuda &&
-      sdg_step_stream(values.call, &stream) == SDG_OK)
+  if (!values.stopped && cuda && sdg_stream_of(values.call, &stream) == SDG_OK)
     for (int i = 0; i < values.call->operands; i++) {
       const sdg_operand_t *operand = &values.call->operand[i];
       if (operand->is_output && operand->data && operand->elem_bytes > 0 &&

@@ -13,6 +13,7 @@
 #include "rules/memory.h"
 #include "rules/plancache.h"
 #include "rules/step.h"
+#include "rules/stream.h"
 #include "rules/tagging.h"
 #include "rules/uploads.h"
 #include "rules/values.h"
@@ -241,7 +242,7 @@ static sdg_status_t locked(sdg_call_t *call, const sdg_rules_t *rules,
       sdg_values_expect(call, NULL);
     return note(call, rule, NULL);
   }
-  SDG_TRY(sdg_step_stream(call, &stream));
+  SDG_TRY(sdg_stream_of(call, &stream));
   SDG_TRY(share_run(call, rule, table, entry, stream));
   // Pieces of it were refused, on every rank. What becomes of all of it is for
   // the real function to say, which the program's own call asks.

@@ -64,8 +64,14 @@ void sdg_setup_set_entries(const char *const *names, int count) {
   (void)names, (void)count;
 }
 
-void sdg_inspect_call(const sdg_call_t *call) {
+bool sdg_registry_knows(const sdg_call_t *call) {
   (void)call;
+  return false;
+}
+
+void sdg_inspect_call(const sdg_call_t *call,
+                      bool (*knows)(const sdg_call_t *call)) {
+  (void)call, (void)knows;
 }
 
 bool sdg_inspect_reduces(const char *entry_name) {
