@@ -201,6 +201,14 @@ sdg_status_t sdg_step_run_kept(sdg_call_t *call, const sdg_plan_entry_t *entry,
   return outcome_judge(call, entry->plan, &outcome);
 }
 
+sdg_status_t sdg_step_run_held(sdg_call_t *call, const sdg_plan_entry_t *entry,
+                               cudaStream_t stream, void *const *held) {
+  sdg_outcome_t outcome;
+  SDG_TRY(
+      sdg_exec_run_held(entry->plan, call, stream, entry->row, held, &outcome));
+  return outcome_judge(call, entry->plan, &outcome);
+}
+
 sdg_status_t sdg_step_run_rest(sdg_call_t *call, const sdg_plan_entry_t *entry,
                                cudaStream_t stream) {
   sdg_outcome_t outcome;

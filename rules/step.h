@@ -46,6 +46,10 @@ sdg_status_t sdg_step_run_with(sdg_call_t *call, const sdg_plan_entry_t *entry,
 sdg_status_t sdg_step_run_kept(sdg_call_t *call, const sdg_plan_entry_t *entry,
                                cudaStream_t stream, const sdg_early_t *early,
                                void *kept, bool rest) SDG_MUST_CHECK;
+/* As sdg_step_run, with memory that is held (src/exec.h). */
+sdg_status_t sdg_step_run_held(sdg_call_t *call, const sdg_plan_entry_t *entry,
+                               cudaStream_t stream,
+                               void *const *held) SDG_MUST_CHECK;
 sdg_status_t sdg_step_run_rest(sdg_call_t *call, const sdg_plan_entry_t *entry,
                                cudaStream_t stream) SDG_MUST_CHECK;
 

@@ -24,8 +24,9 @@ static events_t events[SDG_CONTROL_THREADS]; // by the thread's channel
 void *sdg_exec_address(const sdg_exec_t *exec, int slab) {
   const sdg_slab_t *s = &exec->plan->slab[slab];
   char *base = s->operand == SDG_SLAB_SCRATCH ? exec->scratch
-               : s->operand == SDG_SLAB_KEPT
-                   ? exec->kept
+               : s->operand == SDG_SLAB_KEPT  ? exec->kept
+               : s->operand <= SDG_SLAB_HELD
+                   ? exec->held[SDG_SLAB_HELD - s->operand]
                    : exec->call->operand[s->operand].data;
   return base + s->offset_bytes;
 }
@@ -315,6 +316,19 @@ sdg_status_t sdg_exec_run_kept(const sdg_plan_t *plan, const sdg_call_t *call,
     SDG_TRY(early_open(early, stream, &first));
     order.early = &first;
   }
+  return plan_run(&exec, &order, row, out);
+}
+
+sdg_status_t sdg_exec_run_held(const sdg_plan_t *plan, const sdg_call_t *call,
+                               cudaStream_t stream, sdg_report_row_t *row,
+                               void *const *held, sdg_outcome_t *out) {
+  const order_t order = {.rest = false};
+  sdg_exec_t exec;
+  if (!sdg_vendor_get())
+    return SDG_E_LIBRARY_MISSING;
+  SDG_TRY(exec_open(plan, call, stream, &exec));
+  for (int i = 0; i < plan->helds; i++)
+    exec.held[i] = held[i];
   return plan_run(&exec, &order, row, out);
 }
 

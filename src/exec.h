@@ -15,6 +15,7 @@ typedef struct sdg_exec {
   const sdg_call_t *call;
   cudaStream_t stream; /* the program's */
   char *scratch, *kept;
+  char *held[SDG_HELD_MAX];
   sdg_report_row_t *row;
 } sdg_exec_t;
 
@@ -54,6 +55,12 @@ sdg_status_t sdg_exec_run_with(const sdg_plan_t *plan, const sdg_call_t *call,
 sdg_status_t sdg_exec_run_kept(const sdg_plan_t *plan, const sdg_call_t *call,
                                cudaStream_t stream, sdg_report_row_t *row,
                                const sdg_early_t *early, void *kept, bool rest,
+                               sdg_outcome_t *out) SDG_MUST_CHECK;
+/* As sdg_exec_run, with the memory of the plan's `held`, which is the caller's:
+ * as many bytes as each says. */
+sdg_status_t sdg_exec_run_held(const sdg_plan_t *plan, const sdg_call_t *call,
+                               cudaStream_t stream, sdg_report_row_t *row,
+                               void *const *held,
                                sdg_outcome_t *out) SDG_MUST_CHECK;
 /* As sdg_exec_run, of a plan whose exchange was the last one carried out early;
  * no plan with kept scratch has been carried out since. */

@@ -114,6 +114,22 @@ sdg_status_t sdg_plan_scratch(sdg_plan_t *plan, const sdg_box_t *box, int like,
                              out_slab);
 }
 
+sdg_status_t sdg_plan_hold(sdg_plan_t *plan, const sdg_box_t *box, int like,
+                           const sdg_held_t *held, int *out_slab) {
+  sdg_slab_t slab = plan->slab[like];
+  if (plan->helds == SDG_HELD_MAX)
+    return sdg_fail(SDG_E_INTERNAL, "memory of %d kinds is held", plan->helds);
+  plan->held[plan->helds] = *held;
+  plan->held[plan->helds].own = like;
+  plan->held[plan->helds].bytes =
+      (size_t)sdg_box_count(box) * (size_t)slab.elem_bytes;
+  slab.operand = SDG_SLAB_HELD - plan->helds++;
+  slab.offset_bytes = 0;
+  slab.box = *box;
+  sdg_slab_pack(box, plan->slab[like].stride, slab.stride);
+  return slab_add(plan, &slab, out_slab);
+}
+
 sdg_status_t sdg_plan_scratch_of(sdg_plan_t *plan, const sdg_box_t *box,
                                  int elem_bytes, int like, int *out_slab) {
   const sdg_slab_t model = plan->slab[like]; // slabs move when one is added

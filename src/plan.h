@@ -19,13 +19,15 @@
 #include "src/status.h"
 #include "src/transfer.h"
 
-enum { SDG_SLAB_SCRATCH = -1, SDG_SLAB_KEPT = -2 };
+enum { SDG_SLAB_SCRATCH = -1, SDG_SLAB_KEPT = -2, SDG_SLAB_HELD = -3 };
+enum { SDG_HELD_MAX = 2 };
 
 /* A tensor in memory: the program's operand, or a region of scratch. Its
  * address is that of the element box.dim[*].lo. */
 typedef struct sdg_slab {
   /* Index into the call's operands; SDG_SLAB_SCRATCH; SDG_SLAB_KEPT: scratch
-   * that the plans between an early exchange and its plan leave alone. */
+   * that the plans between an early exchange and its plan leave alone;
+   * SDG_SLAB_HELD - i: the memory of the plan's held[i]. */
   int operand;
   size_t offset_bytes; /* from the operand's data or from the scratch's base */
   int elem_bytes;
@@ -96,6 +98,16 @@ typedef struct sdg_parcel {
   size_t bytes;
 } sdg_parcel_t;
 
+/* Memory that lives on between calls, of what was brought together for one and
+ * is read by a later one. */
+typedef struct sdg_held {
+  int own; /* slab of this rank's part, of an operand */
+  size_t bytes;
+  uint64_t token; /* what it is that is brought, the same on every rank */
+  uint64_t order; /* the rule's */
+  bool taken;     /* an earlier plan has filled the memory */
+} sdg_held_t;
+
 struct sdg_exec;
 
 typedef struct sdg_plan {
@@ -120,6 +132,8 @@ typedef struct sdg_plan {
   sdg_parcel_t *parcel; /* of all EXCHANGE steps, one after the other */
   int parcels;
   size_t scratch_bytes, kept_bytes;
+  sdg_held_t held[SDG_HELD_MAX];
+  int helds;
   sdg_share_t *share; /* whole view only; owned */
   /* Per execution, for reports. */
   int64_t received_bytes;
@@ -154,6 +168,12 @@ sdg_status_t sdg_plan_tensor(sdg_plan_t *plan, const sdg_operand_t *operand,
  * `like`. */
 sdg_status_t sdg_plan_scratch(sdg_plan_t *plan, const sdg_box_t *box, int like,
                               int *out_slab) SDG_MUST_CHECK;
+/* The same in memory that is held, of which `held` says token, order and
+ * whether it is taken; otherwise a later plan finds what the plan's steps write
+ * there. At most SDG_HELD_MAX. */
+sdg_status_t sdg_plan_hold(sdg_plan_t *plan, const sdg_box_t *box, int like,
+                           const sdg_held_t *held,
+                           int *out_slab) SDG_MUST_CHECK;
 /* The same with elements of another size than those of `like`. */
 sdg_status_t sdg_plan_scratch_of(sdg_plan_t *plan, const sdg_box_t *box,
                                  int elem_bytes, int like,
