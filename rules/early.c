@@ -9,6 +9,7 @@
 
 #include "rules/instep.h"
 #include "rules/kept.h"
+#include "rules/keptslot.h"
 #include "rules/step.h"
 #include "src/job.h"
 #include "src/options.h"
@@ -118,7 +119,7 @@ void sdg_early_written(const void *at, size_t bytes) {
     if (sdg_span_overlap(states[i].tensor, span))
       states[i].sent = false;
   pthread_mutex_unlock(&lock);
-  sdg_kept_drop(span);
+  sdg_keptslot_drop(span);
 }
 
 uint32_t sdg_early_mark(const sdg_plan_entry_t *entry) {

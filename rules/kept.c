@@ -2,50 +2,11 @@
 // Keeps what forward calls bring of x, by its address.
 #include "rules/kept.h"
 
-#include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "rules/keptslot.h"
 #include "rules/step.h"
-#include "src/device.h"
 #include "src/options.h"
-#include "src/thread.h"
-#include "src/vendor.h"
-
-// As many forward calls ago one may have been whose messages are still read:
-// a number that is the same on every rank, whatever their addresses are.
-enum { SLOTS = 256 };
-
-// One forward call's messages.
-typedef struct slot {
-  sdg_span_t x;
-  uint64_t number;   // of the forward call, from 1; 0: nothing
-  uint64_t messages; // sdg_kept_messages
-  uint64_t digest;   // of what was sent; checked runs
-  void *memory;
-  size_t bytes;
-} slot_t;
-
-// Of a calling thread.
-typedef struct state {
-  slot_t *slot; // SLOTS, and one for messages that nobody keeps
-  uint64_t number;
-} state_t;
-static state_t states[SDG_CONTROL_THREADS]; // by the thread's channel
-// Slots are their thread's; others only take from them what they write to.
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-static state_t *state_get(void) {
-  return &states[sdg_thread_channel()];
-}
-
-void sdg_kept_forget(void) {
-  pthread_mutex_lock(&lock);
-  for (int i = 0; i < SDG_CONTROL_THREADS; i++)
-    free(states[i].slot);
-  memset(states, 0, sizeof states);
-  pthread_mutex_unlock(&lock);
-}
 
 // ---- which calls -----------------------------------------------------------
 
@@ -111,82 +72,26 @@ void sdg_kept_ready(const sdg_call_t *call, const sdg_rule_t *rule,
   entry->messages = messages;
 }
 
-// ---- slots -----------------------------------------------------------------
+// ---- running ---------------------------------------------------------------
 
-// Lock held.
-static slot_t *slot_find(const state_t *state, const void *data) {
-  for (int i = 0; state->slot && i < SLOTS; i++)
-    if (state->slot[i].number > 0 && state->slot[i].x.at == (uintptr_t)data)
-      return &state->slot[i];
-  return NULL;
-}
-
-static slot_t *slot_of(const sdg_call_t *call, const sdg_plan_entry_t *entry,
-                       uint64_t *out_number) {
-  const state_t *state = state_get();
+static sdg_kept_slot_t *slot_of(const sdg_call_t *call,
+                                const sdg_plan_entry_t *entry,
+                                uint64_t *out_number) {
+  sdg_kept_slot_t is;
   if (entry->leaves != SDG_EARLY_SECOND)
     return NULL;
-  pthread_mutex_lock(&lock);
-  slot_t *slot = slot_find(state, call->operand[entry->left].data);
-  bool good = slot && slot->messages == entry->messages &&
-              slot->number + SLOTS > state->number;
-  *out_number = good ? slot->number : 0;
-  pthread_mutex_unlock(&lock);
-  return good ? slot : NULL;
+  sdg_kept_slot_t *slot =
+      sdg_keptslot_find(call->operand[entry->left].data, &is);
+  if (!slot || is.what != entry->messages ||
+      is.number + SDG_KEPT_SLOTS <= sdg_keptslot_number())
+    return NULL;
+  *out_number = is.number;
+  return slot;
 }
 
 uint32_t sdg_kept_mark(const sdg_call_t *call, const sdg_plan_entry_t *entry) {
   uint64_t number;
   return slot_of(call, entry, &number) ? (uint32_t)number << 1 : 0;
-}
-
-static sdg_status_t slots_open(state_t *state) {
-  pthread_mutex_lock(&lock);
-  if (!state->slot)
-    state->slot = calloc(SLOTS + 1, sizeof *state->slot);
-  pthread_mutex_unlock(&lock);
-  return state->slot ? SDG_OK : sdg_fail(SDG_E_NO_MEMORY, "kept halos");
-}
-
-// The one of this x, or else the oldest; it is empty then.
-static slot_t *slot_take(state_t *state, const void *data) {
-  pthread_mutex_lock(&lock);
-  slot_t *oldest = slot_find(state, data);
-  for (int i = 0; !oldest || (i < SLOTS && oldest->x.at != (uintptr_t)data);
-       i++)
-    if (!oldest || state->slot[i].number < oldest->number)
-      oldest = &state->slot[i];
-  oldest->number = 0;
-  pthread_mutex_unlock(&lock);
-  return oldest;
-}
-
-static void slot_fill(slot_t *slot, const sdg_operand_t *x, uint64_t number,
-                      uint64_t messages) {
-  sdg_layout_t layout = sdg_operand_layout(x);
-  pthread_mutex_lock(&lock);
-  slot->x = (sdg_span_t){(uintptr_t)x->data, sdg_layout_bytes(&layout)};
-  slot->number = number;
-  slot->messages = messages;
-  pthread_mutex_unlock(&lock);
-}
-
-static sdg_status_t memory_make(slot_t *slot, size_t bytes) {
-  const sdg_vendor_t *cuda = sdg_vendor_get();
-  if (!cuda)
-    return SDG_E_LIBRARY_MISSING;
-  if (bytes <= slot->bytes)
-    return SDG_OK;
-  // cudaFree waits for the work that uses the old memory.
-  SDG_TRY(sdg_device_check(cuda->cudaFree(slot->memory), "free of halos"));
-  slot->memory = NULL;
-  slot->bytes = 0;
-  if (cuda->cudaMalloc(&slot->memory, bytes) != cudaSuccess) {
-    (void)cuda->cudaGetLastError();
-    return sdg_fail(SDG_E_DEVICE_MEMORY, "%zu bytes for kept halos", bytes);
-  }
-  slot->bytes = bytes;
-  return SDG_OK;
 }
 
 static sdg_status_t digest_make(sdg_call_t *call, const sdg_plan_entry_t *entry,
@@ -195,29 +100,28 @@ static sdg_status_t digest_make(sdg_call_t *call, const sdg_plan_entry_t *entry,
   return sdg_exec_digest(&early, stream, out);
 }
 
-// ---- running ---------------------------------------------------------------
-
 static sdg_status_t first_run(sdg_call_t *call, sdg_plan_entry_t *entry,
                               cudaStream_t stream) {
-  state_t *state = state_get();
   const sdg_operand_t *x = &call->operand[entry->left];
-  SDG_TRY(slots_open(state));
-  slot_t *slot = slot_take(state, x->data);
-  state->number++;
-  SDG_TRY(memory_make(slot, entry->plan->kept_bytes));
+  sdg_layout_t layout = sdg_operand_layout(x);
+  sdg_kept_slot_t *slot;
+  SDG_TRY(sdg_keptslot_take(x->data, &slot));
+  SDG_TRY(sdg_keptslot_room(slot, entry->plan->kept_bytes));
   sdg_report_count(entry->row, entry->plan);
   if (sdg_options_get()->check)
     SDG_TRY(digest_make(call, entry, stream, &slot->digest));
   SDG_TRY(sdg_step_run_kept(call, entry, stream, NULL, slot->memory, false));
-  if (call->result)
-    return SDG_OK;
-  slot_fill(slot, x, state->number, entry->messages);
+  if (!call->result)
+    sdg_keptslot_fill(
+        slot, (sdg_span_t){(uintptr_t)x->data, sdg_layout_bytes(&layout)}, 0,
+        entry->messages);
   return SDG_OK;
 }
 
 static sdg_status_t promise_check(sdg_call_t *call,
                                   const sdg_plan_entry_t *entry,
-                                  const slot_t *slot, cudaStream_t stream) {
+                                  const sdg_kept_slot_t *slot,
+                                  cudaStream_t stream) {
   uint64_t digest;
   if (!sdg_options_get()->check)
     return SDG_OK;
@@ -231,11 +135,10 @@ static sdg_status_t promise_check(sdg_call_t *call,
 
 sdg_status_t sdg_kept_run(sdg_call_t *call, sdg_plan_entry_t *entry,
                           cudaStream_t stream, const sdg_early_t *early) {
-  state_t *state = state_get();
   if (entry->leaves == SDG_EARLY_FIRST)
     return first_run(call, entry, stream);
   uint64_t number;
-  slot_t *slot = slot_of(call, entry, &number);
+  sdg_kept_slot_t *slot = slot_of(call, entry, &number);
   if (slot) {
     sdg_report_count(entry->row, NULL);
     sdg_report_copied(entry->row, entry->plan);
@@ -243,18 +146,8 @@ sdg_status_t sdg_kept_run(sdg_call_t *call, sdg_plan_entry_t *entry,
     SDG_TRY(promise_check(call, entry, slot, stream));
     return sdg_step_run_kept(call, entry, stream, early, slot->memory, true);
   }
-  SDG_TRY(slots_open(state));
-  slot = &state->slot[SLOTS];
-  SDG_TRY(memory_make(slot, entry->plan->kept_bytes));
+  SDG_TRY(sdg_keptslot_spare(0, &slot));
+  SDG_TRY(sdg_keptslot_room(slot, entry->plan->kept_bytes));
   sdg_report_count(entry->row, entry->plan);
   return sdg_step_run_kept(call, entry, stream, early, slot->memory, false);
-}
-
-void sdg_kept_drop(sdg_span_t span) {
-  pthread_mutex_lock(&lock);
-  for (int i = 0; i < SDG_CONTROL_THREADS; i++)
-    for (int k = 0; states[i].slot && k < SLOTS; k++)
-      if (sdg_span_overlap(states[i].slot[k].x, span))
-        states[i].slot[k].number = 0;
-  pthread_mutex_unlock(&lock);
 }

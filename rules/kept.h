@@ -6,8 +6,8 @@
  * so that the section has to promise it (keep = x). The messages of a forward
  * call stay in memory of their own, by the address of x; a gradient that finds
  * there what the last forward call of this x brought, in the same messages,
- * brings nothing. Ranks that differ in what they find are seen to diverge
- * (rules/instep.h). What sundog sees written is forgotten.
+ * brings nothing (rules/keptslot.h). Ranks that differ in what they find are
+ * seen to diverge (rules/instep.h). What sundog sees written is forgotten.
  * Whole view: the buffer table knows. */
 #ifndef SDG_RULES_KEPT_H
 #define SDG_RULES_KEPT_H
@@ -16,7 +16,6 @@
 
 #include "rules/plancache.h"
 #include "rules/rule.h"
-#include "src/buffer.h"
 #include "src/early.h"
 
 /* A number for what a call's messages of x are, the same on every rank; 0: they
@@ -34,10 +33,5 @@ uint32_t sdg_kept_mark(const sdg_call_t *call, const sdg_plan_entry_t *entry);
 sdg_status_t sdg_kept_run(sdg_call_t *call, sdg_plan_entry_t *entry,
                           cudaStream_t stream,
                           const sdg_early_t *early) SDG_MUST_CHECK;
-/* These bytes are written: halos of an x that lies there are forgotten. Any
- * thread. */
-void sdg_kept_drop(sdg_span_t span);
-/* The device is about to be reset; the plans are gone. */
-void sdg_kept_forget(void);
 
 #endif

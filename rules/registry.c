@@ -8,7 +8,7 @@
 #include "rules/early.h"
 #include "rules/firsts.h"
 #include "rules/instep.h"
-#include "rules/kept.h"
+#include "rules/keptslot.h"
 #include "rules/label.h"
 #include "rules/memory.h"
 #include "rules/nearest.h"
@@ -204,7 +204,7 @@ void sdg_registry_reset(void) {
   // Where plans are made, all ranks make the communicators.
   sdg_plancache_forget();
   sdg_early_forget();
-  sdg_kept_forget();
+  sdg_keptslot_forget();
   sdg_values_reset();
   sdg_together_forget();
   sdg_forget_device();
