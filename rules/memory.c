@@ -11,6 +11,7 @@
 #include "rules/compare.h"
 #include "rules/elements.h"
 #include "rules/instep.h"
+#include "rules/keptslot.h"
 #include "rules/setup.h"
 #include "rules/uploads.h"
 #include "rules/vendor.h"
@@ -110,8 +111,10 @@ void sdg_memory_freed(const void *at) {
   bool known = sdg_buffers_allocation(&table, (uintptr_t)at, &span);
   sdg_buffers_release(&table, (uintptr_t)at);
   pthread_mutex_unlock(&lock);
-  if (known)
+  if (known) {
     sdg_hint_put(at, span.bytes, false, 0);
+    sdg_keptslot_drop(span);
+  }
   if (known && notes_inputs())
     sdg_uploads_freed(span);
 }

@@ -279,13 +279,28 @@ static sdg_hint_t hint_of(const sdg_call_t *call, int index,
                                                               : 0);
 }
 
+// The memory of an output. A product's call may state the whole where a rank
+// has a piece; the plan knows.
+static sdg_layout_t output_layout(const sdg_call_t *call, int index,
+                                  const sdg_plan_t *plan) {
+  sdg_layout_t layout = sdg_operand_layout(&call->operand[index]);
+  if (call->family != SDG_FAMILY_MATMUL)
+    return layout;
+  for (int i = 0; i < plan->slabs; i++) {
+    const sdg_slab_t *slab = &plan->slab[i];
+    for (int d = 0; slab->operand == index && d < layout.dims; d++)
+      layout.extent[d] = slab->box.dim[d].hi - slab->box.dim[d].lo;
+  }
+  return layout;
+}
+
 static void written_fill(const sdg_call_t *call, const sdg_tagging_t *tagging,
-                         sdg_written_t *out) {
+                         const sdg_plan_t *plan, sdg_written_t *out) {
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];
     if (!operand->is_output || !operand->data || operand->elem_bytes == 0)
       continue;
-    sdg_layout_t layout = sdg_operand_layout(operand);
+    sdg_layout_t layout = output_layout(call, i, plan);
     out[i] = (sdg_written_t){
         .bytes = sdg_layout_bytes(&layout),
         .gaps = !sdg_layout_dense(&layout),
@@ -304,13 +319,15 @@ static void written_note(const sdg_call_t *call,
   }
 }
 
-static void outputs_written(const sdg_call_t *call) {
+static void outputs_written(const sdg_call_t *call,
+                            const sdg_plan_entry_t *entry) {
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];
     if (!operand->is_output || !operand->data || operand->elem_bytes == 0)
       continue;
     sdg_layout_t layout = sdg_operand_layout(operand);
-    sdg_early_written(operand->data, sdg_layout_bytes(&layout));
+    sdg_early_written(operand->data, entry ? entry->written[i].bytes
+                                           : sdg_layout_bytes(&layout));
   }
 }
 
@@ -334,7 +351,7 @@ static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
   sdg_box_t *boxes = status == SDG_OK ? sdg_values_boxes(call, tagging) : NULL;
   sdg_written_t written[SDG_OPERANDS_MAX] = {{.bytes = 0}};
   if (status == SDG_OK)
-    written_fill(call, tagging, written);
+    written_fill(call, tagging, plan, written);
   sdg_compared_t *compared = NULL;
   if (status == SDG_OK)
     status = sdg_compare_plan(call, rule, rules, tagging, &compared);
@@ -411,7 +428,7 @@ static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
              : entry->plan->literal ? WAY_LITERAL
                                     : WAY_DONE;
   if (!entry) {
-    outputs_written(call);
+    outputs_written(call, NULL);
     return SDG_OK;
   }
   sdg_history_use(entry->recorded);
@@ -434,7 +451,7 @@ static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
     sdg_report_count(entry->row, entry->plan);
   if (!call->result)
     written_note(call, entry);
-  outputs_written(call);
+  outputs_written(call, entry);
   return SDG_OK;
 }
 
