@@ -5,6 +5,8 @@
 #include <stdio.h>
 
 #include "rules/intern.h"
+#include "rules/matmulcheck.h"
+#include "rules/matmulkept.h"
 #include "src/tag.h"
 
 static bool matmul_knows(const sdg_call_t *call) {
@@ -27,10 +29,19 @@ static sdg_status_t matmul_describe(const sdg_call_t *call, char *out,
   return SDG_OK;
 }
 
-static uint64_t vector_number(const sdg_tag_vector_t *vector) {
-  return sdg_intern(vector->extent, (size_t)vector->ranks *
-                                        (size_t)vector->dims *
-                                        sizeof vector->extent[0]);
+// Of the first `dims` numbers of each rank, so many ranks at a time.
+static uint64_t vector_number(const sdg_tag_vector_t *vector, int dims) {
+  enum { RANKS = 32 };
+  uint64_t number = 0;
+  for (int first = 0; first < vector->ranks; first += RANKS) {
+    int64_t word[1 + RANKS * SDG_ROOMS] = {(int64_t)number};
+    int words = 1;
+    for (int r = first; r < first + RANKS && r < vector->ranks; r++)
+      for (int d = 0; d < dims; d++)
+        word[words++] = vector->extent[r * vector->dims + d];
+    number = sdg_intern(word, (size_t)words * sizeof word[0]);
+  }
+  return number;
 }
 
 // What decides is in the number of the product's shape, and, in the shard view,
@@ -43,9 +54,10 @@ static int matmul_key(const sdg_call_t *call, uint64_t *out) {
     return 0;
   const sdg_tag_vector_t *rooms =
       sdg_tag_vector(call->op_descriptor, call->op_generation);
-  out[0] = vector_number(vector);
-  out[1] = rooms && rooms->dims > 0 ? vector_number(rooms) : 0;
-  return 2;
+  out[0] = vector_number(vector, vector->dims);
+  out[1] = rooms && rooms->dims > 0 ? vector_number(rooms, SDG_ROOMS) : 0;
+  sdg_matmul_kept_found(call, out + 2);
+  return 2 + SDG_MATMUL_KEPTS;
 }
 
 static int matmul_scalars(const sdg_call_t *call, double *out) {

@@ -42,7 +42,8 @@ bool sdg_matmul_partners(const sdg_matmul_t *m, int a, int b);
 /* ---- rules/matmulcheck.c: shard view, what memory says of that ---- */
 
 /* A rule's `sizes`: of each matrix, how much room there is in memory from its
- * address on, and how its elements lie there. */
+ * address on, and how its elements lie there; of each factor what is left there
+ * (rules/matmulkept.h). */
 int sdg_matmul_rooms(const sdg_call_t *call, int64_t *out);
 /* SDG_E_PRODUCT_MATRIX where a factor may lie otherwise than the section
  * implies, does not fit its memory, or the result is larger than its call

@@ -11,6 +11,9 @@
 
 /* ---- rules/matmulroom.c ---- */
 
+/* Of each matrix: elements + 1, outer stride, stride of the batch. */
+enum { SDG_ROOM_NUMBERS = 3, SDG_ROOMS = SDG_PRODUCT_MATRICES * 3 };
+
 /* A matrix's memory on one rank, by what the ranks agreed on. */
 typedef struct sdg_room {
   int64_t elements; /* from its address on; -1: not known */

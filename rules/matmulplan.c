@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "rules/bring.h"
-#include "rules/matmul.h"
+#include "rules/matmulkept.h"
 #include "src/job.h"
 
 // For `sundog explain`.
@@ -17,6 +17,8 @@ static const char *why_of(const char *strategy) {
                      "result, of all ranks' terms, and all get them"},
       {"reduce-scatter", "K is split: each rank makes the sums of its piece of "
                          "the result, of all ranks' terms, as 'c =' says"},
+      {"kept", "a matrix is cut otherwise than the product: 'a =' or 'b ='; it "
+               "is there still from an earlier product: 'keep ='"},
       {"all-gather", "a matrix is cut otherwise than the product: 'a =' or "
                      "'b ='; it is brought together first"},
       {"all-to-all",
@@ -172,7 +174,9 @@ typedef struct shard {
   sdg_plan_t *plan;
   int slab[SDG_PRODUCT_MATRICES];
   sdg_box_t need[2][SDG_RANKS_MAX]; // of the factors, by the group's ranks
-  bool brings[2];                   // some rank needs what others have
+  bool needs[2];                    // some rank needs what others have
+  bool brings[2]; // and it is not left from an earlier product
+  sdg_matmul_keep_t keep[2];
 } shard_t;
 
 static sdg_box_t own_box(const sdg_matmul_t *m, int matrix) {
@@ -185,8 +189,10 @@ static void needs_find(shard_t *s) {
   for (int f = 0; f < 2; f++) {
     for (int i = 0; i < tagging->ranks; i++)
       s->need[f][i] = sdg_matmul_need(s->m, f, tagging->rank_list[i]);
-    s->brings[f] =
-        sdg_bring_communicates(tagging, &s->m->matrix[f], s->need[f]);
+    s->needs[f] = sdg_bring_communicates(tagging, &s->m->matrix[f], s->need[f]);
+    if (s->needs[f])
+      s->keep[f] = sdg_matmul_keep(s->m, f, s->need[f]);
+    s->brings[f] = s->needs[f] && !s->keep[f].takes;
   }
 }
 
@@ -250,7 +256,25 @@ static sdg_status_t slabs_add(shard_t *s) {
   return SDG_OK;
 }
 
-// The factors' parts that are elsewhere, into scratch beside the own ones.
+// Where all of a factor is that this rank needs.
+static sdg_status_t factor_room(shard_t *s, int f, int *out_slab) {
+  const sdg_box_t *need = &s->need[f][s->m->tagging->me];
+  const sdg_matmul_keep_t *keep = &s->keep[f];
+  const sdg_held_t held = {
+      .token = keep->token, .order = keep->order, .taken = keep->takes};
+  return keep->leaves || keep->takes
+             ? sdg_plan_hold(s->plan, need, s->slab[f], &held, out_slab)
+             : sdg_plan_scratch(s->plan, need, s->slab[f], out_slab);
+}
+
+static sdg_status_t factors_take(shard_t *s) {
+  for (int f = 0; f < 2; f++)
+    if (s->keep[f].takes)
+      SDG_TRY(factor_room(s, f, &s->slab[f]));
+  return SDG_OK;
+}
+
+// The factors' parts that are elsewhere, beside the own ones.
 static sdg_status_t factors_bring(shard_t *s) {
   const sdg_tagging_t *tagging = s->m->tagging;
   sdg_bring_t bring[2] = {{.from = 0}, {.from = 0}};
@@ -259,8 +283,7 @@ static sdg_status_t factors_bring(shard_t *s) {
     int own = s->slab[f], all;
     if (!s->brings[f])
       continue;
-    SDG_TRY_GOTO(sdg_plan_scratch(s->plan, &s->need[f][tagging->me], own, &all),
-                 out);
+    SDG_TRY_GOTO(factor_room(s, f, &all), out);
     SDG_TRY_GOTO(sdg_bring_open(s->plan, tagging, &s->m->matrix[f], s->need[f],
                                 own, all, &bring[f]),
                  out);
@@ -282,6 +305,7 @@ static sdg_status_t shard_build(shard_t *s) {
   bool brings = s->brings[0] || s->brings[1];
   s->plan->axes = brings || s->m->sum_axes ? s->m->tagging->axes : 0;
   SDG_TRY(slabs_add(s));
+  SDG_TRY(factors_take(s));
   if (brings)
     SDG_TRY(factors_bring(s));
   return multiply(s->plan, s->m, s->slab);
@@ -312,6 +336,8 @@ static sdg_status_t shard_make(shard_t *s, sdg_plan_t **out_plan) {
   const char *strategy = strategy_of(s->m);
   if (s->brings[0] || s->brings[1])
     strategy = s->m->sum_axes ? "all-to-all" : "all-gather";
+  else if (!s->m->sum_axes && (s->needs[0] || s->needs[1]))
+    strategy = "kept";
   SDG_TRY(plan_open(s->m, literal ? "literal" : strategy, &s->plan));
   s->plan->literal = literal;
   sdg_status_t status = literal ? SDG_OK : shard_build(s);

@@ -4,11 +4,10 @@
 #include <string.h>
 
 #include "rules/matmulcheck.h"
+#include "rules/matmulkept.h"
 #include "rules/memory.h"
 #include "rules/setup.h"
 #include "src/job.h"
-
-enum { ROOM_NUMBERS = 3 }; // elements + 1, outer stride, stride of the batch
 
 // A buffer with room for this much has room for the matrix by any reading: no
 // dimension is more than the ranks' times as long as it is stated.
@@ -43,11 +42,12 @@ int sdg_matmul_rooms(const sdg_call_t *call, int64_t *out) {
   if (sdg_setup_is_whole())
     return 0;
   sdg_product_make(call->args, &product);
-  memset(out, 0, SDG_PRODUCT_MATRICES * ROOM_NUMBERS * sizeof *out);
+  memset(out, 0, SDG_ROOMS * sizeof *out);
   for (int i = 0; i < SDG_PRODUCT_MATRICES; i++)
     if (product.matrix[i].there)
-      room_fill(&product.matrix[i], out + i * ROOM_NUMBERS);
-  return SDG_PRODUCT_MATRICES * ROOM_NUMBERS;
+      room_fill(&product.matrix[i], out + i * SDG_ROOM_NUMBERS);
+  sdg_matmul_kept_look(&product, out + SDG_ROOMS);
+  return SDG_ROOMS + SDG_MATMUL_KEPTS;
 }
 
 sdg_room_t sdg_room_of(const sdg_matmul_t *m, int matrix, int member) {
@@ -55,10 +55,10 @@ sdg_room_t sdg_room_of(const sdg_matmul_t *m, int matrix, int member) {
       sdg_tag_vector(m->call->op_descriptor, m->call->op_generation);
   const sdg_matrix_t *of = &m->product.matrix[matrix];
   sdg_room_t room = {.elements = -1};
-  if (!vector || vector->dims < SDG_PRODUCT_MATRICES * ROOM_NUMBERS)
+  if (!vector || vector->dims < SDG_ROOMS)
     return room;
   const int64_t *said =
-      vector->extent + member * vector->dims + matrix * ROOM_NUMBERS;
+      vector->extent + member * vector->dims + matrix * SDG_ROOM_NUMBERS;
   room.elements = said[0] - 1;
   if (of->outer > 0)
     room.stride[0] = said[2];

@@ -38,7 +38,8 @@
  *                           call brought. dy: between the gradient of the
  *                           filter and that of the data, which comes next, it
  *                           does not write the dy that both get; then the halo
- *                           of dy travels during the first. Default: no
+ *                           of dy travels during the first. Default: no. Of
+ *                           products: see below
  *     values = error | local | global
  *                           shard view: what norms, sums and products of
  *                           vectors by cuBLAS are of what a call on such a
@@ -109,7 +110,13 @@
  * leading dimension. Without `sizes` a call fails (SDG-621); without `a`, `b`
  * where the memory has room for matrices that are cut otherwise, too (SDG-622);
  * without `parts` where it does not show that these are even (SDG-623). Whole
- * view: A and B come from where they are, and sizes are the whole's. */
+ * view: A and B come from where they are, and sizes are the whole's.
+ * What is brought together of a factor, products of sections with `keep` share,
+ * if the program does not write the factor between them. keep = x: a sum over
+ * what is cut (the gradient of weights, over tokens) takes what an earlier
+ * product that is none (forward) has brought of the same memory; keep = dy: one
+ * that is none (the gradient of the data) what an earlier sum has. Products
+ * come in the order of the first step in every step. */
 #ifndef SDG_RULES_RULESFILE_H
 #define SDG_RULES_RULESFILE_H
 

@@ -15,7 +15,7 @@
  * seen. The same on all ranks of a program that is the same on all ranks. */
 bool sdg_agree_needed(const sdg_call_t *call);
 
-enum { SDG_AGREE_SIZES = 2 * SDG_DIMS_MAX };
+enum { SDG_AGREE_SIZES = 2 * SDG_DIMS_MAX + 2 };
 
 /* One exchange for the whole call, collective over sdg_job_group().
  * `parameters` is the op's parameters as text, compared literally; `sizes` are

@@ -75,8 +75,8 @@ class Setting:
     products, how a, b and c are cut, where that does not follow: "m:0",
     dimension and axis. check: whether ranks compare every call. context: how
     long sequences are that a [local] section names. named: the extents of tensors
-    that one names. keep: whether the rules
-    promise that dy is kept between two gradients."""
+    that one names. keep: what the rules
+    promise about calls that share what is brought, of KEEPS."""
     bold = False
     keep = 0
     check = 0
@@ -210,7 +210,8 @@ class Setting:
                   f"view = {self.view}",
                   *(f"{key} = {said(text)}" for key, text in matrices.items()),
                   *sizes, "sum = no" if self.sum == "no" and
-                  self.view == "shard" else "", sep="\n", file=rules)
+                  self.view == "shard" else "",
+                  f"keep = {KEEPS[self.keep]}", sep="\n", file=rules)
 
     def product_says(self):
         """Where all factors are, and what the sizes of calls are in the shard
