@@ -90,6 +90,104 @@ def convolution(dims, extents, words, mesh):
                                            filters)})
 
 
+# ---- products of matrices ---------------------------------------------------
+
+RAW = 12  # of tests/bench/products.c
+
+
+def gathered(*elements):
+    """Of PyTorch's DTensor: what all ranks of P receive by an all-gather, or a
+    reduce-scatter, of so many elements is P - 1 times these."""
+    return lambda ranks: (ranks - 1) * FLOAT * sum(elements)
+
+
+# What DTensor moves in a step for the same placements, of T tokens, I inputs, H
+# hidden units and O outputs. It keeps what it has brought together for the
+# gradients.
+DTENSOR = {
+    # dw: an all-reduce, which is a reduce-scatter and an all-gather
+    'data': lambda t, i, h, o: gathered(2 * h * i),
+    # x: an all-gather; dx: a reduce-scatter
+    'column': lambda t, i, h, o: gathered(2 * i * t),
+    # y: a reduce-scatter; dy: an all-gather
+    'row': lambda t, i, h, o: gathered(2 * o * t),
+    # all of these
+    'mlp': lambda t, i, h, o: gathered(2 * i * t + 2 * o * t),
+    # y, dx: an all-reduce each
+    'tensor': lambda t, i, h, o: gathered(2 * o * t + 2 * i * t),
+}
+
+
+def product_rules(form, size, view, keep):
+    """The sections of a form; of each what both views have, and what says where
+    matrices are in the shard view."""
+    t, i, h, o = size
+    tokens = {  # inputs, or hidden units, of tokens
+        'row': (f'M={h} N={t} K={RAW}', 'split = M:y', 'sizes = piece'),
+        'tensor': None}.get(form, (f'M={i} N={t} K={RAW}', 'split = N:y',
+                                   'sizes = piece'))
+    whole, cut = 'N:whole', 'parts = N:even'
+    up = (f'M={h} N={t} K={i}', 'split = M:y',
+          f'a = M:y\nb = N:y\nsizes = M:piece {whole}\n{cut}')
+    up_weights = (f'M={h} N={i} K={t}', 'split = M:y', 'a = M:y\nb = K:y\n'
+                  'sizes = M:piece K:whole\nparts = K:even')
+    inputs = (f'M={i} N={t} K={h}', 'split = K:y\nc = N:y',
+              f'a = K:y\nb = K:y\nsizes = K:piece {whole}\n{cut}')
+    down = (f'M={o} N={t} K={h}', 'split = K:y\nc = N:y',
+            f'a = K:y\nb = K:y\nsizes = K:piece {whole}\n{cut}')
+    down_weights = (f'M={o} N={h} K={t}', 'split = N:y', 'a = K:y\nb = N:y\n'
+                    'sizes = N:piece K:whole\nparts = K:even')
+    hidden = (f'M={h} N={t} K={o}', 'split = M:y',
+              f'a = M:y\nb = N:y\nsizes = M:piece {whole}\n{cut}')
+    alone = 'a = K:y\nb = K:y\nsizes = piece'
+    sections = {
+        'data': [tokens,
+                 (f'M={h} N={t} K={i}', 'split = N:y', 'sizes = piece'),
+                 (f'M={h} N={i} K={t}', 'split = K:y', alone),
+                 (f'M={i} N={t} K={h}', 'split = N:y', 'sizes = piece')],
+        'column': [tokens, up, up_weights, inputs],
+        'row': [tokens, down, down_weights, hidden],
+        'mlp': [tokens, up, down, down_weights, hidden, up_weights, inputs],
+        'tensor': [(f'M={h} N={t} K={i}', 'split = M:y', 'sizes = piece'),
+                   (f'M={o} N={t} K={h}', 'split = K:y', alone),
+                   (f'M={o} N={h} K={t}', 'split = N:y', 'sizes = piece'),
+                   (f'M={h} N={t} K={o}', 'split = M:y', 'sizes = piece'),
+                   (f'M={h} N={i} K={t}', 'split = M:y', 'sizes = piece'),
+                   (f'M={i} N={t} K={h}', 'split = K:y', alone)],
+    }[form]
+    text = ''
+    for number, (match, split, places) in enumerate(sections):
+        text += f'[shard s{number}]\nmatch = {match}\n{split}\nview = {view}\n'
+        if view == 'shard':
+            text += places + '\n' + (f'keep = {keep}\n' if keep else '')
+    return text
+
+
+def product(name, form, ranks, size):
+    """size: tokens, inputs, hidden units, outputs."""
+    def program(pieces):
+        def words(built, steps):
+            return [built('tests', 'bench', 'bench_products'), form, str(steps),
+                    *(['{size}', '{rank}'] if pieces else ['1', '0']),
+                    *map(str, size)]
+        return words
+
+    mesh = f'[mesh]\ny = {ranks}\n'
+    ways = [Way(way, mesh + product_rules(form, size, view, keep), f'y={ranks}',
+                program(view == 'shard'), goal)
+            for way, view, keep, goal in (('whole', 'whole', '', True),
+                                          ('shard', 'shard', '', False),
+                                          ('kept', 'shard', 'x dy', True))]
+    return Row(f'{name}, {form}, {ranks} ranks', ranks, ways,
+               {'DTensor': DTENSOR[form](*size)(ranks)})
+
+
+TOY = (60, 24, 32, 16)           # of tests/clients/linear.c
+LAYERS = (60, 250, 1024, 270)    # a quarter of the README's two layers
+UNEVEN = (61, 40, 99, 50)
+# Half of the toy's hidden units are as many as its outputs: on two ranks no
+# pattern tells its products apart.
+
 ROWS = [
     convolution('H', (512, 512), (32, 32, 3, 1), (2,)),
     *(convolution('H', (256, 128), (16, 16, k, 1), (ranks,))
@@ -100,6 +198,9 @@ ROWS = [
       for k in (3, 5) for mesh in ((2, 2), (2, 4))),
     convolution('D', (32, 32, 32), (8, 8, 3, 1), (4,)),
     convolution('DH', (32, 32, 32), (8, 8, 3, 1), (2, 2)),
+    *(product(name, form, ranks, size)
+      for name, size in (('toy', TOY), ('layers', LAYERS), ('uneven', UNEVEN))
+      for form in DTENSOR for ranks in ((3, 4) if size is TOY else (2, 3, 4))),
 ]
 
 
