@@ -21,6 +21,7 @@ typedef struct sdg_matmul {
   /* Of the result: who makes which sums. The same as the result's where there
    * are none to make. */
   sdg_placement_t pieces;
+  bool stays; /* sums stay in these */
 } sdg_matmul_t;
 
 sdg_status_t sdg_matmul_open(const sdg_call_t *call,
@@ -38,6 +39,20 @@ sdg_box_t sdg_matmul_piece(const sdg_matmul_t *m, int rank);
 sdg_box_t sdg_matmul_old(const sdg_matmul_t *m, int rank);
 /* Whether two ranks have terms of the same sums. */
 bool sdg_matmul_partners(const sdg_matmul_t *m, int a, int b);
+
+/* ---- rules/matmulturn.c: shard view, the same by the terms ---- */
+
+/* Where a product is cut in M or N, and both factors in K alike, each rank can
+ * multiply its terms of all sums, and the ranks bring these together, rather
+ * than the factors, of which those that are `taken` are there already:
+ * *out_turned says that this moves fewer bytes, and then `m` is that. `tagging`
+ * is the caller's, for as long as m. By what the ranks agreed on: the same on
+ * all of them. */
+sdg_status_t sdg_matmul_turn(sdg_matmul_t *m, const bool *taken,
+                             sdg_tagging_t *tagging,
+                             bool *out_turned) SDG_MUST_CHECK;
+/* Whether every rank with a piece of the sums can make what follows them. */
+bool sdg_matmul_can_follow(const sdg_matmul_t *m, const sdg_part_t *terms);
 
 /* ---- rules/matmulcheck.c: shard view, what memory says of that ---- */
 

@@ -244,10 +244,11 @@ sdg_status_t sdg_matmul_open(const sdg_call_t *call,
                          &out->matrix[SDG_ADDEND]),
                  fail);
   SDG_TRY_GOTO(pieces_place(out, &out->pieces), fail);
-  bool stays = tagging->section->matrix[SDG_MATRIX_C].splits > 0;
-  status = stays ? sdg_placement_copy(&out->pieces, &out->matrix[SDG_RESULT])
-                 : implied(tagging, &out->product.matrix[SDG_RESULT],
-                           &out->matrix[SDG_RESULT]);
+  out->stays = tagging->section->matrix[SDG_MATRIX_C].splits > 0;
+  status = out->stays
+               ? sdg_placement_copy(&out->pieces, &out->matrix[SDG_RESULT])
+               : implied(tagging, &out->product.matrix[SDG_RESULT],
+                         &out->matrix[SDG_RESULT]);
   if (status == SDG_OK && out->product.matrix[SDG_SOURCE].there)
     status = source_place(out, &out->matrix[SDG_SOURCE]);
 fail:

@@ -17,6 +17,8 @@ static const char *why_of(const char *strategy) {
                      "result, of all ranks' terms, and all get them"},
       {"reduce-scatter", "K is split: each rank makes the sums of its piece of "
                          "the result, of all ranks' terms, as 'c =' says"},
+      {"terms", "A and B are cut in K: each rank multiplies its terms of all "
+                "sums, as these are fewer than what would be brought together"},
       {"kept", "a matrix is cut otherwise than the product: 'a =' or 'b ='; it "
                "is there still from an earlier product: 'keep ='"},
       {"all-gather", "a matrix is cut otherwise than the product: 'a =' or "
@@ -49,8 +51,7 @@ static sdg_status_t plan_open(const sdg_matmul_t *m, const char *strategy,
 static const char *strategy_of(const sdg_matmul_t *m) {
   if (!m->sum_axes)
     return "part";
-  return m->tagging->section->matrix[SDG_MATRIX_C].splits > 0 ? "reduce-scatter"
-                                                              : "all-reduce";
+  return m->stays ? "reduce-scatter" : "all-reduce";
 }
 
 // This rank's part of the product, where sums are its own.
@@ -74,16 +75,8 @@ static sdg_status_t multiply(sdg_plan_t *plan, const sdg_matmul_t *m,
                      : part_multiply(plan, m, slab);
 }
 
-// Whether every rank with a piece of the sums can make what follows them: the
-// vendor multiplies no matrices without terms there.
 static bool can_follow(const sdg_matmul_t *m) {
-  const sdg_placement_t *product = &m->tagging->placement[0];
-  if (m->product.epilogue <= 1)
-    return true;
-  for (int i = 0; i < product->part[SDG_K].pieces; i++)
-    if (sdg_part_size(&product->part[SDG_K], i) == 0)
-      return false;
-  return true;
+  return sdg_matmul_can_follow(m, &m->tagging->placement[0].part[SDG_K]);
 }
 
 // ---- whole view
@@ -176,6 +169,7 @@ typedef struct shard {
   sdg_box_t need[2][SDG_RANKS_MAX]; // of the factors, by the group's ranks
   bool needs[2];                    // some rank needs what others have
   bool brings[2]; // and it is not left from an earlier product
+  bool turned;    // sdg_matmul_turn
   sdg_matmul_keep_t keep[2];
 } shard_t;
 
@@ -331,9 +325,8 @@ static sdg_status_t sums_check(const sdg_matmul_t *m) {
 
 static sdg_status_t shard_make(shard_t *s, sdg_plan_t **out_plan) {
   SDG_TRY(sums_check(s->m));
-  needs_find(s);
   bool literal = is_literal(s);
-  const char *strategy = strategy_of(s->m);
+  const char *strategy = s->turned ? "terms" : strategy_of(s->m);
   if (s->brings[0] || s->brings[1])
     strategy = s->m->sum_axes ? "all-to-all" : "all-gather";
   else if (!s->m->sum_axes && (s->needs[0] || s->needs[1]))
@@ -355,13 +348,25 @@ sdg_status_t sdg_matmul_plan(const sdg_call_t *call,
   *out_plan = NULL;
   SDG_TRY(sdg_matmul_open(call, tagging, &m));
   shard_t *s = calloc(1, sizeof *s);
+  sdg_tagging_t *turned = calloc(1, sizeof *turned);
   sdg_status_t status = SDG_OK;
-  if (s) {
+  if (s && turned) {
     s->m = &m;
-    status = shard_make(s, out_plan);
+    needs_find(s);
+    const bool taken[2] = {s->keep[0].takes, s->keep[1].takes};
+    status = sdg_matmul_turn(&m, taken, turned, &s->turned);
+    if (s->turned) {
+      memset(s->keep, 0, sizeof s->keep);
+      needs_find(s);
+    }
+    if (status == SDG_OK)
+      status = shard_make(s, out_plan);
+    if (s->turned)
+      sdg_placement_fini(&turned->placement[0]);
   } else {
     status = sdg_fail(SDG_E_NO_MEMORY, "a plan");
   }
+  free(turned);
   free(s);
   sdg_matmul_fini(&m);
   return status;

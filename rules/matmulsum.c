@@ -237,7 +237,7 @@ sdg_status_t sdg_matmul_sums(sdg_plan_t *plan, const sdg_matmul_t *m,
     status = others_multiply(&s);
   if (status == SDG_OK)
     status = piece_make(&s);
-  if (status == SDG_OK && m->tagging->section->matrix[SDG_MATRIX_C].splits == 0)
+  if (status == SDG_OK && !m->stays)
     status = pieces_gather(&s);
   sdg_transfer_fini(&s.parts);
   free(s.landed);

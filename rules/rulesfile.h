@@ -106,6 +106,9 @@
  * and B are cut instead: "split = M:y" with "b = N:y" brings B's columns
  * together first; the call's N is the whole then ("sizes = M:piece N:whole"),
  * as C has all columns, and no rank writes more of C than its call states.
+ * Where A and B are both cut in K, and the product in M or N over the same
+ * axes, each rank multiplies its terms of all sums, and sums are brought
+ * together, if these are fewer bytes than the factors.
  * A rank's part of a matrix begins at the call's address and has the call's
  * leading dimension. Without `sizes` a call fails (SDG-621); without `a`, `b`
  * where the memory has room for matrices that are cut otherwise, too (SDG-622);
