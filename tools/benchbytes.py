@@ -107,6 +107,8 @@ def gathered(*elements):
 DTENSOR = {
     # dw: an all-reduce, which is a reduce-scatter and an all-gather
     'data': lambda t, i, h, o: gathered(2 * h * i),
+    # dw: a reduce-scatter
+    'pieces': lambda t, i, h, o: gathered(h * i),
     # x: an all-gather; dx: a reduce-scatter
     'column': lambda t, i, h, o: gathered(2 * i * t),
     # y: a reduce-scatter; dy: an all-gather
@@ -145,6 +147,13 @@ def product_rules(form, size, view, keep):
                  (f'M={h} N={t} K={i}', 'split = N:y', 'sizes = piece'),
                  (f'M={h} N={i} K={t}', 'split = K:y', alone),
                  (f'M={i} N={t} K={h}', 'split = N:y', 'sizes = piece')],
+        'pieces': [tokens,
+                   (f'M={h} N={t} K={i}', 'split = N:y', 'sizes = piece'),
+                   (f'M={h} N={i} K={t}', {'whole': 'split = K:y\nc = M:y',
+                                           'shard': 'split = M:y'},
+                    'a = K:y\nb = K:y\n'
+                    'sizes = M:piece K:whole\nparts = K:even'),
+                   (f'M={i} N={t} K={h}', 'split = N:y', 'sizes = piece')],
         'column': [tokens, up, up_weights, inputs],
         'row': [tokens, down, down_weights, hidden],
         'mlp': [tokens, up, down, down_weights, hidden, up_weights, inputs],
@@ -157,6 +166,8 @@ def product_rules(form, size, view, keep):
     }[form]
     text = ''
     for number, (match, split, places) in enumerate(sections):
+        if isinstance(split, dict):
+            split = split[view]
         text += f'[shard s{number}]\nmatch = {match}\n{split}\nview = {view}\n'
         if view == 'shard':
             text += places + '\n' + (f'keep = {keep}\n' if keep else '')
@@ -173,11 +184,14 @@ def product(name, form, ranks, size):
         return words
 
     mesh = f'[mesh]\ny = {ranks}\n'
+    # With dy the factors would be left for a product that does not come.
+    keep = 'x' if form == 'pieces' else 'x dy'
     ways = [Way(way, mesh + product_rules(form, size, view, keep), f'y={ranks}',
                 program(view == 'shard'), goal)
-            for way, view, keep, goal in (('whole', 'whole', '', True),
-                                          ('shard', 'shard', '', False),
-                                          ('kept', 'shard', 'x dy', True))]
+            for way, view, keep, goal in (
+                ('whole', 'whole', '', True),
+                ('shard', 'shard', '', False),
+                ('kept', 'shard', keep, True))]
     return Row(f'{name}, {form}, {ranks} ranks', ranks, ways,
                {'DTensor': DTENSOR[form](*size)(ranks)})
 

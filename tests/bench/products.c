@@ -6,6 +6,7 @@
 //
 // A process has its even piece of what is cut, of RANKS; RANKS 1: everything.
 //   data    hidden = W x; tokens are cut
+//   pieces  the same; each process has its hidden units of the gradient of W
 //   column  the same; W's hidden units, and tokens of x
 //   row     outputs = W hidden; W's hidden units, and tokens of the outputs
 //   mlp     both layers: units of the weights; tokens before and after
@@ -83,8 +84,9 @@ static void forward(const layer_t *l, int tokens) {
   multiply(0, &l->w, 0, &l->x, &l->y, l->out, tokens, l->in);
 }
 
-static void backward(const layer_t *l, const matrix_t *dy, int tokens) {
-  multiply(0, dy, 1, &l->x, &l->dw, l->out, l->in, tokens);
+static void backward(const layer_t *l, const matrix_t *dy, int tokens,
+                     int terms) {
+  multiply(0, dy, 1, &l->x, &l->dw, l->dw.rows, l->in, terms);
   multiply(1, &l->w, 0, dy, &l->dx, l->in, tokens, l->out);
 }
 
@@ -97,7 +99,8 @@ int main(int count, char **words) {
   ranks = n[1];
   rank = n[2];
   const char *form = words[1];
-  int data = !strcmp(form, "data"), row = !strcmp(form, "row");
+  int parted = !strcmp(form, "pieces");
+  int data = parted || !strcmp(form, "data"), row = !strcmp(form, "row");
   int both = !strcmp(form, "mlp") || !strcmp(form, "tensor");
   if (ranks < 1 || (!data && !row && !both && strcmp(form, "column")))
     return 2;
@@ -110,6 +113,8 @@ int main(int count, char **words) {
   matrix_t made = make(row ? units : inputs, RAW);
   matrix_t x = make(made.rows, raw.columns);
   layer_t up = layer(inputs, units, &x, all);
+  if (parted)
+    up.dw.rows = piece(units);
   layer_t down = layer(units, outputs, row ? &x : &up.y, own);
   for (int i = 0; i < n[0]; i++) {
     multiply(0, &made, 0, &raw, &x, x.rows, x.columns, RAW);
@@ -118,12 +123,12 @@ int main(int count, char **words) {
     if (row || both) {
       forward(&down, all);
       gradient(&down.y);
-      backward(&down, &down.y, all);
+      backward(&down, &down.y, all, all);
     }
     const matrix_t *dy = both ? &down.dx : &up.y;
     if (!row) {
       gradient(dy);
-      backward(&up, dy, all);
+      backward(&up, dy, all, parted ? n[3] : all);
     }
   }
   CHECK(cudaDeviceSynchronize());
