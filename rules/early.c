@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rules/held.h"
 #include "rules/instep.h"
 #include "rules/kept.h"
 #include "rules/keptslot.h"
-#include "rules/matmulkept.h"
 #include "rules/step.h"
 #include "src/job.h"
 #include "src/options.h"
@@ -143,7 +143,7 @@ static sdg_status_t own_run(sdg_call_t *call, sdg_plan_entry_t *entry,
   if (entry->leaves != SDG_EARLY_NONE)
     return sdg_kept_run(call, entry, stream, early);
   if (entry->plan->helds > 0)
-    return sdg_matmul_kept_run(call, entry, stream);
+    return sdg_held_run(call, entry, stream);
   sdg_report_count(entry->row, entry->plan);
   return sdg_step_run_with(call, entry, stream, early);
 }

@@ -14,6 +14,9 @@
 typedef struct state {
   sdg_kept_slot_t *slot; // SDG_KEPT_SLOTS, and the spare ones
   uint64_t number;       // of the last one that was taken
+  struct {
+    sdg_kept_slot_t *slot, was;
+  } seen[SDG_KEPT_SEEN];
 } state_t;
 static state_t states[SDG_CONTROL_THREADS]; // by the thread's channel
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -48,6 +51,18 @@ sdg_kept_slot_t *sdg_keptslot_find(const void *data, sdg_kept_slot_t *out) {
   return slot;
 }
 
+const sdg_kept_slot_t *sdg_keptslot_look(int index, const void *data) {
+  state_t *state = state_get();
+  state->seen[index].slot = sdg_keptslot_find(data, &state->seen[index].was);
+  return state->seen[index].slot ? &state->seen[index].was : NULL;
+}
+
+sdg_kept_slot_t *sdg_keptslot_seen(int index, sdg_kept_slot_t *out_as_it_was) {
+  const state_t *state = state_get();
+  *out_as_it_was = state->seen[index].was;
+  return state->seen[index].slot;
+}
+
 uint64_t sdg_keptslot_number(void) {
   return state_get()->number;
 }
@@ -64,17 +79,17 @@ sdg_status_t sdg_keptslot_take(const void *data, sdg_kept_slot_t **out) {
   state_t *state = state_get();
   SDG_TRY(slots_open(state));
   pthread_mutex_lock(&lock);
-  sdg_kept_slot_t *oldest = find(state, data);
-  for (int i = 0;
-       !oldest || (i < SDG_KEPT_SLOTS && oldest->tensor.at != (uintptr_t)data);
-       i++)
-    if (!oldest || state->slot[i].number < oldest->number)
+  sdg_kept_slot_t *taken = find(state, data), *oldest = state->slot;
+  for (int i = 1; i < SDG_KEPT_SLOTS; i++)
+    if (state->slot[i].number < oldest->number)
       oldest = &state->slot[i];
+  if (!taken)
+    taken = oldest;
   // No write that is seen takes it away, and nobody finds it.
-  oldest->tensor = (sdg_span_t){0, 0};
-  oldest->number = ++state->number;
+  taken->tensor = (sdg_span_t){0, 0};
+  taken->number = ++state->number;
   pthread_mutex_unlock(&lock);
-  *out = oldest;
+  *out = taken;
   return SDG_OK;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory, by the address of a tensor, of what was brought of it for one call
- * and is read by a later one (rules/kept.h, rules/matmulkept.h). Inside rules/
+ * and is read by a later one (rules/kept.h, rules/held.h). Inside rules/
  * only.
  *
  * A slot is its thread's; others only take from it what they write to. */
@@ -14,7 +14,7 @@
 
 /* As many calls that left something ago one may have been that is still read: a
  * number that is the same on every rank, whatever their addresses are. */
-enum { SDG_KEPT_SLOTS = 256, SDG_KEPT_SPARE = 2 };
+enum { SDG_KEPT_SLOTS = 256, SDG_KEPT_SPARE = 2, SDG_KEPT_SEEN = 4 };
 
 typedef struct sdg_kept_slot {
   sdg_span_t tensor;
@@ -29,6 +29,10 @@ typedef struct sdg_kept_slot {
 /* The calling thread's slot of a tensor that lies at `data`, as it is now; NULL
  * where nothing is left of it. */
 sdg_kept_slot_t *sdg_keptslot_find(const void *data, sdg_kept_slot_t *out);
+/* The same of operand `index` of a call that comes, for as long as it lasts,
+ * whatever other threads write: sdg_keptslot_seen. Up to SDG_KEPT_SEEN. */
+const sdg_kept_slot_t *sdg_keptslot_look(int index, const void *data);
+sdg_kept_slot_t *sdg_keptslot_seen(int index, sdg_kept_slot_t *out_as_it_was);
 /* The calling thread's one of this tensor, or else the oldest; it is empty
  * then, and newer than all others. */
 sdg_status_t sdg_keptslot_take(const void *data,

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which factors of products are kept, and the memory they are in.
+// Which factors of products are kept.
 #include "rules/matmulkept.h"
 
 #include <string.h>
 
 #include "rules/keptslot.h"
 #include "rules/matmulcheck.h"
-#include "rules/step.h"
-#include "src/fetch.h"
-#include "src/options.h"
 #include "src/thread.h"
 
 // Products of more kinds are not told apart, and keep nothing.
@@ -16,10 +13,6 @@ enum { KINDS_MAX = 1024 };
 
 // Of a calling thread.
 typedef struct state {
-  // What the last look found; slot NULL: nothing.
-  struct {
-    sdg_kept_slot_t *slot, is;
-  } found[SDG_MATMUL_KEPTS];
   // Numbers of products, in the order in which they came first.
   uint64_t kind[KINDS_MAX];
   int kinds;
@@ -32,6 +25,11 @@ static state_t *state_get(void) {
 
 // ---- what is left ----------------------------------------------------------
 
+// The product itself comes before its factors.
+static int operand_of(int factor) {
+  return factor + 1;
+}
+
 // A slot has one address: of two factors at the same one nothing is left.
 static bool is_one(const sdg_product_t *product) {
   return product->matrix[SDG_FACTOR_1].data ==
@@ -39,16 +37,11 @@ static bool is_one(const sdg_product_t *product) {
 }
 
 void sdg_matmul_kept_look(const sdg_product_t *product, int64_t *out) {
-  state_t *state = state_get();
   for (int f = 0; f < SDG_MATMUL_KEPTS; f++) {
     const sdg_matrix_t *matrix = &product->matrix[f];
-    state->found[f].slot =
-        matrix->there && !is_one(product)
-            ? sdg_keptslot_find(matrix->data, &state->found[f].is)
-            : NULL;
-    out[f] = state->found[f].slot
-                 ? (int64_t)(state->found[f].is.number & INT32_MAX)
-                 : 0;
+    const sdg_kept_slot_t *is = sdg_keptslot_look(
+        operand_of(f), matrix->there && !is_one(product) ? matrix->data : NULL);
+    out[f] = is ? (int64_t)(is->number & INT32_MAX) : 0;
   }
 }
 
@@ -60,19 +53,14 @@ static bool all_have(const sdg_tag_vector_t *vector, int at) {
   return vector->extent[at] != 0;
 }
 
-// What all ranks have of a factor; NULL: not the same.
-static const sdg_kept_slot_t *found(const sdg_call_t *call, int factor) {
-  const state_t *state = state_get();
-  const sdg_kept_slot_t *is = &state->found[factor].is;
+// What all ranks have of a factor; false: not the same.
+static bool found(const sdg_call_t *call, int factor, sdg_kept_slot_t *out) {
   const sdg_tag_vector_t *vector =
       sdg_tag_vector(call->op_descriptor, call->op_generation);
   return vector && vector->dims == SDG_ROOMS + SDG_MATMUL_KEPTS &&
-                 all_have(vector, SDG_ROOMS + factor) &&
-                 state->found[factor].slot &&
-                 is->number + SDG_KEPT_SLOTS >
-                     sdg_keptslot_number() + SDG_HELD_MAX
-             ? is
-             : NULL;
+         all_have(vector, SDG_ROOMS + factor) &&
+         sdg_keptslot_seen(operand_of(factor), out) &&
+         out->number + SDG_KEPT_SLOTS > sdg_keptslot_number() + SDG_HELD_MAX;
 }
 
 static uint64_t mix(uint64_t hash, const void *data, size_t bytes) {
@@ -83,8 +71,9 @@ static uint64_t mix(uint64_t hash, const void *data, size_t bytes) {
 
 void sdg_matmul_kept_found(const sdg_call_t *call, uint64_t *out) {
   for (int f = 0; f < SDG_MATMUL_KEPTS; f++) {
-    const sdg_kept_slot_t *is = found(call, f);
-    out[f] = is ? mix(is->what, &is->order, sizeof is->order) | 1 : 0;
+    sdg_kept_slot_t is;
+    out[f] =
+        found(call, f, &is) ? mix(is.what, &is.order, sizeof is.order) | 1 : 0;
   }
 }
 
@@ -167,112 +156,14 @@ sdg_matmul_keep_t sdg_matmul_keep(const sdg_matmul_t *m, int factor,
     return keep;
   bool sum = sums_over(m, factor);
   uint64_t hash = factor_hash(m, factor, need) & ~(uint64_t)1;
-  const sdg_kept_slot_t *is = found(m->call, factor);
+  sdg_kept_slot_t is;
   keep.token = hash | sum;
   keep.order = order_of(kind_of(m, factor, keep.token));
   if (keep.order == 0)
     return keep;
-  keep.takes = (sum ? section->keeps_x : section->keeps_dy) && is &&
-               is->what == (hash | !sum) && is->order < keep.order;
+  keep.takes = (sum ? section->keeps_x : section->keeps_dy) &&
+               found(m->call, factor, &is) && is.what == (hash | !sum) &&
+               is.order < keep.order;
   keep.leaves = !keep.takes && (sum ? section->keeps_dy : section->keeps_x);
   return keep;
-}
-
-// ---- running ---------------------------------------------------------------
-
-static sdg_layout_t own_layout(const sdg_plan_t *plan, const sdg_held_t *held) {
-  const sdg_slab_t *slab = &plan->slab[held->own];
-  sdg_layout_t layout = {.elem_bytes = slab->elem_bytes,
-                         .dims = slab->box.dims};
-  for (int d = 0; d < layout.dims; d++) {
-    layout.extent[d] = slab->box.dim[d].hi - slab->box.dim[d].lo;
-    layout.stride[d] = slab->stride[d];
-  }
-  return layout;
-}
-
-static sdg_status_t digest_make(const void *data, const sdg_layout_t *layout,
-                                cudaStream_t stream, uint64_t *out) {
-  bool can;
-  int64_t bytes = 0;
-  *out = 0; // of memory that cannot be read nothing is known
-  return sdg_layout_bytes(layout) == 0
-             ? SDG_OK
-             : sdg_fetch_digest(data, layout, stream, &can, out, &bytes);
-}
-
-// A run of a plan that holds memory.
-typedef struct run {
-  sdg_call_t *call;
-  const sdg_plan_entry_t *entry;
-  cudaStream_t stream;
-  sdg_kept_slot_t *slot[SDG_HELD_MAX];
-  void *memory[SDG_HELD_MAX];
-} run_t;
-
-static int operand_of(const run_t *r, int held) {
-  const sdg_plan_t *plan = r->entry->plan;
-  return plan->slab[plan->held[held].own].operand;
-}
-
-// The promise is kept as far as this rank's part goes; each rank looks at its.
-static sdg_status_t taken_open(run_t *r, int held) {
-  const sdg_plan_t *plan = r->entry->plan;
-  int index = operand_of(r, held);
-  const sdg_operand_t *operand = &r->call->operand[index];
-  // Factors are the operands after the product itself.
-  r->slot[held] = state_get()->found[index - 1].slot;
-  if (!sdg_options_get()->check)
-    return SDG_OK;
-  uint64_t digest;
-  sdg_layout_t layout = own_layout(plan, &plan->held[held]);
-  SDG_TRY(digest_make(operand->data, &layout, r->stream, &digest));
-  return digest == r->slot[held]->digest
-             ? SDG_OK
-             : sdg_fail(SDG_E_KEPT,
-                        "%s of %s has changed since it was brought together",
-                        sdg_role_name(operand->role), r->call->entry_name);
-}
-
-static sdg_status_t left_open(run_t *r, int held) {
-  const sdg_plan_t *plan = r->entry->plan;
-  const void *data = r->call->operand[operand_of(r, held)].data;
-  sdg_product_t product;
-  sdg_product_make(r->call->args, &product);
-  // Others count what is left on every rank alike.
-  SDG_TRY(sdg_keptslot_take(data, &r->slot[held]));
-  if (!data || is_one(&product))
-    SDG_TRY(sdg_keptslot_spare(held, &r->slot[held]));
-  SDG_TRY(sdg_keptslot_room(r->slot[held], plan->held[held].bytes + 1));
-  if (!sdg_options_get()->check)
-    return SDG_OK;
-  sdg_layout_t layout = own_layout(plan, &plan->held[held]);
-  return digest_make(data, &layout, r->stream, &r->slot[held]->digest);
-}
-
-static void left_close(const run_t *r, int held) {
-  const sdg_plan_t *plan = r->entry->plan;
-  sdg_layout_t layout = own_layout(plan, &plan->held[held]);
-  const sdg_span_t span = {
-      (uintptr_t)r->call->operand[operand_of(r, held)].data,
-      sdg_layout_bytes(&layout)};
-  sdg_keptslot_fill(r->slot[held], span, plan->held[held].order,
-                    plan->held[held].token);
-}
-
-sdg_status_t sdg_matmul_kept_run(sdg_call_t *call,
-                                 const sdg_plan_entry_t *entry,
-                                 cudaStream_t stream) {
-  run_t r = {.call = call, .entry = entry, .stream = stream};
-  const sdg_plan_t *plan = entry->plan;
-  for (int i = 0; i < plan->helds; i++) {
-    SDG_TRY(plan->held[i].taken ? taken_open(&r, i) : left_open(&r, i));
-    r.memory[i] = r.slot[i]->memory;
-  }
-  sdg_report_count(entry->row, plan);
-  SDG_TRY(sdg_step_run_held(call, entry, stream, r.memory));
-  for (int i = 0; i < plan->helds && !call->result; i++)
-    if (!plan->held[i].taken)
-      left_close(&r, i);
-  return SDG_OK;
 }

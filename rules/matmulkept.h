@@ -19,10 +19,7 @@
 #ifndef SDG_RULES_MATMULKEPT_H
 #define SDG_RULES_MATMULKEPT_H
 
-#include <cuda_runtime_api.h>
-
 #include "rules/matmul.h"
-#include "rules/plancache.h"
 
 enum { SDG_MATMUL_KEPTS = 2 }; /* one for each factor */
 
@@ -41,11 +38,5 @@ typedef struct sdg_matmul_keep {
  * tagging. By what the ranks agreed on: the same on all of them. */
 sdg_matmul_keep_t sdg_matmul_keep(const sdg_matmul_t *m, int factor,
                                   const sdg_box_t *need);
-
-/* Carries out a plan that holds memory, and counts it. SDG_E_KEPT where a
- * checked run sees the promise broken. */
-sdg_status_t sdg_matmul_kept_run(sdg_call_t *call,
-                                 const sdg_plan_entry_t *entry,
-                                 cudaStream_t stream) SDG_MUST_CHECK;
 
 #endif
