@@ -23,14 +23,6 @@ static void axis_collect(void *user, sdg_word_t axis) {
     snprintf(names->name, sizeof names->name, "%.*s", axis.length, axis.at);
 }
 
-long sdg_mesh_product(const char *text) {
-  long product = 1;
-  for (const char *c = strchr(text, '='); c && product <= SDG_RANKS_MAX;
-       c = strchr(c + 1, '='))
-    product *= strtol(c + 1, NULL, 10);
-  return product;
-}
-
 sdg_status_t sdg_drafts_mesh(const sdg_drafts_t *drafts,
                              const sdg_options_t *options, int ranks,
                              sdg_mesh_t *out_mesh) {

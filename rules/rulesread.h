@@ -66,8 +66,6 @@ void sdg_drafts_fini(sdg_drafts_t *drafts);
 /* Reads what the options ask for, a file or the short form. */
 sdg_status_t sdg_drafts_open(const sdg_options_t *options, bool thorough,
                              sdg_drafts_t *out_drafts) SDG_MUST_CHECK;
-/* The product of "y=2,x=2", at most a little more than SDG_RANKS_MAX. */
-long sdg_mesh_product(const char *text);
 sdg_status_t sdg_drafts_mesh(const sdg_drafts_t *drafts,
                              const sdg_options_t *options, int ranks,
                              sdg_mesh_t *out_mesh) SDG_MUST_CHECK;

@@ -101,6 +101,14 @@ sdg_status_t sdg_mesh_parse(const char *text, int ranks, sdg_mesh_t *out_mesh) {
   return SDG_OK;
 }
 
+long sdg_mesh_product(const char *text) {
+  long product = 1;
+  for (const char *c = strchr(text, '='); c && product <= SDG_RANKS_MAX;
+       c = strchr(c + 1, '='))
+    product *= strtol(c + 1, NULL, 10);
+  return product;
+}
+
 int sdg_mesh_ranks(const sdg_mesh_t *mesh) {
   int ranks = 1;
   for (int a = 0; a < mesh->axes; a++)

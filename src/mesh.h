@@ -22,6 +22,10 @@ typedef unsigned sdg_axes_t;
 sdg_status_t sdg_mesh_parse(const char *text, int ranks,
                             sdg_mesh_t *out_mesh) SDG_MUST_CHECK;
 
+/* The product of the sizes in such a text, at most a little more than
+ * SDG_RANKS_MAX squared; below 1 where a size is no number. Says nothing. */
+long sdg_mesh_product(const char *text);
+
 int sdg_mesh_ranks(const sdg_mesh_t *mesh);
 /* Index of a named axis, -1 if there is none. */
 int sdg_mesh_axis(const sdg_mesh_t *mesh, const char *name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a split of one dimension over some ranks would mean for the calls of a
+/* What a split of dimensions over some ranks would mean for the calls of a
  * program, in one of the two views. */
 #ifndef SDG_TOOLS_CANDIDATE_H
 #define SDG_TOOLS_CANDIDATE_H
@@ -12,6 +12,24 @@
 
 enum { CANDIDATE_FAULTS_MAX = 64, CANDIDATE_FAULT_BYTES = 256 };
 enum { CANDIDATE_COMPANIONS_MAX = 48 };
+enum { CANDIDATE_SETS = 1 << SDG_AXES_MAX };
+enum { CANDIDATE_AXES_BYTES = SDG_AXES_MAX * SDG_AXIS_NAME_MAX };
+
+/* One dimension over some axes, and what was found of it. */
+typedef struct candidate_split {
+  sdg_dim_t dim;
+  int pieces;
+  sdg_axes_t of;                   /* the axes of a mesh; 0: there is none */
+  char axes[CANDIDATE_AXES_BYTES]; /* as rules name them: "data+y", "ranks" */
+  bool possible;    /* some tensor has this dimension, larger than 1 */
+  int64_t smallest; /* elements of the dimension that a rank would own, of the
+                       tensor with fewest */
+  int64_t longest;  /* extent */
+  int64_t align;    /* inner boundaries of the longest extent have to be
+                       multiples of this, for sizes that add up */
+  int gains;        /* distinct calls that it divides and that compute more than
+                       element by element: without one it is of no use */
+} candidate_split_t;
 
 /* A section for what is split along: "M=24 N=50 K=8", "N". */
 typedef struct companion {
@@ -22,14 +40,15 @@ typedef struct companion {
 
 typedef struct candidate {
   sdg_view_t view;
-  sdg_dim_t dim;
-  int ranks;
-  bool possible;      /* some tensor has this dimension, larger than 1 */
-  int64_t smallest;   /* elements of the dimension that a rank would own, of
-                         the tensor with fewest */
-  int64_t least;      /* the shortest extent that is split */
-  int64_t align;      /* inner boundaries of the longest extent have to be
-                         multiples of this, for sizes that add up */
+  int splits;
+  candidate_split_t split[SDG_AXES_MAX];
+  int ranks;     /* of the whole mesh */
+  int unused;    /* axes of the mesh over which nothing is split */
+  int named;     /* axes that are named like what they divide */
+  bool possible; /* each split is */
+  bool has_set[CANDIDATE_SETS]; /* bit i: tensors that split i divides, and no
+                                   split whose bit is not set */
+  int64_t least[CANDIDATE_SETS][SDG_AXES_MAX]; /* their shortest extents */
   int64_t step_bytes; /* that all ranks receive in one step: halos, and in the
                          whole view at most the inputs of ops without a rule */
   int64_t run_bytes;  /* and in the whole run */
@@ -42,18 +61,32 @@ typedef struct candidate {
                          out in full, there being no rule */
   int companions;     /* of a split of SEQ: all of its sections */
   companion_t companion[CANDIDATE_COMPANIONS_MAX];
-  int gains;  /* distinct calls that are split and compute more than element by
-                 element: without one the split is of no use */
   int fatal;  /* faults that end in an error; others are doubts */
   int faults; /* why it will not work, distinct */
   char fault[CANDIDATE_FAULTS_MAX][CANDIDATE_FAULT_BYTES];
 } candidate_t;
 
-/* Judges splitting `dim` evenly over `ranks` in a view, `steps` being how often
- * the program repeats itself. */
+/* Judges splitting dimensions evenly in a view, `steps` being how often the
+ * program repeats itself. `splits` have their dimension, pieces and axes;
+ * several split other dimensions than SEQ. `ranks`: those of the mesh, a
+ * multiple of the product of all pieces. */
+sdg_status_t candidate_judge_all(const calls_t *calls, sdg_view_t view,
+                                 const candidate_split_t *splits, int count,
+                                 int ranks, int64_t steps,
+                                 candidate_t *out_candidate) SDG_MUST_CHECK;
+/* The same of one dimension over one axis with all ranks. */
 sdg_status_t candidate_judge(const calls_t *calls, sdg_view_t view,
                              sdg_dim_t dim, int ranks, int64_t steps,
                              candidate_t *out_candidate) SDG_MUST_CHECK;
+
+/* Whether a split divides this call, and that saves work. */
+bool candidate_gains(const seen_call_t *call, sdg_dim_t dim);
+/* Whether every dimension that is split has a call that gains by it. */
+bool candidate_is_useful(const candidate_t *candidate);
+/* "N:data,H:y"; "H" for one axis that has all ranks. */
+const char *candidate_name(const candidate_t *candidate, char *out,
+                           size_t bytes);
+enum { CANDIDATE_NAME_BYTES = SDG_AXES_MAX * (8 + CANDIDATE_AXES_BYTES) };
 
 /* Adds why it will not work, unless that was said; and what all ranks receive
  * for one call. */

@@ -94,7 +94,7 @@ static sdg_status_t attention_bytes(const seen_call_t *call,
   int d = k ? sdg_dim_index(call->family, SDG_DIM_SEQ, k->dims) : -1;
   if (!v || d < 0 || v->dims != k->dims)
     return SDG_OK;
-  SDG_TRY(rows_received(&band, k->extent[d], out->ranks, &rows));
+  SDG_TRY(rows_received(&band, k->extent[d], out->split[0].pieces, &rows));
   int64_t both = bytes_of(k) + bytes_of(v);
   int64_t bytes = call->one_tensor ? bytes_of(k) : both;
   if (call_operand(call, "dk"))
@@ -206,7 +206,8 @@ static void product_judge(const seen_call_t *call, const extents_t *tokens,
   snprintf(section.split, sizeof section.split, "%s", names[d]);
   section_add(out, call, &section);
   if (d == 2 && result) // sums are scattered and gathered
-    candidate_bytes(out, call, 2 * (out->ranks - 1) * bytes_of(result), steps);
+    candidate_bytes(out, call,
+                    2 * (out->split[0].pieces - 1) * bytes_of(result), steps);
 }
 
 static void tensors_judge(const seen_call_t *call, const extents_t *tokens,

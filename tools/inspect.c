@@ -12,36 +12,56 @@
 #include "tools/calls.h"
 #include "tools/candidate.h"
 #include "tools/child.h"
+#include "tools/choices.h"
 #include "tools/command.h"
 #include "tools/draft.h"
 #include "tools/folder.h"
 #include "tools/launch.h"
 #include "tools/program.h"
 
-enum {
-  VIEWS = 2,
-  DIMS = 5,
-  SIZES = 3,
-  OF_VIEW = DIMS * SIZES,
-  CANDIDATES = VIEWS * OF_VIEW,
-  KEY_DEVICE = 0x100,
-  KEY_STEPS,
-  KEY_SPLIT,
-  KEY_VIEW
-};
-
-static const sdg_view_t views[VIEWS] = {SDG_VIEW_SHARD, SDG_VIEW_WHOLE};
-static const sdg_dim_t dims[DIMS] = {SDG_DIM_N, SDG_DIM_D, SDG_DIM_H, SDG_DIM_W,
-                                     SDG_DIM_SEQ};
+enum { KEY_DEVICE = 0x100, KEY_STEPS, KEY_SPLIT, KEY_VIEW, KEY_MESH };
 
 typedef struct inspect {
   launch_t launch;
   const char *output;
-  int64_t steps;   // 0: not given
-  sdg_dim_t dim;   // SDG_DIM_COUNT: not given
-  sdg_view_t view; // SDG_VIEW_UNSAID: not given
+  int64_t steps; // 0: not given
+  const char *mesh, *split;
+  wish_t wish;
   char folder[PATH_MAX];
 } inspect_t;
+
+// The mesh and what of it is split, which belong together.
+static sdg_status_t wish_read(inspect_t *inspect) {
+  wish_t *wish = &inspect->wish;
+  if (inspect->mesh) {
+    long product = sdg_mesh_product(inspect->mesh);
+    int ranks = product < 1 || product > SDG_RANKS_MAX ? 1 : (int)product;
+    if (wish->ranks)
+      ranks = wish->ranks;
+    if (!*inspect->mesh)
+      return sdg_fail(SDG_E_USAGE,
+                      "--mesh takes axes as in data=2,y=4, not ''");
+    SDG_TRY(sdg_mesh_parse(inspect->mesh, ranks, &wish->mesh));
+    wish->ranks = sdg_mesh_ranks(&wish->mesh);
+    if (wish->ranks < 2)
+      return sdg_fail(SDG_E_USAGE, "--mesh %s is one rank: nothing is split",
+                      inspect->mesh);
+    return inspect->split ? choices_wish(inspect->split, wish) : SDG_OK;
+  }
+  for (int i = 0; inspect->split && choices_dim(i, &wish->dim); i++)
+    if (strcmp(inspect->split, sdg_dim_name(wish->dim)) == 0)
+      return SDG_OK;
+  wish->dim = SDG_DIM_COUNT;
+  if (inspect->split && strchr(inspect->split, ':'))
+    return sdg_fail(SDG_E_USAGE,
+                    "--split %s names an axis: say the axes with --mesh, as in "
+                    "--mesh data=2,y=4",
+                    inspect->split);
+  if (inspect->split)
+    return sdg_fail(SDG_E_USAGE, "--split takes N, D, H, W or SEQ, not '%s'",
+                    inspect->split);
+  return SDG_OK;
+}
 
 static error_t inspect_parse(int key, char *argument,
                              struct argp_state *state) {
@@ -59,17 +79,24 @@ static error_t inspect_parse(int key, char *argument,
       argp_error(state, "--steps takes a number from 1 up, not '%s'", argument);
     return 0;
   case KEY_SPLIT:
-    for (int i = 0; i < DIMS; i++)
-      if (strcmp(argument, sdg_dim_name(dims[i])) == 0)
-        inspect->dim = dims[i];
-    if (inspect->dim == SDG_DIM_COUNT)
-      argp_error(state, "--split takes N, D, H, W or SEQ, not '%s'", argument);
+    inspect->split = argument;
+    return 0;
+  case KEY_MESH:
+    inspect->mesh = argument;
+    return 0;
+  case 'n':
+    inspect->wish.ranks = (int)strtol(argument, &end, 10);
+    if (*end || end == argument || strlen(argument) > 4 ||
+        inspect->wish.ranks < 2 || inspect->wish.ranks > SDG_RANKS_MAX)
+      argp_error(state, "-n takes a number of ranks from 2 to %d, not '%s'",
+                 SDG_RANKS_MAX, argument);
     return 0;
   case KEY_VIEW:
-    for (int i = 0; i < VIEWS; i++)
-      if (strcmp(argument, view_name(views[i])) == 0)
-        inspect->view = views[i];
-    if (inspect->view == SDG_VIEW_UNSAID)
+    if (strcmp(argument, "shard") == 0)
+      inspect->wish.view = SDG_VIEW_SHARD;
+    if (strcmp(argument, "whole") == 0)
+      inspect->wish.view = SDG_VIEW_WHOLE;
+    if (inspect->wish.view == SDG_VIEW_UNSAID)
       argp_error(state, "--view takes shard or whole, not '%s'", argument);
     return 0;
   case 'o':
@@ -81,6 +108,10 @@ static error_t inspect_parse(int key, char *argument,
   case ARGP_KEY_NO_ARGS:
     argp_error(state, "no program");
     return 0;
+  case ARGP_KEY_SUCCESS:
+    if (wish_read(inspect) != SDG_OK)
+      exit(COMMAND_USAGE);
+    return 0;
   default:
     return ARGP_ERR_UNKNOWN;
   }
@@ -89,8 +120,16 @@ static error_t inspect_parse(int key, char *argument,
 static const struct argp_option inspect_options[] = {
     {"output", 'o', "FILE", 0,
      "Write a rules file for the best split, or that of --split", 0},
-    {"split", KEY_SPLIT, "N|D|H|W|SEQ", 0, "The dimension for the rules file",
+    {"ranks", 'n', "N", 0,
+     "Judge splits over so many ranks, not over 2, 4 and 8; default with "
+     "--mesh: its product",
      0},
+    {"mesh", KEY_MESH, "MESH", 0,
+     "Judge splits over these axes of ranks, as in data=2,y=4, and write rules "
+     "for them",
+     0},
+    {"split", KEY_SPLIT, "N|D|H|W|SEQ", 0,
+     "The dimension for the rules file; with --mesh also N:data,H:y", 0},
     {"view", KEY_VIEW, "shard|whole", 0,
      "The view for the rules file; default: shard, unless something conflicts "
      "with that and not with whole",
@@ -113,7 +152,8 @@ const struct argp inspect_argp = {
         "exchange, how little each would own, and what conflicts with it.\v"
         "A split of SEQ is one of the tokens of multi-head attention, and with "
         "them of each tensor and product of matrices that has one dimension "
-        "as long as they are. Of other splits products of matrices are left "
+        "as long as they are, over one axis or over several that are joined. "
+        "Of other splits products of matrices are left "
         "out: in the shard view they are of what each rank has, in the whole "
         "view every rank makes all of them. Neighbourhood attention is not "
         "looked at.\n\n"
@@ -127,7 +167,13 @@ const struct argp inspect_argp = {
         "made them. The exit status is "
         "that of the program, 128 + n for signal n, and 125 if it made no "
         "cuDNN call that could be seen.\n\n"
-        "  sundog inspect -o net.rules -- ./solver field.npy out.npy"};
+        "With --mesh each axis gets one dimension, and axes of one dimension "
+        "are joined. Names decide between splits that are as good: n, batch, "
+        "data and dp mean N; d, z and depth D; h, y and height H; w, x and "
+        "width W; seq, tokens, cp and sp SEQ. What each axis does is printed, "
+        "and which calls gain nothing by it.\n\n"
+        "  sundog inspect -o net.rules -- ./solver field.npy out.npy\n"
+        "  sundog inspect --mesh data=2,y=4 -o net.rules -- ./train"};
 
 // The file's facts, before the program runs.
 static void program_print(const char *name) {
@@ -265,61 +311,17 @@ static void calls_print(const calls_t *calls) {
         call_print(&calls->call[i]);
 }
 
-static void view_print(const candidate_t *candidates, int64_t steps) {
-  printf("\nsplits in the %s view, %" PRId64 " steps:\n",
-         view_name(candidates->view), steps);
-  printf("%-6s %5s %14s %14s %8s  %s\n", "SPLIT", "RANKS", "HALO B/STEP",
-         "HALO B/RUN", "LEAST", "PARTS");
-  for (int i = 0; i < OF_VIEW; i++) {
-    const candidate_t *c = &candidates[i];
-    char parts[32] = "any";
-    if (!c->possible)
-      continue;
-    if (c->align > 1)
-      snprintf(parts, sizeof parts, "even/%" PRId64, c->align);
-    printf("%-6s %5d %14" PRId64 " %14" PRId64 " %8" PRId64 "  %s%s\n",
-           sdg_dim_name(c->dim), c->ranks, c->step_bytes, c->run_bytes,
-           c->smallest, parts, c->faults ? "  conflicts" : "");
-  }
-}
-
-static bool has_fault(const candidate_t *candidate, const char *text) {
-  for (int f = 0; f < candidate->faults; f++)
-    if (strcmp(candidate->fault[f], text) == 0)
-      return true;
-  return false;
-}
-
-// The conflicts of the candidates of one view and dimension, each once.
-static void conflicts_print(const candidate_t *of_sizes) {
-  for (int i = 0; i < SIZES; i++)
-    for (int f = 0; of_sizes[i].possible && f < of_sizes[i].faults; f++) {
-      const char *text = of_sizes[i].fault[f];
-      bool said = false;
-      for (int k = 0; k < i; k++)
-        said |= has_fault(&of_sizes[k], text);
-      if (said)
-        continue;
-      printf("conflict of %s over %d", sdg_dim_name(of_sizes->dim),
-             of_sizes[i].ranks);
-      for (int k = i + 1; k < SIZES; k++)
-        if (has_fault(&of_sizes[k], text))
-          printf(", %d", of_sizes[k].ranks);
-      printf(": %s\n", text);
-    }
-}
-
 // Why there is nothing to draft.
-static void nothing_print(const candidate_t *candidates,
-                          const inspect_t *inspect) {
+static void nothing_print(const choices_t *choices, const inspect_t *inspect) {
   bool possible = false, gains = false;
-  for (int i = 0; i < CANDIDATES; i++) {
-    const candidate_t *c = &candidates[i];
-    if ((inspect->dim != SDG_DIM_COUNT && inspect->dim != c->dim) ||
-        (inspect->view != SDG_VIEW_UNSAID && inspect->view != c->view))
+  for (int i = 0; i < choices->count; i++) {
+    const candidate_t *c = &choices->candidate[i];
+    if (!draft_is_of(c, inspect->wish.dim) ||
+        (inspect->wish.view != SDG_VIEW_UNSAID &&
+         inspect->wish.view != c->view))
       continue;
     possible |= c->possible;
-    gains |= c->possible && c->gains > 0;
+    gains |= candidate_is_useful(c);
   }
   printf(gains      ? "no rules are drafted: every such split has a conflict "
                       "above that ends in an error\n"
@@ -329,13 +331,14 @@ static void nothing_print(const candidate_t *candidates,
                     : "no tensor has such a dimension to split\n");
 }
 
-static void choice_print(const calls_t *calls, const candidate_t *candidates,
+static void choice_print(const calls_t *calls, const choices_t *choices,
                          const inspect_t *inspect, const candidate_t *chosen) {
+  char name[CANDIDATE_NAME_BYTES];
   int products = 0;
   for (int i = 0; i < calls->count; i++)
     products += calls->call[i].family == SDG_FAMILY_MATMUL;
   if (!chosen) {
-    nothing_print(candidates, inspect);
+    nothing_print(choices, inspect);
     if (products)
       printf(
           "  of products of matrices alone nothing is drafted: which of M, N "
@@ -343,9 +346,10 @@ static void choice_print(const calls_t *calls, const candidate_t *candidates,
           "sundog)\n");
     return;
   }
-  printf("best: %s, view %s%s\n", sdg_dim_name(chosen->dim),
+  printf("best: %s, view %s%s\n", candidate_name(chosen, name, sizeof name),
          view_name(chosen->view),
          chosen->faults ? ", with the conflicts above" : "");
+  choices_axes_print(calls, &inspect->wish.mesh, chosen);
   if (chosen->aside)
     printf("  %d distinct calls of attention and products of matrices are made "
            "in full on\n  every rank\n",
@@ -358,35 +362,29 @@ static void choice_print(const calls_t *calls, const candidate_t *candidates,
 
 static sdg_status_t splits_judge(const inspect_t *inspect,
                                  const calls_t *calls) {
-  static const int sizes[SIZES] = {2, 4, 8};
   int64_t steps = inspect->steps ? inspect->steps : calls_steps(calls);
-  candidate_t *candidates = calloc(CANDIDATES, sizeof *candidates);
-  sdg_status_t status =
-      candidates ? SDG_OK : sdg_fail(SDG_E_NO_MEMORY, "for the splits");
-  for (int i = 0; i < CANDIDATES && status == SDG_OK; i++)
-    status = candidate_judge(calls, views[i / OF_VIEW], dims[i / SIZES % DIMS],
-                             sizes[i % SIZES], steps, &candidates[i]);
+  const wish_t *wish = &inspect->wish;
+  choices_t choices;
+  sdg_status_t status = choices_judge(calls, wish, steps, &choices);
   if (status == SDG_OK) {
-    for (int i = 0; i < CANDIDATES; i += OF_VIEW) {
-      view_print(&candidates[i], steps);
-      for (int k = 0; k < OF_VIEW; k += SIZES)
-        conflicts_print(&candidates[i + k]);
-    }
+    choices_print(&choices, steps);
     const candidate_t *chosen =
-        draft_choose(candidates, CANDIDATES, inspect->dim, inspect->view);
-    choice_print(calls, candidates, inspect, chosen);
+        draft_choose(choices.candidate, choices.count, wish->dim, wish->view);
+    choice_print(calls, &choices, inspect, chosen);
     if (inspect->output && chosen)
-      status = draft_write(inspect->output, candidates, CANDIDATES, chosen,
+      status = draft_write(inspect->output, choices.candidate, choices.count,
+                           chosen, wish->mesh.axes ? &wish->mesh : NULL,
                            inspect->launch.program);
     else if (inspect->output)
       status = sdg_fail(SDG_E_NOTHING_MATCHED, "no rules file was written");
   }
-  free(candidates);
+  choices_fini(&choices);
   return status;
 }
 
 int command_inspect(int argc, char **argv) {
-  inspect_t inspect = {.launch = {.device = LAUNCH_AUTO}, .dim = SDG_DIM_COUNT};
+  inspect_t inspect = {.launch = {.device = LAUNCH_AUTO},
+                       .wish = {.dim = SDG_DIM_COUNT}};
   calls_t calls;
   const sdg_option_info_t *info;
   int result = COMMAND_FAILED;

@@ -116,22 +116,13 @@ sdg_status_t pieces_shape(const pieces_t *pieces, int *out_dims,
   return SDG_OK;
 }
 
-// The product of "y=2,x=2"; 0 for what sdg_mesh_parse would refuse.
-static int mesh_product(const char *text) {
-  long product = 1;
-  for (const char *c = strchr(text, '='); c; c = strchr(c + 1, '=')) {
-    product *= strtol(c + 1, NULL, 10);
-    if (product < 1 || product > SDG_RANKS_MAX)
-      return 0;
-  }
-  return (int)product;
-}
-
 int pieces_count(const pieces_t *pieces, int fallback) {
   if (pieces->ranks)
     return pieces->ranks;
-  if (pieces->mesh)
-    return mesh_product(pieces->mesh);
+  if (pieces->mesh) { // 0 for what sdg_mesh_parse would refuse
+    long product = sdg_mesh_product(pieces->mesh);
+    return product < 1 || product > SDG_RANKS_MAX ? 0 : (int)product;
+  }
   if (pieces->parts && strchr(pieces->parts, ',') &&
       !strchr(pieces->parts, ' ')) {
     int count = 1;

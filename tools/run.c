@@ -101,15 +101,10 @@ const struct argp run_argp = {
         "  sundog run --mesh y=2,x=2 --rules net.rules -- ./train\n\n"
         "Settings may come from the environment too: see `sundog options`."};
 
-// The product of "data=2,y=4"; 1 for anything that sdg_mesh_parse would refuse.
-static int mesh_product(const char *text) {
-  long product = 1;
-  for (const char *c = strchr(text, '='); c; c = strchr(c + 1, '=')) {
-    product *= strtol(c + 1, NULL, 10);
-    if (product < 1 || product > SDG_RANKS_MAX)
-      return 1;
-  }
-  return (int)product;
+// 1 for any mesh that sdg_mesh_parse would refuse, with the reason.
+static int ranks_of(const char *mesh) {
+  long product = *mesh ? sdg_mesh_product(mesh) : 1;
+  return product < 1 || product > SDG_RANKS_MAX ? 1 : (int)product;
 }
 
 // What can be known to be wrong before a rank starts.
@@ -119,7 +114,7 @@ static sdg_status_t run_check(run_t *run) {
     return sdg_fail(SDG_E_NESTED, "SUNDOG_RANK=%d is set", options->rank);
   SDG_TRY(launch_prepare(&run->launch));
   if (run->size == 0)
-    run->size = mesh_product(options->mesh);
+    run->size = ranks_of(options->mesh);
   if (!run->launch.asked && run->size > 1)
     return sdg_fail(SDG_E_NOTHING_SPLIT, "%d ranks without --split or --rules",
                     run->size);

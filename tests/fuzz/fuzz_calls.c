@@ -30,7 +30,8 @@ static void calls_judge(const calls_t *calls, sdg_view_t view,
       return;
   const candidate_t *chosen =
       draft_choose(candidate, 4, SDG_DIM_COUNT, SDG_VIEW_UNSAID);
-  if (!chosen || draft_write(draft, candidate, 4, chosen, words) != SDG_OK)
+  if (!chosen ||
+      draft_write(draft, candidate, 4, chosen, NULL, words) != SDG_OK)
     return;
   // What is drafted can be read.
   char option[128];

@@ -107,7 +107,7 @@ static void halo_check(bool backward) {
     if (outputs < ranks)
       continue;
     candidate_t candidate = judged(&call, 1, ranks);
-    if (candidate.align > 1) // other parts than those counted below
+    if (candidate.split[0].align > 1) // other parts than those counted below
       continue;
     sdg_part_t x, y;
     ck_assert_int_eq((int)sdg_part_divide(h, ranks, SDG_PART_EVEN, 1, &x), 0);
@@ -134,8 +134,8 @@ START_TEST(least_rows_are_those_of_the_smallest_tensor) {
   seen_call_t call[2] = {call_make((sdg_window_t){3, 1, 1, 1}, 64, false),
                          call_make((sdg_window_t){3, 1, 1, 1}, 18, false)};
   candidate_t candidate = judged(call, 2, 4);
-  ck_assert_int_eq(candidate.smallest, 4);
-  ck_assert_int_eq(candidate.least, 18);
+  ck_assert_int_eq(candidate.split[0].smallest, 4);
+  ck_assert_int_eq(candidate.least[1][0], 18);
   ck_assert_int_eq(candidate.faults, 0);
 }
 END_TEST
@@ -159,7 +159,7 @@ START_TEST(strides_ask_for_aligned_parts) {
                          call_make((sdg_window_t){3, 2, 1, 1}, 50, false)};
   candidate_t candidate = judged(call, 2, 8);
   ck_assert_int_eq(candidate.faults, 0);
-  ck_assert_int_eq(candidate.align, 4); // 2 of the 50, which is halved
+  ck_assert_int_eq(candidate.split[0].align, 4); // 2 of the 50, which is halved
 }
 END_TEST
 
@@ -176,9 +176,10 @@ static void chain_check(const int64_t *stride, int count, int64_t h, int ranks,
   }
   candidate_t candidate = judged(call, count, ranks);
   ck_assert_int_eq(candidate.faults, 0);
-  ck_assert_int_eq(candidate.align, align);
-  ck_assert_int_eq(
-      (int)sdg_part_divide(h, ranks, SDG_PART_EVEN, candidate.align, &part), 0);
+  ck_assert_int_eq(candidate.split[0].align, align);
+  ck_assert_int_eq((int)sdg_part_divide(h, ranks, SDG_PART_EVEN,
+                                        candidate.split[0].align, &part),
+                   0);
   for (int r = 0; r < ranks; r++)
     size[r] = sdg_part_size(&part, r);
   for (int i = 0; i < count; i++) {
@@ -412,7 +413,7 @@ START_TEST(what_has_the_tokens_is_split_with_them) {
   section_is(&candidate, 0, "SEQ=60 BATCH", "SEQ", "7,0");
   section_is(&candidate, 1, "M=24 N=60 K=8", "N", "");
   section_is(&candidate, 2, "M=24 N=8 K=60", "K", "");
-  ck_assert_int_eq(candidate.smallest, 20);
+  ck_assert_int_eq(candidate.split[0].smallest, 20);
   // The sums of the last: scattered and gathered.
   ck_assert_int_eq(candidate.run_bytes - 2 * 4 * 5 * 3 * 7 * 2,
                    2 * 2 * 24 * 8 * 4);

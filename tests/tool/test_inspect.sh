@@ -190,6 +190,44 @@ the_view_and_dimension_can_be_chosen() {
   [ ! -e n.ini ] # a batch of one
   run 64 "$sundog" "${inspect[@]}" --split C -- "$pooled" 2 exit
 }
+ranks_and_meshes_that_do_not_fit_are_refused() {
+  run 0 "$sundog" "${inspect[@]}" -n 3 -o r.ini -- "$pooled" 2 exit
+  tr -s ' ' <out | grep -q '^H 3 '
+  grep -q '^split = H:ranks' r.ini
+  run 64 "$sundog" "${inspect[@]}" -n 3 --mesh data=2,y=2 -- "$pooled" 2 exit
+  says err '"data=2,y=2" lays out 4 ranks, but the job has 3'
+  run 64 "$sundog" "${inspect[@]}" --mesh data=2,y -- "$pooled" 2 exit
+  says err SDG-100
+  run 64 "$sundog" "${inspect[@]}" --mesh '' -- "$pooled" 2 exit
+  run 64 "$sundog" "${inspect[@]}" --mesh y=1 -- "$pooled" 2 exit
+  for ranks in 0 1 -2 2000 99999999999 x ''; do
+    run 64 "$sundog" "${inspect[@]}" -n "$ranks" -- "$pooled" 2 exit
+    says err 'from 2 to'
+  done
+  for split in Q H:z N:data,H:data H:data,H:y N,H SEQ:data,H:y '' N:data,H; do
+    run 64 "$sundog" "${inspect[@]}" --mesh data=2,y=2 --split "$split" -- \
+      "$pooled" 2 exit
+    says err --split
+  done
+  run 64 "$sundog" "${inspect[@]}" --split H:y -- "$pooled" 2 exit
+  says err '--mesh data=2,y=4'
+}
+tokens_on_a_mesh_are_drafted() {
+  run 0 "$sundog" "${inspect[@]}" --mesh data=2,seq=2 --view whole -o w.ini -- \
+    "$clients/processor" --steps 2
+  grep '^step' out >alone
+  says out 'best: SEQ:data+seq, view whole'
+  run 0 "$sundog" run --device host -n 4 --rules w.ini -- \
+    "$clients/processor" --steps 2
+  grep '^step' out | awk 'NR == FNR { right[$2] = $4; next }
+    { off = ($4 - right[$2]) / $4; if (off * off > 1e-10) exit 1 }' alone -
+  run 0 "$sundog" "${inspect[@]}" --mesh data=2,seq=2 --view shard -o r.ini -- \
+    "$clients/processor" --steps 2
+  run 0 "$sundog" run --device host -n 4 --rules r.ini -- \
+    "$clients/processor" --steps 2 --parts 13,12,12,13 --part '{rank}'
+  grep '^step' out | sort -u | awk 'NR == FNR { right[$2] = $4; next }
+    { off = ($4 - right[$2]) / $4; if (off * off > 1e-10) exit 1 }' alone -
+}
 distinct_calls_are_told_apart() {
   # Three convolutions by the equivalence tester's client, the second one twice.
   convolution() { # X Y W WORDS...: the extents, and what else the call is told
@@ -297,6 +335,7 @@ cases the_solvers_calls_are_seen drafted_rules_run_as_they_are \
   tokens_of_a_transformer_are_drafted \
   products_alone_are_said_to_be_left_out products_of_cublaslt_are_seen \
   the_view_and_dimension_can_be_chosen \
+  ranks_and_meshes_that_do_not_fit_are_refused tokens_on_a_mesh_are_drafted \
   libraries_that_are_loaded_late_are_seen \
   what_is_not_worth_a_split_is_not_drafted managed_memory_is_reported \
   calls_that_are_left_out_are_owned_up_to distinct_calls_are_told_apart \

@@ -55,6 +55,84 @@ works() {
   says out " $ranks ranks against one: 0 of "
 }
 
+# meshed VIEW MESH SPLIT EXTENT,... WORDS...: what is drafted for a mesh, or what
+# --split says of it, gives the right result on its ranks. SPLIT has no blanks.
+meshed() {
+  local view=$1 mesh=$2 split=$3 extents=$4
+  shift 4
+  array "$extents"
+  rm -f r.ini
+  run 0 "$sundog" inspect --device host --view "$view" --mesh "$mesh" \
+    ${fixed+--split "$fixed"} -o r.ini -- "$network" in.npy out.npy "$@"
+  mv out seen
+  grep -qF "best: $split, view $view" seen || { cat seen; return 1; }
+  mv out.npy alone.npy
+  if [ "$view" = whole ]; then
+    run 0 "$sundog" run --device host --mesh "$mesh" --rules r.ini -- \
+      "$network" in.npy out.npy "$@"
+    run 0 "$sundog" diff --rtol 1e-5 --atol 1e-5 alone.npy out.npy
+    return
+  fi
+  run 0 "$sundog" split --mesh "$mesh" --dim "$split" \
+    ${parts+--parts "$parts"} in.npy
+  run 0 "$sundog" run --device host -v -n "$(ls in.*.npy | wc -l)" \
+    --rules r.ini -- "$network" 'in.{rank}.npy' 'out.{rank}.npy' "$@"
+  run 0 "$sundog" join --mesh "$mesh" --dim "$split" out.npy 'out.{rank}.npy'
+  run 0 "$sundog" diff --rtol 1e-5 --atol 1e-5 alone.npy out.npy
+}
+meshes() {
+  local view
+  for view in shard whole; do
+    meshed "$view" data=2,y=2 N:data,H:y 4,3,40,24 conv=4,3,1,1 relu conv=2,5,1,2
+    grep -qx 'data = 2' r.ini
+    grep -q 'axis data=2: N, 2 distinct calls gain' seen
+    rm -f in.*.npy out.*.npy
+    meshed "$view" y=2,x=2 H:y,W:x 1,3,40,24 conv=4,3,1,1 relu conv=2,3,1,1
+    rm -f in.*.npy out.*.npy
+    # Names that say nothing: two dimensions rather than one over both.
+    meshed "$view" a=2,b=2 H:a,W:b 2,3,20,24 conv=4,3,1,1 relu conv=2,3,1,1
+    rm -f in.*.npy out.*.npy
+  done
+}
+joined_axes() {
+  local fixed=H:data+y
+  meshed shard data=2,y=2 H:data+y 1,3,40,24 conv=4,3,1,1 relu conv=2,3,1,1
+  fixed=H
+  meshed whole data=2,y=2 H:data+y 1,3,40,24 conv=4,3,1,1 relu conv=2,3,1,1
+}
+tensors_with_a_part_of_the_dimensions() {
+  # The last ones have no H, and so the batch alone is divided.
+  meshed shard data=2,y=2 N:data,H:y 4,3,40,24 conv=4,3,1,1 relu pool=2,2 \
+    conv=2,3,1,1
+  meshed whole data=2,y=2 N:data,H:y 4,3,40,24 conv=4,3,1,1 relu pool=2,2 \
+    conv=2,3,1,1
+}
+the_parts_of_a_chain_on_a_mesh() {
+  local parts
+  array 2,3,36,32
+  run 0 "$sundog" inspect --device host --view shard --mesh data=2,y=2 -o r.ini \
+    -- "$network" in.npy out.npy own conv=4,3,2,1 relu conv=2,3,2,1
+  grep -q '^N:data,H:y .* N:any H:even/4$' out || { cat out; return 1; }
+  grep -q '^; Cut H of the input with .*even/4' r.ini
+  parts='N:even H:even/4'
+  meshed shard data=2,y=2 N:data,H:y 2,3,36,32 own conv=4,3,2,1 relu \
+    conv=2,3,2,1
+}
+axes_that_nothing_uses() {
+  # Six rows and five columns are too few for eight.
+  meshed shard q=8,y=2 H:y 1,3,6,5 conv=4,3,1,1 relu conv=2,3,1,1
+  says seen 'axis q=8: no section splits over it'
+  grep -q '^same = q ' r.ini
+}
+halos_of_a_mesh() {
+  # Three by three on one channel: what each of four ranks lacks of 20 x 12
+  # around its 10 x 6.
+  array 1,1,20,12
+  run 0 "$sundog" inspect --device host --mesh y=2,x=2 -- "$network" in.npy \
+    out.npy conv=1,3,1,1
+  tr -s ' ' <out | grep -q "^H:y,W:x 4 $((4 * 4 * (11 * 7 - 10 * 6))) "
+}
+
 plain_ones() {
   works shard 3 H 1,3,40,24 conv=4,3,1,1 relu conv=2,5,1,2
   works shard 4 W 1,1,4,200 conv=4,3,1,1 relu conv=2,3,1,1
@@ -91,4 +169,5 @@ a_batch_of_images() {
 cases plain_ones channels_innermost three_dimensions several_resolutions \
   sizes_that_the_program_works_out ops_that_have_no_rule poolings \
   softmax_over_channels windows_without_padding nothing_but_a_batch \
-  a_batch_of_images
+  a_batch_of_images meshes joined_axes tensors_with_a_part_of_the_dimensions \
+  the_parts_of_a_chain_on_a_mesh axes_that_nothing_uses halos_of_a_mesh
