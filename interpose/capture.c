@@ -90,30 +90,43 @@ static sdg_stream_kind_t stream_kind(const sdg_entry_t *info) {
              : SDG_STREAM_GIVEN;
 }
 
-// Vectors of calls that compute element by element are as long as they are said
-// to be, and not all of an allocation.
+static size_t strip_bytes(int64_t n, int64_t step, size_t each) {
+  return ((size_t)(n - 1) * (size_t)(step < 0 ? -step : step) + 1) * each;
+}
+
+// Vectors are as long as they are said to be, and not all of an allocation.
 static void vectors_trim(const sdg_entry_t *info, const void *args,
                          sdg_touch_t *touch) {
+  static const sdg_elements_t elements[] = {
+      [SDG_VECTOR_COPY] = SDG_ELEMENTS_COPY,
+      [SDG_VECTOR_AXPY] = SDG_ELEMENTS_UPDATE,
+      [SDG_VECTOR_SCAL] = SDG_ELEMENTS_UPDATE,
+      [SDG_VECTOR_SWAP] = SDG_ELEMENTS_SWAP};
   sdg_vector_t v;
   info->vector(args, &v);
-  size_t bytes = sdg_capture_type_bytes(v.type_x);
-  bool adds = v.op == SDG_VECTOR_AXPY;
-  if ((!adds && v.op != SDG_VECTOR_SCAL) || v.n < 1 || bytes == 0 ||
-      (adds && v.type_y != v.type_x))
+  size_t x = sdg_capture_type_bytes(v.type_x);
+  size_t y = v.y ? sdg_capture_type_bytes(v.type_y) : 0;
+  if (v.op == SDG_VECTOR_ROT || v.n < 1 || x == 0 || (v.y && y == 0))
     return;
   for (int i = 0; i < touch->accesses; i++) {
     sdg_access_t *access = &touch->access[i];
-    bool is_y = adds && access->at == (uintptr_t)v.y;
-    if (!is_y && access->at != (uintptr_t)v.x)
+    bool is_x = access->at == (uintptr_t)v.x;
+    bool is_y = v.y && access->at == (uintptr_t)v.y;
+    size_t of_x = is_x ? strip_bytes(v.n, v.incx, x) : 0;
+    size_t of_y = is_y ? strip_bytes(v.n, v.incy, y) : 0;
+    if (!is_x && !is_y)
       continue;
-    int64_t step = is_y ? v.incy : v.incx;
-    step = step < 0 ? -step : step;
-    access->width = access->pitch =
-        ((size_t)(v.n - 1) * (size_t)step + 1) * bytes;
+    access->width = access->pitch = of_x > of_y ? of_x : of_y;
     access->height = 1;
+    // What lies between the elements stays.
+    access->reads |= access->writes && is_y && v.incy != 1 && v.incy != -1;
   }
-  if (v.incx == 1 && (!adds || v.incy == 1))
-    touch->elementwise = bytes;
+  if (v.op <= SDG_VECTOR_INDEX || (v.y && (v.incx != v.incy || x != y)) ||
+      v.incx == 0 || (v.y && v.type_x != v.type_y))
+    return;
+  touch->elementwise = x;
+  touch->elements = elements[v.op];
+  touch->gaps = v.incx != 1 && v.incx != -1;
 }
 
 // What an invocation does to memory, by the table alone.

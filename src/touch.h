@@ -26,6 +26,13 @@ typedef enum sdg_stream_kind {
   SDG_STREAM_CUBLAS, /* of the handle */
 } sdg_stream_kind_t;
 
+/* What calls on vectors do that compute element by element. */
+typedef enum sdg_elements {
+  SDG_ELEMENTS_UPDATE, /* of what is there, and of a vector that is read */
+  SDG_ELEMENTS_COPY,   /* the vector that is read, to the one that is written */
+  SDG_ELEMENTS_SWAP,   /* both are written */
+} sdg_elements_t;
+
 typedef struct sdg_touch {
   const char *name; /* of the entry */
   sdg_stream_kind_t stream_kind;
@@ -33,9 +40,11 @@ typedef struct sdg_touch {
   bool everything;    /* may touch any device memory */
   bool copies;        /* from `access` that reads to that which writes */
   /* Bytes of an element, where the call computes each element of the vector
-   * that it writes of those at its place there and in the vector that it reads,
-   * if any; these are the accesses that have a width. 0: it is none such. */
+   * that it writes of those at its place there and in the other vector, if any;
+   * these are the accesses that have a width. 0: it is none such. */
   size_t elementwise;
+  sdg_elements_t elements; /* how */
+  bool gaps;               /* between the elements of its vectors */
   int accesses;
   sdg_access_t access[SDG_ACCESSES_MAX];
 } sdg_touch_t;

@@ -100,12 +100,57 @@ START_TEST(what_was_brought_is_the_owners_again) {
 }
 END_TEST
 
+// x is copied to y, or exchanged with it; both allocations are seen.
+static int pieces_after(const char *there, sdg_touch_t *touch, size_t count,
+                        sdg_elements_t elements, uintptr_t *out_at) {
+  sdg_buffers_t table = {.allocations = 0};
+  int left = -1;
+  *touch = axpy(X, Y, count);
+  touch->elements = elements;
+  touch->access[1].writes = elements == SDG_ELEMENTS_SWAP;
+  REQUIRE(!sdg_buffers_allocate(&table, X, 0x400));
+  REQUIRE(!sdg_buffers_allocate(&table, Y, 0x400));
+  for (; *there; there++)
+    tensor_put(&table, strchr("yY", *there) ? Y : X, strchr("XY", *there) != 0,
+               3);
+  if (sdg_elements_stay(&table, touch)) {
+    REQUIRE(!sdg_elements_note(&table, touch, &mesh, 0));
+    left = table.buffers;
+    *out_at = left ? table.buffer[0]->at : 0;
+  }
+  sdg_buffers_fini(&table);
+  return left;
+}
+
+START_TEST(tensors_go_along_with_what_is_copied_or_exchanged) {
+  const size_t all = COLUMNS * ROWS;
+  const sdg_elements_t copy = SDG_ELEMENTS_COPY, swap = SDG_ELEMENTS_SWAP;
+  sdg_touch_t touch;
+  uintptr_t at = 0;
+  REQUIRE(pieces_after("x", &touch, all, copy, &at) == 2);
+  REQUIRE(pieces_after("xY", &touch, all, copy, &at) == 2);
+  REQUIRE(pieces_after("x", &touch, all, swap, &at) == 1 && at == Y);
+  REQUIRE(pieces_after("y", &touch, all, swap, &at) == 1 && at == X);
+  REQUIRE(pieces_after("xY", &touch, all, swap, &at) == 2);
+  // Nothing is cut: a part of a tensor goes along only to one in such pieces.
+  REQUIRE(pieces_after("x", &touch, all - 1, copy, &at) < 0);
+  REQUIRE(pieces_after("xY", &touch, all - 1, copy, &at) < 0);
+  REQUIRE(pieces_after("xy", &touch, all - 1, copy, &at) == 2);
+  REQUIRE(pieces_after("y", &touch, all - 1, copy, &at) == 1);
+  REQUIRE(pieces_after("y", &touch, all - 1, swap, &at) < 0);
+  // What is overwritten with what is the same everywhere is so too.
+  REQUIRE(pieces_after("y", &touch, all, copy, &at) < 0);
+  REQUIRE(pieces_after("", &touch, all, copy, &at) < 0);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("elements");
   TCase *cases = tcase_create("elements");
   tcase_add_test(
       cases, what_is_written_stays_where_every_element_is_made_of_right_ones);
   tcase_add_test(cases, what_was_brought_is_the_owners_again);
+  tcase_add_test(cases, tensors_go_along_with_what_is_copied_or_exchanged);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }
