@@ -158,8 +158,7 @@ static sdg_status_t shard_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
   section->keeps_x = index >= 2;
   text = value_of(drafts, draft, SDG_KEY_VALUES, "SUNDOG_PIECE_VALUES",
                   values[options->piece_values], &place);
-  SDG_TRY(sdg_choice_parse(&place, text, "values", values, 3, &index));
-  section->values = (sdg_piece_values_t)index;
+  SDG_TRY(sdg_piece_values_parse(&place, text, section));
   text = value_of(drafts, draft, SDG_KEY_WRAP, "SUNDOG_WRAP", options->wrap,
                   &place);
   SDG_TRY(sdg_wrap_parse(&place, text, section));

@@ -286,7 +286,7 @@ sdg_status_t sdg_rules_label(const sdg_rules_t *rules,
                              sdg_section_t *out_section) SDG_MUST_CHECK;
 /* The same of a product of matrices: a split of M, N, K and BATCH, and after
  * it, with semicolons between, "a = ...", "b = ...", "c = ...", "sizes = ...",
- * "parts = ..." and "sum = no"; or "local". */
+ * "parts = ...", "values = ..." and "sum = no"; or "local". */
 sdg_status_t sdg_rules_product(const sdg_rules_t *rules,
                                const sdg_options_t *options, const char *text,
                                sdg_section_t *out_section) SDG_MUST_CHECK;

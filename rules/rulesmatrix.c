@@ -154,7 +154,7 @@ sdg_status_t sdg_sizes_parse(const sdg_place_t *place, const char *text,
 }
 
 // "a = M:y" and the like. Values that need the matrices are kept as texts.
-enum { ITEM_SUM = SDG_MATRICES, ITEM_SIZES, ITEM_PARTS, ITEMS };
+enum { ITEM_SUM = SDG_MATRICES, ITEM_SIZES, ITEM_PARTS, ITEM_VALUES, ITEMS };
 typedef struct items {
   unsigned said; // bits of the keys so far
   bool sum;
@@ -164,8 +164,8 @@ typedef struct items {
 static sdg_status_t item_parse(const sdg_place_t *place, sdg_word_t item,
                                const sdg_mesh_t *mesh, sdg_section_t *section,
                                items_t *io) {
-  static const char *const keys[ITEMS] = {"a",   "b",     "c",
-                                          "sum", "sizes", "parts"};
+  static const char *const keys[ITEMS] = {"a",     "b",     "c",     "sum",
+                                          "sizes", "parts", "values"};
   static const char *const yes_no[] = {"yes", "no"};
   char text[SDG_TAG_LABEL_BYTES], key[SDG_TAG_LABEL_BYTES];
   snprintf(text, sizeof text, "%.*s", item.length, item.at);
@@ -183,6 +183,8 @@ static sdg_status_t item_parse(const sdg_place_t *place, sdg_word_t item,
   io->said |= 1u << which;
   if (which < SDG_MATRICES)
     return sdg_matrix_parse(place, value.at, mesh, which, section);
+  if (which == ITEM_VALUES)
+    return sdg_piece_values_parse(place, value.at, section);
   if (which != ITEM_SUM) {
     snprintf(which == ITEM_SIZES ? io->sizes : io->parts, sizeof io->sizes,
              "%s", value.at);
@@ -210,6 +212,7 @@ sdg_status_t sdg_rules_product(const sdg_rules_t *rules,
     return SDG_OK;
   section->view = SDG_VIEW_SHARD;
   section->strategy = (sdg_strategy_t)options->strategy;
+  section->values = (sdg_piece_values_t)options->piece_values;
   if (sdg_word_next(&rest, ";", &item)) {
     char split[SDG_TAG_LABEL_BYTES];
     snprintf(split, sizeof split, "%.*s", item.length, item.at);

@@ -383,3 +383,12 @@ sdg_status_t sdg_window_parse(const sdg_place_t *place, const char *text,
   section->window = SDG_WINDOW_SIZES;
   return SDG_OK;
 }
+
+sdg_status_t sdg_piece_values_parse(const sdg_place_t *place, const char *text,
+                                    sdg_section_t *section) {
+  static const char *const words[] = {"error", "local", "global"};
+  int index;
+  SDG_TRY(sdg_choice_parse(place, text, "values", words, 3, &index));
+  section->values = (sdg_piece_values_t)index;
+  return SDG_OK;
+}

@@ -30,6 +30,9 @@ sdg_status_t sdg_matrix_parse(const sdg_place_t *place, const char *text,
 /* What a product's sizes say; after the split and the matrices. */
 sdg_status_t sdg_sizes_parse(const sdg_place_t *place, const char *text,
                              sdg_section_t *section) SDG_MUST_CHECK;
+/* "error", "local", "global". */
+sdg_status_t sdg_piece_values_parse(const sdg_place_t *place, const char *text,
+                                    sdg_section_t *section) SDG_MUST_CHECK;
 sdg_status_t sdg_window_parse(const sdg_place_t *place, const char *text,
                               sdg_section_t *section) SDG_MUST_CHECK;
 

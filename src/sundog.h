@@ -97,6 +97,9 @@ SUNDOG_API int sundog_untag(const void *descriptor);
  *       B's columns are gathered first
  *   sundog_tag_range(g, bytes, "K:y; sizes = piece; sum = no");
  *       the program sums
+ *   sundog_tag_range(h, bytes, "M:y; sizes = piece; values = global");
+ *       norms and dot products of what is written are of all pieces; else as
+ *       --piece-values says
  *   sundog_tag_range(t, bytes, "local");
  *       every rank's own
  *

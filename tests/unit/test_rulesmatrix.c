@@ -197,6 +197,40 @@ START_TEST(what_cannot_be_said_of_memory_is_refused) {
 }
 END_TEST
 
+START_TEST(programs_say_what_values_of_their_products_are) {
+  static const struct {
+    const char *text;
+    sdg_piece_values_t values;
+  } rows[] = {
+      {"M:y; sizes = piece", SDG_PIECE_VALUES_ERROR},
+      {"M:y; sizes = piece; values = local", SDG_PIECE_VALUES_LOCAL},
+      {"M:y; values = global; sizes = piece", SDG_PIECE_VALUES_GLOBAL},
+      {"M:y; values = error; sizes = piece", SDG_PIECE_VALUES_ERROR},
+  };
+  sdg_section_t section;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    REQUIRE(product_load(rows[i].text, &section) == SDG_OK);
+    REQUIRE(section.values == rows[i].values);
+    sdg_section_fini(&section);
+  }
+  REQUIRE(product_load("M:y; values = all", &section) == SDG_E_RULES_WORD);
+  sdg_section_fini(&section);
+  REQUIRE(product_load("M:y; values = local; values = local", &section) ==
+          SDG_E_RULES_TWICE);
+  sdg_section_fini(&section);
+  // As the options say, else.
+  sdg_rules_t rules;
+  products_load("[mesh]\ny = 2\nx = 2\n" SHARD "split = H:y\n", &rules);
+  sdg_options_t options = *sdg_options_get();
+  options.piece_values = SDG_PIECE_VALUES_LOCAL;
+  REQUIRE(sdg_rules_product(&rules, &options, "M:y; sizes = piece", &section) ==
+          SDG_OK);
+  REQUIRE(section.values == SDG_PIECE_VALUES_LOCAL);
+  sdg_section_fini(&section);
+  sdg_rules_fini(&rules);
+}
+END_TEST
+
 START_TEST(in_the_whole_view_programs_say_nothing) {
   sdg_rules_t rules;
   sdg_section_t section;
@@ -222,6 +256,7 @@ int main(void) {
   tcase_add_test(cases, matrices_may_be_elsewhere_than_the_product);
   tcase_add_test(cases, sizes_are_said_by_one_word_or_by_one_for_each);
   tcase_add_test(cases, even_parts_are_those_of_matrices_too);
+  tcase_add_test(cases, programs_say_what_values_of_their_products_are);
   tcase_add_test(cases, matrices_that_cannot_be_there_are_refused);
   tcase_add_test(cases, programs_say_of_memory_what_a_section_says);
   tcase_add_test(cases, what_cannot_be_said_of_memory_is_refused);
