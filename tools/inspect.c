@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "src/options.h"
@@ -33,6 +34,10 @@ typedef struct inspect {
 // The mesh and what of it is split, which belong together.
 static sdg_status_t wish_read(inspect_t *inspect) {
   wish_t *wish = &inspect->wish;
+  struct stat is;
+  if (inspect->output && stat(inspect->output, &is) == 0 && S_ISDIR(is.st_mode))
+    return sdg_fail(SDG_E_USAGE, "-o %s is a folder: name a file in it",
+                    inspect->output);
   if (inspect->mesh) {
     long product = sdg_mesh_product(inspect->mesh);
     int ranks = product < 1 || product > SDG_RANKS_MAX ? 1 : (int)product;

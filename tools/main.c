@@ -7,6 +7,7 @@
 
 #include "src/words.h"
 #include "tools/command.h"
+#include "tools/mistakes.h"
 
 static const command_t commands[] = {
     {"run", "sundog run", command_run, &run_argp,
@@ -78,9 +79,15 @@ int main(int argc, char **argv) {
       continue;
     argv[1] = (char *)(uintptr_t)commands[i].as;
     argp_err_exit_status = COMMAND_USAGE;
+    if (mistakes_find(&commands[i], argc - 1, argv + 1))
+      return COMMAND_USAGE;
     return output_close(commands[i].main(argc - 1, argv + 1));
   }
+  bool dashed = argv[1][0] == '-';
+  const char *options[] = {"--help", "--version"};
   fprintf(stderr, "sundog: no command '%s'; nearest: %s (see sundog --help)\n",
-          argv[1], sdg_word_nearest(argv[1], names, COMMANDS));
+          argv[1],
+          dashed ? sdg_word_nearest(argv[1], options, 2)
+                 : sdg_word_nearest(argv[1], names, COMMANDS));
   return COMMAND_USAGE;
 }

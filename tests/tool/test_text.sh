@@ -81,7 +81,7 @@ what_cannot_be_printed_is_a_failure() {
   done
 }
 unknown_codes_are_refused() {
-  for code in 0 999 SDG- x 7x -- ''; do
+  for code in 0 999 SDG- x 7x --; do
     run 64 "$sundog" explain -- "$code"
     says err 'is no code'
   done
