@@ -202,7 +202,28 @@ UNEVEN = (61, 40, 99, 50)
 # Half of the toy's hidden units are as many as its outputs: on two ranks no
 # pattern tells its products apart.
 
+# ---- vectors ---------------------------------------------------------------
+
+def vectors(what, height, width, ranks, goal=True):
+    """tests/bench/vectors.c in the whole view. Where each rank computes on its
+    piece, the convolution's rows travel and nothing else; ShardTensor gets
+    them, and a sum for each value."""
+    def program(built, steps):
+        return [built('tests', 'bench', 'bench_vectors'), what, str(steps),
+                str(height), str(width)]
+    rules = f'[mesh]\na = {ranks}\n[shard all]\nsplit = H:a\nview = whole\n'
+    rows = 2 * (ranks - 1) * width * FLOAT
+    sums = 2 * ranks * FLOAT if what == 'values' else 0
+    return Row(f'{height}x{width} vectors, {what}, {ranks} ranks', ranks,
+               [Way('whole', rules, f'a={ranks}', program, goal)],
+               {'ShardTensor': rows + sums})
+
+
 ROWS = [
+    vectors('moves', 512, 512, 2),
+    vectors('moves', 256, 128, 4),
+    # Values of what is in pieces gather it first, and are of the whole.
+    vectors('values', 256, 128, 4, goal=False),
     convolution('H', (512, 512), (32, 32, 3, 1), (2,)),
     *(convolution('H', (256, 128), (16, 16, k, 1), (ranks,))
       for k in (3, 5, 7) for ranks in (2, 4, 8)),
