@@ -1,23 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// `sundog exec`: one rank inside a launcher of its own.
+// `sundog exec`: one rank inside a launcher of its own. It stays as the parent
+// of the rank's program, so that errors the program ignores are not lost.
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "src/address.h"
 #include "src/control.h"
+#include "src/log.h"
 #include "src/options.h"
 #include "src/rendezvous.h"
 #include "src/secret.h"
+#include "tools/child.h"
 #include "tools/command.h"
+#include "tools/folder.h"
+#include "tools/guard.h"
+#include "tools/handon.h"
 #include "tools/launch.h"
+#include "tools/program.h"
+#include "tools/ranks.h"
+#include "tools/report.h"
 
 typedef struct single {
   launch_t launch; // first: the child parser's input
   bool alone;      // --alone
+  int rank, size, local_rank;
+  char folder[PATH_MAX]; // of its reports
+  bool within_run; // `sundog run` reads the reports, and leaves notes there
+  char *outer; // where SUNDOG_REPORT was to be: of who waits for this command
 } single_t;
 
 enum { KEY_ALONE = 0x200 };
@@ -64,7 +79,16 @@ const struct argp exec_argp = {
         "MPI, PMI, PALS, Flux or Slurm; where none says them, nothing is "
         "started, unless --alone is given. {rank}, {size} and {local_rank} in "
         "the program's "
-        "words are replaced. Ranks on several machines need a place to meet, "
+        "words are replaced.\n\n"
+        "The command stays until the program, which has its descriptors, its "
+        "process group and its terminal, has ended, and ends with the "
+        "program's status, or by the signal that ended it. Where the program "
+        "ends with 0 although sundog refused a call of it, or split no tensor, "
+        "the status is 125; what the program leaves behind is ended. Signals "
+        "are passed on; if the command is killed the program is, too. "
+        "Debuggers and profilers go behind the --:\n\n"
+        "  sundog exec --alone --device host -- gdb --args ./solver\n\n"
+        "Ranks on several machines need a place to meet, "
         "on the machine of rank 0, and a secret:\n\n"
         "  export SUNDOG_RENDEZVOUS=tcp://node1:29400\n"
         "  export SUNDOG_SECRET=$(openssl rand -hex 32)\n"
@@ -138,32 +162,102 @@ static sdg_status_t rank_set(int rank, int size, int local_rank) {
   return SDG_OK;
 }
 
-int command_exec(int argc, char **argv) {
-  single_t single = {.launch = {.device = LAUNCH_AUTO}};
-  launch_t *launch = &single.launch;
-  int rank, size, local_rank;
-  argp_parse(&exec_argp, argc, argv, ARGP_IN_ORDER, NULL, &single);
-  if (launch_prepare(launch) != SDG_OK ||
-      rank_find(single.alone, &rank, &size, &local_rank) != SDG_OK)
-    return COMMAND_FAILED;
-  if (!launch->asked && size > 1) {
-    (void)sdg_fail(SDG_E_NOTHING_SPLIT, "%d ranks without --split or --rules",
-                   size);
-    return COMMAND_FAILED;
-  }
-  if ((single.alone && unsetenv("SUNDOG_RENDEZVOUS") != 0) ||
-      (!single.alone && meeting_set(size) != SDG_OK) ||
-      launch_preload(launch, NULL) != SDG_OK ||
-      launch_bind(launch, local_rank, size) != SDG_OK ||
-      launch_set(size) != SDG_OK || rank_set(rank, size, local_rank) != SDG_OK)
-    return COMMAND_FAILED;
-  char **words = launch_arguments(launch->program, rank, size, local_rank);
-  if (!words) {
-    (void)sdg_fail(SDG_E_NO_MEMORY, "for the program's words");
-    return COMMAND_FAILED;
-  }
+static _Noreturn void program_become(char **words, pid_t parent) {
+  // Should this command be killed, its program is too.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent)
+    _exit(COMMAND_FAILED);
   execvp(words[0], words);
   int error = errno;
   (void)sdg_fail(SDG_E_START, "%s: %s", words[0], strerror(error));
-  return error == ENOENT ? COMMAND_NOT_FOUND : COMMAND_NOT_EXECUTABLE;
+  _exit(error == ENOENT ? COMMAND_NOT_FOUND : COMMAND_NOT_EXECUTABLE);
+}
+
+// Runs the program, and whatever it leaves behind, to the end; *out_status is
+// of waitpid. What is sent meanwhile stays blocked.
+static sdg_status_t program_wait(const single_t *single, int *out_status) {
+  sigset_t before, blocked;
+  char **words = launch_arguments(single->launch.program, single->rank,
+                                  single->size, single->local_rank);
+  if (!words)
+    return sdg_fail(SDG_E_NO_MEMORY, "for the program's words");
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  fflush(NULL);
+  pid_t guard = guard_start(single->folder), self = getpid(),
+        pid = child_fork(&before);
+  if (pid == 0)
+    program_become(words, self);
+  if (pid < 0) {
+    int error = errno;
+    guard_end(guard);
+    return sdg_fail(SDG_E_START, "fork: %s", strerror(error));
+  }
+  sigprocmask(SIG_BLOCK, NULL, &blocked);
+  guard_close();
+  *out_status = child_wait_status(pid, &blocked);
+  guard_end(guard);
+  ranks_sweep(RANKS_SWEEP_NS);
+  return SDG_OK;
+}
+
+static sdg_status_t environment_set(single_t *single) {
+  launch_t *launch = &single->launch;
+  if (single->alone && unsetenv("SUNDOG_RENDEZVOUS") != 0)
+    return sdg_fail(SDG_E_NO_MEMORY, "for SUNDOG_RENDEZVOUS");
+  if (!single->alone)
+    SDG_TRY(meeting_set(single->size));
+  SDG_TRY(launch_preload(launch, single->folder));
+  SDG_TRY(launch_bind(launch, single->local_rank, single->size));
+  SDG_TRY(launch_set(single->size));
+  SDG_TRY(rank_set(single->rank, single->size, single->local_rank));
+  return single->within_run || setenv("SUNDOG_REPORT", single->folder, 1) == 0
+             ? SDG_OK
+             : sdg_fail(SDG_E_NO_MEMORY, "for SUNDOG_REPORT");
+}
+
+// The exit status; a signal that ended the program ends this process.
+static int program_run(single_t *single) {
+  int status = 0, exit_status = COMMAND_FAILED;
+  if (environment_set(single) == SDG_OK &&
+      program_wait(single, &status) == SDG_OK) {
+    const report_ranks_t own = {single->rank, single->rank + 1, single->size};
+    const launch_t *launch = &single->launch;
+    sdg_log_set_rank(single->rank);
+    exit_status = child_exit(status);
+    if (exit_status == 0 && !single->within_run &&
+        report_read(single->folder, own, launch->asked, launch->streams.whole,
+                    false) != SDG_OK)
+      exit_status = COMMAND_FAILED;
+    if (exit_status != 0 && single->rank == 0)
+      program_advise(*launch->program);
+    if (single->outer && !single->within_run)
+      handon_reports(single->folder, single->outer);
+  }
+  folder_remove(single->folder);
+  return WIFSIGNALED(status) ? child_end_alike(status) : exit_status;
+}
+
+int command_exec(int argc, char **argv) {
+  single_t single = {.launch = {.device = LAUNCH_AUTO}};
+  launch_t *launch = &single.launch;
+  argp_parse(&exec_argp, argc, argv, ARGP_IN_ORDER, NULL, &single);
+  if (launch_prepare(launch) != SDG_OK ||
+      rank_find(single.alone, &single.rank, &single.size, &single.local_rank) !=
+          SDG_OK)
+    return COMMAND_FAILED;
+  if (!launch->asked && single.size > 1) {
+    (void)sdg_fail(SDG_E_NOTHING_SPLIT, "%d ranks without --split or --rules",
+                   single.size);
+    return COMMAND_FAILED;
+  }
+  if (launch_rules(launch, single.size) != SDG_OK ||
+      folder_create(single.folder, sizeof single.folder) != SDG_OK)
+    return COMMAND_FAILED;
+  // Both are replaced next.
+  const char *outer = getenv("SUNDOG_REPORT"), *by = getenv("SUNDOG_LAUNCH");
+  single.outer = outer && *outer ? strdup(outer) : NULL;
+  single.within_run = single.outer && by && strcmp(by, LAUNCH_RUN) == 0;
+  int status = program_run(&single);
+  free(single.outer);
+  return status;
 }

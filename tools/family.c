@@ -95,3 +95,17 @@ int family_signal(int signal_number) {
   free(members);
   return present;
 }
+
+bool family_has(pid_t pid) {
+  enum { GENERATIONS = 1000 };
+  member_t member;
+  pid_t self = getpid();
+  for (int i = 0; i < GENERATIONS && pid > 1 && pid != self; i++) {
+    if (!member_read(pid, &member))
+      return false;
+    if (member.parent == self)
+      return true;
+    pid = member.parent;
+  }
+  return false;
+}

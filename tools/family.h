@@ -3,10 +3,16 @@
 #ifndef SDG_TOOLS_FAMILY_H
 #define SDG_TOOLS_FAMILY_H
 
+#include <stdbool.h>
+#include <sys/types.h>
+
 /* Sends a signal (0: none) to every process below this one; returns how many
  * there are, those included that have ended and wait for their parent.
  * Complete only if this process is a subreaper (PR_SET_CHILD_SUBREAPER), since
  * orphans go elsewhere otherwise. */
 int family_signal(int signal_number);
+
+/* Whether `pid` is a process below this one. */
+bool family_has(pid_t pid);
 
 #endif

@@ -5,15 +5,14 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "rules/rulesfile.h"
 #include "src/options.h"
-#include "src/rendezvous.h"
 #include "tools/needs.h"
 
 enum {
@@ -160,6 +159,17 @@ void launch_take_program(launch_t *launch, struct argp_state *state) {
   state->next = state->argc;
 }
 
+sdg_status_t launch_rules(launch_t *launch, int size) {
+  const sdg_options_t *options = sdg_options_get();
+  sdg_rules_t rules;
+  if (!launch->asked || options->on_error == SDG_ON_ERROR_IGNORE)
+    return SDG_OK;
+  SDG_TRY(sdg_rules_load(options, size, &rules));
+  launch->streams.whole = rules.view == SDG_VIEW_WHOLE;
+  sdg_rules_fini(&rules);
+  return SDG_OK;
+}
+
 static bool driver_present(void) {
   return access("/dev/nvidiactl", F_OK) == 0 ||
          access("/proc/driver/nvidia/version", F_OK) == 0;
@@ -188,34 +198,8 @@ sdg_status_t launch_prepare(launch_t *launch) {
   return SDG_OK;
 }
 
-// A link to `path` that stays, under a name of its own: for `sundog exec`,
-// which becomes the program and cannot clear up.
-static sdg_status_t link_keep(const char *path, const char *link_name,
-                              char *out, size_t out_bytes) {
-  char folder[PATH_MAX], there[PATH_MAX];
-  SDG_TRY(sdg_private_folder(folder, sizeof folder));
-  uint64_t hash = 14695981039346656037u; // FNV-1a
-  for (const char *c = path; *c; c++)
-    hash = (hash ^ (unsigned char)*c) * 1099511628211u;
-  int length =
-      snprintf(out, out_bytes, "%s/%016" PRIx64 "-%s", folder, hash, link_name);
-  if (length < 0 || (size_t)length >= out_bytes)
-    return sdg_fail(SDG_E_FOLDER, "%s: the name is too long", folder);
-  if (symlink(path, out) == 0)
-    return SDG_OK;
-  int error = errno;
-  // Another rank, or an earlier run, has made it.
-  ssize_t n = readlink(out, there, sizeof there - 1);
-  if (n >= 0) {
-    there[n] = 0;
-    if (strcmp(there, path) == 0)
-      return SDG_OK;
-  }
-  return sdg_fail(SDG_E_FOLDER, "%s: %s", out, strerror(error));
-}
-
-// `path` itself, or the name of a link to it in `folder` (NULL: one that
-// stays) where the path has a character at which the loader splits.
+// `path` itself, or the name of a link to it in `folder` where the path has a
+// character at which the loader splits.
 static sdg_status_t path_plain(const char *path, const char *separators,
                                const char *folder, const char *link_name,
                                char *out, size_t out_bytes) {
@@ -223,13 +207,9 @@ static sdg_status_t path_plain(const char *path, const char *separators,
     snprintf(out, out_bytes, "%s", path);
     return SDG_OK;
   }
-  if (!folder) {
-    SDG_TRY(link_keep(path, link_name, out, out_bytes));
-  } else {
-    snprintf(out, out_bytes, "%s/%s", folder, link_name);
-    if (symlink(path, out) != 0)
-      return sdg_fail(SDG_E_FOLDER, "%s: %s", out, strerror(errno));
-  }
+  snprintf(out, out_bytes, "%s/%s", folder, link_name);
+  if (symlink(path, out) != 0)
+    return sdg_fail(SDG_E_FOLDER, "%s: %s", out, strerror(errno));
   if (strpbrk(out, separators))
     return sdg_fail(SDG_E_INSTALL,
                     "the loader cannot preload '%s': it splits names at spaces "

@@ -25,6 +25,9 @@ typedef struct launch {
   streams_t streams; /* `run` only */
 } launch_t;
 
+/* SUNDOG_LAUNCH of the ranks of `sundog run`. */
+#define LAUNCH_RUN "sundog run"
+
 /* Options that both commands take; a child parser whose input is launch_t.
  * They set the SUNDOG_* variables of this process, which ranks inherit. */
 extern const struct argp launch_argp;
@@ -39,13 +42,17 @@ void launch_take_program(launch_t *launch, struct argp_state *state);
 /* Checks the options, chooses the device, finds sundog's files. */
 sdg_status_t launch_prepare(launch_t *launch) SDG_MUST_CHECK;
 
+/* Checks the rules of a job of `size` ranks, if a split was asked for, and
+ * takes its view from them. */
+sdg_status_t launch_rules(launch_t *launch, int size) SDG_MUST_CHECK;
+
 /* GPUs that ranks of this machine can have: those of CUDA_VISIBLE_DEVICES,
  * else all; -1 if that cannot be told. */
 int launch_gpus(void);
 
 /* Sets LD_PRELOAD and LD_LIBRARY_PATH of this process. The loader splits them
  * at spaces and colons, so sundog's files are named through links in `folder`
- * where their own names have such; folder NULL: in sdg_private_folder(). */
+ * where their own names have such. */
 sdg_status_t launch_preload(const launch_t *launch,
                             const char *folder) SDG_MUST_CHECK;
 

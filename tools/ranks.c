@@ -248,8 +248,11 @@ void ranks_sweep(int64_t grace_ns) {
   const struct timespec pause = {0, 5000000};
   int number = SIGTERM;
   for (;;) {
-    while (waitpid(-1, NULL, WNOHANG) > 0)
+    pid_t reaped;
+    while ((reaped = waitpid(-1, NULL, WNOHANG)) > 0)
       ;
+    if (reaped < 0)
+      return; // without a child there is nobody below one
     int64_t passed = now_ns() - start;
     // What even SIGKILL does not end within seconds is stuck in the system.
     if (family_signal(passed > grace_ns ? SIGKILL : number) == 0 ||
@@ -309,7 +312,7 @@ int ranks_run(launch_t *launch, int size, const sigset_t *set,
   if (started != SDG_OK)
     job.kill_ns = now_ns();
   ranks_watch(&job, set);
-  ranks_sweep(SECOND_NS);
+  ranks_sweep(RANKS_SWEEP_NS);
   int status = started == SDG_OK ? 0 : COMMAND_FAILED;
   if (status == 0)
     status = start_faults_report(&job, launch);

@@ -9,7 +9,11 @@
 
 #include "tools/launch.h"
 
-enum { RANKS_GRACE_S = 4, RANKS_KNOW = 1 };
+enum {
+  RANKS_GRACE_S = 4,
+  RANKS_KNOW = 1,
+  RANKS_SWEEP_NS = 1000000000, /* of what a program leaves behind */
+};
 
 /* The signals that end a run, less those that this process was started to
  * ignore (nohup, background jobs of a shell), with SIGCHLD and SIGTTOU. */

@@ -325,12 +325,13 @@ static sdg_status_t nothing_fail(const char *folder, int reports) {
 }
 
 // Rules that match, and a program of which nothing is shared all the same.
-static void full_say(const table_t *table, int size) {
-  if (size > 1 && table->matched > 0 && table->in_full == table->matched)
-    sdg_log("every tagged call (%" PRId64 " of all ranks) ran in full on each "
-            "rank: nothing was shared; `sundog run --record` and `sundog "
-            "explain` tell why",
-            table->matched);
+static void full_say(const table_t *table, report_ranks_t ranks) {
+  // Of `sundog exec` only the first rank says it.
+  if (ranks.size > 1 && ranks.first == 0 && table->matched > 0 &&
+      table->in_full == table->matched)
+    sdg_log("every tagged call (%" PRId64 " of %s) ran in full on each rank: "
+            "nothing was shared; --record FOLDER and `sundog explain` tell why",
+            table->matched, ranks.end == ranks.size ? "all ranks" : "rank 0");
 }
 
 // Whether nothing more can be written there.
@@ -353,12 +354,12 @@ static sdg_status_t space_check(const table_t *table, const char *folder) {
                   full ? ", where no space is left" : "");
 }
 
-sdg_status_t report_read(const char *folder, int size, int asked, bool whole,
-                         int verbose) {
+sdg_status_t report_read(const char *folder, report_ranks_t ranks, int asked,
+                         bool whole, int verbose) {
   table_t table = {.missing = -1, .cut = -1};
   sdg_status_t status = SDG_OK;
   int reports = 0;
-  for (int r = 0; r < size; r++) {
+  for (int r = ranks.first; r < ranks.end; r++) {
     bool there = rank_read(&table, folder, r);
     reports += there;
     if (!there && table.missing < 0)
@@ -392,7 +393,7 @@ sdg_status_t report_read(const char *folder, int size, int asked, bool whole,
     status = sdg_fail(SDG_E_REPORT_LOST, "rank %d left none", table.missing);
   if (whole && status == SDG_E_NOTHING_MATCHED)
     sdg_log("in the whole view each rank has computed all of it, as one would");
-  full_say(&table, size);
+  full_say(&table, ranks);
   for (int i = 0; i < table.rows; i++) {
     free(table.row[i].rule);
     free(table.row[i].entry);

@@ -26,13 +26,19 @@
 
 #include "src/status.h"
 
-/* Reads the reports of `size` ranks in `folder`; prints the table of call
+/* Whose reports are read. */
+typedef struct report_ranks {
+  int first, end; /* rank first ... end - 1 */
+  int size;       /* of the job */
+} report_ranks_t;
+
+/* Reads the reports of these ranks in `folder`; prints the table of call
  * kinds on stderr if `verbose`. Reports, when `asked` (a split was asked for),
  * SDG_E_NOTHING_MATCHED if no rank had a tagged call, SDG_E_REPORT_LOST if some
  * had and a rank left no report or one that cannot be read, SDG_E_REPORT if
  * that is because the disk is full, or nothing else is known; asked or not,
  * SDG_E_CALLS_REFUSED if a kernel was not launched. */
-sdg_status_t report_read(const char *folder, int size, int asked, bool whole,
-                         int verbose) SDG_MUST_CHECK;
+sdg_status_t report_read(const char *folder, report_ranks_t ranks, int asked,
+                         bool whole, int verbose) SDG_MUST_CHECK;
 
 #endif

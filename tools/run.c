@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "rules/rulesfile.h"
 #include "src/launcher.h"
+#include "src/mesh.h"
 #include "src/options.h"
 #include "tools/command.h"
 #include "tools/folder.h"
@@ -121,13 +121,7 @@ static sdg_status_t run_check(run_t *run) {
   int gpus = run->launch.device == LAUNCH_CUDA ? launch_gpus() : -1;
   if (gpus >= 0 && run->size > gpus)
     return sdg_fail(SDG_E_GPUS, "%d ranks, %d GPUs", run->size, gpus);
-  if (run->launch.asked && options->on_error != SDG_ON_ERROR_IGNORE) {
-    sdg_rules_t rules;
-    SDG_TRY(sdg_rules_load(options, run->size, &rules));
-    run->launch.streams.whole = rules.view == SDG_VIEW_WHOLE;
-    sdg_rules_fini(&rules);
-  }
-  return SDG_OK;
+  return launch_rules(&run->launch, run->size);
 }
 
 static sdg_status_t variable_set(const char *name, const char *head,
@@ -145,7 +139,7 @@ static sdg_status_t environment_set(run_t *run) {
   if (run->size == 1)
     sdg_launch_alone(launch, sizeof launch);
   else
-    snprintf(launch, sizeof launch, "sundog run");
+    snprintf(launch, sizeof launch, LAUNCH_RUN);
   SDG_TRY(variable_set("SUNDOG_LAUNCH", "", launch, ""));
   if (run->verbose)
     SDG_TRY(variable_set("SUNDOG_WAITS", "yes", "", ""));
@@ -166,8 +160,9 @@ static int run_watch(run_t *run, const sigset_t *set, const sigset_t *mask,
   int status =
       ranks_run(&run->launch, run->size, set, mask, group, run->folder);
   if (status == 0 &&
-      report_read(run->folder, run->size, run->launch.asked,
-                  run->launch.streams.whole, run->verbose) != SDG_OK)
+      report_read(run->folder, (report_ranks_t){0, run->size, run->size},
+                  run->launch.asked, run->launch.streams.whole,
+                  run->verbose) != SDG_OK)
     status = COMMAND_FAILED;
   if (status != 0)
     program_advise(*run->launch.program);

@@ -6,28 +6,210 @@
 
 split=(--split H --view shard)
 
-the_process_becomes_the_program() {
-  "$sundog" exec --alone -- sh -c 'echo $$' >out &
+# Prints its words, and counts as a rank that matched.
+shows=(sh -c "echo \"\$@\"; $matched" sh)
+
+# waits_for FILE [TEXT]: until the file is there, and has the text.
+waits_for() {
+  for _ in $(seq 500); do
+    if [ -e "$1" ] && { [ -z "${2-}" ] || grep -q "$2" "$1"; }; then
+      return 0
+    fi
+    sleep 0.02
+  done
+  echo "# no '${2-}' in $1"
+  return 1
+}
+# is STATE PID: as ps(1) has it.
+is() {
+  for _ in $(seq 500); do
+    case $(sed 's/.*) //' "/proc/$2/stat") in "$1"*) return 0 ;; esac
+    sleep 0.02
+  done
+  echo "# process $2 is not in state $1"
+  return 1
+}
+
+the_program_is_a_child_in_the_same_group_and_session() {
+  "$sundog" exec --alone -- sh -c \
+    'echo $PPID; cut -d" " -f5,6,7 /proc/$$/stat /proc/$PPID/stat' >out &
   local pid=$!
   wait "$pid"
-  [ "$(cat out)" = "$pid" ]
+  [ "$(sed -n 1p out)" = "$pid" ]
+  [ -n "$(sed -n 2p out)" ]
+  [ "$(sed -n 2p out)" = "$(sed -n 3p out)" ]
+}
+descriptors_and_environment_are_inherited() {
+  PMI_FD=7 run 0 "$sundog" exec --alone -- \
+    sh -c 'echo "$PMI_FD" >&7; read -r line <&8; echo "$line"' 7>seven 8<<<word
+  [ "$(cat seven)" = 7 ]
+  [ "$(cat out)" = word ]
+}
+what_the_program_closes_is_closed() {
+  "$sundog" exec --alone -- sh -c 'exec >&- 7>&-; waits=0
+    until [ -e read ] || [ $waits = 500 ]; do
+      sleep 0.02; waits=$((waits + 1)); done; [ -e read ] && : >passed' 7>&1 |
+    { cat; : >read; }
+  [ -e passed ]
+}
+signals_reach_the_program_once() {
+  local status=0 name pid
+  cat >program <<'END'
+for name in HUP INT QUIT USR1 USR2 ALRM TERM; do
+  trap "echo $name >>got" $name
+done
+trap 'echo END >>got; exit 3' RTMIN
+: >ready
+while :; do sleep 0.05; done
+END
+  env --default-signal=INT,QUIT "$sundog" exec --alone -- bash program &
+  pid=$!
+  waits_for ready
+  for name in HUP INT QUIT USR1 USR2 ALRM TERM; do
+    kill -$name $pid
+    waits_for got $name
+  done
+  kill -RTMIN $pid
+  wait $pid || status=$?
+  [ $status = 3 ]
+  [ "$(tr '\n' ' ' <got)" = 'HUP INT QUIT USR1 USR2 ALRM TERM END ' ]
+}
+what_the_program_sends_its_group_is_not_sent_again() {
+  cat >program <<'END'
+trap 'echo USR1 >>got' USR1
+kill -USR1 0
+sleep 0.3
+END
+  run 0 setsid --wait "$sundog" exec --alone -- bash program
+  [ "$(cat got)" = USR1 ]
+}
+a_timer_of_the_caller_is_the_programs() {
+  local status=0
+  python3 -c 'import os, signal, sys
+signal.alarm(1)
+os.execv(sys.argv[1], sys.argv[1:])' "$sundog" exec --alone -- \
+    bash -c "trap 'exit 9' ALRM; while :; do sleep 0.05; done" || status=$?
+  [ $status = 9 ]
+}
+it_stops_and_goes_on_with_the_program() {
+  local status=0 exec program
+  cat >program <<'END'
+echo $$ >pid
+until [ -e end ]; do sleep 0.05; done
+exit 5
+END
+  set -m # a group of its own
+  "$sundog" exec --alone -- bash program &
+  exec=$!
+  set +m
+  waits_for pid .
+  program=$(cat pid)
+  kill -TSTP -- -$exec
+  is T "$program"
+  is T "$exec"
+  kill -CONT -- -$exec
+  is S "$exec"
+  # What the program alone is told is its own affair.
+  kill -STOP "$program"
+  is T "$program"
+  is S "$exec"
+  kill -CONT "$program"
+  is S "$program"
+  # What the command alone is told is passed on.
+  kill -TSTP "$exec"
+  is T "$program"
+  is T "$exec"
+  kill -CONT "$exec"
+  is S "$program"
+  : >end
+  wait "$exec" || status=$?
+  [ $status = 5 ]
+}
+the_program_dies_with_the_command() {
+  "$sundog" exec --alone -- bash -c 'echo $$ >pid; while :; do sleep 1; done' &
+  local exec=$!
+  disown $exec
+  waits_for pid .
+  kill -KILL $exec
+  for _ in $(seq 200); do
+    kill -0 "$(cat pid)" 2>/dev/null || break
+    sleep 0.02
+  done
+  gone "$(cat pid)"
+  for _ in $(seq 200); do
+    [ -n "$(ls tmp)" ] || break # the folder of the command
+    sleep 0.02
+  done
+}
+it_ends_by_the_signal_that_ended_the_program() {
+  cat >check.py <<'END'
+import subprocess, sys
+for number in (6, 9, 11, 15):
+    ended = subprocess.run(sys.argv[1:] + ["exec", "--alone", "--", "sh", "-c",
+                                           f"kill -{number} $$"])
+    assert ended.returncode == -number, ended
+END
+  run 0 python3 check.py "$sundog"
+}
+what_the_program_leaves_behind_is_ended() {
+  run 3 "$sundog" exec --alone -- sh -c \
+    'sleep 100 & echo $! >pid; setsid sleep 100 & exit 3'
+  gone "$(cat pid)"
+}
+a_program_that_ignores_its_errors_fails() {
+  local failed='echo text >"$SUNDOG_REPORT/failed-$$"'
+  run 125 "$sundog" exec --alone "${split[@]}" -- sh -c "$failed; $matched"
+  says err 'SDG-721 [rank 0]'
+  says err '1 process had calls refused and did not join: text'
+  RANK=1 WORLD_SIZE=2 run 125 "$sundog" exec "${split[@]}" -- sh -c \
+    'printf "{\"rank\":1,\"matched\":3,\"refused\":2,\"calls\":[]}" \
+       >"$SUNDOG_REPORT/rank-1.json"'
+  says err 'SDG-721 [rank 1]'
+  says err '2 calls'
+  # Nothing is added to a failure.
+  run 7 "$sundog" exec --alone "${split[@]}" -- sh -c "$failed; exit 7"
+  silent err
+}
+a_split_of_nothing_fails() {
+  RANK=1 WORLD_SIZE=2 run 125 "$sundog" exec "${split[@]}" -- true
+  says err 'SDG-717 [rank 1]'
+  run 0 "$sundog" exec --alone -- true
+  silent err
+}
+within_another_command_it_is_part_of_that() {
+  run 0 "$sundog" run -n 2 "${split[@]}" -- "$sundog" exec -- sh -c "$matched"
+  run 0 "$sundog" exec --alone "${split[@]}" -- \
+    "$sundog" exec -- sh -c "$matched"
+  cat >program <<END
+"$sundog" exec -- sh -c 'echo no >"\$SUNDOG_REPORT/failed-1"'
+$matched
+END
+  run 125 "$sundog" exec --alone "${split[@]}" -- sh program
+  says err 'did not join: no'
+  mkdir kept
+  for _ in first second; do
+    SUNDOG_REPORT=$PWD/kept run 0 "$sundog" exec --alone "${split[@]}" -- \
+      sh -c "$matched"
+  done
+  cmp kept/rank-0.json kept/rank-0-2.json
 }
 the_launchers_numbers_replace_placeholders() {
   SUNDOG_RANK=1 SUNDOG_SIZE=3 run 0 "$sundog" exec "${split[@]}" -- \
-    echo '{rank}/{size}/{local_rank}'
+    "${shows[@]}" '{rank}/{size}/{local_rank}'
   [ "$(cat out)" = 1/3/1 ]
   RANK=2 WORLD_SIZE=4 LOCAL_RANK=0 run 0 "$sundog" exec "${split[@]}" -- \
-    echo '{rank}/{size}/{local_rank}'
+    "${shows[@]}" '{rank}/{size}/{local_rank}'
   [ "$(cat out)" = 2/4/0 ]
   OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=8 OMPI_COMM_WORLD_LOCAL_RANK=1 \
-    run 0 "$sundog" exec "${split[@]}" -- echo '{rank}/{size}/{local_rank}'
+    run 0 "$sundog" exec "${split[@]}" -- "${shows[@]}" \
+    '{rank}/{size}/{local_rank}'
   [ "$(cat out)" = 3/8/1 ]
   FLUX_TASK_RANK=3 FLUX_JOB_SIZE=4 FLUX_TASK_LOCAL_ID=1 FLUX_JOB_ID=99 \
     FLUX_JOB_NNODES=1 run 0 "$sundog" exec "${split[@]}" -- \
-    echo '{rank}/{size}/{local_rank}'
+    "${shows[@]}" '{rank}/{size}/{local_rank}'
   [ "$(cat out)" = 3/4/1 ]
   PALS_RANKID=3 PALS_LOCAL_RANKID=1 PMI_SIZE=4 PALS_LOCAL_SIZE=4 run 0 \
-    "$sundog" exec "${split[@]}" -- echo '{rank}/{size}/{local_rank}'
+    "$sundog" exec "${split[@]}" -- "${shows[@]}" '{rank}/{size}/{local_rank}'
   [ "$(cat out)" = 3/4/1 ]
 }
 without_a_launcher_nothing_is_started() {
@@ -48,11 +230,11 @@ without_a_launcher_nothing_is_started() {
 }
 one_rank_may_be_alone() {
   run 0 "$sundog" exec --alone "${split[@]}" -- \
-    sh -c 'echo {rank}/{size} $SUNDOG_RANK/$SUNDOG_SIZE'
+    sh -c 'echo {rank}/{size} $SUNDOG_RANK/$SUNDOG_SIZE;'"$matched"
   [ "$(cat out)" = '0/1 0/1' ]
   RANK=0 WORLD_SIZE=1 run 0 "$sundog" exec --alone -- true
   RANK=1 WORLD_SIZE=2 run 0 "$sundog" exec --alone "${split[@]}" -- \
-    echo '{rank}/{size}'
+    "${shows[@]}" '{rank}/{size}'
   [ "$(cat out)" = 0/1 ]
 }
 numbers_left_over_in_a_shell_make_nobody_alone() {
@@ -67,12 +249,13 @@ numbers_left_over_in_a_shell_make_nobody_alone() {
   [ ! -e started ]
   # Where that is meant, the program has to know.
   SUNDOG_RANK=0 SUNDOG_SIZE=1 SLURM_PROCID=2 SLURM_NTASKS=4 run 0 "$sundog" \
-    exec --alone "${split[@]}" -- sh -c 'echo $SUNDOG_LAUNCH'
+    exec --alone "${split[@]}" -- sh -c 'echo $SUNDOG_LAUNCH;'"$matched"
   [ "$(cat out)" = 'alone, SLURM_PROCID=2 of SLURM_NTASKS=4' ]
   # A shell that is alone is not yet what it starts.
   run 0 "$sundog" exec --alone "${split[@]}" -- sh -c "
-    '$sundog' exec -- echo again
-    SLURM_PROCID=1 SLURM_NTASKS=2 '$sundog' exec -- touch started || :"
+    '$sundog' exec -- sh -c 'echo again; $matched'
+    SLURM_PROCID=1 SLURM_NTASKS=2 '$sundog' exec -- touch started || :
+    $matched"
   says out again
   says err SDG-202
   [ ! -e started ]
@@ -89,7 +272,7 @@ the_environment_is_set() {
   cp "$library_built" "$first"
   export LD_PRELOAD=$first LD_LIBRARY_PATH=/elsewhere
   run 0 "$sundog" exec --alone --device host "${split[@]}" -- sh -c \
-    'echo $LD_PRELOAD; echo $LD_LIBRARY_PATH; echo $SUNDOG_SPLIT $SUNDOG_VIEW'
+    'echo $LD_PRELOAD; echo $LD_LIBRARY_PATH; echo $SUNDOG_SPLIT $SUNDOG_VIEW;'"$matched"
   [ "$(cat out)" = "$first:$top/build/interpose/libsundog.so
 $top/build/src/host/lib:/elsewhere
 H shard" ]
@@ -112,7 +295,7 @@ a_folder_with_spaces_is_reached_through_a_link() {
   mkdir -m 700 runtime
   for _ in first second; do
     XDG_RUNTIME_DIR=$PWD/runtime run 0 "$work/a b/tools/sundog" exec --alone \
-      "${split[@]}" -- sh -c 'readlink "$LD_PRELOAD"'
+      "${split[@]}" -- sh -c 'readlink "$LD_PRELOAD";'"$matched"
     [ "$(cat out)" = "$work/a b/interpose/libsundog.so" ]
   done
 }
@@ -124,7 +307,16 @@ a_command_without_its_library_says_so() {
   [ ! -e started ]
 }
 
-cases the_process_becomes_the_program \
+cases the_program_is_a_child_in_the_same_group_and_session \
+  descriptors_and_environment_are_inherited \
+  what_the_program_closes_is_closed signals_reach_the_program_once \
+  what_the_program_sends_its_group_is_not_sent_again \
+  a_timer_of_the_caller_is_the_programs \
+  it_stops_and_goes_on_with_the_program the_program_dies_with_the_command \
+  it_ends_by_the_signal_that_ended_the_program \
+  what_the_program_leaves_behind_is_ended \
+  a_program_that_ignores_its_errors_fails a_split_of_nothing_fails \
+  within_another_command_it_is_part_of_that \
   the_launchers_numbers_replace_placeholders \
   without_a_launcher_nothing_is_started one_rank_may_be_alone \
   numbers_left_over_in_a_shell_make_nobody_alone the_status_is_the_programs \

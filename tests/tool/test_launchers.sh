@@ -74,7 +74,8 @@ a_run_within_a_rank_is_refused() {
   says inner SDG-71
   rm inner
   torchrun 2 "$sundog" exec "${split[@]}" -- sh -c \
-    "'$sundog' run -n 2 --split H --view shard -- touch started 2>>inner || :"
+    "'$sundog' run -n 2 --split H --view shard -- touch started 2>>inner || :
+     $matched"
   says inner SDG-71
   says inner SUNDOG_RANK
   [ ! -e started ]
@@ -100,10 +101,14 @@ END
 }
 only_the_first_process_of_a_rank_joins() {
   siblings
+  local status=0
   torchrun 2 "$sundog" exec "${split[@]}" --trace 'trace.%r' -- \
-    sh program "${solver[@]}"
+    sh program "${solver[@]}" || status=$?
+  [ $status = 125 ]
   for r in 0 1; do
     says err$r SDG-201
+    says err$r "SDG-721 [rank $r]"
+    says err$r '1 process had calls refused and did not join'
     says err$r 'did not start process'
     lacks out$r 'second 0'
     [ ! -e second.$r.npy ]
@@ -122,7 +127,7 @@ what_is_preloaded_already_stays_in_front() {
   local first=$top/build/interpose/first.so
   cp "$library_built" "$first"
   LD_PRELOAD=$first torchrun 2 "$sundog" exec "${split[@]}" -- \
-    sh -c 'echo "$LD_PRELOAD"'
+    sh -c 'echo "$LD_PRELOAD";'"$matched"
   for r in 0 1; do
     [ "$(cat out$r)" = "$first:$top/build/interpose/libsundog.so" ]
   done
