@@ -28,7 +28,8 @@ static void options_read(void) {
   sdg_status_t status = sdg_options_load(environ);
   sdg_launcher_load();
   (void)status;
-  sdg_log_set_file(sdg_options_get()->messages);
+  const sdg_options_t *options = sdg_options_get();
+  sdg_log_set_files(options->messages, options->messages_else);
 }
 
 void sdg_load_options(void) {

@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "src/fd.h"
 #include "src/sigguard.h"
 #include "src/status.h"
 
@@ -40,31 +40,28 @@ static char *last_error_room(void) {
   return last_error;
 }
 
-// Where messages go, and which file that was when it was set: a program may
-// close descriptors and open others at their numbers.
+// Where messages go. A program may close descriptors and open others at their
+// numbers.
 static struct {
-  atomic_int file;
-  dev_t device;
-  ino_t inode;
-} messages = {.file = STDERR_FILENO};
+  atomic_bool set;
+  sdg_fd_t file[2]; // in the order in which they are tried
+} messages;
 
-void sdg_log_set_file(int file) {
-  struct stat is;
-  if (file < 0 || fstat(file, &is) != 0)
-    return;
-  messages.device = is.st_dev;
-  messages.inode = is.st_ino;
-  atomic_store(&messages.file, file);
+void sdg_log_set_files(int file, int other) {
+  messages.file[0] = sdg_fd_know(file);
+  messages.file[1] = sdg_fd_know(other);
+  atomic_store(&messages.set, true);
 }
 
-static int messages_file(void) {
-  struct stat is;
-  int file = atomic_load(&messages.file);
-  return file == STDERR_FILENO ||
-                 (fstat(file, &is) == 0 && is.st_dev == messages.device &&
-                  is.st_ino == messages.inode)
-             ? file
-             : STDERR_FILENO;
+// To the first place that takes it at once, and whole.
+static void message_write(const char *line, size_t bytes) {
+  for (int i = 0; i < 2 && atomic_load(&messages.set); i++)
+    if (sdg_fd_is(&messages.file[i]) &&
+        write(messages.file[i].fd, line, bytes) >= 0)
+      return;
+  // A closed stderr is the user's choice; there is nowhere to say so.
+  ssize_t written = write(STDERR_FILENO, line, bytes);
+  (void)written;
 }
 
 void sdg_log_set_rank(int rank) {
@@ -94,10 +91,8 @@ static void line_write(const char *head, const char *text) {
     n = sizeof line - 1;
     line[n - 1] = '\n';
   }
-  // A closed stderr is the user's choice; there is nowhere to say so.
   sdg_sigguard_t guard = sdg_sigguard_begin();
-  ssize_t written = write(messages_file(), line, (size_t)n);
-  (void)written;
+  message_write(line, (size_t)n);
   sdg_sigguard_end(&guard);
 }
 

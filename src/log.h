@@ -14,9 +14,10 @@ int sdg_log_rank(void);
 typedef void sdg_log_place_t(char *out, size_t out_bytes);
 void sdg_log_set_place(sdg_log_place_t *write);
 
-/* Messages go to this file descriptor, if it is one, and to stderr where it
- * becomes another file. Once, before any message. */
-void sdg_log_set_file(int file);
+/* Messages go to the file descriptor `file`, if it is one; what cannot be
+ * written there at once, and where it has become another file, to `other`;
+ * where that is none, to stderr. Once, before any message. */
+void sdg_log_set_files(int file, int other);
 
 /* Writes "sundog: [rank r] text" in one write(2), so that lines of several
  * ranks do not mix. */

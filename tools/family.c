@@ -67,6 +67,12 @@ fail:
   return NULL;
 }
 
+static pid_t spared;
+
+void family_spare(pid_t pid) {
+  spared = pid;
+}
+
 int family_signal(int signal_number) {
   int count, present = 0;
   pid_t self = getpid();
@@ -85,7 +91,7 @@ int family_signal(int signal_number) {
     }
   }
   for (int i = 0; i < count; i++) {
-    if (!members[i].below)
+    if (!members[i].below || members[i].pid == spared)
       continue;
     present++;
     // A zombie too: it may be the first thread of a process that has others.

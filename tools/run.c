@@ -24,6 +24,7 @@ typedef struct run {
   int size;        // 0: not given
   bool verbose;
   char folder[PATH_MAX];
+  collect_t collect;
 } run_t;
 
 enum { KEY_RANKS_OUTPUT = 0x200, KEY_RANKS_FOLDER };
@@ -95,7 +96,9 @@ const struct argp run_argp = {
         "--ranks-output keeps it. A rank that fails ends the others; the "
         "exit status is that of the first that failed by itself, 128 + n for "
         "signal n, 125 to 127 if the program was not started, and not 0 if a "
-        "split was asked for and no tensor matched.\n\n"
+        "split was asked for and no tensor matched. Equal messages of "
+        "several ranks within 0.3 s are printed once, as in \"sundog: ranks "
+        "0-2, 5: SDG-204 ...\".\n\n"
         "  sundog run -n 4 --split H --view whole -- ./solver in.npy\n"
         "  sundog run -n 4 --split H --view shard -- ./solver in-{rank}.npy\n"
         "  sundog run --mesh y=2,x=2 --rules net.rules -- ./train\n\n"
@@ -157,8 +160,8 @@ static int run_watch(run_t *run, const sigset_t *set, const sigset_t *mask,
     return COMMAND_FAILED;
   pid_t group = getpgrp();
   setpgid(0, 0);
-  int status =
-      ranks_run(&run->launch, run->size, set, mask, group, run->folder);
+  int status = ranks_run(&run->launch, run->size, set, mask, group, run->folder,
+                         &run->collect);
   if (status == 0 &&
       report_read(run->folder, (report_ranks_t){0, run->size, run->size},
                   run->launch.asked, run->launch.streams.whole,
@@ -171,7 +174,8 @@ static int run_watch(run_t *run, const sigset_t *set, const sigset_t *mask,
 }
 
 // Waits for the watching process and hands it the signals that end a run.
-static int run_wait(pid_t watcher, const sigset_t *set) {
+static int run_wait(pid_t watcher, const sigset_t *set,
+                    const collect_t *collect) {
   for (;;) {
     siginfo_t info;
     int status, number = sigwaitinfo(set, &info);
@@ -186,6 +190,7 @@ static int run_wait(pid_t watcher, const sigset_t *set) {
     if (WIFEXITED(status))
       return WEXITSTATUS(status);
     ranks_sweep(0);
+    collect_wait(collect);
     (void)sdg_fail(SDG_E_RANK_FAILED,
                    "the process that watches the ranks was killed by signal "
                    "%d; all ranks were ended",
@@ -229,13 +234,16 @@ int command_run(int argc, char **argv) {
   if (environment_set(&run) != SDG_OK)
     goto remove_folder;
   prctl(PR_SET_CHILD_SUBREAPER, 1);
+  collect_start(run.size, &run.collect);
   pid_t self = getpid(), watcher = fork();
   if (watcher == 0)
     exit(run_watch(&run, &set, &mask, self));
   if (watcher < 0)
     (void)sdg_fail(SDG_E_START, "fork: %s", strerror(errno));
-  else
-    status = run_wait(watcher, &set);
+  collect_leave(&run.collect);
+  if (watcher > 0)
+    status = run_wait(watcher, &set, &run.collect);
+  collect_reap(&run.collect);
 remove_folder:
   folder_remove(run.folder);
   return status;

@@ -63,13 +63,19 @@ static bool input_take(const streams_t *streams, int rank) {
          lseek(STDIN_FILENO, streams->at, SEEK_SET) == streams->at;
 }
 
+// Keeps `file` open in the program, at a number that `variable` tells.
+static void messages_give(int file, const char *variable) {
+  char number[16];
+  int kept = file < 0 ? -1 : fcntl(file, F_DUPFD, MESSAGES_MIN);
+  if (kept < 0)
+    return;
+  snprintf(number, sizeof number, "%d", kept);
+  setenv(variable, number, 1);
+}
+
 static bool output_take(const streams_t *streams, int rank) {
-  char path[2][PATH_MAX], number[16];
-  int messages = fcntl(STDERR_FILENO, F_DUPFD, MESSAGES_MIN);
-  if (messages >= 0) {
-    snprintf(number, sizeof number, "%d", messages);
-    setenv("SUNDOG_MESSAGES", number, 1);
-  }
+  char path[2][PATH_MAX];
+  messages_give(STDERR_FILENO, "SUNDOG_MESSAGES_ELSE");
   for (int i = 0; i < 2; i++)
     if (streams->output)
       snprintf(path[i], sizeof path[i], "%s/rank-%d.%s", streams->output, rank,
@@ -96,6 +102,7 @@ static bool folder_take(const streams_t *streams, int rank, int size) {
 bool streams_take(const streams_t *streams, int rank, int size) {
   if (!input_take(streams, rank))
     return false;
+  messages_give(streams->messages, "SUNDOG_MESSAGES");
   // Before the folder: that of the output is named from here.
   if (rank > 0 && (streams->whole || streams->output) &&
       !output_take(streams, rank))

@@ -16,6 +16,7 @@ typedef struct streams {
   const char *output; /* folder for the output of ranks 1 ...; NULL: none */
   const char *folder; /* each rank's working folder, with {rank}; NULL: none */
   int (*pipe)[2];     /* standard input of each rank; NULL: no copies */
+  int messages;       /* of the library, from all ranks; -1: standard error */
   bool regular;       /* standard input is a file that each rank can open */
   off_t at;           /* the position in it */
 } streams_t;
@@ -23,9 +24,10 @@ typedef struct streams {
 /* Before the ranks are started. SDG_E_FOLDER, SDG_E_START. */
 sdg_status_t streams_open(streams_t *streams, int size) SDG_MUST_CHECK;
 
-/* In the process that becomes the rank: its folder, input and output. Where the
- * output goes elsewhere, SUNDOG_MESSAGES tells the library where this command's
- * standard error is. False with errno set. */
+/* In the process that becomes the rank: its folder, input and output.
+ * SUNDOG_MESSAGES tells the library where `messages` is, and where the output
+ * goes elsewhere SUNDOG_MESSAGES_ELSE where this command's standard error is.
+ * False with errno set. */
 bool streams_take(const streams_t *streams, int rank, int size);
 
 /* After the last rank was started: a child in the process group `group` copies

@@ -8,8 +8,11 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+from apart import apart
 from cases import PRODUCT, Setting, line_of
 from check import Wrong, check_case, values_of
 from families import family_of
@@ -140,7 +143,7 @@ class Runner:
                     pass
                 child.wait()
             log.seek(0)
-            return status, log.read()
+            return status, apart(log.read())
 
     def files(self, name):
         stem = os.path.join(self.folder, name)

@@ -345,6 +345,75 @@ output_of_other_ranks_is_kept_in_files() {
   [ "$(cat a/b/rank-1.err)" = 'err 1' ]
   [ ! -e a/b/rank-0.out ]
 }
+# says_as_ranks SCRIPT: four ranks run it; `tell` tells what the library would.
+says_as_ranks() {
+  cat >ranks.sh <<END
+tell() { printf 'sundog: %s\n' "\$1" >&\$SUNDOG_MESSAGES; }
+me=\$SUNDOG_RANK who="[rank \$SUNDOG_RANK]"
+$matched
+$1
+END
+  "$sundog" run -n 4 "${split[@]}" -- bash ranks.sh >out 2>err || status=$?
+}
+what_all_ranks_say_is_said_once() {
+  local status=0
+  says_as_ranks 'tell "SDG-401 $who uneven"; tell "$who a line"'
+  [ $status = 0 ]
+  [ "$(cat err)" = 'sundog: all 4 ranks: SDG-401 uneven
+sundog: all 4 ranks: a line' ]
+}
+what_some_ranks_say_names_them() {
+  local status=0
+  says_as_ranks 'if [ $me = 2 ]; then tell "SDG-204 $who  gone"
+    else tell "SDG-204 $who gone"; fi'
+  sort err >sorted
+  [ "$(cat sorted)" = 'sundog: SDG-204 [rank 2]  gone
+sundog: ranks 0, 1, 3: SDG-204 gone' ]
+}
+ranks_in_a_row_are_a_range() {
+  local status=0
+  says_as_ranks '[ $me = 3 ] || tell "SDG-204 $who gone"'
+  [ "$(cat err)" = 'sundog: ranks 0-2: SDG-204 gone' ]
+}
+what_a_rank_says_stays_in_order() {
+  local status=0
+  says_as_ranks 'if [ $me = 0 ]; then tell "$who a"; tell "$who b"
+    else until [ -e go ]; do sleep 0.01; done
+      [ $me = 1 ] && { tell "$who b"; tell "$who a"; }; fi
+    [ $me = 0 ] && : >go; tell "$who c"'
+  for r in 0 1; do
+    grep -o "^sundog: .*$r.*[]:] [ab]$\|^sundog: all.*[ab]$" err |
+      sed 's/.* //' | tr -d '\n' >order.$r
+  done
+  case $(cat order.0) in ab) ;; *) cat err; return 1 ;; esac
+  case $(cat order.1) in ba) ;; *) cat err; return 1 ;; esac
+}
+what_is_said_in_time_is_not_kept_for_the_end() {
+  local status=0
+  says_as_ranks '[ $me != 0 ] || tell "$who alone"
+    waits=0; until grep -q alone err || [ $waits = 200 ]; do
+      sleep 0.05; waits=$((waits + 1)); done
+    grep -q "rank 0. alone" err && : >seen.$me'
+  [ -e seen.1 ]
+}
+what_a_killed_rank_said_is_said() {
+  local status=0
+  says_as_ranks '[ $me = 3 ] || sleep 20; tell "SDG-500 $who last"; kill -9 $$'
+  [ $status = 137 ]
+  [ "$(sed -n 1p err)" = 'sundog: SDG-500 [rank 3] last' ]
+  says err SDG-716
+}
+what_a_program_writes_is_its_own() {
+  local status=0
+  says_as_ranks 'echo "sundog: SDG-401 $who mine" >&2'
+  [ "$(sort err)" = "$(for r in 0 1 2 3; do
+    echo "sundog: SDG-401 [rank $r] mine"; done)" ]
+}
+one_rank_says_it_at_once() {
+  run 0 "$sundog" run -n 1 "${split[@]}" -- sh -c \
+    "$matched; echo \"<\$SUNDOG_MESSAGES>\""
+  [ "$(cat out)" = '<>' ]
+}
 the_library_is_told_where_messages_go() {
   run 0 "$sundog" run -n 2 "${whole[@]}" -- bash -c \
     "$matched; [ \$SUNDOG_RANK = 0 ] || echo seen >&\$SUNDOG_MESSAGES"
@@ -388,4 +457,9 @@ cases ranks_know_their_numbers placeholders_in_words_are_replaced \
   every_rank_of_the_whole_view_has_the_standard_input \
   only_rank_0_of_the_whole_view_is_heard \
   output_of_other_ranks_is_kept_in_files \
+  what_all_ranks_say_is_said_once what_some_ranks_say_names_them \
+  ranks_in_a_row_are_a_range what_a_rank_says_stays_in_order \
+  what_is_said_in_time_is_not_kept_for_the_end \
+  what_a_killed_rank_said_is_said what_a_program_writes_is_its_own \
+  one_rank_says_it_at_once \
   the_library_is_told_where_messages_go each_rank_has_its_folder

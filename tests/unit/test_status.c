@@ -2,8 +2,11 @@
 // The table of failures and the way a failure is reported.
 #include "src/status.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "src/log.h"
 #include "tests/unit/harness.h"
 
 START_TEST(codes_are_unique_and_ascending) {
@@ -35,12 +38,53 @@ START_TEST(a_failure_keeps_code_and_details) {
 }
 END_TEST
 
+// What a pipe holds, once.
+static const char *read_out(int file) {
+  static char text[65536];
+  ssize_t n = read(file, text, sizeof text - 1);
+  text[n > 0 ? n : 0] = '\0';
+  return text;
+}
+
+START_TEST(a_message_goes_where_it_can_be_written_at_once) {
+  int first[2], second[2];
+  char page[4096] = {0};
+  ck_assert_int_eq(pipe2(first, O_NONBLOCK), 0);
+  ck_assert_int_eq(pipe2(second, O_NONBLOCK), 0);
+  sdg_log_set_files(first[1], second[1]);
+  sdg_log("one");
+  ck_assert_str_eq(read_out(first[0]), "sundog: one\n");
+  while (write(first[1], page, sizeof page) > 0)
+    continue;
+  sdg_log("the first is full");
+  ck_assert_str_eq(read_out(second[0]), "sundog: the first is full\n");
+  close(first[0]);
+  sdg_log("nobody reads the first");
+  ck_assert_str_eq(read_out(second[0]), "sundog: nobody reads the first\n");
+  // Another file at its number.
+  ck_assert_int_eq(dup2(open("/dev/null", O_RDWR), first[1]), first[1]);
+  sdg_log("the first is another file");
+  ck_assert_str_eq(read_out(second[0]), "sundog: the first is another file\n");
+  // Nor the second: standard error is left.
+  int before = dup(STDERR_FILENO);
+  sdg_log_set_files(-1, second[1]);
+  close(second[0]);
+  ck_assert_int_eq(pipe2(first, O_NONBLOCK), 0);
+  dup2(first[1], STDERR_FILENO);
+  sdg_log("nobody reads the second");
+  dup2(before, STDERR_FILENO);
+  ck_assert_str_eq(read_out(first[0]), "sundog: nobody reads the second\n");
+  sdg_log_set_files(-1, -1);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("status");
   TCase *cases = tcase_create("status");
   tcase_add_test(cases, codes_are_unique_and_ascending);
   tcase_add_test(cases, every_row_has_a_summary_and_a_remedy);
   tcase_add_test(cases, a_failure_keeps_code_and_details);
+  tcase_add_test(cases, a_message_goes_where_it_can_be_written_at_once);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }
