@@ -55,7 +55,7 @@ sdg_status_t sdg_meet_follow(sdg_meet_t *meet, int index,
     if (absent ||
         (any_parts && sdg_place_same(is->split, want->split, is->dims)))
       want = is;
-    meet->fits &= !some_empty(want);
+    meet->empties |= some_empty(want);
     sdg_placement_fini(&meet->tagging.placement[index]);
     return sdg_placement_copy(want, &meet->tagging.placement[index]);
   }
@@ -136,19 +136,23 @@ static sdg_status_t scales_place(sdg_meet_t *meet, const sdg_rules_t *rules) {
   return SDG_OK;
 }
 
+// *io_empties becomes true where all fit but for a rank without elements.
 static sdg_status_t lead_try(sdg_meet_t *meet, const sdg_rules_t *rules,
                              const sdg_rule_t *rule, int lead,
-                             const sdg_place_t *place) {
+                             const sdg_place_t *place, bool *io_empties) {
   sdg_tagging_group(place->section, &meet->tagging);
   for (int i = 0; i < SDG_OPERANDS_MAX; i++)
     meet->is[i] = -1;
   meet->is[lead] = (int)(place - meet->place[lead]);
   meet->fits = true;
+  meet->empties = false;
   SDG_TRY(
       sdg_placement_copy(&place->placement, &meet->tagging.placement[lead]));
   sdg_tagging_narrow(&meet->tagging, lead);
   SDG_TRY(scales_place(meet, rules));
   SDG_TRY(rule->meet(meet->call, meet, lead));
+  *io_empties |= meet->fits && meet->empties;
+  meet->fits &= !meet->empties;
   if (!meet->fits)
     placements_drop(meet);
   return SDG_OK;
@@ -156,8 +160,8 @@ static sdg_status_t lead_try(sdg_meet_t *meet, const sdg_rules_t *rules,
 
 // In the order of operands; where every element is for itself, an output comes
 // first, as inputs are moved once.
-static sdg_status_t leads_try(sdg_meet_t *meet, const sdg_rules_t *rules,
-                              const sdg_rule_t *rule) {
+static sdg_status_t each_try(sdg_meet_t *meet, const sdg_rules_t *rules,
+                             const sdg_rule_t *rule, bool *io_empties) {
   const sdg_call_t *call = meet->call;
   bool output_first = call->family == SDG_FAMILY_POINTWISE;
   for (int pass = 0; pass < 2; pass++)
@@ -170,12 +174,31 @@ static sdg_status_t leads_try(sdg_meet_t *meet, const sdg_rules_t *rules,
         const sdg_place_t *place = &meet->place[i][k];
         if (!place->section || !sdg_placement_axes(&place->placement))
           continue;
-        SDG_TRY(lead_try(meet, rules, rule, i, place));
+        SDG_TRY(lead_try(meet, rules, rule, i, place, io_empties));
         if (meet->fits)
           return SDG_OK;
       }
     }
   return SDG_OK;
+}
+
+// What a [local] section names is all of it on every rank, if its size can be
+// that; otherwise sizes tell that it is not.
+static sdg_status_t leads_try(sdg_meet_t *meet, const sdg_rules_t *rules,
+                              const sdg_rule_t *rule) {
+  int places[SDG_OPERANDS_MAX];
+  bool named = false, empties = false;
+  memcpy(places, meet->places, sizeof places);
+  for (int i = 0; i < meet->call->operands; i++)
+    if (places[i] > 1 && !meet->place[i][0].section) {
+      meet->places[i] = 1;
+      named = true;
+    }
+  sdg_status_t status = each_try(meet, rules, rule, &empties);
+  memcpy(meet->places, places, sizeof places);
+  return status != SDG_OK || !named || meet->fits || empties
+             ? status
+             : each_try(meet, rules, rule, &empties);
 }
 
 static sdg_status_t places_list(sdg_meet_t *meet, const sdg_rules_t *rules,
@@ -294,6 +317,8 @@ static sdg_status_t left_check(const sdg_call_t *call, const sdg_rules_t *rules,
     }
     if (!rule->meet && operand->label->is_local)
       continue;
+    if (operand->label->is_local && others && cut >= 0)
+      return sdg_tagging_differ(call, tagging, i, cut);
     if (first >= 0 && operand->label != call->operand[first].label)
       return sdg_tagging_differ(call, tagging, first, i);
     first = i;

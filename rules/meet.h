@@ -22,6 +22,7 @@ typedef struct sdg_meet {
   /* The op's: by the section of the operand that leads. */
   sdg_tagging_t tagging;
   bool fits;      /* as far as is known */
+  bool empties;   /* a rank would get nothing: the vendor has no such tensor */
   bool reads_old; /* outputs; for meet() to say */
 } sdg_meet_t;
 
@@ -32,8 +33,8 @@ bool sdg_meet_moves(const sdg_meet_t *meet, int index);
 
 /* The op has `index` at `want`; where `any_parts`, in other parts of the same
  * dimensions, too. meet->fits becomes false where no reading of the operand has
- * these extents, or a rank would have to get nothing. An operand without data
- * is left alone. What is said last counts, also of the one that leads. */
+ * these extents. An operand without data is left alone. What is said last
+ * counts, also of the one that leads. */
 sdg_status_t sdg_meet_follow(sdg_meet_t *meet, int index,
                              const sdg_placement_t *want,
                              bool any_parts) SDG_MUST_CHECK;
@@ -55,6 +56,14 @@ typedef enum sdg_met {
 sdg_status_t sdg_meet_alone(const sdg_call_t *call, const sdg_rule_t *rule,
                             const sdg_section_t *section,
                             bool *out_can) SDG_MUST_CHECK;
+
+/* Of such a call, where operand `index` is one that the section splits:
+ * SDG_E_OWN_OR_PIECES if the sizes fit as well as those of pieces, of which the
+ * op makes something else. */
+sdg_status_t sdg_meet_own_check(const sdg_call_t *call,
+                                const sdg_rules_t *rules,
+                                const sdg_rule_t *rule,
+                                int index) SDG_MUST_CHECK;
 
 /* Judges a call with `tagging`, which then says where the program's tensors
  * are, and is of the ranks along all axes that any of them is split over.

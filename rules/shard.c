@@ -145,12 +145,13 @@ static void verdict_fini(verdict_t *verdict) {
   sdg_meet_fini(&verdict->meet);
 }
 
-// A call that a tensor of every rank's own leads may have others in pieces: it
-// is the ranks' own only if each of them can make it alone.
+// A call that a tensor of every rank's own is in may have others in pieces: it
+// is the ranks' own only if each of them can make it alone, and if it could not
+// be one of pieces as well.
 static sdg_status_t beside_derive(const sdg_call_t *call,
                                   const sdg_rules_t *rules,
                                   const sdg_rule_t *rule,
-                                  const sdg_section_t **out_section,
+                                  const sdg_section_t **io_section,
                                   sdg_tagging_t *tagging) {
   bool alone;
   int index;
@@ -159,9 +160,12 @@ static sdg_status_t beside_derive(const sdg_call_t *call,
     return SDG_OK;
   SDG_TRY(sdg_meet_alone(call, rule, section, &alone));
   if (alone)
+    return sdg_meet_own_check(call, rules, rule, index);
+  if (*io_section)
     return SDG_OK;
-  *out_section = section;
-  return sdg_tagging_by(call, rules, index, tagging);
+  SDG_TRY(sdg_tagging_by(call, rules, index, tagging));
+  *io_section = section;
+  return SDG_OK;
 }
 
 // The caller finishes the verdict, if the call is tagged.
@@ -172,8 +176,13 @@ static sdg_status_t call_derive(const sdg_call_t *call,
   const sdg_section_t *section;
   bool local;
   SDG_TRY(sdg_tagging_derive(call, rules, &section, &local, tagging));
-  if (!section && local)
-    SDG_TRY(beside_derive(call, rules, rule, &section, tagging));
+  if (local || (section && rule && rule->windowed)) {
+    sdg_status_t own = beside_derive(call, rules, rule, &section, tagging);
+    if (own != SDG_OK && section)
+      sdg_tagging_fini(tagging);
+    if (own != SDG_OK)
+      return own;
+  }
   out->tagged = section != NULL;
   if (!section)
     return unmatched_check(call, rules, rule, local);

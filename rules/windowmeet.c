@@ -2,6 +2,9 @@
 // The input and the output of a windowed op that are cut in different places.
 #include "rules/windowmeet.h"
 
+#include "rules/ones.h"
+#include "rules/tagging.h"
+
 // The output of an input with these extents; 0: there is none.
 static int64_t outputs(const sdg_window_spec_t *spec, const sdg_placement_t *x,
                        int d) {
@@ -76,6 +79,47 @@ static sdg_status_t x_follow(sdg_meet_t *meet, const sdg_window_spec_t *spec) {
   return SDG_OK;
 }
 
+// Another reading of x, of other extents, that has the same output: extents of
+// 1 that are pieces or all there is, under strides. NULL: there is none.
+static const sdg_placement_t *other_input(const sdg_meet_t *meet,
+                                          const sdg_window_spec_t *spec) {
+  const sdg_placement_t *x = sdg_meet_at(meet, spec->x);
+  const sdg_placement_t *y = sdg_meet_at(meet, spec->y);
+  for (int k = 0; k < meet->places[spec->x]; k++) {
+    const sdg_placement_t *is = &meet->place[spec->x][k].placement;
+    bool fits = is->dims == x->dims && is->dims == y->dims, same = true;
+    for (int d = 0; d < x->dims && fits; d++) {
+      int64_t extent = sdg_placement_extent(is, d);
+      same &= extent == sdg_placement_extent(x, d);
+      fits = mixes(spec, d)
+                 ? extent == sdg_placement_extent(x, d)
+                 : outputs(spec, is, d) == sdg_placement_extent(y, d);
+    }
+    if (fits && !same)
+      return is;
+  }
+  return NULL;
+}
+
+static sdg_status_t input_check(const sdg_meet_t *meet,
+                                const sdg_window_spec_t *spec) {
+  const sdg_call_t *call = meet->call;
+  const sdg_placement_t *x = sdg_meet_at(meet, spec->x);
+  const sdg_placement_t *other = other_input(meet, spec);
+  const char *names[SDG_DIMS_MAX];
+  char text[2][256];
+  if (!other || sdg_ones_are_told(call, spec->x, meet->tagging.section))
+    return SDG_OK;
+  sdg_tagging_names(call->family, x->dims, names);
+  sdg_placement_format(x, meet->tagging.mesh, names, text[0], sizeof text[0]);
+  sdg_placement_format(other, meet->tagging.mesh, names, text[1],
+                       sizeof text[1]);
+  return sdg_fail(SDG_E_READINGS,
+                  "x of %s is %s, or %s, and y is of the same size by both: "
+                  "tag x",
+                  call->entry_name, text[0], text[1]);
+}
+
 sdg_status_t sdg_window_meet(sdg_meet_t *meet, const sdg_window_spec_t *spec,
                              int lead) {
   const sdg_placement_t *of = sdg_meet_at(meet, lead);
@@ -83,5 +127,6 @@ sdg_status_t sdg_window_meet(sdg_meet_t *meet, const sdg_window_spec_t *spec,
     meet->fits &= !mixes(spec, d) || of->split[d].axes == 0;
   if (!meet->fits)
     return SDG_OK;
-  return lead == spec->x ? y_follow(meet, spec) : x_follow(meet, spec);
+  SDG_TRY(lead == spec->x ? y_follow(meet, spec) : x_follow(meet, spec));
+  return meet->fits ? input_check(meet, spec) : SDG_OK;
 }

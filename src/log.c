@@ -25,6 +25,7 @@ static atomic_int own_rank = -1;
 static _Thread_local char *last_error;
 static pthread_key_t last_error_key;
 static _Thread_local sdg_log_place_t *place;
+static _Thread_local int probes; // open ones
 
 static void key_create(void) {
   pthread_key_create(&last_error_key, free);
@@ -134,7 +135,17 @@ void sdg_log_once(const char *format, ...) {
     line_write("", text);
 }
 
+void sdg_probe_begin(void) {
+  probes++;
+}
+
+void sdg_probe_end(void) {
+  probes--;
+}
+
 sdg_status_t sdg_fail(sdg_status_t status, const char *format, ...) {
+  if (probes > 0 && status != SDG_E_NO_MEMORY)
+    return status;
   const sdg_error_info_t *info = sdg_error_find(status);
   char details[LINE_BYTES - 512], at[128] = "";
   va_list args;

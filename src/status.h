@@ -44,6 +44,13 @@ const sdg_error_info_t *sdg_error_at(unsigned index);
 sdg_status_t sdg_fail(sdg_status_t status, const char *format, ...)
     __attribute__((format(printf, 2, 3), cold));
 
+/* Between begin and end, failures of the calling thread answer the question
+ * whether something would fit: sdg_fail() returns its status, writes nothing
+ * and leaves sdg_last_error() as it is. Lack of memory is no answer, and is
+ * reported. They nest. */
+void sdg_probe_begin(void);
+void sdg_probe_end(void);
+
 /* The text of the calling thread's last sdg_fail, "" if none. Borrowed until
  * the thread's next failure. */
 const char *sdg_last_error(void);

@@ -73,6 +73,23 @@ def negative_cases(runner, completed):
     yield item("one element on every rank: of one tensor, or the same one",
                [[f"op=conv_filter {single}"]] * 2, ["SDG-405"],
                line=f"op=conv_filter {single}")
+    strided = ("op=conv_filter mesh=2 split=H:0 partH=0,53,58 size=58x1 "
+               "kernel=3x3 stride=2x3 dilation=1x2 pad=2x5 n=2 c=1 k=4 "
+               "groups=1 seed=1 ycutH=0,25,30 own_sizes=1 on.x=- "
+               "on.dy=W:0@0,2,3")
+    yield item("one column on every rank, and strides that hide which",
+               [[strided]] * 2, ["SDG-633", "tag x"], line=strided)
+    empty = ("op=conv_filter mesh=3 split=W:0 partW=0,6,12,18 size=19x18 "
+             "kernel=3x4 stride=3x2 dilation=2x2 pad=2x2 n=1 c=4 k=2 groups=1 "
+             "seed=1 own_sizes=1 on.x=W:@0,11,17,18 on.dy=local")
+    yield item("a gradient of every rank's own beside pieces of x, one of "
+               "which no window is centred on", [[empty]] * 3, ["SDG-603"],
+               line=empty)
+    named = ("op=conv_data mesh=2 split=H:0 partH=0,25,51 size=51x1 "
+             "kernel=5x3 stride=1x2 dilation=3x1 pad=2x3 n=2 c=12 k=3 groups=3 "
+             "seed=1 on.dy=W:0@0,1,3 own_sizes=1 named=2x12x51x1 on.dx=-")
+    yield item("an output that a [local] section names, of which a rank would "
+               "get nothing", [[named]] * 2, ["SDG-603"], line=named)
     around = ("op=lrn_forward mesh=2 split=C:0 partC=0,1,3 size=4x4 n=1 c=3 "
               "window=3 seed=1")
     yield item("channels that are normalised together split",

@@ -231,10 +231,11 @@ class Runner:
                 self.refused(ranks, status, log):
             self.refusals += 1
             return {}
-        # Calls that every rank made by itself: the run fails, and says so.
+        # Calls that every rank made by itself: the run fails, and says so; what
+        # they gave has to be right all the same.
         if cases[0].get("bold") and status not in (0, None) and \
                 set(re.findall(r"SDG-\d+", log)) == {"SDG-717"}:
-            return {}
+            status = 0
         exact = self.device == "host"
         outs = [open(self.files(name)[2], "a+b") for name in names]
         found = {}

@@ -78,6 +78,23 @@ START_TEST(a_message_goes_where_it_can_be_written_at_once) {
 }
 END_TEST
 
+START_TEST(a_probe_says_nothing_but_its_status) {
+  (void)sdg_fail(SDG_E_INTERNAL, "before");
+  sdg_probe_begin();
+  sdg_probe_begin();
+  ck_assert_int_eq((int)sdg_fail(SDG_E_EXTENTS, "asked"), (int)SDG_E_EXTENTS);
+  sdg_probe_end();
+  ck_assert_int_eq((int)sdg_fail(SDG_E_EXTENTS, "asked"), (int)SDG_E_EXTENTS);
+  ck_assert_str_eq(sdg_last_error(), "SDG-002 internal error: before");
+  ck_assert_int_eq((int)sdg_fail(SDG_E_NO_MEMORY, "no answer"),
+                   (int)SDG_E_NO_MEMORY);
+  ck_assert_ptr_nonnull(strstr(sdg_last_error(), "no answer"));
+  sdg_probe_end();
+  (void)sdg_fail(SDG_E_INTERNAL, "after");
+  ck_assert_str_eq(sdg_last_error(), "SDG-002 internal error: after");
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("status");
   TCase *cases = tcase_create("status");
@@ -85,6 +102,7 @@ int main(void) {
   tcase_add_test(cases, every_row_has_a_summary_and_a_remedy);
   tcase_add_test(cases, a_failure_keeps_code_and_details);
   tcase_add_test(cases, a_message_goes_where_it_can_be_written_at_once);
+  tcase_add_test(cases, a_probe_says_nothing_but_its_status);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }
