@@ -256,8 +256,9 @@ sdg_status_t sdg_compare_fail(const sdg_call_t *call, const sdg_digests_t *all,
   return sdg_fail(SDG_E_VALUES_DIFFER,
                   "values of %s [%s] of %s%s: %s (seeded by the rank or the "
                   "clock? seed all alike, or SUNDOG_PARAMETERS=rank0 takes the "
-                  "first rank's; a [local] section names what is every rank's "
-                  "own; SUNDOG_COMPARE=off)",
+                  "first rank's; not written yet, as in a warm-up? write it "
+                  "before, or SUNDOG_COMPARE=off; a [local] section names what "
+                  "is every rank's own)",
                   sdg_role_name(operand->role), extents, call->entry_name, more,
                   who);
 }

@@ -72,7 +72,8 @@ static sdg_status_t differ(const sdg_call_t *call, const sdg_digests_t *all,
   return sdg_fail(SDG_E_INPUTS_DIFFER,
                   "values of %s [%s] of %s differ: %s. In the whole view every "
                   "rank reads the whole input ({rank} in the program's words? "
-                  "seeded by the clock?); SUNDOG_COMPARE=off",
+                  "seeded by the clock? sums by atomics, which round "
+                  "otherwise each time?); SUNDOG_COMPARE=off",
                   sdg_role_name(operand->role), extents, call->entry_name, who);
 }
 

@@ -184,7 +184,9 @@ sdg_status_t sdg_outside_value(const sdg_vector_t *vector) {
   return sdg_fail(SDG_E_PIECE_VALUE,
                   "%s of %lld elements at %p, which are this rank's piece over "
                   "%s: values = global (of all pieces together), local (of "
-                  "each rank's own) or error (this) in the section says which",
+                  "each rank's own) or error (this) in the section says which; "
+                  "local, too, where a kernel of the program has written there "
+                  "since, in memory that a pool gave again",
                   vector->entry_name, (long long)vector->n, vector->x, axes);
 }
 
