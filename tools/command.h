@@ -6,21 +6,7 @@
 
 #include <argp.h>
 
-#include "src/status.h"
-
-/* Exit statuses of all commands; a program's own is passed on. */
-enum {
-#define SDG_EXIT(name, number, text) COMMAND_##name = number,
-#include "tools/exits.def"
-#undef SDG_EXIT
-  COMMAND_FAILED = COMMAND_REFUSED,
-};
-/* That of a command which failed with `status`; of one that runs programs only
- * the command line counts, everything else is COMMAND_REFUSED. */
-int command_exit(sdg_status_t status);
-int command_exit_run(sdg_status_t status);
-/* One row of the table; NULL past the last. */
-const char *command_exit_text(int index, int *out_number);
+#include "tools/exits.h"
 
 int command_run(int argc, char **argv);
 int command_exec(int argc, char **argv);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of exit statuses, and which one a failure has.
-#include <stddef.h>
+#include "tools/exits.h"
 
-#include "tools/command.h"
+#include <stddef.h>
 
 static const struct {
   int number;

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "src/mesh.h"
-#include "tools/command.h"
+#include "tools/exits.h"
 #include "tools/family.h"
 
 static const int64_t SECOND_NS = 1000000000;
