@@ -2,6 +2,7 @@
 // The input and the output of a windowed op that are cut in different places.
 #include "rules/windowmeet.h"
 
+#include "rules/label.h"
 #include "rules/ones.h"
 #include "rules/tagging.h"
 
@@ -101,6 +102,17 @@ static const sdg_placement_t *other_input(const sdg_meet_t *meet,
   return NULL;
 }
 
+// Whether x is read as another tensor is tagged: a section that names x itself
+// says that extents of 1 are pieces.
+static bool by_tag(const sdg_meet_t *meet, int x) {
+  const sdg_section_t *section = meet->place[x][meet->is[x]].section;
+  for (int i = 0; i < meet->call->operands; i++)
+    if (meet->call->operand[i].label &&
+        sdg_label_section(&meet->call->operand[i]) == section)
+      return true;
+  return false;
+}
+
 static sdg_status_t input_check(const sdg_meet_t *meet,
                                 const sdg_window_spec_t *spec) {
   const sdg_call_t *call = meet->call;
@@ -108,7 +120,8 @@ static sdg_status_t input_check(const sdg_meet_t *meet,
   const sdg_placement_t *other = other_input(meet, spec);
   const char *names[SDG_DIMS_MAX];
   char text[2][256];
-  if (!other || sdg_ones_are_told(call, spec->x, meet->tagging.section))
+  if (!other || meet->is[spec->x] < 0 || !by_tag(meet, spec->x) ||
+      sdg_ones_are_told(call, spec->x, meet->tagging.section))
     return SDG_OK;
   sdg_tagging_names(call->family, x->dims, names);
   sdg_placement_format(x, meet->tagging.mesh, names, text[0], sizeof text[0]);
