@@ -222,7 +222,8 @@ static sdg_status_t keys_return(steps_t *s) {
   SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_COMM));
   for (int i = 0; i < SDG_ATTN_SIDES; i++)
     SDG_TRY(sdg_sendback_open(m->plan, m->tagging, &m->side[i], m->rows,
-                              m->need[i], s->idle ? -1 : s->back[i].view.slab,
+                              m->need[i], NULL,
+                              s->idle ? -1 : s->back[i].view.slab,
                               s->back[i].operand, &s->sendback[i]));
   SDG_TRY(sdg_plan_exchange(m->plan));
   SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));

@@ -3,6 +3,7 @@
 #include "rules/bring.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 bool sdg_bring_communicates(const sdg_tagging_t *tagging,
                             const sdg_placement_t *from,
@@ -92,10 +93,18 @@ bool sdg_bring_returns(const sdg_tagging_t *tagging,
 sdg_status_t sdg_bring_back(sdg_plan_t *plan, const sdg_tagging_t *tagging,
                             const sdg_placement_t *placement,
                             const sdg_placement_t *terms, const sdg_box_t *need,
-                            int from, sdg_bring_t *out) {
+                            const int64_t *period, int from, sdg_bring_t *out) {
   *out = (sdg_bring_t){.from = from, .into = SDG_SLAB_SCRATCH};
-  SDG_TRY(transfer_make(tagging, placement, terms, need, NULL, &out->transfer));
+  SDG_TRY(
+      transfer_make(tagging, placement, terms, need, period, &out->transfer));
   sdg_transfer_reverse(&out->transfer);
+  // An image leaves from where it was made, and arrives where it is added.
+  for (int i = 0; i < out->transfer.sends; i++) {
+    sdg_message_t *image = &out->transfer.send[i];
+    image->box = sdg_box_shift(&image->box, image->shift);
+  }
+  for (int i = 0; i < out->transfer.recvs; i++)
+    memset(out->transfer.recv[i].shift, 0, sizeof out->transfer.recv[i].shift);
   return messages_add(plan, out);
 }
 

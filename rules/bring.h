@@ -49,11 +49,14 @@ sdg_status_t sdg_bring_land(sdg_plan_t *plan,
  * several that have the same elements, gets one of each. Messages that arrive,
  * in ascending order of their senders, lie in slabs of their own,
  * out->landed[i] with the box out->transfer.recv[i].box; what is the rank's own
- * is out->transfer.local. The rule adds them. */
+ * is out->transfer.local, at box + shift, for elements at box. Where
+ * `period` has a number (NULL: nowhere), addends may be of images of elements
+ * around the end of that dimension. The rule adds them. */
 sdg_status_t sdg_bring_back(sdg_plan_t *plan, const sdg_tagging_t *tagging,
                             const sdg_placement_t *placement,
                             const sdg_placement_t *terms, const sdg_box_t *need,
-                            int from, sdg_bring_t *out) SDG_MUST_CHECK;
+                            const int64_t *period, int from,
+                            sdg_bring_t *out) SDG_MUST_CHECK;
 /* True if some rank of the tagging's group has addends for another one: the
  * same on all. */
 bool sdg_bring_returns(const sdg_tagging_t *tagging,

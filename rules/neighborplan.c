@@ -168,7 +168,7 @@ static sdg_status_t gradients_open(maker_t *m, side_t *side) {
     return SDG_OK;
   return sdg_bring_back(m->plan, m->tagging, side->placement,
                         &m->tagging->placement[SDG_NEIGHBOR_Q], side->need,
-                        side->sums, &side->back);
+                        NULL, side->sums, &side->back);
 }
 
 static sdg_status_t returned_add(maker_t *m, const side_t *side, int message,

@@ -7,8 +7,8 @@
 sdg_status_t sdg_sendback_open(sdg_plan_t *plan, const sdg_tagging_t *tagging,
                                const sdg_placement_t *placement,
                                const sdg_placement_t *terms,
-                               const sdg_box_t *need, int from, int to,
-                               sdg_sendback_t *out) {
+                               const sdg_box_t *need, const int64_t *period,
+                               int from, int to, sdg_sendback_t *out) {
   *out = (sdg_sendback_t){
       .from = from,
       .to = to,
@@ -16,7 +16,7 @@ sdg_status_t sdg_sendback_open(sdg_plan_t *plan, const sdg_tagging_t *tagging,
       .copies =
           (sdg_placement_axes(terms) & ~sdg_placement_axes(placement)) != 0,
       .own = sdg_placement_box(placement, tagging->mesh, tagging->rank)};
-  return sdg_bring_back(plan, tagging, placement, terms, need,
+  return sdg_bring_back(plan, tagging, placement, terms, need, period,
                         from < 0 ? to : from, &out->back);
 }
 
@@ -100,6 +100,20 @@ sdg_status_t sdg_sendback_close(sdg_plan_t *plan, const sdg_sendback_t *back,
   }
   sdg_subcall_tensor_t result = part_of(back->to, &back->own, type);
   return wide ? sdg_subcall_transform(plan, 1, &sum, 0, &result) : SDG_OK;
+}
+
+sdg_status_t sdg_sendback_add(sdg_plan_t *plan, const sdg_sendback_t *back,
+                              sdg_type_t type) {
+  const sdg_transfer_t *transfer = &back->back.transfer;
+  const sdg_subcall_tensor_t sum = part_of(back->to, &back->own, type);
+  for (int i = 0; i < transfer->locals; i++) {
+    const sdg_message_t *local = &transfer->local[i];
+    sdg_box_t image = sdg_box_shift(&local->box, local->shift);
+    sdg_subcall_tensor_t from = part_of(back->from, &image, type);
+    sdg_subcall_tensor_t to = part_of(back->to, &local->box, type);
+    SDG_TRY(sdg_subcall_transform(plan, 1, &from, 1, &to));
+  }
+  return received_add(plan, back, type, 0, SDG_RANKS_MAX, &sum);
 }
 
 sdg_status_t sdg_sendback_sum(sdg_plan_t *plan, sdg_axes_t axes,

@@ -23,13 +23,19 @@ typedef struct sdg_sendback {
 sdg_status_t sdg_sendback_open(sdg_plan_t *plan, const sdg_tagging_t *tagging,
                                const sdg_placement_t *placement,
                                const sdg_placement_t *terms,
-                               const sdg_box_t *need, int from, int to,
+                               const sdg_box_t *need, const int64_t *period,
+                               int from, int to,
                                sdg_sendback_t *out) SDG_MUST_CHECK;
 /* After the exchange and a join of the main lane: the own part of slab `to`
  * becomes the sum of this rank's addends and, in the order of the ranks, the
  * others'; in float where the type is narrower. Needs sdg_subcalls_open(). */
 sdg_status_t sdg_sendback_close(sdg_plan_t *plan, const sdg_sendback_t *back,
                                 sdg_type_t type) SDG_MUST_CHECK;
+/* The same where this rank's addends for itself are in slab `to` already, but
+ * for those of images around the end of a periodic dimension: adds these, which
+ * lie in `from`, and what was received. */
+sdg_status_t sdg_sendback_add(sdg_plan_t *plan, const sdg_sendback_t *back,
+                              sdg_type_t type) SDG_MUST_CHECK;
 /* Where the ranks along `axes` all have what `own` covers: in slab `to` that
  * becomes the sum of the ranks' addends on each of them. In place of the above,
  * after the step that computes slab `from`. */
