@@ -178,10 +178,10 @@ static cudnnStatus_t data_run(const sdg_subcall_run_t *run) {
   const op_t *op = run->op;
   sdg_grad_arguments_t a = arguments_of(run);
   return sdg_cudnn_get()->cudnnConvolutionBackwardData(
-      a.handle, a.alpha, a.w_desc, a.w, run->descriptor[Y], run->data[Y],
-      op->conv, (cudnnConvolutionBwdDataAlgo_t)op->algo, a.workspace,
-      a.workspace_bytes, old_scale(run->call, op->old, a.beta),
-      run->descriptor[X], run->data[X]);
+      a.handle, a.alpha, op->w ? op->w : a.w_desc, op->w ? run->data[W] : a.w,
+      run->descriptor[Y], run->data[Y], op->conv,
+      (cudnnConvolutionBwdDataAlgo_t)op->algo, a.workspace, a.workspace_bytes,
+      old_scale(run->call, op->old, a.beta), run->descriptor[X], run->data[X]);
 }
 
 static cudnnStatus_t filter_run(const sdg_subcall_run_t *run) {
@@ -258,8 +258,9 @@ static sdg_status_t grad_add(const sdg_conv_t *conv, const sdg_call_t *call,
       .op = op,
       .op_destroy = op_destroy,
   };
-  if (of_filter(call)) {
+  if (of_filter(call))
     sub.fn = filter_run;
+  if (of_filter(call) || taps) {
     sub.tensor[sub.tensors++] =
         sdg_subcall_slab(plan, slabs->w, operand[conv->w].type);
   }
@@ -330,4 +331,21 @@ sdg_status_t sdg_grad_add_taps(const sdg_conv_t *conv, const sdg_call_t *call,
   sdg_subcall_tensor_t from = sdg_subcall_slab(plan, apart.w, type);
   sdg_subcall_tensor_t to = {.slab = slabs->w, .box = box, .type = type};
   return sdg_subcall_transform(plan, 1, &from, 1, &to);
+}
+
+sdg_status_t sdg_grad_add_through(const sdg_conv_t *conv,
+                                  const sdg_call_t *call, sdg_plan_t *plan,
+                                  const sdg_window_piece_t *piece,
+                                  const sdg_range_t *taps,
+                                  const sdg_grad_slabs_t *slabs,
+                                  int *out_refusal) {
+  sdg_grad_slabs_t apart = *slabs;
+  sdg_box_t box = plan->slab[slabs->w].box;
+  for (int d = 2; d < box.dims; d++)
+    box.dim[d] = place_of(conv, taps[d], d);
+  SDG_TRY(sdg_plan_scratch(plan, &box, slabs->w, &apart.w));
+  SDG_TRY(sdg_plan_copy(plan, SDG_LANE_MAIN, slabs->w, apart.w, NULL, NULL,
+                        SDG_COPY_STRIP));
+  return grad_add(conv, call, plan, piece, &apart, SDG_GRAD_CLEAR, taps,
+                  out_refusal);
 }

@@ -34,7 +34,7 @@ typedef enum sdg_grad_old {
 } sdg_grad_old_t;
 
 /* Where a sub-call finds its tensors: slabs of the plan; w is that of the
- * filter's gradient, and not looked at otherwise. */
+ * filter's gradient, or of the filter where taps of it are read. */
 typedef struct sdg_grad_slabs {
   int x, y, w;
 } sdg_grad_slabs_t;
@@ -55,6 +55,14 @@ sdg_status_t sdg_grad_add_taps(const sdg_conv_t *conv, const sdg_call_t *call,
                                const sdg_range_t *taps,
                                const sdg_grad_slabs_t *slabs,
                                int *out_refusal) SDG_MUST_CHECK;
+/* The gradient of the data through these taps of the filter alone, of which
+ * slabs->w is all. Overwrites. */
+sdg_status_t sdg_grad_add_through(const sdg_conv_t *conv,
+                                  const sdg_call_t *call, sdg_plan_t *plan,
+                                  const sdg_window_piece_t *piece,
+                                  const sdg_range_t *taps,
+                                  const sdg_grad_slabs_t *slabs,
+                                  int *out_refusal) SDG_MUST_CHECK;
 /* The descriptor of these taps of the call's filter, which the caller destroys.
  */
 sdg_status_t sdg_grad_filter(const sdg_call_t *call, const sdg_conv_t *conv,
@@ -114,6 +122,9 @@ void sdg_dgrad_fini(sdg_dgrad_t *dgrad);
 sdg_box_t sdg_dgrad_owned(const sdg_dgrad_t *dgrad);
 sdg_box_t sdg_dgrad_need(const sdg_dgrad_t *dgrad, const sdg_tagging_t *tagging,
                          int rank);
+
+/* Elements of dy that the tagging's ranks need of each other. */
+int64_t sdg_dgrad_halo(const sdg_dgrad_t *dgrad, const sdg_tagging_t *tagging);
 
 /* sdg_conv_view_settle of what it would make in place. */
 void sdg_dgrad_settle(const sdg_call_t *call, sdg_dgrad_t *dgrad);

@@ -3,6 +3,7 @@
 // tensors: workspace, algorithms.
 #include <stdlib.h>
 
+#include "rules/adjoint.h"
 #include "rules/args.h"
 #include "rules/convwgrad.h"
 #include "rules/vendor.h"
@@ -74,6 +75,66 @@ static sdg_status_t dgrad_ask(const sdg_call_t *call, const sdg_dgrad_t *g,
   return SDG_OK;
 }
 
+// What is made apart is packed.
+static sdg_status_t part_ask(const sdg_call_t *call, const sdg_dgrad_t *g,
+                             const sdg_adjoint_part_t *part, most_t *most) {
+  const sdg_window_piece_t *piece = &part->piece;
+  cudnnFilterDescriptor_t w = sdg_grad_arguments(call).w_desc, taps = NULL;
+  int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
+  sdg_slab_pack(&piece->x, call->operand[g->conv.x].stride, x_stride);
+  sdg_slab_pack(&piece->y, call->operand[g->conv.y].stride, y_stride);
+  if (!part->all)
+    SDG_TRY(sdg_grad_filter(call, &g->conv, part->taps, &taps));
+  sdg_status_t status = piece_ask(call, &g->conv, piece, taps ? taps : w,
+                                  x_stride, y_stride, most);
+  if (taps)
+    (void)sdg_cudnn_get()->cudnnDestroyFilterDescriptor(taps);
+  return status;
+}
+
+// What the plan would make, with its inner rows in place or apart.
+static sdg_status_t adjoint_ask(const sdg_call_t *call, const sdg_dgrad_t *g,
+                                bool in_place, most_t *most) {
+  sdg_adjoint_part_t *part = calloc(SDG_ADJOINT_PARTS, sizeof *part);
+  sdg_box_t inner = sdg_adjoint_inner(g);
+  sdg_window_piece_t piece;
+  sdg_status_t status = SDG_OK;
+  *most = (most_t){.bytes = 0};
+  if (!part)
+    return sdg_fail(SDG_E_NO_MEMORY, "parts of a gradient");
+  int parts = sdg_adjoint_parts(g, part), first = 0;
+  if (in_place && !sdg_box_empty(&inner) && sdg_adjoint_in_place(g, &piece)) {
+    status = piece_ask(call, &g->conv, &piece, sdg_grad_arguments(call).w_desc,
+                       call->operand[g->conv.x].stride,
+                       call->operand[g->conv.y].stride, most);
+    first = 1;
+  }
+  for (int i = first;
+       i < parts && status == SDG_OK && most->got == CUDNN_STATUS_SUCCESS; i++)
+    status = part_ask(call, g, &part[i], most);
+  free(part);
+  return status;
+}
+
+static sdg_status_t pieces_ask(const sdg_call_t *call,
+                               const sdg_tagging_t *tagging,
+                               const sdg_dgrad_t *g, most_t *most) {
+  sdg_strategy_t strategy = tagging->section->strategy;
+  const char *why;
+  if (sdg_adjoint_chosen(call, tagging, g, &why)) {
+    SDG_TRY(adjoint_ask(call, g, true, most));
+    return most->got == CUDNN_STATUS_SUCCESS
+               ? SDG_OK
+               : adjoint_ask(call, g, false, most);
+  }
+  bool extend = sdg_dgrad_extends(g, strategy);
+  SDG_TRY(dgrad_ask(call, g, extend, most));
+  return most->got != CUDNN_STATUS_SUCCESS && !extend &&
+                 strategy == SDG_STRATEGY_AUTO
+             ? dgrad_ask(call, g, true, most)
+             : SDG_OK;
+}
+
 static sdg_status_t dgrad_workspace(const sdg_call_t *call,
                                     const sdg_tagging_t *tagging,
                                     const sdg_dgrad_t *g, int *out_vendor) {
@@ -81,17 +142,12 @@ static sdg_status_t dgrad_workspace(const sdg_call_t *call,
       call->args;
   if (!a->sizeInBytes)
     return sdg_fail(SDG_E_ARGUMENT, "%s: the result is NULL", call->entry_name);
-  sdg_strategy_t strategy = tagging->section->strategy;
-  bool extend = sdg_dgrad_extends(g, strategy);
   most_t most;
   // As the call itself is judged.
   *out_vendor = sdg_conv_refusal(call, &g->conv, tagging, (int)a->algo);
   if (*out_vendor)
     return SDG_OK;
-  SDG_TRY(dgrad_ask(call, g, extend, &most));
-  if (most.got != CUDNN_STATUS_SUCCESS && !extend &&
-      strategy == SDG_STRATEGY_AUTO)
-    SDG_TRY(dgrad_ask(call, g, true, &most));
+  SDG_TRY(pieces_ask(call, tagging, g, &most));
   *out_vendor = (int)most.got;
   if (most.got == CUDNN_STATUS_SUCCESS)
     *a->sizeInBytes = most.bytes;
@@ -125,13 +181,26 @@ static sdg_status_t dgrad_find(const sdg_call_t *call, const sdg_dgrad_t *g,
   return SDG_OK;
 }
 
+// Own rows, of an assembled dy; or of own rows of that, where others' are sent.
+static sdg_window_piece_t piece_of(const sdg_call_t *call,
+                                   const sdg_tagging_t *tagging,
+                                   const sdg_dgrad_t *g) {
+  sdg_window_piece_t piece;
+  const char *why;
+  if (sdg_adjoint_chosen(call, tagging, g, &why) &&
+      sdg_adjoint_in_place(g, &piece))
+    return piece;
+  (void)sdg_dgrad_piece(g, &g->conv.op.x_box, 0, &piece);
+  return piece;
+}
+
 // Algorithms are chosen and timed for the whole of what this rank computes,
-// on an assembled dy, without communication.
+// without communication.
 static sdg_status_t dgrad_algorithms(const sdg_call_t *call,
+                                     const sdg_tagging_t *tagging,
                                      const sdg_dgrad_t *g, int *out_vendor) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
-  sdg_window_piece_t piece;
-  (void)sdg_dgrad_piece(g, &g->conv.op.x_box, 0, &piece);
+  sdg_window_piece_t piece = piece_of(call, tagging, g);
   int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
   sdg_slab_pack(&piece.x, call->operand[g->conv.x].stride, x_stride);
   sdg_slab_pack(&piece.y, call->operand[g->conv.y].stride, y_stride);
@@ -167,7 +236,7 @@ sdg_status_t sdg_dgrad_answer(const sdg_call_t *call,
   sdg_status_t status =
       call->entry == SDG_ENTRY_cudnnGetConvolutionBackwardDataWorkspaceSize
           ? dgrad_workspace(call, tagging, &dgrad, out_vendor)
-          : dgrad_algorithms(call, &dgrad, out_vendor);
+          : dgrad_algorithms(call, tagging, &dgrad, out_vendor);
   sdg_dgrad_fini(&dgrad);
   return status;
 }

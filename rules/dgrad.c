@@ -80,6 +80,20 @@ sdg_box_t sdg_dgrad_need(const sdg_dgrad_t *dgrad, const sdg_tagging_t *tagging,
   return need;
 }
 
+int64_t sdg_dgrad_halo(const sdg_dgrad_t *dgrad, const sdg_tagging_t *tagging) {
+  int64_t count = 0;
+  for (int i = 0; i < dgrad->images; i++)
+    for (int r = 0; r < tagging->ranks; r++) {
+      int rank = tagging->rank_list[r];
+      sdg_box_t owned =
+          sdg_placement_box(&dgrad->conv.op.y_placement, tagging->mesh, rank);
+      sdg_box_t need = need_of(dgrad, tagging, &dgrad->image[i], rank);
+      sdg_box_t has = sdg_box_intersect(&need, &owned);
+      count += sdg_box_count(&need) - sdg_box_count(&has);
+    }
+  return count;
+}
+
 static sdg_status_t image_fill(sdg_dgrad_t *g, const sdg_tagging_t *tagging,
                                sdg_dgrad_image_t *image) {
   if (g->conv.op.whole) { // dy is there where it is needed

@@ -3,6 +3,7 @@
 // strips that overwrite.
 #include <stdlib.h>
 
+#include "rules/adjoint.h"
 #include "rules/assemble.h"
 #include "rules/convgrad.h"
 #include "rules/tagging.h"
@@ -220,10 +221,15 @@ static sdg_status_t plan_make(const sdg_call_t *call, const sdg_dgrad_t *dgrad,
 }
 
 static sdg_status_t strategies_try(const sdg_call_t *call,
+                                   const sdg_tagging_t *tagging,
                                    const sdg_dgrad_t *dgrad,
-                                   const sdg_section_t *section,
-                                   sdg_axes_t axes, sdg_plan_t **out_plan) {
+                                   sdg_plan_t **out_plan) {
+  const sdg_section_t *section = tagging->section;
+  sdg_axes_t axes = dgrad->communicates ? tagging->axes : 0;
   sdg_strategy_t strategy = section->strategy;
+  const char *why;
+  if (sdg_adjoint_chosen(call, tagging, dgrad, &why))
+    return sdg_adjoint_plan(call, tagging, dgrad, why, out_plan);
   if (strategy != SDG_STRATEGY_EXTEND && sdg_dgrad_is_literal(dgrad) &&
       !sdg_grad_refused_own(call))
     return sdg_window_plan_literal(axes, out_plan);
@@ -249,9 +255,7 @@ sdg_status_t sdg_dgrad_plan(const sdg_call_t *call,
                             : SDG_OK;
   if (status == SDG_OK)
     status = refusal ? sdg_conv_plan_refused(refusal, out_plan)
-                     : strategies_try(call, &dgrad, tagging->section,
-                                      dgrad.communicates ? tagging->axes : 0,
-                                      out_plan);
+                     : strategies_try(call, tagging, &dgrad, out_plan);
   sdg_dgrad_fini(&dgrad);
   return status;
 }
@@ -276,11 +280,12 @@ static sdg_status_t whole_plan(const sdg_call_t *call, const sdg_dgrad_t *dgrad,
   return refusal ? sdg_grad_refused(call, refusal) : status;
 }
 
-// What each rank of the job reads: its need of dy, and where old values count
-// those of its own rows.
+// What each rank of the job reads: its need of dy, or what it owns of that
+// where others' rows of dx are sent; and where old values count those of its
+// own rows.
 static sdg_status_t share_fill(sdg_share_t *share, const sdg_call_t *call,
                                const sdg_dgrad_t *dgrad,
-                               const sdg_tagging_t *tagging) {
+                               const sdg_tagging_t *tagging, bool adjoint) {
   const sdg_conv_t *conv = &dgrad->conv;
   const sdg_placement_t *x = &tagging->placement[conv->x];
   sdg_box_t *need, *old;
@@ -288,7 +293,9 @@ static sdg_status_t share_fill(sdg_share_t *share, const sdg_call_t *call,
   SDG_TRY(sdg_share_output(share, conv->x, x));
   SDG_TRY(sdg_share_reads(share, conv->y, &need));
   for (int r = 0; r < share->ranks; r++)
-    need[r] = sdg_dgrad_need(dgrad, tagging, r);
+    need[r] = adjoint
+                  ? sdg_placement_box(&conv->op.y_placement, tagging->mesh, r)
+                  : sdg_dgrad_need(dgrad, tagging, r);
   if (sdg_grad_is_zero(call, sdg_grad_arguments(call).beta))
     return SDG_OK;
   SDG_TRY(sdg_share_reads(share, conv->x, &old));
@@ -307,13 +314,17 @@ static sdg_status_t placed_share(const sdg_call_t *call,
   if (!can)
     return SDG_OK;
   sdg_status_t status;
+  const char *why;
+  bool adjoint = sdg_adjoint_chosen(call, tagging, &dgrad, &why);
   sdg_share_t *share = sdg_share_create(sdg_mesh_ranks(tagging->mesh));
   if (!share) {
     status = sdg_fail(SDG_E_NO_MEMORY, "a plan");
     goto done;
   }
-  SDG_TRY_GOTO(share_fill(share, call, &dgrad, tagging), done);
-  SDG_TRY_GOTO(whole_plan(call, &dgrad, tagging->section, out_plan), done);
+  SDG_TRY_GOTO(share_fill(share, call, &dgrad, tagging, adjoint), done);
+  SDG_TRY_GOTO(adjoint ? sdg_adjoint_plan(call, tagging, &dgrad, why, out_plan)
+                       : whole_plan(call, &dgrad, tagging->section, out_plan),
+               done);
   (*out_plan)->share = share;
   share = NULL;
 done:

@@ -29,6 +29,8 @@ typedef struct sdg_tagging {
   int rank_list[SDG_RANKS_MAX]; /* ranks of the job, in the communicator's
                                    order */
   sdg_placement_t placement[SDG_OPERANDS_MAX];
+  /* Whole view, bits of operands: no rank has right more than its own part. */
+  unsigned pieces;
   const struct sdg_fetch *fetch; /* shard view; NULL: all are where this says */
 } sdg_tagging_t;
 

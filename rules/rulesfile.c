@@ -110,18 +110,21 @@ static sdg_status_t view_parse(const sdg_drafts_t *drafts,
   return SDG_OK;
 }
 
-// One word is about windows, or about attention; the other ops choose.
+// One word is about windows, or one kind of them, or about attention; the other
+// ops choose.
 static void strategy_set(sdg_section_t *section, sdg_strategy_t strategy) {
-  bool attention = strategy > SDG_STRATEGY_EXTEND;
-  section->strategy = attention ? SDG_STRATEGY_AUTO : strategy;
+  bool attention = strategy > SDG_STRATEGY_ADJOINT;
+  section->adjoint = strategy == SDG_STRATEGY_ADJOINT;
+  section->strategy =
+      strategy > SDG_STRATEGY_EXTEND ? SDG_STRATEGY_AUTO : strategy;
   section->attention = attention ? strategy : SDG_STRATEGY_AUTO;
 }
 
 static sdg_status_t shard_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
                                 const sdg_options_t *options,
                                 sdg_rules_t *rules) {
-  static const char *const strategies[] = {"auto", "repair", "extend",
-                                           "halo", "heads",  "gather"};
+  static const char *const strategies[] = {
+      "auto", "repair", "extend", "adjoint", "halo", "heads", "gather"};
   static const char *const keeps[] = {"no", "dy", "x", "x dy"};
   static const char *const values[] = {"error", "local", "global"};
   sdg_section_t *section = &draft->section;
@@ -165,7 +168,8 @@ static sdg_status_t shard_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
   SDG_TRY(view_parse(drafts, draft, options, section, rules));
   text = value_of(drafts, draft, SDG_KEY_STRATEGY, "SUNDOG_STRATEGY",
                   strategies[options->strategy], &place);
-  SDG_TRY(sdg_choice_parse(&place, text, "strategy", strategies, 6, &index));
+  SDG_TRY(sdg_choice_parse(&place, text, "strategy", strategies,
+                           sizeof strategies / sizeof *strategies, &index));
   strategy_set(section, (sdg_strategy_t)index);
   text = value_of(drafts, draft, SDG_KEY_WINDOW, "", NULL, &place);
   if (text)

@@ -47,8 +47,9 @@
  *                           together, and collective. Default:
  *                           SUNDOG_PIECE_VALUES, which is error
  *     wrap = DIM ...        periodic dimensions
- *     strategy = auto | repair | extend | halo | heads | gather
+ *     strategy = auto | repair | extend | adjoint | halo | heads | gather
  *                           an op that has no strategy of that name chooses;
+ *                           adjoint is of data gradients of convolutions,
  *                           halo, heads and gather are of attention, with
  *                           queries in pieces
  *     window = global | local | LEFT,RIGHT
@@ -235,6 +236,7 @@ typedef struct sdg_section {
   sdg_piece_values_t values;
   unsigned wrap;            /* bit 1 << sdg_dim_t */
   sdg_strategy_t strategy;  /* of windows: auto, repair, extend */
+  bool adjoint;             /* asked for: of data gradients of convolutions */
   sdg_strategy_t attention; /* auto, halo, heads, gather */
   sdg_window_choice_t window;
   int64_t window_left, window_right;

@@ -85,16 +85,28 @@ static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
   return status;
 }
 
+// What a call that needs more of a tensor than its rows (rule->early) does
+// depends on whether ranks have more.
+static int more_of(const sdg_call_t *call, const sdg_rule_t *rule) {
+  bool first = false;
+  int operand =
+      rule && rule->early && rule->knows(call) ? rule->early(call, &first) : -1;
+  return first ? -1 : operand;
+}
+
 static sdg_status_t entry_get(const sdg_call_t *call, const sdg_rules_t *rules,
                               const sdg_rule_t *rule,
                               const sdg_section_t *section,
                               sdg_buffers_t *table,
                               sdg_plan_entry_t **out_entry) {
   sdg_plan_key_t key;
+  int more = more_of(call, rule);
   sdg_plan_key_make(call, rule, &key);
   for (int i = 0; i < call->operands; i++) {
     const sdg_buffer_t *buffer = sdg_whole_buffer(table, &call->operand[i]);
     key.placed[i] = buffer ? buffer->placement_hash : 0;
+    if (buffer && i == more && sdg_buffer_grown(buffer))
+      key.placed[i] ^= 1;
   }
   *out_entry = sdg_plancache_find(&key);
   return *out_entry

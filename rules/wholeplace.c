@@ -112,6 +112,9 @@ sdg_status_t sdg_whole_tagging(const sdg_call_t *call, const sdg_rules_t *rules,
     if (!sdg_role_is_activation(operand->role) || operand->dims < 1 ||
         (operand->is_output && call->family != SDG_FAMILY_POINTWISE))
       continue;
+    const sdg_buffer_t *buffer = sdg_whole_buffer(table, operand);
+    if (buffer && !sdg_buffer_grown(buffer))
+      out->pieces |= 1u << i;
     const sdg_section_t *own = sdg_place_mixes(call->family)
                                    ? operand_section(call, operand, rules)
                                    : NULL;
@@ -119,8 +122,7 @@ sdg_status_t sdg_whole_tagging(const sdg_call_t *call, const sdg_rules_t *rules,
         own && own->is_local
             ? sdg_placement_init(operand->dims, operand->extent,
                                  &out->placement[i])
-            : operand_place(call, i, section, sdg_whole_buffer(table, operand),
-                            &out->placement[i]);
+            : operand_place(call, i, section, buffer, &out->placement[i]);
     if (status != SDG_OK) {
       sdg_tagging_fini(out);
       return status;

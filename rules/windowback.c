@@ -98,20 +98,40 @@ sdg_window_cut_t sdg_window_back_strip(const sdg_window_t *window,
   return (sdg_window_cut_t){rows, {first, first + outputs}, padded.pad};
 }
 
-bool sdg_window_back_seen(const sdg_window_dim_t *dim, sdg_range_t rows,
-                          sdg_window_cut_t *out) {
-  const sdg_window_t *w = &dim->window;
-  sdg_range_t y =
-      sdg_range_cut(sdg_window_need_adjoint(w, rows), dim->y_extent);
+bool sdg_window_back_of(const sdg_window_t *window, sdg_range_t y,
+                        sdg_range_t rows, sdg_range_t *out_seen,
+                        sdg_window_cut_t *out) {
+  sdg_range_t need = sdg_window_need_adjoint(window, rows);
+  y = (sdg_range_t){max64(y.lo, need.lo), min64(y.hi, need.hi)};
   if (range_empty(rows) || range_empty(y))
     return false;
-  sdg_range_t seen = sdg_window_need(w, y);
+  sdg_range_t seen = sdg_window_need(window, y);
   seen = (sdg_range_t){max64(seen.lo, rows.lo), min64(seen.hi, rows.hi)};
   if (range_empty(seen)) // between two windows
     return false;
-  int64_t pad = min64(pad_most(w, y, seen), sdg_window_span(w) - 1);
-  *out = (sdg_window_cut_t){rows_made(w, y, pad, seen.hi), y, pad};
+  int64_t pad = min64(pad_most(window, y, seen), sdg_window_span(window) - 1);
+  *out = (sdg_window_cut_t){rows_made(window, y, pad, seen.hi), y, pad};
+  *out_seen = seen;
   return true;
+}
+
+bool sdg_window_back_seen(const sdg_window_dim_t *dim, sdg_range_t rows,
+                          sdg_window_cut_t *out) {
+  const sdg_range_t all = {0, dim->y_extent};
+  sdg_range_t seen;
+  return sdg_window_back_of(&dim->window, all, rows, &seen, out);
+}
+
+bool sdg_window_back_exact(const sdg_window_dim_t *dim, sdg_window_cut_t *out) {
+  const sdg_window_t *w = &dim->window;
+  if (range_empty(dim->x) || range_empty(dim->y))
+    return false;
+  int64_t pad = dim->x.lo - (dim->y.lo * w->stride - w->pad);
+  int64_t rows = dim->x.hi - dim->x.lo, outputs = dim->y.hi - dim->y.lo;
+  int64_t least = (outputs - 1) * w->stride + sdg_window_span(w) - 2 * pad;
+  *out = (sdg_window_cut_t){dim->x, dim->y, pad};
+  return pad >= 0 && (pad == w->pad || pad < sdg_window_span(w)) &&
+         rows >= least && rows < least + w->stride;
 }
 
 static bool inside(sdg_range_t range, sdg_range_t of) {

@@ -43,6 +43,19 @@ sdg_window_cut_t sdg_window_back_strip(const sdg_window_t *window,
 bool sdg_window_back_seen(const sdg_window_dim_t *dim, sdg_range_t rows,
                           sdg_window_cut_t *out);
 
+/* The same of outputs `y` alone, which may be any: what those of them that see
+ * `rows` make of these. *out_seen: the first to the last of `rows` that they
+ * see, which out->x contains.
+ * k=3, s=1, p=1, y [5,10), rows [0,5): output 5 sees row 4, so y [5,6), pad 0,
+ * x [4,7), seen [4,5). */
+bool sdg_window_back_of(const sdg_window_t *window, sdg_range_t y,
+                        sdg_range_t rows, sdg_range_t *out_seen,
+                        sdg_window_cut_t *out);
+/* How all owned rows of x, and no others, are made of all owned rows of y:
+ * what these add to them. False if no padding does that.
+ * k=3, s=1, p=1, x and y [5,10): x [5,10), y [5,10), pad 1. */
+bool sdg_window_back_exact(const sdg_window_dim_t *dim, sdg_window_cut_t *out);
+
 /* As sdg_window_bare: how the rows `right` of view->x can be made in place, of
  * owned rows of y, with padding that leaves out more of those that come out
  * wrong. Rows of out->x besides `right` may be wrong. False where that is not

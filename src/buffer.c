@@ -317,6 +317,13 @@ void sdg_buffer_grow(sdg_buffer_t *buffer, const sdg_box_t *sent) {
       buffer->valid[r] = sent[r];
 }
 
+bool sdg_buffer_grown(const sdg_buffer_t *buffer) {
+  for (int r = 0; r < buffer->ranks; r++)
+    if (!sdg_box_equal(&buffer->valid[r], &buffer->owned[r]))
+      return true;
+  return false;
+}
+
 bool sdg_buffer_complete(const sdg_buffer_t *buffer) {
   sdg_box_t all = sdg_layout_box(&buffer->layout);
   for (int r = 0; r < buffer->ranks; r++)

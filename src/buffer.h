@@ -102,6 +102,8 @@ bool sdg_buffer_lack(const sdg_buffer_t *buffer, const sdg_box_t *need,
                      sdg_box_t *out);
 /* What was sent is right from now on; `sent` as from sdg_buffer_lack. */
 void sdg_buffer_grow(sdg_buffer_t *buffer, const sdg_box_t *sent);
+/* True if some rank has right more than the placement gives it. */
+bool sdg_buffer_grown(const sdg_buffer_t *buffer);
 /* True if every rank has everything right: no buffer need be kept. */
 bool sdg_buffer_complete(const sdg_buffer_t *buffer);
 

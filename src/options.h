@@ -26,7 +26,8 @@ typedef enum sdg_strategy {
   SDG_STRATEGY_AUTO,
   SDG_STRATEGY_REPAIR,
   SDG_STRATEGY_EXTEND,
-  SDG_STRATEGY_HALO, /* of attention */
+  SDG_STRATEGY_ADJOINT, /* of convolutions' data gradients */
+  SDG_STRATEGY_HALO,    /* of attention */
   SDG_STRATEGY_HEADS,
   SDG_STRATEGY_GATHER,
 } sdg_strategy_t;

@@ -121,16 +121,18 @@ def unchanged(where, tensors, values, found, setting, rank):
             raise Wrong(f"{where}{t.name}, an input, was changed")
 
 
-def repeated(case, file, tensors, setting, rank, where):
-    """All writes of a case, which must be equal."""
-    first = None
+def repeated(case, file, tensors, setting, rank, where, steady=True):
+    """All writes of a case, of which one is left where they must be equal."""
+    first, others = None, []
     for _ in range(case.get("repeat", 1)):
         found = read_output(file, tensors, setting, rank)
-        for name in first or ():
+        for name in first or () if steady else ():
             if not same(first[name], found[name]).all():
                 raise Wrong(f"{where}{name} is another when repeated")
+        if first and not steady:
+            others.append(found)
         first = first or found
-    return first
+    return [first, *others]
 
 
 def check_case(case, setting, whole, pieces, exact):
@@ -141,7 +143,7 @@ def check_case(case, setting, whole, pieces, exact):
     right = family.reference(case, values)
     holes = family.pads(case)
     try:
-        one = repeated(case, whole, tensors, setting, None, "")
+        one = repeated(case, whole, tensors, setting, None, "")[0]
     except Wrong as wrong:
         raise Wrong(f"on one rank: {wrong}") from None
     results = [t for t in tensors if t.out]
@@ -155,10 +157,13 @@ def check_case(case, setting, whole, pieces, exact):
         where = f"rank {rank}: "
         mine = rank if setting.view == "shard" else None
         try:
-            found = repeated(case, piece, tensors, setting, mine, "")
+            writes = repeated(case, piece, tensors, setting, mine, "",
+                              family.steady(case, setting))
         except Wrong as wrong:
             raise Wrong(where + str(wrong)) from None
-        unchanged(where, tensors, values, found, setting, mine)
+        found = writes[0]
+        for write in writes:
+            unchanged(where, tensors, values, write, setting, mine)
         for t in results:
             box = t.box(setting, mine)
             addend = setting.pending(rank, t.cut)
@@ -168,11 +173,12 @@ def check_case(case, setting, whole, pieces, exact):
                 continue
             # Of terms, the first rank has their sum.
             first = mine is None or not any(t.term(setting, mine))
-            compare(where, t, found[t.name], one[t.name] * first,
-                    [a * first for a in right[t.name]], box,
-                    exact and family.exact(case) and
-                    (family.anywhere or not family.scattered(case)),
-                    holes=holes)
+            for write in writes:
+                compare(where, t, write[t.name], one[t.name] * first,
+                        [a * first for a in right[t.name]], box,
+                        exact and family.exact(case) and
+                        (family.anywhere or not family.scattered(case)),
+                        holes=holes)
             # Ranks with the same part have the same bits.
             key = (t.name, first, tuple((s.start, s.stop) for s in box))
             if not same(last.setdefault(key, found[t.name]),

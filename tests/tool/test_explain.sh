@@ -55,6 +55,16 @@ a_strategy_that_was_asked_for_is_told() {
   says out '[shard split] of SUNDOG_SPLIT:'
   says out "strategy  extend; asked for"
 }
+what_goes_to_the_owners_of_a_gradient_is_told() {
+  run 0 "$sundog" run -n 2 --device host --split H --view whole --record kept -- \
+    "$clients/unet" --steps 2
+  plan=$(sed -n 's/^{"plan":\([0-9]*\),.*"adjoint".*/\1/p' kept/rank-1)
+  explain --rank 1 \
+    "$(sed -n "s/^{\"call\":\([0-9]*\),.*\"by\":$plan}/\1/p" kept/rank-1 |
+      head -n 1)"
+  says out 'of rank 1: cudnnConvolutionBackwardData'
+  says out 'strategy  adjoint; auto: '
+}
 an_output_of_the_whole_view_is_where_its_parts_are() {
   run 0 "$sundog" run -n 3 --device host --split M --view whole --record kept -- \
     "$clients/linear" --steps 1
@@ -100,6 +110,7 @@ a_record_that_cannot_be_written_harms_nothing() {
 }
 
 cases a_call_is_explained a_strategy_that_was_asked_for_is_told \
+  what_goes_to_the_owners_of_a_gradient_is_told \
   an_output_of_the_whole_view_is_where_its_parts_are \
   what_is_summed_over_ranks_is_told \
   a_record_changes_nothing what_is_not_there_is_said \

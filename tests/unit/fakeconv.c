@@ -374,6 +374,13 @@ static cudnnStatus_t transform(cudnnHandle_t handle, const void *alpha,
   return CUDNN_STATUS_SUCCESS;
 }
 
+static cudnnStatus_t scale_tensor(cudnnHandle_t handle,
+                                  const cudnnTensorDescriptor_t y, void *y_data,
+                                  const void *alpha) {
+  static const float nothing = 0;
+  return transform(handle, &nothing, y, y_data, alpha, y, y_data);
+}
+
 static const job_fake_t *own_table;
 static int own_count;
 
@@ -395,6 +402,7 @@ static void *find(sdg_library_t library, const char *name) {
       JOB_FAKE(cudnnSetConvolutionGroupCount, set_nothing),
       JOB_FAKE(cudnnSetConvolutionMathType, set_nothing),
       JOB_FAKE(cudnnTransformTensor, transform),
+      JOB_FAKE(cudnnScaleTensor, scale_tensor),
       JOB_FAKE(cudnnConvolutionBackwardData, backward_data),
       JOB_FAKE(cudnnConvolutionBackwardFilter, backward_filter),
       JOB_FAKE(cudnnGetConvolutionBackwardDataWorkspaceSize, data_workspace),

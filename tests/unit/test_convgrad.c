@@ -22,7 +22,7 @@ enum { DIMS = 4, MAX = 12, ELEMENTS = 8192, AXES = 2 };
 // Dimensions 2 and 3 are split over the first and second axis of the mesh; N
 // instead of W, sometimes.
 typedef struct problem {
-  bool wrap[DIMS], refuse_views, sums;
+  bool wrap[DIMS], refuse_views, sums, adjoint;
   float beta;
   int axis_of[DIMS]; // -1: not split
   int64_t x_extent[DIMS], y_extent[DIMS];
@@ -161,6 +161,7 @@ static void problem_draw(problem_t *p) {
   const sdg_mesh_t *mesh = sdg_job_mesh();
   bool batch = random_in(0, 4) == 0;
   *p = (problem_t){.strategy = strategies[random_in(0, 2)],
+                   .adjoint = random_in(0, 2) == 0,
                    .refuse_views = random_in(0, 4) == 0,
                    .sums = random_in(0, 3),
                    .beta = (float)random_in(0, 2),
@@ -285,7 +286,7 @@ static void filter_make(const problem_t *p, sdg_operand_t *operand,
 static void program_make(const problem_t *p, int rank, int x_operand,
                          program_t *out) {
   *out = (program_t){
-      .section = {.strategy = p->strategy},
+      .section = {.strategy = p->strategy, .adjoint = p->adjoint},
       .tagging = {.mesh = sdg_job_mesh(),
                   .rank = rank,
                   .ranks = sdg_job_size(),
@@ -348,6 +349,8 @@ static void memory_check(const problem_t *p, const program_t *q,
   sdg_part_fini(&part);
 }
 
+static int adjoints; // plans that send rows of dx to their owners
+
 static void dgrad_run(const problem_t *p, int rank) {
   static const float one = 1;
   program_t q;
@@ -381,6 +384,7 @@ static void dgrad_run(const problem_t *p, int rank) {
     messages_check(plan, 1);
   memory_check(p, &q, plan, 1);
   plan_carry_out(&q, plan);
+  adjoints += strcmp(plan->strategy, "adjoint") == 0;
   if (plan->literal)
     REQUIRE(!sdg_cudnn_get()->cudnnConvolutionBackwardData(
         args.handle, args.alpha, args.wDesc, args.w, args.dyDesc, args.dy,
@@ -469,6 +473,8 @@ static void problems_body(int rank) {
     random_state = common;
     problem_free(&problem);
   }
+  // Every rank makes about as many as the others.
+  REQUIRE(run_one != dgrad_run || sdg_job_size() == 1 || adjoints > 0);
 }
 
 static const char *const meshes[] = {"y=3", "y=2,x=2", "y=4", "y=1"};

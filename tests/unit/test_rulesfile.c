@@ -159,6 +159,29 @@ START_TEST(the_short_form_is_one_section) {
 }
 END_TEST
 
+static sdg_section_t strategy_said(char *said) {
+  char *environment[] = {"SUNDOG_SPLIT=H", "SUNDOG_VIEW=shard", said, NULL};
+  sdg_rules_t rules;
+  ck_assert_int_eq((int)sdg_options_load(environment), 0);
+  ck_assert_int_eq((int)sdg_rules_load(sdg_options_get(), 2, &rules), 0);
+  sdg_section_t section = rules.section[0];
+  sdg_rules_fini(&rules);
+  return section;
+}
+
+START_TEST(a_strategy_is_of_the_ops_that_have_it) {
+  sdg_section_t section = strategy_said("SUNDOG_STRATEGY=adjoint");
+  ck_assert(section.adjoint && section.strategy == SDG_STRATEGY_AUTO &&
+            section.attention == SDG_STRATEGY_AUTO);
+  section = strategy_said("SUNDOG_STRATEGY=gather");
+  ck_assert(!section.adjoint && section.strategy == SDG_STRATEGY_AUTO &&
+            section.attention == SDG_STRATEGY_GATHER);
+  section = strategy_said("SUNDOG_STRATEGY=repair");
+  ck_assert(!section.adjoint && section.strategy == SDG_STRATEGY_REPAIR &&
+            section.attention == SDG_STRATEGY_AUTO);
+}
+END_TEST
+
 START_TEST(a_program_can_be_left_to_tag_its_tensors) {
   char *environment[] = {"SUNDOG_SPLIT=tags", "SUNDOG_MESH=y=2,x=2",
                          "SUNDOG_VIEW=shard", "SUNDOG_STRATEGY=extend", NULL};
@@ -457,6 +480,7 @@ int main(void) {
   tcase_add_test(cases, line_ends_and_a_byte_order_mark_do_not_matter);
   tcase_add_test(cases, several_axes_and_dimensions_are_read);
   tcase_add_test(cases, options_are_the_defaults_of_sections);
+  tcase_add_test(cases, a_strategy_is_of_the_ops_that_have_it);
   tcase_add_test(cases, a_program_can_be_left_to_tag_its_tensors);
   tcase_add_test(cases, the_mesh_option_replaces_that_of_the_file);
   tcase_add_test(cases, the_short_form_is_one_section);

@@ -172,12 +172,20 @@ class Convolution(Family):
         return bool(case["holes"])
 
     def exact(self, case):
-        return case["op"] in ("conv_forward", "conv_fused", "conv_data")
+        return case["op"] in ("conv_forward", "conv_fused") or \
+            case["op"] == "conv_data" and not sends_back(case)
+
+    def steady(self, case, setting):
+        return setting.view == "shard" or "conv_data" not in self.calls_of(
+            case) or not sends_back(case)
+
+    def calls_of(self, case):
+        return (case["op"],)
 
     def strategies(self, case, setting):
         if setting.view == "whole" or repairable(case):
-            return ("auto", "repair", "extend")
-        return ("auto", "extend")
+            return ("auto", "repair", "extend", "adjoint")
+        return ("auto", "extend", "adjoint")
 
 
 class Gradients(Convolution):
@@ -187,6 +195,9 @@ class Gradients(Convolution):
     sharded = ops
     moves = ()
     PAIR = ("conv_filter", "conv_data")
+
+    def calls_of(self, case):
+        return self.PAIR
 
     def words(self, rng, setting, case):
         super().words(rng, setting, case)
@@ -218,6 +229,12 @@ class Step(Gradients):
     ops = ("conv_step",)
     sharded = ops
     PAIR = ("conv_forward", "conv_filter", "conv_data")
+
+
+def sends_back(case):
+    """Whether rows of a data gradient may be sums of what ranks have made."""
+    return case.get("strategy", "auto") in ("auto", "adjoint") and \
+        case["type"] in ("float", "double")
 
 
 def make_holes(case, t, cut):

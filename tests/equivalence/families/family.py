@@ -68,7 +68,11 @@ class Family:
 
     def strategies(self, case, setting):
         """Those that every rank can take."""
-        return ("auto", "repair", "extend")
+        return ("auto", "repair", "extend", "adjoint")
+
+    def steady(self, case, setting):
+        """Whether the same call has the same bits wherever its operands are."""
+        return True
 
     def whole(self, case, dim):
         """What case["part"] cuts."""

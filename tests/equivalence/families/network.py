@@ -155,9 +155,13 @@ class Network(Family):
 
     def strategies(self, case, setting):
         nodes = Builder(case).nodes
-        return [s for s in ("auto", "repair", "extend")
+        return [s for s in ("auto", "repair", "extend", "adjoint")
                 if all(s in node.family.strategies(node.case, setting)
                        for node in nodes)]
+
+    def steady(self, case, setting):
+        return all(node.family.steady(node.case, setting)
+                   for node in Builder(case).nodes)
 
     def smaller(self, case):
         layers = case["net"].split("-")
