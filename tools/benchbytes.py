@@ -229,6 +229,13 @@ ROWS = [
       for k in (3, 5, 7) for ranks in (2, 4, 8)),
     *(convolution('H', (256, 128), (16, 16 * s, k, s), (4,))
       for k in (3, 5, 7) for s in (2, 4)),
+    # More outputs than inputs: a first layer, steps of a U-Net's encoder.
+    *(convolution('H', (256, 128), (c, k, 3, s), (ranks,))
+      for c, k in ((3, 64), (32, 64)) for s in (1, 2) for ranks in (2, 4)),
+    convolution('H', (256, 128), (16, 64, 3, 2), (4,)),
+    convolution('H', (256, 128), (16, 32, 5, 1), (4,)),
+    convolution('HW', (128, 128), (16, 32, 3, 1), (2, 2)),
+    convolution('D', (32, 32, 32), (8, 16, 3, 1), (4,)),
     *(convolution('HW', (128, 128), (16, 16, k, 1), mesh)
       for k in (3, 5) for mesh in ((2, 2), (2, 4))),
     convolution('D', (32, 32, 32), (8, 8, 3, 1), (4,)),
