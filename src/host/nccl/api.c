@@ -8,7 +8,7 @@
 
 #include "src/host/nccl/config.h"
 #include "src/host/nccl/group.h"
-#include "src/host/nccl/join.h"
+#include "src/host/nccl/net/join.h"
 
 /* The header declares these without their parameter lists. */
 ncclResult_t pncclGroupStart(void);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/host/nccl/progress.h"
+#include "src/host/nccl/net/progress.h"
 #include "src/host/nccl/reduce.h"
 
 /* All-reduce up to this size: every rank sends all it has to all others and

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "src/host/nccl/segment.h"
+#include "src/host/nccl/net/shm.h"
 
 typedef enum host_op_kind {
   HOST_OP_SEND,

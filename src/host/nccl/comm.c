@@ -9,8 +9,8 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "src/host/nccl/fork.h"
-#include "src/host/nccl/join.h"
+#include "src/host/nccl/net/fork.h"
+#include "src/host/nccl/net/join.h"
 #include "src/host/thread.h"
 
 static const uint64_t comm_magic = 0x6d6d6f636c63636e; /* "ncclcomm" */

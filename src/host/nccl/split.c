@@ -8,7 +8,7 @@
 #include "src/host/nccl/api.h"
 #include "src/host/nccl/config.h"
 #include "src/host/nccl/group.h"
-#include "src/host/nccl/join.h"
+#include "src/host/nccl/net/join.h"
 #include "src/host/nccl/work.h"
 
 /* What each rank tells: its wishes, then the id if it leads. */

@@ -4,7 +4,7 @@
 #ifndef SDG_TESTS_HOST_CUDNN_CASE_H
 #define SDG_TESTS_HOST_CUDNN_CASE_H
 
-#include "src/host/cudnn/engine.h"
+#include "src/host/cudnn/convolution/engine/engine.h"
 
 /* The same numbers from the same seed everywhere. */
 void case_seed(uint64_t seed);

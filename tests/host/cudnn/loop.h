@@ -4,7 +4,7 @@
 #ifndef SDG_TESTS_HOST_CUDNN_LOOP_H
 #define SDG_TESTS_HOST_CUDNN_LOOP_H
 
-#include "src/host/cudnn/engine.h"
+#include "src/host/cudnn/convolution/engine/engine.h"
 
 /* A tensor of a case (FLOAT, DOUBLE, HALF or BFLOAT16), with what is expected
  * at each element of its memory. Strides are not negative. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/host/cudnn/transpose.h"
+#include "src/host/cudnn/base/transpose.h"
 #include "tests/unit/harness.h"
 
 typedef bool (*engine_fn)(const host_conv_t *conv);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/host/cudnn/engine.h"
+#include "src/host/cudnn/convolution/engine/engine.h"
 #include "tests/host/cudnn/case.h"
 #include "tests/host/cudnn/loop.h"
 #include "tests/host/cudnn/tensor.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/host/cudnn/matrix.h"
+#include "src/host/cudnn/convolution/engine/matrix.h"
 #include "tests/unit/harness.h"
 
 START_TEST(matrix_equals_the_loop) {

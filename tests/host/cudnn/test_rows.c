@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "src/host/cudnn/rows.h"
+#include "src/host/cudnn/base/rows.h"
 #include "tests/host/cudnn/case.h"
 #include "tests/unit/harness.h"
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/host/cudnn/scratch.h"
+#include "src/host/cudnn/base/scratch.h"
 #include "tests/host/cudnn/case.h"
 #include "tests/host/cudnn/loop.h"
 #include "tests/unit/harness.h"

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The structure behind a stream's handle: a queue, its counters, its worker. */
+#ifndef SDG_SRC_HOST_CUDART_STREAM_QUEUE_H
+#define SDG_SRC_HOST_CUDART_STREAM_QUEUE_H
+
+#include <pthread.h>
+
+#include "src/host/cudart/graph/capture.h"
+
+enum {
+  HOST_WORKER_NONE = 0,
+  HOST_WORKER_AWAKE,
+  HOST_WORKER_ASLEEP,
+};
+
+typedef struct host_node {
+  struct host_node *next;
+  host_work_t work;
+  _Alignas(16) char payload[HOST_PAYLOAD_BYTES];
+} host_node_t;
+
+struct CUstream_st {
+  _Atomic bool alive;    /* has a handle */
+  _Atomic bool blocking; /* takes part in the rules of the legacy stream */
+  unsigned flags;
+  int priority;
+  unsigned long long id;
+  host_tips_t tips;     /* of its capture; guarded by the lock of captures */
+  pthread_mutex_t lock; /* the list of nodes and the worker's start */
+  host_node_t *first, *last;
+  host_node_t *spare; /* nodes for later work; never freed */
+  _Atomic uint64_t submitted;
+  _Alignas(64) _Atomic uint64_t completed;
+  _Atomic uint64_t wanted;     /* ticket from which on the bell rings */
+  _Atomic uint32_t bell;       /* of those that sleep for a point: a futex */
+  _Atomic uint32_t worker;     /* WORKER_*: a futex */
+  _Atomic int owner;           /* 1 while a thread executes */
+  _Atomic uint64_t joined;     /* last ticket of the legacy waited for here */
+  _Atomic uint64_t legacy_saw; /* last ticket here the legacy waits for */
+};
+
+#pragma GCC visibility push(hidden)
+
+/* Appends without regard to other streams. On failure the work is released. */
+cudaError_t host_queue_push(host_stream_t *stream, const host_work_t *work,
+                            host_point_t *out_point);
+
+#pragma GCC visibility pop
+
+static inline bool host_queue_pending(host_stream_t *stream) {
+  return atomic_load(&stream->submitted) != atomic_load(&stream->completed);
+}
+
+#endif

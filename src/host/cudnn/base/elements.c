@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elements of any type, read and written as doubles.
+#include "src/host/cudnn/base/number.h"
+#include "src/host/cudnn/base/view.h"
+
+#define LOAD(T, value)                                                         \
+  do {                                                                         \
+    const T *restrict p = from;                                                \
+    if (step == 1)                                                             \
+      for (int64_t i = 0; i < count; i++) {                                    \
+        T v = p[i];                                                            \
+        to[i] = (value);                                                       \
+      }                                                                        \
+    else                                                                       \
+      for (int64_t i = 0; i < count; i++) {                                    \
+        T v = p[i * step];                                                     \
+        to[i] = (value);                                                       \
+      }                                                                        \
+  } while (0)
+
+void host_elements_load(cudnnDataType_t type, const void *from, int64_t step,
+                        int64_t count, double *to) {
+  switch ((int)type) {
+  case CUDNN_DATA_FLOAT:
+    LOAD(float, v);
+    return;
+  case CUDNN_DATA_DOUBLE:
+    LOAD(double, v);
+    return;
+  case CUDNN_DATA_HALF:
+    LOAD(uint16_t, host_half_load(v));
+    return;
+  case CUDNN_DATA_BFLOAT16:
+    LOAD(uint16_t, host_bfloat_load(v));
+    return;
+  case CUDNN_DATA_INT8:
+    LOAD(int8_t, v);
+    return;
+  case CUDNN_DATA_UINT8:
+    LOAD(uint8_t, v);
+    return;
+  case CUDNN_DATA_INT32:
+    LOAD(int32_t, v);
+    return;
+  }
+}
+
+/* GPUs scale as float: 0.05f * 10 is a tie, which doubles would not see. */
+static double integer(float scaled, double low, double high) {
+  if (scaled != scaled)
+    return 0;
+  double value = nearbyintf(scaled);
+  return value < low ? low : value > high ? high : value;
+}
+
+static double whole(double value, double low, double high) {
+  if (value != value)
+    return 0;
+  value = nearbyint(value);
+  return value < low ? low : value > high ? high : value;
+}
+
+/* Every way is written out: those that are dense vectorise. */
+#define STORE_BY(T, at, blend, old, rounded)                                   \
+  for (int64_t i = 0; i < count; i++) {                                        \
+    double r = alpha * from[i];                                                \
+    if (blend) {                                                               \
+      T v = p[at];                                                             \
+      r += beta * (double)(old);                                               \
+    }                                                                          \
+    p[at] = (T)(rounded);                                                      \
+  }
+#define STORE(T, old, rounded)                                                 \
+  do {                                                                         \
+    T *restrict p = to;                                                        \
+    if (step == 1 && beta == 0)                                                \
+      STORE_BY(T, i, false, old, rounded)                                      \
+    else if (step == 1)                                                        \
+      STORE_BY(T, i, true, old, rounded)                                       \
+    else                                                                       \
+      STORE_BY(T, i *step, beta != 0, old, rounded)                            \
+  } while (0)
+
+void host_elements_store(cudnnDataType_t type, void *to, int64_t step,
+                         int64_t count, double alpha, const double *from,
+                         double beta) {
+  switch ((int)type) {
+  case CUDNN_DATA_FLOAT:
+    STORE(float, v, r);
+    return;
+  case CUDNN_DATA_DOUBLE:
+    STORE(double, v, r);
+    return;
+  case CUDNN_DATA_HALF:
+    STORE(uint16_t, host_half_load(v), host_half_round(host_round_to_odd(r)));
+    return;
+  case CUDNN_DATA_BFLOAT16:
+    STORE(uint16_t, host_bfloat_load(v),
+          host_bfloat_round(host_round_to_odd(r)));
+    return;
+  case CUDNN_DATA_INT8:
+    STORE(int8_t, v, integer((float)r, INT8_MIN, INT8_MAX));
+    return;
+  case CUDNN_DATA_UINT8:
+    STORE(uint8_t, v, integer((float)r, 0, UINT8_MAX));
+    return;
+  case CUDNN_DATA_INT32:
+    STORE(int32_t, v, whole(r, INT32_MIN, INT32_MAX));
+    return;
+  }
+}

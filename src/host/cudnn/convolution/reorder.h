@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The order in which NVIDIA's kernels want filters and biases of INT8x32. */
+#ifndef SDG_SRC_HOST_CUDNN_CONVOLUTION_REORDER_H
+#define SDG_SRC_HOST_CUDNN_CONVOLUTION_REORDER_H
+
+#include "src/host/cudnn/convolution/engine/engine.h"
+
+/* Replaces a dense w of K C D H W, and a bias if not NULL, by what the
+ * reordered ones in memory were before; K and C are multiples of 32. */
+void host_reorder_undo(const host_conv_t *conv, double *w, double *bias);
+
+#endif

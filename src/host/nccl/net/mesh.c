@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Connections of every rank with every other. */
+#include "src/host/nccl/net/mesh.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <time.h>
+
+#include "src/host/nccl/net/fork.h"
+
+enum { POLL_MS = 20, GUESTS = 32, GUEST_MS = 5000 };
+
+/* Somebody who has connected and not yet said all of MEET. */
+typedef struct guest {
+  int fd; /* -1: none */
+  int64_t since_ms;
+  host_inbox_t inbox;
+  host_nonces_t nonces;
+} guest_t;
+
+/* How far a connection of ours is. */
+typedef enum stage {
+  STAGE_CALLING,
+  STAGE_CALLED, /* CHALLENGE is to come */
+  STAGE_SAID,   /* MEET; its answer is to come */
+} stage_t;
+
+typedef struct meeting {
+  host_mesh_t *mesh;
+  const host_offer_t *offer;
+  int rank, ranks;
+  stage_t stage[HOST_RANKS_MAX];        /* of the connections of ours */
+  host_nonces_t nonces[HOST_RANKS_MAX]; /* of these */
+  bool met[HOST_RANKS_MAX];             /* heard MEET, on any */
+  host_inbox_t inbox;                   /* of answers */
+  guest_t guest[GUESTS];
+  struct pollfd polls[HOST_RANKS_MAX + GUESTS + 2];
+} meeting_t;
+
+static int64_t now_ms(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+void host_mesh_init(host_mesh_t *mesh) {
+  memset(mesh, 0, sizeof(*mesh));
+  mesh->listener = -1;
+  for (int i = 0; i < HOST_RANKS_MAX; i++)
+    mesh->fd[i] = -1;
+}
+
+void host_mesh_fini(host_mesh_t *mesh) {
+  host_fork_close(mesh->listener);
+  for (int i = 0; i < HOST_RANKS_MAX; i++)
+    host_fork_close(mesh->fd[i]);
+}
+
+ncclResult_t host_mesh_listen(host_mesh_t *mesh, host_address_t *out_address) {
+  mesh->listener = host_net_listen(out_address);
+  return mesh->listener < 0 ? ncclSystemError : ncclSuccess;
+}
+
+static int connection_error(int fd) {
+  int error = 0;
+  socklen_t bytes = sizeof(error);
+  return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes) != 0 ? errno
+                                                                   : error;
+}
+
+ncclResult_t host_mesh_await_connection(int fd, const atomic_bool *stop) {
+  struct pollfd wait = {.fd = fd, .events = POLLOUT};
+  while (!atomic_load(stop))
+    if (poll(&wait, 1, POLL_MS) > 0)
+      return connection_error(fd) == 0 ? ncclSuccess : ncclRemoteError;
+  return HOST_STOPPED;
+}
+
+static void guest_drop(guest_t *guest) {
+  host_fork_close(guest->fd);
+  *guest = (guest_t){.fd = -1};
+}
+
+static bool meet_say(const meeting_t *meeting, int fd, int peer,
+                     const host_nonces_t *nonces) {
+  host_packet_t packet = {
+      .word = HOST_WORD_MEET, .rank = meeting->rank, .result = peer};
+  memcpy(packet.nonce, nonces->caller, sizeof(packet.nonce));
+  host_packet_prove(&packet, meeting->offer, nonces);
+  return host_packet_send(fd, &packet, -1);
+}
+
+static bool meet_is(const meeting_t *meeting, const host_packet_t *packet,
+                    const host_nonces_t *nonces) {
+  return packet->word == HOST_WORD_MEET && packet->result == meeting->rank &&
+         host_packet_proves(packet, meeting->offer, nonces);
+}
+
+static void guest_hear(meeting_t *meeting, guest_t *guest) {
+  const host_packet_t *packet = &guest->inbox.packet;
+  int got = host_packet_recv(guest->fd, &guest->inbox, NULL);
+  if (got == 0)
+    return;
+  memcpy(guest->nonces.caller, packet->nonce, sizeof(packet->nonce));
+  if (got < 0 || !meet_is(meeting, packet, &guest->nonces) ||
+      packet->rank <= meeting->rank || packet->rank >= meeting->ranks ||
+      meeting->met[packet->rank] ||
+      !meet_say(meeting, guest->fd, packet->rank, &guest->nonces)) {
+    guest_drop(guest);
+    return;
+  }
+  meeting->mesh->fd[packet->rank] = guest->fd;
+  meeting->met[packet->rank] = true;
+  *guest = (guest_t){.fd = -1};
+}
+
+static void guests_accept(meeting_t *meeting) {
+  for (;;) {
+    int fd = host_fork_guard(accept4(meeting->mesh->listener, NULL, NULL,
+                                     SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (fd < 0)
+      return;
+    /* The oldest gives way: nobody can hold on to all places. */
+    guest_t *at = &meeting->guest[0];
+    for (int i = 0; i < GUESTS && at->fd >= 0; i++)
+      if (meeting->guest[i].fd < 0 || meeting->guest[i].since_ms < at->since_ms)
+        at = &meeting->guest[i];
+    guest_drop(at);
+    *at = (guest_t){.fd = fd, .since_ms = now_ms()};
+    if (!host_packet_challenge(fd, &at->nonces))
+      guest_drop(at);
+  }
+}
+
+/* What a rank below this one has said: one small packet, which comes whole. */
+static bool peer_hear(meeting_t *meeting, int peer) {
+  int fd = meeting->mesh->fd[peer];
+  const host_packet_t *packet = &meeting->inbox.packet;
+  host_nonces_t *nonces = &meeting->nonces[peer];
+  meeting->inbox.got = 0;
+  int got = host_packet_recv(fd, &meeting->inbox, NULL);
+  if (got <= 0)
+    return got == 0;
+  if (meeting->stage[peer] == STAGE_SAID)
+    return meeting->met[peer] =
+               meet_is(meeting, packet, nonces) && packet->rank == peer;
+  memcpy(nonces->called, packet->nonce, sizeof(packet->nonce));
+  if (packet->word != HOST_WORD_CHALLENGE ||
+      !host_packet_random(nonces->caller, sizeof(nonces->caller)) ||
+      !meet_say(meeting, fd, peer, nonces))
+    return false;
+  meeting->stage[peer] = STAGE_SAID;
+  return true;
+}
+
+/* A rank below this one: connected, or it says something, or neither: then
+ * again. */
+static void peer_serve(meeting_t *meeting, int peer) {
+  int *fd = &meeting->mesh->fd[peer];
+  bool calling = meeting->stage[peer] == STAGE_CALLING;
+  if (calling ? connection_error(*fd) == 0 : peer_hear(meeting, peer)) {
+    if (calling)
+      meeting->stage[peer] = STAGE_CALLED;
+    return;
+  }
+  host_fork_close(*fd);
+  *fd = -1;
+  meeting->stage[peer] = STAGE_CALLING;
+  nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+}
+
+static bool complete(const meeting_t *meeting) {
+  for (int peer = 0; peer < meeting->ranks; peer++)
+    if (peer != meeting->rank && !meeting->met[peer])
+      return false;
+  return true;
+}
+
+static ncclResult_t step(meeting_t *meeting, int maker) {
+  struct pollfd *polls = meeting->polls;
+  int guests = meeting->rank, count = guests + GUESTS;
+  for (int peer = 0; peer < meeting->rank; peer++) {
+    if (meeting->mesh->fd[peer] < 0)
+      meeting->mesh->fd[peer] =
+          host_net_connect_begin(&meeting->mesh->place[peer]);
+    polls[peer] = (struct pollfd){
+        .fd = meeting->met[peer] ? -1 : meeting->mesh->fd[peer],
+        .events = meeting->stage[peer] == STAGE_CALLING ? POLLOUT : POLLIN};
+  }
+  for (int i = 0; i < GUESTS; i++)
+    polls[guests + i] =
+        (struct pollfd){.fd = meeting->guest[i].fd, .events = POLLIN};
+  polls[count] =
+      (struct pollfd){.fd = meeting->mesh->listener, .events = POLLIN};
+  polls[count + 1] = (struct pollfd){.fd = maker, .events = POLLIN};
+  if (poll(polls, (nfds_t)count + 2, POLL_MS) < 0)
+    return errno == EINTR ? ncclSuccess : ncclSystemError;
+  if (polls[count + 1].revents != 0)
+    return ncclRemoteError;
+  for (int peer = 0; peer < meeting->rank; peer++)
+    if (polls[peer].fd >= 0 && polls[peer].revents != 0)
+      peer_serve(meeting, peer);
+  int64_t now = now_ms();
+  for (int i = 0; i < GUESTS; i++) {
+    guest_t *guest = &meeting->guest[i];
+    if (guest->fd >= 0 && polls[guests + i].revents != 0)
+      guest_hear(meeting, guest);
+    else if (guest->fd >= 0 && now - guest->since_ms > GUEST_MS)
+      guest_drop(guest);
+  }
+  if (polls[count].revents != 0)
+    guests_accept(meeting);
+  return ncclSuccess;
+}
+
+ncclResult_t host_mesh_connect(host_mesh_t *mesh, const host_offer_t *offer,
+                               int rank, int ranks, int maker,
+                               const atomic_bool *stop) {
+  meeting_t meeting = {
+      .mesh = mesh, .offer = offer, .rank = rank, .ranks = ranks};
+  for (int i = 0; i < GUESTS; i++)
+    meeting.guest[i].fd = -1;
+  ncclResult_t result = ncclSuccess;
+  while (result == ncclSuccess && !complete(&meeting))
+    result = atomic_load(stop) ? HOST_STOPPED : step(&meeting, maker);
+  for (int i = 0; i < GUESTS; i++)
+    guest_drop(&meeting.guest[i]);
+  return result;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What ranks and the maker of their unique id say to each other while they
+ * meet: the id, its addresses, and packets that may carry a descriptor.
+ *
+ * Who is called begins with CHALLENGE, a random number; what is said then bears
+ * a proof that its speaker knows the secret of the id, which itself is never
+ * sent.
+ *
+ * Conversation, one packet each: HELLO from every rank; when all have come,
+ * SEGMENT with the descriptor to each, then LOCK to each once the maker has
+ * closed its own copy (closing any copy drops the locks of the process that
+ * announce its rank); READY from each that mapped and locked; GO to each.
+ * Whoever ends before GO closes its connection, which fails all others.
+ *
+ * Where the ranks are on several machines: in place of SEGMENT and LOCK a PLACE
+ * for every rank; each connects to those below it and says MEET there, which is
+ * answered by MEET; READY from each that is connected with all others. Whose
+ * connection ends before an answer tries again: it was taken for a stranger
+ * that holds on to its place. */
+#ifndef SDG_SRC_HOST_NCCL_NET_PACKET_H
+#define SDG_SRC_HOST_NCCL_NET_PACKET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/un.h>
+
+#include <nccl.h>
+
+#include "src/host/nccl/net/machine.h"
+#include "src/sha256.h"
+
+/* First bytes of an id of this library. */
+#define HOST_OFFER_MAGIC "hostnccl"
+
+enum { HOST_NAME_BYTES = 16, HOST_SECRET_BYTES = 16, HOST_NONCE_BYTES = 16 };
+
+/* What a ncclUniqueId holds. The name can be listed by every user of the
+ * machine, the secret cannot. */
+typedef struct host_offer {
+  char magic[8];
+  unsigned char name[HOST_NAME_BYTES];
+  unsigned char secret[HOST_SECRET_BYTES];
+  uint64_t machine;       /* of the maker */
+  host_address_t address; /* for ranks of other machines; all zero: none */
+  char zero[NCCL_UNIQUE_ID_BYTES - 8 - HOST_NAME_BYTES - HOST_SECRET_BYTES - 8 -
+            sizeof(host_address_t) - 4];
+} host_offer_t;
+_Static_assert(sizeof(host_offer_t) == sizeof(ncclUniqueId),
+               "an id is 128 bytes");
+
+typedef enum host_word {
+  HOST_WORD_HELLO = 1,
+  HOST_WORD_SEGMENT,
+  HOST_WORD_LOCK,
+  HOST_WORD_READY,
+  HOST_WORD_GO,
+  HOST_WORD_FAIL,
+  HOST_WORD_PLACE,
+  HOST_WORD_MEET,
+  HOST_WORD_CHALLENGE,
+} host_word_t;
+
+typedef struct host_packet {
+  int32_t word;
+  int32_t rank;   /* HELLO, MEET: the speaker's; PLACE: whose */
+  int32_t ranks;  /* HELLO */
+  int32_t result; /* FAIL: ncclResult_t; MEET: the rank that is meant */
+  int32_t pid;    /* HELLO */
+  int32_t zero;
+  uint64_t machine;       /* HELLO */
+  host_address_t address; /* HELLO, PLACE; all zero: none */
+  char zero_too[4];
+  unsigned char nonce[HOST_NONCE_BYTES]; /* CHALLENGE; HELLO, MEET of who
+                                            called: the caller's */
+  unsigned char proof[SDG_SHA256_BYTES]; /* all but CHALLENGE */
+} host_packet_t;
+
+/* The two random numbers of a connection. */
+typedef struct host_nonces {
+  unsigned char called[HOST_NONCE_BYTES], caller[HOST_NONCE_BYTES];
+} host_nonces_t;
+
+bool host_packet_random(void *out, size_t bytes);
+
+/* Makes the number of who was called, and tells the caller. */
+bool host_packet_challenge(int fd, host_nonces_t *out_nonces);
+
+/* Fills in the proof of a packet that is complete, and says whether that of one
+ * that has come is right. */
+void host_packet_prove(host_packet_t *packet, const host_offer_t *offer,
+                       const host_nonces_t *nonces);
+bool host_packet_proves(const host_packet_t *packet, const host_offer_t *offer,
+                        const host_nonces_t *nonces);
+
+/* Where the maker of the id listens: an abstract address. */
+socklen_t host_packet_address(const host_offer_t *offer,
+                              struct sockaddr_un *out_address);
+
+/* The process at the other end, if it is of our user (0 if it is not visible
+ * from here); otherwise -1. */
+pid_t host_packet_same_user(int fd);
+
+/* Sends a packet, with the descriptor `carried` unless it is -1. */
+bool host_packet_send(int fd, const host_packet_t *packet, int carried);
+
+/* A packet that may come in pieces. */
+typedef struct host_inbox {
+  host_packet_t packet;
+  size_t got;
+} host_inbox_t;
+
+/* Reads what is there without waiting: 1 when the packet is complete (the next
+ * call begins another), 0 when not yet, -1 for the end of the connection.
+ * *out_carried (may be NULL) is a guarded descriptor, or left alone. */
+int host_packet_recv(int fd, host_inbox_t *inbox, int *out_carried);
+
+#endif
