@@ -77,8 +77,8 @@ VECTOR_MEMBERS = {
 # By the C type of a pointer.
 VECTOR_TYPES = {'float': 'CUDA_R_32F', 'double': 'CUDA_R_64F',
                 'cuComplex': 'CUDA_C_32F', 'cuDoubleComplex': 'CUDA_C_64F'}
-OPERANDS_MAX = 12  # SDG_OPERANDS_MAX of src/call.h
-ACCESSES_MAX = 32  # SDG_ACCESSES_MAX of src/touch.h
+OPERANDS_MAX = 12  # SDG_OPERANDS_MAX of src/call/call.h
+ACCESSES_MAX = 32  # SDG_ACCESSES_MAX of src/call/memory_access.h
 
 
 class Parameter:
@@ -695,8 +695,8 @@ def probes_c(entries):
            '/* Nothing of ours is found through the global offset table. */',
            '#pragma GCC visibility push(hidden)',
            '#include "interpose/capture.h"', '#include "interpose/slot.h"',
-           '#include "rules/args.h"', '#include "src/hint.h"',
-           '#include "src/job.h"', '#include "src/tag.h"', '#pragma GCC visibility pop', '',
+           '#include "rules/args.h"', '#include "src/geometry/hint.h"',
+           '#include "src/job/job.h"', '#include "src/call/tag.h"', '#pragma GCC visibility pop', '',
            '#define LIKELY(condition) __builtin_expect(!!(condition), 1)',
            '#define COLD __attribute__((noinline, cold))',
            '/* Compilers that know no musttail jump when they optimise; a test',

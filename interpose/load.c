@@ -13,12 +13,12 @@
 #include "rules/registry.h"
 #include "rules/setup.h"
 #include "rules/values.h"
-#include "src/job.h"
-#include "src/launcher.h"
-#include "src/log.h"
-#include "src/options.h"
-#include "src/record.h"
-#include "src/trace.h"
+#include "src/base/log.h"
+#include "src/base/options.h"
+#include "src/bootstrap/launcher.h"
+#include "src/job/job.h"
+#include "src/observe/inspect_record.h"
+#include "src/observe/trace.h"
 
 static void options_read(void) {
   sdg_library_set_finder(sdg_real_function);

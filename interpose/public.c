@@ -6,10 +6,10 @@
 #include "interpose/load.h"
 #include "interpose/slot.h"
 #include "rules/label.h"
-#include "src/range.h"
-#include "src/status.h"
-#include "src/tag.h"
-#include "src/thread.h"
+#include "src/base/status.h"
+#include "src/call/range.h"
+#include "src/call/tag.h"
+#include "src/job/thread.h"
 
 const char *sundog_version(void) {
   return SUNDOG_VERSION;

@@ -6,14 +6,15 @@
 
 #include <stdbool.h>
 
-#include "src/vendor.h"
+#include "src/base/vendor.h"
 
 /* The real function of an entry, NULL while its library is not loaded. Never
  * loads one. The library that holds it stays loaded for ever after. */
 void *sdg_real_find(int entry);
 
-/* Finder for the tables of vendor functions (src/vendor.h): like sdg_real_find,
- * and loads the CUDA runtime and NCCL where the process has none. */
+/* Finder for the tables of vendor functions (src/base/vendor.h): like
+ * sdg_real_find, and loads the CUDA runtime and NCCL where the process has
+ * none. */
 void *sdg_real_function(sdg_library_t library, const char *name);
 
 /* The program was given `address` for this entry by dlsym. Returns true if a

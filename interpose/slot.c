@@ -7,8 +7,8 @@
 #include "rules/inspect.h"
 #include "rules/registry.h"
 #include "rules/setup.h"
-#include "src/job.h"
-#include "src/record.h"
+#include "src/job/job.h"
+#include "src/observe/inspect_record.h"
 
 static atomic_bool disarmed;
 static bool ops_kept; // in a child made by fork

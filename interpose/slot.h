@@ -11,9 +11,9 @@
 #include "rules/args.h"
 #include "rules/gemm.h"
 #include "rules/vector.h"
-#include "src/call.h"
-#include "src/touch.h"
-#include "src/vendor.h"
+#include "src/base/vendor.h"
+#include "src/call/call.h"
+#include "src/call/memory_access.h"
 
 enum { SDG_ENTRY_NOWHERE = SDG_NOWHERE };
 

@@ -4,7 +4,7 @@
 #ifndef SDG_RULES_ASSEMBLE_H
 #define SDG_RULES_ASSEMBLE_H
 
-#include "src/plan.h"
+#include "src/plan/plan.h"
 
 /* What this rank has: rows of slab `to` outside `domain` (in its coordinates)
  * become zero, and those that the transfer finds here are copied from slab

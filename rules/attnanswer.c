@@ -9,7 +9,7 @@
 #include "rules/attndesc.h"
 #include "rules/sequence.h"
 #include "rules/vendor.h"
-#include "src/tag.h"
+#include "src/call/tag.h"
 
 static int64_t lesser(int64_t a, int64_t b) {
   return a < b ? a : b;

@@ -5,7 +5,7 @@
 
 #include "rules/attndesc.h"
 #include "rules/band.h"
-#include "src/call.h"
+#include "src/call/call.h"
 
 typedef enum sdg_attention_kind {
   SDG_ATTENTION_FORWARD,

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "src/call.h"
-#include "src/status.h"
+#include "src/base/status.h"
+#include "src/call/call.h"
 
 /* The values of cudnnSetAttnDescriptor. */
 typedef struct sdg_attndesc {

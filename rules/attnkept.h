@@ -6,8 +6,8 @@
 #define SDG_RULES_ATTNKEPT_H
 
 #include "rules/band.h"
-#include "src/placement.h"
-#include "src/status.h"
+#include "src/base/status.h"
+#include "src/geometry/placement.h"
 
 typedef struct sdg_attnkept {
   sdg_windows_t windows; /* of all queries; owned */

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "rules/sequence.h"
-#include "src/job.h"
-#include "src/tag.h"
+#include "src/call/tag.h"
+#include "src/job/job.h"
 
 static size_t count_of(const sdg_attnlengths_t *l) {
   return (size_t)(l->batches * l->beams);

@@ -14,7 +14,7 @@
 
 #include "rules/merge.h"
 #include "rules/vendor.h"
-#include "src/vendor.h"
+#include "src/base/vendor.h"
 
 // Vectors with a number for each query, one after the other in memory; indices
 // of the keys follow.

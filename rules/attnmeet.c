@@ -8,7 +8,7 @@
 #include "rules/sequence.h"
 #include "rules/setup.h"
 #include "rules/tagging.h"
-#include "src/tag.h"
+#include "src/call/tag.h"
 
 sdg_status_t sdg_attn_section(const sdg_call_t *call,
                               const sdg_tagging_t *tagging, int queries,

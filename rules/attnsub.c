@@ -9,7 +9,7 @@
 #include "rules/sequence.h"
 #include "rules/subcallstate.h"
 #include "rules/vendor.h"
-#include "src/vendor.h"
+#include "src/base/vendor.h"
 
 enum { Q, K, V, O, SEQUENCES, MORE = SEQUENCES };
 

@@ -5,8 +5,8 @@
 
 #include "rules/attnplan.h"
 #include "rules/tagging.h"
-#include "src/job.h"
-#include "src/log.h"
+#include "src/base/log.h"
+#include "src/job/job.h"
 
 static bool is_cut(const sdg_placement_t *placement, int dim) {
   return placement->part[dim].pieces > 1;

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "src/box.h"
+#include "src/geometry/box.h"
 
 /* Query t sees the keys from t - left to t + right, those that there are. */
 typedef struct sdg_band {

@@ -5,7 +5,7 @@
 #define SDG_RULES_BRING_H
 
 #include "rules/rule.h"
-#include "src/transfer.h"
+#include "src/geometry/transfer.h"
 
 /* One tensor on its way. */
 typedef struct sdg_bring {

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "src/part.h"
+#include "src/geometry/part.h"
 
 enum { LINKS = 128, DEPTH = 32 };
 

@@ -9,8 +9,8 @@
 
 #include "rules/plancache.h"
 #include "rules/rule.h"
-#include "src/digests.h"
-#include "src/options.h"
+#include "src/base/options.h"
+#include "src/job/digests.h"
 
 /* SUNDOG_COMPARE, and always where SUNDOG_CHECK is set. */
 sdg_comparing_t sdg_compare_how(void);

@@ -117,8 +117,8 @@ sdg_status_t sdg_dgrad_init_whole(const sdg_call_t *call,
 void sdg_dgrad_fini(sdg_dgrad_t *dgrad);
 
 /* This rank's rows of dx; what `rank` of the job needs of dy for its own, all
- * images together, which may go around dy's ends (src/ring.h). Channels
- * included. */
+ * images together, which may go around dy's ends (src/geometry/ring.h).
+ * Channels included. */
 sdg_box_t sdg_dgrad_owned(const sdg_dgrad_t *dgrad);
 sdg_box_t sdg_dgrad_need(const sdg_dgrad_t *dgrad, const sdg_tagging_t *tagging,
                          int rank);

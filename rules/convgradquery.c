@@ -7,7 +7,7 @@
 #include "rules/args.h"
 #include "rules/convwgrad.h"
 #include "rules/vendor.h"
-#include "src/scratch.h"
+#include "src/exchange/scratch.h"
 
 enum { ALIGN_BYTES = 256 }; // of tensors in scratch
 

@@ -9,7 +9,7 @@
 #include "rules/tagging.h"
 #include "rules/vendor.h"
 #include "rules/windowplan.h"
-#include "src/exec.h"
+#include "src/exchange/exec.h"
 
 // One call of the real function within the plan.
 typedef struct sub_call {

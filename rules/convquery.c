@@ -4,8 +4,8 @@
 #include "rules/args.h"
 #include "rules/conv.h"
 #include "rules/vendor.h"
-#include "src/plan.h"
-#include "src/scratch.h"
+#include "src/exchange/scratch.h"
+#include "src/plan/plan.h"
 
 static int64_t y_size(const sdg_conv_t *conv, int d) {
   return conv->op.y_box.dim[d].hi - conv->op.y_box.dim[d].lo;

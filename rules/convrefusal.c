@@ -4,7 +4,7 @@
 
 #include "rules/conv.h"
 #include "rules/vendor.h"
-#include "src/plan.h"
+#include "src/plan/plan.h"
 
 // All of the op: the global tensors.
 static sdg_window_piece_t whole_piece(const sdg_conv_t *conv) {

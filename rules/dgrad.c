@@ -6,7 +6,7 @@
 #include "rules/convgrad.h"
 #include "rules/tagging.h"
 #include "rules/windowback.h"
-#include "src/ring.h"
+#include "src/geometry/ring.h"
 
 // Extents of dx from which the convolution makes this many rows of dy:
 // [lo, hi).

@@ -12,11 +12,11 @@
 #include "rules/kept.h"
 #include "rules/keptslot.h"
 #include "rules/step.h"
-#include "src/job.h"
-#include "src/options.h"
-#include "src/report.h"
-#include "src/thread.h"
-#include "src/update.h"
+#include "src/base/options.h"
+#include "src/exchange/update.h"
+#include "src/job/job.h"
+#include "src/job/thread.h"
+#include "src/observe/report.h"
 
 // Of a calling thread.
 typedef struct state {

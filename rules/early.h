@@ -23,7 +23,7 @@
 
 #include "rules/plancache.h"
 #include "rules/rule.h"
-#include "src/buffer.h"
+#include "src/geometry/buffer.h"
 
 /* Shard view, a plan that was just made: readies it for its part. */
 void sdg_early_ready(const sdg_call_t *call, const sdg_rule_t *rule,

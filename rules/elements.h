@@ -4,8 +4,8 @@
 #ifndef SDG_RULES_ELEMENTS_H
 #define SDG_RULES_ELEMENTS_H
 
-#include "src/buffer.h"
-#include "src/touch.h"
+#include "src/call/memory_access.h"
+#include "src/geometry/buffer.h"
 
 /* Whether a touch that is `elementwise` may be carried out on what each rank
  * has: every element that is right here, of what it writes, is made of elements

@@ -7,9 +7,9 @@
 
 #include "rules/instep.h"
 #include "rules/memory.h"
-#include "src/exchange.h"
-#include "src/job.h"
-#include "src/thread.h"
+#include "src/exchange/exchange.h"
+#include "src/job/job.h"
+#include "src/job/thread.h"
 
 // Replaces `bytes` bytes by the first rank's.
 static sdg_status_t first_take(const char *entry_name, void *data,

@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 #include "rules/rulesfile.h"
-#include "src/status.h"
+#include "src/base/status.h"
 
 /* A call has returned a value through a pointer: nothing is done if that is to
  * device memory. Collective, for the thread that makes tagged calls; any

@@ -4,8 +4,8 @@
 
 #include "rules/keptslot.h"
 #include "rules/step.h"
-#include "src/fetch.h"
-#include "src/options.h"
+#include "src/base/options.h"
+#include "src/exchange/fetch.h"
 
 static sdg_layout_t own_layout(const sdg_plan_t *plan, const sdg_held_t *held) {
   const sdg_slab_t *slab = &plan->slab[held->own];

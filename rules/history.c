@@ -13,11 +13,11 @@
 
 #include "rules/product.h"
 #include "rules/tagging.h"
-#include "src/job.h"
-#include "src/jsontext.h"
-#include "src/options.h"
-#include "src/sigguard.h"
-#include "src/thread.h"
+#include "src/base/json_text.h"
+#include "src/base/options.h"
+#include "src/base/signal_guard.h"
+#include "src/job/job.h"
+#include "src/job/thread.h"
 
 // Programs that set their descriptors anew make equal plans again and again.
 enum { REMEMBERED = 4096 };

@@ -8,9 +8,9 @@
 #include "rules/compare.h"
 #include "rules/instep.h"
 #include "rules/uploads.h"
-#include "src/digests.h"
-#include "src/job.h"
-#include "src/options.h"
+#include "src/base/options.h"
+#include "src/job/digests.h"
+#include "src/job/job.h"
 
 // What of a call is new: bits of operands that are read for the first time; a
 // number of what was copied to the others.

@@ -5,7 +5,7 @@
 #define SDG_RULES_INPUTS_H
 
 #include "rules/rule.h"
-#include "src/buffer.h"
+#include "src/geometry/buffer.h"
 
 /* Compares what a tagged call reads and no tagged call has made, or read
  * before (SUNDOG_COMPARE): its bytes at its first use, or, of what the program

@@ -12,7 +12,7 @@
 #include "rules/sequence.h"
 #include "rules/uploads.h"
 #include "rules/vendor.h"
-#include "src/record.h"
+#include "src/observe/inspect_record.h"
 
 enum { TEXT_BYTES = 8192 };
 

@@ -3,7 +3,7 @@
 #ifndef SDG_RULES_INSPECT_H
 #define SDG_RULES_INSPECT_H
 
-#include "src/call.h"
+#include "src/call/call.h"
 
 /* Records a call, whether or not anything is split, as one JSON object:
  *

@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "rules/lacking.h"
-#include "src/channel.h"
-#include "src/control.h"
-#include "src/job.h"
-#include "src/report.h"
-#include "src/thread.h"
+#include "src/control/channel.h"
+#include "src/control/control.h"
+#include "src/job/job.h"
+#include "src/job/thread.h"
+#include "src/observe/report.h"
 
 enum { TEXT_BYTES = 1024 };
 #define FNV_BASE 2166136261u

@@ -6,7 +6,7 @@
 
 #include "rules/keptslot.h"
 #include "rules/step.h"
-#include "src/options.h"
+#include "src/base/options.h"
 
 // ---- which calls -----------------------------------------------------------
 

@@ -16,7 +16,7 @@
 
 #include "rules/plancache.h"
 #include "rules/rule.h"
-#include "src/early.h"
+#include "src/plan/prefetch.h"
 
 /* A number for what a call's messages of x are, the same on every rank; 0: they
  * are not kept. Pure in what the ranks agreed on. */

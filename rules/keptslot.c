@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/device.h"
-#include "src/thread.h"
-#include "src/vendor.h"
+#include "src/base/vendor.h"
+#include "src/exchange/device.h"
+#include "src/job/thread.h"
 
 // Of a calling thread.
 typedef struct state {

@@ -9,8 +9,8 @@
 
 #include <stdbool.h>
 
-#include "src/buffer.h"
-#include "src/status.h"
+#include "src/base/status.h"
+#include "src/geometry/buffer.h"
 
 /* As many calls that left something ago one may have been that is still read: a
  * number that is the same on every rank, whatever their addresses are. */

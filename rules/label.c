@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "rules/setup.h"
-#include "src/job.h"
-#include "src/options.h"
-#include "src/range.h"
+#include "src/base/options.h"
+#include "src/call/range.h"
+#include "src/job/job.h"
 
 // Lives as long as the process: plans and reports point to its section.
 typedef struct entry {

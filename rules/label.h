@@ -5,8 +5,8 @@
 #define SDG_RULES_LABEL_H
 
 #include "rules/rulesfile.h"
-#include "src/call.h"
-#include "src/tag.h"
+#include "src/call/call.h"
+#include "src/call/tag.h"
 
 /* Tags the descriptor, at a new generation: `text` as the value of `split` in a
  * rules file, or "local". NULL takes the tag off. SDG_E_TAG, SDG_E_DESCRIPTOR

@@ -3,7 +3,7 @@
 #include "rules/lacking.h"
 
 #include "rules/standin.h"
-#include "src/exec.h"
+#include "src/exchange/exec.h"
 
 // A z that is multiplied with 0 may be anything.
 static bool is_needed(const sdg_call_t *call, const sdg_rule_t *rule,

@@ -7,7 +7,7 @@
 #include "rules/intern.h"
 #include "rules/matmulcheck.h"
 #include "rules/matmulkept.h"
-#include "src/tag.h"
+#include "src/call/tag.h"
 
 static bool matmul_knows(const sdg_call_t *call) {
   return call->operands > 1 && call->operand[0].role == SDG_ROLE_PRODUCT;

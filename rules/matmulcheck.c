@@ -7,8 +7,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "src/log.h"
-#include "src/options.h"
+#include "src/base/log.h"
+#include "src/base/options.h"
 
 // What the rules say of the parts of a matrix's dimension, if that is nothing.
 static bool is_assumed(const sdg_matcheck_t *c, int matrix, int d) {

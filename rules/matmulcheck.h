@@ -6,8 +6,8 @@
 
 #include "rules/matmul.h"
 #include "rules/matmulsizes.h"
-#include "src/job.h"
-#include "src/tag.h"
+#include "src/call/tag.h"
+#include "src/job/job.h"
 
 /* ---- rules/matmulroom.c ---- */
 

@@ -6,7 +6,7 @@
 
 #include "rules/keptslot.h"
 #include "rules/matmulcheck.h"
-#include "src/thread.h"
+#include "src/job/thread.h"
 
 // Products of more kinds are not told apart, and keep nothing.
 enum { KINDS_MAX = 1024 };

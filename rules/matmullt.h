@@ -5,7 +5,7 @@
 #define SDG_RULES_MATMULLT_H
 
 #include "rules/matmul.h"
-#include "src/exec.h"
+#include "src/exchange/exec.h"
 
 /* The part of a matrix that a sub-call is about, in a slab. */
 typedef struct sdg_part_matrix {

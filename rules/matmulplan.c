@@ -5,7 +5,7 @@
 
 #include "rules/bring.h"
 #include "rules/matmulkept.h"
-#include "src/job.h"
+#include "src/job/job.h"
 
 // For `sundog explain`.
 static const char *why_of(const char *strategy) {

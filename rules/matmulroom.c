@@ -7,7 +7,7 @@
 #include "rules/matmulkept.h"
 #include "rules/memory.h"
 #include "rules/setup.h"
-#include "src/job.h"
+#include "src/job/job.h"
 
 // A buffer with room for this much has room for the matrix by any reading: no
 // dimension is more than the ranks' times as long as it is stated.

@@ -7,7 +7,7 @@
 #include "rules/matmul.h"
 #include "rules/matmullt.h"
 #include "rules/vendor.h"
-#include "src/exec.h"
+#include "src/exchange/exec.h"
 
 typedef enum kind { KIND_MULTIPLY, KIND_ADD } kind_t;
 

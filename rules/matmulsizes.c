@@ -8,8 +8,8 @@
 
 #include "rules/place.h"
 #include "rules/product.h"
-#include "src/job.h"
-#include "src/tag.h"
+#include "src/call/tag.h"
+#include "src/job/job.h"
 
 static sdg_dim_t name_of(int dim) {
   return sdg_dim_at(SDG_FAMILY_MATMUL, dim, SDG_PRODUCT_DIMS);

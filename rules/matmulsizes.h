@@ -5,8 +5,8 @@
 #define SDG_RULES_MATMULSIZES_H
 
 #include "rules/rulesfile.h"
-#include "src/call.h"
-#include "src/placement.h"
+#include "src/call/call.h"
+#include "src/geometry/placement.h"
 
 /* Over which axes the section cuts this dimension of a product, by `split` or,
  * where that does not, by a matrix (`out_by_matrix`); 0: it is cut nowhere. */

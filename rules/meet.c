@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "rules/tagging.h"
-#include "src/tag.h"
+#include "src/call/tag.h"
 
 const sdg_placement_t *sdg_meet_at(const sdg_meet_t *meet, int index) {
   return &meet->tagging.placement[index];

@@ -5,8 +5,8 @@
 
 #include "rules/meet.h"
 #include "rules/tagging.h"
-#include "src/job.h"
-#include "src/tag.h"
+#include "src/call/tag.h"
+#include "src/job/job.h"
 
 static const sdg_tag_vector_t *vector_of(const sdg_call_t *call, int index) {
   const sdg_operand_t *operand = &call->operand[index];

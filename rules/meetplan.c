@@ -12,7 +12,7 @@
 #include "rules/tagging.h"
 #include "rules/tensor.h"
 #include "rules/vendor.h"
-#include "src/exec.h"
+#include "src/exchange/exec.h"
 
 enum { LITERAL = -1 }; // the sub-call that is all of the program's call
 

@@ -16,12 +16,12 @@
 #include "rules/uploads.h"
 #include "rules/vendor.h"
 #include "rules/whole.h"
-#include "src/device.h"
-#include "src/exec.h"
-#include "src/job.h"
-#include "src/thread.h"
-#include "src/update.h"
-#include "src/vendor.h"
+#include "src/base/vendor.h"
+#include "src/exchange/device.h"
+#include "src/exchange/exec.h"
+#include "src/exchange/update.h"
+#include "src/job/job.h"
+#include "src/job/thread.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static sdg_buffers_t table;

@@ -7,10 +7,10 @@
 
 #include <cuda_runtime_api.h>
 
-#include "src/buffer.h"
-#include "src/call.h"
-#include "src/report.h"
-#include "src/touch.h"
+#include "src/call/call.h"
+#include "src/call/memory_access.h"
+#include "src/geometry/buffer.h"
+#include "src/observe/report.h"
 
 /* Host reads up to this size take the first rank's bytes, so that what a
  * program decides by them it decides alike on every rank. */

@@ -10,7 +10,7 @@
 
 #include "rules/rulesfile.h"
 #include "rules/setup.h"
-#include "src/report.h"
+#include "src/observe/report.h"
 
 // What a section asks for that a tensor has not.
 typedef struct lack {

@@ -4,7 +4,7 @@
 #ifndef SDG_RULES_NEAREST_H
 #define SDG_RULES_NEAREST_H
 
-#include "src/call.h"
+#include "src/call/call.h"
 
 /* Looks at the tensors of a call that is not tagged, and reports the one that
  * fails fewest words of a [shard] section (sdg_report_near). */

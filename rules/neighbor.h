@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "src/box.h"
+#include "src/geometry/box.h"
 
 typedef struct sdg_neighbor {
   int64_t extent;           /* of the grid */

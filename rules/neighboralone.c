@@ -7,7 +7,7 @@
 
 #include "rules/neighborplan.h"
 #include "rules/vendor.h"
-#include "src/alone.h"
+#include "src/exchange/alone.h"
 
 // What decides a plan of tensors that nothing else is known of.
 typedef struct alone_key {

@@ -12,8 +12,8 @@
 #include "rules/tensor.h"
 #include "rules/values.h"
 #include "rules/vendor.h"
-#include "src/job.h"
-#include "src/tag.h"
+#include "src/call/tag.h"
+#include "src/job/job.h"
 
 // A descriptor has no extent of 0: no data says so, of the dimensions that may
 // be split.

@@ -3,7 +3,7 @@
 #ifndef SDG_RULES_NEIGHBORHOOD_H
 #define SDG_RULES_NEIGHBORHOOD_H
 
-#include "src/status.h"
+#include "src/base/status.h"
 #include "src/sundog.h"
 
 /* A tensor of the program: this rank's piece in device memory; data NULL if

@@ -9,7 +9,7 @@
 #include "rules/attend.h"
 #include "rules/bring.h"
 #include "rules/merge.h"
-#include "src/options.h"
+#include "src/base/options.h"
 
 // Keys or values.
 typedef struct side {

@@ -12,7 +12,7 @@
 #include "rules/setup.h"
 #include "rules/softmax.h"
 #include "rules/tagging.h"
-#include "src/job.h"
+#include "src/job/job.h"
 
 typedef enum reading {
   UNKNOWN,

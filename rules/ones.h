@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an extent means, in the shard view, that is 1 on every rank in a
  * dimension that a section splits: a row of each, or the same row on all of
- * them. By what is known of the memory (src/hint.h), as the ranks agreed; else
- * by the op. Inside rules/ only. */
+ * them. By what is known of the memory (src/geometry/hint.h), as the ranks
+ * agreed; else by the op. Inside rules/ only. */
 #ifndef SDG_RULES_ONES_H
 #define SDG_RULES_ONES_H
 
 #include "rules/rule.h"
-#include "src/tag.h"
+#include "src/call/tag.h"
 
 /* Looks up what is known of the memory of the call's operands, where that may
  * matter. */

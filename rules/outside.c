@@ -9,11 +9,11 @@
 #include "rules/early.h"
 #include "rules/memory.h"
 #include "rules/together.h"
-#include "src/hint.h"
-#include "src/job.h"
-#include "src/log.h"
-#include "src/options.h"
-#include "src/parted.h"
+#include "src/base/log.h"
+#include "src/base/options.h"
+#include "src/control/parted.h"
+#include "src/geometry/hint.h"
+#include "src/job/job.h"
 
 static size_t span_of(const sdg_access_t *access) {
   size_t rows = access->height ? access->height - 1 : 0;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shard view: what calls that no rule judges do to memory of which something is
- * known (src/hint.h). Any thread. */
+ * known (src/geometry/hint.h). Any thread. */
 #ifndef SDG_RULES_OUTSIDE_H
 #define SDG_RULES_OUTSIDE_H
 
 #include "rules/vector.h"
-#include "src/status.h"
-#include "src/touch.h"
+#include "src/base/status.h"
+#include "src/call/memory_access.h"
 
 /* Copies of memory take what is known along; of what is written otherwise
  * nothing is known any more. */

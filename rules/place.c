@@ -9,8 +9,8 @@
 #include "rules/matmulsizes.h"
 #include "rules/ones.h"
 #include "rules/tagging.h"
-#include "src/job.h"
-#include "src/tag.h"
+#include "src/call/tag.h"
+#include "src/job/job.h"
 
 bool sdg_place_splits(const sdg_section_t *section, sdg_family_t family,
                       int dims, sdg_split_t *out_split) {

@@ -5,8 +5,8 @@
 #define SDG_RULES_PLACE_H
 
 #include "rules/rulesfile.h"
-#include "src/call.h"
-#include "src/placement.h"
+#include "src/call/call.h"
+#include "src/geometry/placement.h"
 
 /* The section's splits by dimension index of a tensor of `dims` dimensions
  * (out has SDG_DIMS_MAX); false if it lacks one of them. */

@@ -9,7 +9,7 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-#include "src/thread.h"
+#include "src/job/thread.h"
 
 // Plans of attention have thousands of steps, of some hundred bytes.
 enum { PLANS_MAX = 1024, STEPS_MAX = 1 << 18, ROLE_BITS = 8 };

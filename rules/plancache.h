@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans by what decides them: entry, generations of all descriptors, and the
- * numbers that the rule names; of the calling thread (src/thread.h). */
+ * numbers that the rule names; of the calling thread (src/job/thread.h). */
 #ifndef SDG_RULES_PLANCACHE_H
 #define SDG_RULES_PLANCACHE_H
 
 #include "rules/rule.h"
-#include "src/report.h"
+#include "src/observe/report.h"
 
 typedef struct sdg_plan_key {
   uint64_t entry;
@@ -17,7 +17,8 @@ typedef struct sdg_plan_key {
   uint64_t placed[SDG_OPERANDS_MAX];
 } sdg_plan_key_t;
 
-/* An output that a call wrote, and what is known of it then (src/hint.h). */
+/* An output that a call wrote, and what is known of it then
+ * (src/geometry/hint.h). */
 typedef struct sdg_written {
   size_t bytes; /* 0: none */
   bool gaps;

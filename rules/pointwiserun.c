@@ -8,7 +8,7 @@
 #include "rules/standin.h"
 #include "rules/tensor.h"
 #include "rules/vendor.h"
-#include "src/exec.h"
+#include "src/exchange/exec.h"
 
 typedef struct state {
   int operands;

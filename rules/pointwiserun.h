@@ -3,7 +3,7 @@
 #ifndef SDG_RULES_POINTWISERUN_H
 #define SDG_RULES_POINTWISERUN_H
 
-#include "src/plan.h"
+#include "src/plan/plan.h"
 
 /* The part of an operand with these extents that goes into `box` of the output:
  * all of what is broadcast. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "rules/windowback.h"
-#include "src/ring.h"
+#include "src/geometry/ring.h"
 
 static int64_t max64(int64_t a, int64_t b) {
   return a > b ? a : b;

@@ -41,8 +41,8 @@ sdg_status_t sdg_pool_back_fill(sdg_pool_back_t *back,
 void sdg_pool_back_fini(sdg_pool_back_t *back);
 
 /* What `rank` of the job needs of y, as `image`, and all images together, which
- * may go around its ends (src/ring.h), and of x, around the domain where it is
- * periodic, to make its rows of dx. */
+ * may go around its ends (src/geometry/ring.h), and of x, around the domain
+ * where it is periodic, to make its rows of dx. */
 sdg_box_t sdg_pool_back_need_as(const sdg_pool_back_t *back,
                                 const sdg_tagging_t *tagging,
                                 const int64_t *image, int rank);

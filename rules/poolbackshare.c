@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A gradient of pooling in the whole view: what each rank reads and makes.
 #include "rules/poolback.h"
-#include "src/share.h"
+#include "src/plan/share.h"
 
 // What each rank of the job reads; of means neither x nor y, and of x its own
 // piece where results of pieces are gathered.

@@ -2,8 +2,8 @@
 // Whether a pooling's windows are the whole of what is split.
 #include "rules/pool.h"
 #include "rules/windowmeet.h"
-#include "src/job.h"
-#include "src/tag.h"
+#include "src/call/tag.h"
+#include "src/job/job.h"
 
 int sdg_pool_sizes(const sdg_call_t *call, int64_t *out) {
   sdg_pool_parameters_t p;

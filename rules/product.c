@@ -7,7 +7,7 @@
 #include "rules/intern.h"
 #include "rules/rulesfile.h"
 #include "rules/vendor.h"
-#include "src/range.h"
+#include "src/call/range.h"
 
 int sdg_product_type_bytes(int type) {
   switch (type) {

@@ -11,7 +11,7 @@
 #define SDG_RULES_PRODUCT_H
 
 #include "rules/gemm.h"
-#include "src/call.h"
+#include "src/call/call.h"
 
 enum { SDG_PRODUCT_DIMS = 4 }; /* M N K BATCH, as sdg_dim_at() orders them */
 enum { SDG_M, SDG_N, SDG_K, SDG_BATCH };

@@ -8,8 +8,8 @@
 #include "rules/registry.h"
 #include "rules/tensor.h"
 #include "rules/vendor.h"
-#include "src/job.h"
-#include "src/tag.h"
+#include "src/call/tag.h"
+#include "src/job/job.h"
 
 // A descriptor has no extent of 0: no data says so.
 static void piece_empty(const sdg_call_t *call, sdg_operand_t *operand) {

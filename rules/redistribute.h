@@ -3,7 +3,7 @@
 #ifndef SDG_RULES_REDISTRIBUTE_H
 #define SDG_RULES_REDISTRIBUTE_H
 
-#include "src/status.h"
+#include "src/base/status.h"
 
 /* One side: a tensor descriptor, how the tensor is placed (sundog.h), and this
  * rank's piece of it in device memory; data NULL if that is empty. */

@@ -11,8 +11,8 @@
 #include "rules/tagging.h"
 #include "rules/tensor.h"
 #include "rules/vendor.h"
-#include "src/job.h"
-#include "src/tag.h"
+#include "src/call/tag.h"
+#include "src/job/job.h"
 
 enum { X, Y };
 

@@ -21,14 +21,14 @@
 #include "rules/values.h"
 #include "rules/vendor.h"
 #include "rules/whole.h"
-#include "src/exchange.h"
-#include "src/forget.h"
-#include "src/job.h"
-#include "src/log.h"
-#include "src/options.h"
-#include "src/range.h"
-#include "src/record.h"
-#include "src/report.h"
+#include "src/base/log.h"
+#include "src/base/options.h"
+#include "src/call/range.h"
+#include "src/exchange/exchange.h"
+#include "src/exchange/forget.h"
+#include "src/job/job.h"
+#include "src/observe/inspect_record.h"
+#include "src/observe/report.h"
 
 static const sdg_rule_t *const rules_by_family[SDG_FAMILY_COUNT] = {
     [SDG_FAMILY_ATTENTION] = &sdg_rule_attention,

@@ -4,9 +4,9 @@
 #define SDG_RULES_REGISTRY_H
 
 #include "rules/vector.h"
-#include "src/call.h"
-#include "src/status.h"
-#include "src/touch.h"
+#include "src/base/status.h"
+#include "src/call/call.h"
+#include "src/call/memory_access.h"
 
 typedef enum sdg_verdict {
   SDG_VERDICT_PASS, /* not ours: give the program's call to the real function */

@@ -8,10 +8,10 @@
 #include <stddef.h>
 
 #include "rules/rulesfile.h"
-#include "src/call.h"
-#include "src/placement.h"
-#include "src/plan.h"
-#include "src/status.h"
+#include "src/base/status.h"
+#include "src/call/call.h"
+#include "src/geometry/placement.h"
+#include "src/plan/plan.h"
 
 /* The verdict on one tagged call: which section applies, and where each
  * activation of the call is; in the shard view scales too, which are cut as the

@@ -127,11 +127,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "src/box.h"
-#include "src/call.h"
-#include "src/mesh.h"
-#include "src/options.h"
-#include "src/status.h"
+#include "src/base/options.h"
+#include "src/base/status.h"
+#include "src/call/call.h"
+#include "src/geometry/box.h"
+#include "src/geometry/mesh.h"
 
 enum {
   SDG_SECTIONS_MAX = 32,

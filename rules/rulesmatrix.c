@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "rules/rulesvalue.h"
-#include "src/tag.h"
+#include "src/call/tag.h"
 
 static const char *const matrix_names[SDG_MATRICES] = {"a", "b", "c"};
 

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "src/words.h"
+#include "src/base/words.h"
 
 // Of inih as distributions build it; longer ones it would cut in silence.
 enum { INI_LINE_MAX = 196, INI_NAME_MAX = 47, FILE_BYTES_MAX = 1 << 20 };

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/words.h"
+#include "src/base/words.h"
 
 enum { WORDS_SHOWN = 64 };
 

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "src/status.h"
+#include "src/base/status.h"
 
 /* Where a text comes from, for messages: "rules.ini:12", or "SUNDOG_SPLIT"
  * where line is 0. */

@@ -6,7 +6,7 @@
 
 #include "rules/tensor.h"
 #include "rules/vendor.h"
-#include "src/tag.h"
+#include "src/call/tag.h"
 
 typedef struct shape {
   cudnnDataType_t type;

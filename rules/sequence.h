@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "src/box.h"
-#include "src/call.h"
-#include "src/status.h"
+#include "src/base/status.h"
+#include "src/call/call.h"
+#include "src/geometry/box.h"
 
 enum {
   SDG_SEQUENCE_TIME = CUDNN_SEQDATA_TIME_DIM,

@@ -6,9 +6,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "src/log.h"
-#include "src/options.h"
-#include "src/rendezvous.h"
+#include "src/base/log.h"
+#include "src/base/options.h"
+#include "src/bootstrap/rendezvous.h"
 
 static struct {
   pthread_mutex_t lock;

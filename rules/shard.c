@@ -21,14 +21,14 @@
 #include "rules/stream.h"
 #include "rules/tagging.h"
 #include "rules/values.h"
-#include "src/agree.h"
-#include "src/comm.h"
-#include "src/exchange.h"
-#include "src/job.h"
-#include "src/options.h"
-#include "src/report.h"
-#include "src/tag.h"
-#include "src/thread.h"
+#include "src/base/options.h"
+#include "src/call/tag.h"
+#include "src/exchange/comm.h"
+#include "src/exchange/exchange.h"
+#include "src/job/agree.h"
+#include "src/job/job.h"
+#include "src/job/thread.h"
+#include "src/observe/report.h"
 
 // What becomes of a call that is not refused.
 typedef enum way {

@@ -5,7 +5,7 @@
 #define SDG_RULES_STANDIN_H
 
 #include "rules/args.h"
-#include "src/call.h"
+#include "src/call/call.h"
 
 /* A copy of a call that has its arguments beside it: not to be moved. */
 typedef struct sdg_standin {

@@ -9,14 +9,14 @@
 
 #include "rules/setup.h"
 #include "rules/vendor.h"
-#include "src/agree.h"
-#include "src/comm.h"
-#include "src/job.h"
-#include "src/log.h"
-#include "src/lost.h"
-#include "src/thread.h"
-#include "src/traffic.h"
-#include "src/vendor.h"
+#include "src/base/log.h"
+#include "src/base/vendor.h"
+#include "src/exchange/comm.h"
+#include "src/job/agree.h"
+#include "src/job/job.h"
+#include "src/job/peer_failure.h"
+#include "src/job/thread.h"
+#include "src/plan/traffic.h"
 
 enum { PARAMETERS_BYTES = 1024 };
 

@@ -8,7 +8,7 @@
 
 #include "rules/plancache.h"
 #include "rules/rule.h"
-#include "src/exec.h"
+#include "src/exchange/exec.h"
 
 /* What is known of a descriptor is known of a generation of it: every one has
  * to have been seen set. SDG_E_DESCRIPTOR. */
@@ -38,15 +38,16 @@ sdg_status_t sdg_step_connect(sdg_plan_t *plan) SDG_MUST_CHECK;
 sdg_status_t sdg_step_run(sdg_call_t *call, const sdg_plan_entry_t *entry,
                           cudaStream_t stream) SDG_MUST_CHECK;
 /* The same with the exchange of another plan; and of a plan whose exchange has
- * gone along with another (src/exec.h). */
+ * gone along with another (src/exchange/exec.h). */
 sdg_status_t sdg_step_run_with(sdg_call_t *call, const sdg_plan_entry_t *entry,
                                cudaStream_t stream,
                                const sdg_early_t *early) SDG_MUST_CHECK;
-/* As sdg_step_run_with, its messages in memory of their own (src/exec.h). */
+/* As sdg_step_run_with, its messages in memory of their own
+ * (src/exchange/exec.h). */
 sdg_status_t sdg_step_run_kept(sdg_call_t *call, const sdg_plan_entry_t *entry,
                                cudaStream_t stream, const sdg_early_t *early,
                                void *kept, bool rest) SDG_MUST_CHECK;
-/* As sdg_step_run, with memory that is held (src/exec.h). */
+/* As sdg_step_run, with memory that is held (src/exchange/exec.h). */
 sdg_status_t sdg_step_run_held(sdg_call_t *call, const sdg_plan_entry_t *entry,
                                cudaStream_t stream,
                                void *const *held) SDG_MUST_CHECK;

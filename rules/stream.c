@@ -3,8 +3,8 @@
 #include "rules/stream.h"
 
 #include "rules/vendor.h"
-#include "src/device.h"
-#include "src/vendor.h"
+#include "src/base/vendor.h"
+#include "src/exchange/device.h"
 
 static sdg_status_t cublas_stream(const sdg_call_t *call,
                                   cudaStream_t *out_stream) {

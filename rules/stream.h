@@ -5,8 +5,8 @@
 
 #include <cuda_runtime_api.h>
 
-#include "src/call.h"
-#include "src/status.h"
+#include "src/base/status.h"
+#include "src/call/call.h"
 
 /* The stream of the call's handle, and whether it is being captured. */
 sdg_status_t sdg_stream_state(const sdg_call_t *call, cudaStream_t *out_stream,

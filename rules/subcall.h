@@ -18,8 +18,8 @@
 
 #include <cudnn.h>
 
-#include "src/exec.h"
-#include "src/plan.h"
+#include "src/exchange/exec.h"
+#include "src/plan/plan.h"
 
 enum { SDG_SUBCALL_TENSORS = 8, SDG_SUBCALL_SCALARS = 4 };
 

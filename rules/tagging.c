@@ -10,10 +10,10 @@
 #include "rules/matmulsizes.h"
 #include "rules/ones.h"
 #include "rules/place.h"
-#include "src/job.h"
-#include "src/log.h"
-#include "src/options.h"
-#include "src/tag.h"
+#include "src/base/log.h"
+#include "src/base/options.h"
+#include "src/call/tag.h"
+#include "src/job/job.h"
 
 void sdg_tagging_names(sdg_family_t family, int dims, const char **out) {
   for (int d = 0; d < dims; d++) {

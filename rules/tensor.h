@@ -7,9 +7,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "src/box.h"
-#include "src/call.h"
-#include "src/status.h"
+#include "src/base/status.h"
+#include "src/call/call.h"
+#include "src/geometry/box.h"
 
 /* Sets a descriptor to the extents of `box`; strides in elements.
  * SDG_E_VENDOR_CALL where the vendor's library does not take it. */

@@ -13,8 +13,8 @@
 #include "rules/step.h"
 #include "rules/stream.h"
 #include "rules/vendor.h"
-#include "src/job.h"
-#include "src/thread.h"
+#include "src/job/job.h"
+#include "src/job/thread.h"
 
 typedef struct value {
   double re, im;

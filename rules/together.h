@@ -5,8 +5,8 @@
 #define SDG_RULES_TOGETHER_H
 
 #include "rules/vector.h"
-#include "src/hint.h"
-#include "src/status.h"
+#include "src/base/status.h"
+#include "src/geometry/hint.h"
 
 /* Whether a value of these elements can be put together. SDG_E_VALUE_KIND. */
 sdg_status_t sdg_together_check(const sdg_vector_t *vector) SDG_MUST_CHECK;
@@ -17,7 +17,7 @@ sdg_status_t sdg_together_check(const sdg_vector_t *vector) SDG_MUST_CHECK;
 sdg_status_t sdg_together_make(const sdg_vector_t *vector,
                                sdg_axes_t axes) SDG_MUST_CHECK;
 
-/* The device is reset: communicators are made anew (src/forget.h). */
+/* The device is reset: communicators are made anew (src/exchange/forget.h). */
 void sdg_together_forget(void);
 
 #endif

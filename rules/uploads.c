@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "rules/memory.h"
-#include "src/digest.h"
-#include "src/spans.h"
-#include "src/vendor.h"
+#include "src/base/digest.h"
+#include "src/base/vendor.h"
+#include "src/geometry/spans.h"
 
 enum { RUNS_MAX = 64 }; // of a tensor with gaps that are told apart
 

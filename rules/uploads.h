@@ -9,9 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/buffer.h"
-#include "src/call.h"
-#include "src/touch.h"
+#include "src/call/call.h"
+#include "src/call/memory_access.h"
+#include "src/geometry/buffer.h"
 
 /* Memory was allocated, and nothing of it is written; is freed. */
 void sdg_uploads_allocated(sdg_span_t span);

@@ -15,12 +15,12 @@
 #include "rules/product.h"
 #include "rules/setup.h"
 #include "rules/stream.h"
-#include "src/device.h"
-#include "src/job.h"
-#include "src/options.h"
-#include "src/sigguard.h"
-#include "src/thread.h"
-#include "src/vendor.h"
+#include "src/base/options.h"
+#include "src/base/signal_guard.h"
+#include "src/base/vendor.h"
+#include "src/exchange/device.h"
+#include "src/job/job.h"
+#include "src/job/thread.h"
 
 // The thread whose calls are kept, and what it is about to keep.
 static _Atomic(const void *) owner;

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "src/vendor.h"
+#include "src/base/vendor.h"
 
 static const sdg_library_row_t rows[] = {
 #define SDG_VENDOR(name)                                                       \

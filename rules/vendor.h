@@ -7,8 +7,8 @@
 #include <cublas_v2.h>
 #include <cudnn.h>
 
-#include "src/status.h"
-#include "src/touch.h"
+#include "src/base/status.h"
+#include "src/call/memory_access.h"
 
 /* cudnn->cudnnConvolutionForward(...): the real functions, below sundog. */
 typedef struct sdg_cudnn {
@@ -17,8 +17,8 @@ typedef struct sdg_cudnn {
 #undef SDG_VENDOR
 } sdg_cudnn_t;
 
-/* As sdg_vendor_get() of src/vendor.h: loaded at the first call, NULL after
- * SDG_E_LIBRARY_MISSING was reported. Callable from any thread. */
+/* As sdg_vendor_get() of src/base/vendor.h: loaded at the first call, NULL
+ * after SDG_E_LIBRARY_MISSING was reported. Callable from any thread. */
 const sdg_cudnn_t *sdg_cudnn_get(void);
 
 /* The same of cuBLAS and cuBLASLt; of programs that do not use it NULL, and an

@@ -18,8 +18,8 @@
 #include "rules/uploads.h"
 #include "rules/values.h"
 #include "rules/wholeplace.h"
-#include "src/exchange.h"
-#include "src/job.h"
+#include "src/exchange/exchange.h"
+#include "src/job/job.h"
 
 // ---- the plan --------------------------------------------------------------
 

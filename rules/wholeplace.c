@@ -7,7 +7,7 @@
 
 #include "rules/place.h"
 #include "rules/tagging.h"
-#include "src/job.h"
+#include "src/job/job.h"
 
 // The first section that matches the operand; NULL: none does.
 static const sdg_section_t *operand_section(const sdg_call_t *call,

@@ -4,7 +4,7 @@
 #define SDG_RULES_WHOLEPLACE_H
 
 #include "rules/rule.h"
-#include "src/buffer.h"
+#include "src/geometry/buffer.h"
 
 /* The first section that matches an input, or, where there is none, the output;
  * NULL if none does or a [local] one comes first. Every rank sees the same. */

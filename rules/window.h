@@ -4,16 +4,16 @@
  *
  * All formulas are of one dimension, in global coordinates: x is the op's
  * input, y its output. Output o sees the inputs o*s - p + j*d for
- * j = 0 .. k-1. Divisions are floors and ceilings (src/box.h). */
+ * j = 0 .. k-1. Divisions are floors and ceilings (src/geometry/box.h). */
 #ifndef SDG_RULES_WINDOW_H
 #define SDG_RULES_WINDOW_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "src/box.h"
-#include "src/part.h"
-#include "src/status.h"
+#include "src/base/status.h"
+#include "src/geometry/box.h"
+#include "src/geometry/part.h"
 
 typedef struct sdg_window {
   int64_t kernel, stride, dilation; /* k, s, d >= 1 */

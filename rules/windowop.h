@@ -7,7 +7,7 @@
 
 #include "rules/rule.h"
 #include "rules/window.h"
-#include "src/transfer.h"
+#include "src/geometry/transfer.h"
 
 enum { SDG_PIECES_MAX = 1 + 2 * SDG_DIMS_MAX };
 

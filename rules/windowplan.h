@@ -5,7 +5,7 @@
 #define SDG_RULES_WINDOWPLAN_H
 
 #include "rules/windowop.h"
-#include "src/plan.h"
+#include "src/plan/plan.h"
 
 /* Where a sub-call finds its tensors. */
 typedef struct sdg_window_slabs {

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "rules/window.h"
-#include "src/call.h"
+#include "src/call/call.h"
 
 enum { CALLS_NAME_BYTES = 96, CALLS_LIBRARIES_MAX = 16 };
 

@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 #include "rules/rulesfile.h"
-#include "src/options.h"
+#include "src/base/options.h"
 #include "tools/calls.h"
 
 enum { CANDIDATE_FAULTS_MAX = 64, CANDIDATE_FAULT_BYTES = 256 };

@@ -12,8 +12,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "src/options.h"
-#include "src/rendezvous.h"
+#include "src/base/options.h"
+#include "src/bootstrap/rendezvous.h"
 #include "tools/folder.h"
 #include "tools/program.h"
 

@@ -3,7 +3,7 @@
 #ifndef SDG_TOOLS_CHOICES_H
 #define SDG_TOOLS_CHOICES_H
 
-#include "src/mesh.h"
+#include "src/geometry/mesh.h"
 #include "tools/candidate.h"
 
 /* What the user asks for. */

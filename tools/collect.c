@@ -15,8 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "src/fd.h"
-#include "src/mesh.h"
+#include "src/base/fd.h"
+#include "src/geometry/mesh.h"
 #include "tools/family.h"
 
 enum {

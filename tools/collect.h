@@ -10,11 +10,11 @@
 #define COLLECT_WINDOW_NS INT64_C(300000000)
 
 /* A process beside the run that reads messages of the library, each one write
- * of "sundog: SDG-nnn [rank r] text\n" (src/log.h), and writes them to standard
- * error: those that differ in the rank alone once, as "sundog: all 4 ranks:
- * SDG-nnn text" or "sundog: ranks 0-2, 5: SDG-nnn text", and every other one as
- * it is. A message waits for equal ones until all ranks have said it, the
- * window is over, or nobody is left to say anything. Those of one rank keep
+ * of "sundog: SDG-nnn [rank r] text\n" (src/base/log.h), and writes them to
+ * standard error: those that differ in the rank alone once, as "sundog: all 4
+ * ranks: SDG-nnn text" or "sundog: ranks 0-2, 5: SDG-nnn text", and every other
+ * one as it is. A message waits for equal ones until all ranks have said it,
+ * the window is over, or nobody is left to say anything. Those of one rank keep
  * their order. */
 typedef struct collect {
   int messages; /* written by the ranks, without waiting; -1: there is none */

@@ -9,8 +9,8 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "src/options.h"
-#include "src/status.h"
+#include "src/base/options.h"
+#include "src/base/status.h"
 #include "tools/command.h"
 #include "tools/explaincall.h"
 

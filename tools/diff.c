@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/npy.h"
+#include "tools/array/npy.h"
 #include "tools/command.h"
 #include "tools/element.h"
 

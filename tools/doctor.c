@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "src/options.h"
+#include "src/base/options.h"
 #include "tools/checkup.h"
 #include "tools/command.h"
 #include "tools/folder.h"

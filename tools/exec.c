@@ -10,12 +10,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "src/address.h"
-#include "src/control.h"
-#include "src/log.h"
-#include "src/options.h"
-#include "src/rendezvous.h"
-#include "src/secret.h"
+#include "src/base/log.h"
+#include "src/base/options.h"
+#include "src/bootstrap/address.h"
+#include "src/bootstrap/rendezvous.h"
+#include "src/bootstrap/secret.h"
+#include "src/control/control.h"
 #include "tools/child.h"
 #include "tools/command.h"
 #include "tools/folder.h"

@@ -3,7 +3,7 @@
 #ifndef SDG_TOOLS_EXITS_H
 #define SDG_TOOLS_EXITS_H
 
-#include "src/status.h"
+#include "src/base/status.h"
 
 /* Exit statuses of all commands; a program's own is passed on. */
 enum {

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "src/status.h"
+#include "src/base/status.h"
 
 /* Prints which section of the rules applied to call `number` of `rank`, where
  * its tensors are, by which strategy it was carried out, and why; as recorded

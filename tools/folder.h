@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "src/status.h"
+#include "src/base/status.h"
 
 /* Makes a folder of mode 0700 with a name short enough for a socket in it and
  * without characters at which the loader splits, in $XDG_RUNTIME_DIR, $TMPDIR

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "src/options.h"
+#include "src/base/options.h"
 #include "tools/calls.h"
 #include "tools/candidate.h"
 #include "tools/child.h"

@@ -5,7 +5,7 @@
 
 #include <limits.h>
 
-#include "src/status.h"
+#include "src/base/status.h"
 
 typedef struct install {
   char library[PATH_MAX]; /* libsundog.so, absolute */

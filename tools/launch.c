@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "rules/rulesfile.h"
-#include "src/options.h"
+#include "src/base/options.h"
 #include "tools/needs.h"
 
 enum {

@@ -7,7 +7,7 @@
 #include <argp.h>
 #include <stdbool.h>
 
-#include "src/status.h"
+#include "src/base/status.h"
 #include "tools/install.h"
 #include "tools/streams.h"
 

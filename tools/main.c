@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/words.h"
+#include "src/base/words.h"
 #include "tools/command.h"
 #include "tools/mistakes.h"
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/options.h"
-#include "src/status.h"
+#include "src/base/options.h"
+#include "src/base/status.h"
 #include "tools/command.h"
 
 // Text for troff: no character of it is an instruction.

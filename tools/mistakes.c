@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/words.h"
+#include "src/base/words.h"
 
 enum { OPTIONS_MOST = 64 };
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/part.h"
+#include "src/geometry/part.h"
 
 enum { KEY_MESH = 0x100, KEY_PARTS, KEY_SHAPE, KEY_DTYPE, TEXT_BYTES = 4096 };
 static const int64_t COPY_BYTES = 1 << 26;

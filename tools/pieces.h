@@ -7,9 +7,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "src/mesh.h"
-#include "src/npy.h"
-#include "src/placement.h"
+#include "src/geometry/mesh.h"
+#include "src/geometry/placement.h"
+#include "tools/array/npy.h"
 
 /* The arguments, as given; NULL or 0 where not. */
 typedef struct pieces {

@@ -14,7 +14,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "src/log.h"
+#include "src/base/log.h"
 
 // A file in memory that is not trusted: every access goes through at().
 typedef struct image {

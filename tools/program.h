@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <stdbool.h>
 
-#include "src/status.h"
+#include "src/base/status.h"
 
 enum { PROGRAM_NEEDED_MAX = 64, PROGRAM_NAME_BYTES = 128 };
 

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "src/mesh.h"
+#include "src/geometry/mesh.h"
 #include "tools/exits.h"
 #include "tools/family.h"
 

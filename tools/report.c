@@ -14,9 +14,9 @@
 #include <unistd.h>
 #include <sys/statvfs.h>
 
-#include "src/log.h"
-#include "src/mesh.h"
-#include "src/plan.h"
+#include "src/base/log.h"
+#include "src/geometry/mesh.h"
+#include "src/plan/plan.h"
 
 // One kind of call over all ranks.
 typedef struct row {

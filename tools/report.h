@@ -24,7 +24,7 @@
 
 #include <stdbool.h>
 
-#include "src/status.h"
+#include "src/base/status.h"
 
 /* Whose reports are read. */
 typedef struct report_ranks {

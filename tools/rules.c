@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "rules/rulesfile.h"
-#include "src/options.h"
+#include "src/base/options.h"
 #include "tools/command.h"
 
 static const char *const entries[] = {

@@ -9,14 +9,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "src/launcher.h"
-#include "src/mesh.h"
-#include "src/options.h"
+#include "src/base/options.h"
+#include "src/bootstrap/launcher.h"
+#include "src/geometry/mesh.h"
 #include "tools/command.h"
 #include "tools/folder.h"
 #include "tools/launch.h"
-#include "tools/ranks.h"
 #include "tools/program.h"
+#include "tools/ranks.h"
 #include "tools/report.h"
 
 typedef struct run {

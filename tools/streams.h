@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "src/status.h"
+#include "src/base/status.h"
 
 /* Shard view: rank 0 has standard input, all ranks write to standard output.
  * Whole view: every rank reads the same input, as each is the whole program;

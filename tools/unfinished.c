@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "src/mesh.h"
+#include "src/geometry/mesh.h"
 
 _Static_assert((int)UNFINISHED_MAX >= (int)SDG_RANKS_MAX, "a piece for each");
 

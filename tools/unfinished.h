@@ -5,7 +5,7 @@
 #ifndef SDG_TOOLS_UNFINISHED_H
 #define SDG_TOOLS_UNFINISHED_H
 
-#include "src/npy.h"
+#include "tools/array/npy.h"
 
 enum { UNFINISHED_MAX = 1024 };
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "rules/values.h"
-#include "src/mesh.h"
+#include "src/geometry/mesh.h"
 #include "tools/element.h"
 
 // A file of outputs, and the one it is at.

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "src/status.h"
+#include "src/base/status.h"
 
 /* What elements may differ by: atol + rtol * |that of one rank|, or, with
  * `rounding`, what element_rounding() says for the largest of the output. */

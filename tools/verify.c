@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "rules/rulesfile.h"
-#include "src/options.h"
+#include "src/base/options.h"
 #include "tools/child.h"
 #include "tools/command.h"
 #include "tools/folder.h"

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "src/control_state.h"
-#include "src/mirror.h"
+#include "src/control/replica.h"
+#include "src/control/state.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { RANKS = 3, HEAD_BYTES = 3 };

@@ -5,8 +5,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "src/npy.h"
 #include "tests/fuzz/fuzz.h"
+#include "tools/array/npy.h"
 
 // A header that is accepted says the same when it is written and read again.
 static void header_return(const sdg_npy_header_t *header) {

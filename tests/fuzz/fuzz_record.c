@@ -2,7 +2,7 @@
 // What ranks tell each other of a call, with bytes of it changed: an input is a
 // list of places (two bytes) and values (one), even ones in the first rank's
 // record, odd ones in the second's.
-#include "src/agree.c" // its records are its own
+#include "src/job/agree.c" // its records are its own
 
 #include "tests/fuzz/fuzz.h"
 

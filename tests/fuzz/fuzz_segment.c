@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "src/control_state.h"
+#include "src/control/state.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { RANKS = 3, STEP_BYTES = 11 };

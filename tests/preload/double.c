@@ -19,11 +19,11 @@
 #include "rules/registry.h"
 #include "rules/setup.h"
 #include "rules/values.h"
-#include "src/job.h"
-#include "src/lost.h"
-#include "src/report.h"
-#include "src/tag.h"
-#include "src/thread.h"
+#include "src/call/tag.h"
+#include "src/job/job.h"
+#include "src/job/peer_failure.h"
+#include "src/job/thread.h"
+#include "src/observe/report.h"
 
 atomic_int sdg_job_failure;
 

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "src/job.h"
-#include "src/options.h"
-#include "src/tag.h"
+#include "src/base/options.h"
+#include "src/call/tag.h"
+#include "src/job/job.h"
 #include "tests/unit/harness.h"
 
 void agreed_rules(const char *text, sdg_rules_t *out) {

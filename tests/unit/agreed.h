@@ -5,7 +5,7 @@
 #define SDG_TESTS_UNIT_AGREED_H
 
 #include "rules/rulesfile.h"
-#include "src/call.h"
+#include "src/call/call.h"
 
 enum { AGREED_RANKS = 3 };
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "rules/window.h"
-#include "src/plan.h"
+#include "src/plan/plan.h"
 #include "tests/unit/harness.h"
 
 enum { EXTRA_SLABS = 256 };

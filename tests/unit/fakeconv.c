@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "src/vendor.h"
+#include "src/base/vendor.h"
 #include "tests/unit/harness.h"
 #include "tests/unit/lanes.h"
 

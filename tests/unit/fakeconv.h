@@ -6,7 +6,7 @@
 
 #include <cudnn.h>
 
-#include "src/box.h"
+#include "src/geometry/box.h"
 #include "tests/unit/job.h"
 
 /* What the descriptors of the tests point to. Four dimensions, floats. */

@@ -9,9 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "src/exchange.h"
-#include "src/job.h"
-#include "src/options.h"
+#include "src/base/options.h"
+#include "src/exchange/exchange.h"
+#include "src/job/job.h"
 #include "tests/unit/brute.h"
 #include "tests/unit/port.h"
 

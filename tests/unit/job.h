@@ -4,7 +4,7 @@
 #ifndef SDG_TESTS_UNIT_JOB_H
 #define SDG_TESTS_UNIT_JOB_H
 
-#include "src/mesh.h"
+#include "src/geometry/mesh.h"
 
 /* Forks a job of the mesh's ranks, runs `body` on each joined as that rank, and
  * fails the test where one does; then it ends the others. `axes` are those that
@@ -20,8 +20,8 @@ typedef struct job_fake {
 #define JOB_FAKE(name, function)                                               \
   { #name, (void (*)(void))function }
 
-/* What a finder (src/vendor.h) returns; a function that is not in the table
- * aborts when called. */
+/* What a finder (src/base/vendor.h) returns; a function that is not in the
+ * table aborts when called. */
 void *job_fake_find(const job_fake_t *table, int count, const char *name);
 
 #endif

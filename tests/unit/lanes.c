@@ -12,8 +12,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "src/job.h"
-#include "src/vendor.h"
+#include "src/base/vendor.h"
+#include "src/job/job.h"
 #include "tests/unit/brute.h"
 #include "tests/unit/job.h"
 

@@ -7,7 +7,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "src/vendor.h"
+#include "src/base/vendor.h"
 
 enum { LANES_RANKS = 4 };
 
@@ -22,7 +22,7 @@ typedef enum lanes_order {
 
 /* Installs the functions. Before ranks are forked. */
 void lanes_install(void);
-/* What that made the finder (src/vendor.h). */
+/* What that made the finder (src/base/vendor.h). */
 void *lanes_find(sdg_library_t library, const char *name);
 
 /* All ranks say the same of their GPU; otherwise each has its own. */

@@ -3,7 +3,7 @@
 #ifndef SDG_TESTS_UNIT_MESSAGES_H
 #define SDG_TESTS_UNIT_MESSAGES_H
 
-#include "src/plan.h"
+#include "src/plan/plan.h"
 #include "tests/unit/harness.h"
 
 /* A call has one exchange, and in it at most `most` messages to each rank and

@@ -14,10 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "src/control.h"
-#include "src/log.h"
-#include "src/options.h"
-#include "src/rendezvous.h"
+#include "src/base/log.h"
+#include "src/base/options.h"
+#include "src/bootstrap/rendezvous.h"
+#include "src/control/control.h"
 #include "tests/unit/harness.h"
 #include "tests/unit/port.h"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Agreements of forked ranks: what they keep, and how they differ.
-#include "src/agree.h"
+#include "src/job/agree.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/job.h"
-#include "src/tag.h"
+#include "src/call/tag.h"
+#include "src/job/job.h"
 #include "tests/unit/brute.h"
 #include "tests/unit/lanes.h"
 

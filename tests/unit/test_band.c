@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "src/transfer.h"
+#include "src/geometry/transfer.h"
 #include "tests/unit/brute.h"
 
 enum { CASES = 100000, RANKS = 8, LONGEST = 24 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Boxes against sets of points.
-#include "src/box.h"
+#include "src/geometry/box.h"
 
 #include "tests/unit/brute.h"
 

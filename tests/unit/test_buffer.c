@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The buffer table against what is written down element by element.
-#include "src/buffer.h"
+#include "src/geometry/buffer.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/transfer.h"
+#include "src/geometry/transfer.h"
 #include "tests/unit/brute.h"
 
 enum { ARENA = 512, TENSORS = 8, ELEMENTS = 4096, RANKS = 6 };

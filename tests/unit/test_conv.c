@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "rules/args.h"
-#include "src/exec.h"
+#include "src/exchange/exec.h"
 #include "tests/unit/brute.h"
 #include "tests/unit/fakeconv.h"
 

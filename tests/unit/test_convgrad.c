@@ -8,9 +8,9 @@
 
 #include "rules/args.h"
 #include "rules/vendor.h"
-#include "src/comm.h"
-#include "src/exec.h"
-#include "src/job.h"
+#include "src/exchange/comm.h"
+#include "src/exchange/exec.h"
+#include "src/job/job.h"
 #include "tests/unit/brute.h"
 #include "tests/unit/extra.h"
 #include "tests/unit/fakeconv.h"

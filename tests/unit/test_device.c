@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies and fills of strided boxes, against loops, on a runtime of host
 // functions.
-#include "src/device.h"
+#include "src/exchange/device.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
-#include "src/vendor.h"
+#include "src/base/vendor.h"
 #include "tests/unit/brute.h"
-#include "tests/unit/job.h"
 #include "tests/unit/harness.h"
+#include "tests/unit/job.h"
 
 enum { CASES = 20000, ARENA_BYTES = 1 << 16 };
 

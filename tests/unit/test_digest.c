@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers made of bytes: those of the published algorithm.
-#include "src/digest.h"
+#include "src/base/digest.h"
 
 #include <string.h>
 

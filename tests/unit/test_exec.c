@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans carried out on several ranks whose streams run in the worst order.
-#include "src/exec.h"
+#include "src/exchange/exec.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/comm.h"
-#include "src/transfer.h"
+#include "src/exchange/comm.h"
+#include "src/geometry/transfer.h"
 #include "tests/unit/brute.h"
 #include "tests/unit/lanes.h"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers made of tensors, on a runtime of host functions.
-#include "src/fetch.h"
+#include "src/exchange/fetch.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/digest.h"
-#include "src/vendor.h"
+#include "src/base/digest.h"
+#include "src/base/vendor.h"
 #include "tests/unit/brute.h"
 #include "tests/unit/harness.h"
 #include "tests/unit/job.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hints of memory, against a table of bytes.
-#include "src/hint.h"
+#include "src/geometry/hint.h"
 
 #include <string.h>
 

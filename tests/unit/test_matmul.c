@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "rules/vendor.h"
-#include "src/vendor.h"
+#include "src/base/vendor.h"
 #include "tests/unit/brute.h"
 #include "tests/unit/job.h"
 

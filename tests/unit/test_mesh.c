@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The mesh: its text, coordinates and groups.
-#include "src/mesh.h"
+#include "src/geometry/mesh.h"
 
 #include <stdbool.h>
 #include <string.h>

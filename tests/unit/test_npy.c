@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Array files: headers good, bad and mutilated; boxes against a naive copy.
-#include "src/npy.h"
+#include "tools/array/npy.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Options: what is accepted, and what is said about what is not.
-#include "src/options.h"
+#include "src/base/options.h"
 
 #include <string.h>
 
-#include "src/words.h"
+#include "src/base/words.h"
 #include "tests/unit/harness.h"
 
 enum { VARIABLES_MAX = 4 };

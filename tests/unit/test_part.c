@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parts: methods, alignment, the words of `parts =`, formatting.
-#include "src/part.h"
+#include "src/geometry/part.h"
 
 #include <string.h>
 

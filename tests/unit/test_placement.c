@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Placements: ownership over meshes, derivation from local extents, messages.
-#include "src/placement.h"
+#include "src/geometry/placement.h"
 
 #include <string.h>
 

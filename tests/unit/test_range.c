@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tags of memory, against a table of bytes.
-#include "src/range.h"
+#include "src/call/range.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranges that go around the end of a dimension, against sets of rows.
-#include "src/ring.h"
+#include "src/geometry/ring.h"
 
 #include "tests/unit/brute.h"
 

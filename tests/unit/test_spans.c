@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sets of bytes against a set of single ones.
-#include "src/spans.h"
+#include "src/geometry/spans.h"
 
 #include <string.h>
 

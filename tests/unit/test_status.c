@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of failures and the way a failure is reported.
-#include "src/status.h"
+#include "src/base/status.h"
 
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "src/log.h"
+#include "src/base/log.h"
 #include "tests/unit/harness.h"
 
 START_TEST(codes_are_unique_and_ascending) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of descriptors: generations, passes, growth, readers without locks.
-#include "src/tag.h"
+#include "src/call/tag.h"
 
 #include <pthread.h>
 

@@ -6,10 +6,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "src/address.h"
-#include "src/frame.h"
-#include "src/secret.h"
-#include "src/sha256.h"
+#include "src/base/sha256.h"
+#include "src/bootstrap/address.h"
+#include "src/bootstrap/secret.h"
+#include "src/control/frame.h"
 #include "tests/unit/ranks.h"
 
 static const char secret_text[] = "the secret of a test";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes along each axis, on a mesh where ranks differ along one axis or two.
-#include "src/traffic.h"
+#include "src/plan/traffic.h"
 
 #include "tests/unit/harness.h"
 

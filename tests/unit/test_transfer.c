@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transfers against a naive copy: what every rank gets, how often, from whom,
 // and what goes back.
-#include "src/transfer.h"
+#include "src/geometry/transfer.h"
 
 #include <string.h>
 

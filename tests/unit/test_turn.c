@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Threads of several ranks take turns in one order, whoever comes first where.
-#include "src/turn.h"
+#include "src/job/launch_order.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -8,9 +8,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "src/channel.h"
-#include "src/job.h"
-#include "src/thread.h"
+#include "src/control/channel.h"
+#include "src/job/job.h"
+#include "src/job/thread.h"
 #include "tests/unit/brute.h"
 #include "tests/unit/job.h"
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The watching thread on a runtime whose events are reached when the test says.
-#include "src/watch.h"
+#include "src/exchange/watch.h"
 
 #include <nccl.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "src/comm.h"
-#include "src/control.h"
-#include "src/job.h"
-#include "src/vendor.h"
+#include "src/base/vendor.h"
+#include "src/control/control.h"
+#include "src/exchange/comm.h"
+#include "src/job/job.h"
 #include "tests/unit/brute.h"
 #include "tests/unit/job.h"
 

@@ -6,10 +6,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "src/comm.h"
-#include "src/exec.h"
-#include "src/job.h"
-#include "src/ring.h"
+#include "src/exchange/comm.h"
+#include "src/exchange/exec.h"
+#include "src/geometry/ring.h"
+#include "src/job/job.h"
 #include "tests/unit/brute.h"
 #include "tests/unit/extra.h"
 #include "tests/unit/lanes.h"

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "src/transfer.h"
+#include "src/geometry/transfer.h"
 #include "tests/unit/drawn.h"
 
 enum {

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "src/fd.h"
+#include "src/base/fd.h"
 
 enum { HANDLE_MAGIC = 0x53444731, EXPORTERS_MAX = 120, OPENED_MAX = 4096 };
 

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "src/fd.h"
+#include "src/base/fd.h"
 
 /* Memory of free chunks that is kept: at most this much and this part of the
  * device's memory. */

@@ -28,8 +28,8 @@
 
 #include <nccl.h>
 
+#include "src/base/sha256.h"
 #include "src/host/nccl/net/machine.h"
-#include "src/sha256.h"
 
 /* First bytes of an id of this library. */
 #define HOST_OFFER_MAGIC "hostnccl"

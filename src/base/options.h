@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Options: one table (options.def), read once from the environment. */
+#ifndef SDG_SRC_BASE_OPTIONS_H
+#define SDG_SRC_BASE_OPTIONS_H
+
+#include <stdbool.h>
+
+#include "src/base/status.h"
+
+typedef enum sdg_option {
+#define SDG_OPTION(name, field, type, words, fallback, owner, paragraph)       \
+  SDG_OPTION_##name,
+#include "src/base/options.def"
+#undef SDG_OPTION
+  SDG_OPTION_COUNT,
+} sdg_option_t;
+
+/* Numbers of the words of the CHOICE options, in their order. */
+typedef enum sdg_view {
+  SDG_VIEW_UNSAID,
+  SDG_VIEW_SHARD,
+  SDG_VIEW_WHOLE,
+} sdg_view_t;
+
+typedef enum sdg_strategy {
+  SDG_STRATEGY_AUTO,
+  SDG_STRATEGY_REPAIR,
+  SDG_STRATEGY_EXTEND,
+  SDG_STRATEGY_ADJOINT, /* of convolutions' data gradients */
+  SDG_STRATEGY_HALO,    /* of attention */
+  SDG_STRATEGY_HEADS,
+  SDG_STRATEGY_GATHER,
+} sdg_strategy_t;
+
+/* Of values that cuBLAS makes of what is in pieces. */
+typedef enum sdg_piece_values {
+  SDG_PIECE_VALUES_ERROR,
+  SDG_PIECE_VALUES_LOCAL,
+  SDG_PIECE_VALUES_GLOBAL,
+} sdg_piece_values_t;
+
+typedef enum sdg_threads {
+  SDG_THREADS_NAMED,
+  SDG_THREADS_ORDERED,
+} sdg_threads_t;
+
+typedef enum sdg_on_error {
+  SDG_ON_ERROR_FAIL,
+  SDG_ON_ERROR_IGNORE,
+} sdg_on_error_t;
+
+typedef enum sdg_comparing {
+  SDG_COMPARING_OFF,
+  SDG_COMPARING_FIRST,
+  SDG_COMPARING_ALWAYS,
+} sdg_comparing_t;
+
+typedef enum sdg_parameters {
+  SDG_PARAMETERS_OWN,
+  SDG_PARAMETERS_RANK0,
+} sdg_parameters_t;
+
+typedef enum sdg_origin {
+  SDG_ORIGIN_DEFAULT,
+  SDG_ORIGIN_ENVIRONMENT,
+} sdg_origin_t;
+
+/* Parsed values, one member per row: `options->rules`, `options->timeout_s`.
+ * Text is never NULL. */
+typedef struct sdg_options {
+#define SDG_OPTION_C_TEXT    const char *
+#define SDG_OPTION_C_SECRET  const char *
+#define SDG_OPTION_C_PATH    const char *
+#define SDG_OPTION_C_COUNT   int
+#define SDG_OPTION_C_SECONDS double
+#define SDG_OPTION_C_BOOL    bool
+#define SDG_OPTION_C_CHOICE  int
+#define SDG_OPTION(name, field, type, words, fallback, owner, paragraph)       \
+  SDG_OPTION_C_##type field;
+#include "src/base/options.def"
+#undef SDG_OPTION
+  sdg_origin_t origin[SDG_OPTION_COUNT];
+  bool asked; /* sdg_options_asked() */
+} sdg_options_t;
+
+/* Reads SUNDOG_* from `environment` (NULL-terminated "NAME=value", may be
+ * NULL). No allocation, no output, no other system call: it runs in a library
+ * constructor, before main and before any thread; the strings are copied.
+ * Keeps the first fault for sdg_options_fault() and returns its status; all
+ * options that are not at fault have their values. May be called again, by
+ * tests. */
+sdg_status_t sdg_options_load(char *const *environment);
+
+/* The values of the last load; defaults before the first. Immutable after it,
+ * so any thread may read. */
+const sdg_options_t *sdg_options_get(void);
+
+/* SDG_OK, or reports (sdg_fail) the first fault of the last load and returns
+ * its status. To be asked at the first call on tensors: a program that uses
+ * none stays silent. */
+sdg_status_t sdg_options_fault(void) SDG_MUST_CHECK;
+/* The same without reporting: the text after the code, "" if none. */
+const char *sdg_options_fault_text(void);
+
+/* True if a split was asked for: SUNDOG_RULES or SUNDOG_SPLIT is set, or an
+ * option that makes sense only with them, or a SUNDOG_* variable that is not
+ * in the table, since it may have been meant to be one of them. Where it is
+ * false sundog has nothing to do; where it is true and sdg_options_fault() is
+ * not SDG_OK, calls on tensors fail. */
+bool sdg_options_asked(const sdg_options_t *options);
+
+/* One row of the table. */
+typedef struct sdg_option_info {
+  const char *variable; /* "SUNDOG_RULES" */
+  const char *type;     /* "TEXT", "PATH", "COUNT", ... */
+  const char *words;    /* of a CHOICE, "auto|repair|extend" */
+  const char *fallback; /* the default as text */
+  const char *owner;    /* "LIBRARY", "COMMAND", "HOST" */
+  const char *paragraph;
+} sdg_option_info_t;
+/* NULL past the last row. */
+const sdg_option_info_t *sdg_option_at(unsigned index);
+
+#endif

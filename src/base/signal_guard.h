@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keeps the signals of a failing write (SIGPIPE, SIGXFSZ) from a program that
+ * did not write. */
+#ifndef SDG_SRC_BASE_SIGNAL_GUARD_H
+#define SDG_SRC_BASE_SIGNAL_GUARD_H
+
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <time.h>
+
+typedef struct sdg_sigguard {
+  sigset_t before, pending;
+} sdg_sigguard_t;
+
+static inline void sdg_sigguard_set(sigset_t *out) {
+  sigemptyset(out);
+  sigaddset(out, SIGPIPE);
+  sigaddset(out, SIGXFSZ);
+}
+
+/* From here on this thread's writes fail by their result alone. */
+static inline sdg_sigguard_t sdg_sigguard_begin(void) {
+  sdg_sigguard_t guard;
+  sigset_t held;
+  sdg_sigguard_set(&held);
+  sigpending(&guard.pending);
+  pthread_sigmask(SIG_BLOCK, &held, &guard.before);
+  return guard;
+}
+
+/* Takes back what was raised meanwhile, but not what was pending before. */
+static inline void sdg_sigguard_end(const sdg_sigguard_t *guard) {
+  sigset_t raised;
+  sdg_sigguard_set(&raised);
+  if (sigismember(&guard->pending, SIGPIPE))
+    sigdelset(&raised, SIGPIPE);
+  if (sigismember(&guard->pending, SIGXFSZ))
+    sigdelset(&raised, SIGXFSZ);
+  const struct timespec now = {0, 0};
+  while (sigtimedwait(&raised, NULL, &now) > 0)
+    ;
+  pthread_sigmask(SIG_SETMASK, &guard->before, NULL);
+}
+
+#endif

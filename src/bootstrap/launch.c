@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// What names a launch, and the places that follow from its name.
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "src/base/options.h"
+#include "src/bootstrap/launcher.h"
+#include "src/bootstrap/rendezvous.h"
+
+// What names a launch: equal in all its ranks, different between launches.
+const sdg_launch_name_t sdg_launch_names[SDG_LAUNCH_NAMES] = {
+    {"SLURM_JOB_ID", false},
+    {"SLURM_STEP_ID", true},
+    {"OMPI_MCA_ess_base_jobid", true},
+    {"PMIX_NAMESPACE", true},
+    {"FLUX_JOB_ID", true},
+    {"PALS_APID", true},
+    {"TORCHELASTIC_RUN_ID", true},
+    {"TORCHELASTIC_RESTART_COUNT", false},
+};
+
+static uint64_t hash_text(uint64_t hash, const char *text) {
+  for (; *text; text++) // FNV-1a
+    hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
+  return (hash ^ 0xff) * UINT64_C(1099511628211); // where a text ends
+}
+
+bool sdg_launch_differs(char *other, char *out_own, size_t own_bytes) {
+  other[SDG_LAUNCH_BYTES - 1] = '\0';
+  sdg_launch_name(out_own, own_bytes);
+  return *other && *out_own && strcmp(other, out_own) != 0;
+}
+
+void sdg_launch_name(char *out, size_t bytes) {
+  const char *given = sdg_options_get()->launch;
+  if (*given) {
+    snprintf(out, bytes, "%s", given);
+    return;
+  }
+  size_t used = 0;
+  bool alone = false;
+  uint64_t hash = UINT64_C(14695981039346656037);
+  out[0] = '\0';
+  for (int i = 0; i < SDG_LAUNCH_NAMES; i++) {
+    const char *value = sdg_launcher_value(sdg_launch_names[i].name);
+    // torchrun's default for a run that was given no name.
+    if (!value || strcmp(value, "none") == 0)
+      continue;
+    alone = alone || sdg_launch_names[i].alone;
+    hash = hash_text(hash_text(hash, sdg_launch_names[i].name), value);
+    if (used < bytes)
+      used +=
+          (size_t)snprintf(out + used, bytes - used, "%s%s=%.80s",
+                           used ? " " : "", sdg_launch_names[i].name, value);
+  }
+  // One whose ranks the user numbered may be of several launches.
+  if (!alone || sdg_launcher_is_users())
+    out[0] = '\0';
+  else if (used >= bytes) // cut: the hash tells names apart
+    snprintf(out + bytes - 18, 18, "#%016llx", (unsigned long long)hash);
+}
+
+// The parent and when it started: numbers of processes come again.
+static uint64_t hash_parent(uint64_t hash) {
+  char text[1024] = "";
+  int parent = (int)getppid();
+  snprintf(text, sizeof text, "/proc/%d/stat", parent);
+  FILE *stat_file = fopen(text, "re");
+  size_t n = 0;
+  if (stat_file) {
+    n = fread(text, 1, sizeof text - 1, stat_file);
+    fclose(stat_file);
+  }
+  text[n] = '\0';
+  // Field 22; the second one is the name in parentheses, which may itself
+  // have spaces and parentheses.
+  char *field = strrchr(text, ')');
+  for (int i = 2; field && i < 22; i++)
+    field = strchr(field + 1, ' ');
+  if (field && field[1])
+    field[1 + strcspn(field + 1, " ")] = '\0';
+  hash = hash_text(hash, field ? field : "");
+  snprintf(text, sizeof text, "%d", parent);
+  return hash_text(hash, text);
+}
+
+// Equal in all ranks of one launch; different between launches, if they have
+// names (*out_alone).
+static uint64_t ids_hash(int *out_alone) {
+  uint64_t hash = UINT64_C(14695981039346656037);
+  int alone = 0;
+  for (int i = 0; i < SDG_LAUNCH_NAMES; i++) {
+    const char *value = sdg_launcher_value(sdg_launch_names[i].name);
+    hash = hash_text(hash, value ? value : "");
+    // torchrun's default for a run that was given no name.
+    if (value && sdg_launch_names[i].alone && strcmp(value, "none") != 0)
+      alone = 1;
+  }
+  *out_alone = alone;
+  return hash;
+}
+
+// Equal in all ranks of one launch, different between launches.
+static uint64_t launch_hash(void) {
+  int alone;
+  uint64_t hash = ids_hash(&alone);
+  return alone ? hash : hash_parent(hash);
+}
+
+// 0 when `folder` is a directory of this user alone; otherwise why not.
+static const char *folder_fault(const char *folder) {
+  struct stat found;
+  if (lstat(folder, &found) != 0)
+    return strerror(errno);
+  if (!S_ISDIR(found.st_mode))
+    return "not a folder";
+  if (found.st_uid != geteuid())
+    return "another user's";
+  return found.st_mode & 077 ? "open to other users (not mode 0700)" : NULL;
+}
+
+sdg_status_t sdg_private_folder(char *out, size_t bytes) {
+  const char *runtime = sdg_launcher_value("XDG_RUNTIME_DIR");
+  int n;
+  if (runtime && runtime[0] == '/' && strlen(runtime) < PATH_MAX / 2 &&
+      !folder_fault(runtime) && access(runtime, W_OK) == 0)
+    n = snprintf(out, bytes, "%s/sundog", runtime);
+  else
+    n = snprintf(out, bytes, "/tmp/sundog-%u", (unsigned)geteuid());
+  if (n < 0 || (size_t)n >= bytes)
+    return sdg_fail(SDG_E_RENDEZVOUS, "the default folder's name is too long");
+  if (mkdir(out, 0700) != 0 && errno != EEXIST)
+    return sdg_fail(SDG_E_RENDEZVOUS, "cannot make %s: %s", out,
+                    strerror(errno));
+  const char *fault = folder_fault(out);
+  if (fault)
+    return sdg_fail(SDG_E_RENDEZVOUS, "folder %s is %s", out, fault);
+  return SDG_OK;
+}
+
+sdg_status_t sdg_rendezvous_lock(const char *rendezvous,
+                                 const sdg_secret_t *secret, char *out,
+                                 size_t bytes) {
+  char folder[PATH_MAX];
+  int alone;
+  SDG_TRY(sdg_private_folder(folder, sizeof folder));
+  // Not of the parent: a child of a rank finds the lock that its parent has.
+  uint64_t hash = hash_text(ids_hash(&alone), rendezvous);
+  for (size_t i = 0; i < sizeof secret->key; i++)
+    hash = (hash ^ secret->key[i]) * UINT64_C(1099511628211);
+  int n =
+      snprintf(out, bytes, "%s/tcp-%016llx", folder, (unsigned long long)hash);
+  if (n < 0 || (size_t)n >= bytes)
+    return sdg_fail(SDG_E_INTERNAL, "%zu bytes for a lock", bytes);
+  return SDG_OK;
+}
+
+sdg_status_t sdg_rendezvous_default(char *out, size_t bytes) {
+  char folder[PATH_MAX];
+  SDG_TRY(sdg_private_folder(folder, sizeof folder));
+  int n = snprintf(out, bytes, "file:%s/job-%016llx", folder,
+                   (unsigned long long)launch_hash());
+  if (n < 0 || (size_t)n >= bytes)
+    return sdg_fail(SDG_E_INTERNAL, "%zu bytes for a rendezvous", bytes);
+  return SDG_OK;
+}

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+// What launchers say in the environment: rank and size.
+#include "src/bootstrap/launcher.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/options.h"
+#include "src/bootstrap/rendezvous.h"
+
+typedef struct launcher {
+  const char *origin, *who;
+  const char *rank, *size, *size_else;
+  const char *local_rank, *local_rank_else;
+  const char *local_size; // ranks of this machine
+  const char *machines;   // or that
+  bool size_alone;        // it says sizes to processes that are no rank, too
+} launcher_t;
+
+// In order of authority.
+static const launcher_t launchers[] = {
+    {.origin = "SUNDOG_RANK/SUNDOG_SIZE",
+     .who = "sundog run",
+     .rank = "SUNDOG_RANK",
+     .size = "SUNDOG_SIZE",
+     .local_rank = "SUNDOG_LOCAL_RANK"},
+    {.origin = "RANK/WORLD_SIZE",
+     .who = "torchrun",
+     .rank = "RANK",
+     .size = "WORLD_SIZE",
+     .local_rank = "LOCAL_RANK",
+     .local_size = "LOCAL_WORLD_SIZE"},
+    {.origin = "OMPI_COMM_WORLD_RANK/SIZE",
+     .who = "Open MPI",
+     .rank = "OMPI_COMM_WORLD_RANK",
+     .size = "OMPI_COMM_WORLD_SIZE",
+     .local_rank = "OMPI_COMM_WORLD_LOCAL_RANK",
+     .local_size = "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    // PALS starts ranks with and without PMI, which has the size then.
+    {.origin = "PMI_RANK/PMI_SIZE",
+     .who = "PMI",
+     .rank = "PMI_RANK",
+     .size = "PMI_SIZE",
+     .local_rank = "MPI_LOCALRANKID",
+     .local_rank_else = "PMI_LOCAL_RANK",
+     .local_size = "MPI_LOCALNRANKS",
+     .size_alone = true},
+    {.origin = "PALS_RANKID/PMI_SIZE",
+     .who = "PALS",
+     .rank = "PALS_RANKID",
+     .size = "PMI_SIZE",
+     .size_else = "PALS_SIZE",
+     .local_rank = "PALS_LOCAL_RANKID",
+     .local_size = "PALS_LOCAL_SIZE",
+     .size_alone = true},
+    {.origin = "FLUX_TASK_RANK/FLUX_JOB_SIZE",
+     .who = "Flux",
+     .rank = "FLUX_TASK_RANK",
+     .size = "FLUX_JOB_SIZE",
+     .local_rank = "FLUX_TASK_LOCAL_ID",
+     .machines = "FLUX_JOB_NNODES",
+     .size_alone = true},
+    // PMIx says the size by a call only; under Slurm the variable has it.
+    {.origin = "PMIX_RANK/SLURM_NTASKS",
+     .who = "PMIx under Slurm",
+     .rank = "PMIX_RANK",
+     .size = "SLURM_STEP_NUM_TASKS",
+     .size_else = "SLURM_NTASKS",
+     .local_rank = "SLURM_LOCALID",
+     .machines = "SLURM_STEP_NUM_NODES",
+     .size_alone = true},
+    {.origin = "SLURM_PROCID/SLURM_NTASKS",
+     .who = "Slurm",
+     .rank = "SLURM_PROCID",
+     .size = "SLURM_STEP_NUM_TASKS",
+     .size_else = "SLURM_NTASKS",
+     .local_rank = "SLURM_LOCALID",
+     .machines = "SLURM_STEP_NUM_NODES",
+     .size_alone = true},
+};
+enum { LAUNCHERS = sizeof launchers / sizeof launchers[0] };
+
+// The environment as it was when this library was loaded.
+static struct {
+  bool loaded;
+  int count;
+  struct {
+    const char *name;
+    char value[1024];
+  } of[64];
+} kept;
+
+static const char *kept_value(const char *name) {
+  for (int i = 0; i < kept.count; i++)
+    if (strcmp(kept.of[i].name, name) == 0)
+      return kept.of[i].value;
+  return NULL;
+}
+
+static void value_keep(const char *name) {
+  const char *value = name && !kept_value(name) ? getenv(name) : NULL;
+  if (!value || kept.count == sizeof kept.of / sizeof kept.of[0])
+    return;
+  kept.of[kept.count].name = name;
+  snprintf(kept.of[kept.count].value, sizeof kept.of[0].value, "%s", value);
+  kept.count++;
+}
+
+void sdg_launcher_load(void) {
+  kept.count = 0;
+  for (int i = 0; i < LAUNCHERS; i++) {
+    const launcher_t *from = &launchers[i];
+    const char *const names[] = {from->rank,
+                                 from->size,
+                                 from->size_else,
+                                 from->local_rank,
+                                 from->local_rank_else,
+                                 from->local_size,
+                                 from->machines};
+    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
+      value_keep(names[k]);
+  }
+  for (int i = 0; i < SDG_LAUNCH_NAMES; i++)
+    value_keep(sdg_launch_names[i].name);
+  value_keep("XDG_RUNTIME_DIR");
+  kept.loaded = true;
+}
+
+const char *sdg_launcher_value(const char *name) {
+  const char *value = NULL;
+  if (name)
+    value = kept.loaded ? kept_value(name) : getenv(name);
+  return value && *value ? value : NULL;
+}
+
+static sdg_status_t number_of(const char *name, const char *text,
+                              int *out_number) {
+  char *end;
+  errno = 0;
+  long number = strtol(text, &end, 10);
+  if (text[0] < '0' || text[0] > '9' || *end || errno || number > INT_MAX)
+    return sdg_fail(SDG_E_RANK_UNKNOWN, "%s=%.80s is not a number from 0 up",
+                    name, text);
+  *out_number = (int)number;
+  return SDG_OK;
+}
+
+// The name of the variable that has the size, set or not.
+static const char *size_of(const launcher_t *from) {
+  return !sdg_launcher_value(from->size) && sdg_launcher_value(from->size_else)
+             ? from->size_else
+             : from->size;
+}
+
+// The row that says this process's rank, or that should; NULL: none does.
+static const launcher_t *launcher_find(void) {
+  for (int i = 0; i < LAUNCHERS; i++)
+    if (sdg_launcher_value(launchers[i].rank) ||
+        (sdg_launcher_value(launchers[i].size) && !launchers[i].size_alone))
+      return &launchers[i];
+  return NULL;
+}
+
+bool sdg_launcher_is_users(void) {
+  return launcher_find() == &launchers[0];
+}
+
+static const char *local_rank_of(const launcher_t *from) {
+  return sdg_launcher_value(from->local_rank) ? from->local_rank
+                                              : from->local_rank_else;
+}
+
+static const char *local_size_of(const launcher_t *from) {
+  return from->local_size;
+}
+
+static const char *machines_of(const launcher_t *from) {
+  return from->machines;
+}
+
+// The name of a variable that is set, of this launcher or of one that says the
+// same rank and size: Flux and PALS speak PMI, which does not say all that they
+// know. NULL: there is none.
+static const char *detail_of(const launcher_t *from, const char *rank,
+                             const char *size,
+                             const char *(*get)(const launcher_t *)) {
+  const char *own = get(from);
+  if (sdg_launcher_value(own))
+    return own;
+  for (int i = 0; i < LAUNCHERS; i++) {
+    const char *name = get(&launchers[i]);
+    const char *other_rank = sdg_launcher_value(launchers[i].rank);
+    const char *other_size = sdg_launcher_value(size_of(&launchers[i]));
+    if (sdg_launcher_value(name) && other_rank && other_size &&
+        strcmp(other_rank, rank) == 0 && strcmp(other_size, size) == 0)
+      return name;
+  }
+  return NULL;
+}
+
+sdg_status_t sdg_rank_detect(int *out_rank, int *out_size, int *out_local_rank,
+                             const char **out_origin) {
+  const launcher_t *from = launcher_find();
+  if (!from) {
+    *out_rank = 0;
+    *out_size = 1;
+    *out_local_rank = 0;
+    *out_origin = NULL;
+    return SDG_OK;
+  }
+  const char *size_name = size_of(from);
+  const char *rank_text = sdg_launcher_value(from->rank),
+             *size_text = sdg_launcher_value(size_name);
+  if (!rank_text || !size_text)
+    return sdg_fail(SDG_E_RANK_UNKNOWN, "%s=%.80s without %s%s%s",
+                    rank_text ? from->rank : size_name,
+                    rank_text ? rank_text : size_text,
+                    rank_text ? from->size : from->rank,
+                    rank_text && from->size_else ? " or " : "",
+                    rank_text && from->size_else ? from->size_else : "");
+  int rank, size, local_rank;
+  SDG_TRY(number_of(from->rank, rank_text, &rank));
+  SDG_TRY(number_of(size_name, size_text, &size));
+  if (rank >= size)
+    return sdg_fail(SDG_E_RANK_UNKNOWN, "%s=%d is not below %s=%d", from->rank,
+                    rank, size_name, size);
+  const char *local_name = detail_of(from, rank_text, size_text, local_rank_of);
+  local_rank = rank;
+  if (local_name)
+    SDG_TRY(number_of(local_name, sdg_launcher_value(local_name), &local_rank));
+  if (local_rank >= size)
+    return sdg_fail(SDG_E_RANK_UNKNOWN, "%s=%d is not below %s=%d", local_name,
+                    local_rank, size_name, size);
+  *out_rank = rank;
+  *out_size = size;
+  *out_local_rank = local_rank;
+  *out_origin = from->origin;
+  return SDG_OK;
+}
+
+void sdg_launch_alone(char *out, size_t bytes) {
+  size_t used = (size_t)snprintf(out, bytes, "alone");
+  for (int i = 0; i < LAUNCHERS; i++) {
+    const launcher_t *from = &launchers[i];
+    const char *rank = sdg_launcher_value(from->rank);
+    const char *size = sdg_launcher_value(size_of(from));
+    if (rank && size && strcmp(size, "1") != 0 && used < bytes)
+      used +=
+          (size_t)snprintf(out + used, bytes - used, ", %s=%.20s of %s=%.20s",
+                           from->rank, rank, size_of(from), size);
+  }
+}
+
+// One rank by itself where a launcher started several: numbers that were left
+// over in a shell make each of them rank 0 of 1.
+static sdg_status_t alone_check(int size, const char *origin) {
+  char seen[256];
+  sdg_launch_alone(seen, sizeof seen);
+  if (size > 1 || strcmp(seen, "alone") == 0 ||
+      strcmp(seen, sdg_options_get()->launch) == 0)
+    return SDG_OK;
+  return sdg_fail(SDG_E_RANK_UNKNOWN, "one rank by %s, but %s", origin,
+                  seen + strlen("alone, "));
+}
+
+sdg_status_t sdg_rank_require(int *out_rank, int *out_size, int *out_local_rank,
+                              const char **out_origin) {
+  SDG_TRY(sdg_rank_detect(out_rank, out_size, out_local_rank, out_origin));
+  if (*out_origin)
+    return alone_check(*out_size, *out_origin);
+  char looked[1024];
+  size_t used = 0;
+  looked[0] = '\0';
+  for (int i = 0; i < LAUNCHERS && used < sizeof looked; i++) {
+    const launcher_t *from = &launchers[i];
+    int n = snprintf(looked + used, sizeof looked - used,
+                     "%s%s with %s%s%s (%s)", used ? ", " : "", from->rank,
+                     from->size, from->size_else ? " or " : "",
+                     from->size_else ? from->size_else : "", from->who);
+    used += n < 0 ? 0 : (size_t)n;
+  }
+  return sdg_fail(SDG_E_RANK_UNSAID, "none of these is set: %s", looked);
+}
+
+sdg_status_t sdg_rendezvous_check(const char *rendezvous, int size) {
+  const launcher_t *from = launcher_find();
+  const char *rank_text = from ? sdg_launcher_value(from->rank) : NULL;
+  const char *size_text = from ? sdg_launcher_value(size_of(from)) : NULL;
+  if (size < 2 || *rendezvous || !rank_text || !size_text)
+    return SDG_OK;
+  const char *here_name = detail_of(from, rank_text, size_text, local_size_of);
+  const char *machines_name =
+      detail_of(from, rank_text, size_text, machines_of);
+  const char *here = sdg_launcher_value(here_name);
+  const char *machines = sdg_launcher_value(machines_name);
+  int count = 0;
+  if (here && number_of(here_name, here, &count) == SDG_OK && count < size)
+    return sdg_fail(SDG_E_RENDEZVOUS,
+                    "%d of the %d ranks are on this machine (%s): set "
+                    "SUNDOG_RENDEZVOUS=tcp://HOST:PORT with the host of rank "
+                    "0, and SUNDOG_SECRET, for all ranks",
+                    count, size, here_name);
+  if (machines && number_of(machines_name, machines, &count) == SDG_OK &&
+      count > 1)
+    return sdg_fail(SDG_E_RENDEZVOUS,
+                    "the %d ranks are on %d machines (%s): set "
+                    "SUNDOG_RENDEZVOUS=tcp://HOST:PORT with the host of rank "
+                    "0, and SUNDOG_SECRET, for all ranks",
+                    size, count, machines_name);
+  return SDG_OK;
+}

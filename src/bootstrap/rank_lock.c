@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// One process per rank: byte r of a file beside the socket is locked by the
+// process that is rank r, for as long as it lives.
+#include "src/bootstrap/rank_lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "src/base/fd.h"
+#include "src/bootstrap/process.h"
+
+static struct flock lock_of(short type, int start, int bytes) {
+  return (struct flock){
+      .l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = bytes};
+}
+
+static sdg_status_t lockfile_open(const char *path, int *out_fd) {
+  // O_NONBLOCK: a FIFO of that name must not block the program.
+  int fd = sdg_fd_raise(
+      open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600));
+  if (fd < 0)
+    return sdg_fail(SDG_E_RENDEZVOUS, "cannot make %s: %s", path,
+                    strerror(errno));
+  struct stat file;
+  if (fstat(fd, &file) != 0 || !S_ISREG(file.st_mode) ||
+      file.st_uid != geteuid() || (file.st_mode & 077)) {
+    close(fd);
+    return sdg_fail(SDG_E_RENDEZVOUS,
+                    "%s exists and is not a file of mode 0600 of this user",
+                    path);
+  }
+  *out_fd = fd;
+  return SDG_OK;
+}
+
+// Whether `path` still names the open file: the last process of an earlier
+// job may have removed it between our open and our lock.
+static int lockfile_is(const char *path, int fd) {
+  struct stat named, opened;
+  return lstat(path, &named) == 0 && fstat(fd, &opened) == 0 &&
+         named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
+}
+
+// Which process has a rank; behind the bytes that are locked.
+enum { HOLDERS_AT = 4096 };
+
+static off_t holder_at(int rank) {
+  return HOLDERS_AT + (off_t)rank * (off_t)sizeof(sdg_process_t);
+}
+
+// The process that is noted as the rank's; 0: none, or one that has ended.
+static int32_t holder_read(int fd, int rank) {
+  sdg_process_t noted;
+  if (pread(fd, &noted, sizeof noted, holder_at(rank)) != sizeof noted ||
+      !sdg_process_lives(&noted))
+    return 0;
+  return noted.pid;
+}
+
+static void holder_note(int fd, int rank, const sdg_process_t *process) {
+  // Without room on the disk the lock says who holds the rank.
+  ssize_t noted = pwrite(fd, process, sizeof *process, holder_at(rank));
+  (void)noted;
+}
+
+sdg_status_t sdg_ranklock_take(const char *socket_path, int rank,
+                               sdg_ranklock_t *out_lock, int32_t *out_holder) {
+  const sdg_process_t self = sdg_process_self();
+  *out_holder = 0;
+  char *path;
+  if (asprintf(&path, "%s.lock", socket_path) < 0)
+    return sdg_fail(SDG_E_NO_MEMORY, "path of the lock file");
+  sdg_status_t status;
+  // Each turn but the last was disturbed by a job that is just ending.
+  for (int turn = 0; turn < 500; turn++) {
+    int fd = -1;
+    SDG_TRY_GOTO(lockfile_open(path, &fd), failed);
+    struct flock lock = lock_of(F_WRLCK, rank, 1);
+    int32_t holder = holder_read(fd, rank);
+    if (fcntl(fd, F_SETLK, &lock) == 0) {
+      // Read again: it may have been noted in between.
+      holder = holder_read(fd, rank);
+      if (holder > 0 && holder != self.pid) {
+        close(fd);
+        *out_holder = holder;
+        status = SDG_E_RANK_TAKEN;
+        goto failed;
+      }
+      if (lockfile_is(path, fd)) {
+        holder_note(fd, rank, &self);
+        *out_lock = (sdg_ranklock_t){.fd = fd, .path = path};
+        return SDG_OK;
+      }
+      close(fd);
+      continue;
+    }
+    int why = errno;
+    lock = lock_of(F_WRLCK, rank, 1);
+    int asked = fcntl(fd, F_GETLK, &lock);
+    close(fd);
+    if (why != EAGAIN && why != EACCES) {
+      status =
+          sdg_fail(SDG_E_RENDEZVOUS, "cannot lock %s: %s", path, strerror(why));
+      goto failed;
+    }
+    // l_len 0 is the whole file: a job's last process, about to remove it.
+    if (asked == 0 && lock.l_type != F_UNLCK && lock.l_len == 1) {
+      *out_holder = holder > 0 ? holder : lock.l_pid > 0 ? lock.l_pid : 0;
+      status = SDG_E_RANK_TAKEN;
+      goto failed;
+    }
+    nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+  }
+  status = sdg_fail(SDG_E_RENDEZVOUS, "%s does not come to rest", path);
+failed:
+  free(path);
+  return status;
+}
+
+int sdg_ranklock_other(const char *socket_path, int32_t *out_holder) {
+  struct flock lock = lock_of(F_WRLCK, 0, 0);
+  char *path;
+  if (asprintf(&path, "%s.lock", socket_path) < 0)
+    return -1;
+  int fd =
+      sdg_fd_raise(open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  free(path);
+  if (fd < 0)
+    return -1;
+  bool held = fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK &&
+              lock.l_len == 1;
+  close(fd);
+  *out_holder = lock.l_pid;
+  return held && !sdg_process_is_above(lock.l_pid) ? (int)lock.l_start : -1;
+}
+
+void sdg_ranklock_release(sdg_ranklock_t *lock, int rank,
+                          const char *socket_path) {
+  // The descriptor's number may have been reused by a program that closes
+  // what it does not know.
+  if (lock->fd >= 0 && lockfile_is(lock->path, lock->fd)) {
+    // First our byte, then the whole file: of several processes that leave at
+    // once, at least the last one gets it.
+    struct flock own = lock_of(F_UNLCK, rank, 1);
+    struct flock whole = lock_of(F_WRLCK, 0, 0);
+    const sdg_process_t nobody = {0};
+    struct stat file;
+    holder_note(lock->fd, rank, &nobody);
+    if (fcntl(lock->fd, F_SETLK, &own) == 0 &&
+        fcntl(lock->fd, F_SETLK, &whole) == 0 &&
+        lockfile_is(lock->path, lock->fd)) {
+      if (socket_path && lstat(socket_path, &file) == 0 &&
+          S_ISSOCK(file.st_mode) && file.st_uid == geteuid())
+        unlink(socket_path);
+      unlink(lock->path);
+    }
+    close(lock->fd);
+  }
+  lock->fd = -1;
+  free(lock->path);
+  lock->path = NULL;
+}
+
+void sdg_ranklock_forget(sdg_ranklock_t *lock) {
+  if (lock->fd >= 0)
+    close(lock->fd);
+  lock->fd = -1;
+  free(lock->path);
+  lock->path = NULL;
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names and kinds of operands' roles; operands in memory.
+#include "src/call/call.h"
+
+#include <string.h>
+
+bool sdg_role_is_activation(sdg_role_t role) {
+  return role <= SDG_ROLE_DV || role == SDG_ROLE_PRODUCT;
+}
+
+bool sdg_role_is_matrix(sdg_role_t role) {
+  return role >= SDG_ROLE_A && role <= SDG_ROLE_ADDEND;
+}
+
+const char *sdg_role_name(sdg_role_t role) {
+  static const char *const names[SDG_ROLE_COUNT] = {
+      [SDG_ROLE_X] = "x",
+      [SDG_ROLE_Y] = "y",
+      [SDG_ROLE_Z] = "z",
+      [SDG_ROLE_DX] = "dx",
+      [SDG_ROLE_DY] = "dy",
+      [SDG_ROLE_Q] = "q",
+      [SDG_ROLE_K] = "k",
+      [SDG_ROLE_V] = "v",
+      [SDG_ROLE_O] = "o",
+      [SDG_ROLE_DO] = "do",
+      [SDG_ROLE_DQ] = "dq",
+      [SDG_ROLE_DK] = "dk",
+      [SDG_ROLE_DV] = "dv",
+      [SDG_ROLE_W] = "w",
+      [SDG_ROLE_DW] = "dw",
+      [SDG_ROLE_BIAS] = "bias",
+      [SDG_ROLE_DBIAS] = "db",
+      [SDG_ROLE_SCALE] = "scale",
+      [SDG_ROLE_PRODUCT] = "product",
+      [SDG_ROLE_A] = "a",
+      [SDG_ROLE_B] = "b",
+      [SDG_ROLE_C] = "c",
+      [SDG_ROLE_D] = "d",
+      [SDG_ROLE_ADDEND] = "bias",
+  };
+  return role < SDG_ROLE_COUNT ? names[role] : "?";
+}
+
+double sdg_call_scalar(const sdg_call_t *call, const void *scalar) {
+  if (!scalar)
+    return 0;
+  return call->operand[0].type == SDG_TYPE_DOUBLE ? *(const double *)scalar
+                                                  : *(const float *)scalar;
+}
+
+sdg_layout_t sdg_operand_layout(const sdg_operand_t *operand) {
+  sdg_layout_t layout = {.elem_bytes = operand->elem_bytes,
+                         .dims = operand->dims};
+  memcpy(layout.extent, operand->extent, sizeof layout.extent);
+  memcpy(layout.stride, operand->stride, sizeof layout.stride);
+  return layout;
+}
+
+sdg_access_t sdg_operand_access(const sdg_operand_t *operand, bool reads,
+                                bool writes) {
+  sdg_layout_t layout = sdg_operand_layout(operand);
+  // A tensor with gaps does not overwrite what lies in them.
+  return (sdg_access_t){
+      .at = (uintptr_t)operand->data,
+      .reads = reads || (writes && !sdg_layout_dense(&layout)),
+      .writes = writes,
+      .width = operand->elem_bytes ? sdg_layout_bytes(&layout) : 0,
+      .height = 1,
+  };
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// The names of the job's threads, in the memory that the ranks share.
+#include "src/control/channel.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "src/base/stopwatch.h"
+#include "src/bootstrap/shm.h"
+#include "src/control/state.h"
+
+enum { NAME_FREE, NAME_WRITING, NAME_COMPLETE, PATIENCE = 100000 };
+_Static_assert((int)SDG_CHANNEL_NAME_BYTES == (int)SDG_SEGMENT_NAME_BYTES,
+               "a thread's name fits");
+
+// The other rank writes 32 bytes meanwhile; bounded, as it may be killed there.
+static uint32_t state_settled(sdg_segment_name_t *entry) {
+  uint32_t state = atomic_load_explicit(&entry->state, memory_order_acquire);
+  for (int turn = 0; state == NAME_WRITING && turn < PATIENCE; turn++) {
+    sched_yield();
+    state = atomic_load_explicit(&entry->state, memory_order_acquire);
+  }
+  return state;
+}
+
+static int name_is(const sdg_segment_name_t *entry, const char *name) {
+  return strncmp(entry->text, name, sizeof entry->text) == 0;
+}
+
+// Names are looked for from below and take the first free place, so that two
+// ranks that bring the same name try the same place.
+sdg_status_t sdg_channel_claim(sdg_segment_t *shared, const char *name,
+                               int *out_channel) {
+  for (int channel = 1; channel < SDG_CONTROL_THREADS; channel++) {
+    sdg_segment_name_t *entry = &shared->name[channel];
+    sdg_channel_name(shared, channel, name);
+    if (state_settled(entry) != NAME_COMPLETE)
+      return sdg_fail(SDG_E_PEER_LOST,
+                      "a rank ended while it named thread %d of the job",
+                      channel);
+    if (name_is(entry, name)) {
+      *out_channel = channel;
+      return SDG_OK;
+    }
+  }
+  return sdg_fail(SDG_E_THREADS_MANY, "'%s' is one more than %d names", name,
+                  SDG_CONTROL_THREADS - 1);
+}
+
+void sdg_channel_name(sdg_segment_t *shared, int channel, const char *name) {
+  sdg_segment_name_t *entry = &shared->name[channel];
+  uint32_t none = NAME_FREE;
+  if (!atomic_compare_exchange_strong(&entry->state, &none, NAME_WRITING))
+    return;
+  snprintf(entry->text, sizeof entry->text, "%s", name);
+  atomic_store_explicit(&entry->state, NAME_COMPLETE, memory_order_release);
+}
+
+void sdg_channel_name_of(const sdg_segment_t *shared, int channel, char *out,
+                         size_t bytes) {
+  const sdg_segment_name_t *entry = &shared->name[channel];
+  out[0] = '\0';
+  if (atomic_load_explicit(&entry->state, memory_order_acquire) ==
+      NAME_COMPLETE)
+    snprintf(out, bytes, "%.*s", (int)sizeof entry->text - 1, entry->text);
+}
+
+// Whether the last question is on its way. The answer may come before that:
+// another rank had asked for the same name.
+static bool question_heard(const sdg_segment_rank_t *own) {
+  return atomic_load_explicit(&own->heard, memory_order_acquire) ==
+         atomic_load_explicit(&own->asked, memory_order_relaxed);
+}
+
+// Between machines: asks rank 0, which tells every rank.
+static sdg_status_t name_ask(sdg_control_t *control, const char *name,
+                             int *out_channel) {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // one at a time
+  sdg_segment_rank_t *own = &control->view.shared->rank[control->rank];
+  sdg_stopwatch_t watch = sdg_stopwatch_start();
+  sdg_status_t status = SDG_OK;
+  bool found = false, asked = false;
+  pthread_mutex_lock(&lock);
+  while (!found && status == SDG_OK) {
+    char known[SDG_CHANNEL_NAME_BYTES];
+    int names = 0;
+    for (int c = 1; c < SDG_CONTROL_THREADS && !found; c++) {
+      sdg_channel_name_of(control->view.shared, c, known, sizeof known);
+      names += known[0] != '\0';
+      found = strcmp(known, name) == 0;
+      *out_channel = c;
+    }
+    if (found)
+      break;
+    if (names == SDG_CONTROL_THREADS - 1)
+      status = sdg_fail(SDG_E_THREADS_MANY, "'%s' is one more than %d names",
+                        name, SDG_CONTROL_THREADS - 1);
+    else if (!asked && question_heard(own)) {
+      asked = true;
+      snprintf(own->name, sizeof own->name, "%s", name);
+      atomic_fetch_add_explicit(&own->asked, 1, memory_order_release);
+      sdg_segment_ring(&control->view);
+    } else if (sdg_control_ended(control, 0)) {
+      status = sdg_fail(SDG_E_PEER_LOST,
+                        "rank 0, which numbers the job's threads, ended "
+                        "before it had heard of '%s'",
+                        name);
+    } else if (sdg_stopwatch_read(&watch) >= control->timeout_s) {
+      status = sdg_fail(SDG_E_PEER_TIMEOUT,
+                        "rank 0 has not given thread '%s' a number in %.3g s",
+                        name, control->timeout_s);
+    } else {
+      status = sdg_segment_failure(&control->view, control->rank, 1);
+      nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+    }
+  }
+  pthread_mutex_unlock(&lock);
+  return status;
+}
+
+sdg_status_t sdg_channel_find(sdg_control_t *control, const char *name,
+                              int *out_channel) {
+  if (control->carrier && control->rank != 0)
+    return name_ask(control, name, out_channel);
+  sdg_status_t status =
+      sdg_channel_claim(control->view.shared, name, out_channel);
+  if (status == SDG_OK)
+    sdg_segment_ring(&control->view);
+  return status;
+}
+
+void sdg_channel_label(const sdg_control_t *control, int channel, char *out,
+                       size_t bytes) {
+  out[0] = '\0';
+  if (channel < 1 || channel >= SDG_CONTROL_THREADS)
+    return;
+  char name[SDG_CHANNEL_NAME_BYTES];
+  sdg_channel_name_of(control->view.shared, channel, name, sizeof name);
+  if (name[0])
+    snprintf(out, bytes, " of thread '%s'", name);
+}

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+// The control channel: joining and leaving, counts of calls,
+// failures of the job.
+#include "src/control/control.h"
+
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "src/base/options.h"
+#include "src/base/stopwatch.h"
+#include "src/bootstrap/address.h"
+#include "src/bootstrap/process.h"
+#include "src/bootstrap/rank_lock.h"
+#include "src/bootstrap/rendezvous.h"
+#include "src/bootstrap/shm.h"
+#include "src/control/state.h"
+
+// The process that has joined a job of several ranks: one job per process.
+// Its locks would not stop itself, and closing a second descriptor of a lock
+// file drops the first one's locks.
+static _Atomic(pid_t) joined_process;
+
+// At the end of a process others are told so; one that is stopped hears it
+// when it goes on.
+static double farewell_s(const sdg_control_t *control) {
+  return control->timeout_s < 2 ? control->timeout_s : 2;
+}
+
+// Waits until every rank is there, or somebody says why not.
+static sdg_status_t all_await(sdg_control_t *control,
+                              sdg_rendezvous_wait_t *wait) {
+  const sdg_segment_view_t *view = &control->view;
+  for (int all = 0;;) {
+    uint32_t joins = atomic_load(&view->shared->joins);
+    SDG_TRY(sdg_rendezvous_complete(view, control->rank, wait, &all));
+    if (all)
+      return SDG_OK;
+    sdg_segment_sleep(&view->shared->joins, joins);
+  }
+}
+
+static sdg_rendezvous_wait_t wait_begin(const sdg_control_t *control,
+                                        const char *place) {
+  return (sdg_rendezvous_wait_t){.place = place,
+                                 .timeout_s = control->timeout_s,
+                                 .watch = sdg_stopwatch_start()};
+}
+
+static void view_leave(sdg_control_t *control) {
+  atomic_store(&control->view.shared->rank[control->rank].state,
+               (uint32_t)SDG_SEGMENT_LEFT);
+  if (!control->carrier)
+    return;
+  sdg_carrier_sync(control->carrier, farewell_s(control));
+  sdg_carrier_stop(control->carrier);
+}
+
+static sdg_status_t meet_over_tcp(sdg_control_t *control,
+                                  const char *rendezvous,
+                                  const sdg_secret_t *secret) {
+  sdg_rendezvous_wait_t wait = wait_begin(control, rendezvous);
+  sdg_segment_view_t *view = &control->view;
+  sdg_status_t status;
+  SDG_TRY(sdg_segment_mirror(control->size, view));
+  SDG_TRY_GOTO(sdg_segment_enter(view, control->rank), unmap);
+  SDG_TRY_GOTO(sdg_carrier_start(rendezvous, secret, control->rank,
+                                 control->size, control->timeout_s, view,
+                                 &control->carrier),
+               unmap);
+  SDG_TRY_GOTO(all_await(control, &wait), failed);
+  return SDG_OK;
+failed:
+  view_leave(control);
+  sdg_carrier_destroy(control->carrier);
+unmap:
+  sdg_segment_fini(view);
+  return status;
+}
+
+static sdg_status_t meet(sdg_control_t *control) {
+  sdg_rendezvous_wait_t wait = wait_begin(control, control->path);
+  sdg_segment_view_t *view = &control->view;
+  int rank = control->rank, size = control->size;
+  sdg_status_t status = SDG_OK;
+  if (rank == 0) {
+    SDG_TRY(sdg_segment_create(size, view));
+    SDG_TRY_GOTO(sdg_segment_enter(view, 0), failed);
+    if (size > 1)
+      SDG_TRY_GOTO(sdg_rendezvous_serve(view, &wait), failed);
+    return SDG_OK;
+  }
+  SDG_TRY(sdg_rendezvous_connect(rank, size, &wait, view));
+  control->met = 1;
+  SDG_TRY_GOTO(all_await(control, &wait), failed);
+  return SDG_OK;
+failed:
+  view_leave(control);
+  sdg_segment_fini(view);
+  return status;
+}
+
+// A process that `holder` started, or that one of those did, is no rank; of any
+// other it was wanted that it is.
+static sdg_status_t taken_report(const char *rendezvous, int rank,
+                                 int32_t holder) {
+  char name[32];
+  sdg_process_name(holder, name, sizeof name);
+  if (holder > 0 && sdg_process_is_above(holder))
+    return sdg_fail(SDG_E_DESCENDANT,
+                    "process %d was started by process %d (%s), which is rank "
+                    "%d",
+                    (int)getpid(), (int)holder, name, rank);
+  return sdg_fail(SDG_E_RANK_TAKEN,
+                  "process %d (%s) is rank %d at %s, and did not start process "
+                  "%d",
+                  (int)holder, name, rank, rendezvous, (int)getpid());
+}
+
+sdg_status_t sdg_control_alone(const char *rendezvous) {
+  const sdg_options_t *options = sdg_options_get();
+  const char *path = NULL;
+  char lock_path[PATH_MAX];
+  sdg_secret_t secret;
+  int32_t holder = 0;
+  if (sdg_address_is_tcp(rendezvous)) {
+    if (!*options->secret && !*options->secret_file)
+      return SDG_OK;
+    SDG_TRY(sdg_secret_find(options->secret, options->secret_file, &secret));
+    SDG_TRY(
+        sdg_rendezvous_lock(rendezvous, &secret, lock_path, sizeof lock_path));
+    path = lock_path;
+  } else if (*rendezvous) {
+    SDG_TRY(sdg_rendezvous_path(rendezvous, &path));
+  }
+  int other = path ? sdg_ranklock_other(path, &holder) : -1;
+  return other < 0
+             ? SDG_OK
+             : sdg_fail(SDG_E_RENDEZVOUS,
+                        "this is rank 0 of 1, and process %d is rank %d at %s",
+                        (int)holder, other, rendezvous);
+}
+
+sdg_status_t sdg_control_join(const char *rendezvous, int rank, int size,
+                              double timeout_s, sdg_control_t **out_control) {
+  if (size < 1 || size > SDG_SEGMENT_RANKS || rank < 0 || rank >= size)
+    return sdg_fail(SDG_E_RANK_UNKNOWN, "rank %d of %d ranks, of at most %d",
+                    rank, size, SDG_SEGMENT_RANKS);
+  if (!(timeout_s > 0))
+    return sdg_fail(SDG_E_INTERNAL, "timeout of %g s", timeout_s);
+  const char *path = NULL;
+  char lock_path[PATH_MAX];
+  sdg_secret_t secret;
+  bool tcp = size > 1 && sdg_address_is_tcp(rendezvous);
+  if (tcp) {
+    const sdg_options_t *options = sdg_options_get();
+    SDG_TRY(sdg_secret_find(options->secret, options->secret_file, &secret));
+    SDG_TRY(
+        sdg_rendezvous_lock(rendezvous, &secret, lock_path, sizeof lock_path));
+    path = lock_path;
+  } else if (size > 1) {
+    SDG_TRY(sdg_rendezvous_path(rendezvous, &path));
+  }
+  sdg_status_t status = SDG_OK;
+  sdg_control_t *control = calloc(1, sizeof *control);
+  if (!control || (path && !(control->path = strdup(path)))) {
+    free(control);
+    return sdg_fail(SDG_E_NO_MEMORY, "control channel");
+  }
+  control->rank = rank;
+  control->size = size;
+  control->timeout_s = timeout_s;
+  control->owner = getpid();
+  control->lock.fd = -1;
+  int32_t holder = 0;
+  pid_t before = atomic_load(&joined_process);
+  if (path && (before == control->owner ||
+               !atomic_compare_exchange_strong(&joined_process, &before,
+                                               control->owner))) {
+    status = sdg_fail(SDG_E_RANK_TAKEN, "this process has joined already");
+    goto not_claimed;
+  }
+  if (path) {
+    status = sdg_ranklock_take(path, rank, &control->lock, &holder);
+    if (status == SDG_E_RANK_TAKEN)
+      status = taken_report(rendezvous, rank, holder);
+    if (status != SDG_OK)
+      goto not_locked;
+  }
+  SDG_TRY_GOTO(tcp ? meet_over_tcp(control, rendezvous, &secret)
+                   : meet(control),
+               not_met);
+  *out_control = control;
+  return SDG_OK;
+not_met:
+  if (path)
+    sdg_ranklock_release(&control->lock, rank, control->met ? path : NULL);
+not_locked:
+  if (path)
+    atomic_store(&joined_process, 0);
+not_claimed:
+  free(control->path);
+  free(control);
+  return status;
+}
+
+void sdg_control_leave(sdg_control_t *control) {
+  if (!control || control->owner != getpid() ||
+      atomic_exchange(&control->left, 1))
+    return;
+  view_leave(control);
+  if (control->path) {
+    sdg_ranklock_release(&control->lock, control->rank,
+                         control->met ? control->path : NULL);
+    atomic_store(&joined_process, 0);
+  }
+}
+
+void sdg_control_forget(sdg_control_t *control) {
+  if (control && control->owner != getpid())
+    sdg_carrier_forget(control->carrier);
+}
+
+void sdg_control_destroy(sdg_control_t *control) {
+  if (!control)
+    return;
+  sdg_control_leave(control);
+  sdg_control_forget(control);
+  sdg_carrier_destroy(control->carrier);
+  sdg_ranklock_forget(&control->lock); // a child's copy; else nothing is left
+  sdg_segment_fini(&control->view);
+  free(control->path);
+  free(control);
+}
+
+int sdg_control_rank(const sdg_control_t *control) {
+  return control->rank;
+}
+
+int sdg_control_size(const sdg_control_t *control) {
+  return control->size;
+}
+
+// ---- counts ---------------------------------------------------------------
+
+void sdg_control_count(sdg_control_t *control, int channel, uint64_t calls,
+                       const char *what) {
+  if (channel < 0 || channel >= SDG_CONTROL_CHANNELS)
+    return;
+  sdg_segment_count(&control->view.shared->rank[control->rank].channel[channel],
+                    calls, what, SDG_SEGMENT_WHAT_BYTES);
+}
+
+uint64_t sdg_control_count_of(const sdg_control_t *control, int channel,
+                              int rank, char *out_what, size_t what_bytes) {
+  if (channel < 0 || channel >= SDG_CONTROL_CHANNELS || rank < 0 ||
+      rank >= control->size)
+    return 0;
+  const sdg_segment_channel_t *peer =
+      &control->view.shared->rank[rank].channel[channel];
+  uint64_t words[SDG_SEGMENT_WHAT_WORDS], calls;
+  // Bounded: a peer killed while it wrote leaves the version odd for ever.
+  for (int turn = 0; turn < 1000; turn++) {
+    uint32_t version =
+        atomic_load_explicit(&peer->version, memory_order_acquire);
+    for (int i = 0; i < SDG_SEGMENT_WHAT_WORDS; i++)
+      words[i] = atomic_load_explicit(&peer->what[i], memory_order_acquire);
+    calls = atomic_load_explicit(&peer->calls, memory_order_acquire);
+    if (version % 2 == 0 && version == atomic_load(&peer->version))
+      break;
+  }
+  if (out_what && what_bytes > 0) {
+    char text[SDG_SEGMENT_WHAT_BYTES];
+    memcpy(text, words, sizeof text);
+    text[sizeof text - 1] = '\0';
+    snprintf(out_what, what_bytes, "%s", text);
+  }
+  return calls;
+}
+
+int sdg_control_step(sdg_control_t *control, int channel, uint32_t number,
+                     uint32_t hash, const int *peers, int count) {
+  sdg_segment_rank_t *ranks = control->view.shared->rank;
+  sdg_segment_channel_t *own = &ranks[control->rank].channel[channel];
+  uint64_t step = (uint64_t)number << 32 | hash;
+  int place = (int)(number % SDG_SEGMENT_STEPS);
+  sdg_segment_mask_set(own->step_peers, peers, count);
+  // Sequentially consistent: of two ranks that store and then look, one at
+  // least sees the other's.
+  atomic_store(&own->step[place], step);
+  atomic_store_explicit(&own->steps, number, memory_order_release);
+  for (int i = 0; i < count; i++) {
+    uint64_t theirs =
+        atomic_load(&ranks[peers[i]].channel[channel].step[place]);
+    if (theirs != step && theirs >> 32 == number)
+      return peers[i];
+  }
+  // What a mirror was told of since: 1 + rank.
+  return (int)atomic_load_explicit(&own->differs, memory_order_relaxed) - 1;
+}
+
+int sdg_control_steps_end(sdg_control_t *control, int channel, uint32_t number,
+                          uint32_t hash, const int *peers, int count,
+                          uint32_t *out_number) {
+  sdg_segment_rank_t *ranks = control->view.shared->rank;
+  uint64_t end = (uint64_t)number << 32 | (hash ? hash : 1);
+  atomic_store(&ranks[control->rank].channel[channel].steps_end, end);
+  if (control->carrier)
+    sdg_carrier_sync(control->carrier, farewell_s(control));
+  for (int i = 0; i < count; i++) {
+    uint64_t theirs = atomic_load(&ranks[peers[i]].channel[channel].steps_end);
+    *out_number = (uint32_t)(theirs >> 32);
+    if (theirs && theirs != end)
+      return peers[i];
+  }
+  return -1;
+}
+
+// ---- failures -------------------------------------------------------------
+
+void sdg_control_fail(sdg_control_t *control, sdg_status_t status,
+                      const char *text) {
+  if (control->owner == getpid())
+    sdg_segment_post(&control->view, control->rank, status, text);
+}
+
+sdg_status_t sdg_control_check(sdg_control_t *control, int report) {
+  const sdg_segment_view_t *view = &control->view;
+  SDG_TRY(sdg_segment_failure(view, control->rank, report));
+  for (int r = 0; r < control->size; r++) {
+    if (r == control->rank ||
+        sdg_segment_state(view, r) != SDG_SEGMENT_JOINED ||
+        sdg_segment_alive(view, r) ||
+        sdg_segment_state(view, r) != SDG_SEGMENT_JOINED)
+      continue;
+    return report ? sdg_fail(SDG_E_PEER_LOST, "rank %d %s", r,
+                             sdg_segment_end_word(view, r))
+                  : SDG_E_PEER_LOST;
+  }
+  return SDG_OK;
+}
+
+int sdg_control_ended(const sdg_control_t *control, int rank) {
+  const sdg_segment_view_t *view = &control->view;
+  if (sdg_segment_state(view, rank) == SDG_SEGMENT_JOINED &&
+      !sdg_segment_alive(view, rank) &&
+      sdg_segment_state(view, rank) == SDG_SEGMENT_JOINED)
+    return SDG_CONTROL_DIED;
+  return sdg_segment_state(view, rank) == SDG_SEGMENT_LEFT ? SDG_CONTROL_LEFT
+                                                           : 0;
+}
+
+bool sdg_control_stopped(const sdg_control_t *control, int rank) {
+  return sdg_segment_stopped(&control->view, rank);
+}
+
+const char *sdg_control_end_word(const sdg_control_t *control, int rank) {
+  return sdg_control_ended(control, rank) == SDG_CONTROL_LEFT
+             ? "ended"
+             : sdg_segment_end_word(&control->view, rank);
+}

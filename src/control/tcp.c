@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+// The thread that carries a rank's row to the other ranks, and theirs to it.
+#include "src/control/tcp.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "src/base/stopwatch.h"
+#include "src/control/replica.h"
+#include "src/control/tcp_state.h"
+
+enum {
+  TICK_MS = 50,         // how late a count may be told
+  JOINING_TICK_MS = 10, // how late a rank that listens now may be called
+};
+
+// ---- messages -------------------------------------------------------------
+
+// One message; false if the other end breaks the rules, *out_waits if it is
+// not complete or cannot be taken now.
+static bool message_hear(sdg_carrier_t *carrier, sdg_link_t *link,
+                         bool *out_waits) {
+  sdg_frame_head_t head;
+  const char *all = sdg_link_peek(link, sizeof head);
+  *out_waits = true;
+  if (!all)
+    return true;
+  memcpy(&head, all, sizeof head);
+  if (head.bytes > SDG_FRAME_BYTES_MAX)
+    return false;
+  if (!sdg_link_peek(link, sizeof head + head.bytes))
+    return true;
+  const char *body = all + sizeof head;
+  bool good;
+  void *room;
+  switch (head.kind) {
+  case SDG_FRAME_COMING:
+    good = link->rank == 0 && sdg_carrier_coming(carrier, body, head.bytes);
+    break;
+  case SDG_FRAME_PLACES:
+    good = link->rank == 0 && sdg_carrier_places(carrier, body, head.bytes);
+    break;
+  case SDG_FRAME_SYNC:
+    good = head.bytes == sizeof(uint32_t);
+    if (!good)
+      break;
+    room = sdg_link_message(link, SDG_FRAME_ACK, head.bytes);
+    if (!room)
+      return true;
+    memcpy(room, body, head.bytes);
+    break;
+  case SDG_FRAME_ACK:
+    good = head.bytes == sizeof link->heard;
+    if (good)
+      memcpy(&link->heard, body, sizeof link->heard);
+    break;
+  default:
+    good =
+        sdg_mirror_hear(carrier->view, carrier->rank, link->rank, &head, body);
+  }
+  sdg_link_drop(link, sizeof head + head.bytes);
+  *out_waits = false;
+  return good;
+}
+
+// All that has come on an open link; false: it is to be closed.
+static bool messages_hear(sdg_carrier_t *carrier, sdg_link_t *link) {
+  bool waits = false;
+  while (!waits)
+    if (!message_hear(carrier, link, &waits))
+      return false;
+  return true;
+}
+
+// Says what an open link has not been told, as far as its buffer reaches.
+static void link_tell(sdg_carrier_t *carrier, sdg_link_t *link) {
+  uint32_t wanted = atomic_load(&carrier->sync_wanted);
+  if (link->stage != SDG_LINK_OPEN ||
+      !sdg_mirror_tell(carrier->view, carrier->rank, link) ||
+      link->told.sync == wanted)
+    return;
+  void *room = sdg_link_message(link, SDG_FRAME_SYNC, sizeof wanted);
+  if (!room)
+    return;
+  memcpy(room, &wanted, sizeof wanted);
+  link->told.sync = wanted;
+}
+
+static void links_tell(sdg_carrier_t *carrier) {
+  uint32_t synced = atomic_load(&carrier->sync_wanted);
+  for (int r = 0; r < carrier->size; r++) {
+    if (!carrier->link[r])
+      continue;
+    link_tell(carrier, carrier->link[r]);
+    int why = sdg_link_flush(carrier->link[r]);
+    if (why != 0)
+      sdg_carrier_end(carrier, r, why);
+    else if (carrier->link[r]->stage == SDG_LINK_OPEN &&
+             carrier->link[r]->heard < synced)
+      synced = carrier->link[r]->heard;
+  }
+  pthread_mutex_lock(&carrier->lock);
+  if (carrier->synced != synced) {
+    carrier->synced = synced;
+    pthread_cond_broadcast(&carrier->synced_changed);
+  }
+  pthread_mutex_unlock(&carrier->lock);
+}
+
+// ---- the thread -----------------------------------------------------------
+
+static void link_serve(sdg_carrier_t *carrier, int rank, short events) {
+  sdg_link_t *link = carrier->link[rank];
+  int why = 0;
+  bool good = true;
+  if (link->stage == SDG_LINK_CONNECTING) {
+    good = sdg_greet_connected(carrier, link);
+  } else if (events & (POLLIN | POLLHUP | POLLERR)) {
+    why = sdg_link_receive(link);
+    // What came before the end counts.
+    good = sdg_greet_go_on(carrier, link);
+    if (good && link->stage == SDG_LINK_OPEN)
+      good = messages_hear(carrier, link);
+  }
+  if (why != 0 || !good)
+    sdg_carrier_end(carrier, rank, why);
+}
+
+static void guest_serve(sdg_carrier_t *carrier, int i) {
+  sdg_link_t *guest = carrier->guest[i];
+  bool refused = guest->stage == SDG_LINK_REFUSED;
+  bool good = sdg_link_receive(guest) == 0;
+  if (refused)
+    guest->got = 0; // heard no more
+  else if (good)
+    good = sdg_greet_go_on(carrier, guest);
+  if (carrier->guest[i] != guest) {
+    (void)messages_hear(carrier, guest); // it is a rank's link now
+    return;
+  }
+  if (good && sdg_link_flush(guest) == 0)
+    return;
+  sdg_carrier_drop(carrier, i);
+}
+
+static short events_of(const sdg_link_t *link) {
+  if (link->stage == SDG_LINK_CONNECTING)
+    return POLLOUT;
+  return (short)((link->got < sizeof link->in ? POLLIN : 0) |
+                 (sdg_link_pending(link) ? POLLOUT : 0));
+}
+
+enum { WHOSE_BELL = -1, WHOSE_LISTENER = -2, WHOSE_GUEST = 1 << 16 };
+
+static void poll_add(sdg_carrier_polls_t *polls, const sdg_fd_t *fd,
+                     short events, int whose) {
+  if (!sdg_fd_is(fd))
+    return;
+  polls->fd[polls->count] = (struct pollfd){.fd = fd->fd, .events = events};
+  polls->whose[polls->count++] = whose;
+}
+
+static void polls_fill(sdg_carrier_t *carrier) {
+  sdg_carrier_polls_t *polls = &carrier->polls;
+  polls->count = 0;
+  poll_add(polls, &carrier->view->bell[0], POLLIN, WHOSE_BELL);
+  if (carrier->joining)
+    poll_add(polls, &carrier->listener, POLLIN, WHOSE_LISTENER);
+  for (int i = 0; i < SDG_CARRIER_GUESTS; i++)
+    if (carrier->guest[i])
+      poll_add(polls, &carrier->guest[i]->fd, events_of(carrier->guest[i]),
+               WHOSE_GUEST + i);
+  for (int r = 0; r < carrier->size; r++)
+    if (carrier->link[r])
+      poll_add(polls, &carrier->link[r]->fd, events_of(carrier->link[r]), r);
+}
+
+static void polls_serve(sdg_carrier_t *carrier, double now_s) {
+  const sdg_carrier_polls_t *polls = &carrier->polls;
+  char rung[64];
+  for (int i = 0; i < polls->count; i++) {
+    int whose = polls->whose[i];
+    if (!polls->fd[i].revents)
+      continue;
+    if (whose == WHOSE_BELL)
+      while (read(polls->fd[i].fd, rung, sizeof rung) == sizeof rung)
+        ;
+    else if (whose == WHOSE_LISTENER)
+      sdg_greet_accept(carrier, now_s);
+    else if (whose >= WHOSE_GUEST && carrier->guest[whose - WHOSE_GUEST])
+      guest_serve(carrier, whose - WHOSE_GUEST);
+    else if (whose >= 0 && whose < WHOSE_GUEST && carrier->link[whose])
+      link_serve(carrier, whose, polls->fd[i].revents);
+  }
+}
+
+static void *carrier_main(void *argument) {
+  sdg_carrier_t *carrier = argument;
+  while (!atomic_load(&carrier->stop)) {
+    double now_s = (double)sdg_monotonic_ns() * 1e-9;
+    if (carrier->joining)
+      sdg_carrier_join(carrier, now_s);
+    links_tell(carrier);
+    polls_fill(carrier);
+    // Without memory in the kernel, or without our descriptors: at our leisure.
+    if (poll(carrier->polls.fd, (nfds_t)carrier->polls.count,
+             carrier->joining ? JOINING_TICK_MS : TICK_MS) < 0)
+      nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    else
+      polls_serve(carrier, now_s);
+    for (int r = 0; r < carrier->size; r++)
+      if (carrier->link[r] && !sdg_fd_is(&carrier->link[r]->fd))
+        sdg_carrier_end(carrier, r, EBADF);
+  }
+  return NULL;
+}
+
+// ---- its life -------------------------------------------------------------
+
+// Rank 0's; the others listen once they have called it.
+static sdg_status_t listener_open(sdg_carrier_t *carrier) {
+  const sdg_meeting_point_t *point = &carrier->point;
+  int fd = -1;
+  // A machine's own name may mean the loopback in its own table of names.
+  if (point->numeric)
+    fd = sdg_address_listen(&point->address[0]);
+  else
+    fd = sdg_address_listen_any(sdg_address_port(&point->address[0]),
+                                &carrier->port);
+  if (fd < 0)
+    return sdg_fail(SDG_E_RENDEZVOUS, "rank 0 cannot listen at %s: %s",
+                    carrier->rendezvous, strerror(errno));
+  carrier->listener = sdg_fd_know(fd);
+  return SDG_OK;
+}
+
+bool sdg_carrier_listen(sdg_carrier_t *carrier, const sdg_address_t *here) {
+  sdg_address_t address = *here, bound;
+  socklen_t bytes = sizeof bound;
+  int fd;
+  sdg_address_set_port(&address, 0);
+  if (sdg_fd_is(&carrier->listener) &&
+      memcmp(&carrier->address, &address, sizeof address) == 0)
+    return true;
+  // By name rank 0's machine may be the loopback to its own ranks; others are
+  // to call those at whichever address they know the machine by.
+  if (sdg_address_is_loopback(&address) && !carrier->point.numeric) {
+    fd = sdg_address_listen_any(0, &carrier->port);
+  } else {
+    fd = sdg_address_listen(&address);
+    memset(&bound, 0, sizeof bound);
+    if (fd >= 0 && getsockname(fd, &bound.any, &bytes) == 0)
+      carrier->port = sdg_address_port(&bound);
+  }
+  if (fd < 0) {
+    char text[256], at[64];
+    snprintf(text, sizeof text, "rank %d cannot listen at %s: %s",
+             carrier->rank, sdg_address_text(here, at, sizeof at),
+             strerror(errno));
+    sdg_segment_post(carrier->view, carrier->rank, SDG_E_RENDEZVOUS, text);
+    return false;
+  }
+  sdg_fd_close(&carrier->listener);
+  carrier->listener = sdg_fd_know(fd);
+  carrier->address = address;
+  return true;
+}
+
+static sdg_status_t thread_start(sdg_carrier_t *carrier) {
+  sigset_t all, before;
+  // Signals are the program's: its handlers must not run on our thread.
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  carrier->started =
+      pthread_create(&carrier->thread, NULL, carrier_main, carrier) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return carrier->started
+             ? SDG_OK
+             : sdg_fail(SDG_E_NO_MEMORY, "the thread that carries messages");
+}
+
+sdg_status_t sdg_carrier_start(const char *rendezvous,
+                               const sdg_secret_t *secret, int rank, int size,
+                               double timeout_s, const sdg_segment_view_t *view,
+                               sdg_carrier_t **out_carrier) {
+  sdg_carrier_t *carrier = calloc(1, sizeof *carrier);
+  if (!carrier)
+    return sdg_fail(SDG_E_NO_MEMORY, "connections");
+  carrier->view = view;
+  carrier->rank = rank;
+  carrier->size = size;
+  // A machine that does not answer is told before who waits gives up.
+  carrier->silent_s = timeout_s / 3 < 20 ? timeout_s / 3 : 20;
+  if (carrier->silent_s < 1)
+    carrier->silent_s = 1;
+  carrier->secret = *secret;
+  carrier->joining = true;
+  carrier->listener.fd = -1;
+  snprintf(carrier->rendezvous, sizeof carrier->rendezvous, "%s", rendezvous);
+  pthread_condattr_t attributes;
+  pthread_condattr_init(&attributes);
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  pthread_cond_init(&carrier->synced_changed, &attributes);
+  pthread_condattr_destroy(&attributes);
+  pthread_mutex_init(&carrier->lock, NULL);
+  sdg_status_t status;
+  SDG_TRY_GOTO(sdg_address_find(rendezvous, &carrier->point), failed);
+  if (rank == 0)
+    SDG_TRY_GOTO(listener_open(carrier), failed);
+  SDG_TRY_GOTO(thread_start(carrier), failed);
+  *out_carrier = carrier;
+  return SDG_OK;
+failed:
+  sdg_carrier_destroy(carrier);
+  return status;
+}
+
+void sdg_carrier_sync(sdg_carrier_t *carrier, double limit_s) {
+  uint32_t wanted = atomic_fetch_add(&carrier->sync_wanted, 1) + 1;
+  struct timespec until;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  until.tv_sec += (time_t)limit_s;
+  until.tv_nsec += (long)((limit_s - (double)(time_t)limit_s) * 1e9);
+  if (until.tv_nsec >= 1000000000) {
+    until.tv_sec++;
+    until.tv_nsec -= 1000000000;
+  }
+  sdg_segment_ring(carrier->view);
+  pthread_mutex_lock(&carrier->lock);
+  while ((int32_t)(carrier->synced - wanted) < 0 && !carrier->stopped &&
+         pthread_cond_timedwait(&carrier->synced_changed, &carrier->lock,
+                                &until) == 0)
+    continue;
+  pthread_mutex_unlock(&carrier->lock);
+}
+
+static void connections_close(sdg_carrier_t *carrier) {
+  sdg_fd_close(&carrier->listener);
+  for (int i = 0; i < SDG_CARRIER_GUESTS; i++)
+    if (carrier->guest[i])
+      sdg_fd_close(&carrier->guest[i]->fd);
+  for (int r = 0; r < SDG_SEGMENT_RANKS; r++)
+    if (carrier->link[r])
+      sdg_fd_close(&carrier->link[r]->fd);
+}
+
+void sdg_carrier_forget(sdg_carrier_t *carrier) {
+  if (!carrier)
+    return;
+  carrier->forgotten = true;
+  connections_close(carrier);
+}
+
+void sdg_carrier_stop(sdg_carrier_t *carrier) {
+  if (!carrier->started || carrier->forgotten)
+    return;
+  carrier->started = false;
+  atomic_store(&carrier->stop, true);
+  sdg_segment_ring(carrier->view);
+  pthread_join(carrier->thread, NULL);
+  pthread_mutex_lock(&carrier->lock);
+  carrier->stopped = true;
+  pthread_cond_broadcast(&carrier->synced_changed);
+  pthread_mutex_unlock(&carrier->lock);
+  connections_close(carrier);
+}
+
+void sdg_carrier_destroy(sdg_carrier_t *carrier) {
+  if (!carrier)
+    return;
+  sdg_carrier_stop(carrier);
+  connections_close(carrier);
+  for (int i = 0; i < SDG_CARRIER_GUESTS; i++)
+    sdg_link_destroy(carrier->guest[i]);
+  for (int r = 0; r < SDG_SEGMENT_RANKS; r++)
+    sdg_link_destroy(carrier->link[r]);
+  if (!carrier->forgotten) { // there, a thread that is gone may hold them
+    pthread_cond_destroy(&carrier->synced_changed);
+    pthread_mutex_destroy(&carrier->lock);
+  }
+  free(carrier);
+}

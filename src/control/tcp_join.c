@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the ranks of a job meet: who has come, where each is, whom to call.
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "src/base/stopwatch.h"
+#include "src/control/tcp_state.h"
+
+enum { CONNECT_SECONDS = 5 }; // for one attempt
+static const double again_s = 0.02;
+
+void sdg_carrier_joined(sdg_carrier_t *carrier, int rank) {
+  sdg_segment_rank_t *row = &carrier->view->shared->rank[rank];
+  atomic_store(&row->pid, 1);
+  atomic_store(&row->state, (uint32_t)SDG_SEGMENT_JOINED);
+  atomic_fetch_add(&carrier->view->shared->joins, 1);
+  sdg_segment_wake(&carrier->view->shared->joins);
+}
+
+// One that had not joined is called again, or comes again.
+void sdg_carrier_end(sdg_carrier_t *carrier, int rank, int why) {
+  sdg_segment_rank_t *row = &carrier->view->shared->rank[rank];
+  sdg_link_t *link = carrier->link[rank];
+  bool open = link->stage == SDG_LINK_OPEN;
+  carrier->link[rank] = NULL;
+  sdg_link_destroy(link);
+  if (!open) {
+    carrier->call_s[rank] = (double)sdg_monotonic_ns() * 1e-9 + again_s;
+    return;
+  }
+  bool silent = why == ETIMEDOUT || why == EHOSTUNREACH || why == ENETUNREACH ||
+                why == ENETDOWN || why == EHOSTDOWN;
+  atomic_store(&row->pid, silent ? SDG_SEGMENT_UNREACHABLE : SDG_SEGMENT_DEAD);
+  sdg_segment_wake_all(carrier->view, rank);
+}
+
+void sdg_carrier_drop(sdg_carrier_t *carrier, int i) {
+  sdg_link_t *guest = carrier->guest[i];
+  carrier->guest[i] = NULL;
+  sdg_link_destroy(guest);
+}
+
+// Rank 0 tells who is there, so that who waits names those who are not.
+static void coming_tell(sdg_carrier_t *carrier, sdg_link_t *link) {
+  uint64_t mask[SDG_SEGMENT_MASK_WORDS] = {0};
+  for (int r = 0; r < carrier->size; r++)
+    if (r == 0 || sdg_segment_state(carrier->view, r) != SDG_SEGMENT_ABSENT)
+      mask[r / 64] |= UINT64_C(1) << r % 64;
+  if (memcmp(mask, link->told.coming, sizeof mask) == 0)
+    return;
+  void *room = sdg_link_message(link, SDG_FRAME_COMING, sizeof mask);
+  if (!room)
+    return;
+  memcpy(room, mask, sizeof mask);
+  memcpy(link->told.coming, mask, sizeof mask);
+}
+
+bool sdg_carrier_coming(sdg_carrier_t *carrier, const void *body,
+                        size_t bytes) {
+  uint64_t mask[SDG_SEGMENT_MASK_WORDS];
+  if (bytes != sizeof mask)
+    return false;
+  memcpy(mask, body, sizeof mask);
+  for (int r = 0; r < carrier->size; r++) {
+    uint32_t absent = SDG_SEGMENT_ABSENT;
+    if (mask[r / 64] >> r % 64 & 1)
+      atomic_compare_exchange_strong(&carrier->view->shared->rank[r].state,
+                                     &absent, (uint32_t)SDG_SEGMENT_COMING);
+  }
+  return true;
+}
+
+// Rank 0 has all: tells where each rank is, as seen from the link's end. One
+// that came by the loopback is on rank 0's machine.
+static void places_tell(sdg_carrier_t *carrier, sdg_link_t *link) {
+  sdg_address_t place[SDG_SEGMENT_RANKS], here;
+  socklen_t here_bytes = sizeof here;
+  size_t bytes = (size_t)carrier->size * sizeof *place;
+  memset(place, 0, bytes);
+  memset(&here, 0, sizeof here);
+  for (int r = 1; r < carrier->size; r++)
+    if (!carrier->link[r])
+      return; // one has come and gone: that ends the join
+  if (getsockname(link->fd.fd, &here.any, &here_bytes) != 0)
+    return;
+  for (int r = 1; r < carrier->size; r++) {
+    place[r] = carrier->link[r]->place;
+    if (!sdg_address_is_loopback(&place[r]))
+      continue;
+    uint16_t port = sdg_address_port(&place[r]);
+    place[r] = here;
+    sdg_address_set_port(&place[r], port);
+  }
+  void *room = sdg_link_message(link, SDG_FRAME_PLACES, bytes);
+  if (!room)
+    return;
+  memcpy(room, place, bytes);
+  link->told.places = true;
+}
+
+bool sdg_carrier_places(sdg_carrier_t *carrier, const void *body,
+                        size_t bytes) {
+  if (bytes != (size_t)carrier->size * sizeof *carrier->place)
+    return false;
+  memcpy(carrier->place, body, bytes);
+  carrier->placed = true;
+  return true;
+}
+
+// Calls the ranks below this one.
+static void ranks_call(sdg_carrier_t *carrier, double now_s) {
+  for (int r = 0; r < carrier->rank; r++) {
+    const sdg_link_t *link = carrier->link[r];
+    if (link && link->stage != SDG_LINK_OPEN &&
+        now_s - link->since_s > CONNECT_SECONDS)
+      sdg_carrier_end(carrier, r, ETIMEDOUT);
+    sdg_segment_state_t state = sdg_segment_state(carrier->view, r);
+    if (carrier->link[r] || now_s < carrier->call_s[r] ||
+        state == SDG_SEGMENT_JOINED || state == SDG_SEGMENT_LEFT ||
+        (r > 0 && !carrier->placed))
+      continue;
+    carrier->call_s[r] = now_s + again_s;
+    if (r > 0)
+      sdg_greet_call(carrier, r, &carrier->place[r], now_s);
+    else
+      sdg_greet_call(carrier, 0,
+                     &carrier->point.address[carrier->calls++ %
+                                             (unsigned)carrier->point.count],
+                     now_s);
+  }
+}
+
+void sdg_carrier_join(sdg_carrier_t *carrier, double now_s) {
+  int there = 0;
+  for (int r = 0; r < carrier->size; r++) {
+    sdg_segment_state_t state = sdg_segment_state(carrier->view, r);
+    there += state == SDG_SEGMENT_JOINED || state == SDG_SEGMENT_LEFT;
+  }
+  for (int r = 1; carrier->rank == 0 && r < carrier->size; r++) {
+    if (!carrier->link[r])
+      continue;
+    coming_tell(carrier, carrier->link[r]);
+    if (there == carrier->size && !carrier->link[r]->told.places)
+      places_tell(carrier, carrier->link[r]);
+  }
+  ranks_call(carrier, now_s);
+  for (int i = 0; i < SDG_CARRIER_GUESTS; i++)
+    if (carrier->guest[i] &&
+        (there == carrier->size ||
+         now_s - carrier->guest[i]->since_s > SDG_CARRIER_GUEST_SECONDS))
+      sdg_carrier_drop(carrier, i);
+  if (there < carrier->size)
+    return;
+  for (int r = 1; carrier->rank == 0 && r < carrier->size; r++)
+    if (carrier->link[r] && !carrier->link[r]->told.places)
+      return; // no room yet
+  sdg_fd_close(&carrier->listener);
+  carrier->joining = false;
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes, checks and aborts communicators.
+#include "src/exchange/comm.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "src/base/options.h"
+#include "src/base/stopwatch.h"
+#include "src/base/vendor.h"
+#include "src/control/control.h"
+#include "src/exchange/device.h"
+#include "src/exchange/gpu.h"
+#include "src/job/job.h"
+#include "src/job/launch_order.h"
+#include "src/job/peer_failure.h"
+#include "src/job/thread.h"
+
+enum { COMMS_MAX = 1 << SDG_AXES_MAX, SPINS = 256, CHECK_EVERY = 1000 };
+
+// Guards communicators against an abort by the watching thread, which frees
+// them: no call of NCCL on one is made without it. NCCL's calls do not wait, as
+// communicators are non-blocking. A channel's row is written by its thread,
+// under the lock, and read without it by that thread alone.
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+  sdg_comm_t *comm[COMMS_MAX];
+  int count;
+  cudaStream_t stream;
+} threads[SDG_CONTROL_THREADS];
+static bool aborted;
+
+sdg_status_t sdg_comm_lock(void) {
+  pthread_mutex_lock(&lock);
+  if (!aborted)
+    return SDG_OK;
+  pthread_mutex_unlock(&lock);
+  return SDG_E_JOB_BROKEN; // reported by who broke it
+}
+
+void sdg_comm_unlock(void) {
+  pthread_mutex_unlock(&lock);
+}
+
+// Usually NCCL needs some microseconds; a peer that is late, much longer.
+static void pause_briefly(unsigned tries) {
+  const struct timespec time = {.tv_nsec = 50000};
+  if (tries < SPINS)
+    sched_yield();
+  else
+    nanosleep(&time, NULL);
+}
+
+// Looks after those that a pending operation waits for.
+static sdg_status_t peers_check(sdg_stopwatch_t *since, const char *what) {
+  char at[128], who[512];
+  sdg_job_call(at, sizeof at);
+  SDG_TRY(sdg_lost_check(sdg_thread_channel(), at, false));
+  double waited_s = sdg_stopwatch_read(since);
+  if (waited_s < sdg_options_get()->timeout_s)
+    return SDG_OK;
+  sdg_lost_behind(sdg_thread_channel(), who, sizeof who);
+  return sdg_fail(SDG_E_PEER_TIMEOUT,
+                  "%s has waited %.0f s in %s; waiting for %s", at, waited_s,
+                  what, who);
+}
+
+sdg_status_t sdg_comm_check(sdg_comm_t *comm, ncclResult_t result,
+                            const char *what) {
+  if (result == ncclSuccess)
+    return SDG_OK;
+  const sdg_vendor_t *nccl = sdg_vendor_get();
+  sdg_stopwatch_t since = sdg_stopwatch_start();
+  for (unsigned tries = 0; result == ncclInProgress; tries++) {
+    if (sdg_job_failed())
+      return SDG_E_JOB_BROKEN; // reported by who broke it
+    pause_briefly(tries);
+    ncclResult_t state;
+    SDG_TRY(sdg_comm_lock());
+    result = nccl->ncclCommGetAsyncError(comm->nccl, &state);
+    sdg_comm_unlock();
+    if (result == ncclSuccess)
+      result = state;
+    if (tries % CHECK_EVERY == CHECK_EVERY - 1)
+      SDG_TRY(peers_check(&since, what));
+  }
+  if (result == ncclSuccess)
+    return SDG_OK;
+  SDG_TRY(sdg_comm_lock());
+  sdg_status_t status =
+      sdg_fail(SDG_E_NCCL, "%s: %s: %s", what, nccl->ncclGetErrorString(result),
+               nccl->ncclGetLastError(comm->nccl));
+  sdg_comm_unlock();
+  return status;
+}
+
+// What the ranks tell each other before a communicator is made.
+typedef struct introduction {
+  ncclUniqueId id; // of the communicator's first rank
+  sdg_gpu_t gpu;
+} introduction_t;
+
+// Two ranks on one GPU would make NCCL fail, with other words.
+static sdg_status_t gpus_compare(const sdg_group_t *group,
+                                 char (*records)[SDG_CONTROL_RECORD_BYTES],
+                                 const size_t *bytes) {
+  introduction_t a, b;
+  for (int i = 0; i < group->count; i++) {
+    memcpy(&a, records[i], sizeof a);
+    for (int j = 0; j < i && bytes[i] == sizeof a; j++) {
+      memcpy(&b, records[j], sizeof b);
+      if (bytes[j] == sizeof b && sdg_gpu_same(&a.gpu, &b.gpu))
+        return sdg_fail(SDG_E_ONE_GPU, "ranks %d and %d are on GPU %.23s",
+                        group->rank[j], group->rank[i], a.gpu.bus);
+    }
+  }
+  return SDG_OK;
+}
+
+// Each communicator's first rank makes an id; the whole agreement group, of
+// which a communicator is a part, exchanges what it has, so that the control
+// channel keeps one order.
+static sdg_status_t id_share(const sdg_comm_t *comm, ncclUniqueId *out_id) {
+  const sdg_vendor_t *nccl = sdg_vendor_get();
+  const sdg_group_t *group = sdg_job_group();
+  introduction_t mine = {0}, theirs;
+  SDG_TRY(sdg_gpu_find(&mine.gpu));
+  if (comm->me == 0) {
+    ncclResult_t result = nccl->ncclGetUniqueId(&mine.id);
+    if (result != ncclSuccess)
+      return sdg_fail(SDG_E_NCCL, "ncclGetUniqueId: %s",
+                      nccl->ncclGetErrorString(result));
+  }
+  size_t count = (size_t)group->count;
+  size_t *bytes = malloc(count * sizeof *bytes);
+  char(*records)[SDG_CONTROL_RECORD_BYTES] = malloc(count * sizeof *records);
+  sdg_status_t status = SDG_OK;
+  if (!bytes || !records) {
+    status = sdg_fail(SDG_E_NO_MEMORY, "records of %zu ranks", count);
+    goto out;
+  }
+  SDG_TRY_GOTO(sdg_control_exchange(sdg_job_control(), sdg_thread_channel(),
+                                    group->rank, group->count, &mine,
+                                    sizeof mine, records, bytes,
+                                    "the set-up of a communicator"),
+               out);
+  int first = 0;
+  while (group->rank[first] != comm->rank[0])
+    first++;
+  if (bytes[first] != sizeof theirs)
+    status = sdg_fail(SDG_E_DIVERGED,
+                      "rank %d calls something else while this rank sets up a "
+                      "communicator",
+                      comm->rank[0]);
+  else
+    status = gpus_compare(group, records, bytes);
+  if (status == SDG_OK) {
+    memcpy(&theirs, records[first], sizeof theirs);
+    *out_id = theirs.id;
+  }
+out:
+  free(records);
+  free(bytes);
+  return status;
+}
+
+// Lays open what was made; an abort that came first ends it at once.
+static sdg_status_t comm_publish(sdg_comm_t *comm) {
+  sdg_status_t status = sdg_comm_lock();
+  if (status != SDG_OK) {
+    (void)sdg_vendor_get()->ncclCommAbort(comm->nccl);
+    return status;
+  }
+  int channel = sdg_thread_channel();
+  threads[channel].comm[threads[channel].count++] = comm;
+  sdg_comm_unlock();
+  return SDG_OK;
+}
+
+static sdg_status_t comm_create(sdg_axes_t axes, sdg_comm_t **out_comm) {
+  const sdg_vendor_t *nccl = sdg_vendor_get();
+  if (!nccl)
+    return SDG_E_LIBRARY_MISSING;
+  sdg_comm_t *comm = calloc(1, sizeof *comm);
+  if (!comm)
+    return sdg_fail(SDG_E_NO_MEMORY, "a communicator");
+  comm->axes = axes;
+  comm->ranks =
+      sdg_mesh_group(sdg_job_mesh(), sdg_job_rank(), axes, comm->rank);
+  while (comm->rank[comm->me] != sdg_job_rank())
+    comm->me++;
+  sdg_status_t status;
+  ncclUniqueId id;
+  SDG_TRY_GOTO(id_share(comm, &id), fail);
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  ncclResult_t result = nccl->ncclCommInitRankConfig(&comm->nccl, comm->ranks,
+                                                     id, comm->me, &config);
+  SDG_TRY_GOTO(sdg_comm_check(comm, result, "ncclCommInitRankConfig"), fail);
+  SDG_TRY_GOTO(comm_publish(comm), fail);
+  *out_comm = comm;
+  return SDG_OK;
+fail:
+  // NCCL keeps what is half made: it cannot be destroyed safely, and the job is
+  // over.
+  free(comm);
+  return sdg_job_fail(status);
+}
+
+sdg_status_t sdg_comm_get(sdg_axes_t axes, sdg_comm_t **out_comm) {
+  int channel = sdg_thread_channel();
+  for (int i = 0; i < threads[channel].count; i++) {
+    if (threads[channel].comm[i]->axes == axes) {
+      *out_comm = threads[channel].comm[i];
+      return SDG_OK;
+    }
+  }
+  SDG_TRY(sdg_turn_begin());
+  sdg_status_t status = comm_create(axes, out_comm);
+  sdg_turn_end();
+  return status;
+}
+
+sdg_status_t sdg_comm_stream(cudaStream_t *out_stream) {
+  cudaStream_t *stream = &threads[sdg_thread_channel()].stream;
+  if (!*stream) {
+    const sdg_vendor_t *cuda = sdg_vendor_get();
+    if (!cuda)
+      return SDG_E_LIBRARY_MISSING;
+    // Not ordered with the legacy default stream: events say what waits.
+    SDG_TRY(sdg_device_check(
+        cuda->cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking),
+        "creation of the communication stream"));
+  }
+  *out_stream = *stream;
+  return SDG_OK;
+}
+
+void sdg_comm_abort_all(void) {
+  pthread_mutex_lock(&lock);
+  for (int channel = 0; channel < SDG_CONTROL_THREADS && !aborted; channel++)
+    for (int i = 0; i < threads[channel].count; i++)
+      (void)sdg_vendor_get()->ncclCommAbort(threads[channel].comm[i]->nccl);
+  aborted = true;
+  pthread_mutex_unlock(&lock);
+}
+
+void sdg_comm_forget(void) {
+  pthread_mutex_lock(&lock);
+  for (int channel = 0; channel < SDG_CONTROL_THREADS && !aborted; channel++) {
+    for (int i = 0; i < threads[channel].count; i++) {
+      (void)sdg_vendor_get()->ncclCommAbort(threads[channel].comm[i]->nccl);
+      free(threads[channel].comm[i]);
+    }
+    threads[channel].count = 0;
+    threads[channel].stream = NULL;
+  }
+  pthread_mutex_unlock(&lock);
+}

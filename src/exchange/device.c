@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies and fills of strided boxes as the fewest CUDA runtime calls.
+#include "src/exchange/device.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "src/base/vendor.h"
+
+// Pitches at or above this are refused by cudaMemcpy2D (cudaDevAttrMaxPitch).
+static const int64_t PITCH_BYTES_MAX = INT32_MAX;
+
+// A strided copy as nested loops around contiguous runs: loop[0] is the
+// innermost. Extents are > 1.
+typedef struct loops {
+  enum cudaMemcpyKind kind;
+  int64_t run_bytes;
+  int count;
+  struct {
+    int64_t extent, from_bytes, to_bytes; // steps between iterations
+  } loop[SDG_DIMS_MAX];
+} loops_t;
+
+sdg_status_t sdg_device_check(cudaError_t result, const char *what) {
+  if (result == cudaSuccess)
+    return SDG_OK;
+  const sdg_vendor_t *vendor = sdg_vendor_get();
+  return sdg_fail(SDG_E_CUDA, "%s: %s", what,
+                  vendor ? vendor->cudaGetErrorString(result) : "?");
+}
+
+// Orders the dimensions by stride, then merges what is contiguous in both.
+// Example: 8 rows of a packed NCHW tensor (N=2 C=3 H=32 W=64, floats) to a
+// packed strip: runs of 8*64*4 bytes, one loop of 6 with steps 32*64*4 and
+// 8*64*4 bytes.
+static loops_t loops_make(const int64_t *from, const int64_t *to,
+                          const int64_t *extent, int dims, int elem_bytes) {
+  int order[SDG_DIMS_MAX];
+  int used = 0;
+  for (int d = 0; d < dims; d++) {
+    if (extent[d] <= 1)
+      continue;
+    int i = used++;
+    for (; i > 0 && from[order[i - 1]] > from[d]; i--)
+      order[i] = order[i - 1];
+    order[i] = d;
+  }
+  loops_t loops = {.kind = cudaMemcpyDeviceToDevice, .run_bytes = elem_bytes};
+  for (int i = 0; i < used; i++) {
+    int64_t n = extent[order[i]];
+    int64_t from_bytes = from[order[i]] * elem_bytes;
+    int64_t to_bytes = to[order[i]] * elem_bytes;
+    if (loops.count == 0 && from_bytes == loops.run_bytes &&
+        to_bytes == loops.run_bytes) {
+      loops.run_bytes *= n;
+      continue;
+    }
+    if (loops.count > 0) {
+      __typeof__(&loops.loop[0]) inner = &loops.loop[loops.count - 1];
+      if (from_bytes == inner->extent * inner->from_bytes &&
+          to_bytes == inner->extent * inner->to_bytes) {
+        inner->extent *= n;
+        continue;
+      }
+    }
+    loops.loop[loops.count].extent = n;
+    loops.loop[loops.count].from_bytes = from_bytes;
+    loops.loop[loops.count].to_bytes = to_bytes;
+    loops.count++;
+  }
+  return loops;
+}
+
+static bool pitch_fits(int64_t pitch_bytes, int64_t run_bytes) {
+  return pitch_bytes >= run_bytes && pitch_bytes < PITCH_BYTES_MAX;
+}
+
+// Copies the innermost `levels` loops (0, 1, 2) by one runtime call.
+static cudaError_t copy_block(const sdg_vendor_t *cuda, const loops_t *loops,
+                              int levels, const char *from, char *to,
+                              cudaStream_t stream) {
+  size_t run = (size_t)loops->run_bytes;
+  if (levels == 0)
+    return cuda->cudaMemcpyAsync(to, from, run, loops->kind, stream);
+  size_t from_pitch = (size_t)loops->loop[0].from_bytes;
+  size_t to_pitch = (size_t)loops->loop[0].to_bytes;
+  size_t height = (size_t)loops->loop[0].extent;
+  if (levels == 1)
+    return cuda->cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, run, height,
+                                   loops->kind, stream);
+  struct cudaMemcpy3DParms parms = {
+      .srcPtr = {(void *)(uintptr_t)from, from_pitch, run,
+                 (size_t)loops->loop[1].from_bytes / from_pitch},
+      .dstPtr = {to, to_pitch, run, (size_t)loops->loop[1].to_bytes / to_pitch},
+      .extent = {run, height, (size_t)loops->loop[1].extent},
+      .kind = loops->kind,
+  };
+  return cuda->cudaMemcpy3DAsync(&parms, stream);
+}
+
+// How many inner loops one runtime call can carry out. The slices of a 3-D
+// copy must be a whole number of row pitches apart.
+static int copy_levels(const loops_t *loops) {
+  if (loops->count == 0)
+    return 0;
+  int64_t from = loops->loop[0].from_bytes, to = loops->loop[0].to_bytes;
+  if (!pitch_fits(from, loops->run_bytes) || !pitch_fits(to, loops->run_bytes))
+    return 0;
+  if (loops->count == 1)
+    return 1;
+  int64_t height = loops->loop[0].extent;
+  int64_t from_slice = loops->loop[1].from_bytes;
+  int64_t to_slice = loops->loop[1].to_bytes;
+  bool slices = from_slice % from == 0 && to_slice % to == 0 &&
+                from_slice / from >= height && to_slice / to >= height;
+  return slices ? 2 : 1;
+}
+
+// *out_at: where the block that was refused begins.
+static cudaError_t copy_nest(const sdg_vendor_t *cuda, const loops_t *loops,
+                             int level, int levels, const char *from, char *to,
+                             cudaStream_t stream, const char **out_at) {
+  cudaError_t result = cudaSuccess;
+  if (level == levels) {
+    *out_at = from;
+    return copy_block(cuda, loops, levels, from, to, stream);
+  }
+  for (int64_t i = 0;
+       i < loops->loop[level - 1].extent && result == cudaSuccess; i++)
+    result =
+        copy_nest(cuda, loops, level - 1, levels,
+                  from + i * loops->loop[level - 1].from_bytes,
+                  to + i * loops->loop[level - 1].to_bytes, stream, out_at);
+  return result;
+}
+
+static sdg_status_t copy_check(cudaError_t result, const loops_t *loops,
+                               int levels, const char *from) {
+  if (result == cudaSuccess)
+    return SDG_OK;
+  int64_t span = loops->run_bytes;
+  for (int i = 0; i < levels; i++)
+    span += (loops->loop[i].extent - 1) * loops->loop[i].from_bytes;
+  char what[160];
+  snprintf(what, sizeof what,
+           "copy of a box within %lld bytes from %p (is the memory as large as "
+           "the tensor?)",
+           (long long)span, (const void *)from);
+  return sdg_device_check(result, what);
+}
+
+static bool extent_empty(const int64_t *extent, int dims) {
+  for (int d = 0; d < dims; d++)
+    if (extent[d] <= 0)
+      return true;
+  return false;
+}
+
+sdg_status_t sdg_device_copy(const sdg_region_t *from, const sdg_region_t *to,
+                             const int64_t *extent, int dims, int elem_bytes,
+                             cudaStream_t stream) {
+  const sdg_vendor_t *cuda = sdg_vendor_get();
+  if (!cuda)
+    return SDG_E_LIBRARY_MISSING;
+  if (extent_empty(extent, dims))
+    return SDG_OK;
+  loops_t loops =
+      loops_make(from->stride, to->stride, extent, dims, elem_bytes);
+  int levels = copy_levels(&loops);
+  const char *at = NULL;
+  cudaError_t result = copy_nest(cuda, &loops, loops.count, levels, from->data,
+                                 to->data, stream, &at);
+  return copy_check(result, &loops, levels, at);
+}
+
+bool sdg_device_fetch(const sdg_region_t *from, const sdg_region_t *to,
+                      const int64_t *extent, int dims, int elem_bytes,
+                      cudaStream_t stream) {
+  const sdg_vendor_t *cuda = sdg_vendor_get();
+  if (!cuda)
+    return false;
+  if (extent_empty(extent, dims))
+    return true;
+  loops_t loops =
+      loops_make(from->stride, to->stride, extent, dims, elem_bytes);
+  loops.kind = cudaMemcpyDeviceToHost;
+  const char *at = NULL;
+  bool done = copy_nest(cuda, &loops, loops.count, copy_levels(&loops),
+                        from->data, to->data, stream, &at) == cudaSuccess;
+  if (!done)
+    (void)cuda->cudaGetLastError(); // is not the program's
+  return done;
+}
+
+static sdg_status_t zero_nest(const sdg_vendor_t *cuda, const loops_t *loops,
+                              int level, char *data, cudaStream_t stream) {
+  size_t run = (size_t)loops->run_bytes;
+  if (level == 0)
+    return sdg_device_check(cuda->cudaMemsetAsync(data, 0, run, stream),
+                            "fill of a box");
+  int64_t step = loops->loop[level - 1].to_bytes;
+  int64_t n = loops->loop[level - 1].extent;
+  if (level == 1 && pitch_fits(step, loops->run_bytes))
+    return sdg_device_check(
+        cuda->cudaMemset2DAsync(data, (size_t)step, 0, run, (size_t)n, stream),
+        "fill of a box");
+  for (int64_t i = 0; i < n; i++)
+    SDG_TRY(zero_nest(cuda, loops, level - 1, data + i * step, stream));
+  return SDG_OK;
+}
+
+sdg_status_t sdg_device_zero(const sdg_region_t *region, const int64_t *extent,
+                             int dims, int elem_bytes, cudaStream_t stream) {
+  const sdg_vendor_t *cuda = sdg_vendor_get();
+  if (!cuda)
+    return SDG_E_LIBRARY_MISSING;
+  if (extent_empty(extent, dims))
+    return SDG_OK;
+  loops_t loops =
+      loops_make(region->stride, region->stride, extent, dims, elem_bytes);
+  return zero_nest(cuda, &loops, loops.count, region->data, stream);
+}

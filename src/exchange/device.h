@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copies and fills of boxes inside strided device tensors, by CUDA runtime
+ * calls only: device memory is never touched from the host. */
+#ifndef SDG_SRC_EXCHANGE_DEVICE_H
+#define SDG_SRC_EXCHANGE_DEVICE_H
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/base/status.h"
+#include "src/geometry/box.h"
+
+/* Turns a failed CUDA call into SDG_E_CUDA, naming what was attempted. */
+sdg_status_t sdg_device_check(cudaError_t result,
+                              const char *what) SDG_MUST_CHECK;
+
+/* A box of elements in device memory: `data` is the address of its first
+ * element, strides in elements, >= 0. */
+typedef struct sdg_region {
+  void *data;
+  const int64_t *stride;
+} sdg_region_t;
+
+/* Enqueues the copy of `extent` (dims numbers) elements of elem_bytes each.
+ * The two regions must not overlap. As few runtime calls as the strides allow:
+ * one for a halo of a packed NCHW or NHWC tensor. */
+sdg_status_t sdg_device_copy(const sdg_region_t *from, const sdg_region_t *to,
+                             const int64_t *extent, int dims, int elem_bytes,
+                             cudaStream_t stream) SDG_MUST_CHECK;
+
+/* The same into host memory, `to`. False, and nothing is reported, where the
+ * runtime refuses it. */
+bool sdg_device_fetch(const sdg_region_t *from, const sdg_region_t *to,
+                      const int64_t *extent, int dims, int elem_bytes,
+                      cudaStream_t stream) SDG_MUST_CHECK;
+
+/* Enqueues filling a region with zero bytes. */
+sdg_status_t sdg_device_zero(const sdg_region_t *region, const int64_t *extent,
+                             int dims, int elem_bytes,
+                             cudaStream_t stream) SDG_MUST_CHECK;
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Joining and leaving a job as a rank that exchanges data: with a thread that
+ * watches the transfers, and a report of them at the end. */
+#ifndef SDG_SRC_EXCHANGE_EXCHANGE_H
+#define SDG_SRC_EXCHANGE_EXCHANGE_H
+
+#include "src/base/status.h"
+#include "src/geometry/mesh.h"
+
+/* sdg_job_join(), with its errors; transfers are watched from then on. */
+sdg_status_t sdg_exchange_join(const sdg_mesh_t *mesh,
+                               sdg_axes_t axes) SDG_MUST_CHECK;
+
+/* At exit: ends the watching thread, writes the report, leaves the job. No
+ * CUDA. */
+void sdg_exchange_leave(void);
+
+#endif

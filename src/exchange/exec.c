@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plan executor: two lanes of ordered steps, joined by events.
+#include "src/exchange/exec.h"
+
+#include <string.h>
+
+#include "src/base/options.h"
+#include "src/base/vendor.h"
+#include "src/exchange/comm.h"
+#include "src/exchange/device.h"
+#include "src/exchange/messages.h"
+#include "src/exchange/scratch.h"
+#include "src/exchange/waits.h"
+#include "src/job/thread.h"
+
+// Events are re-recorded from call to call: a wait refers to the record that
+// precedes it, so one event per lane and purpose is enough.
+typedef struct events {
+  cudaEvent_t lane[2]; // how far a lane has come
+  cudaEvent_t done;    // the last plan's end, for the next's stream
+} events_t;
+static events_t events[SDG_CONTROL_THREADS]; // by the thread's channel
+
+void *sdg_exec_address(const sdg_exec_t *exec, int slab) {
+  const sdg_slab_t *s = &exec->plan->slab[slab];
+  char *base = s->operand == SDG_SLAB_SCRATCH ? exec->scratch
+               : s->operand == SDG_SLAB_KEPT  ? exec->kept
+               : s->operand <= SDG_SLAB_HELD
+                   ? exec->held[SDG_SLAB_HELD - s->operand]
+                   : exec->call->operand[s->operand].data;
+  return base + s->offset_bytes;
+}
+
+void *sdg_exec_element(const sdg_exec_t *exec, int slab, const sdg_box_t *box) {
+  const sdg_slab_t *s = &exec->plan->slab[slab];
+  int64_t offset = 0;
+  for (int d = 0; d < box->dims; d++)
+    offset += (box->dim[d].lo - s->box.dim[d].lo) * s->stride[d];
+  return (char *)sdg_exec_address(exec, slab) + offset * s->elem_bytes;
+}
+
+static sdg_status_t events_get(const sdg_vendor_t *cuda, events_t **out) {
+  events_t *own = &events[sdg_thread_channel()];
+  cudaEvent_t *const each[] = {&own->lane[0], &own->lane[1], &own->done};
+  for (int i = 0; i < 3; i++)
+    if (!*each[i])
+      SDG_TRY(sdg_device_check(
+          cuda->cudaEventCreateWithFlags(each[i], cudaEventDisableTiming),
+          "creation of an event"));
+  *out = own;
+  return SDG_OK;
+}
+
+// `stream` waits for what `other` has been given so far.
+static sdg_status_t stream_join(const sdg_vendor_t *cuda, cudaStream_t stream,
+                                cudaStream_t other, cudaEvent_t event) {
+  SDG_TRY(
+      sdg_device_check(cuda->cudaEventRecord(event, other), "event record"));
+  return sdg_device_check(cuda->cudaStreamWaitEvent(stream, event, 0),
+                          "wait for an event");
+}
+
+static void extent_of(const sdg_box_t *box, int64_t *out_extent) {
+  for (int d = 0; d < box->dims; d++)
+    out_extent[d] = box->dim[d].hi - box->dim[d].lo;
+}
+
+sdg_status_t sdg_exec_copy(const sdg_exec_t *exec, const sdg_step_t *step,
+                           cudaStream_t stream) {
+  const sdg_slab_t *from = &exec->plan->slab[step->slab];
+  const sdg_slab_t *to = &exec->plan->slab[step->to];
+  sdg_box_t moved = sdg_box_shift(&step->box, step->shift);
+  int64_t extent[SDG_DIMS_MAX];
+  extent_of(&step->box, extent);
+  sdg_region_t source = {sdg_exec_element(exec, step->slab, &step->box),
+                         from->stride};
+  sdg_region_t target = {sdg_exec_element(exec, step->to, &moved), to->stride};
+  return sdg_device_copy(&source, &target, extent, step->box.dims,
+                         from->elem_bytes, stream);
+}
+
+static sdg_status_t step_zero(const sdg_exec_t *exec, const sdg_step_t *step,
+                              cudaStream_t stream) {
+  const sdg_slab_t *slab = &exec->plan->slab[step->slab];
+  int64_t extent[SDG_DIMS_MAX];
+  extent_of(&step->box, extent);
+  sdg_region_t region = {sdg_exec_element(exec, step->slab, &step->box),
+                         slab->stride};
+  return sdg_device_zero(&region, extent, step->box.dims, slab->elem_bytes,
+                         stream);
+}
+
+// The program's stream stands still here if the messages are late.
+static sdg_status_t lane_join(const sdg_exec_t *exec, cudaStream_t stream,
+                              cudaStream_t other, cudaEvent_t event) {
+  const sdg_vendor_t *cuda = sdg_vendor_get();
+  if (stream != exec->stream)
+    return stream_join(cuda, stream, other, event);
+  SDG_TRY(sdg_waits_begin(exec->row, stream));
+  SDG_TRY(stream_join(cuda, stream, other, event));
+  return sdg_waits_end(stream);
+}
+
+// Here, too, it waits for other ranks.
+static sdg_status_t step_reduce(const sdg_exec_t *exec, const sdg_step_t *step,
+                                cudaStream_t stream) {
+  SDG_TRY(sdg_waits_begin(exec->row, stream));
+  SDG_TRY(sdg_messages_enqueue(exec, step, NULL, stream));
+  return sdg_waits_end(stream);
+}
+
+// Whether a step that follows a refused sub-call is carried out all the same;
+// notes if it writes to an operand.
+static bool refused_goes_on(const sdg_plan_t *plan, const sdg_step_t *step,
+                            sdg_outcome_t *out) {
+  switch (step->kind) {
+  case SDG_STEP_REDUCE:
+    out->mixed |= plan->slab[step->slab].operand >= 0;
+    return true;
+  case SDG_STEP_EXCHANGE:
+    for (int i = step->parcel; i < step->parcel + step->parcels; i++)
+      out->mixed |= !plan->parcel[i].is_send &&
+                    plan->slab[plan->parcel[i].slab].operand >= 0;
+    return true;
+  case SDG_STEP_JOIN:
+    return true;
+  case SDG_STEP_ZERO:
+  case SDG_STEP_COPY:
+  case SDG_STEP_CALL:
+    break;
+  }
+  return false;
+}
+
+static sdg_status_t step_exchange(const sdg_exec_t *exec,
+                                  const sdg_step_t *step, sdg_parcels_t *early,
+                                  cudaStream_t stream) {
+  bool along = early->step && early->step->axes == step->axes;
+  const sdg_parcels_t more = *early;
+  if (along)
+    early->step = NULL;
+  if (sdg_options_get()->check)
+    SDG_TRY(sdg_messages_poison(exec, step, stream));
+  return sdg_messages_enqueue(exec, step, along ? &more : NULL, stream);
+}
+
+static bool exchanges_over(const sdg_plan_t *plan, sdg_axes_t axes) {
+  for (int i = 0; i < plan->steps; i++)
+    if (plan->step[i].kind == SDG_STEP_EXCHANGE && plan->step[i].axes == axes)
+      return true;
+  return false;
+}
+
+// Packs what goes early; it leaves at once where `plan` has no exchange that it
+// can go along with.
+// NULL: it has none any more.
+static sdg_status_t early_begin(const sdg_exec_t *exec, const sdg_plan_t *plan,
+                                cudaStream_t stream, sdg_parcels_t *out) {
+  *out = (sdg_parcels_t){.exec = exec};
+  for (int i = 0; exec && i < exec->plan->steps; i++) {
+    const sdg_step_t *step = &exec->plan->step[i];
+    if (step->lane != SDG_LANE_COMM)
+      continue;
+    if (step->kind == SDG_STEP_COPY)
+      SDG_TRY(sdg_exec_copy(exec, step, stream));
+    if (step->kind != SDG_STEP_EXCHANGE)
+      continue;
+    if (sdg_options_get()->check)
+      SDG_TRY(sdg_messages_poison(exec, step, stream));
+    if (plan && exchanges_over(plan, step->axes))
+      out->step = step;
+    else
+      SDG_TRY(sdg_messages_enqueue(exec, step, NULL, stream));
+  }
+  return SDG_OK;
+}
+
+// What of a plan is carried out.
+typedef struct order {
+  const sdg_exec_t *early; // whose exchange goes along; NULL: none
+  bool rest;               // the plan's own has been carried out
+} order_t;
+
+// out_ahead: the communication lane has steps that the main lane has not waited
+// for.
+static sdg_status_t steps_run(const sdg_exec_t *exec, const order_t *order,
+                              events_t *own_events, cudaStream_t comm_stream,
+                              bool *out_ahead, sdg_outcome_t *out) {
+  const sdg_plan_t *plan = exec->plan;
+  cudaStream_t stream[2] = {exec->stream, comm_stream};
+  sdg_parcels_t early;
+  SDG_TRY(early_begin(order->early, order->rest ? NULL : plan, comm_stream,
+                      &early));
+  *out_ahead = order->early;
+  for (int i = 0; i < plan->steps; i++) {
+    const sdg_step_t *step = &plan->step[i];
+    cudaStream_t own = stream[step->lane];
+    sdg_lane_t other =
+        step->lane == SDG_LANE_MAIN ? SDG_LANE_COMM : SDG_LANE_MAIN;
+    if (order->rest && step->lane == SDG_LANE_COMM)
+      continue;
+    if (step->lane == SDG_LANE_COMM)
+      *out_ahead = true;
+    else if (step->kind == SDG_STEP_JOIN)
+      *out_ahead = false;
+    // Of what was to be computed only messages are left, on which others count.
+    if (out->vendor && !refused_goes_on(plan, step, out))
+      continue;
+    switch (step->kind) {
+    case SDG_STEP_ZERO:
+      SDG_TRY(step_zero(exec, step, own));
+      break;
+    case SDG_STEP_COPY:
+      SDG_TRY(sdg_exec_copy(exec, step, own));
+      break;
+    case SDG_STEP_EXCHANGE:
+      SDG_TRY(step_exchange(exec, step, &early, own));
+      break;
+    case SDG_STEP_REDUCE:
+      SDG_TRY(step_reduce(exec, step, own));
+      break;
+    case SDG_STEP_JOIN:
+      if (comm_stream)
+        SDG_TRY(lane_join(exec, own, stream[other], own_events->lane[other]));
+      break;
+    case SDG_STEP_CALL:
+      out->vendor = plan->run(plan->state, step->slab, exec->call, exec);
+      out->calls += out->vendor == 0;
+      out->mixed = out->vendor && out->calls > 0;
+      break;
+    }
+  }
+  return SDG_OK;
+}
+
+static sdg_status_t exec_open(const sdg_plan_t *plan, const sdg_call_t *call,
+                              cudaStream_t stream, sdg_exec_t *out) {
+  void *scratch, *kept;
+  *out = (sdg_exec_t){.plan = plan, .call = call, .stream = stream};
+  SDG_TRY(sdg_scratch_get(SDG_SCRATCH_CALL, plan->scratch_bytes, &scratch));
+  SDG_TRY(sdg_scratch_get(SDG_SCRATCH_KEPT, plan->kept_bytes, &kept));
+  out->scratch = scratch;
+  out->kept = kept;
+  return SDG_OK;
+}
+
+// Of an exchange that comes early, which is in kept scratch.
+static sdg_status_t early_open(const sdg_early_t *early, cudaStream_t stream,
+                               sdg_exec_t *out) {
+  void *kept;
+  *out =
+      (sdg_exec_t){.plan = early->plan, .call = early->call, .stream = stream};
+  SDG_TRY(sdg_scratch_get(SDG_SCRATCH_KEPT, early->plan->kept_bytes, &kept));
+  out->kept = kept;
+  return SDG_OK;
+}
+
+static sdg_status_t plan_run(sdg_exec_t *exec, const order_t *order,
+                             sdg_report_row_t *row, sdg_outcome_t *out) {
+  const sdg_vendor_t *cuda = sdg_vendor_get();
+  cudaStream_t stream = exec->stream, comm_stream = NULL;
+  events_t *own;
+  SDG_TRY(events_get(cuda, &own));
+  exec->row = row;
+  // Scratch passes from one call to the next, whatever their streams: a stream
+  // may have been destroyed and another made at the same address.
+  SDG_TRY(sdg_device_check(cuda->cudaStreamWaitEvent(stream, own->done, 0),
+                           "wait for the previous call"));
+  if ((exec->plan->parcels > 0 && !order->rest) || order->early) {
+    SDG_TRY(sdg_comm_stream(&comm_stream));
+    SDG_TRY(stream_join(cuda, comm_stream, stream, own->lane[SDG_LANE_MAIN]));
+  }
+  *out = (sdg_outcome_t){.vendor = 0};
+  bool ahead = false;
+  SDG_TRY(steps_run(exec, order, own, comm_stream, &ahead, out));
+  if (comm_stream && ahead)
+    SDG_TRY(stream_join(cuda, stream, comm_stream, own->lane[SDG_LANE_COMM]));
+  return sdg_device_check(cuda->cudaEventRecord(own->done, stream),
+                          "event record");
+}
+
+sdg_status_t sdg_exec_run(const sdg_plan_t *plan, const sdg_call_t *call,
+                          cudaStream_t stream, sdg_report_row_t *row,
+                          sdg_outcome_t *out) {
+  return sdg_exec_run_with(plan, call, stream, row, NULL, out);
+}
+
+sdg_status_t sdg_exec_run_with(const sdg_plan_t *plan, const sdg_call_t *call,
+                               cudaStream_t stream, sdg_report_row_t *row,
+                               const sdg_early_t *early, sdg_outcome_t *out) {
+  sdg_exec_t exec, first;
+  order_t order = {.rest = false};
+  if (!sdg_vendor_get())
+    return SDG_E_LIBRARY_MISSING;
+  SDG_TRY(exec_open(plan, call, stream, &exec));
+  if (early) {
+    SDG_TRY(early_open(early, stream, &first));
+    order.early = &first;
+  }
+  return plan_run(&exec, &order, row, out);
+}
+
+sdg_status_t sdg_exec_run_kept(const sdg_plan_t *plan, const sdg_call_t *call,
+                               cudaStream_t stream, sdg_report_row_t *row,
+                               const sdg_early_t *early, void *kept, bool rest,
+                               sdg_outcome_t *out) {
+  sdg_exec_t exec = {.plan = plan, .call = call, .stream = stream}, first;
+  order_t order = {.rest = rest};
+  void *scratch;
+  if (!sdg_vendor_get())
+    return SDG_E_LIBRARY_MISSING;
+  SDG_TRY(sdg_scratch_get(SDG_SCRATCH_CALL, plan->scratch_bytes, &scratch));
+  exec.scratch = scratch;
+  exec.kept = kept;
+  if (early) {
+    SDG_TRY(early_open(early, stream, &first));
+    order.early = &first;
+  }
+  return plan_run(&exec, &order, row, out);
+}
+
+sdg_status_t sdg_exec_run_held(const sdg_plan_t *plan, const sdg_call_t *call,
+                               cudaStream_t stream, sdg_report_row_t *row,
+                               void *const *held, sdg_outcome_t *out) {
+  const order_t order = {.rest = false};
+  sdg_exec_t exec;
+  if (!sdg_vendor_get())
+    return SDG_E_LIBRARY_MISSING;
+  SDG_TRY(exec_open(plan, call, stream, &exec));
+  for (int i = 0; i < plan->helds; i++)
+    exec.held[i] = held[i];
+  return plan_run(&exec, &order, row, out);
+}
+
+sdg_status_t sdg_exec_run_rest(const sdg_plan_t *plan, const sdg_call_t *call,
+                               cudaStream_t stream, sdg_report_row_t *row,
+                               sdg_outcome_t *out) {
+  const order_t order = {.rest = true};
+  sdg_exec_t exec;
+  if (!sdg_vendor_get())
+    return SDG_E_LIBRARY_MISSING;
+  SDG_TRY(exec_open(plan, call, stream, &exec));
+  return plan_run(&exec, &order, row, out);
+}
+
+sdg_status_t sdg_exec_digest(const sdg_early_t *early, cudaStream_t stream,
+                             uint64_t *out) {
+  sdg_exec_t exec;
+  if (!sdg_vendor_get())
+    return SDG_E_LIBRARY_MISSING;
+  SDG_TRY(early_open(early, stream, &exec));
+  for (int i = 0; i < exec.plan->steps; i++) {
+    const sdg_step_t *step = &exec.plan->step[i];
+    if (step->lane == SDG_LANE_COMM && step->kind == SDG_STEP_COPY)
+      SDG_TRY(sdg_exec_copy(&exec, step, stream));
+  }
+  return sdg_messages_digest(&exec, stream, out);
+}
+
+sdg_status_t sdg_exec_follow(int channel, cudaStream_t stream) {
+  const sdg_vendor_t *cuda = sdg_vendor_get();
+  if (!events[channel].done)
+    return SDG_OK;
+  return sdg_device_check(
+      cuda->cudaStreamWaitEvent(stream, events[channel].done, 0),
+      "wait for the previous call");
+}
+
+void sdg_exec_forget(void) {
+  memset(events, 0, sizeof events);
+}

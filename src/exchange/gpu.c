@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rank's GPU: its bus, on its machine.
+#include "src/exchange/gpu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "src/base/vendor.h"
+#include "src/exchange/device.h"
+
+// Containers of one machine may have one name, or each its own; it boots once.
+// A device of a process (the host device's) is called by the process's number,
+// which means something within its namespace only. Whom NCCL is told to take
+// for machines of their own, it lets share a GPU.
+static uint64_t machine_hash(void) {
+  char boot[64] = "";
+  const char *told = getenv("NCCL_HOSTID");
+  struct stat processes = {0};
+  uint64_t hash = UINT64_C(14695981039346656037);
+  for (const char *c = told ? told : ""; *c; c++)
+    hash = (hash ^ (unsigned char)*c) * UINT64_C(1099511628211);
+  FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+  if (file && !fgets(boot, sizeof boot, file))
+    boot[0] = '\0';
+  if (file)
+    fclose(file);
+  for (const char *c = boot; *c; c++) // FNV-1a
+    hash = (hash ^ (unsigned char)*c) * UINT64_C(1099511628211);
+  if (stat("/proc/self/ns/pid", &processes) == 0)
+    hash = (hash ^ (uint64_t)processes.st_ino) * UINT64_C(1099511628211);
+  return hash;
+}
+
+sdg_status_t sdg_gpu_find(sdg_gpu_t *out_gpu) {
+  const sdg_vendor_t *cuda = sdg_vendor_get();
+  int device;
+  if (!cuda)
+    return SDG_E_LIBRARY_MISSING;
+  memset(out_gpu, 0, sizeof *out_gpu);
+  SDG_TRY(sdg_device_check(cuda->cudaGetDevice(&device), "current device"));
+  SDG_TRY(sdg_device_check(cuda->cudaDeviceGetPCIBusId(
+                               out_gpu->bus, (int)sizeof out_gpu->bus, device),
+                           "bus of the device"));
+  out_gpu->machine = machine_hash();
+  return SDG_OK;
+}
+
+bool sdg_gpu_same(const sdg_gpu_t *a, const sdg_gpu_t *b) {
+  return a->machine == b->machine &&
+         strncmp(a->bus, b->bus, sizeof a->bus) == 0;
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gives NCCL what a step of a plan has for other ranks.
+#include "src/exchange/messages.h"
+
+#include <stdlib.h>
+
+#include "src/base/digest.h"
+#include "src/base/vendor.h"
+#include "src/exchange/comm.h"
+#include "src/exchange/device.h"
+#include "src/exchange/watch.h"
+#include "src/job/job.h"
+#include "src/job/launch_order.h"
+#include "src/plan/combine.h"
+
+static ncclResult_t parcels_enqueue(const sdg_exec_t *exec,
+                                    const sdg_step_t *step, ncclComm_t comm,
+                                    cudaStream_t stream) {
+  const sdg_vendor_t *nccl = sdg_vendor_get();
+  ncclResult_t result = ncclSuccess;
+  for (int i = 0; i < step->parcels && result == ncclSuccess; i++) {
+    const sdg_parcel_t *parcel = &exec->plan->parcel[step->parcel + i];
+    char *data =
+        (char *)sdg_exec_address(exec, parcel->slab) + parcel->offset_bytes;
+    result = parcel->is_send ? nccl->ncclSend(data, parcel->bytes, ncclInt8,
+                                              parcel->peer, comm, stream)
+                             : nccl->ncclRecv(data, parcel->bytes, ncclInt8,
+                                              parcel->peer, comm, stream);
+    if (result == ncclInProgress)
+      result = ncclSuccess;
+  }
+  return result;
+}
+
+// All messages as one group; the first failure.
+static ncclResult_t messages_enqueue(const sdg_exec_t *exec,
+                                     const sdg_step_t *step,
+                                     const sdg_parcels_t *more, ncclComm_t comm,
+                                     cudaStream_t stream) {
+  const sdg_vendor_t *nccl = sdg_vendor_get();
+  ncclResult_t result = nccl->ncclGroupStart();
+  if (result != ncclSuccess)
+    return result;
+  result = parcels_enqueue(exec, step, comm, stream);
+  if (more && result == ncclSuccess)
+    result = parcels_enqueue(more->exec, more->step, comm, stream);
+  ncclResult_t end = nccl->ncclGroupEnd();
+  return result == ncclSuccess ? end : result;
+}
+
+static ncclResult_t reduction_enqueue(const sdg_exec_t *exec,
+                                      const sdg_step_t *step, ncclComm_t comm,
+                                      cudaStream_t stream) {
+  ncclDataType_t type = ncclInt8;
+  sdg_combine_type(step->type, &type); // one that can be, or no plan
+  void *data = sdg_exec_element(exec, step->slab, &step->box);
+  return sdg_vendor_get()->ncclAllReduce(
+      data, data, (size_t)sdg_box_count(&step->box), type,
+      sdg_combine_op(step->combine), comm, stream);
+}
+
+// Gives NCCL what this step has for other ranks. A rank without a message in an
+// exchange waits for its turn like the others, and then has nothing to do.
+// more: an exchange over the same axes that goes along, or NULL.
+sdg_status_t sdg_messages_enqueue(const sdg_exec_t *exec,
+                                  const sdg_step_t *step,
+                                  const sdg_parcels_t *more,
+                                  cudaStream_t stream) {
+  bool reduces = step->kind == SDG_STEP_REDUCE;
+  bool any = reduces ? !sdg_box_empty(&step->box)
+                     : step->parcels + (more ? more->step->parcels : 0) > 0;
+  sdg_comm_t *comm;
+  SDG_TRY(sdg_comm_get(step->axes, &comm));
+  SDG_TRY(sdg_turn_begin());
+  sdg_status_t status = any ? sdg_comm_lock() : SDG_OK;
+  if (any && status == SDG_OK) {
+    ncclResult_t result =
+        reduces ? reduction_enqueue(exec, step, comm->nccl, stream)
+                : messages_enqueue(exec, step, more, comm->nccl, stream);
+    sdg_comm_unlock();
+    status = sdg_comm_check(
+        comm, result, reduces ? "a sum over ranks" : "the exchange of halos");
+  }
+  sdg_turn_end();
+  return any && status == SDG_OK
+             ? sdg_watch_transfer(stream, exec->call->entry_name)
+             : status;
+}
+
+// Rows that no message fills would show.
+sdg_status_t sdg_messages_poison(const sdg_exec_t *exec, const sdg_step_t *step,
+                                 cudaStream_t stream) {
+  const sdg_vendor_t *cuda = sdg_vendor_get();
+  for (int i = 0; i < step->parcels; i++) {
+    const sdg_parcel_t *parcel = &exec->plan->parcel[step->parcel + i];
+    char *data =
+        (char *)sdg_exec_address(exec, parcel->slab) + parcel->offset_bytes;
+    // All bits set is a NaN in every floating type.
+    if (!parcel->is_send)
+      SDG_TRY(sdg_device_check(
+          cuda->cudaMemsetAsync(data, 0xff, parcel->bytes, stream),
+          "fill of a receive buffer"));
+  }
+  return SDG_OK;
+}
+
+sdg_status_t sdg_messages_digest(const sdg_exec_t *exec, cudaStream_t stream,
+                                 uint64_t *out) {
+  const sdg_vendor_t *cuda = sdg_vendor_get();
+  sdg_digest_t digest;
+  sdg_digest_init(&digest);
+  for (int i = 0; i < exec->plan->parcels; i++) {
+    const sdg_parcel_t *parcel = &exec->plan->parcel[i];
+    if (!parcel->is_send)
+      continue;
+    unsigned char *bytes = malloc(parcel->bytes + 1);
+    if (!bytes)
+      return sdg_fail(SDG_E_NO_MEMORY, "a message of %zu bytes", parcel->bytes);
+    char *data =
+        (char *)sdg_exec_address(exec, parcel->slab) + parcel->offset_bytes;
+    cudaError_t result = cuda->cudaMemcpyAsync(bytes, data, parcel->bytes,
+                                               cudaMemcpyDeviceToHost, stream);
+    if (result == cudaSuccess)
+      result = cuda->cudaStreamSynchronize(stream);
+    if (result == cudaSuccess)
+      sdg_digest_add(&digest, bytes, parcel->bytes);
+    free(bytes);
+    SDG_TRY(sdg_device_check(result, "copy of a message"));
+  }
+  *out = sdg_digest_value(&digest);
+  return SDG_OK;
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The device buffers that plans share, those of each calling thread.
+#include "src/exchange/scratch.h"
+
+#include <stdatomic.h>
+
+#include "src/base/vendor.h"
+#include "src/exchange/device.h"
+#include "src/job/thread.h"
+
+// By the thread's channel; sizes are read by others for the report.
+typedef struct buffer {
+  void *data;
+  _Atomic(size_t) bytes;
+} buffer_t;
+static buffer_t buffers[SDG_CONTROL_THREADS][SDG_SCRATCH_COUNT];
+
+sdg_status_t sdg_scratch_get(sdg_scratch_kind_t kind, size_t bytes,
+                             void **out_data) {
+  buffer_t *own = &buffers[sdg_thread_channel()][kind];
+  void *buffer = own->data;
+  if (bytes > atomic_load_explicit(&own->bytes, memory_order_relaxed)) {
+    const sdg_vendor_t *cuda = sdg_vendor_get();
+    if (!cuda)
+      return SDG_E_LIBRARY_MISSING;
+    // cudaFree waits for the work that uses the old buffer.
+    SDG_TRY(sdg_device_check(cuda->cudaFree(buffer), "free of scratch"));
+    own->data = NULL;
+    own->bytes = 0;
+    // A quarter more, so that slowly growing shapes do not grow it each time.
+    size_t grown = bytes + bytes / 4;
+    if (cuda->cudaMalloc(&buffer, grown) != cudaSuccess) {
+      (void)cuda->cudaGetLastError();
+      grown = bytes;
+      cudaError_t result = cuda->cudaMalloc(&buffer, grown);
+      if (result != cudaSuccess)
+        return sdg_fail(SDG_E_DEVICE_MEMORY, "%zu bytes for halos: %s", bytes,
+                        cuda->cudaGetErrorString(result));
+    }
+    own->data = buffer;
+    own->bytes = grown;
+  }
+  *out_data = bytes ? buffer : NULL;
+  return SDG_OK;
+}
+
+size_t sdg_scratch_bytes(void) {
+  size_t all = 0;
+  for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++)
+    for (int kind = 0; kind < SDG_SCRATCH_COUNT; kind++)
+      all += buffers[channel][kind].bytes;
+  return all;
+}
+
+void sdg_scratch_forget(void) {
+  for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++)
+    for (int kind = 0; kind < SDG_SCRATCH_COUNT; kind++) {
+      buffers[channel][kind].data = NULL;
+      buffers[channel][kind].bytes = 0;
+    }
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Device buffers of each calling thread, which its plans share from call to
+ * call. */
+#ifndef SDG_SRC_EXCHANGE_SCRATCH_H
+#define SDG_SRC_EXCHANGE_SCRATCH_H
+
+#include <stddef.h>
+
+#include "src/base/status.h"
+
+typedef enum sdg_scratch_kind {
+  SDG_SCRATCH_CALL, /* of one call */
+  SDG_SCRATCH_KEPT, /* of messages that come before their call */
+  SDG_SCRATCH_COUNT,
+} sdg_scratch_kind_t;
+
+/* The buffer, at least `bytes` long; NULL for 0 bytes. It only grows; growing
+ * waits for the device. The contents are undefined. Calls of a thread on
+ * different streams must order themselves. */
+sdg_status_t sdg_scratch_get(sdg_scratch_kind_t kind, size_t bytes,
+                             void **out_data) SDG_MUST_CHECK;
+/* Of all threads. */
+size_t sdg_scratch_bytes(void);
+
+/* The device is about to be reset (src/exchange/forget.h). */
+void sdg_scratch_forget(void);
+
+#endif

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// A ring of event pairs per calling thread that time the waits of its streams.
+#include "src/exchange/waits.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/options.h"
+#include "src/base/vendor.h"
+#include "src/exchange/device.h"
+#include "src/job/thread.h"
+
+enum { PAIRS = 64 };
+
+// pair[next] is the oldest. One that is not ready when its turn comes again
+// means that more than PAIRS calls are in flight: then the new call is not
+// timed, rather than waited for.
+typedef struct ring {
+  struct {
+    cudaEvent_t before, after;
+    sdg_report_row_t *row; // NULL: nothing to collect
+  } pair[PAIRS];
+  int next;
+  bool open;
+} ring_t;
+static ring_t *rings[SDG_CONTROL_THREADS]; // by the thread's channel
+
+static void pair_collect(const sdg_vendor_t *cuda, ring_t *ring, int index) {
+  __typeof__(&ring->pair[0]) pair = &ring->pair[index];
+  if (!pair->row)
+    return;
+  if (cuda->cudaEventQuery(pair->after) != cudaSuccess) {
+    // "Not ready" is kept as the thread's last error, which is the program's.
+    (void)cuda->cudaGetLastError();
+    return;
+  }
+  float ms;
+  if (cuda->cudaEventElapsedTime(&ms, pair->before, pair->after) == cudaSuccess)
+    sdg_report_wait(pair->row, (int64_t)((double)ms * 1e6));
+  pair->row = NULL;
+}
+
+static ring_t *ring_get(void) {
+  ring_t **ring = &rings[sdg_thread_channel()];
+  if (!*ring)
+    *ring = calloc(1, sizeof **ring);
+  return *ring;
+}
+
+sdg_status_t sdg_waits_begin(sdg_report_row_t *row, cudaStream_t stream) {
+  if (!row || !sdg_options_get()->waits)
+    return SDG_OK;
+  const sdg_vendor_t *cuda = sdg_vendor_get();
+  if (!cuda)
+    return SDG_E_LIBRARY_MISSING;
+  ring_t *ring = ring_get();
+  if (!ring)
+    return sdg_fail(SDG_E_NO_MEMORY, "a ring of events");
+  // The two oldest, so that the ring drains faster than it fills.
+  int next = ring->next;
+  pair_collect(cuda, ring, next);
+  pair_collect(cuda, ring, (next + 1) % PAIRS);
+  if (ring->pair[next].row)
+    return SDG_OK;
+  if (!ring->pair[next].before)
+    SDG_TRY(sdg_device_check(cuda->cudaEventCreate(&ring->pair[next].before),
+                             "creation of an event"));
+  if (!ring->pair[next].after)
+    SDG_TRY(sdg_device_check(cuda->cudaEventCreate(&ring->pair[next].after),
+                             "creation of an event"));
+  ring->pair[next].row = row;
+  ring->open = true;
+  return sdg_device_check(
+      cuda->cudaEventRecord(ring->pair[next].before, stream), "event record");
+}
+
+sdg_status_t sdg_waits_end(cudaStream_t stream) {
+  ring_t *ring = rings[sdg_thread_channel()];
+  if (!ring || !ring->open)
+    return SDG_OK;
+  ring->open = false;
+  const sdg_vendor_t *cuda = sdg_vendor_get();
+  cudaEvent_t after = ring->pair[ring->next].after;
+  ring->next = (ring->next + 1) % PAIRS;
+  return sdg_device_check(cuda->cudaEventRecord(after, stream), "event record");
+}
+
+void sdg_waits_forget(void) {
+  for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++)
+    if (rings[channel])
+      memset(rings[channel], 0, sizeof *rings[channel]);
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// The watching thread: follows the transfers in flight to their end.
+#include "src/exchange/watch.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "src/base/log.h"
+#include "src/base/stopwatch.h"
+#include "src/base/vendor.h"
+#include "src/control/channel.h"
+#include "src/control/control.h"
+#include "src/exchange/comm.h"
+#include "src/exchange/device.h"
+#include "src/job/job.h"
+#include "src/job/peer_failure.h"
+#include "src/job/thread.h"
+
+enum { POLL_MS = 50, GRACE_S = 1, FIRST_WORD_S = 30 };
+
+// The call that a transfer belongs to.
+typedef struct place {
+  uint64_t call;
+  const char *entry;
+} place_t;
+
+// The transfers of one calling thread. One event marks the one that is watched;
+// the other the last of those that were enqueued meanwhile, to which the
+// watching thread then turns. A transfer is in its stream before its event is:
+// what the program enqueues after it is not waited for.
+typedef struct flight {
+  bool watching;
+  bool more;
+  cudaEvent_t event, next;
+  place_t at, last; // the calls of the two
+  // Of the watching thread:
+  sdg_stopwatch_t since; // the event was set
+  bool said;             // the line that says who is waited for
+} flight_t;
+
+static struct {
+  pthread_mutex_t lock; // guards the fields below, never held across a wait
+  pthread_cond_t wake;
+  pthread_t thread;
+  bool started, stop;
+  flight_t flight[SDG_CONTROL_THREADS]; // by channel
+  double timeout_s;
+} watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static sdg_status_t stall_judge(int channel, place_t place,
+                                sdg_stopwatch_t *since, bool *said) {
+  double waited_s = sdg_stopwatch_read(since);
+  char at[160], label[64], who[512];
+  sdg_channel_label(sdg_job_control(), channel, label, sizeof label);
+  snprintf(at, sizeof at, "call %llu %s%s", (unsigned long long)place.call,
+           place.entry, label);
+  // A peer that has ended may have sent all we wait for: a moment of grace.
+  if (waited_s > GRACE_S)
+    SDG_TRY(sdg_lost_check(channel, at, false));
+  bool late = waited_s > watch.timeout_s;
+  if (!late && (waited_s < FIRST_WORD_S || *said))
+    return SDG_OK;
+  sdg_lost_behind(channel, who, sizeof who);
+  if (late)
+    return sdg_fail(SDG_E_PEER_TIMEOUT,
+                    "%s has waited %.0f s for the halo; waiting for %s", at,
+                    waited_s, who);
+  sdg_log("%s waits for the halo since %.0f s; waiting for %s", at, waited_s,
+          who);
+  *said = true;
+  return SDG_OK;
+}
+
+// Until the next look; the end of the process cuts it short. Lock held.
+static void nap(void) {
+  struct timespec until;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  until.tv_nsec += POLL_MS * 1000000;
+  if (until.tv_nsec >= 1000000000) {
+    until.tv_sec++;
+    until.tv_nsec -= 1000000000;
+  }
+  pthread_cond_timedwait(&watch.wake, &watch.lock, &until);
+}
+
+// What is watched from now on: `flight->event`, which has been recorded. Lock
+// held.
+static void event_watch(flight_t *flight) {
+  flight->more = false;
+  flight->at = flight->last;
+  flight->watching = true;
+  flight->since = sdg_stopwatch_start();
+  flight->said = false;
+}
+
+static void event_turn(flight_t *flight) {
+  cudaEvent_t reached = flight->event;
+  flight->event = flight->next;
+  flight->next = reached;
+  event_watch(flight);
+}
+
+// While a program captures a graph, a query by a thread that does not say it
+// knows what it does would spoil the capture.
+static void capture_spare(void) {
+  enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  (void)sdg_vendor_get()->cudaThreadExchangeStreamCaptureMode(&mode);
+}
+
+// One look at what a calling thread has in flight. Lock held, but not while
+// looking; while `watching` the calling thread only sets `more`, `next` and
+// `last`.
+static void flight_look(int channel) {
+  flight_t *flight = &watch.flight[channel];
+  pthread_mutex_unlock(&watch.lock);
+  bool in_flight =
+      sdg_vendor_get()->cudaEventQuery(flight->event) == cudaErrorNotReady;
+  sdg_status_t status = in_flight ? stall_judge(channel, flight->at,
+                                                &flight->since, &flight->said)
+                                  : SDG_OK;
+  if (status != SDG_OK)
+    (void)sdg_job_fail(status);
+  // Whoever broke the job: nothing may be left in flight.
+  bool failed = sdg_job_failed();
+  if (failed)
+    sdg_comm_abort_all();
+  pthread_mutex_lock(&watch.lock);
+  if (failed || !in_flight)
+    flight->watching = false;
+  flight->more &= !failed;
+}
+
+// Lock held, but not all the time: what is in flight afterwards, or the end,
+// may have come meanwhile, with a signal that nobody waited for.
+static void flights_look(void) {
+  static bool spared;
+  for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++) {
+    flight_t *flight = &watch.flight[channel];
+    // Not before: the vendor's library is loaded by the first transfer.
+    if (flight->watching && !spared) {
+      capture_spare();
+      spared = true;
+    }
+    if (flight->watching)
+      flight_look(channel);
+    if (!flight->watching && flight->more)
+      event_turn(flight);
+  }
+}
+
+// Lock held.
+static bool flights_any(void) {
+  for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++)
+    if (watch.flight[channel].watching)
+      return true;
+  return false;
+}
+
+static void *watch_main(void *unused) {
+  (void)unused;
+  pthread_mutex_lock(&watch.lock);
+  while (!watch.stop) {
+    flights_look();
+    if (watch.stop)
+      break;
+    if (flights_any())
+      nap();
+    else
+      pthread_cond_wait(&watch.wake, &watch.lock);
+  }
+  pthread_mutex_unlock(&watch.lock);
+  return NULL;
+}
+
+sdg_status_t sdg_watch_start(double timeout_s) {
+  pthread_condattr_t attributes;
+  pthread_condattr_init(&attributes);
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  pthread_cond_init(&watch.wake, &attributes);
+  pthread_condattr_destroy(&attributes);
+  // Signals are the program's: its handlers must not run on our thread.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_mutex_lock(&watch.lock);
+  watch.timeout_s = timeout_s;
+  watch.started = pthread_create(&watch.thread, NULL, watch_main, NULL) == 0;
+  bool started = watch.started;
+  pthread_mutex_unlock(&watch.lock);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return started ? SDG_OK : sdg_fail(SDG_E_NO_MEMORY, "the watching thread");
+}
+
+// Lock held. Both at the first transfer: when the second is needed first is a
+// matter of time, and calls allocate nothing once they have been made.
+static sdg_status_t events_make(flight_t *flight) {
+  cudaEvent_t *const each[] = {&flight->event, &flight->next};
+  for (int i = 0; i < 2; i++)
+    if (!*each[i])
+      SDG_TRY(sdg_device_check(sdg_vendor_get()->cudaEventCreateWithFlags(
+                                   each[i], cudaEventDisableTiming),
+                               "creation of an event"));
+  return SDG_OK;
+}
+
+// Lock held.
+static sdg_status_t event_record(flight_t *flight, cudaStream_t stream) {
+  SDG_TRY(events_make(flight));
+  return sdg_device_check(
+      sdg_vendor_get()->cudaEventRecord(
+          flight->watching ? flight->next : flight->event, stream),
+      "event record");
+}
+
+sdg_status_t sdg_watch_transfer(cudaStream_t stream, const char *entry) {
+  sdg_status_t status = SDG_OK;
+  int channel = sdg_thread_channel();
+  flight_t *flight = &watch.flight[channel];
+  uint64_t call =
+      sdg_control_count_of(sdg_job_control(), channel, sdg_job_rank(), NULL, 0);
+  pthread_mutex_lock(&watch.lock);
+  flight->last = (place_t){call, entry};
+  if (watch.started)
+    status = event_record(flight, stream);
+  if (watch.started && status == SDG_OK) {
+    flight->more = flight->watching;
+    if (!flight->watching) {
+      event_watch(flight);
+      pthread_cond_signal(&watch.wake);
+    }
+  }
+  pthread_mutex_unlock(&watch.lock);
+  return status;
+}
+
+void sdg_watch_forget(void) {
+  const struct timespec pause = {.tv_nsec = 1000000};
+  pthread_mutex_lock(&watch.lock);
+  // The thread may be asking for an event right now.
+  while (watch.started && flights_any()) {
+    pthread_cond_signal(&watch.wake);
+    pthread_mutex_unlock(&watch.lock);
+    nanosleep(&pause, NULL);
+    pthread_mutex_lock(&watch.lock);
+  }
+  for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++)
+    watch.flight[channel].event = watch.flight[channel].next = NULL;
+  pthread_mutex_unlock(&watch.lock);
+}
+
+void sdg_watch_stop(void) {
+  pthread_mutex_lock(&watch.lock);
+  bool started = watch.started;
+  watch.started = false;
+  watch.stop = true;
+  pthread_cond_signal(&watch.wake);
+  pthread_mutex_unlock(&watch.lock);
+  if (started)
+    pthread_join(watch.thread, NULL);
+}

@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+// One exchange per call with new descriptors; compared on every rank alike.
+#include "src/job/agree.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "src/call/tag.h"
+#include "src/control/control.h"
+#include "src/job/job.h"
+#include "src/job/thread.h"
+
+enum { PARAMETERS_BYTES = 1024, ENTRY_BYTES = 80 };
+
+// What one rank says of one operand. `order` nests dimension order[0]
+// outermost in memory.
+typedef struct operand_record {
+  int role, type, dims;
+  unsigned char order[SDG_DIMS_MAX];
+  int64_t extent[SDG_DIMS_MAX];
+  char label[SDG_TAG_LABEL_BYTES];
+  int64_t details; // how many
+  int64_t hint;    // 0: not looked at; or 1 and twice what is known
+} operand_record_t;
+
+typedef struct record {
+  uint64_t check; // of all that follows
+  char entry[ENTRY_BYTES];
+  char parameters[PARAMETERS_BYTES];
+  int operands, sizes;
+  operand_record_t operand[SDG_OPERANDS_MAX];
+  int64_t size[SDG_AGREE_SIZES]; // of the op
+} record_t;
+_Static_assert(sizeof(record_t) <= SDG_CONTROL_RECORD_BYTES,
+               "one agreement is one record");
+
+bool sdg_agree_needed(const sdg_call_t *call) {
+  for (int i = 0; i < call->operands; i++)
+    if (call->operand[i].descriptor &&
+        !sdg_tag_vector(call->operand[i].descriptor,
+                        call->operand[i].generation))
+      return true;
+  return call->op_descriptor &&
+         !sdg_tag_vector(call->op_descriptor, call->op_generation);
+}
+
+static void order_of(const sdg_operand_t *operand, unsigned char *out_order) {
+  for (int d = 0; d < operand->dims; d++) {
+    int i = d;
+    for (; i > 0 && operand->stride[out_order[i - 1]] < operand->stride[d]; i--)
+      out_order[i] = out_order[i - 1];
+    out_order[i] = (unsigned char)d;
+  }
+}
+
+static uint64_t check_of(const record_t *record) {
+  const unsigned char *byte = (const unsigned char *)record;
+  uint64_t hash = UINT64_C(14695981039346656037);
+  for (size_t i = sizeof record->check; i < sizeof *record; i += 8) {
+    uint64_t word;
+    memcpy(&word, byte + i, sizeof word);
+    hash = (hash ^ word) * UINT64_C(1099511628211); // FNV-1a, by words
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
+_Static_assert(sizeof(record_t) % 8 == 0, "a whole number of words");
+
+static bool operand_sound(const operand_record_t *operand) {
+  unsigned seen = 0;
+  if (operand->role < 0 || operand->role >= SDG_ROLE_COUNT ||
+      operand->dims < 0 || operand->dims > SDG_DIMS_MAX ||
+      operand->details < 0 || operand->details > SDG_DETAILS_MAX ||
+      operand->hint < 0 || operand->hint >> 1 > UINT32_MAX)
+    return false;
+  for (int d = 0; d < operand->dims; d++) {
+    if (operand->order[d] >= operand->dims || operand->extent[d] < 0 ||
+        operand->extent[d] > INT32_MAX) // the vendor's are int
+      return false;
+    seen |= 1u << operand->order[d];
+  }
+  return seen == (1u << operand->dims) - 1;
+}
+
+// Whether a record is one that sdg_agree sends: another process's word is not
+// trusted to end its texts or to stay within its arrays.
+static bool record_sound(const record_t *record) {
+  if (record->check != check_of(record) ||
+      !memchr(record->entry, 0, sizeof record->entry) ||
+      !memchr(record->parameters, 0, sizeof record->parameters) ||
+      record->operands < 0 || record->operands > SDG_OPERANDS_MAX)
+    return false;
+  for (int i = 0; i < record->operands; i++)
+    if (!operand_sound(&record->operand[i]))
+      return false;
+  if (record->sizes < 0 || record->sizes > SDG_AGREE_SIZES)
+    return false;
+  for (int i = 0; i < record->sizes; i++)
+    if (record->size[i] < 0 || record->size[i] > INT32_MAX)
+      return false;
+  return true;
+}
+
+static sdg_status_t record_fill(const sdg_call_t *call, const char *parameters,
+                                const int64_t *sizes, int count,
+                                const sdg_details_t *details,
+                                record_t *record) {
+  memset(record, 0, sizeof *record);
+  snprintf(record->entry, sizeof record->entry, "%s", call->entry_name);
+  if (strlen(parameters) >= sizeof record->parameters)
+    return sdg_fail(SDG_E_INTERNAL, "parameters of %s are too long",
+                    call->entry_name);
+  strcpy(record->parameters, parameters);
+  record->operands = call->operands;
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    operand_record_t *to = &record->operand[i];
+    to->role = (int)operand->role;
+    to->type = operand->type;
+    to->dims = operand->dims;
+    order_of(operand, to->order);
+    to->details = details ? details->count[i] : 0;
+    to->hint = operand->told ? (int64_t)operand->hint << 1 | 1 : 0;
+    if (operand->label)
+      memcpy(to->label, operand->label->text, sizeof to->label);
+    for (int d = 0; d < operand->dims; d++)
+      to->extent[d] = operand->extent[d];
+  }
+  record->sizes = count;
+  for (int i = 0; i < count; i++)
+    record->size[i] = sizes[i];
+  record->check = check_of(record);
+  return SDG_OK;
+}
+
+static void extents_format(const operand_record_t *operand, char *out,
+                           size_t out_bytes) {
+  size_t used = (size_t)snprintf(
+      out, out_bytes, "%s%s%.*s[", sdg_role_name((sdg_role_t)operand->role),
+      operand->label[0] ? " tagged " : "", (int)sizeof operand->label - 1,
+      operand->label);
+  for (int d = 0; d < operand->dims && used < out_bytes; d++)
+    used += (size_t)snprintf(out + used, out_bytes - used, "%s%lld",
+                             d ? "," : "", (long long)operand->extent[d]);
+  if (used < out_bytes)
+    snprintf(out + used, out_bytes - used, "]");
+}
+
+static void call_format(const record_t *record, char *out, size_t out_bytes) {
+  size_t used = (size_t)snprintf(out, out_bytes, "%s(", record->entry);
+  for (int i = 0; i < record->operands && used < out_bytes; i++) {
+    char operand[160];
+    extents_format(&record->operand[i], operand, sizeof operand);
+    used += (size_t)snprintf(out + used, out_bytes - used, "%s%s", i ? " " : "",
+                             operand);
+  }
+  if (used < out_bytes)
+    snprintf(out + used, out_bytes - used, ")");
+}
+
+// Memory order matters among dimensions that have more than one element on
+// both ranks; any order of the others describes the same bytes.
+static bool orders_match(const operand_record_t *a, const operand_record_t *b) {
+  int i = 0, j = 0;
+  for (;;) {
+    while (i < a->dims &&
+           (a->extent[a->order[i]] <= 1 || b->extent[a->order[i]] <= 1))
+      i++;
+    while (j < b->dims &&
+           (a->extent[b->order[j]] <= 1 || b->extent[b->order[j]] <= 1))
+      j++;
+    if (i == a->dims || j == b->dims)
+      return i == a->dims && j == b->dims;
+    if (a->order[i++] != b->order[j++])
+      return false;
+  }
+}
+
+// Compares two ranks' records of what must be the same call; `ra` and `rb` are
+// ranks for messages.
+static sdg_status_t records_compare(const record_t *a, int ra,
+                                    const record_t *b, int rb) {
+  char call_a[600], call_b[600];
+  call_format(a, call_a, sizeof call_a);
+  call_format(b, call_b, sizeof call_b);
+  bool same_call =
+      strcmp(a->entry, b->entry) == 0 && a->operands == b->operands;
+  if (!same_call)
+    return sdg_fail(SDG_E_DIVERGED, "rank %d calls %s while rank %d calls %s",
+                    rb, call_b, ra, call_a);
+  for (int i = 0; i < a->operands; i++) {
+    const operand_record_t *x = &a->operand[i], *y = &b->operand[i];
+    const char *name = sdg_role_name((sdg_role_t)x->role);
+    const char *what = NULL;
+    if (x->role != y->role || x->dims != y->dims)
+      what = "number of dimensions";
+    else if (x->type != y->type)
+      what = "data type";
+    else if (strncmp(x->label, y->label, sizeof x->label) != 0)
+      what = "tag";
+    else if (!sdg_role_is_matrix((sdg_role_t)x->role) && // one order for all
+             !orders_match(x, y))
+      what = "memory layout";
+    else if (!sdg_role_is_activation((sdg_role_t)x->role) &&
+             x->role != SDG_ROLE_SCALE && // cut as the activation is
+             !sdg_role_is_matrix((sdg_role_t)x->role) &&
+             memcmp(x->extent, y->extent, sizeof x->extent) != 0)
+      what = "extents";
+    if (what)
+      return sdg_fail(SDG_E_DISAGREE,
+                      "%s of %s differs: rank %d calls %s, rank %d calls %s",
+                      what, name, ra, call_a, rb, call_b);
+  }
+  if (strcmp(a->parameters, b->parameters) != 0 || a->sizes != b->sizes)
+    return sdg_fail(SDG_E_DISAGREE,
+                    "parameters of %s differ: rank %d has %s, rank %d has %s",
+                    a->entry, ra, a->parameters, rb, b->parameters);
+  return SDG_OK;
+}
+
+// Whether some rank's memory has dimension a inside b, as far as its extents
+// tell.
+static bool lies_inside(const record_t *const *records, int count, int operand,
+                        int a, int b) {
+  for (int r = 0; r < count; r++) {
+    const operand_record_t *record = &records[r]->operand[operand];
+    if (record->extent[a] <= 1 || record->extent[b] <= 1)
+      continue;
+    for (int i = 0; i < record->dims; i++)
+      if (record->order[i] == a || record->order[i] == b)
+        return record->order[i] == b;
+  }
+  return false;
+}
+
+// Outermost first: the first dimension that lies inside no other that is left.
+static void nesting_find(const record_t *const *records, int count, int operand,
+                         int64_t *out_nesting) {
+  int dims = records[0]->operand[operand].dims;
+  bool placed[SDG_DIMS_MAX] = {false};
+  for (int64_t at = dims; at > 0; at--) {
+    int next = -1, any = -1;
+    for (int a = dims - 1; a >= 0; a--) {
+      bool inside = false;
+      for (int b = 0; b < dims; b++)
+        inside |=
+            !placed[b] && b != a && lies_inside(records, count, operand, a, b);
+      if (placed[a])
+        continue;
+      any = a;
+      if (!inside)
+        next = a;
+    }
+    if (next < 0)
+      next = any; // each rank has an order, all together have none
+    placed[next] = true;
+    out_nesting[next] = at;
+  }
+}
+
+static void hints_store(const sdg_operand_t *operand,
+                        const record_t *const *records, int count, int index) {
+  sdg_tag_hints_t hints = {.unknown = -1, .differs = -1};
+  for (int r = 0; r < count; r++) {
+    int64_t said = records[r]->operand[index].hint;
+    sdg_hint_t hint = (sdg_hint_t)(said >> 1);
+    hints.told |= said != 0;
+    if (!hint) {
+      hints.unknown = r;
+    } else if (!hints.hint) {
+      hints.hint = hint;
+    } else if (hint != hints.hint) {
+      hints.differs = r;
+      hints.other = hint;
+    }
+  }
+  if (hints.told)
+    sdg_tag_set_hints(operand->descriptor, operand->generation, &hints);
+}
+
+static sdg_status_t vectors_store(const sdg_call_t *call,
+                                  const record_t *const *records, int count) {
+  int64_t *extent = malloc((size_t)count * SDG_AGREE_SIZES * sizeof *extent);
+  if (!extent)
+    return sdg_fail(SDG_E_NO_MEMORY, "extents of %d ranks", count);
+  sdg_status_t status = SDG_OK;
+  for (int i = 0; i < call->operands && status == SDG_OK; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    if (!operand->descriptor)
+      continue;
+    for (int r = 0; r < count; r++)
+      memcpy(extent + (size_t)r * (size_t)operand->dims,
+             records[r]->operand[i].extent,
+             (size_t)operand->dims * sizeof *extent);
+    int64_t nesting[SDG_DIMS_MAX] = {0};
+    nesting_find(records, count, i, nesting);
+    status = sdg_tag_set_vector(operand->descriptor, operand->generation, count,
+                                operand->dims, nesting, extent);
+    if (status == SDG_OK)
+      hints_store(operand, records, count, i);
+  }
+  int sizes = records[0]->sizes;
+  for (int r = 0; r < count; r++)
+    memcpy(extent + (size_t)r * (size_t)sizes, records[r]->size,
+           (size_t)sizes * sizeof *extent);
+  if (status == SDG_OK && call->op_descriptor)
+    status = sdg_tag_set_vector(call->op_descriptor, call->op_generation, count,
+                                sizes, NULL, extent);
+  free(extent);
+  return status;
+}
+
+static sdg_status_t details_agree(const sdg_call_t *call,
+                                  const record_t *const *records, int count,
+                                  const sdg_details_t *details) {
+  static const sdg_details_t none;
+  sdg_detail_counts_t *counts = calloc((size_t)count, sizeof *counts);
+  if (!counts)
+    return sdg_fail(SDG_E_NO_MEMORY, "numbers of %d ranks", count);
+  for (int r = 0; r < count; r++)
+    for (int i = 0; i < call->operands; i++)
+      counts[r].of[i] = (int)records[r]->operand[i].details;
+  sdg_status_t status =
+      sdg_details_exchange(call, details ? details : &none, counts);
+  free(counts);
+  return status;
+}
+
+static int64_t now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+sdg_status_t sdg_agree(const sdg_call_t *call, const char *parameters,
+                       const int64_t *sizes, int sizes_count,
+                       const sdg_details_t *details, int64_t *out_wait_ns) {
+  const sdg_group_t *group = sdg_job_group();
+  record_t mine;
+  SDG_TRY(record_fill(call, parameters, sizes, sizes_count, details, &mine));
+  size_t count = (size_t)group->count;
+  char(*all)[SDG_CONTROL_RECORD_BYTES] = malloc(count * sizeof *all);
+  size_t *bytes = malloc(count * sizeof *bytes);
+  const record_t **records = malloc(count * sizeof *records);
+  sdg_status_t status = SDG_OK;
+  if (!all || !bytes || !records) {
+    status = sdg_fail(SDG_E_NO_MEMORY, "records of %zu ranks", count);
+    goto out;
+  }
+  sdg_control_t *control = sdg_job_control();
+  char what[128];
+  sdg_job_call(what, sizeof what);
+  int64_t start_ns = now_ns();
+  status =
+      sdg_control_exchange(control, sdg_thread_channel(), group->rank,
+                           group->count, &mine, sizeof mine, all, bytes, what);
+  *out_wait_ns = now_ns() - start_ns;
+  if (status != SDG_OK) {
+    status = sdg_job_fail(status);
+    goto out;
+  }
+  for (size_t r = 0; r < count; r++) {
+    records[r] = (const record_t *)(const void *)all[r];
+    if (bytes[r] != sizeof(record_t)) {
+      // Another kind of exchange: the set-up of a communicator.
+      status =
+          sdg_fail(SDG_E_DIVERGED,
+                   "rank %d sets up a communicator, or was refused a call, "
+                   "while this rank calls %s",
+                   group->rank[r], call->entry_name);
+      status = sdg_job_fail(status);
+      goto out;
+    }
+    if (!record_sound(records[r])) {
+      status = sdg_fail(SDG_E_MESSAGE, "rank %d's description of %s",
+                        group->rank[r], call->entry_name);
+      status = sdg_job_fail(status);
+      goto out;
+    }
+  }
+  for (size_t r = 1; r < count && status == SDG_OK; r++)
+    status =
+        records_compare(records[0], group->rank[0], records[r], group->rank[r]);
+  if (status == SDG_E_DIVERGED)
+    status = sdg_job_fail(status);
+  if (status == SDG_OK)
+    status = vectors_store(call, records, group->count);
+  if (status == SDG_OK)
+    status = details_agree(call, records, group->count, details);
+out:
+  free(records);
+  free(bytes);
+  free(all);
+  return status;
+}

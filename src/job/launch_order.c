@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turns: told by the group's first rank, waited for by the others.
+#include "src/job/launch_order.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "src/base/options.h"
+#include "src/base/stopwatch.h"
+#include "src/bootstrap/shm.h"
+#include "src/control/channel.h"
+#include "src/control/state.h"
+#include "src/job/job.h"
+#include "src/job/peer_failure.h"
+#include "src/job/thread.h"
+
+enum { SPINS = 256, CHECK_EVERY = 1000 };
+
+typedef enum mode {
+  MODE_ALONE,   // channel 0 only
+  MODE_FROZEN,  // a further thread has come: until the ranks have agreed
+  MODE_ORDERED, // channel 0 alone up to turns.until, then in order
+} mode_t_;
+
+static struct {
+  pthread_mutex_t lock; // guards the rest, for some instructions
+  mode_t_ mode;
+  bool busy;       // a thread is within its turn
+  uint64_t alone;  // launches before the order
+  uint64_t frozen; // `alone` when the first further thread came
+  uint64_t until;  // the most of `frozen` on any rank
+  uint64_t taken;  // turns of the order launched here
+} turns = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static sdg_segment_turns_t *turns_of(int rank) {
+  return &sdg_job_control()->view.shared->rank[rank].turns;
+}
+
+// The first rank: a turn for whoever asks, unless another rank is so far behind
+// that its turns would be overwritten.
+static bool turn_give(const sdg_group_t *group, int channel) {
+  sdg_segment_turns_t *own = turns_of(group->rank[0]);
+  for (int i = 1; i < group->count; i++) {
+    uint64_t theirs = atomic_load_explicit(&turns_of(group->rank[i])->taken,
+                                           memory_order_acquire);
+    if (turns.taken - theirs >= SDG_SEGMENT_TURNS)
+      return false;
+  }
+  atomic_store_explicit(&own->turn[turns.taken % SDG_SEGMENT_TURNS],
+                        (uint8_t)channel, memory_order_relaxed);
+  atomic_store_explicit(&own->given, ++turns.taken, memory_order_release);
+  sdg_segment_ring(&sdg_job_control()->view);
+  return true;
+}
+
+// The channel that is next; -1: the first rank has not said yet.
+static int turn_next(const sdg_group_t *group) {
+  const sdg_segment_turns_t *first = turns_of(group->rank[0]);
+  if (atomic_load_explicit(&first->given, memory_order_acquire) <= turns.taken)
+    return -1;
+  return atomic_load_explicit(&first->turn[turns.taken % SDG_SEGMENT_TURNS],
+                              memory_order_relaxed);
+}
+
+// Lock held.
+static bool turn_take(const sdg_group_t *group, int channel) {
+  if (turns.busy)
+    return false;
+  if (turns.mode == MODE_ALONE ||
+      (turns.mode == MODE_ORDERED && turns.alone < turns.until)) {
+    if (channel != 0)
+      return false; // this rank's channel 0 has yet to come so far
+    turns.alone++;
+  } else if (turns.mode == MODE_FROZEN) {
+    return false;
+  } else if (group->me == 0) {
+    if (!turn_give(group, channel))
+      return false;
+  } else {
+    if (turn_next(group) != channel)
+      return false;
+    turns.taken++;
+    atomic_store_explicit(&turns_of(group->rank[group->me])->taken, turns.taken,
+                          memory_order_release);
+  }
+  turns.busy = true;
+  return true;
+}
+
+static void pause_briefly(unsigned tries) {
+  const struct timespec time = {.tv_nsec = 50000};
+  if (tries < SPINS)
+    sched_yield();
+  else
+    nanosleep(&time, NULL);
+}
+
+static sdg_status_t stall_report(const sdg_group_t *group, int channel,
+                                 double waited_s) {
+  char at[128], who[512], label[64], next_label[64];
+  pthread_mutex_lock(&turns.lock);
+  bool ordered = turns.mode == MODE_ORDERED && turns.alone >= turns.until;
+  int next = ordered && group->me != 0 ? turn_next(group) : ordered ? -1 : 0;
+  pthread_mutex_unlock(&turns.lock);
+  sdg_job_call(at, sizeof at);
+  if (next < 0) {
+    sdg_lost_behind(channel, who, sizeof who);
+    return sdg_fail(SDG_E_PEER_TIMEOUT,
+                    "%s has waited %.3g s for its turn; waiting for %s", at,
+                    waited_s, who);
+  }
+  sdg_channel_label(sdg_job_control(), channel, label, sizeof label);
+  sdg_channel_label(sdg_job_control(), next, next_label, sizeof next_label);
+  return sdg_fail(SDG_E_THREADS_ORDER,
+                  "%s of rank %d has waited %.3g s: on rank %d the turn "
+                  "before it is that%s, which does not come here",
+                  at, sdg_job_rank(), waited_s, group->rank[0],
+                  next_label[0] ? next_label : " of the thread without a name");
+}
+
+// Now and then while a turn does not come.
+static sdg_status_t stall_check(const sdg_group_t *group, int channel,
+                                sdg_stopwatch_t *since) {
+  char at[128];
+  if (sdg_job_failed())
+    return SDG_E_JOB_BROKEN; // reported by who broke it
+  sdg_job_call(at, sizeof at);
+  sdg_status_t status = sdg_lost_check(channel, at, false);
+  double waited_s = sdg_stopwatch_read(since);
+  if (status == SDG_OK && waited_s >= sdg_options_get()->timeout_s)
+    status = stall_report(group, channel, waited_s);
+  return status == SDG_OK ? SDG_OK : sdg_job_fail(status);
+}
+
+sdg_status_t sdg_turn_begin(void) {
+  const sdg_group_t *group = sdg_job_group();
+  if (group->count < 2)
+    return SDG_OK;
+  int channel = sdg_thread_channel();
+  sdg_stopwatch_t since = {0};
+  for (unsigned tries = 0;; tries++) {
+    pthread_mutex_lock(&turns.lock);
+    bool mine = turn_take(group, channel);
+    pthread_mutex_unlock(&turns.lock);
+    if (mine)
+      return SDG_OK;
+    if (tries == 0)
+      since = sdg_stopwatch_start();
+    pause_briefly(tries);
+    if (tries % CHECK_EVERY == CHECK_EVERY - 1)
+      SDG_TRY(stall_check(group, channel, &since));
+  }
+}
+
+void sdg_turn_end(void) {
+  if (sdg_job_group()->count < 2)
+    return;
+  pthread_mutex_lock(&turns.lock);
+  turns.busy = false;
+  pthread_mutex_unlock(&turns.lock);
+}
+
+// What each rank says is fixed from its first further thread on, so that
+// threads that enter at once agree on the same number. Channel 0 may go on to
+// what another rank's has launched already, and is not needed here before that:
+// where a launch of it was waited for before this thread was made, it was on
+// every rank.
+sdg_status_t sdg_turn_enter(int channel, const char *entry) {
+  const sdg_group_t *group = sdg_job_group();
+  sdg_control_t *control = sdg_job_control();
+  if (group->count < 2)
+    return SDG_OK;
+  pthread_mutex_lock(&turns.lock);
+  if (turns.mode == MODE_ALONE) {
+    turns.mode = MODE_FROZEN;
+    turns.frozen = turns.alone;
+  }
+  uint64_t frozen = turns.frozen, most = 0;
+  pthread_mutex_unlock(&turns.lock);
+  size_t count = (size_t)group->count;
+  char(*all)[SDG_CONTROL_RECORD_BYTES] = malloc(count * sizeof *all);
+  size_t *bytes = malloc(count * sizeof *bytes);
+  char what[160], label[64];
+  sdg_channel_label(control, channel, label, sizeof label);
+  snprintf(what, sizeof what, "the first tagged call%s, %s", label, entry);
+  sdg_status_t status =
+      all && bytes
+          ? sdg_control_exchange(control, channel, group->rank, group->count,
+                                 &frozen, sizeof frozen, all, bytes, what)
+          : sdg_fail(SDG_E_NO_MEMORY, "records of %zu ranks", count);
+  for (size_t r = 0; r < count && status == SDG_OK; r++) {
+    uint64_t theirs = 0;
+    if (bytes[r] != sizeof theirs)
+      status = sdg_fail(SDG_E_INTERNAL, "rank %d is elsewhere at %s",
+                        group->rank[r], what);
+    else
+      memcpy(&theirs, all[r], sizeof theirs);
+    most = theirs > most ? theirs : most;
+  }
+  free(bytes);
+  free(all);
+  if (status != SDG_OK)
+    return status;
+  pthread_mutex_lock(&turns.lock);
+  turns.until = most;
+  turns.mode = MODE_ORDERED;
+  pthread_mutex_unlock(&turns.lock);
+  return SDG_OK;
+}

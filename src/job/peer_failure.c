@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds the rank that a transfer waits for, or whose end made it fail.
+#include "src/job/peer_failure.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "src/control/control.h"
+#include "src/control/parted.h"
+#include "src/job/job.h"
+#include "src/job/thread.h"
+
+enum { LOOKS = 20, LOOK_MS = 10 };
+
+// Appends "rank 1 (at call 3 cudnn..., stopped by a signal)"; unless `all`,
+// only where it is behind or stopped.
+static void rank_append(int channel, int rank, bool all, char *out,
+                        size_t out_bytes) {
+  sdg_control_t *control = sdg_job_control();
+  char at[96];
+  uint64_t own =
+      sdg_control_count_of(control, channel, sdg_job_rank(), NULL, 0);
+  uint64_t count = sdg_control_count_of(control, channel, rank, at, sizeof at);
+  bool stopped = sdg_control_stopped(control, rank);
+  size_t used = strlen(out);
+  if (!all && count >= own && !stopped)
+    return;
+  if (count == 0)
+    snprintf(out + used, out_bytes - used, "%srank %d (no tagged call yet%s)",
+             used ? ", " : "", rank, stopped ? ", stopped by a signal" : "");
+  else
+    snprintf(out + used, out_bytes - used, "%srank %d (at call %llu %s%s)",
+             used ? ", " : "", rank, (unsigned long long)count, at,
+             stopped ? ", stopped by a signal" : "");
+}
+
+// Calls run ahead of transfers, so that who holds one up need not be behind.
+void sdg_lost_behind(int channel, char *out, size_t out_bytes) {
+  const sdg_group_t *group = sdg_job_group();
+  out[0] = 0;
+  for (int all = 0; all < 2 && !out[0]; all++)
+    for (int i = 0; i < group->count; i++)
+      if (i != group->me)
+        rank_append(channel, group->rank[i], all, out, out_bytes);
+}
+
+// Ranks outside the group make calls of their own, and as many as they like.
+// "rank 1 died at call 3 cudnn..., rank 2 ended at ..." of those that a
+// transfer may lack: who died or is behind, or, where it has failed, any that
+// ended.
+static void ended_text(int channel, bool has_failed, char *out,
+                       size_t out_bytes) {
+  sdg_control_t *control = sdg_job_control();
+  const sdg_group_t *group = sdg_job_group();
+  uint64_t own =
+      sdg_control_count_of(control, channel, sdg_job_rank(), NULL, 0);
+  out[0] = 0;
+  enum { DIED, BEHIND, LEFT };
+  // Who died, then who left, perhaps because of that.
+  for (int why = DIED; why <= (has_failed ? LEFT : BEHIND) && !out[0]; why++)
+    for (int i = 0; i < group->count; i++) {
+      char at[96];
+      int r = group->rank[i];
+      int end = i == group->me ? 0 : sdg_control_ended(control, r);
+      uint64_t count = sdg_control_count_of(control, channel, r, at, sizeof at);
+      size_t used = strlen(out);
+      bool named = why == DIED ? end == SDG_CONTROL_DIED
+                               : end != 0 && (why == LEFT || count < own);
+      if (named)
+        snprintf(out + used, out_bytes - used, "%srank %d %s at call %llu %s",
+                 used ? ", " : "", r, sdg_control_end_word(control, r),
+                 (unsigned long long)count, at);
+    }
+}
+
+sdg_status_t sdg_lost_check(int channel, const char *what, bool has_failed) {
+  sdg_control_t *control = sdg_job_control();
+  char ended[512];
+  // A failure says why a rank left.
+  sdg_status_t told = sdg_control_check(control, false);
+  if (told != SDG_OK && told != SDG_E_PEER_LOST)
+    return sdg_control_check(control, true);
+  ended_text(channel, has_failed, ended, sizeof ended);
+  // What a rank told on leaving has come by now.
+  if (ended[0] && (told = sdg_control_check(control, false)) != SDG_OK &&
+      told != SDG_E_PEER_LOST)
+    return sdg_control_check(control, true);
+  if (ended[0]) {
+    char parted[160];
+    sdg_parted_format(parted, sizeof parted);
+    return sdg_fail(SDG_E_PEER_LOST,
+                    "%s, and %s of rank %d needs its part of a transfer%s",
+                    ended, what, sdg_job_rank(), parted);
+  }
+  return told == SDG_OK ? SDG_OK : sdg_control_check(control, true);
+}
+
+void sdg_lost_explain(const char *entry) {
+  if (!sdg_job_joined() || sdg_job_size() < 2 || sdg_job_failed())
+    return;
+  for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++) {
+    char at[128], what[192];
+    // Without a transfer yet the failure is the program's own.
+    if (sdg_control_count_of(sdg_job_control(), channel, sdg_job_rank(), NULL,
+                             0) == 0)
+      continue;
+    sdg_job_call_of(channel, at, sizeof at);
+    snprintf(what, sizeof what, "%s after %s", entry, at);
+    sdg_status_t status = sdg_lost_check(channel, what, true);
+    if (status == SDG_OK)
+      continue;
+    (void)sdg_job_fail(status);
+    sdg_job_abort();
+    return;
+  }
+}
+
+sdg_status_t sdg_lost_accident(sdg_status_t status) {
+  bool elsewhere = status == SDG_E_CUDA || status == SDG_E_NCCL ||
+                   status == SDG_E_VENDOR_CALL;
+  if (!elsewhere || sdg_job_size() < 2 || sdg_job_failed())
+    return status;
+  char at[128];
+  sdg_job_call(at, sizeof at);
+  // The end of a process takes a moment: its sockets may close first.
+  const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000};
+  sdg_status_t lost = SDG_OK;
+  for (int look = 0; look < LOOKS && lost == SDG_OK; look++) {
+    if (look > 0)
+      nanosleep(&pause, NULL);
+    lost =
+        sdg_lost_check(sdg_thread_channel(), at, status != SDG_E_VENDOR_CALL);
+  }
+  if (lost == SDG_OK)
+    return status;
+  (void)sdg_job_fail(lost);
+  sdg_job_abort();
+  return lost;
+}

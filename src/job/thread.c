@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// From calling threads to the channels of the job's threads.
+#include "src/job/thread.h"
+
+#include <ctype.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/options.h"
+#include "src/call/tag.h"
+#include "src/control/channel.h"
+#include "src/job/job.h"
+#include "src/job/launch_order.h"
+
+// Behind one pointer: thread-local storage is scarce in a preloaded library.
+typedef struct self {
+  int channel;                       // -1: none claimed
+  char name[SDG_CHANNEL_NAME_BYTES]; // "": none
+} self_t;
+static _Thread_local self_t *self __attribute__((tls_model("initial-exec")));
+_Thread_local int sdg_thread_own_channel;
+static pthread_key_t self_key;
+
+static struct {
+  pthread_mutex_t lock; // guards `taken`, for some instructions
+  bool taken[SDG_CONTROL_THREADS];
+  bool entered[SDG_CONTROL_THREADS]; // of who has the channel
+} channels = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+// New threads without a name, one at a time. Taken before channels.lock.
+static struct {
+  pthread_mutex_t lock;
+  int begun;                        // numbers given so far
+  int channel[SDG_CONTROL_THREADS]; // by number
+} order = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+// The lock also hands over what is kept by channel, from thread to thread.
+static bool channel_take(int channel) {
+  pthread_mutex_lock(&channels.lock);
+  bool free_one = !channels.taken[channel];
+  channels.taken[channel] = true;
+  pthread_mutex_unlock(&channels.lock);
+  return free_one;
+}
+
+static bool channel_is_free(int channel) {
+  pthread_mutex_lock(&channels.lock);
+  bool free_one = !channels.taken[channel];
+  pthread_mutex_unlock(&channels.lock);
+  return free_one;
+}
+
+static void channel_release(self_t *of) {
+  if (of->channel < 0)
+    return;
+  pthread_mutex_lock(&channels.lock);
+  channels.taken[of->channel] = false;
+  pthread_mutex_unlock(&channels.lock);
+  of->channel = -1;
+  sdg_thread_own_channel = 0;
+}
+
+static void self_destroy(void *of) {
+  self = NULL;
+  channel_release(of);
+  free(of);
+}
+
+static void key_create(void) {
+  pthread_key_create(&self_key, self_destroy);
+}
+
+static self_t *self_get(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  if (self)
+    return self;
+  pthread_once(&once, key_create);
+  self_t *made = calloc(1, sizeof *made);
+  if (!made || pthread_setspecific(self_key, made) != 0) {
+    free(made);
+    return NULL;
+  }
+  made->channel = -1;
+  self = made;
+  return self;
+}
+
+// The ranks' threads that came as the same number are one thread of the job.
+// Numbers of threads that have ended on every rank are given again: which ones
+// have, depends on time, and so is agreed.
+static sdg_status_t number_agree(const char *entry, int *out_number) {
+  const sdg_group_t *group = sdg_job_group();
+  unsigned free_here = 0;
+  for (int i = 0; i < order.begun; i++)
+    free_here |= (unsigned)channel_is_free(order.channel[i]) << i;
+  unsigned free_on_all = free_here;
+  if (group->count > 1) {
+    size_t count = (size_t)group->count;
+    char(*all)[SDG_CONTROL_RECORD_BYTES] = malloc(count * sizeof *all);
+    size_t *bytes = malloc(count * sizeof *bytes);
+    char what[128];
+    snprintf(what, sizeof what, "the first tagged call of a further thread, %s",
+             entry);
+    sdg_status_t status =
+        all && bytes
+            ? sdg_control_exchange(sdg_job_control(), SDG_CONTROL_ORDER,
+                                   group->rank, group->count, &free_here,
+                                   sizeof free_here, all, bytes, what)
+            : sdg_fail(SDG_E_NO_MEMORY, "records of %zu ranks", count);
+    for (size_t r = 0; r < count && status == SDG_OK; r++) {
+      unsigned theirs = 0;
+      memcpy(&theirs, all[r],
+             bytes[r] < sizeof theirs ? bytes[r] : sizeof theirs);
+      free_on_all &= theirs;
+    }
+    free(bytes);
+    free(all);
+    if (status != SDG_OK)
+      return sdg_job_fail(status);
+  }
+  int number = 0;
+  while (number < order.begun && !(free_on_all >> number & 1))
+    number++;
+  *out_number = number;
+  return SDG_OK;
+}
+
+static sdg_status_t ordered_claim(const char *entry, int *out_channel) {
+  int number = 0;
+  sdg_tag_share();
+  if (order.begun > 0)
+    SDG_TRY(number_agree(entry, &number));
+  if (number == order.begun) {
+    char name[SDG_CHANNEL_NAME_BYTES];
+    // No name that a program can give.
+    snprintf(name, sizeof name, "#%d", number);
+    int channel = 0;
+    if (number > 0)
+      SDG_TRY(sdg_channel_find(sdg_job_control(), name, &channel));
+    order.channel[order.begun++] = channel;
+  }
+  *out_channel = order.channel[number];
+  (void)channel_take(*out_channel);
+  return SDG_OK;
+}
+
+static sdg_status_t unnamed_claim(const char *entry, int *out_channel) {
+  sdg_status_t status = SDG_OK;
+  pthread_mutex_lock(&order.lock);
+  *out_channel = 0;
+  if (sdg_options_get()->threads == SDG_THREADS_ORDERED)
+    status = ordered_claim(entry, out_channel);
+  else if (!channel_take(0))
+    status = sdg_fail(SDG_E_THREAD, "%s", entry);
+  pthread_mutex_unlock(&order.lock);
+  return status;
+}
+
+static sdg_status_t named_claim(const char *name, const char *entry,
+                                int *out_channel) {
+  SDG_TRY(sdg_channel_find(sdg_job_control(), name, out_channel));
+  if (channel_take(*out_channel))
+    return SDG_OK;
+  return sdg_fail(SDG_E_THREAD_NAME, "'%s' is another living thread's, at %s",
+                  name, entry);
+}
+
+sdg_status_t sdg_thread_claim(const char *entry) {
+  if (self && self->channel >= 0)
+    return SDG_OK;
+  self_t *me = self_get();
+  if (!me)
+    return sdg_fail(SDG_E_NO_MEMORY, "a thread");
+  // Where every call is agreed on, none passes without: ranks name threads at
+  // different times.
+  if (sdg_options_get()->check)
+    sdg_tag_share();
+  int channel;
+  if (me->name[0])
+    SDG_TRY(named_claim(me->name, entry, &channel));
+  else
+    SDG_TRY(unnamed_claim(entry, &channel));
+  me->channel = sdg_thread_own_channel = channel;
+  if (channel == 0 || channels.entered[channel])
+    return SDG_OK;
+  sdg_status_t status = sdg_turn_enter(channel, entry);
+  if (status != SDG_OK) {
+    channel_release(me);
+    return sdg_job_fail(status);
+  }
+  channels.entered[channel] = true;
+  return SDG_OK;
+}
+
+static bool name_is_valid(const char *name) {
+  size_t length = strlen(name);
+  for (size_t i = 0; i < length; i++)
+    if (!isascii((unsigned char)name[i]) ||
+        (!isalnum((unsigned char)name[i]) && !strchr("._-", name[i])))
+      return false;
+  return length > 0 && length < SDG_CHANNEL_NAME_BYTES;
+}
+
+sdg_status_t sdg_thread_set_name(const char *name) {
+  if (name && !name_is_valid(name))
+    return sdg_fail(SDG_E_THREAD_NAME,
+                    "'%.64s' is not 1 to %d letters, digits, '.', '_', '-'",
+                    name, SDG_CHANNEL_NAME_BYTES - 1);
+  self_t *me = self_get();
+  if (!me)
+    return sdg_fail(SDG_E_NO_MEMORY, "a thread");
+  if (name)
+    sdg_tag_share();
+  if (strcmp(me->name, name ? name : "") == 0)
+    return SDG_OK;
+  channel_release(me);
+  snprintf(me->name, sizeof me->name, "%s", name ? name : "");
+  return SDG_OK;
+}

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counts tagged calls by kind and writes them at exit.
+#include "src/observe/report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "src/base/json_text.h"
+#include "src/base/options.h"
+#include "src/base/signal_guard.h"
+#include "src/job/job.h"
+#include "src/job/thread.h"
+
+enum { REPORTS_MAX = 10000 }; // of one rank
+
+// Rows belong to a calling thread, which alone counts in them: an addition is a
+// load and a store. They are read at the end of the process, when threads may
+// still be in calls.
+typedef _Atomic(int64_t) sum_t;
+struct sdg_report_row {
+  const char *entry, *section, *strategy;
+  sum_t count;
+  sum_t received_bytes, sum_bytes;
+  sum_t axis_bytes[SDG_AXES_MAX];
+  sum_t copied_bytes[SDG_COPY_COUNT];
+  sum_t wait_ns;
+  _Atomic(sdg_report_row_t *) next;
+};
+
+static struct {
+  _Atomic(sdg_report_row_t *) first;
+  sdg_report_row_t *last;
+  sum_t calls;
+} threads[SDG_CONTROL_THREADS]; // by the thread's channel
+static atomic_ullong refused;   // by any thread
+static struct {
+  atomic_llong count, bytes, spent_ns;
+} compared; // by any thread
+static atomic_ullong in_full;
+
+// What is told where nothing is tagged.
+static struct {
+  atomic_ullong saw[SDG_SAW_COUNT];
+  atomic_int pid;    // of who saw: children inherit all this
+  atomic_uint looks; // at tensors that were not tagged
+  pthread_mutex_t lock;
+  int misses;     // of `text`, which is empty before the first
+  char text[256]; // under the lock, and read at exit
+} nearest = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void add(sum_t *sum, int64_t more) {
+  atomic_store_explicit(sum,
+                        atomic_load_explicit(sum, memory_order_relaxed) + more,
+                        memory_order_relaxed);
+}
+
+static bool alike(const sdg_report_row_t *row, const char *entry,
+                  const char *section, const char *strategy) {
+  // String constants and names that live as long as the process: equal kinds
+  // have equal pointers.
+  return row->entry == entry && row->section == section &&
+         row->strategy == strategy;
+}
+
+sdg_report_row_t *sdg_report_find(const char *entry, const char *section,
+                                  const char *strategy) {
+  int channel = sdg_thread_channel();
+  sdg_report_row_t *row = threads[channel].first;
+  for (; row; row = row->next)
+    if (alike(row, entry, section, strategy))
+      return row;
+  row = calloc(1, sizeof *row);
+  if (row) {
+    row->entry = entry;
+    row->section = section;
+    row->strategy = strategy;
+    if (threads[channel].last)
+      threads[channel].last->next = row;
+    else
+      threads[channel].first = row;
+    threads[channel].last = row;
+  }
+  return row;
+}
+
+void sdg_report_received(sdg_report_row_t *row, const sdg_plan_t *plan) {
+  if (!row)
+    return;
+  add(&row->received_bytes, plan->received_bytes);
+  add(&row->sum_bytes, plan->sum_bytes);
+  for (int i = 0; i < SDG_AXES_MAX; i++)
+    add(&row->axis_bytes[i], plan->axis_bytes[i]);
+}
+
+void sdg_report_summed(sdg_report_row_t *row, const sdg_plan_t *plan) {
+  if (!row)
+    return;
+  add(&row->sum_bytes, plan->sum_bytes);
+  for (int i = 0; i < SDG_AXES_MAX; i++)
+    add(&row->axis_bytes[i], plan->sum_axis_bytes[i]);
+}
+
+void sdg_report_copied(sdg_report_row_t *row, const sdg_plan_t *plan) {
+  for (int i = 0; row && i < SDG_COPY_COUNT; i++)
+    add(&row->copied_bytes[i], plan->copied_bytes[i]);
+}
+
+void sdg_report_moved(sdg_report_row_t *row, const sdg_plan_t *plan) {
+  sdg_report_received(row, plan);
+  sdg_report_copied(row, plan);
+}
+
+void sdg_report_update(sdg_report_row_t *row) {
+  if (row)
+    add(&row->count, 1);
+}
+
+void sdg_report_count(sdg_report_row_t *row, const sdg_plan_t *plan) {
+  add(&threads[sdg_thread_channel()].calls, 1);
+  if (!row)
+    return;
+  add(&row->count, 1);
+  if (plan)
+    sdg_report_moved(row, plan);
+}
+
+void sdg_report_wait(sdg_report_row_t *row, int64_t wait_ns) {
+  if (row)
+    add(&row->wait_ns, wait_ns);
+}
+
+void sdg_report_compared(int64_t bytes, int64_t spent_ns) {
+  atomic_fetch_add(&compared.count, 1);
+  atomic_fetch_add(&compared.bytes, bytes);
+  atomic_fetch_add(&compared.spent_ns, spent_ns);
+}
+
+void sdg_report_in_full(void) {
+  atomic_fetch_add(&in_full, 1);
+}
+
+void sdg_report_saw(sdg_saw_t what) {
+  if (atomic_fetch_add_explicit(&nearest.saw[what], 1, memory_order_relaxed) ==
+      0)
+    atomic_store(&nearest.pid, (int)getpid());
+}
+
+bool sdg_report_near_wanted(void) {
+  // Programs that make their descriptors anew for each call come here each
+  // time.
+  enum { LOOKS = 1000 };
+  return sdg_report_calls() == 0 && *sdg_options_get()->report &&
+         atomic_fetch_add_explicit(&nearest.looks, 1, memory_order_relaxed) <
+             LOOKS;
+}
+
+void sdg_report_near(int misses, const char *text) {
+  pthread_mutex_lock(&nearest.lock);
+  if (!*nearest.text || misses < nearest.misses) {
+    nearest.misses = misses;
+    snprintf(nearest.text, sizeof nearest.text, "%s", text);
+  }
+  pthread_mutex_unlock(&nearest.lock);
+}
+
+uint64_t sdg_report_calls(void) {
+  int64_t all = 0;
+  for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++)
+    all += threads[channel].calls;
+  return (uint64_t)all;
+}
+
+// A kind of call is a row of every thread that made it.
+typedef struct totals {
+  int64_t count, received_bytes, sum_bytes, wait_ns;
+  int64_t axis_bytes[SDG_AXES_MAX], copied_bytes[SDG_COPY_COUNT];
+} totals_t;
+
+static bool is_first(const sdg_report_row_t *row, int of_channel) {
+  for (int channel = 0; channel <= of_channel; channel++)
+    for (const sdg_report_row_t *other = threads[channel].first; other;
+         other = other->next)
+      if (alike(other, row->entry, row->section, row->strategy))
+        return other == row;
+  return true;
+}
+
+static totals_t totals_of(const sdg_report_row_t *row) {
+  totals_t totals = {0};
+  for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++)
+    for (sdg_report_row_t *other = threads[channel].first; other;
+         other = other->next) {
+      if (!alike(other, row->entry, row->section, row->strategy))
+        continue;
+      totals.count += other->count;
+      totals.received_bytes += other->received_bytes;
+      totals.sum_bytes += other->sum_bytes;
+      for (int i = 0; i < SDG_AXES_MAX; i++)
+        totals.axis_bytes[i] += other->axis_bytes[i];
+      for (int i = 0; i < SDG_COPY_COUNT; i++)
+        totals.copied_bytes[i] += other->copied_bytes[i];
+      totals.wait_ns += other->wait_ns;
+    }
+  return totals;
+}
+
+static void row_write(FILE *file, const sdg_report_row_t *row,
+                      const char *before) {
+  totals_t totals = totals_of(row);
+  fprintf(file, "%s\n {\"entry\":", before);
+  sdg_json_text(file, row->entry);
+  fprintf(file, ",\"rule\":");
+  sdg_json_text(file, row->section);
+  fprintf(file, ",\"strategy\":");
+  sdg_json_text(file, row->strategy);
+  fprintf(file,
+          ",\"count\":%lld,\"halo_bytes\":%lld,\"sum_bytes\":%lld,"
+          "\"wait_ns\":%lld,",
+          (long long)totals.count, (long long)totals.received_bytes,
+          (long long)totals.sum_bytes, (long long)totals.wait_ns);
+  const sdg_mesh_t *mesh = sdg_job_mesh();
+  fprintf(file, "\"axes\":{");
+  for (int i = 0; i < mesh->axes; i++)
+    fprintf(file, "%s\"%s\":%lld", i ? "," : "", mesh->name[i],
+            (long long)totals.axis_bytes[i]);
+  fprintf(file, "},\"copies\":{");
+  for (int i = 0; i < SDG_COPY_COUNT; i++)
+    fprintf(file, "%s\"%s\":%lld", i ? "," : "",
+            sdg_copy_kind_name((sdg_copy_kind_t)i),
+            (long long)totals.copied_bytes[i]);
+  fprintf(file, "}}");
+}
+
+// Of this process; another one that is the rank after it has one of its own.
+static char own_path[4096];
+
+void sdg_report_begin(void) {
+  const char *folder = sdg_options_get()->report;
+  int rank = sdg_job_rank();
+  if (!*folder)
+    return;
+  sdg_sigguard_t guard = sdg_sigguard_begin();
+  for (int number = 1, file = -1; number < REPORTS_MAX && file < 0; number++) {
+    if (number == 1)
+      snprintf(own_path, sizeof own_path, "%s/rank-%d.json", folder, rank);
+    else
+      snprintf(own_path, sizeof own_path, "%s/rank-%d-%d.json", folder, rank,
+               number);
+    file = open(own_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file >= 0)
+      close(file);
+    else if (errno != EEXIST)
+      break; // writing it will say why
+  }
+  sdg_sigguard_end(&guard);
+}
+
+static void report_write(size_t scratch_bytes) {
+  const char *path = own_path;
+  int rank = sdg_job_rank();
+  FILE *file = fopen(path, "w");
+  if (!file) {
+    (void)sdg_fail(SDG_E_REPORT, "%s: %s", path, strerror(errno));
+    return;
+  }
+  fprintf(file,
+          "{\"rank\":%d,\"matched\":%llu,\"refused\":%llu,\"in_full\":%llu,"
+          "\"scratch_bytes\":%zu,"
+          "\"compared\":{\"count\":%lld,\"bytes\":%lld,\"spent_ns\":%lld},"
+          "\"calls\":[",
+          rank, (unsigned long long)sdg_report_calls(),
+          atomic_load(&refused) + sdg_job_failed(), atomic_load(&in_full),
+          scratch_bytes, atomic_load(&compared.count),
+          atomic_load(&compared.bytes), atomic_load(&compared.spent_ns));
+  const char *before = "";
+  for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++)
+    for (const sdg_report_row_t *row = threads[channel].first; row;
+         row = row->next) {
+      if (!is_first(row, channel))
+        continue;
+      row_write(file, row, before);
+      before = ",";
+    }
+  fprintf(file, "]}\n");
+  // What failed before is known by its mark only; most often the disk is full.
+  int failed = fflush(file) != 0 || ferror(file) ? errno : 0;
+  if (fclose(file) != 0 && !failed)
+    failed = errno;
+  if (failed)
+    (void)sdg_fail(SDG_E_REPORT, "%s: %s", path, strerror(failed));
+}
+
+// At once, as another process may write the report of its rank.
+static void stray_write(void) {
+  const char *folder = sdg_options_get()->report, *text = sdg_last_error();
+  char path[4096];
+  if (!*folder)
+    return;
+  sdg_sigguard_t guard = sdg_sigguard_begin();
+  snprintf(path, sizeof path, "%s/failed-%d", folder, (int)getpid());
+  int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (file >= 0) {
+    ssize_t written = write(file, text, strlen(text));
+    (void)written; // that it is there counts
+    close(file);
+  }
+  sdg_sigguard_end(&guard);
+}
+
+void sdg_report_fail(void) {
+  atomic_fetch_add(&refused, 1);
+  if (!sdg_job_joined())
+    stray_write();
+}
+
+static void seen_write(const char *folder) {
+  char path[4096];
+  snprintf(path, sizeof path, "%s/seen-%d.json", folder, (int)getpid());
+  FILE *file = fopen(path, "we");
+  if (!file)
+    return; // of a run that is over, whose folder is gone
+  fprintf(file,
+          "{\"rank\":%d,\"pid\":%d,\"calls\":%llu,\"opaque\":%llu,"
+          "\"strangers\":%llu,\"misses\":%d,\"near\":",
+          sdg_options_get()->rank, (int)getpid(),
+          atomic_load(&nearest.saw[SDG_SAW_CALL]),
+          atomic_load(&nearest.saw[SDG_SAW_OPAQUE]),
+          atomic_load(&nearest.saw[SDG_SAW_STRANGER]), nearest.misses);
+  sdg_json_text(file, nearest.text);
+  fprintf(file, "}\n");
+  fclose(file);
+}
+
+void sdg_report_write_seen(void) {
+  const char *folder = sdg_options_get()->report;
+  uint64_t any = 0;
+  for (int i = 0; i < SDG_SAW_COUNT; i++)
+    any += atomic_load(&nearest.saw[i]);
+  if (!*folder || any == 0 || sdg_report_calls() > 0 ||
+      atomic_load(&nearest.pid) != (int)getpid())
+    return;
+  sdg_sigguard_t guard = sdg_sigguard_begin();
+  seen_write(folder);
+  sdg_sigguard_end(&guard);
+}
+
+void sdg_report_write(size_t scratch_bytes) {
+  const char *folder = sdg_options_get()->report;
+  // A process that never joined is no rank: it has nothing to report.
+  if (!*folder || !sdg_job_joined())
+    return;
+  sdg_sigguard_t guard = sdg_sigguard_begin();
+  report_write(scratch_bytes);
+  sdg_sigguard_end(&guard);
+}

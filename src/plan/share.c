@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Storage of what the ranks read of a shared call's operands.
+#include "src/plan/share.h"
+
+#include <stdlib.h>
+
+sdg_share_t *sdg_share_create(int ranks) {
+  sdg_share_t *share = calloc(1, sizeof *share);
+  if (share)
+    share->ranks = ranks;
+  return share;
+}
+
+void sdg_share_destroy(sdg_share_t *share) {
+  if (!share)
+    return;
+  for (int i = 0; i < share->outputs; i++)
+    sdg_placement_fini(&share->output[i].placement);
+  for (int i = 0; i < SDG_OPERANDS_MAX; i++)
+    free(share->reads[i]);
+  free(share);
+}
+
+sdg_status_t sdg_share_output(sdg_share_t *share, int operand,
+                              const sdg_placement_t *placement) {
+  SDG_TRY(
+      sdg_placement_copy(placement, &share->output[share->outputs].placement));
+  share->output[share->outputs++].operand = operand;
+  return SDG_OK;
+}
+
+const sdg_placement_t *sdg_share_placement(const sdg_share_t *share,
+                                           int operand) {
+  for (int i = 0; i < share->outputs; i++)
+    if (share->output[i].operand == operand)
+      return &share->output[i].placement;
+  return NULL;
+}
+
+sdg_status_t sdg_share_reads(sdg_share_t *share, int index,
+                             sdg_box_t **out_boxes) {
+  share->reads[index] =
+      calloc((size_t)share->ranks, sizeof *share->reads[index]);
+  if (!share->reads[index])
+    return sdg_fail(SDG_E_NO_MEMORY, "boxes of %d ranks", share->ranks);
+  *out_boxes = share->reads[index];
+  return SDG_OK;
+}
