@@ -14,8 +14,8 @@
 
 #include "src/base/options.h"
 #include "src/bootstrap/rendezvous.h"
-#include "tools/folder.h"
-#include "tools/program.h"
+#include "tools/launch/folder.h"
+#include "tools/program/program.h"
 
 void checkup_say(checkup_t *checkup, checkup_grade_t grade, const char *topic,
                  const char *format, ...) {

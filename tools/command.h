@@ -6,7 +6,7 @@
 
 #include <argp.h>
 
-#include "tools/exits.h"
+#include "tools/launch/exits.h"
 
 int command_run(int argc, char **argv);
 int command_exec(int argc, char **argv);

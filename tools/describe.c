@@ -12,7 +12,7 @@
 #include "src/base/options.h"
 #include "src/base/status.h"
 #include "tools/command.h"
-#include "tools/explaincall.h"
+#include "tools/record/explain_call.h"
 
 enum { COLUMNS = 78 };
 

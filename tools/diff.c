@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/array/element.h"
 #include "tools/array/npy.h"
 #include "tools/command.h"
-#include "tools/element.h"
 
 enum {
   BLOCK_ELEMENTS = 1 << 18,

@@ -8,8 +8,8 @@
 #include "src/base/options.h"
 #include "tools/checkup.h"
 #include "tools/command.h"
-#include "tools/folder.h"
-#include "tools/launch.h"
+#include "tools/launch/folder.h"
+#include "tools/launch/launch.h"
 
 static error_t doctor_parse(int key, char *argument, struct argp_state *state) {
   (void)argument;

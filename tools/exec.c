@@ -16,15 +16,15 @@
 #include "src/bootstrap/rendezvous.h"
 #include "src/bootstrap/secret.h"
 #include "src/control/control.h"
-#include "tools/child.h"
 #include "tools/command.h"
-#include "tools/folder.h"
-#include "tools/guard.h"
-#include "tools/handon.h"
-#include "tools/launch.h"
-#include "tools/program.h"
-#include "tools/ranks.h"
-#include "tools/report.h"
+#include "tools/launch/child.h"
+#include "tools/launch/folder.h"
+#include "tools/launch/guard.h"
+#include "tools/launch/hand_on.h"
+#include "tools/launch/launch.h"
+#include "tools/launch/ranks.h"
+#include "tools/program/program.h"
+#include "tools/record/report.h"
 
 typedef struct single {
   launch_t launch; // first: the child parser's input

@@ -10,15 +10,15 @@
 #include <unistd.h>
 
 #include "src/base/options.h"
-#include "tools/calls.h"
-#include "tools/candidate.h"
-#include "tools/child.h"
-#include "tools/choices.h"
 #include "tools/command.h"
-#include "tools/draft.h"
-#include "tools/folder.h"
-#include "tools/launch.h"
-#include "tools/program.h"
+#include "tools/draft/candidate.h"
+#include "tools/draft/choices.h"
+#include "tools/draft/draft.h"
+#include "tools/launch/child.h"
+#include "tools/launch/folder.h"
+#include "tools/launch/launch.h"
+#include "tools/program/program.h"
+#include "tools/record/calls.h"
 
 enum { KEY_DEVICE = 0x100, KEY_STEPS, KEY_SPLIT, KEY_VIEW, KEY_MESH };
 

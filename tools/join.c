@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/array/pieces.h"
+#include "tools/array/unfinished.h"
 #include "tools/command.h"
-#include "tools/pieces.h"
-#include "tools/unfinished.h"
 
 static error_t join_parse(int key, char *argument, struct argp_state *state) {
   pieces_t *pieces = state->input;

@@ -13,11 +13,11 @@
 #include "src/bootstrap/launcher.h"
 #include "src/geometry/mesh.h"
 #include "tools/command.h"
-#include "tools/folder.h"
-#include "tools/launch.h"
-#include "tools/program.h"
-#include "tools/ranks.h"
-#include "tools/report.h"
+#include "tools/launch/folder.h"
+#include "tools/launch/launch.h"
+#include "tools/launch/ranks.h"
+#include "tools/program/program.h"
+#include "tools/record/report.h"
 
 typedef struct run {
   launch_t launch; // first: the child parser's input

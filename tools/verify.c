@@ -12,11 +12,11 @@
 
 #include "rules/rulesfile.h"
 #include "src/base/options.h"
-#include "tools/child.h"
 #include "tools/command.h"
-#include "tools/folder.h"
-#include "tools/launch.h"
-#include "tools/values.h"
+#include "tools/launch/child.h"
+#include "tools/launch/folder.h"
+#include "tools/launch/launch.h"
+#include "tools/record/values.h"
 
 enum {
   FILES_MAX = 16,

@@ -8,9 +8,9 @@
 
 #include "rules/rulesfile.h"
 #include "tests/fuzz/fuzz.h"
-#include "tools/calls.h"
-#include "tools/candidate.h"
-#include "tools/draft.h"
+#include "tools/draft/candidate.h"
+#include "tools/draft/draft.h"
+#include "tools/record/calls.h"
 
 static char folder[] = "/tmp/sundog-fuzz-XXXXXX", link_name[64];
 

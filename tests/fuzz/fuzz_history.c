@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "tests/fuzz/fuzz.h"
-#include "tools/explaincall.h"
+#include "tools/record/explain_call.h"
 
 static char folder[] = "/tmp/sundog-fuzz-XXXXXX", link_name[64];
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `inspect` says about splits, against counting one element at a time.
-#include "tools/candidate.h"
+#include "tools/draft/candidate.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/unit/harness.h"
-#include "tools/draft.h"
+#include "tools/draft/draft.h"
 
 enum { RANDOM_CALLS = 400 };
 

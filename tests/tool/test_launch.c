@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which GPU a rank is given, and how its words are filled in; the rest of
 // launching is tested through the command.
-#include "tools/launch.h"
+#include "tools/launch/launch.h"
 
 #include <stdio.h>
 #include <stdlib.h>

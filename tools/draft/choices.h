@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The splits that `sundog inspect` looks at, and what it prints of them. */
+#ifndef SDG_TOOLS_DRAFT_CHOICES_H
+#define SDG_TOOLS_DRAFT_CHOICES_H
+
+#include "src/geometry/mesh.h"
+#include "tools/draft/candidate.h"
+
+/* What the user asks for. */
+typedef struct wish {
+  int ranks;       /* 0: 2, 4 and 8 */
+  sdg_mesh_t mesh; /* .axes 0: one axis with all ranks */
+  bool is_fixed;   /* `of_axis` says which dimension each axis divides */
+  sdg_dim_t of_axis[SDG_AXES_MAX]; /* SDG_DIM_COUNT: none */
+  sdg_dim_t dim;                   /* SDG_DIM_COUNT: any */
+  sdg_view_t view;                 /* SDG_VIEW_UNSAID: any */
+} wish_t;
+
+/* Those of both views, one view after the other. */
+typedef struct choices {
+  int count, of_view, sizes; /* so many in a row differ by their ranks alone */
+  bool has_mesh;
+  candidate_t *candidate; /* owned */
+} choices_t;
+
+/* The dimensions that can be split: false at the end of them. */
+bool choices_dim(int index, sdg_dim_t *out_dim);
+
+/* The --split of a mesh: "H", "N:data,H:y". SDG_E_USAGE names what can stand
+ * there. */
+sdg_status_t choices_wish(const char *text, wish_t *wish) SDG_MUST_CHECK;
+
+sdg_status_t choices_judge(const calls_t *calls, const wish_t *wish,
+                           int64_t steps,
+                           choices_t *out_choices) SDG_MUST_CHECK;
+void choices_fini(choices_t *choices);
+
+/* The tables of splits and what conflicts with them. */
+void choices_print(const choices_t *choices, int64_t steps);
+/* What each axis of the mesh does in the split that was chosen, and which calls
+ * gain nothing by it. */
+void choices_axes_print(const calls_t *calls, const sdg_mesh_t *mesh,
+                        const candidate_t *chosen);
+
+#endif

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+// The environment in which a rank's program starts.
+#include "tools/launch/launch.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "rules/rulesfile.h"
+#include "src/base/options.h"
+#include "tools/program/needs.h"
+
+enum {
+  KEY_DEVICE = 0x100,
+  KEY_RULES,
+  KEY_SPLIT,
+  KEY_MESH,
+  KEY_VIEW,
+  KEY_PARTS,
+  KEY_STRATEGY,
+  KEY_WRAP,
+  KEY_PIECE_VALUES,
+  KEY_TIMEOUT,
+  KEY_CHECK,
+  KEY_TRACE,
+  KEY_RECORD,
+};
+
+static const struct argp_option launch_options[] = {
+    {"device", KEY_DEVICE, "auto|host|cuda", 0,
+     "cuda: NVIDIA's GPUs; host: the CPU, with sundog's own libraries in "
+     "place of NVIDIA's; auto (default): cuda where there is a driver",
+     0},
+    {"rules", KEY_RULES, "FILE", 0, "Which tensors are split, and how", 0},
+    {"split", KEY_SPLIT, "SPLIT", 0,
+     "In place of a rules file: H, H:y,W:x with --mesh, or tags, where the "
+     "program says it (sundog.h)",
+     0},
+    {"mesh", KEY_MESH, "MESH", 0, "Axes of ranks, as in data=2,y=4", 0},
+    {"view", KEY_VIEW, "shard|whole", 0,
+     "What the program's descriptors describe: its own slab, or the whole "
+     "tensor",
+     0},
+    {"parts", KEY_PARTS, "PARTS", 0,
+     "agree (default), even, even/32, chunk, or sizes: 300,300,212,212", 0},
+    {"strategy", KEY_STRATEGY, "auto|repair|extend|adjoint|halo|heads|gather",
+     0, "How windows at the seams, and attention, are computed", 0},
+    {"wrap", KEY_WRAP, "DIMS", 0, "Periodic dimensions, as in 'H W'", 0},
+    {"piece-values", KEY_PIECE_VALUES, "error|local|global", 0,
+     "What cuBLAS' norms, sums and products of vectors in pieces are", 0},
+    {"timeout", KEY_TIMEOUT, "SECONDS", 0,
+     "How long to wait for another rank (600)", 0},
+    {"check", KEY_CHECK, NULL, 0, "Compare every tagged call between the ranks",
+     0},
+    {"trace", KEY_TRACE, "FILE", 0, "Write what each rank does; %r is the rank",
+     0},
+    {"record", KEY_RECORD, "FOLDER", 0,
+     "Leave there what becomes of each tagged call, for `sundog explain`; it "
+     "is "
+     "made if need be",
+     0},
+    {0},
+};
+
+static void option_set(struct argp_state *state, const char *variable,
+                       const char *value) {
+  if (setenv(variable, value, 1) != 0)
+    argp_failure(state, argp_err_exit_status, 0, "out of memory");
+}
+
+// A name that stays right when a program changes its folder.
+static void file_set(struct argp_state *state, const char *variable,
+                     const char *path) {
+  char *absolute = realpath(path, NULL);
+  option_set(state, variable, absolute ? absolute : path);
+  free(absolute);
+}
+
+static void trace_set(struct argp_state *state, const char *path) {
+  char *folder = *path == '/' ? NULL : realpath(".", NULL), *absolute = NULL;
+  if (folder && asprintf(&absolute, "%s/%s", folder, path) < 0)
+    absolute = NULL;
+  option_set(state, "SUNDOG_TRACE", absolute ? absolute : path);
+  free(absolute);
+  free(folder);
+}
+
+bool launch_device_parse(const char *word, launch_device_t *out_device) {
+  static const char *const words[] = {"auto", "host", "cuda"};
+  for (int i = 0; i < 3; i++)
+    if (strcmp(word, words[i]) == 0) {
+      *out_device = (launch_device_t)i;
+      return true;
+    }
+  return false;
+}
+
+static error_t launch_parse(int key, char *argument, struct argp_state *state) {
+  launch_t *launch = state->input;
+  switch (key) {
+  case KEY_DEVICE:
+    if (!launch_device_parse(argument, &launch->device))
+      argp_error(state, "--device takes auto, host or cuda, not '%s'",
+                 argument);
+    return 0;
+  case KEY_RULES:
+    file_set(state, "SUNDOG_RULES", argument);
+    return 0;
+  case KEY_SPLIT:
+    option_set(state, "SUNDOG_SPLIT", argument);
+    return 0;
+  case KEY_MESH:
+    option_set(state, "SUNDOG_MESH", argument);
+    return 0;
+  case KEY_VIEW:
+    option_set(state, "SUNDOG_VIEW", argument);
+    return 0;
+  case KEY_PARTS:
+    option_set(state, "SUNDOG_PARTS", argument);
+    return 0;
+  case KEY_STRATEGY:
+    option_set(state, "SUNDOG_STRATEGY", argument);
+    return 0;
+  case KEY_WRAP:
+    option_set(state, "SUNDOG_WRAP", argument);
+    return 0;
+  case KEY_PIECE_VALUES:
+    option_set(state, "SUNDOG_PIECE_VALUES", argument);
+    return 0;
+  case KEY_TIMEOUT:
+    option_set(state, "SUNDOG_TIMEOUT", argument);
+    return 0;
+  case KEY_CHECK:
+    option_set(state, "SUNDOG_CHECK", "yes");
+    return 0;
+  case KEY_TRACE:
+    trace_set(state, argument);
+    return 0;
+  case KEY_RECORD:
+    if (mkdir(argument, 0700) != 0 && errno != EEXIST)
+      argp_failure(state, argp_err_exit_status, errno, "%s", argument);
+    file_set(state, "SUNDOG_RECORD", argument);
+    return 0;
+  default:
+    return ARGP_ERR_UNKNOWN;
+  }
+}
+
+const struct argp launch_argp = {.options = launch_options,
+                                 .parser = launch_parse};
+
+void launch_take_program(launch_t *launch, struct argp_state *state) {
+  launch->program = &state->argv[state->next - 1];
+  state->next = state->argc;
+}
+
+sdg_status_t launch_rules(launch_t *launch, int size) {
+  const sdg_options_t *options = sdg_options_get();
+  sdg_rules_t rules;
+  if (!launch->asked || options->on_error == SDG_ON_ERROR_IGNORE)
+    return SDG_OK;
+  SDG_TRY(sdg_rules_load(options, size, &rules));
+  launch->streams.whole = rules.view == SDG_VIEW_WHOLE;
+  sdg_rules_fini(&rules);
+  return SDG_OK;
+}
+
+static bool driver_present(void) {
+  return access("/dev/nvidiactl", F_OK) == 0 ||
+         access("/proc/driver/nvidia/version", F_OK) == 0;
+}
+
+sdg_status_t launch_prepare(launch_t *launch) {
+  (void)sdg_options_load(environ); // reported next
+  const sdg_options_t *options = sdg_options_get();
+  launch->asked = sdg_options_asked(options);
+  sdg_status_t fault = sdg_options_fault();
+  if (fault != SDG_OK && options->on_error != SDG_ON_ERROR_IGNORE)
+    return fault;
+  SDG_TRY(install_find(&launch->install));
+  if (launch->device == LAUNCH_AUTO)
+    launch->device = driver_present() ? LAUNCH_CUDA : LAUNCH_HOST;
+  else if (launch->device == LAUNCH_CUDA && !driver_present())
+    return sdg_fail(SDG_E_GPUS, "--device cuda, but this machine has no "
+                                "NVIDIA driver");
+  if (launch->device == LAUNCH_HOST && !*launch->install.host)
+    return sdg_fail(SDG_E_INSTALL, "the host device is not beside %s",
+                    launch->install.library);
+  if (launch->device == LAUNCH_HOST && *launch->install.host12 &&
+      launch->program && *launch->program && needs_twelve(*launch->program))
+    memcpy(launch->install.host, launch->install.host12,
+           sizeof launch->install.host);
+  return SDG_OK;
+}
+
+// `path` itself, or the name of a link to it in `folder` where the path has a
+// character at which the loader splits.
+static sdg_status_t path_plain(const char *path, const char *separators,
+                               const char *folder, const char *link_name,
+                               char *out, size_t out_bytes) {
+  if (!strpbrk(path, separators)) {
+    snprintf(out, out_bytes, "%s", path);
+    return SDG_OK;
+  }
+  snprintf(out, out_bytes, "%s/%s", folder, link_name);
+  if (symlink(path, out) != 0)
+    return sdg_fail(SDG_E_FOLDER, "%s: %s", out, strerror(errno));
+  if (strpbrk(out, separators))
+    return sdg_fail(SDG_E_INSTALL,
+                    "the loader cannot preload '%s': it splits names at spaces "
+                    "and colons",
+                    out);
+  return SDG_OK;
+}
+
+static sdg_status_t variable_join(const char *name, const char *first,
+                                  const char *second) {
+  char *joined = NULL;
+  if (asprintf(&joined, "%s%s%s", first, *first && *second ? ":" : "", second) <
+      0)
+    return sdg_fail(SDG_E_NO_MEMORY, "for %s", name);
+  int failed = setenv(name, joined, 1);
+  free(joined);
+  return failed ? sdg_fail(SDG_E_NO_MEMORY, "for %s", name) : SDG_OK;
+}
+
+static const char *variable_get(const char *name) {
+  const char *value = getenv(name);
+  return value ? value : "";
+}
+
+sdg_status_t launch_preload(const launch_t *launch, const char *folder) {
+  char path[PATH_MAX];
+  SDG_TRY(path_plain(launch->install.library, " \t\n:", folder, "libsundog.so",
+                     path, sizeof path));
+  // Behind what is there already: other interposers stay in front.
+  SDG_TRY(variable_join("LD_PRELOAD", variable_get("LD_PRELOAD"), path));
+  if (launch->device != LAUNCH_HOST)
+    return SDG_OK;
+  SDG_TRY(path_plain(launch->install.host, ":;", folder, "host", path,
+                     sizeof path));
+  SDG_TRY(
+      variable_join("LD_LIBRARY_PATH", path, variable_get("LD_LIBRARY_PATH")));
+  // Ranks share the machine's cores.
+  if (setenv("OMP_NUM_THREADS", "1", 0) != 0)
+    return sdg_fail(SDG_E_NO_MEMORY, "for OMP_NUM_THREADS");
+  return SDG_OK;
+}
+
+// The n-th (from 0) of a list "2,3,GPU-ab12"; false if there are fewer.
+static bool list_item(const char *list, int n, char *out, size_t out_bytes) {
+  for (; n > 0; n--) {
+    list = strchr(list, ',');
+    if (!list)
+      return false;
+    list++;
+  }
+  snprintf(out, out_bytes, "%.*s", (int)strcspn(list, ","), list);
+  return true;
+}
+
+int launch_gpus(void) {
+  const char *visible = variable_get("CUDA_VISIBLE_DEVICES");
+  int count = 0;
+  if (*visible) {
+    for (const char *c = visible; c; c = strchr(c + 1, ','))
+      count++;
+    return count;
+  }
+  DIR *folder = opendir("/dev");
+  if (!folder)
+    return -1;
+  for (struct dirent *entry; (entry = readdir(folder));) {
+    const char *name = entry->d_name;
+    if (strncmp(name, "nvidia", 6) == 0 && isdigit((unsigned char)name[6]))
+      count++;
+  }
+  closedir(folder);
+  return count > 0 ? count : -1;
+}
+
+sdg_status_t launch_bind(const launch_t *launch, int local_rank, int size) {
+  char item[128];
+  const char *visible = variable_get("CUDA_VISIBLE_DEVICES");
+  if (launch->device != LAUNCH_CUDA || size == 1)
+    return SDG_OK;
+  if (!*visible)
+    snprintf(item, sizeof item, "%d", local_rank);
+  else if (!strchr(visible, ','))
+    return SDG_OK; // the launcher bound this rank
+  else if (!list_item(visible, local_rank, item, sizeof item))
+    return sdg_fail(SDG_E_GPUS, "local rank %d, but CUDA_VISIBLE_DEVICES=%s",
+                    local_rank, visible);
+  if (setenv("CUDA_VISIBLE_DEVICES", item, 1) != 0)
+    return sdg_fail(SDG_E_NO_MEMORY, "for CUDA_VISIBLE_DEVICES");
+  return SDG_OK;
+}
+
+// One word with its placeholders replaced.
+static char *word_fill(const char *word, int rank, int size, int local_rank) {
+  const struct {
+    const char *name;
+    int value;
+  } fields[] = {
+      {"{rank}", rank}, {"{size}", size}, {"{local_rank}", local_rank}};
+  char *text = NULL;
+  size_t bytes;
+  FILE *out = open_memstream(&text, &bytes);
+  if (!out)
+    return NULL;
+  while (*word) {
+    size_t skip = 0;
+    for (int i = 0; i < 3 && !skip; i++) {
+      size_t n = strlen(fields[i].name);
+      if (strncmp(word, fields[i].name, n) == 0) {
+        fprintf(out, "%d", fields[i].value);
+        skip = n;
+      }
+    }
+    if (!skip)
+      fputc(*word, out);
+    word += skip ? skip : 1;
+  }
+  return fclose(out) == 0 ? text : NULL;
+}
+
+char **launch_arguments(char *const *program, int rank, int size,
+                        int local_rank) {
+  size_t count = 0;
+  while (program[count])
+    count++;
+  char **words = calloc(count + 1, sizeof *words);
+  for (size_t i = 0; words && i < count; i++) {
+    words[i] = word_fill(program[i], rank, size, local_rank);
+    if (!words[i])
+      return NULL;
+  }
+  return words;
+}

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adds up the reports of the ranks and prints them as a table.
+#include "tools/record/report.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <libsmartcols/libsmartcols.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/statvfs.h>
+
+#include "src/base/log.h"
+#include "src/geometry/mesh.h"
+#include "src/plan/plan.h"
+
+// One kind of call over all ranks.
+typedef struct row {
+  char *rule, *entry, *strategy;        // owned
+  int64_t count;                        // of the rank with most
+  int64_t halo_bytes;                   // received by all ranks
+  int64_t sum_bytes;                    // of sums' results, of all ranks
+  int64_t axis_bytes[SDG_AXES_MAX];     // along each axis, of all ranks
+  int64_t copied_bytes[SDG_COPY_COUNT]; // by kind, of all ranks
+  int64_t wait_ns;                      // of the rank that waited longest
+} row_t;
+
+typedef struct table {
+  int rows, room;
+  row_t *row;
+  int axes;
+  char axis[SDG_AXES_MAX][SDG_AXIS_NAME_MAX];
+  int64_t matched; // tagged calls of all ranks
+  int64_t refused; // calls, of all ranks
+  int64_t in_full; // tagged calls of which every rank did all, of all ranks
+  int missing;     // the first rank without a report, -1: none
+  // Comparisons of values, of the rank with most of each.
+  int64_t compared, compared_bytes, compared_ns;
+  int cut; // the first one whose report is there and cannot be read
+} table_t;
+
+static int64_t max_int64(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
+static const char *text_of(const json_t *object, const char *name) {
+  const char *text = json_string_value(json_object_get(object, name));
+  return text ? text : "";
+}
+
+static int64_t number_of(const json_t *object, const char *name) {
+  return (int64_t)json_integer_value(json_object_get(object, name));
+}
+
+// The row of this kind of call; NULL without memory.
+static row_t *row_find(table_t *table, const json_t *call) {
+  const char *rule = text_of(call, "rule"), *entry = text_of(call, "entry"),
+             *strategy = text_of(call, "strategy");
+  for (int i = 0; i < table->rows; i++)
+    if (strcmp(table->row[i].rule, rule) == 0 &&
+        strcmp(table->row[i].entry, entry) == 0 &&
+        strcmp(table->row[i].strategy, strategy) == 0)
+      return &table->row[i];
+  if (table->rows == table->room) {
+    int room = table->room ? 2 * table->room : 16;
+    row_t *more = realloc(table->row, (size_t)room * sizeof *more);
+    if (!more)
+      return NULL;
+    table->row = more;
+    table->room = room;
+  }
+  row_t row = {.rule = strdup(rule),
+               .entry = strdup(entry),
+               .strategy = strdup(strategy)};
+  if (!row.rule || !row.entry || !row.strategy)
+    return NULL;
+  table->row[table->rows] = row;
+  return &table->row[table->rows++];
+}
+
+// Index of the axis of this name, new or known; -1: too many.
+static int axis_find(table_t *table, const char *name) {
+  for (int i = 0; i < table->axes; i++)
+    if (strcmp(table->axis[i], name) == 0)
+      return i;
+  if (table->axes == SDG_AXES_MAX)
+    return -1;
+  snprintf(table->axis[table->axes], SDG_AXIS_NAME_MAX, "%s", name);
+  return table->axes++;
+}
+
+static void call_add(table_t *table, const json_t *call) {
+  row_t *row = row_find(table, call);
+  if (!row)
+    return;
+  row->count = max_int64(row->count, number_of(call, "count"));
+  row->halo_bytes += number_of(call, "halo_bytes");
+  row->sum_bytes += number_of(call, "sum_bytes");
+  row->wait_ns = max_int64(row->wait_ns, number_of(call, "wait_ns"));
+  const char *name;
+  json_t *bytes;
+  json_object_foreach(json_object_get(call, "axes"), name, bytes) {
+    int axis = axis_find(table, name);
+    if (axis >= 0)
+      row->axis_bytes[axis] += (int64_t)json_integer_value(bytes);
+  }
+  const json_t *copies = json_object_get(call, "copies");
+  for (int i = 0; i < SDG_COPY_COUNT; i++)
+    row->copied_bytes[i] +=
+        number_of(copies, sdg_copy_kind_name((sdg_copy_kind_t)i));
+}
+
+// False if the process left no report that can be read.
+static bool process_read(table_t *table, const char *path, int rank) {
+  json_error_t error;
+  size_t index;
+  json_t *call;
+  json_t *report = json_load_file(path, 0, &error);
+  if (!json_is_object(report)) {
+    json_decref(report);
+    if (table->cut < 0 && access(path, F_OK) == 0)
+      table->cut = rank;
+    return false;
+  }
+  table->matched += number_of(report, "matched");
+  table->refused += number_of(report, "refused");
+  const json_t *compared = json_object_get(report, "compared");
+  table->compared = max_int64(table->compared, number_of(compared, "count"));
+  table->compared_bytes =
+      max_int64(table->compared_bytes, number_of(compared, "bytes"));
+  table->compared_ns =
+      max_int64(table->compared_ns, number_of(compared, "spent_ns"));
+  table->in_full += number_of(report, "in_full");
+  json_array_foreach(json_object_get(report, "calls"), index, call)
+      call_add(table, call);
+  json_decref(report);
+  return true;
+}
+
+// Of every process that was the rank, one after the other. False if one left no
+// report.
+static bool rank_read(table_t *table, const char *folder, int rank) {
+  char path[4096];
+  snprintf(path, sizeof path, "%s/rank-%d.json", folder, rank);
+  bool all = process_read(table, path, rank);
+  for (int number = 2;; number++) {
+    snprintf(path, sizeof path, "%s/rank-%d-%d.json", folder, rank, number);
+    if (access(path, F_OK) != 0)
+      return all;
+    all &= process_read(table, path, rank);
+  }
+}
+
+static void cell_set(struct libscols_line *line, size_t column,
+                     const char *format, double value) {
+  char text[64];
+  snprintf(text, sizeof text, format, value);
+  scols_line_set_data(line, column, text);
+}
+
+static void table_print(const table_t *table) {
+  static const struct {
+    const char *name;
+    int flags;
+  } columns[] = {
+      {"RULE", 0},
+      {"ENTRY", 0},
+      {"STRATEGY", 0},
+      {"CALLS", SCOLS_FL_RIGHT},
+      {"HALO MB", SCOLS_FL_RIGHT},
+      {"WAIT s", SCOLS_FL_RIGHT},
+      {"SUMS MB", SCOLS_FL_RIGHT},
+  };
+  enum { COLUMNS = sizeof columns / sizeof *columns };
+  scols_init_debug(0);
+  struct libscols_table *out = scols_new_table();
+  if (!out)
+    return;
+  scols_table_set_stream(out, stderr);
+  for (int i = 0; i < COLUMNS; i++)
+    scols_table_new_column(out, columns[i].name, 0, columns[i].flags);
+  for (int i = 0; i < table->axes; i++) {
+    char name[64];
+    snprintf(name, sizeof name, "ALONG %s MB", table->axis[i]);
+    scols_table_new_column(out, name, 0, SCOLS_FL_RIGHT);
+  }
+  for (int i = 0; i < SDG_COPY_COUNT; i++) {
+    char name[64];
+    snprintf(name, sizeof name, "COPIED MB: %s",
+             sdg_copy_kind_name((sdg_copy_kind_t)i));
+    scols_table_new_column(out, name, 0, SCOLS_FL_RIGHT);
+  }
+  for (int i = 0; i < table->rows; i++) {
+    const row_t *row = &table->row[i];
+    struct libscols_line *line = scols_table_new_line(out, NULL);
+    if (!line)
+      break;
+    scols_line_set_data(line, 0, row->rule);
+    scols_line_set_data(line, 1, row->entry);
+    scols_line_set_data(line, 2, row->strategy);
+    cell_set(line, 3, "%.0f", (double)row->count);
+    // Six decimals: to the byte.
+    cell_set(line, 4, "%.6f", (double)row->halo_bytes / 1e6);
+    cell_set(line, 5, "%.3f", (double)row->wait_ns / 1e9);
+    cell_set(line, 6, "%.6f", (double)row->sum_bytes / 1e6);
+    size_t column = COLUMNS;
+    for (int axis = 0; axis < table->axes; axis++)
+      cell_set(line, column++, "%.6f", (double)row->axis_bytes[axis] / 1e6);
+    for (int kind = 0; kind < SDG_COPY_COUNT; kind++)
+      cell_set(line, column++, "%.6f", (double)row->copied_bytes[kind] / 1e6);
+  }
+  fprintf(stderr,
+          "sundog: %" PRId64 " tagged calls; calls per rank; halo, sums, bytes "
+          "along each axis (sums too) and copies of all ranks; the longest "
+          "wait:\n",
+          table->matched);
+  scols_print_table(out);
+  if (table->compared > 0)
+    fprintf(stderr,
+            "sundog: values compared before %" PRId64
+            " calls: %.6f MB of a rank read in %.6f s\n",
+            table->compared, (double)table->compared_bytes / 1e6,
+            (double)table->compared_ns / 1e9);
+  scols_unref_table(out);
+}
+
+// Files PREFIXpid that processes left in the folder: how many, and what one
+// says.
+static int words_read(const char *folder, const char *prefix, char *out_text,
+                      size_t bytes) {
+  DIR *entries = opendir(folder);
+  int count = 0;
+  out_text[0] = '\0';
+  if (!entries)
+    return 0;
+  for (struct dirent *entry; (entry = readdir(entries));) {
+    char path[4096];
+    if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0)
+      continue;
+    count++;
+    snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+    FILE *file = *out_text ? NULL : fopen(path, "re");
+    if (!file)
+      continue;
+    size_t n = fread(out_text, 1, bytes - 1, file);
+    out_text[n] = '\0';
+    fclose(file);
+  }
+  closedir(entries);
+  return count;
+}
+
+// What processes saw that tagged nothing.
+typedef struct seen {
+  int processes;
+  int64_t calls, opaque, strangers;
+  int64_t misses; // of `nearest`
+  char nearest[256];
+} seen_t;
+
+static void seen_add(seen_t *seen, const json_t *report) {
+  const char *text = text_of(report, "near");
+  int64_t misses = number_of(report, "misses");
+  seen->processes++;
+  seen->calls += number_of(report, "calls");
+  seen->opaque += number_of(report, "opaque");
+  seen->strangers += number_of(report, "strangers");
+  if (*text && (!*seen->nearest || misses < seen->misses)) {
+    snprintf(seen->nearest, sizeof seen->nearest, "%s", text);
+    seen->misses = misses;
+  }
+}
+
+static seen_t seen_read(const char *folder) {
+  seen_t seen = {.processes = 0};
+  DIR *files = opendir(folder);
+  struct dirent *entry;
+  while (files && (entry = readdir(files))) {
+    char path[4096];
+    json_error_t error;
+    if (strncmp(entry->d_name, "seen-", 5) != 0)
+      continue;
+    snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+    json_t *report = json_load_file(path, 0, &error);
+    if (json_is_object(report))
+      seen_add(&seen, report);
+    json_decref(report);
+  }
+  if (files)
+    closedir(files);
+  return seen;
+}
+
+// Nothing was tagged: what was seen instead.
+static sdg_status_t nothing_fail(const char *folder, int reports) {
+  seen_t seen = seen_read(folder);
+  if (seen.calls > 0 && *seen.nearest)
+    return sdg_fail(SDG_E_NOTHING_MATCHED,
+                    "%" PRId64 " calls were looked at, and no tensor of them "
+                    "is one that the rules split; nearest: %s",
+                    seen.calls, seen.nearest);
+  if (seen.opaque > 0)
+    return sdg_fail(SDG_E_NOTHING_MATCHED,
+                    "the program uses cuDNN's graph API or fused ops (%" PRId64
+                    " calls), which hide their tensors; no other call was seen",
+                    seen.opaque);
+  if (seen.calls > 0 || reports > 0)
+    return sdg_fail(SDG_E_NOTHING_MATCHED,
+                    "%" PRId64 " calls were looked at, and none has a tensor "
+                    "that the rules split",
+                    seen.calls);
+  if (seen.strangers > 0)
+    return sdg_fail(
+        SDG_E_NOTHING_MATCHED,
+        "cuDNN was called by a process that is no rank alone (%" PRId64
+        " calls): a child of one, or a second one in its place",
+        seen.strangers);
+  return sdg_fail(SDG_E_NOTHING_MATCHED,
+                  "no call of cuDNN was seen, nor of cuBLAS where rules are "
+                  "about products, in a process that ran its exit functions");
+}
+
+// Rules that match, and a program of which nothing is shared all the same.
+static void full_say(const table_t *table, report_ranks_t ranks) {
+  // Of `sundog exec` only the first rank says it.
+  if (ranks.size > 1 && ranks.first == 0 && table->matched > 0 &&
+      table->in_full == table->matched)
+    sdg_log("every tagged call (%" PRId64 " of %s) ran in full on each rank: "
+            "nothing was shared; --record FOLDER and `sundog explain` tell why",
+            table->matched, ranks.end == ranks.size ? "all ranks" : "rank 0");
+}
+
+// Whether nothing more can be written there.
+static bool is_full(const char *folder) {
+  struct statvfs is;
+  return statvfs(folder, &is) == 0 &&
+         (is.f_bavail == 0 || (is.f_files > 0 && is.f_favail == 0));
+}
+
+// Reports that could not be written say nothing about what was split.
+static sdg_status_t space_check(const table_t *table, const char *folder) {
+  bool full = is_full(folder);
+  if (full ? table->missing < 0 : table->cut < 0 || table->matched > 0)
+    return SDG_OK;
+  return sdg_fail(SDG_E_REPORT,
+                  "that of rank %d in %s is %s%s: nothing is known of what was "
+                  "split",
+                  table->cut >= 0 ? table->cut : table->missing, folder,
+                  table->cut >= 0 ? "cut short" : "not there",
+                  full ? ", where no space is left" : "");
+}
+
+sdg_status_t report_read(const char *folder, report_ranks_t ranks, int asked,
+                         bool whole, int verbose) {
+  table_t table = {.missing = -1, .cut = -1};
+  sdg_status_t status = SDG_OK;
+  int reports = 0;
+  for (int r = ranks.first; r < ranks.end; r++) {
+    bool there = rank_read(&table, folder, r);
+    reports += there;
+    if (!there && table.missing < 0)
+      table.missing = r;
+  }
+  if (verbose)
+    table_print(&table);
+  char failure[512], kernel[512];
+  // Processes that could not be the rank that they were to be.
+  int strays = words_read(folder, "failed-", failure, sizeof failure);
+  // Of the host device. Asked for or not: what such a program wrote is wrong.
+  int launchers = words_read(folder, "unlaunched-", kernel, sizeof kernel);
+  if (launchers > 0)
+    status = sdg_fail(SDG_E_CALLS_REFUSED,
+                      "a kernel of the program's own, which the host device "
+                      "does not run (%s, in %d process%s); use --device cuda",
+                      kernel, launchers, launchers == 1 ? "" : "es");
+  else if (asked && strays > 0)
+    status = sdg_fail(SDG_E_CALLS_REFUSED,
+                      "%d process%s had calls refused and did not join: %s",
+                      strays, strays == 1 ? "" : "es", failure);
+  if (asked && status == SDG_OK)
+    status = space_check(&table, folder);
+  if (!asked || status != SDG_OK)
+    ; // said, or nothing to say
+  else if (table.matched == 0)
+    status = nothing_fail(folder, reports);
+  else if (table.refused > 0)
+    status = sdg_fail(SDG_E_CALLS_REFUSED, "%" PRId64 " calls", table.refused);
+  else if (table.missing >= 0)
+    status = sdg_fail(SDG_E_REPORT_LOST, "rank %d left none", table.missing);
+  if (whole && status == SDG_E_NOTHING_MATCHED)
+    sdg_log("in the whole view each rank has computed all of it, as one would");
+  full_say(&table, ranks);
+  for (int i = 0; i < table.rows; i++) {
+    free(table.row[i].rule);
+    free(table.row[i].entry);
+    free(table.row[i].strategy);
+  }
+  free(table.row);
+  return status;
+}
