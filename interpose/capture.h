@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "rules/neighborhood.h"
-#include "rules/redistribute.h"
+#include "rules/view/neighborhood.h"
+#include "rules/view/redistribute.h"
 
 /* Captures and judges one invocation. `args` is a struct sdg_args_<entry> on
  * the caller's stack, `caller` the return address of the entry. True: the call

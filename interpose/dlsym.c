@@ -9,12 +9,12 @@
 #include <stddef.h>
 #include <unistd.h>
 
-#include "interpose/symbol.h"
 #include "interpose/load.h"
 #include "interpose/ranges.h"
 #include "interpose/real.h"
 #include "interpose/slot.h"
-#include "rules/registry.h"
+#include "interpose/symbol.h"
+#include "rules/view/registry.h"
 
 typedef void *dlsym_t(void *, const char *);
 typedef void *dlvsym_t(void *, const char *, const char *);

@@ -41,7 +41,7 @@ RESULTS = {
     'cublasGetMatrix': ('B', 'ldb == rows ? (size_t)rows * (size_t)cols * '
                              '(size_t)elemSize : 0'),
 }
-# Products of matrices, and which member of sdg_gemm_t (rules/gemm.h) a
+# Products of matrices, and which member of sdg_gemm_t (rules/vendor/gemm.h) a
 # parameter is by its name. Of those with groups the sizes are in arrays.
 PRODUCT = r'cublas(Lt)?(\w*gem[mv]|Gemm|Matmul)(?!GroupedB|Bias|\w*Grouped)'
 MEMBERS = {
@@ -62,7 +62,7 @@ LT_MEMBERS = {
 LETTERS = {'S': ('CUDA_R_32F', 'CUBLAS_COMPUTE_32F'),
            'D': ('CUDA_R_64F', 'CUBLAS_COMPUTE_64F'),
            'H': ('CUDA_R_16F', 'CUBLAS_COMPUTE_16F')}
-# Calls on vectors, and which member of sdg_vector_t (rules/vector.h) a
+# Calls on vectors, and which member of sdg_vector_t (rules/vendor/vector.h) a
 # parameter is by its name.
 VECTOR = (r'cublasI?(?:[SDCZ]|Sc|Dz|Cs|Zd)?(nrm2|dot[uc]?|asum|ama?x|amin|copy|'
           r'axpy|scal|swap|rotm?)(Ex|_v2)(_64)?')
@@ -362,8 +362,8 @@ def args_h(entries):
 def invoke_c(entries, vendor):
     known = set(re.findall(r'^SDG_VENDOR\((\w+)\)', vendor, re.M))
     ops = [e for e in entries if e.is_captured() and e.library == 'cudnn']
-    out = [HEAD_C, '#include "rules/invoke.h"', '',
-           '#include "rules/vendor.h"', '',
+    out = [HEAD_C, '#include "rules/vendor/invoke.h"', '',
+           '#include "rules/vendor/vendor.h"', '',
            'size_t sdg_invoke_bytes(int entry) {', '  switch (entry) {']
     for e in ops:
         out += [f'  case SDG_ENTRY_{e.name}:',
@@ -695,7 +695,7 @@ def probes_c(entries):
            '/* Nothing of ours is found through the global offset table. */',
            '#pragma GCC visibility push(hidden)',
            '#include "interpose/capture.h"', '#include "interpose/slot.h"',
-           '#include "rules/args.h"', '#include "src/geometry/hint.h"',
+           '#include "rules/vendor/args.h"', '#include "src/geometry/hint.h"',
            '#include "src/job/job.h"', '#include "src/call/tag.h"', '#pragma GCC visibility pop', '',
            '#define LIKELY(condition) __builtin_expect(!!(condition), 1)',
            '#define COLD __attribute__((noinline, cold))',

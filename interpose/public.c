@@ -5,7 +5,7 @@
 #include "interpose/capture.h"
 #include "interpose/load.h"
 #include "interpose/slot.h"
-#include "rules/label.h"
+#include "rules/place/label.h"
 #include "src/base/status.h"
 #include "src/call/range.h"
 #include "src/call/tag.h"

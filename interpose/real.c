@@ -12,7 +12,7 @@
 #include "interpose/dlsym.h"
 #include "interpose/ranges.h"
 #include "interpose/slot.h"
-#include "rules/registry.h"
+#include "rules/view/registry.h"
 
 enum { SONAMES_MAX = 6 };
 

@@ -4,9 +4,9 @@
 
 #include "interpose/load.h"
 #include "interpose/real.h"
-#include "rules/inspect.h"
-#include "rules/registry.h"
-#include "rules/setup.h"
+#include "rules/file/setup.h"
+#include "rules/observe/inspect.h"
+#include "rules/view/registry.h"
 #include "src/job/job.h"
 #include "src/observe/inspect_record.h"
 

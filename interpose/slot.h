@@ -8,9 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "rules/args.h"
-#include "rules/gemm.h"
-#include "rules/vector.h"
+#include "rules/vendor/args.h"
+#include "rules/vendor/gemm.h"
+#include "rules/vendor/vector.h"
 #include "src/base/vendor.h"
 #include "src/call/call.h"
 #include "src/call/memory_access.h"

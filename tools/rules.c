@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "rules/rulesfile.h"
+#include "rules/file/file.h"
 #include "src/base/options.h"
 #include "tools/command.h"
 

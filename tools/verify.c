@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "rules/rulesfile.h"
+#include "rules/file/file.h"
 #include "src/base/options.h"
 #include "tools/command.h"
 #include "tools/launch/child.h"

@@ -103,9 +103,10 @@ typedef struct sdg_operand {
    * every rank (src/call/tag.h), which strides do not tell where an extent
    * is 1. */
   int64_t nesting[SDG_DIMS_MAX];
-  bool stands_in; /* for the program's, which is elsewhere (rules/meet.h) */
+  bool stands_in; /* for the program's, which is elsewhere
+                     (rules/place/colocate.h) */
   /* Shard view: that what is known of its memory is looked at, and what that is
-   * (rules/ones.h). */
+   * (rules/place/ones.h). */
   bool told;
   sdg_hint_t hint;
 } sdg_operand_t;
@@ -119,7 +120,7 @@ typedef struct sdg_call {
   sdg_stream_kind_t stream_kind; /* whose handle that is; GIVEN: cuBLASLt's */
   const void *stream;            /* GIVEN: the stream */
   const void *args;              /* struct sdg_args_<entry>; of a product of
-                                    matrices sdg_gemm_t of rules/gemm.h */
+                                    matrices sdg_gemm_t of rules/vendor/gemm.h */
   const void *op_descriptor; /* convolution, pooling, activation ..., or NULL */
   uint64_t op_generation;
   bool is_query; /* an output-size, workspace or algorithm query */

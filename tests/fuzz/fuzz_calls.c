@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "rules/rulesfile.h"
+#include "rules/file/file.h"
 #include "tests/fuzz/fuzz.h"
 #include "tools/draft/candidate.h"
 #include "tools/draft/draft.h"

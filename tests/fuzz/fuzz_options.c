@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rules/rulesfile.h"
+#include "rules/file/file.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { VARIABLES = 16, TEXT_BYTES = 8192 };

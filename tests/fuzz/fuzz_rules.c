@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "rules/rulesfile.h"
+#include "rules/file/file.h"
 #include "tests/fuzz/fuzz.h"
 
 // The answers that need no exchange and the exact one must not contradict each

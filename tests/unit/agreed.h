@@ -4,7 +4,7 @@
 #ifndef SDG_TESTS_UNIT_AGREED_H
 #define SDG_TESTS_UNIT_AGREED_H
 
-#include "rules/rulesfile.h"
+#include "rules/file/file.h"
 #include "src/call/call.h"
 
 enum { AGREED_RANKS = 3 };

@@ -3,7 +3,7 @@
 #ifndef SDG_TESTS_UNIT_DRAWN_H
 #define SDG_TESTS_UNIT_DRAWN_H
 
-#include "rules/window.h"
+#include "rules/window/window.h"
 #include "tests/unit/brute.h"
 
 enum {

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "rules/window.h"
+#include "rules/window/window.h"
 #include "src/plan/plan.h"
 #include "tests/unit/harness.h"
 

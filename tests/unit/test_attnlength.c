@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lengths of sequences in pieces, against the definition: an element is one of
 // its sequence, or padding.
-#include "rules/attnlength.h"
+#include "rules/attention/call/length.h"
 
 #include <stdlib.h>
 
-#include "rules/sequence.h"
+#include "rules/vendor/sequence.h"
 #include "tests/unit/brute.h"
 
 enum { CASES = 20000, LONGEST = 12, MOST = 4 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Windows over sequences in pieces, against the definition: every key that a
 // query sees reaches its rank once, and what goes back adds up.
-#include "rules/band.h"
+#include "rules/attention/call/band.h"
 
 #include <string.h>
 

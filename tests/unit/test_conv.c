@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans and queries of convolutions, on a cuDNN of host functions that refuses
 // what the test says.
-#include "rules/conv.h"
+#include "rules/conv/rule.h"
 
 #include <string.h>
 
-#include "rules/args.h"
+#include "rules/vendor/args.h"
 #include "src/exchange/exec.h"
 #include "tests/unit/brute.h"
 #include "tests/unit/fakeconv.h"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans of convolutions' gradients, carried out on several ranks whose streams
 // run in the worst order, against the gradient on the whole tensor.
-#include "rules/convwgrad.h"
+#include "rules/conv/filter.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "rules/args.h"
-#include "rules/vendor.h"
+#include "rules/vendor/args.h"
+#include "rules/vendor/vendor.h"
 #include "src/exchange/comm.h"
 #include "src/exchange/exec.h"
 #include "src/job/job.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls that compute element by element what lies in pieces.
-#include "rules/elements.h"
+#include "rules/view/whole/elements.h"
 
 #include <string.h>
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of matrices: where their elements are, who multiplies what, and what
 // the ranks send each other, by brute force.
-#include "rules/matmul.h"
+#include "rules/product/rule.h"
 
 #include <cublas_v2.h>
 #include <string.h>
 
-#include "rules/vendor.h"
+#include "rules/vendor/vendor.h"
 #include "src/base/vendor.h"
 #include "tests/unit/brute.h"
 #include "tests/unit/job.h"

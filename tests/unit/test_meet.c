@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which operand of a call leads, and where the others have to be.
-#include "rules/meet.h"
+#include "rules/place/colocate.h"
 
 #include <string.h>
 
-#include "rules/tagging.h"
+#include "rules/place/tagging.h"
 #include "tests/unit/agreed.h"
 #include "tests/unit/brute.h"
 #include "tests/unit/lanes.h"

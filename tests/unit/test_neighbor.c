@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Windows of neighbourhood attention against their definition, query by query,
 // and the keys of every rank's queries brought by transfers.
-#include "rules/neighbor.h"
+#include "rules/neighborhood/window.h"
 
 #include <string.h>
 

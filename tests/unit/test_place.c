@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How extents that the ranks agreed on are read, section by section.
-#include "rules/place.h"
+#include "rules/place/place.h"
 
 #include "tests/unit/agreed.h"
 #include "tests/unit/harness.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which calls share a plan, and which plans are kept.
-#include "rules/plancache.h"
+#include "rules/step/plan_cache.h"
 
 #include "tests/unit/harness.h"
 

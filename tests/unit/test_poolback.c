@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of a pooling's gradient, made in the pieces that each rank would make of
 // what it has and gets, against those of the whole.
-#include "rules/poolback.h"
+#include "rules/pool/backward.h"
 
 #include <string.h>
 

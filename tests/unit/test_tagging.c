@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Verdicts derived from the extents of all ranks.
-#include "rules/tagging.h"
+#include "rules/place/tagging.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Windows, formula by formula, against a naive op: ownership, needs, cuts.
-#include "rules/window.h"
+#include "rules/window/window.h"
 
 #include <inttypes.h>
 #include <string.h>

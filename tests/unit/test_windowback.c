@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Windows run backwards against a naive op: what is right in place, strips,
 // images, and cuts of whole tensors.
-#include "rules/windowback.h"
+#include "rules/window/back.h"
 
 #include <inttypes.h>
 #include <string.h>

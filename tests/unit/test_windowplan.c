@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans of windowed ops, carried out on several ranks whose streams run in the
 // worst order, against the op on the whole tensor.
-#include "rules/windowplan.h"
+#include "rules/window/plan.h"
 
 #include <math.h>
 #include <string.h>

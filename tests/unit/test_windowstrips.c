@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Views and strips of windows against a naive op, with every rank's rows
 // brought by transfers.
-#include "rules/window.h"
+#include "rules/window/window.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "rules/rulesfile.h"
+#include "rules/file/file.h"
 #include "src/base/options.h"
 #include "tools/record/calls.h"
 

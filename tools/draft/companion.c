@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rules/band.h"
+#include "rules/attention/call/band.h"
 
 static bool is_among(const extents_t *tokens, int64_t extent) {
   for (int i = 0; i < tokens->count; i++)

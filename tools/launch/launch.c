@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "rules/rulesfile.h"
+#include "rules/file/file.h"
 #include "src/base/options.h"
 #include "tools/program/needs.h"
 

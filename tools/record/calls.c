@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules/rulesfile.h"
+#include "rules/file/file.h"
 
 static const int64_t ELEMENTS_MAX = (int64_t)1 << 40;
 static const int64_t COUNT_MAX = (int64_t)1 << 48;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The distinct calls of a program, as rules/inspect.h recorded them. */
+/* The distinct calls of a program, as rules/observe/inspect.h recorded them. */
 #ifndef SDG_TOOLS_RECORD_CALLS_H
 #define SDG_TOOLS_RECORD_CALLS_H
 
@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "rules/window.h"
+#include "rules/window/window.h"
 #include "src/call/call.h"
 
 enum { CALLS_NAME_BYTES = 96, CALLS_LIBRARIES_MAX = 16 };

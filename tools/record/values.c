@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules/values.h"
+#include "rules/observe/values.h"
 #include "src/geometry/mesh.h"
 #include "tools/array/element.h"
 

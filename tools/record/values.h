@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compares the outputs of tagged calls with those of the same calls on one
- * rank, as rules/values.h left them. */
+ * rank, as rules/observe/values.h left them. */
 #ifndef SDG_TOOLS_RECORD_VALUES_H
 #define SDG_TOOLS_RECORD_VALUES_H
 

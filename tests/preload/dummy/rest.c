@@ -5,4 +5,4 @@
   int name(void) {                                                             \
     return 3000;                                                               \
   }
-#include "rules/vendor.def"
+#include "rules/vendor/vendor.def"

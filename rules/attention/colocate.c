@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operands of attention that are cut in different places: queries lead, what
+// lies beside them comes to them; keys and values stay, as a plan brings those
+// that windows see from wherever they are.
+#include "rules/attention/plan.h"
+#include "rules/attention/rule.h"
+#include "rules/file/setup.h"
+#include "rules/place/colocate.h"
+#include "rules/place/tagging.h"
+#include "rules/vendor/sequence.h"
+#include "src/call/tag.h"
+
+sdg_status_t sdg_attn_section(const sdg_call_t *call,
+                              const sdg_tagging_t *tagging, int queries,
+                              const sdg_section_t **out) {
+  const sdg_rules_t *rules;
+  const sdg_placement_t *q = &tagging->placement[queries];
+  int64_t extent[SDG_SEQUENCE_DIMS];
+  *out = tagging->section;
+  if (!call->operand[queries].label)
+    return SDG_OK;
+  for (int d = 0; d < SDG_SEQUENCE_DIMS; d++)
+    extent[d] = sdg_placement_extent(q, d);
+  SDG_TRY(sdg_setup_rules(&rules));
+  for (int s = 0; s < rules->sections; s++)
+    if (!rules->section[s].is_local &&
+        sdg_section_match(&rules->section[s], call->family, call->entry_name,
+                          extent, SDG_SEQUENCE_DIMS)) {
+      *out = &rules->section[s];
+      return SDG_OK;
+    }
+  return SDG_OK;
+}
+
+static bool cut(const sdg_placement_t *p, int dim) {
+  return p->split[dim].axes > 0;
+}
+
+// An operand where the program has it.
+static sdg_status_t stay(sdg_meet_t *meet, int index, int reading) {
+  if (index < 0)
+    return SDG_OK;
+  meet->is[index] = reading;
+  sdg_placement_fini(&meet->tagging.placement[index]);
+  return sdg_placement_copy(&meet->place[index][reading].placement,
+                            &meet->tagging.placement[index]);
+}
+
+// ---- queries, and what lies beside them ------------------------------------
+
+// Of queries that are all there on every rank; -1 if that is not said: by a
+// tag, or by a section, when there is no other reading.
+static int uncut(const sdg_meet_t *meet, int index) {
+  for (int k = 0; k < meet->places[index]; k++)
+    if ((meet->place[index][k].section || meet->places[index] == 1) &&
+        !sdg_placement_axes(&meet->place[index][k].placement))
+      return k;
+  return -1;
+}
+
+// Sequences with these extents, cut where keys are; *out_can is false where
+// they have other extents there.
+static sdg_status_t beside_keys(const sdg_meet_t *meet,
+                                const sdg_placement_t *is,
+                                const sdg_placement_t *keys, bool *out_can,
+                                sdg_placement_t *out) {
+  int64_t extent[SDG_SEQUENCE_DIMS];
+  *out_can = is->dims == keys->dims;
+  for (int d = 0; d < is->dims && *out_can; d++) {
+    extent[d] = sdg_placement_extent(is, d);
+    *out_can = !cut(keys, d) || (d < SDG_SEQUENCE_BEAM &&
+                                 extent[d] == sdg_placement_extent(keys, d));
+  }
+  if (!*out_can)
+    return SDG_OK;
+  SDG_TRY(sdg_placement_init(is->dims, extent, out));
+  sdg_status_t status = SDG_OK;
+  for (int d = 0; d < SDG_SEQUENCE_BEAM && status == SDG_OK; d++)
+    if (cut(keys, d))
+      status = sdg_placement_split(out, meet->tagging.mesh, d, &keys->split[d],
+                                   &keys->part[d]);
+  if (status != SDG_OK)
+    sdg_placement_fini(out);
+  return status;
+}
+
+// Queries of which each rank has a part of the vectors come to where keys lead.
+static sdg_status_t queries_follow(sdg_meet_t *meet, const sdg_attention_t *a) {
+  const int beside[] = {a->q, a->residual, a->dq};
+  sdg_placement_t want;
+  meet->fits = meet->places[a->q] > 0 &&
+               cut(&meet->place[a->q][0].placement, SDG_SEQUENCE_VECTOR) &&
+               !cut(&meet->place[a->q][0].placement, SDG_SEQUENCE_TIME);
+  if (meet->fits)
+    SDG_TRY(beside_keys(meet, &meet->place[a->q][0].placement,
+                        sdg_meet_at(meet, a->k), &meet->fits, &want));
+  if (!meet->fits)
+    return SDG_OK;
+  sdg_status_t status = SDG_OK;
+  for (int i = 0; i < 3 && meet->fits && status == SDG_OK; i++)
+    if (beside[i] >= 0)
+      status = sdg_meet_follow(meet, beside[i], &want, false);
+  sdg_placement_fini(&want);
+  return status;
+}
+
+// Gradients and residuals have the descriptor of the queries.
+static sdg_status_t queries_place(sdg_meet_t *meet, const sdg_attention_t *a,
+                                  int lead) {
+  int reading = lead == a->q ? meet->is[a->q] : uncut(meet, a->q);
+  meet->fits = lead == a->q || lead == a->k;
+  if (!meet->fits)
+    return SDG_OK;
+  if (reading < 0)
+    SDG_TRY(queries_follow(meet, a));
+  else
+    SDG_TRY(stay(meet, a->q, reading));
+  if (!meet->fits)
+    return SDG_OK;
+  const sdg_placement_t *q = sdg_meet_at(meet, a->q);
+  meet->fits = q->dims == SDG_SEQUENCE_DIMS && !cut(q, SDG_SEQUENCE_BEAM) &&
+               !cut(q, SDG_SEQUENCE_VECTOR);
+  if (reading < 0)
+    return SDG_OK;
+  SDG_TRY(stay(meet, a->residual, reading));
+  return stay(meet, a->dq, reading);
+}
+
+static int64_t output_size(const sdg_attndesc_t *desc) {
+  int64_t each = desc->v_projected ? desc->v_projected : desc->v_size;
+  return desc->o_projected ? desc->o_projected : each * desc->heads;
+}
+
+// Sequences that are shorter than their descriptors say stay where they are.
+static void moved_check(sdg_meet_t *meet, const sdg_attention_t *a) {
+  const int moved[] = {a->q, a->o};
+  for (int i = 0; i < 2 && meet->fits; i++) {
+    const sdg_operand_t *operand = &meet->call->operand[moved[i]];
+    const sdg_tag_vector_t *vector =
+        sdg_tag_vector(operand->descriptor, operand->generation);
+    meet->fits = !sdg_meet_moves(meet, moved[i]) || vector->details == 0;
+  }
+}
+
+static sdg_status_t output_place(sdg_meet_t *meet, const sdg_attention_t *a) {
+  sdg_placement_t want;
+  SDG_TRY(sdg_attn_like(&meet->tagging, sdg_meet_at(meet, a->q),
+                        output_size(&a->desc), &want));
+  sdg_status_t status = sdg_meet_follow(meet, a->o, &want, false);
+  sdg_placement_fini(&want);
+  moved_check(meet, a);
+  return status;
+}
+
+// ---- keys and values -------------------------------------------------------
+
+// What there has to be of them; a time of -1 is any. Windows with bounds count
+// from the same element of keys and queries.
+typedef struct shape {
+  int64_t time, batch, vector;
+  sdg_band_t band; // of sequences in pieces
+} shape_t;
+
+static bool has_shape(const sdg_placement_t *p, const sdg_placement_t *q,
+                      const shape_t *shape) {
+  if (p->dims != SDG_SEQUENCE_DIMS ||
+      sdg_placement_extent(p, SDG_SEQUENCE_BATCH) != shape->batch ||
+      sdg_placement_extent(p, SDG_SEQUENCE_VECTOR) != shape->vector)
+    return false;
+  int64_t time = sdg_placement_extent(p, SDG_SEQUENCE_TIME);
+  int64_t queries = sdg_placement_extent(q, SDG_SEQUENCE_TIME);
+  bool in_pieces = cut(p, SDG_SEQUENCE_TIME) && cut(q, SDG_SEQUENCE_TIME);
+  return (shape->time < 0 || time == shape->time) &&
+         (!in_pieces || time == queries ||
+          sdg_band_is_all(&shape->band, queries, time));
+}
+
+// A section that is theirs counts before that of the call, which counts before
+// that all of them are there on every rank. -1: none has this shape.
+static int reading_find(const sdg_meet_t *meet, int index,
+                        const sdg_placement_t *q, const shape_t *shape) {
+  for (int pass = 0; pass < 2; pass++)
+    for (int k = meet->places[index] - 1; k >= 0; k--) {
+      const sdg_place_t *place = &meet->place[index][k];
+      if ((place->section == NULL) == (pass == 1) &&
+          has_shape(&place->placement, q, shape))
+        return k;
+    }
+  return -1;
+}
+
+static sdg_status_t keys_place(sdg_meet_t *meet, const sdg_attention_t *a,
+                               int lead) {
+  const sdg_placement_t *q = sdg_meet_at(meet, a->q);
+  const sdg_section_t *said;
+  SDG_TRY(sdg_attn_section(meet->call, &meet->tagging, a->q, &said));
+  shape_t shape = {.time = -1,
+                   .batch = sdg_placement_extent(q, SDG_SEQUENCE_BATCH),
+                   .vector = a->desc.k_size,
+                   .band = {SDG_BAND_UNBOUND, SDG_BAND_UNBOUND}};
+  if (said->window == SDG_WINDOW_SIZES)
+    shape.band = (sdg_band_t){said->window_left, said->window_right};
+  int keys = reading_find(meet, a->k, q, &shape), values = -1;
+  if (lead == a->k && keys != meet->is[lead])
+    keys = -1;
+  if (keys >= 0) {
+    shape.time = sdg_placement_extent(&meet->place[a->k][keys].placement,
+                                      SDG_SEQUENCE_TIME);
+    shape.vector = a->desc.v_size;
+    values = reading_find(meet, a->v, q, &shape);
+  }
+  meet->fits = values >= 0;
+  if (!meet->fits)
+    return SDG_OK;
+  SDG_TRY(stay(meet, a->k, keys));
+  SDG_TRY(stay(meet, a->dk, keys));
+  SDG_TRY(stay(meet, a->v, values));
+  return stay(meet, a->dv, values);
+}
+
+sdg_status_t sdg_attention_meet(const sdg_call_t *call, sdg_meet_t *meet,
+                                int lead) {
+  sdg_attention_t a;
+  meet->fits = sdg_attention_read(call, &a);
+  if (!meet->fits)
+    return SDG_OK;
+  SDG_TRY(queries_place(meet, &a, lead));
+  if (meet->fits)
+    SDG_TRY(keys_place(meet, &a, lead));
+  if (meet->fits)
+    SDG_TRY(output_place(meet, &a));
+  if (!meet->fits)
+    return SDG_OK;
+  // The plan has messages between all ranks that have any of it.
+  sdg_tagging_span(&meet->tagging,
+                   meet->tagging.axes |
+                       sdg_placement_axes(sdg_meet_at(meet, a.q)) |
+                       sdg_placement_axes(sdg_meet_at(meet, a.k)) |
+                       sdg_placement_axes(sdg_meet_at(meet, a.v)));
+  return SDG_OK;
+}
+
+// ---- what is right for a plan ----------------------------------------------
+
+static bool extent_equal(const sdg_placement_t *a, const sdg_placement_t *b,
+                         int dim) {
+  return sdg_placement_extent(a, dim) == sdg_placement_extent(b, dim);
+}
+
+static sdg_status_t queries_check(const sdg_call_t *call, int index,
+                                  const sdg_placement_t *p) {
+  const char *names[SDG_DIMS_MAX];
+  sdg_tagging_names(call->family, SDG_SEQUENCE_DIMS, names);
+  for (int d = SDG_SEQUENCE_BEAM; d < SDG_SEQUENCE_DIMS; d++)
+    if (p->part[d].pieces > 1)
+      return sdg_fail(SDG_E_ATTENTION, "%s: %s of %s is split",
+                      call->entry_name, names[d],
+                      sdg_role_name(call->operand[index].role));
+  return SDG_OK;
+}
+
+sdg_status_t sdg_attn_check(const sdg_call_t *call,
+                            const sdg_tagging_t *tagging,
+                            const sdg_attention_t *a) {
+  const sdg_placement_t *p = tagging->placement;
+  for (int i = 0; i < call->operands; i++) {
+    bool keys = i == a->k || i == a->v || i == a->dk || i == a->dv;
+    if (i == a->w || i == a->dw)
+      continue;
+    if (!keys)
+      SDG_TRY(queries_check(call, i, &p[i]));
+    int like = keys ? a->k : a->q;
+    bool fits = extent_equal(&p[i], &p[a->q], SDG_SEQUENCE_BATCH) &&
+                extent_equal(&p[i], &p[like], SDG_SEQUENCE_TIME);
+    for (int d = 0; fits && !keys && d < SDG_SEQUENCE_BEAM; d++)
+      fits = sdg_part_equal(&p[i].part[d], &p[like].part[d]);
+    if (!fits)
+      return sdg_tagging_differ(call, tagging, i, like);
+  }
+  return SDG_OK;
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much memory attention needs where the queries of a rank see keys of
+// others.
+#include "rules/attention/rule.h"
+
+#include <cudnn.h>
+
+#include "rules/attention/call/descriptor.h"
+#include "rules/vendor/args.h"
+#include "rules/vendor/sequence.h"
+#include "rules/vendor/vendor.h"
+#include "src/call/tag.h"
+
+static int64_t lesser(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+static int64_t greater(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
+// Of all ranks, however keys are cut.
+static int64_t limits_sum(const sdg_operand_t *limits) {
+  const sdg_tag_vector_t *vector =
+      sdg_tag_vector(limits->descriptor, limits->generation);
+  int64_t sum = 0;
+  for (int r = 0; r < vector->ranks; r++)
+    sum += vector->extent[r * vector->dims + SDG_SEQUENCE_TIME];
+  return sum;
+}
+
+// The most keys that `queries` queries of a rank see, of sequences within the
+// limits: the sum of the ranks' limits, or this rank's and the halo. Tags may
+// have keys cut otherwise than the section says, which then is about windows.
+static int64_t keys_most(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                         int64_t queries) {
+  const sdg_section_t *section = tagging->section;
+  const sdg_placement_t *placement = &tagging->placement[0];
+  int64_t own = call->operand[0].extent[SDG_SEQUENCE_TIME], all;
+  bool fits = placement->dims > 0; // the section's cuts
+  if (section->window == SDG_WINDOW_LOCAL)
+    return own;
+  if (fits && placement->split[SDG_SEQUENCE_TIME].axes > 0)
+    all = sdg_placement_extent(placement, SDG_SEQUENCE_TIME);
+  else if (fits && section->window == SDG_WINDOW_UNSAID)
+    return own;
+  else
+    all = limits_sum(&call->operand[0]);
+  if (section->window != SDG_WINDOW_SIZES ||
+      section->attention == SDG_STRATEGY_GATHER)
+    return all;
+  return lesser(all, greater(own, queries) + lesser(all, section->window_left) +
+                         lesser(all, section->window_right));
+}
+
+sdg_status_t sdg_attention_answer(const sdg_call_t *call,
+                                  const sdg_tagging_t *tagging,
+                                  int *out_vendor) {
+  const struct sdg_args_cudnnGetMultiHeadAttnBuffers *a = call->args;
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  sdg_attndesc_t desc;
+  sdg_attnroom_t room;
+  *out_vendor = (int)cudnn->cudnnGetMultiHeadAttnBuffers(
+      a->handle, a->attnDesc, a->weightSizeInBytes, a->workSpaceSizeInBytes,
+      a->reserveSpaceSizeInBytes);
+  if (*out_vendor || !sdg_attndesc_get(a->attnDesc, &desc))
+    return SDG_OK;
+  desc.k_time = (int)lesser(INT32_MAX, keys_most(call, tagging, desc.q_time));
+  SDG_TRY(sdg_attndesc_room(a->handle, &desc, &room));
+  if (*a->workSpaceSizeInBytes < room.work_bytes)
+    *a->workSpaceSizeInBytes = room.work_bytes;
+  if (a->reserveSpaceSizeInBytes &&
+      *a->reserveSpaceSizeInBytes < room.reserve_bytes)
+    *a->reserveSpaceSizeInBytes = room.reserve_bytes;
+  return SDG_OK;
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rule for multi-head attention.
+#include "rules/attention/rule.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "rules/attention/call/call.h"
+#include "rules/attention/call/kept.h"
+#include "rules/attention/call/length.h"
+#include "rules/file/setup.h"
+#include "rules/vendor/args.h"
+#include "rules/vendor/sequence.h"
+
+static bool is_query(const sdg_call_t *call) {
+  return call->entry == SDG_ENTRY_cudnnGetMultiHeadAttnBuffers;
+}
+
+static bool attention_knows(const sdg_call_t *call) {
+  return is_query(call) || call->entry == SDG_ENTRY_cudnnMultiHeadAttnForward ||
+         call->entry == SDG_ENTRY_cudnnMultiHeadAttnBackwardData ||
+         call->entry == SDG_ENTRY_cudnnMultiHeadAttnBackwardWeights;
+}
+
+static sdg_status_t lengths_describe(const sdg_call_t *call,
+                                     const sdg_attention_t *a, char *out,
+                                     size_t out_bytes) {
+  uint64_t queries, keys;
+  SDG_TRY(sdg_attnlengths_hash(&call->operand[a->q], &queries));
+  SDG_TRY(sdg_attnlengths_hash(&call->operand[a->k], &keys));
+  if (queries || keys)
+    snprintf(out, out_bytes, "lengths %016llx %016llx ",
+             (unsigned long long)queries, (unsigned long long)keys);
+  return SDG_OK;
+}
+
+static sdg_status_t attention_describe(const sdg_call_t *call, char *out,
+                                       size_t out_bytes) {
+  sdg_attndesc_t desc;
+  sdg_attention_t a;
+  const void *descriptor =
+      is_query(call) ? call->operand[0].descriptor : call->op_descriptor;
+  if (sdg_attndesc_get(descriptor, &desc))
+    sdg_attndesc_format(&desc, out, out_bytes);
+  if (is_query(call) || !sdg_attention_read(call, &a))
+    return SDG_OK;
+  size_t used = strlen(out);
+  snprintf(out + used, out_bytes - used, " %s%s%s%s",
+           a.same ? "keys are values " : "", a.reserve ? "training " : "",
+           a.adds ? "adds " : "", a.current >= 0 ? "one step " : "");
+  // Of pieces they differ.
+  return sdg_setup_is_whole() ? lengths_describe(call, &a, out + strlen(out),
+                                                 out_bytes - strlen(out))
+                              : SDG_OK;
+}
+
+// The limits of keys: what sdg_attndesc_limits says of the descriptor, which is
+// agreed on in one or the other way.
+static int attention_sizes(const sdg_call_t *call, int64_t *out) {
+  sdg_operand_t limits = {.descriptor = call->op_descriptor};
+  if (is_query(call) || !sdg_attndesc_limits(&limits))
+    return 0;
+  memcpy(out, limits.extent, SDG_SEQUENCE_DIMS * sizeof *out);
+  return SDG_SEQUENCE_DIMS;
+}
+
+static sdg_status_t attention_details(const sdg_call_t *call, int index,
+                                      int *out_count, int **out_number) {
+  const sdg_operand_t *operand = &call->operand[index];
+  const sdg_box_t own = {.dims = SDG_SEQUENCE_DIMS};
+  sdg_attnlengths_t lengths;
+  *out_number = NULL;
+  if (operand->kind != SDG_OPERAND_SEQUENCE)
+    return SDG_OK;
+  SDG_TRY(sdg_attnlengths_read(operand, &own, &lengths));
+  *out_number = lengths.length; // of malloc, its owner now
+  *out_count = lengths.length ? (int)(lengths.batches * lengths.beams) : 0;
+  return SDG_OK;
+}
+
+static uint64_t mix(uint64_t hash, uint64_t word) {
+  return (hash ^ word) * UINT64_C(1099511628211); // FNV-1a, by words
+}
+
+static uint64_t windows_hash(const sdg_windows_t *windows) {
+  uint64_t hash = UINT64_C(14695981039346656037);
+  for (int64_t t = 0; t < windows->count; t++) {
+    hash = mix(hash, (uint32_t)windows->lo[t]);
+    hash = mix(hash, (uint32_t)windows->hi[t]);
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
+
+static int attention_key(const sdg_call_t *call, uint64_t *out) {
+  sdg_attention_t a;
+  out[0] = out[1] = out[2] = out[3] = 0;
+  if (is_query(call) || !sdg_attention_read(call, &a))
+    return 4;
+  if (a.windows.lo && a.current < 0)
+    out[0] = windows_hash(&a.windows);
+  // Gradients are shared as the forward call was.
+  const sdg_attnkept_t *kept =
+      a.kind == SDG_ATTENTION_FORWARD ? NULL : sdg_attnkept_find(a.reserve);
+  out[3] = kept ? kept->hash : 0;
+  out[1] = a.reserve ? a.reserve_bytes + 1 : 0;
+  out[2] = 1 | (uint64_t)a.same << 1 | (uint64_t)a.adds << 2 |
+           (uint64_t)(a.current >= 0) << 3;
+  return 4;
+}
+
+static int attention_scalars(const sdg_call_t *call, double *out) {
+  sdg_attention_t a;
+  if (is_query(call) || !sdg_attention_read(call, &a))
+    return 0;
+  out[0] = a.current < 0 ? -1 : a.current;
+  return 1;
+}
+
+const sdg_rule_t sdg_rule_attention = {
+    .family = SDG_FAMILY_ATTENTION,
+    .windowed = true,
+    .knows = attention_knows,
+    .describe = attention_describe,
+    .sizes = attention_sizes,
+    .details = attention_details,
+    .key = attention_key,
+    .scalars = attention_scalars,
+    .meet = sdg_attention_meet,
+    .plan = sdg_attention_plan,
+    .share = sdg_attention_share,
+    .note = sdg_attention_note,
+    .answer = sdg_attention_answer,
+};

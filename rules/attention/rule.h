@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Multi-head attention on split sequences: its plans and answers. Inside rules/
+ * only. */
+#ifndef SDG_RULES_ATTENTION_RULE_H
+#define SDG_RULES_ATTENTION_RULE_H
+
+#include "rules/place/op.h"
+
+struct sdg_meet;
+/* See meet() of sdg_rule_t. */
+sdg_status_t sdg_attention_meet(const sdg_call_t *call, struct sdg_meet *meet,
+                                int lead) SDG_MUST_CHECK;
+/* See answer(), plan() and share() of sdg_rule_t. */
+sdg_status_t sdg_attention_answer(const sdg_call_t *call,
+                                  const sdg_tagging_t *tagging,
+                                  int *out_vendor) SDG_MUST_CHECK;
+sdg_status_t sdg_attention_plan(const sdg_call_t *call,
+                                const sdg_tagging_t *tagging,
+                                sdg_plan_t **out_plan) SDG_MUST_CHECK;
+sdg_status_t sdg_attention_share(const sdg_call_t *call,
+                                 const sdg_tagging_t *tagging,
+                                 sdg_plan_t **out_plan) SDG_MUST_CHECK;
+/* See note() of sdg_rule_t. */
+sdg_status_t sdg_attention_note(const sdg_call_t *call,
+                                const sdg_plan_t *plan) SDG_MUST_CHECK;
+
+#endif

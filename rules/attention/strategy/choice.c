@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// What decides between strategies of attention: whether heads can be shared,
+// and how many bytes each way takes.
+#include "rules/attention/call/project.h"
+#include "rules/attention/strategy/heads.h"
+#include "rules/kit/merge.h"
+#include "rules/place/place.h"
+
+// In parts of their own, but over the same axes.
+static bool cut_as_rows(const sdg_attnmaker_t *m, int side) {
+  const sdg_placement_t *p = &m->side[side], *rows = m->rows;
+  return sdg_place_same(p->split, rows->split, SDG_SEQUENCE_DIMS) &&
+         sdg_part_equal(&p->part[SDG_SEQUENCE_BATCH],
+                        &rows->part[SDG_SEQUENCE_BATCH]);
+}
+
+const char *sdg_attnheads_obstacle(const sdg_attnmaker_t *m) {
+  const sdg_attndesc_t *desc = &m->a.desc;
+  const sdg_placement_t *keys = &m->side[SDG_ATTN_KEYS];
+  int pieces = m->rows->part[SDG_SEQUENCE_TIME].pieces;
+  if (m->local)
+    return "windows are each rank's own";
+  if (m->sums)
+    return "keys and values are on every rank";
+  if (!cut_as_rows(m, SDG_ATTN_KEYS) || !cut_as_rows(m, SDG_ATTN_VALUES))
+    return "keys or values are cut otherwise than queries";
+  if (!desc->q_projected || !desc->k_projected || !desc->v_projected)
+    return "without projections all heads see the same vectors";
+  if (desc->heads % pieces != 0)
+    return "the ranks do not divide the heads";
+  if (sdg_placement_extent(m->rows, SDG_SEQUENCE_BEAM) > 1 ||
+      sdg_placement_extent(keys, SDG_SEQUENCE_BEAM) > 1)
+    return "there are beams";
+  return NULL;
+}
+
+// Rows of a placement that a rank does not have.
+static int64_t others_rows(const sdg_placement_t *placement, int piece,
+                           int64_t *out_own) {
+  const sdg_part_t *part = &placement->part[SDG_SEQUENCE_TIME];
+  *out_own = sdg_part_size(part, piece);
+  return sdg_part_extent(part) - *out_own;
+}
+
+int64_t sdg_attnheads_bytes(const sdg_attnmaker_t *m) {
+  const sdg_attndesc_t *desc = &m->a.desc;
+  int pieces = m->rows->part[SDG_SEQUENCE_TIME].pieces;
+  int64_t each[SDG_ATTNPARTS], most = 0, own, unused;
+  int64_t mine = desc->heads / pieces, theirs = desc->heads - mine;
+  sdg_attnproject_each(desc, each);
+  for (int r = 0; r < pieces; r++) {
+    int64_t elements =
+        others_rows(m->rows, r, &own) * mine * each[SDG_ATTNPART_Q];
+    elements += others_rows(&m->side[SDG_ATTN_KEYS], r, &unused) * mine *
+                (each[SDG_ATTNPART_K] + each[SDG_ATTNPART_V]);
+    elements += own * theirs * each[SDG_ATTNPART_O];
+    most = elements > most ? elements : most;
+  }
+  return most * sdg_merge_bytes(sdg_merge_type((sdg_type_t)desc->type));
+}
+
+int64_t sdg_attnhalo_bytes(const sdg_attnmaker_t *m) {
+  const sdg_part_t *keys = &m->side[SDG_ATTN_KEYS].part[SDG_SEQUENCE_TIME];
+  const sdg_part_t *rows = &m->rows->part[SDG_SEQUENCE_TIME];
+  int64_t most = 0;
+  for (int r = 0; r < rows->pieces; r++) {
+    sdg_range_t own = {rows->offset[r], rows->offset[r + 1]};
+    sdg_range_t need = sdg_band_need(&m->band, own, sdg_part_extent(keys));
+    sdg_range_t has = {keys->offset[r], keys->offset[r + 1]};
+    int64_t lo = need.lo > has.lo ? need.lo : has.lo;
+    int64_t hi = need.hi < has.hi ? need.hi : has.hi;
+    int64_t halo = need.hi - need.lo - (hi > lo ? hi - lo : 0);
+    most = halo > most ? halo : most;
+  }
+  return most * (m->a.desc.k_size + m->a.desc.v_size) *
+         m->call->operand[m->a.k].elem_bytes;
+}

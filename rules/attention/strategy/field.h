@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Vectors of all heads of a rank's own rows, and of some heads over whole
+ * sequences, and the way between the two. Inside rules/ only. */
+#ifndef SDG_RULES_ATTENTION_STRATEGY_FIELD_H
+#define SDG_RULES_ATTENTION_STRATEGY_FIELD_H
+
+#include "rules/attention/call/maker.h"
+#include "rules/kit/fetch.h"
+#include "rules/kit/subcall.h"
+
+typedef struct sdg_attnfield {
+  int64_t each;              /* elements of a head's vector */
+  sdg_subcall_tensor_t flat; /* rows x elements of all heads x 1 x 1 */
+  sdg_subcall_tensor_t held; /* time, batch x beam x heads, 1, element */
+  int rows, spread;          /* the same memory: time, batch, beam, head,
+                                element */
+  sdg_placement_t by_rows, by_heads; /* owned */
+  sdg_box_t *need_rows, *need_heads; /* of each rank of the group; owned */
+  sdg_bring_t bring;
+} sdg_attnfield_t;
+
+/* Adds room of `type`, float or double, for vectors that go with operand
+ * `like`. */
+sdg_status_t sdg_attnfield_init(sdg_attnmaker_t *m, int like, int64_t each,
+                                sdg_type_t type,
+                                sdg_attnfield_t *out) SDG_MUST_CHECK;
+void sdg_attnfield_fini(sdg_attnfield_t *field);
+
+/* From rows to heads, or from heads to rows: messages of all these fields, as
+ * one exchange, after all earlier steps. */
+sdg_status_t sdg_attnfield_turn(sdg_attnmaker_t *m,
+                                sdg_attnfield_t *const *field, int fields,
+                                bool to_heads) SDG_MUST_CHECK;
+
+#endif

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attends to a rank's own keys: products of the heads' rows, and a softmax.
+#include "rules/attention/strategy/local.h"
+
+#include <stdlib.h>
+
+#include "rules/kit/projection.h"
+
+enum {
+  Q = SDG_ATTNPART_Q,
+  K = SDG_ATTNPART_K,
+  V = SDG_ATTNPART_V,
+  O = SDG_ATTNPART_O,
+  PARTS = SDG_ATTNPARTS
+};
+
+typedef sdg_attnlocal_t local_t;
+typedef sdg_attnlocal_part_t part_t;
+
+static sdg_plan_t *plan_of(const local_t *h) {
+  return h->m->plan;
+}
+
+// ---- operands --------------------------------------------------------------
+
+static sdg_status_t vectors_read(local_t *h, int part, int index) {
+  part_t *p = &h->part[part];
+  return sdg_attnrows_read(&h->project, index, &p->own, &p->box, &p->row);
+}
+
+static void boxes_find(local_t *h) {
+  const sdg_attnmaker_t *m = h->m;
+  const int operand[PARTS] = {m->a.q, m->a.k, m->a.v, m->a.o};
+  for (int i = 0; i < PARTS; i++) {
+    part_t *p = &h->part[i];
+    if (i == Q || i == O) {
+      p->own = p->box = sdg_attnmaker_rows(m, operand[i], m->tagging->rank);
+      continue;
+    }
+    int side = i == K ? SDG_ATTN_KEYS : SDG_ATTN_VALUES;
+    p->own =
+        sdg_placement_box(&m->side[side], m->tagging->mesh, m->tagging->rank);
+    p->box = m->need[side][m->tagging->me];
+  }
+}
+
+static int64_t size_of(const sdg_box_t *box, int dim) {
+  return box->dim[dim].hi - box->dim[dim].lo;
+}
+
+static sdg_status_t sight_find(local_t *h) {
+  const sdg_attnmaker_t *m = h->m;
+  int64_t keys =
+      sdg_placement_extent(&m->side[SDG_ATTN_KEYS], SDG_SEQUENCE_TIME);
+  h->sight = malloc((size_t)h->times * sizeof *h->sight);
+  if (!h->sight)
+    return sdg_fail(SDG_E_NO_MEMORY, "windows of %lld queries",
+                    (long long)h->times);
+  for (int64_t t = 0; t < h->times; t++)
+    h->sight[t] = m->windows.lo ? sdg_windows_row(&m->windows, t, keys)
+                                : sdg_band_row(&m->band, t, keys);
+  sdg_attnsight_t sight = {h->sight, h->times,
+                           h->part[K].box.dim[SDG_SEQUENCE_TIME]};
+  return sdg_attnmask_add(plan_of(h), &sight, h->project.type, &h->mask);
+}
+
+// What there is to do.
+static sdg_status_t begin(local_t *h) {
+  sdg_attnmaker_t *m = h->m;
+  bool reduced[SDG_SEQUENCE_DIMS] = {[SDG_SEQUENCE_TIME] = true};
+  sdg_merge_init(m->tagging, &m->side[SDG_ATTN_KEYS], reduced, &h->group);
+  plan_of(h)->reduce_axes = h->group.axes;
+  SDG_TRY(sdg_attnproject_open(m, &h->project));
+  boxes_find(h);
+  h->idle = sdg_box_empty(&h->part[K].box);
+  h->times = size_of(&h->part[Q].box, SDG_SEQUENCE_TIME);
+  h->groups = size_of(&h->part[Q].box, SDG_SEQUENCE_BATCH) * m->a.desc.heads;
+  h->none = h->groups == 0;
+  h->keys = h->idle ? 0 : size_of(&h->part[K].box, SDG_SEQUENCE_TIME);
+  return sight_find(h);
+}
+
+// ---- products --------------------------------------------------------------
+
+// Rows with one for each query, times x groups' elements.
+static sdg_status_t wide(const local_t *h, const sdg_subcall_tensor_t *rows,
+                         sdg_subcall_tensor_t *out) {
+  int64_t all = sdg_box_count(&rows->box);
+  return sdg_attnrows_as(
+      plan_of(h), rows, (const int64_t[]){h->times, all / h->times, 1, 1}, out);
+}
+
+static sdg_rowproduct_t product(const local_t *h,
+                                const sdg_subcall_tensor_t *weights,
+                                const sdg_subcall_tensor_t *matrices,
+                                const sdg_subcall_tensor_t *rows) {
+  return (sdg_rowproduct_t){.left = *weights,
+                            .matrix = *matrices,
+                            .right = *rows,
+                            .math = h->m->a.desc.math};
+}
+
+static sdg_status_t weights_room(const local_t *h, sdg_subcall_tensor_t *out) {
+  return sdg_attnrows_room(plan_of(h), h->times, h->groups * h->keys,
+                           h->project.type, out);
+}
+
+static sdg_status_t rows_room(const local_t *h, int part,
+                              sdg_subcall_tensor_t *out) {
+  return sdg_attnrows_room(plan_of(h), h->times,
+                           h->groups * h->project.each[part], h->project.type,
+                           out);
+}
+
+// weights = rows matrices^T
+static sdg_status_t scores_make(const local_t *h, int part,
+                                const sdg_subcall_tensor_t *rows,
+                                const sdg_subcall_tensor_t *weights) {
+  sdg_rowproduct_t p = product(h, weights, &h->part[part].matrices, rows);
+  return sdg_rowproduct_left(plan_of(h), &p);
+}
+
+// rows = weights matrices
+static sdg_status_t rows_make(const local_t *h, int part,
+                              const sdg_subcall_tensor_t *weights,
+                              const sdg_subcall_tensor_t *rows) {
+  sdg_rowproduct_t p = product(h, weights, &h->part[part].matrices, rows);
+  return sdg_rowproduct_right(plan_of(h), &p);
+}
+
+// Gradients of keys or values as heads see them: weights^T rows, as rows.
+static sdg_status_t matrices_make(local_t *h, int part,
+                                  const sdg_subcall_tensor_t *weights,
+                                  const sdg_subcall_tensor_t *rows) {
+  sdg_subcall_tensor_t room, made;
+  SDG_TRY(sdg_attnrows_room(plan_of(h), h->groups * h->keys,
+                            h->project.each[part], h->project.type, &room));
+  SDG_TRY(sdg_attnrows_as(
+      plan_of(h), &room,
+      (const int64_t[]){1, h->groups, h->keys, h->project.each[part]}, &made));
+  sdg_rowproduct_t p = product(h, weights, &made, rows);
+  SDG_TRY(sdg_rowproduct_matrix(plan_of(h), &p));
+  return sdg_attnrows_join(&h->project, &made, &h->d_seen[part]);
+}
+
+// ---- the softmax -----------------------------------------------------------
+
+// Over keys. A single one is nothing that the real function would reduce.
+static sdg_status_t keys_reduce(const local_t *h, cudnnReduceTensorOp_t op,
+                                double alpha, const sdg_subcall_tensor_t *from,
+                                const sdg_subcall_tensor_t *to) {
+  return h->keys > 1 ? sdg_subcall_reduce(plan_of(h), op, alpha, from, 0, to)
+                     : sdg_subcall_transform(plan_of(h), alpha, from, 0, to);
+}
+
+static sdg_status_t shares_open(local_t *h) {
+  sdg_box_t field = {.dims = 4,
+                     .dim = {{0, h->times}, {0, 1}, {0, h->groups}, {0, 1}}};
+  sdg_subcall_tensor_t like;
+  SDG_TRY(
+      sdg_attnrows_groups(plan_of(h), &h->results, h->times, h->groups, &like));
+  return sdg_shares_open(plan_of(h), &h->group, &field, 1, like.slab,
+                         h->project.type, &h->shares);
+}
+
+// What is not seen may be no number.
+static sdg_status_t scores_mask(const local_t *h) {
+  const sdg_subcall_tensor_t *s = &h->by_key, *least = &h->mask.least;
+  if (h->mask.some)
+    SDG_TRY(sdg_subcall_op_numbers(plan_of(h), CUDNN_OP_TENSOR_MIN, 1, s, 1,
+                                   &h->mask.seen, s));
+  if (!h->mask.away)
+    return SDG_OK;
+  SDG_TRY(sdg_subcall_op_numbers(plan_of(h), CUDNN_OP_TENSOR_MIN, 1, s, -1,
+                                 least, s));
+  return sdg_subcall_op_numbers(plan_of(h), CUDNN_OP_TENSOR_MAX, 1, s, 1, least,
+                                s);
+}
+
+// p, and this rank's part of the shares.
+static sdg_status_t weights_make(local_t *h) {
+  sdg_plan_t *plan = plan_of(h);
+  const sdg_subcall_tensor_t *s = &h->by_key, *most = &h->shares.most;
+  if (!h->idle) {
+    SDG_TRY(scores_mask(h));
+    SDG_TRY(keys_reduce(h, CUDNN_REDUCE_TENSOR_MAX, 1, s, most));
+    SDG_TRY(sdg_softmax_add(plan, CUDNN_SOFTMAX_LOG, s, s));
+    SDG_TRY(keys_reduce(h, CUDNN_REDUCE_TENSOR_MAX, -1, s, &h->shares.log_sum));
+    SDG_TRY(sdg_softmax_add(plan, CUDNN_SOFTMAX_ACCURATE, s, s));
+  }
+  return h->mask.some && !h->none
+             ? sdg_subcall_op(plan, CUDNN_OP_TENSOR_ADD, 1, most, 1,
+                              &h->mask.most, 0, most)
+             : SDG_OK;
+}
+
+static sdg_status_t shares_make(local_t *h) {
+  SDG_TRY(sdg_shares_sum(plan_of(h), &h->shares));
+  if (h->idle)
+    return SDG_OK;
+  SDG_TRY(sdg_shares_make(plan_of(h), &h->shares, false));
+  return h->mask.lost ? sdg_subcall_op(plan_of(h), CUDNN_OP_TENSOR_MUL, 1,
+                                       &h->shares.most, 1, &h->mask.share, 0,
+                                       &h->shares.most)
+                      : SDG_OK;
+}
+
+// What heads see of this rank's keys, and p.
+static sdg_status_t attend(local_t *h) {
+  sdg_plan_t *plan = plan_of(h);
+  const int operand[] = {h->m->a.q, h->m->a.k, h->m->a.v};
+  SDG_TRY(rows_room(h, V, &h->results));
+  SDG_TRY(shares_open(h));
+  for (int i = Q; i <= V && !h->idle; i++) {
+    part_t *p = &h->part[i];
+    SDG_TRY(vectors_read(h, i, operand[i]));
+    SDG_TRY(sdg_attnrows_see(&h->project, i, &p->row, &p->seen));
+    if (i == Q)
+      SDG_TRY(sdg_subcall_scale(plan, h->m->a.desc.scale, &p->seen));
+    else
+      SDG_TRY(sdg_attnrows_split(&h->project, &p->seen, h->keys, h->groups,
+                                 &p->matrices));
+  }
+  if (!h->idle) {
+    sdg_subcall_tensor_t queries;
+    SDG_TRY(wide(h, &h->part[Q].seen, &queries));
+    SDG_TRY(weights_room(h, &h->weights));
+    SDG_TRY(sdg_attnrows_groups(plan, &h->weights, h->times, h->groups,
+                                &h->by_key));
+    SDG_TRY(scores_make(h, K, &queries, &h->weights));
+  }
+  return weights_make(h);
+}
+
+sdg_status_t sdg_attnlocal_open(sdg_attnmaker_t *m, local_t *out) {
+  *out = (local_t){.m = m};
+  SDG_TRY(begin(out));
+  return attend(out);
+}
+
+void sdg_attnlocal_fini(local_t *local) {
+  free(local->sight);
+}
+
+// ---- forward ---------------------------------------------------------------
+
+sdg_status_t sdg_attnlocal_results(local_t *h) {
+  sdg_plan_t *plan = plan_of(h);
+  sdg_subcall_tensor_t each;
+  if (!h->idle)
+    SDG_TRY(rows_make(h, V, &h->weights, &h->results));
+  SDG_TRY(shares_make(h));
+  if (h->idle)
+    return sdg_plan_zero(plan, SDG_LANE_MAIN, h->results.slab, &h->results.box);
+  SDG_TRY(sdg_attnrows_groups(plan, &h->results, h->times, h->groups, &each));
+  return sdg_subcall_op(plan, CUDNN_OP_TENSOR_MUL, 1, &each, 1, &h->shares.most,
+                        0, &each);
+}
+
+sdg_status_t sdg_attnlocal_rows(const local_t *h, int part,
+                                const sdg_subcall_tensor_t *rows,
+                                sdg_subcall_tensor_t *out) {
+  int64_t elements = h->m->a.desc.heads * h->project.each[part];
+  int64_t n = sdg_box_count(&rows->box) / elements;
+  return sdg_attnrows_as(plan_of(h), rows, (const int64_t[]){n, elements, 1, 1},
+                         out);
+}
+
+// ---- gradients -------------------------------------------------------------
+
+// Gradients of the heads' results.
+sdg_status_t sdg_attnlocal_output(local_t *h) {
+  part_t *o = &h->part[O];
+  SDG_TRY(vectors_read(h, O, h->m->a.o));
+  o->seen = o->row;
+  if (!h->project.matrix[O].is_there)
+    return SDG_OK;
+  SDG_TRY(sdg_attnrows_room(plan_of(h), o->row.box.dim[0].hi,
+                            h->m->a.desc.heads * h->project.each[V],
+                            h->project.type, &o->seen));
+  return sdg_attnproject_left(&h->project, O, &o->seen, &o->row);
+}
+
+// From a to ds in d_weights; delta: the sum over all keys of a da.
+static sdg_status_t scores_back(local_t *h, const sdg_subcall_tensor_t *rows) {
+  sdg_plan_t *plan = plan_of(h);
+  sdg_subcall_tensor_t delta, by_key;
+  SDG_TRY(sdg_merge_scratch(plan, &h->shares.field, h->shares.fields.slab,
+                            h->project.type, &delta));
+  if (h->idle) {
+    SDG_TRY(sdg_plan_zero(plan, SDG_LANE_MAIN, delta.slab, &delta.box));
+  } else {
+    SDG_TRY(weights_room(h, &h->d_weights));
+    SDG_TRY(
+        sdg_attnrows_groups(plan, &h->d_weights, h->times, h->groups, &by_key));
+    SDG_TRY(scores_make(h, V, rows, &h->d_weights));
+    SDG_TRY(sdg_subcall_op(plan, CUDNN_OP_TENSOR_MUL, 1, &by_key, 1, &h->by_key,
+                           0, &by_key));
+    SDG_TRY(keys_reduce(h, CUDNN_REDUCE_TENSOR_ADD, 1, &by_key, &delta));
+  }
+  SDG_TRY(sdg_plan_reduce(plan, delta.slab, delta.type, SDG_COMBINE_SUM));
+  SDG_TRY(sdg_plan_join(plan, SDG_LANE_MAIN));
+  if (h->idle)
+    return SDG_OK;
+  SDG_TRY(sdg_subcall_op(plan, CUDNN_OP_TENSOR_MUL, 1, &h->by_key, 1, &delta, 0,
+                         &h->by_key));
+  return sdg_subcall_op(plan, CUDNN_OP_TENSOR_ADD, 1, &by_key, -1, &h->by_key,
+                        0, &by_key);
+}
+
+sdg_status_t sdg_attnlocal_back(local_t *h) {
+  sdg_subcall_tensor_t rows, queries;
+  SDG_TRY(shares_make(h));
+  if (h->idle)
+    return scores_back(h, NULL);
+  SDG_TRY(sdg_subcall_op(plan_of(h), CUDNN_OP_TENSOR_MUL, 1, &h->by_key, 1,
+                         &h->shares.most, 0, &h->by_key));
+  SDG_TRY(sdg_attnlocal_output(h));
+  SDG_TRY(wide(h, &h->part[O].seen, &rows));
+  if (h->m->a.kind == SDG_ATTENTION_WEIGHTS)
+    SDG_TRY(rows_make(h, V, &h->weights, &h->results));
+  SDG_TRY(matrices_make(h, V, &h->weights, &rows));
+  SDG_TRY(scores_back(h, &rows));
+  SDG_TRY(wide(h, &h->part[Q].seen, &queries));
+  SDG_TRY(matrices_make(h, K, &h->d_weights, &queries));
+  SDG_TRY(rows_room(h, Q, &h->d_seen[Q]));
+  SDG_TRY(rows_make(h, K, &h->d_weights, &h->d_seen[Q]));
+  SDG_TRY(sdg_subcall_scale(plan_of(h), h->m->a.desc.scale, &h->d_seen[Q]));
+  sdg_subcall_tensor_t made = h->d_seen[Q];
+  return sdg_attnlocal_rows(h, Q, &made, &h->d_seen[Q]);
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of attention by merging.
+//
+// Rank r has keys k, values v and, of the queries q, which all ranks have, the
+// scores s = scale q k on its keys. With p = softmax(s) of these alone and its
+// share w of each query's softmax (rules/kit/softmax_merge.h), c = sum over
+// ranks of w p v is what all keys give; projection, bias and residual follow on
+// every rank.
+//
+// Backward, with a = w p, from the gradient dc of c:
+//
+//   dv = a dc,  da = dc v,  ds = a (da - sum over all keys of a da),
+//   dk = scale ds q,  dq = sum over ranks of scale ds k.
+//
+// Parameters' gradients are sums over keys, too, so that what each rank has of
+// them is a term; only that of the output's bias is one rank's alone.
+#include "rules/attention/strategy/merge.h"
+
+#include "rules/attention/strategy/local.h"
+#include "rules/kit/gradient_sum.h"
+#include "rules/place/place.h"
+
+enum {
+  Q = SDG_ATTNPART_Q,
+  K = SDG_ATTNPART_K,
+  V = SDG_ATTNPART_V,
+  O = SDG_ATTNPART_O,
+  PARTS = SDG_ATTNPARTS
+};
+
+typedef sdg_attnlocal_t local_t;
+typedef sdg_attnlocal_part_t part_t;
+
+static sdg_plan_t *plan_of(const local_t *h) {
+  return h->m->plan;
+}
+
+static int64_t size_of(const sdg_box_t *box, int dim) {
+  return box->dim[dim].hi - box->dim[dim].lo;
+}
+
+static sdg_status_t output_make(local_t *h) {
+  const sdg_attention_t *a = &h->m->a;
+  sdg_plan_t *plan = plan_of(h);
+  part_t *o = &h->part[O];
+  sdg_subcall_tensor_t residual;
+  if (h->none)
+    return SDG_OK;
+  SDG_TRY(sdg_attnlocal_rows(h, V, &h->results, &o->seen));
+  o->row = o->seen;
+  if (h->project.matrix[O].is_there) {
+    SDG_TRY(sdg_attnrows_room(plan, o->seen.box.dim[0].hi,
+                              size_of(&o->box, SDG_SEQUENCE_VECTOR),
+                              h->project.type, &o->row));
+    SDG_TRY(sdg_attnproject_right(&h->project, O, &o->seen, &o->row));
+  }
+  if (a->residual >= 0) {
+    SDG_TRY(sdg_attnrows_read(&h->project, a->residual, &o->own, &o->box,
+                              &residual));
+    SDG_TRY(sdg_subcall_op(plan, CUDNN_OP_TENSOR_ADD, 1, &o->row, 1, &residual,
+                           0, &o->row));
+  }
+  return sdg_attnrows_store(&h->project, &o->row, a->o, &o->own, &o->box);
+}
+
+static sdg_status_t forward_make(local_t *h) {
+  SDG_TRY(sdg_attnlocal_results(h));
+  SDG_TRY(sdg_plan_reduce(plan_of(h), h->results.slab, h->project.type,
+                          SDG_COMBINE_SUM));
+  SDG_TRY(sdg_plan_join(plan_of(h), SDG_LANE_MAIN));
+  return output_make(h);
+}
+
+static sdg_status_t data_make(local_t *h) {
+  const sdg_attention_t *a = &h->m->a;
+  sdg_plan_t *plan = plan_of(h);
+  const part_t *q = &h->part[Q];
+  const int to[] = {a->dq, a->dk, a->dv};
+  sdg_subcall_tensor_t made[PARTS] = {{0}};
+  SDG_TRY(sdg_attnlocal_back(h));
+  int64_t size = size_of(&q->box, SDG_SEQUENCE_VECTOR);
+  if (h->idle) {
+    SDG_TRY(sdg_attnrows_room(plan, sdg_box_count(&q->box) / size, size,
+                              h->project.type, &made[Q]));
+    SDG_TRY(sdg_plan_zero(plan, SDG_LANE_MAIN, made[Q].slab, &made[Q].box));
+  }
+  for (int i = Q; i <= V && !h->idle; i++)
+    SDG_TRY(sdg_attnrows_unsee(&h->project, i, &h->d_seen[i], &made[i]));
+  for (int i = K; i <= V; i++)
+    SDG_TRY(sdg_attnrows_store(&h->project, &made[i], to[i], &h->part[i].own,
+                               &h->part[i].box));
+  SDG_TRY(sdg_plan_reduce(plan, made[Q].slab, made[Q].type, SDG_COMBINE_SUM));
+  SDG_TRY(sdg_plan_join(plan, SDG_LANE_MAIN));
+  return sdg_attnrows_store(&h->project, &made[Q], to[Q], &q->own, &q->box);
+}
+
+// The terms that this rank has of the parameters' gradients.
+static sdg_status_t parameters_fill(local_t *h, int weights, bool adds) {
+  sdg_subcall_tensor_t results;
+  if (h->group.me == 0 && !h->none) {
+    if (h->idle)
+      SDG_TRY(sdg_attnlocal_output(h));
+    SDG_TRY(
+        sdg_attnproject_bias(&h->project, O, &h->part[O].row, weights, adds));
+  }
+  if (h->idle)
+    return SDG_OK;
+  for (int i = Q; i <= V; i++) {
+    SDG_TRY(sdg_attnproject_matrix(&h->project, i, &h->part[i].row,
+                                   &h->d_seen[i], weights, adds));
+    SDG_TRY(sdg_attnproject_bias(&h->project, i, &h->d_seen[i], weights, adds));
+  }
+  SDG_TRY(sdg_attnlocal_rows(h, V, &h->results, &results));
+  return sdg_attnproject_matrix(&h->project, O, &results, &h->part[O].row,
+                                weights, adds);
+}
+
+static sdg_status_t parameters_make(local_t *h) {
+  sdg_attnmaker_t *m = h->m;
+  sdg_gradsum_t sum;
+  if (m->call->operand[m->a.dw].extent[SDG_SEQUENCE_VECTOR] == 0)
+    return SDG_OK; // without projections there are no parameters
+  SDG_TRY(sdg_attnlocal_back(h));
+  if (m->plan->share)
+    SDG_TRY(sdg_gradsum_share(m->plan->share, m->call, m->a.dw,
+                              sdg_attn_old_factor(m->call)));
+  SDG_TRY(sdg_gradsum_open(m->plan, m->call, m->a.dw, m->sum_axes,
+                           sdg_attn_old_factor, &sum));
+  bool adds = sum.takes_beta && m->a.adds;
+  if (!adds)
+    SDG_TRY(sdg_gradsum_nothing(m->plan, m->call, &sum));
+  SDG_TRY(parameters_fill(h, sum.part, adds));
+  return sdg_gradsum_close(m->plan, m->call, &sum);
+}
+
+static sdg_status_t steps_make(local_t *h) {
+  switch (h->m->a.kind) {
+  case SDG_ATTENTION_FORWARD:
+    return forward_make(h);
+  case SDG_ATTENTION_DATA:
+    return data_make(h);
+  case SDG_ATTENTION_WEIGHTS:
+    break;
+  }
+  return parameters_make(h);
+}
+
+sdg_status_t sdg_attnmerge_steps(sdg_attnmaker_t *m) {
+  local_t local;
+  sdg_status_t status = sdg_attnlocal_open(m, &local);
+  if (status == SDG_OK)
+    status = steps_make(&local);
+  sdg_attnlocal_fini(&local);
+  return status;
+}
+
+// ---- whether it can be done ------------------------------------------------
+
+bool sdg_attnmerge_applies(const sdg_placement_t *queries,
+                           const sdg_placement_t *keys) {
+  const sdg_split_t *batch = &queries->split[SDG_SEQUENCE_BATCH];
+  return queries->part[SDG_SEQUENCE_TIME].pieces == 1 &&
+         keys->part[SDG_SEQUENCE_TIME].pieces > 1 &&
+         keys->part[SDG_SEQUENCE_VECTOR].pieces == 1 &&
+         sdg_place_same(batch, &keys->split[SDG_SEQUENCE_BATCH], 1) &&
+         sdg_part_equal(&queries->part[SDG_SEQUENCE_BATCH],
+                        &keys->part[SDG_SEQUENCE_BATCH]);
+}
+
+// The vendor's functions count elements of a tensor in 32 bits.
+const char *sdg_attnmerge_obstacle(const sdg_attnmaker_t *m) {
+  const sdg_placement_t *queries = m->rows;
+  const sdg_placement_t *keys = &m->tagging->placement[m->a.k];
+  int64_t most = 0;
+  for (int r = 0; r < keys->part[SDG_SEQUENCE_TIME].pieces; r++) {
+    int64_t size = sdg_part_size(&keys->part[SDG_SEQUENCE_TIME], r);
+    most = size > most ? size : most;
+  }
+  if (m->queries.length || m->keys.length)
+    return "there are sequences of several lengths, and queries on every rank "
+           "of keys in pieces";
+  if (sdg_placement_extent(queries, SDG_SEQUENCE_BEAM) > 1 ||
+      sdg_placement_extent(keys, SDG_SEQUENCE_BEAM) > 1)
+    return "there are beams, and queries on every rank of keys in pieces";
+  double scores = (double)sdg_placement_extent(queries, SDG_SEQUENCE_TIME) *
+                  (double)sdg_placement_extent(queries, SDG_SEQUENCE_BATCH) *
+                  (double)m->a.desc.heads * (double)most;
+  return scores > INT32_MAX || most > SDG_ATTNMASK_KEYS
+             ? "queries on every rank and keys in pieces have more scores than "
+               "one tensor can have"
+             : NULL;
+}

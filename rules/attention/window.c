@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// What windows of attention mean in the shard view, where the program states
+// those of its own pieces.
+#include <stdio.h>
+
+#include "rules/attention/plan.h"
+#include "rules/place/tagging.h"
+#include "src/base/log.h"
+#include "src/job/job.h"
+
+static bool is_cut(const sdg_placement_t *placement, int dim) {
+  return placement->part[dim].pieces > 1;
+}
+
+// The rank's own elements along the sequence; of queries that were brought to
+// their keys, all, of which the program states the windows.
+static sdg_range_t own_range(const sdg_attnmaker_t *m, int index) {
+  const sdg_placement_t *p = &m->tagging->placement[index];
+  if (m->call->operand[index].stands_in)
+    return (sdg_range_t){0, sdg_placement_extent(p, SDG_SEQUENCE_TIME)};
+  return sdg_placement_box(p, m->tagging->mesh, m->tagging->rank)
+      .dim[SDG_SEQUENCE_TIME];
+}
+
+// The line of the rules by which the program's windows would be right, as far
+// as this rank's piece shows: of a side where they end with the piece only, no
+// number can be said.
+static void line_write(const sdg_attnmaker_t *m, const sdg_windows_t *windows,
+                       sdg_range_t queries, sdg_range_t own, char *out,
+                       size_t out_bytes) {
+  int64_t keys = own.hi - own.lo;
+  sdg_band_t band = m->band;
+  const char *name = m->section->name;
+  bool none = m->a.kind == SDG_ATTENTION_WEIGHTS || queries.lo != own.lo ||
+              !sdg_windows_band(windows, keys, &band);
+  bool before = band.left < SDG_BAND_UNBOUND,
+       after = band.right < SDG_BAND_UNBOUND;
+  if (none || (!before && !after))
+    snprintf(out, out_bytes,
+             "write into [shard %s] window = BEFORE,AFTER (keys that a query "
+             "sees before and after its own), window = global (all), or window "
+             "= local (its own piece's)",
+             name);
+  else if (before && after)
+    snprintf(out, out_bytes,
+             "as the program states its windows, [shard %s] wants window = "
+             "%lld,%lld",
+             name, (long long)band.left, (long long)band.right);
+  else
+    snprintf(out, out_bytes,
+             "the program's windows reach %lld keys %s each query, and on the "
+             "other side beyond the %lld of the piece: [shard %s] wants window "
+             "= %s%lld%s",
+             (long long)(before ? band.left : band.right),
+             before ? "before" : "after", (long long)keys, name,
+             before ? "" : "BEFORE,",
+             (long long)(before ? band.left : band.right),
+             before ? ",AFTER" : "");
+}
+
+// Sides of a window that end inside no rank's piece are for the rules alone to
+// say: of a piece of 10 a window of 8 before the query is the last that shows.
+static void unseen_say(const sdg_attnmaker_t *m) {
+  const sdg_part_t *part =
+      &m->tagging->placement[m->a.k].part[SDG_SEQUENCE_TIME];
+  int64_t most = 0;
+  for (int p = 0; p < part->pieces; p++)
+    most = sdg_part_size(part, p) > most ? sdg_part_size(part, p) : most;
+  bool before = m->band.left + 1 >= most, after = m->band.right + 1 >= most;
+  if (!(before || after) || m->section->window != SDG_WINDOW_SIZES ||
+      sdg_job_rank() != 0)
+    return;
+  sdg_log_once("SEQ %lld is in pieces of at most %lld, in which windows of "
+               "%lld,%lld ([shard %s]) do not end%s: what the program states "
+               "of them there cannot be compared",
+               (long long)sdg_part_extent(part), (long long)most,
+               (long long)m->section->window_left,
+               (long long)m->section->window_right, m->section->name,
+               before && after ? ""
+               : before        ? " before the query"
+                               : " after the query");
+}
+
+static sdg_status_t windows_compare(const sdg_attnmaker_t *m, bool in_pieces) {
+  const sdg_attention_t *a = &m->a;
+  sdg_windows_t windows = a->windows;
+  char line[320];
+  if (a->kind == SDG_ATTENTION_WEIGHTS || m->local)
+    return SDG_OK;
+  sdg_range_t queries = own_range(m, a->q), keys = own_range(m, a->k);
+  windows.count = queries.hi - queries.lo;
+  int64_t t = sdg_windows_differ(&windows, &m->band, queries.lo, keys);
+  if (t < 0 && in_pieces)
+    unseen_say(m);
+  if (t < 0)
+    return SDG_OK;
+  line_write(m, &windows, queries, keys, line, sizeof line);
+  sdg_range_t should = sdg_band_among(&m->band, queries.lo + t, keys);
+  return sdg_fail(SDG_E_ATTENTION_WINDOW,
+                  "%s: query %lld of the shard sees keys [%d, %d) of %lld, by "
+                  "the rule it would be [%lld, %lld); %s",
+                  m->call->entry_name, (long long)t, windows.lo[t],
+                  windows.hi[t], (long long)(keys.hi - keys.lo),
+                  (long long)should.lo, (long long)should.hi, line);
+}
+
+static sdg_status_t unsaid(const sdg_attnmaker_t *m) {
+  char line[320];
+  sdg_windows_t windows = m->a.windows;
+  sdg_range_t queries = own_range(m, m->a.q), keys = own_range(m, m->a.k);
+  windows.count = queries.hi - queries.lo;
+  line_write(m, &windows, queries, keys, line, sizeof line);
+  return sdg_fail(SDG_E_ATTENTION_WINDOW,
+                  "%s: SEQ is split and section '%s' has no window; %s",
+                  m->call->entry_name, m->section->name, line);
+}
+
+// Each rank's own keys: of its own members of the batch, the same ones where
+// queries are the same.
+static sdg_status_t local_check(const sdg_attnmaker_t *m) {
+  const sdg_placement_t *p = m->tagging->placement;
+  const int own[] = {m->a.k, m->a.v};
+  for (int i = 0; i < 2; i++)
+    if (is_cut(&p[own[i]], SDG_SEQUENCE_VECTOR) ||
+        sdg_placement_axes(&p[own[i]]) & ~sdg_placement_axes(m->rows) ||
+        !sdg_part_equal(&p[own[i]].part[SDG_SEQUENCE_TIME],
+                        &p[m->a.k].part[SDG_SEQUENCE_TIME]) ||
+        !sdg_part_equal(&p[own[i]].part[SDG_SEQUENCE_BATCH],
+                        &p[m->a.q].part[SDG_SEQUENCE_BATCH]))
+      return sdg_tagging_differ(m->call, m->tagging, own[i], m->a.q);
+  return SDG_OK;
+}
+
+// Windows count from the same element of queries and of keys where there are as
+// many of both, or one of them is all here; else only windows without bounds
+// are the same for any.
+sdg_status_t sdg_attnmaker_windows(sdg_attnmaker_t *m) {
+  const sdg_section_t *section = m->section;
+  const sdg_placement_t *p = m->tagging->placement;
+  int64_t queries = sdg_placement_extent(&p[m->a.q], SDG_SEQUENCE_TIME);
+  int64_t keys = sdg_placement_extent(&p[m->a.k], SDG_SEQUENCE_TIME);
+  m->band = (sdg_band_t){SDG_BAND_UNBOUND, SDG_BAND_UNBOUND};
+  switch (section->window) {
+  case SDG_WINDOW_UNSAID:
+    return unsaid(m);
+  case SDG_WINDOW_GLOBAL:
+    break;
+  case SDG_WINDOW_LOCAL:
+    m->local = true;
+    return local_check(m);
+  case SDG_WINDOW_SIZES:
+    m->band = (sdg_band_t){section->window_left, section->window_right};
+    break;
+  }
+  bool in_pieces = is_cut(&p[m->a.q], SDG_SEQUENCE_TIME) &&
+                   is_cut(&p[m->a.k], SDG_SEQUENCE_TIME);
+  if (in_pieces && queries != keys && !sdg_band_is_all(&m->band, queries, keys))
+    return sdg_tagging_differ(m->call, m->tagging, m->a.k, m->a.q);
+  return windows_compare(m, in_pieces);
+}

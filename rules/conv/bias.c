@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gradient of a convolution's bias on split tensors: a sum over each rank's
+// dy, and over the ranks.
+#include <stdlib.h>
+
+#include "rules/conv/filter.h"
+#include "rules/kit/gradient_sum.h"
+#include "rules/place/tagging.h"
+#include "rules/vendor/args.h"
+#include "rules/vendor/vendor.h"
+#include "rules/window/plan.h"
+
+enum { DY, DB }; // operands of the entry, and tensors of the sub-call
+
+typedef struct op {
+  sdg_grad_old_t old;
+} op_t;
+
+static cudnnStatus_t bias_run(const sdg_subcall_run_t *run) {
+  const op_t *op = run->op;
+  const struct sdg_args_cudnnConvolutionBackwardBias *a = run->call->args;
+  const void *old = op->old == SDG_GRAD_BETA ? a->beta : &run->scalar[0];
+  return sdg_cudnn_get()->cudnnConvolutionBackwardBias(
+      run->handle, a->alpha, run->descriptor[DY], run->data[DY], old,
+      run->descriptor[DB], run->data[DB]);
+}
+
+static sdg_status_t call_add(const sdg_call_t *call, sdg_plan_t *plan, int dy,
+                             const sdg_box_t *box, const sdg_gradsum_t *sum) {
+  op_t *op = malloc(sizeof *op);
+  if (!op)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  op->old = sum->takes_beta ? SDG_GRAD_BETA : SDG_GRAD_CLEAR;
+  sdg_type_t type = call->operand[DY].type;
+  sdg_subcall_t sub = {
+      .fn = bias_run,
+      .tensors = 2,
+      .tensor = {[DY] = {dy, *box, type, NULL},
+                 [DB] =
+                     sdg_subcall_slab(plan, sum->part, call->operand[DB].type)},
+      .scalar = {sdg_scalar(type, 0)},
+      .op = op,
+      .op_destroy = free,
+  };
+  return sdg_subcall_add(plan, &sub);
+}
+
+static const void *beta_of(const sdg_call_t *call) {
+  return sdg_grad_arguments(call).beta;
+}
+
+// `there`: what memory holds of dy; `own`: what of it is this rank's.
+static sdg_status_t plan_fill(const sdg_call_t *call, sdg_plan_t *plan,
+                              sdg_axes_t axes, const sdg_box_t *there,
+                              const sdg_box_t *own) {
+  sdg_gradsum_t sum;
+  int dy;
+  SDG_TRY(sdg_subcalls_open(plan, call));
+  SDG_TRY(sdg_plan_operand(plan, call, DY, there, &dy));
+  SDG_TRY(sdg_gradsum_open(plan, call, DB, axes, beta_of, &sum));
+  if (sdg_box_empty(own))
+    SDG_TRY(sdg_gradsum_nothing(plan, call, &sum));
+  else
+    SDG_TRY(call_add(call, plan, dy, own, &sum));
+  return sdg_gradsum_close(plan, call, &sum);
+}
+
+static sdg_status_t plan_make(const sdg_call_t *call, sdg_axes_t axes,
+                              const sdg_box_t *there, const sdg_box_t *own,
+                              sdg_plan_t **out_plan) {
+  sdg_plan_t *plan = sdg_plan_create("sum");
+  if (!plan)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  plan->why = "the rank's part is of its own piece alone; the parts are summed";
+  sdg_status_t status = plan_fill(call, plan, axes, there, own);
+  if (status == SDG_OK)
+    *out_plan = plan;
+  else
+    sdg_plan_destroy(plan);
+  return status;
+}
+
+static sdg_status_t call_check(const sdg_call_t *call,
+                               const sdg_tagging_t *tagging) {
+  if (call->operands != 2)
+    return sdg_fail(SDG_E_ARGUMENT, "%s: a descriptor is NULL",
+                    call->entry_name);
+  if (tagging->placement[DY].split[1].axes)
+    return sdg_fail(SDG_E_SPLIT_DIMENSION, "C of %s", call->entry_name);
+  return SDG_OK;
+}
+
+sdg_status_t sdg_bgrad_plan(const sdg_call_t *call,
+                            const sdg_tagging_t *tagging,
+                            sdg_plan_t **out_plan) {
+  SDG_TRY(call_check(call, tagging));
+  if (!tagging->sum_axes)
+    return sdg_window_plan_literal(0, out_plan);
+  SDG_TRY(sdg_tagging_sure(call, tagging));
+  sdg_box_t own =
+      sdg_placement_box(&tagging->placement[DY], tagging->mesh, tagging->rank);
+  return plan_make(call, tagging->sum_axes, &own, &own, out_plan);
+}
+
+static sdg_box_t extents_box(const sdg_operand_t *operand) {
+  sdg_box_t box = {.dims = operand->dims};
+  for (int d = 0; d < operand->dims; d++)
+    box.dim[d].hi = operand->extent[d];
+  return box;
+}
+
+static sdg_status_t share_fill(sdg_share_t *share, const sdg_call_t *call,
+                               const sdg_tagging_t *tagging) {
+  sdg_box_t *rows;
+  SDG_TRY(sdg_gradsum_share(share, call, DB, beta_of(call)));
+  SDG_TRY(sdg_share_reads(share, DY, &rows));
+  for (int r = 0; r < share->ranks; r++)
+    rows[r] = sdg_placement_box(&tagging->placement[DY], tagging->mesh, r);
+  return SDG_OK;
+}
+
+sdg_status_t sdg_bgrad_share(const sdg_call_t *call,
+                             const sdg_tagging_t *tagging,
+                             sdg_plan_t **out_plan) {
+  const sdg_operand_t *dy = &call->operand[DY], *db = &call->operand[DB];
+  const sdg_placement_t *placement = &tagging->placement[DY];
+  *out_plan = NULL;
+  // What is not to be shared each rank does, and what is wrong the real
+  // function says.
+  if (call->operands != 2 || !dy->data || !db->data || dy->elem_bytes == 0 ||
+      db->elem_bytes == 0 || db->dims != dy->dims ||
+      placement->dims != dy->dims || placement->split[1].axes)
+    return SDG_OK;
+  sdg_share_t *share = sdg_share_create(sdg_mesh_ranks(tagging->mesh));
+  if (!share)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  sdg_box_t there = extents_box(dy);
+  sdg_box_t own = sdg_placement_box(placement, tagging->mesh, tagging->rank);
+  sdg_status_t status;
+  SDG_TRY_GOTO(share_fill(share, call, tagging), fail);
+  SDG_TRY_GOTO(plan_make(call, tagging->sum_axes, &there, &own, out_plan),
+               fail);
+  (*out_plan)->share = share;
+  return SDG_OK;
+fail:
+  sdg_share_destroy(share);
+  return status;
+}

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+// The geometry of one gradient of a convolution's data on split tensors.
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules/conv/gradient.h"
+#include "rules/place/tagging.h"
+#include "rules/window/back.h"
+#include "src/geometry/ring.h"
+
+// Extents of dx from which the convolution makes this many rows of dy:
+// [lo, hi).
+static sdg_range_t extents_for(const sdg_window_t *w, int64_t y_extent) {
+  int64_t least = (y_extent - 1) * w->stride + sdg_window_span(w) - 2 * w->pad;
+  return (sdg_range_t){least < 1 ? 1 : least, least + w->stride};
+}
+
+// Many extents of dx have the same extent of dy, so that it is the program
+// that says which one it is.
+static sdg_status_t extents_check(const sdg_conv_t *conv,
+                                  const sdg_call_t *call,
+                                  const sdg_tagging_t *tagging) {
+  const sdg_placement_t *x = &tagging->placement[conv->x];
+  const sdg_placement_t *y = &tagging->placement[conv->y];
+  const char *names[SDG_DIMS_MAX];
+  sdg_tagging_names(call->family, x->dims, names);
+  if (y->dims != x->dims)
+    return sdg_fail(SDG_E_ARGUMENT, "%s: dy of %d dimensions, dx of %d",
+                    call->entry_name, y->dims, x->dims);
+  for (int d = 2; d < x->dims; d++) {
+    const sdg_window_t *w = &conv->spec.window[d];
+    int64_t is = sdg_placement_extent(x, d), of = sdg_placement_extent(y, d);
+    sdg_range_t may = extents_for(w, of);
+    if (is >= may.lo && is < may.hi)
+      continue;
+    char is_text[256], of_text[256], part_text[256];
+    sdg_part_t part;
+    SDG_TRY(sdg_window_part_adjoint(w, &y->part[d], may.lo, &part));
+    sdg_part_format(&x->part[d], is_text, sizeof is_text);
+    sdg_part_format(&y->part[d], of_text, sizeof of_text);
+    sdg_part_format(&part, part_text, sizeof part_text);
+    sdg_part_fini(&part);
+    return sdg_fail(SDG_E_OUTPUT_EXTENT,
+                    "%s of dx of %s is %s = %lld over the ranks; dy, %s = "
+                    "%lld, is what the convolution makes of %lld to %lld, for "
+                    "example %s",
+                    names[d], call->entry_name, is_text, (long long)is, of_text,
+                    (long long)of, (long long)may.lo, (long long)may.hi - 1,
+                    part_text);
+  }
+  return SDG_OK;
+}
+
+// What `rank` of the job needs of dy for an image of its rows, channels
+// included.
+static sdg_box_t need_of(const sdg_dgrad_t *g, const sdg_tagging_t *tagging,
+                         const sdg_dgrad_image_t *image, int rank) {
+  const sdg_window_op_t *op = &g->conv.op;
+  sdg_window_dim_t dim[SDG_DIMS_MAX];
+  sdg_window_op_own(op, tagging, &g->conv.spec, rank, dim);
+  sdg_box_t x = {.dims = op->dims};
+  for (int d = 0; d < op->dims; d++)
+    x.dim[d] = dim[d].x;
+  sdg_box_t need = sdg_window_back_need(op->dims, dim, &x, image->at);
+  if (!sdg_box_empty(&need))
+    need.dim[1] = (sdg_range_t){0, sdg_placement_extent(&op->y_placement, 1)};
+  return need;
+}
+
+sdg_box_t sdg_dgrad_need(const sdg_dgrad_t *dgrad, const sdg_tagging_t *tagging,
+                         int rank) {
+  int64_t extent[SDG_DIMS_MAX];
+  sdg_box_t need = {.dims = dgrad->conv.op.dims};
+  for (int d = 0; d < need.dims; d++)
+    extent[d] = sdg_placement_extent(&dgrad->conv.op.y_placement, d);
+  for (int i = 0; i < dgrad->images; i++) {
+    sdg_box_t of = need_of(dgrad, tagging, &dgrad->image[i], rank);
+    need = sdg_ring_hull(&need, &of, extent);
+  }
+  return need;
+}
+
+int64_t sdg_dgrad_halo(const sdg_dgrad_t *dgrad, const sdg_tagging_t *tagging) {
+  int64_t count = 0;
+  for (int i = 0; i < dgrad->images; i++)
+    for (int r = 0; r < tagging->ranks; r++) {
+      int rank = tagging->rank_list[r];
+      sdg_box_t owned =
+          sdg_placement_box(&dgrad->conv.op.y_placement, tagging->mesh, rank);
+      sdg_box_t need = need_of(dgrad, tagging, &dgrad->image[i], rank);
+      sdg_box_t has = sdg_box_intersect(&need, &owned);
+      count += sdg_box_count(&need) - sdg_box_count(&has);
+    }
+  return count;
+}
+
+static sdg_status_t image_fill(sdg_dgrad_t *g, const sdg_tagging_t *tagging,
+                               sdg_dgrad_image_t *image) {
+  if (g->conv.op.whole) { // dy is there where it is needed
+    sdg_box_t own = need_of(g, tagging, image, tagging->rank);
+    return sdg_transfer_plan(&g->conv.op.y_box, &own, 1, 0, NULL,
+                             &image->transfer);
+  }
+  size_t ranks = (size_t)tagging->ranks;
+  sdg_box_t *owned = calloc(2 * ranks, sizeof *owned);
+  if (!owned)
+    return sdg_fail(SDG_E_NO_MEMORY, "boxes of %d ranks", tagging->ranks);
+  sdg_box_t *need = owned + ranks;
+  for (int r = 0; r < tagging->ranks; r++) {
+    int rank = tagging->rank_list[r];
+    owned[r] = sdg_placement_box(&g->conv.op.y_placement, tagging->mesh, rank);
+    need[r] = need_of(g, tagging, image, rank);
+    g->communicates |= !sdg_box_contains(&owned[r], &need[r]);
+  }
+  sdg_status_t status = sdg_transfer_plan(owned, need, tagging->ranks,
+                                          tagging->me, NULL, &image->transfer);
+  free(owned);
+  return status;
+}
+
+// Images of the domain in one dimension, the domain itself among them even if
+// no output sees it.
+static sdg_range_t images_of(const sdg_window_dim_t *dim) {
+  sdg_range_t images = {0, 1};
+  if (dim->wrap)
+    images = sdg_window_images(&dim->window, dim->x_extent, dim->y_extent);
+  return (sdg_range_t){images.lo > 0 ? 0 : images.lo,
+                       images.hi < 1 ? 1 : images.hi};
+}
+
+// The images of the domain in all dimensions, the domain itself first.
+static sdg_status_t images_fill(sdg_dgrad_t *g, const sdg_tagging_t *tagging) {
+  const sdg_window_op_t *op = &g->conv.op;
+  sdg_box_t all = {.dims = op->dims};
+  for (int d = 0; d < op->dims; d++)
+    all.dim[d] = images_of(&op->dim[d]);
+  int64_t count = sdg_box_count(&all);
+  g->image = calloc((size_t)count, sizeof *g->image);
+  if (!g->image)
+    return sdg_fail(SDG_E_NO_MEMORY, "%lld images of a domain",
+                    (long long)count);
+  int64_t at[SDG_DIMS_MAX];
+  for (int d = 0; d < op->dims; d++)
+    at[d] = all.dim[d].lo;
+  g->images = 1;
+  for (int64_t i = 0; i < count; i++) {
+    bool itself = true;
+    for (int d = 0; d < op->dims; d++)
+      itself &= at[d] == 0;
+    if (!itself)
+      memcpy(g->image[g->images++].at, at, sizeof at);
+    for (int d = op->dims - 1; d >= 0 && ++at[d] == all.dim[d].hi; d--)
+      at[d] = all.dim[d].lo;
+  }
+  for (int i = 0; i < g->images; i++)
+    SDG_TRY(image_fill(g, tagging, &g->image[i]));
+  return SDG_OK;
+}
+
+sdg_status_t sdg_dgrad_init(const sdg_call_t *call,
+                            const sdg_tagging_t *tagging, sdg_dgrad_t *out) {
+  memset(out, 0, sizeof *out);
+  SDG_TRY(sdg_conv_read(call, &out->conv));
+  SDG_TRY(extents_check(&out->conv, call, tagging));
+  SDG_TRY(sdg_conv_init(call, tagging, &out->conv));
+  sdg_status_t status = images_fill(out, tagging);
+  if (status != SDG_OK)
+    sdg_dgrad_fini(out);
+  return status;
+}
+
+sdg_status_t sdg_dgrad_init_whole(const sdg_call_t *call,
+                                  const sdg_tagging_t *tagging,
+                                  sdg_dgrad_t *out, bool *out_can) {
+  memset(out, 0, sizeof *out);
+  SDG_TRY(sdg_conv_init_whole(call, tagging, &out->conv, out_can));
+  if (!*out_can)
+    return SDG_OK;
+  sdg_status_t status = images_fill(out, tagging);
+  if (status != SDG_OK)
+    sdg_dgrad_fini(out);
+  return status;
+}
+
+void sdg_dgrad_fini(sdg_dgrad_t *dgrad) {
+  for (int i = 0; i < dgrad->images; i++)
+    sdg_transfer_fini(&dgrad->image[i].transfer);
+  free(dgrad->image);
+  sdg_conv_fini(&dgrad->conv);
+}
+
+// ---- pieces ----------------------------------------------------------------
+
+sdg_box_t sdg_dgrad_owned(const sdg_dgrad_t *dgrad) {
+  const sdg_window_op_t *op = &dgrad->conv.op;
+  sdg_box_t owned = {.dims = op->dims};
+  for (int d = 0; d < op->dims; d++)
+    owned.dim[d] = op->dim[d].x;
+  owned.dim[1] = op->x_box.dim[1];
+  return owned;
+}
+
+// One dimension of what is made in place of tensors that are there in full.
+static sdg_window_cut_t whole_cut(sdg_window_dim_t dim, sdg_range_t *out_keep) {
+  *out_keep = dim.x = sdg_window_back_inner(&dim);
+  return dim.x.lo < dim.x.hi ? sdg_window_back_cut(&dim)
+                             : (sdg_window_cut_t){.pad = 0};
+}
+
+static sdg_window_cut_t shard_cut(const sdg_window_dim_t *dim, bool padded,
+                                  sdg_range_t *out_keep, bool *io_bare) {
+  sdg_window_view_t view = sdg_window_view(dim);
+  sdg_window_cut_t bare;
+  *out_keep = sdg_window_back_right(dim, &view);
+  if (!padded && sdg_window_back_bare(dim, &view, *out_keep, &bare)) {
+    *io_bare = true;
+    return bare;
+  }
+  return (sdg_window_cut_t){view.x, view.y, dim->window.pad};
+}
+
+sdg_window_piece_t sdg_dgrad_view(const sdg_dgrad_t *dgrad) {
+  const sdg_window_op_t *op = &dgrad->conv.op;
+  sdg_window_piece_t piece = {
+      .x.dims = op->dims, .y.dims = op->dims, .keep.dims = op->dims};
+  for (int d = 0; d < op->dims; d++) {
+    sdg_window_cut_t cut = op->whole
+                               ? whole_cut(op->dim[d], &piece.keep.dim[d])
+                               : shard_cut(&op->dim[d], op->padded,
+                                           &piece.keep.dim[d], &piece.bare);
+    piece.x.dim[d] = cut.x;
+    piece.y.dim[d] = cut.y;
+    piece.pad[d] = (int)cut.pad;
+  }
+  piece.x.dim[1] = piece.keep.dim[1] = op->x_box.dim[1];
+  piece.y.dim[1] = op->y_box.dim[1];
+  return piece;
+}
+
+void sdg_dgrad_settle(const sdg_call_t *call, sdg_dgrad_t *dgrad) {
+  sdg_grad_arguments_t a = sdg_grad_arguments(call);
+  sdg_window_piece_t view = sdg_dgrad_view(dgrad);
+  sdg_conv_view_settle(call, &dgrad->conv, &view, a.w_desc, a.algo);
+}
+
+bool sdg_dgrad_extends(const sdg_dgrad_t *dgrad, sdg_strategy_t strategy) {
+  sdg_window_piece_t view = sdg_dgrad_view(dgrad);
+  return strategy == SDG_STRATEGY_EXTEND || sdg_box_empty(&view.keep);
+}
+
+bool sdg_dgrad_is_literal(const sdg_dgrad_t *dgrad) {
+  const sdg_window_op_t *op = &dgrad->conv.op;
+  sdg_window_piece_t view = sdg_dgrad_view(dgrad);
+  for (int i = 0; i < dgrad->images; i++)
+    if (dgrad->image[i].transfer.sends || dgrad->image[i].transfer.recvs)
+      return false;
+  return !view.bare && sdg_box_equal(&view.keep, &op->x_box) &&
+         sdg_box_equal(&view.x, &op->x_box) &&
+         sdg_box_equal(&view.y, &op->y_box);
+}
+
+int sdg_dgrad_strips(const sdg_dgrad_t *dgrad, bool extend, sdg_box_t *out) {
+  const sdg_window_op_t *op = &dgrad->conv.op;
+  sdg_box_t right = {.dims = op->dims}, owned = sdg_dgrad_owned(dgrad);
+  if (!extend)
+    right = sdg_dgrad_view(dgrad).keep;
+  return sdg_box_subtract(&owned, &right, out);
+}
+
+// How wanted rows are made of rows of dy inside the domain: rows of zeros in
+// place of what is not there would make NaN of infinite weights. With more rows
+// than are wanted, which may come out wrong.
+static sdg_window_cut_t inside_cut(const sdg_window_dim_t *dim,
+                                   sdg_range_t want) {
+  sdg_window_dim_t of = *dim;
+  of.x = want;
+  return sdg_window_back_cut(&of);
+}
+
+// How an image's sub-call makes the wanted rows, in one dimension; out->x are
+// rows of the domain itself.
+static sdg_window_cut_t cut_made(const sdg_window_dim_t *dim, sdg_range_t want,
+                                 int64_t image) {
+  // Where a strip takes in all of a dimension, the op's own padding does what
+  // rows of zeros would.
+  if (!dim->wrap && want.lo == 0 && want.hi == dim->x_extent)
+    return (sdg_window_cut_t){want, {0, dim->y_extent}, dim->window.pad};
+  sdg_range_t images = images_of(dim), rows = want;
+  if (!sdg_window_back_rows(&dim->window, want, dim->x_extent, images, &rows)) {
+    images = (sdg_range_t){image, image + 1};
+    (void)sdg_window_back_rows(&dim->window, want, dim->x_extent, images,
+                               &rows);
+  }
+  int64_t shift = image * dim->x_extent;
+  sdg_window_cut_t cut = sdg_window_back_strip(
+      &dim->window, (sdg_range_t){rows.lo + shift, rows.hi + shift});
+  bool outside = cut.y.lo < 0 || cut.y.hi > dim->y_extent;
+  if (outside && !dim->wrap)
+    return inside_cut(dim, want);
+  sdg_range_t in_image = {want.lo + shift, want.hi + shift};
+  sdg_window_cut_t seen;
+  // The first image has every row, also those that no output sees there.
+  if (outside && sdg_window_back_seen(dim, in_image, &seen) &&
+      (image != 0 || (seen.x.lo <= want.lo && seen.x.hi >= want.hi)))
+    cut = seen;
+  else
+    cut.x = (sdg_range_t){rows.lo + shift, rows.hi + shift};
+  cut.x.lo -= shift;
+  cut.x.hi -= shift;
+  return cut;
+}
+
+bool sdg_dgrad_piece(const sdg_dgrad_t *dgrad, const sdg_box_t *want, int index,
+                     sdg_window_piece_t *out) {
+  const sdg_window_op_t *op = &dgrad->conv.op;
+  const int64_t *at = dgrad->image[index].at;
+  sdg_box_t rows = *want;
+  rows.dim[1] = (sdg_range_t){0, 1}; // the placeholder
+  sdg_box_t need = sdg_window_back_need(op->dims, op->dim, &rows, at);
+  if (index > 0 && sdg_box_empty(&need))
+    return false;
+  *out = (sdg_window_piece_t){.x.dims = op->dims, .y.dims = op->dims};
+  for (int d = 0; d < op->dims; d++) {
+    sdg_window_cut_t cut = cut_made(&op->dim[d], rows.dim[d], at[d]);
+    out->x.dim[d] = cut.x;
+    out->y.dim[d] = cut.y;
+    out->pad[d] = (int)cut.pad;
+  }
+  out->x.dim[1] = op->x_box.dim[1];
+  out->y.dim[1] = op->y_box.dim[1];
+  return true;
+}
+
+sdg_box_t sdg_dgrad_made(const sdg_dgrad_t *dgrad, const sdg_box_t *want) {
+  sdg_window_piece_t piece;
+  (void)sdg_dgrad_piece(dgrad, want, 0, &piece);
+  return piece.x;
+}

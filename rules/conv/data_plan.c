@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lays out the steps of a gradient of the data: messages, the call in place,
+// strips that overwrite.
+#include <stdlib.h>
+
+#include "rules/conv/adjoint.h"
+#include "rules/conv/gradient.h"
+#include "rules/kit/assemble.h"
+#include "rules/place/tagging.h"
+#include "rules/window/plan.h"
+
+// A strip's sub-call: one image of it.
+typedef struct part {
+  int image, strip;
+  sdg_window_piece_t piece;
+  int y; // slab of what is assembled of dy
+  int x; // slab of rows that are added to the strip's; -1: it makes those
+} part_t;
+
+typedef struct strip {
+  sdg_box_t want;
+  int x;      // slab that the sub-calls write
+  bool apart; // x is a copy that overwrites
+} strip_t;
+
+// A plan being made.
+typedef struct maker {
+  const sdg_call_t *call;
+  const sdg_dgrad_t *dgrad;
+  sdg_plan_t *plan;
+  bool reads_old;
+  bool apart;           // messages do not arrive in what is assembled
+  sdg_copy_kind_t copy; // of what is assembled
+  int x, y;             // slabs of the program's tensors
+  strip_t strip[2 * SDG_DIMS_MAX];
+  int strips;
+  part_t *part; // in the order of strips, then of images
+  int parts;
+  int **message; // per image, the slab of each received message; -1: in place
+  int refusal;   // the vendor's, of a piece
+} maker_t;
+
+// On the program's own tensors.
+static sdg_status_t piece_call(maker_t *m, const sdg_window_piece_t *piece) {
+  const sdg_grad_slabs_t slabs = {.x = m->x, .y = m->y};
+  return sdg_grad_add(&m->dgrad->conv, m->call, m->plan, piece, &slabs,
+                      SDG_GRAD_BETA, &m->refusal);
+}
+
+static sdg_status_t strip_open(maker_t *m, int s) {
+  strip_t *strip = &m->strip[s];
+  sdg_box_t made = sdg_dgrad_made(m->dgrad, &strip->want);
+  const sdg_box_t *owned = &m->dgrad->conv.op.x_box;
+  strip->apart =
+      !sdg_box_equal(&made, owned) || !sdg_box_equal(&strip->want, owned);
+  strip->x = m->x;
+  if (strip->apart)
+    SDG_TRY(sdg_plan_scratch(m->plan, &made, m->x, &strip->x));
+  for (int i = 0; i < m->dgrad->images; i++) {
+    part_t *part = &m->part[m->parts];
+    *part = (part_t){.image = i, .strip = s};
+    if (!sdg_dgrad_piece(m->dgrad, &strip->want, i, &part->piece))
+      continue;
+    m->parts++;
+    part->x = -1;
+    SDG_TRY(sdg_plan_scratch(m->plan, &part->piece.y, m->y, &part->y));
+    if (!sdg_box_equal(&part->piece.x, &made))
+      SDG_TRY(sdg_plan_scratch(m->plan, &part->piece.x, m->x, &part->x));
+  }
+  return SDG_OK;
+}
+
+// An image's messages go to the strips that it is added to.
+static sdg_status_t messages_add(maker_t *m, int image) {
+  int into[2 * SDG_DIMS_MAX], intos = 0;
+  for (int i = 0; !m->apart && i < m->parts; i++)
+    if (m->part[i].image == image)
+      into[intos++] = m->part[i].y;
+  return sdg_plan_messages(m->plan, &m->dgrad->image[image].transfer, m->y,
+                           into, intos, m->message[image]);
+}
+
+// Old values of rows that the call in place is going to overwrite.
+static sdg_status_t strip_save(maker_t *m, const strip_t *strip) {
+  if (!strip->apart || !m->reads_old)
+    return SDG_OK;
+  return sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->x, strip->x, NULL, NULL,
+                       SDG_COPY_STRIP);
+}
+
+// Rows of dy that this rank has; zeros outside the domain.
+static sdg_status_t part_own(maker_t *m, const part_t *part) {
+  const sdg_window_op_t *op = &m->dgrad->conv.op;
+  const sdg_transfer_t *transfer = &m->dgrad->image[part->image].transfer;
+  sdg_box_t domain = part->piece.y;
+  for (int d = 0; d < op->dims; d++)
+    if (d != 1)
+      domain.dim[d] = (sdg_range_t){0, op->dim[d].y_extent};
+  return sdg_assemble_own(m->plan, transfer, &domain, m->y, part->y, m->copy);
+}
+
+// Rows of another image, in slabs of their own: engines need not take a range
+// of a tensor.
+static sdg_status_t part_add(maker_t *m, const part_t *part) {
+  int strip = m->strip[part->strip].x;
+  sdg_type_t type = m->call->operand[m->dgrad->conv.x].type;
+  sdg_box_t common =
+      sdg_box_intersect(&part->piece.x, &m->plan->slab[strip].box);
+  if (sdg_box_empty(&common))
+    return SDG_OK;
+  sdg_subcall_tensor_t from = {.slab = part->x, .box = common, .type = type};
+  sdg_subcall_tensor_t to = {.slab = strip, .box = common, .type = type};
+  return sdg_subcall_transform(m->plan, 1, &from, 1, &to);
+}
+
+static sdg_status_t part_finish(maker_t *m, const part_t *part) {
+  const sdg_transfer_t *transfer = &m->dgrad->image[part->image].transfer;
+  bool own = part->x >= 0;
+  SDG_TRY(sdg_assemble_received(m->plan, transfer, m->message[part->image],
+                                part->y));
+  const sdg_grad_slabs_t slabs = {.x = own ? part->x : m->strip[part->strip].x,
+                                  .y = part->y};
+  SDG_TRY(sdg_grad_add(&m->dgrad->conv, m->call, m->plan, &part->piece, &slabs,
+                       own                ? SDG_GRAD_CLEAR
+                       : part->image == 0 ? SDG_GRAD_BETA
+                                          : SDG_GRAD_ADD,
+                       &m->refusal));
+  return own ? part_add(m, part) : SDG_OK;
+}
+
+static sdg_status_t strip_finish(maker_t *m, int s) {
+  const strip_t *strip = &m->strip[s];
+  for (int i = 0; i < m->parts; i++)
+    if (m->part[i].strip == s)
+      SDG_TRY(part_finish(m, &m->part[i]));
+  if (!strip->apart)
+    return SDG_OK;
+  return sdg_plan_copy(m->plan, SDG_LANE_MAIN, strip->x, m->x, NULL,
+                       &strip->want, SDG_COPY_STRIP);
+}
+
+// The steps, in this order: messages leave; what can be computed in place is,
+// while they travel; strips are assembled from own rows, then from messages;
+// their rows overwrite.
+static sdg_status_t steps_make(maker_t *m, bool extend) {
+  sdg_box_t want[2 * SDG_DIMS_MAX];
+  m->strips = sdg_dgrad_strips(m->dgrad, extend, want);
+  for (int s = 0; s < m->strips; s++) {
+    m->strip[s].want = want[s];
+    SDG_TRY(strip_open(m, s));
+  }
+  for (int i = 0; i < m->dgrad->images; i++)
+    SDG_TRY(messages_add(m, i));
+  SDG_TRY(sdg_plan_exchange(m->plan));
+  for (int s = 0; s < m->strips; s++)
+    SDG_TRY(strip_save(m, &m->strip[s]));
+  if (!extend) {
+    sdg_window_piece_t view = sdg_dgrad_view(m->dgrad);
+    SDG_TRY(piece_call(m, &view));
+  }
+  for (int i = 0; i < m->parts; i++)
+    SDG_TRY(part_own(m, &m->part[i]));
+  SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));
+  for (int s = 0; s < m->strips; s++)
+    SDG_TRY(strip_finish(m, s));
+  return SDG_OK;
+}
+
+static sdg_status_t maker_open(maker_t *m) {
+  const sdg_dgrad_t *g = m->dgrad;
+  size_t images = (size_t)g->images;
+  m->part = calloc(images * 2 * SDG_DIMS_MAX + 1, sizeof *m->part);
+  m->message = calloc(images, sizeof *m->message);
+  if (!m->plan || !m->part || !m->message)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  for (size_t i = 0; i < images; i++) {
+    m->message[i] =
+        calloc((size_t)g->image[i].transfer.recvs + 1, sizeof **m->message);
+    if (!m->message[i])
+      return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  }
+  SDG_TRY(
+      sdg_plan_operand(m->plan, m->call, g->conv.x, &g->conv.op.x_box, &m->x));
+  SDG_TRY(
+      sdg_plan_operand(m->plan, m->call, g->conv.y, &g->conv.op.y_box, &m->y));
+  return sdg_subcalls_open(m->plan, m->call);
+}
+
+// *out_refusal: the vendor's status where its library does not take a piece;
+// the only failure that is not reported.
+static sdg_status_t plan_make(const sdg_call_t *call, const sdg_dgrad_t *dgrad,
+                              const sdg_section_t *section, sdg_axes_t axes,
+                              bool extend, sdg_plan_t **out_plan,
+                              int *out_refusal) {
+  maker_t maker = {
+      .call = call,
+      .dgrad = dgrad,
+      .plan = sdg_plan_create(extend                 ? "extend"
+                              : dgrad->conv.op.whole ? "window"
+                                                     : "repair"),
+      .reads_old = !sdg_grad_is_zero(call, sdg_grad_arguments(call).beta),
+      // What messages arrive in is kept where they come early.
+      .apart = extend && section->keeps_dy,
+      .copy = extend ? SDG_COPY_ACTIVATION : SDG_COPY_STRIP,
+  };
+  if (maker.plan)
+    maker.plan->axes = axes;
+  sdg_status_t status = maker_open(&maker);
+  if (status == SDG_OK)
+    status = steps_make(&maker, extend);
+  for (int i = 0; maker.message && i < dgrad->images; i++)
+    free(maker.message[i]);
+  free(maker.message);
+  free(maker.part);
+  *out_refusal = maker.refusal;
+  if (status == SDG_OK)
+    *out_plan = maker.plan;
+  else
+    sdg_plan_destroy(maker.plan);
+  return status;
+}
+
+static sdg_status_t strategies_try(const sdg_call_t *call,
+                                   const sdg_tagging_t *tagging,
+                                   const sdg_dgrad_t *dgrad,
+                                   sdg_plan_t **out_plan) {
+  const sdg_section_t *section = tagging->section;
+  sdg_axes_t axes = dgrad->communicates ? tagging->axes : 0;
+  sdg_strategy_t strategy = section->strategy;
+  const char *why;
+  if (sdg_adjoint_chosen(call, tagging, dgrad, &why))
+    return sdg_adjoint_plan(call, tagging, dgrad, why, out_plan);
+  if (strategy != SDG_STRATEGY_EXTEND && sdg_dgrad_is_literal(dgrad) &&
+      !sdg_grad_refused_own(call))
+    return sdg_window_plan_literal(axes, out_plan);
+  bool extend = sdg_dgrad_extends(dgrad, strategy);
+  int refusal;
+  sdg_status_t status =
+      plan_make(call, dgrad, section, axes, extend, out_plan, &refusal);
+  if (refusal && !extend && strategy == SDG_STRATEGY_AUTO)
+    status = plan_make(call, dgrad, section, axes, true, out_plan, &refusal);
+  return refusal ? sdg_grad_refused(call, refusal) : status;
+}
+
+sdg_status_t sdg_dgrad_plan(const sdg_call_t *call,
+                            const sdg_tagging_t *tagging,
+                            sdg_plan_t **out_plan) {
+  sdg_dgrad_t dgrad;
+  SDG_TRY(sdg_dgrad_init(call, tagging, &dgrad));
+  sdg_dgrad_settle(call, &dgrad);
+  int refusal = sdg_conv_refusal(call, &dgrad.conv, tagging,
+                                 sdg_grad_arguments(call).algo);
+  sdg_status_t status = sdg_conv_looks_around(&dgrad.conv)
+                            ? sdg_tagging_sure(call, tagging)
+                            : SDG_OK;
+  if (status == SDG_OK)
+    status = refusal ? sdg_conv_plan_refused(refusal, out_plan)
+                     : strategies_try(call, tagging, &dgrad, out_plan);
+  sdg_dgrad_fini(&dgrad);
+  return status;
+}
+
+// ---- the whole view --------------------------------------------------------
+
+static sdg_status_t whole_plan(const sdg_call_t *call, const sdg_dgrad_t *dgrad,
+                               const sdg_section_t *section,
+                               sdg_plan_t **out_plan) {
+  sdg_box_t owned = sdg_dgrad_owned(dgrad);
+  if (sdg_box_empty(&owned)) { // nothing to do here
+    *out_plan = sdg_plan_create("window");
+    return *out_plan ? SDG_OK : sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  }
+  bool extend = sdg_dgrad_extends(dgrad, section->strategy);
+  int refusal;
+  sdg_status_t status =
+      plan_make(call, dgrad, section, 0, extend, out_plan, &refusal);
+  // This rank's own affair: what it reads and writes is the same.
+  if (refusal && !extend)
+    status = plan_make(call, dgrad, section, 0, true, out_plan, &refusal);
+  return refusal ? sdg_grad_refused(call, refusal) : status;
+}
+
+// What each rank of the job reads: its need of dy, or what it owns of that
+// where others' rows of dx are sent; and where old values count those of its
+// own rows.
+static sdg_status_t share_fill(sdg_share_t *share, const sdg_call_t *call,
+                               const sdg_dgrad_t *dgrad,
+                               const sdg_tagging_t *tagging, bool adjoint) {
+  const sdg_conv_t *conv = &dgrad->conv;
+  const sdg_placement_t *x = &tagging->placement[conv->x];
+  sdg_box_t *need, *old;
+  share->around = sdg_window_op_wraps(&conv->op);
+  SDG_TRY(sdg_share_output(share, conv->x, x));
+  SDG_TRY(sdg_share_reads(share, conv->y, &need));
+  for (int r = 0; r < share->ranks; r++)
+    need[r] = adjoint
+                  ? sdg_placement_box(&conv->op.y_placement, tagging->mesh, r)
+                  : sdg_dgrad_need(dgrad, tagging, r);
+  if (sdg_grad_is_zero(call, sdg_grad_arguments(call).beta))
+    return SDG_OK;
+  SDG_TRY(sdg_share_reads(share, conv->x, &old));
+  for (int r = 0; r < share->ranks; r++)
+    old[r] = sdg_placement_box(x, tagging->mesh, r);
+  return SDG_OK;
+}
+
+// `tagging` places dx, too.
+static sdg_status_t placed_share(const sdg_call_t *call,
+                                 const sdg_tagging_t *tagging,
+                                 sdg_plan_t **out_plan) {
+  sdg_dgrad_t dgrad;
+  bool can;
+  SDG_TRY(sdg_dgrad_init_whole(call, tagging, &dgrad, &can));
+  if (!can)
+    return SDG_OK;
+  sdg_status_t status;
+  const char *why;
+  bool adjoint = sdg_adjoint_chosen(call, tagging, &dgrad, &why);
+  sdg_share_t *share = sdg_share_create(sdg_mesh_ranks(tagging->mesh));
+  if (!share) {
+    status = sdg_fail(SDG_E_NO_MEMORY, "a plan");
+    goto done;
+  }
+  SDG_TRY_GOTO(share_fill(share, call, &dgrad, tagging, adjoint), done);
+  SDG_TRY_GOTO(adjoint ? sdg_adjoint_plan(call, tagging, &dgrad, why, out_plan)
+                       : whole_plan(call, &dgrad, tagging->section, out_plan),
+               done);
+  (*out_plan)->share = share;
+  share = NULL;
+done:
+  sdg_share_destroy(share);
+  sdg_dgrad_fini(&dgrad);
+  return status;
+}
+
+// Where the owner of each window is: dx, of dy.
+static sdg_status_t rows_place(const sdg_call_t *call, const sdg_conv_t *conv,
+                               const sdg_tagging_t *tagging,
+                               sdg_placement_t *out) {
+  const sdg_placement_t *y = &tagging->placement[conv->y];
+  const int64_t *extent = call->operand[conv->x].extent;
+  SDG_TRY(sdg_placement_init(y->dims, extent, out));
+  for (int d = 0; d < y->dims; d++) {
+    if (y->split[d].axes == 0)
+      continue;
+    sdg_part_t part;
+    sdg_status_t status = sdg_window_part_adjoint(
+        &conv->spec.window[d], &y->part[d], extent[d], &part);
+    if (status == SDG_OK) {
+      status = sdg_placement_split(out, tagging->mesh, d, &y->split[d], &part);
+      sdg_part_fini(&part);
+    }
+    if (status != SDG_OK) {
+      sdg_placement_fini(out);
+      return status;
+    }
+  }
+  return SDG_OK;
+}
+
+sdg_status_t sdg_dgrad_share(const sdg_call_t *call,
+                             const sdg_tagging_t *tagging,
+                             sdg_plan_t **out_plan) {
+  sdg_conv_t conv;
+  *out_plan = NULL;
+  if (sdg_grad_refused_own(call))
+    return SDG_OK;
+  SDG_TRY(sdg_conv_read(call, &conv));
+  const sdg_placement_t *y = &tagging->placement[conv.y];
+  if (y->dims != call->operand[conv.x].dims || y->split[1].axes)
+    return sdg_window_op_alone(call, tagging, &conv.spec);
+  sdg_tagging_t *placed = malloc(sizeof *placed);
+  if (!placed)
+    return sdg_fail(SDG_E_NO_MEMORY, "a tagging");
+  *placed = *tagging;
+  sdg_status_t status =
+      rows_place(call, &conv, tagging, &placed->placement[conv.x]);
+  if (status == SDG_OK) {
+    status = placed_share(call, placed, out_plan);
+    sdg_placement_fini(&placed->placement[conv.x]);
+  }
+  free(placed);
+  return status;
+}

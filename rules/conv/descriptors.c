@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// The vendor's descriptors and algorithms of a convolution: read, and chosen
+// for sub-calls.
+#include <stdint.h>
+#include <string.h>
+
+#include "rules/conv/rule.h"
+#include "rules/vendor/tensor.h"
+#include "rules/vendor/vendor.h"
+
+static sdg_status_t refused(const char *function, cudnnStatus_t status) {
+  return sdg_fail(SDG_E_VENDOR_CALL, "%s: status %d", function, (int)status);
+}
+
+sdg_status_t sdg_conv_parameters(const void *descriptor,
+                                 sdg_conv_parameters_t *out) {
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  if (!cudnn)
+    return SDG_E_LIBRARY_MISSING;
+  cudnnConvolutionDescriptor_t conv =
+      (cudnnConvolutionDescriptor_t)(uintptr_t)descriptor;
+  // Seven is the most that the vendor's library takes.
+  cudnnStatus_t got = cudnn->cudnnGetConvolutionNdDescriptor(
+      conv, SDG_DIMS_MAX - 2, &out->spatial, out->pad, out->stride,
+      out->dilation, &out->mode, &out->compute);
+  if (got == CUDNN_STATUS_SUCCESS)
+    got = cudnn->cudnnGetConvolutionGroupCount(conv, &out->groups);
+  if (got == CUDNN_STATUS_SUCCESS)
+    got = cudnn->cudnnGetConvolutionMathType(conv, &out->math);
+  if (got != CUDNN_STATUS_SUCCESS)
+    return sdg_fail(SDG_E_ARGUMENT,
+                    "a convolution descriptor cannot be read: status %d",
+                    (int)got);
+  return SDG_OK;
+}
+
+static sdg_status_t conv_set(const sdg_cudnn_t *cudnn,
+                             cudnnConvolutionDescriptor_t descriptor,
+                             const sdg_conv_parameters_t *p, const int *pad) {
+  cudnnStatus_t got = cudnn->cudnnSetConvolutionNdDescriptor(
+      descriptor, p->spatial, pad, p->stride, p->dilation, p->mode, p->compute);
+  if (got == CUDNN_STATUS_SUCCESS)
+    got = cudnn->cudnnSetConvolutionGroupCount(descriptor, p->groups);
+  if (got == CUDNN_STATUS_SUCCESS)
+    got = cudnn->cudnnSetConvolutionMathType(descriptor, p->math);
+  return got == CUDNN_STATUS_SUCCESS
+             ? SDG_OK
+             : refused("cudnnSetConvolutionNdDescriptor", got);
+}
+
+sdg_status_t sdg_conv_describe(const sdg_conv_t *conv, const sdg_call_t *call,
+                               const sdg_window_piece_t *piece,
+                               const int64_t *x_stride, const int64_t *y_stride,
+                               const int64_t *z_stride,
+                               sdg_conv_descriptors_t *out) {
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  if (!cudnn)
+    return SDG_E_LIBRARY_MISSING;
+  memset(out, 0, sizeof *out);
+  // The output's type: BiasActivationForward and mixed types differ from x.
+  int x_type = call->operand[conv->x].type;
+  int y_type = conv->y >= 0 ? call->operand[conv->y].type : x_type;
+  sdg_status_t status = SDG_OK;
+  if (cudnn->cudnnCreateTensorDescriptor(&out->x) != CUDNN_STATUS_SUCCESS ||
+      cudnn->cudnnCreateTensorDescriptor(&out->y) != CUDNN_STATUS_SUCCESS ||
+      cudnn->cudnnCreateConvolutionDescriptor(&out->conv) !=
+          CUDNN_STATUS_SUCCESS ||
+      (z_stride &&
+       cudnn->cudnnCreateTensorDescriptor(&out->z) != CUDNN_STATUS_SUCCESS)) {
+    status = sdg_fail(SDG_E_NO_MEMORY, "descriptors of a sub-call");
+    goto fail;
+  }
+  SDG_TRY_GOTO(sdg_tensor_set(out->x, x_type, &piece->x, x_stride), fail);
+  SDG_TRY_GOTO(sdg_tensor_set(out->y, y_type, &piece->y, y_stride), fail);
+  if (z_stride)
+    SDG_TRY_GOTO(sdg_tensor_set(out->z, call->operand[conv->z].type, &piece->y,
+                                z_stride),
+                 fail);
+  SDG_TRY_GOTO(conv_set(cudnn, out->conv, &conv->parameters, piece->pad + 2),
+               fail);
+  return SDG_OK;
+fail:
+  sdg_conv_undescribe(out);
+  return status;
+}
+
+void sdg_conv_undescribe(sdg_conv_descriptors_t *descriptors) {
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  if (!cudnn)
+    return;
+  if (descriptors->x)
+    (void)cudnn->cudnnDestroyTensorDescriptor(descriptors->x);
+  if (descriptors->y)
+    (void)cudnn->cudnnDestroyTensorDescriptor(descriptors->y);
+  if (descriptors->z)
+    (void)cudnn->cudnnDestroyTensorDescriptor(descriptors->z);
+  if (descriptors->conv)
+    (void)cudnn->cudnnDestroyConvolutionDescriptor(descriptors->conv);
+  memset(descriptors, 0, sizeof *descriptors);
+}
+
+cudnnStatus_t sdg_conv_workspace(const sdg_call_t *call,
+                                 const sdg_conv_descriptors_t *d,
+                                 cudnnFilterDescriptor_t w, int algo,
+                                 size_t *out_bytes) {
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  cudnnHandle_t handle = (cudnnHandle_t)(uintptr_t)call->handle;
+  switch (sdg_conv_kind(call)) {
+  case SDG_CONV_DGRAD:
+    return cudnn->cudnnGetConvolutionBackwardDataWorkspaceSize(
+        handle, w, d->y, d->conv, d->x, (cudnnConvolutionBwdDataAlgo_t)algo,
+        out_bytes);
+  case SDG_CONV_WGRAD:
+    return cudnn->cudnnGetConvolutionBackwardFilterWorkspaceSize(
+        handle, d->x, d->y, d->conv, w, (cudnnConvolutionBwdFilterAlgo_t)algo,
+        out_bytes);
+  default:
+    return cudnn->cudnnGetConvolutionForwardWorkspaceSize(
+        handle, d->x, w, d->conv, d->y, (cudnnConvolutionFwdAlgo_t)algo,
+        out_bytes);
+  }
+}
+
+// Rows of a tensor begin at least as many bytes apart as engines load at once.
+static bool aligned(const sdg_operand_t *operand, const sdg_box_t *piece,
+                    const sdg_box_t *own) {
+  enum { LOAD_BYTES = 16 };
+  int64_t offset = 0;
+  for (int d = 0; d < piece->dims; d++)
+    offset += (piece->dim[d].lo - own->dim[d].lo) * operand->stride[d];
+  return offset * operand->elem_bytes % LOAD_BYTES == 0;
+}
+
+void sdg_conv_view_settle(const sdg_call_t *call, sdg_conv_t *conv,
+                          const sdg_window_piece_t *view,
+                          cudnnFilterDescriptor_t w, int algo) {
+  const sdg_operand_t *x = &call->operand[conv->x];
+  sdg_window_op_t *op = &conv->op;
+  sdg_window_piece_t piece = *view;
+  sdg_conv_descriptors_t d;
+  size_t bytes;
+  // A query has no y of its own where it asks for the size.
+  if (!view->bare || conv->y < 0 || sdg_box_empty(&view->x) ||
+      sdg_box_empty(&view->y))
+    return;
+  const sdg_operand_t *y = &call->operand[conv->y];
+  piece.x.dim[1] = op->x_box.dim[1];
+  piece.y.dim[1] = op->y_box.dim[1];
+  op->padded = true;
+  if (!aligned(x, &piece.x, &op->x_box) || !aligned(y, &piece.y, &op->y_box) ||
+      sdg_conv_describe(conv, call, &piece, x->stride, y->stride, NULL, &d) !=
+          SDG_OK)
+    return;
+  op->padded =
+      sdg_conv_workspace(call, &d, w, algo, &bytes) != CUDNN_STATUS_SUCCESS;
+  sdg_conv_undescribe(&d);
+}
+
+cudnnStatus_t sdg_conv_choose(const sdg_call_t *call,
+                              const sdg_conv_descriptors_t *descriptors,
+                              cudnnFilterDescriptor_t w,
+                              cudnnConvolutionFwdAlgo_t wanted,
+                              cudnnConvolutionFwdAlgo_t *out_algo,
+                              size_t *out_workspace_bytes) {
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  cudnnHandle_t handle = (cudnnHandle_t)(uintptr_t)call->handle;
+  *out_algo = wanted;
+  cudnnStatus_t got = sdg_conv_workspace(call, descriptors, w, (int)wanted,
+                                         out_workspace_bytes);
+  if (got == CUDNN_STATUS_SUCCESS)
+    return got;
+  int count = 0;
+  cudnnConvolutionFwdAlgoPerf_t perf;
+  cudnnStatus_t asked = cudnn->cudnnGetConvolutionForwardAlgorithm_v7(
+      handle, descriptors->x, w, descriptors->conv, descriptors->y, 1, &count,
+      &perf);
+  if (asked != CUDNN_STATUS_SUCCESS || count != 1 ||
+      perf.status != CUDNN_STATUS_SUCCESS)
+    return got;
+  *out_algo = perf.algo;
+  *out_workspace_bytes = perf.memory;
+  return CUDNN_STATUS_SUCCESS;
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lays out the steps of a gradient of the filter: messages, the call in place,
+// strips that add, the sum over the ranks.
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules/conv/filter.h"
+#include "rules/kit/assemble.h"
+#include "rules/kit/gradient_sum.h"
+#include "rules/place/tagging.h"
+#include "rules/window/plan.h"
+
+// A strip's slabs.
+typedef struct slabs {
+  int x, y;
+} slabs_t;
+
+// A plan being made.
+typedef struct maker {
+  const sdg_call_t *call;
+  const sdg_conv_t *conv;
+  const sdg_window_piece_t *view; // NULL: everything is assembled
+  sdg_plan_t *plan;
+  sdg_copy_kind_t copy; // of what is assembled
+  int x, y;             // slabs of the program's tensors
+  sdg_wgrad_strip_t *strip;
+  slabs_t *slabs; // of each strip
+  int strips;
+  sdg_gradsum_t sum;
+  bool apart;   // messages do not arrive in what is assembled
+  bool any;     // a sub-call was added
+  int *message; // slab of each received message, -1: in place
+  int refusal;  // the vendor's, of a piece
+} maker_t;
+
+static const void *beta_of(const sdg_call_t *call) {
+  return sdg_grad_arguments(call).beta;
+}
+
+// `taps` NULL: all of the filter; otherwise this part of it.
+static sdg_status_t piece_add(maker_t *m, const sdg_window_piece_t *piece,
+                              const sdg_range_t *taps, int x, int y) {
+  const sdg_grad_slabs_t slabs = {.x = x, .y = y, .w = m->sum.part};
+  if (taps && !m->any)
+    SDG_TRY(sdg_gradsum_nothing(m->plan, m->call, &m->sum));
+  sdg_grad_old_t old = m->any || taps      ? SDG_GRAD_ADD
+                       : m->sum.takes_beta ? SDG_GRAD_BETA
+                                           : SDG_GRAD_CLEAR;
+  m->any = true;
+  return taps ? sdg_grad_add_taps(m->conv, m->call, m->plan, piece, taps,
+                                  &slabs, &m->refusal)
+              : sdg_grad_add(m->conv, m->call, m->plan, piece, &slabs, old,
+                             &m->refusal);
+}
+
+static sdg_status_t strip_open(maker_t *m, int s) {
+  const sdg_window_piece_t *piece = &m->strip[s].piece;
+  m->slabs[s].y = m->y;
+  SDG_TRY(sdg_plan_scratch(m->plan, &piece->x, m->x, &m->slabs[s].x));
+  if (sdg_box_equal(&piece->y, &m->conv->op.y_box))
+    return SDG_OK;
+  return sdg_plan_scratch(m->plan, &piece->y, m->y, &m->slabs[s].y);
+}
+
+static sdg_status_t strip_own(maker_t *m, int s) {
+  const sdg_window_op_t *op = &m->conv->op;
+  sdg_box_t domain = sdg_window_op_domain(op, &m->strip[s].piece.x);
+  if (m->slabs[s].y != m->y)
+    SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->y, m->slabs[s].y, NULL,
+                          NULL, SDG_COPY_STRIP));
+  return sdg_assemble_own(m->plan, &op->transfer, &domain, m->x, m->slabs[s].x,
+                          m->copy);
+}
+
+static sdg_status_t strip_finish(maker_t *m, int s) {
+  const sdg_wgrad_strip_t *strip = &m->strip[s];
+  SDG_TRY(sdg_assemble_received(m->plan, &m->conv->op.transfer, m->message,
+                                m->slabs[s].x));
+  return piece_add(m, &strip->piece, strip->all ? NULL : strip->taps,
+                   m->slabs[s].x, m->slabs[s].y);
+}
+
+static sdg_status_t messages_add(maker_t *m) {
+  int *into = calloc((size_t)m->strips + 1, sizeof *into);
+  if (!into)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  for (int i = 0; i < m->strips; i++)
+    into[i] = m->slabs[i].x;
+  sdg_status_t status =
+      sdg_plan_messages(m->plan, &m->conv->op.transfer, m->x, into,
+                        m->apart ? 0 : m->strips, m->message);
+  free(into);
+  return status;
+}
+
+// The steps, in this order: messages leave; what can be computed in place is,
+// while they travel; strips are assembled from own rows, then from messages;
+// they add; ranks sum.
+static sdg_status_t steps_make(maker_t *m) {
+  for (int i = 0; i < m->strips; i++)
+    SDG_TRY(strip_open(m, i));
+  SDG_TRY(messages_add(m));
+  SDG_TRY(sdg_plan_exchange(m->plan));
+  if (m->view)
+    SDG_TRY(piece_add(m, m->view, NULL, m->x, m->y));
+  for (int i = 0; i < m->strips; i++)
+    SDG_TRY(strip_own(m, i));
+  SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));
+  for (int i = 0; i < m->strips; i++)
+    SDG_TRY(strip_finish(m, i));
+  if (!m->any)
+    SDG_TRY(sdg_gradsum_nothing(m->plan, m->call, &m->sum));
+  return sdg_gradsum_close(m->plan, m->call, &m->sum);
+}
+
+static sdg_status_t maker_open(maker_t *m, sdg_axes_t axes,
+                               sdg_axes_t sum_axes) {
+  const sdg_window_op_t *op = &m->conv->op;
+  SDG_TRY(sdg_wgrad_strips(op, m->view, &m->strip, &m->strips));
+  m->message = calloc((size_t)op->transfer.recvs + 1, sizeof *m->message);
+  m->slabs = calloc((size_t)m->strips + 1, sizeof *m->slabs);
+  if (!m->plan || !m->message || !m->slabs)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  m->plan->axes = axes;
+  SDG_TRY(sdg_subcalls_open(m->plan, m->call));
+  SDG_TRY(sdg_plan_operand(m->plan, m->call, m->conv->x, &op->x_box, &m->x));
+  SDG_TRY(sdg_plan_operand(m->plan, m->call, m->conv->y, &op->y_box, &m->y));
+  return sdg_gradsum_open(m->plan, m->call, m->conv->w, sum_axes, beta_of,
+                          &m->sum);
+}
+
+// What decides a plan besides the call.
+typedef struct order {
+  const char *strategy;      // of the plan where there is a view
+  const sdg_box_t *x_there;  // rows of x that memory has right
+  sdg_axes_t axes, sum_axes; // of messages, of sums
+  bool keeps_x;              // messages are kept
+} order_t;
+
+// *out_refusal: the vendor's status where its library does not take a piece;
+// the only failure that is not reported.
+static sdg_status_t plan_make(const sdg_call_t *call, const sdg_conv_t *conv,
+                              const order_t *order,
+                              const sdg_window_piece_t *view,
+                              sdg_plan_t **out_plan, int *out_refusal) {
+  maker_t maker = {
+      .call = call,
+      .conv = conv,
+      .view = view,
+      .plan = sdg_plan_create(view ? order->strategy : "extend"),
+      .copy = view ? SDG_COPY_STRIP : SDG_COPY_ACTIVATION,
+      .apart = order->keeps_x,
+  };
+  sdg_status_t status = maker_open(&maker, order->axes, order->sum_axes);
+  if (status == SDG_OK)
+    status = steps_make(&maker);
+  free(maker.message);
+  free(maker.slabs);
+  free(maker.strip);
+  *out_refusal = maker.refusal;
+  if (status == SDG_OK)
+    *out_plan = maker.plan;
+  else
+    sdg_plan_destroy(maker.plan);
+  return status;
+}
+
+static sdg_status_t strategies_try(const sdg_call_t *call,
+                                   const sdg_conv_t *conv, const order_t *order,
+                                   sdg_strategy_t strategy,
+                                   sdg_plan_t **out_plan) {
+  sdg_window_piece_t view;
+  bool extend = sdg_wgrad_extends(&conv->op, order->x_there, strategy, &view);
+  int refusal;
+  sdg_status_t status =
+      plan_make(call, conv, order, extend ? NULL : &view, out_plan, &refusal);
+  if (refusal && !extend && strategy == SDG_STRATEGY_AUTO)
+    status = plan_make(call, conv, order, NULL, out_plan, &refusal);
+  return refusal ? sdg_grad_refused(call, refusal) : status;
+}
+
+// Whether the program's own call is all there is to do.
+static bool is_literal(const sdg_window_op_t *op) {
+  sdg_window_piece_t view;
+  if (op->transfer.sends || op->transfer.recvs ||
+      !sdg_wgrad_view(op, &op->x_box, &view))
+    return false;
+  for (int d = 2; d < op->dims; d++)
+    if (view.pad[d] != op->dim[d].window.pad)
+      return false;
+  return sdg_box_equal(&view.x, &op->x_box) &&
+         sdg_box_equal(&view.y, &op->y_box);
+}
+
+static sdg_status_t shard_plan(const sdg_call_t *call, const sdg_conv_t *conv,
+                               const sdg_tagging_t *tagging,
+                               sdg_plan_t **out_plan) {
+  sdg_strategy_t strategy = tagging->section->strategy;
+  const order_t order = {"repair", &conv->op.x_box,
+                         conv->op.communicates ? tagging->axes : 0,
+                         tagging->sum_axes, tagging->section->keeps_x};
+  int refusal =
+      sdg_conv_refusal(call, conv, tagging, sdg_grad_arguments(call).algo);
+  if (refusal)
+    return sdg_conv_plan_refused(refusal, out_plan);
+  if (!tagging->sum_axes && strategy != SDG_STRATEGY_EXTEND &&
+      is_literal(&conv->op) && !sdg_grad_refused_own(call))
+    return sdg_window_plan_literal(order.axes, out_plan);
+  return strategies_try(call, conv, &order, strategy, out_plan);
+}
+
+sdg_status_t sdg_wgrad_plan(const sdg_call_t *call,
+                            const sdg_tagging_t *tagging,
+                            sdg_plan_t **out_plan) {
+  sdg_conv_t conv;
+  SDG_TRY(sdg_tagging_sure(call, tagging));
+  SDG_TRY(sdg_conv_init(call, tagging, &conv));
+  sdg_wgrad_settle(call, &conv);
+  sdg_status_t status = shard_plan(call, &conv, tagging, out_plan);
+  sdg_conv_fini(&conv);
+  return status;
+}
+
+// ---- the whole view --------------------------------------------------------
+
+// What each rank of the job reads: its rows of dy, its need of x, and where old
+// values count all of them.
+static sdg_status_t share_fill(sdg_share_t *share, const sdg_call_t *call,
+                               const sdg_conv_t *conv,
+                               const sdg_tagging_t *tagging) {
+  sdg_box_t *need, *rows;
+  share->around = sdg_window_op_wraps(&conv->op);
+  SDG_TRY(sdg_gradsum_share(share, call, conv->w, beta_of(call)));
+  SDG_TRY(sdg_share_reads(share, conv->x, &need));
+  SDG_TRY(sdg_share_reads(share, conv->y, &rows));
+  for (int r = 0; r < share->ranks; r++) {
+    need[r] = sdg_window_op_need(&conv->op, tagging, &conv->spec, r);
+    rows[r] = sdg_placement_box(&conv->op.y_placement, tagging->mesh, r);
+  }
+  return SDG_OK;
+}
+
+static sdg_status_t share_make(const sdg_call_t *call, const sdg_conv_t *conv,
+                               const sdg_tagging_t *tagging,
+                               sdg_plan_t **out_plan) {
+  // Any other strategy may take its turn after a refusal, which is this rank's
+  // own affair.
+  sdg_strategy_t strategy = tagging->section->strategy == SDG_STRATEGY_EXTEND
+                                ? SDG_STRATEGY_EXTEND
+                                : SDG_STRATEGY_AUTO;
+  const order_t order = {"window", &conv->op.x_box, 0, tagging->sum_axes,
+                         false};
+  sdg_share_t *share = sdg_share_create(sdg_mesh_ranks(tagging->mesh));
+  sdg_status_t status;
+  if (!share)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  SDG_TRY_GOTO(share_fill(share, call, conv, tagging), fail);
+  SDG_TRY_GOTO(strategies_try(call, conv, &order, strategy, out_plan), fail);
+  (*out_plan)->share = share;
+  return SDG_OK;
+fail:
+  sdg_share_destroy(share);
+  return status;
+}
+
+sdg_status_t sdg_wgrad_share(const sdg_call_t *call,
+                             const sdg_tagging_t *tagging,
+                             sdg_plan_t **out_plan) {
+  sdg_conv_t conv;
+  bool can;
+  *out_plan = NULL;
+  if (sdg_grad_refused_own(call))
+    return SDG_OK;
+  SDG_TRY(sdg_conv_init_whole(call, tagging, &conv, &can));
+  if (!can)
+    return SDG_OK;
+  sdg_status_t status = share_make(call, &conv, tagging, out_plan);
+  sdg_conv_fini(&conv);
+  return status;
+}

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers to a program's questions about a convolution's gradients on split
+// tensors: workspace, algorithms.
+#include <stdlib.h>
+
+#include "rules/conv/adjoint.h"
+#include "rules/conv/filter.h"
+#include "rules/vendor/args.h"
+#include "rules/vendor/vendor.h"
+#include "src/exchange/scratch.h"
+
+enum { ALIGN_BYTES = 256 }; // of tensors in scratch
+
+// ---- workspace -------------------------------------------------------------
+
+// The most that the sub-calls that were looked at need. Pieces of which the
+// engine does not take the algorithm are computed by another.
+typedef struct most {
+  size_t bytes;
+  cudnnStatus_t got; // 0 unless it takes none
+} most_t;
+
+static sdg_status_t piece_ask(const sdg_call_t *call, const sdg_conv_t *conv,
+                              const sdg_window_piece_t *piece,
+                              cudnnFilterDescriptor_t w,
+                              const int64_t *x_stride, const int64_t *y_stride,
+                              most_t *most) {
+  sdg_grad_arguments_t a = sdg_grad_arguments(call);
+  sdg_conv_descriptors_t d;
+  SDG_TRY(sdg_conv_describe(conv, call, piece, x_stride, y_stride, NULL, &d));
+  size_t bytes = 0;
+  int algo = a.algo;
+  most->got = sdg_grad_choose(call, &d, w, a.algo, &algo, &bytes);
+  sdg_conv_undescribe(&d);
+  if (most->got == CUDNN_STATUS_SUCCESS && bytes > most->bytes)
+    most->bytes = bytes;
+  return SDG_OK;
+}
+
+static sdg_status_t strip_ask(const sdg_call_t *call, const sdg_dgrad_t *g,
+                              const sdg_box_t *want, most_t *most) {
+  const int64_t *x = call->operand[g->conv.x].stride;
+  const int64_t *y = call->operand[g->conv.y].stride;
+  sdg_box_t made = sdg_dgrad_made(g, want);
+  int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
+  // As in the plan: what is not the program's own tensor is packed.
+  bool apart = !sdg_box_equal(&made, &g->conv.op.x_box) ||
+               !sdg_box_equal(want, &g->conv.op.x_box);
+  for (int i = 0; i < g->images && most->got == CUDNN_STATUS_SUCCESS; i++) {
+    sdg_window_piece_t piece;
+    if (!sdg_dgrad_piece(g, want, i, &piece))
+      continue;
+    sdg_slab_pack(&piece.y, y, y_stride);
+    bool own = !sdg_box_equal(&piece.x, &made);
+    sdg_slab_pack(&piece.x, x, x_stride);
+    SDG_TRY(piece_ask(call, &g->conv, &piece, sdg_grad_arguments(call).w_desc,
+                      apart || own ? x_stride : x, y_stride, most));
+  }
+  return SDG_OK;
+}
+
+static sdg_status_t dgrad_ask(const sdg_call_t *call, const sdg_dgrad_t *g,
+                              bool extend, most_t *most) {
+  sdg_box_t want[2 * SDG_DIMS_MAX];
+  int strips = sdg_dgrad_strips(g, extend, want);
+  *most = (most_t){.bytes = 0};
+  if (!extend) {
+    sdg_window_piece_t view = sdg_dgrad_view(g);
+    SDG_TRY(piece_ask(call, &g->conv, &view, sdg_grad_arguments(call).w_desc,
+                      call->operand[g->conv.x].stride,
+                      call->operand[g->conv.y].stride, most));
+  }
+  for (int s = 0; s < strips && most->got == CUDNN_STATUS_SUCCESS; s++)
+    SDG_TRY(strip_ask(call, g, &want[s], most));
+  return SDG_OK;
+}
+
+// What is made apart is packed.
+static sdg_status_t part_ask(const sdg_call_t *call, const sdg_dgrad_t *g,
+                             const sdg_adjoint_part_t *part, most_t *most) {
+  const sdg_window_piece_t *piece = &part->piece;
+  cudnnFilterDescriptor_t w = sdg_grad_arguments(call).w_desc, taps = NULL;
+  int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
+  sdg_slab_pack(&piece->x, call->operand[g->conv.x].stride, x_stride);
+  sdg_slab_pack(&piece->y, call->operand[g->conv.y].stride, y_stride);
+  if (!part->all)
+    SDG_TRY(sdg_grad_filter(call, &g->conv, part->taps, &taps));
+  sdg_status_t status = piece_ask(call, &g->conv, piece, taps ? taps : w,
+                                  x_stride, y_stride, most);
+  if (taps)
+    (void)sdg_cudnn_get()->cudnnDestroyFilterDescriptor(taps);
+  return status;
+}
+
+// What the plan would make, with its inner rows in place or apart.
+static sdg_status_t adjoint_ask(const sdg_call_t *call, const sdg_dgrad_t *g,
+                                bool in_place, most_t *most) {
+  sdg_adjoint_part_t *part = calloc(SDG_ADJOINT_PARTS, sizeof *part);
+  sdg_box_t inner = sdg_adjoint_inner(g);
+  sdg_window_piece_t piece;
+  sdg_status_t status = SDG_OK;
+  *most = (most_t){.bytes = 0};
+  if (!part)
+    return sdg_fail(SDG_E_NO_MEMORY, "parts of a gradient");
+  int parts = sdg_adjoint_parts(g, part), first = 0;
+  if (in_place && !sdg_box_empty(&inner) && sdg_adjoint_in_place(g, &piece)) {
+    status = piece_ask(call, &g->conv, &piece, sdg_grad_arguments(call).w_desc,
+                       call->operand[g->conv.x].stride,
+                       call->operand[g->conv.y].stride, most);
+    first = 1;
+  }
+  for (int i = first;
+       i < parts && status == SDG_OK && most->got == CUDNN_STATUS_SUCCESS; i++)
+    status = part_ask(call, g, &part[i], most);
+  free(part);
+  return status;
+}
+
+static sdg_status_t pieces_ask(const sdg_call_t *call,
+                               const sdg_tagging_t *tagging,
+                               const sdg_dgrad_t *g, most_t *most) {
+  sdg_strategy_t strategy = tagging->section->strategy;
+  const char *why;
+  if (sdg_adjoint_chosen(call, tagging, g, &why)) {
+    SDG_TRY(adjoint_ask(call, g, true, most));
+    return most->got == CUDNN_STATUS_SUCCESS
+               ? SDG_OK
+               : adjoint_ask(call, g, false, most);
+  }
+  bool extend = sdg_dgrad_extends(g, strategy);
+  SDG_TRY(dgrad_ask(call, g, extend, most));
+  return most->got != CUDNN_STATUS_SUCCESS && !extend &&
+                 strategy == SDG_STRATEGY_AUTO
+             ? dgrad_ask(call, g, true, most)
+             : SDG_OK;
+}
+
+static sdg_status_t dgrad_workspace(const sdg_call_t *call,
+                                    const sdg_tagging_t *tagging,
+                                    const sdg_dgrad_t *g, int *out_vendor) {
+  const struct sdg_args_cudnnGetConvolutionBackwardDataWorkspaceSize *a =
+      call->args;
+  if (!a->sizeInBytes)
+    return sdg_fail(SDG_E_ARGUMENT, "%s: the result is NULL", call->entry_name);
+  most_t most;
+  // As the call itself is judged.
+  *out_vendor = sdg_conv_refusal(call, &g->conv, tagging, (int)a->algo);
+  if (*out_vendor)
+    return SDG_OK;
+  SDG_TRY(pieces_ask(call, tagging, g, &most));
+  *out_vendor = (int)most.got;
+  if (most.got == CUDNN_STATUS_SUCCESS)
+    *a->sizeInBytes = most.bytes;
+  return SDG_OK;
+}
+
+// ---- algorithms ------------------------------------------------------------
+
+static size_t box_bytes(const sdg_box_t *box, const sdg_operand_t *operand) {
+  size_t bytes = (size_t)sdg_box_count(box) * (size_t)operand->elem_bytes;
+  return (bytes + ALIGN_BYTES - 1) & ~(size_t)(ALIGN_BYTES - 1);
+}
+
+// On memory: what is assembled is longer than the program's tensors.
+static sdg_status_t dgrad_find(const sdg_call_t *call, const sdg_dgrad_t *g,
+                               const sdg_window_piece_t *piece,
+                               const sdg_conv_descriptors_t *own,
+                               int *out_vendor) {
+  const struct sdg_args_cudnnFindConvolutionBackwardDataAlgorithmEx *a =
+      call->args;
+  size_t y_bytes = box_bytes(&piece->y, &call->operand[g->conv.y]);
+  size_t x_bytes = box_bytes(&piece->x, &call->operand[g->conv.x]);
+  void *scratch;
+  SDG_TRY(sdg_scratch_get(SDG_SCRATCH_CALL, y_bytes + x_bytes, &scratch));
+  *out_vendor =
+      (int)sdg_cudnn_get()->cudnnFindConvolutionBackwardDataAlgorithmEx(
+          a->handle, a->wDesc, a->w, own->y, scratch, own->conv, own->x,
+          (char *)scratch + y_bytes, a->requestedAlgoCount,
+          a->returnedAlgoCount, a->perfResults, a->workSpace,
+          a->workSpaceSizeInBytes);
+  return SDG_OK;
+}
+
+// Own rows, of an assembled dy; or of own rows of that, where others' are sent.
+static sdg_window_piece_t piece_of(const sdg_call_t *call,
+                                   const sdg_tagging_t *tagging,
+                                   const sdg_dgrad_t *g) {
+  sdg_window_piece_t piece;
+  const char *why;
+  if (sdg_adjoint_chosen(call, tagging, g, &why) &&
+      sdg_adjoint_in_place(g, &piece))
+    return piece;
+  (void)sdg_dgrad_piece(g, &g->conv.op.x_box, 0, &piece);
+  return piece;
+}
+
+// Algorithms are chosen and timed for the whole of what this rank computes,
+// without communication.
+static sdg_status_t dgrad_algorithms(const sdg_call_t *call,
+                                     const sdg_tagging_t *tagging,
+                                     const sdg_dgrad_t *g, int *out_vendor) {
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  sdg_window_piece_t piece = piece_of(call, tagging, g);
+  int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
+  sdg_slab_pack(&piece.x, call->operand[g->conv.x].stride, x_stride);
+  sdg_slab_pack(&piece.y, call->operand[g->conv.y].stride, y_stride);
+  sdg_conv_descriptors_t own;
+  SDG_TRY(sdg_conv_describe(&g->conv, call, &piece, x_stride, y_stride, NULL,
+                            &own));
+  sdg_status_t status = SDG_OK;
+  if (call->entry == SDG_ENTRY_cudnnGetConvolutionBackwardDataAlgorithm_v7) {
+    const struct sdg_args_cudnnGetConvolutionBackwardDataAlgorithm_v7 *a =
+        call->args;
+    *out_vendor = (int)cudnn->cudnnGetConvolutionBackwardDataAlgorithm_v7(
+        a->handle, a->filterDesc, own.y, own.conv, own.x, a->requestedAlgoCount,
+        a->returnedAlgoCount, a->perfResults);
+  } else if (call->entry ==
+             SDG_ENTRY_cudnnFindConvolutionBackwardDataAlgorithm) {
+    const struct sdg_args_cudnnFindConvolutionBackwardDataAlgorithm *a =
+        call->args;
+    *out_vendor = (int)cudnn->cudnnFindConvolutionBackwardDataAlgorithm(
+        a->handle, a->wDesc, own.y, own.conv, own.x, a->requestedAlgoCount,
+        a->returnedAlgoCount, a->perfResults);
+  } else {
+    status = dgrad_find(call, g, &piece, &own, out_vendor);
+  }
+  sdg_conv_undescribe(&own);
+  return status;
+}
+
+sdg_status_t sdg_dgrad_answer(const sdg_call_t *call,
+                              const sdg_tagging_t *tagging, int *out_vendor) {
+  sdg_dgrad_t dgrad;
+  SDG_TRY(sdg_dgrad_init(call, tagging, &dgrad));
+  sdg_dgrad_settle(call, &dgrad);
+  sdg_status_t status =
+      call->entry == SDG_ENTRY_cudnnGetConvolutionBackwardDataWorkspaceSize
+          ? dgrad_workspace(call, tagging, &dgrad, out_vendor)
+          : dgrad_algorithms(call, tagging, &dgrad, out_vendor);
+  sdg_dgrad_fini(&dgrad);
+  return status;
+}
+
+// ---- the filter's ----------------------------------------------------------
+
+static sdg_status_t wgrad_strip_ask(const sdg_call_t *call,
+                                    const sdg_conv_t *conv,
+                                    const sdg_wgrad_strip_t *strip,
+                                    most_t *most) {
+  const sdg_operand_t *y = &call->operand[conv->y];
+  const sdg_window_piece_t *piece = &strip->piece;
+  cudnnFilterDescriptor_t w = sdg_grad_arguments(call).w_desc, part = NULL;
+  // As in the plan: what is not the program's own tensor is packed.
+  bool own = sdg_box_equal(&piece->y, &conv->op.y_box);
+  int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
+  sdg_slab_pack(&piece->x, call->operand[conv->x].stride, x_stride);
+  sdg_slab_pack(&piece->y, y->stride, y_stride);
+  if (!strip->all)
+    SDG_TRY(sdg_grad_filter(call, conv, strip->taps, &part));
+  sdg_status_t status = piece_ask(call, conv, piece, part ? part : w, x_stride,
+                                  own ? y->stride : y_stride, most);
+  if (part)
+    (void)sdg_cudnn_get()->cudnnDestroyFilterDescriptor(part);
+  return status;
+}
+
+static sdg_status_t wgrad_ask(const sdg_call_t *call, const sdg_conv_t *conv,
+                              const sdg_window_piece_t *view, most_t *most) {
+  sdg_wgrad_strip_t *strip = NULL;
+  int strips;
+  sdg_status_t status;
+  *most = (most_t){.bytes = 0};
+  SDG_TRY(sdg_wgrad_strips(&conv->op, view, &strip, &strips));
+  if (view)
+    SDG_TRY_GOTO(piece_ask(call, conv, view, sdg_grad_arguments(call).w_desc,
+                           call->operand[conv->x].stride,
+                           call->operand[conv->y].stride, most),
+                 done);
+  status = SDG_OK;
+  for (int i = 0; i < strips && most->got == CUDNN_STATUS_SUCCESS; i++)
+    SDG_TRY_GOTO(wgrad_strip_ask(call, conv, &strip[i], most), done);
+done:
+  free(strip);
+  return status;
+}
+
+static sdg_status_t wgrad_workspace(const sdg_call_t *call,
+                                    const sdg_tagging_t *tagging,
+                                    const sdg_conv_t *conv, int *out_vendor) {
+  const struct sdg_args_cudnnGetConvolutionBackwardFilterWorkspaceSize *a =
+      call->args;
+  if (!a->sizeInBytes)
+    return sdg_fail(SDG_E_ARGUMENT, "%s: the result is NULL", call->entry_name);
+  sdg_strategy_t strategy = tagging->section->strategy;
+  sdg_window_piece_t view;
+  bool extend = sdg_wgrad_extends(&conv->op, &conv->op.x_box, strategy, &view);
+  most_t most;
+  // As the call itself is judged.
+  *out_vendor = sdg_conv_refusal(call, conv, tagging, (int)a->algo);
+  if (*out_vendor)
+    return SDG_OK;
+  SDG_TRY(wgrad_ask(call, conv, extend ? NULL : &view, &most));
+  if (most.got != CUDNN_STATUS_SUCCESS && !extend &&
+      strategy == SDG_STRATEGY_AUTO)
+    SDG_TRY(wgrad_ask(call, conv, NULL, &most));
+  *out_vendor = (int)most.got;
+  if (most.got == CUDNN_STATUS_SUCCESS)
+    *a->sizeInBytes = most.bytes;
+  return SDG_OK;
+}
+
+static sdg_status_t wgrad_find(const sdg_call_t *call, const sdg_conv_t *conv,
+                               const sdg_window_piece_t *piece,
+                               const sdg_conv_descriptors_t *own,
+                               int *out_vendor) {
+  const struct sdg_args_cudnnFindConvolutionBackwardFilterAlgorithmEx *a =
+      call->args;
+  void *assembled;
+  SDG_TRY(sdg_scratch_get(SDG_SCRATCH_CALL,
+                          box_bytes(&piece->x, &call->operand[conv->x]),
+                          &assembled));
+  *out_vendor =
+      (int)sdg_cudnn_get()->cudnnFindConvolutionBackwardFilterAlgorithmEx(
+          a->handle, own->x, assembled, own->y, a->y, own->conv, a->dwDesc,
+          a->dw, a->requestedAlgoCount, a->returnedAlgoCount, a->perfResults,
+          a->workSpace, a->workSpaceSizeInBytes);
+  return SDG_OK;
+}
+
+// On an assembled x.
+static sdg_status_t wgrad_algorithms(const sdg_call_t *call,
+                                     const sdg_conv_t *conv, int *out_vendor) {
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  sdg_window_piece_t piece = sdg_window_op_everything(&conv->op);
+  int64_t x_stride[SDG_DIMS_MAX];
+  sdg_slab_pack(&piece.x, call->operand[conv->x].stride, x_stride);
+  sdg_conv_descriptors_t own;
+  SDG_TRY(sdg_conv_describe(conv, call, &piece, x_stride,
+                            call->operand[conv->y].stride, NULL, &own));
+  sdg_status_t status = SDG_OK;
+  if (call->entry == SDG_ENTRY_cudnnGetConvolutionBackwardFilterAlgorithm_v7) {
+    const struct sdg_args_cudnnGetConvolutionBackwardFilterAlgorithm_v7 *a =
+        call->args;
+    *out_vendor = (int)cudnn->cudnnGetConvolutionBackwardFilterAlgorithm_v7(
+        a->handle, own.x, own.y, own.conv, a->gradDesc, a->requestedAlgoCount,
+        a->returnedAlgoCount, a->perfResults);
+  } else if (call->entry ==
+             SDG_ENTRY_cudnnFindConvolutionBackwardFilterAlgorithm) {
+    const struct sdg_args_cudnnFindConvolutionBackwardFilterAlgorithm *a =
+        call->args;
+    *out_vendor = (int)cudnn->cudnnFindConvolutionBackwardFilterAlgorithm(
+        a->handle, own.x, own.y, own.conv, a->dwDesc, a->requestedAlgoCount,
+        a->returnedAlgoCount, a->perfResults);
+  } else {
+    status = wgrad_find(call, conv, &piece, &own, out_vendor);
+  }
+  sdg_conv_undescribe(&own);
+  return status;
+}
+
+sdg_status_t sdg_wgrad_answer(const sdg_call_t *call,
+                              const sdg_tagging_t *tagging, int *out_vendor) {
+  sdg_conv_t conv;
+  SDG_TRY(sdg_conv_init(call, tagging, &conv));
+  sdg_wgrad_settle(call, &conv);
+  sdg_status_t status =
+      call->entry == SDG_ENTRY_cudnnGetConvolutionBackwardFilterWorkspaceSize
+          ? wgrad_workspace(call, tagging, &conv, out_vendor)
+          : wgrad_algorithms(call, &conv, out_vendor);
+  sdg_conv_fini(&conv);
+  return status;
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers to a program's questions about a forward convolution on split
+// tensors: output sizes, workspace, algorithms.
+#include "rules/conv/rule.h"
+#include "rules/vendor/args.h"
+#include "rules/vendor/vendor.h"
+#include "src/exchange/scratch.h"
+#include "src/plan/plan.h"
+
+static int64_t y_size(const sdg_conv_t *conv, int d) {
+  return conv->op.y_box.dim[d].hi - conv->op.y_box.dim[d].lo;
+}
+
+static sdg_status_t dims_2d_answer(const sdg_call_t *call,
+                                   const sdg_conv_t *conv) {
+  const struct sdg_args_cudnnGetConvolution2dForwardOutputDim *a = call->args;
+  if (conv->op.dims != 4 || !a->n || !a->c || !a->h || !a->w)
+    return sdg_fail(SDG_E_ARGUMENT, "%s: %d dimensions, or a NULL result",
+                    call->entry_name, conv->op.dims);
+  *a->n = (int)y_size(conv, 0);
+  *a->c = (int)y_size(conv, 1);
+  *a->h = (int)y_size(conv, 2);
+  *a->w = (int)y_size(conv, 3);
+  return SDG_OK;
+}
+
+static sdg_status_t dims_nd_answer(const sdg_call_t *call,
+                                   const sdg_conv_t *conv) {
+  const struct sdg_args_cudnnGetConvolutionNdForwardOutputDim *a = call->args;
+  if (a->nbDims > conv->op.dims || a->nbDims < 1 || !a->tensorOuputDimA)
+    return sdg_fail(SDG_E_ARGUMENT, "%s: %d dimensions asked of %d",
+                    call->entry_name, a->nbDims, conv->op.dims);
+  for (int d = 0; d < a->nbDims; d++)
+    a->tensorOuputDimA[d] = (int)y_size(conv, d);
+  return SDG_OK;
+}
+
+// The most that any sub-call of this rank needs with this strategy. Pieces of
+// which the engine does not take the algorithm are computed by another.
+static sdg_status_t workspace_ask(const sdg_call_t *call,
+                                  const sdg_conv_t *conv, bool extend,
+                                  size_t *out_most, int *out_vendor) {
+  const struct sdg_args_cudnnGetConvolutionForwardWorkspaceSize *a = call->args;
+  const sdg_operand_t *x = &call->operand[conv->x];
+  const sdg_operand_t *y = &call->operand[conv->y];
+  sdg_window_piece_t piece[SDG_PIECES_MAX];
+  bool in_place;
+  int pieces = sdg_window_op_pieces(&conv->op, extend, &in_place, piece);
+  *out_most = 0;
+  for (int i = 0; i < pieces; i++) {
+    // As in the plan: what is not the program's own tensor is packed.
+    bool apart = !sdg_box_equal(&piece[i].y, &conv->op.y_box) ||
+                 !sdg_box_equal(&piece[i].keep, &conv->op.y_box);
+    int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
+    sdg_slab_pack(&piece[i].x, x->stride, x_stride);
+    sdg_slab_pack(&piece[i].y, y->stride, y_stride);
+    bool own = in_place && i == 0;
+    sdg_conv_descriptors_t d;
+    SDG_TRY(sdg_conv_describe(conv, call, &piece[i], own ? x->stride : x_stride,
+                              own || !apart ? y->stride : y_stride, NULL, &d));
+    size_t bytes = 0;
+    cudnnConvolutionFwdAlgo_t algo = a->algo;
+    cudnnStatus_t got =
+        sdg_conv_choose(call, &d, a->wDesc, a->algo, &algo, &bytes);
+    sdg_conv_undescribe(&d);
+    *out_vendor = (int)got;
+    if (got != CUDNN_STATUS_SUCCESS)
+      return SDG_OK;
+    if (bytes > *out_most)
+      *out_most = bytes;
+  }
+  return SDG_OK;
+}
+
+static sdg_status_t workspace_answer(const sdg_call_t *call,
+                                     const sdg_tagging_t *tagging,
+                                     sdg_conv_t *conv, int *out_vendor) {
+  const struct sdg_args_cudnnGetConvolutionForwardWorkspaceSize *a = call->args;
+  if (!a->sizeInBytes)
+    return sdg_fail(SDG_E_ARGUMENT, "%s: the result is NULL", call->entry_name);
+  sdg_strategy_t strategy = tagging->section->strategy;
+  sdg_window_piece_t view;
+  (void)sdg_window_op_view(&conv->op, &view);
+  sdg_conv_view_settle(call, conv, &view, a->wDesc, (int)a->algo);
+  bool extend = sdg_window_op_extends(&conv->op, strategy);
+  size_t most;
+  // As the call itself is judged.
+  *out_vendor = sdg_conv_refusal(call, conv, tagging, a->algo);
+  if (*out_vendor)
+    return SDG_OK;
+  SDG_TRY(workspace_ask(call, conv, extend, &most, out_vendor));
+  if (*out_vendor && !extend && strategy == SDG_STRATEGY_AUTO)
+    SDG_TRY(workspace_ask(call, conv, true, &most, out_vendor));
+  if (!*out_vendor)
+    *a->sizeInBytes = most;
+  return SDG_OK;
+}
+
+// Algorithms are chosen and timed for the whole of what this rank computes,
+// on an assembled input, without communication.
+static sdg_status_t algorithms_answer(const sdg_call_t *call,
+                                      const sdg_conv_t *conv, int *out_vendor) {
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  const sdg_operand_t *x = &call->operand[conv->x];
+  sdg_window_piece_t piece = sdg_window_op_everything(&conv->op);
+  int64_t stride[SDG_DIMS_MAX];
+  sdg_slab_pack(&piece.x, x->stride, stride);
+  sdg_conv_descriptors_t own;
+  SDG_TRY(sdg_conv_describe(conv, call, &piece, stride,
+                            call->operand[conv->y].stride, NULL, &own));
+  sdg_status_t status = SDG_OK;
+  if (call->entry == SDG_ENTRY_cudnnGetConvolutionForwardAlgorithm_v7) {
+    const struct sdg_args_cudnnGetConvolutionForwardAlgorithm_v7 *a =
+        call->args;
+    *out_vendor = (int)cudnn->cudnnGetConvolutionForwardAlgorithm_v7(
+        a->handle, own.x, a->filterDesc, own.conv, own.y, a->requestedAlgoCount,
+        a->returnedAlgoCount, a->perfResults);
+  } else if (call->entry == SDG_ENTRY_cudnnFindConvolutionForwardAlgorithm) {
+    const struct sdg_args_cudnnFindConvolutionForwardAlgorithm *a = call->args;
+    *out_vendor = (int)cudnn->cudnnFindConvolutionForwardAlgorithm(
+        a->handle, own.x, a->wDesc, own.conv, own.y, a->requestedAlgoCount,
+        a->returnedAlgoCount, a->perfResults);
+  } else {
+    const struct sdg_args_cudnnFindConvolutionForwardAlgorithmEx *a =
+        call->args;
+    // The assembled input is longer than the program's.
+    size_t bytes = (size_t)sdg_box_count(&piece.x) * (size_t)x->elem_bytes;
+    void *assembled;
+    status = sdg_scratch_get(SDG_SCRATCH_CALL, bytes, &assembled);
+    if (status == SDG_OK)
+      *out_vendor = (int)cudnn->cudnnFindConvolutionForwardAlgorithmEx(
+          a->handle, own.x, assembled, a->wDesc, a->w, own.conv, own.y, a->y,
+          a->requestedAlgoCount, a->returnedAlgoCount, a->perfResults,
+          a->workSpace, a->workSpaceSizeInBytes);
+  }
+  sdg_conv_undescribe(&own);
+  return status;
+}
+
+sdg_status_t sdg_conv_answer(const sdg_call_t *call,
+                             const sdg_tagging_t *tagging, int *out_vendor) {
+  sdg_conv_t conv;
+  SDG_TRY(sdg_conv_init(call, tagging, &conv));
+  sdg_status_t status;
+  if (call->entry == SDG_ENTRY_cudnnGetConvolution2dForwardOutputDim)
+    status = dims_2d_answer(call, &conv);
+  else if (call->entry == SDG_ENTRY_cudnnGetConvolutionNdForwardOutputDim)
+    status = dims_nd_answer(call, &conv);
+  else if (conv.y < 0)
+    status = sdg_fail(SDG_E_ARGUMENT, "%s: y is NULL", call->entry_name);
+  else if (call->entry == SDG_ENTRY_cudnnGetConvolutionForwardWorkspaceSize)
+    status = workspace_answer(call, tagging, &conv, out_vendor);
+  else
+    status = algorithms_answer(call, &conv, out_vendor);
+  sdg_conv_fini(&conv);
+  return status;
+}

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rule for convolutions: which entries it knows, what tells calls apart,
+// who plans and answers them.
+#include <stdio.h>
+
+#include "rules/conv/filter.h"
+#include "rules/conv/rule.h"
+#include "rules/vendor/args.h"
+#include "rules/window/colocate.h"
+
+static int operand_find(const sdg_call_t *call, sdg_role_t role) {
+  for (int i = 0; i < call->operands; i++)
+    if (call->operand[i].role == role)
+      return i;
+  return -1;
+}
+
+static sdg_status_t dimensions_check(const sdg_conv_t *conv,
+                                     const sdg_call_t *call) {
+  const sdg_operand_t *x = &call->operand[conv->x];
+  const sdg_operand_t *w = &call->operand[conv->w];
+  int spatial = conv->parameters.spatial;
+  if (x->dims == spatial + 2 && w->dims == x->dims)
+    return SDG_OK;
+  return sdg_fail(SDG_E_ARGUMENT,
+                  "%s: a convolution of %d spatial dimensions, x of %d "
+                  "dimensions, w of %d",
+                  call->entry_name, spatial, x->dims, w->dims);
+}
+
+// What the vendor's library checks on one device, on the global extents.
+static sdg_status_t arguments_check(const sdg_conv_t *conv,
+                                    const sdg_call_t *call) {
+  const sdg_conv_parameters_t *p = &conv->parameters;
+  const sdg_operand_t *x = &call->operand[conv->x];
+  const sdg_operand_t *w = &call->operand[conv->w];
+  if (p->groups < 1 || x->extent[1] != w->extent[1] * p->groups ||
+      w->extent[0] % p->groups != 0)
+    return sdg_fail(SDG_E_ARGUMENT,
+                    "%s: %lld channels of x, filter [%lld,%lld,...], %d groups",
+                    call->entry_name, (long long)x->extent[1],
+                    (long long)w->extent[0], (long long)w->extent[1],
+                    p->groups);
+  for (int i = 0; i < p->spatial; i++)
+    if (p->stride[i] < 1 || p->dilation[i] < 1 || p->pad[i] < 0)
+      return sdg_fail(SDG_E_ARGUMENT, "%s: stride %d, dilation %d, padding %d",
+                      call->entry_name, p->stride[i], p->dilation[i],
+                      p->pad[i]);
+  return SDG_OK;
+}
+
+static sdg_window_spec_t spec_of(const sdg_conv_t *conv,
+                                 const sdg_call_t *call) {
+  const sdg_conv_parameters_t *p = &conv->parameters;
+  const sdg_operand_t *w = &call->operand[conv->w];
+  sdg_window_spec_t spec = {.x = conv->x,
+                            .y = conv->y,
+                            .y_channels = w->extent[0],
+                            .own_border = true};
+  spec.window[0] = spec.window[1] = (sdg_window_t){1, 1, 1, 0};
+  for (int i = 0; i < p->spatial; i++)
+    spec.window[i + 2] = (sdg_window_t){w->extent[i + 2], p->stride[i],
+                                        p->dilation[i], p->pad[i]};
+  return spec;
+}
+
+// Everything but whether the extents belong together.
+static sdg_status_t conv_find(const sdg_call_t *call, sdg_conv_t *out) {
+  sdg_conv_kind_t kind = sdg_conv_kind(call);
+  out->x =
+      operand_find(call, kind == SDG_CONV_DGRAD ? SDG_ROLE_DX : SDG_ROLE_X);
+  out->w =
+      operand_find(call, kind == SDG_CONV_WGRAD ? SDG_ROLE_DW : SDG_ROLE_W);
+  out->y =
+      operand_find(call, kind == SDG_CONV_FORWARD ? SDG_ROLE_Y : SDG_ROLE_DY);
+  out->z = operand_find(call, SDG_ROLE_Z);
+  // Only queries of forward convolutions may be without y.
+  if (out->x < 0 || out->w < 0 || !call->op_descriptor ||
+      (out->y < 0 && (!call->is_query || kind != SDG_CONV_FORWARD)))
+    return sdg_fail(SDG_E_ARGUMENT, "%s: a descriptor is NULL",
+                    call->entry_name);
+  SDG_TRY(sdg_conv_parameters(call->op_descriptor, &out->parameters));
+  SDG_TRY(dimensions_check(out, call));
+  out->spec = spec_of(out, call);
+  return SDG_OK;
+}
+
+sdg_status_t sdg_conv_read(const sdg_call_t *call, sdg_conv_t *out) {
+  SDG_TRY(conv_find(call, out));
+  return arguments_check(out, call);
+}
+
+sdg_status_t sdg_conv_init(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                           sdg_conv_t *out) {
+  SDG_TRY(conv_find(call, out));
+  SDG_TRY(sdg_window_op_whole_channels(call, tagging, &out->spec));
+  SDG_TRY(arguments_check(out, call));
+  SDG_TRY(sdg_window_op_init(call, tagging, &out->spec, &out->op));
+  if (out->z < 0 ||
+      sdg_placement_equal(&tagging->placement[out->z], &out->op.y_placement))
+    return SDG_OK;
+  sdg_conv_fini(out);
+  return sdg_fail(SDG_E_OPERANDS_DIFFER, "z and y of %s", call->entry_name);
+}
+
+sdg_status_t sdg_conv_init_whole(const sdg_call_t *call,
+                                 const sdg_tagging_t *tagging, sdg_conv_t *out,
+                                 bool *out_can) {
+  SDG_TRY(sdg_conv_read(call, out));
+  SDG_TRY(
+      sdg_window_op_init_whole(call, tagging, &out->spec, &out->op, out_can));
+  return SDG_OK;
+}
+
+bool sdg_conv_looks_around(const sdg_conv_t *conv) {
+  bool around = false;
+  for (int i = 0; i < conv->parameters.spatial; i++) {
+    const sdg_window_t *window = &conv->spec.window[i + 2];
+    around |= window->kernel > 1 || window->pad > 0;
+  }
+  return around;
+}
+
+void sdg_conv_fini(sdg_conv_t *conv) {
+  sdg_window_op_fini(&conv->op);
+}
+
+sdg_conv_kind_t sdg_conv_kind(const sdg_call_t *call) {
+  switch (call->entry) {
+  case SDG_ENTRY_cudnnConvolutionForward:
+  case SDG_ENTRY_cudnnConvolutionBiasActivationForward:
+  case SDG_ENTRY_cudnnGetConvolution2dForwardOutputDim:
+  case SDG_ENTRY_cudnnGetConvolutionNdForwardOutputDim:
+  case SDG_ENTRY_cudnnGetConvolutionForwardWorkspaceSize:
+  case SDG_ENTRY_cudnnGetConvolutionForwardAlgorithm_v7:
+  case SDG_ENTRY_cudnnFindConvolutionForwardAlgorithm:
+  case SDG_ENTRY_cudnnFindConvolutionForwardAlgorithmEx:
+    return SDG_CONV_FORWARD;
+  case SDG_ENTRY_cudnnConvolutionBackwardData:
+  case SDG_ENTRY_cudnnGetConvolutionBackwardDataWorkspaceSize:
+  case SDG_ENTRY_cudnnGetConvolutionBackwardDataAlgorithm_v7:
+  case SDG_ENTRY_cudnnFindConvolutionBackwardDataAlgorithm:
+  case SDG_ENTRY_cudnnFindConvolutionBackwardDataAlgorithmEx:
+    return SDG_CONV_DGRAD;
+  case SDG_ENTRY_cudnnConvolutionBackwardFilter:
+  case SDG_ENTRY_cudnnGetConvolutionBackwardFilterWorkspaceSize:
+  case SDG_ENTRY_cudnnGetConvolutionBackwardFilterAlgorithm_v7:
+  case SDG_ENTRY_cudnnFindConvolutionBackwardFilterAlgorithm:
+  case SDG_ENTRY_cudnnFindConvolutionBackwardFilterAlgorithmEx:
+    return SDG_CONV_WGRAD;
+  case SDG_ENTRY_cudnnConvolutionBackwardBias:
+    return SDG_CONV_BGRAD;
+  default:
+    return SDG_CONV_UNKNOWN;
+  }
+}
+
+static bool conv_knows(const sdg_call_t *call) {
+  return sdg_conv_kind(call) != SDG_CONV_UNKNOWN;
+}
+
+static int conv_key(const sdg_call_t *call, uint64_t *out) {
+  if (call->is_query)
+    return 0;
+  if (sdg_conv_kind(call) == SDG_CONV_FORWARD)
+    return sdg_conv_key(call, out);
+  sdg_grad_arguments_t a = sdg_grad_arguments(call);
+  out[0] = (uint64_t)a.algo;
+  out[1] = a.workspace_bytes;
+  out[2] = sdg_grad_is_zero(call, a.beta);
+  return 3;
+}
+
+// A gradient of the data needs rows of dy around those that the gradient of the
+// filter before it reads.
+static int conv_early(const sdg_call_t *call, bool *out_first) {
+  sdg_conv_kind_t kind = sdg_conv_kind(call);
+  *out_first = kind == SDG_CONV_WGRAD;
+  return !call->is_query && (kind == SDG_CONV_WGRAD || kind == SDG_CONV_DGRAD)
+             ? operand_find(call, SDG_ROLE_DY)
+             : -1;
+}
+
+// The gradient of the filter sees the rows of x that forward saw.
+static int conv_leaves(const sdg_call_t *call, bool *out_first,
+                       uint64_t *io_hash) {
+  sdg_conv_kind_t kind = sdg_conv_kind(call);
+  sdg_conv_t conv;
+  *out_first = kind == SDG_CONV_FORWARD;
+  if (call->is_query || (kind != SDG_CONV_WGRAD && kind != SDG_CONV_FORWARD) ||
+      conv_find(call, &conv) != SDG_OK)
+    return -1;
+  for (int d = 2; io_hash && d < call->operand[conv.x].dims; d++) {
+    const sdg_window_t *w = &conv.spec.window[d];
+    const int64_t number[] = {w->kernel, w->stride, w->dilation, w->pad};
+    for (int i = 0; i < 4; i++)
+      *io_hash = (*io_hash ^ (uint64_t)number[i]) * UINT64_C(1099511628211);
+  }
+  return conv.x;
+}
+
+static int conv_fetches(const sdg_call_t *call, const sdg_tagging_t *tagging) {
+  (void)tagging;
+  return sdg_conv_kind(call) == SDG_CONV_FORWARD
+             ? operand_find(call, SDG_ROLE_X)
+             : -1;
+}
+
+static int conv_scalars(const sdg_call_t *call, double *out) {
+  if (call->is_query)
+    return 0;
+  if (sdg_conv_kind(call) == SDG_CONV_FORWARD)
+    return sdg_conv_scalars(call, out);
+  sdg_grad_arguments_t a = sdg_grad_arguments(call);
+  out[0] = sdg_call_scalar(call, a.alpha);
+  out[1] = sdg_call_scalar(call, a.beta);
+  return 2;
+}
+
+// z is where y is.
+static sdg_status_t conv_meet(const sdg_call_t *call, sdg_meet_t *meet,
+                              int lead) {
+  double scalar[SDG_RULE_SCALARS];
+  sdg_conv_t conv;
+  if (sdg_conv_kind(call) == SDG_CONV_BGRAD)
+    return SDG_OK; // one activation
+  SDG_TRY(conv_find(call, &conv));
+  if (conv.y < 0)
+    return SDG_OK;
+  meet->reads_old = conv_scalars(call, scalar) > 0 && scalar[1] != 0;
+  if (lead == conv.z)
+    SDG_TRY(sdg_meet_follow(meet, conv.y, sdg_meet_at(meet, conv.z), false));
+  if (meet->fits)
+    SDG_TRY(sdg_window_meet(meet, &conv.spec, lead == conv.z ? conv.y : lead));
+  if (meet->fits && conv.z >= 0 && lead != conv.z)
+    SDG_TRY(sdg_meet_follow(meet, conv.z, sdg_meet_at(meet, conv.y), false));
+  // A piece of x's channels is not what the filter is about.
+  meet->fits = meet->fits &&
+               sdg_placement_extent(sdg_meet_at(meet, conv.x), 1) ==
+                   call->operand[conv.w].extent[1] * conv.parameters.groups;
+  return SDG_OK;
+}
+
+static sdg_status_t conv_plan(const sdg_call_t *call,
+                              const sdg_tagging_t *tagging,
+                              sdg_plan_t **out_plan) {
+  switch (sdg_conv_kind(call)) {
+  case SDG_CONV_DGRAD:
+    return sdg_dgrad_plan(call, tagging, out_plan);
+  case SDG_CONV_WGRAD:
+    return sdg_wgrad_plan(call, tagging, out_plan);
+  case SDG_CONV_BGRAD:
+    return sdg_bgrad_plan(call, tagging, out_plan);
+  default:
+    return sdg_conv_plan(call, tagging, out_plan);
+  }
+}
+
+static sdg_status_t conv_share(const sdg_call_t *call,
+                               const sdg_tagging_t *tagging,
+                               sdg_plan_t **out_plan) {
+  *out_plan = NULL;
+  if (call->is_query)
+    return SDG_OK;
+  switch (sdg_conv_kind(call)) {
+  case SDG_CONV_DGRAD:
+    return sdg_dgrad_share(call, tagging, out_plan);
+  case SDG_CONV_WGRAD:
+    return sdg_wgrad_share(call, tagging, out_plan);
+  case SDG_CONV_BGRAD:
+    return sdg_bgrad_share(call, tagging, out_plan);
+  default:
+    return sdg_conv_share(call, tagging, out_plan);
+  }
+}
+
+static sdg_status_t conv_answer(const sdg_call_t *call,
+                                const sdg_tagging_t *tagging, int *out_vendor) {
+  switch (sdg_conv_kind(call)) {
+  case SDG_CONV_DGRAD:
+    return sdg_dgrad_answer(call, tagging, out_vendor);
+  case SDG_CONV_WGRAD:
+    return sdg_wgrad_answer(call, tagging, out_vendor);
+  default:
+    return sdg_conv_answer(call, tagging, out_vendor);
+  }
+}
+
+static sdg_status_t conv_describe(const sdg_call_t *call, char *out,
+                                  size_t out_bytes) {
+  sdg_conv_parameters_t p;
+  if (!call->op_descriptor)
+    return SDG_OK; // refused by who plans the call
+  SDG_TRY(sdg_conv_parameters(call->op_descriptor, &p));
+  size_t used =
+      (size_t)snprintf(out, out_bytes, "mode %d compute %d groups %d math %d",
+                       (int)p.mode, (int)p.compute, p.groups, (int)p.math);
+  for (int i = 0; i < p.spatial && used < out_bytes; i++)
+    used += (size_t)snprintf(out + used, out_bytes - used,
+                             " pad %d stride %d dilation %d", p.pad[i],
+                             p.stride[i], p.dilation[i]);
+  if (call->entry == SDG_ENTRY_cudnnConvolutionBiasActivationForward &&
+      used < out_bytes)
+    sdg_conv_describe_activation(call, out + used, out_bytes - used);
+  return SDG_OK;
+}
+
+const sdg_rule_t sdg_rule_conv = {
+    .family = SDG_FAMILY_CONV,
+    .windowed = true,
+    .knows = conv_knows,
+    .describe = conv_describe,
+    .meet = conv_meet,
+    .fetches = conv_fetches,
+    .early = conv_early,
+    .leaves = conv_leaves,
+    .key = conv_key,
+    .scalars = conv_scalars,
+    .plan = conv_plan,
+    .share = conv_share,
+    .answer = conv_answer,
+};

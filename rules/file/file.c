@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the sections as they were read to rules: the mesh, then the values.
+#include "rules/file/file.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules/file/read.h"
+
+// The axes that splits name, for a mesh that nobody gave.
+typedef struct axis_names {
+  int count; // distinct
+  char name[SDG_AXIS_NAME_MAX];
+} axis_names_t;
+
+static void axis_collect(void *user, sdg_word_t axis) {
+  axis_names_t *names = user;
+  if (names->count > 0 && sdg_word_is(axis, names->name))
+    return;
+  if (names->count++ == 0)
+    snprintf(names->name, sizeof names->name, "%.*s", axis.length, axis.at);
+}
+
+sdg_status_t sdg_drafts_mesh(const sdg_drafts_t *drafts,
+                             const sdg_options_t *options, int ranks,
+                             sdg_mesh_t *out_mesh) {
+  sdg_place_t place = {drafts->source, drafts->mesh_line};
+  const char *text = drafts->mesh;
+  char single[SDG_AXIS_NAME_MAX + 16];
+  if (options->origin[SDG_OPTION_MESH] != SDG_ORIGIN_DEFAULT) {
+    text = options->mesh;
+    place = (sdg_place_t){"SUNDOG_MESH", 0};
+  } else if (*text == '\0') {
+    axis_names_t names = {.count = 0};
+    for (int i = 0; i < drafts->count; i++)
+      if (drafts->draft[i].value[SDG_KEY_SPLIT])
+        sdg_split_axes(drafts->draft[i].value[SDG_KEY_SPLIT], axis_collect,
+                       &names);
+    if (names.count > 1)
+      return sdg_place_fail(&place, SDG_E_RULES_MESH,
+                            "several axes are named: [mesh] or SUNDOG_MESH has "
+                            "to give the ranks of each, as in %s=%d",
+                            names.name, ranks);
+    if (names.count == 1) {
+      snprintf(single, sizeof single, "%s=%d", names.name, ranks);
+      text = single;
+    }
+  }
+  // The product first: its message can name the place.
+  if (*text && sdg_mesh_product(text) != ranks)
+    return sdg_place_fail(&place, SDG_E_RULES_MESH,
+                          "the mesh %s is not one of %d ranks", text, ranks);
+  return sdg_mesh_parse(text, ranks, out_mesh);
+}
+
+// A key's value and where it stands: the section, or the option that is the
+// default for sections that do not say it.
+static const char *value_of(const sdg_drafts_t *drafts,
+                            const sdg_draft_t *draft, sdg_rules_key_t key,
+                            const char *option, const char *option_value,
+                            sdg_place_t *out_place) {
+  if (draft->value[key]) {
+    *out_place = (sdg_place_t){drafts->source, draft->line[key]};
+    return draft->value[key];
+  }
+  *out_place = (sdg_place_t){option, 0};
+  return option_value;
+}
+
+static sdg_status_t view_parse(const sdg_drafts_t *drafts,
+                               const sdg_draft_t *draft,
+                               const sdg_options_t *options,
+                               sdg_section_t *section, sdg_rules_t *rules) {
+  static const char *const views[] = {"shard", "whole"};
+  sdg_place_t place = {"SUNDOG_VIEW", 0};
+  section->view = (sdg_view_t)options->view;
+  if (draft->value[SDG_KEY_VIEW]) {
+    int index;
+    place = (sdg_place_t){drafts->source, draft->line[SDG_KEY_VIEW]};
+    SDG_TRY(sdg_choice_parse(&place, draft->value[SDG_KEY_VIEW], "view", views,
+                             2, &index));
+    section->view = index == 0 ? SDG_VIEW_SHARD : SDG_VIEW_WHOLE;
+  }
+  if (section->view == SDG_VIEW_UNSAID) {
+    place = (sdg_place_t){drafts->source, section->line};
+    return sdg_place_fail(&place, SDG_E_VIEW_UNSAID,
+                          "say --view shard or --view whole (SUNDOG_VIEW), or "
+                          "add 'view = shard' or 'view = whole'");
+  }
+  if (rules->view == SDG_VIEW_UNSAID)
+    rules->view = section->view;
+  if (rules->view != section->view)
+    return sdg_place_fail(&place, SDG_E_RULES_VALUE,
+                          "section '%s' has another view than those before it",
+                          section->name);
+  if (section->view == SDG_VIEW_WHOLE &&
+      section->sum_axes != sdg_section_axes(section))
+    return sdg_place_fail(&place, SDG_E_VIEW_WHOLE, "sum in section '%s'",
+                          section->name);
+  if (section->view == SDG_VIEW_WHOLE && (section->matrix[SDG_MATRIX_A].said ||
+                                          section->matrix[SDG_MATRIX_B].said))
+    return sdg_place_fail(&place, SDG_E_VIEW_WHOLE, "a and b in section '%s'",
+                          section->name);
+  for (int d = 0; d < SDG_SIZES_DIMS; d++)
+    if (section->view == SDG_VIEW_WHOLE && section->sizes[d] == SDG_SIZES_PIECE)
+      return sdg_place_fail(&place, SDG_E_VIEW_WHOLE,
+                            "sizes of pieces in section '%s'", section->name);
+  return SDG_OK;
+}
+
+// One word is about windows, or one kind of them, or about attention; the other
+// ops choose.
+static void strategy_set(sdg_section_t *section, sdg_strategy_t strategy) {
+  bool attention = strategy > SDG_STRATEGY_ADJOINT;
+  section->adjoint = strategy == SDG_STRATEGY_ADJOINT;
+  section->strategy =
+      strategy > SDG_STRATEGY_EXTEND ? SDG_STRATEGY_AUTO : strategy;
+  section->attention = attention ? strategy : SDG_STRATEGY_AUTO;
+}
+
+static sdg_status_t shard_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
+                                const sdg_options_t *options,
+                                sdg_rules_t *rules) {
+  static const char *const strategies[] = {
+      "auto", "repair", "extend", "adjoint", "halo", "heads", "gather"};
+  static const char *const keeps[] = {"no", "dy", "x", "x dy"};
+  static const char *const values[] = {"error", "local", "global"};
+  sdg_section_t *section = &draft->section;
+  sdg_place_t place = {drafts->source, section->line};
+  int index;
+  if (!draft->value[SDG_KEY_SPLIT])
+    return sdg_place_fail(&place, SDG_E_RULES_EMPTY,
+                          "section '%s' has no split", section->name);
+  const char *text = value_of(drafts, draft, SDG_KEY_SPLIT, "", "", &place);
+  SDG_TRY(sdg_split_parse(&place, text, &rules->mesh, section));
+  if (section->splits == 0)
+    return sdg_place_fail(&place, SDG_E_RULES_EMPTY, "nothing is split");
+  for (int m = 0; m < SDG_MATRICES; m++)
+    if (draft->value[SDG_KEY_A + m]) {
+      text = value_of(drafts, draft, (sdg_rules_key_t)(SDG_KEY_A + m), "", "",
+                      &place);
+      SDG_TRY(sdg_matrix_parse(&place, text, &rules->mesh, m, section));
+    }
+  text = value_of(drafts, draft, SDG_KEY_SIZES, "", NULL, &place);
+  if (text)
+    SDG_TRY(sdg_sizes_parse(&place, text, section));
+  text = value_of(drafts, draft, SDG_KEY_PARTS, "SUNDOG_PARTS", options->parts,
+                  &place);
+  SDG_TRY(sdg_parts_parse(&place, text, section));
+  text = value_of(drafts, draft, SDG_KEY_SUM, "", "yes", &place);
+  SDG_TRY(sdg_sum_parse(&place, text, &rules->mesh, section));
+  if (section->matrix[SDG_MATRIX_C].splits > 0 && !section->sum_axes)
+    return sdg_place_fail(&place, SDG_E_RULES_VALUE,
+                          "'c' is where sums are, which 'sum = no' leaves to "
+                          "the program");
+  text = value_of(drafts, draft, SDG_KEY_KEEP, "", "no", &place);
+  SDG_TRY(sdg_choice_parse(&place, text, "keep", keeps, 4, &index));
+  section->keeps_dy = index & 1;
+  section->keeps_x = index >= 2;
+  text = value_of(drafts, draft, SDG_KEY_VALUES, "SUNDOG_PIECE_VALUES",
+                  values[options->piece_values], &place);
+  SDG_TRY(sdg_piece_values_parse(&place, text, section));
+  text = value_of(drafts, draft, SDG_KEY_WRAP, "SUNDOG_WRAP", options->wrap,
+                  &place);
+  SDG_TRY(sdg_wrap_parse(&place, text, section));
+  SDG_TRY(view_parse(drafts, draft, options, section, rules));
+  text = value_of(drafts, draft, SDG_KEY_STRATEGY, "SUNDOG_STRATEGY",
+                  strategies[options->strategy], &place);
+  SDG_TRY(sdg_choice_parse(&place, text, "strategy", strategies,
+                           sizeof strategies / sizeof *strategies, &index));
+  strategy_set(section, (sdg_strategy_t)index);
+  text = value_of(drafts, draft, SDG_KEY_WINDOW, "", NULL, &place);
+  if (text)
+    SDG_TRY(sdg_window_parse(&place, text, section));
+  return SDG_OK;
+}
+
+// SUNDOG_SPLIT=tags: what is split the program says itself, over any axes.
+static sdg_status_t tags_parse(const sdg_options_t *options,
+                               sdg_rules_t *rules) {
+  sdg_place_t place = {"SUNDOG_SPLIT", 0};
+  sdg_drafts_t none = {.source = place.source};
+  sdg_draft_t draft = {.section = {.line = 0}};
+  SDG_TRY(view_parse(&none, &draft, options, &draft.section, rules));
+  if (rules->view == SDG_VIEW_WHOLE)
+    return sdg_place_fail(&place, SDG_E_VIEW_WHOLE, "tags are of shards");
+  for (int a = 0; a < rules->mesh.axes; a++)
+    rules->axes |= (sdg_axes_t)1 << a;
+  return SDG_OK;
+}
+
+sdg_status_t sdg_draft_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
+                             const sdg_options_t *options, sdg_rules_t *rules) {
+  sdg_place_t place = {drafts->source, 0};
+  sdg_section_t *section = &draft->section;
+  const char *text = value_of(drafts, draft, SDG_KEY_MATCH, "", "", &place);
+  SDG_TRY(sdg_match_parse(&place, text, section));
+  text = value_of(drafts, draft, SDG_KEY_OP, "", "", &place);
+  SDG_TRY(sdg_op_parse(&place, text, section));
+  section->op_line = draft->line[SDG_KEY_OP];
+  if (section->is_local)
+    return SDG_OK;
+  SDG_TRY(shard_parse(drafts, draft, options, rules));
+  for (int k = 0; k < section->splits; k++)
+    rules->axes |= section->split[k].axes;
+  return SDG_OK;
+}
+
+sdg_status_t sdg_drafts_check(const sdg_drafts_t *drafts,
+                              const sdg_options_t *options,
+                              sdg_rules_t *rules) {
+  sdg_place_t place = {drafts->source, 0};
+  place.line = drafts->same_line;
+  SDG_TRY(sdg_same_parse(&place, drafts->same, &rules->mesh, rules->axes,
+                         &rules->same));
+  rules->axes |= rules->same;
+  place.line = 0;
+  if (drafts->by_program)
+    return tags_parse(options, rules);
+  for (int i = 0; i < drafts->count; i++)
+    if (!drafts->draft[i].section.is_local)
+      return SDG_OK;
+  return sdg_place_fail(&place, SDG_E_RULES_EMPTY, "no [shard] section");
+}
+
+sdg_status_t sdg_drafts_open(const sdg_options_t *options, bool thorough,
+                             sdg_drafts_t *out_drafts) {
+  if (*options->rules)
+    return sdg_drafts_read(options->rules, thorough, out_drafts);
+  if (*options->split)
+    return sdg_drafts_short(options->split, out_drafts);
+  return sdg_fail(SDG_E_OPTION_CONFLICT,
+                  "neither SUNDOG_RULES nor SUNDOG_SPLIT is set");
+}
+
+sdg_status_t sdg_drafts_close(sdg_drafts_t *drafts, sdg_status_t status,
+                              sdg_rules_t *rules, sdg_rules_t *out_rules) {
+  // What the sections own goes over also after a fault, to be freed there.
+  rules->source = strdup(drafts->source);
+  rules->section = calloc((size_t)drafts->count + 1, sizeof *rules->section);
+  if (rules->section) {
+    rules->sections = drafts->count;
+    for (int i = 0; i < drafts->count; i++)
+      rules->section[i] = drafts->draft[i].section;
+  }
+  if (status == SDG_OK && (!rules->source || !rules->section))
+    status = sdg_fail(SDG_E_NO_MEMORY, "for the rules");
+  sdg_drafts_fini(drafts);
+  if (status == SDG_OK)
+    *out_rules = *rules;
+  else
+    sdg_rules_fini(rules);
+  return status;
+}
+
+sdg_status_t sdg_rules_load(const sdg_options_t *options, int ranks,
+                            sdg_rules_t *out_rules) {
+  sdg_drafts_t drafts;
+  sdg_rules_t rules = {.source = NULL};
+  SDG_TRY(sdg_drafts_open(options, false, &drafts));
+  sdg_status_t status = sdg_drafts_mesh(&drafts, options, ranks, &rules.mesh);
+  for (int i = 0; i < drafts.count && status == SDG_OK; i++)
+    status = sdg_draft_parse(&drafts, &drafts.draft[i], options, &rules);
+  if (status == SDG_OK)
+    status = sdg_drafts_check(&drafts, options, &rules);
+  return sdg_drafts_close(&drafts, status, &rules, out_rules);
+}
+
+sdg_status_t sdg_rules_label(const sdg_rules_t *rules,
+                             const sdg_options_t *options, const char *text,
+                             sdg_section_t *out_section) {
+  sdg_place_t place = {"sundog_tag", 0};
+  sdg_section_t *section = out_section;
+  *section = (sdg_section_t){.is_local = strcmp(text, "local") == 0};
+  snprintf(section->name, sizeof section->name, "tag %.40s", text);
+  if (rules->view == SDG_VIEW_WHOLE)
+    return sdg_place_fail(&place, SDG_E_VIEW_WHOLE, "tags are of shards");
+  if (section->is_local)
+    return SDG_OK;
+  section->view = SDG_VIEW_SHARD;
+  section->values = (sdg_piece_values_t)options->piece_values;
+  strategy_set(section, (sdg_strategy_t)options->strategy);
+  if (strcmp(text, "replicated") != 0)
+    SDG_TRY(sdg_label_parse(&place, text, &rules->mesh, section));
+  SDG_TRY(sdg_parts_parse(&place, "agree", section));
+  SDG_TRY(sdg_sum_parse(&place, "yes", &rules->mesh, section));
+  return sdg_wrap_parse(&place, options->wrap, section);
+}
+
+void sdg_section_fini(sdg_section_t *section) {
+  for (int i = 0; i < section->splits; i++)
+    free(section->split[i].parts);
+  section->splits = 0;
+  for (int m = 0; m < SDG_MATRICES; m++) {
+    for (int i = 0; i < section->matrix[m].splits; i++)
+      free(section->matrix[m].split[i].parts);
+    section->matrix[m].splits = 0;
+  }
+}
+
+void sdg_rules_fini(sdg_rules_t *rules) {
+  for (int s = 0; rules->section && s < rules->sections; s++)
+    sdg_section_fini(&rules->section[s]);
+  free(rules->section);
+  free((void *)(uintptr_t)rules->source);
+  *rules = (sdg_rules_t){.source = NULL};
+}
+
+sdg_status_t sdg_rules_check_glob(const sdg_rules_t *rules,
+                                  const sdg_section_t *section,
+                                  const char *glob, const char *const *names,
+                                  int count) {
+  bool found = sdg_glob_names_product(glob);
+  for (int f = 0; f < SDG_FAMILY_OTHER && !found; f++)
+    found = fnmatch(glob, sdg_family_name((sdg_family_t)f), 0) == 0;
+  for (int n = 0; n < count && !found; n++)
+    found = fnmatch(glob, names[n], 0) == 0;
+  if (found)
+    return SDG_OK;
+  sdg_place_t place = {rules->source, section->op_line};
+  return sdg_word_fail(&place, (sdg_word_t){glob, (int)strlen(glob)}, "op",
+                       names, count);
+}
+
+sdg_status_t sdg_rules_check_entries(const sdg_rules_t *rules,
+                                     const char *const *names, int count) {
+  for (int s = 0; s < rules->sections; s++)
+    for (int g = 0; g < rules->section[s].globs; g++)
+      SDG_TRY(sdg_rules_check_glob(rules, &rules->section[s],
+                                   rules->section[s].glob[g], names, count));
+  return SDG_OK;
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The user's rules: which tensors are split over the ranks, and how.
+ *
+ * A file of sections (INI), tried in order; the first that matches a tensor
+ * decides. Or the short form: SUNDOG_SPLIT and its companions are one [shard]
+ * section.
+ *
+ *   [mesh]                  axis = ranks, one line per axis, row-major
+ *     same = AXIS[, AXIS]   axes that no split names, whose ranks compute the
+ *                           same: their calls, extents and weights are
+ *                           compared, too. Without it they are the program's
+ *                           own, such as the stages of a pipeline
+ *   [shard NAME]            tensors that are split
+ *     match = PATTERN       default: every activation that has the dimensions
+ *                           that `split` names
+ *     op = GLOB ...         families (conv pool norm softmax reduce pointwise
+ *                           attention matmul neighborhood; gemm and gemv
+ *                           of matmul) or entries (cudnnPooling*); default:
+ *                           all. Another op on such a tensor is refused
+ *                           unless it is pointwise, or a [local] section names
+ *                           it
+ *     split = DIM:AXIS[+AXIS][, ...]    ":AXIS" may be left out where the mesh
+ *                           has one axis
+ *     parts = agree | even | even/ALIGN | chunk | SIZE,SIZE,...
+ *                           one for all split dimensions, or one for each:
+ *                           "H:300,212 W:even"
+ *     view = shard | whole  default: SUNDOG_VIEW
+ *     sum = yes | no | AXIS[+AXIS]
+ *                           over which of the split's axes gradients of
+ *                           weights, biases and scales are summed; default:
+ *                           yes, all of them. no: the program does it
+ *     keep = x dy | x | dy | no
+ *                           promises about a training step of a convolution,
+ *                           for the shard view (in the whole view sundog sees
+ *                           who writes). x: the program does not write x
+ *                           between the forward call and the gradient of the
+ *                           filter, which then gets the halo that the forward
+ *                           call brought. dy: between the gradient of the
+ *                           filter and that of the data, which comes next, it
+ *                           does not write the dy that both get; then the halo
+ *                           of dy travels during the first. Default: no. Of
+ *                           products: see below
+ *     values = error | local | global
+ *                           shard view: what norms, sums and products of
+ *                           vectors by cuBLAS are of what a call on such a
+ *                           tensor wrote in pieces. global: of all pieces
+ *                           together, and collective. Default:
+ *                           SUNDOG_PIECE_VALUES, which is error
+ *     wrap = DIM ...        periodic dimensions
+ *     strategy = auto | repair | extend | adjoint | halo | heads | gather
+ *                           an op that has no strategy of that name chooses;
+ *                           adjoint is of data gradients of convolutions,
+ *                           halo, heads and gather are of attention, with
+ *                           queries in pieces
+ *     window = global | local | LEFT,RIGHT
+ *                           pooling: what windows mean that fill every piece.
+ *                           Attention with SEQ split: which keys a query sees,
+ *                           all, those of its own piece, or so many before and
+ *                           after it
+ *     a = SPLIT | replicated
+ *     b = SPLIT | replicated
+ *     c = SPLIT | replicated   where the matrices of a product are, see below
+ *     sizes = piece | whole | DIM:piece DIM:whole ...
+ *                           what the sizes say that a product's call states of
+ *                           dimensions that are cut. Shard view, where a
+ *                           section about products has to say it
+ *   [local NAME]            tensors that are every rank's own: match, op.
+ *                           Beside an operand of attention that is in pieces
+ *                           it is all there on every rank
+ *
+ * A file without [mesh] that names one axis only has that axis with all ranks.
+ *
+ * PATTERN is a list of terms, separated by spaces, about *global* extents:
+ *   DIM            the tensor has this dimension
+ *   DIM OP NUMBER  (no space inside) and its extent satisfies >= <= > < or =
+ *   NUMBER         the extent of the dimension at this position; a pattern with
+ *                  bare numbers lists all dimensions in their order
+ * Dimensions that a pattern of names does not mention are free: "H>=64" matches
+ * N C H W and N C D H W. "N C 1 1" matches four dimensions, the last two 1.
+ *
+ * DIM: N C, then D H W, the innermost last: a tensor of five dimensions is
+ * N C D H W, of four N C H W, of three N C W, of two N C; of more, the last
+ * three are D H W and those before them have no name. In NHWC layouts too: the
+ * order is that of the vendor's descriptors. SEQ HEAD BATCH are dimensions of
+ * attention: sequences of vectors are SEQ (time), BATCH, beams, which have no
+ * name, and HEAD (the vector, which tags can split of queries or of keys). N of
+ * a split is BATCH there.
+ *
+ * Products of matrices have M N K and, where one call makes several, BATCH: C
+ * of M x N is op(A) of M x K times op(B) of K x N, column by column as cuBLAS
+ * stores them. In a gemv M is the length of y, K that of x, and N is 1. A
+ * section is about products if it names M or K, or if its op names matmul,
+ * gemm, gemv or cublas...; other sections are not. `split` says which part of
+ * the products a rank multiplies:
+ *   M, N, BATCH   its rows, its columns, its members of the batch
+ *   K             its terms of every sum; sums over the ranks are made of them,
+ *                 once, before what follows a product (beta, bias, activation)
+ * Sums are on every rank of K's axes, or, with `c = M:AXIS` or `c = N:AXIS`,
+ * over the same axes, in pieces (a reduce-scatter). `sum = no` leaves sums to
+ * the program.
+ * Shard view: what a call states of M, N, K and BATCH, where `split`, `a`, `b`
+ * or `c` cut them, is this rank's piece (`sizes = piece`), and they add up over
+ * the ranks, or the whole (`sizes = whole`), the same on every rank, of which
+ * the rank's memory has its part: an even one, or what `parts` says, as in
+ * "M:20,20,20". One word for all of them, or one for each: "M:piece N:whole".
+ * The matrices are cut as the product is, unless `a =`, `b =` say all of how A
+ * and B are cut instead: "split = M:y" with "b = N:y" brings B's columns
+ * together first; the call's N is the whole then ("sizes = M:piece N:whole"),
+ * as C has all columns, and no rank writes more of C than its call states.
+ * Where A and B are both cut in K, and the product in M or N over the same
+ * axes, each rank multiplies its terms of all sums, and sums are brought
+ * together, if these are fewer bytes than the factors.
+ * A rank's part of a matrix begins at the call's address and has the call's
+ * leading dimension. Without `sizes` a call fails (SDG-621); without `a`, `b`
+ * where the memory has room for matrices that are cut otherwise, too (SDG-622);
+ * without `parts` where it does not show that these are even (SDG-623). Whole
+ * view: A and B come from where they are, and sizes are the whole's.
+ * What is brought together of a factor, products of sections with `keep` share,
+ * if the program does not write the factor between them. keep = x: a sum over
+ * what is cut (the gradient of weights, over tokens) takes what an earlier
+ * product that is none (forward) has brought of the same memory; keep = dy: one
+ * that is none (the gradient of the data) what an earlier sum has. Products
+ * come in the order of the first step in every step. */
+#ifndef SDG_RULES_FILE_FILE_H
+#define SDG_RULES_FILE_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/base/options.h"
+#include "src/base/status.h"
+#include "src/call/call.h"
+#include "src/geometry/box.h"
+#include "src/geometry/mesh.h"
+
+enum {
+  SDG_SECTIONS_MAX = 32,
+  SDG_SECTION_NAME_BYTES = 48,
+  SDG_TERMS_MAX = 16,
+  SDG_GLOBS_MAX = 16,
+  SDG_GLOB_BYTES = 64,
+  SDG_SPLITS_MAX = 4,
+  SDG_PARTS_BYTES = 4096,
+};
+
+typedef enum sdg_dim {
+  SDG_DIM_N,
+  SDG_DIM_C,
+  SDG_DIM_D,
+  SDG_DIM_H,
+  SDG_DIM_W,
+  SDG_DIM_SEQ,
+  SDG_DIM_HEAD,
+  SDG_DIM_BATCH,
+  SDG_DIM_M,
+  SDG_DIM_K,
+  SDG_DIM_COUNT, /* as a value: a dimension without a name */
+} sdg_dim_t;
+
+const char *sdg_dim_name(sdg_dim_t dim);
+/* Which dimension of a tensor of `dims` dimensions has this name, -1 if none.
+ * H of four is 2. */
+int sdg_dim_index(sdg_family_t family, sdg_dim_t dim, int dims);
+/* The name of dimension `index`; SDG_DIM_COUNT if it has none. */
+sdg_dim_t sdg_dim_at(sdg_family_t family, int index, int dims);
+
+/* "conv", "pool", ...; "other" for SDG_FAMILY_OTHER. */
+const char *sdg_family_name(sdg_family_t family);
+
+typedef enum sdg_compare {
+  SDG_COMPARE_ANY,
+  SDG_COMPARE_GE,
+  SDG_COMPARE_LE,
+  SDG_COMPARE_GT,
+  SDG_COMPARE_LT,
+  SDG_COMPARE_EQ,
+} sdg_compare_t;
+
+typedef struct sdg_term {
+  sdg_dim_t dim; /* SDG_DIM_COUNT: a bare number */
+  sdg_compare_t compare;
+  int64_t value;
+} sdg_term_t;
+
+typedef struct sdg_rule_split {
+  sdg_dim_t dim;
+  sdg_axes_t axes;
+  int pieces; /* product of the axes' sizes */
+  /* "agree", or a text that sdg_part_parse() takes, checked but for the sum;
+   * in the shard view the parts that the ranks' extents give must equal it. */
+  char *parts;
+} sdg_rule_split_t;
+
+/* Where a matrix of a product is. */
+enum { SDG_MATRIX_A, SDG_MATRIX_B, SDG_MATRIX_C, SDG_MATRICES };
+typedef struct sdg_rule_matrix {
+  bool said;  /* false: as the product is cut; C's sums everywhere */
+  int splits; /* 0: replicated */
+  sdg_rule_split_t split[SDG_SPLITS_MAX];
+} sdg_rule_matrix_t;
+
+/* What the sizes of a product's call say of a dimension that is cut. */
+typedef enum sdg_sizes {
+  SDG_SIZES_UNSAID,
+  SDG_SIZES_PIECE,
+  SDG_SIZES_WHOLE,
+} sdg_sizes_t;
+enum { SDG_SIZES_DIMS = 4 }; /* M N K BATCH */
+
+typedef enum sdg_window_choice {
+  SDG_WINDOW_UNSAID,
+  SDG_WINDOW_GLOBAL, /* over the whole extent; attention: all keys */
+  SDG_WINDOW_LOCAL,  /* pooling windows that happen to fill the shard;
+                        attention: keys of the shard */
+  SDG_WINDOW_SIZES,  /* attention: window_left, window_right */
+} sdg_window_choice_t;
+
+typedef struct sdg_section {
+  bool is_local; /* [local]: what follows `globs` is unused */
+  char name[SDG_SECTION_NAME_BYTES];
+  int line; /* of its head; 0 in the short form */
+  int terms;
+  sdg_term_t term[SDG_TERMS_MAX];
+  bool listed; /* term i is about dimension i, and there are `terms` of them */
+  int globs;   /* 0: every op */
+  char glob[SDG_GLOBS_MAX][SDG_GLOB_BYTES];
+  int op_line; /* where they stand; 0 without */
+  int splits;  /* >= 1 */
+  sdg_rule_split_t split[SDG_SPLITS_MAX];
+  sdg_view_t view;
+  sdg_axes_t sum_axes; /* those that parameters' gradients are summed over */
+  sdg_axes_t pending;  /* of a label: axes over which values are still to be */
+  bool pending_max;    /* combined: by their maximum, not their sum */
+  bool keeps_dy;       /* see `keep` above */
+  bool keeps_x;
+  sdg_piece_values_t values;
+  unsigned wrap;            /* bit 1 << sdg_dim_t */
+  sdg_strategy_t strategy;  /* of windows: auto, repair, extend */
+  bool adjoint;             /* asked for: of data gradients of convolutions */
+  sdg_strategy_t attention; /* auto, halo, heads, gather */
+  sdg_window_choice_t window;
+  int64_t window_left, window_right;
+  sdg_rule_matrix_t matrix[SDG_MATRICES];
+  sdg_sizes_t sizes[SDG_SIZES_DIMS];
+} sdg_section_t;
+
+/* Pure data, immutable once loaded. */
+typedef struct sdg_rules {
+  const char *source; /* the file, or "SUNDOG_SPLIT"; owned */
+  sdg_mesh_t mesh;
+  sdg_axes_t axes; /* those that some split names, and `same`: the agreement's
+                      group */
+  sdg_axes_t same; /* those of [mesh] same */
+  sdg_view_t view; /* of every [shard] section */
+  int sections;
+  sdg_section_t *section; /* owned */
+} sdg_rules_t;
+
+/* Reads the rules that the options ask for (sdg_options_asked), for a job of
+ * `ranks`; fails if they ask for none. Reports the first fault with its place
+ * and, for a word, the nearest that would be valid: SDG_E_RULES_*,
+ * SDG_E_OPTION_CONFLICT. Allocates; takes no lock. */
+sdg_status_t sdg_rules_load(const sdg_options_t *options, int ranks,
+                            sdg_rules_t *out_rules) SDG_MUST_CHECK;
+void sdg_rules_fini(sdg_rules_t *rules);
+
+/* How rules are read without a run. */
+typedef struct sdg_review {
+  int ranks; /* 0: as many as the mesh or a list of parts says, or else 2; the
+                number on return */
+  const char *const *names; /* entries that `op` may name */
+  int count;
+  int faults; /* out: how many were reported */
+} sdg_review_t;
+/* The same as sdg_rules_load and sdg_rules_check_entries, but reports every
+ * fault that can be told from the ones before it, not the first alone. Returns
+ * that of the first. */
+sdg_status_t sdg_rules_review(const sdg_options_t *options,
+                              sdg_review_t *review,
+                              sdg_rules_t *out_rules) SDG_MUST_CHECK;
+
+/* The section that a program's label stands for: `text` as the value of
+ * `split`, among whose items may be "sum:AXIS[+AXIS]" or "max:..."; "local"; or
+ * "replicated". The rest is as the options say. Freed by sdg_section_fini, also
+ * after an error. */
+sdg_status_t sdg_rules_label(const sdg_rules_t *rules,
+                             const sdg_options_t *options, const char *text,
+                             sdg_section_t *out_section) SDG_MUST_CHECK;
+/* The same of a product of matrices: a split of M, N, K and BATCH, and after
+ * it, with semicolons between, "a = ...", "b = ...", "c = ...", "sizes = ...",
+ * "parts = ...", "values = ..." and "sum = no"; or "local". */
+sdg_status_t sdg_rules_product(const sdg_rules_t *rules,
+                               const sdg_options_t *options, const char *text,
+                               sdg_section_t *out_section) SDG_MUST_CHECK;
+void sdg_section_fini(sdg_section_t *section);
+/* Whether a word of `op` means products of matrices: matmul, or in short gemm
+ * or gemv. */
+bool sdg_glob_names_product(const char *glob);
+/* True if the section is about products of matrices, and so of nothing else
+ * that has a dimension N or BATCH. */
+bool sdg_section_multiplies(const sdg_section_t *section);
+/* True if a [shard] section is. */
+bool sdg_rules_multiply(const sdg_rules_t *rules);
+/* All axes that the section splits over. */
+sdg_axes_t sdg_section_axes(const sdg_section_t *section);
+
+/* Fails (SDG_E_RULES_WORD) if an `op` of the rules matches neither a family
+ * nor one of these names of entries. The list of entries lies in a layer
+ * above. */
+sdg_status_t sdg_rules_check_entries(const sdg_rules_t *rules,
+                                     const char *const *names,
+                                     int count) SDG_MUST_CHECK;
+
+/* True if the section is about this activation: op, pattern, and, for [shard],
+ * the dimensions that it splits. `extent` is global: summed over the section's
+ * axes in the dimensions it splits. Exact, no exchange; every rank that
+ * passes the same gets the same. */
+bool sdg_section_match(const sdg_section_t *section, sdg_family_t family,
+                       const char *entry, const int64_t *extent, int dims);
+
+/* False if extents on this rank are enough to say, on every rank alike, that
+ * no [shard] section can match: because of op or number of dimensions, because
+ * of a dimension that no section splits, or because a [local] section that
+ * looks at no split dimension comes first. Then the call needs no agreement.
+ * Dimensions that some section splits are never looked at, as they differ
+ * between ranks. */
+bool sdg_rules_may_match(const sdg_rules_t *rules, sdg_family_t family,
+                         const char *entry, const int64_t *local_extent,
+                         int dims);
+
+/* True if a [shard] section could match this activation but for its `op`: the
+ * tensor may be split, and the rules say nothing of this op on it. As exact as
+ * sdg_rules_may_match. */
+bool sdg_rules_leave_out(const sdg_rules_t *rules, sdg_family_t family,
+                         const char *entry, const int64_t *local_extent,
+                         int dims);
+
+#endif

@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading the rules file line by line into sections of keys and texts.
+#include "rules/file/read.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ini.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "src/base/words.h"
+
+// Of inih as distributions build it; longer ones it would cut in silence.
+enum { INI_LINE_MAX = 196, INI_NAME_MAX = 47, FILE_BYTES_MAX = 1 << 20 };
+
+static const char *const key_names[SDG_KEY_COUNT] = {
+    "match",  "op", "split", "parts", "view", "sum",   "wrap",  "strategy",
+    "window", "a",  "b",     "c",     "keep", "sizes", "values"};
+enum { LOCAL_KEYS = 2 }; // the first two may stand in [local]
+
+static const char *const kind_names[] = {"mesh", "shard", "local"};
+enum { KIND_MESH, KIND_SHARD, KIND_LOCAL };
+
+typedef struct reader {
+  sdg_place_t place; // of the line being read
+  const char *at, *end;
+  sdg_status_t status; // the first fault, reported
+  int kind;            // of the section being read, or one of those below
+  bool thorough;       // goes on after a fault
+  sdg_drafts_t *drafts;
+} reader_t;
+enum { KIND_NONE = -1, KIND_SKIPPED = -2 }; // before a section; in none that is
+
+// A line is at fault: the reader ends there, or goes on without it.
+static void reader_fault(reader_t *reader, sdg_status_t status) {
+  if (!reader->thorough || status == SDG_E_NO_MEMORY) {
+    reader->status = status;
+    return;
+  }
+  if (reader->drafts->faults++ == 0)
+    reader->drafts->first = status;
+}
+
+static sdg_status_t length_fail(const reader_t *reader, const char *what,
+                                int limit) {
+  return sdg_place_fail(&reader->place, SDG_E_RULES_SYNTAX,
+                        "%s is longer than %d characters", what, limit);
+}
+
+// The kind of a section that its first word means: what is nearest to it, if
+// the reader goes on after the fault.
+static sdg_status_t kind_parse(reader_t *reader, const char *word) {
+  sdg_status_t status = sdg_choice_parse(
+      &reader->place, word, "kind of section", kind_names, 3, &reader->kind);
+  if (status == SDG_OK || !reader->thorough)
+    return status;
+  const char *nearest = sdg_word_nearest(word, kind_names, 3);
+  for (int kind = 0; kind < 3; kind++)
+    if (strcmp(kind_names[kind], nearest) == 0)
+      reader->kind = kind;
+  reader_fault(reader, status);
+  return SDG_OK;
+}
+
+// A line "[kind name]".
+static sdg_status_t section_begin(reader_t *reader, const char *line) {
+  const sdg_place_t *place = &reader->place;
+  const char *close = strchr(line, ']');
+  reader->kind = KIND_SKIPPED; // if the head is at fault
+  if (!close)
+    return sdg_place_fail(place, SDG_E_RULES_SYNTAX, "no ] after '%s'", line);
+  const char *after = close + 1;
+  while (isspace((unsigned char)*after))
+    after++;
+  if (*after && *after != ';' && *after != '#')
+    return sdg_place_fail(place, SDG_E_RULES_SYNTAX,
+                          "'%s' after the head of a section", after);
+  if (close - line - 1 > INI_NAME_MAX)
+    return length_fail(reader, "the head of the section", INI_NAME_MAX);
+  char head[INI_NAME_MAX + 1];
+  snprintf(head, sizeof head, "%.*s", (int)(close - line - 1), line + 1);
+  const char *rest = head;
+  sdg_word_t kind = {head, 0}, name = {head, 0}, more;
+  if (sdg_word_next(&rest, " \t", &kind) &&
+      sdg_word_next(&rest, " \t", &name) && sdg_word_next(&rest, " \t", &more))
+    return sdg_place_fail(place, SDG_E_RULES_SYNTAX,
+                          "the name of a section is one word");
+  char word[INI_NAME_MAX + 1];
+  snprintf(word, sizeof word, "%.*s", kind.length, kind.at);
+  SDG_TRY(kind_parse(reader, word));
+  int section = reader->kind;
+  reader->kind = KIND_SKIPPED;
+  if (section == KIND_MESH) {
+    if (reader->drafts->mesh_line)
+      return sdg_place_fail(place, SDG_E_RULES_TWICE,
+                            "[mesh] is already in line %d",
+                            reader->drafts->mesh_line);
+    if (name.length)
+      return sdg_place_fail(place, SDG_E_RULES_SYNTAX, "[mesh] has no name");
+    reader->kind = section;
+    reader->drafts->mesh_line = place->line;
+    return SDG_OK;
+  }
+  if (reader->drafts->count == SDG_SECTIONS_MAX)
+    return sdg_place_fail(place, SDG_E_RULES_VALUE, "more than %d sections",
+                          SDG_SECTIONS_MAX);
+  for (int i = 0; name.length && i < reader->drafts->count; i++)
+    if (sdg_word_is(name, reader->drafts->draft[i].section.name))
+      return sdg_place_fail(place, SDG_E_RULES_TWICE,
+                            "section '%.*s' is already in line %d", name.length,
+                            name.at, reader->drafts->draft[i].section.line);
+  reader->kind = section;
+  sdg_draft_t *draft = &reader->drafts->draft[reader->drafts->count++];
+  draft->section.is_local = reader->kind == KIND_LOCAL;
+  draft->section.line = place->line;
+  if (name.length)
+    snprintf(draft->section.name, sizeof draft->section.name, "%.*s",
+             name.length, name.at);
+  else
+    snprintf(draft->section.name, sizeof draft->section.name, "line %d",
+             place->line);
+  return SDG_OK;
+}
+
+// What inih would cut or take for something else.
+static sdg_status_t line_check(reader_t *reader, const char *line) {
+  const sdg_place_t *place = &reader->place;
+  if (*line == '\0' || *line == ';' || *line == '#')
+    return SDG_OK;
+  if (*line == '[')
+    return section_begin(reader, line);
+  size_t name = strcspn(line, "=:");
+  if (line[name] == '\0')
+    return sdg_place_fail(place, SDG_E_RULES_SYNTAX,
+                          "'%s' is neither [section] nor name = value", line);
+  if (name > INI_NAME_MAX)
+    return length_fail(reader, "the name", INI_NAME_MAX);
+  if (reader->kind == KIND_NONE)
+    return sdg_place_fail(place, SDG_E_RULES_SYNTAX,
+                          "'%s' stands before the first section", line);
+  return SDG_OK;
+}
+
+// The next line, without the indentation that would make it the continuation
+// of the one before.
+static sdg_status_t line_take(reader_t *reader, char *out, int bytes) {
+  reader->place.line++;
+  const char *line = reader->at;
+  size_t left = (size_t)(reader->end - line);
+  const char *newline = memchr(line, '\n', left);
+  const char *stop = newline ? newline : reader->end;
+  reader->at = newline ? newline + 1 : reader->end;
+  if (memchr(line, '\0', (size_t)(stop - line)))
+    return sdg_place_fail(&reader->place, SDG_E_RULES_SYNTAX,
+                          "the line has a NUL byte");
+  while (line < stop && isspace((unsigned char)*line))
+    line++;
+  while (stop > line && isspace((unsigned char)stop[-1]))
+    stop--;
+  if (stop - line > INI_LINE_MAX || stop - line + 2 > bytes)
+    return length_fail(reader, "the line", INI_LINE_MAX);
+  memcpy(out, line, (size_t)(stop - line));
+  out[stop - line] = '\0';
+  return line_check(reader, out);
+}
+
+// The reader of inih. Where it goes on after a fault it has an empty line
+// there.
+static char *line_next(char *out, int bytes, void *user) {
+  reader_t *reader = user;
+  if (reader->status != SDG_OK || reader->at == reader->end)
+    return NULL;
+  sdg_status_t status = line_take(reader, out, bytes);
+  if (status != SDG_OK) {
+    reader_fault(reader, status);
+    *out = '\0';
+  }
+  if (reader->status != SDG_OK)
+    return NULL;
+  strcat(out, "\n");
+  return out;
+}
+
+static sdg_status_t axis_add(reader_t *reader, const char *name,
+                             const char *value) {
+  size_t used = strlen(reader->drafts->mesh);
+  char *end;
+  long size = strtol(value, &end, 10);
+  sdg_status_t status = SDG_OK;
+  if (end == value || *end || size < 1 || size > SDG_RANKS_MAX) {
+    status = sdg_place_fail(&reader->place, SDG_E_RULES_VALUE,
+                            "axis %s = %s: it takes a number of ranks from 1 "
+                            "to %d",
+                            name, value, SDG_RANKS_MAX);
+    reader->drafts->mesh_faulty = true;
+    size = 1; // the axis is known to those that go on
+  }
+  if ((size_t)snprintf(reader->drafts->mesh + used,
+                       sizeof reader->drafts->mesh - used, "%s%s=%ld",
+                       used ? "," : "", name,
+                       size) >= sizeof reader->drafts->mesh - used)
+    return sdg_place_fail(&reader->place, SDG_E_RULES_VALUE, "too many axes");
+  return status;
+}
+
+// Of [mesh]: an axis, or `same`.
+static sdg_status_t mesh_add(reader_t *reader, const char *name,
+                             const char *value) {
+  sdg_drafts_t *drafts = reader->drafts;
+  if (strcmp(name, "same") != 0)
+    return axis_add(reader, name, value);
+  if (drafts->same_line)
+    return sdg_place_fail(&reader->place, SDG_E_RULES_TWICE,
+                          "'same' is already in line %d", drafts->same_line);
+  drafts->same_line = reader->place.line;
+  snprintf(drafts->same, sizeof drafts->same, "%s", value);
+  return SDG_OK;
+}
+
+static sdg_status_t key_add(reader_t *reader, const char *name,
+                            const char *value) {
+  const sdg_place_t *place = &reader->place;
+  sdg_draft_t *draft = &reader->drafts->draft[reader->drafts->count - 1];
+  int key;
+  sdg_status_t status = sdg_choice_parse(place, name, "key of a section",
+                                         key_names, SDG_KEY_COUNT, &key);
+  if (status != SDG_OK && reader->thorough) {
+    // Its value may be at fault, too, or be what the section lacks otherwise.
+    const char *nearest = sdg_word_nearest(name, key_names, SDG_KEY_COUNT);
+    for (key = 0; key_names[key] != nearest;)
+      key++;
+    reader_fault(reader, status);
+    if (draft->line[key] || (reader->kind == KIND_LOCAL && key >= LOCAL_KEYS))
+      return SDG_OK;
+  } else if (status != SDG_OK) {
+    return status;
+  }
+  if (reader->kind == KIND_LOCAL && key >= LOCAL_KEYS)
+    return sdg_place_fail(place, SDG_E_RULES_VALUE,
+                          "'%s' is a key of [shard], [local] has match and op",
+                          name);
+  if (draft->value[key] && !place->line)
+    return sdg_place_fail(place, SDG_E_RULES_TWICE, "'%s' is said twice", name);
+  if (draft->line[key])
+    return sdg_place_fail(place, SDG_E_RULES_TWICE,
+                          "'%s' is already in line %d", name, draft->line[key]);
+  draft->line[key] = place->line;
+  if (*value == '\0')
+    return SDG_OK; // as if it were not there
+  draft->value[key] = strdup(value);
+  if (!draft->value[key])
+    return sdg_fail(SDG_E_NO_MEMORY, "for the rules");
+  return SDG_OK;
+}
+
+static int pair_read(void *user, const char *section, const char *name,
+                     const char *value) {
+  (void)section; // line_check() knows it in full
+  reader_t *reader = user;
+  if (reader->status != SDG_OK || reader->kind == KIND_SKIPPED)
+    return reader->status == SDG_OK;
+  sdg_status_t status = reader->kind == KIND_MESH
+                            ? mesh_add(reader, name, value)
+                            : key_add(reader, name, value);
+  if (status != SDG_OK)
+    reader_fault(reader, status);
+  return reader->status == SDG_OK;
+}
+
+// All of a regular file, owned by the caller.
+static sdg_status_t file_read(const char *path, char **out_text,
+                              size_t *out_bytes) {
+  sdg_status_t status = SDG_OK;
+  char *text = NULL;
+  size_t bytes = 0;
+  struct stat info;
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0)
+    return sdg_fail(SDG_E_RULES_FILE, "%s: %s", path, strerror(errno));
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+    status = sdg_fail(SDG_E_RULES_FILE, "%s: not a regular file", path);
+    goto close_file;
+  }
+  if (info.st_size > FILE_BYTES_MAX) {
+    status = sdg_fail(SDG_E_RULES_FILE, "%s: larger than %d bytes", path,
+                      FILE_BYTES_MAX);
+    goto close_file;
+  }
+  text = malloc((size_t)info.st_size + 1);
+  if (!text) {
+    status = sdg_fail(SDG_E_NO_MEMORY, "for the rules");
+    goto close_file;
+  }
+  while (bytes < (size_t)info.st_size) {
+    ssize_t n = read(fd, text + bytes, (size_t)info.st_size - bytes);
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n <= 0)
+      break; // shorter than it said: what is there counts
+    bytes += (size_t)n;
+  }
+  *out_text = text;
+  *out_bytes = bytes;
+close_file:
+  close(fd);
+  return status;
+}
+
+static sdg_status_t file_parse(reader_t *reader) {
+  static const char bom[] = "\xEF\xBB\xBF";
+  char *text = NULL;
+  size_t bytes = 0;
+  SDG_TRY(file_read(reader->place.source, &text, &bytes));
+  reader->at = text;
+  reader->end = text + bytes;
+  if (bytes >= 3 && memcmp(text, bom, 3) == 0)
+    reader->at += 3;
+  int line = ini_parse_stream(line_next, reader, pair_read, reader);
+  if (line != 0 && reader->status == SDG_OK) {
+    reader->place.line = line > 0 ? line : 0;
+    reader_fault(reader, sdg_place_fail(&reader->place, SDG_E_RULES_SYNTAX,
+                                        "not name = value"));
+  }
+  free(text);
+  return reader->status;
+}
+
+static sdg_status_t drafts_init(const char *source, sdg_drafts_t *drafts) {
+  *drafts = (sdg_drafts_t){.source = source};
+  drafts->draft = calloc(SDG_SECTIONS_MAX, sizeof *drafts->draft);
+  return drafts->draft ? SDG_OK : sdg_fail(SDG_E_NO_MEMORY, "for the rules");
+}
+
+sdg_status_t sdg_drafts_read(const char *path, bool thorough,
+                             sdg_drafts_t *out_drafts) {
+  sdg_drafts_t drafts;
+  SDG_TRY(drafts_init(path, &drafts));
+  reader_t reader = {.place.source = path,
+                     .kind = KIND_NONE,
+                     .thorough = thorough,
+                     .drafts = &drafts};
+  sdg_status_t status = file_parse(&reader);
+  if (status == SDG_OK)
+    *out_drafts = drafts;
+  else
+    sdg_drafts_fini(&drafts);
+  return status;
+}
+
+// "K:y; sizes = piece": a split, and after semicolons other keys of a section.
+static sdg_status_t short_read(reader_t *reader, const char *text) {
+  char key[INI_LINE_MAX], value[INI_LINE_MAX];
+  sdg_word_t item, name;
+  for (bool first = true; sdg_word_next(&text, ";", &item); first = false) {
+    const char *rest = item.at, *end = item.at + item.length;
+    const char *equals = memchr(item.at, '=', (size_t)item.length);
+    name = first ? (sdg_word_t){"split", 5} : (sdg_word_t){item.at, 0};
+    if (!first) {
+      if (!equals)
+        return sdg_place_fail(&reader->place, SDG_E_RULES_SYNTAX,
+                              "'%.*s' is not like 'sizes = piece'", item.length,
+                              item.at);
+      for (rest = equals + 1; rest < end && isspace((unsigned char)*rest);)
+        rest++;
+      name.length = (int)(equals - item.at);
+      while (name.length > 0 &&
+             isspace((unsigned char)name.at[name.length - 1]))
+        name.length--;
+    }
+    int bytes = (int)(end - rest);
+    if (bytes >= (int)sizeof value || name.length >= (int)sizeof key)
+      return sdg_place_fail(&reader->place, SDG_E_RULES_SYNTAX,
+                            "'%.*s' is longer than %d characters", item.length,
+                            item.at, INI_LINE_MAX - 1);
+    snprintf(key, sizeof key, "%.*s", name.length, name.at);
+    snprintf(value, sizeof value, "%.*s", bytes, rest);
+    SDG_TRY(key_add(reader, key, value));
+  }
+  return SDG_OK;
+}
+
+sdg_status_t sdg_drafts_short(const char *split, sdg_drafts_t *out_drafts) {
+  sdg_drafts_t drafts;
+  SDG_TRY(drafts_init("SUNDOG_SPLIT", &drafts));
+  reader_t reader = {
+      .place.source = drafts.source, .kind = KIND_SHARD, .drafts = &drafts};
+  if (strcmp(split, "tags") == 0) {
+    drafts.by_program = true;
+    *out_drafts = drafts;
+    return SDG_OK;
+  }
+  drafts.count = 1;
+  snprintf(drafts.draft[0].section.name, SDG_SECTION_NAME_BYTES, "split");
+  sdg_status_t status = short_read(&reader, split);
+  if (status == SDG_OK)
+    *out_drafts = drafts;
+  else
+    sdg_drafts_fini(&drafts);
+  return status;
+}
+
+void sdg_drafts_fini(sdg_drafts_t *drafts) {
+  for (int i = 0; drafts->draft && i < drafts->count; i++)
+    for (int key = 0; key < SDG_KEY_COUNT; key++)
+      free(drafts->draft[i].value[key]);
+  free(drafts->draft);
+  *drafts = (sdg_drafts_t){.source = NULL};
+}

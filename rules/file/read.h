@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rules as they were read: sections of keys and texts with their places.
+ * Inside rules/ only. */
+#ifndef SDG_RULES_FILE_READ_H
+#define SDG_RULES_FILE_READ_H
+
+#include "rules/file/file.h"
+#include "rules/file/value.h"
+
+typedef enum sdg_rules_key {
+  SDG_KEY_MATCH,
+  SDG_KEY_OP,
+  SDG_KEY_SPLIT,
+  SDG_KEY_PARTS,
+  SDG_KEY_VIEW,
+  SDG_KEY_SUM,
+  SDG_KEY_WRAP,
+  SDG_KEY_STRATEGY,
+  SDG_KEY_WINDOW,
+  SDG_KEY_A,
+  SDG_KEY_B,
+  SDG_KEY_C,
+  SDG_KEY_KEEP,
+  SDG_KEY_SIZES,
+  SDG_KEY_VALUES,
+  SDG_KEY_COUNT,
+} sdg_rules_key_t;
+
+/* A section before its values are parsed, for which the mesh has to be known.
+ * Of `section` is_local, name and line are set. */
+typedef struct sdg_draft {
+  sdg_section_t section;
+  char *value[SDG_KEY_COUNT]; /* owned; NULL: not given, or empty */
+  int line[SDG_KEY_COUNT];    /* 0: not given */
+} sdg_draft_t;
+
+typedef struct sdg_drafts {
+  const char *source; /* the file, or "SUNDOG_SPLIT"; borrowed */
+  int mesh_line;      /* of [mesh], 0 without */
+  char mesh[512];     /* "y=4,x=2", "" without */
+  int same_line;      /* of `same` there, 0 without */
+  char same[512];     /* its axes */
+  bool by_program;    /* SUNDOG_SPLIT=tags: no section */
+  bool mesh_faulty;   /* what `mesh` says of sizes is made up */
+  int faults;         /* reported, of lines that were left out */
+  sdg_status_t first; /* of them */
+  int count;
+  sdg_draft_t *draft; /* owned */
+} sdg_drafts_t;
+
+/* Reads a file; `path` has to live as long as the result. Reports the first
+ * fault with its place: SDG_E_RULES_FILE, _SYNTAX, _WORD, _VALUE, _TWICE.
+ * `thorough`: reports every faulty line and leaves it out; only a file that
+ * cannot be read is a failure then. */
+sdg_status_t sdg_drafts_read(const char *path, bool thorough,
+                             sdg_drafts_t *out_drafts) SDG_MUST_CHECK;
+/* The text of SUNDOG_SPLIT as the one section it stands for: the value of
+ * `split` and, with semicolons between, other keys, as in "K:y; sizes = piece".
+ * None for "tags", which leaves it to the program. */
+sdg_status_t sdg_drafts_short(const char *split,
+                              sdg_drafts_t *out_drafts) SDG_MUST_CHECK;
+void sdg_drafts_fini(sdg_drafts_t *drafts);
+
+/* ---- from drafts to rules (rulesfile.c) ---------------------------------- */
+
+/* Reads what the options ask for, a file or the short form. */
+sdg_status_t sdg_drafts_open(const sdg_options_t *options, bool thorough,
+                             sdg_drafts_t *out_drafts) SDG_MUST_CHECK;
+sdg_status_t sdg_drafts_mesh(const sdg_drafts_t *drafts,
+                             const sdg_options_t *options, int ranks,
+                             sdg_mesh_t *out_mesh) SDG_MUST_CHECK;
+/* Reads the values of one section, for the mesh of `rules`, whose view and axes
+ * are kept up to date. */
+sdg_status_t sdg_draft_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
+                             const sdg_options_t *options,
+                             sdg_rules_t *rules) SDG_MUST_CHECK;
+/* What can be said of all sections together. */
+sdg_status_t sdg_drafts_check(const sdg_drafts_t *drafts,
+                              const sdg_options_t *options,
+                              sdg_rules_t *rules) SDG_MUST_CHECK;
+/* Frees the drafts; moves their sections to the result, or, if `status` is a
+ * fault, frees them too and returns it. */
+sdg_status_t sdg_drafts_close(sdg_drafts_t *drafts, sdg_status_t status,
+                              sdg_rules_t *rules,
+                              sdg_rules_t *out_rules) SDG_MUST_CHECK;
+/* One word of a section's `op`, which matches a family or one of the names, or
+ * is reported. */
+sdg_status_t sdg_rules_check_glob(const sdg_rules_t *rules,
+                                  const sdg_section_t *section,
+                                  const char *glob, const char *const *names,
+                                  int count) SDG_MUST_CHECK;
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The values of a section's keys, from text to data. Inside rules/ only. */
+#ifndef SDG_RULES_FILE_VALUE_H
+#define SDG_RULES_FILE_VALUE_H
+
+#include "rules/file/file.h"
+#include "rules/file/word.h"
+
+/* Each fills its members of the section. Those of `split` need the mesh,
+ * those of `parts` the split, and the matrices. */
+sdg_status_t sdg_match_parse(const sdg_place_t *place, const char *text,
+                             sdg_section_t *section) SDG_MUST_CHECK;
+sdg_status_t sdg_op_parse(const sdg_place_t *place, const char *text,
+                          sdg_section_t *section) SDG_MUST_CHECK;
+sdg_status_t sdg_split_parse(const sdg_place_t *place, const char *text,
+                             const sdg_mesh_t *mesh,
+                             sdg_section_t *section) SDG_MUST_CHECK;
+sdg_status_t sdg_parts_parse(const sdg_place_t *place, const char *text,
+                             sdg_section_t *section) SDG_MUST_CHECK;
+/* "yes", "no", or axes of the section's splits, which come first. */
+sdg_status_t sdg_sum_parse(const sdg_place_t *place, const char *text,
+                           const sdg_mesh_t *mesh,
+                           sdg_section_t *section) SDG_MUST_CHECK;
+sdg_status_t sdg_wrap_parse(const sdg_place_t *place, const char *text,
+                            sdg_section_t *section) SDG_MUST_CHECK;
+/* Where matrix SDG_MATRIX_... of a product is; after the split. */
+sdg_status_t sdg_matrix_parse(const sdg_place_t *place, const char *text,
+                              const sdg_mesh_t *mesh, int matrix,
+                              sdg_section_t *section) SDG_MUST_CHECK;
+/* What a product's sizes say; after the split and the matrices. */
+sdg_status_t sdg_sizes_parse(const sdg_place_t *place, const char *text,
+                             sdg_section_t *section) SDG_MUST_CHECK;
+/* "error", "local", "global". */
+sdg_status_t sdg_piece_values_parse(const sdg_place_t *place, const char *text,
+                                    sdg_section_t *section) SDG_MUST_CHECK;
+sdg_status_t sdg_window_parse(const sdg_place_t *place, const char *text,
+                              sdg_section_t *section) SDG_MUST_CHECK;
+
+/* A split, among whose items may be axes over which values are pending. */
+sdg_status_t sdg_label_parse(const sdg_place_t *place, const char *text,
+                             const sdg_mesh_t *mesh,
+                             sdg_section_t *section) SDG_MUST_CHECK;
+
+/* Calls `each` for every axis that a `split` text names; syntax faults are
+ * left to sdg_split_parse. */
+void sdg_split_axes(const char *text, void (*each)(void *user, sdg_word_t axis),
+                    void *user);
+
+/* The axes whose ranks compute the same: "model, pipe". `split`: those that
+ * cannot be among them, as sections split over them. */
+sdg_status_t sdg_same_parse(const sdg_place_t *place, const char *text,
+                            const sdg_mesh_t *mesh, sdg_axes_t split,
+                            sdg_axes_t *out) SDG_MUST_CHECK;
+
+#endif

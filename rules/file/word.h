@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Words of the rules and their places, for messages. Inside rules/ only. */
+#ifndef SDG_RULES_FILE_WORD_H
+#define SDG_RULES_FILE_WORD_H
+
+#include <stdbool.h>
+
+#include "src/base/status.h"
+
+/* Where a text comes from, for messages: "rules.ini:12", or "SUNDOG_SPLIT"
+ * where line is 0. */
+typedef struct sdg_place {
+  const char *source;
+  int line;
+} sdg_place_t;
+
+/* sdg_fail with the place in front. */
+sdg_status_t sdg_place_fail(const sdg_place_t *place, sdg_status_t status,
+                            const char *format, ...)
+    __attribute__((format(printf, 3, 4), cold));
+
+/* The place of this thread's last sdg_place_fail: for a reader that goes on
+ * after a fault and has to leave out what was wrong. */
+sdg_place_t sdg_place_last(void);
+
+/* A piece of a text, not terminated. */
+typedef struct sdg_word {
+  const char *at;
+  int length;
+} sdg_word_t;
+
+/* Takes the next piece of *text up to one of `separators`, without the spaces
+ * around it, and moves *text behind the separator. False at the end. */
+bool sdg_word_next(const char **text, const char *separators,
+                   sdg_word_t *out_word);
+bool sdg_word_is(sdg_word_t word, const char *text);
+/* SDG_E_RULES_WORD: "`word` is no <what>; nearest: ..." */
+sdg_status_t sdg_word_fail(const sdg_place_t *place, sdg_word_t word,
+                           const char *what, const char *const *valid,
+                           int count);
+/* Which of `valid` the text is; fails as sdg_word_fail. */
+sdg_status_t sdg_choice_parse(const sdg_place_t *place, const char *text,
+                              const char *what, const char *const *valid,
+                              int count, int *out_index) SDG_MUST_CHECK;
+
+#endif

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages between any two placements of a tensor.
+#include "rules/kit/fetch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool sdg_bring_communicates(const sdg_tagging_t *tagging,
+                            const sdg_placement_t *from,
+                            const sdg_box_t *need) {
+  for (int r = 0; r < tagging->ranks; r++) {
+    sdg_box_t owned =
+        sdg_placement_box(from, tagging->mesh, tagging->rank_list[r]);
+    if (!sdg_box_empty(&need[r]) && !sdg_box_contains(&owned, &need[r]))
+      return true;
+  }
+  return false;
+}
+
+// The ranks that differ from this one only along the axes that `among` is split
+// over; the others neither give nor get.
+static sdg_status_t transfer_make(const sdg_tagging_t *tagging,
+                                  const sdg_placement_t *placement,
+                                  const sdg_placement_t *among,
+                                  const sdg_box_t *need, const int64_t *period,
+                                  sdg_transfer_t *out) {
+  int copy[SDG_RANKS_MAX];
+  int members = sdg_placement_group(among, tagging->mesh, tagging->rank, copy);
+  size_t ranks = (size_t)tagging->ranks;
+  sdg_box_t *owned = calloc(2 * ranks, sizeof *owned);
+  if (!owned)
+    return sdg_fail(SDG_E_NO_MEMORY, "boxes of %d ranks", tagging->ranks);
+  sdg_box_t *wanted = owned + ranks;
+  for (size_t r = 0; r < ranks; r++) {
+    owned[r].dims = wanted[r].dims = placement->dims;
+    for (int m = 0; m < members; m++)
+      if (copy[m] == tagging->rank_list[r]) {
+        owned[r] = sdg_placement_box(placement, tagging->mesh, copy[m]);
+        wanted[r] = need[r];
+      }
+  }
+  sdg_status_t status = sdg_transfer_plan(owned, wanted, tagging->ranks,
+                                          tagging->me, period, out);
+  free(owned);
+  return status;
+}
+
+sdg_status_t sdg_bring_transfer(const sdg_tagging_t *tagging,
+                                const sdg_placement_t *placement,
+                                const sdg_box_t *need, const int64_t *period,
+                                sdg_transfer_t *out) {
+  // Those ranks have one copy of the tensor between them.
+  return transfer_make(tagging, placement, placement, need, period, out);
+}
+
+static sdg_status_t messages_add(sdg_plan_t *plan, sdg_bring_t *bring) {
+  bring->landed =
+      calloc((size_t)bring->transfer.recvs + 1, sizeof *bring->landed);
+  if (!bring->landed)
+    return sdg_fail(SDG_E_NO_MEMORY, "a transfer");
+  return sdg_plan_messages(plan, &bring->transfer, bring->from, &bring->into,
+                           bring->into == SDG_SLAB_SCRATCH ? 0 : 1,
+                           bring->landed);
+}
+
+sdg_status_t sdg_bring_open(sdg_plan_t *plan, const sdg_tagging_t *tagging,
+                            const sdg_placement_t *placement,
+                            const sdg_box_t *need, int from, int into,
+                            sdg_bring_t *out) {
+  *out = (sdg_bring_t){.from = from, .into = into};
+  SDG_TRY(sdg_bring_transfer(tagging, placement, need, NULL, &out->transfer));
+  return messages_add(plan, out);
+}
+
+bool sdg_bring_returns(const sdg_tagging_t *tagging,
+                       const sdg_placement_t *placement,
+                       const sdg_placement_t *terms, const sdg_box_t *need) {
+  int member[SDG_RANKS_MAX];
+  for (int r = 0; r < tagging->ranks; r++) {
+    int rank = tagging->rank_list[r];
+    int members = sdg_placement_group(terms, tagging->mesh, rank, member);
+    for (int m = 0; m < members; m++) {
+      sdg_box_t theirs = sdg_placement_box(placement, tagging->mesh, member[m]);
+      sdg_box_t both = sdg_box_intersect(&need[r], &theirs);
+      if (member[m] != rank && !sdg_box_empty(&need[r]) &&
+          !sdg_box_empty(&both))
+        return true;
+    }
+  }
+  return false;
+}
+
+sdg_status_t sdg_bring_back(sdg_plan_t *plan, const sdg_tagging_t *tagging,
+                            const sdg_placement_t *placement,
+                            const sdg_placement_t *terms, const sdg_box_t *need,
+                            const int64_t *period, int from, sdg_bring_t *out) {
+  *out = (sdg_bring_t){.from = from, .into = SDG_SLAB_SCRATCH};
+  SDG_TRY(
+      transfer_make(tagging, placement, terms, need, period, &out->transfer));
+  sdg_transfer_reverse(&out->transfer);
+  // An image leaves from where it was made, and arrives where it is added.
+  for (int i = 0; i < out->transfer.sends; i++) {
+    sdg_message_t *image = &out->transfer.send[i];
+    image->box = sdg_box_shift(&image->box, image->shift);
+  }
+  for (int i = 0; i < out->transfer.recvs; i++)
+    memset(out->transfer.recv[i].shift, 0, sizeof out->transfer.recv[i].shift);
+  return messages_add(plan, out);
+}
+
+sdg_status_t sdg_bring_own(sdg_plan_t *plan, const sdg_bring_t *bring) {
+  for (int i = 0; i < bring->transfer.locals; i++)
+    SDG_TRY(sdg_plan_copy(plan, SDG_LANE_MAIN, bring->from, bring->into, NULL,
+                          &bring->transfer.local[i].box, SDG_COPY_ACTIVATION));
+  return SDG_OK;
+}
+
+sdg_status_t sdg_bring_land(sdg_plan_t *plan, const sdg_bring_t *bring) {
+  for (int i = 0; i < bring->transfer.recvs; i++)
+    if (bring->landed[i] >= 0)
+      SDG_TRY(sdg_plan_copy(plan, SDG_LANE_MAIN, bring->landed[i], bring->into,
+                            NULL, NULL, SDG_COPY_HALO));
+  return SDG_OK;
+}
+
+void sdg_bring_fini(sdg_bring_t *bring) {
+  sdg_transfer_fini(&bring->transfer);
+  free(bring->landed);
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shares of ranks in a softmax: softmax over what each has in sum.
+#include "rules/kit/softmax_merge.h"
+
+#include "rules/vendor/vendor.h"
+
+sdg_status_t sdg_shares_open(sdg_plan_t *plan, const sdg_merge_t *merge,
+                             const sdg_box_t *field, int dim, int like,
+                             sdg_type_t type, sdg_shares_t *out) {
+  *out = (sdg_shares_t){
+      .dim = dim, .ranks = merge->ranks, .type = type, .field = *field};
+  SDG_TRY(sdg_merge_fields(plan, field, dim, 2 * merge->ranks, like, type,
+                           &out->fields));
+  out->most = sdg_merge_slot(&out->fields, dim, merge->me, 1);
+  out->log_sum = sdg_merge_slot(&out->fields, dim, merge->ranks + merge->me, 1);
+  return sdg_plan_zero(plan, SDG_LANE_MAIN, out->fields.slab, &out->fields.box);
+}
+
+sdg_status_t sdg_shares_sum(sdg_plan_t *plan, const sdg_shares_t *shares) {
+  SDG_TRY(sdg_plan_reduce(plan, shares->fields.slab, shares->type,
+                          SDG_COMBINE_SUM));
+  return sdg_plan_join(plan, SDG_LANE_MAIN);
+}
+
+static cudnnStatus_t softmax(const sdg_subcall_run_t *run,
+                             cudnnSoftmaxAlgorithm_t algo) {
+  return sdg_cudnn_get()->cudnnSoftmaxForward(
+      run->handle, algo, CUDNN_SOFTMAX_MODE_CHANNEL, &run->scalar[0],
+      run->descriptor[0], run->data[0], &run->scalar[1], run->descriptor[1],
+      run->data[1]);
+}
+
+static cudnnStatus_t accurate_run(const sdg_subcall_run_t *run) {
+  return softmax(run, CUDNN_SOFTMAX_ACCURATE);
+}
+
+static cudnnStatus_t log_run(const sdg_subcall_run_t *run) {
+  return softmax(run, CUDNN_SOFTMAX_LOG);
+}
+
+sdg_status_t sdg_softmax_add(sdg_plan_t *plan, cudnnSoftmaxAlgorithm_t algo,
+                             const sdg_subcall_tensor_t *x,
+                             const sdg_subcall_tensor_t *y) {
+  sdg_subcall_t sub = {
+      .fn = algo == CUDNN_SOFTMAX_LOG ? log_run : accurate_run,
+      .tensors = 2,
+      .tensor = {*x, *y},
+      .scalar = {sdg_scalar(y->type, 1), sdg_scalar(y->type, 0)}};
+  return sdg_subcall_add(plan, &sub);
+}
+
+sdg_status_t sdg_shares_make(sdg_plan_t *plan, const sdg_shares_t *shares,
+                             bool log) {
+  int ranks = shares->ranks, dim = shares->dim;
+  sdg_subcall_tensor_t all = sdg_merge_slot(&shares->fields, dim, 0, ranks);
+  sdg_subcall_tensor_t sums =
+      sdg_merge_slot(&shares->fields, dim, ranks, ranks);
+  sdg_subcall_tensor_t most;
+  SDG_TRY(sdg_merge_scratch(plan, &shares->field, shares->fields.slab,
+                            shares->type, &most));
+  SDG_TRY(sdg_subcall_reduce(plan, CUDNN_REDUCE_TENSOR_MAX, 1, &all, 0, &most));
+  SDG_TRY(
+      sdg_subcall_op(plan, CUDNN_OP_TENSOR_ADD, 1, &all, -1, &most, 0, &all));
+  SDG_TRY(
+      sdg_subcall_op(plan, CUDNN_OP_TENSOR_ADD, 1, &all, 1, &sums, 0, &all));
+  return sdg_softmax_add(plan, log ? CUDNN_SOFTMAX_LOG : CUDNN_SOFTMAX_ACCURATE,
+                         &all, &all);
+}

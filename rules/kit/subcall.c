@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps the sub-calls of a plan, and makes them.
+#include "rules/kit/subcall.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// Without memory uthash leaves the element out, rather than exit.
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "rules/kit/subcall_state.h"
+#include "rules/vendor/tensor.h"
+#include "rules/vendor/vendor.h"
+
+// Tensors of one form, in whatever memory: there are fewer than sub-calls.
+typedef struct form {
+  struct {
+    int64_t type, dims, extent[SDG_DIMS_MAX], stride[SDG_DIMS_MAX];
+  } key;
+  cudnnTensorDescriptor_t descriptor;
+  UT_hash_handle hh;
+} form_t;
+
+// Where a tensor is.
+typedef struct place {
+  cudnnTensorDescriptor_t descriptor; // a form's
+  int slab;                           // -1: `at` says it
+  int64_t offset_bytes;               // from the slab's address
+  void *(*at)(const sdg_call_t *call);
+} place_t;
+
+// A plan may have thousands, so that each is kept as small as it is.
+typedef struct kept {
+  cudnnStatus_t (*fn)(const sdg_subcall_run_t *run);
+  sdg_scalar_t scalar[SDG_SUBCALL_SCALARS];
+  void *op;
+  void (*op_destroy)(void *op);
+  int workspace_slab;
+  size_t workspace_bytes;
+  int tensors;
+  place_t tensor[];
+} kept_t;
+
+typedef struct state {
+  cudnnHandle_t handle; // of the call for which the plan was made
+  kept_t **kept;
+  int count;
+  form_t *forms;
+  // Sub-calls run one after the other: a workspace serves all that want no
+  // more.
+  int workspace_slab;
+  size_t workspace_bytes;
+} state_t;
+
+static void kept_destroy(kept_t *kept) {
+  if (kept->op)
+    kept->op_destroy(kept->op);
+  free(kept);
+}
+
+static void state_destroy(void *user) {
+  state_t *state = user;
+  for (int i = 0; i < state->count; i++)
+    kept_destroy(state->kept[i]);
+  for (form_t *form = state->forms, *next; form; form = next) {
+    next = form->hh.next;
+    HASH_DEL(state->forms, form);
+    (void)sdg_cudnn_get()->cudnnDestroyTensorDescriptor(form->descriptor);
+    free(form);
+  }
+  free(state->kept);
+  free(state);
+}
+
+static int subcall_run(void *user, int index, const sdg_call_t *call,
+                       const sdg_exec_t *exec) {
+  const state_t *state = user;
+  const kept_t *kept = state->kept[index];
+  sdg_subcall_run_t run = {
+      .call = call,
+      .handle = (cudnnHandle_t)(uintptr_t)call->handle,
+      .scalar = kept->scalar,
+      .op = kept->op,
+      .workspace_bytes = kept->workspace_bytes,
+  };
+  if (run.workspace_bytes > 0)
+    run.workspace = sdg_exec_address(exec, kept->workspace_slab);
+  for (int i = 0; i < kept->tensors; i++) {
+    const place_t *tensor = &kept->tensor[i];
+    run.descriptor[i] = tensor->descriptor;
+    run.data[i] = tensor->slab < 0
+                      ? tensor->at(call)
+                      : (char *)sdg_exec_address(exec, tensor->slab) +
+                            tensor->offset_bytes;
+  }
+  return (int)kept->fn(&run);
+}
+
+sdg_status_t sdg_subcalls_open(sdg_plan_t *plan, const sdg_call_t *call) {
+  state_t *state = calloc(1, sizeof *state);
+  if (!state)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  state->handle = (cudnnHandle_t)(uintptr_t)call->handle;
+  plan->state = state;
+  plan->state_destroy = state_destroy;
+  plan->run = subcall_run;
+  return SDG_OK;
+}
+
+cudnnHandle_t sdg_subcalls_handle(const sdg_plan_t *plan) {
+  return ((const state_t *)plan->state)->handle;
+}
+
+// Strides of a tensor that is in no slab: packed row-major.
+static void strides_of(const sdg_plan_t *plan,
+                       const sdg_subcall_tensor_t *tensor, int64_t *out) {
+  int64_t row_major[SDG_DIMS_MAX];
+  if (tensor->slab >= 0) {
+    memcpy(out, plan->slab[tensor->slab].stride,
+           (size_t)tensor->box.dims * sizeof *out);
+    return;
+  }
+  for (int d = 0; d < tensor->box.dims; d++)
+    row_major[d] = tensor->box.dims - d;
+  sdg_slab_pack(&tensor->box, row_major, out);
+}
+
+sdg_status_t sdg_subcall_describe(const sdg_plan_t *plan,
+                                  const sdg_subcall_tensor_t *tensor,
+                                  cudnnTensorDescriptor_t *out) {
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  int64_t stride[SDG_DIMS_MAX];
+  if (!cudnn)
+    return SDG_E_LIBRARY_MISSING;
+  strides_of(plan, tensor, stride);
+  if (cudnn->cudnnCreateTensorDescriptor(out) != CUDNN_STATUS_SUCCESS)
+    return sdg_fail(SDG_E_NO_MEMORY, "descriptors of a sub-call");
+  return sdg_tensor_set(*out, tensor->type, &tensor->box, stride);
+}
+
+static sdg_status_t form_make(const sdg_plan_t *plan,
+                              const sdg_subcall_tensor_t *tensor,
+                              form_t **io_form) {
+  form_t *form = *io_form, *made = malloc(sizeof *made);
+  if (!made)
+    return sdg_fail(SDG_E_NO_MEMORY, "descriptors of a sub-call");
+  *made = *form;
+  sdg_status_t status = sdg_subcall_describe(plan, tensor, &made->descriptor);
+  if (status != SDG_OK) {
+    if (made->descriptor)
+      (void)sdg_cudnn_get()->cudnnDestroyTensorDescriptor(made->descriptor);
+    free(made);
+    return status;
+  }
+  *io_form = made;
+  return SDG_OK;
+}
+
+static sdg_status_t form_get(const sdg_plan_t *plan,
+                             const sdg_subcall_tensor_t *tensor,
+                             cudnnTensorDescriptor_t *out) {
+  state_t *state = plan->state;
+  form_t asked, *form = NULL;
+  memset(&asked, 0, sizeof asked);
+  asked.key.type = tensor->type;
+  asked.key.dims = tensor->box.dims;
+  strides_of(plan, tensor, asked.key.stride);
+  for (int d = 0; d < tensor->box.dims; d++)
+    asked.key.extent[d] = tensor->box.dim[d].hi - tensor->box.dim[d].lo;
+  HASH_FIND(hh, state->forms, &asked.key, sizeof asked.key, form);
+  if (!form) {
+    form = &asked;
+    SDG_TRY(form_make(plan, tensor, &form));
+    HASH_ADD(hh, state->forms, key, sizeof form->key, form);
+    if (!form->hh.tbl) {
+      (void)sdg_cudnn_get()->cudnnDestroyTensorDescriptor(form->descriptor);
+      free(form);
+      return sdg_fail(SDG_E_NO_MEMORY, "descriptors of a sub-call");
+    }
+  }
+  *out = form->descriptor;
+  return SDG_OK;
+}
+
+static sdg_status_t place_get(const sdg_plan_t *plan,
+                              const sdg_subcall_tensor_t *tensor,
+                              place_t *out) {
+  *out = (place_t){.slab = tensor->slab, .at = tensor->at};
+  SDG_TRY(form_get(plan, tensor, &out->descriptor));
+  if (tensor->slab < 0)
+    return SDG_OK;
+  const sdg_slab_t *slab = &plan->slab[tensor->slab];
+  for (int d = 0; d < tensor->box.dims; d++)
+    out->offset_bytes += (tensor->box.dim[d].lo - slab->box.dim[d].lo) *
+                         slab->stride[d] * slab->elem_bytes;
+  return SDG_OK;
+}
+
+// Room for one more: capacities are the powers of two from 8.
+static sdg_status_t kept_grow(state_t *state) {
+  int count = state->count;
+  bool full = count == 0 || (count >= 8 && (count & (count - 1)) == 0);
+  if (!full)
+    return SDG_OK;
+  size_t capacity = count == 0 ? 8 : 2 * (size_t)count;
+  kept_t **grown = realloc(state->kept, capacity * sizeof *grown);
+  if (!grown)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  state->kept = grown;
+  return SDG_OK;
+}
+
+static sdg_status_t kept_fill(sdg_plan_t *plan, const sdg_subcall_t *sub,
+                              kept_t *kept) {
+  state_t *state = plan->state;
+  for (int i = 0; i < sub->tensors; i++)
+    SDG_TRY(place_get(plan, &sub->tensor[i], &kept->tensor[i]));
+  if (sub->workspace_bytes > state->workspace_bytes) {
+    SDG_TRY(
+        sdg_plan_workspace(plan, sub->workspace_bytes, &state->workspace_slab));
+    state->workspace_bytes = sub->workspace_bytes;
+  }
+  kept->workspace_slab = state->workspace_slab;
+  return kept_grow(state);
+}
+
+sdg_status_t sdg_subcall_add(sdg_plan_t *plan, const sdg_subcall_t *sub) {
+  int index;
+  SDG_TRY(sdg_subcall_keep(plan, sub, &index));
+  return sdg_plan_call(plan, index);
+}
+
+sdg_status_t sdg_subcall_keep(sdg_plan_t *plan, const sdg_subcall_t *sub,
+                              int *out_index) {
+  state_t *state = plan->state;
+  kept_t *kept =
+      malloc(sizeof *kept + (size_t)sub->tensors * sizeof *kept->tensor);
+  if (!kept) {
+    if (sub->op)
+      sub->op_destroy(sub->op);
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  }
+  *kept = (kept_t){.fn = sub->fn,
+                   .op = sub->op,
+                   .op_destroy = sub->op_destroy,
+                   .workspace_bytes = sub->workspace_bytes,
+                   .tensors = sub->tensors};
+  memcpy(kept->scalar, sub->scalar, sizeof kept->scalar);
+  sdg_status_t status = kept_fill(plan, sub, kept);
+  if (status != SDG_OK) {
+    kept_destroy(kept);
+    return status;
+  }
+  state->kept[state->count] = kept;
+  *out_index = state->count++;
+  return SDG_OK;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Neighbourhood attention: what a call is about, and its plan. Inside rules/
+ * only. */
+#ifndef SDG_RULES_NEIGHBORHOOD_PLAN_H
+#define SDG_RULES_NEIGHBORHOOD_PLAN_H
+
+#include "rules/neighborhood/window.h"
+#include "rules/place/op.h"
+#include "src/sundog.h"
+
+/* Operands, by index: forward the first four, backward DO is the fourth. */
+enum {
+  SDG_NEIGHBOR_Q,
+  SDG_NEIGHBOR_K,
+  SDG_NEIGHBOR_V,
+  SDG_NEIGHBOR_O,
+  SDG_NEIGHBOR_DQ,
+  SDG_NEIGHBOR_DK,
+  SDG_NEIGHBOR_DV,
+  SDG_NEIGHBOR_OPERANDS,
+};
+enum { SDG_NEIGHBOR_GRID_MAX = 3 };
+
+/* A call, in global extents. */
+typedef struct sdg_neighborhood {
+  int grid; /* spatial dimensions of the descriptors, 2 or 3 */
+  sdg_neighbor_t dim[SDG_NEIGHBOR_GRID_MAX]; /* of these; kernel 1 where the
+                                                program's grid has none */
+  int64_t heads;
+  int64_t q_channels, v_channels; /* of a head: of q and k, of v and o */
+  double scale;
+} sdg_neighborhood_t;
+
+/* What the program asks for, before anything is known of the other ranks.
+ * SDG_E_NEIGHBORHOOD. */
+sdg_status_t
+sdg_neighborhood_check(const sundog_neighborhood_t *how) SDG_MUST_CHECK;
+
+/* From placements to a call; whether they are possible and belong together:
+ * SDG_E_NEIGHBORHOOD, SDG_E_OPERANDS_DIFFER, SDG_E_TENSOR_TYPE. */
+sdg_status_t sdg_neighborhood_shape(const sdg_call_t *call,
+                                    const sdg_tagging_t *tagging,
+                                    sdg_neighborhood_t *out) SDG_MUST_CHECK;
+
+/* SDG_E_NEIGHBORHOOD where a dimension of the grid is periodic: it has no edge.
+ */
+sdg_status_t
+sdg_neighborhood_edges(const sdg_call_t *call,
+                       const sdg_tagging_t *tagging) SDG_MUST_CHECK;
+
+/* A call on tensors of three dimensions, N C and a sequence, as one on tensors
+ * of four, which is what the functions of cuDNN are sure to take. */
+typedef struct sdg_neighborhood_padded {
+  sdg_call_t call;
+  sdg_tagging_t tagging;
+} sdg_neighborhood_padded_t;
+sdg_status_t
+sdg_neighborhood_pad(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                     sdg_neighborhood_padded_t **out) SDG_MUST_CHECK;
+void sdg_neighborhood_unpad(sdg_neighborhood_padded_t *padded);
+
+/* Cuts C of `io`, whose heads have `to` channels each, between the heads
+ * between which that of `like` is, whose heads have `from`; *out_can is false
+ * where that one is cut inside a head. */
+sdg_status_t sdg_neighborhood_heads(const sdg_placement_t *like, int64_t from,
+                                    int64_t to, const sdg_mesh_t *mesh,
+                                    bool *out_can,
+                                    sdg_placement_t *io) SDG_MUST_CHECK;
+
+/* The keys that the queries in a box see: boxes of k and of v, whose channels
+ * are those of the queries' heads. Empty for no queries. */
+sdg_box_t sdg_neighborhood_need(const sdg_neighborhood_t *shape,
+                                const sdg_box_t *queries, bool of_values);
+
+/* This rank's plan, which brings keys and values, computes, and brings
+ * gradients back. Whole view: with `share`, which it takes over, also after an
+ * error, and by which all that is read is there. */
+sdg_status_t sdg_neighborhood_make(const sdg_call_t *call,
+                                   const sdg_tagging_t *tagging,
+                                   sdg_share_t *share,
+                                   sdg_plan_t **out_plan) SDG_MUST_CHECK;
+
+/* Computes all of it here, without other ranks; call->result is the vendor's
+ * status. SDG_E_NEIGHBORHOOD and those of a plan. Any thread. */
+sdg_status_t sdg_neighborhood_alone(sdg_call_t *call) SDG_MUST_CHECK;
+
+/* The rule's plan and share. */
+sdg_status_t sdg_neighborhood_share(const sdg_call_t *call,
+                                    const sdg_tagging_t *tagging,
+                                    sdg_plan_t **out_plan) SDG_MUST_CHECK;
+struct sdg_meet;
+/* See meet() of sdg_rule_t. */
+sdg_status_t sdg_neighborhood_meet(const sdg_call_t *call,
+                                   struct sdg_meet *meet,
+                                   int lead) SDG_MUST_CHECK;
+sdg_status_t sdg_neighborhood_plan(const sdg_call_t *call,
+                                   const sdg_tagging_t *tagging,
+                                   sdg_plan_t **out_plan) SDG_MUST_CHECK;
+
+#endif

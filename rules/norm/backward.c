@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradients: sums over all ranks, then each rank's own dx by them.
+//
+//   dx = alpha k (dy - dbias / M - (x - mean) inverse dscale / M) + beta dx
+//
+// with k = scale * inverse. The vendor's gradient has the sums of the rank's
+// own m elements, dbias_r / m and dscale_r / m, in place of those of all: the
+// dx that it gives is off by a multiple of x and a constant, for each set of
+// values with a mean of its own. One normalisation of x adds
+//
+//   alpha k ((dbias_r / m - dbias / M) + (x - mean) inverse
+//            (dscale_r / m - dscale / M))
+//
+// That is rounded as dbias_r / m is, which may be M / m as large as what the
+// law counts. A rank with few of the elements therefore, and where dx lies in
+// the place of x or is of a half type, makes dx of two normalisations, one of x
+// and one of dy.
+#include "rules/norm/plan.h"
+
+#include <cudnn.h>
+
+#include "rules/vendor/vendor.h"
+
+// Elements of all ranks to one of a rank that corrects the vendor's dx.
+enum { CORRECTED_MOST = 8 };
+
+// Coefficients of dx, one for each set of values with a mean of its own.
+typedef struct coefficients {
+  sdg_norm_params_t of_x, of_dy;
+} coefficients_t;
+
+static sdg_status_t coefficients_add(sdg_norm_maker_t *m,
+                                     const sdg_norm_gradient_t *g,
+                                     coefficients_t *out) {
+  sdg_subcall_tensor_t one, zero, k, slope, offset;
+  double share = -1.0 / (double)m->total;
+  SDG_TRY(sdg_norm_constant(m, 1, &one));
+  SDG_TRY(sdg_norm_constant(m, 0, &zero));
+  SDG_TRY(sdg_norm_scratch(m, &k));
+  SDG_TRY(sdg_norm_scratch(m, &slope));
+  SDG_TRY(sdg_norm_scratch(m, &offset));
+  SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_MUL, 1, &g->scale, 1,
+                         &g->inverse, 0, &k));
+  SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_MUL, share, &k, 1,
+                         &g->inverse, 0, &slope));
+  SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_MUL, 1, &slope, 1, &g->dscale,
+                         0, &slope));
+  SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_MUL, share, &k, 1, &g->dbias,
+                         0, &offset));
+  out->of_x = (sdg_norm_params_t){slope, offset, g->mean, one};
+  out->of_dy = (sdg_norm_params_t){k, zero, zero, one};
+  return SDG_OK;
+}
+
+// Half types: both parts as floats, rounded once.
+static sdg_status_t dx_widely(sdg_norm_maker_t *m, const sdg_norm_gradient_t *g,
+                              const coefficients_t *by) {
+  sdg_subcall_tensor_t x, dy;
+  SDG_TRY(sdg_norm_copy(m, SDG_NORM_X, m->type, &x));
+  SDG_TRY(sdg_norm_copy(m, SDG_NORM_X, m->type, &dy));
+  SDG_TRY(
+      sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_MAX, 1, &g->x, 1, &g->x, 0, &x));
+  SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_MAX, 1, &g->dy, 1, &g->dy, 0,
+                         &dy));
+  SDG_TRY(sdg_normsub_inference(m->plan, m->norm->mode, SDG_NORM_ONE, &x,
+                                &by->of_x, SDG_NORM_ZERO, SDG_NORM_ZERO, &x));
+  SDG_TRY(sdg_normsub_inference(m->plan, m->norm->mode, SDG_NORM_ONE, &dy,
+                                &by->of_dy, SDG_NORM_ZERO, SDG_NORM_ONE, &x));
+  return sdg_normsub_narrow(m->plan, &x, &m->tensor[SDG_NORM_DX]);
+}
+
+// What dx aliases comes first.
+static sdg_status_t dx_add(sdg_norm_maker_t *m, const sdg_norm_gradient_t *g,
+                           const coefficients_t *by) {
+  const sdg_subcall_tensor_t *dx = &m->tensor[SDG_NORM_DX];
+  bool of_dy = sdg_norm_aliased(m, SDG_NORM_DX, SDG_NORM_DY);
+  if (dx->type != m->type)
+    return dx_widely(m, g, by);
+  SDG_TRY(sdg_normsub_inference(
+      m->plan, m->norm->mode, SDG_NORM_PROGRAM, of_dy ? &g->dy : &g->x,
+      of_dy ? &by->of_dy : &by->of_x, SDG_NORM_ZERO, SDG_NORM_PROGRAM, dx));
+  return sdg_normsub_inference(
+      m->plan, m->norm->mode, SDG_NORM_PROGRAM, of_dy ? &g->x : &g->dy,
+      of_dy ? &by->of_x : &by->of_dy, SDG_NORM_ZERO, SDG_NORM_ONE, dx);
+}
+
+static sdg_status_t reduce(sdg_norm_maker_t *m, int slab, sdg_axes_t axes) {
+  if (!axes)
+    return SDG_OK;
+  m->plan->reduce_axes = axes;
+  SDG_TRY(sdg_plan_reduce(m->plan, slab, m->type, SDG_COMBINE_SUM));
+  return sdg_plan_join(m->plan, SDG_LANE_MAIN);
+}
+
+static bool corrects(const sdg_norm_maker_t *m) {
+  return m->tensor[SDG_NORM_DX].type == m->type &&
+         !sdg_norm_aliased(m, SDG_NORM_DX, SDG_NORM_X) &&
+         m->total <= CORRECTED_MOST * m->count;
+}
+
+// dx += what it is off by. own: this rank's sums over m.
+static sdg_status_t correction_add(sdg_norm_maker_t *m,
+                                   const sdg_norm_gradient_t *g,
+                                   const sdg_norm_pair_t *own,
+                                   const sdg_norm_pair_t *sums) {
+  sdg_subcall_tensor_t one, k;
+  const sdg_subcall_tensor_t *off = &own->both, *slope = &own->sum[0];
+  SDG_TRY(sdg_norm_constant(m, 1, &one));
+  SDG_TRY(sdg_norm_scratch(m, &k));
+  SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_MUL, 1, &g->scale, 1,
+                         &g->inverse, 0, &k));
+  SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_ADD, 1, off,
+                         -1.0 / (double)m->total, &sums->both, 0, off));
+  SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_MUL, 1, off, 1, &k, 0, off));
+  SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_MUL, 1, slope, 1, &g->inverse,
+                         0, slope));
+  const sdg_norm_params_t params = {*slope, own->sum[1], g->mean, one};
+  return sdg_normsub_inference(m->plan, m->norm->mode, SDG_NORM_PROGRAM, &g->x,
+                               &params, SDG_NORM_ZERO, SDG_NORM_ONE,
+                               &m->tensor[SDG_NORM_DX]);
+}
+
+// The program's gradients of its parameters are summed over some of the axes,
+// those of dx over all.
+static sdg_status_t sums_add(sdg_norm_maker_t *m, const sdg_norm_gradient_t *g,
+                             int slab) {
+  SDG_TRY(reduce(m, slab, m->sum));
+  SDG_TRY(sdg_normsub_param(m->plan, &g->dscale, &m->tensor[SDG_NORM_DSCALE]));
+  SDG_TRY(sdg_normsub_param(m->plan, &g->dbias, &m->tensor[SDG_NORM_DBIAS]));
+  return reduce(m, slab, m->axes & ~m->sum);
+}
+
+// What comes through the activation, which is also the gradient of z.
+static sdg_status_t fused_add(sdg_norm_maker_t *m,
+                              sdg_subcall_tensor_t *io_dy) {
+  sdg_subcall_tensor_t through = m->tensor[SDG_NORM_DZ];
+  if (m->norm->ops != CUDNN_BATCHNORM_OPS_BN_ADD_ACTIVATION)
+    SDG_TRY(sdg_norm_copy(m, SDG_NORM_DY, io_dy->type, &through));
+  SDG_TRY(
+      sdg_normsub_deactivate(m->plan, &m->tensor[SDG_NORM_Y], io_dy, &through));
+  *io_dy = through;
+  return SDG_OK;
+}
+
+// This rank's sums; and dx by them, or nothing of use in its place.
+static sdg_status_t own_add(sdg_norm_maker_t *m, sdg_norm_gradient_t *g,
+                            const sdg_norm_pair_t *sums,
+                            const sdg_norm_pair_t *own) {
+  bool corrected = corrects(m);
+  if (corrected)
+    g->dx = m->tensor[SDG_NORM_DX];
+  SDG_TRY(sdg_normsub_gradient(m->plan, m->norm->mode,
+                               corrected ? SDG_NORM_PROGRAM : SDG_NORM_ONE, g,
+                               corrected ? SDG_NORM_PROGRAM : SDG_NORM_ZERO));
+  return corrected ? sdg_subcall_transform(m->plan, 1.0 / (double)m->count,
+                                           &sums->both, 0, &own->both)
+                   : SDG_OK;
+}
+
+// Where no mean and deviation are saved. waste: as sdg_norm_statistics().
+static sdg_status_t statistics_add(sdg_norm_maker_t *m,
+                                   const sdg_subcall_tensor_t *waste,
+                                   sdg_norm_gradient_t *g) {
+  sdg_subcall_tensor_t variance;
+  SDG_TRY(sdg_norm_scratch(m, &g->mean));
+  SDG_TRY(sdg_norm_statistics(m, waste, &g->mean, &variance));
+  SDG_TRY(sdg_norm_scratch(m, &g->inverse));
+  return sdg_norm_inverse(m, &variance, &g->inverse);
+}
+
+sdg_status_t sdg_norm_backward(sdg_norm_maker_t *m) {
+  static const sdg_norm_tensor_t later[] = {SDG_NORM_X, SDG_NORM_DY,
+                                            SDG_NORM_DZ, SDG_NORM_TENSORS};
+  bool saved = sdg_norm_data(m->call, m->norm, SDG_NORM_SAVED_MEAN);
+  sdg_norm_pair_t sums, own;
+  sdg_norm_gradient_t g = {.x = m->tensor[SDG_NORM_X],
+                           .dy = m->tensor[SDG_NORM_DY],
+                           .scale = m->tensor[SDG_NORM_SCALE],
+                           .mean = m->tensor[SDG_NORM_SAVED_MEAN],
+                           .inverse = m->tensor[SDG_NORM_SAVED_INVERSE]};
+  if (m->count > 0 && m->norm->ops != CUDNN_BATCHNORM_OPS_BN)
+    SDG_TRY(fused_add(m, &g.dy));
+  if (m->count > 0 && (!saved || !corrects(m)))
+    SDG_TRY(sdg_norm_waste(m, SDG_NORM_DX, later, &g.dx));
+  if (!saved)
+    SDG_TRY(statistics_add(m, &g.dx, &g));
+  SDG_TRY(sdg_norm_pair(m, &sums));
+  SDG_TRY(sdg_norm_pair(m, &own));
+  g.dscale = sums.sum[0];
+  g.dbias = sums.sum[1];
+  if (m->count > 0)
+    SDG_TRY(own_add(m, &g, &sums, &own));
+  else
+    SDG_TRY(sdg_norm_pair_zero(m, &sums));
+  SDG_TRY(sums_add(m, &g, sums.slab));
+  if (m->count == 0)
+    return SDG_OK;
+  if (corrects(m))
+    return correction_add(m, &g, &own, &sums);
+  coefficients_t by;
+  SDG_TRY(coefficients_add(m, &g, &by));
+  return dx_add(m, &g, &by);
+}

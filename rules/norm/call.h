@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One batch normalisation, whichever entry it was called by. Inside rules/
+ * only. */
+#ifndef SDG_RULES_NORM_CALL_H
+#define SDG_RULES_NORM_CALL_H
+
+#include <cudnn.h>
+
+#include "rules/place/op.h"
+
+typedef enum sdg_norm_kind {
+  SDG_NORM_NONE, /* another entry, or a query */
+  SDG_NORM_INFERENCE,
+  SDG_NORM_TRAINING,
+  SDG_NORM_BACKWARD,
+} sdg_norm_kind_t;
+
+/* Tensors by what they are to the op. MEAN, VARIANCE: estimated or running;
+ * SAVED_INVERSE: 1 / sqrt(variance + epsilon). */
+typedef enum sdg_norm_tensor {
+  SDG_NORM_X,
+  SDG_NORM_Y,
+  SDG_NORM_Z,
+  SDG_NORM_DY,
+  SDG_NORM_DX,
+  SDG_NORM_DZ,
+  SDG_NORM_SCALE,
+  SDG_NORM_BIAS,
+  SDG_NORM_MEAN,
+  SDG_NORM_VARIANCE,
+  SDG_NORM_SAVED_MEAN,
+  SDG_NORM_SAVED_INVERSE,
+  SDG_NORM_DSCALE,
+  SDG_NORM_DBIAS,
+  SDG_NORM_TENSORS,
+} sdg_norm_tensor_t;
+
+/* The numbers of Normalization's modes and operations are the same. */
+typedef struct sdg_norm {
+  sdg_norm_kind_t kind;
+  cudnnBatchNormMode_t mode;
+  cudnnBatchNormOps_t ops;
+  int groups;
+  double epsilon, factor;
+  const void *alpha, *beta, *alpha_param, *beta_param; /* the program's */
+  cudnnActivationDescriptor_t activation;
+  int operand[SDG_NORM_TENSORS]; /* of the call; -1: the op uses none */
+} sdg_norm_t;
+
+void sdg_norm_read(const sdg_call_t *call, sdg_norm_t *out);
+
+/* NULL where the call has no such tensor, or no data of it. */
+void *sdg_norm_data(const sdg_call_t *call, const sdg_norm_t *norm,
+                    sdg_norm_tensor_t which);
+
+/* The status that the call gets on one device whatever its data, for tensors or
+ * numbers that do not belong together; 0 where none is known. */
+int sdg_norm_refusal(const sdg_call_t *call, const sdg_norm_t *norm);
+
+#endif

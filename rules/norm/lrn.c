@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Local response normalisation across channels: each rank's own call is right
+// where no channels are split.
+#include <cudnn.h>
+
+#include "rules/kit/subcall.h"
+#include "rules/norm/rule.h"
+#include "rules/place/same_split.h"
+#include "rules/vendor/args.h"
+
+bool sdg_lrn_is(const sdg_call_t *call) {
+  return call->entry == SDG_ENTRY_cudnnLRNCrossChannelForward ||
+         call->entry == SDG_ENTRY_cudnnLRNCrossChannelBackward;
+}
+
+void sdg_lrn_scalars(const sdg_call_t *call, const void **out_alpha,
+                     const void **out_beta) {
+  if (call->entry == SDG_ENTRY_cudnnLRNCrossChannelForward) {
+    const struct sdg_args_cudnnLRNCrossChannelForward *a = call->args;
+    *out_alpha = a->alpha;
+    *out_beta = a->beta;
+  } else {
+    const struct sdg_args_cudnnLRNCrossChannelBackward *a = call->args;
+    *out_alpha = a->alpha;
+    *out_beta = a->beta;
+  }
+}
+
+sdg_status_t sdg_lrn_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                          sdg_plan_t **out_plan) {
+  for (int i = 0; i < call->operands; i++)
+    if (tagging->placement[i].split[1].axes > 0)
+      return sdg_fail(SDG_E_SPLIT_DIMENSION, "C of %s", call->entry_name);
+  SDG_TRY(sdg_alike_check(call, tagging, 0));
+  return sdg_literal_plan(out_plan);
+}
+
+// ---- the whole view --------------------------------------------------------
+
+static bool shareable(const sdg_call_t *call, const sdg_tagging_t *tagging) {
+  bool forward = call->entry == SDG_ENTRY_cudnnLRNCrossChannelForward;
+  const sdg_operand_t *x = &call->operand[0];
+  if (call->operands != (forward ? 2 : 4) ||
+      !sdg_placement_axes(&tagging->placement[0]) ||
+      tagging->placement[0].split[1].axes > 0)
+    return false;
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    if (!operand->data || operand->elem_bytes == 0 || operand->dims != x->dims)
+      return false;
+    for (int d = 0; d < x->dims; d++)
+      if (operand->extent[d] != x->extent[d])
+        return false;
+  }
+  return true;
+}
+
+static sdg_status_t share_fill(sdg_share_t *share, const sdg_call_t *call,
+                               const sdg_tagging_t *tagging) {
+  const sdg_placement_t *place = &tagging->placement[0];
+  const void *alpha, *beta;
+  sdg_lrn_scalars(call, &alpha, &beta);
+  SDG_TRY(sdg_share_output(share, call->operands - 1, place));
+  for (int i = 0; i < call->operands; i++) {
+    sdg_box_t *boxes;
+    if (call->operand[i].is_output && sdg_call_scalar(call, beta) == 0)
+      continue;
+    SDG_TRY(sdg_share_reads(share, i, &boxes));
+    for (int r = 0; r < share->ranks; r++)
+      boxes[r] = sdg_placement_box(place, tagging->mesh, r);
+  }
+  return SDG_OK;
+}
+
+static sdg_status_t steps_add(const sdg_call_t *call,
+                              const sdg_tagging_t *tagging, sdg_plan_t *plan) {
+  sdg_box_t own =
+      sdg_placement_box(&tagging->placement[0], tagging->mesh, tagging->rank);
+  sdg_subcall_t sub = {.fn = sdg_subcall_program, .tensors = call->operands};
+  if (sdg_box_empty(&own))
+    return SDG_OK;
+  SDG_TRY(sdg_subcalls_open(plan, call));
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    sdg_box_t all = {.dims = operand->dims};
+    for (int d = 0; d < operand->dims; d++)
+      all.dim[d].hi = operand->extent[d];
+    sub.tensor[i].type = operand->type;
+    sub.tensor[i].box = own;
+    SDG_TRY(sdg_plan_operand(plan, call, i, &all, &sub.tensor[i].slab));
+  }
+  return sdg_subcall_add(plan, &sub);
+}
+
+sdg_status_t sdg_lrn_share(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                           sdg_plan_t **out_plan) {
+  *out_plan = NULL;
+  if (!shareable(call, tagging))
+    return SDG_OK;
+  sdg_plan_t *plan = sdg_plan_create("window");
+  sdg_status_t status = SDG_OK;
+  if (plan)
+    plan->share = sdg_share_create(sdg_mesh_ranks(tagging->mesh));
+  if (!plan || !plan->share) {
+    status = sdg_fail(SDG_E_NO_MEMORY, "a plan");
+    goto fail;
+  }
+  SDG_TRY_GOTO(share_fill(plan->share, call, tagging), fail);
+  SDG_TRY_GOTO(steps_add(call, tagging, plan), fail);
+  *out_plan = plan;
+  return SDG_OK;
+fail:
+  sdg_plan_destroy(plan);
+  return status;
+}

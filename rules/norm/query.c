@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the vendor's library answers of normalisations: sizes of workspace and
+// reserve, and whether it takes a part of a tensor.
+#include <cudnn.h>
+
+#include "rules/norm/rule.h"
+#include "rules/vendor/args.h"
+#include "rules/vendor/tensor.h"
+#include "rules/vendor/vendor.h"
+
+// What the vendor says of this rank's tensors: enough for a call that is the
+// program's own, and more than the sub-calls of others need, which is nothing.
+static cudnnStatus_t ask(const sdg_cudnn_t *cudnn, const sdg_call_t *call) {
+#define ARGS(entry) const struct sdg_args_##entry *a = call->args
+  switch (call->entry) {
+  case SDG_ENTRY_cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize: {
+    ARGS(cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize);
+    return cudnn->cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(
+        a->handle, a->mode, a->bnOps, a->xDesc, a->zDesc, a->yDesc,
+        a->bnScaleBiasMeanVarDesc, a->activationDesc, a->sizeInBytes);
+  }
+  case SDG_ENTRY_cudnnGetBatchNormalizationBackwardExWorkspaceSize: {
+    ARGS(cudnnGetBatchNormalizationBackwardExWorkspaceSize);
+    return cudnn->cudnnGetBatchNormalizationBackwardExWorkspaceSize(
+        a->handle, a->mode, a->bnOps, a->xDesc, a->yDesc, a->dyDesc, a->dzDesc,
+        a->dxDesc, a->dBnScaleBiasDesc, a->activationDesc, a->sizeInBytes);
+  }
+  case SDG_ENTRY_cudnnGetBatchNormalizationTrainingExReserveSpaceSize: {
+    ARGS(cudnnGetBatchNormalizationTrainingExReserveSpaceSize);
+    return cudnn->cudnnGetBatchNormalizationTrainingExReserveSpaceSize(
+        a->handle, a->mode, a->bnOps, a->activationDesc, a->xDesc,
+        a->sizeInBytes);
+  }
+  case SDG_ENTRY_cudnnGetNormalizationForwardTrainingWorkspaceSize: {
+    ARGS(cudnnGetNormalizationForwardTrainingWorkspaceSize);
+    return cudnn->cudnnGetNormalizationForwardTrainingWorkspaceSize(
+        a->handle, a->mode, a->normOps, a->algo, a->xDesc, a->zDesc, a->yDesc,
+        a->normScaleBiasDesc, a->activationDesc, a->normMeanVarDesc,
+        a->sizeInBytes, a->groupCnt);
+  }
+  case SDG_ENTRY_cudnnGetNormalizationBackwardWorkspaceSize: {
+    ARGS(cudnnGetNormalizationBackwardWorkspaceSize);
+    return cudnn->cudnnGetNormalizationBackwardWorkspaceSize(
+        a->handle, a->mode, a->normOps, a->algo, a->xDesc, a->yDesc, a->dyDesc,
+        a->dzDesc, a->dxDesc, a->dNormScaleBiasDesc, a->activationDesc,
+        a->normMeanVarDesc, a->sizeInBytes, a->groupCnt);
+  }
+  case SDG_ENTRY_cudnnGetNormalizationTrainingReserveSpaceSize: {
+    ARGS(cudnnGetNormalizationTrainingReserveSpaceSize);
+    return cudnn->cudnnGetNormalizationTrainingReserveSpaceSize(
+        a->handle, a->mode, a->normOps, a->algo, a->activationDesc, a->xDesc,
+        a->sizeInBytes, a->groupCnt);
+  }
+  default:
+    return CUDNN_STATUS_NOT_SUPPORTED;
+  }
+#undef ARGS
+}
+
+sdg_status_t sdg_norm_answer(const sdg_call_t *call,
+                             const sdg_tagging_t *tagging, int *out_vendor) {
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  (void)tagging;
+  if (!cudnn)
+    return SDG_E_LIBRARY_MISSING;
+  *out_vendor = (int)ask(cudnn, call);
+  return SDG_OK;
+}
+
+// Where a part lies in the program's tensor, or in a packed copy of it.
+static bool part_describe(const sdg_operand_t *operand, const sdg_box_t *part,
+                          bool packed, cudnnTensorDescriptor_t *out) {
+  int64_t stride[SDG_DIMS_MAX];
+  sdg_slab_pack(part, operand->stride, stride);
+  return sdg_cudnn_get()->cudnnCreateTensorDescriptor(out) ==
+             CUDNN_STATUS_SUCCESS &&
+         sdg_tensor_set(*out, operand->type, part,
+                        packed ? stride : operand->stride) == SDG_OK;
+}
+
+// By the size of a workspace, which is not wanted.
+static bool part_ask(const sdg_call_t *call, const sdg_norm_t *norm,
+                     const sdg_box_t *part, bool packed) {
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  bool backward = norm->kind == SDG_NORM_BACKWARD;
+  const sdg_norm_tensor_t which[] = {SDG_NORM_X,
+                                     backward ? SDG_NORM_DY : SDG_NORM_Y,
+                                     backward ? SDG_NORM_DX : SDG_NORM_Y};
+  cudnnTensorDescriptor_t d[3] = {NULL, NULL, NULL};
+  cudnnTensorDescriptor_t scale =
+      (cudnnTensorDescriptor_t)call->operand[norm->operand[SDG_NORM_SCALE]]
+          .descriptor;
+  cudnnHandle_t handle = (cudnnHandle_t)(uintptr_t)call->handle;
+  bool takes = true;
+  size_t bytes;
+  for (int i = 0; i < 3 && takes; i++)
+    takes = part_describe(&call->operand[norm->operand[which[i]]], part, packed,
+                          &d[i]);
+  if (takes && backward)
+    takes = cudnn->cudnnGetBatchNormalizationBackwardExWorkspaceSize(
+                handle, norm->mode, CUDNN_BATCHNORM_OPS_BN, d[0], NULL, d[1],
+                NULL, d[2], scale, NULL, &bytes) == CUDNN_STATUS_SUCCESS;
+  else if (takes)
+    takes = cudnn->cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(
+                handle, norm->mode, CUDNN_BATCHNORM_OPS_BN, d[0], NULL, d[1],
+                scale, NULL, &bytes) == CUDNN_STATUS_SUCCESS;
+  for (int i = 0; i < 3; i++)
+    if (d[i])
+      (void)cudnn->cudnnDestroyTensorDescriptor(d[i]);
+  return takes;
+}
+
+bool sdg_norm_takes(const sdg_call_t *call, const sdg_norm_t *norm,
+                    const sdg_box_t *part) {
+  return sdg_box_empty(part) || part_ask(call, norm, part, false) ||
+         !part_ask(call, norm, part, true);
+}

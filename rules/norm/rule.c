@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rule for normalisations: statistics are those of all ranks that hold
+// values which share them.
+#include <cudnn.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "rules/norm/rule.h"
+#include "rules/place/colocate.h"
+#include "rules/place/shared.h"
+#include "rules/vendor/args.h"
+#include "rules/vendor/vendor.h"
+
+static bool norm_knows(const sdg_call_t *call) {
+  sdg_norm_t norm;
+  switch (call->entry) {
+  case SDG_ENTRY_cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize:
+  case SDG_ENTRY_cudnnGetBatchNormalizationBackwardExWorkspaceSize:
+  case SDG_ENTRY_cudnnGetBatchNormalizationTrainingExReserveSpaceSize:
+  case SDG_ENTRY_cudnnGetNormalizationForwardTrainingWorkspaceSize:
+  case SDG_ENTRY_cudnnGetNormalizationBackwardWorkspaceSize:
+  case SDG_ENTRY_cudnnGetNormalizationTrainingReserveSpaceSize:
+    return true;
+  default:
+    sdg_norm_read(call, &norm);
+    return norm.kind != SDG_NORM_NONE || sdg_lrn_is(call);
+  }
+}
+
+// Tensors that are absent: ranks that pass others would part ways.
+static unsigned absent(const sdg_call_t *call) {
+  unsigned mask = 0;
+  for (int i = 0; i < call->operands; i++)
+    mask |= (unsigned)!call->operand[i].data << i;
+  return mask;
+}
+
+static sdg_status_t norm_describe(const sdg_call_t *call, char *out,
+                                  size_t out_bytes) {
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  if (!cudnn)
+    return SDG_E_LIBRARY_MISSING;
+  sdg_norm_t norm;
+  sdg_norm_read(call, &norm);
+  int used = snprintf(out, out_bytes, "mode %d ops %d groups %d absent %x",
+                      (int)norm.mode, (int)norm.ops, norm.groups, absent(call));
+  out += used;
+  out_bytes -= (size_t)used;
+  void *descriptor = (void *)(uintptr_t)call->op_descriptor;
+  cudnnNanPropagation_t nan;
+  cudnnActivationMode_t mode;
+  double a, b, k;
+  unsigned n;
+  if (!descriptor)
+    return SDG_OK;
+  if (sdg_lrn_is(call)) {
+    if (cudnn->cudnnGetLRNDescriptor(descriptor, &n, &a, &b, &k) ==
+        CUDNN_STATUS_SUCCESS)
+      snprintf(out, out_bytes, " n %u alpha %.17g beta %.17g k %.17g", n, a, b,
+               k);
+  } else if (cudnn->cudnnGetActivationDescriptor(descriptor, &mode, &nan, &a) ==
+             CUDNN_STATUS_SUCCESS) {
+    snprintf(out, out_bytes, " activation %d nan %d coefficient %.17g",
+             (int)mode, (int)nan, a);
+  }
+  return SDG_OK;
+}
+
+static int norm_scalars(const sdg_call_t *call, double *out) {
+  sdg_norm_t norm;
+  sdg_norm_read(call, &norm);
+  if (sdg_lrn_is(call))
+    sdg_lrn_scalars(call, &norm.alpha, &norm.beta);
+  const void *const pointer[] = {norm.alpha, norm.beta, norm.alpha_param,
+                                 norm.beta_param};
+  for (int i = 0; i < 4; i++)
+    out[i] = sdg_call_scalar(call, pointer[i]);
+  out[4] = norm.epsilon;
+  out[5] = norm.factor;
+  return 6;
+}
+
+// Which activations are the same memory, a bit per pair.
+static uint64_t aliases(const sdg_call_t *call) {
+  uint64_t mask = 0;
+  int bit = 0;
+  for (int i = 0; i < call->operands; i++)
+    for (int k = 0; k < i; k++)
+      if (sdg_role_is_activation(call->operand[i].role) &&
+          sdg_role_is_activation(call->operand[k].role))
+        mask |= (uint64_t)(call->operand[i].data == call->operand[k].data)
+                << bit++;
+  return mask;
+}
+
+static int norm_key(const sdg_call_t *call, uint64_t *out) {
+  sdg_norm_t norm;
+  double scalar[SDG_RULE_SCALARS];
+  sdg_norm_read(call, &norm);
+  (void)norm_scalars(call, scalar);
+  out[0] = (uint64_t)norm.mode | (uint64_t)norm.ops << 4 |
+           (uint64_t)(uint32_t)norm.groups << 8 | (uint64_t)!norm.alpha << 40 |
+           (uint64_t)!norm.beta << 41 | (uint64_t)!norm.alpha_param << 42 |
+           (uint64_t)!norm.beta_param << 43 | (uint64_t)(scalar[0] == 1) << 44 |
+           (uint64_t)(scalar[1] == 0) << 45 |
+           (uint64_t)(norm.epsilon >= CUDNN_BN_MIN_EPSILON) << 46;
+  out[1] = absent(call);
+  out[2] = aliases(call);
+  return 3;
+}
+
+// Scales stay where they are: an activation that is cut otherwise in what they
+// have values for does not lead. Nor does one whose channels are cut, where
+// they are normalised together.
+static bool leads(const sdg_call_t *call, const sdg_meet_t *meet, int lead) {
+  const sdg_placement_t *x = sdg_meet_at(meet, lead);
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_placement_t *scale = sdg_meet_at(meet, i);
+    if (call->operand[i].role != SDG_ROLE_SCALE || scale->dims != x->dims)
+      continue;
+    for (int d = 0; d < x->dims; d++)
+      if (sdg_placement_extent(scale, d) != 1 &&
+          sdg_placement_extent(scale, d) != sdg_placement_extent(x, d))
+        return false;
+  }
+  return !sdg_lrn_is(call) || x->split[1].axes == 0;
+}
+
+static sdg_status_t norm_meet(const sdg_call_t *call, sdg_meet_t *meet,
+                              int lead) {
+  double scalar[SDG_RULE_SCALARS];
+  meet->fits = leads(call, meet, lead);
+  if (!meet->fits)
+    return SDG_OK;
+  (void)norm_scalars(call, scalar);
+  meet->reads_old = scalar[1] != 0;
+  return sdg_meet_alike(meet, lead);
+}
+
+static sdg_status_t norm_plan(const sdg_call_t *call,
+                              const sdg_tagging_t *tagging,
+                              sdg_plan_t **out_plan) {
+  return sdg_lrn_is(call) ? sdg_lrn_plan(call, tagging, out_plan)
+                          : sdg_norm_plan(call, tagging, out_plan);
+}
+
+static sdg_status_t norm_share(const sdg_call_t *call,
+                               const sdg_tagging_t *tagging,
+                               sdg_plan_t **out_plan) {
+  return sdg_lrn_is(call) ? sdg_lrn_share(call, tagging, out_plan)
+                          : sdg_norm_share(call, tagging, out_plan);
+}
+
+// Statistics, running or of one batch, are no parameters.
+static sdg_alike_t norm_alike(const sdg_call_t *call,
+                              const sdg_tagging_t *tagging, int index) {
+  sdg_norm_t norm;
+  if (call->operand[index].role == SDG_ROLE_SCALE) {
+    sdg_norm_read(call, &norm);
+    if (index != norm.operand[SDG_NORM_SCALE] &&
+        index != norm.operand[SDG_NORM_BIAS])
+      return (sdg_alike_t){.axes = 0};
+  }
+  return sdg_common_of(call, tagging, index);
+}
+
+const sdg_rule_t sdg_rule_norm = {
+    .family = SDG_FAMILY_NORM,
+    .knows = norm_knows,
+    .describe = norm_describe,
+    .meet = norm_meet,
+    .alike = norm_alike,
+    .key = norm_key,
+    .scalars = norm_scalars,
+    .plan = norm_plan,
+    .share = norm_share,
+    .answer = sdg_norm_answer,
+};

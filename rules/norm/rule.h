@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the rule for normalisations share. Inside rules/ only. */
+#ifndef SDG_RULES_NORM_RULE_H
+#define SDG_RULES_NORM_RULE_H
+
+#include "rules/norm/call.h"
+
+/* See plan(), share() and answer() of sdg_rule_t. */
+sdg_status_t sdg_norm_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                           sdg_plan_t **out_plan) SDG_MUST_CHECK;
+sdg_status_t sdg_norm_share(const sdg_call_t *call,
+                            const sdg_tagging_t *tagging,
+                            sdg_plan_t **out_plan) SDG_MUST_CHECK;
+sdg_status_t sdg_norm_answer(const sdg_call_t *call,
+                             const sdg_tagging_t *tagging,
+                             int *out_vendor) SDG_MUST_CHECK;
+
+/* Whether the vendor's library takes this part of the call's tensors where it
+ * lies in them: false only if it takes a packed copy of it and not that. */
+bool sdg_norm_takes(const sdg_call_t *call, const sdg_norm_t *norm,
+                    const sdg_box_t *part);
+
+/* The same of local response normalisation. */
+bool sdg_lrn_is(const sdg_call_t *call);
+void sdg_lrn_scalars(const sdg_call_t *call, const void **out_alpha,
+                     const void **out_beta);
+sdg_status_t sdg_lrn_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                          sdg_plan_t **out_plan) SDG_MUST_CHECK;
+sdg_status_t sdg_lrn_share(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                           sdg_plan_t **out_plan) SDG_MUST_CHECK;
+
+#endif

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sub-calls that take modes and scalars from the program's normalisation.
+#include "rules/norm/subcall.h"
+
+#include <stdlib.h>
+
+#include "rules/vendor/vendor.h"
+
+// What a sub-call keeps besides its tensors.
+typedef struct how {
+  cudnnBatchNormMode_t mode;
+  sdg_norm_from_t alpha, beta, epsilon;
+  double multiple;
+  sdg_type_t type;              // whose scalars are wanted
+  cudnnOpTensorDescriptor_t op; // or NULL
+} how_t;
+
+static void how_destroy(void *user) {
+  how_t *how = user;
+  if (how->op)
+    (void)sdg_cudnn_get()->cudnnDestroyOpTensorDescriptor(how->op);
+  free(how);
+}
+
+// Takes over how->op.
+static sdg_status_t add(sdg_plan_t *plan, sdg_subcall_t *sub,
+                        const how_t *how) {
+  how_t *kept = malloc(sizeof *kept);
+  if (!kept) {
+    if (how->op)
+      (void)sdg_cudnn_get()->cudnnDestroyOpTensorDescriptor(how->op);
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  }
+  *kept = *how;
+  sub->op = kept;
+  sub->op_destroy = how_destroy;
+  return sdg_subcall_add(plan, sub);
+}
+
+static sdg_scalar_t scalar_of(const how_t *how, sdg_norm_from_t from,
+                              const sdg_subcall_run_t *run,
+                              const void *program) {
+  return sdg_scalar(how->type, from == SDG_NORM_PROGRAM
+                                   ? sdg_call_scalar(run->call, program)
+                                   : (double)(from == SDG_NORM_ONE));
+}
+
+static cudnnStatus_t inference_run(const sdg_subcall_run_t *run) {
+  const how_t *how = run->op;
+  sdg_norm_t norm;
+  sdg_norm_read(run->call, &norm);
+  sdg_scalar_t alpha = scalar_of(how, how->alpha, run, norm.alpha);
+  sdg_scalar_t beta = scalar_of(how, how->beta, run, norm.beta);
+  double epsilon = how->epsilon == SDG_NORM_PROGRAM ? norm.epsilon : 0;
+  return sdg_cudnn_get()->cudnnBatchNormalizationForwardInference(
+      run->handle, how->mode, &alpha, &beta, run->descriptor[0], run->data[0],
+      run->descriptor[1], run->data[1], run->descriptor[2], run->data[2],
+      run->data[3], run->data[4], run->data[5], epsilon);
+}
+
+sdg_status_t
+sdg_normsub_inference(sdg_plan_t *plan, cudnnBatchNormMode_t mode,
+                      sdg_norm_from_t alpha, const sdg_subcall_tensor_t *x,
+                      const sdg_norm_params_t *params, sdg_norm_from_t epsilon,
+                      sdg_norm_from_t beta, const sdg_subcall_tensor_t *y) {
+  sdg_subcall_t sub = {.fn = inference_run,
+                       .tensors = 6,
+                       .tensor = {*x, *y, params->scale, params->bias,
+                                  params->mean, params->variance}};
+  how_t how = {.mode = mode,
+               .alpha = alpha,
+               .beta = beta,
+               .epsilon = epsilon,
+               .type = x->type};
+  return add(plan, &sub, &how);
+}
+
+static cudnnStatus_t statistics_run(const sdg_subcall_run_t *run) {
+  const how_t *how = run->op;
+  // Of y nothing is wanted: its factor tells a library that can make use of it.
+  sdg_scalar_t zero = sdg_scalar(how->type, 0);
+  sdg_norm_t norm;
+  sdg_norm_read(run->call, &norm);
+  return sdg_cudnn_get()->cudnnBatchNormalizationForwardTraining(
+      run->handle, how->mode, &zero, &zero, run->descriptor[0], run->data[0],
+      run->descriptor[1], run->data[1], run->descriptor[2], run->data[2],
+      run->data[3], 1, run->data[4], run->data[5], norm.epsilon, NULL, NULL);
+}
+
+sdg_status_t sdg_normsub_statistics(sdg_plan_t *plan, cudnnBatchNormMode_t mode,
+                                    const sdg_subcall_tensor_t *x,
+                                    const sdg_norm_params_t *params,
+                                    const sdg_subcall_tensor_t *y) {
+  sdg_subcall_t sub = {.fn = statistics_run,
+                       .tensors = 6,
+                       .tensor = {*x, *y, params->scale, params->bias,
+                                  params->mean, params->variance}};
+  how_t how = {.mode = mode, .type = x->type};
+  return add(plan, &sub, &how);
+}
+
+static cudnnStatus_t gradient_run(const sdg_subcall_run_t *run) {
+  const how_t *how = run->op;
+  sdg_scalar_t one = sdg_scalar(how->type, 1), zero = sdg_scalar(how->type, 0);
+  sdg_norm_t norm;
+  sdg_norm_read(run->call, &norm);
+  sdg_scalar_t alpha = scalar_of(how, how->alpha, run, norm.alpha);
+  sdg_scalar_t beta = scalar_of(how, how->beta, run, norm.beta);
+  return sdg_cudnn_get()->cudnnBatchNormalizationBackward(
+      run->handle, how->mode, &alpha, &beta, &one, &zero, run->descriptor[0],
+      run->data[0], run->descriptor[1], run->data[1], run->descriptor[2],
+      run->data[2], run->descriptor[3], run->data[3], run->data[4],
+      run->data[5], norm.epsilon, run->data[6], run->data[7]);
+}
+
+sdg_status_t sdg_normsub_gradient(sdg_plan_t *plan, cudnnBatchNormMode_t mode,
+                                  sdg_norm_from_t alpha,
+                                  const sdg_norm_gradient_t *g,
+                                  sdg_norm_from_t beta) {
+  sdg_subcall_t sub = {.fn = gradient_run,
+                       .tensors = 8,
+                       .tensor = {g->x, g->dy, g->dx, g->scale, g->dscale,
+                                  g->dbias, g->mean, g->inverse}};
+  how_t how = {.mode = mode, .alpha = alpha, .beta = beta, .type = g->x.type};
+  return add(plan, &sub, &how);
+}
+
+static cudnnStatus_t transform(const sdg_subcall_run_t *run, double alpha,
+                               double beta) {
+  const how_t *how = run->op;
+  sdg_scalar_t a = sdg_scalar(how->type, alpha);
+  sdg_scalar_t b = sdg_scalar(how->type, beta);
+  return sdg_cudnn_get()->cudnnTransformTensor(
+      run->handle, &a, run->descriptor[0], run->data[0], &b, run->descriptor[1],
+      run->data[1]);
+}
+
+static cudnnStatus_t running_run(const sdg_subcall_run_t *run) {
+  const how_t *how = run->op;
+  sdg_norm_t norm;
+  sdg_norm_read(run->call, &norm);
+  return transform(run, norm.factor * how->multiple, 1 - norm.factor);
+}
+
+sdg_status_t sdg_normsub_running(sdg_plan_t *plan, double multiple,
+                                 const sdg_subcall_tensor_t *found,
+                                 const sdg_subcall_tensor_t *running) {
+  sdg_subcall_t sub = {
+      .fn = running_run, .tensors = 2, .tensor = {*found, *running}};
+  how_t how = {.multiple = multiple, .type = found->type};
+  return add(plan, &sub, &how);
+}
+
+static cudnnStatus_t param_run(const sdg_subcall_run_t *run) {
+  sdg_norm_t norm;
+  sdg_norm_read(run->call, &norm);
+  return transform(run, sdg_call_scalar(run->call, norm.alpha_param),
+                   sdg_call_scalar(run->call, norm.beta_param));
+}
+
+sdg_status_t sdg_normsub_param(sdg_plan_t *plan,
+                               const sdg_subcall_tensor_t *found,
+                               const sdg_subcall_tensor_t *sum) {
+  sdg_subcall_t sub = {.fn = param_run, .tensors = 2, .tensor = {*found, *sum}};
+  how_t how = {.type = found->type};
+  return add(plan, &sub, &how);
+}
+
+// The greater of a number and itself: it passes infinities, as a sum with zero
+// times them does not.
+static cudnnStatus_t narrow_run(const sdg_subcall_run_t *run) {
+  const how_t *how = run->op;
+  sdg_norm_t norm;
+  sdg_norm_read(run->call, &norm);
+  sdg_scalar_t alpha = scalar_of(how, SDG_NORM_PROGRAM, run, norm.alpha);
+  sdg_scalar_t beta = scalar_of(how, SDG_NORM_PROGRAM, run, norm.beta);
+  return sdg_cudnn_get()->cudnnOpTensor(
+      run->handle, how->op, &alpha, run->descriptor[0], run->data[0], &alpha,
+      run->descriptor[0], run->data[0], &beta, run->descriptor[1],
+      run->data[1]);
+}
+
+sdg_status_t sdg_normsub_narrow(sdg_plan_t *plan,
+                                const sdg_subcall_tensor_t *wide,
+                                const sdg_subcall_tensor_t *narrow) {
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  sdg_subcall_t sub = {
+      .fn = narrow_run, .tensors = 2, .tensor = {*wide, *narrow}};
+  how_t how = {.type = wide->type};
+  cudnnStatus_t got = cudnn->cudnnCreateOpTensorDescriptor(&how.op);
+  if (got == CUDNN_STATUS_SUCCESS)
+    got = cudnn->cudnnSetOpTensorDescriptor(
+        how.op, CUDNN_OP_TENSOR_MAX, CUDNN_DATA_FLOAT, CUDNN_PROPAGATE_NAN);
+  if (got == CUDNN_STATUS_SUCCESS)
+    return add(plan, &sub, &how);
+  if (how.op)
+    (void)cudnn->cudnnDestroyOpTensorDescriptor(how.op);
+  return sdg_fail(SDG_E_VENDOR_CALL, "cudnnSetOpTensorDescriptor: status %d",
+                  (int)got);
+}
+
+static cudnnStatus_t activate_run(const sdg_subcall_run_t *run) {
+  const how_t *how = run->op;
+  sdg_scalar_t one = sdg_scalar(how->type, 1), zero = sdg_scalar(how->type, 0);
+  sdg_norm_t norm;
+  sdg_norm_read(run->call, &norm);
+  return sdg_cudnn_get()->cudnnActivationForward(
+      run->handle, norm.activation, &one, run->descriptor[0], run->data[0],
+      &zero, run->descriptor[1], run->data[1]);
+}
+
+sdg_status_t sdg_normsub_activate(sdg_plan_t *plan,
+                                  const sdg_subcall_tensor_t *x,
+                                  const sdg_subcall_tensor_t *y) {
+  sdg_subcall_t sub = {.fn = activate_run, .tensors = 2, .tensor = {*x, *y}};
+  how_t how = {.type = x->type};
+  return add(plan, &sub, &how);
+}
+
+// y stands for x too: which of them is positive is the same.
+static cudnnStatus_t deactivate_run(const sdg_subcall_run_t *run) {
+  const how_t *how = run->op;
+  sdg_scalar_t one = sdg_scalar(how->type, 1), zero = sdg_scalar(how->type, 0);
+  sdg_norm_t norm;
+  sdg_norm_read(run->call, &norm);
+  return sdg_cudnn_get()->cudnnActivationBackward(
+      run->handle, norm.activation, &one, run->descriptor[0], run->data[0],
+      run->descriptor[1], run->data[1], run->descriptor[0], run->data[0], &zero,
+      run->descriptor[2], run->data[2]);
+}
+
+sdg_status_t sdg_normsub_deactivate(sdg_plan_t *plan,
+                                    const sdg_subcall_tensor_t *y,
+                                    const sdg_subcall_tensor_t *dy,
+                                    const sdg_subcall_tensor_t *dx) {
+  sdg_subcall_t sub = {
+      .fn = deactivate_run, .tensors = 3, .tensor = {*y, *dy, *dx}};
+  how_t how = {.type = dy->type};
+  return add(plan, &sub, &how);
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes a captured call as text: everything that tells calls apart.
+#include "rules/observe/inspect.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "rules/attention/call/call.h"
+#include "rules/file/file.h"
+#include "rules/memory/uploads.h"
+#include "rules/vendor/sequence.h"
+#include "rules/vendor/vendor.h"
+#include "src/observe/inspect_record.h"
+
+enum { TEXT_BYTES = 8192 };
+
+typedef struct text {
+  size_t used;
+  char bytes[TEXT_BYTES];
+} text_t;
+
+static void put(text_t *text, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void put(text_t *text, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  int n = vsnprintf(text->bytes + text->used, sizeof text->bytes - text->used,
+                    format, args);
+  va_end(args);
+  text->used += n < 0 ? 0 : (size_t)n;
+  if (text->used >= sizeof text->bytes)
+    text->used = sizeof text->bytes - 1;
+}
+
+static void list_put(text_t *text, const char *name, int count,
+                     const int *values) {
+  put(text, "\"%s\":[", name);
+  for (int i = 0; i < count; i++)
+    put(text, "%s%d", i ? "," : "", values[i]);
+  put(text, "]");
+}
+
+typedef struct shape { // of a window, by spatial dimension
+  int spatial;
+  int kernel[SDG_DIMS_MAX], pad[SDG_DIMS_MAX], stride[SDG_DIMS_MAX],
+      dilation[SDG_DIMS_MAX];
+} shape_t;
+
+static bool conv_read(const sdg_cudnn_t *cudnn, const sdg_call_t *call,
+                      shape_t *out) {
+  cudnnConvolutionMode_t mode;
+  cudnnDataType_t type;
+  const sdg_operand_t *filter = NULL;
+  for (int i = 0; i < call->operands; i++)
+    if (call->operand[i].kind == SDG_OPERAND_FILTER)
+      filter = &call->operand[i];
+  if (!filter ||
+      cudnn->cudnnGetConvolutionNdDescriptor(
+          (cudnnConvolutionDescriptor_t)(uintptr_t)call->op_descriptor,
+          SDG_DIMS_MAX - 2, &out->spatial, out->pad, out->stride, out->dilation,
+          &mode, &type) != CUDNN_STATUS_SUCCESS)
+    return false;
+  for (int i = 0; i < out->spatial && i + 2 < filter->dims; i++)
+    out->kernel[i] = (int)filter->extent[i + 2];
+  return out->spatial == filter->dims - 2;
+}
+
+static bool pool_read(const sdg_cudnn_t *cudnn, const sdg_call_t *call,
+                      shape_t *out) {
+  cudnnPoolingMode_t mode;
+  cudnnNanPropagation_t nan;
+  for (int i = 0; i < SDG_DIMS_MAX; i++)
+    out->dilation[i] = 1;
+  return cudnn->cudnnGetPoolingNdDescriptor(
+             (cudnnPoolingDescriptor_t)(uintptr_t)call->op_descriptor,
+             SDG_DIMS_MAX - 2, &mode, &nan, &out->spatial, out->kernel,
+             out->pad, out->stride) == CUDNN_STATUS_SUCCESS;
+}
+
+static void window_put(text_t *text, const sdg_call_t *call) {
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  shape_t shape;
+  memset(&shape, 0, sizeof shape);
+  if (!cudnn || !call->op_descriptor ||
+      !(call->family == SDG_FAMILY_CONV   ? conv_read(cudnn, call, &shape)
+        : call->family == SDG_FAMILY_POOL ? pool_read(cudnn, call, &shape)
+                                          : false))
+    return;
+  put(text, "\"window\":{");
+  list_put(text, "kernel", shape.spatial, shape.kernel);
+  put(text, ",");
+  list_put(text, "stride", shape.spatial, shape.stride);
+  put(text, ",");
+  list_put(text, "pad", shape.spatial, shape.pad);
+  put(text, ",");
+  list_put(text, "dilation", shape.spatial, shape.dilation);
+  put(text, "},");
+}
+
+static const char *truth(bool value) {
+  return value ? "true" : "false";
+}
+
+static void attention_put(text_t *text, const sdg_call_t *call) {
+  sdg_attention_t a;
+  sdg_band_t band;
+  if (call->family != SDG_FAMILY_ATTENTION || call->is_query ||
+      !sdg_attention_read(call, &a) || a.current >= 0)
+    return;
+  put(text, "\"attention\":{\"same\":%s", truth(a.same));
+  int64_t keys = call->operand[a.k].extent[SDG_SEQUENCE_TIME];
+  if (a.windows.lo && sdg_windows_band(&a.windows, keys, &band))
+    put(text, ",\"left\":%" PRId64 ",\"right\":%" PRId64,
+        band.left == SDG_BAND_UNBOUND ? -1 : band.left,
+        band.right == SDG_BAND_UNBOUND ? -1 : band.right);
+  else if (a.windows.lo)
+    put(text, ",\"ragged\":true");
+  put(text, "},");
+}
+
+void sdg_inspect_call(const sdg_call_t *call,
+                      bool (*knows)(const sdg_call_t *call)) {
+  if (!sdg_record_wanted())
+    return;
+  text_t text = {.used = 0};
+  put(&text, "{\"entry\":\"%s\",\"family\":\"%s\",\"query\":%s,\"rule\":%s,",
+      call->entry_name, sdg_family_name(call->family), truth(call->is_query),
+      truth(knows(call)));
+  window_put(&text, call);
+  attention_put(&text, call);
+  put(&text, "\"operands\":[");
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    put(&text,
+        "%s{\"role\":\"%s\",\"output\":%s,\"filter\":%s,\"type\":%d,"
+        "\"bytes\":%d,%s\"extent\":[",
+        i ? "," : "", sdg_role_name(operand->role), truth(operand->is_output),
+        truth(operand->kind == SDG_OPERAND_FILTER), operand->type,
+        operand->elem_bytes,
+        sdg_uploads_managed(operand->data) ? "\"managed\":true," : "");
+    for (int d = 0; d < operand->dims; d++)
+      put(&text, "%s%" PRId64, d ? "," : "", operand->extent[d]);
+    put(&text, "]}");
+  }
+  put(&text, "]}");
+  sdg_record_count(text.bytes);
+}
+
+bool sdg_inspect_reduces(const char *entry_name) {
+  static const char *const parts[] = {"nrm2", "dot",  "asum", "amax",
+                                      "amin", "gemm", "gemv", "matmul"};
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+    if (strcasestr(entry_name, parts[i]))
+      return true;
+  return false;
+}
+
+void sdg_inspect_reduction(const char *entry_name) {
+  if (!sdg_record_wanted() || !sdg_inspect_reduces(entry_name))
+    return;
+  char text[256];
+  snprintf(text, sizeof text, "{\"entry\":\"%s\",\"reduction\":true}",
+           entry_name);
+  sdg_record_count(text);
+}
+
+void sdg_inspect_opaque(const char *entry_name) {
+  if (!sdg_record_wanted())
+    return;
+  char text[256];
+  snprintf(text, sizeof text, "{\"entry\":\"%s\",\"opaque\":true}", entry_name);
+  sdg_record_count(text);
+}

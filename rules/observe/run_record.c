@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// A file per rank: a line for each distinct plan, a line for each call.
+#include "rules/observe/run_record.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "rules/place/tagging.h"
+#include "rules/vendor/product.h"
+#include "src/base/json_text.h"
+#include "src/base/options.h"
+#include "src/base/signal_guard.h"
+#include "src/job/job.h"
+#include "src/job/thread.h"
+
+// Programs that set their descriptors anew make equal plans again and again.
+enum { REMEMBERED = 4096 };
+
+static struct {
+  pthread_mutex_t lock;
+  bool opened; // or tried to
+  int file;    // -1: nothing can be written
+  int plans;
+  uint64_t hash[REMEMBERED]; // of the first plans' lines
+} history = {.lock = PTHREAD_MUTEX_INITIALIZER, .file = -1};
+
+static _Thread_local int used;
+
+bool sdg_history_wanted(void) {
+  return sdg_options_get()->record[0] != '\0';
+}
+
+// With the lock held.
+static void file_open(void) {
+  char path[PATH_MAX];
+  if (history.opened)
+    return;
+  history.opened = true;
+  snprintf(path, sizeof path, "%s/rank-%d", sdg_options_get()->record,
+           sdg_job_rank());
+  history.file =
+      open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (history.file < 0)
+    (void)!sdg_fail(SDG_E_TRACE_FILE, "%s: %s", path, strerror(errno));
+}
+
+// Takes over `text`, NULL without memory. Written at once: a rank that dies
+// leaves what it did. A full disk loses the record, never the program.
+static void line_write(char *text, size_t bytes) {
+  sdg_sigguard_t guard = sdg_sigguard_begin();
+  size_t done = 0;
+  if (text)
+    file_open();
+  while (text && history.file >= 0 && done < bytes) {
+    ssize_t n = write(history.file, text + done, bytes - done);
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n <= 0) {
+      (void)!sdg_fail(SDG_E_TRACE_FILE, "the record of calls: %s",
+                      strerror(errno));
+      close(history.file);
+      history.file = -1;
+    }
+    done += n > 0 ? (size_t)n : 0;
+  }
+  sdg_sigguard_end(&guard);
+  free(text);
+}
+
+static const char *reason(const sdg_tagging_t *tagging,
+                          const sdg_plan_t *plan) {
+  bool window = plan->steps > 0;
+  if (plan->why)
+    return plan->why;
+  if (plan->share)
+    return "whole view: each rank computes its own part; what it reads of the "
+           "others' is brought here first";
+  if (tagging->section->view == SDG_VIEW_WHOLE)
+    return "whole view: no rule shares this op, so that every rank carries it "
+           "out in full";
+  if (plan->literal && sdg_placement_axes(&tagging->placement[0]) &&
+      tagging->ranks > 1)
+    return "the program's own call is right: this rank needs nothing of the "
+           "others";
+  if (plan->literal)
+    return "the program's own call is right: all is here";
+  if (tagging->section->strategy != SDG_STRATEGY_AUTO)
+    return "asked for by 'strategy ='";
+  if (window && strcmp(plan->strategy, "repair") == 0)
+    return "auto: the rank's piece has rows that need no neighbour, which are "
+           "computed while halos travel";
+  return "auto: no row of the rank's piece is right without a neighbour's, or "
+         "the vendor's library refuses the strips of repair";
+}
+
+static void numbers_write(FILE *file, const char *name, int count,
+                          const int64_t *number) {
+  fprintf(file, "\"%s\":[", name);
+  for (int i = 0; i < count; i++)
+    fprintf(file, "%s%" PRId64, i ? "," : "", number[i]);
+  fprintf(file, "]");
+}
+
+// Where an operand is; whole view: where an output will be.
+static const sdg_placement_t *placement_of(const sdg_tagging_t *tagging,
+                                           const sdg_plan_t *plan, int index) {
+  const sdg_placement_t *written =
+      plan && plan->share ? sdg_share_placement(plan->share, index) : NULL;
+  return written && sdg_placement_axes(written) ? written
+                                                : &tagging->placement[index];
+}
+
+static void operand_write(FILE *file, const sdg_call_t *call,
+                          const sdg_tagging_t *tagging, const sdg_plan_t *plan,
+                          int index) {
+  const sdg_operand_t *operand = &call->operand[index];
+  const sdg_placement_t *placement = placement_of(tagging, plan, index);
+  const char *names[SDG_DIMS_MAX];
+  char text[512];
+  fprintf(file, "%s{\"role\":", index ? "," : "");
+  sdg_json_text(file, sdg_role_name(operand->role));
+  fprintf(file, ",\"output\":%s,", operand->is_output ? "true" : "false");
+  numbers_write(file, "extent", operand->dims, operand->extent);
+  if (placement->dims > 0) {
+    sdg_box_t box = sdg_placement_box(placement, tagging->mesh, tagging->rank);
+    int64_t whole[SDG_DIMS_MAX], first[SDG_DIMS_MAX];
+    for (int d = 0; d < placement->dims; d++) {
+      whole[d] = sdg_placement_extent(placement, d);
+      first[d] = box.dim[d].lo;
+    }
+    fprintf(file, ",");
+    numbers_write(file, "whole", placement->dims, whole);
+    fprintf(file, ",");
+    numbers_write(file, "first", placement->dims, first);
+    if (sdg_role_is_matrix(operand->role))
+      sdg_product_names(call, index, names);
+    else
+      sdg_tagging_names(call->family, placement->dims, names);
+    sdg_placement_format(placement, tagging->mesh, names, text, sizeof text);
+    fprintf(file, ",\"split\":");
+    sdg_json_text(file, text);
+  }
+  fprintf(file, "}");
+}
+
+static void messages_write(FILE *file, const sdg_tagging_t *tagging,
+                           const sdg_plan_t *plan) {
+  const char *between = "";
+  for (int i = 0; i < plan->steps; i++) {
+    const sdg_step_t *step = &plan->step[i];
+    int peer[SDG_RANKS_MAX];
+    sdg_mesh_group(tagging->mesh, tagging->rank, step->axes, peer);
+    for (int k = 0; k < step->parcels; k++, between = ",") {
+      const sdg_parcel_t *parcel = &plan->parcel[step->parcel + k];
+      fprintf(file, "%s{\"send\":%s,\"rank\":%d,\"bytes\":%zu}", between,
+              parcel->is_send ? "true" : "false", peer[parcel->peer],
+              parcel->bytes);
+    }
+  }
+}
+
+// Of the results of sums over ranks, and of what else these combine.
+static int64_t reduced_bytes(const sdg_plan_t *plan) {
+  int64_t bytes = 0;
+  for (int i = 0; i < plan->steps; i++)
+    if (plan->step[i].kind == SDG_STEP_REDUCE)
+      bytes += sdg_box_count(&plan->step[i].box) *
+               plan->slab[plan->step[i].slab].elem_bytes;
+  return bytes;
+}
+
+static void plan_write(FILE *file, const sdg_tagging_t *tagging,
+                       const sdg_plan_t *plan) {
+  int subcalls = plan->literal;
+  for (int i = 0; i < plan->steps; i++)
+    subcalls += plan->step[i].kind == SDG_STEP_CALL;
+  fprintf(file, ",\"strategy\":\"%s\",\"why\":", plan->strategy);
+  sdg_json_text(file, reason(tagging, plan));
+  fprintf(file,
+          ",\"subcalls\":%d,\"scratch_bytes\":%zu,\"halo_bytes\":%" PRId64
+          ",\"reduced_bytes\":%" PRId64 ",\"copies\":{",
+          subcalls, plan->scratch_bytes, plan->received_bytes,
+          reduced_bytes(plan));
+  for (int i = 0; i < SDG_COPY_COUNT; i++)
+    fprintf(file, "%s\"%s\":%" PRId64, i ? "," : "",
+            sdg_copy_kind_name((sdg_copy_kind_t)i), plan->copied_bytes[i]);
+  fprintf(file, "},\"messages\":[");
+  messages_write(file, tagging, plan);
+  fprintf(file, "]");
+}
+
+static void description_write(FILE *file, const sdg_call_t *call,
+                              const sdg_tagging_t *tagging,
+                              const sdg_plan_t *plan) {
+  const char *source = sdg_options_get()->rules;
+  fprintf(file, "\"entry\":");
+  sdg_json_text(file, call->entry_name);
+  fprintf(file, ",\"section\":");
+  sdg_json_text(file, tagging->section->name);
+  fprintf(file, ",\"source\":");
+  sdg_json_text(file, *source ? source : "SUNDOG_SPLIT");
+  fprintf(file, ",\"line\":%d,\"operands\":[", tagging->section->line);
+  for (int i = 0; i < call->operands; i++)
+    operand_write(file, call, tagging, plan, i);
+  fprintf(file, "]");
+  if (plan)
+    plan_write(file, tagging, plan);
+}
+
+static uint64_t hash_of(const char *text) {
+  uint64_t hash = UINT64_C(14695981039346656037);
+  for (; *text; text++) // FNV-1a
+    hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
+  return hash;
+}
+
+int sdg_history_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                     const sdg_plan_t *plan) {
+  if (!sdg_history_wanted())
+    return 0;
+  char *text = NULL, *line = NULL;
+  size_t bytes;
+  FILE *memory = open_memstream(&text, &bytes);
+  if (!memory)
+    return 0;
+  description_write(memory, call, tagging, plan);
+  if (fclose(memory) != 0)
+    return 0;
+  uint64_t hash = hash_of(text);
+  pthread_mutex_lock(&history.lock);
+  int number = 0;
+  while (number < history.plans && number < REMEMBERED &&
+         history.hash[number] != hash)
+    number++;
+  if (number == history.plans || number == REMEMBERED) {
+    number = history.plans++;
+    if (number < REMEMBERED)
+      history.hash[number] = hash;
+    int n = asprintf(&line, "{\"plan\":%d,%s}\n", number + 1, text);
+    line_write(n < 0 ? NULL : line, n < 0 ? 0 : (size_t)n);
+  }
+  pthread_mutex_unlock(&history.lock);
+  free(text);
+  return number + 1;
+}
+
+void sdg_history_use(int plan) {
+  used = plan;
+}
+
+void sdg_history_call(const char *entry, bool failed) {
+  int plan = used;
+  used = 0;
+  if (!sdg_history_wanted())
+    return;
+  int channel = sdg_thread_channel();
+  uint64_t number =
+      sdg_control_count_of(sdg_job_control(), channel, sdg_job_rank(), NULL, 0);
+  char *text = NULL;
+  size_t bytes = 0;
+  FILE *memory = open_memstream(&text, &bytes);
+  if (!memory)
+    return;
+  fprintf(memory, "{\"call\":%" PRIu64 ",\"thread\":%d,\"entry\":\"%s\"",
+          number, channel, entry);
+  if (failed) {
+    fprintf(memory, ",\"failed\":");
+    sdg_json_text(memory, sdg_last_error());
+  } else if (plan) {
+    fprintf(memory, ",\"by\":%d", plan);
+  }
+  fprintf(memory, "}\n");
+  if (fclose(memory) != 0)
+    return;
+  pthread_mutex_lock(&history.lock);
+  line_write(text, bytes);
+  pthread_mutex_unlock(&history.lock);
+}
+
+void sdg_history_drop(void) {
+  // Another thread of the parent may have held the lock.
+  pthread_mutex_init(&history.lock, NULL);
+  history.file = -1;
+  history.opened = true;
+}

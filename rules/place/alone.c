@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a call is one that every rank can make by itself.
+#include <stdio.h>
+#include <string.h>
+
+#include "rules/place/colocate.h"
+#include "rules/place/tagging.h"
+#include "src/call/tag.h"
+#include "src/job/job.h"
+
+static const sdg_tag_vector_t *vector_of(const sdg_call_t *call, int index) {
+  const sdg_operand_t *operand = &call->operand[index];
+  return sdg_role_is_activation(operand->role)
+             ? sdg_tag_vector(operand->descriptor, operand->generation)
+             : NULL;
+}
+
+// Whether the ranks before this one have one with the same tensors.
+static bool seen_before(const sdg_call_t *call, int member) {
+  for (int before = 0; before < member; before++) {
+    bool same = true;
+    for (int i = 0; i < call->operands && same; i++) {
+      const sdg_tag_vector_t *v = vector_of(call, i);
+      same = !v || memcmp(v->extent + (ptrdiff_t)before * v->dims,
+                          v->extent + (ptrdiff_t)member * v->dims,
+                          (size_t)v->dims * sizeof *v->extent) == 0;
+    }
+    if (same)
+      return true;
+  }
+  return false;
+}
+
+// One rank's tensors, each as if it were all of one.
+static sdg_status_t own_places(const sdg_call_t *call, int member,
+                               sdg_meet_t *meet, int *out_lead) {
+  *out_lead = -1;
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_tag_vector_t *v = vector_of(call, i);
+    meet->is[i] = -1;
+    if (!v)
+      continue;
+    SDG_TRY(sdg_placement_init(v->dims, v->extent + (ptrdiff_t)member * v->dims,
+                               &meet->place[i][0].placement));
+    meet->places[i] = 1;
+    if (*out_lead < 0)
+      *out_lead = i;
+  }
+  return SDG_OK;
+}
+
+static sdg_status_t member_fits(const sdg_call_t *call, const sdg_rule_t *rule,
+                                const sdg_section_t *section, int member,
+                                bool *out_fits) {
+  sdg_meet_t meet;
+  int lead;
+  sdg_status_t status;
+  memset(&meet, 0, sizeof meet);
+  meet.call = call;
+  meet.fits = true;
+  SDG_TRY_GOTO(own_places(call, member, &meet, &lead), out);
+  sdg_tagging_group(section, &meet.tagging);
+  if (lead >= 0) {
+    meet.is[lead] = 0;
+    SDG_TRY_GOTO(sdg_placement_copy(&meet.place[lead][0].placement,
+                                    &meet.tagging.placement[lead]),
+                 out);
+    SDG_TRY_GOTO(rule->meet(call, &meet, lead), out);
+  }
+  *out_fits = meet.fits;
+  status = SDG_OK;
+out:
+  sdg_meet_fini(&meet);
+  return status;
+}
+
+sdg_status_t sdg_meet_alone(const sdg_call_t *call, const sdg_rule_t *rule,
+                            const sdg_section_t *section, bool *out_can) {
+  *out_can = true;
+  if (!rule || !rule->meet || !rule->knows(call) ||
+      sdg_place_mixes(call->family))
+    return SDG_OK;
+  for (int r = 0; r < sdg_job_group()->count && *out_can; r++)
+    if (!seen_before(call, r))
+      SDG_TRY(member_fits(call, rule, section, r, out_can));
+  return SDG_OK;
+}
+
+// ---- both ------------------------------------------------------------------
+
+// "H 4 on each rank, and 8 = 4+4 in pieces" of one operand.
+static void readings_format(const sdg_call_t *call, const sdg_meet_t *meet,
+                            int index, char *out, size_t out_bytes) {
+  const sdg_placement_t *pieces = sdg_meet_at(meet, index);
+  const sdg_tag_vector_t *v = vector_of(call, index);
+  const char *names[SDG_DIMS_MAX];
+  char text[256];
+  size_t used = 0;
+  out[0] = 0;
+  sdg_tagging_names(call->family, pieces->dims, names);
+  for (int d = 0; d < pieces->dims && used < out_bytes; d++) {
+    if (pieces->part[d].pieces < 2)
+      continue;
+    sdg_part_format(&pieces->part[d], text, sizeof text);
+    used += (size_t)snprintf(
+        out + used, out_bytes - used, "%s%s of %s is %lld here, or %s = %lld",
+        used ? ", " : "", names[d], sdg_role_name(call->operand[index].role),
+        (long long)v->extent[(ptrdiff_t)meet->tagging.me * v->dims + d], text,
+        (long long)sdg_placement_extent(pieces, d));
+  }
+}
+
+// An operand that a [local] section names, and that is among the pieces; -1:
+// none.
+static int named_find(const sdg_call_t *call, const sdg_meet_t *meet) {
+  for (int i = 0; i < call->operands; i++)
+    if (meet->is[i] > 0 && !meet->place[i][0].section)
+      return i;
+  return -1;
+}
+
+// Whether the program said of a tensor that it is in pieces.
+static bool is_tagged(const sdg_call_t *call) {
+  for (int i = 0; i < call->operands; i++)
+    if (call->operand[i].label && !call->operand[i].label->is_local)
+      return true;
+  return false;
+}
+
+// Whether the op has its tensors beside each other as pieces.
+static sdg_status_t pieces_fit(const sdg_call_t *call, const sdg_rules_t *rules,
+                               const sdg_rule_t *rule, int index, bool *out_fit,
+                               sdg_meet_t *out) {
+  sdg_tagging_t tagging;
+  sdg_met_t met;
+  *out_fit = false;
+  sdg_probe_begin();
+  sdg_status_t status = sdg_tagging_by(call, rules, index, &tagging);
+  if (status == SDG_OK) {
+    status = sdg_meet_find(call, rules, rule, &tagging, out, &met);
+    sdg_tagging_fini(&tagging);
+    *out_fit = status == SDG_OK && out->fits;
+    if (status == SDG_OK && !*out_fit)
+      sdg_meet_fini(out);
+  }
+  sdg_probe_end();
+  return status == SDG_E_NO_MEMORY ? status : SDG_OK;
+}
+
+sdg_status_t sdg_meet_own_check(const sdg_call_t *call,
+                                const sdg_rules_t *rules,
+                                const sdg_rule_t *rule, int index) {
+  sdg_seen_t seen;
+  sdg_meet_t meet;
+  char text[2][400];
+  bool fit;
+  if (!rule || !rule->windowed || !rule->meet || !rule->knows(call) ||
+      is_tagged(call))
+    return SDG_OK;
+  SDG_TRY(pieces_fit(call, rules, rule, index, &fit, &meet));
+  if (!fit)
+    return SDG_OK;
+  int own = named_find(call, &meet);
+  if (own >= 0) {
+    readings_format(call, &meet, own, text[0], sizeof text[0]);
+    readings_format(call, &meet, index, text[1], sizeof text[1]);
+  }
+  sdg_meet_fini(&meet);
+  if (own < 0)
+    return SDG_OK;
+  const char *local = sdg_place_section(call, own, rules, &seen)->name;
+  const char *shard = sdg_place_section(call, index, rules, &seen)->name;
+  const char *role[] = {sdg_role_name(call->operand[own].role),
+                        sdg_role_name(call->operand[index].role)};
+  return sdg_fail(SDG_E_OWN_OR_PIECES,
+                  "%s: [local %s] names %s, each rank's own, and [shard %s] "
+                  "splits %s; the sizes fit as each rank's own call and as "
+                  "pieces of one: %s; %s. A [local] section before [shard %s] "
+                  "whose match = names %s as well says the first; a match = of "
+                  "[local %s] that leaves %s out says the second",
+                  call->entry_name, local, role[0], shard, role[1], text[0],
+                  text[1], shard, role[1], local, role[0]);
+}

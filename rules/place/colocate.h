@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operands of one call that are cut in different places, in the shard view: one
+ * leads, the others come to where the op has them beside it. Inside rules/
+ * only. */
+#ifndef SDG_RULES_PLACE_COLOCATE_H
+#define SDG_RULES_PLACE_COLOCATE_H
+
+#include "rules/place/op.h"
+#include "rules/place/place.h"
+
+/* Of one call. A rule's meet() is called with one after the other of the
+ * activations that are split as `lead`, which is in its place, and says by
+ * sdg_meet_follow() where the op has the others; the first one that all of them
+ * fit decides. Pure in what the ranks agreed on. */
+typedef struct sdg_meet {
+  const sdg_call_t *call;
+  /* How the ranks' extents can be read, and which reading fits; the program's
+   * tensor is there. -1: none does, the operand stays as it is. */
+  sdg_place_t place[SDG_OPERANDS_MAX][SDG_PLACES_MAX];
+  int places[SDG_OPERANDS_MAX];
+  int is[SDG_OPERANDS_MAX];
+  /* The op's: by the section of the operand that leads. */
+  sdg_tagging_t tagging;
+  bool fits;      /* as far as is known */
+  bool empties;   /* a rank would get nothing: the vendor has no such tensor */
+  bool reads_old; /* outputs; for meet() to say */
+} sdg_meet_t;
+
+/* Where the op has an operand that has met already. */
+const sdg_placement_t *sdg_meet_at(const sdg_meet_t *meet, int index);
+/* Whether an operand has to be moved. */
+bool sdg_meet_moves(const sdg_meet_t *meet, int index);
+
+/* The op has `index` at `want`; where `any_parts`, in other parts of the same
+ * dimensions, too. meet->fits becomes false where no reading of the operand has
+ * these extents. An operand without data is left alone. What is said last
+ * counts, also of the one that leads. */
+sdg_status_t sdg_meet_follow(sdg_meet_t *meet, int index,
+                             const sdg_placement_t *want,
+                             bool any_parts) SDG_MUST_CHECK;
+/* The op has all other activations as `lead` is; where one of two has an extent
+ * of 1, which stands for all elements or came of them, that dimension is not
+ * cut. */
+sdg_status_t sdg_meet_alike(sdg_meet_t *meet, int lead) SDG_MUST_CHECK;
+
+/* What has been found of a call. */
+typedef enum sdg_met {
+  SDG_MET_NOTHING, /* the tagging says it all; the meeting is empty */
+  SDG_MET_READ,    /* the op's tagging is another; all is in its place */
+  SDG_MET_MOVES,   /* operands have to be moved */
+} sdg_met_t;
+
+/* Whether every rank can make the call by itself, with tensors that are all its
+ * own: the op takes them as they are, on every rank. True, too, where the rule
+ * cannot tell. `section`: one that some of them would be split by. */
+sdg_status_t sdg_meet_alone(const sdg_call_t *call, const sdg_rule_t *rule,
+                            const sdg_section_t *section,
+                            bool *out_can) SDG_MUST_CHECK;
+
+/* Of such a call, where operand `index` is one that the section splits:
+ * SDG_E_OWN_OR_PIECES if the sizes fit as well as those of pieces, of which the
+ * op makes something else. */
+sdg_status_t sdg_meet_own_check(const sdg_call_t *call,
+                                const sdg_rules_t *rules,
+                                const sdg_rule_t *rule,
+                                int index) SDG_MUST_CHECK;
+
+/* Judges a call with `tagging`, which then says where the program's tensors
+ * are, and is of the ranks along all axes that any of them is split over.
+ * `out` is the caller's to free. SDG_E_OPERANDS_DIFFER for tags that split one
+ * call's activations otherwise, of a call that cannot have it. */
+sdg_status_t sdg_meet_find(const sdg_call_t *call, const sdg_rules_t *rules,
+                           const sdg_rule_t *rule, sdg_tagging_t *tagging,
+                           sdg_meet_t *out, sdg_met_t *out_met) SDG_MUST_CHECK;
+void sdg_meet_fini(sdg_meet_t *meet);
+
+/* The rule's plan, before which inputs are brought to where the op has them and
+ * after which outputs are brought back. */
+sdg_status_t sdg_meet_plan(const sdg_meet_t *meet, const sdg_rule_t *rule,
+                           const sdg_tagging_t *tagging,
+                           sdg_plan_t **out_plan) SDG_MUST_CHECK;
+/* The rule's answer to a question about tensors where the op has them.
+ * SDG_E_OPERANDS_DIFFER where it would need the data of one that is moved. */
+sdg_status_t sdg_meet_answer(const sdg_meet_t *meet, const sdg_rule_t *rule,
+                             const sdg_tagging_t *tagging,
+                             int *out_vendor) SDG_MUST_CHECK;
+
+#endif

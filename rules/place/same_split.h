@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether the operands of a call are cut in the same places. Inside rules/
+ * only. */
+#ifndef SDG_RULES_PLACE_SAME_SPLIT_H
+#define SDG_RULES_PLACE_SAME_SPLIT_H
+
+#include "rules/place/op.h"
+
+/* Operand a is cut as b in every dimension, or broadcast along what b is cut
+ * in. */
+bool sdg_alike(const sdg_placement_t *a, const sdg_placement_t *b);
+/* SDG_E_OPERANDS_DIFFER unless all activations are cut as operand `like`. */
+sdg_status_t sdg_alike_check(const sdg_call_t *call,
+                             const sdg_tagging_t *tagging,
+                             int like) SDG_MUST_CHECK;
+
+/* A plan for a call that is right as the program makes it. */
+sdg_status_t sdg_literal_plan(sdg_plan_t **out_plan) SDG_MUST_CHECK;
+
+#endif

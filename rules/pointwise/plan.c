@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plan of a pointwise op on tensors that every rank has room for.
+#include "rules/pointwise/plan.h"
+
+#include "rules/pointwise/run.h"
+#include "rules/vendor/args.h"
+
+static int operands_of(int entry) {
+  switch (entry) {
+  case SDG_ENTRY_cudnnActivationBackward:
+    return 4;
+  case SDG_ENTRY_cudnnOpTensor:
+    return 3;
+  case SDG_ENTRY_cudnnScaleTensor:
+  case SDG_ENTRY_cudnnSetTensor:
+    return 1;
+  default:
+    return 2;
+  }
+}
+
+// The operand that is written; -1 where the ranks cannot share the call.
+static int output_find(const sdg_call_t *call) {
+  int output = -1;
+  // A descriptor that is absent is for the real function to refuse.
+  if (call->operands != operands_of(call->entry))
+    return -1;
+  for (int i = 0; i < call->operands; i++)
+    if (call->operand[i].is_output)
+      output = i;
+  if (output < 0)
+    return -1;
+  const sdg_operand_t *y = &call->operand[output];
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    if (operand->dims != y->dims || operand->elem_bytes == 0 || !operand->data)
+      return -1;
+    for (int d = 0; d < y->dims; d++)
+      if (operand->extent[d] != y->extent[d] && operand->extent[d] != 1)
+        return -1;
+  }
+  return output;
+}
+
+static bool extents_equal(const sdg_operand_t *a, const sdg_operand_t *b) {
+  for (int d = 0; d < a->dims; d++)
+    if (a->extent[d] != b->extent[d])
+      return false;
+  return true;
+}
+
+// The placement that the output gets; dims 0 if nothing of it is split.
+static const sdg_placement_t *placement_find(const sdg_call_t *call,
+                                             const sdg_tagging_t *tagging,
+                                             int output) {
+  const sdg_operand_t *y = &call->operand[output];
+  for (int i = 0; i < call->operands; i++)
+    if (i != output && extents_equal(&call->operand[i], y) &&
+        sdg_placement_axes(&tagging->placement[i]))
+      return &tagging->placement[i];
+  return &tagging->placement[output];
+}
+
+static sdg_status_t reads_fill(sdg_share_t *share, const sdg_call_t *call,
+                               const sdg_tagging_t *tagging, bool reads_old) {
+  int output = share->output[0].operand;
+  const sdg_placement_t *placement = &share->output[0].placement;
+  for (int i = 0; i < call->operands; i++) {
+    sdg_box_t *boxes;
+    if (i == output && !reads_old)
+      continue;
+    SDG_TRY(sdg_share_reads(share, i, &boxes));
+    for (int r = 0; r < share->ranks; r++) {
+      sdg_box_t own = sdg_placement_box(placement, tagging->mesh, r);
+      boxes[r] = sdg_pointwise_project(call->operand[i].extent, &own);
+    }
+  }
+  return SDG_OK;
+}
+
+static sdg_status_t steps_make(sdg_plan_t *plan, const sdg_call_t *call,
+                               const sdg_tagging_t *tagging) {
+  sdg_box_t own = sdg_placement_box(&plan->share->output[0].placement,
+                                    tagging->mesh, tagging->rank);
+  if (sdg_box_empty(&own))
+    return SDG_OK;
+  SDG_TRY(sdg_pointwise_open(plan));
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    sdg_box_t all = {.dims = operand->dims};
+    for (int d = 0; d < operand->dims; d++)
+      all.dim[d].hi = operand->extent[d];
+    int slab;
+    SDG_TRY(sdg_plan_operand(plan, call, i, &all, &slab));
+    sdg_box_t part = sdg_pointwise_project(operand->extent, &own);
+    SDG_TRY(sdg_pointwise_operand(plan, call, i, slab, &part));
+  }
+  return sdg_plan_call(plan, 0);
+}
+
+sdg_status_t sdg_pointwise_share(const sdg_call_t *call,
+                                 const sdg_tagging_t *tagging, bool reads_old,
+                                 sdg_plan_t **out_plan) {
+  *out_plan = NULL;
+  int output = output_find(call);
+  if (output < 0)
+    return SDG_OK;
+  const sdg_placement_t *like = placement_find(call, tagging, output);
+  if (!sdg_placement_axes(like))
+    return SDG_OK;
+  sdg_plan_t *plan = sdg_plan_create("window");
+  sdg_status_t status = SDG_OK;
+  if (plan)
+    plan->share = sdg_share_create(sdg_mesh_ranks(tagging->mesh));
+  if (!plan || !plan->share) {
+    status = sdg_fail(SDG_E_NO_MEMORY, "a plan");
+    goto fail;
+  }
+  SDG_TRY_GOTO(sdg_share_output(plan->share, output, like), fail);
+  SDG_TRY_GOTO(reads_fill(plan->share, call, tagging, reads_old), fail);
+  SDG_TRY_GOTO(steps_make(plan, call, tagging), fail);
+  *out_plan = plan;
+  return SDG_OK;
+fail:
+  sdg_plan_destroy(plan);
+  return status;
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rule for pointwise ops: each rank's own call is right where all operands
+// are cut in the same places.
+#include <cudnn.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "rules/place/colocate.h"
+#include "rules/place/op.h"
+#include "rules/place/same_split.h"
+#include "rules/pointwise/dropout.h"
+#include "rules/pointwise/plan.h"
+#include "rules/vendor/args.h"
+#include "rules/vendor/vendor.h"
+
+static bool pointwise_knows(const sdg_call_t *call) {
+  switch (call->entry) {
+  case SDG_ENTRY_cudnnActivationForward:
+  case SDG_ENTRY_cudnnActivationBackward:
+  case SDG_ENTRY_cudnnAddTensor:
+  case SDG_ENTRY_cudnnOpTensor:
+  case SDG_ENTRY_cudnnScaleTensor:
+  case SDG_ENTRY_cudnnSetTensor:
+  case SDG_ENTRY_cudnnTransformTensor:
+  case SDG_ENTRY_cudnnTransformTensorEx:
+  case SDG_ENTRY_cudnnDropoutForward:
+  case SDG_ENTRY_cudnnDropoutBackward:
+  case SDG_ENTRY_cudnnDropoutGetReserveSpaceSize:
+    return true;
+  default:
+    return false;
+  }
+}
+
+// Paddings and foldings of TransformTensorEx, which change extents.
+typedef struct turn {
+  cudnnTensorFormat_t format;
+  int32_t before[SDG_DIMS_MAX], after[SDG_DIMS_MAX];
+  uint32_t fold[SDG_DIMS_MAX];
+  cudnnFoldingDirection_t direction;
+} turn_t;
+
+static bool turn_read(const sdg_call_t *call, turn_t *out) {
+  memset(out, 0, sizeof *out);
+  return call->operands == 2 && call->op_descriptor &&
+         sdg_cudnn_get()->cudnnGetTensorTransformDescriptor(
+             (cudnnTensorTransformDescriptor_t)(uintptr_t)call->op_descriptor,
+             (uint32_t)call->operand[0].dims, &out->format, out->before,
+             out->after, out->fold, &out->direction) == CUDNN_STATUS_SUCCESS;
+}
+
+static bool turn_reshapes(const turn_t *turn) {
+  for (int d = 0; d < SDG_DIMS_MAX; d++)
+    if (turn->before[d] || turn->after[d] || turn->fold[d] > 1)
+      return true;
+  return false;
+}
+
+static void turn_describe(const sdg_call_t *call, char *out, size_t out_bytes) {
+  turn_t turn;
+  if (!turn_read(call, &turn))
+    return;
+  size_t used = (size_t)snprintf(out, out_bytes, "format %d direction %d",
+                                 (int)turn.format, (int)turn.direction);
+  for (int d = 0; d < call->operand[0].dims && used < out_bytes; d++)
+    used += (size_t)snprintf(out + used, out_bytes - used, " %d+%d/%u",
+                             turn.before[d], turn.after[d], turn.fold[d]);
+}
+
+static sdg_status_t pointwise_describe(const sdg_call_t *call, char *out,
+                                       size_t out_bytes) {
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  if (!cudnn)
+    return SDG_E_LIBRARY_MISSING;
+  if (sdg_dropout_is(call))
+    return sdg_dropout_describe(call, out, out_bytes);
+  void *descriptor = (void *)(uintptr_t)call->op_descriptor;
+  cudnnNanPropagation_t nan;
+  if (!descriptor)
+    return SDG_OK;
+  if (call->entry == SDG_ENTRY_cudnnOpTensor) {
+    cudnnOpTensorOp_t op;
+    cudnnDataType_t compute;
+    if (cudnn->cudnnGetOpTensorDescriptor(descriptor, &op, &compute, &nan) ==
+        CUDNN_STATUS_SUCCESS)
+      snprintf(out, out_bytes, "op %d compute %d nan %d", (int)op, (int)compute,
+               (int)nan);
+  } else if (call->entry == SDG_ENTRY_cudnnTransformTensorEx) {
+    turn_describe(call, out, out_bytes);
+  } else {
+    cudnnActivationMode_t mode;
+    double coefficient;
+    if (cudnn->cudnnGetActivationDescriptor(
+            descriptor, &mode, &nan, &coefficient) == CUDNN_STATUS_SUCCESS)
+      snprintf(out, out_bytes, "mode %d nan %d coefficient %.17g", (int)mode,
+               (int)nan, coefficient);
+  }
+  return SDG_OK;
+}
+
+static int pointwise_scalars(const sdg_call_t *call, double *out) {
+  const void *pointer[SDG_RULE_SCALARS];
+  int count = 0;
+#define SCALAR(entry, member)                                                  \
+  pointer[count++] = ((const struct sdg_args_##entry *)call->args)->member
+  switch (call->entry) {
+  case SDG_ENTRY_cudnnActivationForward:
+    SCALAR(cudnnActivationForward, alpha);
+    SCALAR(cudnnActivationForward, beta);
+    break;
+  case SDG_ENTRY_cudnnActivationBackward:
+    SCALAR(cudnnActivationBackward, alpha);
+    SCALAR(cudnnActivationBackward, beta);
+    break;
+  case SDG_ENTRY_cudnnAddTensor:
+    SCALAR(cudnnAddTensor, alpha);
+    SCALAR(cudnnAddTensor, beta);
+    break;
+  case SDG_ENTRY_cudnnOpTensor:
+    SCALAR(cudnnOpTensor, alpha1);
+    SCALAR(cudnnOpTensor, alpha2);
+    SCALAR(cudnnOpTensor, beta);
+    break;
+  case SDG_ENTRY_cudnnScaleTensor:
+    SCALAR(cudnnScaleTensor, alpha);
+    break;
+  case SDG_ENTRY_cudnnTransformTensor:
+    SCALAR(cudnnTransformTensor, alpha);
+    SCALAR(cudnnTransformTensor, beta);
+    break;
+  case SDG_ENTRY_cudnnTransformTensorEx:
+    SCALAR(cudnnTransformTensorEx, alpha);
+    SCALAR(cudnnTransformTensorEx, beta);
+    break;
+  default: // the value of SetTensor has the tensor's own type
+    break;
+  }
+#undef SCALAR
+  for (int i = 0; i < count; i++)
+    out[i] = sdg_call_scalar(call, pointer[i]);
+  return count;
+}
+
+// Whether the call reads its output's old values, which the program says by a
+// scale that is not zero.
+static bool reads_old(const sdg_call_t *call) {
+  double scalar[SDG_RULE_SCALARS];
+  switch (call->entry) {
+  case SDG_ENTRY_cudnnSetTensor:
+  case SDG_ENTRY_cudnnDropoutForward:
+  case SDG_ENTRY_cudnnDropoutBackward:
+  case SDG_ENTRY_cudnnDropoutGetReserveSpaceSize:
+    return false;
+  case SDG_ENTRY_cudnnScaleTensor:
+    return true;
+  default:
+    return scalar[pointwise_scalars(call, scalar) - 1] != 0;
+  }
+}
+
+static int pointwise_key(const sdg_call_t *call, uint64_t *out) {
+  out[0] = reads_old(call);
+  out[1] = sdg_dropout_is(call) ? sdg_dropout_key(call) : 0;
+  return 2;
+}
+
+static sdg_status_t pointwise_share(const sdg_call_t *call,
+                                    const sdg_tagging_t *tagging,
+                                    sdg_plan_t **out_plan) {
+  *out_plan = NULL;
+  // Masks and states are those of one device where every rank draws them all.
+  if (sdg_dropout_is(call) || call->entry == SDG_ENTRY_cudnnTransformTensorEx)
+    return SDG_OK;
+  return sdg_pointwise_share(call, tagging, reads_old(call), out_plan);
+}
+
+static sdg_status_t pointwise_meet(const sdg_call_t *call, sdg_meet_t *meet,
+                                   int lead) {
+  meet->reads_old = reads_old(call);
+  return sdg_meet_alike(meet, lead);
+}
+
+static sdg_status_t pointwise_plan(const sdg_call_t *call,
+                                   const sdg_tagging_t *tagging,
+                                   sdg_plan_t **out_plan) {
+  int output = -1;
+  for (int i = 0; i < call->operands; i++)
+    if (call->operand[i].is_output)
+      output = i;
+  if (output >= 0)
+    SDG_TRY(sdg_alike_check(call, tagging, output));
+  turn_t turn;
+  if (call->entry == SDG_ENTRY_cudnnTransformTensorEx &&
+      turn_read(call, &turn) && turn_reshapes(&turn))
+    return sdg_fail(SDG_E_NO_RULE, "%s that pads or folds", call->entry_name);
+  if (sdg_dropout_is(call) && call->operands == 2 && call->op_descriptor &&
+      call->operand[0].data && call->operand[1].data)
+    return sdg_dropout_plan(call, tagging, out_plan);
+  return sdg_literal_plan(out_plan);
+}
+
+const sdg_rule_t sdg_rule_pointwise = {
+    .family = SDG_FAMILY_POINTWISE,
+    .knows = pointwise_knows,
+    .describe = pointwise_describe,
+    .meet = pointwise_meet,
+    .key = pointwise_key,
+    .scalars = pointwise_scalars,
+    .plan = pointwise_plan,
+    .share = pointwise_share,
+    .answer = sdg_dropout_answer, // the only question
+};

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// A gradient of pooling in the whole view: what each rank reads and makes.
+#include "rules/pool/backward.h"
+#include "src/plan/share.h"
+
+// What each rank of the job reads; of means neither x nor y, and of x its own
+// piece where results of pieces are gathered.
+static sdg_status_t share_fill(sdg_share_t *share, const sdg_pool_back_t *back,
+                               const sdg_tagging_t *tagging, bool pieces,
+                               bool old) {
+  const sdg_pool_t *pool = &back->pool;
+  sdg_box_t *x, *y, *dy, *dx = NULL;
+  share->around = sdg_window_op_wraps(&pool->op);
+  SDG_TRY(sdg_share_reads(share, pool->x, &x));
+  SDG_TRY(sdg_share_reads(share, pool->y, &y));
+  SDG_TRY(sdg_share_reads(share, pool->dy, &dy));
+  if (old)
+    SDG_TRY(sdg_share_reads(share, pool->dx, &dx));
+  for (int r = 0; r < share->ranks; r++) {
+    sdg_box_t own =
+        sdg_placement_box(&tagging->placement[pool->x], tagging->mesh, r);
+    x[r] = pieces && back->reads ? own : sdg_pool_back_need_x(back, tagging, r);
+    dy[r] = sdg_pool_back_need_y(back, tagging, r);
+    y[r] = back->reads ? dy[r] : (sdg_box_t){.dims = pool->op.dims};
+    if (dx)
+      dx[r] = own;
+  }
+  return SDG_OK;
+}
+
+// Where this rank owns anything of dx.
+static sdg_status_t whole_make(const sdg_call_t *call,
+                               const sdg_tagging_t *tagging,
+                               const sdg_pool_back_t *back,
+                               sdg_plan_t **out_plan) {
+  sdg_box_t own = sdg_placement_box(&tagging->placement[back->pool.x],
+                                    tagging->mesh, tagging->rank);
+  if (!sdg_box_empty(&own))
+    return sdg_pool_back_make(call, tagging, back, out_plan);
+  *out_plan = sdg_plan_create("window");
+  return *out_plan ? SDG_OK : sdg_fail(SDG_E_NO_MEMORY, "a plan");
+}
+
+sdg_status_t sdg_pool_back_share(const sdg_call_t *call,
+                                 const sdg_tagging_t *tagging,
+                                 sdg_plan_t **out_plan) {
+  sdg_pool_back_t back;
+  bool can;
+  *out_plan = NULL;
+  SDG_TRY(sdg_pool_back_init_whole(call, tagging, &back, &can));
+  if (!can)
+    return SDG_OK;
+  const sdg_pool_t *pool = &back.pool;
+  bool pieces = sdg_pool_global_can(pool, tagging);
+  sdg_share_t *share = sdg_share_create(sdg_mesh_ranks(tagging->mesh));
+  sdg_status_t status = share ? SDG_OK : sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  if (status == SDG_OK)
+    status = sdg_share_output(share, pool->dx, &tagging->placement[pool->x]);
+  if (status == SDG_OK)
+    status = share_fill(share, &back, tagging, pieces,
+                        sdg_pool_back_reads_old(call));
+  if (status == SDG_OK)
+    status = pieces ? sdg_pool_global_plan(call, tagging, pool, out_plan)
+                    : whole_make(call, tagging, &back, out_plan);
+  if (status == SDG_OK)
+    (*out_plan)->share = share;
+  else
+    sdg_share_destroy(share);
+  sdg_pool_back_fini(&back);
+  return status;
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a pooling's windows are the whole of what is split.
+#include "rules/pool/rule.h"
+#include "rules/window/colocate.h"
+#include "src/call/tag.h"
+#include "src/job/job.h"
+
+int sdg_pool_sizes(const sdg_call_t *call, int64_t *out) {
+  sdg_pool_parameters_t p;
+  if (!call->op_descriptor ||
+      sdg_pool_parameters(call->op_descriptor, &p) != SDG_OK)
+    return 0;
+  for (int i = 0; i < p.spatial; i++) {
+    out[2 * i] = p.window[i];
+    out[2 * i + 1] = p.stride[i];
+  }
+  return 2 * p.spatial;
+}
+
+// What rank `r` of the group has, as agreed.
+typedef struct agreed {
+  const sdg_tag_vector_t *size, *x;
+} agreed_t;
+
+static int64_t window_at(const agreed_t *a, int r, int i) {
+  return a->size->extent[r * a->size->dims + 2 * i];
+}
+
+static int64_t stride_at(const agreed_t *a, int r, int i) {
+  return a->size->extent[r * a->size->dims + 2 * i + 1];
+}
+
+static int64_t x_at(const agreed_t *a, int r, int i) {
+  return a->x->extent[r * a->x->dims + 2 + i];
+}
+
+static bool is_split(const sdg_tagging_t *tagging, const sdg_pool_t *pool,
+                     int i) {
+  return tagging->placement[pool->x].part[i + 2].pieces > 1;
+}
+
+// How far the windows reach, and what keeps it from being known.
+typedef enum reach {
+  REACH_LOCAL,
+  REACH_GLOBAL,
+  REACH_UNSAID,  // either, and the rules do not say
+  REACH_DIFFERS, // windows of ranks differ in dimension `at` of rank `rank`
+} reach_t;
+
+// Windows and strides are the same on all ranks, but for those of split
+// dimensions where `split` is not looked at.
+static bool windows_equal(const sdg_tagging_t *tagging, const sdg_pool_t *pool,
+                          const agreed_t *a, bool split, int *out_rank,
+                          int *out_at) {
+  for (int r = 1; r < a->size->ranks; r++)
+    for (int i = 0; i < pool->parameters.spatial; i++)
+      if ((split || !is_split(tagging, pool, i)) &&
+          (window_at(a, r, i) != window_at(a, 0, i) ||
+           stride_at(a, r, i) != stride_at(a, 0, i))) {
+        *out_rank = r;
+        *out_at = i;
+        return false;
+      }
+  return true;
+}
+
+static reach_t reach_of(const sdg_tagging_t *tagging, const sdg_pool_t *pool,
+                        const agreed_t *a, int *out_rank, int *out_at) {
+  bool fills = false, uneven = false, all = true;
+  for (int i = 0; i < pool->parameters.spatial; i++)
+    for (int r = 0; is_split(tagging, pool, i) && r < a->x->ranks; r++) {
+      fills = true;
+      all &=
+          pool->parameters.pad[i] == 0 && window_at(a, r, i) == x_at(a, r, i);
+      uneven |= x_at(a, r, i) != x_at(a, 0, i);
+    }
+  sdg_window_choice_t choice = tagging->section->window;
+  fills &= all;
+  if (fills && !uneven && choice != SDG_WINDOW_GLOBAL &&
+      choice != SDG_WINDOW_LOCAL)
+    return REACH_UNSAID;
+  bool global = fills && (uneven || choice == SDG_WINDOW_GLOBAL);
+  if (!windows_equal(tagging, pool, a, !global, out_rank, out_at))
+    return REACH_DIFFERS;
+  return global ? REACH_GLOBAL : REACH_LOCAL;
+}
+
+static bool agreed_get(const sdg_call_t *call, const sdg_pool_t *pool,
+                       agreed_t *out) {
+  const sdg_operand_t *x = &call->operand[pool->x];
+  out->size = sdg_tag_vector(call->op_descriptor, call->op_generation);
+  out->x = sdg_tag_vector(x->descriptor, x->generation);
+  return out->size && out->x && out->size->dims == 2 * pool->parameters.spatial;
+}
+
+sdg_status_t sdg_pool_reach(const sdg_call_t *call,
+                            const sdg_tagging_t *tagging,
+                            const sdg_pool_t *pool, bool *out_global) {
+  const sdg_group_t *group = sdg_job_group();
+  agreed_t a;
+  int r = 0, i = 0;
+  if (!agreed_get(call, pool, &a))
+    return sdg_fail(SDG_E_INTERNAL, "%s was not agreed on", call->entry_name);
+  reach_t reach = reach_of(tagging, pool, &a, &r, &i);
+  *out_global = reach == REACH_GLOBAL;
+  if (reach == REACH_UNSAID)
+    return sdg_fail(SDG_E_WINDOW,
+                    "%s: is it the whole, or each piece? Say window = global "
+                    "or window = local in [shard %s]",
+                    call->entry_name, tagging->section->name);
+  if (reach == REACH_DIFFERS)
+    return sdg_fail(
+        SDG_E_DISAGREE,
+        "windows of %s differ: rank %d has window %lld, stride "
+        "%lld, rank %d window %lld, stride %lld; only windows as "
+        "large as each rank's piece may",
+        call->entry_name, group->rank[0], (long long)window_at(&a, 0, i),
+        (long long)stride_at(&a, 0, i), group->rank[r],
+        (long long)window_at(&a, r, i), (long long)stride_at(&a, r, i));
+  return SDG_OK;
+}
+
+bool sdg_pool_fills(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                    const sdg_pool_t *pool) {
+  const sdg_operand_t *x = &call->operand[pool->x];
+  bool any = false;
+  for (int i = 0; i < pool->parameters.spatial; i++) {
+    if (!is_split(tagging, pool, i))
+      continue;
+    any = true;
+    if (pool->parameters.pad[i] != 0 ||
+        pool->parameters.window[i] != x->extent[i + 2])
+      return false;
+  }
+  return any;
+}
+
+void sdg_pool_globalize(const sdg_tagging_t *tagging, sdg_pool_t *pool) {
+  sdg_box_t own = sdg_placement_box(&tagging->placement[pool->x], tagging->mesh,
+                                    tagging->rank);
+  pool->global = true;
+  for (int i = 0; i < pool->parameters.spatial; i++) {
+    if (!is_split(tagging, pool, i))
+      continue;
+    int64_t extent = sdg_placement_extent(&tagging->placement[pool->x], i + 2);
+    pool->local[i] = (int)(own.dim[i + 2].hi - own.dim[i + 2].lo);
+    pool->parameters.window[i] = (int)extent;
+    pool->parameters.stride[i] = 1;
+    pool->spec.window[i + 2] = (sdg_window_t){extent, 1, 1, 0};
+    pool->spec.everyones[i + 2] = true;
+  }
+}
+
+// The placement of an output of which every rank has the one element.
+static sdg_status_t placement_merge(const sdg_call_t *call, int index,
+                                    const sdg_pool_t *pool,
+                                    sdg_tagging_t *tagging) {
+  const sdg_placement_t *given = &tagging->placement[index];
+  const sdg_operand_t *operand = &call->operand[index];
+  sdg_placement_t merged;
+  int64_t extent[SDG_DIMS_MAX];
+  if (given->dims != tagging->placement[pool->x].dims)
+    return SDG_OK; // refused by who plans the call
+  for (int d = 0; d < given->dims; d++) {
+    extent[d] = sdg_placement_extent(given, d);
+    if (!pool->spec.everyones[d])
+      continue;
+    const sdg_tag_vector_t *v =
+        sdg_tag_vector(operand->descriptor, operand->generation);
+    for (int r = 0; v && r < v->ranks; r++)
+      if (v->extent[r * v->dims + d] != 1)
+        return sdg_fail(SDG_E_OUTPUT_EXTENT,
+                        "%s of %s is %lld on rank %d; a window over the whole "
+                        "extent gives 1 on every rank",
+                        sdg_role_name(operand->role), call->entry_name,
+                        (long long)v->extent[r * v->dims + d],
+                        sdg_job_group()->rank[r]);
+    extent[d] = 1;
+  }
+  SDG_TRY(sdg_placement_init(given->dims, extent, &merged));
+  for (int d = 0; d < given->dims; d++) {
+    if (given->split[d].axes == 0 || pool->spec.everyones[d])
+      continue;
+    sdg_status_t status = sdg_placement_split(
+        &merged, tagging->mesh, d, &given->split[d], &given->part[d]);
+    if (status != SDG_OK) {
+      sdg_placement_fini(&merged);
+      return status;
+    }
+  }
+  sdg_placement_fini(&tagging->placement[index]);
+  tagging->placement[index] = merged;
+  return SDG_OK;
+}
+
+sdg_status_t sdg_pool_place(const sdg_call_t *call, sdg_tagging_t *tagging) {
+  sdg_pool_t pool;
+  bool global;
+  SDG_TRY(sdg_pool_read(call, &pool));
+  SDG_TRY(sdg_pool_reach(call, tagging, &pool, &global));
+  if (!global)
+    return SDG_OK;
+  sdg_pool_globalize(tagging, &pool);
+  if (pool.y >= 0)
+    SDG_TRY(placement_merge(call, pool.y, &pool, tagging));
+  return pool.dy >= 0 ? placement_merge(call, pool.dy, &pool, tagging) : SDG_OK;
+}
+
+// As the program's own pieces of x say.
+static bool is_local(const sdg_meet_t *meet, const sdg_pool_t *pool,
+                     bool *out_global) {
+  sdg_tagging_t own = meet->tagging; // borrows
+  agreed_t a;
+  int r, i;
+  own.placement[pool->x] = meet->place[pool->x][meet->is[pool->x]].placement;
+  reach_t reach = agreed_get(meet->call, pool, &a)
+                      ? reach_of(&own, pool, &a, &r, &i)
+                      : REACH_UNSAID;
+  *out_global = reach == REACH_GLOBAL;
+  return reach == REACH_LOCAL;
+}
+
+sdg_status_t sdg_pool_meet(sdg_meet_t *meet, const sdg_pool_t *pool, int lead) {
+  sdg_pool_t read = *pool;
+  bool global = false;
+  bool by_x = lead == pool->x;
+  if (by_x && !is_local(meet, pool, &global))
+    meet->fits = global && !sdg_meet_moves(meet, pool->x);
+  if (!meet->fits)
+    return SDG_OK;
+  if (global)
+    sdg_pool_globalize(&meet->tagging, &read);
+  SDG_TRY(sdg_window_meet(meet, &read.spec, lead));
+  if (meet->fits && !by_x)
+    meet->fits = is_local(meet, pool, &global);
+  return SDG_OK;
+}

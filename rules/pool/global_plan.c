@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans of pooling over all of what is split: each piece is pooled by itself,
+// and then the pieces' results, by the same function.
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules/kit/subcall.h"
+#include "rules/pool/backward.h"
+#include "rules/pool/pieces.h"
+#include "rules/vendor/args.h"
+#include "rules/vendor/vendor.h"
+
+// A plan being made.
+typedef struct maker {
+  const sdg_call_t *call;
+  sdg_pool_pieces_t of;
+  sdg_plan_t *plan;
+  sdg_box_t x, y, part, parts; // this rank's; its result's; what it gathers;
+                               // in the whole view some may be empty
+  int x_slab, y_slab, part_slab, parts_slab;
+} maker_t;
+
+static bool is_mean(const sdg_pool_t *pool) {
+  return pool->parameters.mode == CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING ||
+         pool->parameters.mode == CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING;
+}
+
+// ---- sub-calls -------------------------------------------------------------
+
+enum { ALPHA, BETA };               // scalars
+enum { Y, DY, X, DX, TENSORS = 4 }; // of the gradient
+
+// A scalar of the program's, times `by`.
+static sdg_scalar_t times(const sdg_call_t *call, const void *scalar,
+                          const sdg_scalar_t *by) {
+  bool twice = call->operand[0].type == CUDNN_DATA_DOUBLE;
+  double factor = twice ? by->twice : (double)by->single;
+  return sdg_scalar(call->operand[0].type,
+                    factor * sdg_call_scalar(call, scalar));
+}
+
+// Of one piece: scalars as planned.
+static cudnnStatus_t forward_piece(const sdg_subcall_run_t *run) {
+  return sdg_cudnn_get()->cudnnPoolingForward(
+      run->handle, run->op, &run->scalar[ALPHA], run->descriptor[0],
+      run->data[0], &run->scalar[BETA], run->descriptor[1], run->data[1]);
+}
+
+// Of all pieces: the program's scalars.
+static cudnnStatus_t forward_all(const sdg_subcall_run_t *run) {
+  const struct sdg_args_cudnnPoolingForward *a = run->call->args;
+  sdg_scalar_t alpha = times(run->call, a->alpha, &run->scalar[ALPHA]);
+  return sdg_cudnn_get()->cudnnPoolingForward(
+      run->handle, run->op, &alpha, run->descriptor[0], run->data[0], a->beta,
+      run->descriptor[1], run->data[1]);
+}
+
+static cudnnStatus_t backward(const sdg_subcall_run_t *run, const void *alpha,
+                              const void *beta) {
+  return sdg_cudnn_get()->cudnnPoolingBackward(
+      run->handle, run->op, alpha, run->descriptor[Y], run->data[Y],
+      run->descriptor[DY], run->data[DY], run->descriptor[X], run->data[X],
+      beta, run->descriptor[DX], run->data[DX]);
+}
+
+static cudnnStatus_t backward_all(const sdg_subcall_run_t *run) {
+  return backward(run, &run->scalar[ALPHA], &run->scalar[BETA]);
+}
+
+static cudnnStatus_t backward_piece(const sdg_subcall_run_t *run) {
+  const struct sdg_args_cudnnPoolingBackward *a = run->call->args;
+  sdg_scalar_t alpha = times(run->call, a->alpha, &run->scalar[ALPHA]);
+  return backward(run, &alpha, a->beta);
+}
+
+// The program's windows on a piece, or windows over all pieces; BETA is set, or
+// 0.
+static sdg_status_t sub_add(maker_t *m, sdg_subcall_t *sub, bool piece,
+                            double alpha) {
+  sdg_pool_parameters_t p = m->of.pool->parameters;
+  cudnnPoolingDescriptor_t descriptor;
+  for (int i = 0; i < p.spatial; i++) {
+    bool merged = m->of.pool->spec.everyones[i + 2];
+    if (!piece) {
+      p.window[i] = merged ? (int)sdg_pool_pieces_elements(&m->of, i + 2) : 1;
+      p.pad[i] = 0;
+      p.stride[i] = 1;
+    } else if (merged) {
+      p.window[i] = m->of.pool->local[i];
+    }
+  }
+  SDG_TRY(sdg_pool_descriptor(&p, p.pad, &descriptor));
+  sub->scalar[ALPHA] = sdg_scalar(m->call->operand[0].type, alpha);
+  sub->op = descriptor;
+  sub->op_destroy = sdg_pool_undescribe;
+  for (int i = 0; i < sub->tensors; i++)
+    sub->tensor[i].type = m->call->operand[m->of.pool->x].type;
+  return sdg_subcall_add(m->plan, sub);
+}
+
+// ---- steps -----------------------------------------------------------------
+
+static sdg_status_t transfer_make(const maker_t *m, sdg_transfer_t *out) {
+  size_t ranks = (size_t)m->of.tagging->ranks;
+  sdg_box_t *owned = calloc(2 * ranks, sizeof *owned);
+  if (!owned)
+    return sdg_fail(SDG_E_NO_MEMORY, "boxes of %d ranks", m->of.tagging->ranks);
+  for (size_t r = 0; r < ranks; r++) {
+    owned[r] = sdg_pool_pieces_part(&m->of, m->of.tagging->rank_list[r]);
+    owned[ranks + r] =
+        sdg_pool_pieces_parts(&m->of, m->of.tagging->rank_list[r]);
+  }
+  sdg_status_t status = sdg_transfer_plan(
+      owned, owned + ranks, m->of.tagging->ranks, m->of.tagging->me, NULL, out);
+  free(owned);
+  return status;
+}
+
+static sdg_status_t gather_steps(maker_t *m, const sdg_transfer_t *transfer,
+                                 int *landed) {
+  SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_COMM));
+  if (transfer->sends + transfer->recvs > 0)
+    SDG_TRY(sdg_plan_messages(
+        m->plan, transfer,
+        sdg_box_empty(&m->part) ? m->parts_slab : m->part_slab, &m->parts_slab,
+        !sdg_box_empty(&m->parts), landed));
+  SDG_TRY(sdg_plan_exchange(m->plan));
+  for (int i = 0; i < transfer->locals; i++)
+    SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->part_slab, m->parts_slab,
+                          NULL, &transfer->local[i].box, SDG_COPY_HALO));
+  SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));
+  for (int i = 0; i < transfer->recvs; i++)
+    if (landed[i] >= 0)
+      SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, landed[i], m->parts_slab,
+                            NULL, NULL, SDG_COPY_HALO));
+  return SDG_OK;
+}
+
+// weight * this rank's result + beta * what is there.
+static sdg_status_t piece_make(maker_t *m, double weight, const sdg_box_t *at,
+                               double beta) {
+  sdg_subcall_t sub = {
+      .fn = forward_piece,
+      .tensors = 2,
+      .tensor = {{.slab = m->x_slab, .box = m->x},
+                 {.slab = m->part_slab, .box = *at}},
+      .scalar = {[BETA] = sdg_scalar(m->call->operand[0].type, beta)}};
+  return sub_add(m, &sub, true, weight);
+}
+
+// A NaN, of infinity less itself, becomes 0.
+static sdg_status_t nan_clear(maker_t *m, const sdg_subcall_tensor_t *t) {
+  sdg_subcall_tensor_t zero = *t, more = *t;
+  zero.box = (sdg_box_t){.dims = t->box.dims};
+  for (int d = 0; d < t->box.dims; d++)
+    zero.box.dim[d].hi = 1;
+  SDG_TRY(sdg_plan_scratch(m->plan, &zero.box, t->slab, &zero.slab));
+  SDG_TRY(sdg_plan_scratch(m->plan, &t->box, t->slab, &more.slab));
+  SDG_TRY(sdg_plan_zero(m->plan, SDG_LANE_MAIN, zero.slab, &zero.box));
+  SDG_TRY(sdg_subcall_op_numbers(m->plan, CUDNN_OP_TENSOR_MAX, 1, t, 1, &zero,
+                                 &more));
+  SDG_TRY(
+      sdg_subcall_op_numbers(m->plan, CUDNN_OP_TENSOR_MIN, 1, t, 1, &zero, t));
+  return sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_ADD, 1, &more, 1, t, 0, t);
+}
+
+// This rank's mean, and how far it is from what was stored of it.
+static sdg_status_t twice_make(maker_t *m, double weight) {
+  sdg_subcall_tensor_t rest = {.slab = m->part_slab,
+                               .box = m->part,
+                               .type = m->call->operand[m->of.pool->x].type};
+  sdg_box_t stored = m->part;
+  int64_t shift[SDG_DIMS_MAX] = {0};
+  rest.box.dim[m->of.twice].lo++;
+  stored.dim[m->of.twice].hi--;
+  shift[m->of.twice] = 1;
+  SDG_TRY(piece_make(m, weight, &stored, 0));
+  SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->part_slab, m->part_slab,
+                        shift, &rest.box, SDG_COPY_HALO));
+  SDG_TRY(piece_make(m, weight, &rest.box, -1));
+  return nan_clear(m, &rest);
+}
+
+// This rank's result, and those of all, which every rank gets.
+static sdg_status_t parts_make(maker_t *m, double weight) {
+  if (!sdg_box_empty(&m->parts))
+    SDG_TRY(sdg_plan_scratch(m->plan, &m->parts, m->y_slab, &m->parts_slab));
+  if (!sdg_box_empty(&m->part)) {
+    SDG_TRY(sdg_plan_scratch(m->plan, &m->part, m->y_slab, &m->part_slab));
+    SDG_TRY(m->of.twice ? twice_make(m, weight)
+                        : piece_make(m, weight, &m->part, 0));
+  }
+  sdg_transfer_t transfer;
+  SDG_TRY(transfer_make(m, &transfer));
+  int *landed = calloc((size_t)transfer.recvs + 1, sizeof *landed);
+  sdg_status_t status = landed ? gather_steps(m, &transfer, landed)
+                               : sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  free(landed);
+  sdg_transfer_fini(&transfer);
+  return status;
+}
+
+static sdg_status_t forward_make(maker_t *m) {
+  double rest = 1, weight = is_mean(m->of.pool)
+                                ? sdg_pool_pieces_weight(&m->of, &m->x, &rest)
+                                : 1;
+  SDG_TRY(parts_make(m, weight));
+  if (sdg_box_empty(&m->parts))
+    return SDG_OK;
+  sdg_subcall_t sub = {.fn = forward_all,
+                       .tensors = 2,
+                       .tensor = {{.slab = m->parts_slab, .box = m->parts},
+                                  {.slab = m->y_slab, .box = m->y}}};
+  return sub_add(m, &sub, false, m->of.twice ? 2 * rest : rest);
+}
+
+// Each element gets its share of the whole: its piece's share of it, times
+// what the real function makes of that.
+static sdg_status_t mean_make(maker_t *m, int dy, int dx) {
+  double share = 1;
+  if (sdg_box_empty(&m->x))
+    return SDG_OK;
+  for (int d = 2; d < m->x.dims; d++)
+    if (m->of.pool->spec.everyones[d])
+      share *= (double)(m->x.dim[d].hi - m->x.dim[d].lo) /
+               (double)sdg_part_extent(
+                   &m->of.tagging->placement[m->of.pool->x].part[d]);
+  sdg_subcall_t sub = {.fn = backward_piece,
+                       .tensors = TENSORS,
+                       .tensor = {[Y] = {.slab = m->y_slab, .box = m->y},
+                                  [DY] = {.slab = dy, .box = m->y},
+                                  [X] = {.slab = m->x_slab, .box = m->x},
+                                  [DX] = {.slab = dx, .box = m->x}}};
+  return sub_add(m, &sub, true, share);
+}
+
+// The piece with the maximum gets the gradient, and in it the maximum.
+static sdg_status_t maximum_make(maker_t *m, int dy, int dx) {
+  SDG_TRY(parts_make(m, 1));
+  int gradients;
+  if (sdg_box_empty(&m->part))
+    return SDG_OK;
+  SDG_TRY(sdg_plan_scratch(m->plan, &m->parts, m->y_slab, &gradients));
+  sdg_subcall_t all = {.fn = backward_all,
+                       .tensors = TENSORS,
+                       .tensor = {
+                           [Y] = {.slab = m->y_slab, .box = m->y},
+                           [DY] = {.slab = dy, .box = m->y},
+                           [X] = {.slab = m->parts_slab, .box = m->parts},
+                           [DX] = {.slab = gradients, .box = m->parts},
+                       }};
+  SDG_TRY(sub_add(m, &all, false, 1));
+  sdg_subcall_t piece = {.fn = backward_piece,
+                         .tensors = TENSORS,
+                         .tensor = {
+                             [Y] = {.slab = m->part_slab, .box = m->part},
+                             [DY] = {.slab = gradients, .box = m->part},
+                             [X] = {.slab = m->x_slab, .box = m->x},
+                             [DX] = {.slab = dx, .box = m->x},
+                         }};
+  return sub_add(m, &piece, true, 1);
+}
+
+static sdg_status_t steps_make(maker_t *m) {
+  const sdg_pool_t *pool = m->of.pool;
+  const sdg_window_op_t *op = &pool->op;
+  int dy, dx;
+  SDG_TRY(sdg_subcalls_open(m->plan, m->call));
+  SDG_TRY(sdg_plan_operand(m->plan, m->call, pool->x, &op->x_box, &m->x_slab));
+  SDG_TRY(sdg_plan_operand(m->plan, m->call, pool->y, &op->y_box, &m->y_slab));
+  if (pool->dx < 0)
+    return forward_make(m);
+  SDG_TRY(sdg_plan_operand(m->plan, m->call, pool->dy, &op->y_box, &dy));
+  SDG_TRY(sdg_plan_operand(m->plan, m->call, pool->dx, &op->x_box, &dx));
+  return is_mean(pool) ? mean_make(m, dy, dx) : maximum_make(m, dy, dx);
+}
+
+// Whether images and channels are cut alike in x and y.
+static bool cut_alike(const sdg_pool_t *pool, const sdg_tagging_t *tagging) {
+  const sdg_placement_t *x = &tagging->placement[pool->x];
+  for (int d = 0; d < 2; d++)
+    if (!sdg_part_equal(&x->part[d], &pool->op.y_placement.part[d]))
+      return false;
+  return true;
+}
+
+// Of equal maxima the first in the order of a window gets the gradient: its
+// piece is the first such piece only if pieces follow each other in that order.
+static bool pieces_in_order(const sdg_pool_t *pool) {
+  bool seen = false;
+  for (int i = pool->parameters.spatial - 1; i >= 0; i--) {
+    bool merged = pool->spec.everyones[i + 2];
+    if (seen && (merged || pool->parameters.window[i] > 1))
+      return false;
+    seen |= merged;
+  }
+  return true;
+}
+
+bool sdg_pool_global_can(const sdg_pool_t *pool, const sdg_tagging_t *tagging) {
+  // A piece by itself is not padded by what lies around a periodic dimension.
+  if (!pool->global || tagging->section->strategy == SDG_STRATEGY_EXTEND ||
+      sdg_window_op_wraps(&pool->op))
+    return false;
+  return pool->dx < 0 ||
+         (cut_alike(pool, tagging) && (is_mean(pool) || pieces_in_order(pool)));
+}
+
+// Of means in half types: the first merged dimension.
+static int twice_of(const sdg_pool_t *pool, const sdg_call_t *call) {
+  sdg_type_t type = call->operand[pool->x].type;
+  if (pool->dx >= 0 || !is_mean(pool) ||
+      (type != CUDNN_DATA_HALF && type != CUDNN_DATA_BFLOAT16))
+    return 0;
+  int d = 2;
+  while (!pool->spec.everyones[d])
+    d++;
+  return d;
+}
+
+sdg_status_t sdg_pool_global_plan(const sdg_call_t *call,
+                                  const sdg_tagging_t *tagging,
+                                  const sdg_pool_t *pool,
+                                  sdg_plan_t **out_plan) {
+  maker_t m = {
+      .call = call,
+      .of = {tagging, pool, twice_of(pool, call)},
+      .plan = sdg_plan_create("pieces"),
+      .x = sdg_placement_box(&tagging->placement[pool->x], tagging->mesh,
+                             tagging->rank),
+      .y = sdg_placement_box(&pool->op.y_placement, tagging->mesh,
+                             tagging->rank),
+  };
+  if (!m.plan)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  m.part = sdg_pool_pieces_part(&m.of, tagging->rank);
+  m.parts = sdg_pool_pieces_parts(&m.of, tagging->rank);
+  if (pool->dx < 0 || !is_mean(pool))
+    m.plan->axes = tagging->axes;
+  sdg_status_t status = steps_make(&m);
+  if (status == SDG_OK)
+    *out_plan = m.plan;
+  else
+    sdg_plan_destroy(m.plan);
+  return status;
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sub-calls of a forward pooling's plan.
+#include "rules/kit/subcall.h"
+#include "rules/place/tagging.h"
+#include "rules/pool/rule.h"
+#include "rules/vendor/args.h"
+#include "rules/vendor/vendor.h"
+#include "rules/window/plan.h"
+
+// What the callbacks of the plan's maker share.
+typedef struct client {
+  const sdg_call_t *call;
+  const sdg_pool_t *pool;
+} client_t;
+
+static cudnnStatus_t piece_run(const sdg_subcall_run_t *run) {
+  const struct sdg_args_cudnnPoolingForward *a = run->call->args;
+  return sdg_cudnn_get()->cudnnPoolingForward(
+      run->handle, run->op, a->alpha, run->descriptor[0], run->data[0], a->beta,
+      run->descriptor[1], run->data[1]);
+}
+
+static sdg_status_t client_open(void *user, sdg_plan_t *plan) {
+  return sdg_subcalls_open(plan, ((const client_t *)user)->call);
+}
+
+// Nobody can be asked whether the vendor's library takes a piece; it has the
+// strides of the program's tensors, or none but its own.
+static sdg_status_t client_add(void *user, sdg_plan_t *plan,
+                               const sdg_window_piece_t *piece,
+                               const sdg_window_slabs_t *slabs,
+                               int *out_refusal) {
+  const client_t *client = user;
+  const sdg_pool_t *pool = client->pool;
+  const sdg_operand_t *of = client->call->operand;
+  cudnnPoolingDescriptor_t descriptor;
+  *out_refusal = 0;
+  SDG_TRY(sdg_pool_descriptor(&pool->parameters, piece->pad + 2, &descriptor));
+  sdg_subcall_t sub = {
+      .fn = piece_run,
+      .tensors = 2,
+      .tensor = {{slabs->x, piece->x, of[pool->x].type, NULL},
+                 {slabs->y, piece->y, of[pool->y].type, NULL}},
+      .op = descriptor,
+      .op_destroy = sdg_pool_undescribe,
+  };
+  int index;
+  return sdg_subcall_keep(plan, &sub, &index);
+}
+
+static sdg_status_t client_close(void *user, sdg_plan_t *plan) {
+  (void)user;
+  (void)plan;
+  return SDG_OK;
+}
+
+static sdg_window_client_t client_make(client_t *client) {
+  const struct sdg_args_cudnnPoolingForward *a = client->call->args;
+  return (sdg_window_client_t){
+      .x = client->pool->x,
+      .y = client->pool->y,
+      .z = -1,
+      .reads_old = sdg_call_scalar(client->call, a->beta) != 0,
+      .open = client_open,
+      .add = client_add,
+      .close = client_close,
+      .user = client,
+  };
+}
+
+sdg_status_t sdg_pool_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                           sdg_plan_t **out_plan) {
+  sdg_pool_t pool;
+  SDG_TRY(sdg_tagging_sure(call, tagging));
+  SDG_TRY(sdg_pool_init(call, tagging, &pool));
+  client_t client = {call, &pool};
+  sdg_window_client_t window = client_make(&client);
+  sdg_status_t status =
+      sdg_pool_global_can(&pool, tagging)
+          ? sdg_pool_global_plan(call, tagging, &pool, out_plan)
+          : sdg_window_plan(call, tagging, &pool.op, &window, out_plan);
+  sdg_pool_fini(&pool);
+  return status;
+}
+
+// What each rank of the job reads: its need of x, of which it pools its own
+// piece where results of pieces are gathered, and where old values count those
+// of its own outputs.
+static sdg_status_t share_fill(sdg_share_t *share, const sdg_pool_t *pool,
+                               const sdg_tagging_t *tagging, bool pieces,
+                               bool reads_old) {
+  sdg_box_t *need, *old = NULL;
+  share->around = sdg_window_op_wraps(&pool->op);
+  SDG_TRY(sdg_share_reads(share, pool->x, &need));
+  if (reads_old)
+    SDG_TRY(sdg_share_reads(share, pool->y, &old));
+  for (int r = 0; r < share->ranks; r++) {
+    need[r] = pieces ? sdg_placement_box(&tagging->placement[pool->x],
+                                         tagging->mesh, r)
+                     : sdg_window_op_need(&pool->op, tagging, &pool->spec, r);
+    if (old)
+      old[r] = sdg_placement_box(&pool->op.y_placement, tagging->mesh, r);
+  }
+  return SDG_OK;
+}
+
+static sdg_status_t share_make(const sdg_call_t *call,
+                               const sdg_tagging_t *tagging, sdg_pool_t *pool,
+                               sdg_plan_t **out_plan) {
+  client_t client = {call, pool};
+  sdg_window_client_t window = client_make(&client);
+  sdg_share_t *share = sdg_share_create(sdg_mesh_ranks(tagging->mesh));
+  sdg_status_t status = SDG_OK;
+  if (!share)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  SDG_TRY_GOTO(sdg_share_output(share, pool->y, &pool->op.y_placement), fail);
+  bool pieces = sdg_pool_global_can(pool, tagging);
+  SDG_TRY_GOTO(share_fill(share, pool, tagging, pieces, window.reads_old),
+               fail);
+  status = pieces ? sdg_pool_global_plan(call, tagging, pool, out_plan)
+                  : sdg_window_plan_whole(call, &pool->op, &window,
+                                          tagging->section->strategy, out_plan);
+  if (status != SDG_OK)
+    goto fail;
+  (*out_plan)->share = share;
+  return SDG_OK;
+fail:
+  sdg_share_destroy(share);
+  return status;
+}
+
+sdg_status_t sdg_pool_share(const sdg_call_t *call,
+                            const sdg_tagging_t *tagging,
+                            sdg_plan_t **out_plan) {
+  sdg_pool_t pool;
+  bool can;
+  *out_plan = NULL;
+  SDG_TRY(sdg_pool_init_whole(call, tagging, &pool, &can));
+  if (!can)
+    return SDG_OK;
+  sdg_status_t status = share_make(call, tagging, &pool, out_plan);
+  sdg_pool_fini(&pool);
+  return status;
+}

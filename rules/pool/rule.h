@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pooling on split tensors: its plans, its queries. Inside rules/ only. */
+#ifndef SDG_RULES_POOL_RULE_H
+#define SDG_RULES_POOL_RULE_H
+
+#include <cudnn.h>
+
+#include "rules/place/op.h"
+#include "rules/window/geometry.h"
+
+/* The pooling descriptor's values. */
+typedef struct sdg_pool_parameters {
+  int spatial; /* dimensions, 1..SDG_DIMS_MAX - 2 */
+  cudnnPoolingMode_t mode;
+  cudnnNanPropagation_t nan;
+  int window[SDG_DIMS_MAX], pad[SDG_DIMS_MAX], stride[SDG_DIMS_MAX];
+} sdg_pool_parameters_t;
+/* SDG_E_ARGUMENT if the vendor's library does not take the descriptor. */
+sdg_status_t sdg_pool_parameters(const void *descriptor,
+                                 sdg_pool_parameters_t *out) SDG_MUST_CHECK;
+
+/* A descriptor with these values, but `pad`; the caller destroys it.
+ * SDG_E_VENDOR_CALL. */
+sdg_status_t sdg_pool_descriptor(const sdg_pool_parameters_t *parameters,
+                                 const int *pad,
+                                 cudnnPoolingDescriptor_t *out) SDG_MUST_CHECK;
+/* Destroys it; an op_destroy() of sub-calls. */
+void sdg_pool_undescribe(void *descriptor);
+
+/* One call, as one rank sees it. */
+typedef struct sdg_pool {
+  sdg_pool_parameters_t parameters;
+  int x, y, dy, dx; /* operand indices, -1 if the entry has none */
+  /* Windows over all of the split dimensions: there the parameters and the spec
+   * have the whole extent, and `local` this rank's piece of it. */
+  bool global;
+  int local[SDG_DIMS_MAX];
+  sdg_window_spec_t spec;
+  sdg_window_op_t op;
+} sdg_pool_t;
+
+/* Operands, parameters and spec. SDG_E_ARGUMENT. */
+sdg_status_t sdg_pool_read(const sdg_call_t *call,
+                           sdg_pool_t *out) SDG_MUST_CHECK;
+
+/* Shard view, of agreed calls, the same on every rank (rules/pool/global.c).
+ * Windows and strides, for agreements; sdg_rule_t. */
+int sdg_pool_sizes(const sdg_call_t *call, int64_t *out);
+/* A window is global if it has no padding and is, on every rank, as large as
+ * the rank's piece in every split dimension. If all pieces are equal,
+ * `window =` of the section decides, SDG_E_WINDOW without it. SDG_E_DISAGREE if
+ * windows differ otherwise. */
+sdg_status_t sdg_pool_reach(const sdg_call_t *call,
+                            const sdg_tagging_t *tagging,
+                            const sdg_pool_t *pool,
+                            bool *out_global) SDG_MUST_CHECK;
+/* Whole view: whether the windows are all of every split dimension. */
+bool sdg_pool_fills(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                    const sdg_pool_t *pool);
+/* Makes the windows of a pool that was read global. */
+void sdg_pool_globalize(const sdg_tagging_t *tagging, sdg_pool_t *pool);
+/* Every rank has all of a global window's output: not a piece each of an output
+ * with as many elements as there are ranks. SDG_E_OUTPUT_EXTENT. */
+sdg_status_t sdg_pool_place(const sdg_call_t *call,
+                            sdg_tagging_t *tagging) SDG_MUST_CHECK;
+
+/* Has the other of x and y follow `lead` (rules/place/colocate.h). */
+sdg_status_t sdg_pool_meet(struct sdg_meet *meet, const sdg_pool_t *pool,
+                           int lead) SDG_MUST_CHECK;
+
+/* Pure in what the ranks agreed on, so it fails on every rank alike:
+ * SDG_E_ARGUMENT and those of sdg_window_op_init. */
+sdg_status_t sdg_pool_init(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                           sdg_pool_t *out) SDG_MUST_CHECK;
+/* The same in the whole view; *out_can as of sdg_window_op_init_whole. */
+sdg_status_t sdg_pool_init_whole(const sdg_call_t *call,
+                                 const sdg_tagging_t *tagging, sdg_pool_t *out,
+                                 bool *out_can) SDG_MUST_CHECK;
+void sdg_pool_fini(sdg_pool_t *pool);
+
+/* See sdg_rule_t: the parts of the rule for cudnnPoolingForward. */
+sdg_status_t sdg_pool_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                           sdg_plan_t **out_plan) SDG_MUST_CHECK;
+sdg_status_t sdg_pool_share(const sdg_call_t *call,
+                            const sdg_tagging_t *tagging,
+                            sdg_plan_t **out_plan) SDG_MUST_CHECK;
+/* Of global windows: whether each piece can be pooled by itself and
+ * then the pieces' results; otherwise every rank needs all of x. The plan. */
+bool sdg_pool_global_can(const sdg_pool_t *pool, const sdg_tagging_t *tagging);
+sdg_status_t sdg_pool_global_plan(const sdg_call_t *call,
+                                  const sdg_tagging_t *tagging,
+                                  const sdg_pool_t *pool,
+                                  sdg_plan_t **out_plan) SDG_MUST_CHECK;
+
+#endif

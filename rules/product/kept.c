@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which factors of products are kept.
+#include "rules/product/kept.h"
+
+#include <string.h>
+
+#include "rules/memory/kept_slot.h"
+#include "rules/product/check.h"
+#include "src/job/thread.h"
+
+// Products of more kinds are not told apart, and keep nothing.
+enum { KINDS_MAX = 1024 };
+
+// Of a calling thread.
+typedef struct state {
+  // Numbers of products, in the order in which they came first.
+  uint64_t kind[KINDS_MAX];
+  int kinds;
+} state_t;
+static state_t states[SDG_CONTROL_THREADS]; // by the thread's channel
+
+static state_t *state_get(void) {
+  return &states[sdg_thread_channel()];
+}
+
+// ---- what is left ----------------------------------------------------------
+
+// The product itself comes before its factors.
+static int operand_of(int factor) {
+  return factor + 1;
+}
+
+// A slot has one address: of two factors at the same one nothing is left.
+static bool is_one(const sdg_product_t *product) {
+  return product->matrix[SDG_FACTOR_1].data ==
+         product->matrix[SDG_FACTOR_2].data;
+}
+
+void sdg_matmul_kept_look(const sdg_product_t *product, int64_t *out) {
+  for (int f = 0; f < SDG_MATMUL_KEPTS; f++) {
+    const sdg_matrix_t *matrix = &product->matrix[f];
+    const sdg_kept_slot_t *is = sdg_keptslot_look(
+        operand_of(f), matrix->there && !is_one(product) ? matrix->data : NULL);
+    out[f] = is ? (int64_t)(is->number & INT32_MAX) : 0;
+  }
+}
+
+// Whether all ranks have told of the same.
+static bool all_have(const sdg_tag_vector_t *vector, int at) {
+  for (int r = 0; r < vector->ranks; r++)
+    if (vector->extent[r * vector->dims + at] != vector->extent[at])
+      return false;
+  return vector->extent[at] != 0;
+}
+
+// What all ranks have of a factor; false: not the same.
+static bool found(const sdg_call_t *call, int factor, sdg_kept_slot_t *out) {
+  const sdg_tag_vector_t *vector =
+      sdg_tag_vector(call->op_descriptor, call->op_generation);
+  return vector && vector->dims == SDG_ROOMS + SDG_MATMUL_KEPTS &&
+         all_have(vector, SDG_ROOMS + factor) &&
+         sdg_keptslot_seen(operand_of(factor), out) &&
+         out->number + SDG_KEPT_SLOTS > sdg_keptslot_number() + SDG_HELD_MAX;
+}
+
+static uint64_t mix(uint64_t hash, const void *data, size_t bytes) {
+  for (size_t i = 0; i < bytes; i++) // FNV-1a
+    hash = (hash ^ ((const unsigned char *)data)[i]) * UINT64_C(1099511628211);
+  return hash;
+}
+
+void sdg_matmul_kept_found(const sdg_call_t *call, uint64_t *out) {
+  for (int f = 0; f < SDG_MATMUL_KEPTS; f++) {
+    sdg_kept_slot_t is;
+    out[f] =
+        found(call, f, &is) ? mix(is.what, &is.order, sizeof is.order) | 1 : 0;
+  }
+}
+
+// ---- what becomes of a factor ----------------------------------------------
+
+// What decides, on all ranks, which elements go where and in which order.
+static uint64_t factor_hash(const sdg_matmul_t *m, int factor,
+                            const sdg_box_t *need) {
+  const sdg_matrix_t *matrix = &m->product.matrix[factor];
+  const sdg_tagging_t *tagging = m->tagging;
+  uint64_t hash = UINT64_C(14695981039346656037);
+  hash = mix(hash, &matrix->type, sizeof matrix->type);
+  hash = mix(hash, &matrix->outer, sizeof matrix->outer);
+  hash = mix(hash, &matrix->inner, sizeof matrix->inner);
+  hash = mix(hash, tagging->rank_list,
+             (size_t)tagging->ranks * sizeof tagging->rank_list[0]);
+  for (int i = 0; i < tagging->ranks; i++) {
+    sdg_box_t own = sdg_placement_box(&m->matrix[factor], tagging->mesh,
+                                      tagging->rank_list[i]);
+    sdg_room_t room = sdg_room_of(m, factor, i);
+    for (int d = 0; d < matrix->dims; d++) {
+      const int64_t number[] = {own.dim[d].lo, own.dim[d].hi, need[i].dim[d].lo,
+                                need[i].dim[d].hi, room.stride[d]};
+      hash = mix(hash, number, sizeof number);
+    }
+  }
+  return hash;
+}
+
+static sdg_axes_t axes_of(const sdg_placement_t *placement, int dim) {
+  sdg_axes_t axes = 0;
+  const sdg_split_t *split = &placement->split[dim];
+  for (int i = 0; i < split->axes; i++)
+    axes |= (sdg_axes_t)1 << split->axis[i];
+  return axes;
+}
+
+// Whether K is what is brought together of the factor.
+static bool sums_over(const sdg_matmul_t *m, int factor) {
+  const sdg_matrix_t *matrix = &m->product.matrix[factor];
+  for (int d = 0; d < matrix->dims; d++)
+    if (matrix->dim[d] == SDG_K)
+      return axes_of(&m->matrix[factor], d) &
+             ~axes_of(&m->tagging->placement[0], SDG_K);
+  return false;
+}
+
+// The product's place among those that came before it for the first time; 0:
+// there are too many. All ranks plan a new kind of product at the same call.
+static uint64_t order_of(uint64_t kind) {
+  state_t *state = state_get();
+  for (int i = 0; i < state->kinds; i++)
+    if (state->kind[i] == kind)
+      return (uint64_t)i + 1;
+  if (state->kinds == KINDS_MAX)
+    return 0;
+  state->kind[state->kinds++] = kind;
+  return (uint64_t)state->kinds;
+}
+
+// All that the ranks know alike of a product, and the factor.
+static uint64_t kind_of(const sdg_matmul_t *m, int factor, uint64_t token) {
+  const sdg_placement_t *product = &m->tagging->placement[0];
+  const char *section = m->tagging->section->name;
+  uint64_t hash = mix(token, &factor, sizeof factor);
+  hash = mix(hash, m->product.op, sizeof m->product.op);
+  hash = mix(hash, section, strlen(section));
+  for (int d = 0; d < product->dims; d++) {
+    int64_t extent = sdg_placement_extent(product, d);
+    hash = mix(hash, &extent, sizeof extent);
+  }
+  return hash;
+}
+
+sdg_matmul_keep_t sdg_matmul_keep(const sdg_matmul_t *m, int factor,
+                                  const sdg_box_t *need) {
+  const sdg_section_t *section = m->tagging->section;
+  sdg_matmul_keep_t keep = {.leaves = false};
+  if (!section->keeps_x && !section->keeps_dy)
+    return keep;
+  bool sum = sums_over(m, factor);
+  uint64_t hash = factor_hash(m, factor, need) & ~(uint64_t)1;
+  sdg_kept_slot_t is;
+  keep.token = hash | sum;
+  keep.order = order_of(kind_of(m, factor, keep.token));
+  if (keep.order == 0)
+    return keep;
+  keep.takes = (sum ? section->keeps_x : section->keeps_dy) &&
+               found(m->call, factor, &is) && is.what == (hash | !sum) &&
+               is.order < keep.order;
+  keep.leaves = !keep.takes && (sum ? section->keeps_dy : section->keeps_x);
+  return keep;
+}

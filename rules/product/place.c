@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the matrices of a product are, by how the product is split.
+#include "rules/product/rule.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules/place/product_sizes.h"
+
+// Of the product itself.
+static const sdg_placement_t *split_of(const sdg_tagging_t *tagging) {
+  return &tagging->placement[0];
+}
+
+static int pieces_of(const sdg_placement_t *placement, int dim) {
+  return placement->split[dim].axes ? placement->part[dim].pieces : 1;
+}
+
+// The dimension of the product that a name of a rules file stands for.
+static int product_dim(sdg_dim_t dim) {
+  return sdg_dim_index(SDG_FAMILY_MATMUL, dim, SDG_PRODUCT_DIMS);
+}
+
+static int64_t whole_extent(const sdg_tagging_t *tagging, int dim) {
+  return dim < split_of(tagging)->dims
+             ? sdg_placement_extent(split_of(tagging), dim)
+             : 1;
+}
+
+// A matrix that is cut as the product is, in its own dimensions.
+static sdg_status_t implied(const sdg_tagging_t *tagging,
+                            const sdg_matrix_t *matrix, sdg_placement_t *out) {
+  int64_t extent[3];
+  const sdg_placement_t *product = split_of(tagging);
+  for (int d = 0; d < matrix->dims; d++)
+    extent[d] = whole_extent(tagging, matrix->dim[d]);
+  SDG_TRY(sdg_placement_init(matrix->dims, extent, out));
+  for (int d = 0; d < matrix->dims; d++) {
+    int p = matrix->dim[d];
+    if (p >= product->dims || product->split[p].axes == 0)
+      continue;
+    sdg_status_t status = sdg_placement_split(
+        out, tagging->mesh, d, &product->split[p], &product->part[p]);
+    if (status != SDG_OK) {
+      sdg_placement_fini(out);
+      return status;
+    }
+  }
+  return SDG_OK;
+}
+
+static void axes_list(sdg_axes_t axes, sdg_split_t *out) {
+  for (int a = 0; a < SDG_AXES_MAX; a++)
+    if (axes >> a & 1)
+      out->axis[out->axes++] = a;
+}
+
+// What a rules file says of the parts of a dimension in which only a matrix is
+// cut; in the shard view the ranks' calls may state the pieces.
+static sdg_status_t said_part(const sdg_matmul_t *m,
+                              const sdg_rule_split_t *said, int64_t extent,
+                              sdg_part_t *out) {
+  const sdg_section_t *section = m->tagging->section;
+  int dim = product_dim(said->dim);
+  bool by_matrix;
+  if (section->view == SDG_VIEW_SHARD &&
+      section->sizes[dim] == SDG_SIZES_PIECE &&
+      sdg_sizes_cut(section, dim, &by_matrix) == said->axes)
+    return sdg_sizes_part(m->call, dim, said->axes, out);
+  if (strcmp(said->parts, "agree") == 0)
+    return sdg_part_divide(extent, said->pieces, SDG_PART_EVEN, 1, out);
+  return sdg_part_parse(said->parts, extent, said->pieces, out);
+}
+
+static sdg_status_t said_split(const sdg_matmul_t *m,
+                               const sdg_matrix_t *matrix,
+                               const sdg_rule_split_t *said,
+                               sdg_placement_t *out) {
+  const sdg_tagging_t *tagging = m->tagging;
+  const sdg_placement_t *product = split_of(tagging);
+  int p = product_dim(said->dim), d = 0;
+  while (d < matrix->dims && matrix->dim[d] != p)
+    d++;
+  if (d == matrix->dims && p == SDG_BATCH) // one for all of the batch
+    return SDG_OK;
+  if (d == matrix->dims)
+    return sdg_fail(SDG_E_SPLIT_DIMENSION,
+                    "%s, in which %s of section '%s' is cut, is no dimension "
+                    "of it in this call",
+                    sdg_dim_name(said->dim), sdg_role_name(matrix->role),
+                    tagging->section->name);
+  sdg_split_t split = {.axes = 0};
+  axes_list(said->axes, &split);
+  bool as_product = p < product->dims && split.axes == product->split[p].axes &&
+                    memcmp(split.axis, product->split[p].axis,
+                           (size_t)split.axes * sizeof split.axis[0]) == 0;
+  if (as_product)
+    return sdg_placement_split(out, tagging->mesh, d, &split,
+                               &product->part[p]);
+  sdg_part_t part;
+  SDG_TRY(said_part(m, said, whole_extent(tagging, p), &part));
+  sdg_status_t status =
+      sdg_placement_split(out, tagging->mesh, d, &split, &part);
+  sdg_part_fini(&part);
+  return status;
+}
+
+// A factor is where the rules say, or cut as the product is.
+static sdg_status_t factor_place(const sdg_matmul_t *m,
+                                 const sdg_matrix_t *matrix,
+                                 sdg_placement_t *out) {
+  const sdg_tagging_t *tagging = m->tagging;
+  const sdg_rule_matrix_t *said =
+      &tagging->section
+           ->matrix[matrix->role == SDG_ROLE_A ? SDG_MATRIX_A : SDG_MATRIX_B];
+  if (tagging->section->view == SDG_VIEW_WHOLE || !said->said)
+    return implied(tagging, matrix, out);
+  int64_t extent[3];
+  for (int d = 0; d < matrix->dims; d++)
+    extent[d] = whole_extent(tagging, matrix->dim[d]);
+  SDG_TRY(sdg_placement_init(matrix->dims, extent, out));
+  for (int i = 0; i < said->splits; i++) {
+    sdg_status_t status = said_split(m, matrix, &said->split[i], out);
+    if (status != SDG_OK) {
+      sdg_placement_fini(out);
+      return status;
+    }
+  }
+  return SDG_OK;
+}
+
+// Cuts each piece of dimension d once more, evenly, over further axes. Example:
+// 10 = 6+4 over x, each over y of 2: 3+3+2+2.
+static sdg_status_t subdivide(const sdg_tagging_t *tagging, int d,
+                              sdg_axes_t axes, sdg_placement_t *out) {
+  sdg_split_t split = out->split[d];
+  axes_list(axes, &split);
+  int pieces = pieces_of(out, d), each = 1;
+  for (int a = 0; a < SDG_AXES_MAX; a++)
+    each *= axes >> a & 1 ? tagging->mesh->size[a] : 1;
+  int64_t size[SDG_RANKS_MAX];
+  for (int i = 0; i < pieces; i++) {
+    sdg_part_t even;
+    SDG_TRY(sdg_part_divide(sdg_part_size(&out->part[d], i), each,
+                            SDG_PART_EVEN, 1, &even));
+    for (int k = 0; k < each; k++)
+      size[i * each + k] = sdg_part_size(&even, k);
+    sdg_part_fini(&even);
+  }
+  sdg_part_t part;
+  SDG_TRY(sdg_part_from_sizes(pieces * each, size, &part));
+  sdg_status_t status =
+      sdg_placement_split(out, tagging->mesh, d, &split, &part);
+  sdg_part_fini(&part);
+  return status;
+}
+
+// Who makes which sums: as `c =` says, or even pieces of the outer dimension,
+// of the inner one where that has too few elements.
+static sdg_status_t pieces_place(const sdg_matmul_t *m, sdg_placement_t *out) {
+  const sdg_tagging_t *tagging = m->tagging;
+  const sdg_matrix_t *result = &m->product.matrix[SDG_RESULT];
+  const sdg_rule_matrix_t *said = &tagging->section->matrix[SDG_MATRIX_C];
+  sdg_status_t status = SDG_OK;
+  SDG_TRY(implied(tagging, result, out));
+  if (!m->sum_axes)
+    return SDG_OK;
+  for (int i = 0; i < said->splits; i++)
+    SDG_TRY_GOTO(said_split(m, result, &said->split[i], out), fail);
+  if (said->splits > 0)
+    return SDG_OK;
+  int d = result->outer;
+  if (result->inner >= 0 &&
+      sdg_placement_extent(out, d) < (int64_t)tagging->ranks)
+    d = result->inner;
+  SDG_TRY_GOTO(subdivide(tagging, d, m->sum_axes, out), fail);
+  return SDG_OK;
+fail:
+  sdg_placement_fini(out);
+  return status;
+}
+
+// The dimension of a matrix that is this one of the product; -1: none.
+static int dim_of(const sdg_matrix_t *matrix, int product) {
+  for (int d = 0; d < matrix->dims; d++)
+    if (matrix->dim[d] == product)
+      return d;
+  return -1;
+}
+
+// Old values are where the result is, and may lie otherwise in memory.
+static sdg_status_t source_place(const sdg_matmul_t *m, sdg_placement_t *out) {
+  const sdg_matrix_t *result = &m->product.matrix[SDG_RESULT],
+                     *source = &m->product.matrix[SDG_SOURCE];
+  const sdg_placement_t *placed = &m->matrix[SDG_RESULT];
+  int64_t extent[3];
+  for (int d = 0; d < source->dims; d++)
+    extent[d] = sdg_placement_extent(placed, dim_of(result, source->dim[d]));
+  SDG_TRY(sdg_placement_init(source->dims, extent, out));
+  for (int d = 0; d < source->dims; d++) {
+    int from = dim_of(result, source->dim[d]);
+    if (placed->split[from].axes == 0)
+      continue;
+    sdg_status_t status = sdg_placement_split(
+        out, m->tagging->mesh, d, &placed->split[from], &placed->part[from]);
+    if (status != SDG_OK) {
+      sdg_placement_fini(out);
+      return status;
+    }
+  }
+  return SDG_OK;
+}
+
+static sdg_axes_t axes_of(const sdg_split_t *split) {
+  sdg_axes_t axes = 0;
+  for (int i = 0; i < split->axes; i++)
+    axes |= (sdg_axes_t)1 << split->axis[i];
+  return axes;
+}
+
+sdg_status_t sdg_matmul_open(const sdg_call_t *call,
+                             const sdg_tagging_t *tagging, sdg_matmul_t *out) {
+  memset(out, 0, sizeof *out);
+  out->call = call;
+  out->tagging = tagging;
+  sdg_product_make(call->args, &out->product);
+  const sdg_placement_t *product = split_of(tagging);
+  sdg_axes_t terms = 0;
+  if (pieces_of(product, SDG_K) > 1)
+    terms = axes_of(&product->split[SDG_K]);
+  out->sum_axes = terms & tagging->section->sum_axes;
+  if (out->sum_axes && out->sum_axes != terms)
+    return sdg_fail(SDG_E_SPLIT_DIMENSION,
+                    "K of %s is split over axes of which 'sum' of section '%s' "
+                    "names some",
+                    call->entry_name, tagging->section->name);
+  sdg_status_t status = SDG_OK;
+  for (int i = 0; i < SDG_RESULT; i++)
+    if (out->product.matrix[i].there && i != SDG_SOURCE)
+      SDG_TRY_GOTO(factor_place(out, &out->product.matrix[i], &out->matrix[i]),
+                   fail);
+  if (out->product.matrix[SDG_ADDEND].there)
+    SDG_TRY_GOTO(implied(tagging, &out->product.matrix[SDG_ADDEND],
+                         &out->matrix[SDG_ADDEND]),
+                 fail);
+  SDG_TRY_GOTO(pieces_place(out, &out->pieces), fail);
+  out->stays = tagging->section->matrix[SDG_MATRIX_C].splits > 0;
+  status = out->stays
+               ? sdg_placement_copy(&out->pieces, &out->matrix[SDG_RESULT])
+               : implied(tagging, &out->product.matrix[SDG_RESULT],
+                         &out->matrix[SDG_RESULT]);
+  if (status == SDG_OK && out->product.matrix[SDG_SOURCE].there)
+    status = source_place(out, &out->matrix[SDG_SOURCE]);
+fail:
+  if (status != SDG_OK)
+    sdg_matmul_fini(out);
+  return status;
+}
+
+void sdg_matmul_fini(sdg_matmul_t *m) {
+  for (int i = 0; i < SDG_PRODUCT_MATRICES; i++)
+    sdg_placement_fini(&m->matrix[i]);
+  sdg_placement_fini(&m->pieces);
+}
+
+sdg_box_t sdg_matmul_box(const sdg_matmul_t *m, int rank) {
+  sdg_box_t box =
+      sdg_placement_box(split_of(m->tagging), m->tagging->mesh, rank);
+  for (; box.dims < SDG_PRODUCT_DIMS; box.dims++)
+    box.dim[box.dims] = (sdg_range_t){0, 1};
+  return box;
+}
+
+sdg_box_t sdg_matmul_need(const sdg_matmul_t *m, int matrix, int rank) {
+  sdg_box_t box = sdg_matmul_box(m, rank);
+  sdg_box_t of_result = box;
+  of_result.dim[SDG_K] = (sdg_range_t){0, 1};
+  // Who has nothing to make needs nothing, also of what the split does not cut.
+  if (sdg_box_empty(&of_result))
+    memset(box.dim, 0, sizeof box.dim);
+  return sdg_matrix_box(&m->product.matrix[matrix], &box);
+}
+
+sdg_box_t sdg_matmul_piece(const sdg_matmul_t *m, int rank) {
+  return sdg_placement_box(&m->pieces, m->tagging->mesh, rank);
+}
+
+sdg_box_t sdg_matmul_old(const sdg_matmul_t *m, int rank) {
+  const sdg_matrix_t *result = &m->product.matrix[SDG_RESULT],
+                     *source = &m->product.matrix[SDG_SOURCE];
+  sdg_box_t piece = sdg_matmul_piece(m, rank);
+  if (!source->there)
+    return piece;
+  sdg_box_t box = {.dims = source->dims};
+  for (int d = 0; d < source->dims; d++)
+    box.dim[d] = piece.dim[dim_of(result, source->dim[d])];
+  return box;
+}
+
+bool sdg_matmul_partners(const sdg_matmul_t *m, int a, int b) {
+  sdg_box_t of_a = sdg_matmul_need(m, SDG_RESULT, a);
+  sdg_box_t of_b = sdg_matmul_need(m, SDG_RESULT, b);
+  return !sdg_box_empty(&of_a) && sdg_box_equal(&of_a, &of_b);
+}

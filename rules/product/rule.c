@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rule for products of matrices: what a call is.
+#include "rules/product/rule.h"
+
+#include <stdio.h>
+
+#include "rules/product/check.h"
+#include "rules/product/kept.h"
+#include "rules/vendor/intern.h"
+#include "src/call/tag.h"
+
+static bool matmul_knows(const sdg_call_t *call) {
+  return call->operands > 1 && call->operand[0].role == SDG_ROLE_PRODUCT;
+}
+
+static sdg_status_t matmul_describe(const sdg_call_t *call, char *out,
+                                    size_t out_bytes) {
+  sdg_product_t p;
+  sdg_product_make(call->args, &p);
+  int used = snprintf(
+      out, out_bytes, "ops %d %d compute %d scale %d epilogue %d%s%s", p.op[0],
+      p.op[1], p.compute, p.scale, p.epilogue, p.keeps ? " beta" : "",
+      p.device_scalars ? " scalars on the device" : "");
+  for (int i = 0; i < SDG_PRODUCT_MATRICES && used < (int)out_bytes; i++)
+    if (p.matrix[i].there)
+      used += snprintf(out + used, out_bytes - (size_t)used, " %s%s",
+                       sdg_role_name(p.matrix[i].role),
+                       p.matrix[i].by_rows ? " by rows" : "");
+  return SDG_OK;
+}
+
+// Of the first `dims` numbers of each rank, so many ranks at a time.
+static uint64_t vector_number(const sdg_tag_vector_t *vector, int dims) {
+  enum { RANKS = 32 };
+  uint64_t number = 0;
+  for (int first = 0; first < vector->ranks; first += RANKS) {
+    int64_t word[1 + RANKS * SDG_ROOMS] = {(int64_t)number};
+    int words = 1;
+    for (int r = first; r < first + RANKS && r < vector->ranks; r++)
+      for (int d = 0; d < dims; d++)
+        word[words++] = vector->extent[r * vector->dims + d];
+    number = sdg_intern(word, (size_t)words * sizeof word[0]);
+  }
+  return number;
+}
+
+// What decides is in the number of the product's shape, and, in the shard view,
+// in those of the other ranks, which were agreed on for this call.
+static int matmul_key(const sdg_call_t *call, uint64_t *out) {
+  const sdg_operand_t *product = &call->operand[0];
+  const sdg_tag_vector_t *vector =
+      sdg_tag_vector(product->descriptor, product->generation);
+  if (!vector)
+    return 0;
+  const sdg_tag_vector_t *rooms =
+      sdg_tag_vector(call->op_descriptor, call->op_generation);
+  out[0] = vector_number(vector, vector->dims);
+  out[1] = rooms && rooms->dims > 0 ? vector_number(rooms, SDG_ROOMS) : 0;
+  sdg_matmul_kept_found(call, out + 2);
+  return 2 + SDG_MATMUL_KEPTS;
+}
+
+static int matmul_scalars(const sdg_call_t *call, double *out) {
+  const sdg_gemm_t *gemm = call->args;
+  sdg_product_t p;
+  sdg_product_make(gemm, &p);
+  if (p.device_scalars)
+    return 0;
+  out[0] = sdg_product_scalar(gemm->alpha, p.scale);
+  out[1] = sdg_product_scalar(gemm->beta, p.scale);
+  return 2;
+}
+
+// A factor, or what is added, that is not cut in everything that the product is
+// cut in; sums and old values are no parameters. A call says the sizes of its
+// part of the product, also where all of a matrix is there.
+static sdg_alike_t matmul_alike(const sdg_call_t *call,
+                                const sdg_tagging_t *tagging, int index) {
+  sdg_matmul_t m;
+  sdg_alike_t alike = {.axes = 0};
+  if (sdg_matmul_open(call, tagging, &m) != SDG_OK)
+    return alike;
+  for (int i = 0; i < SDG_PRODUCT_MATRICES; i++) {
+    if (i == SDG_RESULT || i == SDG_SOURCE || !m.product.matrix[i].there ||
+        m.product.matrix[i].operand != index)
+      continue;
+    alike.axes = tagging->axes & ~sdg_placement_axes(&m.matrix[i]);
+    sdg_box_t box =
+        sdg_placement_box(&m.matrix[i], tagging->mesh, tagging->rank);
+    for (int d = 0; d < box.dims; d++)
+      alike.extent[d] = box.dim[d].hi - box.dim[d].lo;
+    for (int d = 0; d < box.dims; d++)
+      alike.whole[d] = sdg_placement_extent(&m.matrix[i], d);
+  }
+  sdg_matmul_fini(&m);
+  return alike;
+}
+
+static sdg_status_t matmul_answer(const sdg_call_t *call,
+                                  const sdg_tagging_t *tagging,
+                                  int *out_vendor) {
+  (void)tagging;
+  (void)out_vendor;
+  return sdg_fail(SDG_E_INTERNAL, "%s is no question", call->entry_name);
+}
+
+const sdg_rule_t sdg_rule_matmul = {
+    .family = SDG_FAMILY_MATMUL,
+    .knows = matmul_knows,
+    .describe = matmul_describe,
+    .sizes = sdg_matmul_rooms,
+    .place = sdg_matmul_place,
+    .alike = matmul_alike,
+    .key = matmul_key,
+    .scalars = matmul_scalars,
+    .plan = sdg_matmul_plan,
+    .share = sdg_matmul_share,
+    .answer = matmul_answer,
+};

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rule for sundog_redistribute: pending values are combined, then each rank
+// gets its new piece from those that have it.
+#include <cudnn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "rules/kit/fetch.h"
+#include "rules/place/label.h"
+#include "rules/place/op.h"
+#include "rules/place/tagging.h"
+#include "rules/vendor/tensor.h"
+#include "rules/vendor/vendor.h"
+#include "src/call/tag.h"
+#include "src/job/job.h"
+
+enum { X, Y };
+
+static bool redistribute_knows(const sdg_call_t *call) {
+  (void)call;
+  return true;
+}
+
+static sdg_status_t redistribute_describe(const sdg_call_t *call, char *out,
+                                          size_t out_bytes) {
+  snprintf(out, out_bytes, "from '%s' to '%s'", call->operand[X].label->text,
+           call->operand[Y].label->text);
+  return SDG_OK;
+}
+
+// Labels of one text are one label.
+static int redistribute_key(const sdg_call_t *call, uint64_t *out) {
+  out[0] = (uintptr_t)call->operand[X].label;
+  out[1] = (uintptr_t)call->operand[Y].label;
+  return 2;
+}
+
+static int redistribute_scalars(const sdg_call_t *call, double *out) {
+  (void)call;
+  (void)out;
+  return 0;
+}
+
+static sdg_status_t sides_check(const sdg_call_t *call,
+                                const sdg_tagging_t *tagging) {
+  const sdg_operand_t *x = &call->operand[X], *y = &call->operand[Y];
+  const sdg_placement_t *from = &tagging->placement[X];
+  const sdg_placement_t *to = &tagging->placement[Y];
+  bool equal = from->dims == to->dims;
+  for (int d = 0; equal && d < from->dims; d++)
+    equal = sdg_placement_extent(from, d) == sdg_placement_extent(to, d);
+  if (equal && x->type == y->type)
+    return SDG_OK;
+  char text[2][256];
+  const char *names[SDG_DIMS_MAX];
+  for (int i = X; i <= Y; i++) {
+    const sdg_placement_t *placement = &tagging->placement[i];
+    sdg_tagging_names(call->family, placement->dims, names);
+    sdg_placement_format(placement, tagging->mesh, names, text[i],
+                         sizeof text[i]);
+  }
+  return sdg_fail(SDG_E_OPERANDS_DIFFER,
+                  "%s: x of %d dimensions and type %d is %s, y of %d and type "
+                  "%d is %s",
+                  call->entry_name, x->dims, x->type, text[X], y->dims, y->type,
+                  text[Y]);
+}
+
+// What each rank of the group is to get. Where y's values are to stay pending,
+// only the first rank along those axes gets any; the others have zeros.
+static sdg_box_t *needs_make(const sdg_call_t *call,
+                             const sdg_tagging_t *tagging) {
+  sdg_axes_t pending = sdg_label_section(&call->operand[Y])->pending;
+  sdg_box_t *need = calloc((size_t)tagging->ranks, sizeof *need);
+  for (int r = 0; need && r < tagging->ranks; r++) {
+    int coord[SDG_AXES_MAX];
+    bool first = true;
+    sdg_mesh_coords(tagging->mesh, tagging->rank_list[r], coord);
+    for (int a = 0; a < tagging->mesh->axes; a++)
+      first &= !(pending >> a & 1) || coord[a] == 0;
+    need[r].dims = tagging->placement[Y].dims;
+    if (first)
+      need[r] = sdg_placement_box(&tagging->placement[Y], tagging->mesh,
+                                  tagging->rank_list[r]);
+  }
+  return need;
+}
+
+// The slab that the messages leave from: x, or what the ranks' x make together.
+static sdg_status_t source_make(sdg_plan_t *plan, const sdg_call_t *call,
+                                const sdg_tagging_t *tagging, int *out_slab) {
+  const sdg_section_t *section = sdg_label_section(&call->operand[X]);
+  sdg_box_t own =
+      sdg_placement_box(&tagging->placement[X], tagging->mesh, tagging->rank);
+  int x;
+  SDG_TRY(sdg_plan_operand(plan, call, X, &own, &x));
+  *out_slab = x;
+  if (!section->pending)
+    return SDG_OK;
+  plan->reduce_axes = section->pending;
+  SDG_TRY(sdg_plan_scratch(plan, &own, x, out_slab));
+  SDG_TRY(sdg_plan_copy(plan, SDG_LANE_MAIN, x, *out_slab, NULL, NULL,
+                        SDG_COPY_ACTIVATION));
+  SDG_TRY(sdg_plan_reduce(plan, *out_slab, call->operand[X].type,
+                          section->pending_max ? SDG_COMBINE_MAX
+                                               : SDG_COMBINE_SUM));
+  return sdg_plan_join(plan, SDG_LANE_MAIN);
+}
+
+static sdg_status_t steps_make(sdg_plan_t *plan, const sdg_call_t *call,
+                               const sdg_tagging_t *tagging,
+                               const sdg_box_t *need, sdg_bring_t *bring) {
+  sdg_box_t whole =
+      sdg_placement_box(&tagging->placement[Y], tagging->mesh, tagging->rank);
+  int from, y;
+  if (sdg_bring_communicates(tagging, &tagging->placement[X], need))
+    plan->axes = tagging->axes;
+  SDG_TRY(source_make(plan, call, tagging, &from));
+  SDG_TRY(sdg_plan_operand(plan, call, Y, &whole, &y));
+  SDG_TRY(sdg_bring_open(plan, tagging, &tagging->placement[X], need, from, y,
+                         bring));
+  if (sdg_box_empty(&need[tagging->me]) && !sdg_box_empty(&whole))
+    SDG_TRY(sdg_plan_zero(plan, SDG_LANE_MAIN, y, &whole));
+  SDG_TRY(sdg_plan_exchange(plan));
+  SDG_TRY(sdg_bring_own(plan, bring));
+  SDG_TRY(sdg_plan_join(plan, SDG_LANE_MAIN));
+  return sdg_bring_land(plan, bring);
+}
+
+static sdg_status_t redistribute_plan(const sdg_call_t *call,
+                                      const sdg_tagging_t *tagging,
+                                      sdg_plan_t **out_plan) {
+  if (sdg_label_section(&call->operand[Y])->pending_max)
+    return sdg_fail(SDG_E_TAG,
+                    "values cannot be left pending by their maximum");
+  SDG_TRY(sides_check(call, tagging));
+  sdg_plan_t *plan = sdg_plan_create("redistribute");
+  sdg_box_t *need = needs_make(call, tagging);
+  sdg_bring_t bring = {.landed = NULL};
+  sdg_status_t status = plan && need
+                            ? steps_make(plan, call, tagging, need, &bring)
+                            : sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  free(need);
+  sdg_bring_fini(&bring);
+  if (status == SDG_OK)
+    *out_plan = plan;
+  else
+    sdg_plan_destroy(plan);
+  return status;
+}
+
+const sdg_rule_t sdg_rule_redistribute = {
+    .family = SDG_FAMILY_REDISTRIBUTE,
+    .knows = redistribute_knows,
+    .describe = redistribute_describe,
+    .key = redistribute_key,
+    .scalars = redistribute_scalars,
+    .plan = redistribute_plan,
+};

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans of ReduceTensor, where dimensions that are reduced are split.
+//
+// Each rank reduces its own elements to a field, which is then combined over
+// the ranks of those dimensions: sums and products by adding and multiplying
+// over ranks; extremes and norms, where NaN and overflow are the vendor's
+// affair, by the vendor's own reduction of all ranks' fields. alpha and beta of
+// the program come last, and once. Which element was chosen cannot be told from
+// fields: then every rank gets all elements that it reduces.
+#include <math.h>
+#include <string.h>
+
+#include "rules/kit/merge.h"
+#include "rules/place/same_split.h"
+#include "rules/place/tagging.h"
+#include "rules/reduce/rule.h"
+#include "rules/vendor/args.h"
+#include "rules/vendor/vendor.h"
+
+typedef struct maker {
+  const sdg_call_t *call;
+  const sdg_tagging_t *tagging;
+  sdg_reduce_t reduce;
+  bool reduced[SDG_DIMS_MAX];
+  int along; // a dimension that is reduced and split; -1: there is none
+  sdg_merge_t merge;
+  sdg_plan_t *plan;
+  sdg_type_t type; // of fields
+  bool adds;       // beta is not 0
+  sdg_box_t own, field;
+  sdg_subcall_tensor_t a, c; // this rank's boxes
+} maker_t;
+
+// ---- how ranks' fields are combined ----------------------------------------
+
+typedef struct how {
+  bool gathers; // all ranks' fields are reduced once more, by `again`
+  cudnnReduceTensorOp_t again;
+  sdg_combine_t combine; // otherwise
+  double nothing;        // of a rank without elements
+} how_t;
+
+static how_t how_of(const sdg_reduce_t *reduce) {
+  // Where NaN loses against numbers, no number may stand for no element.
+  bool numbers = reduce->nan == CUDNN_NOT_PROPAGATE_NAN;
+  switch (reduce->op) {
+  case CUDNN_REDUCE_TENSOR_MIN:
+    return (how_t){true, reduce->op, 0, numbers ? NAN : INFINITY};
+  case CUDNN_REDUCE_TENSOR_MAX:
+    return (how_t){true, reduce->op, 0, numbers ? NAN : -INFINITY};
+  case CUDNN_REDUCE_TENSOR_AMAX:
+    return (how_t){true, reduce->op, 0, numbers ? NAN : 0};
+  case CUDNN_REDUCE_TENSOR_NORM2:
+    return (how_t){true, reduce->op, 0, 0};
+  case CUDNN_REDUCE_TENSOR_MUL:
+  case CUDNN_REDUCE_TENSOR_MUL_NO_ZEROS:
+    return (how_t){false, reduce->op, SDG_COMBINE_PRODUCT, 1};
+  default:
+    return (how_t){false, reduce->op, SDG_COMBINE_SUM, 0};
+  }
+}
+
+// What a field of this rank weighs: means are of all ranks' elements.
+static double weight_of(const maker_t *m) {
+  const sdg_placement_t *placement = &m->tagging->placement[SDG_REDUCE_A];
+  double weight = 1;
+  if (m->reduce.op != CUDNN_REDUCE_TENSOR_AVG)
+    return weight;
+  for (int d = 0; d < m->own.dims; d++)
+    if (m->reduced[d])
+      weight *= (double)(m->own.dim[d].hi - m->own.dim[d].lo) /
+                (double)sdg_placement_extent(placement, d);
+  return weight;
+}
+
+// Whether this rank has more than one element to reduce.
+static bool several(const maker_t *m) {
+  for (int d = 0; d < m->own.dims; d++)
+    if (m->reduced[d] && m->own.dim[d].hi - m->own.dim[d].lo > 1)
+      return true;
+  return false;
+}
+
+// A single element is nothing that the real function would reduce. Where the
+// result is not the element itself, it gets a zero beside it, which in these
+// ops is nothing.
+static sdg_status_t single_fill(maker_t *m, const sdg_subcall_tensor_t *out) {
+  sdg_subcall_tensor_t pair, own = m->a;
+  switch (m->reduce.op) {
+  case CUDNN_REDUCE_TENSOR_AMAX:
+  case CUDNN_REDUCE_TENSOR_NORM1:
+  case CUDNN_REDUCE_TENSOR_NORM2:
+  case CUDNN_REDUCE_TENSOR_MUL_NO_ZEROS:
+    break;
+  default:
+    return sdg_subcall_transform(m->plan, weight_of(m), &own, 0, out);
+  }
+  SDG_TRY(sdg_merge_fields(m->plan, &m->field, m->along, 2, m->a.slab, m->type,
+                           &pair));
+  SDG_TRY(sdg_plan_zero(m->plan, SDG_LANE_MAIN, pair.slab, &pair.box));
+  sdg_subcall_tensor_t first = sdg_merge_slot(&pair, m->along, 0, 1);
+  SDG_TRY(sdg_subcall_transform(m->plan, 1, &own, 0, &first));
+  // Here a NaN has to win over that zero: it is the only element.
+  return sdg_subcall_choose(m->plan, m->reduce.op, false, 1, &pair, out);
+}
+
+static sdg_status_t own_fill(maker_t *m, const how_t *how,
+                             const sdg_subcall_tensor_t *out) {
+  if (sdg_box_empty(&m->field))
+    return SDG_OK;
+  if (sdg_box_empty(&m->own))
+    return sdg_subcall_set(m->plan, how->nothing, out);
+  return several(m)
+             ? sdg_subcall_choose(m->plan, m->reduce.op,
+                                  m->reduce.nan == CUDNN_NOT_PROPAGATE_NAN,
+                                  weight_of(m), &m->a, out)
+             : single_fill(m, out);
+}
+
+// ---- plans -----------------------------------------------------------------
+
+// c = alpha a + beta c with the program's scalars.
+static cudnnStatus_t copy_run(const sdg_subcall_run_t *run) {
+  const struct sdg_args_cudnnReduceTensor *p = run->call->args;
+  return sdg_cudnn_get()->cudnnTransformTensor(
+      run->handle, p->alpha, run->descriptor[0], run->data[0], p->beta,
+      run->descriptor[1], run->data[1]);
+}
+
+static sdg_status_t merge_make(maker_t *m) {
+  how_t how = how_of(&m->reduce);
+  int ranks = m->merge.ranks;
+  sdg_subcall_tensor_t fields, own, all;
+  SDG_TRY(sdg_merge_fields(m->plan, &m->field, m->along,
+                           how.gathers ? ranks + 1 : 1, m->a.slab, m->type,
+                           &fields));
+  own = all = sdg_merge_slot(&fields, m->along, 0, 1);
+  if (how.gathers) {
+    // Zero for what other ranks fill in, so that a sum gathers.
+    SDG_TRY(sdg_plan_zero(m->plan, SDG_LANE_MAIN, fields.slab, &fields.box));
+    own = sdg_merge_slot(&fields, m->along, m->merge.me, 1);
+  }
+  SDG_TRY(own_fill(m, &how, &own));
+  SDG_TRY(sdg_plan_reduce(m->plan, fields.slab, m->type,
+                          how.gathers ? SDG_COMBINE_SUM : how.combine));
+  SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));
+  if (sdg_box_empty(&m->field))
+    return SDG_OK;
+  if (how.gathers) {
+    own = sdg_merge_slot(&fields, m->along, 0, ranks);
+    all = sdg_merge_slot(&fields, m->along, ranks, 1);
+    SDG_TRY(sdg_subcall_choose(m->plan, how.again,
+                               m->reduce.nan == CUDNN_NOT_PROPAGATE_NAN, 1,
+                               &own, &all));
+  }
+  sdg_subcall_t copy = {.fn = copy_run, .tensors = 2, .tensor = {all, m->c}};
+  return sdg_subcall_add(m->plan, &copy);
+}
+
+static cudnnStatus_t real_run(const sdg_subcall_run_t *run) {
+  const struct sdg_args_cudnnReduceTensor *p = run->call->args;
+  return sdg_cudnn_get()->cudnnReduceTensor(
+      run->handle, p->reduceTensorDesc, p->indices, p->indicesSizeInBytes,
+      run->workspace, run->workspace_bytes, p->alpha, run->descriptor[0],
+      run->data[0], p->beta, run->descriptor[1], run->data[1]);
+}
+
+// The program's call on `a`.
+static sdg_status_t real_make(maker_t *m, const sdg_subcall_tensor_t *a) {
+  const struct sdg_args_cudnnReduceTensor *p = m->call->args;
+  sdg_subcall_t real = {.fn = real_run, .tensors = 2, .tensor = {*a, m->c}};
+  SDG_TRY(sdg_subcall_reduction_workspace(m->plan, p->reduceTensorDesc, a,
+                                          &m->c, &real.workspace_bytes));
+  return sdg_subcall_add(m->plan, &real);
+}
+
+static sdg_status_t operands_make(maker_t *m) {
+  int a, c;
+  SDG_TRY(sdg_merge_operand(m->plan, m->call, SDG_REDUCE_A, &m->own, &a));
+  SDG_TRY(sdg_merge_operand(m->plan, m->call, SDG_REDUCE_C, &m->field, &c));
+  m->a = sdg_subcall_slab(m->plan, a, m->call->operand[SDG_REDUCE_A].type);
+  m->c = sdg_subcall_slab(m->plan, c, m->call->operand[SDG_REDUCE_C].type);
+  m->a.box = m->own;
+  m->c.box = m->field;
+  return SDG_OK;
+}
+
+static sdg_status_t maker_init(const sdg_call_t *call,
+                               const sdg_tagging_t *tagging, maker_t *m) {
+  const sdg_placement_t *placement = &tagging->placement[SDG_REDUCE_A];
+  m->call = call;
+  m->tagging = tagging;
+  m->along = -1;
+  for (int d = 0; d < placement->dims; d++)
+    if (m->reduced[d] && placement->split[d].axes)
+      m->along = d;
+  sdg_merge_init(tagging, placement, m->reduced, &m->merge);
+  const struct sdg_args_cudnnReduceTensor *args = call->args;
+  m->adds = sdg_call_scalar(call, args->beta) != 0;
+  m->type = sdg_merge_type(call->operand[SDG_REDUCE_A].type);
+  m->own = sdg_placement_box(placement, tagging->mesh, tagging->rank);
+  m->field = sdg_merge_field(&m->own, m->reduced);
+  if (m->merge.axes && m->own.dims < 3)
+    return sdg_fail(SDG_E_SPLIT_DIMENSION, "%s of %d dimensions",
+                    call->entry_name, m->own.dims);
+  // All that goes into an element of c should be in one place
+  // (rules/reduce/rule.c).
+  if (m->merge.axes && sdg_reduce_points(&m->reduce))
+    return sdg_tagging_differ(call, tagging, SDG_REDUCE_A, SDG_REDUCE_C);
+  if (m->merge.axes &&
+      (m->type < 0 || sdg_merge_type(call->operand[SDG_REDUCE_C].type) < 0))
+    return sdg_fail(SDG_E_TENSOR_TYPE, "%s of types %d and %d",
+                    call->entry_name, call->operand[SDG_REDUCE_A].type,
+                    call->operand[SDG_REDUCE_C].type);
+  return SDG_OK;
+}
+
+static const char merge_why[] =
+    "the op has no other: a dimension that is reduced is split";
+
+// Whether the call has what the real function demands, on any rank.
+static bool complete(const sdg_call_t *call, sdg_reduce_t *out) {
+  const struct sdg_args_cudnnReduceTensor *args = call->args;
+  return sdg_reduce_read(call, out) && args->alpha && args->beta && args->A &&
+         args->C &&
+         call->operand[SDG_REDUCE_A].dims == call->operand[SDG_REDUCE_C].dims;
+}
+
+static sdg_status_t refused_make(int refusal, sdg_plan_t **out_plan) {
+  *out_plan = sdg_plan_create("refused");
+  if (!*out_plan)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  (*out_plan)->refusal = refusal;
+  return SDG_OK;
+}
+
+sdg_status_t sdg_reduce_dims(const sdg_call_t *call,
+                             const sdg_tagging_t *tagging, bool *out) {
+  const sdg_placement_t *a = &tagging->placement[SDG_REDUCE_A];
+  const sdg_placement_t *c = &tagging->placement[SDG_REDUCE_C];
+  for (int d = 0; d < a->dims; d++) {
+    bool one = c->dims == a->dims && c->split[d].axes == 0 &&
+               sdg_placement_extent(c, d) == 1;
+    out[d] = one && sdg_placement_extent(a, d) > 1;
+    if (c->dims != a->dims ||
+        (!out[d] && !sdg_part_equal(&a->part[d], &c->part[d])))
+      return sdg_tagging_differ(call, tagging, SDG_REDUCE_C, SDG_REDUCE_A);
+  }
+  return SDG_OK;
+}
+
+sdg_status_t sdg_reduce_plan(const sdg_call_t *call,
+                             const sdg_tagging_t *tagging,
+                             sdg_plan_t **out_plan) {
+  maker_t m = {.plan = NULL};
+  if (!complete(call, &m.reduce))
+    return sdg_literal_plan(out_plan);
+  SDG_TRY(sdg_reduce_dims(call, tagging, m.reduced));
+  SDG_TRY(maker_init(call, tagging, &m));
+  if (!m.merge.axes)
+    return sdg_literal_plan(out_plan);
+  int refusal = sdg_reduce_refusal(call, tagging);
+  if (refusal)
+    return refused_make(refusal, out_plan);
+  SDG_TRY(sdg_merge_open(call, tagging, &m.merge, "merge", merge_why, -1, NULL,
+                         &m.plan));
+  sdg_status_t status = operands_make(&m);
+  if (status == SDG_OK)
+    status = merge_make(&m);
+  if (status == SDG_OK)
+    *out_plan = m.plan;
+  else
+    sdg_plan_destroy(m.plan);
+  return status;
+}
+
+// ---- whole view ------------------------------------------------------------
+
+// c is cut like a where it is not reduced. The caller owns *out.
+static sdg_status_t result_place(const maker_t *m, sdg_placement_t *out) {
+  const sdg_placement_t *a = &m->tagging->placement[SDG_REDUCE_A];
+  const sdg_operand_t *c = &m->call->operand[SDG_REDUCE_C];
+  sdg_status_t status;
+  SDG_TRY(sdg_placement_init(c->dims, c->extent, out));
+  for (int d = 0; d < c->dims; d++)
+    if (!m->reduced[d] && a->split[d].axes)
+      SDG_TRY_GOTO(sdg_placement_split(out, m->tagging->mesh, d, &a->split[d],
+                                       &a->part[d]),
+                   fail);
+  return SDG_OK;
+fail:
+  sdg_placement_fini(out);
+  return status;
+}
+
+static sdg_status_t reads_fill(const maker_t *m) {
+  sdg_share_t *share = m->plan->share;
+  sdg_box_t *a, *c = NULL;
+  SDG_TRY(sdg_share_reads(share, SDG_REDUCE_A, &a));
+  if (m->adds)
+    SDG_TRY(sdg_share_reads(share, SDG_REDUCE_C, &c));
+  for (int r = 0; r < share->ranks; r++) {
+    a[r] = sdg_placement_box(&m->tagging->placement[SDG_REDUCE_A],
+                             m->tagging->mesh, r);
+    if (c)
+      c[r] = sdg_merge_field(&a[r], m->reduced);
+  }
+  return SDG_OK;
+}
+
+static sdg_status_t share_make(maker_t *m, sdg_plan_t **out_plan) {
+  sdg_placement_t placement;
+  SDG_TRY(result_place(m, &placement));
+  sdg_status_t status = sdg_merge_open(
+      m->call, m->tagging, &m->merge, m->merge.axes ? "merge" : "window",
+      m->merge.axes ? merge_why : NULL, SDG_REDUCE_C, &placement, &m->plan);
+  sdg_placement_fini(&placement);
+  SDG_TRY(status);
+  SDG_TRY_GOTO(reads_fill(m), fail);
+  SDG_TRY_GOTO(operands_make(m), fail);
+  if (m->merge.axes)
+    status = merge_make(m);
+  else if (!sdg_box_empty(&m->field))
+    status = real_make(m, &m->a);
+  if (status == SDG_OK) {
+    *out_plan = m->plan;
+    return SDG_OK;
+  }
+fail:
+  sdg_plan_destroy(m->plan);
+  return status;
+}
+
+sdg_status_t sdg_reduce_share(const sdg_call_t *call,
+                              const sdg_tagging_t *tagging,
+                              sdg_plan_t **out_plan) {
+  maker_t m = {.plan = NULL};
+  *out_plan = NULL;
+  if (!complete(call, &m.reduce) || sdg_reduce_points(&m.reduce) ||
+      !sdg_placement_axes(&tagging->placement[SDG_REDUCE_A]))
+    return SDG_OK;
+  const sdg_operand_t *a = &call->operand[SDG_REDUCE_A];
+  const sdg_operand_t *c = &call->operand[SDG_REDUCE_C];
+  bool any = false;
+  for (int d = 0; d < a->dims; d++) {
+    m.reduced[d] = c->extent[d] == 1 && a->extent[d] > 1;
+    any |= m.reduced[d];
+    if (!m.reduced[d] && c->extent[d] != a->extent[d])
+      return SDG_OK;
+  }
+  // What one device refuses is refused for all of it.
+  bool mixed = (a->type == CUDNN_DATA_DOUBLE) != (c->type == CUDNN_DATA_DOUBLE);
+  if (!any || mixed || a->dims < 3 || sdg_merge_type(a->type) < 0 ||
+      sdg_merge_type(c->type) < 0)
+    return SDG_OK;
+  SDG_TRY(maker_init(call, tagging, &m));
+  return share_make(&m, out_plan);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ReduceTensor on split tensors: its call, its plans. Inside rules/ only. */
+#ifndef SDG_RULES_REDUCE_RULE_H
+#define SDG_RULES_REDUCE_RULE_H
+
+#include <cudnn.h>
+
+#include "rules/place/op.h"
+
+enum { SDG_REDUCE_A, SDG_REDUCE_C }; /* operands */
+
+/* The op's descriptor. */
+typedef struct sdg_reduce {
+  cudnnReduceTensorOp_t op;
+  cudnnDataType_t compute;
+  cudnnNanPropagation_t nan;
+  cudnnReduceTensorIndices_t indices;
+  cudnnIndicesType_t index_type;
+} sdg_reduce_t;
+
+/* False if the vendor's library does not take the descriptor. */
+bool sdg_reduce_read(const sdg_call_t *call, sdg_reduce_t *out);
+/* Whether the call says which element it chose. */
+bool sdg_reduce_points(const sdg_reduce_t *reduce);
+
+/* Shard view: which dimensions are reduced; a dimension of c is that of a, cut
+ * alike, or 1, and then reduced: else SDG_E_OPERANDS_DIFFER. `out` has
+ * SDG_DIMS_MAX. */
+sdg_status_t sdg_reduce_dims(const sdg_call_t *call,
+                             const sdg_tagging_t *tagging,
+                             bool *out) SDG_MUST_CHECK;
+
+/* A status of the vendor's library on one device for these types and this op,
+ * as far as its queries tell; 0: it takes the call. The same on all ranks. */
+int sdg_reduce_refusal(const sdg_call_t *call, const sdg_tagging_t *tagging);
+
+/* See plan() and share() of sdg_rule_t. */
+sdg_status_t sdg_reduce_plan(const sdg_call_t *call,
+                             const sdg_tagging_t *tagging,
+                             sdg_plan_t **out_plan) SDG_MUST_CHECK;
+sdg_status_t sdg_reduce_share(const sdg_call_t *call,
+                              const sdg_tagging_t *tagging,
+                              sdg_plan_t **out_plan) SDG_MUST_CHECK;
+
+#endif

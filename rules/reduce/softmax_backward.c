@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of softmax backward, where the ranks along a dimension share its
+// sum.
+#include "rules/reduce/softmax_plan.h"
+
+#include <cudnn.h>
+#include <float.h>
+
+#include "rules/vendor/vendor.h"
+
+// c = alpha a + beta c with the program's alpha and beta.
+static cudnnStatus_t copy_run(const sdg_subcall_run_t *run) {
+  sdg_softmax_t p = sdg_softmax_program(run);
+  return sdg_cudnn_get()->cudnnTransformTensor(
+      run->handle, p.alpha, run->descriptor[0], run->data[0], p.beta,
+      run->descriptor[1], run->data[1]);
+}
+
+// dx = y (dy - sum of y dy).
+static sdg_status_t backward_make(sdg_softmax_maker_t *m) {
+  const sdg_subcall_tensor_t *y = &m->operand[0], *dy = &m->operand[1];
+  sdg_subcall_tensor_t sum;
+  SDG_TRY(sdg_softmax_field(m, &sum));
+  if (m->empty) {
+    SDG_TRY(sdg_plan_zero(m->plan, SDG_LANE_MAIN, sum.slab, &sum.box));
+  } else {
+    SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_MUL, 1, y, 1, dy, 0,
+                           &m->result));
+    SDG_TRY(
+        sdg_softmax_reduce(m, CUDNN_REDUCE_TENSOR_ADD, 1, &m->result, &sum));
+  }
+  SDG_TRY(sdg_plan_reduce(m->plan, sum.slab, m->type, SDG_COMBINE_SUM));
+  SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));
+  if (m->empty)
+    return SDG_OK;
+  SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_ADD, 1, dy, -1, &sum, 0,
+                         &m->result));
+  return sdg_subcall_op_by(m->plan, CUDNN_OP_TENSOR_MUL, sdg_softmax_product,
+                           &m->result, y, &m->operand[m->softmax.output]);
+}
+
+static cudnnStatus_t backward_log(const sdg_subcall_run_t *run,
+                                  cudnnSoftmaxMode_t mode, const void *alpha) {
+  return sdg_cudnn_get()->cudnnSoftmaxBackward(
+      run->handle, CUDNN_SOFTMAX_LOG, mode, alpha, run->descriptor[0],
+      run->data[0], run->descriptor[1], run->data[1], &run->scalar[1],
+      run->descriptor[1], run->data[1]);
+}
+
+static cudnnStatus_t own_backward_run(const sdg_subcall_run_t *run) {
+  return backward_log(run, sdg_softmax_program(run).mode, &run->scalar[0]);
+}
+
+static cudnnStatus_t own_scaled_run(const sdg_subcall_run_t *run) {
+  return backward_log(run, sdg_softmax_program(run).mode,
+                      sdg_softmax_program(run).alpha);
+}
+
+static cudnnStatus_t pair_run(const sdg_subcall_run_t *run) {
+  return backward_log(run, CUDNN_SOFTMAX_MODE_CHANNEL, &run->scalar[0]);
+}
+
+// In place of dy.
+static sdg_status_t
+backward_log_add(const sdg_softmax_maker_t *m,
+                 cudnnStatus_t (*fn)(const sdg_subcall_run_t *),
+                 const sdg_subcall_tensor_t *y,
+                 const sdg_subcall_tensor_t *dy) {
+  sdg_subcall_t sub = {
+      .fn = fn,
+      .tensors = 2,
+      .tensor = {*y, *dy},
+      .scalar = {sdg_scalar(dy->type, 1), sdg_scalar(dy->type, 0)}};
+  return sdg_subcall_add(m->plan, &sub);
+}
+
+// This rank's first elements.
+static sdg_subcall_tensor_t first_of(const sdg_softmax_maker_t *m,
+                                     const sdg_subcall_tensor_t *tensor) {
+  sdg_subcall_tensor_t first = *tensor;
+  for (int d = 0; d < first.box.dims; d++)
+    if (m->reduced[d])
+      first.box.dim[d].hi = first.box.dim[d].lo + 1;
+  return first;
+}
+
+// dx of the first elements: the function on pairs, of which the second makes
+// the sum what it is over all ranks. It is left in *out.
+static sdg_status_t first_make(sdg_softmax_maker_t *m,
+                               const sdg_subcall_tensor_t *sum,
+                               sdg_subcall_tensor_t *out) {
+  sdg_subcall_tensor_t y, dy, first[2];
+  SDG_TRY(sdg_merge_fields(m->plan, &m->field, SDG_SOFTMAX_ALONG, 2,
+                           m->operand[0].slab, m->type, &y));
+  SDG_TRY(sdg_merge_fields(m->plan, &m->field, SDG_SOFTMAX_ALONG, 2,
+                           m->operand[0].slab, m->type, &dy));
+  for (int i = 0; i < 2; i++)
+    first[i] = first_of(m, &m->operand[i]);
+  sdg_subcall_tensor_t y_own = sdg_merge_slot(&y, SDG_SOFTMAX_ALONG, 0, 1);
+  sdg_subcall_tensor_t own = sdg_merge_slot(&dy, SDG_SOFTMAX_ALONG, 0, 1);
+  sdg_subcall_tensor_t rest = sdg_merge_slot(&dy, SDG_SOFTMAX_ALONG, 1, 1);
+  SDG_TRY(sdg_plan_zero(m->plan, SDG_LANE_MAIN, y.slab, &y.box));
+  SDG_TRY(sdg_subcall_transform(m->plan, 1, &first[0], 0, &y_own));
+  SDG_TRY(sdg_subcall_transform(m->plan, 1, &first[1], 0, &own));
+  SDG_TRY(
+      sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_ADD, 1, sum, -1, &own, 0, &rest));
+  SDG_TRY(backward_log_add(m, pair_run, &y, &dy));
+  *out = own;
+  return SDG_OK;
+}
+
+// The largest numbers in place of infinities: one less the other is infinite,
+// as a sum of all of them is, where infinity less infinity is nothing.
+static sdg_status_t finite_make(sdg_softmax_maker_t *m,
+                                const sdg_subcall_tensor_t *field) {
+  double most = m->type == CUDNN_DATA_DOUBLE ? DBL_MAX : (double)FLT_MAX;
+  sdg_subcall_tensor_t bound;
+  SDG_TRY(sdg_softmax_bound(m, most, &bound));
+  SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_MIN, 1, field, 1, &bound, 0,
+                         field));
+  return sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_MAX, 1, field, -1, &bound, 0,
+                        field);
+}
+
+// log: dx = dy - exp(y) sum of dy. The real function makes the sum itself: what
+// other ranks have of it is added to this rank's first elements of dy, and what
+// then is wrong, dx of these elements alone, is made apart.
+static sdg_status_t backward_log_make(sdg_softmax_maker_t *m) {
+  const sdg_subcall_tensor_t *output = &m->operand[m->softmax.output];
+  sdg_subcall_tensor_t sum, mine, y, made;
+  SDG_TRY(sdg_softmax_field(m, &sum));
+  if (m->empty) {
+    SDG_TRY(sdg_plan_zero(m->plan, SDG_LANE_MAIN, sum.slab, &sum.box));
+  } else {
+    SDG_TRY(sdg_softmax_field(m, &mine));
+    SDG_TRY(sdg_softmax_reduce(m, CUDNN_REDUCE_TENSOR_ADD, 1, &m->operand[1],
+                               &mine));
+    SDG_TRY(sdg_subcall_transform(m->plan, 1, &mine, 0, &sum));
+    SDG_TRY(finite_make(m, &mine));
+  }
+  SDG_TRY(sdg_plan_reduce(m->plan, sum.slab, m->type, SDG_COMBINE_SUM));
+  SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));
+  if (m->empty)
+    return SDG_OK;
+  SDG_TRY(first_make(m, &sum, &made));
+  SDG_TRY(sdg_softmax_widen(m, 0, NULL, &y));
+  SDG_TRY(sdg_subcall_transform(m->plan, 1, &m->operand[1], 0, &m->result));
+  sdg_subcall_tensor_t first = first_of(m, &m->result);
+  SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_ADD, 1, &sum, -1, &mine, 1,
+                         &first));
+  SDG_TRY(backward_log_add(m, m->in_place ? own_scaled_run : own_backward_run,
+                           &y, &m->result));
+  // alpha and beta once: beta is 0 in place.
+  sdg_subcall_t copy = {.fn = copy_run, .tensors = 2, .tensor = {made, first}};
+  if (m->in_place)
+    return sdg_subcall_add(m->plan, &copy);
+  SDG_TRY(sdg_subcall_transform(m->plan, 1, &made, 0, &first));
+  copy.tensor[0] = m->result;
+  copy.tensor[1] = *output;
+  return sdg_subcall_add(m->plan, &copy);
+}
+
+sdg_status_t sdg_softmax_backward(sdg_softmax_maker_t *m) {
+  return m->softmax.algo == CUDNN_SOFTMAX_LOG ? backward_log_make(m)
+                                              : backward_make(m);
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of softmax forward, where the ranks along a dimension share its
+// sum.
+//
+// With the rank's share w of all (rules/kit/softmax_merge.h),
+//
+//   y = softmax(own x) w,   log y = log softmax(own x) + log w.
+//
+// Elements of -inf alone have no softmax of their own, NaN, but a share of 0.
+#include <math.h>
+
+#include "rules/kit/softmax_merge.h"
+#include "rules/reduce/softmax_plan.h"
+#include "rules/vendor/vendor.h"
+
+static cudnnStatus_t forward(const sdg_subcall_run_t *run,
+                             cudnnSoftmaxAlgorithm_t algo,
+                             cudnnSoftmaxMode_t mode) {
+  return sdg_cudnn_get()->cudnnSoftmaxForward(
+      run->handle, algo, mode, &run->scalar[0], run->descriptor[0],
+      run->data[0], &run->scalar[1], run->descriptor[1], run->data[1]);
+}
+
+static cudnnStatus_t own_log_run(const sdg_subcall_run_t *run) {
+  return forward(run, CUDNN_SOFTMAX_LOG, sdg_softmax_program(run).mode);
+}
+
+static cudnnStatus_t own_run(const sdg_subcall_run_t *run) {
+  return forward(run, CUDNN_SOFTMAX_ACCURATE, sdg_softmax_program(run).mode);
+}
+
+static sdg_status_t forward_add(const sdg_softmax_maker_t *m,
+                                cudnnStatus_t (*fn)(const sdg_subcall_run_t *),
+                                const sdg_subcall_tensor_t *x,
+                                const sdg_subcall_tensor_t *y) {
+  sdg_subcall_t sub = {
+      .fn = fn,
+      .tensors = 2,
+      .tensor = {*x, *y},
+      .scalar = {sdg_scalar(y->type, 1), sdg_scalar(y->type, 0)}};
+  return sdg_subcall_add(m->plan, &sub);
+}
+
+// c = alpha (a + b) + beta c with the program's alpha and beta.
+static cudnnStatus_t sum_run(const sdg_subcall_run_t *run) {
+  sdg_softmax_t p = sdg_softmax_program(run);
+  return sdg_cudnn_get()->cudnnOpTensor(
+      run->handle, run->op, p.alpha, run->descriptor[0], run->data[0], p.alpha,
+      run->descriptor[1], run->data[1], p.beta, run->descriptor[2],
+      run->data[2]);
+}
+
+// m and log s of this rank's elements; `result` is LOG softmax of them.
+static sdg_status_t own_fill(sdg_softmax_maker_t *m,
+                             const sdg_subcall_tensor_t *x,
+                             const sdg_subcall_tensor_t *most,
+                             const sdg_subcall_tensor_t *log_sum,
+                             const sdg_subcall_tensor_t *zero) {
+  SDG_TRY(sdg_softmax_reduce(m, CUDNN_REDUCE_TENSOR_MAX, 1, x, most));
+  SDG_TRY(forward_add(m, own_log_run, x, &m->result));
+  SDG_TRY(
+      sdg_softmax_reduce(m, CUDNN_REDUCE_TENSOR_MAX, -1, &m->result, log_sum));
+  return sdg_subcall_op_numbers(m->plan, CUDNN_OP_TENSOR_MAX, 1, log_sum, 1,
+                                zero, log_sum);
+}
+
+static sdg_status_t forward_finish(sdg_softmax_maker_t *m,
+                                   const sdg_subcall_tensor_t *x,
+                                   const sdg_subcall_tensor_t *share,
+                                   const sdg_subcall_tensor_t *zero) {
+  bool log = m->softmax.algo == CUDNN_SOFTMAX_LOG;
+  sdg_subcall_tensor_t bound = *zero;
+  if (!log) {
+    SDG_TRY(forward_add(m, own_run, x, &m->result));
+    SDG_TRY(sdg_softmax_bound(m, 1, &bound));
+  }
+  // A NaN of -inf alone becomes a number, which the share makes nothing of.
+  SDG_TRY(sdg_subcall_op_numbers(m->plan, CUDNN_OP_TENSOR_MIN, 1, &m->result, 1,
+                                 &bound, &m->result));
+  if (log)
+    return sdg_subcall_op_by(m->plan, CUDNN_OP_TENSOR_ADD, sum_run, &m->result,
+                             share, &m->operand[m->softmax.output]);
+  return sdg_subcall_op_by(m->plan, CUDNN_OP_TENSOR_MUL, sdg_softmax_product,
+                           &m->result, share, &m->operand[m->softmax.output]);
+}
+
+sdg_status_t sdg_softmax_forward(sdg_softmax_maker_t *m) {
+  sdg_shares_t shares;
+  sdg_subcall_tensor_t x, zero;
+  SDG_TRY(sdg_shares_open(m->plan, &m->merge, &m->field, SDG_SOFTMAX_ALONG,
+                          m->operand[0].slab, m->type, &shares));
+  if (m->empty) {
+    if (!sdg_box_empty(&m->field))
+      SDG_TRY(sdg_subcall_set(m->plan, -INFINITY, &shares.most));
+  } else {
+    SDG_TRY(sdg_softmax_bound(m, 0, &zero));
+    SDG_TRY(sdg_softmax_widen(m, 0, &m->result, &x));
+    SDG_TRY(own_fill(m, &x, &shares.most, &shares.log_sum, &zero));
+  }
+  SDG_TRY(sdg_shares_sum(m->plan, &shares));
+  if (m->empty)
+    return SDG_OK;
+  SDG_TRY(
+      sdg_shares_make(m->plan, &shares, m->softmax.algo == CUDNN_SOFTMAX_LOG));
+  return forward_finish(m, &x, &shares.most, &zero);
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rule for softmax: what a call is.
+#include "rules/reduce/softmax_rule.h"
+
+#include <stdio.h>
+
+#include "rules/place/colocate.h"
+#include "rules/vendor/args.h"
+
+bool sdg_softmax_read(const sdg_call_t *call, sdg_softmax_t *out) {
+  if (call->entry == SDG_ENTRY_cudnnSoftmaxForward) {
+    const struct sdg_args_cudnnSoftmaxForward *a = call->args;
+    *out = (sdg_softmax_t){false, a->algo, a->mode, a->alpha, a->beta, 1, 1};
+  } else {
+    const struct sdg_args_cudnnSoftmaxBackward *a = call->args;
+    *out = (sdg_softmax_t){true, a->algo, a->mode, a->alpha, a->beta, 2, 2};
+  }
+  if (call->operands != out->output + 1 || !out->alpha || !out->beta ||
+      (out->algo != CUDNN_SOFTMAX_FAST && out->algo != CUDNN_SOFTMAX_ACCURATE &&
+       out->algo != CUDNN_SOFTMAX_LOG) ||
+      (out->mode != CUDNN_SOFTMAX_MODE_INSTANCE &&
+       out->mode != CUDNN_SOFTMAX_MODE_CHANNEL))
+    return false;
+  const sdg_operand_t *x = &call->operand[0];
+  for (int i = 0; i < call->operands; i++)
+    if (!call->operand[i].data || call->operand[i].dims != x->dims ||
+        call->operand[i].type != x->type)
+      return false;
+  return x->dims >= 3;
+}
+
+void sdg_softmax_reduced(const sdg_softmax_t *softmax, int dims, bool *out) {
+  for (int d = 0; d < SDG_DIMS_MAX; d++)
+    out[d] = d < dims &&
+             (softmax->mode == CUDNN_SOFTMAX_MODE_CHANNEL ? d == 1 : d >= 1);
+}
+
+uint64_t sdg_softmax_memory(const sdg_call_t *call) {
+  uint64_t bits = 0;
+  for (int i = 0; i < call->operands; i++) {
+    bits = bits << 1 | !call->operand[i].data;
+    for (int k = 0; k < i; k++)
+      bits = bits << 1 | (call->operand[i].data == call->operand[k].data);
+  }
+  return bits;
+}
+
+static bool softmax_knows(const sdg_call_t *call) {
+  return call->entry == SDG_ENTRY_cudnnSoftmaxForward ||
+         call->entry == SDG_ENTRY_cudnnSoftmaxBackward;
+}
+
+static sdg_status_t softmax_describe(const sdg_call_t *call, char *out,
+                                     size_t out_bytes) {
+  sdg_softmax_t softmax;
+  (void)sdg_softmax_read(call, &softmax);
+  snprintf(out, out_bytes, "algo %d mode %d", (int)softmax.algo,
+           (int)softmax.mode);
+  return SDG_OK;
+}
+
+static int softmax_scalars(const sdg_call_t *call, double *out) {
+  sdg_softmax_t softmax;
+  (void)sdg_softmax_read(call, &softmax);
+  out[0] = sdg_call_scalar(call, softmax.alpha);
+  out[1] = sdg_call_scalar(call, softmax.beta);
+  return 2;
+}
+
+static int softmax_key(const sdg_call_t *call, uint64_t *out) {
+  sdg_softmax_t softmax;
+  (void)sdg_softmax_read(call, &softmax);
+  out[0] = (uint64_t)softmax.algo << 32 | (uint64_t)softmax.mode;
+  out[1] = sdg_call_scalar(call, softmax.beta) == 0;
+  out[2] = sdg_softmax_memory(call);
+  out[3] = softmax.alpha && softmax.beta; // or it is refused
+  return 4;
+}
+
+static sdg_status_t softmax_meet(const sdg_call_t *call, sdg_meet_t *meet,
+                                 int lead) {
+  sdg_softmax_t softmax;
+  (void)sdg_softmax_read(call, &softmax);
+  meet->reads_old = sdg_call_scalar(call, softmax.beta) != 0;
+  return sdg_meet_alike(meet, lead);
+}
+
+const sdg_rule_t sdg_rule_softmax = {
+    .family = SDG_FAMILY_SOFTMAX,
+    .knows = softmax_knows,
+    .describe = softmax_describe,
+    .meet = softmax_meet,
+    .key = softmax_key,
+    .scalars = softmax_scalars,
+    .plan = sdg_softmax_plan,
+    .share = sdg_softmax_share,
+};

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps what forward calls bring of x, by its address.
+#include "rules/reuse/kept.h"
+
+#include <string.h>
+
+#include "rules/memory/kept_slot.h"
+#include "rules/step/step.h"
+#include "src/base/options.h"
+
+// ---- which calls -----------------------------------------------------------
+
+static uint64_t mix(uint64_t hash, const void *data, size_t bytes) {
+  for (size_t i = 0; i < bytes; i++) // FNV-1a
+    hash = (hash ^ ((const unsigned char *)data)[i]) * UINT64_C(1099511628211);
+  return hash;
+}
+
+static uint64_t placement_mix(uint64_t hash, const sdg_placement_t *placement) {
+  for (int d = 0; d < placement->dims; d++) {
+    const sdg_part_t *part = &placement->part[d];
+    const sdg_split_t *split = &placement->split[d];
+    hash = mix(hash, &split->axes, sizeof split->axes);
+    hash = mix(hash, split->axis, (size_t)split->axes * sizeof split->axis[0]);
+    hash = mix(hash, part->offset,
+               ((size_t)part->pieces + 1) * sizeof part->offset[0]);
+  }
+  return hash;
+}
+
+static int part_of(const sdg_call_t *call, const sdg_rule_t *rule,
+                   bool *out_first) {
+  return rule && rule->leaves && rule->knows(call)
+             ? rule->leaves(call, out_first, NULL)
+             : -1;
+}
+
+uint64_t sdg_kept_messages(const sdg_call_t *call, const sdg_rule_t *rule,
+                           const sdg_tagging_t *tagging) {
+  bool first;
+  uint64_t hash = UINT64_C(14695981039346656037);
+  int operand = part_of(call, rule, &first);
+  if (operand < 0 || !tagging->section->keeps_x || tagging->fetch)
+    return 0;
+  const sdg_operand_t *tensor = &call->operand[operand];
+  for (int i = 0; i < call->operands; i++)
+    if (call->operand[i].stands_in)
+      return 0;
+  (void)rule->leaves(call, &first, &hash);
+  hash = mix(hash, &tensor->type, sizeof tensor->type);
+  hash = mix(hash, tensor->nesting,
+             (size_t)tensor->dims * sizeof tensor->nesting[0]);
+  for (int i = 0; i < call->operands; i++)
+    if (call->operand[i].role == SDG_ROLE_X ||
+        call->operand[i].role == SDG_ROLE_Y ||
+        call->operand[i].role == SDG_ROLE_DY)
+      hash = placement_mix(hash, &tagging->placement[i]);
+  return hash ? hash : 1;
+}
+
+void sdg_kept_ready(const sdg_call_t *call, const sdg_rule_t *rule,
+                    uint64_t messages, sdg_plan_entry_t *entry) {
+  bool first = false;
+  int operand = messages ? part_of(call, rule, &first) : -1;
+  if (operand < 0 || entry->plan->refusal)
+    return;
+  sdg_plan_keep(entry->plan);
+  if (!sdg_plan_is_early(entry->plan, operand))
+    return;
+  entry->leaves = first ? SDG_EARLY_FIRST : SDG_EARLY_SECOND;
+  entry->left = operand;
+  entry->messages = messages;
+}
+
+// ---- running ---------------------------------------------------------------
+
+static sdg_kept_slot_t *slot_of(const sdg_call_t *call,
+                                const sdg_plan_entry_t *entry,
+                                uint64_t *out_number) {
+  sdg_kept_slot_t is;
+  if (entry->leaves != SDG_EARLY_SECOND)
+    return NULL;
+  sdg_kept_slot_t *slot =
+      sdg_keptslot_find(call->operand[entry->left].data, &is);
+  if (!slot || is.what != entry->messages ||
+      is.number + SDG_KEPT_SLOTS <= sdg_keptslot_number())
+    return NULL;
+  *out_number = is.number;
+  return slot;
+}
+
+uint32_t sdg_kept_mark(const sdg_call_t *call, const sdg_plan_entry_t *entry) {
+  uint64_t number;
+  return slot_of(call, entry, &number) ? (uint32_t)number << 1 : 0;
+}
+
+static sdg_status_t digest_make(sdg_call_t *call, const sdg_plan_entry_t *entry,
+                                cudaStream_t stream, uint64_t *out) {
+  const sdg_early_t early = {entry->plan, call};
+  return sdg_exec_digest(&early, stream, out);
+}
+
+static sdg_status_t first_run(sdg_call_t *call, sdg_plan_entry_t *entry,
+                              cudaStream_t stream) {
+  const sdg_operand_t *x = &call->operand[entry->left];
+  sdg_layout_t layout = sdg_operand_layout(x);
+  sdg_kept_slot_t *slot;
+  SDG_TRY(sdg_keptslot_take(x->data, &slot));
+  SDG_TRY(sdg_keptslot_room(slot, entry->plan->kept_bytes));
+  sdg_report_count(entry->row, entry->plan);
+  if (sdg_options_get()->check)
+    SDG_TRY(digest_make(call, entry, stream, &slot->digest));
+  SDG_TRY(sdg_step_run_kept(call, entry, stream, NULL, slot->memory, false));
+  if (!call->result)
+    sdg_keptslot_fill(
+        slot, (sdg_span_t){(uintptr_t)x->data, sdg_layout_bytes(&layout)}, 0,
+        entry->messages);
+  return SDG_OK;
+}
+
+static sdg_status_t promise_check(sdg_call_t *call,
+                                  const sdg_plan_entry_t *entry,
+                                  const sdg_kept_slot_t *slot,
+                                  cudaStream_t stream) {
+  uint64_t digest;
+  if (!sdg_options_get()->check)
+    return SDG_OK;
+  SDG_TRY(digest_make(call, entry, stream, &digest));
+  return digest == slot->digest
+             ? SDG_OK
+             : sdg_fail(SDG_E_KEPT,
+                        "rows of x of %s have changed since the forward call",
+                        call->entry_name);
+}
+
+sdg_status_t sdg_kept_run(sdg_call_t *call, sdg_plan_entry_t *entry,
+                          cudaStream_t stream, const sdg_early_t *early) {
+  if (entry->leaves == SDG_EARLY_FIRST)
+    return first_run(call, entry, stream);
+  uint64_t number;
+  sdg_kept_slot_t *slot = slot_of(call, entry, &number);
+  if (slot) {
+    sdg_report_count(entry->row, NULL);
+    sdg_report_copied(entry->row, entry->plan);
+    sdg_report_summed(entry->row, entry->plan);
+    SDG_TRY(promise_check(call, entry, slot, stream));
+    return sdg_step_run_kept(call, entry, stream, early, slot->memory, true);
+  }
+  SDG_TRY(sdg_keptslot_spare(0, &slot));
+  SDG_TRY(sdg_keptslot_room(slot, entry->plan->kept_bytes));
+  sdg_report_count(entry->row, entry->plan);
+  return sdg_step_run_kept(call, entry, stream, early, slot->memory, false);
+}

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which exchange goes along with an earlier call.
+#include "rules/reuse/prefetch.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules/memory/kept_slot.h"
+#include "rules/reuse/kept.h"
+#include "rules/step/divergence.h"
+#include "rules/step/held.h"
+#include "rules/step/step.h"
+#include "src/base/options.h"
+#include "src/exchange/update.h"
+#include "src/job/job.h"
+#include "src/job/thread.h"
+#include "src/observe/report.h"
+
+// Of a calling thread.
+typedef struct state {
+  bool any;             // there was a first call:
+  sdg_plan_key_t first; // its plan
+  const void *data;     // its tensor
+  sdg_span_t tensor;    // where that lies
+  uint64_t generation;  // of the tensor's descriptor
+  uint64_t number;      // whole view: of the tensor's buffer
+  bool sent;            // shard view: an exchange was early, and is still to be
+  sdg_plan_key_t whose; // used by this plan
+  uint64_t digest;      // of what was sent; checked runs
+} state_t;
+static state_t states[SDG_CONTROL_THREADS]; // by the thread's channel
+// Of `tensor` and `sent`: other threads may write to it.
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static state_t *state_get(void) {
+  return &states[sdg_thread_channel()];
+}
+
+void sdg_early_forget(void) {
+  pthread_mutex_lock(&lock);
+  memset(states, 0, sizeof states);
+  pthread_mutex_unlock(&lock);
+}
+
+static int part_of(const sdg_call_t *call, const sdg_rule_t *rule,
+                   bool *out_first) {
+  return rule && rule->early && rule->knows(call) ? rule->early(call, out_first)
+                                                  : -1;
+}
+
+static void first_note(state_t *state, const sdg_plan_entry_t *entry,
+                       const sdg_operand_t *tensor) {
+  sdg_layout_t layout = sdg_operand_layout(tensor);
+  state->any = true;
+  state->first = *entry->key;
+  state->data = tensor->data;
+  state->generation = tensor->generation;
+  pthread_mutex_lock(&lock);
+  state->tensor =
+      (sdg_span_t){(uintptr_t)tensor->data, sdg_layout_bytes(&layout)};
+  pthread_mutex_unlock(&lock);
+}
+
+// The first call's plan is to send what this one needs.
+static sdg_status_t pair(const state_t *state, const sdg_plan_entry_t *second) {
+  sdg_plan_entry_t *first = sdg_plancache_find(&state->first);
+  if (!first)
+    return SDG_OK;
+  if (!first->early)
+    first->early = malloc(sizeof *first->early);
+  if (!first->early)
+    return sdg_fail(SDG_E_NO_MEMORY, "a cached plan");
+  *first->early = *second->key;
+  return SDG_OK;
+}
+
+static sdg_plan_entry_t *second_of(const sdg_plan_entry_t *first) {
+  sdg_plan_entry_t *second =
+      first->early ? sdg_plancache_find(first->early) : NULL;
+  return second && second->part == SDG_EARLY_SECOND ? second : NULL;
+}
+
+// ---- the shard view --------------------------------------------------------
+
+void sdg_early_ready(const sdg_call_t *call, const sdg_rule_t *rule,
+                     const sdg_section_t *section, sdg_plan_entry_t *entry) {
+  bool first = false;
+  int operand = section->keeps_dy ? part_of(call, rule, &first) : -1;
+  entry->part = operand < 0 ? SDG_EARLY_NONE
+                : first     ? SDG_EARLY_FIRST
+                            : SDG_EARLY_SECOND;
+  entry->operand = operand;
+  if (entry->part == SDG_EARLY_SECOND)
+    sdg_plan_keep(entry->plan);
+}
+
+static bool is_sent(const state_t *state, const sdg_plan_entry_t *entry) {
+  pthread_mutex_lock(&lock);
+  bool sent = state->sent;
+  pthread_mutex_unlock(&lock);
+  return sent && memcmp(&state->whose, entry->key, sizeof state->whose) == 0;
+}
+
+static void sent_set(state_t *state, bool sent) {
+  pthread_mutex_lock(&lock);
+  state->sent = sent;
+  pthread_mutex_unlock(&lock);
+}
+
+void sdg_early_written(const void *at, size_t bytes) {
+  sdg_span_t span = {(uintptr_t)at, bytes};
+  if (bytes == 0)
+    return;
+  if (bytes > UINTPTR_MAX - span.at)
+    span.bytes = UINTPTR_MAX - span.at;
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < SDG_CONTROL_THREADS; i++)
+    if (sdg_span_overlap(states[i].tensor, span))
+      states[i].sent = false;
+  pthread_mutex_unlock(&lock);
+  sdg_keptslot_drop(span);
+}
+
+uint32_t sdg_early_mark(const sdg_plan_entry_t *entry) {
+  return entry->part == SDG_EARLY_FIRST    ? entry->early != NULL
+         : entry->part == SDG_EARLY_SECOND ? is_sent(state_get(), entry)
+                                           : 0;
+}
+
+// The call whose messages are `second`'s, as far as they are read.
+static sdg_early_t early_of(const sdg_plan_entry_t *second, sdg_call_t *call,
+                            const char *name, void *data) {
+  call->entry_name = name;
+  call->operand[second->operand].data = data;
+  return (sdg_early_t){second->plan, call};
+}
+
+// Counts the call, and carries it out with what its forward call has left.
+static sdg_status_t own_run(sdg_call_t *call, sdg_plan_entry_t *entry,
+                            cudaStream_t stream, const sdg_early_t *early) {
+  if (entry->leaves != SDG_EARLY_NONE)
+    return sdg_kept_run(call, entry, stream, early);
+  if (entry->plan->helds > 0)
+    return sdg_held_run(call, entry, stream);
+  sdg_report_count(entry->row, entry->plan);
+  return sdg_step_run_with(call, entry, stream, early);
+}
+
+static sdg_status_t first_run(sdg_call_t *call, sdg_plan_entry_t *entry,
+                              cudaStream_t stream) {
+  state_t *state = state_get();
+  const sdg_operand_t *tensor = &call->operand[entry->operand];
+  const sdg_plan_entry_t *second = second_of(entry);
+  first_note(state, entry, tensor);
+  if (!second)
+    return own_run(call, entry, stream, NULL);
+  sdg_call_t with = {.operands = 0};
+  sdg_early_t early = early_of(second, &with, call->entry_name, tensor->data);
+  sdg_report_received(entry->row, second->plan);
+  state->whose = *second->key;
+  sent_set(state, true);
+  SDG_TRY(own_run(call, entry, stream, &early));
+  return sdg_options_get()->check
+             ? sdg_exec_digest(&early, stream, &state->digest)
+             : SDG_OK;
+}
+
+static sdg_status_t promise_check(const sdg_call_t *call,
+                                  const sdg_plan_entry_t *entry,
+                                  const state_t *state, cudaStream_t stream) {
+  const sdg_operand_t *tensor = &call->operand[entry->operand];
+  const char *role = sdg_role_name(tensor->role);
+  uint64_t digest;
+  if (tensor->data != state->data)
+    return sdg_fail(SDG_E_KEPT,
+                    "%s of %s is at %p, that of which rows were "
+                    "sent at %p",
+                    role, call->entry_name, tensor->data, state->data);
+  if (!sdg_options_get()->check)
+    return SDG_OK;
+  sdg_call_t with = {.operands = 0};
+  sdg_early_t early = early_of(entry, &with, call->entry_name, tensor->data);
+  SDG_TRY(sdg_exec_digest(&early, stream, &digest));
+  return digest == state->digest
+             ? SDG_OK
+             : sdg_fail(SDG_E_KEPT,
+                        "rows of %s of %s have changed since they were sent",
+                        role, call->entry_name);
+}
+
+// What a rank says of a second call whose plan is new.
+typedef struct answer {
+  char magic[8];
+  int yes; // it reads what the last first call did, and can be early
+} answer_t;
+static const char answer_magic[8] = "early";
+
+static sdg_status_t answers_compare(const sdg_call_t *call,
+                                    char (*all)[SDG_CONTROL_RECORD_BYTES],
+                                    const size_t *bytes, bool *out_all) {
+  const sdg_group_t *group = sdg_job_group();
+  *out_all = true;
+  for (int r = 0; r < group->count; r++) {
+    answer_t theirs = {.yes = 0};
+    if (bytes[r] == sizeof theirs)
+      memcpy(&theirs, all[r], sizeof theirs);
+    if (memcmp(theirs.magic, answer_magic, sizeof theirs.magic) != 0)
+      return sdg_fail(SDG_E_DIVERGED, "%s: rank %d is at another call",
+                      call->entry_name, group->rank[r]);
+    *out_all &= theirs.yes != 0;
+  }
+  return SDG_OK;
+}
+
+static sdg_status_t answers_exchange(const sdg_call_t *call, bool mine,
+                                     bool *out_all) {
+  const sdg_group_t *group = sdg_job_group();
+  size_t count = (size_t)group->count;
+  answer_t answer = {.yes = mine};
+  memcpy(answer.magic, answer_magic, sizeof answer.magic);
+  char(*all)[SDG_CONTROL_RECORD_BYTES] = malloc(count * sizeof *all);
+  size_t *bytes = malloc(count * sizeof *bytes);
+  char at[96];
+  sdg_status_t status = SDG_OK;
+  if (!all || !bytes) {
+    status = sdg_fail(SDG_E_NO_MEMORY, "records of %zu ranks", count);
+    goto out;
+  }
+  sdg_job_call(at, sizeof at);
+  SDG_TRY_GOTO(sdg_control_exchange(sdg_job_control(), sdg_thread_channel(),
+                                    group->rank, group->count, &answer,
+                                    sizeof answer, all, bytes, at),
+               out);
+  status = answers_compare(call, all, bytes, out_all);
+out:
+  free(bytes);
+  free(all);
+  return status;
+}
+
+static bool exchanges(const sdg_plan_t *plan) {
+  for (int i = 0; i < plan->steps; i++)
+    if (plan->step[i].kind == SDG_STEP_EXCHANGE)
+      return true;
+  return false;
+}
+
+// Once for each plan, of which all ranks have one: addresses are a rank's own.
+static sdg_status_t second_ask(const sdg_call_t *call,
+                               sdg_plan_entry_t *entry) {
+  const state_t *state = state_get();
+  const sdg_operand_t *tensor = &call->operand[entry->operand];
+  if (entry->asked || !state->any || !exchanges(entry->plan))
+    return SDG_OK;
+  entry->asked = true;
+  bool mine = tensor->data == state->data &&
+              tensor->generation == state->generation &&
+              sdg_plan_is_early(entry->plan, entry->operand);
+  bool all = false;
+  SDG_TRY(answers_exchange(call, mine, &all));
+  return all ? pair(state, entry) : SDG_OK;
+}
+
+static sdg_status_t second_run(sdg_call_t *call, sdg_plan_entry_t *entry,
+                               cudaStream_t stream) {
+  state_t *state = state_get();
+  bool sent = is_sent(state, entry);
+  sent_set(state, false); // kept scratch has another's messages now, or none
+  if (sent) {
+    sdg_report_count(entry->row, NULL);
+    sdg_report_copied(entry->row, entry->plan);
+    SDG_TRY(promise_check(call, entry, state, stream));
+    return sdg_step_run_rest(call, entry, stream);
+  }
+  sdg_report_count(entry->row, entry->plan);
+  SDG_TRY(sdg_step_run(call, entry, stream));
+  return call->result ? SDG_OK : second_ask(call, entry);
+}
+
+sdg_status_t sdg_early_run(sdg_call_t *call, sdg_plan_entry_t *entry,
+                           cudaStream_t stream) {
+  if (entry->part == SDG_EARLY_FIRST)
+    return first_run(call, entry, stream);
+  if (entry->part == SDG_EARLY_SECOND)
+    return second_run(call, entry, stream);
+  return own_run(call, entry, stream, NULL);
+}
+
+// ---- the whole view --------------------------------------------------------
+
+static sdg_buffer_t *buffer_of(sdg_buffers_t *table,
+                               const sdg_operand_t *tensor) {
+  sdg_layout_t layout = sdg_operand_layout(tensor);
+  return sdg_buffers_find(table, (uintptr_t)tensor->data, &layout);
+}
+
+sdg_status_t sdg_early_learn(const sdg_call_t *call, const sdg_rule_t *rule,
+                             sdg_buffers_t *table, sdg_plan_entry_t *entry) {
+  const state_t *state = state_get();
+  bool first = false;
+  int operand = part_of(call, rule, &first);
+  if (operand < 0 || first || !state->any)
+    return SDG_OK;
+  const sdg_operand_t *tensor = &call->operand[operand];
+  const sdg_box_t *need = entry->plan->share->reads[operand];
+  sdg_buffer_t *buffer = buffer_of(table, tensor);
+  if (!need || !buffer || buffer->number != state->number ||
+      tensor->generation != state->generation ||
+      !sdg_buffer_lack(buffer, need, buffer->lack))
+    return SDG_OK;
+  entry->part = SDG_EARLY_SECOND;
+  entry->operand = operand;
+  return pair(state, entry);
+}
+
+// What the call that follows will need of the buffer, and is not there.
+static bool needs_more(const sdg_plan_entry_t *entry, sdg_buffer_t *buffer) {
+  const sdg_plan_entry_t *second = buffer ? second_of(entry) : NULL;
+  return second &&
+         sdg_buffer_lack(buffer, second->plan->share->reads[second->operand],
+                         buffer->lack);
+}
+
+sdg_status_t sdg_early_share(sdg_call_t *call, const sdg_rule_t *rule,
+                             sdg_buffers_t *table,
+                             const sdg_plan_entry_t *entry,
+                             cudaStream_t stream) {
+  state_t *state = state_get();
+  bool first = false;
+  int operand = part_of(call, rule, &first);
+  if (operand < 0 || !first)
+    return sdg_step_run(call, entry, stream);
+  const sdg_operand_t *tensor = &call->operand[operand];
+  sdg_buffer_t *buffer = buffer_of(table, tensor);
+  first_note(state, entry, tensor);
+  state->any = buffer;
+  state->number = buffer ? buffer->number : 0;
+  if (!needs_more(entry, buffer))
+    return sdg_step_run(call, entry, stream);
+  sdg_call_t with;
+  sdg_early_t early;
+  sdg_outcome_t outcome;
+  SDG_TRY(sdg_instep_update(call->entry_name, buffer->number));
+  SDG_TRY(
+      sdg_update_early(buffer, buffer->lack, call->entry_name, &with, &early));
+  sdg_report_moved(entry->row, early.plan);
+  SDG_TRY(sdg_step_run_with(call, entry, stream, &early));
+  SDG_TRY(sdg_exec_run_rest(early.plan, &with, stream, entry->row, &outcome));
+  sdg_buffer_grow(buffer, buffer->lack);
+  return SDG_OK;
+}

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is compared, when, and what is said of it.
+#include "rules/step/compare.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules/place/place.h"
+#include "rules/place/shared.h"
+#include "rules/vendor/stream.h"
+#include "rules/vendor/vendor.h"
+#include "src/base/digest.h"
+#include "src/base/log.h"
+#include "src/base/stopwatch.h"
+#include "src/call/tag.h"
+#include "src/exchange/fetch.h"
+#include "src/exchange/update.h"
+#include "src/job/digests.h"
+#include "src/job/job.h"
+#include "src/job/thread.h"
+#include "src/observe/report.h"
+
+// How long a stream may go on with what it has before it is taken to stand
+// still; and how many descriptors that are kept are compared for one use.
+#define READY_S 2.0
+enum { KEPT_MAX = 256, TABLE_FIRST = 64 };
+
+// ---- what is due -----------------------------------------------------------
+
+// A use that has been compared: a generation of a descriptor; or an operand of
+// an entry, with its extents, and the descriptor that it had then.
+typedef struct used {
+  uint64_t key; // 0: none
+  const void *descriptor;
+  uint64_t generation;
+  int count;
+} used_t;
+
+typedef struct uses {
+  used_t *slot; // `room` of them, a power of two
+  size_t room, count;
+} uses_t;
+static uses_t threads[SDG_CONTROL_THREADS]; // by the thread's channel
+
+static used_t *slot_of(const uses_t *uses, uint64_t key) {
+  for (size_t i = key;; i++) {
+    used_t *slot = &uses->slot[i & (uses->room - 1)];
+    if (slot->key == key || slot->key == 0)
+      return slot;
+  }
+}
+
+static const used_t *use_find(const uses_t *uses, uint64_t key) {
+  const used_t *slot = uses->room > 0 ? slot_of(uses, key) : NULL;
+  return slot && slot->key ? slot : NULL;
+}
+
+// Without memory it is forgotten, and compared once more.
+static void use_note(uses_t *uses, uint64_t key, const sdg_operand_t *operand) {
+  if (2 * uses->count >= uses->room) {
+    size_t room = uses->room ? 2 * uses->room : TABLE_FIRST;
+    uses_t grown = {calloc(room, sizeof *grown.slot), room, uses->count};
+    if (!grown.slot)
+      return;
+    for (size_t i = 0; i < uses->room; i++)
+      if (uses->slot[i].key)
+        *slot_of(&grown, uses->slot[i].key) = uses->slot[i];
+    free(uses->slot);
+    *uses = grown;
+  }
+  used_t *slot = slot_of(uses, key);
+  uses->count += slot->key == 0;
+  *slot =
+      (used_t){key, operand->descriptor, operand->generation, slot->count + 1};
+}
+
+static uint64_t key_of(const void *data, size_t bytes) {
+  sdg_digest_t digest;
+  sdg_digest_init(&digest);
+  sdg_digest_add(&digest, data, bytes);
+  return sdg_digest_value(&digest) | 1;
+}
+
+static uint64_t generation_key(const sdg_call_t *call, int index) {
+  const sdg_operand_t *operand = &call->operand[index];
+  const uint64_t text[] = {1, operand->generation, (uint64_t)operand->role,
+                           operand->role == SDG_ROLE_SCALE ? (uint64_t)index
+                                                           : 0};
+  return key_of(text, sizeof text);
+}
+
+// Of what all ranks know alike: a rank's own extents may have come before on
+// some of them alone.
+static uint64_t use_key(const sdg_call_t *call, int index,
+                        const sdg_alike_t *alike) {
+  const sdg_operand_t *operand = &call->operand[index];
+  int64_t text[5 + SDG_DIMS_MAX] = {2, call->entry, index, operand->type,
+                                    operand->dims};
+  for (int d = 0; d < operand->dims; d++)
+    text[5 + d] = alike->whole[d];
+  return key_of(text, sizeof text);
+}
+
+// A program that keeps its descriptors has one, or several, for an operand, and
+// each is compared once. Where the one that was compared is gone, or has been
+// set again, by the next use, descriptors are made anew for each call.
+static bool is_new(const uses_t *uses, const sdg_call_t *call, int index,
+                   uint64_t use) {
+  const sdg_operand_t *operand = &call->operand[index];
+  const used_t *before = use_find(uses, use);
+  if (!before)
+    return true;
+  return operand->descriptor && before->count < KEPT_MAX &&
+         !use_find(uses, generation_key(call, index)) &&
+         sdg_tag_generation(before->descriptor) == before->generation;
+}
+
+static void compared_note(const sdg_call_t *call,
+                          const sdg_compared_t *compared) {
+  uses_t *uses = &threads[sdg_thread_channel()];
+  for (int i = 0; i < call->operands; i++) {
+    if (!(compared->due >> i & 1))
+      continue;
+    use_note(uses, compared->use[i], &call->operand[i]);
+    if (call->operand[i].descriptor)
+      use_note(uses, generation_key(call, i), &call->operand[i]);
+  }
+}
+
+sdg_comparing_t sdg_compare_how(void) {
+  const sdg_options_t *options = sdg_options_get();
+  return options->check ? SDG_COMPARING_ALWAYS
+                        : (sdg_comparing_t)options->compare;
+}
+
+static bool is_local(const sdg_call_t *call, int index,
+                     const sdg_rules_t *rules) {
+  const sdg_operand_t *operand = &call->operand[index];
+  if (operand->label || !operand->descriptor ||
+      !sdg_role_is_activation(operand->role))
+    return operand->label && operand->label->is_local;
+  sdg_seen_t seen;
+  const sdg_section_t *section = sdg_place_section(call, index, rules, &seen);
+  return section && section->is_local;
+}
+
+bool sdg_compare_reads(const sdg_operand_t *operand) {
+  return !operand->is_output && operand->elem_bytes > 0 &&
+         operand->kind != SDG_OPERAND_LIMITS &&
+         operand->role != SDG_ROLE_PRODUCT;
+}
+
+// Along axes of one rank there is nobody to compare with.
+static sdg_alike_t alike_of(const sdg_call_t *call, const sdg_rule_t *rule,
+                            const sdg_rules_t *rules,
+                            const sdg_tagging_t *tagging, int index) {
+  int rank[SDG_RANKS_MAX];
+  sdg_alike_t alike = {.axes = 0};
+  if (!sdg_compare_reads(&call->operand[index]) || is_local(call, index, rules))
+    return alike;
+  alike = rule && rule->alike ? rule->alike(call, tagging, index)
+                              : sdg_common_of(call, tagging, index);
+  if (alike.axes)
+    alike.axes |= rules->same;
+  if (sdg_mesh_group(tagging->mesh, tagging->rank, alike.axes, rank) < 2)
+    alike.axes = 0;
+  return alike;
+}
+
+sdg_status_t sdg_compare_plan(const sdg_call_t *call, const sdg_rule_t *rule,
+                              const sdg_rules_t *rules,
+                              const sdg_tagging_t *tagging,
+                              sdg_compared_t **out) {
+  const uses_t *uses = &threads[sdg_thread_channel()];
+  bool always = sdg_compare_how() == SDG_COMPARING_ALWAYS;
+  sdg_compared_t found = {.due = 0};
+  *out = NULL;
+  if (sdg_compare_how() == SDG_COMPARING_OFF || sdg_job_group()->count < 2 ||
+      call->family == SDG_FAMILY_REDISTRIBUTE)
+    return SDG_OK;
+  for (int i = 0; i < call->operands; i++) {
+    found.alike[i] = alike_of(call, rule, rules, tagging, i);
+    found.use[i] = use_key(call, i, &found.alike[i]);
+    if (found.alike[i].axes && (always || is_new(uses, call, i, found.use[i])))
+      found.due |= 1u << i;
+  }
+  if (!found.due)
+    return SDG_OK;
+  *out = malloc(sizeof **out);
+  if (!*out)
+    return sdg_fail(SDG_E_NO_MEMORY, "a cached plan");
+  **out = found;
+  return SDG_OK;
+}
+
+// ---- comparing -------------------------------------------------------------
+
+static void defer_say(const sdg_call_t *call, sdg_digests_state_t state) {
+  static atomic_bool said;
+  if (sdg_job_rank() != 0 || atomic_exchange(&said, true))
+    return;
+  sdg_log("%s: values are compared at the next call like this, because %s",
+          call->entry_name,
+          state == SDG_DIGESTS_CAPTURING ? "its stream is captured into a graph"
+                                         : "its stream stands still");
+}
+
+// The numbers of what is due on this rank, if its stream lets it read.
+static sdg_status_t digests_make(const sdg_call_t *call,
+                                 const sdg_compared_t *compared,
+                                 cudaStream_t stream, bool capturing,
+                                 sdg_digests_t *out, int64_t *out_bytes) {
+  *out = (sdg_digests_t){.state = SDG_DIGESTS_CAPTURING};
+  *out_bytes = 0;
+  if (capturing)
+    return SDG_OK;
+  bool ready;
+  SDG_TRY(sdg_fetch_ready(stream, READY_S, &ready));
+  out->state = ready ? SDG_DIGESTS_READ : SDG_DIGESTS_BUSY;
+  for (int i = 0; i < call->operands && ready; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    if (!(compared->due >> i & 1) || !operand->data)
+      continue;
+    sdg_layout_t layout = sdg_operand_layout(operand);
+    memcpy(layout.extent, compared->alike[i].extent, sizeof layout.extent);
+    bool can;
+    SDG_TRY(sdg_fetch_digest(operand->data, &layout, stream, &can, &out->of[i],
+                             out_bytes));
+    out->read |= (unsigned)can << i;
+  }
+  return SDG_OK;
+}
+
+void sdg_compare_extents(const sdg_operand_t *operand, char *out,
+                         size_t out_bytes) {
+  size_t used = 0;
+  out[0] = '\0';
+  for (int d = 0; d < operand->dims && used < out_bytes; d++)
+    used += (size_t)snprintf(out + used, out_bytes - used, "%s%lld",
+                             d ? "," : "", (long long)operand->extent[d]);
+}
+
+sdg_status_t sdg_compare_fail(const sdg_call_t *call, const sdg_digests_t *all,
+                              int index, sdg_axes_t axes, int rank,
+                              int others) {
+  const sdg_operand_t *operand = &call->operand[index];
+  char who[512], extents[128], more[48] = "";
+  sdg_digests_format(all, index, axes, rank, "differs from", "differ from", who,
+                     sizeof who);
+  sdg_compare_extents(operand, extents, sizeof extents);
+  if (others > 0)
+    snprintf(more, sizeof more, ", and of %d more operand%s", others,
+             others > 1 ? "s" : "");
+  return sdg_fail(SDG_E_VALUES_DIFFER,
+                  "values of %s [%s] of %s%s: %s (seeded by the rank or the "
+                  "clock? seed all alike, or SUNDOG_PARAMETERS=rank0 takes the "
+                  "first rank's; not written yet, as in a warm-up? write it "
+                  "before, or SUNDOG_COMPARE=off; a [local] section names what "
+                  "is every rank's own)",
+                  sdg_role_name(operand->role), extents, call->entry_name, more,
+                  who);
+}
+
+sdg_status_t sdg_compare_copy(const sdg_call_t *call, int index,
+                              const sdg_alike_t *alike, cudaStream_t stream) {
+  sdg_layout_t layout = sdg_operand_layout(&call->operand[index]);
+  memcpy(layout.extent, alike->extent, sizeof layout.extent);
+  sdg_report_row_t *row =
+      sdg_report_find("copied parameters", "-", "from the first rank");
+  sdg_report_update(row);
+  return sdg_update_alike(call->operand[index].data, &layout, alike->axes,
+                          call->entry_name, stream, row);
+}
+
+sdg_status_t sdg_compare_exchange(const sdg_call_t *call,
+                                  const sdg_compared_t *compared,
+                                  sdg_digests_t *all, cudaStream_t *out_stream,
+                                  bool *out_read) {
+  bool capturing;
+  sdg_digests_t mine;
+  int64_t bytes = 0, wait_ns = 0;
+  uint64_t start_ns = sdg_monotonic_ns();
+  SDG_TRY(sdg_stream_state(call, out_stream, &capturing));
+  SDG_TRY(digests_make(call, compared, *out_stream, capturing, &mine, &bytes));
+  SDG_TRY(sdg_digests_exchange(call->entry_name, &mine, all, &wait_ns));
+  *out_read = sdg_digests_state(all) == SDG_DIGESTS_READ;
+  if (!*out_read)
+    defer_say(call, sdg_digests_state(all));
+  sdg_report_compared(bytes,
+                      (int64_t)(sdg_monotonic_ns() - start_ns) - wait_ns);
+  return SDG_OK;
+}
+
+// What ranks have otherwise is copied, once, or is the call's error.
+static sdg_status_t judge(const sdg_call_t *call, const sdg_digests_t *all,
+                          cudaStream_t stream, sdg_compared_t *compared) {
+  bool copies = sdg_options_get()->parameters == SDG_PARAMETERS_RANK0;
+  int first = -1, at = 0, others = -1;
+  for (int i = 0; i < call->operands; i++) {
+    int rank = compared->due >> i & 1
+                   ? sdg_digests_differ(all, i, compared->alike[i].axes)
+                   : -1;
+    if (rank < 0)
+      continue;
+    if (copies && !(compared->copied >> i & 1)) {
+      compared->copied |= 1u << i;
+      SDG_TRY(sdg_compare_copy(call, i, &compared->alike[i], stream));
+      continue;
+    }
+    others++;
+    if (first < 0) {
+      first = i;
+      at = rank;
+    }
+  }
+  return first < 0 ? SDG_OK
+                   : sdg_compare_fail(call, all, first,
+                                      compared->alike[first].axes, at, others);
+}
+
+sdg_status_t sdg_compare_call(const sdg_call_t *call,
+                              sdg_compared_t *compared) {
+  if (!compared || !compared->due)
+    return SDG_OK;
+  cudaStream_t stream;
+  bool read;
+  sdg_digests_t *all = malloc((size_t)sdg_job_group()->count * sizeof *all);
+  if (!all)
+    return sdg_fail(SDG_E_NO_MEMORY, "digests of the ranks");
+  sdg_status_t status =
+      sdg_compare_exchange(call, compared, all, &stream, &read);
+  if (status == SDG_OK && read)
+    status = judge(call, all, stream, compared);
+  free(all);
+  if (status == SDG_OK && read) {
+    compared_note(call, compared);
+    if (sdg_compare_how() != SDG_COMPARING_ALWAYS)
+      compared->due = 0;
+  }
+  return status;
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether this rank's op of a number is the other ranks' op of that number.
+#include "rules/step/divergence.h"
+
+#include <cudnn.h>
+#include <string.h>
+
+#include "rules/step/null_operand.h"
+#include "src/control/channel.h"
+#include "src/control/control.h"
+#include "src/job/job.h"
+#include "src/job/thread.h"
+#include "src/observe/report.h"
+
+enum { TEXT_BYTES = 1024 };
+#define FNV_BASE 2166136261u
+
+static uint32_t mix(uint32_t hash, const void *data, size_t bytes) {
+  for (size_t i = 0; i < bytes; i++) // FNV-1a
+    hash = (hash ^ ((const unsigned char *)data)[i]) * 16777619u;
+  return hash;
+}
+
+uint32_t sdg_instep_hash(const sdg_call_t *call, const sdg_rule_t *rule,
+                         const sdg_tagging_t *tagging) {
+  char text[TEXT_BYTES] = "";
+  uint32_t hash = mix(FNV_BASE, call->entry_name, strlen(call->entry_name));
+  // What it cannot describe is refused elsewhere.
+  if (rule && rule->knows(call) &&
+      rule->describe(call, text, sizeof text) == SDG_OK)
+    hash = mix(hash, text, strlen(text));
+  bool lacks = sdg_lacking(call, rule);
+  hash = mix(hash, &lacks, sizeof lacks);
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    const sdg_placement_t *placement = &tagging->placement[i];
+    hash = mix(hash, &operand->role, sizeof operand->role);
+    hash = mix(hash, &operand->type, sizeof operand->type);
+    for (int d = 0; d < operand->dims; d++) {
+      // Messages are pieces of memory. In the shard view layouts were agreed
+      // on, and strides depend on the piece.
+      if (tagging->section->view == SDG_VIEW_WHOLE && operand->extent[d] > 1)
+        hash = mix(hash, &operand->stride[d], sizeof operand->stride[d]);
+      int64_t extent = placement->dims ? sdg_placement_extent(placement, d)
+                                       : operand->extent[d];
+      hash = mix(hash, &extent, sizeof extent);
+    }
+  }
+  return hash;
+}
+
+// The ops of each calling thread so far, by its channel, and one hash of them
+// all. Atomic: a process may finish while a thread is in a call.
+static struct {
+  _Atomic(uint32_t) number, total; // total ^ FNV_BASE, so that none is 0
+} ops[SDG_CONTROL_THREADS];
+
+static uint32_t load(const _Atomic(uint32_t) *word) {
+  return atomic_load_explicit(word, memory_order_relaxed);
+}
+
+// One thread writes at a time.
+static void store(_Atomic(uint32_t) *word, uint32_t value) {
+  atomic_store_explicit(word, value, memory_order_relaxed);
+}
+
+static atomic_bool second; // a second thread touches shared tensors
+
+void sdg_instep_say_second(void) {
+  atomic_store(&second, true);
+}
+
+// The first rank beside this one whose op of this number was another; -1.
+static int step_take(uint32_t hash, uint32_t *out_number) {
+  const sdg_group_t *group = sdg_job_group();
+  if (group->count < 2)
+    return -1;
+  int channel = sdg_thread_channel();
+  uint32_t total = load(&ops[channel].total) ^ FNV_BASE;
+  store(&ops[channel].total, mix(total, &hash, sizeof hash) ^ FNV_BASE);
+  uint32_t number = load(&ops[channel].number) + 1;
+  store(&ops[channel].number, number);
+  // Neighbours are enough: where any two ranks differ, two neighbours do.
+  const int peers[2] = {
+      group->rank[(group->me + 1) % group->count],
+      group->rank[(group->me + group->count - 1) % group->count]};
+  *out_number = number;
+  return sdg_control_step(sdg_job_control(), channel, number, hash, peers, 2);
+}
+
+static sdg_status_t step(const char *entry_name, uint32_t hash) {
+  uint32_t number;
+  int other = step_take(hash, &number);
+  if (other < 0)
+    return SDG_OK;
+  sdg_control_t *control = sdg_job_control();
+  int channel = sdg_thread_channel();
+  char at[96], label[64];
+  sdg_channel_label(control, channel, label, sizeof label);
+  uint64_t calls = sdg_control_count_of(control, channel, other, at, sizeof at);
+  return sdg_job_fail(sdg_fail(
+      SDG_E_DIVERGED,
+      "op %u%s of rank %d is %s; that of rank %d, now at call %llu %s, was "
+      "another, or had other extents, parameters or scalars%s",
+      number, label, sdg_job_rank(), entry_name, other,
+      (unsigned long long)calls, at,
+      atomic_load(&second) ? "; a second thread copies, frees or passes on "
+                             "shared tensors, which "
+                             "it may do only while the first one waits for it"
+                           : ""));
+}
+
+sdg_status_t sdg_instep_check(const sdg_call_t *call, const sdg_rule_t *rule,
+                              uint32_t hash) {
+  double scalar[SDG_RULE_SCALARS];
+  int count = rule && rule->knows(call) ? rule->scalars(call, scalar) : 0;
+  return step(call->entry_name,
+              mix(hash, scalar, (size_t)count * sizeof *scalar));
+}
+
+sdg_status_t sdg_instep_refused(const sdg_call_t *call) {
+  static const char word[] = "refused";
+  return step(call->entry_name,
+              mix(mix(FNV_BASE, word, sizeof word), call->entry_name,
+                  strlen(call->entry_name)));
+}
+
+sdg_status_t sdg_instep_update(const char *entry_name, uint64_t what) {
+  uint32_t hash = mix(FNV_BASE, entry_name, strlen(entry_name));
+  return step(entry_name, mix(hash, &what, sizeof what));
+}
+
+sdg_status_t sdg_instep_values(const char *entry_name, const char *role,
+                               uint64_t digest) {
+  uint32_t number, hash = mix(FNV_BASE, entry_name, strlen(entry_name));
+  int other = step_take(mix(hash, &digest, sizeof digest), &number);
+  return other < 0 ? SDG_OK
+                   : sdg_job_fail(sdg_fail(
+                         SDG_E_INPUTS_DIFFER,
+                         "values of %s of %s, copied from the host, differ: "
+                         "rank %d read another input than rank %d. In the "
+                         "whole view every rank reads the whole input ({rank} "
+                         "in the program's words? seeded by the clock?); "
+                         "SUNDOG_COMPARE=off",
+                         role, entry_name, other, sdg_job_rank()));
+}
+
+static bool finish_check(const sdg_group_t *group, int channel) {
+  uint32_t theirs, number = load(&ops[channel].number);
+  uint32_t total = load(&ops[channel].total) ^ FNV_BASE;
+  int other = sdg_control_steps_end(sdg_job_control(), channel, number, total,
+                                    group->rank, group->count, &theirs);
+  if (other < 0)
+    return true;
+  char label[64];
+  sdg_channel_label(sdg_job_control(), channel, label, sizeof label);
+  if (theirs == number)
+    (void)sdg_fail(SDG_E_DIVERGED,
+                   "ranks %d and %d made %u tagged calls%s each, but not the "
+                   "same ones",
+                   sdg_job_rank(), other, number, label);
+  else {
+    int longer = number > theirs ? sdg_job_rank() : other;
+    char what[96];
+    uint64_t call = sdg_control_count_of(sdg_job_control(), channel, longer,
+                                         what, sizeof what);
+    (void)sdg_fail(SDG_E_DIVERGED,
+                   "at its end rank %d has made %u tagged calls%s, rank %d %u; "
+                   "rank %d was last at call %llu %s",
+                   sdg_job_rank(), number, label, other, theirs, longer,
+                   (unsigned long long)call, what);
+  }
+  return false;
+}
+
+void sdg_instep_finish(void) {
+  if (!sdg_job_joined() || sdg_job_failed() || sdg_job_group()->count < 2)
+    return;
+  for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++)
+    if (!finish_check(sdg_job_group(), channel))
+      sdg_report_fail();
+}

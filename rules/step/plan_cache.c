@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// A cache of plans per calling thread, bounded, least recently used first out.
+#include "rules/step/plan_cache.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// Without memory uthash leaves the element out, rather than exit.
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "src/job/thread.h"
+
+// Plans of attention have thousands of steps, of some hundred bytes.
+enum { PLANS_MAX = 1024, STEPS_MAX = 1 << 18, ROLE_BITS = 8 };
+_Static_assert(
+    (int)SDG_ROLE_COUNT <= 1 << (ROLE_BITS - 1),
+    "a role, whether there is memory, and a generation share a word");
+
+typedef struct cached {
+  sdg_plan_entry_t entry;
+  sdg_plan_key_t key;
+  UT_hash_handle hh;
+} cached_t;
+
+// In order of use: uthash iterates in order of insertion, and what is used is
+// inserted again.
+typedef struct cache {
+  cached_t *first;
+  cached_t *latest;
+  int64_t steps; // of all plans
+} cache_t;
+static cache_t caches[SDG_CONTROL_THREADS]; // by the thread's channel
+
+void sdg_plan_key_make(const sdg_call_t *call, const sdg_rule_t *rule,
+                       sdg_plan_key_t *out_key) {
+  memset(out_key, 0, sizeof *out_key);
+  out_key->entry = (uint64_t)call->entry;
+  for (int i = 0; i < call->operands; i++)
+    // Operands that are absent are left out: their roles tell which are there.
+    out_key->operand[i] = call->operand[i].generation << ROLE_BITS |
+                          (uint64_t)!call->operand[i].data << (ROLE_BITS - 1) |
+                          (uint64_t)call->operand[i].role;
+  out_key->op_generation = call->op_generation;
+  if (rule && rule->knows(call))
+    (void)rule->key(call, out_key->number);
+}
+
+sdg_plan_entry_t *sdg_plancache_find(const sdg_plan_key_t *key) {
+  cache_t *cache = &caches[sdg_thread_channel()];
+  if (cache->latest && memcmp(&cache->latest->key, key, sizeof *key) == 0)
+    return &cache->latest->entry;
+  cached_t *found = NULL;
+  HASH_FIND(hh, cache->first, key, sizeof *key, found);
+  if (!found)
+    return NULL;
+  HASH_DEL(cache->first, found);
+  HASH_ADD(hh, cache->first, key, sizeof found->key, found);
+  cache->latest = found;
+  return &found->entry;
+}
+
+static void cached_drop(cache_t *cache, cached_t *cached) {
+  if (cache->latest == cached)
+    cache->latest = NULL;
+  HASH_DEL(cache->first, cached);
+  cache->steps -= cached->entry.plan->steps;
+  sdg_plan_destroy(cached->entry.plan);
+  free(cached->entry.boxes);
+  free(cached->entry.compared);
+  free(cached->entry.early);
+  free(cached);
+}
+
+sdg_status_t sdg_plancache_add(const sdg_plan_key_t *key, sdg_plan_t *plan,
+                               sdg_report_row_t *row,
+                               sdg_plan_entry_t **out_entry) {
+  cache_t *cache = &caches[sdg_thread_channel()];
+  while (cache->first && (HASH_COUNT(cache->first) >= PLANS_MAX ||
+                          cache->steps + plan->steps > STEPS_MAX))
+    cached_drop(cache, cache->first);
+  cached_t *cached = calloc(1, sizeof *cached);
+  if (!cached)
+    return sdg_fail(SDG_E_NO_MEMORY, "a cached plan");
+  cached->entry.plan = plan;
+  cached->entry.row = row;
+  cached->key = *key;
+  cached->entry.key = &cached->key;
+  HASH_ADD(hh, cache->first, key, sizeof cached->key, cached);
+  if (!cached->hh.tbl) {
+    free(cached);
+    return sdg_fail(SDG_E_NO_MEMORY, "a cached plan");
+  }
+  cache->latest = cached;
+  cache->steps += plan->steps;
+  *out_entry = &cached->entry;
+  return SDG_OK;
+}
+
+void sdg_plancache_forget(void) {
+  for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++)
+    while (caches[channel].first)
+      cached_drop(&caches[channel], caches[channel].first);
+}

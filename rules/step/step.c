@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// Check, number, agree, run: what both views do with a tagged call.
+#include "rules/step/step.h"
+
+#include <cudnn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules/file/setup.h"
+#include "rules/vendor/vendor.h"
+#include "src/base/log.h"
+#include "src/base/vendor.h"
+#include "src/exchange/comm.h"
+#include "src/job/agree.h"
+#include "src/job/job.h"
+#include "src/job/peer_failure.h"
+#include "src/job/thread.h"
+#include "src/plan/traffic.h"
+
+enum { PARAMETERS_BYTES = 1024 };
+
+sdg_status_t sdg_step_check(const sdg_call_t *call) {
+  for (int i = 0; i < call->operands; i++)
+    if (call->operand[i].generation == 0)
+      return sdg_fail(SDG_E_DESCRIPTOR, "%s of %s",
+                      sdg_role_name(call->operand[i].role), call->entry_name);
+  if (call->op_descriptor && call->op_generation == 0)
+    return sdg_fail(SDG_E_DESCRIPTOR, "the op's of %s", call->entry_name);
+  return SDG_OK;
+}
+
+void sdg_step_number(const sdg_call_t *call) {
+  static uint64_t numbers[SDG_CONTROL_THREADS];
+  int channel = sdg_thread_channel();
+  sdg_control_count(sdg_job_control(), channel, ++numbers[channel],
+                    call->entry_name);
+  sdg_log_set_place(sdg_job_call);
+}
+
+static _Thread_local const char *coming;
+
+static void coming_call(char *out, size_t out_bytes) {
+  sdg_job_call_next(coming, out, out_bytes);
+}
+
+void sdg_step_foresee(const sdg_call_t *call) {
+  coming = call->entry_name;
+  sdg_log_set_place(coming_call);
+}
+
+static sdg_status_t details_fill(const sdg_call_t *call, const sdg_rule_t *rule,
+                                 sdg_details_t *out) {
+  for (int i = 0; i < call->operands; i++) {
+    int *number = NULL;
+    SDG_TRY(rule->details(call, i, &out->count[i], &number));
+    out->number[i] = number;
+  }
+  return SDG_OK;
+}
+
+static void details_fini(sdg_details_t *details) {
+  for (int i = 0; i < SDG_OPERANDS_MAX; i++)
+    free((void *)(uintptr_t)details->number[i]);
+}
+
+sdg_status_t sdg_step_agree(const sdg_call_t *call, const sdg_rule_t *rule,
+                            int64_t *out_wait_ns) {
+  char parameters[PARAMETERS_BYTES] = "";
+  if (rule && rule->knows(call))
+    SDG_TRY(rule->describe(call, parameters, sizeof parameters));
+  int64_t sizes[SDG_AGREE_SIZES];
+  int count = 0;
+  if (rule && rule->knows(call) && rule->sizes)
+    count = rule->sizes(call, sizes);
+  sdg_details_t details = {.count = {0}};
+  sdg_status_t status = SDG_OK;
+  if (rule && rule->knows(call) && rule->details && !sdg_setup_is_whole())
+    status = details_fill(call, rule, &details);
+  if (status == SDG_OK)
+    status = sdg_agree(call, parameters, sizes, count, &details, out_wait_ns);
+  details_fini(&details);
+  return status;
+}
+
+sdg_status_t sdg_step_connect(sdg_plan_t *plan) {
+  sdg_comm_t *comm;
+  sdg_traffic_count(plan, sdg_job_mesh(), sdg_job_rank());
+  for (int i = 0; i < plan->steps; i++)
+    if (plan->step[i].axes)
+      SDG_TRY(sdg_comm_get(plan->step[i].axes, &comm));
+  return SDG_OK;
+}
+
+// What a rank says of a call of which its part was refused, or may have been.
+typedef struct verdict {
+  char magic[8];
+  int vendor; // status of its part; NOTHING: it has none
+} verdict_t;
+enum { NOTHING = -1 };
+static const char verdict_magic[8] = "verdict";
+
+static const char *vendor_text(const sdg_call_t *call, int status) {
+  return sdg_vendor_text(call->stream_kind, status);
+}
+
+static sdg_status_t verdicts_compare(const sdg_call_t *call, int mine,
+                                     char (*all)[SDG_CONTROL_RECORD_BYTES],
+                                     const size_t *bytes, int *out_vendor) {
+  const sdg_group_t *group = sdg_job_group();
+  int first = NOTHING, at = 0;
+  for (int r = 0; r < group->count; r++) {
+    verdict_t theirs = {.vendor = 0};
+    if (bytes[r] == sizeof theirs)
+      memcpy(&theirs, all[r], sizeof theirs);
+    if (memcmp(theirs.magic, verdict_magic, sizeof theirs.magic) != 0)
+      return sdg_fail(SDG_E_DIVERGED,
+                      "%s: %s on this rank, while rank %d is at another call",
+                      call->entry_name, vendor_text(call, mine),
+                      group->rank[r]);
+    if (theirs.vendor == NOTHING)
+      continue;
+    if (first == NOTHING) {
+      first = theirs.vendor;
+      at = group->rank[r];
+    }
+    if ((first == 0) != (theirs.vendor == 0))
+      return sdg_fail(SDG_E_VENDOR_CALL, "%s: %s on rank %d, %s on rank %d",
+                      call->entry_name, vendor_text(call, first), at,
+                      vendor_text(call, theirs.vendor), group->rank[r]);
+  }
+  *out_vendor = first == NOTHING ? 0 : first;
+  return SDG_OK;
+}
+
+// Collective over the ranks that were refused. One that was not goes on, and is
+// seen to be elsewhere.
+static sdg_status_t verdict_agree(const sdg_call_t *call, int mine,
+                                  int *out_vendor) {
+  const sdg_group_t *group = sdg_job_group();
+  size_t count = (size_t)group->count;
+  verdict_t verdict = {.vendor = mine};
+  memcpy(verdict.magic, verdict_magic, sizeof verdict.magic);
+  char(*all)[SDG_CONTROL_RECORD_BYTES] = malloc(count * sizeof *all);
+  size_t *bytes = malloc(count * sizeof *bytes);
+  char at[96], what[192];
+  sdg_status_t status = SDG_OK;
+  if (!all || !bytes) {
+    status = sdg_fail(SDG_E_NO_MEMORY, "records of %zu ranks", count);
+    goto out;
+  }
+  sdg_job_call(at, sizeof at);
+  snprintf(what, sizeof what, "%s%s%s", at,
+           mine > 0 ? ", refused by the vendor's library: " : "",
+           mine > 0 ? vendor_text(call, mine) : "");
+  SDG_TRY_GOTO(sdg_control_exchange(sdg_job_control(), sdg_thread_channel(),
+                                    group->rank, group->count, &verdict,
+                                    sizeof verdict, all, bytes, what),
+               out);
+  status = verdicts_compare(call, mine, all, bytes, out_vendor);
+out:
+  free(bytes);
+  free(all);
+  return status;
+}
+
+static sdg_status_t outcome_judge(sdg_call_t *call, const sdg_plan_t *plan,
+                                  const sdg_outcome_t *outcome) {
+  call->result = outcome->vendor;
+  // A rank that has nothing to do cannot know what the others were told.
+  bool asks = plan->share && plan->share->idle;
+  if (!outcome->vendor && !asks)
+    return SDG_OK;
+  if (outcome->mixed)
+    return sdg_fail(SDG_E_VENDOR_CALL, "%s: %s", call->entry_name,
+                    vendor_text(call, outcome->vendor));
+  bool nothing = !outcome->vendor && outcome->calls == 0;
+  return verdict_agree(call, nothing ? NOTHING : outcome->vendor,
+                       &call->result);
+}
+
+sdg_status_t sdg_step_run(sdg_call_t *call, const sdg_plan_entry_t *entry,
+                          cudaStream_t stream) {
+  return sdg_step_run_with(call, entry, stream, NULL);
+}
+
+sdg_status_t sdg_step_run_with(sdg_call_t *call, const sdg_plan_entry_t *entry,
+                               cudaStream_t stream, const sdg_early_t *early) {
+  sdg_outcome_t outcome;
+  SDG_TRY(sdg_exec_run_with(entry->plan, call, stream, entry->row, early,
+                            &outcome));
+  return outcome_judge(call, entry->plan, &outcome);
+}
+
+sdg_status_t sdg_step_run_kept(sdg_call_t *call, const sdg_plan_entry_t *entry,
+                               cudaStream_t stream, const sdg_early_t *early,
+                               void *kept, bool rest) {
+  sdg_outcome_t outcome;
+  SDG_TRY(sdg_exec_run_kept(entry->plan, call, stream, entry->row, early, kept,
+                            rest, &outcome));
+  return outcome_judge(call, entry->plan, &outcome);
+}
+
+sdg_status_t sdg_step_run_held(sdg_call_t *call, const sdg_plan_entry_t *entry,
+                               cudaStream_t stream, void *const *held) {
+  sdg_outcome_t outcome;
+  SDG_TRY(
+      sdg_exec_run_held(entry->plan, call, stream, entry->row, held, &outcome));
+  return outcome_judge(call, entry->plan, &outcome);
+}
+
+sdg_status_t sdg_step_run_rest(sdg_call_t *call, const sdg_plan_entry_t *entry,
+                               cudaStream_t stream) {
+  sdg_outcome_t outcome;
+  SDG_TRY(sdg_exec_run_rest(entry->plan, call, stream, entry->row, &outcome));
+  return outcome_judge(call, entry->plan, &outcome);
+}
+
+bool sdg_step_is_verdict(sdg_status_t status) {
+  const sdg_error_info_t *info = sdg_error_find(status);
+  return info && (info->vendor == SDG_VENDOR_BAD_PARAM ||
+                  info->vendor == SDG_VENDOR_UNSUPPORTED);
+}
+
+sdg_status_t sdg_step_accident(sdg_status_t status) {
+  return status == SDG_OK || sdg_step_is_verdict(status)
+             ? status
+             : sdg_job_fail(sdg_lost_accident(status));
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The program's call with other tensors in the place of its own. Inside rules/
+ * only. */
+#ifndef SDG_RULES_VENDOR_REBIND_H
+#define SDG_RULES_VENDOR_REBIND_H
+
+#include "rules/vendor/args.h"
+#include "src/call/call.h"
+
+/* A copy of a call that has its arguments beside it: not to be moved. */
+typedef struct sdg_standin {
+  sdg_call_t call;
+  sdg_args_t args;
+} sdg_standin_t;
+
+void sdg_standin_init(const sdg_call_t *call, sdg_standin_t *out);
+/* Gives the copy's arguments this descriptor and, where they have a pointer to
+ * it, this data of operand `index`. */
+void sdg_standin_put(sdg_standin_t *standin, int index, const void *descriptor,
+                     void *data);
+/* The vendor's status of the call. */
+int sdg_standin_invoke(const sdg_standin_t *standin);
+
+#endif

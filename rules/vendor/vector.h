@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A call of cuBLAS on vectors, as its entry says it. */
+#ifndef SDG_RULES_VENDOR_VECTOR_H
+#define SDG_RULES_VENDOR_VECTOR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum sdg_vector_op {
+  SDG_VECTOR_NRM2, /* values: of all elements together */
+  SDG_VECTOR_ASUM,
+  SDG_VECTOR_DOT,
+  SDG_VECTOR_INDEX, /* of the largest or the smallest */
+  SDG_VECTOR_COPY,  /* y = x */
+  SDG_VECTOR_AXPY,  /* y = a x + y */
+  SDG_VECTOR_SCAL,  /* x = a x */
+  SDG_VECTOR_SWAP,
+  SDG_VECTOR_ROT, /* both of both */
+} sdg_vector_op_t;
+
+/* Types are cudaDataType_t; -1: the entry has none of that. */
+typedef struct sdg_vector {
+  sdg_vector_op_t op;
+  const char *entry_name;
+  const void *handle;
+  int64_t n, incx, incy; /* elements */
+  const void *x, *y;     /* y NULL: the entry has none */
+  int type_x, type_y;
+  void *result; /* host or device memory, by the handle's pointer mode */
+  int type_result;
+} sdg_vector_t;
+
+#endif

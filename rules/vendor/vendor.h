@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The process's own cuDNN, as a table of typed pointers. */
+#ifndef SDG_RULES_VENDOR_VENDOR_H
+#define SDG_RULES_VENDOR_VENDOR_H
+
+#include <cublasLt.h>
+#include <cublas_v2.h>
+#include <cudnn.h>
+
+#include "src/base/status.h"
+#include "src/call/memory_access.h"
+
+/* cudnn->cudnnConvolutionForward(...): the real functions, below sundog. */
+typedef struct sdg_cudnn {
+#define SDG_VENDOR(name) __typeof__(&name) name;
+#include "rules/vendor/vendor.def"
+#undef SDG_VENDOR
+} sdg_cudnn_t;
+
+/* As sdg_vendor_get() of src/base/vendor.h: loaded at the first call, NULL
+ * after SDG_E_LIBRARY_MISSING was reported. Callable from any thread. */
+const sdg_cudnn_t *sdg_cudnn_get(void);
+
+/* The same of cuBLAS and cuBLASLt; of programs that do not use it NULL, and an
+ * error. */
+typedef struct sdg_cublas {
+#define SDG_VENDOR(name) __typeof__(&name) name;
+#include "rules/vendor/cublas.def"
+#undef SDG_VENDOR
+} sdg_cublas_t;
+const sdg_cublas_t *sdg_cublas_get(void);
+
+typedef struct sdg_cublaslt {
+#define SDG_VENDOR(name) __typeof__(&name) name;
+#include "rules/vendor/cublaslt.def"
+#undef SDG_VENDOR
+} sdg_cublaslt_t;
+const sdg_cublaslt_t *sdg_cublaslt_get(void);
+
+/* The cublasStatus_t for a failure of this class. */
+int sdg_cublas_status(sdg_vendor_class_t kind);
+/* What the library says of a status, whoever's the call is. */
+const char *sdg_vendor_text(sdg_stream_kind_t library, int status);
+
+#endif

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of a captured call: the view it is judged in, and what the
+// program is told.
+#include "rules/view/registry.h"
+
+#include <cudnn.h>
+
+#include "rules/file/setup.h"
+#include "rules/memory/kept_slot.h"
+#include "rules/memory/memory.h"
+#include "rules/observe/values.h"
+#include "rules/place/label.h"
+#include "rules/place/op.h"
+#include "rules/reuse/prefetch.h"
+#include "rules/step/divergence.h"
+#include "rules/step/plan_cache.h"
+#include "rules/vendor/vendor.h"
+#include "rules/view/nearest.h"
+#include "rules/view/shard/outside.h"
+#include "rules/view/shard/shard.h"
+#include "rules/view/shard/together.h"
+#include "rules/view/whole/root_broadcast.h"
+#include "rules/view/whole/whole.h"
+#include "src/base/log.h"
+#include "src/base/options.h"
+#include "src/call/range.h"
+#include "src/exchange/exchange.h"
+#include "src/exchange/forget.h"
+#include "src/job/job.h"
+#include "src/observe/inspect_record.h"
+#include "src/observe/report.h"
+
+static const sdg_rule_t *const rules_by_family[SDG_FAMILY_COUNT] = {
+    [SDG_FAMILY_ATTENTION] = &sdg_rule_attention,
+    [SDG_FAMILY_CONV] = &sdg_rule_conv,
+    [SDG_FAMILY_POOL] = &sdg_rule_pool,
+    [SDG_FAMILY_MATMUL] = &sdg_rule_matmul,
+    [SDG_FAMILY_NEIGHBORHOOD] = &sdg_rule_neighborhood,
+    [SDG_FAMILY_NORM] = &sdg_rule_norm,
+    [SDG_FAMILY_POINTWISE] = &sdg_rule_pointwise,
+    [SDG_FAMILY_REDISTRIBUTE] = &sdg_rule_redistribute,
+    [SDG_FAMILY_REDUCE] = &sdg_rule_reduce,
+    [SDG_FAMILY_SOFTMAX] = &sdg_rule_softmax,
+};
+
+bool sdg_registry_knows(const sdg_call_t *call) {
+  const sdg_rule_t *rule = rules_by_family[call->family];
+  return rule && rule->knows(call);
+}
+
+static int vendor_status(sdg_status_t status, sdg_stream_kind_t library) {
+  const sdg_error_info_t *info = sdg_error_find(status);
+  sdg_vendor_class_t kind = info ? info->vendor : SDG_VENDOR_FAILED;
+  if (library != SDG_STREAM_CUDNN)
+    return sdg_cublas_status(kind);
+  switch (kind) {
+  case SDG_VENDOR_BAD_PARAM:
+    return CUDNN_STATUS_BAD_PARAM;
+  case SDG_VENDOR_UNSUPPORTED:
+    return CUDNN_STATUS_NOT_SUPPORTED;
+  case SDG_VENDOR_NOT_READY:
+    return CUDNN_STATUS_NOT_INITIALIZED;
+  case SDG_VENDOR_NONE:
+  case SDG_VENDOR_FAILED:
+    break;
+  }
+  return CUDNN_STATUS_EXECUTION_FAILED;
+}
+
+static sdg_status_t judge(sdg_call_t *call, bool *out_done) {
+  const sdg_rules_t *rules;
+  *out_done = false;
+  sdg_status_t status = sdg_setup_rules(&rules);
+  if (status != SDG_OK)
+    return sdg_options_get()->on_error == SDG_ON_ERROR_IGNORE ? SDG_OK : status;
+  const sdg_rule_t *rule = rules_by_family[call->family];
+  status = rules->view == SDG_VIEW_WHOLE
+               ? sdg_whole_judge(call, rules, rule, out_done)
+               : sdg_shard_judge(call, rules, rule, out_done);
+  sdg_log_set_place(NULL);
+  return status;
+}
+
+sdg_verdict_t sdg_registry_judge(sdg_call_t *call) {
+  if (sdg_job_disarmed()) {
+    sdg_report_saw(SDG_SAW_STRANGER);
+    return SDG_VERDICT_PASS;
+  }
+  sdg_report_saw(SDG_SAW_CALL);
+  call->result = CUDNN_STATUS_SUCCESS;
+  call->refused = false;
+  bool done;
+  sdg_status_t status = sdg_job_failed()
+                            ? sdg_fail(SDG_E_JOB_BROKEN, "%s", call->entry_name)
+                            : judge(call, &done);
+  if (sdg_report_near_wanted())
+    sdg_nearest_note(call);
+  if (status == SDG_OK)
+    return done ? SDG_VERDICT_DONE : SDG_VERDICT_PASS;
+  // Another process of this rank joined first: this one is no rank.
+  if (sdg_job_disarmed())
+    return SDG_VERDICT_PASS;
+  sdg_report_fail();
+  call->refused = true;
+  if (call->result == CUDNN_STATUS_SUCCESS) // else the vendor's own
+    call->result = vendor_status(status, call->stream_kind);
+  return SDG_VERDICT_DONE;
+}
+
+sdg_status_t sdg_registry_carry_out(sdg_call_t *call, bool *out_done) {
+  if (sdg_job_failed())
+    return sdg_fail(SDG_E_JOB_BROKEN, "%s", call->entry_name);
+  sdg_status_t status = judge(call, out_done);
+  if (status != SDG_OK && !sdg_job_disarmed())
+    sdg_report_fail();
+  return status;
+}
+
+// Of N, too: sums over samples (filter gradients, batch norm, statistics) are
+// among what a graph may hold.
+static bool splits_anything(const sdg_rules_t *rules) {
+  for (int s = 0; s < rules->sections; s++)
+    if (!rules->section[s].is_local && rules->section[s].splits > 0)
+      return true;
+  return sdg_label_splits();
+}
+
+sdg_verdict_t sdg_registry_opaque(const char *entry_name,
+                                  const sdg_touch_t *touch, int *out_result) {
+  const sdg_rules_t *rules;
+  sdg_status_t status = SDG_OK;
+  sdg_report_saw(sdg_job_disarmed() ? SDG_SAW_STRANGER : SDG_SAW_OPAQUE);
+  if (sdg_job_disarmed())
+    return SDG_VERDICT_PASS;
+  if (sdg_job_failed())
+    status = sdg_fail(SDG_E_JOB_BROKEN, "%s", entry_name);
+  else if ((status = sdg_setup_rules(&rules)) != SDG_OK) {
+    if (sdg_options_get()->on_error == SDG_ON_ERROR_IGNORE)
+      return SDG_VERDICT_PASS;
+  } else if (rules->view == SDG_VIEW_WHOLE)
+    status = sdg_memory_touch(touch);
+  else if (splits_anything(rules))
+    status = sdg_fail(SDG_E_OPAQUE, "%s", entry_name);
+  if (status == SDG_OK)
+    return SDG_VERDICT_PASS;
+  sdg_report_fail();
+  *out_result = vendor_status(status, SDG_STREAM_CUDNN);
+  return SDG_VERDICT_DONE;
+}
+
+void sdg_registry_finish(void) {
+  if (!sdg_job_asked())
+    return;
+  if (!sdg_job_disarmed())
+    sdg_instep_finish();
+  sdg_report_write_seen();
+  if (!sdg_job_disarmed())
+    sdg_exchange_leave();
+}
+
+bool sdg_registry_watches(void) {
+  return sdg_job_asked() || sdg_record_wanted() ||
+         sdg_options_get()->values[0] != '\0';
+}
+
+int sdg_registry_touch(const sdg_touch_t *touch) {
+  if (sdg_job_disarmed())
+    return 0;
+  if (!sdg_job_failed() && sdg_memory_touch(touch) == SDG_OK)
+    return 0;
+  if (!sdg_job_failed())
+    sdg_report_fail();
+  return 1;
+}
+
+int sdg_registry_result(const char *entry_name, void *result, size_t bytes) {
+  if (sdg_job_disarmed() || sdg_job_failed() ||
+      sdg_firsts_result(entry_name, result, bytes) == SDG_OK)
+    return 0;
+  sdg_report_fail();
+  return 1;
+}
+
+int sdg_registry_value(const sdg_vector_t *vector, bool made) {
+  if (sdg_job_disarmed())
+    return 0;
+  sdg_status_t status =
+      sdg_job_failed() ? sdg_fail(SDG_E_JOB_BROKEN, "%s", vector->entry_name)
+      : made           ? sdg_outside_combine(vector)
+                       : sdg_outside_value(vector);
+  sdg_log_set_place(NULL);
+  if (status == SDG_OK)
+    return 0;
+  sdg_report_fail();
+  return vendor_status(status, SDG_STREAM_CUBLAS);
+}
+
+bool sdg_registry_reset_due(void) {
+  sdg_memory_forget();
+  return !sdg_job_disarmed() && sdg_job_joined() && !sdg_job_failed();
+}
+
+void sdg_registry_reset(void) {
+  // Where plans are made, all ranks make the communicators.
+  sdg_plancache_forget();
+  sdg_early_forget();
+  sdg_keptslot_forget();
+  sdg_values_reset();
+  sdg_together_forget();
+  sdg_forget_device();
+}
+
+int sdg_registry_unseen(const char *entry_name) {
+  const sdg_rules_t *rules;
+  if (sdg_job_disarmed() || sdg_setup_rules(&rules) != SDG_OK ||
+      rules->view != SDG_VIEW_WHOLE)
+    return 0;
+  (void)!sdg_fail(SDG_E_UNSEEN_LIBRARY, "%s", entry_name);
+  sdg_report_fail();
+  return 1;
+}
+
+int sdg_registry_measured(const char *entry_name, int *io_count, void *measured,
+                          size_t each, int room) {
+  const sdg_rules_t *rules;
+  if (sdg_job_disarmed() || sdg_job_failed() || !sdg_setup_ready(&rules) ||
+      rules->view != SDG_VIEW_WHOLE ||
+      sdg_firsts_measured(entry_name, rules, io_count, measured, each, room) ==
+          SDG_OK)
+    return 0;
+  // Another process of this rank joined first: this one is no rank.
+  if (sdg_job_disarmed())
+    return 0;
+  sdg_report_fail();
+  return 1;
+}
+
+bool sdg_registry_may_multiply(void) {
+  const sdg_rules_t *rules;
+  if (sdg_values_wanted()) // calls are counted
+    return true;
+  if (!sdg_job_asked())
+    return sdg_record_wanted();
+  return !sdg_setup_ready(&rules) || sdg_rules_multiply(rules) ||
+         sdg_range_any();
+}

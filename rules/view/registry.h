@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Judges captured calls: which rule applies; agree, plan, run. */
+#ifndef SDG_RULES_VIEW_REGISTRY_H
+#define SDG_RULES_VIEW_REGISTRY_H
+
+#include "rules/vendor/vector.h"
+#include "src/base/status.h"
+#include "src/call/call.h"
+#include "src/call/memory_access.h"
+
+typedef enum sdg_verdict {
+  SDG_VERDICT_PASS, /* not ours: give the program's call to the real function */
+  SDG_VERDICT_DONE, /* carried out or refused: return call->result */
+} sdg_verdict_t;
+
+/* Judges one call of the program and carries it out where it is tagged.
+ * Collective where it takes part in an agreement (DESIGN section 4): all ranks
+ * make the same calls in the same order. On DONE call->result is the
+ * cudnnStatus_t to return. */
+sdg_verdict_t sdg_registry_judge(sdg_call_t *call);
+
+/* As sdg_registry_judge() for a call of sundog's own, which no vendor's
+ * function could carry out; *out_done is false where it is untagged. */
+sdg_status_t sdg_registry_carry_out(sdg_call_t *call,
+                                    bool *out_done) SDG_MUST_CHECK;
+
+/* True if this version can split the call: it has a rule for the entry. */
+bool sdg_registry_knows(const sdg_call_t *call);
+
+/* As sdg_registry_judge() for an entry whose tensors sundog cannot see (a graph
+ * of ops, fused ops): refused with SDG_E_OPAQUE where a section, or a tag,
+ * splits anything: what is in pieces may be among them. In the whole view it
+ * touches whatever `touch` says. */
+sdg_verdict_t sdg_registry_opaque(const char *entry_name,
+                                  const sdg_touch_t *touch, int *out_result);
+
+/* Whole view: a call that no rule judges is about to touch device memory. Not
+ * 0: it is refused, sdg_last_error() says why. */
+int sdg_registry_touch(const sdg_touch_t *touch);
+/* Whole view: a call has returned a value of so many bytes, which becomes the
+ * first rank's if it is in host memory. Not 0: as above. */
+int sdg_registry_result(const char *entry_name, void *result, size_t bytes);
+/* Shard view: a value is about to be made of vectors
+ * (rules/view/shard/outside.h), or, where `made`, was. Not 0: as above. */
+int sdg_registry_value(const sdg_vector_t *vector, bool made);
+/* The program is about to reset the device: what the program had there is
+ * forgotten. True if sundog has something there, too: then, when the device has
+ * done its work, sdg_registry_reset. */
+bool sdg_registry_reset_due(void);
+void sdg_registry_reset(void);
+/* Whole view: the program begins to use functions that are not intercepted. Not
+ * 0: as above. */
+int sdg_registry_unseen(const char *entry_name);
+/* Whole view: a call has measured algorithms, which becomes what the first rank
+ * measured; see sdg_firsts_measured. Not 0: as above. */
+int sdg_registry_measured(const char *entry_name, int *io_count, void *measured,
+                          size_t each, int room);
+/* Whether products of matrices have to be looked at: a split was asked for, and
+ * the rules, if they are read, have a section about them, or the program has
+ * tagged memory; or calls are recorded, or their outputs kept. */
+bool sdg_registry_may_multiply(void);
+
+/* True if calls have to be captured: a split is asked for, a record of the
+ * calls, or their outputs. Constant after the constructor. */
+bool sdg_registry_watches(void);
+
+/* At the end of the process: writes the report and leaves the job. No CUDA. */
+void sdg_registry_finish(void);
+
+#endif

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans a call whose operands have to be moved: the rule plans one on tensors
+// that are where the op has them, in scratch; what it can bring itself it does.
+#include <cudnn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules/kit/fetch.h"
+#include "rules/place/colocate.h"
+#include "rules/place/tagging.h"
+#include "rules/vendor/rebind.h"
+#include "rules/vendor/sequence.h"
+#include "rules/vendor/tensor.h"
+#include "rules/vendor/vendor.h"
+#include "src/exchange/exec.h"
+
+enum { LITERAL = -1 }; // the sub-call that is all of the program's call
+
+// The tensors that stand in for those that are moved.
+typedef struct moved {
+  bool moves[SDG_OPERANDS_MAX];
+  int fetched; // moves, but by the rule's plan; -1: none
+  sdg_operand_t operand[SDG_OPERANDS_MAX];
+  void *descriptor[SDG_OPERANDS_MAX]; // as the operand's kind says
+} moved_t;
+
+// A plan's, around the rule's own.
+typedef struct state {
+  moved_t moved;
+  int room[SDG_OPERANDS_MAX]; // slabs of the tensors
+  void *inner;
+  void (*inner_destroy)(void *inner);
+  int (*inner_run)(void *inner, int index, const sdg_call_t *call,
+                   const sdg_exec_t *exec);
+} state_t;
+
+// ---- tensors that stand in -------------------------------------------------
+
+static bool is_sequence(const sdg_operand_t *operand) {
+  return operand->kind == SDG_OPERAND_SEQUENCE;
+}
+
+static void moved_fini(moved_t *moved) {
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  for (int i = 0; i < SDG_OPERANDS_MAX; i++) {
+    void *descriptor = moved->descriptor[i];
+    if (descriptor && is_sequence(&moved->operand[i]))
+      (void)cudnn->cudnnDestroySeqDataDescriptor(descriptor);
+    else if (descriptor)
+      (void)cudnn->cudnnDestroyTensorDescriptor(descriptor);
+  }
+}
+
+static sdg_status_t describe(const sdg_cudnn_t *cudnn,
+                             const sdg_operand_t *operand, const sdg_box_t *box,
+                             void **out) {
+  if (is_sequence(operand)) // which is full (meet() sees to that)
+    return sdg_sequence_create(operand->type, box, operand->stride, NULL,
+                               (cudnnSeqDataDescriptor_t *)out);
+  if (cudnn->cudnnCreateTensorDescriptor((cudnnTensorDescriptor_t *)out) !=
+      CUDNN_STATUS_SUCCESS)
+    return sdg_fail(SDG_E_NO_MEMORY, "descriptors of a sub-call");
+  return sdg_tensor_set(*out, operand->type, box, operand->stride);
+}
+
+// Packed, nested in memory as the program's.
+static sdg_status_t moved_add(const sdg_meet_t *meet, int index,
+                              moved_t *moved) {
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  sdg_operand_t *operand = &moved->operand[index];
+  sdg_box_t box = sdg_placement_box(sdg_meet_at(meet, index),
+                                    meet->tagging.mesh, meet->tagging.rank);
+  if (!cudnn)
+    return SDG_E_LIBRARY_MISSING;
+  *operand = meet->call->operand[index];
+  for (int d = 0; d < box.dims; d++)
+    operand->extent[d] = box.dim[d].hi - box.dim[d].lo;
+  bool agreed = operand->nesting[0] > 0;
+  sdg_slab_pack(&box,
+                agreed ? operand->nesting : meet->call->operand[index].stride,
+                operand->stride);
+  moved->moves[index] = true;
+  return describe(cudnn, operand, &box, &moved->descriptor[index]);
+}
+
+static sdg_status_t moved_init(const sdg_meet_t *meet, moved_t *moved) {
+  for (int i = 0; i < meet->call->operands; i++)
+    if (sdg_meet_moves(meet, i))
+      SDG_TRY(moved_add(meet, i, moved));
+  return SDG_OK;
+}
+
+static void stand_in(const moved_t *moved, int index, void *data,
+                     sdg_standin_t *standin) {
+  sdg_operand_t *operand = &standin->call.operand[index];
+  memcpy(operand->extent, moved->operand[index].extent, sizeof operand->extent);
+  memcpy(operand->stride, moved->operand[index].stride, sizeof operand->stride);
+  operand->stands_in = true;
+  if (is_sequence(operand)) // lengths are read from it
+    operand->descriptor = moved->descriptor[index];
+  sdg_standin_put(standin, index, moved->descriptor[index], data);
+}
+
+// The call as the rule sees it. Addresses are not known yet, but that each is
+// memory of its own.
+static void stand_in_all(const sdg_meet_t *meet, const moved_t *moved,
+                         sdg_standin_t *out) {
+  sdg_standin_init(meet->call, out);
+  for (int i = 0; i < meet->call->operands; i++)
+    if (moved->moves[i]) {
+      bool data = meet->call->operand[i].data;
+      stand_in(moved, i, data ? (void *)(uintptr_t)&moved->operand[i] : NULL,
+               out);
+    }
+}
+
+// ---- the plan --------------------------------------------------------------
+
+static void state_destroy(void *user) {
+  state_t *state = user;
+  if (state->inner_destroy)
+    state->inner_destroy(state->inner);
+  moved_fini(&state->moved);
+  free(state);
+}
+
+static int run(void *user, int index, const sdg_call_t *call,
+               const sdg_exec_t *exec) {
+  const state_t *state = user;
+  sdg_standin_t standin;
+  sdg_exec_t inner = *exec;
+  sdg_standin_init(call, &standin);
+  for (int i = 0; i < call->operands; i++)
+    if (state->moved.moves[i])
+      stand_in(&state->moved, i,
+               i == state->moved.fetched
+                   ? call->operand[i].data
+                   : sdg_exec_address(exec, state->room[i]),
+               &standin);
+  inner.call = &standin.call;
+  return index == LITERAL
+             ? sdg_standin_invoke(&standin)
+             : state->inner_run(state->inner, index, &standin.call, &inner);
+}
+
+// A plan being made.
+typedef struct maker {
+  const sdg_meet_t *meet;
+  const sdg_tagging_t *tagging; // of the ranks of all operands
+  sdg_plan_t *plan;
+  state_t *state;
+  sdg_box_t *need; // of the operand at hand, by rank of the group
+  int own[SDG_OPERANDS_MAX];
+  sdg_bring_t bring[SDG_OPERANDS_MAX];
+} maker_t;
+
+static sdg_box_t own_box(const maker_t *m, const sdg_placement_t *placement) {
+  return sdg_placement_box(placement, m->tagging->mesh, m->tagging->rank);
+}
+
+// Room for what stands in for the program's tensor, where the rule's steps have
+// it; and the tensor.
+static sdg_status_t room_make(maker_t *m, int index) {
+  const sdg_operand_t *operand = &m->meet->call->operand[index];
+  const int64_t *like =
+      operand->nesting[0] > 0 ? operand->nesting : operand->stride;
+  sdg_box_t is = own_box(m, &m->tagging->placement[index]);
+  sdg_box_t at = own_box(m, sdg_meet_at(m->meet, index));
+  SDG_TRY(sdg_plan_packed(m->plan, &at, like, operand->elem_bytes,
+                          &m->state->room[index]));
+  sdg_plan_rehome(m->plan, index, m->state->room[index]);
+  return sdg_plan_operand(m->plan, m->meet->call, index, &is, &m->own[index]);
+}
+
+// One operand's way to where the op has it, or back.
+typedef struct way {
+  const sdg_placement_t *from;
+  int source, target; // slabs
+} way_t;
+
+// Fills m->need, too.
+static way_t way_of(maker_t *m, int index, bool back) {
+  const sdg_placement_t *is = &m->tagging->placement[index];
+  const sdg_placement_t *at = sdg_meet_at(m->meet, index);
+  int own = m->own[index], room = m->state->room[index];
+  for (int r = 0; r < m->tagging->ranks; r++)
+    m->need[r] = sdg_placement_box(back ? is : at, m->tagging->mesh,
+                                   m->tagging->rank_list[r]);
+  return back ? (way_t){at, room, own} : (way_t){is, own, room};
+}
+
+// All in one exchange. What comes back lands in the program's memory after a
+// sub-call that may have been refused.
+static sdg_status_t ways_make(maker_t *m, const bool *goes, bool back) {
+  int operands = m->meet->call->operands;
+  m->plan->axes = 0;
+  for (int i = 0; i < operands; i++) {
+    if (goes[i] &&
+        sdg_bring_communicates(m->tagging, way_of(m, i, back).from, m->need))
+      m->plan->axes = m->tagging->axes;
+  }
+  SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_COMM));
+  for (int i = 0; i < operands; i++) {
+    if (!goes[i])
+      continue;
+    way_t way = way_of(m, i, back);
+    SDG_TRY(sdg_bring_open(m->plan, m->tagging, way.from, m->need, way.source,
+                           back ? SDG_SLAB_SCRATCH : way.target, &m->bring[i]));
+    m->bring[i].into = way.target;
+  }
+  SDG_TRY(sdg_plan_exchange(m->plan));
+  for (int i = 0; i < operands; i++)
+    if (goes[i])
+      SDG_TRY(sdg_bring_own(m->plan, &m->bring[i]));
+  SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));
+  for (int i = 0; i < operands; i++) {
+    if (!goes[i])
+      continue;
+    SDG_TRY(sdg_bring_land(m->plan, &m->bring[i]));
+    sdg_bring_fini(&m->bring[i]);
+    m->bring[i] = (sdg_bring_t){.landed = NULL};
+  }
+  return back ? SDG_OK : sdg_plan_join(m->plan, SDG_LANE_COMM);
+}
+
+// The rule's steps are there: what they need comes before, what they make goes
+// to where it belongs after them.
+static sdg_status_t steps_make(maker_t *m) {
+  const sdg_call_t *call = m->meet->call;
+  bool in[SDG_OPERANDS_MAX] = {false}, out[SDG_OPERANDS_MAX] = {false};
+  bool any_in = false, any_out = false;
+  int first = m->plan->steps;
+  for (int i = 0; i < call->operands; i++) {
+    if (!m->state->moved.moves[i] || i == m->state->moved.fetched)
+      continue;
+    out[i] = call->operand[i].is_output;
+    in[i] = !out[i] || m->meet->reads_old;
+    any_out |= out[i];
+    any_in |= in[i];
+    SDG_TRY(room_make(m, i));
+  }
+  if (any_in)
+    SDG_TRY(ways_make(m, in, false));
+  SDG_TRY(sdg_plan_advance(m->plan, first));
+  if (m->plan->literal)
+    SDG_TRY(sdg_plan_call(m->plan, LITERAL));
+  return any_out ? ways_make(m, out, true) : SDG_OK;
+}
+
+// Puts the state around that of the rule's plan, which the plan then owns.
+static sdg_status_t state_wrap(sdg_plan_t *plan, const moved_t *moved,
+                               state_t **out) {
+  state_t *state = calloc(1, sizeof *state);
+  if (!state)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  *state = (state_t){.moved = *moved,
+                     .inner = plan->state,
+                     .inner_destroy = plan->state_destroy,
+                     .inner_run = plan->run};
+  plan->state = state;
+  plan->state_destroy = state_destroy;
+  plan->run = run;
+  *out = state;
+  return SDG_OK;
+}
+
+static const char bring_why[] =
+    "operands are cut in different places: they are brought to one, where the "
+    "program's own call is right";
+
+static sdg_status_t plan_extend(const sdg_meet_t *meet,
+                                const sdg_tagging_t *tagging, state_t *state,
+                                sdg_plan_t *plan) {
+  maker_t m = {
+      .meet = meet,
+      .tagging = tagging,
+      .plan = plan,
+      .state = state,
+      .need = calloc((size_t)tagging->ranks, sizeof *m.need),
+  };
+  sdg_status_t status =
+      m.need ? steps_make(&m) : sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  for (int i = 0; i < SDG_OPERANDS_MAX; i++)
+    sdg_bring_fini(&m.bring[i]);
+  free(m.need);
+  if (plan->literal) {
+    plan->strategy = "bring";
+    plan->why = bring_why;
+  }
+  plan->literal = false;
+  return status;
+}
+
+// The one operand that comes to the op, if the rule can bring it itself with
+// what else it brings: no exchange before that.
+static void fetch_find(const sdg_meet_t *meet, const sdg_rule_t *rule,
+                       const sdg_call_t *call, const sdg_tagging_t *tagging,
+                       moved_t *moved, sdg_fetch_t *out) {
+  int operand = rule->fetches ? rule->fetches(call, &meet->tagging) : -1;
+  moved->fetched = -1;
+  if (operand < 0 || !moved->moves[operand])
+    return;
+  for (int i = 0; i < meet->call->operands; i++)
+    if (i != operand && moved->moves[i] &&
+        (!meet->call->operand[i].is_output || meet->reads_old))
+      return;
+  moved->fetched = operand;
+  const sdg_placement_t *from = &tagging->placement[operand];
+  *out = (sdg_fetch_t){
+      .operand = operand,
+      .from = from,
+      .box = sdg_placement_box(from, tagging->mesh, tagging->rank),
+      .tensor = &meet->call->operand[operand],
+  };
+}
+
+// What the rule plans: of all ranks where it brings an operand from them.
+static sdg_status_t rule_plan(const sdg_meet_t *meet, const sdg_rule_t *rule,
+                              const sdg_tagging_t *tagging,
+                              const sdg_fetch_t *fetch, const sdg_call_t *call,
+                              sdg_plan_t **out_plan) {
+  sdg_tagging_t *own = malloc(sizeof *own);
+  if (!own)
+    return sdg_fail(SDG_E_NO_MEMORY, "a tagging");
+  *own = meet->tagging;
+  if (fetch) {
+    own->fetch = fetch;
+    sdg_tagging_span(own, tagging->axes);
+  }
+  sdg_status_t status = rule->plan(call, own, out_plan);
+  free(own);
+  return status;
+}
+
+sdg_status_t sdg_meet_plan(const sdg_meet_t *meet, const sdg_rule_t *rule,
+                           const sdg_tagging_t *tagging,
+                           sdg_plan_t **out_plan) {
+  moved_t moved = {.moves = {false}};
+  sdg_standin_t standin;
+  sdg_fetch_t fetch;
+  sdg_plan_t *plan = NULL;
+  state_t *state = NULL;
+  sdg_status_t status;
+  SDG_TRY_GOTO(moved_init(meet, &moved), fail);
+  stand_in_all(meet, &moved, &standin);
+  fetch_find(meet, rule, &standin.call, tagging, &moved, &fetch);
+  SDG_TRY_GOTO(rule_plan(meet, rule, tagging, moved.fetched < 0 ? NULL : &fetch,
+                         &standin.call, &plan),
+               fail);
+  SDG_TRY_GOTO(state_wrap(plan, &moved, &state), fail);
+  if (state && !plan->refusal)
+    status = plan_extend(meet, tagging, state, plan);
+  if (status == SDG_OK)
+    *out_plan = plan;
+  else
+    sdg_plan_destroy(plan);
+  return status;
+fail:
+  moved_fini(&moved);
+  sdg_plan_destroy(plan);
+  return status;
+}
+
+sdg_status_t sdg_meet_answer(const sdg_meet_t *meet, const sdg_rule_t *rule,
+                             const sdg_tagging_t *tagging, int *out_vendor) {
+  moved_t moved = {.moves = {false}};
+  sdg_standin_t standin;
+  sdg_status_t status = SDG_OK;
+  for (int i = 0; i < meet->call->operands; i++)
+    if (sdg_meet_moves(meet, i) && meet->call->operand[i].data)
+      return sdg_tagging_differ(meet->call, tagging, i, i == 0);
+  SDG_TRY_GOTO(moved_init(meet, &moved), out);
+  stand_in_all(meet, &moved, &standin);
+  status = rule->answer(&standin.call, &meet->tagging, out_vendor);
+out:
+  moved_fini(&moved);
+  return status;
+}

@@ -1,0 +1,517 @@
+// SPDX-License-Identifier: Apache-2.0
+// One call in the shard view: match, agree, plan, carry out.
+#include "rules/view/shard/shard.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules/memory/memory.h"
+#include "rules/observe/run_record.h"
+#include "rules/observe/values.h"
+#include "rules/place/colocate.h"
+#include "rules/place/ones.h"
+#include "rules/place/tagging.h"
+#include "rules/reuse/kept.h"
+#include "rules/reuse/prefetch.h"
+#include "rules/step/compare.h"
+#include "rules/step/divergence.h"
+#include "rules/step/null_operand.h"
+#include "rules/step/plan_cache.h"
+#include "rules/step/step.h"
+#include "rules/vendor/sequence.h"
+#include "rules/vendor/stream.h"
+#include "src/base/options.h"
+#include "src/call/tag.h"
+#include "src/exchange/comm.h"
+#include "src/exchange/exchange.h"
+#include "src/job/agree.h"
+#include "src/job/job.h"
+#include "src/job/thread.h"
+#include "src/observe/report.h"
+
+// What becomes of a call that is not refused.
+typedef enum way {
+  WAY_UNTAGGED, // the program's call as it is, and not sundog's affair
+  WAY_LITERAL,  // tagged, and the program's call as it is does it
+  WAY_DONE,     // carried out or answered: call->result
+} way_t;
+
+// ---- what the rules can reach ----------------------------------------------
+
+static bool may_match(const sdg_call_t *call, const sdg_rules_t *rules) {
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    if (operand->label && !operand->label->is_local)
+      return true;
+    if (sdg_role_is_activation(operand->role) && !operand->label &&
+        sdg_rules_may_match(rules, call->family, call->entry_name,
+                            operand->extent, operand->dims))
+      return true;
+  }
+  return false;
+}
+
+static void mark_passes(const sdg_call_t *call, const sdg_rules_t *rules) {
+  if (sdg_values_wanted())
+    return; // they are counted
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    // One filter, or one set of parameters, goes with any activation.
+    if (operand->kind != SDG_OPERAND_FILTER &&
+        operand->kind != SDG_OPERAND_PARAMETERS &&
+        sdg_tagging_passes(call, i, rules))
+      sdg_tag_set_pass(operand->descriptor, operand->generation, call->family,
+                       sdg_rules_may_match(rules, call->family,
+                                           call->entry_name, operand->extent,
+                                           operand->dims));
+  }
+}
+
+// Whether a [local] section, or a tag, names the call's tensors, judged by what
+// this rank sees: asked where no [shard] section can match, whatever the other
+// ranks have.
+static bool named_local(const sdg_call_t *call, const sdg_rules_t *rules) {
+  for (int i = 0; i < call->operands; i++)
+    if (call->operand[i].label && call->operand[i].label->is_local)
+      return true;
+  for (int s = 0; s < rules->sections; s++)
+    for (int i = 0; i < call->operands; i++)
+      if (rules->section[s].is_local &&
+          sdg_role_is_activation(call->operand[i].role) &&
+          sdg_section_match(&rules->section[s], call->family, call->entry_name,
+                            call->operand[i].extent, call->operand[i].dims))
+        return true;
+  return false;
+}
+
+// Whether `op =` of the rules keeps a section from an activation of this call.
+static bool left_out(const sdg_call_t *call, const sdg_rules_t *rules) {
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    if (sdg_role_is_activation(operand->role) &&
+        sdg_rules_leave_out(rules, call->family, call->entry_name,
+                            operand->extent, operand->dims))
+      return true;
+  }
+  return false;
+}
+
+// An untagged op that sees beyond its element is an error where its tensor may
+// be split: with a window anywhere in a split network, otherwise where the
+// rules are about other ops on that tensor.
+static sdg_status_t unmatched_check(const sdg_call_t *call,
+                                    const sdg_rules_t *rules,
+                                    const sdg_rule_t *rule, bool local) {
+  bool windowed = call->family == SDG_FAMILY_POOL || (rule && rule->windowed);
+  bool suspect =
+      windowed || (call->family != SDG_FAMILY_POINTWISE &&
+                   call->family != SDG_FAMILY_MATMUL && left_out(call, rules));
+  if (!suspect || local)
+    return SDG_OK;
+  const sdg_operand_t *x = &call->operand[0];
+  char extents[128];
+  size_t used = 0;
+  for (int d = 0; d < x->dims && used < sizeof extents; d++)
+    used += (size_t)snprintf(extents + used, sizeof extents - used, "%s%lld",
+                             d ? "," : "", (long long)x->extent[d]);
+  return sdg_fail(SDG_E_UNMATCHED, "%s with %s [%s]", call->entry_name,
+                  sdg_role_name(x->role), used ? extents : "");
+}
+
+// ---- agreed calls ----------------------------------------------------------
+
+// Whether this call is an agreement. An answer may make a program ask once more
+// on one rank (a workspace that is too large there), so that a query of agreed
+// descriptors is each rank's own, and not even counted.
+// Products of matrices have no descriptors that would keep what was agreed on:
+// ranks could not tell whose sizes have changed.
+static bool agreement_due(const sdg_call_t *call, const sdg_rules_t *rules) {
+  return sdg_agree_needed(call) || sdg_ones_due(call, rules) ||
+         call->family == SDG_FAMILY_MATMUL ||
+         (sdg_options_get()->check && !call->is_query);
+}
+
+// The verdict on a call whose descriptors are agreed.
+typedef struct verdict {
+  bool tagged;
+  sdg_tagging_t tagging; // where the program's tensors are
+  sdg_met_t met;
+  sdg_meet_t meet; // where the op has them
+} verdict_t;
+
+static void verdict_fini(verdict_t *verdict) {
+  sdg_tagging_fini(&verdict->tagging);
+  sdg_meet_fini(&verdict->meet);
+}
+
+// A call that a tensor of every rank's own is in may have others in pieces: it
+// is the ranks' own only if each of them can make it alone, and if it could not
+// be one of pieces as well.
+static sdg_status_t beside_derive(const sdg_call_t *call,
+                                  const sdg_rules_t *rules,
+                                  const sdg_rule_t *rule,
+                                  const sdg_section_t **io_section,
+                                  sdg_tagging_t *tagging) {
+  bool alone;
+  int index;
+  const sdg_section_t *section = sdg_tagging_beside(call, rules, &index);
+  if (!section)
+    return SDG_OK;
+  SDG_TRY(sdg_meet_alone(call, rule, section, &alone));
+  if (alone)
+    return sdg_meet_own_check(call, rules, rule, index);
+  if (*io_section)
+    return SDG_OK;
+  SDG_TRY(sdg_tagging_by(call, rules, index, tagging));
+  *io_section = section;
+  return SDG_OK;
+}
+
+// The caller finishes the verdict, if the call is tagged.
+static sdg_status_t call_derive(const sdg_call_t *call,
+                                const sdg_rules_t *rules,
+                                const sdg_rule_t *rule, verdict_t *out) {
+  sdg_tagging_t *tagging = &out->tagging;
+  const sdg_section_t *section;
+  bool local;
+  SDG_TRY(sdg_tagging_derive(call, rules, &section, &local, tagging));
+  if (local || (section && rule && rule->windowed)) {
+    sdg_status_t own = beside_derive(call, rules, rule, &section, tagging);
+    if (own != SDG_OK && section)
+      sdg_tagging_fini(tagging);
+    if (own != SDG_OK)
+      return own;
+  }
+  out->tagged = section != NULL;
+  if (!section)
+    return unmatched_check(call, rules, rule, local);
+  memset(&out->meet, 0, sizeof out->meet);
+  sdg_status_t status = sdg_ones_check(call, section);
+  if (status == SDG_OK && (!rule || !rule->knows(call)))
+    status = sdg_fail(SDG_E_NO_RULE, "%s", call->entry_name);
+  else if (status == SDG_OK)
+    status = sdg_meet_find(call, rules, rule, tagging, &out->meet, &out->met);
+  if (status == SDG_OK && out->met == SDG_MET_NOTHING && rule->place)
+    status = rule->place(call, tagging);
+  if (status == SDG_OK)
+    sdg_tagging_note(call, tagging);
+  else
+    verdict_fini(out);
+  return status;
+}
+
+static sdg_status_t plan_make(const sdg_call_t *call, const sdg_rule_t *rule,
+                              const verdict_t *verdict, sdg_plan_t **out_plan) {
+  if (verdict->met == SDG_MET_MOVES)
+    SDG_TRY(sdg_meet_plan(&verdict->meet, rule, &verdict->tagging, out_plan));
+  else
+    SDG_TRY(rule->plan(call,
+                       verdict->met == SDG_MET_READ ? &verdict->meet.tagging
+                                                    : &verdict->tagging,
+                       out_plan));
+  if ((*out_plan)->literal || !sdg_lacking(call, rule))
+    return SDG_OK;
+  sdg_plan_destroy(*out_plan);
+  return sdg_lacking_plan(out_plan);
+}
+
+static sdg_status_t answer_make(sdg_call_t *call, const sdg_rule_t *rule,
+                                const verdict_t *verdict) {
+  if (verdict->met == SDG_MET_MOVES)
+    return sdg_meet_answer(&verdict->meet, rule, &verdict->tagging,
+                           &call->result);
+  return rule->answer(call,
+                      verdict->met == SDG_MET_READ ? &verdict->meet.tagging
+                                                   : &verdict->tagging,
+                      &call->result);
+}
+
+static void nesting_fill(sdg_call_t *call) {
+  for (int i = 0; i < call->operands; i++) {
+    sdg_operand_t *operand = &call->operand[i];
+    const sdg_tag_vector_t *vector =
+        sdg_tag_vector(operand->descriptor, operand->generation);
+    if (vector)
+      memcpy(operand->nesting, vector->nesting, sizeof operand->nesting);
+  }
+}
+
+static sdg_status_t query_answer(sdg_call_t *call, const sdg_rules_t *rules,
+                                 const sdg_rule_t *rule, int64_t wait_ns,
+                                 way_t *out_way) {
+  verdict_t verdict;
+  const sdg_tagging_t *tagging = &verdict.tagging;
+  nesting_fill(call);
+  SDG_TRY(call_derive(call, rules, rule, &verdict));
+  *out_way = verdict.tagged ? WAY_DONE : WAY_UNTAGGED;
+  if (!verdict.tagged)
+    return SDG_OK;
+  sdg_tagging_say(call, tagging);
+  sdg_report_row_t *row =
+      sdg_report_find(call->entry_name, tagging->section->name, "query");
+  sdg_report_count(row, NULL);
+  sdg_report_wait(row, wait_ns);
+  sdg_history_use(sdg_history_plan(call, tagging, NULL));
+  sdg_status_t status = answer_make(call, rule, &verdict);
+  verdict_fini(&verdict);
+  return status;
+}
+
+// A product is in pieces where its rows, columns or members are split, or its
+// sums stay in pieces.
+static sdg_hint_t product_hint(const sdg_section_t *section) {
+  const sdg_rule_matrix_t *c = &section->matrix[SDG_MATRIX_C];
+  sdg_axes_t axes = 0, sums = 0;
+  for (int i = 0; i < section->splits; i++)
+    *(section->split[i].dim == SDG_DIM_K ? &sums : &axes) |=
+        section->split[i].axes;
+  if (sums & ~section->sum_axes)
+    return 0; // the program makes the sums
+  for (int i = 0; i < c->splits; i++)
+    axes |= c->split[i].axes;
+  return SDG_HINT_KNOWN | axes;
+}
+
+// What is known of an output, and what values of its pieces shall be.
+static sdg_hint_t hint_of(const sdg_call_t *call, int index,
+                          const sdg_tagging_t *tagging) {
+  const sdg_section_t *section = tagging->section;
+  sdg_hint_t hint =
+      call->family == SDG_FAMILY_MATMUL
+          ? product_hint(section)
+          : sdg_ones_written(call, index, section, &tagging->placement[index]);
+  if (!(hint & SDG_HINT_AXES))
+    return hint;
+  return hint | (section->values == SDG_PIECE_VALUES_LOCAL    ? SDG_HINT_LOCAL
+                 : section->values == SDG_PIECE_VALUES_GLOBAL ? SDG_HINT_GLOBAL
+                                                              : 0);
+}
+
+// The memory of an output. A product's call may state the whole where a rank
+// has a piece; the plan knows.
+static sdg_layout_t output_layout(const sdg_call_t *call, int index,
+                                  const sdg_plan_t *plan) {
+  sdg_layout_t layout = sdg_operand_layout(&call->operand[index]);
+  if (call->family != SDG_FAMILY_MATMUL)
+    return layout;
+  for (int i = 0; i < plan->slabs; i++) {
+    const sdg_slab_t *slab = &plan->slab[i];
+    for (int d = 0; slab->operand == index && d < layout.dims; d++)
+      layout.extent[d] = slab->box.dim[d].hi - slab->box.dim[d].lo;
+  }
+  return layout;
+}
+
+static void written_fill(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                         const sdg_plan_t *plan, sdg_written_t *out) {
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    if (!operand->is_output || !operand->data || operand->elem_bytes == 0)
+      continue;
+    sdg_layout_t layout = output_layout(call, i, plan);
+    out[i] = (sdg_written_t){
+        .bytes = sdg_layout_bytes(&layout),
+        .gaps = !sdg_layout_dense(&layout),
+        .hint = hint_of(call, i, tagging),
+    };
+  }
+}
+
+static void written_note(const sdg_call_t *call,
+                         const sdg_plan_entry_t *entry) {
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_written_t *written = &entry->written[i];
+    if (written->bytes > 0)
+      sdg_hint_put(call->operand[i].data, written->bytes, written->gaps,
+                   written->hint);
+  }
+}
+
+static void outputs_written(const sdg_call_t *call,
+                            const sdg_plan_entry_t *entry) {
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    if (!operand->is_output || !operand->data || operand->elem_bytes == 0)
+      continue;
+    sdg_layout_t layout = sdg_operand_layout(operand);
+    sdg_early_written(operand->data, entry ? entry->written[i].bytes
+                                           : sdg_layout_bytes(&layout));
+  }
+}
+
+// Plans a call; *out_entry is NULL where it is untagged.
+static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
+                               const sdg_rule_t *rule,
+                               const sdg_plan_key_t *key,
+                               sdg_plan_entry_t **out_entry) {
+  verdict_t verdict;
+  const sdg_tagging_t *tagging = &verdict.tagging;
+  *out_entry = NULL;
+  SDG_TRY(call_derive(call, rules, rule, &verdict));
+  if (!verdict.tagged)
+    return SDG_OK;
+  sdg_tagging_say(call, tagging);
+  sdg_plan_t *plan = NULL;
+  sdg_status_t status = plan_make(call, rule, &verdict, &plan);
+  const sdg_section_t *section = tagging->section;
+  uint32_t hash = status == SDG_OK ? sdg_instep_hash(call, rule, tagging) : 0;
+  int recorded = status == SDG_OK ? sdg_history_plan(call, tagging, plan) : 0;
+  sdg_box_t *boxes = status == SDG_OK ? sdg_values_boxes(call, tagging) : NULL;
+  sdg_written_t written[SDG_OPERANDS_MAX] = {{.bytes = 0}};
+  if (status == SDG_OK)
+    written_fill(call, tagging, plan, written);
+  sdg_compared_t *compared = NULL;
+  if (status == SDG_OK)
+    status = sdg_compare_plan(call, rule, rules, tagging, &compared);
+  uint64_t messages =
+      status == SDG_OK ? sdg_kept_messages(call, rule, tagging) : 0;
+  verdict_fini(&verdict);
+  if (status != SDG_OK)
+    goto fail;
+  SDG_TRY_GOTO(sdg_step_connect(plan), fail);
+  status = sdg_plancache_add(
+      key, plan,
+      sdg_report_find(call->entry_name, section->name, plan->strategy),
+      out_entry);
+  if (status == SDG_OK) {
+    (*out_entry)->hash = hash;
+    (*out_entry)->recorded = recorded;
+    (*out_entry)->boxes = boxes;
+    memcpy((*out_entry)->written, written, sizeof written);
+    (*out_entry)->compared = compared;
+    sdg_early_ready(call, rule, section, *out_entry);
+    sdg_kept_ready(call, rule, messages, *out_entry);
+    return SDG_OK;
+  }
+fail:
+  sdg_plan_destroy(plan);
+  free(boxes);
+  free(compared);
+  return status;
+}
+
+static sdg_status_t plan_run(sdg_call_t *call, sdg_plan_entry_t *entry) {
+  cudaStream_t stream;
+  SDG_TRY(sdg_stream_of(call, &stream));
+  return sdg_early_run(call, entry, stream);
+}
+
+// Memory is each rank's own: the others cannot know that it is too small. Calls
+// of products may say the sizes of the whole where a rank has a piece.
+static sdg_status_t memory_check(const sdg_call_t *call) {
+  sdg_status_t status =
+      call->family == SDG_FAMILY_MATMUL ? SDG_OK : sdg_memory_fits_all(call);
+  return status == SDG_OK ? SDG_OK : sdg_job_fail(status);
+}
+
+// A call that is not agreed on has a number if it is tagged: one that is not
+// passes without a look on some ranks, while it is looked at on others.
+static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
+                           const sdg_rule_t *rule, bool *numbered,
+                           int64_t wait_ns, way_t *out_way) {
+  sdg_plan_key_t key;
+  sdg_plan_key_make(call, rule, &key);
+  for (int i = 0; i < call->operands; i++)
+    key.placed[i] = call->operand[i].hint;
+  sdg_plan_entry_t *entry = sdg_plancache_find(&key);
+  if (!entry) {
+    if (!*numbered)
+      sdg_step_foresee(call);
+    nesting_fill(call);
+    sdg_status_t status = entry_make(call, rules, rule, &key, &entry);
+    if (status != SDG_OK) {
+      if (!*numbered)
+        sdg_step_number(call);
+      *numbered = true;
+      if (sdg_step_is_verdict(status))
+        SDG_TRY(sdg_instep_refused(call));
+      return status;
+    }
+  }
+  if (entry && !*numbered) {
+    sdg_step_number(call);
+    *numbered = true;
+  }
+  *out_way = !entry                 ? WAY_UNTAGGED
+             : entry->plan->literal ? WAY_LITERAL
+                                    : WAY_DONE;
+  if (!entry) {
+    outputs_written(call, NULL);
+    return SDG_OK;
+  }
+  sdg_history_use(entry->recorded);
+  if (entry->boxes)
+    sdg_values_expect(call, entry->boxes);
+  SDG_TRY(sdg_instep_check(call, rule,
+                           entry->hash + sdg_early_mark(entry) +
+                               sdg_kept_mark(call, entry)));
+  SDG_TRY(memory_check(call));
+  sdg_report_wait(entry->row, wait_ns);
+  call->result = entry->plan->refusal;
+  if (!call->result)
+    SDG_TRY(sdg_compare_call(call, entry->compared));
+  bool nothing = entry->plan->literal && entry->plan->steps == 0 &&
+                 entry->part == SDG_EARLY_NONE &&
+                 entry->leaves == SDG_EARLY_NONE;
+  if (!nothing && !call->result)
+    SDG_TRY(plan_run(call, entry));
+  else
+    sdg_report_count(entry->row, entry->plan);
+  if (!call->result)
+    written_note(call, entry);
+  outputs_written(call, entry);
+  return SDG_OK;
+}
+
+static sdg_status_t counted(sdg_call_t *call, const sdg_rules_t *rules,
+                            const sdg_rule_t *rule, bool *numbered,
+                            way_t *out_way) {
+  bool due = *numbered;
+  int64_t wait_ns = 0;
+  if (due)
+    SDG_TRY(sdg_step_agree(call, rule, &wait_ns));
+  sdg_ones_settle(call, rules);
+  if (call->is_query)
+    SDG_TRY(query_answer(call, rules, rule, wait_ns, out_way));
+  else
+    SDG_TRY(op_run(call, rules, rule, numbered, wait_ns, out_way));
+  if (*out_way == WAY_UNTAGGED) {
+    SDG_TRY(sdg_sequence_whole(call));
+    sdg_ones_untagged(call);
+    mark_passes(call, rules);
+  }
+  return SDG_OK;
+}
+
+// A call that may be tagged, and so concerns all ranks.
+static sdg_status_t collective(sdg_call_t *call, const sdg_rules_t *rules,
+                               const sdg_rule_t *rule, way_t *out_way) {
+  SDG_TRY(sdg_step_check(call));
+  sdg_ones_look(call, rules);
+  bool numbered = agreement_due(call, rules);
+  if (numbered) // what is not counted is no place that an error could name
+    sdg_step_number(call);
+  sdg_status_t status = counted(call, rules, rule, &numbered, out_way);
+  if (numbered)
+    sdg_history_call(call->entry_name, status != SDG_OK);
+  return status;
+}
+
+sdg_status_t sdg_shard_judge(sdg_call_t *call, const sdg_rules_t *rules,
+                             const sdg_rule_t *rule, bool *out_done) {
+  way_t way = WAY_UNTAGGED;
+  *out_done = false;
+  if (!may_match(call, rules)) {
+    SDG_TRY(unmatched_check(call, rules, rule, named_local(call, rules)));
+    SDG_TRY(sdg_sequence_whole(call));
+    sdg_ones_untagged(call);
+    mark_passes(call, rules);
+    return SDG_OK;
+  }
+  SDG_TRY(sdg_exchange_join(&rules->mesh, rules->axes));
+  SDG_TRY(sdg_thread_claim(call->entry_name));
+  SDG_TRY(sdg_step_accident(collective(call, rules, rule, &way)));
+  *out_done = way == WAY_DONE;
+  return SDG_OK;
+}

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// Puts the ranks' values together: those in host memory over the control
+// channel, those in device memory by a plan.
+#include "rules/view/shard/together.h"
+
+#include <cudnn.h>
+#include <library_types.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules/step/divergence.h"
+#include "rules/step/step.h"
+#include "rules/vendor/stream.h"
+#include "rules/vendor/vendor.h"
+#include "src/job/job.h"
+#include "src/job/thread.h"
+
+typedef struct value {
+  double re, im;
+} value_t;
+
+static bool is_double(int type) {
+  return type == CUDA_R_64F || type == CUDA_C_64F;
+}
+
+static int parts_of(int type) {
+  return type == CUDA_C_32F || type == CUDA_C_64F ? 2 : 1;
+}
+
+sdg_status_t sdg_together_check(const sdg_vector_t *vector) {
+  if (vector->op == SDG_VECTOR_INDEX)
+    return sdg_fail(SDG_E_VALUE_KIND,
+                    "%s: the index of an element of one piece is none of the "
+                    "whole",
+                    vector->entry_name);
+  int type = vector->type_result;
+  if (type != CUDA_R_32F && type != CUDA_R_64F && type != CUDA_C_32F &&
+      type != CUDA_C_64F)
+    return sdg_fail(SDG_E_VALUE_KIND, "%s: a result of type %d",
+                    vector->entry_name, type);
+  return SDG_OK;
+}
+
+// ---- in host memory --------------------------------------------------------
+
+static value_t value_get(const sdg_vector_t *vector) {
+  const void *at = vector->result;
+  value_t value = {0, 0};
+  if (is_double(vector->type_result))
+    memcpy(&value, at, (size_t)parts_of(vector->type_result) * sizeof(double));
+  else {
+    float part[2] = {0, 0};
+    memcpy(part, at, (size_t)parts_of(vector->type_result) * sizeof *part);
+    value = (value_t){(double)part[0], (double)part[1]};
+  }
+  return value;
+}
+
+static void value_put(const sdg_vector_t *vector, value_t value) {
+  size_t parts = (size_t)parts_of(vector->type_result);
+  float part[2] = {(float)value.re, (float)value.im};
+  if (is_double(vector->type_result))
+    memcpy(vector->result, &value, parts * sizeof(double));
+  else
+    memcpy(vector->result, part, parts * sizeof *part);
+}
+
+// By Heron, of 1 to the number of ranks: the library needs nothing but the C
+// library.
+static double root(double square) {
+  double x = square;
+  for (int i = 0; i < 64; i++)
+    x = (x + square / x) / 2;
+  return x;
+}
+
+// The norm of norms, without overflow, in the order of ranks: the same bits on
+// all of them.
+static double norm_of(const value_t *value, int ranks) {
+  double most = 0, sum = 0;
+  for (int i = 0; i < ranks; i++) {
+    if (isnan(value[i].re))
+      return value[i].re;
+    if (value[i].re > most)
+      most = value[i].re;
+  }
+  if (most == 0 || isinf(most))
+    return most;
+  for (int i = 0; i < ranks; i++)
+    sum += value[i].re / most * (value[i].re / most);
+  return most * root(sum);
+}
+
+static value_t all_of(const sdg_vector_t *vector, const value_t *value,
+                      int ranks) {
+  value_t sum = {0, 0};
+  for (int i = 0; i < ranks; i++) {
+    sum.re += value[i].re;
+    sum.im += value[i].im;
+  }
+  if (vector->op == SDG_VECTOR_NRM2)
+    sum.re = norm_of(value, ranks);
+  return sum;
+}
+
+static sdg_status_t host_make(const sdg_vector_t *vector, const int *rank,
+                              int ranks) {
+  const sdg_group_t *group = sdg_job_group();
+  size_t count = (size_t)group->count, *bytes = malloc(count * sizeof *bytes);
+  char(*all)[SDG_CONTROL_RECORD_BYTES] = malloc(count * sizeof *all);
+  value_t mine = value_get(vector), *value = calloc(count, sizeof *value);
+  sdg_status_t status = SDG_OK;
+  if (!bytes || !all || !value) {
+    status = sdg_fail(SDG_E_NO_MEMORY, "records of %zu ranks", count);
+    goto out;
+  }
+  SDG_TRY_GOTO(sdg_control_exchange(sdg_job_control(), sdg_thread_channel(),
+                                    group->rank, group->count, &mine,
+                                    sizeof mine, all, bytes,
+                                    vector->entry_name),
+               out);
+  for (int i = 0; i < ranks; i++)
+    for (int r = 0; r < group->count; r++) {
+      if (group->rank[r] != rank[i])
+        continue;
+      if (bytes[r] != sizeof *value) {
+        status =
+            sdg_fail(SDG_E_DIVERGED, "rank %d calls something else than %s",
+                     rank[i], vector->entry_name);
+        goto out;
+      }
+      memcpy(&value[i], all[r], sizeof *value);
+    }
+  value_put(vector, all_of(vector, value, ranks));
+out:
+  free(value);
+  free(all);
+  free(bytes);
+  return status;
+}
+
+// ---- in device memory ------------------------------------------------------
+
+enum { KINDS = 2 * 2 * 2, AXES = 1 << SDG_AXES_MAX };
+
+// Of each thread: a norm or a sum, of float or double, real or complex.
+static sdg_plan_t *plans[SDG_CONTROL_THREADS][KINDS][AXES];
+
+void sdg_together_forget(void) {
+  for (int t = 0; t < SDG_CONTROL_THREADS; t++)
+    for (int kind = 0; kind < KINDS; kind++)
+      for (int axes = 0; axes < AXES; axes++) {
+        sdg_plan_destroy(plans[t][kind][axes]);
+        plans[t][kind][axes] = NULL;
+      }
+}
+
+// The norm of the ranks' norms.
+typedef struct norm {
+  int slab, ranks;
+} norm_t;
+
+static int norm_run(void *state, int index, const sdg_call_t *call,
+                    const sdg_exec_t *exec) {
+  const norm_t *norm = state;
+  const sdg_cublas_t *cublas = sdg_cublas_get();
+  cublasHandle_t handle = (cublasHandle_t)(uintptr_t)call->handle;
+  const void *all = sdg_exec_address(exec, norm->slab);
+  void *result = call->operand[0].data;
+  (void)index;
+  // The pointer mode is still that of the program's call.
+  return call->operand[0].type == CUDNN_DATA_DOUBLE
+             ? (int)cublas->cublasDnrm2_v2(handle, norm->ranks, all, 1, result)
+             : (int)cublas->cublasSnrm2_v2(handle, norm->ranks, all, 1, result);
+}
+
+static sdg_status_t norm_plan(const sdg_call_t *call, int own, int me,
+                              int ranks, sdg_plan_t *plan) {
+  const int64_t stride[SDG_DIMS_MAX] = {1};
+  sdg_box_t all = {.dims = 1};
+  norm_t *norm = calloc(1, sizeof *norm);
+  all.dim[0].hi = ranks;
+  if (!norm)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  plan->state = norm;
+  plan->state_destroy = free;
+  plan->run = norm_run;
+  norm->ranks = ranks;
+  SDG_TRY(sdg_plan_packed(plan, &all, stride, call->operand[0].elem_bytes,
+                          &norm->slab));
+  SDG_TRY(sdg_plan_zero(plan, SDG_LANE_MAIN, norm->slab, &all));
+  const int64_t shift[SDG_DIMS_MAX] = {me};
+  SDG_TRY(sdg_plan_copy(plan, SDG_LANE_MAIN, own, norm->slab, shift, NULL,
+                        SDG_COPY_STRIP));
+  SDG_TRY(sdg_plan_reduce(plan, norm->slab, call->operand[0].type,
+                          SDG_COMBINE_SUM));
+  SDG_TRY(sdg_plan_join(plan, SDG_LANE_MAIN));
+  return sdg_plan_call(plan, 0);
+}
+
+static sdg_status_t plan_make(const sdg_vector_t *vector,
+                              const sdg_call_t *call, sdg_axes_t axes, int me,
+                              int ranks, sdg_plan_t **out_plan) {
+  sdg_box_t own = {.dims = 1};
+  int slab;
+  own.dim[0].hi = call->operand[0].extent[0];
+  sdg_plan_t *plan = sdg_plan_create("value");
+  if (!plan)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  plan->reduce_axes = axes;
+  sdg_status_t status = sdg_plan_operand(plan, call, 0, &own, &slab);
+  if (status == SDG_OK)
+    status = vector->op == SDG_VECTOR_NRM2
+                 ? norm_plan(call, slab, me, ranks, plan)
+                 : sdg_plan_reduce(plan, slab, call->operand[0].type,
+                                   SDG_COMBINE_SUM);
+  if (status == SDG_OK)
+    status = sdg_step_connect(plan);
+  if (status == SDG_OK)
+    *out_plan = plan;
+  else
+    sdg_plan_destroy(plan);
+  return status;
+}
+
+static sdg_status_t device_make(const sdg_vector_t *vector, sdg_axes_t axes,
+                                sdg_call_t *call, cudaStream_t stream, int me,
+                                int ranks) {
+  bool wide = is_double(vector->type_result);
+  int parts = parts_of(vector->type_result);
+  call->operands = 1;
+  call->operand[0] = (sdg_operand_t){
+      .role = SDG_ROLE_Y,
+      .is_output = true,
+      .data = vector->result,
+      .type = wide ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT,
+      .elem_bytes = wide ? 8 : 4,
+      .dims = 1,
+      .extent = {parts},
+      .stride = {1},
+  };
+  int kind = (vector->op == SDG_VECTOR_NRM2) * 4 + wide * 2 + (parts - 1);
+  sdg_plan_t **plan = &plans[sdg_thread_channel()][kind][axes];
+  if (!*plan)
+    SDG_TRY(plan_make(vector, call, axes, me, ranks, plan));
+  sdg_outcome_t outcome;
+  sdg_report_row_t *row = sdg_report_find(vector->entry_name, "-", "value");
+  SDG_TRY(sdg_exec_run(*plan, call, stream, row, &outcome));
+  sdg_report_count(row, *plan);
+  return outcome.vendor ? sdg_fail(SDG_E_VENDOR_CALL, "%s: %d",
+                                   vector->entry_name, outcome.vendor)
+                        : SDG_OK;
+}
+
+// ---- both ------------------------------------------------------------------
+
+static sdg_status_t value_make(const sdg_vector_t *vector, sdg_axes_t axes,
+                               sdg_call_t *call, cudaStream_t stream) {
+  int rank[SDG_RANKS_MAX], me = 0;
+  cublasPointerMode_t mode;
+  int ranks = sdg_mesh_group(sdg_job_mesh(), sdg_job_rank(), axes, rank);
+  while (rank[me] != sdg_job_rank())
+    me++;
+  cublasStatus_t got = sdg_cublas_get()->cublasGetPointerMode_v2(
+      (cublasHandle_t)(uintptr_t)vector->handle, &mode);
+  if (got != CUBLAS_STATUS_SUCCESS)
+    return sdg_fail(SDG_E_VENDOR_CALL, "cublasGetPointerMode: %d", (int)got);
+  bool on_host = mode == CUBLAS_POINTER_MODE_HOST;
+  SDG_TRY(sdg_instep_update(vector->entry_name,
+                            (uint64_t)vector->op << 1 | on_host));
+  return on_host ? host_make(vector, rank, ranks)
+                 : device_make(vector, axes, call, stream, me, ranks);
+}
+
+sdg_status_t sdg_together_make(const sdg_vector_t *vector, sdg_axes_t axes) {
+  sdg_call_t call = {.entry_name = vector->entry_name,
+                     .family = SDG_FAMILY_OTHER,
+                     .handle = vector->handle,
+                     .stream_kind = SDG_STREAM_CUBLAS};
+  cudaStream_t stream;
+  SDG_TRY(sdg_thread_claim(vector->entry_name));
+  SDG_TRY(sdg_stream_of(&call, &stream));
+  sdg_step_number(&call);
+  sdg_status_t status = value_make(vector, axes, &call, stream);
+  return status == SDG_OK ? SDG_OK : sdg_job_fail(status);
+}

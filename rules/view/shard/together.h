@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shard view: values that cuBLAS makes of vectors in pieces, which are of each
+ * rank's own piece unless they are put together. Inside rules/ only. */
+#ifndef SDG_RULES_VIEW_SHARD_TOGETHER_H
+#define SDG_RULES_VIEW_SHARD_TOGETHER_H
+
+#include "rules/vendor/vector.h"
+#include "src/base/status.h"
+#include "src/geometry/hint.h"
+
+/* Whether a value of these elements can be put together. SDG_E_VALUE_KIND. */
+sdg_status_t sdg_together_check(const sdg_vector_t *vector) SDG_MUST_CHECK;
+
+/* The call has returned its value, of this rank's piece, or will leave it in
+ * device memory: it becomes that of all pieces along `axes`. Collective over
+ * the agreement's group. Any failure but SDG_E_CAPTURE breaks the job. */
+sdg_status_t sdg_together_make(const sdg_vector_t *vector,
+                               sdg_axes_t axes) SDG_MUST_CHECK;
+
+/* The device is reset: communicators are made anew (src/exchange/forget.h). */
+void sdg_together_forget(void);
+
+#endif

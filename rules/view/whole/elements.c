@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which element-by-element calls leave distributed tensors where they are.
+#include "rules/view/whole/elements.h"
+
+#include <stdlib.h>
+
+// Every rank makes the program's call, of all elements: where the operands are
+// not right here, neither is the result, and nobody takes it for that.
+
+static sdg_span_t span_of(const sdg_access_t *access) {
+  return (sdg_span_t){access->at, access->width};
+}
+
+// The accesses that are vectors: `written`, and `read` where there is another.
+static bool vectors_get(const sdg_touch_t *touch, const sdg_access_t **written,
+                        const sdg_access_t **read) {
+  *written = *read = NULL;
+  for (int i = 0; i < touch->accesses; i++) {
+    const sdg_access_t *access = &touch->access[i];
+    if (access->width == 0)
+      continue;
+    const sdg_access_t **to = access->writes ? written : read;
+    if (*to)
+      return false;
+    *to = access;
+  }
+  return *written;
+}
+
+static bool elements_match(const sdg_buffer_t *buffer, const sdg_access_t *at,
+                           size_t elem_bytes) {
+  return (size_t)buffer->layout.elem_bytes == elem_bytes &&
+         (intptr_t)(buffer->at - at->at) % (intptr_t)elem_bytes == 0;
+}
+
+// Whether what a rank has of y's tensor it has of x's, which lies in its vector
+// where y's does.
+static bool covers(const sdg_buffer_t *x, const sdg_access_t *read,
+                   const sdg_buffer_t *y, const sdg_access_t *written) {
+  if (x->at - read->at != y->at - written->at || x->axes != y->axes ||
+      x->ranks != y->ranks || !sdg_layout_equal(&x->layout, &y->layout) ||
+      x->layout.dims != y->layout.dims)
+    return false;
+  for (int d = 0; d < x->layout.dims; d++)
+    if (x->layout.extent[d] != y->layout.extent[d])
+      return false;
+  for (int r = 0; r < y->ranks; r++)
+    for (int d = 0; d < y->layout.dims && !sdg_box_empty(&y->owned[r]); d++)
+      if (x->valid[r].dim[d].lo > y->owned[r].dim[d].lo ||
+          x->valid[r].dim[d].hi < y->owned[r].dim[d].hi)
+        return false;
+  return true;
+}
+
+static bool update_stays(const sdg_buffers_t *table, const sdg_touch_t *touch) {
+  const sdg_access_t *written, *read;
+  if (!vectors_get(touch, &written, &read))
+    return false;
+  sdg_buffer_t *y = sdg_buffers_overlap(table, span_of(written), NULL);
+  if (!y || !elements_match(y, written, touch->elementwise))
+    return false;
+  sdg_buffer_t *x =
+      read ? sdg_buffers_overlap(table, span_of(read), NULL) : NULL;
+  if (x)
+    return !sdg_buffers_overlap(table, span_of(written), y) &&
+           !sdg_buffers_overlap(table, span_of(read), x) &&
+           covers(x, read, y, written);
+  // Others that lie in what is written have to be of the same elements.
+  for (int i = 0; i < table->buffers; i++)
+    if (sdg_span_overlap(sdg_buffer_span(table->buffer[i]), span_of(written)) &&
+        !elements_match(table->buffer[i], written, touch->elementwise))
+      return false;
+  return true;
+}
+
+// ---- elements that are moved -----------------------------------------------
+
+// Both vectors of a copy or an exchange, the one that is only read first.
+static bool pair_get(const sdg_touch_t *touch, const sdg_access_t **x,
+                     const sdg_access_t **y) {
+  *x = *y = NULL;
+  for (int i = 0; i < touch->accesses; i++) {
+    const sdg_access_t *access = &touch->access[i];
+    if (access->width == 0)
+      continue;
+    if (*x && *y)
+      return false;
+    *(*x ? y : x) = access;
+  }
+  return *x && *y && (*y)->writes &&
+         !sdg_span_overlap(span_of(*x), span_of(*y));
+}
+
+// How many distributed tensors share bytes with the vector, and how many of
+// them lie in it from their first element to their last.
+static int tensors_in(const sdg_buffers_t *table, const sdg_access_t *vector,
+                      int *out_contained) {
+  int count = 0;
+  *out_contained = 0;
+  for (int i = 0; i < table->buffers; i++) {
+    sdg_span_t span = sdg_buffer_span(table->buffer[i]);
+    count += sdg_span_overlap(span, span_of(vector));
+    *out_contained += sdg_span_contain(span_of(vector), span);
+  }
+  return count;
+}
+
+static bool is_seen(const sdg_buffers_t *table, const sdg_access_t *vector) {
+  sdg_span_t allocation;
+  return sdg_buffers_allocation(table, vector->at, &allocation) &&
+         sdg_span_contain(allocation, span_of(vector));
+}
+
+// Whether tensors go along as they are, from x to y and, where both are
+// written, back: none is cut, and nothing of what was there is left.
+static bool moves(const sdg_buffers_t *table, const sdg_touch_t *touch,
+                  const sdg_access_t *x, const sdg_access_t *y) {
+  int x_contained, y_contained;
+  int of_x = tensors_in(table, x, &x_contained);
+  int of_y = tensors_in(table, y, &y_contained);
+  bool both = touch->elements == SDG_ELEMENTS_SWAP;
+  return !touch->gaps && of_x == x_contained && of_y == y_contained &&
+         of_x + (both ? of_y : 0) > 0 && is_seen(table, y) &&
+         (!both || is_seen(table, x));
+}
+
+static bool pair_stays(const sdg_buffers_t *table, const sdg_touch_t *touch) {
+  const sdg_access_t *x, *y;
+  int contained;
+  bool both = touch->elements == SDG_ELEMENTS_SWAP;
+  if (!pair_get(touch, &x, &y))
+    return false;
+  if (moves(table, touch, x, y))
+    return true;
+  int of_x = tensors_in(table, x, &contained);
+  int of_y = tensors_in(table, y, &contained);
+  // What is the same everywhere is right in a part of what is in pieces.
+  if (of_x == 0 && !both)
+    return of_y > 0 && (touch->gaps || contained < of_y);
+  if (of_x != 1 || of_y != 1)
+    return false;
+  const sdg_buffer_t *a = sdg_buffers_overlap(table, span_of(x), NULL);
+  const sdg_buffer_t *b = sdg_buffers_overlap(table, span_of(y), NULL);
+  return elements_match(a, x, touch->elementwise) && covers(a, x, b, y) &&
+         (!both || covers(b, y, a, x));
+}
+
+bool sdg_elements_stay(const sdg_buffers_t *table, const sdg_touch_t *touch) {
+  if (!touch->elementwise)
+    return false;
+  return touch->elements == SDG_ELEMENTS_UPDATE ? update_stays(table, touch)
+                                                : pair_stays(table, touch);
+}
+
+// ---- what is known then ----------------------------------------------------
+
+// Written anew: halos and what else was brought are another's again.
+static sdg_status_t renew(sdg_buffers_t *table, const sdg_buffer_t *buffer,
+                          const sdg_mesh_t *mesh, int self) {
+  sdg_placement_t placement;
+  sdg_layout_t layout = buffer->layout;
+  uintptr_t at = buffer->at;
+  SDG_TRY(sdg_placement_copy(&buffer->placement, &placement));
+  sdg_status_t status =
+      sdg_buffers_put(table, at, &layout, &placement, mesh, self);
+  sdg_placement_fini(&placement);
+  return status;
+}
+
+// All that lies in the vector, in the order of numbers; new ones have larger
+// numbers than `last`.
+static sdg_status_t vector_renew(sdg_buffers_t *table,
+                                 const sdg_access_t *vector, uint64_t last,
+                                 const sdg_mesh_t *mesh, int self) {
+  for (int i = 0; i < table->buffers;) {
+    sdg_buffer_t *buffer = table->buffer[i];
+    bool due = buffer->number <= last &&
+               sdg_span_overlap(sdg_buffer_span(buffer), span_of(vector));
+    if (due)
+      SDG_TRY(renew(table, buffer, mesh, self));
+    i = due ? 0 : i + 1;
+  }
+  return SDG_OK;
+}
+
+// A tensor on its way from one vector to the other.
+typedef struct moved {
+  uintptr_t at;
+  sdg_layout_t layout;
+  sdg_placement_t placement;
+} moved_t;
+
+// Takes down what lies in `from`, by its place in `to`.
+static sdg_status_t moved_add(const sdg_buffers_t *table,
+                              const sdg_access_t *from, const sdg_access_t *to,
+                              moved_t *moved, int *count) {
+  for (int i = 0; i < table->buffers; i++) {
+    const sdg_buffer_t *buffer = table->buffer[i];
+    moved_t *next = &moved[*count];
+    if (!sdg_span_overlap(sdg_buffer_span(buffer), span_of(from)))
+      continue;
+    next->at = buffer->at - from->at + to->at;
+    next->layout = buffer->layout;
+    SDG_TRY(sdg_placement_copy(&buffer->placement, &next->placement));
+    ++*count;
+  }
+  return SDG_OK;
+}
+
+static void vector_drop(sdg_buffers_t *table, const sdg_access_t *vector) {
+  sdg_buffer_t *buffer;
+  while ((buffer = sdg_buffers_overlap(table, span_of(vector), NULL)))
+    sdg_buffers_drop(table, buffer);
+}
+
+static sdg_status_t pair_move(sdg_buffers_t *table, bool both,
+                              const sdg_access_t *x, const sdg_access_t *y,
+                              const sdg_mesh_t *mesh, int self) {
+  int count = 0;
+  moved_t *moved = calloc((size_t)table->buffers + 1, sizeof *moved);
+  if (!moved)
+    return sdg_fail(SDG_E_NO_MEMORY, "for tensors that move");
+  sdg_status_t status = moved_add(table, x, y, moved, &count);
+  if (status == SDG_OK && both)
+    status = moved_add(table, y, x, moved, &count);
+  if (status == SDG_OK) {
+    vector_drop(table, y);
+    if (both)
+      vector_drop(table, x);
+  }
+  for (int i = 0; i < count; i++) {
+    if (status == SDG_OK)
+      status = sdg_buffers_put(table, moved[i].at, &moved[i].layout,
+                               &moved[i].placement, mesh, self);
+    sdg_placement_fini(&moved[i].placement);
+  }
+  free(moved);
+  return status;
+}
+
+sdg_status_t sdg_elements_note(sdg_buffers_t *table, const sdg_touch_t *touch,
+                               const sdg_mesh_t *mesh, int self) {
+  const sdg_access_t *x, *y;
+  uint64_t last = table->last_number;
+  if (touch->elements == SDG_ELEMENTS_UPDATE)
+    return vectors_get(touch, &y, &x) ? vector_renew(table, y, last, mesh, self)
+                                      : SDG_OK;
+  if (!pair_get(touch, &x, &y))
+    return SDG_OK;
+  bool both = touch->elements == SDG_ELEMENTS_SWAP;
+  if (moves(table, touch, x, y))
+    return pair_move(table, both, x, y, mesh, self);
+  SDG_TRY(vector_renew(table, y, last, mesh, self));
+  return both ? vector_renew(table, x, last, mesh, self) : SDG_OK;
+}

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+// One call in the whole view: match, share, bring up to date, carry out.
+#include "rules/view/whole/whole.h"
+
+#include <cudnn.h>
+#include <string.h>
+
+#include "rules/memory/memory.h"
+#include "rules/memory/uploads.h"
+#include "rules/observe/run_record.h"
+#include "rules/observe/values.h"
+#include "rules/place/tagging.h"
+#include "rules/reuse/prefetch.h"
+#include "rules/step/divergence.h"
+#include "rules/step/null_operand.h"
+#include "rules/step/plan_cache.h"
+#include "rules/step/step.h"
+#include "rules/vendor/stream.h"
+#include "rules/view/whole/inputs.h"
+#include "rules/view/whole/place.h"
+#include "src/exchange/exchange.h"
+#include "src/job/job.h"
+
+// ---- the plan --------------------------------------------------------------
+
+static void idle_find(sdg_share_t *share, const sdg_mesh_t *mesh) {
+  for (int i = 0; i < share->outputs; i++)
+    for (int r = 0; r < share->ranks; r++) {
+      sdg_box_t own = sdg_placement_box(&share->output[i].placement, mesh, r);
+      share->idle |= sdg_box_empty(&own);
+    }
+}
+
+static sdg_status_t plan_make(const sdg_call_t *call, const sdg_rule_t *rule,
+                              const sdg_tagging_t *tagging,
+                              sdg_plan_t **out_plan) {
+  *out_plan = NULL;
+  bool lacks = sdg_lacking(call, rule);
+  bool periodic = !lacks && rule && rule->windowed && tagging->section->wrap;
+  bool knows = !lacks && rule && rule->share && rule->knows(call);
+  if (periodic && !knows)
+    return sdg_fail(SDG_E_NO_RULE, "%s with a periodic dimension",
+                    call->entry_name);
+  // A rank alone has rows around its dimensions, too.
+  if (knows && (tagging->ranks > 1 || periodic))
+    SDG_TRY(rule->share(call, tagging, out_plan));
+  if (*out_plan && (*out_plan)->share)
+    idle_find((*out_plan)->share, tagging->mesh);
+  if (*out_plan)
+    return SDG_OK;
+  *out_plan = sdg_plan_create("whole");
+  if (!*out_plan)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  (*out_plan)->literal = true;
+  return SDG_OK;
+}
+
+static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
+                               const sdg_rule_t *rule,
+                               const sdg_section_t *section,
+                               sdg_buffers_t *table, const sdg_plan_key_t *key,
+                               sdg_plan_entry_t **out_entry) {
+  sdg_tagging_t tagging;
+  sdg_plan_t *plan;
+  SDG_TRY(sdg_whole_tagging(call, rules, section, table, &tagging));
+  sdg_tagging_say(call, &tagging);
+  sdg_status_t status = plan_make(call, rule, &tagging, &plan);
+  uint32_t hash = sdg_instep_hash(call, rule, &tagging);
+  int recorded = status == SDG_OK ? sdg_history_plan(call, &tagging, plan) : 0;
+  sdg_tagging_fini(&tagging);
+  if (status != SDG_OK)
+    return status;
+  status = sdg_step_connect(plan);
+  if (status == SDG_OK)
+    status = sdg_plancache_add(
+        key, plan,
+        sdg_report_find(call->entry_name, section->name, plan->strategy),
+        out_entry);
+  if (status == SDG_OK) {
+    (*out_entry)->hash = hash;
+    (*out_entry)->recorded = recorded;
+  } else {
+    sdg_plan_destroy(plan);
+  }
+  return status;
+}
+
+// What a call that needs more of a tensor than its rows (rule->early) does
+// depends on whether ranks have more.
+static int more_of(const sdg_call_t *call, const sdg_rule_t *rule) {
+  bool first = false;
+  int operand =
+      rule && rule->early && rule->knows(call) ? rule->early(call, &first) : -1;
+  return first ? -1 : operand;
+}
+
+static sdg_status_t entry_get(const sdg_call_t *call, const sdg_rules_t *rules,
+                              const sdg_rule_t *rule,
+                              const sdg_section_t *section,
+                              sdg_buffers_t *table,
+                              sdg_plan_entry_t **out_entry) {
+  sdg_plan_key_t key;
+  int more = more_of(call, rule);
+  sdg_plan_key_make(call, rule, &key);
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_buffer_t *buffer = sdg_whole_buffer(table, &call->operand[i]);
+    key.placed[i] = buffer ? buffer->placement_hash : 0;
+    if (buffer && i == more && sdg_buffer_grown(buffer))
+      key.placed[i] ^= 1;
+  }
+  *out_entry = sdg_plancache_find(&key);
+  return *out_entry
+             ? SDG_OK
+             : entry_make(call, rules, rule, section, table, &key, out_entry);
+}
+
+// ---- carrying it out -------------------------------------------------------
+
+// Where this call writes must be memory that was seen allocated: in any other
+// nobody would bring it up to date for who reads it.
+static sdg_status_t output_check(const sdg_call_t *call,
+                                 const sdg_operand_t *output) {
+  bool seen;
+  SDG_TRY(sdg_memory_fits(call, output, &seen));
+  if (seen)
+    return SDG_OK;
+  sdg_layout_t layout = sdg_operand_layout(output);
+  return sdg_fail(SDG_E_UNSEEN_MEMORY, "%s of %s at %p, %zu bytes",
+                  sdg_role_name(output->role), call->entry_name, output->data,
+                  sdg_layout_bytes(&layout));
+}
+
+static sdg_status_t input_prepare(const sdg_call_t *call, int index,
+                                  sdg_buffers_t *table,
+                                  const sdg_plan_entry_t *entry,
+                                  cudaStream_t stream) {
+  const sdg_operand_t *operand = &call->operand[index];
+  const sdg_box_t *need = entry->plan->share->reads[index];
+  if (!operand->data) // statistics that the program does not keep
+    return SDG_OK;
+  SDG_TRY(sdg_memory_fits(call, operand, NULL));
+  sdg_layout_t layout = sdg_operand_layout(operand);
+  sdg_buffer_t *buffer =
+      sdg_buffers_find(table, (uintptr_t)operand->data, &layout);
+  if (need && buffer)
+    SDG_TRY(
+        sdg_memory_update(buffer, need, call->entry_name, stream, entry->row));
+  // Other tensors in the same memory, seen through other descriptors.
+  sdg_access_t access = sdg_operand_access(operand, true, false);
+  return sdg_memory_settle(&access, need ? buffer : NULL, call->entry_name,
+                           stream, entry->row);
+}
+
+// Workspaces, and what else the call has no descriptor of.
+static sdg_status_t others_prepare(const sdg_call_t *call,
+                                   const sdg_plan_entry_t *entry,
+                                   cudaStream_t stream) {
+  for (int i = 0; call->touch && i < call->touch->accesses; i++) {
+    const sdg_access_t *access = &call->touch->access[i];
+    bool operand = false;
+    for (int k = 0; k < call->operands; k++)
+      operand |= access->at == (uintptr_t)call->operand[k].data;
+    if (!operand)
+      SDG_TRY(sdg_memory_settle(access, NULL, call->entry_name, stream,
+                                entry->row));
+  }
+  return SDG_OK;
+}
+
+// What else lies in the output's memory has to be right before a part of it is
+// overwritten.
+static sdg_status_t output_prepare(const sdg_call_t *call, int index,
+                                   sdg_buffers_t *table,
+                                   const sdg_plan_entry_t *entry,
+                                   cudaStream_t stream) {
+  const sdg_operand_t *output = &call->operand[index];
+  sdg_layout_t layout = sdg_operand_layout(output);
+  sdg_access_t written = sdg_operand_access(output, false, true);
+  return sdg_memory_settle(
+      &written, sdg_buffers_find(table, (uintptr_t)output->data, &layout),
+      call->entry_name, stream, entry->row);
+}
+
+static sdg_status_t output_note(const sdg_call_t *call, int index,
+                                sdg_buffers_t *table,
+                                const sdg_placement_t *placement) {
+  const sdg_operand_t *output = &call->operand[index];
+  uintptr_t at = (uintptr_t)output->data;
+  sdg_layout_t layout = sdg_operand_layout(output);
+  sdg_uploads_made(output);
+  SDG_TRY(sdg_buffers_put(table, at, &layout, placement, sdg_job_mesh(),
+                          sdg_job_rank()));
+  sdg_buffer_t *made = sdg_buffers_find(table, at, &layout);
+  if (sdg_buffer_complete(made))
+    sdg_buffers_drop(table, made);
+  return SDG_OK;
+}
+
+static sdg_status_t share_run(sdg_call_t *call, const sdg_rule_t *rule,
+                              sdg_buffers_t *table, sdg_plan_entry_t *entry,
+                              cudaStream_t stream) {
+  const sdg_share_t *share = entry->plan->share;
+  SDG_TRY(sdg_early_learn(call, rule, table, entry));
+  for (int i = 0; i < share->outputs; i++)
+    if (sdg_placement_axes(&share->output[i].placement))
+      SDG_TRY(output_check(call, &call->operand[share->output[i].operand]));
+  SDG_TRY(others_prepare(call, entry, stream));
+  for (int i = 0; i < call->operands; i++)
+    if (!sdg_share_placement(share, i) || share->reads[i])
+      SDG_TRY(input_prepare(call, i, table, entry, stream));
+  SDG_TRY(sdg_inputs_compare(call, table));
+  for (int i = 0; i < share->outputs; i++)
+    SDG_TRY(
+        output_prepare(call, share->output[i].operand, table, entry, stream));
+  SDG_TRY(sdg_early_share(call, rule, table, entry, stream));
+  if (call->result)
+    return SDG_OK;
+  for (int i = 0; i < share->outputs; i++)
+    SDG_TRY(output_note(call, share->output[i].operand, table,
+                        &share->output[i].placement));
+  return SDG_OK;
+}
+
+// For `sundog verify`: each output's part that is this rank's.
+static void values_expect(const sdg_call_t *call, const sdg_share_t *share) {
+  sdg_box_t own[SDG_OPERANDS_MAX];
+  memset(own, 0, sizeof own);
+  for (int i = 0; i < share->outputs; i++)
+    own[share->output[i].operand] = sdg_placement_box(
+        &share->output[i].placement, sdg_job_mesh(), sdg_job_rank());
+  sdg_values_expect(call, own);
+}
+
+static sdg_status_t note(const sdg_call_t *call, const sdg_rule_t *rule,
+                         const sdg_plan_t *plan) {
+  return rule && rule->note ? rule->note(call, plan) : SDG_OK;
+}
+
+static sdg_status_t locked(sdg_call_t *call, const sdg_rules_t *rules,
+                           const sdg_rule_t *rule, const sdg_section_t *section,
+                           sdg_buffers_t *table, bool *out_done) {
+  sdg_plan_entry_t *entry;
+  cudaStream_t stream;
+  SDG_TRY(sdg_memory_survey(call->entry_name));
+  SDG_TRY(entry_get(call, rules, rule, section, table, &entry));
+  sdg_history_use(entry->recorded);
+  SDG_TRY(sdg_instep_check(call, rule, entry->hash));
+  sdg_report_count(entry->row, entry->plan);
+  *out_done = !entry->plan->literal;
+  if (!entry->plan->share)
+    sdg_report_in_full();
+  if (!*out_done) {
+    if (sdg_values_wanted_of(call))
+      sdg_values_expect(call, NULL);
+    return note(call, rule, NULL);
+  }
+  SDG_TRY(sdg_stream_of(call, &stream));
+  SDG_TRY(share_run(call, rule, table, entry, stream));
+  // Pieces of it were refused, on every rank. What becomes of all of it is for
+  // the real function to say, which the program's own call asks.
+  if (call->result && !entry->plan->share->around) {
+    call->result = CUDNN_STATUS_SUCCESS;
+    *out_done = false;
+    if (sdg_values_wanted_of(call))
+      sdg_values_expect(call, NULL);
+    return note(call, rule, NULL);
+  }
+  if (sdg_values_wanted_of(call))
+    values_expect(call, entry->plan->share);
+  return note(call, rule, entry->plan);
+}
+
+// Joins the job and counts the call.
+static sdg_status_t enter(const sdg_call_t *call, const sdg_rules_t *rules,
+                          const sdg_rule_t *rule) {
+  int64_t wait_ns;
+  SDG_TRY(sdg_exchange_join(&rules->mesh, rules->axes));
+  SDG_TRY(sdg_memory_own(call->entry_name));
+  SDG_TRY(sdg_step_check(call));
+  sdg_step_number(call);
+  // Ranks that see the same tensors have nothing to tell each other.
+  return sdg_options_get()->check ? sdg_step_agree(call, rule, &wait_ns)
+                                  : SDG_OK;
+}
+
+static sdg_status_t shared(sdg_call_t *call, const sdg_rules_t *rules,
+                           const sdg_rule_t *rule, const sdg_section_t *section,
+                           bool *out_done) {
+  sdg_buffers_t *table = sdg_memory_lock();
+  sdg_status_t status = enter(call, rules, rule);
+  if (status == SDG_OK)
+    status = locked(call, rules, rule, section, table, out_done);
+  sdg_memory_unlock();
+  sdg_history_call(call->entry_name, status != SDG_OK);
+  return status;
+}
+
+// A tagged call that every rank carries out in full: what it reads is up to
+// date.
+static sdg_status_t in_full(const sdg_call_t *call) {
+  sdg_buffers_t *table = sdg_memory_lock();
+  sdg_status_t status = sdg_inputs_compare(call, table);
+  for (int i = 0; i < call->operands && status == SDG_OK; i++)
+    if (call->operand[i].is_output)
+      sdg_uploads_made(&call->operand[i]);
+  sdg_memory_unlock();
+  return sdg_step_accident(status);
+}
+
+sdg_status_t sdg_whole_judge(sdg_call_t *call, const sdg_rules_t *rules,
+                             const sdg_rule_t *rule, bool *out_done) {
+  const sdg_section_t *section = sdg_whole_section(call, rules);
+  *out_done = false;
+  if (section && !call->is_query)
+    SDG_TRY(sdg_step_accident(shared(call, rules, rule, section, out_done)));
+  if (*out_done || !call->touch)
+    return SDG_OK;
+  SDG_TRY(sdg_step_accident(sdg_memory_touch(call->touch)));
+  return section && !call->is_query ? in_full(call) : SDG_OK;
+}

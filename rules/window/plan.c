@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lays out the steps of a windowed op: messages, the call in place, strips.
+#include "rules/window/plan.h"
+
+#include <stdlib.h>
+
+#include "rules/kit/assemble.h"
+
+// A plan being made.
+typedef struct maker {
+  const sdg_call_t *call;
+  const sdg_window_op_t *op;
+  const sdg_window_client_t *client;
+  sdg_plan_t *plan;
+  int x, y, z;          // slabs of the program's tensors; z -1
+  sdg_copy_kind_t copy; // of what is assembled
+  int *message;         // slab of each received message, -1: in place
+  int refusal;          // the vendor's, of a piece
+} maker_t;
+
+static sdg_status_t maker_open(maker_t *m) {
+  const sdg_window_op_t *op = m->op;
+  m->message = calloc((size_t)op->transfer.recvs + 1, sizeof *m->message);
+  if (!m->plan || !m->message)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  m->z = -1;
+  SDG_TRY(op->fetch ? sdg_plan_tensor(m->plan, op->fetch->tensor, m->client->x,
+                                      &op->fetch->box, &m->x)
+                    : sdg_plan_operand(m->plan, m->call, m->client->x,
+                                       &op->x_box, &m->x));
+  SDG_TRY(sdg_plan_operand(m->plan, m->call, m->client->y, &op->y_box, &m->y));
+  if (m->client->z >= 0)
+    SDG_TRY(
+        sdg_plan_operand(m->plan, m->call, m->client->z, &op->y_box, &m->z));
+  return m->client->open(m->client->user, m->plan);
+}
+
+static sdg_status_t sub_add(maker_t *m, const sdg_window_piece_t *piece,
+                            const sdg_window_slabs_t *slabs) {
+  SDG_TRY(m->client->add(m->client->user, m->plan, piece, slabs, &m->refusal));
+  return m->refusal ? SDG_E_VENDOR_CALL : SDG_OK;
+}
+
+static bool is_program(const sdg_window_op_t *op,
+                       const sdg_window_piece_t *piece) {
+  for (int d = 2; d < op->dims; d++)
+    if (piece->pad[d] != op->dim[d].window.pad)
+      return false;
+  return sdg_box_equal(&piece->x, &op->x_box) &&
+         sdg_box_equal(&piece->y, &op->y_box);
+}
+
+// The piece that the real function makes on the program's own tensors.
+static sdg_status_t view_open(maker_t *m, const sdg_window_piece_t *piece) {
+  sdg_window_slabs_t slabs = {
+      .x = m->x,
+      .y = m->y,
+      .z = m->z,
+      .program = is_program(m->op, piece),
+  };
+  return sub_add(m, piece, &slabs);
+}
+
+// A piece with slabs of its own: x assembled, y and z small copies. The
+// extended whole writes straight into the program's y.
+typedef struct strip {
+  const sdg_window_piece_t *piece;
+  sdg_window_slabs_t slabs;
+  bool apart; // y is a copy that overwrites
+} strip_t;
+
+static sdg_status_t strip_open(maker_t *m, const sdg_window_piece_t *piece,
+                               strip_t *strip) {
+  *strip = (strip_t){.piece = piece, .slabs = {.y = m->y, .z = m->z}};
+  // Of rows that it does not keep others come out right elsewhere.
+  strip->apart = !sdg_box_equal(&piece->y, &m->op->y_box) ||
+                 !sdg_box_equal(&piece->keep, &m->op->y_box);
+  SDG_TRY(sdg_plan_scratch(m->plan, &piece->x, m->x, &strip->slabs.x));
+  if (strip->apart) {
+    SDG_TRY(sdg_plan_scratch(m->plan, &piece->y, m->y, &strip->slabs.y));
+    if (m->z >= 0)
+      SDG_TRY(sdg_plan_scratch(m->plan, &piece->y, m->z, &strip->slabs.z));
+  }
+  return sub_add(m, piece, &strip->slabs);
+}
+
+// Old values of rows that the call in place is going to overwrite; z may be y.
+static sdg_status_t strip_save(maker_t *m, const strip_t *strip) {
+  if (!strip->apart || !m->client->reads_old)
+    return SDG_OK;
+  bool z = m->z >= 0;
+  return sdg_plan_copy(m->plan, SDG_LANE_MAIN, z ? m->z : m->y,
+                       z ? strip->slabs.z : strip->slabs.y, NULL,
+                       &strip->piece->keep, SDG_COPY_STRIP);
+}
+
+// Rows of x that this rank has: outside the domain zeros, own rows, own rows
+// wrapped around. Rows that no kept output sees are not set.
+static sdg_status_t strip_own(maker_t *m, const strip_t *strip) {
+  sdg_box_t domain = sdg_window_op_domain(m->op, &strip->piece->x);
+  return sdg_assemble_own(m->plan, &m->op->transfer, &domain, m->x,
+                          strip->slabs.x, m->copy);
+}
+
+static sdg_status_t strip_finish(maker_t *m, const strip_t *strip, int index) {
+  SDG_TRY(sdg_assemble_received(m->plan, &m->op->transfer, m->message,
+                                strip->slabs.x));
+  SDG_TRY(sdg_plan_call(m->plan, index));
+  if (!strip->apart)
+    return SDG_OK;
+  return sdg_plan_copy(m->plan, SDG_LANE_MAIN, strip->slabs.y, m->y, NULL,
+                       &strip->piece->keep, SDG_COPY_STRIP);
+}
+
+// The steps, in this order: messages leave; what can be computed in place is,
+// while they travel; strips are assembled from own rows, then from messages;
+// their outputs overwrite.
+static sdg_status_t steps_make(maker_t *m, bool extend) {
+  sdg_window_piece_t piece[SDG_PIECES_MAX];
+  strip_t strip[SDG_PIECES_MAX];
+  int into[SDG_PIECES_MAX];
+  bool view;
+  int pieces = sdg_window_op_pieces(m->op, extend, &view, piece);
+  int strips = 0;
+  if (view)
+    SDG_TRY(view_open(m, &piece[0]));
+  for (int i = view; i < pieces; i++, strips++) {
+    SDG_TRY(strip_open(m, &piece[i], &strip[strips]));
+    into[strips] = strip[strips].slabs.x;
+  }
+  // What messages arrive in is kept by itself.
+  if (m->client->keeps_x)
+    strips = 0;
+  SDG_TRY(sdg_plan_messages(m->plan, &m->op->transfer, m->x, into, strips,
+                            m->message));
+  strips = pieces - view;
+  SDG_TRY(sdg_plan_exchange(m->plan));
+  for (int i = 0; i < strips; i++)
+    SDG_TRY(strip_save(m, &strip[i]));
+  if (view)
+    SDG_TRY(sdg_plan_call(m->plan, 0));
+  for (int i = 0; i < strips; i++)
+    SDG_TRY(strip_own(m, &strip[i]));
+  SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));
+  for (int i = 0; i < strips; i++)
+    SDG_TRY(strip_finish(m, &strip[i], i + view));
+  return m->client->close(m->client->user, m->plan);
+}
+
+// *out_refusal: the vendor's status where its library does not take a piece;
+// the only failure that is not reported.
+static sdg_status_t plan_make(const sdg_call_t *call, const sdg_window_op_t *op,
+                              const sdg_window_client_t *client,
+                              sdg_axes_t axes, bool extend,
+                              sdg_plan_t **out_plan, int *out_refusal) {
+  maker_t maker = {
+      .call = call,
+      .op = op,
+      .client = client,
+      .plan = sdg_plan_create(extend      ? "extend"
+                              : op->whole ? "window"
+                                          : "repair"),
+      .copy = extend ? SDG_COPY_ACTIVATION : SDG_COPY_STRIP,
+  };
+  if (maker.plan)
+    maker.plan->axes = axes;
+  sdg_status_t status = maker_open(&maker);
+  if (status == SDG_OK)
+    status = steps_make(&maker, extend);
+  free(maker.message);
+  *out_refusal = maker.refusal;
+  if (status == SDG_OK)
+    *out_plan = maker.plan;
+  else
+    sdg_plan_destroy(maker.plan);
+  return status;
+}
+
+sdg_status_t sdg_window_plan_literal(sdg_axes_t axes, sdg_plan_t **out_plan) {
+  *out_plan = sdg_plan_create("literal");
+  if (!*out_plan)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  (*out_plan)->literal = true;
+  (*out_plan)->axes = axes;
+  return sdg_plan_exchange(*out_plan);
+}
+
+static sdg_status_t strategies_try(const sdg_call_t *call,
+                                   const sdg_window_op_t *op,
+                                   const sdg_window_client_t *client,
+                                   sdg_axes_t axes, sdg_strategy_t strategy,
+                                   sdg_plan_t **out_plan) {
+  if (strategy != SDG_STRATEGY_EXTEND && sdg_window_op_is_literal(op))
+    return sdg_window_plan_literal(axes, out_plan);
+  bool extend = sdg_window_op_extends(op, strategy);
+  int refusal;
+  sdg_status_t status =
+      plan_make(call, op, client, axes, extend, out_plan, &refusal);
+  if (refusal && !extend && strategy == SDG_STRATEGY_AUTO)
+    status = plan_make(call, op, client, axes, true, out_plan, &refusal);
+  return refusal ? sdg_fail(SDG_E_VENDOR_CALL,
+                            "%s: no algorithm for a piece of it: status %d",
+                            call->entry_name, refusal)
+                 : status;
+}
+
+sdg_status_t sdg_window_plan(const sdg_call_t *call,
+                             const sdg_tagging_t *tagging,
+                             const sdg_window_op_t *op,
+                             const sdg_window_client_t *client,
+                             sdg_plan_t **out_plan) {
+  return strategies_try(call, op, client, op->communicates ? tagging->axes : 0,
+                        tagging->section->strategy, out_plan);
+}
+
+sdg_status_t sdg_window_plan_whole(const sdg_call_t *call,
+                                   const sdg_window_op_t *op,
+                                   const sdg_window_client_t *client,
+                                   sdg_strategy_t strategy,
+                                   sdg_plan_t **out_plan) {
+  sdg_window_piece_t piece[SDG_PIECES_MAX];
+  bool in_place;
+  if (sdg_window_op_pieces(op, true, &in_place, piece) == 0) {
+    *out_plan = sdg_plan_create("window"); // nothing to do here
+    return *out_plan ? SDG_OK : sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  }
+  bool extend = sdg_window_op_extends(op, strategy);
+  int refusal;
+  sdg_status_t status =
+      plan_make(call, op, client, 0, extend, out_plan, &refusal);
+  // This rank's own affair: what it reads and writes is the same.
+  if (refusal && !extend)
+    status = plan_make(call, op, client, 0, true, out_plan, &refusal);
+  return refusal ? sdg_fail(SDG_E_VENDOR_CALL,
+                            "%s: no algorithm for a piece of it: status %d",
+                            call->entry_name, refusal)
+                 : status;
+}
