@@ -18,16 +18,16 @@ typedef struct state {
     sdg_kept_slot_t *slot, was;
   } seen[SDG_KEPT_SEEN];
 } state_t;
-static state_t states[SDG_CONTROL_THREADS]; // by the thread's channel
+static state_t states[SDG_CHANNEL_THREADS]; // by the thread's channel
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static state_t *state_get(void) {
-  return &states[sdg_thread_channel()];
+  return &states[sdg_channel_get()];
 }
 
 void sdg_keptslot_forget(void) {
   pthread_mutex_lock(&lock);
-  for (int i = 0; i < SDG_CONTROL_THREADS; i++)
+  for (int i = 0; i < SDG_CHANNEL_THREADS; i++)
     free(states[i].slot);
   memset(states, 0, sizeof states);
   pthread_mutex_unlock(&lock);
@@ -130,7 +130,7 @@ sdg_status_t sdg_keptslot_room(sdg_kept_slot_t *slot, size_t bytes) {
 
 void sdg_keptslot_drop(sdg_span_t span) {
   pthread_mutex_lock(&lock);
-  for (int i = 0; i < SDG_CONTROL_THREADS; i++)
+  for (int i = 0; i < SDG_CHANNEL_THREADS; i++)
     for (int k = 0; states[i].slot && k < SDG_KEPT_SLOTS; k++)
       if (sdg_span_overlap(states[i].slot[k].tensor, span))
         states[i].slot[k].number = 0;

@@ -35,9 +35,9 @@ sdg_status_t sdg_memory_own(const char *entry_name) {
   SDG_TRY(sdg_thread_claim(entry_name));
   // Of a thread that has ended the next one gets the channel.
   if (atomic_load(&owner) && atomic_load(&owner) != &thread_mark &&
-      atomic_load(&owner_channel) != sdg_thread_channel())
+      atomic_load(&owner_channel) != sdg_channel_get())
     return sdg_fail(SDG_E_VIEW_WHOLE, "%s by a second thread", entry_name);
-  atomic_store(&owner_channel, sdg_thread_channel());
+  atomic_store(&owner_channel, sdg_channel_get());
   atomic_store(&owner, &thread_mark);
   return SDG_OK;
 }
@@ -334,12 +334,12 @@ sdg_status_t sdg_memory_touch(const sdg_touch_t *touch) {
   pthread_mutex_lock(&lock);
   // A second thread may copy while the first one waits for it: then what it
   // needs of the other ranks is in its place in the order of all.
-  int channel = sdg_thread_own_channel;
-  sdg_thread_own_channel = atomic_load(&owner_channel);
+  int channel = sdg_channel_own;
+  sdg_channel_own = atomic_load(&owner_channel);
   if (!sdg_memory_owned() && table.buffers > 0)
     sdg_instep_say_second();
   sdg_status_t status = touch_run(touch);
-  sdg_thread_own_channel = channel;
+  sdg_channel_own = channel;
   pthread_mutex_unlock(&lock);
   return status == SDG_OK ? SDG_OK : sdg_job_fail(status);
 }

@@ -259,7 +259,7 @@ void sdg_history_call(const char *entry, bool failed) {
   used = 0;
   if (!sdg_history_wanted())
     return;
-  int channel = sdg_thread_channel();
+  int channel = sdg_channel_get();
   uint64_t number =
       sdg_control_count_of(sdg_job_control(), channel, sdg_job_rank(), NULL, 0);
   char *text = NULL;

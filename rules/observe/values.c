@@ -96,11 +96,11 @@ void sdg_values_expect(const sdg_call_t *call, const sdg_box_t *boxes) {
   if (!values.call)
     return;
   *values.call = *call;
-  values.number = sdg_job_joined()
-                      ? (int64_t)sdg_control_count_of(sdg_job_control(),
-                                                      sdg_thread_channel(),
-                                                      sdg_job_rank(), NULL, 0)
-                      : 0;
+  values.number =
+      sdg_job_joined()
+          ? (int64_t)sdg_control_count_of(sdg_job_control(), sdg_channel_get(),
+                                          sdg_job_rank(), NULL, 0)
+          : 0;
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];
     values.box[i].dims = boxes ? boxes[i].dims : operand->dims;

@@ -17,10 +17,10 @@ typedef struct state {
   uint64_t kind[KINDS_MAX];
   int kinds;
 } state_t;
-static state_t states[SDG_CONTROL_THREADS]; // by the thread's channel
+static state_t states[SDG_CHANNEL_THREADS]; // by the thread's channel
 
 static state_t *state_get(void) {
-  return &states[sdg_thread_channel()];
+  return &states[sdg_channel_get()];
 }
 
 // ---- what is left ----------------------------------------------------------

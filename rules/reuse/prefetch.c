@@ -30,12 +30,12 @@ typedef struct state {
   sdg_plan_key_t whose; // used by this plan
   uint64_t digest;      // of what was sent; checked runs
 } state_t;
-static state_t states[SDG_CONTROL_THREADS]; // by the thread's channel
+static state_t states[SDG_CHANNEL_THREADS]; // by the thread's channel
 // Of `tensor` and `sent`: other threads may write to it.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static state_t *state_get(void) {
-  return &states[sdg_thread_channel()];
+  return &states[sdg_channel_get()];
 }
 
 void sdg_early_forget(void) {
@@ -116,7 +116,7 @@ void sdg_early_written(const void *at, size_t bytes) {
   if (bytes > UINTPTR_MAX - span.at)
     span.bytes = UINTPTR_MAX - span.at;
   pthread_mutex_lock(&lock);
-  for (int i = 0; i < SDG_CONTROL_THREADS; i++)
+  for (int i = 0; i < SDG_CHANNEL_THREADS; i++)
     if (sdg_span_overlap(states[i].tensor, span))
       states[i].sent = false;
   pthread_mutex_unlock(&lock);
@@ -198,7 +198,7 @@ typedef struct answer {
 static const char answer_magic[8] = "early";
 
 static sdg_status_t answers_compare(const sdg_call_t *call,
-                                    char (*all)[SDG_CONTROL_RECORD_BYTES],
+                                    char (*all)[SDG_CHANNEL_RECORD_BYTES],
                                     const size_t *bytes, bool *out_all) {
   const sdg_group_t *group = sdg_job_group();
   *out_all = true;
@@ -220,7 +220,7 @@ static sdg_status_t answers_exchange(const sdg_call_t *call, bool mine,
   size_t count = (size_t)group->count;
   answer_t answer = {.yes = mine};
   memcpy(answer.magic, answer_magic, sizeof answer.magic);
-  char(*all)[SDG_CONTROL_RECORD_BYTES] = malloc(count * sizeof *all);
+  char(*all)[SDG_CHANNEL_RECORD_BYTES] = malloc(count * sizeof *all);
   size_t *bytes = malloc(count * sizeof *bytes);
   char at[96];
   sdg_status_t status = SDG_OK;
@@ -229,7 +229,7 @@ static sdg_status_t answers_exchange(const sdg_call_t *call, bool mine,
     goto out;
   }
   sdg_job_call(at, sizeof at);
-  SDG_TRY_GOTO(sdg_control_exchange(sdg_job_control(), sdg_thread_channel(),
+  SDG_TRY_GOTO(sdg_control_exchange(sdg_job_control(), sdg_channel_get(),
                                     group->rank, group->count, &answer,
                                     sizeof answer, all, bytes, at),
                out);

@@ -42,7 +42,7 @@ typedef struct uses {
   used_t *slot; // `room` of them, a power of two
   size_t room, count;
 } uses_t;
-static uses_t threads[SDG_CONTROL_THREADS]; // by the thread's channel
+static uses_t threads[SDG_CHANNEL_THREADS]; // by the thread's channel
 
 static used_t *slot_of(const uses_t *uses, uint64_t key) {
   for (size_t i = key;; i++) {
@@ -119,7 +119,7 @@ static bool is_new(const uses_t *uses, const sdg_call_t *call, int index,
 
 static void compared_note(const sdg_call_t *call,
                           const sdg_compared_t *compared) {
-  uses_t *uses = &threads[sdg_thread_channel()];
+  uses_t *uses = &threads[sdg_channel_get()];
   for (int i = 0; i < call->operands; i++) {
     if (!(compared->due >> i & 1))
       continue;
@@ -173,7 +173,7 @@ sdg_status_t sdg_compare_plan(const sdg_call_t *call, const sdg_rule_t *rule,
                               const sdg_rules_t *rules,
                               const sdg_tagging_t *tagging,
                               sdg_compared_t **out) {
-  const uses_t *uses = &threads[sdg_thread_channel()];
+  const uses_t *uses = &threads[sdg_channel_get()];
   bool always = sdg_compare_how() == SDG_COMPARING_ALWAYS;
   sdg_compared_t found = {.due = 0};
   *out = NULL;

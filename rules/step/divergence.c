@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "rules/step/null_operand.h"
-#include "src/control/channel.h"
 #include "src/control/control.h"
+#include "src/control/thread_name.h"
 #include "src/job/job.h"
 #include "src/job/thread.h"
 #include "src/observe/report.h"
@@ -53,7 +53,7 @@ uint32_t sdg_instep_hash(const sdg_call_t *call, const sdg_rule_t *rule,
 // all. Atomic: a process may finish while a thread is in a call.
 static struct {
   _Atomic(uint32_t) number, total; // total ^ FNV_BASE, so that none is 0
-} ops[SDG_CONTROL_THREADS];
+} ops[SDG_CHANNEL_THREADS];
 
 static uint32_t load(const _Atomic(uint32_t) *word) {
   return atomic_load_explicit(word, memory_order_relaxed);
@@ -75,7 +75,7 @@ static int step_take(uint32_t hash, uint32_t *out_number) {
   const sdg_group_t *group = sdg_job_group();
   if (group->count < 2)
     return -1;
-  int channel = sdg_thread_channel();
+  int channel = sdg_channel_get();
   uint32_t total = load(&ops[channel].total) ^ FNV_BASE;
   store(&ops[channel].total, mix(total, &hash, sizeof hash) ^ FNV_BASE);
   uint32_t number = load(&ops[channel].number) + 1;
@@ -94,9 +94,9 @@ static sdg_status_t step(const char *entry_name, uint32_t hash) {
   if (other < 0)
     return SDG_OK;
   sdg_control_t *control = sdg_job_control();
-  int channel = sdg_thread_channel();
+  int channel = sdg_channel_get();
   char at[96], label[64];
-  sdg_channel_label(control, channel, label, sizeof label);
+  sdg_thread_name_label(control, channel, label, sizeof label);
   uint64_t calls = sdg_control_count_of(control, channel, other, at, sizeof at);
   return sdg_job_fail(sdg_fail(
       SDG_E_DIVERGED,
@@ -153,7 +153,7 @@ static bool finish_check(const sdg_group_t *group, int channel) {
   if (other < 0)
     return true;
   char label[64];
-  sdg_channel_label(sdg_job_control(), channel, label, sizeof label);
+  sdg_thread_name_label(sdg_job_control(), channel, label, sizeof label);
   if (theirs == number)
     (void)sdg_fail(SDG_E_DIVERGED,
                    "ranks %d and %d made %u tagged calls%s each, but not the "
@@ -176,7 +176,7 @@ static bool finish_check(const sdg_group_t *group, int channel) {
 void sdg_instep_finish(void) {
   if (!sdg_job_joined() || sdg_job_failed() || sdg_job_group()->count < 2)
     return;
-  for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++)
+  for (int channel = 0; channel < SDG_CHANNEL_THREADS; channel++)
     if (!finish_check(sdg_job_group(), channel))
       sdg_report_fail();
 }

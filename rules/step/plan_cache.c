@@ -30,7 +30,7 @@ typedef struct cache {
   cached_t *latest;
   int64_t steps; // of all plans
 } cache_t;
-static cache_t caches[SDG_CONTROL_THREADS]; // by the thread's channel
+static cache_t caches[SDG_CHANNEL_THREADS]; // by the thread's channel
 
 void sdg_plan_key_make(const sdg_call_t *call, const sdg_rule_t *rule,
                        sdg_plan_key_t *out_key) {
@@ -47,7 +47,7 @@ void sdg_plan_key_make(const sdg_call_t *call, const sdg_rule_t *rule,
 }
 
 sdg_plan_entry_t *sdg_plancache_find(const sdg_plan_key_t *key) {
-  cache_t *cache = &caches[sdg_thread_channel()];
+  cache_t *cache = &caches[sdg_channel_get()];
   if (cache->latest && memcmp(&cache->latest->key, key, sizeof *key) == 0)
     return &cache->latest->entry;
   cached_t *found = NULL;
@@ -75,7 +75,7 @@ static void cached_drop(cache_t *cache, cached_t *cached) {
 sdg_status_t sdg_plancache_add(const sdg_plan_key_t *key, sdg_plan_t *plan,
                                sdg_report_row_t *row,
                                sdg_plan_entry_t **out_entry) {
-  cache_t *cache = &caches[sdg_thread_channel()];
+  cache_t *cache = &caches[sdg_channel_get()];
   while (cache->first && (HASH_COUNT(cache->first) >= PLANS_MAX ||
                           cache->steps + plan->steps > STEPS_MAX))
     cached_drop(cache, cache->first);
@@ -98,7 +98,7 @@ sdg_status_t sdg_plancache_add(const sdg_plan_key_t *key, sdg_plan_t *plan,
 }
 
 void sdg_plancache_forget(void) {
-  for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++)
+  for (int channel = 0; channel < SDG_CHANNEL_THREADS; channel++)
     while (caches[channel].first)
       cached_drop(&caches[channel], caches[channel].first);
 }

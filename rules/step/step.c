@@ -31,8 +31,8 @@ sdg_status_t sdg_step_check(const sdg_call_t *call) {
 }
 
 void sdg_step_number(const sdg_call_t *call) {
-  static uint64_t numbers[SDG_CONTROL_THREADS];
-  int channel = sdg_thread_channel();
+  static uint64_t numbers[SDG_CHANNEL_THREADS];
+  int channel = sdg_channel_get();
   sdg_control_count(sdg_job_control(), channel, ++numbers[channel],
                     call->entry_name);
   sdg_log_set_place(sdg_job_call);
@@ -105,7 +105,7 @@ static const char *vendor_text(const sdg_call_t *call, int status) {
 }
 
 static sdg_status_t verdicts_compare(const sdg_call_t *call, int mine,
-                                     char (*all)[SDG_CONTROL_RECORD_BYTES],
+                                     char (*all)[SDG_CHANNEL_RECORD_BYTES],
                                      const size_t *bytes, int *out_vendor) {
   const sdg_group_t *group = sdg_job_group();
   int first = NOTHING, at = 0;
@@ -141,7 +141,7 @@ static sdg_status_t verdict_agree(const sdg_call_t *call, int mine,
   size_t count = (size_t)group->count;
   verdict_t verdict = {.vendor = mine};
   memcpy(verdict.magic, verdict_magic, sizeof verdict.magic);
-  char(*all)[SDG_CONTROL_RECORD_BYTES] = malloc(count * sizeof *all);
+  char(*all)[SDG_CHANNEL_RECORD_BYTES] = malloc(count * sizeof *all);
   size_t *bytes = malloc(count * sizeof *bytes);
   char at[96], what[192];
   sdg_status_t status = SDG_OK;
@@ -153,7 +153,7 @@ static sdg_status_t verdict_agree(const sdg_call_t *call, int mine,
   snprintf(what, sizeof what, "%s%s%s", at,
            mine > 0 ? ", refused by the vendor's library: " : "",
            mine > 0 ? vendor_text(call, mine) : "");
-  SDG_TRY_GOTO(sdg_control_exchange(sdg_job_control(), sdg_thread_channel(),
+  SDG_TRY_GOTO(sdg_control_exchange(sdg_job_control(), sdg_channel_get(),
                                     group->rank, group->count, &verdict,
                                     sizeof verdict, all, bytes, what),
                out);

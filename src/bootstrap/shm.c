@@ -232,7 +232,7 @@ void sdg_segment_count(sdg_segment_channel_t *channel, uint64_t calls,
 
 void sdg_segment_wake_all(const sdg_segment_view_t *view, int rank) {
   sdg_segment_rank_t *of = &view->shared->rank[rank];
-  for (int c = 0; c < SDG_CONTROL_CHANNELS; c++)
+  for (int c = 0; c < SDG_CHANNELS; c++)
     if (atomic_load(&of->channel[c].sleepers) != 0)
       sdg_segment_wake(&of->channel[c].published);
   sdg_segment_wake(&view->shared->joins);

@@ -15,9 +15,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "src/base/channel.h"
 #include "src/base/fd.h"
 #include "src/base/status.h"
-#include "src/control/control.h"
 
 enum {
   SDG_SEGMENT_RANKS = 256, /* of a job; half a megabyte each */
@@ -33,7 +33,7 @@ enum {
 
 typedef struct sdg_segment_record {
   uint32_t bytes;
-  char data[SDG_CONTROL_RECORD_BYTES];
+  char data[SDG_CHANNEL_RECORD_BYTES];
 } sdg_segment_record_t;
 
 /* What one rank says on one channel. Each group of ranks it exchanges with has
@@ -98,7 +98,7 @@ typedef struct sdg_segment_rank {
    * their way: until then the name stays. */
   _Atomic(uint32_t) asked, heard;
   char name[SDG_SEGMENT_NAME_BYTES];
-  sdg_segment_channel_t channel[SDG_CONTROL_CHANNELS];
+  sdg_segment_channel_t channel[SDG_CHANNELS];
 } sdg_segment_rank_t;
 
 /* The first failure of the job. */
@@ -121,7 +121,7 @@ typedef struct sdg_segment {
   uint32_t ranks;
   _Alignas(64) _Atomic(uint32_t) joins; /* a futex word: ranks joined so far */
   _Alignas(64) sdg_segment_failure_t failure;
-  sdg_segment_name_t name[SDG_CONTROL_THREADS]; /* [0]: none, never written */
+  sdg_segment_name_t name[SDG_CHANNEL_THREADS]; /* [0]: none, never written */
   sdg_segment_rank_t rank[];
 } sdg_segment_t;
 

@@ -10,7 +10,7 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-#include "src/job/thread.h"
+#include "src/base/channel.h"
 
 enum { FIRST_CELLS = 1024 };
 
@@ -24,7 +24,7 @@ static bool shared; // between threads that make tagged calls
 
 typedef struct record {
   const void *descriptor;
-  sdg_tag_vector_t *vector[SDG_CONTROL_THREADS]; // by channel
+  sdg_tag_vector_t *vector[SDG_CHANNEL_THREADS]; // by channel
   const sdg_tag_label_t *label;
   uint64_t label_generation;
   int *said;
@@ -138,7 +138,7 @@ void sdg_tag_forget(const void *descriptor) {
   HASH_FIND_PTR(records, &descriptor, record);
   if (record) {
     HASH_DEL(records, record);
-    for (int i = 0; i < SDG_CONTROL_THREADS; i++)
+    for (int i = 0; i < SDG_CHANNEL_THREADS; i++)
       vector_free(record->vector[i]);
     free(record->said);
     free(record);
@@ -192,7 +192,7 @@ sdg_status_t sdg_tag_set_vector(const void *descriptor, uint64_t generation,
   pthread_mutex_lock(&lock);
   record_t *record = record_get(descriptor);
   if (record) {
-    sdg_tag_vector_t **own = &record->vector[sdg_thread_channel()];
+    sdg_tag_vector_t **own = &record->vector[sdg_channel_get()];
     if (*own && (*own)->generation == generation)
       vector->hints = (*own)->hints;
     vector_free(*own);
@@ -211,8 +211,7 @@ sdg_status_t sdg_tag_set_details(const void *descriptor, uint64_t generation,
   pthread_mutex_lock(&lock);
   record_t *record = NULL;
   HASH_FIND_PTR(records, &descriptor, record);
-  sdg_tag_vector_t *vector =
-      record ? record->vector[sdg_thread_channel()] : NULL;
+  sdg_tag_vector_t *vector = record ? record->vector[sdg_channel_get()] : NULL;
   bool there = vector && vector->generation == generation;
   if (there) {
     free(vector->detail);
@@ -231,8 +230,7 @@ void sdg_tag_set_hints(const void *descriptor, uint64_t generation,
   pthread_mutex_lock(&lock);
   record_t *record = NULL;
   HASH_FIND_PTR(records, &descriptor, record);
-  sdg_tag_vector_t *vector =
-      record ? record->vector[sdg_thread_channel()] : NULL;
+  sdg_tag_vector_t *vector = record ? record->vector[sdg_channel_get()] : NULL;
   if (vector && vector->generation == generation &&
       (hints->hint || !vector->hints.told))
     vector->hints = *hints;
@@ -245,7 +243,7 @@ const sdg_tag_vector_t *sdg_tag_vector(const void *descriptor,
   record_t *record = NULL;
   HASH_FIND_PTR(records, &descriptor, record);
   const sdg_tag_vector_t *vector =
-      record ? record->vector[sdg_thread_channel()] : NULL;
+      record ? record->vector[sdg_channel_get()] : NULL;
   pthread_mutex_unlock(&lock);
   return vector && vector->generation == generation ? vector : NULL;
 }

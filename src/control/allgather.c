@@ -10,10 +10,10 @@
 #include "src/base/log.h"
 #include "src/base/stopwatch.h"
 #include "src/bootstrap/shm.h"
-#include "src/control/channel.h"
 #include "src/control/control.h"
 #include "src/control/parted.h"
 #include "src/control/state.h"
+#include "src/control/thread_name.h"
 
 enum { PAUSES = 64, YIELDS = 200, WARNING_SECONDS = 30 };
 
@@ -32,7 +32,7 @@ static void where_is(const sdg_control_t *control, int channel, int rank,
   const char *stopped =
       sdg_control_stopped(control, rank) ? ", stopped by a signal" : "";
   char label[48];
-  sdg_channel_label(control, channel, label, sizeof label);
+  sdg_thread_name_label(control, channel, label, sizeof label);
   if (calls == 0)
     snprintf(out, bytes, "before its first tagged call%s%s", label, stopped);
   else if (strncmp(what, "call ", 5) == 0)
@@ -223,8 +223,8 @@ static sdg_status_t arguments_check(const sdg_control_t *control, int channel,
                 (i == 0 || ranks[i] > ranks[i - 1]);
     member = member || ranks[i] == control->rank;
   }
-  if (!ascending || !member || channel < 0 || channel >= SDG_CONTROL_CHANNELS ||
-      bytes > SDG_CONTROL_RECORD_BYTES)
+  if (!ascending || !member || channel < 0 || channel >= SDG_CHANNELS ||
+      bytes > SDG_CHANNEL_RECORD_BYTES)
     return sdg_fail(SDG_E_INTERNAL,
                     "exchange of %zu bytes on channel %d by %d ranks%s", bytes,
                     channel, count,
@@ -241,7 +241,7 @@ static sdg_status_t record_read(const meeting_t *m, int rank, char *out,
   const sdg_segment_record_t *record =
       &channel_of(m, rank)->record[lane < 0 ? 0 : lane][m->number % 2];
   uint32_t bytes = record->bytes, progress = progress_of(m, rank);
-  if (lane < 0 || bytes > SDG_CONTROL_RECORD_BYTES || progress > 2)
+  if (lane < 0 || bytes > SDG_CHANNEL_RECORD_BYTES || progress > 2)
     return sdg_segment_fail(&m->control->view, m->control->rank, SDG_E_INTERNAL,
                             "record of %u bytes, progress %u, of rank %d at %s",
                             bytes, progress, rank, m->what);
@@ -257,7 +257,7 @@ static sdg_status_t record_read(const meeting_t *m, int rank, char *out,
 // each step of this chain is a release store seen by an acquire load.
 static sdg_status_t exchange(meeting_t *m, int lane, const void *mine,
                              size_t bytes,
-                             char (*out_all)[SDG_CONTROL_RECORD_BYTES],
+                             char (*out_all)[SDG_CHANNEL_RECORD_BYTES],
                              size_t *out_bytes) {
   sdg_control_t *control = m->control;
   sdg_segment_channel_t *own = channel_of(m, control->rank);
@@ -286,7 +286,7 @@ static sdg_status_t exchange(meeting_t *m, int lane, const void *mine,
 sdg_status_t sdg_control_exchange(sdg_control_t *control, int channel,
                                   const int *ranks, int count, const void *mine,
                                   size_t bytes,
-                                  char (*out_all)[SDG_CONTROL_RECORD_BYTES],
+                                  char (*out_all)[SDG_CHANNEL_RECORD_BYTES],
                                   size_t *out_bytes, const char *what) {
   SDG_TRY(arguments_check(control, channel, ranks, count, bytes));
   sdg_control_channel_t *own = &control->channel[channel];

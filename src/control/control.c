@@ -249,7 +249,7 @@ int sdg_control_size(const sdg_control_t *control) {
 
 void sdg_control_count(sdg_control_t *control, int channel, uint64_t calls,
                        const char *what) {
-  if (channel < 0 || channel >= SDG_CONTROL_CHANNELS)
+  if (channel < 0 || channel >= SDG_CHANNELS)
     return;
   sdg_segment_count(&control->view.shared->rank[control->rank].channel[channel],
                     calls, what, SDG_SEGMENT_WHAT_BYTES);
@@ -257,7 +257,7 @@ void sdg_control_count(sdg_control_t *control, int channel, uint64_t calls,
 
 uint64_t sdg_control_count_of(const sdg_control_t *control, int channel,
                               int rank, char *out_what, size_t what_bytes) {
-  if (channel < 0 || channel >= SDG_CONTROL_CHANNELS || rank < 0 ||
+  if (channel < 0 || channel >= SDG_CHANNELS || rank < 0 ||
       rank >= control->size)
     return 0;
   const sdg_segment_channel_t *peer =

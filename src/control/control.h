@@ -12,14 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "src/base/channel.h"
 #include "src/base/status.h"
-
-enum {
-  SDG_CONTROL_RECORD_BYTES = 4096, /* the largest record of one exchange */
-  SDG_CONTROL_THREADS = 8,  /* channels 0.. of threads with tagged calls */
-  SDG_CONTROL_ORDER = 8,    /* channel on which new threads are put in order */
-  SDG_CONTROL_CHANNELS = 9, /* of a rank */
-};
 
 typedef struct sdg_control sdg_control_t;
 
@@ -57,8 +51,8 @@ int sdg_control_rank(const sdg_control_t *control);
 int sdg_control_size(const sdg_control_t *control);
 
 /* Every rank of `ranks` (count of them, ascending, self included) gives
- * `bytes` <= SDG_CONTROL_RECORD_BYTES bytes; out_all[i] (each
- * SDG_CONTROL_RECORD_BYTES long) and out_bytes[i] receive those of ranks[i];
+ * `bytes` <= SDG_CHANNEL_RECORD_BYTES bytes; out_all[i] (each
+ * SDG_CHANNEL_RECORD_BYTES long) and out_bytes[i] receive those of ranks[i];
  * after an error their contents are undefined.
  * Collective over `ranks`, in the same order on each of them within a channel;
  * a rank takes part in at most SDG_SEGMENT_LANES (8) different groups per
@@ -76,7 +70,7 @@ int sdg_control_size(const sdg_control_t *control);
 sdg_status_t sdg_control_exchange(sdg_control_t *control, int channel,
                                   const int *ranks, int count, const void *mine,
                                   size_t bytes,
-                                  char (*out_all)[SDG_CONTROL_RECORD_BYTES],
+                                  char (*out_all)[SDG_CHANNEL_RECORD_BYTES],
                                   size_t *out_bytes,
                                   const char *what) SDG_MUST_CHECK;
 

@@ -112,7 +112,7 @@ enum {
   SDG_FRAME_BYTES_MAX = SDG_SEGMENT_RANKS * (int)sizeof(sdg_address_t) + 1024,
 };
 _Static_assert(SDG_FRAME_BYTES_MAX >=
-                   SDG_CONTROL_RECORD_BYTES + sizeof(sdg_frame_record_t),
+                   SDG_CHANNEL_RECORD_BYTES + sizeof(sdg_frame_record_t),
                "a record is a message");
 
 #endif

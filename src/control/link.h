@@ -22,13 +22,13 @@ typedef enum sdg_link_stage {
 
 /* What the other end has been told of this rank's row. */
 typedef struct sdg_link_told {
-  uint32_t number[SDG_CONTROL_CHANNELS][SDG_SEGMENT_LANES];
-  uint32_t version[SDG_CONTROL_CHANNELS];
-  uint32_t steps[SDG_CONTROL_CHANNELS];
-  uint64_t end[SDG_CONTROL_CHANNELS];
+  uint32_t number[SDG_CHANNELS][SDG_SEGMENT_LANES];
+  uint32_t version[SDG_CHANNELS];
+  uint32_t steps[SDG_CHANNELS];
+  uint64_t end[SDG_CHANNELS];
   uint64_t given, taken;           /* turns */
   uint32_t asked;                  /* names of threads, of rank 0 */
-  bool named[SDG_CONTROL_THREADS]; /* by rank 0 */
+  bool named[SDG_CHANNEL_THREADS]; /* by rank 0 */
   bool failure, left, places;
   uint64_t coming[SDG_SEGMENT_MASK_WORDS];
   uint32_t sync;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/control/channel.h"
+#include "src/control/thread_name.h"
 
 // ---- telling --------------------------------------------------------------
 
@@ -161,11 +161,11 @@ static bool names_tell(const sdg_segment_view_t *view, int self,
     link->told.asked = asked;
     atomic_store_explicit(&own->heard, asked, memory_order_release);
   }
-  for (int c = 1; self == 0 && c < SDG_CONTROL_THREADS; c++) {
+  for (int c = 1; self == 0 && c < SDG_CHANNEL_THREADS; c++) {
     if (link->told.named[c])
       continue;
     frame.channel = (uint32_t)c;
-    sdg_channel_name_of(view->shared, c, frame.name, sizeof frame.name);
+    sdg_thread_name_of(view->shared, c, frame.name, sizeof frame.name);
     if (!frame.name[0])
       continue;
     if (!message_put(link, SDG_FRAME_NAME, &frame, sizeof frame))
@@ -189,7 +189,7 @@ bool sdg_mirror_tell(const sdg_segment_view_t *view, int self,
                      sdg_link_t *link) {
   const sdg_segment_rank_t *own = &view->shared->rank[self];
   bool left = sdg_segment_state(view, self) == SDG_SEGMENT_LEFT;
-  for (int c = 0; c < SDG_CONTROL_CHANNELS; c++) {
+  for (int c = 0; c < SDG_CHANNELS; c++) {
     count_t count = {.fresh = false};
     count_read(&own->channel[c], link->told.version[c], &count);
     if (!channel_tell(&own->channel[c], c, &count, link))
@@ -207,9 +207,8 @@ bool sdg_mirror_tell(const sdg_segment_view_t *view, int self,
 
 static sdg_segment_channel_t *channel_of(const sdg_segment_view_t *view,
                                          int rank, uint32_t channel) {
-  return channel < SDG_CONTROL_CHANNELS
-             ? &view->shared->rank[rank].channel[channel]
-             : NULL;
+  return channel < SDG_CHANNELS ? &view->shared->rank[rank].channel[channel]
+                                : NULL;
 }
 
 static bool record_hear(const sdg_segment_view_t *view, int from,
@@ -221,7 +220,7 @@ static bool record_hear(const sdg_segment_view_t *view, int from,
   sdg_segment_channel_t *to = channel_of(view, from, frame.channel);
   if (!to || frame.lane >= SDG_SEGMENT_LANES ||
       frame.bytes != bytes - sizeof frame ||
-      frame.bytes > SDG_CONTROL_RECORD_BYTES)
+      frame.bytes > SDG_CHANNEL_RECORD_BYTES)
     return false;
   sdg_segment_record_t *record = &to->record[frame.lane][frame.number % 2];
   record->bytes = frame.bytes;
@@ -332,12 +331,12 @@ static bool name_hear(const sdg_segment_view_t *view, int self, int from,
   if (asks) {
     // With no channel left, who asks sees that all have other names.
     sdg_status_t claimed =
-        sdg_channel_claim(view->shared, frame.name, &channel);
+        sdg_thread_name_claim(view->shared, frame.name, &channel);
     return claimed == SDG_OK || claimed == SDG_E_THREADS_MANY;
   }
-  if (frame.channel < 1 || frame.channel >= SDG_CONTROL_THREADS)
+  if (frame.channel < 1 || frame.channel >= SDG_CHANNEL_THREADS)
     return false;
-  sdg_channel_name(view->shared, (int)frame.channel, frame.name);
+  sdg_thread_name_put(view->shared, (int)frame.channel, frame.name);
   return true;
 }
 

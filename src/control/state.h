@@ -30,7 +30,7 @@ struct sdg_control {
   sdg_ranklock_t lock;
   sdg_segment_view_t view;
   sdg_carrier_t *carrier; /* of a view that is a mirror; else NULL */
-  sdg_control_channel_t channel[SDG_CONTROL_CHANNELS];
+  sdg_control_channel_t channel[SDG_CHANNELS];
 };
 
 #endif

@@ -31,7 +31,7 @@ static struct {
   sdg_comm_t *comm[COMMS_MAX];
   int count;
   cudaStream_t stream;
-} threads[SDG_CONTROL_THREADS];
+} threads[SDG_CHANNEL_THREADS];
 static bool aborted;
 
 sdg_status_t sdg_comm_lock(void) {
@@ -59,11 +59,11 @@ static void pause_briefly(unsigned tries) {
 static sdg_status_t peers_check(sdg_stopwatch_t *since, const char *what) {
   char at[128], who[512];
   sdg_job_call(at, sizeof at);
-  SDG_TRY(sdg_lost_check(sdg_thread_channel(), at, false));
+  SDG_TRY(sdg_lost_check(sdg_channel_get(), at, false));
   double waited_s = sdg_stopwatch_read(since);
   if (waited_s < sdg_options_get()->timeout_s)
     return SDG_OK;
-  sdg_lost_behind(sdg_thread_channel(), who, sizeof who);
+  sdg_lost_behind(sdg_channel_get(), who, sizeof who);
   return sdg_fail(SDG_E_PEER_TIMEOUT,
                   "%s has waited %.0f s in %s; waiting for %s", at, waited_s,
                   what, who);
@@ -106,7 +106,7 @@ typedef struct introduction {
 
 // Two ranks on one GPU would make NCCL fail, with other words.
 static sdg_status_t gpus_compare(const sdg_group_t *group,
-                                 char (*records)[SDG_CONTROL_RECORD_BYTES],
+                                 char (*records)[SDG_CHANNEL_RECORD_BYTES],
                                  const size_t *bytes) {
   introduction_t a, b;
   for (int i = 0; i < group->count; i++) {
@@ -137,13 +137,13 @@ static sdg_status_t id_share(const sdg_comm_t *comm, ncclUniqueId *out_id) {
   }
   size_t count = (size_t)group->count;
   size_t *bytes = malloc(count * sizeof *bytes);
-  char(*records)[SDG_CONTROL_RECORD_BYTES] = malloc(count * sizeof *records);
+  char(*records)[SDG_CHANNEL_RECORD_BYTES] = malloc(count * sizeof *records);
   sdg_status_t status = SDG_OK;
   if (!bytes || !records) {
     status = sdg_fail(SDG_E_NO_MEMORY, "records of %zu ranks", count);
     goto out;
   }
-  SDG_TRY_GOTO(sdg_control_exchange(sdg_job_control(), sdg_thread_channel(),
+  SDG_TRY_GOTO(sdg_control_exchange(sdg_job_control(), sdg_channel_get(),
                                     group->rank, group->count, &mine,
                                     sizeof mine, records, bytes,
                                     "the set-up of a communicator"),
@@ -175,7 +175,7 @@ static sdg_status_t comm_publish(sdg_comm_t *comm) {
     (void)sdg_vendor_get()->ncclCommAbort(comm->nccl);
     return status;
   }
-  int channel = sdg_thread_channel();
+  int channel = sdg_channel_get();
   threads[channel].comm[threads[channel].count++] = comm;
   sdg_comm_unlock();
   return SDG_OK;
@@ -212,7 +212,7 @@ fail:
 }
 
 sdg_status_t sdg_comm_get(sdg_axes_t axes, sdg_comm_t **out_comm) {
-  int channel = sdg_thread_channel();
+  int channel = sdg_channel_get();
   for (int i = 0; i < threads[channel].count; i++) {
     if (threads[channel].comm[i]->axes == axes) {
       *out_comm = threads[channel].comm[i];
@@ -226,7 +226,7 @@ sdg_status_t sdg_comm_get(sdg_axes_t axes, sdg_comm_t **out_comm) {
 }
 
 sdg_status_t sdg_comm_stream(cudaStream_t *out_stream) {
-  cudaStream_t *stream = &threads[sdg_thread_channel()].stream;
+  cudaStream_t *stream = &threads[sdg_channel_get()].stream;
   if (!*stream) {
     const sdg_vendor_t *cuda = sdg_vendor_get();
     if (!cuda)
@@ -242,7 +242,7 @@ sdg_status_t sdg_comm_stream(cudaStream_t *out_stream) {
 
 void sdg_comm_abort_all(void) {
   pthread_mutex_lock(&lock);
-  for (int channel = 0; channel < SDG_CONTROL_THREADS && !aborted; channel++)
+  for (int channel = 0; channel < SDG_CHANNEL_THREADS && !aborted; channel++)
     for (int i = 0; i < threads[channel].count; i++)
       (void)sdg_vendor_get()->ncclCommAbort(threads[channel].comm[i]->nccl);
   aborted = true;
@@ -251,7 +251,7 @@ void sdg_comm_abort_all(void) {
 
 void sdg_comm_forget(void) {
   pthread_mutex_lock(&lock);
-  for (int channel = 0; channel < SDG_CONTROL_THREADS && !aborted; channel++) {
+  for (int channel = 0; channel < SDG_CHANNEL_THREADS && !aborted; channel++) {
     for (int i = 0; i < threads[channel].count; i++) {
       (void)sdg_vendor_get()->ncclCommAbort(threads[channel].comm[i]->nccl);
       free(threads[channel].comm[i]);

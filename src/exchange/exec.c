@@ -19,7 +19,7 @@ typedef struct events {
   cudaEvent_t lane[2]; // how far a lane has come
   cudaEvent_t done;    // the last plan's end, for the next's stream
 } events_t;
-static events_t events[SDG_CONTROL_THREADS]; // by the thread's channel
+static events_t events[SDG_CHANNEL_THREADS]; // by the thread's channel
 
 void *sdg_exec_address(const sdg_exec_t *exec, int slab) {
   const sdg_slab_t *s = &exec->plan->slab[slab];
@@ -40,7 +40,7 @@ void *sdg_exec_element(const sdg_exec_t *exec, int slab, const sdg_box_t *box) {
 }
 
 static sdg_status_t events_get(const sdg_vendor_t *cuda, events_t **out) {
-  events_t *own = &events[sdg_thread_channel()];
+  events_t *own = &events[sdg_channel_get()];
   cudaEvent_t *const each[] = {&own->lane[0], &own->lane[1], &own->done};
   for (int i = 0; i < 3; i++)
     if (!*each[i])

@@ -16,7 +16,7 @@
 
 enum { PIECE_BYTES = 1 << 20, SPINS = 200, PAUSE_NS = 20000 };
 
-static cudaEvent_t events[SDG_CONTROL_THREADS]; // by the thread's channel
+static cudaEvent_t events[SDG_CHANNEL_THREADS]; // by the thread's channel
 
 void sdg_fetch_forget(void) {
   memset(events, 0, sizeof events);
@@ -34,7 +34,7 @@ static enum cudaStreamCaptureMode mode_change(const sdg_vendor_t *cuda,
 static sdg_status_t stream_wait(const sdg_vendor_t *cuda, cudaStream_t stream,
                                 double limit_s, bool *out_ready) {
   const struct timespec pause = {.tv_nsec = PAUSE_NS};
-  cudaEvent_t *event = &events[sdg_thread_channel()];
+  cudaEvent_t *event = &events[sdg_channel_get()];
   if (!*event)
     SDG_TRY(sdg_device_check(
         cuda->cudaEventCreateWithFlags(event, cudaEventDisableTiming),

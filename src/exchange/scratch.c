@@ -13,11 +13,11 @@ typedef struct buffer {
   void *data;
   _Atomic(size_t) bytes;
 } buffer_t;
-static buffer_t buffers[SDG_CONTROL_THREADS][SDG_SCRATCH_COUNT];
+static buffer_t buffers[SDG_CHANNEL_THREADS][SDG_SCRATCH_COUNT];
 
 sdg_status_t sdg_scratch_get(sdg_scratch_kind_t kind, size_t bytes,
                              void **out_data) {
-  buffer_t *own = &buffers[sdg_thread_channel()][kind];
+  buffer_t *own = &buffers[sdg_channel_get()][kind];
   void *buffer = own->data;
   if (bytes > atomic_load_explicit(&own->bytes, memory_order_relaxed)) {
     const sdg_vendor_t *cuda = sdg_vendor_get();
@@ -46,14 +46,14 @@ sdg_status_t sdg_scratch_get(sdg_scratch_kind_t kind, size_t bytes,
 
 size_t sdg_scratch_bytes(void) {
   size_t all = 0;
-  for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++)
+  for (int channel = 0; channel < SDG_CHANNEL_THREADS; channel++)
     for (int kind = 0; kind < SDG_SCRATCH_COUNT; kind++)
       all += buffers[channel][kind].bytes;
   return all;
 }
 
 void sdg_scratch_forget(void) {
-  for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++)
+  for (int channel = 0; channel < SDG_CHANNEL_THREADS; channel++)
     for (int kind = 0; kind < SDG_SCRATCH_COUNT; kind++) {
       buffers[channel][kind].data = NULL;
       buffers[channel][kind].bytes = 0;

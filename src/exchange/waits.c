@@ -24,7 +24,7 @@ typedef struct ring {
   int next;
   bool open;
 } ring_t;
-static ring_t *rings[SDG_CONTROL_THREADS]; // by the thread's channel
+static ring_t *rings[SDG_CHANNEL_THREADS]; // by the thread's channel
 
 static void pair_collect(const sdg_vendor_t *cuda, ring_t *ring, int index) {
   __typeof__(&ring->pair[0]) pair = &ring->pair[index];
@@ -42,7 +42,7 @@ static void pair_collect(const sdg_vendor_t *cuda, ring_t *ring, int index) {
 }
 
 static ring_t *ring_get(void) {
-  ring_t **ring = &rings[sdg_thread_channel()];
+  ring_t **ring = &rings[sdg_channel_get()];
   if (!*ring)
     *ring = calloc(1, sizeof **ring);
   return *ring;
@@ -76,7 +76,7 @@ sdg_status_t sdg_waits_begin(sdg_report_row_t *row, cudaStream_t stream) {
 }
 
 sdg_status_t sdg_waits_end(cudaStream_t stream) {
-  ring_t *ring = rings[sdg_thread_channel()];
+  ring_t *ring = rings[sdg_channel_get()];
   if (!ring || !ring->open)
     return SDG_OK;
   ring->open = false;
@@ -87,7 +87,7 @@ sdg_status_t sdg_waits_end(cudaStream_t stream) {
 }
 
 void sdg_waits_forget(void) {
-  for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++)
+  for (int channel = 0; channel < SDG_CHANNEL_THREADS; channel++)
     if (rings[channel])
       memset(rings[channel], 0, sizeof *rings[channel]);
 }

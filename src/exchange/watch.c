@@ -11,8 +11,8 @@
 #include "src/base/log.h"
 #include "src/base/stopwatch.h"
 #include "src/base/vendor.h"
-#include "src/control/channel.h"
 #include "src/control/control.h"
+#include "src/control/thread_name.h"
 #include "src/exchange/comm.h"
 #include "src/exchange/device.h"
 #include "src/job/job.h"
@@ -46,7 +46,7 @@ static struct {
   pthread_cond_t wake;
   pthread_t thread;
   bool started, stop;
-  flight_t flight[SDG_CONTROL_THREADS]; // by channel
+  flight_t flight[SDG_CHANNEL_THREADS]; // by channel
   double timeout_s;
 } watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -54,7 +54,7 @@ static sdg_status_t stall_judge(int channel, place_t place,
                                 sdg_stopwatch_t *since, bool *said) {
   double waited_s = sdg_stopwatch_read(since);
   char at[160], label[64], who[512];
-  sdg_channel_label(sdg_job_control(), channel, label, sizeof label);
+  sdg_thread_name_label(sdg_job_control(), channel, label, sizeof label);
   snprintf(at, sizeof at, "call %llu %s%s", (unsigned long long)place.call,
            place.entry, label);
   // A peer that has ended may have sent all we wait for: a moment of grace.
@@ -137,7 +137,7 @@ static void flight_look(int channel) {
 // may have come meanwhile, with a signal that nobody waited for.
 static void flights_look(void) {
   static bool spared;
-  for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++) {
+  for (int channel = 0; channel < SDG_CHANNEL_THREADS; channel++) {
     flight_t *flight = &watch.flight[channel];
     // Not before: the vendor's library is loaded by the first transfer.
     if (flight->watching && !spared) {
@@ -153,7 +153,7 @@ static void flights_look(void) {
 
 // Lock held.
 static bool flights_any(void) {
-  for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++)
+  for (int channel = 0; channel < SDG_CHANNEL_THREADS; channel++)
     if (watch.flight[channel].watching)
       return true;
   return false;
@@ -217,7 +217,7 @@ static sdg_status_t event_record(flight_t *flight, cudaStream_t stream) {
 
 sdg_status_t sdg_watch_transfer(cudaStream_t stream, const char *entry) {
   sdg_status_t status = SDG_OK;
-  int channel = sdg_thread_channel();
+  int channel = sdg_channel_get();
   flight_t *flight = &watch.flight[channel];
   uint64_t call =
       sdg_control_count_of(sdg_job_control(), channel, sdg_job_rank(), NULL, 0);
@@ -246,7 +246,7 @@ void sdg_watch_forget(void) {
     nanosleep(&pause, NULL);
     pthread_mutex_lock(&watch.lock);
   }
-  for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++)
+  for (int channel = 0; channel < SDG_CHANNEL_THREADS; channel++)
     watch.flight[channel].event = watch.flight[channel].next = NULL;
   pthread_mutex_unlock(&watch.lock);
 }

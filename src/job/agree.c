@@ -33,7 +33,7 @@ typedef struct record {
   operand_record_t operand[SDG_OPERANDS_MAX];
   int64_t size[SDG_AGREE_SIZES]; // of the op
 } record_t;
-_Static_assert(sizeof(record_t) <= SDG_CONTROL_RECORD_BYTES,
+_Static_assert(sizeof(record_t) <= SDG_CHANNEL_RECORD_BYTES,
                "one agreement is one record");
 
 bool sdg_agree_needed(const sdg_call_t *call) {
@@ -341,7 +341,7 @@ sdg_status_t sdg_agree(const sdg_call_t *call, const char *parameters,
   record_t mine;
   SDG_TRY(record_fill(call, parameters, sizes, sizes_count, details, &mine));
   size_t count = (size_t)group->count;
-  char(*all)[SDG_CONTROL_RECORD_BYTES] = malloc(count * sizeof *all);
+  char(*all)[SDG_CHANNEL_RECORD_BYTES] = malloc(count * sizeof *all);
   size_t *bytes = malloc(count * sizeof *bytes);
   const record_t **records = malloc(count * sizeof *records);
   sdg_status_t status = SDG_OK;
@@ -354,7 +354,7 @@ sdg_status_t sdg_agree(const sdg_call_t *call, const char *parameters,
   sdg_job_call(what, sizeof what);
   int64_t start_ns = now_ns();
   status =
-      sdg_control_exchange(control, sdg_thread_channel(), group->rank,
+      sdg_control_exchange(control, sdg_channel_get(), group->rank,
                            group->count, &mine, sizeof mine, all, bytes, what);
   *out_wait_ns = now_ns() - start_ns;
   if (status != SDG_OK) {

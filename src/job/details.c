@@ -19,7 +19,7 @@ typedef struct slice {
   int first, count;
   int number[SLICE];
 } slice_t;
-_Static_assert(sizeof(slice_t) <= SDG_CONTROL_RECORD_BYTES,
+_Static_assert(sizeof(slice_t) <= SDG_CHANNEL_RECORD_BYTES,
                "a slice is one record");
 
 static uint64_t check_of(const slice_t *slice) {
@@ -81,7 +81,7 @@ static sdg_status_t slice_read(const sdg_call_t *call, int rank,
 static sdg_status_t slice_exchange(const sdg_call_t *call,
                                    const sdg_details_t *mine,
                                    const sdg_detail_counts_t *counts, int first,
-                                   char (*all)[SDG_CONTROL_RECORD_BYTES],
+                                   char (*all)[SDG_CHANNEL_RECORD_BYTES],
                                    int most, int *out) {
   const sdg_group_t *group = sdg_job_group();
   size_t bytes[SDG_RANKS_MAX];
@@ -89,7 +89,7 @@ static sdg_status_t slice_exchange(const sdg_call_t *call,
   char what[128];
   sdg_job_call(what, sizeof what);
   slice_fill(mine, first, &slice);
-  SDG_TRY(sdg_control_exchange(sdg_job_control(), sdg_thread_channel(),
+  SDG_TRY(sdg_control_exchange(sdg_job_control(), sdg_channel_get(),
                                group->rank, group->count, &slice,
                                slice_bytes(slice.count), all, bytes, what));
   for (int r = 0; r < group->count; r++)
@@ -132,7 +132,7 @@ sdg_status_t sdg_details_exchange(const sdg_call_t *call,
     most = total_of(counts[r].of) > most ? total_of(counts[r].of) : most;
   if (most == 0)
     return SDG_OK;
-  char(*record)[SDG_CONTROL_RECORD_BYTES] =
+  char(*record)[SDG_CHANNEL_RECORD_BYTES] =
       malloc((size_t)ranks * sizeof *record);
   int *all = malloc((size_t)ranks * (size_t)most * sizeof *all);
   sdg_status_t status = SDG_OK;

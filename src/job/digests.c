@@ -45,7 +45,7 @@ sdg_status_t sdg_digests_exchange(const char *entry_name,
                                   int64_t *io_wait_ns) {
   const sdg_group_t *group = sdg_job_group();
   size_t count = (size_t)group->count;
-  char(*all)[SDG_CONTROL_RECORD_BYTES] = malloc(count * sizeof *all);
+  char(*all)[SDG_CHANNEL_RECORD_BYTES] = malloc(count * sizeof *all);
   size_t *bytes = malloc(count * sizeof *bytes);
   record_t record;
   char what[128];
@@ -60,7 +60,7 @@ sdg_status_t sdg_digests_exchange(const char *entry_name,
   record.digests = *mine;
   sdg_job_call(what, sizeof what);
   uint64_t start_ns = sdg_monotonic_ns();
-  status = sdg_control_exchange(sdg_job_control(), sdg_thread_channel(),
+  status = sdg_control_exchange(sdg_job_control(), sdg_channel_get(),
                                 group->rank, group->count, &record,
                                 sizeof record, all, bytes, what);
   *io_wait_ns += (int64_t)(sdg_monotonic_ns() - start_ns);

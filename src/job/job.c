@@ -9,7 +9,7 @@
 #include "src/base/log.h"
 #include "src/base/options.h"
 #include "src/bootstrap/rendezvous.h"
-#include "src/control/channel.h"
+#include "src/control/thread_name.h"
 #include "src/job/thread.h"
 
 atomic_int sdg_job_failure = SDG_OK;
@@ -122,23 +122,23 @@ void sdg_job_call_of(int channel, char *out, size_t out_bytes) {
   char entry[96], label[64];
   uint64_t call = sdg_control_count_of(job.control, channel, sdg_job_rank(),
                                        entry, sizeof entry);
-  sdg_channel_label(job.control, channel, label, sizeof label);
+  sdg_thread_name_label(job.control, channel, label, sizeof label);
   snprintf(out, out_bytes, "call %llu %s%s", (unsigned long long)call, entry,
            label);
 }
 
 void sdg_job_call_next(const char *entry_name, char *out, size_t out_bytes) {
   char last[96], label[64];
-  int channel = sdg_thread_channel();
+  int channel = sdg_channel_get();
   uint64_t call = sdg_control_count_of(job.control, channel, sdg_job_rank(),
                                        last, sizeof last);
-  sdg_channel_label(job.control, channel, label, sizeof label);
+  sdg_thread_name_label(job.control, channel, label, sizeof label);
   snprintf(out, out_bytes, "call %llu %s%s", (unsigned long long)call + 1,
            entry_name, label);
 }
 
 void sdg_job_call(char *out, size_t out_bytes) {
-  sdg_job_call_of(sdg_thread_channel(), out, out_bytes);
+  sdg_job_call_of(sdg_channel_get(), out, out_bytes);
 }
 
 void sdg_job_disarm(void) {

@@ -14,8 +14,8 @@
 #include "src/base/options.h"
 #include "src/base/stopwatch.h"
 #include "src/bootstrap/shm.h"
-#include "src/control/channel.h"
 #include "src/control/state.h"
+#include "src/control/thread_name.h"
 #include "src/job/job.h"
 #include "src/job/peer_failure.h"
 #include "src/job/thread.h"
@@ -115,8 +115,8 @@ static sdg_status_t stall_report(const sdg_group_t *group, int channel,
                     "%s has waited %.3g s for its turn; waiting for %s", at,
                     waited_s, who);
   }
-  sdg_channel_label(sdg_job_control(), channel, label, sizeof label);
-  sdg_channel_label(sdg_job_control(), next, next_label, sizeof next_label);
+  sdg_thread_name_label(sdg_job_control(), channel, label, sizeof label);
+  sdg_thread_name_label(sdg_job_control(), next, next_label, sizeof next_label);
   return sdg_fail(SDG_E_THREADS_ORDER,
                   "%s of rank %d has waited %.3g s: on rank %d the turn "
                   "before it is that%s, which does not come here",
@@ -142,7 +142,7 @@ sdg_status_t sdg_turn_begin(void) {
   const sdg_group_t *group = sdg_job_group();
   if (group->count < 2)
     return SDG_OK;
-  int channel = sdg_thread_channel();
+  int channel = sdg_channel_get();
   sdg_stopwatch_t since = {0};
   for (unsigned tries = 0;; tries++) {
     pthread_mutex_lock(&turns.lock);
@@ -184,10 +184,10 @@ sdg_status_t sdg_turn_enter(int channel, const char *entry) {
   uint64_t frozen = turns.frozen, most = 0;
   pthread_mutex_unlock(&turns.lock);
   size_t count = (size_t)group->count;
-  char(*all)[SDG_CONTROL_RECORD_BYTES] = malloc(count * sizeof *all);
+  char(*all)[SDG_CHANNEL_RECORD_BYTES] = malloc(count * sizeof *all);
   size_t *bytes = malloc(count * sizeof *bytes);
   char what[160], label[64];
-  sdg_channel_label(control, channel, label, sizeof label);
+  sdg_thread_name_label(control, channel, label, sizeof label);
   snprintf(what, sizeof what, "the first tagged call%s, %s", label, entry);
   sdg_status_t status =
       all && bytes

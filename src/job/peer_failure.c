@@ -99,7 +99,7 @@ sdg_status_t sdg_lost_check(int channel, const char *what, bool has_failed) {
 void sdg_lost_explain(const char *entry) {
   if (!sdg_job_joined() || sdg_job_size() < 2 || sdg_job_failed())
     return;
-  for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++) {
+  for (int channel = 0; channel < SDG_CHANNEL_THREADS; channel++) {
     char at[128], what[192];
     // Without a transfer yet the failure is the program's own.
     if (sdg_control_count_of(sdg_job_control(), channel, sdg_job_rank(), NULL,
@@ -129,8 +129,7 @@ sdg_status_t sdg_lost_accident(sdg_status_t status) {
   for (int look = 0; look < LOOKS && lost == SDG_OK; look++) {
     if (look > 0)
       nanosleep(&pause, NULL);
-    lost =
-        sdg_lost_check(sdg_thread_channel(), at, status != SDG_E_VENDOR_CALL);
+    lost = sdg_lost_check(sdg_channel_get(), at, status != SDG_E_VENDOR_CALL);
   }
   if (lost == SDG_OK)
     return status;

@@ -11,30 +11,29 @@
 
 #include "src/base/options.h"
 #include "src/call/tag.h"
-#include "src/control/channel.h"
+#include "src/control/thread_name.h"
 #include "src/job/job.h"
 #include "src/job/launch_order.h"
 
 // Behind one pointer: thread-local storage is scarce in a preloaded library.
 typedef struct self {
-  int channel;                       // -1: none claimed
-  char name[SDG_CHANNEL_NAME_BYTES]; // "": none
+  int channel;                      // -1: none claimed
+  char name[SDG_THREAD_NAME_BYTES]; // "": none
 } self_t;
 static _Thread_local self_t *self __attribute__((tls_model("initial-exec")));
-_Thread_local int sdg_thread_own_channel;
 static pthread_key_t self_key;
 
 static struct {
   pthread_mutex_t lock; // guards `taken`, for some instructions
-  bool taken[SDG_CONTROL_THREADS];
-  bool entered[SDG_CONTROL_THREADS]; // of who has the channel
+  bool taken[SDG_CHANNEL_THREADS];
+  bool entered[SDG_CHANNEL_THREADS]; // of who has the channel
 } channels = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 // New threads without a name, one at a time. Taken before channels.lock.
 static struct {
   pthread_mutex_t lock;
   int begun;                        // numbers given so far
-  int channel[SDG_CONTROL_THREADS]; // by number
+  int channel[SDG_CHANNEL_THREADS]; // by number
 } order = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 // The lock also hands over what is kept by channel, from thread to thread.
@@ -60,7 +59,7 @@ static void channel_release(self_t *of) {
   channels.taken[of->channel] = false;
   pthread_mutex_unlock(&channels.lock);
   of->channel = -1;
-  sdg_thread_own_channel = 0;
+  sdg_channel_own = 0;
 }
 
 static void self_destroy(void *of) {
@@ -99,14 +98,14 @@ static sdg_status_t number_agree(const char *entry, int *out_number) {
   unsigned free_on_all = free_here;
   if (group->count > 1) {
     size_t count = (size_t)group->count;
-    char(*all)[SDG_CONTROL_RECORD_BYTES] = malloc(count * sizeof *all);
+    char(*all)[SDG_CHANNEL_RECORD_BYTES] = malloc(count * sizeof *all);
     size_t *bytes = malloc(count * sizeof *bytes);
     char what[128];
     snprintf(what, sizeof what, "the first tagged call of a further thread, %s",
              entry);
     sdg_status_t status =
         all && bytes
-            ? sdg_control_exchange(sdg_job_control(), SDG_CONTROL_ORDER,
+            ? sdg_control_exchange(sdg_job_control(), SDG_CHANNEL_ORDER,
                                    group->rank, group->count, &free_here,
                                    sizeof free_here, all, bytes, what)
             : sdg_fail(SDG_E_NO_MEMORY, "records of %zu ranks", count);
@@ -134,12 +133,12 @@ static sdg_status_t ordered_claim(const char *entry, int *out_channel) {
   if (order.begun > 0)
     SDG_TRY(number_agree(entry, &number));
   if (number == order.begun) {
-    char name[SDG_CHANNEL_NAME_BYTES];
+    char name[SDG_THREAD_NAME_BYTES];
     // No name that a program can give.
     snprintf(name, sizeof name, "#%d", number);
     int channel = 0;
     if (number > 0)
-      SDG_TRY(sdg_channel_find(sdg_job_control(), name, &channel));
+      SDG_TRY(sdg_thread_name_find(sdg_job_control(), name, &channel));
     order.channel[order.begun++] = channel;
   }
   *out_channel = order.channel[number];
@@ -161,7 +160,7 @@ static sdg_status_t unnamed_claim(const char *entry, int *out_channel) {
 
 static sdg_status_t named_claim(const char *name, const char *entry,
                                 int *out_channel) {
-  SDG_TRY(sdg_channel_find(sdg_job_control(), name, out_channel));
+  SDG_TRY(sdg_thread_name_find(sdg_job_control(), name, out_channel));
   if (channel_take(*out_channel))
     return SDG_OK;
   return sdg_fail(SDG_E_THREAD_NAME, "'%s' is another living thread's, at %s",
@@ -183,7 +182,7 @@ sdg_status_t sdg_thread_claim(const char *entry) {
     SDG_TRY(named_claim(me->name, entry, &channel));
   else
     SDG_TRY(unnamed_claim(entry, &channel));
-  me->channel = sdg_thread_own_channel = channel;
+  me->channel = sdg_channel_own = channel;
   if (channel == 0 || channels.entered[channel])
     return SDG_OK;
   sdg_status_t status = sdg_turn_enter(channel, entry);
@@ -201,14 +200,14 @@ static bool name_is_valid(const char *name) {
     if (!isascii((unsigned char)name[i]) ||
         (!isalnum((unsigned char)name[i]) && !strchr("._-", name[i])))
       return false;
-  return length > 0 && length < SDG_CHANNEL_NAME_BYTES;
+  return length > 0 && length < SDG_THREAD_NAME_BYTES;
 }
 
 sdg_status_t sdg_thread_set_name(const char *name) {
   if (name && !name_is_valid(name))
     return sdg_fail(SDG_E_THREAD_NAME,
                     "'%.64s' is not 1 to %d letters, digits, '.', '_', '-'",
-                    name, SDG_CHANNEL_NAME_BYTES - 1);
+                    name, SDG_THREAD_NAME_BYTES - 1);
   self_t *me = self_get();
   if (!me)
     return sdg_fail(SDG_E_NO_MEMORY, "a thread");

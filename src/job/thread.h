@@ -11,17 +11,8 @@
 #ifndef SDG_SRC_JOB_THREAD_H
 #define SDG_SRC_JOB_THREAD_H
 
+#include "src/base/channel.h"
 #include "src/base/status.h"
-#include "src/control/control.h"
-
-extern _Thread_local int sdg_thread_own_channel
-    __attribute__((tls_model("initial-exec")));
-
-/* The calling thread's channel, 0 .. SDG_CONTROL_THREADS - 1; 0 for one that
- * has claimed none. */
-static inline int sdg_thread_channel(void) {
-  return sdg_thread_own_channel;
-}
 
 /* Makes the calling thread a thread of the job, until it ends or gets another
  * name: before each tagged call, a test of two words from the second on.

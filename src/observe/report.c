@@ -38,7 +38,7 @@ static struct {
   _Atomic(sdg_report_row_t *) first;
   sdg_report_row_t *last;
   sum_t calls;
-} threads[SDG_CONTROL_THREADS]; // by the thread's channel
+} threads[SDG_CHANNEL_THREADS]; // by the thread's channel
 static atomic_ullong refused;   // by any thread
 static struct {
   atomic_llong count, bytes, spent_ns;
@@ -71,7 +71,7 @@ static bool alike(const sdg_report_row_t *row, const char *entry,
 
 sdg_report_row_t *sdg_report_find(const char *entry, const char *section,
                                   const char *strategy) {
-  int channel = sdg_thread_channel();
+  int channel = sdg_channel_get();
   sdg_report_row_t *row = threads[channel].first;
   for (; row; row = row->next)
     if (alike(row, entry, section, strategy))
@@ -123,7 +123,7 @@ void sdg_report_update(sdg_report_row_t *row) {
 }
 
 void sdg_report_count(sdg_report_row_t *row, const sdg_plan_t *plan) {
-  add(&threads[sdg_thread_channel()].calls, 1);
+  add(&threads[sdg_channel_get()].calls, 1);
   if (!row)
     return;
   add(&row->count, 1);
@@ -172,7 +172,7 @@ void sdg_report_near(int misses, const char *text) {
 
 uint64_t sdg_report_calls(void) {
   int64_t all = 0;
-  for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++)
+  for (int channel = 0; channel < SDG_CHANNEL_THREADS; channel++)
     all += threads[channel].calls;
   return (uint64_t)all;
 }
@@ -194,7 +194,7 @@ static bool is_first(const sdg_report_row_t *row, int of_channel) {
 
 static totals_t totals_of(const sdg_report_row_t *row) {
   totals_t totals = {0};
-  for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++)
+  for (int channel = 0; channel < SDG_CHANNEL_THREADS; channel++)
     for (sdg_report_row_t *other = threads[channel].first; other;
          other = other->next) {
       if (!alike(other, row->entry, row->section, row->strategy))
@@ -280,7 +280,7 @@ static void report_write(size_t scratch_bytes) {
           scratch_bytes, atomic_load(&compared.count),
           atomic_load(&compared.bytes), atomic_load(&compared.spent_ns));
   const char *before = "";
-  for (int channel = 0; channel < SDG_CONTROL_THREADS; channel++)
+  for (int channel = 0; channel < SDG_CHANNEL_THREADS; channel++)
     for (const sdg_report_row_t *row = threads[channel].first; row;
          row = row->next) {
       if (!is_first(row, channel))

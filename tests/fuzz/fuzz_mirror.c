@@ -18,7 +18,7 @@ static void asked(const sdg_segment_view_t *view) {
                            .view = *view};
   char what[64];
   for (int r = 0; r < RANKS; r++)
-    for (int channel = 0; channel < SDG_CONTROL_CHANNELS; channel++) {
+    for (int channel = 0; channel < SDG_CHANNELS; channel++) {
       (void)sdg_control_count_of(&control, channel, r, what, sizeof what);
       FUZZ_HOLDS(memchr(what, 0, sizeof what));
     }

@@ -15,7 +15,7 @@ static const int all[RANKS] = {0, 1, 2};
 static void asked(sdg_control_t *control, uint64_t number) {
   char what[64] = "";
   for (int r = -1; r <= RANKS; r++)
-    for (int channel = -1; channel <= SDG_CONTROL_CHANNELS; channel++) {
+    for (int channel = -1; channel <= SDG_CHANNELS; channel++) {
       (void)sdg_control_count_of(control, channel, r, what, sizeof what);
       FUZZ_HOLDS(channel < 0 || memchr(what, 0, sizeof what));
     }
@@ -40,7 +40,7 @@ static void published(sdg_segment_t *shared) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
   static sdg_segment_view_t view;
-  static char(*records)[SDG_CONTROL_RECORD_BYTES];
+  static char(*records)[SDG_CHANNEL_RECORD_BYTES];
   size_t sizes[RANKS];
   if (!records) {
     records = malloc(RANKS * sizeof *records);

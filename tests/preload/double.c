@@ -97,7 +97,7 @@ sdg_verdict_t sdg_registry_opaque(const char *entry_name,
   return SDG_VERDICT_PASS;
 }
 
-_Thread_local int sdg_thread_own_channel;
+_Thread_local int sdg_channel_own;
 
 atomic_int sdg_hint_count;
 

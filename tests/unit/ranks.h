@@ -190,7 +190,7 @@ static inline void ranks_unlock(const ranks_t *ranks) {
 /* All ranks exchange their numbers, several times. */
 static inline sdg_status_t ranks_meet(sdg_control_t *control, ranks_t *ranks) {
   static const int everybody[RANKS_MAX] = {0, 1, 2, 3, 4, 5, 6, 7};
-  char all[RANKS_MAX][SDG_CONTROL_RECORD_BYTES];
+  char all[RANKS_MAX][SDG_CHANNEL_RECORD_BYTES];
   size_t bytes[RANKS_MAX];
   int rank = sdg_control_rank(control);
   (void)ranks;

@@ -6,7 +6,7 @@
 #include "tests/unit/ranks.h"
 
 typedef struct buffers {
-  char all[RANKS_MAX][SDG_CONTROL_RECORD_BYTES];
+  char all[RANKS_MAX][SDG_CHANNEL_RECORD_BYTES];
   size_t bytes[RANKS_MAX];
 } buffers_t;
 
@@ -14,8 +14,8 @@ static const int everybody[RANKS_MAX] = {0, 1, 2, 3, 4, 5, 6, 7};
 
 static inline size_t size_of(int rank, int turn) {
   unsigned mixed = (unsigned)rank * 2654435761u + (unsigned)turn * 40503u;
-  return turn % 7 == 0 ? SDG_CONTROL_RECORD_BYTES
-                       : mixed % (SDG_CONTROL_RECORD_BYTES + 1);
+  return turn % 7 == 0 ? SDG_CHANNEL_RECORD_BYTES
+                       : mixed % (SDG_CHANNEL_RECORD_BYTES + 1);
 }
 
 static inline void record_fill(char *record, int rank, int turn, size_t bytes) {
@@ -28,8 +28,8 @@ static inline void record_fill(char *record, int rank, int turn, size_t bytes) {
 static inline sdg_status_t talk(sdg_control_t *control, int channel,
                                 const int *group, int count, int turns) {
   static _Thread_local buffers_t in;
-  static _Thread_local char mine[SDG_CONTROL_RECORD_BYTES],
-      expected[SDG_CONTROL_RECORD_BYTES];
+  static _Thread_local char mine[SDG_CHANNEL_RECORD_BYTES],
+      expected[SDG_CHANNEL_RECORD_BYTES];
   int rank = sdg_control_rank(control);
   for (int turn = 0; turn < turns; turn++) {
     size_t bytes = size_of(rank + channel, turn);

@@ -196,11 +196,11 @@ static sdg_status_t body_arguments(sdg_control_t *control, ranks_t *ranks) {
     const int *group;
     size_t bytes;
   } bad[] = {
-      {-1, 1, everybody, 1}, {SDG_CONTROL_CHANNELS, 1, everybody, 1},
-      {0, 0, everybody, 1},  {0, 1, everybody, SDG_CONTROL_RECORD_BYTES + 1},
+      {-1, 1, everybody, 1}, {SDG_CHANNELS, 1, everybody, 1},
+      {0, 0, everybody, 1},  {0, 1, everybody, SDG_CHANNEL_RECORD_BYTES + 1},
       {0, 1, foreign, 1},    {0, 2, twice, 1},
       {0, 2, outside, 1}};
-  static char mine[SDG_CONTROL_RECORD_BYTES + 1];
+  static char mine[SDG_CHANNEL_RECORD_BYTES + 1];
   buffers_t in;
   (void)ranks;
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)

@@ -481,7 +481,7 @@ END_TEST
 // The end of a process comes right behind what it said last.
 static sdg_status_t body_last_words(sdg_control_t *control, ranks_t *ranks) {
   static const int both[] = {0, 1};
-  char all[2][SDG_CONTROL_RECORD_BYTES];
+  char all[2][SDG_CHANNEL_RECORD_BYTES];
   size_t bytes[2];
   (void)ranks;
   int rank = sdg_control_rank(control);

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "src/control/channel.h"
+#include "src/control/thread_name.h"
 #include "src/job/job.h"
 #include "src/job/thread.h"
 #include "tests/unit/brute.h"
@@ -34,7 +34,7 @@ static void turn_make(void) {
   REQUIRE(!sdg_turn_begin());
   history_t *mine = &history[rank_of_process];
   REQUIRE(mine->count < TURNS_MAX);
-  mine->channel[mine->count] = (signed char)sdg_thread_channel();
+  mine->channel[mine->count] = (signed char)sdg_channel_get();
   mine->count++; // alone in its turn: a sanitizer would see who is not
   sdg_turn_end();
 }
@@ -133,7 +133,7 @@ END_TEST
 static void *again_main(void *channel) {
   REQUIRE(!sdg_thread_set_name("again"));
   REQUIRE(!sdg_thread_claim("test"));
-  *(int *)channel = sdg_thread_channel();
+  *(int *)channel = sdg_channel_get();
   turn_make();
   return NULL;
 }
@@ -162,13 +162,13 @@ static void names_body(int rank) {
   int channel, seen = 0;
   for (int i = 0; i < 7; i++) {
     int n = (i * (rank + 2) + rank) % 7;
-    REQUIRE(!sdg_channel_find(sdg_job_control(), names[n], &channel));
-    REQUIRE(channel >= 1 && channel < SDG_CONTROL_THREADS);
+    REQUIRE(!sdg_thread_name_find(sdg_job_control(), names[n], &channel));
+    REQUIRE(channel >= 1 && channel < SDG_CHANNEL_THREADS);
     REQUIRE(!(seen >> channel & 1));
     seen |= 1 << channel;
     history[rank].channel[n] = (signed char)channel;
   }
-  REQUIRE(sdg_channel_find(sdg_job_control(), "h", &channel) ==
+  REQUIRE(sdg_thread_name_find(sdg_job_control(), "h", &channel) ==
           SDG_E_THREADS_MANY);
 }
 

@@ -108,14 +108,14 @@ static sdg_status_t host_make(const sdg_vector_t *vector, const int *rank,
                               int ranks) {
   const sdg_group_t *group = sdg_job_group();
   size_t count = (size_t)group->count, *bytes = malloc(count * sizeof *bytes);
-  char(*all)[SDG_CONTROL_RECORD_BYTES] = malloc(count * sizeof *all);
+  char(*all)[SDG_CHANNEL_RECORD_BYTES] = malloc(count * sizeof *all);
   value_t mine = value_get(vector), *value = calloc(count, sizeof *value);
   sdg_status_t status = SDG_OK;
   if (!bytes || !all || !value) {
     status = sdg_fail(SDG_E_NO_MEMORY, "records of %zu ranks", count);
     goto out;
   }
-  SDG_TRY_GOTO(sdg_control_exchange(sdg_job_control(), sdg_thread_channel(),
+  SDG_TRY_GOTO(sdg_control_exchange(sdg_job_control(), sdg_channel_get(),
                                     group->rank, group->count, &mine,
                                     sizeof mine, all, bytes,
                                     vector->entry_name),
@@ -145,10 +145,10 @@ out:
 enum { KINDS = 2 * 2 * 2, AXES = 1 << SDG_AXES_MAX };
 
 // Of each thread: a norm or a sum, of float or double, real or complex.
-static sdg_plan_t *plans[SDG_CONTROL_THREADS][KINDS][AXES];
+static sdg_plan_t *plans[SDG_CHANNEL_THREADS][KINDS][AXES];
 
 void sdg_together_forget(void) {
-  for (int t = 0; t < SDG_CONTROL_THREADS; t++)
+  for (int t = 0; t < SDG_CHANNEL_THREADS; t++)
     for (int kind = 0; kind < KINDS; kind++)
       for (int axes = 0; axes < AXES; axes++) {
         sdg_plan_destroy(plans[t][kind][axes]);
@@ -241,7 +241,7 @@ static sdg_status_t device_make(const sdg_vector_t *vector, sdg_axes_t axes,
       .stride = {1},
   };
   int kind = (vector->op == SDG_VECTOR_NRM2) * 4 + wide * 2 + (parts - 1);
-  sdg_plan_t **plan = &plans[sdg_thread_channel()][kind][axes];
+  sdg_plan_t **plan = &plans[sdg_channel_get()][kind][axes];
   if (!*plan)
     SDG_TRY(plan_make(vector, call, axes, me, ranks, plan));
   sdg_outcome_t outcome;

@@ -16,14 +16,14 @@ static sdg_status_t first_take(const char *entry_name, void *data,
                                size_t bytes) {
   const sdg_group_t *group = sdg_job_group();
   size_t count = (size_t)group->count, *sizes = malloc(count * sizeof *sizes);
-  char(*all)[SDG_CONTROL_RECORD_BYTES] = malloc(count * sizeof *all);
+  char(*all)[SDG_CHANNEL_RECORD_BYTES] = malloc(count * sizeof *all);
   sdg_status_t status = SDG_OK;
   if (!sizes || !all) {
     status = sdg_fail(SDG_E_NO_MEMORY, "records of %zu ranks", count);
     goto out;
   }
   SDG_TRY_GOTO(sdg_instep_update(entry_name, bytes), out);
-  SDG_TRY_GOTO(sdg_control_exchange(sdg_job_control(), sdg_thread_channel(),
+  SDG_TRY_GOTO(sdg_control_exchange(sdg_job_control(), sdg_channel_get(),
                                     group->rank, group->count, data, bytes, all,
                                     sizes, entry_name),
                out);
@@ -52,7 +52,7 @@ sdg_status_t sdg_firsts_result(const char *entry_name, void *result,
 static sdg_status_t measured_take(const char *entry_name,
                                   const sdg_rules_t *rules, int *io_count,
                                   void *measured, size_t each, int room) {
-  char record[SDG_CONTROL_RECORD_BYTES] = "";
+  char record[SDG_CHANNEL_RECORD_BYTES] = "";
   SDG_TRY(sdg_exchange_join(&rules->mesh, rules->axes));
   if (sdg_job_group()->count < 2)
     return SDG_OK;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The names of the job's threads, in the memory that the ranks share.
-#include "src/control/channel.h"
+#include "src/control/thread_name.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -15,7 +15,7 @@
 #include "src/control/state.h"
 
 enum { NAME_FREE, NAME_WRITING, NAME_COMPLETE, PATIENCE = 100000 };
-_Static_assert((int)SDG_CHANNEL_NAME_BYTES == (int)SDG_SEGMENT_NAME_BYTES,
+_Static_assert((int)SDG_THREAD_NAME_BYTES == (int)SDG_SEGMENT_NAME_BYTES,
                "a thread's name fits");
 
 // The other rank writes 32 bytes meanwhile; bounded, as it may be killed there.
@@ -34,11 +34,11 @@ static int name_is(const sdg_segment_name_t *entry, const char *name) {
 
 // Names are looked for from below and take the first free place, so that two
 // ranks that bring the same name try the same place.
-sdg_status_t sdg_channel_claim(sdg_segment_t *shared, const char *name,
-                               int *out_channel) {
-  for (int channel = 1; channel < SDG_CONTROL_THREADS; channel++) {
+sdg_status_t sdg_thread_name_claim(sdg_segment_t *shared, const char *name,
+                                   int *out_channel) {
+  for (int channel = 1; channel < SDG_CHANNEL_THREADS; channel++) {
     sdg_segment_name_t *entry = &shared->name[channel];
-    sdg_channel_name(shared, channel, name);
+    sdg_thread_name_put(shared, channel, name);
     if (state_settled(entry) != NAME_COMPLETE)
       return sdg_fail(SDG_E_PEER_LOST,
                       "a rank ended while it named thread %d of the job",
@@ -49,10 +49,10 @@ sdg_status_t sdg_channel_claim(sdg_segment_t *shared, const char *name,
     }
   }
   return sdg_fail(SDG_E_THREADS_MANY, "'%s' is one more than %d names", name,
-                  SDG_CONTROL_THREADS - 1);
+                  SDG_CHANNEL_THREADS - 1);
 }
 
-void sdg_channel_name(sdg_segment_t *shared, int channel, const char *name) {
+void sdg_thread_name_put(sdg_segment_t *shared, int channel, const char *name) {
   sdg_segment_name_t *entry = &shared->name[channel];
   uint32_t none = NAME_FREE;
   if (!atomic_compare_exchange_strong(&entry->state, &none, NAME_WRITING))
@@ -61,8 +61,8 @@ void sdg_channel_name(sdg_segment_t *shared, int channel, const char *name) {
   atomic_store_explicit(&entry->state, NAME_COMPLETE, memory_order_release);
 }
 
-void sdg_channel_name_of(const sdg_segment_t *shared, int channel, char *out,
-                         size_t bytes) {
+void sdg_thread_name_of(const sdg_segment_t *shared, int channel, char *out,
+                        size_t bytes) {
   const sdg_segment_name_t *entry = &shared->name[channel];
   out[0] = '\0';
   if (atomic_load_explicit(&entry->state, memory_order_acquire) ==
@@ -87,19 +87,19 @@ static sdg_status_t name_ask(sdg_control_t *control, const char *name,
   bool found = false, asked = false;
   pthread_mutex_lock(&lock);
   while (!found && status == SDG_OK) {
-    char known[SDG_CHANNEL_NAME_BYTES];
+    char known[SDG_THREAD_NAME_BYTES];
     int names = 0;
-    for (int c = 1; c < SDG_CONTROL_THREADS && !found; c++) {
-      sdg_channel_name_of(control->view.shared, c, known, sizeof known);
+    for (int c = 1; c < SDG_CHANNEL_THREADS && !found; c++) {
+      sdg_thread_name_of(control->view.shared, c, known, sizeof known);
       names += known[0] != '\0';
       found = strcmp(known, name) == 0;
       *out_channel = c;
     }
     if (found)
       break;
-    if (names == SDG_CONTROL_THREADS - 1)
+    if (names == SDG_CHANNEL_THREADS - 1)
       status = sdg_fail(SDG_E_THREADS_MANY, "'%s' is one more than %d names",
-                        name, SDG_CONTROL_THREADS - 1);
+                        name, SDG_CHANNEL_THREADS - 1);
     else if (!asked && question_heard(own)) {
       asked = true;
       snprintf(own->name, sizeof own->name, "%s", name);
@@ -123,24 +123,24 @@ static sdg_status_t name_ask(sdg_control_t *control, const char *name,
   return status;
 }
 
-sdg_status_t sdg_channel_find(sdg_control_t *control, const char *name,
-                              int *out_channel) {
+sdg_status_t sdg_thread_name_find(sdg_control_t *control, const char *name,
+                                  int *out_channel) {
   if (control->carrier && control->rank != 0)
     return name_ask(control, name, out_channel);
   sdg_status_t status =
-      sdg_channel_claim(control->view.shared, name, out_channel);
+      sdg_thread_name_claim(control->view.shared, name, out_channel);
   if (status == SDG_OK)
     sdg_segment_ring(&control->view);
   return status;
 }
 
-void sdg_channel_label(const sdg_control_t *control, int channel, char *out,
-                       size_t bytes) {
+void sdg_thread_name_label(const sdg_control_t *control, int channel, char *out,
+                           size_t bytes) {
   out[0] = '\0';
-  if (channel < 1 || channel >= SDG_CONTROL_THREADS)
+  if (channel < 1 || channel >= SDG_CHANNEL_THREADS)
     return;
-  char name[SDG_CHANNEL_NAME_BYTES];
-  sdg_channel_name_of(control->view.shared, channel, name, sizeof name);
+  char name[SDG_THREAD_NAME_BYTES];
+  sdg_thread_name_of(control->view.shared, channel, name, sizeof name);
   if (name[0])
     snprintf(out, bytes, " of thread '%s'", name);
 }
