@@ -117,7 +117,7 @@ sdg_status_t sdg_keptslot_room(sdg_kept_slot_t *slot, size_t bytes) {
     return SDG_OK;
   // cudaFree waits for the work that uses the old memory.
   SDG_TRY(
-      sdg_device_check(cuda->cudaFree(slot->memory), "free of kept memory"));
+      sdg_vendor_check(cuda->cudaFree(slot->memory), "free of kept memory"));
   slot->memory = NULL;
   slot->bytes = 0;
   if (cuda->cudaMalloc(&slot->memory, bytes) != cudaSuccess) {

@@ -160,19 +160,19 @@ static sdg_status_t fetch(const sdg_vendor_t *cuda, cudaStream_t stream,
                           const void *data, size_t bytes, void *out) {
   const struct timespec pause = {.tv_nsec = 100000};
   if (!done)
-    SDG_TRY(sdg_device_check(
+    SDG_TRY(sdg_vendor_check(
         cuda->cudaEventCreateWithFlags(&done, cudaEventDisableTiming),
         "creation of an event"));
-  SDG_TRY(sdg_device_check(
+  SDG_TRY(sdg_vendor_check(
       cuda->cudaMemcpyAsync(out, data, bytes, cudaMemcpyDeviceToHost, stream),
       "copy of an output to the host"));
   SDG_TRY(
-      sdg_device_check(cuda->cudaEventRecord(done, stream), "event record"));
+      sdg_vendor_check(cuda->cudaEventRecord(done, stream), "event record"));
   cudaError_t state;
   while ((state = cuda->cudaEventQuery(done)) == cudaErrorNotReady)
     nanosleep(&pause, NULL);
   (void)cuda->cudaGetLastError(); // "not ready" is not the program's
-  return sdg_device_check(state, "copy of an output to the host");
+  return sdg_vendor_check(state, "copy of an output to the host");
 }
 
 // Elements in the order of their indices, whatever the strides. Returns where

@@ -4,7 +4,6 @@
 
 #include "rules/vendor/vendor.h"
 #include "src/base/vendor.h"
-#include "src/exchange/device.h"
 
 static sdg_status_t cublas_stream(const sdg_call_t *call,
                                   cudaStream_t *out_stream) {
@@ -42,7 +41,7 @@ sdg_status_t sdg_stream_state(const sdg_call_t *call, cudaStream_t *out_stream,
   if (!cuda)
     return SDG_E_LIBRARY_MISSING;
   enum cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
-  SDG_TRY(sdg_device_check(cuda->cudaStreamIsCapturing(*out_stream, &capturing),
+  SDG_TRY(sdg_vendor_check(cuda->cudaStreamIsCapturing(*out_stream, &capturing),
                            "cudaStreamIsCapturing"));
   *out_capturing = capturing != cudaStreamCaptureStatusNone;
   return SDG_OK;

@@ -62,3 +62,11 @@ const sdg_vendor_t *sdg_vendor_get(void) {
   pthread_mutex_unlock(&lock);
   return vendor;
 }
+
+sdg_status_t sdg_vendor_check(cudaError_t result, const char *what) {
+  if (result == cudaSuccess)
+    return SDG_OK;
+  const sdg_vendor_t *vendor = sdg_vendor_get();
+  return sdg_fail(SDG_E_CUDA, "%s: %s", what,
+                  vendor ? vendor->cudaGetErrorString(result) : "?");
+}

@@ -54,4 +54,8 @@ typedef struct sdg_vendor {
  * any thread. */
 const sdg_vendor_t *sdg_vendor_get(void);
 
+/* Turns a failed CUDA call into SDG_E_CUDA, naming what was attempted. */
+sdg_status_t sdg_vendor_check(cudaError_t result,
+                              const char *what) SDG_MUST_CHECK;
+
 #endif

@@ -232,7 +232,7 @@ sdg_status_t sdg_comm_stream(cudaStream_t *out_stream) {
     if (!cuda)
       return SDG_E_LIBRARY_MISSING;
     // Not ordered with the legacy default stream: events say what waits.
-    SDG_TRY(sdg_device_check(
+    SDG_TRY(sdg_vendor_check(
         cuda->cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking),
         "creation of the communication stream"));
   }

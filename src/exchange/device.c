@@ -22,14 +22,6 @@ typedef struct loops {
   } loop[SDG_DIMS_MAX];
 } loops_t;
 
-sdg_status_t sdg_device_check(cudaError_t result, const char *what) {
-  if (result == cudaSuccess)
-    return SDG_OK;
-  const sdg_vendor_t *vendor = sdg_vendor_get();
-  return sdg_fail(SDG_E_CUDA, "%s: %s", what,
-                  vendor ? vendor->cudaGetErrorString(result) : "?");
-}
-
 // Orders the dimensions by stride, then merges what is contiguous in both.
 // Example: 8 rows of a packed NCHW tensor (N=2 C=3 H=32 W=64, floats) to a
 // packed strip: runs of 8*64*4 bytes, one loop of 6 with steps 32*64*4 and
@@ -147,7 +139,7 @@ static sdg_status_t copy_check(cudaError_t result, const loops_t *loops,
            "copy of a box within %lld bytes from %p (is the memory as large as "
            "the tensor?)",
            (long long)span, (const void *)from);
-  return sdg_device_check(result, what);
+  return sdg_vendor_check(result, what);
 }
 
 static bool extent_empty(const int64_t *extent, int dims) {
@@ -197,12 +189,12 @@ static sdg_status_t zero_nest(const sdg_vendor_t *cuda, const loops_t *loops,
                               int level, char *data, cudaStream_t stream) {
   size_t run = (size_t)loops->run_bytes;
   if (level == 0)
-    return sdg_device_check(cuda->cudaMemsetAsync(data, 0, run, stream),
+    return sdg_vendor_check(cuda->cudaMemsetAsync(data, 0, run, stream),
                             "fill of a box");
   int64_t step = loops->loop[level - 1].to_bytes;
   int64_t n = loops->loop[level - 1].extent;
   if (level == 1 && pitch_fits(step, loops->run_bytes))
-    return sdg_device_check(
+    return sdg_vendor_check(
         cuda->cudaMemset2DAsync(data, (size_t)step, 0, run, (size_t)n, stream),
         "fill of a box");
   for (int64_t i = 0; i < n; i++)

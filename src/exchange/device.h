@@ -11,10 +11,6 @@
 #include "src/base/status.h"
 #include "src/geometry/box.h"
 
-/* Turns a failed CUDA call into SDG_E_CUDA, naming what was attempted. */
-sdg_status_t sdg_device_check(cudaError_t result,
-                              const char *what) SDG_MUST_CHECK;
-
 /* A box of elements in device memory: `data` is the address of its first
  * element, strides in elements, >= 0. */
 typedef struct sdg_region {

@@ -44,7 +44,7 @@ static sdg_status_t events_get(const sdg_vendor_t *cuda, events_t **out) {
   cudaEvent_t *const each[] = {&own->lane[0], &own->lane[1], &own->done};
   for (int i = 0; i < 3; i++)
     if (!*each[i])
-      SDG_TRY(sdg_device_check(
+      SDG_TRY(sdg_vendor_check(
           cuda->cudaEventCreateWithFlags(each[i], cudaEventDisableTiming),
           "creation of an event"));
   *out = own;
@@ -55,8 +55,8 @@ static sdg_status_t events_get(const sdg_vendor_t *cuda, events_t **out) {
 static sdg_status_t stream_join(const sdg_vendor_t *cuda, cudaStream_t stream,
                                 cudaStream_t other, cudaEvent_t event) {
   SDG_TRY(
-      sdg_device_check(cuda->cudaEventRecord(event, other), "event record"));
-  return sdg_device_check(cuda->cudaStreamWaitEvent(stream, event, 0),
+      sdg_vendor_check(cuda->cudaEventRecord(event, other), "event record"));
+  return sdg_vendor_check(cuda->cudaStreamWaitEvent(stream, event, 0),
                           "wait for an event");
 }
 
@@ -264,7 +264,7 @@ static sdg_status_t plan_run(sdg_exec_t *exec, const order_t *order,
   exec->row = row;
   // Scratch passes from one call to the next, whatever their streams: a stream
   // may have been destroyed and another made at the same address.
-  SDG_TRY(sdg_device_check(cuda->cudaStreamWaitEvent(stream, own->done, 0),
+  SDG_TRY(sdg_vendor_check(cuda->cudaStreamWaitEvent(stream, own->done, 0),
                            "wait for the previous call"));
   if ((exec->plan->parcels > 0 && !order->rest) || order->early) {
     SDG_TRY(sdg_comm_stream(&comm_stream));
@@ -275,7 +275,7 @@ static sdg_status_t plan_run(sdg_exec_t *exec, const order_t *order,
   SDG_TRY(steps_run(exec, order, own, comm_stream, &ahead, out));
   if (comm_stream && ahead)
     SDG_TRY(stream_join(cuda, stream, comm_stream, own->lane[SDG_LANE_COMM]));
-  return sdg_device_check(cuda->cudaEventRecord(own->done, stream),
+  return sdg_vendor_check(cuda->cudaEventRecord(own->done, stream),
                           "event record");
 }
 
@@ -361,7 +361,7 @@ sdg_status_t sdg_exec_follow(int channel, cudaStream_t stream) {
   const sdg_vendor_t *cuda = sdg_vendor_get();
   if (!events[channel].done)
     return SDG_OK;
-  return sdg_device_check(
+  return sdg_vendor_check(
       cuda->cudaStreamWaitEvent(stream, events[channel].done, 0),
       "wait for the previous call");
 }

@@ -36,11 +36,11 @@ static sdg_status_t stream_wait(const sdg_vendor_t *cuda, cudaStream_t stream,
   const struct timespec pause = {.tv_nsec = PAUSE_NS};
   cudaEvent_t *event = &events[sdg_channel_get()];
   if (!*event)
-    SDG_TRY(sdg_device_check(
+    SDG_TRY(sdg_vendor_check(
         cuda->cudaEventCreateWithFlags(event, cudaEventDisableTiming),
         "creation of an event"));
   SDG_TRY(
-      sdg_device_check(cuda->cudaEventRecord(*event, stream), "event record"));
+      sdg_vendor_check(cuda->cudaEventRecord(*event, stream), "event record"));
   sdg_stopwatch_t since = sdg_stopwatch_start();
   cudaError_t state;
   for (int i = 0; (state = cuda->cudaEventQuery(*event)) == cudaErrorNotReady;
@@ -56,7 +56,7 @@ static sdg_status_t stream_wait(const sdg_vendor_t *cuda, cudaStream_t stream,
   if (state == cudaErrorNotReady) // is not the program's
     (void)cuda->cudaGetLastError();
   return state == cudaErrorNotReady ? SDG_OK
-                                    : sdg_device_check(state, "event query");
+                                    : sdg_vendor_check(state, "event query");
 }
 
 sdg_status_t sdg_fetch_ready(cudaStream_t stream, double limit_s,

@@ -39,8 +39,8 @@ sdg_status_t sdg_gpu_find(sdg_gpu_t *out_gpu) {
   if (!cuda)
     return SDG_E_LIBRARY_MISSING;
   memset(out_gpu, 0, sizeof *out_gpu);
-  SDG_TRY(sdg_device_check(cuda->cudaGetDevice(&device), "current device"));
-  SDG_TRY(sdg_device_check(cuda->cudaDeviceGetPCIBusId(
+  SDG_TRY(sdg_vendor_check(cuda->cudaGetDevice(&device), "current device"));
+  SDG_TRY(sdg_vendor_check(cuda->cudaDeviceGetPCIBusId(
                                out_gpu->bus, (int)sizeof out_gpu->bus, device),
                            "bus of the device"));
   out_gpu->machine = machine_hash();

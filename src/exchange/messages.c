@@ -97,7 +97,7 @@ sdg_status_t sdg_messages_poison(const sdg_exec_t *exec, const sdg_step_t *step,
         (char *)sdg_exec_address(exec, parcel->slab) + parcel->offset_bytes;
     // All bits set is a NaN in every floating type.
     if (!parcel->is_send)
-      SDG_TRY(sdg_device_check(
+      SDG_TRY(sdg_vendor_check(
           cuda->cudaMemsetAsync(data, 0xff, parcel->bytes, stream),
           "fill of a receive buffer"));
   }
@@ -125,7 +125,7 @@ sdg_status_t sdg_messages_digest(const sdg_exec_t *exec, cudaStream_t stream,
     if (result == cudaSuccess)
       sdg_digest_add(&digest, bytes, parcel->bytes);
     free(bytes);
-    SDG_TRY(sdg_device_check(result, "copy of a message"));
+    SDG_TRY(sdg_vendor_check(result, "copy of a message"));
   }
   *out = sdg_digest_value(&digest);
   return SDG_OK;

@@ -24,7 +24,7 @@ sdg_status_t sdg_scratch_get(sdg_scratch_kind_t kind, size_t bytes,
     if (!cuda)
       return SDG_E_LIBRARY_MISSING;
     // cudaFree waits for the work that uses the old buffer.
-    SDG_TRY(sdg_device_check(cuda->cudaFree(buffer), "free of scratch"));
+    SDG_TRY(sdg_vendor_check(cuda->cudaFree(buffer), "free of scratch"));
     own->data = NULL;
     own->bytes = 0;
     // A quarter more, so that slowly growing shapes do not grow it each time.

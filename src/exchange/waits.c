@@ -64,14 +64,14 @@ sdg_status_t sdg_waits_begin(sdg_report_row_t *row, cudaStream_t stream) {
   if (ring->pair[next].row)
     return SDG_OK;
   if (!ring->pair[next].before)
-    SDG_TRY(sdg_device_check(cuda->cudaEventCreate(&ring->pair[next].before),
+    SDG_TRY(sdg_vendor_check(cuda->cudaEventCreate(&ring->pair[next].before),
                              "creation of an event"));
   if (!ring->pair[next].after)
-    SDG_TRY(sdg_device_check(cuda->cudaEventCreate(&ring->pair[next].after),
+    SDG_TRY(sdg_vendor_check(cuda->cudaEventCreate(&ring->pair[next].after),
                              "creation of an event"));
   ring->pair[next].row = row;
   ring->open = true;
-  return sdg_device_check(
+  return sdg_vendor_check(
       cuda->cudaEventRecord(ring->pair[next].before, stream), "event record");
 }
 
@@ -83,7 +83,7 @@ sdg_status_t sdg_waits_end(cudaStream_t stream) {
   const sdg_vendor_t *cuda = sdg_vendor_get();
   cudaEvent_t after = ring->pair[ring->next].after;
   ring->next = (ring->next + 1) % PAIRS;
-  return sdg_device_check(cuda->cudaEventRecord(after, stream), "event record");
+  return sdg_vendor_check(cuda->cudaEventRecord(after, stream), "event record");
 }
 
 void sdg_waits_forget(void) {

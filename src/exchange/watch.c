@@ -200,7 +200,7 @@ static sdg_status_t events_make(flight_t *flight) {
   cudaEvent_t *const each[] = {&flight->event, &flight->next};
   for (int i = 0; i < 2; i++)
     if (!*each[i])
-      SDG_TRY(sdg_device_check(sdg_vendor_get()->cudaEventCreateWithFlags(
+      SDG_TRY(sdg_vendor_check(sdg_vendor_get()->cudaEventCreateWithFlags(
                                    each[i], cudaEventDisableTiming),
                                "creation of an event"));
   return SDG_OK;
@@ -209,7 +209,7 @@ static sdg_status_t events_make(flight_t *flight) {
 // Lock held.
 static sdg_status_t event_record(flight_t *flight, cudaStream_t stream) {
   SDG_TRY(events_make(flight));
-  return sdg_device_check(
+  return sdg_vendor_check(
       sdg_vendor_get()->cudaEventRecord(
           flight->watching ? flight->next : flight->event, stream),
       "event record");
