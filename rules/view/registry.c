@@ -25,7 +25,6 @@
 #include "src/base/options.h"
 #include "src/call/range.h"
 #include "src/exchange/exchange.h"
-#include "src/exchange/forget.h"
 #include "src/job/job.h"
 #include "src/observe/inspect_record.h"
 #include "src/observe/report.h"
@@ -207,7 +206,7 @@ void sdg_registry_reset(void) {
   sdg_keptslot_forget();
   sdg_values_reset();
   sdg_together_forget();
-  sdg_forget_device();
+  sdg_exchange_forget();
 }
 
 int sdg_registry_unseen(const char *entry_name) {

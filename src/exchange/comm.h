@@ -45,7 +45,8 @@ sdg_status_t sdg_comm_stream(cudaStream_t *out_stream) SDG_MUST_CHECK;
 void sdg_comm_abort_all(void);
 
 /* The device, on which nothing is in flight, is about to be reset
- * (src/exchange/forget.h): communicators are made anew when they are asked for.
+ * (src/exchange/exchange.h): communicators are made anew when they are asked
+ * for.
  */
 void sdg_comm_forget(void);
 

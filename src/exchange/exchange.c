@@ -3,7 +3,10 @@
 #include "src/exchange/exchange.h"
 
 #include "src/exchange/comm.h"
+#include "src/exchange/exec.h"
+#include "src/exchange/fetch.h"
 #include "src/exchange/scratch.h"
+#include "src/exchange/waits.h"
 #include "src/exchange/watch.h"
 #include "src/job/job.h"
 #include "src/observe/report.h"
@@ -23,4 +26,13 @@ void sdg_exchange_leave(void) {
   sdg_watch_stop();
   sdg_report_write(sdg_scratch_bytes());
   sdg_job_leave();
+}
+
+void sdg_exchange_forget(void) {
+  sdg_watch_forget();
+  sdg_comm_forget();
+  sdg_exec_forget();
+  sdg_fetch_forget();
+  sdg_waits_forget();
+  sdg_scratch_forget();
 }

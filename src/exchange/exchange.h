@@ -15,4 +15,10 @@ sdg_status_t sdg_exchange_join(const sdg_mesh_t *mesh,
  * CUDA. */
 void sdg_exchange_leave(void);
 
+/* Ends the communicators, and forgets streams, events and memory, which are
+ * made anew when they are needed. Nothing is in flight on the device, no other
+ * thread makes tagged calls; the next ones of all ranks need every communicator
+ * anew. */
+void sdg_exchange_forget(void);
+
 #endif

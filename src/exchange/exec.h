@@ -77,7 +77,7 @@ sdg_status_t sdg_exec_digest(const sdg_early_t *early, cudaStream_t stream,
  * update brought for one stream's sake, others may read. */
 sdg_status_t sdg_exec_follow(int channel, cudaStream_t stream) SDG_MUST_CHECK;
 
-/* The device is about to be reset (src/exchange/forget.h). */
+/* The device is about to be reset (src/exchange/exchange.h). */
 void sdg_exec_forget(void);
 
 #endif

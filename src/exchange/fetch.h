@@ -26,7 +26,7 @@ sdg_status_t sdg_fetch_digest(const void *data, const sdg_layout_t *layout,
                               uint64_t *out_digest,
                               int64_t *io_bytes) SDG_MUST_CHECK;
 
-/* The device is about to be reset (src/exchange/forget.h). */
+/* The device is about to be reset (src/exchange/exchange.h). */
 void sdg_fetch_forget(void);
 
 #endif

@@ -22,7 +22,7 @@ sdg_status_t sdg_scratch_get(sdg_scratch_kind_t kind, size_t bytes,
 /* Of all threads. */
 size_t sdg_scratch_bytes(void);
 
-/* The device is about to be reset (src/exchange/forget.h). */
+/* The device is about to be reset (src/exchange/exchange.h). */
 void sdg_scratch_forget(void);
 
 #endif

@@ -16,7 +16,7 @@ sdg_status_t sdg_waits_begin(sdg_report_row_t *row,
                              cudaStream_t stream) SDG_MUST_CHECK;
 sdg_status_t sdg_waits_end(cudaStream_t stream) SDG_MUST_CHECK;
 
-/* The device is about to be reset (src/exchange/forget.h). */
+/* The device is about to be reset (src/exchange/exchange.h). */
 void sdg_waits_forget(void);
 
 #endif

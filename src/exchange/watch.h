@@ -19,7 +19,7 @@ sdg_status_t sdg_watch_transfer(cudaStream_t stream,
                                 const char *entry) SDG_MUST_CHECK;
 
 /* The device, of which no transfer is in flight, is about to be reset
- * (src/exchange/forget.h). */
+ * (src/exchange/exchange.h). */
 void sdg_watch_forget(void);
 
 /* Ends the thread: before the process exits. */

@@ -17,7 +17,8 @@ sdg_status_t sdg_together_check(const sdg_vector_t *vector) SDG_MUST_CHECK;
 sdg_status_t sdg_together_make(const sdg_vector_t *vector,
                                sdg_axes_t axes) SDG_MUST_CHECK;
 
-/* The device is reset: communicators are made anew (src/exchange/forget.h). */
+/* The device is reset: communicators are made anew (src/exchange/exchange.h).
+ */
 void sdg_together_forget(void);
 
 #endif
