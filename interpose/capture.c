@@ -24,6 +24,7 @@
 #include "rules/vendor/vendor.h"
 #include "rules/view/registry.h"
 #include "rules/view/shard/outside.h"
+#include "rules/view/whole/settle.h"
 #include "src/base/status.h"
 #include "src/call/tag.h"
 #include "src/job/job.h"

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program's buffer table, kept true call by call.
+// The table of the program's allocations and distributed tensors.
 #include "rules/memory/memory.h"
 
-#include <cudnn.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -11,40 +10,10 @@
 #include "rules/file/setup.h"
 #include "rules/memory/kept_slot.h"
 #include "rules/memory/uploads.h"
-#include "rules/step/compare.h"
-#include "rules/step/divergence.h"
-#include "rules/vendor/vendor.h"
-#include "rules/view/whole/elements.h"
-#include "rules/view/whole/whole.h"
 #include "src/base/vendor.h"
-#include "src/exchange/device.h"
-#include "src/exchange/exec.h"
-#include "src/exchange/update.h"
-#include "src/job/job.h"
-#include "src/job/thread.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static sdg_buffers_t table;
-
-// The thread that makes tagged calls, and its channel.
-static _Atomic(const void *) owner;
-static atomic_int owner_channel;
-static _Thread_local char thread_mark;
-
-sdg_status_t sdg_memory_own(const char *entry_name) {
-  SDG_TRY(sdg_thread_claim(entry_name));
-  // Of a thread that has ended the next one gets the channel.
-  if (atomic_load(&owner) && atomic_load(&owner) != &thread_mark &&
-      atomic_load(&owner_channel) != sdg_channel_get())
-    return sdg_fail(SDG_E_VIEW_WHOLE, "%s by a second thread", entry_name);
-  atomic_store(&owner_channel, sdg_channel_get());
-  atomic_store(&owner, &thread_mark);
-  return SDG_OK;
-}
-
-bool sdg_memory_owned(void) {
-  return atomic_load(&owner) == &thread_mark;
-}
 
 static sdg_loaded_find_t *loaded_find;
 
@@ -85,13 +54,17 @@ sdg_buffers_t *sdg_memory_lock(void) {
   return &table;
 }
 
+sdg_buffers_t *sdg_memory_table(void) {
+  return &table;
+}
+
 void sdg_memory_unlock(void) {
   pthread_mutex_unlock(&lock);
 }
 
 // In the whole view alone: a rank's own pieces differ.
-static bool notes_inputs(void) {
-  return sdg_compare_how() != SDG_COMPARING_OFF && sdg_setup_is_whole();
+bool sdg_memory_notes_inputs(void) {
+  return sdg_options_comparing() != SDG_COMPARING_OFF && sdg_setup_is_whole();
 }
 
 void sdg_memory_allocated(const void *at, size_t bytes) {
@@ -101,7 +74,7 @@ void sdg_memory_allocated(const void *at, size_t bytes) {
   (void)!sdg_buffers_allocate(&table, (uintptr_t)at, bytes);
   pthread_mutex_unlock(&lock);
   sdg_hint_put(at, bytes, false, 0);
-  if (notes_inputs())
+  if (sdg_memory_notes_inputs())
     sdg_uploads_allocated((sdg_span_t){(uintptr_t)at, bytes});
 }
 
@@ -115,7 +88,7 @@ void sdg_memory_freed(const void *at) {
     sdg_hint_put(at, span.bytes, false, 0);
     sdg_keptslot_drop(span);
   }
-  if (known && notes_inputs())
+  if (known && sdg_memory_notes_inputs())
     sdg_uploads_freed(span);
 }
 
@@ -176,170 +149,4 @@ sdg_status_t sdg_memory_fits_all(const sdg_call_t *call) {
   }
   pthread_mutex_unlock(&lock);
   return status;
-}
-
-sdg_status_t sdg_memory_update(sdg_buffer_t *buffer, const sdg_box_t *need,
-                               const char *cause, cudaStream_t stream,
-                               sdg_report_row_t *row) {
-  if (!sdg_buffer_lack(buffer, need, buffer->lack))
-    return SDG_OK;
-  SDG_TRY(sdg_instep_update(cause, buffer->number));
-  if (!row) {
-    row = sdg_report_find(cause, "-", "update");
-    sdg_report_update(row);
-  }
-  SDG_TRY(sdg_update_run(buffer, buffer->lack, cause, stream, row));
-  sdg_buffer_grow(buffer, buffer->lack);
-  return SDG_OK;
-}
-
-static bool span_of(const sdg_access_t *access, sdg_span_t *out_span) {
-  if (!access->at)
-    return false;
-  if (access->width == 0)
-    return sdg_buffers_allocation(&table, access->at, out_span);
-  size_t rows = access->height ? access->height - 1 : 0;
-  *out_span = (sdg_span_t){access->at, rows * access->pitch + access->width};
-  return true;
-}
-
-sdg_status_t sdg_memory_settle(const sdg_access_t *access,
-                               const sdg_buffer_t *except, const char *cause,
-                               cudaStream_t stream, sdg_report_row_t *row) {
-  sdg_span_t span;
-  if (!span_of(access, &span))
-    return SDG_OK;
-  bool overwrites = !access->reads && access->width > 0 &&
-                    (access->height <= 1 || access->pitch == access->width);
-  for (sdg_buffer_t *buffer;
-       (buffer = sdg_buffers_overlap(&table, span, except));) {
-    if (!overwrites || !sdg_span_contain(span, sdg_buffer_span(buffer)))
-      SDG_TRY(sdg_memory_update(buffer, NULL, cause, stream, row));
-    sdg_buffers_drop(&table, buffer);
-  }
-  return SDG_OK;
-}
-
-// ---- calls that no rule shares ---------------------------------------------
-
-static sdg_status_t stream_get(const sdg_touch_t *touch,
-                               cudaStream_t *out_stream) {
-  void *given = (void *)(uintptr_t)touch->stream;
-  *out_stream = given;
-  int got = 0;
-  if (touch->stream_kind == SDG_STREAM_CUDNN) {
-    const sdg_cudnn_t *cudnn = sdg_cudnn_get();
-    if (!cudnn)
-      return SDG_E_LIBRARY_MISSING;
-    got = given ? (int)cudnn->cudnnGetStream(given, out_stream) : 0;
-  } else if (touch->stream_kind == SDG_STREAM_CUBLAS) {
-    const sdg_cublas_t *cublas = sdg_cublas_get();
-    if (!cublas)
-      return SDG_E_LIBRARY_MISSING;
-    got = given ? (int)cublas->cublasGetStream_v2(given, out_stream) : 0;
-  }
-  return got ? sdg_fail(SDG_E_VENDOR_CALL, "the stream of %s: status %d",
-                        touch->name, got)
-             : SDG_OK;
-}
-
-// What is recorded now runs when the graph is launched, which touches
-// everything.
-static bool is_capturing(cudaStream_t stream) {
-  const sdg_vendor_t *cuda = sdg_vendor_get();
-  enum cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
-  if (cuda->cudaStreamIsCapturing(stream, &capturing) == cudaSuccess)
-    return capturing != cudaStreamCaptureStatusNone;
-  (void)cuda->cudaGetLastError();
-  return true;
-}
-
-static sdg_status_t accesses_settle(const sdg_touch_t *touch,
-                                    cudaStream_t stream,
-                                    sdg_report_row_t *row) {
-  // What is overwritten may be read by the same call.
-  for (int pass = 0; pass < 2; pass++)
-    for (int i = 0; i < touch->accesses; i++)
-      if (touch->access[i].reads == (pass == 0))
-        SDG_TRY(sdg_memory_settle(&touch->access[i], NULL, touch->name, stream,
-                                  row));
-  while (touch->everything && table.buffers > 0) {
-    SDG_TRY(sdg_memory_update(table.buffer[0], NULL, touch->name, stream, row));
-    sdg_buffers_drop(&table, table.buffer[0]);
-  }
-  return SDG_OK;
-}
-
-// What is written stays in pieces; scalars may lie in device memory.
-static sdg_status_t elements_run(const sdg_touch_t *touch, cudaStream_t stream,
-                                 sdg_report_row_t *row) {
-  for (int i = 0; i < touch->accesses; i++)
-    if (touch->access[i].width == 0)
-      SDG_TRY(
-          sdg_memory_settle(&touch->access[i], NULL, touch->name, stream, row));
-  if (!sdg_elements_stay(&table, touch)) // these lay in one allocation
-    return accesses_settle(touch, stream, row);
-  return sdg_elements_note(&table, touch, sdg_job_mesh(), sdg_job_rank());
-}
-
-// A small copy out of device memory to where there is none.
-static const sdg_access_t *host_read(const sdg_touch_t *touch) {
-  const sdg_access_t *from = NULL;
-  sdg_span_t span;
-  for (int i = 0; touch->copies && i < touch->accesses; i++) {
-    const sdg_access_t *access = &touch->access[i];
-    bool device = sdg_buffers_allocation(&table, access->at, &span);
-    if (access->writes && device)
-      return NULL;
-    if (access->reads && device)
-      from = access;
-  }
-  return from && from->width > 0 && from->height > 0 &&
-                 from->width <= SDG_HOST_READ_BYTES / from->height
-             ? from
-             : NULL;
-}
-
-static void uploads_note(const sdg_touch_t *touch) {
-  if (notes_inputs())
-    sdg_uploads_note(touch);
-}
-
-static sdg_status_t touch_run(const sdg_touch_t *touch) {
-  cudaStream_t stream;
-  SDG_TRY(stream_get(touch, &stream));
-  if (is_capturing(stream))
-    return SDG_OK;
-  sdg_report_row_t *row = NULL;
-  const sdg_access_t *read = host_read(touch);
-  if (table.buffers > 0 && sdg_elements_stay(&table, touch))
-    SDG_TRY(elements_run(touch, stream, row));
-  else if (table.buffers > 0)
-    SDG_TRY(accesses_settle(touch, stream, row));
-  // Another thread's copies have no place in the order of all ranks.
-  if (read && sdg_memory_owned()) {
-    SDG_TRY(sdg_instep_update(touch->name, read->width * read->height));
-    return sdg_update_from_first((void *)read->at, read->width, read->pitch,
-                                 read->height, touch->name, stream, row);
-  }
-  return sdg_exec_follow(atomic_load(&owner_channel), stream);
-}
-
-sdg_status_t sdg_memory_touch(const sdg_touch_t *touch) {
-  uploads_note(touch);
-  // Before the first tagged call, and on one rank, nothing is distributed.
-  if (!sdg_job_joined() || sdg_job_group()->count < 2 ||
-      (touch->accesses == 0 && !touch->everything))
-    return SDG_OK;
-  pthread_mutex_lock(&lock);
-  // A second thread may copy while the first one waits for it: then what it
-  // needs of the other ranks is in its place in the order of all.
-  int channel = sdg_channel_own;
-  sdg_channel_own = atomic_load(&owner_channel);
-  if (!sdg_memory_owned() && table.buffers > 0)
-    sdg_instep_say_second();
-  sdg_status_t status = touch_run(touch);
-  sdg_channel_own = channel;
-  pthread_mutex_unlock(&lock);
-  return status == SDG_OK ? SDG_OK : sdg_job_fail(status);
 }

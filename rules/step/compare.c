@@ -129,12 +129,6 @@ static void compared_note(const sdg_call_t *call,
   }
 }
 
-sdg_comparing_t sdg_compare_how(void) {
-  const sdg_options_t *options = sdg_options_get();
-  return options->check ? SDG_COMPARING_ALWAYS
-                        : (sdg_comparing_t)options->compare;
-}
-
 static bool is_local(const sdg_call_t *call, int index,
                      const sdg_rules_t *rules) {
   const sdg_operand_t *operand = &call->operand[index];
@@ -174,11 +168,11 @@ sdg_status_t sdg_compare_plan(const sdg_call_t *call, const sdg_rule_t *rule,
                               const sdg_tagging_t *tagging,
                               sdg_compared_t **out) {
   const uses_t *uses = &threads[sdg_channel_get()];
-  bool always = sdg_compare_how() == SDG_COMPARING_ALWAYS;
+  bool always = sdg_options_comparing() == SDG_COMPARING_ALWAYS;
   sdg_compared_t found = {.due = 0};
   *out = NULL;
-  if (sdg_compare_how() == SDG_COMPARING_OFF || sdg_job_group()->count < 2 ||
-      call->family == SDG_FAMILY_REDISTRIBUTE)
+  if (sdg_options_comparing() == SDG_COMPARING_OFF ||
+      sdg_job_group()->count < 2 || call->family == SDG_FAMILY_REDISTRIBUTE)
     return SDG_OK;
   for (int i = 0; i < call->operands; i++) {
     found.alike[i] = alike_of(call, rule, rules, tagging, i);
@@ -336,7 +330,7 @@ sdg_status_t sdg_compare_call(const sdg_call_t *call,
   free(all);
   if (status == SDG_OK && read) {
     compared_note(call, compared);
-    if (sdg_compare_how() != SDG_COMPARING_ALWAYS)
+    if (sdg_options_comparing() != SDG_COMPARING_ALWAYS)
       compared->due = 0;
   }
   return status;

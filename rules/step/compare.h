@@ -12,9 +12,6 @@
 #include "src/base/options.h"
 #include "src/job/digests.h"
 
-/* SUNDOG_COMPARE, and always where SUNDOG_CHECK is set. */
-sdg_comparing_t sdg_compare_how(void);
-
 /* Shard view: for a new plan, what its calls read that ranks must have alike,
  * along which axes, and what of that has not been compared: operands whose
  * descriptors' generations are new to this; where descriptors are set anew for

@@ -20,6 +20,7 @@
 #include "rules/view/shard/shard.h"
 #include "rules/view/shard/together.h"
 #include "rules/view/whole/root_broadcast.h"
+#include "rules/view/whole/settle.h"
 #include "rules/view/whole/whole.h"
 #include "src/base/log.h"
 #include "src/base/options.h"
@@ -137,7 +138,7 @@ sdg_verdict_t sdg_registry_opaque(const char *entry_name,
     if (sdg_options_get()->on_error == SDG_ON_ERROR_IGNORE)
       return SDG_VERDICT_PASS;
   } else if (rules->view == SDG_VIEW_WHOLE)
-    status = sdg_memory_touch(touch);
+    status = sdg_whole_touch(touch);
   else if (splits_anything(rules))
     status = sdg_fail(SDG_E_OPAQUE, "%s", entry_name);
   if (status == SDG_OK)
@@ -165,7 +166,7 @@ bool sdg_registry_watches(void) {
 int sdg_registry_touch(const sdg_touch_t *touch) {
   if (sdg_job_disarmed())
     return 0;
-  if (!sdg_job_failed() && sdg_memory_touch(touch) == SDG_OK)
+  if (!sdg_job_failed() && sdg_whole_touch(touch) == SDG_OK)
     return 0;
   if (!sdg_job_failed())
     sdg_report_fail();

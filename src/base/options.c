@@ -286,3 +286,8 @@ bool sdg_options_asked(const sdg_options_t *of) {
 const sdg_option_info_t *sdg_option_at(unsigned index) {
   return index < SDG_OPTION_COUNT ? &rows[index].info : NULL;
 }
+
+sdg_comparing_t sdg_options_comparing(void) {
+  const sdg_options_t *set = sdg_options_get();
+  return set->check ? SDG_COMPARING_ALWAYS : (sdg_comparing_t)set->compare;
+}

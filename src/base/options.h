@@ -121,4 +121,7 @@ typedef struct sdg_option_info {
 /* NULL past the last row. */
 const sdg_option_info_t *sdg_option_at(unsigned index);
 
+/* SUNDOG_COMPARE, and always where SUNDOG_CHECK is set. */
+sdg_comparing_t sdg_options_comparing(void);
+
 #endif

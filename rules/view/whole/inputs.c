@@ -38,7 +38,7 @@ static void compared_fill(const sdg_call_t *call, unsigned due,
 }
 
 static news_t news_find(const sdg_call_t *call, const sdg_buffers_t *table) {
-  bool always = sdg_compare_how() == SDG_COMPARING_ALWAYS;
+  bool always = sdg_options_comparing() == SDG_COMPARING_ALWAYS;
   news_t news = {.again = -1};
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];
@@ -104,7 +104,8 @@ static sdg_status_t judge(const sdg_call_t *call,
 }
 
 sdg_status_t sdg_inputs_compare(const sdg_call_t *call, sdg_buffers_t *table) {
-  if (sdg_compare_how() == SDG_COMPARING_OFF || sdg_job_group()->count < 2)
+  if (sdg_options_comparing() == SDG_COMPARING_OFF ||
+      sdg_job_group()->count < 2)
     return SDG_OK;
   news_t news = news_find(call, table);
   if (news.again >= 0)

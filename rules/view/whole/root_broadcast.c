@@ -7,6 +7,7 @@
 
 #include "rules/memory/memory.h"
 #include "rules/step/divergence.h"
+#include "rules/view/whole/settle.h"
 #include "src/exchange/exchange.h"
 #include "src/job/job.h"
 #include "src/job/thread.h"
@@ -40,7 +41,7 @@ out:
 
 sdg_status_t sdg_firsts_result(const char *entry_name, void *result,
                                size_t bytes) {
-  if (!sdg_job_joined() || sdg_job_group()->count < 2 || !sdg_memory_owned() ||
+  if (!sdg_job_joined() || sdg_job_group()->count < 2 || !sdg_whole_owned() ||
       sdg_memory_holds(result))
     return SDG_OK;
   (void)sdg_memory_lock();
@@ -56,7 +57,7 @@ static sdg_status_t measured_take(const char *entry_name,
   SDG_TRY(sdg_exchange_join(&rules->mesh, rules->axes));
   if (sdg_job_group()->count < 2)
     return SDG_OK;
-  SDG_TRY(sdg_memory_own(entry_name));
+  SDG_TRY(sdg_whole_own(entry_name));
   // As many as go into a record: nobody looks at more than the best few.
   int most = (int)((sizeof record - sizeof *io_count) / each);
   if (room > most)

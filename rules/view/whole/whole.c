@@ -18,6 +18,7 @@
 #include "rules/vendor/stream.h"
 #include "rules/view/whole/inputs.h"
 #include "rules/view/whole/place.h"
+#include "rules/view/whole/settle.h"
 #include "src/exchange/exchange.h"
 #include "src/job/job.h"
 
@@ -144,11 +145,11 @@ static sdg_status_t input_prepare(const sdg_call_t *call, int index,
       sdg_buffers_find(table, (uintptr_t)operand->data, &layout);
   if (need && buffer)
     SDG_TRY(
-        sdg_memory_update(buffer, need, call->entry_name, stream, entry->row));
+        sdg_whole_update(buffer, need, call->entry_name, stream, entry->row));
   // Other tensors in the same memory, seen through other descriptors.
   sdg_access_t access = sdg_operand_access(operand, true, false);
-  return sdg_memory_settle(&access, need ? buffer : NULL, call->entry_name,
-                           stream, entry->row);
+  return sdg_whole_settle(&access, need ? buffer : NULL, call->entry_name,
+                          stream, entry->row);
 }
 
 // Workspaces, and what else the call has no descriptor of.
@@ -161,8 +162,8 @@ static sdg_status_t others_prepare(const sdg_call_t *call,
     for (int k = 0; k < call->operands; k++)
       operand |= access->at == (uintptr_t)call->operand[k].data;
     if (!operand)
-      SDG_TRY(sdg_memory_settle(access, NULL, call->entry_name, stream,
-                                entry->row));
+      SDG_TRY(
+          sdg_whole_settle(access, NULL, call->entry_name, stream, entry->row));
   }
   return SDG_OK;
 }
@@ -176,7 +177,7 @@ static sdg_status_t output_prepare(const sdg_call_t *call, int index,
   const sdg_operand_t *output = &call->operand[index];
   sdg_layout_t layout = sdg_operand_layout(output);
   sdg_access_t written = sdg_operand_access(output, false, true);
-  return sdg_memory_settle(
+  return sdg_whole_settle(
       &written, sdg_buffers_find(table, (uintptr_t)output->data, &layout),
       call->entry_name, stream, entry->row);
 }
@@ -275,7 +276,7 @@ static sdg_status_t enter(const sdg_call_t *call, const sdg_rules_t *rules,
                           const sdg_rule_t *rule) {
   int64_t wait_ns;
   SDG_TRY(sdg_exchange_join(&rules->mesh, rules->axes));
-  SDG_TRY(sdg_memory_own(call->entry_name));
+  SDG_TRY(sdg_whole_own(call->entry_name));
   SDG_TRY(sdg_step_check(call));
   sdg_step_number(call);
   // Ranks that see the same tensors have nothing to tell each other.
@@ -315,6 +316,6 @@ sdg_status_t sdg_whole_judge(sdg_call_t *call, const sdg_rules_t *rules,
     SDG_TRY(sdg_step_accident(shared(call, rules, rule, section, out_done)));
   if (*out_done || !call->touch)
     return SDG_OK;
-  SDG_TRY(sdg_step_accident(sdg_memory_touch(call->touch)));
+  SDG_TRY(sdg_step_accident(sdg_whole_touch(call->touch)));
   return section && !call->is_query ? in_full(call) : SDG_OK;
 }
