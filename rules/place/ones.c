@@ -9,8 +9,6 @@
 #include "rules/file/setup.h"
 #include "rules/place/place.h"
 #include "rules/place/tagging.h"
-#include "rules/reduce/rule.h"
-#include "rules/reduce/softmax_rule.h"
 #include "rules/vendor/args.h"
 #include "src/job/job.h"
 
@@ -191,32 +189,33 @@ static bool all_ones(const sdg_tag_vector_t *vector) {
   return d == vector->dims;
 }
 
+enum { REDUCED, RESULT }; // operands of a reduction
+
 // What a reduction of pieces of one row makes of this row: the same on all
 // ranks if the rows are among what is reduced, and otherwise a row of each.
 // Extents do not tell, but for a single number. *out_clear: something does.
 static reading_t read_result(const sdg_call_t *call, int d, sdg_axes_t axes,
                              const sdg_section_t *section, bool *out_clear) {
   const sdg_rules_t *rules;
-  const sdg_operand_t *a = &call->operand[SDG_REDUCE_A];
-  const sdg_operand_t *c = &call->operand[SDG_REDUCE_C];
+  const sdg_operand_t *a = &call->operand[REDUCED];
+  const sdg_operand_t *c = &call->operand[RESULT];
   const sdg_tag_vector_t *from = vector_of(a), *to = vector_of(c);
   *out_clear = true;
   if (!from || from->dims != to->dims || !all_one(from, d) ||
-      read_input(call, SDG_REDUCE_A, d, axes) == WHOLE || all_ones(to))
+      read_input(call, REDUCED, d, axes) == WHOLE || all_ones(to))
     return WHOLE;
   sdg_seen_t seen;
-  const sdg_section_t *own =
-      sdg_setup_ready(&rules)
-          ? sdg_place_section(call, SDG_REDUCE_C, rules, &seen)
-          : NULL;
+  const sdg_section_t *own = sdg_setup_ready(&rules)
+                                 ? sdg_place_section(call, RESULT, rules, &seen)
+                                 : NULL;
   if (own && own->is_local)
     return WHOLE;
   sdg_split_t split[SDG_DIMS_MAX];
   if (!sdg_place_splits(section, call->family, c->dims, split))
     return WHOLE;
-  bool pieces = sdg_place_would(call, SDG_REDUCE_C, section, split).no < 0;
+  bool pieces = sdg_place_would(call, RESULT, section, split).no < 0;
   split[d].axes = 0;
-  bool whole = sdg_place_would(call, SDG_REDUCE_C, section, split).no < 0;
+  bool whole = sdg_place_would(call, RESULT, section, split).no < 0;
   *out_clear = !(pieces && whole);
   return pieces && !whole ? PIECES : WHOLE;
 }
@@ -294,16 +293,6 @@ static sdg_status_t fail(const sdg_call_t *call, int index, int d,
                   what);
 }
 
-// Whether sums of the op go over dimension d.
-static bool sums_over(const sdg_call_t *call, int d) {
-  sdg_softmax_t softmax;
-  if (call->family == SDG_FAMILY_REDUCE)
-    return true;
-  return call->family == SDG_FAMILY_SOFTMAX && d > 0 &&
-         sdg_softmax_read(call, &softmax) &&
-         softmax.mode == CUDNN_SOFTMAX_MODE_INSTANCE;
-}
-
 // A tensor that has rows elsewhere: not the head of a classifier.
 static bool has_rows(const sdg_tag_vector_t *vector) {
   for (int d = 2; d < vector->dims; d++)
@@ -312,8 +301,8 @@ static bool has_rows(const sdg_tag_vector_t *vector) {
   return false;
 }
 
-static sdg_status_t input_check(const sdg_call_t *call, int index, int d,
-                                const sdg_section_t *section,
+static sdg_status_t input_check(const sdg_call_t *call, const sdg_rule_t *rule,
+                                int index, int d, const sdg_section_t *section,
                                 const sdg_split_t *split) {
   const sdg_operand_t *operand = &call->operand[index];
   const sdg_tag_vector_t *vector = vector_of(operand);
@@ -342,8 +331,8 @@ static sdg_status_t input_check(const sdg_call_t *call, int index, int d,
              reading_text(is), reading_text(own), operand->data);
     return sdg_job_fail(fail(call, index, d, text));
   }
-  if (known(call, index, d, axes) != UNKNOWN || is != WHOLE ||
-      !sums_over(call, d) || !has_rows(vector))
+  if (known(call, index, d, axes) != UNKNOWN || is != WHOLE || !rule ||
+      !rule->sums || !rule->sums(call, d) || !has_rows(vector))
     return SDG_OK;
   sdg_split_t whole[SDG_DIMS_MAX];
   for (int k = 0; k < SDG_DIMS_MAX; k++)
@@ -357,7 +346,8 @@ static sdg_status_t input_check(const sdg_call_t *call, int index, int d,
               "all of them");
 }
 
-static sdg_status_t operand_check(const sdg_call_t *call, int index,
+static sdg_status_t operand_check(const sdg_call_t *call,
+                                  const sdg_rule_t *rule, int index,
                                   const sdg_section_t *section) {
   const sdg_operand_t *operand = &call->operand[index];
   const sdg_tag_vector_t *vector = vector_of(operand);
@@ -373,7 +363,7 @@ static sdg_status_t operand_check(const sdg_call_t *call, int index,
         sdg_split_pieces(&split[d], sdg_job_mesh()) < 2)
       continue;
     if (operand->told)
-      SDG_TRY(input_check(call, index, d, section, split));
+      SDG_TRY(input_check(call, rule, index, d, section, split));
     if (result)
       (void)read_result(call, d, axes_of(&split[d]), section, &clear);
     if (!clear)
@@ -384,13 +374,13 @@ static sdg_status_t operand_check(const sdg_call_t *call, int index,
   return SDG_OK;
 }
 
-sdg_status_t sdg_ones_check(const sdg_call_t *call,
+sdg_status_t sdg_ones_check(const sdg_call_t *call, const sdg_rule_t *rule,
                             const sdg_section_t *section) {
   if (!takes_hints(call) || call->is_query || is_literal(call))
     return SDG_OK;
   for (int i = 0; i < call->operands; i++)
     if (sdg_role_is_activation(call->operand[i].role))
-      SDG_TRY(operand_check(call, i, section));
+      SDG_TRY(operand_check(call, rule, i, section));
   return SDG_OK;
 }
 

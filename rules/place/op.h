@@ -74,6 +74,10 @@ typedef struct sdg_rule {
    */
   sdg_status_t (*details)(const sdg_call_t *call, int index, int *out_count,
                           int **out_number);
+  /* Shard view: whether a result of the call takes all of its input's elements
+   * along dimension `dim`, so that one element of each rank and the same one of
+   * all give different results. NULL: it never does. */
+  bool (*sums)(const sdg_call_t *call, int dim);
   /* Shard view: corrects where the section says that the call's tensors are.
    * NULL: there is nothing to correct. */
   sdg_status_t (*place)(const sdg_call_t *call, sdg_tagging_t *tagging);

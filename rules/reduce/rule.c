@@ -151,7 +151,13 @@ static sdg_status_t reduce_meet(const sdg_call_t *call, sdg_meet_t *meet,
   return meet->fits ? sdg_meet_alike(meet, SDG_REDUCE_C) : SDG_OK;
 }
 
+static bool reduce_sums(const sdg_call_t *call, int dim) {
+  (void)call, (void)dim;
+  return true;
+}
+
 const sdg_rule_t sdg_rule_reduce = {
+    .sums = reduce_sums,
     .family = SDG_FAMILY_REDUCE,
     .knows = reduce_knows,
     .describe = reduce_describe,

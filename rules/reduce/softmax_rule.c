@@ -85,7 +85,14 @@ static sdg_status_t softmax_meet(const sdg_call_t *call, sdg_meet_t *meet,
   return sdg_meet_alike(meet, lead);
 }
 
+static bool softmax_sums(const sdg_call_t *call, int dim) {
+  sdg_softmax_t softmax;
+  return dim > 0 && sdg_softmax_read(call, &softmax) &&
+         softmax.mode == CUDNN_SOFTMAX_MODE_INSTANCE;
+}
+
 const sdg_rule_t sdg_rule_softmax = {
+    .sums = softmax_sums,
     .family = SDG_FAMILY_SOFTMAX,
     .knows = softmax_knows,
     .describe = softmax_describe,

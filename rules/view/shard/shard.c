@@ -187,7 +187,7 @@ static sdg_status_t call_derive(const sdg_call_t *call,
   if (!section)
     return unmatched_check(call, rules, rule, local);
   memset(&out->meet, 0, sizeof out->meet);
-  sdg_status_t status = sdg_ones_check(call, section);
+  sdg_status_t status = sdg_ones_check(call, rule, section);
   if (status == SDG_OK && (!rule || !rule->knows(call)))
     status = sdg_fail(SDG_E_NO_RULE, "%s", call->entry_name);
   else if (status == SDG_OK)
