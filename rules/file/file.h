@@ -113,8 +113,10 @@
  * A rank's part of a matrix begins at the call's address and has the call's
  * leading dimension. Without `sizes` a call fails (SDG-621); without `a`, `b`
  * where the memory has room for matrices that are cut otherwise, too (SDG-622);
- * without `parts` where it does not show that these are even (SDG-623). Whole
- * view: A and B come from where they are, and sizes are the whole's.
+ * without `parts` where it does not show that these are even (SDG-623); and
+ * where a later section fits by other sizes, too, and its pattern has a number
+ * for one that differs (SDG-624). Whole view: A and B come from where they are,
+ * and sizes are the whole's.
  * What is brought together of a factor, products of sections with `keep` share,
  * if the program does not write the factor between them. keep = x: a sum over
  * what is cut (the gradient of weights, over tokens) takes what an earlier

@@ -36,12 +36,8 @@ bool sdg_place_same(const sdg_split_t *a, const sdg_split_t *b, int dims) {
   return true;
 }
 
-// Global extents as this section would see them from member `member` of the
-// group: summed over the pieces of the dimensions it splits, that rank's own in
-// the others.
-static void extents_sum(const sdg_tag_vector_t *vector,
-                        const sdg_split_t *split, int member,
-                        int64_t *out_extent) {
+void sdg_place_extents(const sdg_tag_vector_t *vector, const sdg_split_t *split,
+                       int member, int64_t *out_extent) {
   const sdg_mesh_t *mesh = sdg_job_mesh();
   const sdg_group_t *group = sdg_job_group();
   int dims = vector->dims;
@@ -72,7 +68,7 @@ sdg_seen_t sdg_place_would(const sdg_call_t *call, int index,
   sdg_seen_t seen = {-1, -1};
   for (int r = 0; r < vector->ranks; r++) {
     int64_t extent[SDG_DIMS_MAX];
-    extents_sum(vector, split, r, extent);
+    sdg_place_extents(vector, split, r, extent);
     bool match = sdg_section_match(section, call->family, call->entry_name,
                                    extent, operand->dims);
     *(match ? &seen.yes : &seen.no) = sdg_job_group()->rank[r];

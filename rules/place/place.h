@@ -26,6 +26,14 @@ bool sdg_place_repeats(sdg_family_t family);
  * follow from each other. */
 bool sdg_place_mixes(sdg_family_t family);
 
+struct sdg_tag_vector;
+/* Global extents as member `member` of the group sees them under the splits:
+ * summed over the pieces of the dimensions that are split, that rank's own in
+ * the others. */
+void sdg_place_extents(const struct sdg_tag_vector *vector,
+                       const sdg_split_t *split, int member,
+                       int64_t *out_extent);
+
 /* Ranks of the group that see a match, and that do not; -1 if there are none.
  */
 typedef struct sdg_seen {
@@ -48,7 +56,6 @@ sdg_seen_t sdg_place_seen(const sdg_call_t *call, int index,
 
 /* The placement of these extents under the splits; *out_can, where asked for,
  * is false where they make no tensor, which is SDG_E_EXTENTS otherwise. */
-struct sdg_tag_vector;
 sdg_status_t sdg_place_vector(const sdg_call_t *call,
                               const struct sdg_tag_vector *vector,
                               const sdg_split_t *split, bool *out_can,

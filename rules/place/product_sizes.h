@@ -32,6 +32,12 @@ sdg_status_t sdg_sizes_said(const sdg_call_t *call,
 sdg_status_t sdg_sizes_missed(const sdg_call_t *call,
                               const sdg_rules_t *rules) SDG_MUST_CHECK;
 
+/* SDG_E_PRODUCT_TWICE if the call, which this section of the rules is the first
+ * to match, fits a later one, too, and would be another product by that: it has
+ * other sizes then, of which that section's pattern says something. */
+sdg_status_t sdg_sizes_once(const sdg_call_t *call, const sdg_rules_t *rules,
+                            const sdg_section_t *section) SDG_MUST_CHECK;
+
 /* Where the product is: M, N, K, BATCH of the whole, split as the section says.
  * SDG_E_EXTENTS. */
 sdg_status_t sdg_sizes_place(const sdg_call_t *call,

@@ -227,11 +227,21 @@ static sdg_status_t operands_place(const sdg_call_t *call,
   return status;
 }
 
+// What the sizes of a product are is said, and by one section only.
+static sdg_status_t product_check(const sdg_call_t *call,
+                                  const sdg_rules_t *rules,
+                                  const sdg_section_t *section, bool labelled) {
+  if (!section->is_local)
+    SDG_TRY(sdg_sizes_said(call, section));
+  return labelled ? SDG_OK : sdg_sizes_once(call, rules, section);
+}
+
 sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
                                 const sdg_rules_t *rules,
                                 const sdg_section_t **out_section,
                                 bool *out_local, sdg_tagging_t *out) {
   bool by_output = !any_input(call);
+  bool product = call->family == SDG_FAMILY_MATMUL;
   int labelled;
   if (call->family == SDG_FAMILY_REDISTRIBUTE) {
     *out_section = sdg_label_section(&call->operand[0]);
@@ -257,6 +267,8 @@ sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
     lead = i;
     found = sdg_place_section(call, i, rules, &seen);
     SDG_TRY(seen_check(call, i, found, seen));
+    if (found && product)
+      SDG_TRY(product_check(call, rules, found, labelled >= 0));
     bool whole =
         found && !found->is_local && sdg_ones_are_whole(call, i, found);
     if (found && (found->is_local || whole)) {
@@ -266,11 +278,8 @@ sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
   }
   *out_section = found;
   *out_local = local;
-  bool product = call->family == SDG_FAMILY_MATMUL;
   if (!found)
     return product && !local ? sdg_sizes_missed(call, rules) : SDG_OK;
-  if (product)
-    SDG_TRY(sdg_sizes_said(call, found));
   SDG_TRY(operands_place(call, found, rules, labelled >= 0, out));
   sdg_tagging_narrow(out, lead);
   return SDG_OK;

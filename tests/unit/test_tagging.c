@@ -149,6 +149,91 @@ START_TEST(a_descriptor_passes_only_where_no_section_can_match) {
 }
 END_TEST
 
+// A batch of products with M 2, whose calls state N 60 and these K.
+static void product_expect(const int64_t *k, const char *text,
+                           const char *expected) {
+  static const int64_t n[] = {60, 60, 60}, batch[] = {5, 5, 5};
+  sdg_call_t call = {.entry_name = "cublasSgemmStridedBatched",
+                     .family = SDG_FAMILY_MATMUL};
+  sdg_tagging_t tagging = {0};
+  sdg_rules_t rules;
+  const char *section;
+  agreed_add(&call, SDG_ROLE_PRODUCT, n, k, batch);
+  agreed_rules(text, &rules);
+  sdg_status_t status = derive(&call, &rules, &section, &tagging);
+  REQUIRE_MSG(strcmp(section, expected) == 0, "%s instead of %s: %s, by %s",
+              section, expected, sdg_last_error(), text);
+  REQUIRE(status == SDG_OK || status == SDG_E_PRODUCT_TWICE);
+  if (status == SDG_OK)
+    sdg_tagging_fini(&tagging);
+  sdg_rules_fini(&rules);
+}
+
+#define DOWN "[shard down]\nmatch = N=60 K=48\nsplit = K\nsizes = piece\n"
+
+static void twice_body(int rank) {
+  static const int64_t k[] = {16, 16, 16}, pieces[] = {16, 20, 12};
+  static const char *const failing[] = {
+      // What is a piece by one is the whole by the other.
+      DOWN "[shard up]\nmatch = M K=16\nsplit = N\nsizes = whole\n",
+      DOWN "[shard up]\nmatch = M K<=16\nsplit = N\nsizes = whole\n",
+      DOWN "[shard up]\nmatch = M K<=16\nsplit = K\nsizes = whole\n",
+      DOWN "[shard up]\nmatch = M N=180 K\nsplit = N\nsizes = piece\n",
+      "[shard any]\nmatch = M\nsplit = K\nsizes = piece\n"
+      "[shard up]\nmatch = M K=16\nsplit = N\nsizes = whole\n",
+      // It is found behind others, and in lists of numbers.
+      DOWN "[local other]\nmatch = K=7\n"
+           "[shard up]\nmatch = 2 60 16 5\nop = gemm\nsplit = N\n"
+           "sizes = whole\n",
+      // The sizes of a [local] one are every rank's own.
+      DOWN "[local hidden]\nmatch = M N=60 K=16\n",
+      "[local hidden]\nmatch = M N=60 K=16\n" DOWN,
+      // One that does not say what its sizes are could be any.
+      DOWN "[shard up]\nmatch = M K=16\nsplit = N\n",
+  };
+  static const struct {
+    const char *text, *section;
+  } passing[] = {
+      // The later section says nothing of what they differ in.
+      {DOWN "[shard any]\nmatch = M N=60 K\nsplit = M\nsizes = whole\n",
+       "down"},
+      {DOWN "[local any]\nmatch = M N=60\n", "down"},
+      {"[local any]\nmatch = M N=60\n" DOWN, "local"},
+      // It does not fit, by sizes, by op, or as it is about no products.
+      {DOWN "[shard up]\nmatch = M K=16\nsplit = K\nsizes = piece\n", "down"},
+      {DOWN "[shard up]\nmatch = M K=16\nop = gemv\nsplit = N\n"
+            "sizes = whole\n",
+       "down"},
+      {DOWN "[shard x]\nmatch = N=180\nsplit = N\n", "down"},
+      // They are one product, of which the first says how it is cut.
+      {DOWN "[shard too]\nmatch = M K>=17\nsplit = K\nsizes = piece\n", "down"},
+      {"[shard a]\nmatch = M K=16\nsplit = K\nsizes = whole\nparts = even\n"
+       "[shard b]\nmatch = N=60 K=16\nsplit = N\nsizes = whole\n",
+       "a"},
+  };
+  (void)rank;
+  for (size_t i = 0; i < sizeof failing / sizeof *failing; i++) {
+    product_expect(k, failing[i], "failed");
+    REQUIRE(strstr(sdg_last_error(), "SDG-624"));
+  }
+  product_expect(k, failing[0], "failed");
+  REQUIRE_MSG(strstr(sdg_last_error(),
+                     "with M 2, N 60, K 16, BATCH 5 on rank 0 is M 2, N 60, "
+                     "K 48 = 16+16+16, BATCH 5 by [shard down] (line 1), and "
+                     "M 2, N 60, K 16, BATCH 5 by [shard up] (line 5)"),
+              "%s", sdg_last_error());
+  for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
+    product_expect(k, passing[i].text, passing[i].section);
+  // Ranks that differ cannot have the whole.
+  product_expect(pieces, failing[1], "down");
+  product_expect(pieces, failing[6], "down");
+}
+
+START_TEST(sizes_that_are_two_products_by_two_sections_fail) {
+  lanes_ranks_run("y=3", twice_body);
+}
+END_TEST
+
 int main(void) {
   lanes_install();
   Suite *suite = suite_create("tagging");
@@ -158,6 +243,7 @@ int main(void) {
   tcase_add_test(cases, ranks_that_see_different_matches_fail_alike);
   tcase_add_test(cases, activations_are_placed_where_the_ranks_hold_them);
   tcase_add_test(cases, a_descriptor_passes_only_where_no_section_can_match);
+  tcase_add_test(cases, sizes_that_are_two_products_by_two_sections_fail);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }
