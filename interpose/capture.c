@@ -97,7 +97,7 @@ static size_t strip_bytes(int64_t n, int64_t step, size_t each) {
 
 // Vectors are as long as they are said to be, and not all of an allocation.
 static void vectors_trim(const sdg_entry_t *info, const void *args,
-                         sdg_touch_t *touch) {
+                         sdg_memory_access_t *memory) {
   static const sdg_elements_t elements[] = {
       [SDG_VECTOR_COPY] = SDG_ELEMENTS_COPY,
       [SDG_VECTOR_AXPY] = SDG_ELEMENTS_UPDATE,
@@ -109,8 +109,8 @@ static void vectors_trim(const sdg_entry_t *info, const void *args,
   size_t y = v.y ? sdg_capture_type_bytes(v.type_y) : 0;
   if (v.op == SDG_VECTOR_ROT || v.n < 1 || x == 0 || (v.y && y == 0))
     return;
-  for (int i = 0; i < touch->accesses; i++) {
-    sdg_access_t *access = &touch->access[i];
+  for (int i = 0; i < memory->accesses; i++) {
+    sdg_access_t *access = &memory->access[i];
     bool is_x = access->at == (uintptr_t)v.x;
     bool is_y = v.y && access->at == (uintptr_t)v.y;
     size_t of_x = is_x ? strip_bytes(v.n, v.incx, x) : 0;
@@ -125,29 +125,30 @@ static void vectors_trim(const sdg_entry_t *info, const void *args,
   if (v.op <= SDG_VECTOR_INDEX || (v.y && (v.incx != v.incy || x != y)) ||
       v.incx == 0 || (v.y && v.type_x != v.type_y))
     return;
-  touch->elementwise = x;
-  touch->elements = elements[v.op];
-  touch->gaps = v.incx != 1 && v.incx != -1;
+  memory->elementwise = x;
+  memory->elements = elements[v.op];
+  memory->gaps = v.incx != 1 && v.incx != -1;
 }
 
 // What an invocation does to memory, by the table alone.
-static void touch_read(int entry, const void *args, sdg_touch_t *touch) {
+static void touch_read(int entry, const void *args,
+                       sdg_memory_access_t *memory) {
   const sdg_entry_t *info = &sdg_entry[entry];
-  touch->name = info->name;
-  touch->stream_kind = stream_kind(info);
-  touch->stream = touch->stream_kind == SDG_STREAM_GIVEN
-                      ? stream_of(info, args)
-                      : pointer_at(args, info->handle);
-  touch->everything = info->everything;
-  touch->copies = info->library == SDG_LIBRARY_CUDART;
-  touch->accesses = 0;
+  memory->name = info->name;
+  memory->stream_kind = stream_kind(info);
+  memory->stream = memory->stream_kind == SDG_STREAM_GIVEN
+                       ? stream_of(info, args)
+                       : pointer_at(args, info->handle);
+  memory->everything = info->everything;
+  memory->copies = info->library == SDG_LIBRARY_CUDART;
+  memory->accesses = 0;
   for (int i = 0; i < info->accesses; i++) {
     const sdg_entry_access_t *row = &info->access[i];
     const void *at = pointer_at(args, row->pointer);
     size_t width = size_at(args, row->width, 0);
     if (!at || (row->width != SDG_ENTRY_NOWHERE && width == 0))
       continue;
-    touch->access[touch->accesses++] = (sdg_access_t){
+    memory->access[memory->accesses++] = (sdg_access_t){
         .at = (uintptr_t)at,
         .reads = row->reads,
         .writes = row->writes,
@@ -156,22 +157,22 @@ static void touch_read(int entry, const void *args, sdg_touch_t *touch) {
         .height = size_at(args, row->height, 1),
     };
   }
-  touch->elementwise = 0;
+  memory->elementwise = 0;
   if (info->vector)
-    vectors_trim(info, args, touch);
+    vectors_trim(info, args, memory);
 }
 
 // Where a descriptor says how long a tensor is, nothing behind it is touched.
-static void touch_trim(const sdg_call_t *call, sdg_touch_t *touch) {
-  for (int i = 0; i < touch->accesses; i++)
+static void touch_trim(const sdg_call_t *call, sdg_memory_access_t *memory) {
+  for (int i = 0; i < memory->accesses; i++)
     for (int k = 0; k < call->operands; k++) {
       const sdg_operand_t *operand = &call->operand[k];
-      if ((uintptr_t)operand->data != touch->access[i].at ||
+      if ((uintptr_t)operand->data != memory->access[i].at ||
           operand->elem_bytes == 0)
         continue;
       size_t bytes = sdg_operand_access(operand, true, false).width;
-      if (bytes > touch->access[i].width)
-        touch->access[i].width = touch->access[i].pitch = bytes;
+      if (bytes > memory->access[i].width)
+        memory->access[i].width = memory->access[i].pitch = bytes;
     }
 }
 
@@ -182,10 +183,10 @@ static bool operand_get(const sdg_call_t *call, sdg_operand_t *operand) {
   case SDG_OPERAND_SEQUENCE:
     return sdg_sequence_get(operand);
   case SDG_OPERAND_LIMITS:
-    return sdg_attndesc_limits(operand);
+    return sdg_attention_descriptor_limits(operand);
   case SDG_OPERAND_PARAMETERS:
-    return sdg_attndesc_parameters(operand,
-                                   (cudnnHandle_t)(uintptr_t)call->handle);
+    return sdg_attention_descriptor_parameters(
+        operand, (cudnnHandle_t)(uintptr_t)call->handle);
   case SDG_OPERAND_TENSOR:
     break;
   }
@@ -209,7 +210,7 @@ static bool call_read(int entry, const void *args, sdg_gemm_t *gemm,
   call->is_query = info->is_query;
   call->result = 0;
   call->refused = false;
-  call->touch = NULL;
+  call->memory = NULL;
   call->operands = 0;
   if (info->product) {
     info->product(args, gemm);
@@ -324,11 +325,11 @@ bool sdg_capture(int entry, const void *args, const void *caller,
     sdg_inspect_call(&call, sdg_registry_knows);
     if (sdg_values_wanted_of(&call))
       sdg_values_begin(&call);
-    sdg_touch_t touch;
+    sdg_memory_access_t memory;
     if (sdg_setup_is_whole()) {
-      touch_read(entry, args, &touch);
-      touch_trim(&call, &touch);
-      call.touch = &touch;
+      touch_read(entry, args, &memory);
+      touch_trim(&call, &memory);
+      call.memory = &memory;
     }
     done = sdg_registry_judge(&call) == SDG_VERDICT_DONE;
     sdg_trace_call(&call, done);
@@ -355,14 +356,14 @@ int sdg_capture_opaque(int entry, const void *handle, const void *caller) {
   if (is_foreign(caller))
     return -1;
   int result = -1;
-  sdg_touch_t touch = {.name = sdg_entry[entry].name,
-                       .stream_kind = SDG_STREAM_CUDNN,
-                       .stream = handle,
-                       .everything = true};
+  sdg_memory_access_t memory = {.name = sdg_entry[entry].name,
+                                .stream_kind = SDG_STREAM_CUDNN,
+                                .stream = handle,
+                                .everything = true};
   enter();
   sdg_inspect_opaque(sdg_entry[entry].name);
   last_refused = sdg_job_asked() &&
-                 sdg_registry_opaque(sdg_entry[entry].name, &touch, &result) ==
+                 sdg_registry_opaque(sdg_entry[entry].name, &memory, &result) ==
                      SDG_VERDICT_DONE;
   leave();
   return last_refused ? result : -1;
@@ -377,10 +378,10 @@ int sdg_capture_touch_memory(int entry, const void *args, const void *caller) {
     leave();
     return 0;
   }
-  sdg_touch_t touch;
+  sdg_memory_access_t memory;
   enter();
-  touch_read(entry, args, &touch);
-  bool refused = sdg_registry_touch(&touch);
+  touch_read(entry, args, &memory);
+  bool refused = sdg_registry_access(&memory);
   leave();
   if (sdg_entry[entry].library == SDG_LIBRARY_CUDNN)
     last_refused = refused;
@@ -390,7 +391,7 @@ int sdg_capture_touch_memory(int entry, const void *args, const void *caller) {
 int sdg_capture_note(int entry, const void *args, const void *caller) {
   if (is_foreign(caller))
     return 0;
-  sdg_touch_t touch;
+  sdg_memory_access_t memory;
   sdg_vector_t vector;
   int result = 0;
   enter();
@@ -401,8 +402,8 @@ int sdg_capture_note(int entry, const void *args, const void *caller) {
     else
       sdg_outside_vector(&vector);
   } else {
-    touch_read(entry, args, &touch);
-    sdg_outside_touch(&touch);
+    touch_read(entry, args, &memory);
+    sdg_outside_touch(&memory);
   }
   leave();
   return result;
@@ -526,7 +527,7 @@ void sdg_capture_after(int status) {
 int sdg_capture_sync(int entry, int status) {
   if (!sdg_job_failed() && status != cudaErrorNotReady &&
       status != cudaSuccess && !sdg_slot_disarmed())
-    sdg_lost_explain(sdg_entry[entry].name);
+    sdg_peer_failure_explain(sdg_entry[entry].name);
   return sdg_job_failed() ? cudaErrorLaunchFailure : status;
 }
 

@@ -42,8 +42,8 @@ static void child_disarm(void) {
   sdg_real_after_fork();
   sdg_job_forked();
   sdg_trace_drop();
-  sdg_record_drop();
-  sdg_history_drop();
+  sdg_inspect_record_drop();
+  sdg_run_record_drop();
   sdg_values_drop();
 }
 
@@ -64,6 +64,6 @@ __attribute__((destructor)) static void destructor(void) {
   if (!sdg_slot_disarmed()) {
     sdg_registry_finish();
     sdg_trace_flush();
-    sdg_record_finish();
+    sdg_inspect_record_finish();
   }
 }

@@ -84,7 +84,7 @@ void *sdg_slot_resolve(unsigned entry) {
   if (sdg_entry[entry].shard && sdg_job_asked() && !sdg_slot_disarmed() &&
       !sdg_setup_is_whole())
     target = sdg_entry[entry].shard;
-  bool recorded = sdg_record_wanted() && !sdg_job_asked() &&
+  bool recorded = sdg_inspect_record_wanted() && !sdg_job_asked() &&
                   (sdg_entry[entry].library == SDG_LIBRARY_CUBLAS ||
                    sdg_entry[entry].library == SDG_LIBRARY_CUBLASLT) &&
                   sdg_inspect_reduces(sdg_entry[entry].name);

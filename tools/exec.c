@@ -231,7 +231,7 @@ static int program_run(single_t *single) {
     if (exit_status != 0 && single->rank == 0)
       program_advise(*launch->program);
     if (single->outer && !single->within_run)
-      handon_reports(single->folder, single->outer);
+      hand_on_reports(single->folder, single->outer);
   }
   folder_remove(single->folder);
   return WIFSIGNALED(status) ? child_end_alike(status) : exit_status;

@@ -106,7 +106,7 @@ static void axes_print(sdg_axes_t axes, const sdg_mesh_t *mesh) {
     }
 }
 
-static void split_print(const char *head, const sdg_rule_split_t *split,
+static void split_print(const char *head, const sdg_rules_split_t *split,
                         int splits, const sdg_mesh_t *mesh) {
   for (int i = 0; i < splits; i++) {
     printf("%s%s:", i ? ", " : head, sdg_dim_name(split[i].dim));
@@ -144,7 +144,7 @@ static void sizes_print(const sdg_section_t *section) {
     sdg_dim_t dim = sdg_dim_at(SDG_FAMILY_MATMUL, d, SDG_SIZES_DIMS);
     bool cut = false;
     for (int m = -1; m < SDG_MATRICES; m++) {
-      const sdg_rule_split_t *split =
+      const sdg_rules_split_t *split =
           m < 0 ? section->split : section->matrix[m].split;
       int splits = m < 0 ? section->splits : section->matrix[m].splits;
       for (int i = 0; i < splits; i++)

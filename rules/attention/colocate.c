@@ -10,9 +10,9 @@
 #include "rules/vendor/sequence.h"
 #include "src/call/tag.h"
 
-sdg_status_t sdg_attn_section(const sdg_call_t *call,
-                              const sdg_tagging_t *tagging, int queries,
-                              const sdg_section_t **out) {
+sdg_status_t sdg_attention_section(const sdg_call_t *call,
+                                   const sdg_tagging_t *tagging, int queries,
+                                   const sdg_section_t **out) {
   const sdg_rules_t *rules;
   const sdg_placement_t *q = &tagging->placement[queries];
   int64_t extent[SDG_SEQUENCE_DIMS];
@@ -37,30 +37,31 @@ static bool cut(const sdg_placement_t *p, int dim) {
 }
 
 // An operand where the program has it.
-static sdg_status_t stay(sdg_meet_t *meet, int index, int reading) {
+static sdg_status_t stay(sdg_colocation_t *colocation, int index, int reading) {
   if (index < 0)
     return SDG_OK;
-  meet->is[index] = reading;
-  sdg_placement_fini(&meet->tagging.placement[index]);
-  return sdg_placement_copy(&meet->place[index][reading].placement,
-                            &meet->tagging.placement[index]);
+  colocation->is[index] = reading;
+  sdg_placement_fini(&colocation->tagging.placement[index]);
+  return sdg_placement_copy(&colocation->place[index][reading].placement,
+                            &colocation->tagging.placement[index]);
 }
 
 // ---- queries, and what lies beside them ------------------------------------
 
 // Of queries that are all there on every rank; -1 if that is not said: by a
 // tag, or by a section, when there is no other reading.
-static int uncut(const sdg_meet_t *meet, int index) {
-  for (int k = 0; k < meet->places[index]; k++)
-    if ((meet->place[index][k].section || meet->places[index] == 1) &&
-        !sdg_placement_axes(&meet->place[index][k].placement))
+static int uncut(const sdg_colocation_t *colocation, int index) {
+  for (int k = 0; k < colocation->places[index]; k++)
+    if ((colocation->place[index][k].section ||
+         colocation->places[index] == 1) &&
+        !sdg_placement_axes(&colocation->place[index][k].placement))
       return k;
   return -1;
 }
 
 // Sequences with these extents, cut where keys are; *out_can is false where
 // they have other extents there.
-static sdg_status_t beside_keys(const sdg_meet_t *meet,
+static sdg_status_t beside_keys(const sdg_colocation_t *colocation,
                                 const sdg_placement_t *is,
                                 const sdg_placement_t *keys, bool *out_can,
                                 sdg_placement_t *out) {
@@ -77,78 +78,85 @@ static sdg_status_t beside_keys(const sdg_meet_t *meet,
   sdg_status_t status = SDG_OK;
   for (int d = 0; d < SDG_SEQUENCE_BEAM && status == SDG_OK; d++)
     if (cut(keys, d))
-      status = sdg_placement_split(out, meet->tagging.mesh, d, &keys->split[d],
-                                   &keys->part[d]);
+      status = sdg_placement_split(out, colocation->tagging.mesh, d,
+                                   &keys->split[d], &keys->part[d]);
   if (status != SDG_OK)
     sdg_placement_fini(out);
   return status;
 }
 
 // Queries of which each rank has a part of the vectors come to where keys lead.
-static sdg_status_t queries_follow(sdg_meet_t *meet, const sdg_attention_t *a) {
+static sdg_status_t queries_follow(sdg_colocation_t *colocation,
+                                   const sdg_attention_t *a) {
   const int beside[] = {a->q, a->residual, a->dq};
   sdg_placement_t want;
-  meet->fits = meet->places[a->q] > 0 &&
-               cut(&meet->place[a->q][0].placement, SDG_SEQUENCE_VECTOR) &&
-               !cut(&meet->place[a->q][0].placement, SDG_SEQUENCE_TIME);
-  if (meet->fits)
-    SDG_TRY(beside_keys(meet, &meet->place[a->q][0].placement,
-                        sdg_meet_at(meet, a->k), &meet->fits, &want));
-  if (!meet->fits)
+  colocation->fits =
+      colocation->places[a->q] > 0 &&
+      cut(&colocation->place[a->q][0].placement, SDG_SEQUENCE_VECTOR) &&
+      !cut(&colocation->place[a->q][0].placement, SDG_SEQUENCE_TIME);
+  if (colocation->fits)
+    SDG_TRY(beside_keys(colocation, &colocation->place[a->q][0].placement,
+                        sdg_colocate_at(colocation, a->k), &colocation->fits,
+                        &want));
+  if (!colocation->fits)
     return SDG_OK;
   sdg_status_t status = SDG_OK;
-  for (int i = 0; i < 3 && meet->fits && status == SDG_OK; i++)
+  for (int i = 0; i < 3 && colocation->fits && status == SDG_OK; i++)
     if (beside[i] >= 0)
-      status = sdg_meet_follow(meet, beside[i], &want, false);
+      status = sdg_colocate_follow(colocation, beside[i], &want, false);
   sdg_placement_fini(&want);
   return status;
 }
 
 // Gradients and residuals have the descriptor of the queries.
-static sdg_status_t queries_place(sdg_meet_t *meet, const sdg_attention_t *a,
-                                  int lead) {
-  int reading = lead == a->q ? meet->is[a->q] : uncut(meet, a->q);
-  meet->fits = lead == a->q || lead == a->k;
-  if (!meet->fits)
+static sdg_status_t queries_place(sdg_colocation_t *colocation,
+                                  const sdg_attention_t *a, int lead) {
+  int reading = lead == a->q ? colocation->is[a->q] : uncut(colocation, a->q);
+  colocation->fits = lead == a->q || lead == a->k;
+  if (!colocation->fits)
     return SDG_OK;
   if (reading < 0)
-    SDG_TRY(queries_follow(meet, a));
+    SDG_TRY(queries_follow(colocation, a));
   else
-    SDG_TRY(stay(meet, a->q, reading));
-  if (!meet->fits)
+    SDG_TRY(stay(colocation, a->q, reading));
+  if (!colocation->fits)
     return SDG_OK;
-  const sdg_placement_t *q = sdg_meet_at(meet, a->q);
-  meet->fits = q->dims == SDG_SEQUENCE_DIMS && !cut(q, SDG_SEQUENCE_BEAM) &&
-               !cut(q, SDG_SEQUENCE_VECTOR);
+  const sdg_placement_t *q = sdg_colocate_at(colocation, a->q);
+  colocation->fits = q->dims == SDG_SEQUENCE_DIMS &&
+                     !cut(q, SDG_SEQUENCE_BEAM) && !cut(q, SDG_SEQUENCE_VECTOR);
   if (reading < 0)
     return SDG_OK;
-  SDG_TRY(stay(meet, a->residual, reading));
-  return stay(meet, a->dq, reading);
+  SDG_TRY(stay(colocation, a->residual, reading));
+  return stay(colocation, a->dq, reading);
 }
 
-static int64_t output_size(const sdg_attndesc_t *desc) {
+static int64_t output_size(const sdg_attention_descriptor_t *desc) {
   int64_t each = desc->v_projected ? desc->v_projected : desc->v_size;
   return desc->o_projected ? desc->o_projected : each * desc->heads;
 }
 
 // Sequences that are shorter than their descriptors say stay where they are.
-static void moved_check(sdg_meet_t *meet, const sdg_attention_t *a) {
+static void moved_check(sdg_colocation_t *colocation,
+                        const sdg_attention_t *a) {
   const int moved[] = {a->q, a->o};
-  for (int i = 0; i < 2 && meet->fits; i++) {
-    const sdg_operand_t *operand = &meet->call->operand[moved[i]];
+  for (int i = 0; i < 2 && colocation->fits; i++) {
+    const sdg_operand_t *operand = &colocation->call->operand[moved[i]];
     const sdg_tag_vector_t *vector =
         sdg_tag_vector(operand->descriptor, operand->generation);
-    meet->fits = !sdg_meet_moves(meet, moved[i]) || vector->details == 0;
+    colocation->fits =
+        !sdg_colocate_moves(colocation, moved[i]) || vector->details == 0;
   }
 }
 
-static sdg_status_t output_place(sdg_meet_t *meet, const sdg_attention_t *a) {
+static sdg_status_t output_place(sdg_colocation_t *colocation,
+                                 const sdg_attention_t *a) {
   sdg_placement_t want;
-  SDG_TRY(sdg_attn_like(&meet->tagging, sdg_meet_at(meet, a->q),
-                        output_size(&a->desc), &want));
-  sdg_status_t status = sdg_meet_follow(meet, a->o, &want, false);
+  SDG_TRY(sdg_attention_like(&colocation->tagging,
+                             sdg_colocate_at(colocation, a->q),
+                             output_size(&a->desc), &want));
+  sdg_status_t status = sdg_colocate_follow(colocation, a->o, &want, false);
   sdg_placement_fini(&want);
-  moved_check(meet, a);
+  moved_check(colocation, a);
   return status;
 }
 
@@ -177,11 +185,11 @@ static bool has_shape(const sdg_placement_t *p, const sdg_placement_t *q,
 
 // A section that is theirs counts before that of the call, which counts before
 // that all of them are there on every rank. -1: none has this shape.
-static int reading_find(const sdg_meet_t *meet, int index,
+static int reading_find(const sdg_colocation_t *colocation, int index,
                         const sdg_placement_t *q, const shape_t *shape) {
   for (int pass = 0; pass < 2; pass++)
-    for (int k = meet->places[index] - 1; k >= 0; k--) {
-      const sdg_place_t *place = &meet->place[index][k];
+    for (int k = colocation->places[index] - 1; k >= 0; k--) {
+      const sdg_place_t *place = &colocation->place[index][k];
       if ((place->section == NULL) == (pass == 1) &&
           has_shape(&place->placement, q, shape))
         return k;
@@ -189,54 +197,55 @@ static int reading_find(const sdg_meet_t *meet, int index,
   return -1;
 }
 
-static sdg_status_t keys_place(sdg_meet_t *meet, const sdg_attention_t *a,
-                               int lead) {
-  const sdg_placement_t *q = sdg_meet_at(meet, a->q);
+static sdg_status_t keys_place(sdg_colocation_t *colocation,
+                               const sdg_attention_t *a, int lead) {
+  const sdg_placement_t *q = sdg_colocate_at(colocation, a->q);
   const sdg_section_t *said;
-  SDG_TRY(sdg_attn_section(meet->call, &meet->tagging, a->q, &said));
+  SDG_TRY(sdg_attention_section(colocation->call, &colocation->tagging, a->q,
+                                &said));
   shape_t shape = {.time = -1,
                    .batch = sdg_placement_extent(q, SDG_SEQUENCE_BATCH),
                    .vector = a->desc.k_size,
                    .band = {SDG_BAND_UNBOUND, SDG_BAND_UNBOUND}};
   if (said->window == SDG_WINDOW_SIZES)
     shape.band = (sdg_band_t){said->window_left, said->window_right};
-  int keys = reading_find(meet, a->k, q, &shape), values = -1;
-  if (lead == a->k && keys != meet->is[lead])
+  int keys = reading_find(colocation, a->k, q, &shape), values = -1;
+  if (lead == a->k && keys != colocation->is[lead])
     keys = -1;
   if (keys >= 0) {
-    shape.time = sdg_placement_extent(&meet->place[a->k][keys].placement,
+    shape.time = sdg_placement_extent(&colocation->place[a->k][keys].placement,
                                       SDG_SEQUENCE_TIME);
     shape.vector = a->desc.v_size;
-    values = reading_find(meet, a->v, q, &shape);
+    values = reading_find(colocation, a->v, q, &shape);
   }
-  meet->fits = values >= 0;
-  if (!meet->fits)
+  colocation->fits = values >= 0;
+  if (!colocation->fits)
     return SDG_OK;
-  SDG_TRY(stay(meet, a->k, keys));
-  SDG_TRY(stay(meet, a->dk, keys));
-  SDG_TRY(stay(meet, a->v, values));
-  return stay(meet, a->dv, values);
+  SDG_TRY(stay(colocation, a->k, keys));
+  SDG_TRY(stay(colocation, a->dk, keys));
+  SDG_TRY(stay(colocation, a->v, values));
+  return stay(colocation, a->dv, values);
 }
 
-sdg_status_t sdg_attention_meet(const sdg_call_t *call, sdg_meet_t *meet,
-                                int lead) {
+sdg_status_t sdg_attention_colocate(const sdg_call_t *call,
+                                    sdg_colocation_t *colocation, int lead) {
   sdg_attention_t a;
-  meet->fits = sdg_attention_read(call, &a);
-  if (!meet->fits)
+  colocation->fits = sdg_attention_read(call, &a);
+  if (!colocation->fits)
     return SDG_OK;
-  SDG_TRY(queries_place(meet, &a, lead));
-  if (meet->fits)
-    SDG_TRY(keys_place(meet, &a, lead));
-  if (meet->fits)
-    SDG_TRY(output_place(meet, &a));
-  if (!meet->fits)
+  SDG_TRY(queries_place(colocation, &a, lead));
+  if (colocation->fits)
+    SDG_TRY(keys_place(colocation, &a, lead));
+  if (colocation->fits)
+    SDG_TRY(output_place(colocation, &a));
+  if (!colocation->fits)
     return SDG_OK;
   // The plan has messages between all ranks that have any of it.
-  sdg_tagging_span(&meet->tagging,
-                   meet->tagging.axes |
-                       sdg_placement_axes(sdg_meet_at(meet, a.q)) |
-                       sdg_placement_axes(sdg_meet_at(meet, a.k)) |
-                       sdg_placement_axes(sdg_meet_at(meet, a.v)));
+  sdg_tagging_span(&colocation->tagging,
+                   colocation->tagging.axes |
+                       sdg_placement_axes(sdg_colocate_at(colocation, a.q)) |
+                       sdg_placement_axes(sdg_colocate_at(colocation, a.k)) |
+                       sdg_placement_axes(sdg_colocate_at(colocation, a.v)));
   return SDG_OK;
 }
 
@@ -259,9 +268,9 @@ static sdg_status_t queries_check(const sdg_call_t *call, int index,
   return SDG_OK;
 }
 
-sdg_status_t sdg_attn_check(const sdg_call_t *call,
-                            const sdg_tagging_t *tagging,
-                            const sdg_attention_t *a) {
+sdg_status_t sdg_attention_check(const sdg_call_t *call,
+                                 const sdg_tagging_t *tagging,
+                                 const sdg_attention_t *a) {
   const sdg_placement_t *p = tagging->placement;
   for (int i = 0; i < call->operands; i++) {
     bool keys = i == a->k || i == a->v || i == a->dk || i == a->dv;

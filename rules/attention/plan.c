@@ -20,10 +20,11 @@ static bool is_split(const sdg_placement_t *placement, int dim) {
 
 // ---- what can be split -----------------------------------------------------
 
-const char *sdg_attn_obstacle(const sdg_call_t *call, const sdg_attention_t *a,
-                              bool sequence_is_split) {
-  if (a->reserve &&
-      sdg_attndesc_drops((cudnnHandle_t)(uintptr_t)call->handle, &a->desc))
+const char *sdg_attention_obstacle(const sdg_call_t *call,
+                                   const sdg_attention_t *a,
+                                   bool sequence_is_split) {
+  if (a->reserve && sdg_attention_descriptor_drops(
+                        (cudnnHandle_t)(uintptr_t)call->handle, &a->desc))
     return "dropout";
   return sequence_is_split && a->current >= 0 ? "a single step" : NULL;
 }
@@ -31,12 +32,13 @@ const char *sdg_attn_obstacle(const sdg_call_t *call, const sdg_attention_t *a,
 // ---- the plan --------------------------------------------------------------
 
 // By which strategy; from what all ranks have alike.
-static sdg_status_t strategy_choose(sdg_attnmaker_t *m, bool *out_heads) {
+static sdg_status_t strategy_choose(sdg_attention_maker_t *m, bool *out_heads) {
   sdg_strategy_t said = m->section->attention;
-  const char *why = sdg_attnheads_obstacle(m);
-  *out_heads = !why && (said == SDG_STRATEGY_HEADS ||
-                        (said == SDG_STRATEGY_AUTO &&
-                         sdg_attnheads_bytes(m) < sdg_attnhalo_bytes(m)));
+  const char *why = sdg_attention_heads_obstacle(m);
+  *out_heads =
+      !why && (said == SDG_STRATEGY_HEADS ||
+               (said == SDG_STRATEGY_AUTO &&
+                sdg_attention_heads_bytes(m) < sdg_attention_halo_bytes(m)));
   return why && said == SDG_STRATEGY_HEADS
              ? sdg_fail(SDG_E_ATTENTION,
                         "%s by heads: %s (%d heads, SEQ in %d pieces)",
@@ -45,10 +47,10 @@ static sdg_status_t strategy_choose(sdg_attnmaker_t *m, bool *out_heads) {
              : SDG_OK;
 }
 
-static const char *reason(const sdg_attnmaker_t *m, bool open) {
+static const char *reason(const sdg_attention_maker_t *m, bool open) {
   if (m->section->attention != SDG_STRATEGY_AUTO)
     return "asked for by 'strategy ='";
-  if (!sdg_attnheads_obstacle(m))
+  if (!sdg_attention_heads_obstacle(m))
     return "auto: the keys and values that windows see are fewer bytes for the "
            "rank that receives most than projected rows by heads would be; "
            "queries stay";
@@ -59,14 +61,14 @@ static const char *reason(const sdg_attnmaker_t *m, bool open) {
                 "have them; queries stay; it cannot be done by heads";
 }
 
-static const char *own_reason(const sdg_attnmaker_t *m) {
+static const char *own_reason(const sdg_attention_maker_t *m) {
   return m->sums
              ? "keys and values are on every rank: their gradients are sums "
                "over the ranks, as those of parameters are"
              : "gradients of parameters are summed over the ranks";
 }
 
-static sdg_status_t plan_open(sdg_attnmaker_t *m, const char *strategy,
+static sdg_status_t plan_open(sdg_attention_maker_t *m, const char *strategy,
                               const char *why) {
   m->plan = sdg_plan_create(strategy);
   if (!m->plan)
@@ -75,9 +77,9 @@ static sdg_status_t plan_open(sdg_attnmaker_t *m, const char *strategy,
   return sdg_subcalls_open(m->plan, m->call);
 }
 
-static sdg_status_t plan_make(sdg_attnmaker_t *m, bool heads) {
+static sdg_status_t plan_make(sdg_attention_maker_t *m, bool heads) {
   int64_t count =
-      sdg_placement_extent(&m->side[SDG_ATTN_KEYS], SDG_SEQUENCE_TIME);
+      sdg_placement_extent(&m->side[SDG_ATTENTION_KEYS], SDG_SEQUENCE_TIME);
   sdg_strategy_t said = m->section->attention;
   bool open = said == SDG_STRATEGY_AUTO
                   ? m->band.left >= count - 1 || m->band.right >= count - 1
@@ -87,7 +89,7 @@ static sdg_status_t plan_make(sdg_attnmaker_t *m, bool heads) {
                       "queries are on every rank: keys and values stay, and "
                       "the ranks' shares in the softmax of each query are "
                       "merged"));
-    return sdg_attnmerge_steps(m);
+    return sdg_attention_merge_steps(m);
   }
   if (heads) {
     SDG_TRY(plan_open(m, "heads",
@@ -96,13 +98,13 @@ static sdg_status_t plan_make(sdg_attnmaker_t *m, bool heads) {
                           : "auto: projected rows by heads are fewer bytes for "
                             "the rank that receives most than the keys and "
                             "values that windows see"));
-    return sdg_attnheads_steps(m);
+    return sdg_attention_heads_steps(m);
   }
   if (m->moves)
     SDG_TRY(plan_open(m, open ? "gather" : "halo", reason(m, open)));
   else
     SDG_TRY(plan_open(m, "own queries", own_reason(m)));
-  return sdg_attnmaker_steps(m);
+  return sdg_attention_maker_steps(m);
 }
 
 static bool cut_alike(const sdg_placement_t *a, const sdg_placement_t *b) {
@@ -113,17 +115,17 @@ static bool cut_alike(const sdg_placement_t *a, const sdg_placement_t *b) {
 }
 
 // Whether ranks have terms of the call's results.
-static bool has_terms(const sdg_attnmaker_t *m) {
+static bool has_terms(const sdg_attention_maker_t *m) {
   return (m->a.kind == SDG_ATTENTION_WEIGHTS && m->sum_axes) ||
          (m->a.kind == SDG_ATTENTION_DATA && m->returns);
 }
 
 // Each rank needs what it has, no more and no less: the reserve space of the
 // program's own call is that of a plan.
-static bool has_needs(const sdg_attnmaker_t *m) {
+static bool has_needs(const sdg_attention_maker_t *m) {
   const sdg_tagging_t *tagging = m->tagging;
   for (int r = 0; r < tagging->ranks; r++)
-    for (int i = 0; i < SDG_ATTN_SIDES; i++) {
+    for (int i = 0; i < SDG_ATTENTION_SIDES; i++) {
       sdg_box_t own =
           sdg_placement_box(&m->side[i], tagging->mesh, tagging->rank_list[r]);
       if (!sdg_box_empty(&m->need[i][r]) &&
@@ -134,70 +136,70 @@ static bool has_needs(const sdg_attnmaker_t *m) {
 }
 
 // Whether ranks have the same gradients of parameters that the program adds up.
-static bool counts_twice(const sdg_attnmaker_t *m) {
+static bool counts_twice(const sdg_attention_maker_t *m) {
   const sdg_section_t *section = m->tagging->section;
   sdg_axes_t terms = sdg_placement_axes(m->rows);
   if (m->merges)
-    terms |= sdg_placement_axes(&m->side[SDG_ATTN_KEYS]);
+    terms |= sdg_placement_axes(&m->side[SDG_ATTENTION_KEYS]);
   return (sdg_section_axes(section) & ~section->sum_axes & ~terms) != 0;
 }
 
 // By some strategy, or the program's own call.
-static sdg_status_t way_make(sdg_attnmaker_t *m, bool sequence) {
+static sdg_status_t way_make(sdg_attention_maker_t *m, bool sequence) {
   bool heads = false;
   if (sequence && !m->merges)
     SDG_TRY(strategy_choose(m, &heads));
   bool own = !m->merges && has_needs(m);
-  const char *why = sdg_attn_obstacle(m->call, &m->a, sequence || !own);
+  const char *why = sdg_attention_obstacle(m->call, &m->a, sequence || !own);
   if (!why && m->a.kind == SDG_ATTENTION_WEIGHTS && counts_twice(m))
     why = "gradients of parameters are left to the program, and ranks have the "
           "same queries";
   if (why)
     return sdg_fail(SDG_E_ATTENTION, "%s: %s", m->call->entry_name, why);
-  if (!m->merges && !heads && sdg_attnmaker_blind(m) >= 0)
+  if (!m->merges && !heads && sdg_attention_maker_blind(m) >= 0)
     return sdg_fail(SDG_E_ATTENTION,
                     "%s: rank %d has queries of a sequence, and no key that "
                     "they see is one of its elements",
-                    m->call->entry_name, sdg_attnmaker_blind(m));
-  return own && !heads && !sdg_attnmaker_blanks(m) && !has_terms(m)
+                    m->call->entry_name, sdg_attention_maker_blind(m));
+  return own && !heads && !sdg_attention_maker_blanks(m) && !has_terms(m)
              ? sdg_literal_plan(&m->plan)
              : plan_make(m, heads);
 }
 
 // What becomes of queries and keys, by their placements and the windows.
-static sdg_status_t maker_fill(sdg_attnmaker_t *m, bool sequence) {
+static sdg_status_t maker_fill(sdg_attention_maker_t *m, bool sequence) {
   const sdg_placement_t *p = m->tagging->placement;
   const sdg_placement_t *keys = &p[m->a.k], *values = &p[m->a.v];
   const char *why;
-  SDG_TRY(sdg_attnmaker_measure(m, &why));
+  SDG_TRY(sdg_attention_maker_measure(m, &why));
   if (why)
     return sdg_fail(SDG_E_ATTENTION, "%s: %s", m->call->entry_name, why);
   if (sequence)
-    SDG_TRY(sdg_attnmaker_windows(m));
+    SDG_TRY(sdg_attention_maker_windows(m));
   else
     m->windows = m->a.windows;
   m->merges = sequence && !m->local && cut_alike(keys, values) &&
-              sdg_attnmerge_applies(m->rows, keys) &&
-              !sdg_attnmerge_obstacle(m);
-  m->sums = sdg_attnmaker_sums(m, keys, values);
+              sdg_attention_merge_applies(m->rows, keys) &&
+              !sdg_attention_merge_obstacle(m);
+  m->sums = sdg_attention_maker_sums(m, keys, values);
   // With the keys that the program's own calls have, forward and for gradients
   // of parameters: the reserve space is one.
   m->everything = !sequence || m->sums ||
                   (!m->local && m->section->attention == SDG_STRATEGY_GATHER);
-  return sdg_attnmaker_init(m, keys, values);
+  return sdg_attention_maker_init(m, keys, values);
 }
 
 sdg_status_t sdg_attention_plan(const sdg_call_t *call,
                                 const sdg_tagging_t *tagging,
                                 sdg_plan_t **out_plan) {
-  sdg_attnmaker_t m = {.call = call, .tagging = tagging};
+  sdg_attention_maker_t m = {.call = call, .tagging = tagging};
   const sdg_placement_t *p = tagging->placement;
   if (!sdg_attention_read(call, &m.a) || tagging->ranks < 2) {
     SDG_TRY(sdg_sequence_whole(call));
     return sdg_literal_plan(out_plan);
   }
-  SDG_TRY(sdg_attn_check(call, tagging, &m.a));
-  SDG_TRY(sdg_attn_section(call, tagging, m.a.q, &m.section));
+  SDG_TRY(sdg_attention_check(call, tagging, &m.a));
+  SDG_TRY(sdg_attention_section(call, tagging, m.a.q, &m.section));
   m.rows = &p[m.a.q];
   bool sequence = is_split(m.rows, SDG_SEQUENCE_TIME) ||
                   is_split(&p[m.a.k], SDG_SEQUENCE_TIME) ||
@@ -210,7 +212,7 @@ sdg_status_t sdg_attention_plan(const sdg_call_t *call,
                            (m.merges ? sdg_placement_axes(&p[m.a.k]) : 0));
   if (status == SDG_OK)
     status = way_make(&m, sequence);
-  sdg_attnmaker_fini(&m);
+  sdg_attention_maker_fini(&m);
   if (status == SDG_OK)
     *out_plan = m.plan;
   else

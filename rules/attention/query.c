@@ -58,15 +58,15 @@ sdg_status_t sdg_attention_answer(const sdg_call_t *call,
                                   int *out_vendor) {
   const struct sdg_args_cudnnGetMultiHeadAttnBuffers *a = call->args;
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
-  sdg_attndesc_t desc;
-  sdg_attnroom_t room;
+  sdg_attention_descriptor_t desc;
+  sdg_attention_room_t room;
   *out_vendor = (int)cudnn->cudnnGetMultiHeadAttnBuffers(
       a->handle, a->attnDesc, a->weightSizeInBytes, a->workSpaceSizeInBytes,
       a->reserveSpaceSizeInBytes);
-  if (*out_vendor || !sdg_attndesc_get(a->attnDesc, &desc))
+  if (*out_vendor || !sdg_attention_descriptor_get(a->attnDesc, &desc))
     return SDG_OK;
   desc.k_time = (int)lesser(INT32_MAX, keys_most(call, tagging, desc.q_time));
-  SDG_TRY(sdg_attndesc_room(a->handle, &desc, &room));
+  SDG_TRY(sdg_attention_descriptor_room(a->handle, &desc, &room));
   if (*a->workSpaceSizeInBytes < room.work_bytes)
     *a->workSpaceSizeInBytes = room.work_bytes;
   if (a->reserveSpaceSizeInBytes &&

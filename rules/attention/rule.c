@@ -26,8 +26,8 @@ static sdg_status_t lengths_describe(const sdg_call_t *call,
                                      const sdg_attention_t *a, char *out,
                                      size_t out_bytes) {
   uint64_t queries, keys;
-  SDG_TRY(sdg_attnlengths_hash(&call->operand[a->q], &queries));
-  SDG_TRY(sdg_attnlengths_hash(&call->operand[a->k], &keys));
+  SDG_TRY(sdg_attention_lengths_hash(&call->operand[a->q], &queries));
+  SDG_TRY(sdg_attention_lengths_hash(&call->operand[a->k], &keys));
   if (queries || keys)
     snprintf(out, out_bytes, "lengths %016llx %016llx ",
              (unsigned long long)queries, (unsigned long long)keys);
@@ -36,12 +36,12 @@ static sdg_status_t lengths_describe(const sdg_call_t *call,
 
 static sdg_status_t attention_describe(const sdg_call_t *call, char *out,
                                        size_t out_bytes) {
-  sdg_attndesc_t desc;
+  sdg_attention_descriptor_t desc;
   sdg_attention_t a;
   const void *descriptor =
       is_query(call) ? call->operand[0].descriptor : call->op_descriptor;
-  if (sdg_attndesc_get(descriptor, &desc))
-    sdg_attndesc_format(&desc, out, out_bytes);
+  if (sdg_attention_descriptor_get(descriptor, &desc))
+    sdg_attention_descriptor_format(&desc, out, out_bytes);
   if (is_query(call) || !sdg_attention_read(call, &a))
     return SDG_OK;
   size_t used = strlen(out);
@@ -54,11 +54,11 @@ static sdg_status_t attention_describe(const sdg_call_t *call, char *out,
                               : SDG_OK;
 }
 
-// The limits of keys: what sdg_attndesc_limits says of the descriptor, which is
-// agreed on in one or the other way.
+// The limits of keys: what sdg_attention_descriptor_limits says of the
+// descriptor, which is agreed on in one or the other way.
 static int attention_sizes(const sdg_call_t *call, int64_t *out) {
   sdg_operand_t limits = {.descriptor = call->op_descriptor};
-  if (is_query(call) || !sdg_attndesc_limits(&limits))
+  if (is_query(call) || !sdg_attention_descriptor_limits(&limits))
     return 0;
   memcpy(out, limits.extent, SDG_SEQUENCE_DIMS * sizeof *out);
   return SDG_SEQUENCE_DIMS;
@@ -68,11 +68,11 @@ static sdg_status_t attention_details(const sdg_call_t *call, int index,
                                       int *out_count, int **out_number) {
   const sdg_operand_t *operand = &call->operand[index];
   const sdg_box_t own = {.dims = SDG_SEQUENCE_DIMS};
-  sdg_attnlengths_t lengths;
+  sdg_attention_lengths_t lengths;
   *out_number = NULL;
   if (operand->kind != SDG_OPERAND_SEQUENCE)
     return SDG_OK;
-  SDG_TRY(sdg_attnlengths_read(operand, &own, &lengths));
+  SDG_TRY(sdg_attention_lengths_read(operand, &own, &lengths));
   *out_number = lengths.length; // of malloc, its owner now
   *out_count = lengths.length ? (int)(lengths.batches * lengths.beams) : 0;
   return SDG_OK;
@@ -100,8 +100,9 @@ static int attention_key(const sdg_call_t *call, uint64_t *out) {
   if (a.windows.lo && a.current < 0)
     out[0] = windows_hash(&a.windows);
   // Gradients are shared as the forward call was.
-  const sdg_attnkept_t *kept =
-      a.kind == SDG_ATTENTION_FORWARD ? NULL : sdg_attnkept_find(a.reserve);
+  const sdg_attention_kept_t *kept = a.kind == SDG_ATTENTION_FORWARD
+                                         ? NULL
+                                         : sdg_attention_kept_find(a.reserve);
   out[3] = kept ? kept->hash : 0;
   out[1] = a.reserve ? a.reserve_bytes + 1 : 0;
   out[2] = 1 | (uint64_t)a.same << 1 | (uint64_t)a.adds << 2 |
@@ -117,7 +118,7 @@ static int attention_scalars(const sdg_call_t *call, double *out) {
   return 1;
 }
 
-const sdg_rule_t sdg_rule_attention = {
+const sdg_op_t sdg_op_attention = {
     .family = SDG_FAMILY_ATTENTION,
     .windowed = true,
     .knows = attention_knows,
@@ -126,7 +127,7 @@ const sdg_rule_t sdg_rule_attention = {
     .details = attention_details,
     .key = attention_key,
     .scalars = attention_scalars,
-    .meet = sdg_attention_meet,
+    .colocate = sdg_attention_colocate,
     .plan = sdg_attention_plan,
     .share = sdg_attention_share,
     .note = sdg_attention_note,

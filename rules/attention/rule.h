@@ -6,11 +6,12 @@
 
 #include "rules/place/op.h"
 
-struct sdg_meet;
-/* See meet() of sdg_rule_t. */
-sdg_status_t sdg_attention_meet(const sdg_call_t *call, struct sdg_meet *meet,
-                                int lead) SDG_MUST_CHECK;
-/* See answer(), plan() and share() of sdg_rule_t. */
+struct sdg_colocation;
+/* See meet() of sdg_op_t. */
+sdg_status_t sdg_attention_colocate(const sdg_call_t *call,
+                                    struct sdg_colocation *colocation,
+                                    int lead) SDG_MUST_CHECK;
+/* See answer(), plan() and share() of sdg_op_t. */
 sdg_status_t sdg_attention_answer(const sdg_call_t *call,
                                   const sdg_tagging_t *tagging,
                                   int *out_vendor) SDG_MUST_CHECK;
@@ -20,7 +21,7 @@ sdg_status_t sdg_attention_plan(const sdg_call_t *call,
 sdg_status_t sdg_attention_share(const sdg_call_t *call,
                                  const sdg_tagging_t *tagging,
                                  sdg_plan_t **out_plan) SDG_MUST_CHECK;
-/* See note() of sdg_rule_t. */
+/* See note() of sdg_op_t. */
 sdg_status_t sdg_attention_note(const sdg_call_t *call,
                                 const sdg_plan_t *plan) SDG_MUST_CHECK;
 

@@ -12,51 +12,51 @@
 #include "rules/kit/subcall.h"
 
 // Where the inputs are read by each rank of the job.
-static sdg_status_t reads_fill(sdg_attnmaker_t *m) {
+static sdg_status_t reads_fill(sdg_attention_maker_t *m) {
   sdg_share_t *share = m->plan->share;
   const sdg_attention_t *a = &m->a;
   const int rows[] = {a->q, a->residual,
                       a->kind == SDG_ATTENTION_FORWARD ? -1 : a->o};
-  const int side[SDG_ATTN_SIDES] = {a->k, a->v};
+  const int side[SDG_ATTENTION_SIDES] = {a->k, a->v};
   sdg_box_t *boxes;
   for (int i = 0; i < 3; i++) {
     if (rows[i] < 0)
       continue;
     SDG_TRY(sdg_share_reads(share, rows[i], &boxes));
     for (int r = 0; r < share->ranks; r++)
-      boxes[r] = sdg_attnmaker_rows(m, rows[i], r);
+      boxes[r] = sdg_attention_maker_rows(m, rows[i], r);
   }
-  for (int i = 0; i < SDG_ATTN_SIDES; i++) {
+  for (int i = 0; i < SDG_ATTENTION_SIDES; i++) {
     SDG_TRY(sdg_share_reads(share, side[i], &boxes));
     for (int r = 0; r < share->ranks; r++)
-      boxes[r] = sdg_attnmaker_need(m, i, r);
+      boxes[r] = sdg_attention_maker_need(m, i, r);
   }
   return SDG_OK;
 }
 
-static sdg_status_t output_add(sdg_attnmaker_t *m, int index,
+static sdg_status_t output_add(sdg_attention_maker_t *m, int index,
                                const sdg_placement_t *like) {
   sdg_placement_t placement;
   if (index < 0)
     return SDG_OK;
-  SDG_TRY(sdg_attn_like(m->tagging, like,
-                        m->call->operand[index].extent[SDG_SEQUENCE_VECTOR],
-                        &placement));
+  SDG_TRY(sdg_attention_like(
+      m->tagging, like, m->call->operand[index].extent[SDG_SEQUENCE_VECTOR],
+      &placement));
   sdg_status_t status = sdg_share_output(m->plan->share, index, &placement);
   sdg_placement_fini(&placement);
   return status;
 }
 
 // dw is added with its steps.
-static sdg_status_t outputs_add(sdg_attnmaker_t *m) {
+static sdg_status_t outputs_add(sdg_attention_maker_t *m) {
   if (m->a.kind == SDG_ATTENTION_FORWARD)
     return output_add(m, m->a.o, m->rows);
   SDG_TRY(output_add(m, m->a.dq, m->rows));
-  SDG_TRY(output_add(m, m->a.dk, &m->side[SDG_ATTN_KEYS]));
-  return output_add(m, m->a.dv, &m->side[SDG_ATTN_VALUES]);
+  SDG_TRY(output_add(m, m->a.dk, &m->side[SDG_ATTENTION_KEYS]));
+  return output_add(m, m->a.dv, &m->side[SDG_ATTENTION_VALUES]);
 }
 
-static sdg_status_t plan_make(sdg_attnmaker_t *m) {
+static sdg_status_t plan_make(sdg_attention_maker_t *m) {
   m->plan = sdg_plan_create(m->merges ? "merge" : "window");
   if (!m->plan)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
@@ -66,7 +66,8 @@ static sdg_status_t plan_make(sdg_attnmaker_t *m) {
   SDG_TRY(sdg_subcalls_open(m->plan, m->call));
   SDG_TRY(reads_fill(m));
   SDG_TRY(outputs_add(m));
-  return m->merges ? sdg_attnmerge_steps(m) : sdg_attnmaker_steps(m);
+  return m->merges ? sdg_attention_merge_steps(m)
+                   : sdg_attention_maker_steps(m);
 }
 
 static bool same_extents(const sdg_call_t *call, int a, int b) {
@@ -84,8 +85,8 @@ static bool extents_fit(const sdg_call_t *call, const sdg_attention_t *a) {
 static sdg_status_t lengths_hash(const sdg_call_t *call,
                                  const sdg_attention_t *a, uint64_t *out_hash) {
   uint64_t queries, keys;
-  SDG_TRY(sdg_attnlengths_hash(&call->operand[a->q], &queries));
-  SDG_TRY(sdg_attnlengths_hash(&call->operand[a->k], &keys));
+  SDG_TRY(sdg_attention_lengths_hash(&call->operand[a->q], &queries));
+  SDG_TRY(sdg_attention_lengths_hash(&call->operand[a->k], &keys));
   *out_hash = queries * 31 + keys;
   return SDG_OK;
 }
@@ -93,18 +94,19 @@ static sdg_status_t lengths_hash(const sdg_call_t *call,
 // Whether the ranks can share the call: by queries, or by keys, that a split
 // cuts, and, of a gradient, as they shared the forward call. m->rows is NULL if
 // they cannot.
-static sdg_status_t rows_find(sdg_attnmaker_t *m) {
+static sdg_status_t rows_find(sdg_attention_maker_t *m) {
   const sdg_placement_t *rows = &m->tagging->placement[m->a.q];
-  const sdg_attnkept_t *kept = m->a.kind == SDG_ATTENTION_FORWARD
-                                   ? NULL
-                                   : sdg_attnkept_find(m->a.reserve);
+  const sdg_attention_kept_t *kept =
+      m->a.kind == SDG_ATTENTION_FORWARD
+          ? NULL
+          : sdg_attention_kept_find(m->a.reserve);
   const char *why;
   m->windows = m->a.windows;
   m->rows = NULL;
   if (m->a.kind != SDG_ATTENTION_FORWARD && !kept)
     return SDG_OK;
-  SDG_TRY(sdg_attnmaker_measure(m, &why));
-  bool can = !why && !sdg_attn_obstacle(m->call, &m->a, true) &&
+  SDG_TRY(sdg_attention_maker_measure(m, &why));
+  bool can = !why && !sdg_attention_obstacle(m->call, &m->a, true) &&
              extents_fit(m->call, &m->a);
   if (kept) {
     uint64_t lengths;
@@ -119,9 +121,9 @@ static sdg_status_t rows_find(sdg_attnmaker_t *m) {
   }
   m->rows = rows;
   const sdg_placement_t *keys = &m->tagging->placement[m->a.k];
-  m->merges = can && sdg_attnmerge_applies(rows, keys);
+  m->merges = can && sdg_attention_merge_applies(rows, keys);
   if (m->merges)
-    can = !sdg_attnmerge_obstacle(m) &&
+    can = !sdg_attention_merge_obstacle(m) &&
           sdg_part_equal(&rows->part[SDG_SEQUENCE_BATCH],
                          &keys->part[SDG_SEQUENCE_BATCH]);
   bool cut = m->merges || rows->split[SDG_SEQUENCE_TIME].axes ||
@@ -131,14 +133,14 @@ static sdg_status_t rows_find(sdg_attnmaker_t *m) {
   if (!can || !cut)
     m->rows = NULL;
   else
-    m->sums = sdg_attnmaker_sums(m, keys, keys);
+    m->sums = sdg_attention_maker_sums(m, keys, keys);
   return SDG_OK;
 }
 
 sdg_status_t sdg_attention_share(const sdg_call_t *call,
                                  const sdg_tagging_t *tagging,
                                  sdg_plan_t **out_plan) {
-  sdg_attnmaker_t m = {.call = call, .tagging = tagging};
+  sdg_attention_maker_t m = {.call = call, .tagging = tagging};
   *out_plan = NULL;
   if (!sdg_attention_read(call, &m.a))
     return SDG_OK;
@@ -146,11 +148,11 @@ sdg_status_t sdg_attention_share(const sdg_call_t *call,
   m.sum_axes = tagging->sum_axes;
   sdg_status_t status = rows_find(&m);
   if (status == SDG_OK && m.rows)
-    status = sdg_attnmaker_init(&m, keys, keys);
+    status = sdg_attention_maker_init(&m, keys, keys);
   // What comes of queries without keys is the real function's affair.
-  if (status == SDG_OK && m.rows && sdg_attnmaker_blind(&m) < 0)
+  if (status == SDG_OK && m.rows && sdg_attention_maker_blind(&m) < 0)
     status = plan_make(&m);
-  sdg_attnmaker_fini(&m);
+  sdg_attention_maker_fini(&m);
   if (status == SDG_OK)
     *out_plan = m.plan;
   else
@@ -167,9 +169,9 @@ sdg_status_t sdg_attention_note(const sdg_call_t *call,
   if (plan && plan->share) {
     uint64_t lengths;
     SDG_TRY(lengths_hash(call, &a, &lengths));
-    return sdg_attnkept_put(a.reserve, &a.windows,
-                            sdg_share_placement(plan->share, a.o), lengths);
+    return sdg_attention_kept_put(
+        a.reserve, &a.windows, sdg_share_placement(plan->share, a.o), lengths);
   }
-  sdg_attnkept_drop(a.reserve);
+  sdg_attention_kept_drop(a.reserve);
   return SDG_OK;
 }

@@ -14,7 +14,7 @@ static bool is_cut(const sdg_placement_t *placement, int dim) {
 
 // The rank's own elements along the sequence; of queries that were brought to
 // their keys, all, of which the program states the windows.
-static sdg_range_t own_range(const sdg_attnmaker_t *m, int index) {
+static sdg_range_t own_range(const sdg_attention_maker_t *m, int index) {
   const sdg_placement_t *p = &m->tagging->placement[index];
   if (m->call->operand[index].stands_in)
     return (sdg_range_t){0, sdg_placement_extent(p, SDG_SEQUENCE_TIME)};
@@ -25,9 +25,9 @@ static sdg_range_t own_range(const sdg_attnmaker_t *m, int index) {
 // The line of the rules by which the program's windows would be right, as far
 // as this rank's piece shows: of a side where they end with the piece only, no
 // number can be said.
-static void line_write(const sdg_attnmaker_t *m, const sdg_windows_t *windows,
-                       sdg_range_t queries, sdg_range_t own, char *out,
-                       size_t out_bytes) {
+static void line_write(const sdg_attention_maker_t *m,
+                       const sdg_windows_t *windows, sdg_range_t queries,
+                       sdg_range_t own, char *out, size_t out_bytes) {
   int64_t keys = own.hi - own.lo;
   sdg_band_t band = m->band;
   const char *name = m->section->name;
@@ -60,7 +60,7 @@ static void line_write(const sdg_attnmaker_t *m, const sdg_windows_t *windows,
 
 // Sides of a window that end inside no rank's piece are for the rules alone to
 // say: of a piece of 10 a window of 8 before the query is the last that shows.
-static void unseen_say(const sdg_attnmaker_t *m) {
+static void unseen_say(const sdg_attention_maker_t *m) {
   const sdg_part_t *part =
       &m->tagging->placement[m->a.k].part[SDG_SEQUENCE_TIME];
   int64_t most = 0;
@@ -81,7 +81,8 @@ static void unseen_say(const sdg_attnmaker_t *m) {
                                : " after the query");
 }
 
-static sdg_status_t windows_compare(const sdg_attnmaker_t *m, bool in_pieces) {
+static sdg_status_t windows_compare(const sdg_attention_maker_t *m,
+                                    bool in_pieces) {
   const sdg_attention_t *a = &m->a;
   sdg_windows_t windows = a->windows;
   char line[320];
@@ -104,7 +105,7 @@ static sdg_status_t windows_compare(const sdg_attnmaker_t *m, bool in_pieces) {
                   (long long)should.lo, (long long)should.hi, line);
 }
 
-static sdg_status_t unsaid(const sdg_attnmaker_t *m) {
+static sdg_status_t unsaid(const sdg_attention_maker_t *m) {
   char line[320];
   sdg_windows_t windows = m->a.windows;
   sdg_range_t queries = own_range(m, m->a.q), keys = own_range(m, m->a.k);
@@ -117,7 +118,7 @@ static sdg_status_t unsaid(const sdg_attnmaker_t *m) {
 
 // Each rank's own keys: of its own members of the batch, the same ones where
 // queries are the same.
-static sdg_status_t local_check(const sdg_attnmaker_t *m) {
+static sdg_status_t local_check(const sdg_attention_maker_t *m) {
   const sdg_placement_t *p = m->tagging->placement;
   const int own[] = {m->a.k, m->a.v};
   for (int i = 0; i < 2; i++)
@@ -134,7 +135,7 @@ static sdg_status_t local_check(const sdg_attnmaker_t *m) {
 // Windows count from the same element of queries and of keys where there are as
 // many of both, or one of them is all here; else only windows without bounds
 // are the same for any.
-sdg_status_t sdg_attnmaker_windows(sdg_attnmaker_t *m) {
+sdg_status_t sdg_attention_maker_windows(sdg_attention_maker_t *m) {
   const sdg_section_t *section = m->section;
   const sdg_placement_t *p = m->tagging->placement;
   int64_t queries = sdg_placement_extent(&p[m->a.q], SDG_SEQUENCE_TIME);

@@ -54,7 +54,7 @@ static sdg_range_t touched_beside(const sdg_window_dim_t *dim, bool below) {
 }
 
 // Empty where one of its ranges is empty.
-static sdg_box_t box_settle(const sdg_dgrad_t *g, sdg_box_t box) {
+static sdg_box_t box_settle(const sdg_conv_data_t *g, sdg_box_t box) {
   for (int d = 0; d < box.dims; d++)
     if (range_empty(box.dim[d]))
       return (sdg_box_t){.dims = box.dims};
@@ -63,7 +63,7 @@ static sdg_box_t box_settle(const sdg_dgrad_t *g, sdg_box_t box) {
 }
 
 // Dimension by dimension, as sdg_box_subtract() does.
-static sdg_box_t side_of(const sdg_dgrad_t *g, const sdg_window_dim_t *dim,
+static sdg_box_t side_of(const sdg_conv_data_t *g, const sdg_window_dim_t *dim,
                          int side) {
   int at = side / 2;
   sdg_box_t box = {.dims = g->conv.op.dims};
@@ -74,8 +74,9 @@ static sdg_box_t side_of(const sdg_dgrad_t *g, const sdg_window_dim_t *dim,
   return box_settle(g, box);
 }
 
-sdg_box_t sdg_adjoint_side(const sdg_dgrad_t *dgrad,
-                           const sdg_tagging_t *tagging, int rank, int side) {
+sdg_box_t sdg_conv_adjoint_side(const sdg_conv_data_t *dgrad,
+                                const sdg_tagging_t *tagging, int rank,
+                                int side) {
   sdg_window_dim_t dim[SDG_DIMS_MAX];
   sdg_window_op_own(&dgrad->conv.op, tagging, &dgrad->conv.spec, rank, dim);
   return side_of(dgrad, dim, side);
@@ -89,7 +90,7 @@ static sdg_range_t inner_of(const sdg_window_dim_t *dim) {
              : seen_of(dim, sdg_window_back_right(dim, &own));
 }
 
-sdg_box_t sdg_adjoint_inner(const sdg_dgrad_t *dgrad) {
+sdg_box_t sdg_conv_adjoint_inner(const sdg_conv_data_t *dgrad) {
   sdg_box_t box = {.dims = dgrad->conv.op.dims};
   for (int d = 0; d < box.dims; d++)
     box.dim[d] = inner_of(&dgrad->conv.op.dim[d]);
@@ -128,7 +129,7 @@ static bool row_segment(const sdg_window_dim_t *dim, int64_t row,
 // The inner rows together, others each by itself; -1: more than out has room
 // for.
 static int segments(const sdg_window_dim_t *dim,
-                    segment_t out[SDG_ADJOINT_PARTS]) {
+                    segment_t out[SDG_CONV_ADJOINT_PARTS]) {
   sdg_range_t inner = inner_of(dim), rows = touched(dim), seen;
   int count = 0;
   if (!range_empty(inner)) {
@@ -143,29 +144,29 @@ static int segments(const sdg_window_dim_t *dim,
     }
     if (!row_segment(dim, row, &one))
       continue;
-    if (count == SDG_ADJOINT_PARTS)
+    if (count == SDG_CONV_ADJOINT_PARTS)
       return -1;
     out[count++] = one;
   }
   return count;
 }
 
-static int parts_of(const sdg_dgrad_t *g, const sdg_window_dim_t *dim,
-                    sdg_adjoint_part_t *out) {
+static int parts_of(const sdg_conv_data_t *g, const sdg_window_dim_t *dim,
+                    sdg_conv_adjoint_part_t *out) {
   const sdg_window_op_t *op = &g->conv.op;
-  segment_t segment[SDG_DIMS_MAX][SDG_ADJOINT_PARTS];
+  segment_t segment[SDG_DIMS_MAX][SDG_CONV_ADJOINT_PARTS];
   int count[SDG_DIMS_MAX], at[SDG_DIMS_MAX] = {0}, all = 1;
   for (int d = 0; d < op->dims; d++) {
     count[d] = segments(&dim[d], segment[d]);
-    if (count[d] < 0 || (all *= count[d]) > SDG_ADJOINT_PARTS)
+    if (count[d] < 0 || (all *= count[d]) > SDG_CONV_ADJOINT_PARTS)
       return -1;
   }
   for (int i = 0; out && i < all; i++) {
-    sdg_adjoint_part_t *part = &out[i];
-    *part = (sdg_adjoint_part_t){.piece.x.dims = op->dims,
-                                 .piece.y.dims = op->dims,
-                                 .piece.keep.dims = op->dims,
-                                 .all = true};
+    sdg_conv_adjoint_part_t *part = &out[i];
+    *part = (sdg_conv_adjoint_part_t){.piece.x.dims = op->dims,
+                                      .piece.y.dims = op->dims,
+                                      .piece.keep.dims = op->dims,
+                                      .all = true};
     for (int d = 0; d < op->dims; d++) {
       const segment_t *of = &segment[d][at[d]];
       part->piece.keep.dim[d] = of->want;
@@ -183,11 +184,13 @@ static int parts_of(const sdg_dgrad_t *g, const sdg_window_dim_t *dim,
   return all;
 }
 
-int sdg_adjoint_parts(const sdg_dgrad_t *dgrad, sdg_adjoint_part_t *out) {
+int sdg_conv_adjoint_parts(const sdg_conv_data_t *dgrad,
+                           sdg_conv_adjoint_part_t *out) {
   return parts_of(dgrad, dgrad->conv.op.dim, out);
 }
 
-bool sdg_adjoint_in_place(const sdg_dgrad_t *dgrad, sdg_window_piece_t *out) {
+bool sdg_conv_adjoint_in_place(const sdg_conv_data_t *dgrad,
+                               sdg_window_piece_t *out) {
   const sdg_window_op_t *op = &dgrad->conv.op;
   sdg_window_piece_t piece = {
       .x.dims = op->dims, .y.dims = op->dims, .keep.dims = op->dims};
@@ -201,7 +204,7 @@ bool sdg_adjoint_in_place(const sdg_dgrad_t *dgrad, sdg_window_piece_t *out) {
   }
   piece.x.dim[1] = op->x_box.dim[1];
   piece.y.dim[1] = op->y_box.dim[1];
-  piece.keep = sdg_adjoint_inner(dgrad);
+  piece.keep = sdg_conv_adjoint_inner(dgrad);
   *out = piece;
   return true;
 }
@@ -219,7 +222,7 @@ static int64_t images_in(const sdg_window_dim_t *dim, sdg_range_t rows) {
 }
 
 // Elements of dx that a rank sends; -1: they are made in too many parts.
-static int64_t sent(const sdg_dgrad_t *g, const sdg_tagging_t *tagging,
+static int64_t sent(const sdg_conv_data_t *g, const sdg_tagging_t *tagging,
                     int rank) {
   const sdg_window_op_t *op = &g->conv.op;
   sdg_window_dim_t dim[SDG_DIMS_MAX];
@@ -246,8 +249,10 @@ static bool adds_exactly(const sdg_operand_t *operand) {
          operand->type == CUDNN_DATA_DOUBLE;
 }
 
-bool sdg_adjoint_chosen(const sdg_call_t *call, const sdg_tagging_t *tagging,
-                        const sdg_dgrad_t *dgrad, const char **out_why) {
+bool sdg_conv_adjoint_chosen(const sdg_call_t *call,
+                             const sdg_tagging_t *tagging,
+                             const sdg_conv_data_t *dgrad,
+                             const char **out_why) {
   const sdg_section_t *section = tagging->section;
   const sdg_conv_t *conv = &dgrad->conv;
   if (section->strategy != SDG_STRATEGY_AUTO ||
@@ -256,7 +261,7 @@ bool sdg_adjoint_chosen(const sdg_call_t *call, const sdg_tagging_t *tagging,
   // Whole view: what other ranks have of dy already is not to be sent.
   if (conv->op.whole && !(tagging->pieces >> conv->y & 1))
     return false;
-  int64_t halo = sdg_dgrad_halo(dgrad, tagging), back = 0;
+  int64_t halo = sdg_conv_data_halo(dgrad, tagging), back = 0;
   for (int r = 0; r < tagging->ranks; r++) {
     int64_t one = sent(dgrad, tagging, tagging->rank_list[r]);
     if (one < 0)

@@ -8,22 +8,22 @@
 #include "rules/kit/scatter_add.h"
 #include "rules/vendor/vendor.h"
 
-enum { EDGES = 2 * SDG_DIMS_MAX, TARGETS = SDG_ADJOINT_SIDES + EDGES };
+enum { EDGES = 2 * SDG_DIMS_MAX, TARGETS = SDG_CONV_ADJOINT_SIDES + EDGES };
 
 // A plan being made.
 typedef struct maker {
   const sdg_call_t *call;
   const sdg_tagging_t *tagging;
-  const sdg_dgrad_t *dgrad;
+  const sdg_conv_data_t *dgrad;
   sdg_plan_t *plan;
   int x, y, w; // slabs of the program's tensors
   // Where parts are put together: rows of others, own rows around the inner
   // ones. -1: there are none.
   int target[TARGETS];
-  sdg_adjoint_part_t part[SDG_ADJOINT_PARTS];
+  sdg_conv_adjoint_part_t part[SDG_CONV_ADJOINT_PARTS];
   int parts;
   bool has_inner; // the first part
-  sdg_sendback_t back[SDG_ADJOINT_SIDES];
+  sdg_scatter_add_t back[SDG_CONV_ADJOINT_SIDES];
   int refusal; // the vendor's, of a piece
 } maker_t;
 
@@ -38,7 +38,7 @@ static const sdg_operand_t *dx_of(const maker_t *m) {
 // ---- beta ------------------------------------------------------------------
 
 static const void *beta_of(const sdg_subcall_run_t *run) {
-  return sdg_grad_arguments(run->call).beta;
+  return sdg_conv_gradient_arguments(run->call).beta;
 }
 
 // own = made + beta own.
@@ -61,7 +61,8 @@ static sdg_subcall_tensor_t tensor_of(const maker_t *m, int slab,
 
 // beta times the old values, of own rows in a slab of their own.
 static sdg_status_t edge_begin(maker_t *m, int slab, const sdg_box_t *box) {
-  if (sdg_grad_is_zero(m->call, sdg_grad_arguments(m->call).beta))
+  if (sdg_conv_gradient_is_zero(m->call,
+                                sdg_conv_gradient_arguments(m->call).beta))
     return sdg_plan_zero(m->plan, SDG_LANE_MAIN, slab, box);
   SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->x, slab, NULL, NULL,
                         SDG_COPY_STRIP));
@@ -73,29 +74,31 @@ static sdg_status_t edge_begin(maker_t *m, int slab, const sdg_box_t *box) {
 // ---- the steps -------------------------------------------------------------
 
 // Rows that are made apart, in slabs of their own.
-static sdg_status_t part_make(maker_t *m, const sdg_adjoint_part_t *part,
+static sdg_status_t part_make(maker_t *m, const sdg_conv_adjoint_part_t *part,
                               sdg_copy_kind_t kind, int *out_slab) {
   const sdg_window_piece_t *piece = &part->piece;
-  sdg_grad_slabs_t slabs = {.w = m->w};
+  sdg_conv_gradient_slabs_t slabs = {.w = m->w};
   SDG_TRY(sdg_plan_scratch(m->plan, &piece->y, m->y, &slabs.y));
   SDG_TRY(sdg_plan_scratch(m->plan, &piece->x, m->x, &slabs.x));
   SDG_TRY(
       sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->y, slabs.y, NULL, NULL, kind));
   *out_slab = slabs.x;
-  return part->all
-             ? sdg_grad_add(&m->dgrad->conv, m->call, m->plan, piece, &slabs,
-                            SDG_GRAD_CLEAR, &m->refusal)
-             : sdg_grad_add_through(&m->dgrad->conv, m->call, m->plan, piece,
-                                    part->taps, &slabs, &m->refusal);
+  return part->all ? sdg_conv_gradient_add(&m->dgrad->conv, m->call, m->plan,
+                                           piece, &slabs,
+                                           SDG_CONV_GRADIENT_CLEAR, &m->refusal)
+                   : sdg_conv_gradient_add_through(&m->dgrad->conv, m->call,
+                                                   m->plan, piece, part->taps,
+                                                   &slabs, &m->refusal);
 }
 
 static sdg_status_t targets_open(maker_t *m) {
-  sdg_box_t own = sdg_dgrad_owned(m->dgrad), edge[EDGES];
-  sdg_box_t inner = sdg_adjoint_inner(m->dgrad);
+  sdg_box_t own = sdg_conv_data_owned(m->dgrad), edge[EDGES];
+  sdg_box_t inner = sdg_conv_adjoint_inner(m->dgrad);
   for (int i = 0; i < TARGETS; i++)
     m->target[i] = -1;
   for (int i = 0; i < sides_of(m); i++) {
-    sdg_box_t box = sdg_adjoint_side(m->dgrad, m->tagging, m->tagging->rank, i);
+    sdg_box_t box =
+        sdg_conv_adjoint_side(m->dgrad, m->tagging, m->tagging->rank, i);
     if (sdg_box_empty(&box))
       continue;
     SDG_TRY(sdg_plan_scratch(m->plan, &box, m->x, &m->target[i]));
@@ -103,7 +106,7 @@ static sdg_status_t targets_open(maker_t *m) {
   }
   int edges = sdg_box_subtract(&own, &inner, edge);
   for (int i = 0; i < edges; i++) {
-    int *target = &m->target[SDG_ADJOINT_SIDES + i];
+    int *target = &m->target[SDG_CONV_ADJOINT_SIDES + i];
     SDG_TRY(sdg_plan_scratch(m->plan, &edge[i], m->x, target));
     SDG_TRY(edge_begin(m, *target, &edge[i]));
   }
@@ -111,7 +114,7 @@ static sdg_status_t targets_open(maker_t *m) {
 }
 
 // A part lies in one target.
-static sdg_status_t part_put(maker_t *m, const sdg_adjoint_part_t *part,
+static sdg_status_t part_put(maker_t *m, const sdg_conv_adjoint_part_t *part,
                              int slab) {
   const sdg_box_t *rows = &part->piece.keep;
   for (int i = 0; i < TARGETS; i++) {
@@ -146,9 +149,9 @@ static sdg_status_t side_send(maker_t *m, int side, sdg_box_t *need) {
   int64_t period[SDG_DIMS_MAX];
   periods_fill(op, period);
   for (int r = 0; r < m->tagging->ranks; r++)
-    need[r] =
-        sdg_adjoint_side(m->dgrad, m->tagging, m->tagging->rank_list[r], side);
-  return sdg_sendback_open(
+    need[r] = sdg_conv_adjoint_side(m->dgrad, m->tagging,
+                                    m->tagging->rank_list[r], side);
+  return sdg_scatter_add_open(
       m->plan, m->tagging, &m->tagging->placement[m->dgrad->conv.x],
       &op->y_placement, need, period, m->target[side], m->x, &m->back[side]);
 }
@@ -181,12 +184,13 @@ static sdg_status_t inner_apart(maker_t *m) {
 
 static sdg_status_t own_make(maker_t *m, bool in_place) {
   sdg_window_piece_t piece;
-  const sdg_grad_slabs_t slabs = {.x = m->x, .y = m->y};
-  SDG_TRY(in_place && m->has_inner && sdg_adjoint_in_place(m->dgrad, &piece)
-              ? sdg_grad_add(&m->dgrad->conv, m->call, m->plan, &piece, &slabs,
-                             SDG_GRAD_BETA, &m->refusal)
-              : inner_apart(m));
-  for (int i = SDG_ADJOINT_SIDES; i < TARGETS; i++)
+  const sdg_conv_gradient_slabs_t slabs = {.x = m->x, .y = m->y};
+  SDG_TRY(
+      in_place && m->has_inner && sdg_conv_adjoint_in_place(m->dgrad, &piece)
+          ? sdg_conv_gradient_add(&m->dgrad->conv, m->call, m->plan, &piece,
+                                  &slabs, SDG_CONV_GRADIENT_BETA, &m->refusal)
+          : inner_apart(m));
+  for (int i = SDG_CONV_ADJOINT_SIDES; i < TARGETS; i++)
     if (m->target[i] >= 0)
       SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->target[i], m->x, NULL,
                             NULL, SDG_COPY_STRIP));
@@ -203,12 +207,12 @@ static sdg_box_t filter_box(const sdg_operand_t *w) {
 static sdg_status_t steps_make(maker_t *m, bool in_place) {
   const sdg_conv_t *conv = &m->dgrad->conv;
   const sdg_box_t w = filter_box(&m->call->operand[conv->w]);
-  sdg_box_t inner = sdg_adjoint_inner(m->dgrad);
+  sdg_box_t inner = sdg_conv_adjoint_inner(m->dgrad);
   SDG_TRY(sdg_subcalls_open(m->plan, m->call));
   SDG_TRY(sdg_plan_operand(m->plan, m->call, conv->x, &conv->op.x_box, &m->x));
   SDG_TRY(sdg_plan_operand(m->plan, m->call, conv->y, &conv->op.y_box, &m->y));
   SDG_TRY(sdg_plan_operand(m->plan, m->call, conv->w, &w, &m->w));
-  m->parts = sdg_adjoint_parts(m->dgrad, m->part);
+  m->parts = sdg_conv_adjoint_parts(m->dgrad, m->part);
   m->has_inner = !sdg_box_empty(&inner);
   SDG_TRY(targets_open(m));
   SDG_TRY(parts_make(m));
@@ -218,7 +222,7 @@ static sdg_status_t steps_make(maker_t *m, bool in_place) {
   SDG_TRY(own_make(m, in_place));
   SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));
   for (int i = 0; i < sides_of(m); i++)
-    SDG_TRY(sdg_sendback_add(m->plan, &m->back[i], dx_of(m)->type));
+    SDG_TRY(sdg_scatter_add_add(m->plan, &m->back[i], dx_of(m)->type));
   return SDG_OK;
 }
 
@@ -226,7 +230,7 @@ static sdg_status_t steps_make(maker_t *m, bool in_place) {
 // the only failure that is not reported.
 static sdg_status_t plan_make(const sdg_call_t *call,
                               const sdg_tagging_t *tagging,
-                              const sdg_dgrad_t *dgrad, bool in_place,
+                              const sdg_conv_data_t *dgrad, bool in_place,
                               sdg_plan_t **out_plan, int *out_refusal) {
   maker_t *m = calloc(1, sizeof *m);
   *out_refusal = 0;
@@ -244,7 +248,7 @@ static sdg_status_t plan_make(const sdg_call_t *call,
     status = steps_make(m, in_place);
   }
   for (int i = 0; i < sides_of(m); i++)
-    sdg_sendback_fini(&m->back[i]);
+    sdg_scatter_add_fini(&m->back[i]);
   *out_refusal = m->refusal;
   if (status == SDG_OK)
     *out_plan = m->plan;
@@ -254,10 +258,10 @@ static sdg_status_t plan_make(const sdg_call_t *call,
   return status;
 }
 
-sdg_status_t sdg_adjoint_plan(const sdg_call_t *call,
-                              const sdg_tagging_t *tagging,
-                              const sdg_dgrad_t *dgrad, const char *why,
-                              sdg_plan_t **out_plan) {
+sdg_status_t sdg_conv_adjoint_plan(const sdg_call_t *call,
+                                   const sdg_tagging_t *tagging,
+                                   const sdg_conv_data_t *dgrad,
+                                   const char *why, sdg_plan_t **out_plan) {
   int refusal;
   sdg_status_t status =
       plan_make(call, tagging, dgrad, true, out_plan, &refusal);
@@ -265,7 +269,7 @@ sdg_status_t sdg_adjoint_plan(const sdg_call_t *call,
   if (refusal)
     status = plan_make(call, tagging, dgrad, false, out_plan, &refusal);
   if (refusal)
-    return sdg_grad_refused(call, refusal);
+    return sdg_conv_gradient_refused(call, refusal);
   if (status == SDG_OK)
     (*out_plan)->why = why;
   return status;

@@ -13,24 +13,26 @@
 enum { DY, DB }; // operands of the entry, and tensors of the sub-call
 
 typedef struct op {
-  sdg_grad_old_t old;
+  sdg_conv_gradient_old_t old;
 } op_t;
 
 static cudnnStatus_t bias_run(const sdg_subcall_run_t *run) {
   const op_t *op = run->op;
   const struct sdg_args_cudnnConvolutionBackwardBias *a = run->call->args;
-  const void *old = op->old == SDG_GRAD_BETA ? a->beta : &run->scalar[0];
+  const void *old =
+      op->old == SDG_CONV_GRADIENT_BETA ? a->beta : &run->scalar[0];
   return sdg_cudnn_get()->cudnnConvolutionBackwardBias(
       run->handle, a->alpha, run->descriptor[DY], run->data[DY], old,
       run->descriptor[DB], run->data[DB]);
 }
 
 static sdg_status_t call_add(const sdg_call_t *call, sdg_plan_t *plan, int dy,
-                             const sdg_box_t *box, const sdg_gradsum_t *sum) {
+                             const sdg_box_t *box,
+                             const sdg_gradient_sum_t *sum) {
   op_t *op = malloc(sizeof *op);
   if (!op)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
-  op->old = sum->takes_beta ? SDG_GRAD_BETA : SDG_GRAD_CLEAR;
+  op->old = sum->takes_beta ? SDG_CONV_GRADIENT_BETA : SDG_CONV_GRADIENT_CLEAR;
   sdg_type_t type = call->operand[DY].type;
   sdg_subcall_t sub = {
       .fn = bias_run,
@@ -46,23 +48,23 @@ static sdg_status_t call_add(const sdg_call_t *call, sdg_plan_t *plan, int dy,
 }
 
 static const void *beta_of(const sdg_call_t *call) {
-  return sdg_grad_arguments(call).beta;
+  return sdg_conv_gradient_arguments(call).beta;
 }
 
 // `there`: what memory holds of dy; `own`: what of it is this rank's.
 static sdg_status_t plan_fill(const sdg_call_t *call, sdg_plan_t *plan,
                               sdg_axes_t axes, const sdg_box_t *there,
                               const sdg_box_t *own) {
-  sdg_gradsum_t sum;
+  sdg_gradient_sum_t sum;
   int dy;
   SDG_TRY(sdg_subcalls_open(plan, call));
   SDG_TRY(sdg_plan_operand(plan, call, DY, there, &dy));
-  SDG_TRY(sdg_gradsum_open(plan, call, DB, axes, beta_of, &sum));
+  SDG_TRY(sdg_gradient_sum_open(plan, call, DB, axes, beta_of, &sum));
   if (sdg_box_empty(own))
-    SDG_TRY(sdg_gradsum_nothing(plan, call, &sum));
+    SDG_TRY(sdg_gradient_sum_nothing(plan, call, &sum));
   else
     SDG_TRY(call_add(call, plan, dy, own, &sum));
-  return sdg_gradsum_close(plan, call, &sum);
+  return sdg_gradient_sum_close(plan, call, &sum);
 }
 
 static sdg_status_t plan_make(const sdg_call_t *call, sdg_axes_t axes,
@@ -90,9 +92,9 @@ static sdg_status_t call_check(const sdg_call_t *call,
   return SDG_OK;
 }
 
-sdg_status_t sdg_bgrad_plan(const sdg_call_t *call,
-                            const sdg_tagging_t *tagging,
-                            sdg_plan_t **out_plan) {
+sdg_status_t sdg_conv_bias_plan(const sdg_call_t *call,
+                                const sdg_tagging_t *tagging,
+                                sdg_plan_t **out_plan) {
   SDG_TRY(call_check(call, tagging));
   if (!tagging->sum_axes)
     return sdg_window_plan_literal(0, out_plan);
@@ -112,16 +114,16 @@ static sdg_box_t extents_box(const sdg_operand_t *operand) {
 static sdg_status_t share_fill(sdg_share_t *share, const sdg_call_t *call,
                                const sdg_tagging_t *tagging) {
   sdg_box_t *rows;
-  SDG_TRY(sdg_gradsum_share(share, call, DB, beta_of(call)));
+  SDG_TRY(sdg_gradient_sum_share(share, call, DB, beta_of(call)));
   SDG_TRY(sdg_share_reads(share, DY, &rows));
   for (int r = 0; r < share->ranks; r++)
     rows[r] = sdg_placement_box(&tagging->placement[DY], tagging->mesh, r);
   return SDG_OK;
 }
 
-sdg_status_t sdg_bgrad_share(const sdg_call_t *call,
-                             const sdg_tagging_t *tagging,
-                             sdg_plan_t **out_plan) {
+sdg_status_t sdg_conv_bias_share(const sdg_call_t *call,
+                                 const sdg_tagging_t *tagging,
+                                 sdg_plan_t **out_plan) {
   const sdg_operand_t *dy = &call->operand[DY], *db = &call->operand[DB];
   const sdg_placement_t *placement = &tagging->placement[DY];
   *out_plan = NULL;

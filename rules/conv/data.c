@@ -53,8 +53,8 @@ static sdg_status_t extents_check(const sdg_conv_t *conv,
 
 // What `rank` of the job needs of dy for an image of its rows, channels
 // included.
-static sdg_box_t need_of(const sdg_dgrad_t *g, const sdg_tagging_t *tagging,
-                         const sdg_dgrad_image_t *image, int rank) {
+static sdg_box_t need_of(const sdg_conv_data_t *g, const sdg_tagging_t *tagging,
+                         const sdg_conv_data_image_t *image, int rank) {
   const sdg_window_op_t *op = &g->conv.op;
   sdg_window_dim_t dim[SDG_DIMS_MAX];
   sdg_window_op_own(op, tagging, &g->conv.spec, rank, dim);
@@ -67,8 +67,8 @@ static sdg_box_t need_of(const sdg_dgrad_t *g, const sdg_tagging_t *tagging,
   return need;
 }
 
-sdg_box_t sdg_dgrad_need(const sdg_dgrad_t *dgrad, const sdg_tagging_t *tagging,
-                         int rank) {
+sdg_box_t sdg_conv_data_need(const sdg_conv_data_t *dgrad,
+                             const sdg_tagging_t *tagging, int rank) {
   int64_t extent[SDG_DIMS_MAX];
   sdg_box_t need = {.dims = dgrad->conv.op.dims};
   for (int d = 0; d < need.dims; d++)
@@ -80,7 +80,8 @@ sdg_box_t sdg_dgrad_need(const sdg_dgrad_t *dgrad, const sdg_tagging_t *tagging,
   return need;
 }
 
-int64_t sdg_dgrad_halo(const sdg_dgrad_t *dgrad, const sdg_tagging_t *tagging) {
+int64_t sdg_conv_data_halo(const sdg_conv_data_t *dgrad,
+                           const sdg_tagging_t *tagging) {
   int64_t count = 0;
   for (int i = 0; i < dgrad->images; i++)
     for (int r = 0; r < tagging->ranks; r++) {
@@ -94,8 +95,8 @@ int64_t sdg_dgrad_halo(const sdg_dgrad_t *dgrad, const sdg_tagging_t *tagging) {
   return count;
 }
 
-static sdg_status_t image_fill(sdg_dgrad_t *g, const sdg_tagging_t *tagging,
-                               sdg_dgrad_image_t *image) {
+static sdg_status_t image_fill(sdg_conv_data_t *g, const sdg_tagging_t *tagging,
+                               sdg_conv_data_image_t *image) {
   if (g->conv.op.whole) { // dy is there where it is needed
     sdg_box_t own = need_of(g, tagging, image, tagging->rank);
     return sdg_transfer_plan(&g->conv.op.y_box, &own, 1, 0, NULL,
@@ -129,7 +130,8 @@ static sdg_range_t images_of(const sdg_window_dim_t *dim) {
 }
 
 // The images of the domain in all dimensions, the domain itself first.
-static sdg_status_t images_fill(sdg_dgrad_t *g, const sdg_tagging_t *tagging) {
+static sdg_status_t images_fill(sdg_conv_data_t *g,
+                                const sdg_tagging_t *tagging) {
   const sdg_window_op_t *op = &g->conv.op;
   sdg_box_t all = {.dims = op->dims};
   for (int d = 0; d < op->dims; d++)
@@ -157,32 +159,33 @@ static sdg_status_t images_fill(sdg_dgrad_t *g, const sdg_tagging_t *tagging) {
   return SDG_OK;
 }
 
-sdg_status_t sdg_dgrad_init(const sdg_call_t *call,
-                            const sdg_tagging_t *tagging, sdg_dgrad_t *out) {
+sdg_status_t sdg_conv_data_init(const sdg_call_t *call,
+                                const sdg_tagging_t *tagging,
+                                sdg_conv_data_t *out) {
   memset(out, 0, sizeof *out);
   SDG_TRY(sdg_conv_read(call, &out->conv));
   SDG_TRY(extents_check(&out->conv, call, tagging));
   SDG_TRY(sdg_conv_init(call, tagging, &out->conv));
   sdg_status_t status = images_fill(out, tagging);
   if (status != SDG_OK)
-    sdg_dgrad_fini(out);
+    sdg_conv_data_fini(out);
   return status;
 }
 
-sdg_status_t sdg_dgrad_init_whole(const sdg_call_t *call,
-                                  const sdg_tagging_t *tagging,
-                                  sdg_dgrad_t *out, bool *out_can) {
+sdg_status_t sdg_conv_data_init_whole(const sdg_call_t *call,
+                                      const sdg_tagging_t *tagging,
+                                      sdg_conv_data_t *out, bool *out_can) {
   memset(out, 0, sizeof *out);
   SDG_TRY(sdg_conv_init_whole(call, tagging, &out->conv, out_can));
   if (!*out_can)
     return SDG_OK;
   sdg_status_t status = images_fill(out, tagging);
   if (status != SDG_OK)
-    sdg_dgrad_fini(out);
+    sdg_conv_data_fini(out);
   return status;
 }
 
-void sdg_dgrad_fini(sdg_dgrad_t *dgrad) {
+void sdg_conv_data_fini(sdg_conv_data_t *dgrad) {
   for (int i = 0; i < dgrad->images; i++)
     sdg_transfer_fini(&dgrad->image[i].transfer);
   free(dgrad->image);
@@ -191,7 +194,7 @@ void sdg_dgrad_fini(sdg_dgrad_t *dgrad) {
 
 // ---- pieces ----------------------------------------------------------------
 
-sdg_box_t sdg_dgrad_owned(const sdg_dgrad_t *dgrad) {
+sdg_box_t sdg_conv_data_owned(const sdg_conv_data_t *dgrad) {
   const sdg_window_op_t *op = &dgrad->conv.op;
   sdg_box_t owned = {.dims = op->dims};
   for (int d = 0; d < op->dims; d++)
@@ -219,7 +222,7 @@ static sdg_window_cut_t shard_cut(const sdg_window_dim_t *dim, bool padded,
   return (sdg_window_cut_t){view.x, view.y, dim->window.pad};
 }
 
-sdg_window_piece_t sdg_dgrad_view(const sdg_dgrad_t *dgrad) {
+sdg_window_piece_t sdg_conv_data_view(const sdg_conv_data_t *dgrad) {
   const sdg_window_op_t *op = &dgrad->conv.op;
   sdg_window_piece_t piece = {
       .x.dims = op->dims, .y.dims = op->dims, .keep.dims = op->dims};
@@ -237,20 +240,21 @@ sdg_window_piece_t sdg_dgrad_view(const sdg_dgrad_t *dgrad) {
   return piece;
 }
 
-void sdg_dgrad_settle(const sdg_call_t *call, sdg_dgrad_t *dgrad) {
-  sdg_grad_arguments_t a = sdg_grad_arguments(call);
-  sdg_window_piece_t view = sdg_dgrad_view(dgrad);
+void sdg_conv_data_settle(const sdg_call_t *call, sdg_conv_data_t *dgrad) {
+  sdg_conv_gradient_arguments_t a = sdg_conv_gradient_arguments(call);
+  sdg_window_piece_t view = sdg_conv_data_view(dgrad);
   sdg_conv_view_settle(call, &dgrad->conv, &view, a.w_desc, a.algo);
 }
 
-bool sdg_dgrad_extends(const sdg_dgrad_t *dgrad, sdg_strategy_t strategy) {
-  sdg_window_piece_t view = sdg_dgrad_view(dgrad);
+bool sdg_conv_data_extends(const sdg_conv_data_t *dgrad,
+                           sdg_strategy_t strategy) {
+  sdg_window_piece_t view = sdg_conv_data_view(dgrad);
   return strategy == SDG_STRATEGY_EXTEND || sdg_box_empty(&view.keep);
 }
 
-bool sdg_dgrad_is_literal(const sdg_dgrad_t *dgrad) {
+bool sdg_conv_data_is_literal(const sdg_conv_data_t *dgrad) {
   const sdg_window_op_t *op = &dgrad->conv.op;
-  sdg_window_piece_t view = sdg_dgrad_view(dgrad);
+  sdg_window_piece_t view = sdg_conv_data_view(dgrad);
   for (int i = 0; i < dgrad->images; i++)
     if (dgrad->image[i].transfer.sends || dgrad->image[i].transfer.recvs)
       return false;
@@ -259,11 +263,12 @@ bool sdg_dgrad_is_literal(const sdg_dgrad_t *dgrad) {
          sdg_box_equal(&view.y, &op->y_box);
 }
 
-int sdg_dgrad_strips(const sdg_dgrad_t *dgrad, bool extend, sdg_box_t *out) {
+int sdg_conv_data_strips(const sdg_conv_data_t *dgrad, bool extend,
+                         sdg_box_t *out) {
   const sdg_window_op_t *op = &dgrad->conv.op;
-  sdg_box_t right = {.dims = op->dims}, owned = sdg_dgrad_owned(dgrad);
+  sdg_box_t right = {.dims = op->dims}, owned = sdg_conv_data_owned(dgrad);
   if (!extend)
-    right = sdg_dgrad_view(dgrad).keep;
+    right = sdg_conv_data_view(dgrad).keep;
   return sdg_box_subtract(&owned, &right, out);
 }
 
@@ -310,8 +315,8 @@ static sdg_window_cut_t cut_made(const sdg_window_dim_t *dim, sdg_range_t want,
   return cut;
 }
 
-bool sdg_dgrad_piece(const sdg_dgrad_t *dgrad, const sdg_box_t *want, int index,
-                     sdg_window_piece_t *out) {
+bool sdg_conv_data_piece(const sdg_conv_data_t *dgrad, const sdg_box_t *want,
+                         int index, sdg_window_piece_t *out) {
   const sdg_window_op_t *op = &dgrad->conv.op;
   const int64_t *at = dgrad->image[index].at;
   sdg_box_t rows = *want;
@@ -331,8 +336,9 @@ bool sdg_dgrad_piece(const sdg_dgrad_t *dgrad, const sdg_box_t *want, int index,
   return true;
 }
 
-sdg_box_t sdg_dgrad_made(const sdg_dgrad_t *dgrad, const sdg_box_t *want) {
+sdg_box_t sdg_conv_data_made(const sdg_conv_data_t *dgrad,
+                             const sdg_box_t *want) {
   sdg_window_piece_t piece;
-  (void)sdg_dgrad_piece(dgrad, want, 0, &piece);
+  (void)sdg_conv_data_piece(dgrad, want, 0, &piece);
   return piece.x;
 }

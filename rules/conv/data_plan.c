@@ -26,7 +26,7 @@ typedef struct strip {
 // A plan being made.
 typedef struct maker {
   const sdg_call_t *call;
-  const sdg_dgrad_t *dgrad;
+  const sdg_conv_data_t *dgrad;
   sdg_plan_t *plan;
   bool reads_old;
   bool apart;           // messages do not arrive in what is assembled
@@ -42,14 +42,14 @@ typedef struct maker {
 
 // On the program's own tensors.
 static sdg_status_t piece_call(maker_t *m, const sdg_window_piece_t *piece) {
-  const sdg_grad_slabs_t slabs = {.x = m->x, .y = m->y};
-  return sdg_grad_add(&m->dgrad->conv, m->call, m->plan, piece, &slabs,
-                      SDG_GRAD_BETA, &m->refusal);
+  const sdg_conv_gradient_slabs_t slabs = {.x = m->x, .y = m->y};
+  return sdg_conv_gradient_add(&m->dgrad->conv, m->call, m->plan, piece, &slabs,
+                               SDG_CONV_GRADIENT_BETA, &m->refusal);
 }
 
 static sdg_status_t strip_open(maker_t *m, int s) {
   strip_t *strip = &m->strip[s];
-  sdg_box_t made = sdg_dgrad_made(m->dgrad, &strip->want);
+  sdg_box_t made = sdg_conv_data_made(m->dgrad, &strip->want);
   const sdg_box_t *owned = &m->dgrad->conv.op.x_box;
   strip->apart =
       !sdg_box_equal(&made, owned) || !sdg_box_equal(&strip->want, owned);
@@ -59,7 +59,7 @@ static sdg_status_t strip_open(maker_t *m, int s) {
   for (int i = 0; i < m->dgrad->images; i++) {
     part_t *part = &m->part[m->parts];
     *part = (part_t){.image = i, .strip = s};
-    if (!sdg_dgrad_piece(m->dgrad, &strip->want, i, &part->piece))
+    if (!sdg_conv_data_piece(m->dgrad, &strip->want, i, &part->piece))
       continue;
     m->parts++;
     part->x = -1;
@@ -118,13 +118,14 @@ static sdg_status_t part_finish(maker_t *m, const part_t *part) {
   bool own = part->x >= 0;
   SDG_TRY(sdg_assemble_received(m->plan, transfer, m->message[part->image],
                                 part->y));
-  const sdg_grad_slabs_t slabs = {.x = own ? part->x : m->strip[part->strip].x,
-                                  .y = part->y};
-  SDG_TRY(sdg_grad_add(&m->dgrad->conv, m->call, m->plan, &part->piece, &slabs,
-                       own                ? SDG_GRAD_CLEAR
-                       : part->image == 0 ? SDG_GRAD_BETA
-                                          : SDG_GRAD_ADD,
-                       &m->refusal));
+  const sdg_conv_gradient_slabs_t slabs = {
+      .x = own ? part->x : m->strip[part->strip].x, .y = part->y};
+  SDG_TRY(sdg_conv_gradient_add(&m->dgrad->conv, m->call, m->plan, &part->piece,
+                                &slabs,
+                                own                ? SDG_CONV_GRADIENT_CLEAR
+                                : part->image == 0 ? SDG_CONV_GRADIENT_BETA
+                                                   : SDG_CONV_GRADIENT_ADD,
+                                &m->refusal));
   return own ? part_add(m, part) : SDG_OK;
 }
 
@@ -144,7 +145,7 @@ static sdg_status_t strip_finish(maker_t *m, int s) {
 // their rows overwrite.
 static sdg_status_t steps_make(maker_t *m, bool extend) {
   sdg_box_t want[2 * SDG_DIMS_MAX];
-  m->strips = sdg_dgrad_strips(m->dgrad, extend, want);
+  m->strips = sdg_conv_data_strips(m->dgrad, extend, want);
   for (int s = 0; s < m->strips; s++) {
     m->strip[s].want = want[s];
     SDG_TRY(strip_open(m, s));
@@ -155,7 +156,7 @@ static sdg_status_t steps_make(maker_t *m, bool extend) {
   for (int s = 0; s < m->strips; s++)
     SDG_TRY(strip_save(m, &m->strip[s]));
   if (!extend) {
-    sdg_window_piece_t view = sdg_dgrad_view(m->dgrad);
+    sdg_window_piece_t view = sdg_conv_data_view(m->dgrad);
     SDG_TRY(piece_call(m, &view));
   }
   for (int i = 0; i < m->parts; i++)
@@ -167,7 +168,7 @@ static sdg_status_t steps_make(maker_t *m, bool extend) {
 }
 
 static sdg_status_t maker_open(maker_t *m) {
-  const sdg_dgrad_t *g = m->dgrad;
+  const sdg_conv_data_t *g = m->dgrad;
   size_t images = (size_t)g->images;
   m->part = calloc(images * 2 * SDG_DIMS_MAX + 1, sizeof *m->part);
   m->message = calloc(images, sizeof *m->message);
@@ -188,7 +189,8 @@ static sdg_status_t maker_open(maker_t *m) {
 
 // *out_refusal: the vendor's status where its library does not take a piece;
 // the only failure that is not reported.
-static sdg_status_t plan_make(const sdg_call_t *call, const sdg_dgrad_t *dgrad,
+static sdg_status_t plan_make(const sdg_call_t *call,
+                              const sdg_conv_data_t *dgrad,
                               const sdg_section_t *section, sdg_axes_t axes,
                               bool extend, sdg_plan_t **out_plan,
                               int *out_refusal) {
@@ -198,7 +200,8 @@ static sdg_status_t plan_make(const sdg_call_t *call, const sdg_dgrad_t *dgrad,
       .plan = sdg_plan_create(extend                 ? "extend"
                               : dgrad->conv.op.whole ? "window"
                                                      : "repair"),
-      .reads_old = !sdg_grad_is_zero(call, sdg_grad_arguments(call).beta),
+      .reads_old = !sdg_conv_gradient_is_zero(
+          call, sdg_conv_gradient_arguments(call).beta),
       // What messages arrive in is kept where they come early.
       .apart = extend && section->keeps_dy,
       .copy = extend ? SDG_COPY_ACTIVATION : SDG_COPY_STRIP,
@@ -222,69 +225,70 @@ static sdg_status_t plan_make(const sdg_call_t *call, const sdg_dgrad_t *dgrad,
 
 static sdg_status_t strategies_try(const sdg_call_t *call,
                                    const sdg_tagging_t *tagging,
-                                   const sdg_dgrad_t *dgrad,
+                                   const sdg_conv_data_t *dgrad,
                                    sdg_plan_t **out_plan) {
   const sdg_section_t *section = tagging->section;
   sdg_axes_t axes = dgrad->communicates ? tagging->axes : 0;
   sdg_strategy_t strategy = section->strategy;
   const char *why;
-  if (sdg_adjoint_chosen(call, tagging, dgrad, &why))
-    return sdg_adjoint_plan(call, tagging, dgrad, why, out_plan);
-  if (strategy != SDG_STRATEGY_EXTEND && sdg_dgrad_is_literal(dgrad) &&
-      !sdg_grad_refused_own(call))
+  if (sdg_conv_adjoint_chosen(call, tagging, dgrad, &why))
+    return sdg_conv_adjoint_plan(call, tagging, dgrad, why, out_plan);
+  if (strategy != SDG_STRATEGY_EXTEND && sdg_conv_data_is_literal(dgrad) &&
+      !sdg_conv_gradient_refused_own(call))
     return sdg_window_plan_literal(axes, out_plan);
-  bool extend = sdg_dgrad_extends(dgrad, strategy);
+  bool extend = sdg_conv_data_extends(dgrad, strategy);
   int refusal;
   sdg_status_t status =
       plan_make(call, dgrad, section, axes, extend, out_plan, &refusal);
   if (refusal && !extend && strategy == SDG_STRATEGY_AUTO)
     status = plan_make(call, dgrad, section, axes, true, out_plan, &refusal);
-  return refusal ? sdg_grad_refused(call, refusal) : status;
+  return refusal ? sdg_conv_gradient_refused(call, refusal) : status;
 }
 
-sdg_status_t sdg_dgrad_plan(const sdg_call_t *call,
-                            const sdg_tagging_t *tagging,
-                            sdg_plan_t **out_plan) {
-  sdg_dgrad_t dgrad;
-  SDG_TRY(sdg_dgrad_init(call, tagging, &dgrad));
-  sdg_dgrad_settle(call, &dgrad);
+sdg_status_t sdg_conv_data_plan(const sdg_call_t *call,
+                                const sdg_tagging_t *tagging,
+                                sdg_plan_t **out_plan) {
+  sdg_conv_data_t dgrad;
+  SDG_TRY(sdg_conv_data_init(call, tagging, &dgrad));
+  sdg_conv_data_settle(call, &dgrad);
   int refusal = sdg_conv_refusal(call, &dgrad.conv, tagging,
-                                 sdg_grad_arguments(call).algo);
+                                 sdg_conv_gradient_arguments(call).algo);
   sdg_status_t status = sdg_conv_looks_around(&dgrad.conv)
                             ? sdg_tagging_sure(call, tagging)
                             : SDG_OK;
   if (status == SDG_OK)
     status = refusal ? sdg_conv_plan_refused(refusal, out_plan)
                      : strategies_try(call, tagging, &dgrad, out_plan);
-  sdg_dgrad_fini(&dgrad);
+  sdg_conv_data_fini(&dgrad);
   return status;
 }
 
 // ---- the whole view --------------------------------------------------------
 
-static sdg_status_t whole_plan(const sdg_call_t *call, const sdg_dgrad_t *dgrad,
+static sdg_status_t whole_plan(const sdg_call_t *call,
+                               const sdg_conv_data_t *dgrad,
                                const sdg_section_t *section,
                                sdg_plan_t **out_plan) {
-  sdg_box_t owned = sdg_dgrad_owned(dgrad);
+  sdg_box_t owned = sdg_conv_data_owned(dgrad);
   if (sdg_box_empty(&owned)) { // nothing to do here
     *out_plan = sdg_plan_create("window");
     return *out_plan ? SDG_OK : sdg_fail(SDG_E_NO_MEMORY, "a plan");
   }
-  bool extend = sdg_dgrad_extends(dgrad, section->strategy);
+  bool extend = sdg_conv_data_extends(dgrad, section->strategy);
   int refusal;
   sdg_status_t status =
       plan_make(call, dgrad, section, 0, extend, out_plan, &refusal);
   // This rank's own affair: what it reads and writes is the same.
   if (refusal && !extend)
     status = plan_make(call, dgrad, section, 0, true, out_plan, &refusal);
-  return refusal ? sdg_grad_refused(call, refusal) : status;
+  return refusal ? sdg_conv_gradient_refused(call, refusal) : status;
 }
 
 // What each rank of the job reads: its need of dy, or what it owns of that
 // where others' rows of dx are sent; and where old values count those of its
 // own rows.
 static sdg_status_t share_fill(sdg_share_t *share, const sdg_call_t *call,
-                               const sdg_dgrad_t *dgrad,
+                               const sdg_conv_data_t *dgrad,
                                const sdg_tagging_t *tagging, bool adjoint) {
   const sdg_conv_t *conv = &dgrad->conv;
   const sdg_placement_t *x = &tagging->placement[conv->x];
@@ -295,8 +299,8 @@ static sdg_status_t share_fill(sdg_share_t *share, const sdg_call_t *call,
   for (int r = 0; r < share->ranks; r++)
     need[r] = adjoint
                   ? sdg_placement_box(&conv->op.y_placement, tagging->mesh, r)
-                  : sdg_dgrad_need(dgrad, tagging, r);
-  if (sdg_grad_is_zero(call, sdg_grad_arguments(call).beta))
+                  : sdg_conv_data_need(dgrad, tagging, r);
+  if (sdg_conv_gradient_is_zero(call, sdg_conv_gradient_arguments(call).beta))
     return SDG_OK;
   SDG_TRY(sdg_share_reads(share, conv->x, &old));
   for (int r = 0; r < share->ranks; r++)
@@ -308,28 +312,29 @@ static sdg_status_t share_fill(sdg_share_t *share, const sdg_call_t *call,
 static sdg_status_t placed_share(const sdg_call_t *call,
                                  const sdg_tagging_t *tagging,
                                  sdg_plan_t **out_plan) {
-  sdg_dgrad_t dgrad;
+  sdg_conv_data_t dgrad;
   bool can;
-  SDG_TRY(sdg_dgrad_init_whole(call, tagging, &dgrad, &can));
+  SDG_TRY(sdg_conv_data_init_whole(call, tagging, &dgrad, &can));
   if (!can)
     return SDG_OK;
   sdg_status_t status;
   const char *why;
-  bool adjoint = sdg_adjoint_chosen(call, tagging, &dgrad, &why);
+  bool adjoint = sdg_conv_adjoint_chosen(call, tagging, &dgrad, &why);
   sdg_share_t *share = sdg_share_create(sdg_mesh_ranks(tagging->mesh));
   if (!share) {
     status = sdg_fail(SDG_E_NO_MEMORY, "a plan");
     goto done;
   }
   SDG_TRY_GOTO(share_fill(share, call, &dgrad, tagging, adjoint), done);
-  SDG_TRY_GOTO(adjoint ? sdg_adjoint_plan(call, tagging, &dgrad, why, out_plan)
-                       : whole_plan(call, &dgrad, tagging->section, out_plan),
+  SDG_TRY_GOTO(adjoint
+                   ? sdg_conv_adjoint_plan(call, tagging, &dgrad, why, out_plan)
+                   : whole_plan(call, &dgrad, tagging->section, out_plan),
                done);
   (*out_plan)->share = share;
   share = NULL;
 done:
   sdg_share_destroy(share);
-  sdg_dgrad_fini(&dgrad);
+  sdg_conv_data_fini(&dgrad);
   return status;
 }
 
@@ -358,12 +363,12 @@ static sdg_status_t rows_place(const sdg_call_t *call, const sdg_conv_t *conv,
   return SDG_OK;
 }
 
-sdg_status_t sdg_dgrad_share(const sdg_call_t *call,
-                             const sdg_tagging_t *tagging,
-                             sdg_plan_t **out_plan) {
+sdg_status_t sdg_conv_data_share(const sdg_call_t *call,
+                                 const sdg_tagging_t *tagging,
+                                 sdg_plan_t **out_plan) {
   sdg_conv_t conv;
   *out_plan = NULL;
-  if (sdg_grad_refused_own(call))
+  if (sdg_conv_gradient_refused_own(call))
     return SDG_OK;
   SDG_TRY(sdg_conv_read(call, &conv));
   const sdg_placement_t *y = &tagging->placement[conv.y];

@@ -14,8 +14,8 @@ static bool range_equal(sdg_range_t a, sdg_range_t b) {
   return a.lo == b.lo && a.hi == b.hi;
 }
 
-bool sdg_wgrad_view(const sdg_window_op_t *op, const sdg_box_t *x,
-                    sdg_window_piece_t *out) {
+bool sdg_conv_filter_view(const sdg_window_op_t *op, const sdg_box_t *x,
+                          sdg_window_piece_t *out) {
   *out = (sdg_window_piece_t){.x.dims = op->dims, .y.dims = op->dims};
   for (int d = 0; d < op->dims; d++) {
     sdg_window_dim_t dim = op->dim[d];
@@ -38,16 +38,18 @@ bool sdg_wgrad_view(const sdg_window_op_t *op, const sdg_box_t *x,
   return !sdg_box_empty(&out->y);
 }
 
-void sdg_wgrad_settle(const sdg_call_t *call, sdg_conv_t *conv) {
-  sdg_grad_arguments_t a = sdg_grad_arguments(call);
+void sdg_conv_filter_settle(const sdg_call_t *call, sdg_conv_t *conv) {
+  sdg_conv_gradient_arguments_t a = sdg_conv_gradient_arguments(call);
   sdg_window_piece_t view;
-  (void)sdg_wgrad_view(&conv->op, &conv->op.x_box, &view);
+  (void)sdg_conv_filter_view(&conv->op, &conv->op.x_box, &view);
   sdg_conv_view_settle(call, conv, &view, a.w_desc, a.algo);
 }
 
-bool sdg_wgrad_extends(const sdg_window_op_t *op, const sdg_box_t *x,
-                       sdg_strategy_t strategy, sdg_window_piece_t *out_view) {
-  return !sdg_wgrad_view(op, x, out_view) || strategy == SDG_STRATEGY_EXTEND ||
+bool sdg_conv_filter_extends(const sdg_window_op_t *op, const sdg_box_t *x,
+                             sdg_strategy_t strategy,
+                             sdg_window_piece_t *out_view) {
+  return !sdg_conv_filter_view(op, x, out_view) ||
+         strategy == SDG_STRATEGY_EXTEND ||
          (strategy == SDG_STRATEGY_AUTO && op->padded);
 }
 
@@ -109,17 +111,18 @@ static void rest_add(sides_t *sides, const sdg_window_dim_t *dim,
   runs_add(sides, dim, (sdg_range_t){cut->y.hi, dim->y.hi}, domain, room);
 }
 
-static bool is_full(const sdg_wgrad_strip_t *strip, const sdg_window_op_t *op) {
+static bool is_full(const sdg_conv_filter_strip_t *strip,
+                    const sdg_window_op_t *op) {
   bool full = true;
   for (int d = 2; d < op->dims; d++)
     full &= range_equal(strip->taps[d], all_taps(&op->dim[d]));
   return full;
 }
 
-static sdg_wgrad_strip_t strip_of(const sdg_window_op_t *op,
-                                  const sides_t *sides, const int *at) {
-  sdg_wgrad_strip_t strip = {.piece.x.dims = op->dims,
-                             .piece.y.dims = op->dims};
+static sdg_conv_filter_strip_t strip_of(const sdg_window_op_t *op,
+                                        const sides_t *sides, const int *at) {
+  sdg_conv_filter_strip_t strip = {.piece.x.dims = op->dims,
+                                   .piece.y.dims = op->dims};
   for (int d = 0; d < op->dims; d++) {
     const side_t *side = &sides[d].side[at[d]];
     strip.piece.x.dim[d] = side->x;
@@ -136,14 +139,15 @@ static sdg_wgrad_strip_t strip_of(const sdg_window_op_t *op,
 
 // Each with each, one of every dimension.
 static sdg_status_t strips_add(const sdg_window_op_t *op, const sides_t *sides,
-                               sdg_wgrad_strip_t **io_strips, int *io_count) {
+                               sdg_conv_filter_strip_t **io_strips,
+                               int *io_count) {
   int at[SDG_DIMS_MAX] = {0};
   int64_t count = 1;
   for (int d = 0; d < op->dims; d++)
     count *= sides[d].count;
   if (count == 0)
     return SDG_OK;
-  sdg_wgrad_strip_t *more =
+  sdg_conv_filter_strip_t *more =
       realloc(*io_strips, ((size_t)*io_count + (size_t)count) * sizeof *more);
   if (!more)
     return sdg_fail(SDG_E_NO_MEMORY, "%lld strips", (long long)count);
@@ -180,7 +184,8 @@ static void room_free(room_t *room) {
 
 // What the view leaves out in dimension `d`, and not in those before it.
 static sdg_status_t rest_strips(const sdg_window_op_t *op, room_t *room, int d,
-                                sdg_wgrad_strip_t **io_strips, int *io_count) {
+                                sdg_conv_filter_strip_t **io_strips,
+                                int *io_count) {
   sides_t sides[SDG_DIMS_MAX];
   for (int i = 0; i < op->dims; i++)
     sides[i] = i < d    ? (sides_t){&room[i].cut, 1}
@@ -193,7 +198,8 @@ static sdg_status_t rest_strips(const sdg_window_op_t *op, room_t *room, int d,
 }
 
 static sdg_status_t all_strips(const sdg_window_op_t *op, room_t *room,
-                               sdg_wgrad_strip_t **io_strips, int *io_count) {
+                               sdg_conv_filter_strip_t **io_strips,
+                               int *io_count) {
   sides_t sides[SDG_DIMS_MAX];
   for (int d = 0; d < op->dims; d++) {
     sides[d] = (sides_t){room[d].all, 0};
@@ -202,21 +208,22 @@ static sdg_status_t all_strips(const sdg_window_op_t *op, room_t *room,
   return strips_add(op, sides, io_strips, io_count);
 }
 
-static void full_first(sdg_wgrad_strip_t *strips, int count) {
+static void full_first(sdg_conv_filter_strip_t *strips, int count) {
   for (int i = 0, full = 0; i < count; i++) {
     if (!strips[i].all)
       continue;
-    sdg_wgrad_strip_t strip = strips[full];
+    sdg_conv_filter_strip_t strip = strips[full];
     strips[full++] = strips[i];
     strips[i] = strip;
   }
 }
 
-sdg_status_t sdg_wgrad_strips(const sdg_window_op_t *op,
-                              const sdg_window_piece_t *view,
-                              sdg_wgrad_strip_t **out_strips, int *out_count) {
+sdg_status_t sdg_conv_filter_strips(const sdg_window_op_t *op,
+                                    const sdg_window_piece_t *view,
+                                    sdg_conv_filter_strip_t **out_strips,
+                                    int *out_count) {
   room_t room[SDG_DIMS_MAX];
-  sdg_wgrad_strip_t *strips = NULL;
+  sdg_conv_filter_strip_t *strips = NULL;
   int count = 0;
   sdg_status_t status = SDG_OK;
   memset(room, 0, sizeof room);

@@ -23,10 +23,10 @@ typedef struct maker {
   sdg_plan_t *plan;
   sdg_copy_kind_t copy; // of what is assembled
   int x, y;             // slabs of the program's tensors
-  sdg_wgrad_strip_t *strip;
+  sdg_conv_filter_strip_t *strip;
   slabs_t *slabs; // of each strip
   int strips;
-  sdg_gradsum_t sum;
+  sdg_gradient_sum_t sum;
   bool apart;   // messages do not arrive in what is assembled
   bool any;     // a sub-call was added
   int *message; // slab of each received message, -1: in place
@@ -34,23 +34,23 @@ typedef struct maker {
 } maker_t;
 
 static const void *beta_of(const sdg_call_t *call) {
-  return sdg_grad_arguments(call).beta;
+  return sdg_conv_gradient_arguments(call).beta;
 }
 
 // `taps` NULL: all of the filter; otherwise this part of it.
 static sdg_status_t piece_add(maker_t *m, const sdg_window_piece_t *piece,
                               const sdg_range_t *taps, int x, int y) {
-  const sdg_grad_slabs_t slabs = {.x = x, .y = y, .w = m->sum.part};
+  const sdg_conv_gradient_slabs_t slabs = {.x = x, .y = y, .w = m->sum.part};
   if (taps && !m->any)
-    SDG_TRY(sdg_gradsum_nothing(m->plan, m->call, &m->sum));
-  sdg_grad_old_t old = m->any || taps      ? SDG_GRAD_ADD
-                       : m->sum.takes_beta ? SDG_GRAD_BETA
-                                           : SDG_GRAD_CLEAR;
+    SDG_TRY(sdg_gradient_sum_nothing(m->plan, m->call, &m->sum));
+  sdg_conv_gradient_old_t old = m->any || taps      ? SDG_CONV_GRADIENT_ADD
+                                : m->sum.takes_beta ? SDG_CONV_GRADIENT_BETA
+                                                    : SDG_CONV_GRADIENT_CLEAR;
   m->any = true;
-  return taps ? sdg_grad_add_taps(m->conv, m->call, m->plan, piece, taps,
-                                  &slabs, &m->refusal)
-              : sdg_grad_add(m->conv, m->call, m->plan, piece, &slabs, old,
-                             &m->refusal);
+  return taps ? sdg_conv_gradient_add_taps(m->conv, m->call, m->plan, piece,
+                                           taps, &slabs, &m->refusal)
+              : sdg_conv_gradient_add(m->conv, m->call, m->plan, piece, &slabs,
+                                      old, &m->refusal);
 }
 
 static sdg_status_t strip_open(maker_t *m, int s) {
@@ -73,7 +73,7 @@ static sdg_status_t strip_own(maker_t *m, int s) {
 }
 
 static sdg_status_t strip_finish(maker_t *m, int s) {
-  const sdg_wgrad_strip_t *strip = &m->strip[s];
+  const sdg_conv_filter_strip_t *strip = &m->strip[s];
   SDG_TRY(sdg_assemble_received(m->plan, &m->conv->op.transfer, m->message,
                                 m->slabs[s].x));
   return piece_add(m, &strip->piece, strip->all ? NULL : strip->taps,
@@ -109,14 +109,14 @@ static sdg_status_t steps_make(maker_t *m) {
   for (int i = 0; i < m->strips; i++)
     SDG_TRY(strip_finish(m, i));
   if (!m->any)
-    SDG_TRY(sdg_gradsum_nothing(m->plan, m->call, &m->sum));
-  return sdg_gradsum_close(m->plan, m->call, &m->sum);
+    SDG_TRY(sdg_gradient_sum_nothing(m->plan, m->call, &m->sum));
+  return sdg_gradient_sum_close(m->plan, m->call, &m->sum);
 }
 
 static sdg_status_t maker_open(maker_t *m, sdg_axes_t axes,
                                sdg_axes_t sum_axes) {
   const sdg_window_op_t *op = &m->conv->op;
-  SDG_TRY(sdg_wgrad_strips(op, m->view, &m->strip, &m->strips));
+  SDG_TRY(sdg_conv_filter_strips(op, m->view, &m->strip, &m->strips));
   m->message = calloc((size_t)op->transfer.recvs + 1, sizeof *m->message);
   m->slabs = calloc((size_t)m->strips + 1, sizeof *m->slabs);
   if (!m->plan || !m->message || !m->slabs)
@@ -125,8 +125,8 @@ static sdg_status_t maker_open(maker_t *m, sdg_axes_t axes,
   SDG_TRY(sdg_subcalls_open(m->plan, m->call));
   SDG_TRY(sdg_plan_operand(m->plan, m->call, m->conv->x, &op->x_box, &m->x));
   SDG_TRY(sdg_plan_operand(m->plan, m->call, m->conv->y, &op->y_box, &m->y));
-  return sdg_gradsum_open(m->plan, m->call, m->conv->w, sum_axes, beta_of,
-                          &m->sum);
+  return sdg_gradient_sum_open(m->plan, m->call, m->conv->w, sum_axes, beta_of,
+                               &m->sum);
 }
 
 // What decides a plan besides the call.
@@ -170,20 +170,21 @@ static sdg_status_t strategies_try(const sdg_call_t *call,
                                    sdg_strategy_t strategy,
                                    sdg_plan_t **out_plan) {
   sdg_window_piece_t view;
-  bool extend = sdg_wgrad_extends(&conv->op, order->x_there, strategy, &view);
+  bool extend =
+      sdg_conv_filter_extends(&conv->op, order->x_there, strategy, &view);
   int refusal;
   sdg_status_t status =
       plan_make(call, conv, order, extend ? NULL : &view, out_plan, &refusal);
   if (refusal && !extend && strategy == SDG_STRATEGY_AUTO)
     status = plan_make(call, conv, order, NULL, out_plan, &refusal);
-  return refusal ? sdg_grad_refused(call, refusal) : status;
+  return refusal ? sdg_conv_gradient_refused(call, refusal) : status;
 }
 
 // Whether the program's own call is all there is to do.
 static bool is_literal(const sdg_window_op_t *op) {
   sdg_window_piece_t view;
   if (op->transfer.sends || op->transfer.recvs ||
-      !sdg_wgrad_view(op, &op->x_box, &view))
+      !sdg_conv_filter_view(op, &op->x_box, &view))
     return false;
   for (int d = 2; d < op->dims; d++)
     if (view.pad[d] != op->dim[d].window.pad)
@@ -199,23 +200,23 @@ static sdg_status_t shard_plan(const sdg_call_t *call, const sdg_conv_t *conv,
   const order_t order = {"repair", &conv->op.x_box,
                          conv->op.communicates ? tagging->axes : 0,
                          tagging->sum_axes, tagging->section->keeps_x};
-  int refusal =
-      sdg_conv_refusal(call, conv, tagging, sdg_grad_arguments(call).algo);
+  int refusal = sdg_conv_refusal(call, conv, tagging,
+                                 sdg_conv_gradient_arguments(call).algo);
   if (refusal)
     return sdg_conv_plan_refused(refusal, out_plan);
   if (!tagging->sum_axes && strategy != SDG_STRATEGY_EXTEND &&
-      is_literal(&conv->op) && !sdg_grad_refused_own(call))
+      is_literal(&conv->op) && !sdg_conv_gradient_refused_own(call))
     return sdg_window_plan_literal(order.axes, out_plan);
   return strategies_try(call, conv, &order, strategy, out_plan);
 }
 
-sdg_status_t sdg_wgrad_plan(const sdg_call_t *call,
-                            const sdg_tagging_t *tagging,
-                            sdg_plan_t **out_plan) {
+sdg_status_t sdg_conv_filter_plan(const sdg_call_t *call,
+                                  const sdg_tagging_t *tagging,
+                                  sdg_plan_t **out_plan) {
   sdg_conv_t conv;
   SDG_TRY(sdg_tagging_sure(call, tagging));
   SDG_TRY(sdg_conv_init(call, tagging, &conv));
-  sdg_wgrad_settle(call, &conv);
+  sdg_conv_filter_settle(call, &conv);
   sdg_status_t status = shard_plan(call, &conv, tagging, out_plan);
   sdg_conv_fini(&conv);
   return status;
@@ -230,7 +231,7 @@ static sdg_status_t share_fill(sdg_share_t *share, const sdg_call_t *call,
                                const sdg_tagging_t *tagging) {
   sdg_box_t *need, *rows;
   share->around = sdg_window_op_wraps(&conv->op);
-  SDG_TRY(sdg_gradsum_share(share, call, conv->w, beta_of(call)));
+  SDG_TRY(sdg_gradient_sum_share(share, call, conv->w, beta_of(call)));
   SDG_TRY(sdg_share_reads(share, conv->x, &need));
   SDG_TRY(sdg_share_reads(share, conv->y, &rows));
   for (int r = 0; r < share->ranks; r++) {
@@ -263,13 +264,13 @@ fail:
   return status;
 }
 
-sdg_status_t sdg_wgrad_share(const sdg_call_t *call,
-                             const sdg_tagging_t *tagging,
-                             sdg_plan_t **out_plan) {
+sdg_status_t sdg_conv_filter_share(const sdg_call_t *call,
+                                   const sdg_tagging_t *tagging,
+                                   sdg_plan_t **out_plan) {
   sdg_conv_t conv;
   bool can;
   *out_plan = NULL;
-  if (sdg_grad_refused_own(call))
+  if (sdg_conv_gradient_refused_own(call))
     return SDG_OK;
   SDG_TRY(sdg_conv_init_whole(call, tagging, &conv, &can));
   if (!can)

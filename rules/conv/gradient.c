@@ -11,7 +11,7 @@
 typedef struct op {
   cudnnConvolutionDescriptor_t conv;
   cudnnFilterDescriptor_t w; // NULL: the program's
-  sdg_grad_old_t old;
+  sdg_conv_gradient_old_t old;
   int algo;
   size_t workspace_bytes;
 } op_t;
@@ -24,66 +24,70 @@ typedef struct op {
   .workspace = a->workSpace, .workspace_bytes = a->workSpaceSizeInBytes,       \
   .alpha = a->alpha, .beta = a->beta
 
-sdg_grad_arguments_t sdg_grad_arguments(const sdg_call_t *call) {
+sdg_conv_gradient_arguments_t
+sdg_conv_gradient_arguments(const sdg_call_t *call) {
   switch (call->entry) {
   case SDG_ENTRY_cudnnConvolutionBackwardData: {
     ARGS(cudnnConvolutionBackwardData);
-    return (sdg_grad_arguments_t){DESCRIPTORS(dxDesc, dyDesc, wDesc), CALLED,
-                                  .w = a->w, .algo = (int)a->algo};
+    return (sdg_conv_gradient_arguments_t){DESCRIPTORS(dxDesc, dyDesc, wDesc),
+                                           CALLED, .w = a->w,
+                                           .algo = (int)a->algo};
   }
   case SDG_ENTRY_cudnnConvolutionBackwardFilter: {
     ARGS(cudnnConvolutionBackwardFilter);
-    return (sdg_grad_arguments_t){DESCRIPTORS(xDesc, dyDesc, dwDesc), CALLED,
-                                  .algo = (int)a->algo};
+    return (sdg_conv_gradient_arguments_t){DESCRIPTORS(xDesc, dyDesc, dwDesc),
+                                           CALLED, .algo = (int)a->algo};
   }
   case SDG_ENTRY_cudnnGetConvolutionBackwardDataWorkspaceSize: {
     ARGS(cudnnGetConvolutionBackwardDataWorkspaceSize);
-    return (sdg_grad_arguments_t){DESCRIPTORS(dxDesc, dyDesc, wDesc),
-                                  .algo = (int)a->algo};
+    return (sdg_conv_gradient_arguments_t){DESCRIPTORS(dxDesc, dyDesc, wDesc),
+                                           .algo = (int)a->algo};
   }
   case SDG_ENTRY_cudnnGetConvolutionBackwardFilterWorkspaceSize: {
     ARGS(cudnnGetConvolutionBackwardFilterWorkspaceSize);
-    return (sdg_grad_arguments_t){DESCRIPTORS(xDesc, dyDesc, gradDesc),
-                                  .algo = (int)a->algo};
+    return (sdg_conv_gradient_arguments_t){DESCRIPTORS(xDesc, dyDesc, gradDesc),
+                                           .algo = (int)a->algo};
   }
   case SDG_ENTRY_cudnnGetConvolutionBackwardDataAlgorithm_v7: {
     ARGS(cudnnGetConvolutionBackwardDataAlgorithm_v7);
-    return (sdg_grad_arguments_t){DESCRIPTORS(gradDesc, diffDesc, filterDesc)};
+    return (sdg_conv_gradient_arguments_t){
+        DESCRIPTORS(gradDesc, diffDesc, filterDesc)};
   }
   case SDG_ENTRY_cudnnGetConvolutionBackwardFilterAlgorithm_v7: {
     ARGS(cudnnGetConvolutionBackwardFilterAlgorithm_v7);
-    return (sdg_grad_arguments_t){DESCRIPTORS(srcDesc, diffDesc, gradDesc)};
+    return (sdg_conv_gradient_arguments_t){
+        DESCRIPTORS(srcDesc, diffDesc, gradDesc)};
   }
   case SDG_ENTRY_cudnnFindConvolutionBackwardDataAlgorithm: {
     ARGS(cudnnFindConvolutionBackwardDataAlgorithm);
-    return (sdg_grad_arguments_t){DESCRIPTORS(dxDesc, dyDesc, wDesc)};
+    return (sdg_conv_gradient_arguments_t){DESCRIPTORS(dxDesc, dyDesc, wDesc)};
   }
   case SDG_ENTRY_cudnnFindConvolutionBackwardFilterAlgorithm: {
     ARGS(cudnnFindConvolutionBackwardFilterAlgorithm);
-    return (sdg_grad_arguments_t){DESCRIPTORS(xDesc, dyDesc, dwDesc)};
+    return (sdg_conv_gradient_arguments_t){DESCRIPTORS(xDesc, dyDesc, dwDesc)};
   }
   case SDG_ENTRY_cudnnFindConvolutionBackwardDataAlgorithmEx: {
     ARGS(cudnnFindConvolutionBackwardDataAlgorithmEx);
-    return (sdg_grad_arguments_t){DESCRIPTORS(dxDesc, dyDesc, wDesc)};
+    return (sdg_conv_gradient_arguments_t){DESCRIPTORS(dxDesc, dyDesc, wDesc)};
   }
   case SDG_ENTRY_cudnnFindConvolutionBackwardFilterAlgorithmEx: {
     ARGS(cudnnFindConvolutionBackwardFilterAlgorithmEx);
-    return (sdg_grad_arguments_t){DESCRIPTORS(xDesc, dyDesc, dwDesc)};
+    return (sdg_conv_gradient_arguments_t){DESCRIPTORS(xDesc, dyDesc, dwDesc)};
   }
   case SDG_ENTRY_cudnnConvolutionBackwardBias: {
     ARGS(cudnnConvolutionBackwardBias);
-    return (sdg_grad_arguments_t){
+    return (sdg_conv_gradient_arguments_t){
         .handle = a->handle, .alpha = a->alpha, .beta = a->beta};
   }
   default:
-    return (sdg_grad_arguments_t){.handle = NULL};
+    return (sdg_conv_gradient_arguments_t){.handle = NULL};
   }
 }
 
 #undef DESCRIPTORS
 #undef CALLED
 
-bool sdg_grad_is_zero(const sdg_call_t *call, const void *scalar) {
+bool sdg_conv_gradient_is_zero(const sdg_call_t *call, const void *scalar) {
   return sdg_call_scalar(call, scalar) == 0;
 }
 
@@ -123,10 +127,11 @@ static bool algorithm_ask(const sdg_call_t *call,
   return true;
 }
 
-cudnnStatus_t sdg_grad_choose(const sdg_call_t *call,
-                              const sdg_conv_descriptors_t *descriptors,
-                              cudnnFilterDescriptor_t w, int wanted,
-                              int *out_algo, size_t *out_workspace_bytes) {
+cudnnStatus_t
+sdg_conv_gradient_choose(const sdg_call_t *call,
+                         const sdg_conv_descriptors_t *descriptors,
+                         cudnnFilterDescriptor_t w, int wanted, int *out_algo,
+                         size_t *out_workspace_bytes) {
   *out_algo = wanted;
   cudnnStatus_t got =
       sdg_conv_workspace(call, descriptors, w, wanted, out_workspace_bytes);
@@ -136,14 +141,14 @@ cudnnStatus_t sdg_grad_choose(const sdg_call_t *call,
   return CUDNN_STATUS_SUCCESS;
 }
 
-sdg_status_t sdg_grad_refused(const sdg_call_t *call, int refusal) {
+sdg_status_t sdg_conv_gradient_refused(const sdg_call_t *call, int refusal) {
   return sdg_fail(SDG_E_VENDOR_CALL,
                   "%s: no algorithm for a piece of it: status %d",
                   call->entry_name, refusal);
 }
 
-bool sdg_grad_refused_own(const sdg_call_t *call) {
-  sdg_grad_arguments_t a = sdg_grad_arguments(call);
+bool sdg_conv_gradient_refused_own(const sdg_call_t *call) {
+  sdg_conv_gradient_arguments_t a = sdg_conv_gradient_arguments(call);
   return sdg_conv_refused_whole(call, a.x_desc, a.w_desc, a.conv_desc, a.y_desc,
                                 a.algo, a.workspace_bytes);
 }
@@ -151,11 +156,13 @@ bool sdg_grad_refused_own(const sdg_call_t *call) {
 // ---- running ---------------------------------------------------------------
 
 // Scalars are double for operands of double, else float.
-static const void *old_scale(const sdg_call_t *call, sdg_grad_old_t old,
-                             const void *beta) {
-  static const double doubles[] = {[SDG_GRAD_ADD] = 1, [SDG_GRAD_CLEAR] = 0};
-  static const float floats[] = {[SDG_GRAD_ADD] = 1, [SDG_GRAD_CLEAR] = 0};
-  if (old == SDG_GRAD_BETA)
+static const void *old_scale(const sdg_call_t *call,
+                             sdg_conv_gradient_old_t old, const void *beta) {
+  static const double doubles[] = {
+      [SDG_CONV_GRADIENT_ADD] = 1, [SDG_CONV_GRADIENT_CLEAR] = 0};
+  static const float floats[] = {
+      [SDG_CONV_GRADIENT_ADD] = 1, [SDG_CONV_GRADIENT_CLEAR] = 0};
+  if (old == SDG_CONV_GRADIENT_BETA)
     return beta;
   return call->operand[0].type == CUDNN_DATA_DOUBLE
              ? (const void *)&doubles[old]
@@ -165,8 +172,9 @@ static const void *old_scale(const sdg_call_t *call, sdg_grad_old_t old,
 enum { X, Y, W }; // tensors of a sub-call
 
 // The program's workspace, where that is enough.
-static sdg_grad_arguments_t arguments_of(const sdg_subcall_run_t *run) {
-  sdg_grad_arguments_t a = sdg_grad_arguments(run->call);
+static sdg_conv_gradient_arguments_t
+arguments_of(const sdg_subcall_run_t *run) {
+  sdg_conv_gradient_arguments_t a = sdg_conv_gradient_arguments(run->call);
   if (run->workspace_bytes > 0) {
     a.workspace = run->workspace;
     a.workspace_bytes = run->workspace_bytes;
@@ -176,7 +184,7 @@ static sdg_grad_arguments_t arguments_of(const sdg_subcall_run_t *run) {
 
 static cudnnStatus_t data_run(const sdg_subcall_run_t *run) {
   const op_t *op = run->op;
-  sdg_grad_arguments_t a = arguments_of(run);
+  sdg_conv_gradient_arguments_t a = arguments_of(run);
   return sdg_cudnn_get()->cudnnConvolutionBackwardData(
       a.handle, a.alpha, op->w ? op->w : a.w_desc, op->w ? run->data[W] : a.w,
       run->descriptor[Y], run->data[Y], op->conv,
@@ -186,7 +194,7 @@ static cudnnStatus_t data_run(const sdg_subcall_run_t *run) {
 
 static cudnnStatus_t filter_run(const sdg_subcall_run_t *run) {
   const op_t *op = run->op;
-  sdg_grad_arguments_t a = arguments_of(run);
+  sdg_conv_gradient_arguments_t a = arguments_of(run);
   return sdg_cudnn_get()->cudnnConvolutionBackwardFilter(
       a.handle, a.alpha, run->descriptor[X], run->data[X], run->descriptor[Y],
       run->data[Y], op->conv, (cudnnConvolutionBwdFilterAlgo_t)op->algo,
@@ -205,13 +213,12 @@ static void op_destroy(void *user) {
 // ---- building --------------------------------------------------------------
 
 // The op of a piece: its descriptor, and an algorithm that takes it.
-static sdg_status_t op_make(const sdg_conv_t *conv, const sdg_call_t *call,
-                            const sdg_plan_t *plan,
-                            const sdg_window_piece_t *piece,
-                            const sdg_grad_slabs_t *slabs, sdg_grad_old_t old,
-                            const sdg_range_t *taps, op_t **out,
-                            int *out_refusal) {
-  sdg_grad_arguments_t a = sdg_grad_arguments(call);
+static sdg_status_t
+op_make(const sdg_conv_t *conv, const sdg_call_t *call, const sdg_plan_t *plan,
+        const sdg_window_piece_t *piece, const sdg_conv_gradient_slabs_t *slabs,
+        sdg_conv_gradient_old_t old, const sdg_range_t *taps, op_t **out,
+        int *out_refusal) {
+  sdg_conv_gradient_arguments_t a = sdg_conv_gradient_arguments(call);
   sdg_conv_descriptors_t d;
   op_t *op = calloc(1, sizeof *op);
   if (!op)
@@ -220,7 +227,7 @@ static sdg_status_t op_make(const sdg_conv_t *conv, const sdg_call_t *call,
       sdg_conv_describe(conv, call, piece, plan->slab[slabs->x].stride,
                         plan->slab[slabs->y].stride, NULL, &d);
   if (status == SDG_OK && taps) {
-    status = sdg_grad_filter(call, conv, taps, &op->w);
+    status = sdg_conv_gradient_filter(call, conv, taps, &op->w);
     if (status != SDG_OK)
       sdg_conv_undescribe(&d);
   }
@@ -228,8 +235,9 @@ static sdg_status_t op_make(const sdg_conv_t *conv, const sdg_call_t *call,
     free(op);
     return status;
   }
-  *out_refusal = (int)sdg_grad_choose(call, &d, op->w ? op->w : a.w_desc,
-                                      a.algo, &op->algo, &op->workspace_bytes);
+  *out_refusal =
+      (int)sdg_conv_gradient_choose(call, &d, op->w ? op->w : a.w_desc, a.algo,
+                                    &op->algo, &op->workspace_bytes);
   op->old = old;
   op->conv = d.conv;
   d.conv = NULL; // kept
@@ -241,7 +249,8 @@ static sdg_status_t op_make(const sdg_conv_t *conv, const sdg_call_t *call,
 // The sub-call; its filter is slab slabs->w, all of it.
 static sdg_status_t grad_add(const sdg_conv_t *conv, const sdg_call_t *call,
                              sdg_plan_t *plan, const sdg_window_piece_t *piece,
-                             const sdg_grad_slabs_t *slabs, sdg_grad_old_t old,
+                             const sdg_conv_gradient_slabs_t *slabs,
+                             sdg_conv_gradient_old_t old,
                              const sdg_range_t *taps, int *out_refusal) {
   op_t *op = NULL;
   SDG_TRY(op_make(conv, call, plan, piece, slabs, old, taps, &op, out_refusal));
@@ -264,15 +273,17 @@ static sdg_status_t grad_add(const sdg_conv_t *conv, const sdg_call_t *call,
     sub.tensor[sub.tensors++] =
         sdg_subcall_slab(plan, slabs->w, operand[conv->w].type);
   }
-  if (op->workspace_bytes > sdg_grad_arguments(call).workspace_bytes)
+  if (op->workspace_bytes > sdg_conv_gradient_arguments(call).workspace_bytes)
     sub.workspace_bytes = op->workspace_bytes;
   return sdg_subcall_add(plan, &sub);
 }
 
-sdg_status_t sdg_grad_add(const sdg_conv_t *conv, const sdg_call_t *call,
-                          sdg_plan_t *plan, const sdg_window_piece_t *piece,
-                          const sdg_grad_slabs_t *slabs, sdg_grad_old_t old,
-                          int *out_refusal) {
+sdg_status_t sdg_conv_gradient_add(const sdg_conv_t *conv,
+                                   const sdg_call_t *call, sdg_plan_t *plan,
+                                   const sdg_window_piece_t *piece,
+                                   const sdg_conv_gradient_slabs_t *slabs,
+                                   sdg_conv_gradient_old_t old,
+                                   int *out_refusal) {
   return grad_add(conv, call, plan, piece, slabs, old, NULL, out_refusal);
 }
 
@@ -286,11 +297,12 @@ static sdg_range_t place_of(const sdg_conv_t *conv, sdg_range_t taps, int d) {
              : taps;
 }
 
-sdg_status_t sdg_grad_filter(const sdg_call_t *call, const sdg_conv_t *conv,
-                             const sdg_range_t *taps,
-                             cudnnFilterDescriptor_t *out) {
+sdg_status_t sdg_conv_gradient_filter(const sdg_call_t *call,
+                                      const sdg_conv_t *conv,
+                                      const sdg_range_t *taps,
+                                      cudnnFilterDescriptor_t *out) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
-  cudnnFilterDescriptor_t of = sdg_grad_arguments(call).w_desc, made;
+  cudnnFilterDescriptor_t of = sdg_conv_gradient_arguments(call).w_desc, made;
   cudnnDataType_t type;
   cudnnTensorFormat_t format;
   int dims, extent[SDG_DIMS_MAX];
@@ -314,38 +326,34 @@ sdg_status_t sdg_grad_filter(const sdg_call_t *call, const sdg_conv_t *conv,
                   (int)got);
 }
 
-sdg_status_t sdg_grad_add_taps(const sdg_conv_t *conv, const sdg_call_t *call,
-                               sdg_plan_t *plan,
-                               const sdg_window_piece_t *piece,
-                               const sdg_range_t *taps,
-                               const sdg_grad_slabs_t *slabs,
-                               int *out_refusal) {
-  sdg_grad_slabs_t apart = *slabs;
+sdg_status_t sdg_conv_gradient_add_taps(
+    const sdg_conv_t *conv, const sdg_call_t *call, sdg_plan_t *plan,
+    const sdg_window_piece_t *piece, const sdg_range_t *taps,
+    const sdg_conv_gradient_slabs_t *slabs, int *out_refusal) {
+  sdg_conv_gradient_slabs_t apart = *slabs;
   sdg_box_t box = plan->slab[slabs->w].box;
   sdg_type_t type = call->operand[conv->w].type;
   for (int d = 2; d < box.dims; d++)
     box.dim[d] = place_of(conv, taps[d], d);
   SDG_TRY(sdg_plan_scratch(plan, &box, slabs->w, &apart.w));
-  SDG_TRY(grad_add(conv, call, plan, piece, &apart, SDG_GRAD_CLEAR, taps,
-                   out_refusal));
+  SDG_TRY(grad_add(conv, call, plan, piece, &apart, SDG_CONV_GRADIENT_CLEAR,
+                   taps, out_refusal));
   sdg_subcall_tensor_t from = sdg_subcall_slab(plan, apart.w, type);
   sdg_subcall_tensor_t to = {.slab = slabs->w, .box = box, .type = type};
   return sdg_subcall_transform(plan, 1, &from, 1, &to);
 }
 
-sdg_status_t sdg_grad_add_through(const sdg_conv_t *conv,
-                                  const sdg_call_t *call, sdg_plan_t *plan,
-                                  const sdg_window_piece_t *piece,
-                                  const sdg_range_t *taps,
-                                  const sdg_grad_slabs_t *slabs,
-                                  int *out_refusal) {
-  sdg_grad_slabs_t apart = *slabs;
+sdg_status_t sdg_conv_gradient_add_through(
+    const sdg_conv_t *conv, const sdg_call_t *call, sdg_plan_t *plan,
+    const sdg_window_piece_t *piece, const sdg_range_t *taps,
+    const sdg_conv_gradient_slabs_t *slabs, int *out_refusal) {
+  sdg_conv_gradient_slabs_t apart = *slabs;
   sdg_box_t box = plan->slab[slabs->w].box;
   for (int d = 2; d < box.dims; d++)
     box.dim[d] = place_of(conv, taps[d], d);
   SDG_TRY(sdg_plan_scratch(plan, &box, slabs->w, &apart.w));
   SDG_TRY(sdg_plan_copy(plan, SDG_LANE_MAIN, slabs->w, apart.w, NULL, NULL,
                         SDG_COPY_STRIP));
-  return grad_add(conv, call, plan, piece, &apart, SDG_GRAD_CLEAR, taps,
-                  out_refusal);
+  return grad_add(conv, call, plan, piece, &apart, SDG_CONV_GRADIENT_CLEAR,
+                  taps, out_refusal);
 }

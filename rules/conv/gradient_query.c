@@ -25,48 +25,50 @@ static sdg_status_t piece_ask(const sdg_call_t *call, const sdg_conv_t *conv,
                               cudnnFilterDescriptor_t w,
                               const int64_t *x_stride, const int64_t *y_stride,
                               most_t *most) {
-  sdg_grad_arguments_t a = sdg_grad_arguments(call);
+  sdg_conv_gradient_arguments_t a = sdg_conv_gradient_arguments(call);
   sdg_conv_descriptors_t d;
   SDG_TRY(sdg_conv_describe(conv, call, piece, x_stride, y_stride, NULL, &d));
   size_t bytes = 0;
   int algo = a.algo;
-  most->got = sdg_grad_choose(call, &d, w, a.algo, &algo, &bytes);
+  most->got = sdg_conv_gradient_choose(call, &d, w, a.algo, &algo, &bytes);
   sdg_conv_undescribe(&d);
   if (most->got == CUDNN_STATUS_SUCCESS && bytes > most->bytes)
     most->bytes = bytes;
   return SDG_OK;
 }
 
-static sdg_status_t strip_ask(const sdg_call_t *call, const sdg_dgrad_t *g,
+static sdg_status_t strip_ask(const sdg_call_t *call, const sdg_conv_data_t *g,
                               const sdg_box_t *want, most_t *most) {
   const int64_t *x = call->operand[g->conv.x].stride;
   const int64_t *y = call->operand[g->conv.y].stride;
-  sdg_box_t made = sdg_dgrad_made(g, want);
+  sdg_box_t made = sdg_conv_data_made(g, want);
   int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
   // As in the plan: what is not the program's own tensor is packed.
   bool apart = !sdg_box_equal(&made, &g->conv.op.x_box) ||
                !sdg_box_equal(want, &g->conv.op.x_box);
   for (int i = 0; i < g->images && most->got == CUDNN_STATUS_SUCCESS; i++) {
     sdg_window_piece_t piece;
-    if (!sdg_dgrad_piece(g, want, i, &piece))
+    if (!sdg_conv_data_piece(g, want, i, &piece))
       continue;
     sdg_slab_pack(&piece.y, y, y_stride);
     bool own = !sdg_box_equal(&piece.x, &made);
     sdg_slab_pack(&piece.x, x, x_stride);
-    SDG_TRY(piece_ask(call, &g->conv, &piece, sdg_grad_arguments(call).w_desc,
+    SDG_TRY(piece_ask(call, &g->conv, &piece,
+                      sdg_conv_gradient_arguments(call).w_desc,
                       apart || own ? x_stride : x, y_stride, most));
   }
   return SDG_OK;
 }
 
-static sdg_status_t dgrad_ask(const sdg_call_t *call, const sdg_dgrad_t *g,
+static sdg_status_t dgrad_ask(const sdg_call_t *call, const sdg_conv_data_t *g,
                               bool extend, most_t *most) {
   sdg_box_t want[2 * SDG_DIMS_MAX];
-  int strips = sdg_dgrad_strips(g, extend, want);
+  int strips = sdg_conv_data_strips(g, extend, want);
   *most = (most_t){.bytes = 0};
   if (!extend) {
-    sdg_window_piece_t view = sdg_dgrad_view(g);
-    SDG_TRY(piece_ask(call, &g->conv, &view, sdg_grad_arguments(call).w_desc,
+    sdg_window_piece_t view = sdg_conv_data_view(g);
+    SDG_TRY(piece_ask(call, &g->conv, &view,
+                      sdg_conv_gradient_arguments(call).w_desc,
                       call->operand[g->conv.x].stride,
                       call->operand[g->conv.y].stride, most));
   }
@@ -76,15 +78,17 @@ static sdg_status_t dgrad_ask(const sdg_call_t *call, const sdg_dgrad_t *g,
 }
 
 // What is made apart is packed.
-static sdg_status_t part_ask(const sdg_call_t *call, const sdg_dgrad_t *g,
-                             const sdg_adjoint_part_t *part, most_t *most) {
+static sdg_status_t part_ask(const sdg_call_t *call, const sdg_conv_data_t *g,
+                             const sdg_conv_adjoint_part_t *part,
+                             most_t *most) {
   const sdg_window_piece_t *piece = &part->piece;
-  cudnnFilterDescriptor_t w = sdg_grad_arguments(call).w_desc, taps = NULL;
+  cudnnFilterDescriptor_t w = sdg_conv_gradient_arguments(call).w_desc,
+                          taps = NULL;
   int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
   sdg_slab_pack(&piece->x, call->operand[g->conv.x].stride, x_stride);
   sdg_slab_pack(&piece->y, call->operand[g->conv.y].stride, y_stride);
   if (!part->all)
-    SDG_TRY(sdg_grad_filter(call, &g->conv, part->taps, &taps));
+    SDG_TRY(sdg_conv_gradient_filter(call, &g->conv, part->taps, &taps));
   sdg_status_t status = piece_ask(call, &g->conv, piece, taps ? taps : w,
                                   x_stride, y_stride, most);
   if (taps)
@@ -93,20 +97,22 @@ static sdg_status_t part_ask(const sdg_call_t *call, const sdg_dgrad_t *g,
 }
 
 // What the plan would make, with its inner rows in place or apart.
-static sdg_status_t adjoint_ask(const sdg_call_t *call, const sdg_dgrad_t *g,
-                                bool in_place, most_t *most) {
-  sdg_adjoint_part_t *part = calloc(SDG_ADJOINT_PARTS, sizeof *part);
-  sdg_box_t inner = sdg_adjoint_inner(g);
+static sdg_status_t adjoint_ask(const sdg_call_t *call,
+                                const sdg_conv_data_t *g, bool in_place,
+                                most_t *most) {
+  sdg_conv_adjoint_part_t *part = calloc(SDG_CONV_ADJOINT_PARTS, sizeof *part);
+  sdg_box_t inner = sdg_conv_adjoint_inner(g);
   sdg_window_piece_t piece;
   sdg_status_t status = SDG_OK;
   *most = (most_t){.bytes = 0};
   if (!part)
     return sdg_fail(SDG_E_NO_MEMORY, "parts of a gradient");
-  int parts = sdg_adjoint_parts(g, part), first = 0;
-  if (in_place && !sdg_box_empty(&inner) && sdg_adjoint_in_place(g, &piece)) {
-    status = piece_ask(call, &g->conv, &piece, sdg_grad_arguments(call).w_desc,
-                       call->operand[g->conv.x].stride,
-                       call->operand[g->conv.y].stride, most);
+  int parts = sdg_conv_adjoint_parts(g, part), first = 0;
+  if (in_place && !sdg_box_empty(&inner) &&
+      sdg_conv_adjoint_in_place(g, &piece)) {
+    status = piece_ask(
+        call, &g->conv, &piece, sdg_conv_gradient_arguments(call).w_desc,
+        call->operand[g->conv.x].stride, call->operand[g->conv.y].stride, most);
     first = 1;
   }
   for (int i = first;
@@ -118,16 +124,16 @@ static sdg_status_t adjoint_ask(const sdg_call_t *call, const sdg_dgrad_t *g,
 
 static sdg_status_t pieces_ask(const sdg_call_t *call,
                                const sdg_tagging_t *tagging,
-                               const sdg_dgrad_t *g, most_t *most) {
+                               const sdg_conv_data_t *g, most_t *most) {
   sdg_strategy_t strategy = tagging->section->strategy;
   const char *why;
-  if (sdg_adjoint_chosen(call, tagging, g, &why)) {
+  if (sdg_conv_adjoint_chosen(call, tagging, g, &why)) {
     SDG_TRY(adjoint_ask(call, g, true, most));
     return most->got == CUDNN_STATUS_SUCCESS
                ? SDG_OK
                : adjoint_ask(call, g, false, most);
   }
-  bool extend = sdg_dgrad_extends(g, strategy);
+  bool extend = sdg_conv_data_extends(g, strategy);
   SDG_TRY(dgrad_ask(call, g, extend, most));
   return most->got != CUDNN_STATUS_SUCCESS && !extend &&
                  strategy == SDG_STRATEGY_AUTO
@@ -137,7 +143,7 @@ static sdg_status_t pieces_ask(const sdg_call_t *call,
 
 static sdg_status_t dgrad_workspace(const sdg_call_t *call,
                                     const sdg_tagging_t *tagging,
-                                    const sdg_dgrad_t *g, int *out_vendor) {
+                                    const sdg_conv_data_t *g, int *out_vendor) {
   const struct sdg_args_cudnnGetConvolutionBackwardDataWorkspaceSize *a =
       call->args;
   if (!a->sizeInBytes)
@@ -162,7 +168,7 @@ static size_t box_bytes(const sdg_box_t *box, const sdg_operand_t *operand) {
 }
 
 // On memory: what is assembled is longer than the program's tensors.
-static sdg_status_t dgrad_find(const sdg_call_t *call, const sdg_dgrad_t *g,
+static sdg_status_t dgrad_find(const sdg_call_t *call, const sdg_conv_data_t *g,
                                const sdg_window_piece_t *piece,
                                const sdg_conv_descriptors_t *own,
                                int *out_vendor) {
@@ -184,13 +190,13 @@ static sdg_status_t dgrad_find(const sdg_call_t *call, const sdg_dgrad_t *g,
 // Own rows, of an assembled dy; or of own rows of that, where others' are sent.
 static sdg_window_piece_t piece_of(const sdg_call_t *call,
                                    const sdg_tagging_t *tagging,
-                                   const sdg_dgrad_t *g) {
+                                   const sdg_conv_data_t *g) {
   sdg_window_piece_t piece;
   const char *why;
-  if (sdg_adjoint_chosen(call, tagging, g, &why) &&
-      sdg_adjoint_in_place(g, &piece))
+  if (sdg_conv_adjoint_chosen(call, tagging, g, &why) &&
+      sdg_conv_adjoint_in_place(g, &piece))
     return piece;
-  (void)sdg_dgrad_piece(g, &g->conv.op.x_box, 0, &piece);
+  (void)sdg_conv_data_piece(g, &g->conv.op.x_box, 0, &piece);
   return piece;
 }
 
@@ -198,7 +204,8 @@ static sdg_window_piece_t piece_of(const sdg_call_t *call,
 // without communication.
 static sdg_status_t dgrad_algorithms(const sdg_call_t *call,
                                      const sdg_tagging_t *tagging,
-                                     const sdg_dgrad_t *g, int *out_vendor) {
+                                     const sdg_conv_data_t *g,
+                                     int *out_vendor) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
   sdg_window_piece_t piece = piece_of(call, tagging, g);
   int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
@@ -228,16 +235,17 @@ static sdg_status_t dgrad_algorithms(const sdg_call_t *call,
   return status;
 }
 
-sdg_status_t sdg_dgrad_answer(const sdg_call_t *call,
-                              const sdg_tagging_t *tagging, int *out_vendor) {
-  sdg_dgrad_t dgrad;
-  SDG_TRY(sdg_dgrad_init(call, tagging, &dgrad));
-  sdg_dgrad_settle(call, &dgrad);
+sdg_status_t sdg_conv_data_answer(const sdg_call_t *call,
+                                  const sdg_tagging_t *tagging,
+                                  int *out_vendor) {
+  sdg_conv_data_t dgrad;
+  SDG_TRY(sdg_conv_data_init(call, tagging, &dgrad));
+  sdg_conv_data_settle(call, &dgrad);
   sdg_status_t status =
       call->entry == SDG_ENTRY_cudnnGetConvolutionBackwardDataWorkspaceSize
           ? dgrad_workspace(call, tagging, &dgrad, out_vendor)
           : dgrad_algorithms(call, tagging, &dgrad, out_vendor);
-  sdg_dgrad_fini(&dgrad);
+  sdg_conv_data_fini(&dgrad);
   return status;
 }
 
@@ -245,18 +253,19 @@ sdg_status_t sdg_dgrad_answer(const sdg_call_t *call,
 
 static sdg_status_t wgrad_strip_ask(const sdg_call_t *call,
                                     const sdg_conv_t *conv,
-                                    const sdg_wgrad_strip_t *strip,
+                                    const sdg_conv_filter_strip_t *strip,
                                     most_t *most) {
   const sdg_operand_t *y = &call->operand[conv->y];
   const sdg_window_piece_t *piece = &strip->piece;
-  cudnnFilterDescriptor_t w = sdg_grad_arguments(call).w_desc, part = NULL;
+  cudnnFilterDescriptor_t w = sdg_conv_gradient_arguments(call).w_desc,
+                          part = NULL;
   // As in the plan: what is not the program's own tensor is packed.
   bool own = sdg_box_equal(&piece->y, &conv->op.y_box);
   int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
   sdg_slab_pack(&piece->x, call->operand[conv->x].stride, x_stride);
   sdg_slab_pack(&piece->y, y->stride, y_stride);
   if (!strip->all)
-    SDG_TRY(sdg_grad_filter(call, conv, strip->taps, &part));
+    SDG_TRY(sdg_conv_gradient_filter(call, conv, strip->taps, &part));
   sdg_status_t status = piece_ask(call, conv, piece, part ? part : w, x_stride,
                                   own ? y->stride : y_stride, most);
   if (part)
@@ -266,13 +275,14 @@ static sdg_status_t wgrad_strip_ask(const sdg_call_t *call,
 
 static sdg_status_t wgrad_ask(const sdg_call_t *call, const sdg_conv_t *conv,
                               const sdg_window_piece_t *view, most_t *most) {
-  sdg_wgrad_strip_t *strip = NULL;
+  sdg_conv_filter_strip_t *strip = NULL;
   int strips;
   sdg_status_t status;
   *most = (most_t){.bytes = 0};
-  SDG_TRY(sdg_wgrad_strips(&conv->op, view, &strip, &strips));
+  SDG_TRY(sdg_conv_filter_strips(&conv->op, view, &strip, &strips));
   if (view)
-    SDG_TRY_GOTO(piece_ask(call, conv, view, sdg_grad_arguments(call).w_desc,
+    SDG_TRY_GOTO(piece_ask(call, conv, view,
+                           sdg_conv_gradient_arguments(call).w_desc,
                            call->operand[conv->x].stride,
                            call->operand[conv->y].stride, most),
                  done);
@@ -293,7 +303,8 @@ static sdg_status_t wgrad_workspace(const sdg_call_t *call,
     return sdg_fail(SDG_E_ARGUMENT, "%s: the result is NULL", call->entry_name);
   sdg_strategy_t strategy = tagging->section->strategy;
   sdg_window_piece_t view;
-  bool extend = sdg_wgrad_extends(&conv->op, &conv->op.x_box, strategy, &view);
+  bool extend =
+      sdg_conv_filter_extends(&conv->op, &conv->op.x_box, strategy, &view);
   most_t most;
   // As the call itself is judged.
   *out_vendor = sdg_conv_refusal(call, conv, tagging, (int)a->algo);
@@ -358,11 +369,12 @@ static sdg_status_t wgrad_algorithms(const sdg_call_t *call,
   return status;
 }
 
-sdg_status_t sdg_wgrad_answer(const sdg_call_t *call,
-                              const sdg_tagging_t *tagging, int *out_vendor) {
+sdg_status_t sdg_conv_filter_answer(const sdg_call_t *call,
+                                    const sdg_tagging_t *tagging,
+                                    int *out_vendor) {
   sdg_conv_t conv;
   SDG_TRY(sdg_conv_init(call, tagging, &conv));
-  sdg_wgrad_settle(call, &conv);
+  sdg_conv_filter_settle(call, &conv);
   sdg_status_t status =
       call->entry == SDG_ENTRY_cudnnGetConvolutionBackwardFilterWorkspaceSize
           ? wgrad_workspace(call, tagging, &conv, out_vendor)

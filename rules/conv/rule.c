@@ -164,16 +164,16 @@ static int conv_key(const sdg_call_t *call, uint64_t *out) {
     return 0;
   if (sdg_conv_kind(call) == SDG_CONV_FORWARD)
     return sdg_conv_key(call, out);
-  sdg_grad_arguments_t a = sdg_grad_arguments(call);
+  sdg_conv_gradient_arguments_t a = sdg_conv_gradient_arguments(call);
   out[0] = (uint64_t)a.algo;
   out[1] = a.workspace_bytes;
-  out[2] = sdg_grad_is_zero(call, a.beta);
+  out[2] = sdg_conv_gradient_is_zero(call, a.beta);
   return 3;
 }
 
 // A gradient of the data needs rows of dy around those that the gradient of the
 // filter before it reads.
-static int conv_early(const sdg_call_t *call, bool *out_first) {
+static int conv_prefetch(const sdg_call_t *call, bool *out_first) {
   sdg_conv_kind_t kind = sdg_conv_kind(call);
   *out_first = kind == SDG_CONV_WGRAD;
   return !call->is_query && (kind == SDG_CONV_WGRAD || kind == SDG_CONV_DGRAD)
@@ -211,33 +211,37 @@ static int conv_scalars(const sdg_call_t *call, double *out) {
     return 0;
   if (sdg_conv_kind(call) == SDG_CONV_FORWARD)
     return sdg_conv_scalars(call, out);
-  sdg_grad_arguments_t a = sdg_grad_arguments(call);
+  sdg_conv_gradient_arguments_t a = sdg_conv_gradient_arguments(call);
   out[0] = sdg_call_scalar(call, a.alpha);
   out[1] = sdg_call_scalar(call, a.beta);
   return 2;
 }
 
 // z is where y is.
-static sdg_status_t conv_meet(const sdg_call_t *call, sdg_meet_t *meet,
-                              int lead) {
-  double scalar[SDG_RULE_SCALARS];
+static sdg_status_t conv_meet(const sdg_call_t *call,
+                              sdg_colocation_t *colocation, int lead) {
+  double scalar[SDG_OP_SCALARS];
   sdg_conv_t conv;
   if (sdg_conv_kind(call) == SDG_CONV_BGRAD)
     return SDG_OK; // one activation
   SDG_TRY(conv_find(call, &conv));
   if (conv.y < 0)
     return SDG_OK;
-  meet->reads_old = conv_scalars(call, scalar) > 0 && scalar[1] != 0;
+  colocation->reads_old = conv_scalars(call, scalar) > 0 && scalar[1] != 0;
   if (lead == conv.z)
-    SDG_TRY(sdg_meet_follow(meet, conv.y, sdg_meet_at(meet, conv.z), false));
-  if (meet->fits)
-    SDG_TRY(sdg_window_meet(meet, &conv.spec, lead == conv.z ? conv.y : lead));
-  if (meet->fits && conv.z >= 0 && lead != conv.z)
-    SDG_TRY(sdg_meet_follow(meet, conv.z, sdg_meet_at(meet, conv.y), false));
+    SDG_TRY(sdg_colocate_follow(colocation, conv.y,
+                                sdg_colocate_at(colocation, conv.z), false));
+  if (colocation->fits)
+    SDG_TRY(sdg_window_colocate(colocation, &conv.spec,
+                                lead == conv.z ? conv.y : lead));
+  if (colocation->fits && conv.z >= 0 && lead != conv.z)
+    SDG_TRY(sdg_colocate_follow(colocation, conv.z,
+                                sdg_colocate_at(colocation, conv.y), false));
   // A piece of x's channels is not what the filter is about.
-  meet->fits = meet->fits &&
-               sdg_placement_extent(sdg_meet_at(meet, conv.x), 1) ==
-                   call->operand[conv.w].extent[1] * conv.parameters.groups;
+  colocation->fits =
+      colocation->fits &&
+      sdg_placement_extent(sdg_colocate_at(colocation, conv.x), 1) ==
+          call->operand[conv.w].extent[1] * conv.parameters.groups;
   return SDG_OK;
 }
 
@@ -246,11 +250,11 @@ static sdg_status_t conv_plan(const sdg_call_t *call,
                               sdg_plan_t **out_plan) {
   switch (sdg_conv_kind(call)) {
   case SDG_CONV_DGRAD:
-    return sdg_dgrad_plan(call, tagging, out_plan);
+    return sdg_conv_data_plan(call, tagging, out_plan);
   case SDG_CONV_WGRAD:
-    return sdg_wgrad_plan(call, tagging, out_plan);
+    return sdg_conv_filter_plan(call, tagging, out_plan);
   case SDG_CONV_BGRAD:
-    return sdg_bgrad_plan(call, tagging, out_plan);
+    return sdg_conv_bias_plan(call, tagging, out_plan);
   default:
     return sdg_conv_plan(call, tagging, out_plan);
   }
@@ -264,11 +268,11 @@ static sdg_status_t conv_share(const sdg_call_t *call,
     return SDG_OK;
   switch (sdg_conv_kind(call)) {
   case SDG_CONV_DGRAD:
-    return sdg_dgrad_share(call, tagging, out_plan);
+    return sdg_conv_data_share(call, tagging, out_plan);
   case SDG_CONV_WGRAD:
-    return sdg_wgrad_share(call, tagging, out_plan);
+    return sdg_conv_filter_share(call, tagging, out_plan);
   case SDG_CONV_BGRAD:
-    return sdg_bgrad_share(call, tagging, out_plan);
+    return sdg_conv_bias_share(call, tagging, out_plan);
   default:
     return sdg_conv_share(call, tagging, out_plan);
   }
@@ -278,9 +282,9 @@ static sdg_status_t conv_answer(const sdg_call_t *call,
                                 const sdg_tagging_t *tagging, int *out_vendor) {
   switch (sdg_conv_kind(call)) {
   case SDG_CONV_DGRAD:
-    return sdg_dgrad_answer(call, tagging, out_vendor);
+    return sdg_conv_data_answer(call, tagging, out_vendor);
   case SDG_CONV_WGRAD:
-    return sdg_wgrad_answer(call, tagging, out_vendor);
+    return sdg_conv_filter_answer(call, tagging, out_vendor);
   default:
     return sdg_conv_answer(call, tagging, out_vendor);
   }
@@ -305,14 +309,14 @@ static sdg_status_t conv_describe(const sdg_call_t *call, char *out,
   return SDG_OK;
 }
 
-const sdg_rule_t sdg_rule_conv = {
+const sdg_op_t sdg_op_conv = {
     .family = SDG_FAMILY_CONV,
     .windowed = true,
     .knows = conv_knows,
     .describe = conv_describe,
-    .meet = conv_meet,
+    .colocate = conv_meet,
     .fetches = conv_fetches,
-    .early = conv_early,
+    .prefetch = conv_prefetch,
     .leaves = conv_leaves,
     .key = conv_key,
     .scalars = conv_scalars,

@@ -7,7 +7,7 @@
 #include <cudnn.h>
 
 #include "rules/place/op.h"
-#include "rules/window/geometry.h"
+#include "rules/window/op.h"
 
 /* What an entry computes, or asks about. */
 typedef enum sdg_conv_kind {
@@ -57,7 +57,7 @@ sdg_status_t sdg_conv_init_whole(const sdg_call_t *call,
 bool sdg_conv_looks_around(const sdg_conv_t *conv);
 void sdg_conv_fini(sdg_conv_t *conv);
 
-/* See sdg_rule_t: the parts of the rule that are of forward entries; key and
+/* See sdg_op_t: the parts of the rule that are of forward entries; key and
  * scalars of those that are carried out. */
 int sdg_conv_key(const sdg_call_t *call, uint64_t *out);
 sdg_status_t sdg_conv_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,

@@ -184,22 +184,22 @@ typedef struct sdg_term {
   int64_t value;
 } sdg_term_t;
 
-typedef struct sdg_rule_split {
+typedef struct sdg_rules_split {
   sdg_dim_t dim;
   sdg_axes_t axes;
   int pieces; /* product of the axes' sizes */
   /* "agree", or a text that sdg_part_parse() takes, checked but for the sum;
    * in the shard view the parts that the ranks' extents give must equal it. */
   char *parts;
-} sdg_rule_split_t;
+} sdg_rules_split_t;
 
 /* Where a matrix of a product is. */
 enum { SDG_MATRIX_A, SDG_MATRIX_B, SDG_MATRIX_C, SDG_MATRICES };
-typedef struct sdg_rule_matrix {
+typedef struct sdg_rules_matrix {
   bool said;  /* false: as the product is cut; C's sums everywhere */
   int splits; /* 0: replicated */
-  sdg_rule_split_t split[SDG_SPLITS_MAX];
-} sdg_rule_matrix_t;
+  sdg_rules_split_t split[SDG_SPLITS_MAX];
+} sdg_rules_matrix_t;
 
 /* What the sizes of a product's call say of a dimension that is cut. */
 typedef enum sdg_sizes {
@@ -228,7 +228,7 @@ typedef struct sdg_section {
   char glob[SDG_GLOBS_MAX][SDG_GLOB_BYTES];
   int op_line; /* where they stand; 0 without */
   int splits;  /* >= 1 */
-  sdg_rule_split_t split[SDG_SPLITS_MAX];
+  sdg_rules_split_t split[SDG_SPLITS_MAX];
   sdg_view_t view;
   sdg_axes_t sum_axes; /* those that parameters' gradients are summed over */
   sdg_axes_t pending;  /* of a label: axes over which values are still to be */
@@ -242,7 +242,7 @@ typedef struct sdg_section {
   sdg_strategy_t attention; /* auto, halo, heads, gather */
   sdg_window_choice_t window;
   int64_t window_left, window_right;
-  sdg_rule_matrix_t matrix[SDG_MATRICES];
+  sdg_rules_matrix_t matrix[SDG_MATRICES];
   sdg_sizes_t sizes[SDG_SIZES_DIMS];
 } sdg_section_t;
 

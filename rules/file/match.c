@@ -174,7 +174,7 @@ static unsigned section_hides(const sdg_section_t *section, sdg_family_t family,
                               int dims) {
   unsigned hidden = 0;
   for (int m = -1; m < SDG_MATRICES; m++) {
-    const sdg_rule_split_t *split =
+    const sdg_rules_split_t *split =
         m < 0 ? section->split : section->matrix[m].split;
     int splits = m < 0 ? section->splits : section->matrix[m].splits;
     for (int i = 0; i < splits; i++) {

@@ -16,7 +16,7 @@ static const sdg_dim_t matrix_dims[SDG_MATRICES][2] = {
     [SDG_MATRIX_C] = {SDG_DIM_M, SDG_DIM_N},
 };
 
-static sdg_axes_t axes_of(const sdg_rule_split_t *split, int count,
+static sdg_axes_t axes_of(const sdg_rules_split_t *split, int count,
                           sdg_dim_t dim) {
   sdg_axes_t axes = 0;
   for (int i = 0; i < count; i++)
@@ -28,7 +28,7 @@ static sdg_axes_t axes_of(const sdg_rule_split_t *split, int count,
 // Sums over K's axes are made in pieces of a dimension that is not split yet.
 static sdg_status_t sums_check(const sdg_place_t *place,
                                const sdg_section_t *section) {
-  const sdg_rule_matrix_t *c = &section->matrix[SDG_MATRIX_C];
+  const sdg_rules_matrix_t *c = &section->matrix[SDG_MATRIX_C];
   sdg_axes_t sums = axes_of(section->split, section->splits, SDG_DIM_K);
   if (c->splits > 0 && !sums)
     return sdg_place_fail(place, SDG_E_RULES_VALUE,
@@ -47,7 +47,7 @@ static sdg_status_t sums_check(const sdg_place_t *place,
 sdg_status_t sdg_matrix_parse(const sdg_place_t *place, const char *text,
                               const sdg_mesh_t *mesh, int matrix,
                               sdg_section_t *section) {
-  sdg_rule_matrix_t *out = &section->matrix[matrix];
+  sdg_rules_matrix_t *out = &section->matrix[matrix];
   sdg_section_t said = {.splits = 0};
   if (!sdg_section_multiplies(section))
     return sdg_place_fail(place, SDG_E_RULES_VALUE,
@@ -86,7 +86,7 @@ static sdg_status_t pieces_check(const sdg_place_t *place,
   if (axes_of(section->split, section->splits, dim))
     return SDG_OK;
   for (int m = 0; m < SDG_MATRICES; m++) {
-    const sdg_rule_matrix_t *matrix = &section->matrix[m];
+    const sdg_rules_matrix_t *matrix = &section->matrix[m];
     sdg_axes_t its = axes_of(matrix->split, matrix->splits, dim);
     if (its && axes && its != axes)
       return sdg_place_fail(place, SDG_E_RULES_VALUE,

@@ -153,7 +153,7 @@ sdg_status_t sdg_op_parse(const sdg_place_t *place, const char *text,
 
 static sdg_status_t axis_add(const sdg_place_t *place, sdg_word_t word,
                              const sdg_mesh_t *mesh, sdg_axes_t *used,
-                             sdg_rule_split_t *split) {
+                             sdg_rules_split_t *split) {
   const char *names[SDG_AXES_MAX];
   for (int a = 0; a < mesh->axes; a++) {
     names[a] = mesh->name[a];
@@ -183,8 +183,8 @@ sdg_status_t sdg_split_parse(const sdg_place_t *place, const char *text,
       return sdg_place_fail(place, SDG_E_RULES_VALUE,
                             "at most %d dimensions can be split",
                             SDG_SPLITS_MAX);
-    sdg_rule_split_t *split = &section->split[section->splits++];
-    *split = (sdg_rule_split_t){.pieces = 1};
+    sdg_rules_split_t *split = &section->split[section->splits++];
+    *split = (sdg_rules_split_t){.pieces = 1};
     const char *colon = memchr(item.at, ':', (size_t)item.length);
     int name = colon ? (int)(colon - item.at) : item.length;
     while (name > 0 && isspace((unsigned char)item.at[name - 1]))
@@ -246,7 +246,7 @@ void sdg_split_axes(const char *text, void (*each)(void *user, sdg_word_t axis),
 
 // One method, without spaces: "agree", "even", "even/32", "chunk", "3,2,2".
 static sdg_status_t method_check(const sdg_place_t *place, const char *text,
-                                 const sdg_rule_split_t *split) {
+                                 const sdg_rules_split_t *split) {
   static const char *const words[] = {"agree", "even", "even/32", "chunk"};
   sdg_word_t whole = {text, (int)strlen(text)}, word;
   int64_t value;
@@ -281,7 +281,7 @@ static sdg_status_t method_check(const sdg_place_t *place, const char *text,
 
 // Gives a split its own checked copy.
 static sdg_status_t parts_set(const sdg_place_t *place, sdg_word_t word,
-                              sdg_rule_split_t *split) {
+                              sdg_rules_split_t *split) {
   char *text = malloc((size_t)word.length + 1);
   if (!text)
     return sdg_fail(SDG_E_NO_MEMORY, "for the rules");
@@ -296,7 +296,7 @@ static sdg_status_t parts_set(const sdg_place_t *place, sdg_word_t word,
 }
 
 // The i-th of the section's splits and those of its matrices.
-static sdg_rule_split_t *split_at(sdg_section_t *section, int i) {
+static sdg_rules_split_t *split_at(sdg_section_t *section, int i) {
   if (i < section->splits)
     return &section->split[i];
   i -= section->splits;
@@ -312,7 +312,7 @@ sdg_status_t sdg_parts_parse(const sdg_place_t *place, const char *text,
                              sdg_section_t *section) {
   sdg_word_t word, whole = {text, (int)strlen(text)};
   bool per_dim = strchr(text, ':') != NULL;
-  sdg_rule_split_t *split;
+  sdg_rules_split_t *split;
   // What a list of dimensions does not name is agreed; so is a matrix where
   // sizes are listed, which are the product's.
   bool listed = isdigit((unsigned char)*text) != 0;

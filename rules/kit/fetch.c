@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool sdg_bring_communicates(const sdg_tagging_t *tagging,
+bool sdg_fetch_communicates(const sdg_tagging_t *tagging,
                             const sdg_placement_t *from,
                             const sdg_box_t *need) {
   for (int r = 0; r < tagging->ranks; r++) {
@@ -45,7 +45,7 @@ static sdg_status_t transfer_make(const sdg_tagging_t *tagging,
   return status;
 }
 
-sdg_status_t sdg_bring_transfer(const sdg_tagging_t *tagging,
+sdg_status_t sdg_fetch_transfer(const sdg_tagging_t *tagging,
                                 const sdg_placement_t *placement,
                                 const sdg_box_t *need, const int64_t *period,
                                 sdg_transfer_t *out) {
@@ -53,26 +53,26 @@ sdg_status_t sdg_bring_transfer(const sdg_tagging_t *tagging,
   return transfer_make(tagging, placement, placement, need, period, out);
 }
 
-static sdg_status_t messages_add(sdg_plan_t *plan, sdg_bring_t *bring) {
-  bring->landed =
-      calloc((size_t)bring->transfer.recvs + 1, sizeof *bring->landed);
-  if (!bring->landed)
+static sdg_status_t messages_add(sdg_plan_t *plan, sdg_fetch_t *fetch) {
+  fetch->landed =
+      calloc((size_t)fetch->transfer.recvs + 1, sizeof *fetch->landed);
+  if (!fetch->landed)
     return sdg_fail(SDG_E_NO_MEMORY, "a transfer");
-  return sdg_plan_messages(plan, &bring->transfer, bring->from, &bring->into,
-                           bring->into == SDG_SLAB_SCRATCH ? 0 : 1,
-                           bring->landed);
+  return sdg_plan_messages(plan, &fetch->transfer, fetch->from, &fetch->into,
+                           fetch->into == SDG_SLAB_SCRATCH ? 0 : 1,
+                           fetch->landed);
 }
 
-sdg_status_t sdg_bring_open(sdg_plan_t *plan, const sdg_tagging_t *tagging,
+sdg_status_t sdg_fetch_open(sdg_plan_t *plan, const sdg_tagging_t *tagging,
                             const sdg_placement_t *placement,
                             const sdg_box_t *need, int from, int into,
-                            sdg_bring_t *out) {
-  *out = (sdg_bring_t){.from = from, .into = into};
-  SDG_TRY(sdg_bring_transfer(tagging, placement, need, NULL, &out->transfer));
+                            sdg_fetch_t *out) {
+  *out = (sdg_fetch_t){.from = from, .into = into};
+  SDG_TRY(sdg_fetch_transfer(tagging, placement, need, NULL, &out->transfer));
   return messages_add(plan, out);
 }
 
-bool sdg_bring_returns(const sdg_tagging_t *tagging,
+bool sdg_fetch_returns(const sdg_tagging_t *tagging,
                        const sdg_placement_t *placement,
                        const sdg_placement_t *terms, const sdg_box_t *need) {
   int member[SDG_RANKS_MAX];
@@ -90,11 +90,12 @@ bool sdg_bring_returns(const sdg_tagging_t *tagging,
   return false;
 }
 
-sdg_status_t sdg_bring_back(sdg_plan_t *plan, const sdg_tagging_t *tagging,
-                            const sdg_placement_t *placement,
-                            const sdg_placement_t *terms, const sdg_box_t *need,
-                            const int64_t *period, int from, sdg_bring_t *out) {
-  *out = (sdg_bring_t){.from = from, .into = SDG_SLAB_SCRATCH};
+sdg_status_t sdg_scatter_back(sdg_plan_t *plan, const sdg_tagging_t *tagging,
+                              const sdg_placement_t *placement,
+                              const sdg_placement_t *terms,
+                              const sdg_box_t *need, const int64_t *period,
+                              int from, sdg_fetch_t *out) {
+  *out = (sdg_fetch_t){.from = from, .into = SDG_SLAB_SCRATCH};
   SDG_TRY(
       transfer_make(tagging, placement, terms, need, period, &out->transfer));
   sdg_transfer_reverse(&out->transfer);
@@ -108,22 +109,22 @@ sdg_status_t sdg_bring_back(sdg_plan_t *plan, const sdg_tagging_t *tagging,
   return messages_add(plan, out);
 }
 
-sdg_status_t sdg_bring_own(sdg_plan_t *plan, const sdg_bring_t *bring) {
-  for (int i = 0; i < bring->transfer.locals; i++)
-    SDG_TRY(sdg_plan_copy(plan, SDG_LANE_MAIN, bring->from, bring->into, NULL,
-                          &bring->transfer.local[i].box, SDG_COPY_ACTIVATION));
+sdg_status_t sdg_fetch_own(sdg_plan_t *plan, const sdg_fetch_t *fetch) {
+  for (int i = 0; i < fetch->transfer.locals; i++)
+    SDG_TRY(sdg_plan_copy(plan, SDG_LANE_MAIN, fetch->from, fetch->into, NULL,
+                          &fetch->transfer.local[i].box, SDG_COPY_ACTIVATION));
   return SDG_OK;
 }
 
-sdg_status_t sdg_bring_land(sdg_plan_t *plan, const sdg_bring_t *bring) {
-  for (int i = 0; i < bring->transfer.recvs; i++)
-    if (bring->landed[i] >= 0)
-      SDG_TRY(sdg_plan_copy(plan, SDG_LANE_MAIN, bring->landed[i], bring->into,
+sdg_status_t sdg_fetch_land(sdg_plan_t *plan, const sdg_fetch_t *fetch) {
+  for (int i = 0; i < fetch->transfer.recvs; i++)
+    if (fetch->landed[i] >= 0)
+      SDG_TRY(sdg_plan_copy(plan, SDG_LANE_MAIN, fetch->landed[i], fetch->into,
                             NULL, NULL, SDG_COPY_HALO));
   return SDG_OK;
 }
 
-void sdg_bring_fini(sdg_bring_t *bring) {
-  sdg_transfer_fini(&bring->transfer);
-  free(bring->landed);
+void sdg_fetch_fini(sdg_fetch_t *fetch) {
+  sdg_transfer_fini(&fetch->transfer);
+  free(fetch->landed);
 }

@@ -21,12 +21,12 @@ static bool sums_in_float(const sdg_operand_t *operand) {
          operand->type == CUDNN_DATA_BFLOAT16;
 }
 
-sdg_status_t sdg_gradsum_open(sdg_plan_t *plan, const sdg_call_t *call,
-                              int index, sdg_axes_t axes,
-                              const void *(*beta)(const sdg_call_t *call),
-                              sdg_gradsum_t *out) {
+sdg_status_t sdg_gradient_sum_open(sdg_plan_t *plan, const sdg_call_t *call,
+                                   int index, sdg_axes_t axes,
+                                   const void *(*beta)(const sdg_call_t *call),
+                                   sdg_gradient_sum_t *out) {
   sdg_box_t box = extents_box(&call->operand[index]);
-  *out = (sdg_gradsum_t){.operand = index, .beta = beta};
+  *out = (sdg_gradient_sum_t){.operand = index, .beta = beta};
   plan->reduce_axes = axes;
   SDG_TRY(sdg_plan_operand(plan, call, index, &box, &out->output));
   out->part = out->output;
@@ -38,8 +38,8 @@ sdg_status_t sdg_gradsum_open(sdg_plan_t *plan, const sdg_call_t *call,
   return sdg_plan_scratch(plan, &box, out->output, &out->part);
 }
 
-sdg_status_t sdg_gradsum_share(sdg_share_t *share, const sdg_call_t *call,
-                               int index, const void *beta) {
+sdg_status_t sdg_gradient_sum_share(sdg_share_t *share, const sdg_call_t *call,
+                                    int index, const void *beta) {
   const sdg_operand_t *operand = &call->operand[index];
   sdg_placement_t everywhere;
   SDG_TRY(sdg_placement_init(operand->dims, operand->extent, &everywhere));
@@ -66,7 +66,7 @@ static cudnnStatus_t finish_run(const sdg_subcall_run_t *run) {
       finish->beta(run->call), run->descriptor[1], run->data[1]);
 }
 
-static sdg_status_t finish_add(sdg_plan_t *plan, const sdg_gradsum_t *sum,
+static sdg_status_t finish_add(sdg_plan_t *plan, const sdg_gradient_sum_t *sum,
                                const sdg_subcall_tensor_t *from,
                                const sdg_subcall_tensor_t *to) {
   finish_t *finish = malloc(sizeof *finish);
@@ -82,8 +82,8 @@ static sdg_status_t finish_add(sdg_plan_t *plan, const sdg_gradsum_t *sum,
   return sdg_subcall_add(plan, &sub);
 }
 
-sdg_status_t sdg_gradsum_nothing(sdg_plan_t *plan, const sdg_call_t *call,
-                                 const sdg_gradsum_t *sum) {
+sdg_status_t sdg_gradient_sum_nothing(sdg_plan_t *plan, const sdg_call_t *call,
+                                      const sdg_gradient_sum_t *sum) {
   const sdg_box_t box = plan->slab[sum->part].box;
   sdg_type_t type = call->operand[sum->operand].type;
   if (!sum->takes_beta || sdg_call_scalar(call, sum->beta(call)) == 0)
@@ -96,8 +96,8 @@ sdg_status_t sdg_gradsum_nothing(sdg_plan_t *plan, const sdg_call_t *call,
   return finish_add(plan, sum, &from, &to);
 }
 
-sdg_status_t sdg_gradsum_close(sdg_plan_t *plan, const sdg_call_t *call,
-                               const sdg_gradsum_t *sum) {
+sdg_status_t sdg_gradient_sum_close(sdg_plan_t *plan, const sdg_call_t *call,
+                                    const sdg_gradient_sum_t *sum) {
   const sdg_operand_t *operand = &call->operand[sum->operand];
   if (!plan->reduce_axes)
     return SDG_OK;

@@ -61,7 +61,7 @@ static cudnnStatus_t matrix_run(const sdg_subcall_run_t *run) {
       run->data[MATRIX]);
 }
 
-static sdg_status_t product_fill(const sdg_rowproduct_t *p,
+static sdg_status_t product_fill(const sdg_projection_t *p,
                                  product_t *product) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
   const int none[] = {0, 0}, one[] = {1, 1};
@@ -109,7 +109,7 @@ static cudnnStatus_t room_ask(const sdg_plan_t *plan, const product_t *product,
 }
 
 static sdg_status_t room_find(const sdg_plan_t *plan, const product_t *product,
-                              const sdg_rowproduct_t *p,
+                              const sdg_projection_t *p,
                               cudnnStatus_t (*fn)(const sdg_subcall_run_t *),
                               size_t *out_bytes) {
   cudnnTensorDescriptor_t left = NULL, right = NULL;
@@ -130,7 +130,7 @@ static sdg_status_t room_find(const sdg_plan_t *plan, const product_t *product,
 }
 
 static sdg_status_t
-product_add(sdg_plan_t *plan, const sdg_rowproduct_t *p,
+product_add(sdg_plan_t *plan, const sdg_projection_t *p,
             cudnnStatus_t (*fn)(const sdg_subcall_run_t *)) {
   sdg_subcall_t sub = {
       .fn = fn,
@@ -152,15 +152,15 @@ product_add(sdg_plan_t *plan, const sdg_rowproduct_t *p,
   return sdg_subcall_add(plan, &sub);
 }
 
-sdg_status_t sdg_rowproduct_right(sdg_plan_t *plan, const sdg_rowproduct_t *p) {
+sdg_status_t sdg_projection_right(sdg_plan_t *plan, const sdg_projection_t *p) {
   return product_add(plan, p, right_run);
 }
 
-sdg_status_t sdg_rowproduct_left(sdg_plan_t *plan, const sdg_rowproduct_t *p) {
+sdg_status_t sdg_projection_left(sdg_plan_t *plan, const sdg_projection_t *p) {
   return product_add(plan, p, left_run);
 }
 
-sdg_status_t sdg_rowproduct_matrix(sdg_plan_t *plan,
-                                   const sdg_rowproduct_t *p) {
+sdg_status_t sdg_projection_matrix(sdg_plan_t *plan,
+                                   const sdg_projection_t *p) {
   return product_add(plan, p, matrix_run);
 }

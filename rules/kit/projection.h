@@ -12,22 +12,22 @@
 
 #include "rules/kit/subcall.h"
 
-typedef struct sdg_rowproduct {
+typedef struct sdg_projection {
   sdg_subcall_tensor_t left;   /* n x rows of W */
   sdg_subcall_tensor_t matrix; /* W, as a tensor of 1 x groups x rows x columns
                                 */
   sdg_subcall_tensor_t right;  /* n x columns of W */
   cudnnMathType_t math;
-} sdg_rowproduct_t;
+} sdg_projection_t;
 
 /* right = left W */
-sdg_status_t sdg_rowproduct_right(sdg_plan_t *plan,
-                                  const sdg_rowproduct_t *p) SDG_MUST_CHECK;
+sdg_status_t sdg_projection_right(sdg_plan_t *plan,
+                                  const sdg_projection_t *p) SDG_MUST_CHECK;
 /* left = right W^T */
-sdg_status_t sdg_rowproduct_left(sdg_plan_t *plan,
-                                 const sdg_rowproduct_t *p) SDG_MUST_CHECK;
+sdg_status_t sdg_projection_left(sdg_plan_t *plan,
+                                 const sdg_projection_t *p) SDG_MUST_CHECK;
 /* W = left^T right */
-sdg_status_t sdg_rowproduct_matrix(sdg_plan_t *plan,
-                                   const sdg_rowproduct_t *p) SDG_MUST_CHECK;
+sdg_status_t sdg_projection_matrix(sdg_plan_t *plan,
+                                   const sdg_projection_t *p) SDG_MUST_CHECK;
 
 #endif

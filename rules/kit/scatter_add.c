@@ -4,20 +4,21 @@
 
 #include "rules/kit/merge.h"
 
-sdg_status_t sdg_sendback_open(sdg_plan_t *plan, const sdg_tagging_t *tagging,
-                               const sdg_placement_t *placement,
-                               const sdg_placement_t *terms,
-                               const sdg_box_t *need, const int64_t *period,
-                               int from, int to, sdg_sendback_t *out) {
-  *out = (sdg_sendback_t){
+sdg_status_t sdg_scatter_add_open(sdg_plan_t *plan,
+                                  const sdg_tagging_t *tagging,
+                                  const sdg_placement_t *placement,
+                                  const sdg_placement_t *terms,
+                                  const sdg_box_t *need, const int64_t *period,
+                                  int from, int to, sdg_scatter_add_t *out) {
+  *out = (sdg_scatter_add_t){
       .from = from,
       .to = to,
       .me = tagging->me,
       .copies =
           (sdg_placement_axes(terms) & ~sdg_placement_axes(placement)) != 0,
       .own = sdg_placement_box(placement, tagging->mesh, tagging->rank)};
-  return sdg_bring_back(plan, tagging, placement, terms, need, period,
-                        from < 0 ? to : from, &out->back);
+  return sdg_scatter_back(plan, tagging, placement, terms, need, period,
+                          from < 0 ? to : from, &out->back);
 }
 
 // The part of a slab.
@@ -27,7 +28,7 @@ static sdg_subcall_tensor_t part_of(int slab, const sdg_box_t *box,
 }
 
 // This rank's own addends, in place of what is there.
-static sdg_status_t own_put(sdg_plan_t *plan, const sdg_sendback_t *back,
+static sdg_status_t own_put(sdg_plan_t *plan, const sdg_scatter_add_t *back,
                             sdg_type_t type, const sdg_subcall_tensor_t *sum) {
   sdg_box_t has = {.dims = back->own.dims};
   if (back->from >= 0)
@@ -55,8 +56,9 @@ static sdg_status_t add(sdg_plan_t *plan, int slab, const sdg_box_t *box,
 }
 
 // Received ones from the peers [first, last).
-static sdg_status_t received_add(sdg_plan_t *plan, const sdg_sendback_t *back,
-                                 sdg_type_t type, int first, int last,
+static sdg_status_t received_add(sdg_plan_t *plan,
+                                 const sdg_scatter_add_t *back, sdg_type_t type,
+                                 int first, int last,
                                  const sdg_subcall_tensor_t *sum) {
   for (int i = 0; i < back->back.transfer.recvs; i++) {
     const sdg_message_t *message = &back->back.transfer.recv[i];
@@ -67,7 +69,7 @@ static sdg_status_t received_add(sdg_plan_t *plan, const sdg_sendback_t *back,
 }
 
 // Ranks that have the same elements add up alike.
-static sdg_status_t copies_add(sdg_plan_t *plan, const sdg_sendback_t *back,
+static sdg_status_t copies_add(sdg_plan_t *plan, const sdg_scatter_add_t *back,
                                sdg_type_t type,
                                const sdg_subcall_tensor_t *sum) {
   sdg_box_t has = {.dims = back->own.dims};
@@ -79,8 +81,9 @@ static sdg_status_t copies_add(sdg_plan_t *plan, const sdg_sendback_t *back,
   return received_add(plan, back, type, back->me, SDG_RANKS_MAX, sum);
 }
 
-sdg_status_t sdg_sendback_close(sdg_plan_t *plan, const sdg_sendback_t *back,
-                                sdg_type_t type) {
+sdg_status_t sdg_scatter_add_close(sdg_plan_t *plan,
+                                   const sdg_scatter_add_t *back,
+                                   sdg_type_t type) {
   sdg_subcall_tensor_t sum = part_of(back->to, &back->own, type);
   if (sdg_box_empty(&back->own))
     return SDG_OK;
@@ -102,8 +105,9 @@ sdg_status_t sdg_sendback_close(sdg_plan_t *plan, const sdg_sendback_t *back,
   return wide ? sdg_subcall_transform(plan, 1, &sum, 0, &result) : SDG_OK;
 }
 
-sdg_status_t sdg_sendback_add(sdg_plan_t *plan, const sdg_sendback_t *back,
-                              sdg_type_t type) {
+sdg_status_t sdg_scatter_add_add(sdg_plan_t *plan,
+                                 const sdg_scatter_add_t *back,
+                                 sdg_type_t type) {
   const sdg_transfer_t *transfer = &back->back.transfer;
   const sdg_subcall_tensor_t sum = part_of(back->to, &back->own, type);
   for (int i = 0; i < transfer->locals; i++) {
@@ -116,10 +120,10 @@ sdg_status_t sdg_sendback_add(sdg_plan_t *plan, const sdg_sendback_t *back,
   return received_add(plan, back, type, 0, SDG_RANKS_MAX, &sum);
 }
 
-sdg_status_t sdg_sendback_sum(sdg_plan_t *plan, sdg_axes_t axes,
-                              const sdg_box_t *own, int from, int to,
-                              sdg_type_t type) {
-  const sdg_sendback_t back = {.from = from, .to = to, .own = *own};
+sdg_status_t sdg_scatter_add_sum(sdg_plan_t *plan, sdg_axes_t axes,
+                                 const sdg_box_t *own, int from, int to,
+                                 sdg_type_t type) {
+  const sdg_scatter_add_t back = {.from = from, .to = to, .own = *own};
   sdg_subcall_tensor_t sum = part_of(to, own, sdg_merge_type(type));
   sdg_subcall_tensor_t result = part_of(to, own, type);
   if (sdg_box_empty(own))
@@ -133,6 +137,6 @@ sdg_status_t sdg_sendback_sum(sdg_plan_t *plan, sdg_axes_t axes,
   return sdg_subcall_transform(plan, 1, &sum, 0, &result);
 }
 
-void sdg_sendback_fini(sdg_sendback_t *back) {
-  sdg_bring_fini(&back->back);
+void sdg_scatter_add_fini(sdg_scatter_add_t *back) {
+  sdg_fetch_fini(&back->back);
 }

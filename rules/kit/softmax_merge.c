@@ -4,10 +4,10 @@
 
 #include "rules/vendor/vendor.h"
 
-sdg_status_t sdg_shares_open(sdg_plan_t *plan, const sdg_merge_t *merge,
-                             const sdg_box_t *field, int dim, int like,
-                             sdg_type_t type, sdg_shares_t *out) {
-  *out = (sdg_shares_t){
+sdg_status_t sdg_softmax_merge_open(sdg_plan_t *plan, const sdg_merge_t *merge,
+                                    const sdg_box_t *field, int dim, int like,
+                                    sdg_type_t type, sdg_softmax_merge_t *out) {
+  *out = (sdg_softmax_merge_t){
       .dim = dim, .ranks = merge->ranks, .type = type, .field = *field};
   SDG_TRY(sdg_merge_fields(plan, field, dim, 2 * merge->ranks, like, type,
                            &out->fields));
@@ -16,7 +16,8 @@ sdg_status_t sdg_shares_open(sdg_plan_t *plan, const sdg_merge_t *merge,
   return sdg_plan_zero(plan, SDG_LANE_MAIN, out->fields.slab, &out->fields.box);
 }
 
-sdg_status_t sdg_shares_sum(sdg_plan_t *plan, const sdg_shares_t *shares) {
+sdg_status_t sdg_softmax_merge_sum(sdg_plan_t *plan,
+                                   const sdg_softmax_merge_t *shares) {
   SDG_TRY(sdg_plan_reduce(plan, shares->fields.slab, shares->type,
                           SDG_COMBINE_SUM));
   return sdg_plan_join(plan, SDG_LANE_MAIN);
@@ -49,8 +50,9 @@ sdg_status_t sdg_softmax_add(sdg_plan_t *plan, cudnnSoftmaxAlgorithm_t algo,
   return sdg_subcall_add(plan, &sub);
 }
 
-sdg_status_t sdg_shares_make(sdg_plan_t *plan, const sdg_shares_t *shares,
-                             bool log) {
+sdg_status_t sdg_softmax_merge_make(sdg_plan_t *plan,
+                                    const sdg_softmax_merge_t *shares,
+                                    bool log) {
   int ranks = shares->ranks, dim = shares->dim;
   sdg_subcall_tensor_t all = sdg_merge_slot(&shares->fields, dim, 0, ranks);
   sdg_subcall_tensor_t sums =

@@ -15,7 +15,7 @@
 
 #include "rules/kit/merge.h"
 
-typedef struct sdg_shares {
+typedef struct sdg_softmax_merge {
   int dim, ranks; /* fields of ranks lie along `dim` */
   sdg_type_t type;
   sdg_box_t field;
@@ -23,19 +23,22 @@ typedef struct sdg_shares {
   /* This rank's, to be filled: m, -inf where it has no elements of a set, and
    * log s. Then `most` is its share. */
   sdg_subcall_tensor_t most, log_sum;
-} sdg_shares_t;
+} sdg_softmax_merge_t;
 
 /* Room for the fields, which are `field` each, with zeros in it; nested in
  * memory as slab `like`. */
-sdg_status_t sdg_shares_open(sdg_plan_t *plan, const sdg_merge_t *merge,
-                             const sdg_box_t *field, int dim, int like,
-                             sdg_type_t type, sdg_shares_t *out) SDG_MUST_CHECK;
+sdg_status_t sdg_softmax_merge_open(sdg_plan_t *plan, const sdg_merge_t *merge,
+                                    const sdg_box_t *field, int dim, int like,
+                                    sdg_type_t type,
+                                    sdg_softmax_merge_t *out) SDG_MUST_CHECK;
 /* Brings the fields together, over the plan's reduce_axes. */
-sdg_status_t sdg_shares_sum(sdg_plan_t *plan,
-                            const sdg_shares_t *shares) SDG_MUST_CHECK;
+sdg_status_t
+sdg_softmax_merge_sum(sdg_plan_t *plan,
+                      const sdg_softmax_merge_t *shares) SDG_MUST_CHECK;
 /* From every rank's m and log s to the shares, or their logarithms. */
-sdg_status_t sdg_shares_make(sdg_plan_t *plan, const sdg_shares_t *shares,
-                             bool log) SDG_MUST_CHECK;
+sdg_status_t sdg_softmax_merge_make(sdg_plan_t *plan,
+                                    const sdg_softmax_merge_t *shares,
+                                    bool log) SDG_MUST_CHECK;
 
 /* y = softmax(x) over dimension 1 of tensors of four or five, y may be x. */
 sdg_status_t sdg_softmax_add(sdg_plan_t *plan, cudnnSoftmaxAlgorithm_t algo,

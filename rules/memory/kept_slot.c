@@ -25,7 +25,7 @@ static state_t *state_get(void) {
   return &states[sdg_channel_get()];
 }
 
-void sdg_keptslot_forget(void) {
+void sdg_kept_slot_forget(void) {
   pthread_mutex_lock(&lock);
   for (int i = 0; i < SDG_CHANNEL_THREADS; i++)
     free(states[i].slot);
@@ -42,7 +42,7 @@ static sdg_kept_slot_t *find(const state_t *state, const void *data) {
   return NULL;
 }
 
-sdg_kept_slot_t *sdg_keptslot_find(const void *data, sdg_kept_slot_t *out) {
+sdg_kept_slot_t *sdg_kept_slot_find(const void *data, sdg_kept_slot_t *out) {
   pthread_mutex_lock(&lock);
   sdg_kept_slot_t *slot = find(state_get(), data);
   if (slot)
@@ -51,19 +51,19 @@ sdg_kept_slot_t *sdg_keptslot_find(const void *data, sdg_kept_slot_t *out) {
   return slot;
 }
 
-const sdg_kept_slot_t *sdg_keptslot_look(int index, const void *data) {
+const sdg_kept_slot_t *sdg_kept_slot_look(int index, const void *data) {
   state_t *state = state_get();
-  state->seen[index].slot = sdg_keptslot_find(data, &state->seen[index].was);
+  state->seen[index].slot = sdg_kept_slot_find(data, &state->seen[index].was);
   return state->seen[index].slot ? &state->seen[index].was : NULL;
 }
 
-sdg_kept_slot_t *sdg_keptslot_seen(int index, sdg_kept_slot_t *out_as_it_was) {
+sdg_kept_slot_t *sdg_kept_slot_seen(int index, sdg_kept_slot_t *out_as_it_was) {
   const state_t *state = state_get();
   *out_as_it_was = state->seen[index].was;
   return state->seen[index].slot;
 }
 
-uint64_t sdg_keptslot_number(void) {
+uint64_t sdg_kept_slot_number(void) {
   return state_get()->number;
 }
 
@@ -75,7 +75,7 @@ static sdg_status_t slots_open(state_t *state) {
   return state->slot ? SDG_OK : sdg_fail(SDG_E_NO_MEMORY, "kept memory");
 }
 
-sdg_status_t sdg_keptslot_take(const void *data, sdg_kept_slot_t **out) {
+sdg_status_t sdg_kept_slot_take(const void *data, sdg_kept_slot_t **out) {
   state_t *state = state_get();
   SDG_TRY(slots_open(state));
   pthread_mutex_lock(&lock);
@@ -93,15 +93,15 @@ sdg_status_t sdg_keptslot_take(const void *data, sdg_kept_slot_t **out) {
   return SDG_OK;
 }
 
-sdg_status_t sdg_keptslot_spare(int index, sdg_kept_slot_t **out) {
+sdg_status_t sdg_kept_slot_spare(int index, sdg_kept_slot_t **out) {
   state_t *state = state_get();
   SDG_TRY(slots_open(state));
   *out = &state->slot[SDG_KEPT_SLOTS + index];
   return SDG_OK;
 }
 
-void sdg_keptslot_fill(sdg_kept_slot_t *slot, sdg_span_t tensor, uint64_t order,
-                       uint64_t what) {
+void sdg_kept_slot_fill(sdg_kept_slot_t *slot, sdg_span_t tensor,
+                        uint64_t order, uint64_t what) {
   pthread_mutex_lock(&lock);
   slot->tensor = tensor;
   slot->order = order;
@@ -109,7 +109,7 @@ void sdg_keptslot_fill(sdg_kept_slot_t *slot, sdg_span_t tensor, uint64_t order,
   pthread_mutex_unlock(&lock);
 }
 
-sdg_status_t sdg_keptslot_room(sdg_kept_slot_t *slot, size_t bytes) {
+sdg_status_t sdg_kept_slot_room(sdg_kept_slot_t *slot, size_t bytes) {
   const sdg_vendor_t *cuda = sdg_vendor_get();
   if (!cuda)
     return SDG_E_LIBRARY_MISSING;
@@ -128,7 +128,7 @@ sdg_status_t sdg_keptslot_room(sdg_kept_slot_t *slot, size_t bytes) {
   return SDG_OK;
 }
 
-void sdg_keptslot_drop(sdg_span_t span) {
+void sdg_kept_slot_drop(sdg_span_t span) {
   pthread_mutex_lock(&lock);
   for (int i = 0; i < SDG_CHANNEL_THREADS; i++)
     for (int k = 0; states[i].slot && k < SDG_KEPT_SLOTS; k++)

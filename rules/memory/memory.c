@@ -86,7 +86,7 @@ void sdg_memory_freed(const void *at) {
   pthread_mutex_unlock(&lock);
   if (known) {
     sdg_hint_put(at, span.bytes, false, 0);
-    sdg_keptslot_drop(span);
+    sdg_kept_slot_drop(span);
   }
   if (known && sdg_memory_notes_inputs())
     sdg_uploads_freed(span);

@@ -109,7 +109,8 @@ void sdg_uploads_forget(void) {
 // ---- what the program writes -----------------------------------------------
 
 // What a copy that does not wait will find in pinned memory is not known yet.
-static bool readable(const sdg_touch_t *touch, const sdg_access_t *from) {
+static bool readable(const sdg_memory_access_t *memory,
+                     const sdg_access_t *from) {
   struct cudaPointerAttributes attributes;
   const runtime_t *runtime = runtime_get();
   if (from->width == 0 || !runtime ||
@@ -118,30 +119,31 @@ static bool readable(const sdg_touch_t *touch, const sdg_access_t *from) {
     return false;
   return attributes.type == cudaMemoryTypeUnregistered ||
          (attributes.type == cudaMemoryTypeHost &&
-          !strstr(touch->name, "Async"));
+          !strstr(memory->name, "Async"));
 }
 
 // Whether a copy ends where tagged calls have read.
-static bool comes_again(const sdg_touch_t *touch) {
+static bool comes_again(const sdg_memory_access_t *memory) {
   bool again = false;
   pthread_mutex_lock(&all.lock);
-  for (int i = 0; i < touch->accesses; i++)
-    if (touch->access[i].writes)
-      again |= sdg_spans_overlap(&all.known, span_of(&touch->access[i]));
+  for (int i = 0; i < memory->accesses; i++)
+    if (memory->access[i].writes)
+      again |= sdg_spans_overlap(&all.known, span_of(&memory->access[i]));
   pthread_mutex_unlock(&all.lock);
   return again;
 }
 
 // The digest of what a copy carries from the host; false where it cannot be
 // told, or is of no interest.
-static bool copied_digest(const sdg_touch_t *touch, uint64_t *out_digest) {
+static bool copied_digest(const sdg_memory_access_t *memory,
+                          uint64_t *out_digest) {
   const sdg_access_t *from = NULL;
   sdg_digest_t digest;
-  for (int i = 0; touch->copies && i < touch->accesses; i++)
-    if (touch->access[i].reads && !touch->access[i].writes)
-      from = &touch->access[i];
-  if (!from || !comes_again(touch) || sdg_memory_holds((void *)from->at) ||
-      !readable(touch, from))
+  for (int i = 0; memory->copies && i < memory->accesses; i++)
+    if (memory->access[i].reads && !memory->access[i].writes)
+      from = &memory->access[i];
+  if (!from || !comes_again(memory) || sdg_memory_holds((void *)from->at) ||
+      !readable(memory, from))
     return false;
   sdg_digest_init(&digest);
   for (size_t row = 0; row < (from->height ? from->height : 1); row++)
@@ -151,15 +153,15 @@ static bool copied_digest(const sdg_touch_t *touch, uint64_t *out_digest) {
   return true;
 }
 
-void sdg_uploads_note(const sdg_touch_t *touch) {
+void sdg_uploads_note(const sdg_memory_access_t *memory) {
   uint64_t digest = 0;
-  bool told = copied_digest(touch, &digest);
+  bool told = copied_digest(memory, &digest);
   sdg_span_t held;
   pthread_mutex_lock(&all.lock);
-  if (touch->everything)
+  if (memory->everything)
     sdg_spans_clear(&all.untouched);
-  for (int i = 0; i < touch->accesses; i++) {
-    const sdg_access_t *to = &touch->access[i];
+  for (int i = 0; i < memory->accesses; i++) {
+    const sdg_access_t *to = &memory->access[i];
     if (!to->writes)
       continue;
     if (to->width == 0) { // not known how much

@@ -18,7 +18,7 @@ void sdg_uploads_allocated(sdg_span_t span);
 void sdg_uploads_freed(sdg_span_t span);
 /* A call is about to write into device memory. Makes a number of what it copies
  * from host memory that can be read now to where tagged calls have read. */
-void sdg_uploads_note(const sdg_touch_t *touch);
+void sdg_uploads_note(const sdg_memory_access_t *memory);
 /* A tagged call wrote this tensor, or the ranks compared it: it is no new
  * input. */
 void sdg_uploads_made(const sdg_operand_t *operand);

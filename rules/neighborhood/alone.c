@@ -12,11 +12,11 @@
 // What decides a plan of tensors that nothing else is known of.
 typedef struct alone_key {
   const void *handle;
-  uint64_t number[SDG_RULE_KEYS];
-  int operands, dims[SDG_NEIGHBOR_OPERANDS];
-  sdg_type_t type[SDG_NEIGHBOR_OPERANDS];
-  int64_t extent[SDG_NEIGHBOR_OPERANDS][SDG_DIMS_MAX];
-  int64_t stride[SDG_NEIGHBOR_OPERANDS][SDG_DIMS_MAX];
+  uint64_t number[SDG_OP_KEYS];
+  int operands, dims[SDG_NEIGHBORHOOD_OPERANDS];
+  sdg_type_t type[SDG_NEIGHBORHOOD_OPERANDS];
+  int64_t extent[SDG_NEIGHBORHOOD_OPERANDS][SDG_DIMS_MAX];
+  int64_t stride[SDG_NEIGHBORHOOD_OPERANDS][SDG_DIMS_MAX];
 } alone_key_t;
 
 enum { ALONE_PLANS = 16 };
@@ -33,7 +33,7 @@ static struct {
 static void alone_key_make(const sdg_call_t *call, alone_key_t *out) {
   memset(out, 0, sizeof *out);
   out->handle = call->handle;
-  (void)sdg_rule_neighborhood.key(call, out->number);
+  (void)sdg_op_neighborhood.key(call, out->number);
   out->operands = call->operands;
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];

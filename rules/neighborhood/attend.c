@@ -24,30 +24,31 @@ static int64_t queries_of(const sdg_box_t *q) {
 static sdg_box_t folded(const sdg_box_t *box, sdg_range_t g,
                         sdg_range_t second) {
   sdg_box_t out = *box;
-  out.dim[SDG_ATTEND_G] = g;
-  out.dim[SDG_ATTEND_ALONG] = second;
+  out.dim[SDG_NEIGHBORHOOD_ATTEND_G] = g;
+  out.dim[SDG_NEIGHBORHOOD_ATTEND_ALONG] = second;
   return out;
 }
 
-sdg_subcall_tensor_t sdg_attend_view(const sdg_attend_maker_t *m, int slab,
-                                     const sdg_box_t *box, sdg_range_t second) {
+sdg_subcall_tensor_t
+sdg_neighborhood_attend_view(const sdg_neighborhood_attend_maker_t *m, int slab,
+                             const sdg_box_t *box, sdg_range_t second) {
   return (sdg_subcall_tensor_t){
       .slab = slab, .box = folded(box, m->at.g, second), .type = m->a->type};
 }
 
-static int64_t heads_of(const sdg_attend_t *a) {
+static int64_t heads_of(const sdg_neighborhood_attend_t *a) {
   return size_of(a->q.box.dim[1]) / a->shape->q_channels;
 }
 
 // The memory of packed slab `of` with N and heads as one.
-static sdg_status_t fold(const sdg_attend_t *a, int of, int64_t channels,
-                         sdg_range_t g, int *out_slab) {
+static sdg_status_t fold(const sdg_neighborhood_attend_t *a, int of,
+                         int64_t channels, sdg_range_t g, int *out_slab) {
   sdg_box_t box = folded(&a->plan->slab[of].box, g, (sdg_range_t){0, channels});
   return sdg_plan_within(a->plan, of, 0, &box, of, out_slab);
 }
 
-static sdg_status_t folds_make(sdg_attend_maker_t *m) {
-  const sdg_attend_t *a = m->a;
+static sdg_status_t folds_make(sdg_neighborhood_attend_maker_t *m) {
+  const sdg_neighborhood_attend_t *a = m->a;
   const sdg_neighborhood_t *shape = a->shape;
   sdg_range_t all = {0, size_of(a->q.box.dim[0]) * heads_of(a)};
   SDG_TRY(fold(a, a->k, shape->q_channels, all, &m->k));
@@ -61,7 +62,7 @@ static sdg_status_t folds_make(sdg_attend_maker_t *m) {
 // ---- blocks ----------------------------------------------------------------
 
 // Elements for one query of one head.
-static int64_t elements_each(const sdg_attend_maker_t *m) {
+static int64_t elements_each(const sdg_neighborhood_attend_maker_t *m) {
   const sdg_neighborhood_t *shape = m->a->shape;
   int64_t each =
       m->slots + m->times * m->width + shape->q_channels + shape->v_channels;
@@ -70,8 +71,9 @@ static int64_t elements_each(const sdg_attend_maker_t *m) {
 
 // Memory of a block, part by part: the next one, of `each` elements per query
 // and head.
-static sdg_status_t part_take(const sdg_attend_maker_t *m, const sdg_box_t *box,
-                              int64_t each, int64_t *io_offset, int *out_slab) {
+static sdg_status_t part_take(const sdg_neighborhood_attend_maker_t *m,
+                              const sdg_box_t *box, int64_t each,
+                              int64_t *io_offset, int *out_slab) {
   int bytes = sdg_merge_bytes(m->a->type);
   SDG_TRY(sdg_plan_within(m->a->plan, m->memory, (size_t)*io_offset, box, m->k,
                           out_slab));
@@ -79,15 +81,15 @@ static sdg_status_t part_take(const sdg_attend_maker_t *m, const sdg_box_t *box,
   return SDG_OK;
 }
 
-static sdg_status_t both_take(const sdg_attend_maker_t *m, const sdg_box_t *box,
-                              int64_t channels, int64_t *io_offset,
-                              int *out_own, int *out_fold) {
+static sdg_status_t both_take(const sdg_neighborhood_attend_maker_t *m,
+                              const sdg_box_t *box, int64_t channels,
+                              int64_t *io_offset, int *out_own, int *out_fold) {
   SDG_TRY(part_take(m, box, channels, io_offset, out_own));
   return fold(m->a, *out_own, channels, m->at.g, out_fold);
 }
 
 // Other forms of the same memory: the grid of `of` as one dimension.
-static sdg_status_t flat_take(const sdg_attend_maker_t *m, int of,
+static sdg_status_t flat_take(const sdg_neighborhood_attend_maker_t *m, int of,
                               int64_t second, int64_t third, int64_t fourth,
                               int *out_slab) {
   sdg_box_t flat = {
@@ -96,9 +98,10 @@ static sdg_status_t flat_take(const sdg_attend_maker_t *m, int of,
   return sdg_plan_within(m->a->plan, of, 0, &flat, of, out_slab);
 }
 
-static sdg_status_t scores_take(const sdg_attend_maker_t *m, int64_t *io_offset,
-                                int *out_scores, int *out_flat, int *out_sums) {
-  const sdg_attend_block_t *b = &m->at;
+static sdg_status_t scores_take(const sdg_neighborhood_attend_maker_t *m,
+                                int64_t *io_offset, int *out_scores,
+                                int *out_flat, int *out_sums) {
+  const sdg_neighborhood_attend_block_t *b = &m->at;
   int64_t queries = queries_of(&b->q);
   sdg_box_t box = folded(&b->q, b->g, (sdg_range_t){0, m->slots});
   SDG_TRY(part_take(m, &box, m->slots, io_offset, out_scores));
@@ -106,9 +109,9 @@ static sdg_status_t scores_take(const sdg_attend_maker_t *m, int64_t *io_offset,
   return flat_take(m, *out_scores, m->slots, 1, queries, out_sums);
 }
 
-static sdg_status_t block_take(sdg_attend_maker_t *m) {
+static sdg_status_t block_take(sdg_neighborhood_attend_maker_t *m) {
   const sdg_neighborhood_t *shape = m->a->shape;
-  sdg_attend_block_t *b = &m->at;
+  sdg_neighborhood_attend_block_t *b = &m->at;
   int64_t offset = 0, width = m->times * m->width;
   SDG_TRY(scores_take(m, &offset, &b->scores, &b->flat, &b->sums));
   sdg_box_t box = folded(&b->q, b->g, (sdg_range_t){0, width});
@@ -128,13 +131,14 @@ static sdg_status_t block_take(sdg_attend_maker_t *m) {
 
 // ---- steps -----------------------------------------------------------------
 
-static bool pair_make(const sdg_attend_maker_t *m, const int64_t *step,
-                      sdg_attend_pair_t *out) {
+static bool pair_make(const sdg_neighborhood_attend_maker_t *m,
+                      const int64_t *step,
+                      sdg_neighborhood_attend_pair_t *out) {
   const sdg_neighborhood_t *shape = m->a->shape;
-  *out = (sdg_attend_pair_t){.q = m->at.q, .k = m->at.q};
+  *out = (sdg_neighborhood_attend_pair_t){.q = m->at.q, .k = m->at.q};
   for (int d = 0; d < shape->grid; d++) {
-    const sdg_neighbor_t *dim = &shape->dim[d];
-    sdg_range_t seeing = sdg_neighbor_queries(dim, step[d]);
+    const sdg_neighborhood_window_t *dim = &shape->dim[d];
+    sdg_range_t seeing = sdg_neighborhood_window_queries(dim, step[d]);
     sdg_range_t *q = &out->q.dim[2 + d], *k = &out->k.dim[2 + d];
     q->lo = q->lo > seeing.lo ? q->lo : seeing.lo;
     q->hi = q->hi < seeing.hi ? q->hi : seeing.hi;
@@ -142,13 +146,14 @@ static bool pair_make(const sdg_attend_maker_t *m, const int64_t *step,
       return false;
     k->lo = q->lo + step[d] * dim->dilation;
     k->hi = q->hi + step[d] * dim->dilation;
-    out->slot = out->slot * dim->kernel + sdg_neighbor_slot(dim, step[d]);
+    out->slot =
+        out->slot * dim->kernel + sdg_neighborhood_window_slot(dim, step[d]);
   }
   out->all = memcmp(&out->q, &m->at.q, sizeof out->q) == 0;
   return true;
 }
 
-static void pairs_sort(sdg_attend_maker_t *m) {
+static void pairs_sort(sdg_neighborhood_attend_maker_t *m) {
   int64_t covered = 0;
   for (int64_t slot = 0; slot < m->slots; slot++)
     m->pair_all[slot] = -1;
@@ -160,13 +165,13 @@ static void pairs_sort(sdg_attend_maker_t *m) {
   m->at.full = covered == m->slots * queries_of(&m->at.q);
 }
 
-static sdg_status_t pairs_make(sdg_attend_maker_t *m) {
+static sdg_status_t pairs_make(sdg_neighborhood_attend_maker_t *m) {
   const sdg_neighborhood_t *shape = m->a->shape;
-  static const int64_t own[SDG_NEIGHBOR_GRID_MAX];
-  int64_t step[SDG_NEIGHBOR_GRID_MAX], count = 1;
-  sdg_range_t steps[SDG_NEIGHBOR_GRID_MAX];
+  static const int64_t own[SDG_NEIGHBORHOOD_GRID_MAX];
+  int64_t step[SDG_NEIGHBORHOOD_GRID_MAX], count = 1;
+  sdg_range_t steps[SDG_NEIGHBORHOOD_GRID_MAX];
   for (int d = 0; d < shape->grid; d++) {
-    steps[d] = sdg_neighbor_steps(&shape->dim[d]);
+    steps[d] = sdg_neighborhood_window_steps(&shape->dim[d]);
     step[d] = steps[d].lo;
     count *= size_of(steps[d]);
   }
@@ -190,18 +195,20 @@ static sdg_status_t pairs_make(sdg_attend_maker_t *m) {
 
 // ---- all blocks ------------------------------------------------------------
 
-static int64_t block_count(const sdg_attend_maker_t *m, const sdg_box_t *q) {
+static int64_t block_count(const sdg_neighborhood_attend_maker_t *m,
+                           const sdg_box_t *q) {
   return size_of(q->dim[0]) * (size_of(q->dim[1]) / m->a->shape->q_channels) *
          queries_of(q);
 }
 
-static bool block_fits(const sdg_attend_maker_t *m, const sdg_box_t *q) {
+static bool block_fits(const sdg_neighborhood_attend_maker_t *m,
+                       const sdg_box_t *q) {
   return block_count(m, q) * elements_each(m) * sdg_merge_bytes(m->a->type) <=
          m->a->block_bytes;
 }
 
 // Fewer calls where there is room; never more blocks for it.
-static void times_choose(sdg_attend_maker_t *m) {
+static void times_choose(sdg_neighborhood_attend_maker_t *m) {
   enum { TIMES_MAX = 16 };
   m->times = m->slots < TIMES_MAX ? m->slots : TIMES_MAX;
   while (m->times > 1 && !block_fits(m, &m->a->q.box))
@@ -209,8 +216,8 @@ static void times_choose(sdg_attend_maker_t *m) {
 }
 
 // Halves of a block that is too large: of N, then rows, then heads.
-static bool block_halve(const sdg_attend_maker_t *m, const sdg_box_t *q,
-                        sdg_box_t half[2]) {
+static bool block_halve(const sdg_neighborhood_attend_maker_t *m,
+                        const sdg_box_t *q, sdg_box_t half[2]) {
   if (block_fits(m, q))
     return false;
   static const int order[] = {0, 2, 3, 4, 1};
@@ -227,7 +234,8 @@ static bool block_halve(const sdg_attend_maker_t *m, const sdg_box_t *q,
   return false;
 }
 
-static void room_measure(sdg_attend_maker_t *m, const sdg_box_t *q) {
+static void room_measure(sdg_neighborhood_attend_maker_t *m,
+                         const sdg_box_t *q) {
   sdg_box_t half[2];
   if (block_halve(m, q, half)) {
     room_measure(m, &half[0]);
@@ -238,8 +246,9 @@ static void room_measure(sdg_attend_maker_t *m, const sdg_box_t *q) {
   m->room = count > m->room ? count : m->room;
 }
 
-static sdg_status_t block_add(sdg_attend_maker_t *m, const sdg_box_t *q) {
-  const sdg_attend_t *a = m->a;
+static sdg_status_t block_add(sdg_neighborhood_attend_maker_t *m,
+                              const sdg_box_t *q) {
+  const sdg_neighborhood_attend_t *a = m->a;
   const sdg_neighborhood_t *shape = a->shape;
   sdg_box_t half[2];
   if (block_halve(m, q, half)) {
@@ -249,19 +258,20 @@ static sdg_status_t block_add(sdg_attend_maker_t *m, const sdg_box_t *q) {
   int64_t head = (q->dim[1].lo - a->q.box.dim[1].lo) / shape->q_channels;
   int64_t heads = size_of(q->dim[1]) / shape->q_channels;
   int64_t first = (q->dim[0].lo - a->q.box.dim[0].lo) * heads_of(a) + head;
-  m->at = (sdg_attend_block_t){
+  m->at = (sdg_neighborhood_attend_block_t){
       .q = *q, .o = *q, .g = {first, first + size_of(q->dim[0]) * heads}};
   m->at.o.dim[1].lo = a->o.box.dim[1].lo + head * shape->v_channels;
   m->at.o.dim[1].hi = m->at.o.dim[1].lo + heads * shape->v_channels;
   SDG_TRY(block_take(m));
   SDG_TRY(pairs_make(m));
-  return m->backward ? sdg_attend_block_backward(m)
-                     : sdg_attend_block_forward(m);
+  return m->backward ? sdg_neighborhood_attend_block_backward(m)
+                     : sdg_neighborhood_attend_block_forward(m);
 }
 
-static sdg_status_t attend(const sdg_attend_t *a, bool backward) {
+static sdg_status_t attend(const sdg_neighborhood_attend_t *a, bool backward) {
   const sdg_neighborhood_t *shape = a->shape;
-  sdg_attend_maker_t m = {.a = a, .backward = backward, .slots = 1};
+  sdg_neighborhood_attend_maker_t m = {
+      .a = a, .backward = backward, .slots = 1};
   for (int d = 0; d < shape->grid; d++)
     m.slots *= shape->dim[d].kernel;
   m.width = shape->q_channels;
@@ -280,10 +290,12 @@ static sdg_status_t attend(const sdg_attend_t *a, bool backward) {
   return status;
 }
 
-sdg_status_t sdg_attend_forward(const sdg_attend_t *a) {
+sdg_status_t
+sdg_neighborhood_attend_forward(const sdg_neighborhood_attend_t *a) {
   return attend(a, false);
 }
 
-sdg_status_t sdg_attend_backward(const sdg_attend_t *a) {
+sdg_status_t
+sdg_neighborhood_attend_backward(const sdg_neighborhood_attend_t *a) {
   return attend(a, true);
 }

@@ -19,7 +19,7 @@
 #include "rules/neighborhood/plan.h"
 
 /* `q` is not empty. In the coordinates of the operands, N C and the grid. */
-typedef struct sdg_attend {
+typedef struct sdg_neighborhood_attend {
   sdg_plan_t *plan;
   const sdg_neighborhood_t *shape;
   sdg_type_t type;         /* of the arithmetic: float or double */
@@ -30,9 +30,11 @@ typedef struct sdg_attend {
                               sdg_neighborhood_need says */
   int dk, dv;              /* backward: such scratch, to which is added */
   int64_t block_bytes;     /* about so much more scratch */
-} sdg_attend_t;
+} sdg_neighborhood_attend_t;
 
-sdg_status_t sdg_attend_forward(const sdg_attend_t *a) SDG_MUST_CHECK;
-sdg_status_t sdg_attend_backward(const sdg_attend_t *a) SDG_MUST_CHECK;
+sdg_status_t sdg_neighborhood_attend_forward(const sdg_neighborhood_attend_t *a)
+    SDG_MUST_CHECK;
+sdg_status_t sdg_neighborhood_attend_backward(
+    const sdg_neighborhood_attend_t *a) SDG_MUST_CHECK;
 
 #endif

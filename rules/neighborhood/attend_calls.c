@@ -5,10 +5,11 @@
 #include "rules/neighborhood/attend_block.h"
 #include "rules/vendor/vendor.h"
 
-static sdg_subcall_tensor_t slot_view(const sdg_attend_maker_t *m, int slab,
-                                      const sdg_attend_pair_t *pair) {
-  return sdg_attend_view(m, slab, &pair->q,
-                         (sdg_range_t){pair->slot, pair->slot + 1});
+static sdg_subcall_tensor_t
+slot_view(const sdg_neighborhood_attend_maker_t *m, int slab,
+          const sdg_neighborhood_attend_pair_t *pair) {
+  return sdg_neighborhood_attend_view(
+      m, slab, &pair->q, (sdg_range_t){pair->slot, pair->slot + 1});
 }
 
 static cudnnStatus_t softmax_run(const sdg_subcall_run_t *run) {
@@ -26,8 +27,9 @@ static cudnnStatus_t softmax_back_run(const sdg_subcall_run_t *run) {
 }
 
 // Of the weights in place; backward, of their gradients.
-static sdg_status_t softmax_add(const sdg_attend_maker_t *m, bool backward) {
-  const sdg_attend_t *a = m->a;
+static sdg_status_t softmax_add(const sdg_neighborhood_attend_maker_t *m,
+                                bool backward) {
+  const sdg_neighborhood_attend_t *a = m->a;
   sdg_subcall_t sub = {
       .fn = backward ? softmax_back_run : softmax_run,
       .tensors = backward ? 2 : 1,
@@ -51,23 +53,28 @@ typedef struct dots {
   double scale;
 } dots_t;
 
-static sdg_status_t product_add(const sdg_attend_maker_t *m, const dots_t *dots,
-                                const sdg_attend_pair_t *pair, double scale,
-                                const sdg_subcall_tensor_t *to) {
+static sdg_status_t product_add(const sdg_neighborhood_attend_maker_t *m,
+                                const dots_t *dots,
+                                const sdg_neighborhood_attend_pair_t *pair,
+                                double scale, const sdg_subcall_tensor_t *to) {
   sdg_range_t all = {0, dots->channels};
-  sdg_subcall_tensor_t x = sdg_attend_view(m, dots->own, &pair->q, all);
-  sdg_subcall_tensor_t y = sdg_attend_view(m, dots->theirs, &pair->k, all);
+  sdg_subcall_tensor_t x =
+      sdg_neighborhood_attend_view(m, dots->own, &pair->q, all);
+  sdg_subcall_tensor_t y =
+      sdg_neighborhood_attend_view(m, dots->theirs, &pair->k, all);
   return sdg_subcall_op(m->a->plan, CUDNN_OP_TENSOR_MUL, scale, &x, 1, &y, 0,
                         to);
 }
 
 // Into the slot of one step. Nothing to sum is no reduction.
-static sdg_status_t dot_add(const sdg_attend_maker_t *m, const dots_t *dots,
-                            const sdg_attend_pair_t *pair, const slots_t *to) {
+static sdg_status_t dot_add(const sdg_neighborhood_attend_maker_t *m,
+                            const dots_t *dots,
+                            const sdg_neighborhood_attend_pair_t *pair,
+                            const slots_t *to) {
   sdg_subcall_tensor_t slot = slot_view(m, to->slab, pair);
   if (dots->channels == 1)
     return product_add(m, dots, pair, dots->scale, &slot);
-  sdg_subcall_tensor_t products = sdg_attend_view(
+  sdg_subcall_tensor_t products = sdg_neighborhood_attend_view(
       m, m->at.products, &pair->q, (sdg_range_t){0, dots->channels});
   SDG_TRY(product_add(m, dots, pair, 1, &products));
   return sdg_subcall_reduce(m->a->plan, CUDNN_REDUCE_TENSOR_ADD, dots->scale,
@@ -76,13 +83,15 @@ static sdg_status_t dot_add(const sdg_attend_maker_t *m, const dots_t *dots,
 
 // Into the slots [first, first + count), of steps that are there for all
 // queries.
-static sdg_status_t run_add(const sdg_attend_maker_t *m, const dots_t *dots,
-                            int64_t first, int64_t count, const slots_t *to) {
+static sdg_status_t run_add(const sdg_neighborhood_attend_maker_t *m,
+                            const dots_t *dots, int64_t first, int64_t count,
+                            const slots_t *to) {
   for (int64_t i = 0; i < count; i++) {
-    const sdg_attend_pair_t *pair = &m->pair[m->pair_all[first + i]];
+    const sdg_neighborhood_attend_pair_t *pair =
+        &m->pair[m->pair_all[first + i]];
     sdg_range_t place = {i * m->width, i * m->width + dots->channels};
     sdg_subcall_tensor_t products =
-        sdg_attend_view(m, m->at.products, &pair->q, place);
+        sdg_neighborhood_attend_view(m, m->at.products, &pair->q, place);
     SDG_TRY(product_add(m, dots, pair, 1, &products));
   }
   sdg_subcall_tensor_t terms =
@@ -97,8 +106,8 @@ static sdg_status_t run_add(const sdg_attend_maker_t *m, const dots_t *dots,
 }
 
 // How many slots from `first` on are of steps that all queries have.
-static int64_t run_length(const sdg_attend_maker_t *m, const dots_t *dots,
-                          int64_t first) {
+static int64_t run_length(const sdg_neighborhood_attend_maker_t *m,
+                          const dots_t *dots, int64_t first) {
   int64_t count = 0;
   while (dots->channels > 1 && count < m->times && first + count < m->slots &&
          m->pair_all[first + count] >= 0)
@@ -107,8 +116,8 @@ static int64_t run_length(const sdg_attend_maker_t *m, const dots_t *dots,
 }
 
 // Into each slot the scalar product over a head's channels.
-static sdg_status_t dots_add(const sdg_attend_maker_t *m, const dots_t *dots,
-                             const slots_t *to) {
+static sdg_status_t dots_add(const sdg_neighborhood_attend_maker_t *m,
+                             const dots_t *dots, const slots_t *to) {
   for (int64_t slot = 0; slot < m->slots;) {
     int64_t count = run_length(m, dots, slot);
     if (count > 0)
@@ -123,15 +132,17 @@ static sdg_status_t dots_add(const sdg_attend_maker_t *m, const dots_t *dots,
 
 // To the queries' elements of slab `to` each slot of `weights` times what their
 // keys have in slab `theirs`.
-static sdg_status_t gather_add(const sdg_attend_maker_t *m, int weights,
-                               int theirs, int64_t channels, double scale,
-                               int to) {
+static sdg_status_t gather_add(const sdg_neighborhood_attend_maker_t *m,
+                               int weights, int theirs, int64_t channels,
+                               double scale, int to) {
   sdg_range_t all = {0, channels};
   for (int i = 0; i < m->pairs; i++) {
-    const sdg_attend_pair_t *pair = &m->pair[i];
-    sdg_subcall_tensor_t y = sdg_attend_view(m, theirs, &pair->k, all);
+    const sdg_neighborhood_attend_pair_t *pair = &m->pair[i];
+    sdg_subcall_tensor_t y =
+        sdg_neighborhood_attend_view(m, theirs, &pair->k, all);
     sdg_subcall_tensor_t weight = slot_view(m, weights, pair);
-    sdg_subcall_tensor_t sum = sdg_attend_view(m, to, &pair->q, all);
+    sdg_subcall_tensor_t sum =
+        sdg_neighborhood_attend_view(m, to, &pair->q, all);
     SDG_TRY(sdg_subcall_op(m->a->plan, CUDNN_OP_TENSOR_MUL, scale, &y, 1,
                            &weight, i > 0, &sum));
   }
@@ -140,15 +151,17 @@ static sdg_status_t gather_add(const sdg_attend_maker_t *m, int weights,
 
 // The other way: to the keys' elements of slab `to` what the queries have in
 // slab `own`.
-static sdg_status_t scatter_add(const sdg_attend_maker_t *m, int weights,
-                                int own, int64_t channels, double scale,
-                                int to) {
+static sdg_status_t scatter_add(const sdg_neighborhood_attend_maker_t *m,
+                                int weights, int own, int64_t channels,
+                                double scale, int to) {
   sdg_range_t all = {0, channels};
   for (int i = 0; i < m->pairs; i++) {
-    const sdg_attend_pair_t *pair = &m->pair[i];
-    sdg_subcall_tensor_t x = sdg_attend_view(m, own, &pair->q, all);
+    const sdg_neighborhood_attend_pair_t *pair = &m->pair[i];
+    sdg_subcall_tensor_t x =
+        sdg_neighborhood_attend_view(m, own, &pair->q, all);
     sdg_subcall_tensor_t weight = slot_view(m, weights, pair);
-    sdg_subcall_tensor_t sum = sdg_attend_view(m, to, &pair->k, all);
+    sdg_subcall_tensor_t sum =
+        sdg_neighborhood_attend_view(m, to, &pair->k, all);
     SDG_TRY(sdg_subcall_op(m->a->plan, CUDNN_OP_TENSOR_MUL, scale, &x, 1,
                            &weight, 1, &sum));
   }
@@ -156,7 +169,7 @@ static sdg_status_t scatter_add(const sdg_attend_maker_t *m, int weights,
 }
 
 // Between the program's memory and the block's.
-static sdg_status_t load(const sdg_attend_maker_t *m,
+static sdg_status_t load(const sdg_neighborhood_attend_maker_t *m,
                          const sdg_subcall_tensor_t *operand,
                          const sdg_box_t *box, int own) {
   sdg_subcall_tensor_t from = *operand;
@@ -165,7 +178,7 @@ static sdg_status_t load(const sdg_attend_maker_t *m,
   return sdg_subcall_transform(m->a->plan, 1, &from, 0, &to);
 }
 
-static sdg_status_t store(const sdg_attend_maker_t *m, int own,
+static sdg_status_t store(const sdg_neighborhood_attend_maker_t *m, int own,
                           const sdg_box_t *box,
                           const sdg_subcall_tensor_t *operand) {
   sdg_subcall_tensor_t from = sdg_subcall_slab(m->a->plan, own, m->a->type);
@@ -175,8 +188,8 @@ static sdg_status_t store(const sdg_attend_maker_t *m, int own,
 }
 
 // Slots without a key weigh nothing.
-static sdg_status_t weights_add(const sdg_attend_maker_t *m) {
-  const sdg_attend_t *a = m->a;
+static sdg_status_t weights_add(const sdg_neighborhood_attend_maker_t *m) {
+  const sdg_neighborhood_attend_t *a = m->a;
   sdg_subcall_tensor_t all = sdg_subcall_slab(a->plan, m->at.scores, a->type);
   SDG_TRY(load(m, &a->q, &m->at.q, m->at.q_own));
   if (!m->at.full)
@@ -187,8 +200,9 @@ static sdg_status_t weights_add(const sdg_attend_maker_t *m) {
   return softmax_add(m, false);
 }
 
-sdg_status_t sdg_attend_block_forward(const sdg_attend_maker_t *m) {
-  const sdg_attend_block_t *b = &m->at;
+sdg_status_t sdg_neighborhood_attend_block_forward(
+    const sdg_neighborhood_attend_maker_t *m) {
+  const sdg_neighborhood_attend_block_t *b = &m->at;
   SDG_TRY(weights_add(m));
   SDG_TRY(
       gather_add(m, b->scores, m->v, m->a->shape->v_channels, 1, b->o_fold));
@@ -197,10 +211,11 @@ sdg_status_t sdg_attend_block_forward(const sdg_attend_maker_t *m) {
 
 // With weights p of scores s: dv = p do, dp = do . v, ds = p (dp - sum of p
 // dp), dq = scale ds k, dk = scale ds q.
-sdg_status_t sdg_attend_block_backward(const sdg_attend_maker_t *m) {
-  const sdg_attend_t *a = m->a;
+sdg_status_t sdg_neighborhood_attend_block_backward(
+    const sdg_neighborhood_attend_maker_t *m) {
+  const sdg_neighborhood_attend_t *a = m->a;
   const sdg_neighborhood_t *shape = a->shape;
-  const sdg_attend_block_t *b = &m->at;
+  const sdg_neighborhood_attend_block_t *b = &m->at;
   sdg_subcall_tensor_t all = sdg_subcall_slab(a->plan, b->dscores, a->type);
   SDG_TRY(weights_add(m));
   SDG_TRY(load(m, &a->o, &b->o, b->o_own));

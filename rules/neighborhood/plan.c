@@ -21,7 +21,7 @@ typedef struct side {
   int all;         // of what this rank's queries see, packed
   int sums;        // of the gradients of that
   bool copies;
-  sdg_bring_t bring, back;
+  sdg_fetch_t fetch, back;
 } side_t;
 
 typedef struct maker {
@@ -75,16 +75,17 @@ static sdg_status_t side_init(maker_t *m, side_t *side, int operand,
   if (!side->need)
     return sdg_fail(SDG_E_NO_MEMORY, "boxes of %d ranks", tagging->ranks);
   for (int r = 0; r < tagging->ranks; r++) {
-    sdg_box_t queries = sdg_placement_box(&tagging->placement[SDG_NEIGHBOR_Q],
-                                          tagging->mesh, tagging->rank_list[r]);
-    side->need[r] =
-        sdg_neighborhood_need(&m->shape, &queries, operand == SDG_NEIGHBOR_V);
+    sdg_box_t queries =
+        sdg_placement_box(&tagging->placement[SDG_NEIGHBORHOOD_Q],
+                          tagging->mesh, tagging->rank_list[r]);
+    side->need[r] = sdg_neighborhood_need(&m->shape, &queries,
+                                          operand == SDG_NEIGHBORHOOD_V);
   }
-  const sdg_placement_t *q = &tagging->placement[SDG_NEIGHBOR_Q];
+  const sdg_placement_t *q = &tagging->placement[SDG_NEIGHBORHOOD_Q];
   bool comes = !m->plan->share &&
-               sdg_bring_communicates(tagging, side->placement, side->need);
+               sdg_fetch_communicates(tagging, side->placement, side->need);
   if (comes || (m->backward &&
-                sdg_bring_returns(tagging, side->placement, q, side->need)))
+                sdg_fetch_returns(tagging, side->placement, q, side->need)))
     m->plan->axes = tagging->axes;
   m->brings |= comes;
   // Ranks that have the same elements, of which they get the same addends.
@@ -105,24 +106,24 @@ static sdg_status_t side_open(maker_t *m, side_t *side) {
   if (!m->brings)
     return SDG_OK;
   int into = m->of == m->type ? side->all : SDG_SLAB_SCRATCH;
-  return sdg_bring_open(m->plan, m->tagging, side->placement, side->need,
-                        side->from, into, &side->bring);
+  return sdg_fetch_open(m->plan, m->tagging, side->placement, side->need,
+                        side->from, into, &side->fetch);
 }
 
 static sdg_status_t side_own(maker_t *m, const side_t *side) {
   if (!m->brings)
     return move(m, side->from, m->of, side->all, m->type, need_of(m, side), 0);
-  for (int i = 0; i < side->bring.transfer.locals; i++)
+  for (int i = 0; i < side->fetch.transfer.locals; i++)
     SDG_TRY(move(m, side->from, m->of, side->all, m->type,
-                 &side->bring.transfer.local[i].box, 0));
+                 &side->fetch.transfer.local[i].box, 0));
   return SDG_OK;
 }
 
 static sdg_status_t side_land(maker_t *m, const side_t *side) {
-  for (int i = 0; i < side->bring.transfer.recvs; i++)
-    if (side->bring.landed[i] >= 0)
-      SDG_TRY(move(m, side->bring.landed[i], m->of, side->all, m->type,
-                   &side->bring.transfer.recv[i].box, 0));
+  for (int i = 0; i < side->fetch.transfer.recvs; i++)
+    if (side->fetch.landed[i] >= 0)
+      SDG_TRY(move(m, side->fetch.landed[i], m->of, side->all, m->type,
+                   &side->fetch.transfer.recv[i].box, 0));
   return SDG_OK;
 }
 
@@ -166,9 +167,9 @@ static sdg_status_t own_begin(maker_t *m, const side_t *side, int *out_slab) {
 static sdg_status_t gradients_open(maker_t *m, side_t *side) {
   if (!m->plan->axes || everywhere(m, side))
     return SDG_OK;
-  return sdg_bring_back(m->plan, m->tagging, side->placement,
-                        &m->tagging->placement[SDG_NEIGHBOR_Q], side->need,
-                        NULL, side->sums, &side->back);
+  return sdg_scatter_back(m->plan, m->tagging, side->placement,
+                          &m->tagging->placement[SDG_NEIGHBORHOOD_Q],
+                          side->need, NULL, side->sums, &side->back);
 }
 
 static sdg_status_t returned_add(maker_t *m, const side_t *side, int message,
@@ -209,7 +210,7 @@ static sdg_status_t gradients_return(maker_t *m) {
   for (int i = 0; i < 2; i++)
     if (everywhere(m, &m->side[i])) {
       m->plan->reduce_axes =
-          sdg_placement_axes(&m->tagging->placement[SDG_NEIGHBOR_Q]);
+          sdg_placement_axes(&m->tagging->placement[SDG_NEIGHBORHOOD_Q]);
       SDG_TRY(sdg_plan_reduce(m->plan, slab[i], m->type, SDG_COMBINE_SUM));
     }
   SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));
@@ -231,23 +232,25 @@ static sdg_status_t operand_get(maker_t *m, int index, const sdg_box_t *own,
 static sdg_status_t steps_make(maker_t *m) {
   const sdg_tagging_t *tagging = m->tagging;
   for (int i = 0; i < 2; i++)
-    SDG_TRY(side_init(m, &m->side[i], SDG_NEIGHBOR_K + i, SDG_NEIGHBOR_DK + i));
+    SDG_TRY(side_init(m, &m->side[i], SDG_NEIGHBORHOOD_K + i,
+                      SDG_NEIGHBORHOOD_DK + i));
   SDG_TRY(keys_bring(m));
-  m->q = sdg_placement_box(&tagging->placement[SDG_NEIGHBOR_Q], tagging->mesh,
-                           tagging->rank);
-  m->o = sdg_placement_box(&tagging->placement[SDG_NEIGHBOR_O], tagging->mesh,
-                           tagging->rank);
-  sdg_attend_t a = {.plan = m->plan,
-                    .shape = &m->shape,
-                    .type = m->type,
-                    .k = m->side[0].all,
-                    .v = m->side[1].all,
-                    .block_bytes = sdg_options_get()->attention_kib * 1024};
-  SDG_TRY(operand_get(m, SDG_NEIGHBOR_Q, &m->q, &a.q));
-  SDG_TRY(operand_get(m, SDG_NEIGHBOR_O, &m->o, &a.o));
+  m->q = sdg_placement_box(&tagging->placement[SDG_NEIGHBORHOOD_Q],
+                           tagging->mesh, tagging->rank);
+  m->o = sdg_placement_box(&tagging->placement[SDG_NEIGHBORHOOD_O],
+                           tagging->mesh, tagging->rank);
+  sdg_neighborhood_attend_t a = {.plan = m->plan,
+                                 .shape = &m->shape,
+                                 .type = m->type,
+                                 .k = m->side[0].all,
+                                 .v = m->side[1].all,
+                                 .block_bytes =
+                                     sdg_options_get()->attention_kib * 1024};
+  SDG_TRY(operand_get(m, SDG_NEIGHBORHOOD_Q, &m->q, &a.q));
+  SDG_TRY(operand_get(m, SDG_NEIGHBORHOOD_O, &m->o, &a.o));
   if (!m->backward)
-    return sdg_box_empty(&m->q) ? SDG_OK : sdg_attend_forward(&a);
-  SDG_TRY(operand_get(m, SDG_NEIGHBOR_DQ, &m->q, &a.dq));
+    return sdg_box_empty(&m->q) ? SDG_OK : sdg_neighborhood_attend_forward(&a);
+  SDG_TRY(operand_get(m, SDG_NEIGHBORHOOD_DQ, &m->q, &a.dq));
   for (int i = 0; i < 2; i++) {
     SDG_TRY(packed(m, need_of(m, &m->side[i]), &m->side[i].sums));
     SDG_TRY(clear(m, m->side[i].sums));
@@ -255,7 +258,7 @@ static sdg_status_t steps_make(maker_t *m) {
   a.dk = m->side[0].sums;
   a.dv = m->side[1].sums;
   if (!sdg_box_empty(&m->q))
-    SDG_TRY(sdg_attend_backward(&a));
+    SDG_TRY(sdg_neighborhood_attend_backward(&a));
   return gradients_return(m);
 }
 
@@ -264,15 +267,15 @@ static sdg_status_t plan_make(const sdg_call_t *call,
   maker_t m = {.call = call,
                .tagging = tagging,
                .plan = plan,
-               .of = call->operand[SDG_NEIGHBOR_Q].type,
-               .backward = call->operands > SDG_NEIGHBOR_DQ};
+               .of = call->operand[SDG_NEIGHBORHOOD_Q].type,
+               .backward = call->operands > SDG_NEIGHBORHOOD_DQ};
   SDG_TRY(sdg_neighborhood_shape(call, tagging, &m.shape));
   m.type = sdg_merge_type(m.of);
   sdg_status_t status = steps_make(&m);
   for (int i = 0; i < 2; i++) {
     free(m.side[i].need);
-    sdg_bring_fini(&m.side[i].bring);
-    sdg_bring_fini(&m.side[i].back);
+    sdg_fetch_fini(&m.side[i].fetch);
+    sdg_fetch_fini(&m.side[i].back);
   }
   return status;
 }

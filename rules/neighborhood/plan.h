@@ -10,22 +10,23 @@
 
 /* Operands, by index: forward the first four, backward DO is the fourth. */
 enum {
-  SDG_NEIGHBOR_Q,
-  SDG_NEIGHBOR_K,
-  SDG_NEIGHBOR_V,
-  SDG_NEIGHBOR_O,
-  SDG_NEIGHBOR_DQ,
-  SDG_NEIGHBOR_DK,
-  SDG_NEIGHBOR_DV,
-  SDG_NEIGHBOR_OPERANDS,
+  SDG_NEIGHBORHOOD_Q,
+  SDG_NEIGHBORHOOD_K,
+  SDG_NEIGHBORHOOD_V,
+  SDG_NEIGHBORHOOD_O,
+  SDG_NEIGHBORHOOD_DQ,
+  SDG_NEIGHBORHOOD_DK,
+  SDG_NEIGHBORHOOD_DV,
+  SDG_NEIGHBORHOOD_OPERANDS,
 };
-enum { SDG_NEIGHBOR_GRID_MAX = 3 };
+enum { SDG_NEIGHBORHOOD_GRID_MAX = 3 };
 
 /* A call, in global extents. */
 typedef struct sdg_neighborhood {
   int grid; /* spatial dimensions of the descriptors, 2 or 3 */
-  sdg_neighbor_t dim[SDG_NEIGHBOR_GRID_MAX]; /* of these; kernel 1 where the
-                                                program's grid has none */
+  sdg_neighborhood_window_t
+      dim[SDG_NEIGHBORHOOD_GRID_MAX]; /* of these; kernel 1 where the
+                          program's grid has none */
   int64_t heads;
   int64_t q_channels, v_channels; /* of a head: of q and k, of v and o */
   double scale;
@@ -88,11 +89,11 @@ sdg_status_t sdg_neighborhood_alone(sdg_call_t *call) SDG_MUST_CHECK;
 sdg_status_t sdg_neighborhood_share(const sdg_call_t *call,
                                     const sdg_tagging_t *tagging,
                                     sdg_plan_t **out_plan) SDG_MUST_CHECK;
-struct sdg_meet;
-/* See meet() of sdg_rule_t. */
-sdg_status_t sdg_neighborhood_meet(const sdg_call_t *call,
-                                   struct sdg_meet *meet,
-                                   int lead) SDG_MUST_CHECK;
+struct sdg_colocation;
+/* See meet() of sdg_op_t. */
+sdg_status_t sdg_neighborhood_colocate(const sdg_call_t *call,
+                                       struct sdg_colocation *colocation,
+                                       int lead) SDG_MUST_CHECK;
 sdg_status_t sdg_neighborhood_plan(const sdg_call_t *call,
                                    const sdg_tagging_t *tagging,
                                    sdg_plan_t **out_plan) SDG_MUST_CHECK;

@@ -45,14 +45,14 @@ static int neighborhood_scalars(const sdg_call_t *call, double *out) {
   return 0;
 }
 
-const sdg_rule_t sdg_rule_neighborhood = {
+const sdg_op_t sdg_op_neighborhood = {
     .family = SDG_FAMILY_NEIGHBORHOOD,
     .windowed = true,
     .knows = neighborhood_knows,
     .describe = neighborhood_describe,
     .key = neighborhood_key,
     .scalars = neighborhood_scalars,
-    .meet = sdg_neighborhood_meet,
+    .colocate = sdg_neighborhood_colocate,
     .plan = sdg_neighborhood_plan,
     .share = sdg_neighborhood_share,
 };

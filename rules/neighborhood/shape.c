@@ -12,7 +12,7 @@
 enum { WINDOW_MAX = (1 << 20) - 1 };
 
 sdg_status_t sdg_neighborhood_check(const sundog_neighborhood_t *how) {
-  if (!how || how->dims < 1 || how->dims > SDG_NEIGHBOR_GRID_MAX ||
+  if (!how || how->dims < 1 || how->dims > SDG_NEIGHBORHOOD_GRID_MAX ||
       how->heads < 1 || !isfinite(how->scale))
     return sdg_fail(
         SDG_E_NEIGHBORHOOD, "%d dimensions, %d heads, a scale of %g",
@@ -55,27 +55,29 @@ static bool cut_by_heads(const sdg_placement_t *a, int64_t a_channels,
 static sdg_status_t tensors_check(const sdg_call_t *call,
                                   const sdg_tagging_t *tagging) {
   const sdg_placement_t *at = tagging->placement;
-  const sdg_operand_t *q = &call->operand[SDG_NEIGHBOR_Q];
+  const sdg_operand_t *q = &call->operand[SDG_NEIGHBORHOOD_Q];
   // What each operand has to have the extents of.
   static const int like[] = {
-      [SDG_NEIGHBOR_K] = SDG_NEIGHBOR_Q,  [SDG_NEIGHBOR_V] = SDG_NEIGHBOR_O,
-      [SDG_NEIGHBOR_DQ] = SDG_NEIGHBOR_Q, [SDG_NEIGHBOR_DK] = SDG_NEIGHBOR_K,
-      [SDG_NEIGHBOR_DV] = SDG_NEIGHBOR_V,
+      [SDG_NEIGHBORHOOD_K] = SDG_NEIGHBORHOOD_Q,
+      [SDG_NEIGHBORHOOD_V] = SDG_NEIGHBORHOOD_O,
+      [SDG_NEIGHBORHOOD_DQ] = SDG_NEIGHBORHOOD_Q,
+      [SDG_NEIGHBORHOOD_DK] = SDG_NEIGHBORHOOD_K,
+      [SDG_NEIGHBORHOOD_DV] = SDG_NEIGHBORHOOD_V,
   };
   if (q->dims != 4 && q->dims != 5)
     return sdg_fail(SDG_E_NEIGHBORHOOD, "descriptors of %d dimensions",
                     q->dims);
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];
-    bool grid = i == SDG_NEIGHBOR_Q || i == SDG_NEIGHBOR_O;
+    bool grid = i == SDG_NEIGHBORHOOD_Q || i == SDG_NEIGHBORHOOD_O;
     if (operand->type != q->type || sdg_merge_type(operand->type) < 0)
       return sdg_fail(SDG_E_TENSOR_TYPE, "%s of type %d",
                       sdg_role_name(operand->role), operand->type);
-    if (!extents_equal(&at[i], &at[grid ? SDG_NEIGHBOR_Q : like[i]], !grid))
+    if (!extents_equal(&at[i], &at[grid ? SDG_NEIGHBORHOOD_Q : like[i]], !grid))
       return sdg_tagging_differ(call, tagging, i,
-                                grid ? SDG_NEIGHBOR_Q : like[i]);
+                                grid ? SDG_NEIGHBORHOOD_Q : like[i]);
     // Gradients lie where their tensors do.
-    if (i >= SDG_NEIGHBOR_DQ && !sdg_placement_equal(&at[i], &at[like[i]]))
+    if (i >= SDG_NEIGHBORHOOD_DQ && !sdg_placement_equal(&at[i], &at[like[i]]))
       return sdg_tagging_differ(call, tagging, i, like[i]);
   }
   return SDG_OK;
@@ -93,8 +95,10 @@ static double root(double square) {
 }
 
 static sdg_status_t window_derive(const sundog_neighborhood_t *how, int d,
-                                  int64_t extent, sdg_neighbor_t *out) {
-  *out = (sdg_neighbor_t){.extent = extent, .kernel = 1, .dilation = 1};
+                                  int64_t extent,
+                                  sdg_neighborhood_window_t *out) {
+  *out =
+      (sdg_neighborhood_window_t){.extent = extent, .kernel = 1, .dilation = 1};
   if (d >= how->dims)
     return extent == 1
                ? SDG_OK
@@ -116,9 +120,9 @@ static sdg_status_t window_derive(const sundog_neighborhood_t *how, int d,
 sdg_status_t sdg_neighborhood_edges(const sdg_call_t *call,
                                     const sdg_tagging_t *tagging) {
   unsigned wrap = tagging->section ? tagging->section->wrap : 0;
-  for (int d = 2; d < call->operand[SDG_NEIGHBOR_Q].dims; d++) {
+  for (int d = 2; d < call->operand[SDG_NEIGHBORHOOD_Q].dims; d++) {
     sdg_dim_t dim =
-        sdg_dim_at(call->family, d, call->operand[SDG_NEIGHBOR_Q].dims);
+        sdg_dim_at(call->family, d, call->operand[SDG_NEIGHBORHOOD_Q].dims);
     if (dim != SDG_DIM_COUNT && (wrap >> dim & 1))
       return sdg_fail(SDG_E_NEIGHBORHOOD, "%s is periodic", sdg_dim_name(dim));
   }
@@ -129,8 +133,8 @@ sdg_status_t sdg_neighborhood_shape(const sdg_call_t *call,
                                     const sdg_tagging_t *tagging,
                                     sdg_neighborhood_t *out) {
   const sundog_neighborhood_t *how = call->args;
-  const sdg_placement_t *q = &tagging->placement[SDG_NEIGHBOR_Q];
-  const sdg_placement_t *o = &tagging->placement[SDG_NEIGHBOR_O];
+  const sdg_placement_t *q = &tagging->placement[SDG_NEIGHBORHOOD_Q];
+  const sdg_placement_t *o = &tagging->placement[SDG_NEIGHBORHOOD_O];
   SDG_TRY(tensors_check(call, tagging));
   int64_t channels[2] = {sdg_placement_extent(q, 1),
                          sdg_placement_extent(o, 1)};
@@ -155,8 +159,8 @@ sdg_status_t sdg_neighborhood_shape(const sdg_call_t *call,
           (long long)q->part[1].offset[p], (long long)out->q_channels);
   return cut_by_heads(q, out->q_channels, o, out->v_channels)
              ? SDG_OK
-             : sdg_tagging_differ(call, tagging, SDG_NEIGHBOR_O,
-                                  SDG_NEIGHBOR_Q);
+             : sdg_tagging_differ(call, tagging, SDG_NEIGHBORHOOD_O,
+                                  SDG_NEIGHBORHOOD_Q);
 }
 
 sdg_box_t sdg_neighborhood_need(const sdg_neighborhood_t *shape,
@@ -171,7 +175,8 @@ sdg_box_t sdg_neighborhood_need(const sdg_neighborhood_t *shape,
     need.dim[1].hi = need.dim[1].hi / shape->q_channels * shape->v_channels;
   }
   for (int d = 0; d < shape->grid; d++)
-    need.dim[2 + d] = sdg_neighbor_need(&shape->dim[d], queries->dim[2 + d]);
+    need.dim[2 + d] =
+        sdg_neighborhood_window_need(&shape->dim[d], queries->dim[2 + d]);
   return need;
 }
 

@@ -26,9 +26,10 @@ sdg_status_t sdg_neighborhood_heads(const sdg_placement_t *like, int64_t from,
 static sdg_status_t operands_place(const sdg_call_t *call,
                                    const sdg_tagging_t *tagging,
                                    sdg_tagging_t *out, bool *out_fits) {
-  static const int like[] = {SDG_NEIGHBOR_Q, SDG_NEIGHBOR_K, SDG_NEIGHBOR_V,
-                             SDG_NEIGHBOR_Q, SDG_NEIGHBOR_Q, SDG_NEIGHBOR_K,
-                             SDG_NEIGHBOR_V};
+  static const int like[] = {SDG_NEIGHBORHOOD_Q, SDG_NEIGHBORHOOD_K,
+                             SDG_NEIGHBORHOOD_V, SDG_NEIGHBORHOOD_Q,
+                             SDG_NEIGHBORHOOD_Q, SDG_NEIGHBORHOOD_K,
+                             SDG_NEIGHBORHOOD_V};
   const sundog_neighborhood_t *how = call->args;
   *out = *tagging;
   *out_fits = true;
@@ -37,13 +38,13 @@ static sdg_status_t operands_place(const sdg_call_t *call,
   for (int i = 0; i < call->operands && *out_fits; i++) {
     const sdg_placement_t *from = &tagging->placement[like[i]];
     int64_t channels[2] = {
-        sdg_placement_extent(&tagging->placement[SDG_NEIGHBOR_Q], 1) /
+        sdg_placement_extent(&tagging->placement[SDG_NEIGHBORHOOD_Q], 1) /
             how->heads,
-        sdg_placement_extent(&tagging->placement[SDG_NEIGHBOR_V], 1) /
+        sdg_placement_extent(&tagging->placement[SDG_NEIGHBORHOOD_V], 1) /
             how->heads};
     // What heads do not divide is refused below.
     SDG_TRY(sdg_placement_copy(from, &out->placement[i]));
-    if (i == SDG_NEIGHBOR_O && channels[0] > 0)
+    if (i == SDG_NEIGHBORHOOD_O && channels[0] > 0)
       SDG_TRY(sdg_neighborhood_heads(from, channels[0], channels[1],
                                      tagging->mesh, out_fits,
                                      &out->placement[i]));
@@ -65,9 +66,10 @@ static sdg_status_t reads_fill(const sdg_call_t *call,
     SDG_TRY(sdg_share_reads(share, i, &boxes));
     for (int r = 0; r < share->ranks; r++) {
       boxes[r] = sdg_placement_box(&at[i], tagging->mesh, r);
-      sdg_box_t q = sdg_placement_box(&at[SDG_NEIGHBOR_Q], tagging->mesh, r);
-      if (i == SDG_NEIGHBOR_K || i == SDG_NEIGHBOR_V)
-        boxes[r] = sdg_neighborhood_need(shape, &q, i == SDG_NEIGHBOR_V);
+      sdg_box_t q =
+          sdg_placement_box(&at[SDG_NEIGHBORHOOD_Q], tagging->mesh, r);
+      if (i == SDG_NEIGHBORHOOD_K || i == SDG_NEIGHBORHOOD_V)
+        boxes[r] = sdg_neighborhood_need(shape, &q, i == SDG_NEIGHBORHOOD_V);
     }
   }
   return SDG_OK;
@@ -93,7 +95,7 @@ sdg_status_t sdg_neighborhood_share(const sdg_call_t *call,
                                     sdg_plan_t **out_plan) {
   bool fits;
   *out_plan = NULL;
-  for (int i = SDG_NEIGHBOR_Q; i <= SDG_NEIGHBOR_O; i++)
+  for (int i = SDG_NEIGHBORHOOD_Q; i <= SDG_NEIGHBORHOOD_O; i++)
     if (call->operand[i].dims != 4 && call->operand[i].dims != 5)
       return SDG_OK;
   sdg_tagging_t *all = malloc(sizeof *all);

@@ -8,12 +8,13 @@ static sdg_range_t range_meet(sdg_range_t a, sdg_range_t b) {
 }
 
 // Those of a window in the middle of the grid.
-static sdg_range_t steps_inside(const sdg_neighbor_t *dim) {
+static sdg_range_t steps_inside(const sdg_neighborhood_window_t *dim) {
   int64_t before = dim->causal ? dim->kernel - 1 : dim->kernel / 2;
   return (sdg_range_t){-before, dim->kernel - before};
 }
 
-sdg_range_t sdg_neighbor_steps(const sdg_neighbor_t *dim) {
+sdg_range_t
+sdg_neighborhood_window_steps(const sdg_neighborhood_window_t *dim) {
   if (dim->causal || dim->cut)
     return steps_inside(dim);
   return (sdg_range_t){1 - dim->kernel, dim->kernel};
@@ -21,7 +22,9 @@ sdg_range_t sdg_neighbor_steps(const sdg_neighbor_t *dim) {
 
 // Further steps than in the middle have the first and the last queries: of a
 // class, those at the places [0, k - step), and the last k + step.
-sdg_range_t sdg_neighbor_queries(const sdg_neighbor_t *dim, int64_t step) {
+sdg_range_t
+sdg_neighborhood_window_queries(const sdg_neighborhood_window_t *dim,
+                                int64_t step) {
   sdg_range_t inside = steps_inside(dim), all = {0, dim->extent};
   int64_t shift = step * dim->dilation, full = dim->kernel * dim->dilation;
   if (step >= inside.hi)
@@ -32,14 +35,17 @@ sdg_range_t sdg_neighbor_queries(const sdg_neighbor_t *dim, int64_t step) {
   return range_meet(all, (sdg_range_t){-shift, dim->extent - shift});
 }
 
-int64_t sdg_neighbor_slot(const sdg_neighbor_t *dim, int64_t step) {
+int64_t sdg_neighborhood_window_slot(const sdg_neighborhood_window_t *dim,
+                                     int64_t step) {
   return step - sdg_floor_div(step, dim->kernel) * dim->kernel;
 }
 
-sdg_range_t sdg_neighbor_need(const sdg_neighbor_t *dim, sdg_range_t queries) {
-  sdg_range_t steps = sdg_neighbor_steps(dim), need = {0, 0};
+sdg_range_t sdg_neighborhood_window_need(const sdg_neighborhood_window_t *dim,
+                                         sdg_range_t queries) {
+  sdg_range_t steps = sdg_neighborhood_window_steps(dim), need = {0, 0};
   for (int64_t step = steps.lo; step < steps.hi; step++) {
-    sdg_range_t seeing = range_meet(sdg_neighbor_queries(dim, step), queries);
+    sdg_range_t seeing =
+        range_meet(sdg_neighborhood_window_queries(dim, step), queries);
     if (seeing.lo == seeing.hi)
       continue;
     int64_t shift = step * dim->dilation;

@@ -22,26 +22,30 @@
 
 #include "src/geometry/box.h"
 
-typedef struct sdg_neighbor {
+typedef struct sdg_neighborhood_window {
   int64_t extent;           /* of the grid */
   int64_t kernel, dilation; /* k, d >= 1; k*d <= extent in shifted windows */
   bool causal, cut;
-} sdg_neighbor_t;
+} sdg_neighborhood_window_t;
 
 /* The steps at which some query may have a key.
  * k=4: cut [-2,2), causal [-3,1), shifted [-3,4). */
-sdg_range_t sdg_neighbor_steps(const sdg_neighbor_t *dim);
+sdg_range_t sdg_neighborhood_window_steps(const sdg_neighborhood_window_t *dim);
 
-/* The queries that have a key `step` steps away, one of sdg_neighbor_steps:
- * key i + step*d. Empty as {0,0}.
- * N=10, k=3, d=1, shifted: step 1 [0,9), step 2 [0,1), step -2 [9,10). */
-sdg_range_t sdg_neighbor_queries(const sdg_neighbor_t *dim, int64_t step);
+/* The queries that have a key `step` steps away, one of
+ * sdg_neighborhood_window_steps: key i + step*d. Empty as {0,0}. N=10, k=3,
+ * d=1, shifted: step 1 [0,9), step 2 [0,1), step -2 [9,10). */
+sdg_range_t
+sdg_neighborhood_window_queries(const sdg_neighborhood_window_t *dim,
+                                int64_t step);
 
 /* 0 .. k-1: where a query keeps what belongs to the key at this step. */
-int64_t sdg_neighbor_slot(const sdg_neighbor_t *dim, int64_t step);
+int64_t sdg_neighborhood_window_slot(const sdg_neighborhood_window_t *dim,
+                                     int64_t step);
 
 /* The first to the last key of the queries; {0,0} for none.
  * N=10, k=3, d=1, shifted, queries [0,1): [0,3). */
-sdg_range_t sdg_neighbor_need(const sdg_neighbor_t *dim, sdg_range_t queries);
+sdg_range_t sdg_neighborhood_window_need(const sdg_neighborhood_window_t *dim,
+                                         sdg_range_t queries);
 
 #endif

@@ -62,11 +62,13 @@ static sdg_status_t dx_widely(sdg_norm_maker_t *m, const sdg_norm_gradient_t *g,
       sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_MAX, 1, &g->x, 1, &g->x, 0, &x));
   SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_MAX, 1, &g->dy, 1, &g->dy, 0,
                          &dy));
-  SDG_TRY(sdg_normsub_inference(m->plan, m->norm->mode, SDG_NORM_ONE, &x,
-                                &by->of_x, SDG_NORM_ZERO, SDG_NORM_ZERO, &x));
-  SDG_TRY(sdg_normsub_inference(m->plan, m->norm->mode, SDG_NORM_ONE, &dy,
-                                &by->of_dy, SDG_NORM_ZERO, SDG_NORM_ONE, &x));
-  return sdg_normsub_narrow(m->plan, &x, &m->tensor[SDG_NORM_DX]);
+  SDG_TRY(sdg_norm_subcall_inference(m->plan, m->norm->mode, SDG_NORM_ONE, &x,
+                                     &by->of_x, SDG_NORM_ZERO, SDG_NORM_ZERO,
+                                     &x));
+  SDG_TRY(sdg_norm_subcall_inference(m->plan, m->norm->mode, SDG_NORM_ONE, &dy,
+                                     &by->of_dy, SDG_NORM_ZERO, SDG_NORM_ONE,
+                                     &x));
+  return sdg_norm_subcall_narrow(m->plan, &x, &m->tensor[SDG_NORM_DX]);
 }
 
 // What dx aliases comes first.
@@ -76,10 +78,10 @@ static sdg_status_t dx_add(sdg_norm_maker_t *m, const sdg_norm_gradient_t *g,
   bool of_dy = sdg_norm_aliased(m, SDG_NORM_DX, SDG_NORM_DY);
   if (dx->type != m->type)
     return dx_widely(m, g, by);
-  SDG_TRY(sdg_normsub_inference(
+  SDG_TRY(sdg_norm_subcall_inference(
       m->plan, m->norm->mode, SDG_NORM_PROGRAM, of_dy ? &g->dy : &g->x,
       of_dy ? &by->of_dy : &by->of_x, SDG_NORM_ZERO, SDG_NORM_PROGRAM, dx));
-  return sdg_normsub_inference(
+  return sdg_norm_subcall_inference(
       m->plan, m->norm->mode, SDG_NORM_PROGRAM, of_dy ? &g->x : &g->dy,
       of_dy ? &by->of_x : &by->of_dy, SDG_NORM_ZERO, SDG_NORM_ONE, dx);
 }
@@ -115,9 +117,9 @@ static sdg_status_t correction_add(sdg_norm_maker_t *m,
   SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_MUL, 1, slope, 1, &g->inverse,
                          0, slope));
   const sdg_norm_params_t params = {*slope, own->sum[1], g->mean, one};
-  return sdg_normsub_inference(m->plan, m->norm->mode, SDG_NORM_PROGRAM, &g->x,
-                               &params, SDG_NORM_ZERO, SDG_NORM_ONE,
-                               &m->tensor[SDG_NORM_DX]);
+  return sdg_norm_subcall_inference(m->plan, m->norm->mode, SDG_NORM_PROGRAM,
+                                    &g->x, &params, SDG_NORM_ZERO, SDG_NORM_ONE,
+                                    &m->tensor[SDG_NORM_DX]);
 }
 
 // The program's gradients of its parameters are summed over some of the axes,
@@ -125,8 +127,10 @@ static sdg_status_t correction_add(sdg_norm_maker_t *m,
 static sdg_status_t sums_add(sdg_norm_maker_t *m, const sdg_norm_gradient_t *g,
                              int slab) {
   SDG_TRY(reduce(m, slab, m->sum));
-  SDG_TRY(sdg_normsub_param(m->plan, &g->dscale, &m->tensor[SDG_NORM_DSCALE]));
-  SDG_TRY(sdg_normsub_param(m->plan, &g->dbias, &m->tensor[SDG_NORM_DBIAS]));
+  SDG_TRY(
+      sdg_norm_subcall_param(m->plan, &g->dscale, &m->tensor[SDG_NORM_DSCALE]));
+  SDG_TRY(
+      sdg_norm_subcall_param(m->plan, &g->dbias, &m->tensor[SDG_NORM_DBIAS]));
   return reduce(m, slab, m->axes & ~m->sum);
 }
 
@@ -136,8 +140,8 @@ static sdg_status_t fused_add(sdg_norm_maker_t *m,
   sdg_subcall_tensor_t through = m->tensor[SDG_NORM_DZ];
   if (m->norm->ops != CUDNN_BATCHNORM_OPS_BN_ADD_ACTIVATION)
     SDG_TRY(sdg_norm_copy(m, SDG_NORM_DY, io_dy->type, &through));
-  SDG_TRY(
-      sdg_normsub_deactivate(m->plan, &m->tensor[SDG_NORM_Y], io_dy, &through));
+  SDG_TRY(sdg_norm_subcall_deactivate(m->plan, &m->tensor[SDG_NORM_Y], io_dy,
+                                      &through));
   *io_dy = through;
   return SDG_OK;
 }
@@ -149,9 +153,9 @@ static sdg_status_t own_add(sdg_norm_maker_t *m, sdg_norm_gradient_t *g,
   bool corrected = corrects(m);
   if (corrected)
     g->dx = m->tensor[SDG_NORM_DX];
-  SDG_TRY(sdg_normsub_gradient(m->plan, m->norm->mode,
-                               corrected ? SDG_NORM_PROGRAM : SDG_NORM_ONE, g,
-                               corrected ? SDG_NORM_PROGRAM : SDG_NORM_ZERO));
+  SDG_TRY(sdg_norm_subcall_gradient(
+      m->plan, m->norm->mode, corrected ? SDG_NORM_PROGRAM : SDG_NORM_ONE, g,
+      corrected ? SDG_NORM_PROGRAM : SDG_NORM_ZERO));
   return corrected ? sdg_subcall_transform(m->plan, 1.0 / (double)m->count,
                                            &sums->both, 0, &own->both)
                    : SDG_OK;

@@ -9,9 +9,11 @@ static sdg_status_t statistics_tell(sdg_norm_maker_t *m,
                                     const sdg_subcall_tensor_t *variance) {
   double total = (double)m->total;
   if (sdg_norm_data(m->call, m->norm, SDG_NORM_MEAN)) {
-    SDG_TRY(sdg_normsub_running(m->plan, 1, mean, &m->tensor[SDG_NORM_MEAN]));
-    SDG_TRY(sdg_normsub_running(m->plan, m->total > 1 ? total / (total - 1) : 1,
-                                variance, &m->tensor[SDG_NORM_VARIANCE]));
+    SDG_TRY(
+        sdg_norm_subcall_running(m->plan, 1, mean, &m->tensor[SDG_NORM_MEAN]));
+    SDG_TRY(sdg_norm_subcall_running(m->plan,
+                                     m->total > 1 ? total / (total - 1) : 1,
+                                     variance, &m->tensor[SDG_NORM_VARIANCE]));
   }
   if (!sdg_norm_data(m->call, m->norm, SDG_NORM_SAVED_MEAN))
     return SDG_OK;
@@ -40,10 +42,10 @@ static sdg_status_t fused_add(sdg_norm_maker_t *m,
   if (adds && !sdg_norm_aliased(m, SDG_NORM_Y, SDG_NORM_Z))
     SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->tensor[SDG_NORM_Z].slab,
                           sum.slab, NULL, &m->own, SDG_COPY_ACTIVATION));
-  SDG_TRY(sdg_normsub_inference(m->plan, m->norm->mode, SDG_NORM_ONE, x, params,
-                                SDG_NORM_PROGRAM,
-                                adds ? SDG_NORM_ONE : SDG_NORM_ZERO, &sum));
-  return sdg_normsub_activate(m->plan, &sum, y);
+  SDG_TRY(sdg_norm_subcall_inference(
+      m->plan, m->norm->mode, SDG_NORM_ONE, x, params, SDG_NORM_PROGRAM,
+      adds ? SDG_NORM_ONE : SDG_NORM_ZERO, &sum));
+  return sdg_norm_subcall_activate(m->plan, &sum, y);
 }
 
 sdg_status_t sdg_norm_forward(sdg_norm_maker_t *m) {
@@ -67,7 +69,7 @@ sdg_status_t sdg_norm_forward(sdg_norm_maker_t *m) {
   const sdg_norm_params_t params = params_of(m, &mean, &variance);
   if (m->norm->ops != CUDNN_BATCHNORM_OPS_BN)
     return fused_add(m, &params);
-  return sdg_normsub_inference(
+  return sdg_norm_subcall_inference(
       m->plan, m->norm->mode, SDG_NORM_PROGRAM, &m->tensor[SDG_NORM_X], &params,
       SDG_NORM_PROGRAM, SDG_NORM_PROGRAM, &m->tensor[SDG_NORM_Y]);
 }

@@ -31,7 +31,7 @@ sdg_status_t sdg_lrn_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
   for (int i = 0; i < call->operands; i++)
     if (tagging->placement[i].split[1].axes > 0)
       return sdg_fail(SDG_E_SPLIT_DIMENSION, "C of %s", call->entry_name);
-  SDG_TRY(sdg_alike_check(call, tagging, 0));
+  SDG_TRY(sdg_same_split_check(call, tagging, 0));
   return sdg_literal_plan(out_plan);
 }
 

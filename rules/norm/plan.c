@@ -103,8 +103,8 @@ static sdg_status_t own_add(sdg_norm_maker_t *m,
                                     .mean = own->sum[0],
                                     .variance = own->sum[1]};
   SDG_TRY(sdg_norm_pair_zero(m, own));
-  SDG_TRY(sdg_normsub_statistics(m->plan, m->norm->mode, &m->tensor[SDG_NORM_X],
-                                 &params, waste));
+  SDG_TRY(sdg_norm_subcall_statistics(m->plan, m->norm->mode,
+                                      &m->tensor[SDG_NORM_X], &params, waste));
   // Of one value there is no unbiased variance.
   if (m->count == 1)
     SDG_TRY(sdg_plan_zero(m->plan, SDG_LANE_MAIN, own->sum[1].slab,
@@ -151,7 +151,7 @@ sdg_status_t sdg_norm_inverse(sdg_norm_maker_t *m,
   SDG_TRY(sdg_norm_constant(m, 1, &one));
   SDG_TRY(sdg_norm_constant(m, 0, &zero));
   const sdg_norm_params_t params = {one, zero, zero, *variance};
-  return sdg_normsub_inference(m->plan, m->norm->mode, SDG_NORM_ONE, &one,
-                               &params, SDG_NORM_PROGRAM, SDG_NORM_ZERO,
-                               inverse);
+  return sdg_norm_subcall_inference(m->plan, m->norm->mode, SDG_NORM_ONE, &one,
+                                    &params, SDG_NORM_PROGRAM, SDG_NORM_ZERO,
+                                    inverse);
 }

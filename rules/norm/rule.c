@@ -95,7 +95,7 @@ static uint64_t aliases(const sdg_call_t *call) {
 
 static int norm_key(const sdg_call_t *call, uint64_t *out) {
   sdg_norm_t norm;
-  double scalar[SDG_RULE_SCALARS];
+  double scalar[SDG_OP_SCALARS];
   sdg_norm_read(call, &norm);
   (void)norm_scalars(call, scalar);
   out[0] = (uint64_t)norm.mode | (uint64_t)norm.ops << 4 |
@@ -112,10 +112,11 @@ static int norm_key(const sdg_call_t *call, uint64_t *out) {
 // Scales stay where they are: an activation that is cut otherwise in what they
 // have values for does not lead. Nor does one whose channels are cut, where
 // they are normalised together.
-static bool leads(const sdg_call_t *call, const sdg_meet_t *meet, int lead) {
-  const sdg_placement_t *x = sdg_meet_at(meet, lead);
+static bool leads(const sdg_call_t *call, const sdg_colocation_t *colocation,
+                  int lead) {
+  const sdg_placement_t *x = sdg_colocate_at(colocation, lead);
   for (int i = 0; i < call->operands; i++) {
-    const sdg_placement_t *scale = sdg_meet_at(meet, i);
+    const sdg_placement_t *scale = sdg_colocate_at(colocation, i);
     if (call->operand[i].role != SDG_ROLE_SCALE || scale->dims != x->dims)
       continue;
     for (int d = 0; d < x->dims; d++)
@@ -126,15 +127,15 @@ static bool leads(const sdg_call_t *call, const sdg_meet_t *meet, int lead) {
   return !sdg_lrn_is(call) || x->split[1].axes == 0;
 }
 
-static sdg_status_t norm_meet(const sdg_call_t *call, sdg_meet_t *meet,
-                              int lead) {
-  double scalar[SDG_RULE_SCALARS];
-  meet->fits = leads(call, meet, lead);
-  if (!meet->fits)
+static sdg_status_t norm_meet(const sdg_call_t *call,
+                              sdg_colocation_t *colocation, int lead) {
+  double scalar[SDG_OP_SCALARS];
+  colocation->fits = leads(call, colocation, lead);
+  if (!colocation->fits)
     return SDG_OK;
   (void)norm_scalars(call, scalar);
-  meet->reads_old = scalar[1] != 0;
-  return sdg_meet_alike(meet, lead);
+  colocation->reads_old = scalar[1] != 0;
+  return sdg_colocate_alike(colocation, lead);
 }
 
 static sdg_status_t norm_plan(const sdg_call_t *call,
@@ -152,24 +153,24 @@ static sdg_status_t norm_share(const sdg_call_t *call,
 }
 
 // Statistics, running or of one batch, are no parameters.
-static sdg_alike_t norm_alike(const sdg_call_t *call,
-                              const sdg_tagging_t *tagging, int index) {
+static sdg_common_t norm_alike(const sdg_call_t *call,
+                               const sdg_tagging_t *tagging, int index) {
   sdg_norm_t norm;
   if (call->operand[index].role == SDG_ROLE_SCALE) {
     sdg_norm_read(call, &norm);
     if (index != norm.operand[SDG_NORM_SCALE] &&
         index != norm.operand[SDG_NORM_BIAS])
-      return (sdg_alike_t){.axes = 0};
+      return (sdg_common_t){.axes = 0};
   }
   return sdg_common_of(call, tagging, index);
 }
 
-const sdg_rule_t sdg_rule_norm = {
+const sdg_op_t sdg_op_norm = {
     .family = SDG_FAMILY_NORM,
     .knows = norm_knows,
     .describe = norm_describe,
-    .meet = norm_meet,
-    .alike = norm_alike,
+    .colocate = norm_meet,
+    .common = norm_alike,
     .key = norm_key,
     .scalars = norm_scalars,
     .plan = norm_plan,

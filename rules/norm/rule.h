@@ -5,7 +5,7 @@
 
 #include "rules/norm/call.h"
 
-/* See plan(), share() and answer() of sdg_rule_t. */
+/* See plan(), share() and answer() of sdg_op_t. */
 sdg_status_t sdg_norm_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
                            sdg_plan_t **out_plan) SDG_MUST_CHECK;
 sdg_status_t sdg_norm_share(const sdg_call_t *call,

@@ -59,10 +59,11 @@ static cudnnStatus_t inference_run(const sdg_subcall_run_t *run) {
 }
 
 sdg_status_t
-sdg_normsub_inference(sdg_plan_t *plan, cudnnBatchNormMode_t mode,
-                      sdg_norm_from_t alpha, const sdg_subcall_tensor_t *x,
-                      const sdg_norm_params_t *params, sdg_norm_from_t epsilon,
-                      sdg_norm_from_t beta, const sdg_subcall_tensor_t *y) {
+sdg_norm_subcall_inference(sdg_plan_t *plan, cudnnBatchNormMode_t mode,
+                           sdg_norm_from_t alpha, const sdg_subcall_tensor_t *x,
+                           const sdg_norm_params_t *params,
+                           sdg_norm_from_t epsilon, sdg_norm_from_t beta,
+                           const sdg_subcall_tensor_t *y) {
   sdg_subcall_t sub = {.fn = inference_run,
                        .tensors = 6,
                        .tensor = {*x, *y, params->scale, params->bias,
@@ -87,10 +88,11 @@ static cudnnStatus_t statistics_run(const sdg_subcall_run_t *run) {
       run->data[3], 1, run->data[4], run->data[5], norm.epsilon, NULL, NULL);
 }
 
-sdg_status_t sdg_normsub_statistics(sdg_plan_t *plan, cudnnBatchNormMode_t mode,
-                                    const sdg_subcall_tensor_t *x,
-                                    const sdg_norm_params_t *params,
-                                    const sdg_subcall_tensor_t *y) {
+sdg_status_t sdg_norm_subcall_statistics(sdg_plan_t *plan,
+                                         cudnnBatchNormMode_t mode,
+                                         const sdg_subcall_tensor_t *x,
+                                         const sdg_norm_params_t *params,
+                                         const sdg_subcall_tensor_t *y) {
   sdg_subcall_t sub = {.fn = statistics_run,
                        .tensors = 6,
                        .tensor = {*x, *y, params->scale, params->bias,
@@ -113,10 +115,11 @@ static cudnnStatus_t gradient_run(const sdg_subcall_run_t *run) {
       run->data[5], norm.epsilon, run->data[6], run->data[7]);
 }
 
-sdg_status_t sdg_normsub_gradient(sdg_plan_t *plan, cudnnBatchNormMode_t mode,
-                                  sdg_norm_from_t alpha,
-                                  const sdg_norm_gradient_t *g,
-                                  sdg_norm_from_t beta) {
+sdg_status_t sdg_norm_subcall_gradient(sdg_plan_t *plan,
+                                       cudnnBatchNormMode_t mode,
+                                       sdg_norm_from_t alpha,
+                                       const sdg_norm_gradient_t *g,
+                                       sdg_norm_from_t beta) {
   sdg_subcall_t sub = {.fn = gradient_run,
                        .tensors = 8,
                        .tensor = {g->x, g->dy, g->dx, g->scale, g->dscale,
@@ -142,9 +145,9 @@ static cudnnStatus_t running_run(const sdg_subcall_run_t *run) {
   return transform(run, norm.factor * how->multiple, 1 - norm.factor);
 }
 
-sdg_status_t sdg_normsub_running(sdg_plan_t *plan, double multiple,
-                                 const sdg_subcall_tensor_t *found,
-                                 const sdg_subcall_tensor_t *running) {
+sdg_status_t sdg_norm_subcall_running(sdg_plan_t *plan, double multiple,
+                                      const sdg_subcall_tensor_t *found,
+                                      const sdg_subcall_tensor_t *running) {
   sdg_subcall_t sub = {
       .fn = running_run, .tensors = 2, .tensor = {*found, *running}};
   how_t how = {.multiple = multiple, .type = found->type};
@@ -158,9 +161,9 @@ static cudnnStatus_t param_run(const sdg_subcall_run_t *run) {
                    sdg_call_scalar(run->call, norm.beta_param));
 }
 
-sdg_status_t sdg_normsub_param(sdg_plan_t *plan,
-                               const sdg_subcall_tensor_t *found,
-                               const sdg_subcall_tensor_t *sum) {
+sdg_status_t sdg_norm_subcall_param(sdg_plan_t *plan,
+                                    const sdg_subcall_tensor_t *found,
+                                    const sdg_subcall_tensor_t *sum) {
   sdg_subcall_t sub = {.fn = param_run, .tensors = 2, .tensor = {*found, *sum}};
   how_t how = {.type = found->type};
   return add(plan, &sub, &how);
@@ -180,9 +183,9 @@ static cudnnStatus_t narrow_run(const sdg_subcall_run_t *run) {
       run->data[1]);
 }
 
-sdg_status_t sdg_normsub_narrow(sdg_plan_t *plan,
-                                const sdg_subcall_tensor_t *wide,
-                                const sdg_subcall_tensor_t *narrow) {
+sdg_status_t sdg_norm_subcall_narrow(sdg_plan_t *plan,
+                                     const sdg_subcall_tensor_t *wide,
+                                     const sdg_subcall_tensor_t *narrow) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
   sdg_subcall_t sub = {
       .fn = narrow_run, .tensors = 2, .tensor = {*wide, *narrow}};
@@ -209,9 +212,9 @@ static cudnnStatus_t activate_run(const sdg_subcall_run_t *run) {
       &zero, run->descriptor[1], run->data[1]);
 }
 
-sdg_status_t sdg_normsub_activate(sdg_plan_t *plan,
-                                  const sdg_subcall_tensor_t *x,
-                                  const sdg_subcall_tensor_t *y) {
+sdg_status_t sdg_norm_subcall_activate(sdg_plan_t *plan,
+                                       const sdg_subcall_tensor_t *x,
+                                       const sdg_subcall_tensor_t *y) {
   sdg_subcall_t sub = {.fn = activate_run, .tensors = 2, .tensor = {*x, *y}};
   how_t how = {.type = x->type};
   return add(plan, &sub, &how);
@@ -229,10 +232,10 @@ static cudnnStatus_t deactivate_run(const sdg_subcall_run_t *run) {
       run->descriptor[2], run->data[2]);
 }
 
-sdg_status_t sdg_normsub_deactivate(sdg_plan_t *plan,
-                                    const sdg_subcall_tensor_t *y,
-                                    const sdg_subcall_tensor_t *dy,
-                                    const sdg_subcall_tensor_t *dx) {
+sdg_status_t sdg_norm_subcall_deactivate(sdg_plan_t *plan,
+                                         const sdg_subcall_tensor_t *y,
+                                         const sdg_subcall_tensor_t *dy,
+                                         const sdg_subcall_tensor_t *dx) {
   sdg_subcall_t sub = {
       .fn = deactivate_run, .tensors = 3, .tensor = {*y, *dy, *dx}};
   how_t how = {.type = dy->type};

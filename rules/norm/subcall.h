@@ -21,56 +21,57 @@ typedef enum sdg_norm_from {
 /* y = alpha (scale (x - mean) / sqrt(variance + epsilon) + bias) + beta y;
  * y may be x. */
 sdg_status_t
-sdg_normsub_inference(sdg_plan_t *plan, cudnnBatchNormMode_t mode,
-                      sdg_norm_from_t alpha, const sdg_subcall_tensor_t *x,
-                      const sdg_norm_params_t *params, sdg_norm_from_t epsilon,
-                      sdg_norm_from_t beta,
-                      const sdg_subcall_tensor_t *y) SDG_MUST_CHECK;
+sdg_norm_subcall_inference(sdg_plan_t *plan, cudnnBatchNormMode_t mode,
+                           sdg_norm_from_t alpha, const sdg_subcall_tensor_t *x,
+                           const sdg_norm_params_t *params,
+                           sdg_norm_from_t epsilon, sdg_norm_from_t beta,
+                           const sdg_subcall_tensor_t *y) SDG_MUST_CHECK;
 
 /* params->mean = x's mean, params->variance = x's unbiased variance; both have
  * to be numbers before. Writes to `y` what is of no use; params->bias and scale
  * are read for that. */
 sdg_status_t
-sdg_normsub_statistics(sdg_plan_t *plan, cudnnBatchNormMode_t mode,
-                       const sdg_subcall_tensor_t *x,
-                       const sdg_norm_params_t *params,
-                       const sdg_subcall_tensor_t *y) SDG_MUST_CHECK;
+sdg_norm_subcall_statistics(sdg_plan_t *plan, cudnnBatchNormMode_t mode,
+                            const sdg_subcall_tensor_t *x,
+                            const sdg_norm_params_t *params,
+                            const sdg_subcall_tensor_t *y) SDG_MUST_CHECK;
 
 /* dscale = sum of dy (x - mean) inverse, dbias = sum of dy: of these elements
  * alone. dx = alpha * (what it is by these sums) + beta * dx. */
 typedef struct sdg_norm_gradient {
   sdg_subcall_tensor_t x, dy, dx, scale, dscale, dbias, mean, inverse;
 } sdg_norm_gradient_t;
-sdg_status_t sdg_normsub_gradient(sdg_plan_t *plan, cudnnBatchNormMode_t mode,
-                                  sdg_norm_from_t alpha,
-                                  const sdg_norm_gradient_t *g,
-                                  sdg_norm_from_t beta) SDG_MUST_CHECK;
+sdg_status_t sdg_norm_subcall_gradient(sdg_plan_t *plan,
+                                       cudnnBatchNormMode_t mode,
+                                       sdg_norm_from_t alpha,
+                                       const sdg_norm_gradient_t *g,
+                                       sdg_norm_from_t beta) SDG_MUST_CHECK;
 
 /* running = (1 - factor) running + factor * multiple * found, by the factor of
  * the program's call. */
 sdg_status_t
-sdg_normsub_running(sdg_plan_t *plan, double multiple,
-                    const sdg_subcall_tensor_t *found,
-                    const sdg_subcall_tensor_t *running) SDG_MUST_CHECK;
+sdg_norm_subcall_running(sdg_plan_t *plan, double multiple,
+                         const sdg_subcall_tensor_t *found,
+                         const sdg_subcall_tensor_t *running) SDG_MUST_CHECK;
 /* sum = alpha_param * found + beta_param * sum, those of the program's call. */
-sdg_status_t sdg_normsub_param(sdg_plan_t *plan,
-                               const sdg_subcall_tensor_t *found,
-                               const sdg_subcall_tensor_t *sum) SDG_MUST_CHECK;
+sdg_status_t
+sdg_norm_subcall_param(sdg_plan_t *plan, const sdg_subcall_tensor_t *found,
+                       const sdg_subcall_tensor_t *sum) SDG_MUST_CHECK;
 
 /* narrow = alpha * wide + beta * narrow, rounded once to its type; by the
  * program's call. */
 sdg_status_t
-sdg_normsub_narrow(sdg_plan_t *plan, const sdg_subcall_tensor_t *wide,
-                   const sdg_subcall_tensor_t *narrow) SDG_MUST_CHECK;
+sdg_norm_subcall_narrow(sdg_plan_t *plan, const sdg_subcall_tensor_t *wide,
+                        const sdg_subcall_tensor_t *narrow) SDG_MUST_CHECK;
 
 /* y = activation(x); and dx = its gradient, from dy and the activation's
  * result y. The activation is that of the program's call. */
-sdg_status_t sdg_normsub_activate(sdg_plan_t *plan,
-                                  const sdg_subcall_tensor_t *x,
-                                  const sdg_subcall_tensor_t *y) SDG_MUST_CHECK;
 sdg_status_t
-sdg_normsub_deactivate(sdg_plan_t *plan, const sdg_subcall_tensor_t *y,
-                       const sdg_subcall_tensor_t *dy,
-                       const sdg_subcall_tensor_t *dx) SDG_MUST_CHECK;
+sdg_norm_subcall_activate(sdg_plan_t *plan, const sdg_subcall_tensor_t *x,
+                          const sdg_subcall_tensor_t *y) SDG_MUST_CHECK;
+sdg_status_t
+sdg_norm_subcall_deactivate(sdg_plan_t *plan, const sdg_subcall_tensor_t *y,
+                            const sdg_subcall_tensor_t *dy,
+                            const sdg_subcall_tensor_t *dx) SDG_MUST_CHECK;
 
 #endif

@@ -234,7 +234,7 @@ static sdg_status_t param_alike(const sdg_call_t *call, const sdg_norm_t *norm,
 static sdg_status_t all_alike(const sdg_call_t *call, const sdg_norm_t *norm,
                               const sdg_tagging_t *tagging, int *out_refusal) {
   *out_refusal = 0;
-  SDG_TRY(sdg_alike_check(call, tagging, norm->operand[SDG_NORM_X]));
+  SDG_TRY(sdg_same_split_check(call, tagging, norm->operand[SDG_NORM_X]));
   for (int i = 0; i < call->operands; i++)
     if (call->operand[i].role == SDG_ROLE_SCALE)
       SDG_TRY(param_alike(call, norm, tagging, i, out_refusal));

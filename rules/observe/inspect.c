@@ -122,7 +122,7 @@ static void attention_put(text_t *text, const sdg_call_t *call) {
 
 void sdg_inspect_call(const sdg_call_t *call,
                       bool (*knows)(const sdg_call_t *call)) {
-  if (!sdg_record_wanted())
+  if (!sdg_inspect_record_wanted())
     return;
   text_t text = {.used = 0};
   put(&text, "{\"entry\":\"%s\",\"family\":\"%s\",\"query\":%s,\"rule\":%s,",
@@ -145,7 +145,7 @@ void sdg_inspect_call(const sdg_call_t *call,
     put(&text, "]}");
   }
   put(&text, "]}");
-  sdg_record_count(text.bytes);
+  sdg_inspect_record_count(text.bytes);
 }
 
 bool sdg_inspect_reduces(const char *entry_name) {
@@ -158,18 +158,18 @@ bool sdg_inspect_reduces(const char *entry_name) {
 }
 
 void sdg_inspect_reduction(const char *entry_name) {
-  if (!sdg_record_wanted() || !sdg_inspect_reduces(entry_name))
+  if (!sdg_inspect_record_wanted() || !sdg_inspect_reduces(entry_name))
     return;
   char text[256];
   snprintf(text, sizeof text, "{\"entry\":\"%s\",\"reduction\":true}",
            entry_name);
-  sdg_record_count(text);
+  sdg_inspect_record_count(text);
 }
 
 void sdg_inspect_opaque(const char *entry_name) {
-  if (!sdg_record_wanted())
+  if (!sdg_inspect_record_wanted())
     return;
   char text[256];
   snprintf(text, sizeof text, "{\"entry\":\"%s\",\"opaque\":true}", entry_name);
-  sdg_record_count(text);
+  sdg_inspect_record_count(text);
 }

@@ -32,7 +32,7 @@ static struct {
 
 static _Thread_local int used;
 
-bool sdg_history_wanted(void) {
+bool sdg_run_record_wanted(void) {
   return sdg_options_get()->record[0] != '\0';
 }
 
@@ -53,7 +53,7 @@ static void file_open(void) {
 // Takes over `text`, NULL without memory. Written at once: a rank that dies
 // leaves what it did. A full disk loses the record, never the program.
 static void line_write(char *text, size_t bytes) {
-  sdg_sigguard_t guard = sdg_sigguard_begin();
+  sdg_signal_guard_t guard = sdg_signal_guard_begin();
   size_t done = 0;
   if (text)
     file_open();
@@ -69,7 +69,7 @@ static void line_write(char *text, size_t bytes) {
     }
     done += n > 0 ? (size_t)n : 0;
   }
-  sdg_sigguard_end(&guard);
+  sdg_signal_guard_end(&guard);
   free(text);
 }
 
@@ -220,9 +220,9 @@ static uint64_t hash_of(const char *text) {
   return hash;
 }
 
-int sdg_history_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
-                     const sdg_plan_t *plan) {
-  if (!sdg_history_wanted())
+int sdg_run_record_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                        const sdg_plan_t *plan) {
+  if (!sdg_run_record_wanted())
     return 0;
   char *text = NULL, *line = NULL;
   size_t bytes;
@@ -250,14 +250,14 @@ int sdg_history_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
   return number + 1;
 }
 
-void sdg_history_use(int plan) {
+void sdg_run_record_use(int plan) {
   used = plan;
 }
 
-void sdg_history_call(const char *entry, bool failed) {
+void sdg_run_record_call(const char *entry, bool failed) {
   int plan = used;
   used = 0;
-  if (!sdg_history_wanted())
+  if (!sdg_run_record_wanted())
     return;
   int channel = sdg_channel_get();
   uint64_t number =
@@ -283,7 +283,7 @@ void sdg_history_call(const char *entry, bool failed) {
   pthread_mutex_unlock(&history.lock);
 }
 
-void sdg_history_drop(void) {
+void sdg_run_record_drop(void) {
   // Another thread of the parent may have held the lock.
   pthread_mutex_init(&history.lock, NULL);
   history.file = -1;

@@ -10,22 +10,22 @@
 #include "rules/place/op.h"
 
 /* True if the option is set. */
-bool sdg_history_wanted(void);
+bool sdg_run_record_wanted(void);
 
 /* Describes what is done with calls of this kind in <SUNDOG_RECORD>/rank-R, as
  * a line {"plan":NUMBER,...}, unless it is there, and returns the number; 0 if
  * nothing is recorded. `plan` is NULL for a query. Any thread. */
-int sdg_history_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
-                     const sdg_plan_t *plan);
+int sdg_run_record_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                        const sdg_plan_t *plan);
 
 /* That this thread's call is carried out by that plan. */
-void sdg_history_use(int plan);
+void sdg_run_record_use(int plan);
 /* The end of this thread's call: a line {"call":...} with the plan that was
  * used since its beginning, or, where it failed, the last error. */
-void sdg_history_call(const char *entry, bool failed);
+void sdg_run_record_call(const char *entry, bool failed);
 
 /* In the child of a fork: the record is the parent's. No allocation, no
  * wait. */
-void sdg_history_drop(void);
+void sdg_run_record_drop(void);
 
 #endif

@@ -123,7 +123,7 @@ void sdg_values_forget(void) {
 
 static void bytes_write(const void *data, size_t bytes) {
   const char *from = data;
-  sdg_sigguard_t guard = sdg_sigguard_begin();
+  sdg_signal_guard_t guard = sdg_signal_guard_begin();
   while (bytes > 0 && !values.stopped) {
     ssize_t n = write(values.file, from, bytes);
     if (n < 0 && errno == EINTR)
@@ -136,7 +136,7 @@ static void bytes_write(const void *data, size_t bytes) {
     from += n > 0 ? n : 0;
     bytes -= n > 0 ? (size_t)n : 0;
   }
-  sdg_sigguard_end(&guard);
+  sdg_signal_guard_end(&guard);
 }
 
 static void file_open(void) {

@@ -33,65 +33,65 @@ static bool seen_before(const sdg_call_t *call, int member) {
 
 // One rank's tensors, each as if it were all of one.
 static sdg_status_t own_places(const sdg_call_t *call, int member,
-                               sdg_meet_t *meet, int *out_lead) {
+                               sdg_colocation_t *colocation, int *out_lead) {
   *out_lead = -1;
   for (int i = 0; i < call->operands; i++) {
     const sdg_tag_vector_t *v = vector_of(call, i);
-    meet->is[i] = -1;
+    colocation->is[i] = -1;
     if (!v)
       continue;
     SDG_TRY(sdg_placement_init(v->dims, v->extent + (ptrdiff_t)member * v->dims,
-                               &meet->place[i][0].placement));
-    meet->places[i] = 1;
+                               &colocation->place[i][0].placement));
+    colocation->places[i] = 1;
     if (*out_lead < 0)
       *out_lead = i;
   }
   return SDG_OK;
 }
 
-static sdg_status_t member_fits(const sdg_call_t *call, const sdg_rule_t *rule,
+static sdg_status_t member_fits(const sdg_call_t *call, const sdg_op_t *op,
                                 const sdg_section_t *section, int member,
                                 bool *out_fits) {
-  sdg_meet_t meet;
+  sdg_colocation_t colocation;
   int lead;
   sdg_status_t status;
-  memset(&meet, 0, sizeof meet);
-  meet.call = call;
-  meet.fits = true;
-  SDG_TRY_GOTO(own_places(call, member, &meet, &lead), out);
-  sdg_tagging_group(section, &meet.tagging);
+  memset(&colocation, 0, sizeof colocation);
+  colocation.call = call;
+  colocation.fits = true;
+  SDG_TRY_GOTO(own_places(call, member, &colocation, &lead), out);
+  sdg_tagging_group(section, &colocation.tagging);
   if (lead >= 0) {
-    meet.is[lead] = 0;
-    SDG_TRY_GOTO(sdg_placement_copy(&meet.place[lead][0].placement,
-                                    &meet.tagging.placement[lead]),
+    colocation.is[lead] = 0;
+    SDG_TRY_GOTO(sdg_placement_copy(&colocation.place[lead][0].placement,
+                                    &colocation.tagging.placement[lead]),
                  out);
-    SDG_TRY_GOTO(rule->meet(call, &meet, lead), out);
+    SDG_TRY_GOTO(op->colocate(call, &colocation, lead), out);
   }
-  *out_fits = meet.fits;
+  *out_fits = colocation.fits;
   status = SDG_OK;
 out:
-  sdg_meet_fini(&meet);
+  sdg_colocate_fini(&colocation);
   return status;
 }
 
-sdg_status_t sdg_meet_alone(const sdg_call_t *call, const sdg_rule_t *rule,
-                            const sdg_section_t *section, bool *out_can) {
+sdg_status_t sdg_colocate_alone(const sdg_call_t *call, const sdg_op_t *op,
+                                const sdg_section_t *section, bool *out_can) {
   *out_can = true;
-  if (!rule || !rule->meet || !rule->knows(call) ||
-      sdg_place_mixes(call->family))
+  if (!op || !op->colocate || !op->knows(call) || sdg_place_mixes(call->family))
     return SDG_OK;
   for (int r = 0; r < sdg_job_group()->count && *out_can; r++)
     if (!seen_before(call, r))
-      SDG_TRY(member_fits(call, rule, section, r, out_can));
+      SDG_TRY(member_fits(call, op, section, r, out_can));
   return SDG_OK;
 }
 
 // ---- both ------------------------------------------------------------------
 
 // "H 4 on each rank, and 8 = 4+4 in pieces" of one operand.
-static void readings_format(const sdg_call_t *call, const sdg_meet_t *meet,
-                            int index, char *out, size_t out_bytes) {
-  const sdg_placement_t *pieces = sdg_meet_at(meet, index);
+static void readings_format(const sdg_call_t *call,
+                            const sdg_colocation_t *colocation, int index,
+                            char *out, size_t out_bytes) {
+  const sdg_placement_t *pieces = sdg_colocate_at(colocation, index);
   const sdg_tag_vector_t *v = vector_of(call, index);
   const char *names[SDG_DIMS_MAX];
   char text[256];
@@ -105,16 +105,17 @@ static void readings_format(const sdg_call_t *call, const sdg_meet_t *meet,
     used += (size_t)snprintf(
         out + used, out_bytes - used, "%s%s of %s is %lld here, or %s = %lld",
         used ? ", " : "", names[d], sdg_role_name(call->operand[index].role),
-        (long long)v->extent[(ptrdiff_t)meet->tagging.me * v->dims + d], text,
-        (long long)sdg_placement_extent(pieces, d));
+        (long long)v->extent[(ptrdiff_t)colocation->tagging.me * v->dims + d],
+        text, (long long)sdg_placement_extent(pieces, d));
   }
 }
 
 // An operand that a [local] section names, and that is among the pieces; -1:
 // none.
-static int named_find(const sdg_call_t *call, const sdg_meet_t *meet) {
+static int named_find(const sdg_call_t *call,
+                      const sdg_colocation_t *colocation) {
   for (int i = 0; i < call->operands; i++)
-    if (meet->is[i] > 0 && !meet->place[i][0].section)
+    if (colocation->is[i] > 0 && !colocation->place[i][0].section)
       return i;
   return -1;
 }
@@ -129,43 +130,43 @@ static bool is_tagged(const sdg_call_t *call) {
 
 // Whether the op has its tensors beside each other as pieces.
 static sdg_status_t pieces_fit(const sdg_call_t *call, const sdg_rules_t *rules,
-                               const sdg_rule_t *rule, int index, bool *out_fit,
-                               sdg_meet_t *out) {
+                               const sdg_op_t *op, int index, bool *out_fit,
+                               sdg_colocation_t *out) {
   sdg_tagging_t tagging;
   sdg_met_t met;
   *out_fit = false;
   sdg_probe_begin();
   sdg_status_t status = sdg_tagging_by(call, rules, index, &tagging);
   if (status == SDG_OK) {
-    status = sdg_meet_find(call, rules, rule, &tagging, out, &met);
+    status = sdg_colocate_find(call, rules, op, &tagging, out, &met);
     sdg_tagging_fini(&tagging);
     *out_fit = status == SDG_OK && out->fits;
     if (status == SDG_OK && !*out_fit)
-      sdg_meet_fini(out);
+      sdg_colocate_fini(out);
   }
   sdg_probe_end();
   return status == SDG_E_NO_MEMORY ? status : SDG_OK;
 }
 
-sdg_status_t sdg_meet_own_check(const sdg_call_t *call,
-                                const sdg_rules_t *rules,
-                                const sdg_rule_t *rule, int index) {
+sdg_status_t sdg_colocate_own_check(const sdg_call_t *call,
+                                    const sdg_rules_t *rules,
+                                    const sdg_op_t *op, int index) {
   sdg_seen_t seen;
-  sdg_meet_t meet;
+  sdg_colocation_t colocation;
   char text[2][400];
   bool fit;
-  if (!rule || !rule->windowed || !rule->meet || !rule->knows(call) ||
+  if (!op || !op->windowed || !op->colocate || !op->knows(call) ||
       is_tagged(call))
     return SDG_OK;
-  SDG_TRY(pieces_fit(call, rules, rule, index, &fit, &meet));
+  SDG_TRY(pieces_fit(call, rules, op, index, &fit, &colocation));
   if (!fit)
     return SDG_OK;
-  int own = named_find(call, &meet);
+  int own = named_find(call, &colocation);
   if (own >= 0) {
-    readings_format(call, &meet, own, text[0], sizeof text[0]);
-    readings_format(call, &meet, index, text[1], sizeof text[1]);
+    readings_format(call, &colocation, own, text[0], sizeof text[0]);
+    readings_format(call, &colocation, index, text[1], sizeof text[1]);
   }
-  sdg_meet_fini(&meet);
+  sdg_colocate_fini(&colocation);
   if (own < 0)
     return SDG_OK;
   const char *local = sdg_place_section(call, own, rules, &seen)->name;

@@ -10,9 +10,9 @@
 
 /* Of one call. A rule's meet() is called with one after the other of the
  * activations that are split as `lead`, which is in its place, and says by
- * sdg_meet_follow() where the op has the others; the first one that all of them
- * fit decides. Pure in what the ranks agreed on. */
-typedef struct sdg_meet {
+ * sdg_colocate_follow() where the op has the others; the first one that all of
+ * them fit decides. Pure in what the ranks agreed on. */
+typedef struct sdg_colocation {
   const sdg_call_t *call;
   /* How the ranks' extents can be read, and which reading fits; the program's
    * tensor is there. -1: none does, the operand stays as it is. */
@@ -24,24 +24,26 @@ typedef struct sdg_meet {
   bool fits;      /* as far as is known */
   bool empties;   /* a rank would get nothing: the vendor has no such tensor */
   bool reads_old; /* outputs; for meet() to say */
-} sdg_meet_t;
+} sdg_colocation_t;
 
 /* Where the op has an operand that has met already. */
-const sdg_placement_t *sdg_meet_at(const sdg_meet_t *meet, int index);
+const sdg_placement_t *sdg_colocate_at(const sdg_colocation_t *colocation,
+                                       int index);
 /* Whether an operand has to be moved. */
-bool sdg_meet_moves(const sdg_meet_t *meet, int index);
+bool sdg_colocate_moves(const sdg_colocation_t *colocation, int index);
 
 /* The op has `index` at `want`; where `any_parts`, in other parts of the same
  * dimensions, too. meet->fits becomes false where no reading of the operand has
  * these extents. An operand without data is left alone. What is said last
  * counts, also of the one that leads. */
-sdg_status_t sdg_meet_follow(sdg_meet_t *meet, int index,
-                             const sdg_placement_t *want,
-                             bool any_parts) SDG_MUST_CHECK;
+sdg_status_t sdg_colocate_follow(sdg_colocation_t *colocation, int index,
+                                 const sdg_placement_t *want,
+                                 bool any_parts) SDG_MUST_CHECK;
 /* The op has all other activations as `lead` is; where one of two has an extent
  * of 1, which stands for all elements or came of them, that dimension is not
  * cut. */
-sdg_status_t sdg_meet_alike(sdg_meet_t *meet, int lead) SDG_MUST_CHECK;
+sdg_status_t sdg_colocate_alike(sdg_colocation_t *colocation,
+                                int lead) SDG_MUST_CHECK;
 
 /* What has been found of a call. */
 typedef enum sdg_met {
@@ -53,36 +55,38 @@ typedef enum sdg_met {
 /* Whether every rank can make the call by itself, with tensors that are all its
  * own: the op takes them as they are, on every rank. True, too, where the rule
  * cannot tell. `section`: one that some of them would be split by. */
-sdg_status_t sdg_meet_alone(const sdg_call_t *call, const sdg_rule_t *rule,
-                            const sdg_section_t *section,
-                            bool *out_can) SDG_MUST_CHECK;
+sdg_status_t sdg_colocate_alone(const sdg_call_t *call, const sdg_op_t *op,
+                                const sdg_section_t *section,
+                                bool *out_can) SDG_MUST_CHECK;
 
 /* Of such a call, where operand `index` is one that the section splits:
  * SDG_E_OWN_OR_PIECES if the sizes fit as well as those of pieces, of which the
  * op makes something else. */
-sdg_status_t sdg_meet_own_check(const sdg_call_t *call,
-                                const sdg_rules_t *rules,
-                                const sdg_rule_t *rule,
-                                int index) SDG_MUST_CHECK;
+sdg_status_t sdg_colocate_own_check(const sdg_call_t *call,
+                                    const sdg_rules_t *rules,
+                                    const sdg_op_t *op,
+                                    int index) SDG_MUST_CHECK;
 
 /* Judges a call with `tagging`, which then says where the program's tensors
  * are, and is of the ranks along all axes that any of them is split over.
  * `out` is the caller's to free. SDG_E_OPERANDS_DIFFER for tags that split one
  * call's activations otherwise, of a call that cannot have it. */
-sdg_status_t sdg_meet_find(const sdg_call_t *call, const sdg_rules_t *rules,
-                           const sdg_rule_t *rule, sdg_tagging_t *tagging,
-                           sdg_meet_t *out, sdg_met_t *out_met) SDG_MUST_CHECK;
-void sdg_meet_fini(sdg_meet_t *meet);
+sdg_status_t sdg_colocate_find(const sdg_call_t *call, const sdg_rules_t *rules,
+                               const sdg_op_t *op, sdg_tagging_t *tagging,
+                               sdg_colocation_t *out,
+                               sdg_met_t *out_met) SDG_MUST_CHECK;
+void sdg_colocate_fini(sdg_colocation_t *colocation);
 
 /* The rule's plan, before which inputs are brought to where the op has them and
  * after which outputs are brought back. */
-sdg_status_t sdg_meet_plan(const sdg_meet_t *meet, const sdg_rule_t *rule,
-                           const sdg_tagging_t *tagging,
-                           sdg_plan_t **out_plan) SDG_MUST_CHECK;
+sdg_status_t sdg_colocate_plan(const sdg_colocation_t *colocation,
+                               const sdg_op_t *op, const sdg_tagging_t *tagging,
+                               sdg_plan_t **out_plan) SDG_MUST_CHECK;
 /* The rule's answer to a question about tensors where the op has them.
  * SDG_E_OPERANDS_DIFFER where it would need the data of one that is moved. */
-sdg_status_t sdg_meet_answer(const sdg_meet_t *meet, const sdg_rule_t *rule,
-                             const sdg_tagging_t *tagging,
-                             int *out_vendor) SDG_MUST_CHECK;
+sdg_status_t sdg_colocate_answer(const sdg_colocation_t *colocation,
+                                 const sdg_op_t *op,
+                                 const sdg_tagging_t *tagging,
+                                 int *out_vendor) SDG_MUST_CHECK;
 
 #endif

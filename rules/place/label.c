@@ -33,7 +33,7 @@ static sdg_status_t section_check(const sdg_rules_t *rules,
                                "of the rules names: its ranks do not agree on "
                                "calls");
   for (int i = 0; i < section->splits; i++) {
-    const sdg_rule_split_t *split = &section->split[i];
+    const sdg_rules_split_t *split = &section->split[i];
     if (split->axes & ~rules->axes)
       return sdg_fail(SDG_E_TAG,
                       "%s is to be split over an axis that no split of the "

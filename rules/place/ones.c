@@ -301,7 +301,7 @@ static bool has_rows(const sdg_tag_vector_t *vector) {
   return false;
 }
 
-static sdg_status_t input_check(const sdg_call_t *call, const sdg_rule_t *rule,
+static sdg_status_t input_check(const sdg_call_t *call, const sdg_op_t *op,
                                 int index, int d, const sdg_section_t *section,
                                 const sdg_split_t *split) {
   const sdg_operand_t *operand = &call->operand[index];
@@ -331,8 +331,8 @@ static sdg_status_t input_check(const sdg_call_t *call, const sdg_rule_t *rule,
              reading_text(is), reading_text(own), operand->data);
     return sdg_job_fail(fail(call, index, d, text));
   }
-  if (known(call, index, d, axes) != UNKNOWN || is != WHOLE || !rule ||
-      !rule->sums || !rule->sums(call, d) || !has_rows(vector))
+  if (known(call, index, d, axes) != UNKNOWN || is != WHOLE || !op ||
+      !op->sums || !op->sums(call, d) || !has_rows(vector))
     return SDG_OK;
   sdg_split_t whole[SDG_DIMS_MAX];
   for (int k = 0; k < SDG_DIMS_MAX; k++)
@@ -346,9 +346,8 @@ static sdg_status_t input_check(const sdg_call_t *call, const sdg_rule_t *rule,
               "all of them");
 }
 
-static sdg_status_t operand_check(const sdg_call_t *call,
-                                  const sdg_rule_t *rule, int index,
-                                  const sdg_section_t *section) {
+static sdg_status_t operand_check(const sdg_call_t *call, const sdg_op_t *op,
+                                  int index, const sdg_section_t *section) {
   const sdg_operand_t *operand = &call->operand[index];
   const sdg_tag_vector_t *vector = vector_of(operand);
   sdg_split_t split[SDG_DIMS_MAX];
@@ -363,7 +362,7 @@ static sdg_status_t operand_check(const sdg_call_t *call,
         sdg_split_pieces(&split[d], sdg_job_mesh()) < 2)
       continue;
     if (operand->told)
-      SDG_TRY(input_check(call, rule, index, d, section, split));
+      SDG_TRY(input_check(call, op, index, d, section, split));
     if (result)
       (void)read_result(call, d, axes_of(&split[d]), section, &clear);
     if (!clear)
@@ -374,13 +373,13 @@ static sdg_status_t operand_check(const sdg_call_t *call,
   return SDG_OK;
 }
 
-sdg_status_t sdg_ones_check(const sdg_call_t *call, const sdg_rule_t *rule,
+sdg_status_t sdg_ones_check(const sdg_call_t *call, const sdg_op_t *op,
                             const sdg_section_t *section) {
   if (!takes_hints(call) || call->is_query || is_literal(call))
     return SDG_OK;
   for (int i = 0; i < call->operands; i++)
     if (sdg_role_is_activation(call->operand[i].role))
-      SDG_TRY(operand_check(call, rule, i, section));
+      SDG_TRY(operand_check(call, op, i, section));
   return SDG_OK;
 }
 

@@ -36,7 +36,7 @@ bool sdg_ones_are_told(const sdg_call_t *call, int index,
  * nothing tells which is meant, or where a descriptor that was agreed on with
  * other memory comes with this one; the last may be this rank's alone, and
  * breaks the job. */
-sdg_status_t sdg_ones_check(const sdg_call_t *call, const sdg_rule_t *rule,
+sdg_status_t sdg_ones_check(const sdg_call_t *call, const sdg_op_t *op,
                             const sdg_section_t *section) SDG_MUST_CHECK;
 
 /* What the call's output `index` is known to be after it, where its place is

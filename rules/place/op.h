@@ -31,28 +31,29 @@ typedef struct sdg_tagging {
   sdg_placement_t placement[SDG_OPERANDS_MAX];
   /* Whole view, bits of operands: no rank has right more than its own part. */
   unsigned pieces;
-  const struct sdg_fetch *fetch; /* shard view; NULL: all are where this says */
+  /* Shard view: an operand that is elsewhere; NULL: all are where this says. */
+  const struct sdg_remote *remote;
 } sdg_tagging_t;
 
 /* An operand that is elsewhere: the rule's plan brings what it needs of it from
  * there. */
-typedef struct sdg_fetch {
+typedef struct sdg_remote {
   int operand;
   const sdg_placement_t *from;
   sdg_box_t box;                    /* this rank's */
   const struct sdg_operand *tensor; /* the program's, which covers that */
-} sdg_fetch_t;
+} sdg_remote_t;
 
 /* What ranks along `axes` have alike of an operand: its elements of `extent`
  * from the address that the call has. axes 0: it is every rank's own. `whole`:
  * the extents of the global tensor, which all ranks know alike. */
-typedef struct sdg_alike {
+typedef struct sdg_common {
   sdg_axes_t axes;
   int64_t extent[SDG_DIMS_MAX], whole[SDG_DIMS_MAX];
-} sdg_alike_t;
+} sdg_common_t;
 
-struct sdg_meet;
-typedef struct sdg_rule {
+struct sdg_colocation;
+typedef struct sdg_op {
   sdg_family_t family;
   /* A window sees beyond its element: an unmatched tensor is an error while a
    * mesh is active. */
@@ -83,27 +84,28 @@ typedef struct sdg_rule {
   sdg_status_t (*place)(const sdg_call_t *call, sdg_tagging_t *tagging);
   /* Shard view: what every rank has alike of an operand that the call reads.
    * NULL: as its role and its place tell (rules/place/shared.h). */
-  sdg_alike_t (*alike)(const sdg_call_t *call, const sdg_tagging_t *tagging,
-                       int index);
+  sdg_common_t (*common)(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                         int index);
   /* Shard view: where the op has the call's activations
    * (rules/place/colocate.h) beside operand `lead`, which is in place. NULL:
    * all are where they are. */
-  sdg_status_t (*meet)(const sdg_call_t *call, struct sdg_meet *meet, int lead);
+  sdg_status_t (*colocate)(const sdg_call_t *call,
+                           struct sdg_colocation *colocation, int lead);
   /* Of two calls, the second of which needs more of a tensor than the first
    * (rules/reuse/prefetch.h): that tensor, and which one this is; -1: of none.
    * The first one reads no more of it than its rows. NULL: there are none. */
-  int (*early)(const sdg_call_t *call, bool *out_first);
+  int (*prefetch)(const sdg_call_t *call, bool *out_first);
   /* Of two calls, the second of which gets the same messages of a tensor as the
    * first (rules/reuse/kept.h): that tensor, and which one this is; -1: of
    * none. io_hash (may be NULL): mixed with what decides the messages beside
    * types and placements. NULL: there are none. */
   int (*leaves)(const sdg_call_t *call, bool *out_first, uint64_t *io_hash);
   /* Numbers that, with entry and generations, decide the plan: algorithm,
-   * workspace size, which scalars are zero. At most SDG_RULE_KEYS. Returns how
+   * workspace size, which scalars are zero. At most SDG_OP_KEYS. Returns how
    * many. */
   int (*key)(const sdg_call_t *call, uint64_t *out);
   /* The call's scalars (alpha, beta ...) for comparison between ranks; 0 for
-   * one that is NULL. At most SDG_RULE_SCALARS. Returns how many. */
+   * one that is NULL. At most SDG_OP_SCALARS. Returns how many. */
   int (*scalars)(const sdg_call_t *call, double *out);
   /* Makes this rank's plan of a call that is carried out. */
   sdg_status_t (*plan)(const sdg_call_t *call, const sdg_tagging_t *tagging,
@@ -121,19 +123,19 @@ typedef struct sdg_rule {
    * for the program if the vendor's library was asked and refused. */
   sdg_status_t (*answer)(const sdg_call_t *call, const sdg_tagging_t *tagging,
                          int *out_vendor);
-} sdg_rule_t;
+} sdg_op_t;
 
-enum { SDG_RULE_KEYS = 4, SDG_RULE_SCALARS = 6 };
+enum { SDG_OP_KEYS = 4, SDG_OP_SCALARS = 6 };
 
-extern const sdg_rule_t sdg_rule_attention;
-extern const sdg_rule_t sdg_rule_conv;
-extern const sdg_rule_t sdg_rule_matmul;
-extern const sdg_rule_t sdg_rule_neighborhood;
-extern const sdg_rule_t sdg_rule_norm;
-extern const sdg_rule_t sdg_rule_pointwise;
-extern const sdg_rule_t sdg_rule_pool;
-extern const sdg_rule_t sdg_rule_redistribute;
-extern const sdg_rule_t sdg_rule_reduce;
-extern const sdg_rule_t sdg_rule_softmax;
+extern const sdg_op_t sdg_op_attention;
+extern const sdg_op_t sdg_op_conv;
+extern const sdg_op_t sdg_op_product;
+extern const sdg_op_t sdg_op_neighborhood;
+extern const sdg_op_t sdg_op_norm;
+extern const sdg_op_t sdg_op_pointwise;
+extern const sdg_op_t sdg_op_pool;
+extern const sdg_op_t sdg_op_redistribute;
+extern const sdg_op_t sdg_op_reduce;
+extern const sdg_op_t sdg_op_softmax;
 
 #endif

@@ -16,7 +16,7 @@ bool sdg_place_splits(const sdg_section_t *section, sdg_family_t family,
                       int dims, sdg_split_t *out_split) {
   memset(out_split, 0, SDG_DIMS_MAX * sizeof *out_split);
   for (int i = 0; i < section->splits; i++) {
-    const sdg_rule_split_t *split = &section->split[i];
+    const sdg_rules_split_t *split = &section->split[i];
     int d = sdg_dim_index(family, split->dim, dims);
     if (d < 0)
       return false;

@@ -15,7 +15,7 @@ static sdg_dim_t name_of(int dim) {
   return sdg_dim_at(SDG_FAMILY_MATMUL, dim, SDG_PRODUCT_DIMS);
 }
 
-static sdg_axes_t axes_in(const sdg_rule_split_t *split, int splits, int dim) {
+static sdg_axes_t axes_in(const sdg_rules_split_t *split, int splits, int dim) {
   for (int i = 0; i < splits; i++)
     if (split[i].dim == name_of(dim))
       return split[i].axes;
@@ -202,7 +202,7 @@ sdg_status_t sdg_sizes_missed(const sdg_call_t *call,
 }
 
 // What the section says of the parts of a dimension that is stated whole.
-static sdg_status_t whole_split(const sdg_rule_split_t *said, int dim,
+static sdg_status_t whole_split(const sdg_rules_split_t *said, int dim,
                                 sdg_placement_t *out) {
   sdg_split_t split = sdg_sizes_split(said->axes);
   int64_t extent = sdg_placement_extent(out, dim);

@@ -16,8 +16,8 @@ bool sdg_alike(const sdg_placement_t *a, const sdg_placement_t *b) {
   return true;
 }
 
-sdg_status_t sdg_alike_check(const sdg_call_t *call,
-                             const sdg_tagging_t *tagging, int like) {
+sdg_status_t sdg_same_split_check(const sdg_call_t *call,
+                                  const sdg_tagging_t *tagging, int like) {
   for (int i = 0; i < call->operands; i++)
     if (sdg_role_is_activation(call->operand[i].role) &&
         !sdg_alike(&tagging->placement[i], &tagging->placement[like]))

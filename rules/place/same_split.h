@@ -10,9 +10,9 @@
  * in. */
 bool sdg_alike(const sdg_placement_t *a, const sdg_placement_t *b);
 /* SDG_E_OPERANDS_DIFFER unless all activations are cut as operand `like`. */
-sdg_status_t sdg_alike_check(const sdg_call_t *call,
-                             const sdg_tagging_t *tagging,
-                             int like) SDG_MUST_CHECK;
+sdg_status_t sdg_same_split_check(const sdg_call_t *call,
+                                  const sdg_tagging_t *tagging,
+                                  int like) SDG_MUST_CHECK;
 
 /* A plan for a call that is right as the program makes it. */
 sdg_status_t sdg_literal_plan(sdg_plan_t **out_plan) SDG_MUST_CHECK;

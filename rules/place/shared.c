@@ -48,13 +48,13 @@ static sdg_axes_t axes_of(const sdg_call_t *call, const sdg_tagging_t *tagging,
              : 0;
 }
 
-sdg_alike_t sdg_common_of(const sdg_call_t *call, const sdg_tagging_t *tagging,
-                          int index) {
-  sdg_alike_t alike = {.axes = axes_of(call, tagging, index)};
+sdg_common_t sdg_common_of(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                           int index) {
+  sdg_common_t common = {.axes = axes_of(call, tagging, index)};
   const sdg_placement_t *placement = &tagging->placement[index];
-  memcpy(alike.extent, call->operand[index].extent, sizeof alike.extent);
-  memcpy(alike.whole, call->operand[index].extent, sizeof alike.whole);
+  memcpy(common.extent, call->operand[index].extent, sizeof common.extent);
+  memcpy(common.whole, call->operand[index].extent, sizeof common.whole);
   for (int d = 0; d < placement->dims; d++)
-    alike.whole[d] = sdg_placement_extent(placement, d);
-  return alike;
+    common.whole[d] = sdg_placement_extent(placement, d);
+  return common;
 }

@@ -39,7 +39,7 @@ sdg_status_t sdg_tagging_differ(const sdg_call_t *call,
 }
 
 // `parts =` is an assertion in the shard view.
-static sdg_status_t part_check(const sdg_rule_split_t *split,
+static sdg_status_t part_check(const sdg_rules_split_t *split,
                                const char *operand, const sdg_part_t *part) {
   int64_t extent = sdg_part_extent(part),
           listed = sdg_part_listed(split->parts);
@@ -74,7 +74,7 @@ static sdg_status_t parts_check(const sdg_call_t *call, int index,
   snprintf(operand, sizeof operand, "%s of %s",
            sdg_role_name(call->operand[index].role), call->entry_name);
   for (int i = 0; i < section->splits; i++) {
-    const sdg_rule_split_t *split = &section->split[i];
+    const sdg_rules_split_t *split = &section->split[i];
     int d = sdg_dim_index(call->family, split->dim, placement->dims);
     if (d >= 0 && strcmp(split->parts, "agree") != 0)
       SDG_TRY(part_check(split, operand, &placement->part[d]));

@@ -9,7 +9,7 @@
 /* True for dropout in either direction, not for its query. */
 bool sdg_dropout_is(const sdg_call_t *call);
 
-/* See sdg_rule_t. */
+/* See sdg_op_t. */
 sdg_status_t sdg_dropout_describe(const sdg_call_t *call, char *out,
                                   size_t out_bytes) SDG_MUST_CHECK;
 /* Bytes of the program's reserve space. */

@@ -99,7 +99,7 @@ static sdg_status_t pointwise_describe(const sdg_call_t *call, char *out,
 }
 
 static int pointwise_scalars(const sdg_call_t *call, double *out) {
-  const void *pointer[SDG_RULE_SCALARS];
+  const void *pointer[SDG_OP_SCALARS];
   int count = 0;
 #define SCALAR(entry, member)                                                  \
   pointer[count++] = ((const struct sdg_args_##entry *)call->args)->member
@@ -144,7 +144,7 @@ static int pointwise_scalars(const sdg_call_t *call, double *out) {
 // Whether the call reads its output's old values, which the program says by a
 // scale that is not zero.
 static bool reads_old(const sdg_call_t *call) {
-  double scalar[SDG_RULE_SCALARS];
+  double scalar[SDG_OP_SCALARS];
   switch (call->entry) {
   case SDG_ENTRY_cudnnSetTensor:
   case SDG_ENTRY_cudnnDropoutForward:
@@ -174,10 +174,10 @@ static sdg_status_t pointwise_share(const sdg_call_t *call,
   return sdg_pointwise_share(call, tagging, reads_old(call), out_plan);
 }
 
-static sdg_status_t pointwise_meet(const sdg_call_t *call, sdg_meet_t *meet,
-                                   int lead) {
-  meet->reads_old = reads_old(call);
-  return sdg_meet_alike(meet, lead);
+static sdg_status_t pointwise_meet(const sdg_call_t *call,
+                                   sdg_colocation_t *colocation, int lead) {
+  colocation->reads_old = reads_old(call);
+  return sdg_colocate_alike(colocation, lead);
 }
 
 static sdg_status_t pointwise_plan(const sdg_call_t *call,
@@ -188,7 +188,7 @@ static sdg_status_t pointwise_plan(const sdg_call_t *call,
     if (call->operand[i].is_output)
       output = i;
   if (output >= 0)
-    SDG_TRY(sdg_alike_check(call, tagging, output));
+    SDG_TRY(sdg_same_split_check(call, tagging, output));
   turn_t turn;
   if (call->entry == SDG_ENTRY_cudnnTransformTensorEx &&
       turn_read(call, &turn) && turn_reshapes(&turn))
@@ -199,11 +199,11 @@ static sdg_status_t pointwise_plan(const sdg_call_t *call,
   return sdg_literal_plan(out_plan);
 }
 
-const sdg_rule_t sdg_rule_pointwise = {
+const sdg_op_t sdg_op_pointwise = {
     .family = SDG_FAMILY_POINTWISE,
     .knows = pointwise_knows,
     .describe = pointwise_describe,
-    .meet = pointwise_meet,
+    .colocate = pointwise_meet,
     .key = pointwise_key,
     .scalars = pointwise_scalars,
     .plan = pointwise_plan,

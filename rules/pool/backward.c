@@ -30,9 +30,9 @@ static sdg_range_t moved(sdg_range_t range, int64_t by) {
   return (sdg_range_t){range.lo + by, range.hi + by};
 }
 
-sdg_box_t sdg_pool_back_need_as(const sdg_pool_back_t *back,
-                                const sdg_tagging_t *tagging,
-                                const int64_t *image, int rank) {
+sdg_box_t sdg_pool_backward_need_as(const sdg_pool_backward_t *back,
+                                    const sdg_tagging_t *tagging,
+                                    const int64_t *image, int rank) {
   const sdg_window_op_t *op = &back->pool.op;
   sdg_box_t x =
       sdg_placement_box(&tagging->placement[back->pool.x], tagging->mesh, rank);
@@ -46,8 +46,8 @@ sdg_box_t sdg_pool_back_need_as(const sdg_pool_back_t *back,
   return need;
 }
 
-sdg_box_t sdg_pool_back_need_y(const sdg_pool_back_t *back,
-                               const sdg_tagging_t *tagging, int rank) {
+sdg_box_t sdg_pool_backward_need_y(const sdg_pool_backward_t *back,
+                                   const sdg_tagging_t *tagging, int rank) {
   const sdg_window_op_t *op = &back->pool.op;
   int64_t extent[SDG_DIMS_MAX];
   sdg_box_t need = {.dims = op->dims};
@@ -55,7 +55,7 @@ sdg_box_t sdg_pool_back_need_y(const sdg_pool_back_t *back,
     extent[d] = op->dim[d].y_extent;
   for (int i = 0; i < back->images; i++) {
     sdg_box_t as =
-        sdg_pool_back_need_as(back, tagging, back->image[i].at, rank);
+        sdg_pool_backward_need_as(back, tagging, back->image[i].at, rank);
     need = sdg_ring_hull(&need, &as, extent);
   }
   return need;
@@ -80,8 +80,8 @@ static sdg_range_t seen_around(const sdg_window_dim_t *dim, sdg_range_t rows) {
   return dim->wrap ? seen : sdg_range_cut(seen, dim->x_extent);
 }
 
-sdg_box_t sdg_pool_back_need_x(const sdg_pool_back_t *back,
-                               const sdg_tagging_t *tagging, int rank) {
+sdg_box_t sdg_pool_backward_need_x(const sdg_pool_backward_t *back,
+                                   const sdg_tagging_t *tagging, int rank) {
   const sdg_window_op_t *op = &back->pool.op;
   sdg_box_t x =
       sdg_placement_box(&tagging->placement[back->pool.x], tagging->mesh, rank);
@@ -97,7 +97,7 @@ sdg_box_t sdg_pool_back_need_x(const sdg_pool_back_t *back,
 }
 
 // All combinations of the images of each dimension, the domain itself first.
-static sdg_status_t images_list(sdg_pool_back_t *back) {
+static sdg_status_t images_list(sdg_pool_backward_t *back) {
   const sdg_window_op_t *op = &back->pool.op;
   sdg_range_t images[SDG_DIMS_MAX];
   int count = 1;
@@ -128,8 +128,8 @@ static sdg_status_t images_list(sdg_pool_back_t *back) {
 }
 
 // Of what several ranks have of y, the one with the first rows of x gives it.
-static bool is_giver(const sdg_pool_back_t *back, const sdg_tagging_t *tagging,
-                     int rank) {
+static bool is_giver(const sdg_pool_backward_t *back,
+                     const sdg_tagging_t *tagging, int rank) {
   sdg_box_t x =
       sdg_placement_box(&tagging->placement[back->pool.x], tagging->mesh, rank);
   for (int d = 0; d < x.dims; d++)
@@ -138,7 +138,7 @@ static bool is_giver(const sdg_pool_back_t *back, const sdg_tagging_t *tagging,
   return true;
 }
 
-static sdg_status_t transfer_make(sdg_pool_back_t *back,
+static sdg_status_t transfer_make(sdg_pool_backward_t *back,
                                   const sdg_tagging_t *tagging,
                                   const sdg_placement_t *owner,
                                   const sdg_pool_image_t *image,
@@ -158,8 +158,8 @@ static sdg_status_t transfer_make(sdg_pool_back_t *back,
     owned[r] = sdg_placement_box(owner, tagging->mesh, rank);
     if (image && !is_giver(back, tagging, rank))
       owned[r] = (sdg_box_t){.dims = op->dims};
-    need[r] = image ? sdg_pool_back_need_as(back, tagging, image->at, rank)
-                    : sdg_pool_back_need_x(back, tagging, rank);
+    need[r] = image ? sdg_pool_backward_need_as(back, tagging, image->at, rank)
+                    : sdg_pool_backward_need_x(back, tagging, rank);
     back->communicates |=
         tagging->ranks > 1 && !sdg_box_contains(&owned[r], &need[r]);
   }
@@ -170,22 +170,22 @@ static sdg_status_t transfer_make(sdg_pool_back_t *back,
 }
 
 // Whole view: all is there when the call is carried out.
-static sdg_status_t local_fill(sdg_pool_back_t *back,
+static sdg_status_t local_fill(sdg_pool_backward_t *back,
                                const sdg_tagging_t *tagging) {
   const sdg_window_op_t *op = &back->pool.op;
-  sdg_box_t x = sdg_pool_back_need_x(back, tagging, tagging->rank);
+  sdg_box_t x = sdg_pool_backward_need_x(back, tagging, tagging->rank);
   SDG_TRY(sdg_window_op_local(op, &op->x_box, &x, &back->transfer));
   for (int i = 0; i < back->images; i++) {
     sdg_pool_image_t *image = &back->image[i];
     sdg_box_t y =
-        sdg_pool_back_need_as(back, tagging, image->at, tagging->rank);
+        sdg_pool_backward_need_as(back, tagging, image->at, tagging->rank);
     SDG_TRY(sdg_transfer_plan(&op->y_box, &y, 1, 0, NULL, &image->transfer));
   }
   return SDG_OK;
 }
 
-sdg_status_t sdg_pool_back_fill(sdg_pool_back_t *back,
-                                const sdg_tagging_t *tagging) {
+sdg_status_t sdg_pool_backward_fill(sdg_pool_backward_t *back,
+                                    const sdg_tagging_t *tagging) {
   const sdg_pool_t *pool = &back->pool;
   SDG_TRY(images_list(back));
   if (pool->op.whole)
@@ -213,23 +213,24 @@ static sdg_status_t pairs_check(const sdg_pool_t *pool, const sdg_call_t *call,
   return SDG_OK;
 }
 
-sdg_status_t sdg_pool_back_init(const sdg_call_t *call,
-                                const sdg_tagging_t *tagging,
-                                sdg_pool_back_t *out) {
+sdg_status_t sdg_pool_backward_init(const sdg_call_t *call,
+                                    const sdg_tagging_t *tagging,
+                                    sdg_pool_backward_t *out) {
   memset(out, 0, sizeof *out);
   SDG_TRY(sdg_pool_init(call, tagging, &out->pool));
   out->reads = reads_values(&out->pool);
   sdg_status_t status = pairs_check(&out->pool, call, tagging);
   if (status == SDG_OK)
-    status = sdg_pool_back_fill(out, tagging);
+    status = sdg_pool_backward_fill(out, tagging);
   if (status != SDG_OK)
-    sdg_pool_back_fini(out);
+    sdg_pool_backward_fini(out);
   return status;
 }
 
-sdg_status_t sdg_pool_back_init_whole(const sdg_call_t *call,
-                                      const sdg_tagging_t *tagging,
-                                      sdg_pool_back_t *out, bool *out_can) {
+sdg_status_t sdg_pool_backward_init_whole(const sdg_call_t *call,
+                                          const sdg_tagging_t *tagging,
+                                          sdg_pool_backward_t *out,
+                                          bool *out_can) {
   memset(out, 0, sizeof *out);
   SDG_TRY(sdg_pool_init_whole(call, tagging, &out->pool, out_can));
   if (!*out_can)
@@ -246,17 +247,17 @@ sdg_status_t sdg_pool_back_init_whole(const sdg_call_t *call,
   }
   sdg_status_t status = SDG_OK;
   if (*out_can) {
-    status = sdg_pool_back_fill(out, tagging);
+    status = sdg_pool_backward_fill(out, tagging);
   } else if (sdg_window_op_wraps(&p->op)) {
     status = sdg_fail(SDG_E_OPERANDS_DIFFER, "x, dx, y and dy of %s",
                       call->entry_name);
   }
   if (status != SDG_OK || !*out_can)
-    sdg_pool_back_fini(out);
+    sdg_pool_backward_fini(out);
   return status;
 }
 
-void sdg_pool_back_fini(sdg_pool_back_t *back) {
+void sdg_pool_backward_fini(sdg_pool_backward_t *back) {
   sdg_pool_fini(&back->pool);
   sdg_transfer_fini(&back->transfer);
   for (int i = 0; i < back->images; i++)
@@ -321,7 +322,7 @@ static sdg_window_piece_t whole_view(const sdg_window_op_t *op) {
   return piece;
 }
 
-sdg_window_piece_t sdg_pool_back_view(const sdg_pool_back_t *back) {
+sdg_window_piece_t sdg_pool_backward_view(const sdg_pool_backward_t *back) {
   const sdg_window_op_t *op = &back->pool.op;
   if (op->whole)
     return whole_view(op);
@@ -340,19 +341,20 @@ sdg_window_piece_t sdg_pool_back_view(const sdg_pool_back_t *back) {
   return piece;
 }
 
-int sdg_pool_back_strips(const sdg_pool_back_t *back, bool extend,
-                         sdg_box_t *out) {
+int sdg_pool_backward_strips(const sdg_pool_backward_t *back, bool extend,
+                             sdg_box_t *out) {
   const sdg_window_op_t *op = &back->pool.op;
   sdg_box_t keep = {.dims = op->dims}, owned = {.dims = op->dims};
   for (int d = 0; d < op->dims; d++)
     owned.dim[d] = op->dim[d].x;
   if (!extend)
-    keep = sdg_pool_back_view(back).keep;
+    keep = sdg_pool_backward_view(back).keep;
   return sdg_box_subtract(&owned, &keep, out);
 }
 
-bool sdg_pool_back_piece(const sdg_pool_back_t *back, const sdg_box_t *want,
-                         int index, sdg_window_piece_t *out) {
+bool sdg_pool_backward_piece(const sdg_pool_backward_t *back,
+                             const sdg_box_t *want, int index,
+                             sdg_window_piece_t *out) {
   const sdg_window_op_t *op = &back->pool.op;
   *out = (sdg_window_piece_t){
       .x.dims = op->dims, .y.dims = op->dims, .keep = *want};

@@ -25,7 +25,7 @@ typedef struct part {
 // A plan being made.
 typedef struct maker {
   const sdg_call_t *call;
-  const sdg_pool_back_t *back;
+  const sdg_pool_backward_t *back;
   sdg_plan_t *plan;
   slabs_t program;
   part_t *part;
@@ -94,7 +94,7 @@ static sdg_status_t part_open(maker_t *m, const sdg_box_t *want, int image,
                               bool first) {
   part_t *part = &m->part[m->parts];
   *part = (part_t){.image = image, .first = first, .last = true};
-  if (!sdg_pool_back_piece(m->back, want, image, &part->piece))
+  if (!sdg_pool_backward_piece(m->back, want, image, &part->piece))
     return SDG_OK;
   const sdg_window_piece_t *p = &part->piece;
   slabs_t *s = &part->slabs;
@@ -128,7 +128,7 @@ static int program_of(const maker_t *m, int tensor) {
 typedef sdg_status_t (*visit_t)(maker_t *m, const sdg_transfer_t *transfer,
                                 int tensor, int image, int *landed);
 static sdg_status_t transfers_visit(maker_t *m, visit_t visit) {
-  const sdg_pool_back_t *back = m->back;
+  const sdg_pool_backward_t *back = m->back;
   int *landed = m->landed;
   if (back->reads) {
     SDG_TRY(visit(m, &back->transfer, X, -1, landed));
@@ -145,7 +145,7 @@ static sdg_status_t transfers_visit(maker_t *m, visit_t visit) {
   return SDG_OK;
 }
 
-static int recvs_count(const sdg_pool_back_t *back) {
+static int recvs_count(const sdg_pool_backward_t *back) {
   int count = back->transfer.recvs;
   for (int i = 0; i < back->images; i++)
     count += 2 * back->image[i].transfer.recvs;
@@ -219,7 +219,7 @@ static sdg_status_t strip_make(maker_t *m, const part_t *part) {
                        NULL, keep, SDG_COPY_STRIP);
 }
 
-bool sdg_pool_back_reads_old(const sdg_call_t *call) {
+bool sdg_pool_backward_reads_old(const sdg_call_t *call) {
   const struct sdg_args_cudnnPoolingBackward *a = call->args;
   return sdg_call_scalar(call, a->beta) != 0;
 }
@@ -229,7 +229,7 @@ bool sdg_pool_back_reads_old(const sdg_call_t *call) {
 // the strips.
 static sdg_status_t steps_make(maker_t *m, bool extend) {
   sdg_box_t strip[2 * SDG_DIMS_MAX];
-  int strips = sdg_pool_back_strips(m->back, extend, strip);
+  int strips = sdg_pool_backward_strips(m->back, extend, strip);
   m->part = calloc((size_t)(strips * m->back->images) + 1, sizeof *m->part);
   m->landed = calloc((size_t)recvs_count(m->back) + 1, sizeof *m->landed);
   if (!m->part || !m->landed)
@@ -241,14 +241,14 @@ static sdg_status_t steps_make(maker_t *m, bool extend) {
   SDG_TRY(sdg_plan_exchange(m->plan));
   for (int i = 0; i < m->parts; i++) {
     SDG_TRY(outside_clear(m, &m->part[i]));
-    if (m->part[i].first && sdg_pool_back_reads_old(m->call))
+    if (m->part[i].first && sdg_pool_backward_reads_old(m->call))
       SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->program.dx,
                             m->part[i].slabs.dx, NULL, &m->part[i].piece.keep,
                             SDG_COPY_STRIP));
   }
   SDG_TRY(transfers_visit(m, own_copy));
   if (!extend) {
-    sdg_window_piece_t view = sdg_pool_back_view(m->back);
+    sdg_window_piece_t view = sdg_pool_backward_view(m->back);
     SDG_TRY(sub_add(m, &view, &m->program, false));
   }
   SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));
@@ -258,11 +258,11 @@ static sdg_status_t steps_make(maker_t *m, bool extend) {
   return SDG_OK;
 }
 
-static bool is_literal(const sdg_pool_back_t *back) {
+static bool is_literal(const sdg_pool_backward_t *back) {
   const sdg_window_op_t *op = &back->pool.op;
   if (op->whole)
     return false;
-  sdg_window_piece_t view = sdg_pool_back_view(back);
+  sdg_window_piece_t view = sdg_pool_backward_view(back);
   bool alone = back->transfer.sends == 0 && back->transfer.recvs == 0;
   for (int i = 0; i < back->images; i++)
     alone &= back->image[i].transfer.sends == 0 &&
@@ -284,13 +284,13 @@ static sdg_status_t plan_finish(maker_t *m, sdg_status_t status,
   return status;
 }
 
-sdg_status_t sdg_pool_back_make(const sdg_call_t *call,
-                                const sdg_tagging_t *tagging,
-                                const sdg_pool_back_t *back,
-                                sdg_plan_t **out_plan) {
+sdg_status_t sdg_pool_backward_make(const sdg_call_t *call,
+                                    const sdg_tagging_t *tagging,
+                                    const sdg_pool_backward_t *back,
+                                    sdg_plan_t **out_plan) {
   bool whole = back->pool.op.whole;
   bool asked = tagging->section->strategy == SDG_STRATEGY_EXTEND;
-  sdg_window_piece_t view = sdg_pool_back_view(back);
+  sdg_window_piece_t view = sdg_pool_backward_view(back);
   bool literal = !asked && is_literal(back);
   bool extend = asked || sdg_box_empty(&view.keep);
   maker_t m = {
@@ -318,16 +318,16 @@ out:
   return plan_finish(&m, status, out_plan);
 }
 
-sdg_status_t sdg_pool_back_plan(const sdg_call_t *call,
-                                const sdg_tagging_t *tagging,
-                                sdg_plan_t **out_plan) {
-  sdg_pool_back_t back;
+sdg_status_t sdg_pool_backward_plan(const sdg_call_t *call,
+                                    const sdg_tagging_t *tagging,
+                                    sdg_plan_t **out_plan) {
+  sdg_pool_backward_t back;
   SDG_TRY(sdg_tagging_sure(call, tagging));
-  SDG_TRY(sdg_pool_back_init(call, tagging, &back));
+  SDG_TRY(sdg_pool_backward_init(call, tagging, &back));
   sdg_status_t status =
       sdg_pool_global_can(&back.pool, tagging)
           ? sdg_pool_global_plan(call, tagging, &back.pool, out_plan)
-          : sdg_pool_back_make(call, tagging, &back, out_plan);
-  sdg_pool_back_fini(&back);
+          : sdg_pool_backward_make(call, tagging, &back, out_plan);
+  sdg_pool_backward_fini(&back);
   return status;
 }

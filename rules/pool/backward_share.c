@@ -5,7 +5,8 @@
 
 // What each rank of the job reads; of means neither x nor y, and of x its own
 // piece where results of pieces are gathered.
-static sdg_status_t share_fill(sdg_share_t *share, const sdg_pool_back_t *back,
+static sdg_status_t share_fill(sdg_share_t *share,
+                               const sdg_pool_backward_t *back,
                                const sdg_tagging_t *tagging, bool pieces,
                                bool old) {
   const sdg_pool_t *pool = &back->pool;
@@ -19,8 +20,9 @@ static sdg_status_t share_fill(sdg_share_t *share, const sdg_pool_back_t *back,
   for (int r = 0; r < share->ranks; r++) {
     sdg_box_t own =
         sdg_placement_box(&tagging->placement[pool->x], tagging->mesh, r);
-    x[r] = pieces && back->reads ? own : sdg_pool_back_need_x(back, tagging, r);
-    dy[r] = sdg_pool_back_need_y(back, tagging, r);
+    x[r] = pieces && back->reads ? own
+                                 : sdg_pool_backward_need_x(back, tagging, r);
+    dy[r] = sdg_pool_backward_need_y(back, tagging, r);
     y[r] = back->reads ? dy[r] : (sdg_box_t){.dims = pool->op.dims};
     if (dx)
       dx[r] = own;
@@ -31,23 +33,23 @@ static sdg_status_t share_fill(sdg_share_t *share, const sdg_pool_back_t *back,
 // Where this rank owns anything of dx.
 static sdg_status_t whole_make(const sdg_call_t *call,
                                const sdg_tagging_t *tagging,
-                               const sdg_pool_back_t *back,
+                               const sdg_pool_backward_t *back,
                                sdg_plan_t **out_plan) {
   sdg_box_t own = sdg_placement_box(&tagging->placement[back->pool.x],
                                     tagging->mesh, tagging->rank);
   if (!sdg_box_empty(&own))
-    return sdg_pool_back_make(call, tagging, back, out_plan);
+    return sdg_pool_backward_make(call, tagging, back, out_plan);
   *out_plan = sdg_plan_create("window");
   return *out_plan ? SDG_OK : sdg_fail(SDG_E_NO_MEMORY, "a plan");
 }
 
-sdg_status_t sdg_pool_back_share(const sdg_call_t *call,
-                                 const sdg_tagging_t *tagging,
-                                 sdg_plan_t **out_plan) {
-  sdg_pool_back_t back;
+sdg_status_t sdg_pool_backward_share(const sdg_call_t *call,
+                                     const sdg_tagging_t *tagging,
+                                     sdg_plan_t **out_plan) {
+  sdg_pool_backward_t back;
   bool can;
   *out_plan = NULL;
-  SDG_TRY(sdg_pool_back_init_whole(call, tagging, &back, &can));
+  SDG_TRY(sdg_pool_backward_init_whole(call, tagging, &back, &can));
   if (!can)
     return SDG_OK;
   const sdg_pool_t *pool = &back.pool;
@@ -58,7 +60,7 @@ sdg_status_t sdg_pool_back_share(const sdg_call_t *call,
     status = sdg_share_output(share, pool->dx, &tagging->placement[pool->x]);
   if (status == SDG_OK)
     status = share_fill(share, &back, tagging, pieces,
-                        sdg_pool_back_reads_old(call));
+                        sdg_pool_backward_reads_old(call));
   if (status == SDG_OK)
     status = pieces ? sdg_pool_global_plan(call, tagging, pool, out_plan)
                     : whole_make(call, tagging, &back, out_plan);
@@ -66,6 +68,6 @@ sdg_status_t sdg_pool_back_share(const sdg_call_t *call,
     (*out_plan)->share = share;
   else
     sdg_share_destroy(share);
-  sdg_pool_back_fini(&back);
+  sdg_pool_backward_fini(&back);
   return status;
 }

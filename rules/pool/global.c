@@ -207,31 +207,33 @@ sdg_status_t sdg_pool_place(const sdg_call_t *call, sdg_tagging_t *tagging) {
 }
 
 // As the program's own pieces of x say.
-static bool is_local(const sdg_meet_t *meet, const sdg_pool_t *pool,
+static bool is_local(const sdg_colocation_t *colocation, const sdg_pool_t *pool,
                      bool *out_global) {
-  sdg_tagging_t own = meet->tagging; // borrows
+  sdg_tagging_t own = colocation->tagging; // borrows
   agreed_t a;
   int r, i;
-  own.placement[pool->x] = meet->place[pool->x][meet->is[pool->x]].placement;
-  reach_t reach = agreed_get(meet->call, pool, &a)
+  own.placement[pool->x] =
+      colocation->place[pool->x][colocation->is[pool->x]].placement;
+  reach_t reach = agreed_get(colocation->call, pool, &a)
                       ? reach_of(&own, pool, &a, &r, &i)
                       : REACH_UNSAID;
   *out_global = reach == REACH_GLOBAL;
   return reach == REACH_LOCAL;
 }
 
-sdg_status_t sdg_pool_meet(sdg_meet_t *meet, const sdg_pool_t *pool, int lead) {
+sdg_status_t sdg_pool_colocate(sdg_colocation_t *colocation,
+                               const sdg_pool_t *pool, int lead) {
   sdg_pool_t read = *pool;
   bool global = false;
   bool by_x = lead == pool->x;
-  if (by_x && !is_local(meet, pool, &global))
-    meet->fits = global && !sdg_meet_moves(meet, pool->x);
-  if (!meet->fits)
+  if (by_x && !is_local(colocation, pool, &global))
+    colocation->fits = global && !sdg_colocate_moves(colocation, pool->x);
+  if (!colocation->fits)
     return SDG_OK;
   if (global)
-    sdg_pool_globalize(&meet->tagging, &read);
-  SDG_TRY(sdg_window_meet(meet, &read.spec, lead));
-  if (meet->fits && !by_x)
-    meet->fits = is_local(meet, pool, &global);
+    sdg_pool_globalize(&colocation->tagging, &read);
+  SDG_TRY(sdg_window_colocate(colocation, &read.spec, lead));
+  if (colocation->fits && !by_x)
+    colocation->fits = is_local(colocation, pool, &global);
   return SDG_OK;
 }

@@ -184,7 +184,7 @@ static int pool_scalars(const sdg_call_t *call, double *out) {
 }
 
 static int pool_key(const sdg_call_t *call, uint64_t *out) {
-  double scalar[SDG_RULE_SCALARS];
+  double scalar[SDG_OP_SCALARS];
   if (pool_scalars(call, scalar) == 0)
     return 0;
   out[0] = scalar[1] == 0;
@@ -222,9 +222,9 @@ static sdg_status_t pool_answer(const sdg_call_t *call,
 
 // x and dx are in one place, y and dy in another. Whether windows are global is
 // told by the program's own pieces.
-static sdg_status_t pool_meet(const sdg_call_t *call, sdg_meet_t *meet,
-                              int lead) {
-  double scalar[SDG_RULE_SCALARS];
+static sdg_status_t pool_meet(const sdg_call_t *call,
+                              sdg_colocation_t *colocation, int lead) {
+  double scalar[SDG_OP_SCALARS];
   sdg_pool_t pool;
   SDG_TRY(sdg_pool_read(call, &pool));
   if (pool.y < 0)
@@ -233,16 +233,17 @@ static sdg_status_t pool_meet(const sdg_call_t *call, sdg_meet_t *meet,
   int at = 0;
   while (like[at] != lead)
     at++;
-  meet->reads_old = pool_scalars(call, scalar) > 0 && scalar[1] != 0;
+  colocation->reads_old = pool_scalars(call, scalar) > 0 && scalar[1] != 0;
   if (at % 2 == 1) // dx, dy
-    SDG_TRY(
-        sdg_meet_follow(meet, like[at - 1], sdg_meet_at(meet, lead), false));
-  if (meet->fits)
-    SDG_TRY(sdg_pool_meet(meet, &pool, like[at - at % 2]));
-  for (int i = 1; i < 4 && meet->fits; i += 2)
+    SDG_TRY(sdg_colocate_follow(colocation, like[at - 1],
+                                sdg_colocate_at(colocation, lead), false));
+  if (colocation->fits)
+    SDG_TRY(sdg_pool_colocate(colocation, &pool, like[at - at % 2]));
+  for (int i = 1; i < 4 && colocation->fits; i += 2)
     if (like[i] >= 0 && like[i] != lead)
-      SDG_TRY(sdg_meet_follow(meet, like[i], sdg_meet_at(meet, like[i - 1]),
-                              false));
+      SDG_TRY(sdg_colocate_follow(colocation, like[i],
+                                  sdg_colocate_at(colocation, like[i - 1]),
+                                  false));
   return SDG_OK;
 }
 
@@ -261,7 +262,7 @@ static sdg_status_t pool_plan(const sdg_call_t *call,
                               const sdg_tagging_t *tagging,
                               sdg_plan_t **out_plan) {
   return call->entry == SDG_ENTRY_cudnnPoolingBackward
-             ? sdg_pool_back_plan(call, tagging, out_plan)
+             ? sdg_pool_backward_plan(call, tagging, out_plan)
              : sdg_pool_plan(call, tagging, out_plan);
 }
 
@@ -269,18 +270,18 @@ static sdg_status_t pool_share(const sdg_call_t *call,
                                const sdg_tagging_t *tagging,
                                sdg_plan_t **out_plan) {
   return call->entry == SDG_ENTRY_cudnnPoolingBackward
-             ? sdg_pool_back_share(call, tagging, out_plan)
+             ? sdg_pool_backward_share(call, tagging, out_plan)
              : sdg_pool_share(call, tagging, out_plan);
 }
 
-const sdg_rule_t sdg_rule_pool = {
+const sdg_op_t sdg_op_pool = {
     .family = SDG_FAMILY_POOL,
     .windowed = true,
     .knows = pool_knows,
     .describe = pool_describe,
     .sizes = sdg_pool_sizes,
     .place = sdg_pool_place,
-    .meet = pool_meet,
+    .colocate = pool_meet,
     .fetches = pool_fetches,
     .key = pool_key,
     .scalars = pool_scalars,

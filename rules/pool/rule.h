@@ -6,7 +6,7 @@
 #include <cudnn.h>
 
 #include "rules/place/op.h"
-#include "rules/window/geometry.h"
+#include "rules/window/op.h"
 
 /* The pooling descriptor's values. */
 typedef struct sdg_pool_parameters {
@@ -44,7 +44,7 @@ sdg_status_t sdg_pool_read(const sdg_call_t *call,
                            sdg_pool_t *out) SDG_MUST_CHECK;
 
 /* Shard view, of agreed calls, the same on every rank (rules/pool/global.c).
- * Windows and strides, for agreements; sdg_rule_t. */
+ * Windows and strides, for agreements; sdg_op_t. */
 int sdg_pool_sizes(const sdg_call_t *call, int64_t *out);
 /* A window is global if it has no padding and is, on every rank, as large as
  * the rank's piece in every split dimension. If all pieces are equal,
@@ -65,8 +65,8 @@ sdg_status_t sdg_pool_place(const sdg_call_t *call,
                             sdg_tagging_t *tagging) SDG_MUST_CHECK;
 
 /* Has the other of x and y follow `lead` (rules/place/colocate.h). */
-sdg_status_t sdg_pool_meet(struct sdg_meet *meet, const sdg_pool_t *pool,
-                           int lead) SDG_MUST_CHECK;
+sdg_status_t sdg_pool_colocate(struct sdg_colocation *colocation,
+                               const sdg_pool_t *pool, int lead) SDG_MUST_CHECK;
 
 /* Pure in what the ranks agreed on, so it fails on every rank alike:
  * SDG_E_ARGUMENT and those of sdg_window_op_init. */
@@ -78,7 +78,7 @@ sdg_status_t sdg_pool_init_whole(const sdg_call_t *call,
                                  bool *out_can) SDG_MUST_CHECK;
 void sdg_pool_fini(sdg_pool_t *pool);
 
-/* See sdg_rule_t: the parts of the rule for cudnnPoolingForward. */
+/* See sdg_op_t: the parts of the rule for cudnnPoolingForward. */
 sdg_status_t sdg_pool_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
                            sdg_plan_t **out_plan) SDG_MUST_CHECK;
 sdg_status_t sdg_pool_share(const sdg_call_t *call,

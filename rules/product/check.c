@@ -11,7 +11,7 @@
 #include "src/base/options.h"
 
 // What the rules say of the parts of a matrix's dimension, if that is nothing.
-static bool is_assumed(const sdg_matcheck_t *c, int matrix, int d) {
+static bool is_assumed(const sdg_product_check_t *c, int matrix, int d) {
   const sdg_section_t *section = c->m->tagging->section;
   const sdg_matrix_t *of = &c->m->product.matrix[matrix];
   sdg_axes_t axes = sdg_sizes_axes(&c->m->matrix[matrix].split[d]);
@@ -22,7 +22,7 @@ static bool is_assumed(const sdg_matcheck_t *c, int matrix, int d) {
        sdg_sizes_cut(section, dim, &by_matrix) == axes))
     return false;
   for (int m = -1; m < SDG_MATRICES; m++) {
-    const sdg_rule_split_t *split =
+    const sdg_rules_split_t *split =
         m < 0 ? section->split : section->matrix[m].split;
     int splits = m < 0 ? section->splits : section->matrix[m].splits;
     for (int i = 0; i < splits; i++)
@@ -35,8 +35,8 @@ static bool is_assumed(const sdg_matcheck_t *c, int matrix, int d) {
   return true;
 }
 
-static void assumed_say(const sdg_matcheck_t *c, sdg_says_t *text, int matrix,
-                        int d) {
+static void assumed_say(const sdg_product_check_t *c, sdg_says_t *text,
+                        int matrix, int d) {
   char parts[96];
   const sdg_placement_t *placed = &c->m->matrix[matrix];
   sdg_part_format(&placed->part[d], parts, sizeof parts);
@@ -49,7 +49,7 @@ static void assumed_say(const sdg_matcheck_t *c, sdg_says_t *text, int matrix,
 }
 
 // How much of a dimension a rank's memory has room for.
-static int64_t room_along(const sdg_matcheck_t *c, int matrix, int member,
+static int64_t room_along(const sdg_product_check_t *c, int matrix, int member,
                           const int64_t *extent, int d) {
   int64_t at[3] = {extent[0], extent[1], extent[2]}, lo = 0, hi = INT32_MAX;
   sdg_room_t room = sdg_room_of(c->m, matrix, member);
@@ -63,8 +63,8 @@ static int64_t room_along(const sdg_matcheck_t *c, int matrix, int member,
   return lo;
 }
 
-static sdg_status_t small_fail(const sdg_matcheck_t *c, int matrix, int member,
-                               const int64_t *extent) {
+static sdg_status_t small_fail(const sdg_product_check_t *c, int matrix,
+                               int member, const int64_t *extent) {
   const sdg_matrix_t *of = &c->m->product.matrix[matrix];
   sdg_room_t room = sdg_room_of(c->m, matrix, member);
   sdg_says_t text = {.used = 0}, assumed = {.used = 0};
@@ -98,13 +98,13 @@ static bool lines_hold(const sdg_room_t *room, const sdg_matrix_t *matrix,
 }
 
 // Every rank has room for what the rules say it has.
-static sdg_status_t rooms_check(const sdg_matcheck_t *c) {
+static sdg_status_t rooms_check(const sdg_product_check_t *c) {
   for (int i = 0; i < SDG_PRODUCT_MATRICES; i++)
     for (int r = 0; c->m->product.matrix[i].there && r < c->vector->ranks;
          r++) {
       int64_t extent[3] = {0};
       sdg_room_t room = sdg_room_of(c->m, i, r);
-      sdg_matcheck_extents(c, NULL, i, r, extent);
+      sdg_product_check_extents(c, NULL, i, r, extent);
       if (!lines_hold(&room, &c->m->product.matrix[i], extent) ||
           !sdg_room_holds(&room, &c->m->product.matrix[i], extent, false))
         return small_fail(c, i, r, extent);
@@ -117,14 +117,14 @@ static int64_t length(const sdg_box_t *box, int dim) {
 }
 
 // No rank writes more than its call describes.
-static sdg_status_t result_check(const sdg_matcheck_t *c) {
+static sdg_status_t result_check(const sdg_product_check_t *c) {
   const sdg_matrix_t *result = &c->m->product.matrix[SDG_RESULT];
   for (int r = 0; r < c->vector->ranks; r++) {
     sdg_box_t box = sdg_placement_box(&c->m->matrix[SDG_RESULT],
                                       c->m->tagging->mesh, c->group->rank[r]);
     for (int d = 0; d < result->dims; d++) {
       int dim = result->dim[d];
-      int64_t has = sdg_matcheck_stated(c, r, dim);
+      int64_t has = sdg_product_check_stated(c, r, dim);
       if (length(&box, d) <= has)
         continue;
       return sdg_fail(
@@ -142,10 +142,10 @@ static sdg_status_t result_check(const sdg_matcheck_t *c) {
 }
 
 // Whether every rank's memory has room for its part and no more.
-static bool is_shown(const sdg_matcheck_t *c, int matrix, int d) {
+static bool is_shown(const sdg_product_check_t *c, int matrix, int d) {
   for (int r = 0; r < c->vector->ranks; r++) {
     int64_t extent[3] = {0};
-    sdg_matcheck_extents(c, NULL, matrix, r, extent);
+    sdg_product_check_extents(c, NULL, matrix, r, extent);
     if (extent[d] > 0 && room_along(c, matrix, r, extent, d) != extent[d])
       return false;
   }
@@ -153,7 +153,7 @@ static bool is_shown(const sdg_matcheck_t *c, int matrix, int d) {
 }
 
 // Says it once for each dimension of a section.
-static void assumed_report(const sdg_matcheck_t *c, int matrix, int d) {
+static void assumed_report(const sdg_product_check_t *c, int matrix, int d) {
   static _Atomic(const void *) said[64];
   const void *key =
       &c->m->tagging->section->sizes[c->m->product.matrix[matrix].dim[d]];
@@ -175,7 +175,7 @@ static void assumed_report(const sdg_matcheck_t *c, int matrix, int d) {
   }
 }
 
-static sdg_status_t parts_check(const sdg_matcheck_t *c) {
+static sdg_status_t parts_check(const sdg_product_check_t *c) {
   static const int order[] = {SDG_FACTOR_1, SDG_FACTOR_2, SDG_RESULT,
                               SDG_ADDEND};
   int open[SDG_PRODUCT_DIMS][2], opened = 0;
@@ -216,13 +216,13 @@ static sdg_status_t parts_check(const sdg_matcheck_t *c) {
 }
 
 // Whether on every rank the elements that its call states lie apart.
-static bool lies_apart(const sdg_matcheck_t *c, int matrix) {
+static bool lies_apart(const sdg_product_check_t *c, int matrix) {
   const sdg_matrix_t *of = &c->m->product.matrix[matrix];
   for (int r = 0; r < c->vector->ranks; r++) {
     sdg_room_t room = sdg_room_of(c->m, matrix, r);
     int64_t extent[3];
     for (int d = 0; d < of->dims; d++)
-      extent[d] = sdg_matcheck_stated(c, r, of->dim[d]);
+      extent[d] = sdg_product_check_stated(c, r, of->dim[d]);
     room.elements = INT64_MAX;
     if (!sdg_room_holds(&room, of, extent, true))
       return false;
@@ -230,17 +230,18 @@ static bool lies_apart(const sdg_matcheck_t *c, int matrix) {
   return true;
 }
 
-sdg_status_t sdg_matmul_check(const sdg_matmul_t *m) {
-  sdg_matcheck_t c = {.m = m,
-                      .group = sdg_job_group(),
-                      .vector = sdg_tag_vector(m->call->operand[0].descriptor,
-                                               m->call->operand[0].generation)};
+sdg_status_t sdg_product_check(const sdg_product_parts_t *m) {
+  sdg_product_check_t c = {.m = m,
+                           .group = sdg_job_group(),
+                           .vector =
+                               sdg_tag_vector(m->call->operand[0].descriptor,
+                                              m->call->operand[0].generation)};
   if (m->tagging->ranks < 2)
     return SDG_OK;
   for (int i = 0; i < SDG_PRODUCT_MATRICES; i++)
     c.apart[i] = m->product.matrix[i].there && lies_apart(&c, i);
   SDG_TRY(result_check(&c));
-  SDG_TRY(sdg_matcheck_factors(&c));
+  SDG_TRY(sdg_product_check_factors(&c));
   SDG_TRY(rooms_check(&c));
   return parts_check(&c);
 }

@@ -21,7 +21,7 @@ typedef struct sdg_room {
 } sdg_room_t;
 
 /* `member`: of sdg_job_group(). */
-sdg_room_t sdg_room_of(const sdg_matmul_t *m, int matrix, int member);
+sdg_room_t sdg_room_of(const sdg_product_parts_t *m, int matrix, int member);
 /* Whether the elements lie in the room, and, where `apart`, at different places
  * as far as strides tell. */
 bool sdg_room_holds(const sdg_room_t *room, const sdg_matrix_t *matrix,
@@ -30,14 +30,15 @@ bool sdg_room_holds(const sdg_room_t *room, const sdg_matrix_t *matrix,
 /* ---- rules/product/reading.c ---- */
 
 typedef struct sdg_matcheck {
-  const sdg_matmul_t *m;
+  const sdg_product_parts_t *m;
   const sdg_group_t *group;
   const sdg_tag_vector_t *vector;   /* what the ranks' calls state */
   bool apart[SDG_PRODUCT_MATRICES]; /* no elements at one place, as stated */
-} sdg_matcheck_t;
+} sdg_product_check_t;
 
 /* What a rank's call states of a dimension of the product. */
-int64_t sdg_matcheck_stated(const sdg_matcheck_t *c, int member, int dim);
+int64_t sdg_product_check_stated(const sdg_product_check_t *c, int member,
+                                 int dim);
 
 /* How a factor may be cut: as the section says or implies, in one dimension, or
  * in none. */
@@ -49,11 +50,13 @@ typedef struct sdg_cut {
 
 /* What a rank has of a matrix by these cuts of A and B; NULL: as the section
  * says or implies. */
-void sdg_matcheck_extents(const sdg_matcheck_t *c, const sdg_cut_t *cut,
-                          int matrix, int member, int64_t *out);
+void sdg_product_check_extents(const sdg_product_check_t *c,
+                               const sdg_cut_t *cut, int matrix, int member,
+                               int64_t *out);
 /* SDG_E_PRODUCT_MATRIX where the section does not say where a factor is, and
  * the memory of all ranks has room for it elsewhere. */
-sdg_status_t sdg_matcheck_factors(const sdg_matcheck_t *c) SDG_MUST_CHECK;
+sdg_status_t
+sdg_product_check_factors(const sdg_product_check_t *c) SDG_MUST_CHECK;
 
 /* ---- words of messages ---- */
 

@@ -36,10 +36,10 @@ static bool is_one(const sdg_product_t *product) {
          product->matrix[SDG_FACTOR_2].data;
 }
 
-void sdg_matmul_kept_look(const sdg_product_t *product, int64_t *out) {
-  for (int f = 0; f < SDG_MATMUL_KEPTS; f++) {
+void sdg_product_kept_look(const sdg_product_t *product, int64_t *out) {
+  for (int f = 0; f < SDG_PRODUCT_KEPTS; f++) {
     const sdg_matrix_t *matrix = &product->matrix[f];
-    const sdg_kept_slot_t *is = sdg_keptslot_look(
+    const sdg_kept_slot_t *is = sdg_kept_slot_look(
         operand_of(f), matrix->there && !is_one(product) ? matrix->data : NULL);
     out[f] = is ? (int64_t)(is->number & INT32_MAX) : 0;
   }
@@ -57,10 +57,10 @@ static bool all_have(const sdg_tag_vector_t *vector, int at) {
 static bool found(const sdg_call_t *call, int factor, sdg_kept_slot_t *out) {
   const sdg_tag_vector_t *vector =
       sdg_tag_vector(call->op_descriptor, call->op_generation);
-  return vector && vector->dims == SDG_ROOMS + SDG_MATMUL_KEPTS &&
+  return vector && vector->dims == SDG_ROOMS + SDG_PRODUCT_KEPTS &&
          all_have(vector, SDG_ROOMS + factor) &&
-         sdg_keptslot_seen(operand_of(factor), out) &&
-         out->number + SDG_KEPT_SLOTS > sdg_keptslot_number() + SDG_HELD_MAX;
+         sdg_kept_slot_seen(operand_of(factor), out) &&
+         out->number + SDG_KEPT_SLOTS > sdg_kept_slot_number() + SDG_HELD_MAX;
 }
 
 static uint64_t mix(uint64_t hash, const void *data, size_t bytes) {
@@ -69,8 +69,8 @@ static uint64_t mix(uint64_t hash, const void *data, size_t bytes) {
   return hash;
 }
 
-void sdg_matmul_kept_found(const sdg_call_t *call, uint64_t *out) {
-  for (int f = 0; f < SDG_MATMUL_KEPTS; f++) {
+void sdg_product_kept_found(const sdg_call_t *call, uint64_t *out) {
+  for (int f = 0; f < SDG_PRODUCT_KEPTS; f++) {
     sdg_kept_slot_t is;
     out[f] =
         found(call, f, &is) ? mix(is.what, &is.order, sizeof is.order) | 1 : 0;
@@ -80,7 +80,7 @@ void sdg_matmul_kept_found(const sdg_call_t *call, uint64_t *out) {
 // ---- what becomes of a factor ----------------------------------------------
 
 // What decides, on all ranks, which elements go where and in which order.
-static uint64_t factor_hash(const sdg_matmul_t *m, int factor,
+static uint64_t factor_hash(const sdg_product_parts_t *m, int factor,
                             const sdg_box_t *need) {
   const sdg_matrix_t *matrix = &m->product.matrix[factor];
   const sdg_tagging_t *tagging = m->tagging;
@@ -112,7 +112,7 @@ static sdg_axes_t axes_of(const sdg_placement_t *placement, int dim) {
 }
 
 // Whether K is what is brought together of the factor.
-static bool sums_over(const sdg_matmul_t *m, int factor) {
+static bool sums_over(const sdg_product_parts_t *m, int factor) {
   const sdg_matrix_t *matrix = &m->product.matrix[factor];
   for (int d = 0; d < matrix->dims; d++)
     if (matrix->dim[d] == SDG_K)
@@ -135,7 +135,8 @@ static uint64_t order_of(uint64_t kind) {
 }
 
 // All that the ranks know alike of a product, and the factor.
-static uint64_t kind_of(const sdg_matmul_t *m, int factor, uint64_t token) {
+static uint64_t kind_of(const sdg_product_parts_t *m, int factor,
+                        uint64_t token) {
   const sdg_placement_t *product = &m->tagging->placement[0];
   const char *section = m->tagging->section->name;
   uint64_t hash = mix(token, &factor, sizeof factor);
@@ -148,10 +149,10 @@ static uint64_t kind_of(const sdg_matmul_t *m, int factor, uint64_t token) {
   return hash;
 }
 
-sdg_matmul_keep_t sdg_matmul_keep(const sdg_matmul_t *m, int factor,
-                                  const sdg_box_t *need) {
+sdg_product_keep_t sdg_product_keep(const sdg_product_parts_t *m, int factor,
+                                    const sdg_box_t *need) {
   const sdg_section_t *section = m->tagging->section;
-  sdg_matmul_keep_t keep = {.leaves = false};
+  sdg_product_keep_t keep = {.leaves = false};
   if (!section->keeps_x && !section->keeps_dy)
     return keep;
   bool sum = sums_over(m, factor);

@@ -21,22 +21,22 @@
 
 #include "rules/product/rule.h"
 
-enum { SDG_MATMUL_KEPTS = 2 }; /* one for each factor */
+enum { SDG_PRODUCT_KEPTS = 2 }; /* one for each factor */
 
 /* This rank's part of an agreement: what is left at each factor's address. */
-void sdg_matmul_kept_look(const sdg_product_t *product, int64_t *out);
+void sdg_product_kept_look(const sdg_product_t *product, int64_t *out);
 /* After it: numbers for what all ranks have of each factor, for a plan's key;
  * 0: not the same. */
-void sdg_matmul_kept_found(const sdg_call_t *call, uint64_t *out);
+void sdg_product_kept_found(const sdg_call_t *call, uint64_t *out);
 
-typedef struct sdg_matmul_keep {
+typedef struct sdg_product_keep {
   bool leaves, takes;
   uint64_t token, order; /* order: of products that may keep, by the first time
                             that they came, from 1 */
-} sdg_matmul_keep_t;
+} sdg_product_keep_t;
 /* What becomes of a factor that is brought; need[i]: of the i-th rank of the
  * tagging. By what the ranks agreed on: the same on all of them. */
-sdg_matmul_keep_t sdg_matmul_keep(const sdg_matmul_t *m, int factor,
-                                  const sdg_box_t *need);
+sdg_product_keep_t sdg_product_keep(const sdg_product_parts_t *m, int factor,
+                                    const sdg_box_t *need);
 
 #endif

@@ -96,9 +96,9 @@ desc_make(const sdg_cublaslt_t *lt, const sdg_product_t *p,
   return status;
 }
 
-int sdg_matmullt_multiply(const sdg_product_t *p,
-                          const sdg_multiply_t *multiply,
-                          const sdg_call_t *call, const sdg_exec_t *exec) {
+int sdg_product_lt_multiply(const sdg_product_t *p,
+                            const sdg_multiply_t *multiply,
+                            const sdg_call_t *call, const sdg_exec_t *exec) {
   const sdg_cublaslt_t *lt = sdg_cublaslt_get();
   const sdg_gemm_t *gemm = call->args;
   if (!lt)
@@ -120,7 +120,7 @@ int sdg_matmullt_multiply(const sdg_product_t *p,
   cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
   for (int i = 0; i < 4 && status == CUBLAS_STATUS_SUCCESS; i++) {
     int type =
-        i >= 2 && multiply->widened ? sdg_matmul_sum_type(p) : matrix[i]->type;
+        i >= 2 && multiply->widened ? sdg_product_sum_type(p) : matrix[i]->type;
     part[i] = sdg_part_matrix(exec, matrix[i], slab[i], &multiply->box);
     status =
         layout_make(lt, matrix[i], type, &part[i], &multiply->box, &layout[i]);
@@ -141,14 +141,14 @@ int sdg_matmullt_multiply(const sdg_product_t *p,
   return (int)status;
 }
 
-int sdg_matmullt_add(const sdg_product_t *p, const sdg_addition_t *add,
-                     const sdg_call_t *call, const sdg_exec_t *exec) {
+int sdg_product_lt_add(const sdg_product_t *p, const sdg_addition_t *add,
+                       const sdg_call_t *call, const sdg_exec_t *exec) {
   const sdg_cublaslt_t *lt = sdg_cublaslt_get();
   const sdg_matrix_t *result = &p->matrix[SDG_RESULT];
   const sdg_gemm_t *gemm = call->args;
   if (!lt)
     return CUBLAS_STATUS_NOT_INITIALIZED;
-  int wide = sdg_matmul_sum_type(p);
+  int wide = sdg_product_sum_type(p);
   const int slab[] = {add->from, add->source, add->to};
   const int type[] = {wide, add->source_widened ? wide : result->type,
                       add->to_widened ? wide : result->type};

@@ -34,11 +34,11 @@ typedef struct sdg_factors {
 void sdg_factors_of(const sdg_product_t *p, const sdg_multiply_t *multiply,
                     const sdg_gemm_t *gemm, sdg_factors_t *out);
 
-int sdg_matmullt_multiply(const sdg_product_t *p,
-                          const sdg_multiply_t *multiply,
-                          const sdg_call_t *call, const sdg_exec_t *exec);
+int sdg_product_lt_multiply(const sdg_product_t *p,
+                            const sdg_multiply_t *multiply,
+                            const sdg_call_t *call, const sdg_exec_t *exec);
 /* Of types that differ, too; for that cublas' handle is one of cuBLASLt. */
-int sdg_matmullt_add(const sdg_product_t *p, const sdg_addition_t *add,
-                     const sdg_call_t *call, const sdg_exec_t *exec);
+int sdg_product_lt_add(const sdg_product_t *p, const sdg_addition_t *add,
+                       const sdg_call_t *call, const sdg_exec_t *exec);
 
 #endif

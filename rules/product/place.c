@@ -57,8 +57,8 @@ static void axes_list(sdg_axes_t axes, sdg_split_t *out) {
 
 // What a rules file says of the parts of a dimension in which only a matrix is
 // cut; in the shard view the ranks' calls may state the pieces.
-static sdg_status_t said_part(const sdg_matmul_t *m,
-                              const sdg_rule_split_t *said, int64_t extent,
+static sdg_status_t said_part(const sdg_product_parts_t *m,
+                              const sdg_rules_split_t *said, int64_t extent,
                               sdg_part_t *out) {
   const sdg_section_t *section = m->tagging->section;
   int dim = product_dim(said->dim);
@@ -72,9 +72,9 @@ static sdg_status_t said_part(const sdg_matmul_t *m,
   return sdg_part_parse(said->parts, extent, said->pieces, out);
 }
 
-static sdg_status_t said_split(const sdg_matmul_t *m,
+static sdg_status_t said_split(const sdg_product_parts_t *m,
                                const sdg_matrix_t *matrix,
-                               const sdg_rule_split_t *said,
+                               const sdg_rules_split_t *said,
                                sdg_placement_t *out) {
   const sdg_tagging_t *tagging = m->tagging;
   const sdg_placement_t *product = split_of(tagging);
@@ -106,11 +106,11 @@ static sdg_status_t said_split(const sdg_matmul_t *m,
 }
 
 // A factor is where the rules say, or cut as the product is.
-static sdg_status_t factor_place(const sdg_matmul_t *m,
+static sdg_status_t factor_place(const sdg_product_parts_t *m,
                                  const sdg_matrix_t *matrix,
                                  sdg_placement_t *out) {
   const sdg_tagging_t *tagging = m->tagging;
-  const sdg_rule_matrix_t *said =
+  const sdg_rules_matrix_t *said =
       &tagging->section
            ->matrix[matrix->role == SDG_ROLE_A ? SDG_MATRIX_A : SDG_MATRIX_B];
   if (tagging->section->view == SDG_VIEW_WHOLE || !said->said)
@@ -157,10 +157,11 @@ static sdg_status_t subdivide(const sdg_tagging_t *tagging, int d,
 
 // Who makes which sums: as `c =` says, or even pieces of the outer dimension,
 // of the inner one where that has too few elements.
-static sdg_status_t pieces_place(const sdg_matmul_t *m, sdg_placement_t *out) {
+static sdg_status_t pieces_place(const sdg_product_parts_t *m,
+                                 sdg_placement_t *out) {
   const sdg_tagging_t *tagging = m->tagging;
   const sdg_matrix_t *result = &m->product.matrix[SDG_RESULT];
-  const sdg_rule_matrix_t *said = &tagging->section->matrix[SDG_MATRIX_C];
+  const sdg_rules_matrix_t *said = &tagging->section->matrix[SDG_MATRIX_C];
   sdg_status_t status = SDG_OK;
   SDG_TRY(implied(tagging, result, out));
   if (!m->sum_axes)
@@ -189,7 +190,8 @@ static int dim_of(const sdg_matrix_t *matrix, int product) {
 }
 
 // Old values are where the result is, and may lie otherwise in memory.
-static sdg_status_t source_place(const sdg_matmul_t *m, sdg_placement_t *out) {
+static sdg_status_t source_place(const sdg_product_parts_t *m,
+                                 sdg_placement_t *out) {
   const sdg_matrix_t *result = &m->product.matrix[SDG_RESULT],
                      *source = &m->product.matrix[SDG_SOURCE];
   const sdg_placement_t *placed = &m->matrix[SDG_RESULT];
@@ -218,8 +220,9 @@ static sdg_axes_t axes_of(const sdg_split_t *split) {
   return axes;
 }
 
-sdg_status_t sdg_matmul_open(const sdg_call_t *call,
-                             const sdg_tagging_t *tagging, sdg_matmul_t *out) {
+sdg_status_t sdg_product_open(const sdg_call_t *call,
+                              const sdg_tagging_t *tagging,
+                              sdg_product_parts_t *out) {
   memset(out, 0, sizeof *out);
   out->call = call;
   out->tagging = tagging;
@@ -253,17 +256,17 @@ sdg_status_t sdg_matmul_open(const sdg_call_t *call,
     status = source_place(out, &out->matrix[SDG_SOURCE]);
 fail:
   if (status != SDG_OK)
-    sdg_matmul_fini(out);
+    sdg_product_fini(out);
   return status;
 }
 
-void sdg_matmul_fini(sdg_matmul_t *m) {
+void sdg_product_fini(sdg_product_parts_t *m) {
   for (int i = 0; i < SDG_PRODUCT_MATRICES; i++)
     sdg_placement_fini(&m->matrix[i]);
   sdg_placement_fini(&m->pieces);
 }
 
-sdg_box_t sdg_matmul_box(const sdg_matmul_t *m, int rank) {
+sdg_box_t sdg_product_own_box(const sdg_product_parts_t *m, int rank) {
   sdg_box_t box =
       sdg_placement_box(split_of(m->tagging), m->tagging->mesh, rank);
   for (; box.dims < SDG_PRODUCT_DIMS; box.dims++)
@@ -271,8 +274,8 @@ sdg_box_t sdg_matmul_box(const sdg_matmul_t *m, int rank) {
   return box;
 }
 
-sdg_box_t sdg_matmul_need(const sdg_matmul_t *m, int matrix, int rank) {
-  sdg_box_t box = sdg_matmul_box(m, rank);
+sdg_box_t sdg_product_need(const sdg_product_parts_t *m, int matrix, int rank) {
+  sdg_box_t box = sdg_product_own_box(m, rank);
   sdg_box_t of_result = box;
   of_result.dim[SDG_K] = (sdg_range_t){0, 1};
   // Who has nothing to make needs nothing, also of what the split does not cut.
@@ -281,14 +284,14 @@ sdg_box_t sdg_matmul_need(const sdg_matmul_t *m, int matrix, int rank) {
   return sdg_matrix_box(&m->product.matrix[matrix], &box);
 }
 
-sdg_box_t sdg_matmul_piece(const sdg_matmul_t *m, int rank) {
+sdg_box_t sdg_product_piece(const sdg_product_parts_t *m, int rank) {
   return sdg_placement_box(&m->pieces, m->tagging->mesh, rank);
 }
 
-sdg_box_t sdg_matmul_old(const sdg_matmul_t *m, int rank) {
+sdg_box_t sdg_product_old(const sdg_product_parts_t *m, int rank) {
   const sdg_matrix_t *result = &m->product.matrix[SDG_RESULT],
                      *source = &m->product.matrix[SDG_SOURCE];
-  sdg_box_t piece = sdg_matmul_piece(m, rank);
+  sdg_box_t piece = sdg_product_piece(m, rank);
   if (!source->there)
     return piece;
   sdg_box_t box = {.dims = source->dims};
@@ -297,8 +300,8 @@ sdg_box_t sdg_matmul_old(const sdg_matmul_t *m, int rank) {
   return box;
 }
 
-bool sdg_matmul_partners(const sdg_matmul_t *m, int a, int b) {
-  sdg_box_t of_a = sdg_matmul_need(m, SDG_RESULT, a);
-  sdg_box_t of_b = sdg_matmul_need(m, SDG_RESULT, b);
+bool sdg_product_partners(const sdg_product_parts_t *m, int a, int b) {
+  sdg_box_t of_a = sdg_product_need(m, SDG_RESULT, a);
+  sdg_box_t of_b = sdg_product_need(m, SDG_RESULT, b);
   return !sdg_box_empty(&of_a) && sdg_box_equal(&of_a, &of_b);
 }

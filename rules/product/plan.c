@@ -34,13 +34,13 @@ static const char *why_of(const char *strategy) {
   return NULL;
 }
 
-static sdg_status_t plan_open(const sdg_matmul_t *m, const char *strategy,
-                              sdg_plan_t **out_plan) {
+static sdg_status_t plan_open(const sdg_product_parts_t *m,
+                              const char *strategy, sdg_plan_t **out_plan) {
   sdg_plan_t *plan = sdg_plan_create(strategy);
   if (!plan)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
   plan->why = why_of(strategy);
-  sdg_status_t status = sdg_matmul_calls_open(plan, &m->product);
+  sdg_status_t status = sdg_product_calls_open(plan, &m->product);
   if (status == SDG_OK)
     *out_plan = plan;
   else
@@ -48,35 +48,36 @@ static sdg_status_t plan_open(const sdg_matmul_t *m, const char *strategy,
   return status;
 }
 
-static const char *strategy_of(const sdg_matmul_t *m) {
+static const char *strategy_of(const sdg_product_parts_t *m) {
   if (!m->sum_axes)
     return "part";
   return m->stays ? "reduce-scatter" : "all-reduce";
 }
 
 // This rank's part of the product, where sums are its own.
-static sdg_status_t part_multiply(sdg_plan_t *plan, const sdg_matmul_t *m,
+static sdg_status_t part_multiply(sdg_plan_t *plan,
+                                  const sdg_product_parts_t *m,
                                   const int slab[SDG_PRODUCT_MATRICES]) {
-  sdg_box_t own = sdg_matmul_need(m, SDG_RESULT, m->tagging->rank);
+  sdg_box_t own = sdg_product_need(m, SDG_RESULT, m->tagging->rank);
   const sdg_multiply_t multiply = {
-      .box = sdg_matmul_box(m, m->tagging->rank),
+      .box = sdg_product_own_box(m, m->tagging->rank),
       .factor = {slab[SDG_FACTOR_1], slab[SDG_FACTOR_2]},
       .source = slab[SDG_SOURCE],
       .addend = slab[SDG_ADDEND],
       .result = slab[SDG_RESULT],
       .beta = SDG_BETA_PROGRAM,
       .follows = true};
-  return sdg_box_empty(&own) ? SDG_OK : sdg_matmul_multiply(plan, &multiply);
+  return sdg_box_empty(&own) ? SDG_OK : sdg_product_multiply(plan, &multiply);
 }
 
-static sdg_status_t multiply(sdg_plan_t *plan, const sdg_matmul_t *m,
+static sdg_status_t multiply(sdg_plan_t *plan, const sdg_product_parts_t *m,
                              const int slab[SDG_PRODUCT_MATRICES]) {
-  return m->sum_axes ? sdg_matmul_sums(plan, m, slab)
+  return m->sum_axes ? sdg_product_sums(plan, m, slab)
                      : part_multiply(plan, m, slab);
 }
 
-static bool can_follow(const sdg_matmul_t *m) {
-  return sdg_matmul_can_follow(m, &m->tagging->placement[0].part[SDG_K]);
+static bool can_follow(const sdg_product_parts_t *m) {
+  return sdg_product_can_follow(m, &m->tagging->placement[0].part[SDG_K]);
 }
 
 // ---- whole view
@@ -89,7 +90,8 @@ static sdg_box_t all_of(const sdg_operand_t *operand) {
   return box;
 }
 
-static sdg_status_t share_fill(const sdg_matmul_t *m, sdg_share_t *share) {
+static sdg_status_t share_fill(const sdg_product_parts_t *m,
+                               sdg_share_t *share) {
   const sdg_product_t *p = &m->product;
   const int read[] = {SDG_FACTOR_1, SDG_FACTOR_2, SDG_SOURCE, SDG_RESULT};
   SDG_TRY(sdg_share_output(share, p->matrix[SDG_RESULT].operand,
@@ -103,12 +105,14 @@ static sdg_status_t share_fill(const sdg_matmul_t *m, sdg_share_t *share) {
       continue;
     SDG_TRY(sdg_share_reads(share, matrix->operand, &boxes));
     for (int r = 0; r < share->ranks; r++)
-      boxes[r] = i < 2 ? sdg_matmul_need(m, read[i], r) : sdg_matmul_old(m, r);
+      boxes[r] =
+          i < 2 ? sdg_product_need(m, read[i], r) : sdg_product_old(m, r);
   }
   return SDG_OK;
 }
 
-static sdg_status_t share_build(const sdg_matmul_t *m, sdg_plan_t *plan) {
+static sdg_status_t share_build(const sdg_product_parts_t *m,
+                                sdg_plan_t *plan) {
   int slab[SDG_PRODUCT_MATRICES];
   plan->share = sdg_share_create(sdg_mesh_ranks(m->tagging->mesh));
   if (!plan->share)
@@ -126,13 +130,13 @@ static sdg_status_t share_build(const sdg_matmul_t *m, sdg_plan_t *plan) {
   return multiply(plan, m, slab);
 }
 
-sdg_status_t sdg_matmul_share(const sdg_call_t *call,
-                              const sdg_tagging_t *tagging,
-                              sdg_plan_t **out_plan) {
-  sdg_matmul_t m;
+sdg_status_t sdg_product_share(const sdg_call_t *call,
+                               const sdg_tagging_t *tagging,
+                               sdg_plan_t **out_plan) {
+  sdg_product_parts_t m;
   sdg_plan_t *plan = NULL;
   *out_plan = NULL;
-  SDG_TRY(sdg_matmul_open(call, tagging, &m));
+  SDG_TRY(sdg_product_open(call, tagging, &m));
   sdg_status_t status = SDG_OK;
   bool refused = false; // or nothing to be done
   for (int d = 0; d < SDG_PRODUCT_DIMS; d++)
@@ -155,7 +159,7 @@ sdg_status_t sdg_matmul_share(const sdg_call_t *call,
   else
     sdg_plan_destroy(plan);
 out:
-  sdg_matmul_fini(&m);
+  sdg_product_fini(&m);
   return status;
 }
 
@@ -163,17 +167,17 @@ out:
 // --------------------------------------------------------------
 
 typedef struct shard {
-  const sdg_matmul_t *m;
+  const sdg_product_parts_t *m;
   sdg_plan_t *plan;
   int slab[SDG_PRODUCT_MATRICES];
   sdg_box_t need[2][SDG_RANKS_MAX]; // of the factors, by the group's ranks
   bool needs[2];                    // some rank needs what others have
   bool brings[2]; // and it is not left from an earlier product
-  bool turned;    // sdg_matmul_turn
-  sdg_matmul_keep_t keep[2];
+  bool turned;    // sdg_product_turn
+  sdg_product_keep_t keep[2];
 } shard_t;
 
-static sdg_box_t own_box(const sdg_matmul_t *m, int matrix) {
+static sdg_box_t own_box(const sdg_product_parts_t *m, int matrix) {
   return sdg_placement_box(&m->matrix[matrix], m->tagging->mesh,
                            m->tagging->rank);
 }
@@ -182,16 +186,16 @@ static void needs_find(shard_t *s) {
   const sdg_tagging_t *tagging = s->m->tagging;
   for (int f = 0; f < 2; f++) {
     for (int i = 0; i < tagging->ranks; i++)
-      s->need[f][i] = sdg_matmul_need(s->m, f, tagging->rank_list[i]);
-    s->needs[f] = sdg_bring_communicates(tagging, &s->m->matrix[f], s->need[f]);
+      s->need[f][i] = sdg_product_need(s->m, f, tagging->rank_list[i]);
+    s->needs[f] = sdg_fetch_communicates(tagging, &s->m->matrix[f], s->need[f]);
     if (s->needs[f])
-      s->keep[f] = sdg_matmul_keep(s->m, f, s->need[f]);
+      s->keep[f] = sdg_product_keep(s->m, f, s->need[f]);
     s->brings[f] = s->needs[f] && !s->keep[f].takes;
   }
 }
 
 // Whether each rank's call states what it has to multiply, and not the whole.
-static bool is_stated(const sdg_matmul_t *m) {
+static bool is_stated(const sdg_product_parts_t *m) {
   const sdg_placement_t *product = &m->tagging->placement[0];
   for (int d = 0; d < product->dims; d++)
     if (product->part[d].pieces > 1 &&
@@ -215,7 +219,7 @@ static bool is_literal(const shard_t *s) {
 
 // No address, or a leading dimension that is too small, is this rank's own
 // fault.
-static sdg_status_t lies_check(const sdg_matmul_t *m, int index,
+static sdg_status_t lies_check(const sdg_product_parts_t *m, int index,
                                const sdg_box_t *box) {
   const sdg_matrix_t *matrix = &m->product.matrix[index];
   int64_t extent[3];
@@ -235,7 +239,7 @@ static sdg_status_t lies_check(const sdg_matmul_t *m, int index,
 }
 
 static sdg_status_t slabs_add(shard_t *s) {
-  const sdg_matmul_t *m = s->m;
+  const sdg_product_parts_t *m = s->m;
   for (int i = 0; i < SDG_PRODUCT_MATRICES; i++) {
     const sdg_matrix_t *matrix = &m->product.matrix[i];
     sdg_box_t box;
@@ -253,7 +257,7 @@ static sdg_status_t slabs_add(shard_t *s) {
 // Where all of a factor is that this rank needs.
 static sdg_status_t factor_room(shard_t *s, int f, int *out_slab) {
   const sdg_box_t *need = &s->need[f][s->m->tagging->me];
-  const sdg_matmul_keep_t *keep = &s->keep[f];
+  const sdg_product_keep_t *keep = &s->keep[f];
   const sdg_held_t held = {
       .token = keep->token, .order = keep->order, .taken = keep->takes};
   return keep->leaves || keep->takes
@@ -271,27 +275,27 @@ static sdg_status_t factors_take(shard_t *s) {
 // The factors' parts that are elsewhere, beside the own ones.
 static sdg_status_t factors_bring(shard_t *s) {
   const sdg_tagging_t *tagging = s->m->tagging;
-  sdg_bring_t bring[2] = {{.from = 0}, {.from = 0}};
+  sdg_fetch_t fetch[2] = {{.from = 0}, {.from = 0}};
   sdg_status_t status = SDG_OK;
   for (int f = 0; f < 2; f++) {
     int own = s->slab[f], all;
     if (!s->brings[f])
       continue;
     SDG_TRY_GOTO(factor_room(s, f, &all), out);
-    SDG_TRY_GOTO(sdg_bring_open(s->plan, tagging, &s->m->matrix[f], s->need[f],
-                                own, all, &bring[f]),
+    SDG_TRY_GOTO(sdg_fetch_open(s->plan, tagging, &s->m->matrix[f], s->need[f],
+                                own, all, &fetch[f]),
                  out);
-    SDG_TRY_GOTO(sdg_bring_own(s->plan, &bring[f]), out);
+    SDG_TRY_GOTO(sdg_fetch_own(s->plan, &fetch[f]), out);
     s->slab[f] = all;
   }
   SDG_TRY_GOTO(sdg_plan_exchange(s->plan), out);
   SDG_TRY_GOTO(sdg_plan_join(s->plan, SDG_LANE_MAIN), out);
   for (int f = 0; f < 2 && status == SDG_OK; f++)
     if (s->brings[f])
-      status = sdg_bring_land(s->plan, &bring[f]);
+      status = sdg_fetch_land(s->plan, &fetch[f]);
 out:
-  sdg_bring_fini(&bring[0]);
-  sdg_bring_fini(&bring[1]);
+  sdg_fetch_fini(&fetch[0]);
+  sdg_fetch_fini(&fetch[1]);
   return status;
 }
 
@@ -305,7 +309,7 @@ static sdg_status_t shard_build(shard_t *s) {
   return multiply(s->plan, s->m, s->slab);
 }
 
-static sdg_status_t sums_check(const sdg_matmul_t *m) {
+static sdg_status_t sums_check(const sdg_product_parts_t *m) {
   const char *entry = m->call->entry_name;
   if (!m->sum_axes)
     return SDG_OK;
@@ -341,12 +345,12 @@ static sdg_status_t shard_make(shard_t *s, sdg_plan_t **out_plan) {
   return status;
 }
 
-sdg_status_t sdg_matmul_plan(const sdg_call_t *call,
-                             const sdg_tagging_t *tagging,
-                             sdg_plan_t **out_plan) {
-  sdg_matmul_t m;
+sdg_status_t sdg_product_plan(const sdg_call_t *call,
+                              const sdg_tagging_t *tagging,
+                              sdg_plan_t **out_plan) {
+  sdg_product_parts_t m;
   *out_plan = NULL;
-  SDG_TRY(sdg_matmul_open(call, tagging, &m));
+  SDG_TRY(sdg_product_open(call, tagging, &m));
   shard_t *s = calloc(1, sizeof *s);
   sdg_tagging_t *turned = calloc(1, sizeof *turned);
   sdg_status_t status = SDG_OK;
@@ -354,7 +358,7 @@ sdg_status_t sdg_matmul_plan(const sdg_call_t *call,
     s->m = &m;
     needs_find(s);
     const bool taken[2] = {s->keep[0].takes, s->keep[1].takes};
-    status = sdg_matmul_turn(&m, taken, turned, &s->turned);
+    status = sdg_product_turn(&m, taken, turned, &s->turned);
     if (s->turned) {
       memset(s->keep, 0, sizeof s->keep);
       needs_find(s);
@@ -368,18 +372,18 @@ sdg_status_t sdg_matmul_plan(const sdg_call_t *call,
   }
   free(turned);
   free(s);
-  sdg_matmul_fini(&m);
+  sdg_product_fini(&m);
   return status;
 }
 
-sdg_status_t sdg_matmul_place(const sdg_call_t *call, sdg_tagging_t *tagging) {
-  sdg_matmul_t m;
-  SDG_TRY(sdg_matmul_open(call, tagging, &m));
-  sdg_status_t status = sdg_matmul_check(&m);
+sdg_status_t sdg_product_place(const sdg_call_t *call, sdg_tagging_t *tagging) {
+  sdg_product_parts_t m;
+  SDG_TRY(sdg_product_open(call, tagging, &m));
+  sdg_status_t status = sdg_product_check(&m);
   for (int i = 0; i < SDG_PRODUCT_MATRICES && status == SDG_OK; i++)
     if (m.product.matrix[i].there)
       status = sdg_placement_copy(
           &m.matrix[i], &tagging->placement[m.product.matrix[i].operand]);
-  sdg_matmul_fini(&m);
+  sdg_product_fini(&m);
   return status;
 }

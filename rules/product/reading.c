@@ -14,27 +14,28 @@ static const sdg_cut_t as_said[2] = {{.implied = true, .dim = -1},
 enum { CUTS_MAX = 2 + 3 * SDG_SPLITS_MAX };
 
 // A dimension that the section does not cut, but a reading does.
-static bool is_new(const sdg_matcheck_t *c, const sdg_cut_t *cut) {
+static bool is_new(const sdg_product_check_t *c, const sdg_cut_t *cut) {
   bool by_matrix;
   return !cut->implied && cut->dim >= 0 &&
          !sdg_sizes_cut(c->m->tagging->section, cut->dim, &by_matrix);
 }
 
-int64_t sdg_matcheck_stated(const sdg_matcheck_t *c, int member, int dim) {
+int64_t sdg_product_check_stated(const sdg_product_check_t *c, int member,
+                                 int dim) {
   return dim < c->vector->dims
              ? c->vector->extent[member * c->vector->dims + dim]
              : 1;
 }
 
 // All of a dimension of the product, by these cuts of the factors.
-static int64_t whole_of(const sdg_matcheck_t *c, const sdg_cut_t *cut,
+static int64_t whole_of(const sdg_product_check_t *c, const sdg_cut_t *cut,
                         int member, int dim) {
   const sdg_placement_t *product = &c->m->tagging->placement[0];
   int64_t whole = dim < product->dims ? sdg_placement_extent(product, dim) : 1;
   for (int f = 0; f < 2; f++)
     if (cut[f].dim == dim && is_new(c, &cut[f]) &&
         c->m->tagging->section->sizes[dim] == SDG_SIZES_PIECE)
-      return sdg_matcheck_stated(c, member, dim) *
+      return sdg_product_check_stated(c, member, dim) *
              sdg_sizes_pieces(cut[f].axes);
   return whole;
 }
@@ -44,7 +45,7 @@ static int64_t length(const sdg_box_t *box, int dim) {
 }
 
 // What a rank has of a factor that is cut otherwise.
-static int64_t cut_size(const sdg_matcheck_t *c, const sdg_cut_t *cut,
+static int64_t cut_size(const sdg_product_check_t *c, const sdg_cut_t *cut,
                         int which, int member, int dim) {
   int64_t whole = whole_of(c, cut, member, dim);
   int rank = c->group->rank[member];
@@ -54,15 +55,16 @@ static int64_t cut_size(const sdg_matcheck_t *c, const sdg_cut_t *cut,
   if (c->m->tagging->section->sizes[dim] == SDG_SIZES_PIECE &&
       (is_new(c, &cut[which]) || sdg_sizes_cut(c->m->tagging->section, dim,
                                                &by_matrix) == cut[which].axes))
-    return sdg_matcheck_stated(c, member, dim);
+    return sdg_product_check_stated(c, member, dim);
   sdg_split_t split = sdg_sizes_split(cut[which].axes);
   int64_t pieces = sdg_sizes_pieces(cut[which].axes);
   int piece = sdg_split_piece(&split, sdg_job_mesh(), rank);
   return whole / pieces + (piece < whole % pieces);
 }
 
-void sdg_matcheck_extents(const sdg_matcheck_t *c, const sdg_cut_t *cut,
-                          int matrix, int member, int64_t *out) {
+void sdg_product_check_extents(const sdg_product_check_t *c,
+                               const sdg_cut_t *cut, int matrix, int member,
+                               int64_t *out) {
   const sdg_matrix_t *of = &c->m->product.matrix[matrix];
   const sdg_placement_t *placed = &c->m->matrix[matrix];
   sdg_box_t box =
@@ -80,13 +82,13 @@ void sdg_matcheck_extents(const sdg_matcheck_t *c, const sdg_cut_t *cut,
 }
 
 // Whether every rank's memory has room for the matrices as they would be.
-static bool fits(const sdg_matcheck_t *c, const sdg_cut_t *cut) {
+static bool fits(const sdg_product_check_t *c, const sdg_cut_t *cut) {
   for (int i = 0; i < SDG_PRODUCT_MATRICES; i++) {
     const sdg_matrix_t *matrix = &c->m->product.matrix[i];
     for (int r = 0; matrix->there && r < c->vector->ranks; r++) {
       int64_t extent[3];
       sdg_room_t room = sdg_room_of(c->m, i, r);
-      sdg_matcheck_extents(c, cut, i, r, extent);
+      sdg_product_check_extents(c, cut, i, r, extent);
       if (!sdg_room_holds(&room, matrix, extent, c->apart[i]))
         return false;
     }
@@ -94,13 +96,13 @@ static bool fits(const sdg_matcheck_t *c, const sdg_cut_t *cut) {
   return true;
 }
 
-static int factor_of(const sdg_matcheck_t *c, int which) {
+static int factor_of(const sdg_product_check_t *c, int which) {
   sdg_role_t role = which ? SDG_ROLE_B : SDG_ROLE_A;
   return c->m->product.matrix[SDG_FACTOR_1].role == role ? SDG_FACTOR_1
                                                          : SDG_FACTOR_2;
 }
 
-static bool is_implied(const sdg_matcheck_t *c, int matrix, int d,
+static bool is_implied(const sdg_product_check_t *c, int matrix, int d,
                        sdg_axes_t axes) {
   const sdg_placement_t *placed = &c->m->matrix[matrix];
   for (int k = 0; k < placed->dims; k++) {
@@ -114,7 +116,7 @@ static bool is_implied(const sdg_matcheck_t *c, int matrix, int d,
 }
 
 // How a factor may be cut; the first is what the section says, or implies.
-static int cuts_list(const sdg_matcheck_t *c, int which, sdg_cut_t *out) {
+static int cuts_list(const sdg_product_check_t *c, int which, sdg_cut_t *out) {
   const sdg_section_t *section = c->m->tagging->section;
   int matrix = factor_of(c, which), count = 0;
   out[count++] = (sdg_cut_t){.implied = true, .dim = -1};
@@ -163,13 +165,13 @@ void sdg_say_extents(sdg_says_t *text, const sdg_matrix_t *matrix,
 }
 
 // "'b = N:y' (K 24 x N 20 on rank 0)"
-static void say_cut(sdg_says_t *text, const sdg_matcheck_t *c,
+static void say_cut(sdg_says_t *text, const sdg_product_check_t *c,
                     const sdg_cut_t *cut, int which) {
   int matrix = factor_of(c, which);
   const sdg_matrix_t *of = &c->m->product.matrix[matrix];
   const sdg_placement_t *placed = &c->m->matrix[matrix];
   int64_t extent[3];
-  sdg_matcheck_extents(c, cut, matrix, 0, extent);
+  sdg_product_check_extents(c, cut, matrix, 0, extent);
   sdg_say(text, "'%c = ", 'a' + which);
   bool any = false;
   if (cut[which].implied) {
@@ -188,7 +190,7 @@ static void say_cut(sdg_says_t *text, const sdg_matcheck_t *c,
   sdg_say(text, " on rank %d)", c->group->rank[0]);
 }
 
-static sdg_status_t readings_fail(const sdg_matcheck_t *c,
+static sdg_status_t readings_fail(const sdg_product_check_t *c,
                                   const sdg_cut_t *other) {
   const sdg_section_t *section = c->m->tagging->section;
   sdg_says_t text = {.used = 0};
@@ -209,7 +211,7 @@ static sdg_status_t readings_fail(const sdg_matcheck_t *c,
                   c->m->call->entry_name, section->name, text.at);
 }
 
-sdg_status_t sdg_matcheck_factors(const sdg_matcheck_t *c) {
+sdg_status_t sdg_product_check_factors(const sdg_product_check_t *c) {
   sdg_cut_t list[2][CUTS_MAX], cut[2];
   int count[2];
   for (int which = 0; which < 2; which++)

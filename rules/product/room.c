@@ -37,7 +37,7 @@ static void room_fill(const sdg_matrix_t *matrix, int64_t *out) {
     out[0] = elements + 1;
 }
 
-int sdg_matmul_rooms(const sdg_call_t *call, int64_t *out) {
+int sdg_product_rooms(const sdg_call_t *call, int64_t *out) {
   sdg_product_t product;
   if (sdg_setup_is_whole())
     return 0;
@@ -46,11 +46,11 @@ int sdg_matmul_rooms(const sdg_call_t *call, int64_t *out) {
   for (int i = 0; i < SDG_PRODUCT_MATRICES; i++)
     if (product.matrix[i].there)
       room_fill(&product.matrix[i], out + i * SDG_ROOM_NUMBERS);
-  sdg_matmul_kept_look(&product, out + SDG_ROOMS);
-  return SDG_ROOMS + SDG_MATMUL_KEPTS;
+  sdg_product_kept_look(&product, out + SDG_ROOMS);
+  return SDG_ROOMS + SDG_PRODUCT_KEPTS;
 }
 
-sdg_room_t sdg_room_of(const sdg_matmul_t *m, int matrix, int member) {
+sdg_room_t sdg_room_of(const sdg_product_parts_t *m, int matrix, int member) {
   const sdg_tag_vector_t *vector =
       sdg_tag_vector(m->call->op_descriptor, m->call->op_generation);
   const sdg_matrix_t *of = &m->product.matrix[matrix];

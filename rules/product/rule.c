@@ -56,8 +56,8 @@ static int matmul_key(const sdg_call_t *call, uint64_t *out) {
       sdg_tag_vector(call->op_descriptor, call->op_generation);
   out[0] = vector_number(vector, vector->dims);
   out[1] = rooms && rooms->dims > 0 ? vector_number(rooms, SDG_ROOMS) : 0;
-  sdg_matmul_kept_found(call, out + 2);
-  return 2 + SDG_MATMUL_KEPTS;
+  sdg_product_kept_found(call, out + 2);
+  return 2 + SDG_PRODUCT_KEPTS;
 }
 
 static int matmul_scalars(const sdg_call_t *call, double *out) {
@@ -74,26 +74,26 @@ static int matmul_scalars(const sdg_call_t *call, double *out) {
 // A factor, or what is added, that is not cut in everything that the product is
 // cut in; sums and old values are no parameters. A call says the sizes of its
 // part of the product, also where all of a matrix is there.
-static sdg_alike_t matmul_alike(const sdg_call_t *call,
-                                const sdg_tagging_t *tagging, int index) {
-  sdg_matmul_t m;
-  sdg_alike_t alike = {.axes = 0};
-  if (sdg_matmul_open(call, tagging, &m) != SDG_OK)
-    return alike;
+static sdg_common_t matmul_alike(const sdg_call_t *call,
+                                 const sdg_tagging_t *tagging, int index) {
+  sdg_product_parts_t m;
+  sdg_common_t common = {.axes = 0};
+  if (sdg_product_open(call, tagging, &m) != SDG_OK)
+    return common;
   for (int i = 0; i < SDG_PRODUCT_MATRICES; i++) {
     if (i == SDG_RESULT || i == SDG_SOURCE || !m.product.matrix[i].there ||
         m.product.matrix[i].operand != index)
       continue;
-    alike.axes = tagging->axes & ~sdg_placement_axes(&m.matrix[i]);
+    common.axes = tagging->axes & ~sdg_placement_axes(&m.matrix[i]);
     sdg_box_t box =
         sdg_placement_box(&m.matrix[i], tagging->mesh, tagging->rank);
     for (int d = 0; d < box.dims; d++)
-      alike.extent[d] = box.dim[d].hi - box.dim[d].lo;
+      common.extent[d] = box.dim[d].hi - box.dim[d].lo;
     for (int d = 0; d < box.dims; d++)
-      alike.whole[d] = sdg_placement_extent(&m.matrix[i], d);
+      common.whole[d] = sdg_placement_extent(&m.matrix[i], d);
   }
-  sdg_matmul_fini(&m);
-  return alike;
+  sdg_product_fini(&m);
+  return common;
 }
 
 static sdg_status_t matmul_answer(const sdg_call_t *call,
@@ -104,16 +104,16 @@ static sdg_status_t matmul_answer(const sdg_call_t *call,
   return sdg_fail(SDG_E_INTERNAL, "%s is no question", call->entry_name);
 }
 
-const sdg_rule_t sdg_rule_matmul = {
+const sdg_op_t sdg_op_product = {
     .family = SDG_FAMILY_MATMUL,
     .knows = matmul_knows,
     .describe = matmul_describe,
-    .sizes = sdg_matmul_rooms,
-    .place = sdg_matmul_place,
-    .alike = matmul_alike,
+    .sizes = sdg_product_rooms,
+    .place = sdg_product_place,
+    .common = matmul_alike,
     .key = matmul_key,
     .scalars = matmul_scalars,
-    .plan = sdg_matmul_plan,
-    .share = sdg_matmul_share,
+    .plan = sdg_product_plan,
+    .share = sdg_product_share,
     .answer = matmul_answer,
 };

@@ -23,7 +23,7 @@ typedef struct state {
   int count;
 } state_t;
 
-int sdg_matmul_sum_type(const sdg_product_t *product) {
+int sdg_product_sum_type(const sdg_product_t *product) {
   return product->matrix[SDG_RESULT].type == CUDA_R_64F ? CUDA_R_64F
                                                         : CUDA_R_32F;
 }
@@ -96,7 +96,7 @@ static int multiply_run(const state_t *state, const sdg_multiply_t *multiply,
   const sdg_product_t *p = &state->product;
   const sdg_gemm_t *gemm = call->args;
   if (p->kind == SDG_GEMM_LT)
-    return sdg_matmullt_multiply(p, multiply, call, exec);
+    return sdg_product_lt_multiply(p, multiply, call, exec);
   if (!cublas)
     return CUBLAS_STATUS_NOT_INITIALIZED;
   sdg_factors_t with;
@@ -110,7 +110,7 @@ static int multiply_run(const state_t *state, const sdg_multiply_t *multiply,
   cublasHandle_t handle = (cublasHandle_t)(uintptr_t)call->handle;
   cudaDataType type = (cudaDataType)p->matrix[SDG_FACTOR_1].type;
   cudaDataType type_c =
-      (cudaDataType)(multiply->widened ? sdg_matmul_sum_type(p)
+      (cudaDataType)(multiply->widened ? sdg_product_sum_type(p)
                                        : p->matrix[SDG_RESULT].type);
   cublasComputeType_t compute = (cublasComputeType_t)with.compute;
   int rows = (int)length(&multiply->box, p->rows);
@@ -139,7 +139,7 @@ static int geam_run(const state_t *state, const sdg_addition_t *add,
   const sdg_matrix_t *result = &p->matrix[SDG_RESULT];
   const sdg_gemm_t *gemm = call->args;
   cublasHandle_t handle = (cublasHandle_t)(uintptr_t)call->handle;
-  int type = sdg_matmul_sum_type(p), status = CUBLAS_STATUS_SUCCESS;
+  int type = sdg_product_sum_type(p), status = CUBLAS_STATUS_SUCCESS;
   sdg_scalar_value_t one = sdg_scalar_value(1, type);
   sdg_scalar_value_t other =
       sdg_scalar_value(add->beta == SDG_BETA_ONE ? 1 : 0, type);
@@ -171,10 +171,10 @@ static int geam_run(const state_t *state, const sdg_addition_t *add,
 static int add_run(const state_t *state, const sdg_addition_t *add,
                    const sdg_call_t *call, const sdg_exec_t *exec) {
   const sdg_product_t *p = &state->product;
-  bool narrow = p->matrix[SDG_RESULT].type != sdg_matmul_sum_type(p);
+  bool narrow = p->matrix[SDG_RESULT].type != sdg_product_sum_type(p);
   bool converts = narrow && (!add->to_widened || !add->source_widened);
   if (p->kind == SDG_GEMM_LT || converts)
-    return sdg_matmullt_add(p, add, call, exec);
+    return sdg_product_lt_add(p, add, call, exec);
   return sdg_cublas_get() ? geam_run(state, add, call, exec)
                           : CUBLAS_STATUS_NOT_INITIALIZED;
 }
@@ -194,8 +194,8 @@ static void state_destroy(void *user) {
   free(state);
 }
 
-sdg_status_t sdg_matmul_calls_open(sdg_plan_t *plan,
-                                   const sdg_product_t *product) {
+sdg_status_t sdg_product_calls_open(sdg_plan_t *plan,
+                                    const sdg_product_t *product) {
   state_t *state = calloc(1, sizeof *state);
   if (!state)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
@@ -217,13 +217,13 @@ static sdg_status_t keep(sdg_plan_t *plan, const kept_t *kept) {
   return sdg_plan_call(plan, state->count++);
 }
 
-sdg_status_t sdg_matmul_multiply(sdg_plan_t *plan,
-                                 const sdg_multiply_t *multiply) {
+sdg_status_t sdg_product_multiply(sdg_plan_t *plan,
+                                  const sdg_multiply_t *multiply) {
   const kept_t kept = {.kind = KIND_MULTIPLY, .multiply = *multiply};
   return keep(plan, &kept);
 }
 
-sdg_status_t sdg_matmul_add(sdg_plan_t *plan, const sdg_addition_t *add) {
+sdg_status_t sdg_product_add(sdg_plan_t *plan, const sdg_addition_t *add) {
   const kept_t kept = {.kind = KIND_ADD, .add = *add};
   return keep(plan, &kept);
 }

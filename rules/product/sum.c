@@ -8,7 +8,7 @@
 
 typedef struct sums {
   sdg_plan_t *plan;
-  const sdg_matmul_t *m;
+  const sdg_product_parts_t *m;
   const int *slab;
   sdg_box_t all, own;   // of the result: with terms here; to be made here
   bool terms;           // this rank has any
@@ -18,18 +18,18 @@ typedef struct sums {
   int *landed;          // slabs of what is received
 } sums_t;
 
-static int me_of(const sdg_matmul_t *m) {
+static int me_of(const sdg_product_parts_t *m) {
   return m->tagging->rank;
 }
 
-static bool has_terms(const sdg_matmul_t *m, int rank) {
-  sdg_box_t box = sdg_matmul_box(m, rank);
+static bool has_terms(const sdg_product_parts_t *m, int rank) {
+  sdg_box_t box = sdg_product_own_box(m, rank);
   return box.dim[SDG_K].hi > box.dim[SDG_K].lo;
 }
 
 // A box of the product with the result's ranges `box` and this rank's terms.
 static sdg_box_t product_of(const sums_t *s, const sdg_box_t *box) {
-  sdg_box_t out = sdg_matmul_box(s->m, me_of(s->m));
+  sdg_box_t out = sdg_product_own_box(s->m, me_of(s->m));
   const sdg_matrix_t *result = &s->m->product.matrix[SDG_RESULT];
   for (int d = 0; d < result->dims; d++)
     out.dim[result->dim[d]] = box->dim[d];
@@ -47,9 +47,9 @@ static sdg_status_t parts_list(sums_t *s) {
     return sdg_fail(SDG_E_NO_MEMORY, "messages of %d ranks", tagging->ranks);
   for (int i = 0; i < tagging->ranks; i++) {
     int rank = tagging->rank_list[i];
-    if (rank == me_of(s->m) || !sdg_matmul_partners(s->m, rank, me_of(s->m)))
+    if (rank == me_of(s->m) || !sdg_product_partners(s->m, rank, me_of(s->m)))
       continue;
-    sdg_box_t theirs = sdg_matmul_piece(s->m, rank);
+    sdg_box_t theirs = sdg_product_piece(s->m, rank);
     if (s->terms && !sdg_box_empty(&theirs))
       s->parts.send[s->parts.sends++] =
           (sdg_message_t){.peer = i, .box = theirs};
@@ -61,7 +61,7 @@ static sdg_status_t parts_list(sums_t *s) {
 }
 
 static sdg_status_t scratch(sums_t *s, const sdg_box_t *box, int *out_slab) {
-  const int type = sdg_matmul_sum_type(&s->m->product);
+  const int type = sdg_product_sum_type(&s->m->product);
   return sdg_plan_scratch_of(s->plan, box, sdg_product_type_bytes(type),
                              s->slab[SDG_RESULT], out_slab);
 }
@@ -89,7 +89,7 @@ static sdg_status_t others_multiply(sums_t *s) {
     multiply.result = partial;
     multiply.widened = true;
     multiply.beta = SDG_BETA_ZERO;
-    SDG_TRY(sdg_matmul_multiply(s->plan, &multiply));
+    SDG_TRY(sdg_product_multiply(s->plan, &multiply));
   }
   SDG_TRY(sdg_plan_join(s->plan, SDG_LANE_COMM));
   SDG_TRY(sdg_plan_messages(s->plan, &s->parts, partial, NULL, 0, s->landed));
@@ -106,7 +106,7 @@ static sdg_status_t received_add(sums_t *s, int first, int to, bool widened) {
                                 .source_widened = widened,
                                 .to_widened = widened,
                                 .beta = SDG_BETA_ONE};
-    SDG_TRY(sdg_matmul_add(s->plan, &add));
+    SDG_TRY(sdg_product_add(s->plan, &add));
   }
   return SDG_OK;
 }
@@ -121,7 +121,7 @@ static sdg_status_t old_add(sums_t *s, int sums) {
       .source = s->slab[apart ? SDG_SOURCE : SDG_RESULT],
       .to = s->slab[SDG_RESULT],
       .beta = s->m->product.keeps ? SDG_BETA_PROGRAM : SDG_BETA_ZERO};
-  return sdg_matmul_add(s->plan, &add);
+  return sdg_product_add(s->plan, &add);
 }
 
 // The sums are what others have, where this rank has no terms: in matrices
@@ -140,7 +140,7 @@ static sdg_status_t piece_plain(sums_t *s) {
     multiply.source = s->slab[SDG_SOURCE];
   if (!s->m->product.keeps)
     multiply.beta = SDG_BETA_ZERO;
-  SDG_TRY(sdg_matmul_multiply(s->plan, &multiply));
+  SDG_TRY(sdg_product_multiply(s->plan, &multiply));
   SDG_TRY(sdg_plan_join(s->plan, SDG_LANE_MAIN));
   return received_add(s, 0, s->slab[SDG_RESULT], false);
 }
@@ -153,7 +153,7 @@ static sdg_status_t piece_narrow(sums_t *s) {
   multiply.result = sums;
   multiply.widened = true;
   multiply.beta = SDG_BETA_ZERO;
-  SDG_TRY(sdg_matmul_multiply(s->plan, &multiply));
+  SDG_TRY(sdg_product_multiply(s->plan, &multiply));
   SDG_TRY(sdg_plan_join(s->plan, SDG_LANE_MAIN));
   SDG_TRY(received_add(s, 0, sums, true));
   return old_add(s, sums);
@@ -172,7 +172,7 @@ static sdg_status_t piece_followed(sums_t *s) {
     if (s->m->product.matrix[SDG_SOURCE].there)
       multiply.source = s->slab[SDG_SOURCE];
   }
-  return sdg_matmul_multiply(s->plan, &multiply);
+  return sdg_product_multiply(s->plan, &multiply);
 }
 
 static sdg_status_t piece_make(sums_t *s) {
@@ -199,8 +199,9 @@ static sdg_status_t pieces_gather(const sums_t *s) {
     goto out;
   }
   for (size_t i = 0; i < ranks; i++) {
-    owned[i] = sdg_matmul_piece(s->m, tagging->rank_list[i]);
-    owned[ranks + i] = sdg_matmul_need(s->m, SDG_RESULT, tagging->rank_list[i]);
+    owned[i] = sdg_product_piece(s->m, tagging->rank_list[i]);
+    owned[ranks + i] =
+        sdg_product_need(s->m, SDG_RESULT, tagging->rank_list[i]);
   }
   SDG_TRY_GOTO(sdg_transfer_plan(owned, owned + ranks, tagging->ranks,
                                  tagging->me, NULL, &transfer),
@@ -221,16 +222,16 @@ out:
   return status;
 }
 
-sdg_status_t sdg_matmul_sums(sdg_plan_t *plan, const sdg_matmul_t *m,
-                             const int slab[SDG_PRODUCT_MATRICES]) {
+sdg_status_t sdg_product_sums(sdg_plan_t *plan, const sdg_product_parts_t *m,
+                              const int slab[SDG_PRODUCT_MATRICES]) {
   sums_t s = {.plan = plan,
               .m = m,
               .slab = slab,
-              .all = sdg_matmul_need(m, SDG_RESULT, me_of(m)),
-              .own = sdg_matmul_piece(m, me_of(m)),
+              .all = sdg_product_need(m, SDG_RESULT, me_of(m)),
+              .own = sdg_product_piece(m, me_of(m)),
               .terms = has_terms(m, me_of(m)),
               .narrow = m->product.matrix[SDG_RESULT].type !=
-                        sdg_matmul_sum_type(&m->product),
+                        sdg_product_sum_type(&m->product),
               .follows = m->product.epilogue > 1}; // 1 is the plain one
   sdg_status_t status = parts_list(&s);
   if (status == SDG_OK)

@@ -5,7 +5,8 @@
 #include "rules/product/rule.h"
 
 // The vendor multiplies no matrices without terms there.
-bool sdg_matmul_can_follow(const sdg_matmul_t *m, const sdg_part_t *terms) {
+bool sdg_product_can_follow(const sdg_product_parts_t *m,
+                            const sdg_part_t *terms) {
   if (m->product.epilogue <= 1)
     return true;
   for (int i = 0; i < terms->pieces; i++)
@@ -33,7 +34,7 @@ static bool same_axes(const sdg_split_t *a, const sdg_split_t *b) {
 
 // The part of K, where both factors are cut in it as the product is in M or N,
 // and in nothing else; NULL.
-static const sdg_part_t *terms_of(const sdg_matmul_t *m) {
+static const sdg_part_t *terms_of(const sdg_product_parts_t *m) {
   const sdg_placement_t *product = &m->tagging->placement[0];
   const sdg_part_t *part[2];
   int cut = split_dim(product);
@@ -51,12 +52,12 @@ static const sdg_part_t *terms_of(const sdg_matmul_t *m) {
 }
 
 // What all ranks would receive of the factors.
-static int64_t factors_bytes(const sdg_matmul_t *m, const bool *taken) {
+static int64_t factors_bytes(const sdg_product_parts_t *m, const bool *taken) {
   const sdg_tagging_t *tagging = m->tagging;
   int64_t bytes = 0;
   for (int f = 0; f < 2; f++)
     for (int i = 0; !taken[f] && i < tagging->ranks; i++) {
-      sdg_box_t need = sdg_matmul_need(m, f, tagging->rank_list[i]);
+      sdg_box_t need = sdg_product_need(m, f, tagging->rank_list[i]);
       sdg_box_t own = sdg_placement_box(&m->matrix[f], tagging->mesh,
                                         tagging->rank_list[i]);
       sdg_box_t both = sdg_box_intersect(&need, &own);
@@ -68,7 +69,8 @@ static int64_t factors_bytes(const sdg_matmul_t *m, const bool *taken) {
 
 // And of the sums: of each element of the result its owner gets the terms of
 // all others that have any.
-static int64_t sums_bytes(const sdg_matmul_t *m, const sdg_part_t *terms) {
+static int64_t sums_bytes(const sdg_product_parts_t *m,
+                          const sdg_part_t *terms) {
   const sdg_matrix_t *result = &m->product.matrix[SDG_RESULT];
   int64_t elements = 1, others = -1;
   for (int d = 0; d < result->dims; d++)
@@ -76,11 +78,11 @@ static int64_t sums_bytes(const sdg_matmul_t *m, const sdg_part_t *terms) {
   for (int i = 0; i < terms->pieces; i++)
     others += sdg_part_size(terms, i) > 0;
   return elements * others *
-         sdg_product_type_bytes(sdg_matmul_sum_type(&m->product));
+         sdg_product_type_bytes(sdg_product_sum_type(&m->product));
 }
 
 // The product's K instead of what it is cut in; the rest as it was.
-static sdg_status_t turn(sdg_matmul_t *m, sdg_tagging_t *tagging,
+static sdg_status_t turn(sdg_product_parts_t *m, sdg_tagging_t *tagging,
                          const sdg_part_t *terms) {
   const sdg_placement_t *product = &m->tagging->placement[0];
   int64_t extent[SDG_PRODUCT_DIMS];
@@ -102,15 +104,15 @@ static sdg_status_t turn(sdg_matmul_t *m, sdg_tagging_t *tagging,
   return SDG_OK;
 }
 
-sdg_status_t sdg_matmul_turn(sdg_matmul_t *m, const bool *taken,
-                             sdg_tagging_t *tagging, bool *out_turned) {
+sdg_status_t sdg_product_turn(sdg_product_parts_t *m, const bool *taken,
+                              sdg_tagging_t *tagging, bool *out_turned) {
   const sdg_section_t *section = m->tagging->section;
   const sdg_part_t *terms = terms_of(m);
   *out_turned = false;
   // What `keep = dy` leaves, another product is to take.
   if (!terms || m->sum_axes || section->keeps_dy || !m->product.sums ||
       m->product.device_scalars || (m->tagging->axes & ~section->sum_axes) ||
-      !sdg_matmul_can_follow(m, terms) ||
+      !sdg_product_can_follow(m, terms) ||
       sums_bytes(m, terms) >= factors_bytes(m, taken))
     return SDG_OK;
   SDG_TRY(turn(m, tagging, terms));

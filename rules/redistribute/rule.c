@@ -109,22 +109,22 @@ static sdg_status_t source_make(sdg_plan_t *plan, const sdg_call_t *call,
 
 static sdg_status_t steps_make(sdg_plan_t *plan, const sdg_call_t *call,
                                const sdg_tagging_t *tagging,
-                               const sdg_box_t *need, sdg_bring_t *bring) {
+                               const sdg_box_t *need, sdg_fetch_t *fetch) {
   sdg_box_t whole =
       sdg_placement_box(&tagging->placement[Y], tagging->mesh, tagging->rank);
   int from, y;
-  if (sdg_bring_communicates(tagging, &tagging->placement[X], need))
+  if (sdg_fetch_communicates(tagging, &tagging->placement[X], need))
     plan->axes = tagging->axes;
   SDG_TRY(source_make(plan, call, tagging, &from));
   SDG_TRY(sdg_plan_operand(plan, call, Y, &whole, &y));
-  SDG_TRY(sdg_bring_open(plan, tagging, &tagging->placement[X], need, from, y,
-                         bring));
+  SDG_TRY(sdg_fetch_open(plan, tagging, &tagging->placement[X], need, from, y,
+                         fetch));
   if (sdg_box_empty(&need[tagging->me]) && !sdg_box_empty(&whole))
     SDG_TRY(sdg_plan_zero(plan, SDG_LANE_MAIN, y, &whole));
   SDG_TRY(sdg_plan_exchange(plan));
-  SDG_TRY(sdg_bring_own(plan, bring));
+  SDG_TRY(sdg_fetch_own(plan, fetch));
   SDG_TRY(sdg_plan_join(plan, SDG_LANE_MAIN));
-  return sdg_bring_land(plan, bring);
+  return sdg_fetch_land(plan, fetch);
 }
 
 static sdg_status_t redistribute_plan(const sdg_call_t *call,
@@ -136,12 +136,12 @@ static sdg_status_t redistribute_plan(const sdg_call_t *call,
   SDG_TRY(sides_check(call, tagging));
   sdg_plan_t *plan = sdg_plan_create("redistribute");
   sdg_box_t *need = needs_make(call, tagging);
-  sdg_bring_t bring = {.landed = NULL};
+  sdg_fetch_t fetch = {.landed = NULL};
   sdg_status_t status = plan && need
-                            ? steps_make(plan, call, tagging, need, &bring)
+                            ? steps_make(plan, call, tagging, need, &fetch)
                             : sdg_fail(SDG_E_NO_MEMORY, "a plan");
   free(need);
-  sdg_bring_fini(&bring);
+  sdg_fetch_fini(&fetch);
   if (status == SDG_OK)
     *out_plan = plan;
   else
@@ -149,7 +149,7 @@ static sdg_status_t redistribute_plan(const sdg_call_t *call,
   return status;
 }
 
-const sdg_rule_t sdg_rule_redistribute = {
+const sdg_op_t sdg_op_redistribute = {
     .family = SDG_FAMILY_REDISTRIBUTE,
     .knows = redistribute_knows,
     .describe = redistribute_describe,

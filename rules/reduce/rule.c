@@ -138,17 +138,18 @@ static sdg_status_t reduce_answer(const sdg_call_t *call,
 
 // Which element was chosen is for one call on all of them to say: a rank gets
 // all that goes into its c, which stays, as indices are of the program's own c.
-static sdg_status_t reduce_meet(const sdg_call_t *call, sdg_meet_t *meet,
-                                int lead) {
-  double scalar[SDG_RULE_SCALARS];
+static sdg_status_t reduce_meet(const sdg_call_t *call,
+                                sdg_colocation_t *colocation, int lead) {
+  double scalar[SDG_OP_SCALARS];
   sdg_reduce_t reduce;
-  meet->reads_old = reduce_scalars(call, scalar) > 0 && scalar[1] != 0;
-  SDG_TRY(sdg_meet_alike(meet, lead));
-  if (!meet->fits || !sdg_reduce_read(call, &reduce) ||
+  colocation->reads_old = reduce_scalars(call, scalar) > 0 && scalar[1] != 0;
+  SDG_TRY(sdg_colocate_alike(colocation, lead));
+  if (!colocation->fits || !sdg_reduce_read(call, &reduce) ||
       !sdg_reduce_points(&reduce))
     return SDG_OK;
-  meet->fits = !sdg_meet_moves(meet, SDG_REDUCE_C);
-  return meet->fits ? sdg_meet_alike(meet, SDG_REDUCE_C) : SDG_OK;
+  colocation->fits = !sdg_colocate_moves(colocation, SDG_REDUCE_C);
+  return colocation->fits ? sdg_colocate_alike(colocation, SDG_REDUCE_C)
+                          : SDG_OK;
 }
 
 static bool reduce_sums(const sdg_call_t *call, int dim) {
@@ -156,12 +157,12 @@ static bool reduce_sums(const sdg_call_t *call, int dim) {
   return true;
 }
 
-const sdg_rule_t sdg_rule_reduce = {
+const sdg_op_t sdg_op_reduce = {
     .sums = reduce_sums,
     .family = SDG_FAMILY_REDUCE,
     .knows = reduce_knows,
     .describe = reduce_describe,
-    .meet = reduce_meet,
+    .colocate = reduce_meet,
     .key = reduce_key,
     .scalars = reduce_scalars,
     .plan = sdg_reduce_plan,

@@ -34,7 +34,7 @@ sdg_status_t sdg_reduce_dims(const sdg_call_t *call,
  * as far as its queries tell; 0: it takes the call. The same on all ranks. */
 int sdg_reduce_refusal(const sdg_call_t *call, const sdg_tagging_t *tagging);
 
-/* See plan() and share() of sdg_rule_t. */
+/* See plan() and share() of sdg_op_t. */
 sdg_status_t sdg_reduce_plan(const sdg_call_t *call,
                              const sdg_tagging_t *tagging,
                              sdg_plan_t **out_plan) SDG_MUST_CHECK;

@@ -85,10 +85,11 @@ static sdg_status_t forward_finish(sdg_softmax_maker_t *m,
 }
 
 sdg_status_t sdg_softmax_forward(sdg_softmax_maker_t *m) {
-  sdg_shares_t shares;
+  sdg_softmax_merge_t shares;
   sdg_subcall_tensor_t x, zero;
-  SDG_TRY(sdg_shares_open(m->plan, &m->merge, &m->field, SDG_SOFTMAX_ALONG,
-                          m->operand[0].slab, m->type, &shares));
+  SDG_TRY(sdg_softmax_merge_open(m->plan, &m->merge, &m->field,
+                                 SDG_SOFTMAX_ALONG, m->operand[0].slab, m->type,
+                                 &shares));
   if (m->empty) {
     if (!sdg_box_empty(&m->field))
       SDG_TRY(sdg_subcall_set(m->plan, -INFINITY, &shares.most));
@@ -97,10 +98,10 @@ sdg_status_t sdg_softmax_forward(sdg_softmax_maker_t *m) {
     SDG_TRY(sdg_softmax_widen(m, 0, &m->result, &x));
     SDG_TRY(own_fill(m, &x, &shares.most, &shares.log_sum, &zero));
   }
-  SDG_TRY(sdg_shares_sum(m->plan, &shares));
+  SDG_TRY(sdg_softmax_merge_sum(m->plan, &shares));
   if (m->empty)
     return SDG_OK;
-  SDG_TRY(
-      sdg_shares_make(m->plan, &shares, m->softmax.algo == CUDNN_SOFTMAX_LOG));
+  SDG_TRY(sdg_softmax_merge_make(m->plan, &shares,
+                                 m->softmax.algo == CUDNN_SOFTMAX_LOG));
   return forward_finish(m, &x, &shares.most, &zero);
 }

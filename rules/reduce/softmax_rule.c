@@ -77,12 +77,12 @@ static int softmax_key(const sdg_call_t *call, uint64_t *out) {
   return 4;
 }
 
-static sdg_status_t softmax_meet(const sdg_call_t *call, sdg_meet_t *meet,
-                                 int lead) {
+static sdg_status_t softmax_meet(const sdg_call_t *call,
+                                 sdg_colocation_t *colocation, int lead) {
   sdg_softmax_t softmax;
   (void)sdg_softmax_read(call, &softmax);
-  meet->reads_old = sdg_call_scalar(call, softmax.beta) != 0;
-  return sdg_meet_alike(meet, lead);
+  colocation->reads_old = sdg_call_scalar(call, softmax.beta) != 0;
+  return sdg_colocate_alike(colocation, lead);
 }
 
 static bool softmax_sums(const sdg_call_t *call, int dim) {
@@ -91,12 +91,12 @@ static bool softmax_sums(const sdg_call_t *call, int dim) {
          softmax.mode == CUDNN_SOFTMAX_MODE_INSTANCE;
 }
 
-const sdg_rule_t sdg_rule_softmax = {
+const sdg_op_t sdg_op_softmax = {
     .sums = softmax_sums,
     .family = SDG_FAMILY_SOFTMAX,
     .knows = softmax_knows,
     .describe = softmax_describe,
-    .meet = softmax_meet,
+    .colocate = softmax_meet,
     .key = softmax_key,
     .scalars = softmax_scalars,
     .plan = sdg_softmax_plan,

@@ -26,7 +26,7 @@ void sdg_softmax_reduced(const sdg_softmax_t *softmax, int dims, bool *out);
  * NULL, a bit each. */
 uint64_t sdg_softmax_memory(const sdg_call_t *call);
 
-/* See plan() and share() of sdg_rule_t. */
+/* See plan() and share() of sdg_op_t. */
 sdg_status_t sdg_softmax_plan(const sdg_call_t *call,
                               const sdg_tagging_t *tagging,
                               sdg_plan_t **out_plan) SDG_MUST_CHECK;

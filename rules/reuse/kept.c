@@ -28,25 +28,24 @@ static uint64_t placement_mix(uint64_t hash, const sdg_placement_t *placement) {
   return hash;
 }
 
-static int part_of(const sdg_call_t *call, const sdg_rule_t *rule,
+static int part_of(const sdg_call_t *call, const sdg_op_t *op,
                    bool *out_first) {
-  return rule && rule->leaves && rule->knows(call)
-             ? rule->leaves(call, out_first, NULL)
-             : -1;
+  return op && op->leaves && op->knows(call) ? op->leaves(call, out_first, NULL)
+                                             : -1;
 }
 
-uint64_t sdg_kept_messages(const sdg_call_t *call, const sdg_rule_t *rule,
+uint64_t sdg_kept_messages(const sdg_call_t *call, const sdg_op_t *op,
                            const sdg_tagging_t *tagging) {
   bool first;
   uint64_t hash = UINT64_C(14695981039346656037);
-  int operand = part_of(call, rule, &first);
-  if (operand < 0 || !tagging->section->keeps_x || tagging->fetch)
+  int operand = part_of(call, op, &first);
+  if (operand < 0 || !tagging->section->keeps_x || tagging->remote)
     return 0;
   const sdg_operand_t *tensor = &call->operand[operand];
   for (int i = 0; i < call->operands; i++)
     if (call->operand[i].stands_in)
       return 0;
-  (void)rule->leaves(call, &first, &hash);
+  (void)op->leaves(call, &first, &hash);
   hash = mix(hash, &tensor->type, sizeof tensor->type);
   hash = mix(hash, tensor->nesting,
              (size_t)tensor->dims * sizeof tensor->nesting[0]);
@@ -58,16 +57,16 @@ uint64_t sdg_kept_messages(const sdg_call_t *call, const sdg_rule_t *rule,
   return hash ? hash : 1;
 }
 
-void sdg_kept_ready(const sdg_call_t *call, const sdg_rule_t *rule,
+void sdg_kept_ready(const sdg_call_t *call, const sdg_op_t *op,
                     uint64_t messages, sdg_plan_entry_t *entry) {
   bool first = false;
-  int operand = messages ? part_of(call, rule, &first) : -1;
+  int operand = messages ? part_of(call, op, &first) : -1;
   if (operand < 0 || entry->plan->refusal)
     return;
   sdg_plan_keep(entry->plan);
   if (!sdg_plan_is_early(entry->plan, operand))
     return;
-  entry->leaves = first ? SDG_EARLY_FIRST : SDG_EARLY_SECOND;
+  entry->leaves = first ? SDG_PREFETCH_FIRST : SDG_PREFETCH_SECOND;
   entry->left = operand;
   entry->messages = messages;
 }
@@ -78,12 +77,12 @@ static sdg_kept_slot_t *slot_of(const sdg_call_t *call,
                                 const sdg_plan_entry_t *entry,
                                 uint64_t *out_number) {
   sdg_kept_slot_t is;
-  if (entry->leaves != SDG_EARLY_SECOND)
+  if (entry->leaves != SDG_PREFETCH_SECOND)
     return NULL;
   sdg_kept_slot_t *slot =
-      sdg_keptslot_find(call->operand[entry->left].data, &is);
+      sdg_kept_slot_find(call->operand[entry->left].data, &is);
   if (!slot || is.what != entry->messages ||
-      is.number + SDG_KEPT_SLOTS <= sdg_keptslot_number())
+      is.number + SDG_KEPT_SLOTS <= sdg_kept_slot_number())
     return NULL;
   *out_number = is.number;
   return slot;
@@ -96,8 +95,8 @@ uint32_t sdg_kept_mark(const sdg_call_t *call, const sdg_plan_entry_t *entry) {
 
 static sdg_status_t digest_make(sdg_call_t *call, const sdg_plan_entry_t *entry,
                                 cudaStream_t stream, uint64_t *out) {
-  const sdg_early_t early = {entry->plan, call};
-  return sdg_exec_digest(&early, stream, out);
+  const sdg_prefetch_t prefetch = {entry->plan, call};
+  return sdg_exec_digest(&prefetch, stream, out);
 }
 
 static sdg_status_t first_run(sdg_call_t *call, sdg_plan_entry_t *entry,
@@ -105,14 +104,14 @@ static sdg_status_t first_run(sdg_call_t *call, sdg_plan_entry_t *entry,
   const sdg_operand_t *x = &call->operand[entry->left];
   sdg_layout_t layout = sdg_operand_layout(x);
   sdg_kept_slot_t *slot;
-  SDG_TRY(sdg_keptslot_take(x->data, &slot));
-  SDG_TRY(sdg_keptslot_room(slot, entry->plan->kept_bytes));
+  SDG_TRY(sdg_kept_slot_take(x->data, &slot));
+  SDG_TRY(sdg_kept_slot_room(slot, entry->plan->kept_bytes));
   sdg_report_count(entry->row, entry->plan);
   if (sdg_options_get()->check)
     SDG_TRY(digest_make(call, entry, stream, &slot->digest));
   SDG_TRY(sdg_step_run_kept(call, entry, stream, NULL, slot->memory, false));
   if (!call->result)
-    sdg_keptslot_fill(
+    sdg_kept_slot_fill(
         slot, (sdg_span_t){(uintptr_t)x->data, sdg_layout_bytes(&layout)}, 0,
         entry->messages);
   return SDG_OK;
@@ -134,8 +133,8 @@ static sdg_status_t promise_check(sdg_call_t *call,
 }
 
 sdg_status_t sdg_kept_run(sdg_call_t *call, sdg_plan_entry_t *entry,
-                          cudaStream_t stream, const sdg_early_t *early) {
-  if (entry->leaves == SDG_EARLY_FIRST)
+                          cudaStream_t stream, const sdg_prefetch_t *prefetch) {
+  if (entry->leaves == SDG_PREFETCH_FIRST)
     return first_run(call, entry, stream);
   uint64_t number;
   sdg_kept_slot_t *slot = slot_of(call, entry, &number);
@@ -144,10 +143,10 @@ sdg_status_t sdg_kept_run(sdg_call_t *call, sdg_plan_entry_t *entry,
     sdg_report_copied(entry->row, entry->plan);
     sdg_report_summed(entry->row, entry->plan);
     SDG_TRY(promise_check(call, entry, slot, stream));
-    return sdg_step_run_kept(call, entry, stream, early, slot->memory, true);
+    return sdg_step_run_kept(call, entry, stream, prefetch, slot->memory, true);
   }
-  SDG_TRY(sdg_keptslot_spare(0, &slot));
-  SDG_TRY(sdg_keptslot_room(slot, entry->plan->kept_bytes));
+  SDG_TRY(sdg_kept_slot_spare(0, &slot));
+  SDG_TRY(sdg_kept_slot_room(slot, entry->plan->kept_bytes));
   sdg_report_count(entry->row, entry->plan);
-  return sdg_step_run_kept(call, entry, stream, early, slot->memory, false);
+  return sdg_step_run_kept(call, entry, stream, prefetch, slot->memory, false);
 }

@@ -20,10 +20,10 @@
 
 /* A number for what a call's messages of x are, the same on every rank; 0: they
  * are not kept. Pure in what the ranks agreed on. */
-uint64_t sdg_kept_messages(const sdg_call_t *call, const sdg_rule_t *rule,
+uint64_t sdg_kept_messages(const sdg_call_t *call, const sdg_op_t *op,
                            const sdg_tagging_t *tagging);
 /* A plan that was just made: readies it. */
-void sdg_kept_ready(const sdg_call_t *call, const sdg_rule_t *rule,
+void sdg_kept_ready(const sdg_call_t *call, const sdg_op_t *op,
                     uint64_t messages, sdg_plan_entry_t *entry);
 /* Which forward call's messages this one is going to read, the same on every
  * rank; 0: it brings its own. */
@@ -32,6 +32,6 @@ uint32_t sdg_kept_mark(const sdg_call_t *call, const sdg_plan_entry_t *entry);
  * sdg_step_run_with. SDG_E_KEPT where a checked run sees the promise broken. */
 sdg_status_t sdg_kept_run(sdg_call_t *call, sdg_plan_entry_t *entry,
                           cudaStream_t stream,
-                          const sdg_early_t *early) SDG_MUST_CHECK;
+                          const sdg_prefetch_t *prefetch) SDG_MUST_CHECK;
 
 #endif

@@ -38,16 +38,16 @@ static state_t *state_get(void) {
   return &states[sdg_channel_get()];
 }
 
-void sdg_early_forget(void) {
+void sdg_prefetch_forget(void) {
   pthread_mutex_lock(&lock);
   memset(states, 0, sizeof states);
   pthread_mutex_unlock(&lock);
 }
 
-static int part_of(const sdg_call_t *call, const sdg_rule_t *rule,
+static int part_of(const sdg_call_t *call, const sdg_op_t *op,
                    bool *out_first) {
-  return rule && rule->early && rule->knows(call) ? rule->early(call, out_first)
-                                                  : -1;
+  return op && op->prefetch && op->knows(call) ? op->prefetch(call, out_first)
+                                               : -1;
 }
 
 static void first_note(state_t *state, const sdg_plan_entry_t *entry,
@@ -65,34 +65,34 @@ static void first_note(state_t *state, const sdg_plan_entry_t *entry,
 
 // The first call's plan is to send what this one needs.
 static sdg_status_t pair(const state_t *state, const sdg_plan_entry_t *second) {
-  sdg_plan_entry_t *first = sdg_plancache_find(&state->first);
+  sdg_plan_entry_t *first = sdg_plan_cache_find(&state->first);
   if (!first)
     return SDG_OK;
-  if (!first->early)
-    first->early = malloc(sizeof *first->early);
-  if (!first->early)
+  if (!first->prefetch)
+    first->prefetch = malloc(sizeof *first->prefetch);
+  if (!first->prefetch)
     return sdg_fail(SDG_E_NO_MEMORY, "a cached plan");
-  *first->early = *second->key;
+  *first->prefetch = *second->key;
   return SDG_OK;
 }
 
 static sdg_plan_entry_t *second_of(const sdg_plan_entry_t *first) {
   sdg_plan_entry_t *second =
-      first->early ? sdg_plancache_find(first->early) : NULL;
-  return second && second->part == SDG_EARLY_SECOND ? second : NULL;
+      first->prefetch ? sdg_plan_cache_find(first->prefetch) : NULL;
+  return second && second->part == SDG_PREFETCH_SECOND ? second : NULL;
 }
 
 // ---- the shard view --------------------------------------------------------
 
-void sdg_early_ready(const sdg_call_t *call, const sdg_rule_t *rule,
-                     const sdg_section_t *section, sdg_plan_entry_t *entry) {
+void sdg_prefetch_ready(const sdg_call_t *call, const sdg_op_t *op,
+                        const sdg_section_t *section, sdg_plan_entry_t *entry) {
   bool first = false;
-  int operand = section->keeps_dy ? part_of(call, rule, &first) : -1;
-  entry->part = operand < 0 ? SDG_EARLY_NONE
-                : first     ? SDG_EARLY_FIRST
-                            : SDG_EARLY_SECOND;
+  int operand = section->keeps_dy ? part_of(call, op, &first) : -1;
+  entry->part = operand < 0 ? SDG_PREFETCH_NONE
+                : first     ? SDG_PREFETCH_FIRST
+                            : SDG_PREFETCH_SECOND;
   entry->operand = operand;
-  if (entry->part == SDG_EARLY_SECOND)
+  if (entry->part == SDG_PREFETCH_SECOND)
     sdg_plan_keep(entry->plan);
 }
 
@@ -109,7 +109,7 @@ static void sent_set(state_t *state, bool sent) {
   pthread_mutex_unlock(&lock);
 }
 
-void sdg_early_written(const void *at, size_t bytes) {
+void sdg_prefetch_written(const void *at, size_t bytes) {
   sdg_span_t span = {(uintptr_t)at, bytes};
   if (bytes == 0)
     return;
@@ -120,32 +120,33 @@ void sdg_early_written(const void *at, size_t bytes) {
     if (sdg_span_overlap(states[i].tensor, span))
       states[i].sent = false;
   pthread_mutex_unlock(&lock);
-  sdg_keptslot_drop(span);
+  sdg_kept_slot_drop(span);
 }
 
-uint32_t sdg_early_mark(const sdg_plan_entry_t *entry) {
-  return entry->part == SDG_EARLY_FIRST    ? entry->early != NULL
-         : entry->part == SDG_EARLY_SECOND ? is_sent(state_get(), entry)
-                                           : 0;
+uint32_t sdg_prefetch_mark(const sdg_plan_entry_t *entry) {
+  return entry->part == SDG_PREFETCH_FIRST    ? entry->prefetch != NULL
+         : entry->part == SDG_PREFETCH_SECOND ? is_sent(state_get(), entry)
+                                              : 0;
 }
 
 // The call whose messages are `second`'s, as far as they are read.
-static sdg_early_t early_of(const sdg_plan_entry_t *second, sdg_call_t *call,
-                            const char *name, void *data) {
+static sdg_prefetch_t early_of(const sdg_plan_entry_t *second, sdg_call_t *call,
+                               const char *name, void *data) {
   call->entry_name = name;
   call->operand[second->operand].data = data;
-  return (sdg_early_t){second->plan, call};
+  return (sdg_prefetch_t){second->plan, call};
 }
 
 // Counts the call, and carries it out with what its forward call has left.
 static sdg_status_t own_run(sdg_call_t *call, sdg_plan_entry_t *entry,
-                            cudaStream_t stream, const sdg_early_t *early) {
-  if (entry->leaves != SDG_EARLY_NONE)
-    return sdg_kept_run(call, entry, stream, early);
+                            cudaStream_t stream,
+                            const sdg_prefetch_t *prefetch) {
+  if (entry->leaves != SDG_PREFETCH_NONE)
+    return sdg_kept_run(call, entry, stream, prefetch);
   if (entry->plan->helds > 0)
     return sdg_held_run(call, entry, stream);
   sdg_report_count(entry->row, entry->plan);
-  return sdg_step_run_with(call, entry, stream, early);
+  return sdg_step_run_with(call, entry, stream, prefetch);
 }
 
 static sdg_status_t first_run(sdg_call_t *call, sdg_plan_entry_t *entry,
@@ -157,13 +158,14 @@ static sdg_status_t first_run(sdg_call_t *call, sdg_plan_entry_t *entry,
   if (!second)
     return own_run(call, entry, stream, NULL);
   sdg_call_t with = {.operands = 0};
-  sdg_early_t early = early_of(second, &with, call->entry_name, tensor->data);
+  sdg_prefetch_t prefetch =
+      early_of(second, &with, call->entry_name, tensor->data);
   sdg_report_received(entry->row, second->plan);
   state->whose = *second->key;
   sent_set(state, true);
-  SDG_TRY(own_run(call, entry, stream, &early));
+  SDG_TRY(own_run(call, entry, stream, &prefetch));
   return sdg_options_get()->check
-             ? sdg_exec_digest(&early, stream, &state->digest)
+             ? sdg_exec_digest(&prefetch, stream, &state->digest)
              : SDG_OK;
 }
 
@@ -181,8 +183,9 @@ static sdg_status_t promise_check(const sdg_call_t *call,
   if (!sdg_options_get()->check)
     return SDG_OK;
   sdg_call_t with = {.operands = 0};
-  sdg_early_t early = early_of(entry, &with, call->entry_name, tensor->data);
-  SDG_TRY(sdg_exec_digest(&early, stream, &digest));
+  sdg_prefetch_t prefetch =
+      early_of(entry, &with, call->entry_name, tensor->data);
+  SDG_TRY(sdg_exec_digest(&prefetch, stream, &digest));
   return digest == state->digest
              ? SDG_OK
              : sdg_fail(SDG_E_KEPT,
@@ -279,11 +282,11 @@ static sdg_status_t second_run(sdg_call_t *call, sdg_plan_entry_t *entry,
   return call->result ? SDG_OK : second_ask(call, entry);
 }
 
-sdg_status_t sdg_early_run(sdg_call_t *call, sdg_plan_entry_t *entry,
-                           cudaStream_t stream) {
-  if (entry->part == SDG_EARLY_FIRST)
+sdg_status_t sdg_prefetch_run(sdg_call_t *call, sdg_plan_entry_t *entry,
+                              cudaStream_t stream) {
+  if (entry->part == SDG_PREFETCH_FIRST)
     return first_run(call, entry, stream);
-  if (entry->part == SDG_EARLY_SECOND)
+  if (entry->part == SDG_PREFETCH_SECOND)
     return second_run(call, entry, stream);
   return own_run(call, entry, stream, NULL);
 }
@@ -296,11 +299,11 @@ static sdg_buffer_t *buffer_of(sdg_buffers_t *table,
   return sdg_buffers_find(table, (uintptr_t)tensor->data, &layout);
 }
 
-sdg_status_t sdg_early_learn(const sdg_call_t *call, const sdg_rule_t *rule,
-                             sdg_buffers_t *table, sdg_plan_entry_t *entry) {
+sdg_status_t sdg_prefetch_learn(const sdg_call_t *call, const sdg_op_t *op,
+                                sdg_buffers_t *table, sdg_plan_entry_t *entry) {
   const state_t *state = state_get();
   bool first = false;
-  int operand = part_of(call, rule, &first);
+  int operand = part_of(call, op, &first);
   if (operand < 0 || first || !state->any)
     return SDG_OK;
   const sdg_operand_t *tensor = &call->operand[operand];
@@ -310,7 +313,7 @@ sdg_status_t sdg_early_learn(const sdg_call_t *call, const sdg_rule_t *rule,
       tensor->generation != state->generation ||
       !sdg_buffer_lack(buffer, need, buffer->lack))
     return SDG_OK;
-  entry->part = SDG_EARLY_SECOND;
+  entry->part = SDG_PREFETCH_SECOND;
   entry->operand = operand;
   return pair(state, entry);
 }
@@ -323,13 +326,13 @@ static bool needs_more(const sdg_plan_entry_t *entry, sdg_buffer_t *buffer) {
                          buffer->lack);
 }
 
-sdg_status_t sdg_early_share(sdg_call_t *call, const sdg_rule_t *rule,
-                             sdg_buffers_t *table,
-                             const sdg_plan_entry_t *entry,
-                             cudaStream_t stream) {
+sdg_status_t sdg_prefetch_share(sdg_call_t *call, const sdg_op_t *op,
+                                sdg_buffers_t *table,
+                                const sdg_plan_entry_t *entry,
+                                cudaStream_t stream) {
   state_t *state = state_get();
   bool first = false;
-  int operand = part_of(call, rule, &first);
+  int operand = part_of(call, op, &first);
   if (operand < 0 || !first)
     return sdg_step_run(call, entry, stream);
   const sdg_operand_t *tensor = &call->operand[operand];
@@ -340,14 +343,15 @@ sdg_status_t sdg_early_share(sdg_call_t *call, const sdg_rule_t *rule,
   if (!needs_more(entry, buffer))
     return sdg_step_run(call, entry, stream);
   sdg_call_t with;
-  sdg_early_t early;
+  sdg_prefetch_t prefetch;
   sdg_outcome_t outcome;
-  SDG_TRY(sdg_instep_update(call->entry_name, buffer->number));
+  SDG_TRY(sdg_divergence_update(call->entry_name, buffer->number));
+  SDG_TRY(sdg_update_early(buffer, buffer->lack, call->entry_name, &with,
+                           &prefetch));
+  sdg_report_moved(entry->row, prefetch.plan);
+  SDG_TRY(sdg_step_run_with(call, entry, stream, &prefetch));
   SDG_TRY(
-      sdg_update_early(buffer, buffer->lack, call->entry_name, &with, &early));
-  sdg_report_moved(entry->row, early.plan);
-  SDG_TRY(sdg_step_run_with(call, entry, stream, &early));
-  SDG_TRY(sdg_exec_run_rest(early.plan, &with, stream, entry->row, &outcome));
+      sdg_exec_run_rest(prefetch.plan, &with, stream, entry->row, &outcome));
   sdg_buffer_grow(buffer, buffer->lack);
   return SDG_OK;
 }

@@ -15,7 +15,7 @@
 #include "src/base/log.h"
 #include "src/base/stopwatch.h"
 #include "src/call/tag.h"
-#include "src/exchange/fetch.h"
+#include "src/exchange/tensor_digest.h"
 #include "src/exchange/update.h"
 #include "src/job/digests.h"
 #include "src/job/job.h"
@@ -94,12 +94,12 @@ static uint64_t generation_key(const sdg_call_t *call, int index) {
 // Of what all ranks know alike: a rank's own extents may have come before on
 // some of them alone.
 static uint64_t use_key(const sdg_call_t *call, int index,
-                        const sdg_alike_t *alike) {
+                        const sdg_common_t *common) {
   const sdg_operand_t *operand = &call->operand[index];
   int64_t text[5 + SDG_DIMS_MAX] = {2, call->entry, index, operand->type,
                                     operand->dims};
   for (int d = 0; d < operand->dims; d++)
-    text[5 + d] = alike->whole[d];
+    text[5 + d] = common->whole[d];
   return key_of(text, sizeof text);
 }
 
@@ -147,23 +147,23 @@ bool sdg_compare_reads(const sdg_operand_t *operand) {
 }
 
 // Along axes of one rank there is nobody to compare with.
-static sdg_alike_t alike_of(const sdg_call_t *call, const sdg_rule_t *rule,
-                            const sdg_rules_t *rules,
-                            const sdg_tagging_t *tagging, int index) {
+static sdg_common_t alike_of(const sdg_call_t *call, const sdg_op_t *op,
+                             const sdg_rules_t *rules,
+                             const sdg_tagging_t *tagging, int index) {
   int rank[SDG_RANKS_MAX];
-  sdg_alike_t alike = {.axes = 0};
+  sdg_common_t common = {.axes = 0};
   if (!sdg_compare_reads(&call->operand[index]) || is_local(call, index, rules))
-    return alike;
-  alike = rule && rule->alike ? rule->alike(call, tagging, index)
-                              : sdg_common_of(call, tagging, index);
-  if (alike.axes)
-    alike.axes |= rules->same;
-  if (sdg_mesh_group(tagging->mesh, tagging->rank, alike.axes, rank) < 2)
-    alike.axes = 0;
-  return alike;
+    return common;
+  common = op && op->common ? op->common(call, tagging, index)
+                            : sdg_common_of(call, tagging, index);
+  if (common.axes)
+    common.axes |= rules->same;
+  if (sdg_mesh_group(tagging->mesh, tagging->rank, common.axes, rank) < 2)
+    common.axes = 0;
+  return common;
 }
 
-sdg_status_t sdg_compare_plan(const sdg_call_t *call, const sdg_rule_t *rule,
+sdg_status_t sdg_compare_plan(const sdg_call_t *call, const sdg_op_t *op,
                               const sdg_rules_t *rules,
                               const sdg_tagging_t *tagging,
                               sdg_compared_t **out) {
@@ -175,9 +175,9 @@ sdg_status_t sdg_compare_plan(const sdg_call_t *call, const sdg_rule_t *rule,
       sdg_job_group()->count < 2 || call->family == SDG_FAMILY_REDISTRIBUTE)
     return SDG_OK;
   for (int i = 0; i < call->operands; i++) {
-    found.alike[i] = alike_of(call, rule, rules, tagging, i);
-    found.use[i] = use_key(call, i, &found.alike[i]);
-    if (found.alike[i].axes && (always || is_new(uses, call, i, found.use[i])))
+    found.common[i] = alike_of(call, op, rules, tagging, i);
+    found.use[i] = use_key(call, i, &found.common[i]);
+    if (found.common[i].axes && (always || is_new(uses, call, i, found.use[i])))
       found.due |= 1u << i;
   }
   if (!found.due)
@@ -211,17 +211,17 @@ static sdg_status_t digests_make(const sdg_call_t *call,
   if (capturing)
     return SDG_OK;
   bool ready;
-  SDG_TRY(sdg_fetch_ready(stream, READY_S, &ready));
+  SDG_TRY(sdg_tensor_digest_ready(stream, READY_S, &ready));
   out->state = ready ? SDG_DIGESTS_READ : SDG_DIGESTS_BUSY;
   for (int i = 0; i < call->operands && ready; i++) {
     const sdg_operand_t *operand = &call->operand[i];
     if (!(compared->due >> i & 1) || !operand->data)
       continue;
     sdg_layout_t layout = sdg_operand_layout(operand);
-    memcpy(layout.extent, compared->alike[i].extent, sizeof layout.extent);
+    memcpy(layout.extent, compared->common[i].extent, sizeof layout.extent);
     bool can;
-    SDG_TRY(sdg_fetch_digest(operand->data, &layout, stream, &can, &out->of[i],
-                             out_bytes));
+    SDG_TRY(sdg_tensor_digest(operand->data, &layout, stream, &can, &out->of[i],
+                              out_bytes));
     out->read |= (unsigned)can << i;
   }
   return SDG_OK;
@@ -258,13 +258,13 @@ sdg_status_t sdg_compare_fail(const sdg_call_t *call, const sdg_digests_t *all,
 }
 
 sdg_status_t sdg_compare_copy(const sdg_call_t *call, int index,
-                              const sdg_alike_t *alike, cudaStream_t stream) {
+                              const sdg_common_t *common, cudaStream_t stream) {
   sdg_layout_t layout = sdg_operand_layout(&call->operand[index]);
-  memcpy(layout.extent, alike->extent, sizeof layout.extent);
+  memcpy(layout.extent, common->extent, sizeof layout.extent);
   sdg_report_row_t *row =
       sdg_report_find("copied parameters", "-", "from the first rank");
   sdg_report_update(row);
-  return sdg_update_alike(call->operand[index].data, &layout, alike->axes,
+  return sdg_update_alike(call->operand[index].data, &layout, common->axes,
                           call->entry_name, stream, row);
 }
 
@@ -294,13 +294,13 @@ static sdg_status_t judge(const sdg_call_t *call, const sdg_digests_t *all,
   int first = -1, at = 0, others = -1;
   for (int i = 0; i < call->operands; i++) {
     int rank = compared->due >> i & 1
-                   ? sdg_digests_differ(all, i, compared->alike[i].axes)
+                   ? sdg_digests_differ(all, i, compared->common[i].axes)
                    : -1;
     if (rank < 0)
       continue;
     if (copies && !(compared->copied >> i & 1)) {
       compared->copied |= 1u << i;
-      SDG_TRY(sdg_compare_copy(call, i, &compared->alike[i], stream));
+      SDG_TRY(sdg_compare_copy(call, i, &compared->common[i], stream));
       continue;
     }
     others++;
@@ -311,7 +311,7 @@ static sdg_status_t judge(const sdg_call_t *call, const sdg_digests_t *all,
   }
   return first < 0 ? SDG_OK
                    : sdg_compare_fail(call, all, first,
-                                      compared->alike[first].axes, at, others);
+                                      compared->common[first].axes, at, others);
 }
 
 sdg_status_t sdg_compare_call(const sdg_call_t *call,

@@ -17,7 +17,7 @@
  * descriptors' generations are new to this; where descriptors are set anew for
  * each call, at the first use of entry, operand and extents. The same on every
  * rank: no address decides it. */
-sdg_status_t sdg_compare_plan(const sdg_call_t *call, const sdg_rule_t *rule,
+sdg_status_t sdg_compare_plan(const sdg_call_t *call, const sdg_op_t *op,
                               const sdg_rules_t *rules,
                               const sdg_tagging_t *tagging,
                               sdg_compared_t **out) SDG_MUST_CHECK;
@@ -44,7 +44,7 @@ sdg_status_t sdg_compare_exchange(const sdg_call_t *call,
                                   bool *out_read) SDG_MUST_CHECK;
 /* Gives the ranks the first one's values of an operand. */
 sdg_status_t sdg_compare_copy(const sdg_call_t *call, int index,
-                              const sdg_alike_t *alike,
+                              const sdg_common_t *common,
                               cudaStream_t stream) SDG_MUST_CHECK;
 /* SDG_E_VALUES_DIFFER of an operand, of which `rank` (an index in the group)
  * has other values; and of so many others. */

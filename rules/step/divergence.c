@@ -21,15 +21,14 @@ static uint32_t mix(uint32_t hash, const void *data, size_t bytes) {
   return hash;
 }
 
-uint32_t sdg_instep_hash(const sdg_call_t *call, const sdg_rule_t *rule,
-                         const sdg_tagging_t *tagging) {
+uint32_t sdg_divergence_hash(const sdg_call_t *call, const sdg_op_t *op,
+                             const sdg_tagging_t *tagging) {
   char text[TEXT_BYTES] = "";
   uint32_t hash = mix(FNV_BASE, call->entry_name, strlen(call->entry_name));
   // What it cannot describe is refused elsewhere.
-  if (rule && rule->knows(call) &&
-      rule->describe(call, text, sizeof text) == SDG_OK)
+  if (op && op->knows(call) && op->describe(call, text, sizeof text) == SDG_OK)
     hash = mix(hash, text, strlen(text));
-  bool lacks = sdg_lacking(call, rule);
+  bool lacks = sdg_null_operand(call, op);
   hash = mix(hash, &lacks, sizeof lacks);
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];
@@ -66,7 +65,7 @@ static void store(_Atomic(uint32_t) *word, uint32_t value) {
 
 static atomic_bool second; // a second thread touches shared tensors
 
-void sdg_instep_say_second(void) {
+void sdg_divergence_say_second(void) {
   atomic_store(&second, true);
 }
 
@@ -110,28 +109,28 @@ static sdg_status_t step(const char *entry_name, uint32_t hash) {
                            : ""));
 }
 
-sdg_status_t sdg_instep_check(const sdg_call_t *call, const sdg_rule_t *rule,
-                              uint32_t hash) {
-  double scalar[SDG_RULE_SCALARS];
-  int count = rule && rule->knows(call) ? rule->scalars(call, scalar) : 0;
+sdg_status_t sdg_divergence_check(const sdg_call_t *call, const sdg_op_t *op,
+                                  uint32_t hash) {
+  double scalar[SDG_OP_SCALARS];
+  int count = op && op->knows(call) ? op->scalars(call, scalar) : 0;
   return step(call->entry_name,
               mix(hash, scalar, (size_t)count * sizeof *scalar));
 }
 
-sdg_status_t sdg_instep_refused(const sdg_call_t *call) {
+sdg_status_t sdg_divergence_refused(const sdg_call_t *call) {
   static const char word[] = "refused";
   return step(call->entry_name,
               mix(mix(FNV_BASE, word, sizeof word), call->entry_name,
                   strlen(call->entry_name)));
 }
 
-sdg_status_t sdg_instep_update(const char *entry_name, uint64_t what) {
+sdg_status_t sdg_divergence_update(const char *entry_name, uint64_t what) {
   uint32_t hash = mix(FNV_BASE, entry_name, strlen(entry_name));
   return step(entry_name, mix(hash, &what, sizeof what));
 }
 
-sdg_status_t sdg_instep_values(const char *entry_name, const char *role,
-                               uint64_t digest) {
+sdg_status_t sdg_divergence_values(const char *entry_name, const char *role,
+                                   uint64_t digest) {
   uint32_t number, hash = mix(FNV_BASE, entry_name, strlen(entry_name));
   int other = step_take(mix(hash, &digest, sizeof digest), &number);
   return other < 0 ? SDG_OK
@@ -173,7 +172,7 @@ static bool finish_check(const sdg_group_t *group, int channel) {
   return false;
 }
 
-void sdg_instep_finish(void) {
+void sdg_divergence_finish(void) {
   if (!sdg_job_joined() || sdg_job_failed() || sdg_job_group()->count < 2)
     return;
   for (int channel = 0; channel < SDG_CHANNEL_THREADS; channel++)

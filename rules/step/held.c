@@ -5,7 +5,7 @@
 #include "rules/memory/kept_slot.h"
 #include "rules/step/step.h"
 #include "src/base/options.h"
-#include "src/exchange/fetch.h"
+#include "src/exchange/tensor_digest.h"
 
 static sdg_layout_t own_layout(const sdg_plan_t *plan, const sdg_held_t *held) {
   const sdg_slab_t *slab = &plan->slab[held->own];
@@ -25,7 +25,7 @@ static sdg_status_t digest_make(const void *data, const sdg_layout_t *layout,
   *out = 0; // of memory that cannot be read nothing is known
   return sdg_layout_bytes(layout) == 0
              ? SDG_OK
-             : sdg_fetch_digest(data, layout, stream, &can, out, &bytes);
+             : sdg_tensor_digest(data, layout, stream, &can, out, &bytes);
 }
 
 // A run of a plan that holds memory.
@@ -48,7 +48,7 @@ static sdg_status_t taken_open(run_t *r, int held) {
   int index = operand_of(r, held);
   const sdg_operand_t *operand = &r->call->operand[index];
   sdg_kept_slot_t was;
-  r->slot[held] = sdg_keptslot_seen(index, &was);
+  r->slot[held] = sdg_kept_slot_seen(index, &was);
   if (!sdg_options_get()->check)
     return SDG_OK;
   uint64_t digest;
@@ -66,10 +66,10 @@ static sdg_status_t left_open(run_t *r, int held) {
   const void *data = r->call->operand[operand_of(r, held)].data;
   bool same = held > 0 && data == r->call->operand[operand_of(r, 0)].data;
   // What is left is counted on every rank alike; a slot has one address.
-  SDG_TRY(sdg_keptslot_take(same ? NULL : data, &r->slot[held]));
+  SDG_TRY(sdg_kept_slot_take(same ? NULL : data, &r->slot[held]));
   if (!data || same)
-    SDG_TRY(sdg_keptslot_spare(held, &r->slot[held]));
-  SDG_TRY(sdg_keptslot_room(r->slot[held], plan->held[held].bytes + 1));
+    SDG_TRY(sdg_kept_slot_spare(held, &r->slot[held]));
+  SDG_TRY(sdg_kept_slot_room(r->slot[held], plan->held[held].bytes + 1));
   if (!sdg_options_get()->check)
     return SDG_OK;
   sdg_layout_t layout = own_layout(plan, &plan->held[held]);
@@ -82,8 +82,8 @@ static void left_close(const run_t *r, int held) {
   const sdg_span_t span = {
       (uintptr_t)r->call->operand[operand_of(r, held)].data,
       sdg_layout_bytes(&layout)};
-  sdg_keptslot_fill(r->slot[held], span, plan->held[held].order,
-                    plan->held[held].token);
+  sdg_kept_slot_fill(r->slot[held], span, plan->held[held].order,
+                     plan->held[held].token);
 }
 
 sdg_status_t sdg_held_run(sdg_call_t *call, const sdg_plan_entry_t *entry,

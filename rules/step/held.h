@@ -8,7 +8,7 @@
 
 #include "rules/step/plan_cache.h"
 
-/* Carries out such a plan, and counts it. What it takes sdg_keptslot_look has
+/* Carries out such a plan, and counts it. What it takes sdg_kept_slot_look has
  * seen, by operand. SDG_E_KEPT where a checked run sees the promise broken. */
 sdg_status_t sdg_held_run(sdg_call_t *call, const sdg_plan_entry_t *entry,
                           cudaStream_t stream) SDG_MUST_CHECK;

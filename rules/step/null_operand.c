@@ -6,39 +6,39 @@
 #include "src/exchange/exec.h"
 
 // A z that is multiplied with 0 may be anything.
-static bool is_needed(const sdg_call_t *call, const sdg_rule_t *rule,
+static bool is_needed(const sdg_call_t *call, const sdg_op_t *op,
                       const sdg_operand_t *operand) {
-  double scalar[SDG_RULE_SCALARS] = {0};
+  double scalar[SDG_OP_SCALARS] = {0};
   if (operand->data_at == SDG_NOWHERE)
     return false;
   if (operand->role == SDG_ROLE_Z)
-    (void)rule->scalars(call, scalar);
+    (void)op->scalars(call, scalar);
   return operand->role != SDG_ROLE_Z || scalar[1] != 0;
 }
 
-bool sdg_lacking(const sdg_call_t *call, const sdg_rule_t *rule) {
-  if (!rule || call->is_query ||
+bool sdg_null_operand(const sdg_call_t *call, const sdg_op_t *op) {
+  if (!op || call->is_query ||
       (call->family != SDG_FAMILY_CONV && call->family != SDG_FAMILY_POOL &&
        call->family != SDG_FAMILY_SOFTMAX &&
        call->family != SDG_FAMILY_POINTWISE))
     return false;
   for (int i = 0; i < call->operands; i++)
-    if (!call->operand[i].data && is_needed(call, rule, &call->operand[i]))
+    if (!call->operand[i].data && is_needed(call, op, &call->operand[i]))
       return true;
   return false;
 }
 
 static int run(void *user, int index, const sdg_call_t *call,
                const sdg_exec_t *exec) {
-  sdg_standin_t standin;
+  sdg_rebind_t standin;
   (void)user, (void)index, (void)exec;
-  sdg_standin_init(call, &standin);
-  int status = sdg_standin_invoke(&standin);
+  sdg_rebind_init(call, &standin);
+  int status = sdg_rebind_invoke(&standin);
   // What was computed is of this rank's piece alone.
   return status == CUDNN_STATUS_SUCCESS ? CUDNN_STATUS_BAD_PARAM : status;
 }
 
-sdg_status_t sdg_lacking_plan(sdg_plan_t **out_plan) {
+sdg_status_t sdg_null_operand_plan(sdg_plan_t **out_plan) {
   sdg_plan_t *plan = sdg_plan_create("refused");
   if (!plan)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");

@@ -9,10 +9,10 @@
 /* True if the program gives no memory for a tensor that the op cannot do
  * without. Of ops whose plans do not look for that themselves. `rule` may be
  * NULL. */
-bool sdg_lacking(const sdg_call_t *call, const sdg_rule_t *rule);
+bool sdg_null_operand(const sdg_call_t *call, const sdg_op_t *op);
 /* Shard view, where the program's call is not right as it is: gives it to the
  * vendor's library all the same, and compares with the other ranks what that
  * says. */
-sdg_status_t sdg_lacking_plan(sdg_plan_t **out_plan) SDG_MUST_CHECK;
+sdg_status_t sdg_null_operand_plan(sdg_plan_t **out_plan) SDG_MUST_CHECK;
 
 #endif

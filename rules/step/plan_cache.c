@@ -32,7 +32,7 @@ typedef struct cache {
 } cache_t;
 static cache_t caches[SDG_CHANNEL_THREADS]; // by the thread's channel
 
-void sdg_plan_key_make(const sdg_call_t *call, const sdg_rule_t *rule,
+void sdg_plan_key_make(const sdg_call_t *call, const sdg_op_t *op,
                        sdg_plan_key_t *out_key) {
   memset(out_key, 0, sizeof *out_key);
   out_key->entry = (uint64_t)call->entry;
@@ -42,11 +42,11 @@ void sdg_plan_key_make(const sdg_call_t *call, const sdg_rule_t *rule,
                           (uint64_t)!call->operand[i].data << (ROLE_BITS - 1) |
                           (uint64_t)call->operand[i].role;
   out_key->op_generation = call->op_generation;
-  if (rule && rule->knows(call))
-    (void)rule->key(call, out_key->number);
+  if (op && op->knows(call))
+    (void)op->key(call, out_key->number);
 }
 
-sdg_plan_entry_t *sdg_plancache_find(const sdg_plan_key_t *key) {
+sdg_plan_entry_t *sdg_plan_cache_find(const sdg_plan_key_t *key) {
   cache_t *cache = &caches[sdg_channel_get()];
   if (cache->latest && memcmp(&cache->latest->key, key, sizeof *key) == 0)
     return &cache->latest->entry;
@@ -68,13 +68,13 @@ static void cached_drop(cache_t *cache, cached_t *cached) {
   sdg_plan_destroy(cached->entry.plan);
   free(cached->entry.boxes);
   free(cached->entry.compared);
-  free(cached->entry.early);
+  free(cached->entry.prefetch);
   free(cached);
 }
 
-sdg_status_t sdg_plancache_add(const sdg_plan_key_t *key, sdg_plan_t *plan,
-                               sdg_report_row_t *row,
-                               sdg_plan_entry_t **out_entry) {
+sdg_status_t sdg_plan_cache_add(const sdg_plan_key_t *key, sdg_plan_t *plan,
+                                sdg_report_row_t *row,
+                                sdg_plan_entry_t **out_entry) {
   cache_t *cache = &caches[sdg_channel_get()];
   while (cache->first && (HASH_COUNT(cache->first) >= PLANS_MAX ||
                           cache->steps + plan->steps > STEPS_MAX))
@@ -97,7 +97,7 @@ sdg_status_t sdg_plancache_add(const sdg_plan_key_t *key, sdg_plan_t *plan,
   return SDG_OK;
 }
 
-void sdg_plancache_forget(void) {
+void sdg_plan_cache_forget(void) {
   for (int channel = 0; channel < SDG_CHANNEL_THREADS; channel++)
     while (caches[channel].first)
       cached_drop(&caches[channel], caches[channel].first);

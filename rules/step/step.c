@@ -49,11 +49,11 @@ void sdg_step_foresee(const sdg_call_t *call) {
   sdg_log_set_place(coming_call);
 }
 
-static sdg_status_t details_fill(const sdg_call_t *call, const sdg_rule_t *rule,
+static sdg_status_t details_fill(const sdg_call_t *call, const sdg_op_t *op,
                                  sdg_details_t *out) {
   for (int i = 0; i < call->operands; i++) {
     int *number = NULL;
-    SDG_TRY(rule->details(call, i, &out->count[i], &number));
+    SDG_TRY(op->details(call, i, &out->count[i], &number));
     out->number[i] = number;
   }
   return SDG_OK;
@@ -64,19 +64,19 @@ static void details_fini(sdg_details_t *details) {
     free((void *)(uintptr_t)details->number[i]);
 }
 
-sdg_status_t sdg_step_agree(const sdg_call_t *call, const sdg_rule_t *rule,
+sdg_status_t sdg_step_agree(const sdg_call_t *call, const sdg_op_t *op,
                             int64_t *out_wait_ns) {
   char parameters[PARAMETERS_BYTES] = "";
-  if (rule && rule->knows(call))
-    SDG_TRY(rule->describe(call, parameters, sizeof parameters));
+  if (op && op->knows(call))
+    SDG_TRY(op->describe(call, parameters, sizeof parameters));
   int64_t sizes[SDG_AGREE_SIZES];
   int count = 0;
-  if (rule && rule->knows(call) && rule->sizes)
-    count = rule->sizes(call, sizes);
+  if (op && op->knows(call) && op->sizes)
+    count = op->sizes(call, sizes);
   sdg_details_t details = {.count = {0}};
   sdg_status_t status = SDG_OK;
-  if (rule && rule->knows(call) && rule->details && !sdg_setup_is_whole())
-    status = details_fill(call, rule, &details);
+  if (op && op->knows(call) && op->details && !sdg_setup_is_whole())
+    status = details_fill(call, op, &details);
   if (status == SDG_OK)
     status = sdg_agree(call, parameters, sizes, count, &details, out_wait_ns);
   details_fini(&details);
@@ -185,19 +185,21 @@ sdg_status_t sdg_step_run(sdg_call_t *call, const sdg_plan_entry_t *entry,
 }
 
 sdg_status_t sdg_step_run_with(sdg_call_t *call, const sdg_plan_entry_t *entry,
-                               cudaStream_t stream, const sdg_early_t *early) {
+                               cudaStream_t stream,
+                               const sdg_prefetch_t *prefetch) {
   sdg_outcome_t outcome;
-  SDG_TRY(sdg_exec_run_with(entry->plan, call, stream, entry->row, early,
+  SDG_TRY(sdg_exec_run_with(entry->plan, call, stream, entry->row, prefetch,
                             &outcome));
   return outcome_judge(call, entry->plan, &outcome);
 }
 
 sdg_status_t sdg_step_run_kept(sdg_call_t *call, const sdg_plan_entry_t *entry,
-                               cudaStream_t stream, const sdg_early_t *early,
-                               void *kept, bool rest) {
+                               cudaStream_t stream,
+                               const sdg_prefetch_t *prefetch, void *kept,
+                               bool rest) {
   sdg_outcome_t outcome;
-  SDG_TRY(sdg_exec_run_kept(entry->plan, call, stream, entry->row, early, kept,
-                            rest, &outcome));
+  SDG_TRY(sdg_exec_run_kept(entry->plan, call, stream, entry->row, prefetch,
+                            kept, rest, &outcome));
   return outcome_judge(call, entry->plan, &outcome);
 }
 
@@ -225,5 +227,5 @@ bool sdg_step_is_verdict(sdg_status_t status) {
 sdg_status_t sdg_step_accident(sdg_status_t status) {
   return status == SDG_OK || sdg_step_is_verdict(status)
              ? status
-             : sdg_job_fail(sdg_lost_accident(status));
+             : sdg_job_fail(sdg_peer_failure_accident(status));
 }

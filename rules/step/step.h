@@ -23,7 +23,7 @@ void sdg_step_foresee(const sdg_call_t *call);
 /* Agrees with the other ranks on the call's descriptors and what `rule`, which
  * may be NULL, says of its parameters. Collective; *out_wait_ns is the time
  * spent waiting. */
-sdg_status_t sdg_step_agree(const sdg_call_t *call, const sdg_rule_t *rule,
+sdg_status_t sdg_step_agree(const sdg_call_t *call, const sdg_op_t *op,
                             int64_t *out_wait_ns) SDG_MUST_CHECK;
 
 /* Makes the communicators of a new plan, here where all ranks are: at a run of
@@ -41,12 +41,13 @@ sdg_status_t sdg_step_run(sdg_call_t *call, const sdg_plan_entry_t *entry,
  * gone along with another (src/exchange/exec.h). */
 sdg_status_t sdg_step_run_with(sdg_call_t *call, const sdg_plan_entry_t *entry,
                                cudaStream_t stream,
-                               const sdg_early_t *early) SDG_MUST_CHECK;
+                               const sdg_prefetch_t *prefetch) SDG_MUST_CHECK;
 /* As sdg_step_run_with, its messages in memory of their own
  * (src/exchange/exec.h). */
 sdg_status_t sdg_step_run_kept(sdg_call_t *call, const sdg_plan_entry_t *entry,
-                               cudaStream_t stream, const sdg_early_t *early,
-                               void *kept, bool rest) SDG_MUST_CHECK;
+                               cudaStream_t stream,
+                               const sdg_prefetch_t *prefetch, void *kept,
+                               bool rest) SDG_MUST_CHECK;
 /* As sdg_step_run, with memory that is held (src/exchange/exec.h). */
 sdg_status_t sdg_step_run_held(sdg_call_t *call, const sdg_plan_entry_t *entry,
                                cudaStream_t stream,

@@ -284,7 +284,7 @@ void sdg_product_read(const sdg_gemm_t *gemm, sdg_call_t *call) {
       sdg_range_label(product.matrix[SDG_RESULT].data);
   uint64_t number = shape_number(call, &product, label);
   call->args = gemm;
-  call->op_descriptor = &room; // of the numbers of sdg_matmul_rooms
+  call->op_descriptor = &room; // of the numbers of sdg_product_rooms
   call->op_generation = number;
   call->operands = 1;
   call->operand[0] = (sdg_operand_t){.role = SDG_ROLE_PRODUCT,

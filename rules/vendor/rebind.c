@@ -7,7 +7,7 @@
 
 #include "rules/vendor/invoke.h"
 
-void sdg_standin_init(const sdg_call_t *call, sdg_standin_t *out) {
+void sdg_rebind_init(const sdg_call_t *call, sdg_rebind_t *out) {
   out->call = *call;
   if (call->entry < 0) // sundog's own: its arguments have no tensors
     return;
@@ -15,8 +15,8 @@ void sdg_standin_init(const sdg_call_t *call, sdg_standin_t *out) {
   memcpy(&out->args, call->args, sdg_invoke_bytes(call->entry));
 }
 
-void sdg_standin_put(sdg_standin_t *standin, int index, const void *descriptor,
-                     void *data) {
+void sdg_rebind_put(sdg_rebind_t *standin, int index, const void *descriptor,
+                    void *data) {
   sdg_operand_t *operand = &standin->call.operand[index];
   char *args = (char *)&standin->args;
   operand->data = data;
@@ -27,6 +27,6 @@ void sdg_standin_put(sdg_standin_t *standin, int index, const void *descriptor,
     memcpy(args + operand->data_at, &data, sizeof data);
 }
 
-int sdg_standin_invoke(const sdg_standin_t *standin) {
+int sdg_rebind_invoke(const sdg_rebind_t *standin) {
   return sdg_invoke(standin->call.entry, &standin->args);
 }

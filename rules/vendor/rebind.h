@@ -8,17 +8,17 @@
 #include "src/call/call.h"
 
 /* A copy of a call that has its arguments beside it: not to be moved. */
-typedef struct sdg_standin {
+typedef struct sdg_rebind {
   sdg_call_t call;
   sdg_args_t args;
-} sdg_standin_t;
+} sdg_rebind_t;
 
-void sdg_standin_init(const sdg_call_t *call, sdg_standin_t *out);
+void sdg_rebind_init(const sdg_call_t *call, sdg_rebind_t *out);
 /* Gives the copy's arguments this descriptor and, where they have a pointer to
  * it, this data of operand `index`. */
-void sdg_standin_put(sdg_standin_t *standin, int index, const void *descriptor,
-                     void *data);
+void sdg_rebind_put(sdg_rebind_t *standin, int index, const void *descriptor,
+                    void *data);
 /* The vendor's status of the call. */
-int sdg_standin_invoke(const sdg_standin_t *standin);
+int sdg_rebind_invoke(const sdg_rebind_t *standin);
 
 #endif

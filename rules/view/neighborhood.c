@@ -74,8 +74,9 @@ static sdg_status_t pieces_read(const sdg_piece_t *piece, int pieces,
     int i = call->operands;
     sdg_operand_t *operand = &call->operand[i];
     *operand = (sdg_operand_t){
-        .role = backward && i == SDG_NEIGHBOR_O ? SDG_ROLE_DO : roles[i],
-        .is_output = backward ? i >= SDG_NEIGHBOR_DQ : i == SDG_NEIGHBOR_O,
+        .role = backward && i == SDG_NEIGHBORHOOD_O ? SDG_ROLE_DO : roles[i],
+        .is_output =
+            backward ? i >= SDG_NEIGHBORHOOD_DQ : i == SDG_NEIGHBORHOOD_O,
         .descriptor = piece[i].descriptor,
         .generation = sdg_tag_generation(piece[i].descriptor),
         .label = sdg_tag_label(piece[i].descriptor,
@@ -92,10 +93,10 @@ static sdg_status_t pieces_read(const sdg_piece_t *piece, int pieces,
 // ---- carried out -----------------------------------------------------------
 
 // Whole view: what is read where the ranks do not share the call.
-static void touch_make(const sdg_call_t *call, sdg_touch_t *out) {
-  *out = (sdg_touch_t){.name = call->entry_name,
-                       .stream_kind = SDG_STREAM_CUDNN,
-                       .stream = call->handle};
+static void touch_make(const sdg_call_t *call, sdg_memory_access_t *out) {
+  *out = (sdg_memory_access_t){.name = call->entry_name,
+                               .stream_kind = SDG_STREAM_CUDNN,
+                               .stream = call->handle};
   for (int i = 0; i < call->operands; i++) {
     bool writes = call->operand[i].is_output;
     out->access[out->accesses++] =
@@ -104,7 +105,7 @@ static void touch_make(const sdg_call_t *call, sdg_touch_t *out) {
 }
 
 static sdg_status_t by_rules(sdg_call_t *call, bool *out_done) {
-  sdg_touch_t touch;
+  sdg_memory_access_t memory;
   for (int i = 0; i < call->operands; i++) {
     if (call->operand[i].generation == 0)
       return sdg_fail(SDG_E_DESCRIPTOR, "%s of %s",
@@ -113,10 +114,10 @@ static sdg_status_t by_rules(sdg_call_t *call, bool *out_done) {
       SDG_TRY(piece_empty(call, &call->operand[i]));
   }
   SDG_TRY(pieces_check(call));
-  touch_make(call, &touch);
-  call->touch = &touch;
+  touch_make(call, &memory);
+  call->memory = &memory;
   sdg_status_t status = sdg_registry_carry_out(call, out_done);
-  call->touch = NULL;
+  call->memory = NULL;
   // Another process of this rank joined first: this one is no rank.
   return sdg_job_disarmed() ? SDG_OK : status;
 }

@@ -30,22 +30,22 @@
 #include "src/observe/inspect_record.h"
 #include "src/observe/report.h"
 
-static const sdg_rule_t *const rules_by_family[SDG_FAMILY_COUNT] = {
-    [SDG_FAMILY_ATTENTION] = &sdg_rule_attention,
-    [SDG_FAMILY_CONV] = &sdg_rule_conv,
-    [SDG_FAMILY_POOL] = &sdg_rule_pool,
-    [SDG_FAMILY_MATMUL] = &sdg_rule_matmul,
-    [SDG_FAMILY_NEIGHBORHOOD] = &sdg_rule_neighborhood,
-    [SDG_FAMILY_NORM] = &sdg_rule_norm,
-    [SDG_FAMILY_POINTWISE] = &sdg_rule_pointwise,
-    [SDG_FAMILY_REDISTRIBUTE] = &sdg_rule_redistribute,
-    [SDG_FAMILY_REDUCE] = &sdg_rule_reduce,
-    [SDG_FAMILY_SOFTMAX] = &sdg_rule_softmax,
+static const sdg_op_t *const rules_by_family[SDG_FAMILY_COUNT] = {
+    [SDG_FAMILY_ATTENTION] = &sdg_op_attention,
+    [SDG_FAMILY_CONV] = &sdg_op_conv,
+    [SDG_FAMILY_POOL] = &sdg_op_pool,
+    [SDG_FAMILY_MATMUL] = &sdg_op_product,
+    [SDG_FAMILY_NEIGHBORHOOD] = &sdg_op_neighborhood,
+    [SDG_FAMILY_NORM] = &sdg_op_norm,
+    [SDG_FAMILY_POINTWISE] = &sdg_op_pointwise,
+    [SDG_FAMILY_REDISTRIBUTE] = &sdg_op_redistribute,
+    [SDG_FAMILY_REDUCE] = &sdg_op_reduce,
+    [SDG_FAMILY_SOFTMAX] = &sdg_op_softmax,
 };
 
 bool sdg_registry_knows(const sdg_call_t *call) {
-  const sdg_rule_t *rule = rules_by_family[call->family];
-  return rule && rule->knows(call);
+  const sdg_op_t *op = rules_by_family[call->family];
+  return op && op->knows(call);
 }
 
 static int vendor_status(sdg_status_t status, sdg_stream_kind_t library) {
@@ -73,10 +73,10 @@ static sdg_status_t judge(sdg_call_t *call, bool *out_done) {
   sdg_status_t status = sdg_setup_rules(&rules);
   if (status != SDG_OK)
     return sdg_options_get()->on_error == SDG_ON_ERROR_IGNORE ? SDG_OK : status;
-  const sdg_rule_t *rule = rules_by_family[call->family];
+  const sdg_op_t *op = rules_by_family[call->family];
   status = rules->view == SDG_VIEW_WHOLE
-               ? sdg_whole_judge(call, rules, rule, out_done)
-               : sdg_shard_judge(call, rules, rule, out_done);
+               ? sdg_whole_judge(call, rules, op, out_done)
+               : sdg_shard_judge(call, rules, op, out_done);
   sdg_log_set_place(NULL);
   return status;
 }
@@ -126,7 +126,8 @@ static bool splits_anything(const sdg_rules_t *rules) {
 }
 
 sdg_verdict_t sdg_registry_opaque(const char *entry_name,
-                                  const sdg_touch_t *touch, int *out_result) {
+                                  const sdg_memory_access_t *memory,
+                                  int *out_result) {
   const sdg_rules_t *rules;
   sdg_status_t status = SDG_OK;
   sdg_report_saw(sdg_job_disarmed() ? SDG_SAW_STRANGER : SDG_SAW_OPAQUE);
@@ -138,7 +139,7 @@ sdg_verdict_t sdg_registry_opaque(const char *entry_name,
     if (sdg_options_get()->on_error == SDG_ON_ERROR_IGNORE)
       return SDG_VERDICT_PASS;
   } else if (rules->view == SDG_VIEW_WHOLE)
-    status = sdg_whole_touch(touch);
+    status = sdg_whole_access(memory);
   else if (splits_anything(rules))
     status = sdg_fail(SDG_E_OPAQUE, "%s", entry_name);
   if (status == SDG_OK)
@@ -152,21 +153,21 @@ void sdg_registry_finish(void) {
   if (!sdg_job_asked())
     return;
   if (!sdg_job_disarmed())
-    sdg_instep_finish();
+    sdg_divergence_finish();
   sdg_report_write_seen();
   if (!sdg_job_disarmed())
     sdg_exchange_leave();
 }
 
 bool sdg_registry_watches(void) {
-  return sdg_job_asked() || sdg_record_wanted() ||
+  return sdg_job_asked() || sdg_inspect_record_wanted() ||
          sdg_options_get()->values[0] != '\0';
 }
 
-int sdg_registry_touch(const sdg_touch_t *touch) {
+int sdg_registry_access(const sdg_memory_access_t *memory) {
   if (sdg_job_disarmed())
     return 0;
-  if (!sdg_job_failed() && sdg_whole_touch(touch) == SDG_OK)
+  if (!sdg_job_failed() && sdg_whole_access(memory) == SDG_OK)
     return 0;
   if (!sdg_job_failed())
     sdg_report_fail();
@@ -175,7 +176,7 @@ int sdg_registry_touch(const sdg_touch_t *touch) {
 
 int sdg_registry_result(const char *entry_name, void *result, size_t bytes) {
   if (sdg_job_disarmed() || sdg_job_failed() ||
-      sdg_firsts_result(entry_name, result, bytes) == SDG_OK)
+      sdg_root_broadcast_result(entry_name, result, bytes) == SDG_OK)
     return 0;
   sdg_report_fail();
   return 1;
@@ -202,9 +203,9 @@ bool sdg_registry_reset_due(void) {
 
 void sdg_registry_reset(void) {
   // Where plans are made, all ranks make the communicators.
-  sdg_plancache_forget();
-  sdg_early_forget();
-  sdg_keptslot_forget();
+  sdg_plan_cache_forget();
+  sdg_prefetch_forget();
+  sdg_kept_slot_forget();
   sdg_values_reset();
   sdg_together_forget();
   sdg_exchange_forget();
@@ -225,8 +226,8 @@ int sdg_registry_measured(const char *entry_name, int *io_count, void *measured,
   const sdg_rules_t *rules;
   if (sdg_job_disarmed() || sdg_job_failed() || !sdg_setup_ready(&rules) ||
       rules->view != SDG_VIEW_WHOLE ||
-      sdg_firsts_measured(entry_name, rules, io_count, measured, each, room) ==
-          SDG_OK)
+      sdg_root_broadcast_measured(entry_name, rules, io_count, measured, each,
+                                  room) == SDG_OK)
     return 0;
   // Another process of this rank joined first: this one is no rank.
   if (sdg_job_disarmed())
@@ -240,7 +241,7 @@ bool sdg_registry_may_multiply(void) {
   if (sdg_values_wanted()) // calls are counted
     return true;
   if (!sdg_job_asked())
-    return sdg_record_wanted();
+    return sdg_inspect_record_wanted();
   return !sdg_setup_ready(&rules) || sdg_rules_multiply(rules) ||
          sdg_range_any();
 }

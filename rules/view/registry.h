@@ -32,11 +32,12 @@ bool sdg_registry_knows(const sdg_call_t *call);
  * splits anything: what is in pieces may be among them. In the whole view it
  * touches whatever `touch` says. */
 sdg_verdict_t sdg_registry_opaque(const char *entry_name,
-                                  const sdg_touch_t *touch, int *out_result);
+                                  const sdg_memory_access_t *memory,
+                                  int *out_result);
 
 /* Whole view: a call that no rule judges is about to touch device memory. Not
  * 0: it is refused, sdg_last_error() says why. */
-int sdg_registry_touch(const sdg_touch_t *touch);
+int sdg_registry_access(const sdg_memory_access_t *memory);
 /* Whole view: a call has returned a value of so many bytes, which becomes the
  * first rank's if it is in host memory. Not 0: as above. */
 int sdg_registry_result(const char *entry_name, void *result, size_t bytes);
@@ -52,7 +53,7 @@ void sdg_registry_reset(void);
  * 0: as above. */
 int sdg_registry_unseen(const char *entry_name);
 /* Whole view: a call has measured algorithms, which becomes what the first rank
- * measured; see sdg_firsts_measured. Not 0: as above. */
+ * measured; see sdg_root_broadcast_measured. Not 0: as above. */
 int sdg_registry_measured(const char *entry_name, int *io_count, void *measured,
                           size_t each, int room);
 /* Whether products of matrices have to be looked at: a split was asked for, and

@@ -20,7 +20,7 @@ static bool mixes(const sdg_window_spec_t *spec, int d) {
 }
 
 // Dimension d of `out` is cut where the windows have it beside `lead`.
-static sdg_status_t dimension_cut(const sdg_meet_t *meet,
+static sdg_status_t dimension_cut(const sdg_colocation_t *colocation,
                                   const sdg_window_spec_t *spec,
                                   const sdg_placement_t *lead, bool of_x, int d,
                                   sdg_placement_t *out) {
@@ -32,41 +32,45 @@ static sdg_status_t dimension_cut(const sdg_meet_t *meet,
               ? sdg_window_part(&spec->window[d], &lead->part[d], extent, &part)
               : sdg_window_part_adjoint(&spec->window[d], &lead->part[d],
                                         extent, &part));
-  sdg_status_t status =
-      sdg_placement_split(out, meet->tagging.mesh, d, &lead->split[d], &part);
+  sdg_status_t status = sdg_placement_split(out, colocation->tagging.mesh, d,
+                                            &lead->split[d], &part);
   sdg_part_fini(&part);
   return status;
 }
 
-static sdg_status_t follow(sdg_meet_t *meet, const sdg_window_spec_t *spec,
-                           int lead, int index, const int64_t *extent) {
-  const sdg_placement_t *of = sdg_meet_at(meet, lead);
+static sdg_status_t follow(sdg_colocation_t *colocation,
+                           const sdg_window_spec_t *spec, int lead, int index,
+                           const int64_t *extent) {
+  const sdg_placement_t *of = sdg_colocate_at(colocation, lead);
   sdg_placement_t want;
   SDG_TRY(sdg_placement_init(of->dims, extent, &want));
   sdg_status_t status = SDG_OK;
   for (int d = 0; d < of->dims && status == SDG_OK; d++)
-    status = dimension_cut(meet, spec, of, lead == spec->x, d, &want);
+    status = dimension_cut(colocation, spec, of, lead == spec->x, d, &want);
   if (status == SDG_OK)
-    status = sdg_meet_follow(meet, index, &want, true);
+    status = sdg_colocate_follow(colocation, index, &want, true);
   sdg_placement_fini(&want);
   return status;
 }
 
-static sdg_status_t y_follow(sdg_meet_t *meet, const sdg_window_spec_t *spec) {
-  const sdg_placement_t *x = sdg_meet_at(meet, spec->x);
+static sdg_status_t y_follow(sdg_colocation_t *colocation,
+                             const sdg_window_spec_t *spec) {
+  const sdg_placement_t *x = sdg_colocate_at(colocation, spec->x);
   int64_t extent[SDG_DIMS_MAX];
   for (int d = 0; d < x->dims; d++) {
     extent[d] = outputs(spec, x, d);
-    meet->fits &= extent[d] > 0;
+    colocation->fits &= extent[d] > 0;
   }
-  return meet->fits ? follow(meet, spec, spec->x, spec->y, extent) : SDG_OK;
+  return colocation->fits ? follow(colocation, spec, spec->x, spec->y, extent)
+                          : SDG_OK;
 }
 
 // Inputs of several extents have the same output.
-static sdg_status_t x_follow(sdg_meet_t *meet, const sdg_window_spec_t *spec) {
-  const sdg_placement_t *y = sdg_meet_at(meet, spec->y);
-  for (int k = 0; k < meet->places[spec->x]; k++) {
-    const sdg_placement_t *x = &meet->place[spec->x][k].placement;
+static sdg_status_t x_follow(sdg_colocation_t *colocation,
+                             const sdg_window_spec_t *spec) {
+  const sdg_placement_t *y = sdg_colocate_at(colocation, spec->y);
+  for (int k = 0; k < colocation->places[spec->x]; k++) {
+    const sdg_placement_t *x = &colocation->place[spec->x][k].placement;
     int64_t extent[SDG_DIMS_MAX];
     bool fits = x->dims == y->dims;
     for (int d = 0; fits && d < x->dims; d++) {
@@ -74,20 +78,20 @@ static sdg_status_t x_follow(sdg_meet_t *meet, const sdg_window_spec_t *spec) {
       fits = outputs(spec, x, d) == sdg_placement_extent(y, d);
     }
     if (fits)
-      return follow(meet, spec, spec->y, spec->x, extent);
+      return follow(colocation, spec, spec->y, spec->x, extent);
   }
-  meet->fits = false;
+  colocation->fits = false;
   return SDG_OK;
 }
 
 // Another reading of x, of other extents, that has the same output: extents of
 // 1 that are pieces or all there is, under strides. NULL: there is none.
-static const sdg_placement_t *other_input(const sdg_meet_t *meet,
+static const sdg_placement_t *other_input(const sdg_colocation_t *colocation,
                                           const sdg_window_spec_t *spec) {
-  const sdg_placement_t *x = sdg_meet_at(meet, spec->x);
-  const sdg_placement_t *y = sdg_meet_at(meet, spec->y);
-  for (int k = 0; k < meet->places[spec->x]; k++) {
-    const sdg_placement_t *is = &meet->place[spec->x][k].placement;
+  const sdg_placement_t *x = sdg_colocate_at(colocation, spec->x);
+  const sdg_placement_t *y = sdg_colocate_at(colocation, spec->y);
+  for (int k = 0; k < colocation->places[spec->x]; k++) {
+    const sdg_placement_t *is = &colocation->place[spec->x][k].placement;
     bool fits = is->dims == x->dims && is->dims == y->dims, same = true;
     for (int d = 0; d < x->dims && fits; d++) {
       int64_t extent = sdg_placement_extent(is, d);
@@ -104,28 +108,30 @@ static const sdg_placement_t *other_input(const sdg_meet_t *meet,
 
 // Whether x is read as another tensor is tagged: a section that names x itself
 // says that extents of 1 are pieces.
-static bool by_tag(const sdg_meet_t *meet, int x) {
-  const sdg_section_t *section = meet->place[x][meet->is[x]].section;
-  for (int i = 0; i < meet->call->operands; i++)
-    if (meet->call->operand[i].label &&
-        sdg_label_section(&meet->call->operand[i]) == section)
+static bool by_tag(const sdg_colocation_t *colocation, int x) {
+  const sdg_section_t *section =
+      colocation->place[x][colocation->is[x]].section;
+  for (int i = 0; i < colocation->call->operands; i++)
+    if (colocation->call->operand[i].label &&
+        sdg_label_section(&colocation->call->operand[i]) == section)
       return true;
   return false;
 }
 
-static sdg_status_t input_check(const sdg_meet_t *meet,
+static sdg_status_t input_check(const sdg_colocation_t *colocation,
                                 const sdg_window_spec_t *spec) {
-  const sdg_call_t *call = meet->call;
-  const sdg_placement_t *x = sdg_meet_at(meet, spec->x);
-  const sdg_placement_t *other = other_input(meet, spec);
+  const sdg_call_t *call = colocation->call;
+  const sdg_placement_t *x = sdg_colocate_at(colocation, spec->x);
+  const sdg_placement_t *other = other_input(colocation, spec);
   const char *names[SDG_DIMS_MAX];
   char text[2][256];
-  if (!other || meet->is[spec->x] < 0 || !by_tag(meet, spec->x) ||
-      sdg_ones_are_told(call, spec->x, meet->tagging.section))
+  if (!other || colocation->is[spec->x] < 0 || !by_tag(colocation, spec->x) ||
+      sdg_ones_are_told(call, spec->x, colocation->tagging.section))
     return SDG_OK;
   sdg_tagging_names(call->family, x->dims, names);
-  sdg_placement_format(x, meet->tagging.mesh, names, text[0], sizeof text[0]);
-  sdg_placement_format(other, meet->tagging.mesh, names, text[1],
+  sdg_placement_format(x, colocation->tagging.mesh, names, text[0],
+                       sizeof text[0]);
+  sdg_placement_format(other, colocation->tagging.mesh, names, text[1],
                        sizeof text[1]);
   return sdg_fail(SDG_E_READINGS,
                   "x of %s is %s, or %s, and y is of the same size by both: "
@@ -133,13 +139,14 @@ static sdg_status_t input_check(const sdg_meet_t *meet,
                   call->entry_name, text[0], text[1]);
 }
 
-sdg_status_t sdg_window_meet(sdg_meet_t *meet, const sdg_window_spec_t *spec,
-                             int lead) {
-  const sdg_placement_t *of = sdg_meet_at(meet, lead);
+sdg_status_t sdg_window_colocate(sdg_colocation_t *colocation,
+                                 const sdg_window_spec_t *spec, int lead) {
+  const sdg_placement_t *of = sdg_colocate_at(colocation, lead);
   for (int d = 0; d < of->dims; d++)
-    meet->fits &= !mixes(spec, d) || of->split[d].axes == 0;
-  if (!meet->fits)
+    colocation->fits &= !mixes(spec, d) || of->split[d].axes == 0;
+  if (!colocation->fits)
     return SDG_OK;
-  SDG_TRY(lead == spec->x ? y_follow(meet, spec) : x_follow(meet, spec));
-  return meet->fits ? input_check(meet, spec) : SDG_OK;
+  SDG_TRY(lead == spec->x ? y_follow(colocation, spec)
+                          : x_follow(colocation, spec));
+  return colocation->fits ? input_check(colocation, spec) : SDG_OK;
 }

@@ -5,12 +5,13 @@
 #define SDG_RULES_WINDOW_COLOCATE_H
 
 #include "rules/place/colocate.h"
-#include "rules/window/geometry.h"
+#include "rules/window/op.h"
 
 /* Has the other of spec->x and spec->y follow `lead`, which is one of them: by
  * the owner of each window's centre, unless the program has cut the same
  * dimensions elsewhere. */
-sdg_status_t sdg_window_meet(sdg_meet_t *meet, const sdg_window_spec_t *spec,
-                             int lead) SDG_MUST_CHECK;
+sdg_status_t sdg_window_colocate(sdg_colocation_t *colocation,
+                                 const sdg_window_spec_t *spec,
+                                 int lead) SDG_MUST_CHECK;
 
 #endif

@@ -24,10 +24,10 @@ static sdg_status_t maker_open(maker_t *m) {
   if (!m->plan || !m->message)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
   m->z = -1;
-  SDG_TRY(op->fetch ? sdg_plan_tensor(m->plan, op->fetch->tensor, m->client->x,
-                                      &op->fetch->box, &m->x)
-                    : sdg_plan_operand(m->plan, m->call, m->client->x,
-                                       &op->x_box, &m->x));
+  SDG_TRY(op->remote ? sdg_plan_tensor(m->plan, op->remote->tensor,
+                                       m->client->x, &op->remote->box, &m->x)
+                     : sdg_plan_operand(m->plan, m->call, m->client->x,
+                                        &op->x_box, &m->x));
   SDG_TRY(sdg_plan_operand(m->plan, m->call, m->client->y, &op->y_box, &m->y));
   if (m->client->z >= 0)
     SDG_TRY(

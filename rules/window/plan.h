@@ -4,7 +4,7 @@
 #ifndef SDG_RULES_WINDOW_PLAN_H
 #define SDG_RULES_WINDOW_PLAN_H
 
-#include "rules/window/geometry.h"
+#include "rules/window/op.h"
 #include "src/plan/plan.h"
 
 /* Where a sub-call finds its tensors. */

@@ -2,7 +2,7 @@
 // The geometry of a windowed op on tensors that every rank has room for.
 #include <string.h>
 
-#include "rules/window/geometry.h"
+#include "rules/window/op.h"
 
 // Whether the ranks can share the call: channels are not split where every
 // output sees all of them, there is data, and y is what the windows make of x.

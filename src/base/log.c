@@ -92,9 +92,9 @@ static void line_write(const char *head, const char *text) {
     n = sizeof line - 1;
     line[n - 1] = '\n';
   }
-  sdg_sigguard_t guard = sdg_sigguard_begin();
+  sdg_signal_guard_t guard = sdg_signal_guard_begin();
   message_write(line, (size_t)n);
-  sdg_sigguard_end(&guard);
+  sdg_signal_guard_end(&guard);
 }
 
 void sdg_log(const char *format, ...) {

@@ -9,30 +9,30 @@
 #include <stddef.h>
 #include <time.h>
 
-typedef struct sdg_sigguard {
+typedef struct sdg_signal_guard {
   sigset_t before, pending;
-} sdg_sigguard_t;
+} sdg_signal_guard_t;
 
-static inline void sdg_sigguard_set(sigset_t *out) {
+static inline void sdg_signal_guard_set(sigset_t *out) {
   sigemptyset(out);
   sigaddset(out, SIGPIPE);
   sigaddset(out, SIGXFSZ);
 }
 
 /* From here on this thread's writes fail by their result alone. */
-static inline sdg_sigguard_t sdg_sigguard_begin(void) {
-  sdg_sigguard_t guard;
+static inline sdg_signal_guard_t sdg_signal_guard_begin(void) {
+  sdg_signal_guard_t guard;
   sigset_t held;
-  sdg_sigguard_set(&held);
+  sdg_signal_guard_set(&held);
   sigpending(&guard.pending);
   pthread_sigmask(SIG_BLOCK, &held, &guard.before);
   return guard;
 }
 
 /* Takes back what was raised meanwhile, but not what was pending before. */
-static inline void sdg_sigguard_end(const sdg_sigguard_t *guard) {
+static inline void sdg_signal_guard_end(const sdg_signal_guard_t *guard) {
   sigset_t raised;
-  sdg_sigguard_set(&raised);
+  sdg_signal_guard_set(&raised);
   if (sigismember(&guard->pending, SIGPIPE))
     sigdelset(&raised, SIGPIPE);
   if (sigismember(&guard->pending, SIGXFSZ))

@@ -83,7 +83,7 @@ done:
 static void answer_send(int fd, sdg_status_t verdict, const char *text,
                         int segment_fd) {
   sdg_answer_t answer = {.magic = SDG_HELLO_MAGIC,
-                         .layout = sdg_segment_layout(),
+                         .layout = sdg_shm_layout(),
                          .status = (uint32_t)verdict};
   snprintf(answer.text, sizeof answer.text, "%s", text);
   struct iovec bytes = {.iov_base = &answer, .iov_len = sizeof answer};
@@ -116,8 +116,8 @@ static void caller_drop(caller_t *caller) {
 
 // Judges a complete hello. A rank of this job that cannot take part fails the
 // job; anybody else is told and forgotten.
-static sdg_status_t caller_judge(const sdg_segment_view_t *view,
-                                 caller_t *callers, int count, caller_t *c) {
+static sdg_status_t caller_judge(const sdg_shm_view_t *view, caller_t *callers,
+                                 int count, caller_t *c) {
   char text[SDG_ANSWER_TEXT_BYTES], launch[SDG_LAUNCH_BYTES];
   const sdg_hello_t *hello = &c->hello;
   int rank = (int)hello->rank, taken = 0;
@@ -125,7 +125,7 @@ static sdg_status_t caller_judge(const sdg_segment_view_t *view,
     caller_drop(c);
     return SDG_OK;
   }
-  if (hello->layout != sdg_segment_layout()) {
+  if (hello->layout != sdg_shm_layout()) {
     answer_send(c->fd, SDG_E_RENDEZVOUS, "rank 0 runs another sundog", -1);
     caller_drop(c);
     return SDG_OK;
@@ -145,10 +145,10 @@ static sdg_status_t caller_judge(const sdg_segment_view_t *view,
              hello->rank, hello->size, view->ranks);
     answer_send(c->fd, SDG_E_RENDEZVOUS, text, -1);
     caller_drop(c);
-    return sdg_segment_fail(view, 0, SDG_E_RENDEZVOUS, "%s", text);
+    return sdg_shm_fail(view, 0, SDG_E_RENDEZVOUS, "%s", text);
   }
   if (rank > 0 && rank < view->ranks) {
-    taken = sdg_segment_state(view, rank) != SDG_SEGMENT_ABSENT;
+    taken = sdg_shm_state(view, rank) != SDG_SHM_ABSENT;
     for (int i = 0; i < count; i++)
       taken = taken || (callers[i].fd >= 0 && callers[i].rank == rank);
   }
@@ -163,8 +163,8 @@ static sdg_status_t caller_judge(const sdg_segment_view_t *view,
   return SDG_OK;
 }
 
-static sdg_status_t caller_hear(const sdg_segment_view_t *view,
-                                caller_t *callers, int count, caller_t *c) {
+static sdg_status_t caller_hear(const sdg_shm_view_t *view, caller_t *callers,
+                                int count, caller_t *c) {
   char more[64];
   int known = c->rank >= 0;
   ssize_t n = known ? recv(c->fd, more, sizeof more, MSG_DONTWAIT)
@@ -176,9 +176,9 @@ static sdg_status_t caller_hear(const sdg_segment_view_t *view,
     // A rank closes once it has entered; before that, it is dead.
     int rank = c->rank;
     caller_drop(c);
-    if (known && sdg_segment_state(view, rank) == SDG_SEGMENT_ABSENT)
-      return sdg_segment_fail(view, 0, SDG_E_PEER_LOST,
-                              "rank %d ended while it joined", rank);
+    if (known && sdg_shm_state(view, rank) == SDG_SHM_ABSENT)
+      return sdg_shm_fail(view, 0, SDG_E_PEER_LOST,
+                          "rank %d ended while it joined", rank);
     return SDG_OK;
   }
   if (known)
@@ -204,15 +204,14 @@ static void callers_accept(int listener, caller_t *callers, int count,
   }
 }
 
-static sdg_status_t callers_serve(int listener, const sdg_segment_view_t *view,
+static sdg_status_t callers_serve(int listener, const sdg_shm_view_t *view,
                                   sdg_rendezvous_wait_t *wait) {
   int count = view->ranks + STRANGERS, all = 0;
   caller_t *callers = calloc((size_t)count, sizeof *callers);
   struct pollfd *polls = calloc((size_t)count + 1, sizeof *polls);
   sdg_status_t status = SDG_OK;
   if (!callers || !polls) {
-    status =
-        sdg_segment_fail(view, 0, SDG_E_NO_MEMORY, "%d connections", count);
+    status = sdg_shm_fail(view, 0, SDG_E_NO_MEMORY, "%d connections", count);
     count = 0;
     goto done;
   }
@@ -248,7 +247,7 @@ done:
   return status;
 }
 
-sdg_status_t sdg_rendezvous_serve(const sdg_segment_view_t *view,
+sdg_status_t sdg_rendezvous_serve(const sdg_shm_view_t *view,
                                   sdg_rendezvous_wait_t *wait) {
   int listener = -1;
   SDG_TRY(listener_open(wait->place, &listener));

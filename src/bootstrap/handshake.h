@@ -17,7 +17,7 @@ enum { SDG_ANSWER_TEXT_BYTES = 488 };
  * of both. */
 typedef struct sdg_hello {
   uint64_t magic;
-  uint32_t layout; /* sdg_segment_layout() */
+  uint32_t layout; /* sdg_shm_layout() */
   uint32_t size;
   uint32_t rank;
   uint32_t reserved;

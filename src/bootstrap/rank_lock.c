@@ -70,8 +70,9 @@ static void holder_note(int fd, int rank, const sdg_process_t *process) {
   (void)noted;
 }
 
-sdg_status_t sdg_ranklock_take(const char *socket_path, int rank,
-                               sdg_ranklock_t *out_lock, int32_t *out_holder) {
+sdg_status_t sdg_rank_lock_take(const char *socket_path, int rank,
+                                sdg_rank_lock_t *out_lock,
+                                int32_t *out_holder) {
   const sdg_process_t self = sdg_process_self();
   *out_holder = 0;
   char *path;
@@ -95,7 +96,7 @@ sdg_status_t sdg_ranklock_take(const char *socket_path, int rank,
       }
       if (lockfile_is(path, fd)) {
         holder_note(fd, rank, &self);
-        *out_lock = (sdg_ranklock_t){.fd = fd, .path = path};
+        *out_lock = (sdg_rank_lock_t){.fd = fd, .path = path};
         return SDG_OK;
       }
       close(fd);
@@ -124,7 +125,7 @@ failed:
   return status;
 }
 
-int sdg_ranklock_other(const char *socket_path, int32_t *out_holder) {
+int sdg_rank_lock_other(const char *socket_path, int32_t *out_holder) {
   struct flock lock = lock_of(F_WRLCK, 0, 0);
   char *path;
   if (asprintf(&path, "%s.lock", socket_path) < 0)
@@ -141,8 +142,8 @@ int sdg_ranklock_other(const char *socket_path, int32_t *out_holder) {
   return held && !sdg_process_is_above(lock.l_pid) ? (int)lock.l_start : -1;
 }
 
-void sdg_ranklock_release(sdg_ranklock_t *lock, int rank,
-                          const char *socket_path) {
+void sdg_rank_lock_release(sdg_rank_lock_t *lock, int rank,
+                           const char *socket_path) {
   // The descriptor's number may have been reused by a program that closes
   // what it does not know.
   if (lock->fd >= 0 && lockfile_is(lock->path, lock->fd)) {
@@ -168,7 +169,7 @@ void sdg_ranklock_release(sdg_ranklock_t *lock, int rank,
   lock->path = NULL;
 }
 
-void sdg_ranklock_forget(sdg_ranklock_t *lock) {
+void sdg_rank_lock_forget(sdg_rank_lock_t *lock) {
   if (lock->fd >= 0)
     close(lock->fd);
   lock->fd = -1;

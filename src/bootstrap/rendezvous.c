@@ -74,7 +74,7 @@ static bool rank_ended(int rank, char *out, size_t bytes) {
 static const char *stopped_word(int rank) {
   char pid[32];
   return note_read("started", rank, pid, sizeof pid) &&
-                 sdg_segment_process_stopped(atoi(pid))
+                 sdg_shm_process_stopped(atoi(pid))
              ? " (stopped by a signal)"
              : "";
 }
@@ -124,7 +124,7 @@ static int answer_receive(int fd, sdg_rendezvous_wait_t *wait,
 // One attempt; *out_retry is set when the next may succeed.
 static sdg_status_t connect_once(const sdg_hello_t *hello,
                                  sdg_rendezvous_wait_t *wait,
-                                 sdg_segment_view_t *out_view, int *out_retry) {
+                                 sdg_shm_view_t *out_view, int *out_retry) {
   const char *path = wait->place;
   struct sockaddr_un address;
   int folder, segment_fd = -1, fd = -1;
@@ -166,15 +166,15 @@ static sdg_status_t connect_once(const sdg_hello_t *hello,
   else if (answer.status != SDG_OK || segment_fd < 0)
     status = sdg_fail(SDG_E_RENDEZVOUS, "%s", answer.text);
   else {
-    status = sdg_segment_map(segment_fd, (int)hello->size, out_view);
+    status = sdg_shm_map(segment_fd, (int)hello->size, out_view);
     segment_fd = -1;
   }
   // The connection closes when the rank has entered: its end before that
   // tells rank 0 of our death.
   if (status == SDG_OK) {
-    status = sdg_segment_enter(out_view, (int)hello->rank);
+    status = sdg_shm_enter(out_view, (int)hello->rank);
     if (status != SDG_OK)
-      sdg_segment_fini(out_view);
+      sdg_shm_fini(out_view);
   }
 done:
   if (segment_fd >= 0)
@@ -198,9 +198,9 @@ static void ended_list(int self, int size, char *out, size_t bytes) {
 
 sdg_status_t sdg_rendezvous_connect(int rank, int size,
                                     sdg_rendezvous_wait_t *wait,
-                                    sdg_segment_view_t *out_view) {
+                                    sdg_shm_view_t *out_view) {
   sdg_hello_t hello = {.magic = SDG_HELLO_MAGIC,
-                       .layout = sdg_segment_layout(),
+                       .layout = sdg_shm_layout(),
                        .size = (uint32_t)size,
                        .rank = (uint32_t)rank};
   char end[128];
@@ -230,16 +230,16 @@ sdg_status_t sdg_rendezvous_connect(int rank, int size,
 }
 
 // "1, 3" of the ranks that have not entered; they are counted.
-static int missing_list(const sdg_segment_view_t *view, char *out, size_t bytes,
+static int missing_list(const sdg_shm_view_t *view, char *out, size_t bytes,
                         int *out_coming) {
   size_t used = 0;
   int count = 0;
   out[0] = '\0';
   *out_coming = 0;
   for (int r = 0; r < view->ranks; r++) {
-    sdg_segment_state_t state = sdg_segment_state(view, r);
-    *out_coming += state == SDG_SEGMENT_COMING;
-    if (state != SDG_SEGMENT_ABSENT)
+    sdg_shm_state_t state = sdg_shm_state(view, r);
+    *out_coming += state == SDG_SHM_COMING;
+    if (state != SDG_SHM_ABSENT)
       continue;
     count++;
     if (used < bytes - 40)
@@ -252,42 +252,41 @@ static int missing_list(const sdg_segment_view_t *view, char *out, size_t bytes,
 }
 
 // One that had entered and is gone, or that ended and had not.
-static sdg_status_t ends_look(const sdg_segment_view_t *view, int self,
+static sdg_status_t ends_look(const sdg_shm_view_t *view, int self,
                               const char *missing, int count) {
   char end[128];
   for (int r = 0; r < view->ranks; r++) {
-    sdg_segment_state_t state = sdg_segment_state(view, r);
+    sdg_shm_state_t state = sdg_shm_state(view, r);
     if (r == self)
       continue;
     // In this order: one that ends well has entered before.
-    if (state == SDG_SEGMENT_ABSENT && rank_ended(r, end, sizeof end) &&
-        sdg_segment_state(view, r) == SDG_SEGMENT_ABSENT)
-      return sdg_segment_fail(view, self, SDG_E_PEER_LOST,
-                              "rank %d never joined, while rank %d waits for "
-                              "rank%s %s: %s",
-                              r, self, count == 1 ? "" : "s", missing, end);
-    if (state == SDG_SEGMENT_JOINED && !sdg_segment_alive(view, r) &&
-        sdg_segment_state(view, r) == SDG_SEGMENT_JOINED)
-      return sdg_segment_fail(view, self, SDG_E_PEER_LOST,
-                              "rank %d ended while rank %d waits for rank%s %s "
-                              "to join",
-                              r, self, count == 1 ? "" : "s",
-                              count ? missing : "of other machines");
+    if (state == SDG_SHM_ABSENT && rank_ended(r, end, sizeof end) &&
+        sdg_shm_state(view, r) == SDG_SHM_ABSENT)
+      return sdg_shm_fail(view, self, SDG_E_PEER_LOST,
+                          "rank %d never joined, while rank %d waits for "
+                          "rank%s %s: %s",
+                          r, self, count == 1 ? "" : "s", missing, end);
+    if (state == SDG_SHM_JOINED && !sdg_shm_alive(view, r) &&
+        sdg_shm_state(view, r) == SDG_SHM_JOINED)
+      return sdg_shm_fail(view, self, SDG_E_PEER_LOST,
+                          "rank %d ended while rank %d waits for rank%s %s "
+                          "to join",
+                          r, self, count == 1 ? "" : "s",
+                          count ? missing : "of other machines");
   }
   return SDG_OK;
 }
 
-sdg_status_t sdg_rendezvous_complete(const sdg_segment_view_t *view, int self,
+sdg_status_t sdg_rendezvous_complete(const sdg_shm_view_t *view, int self,
                                      sdg_rendezvous_wait_t *wait,
                                      int *out_all) {
   char missing[256], named[300];
   int coming, count = missing_list(view, missing, sizeof missing, &coming);
-  SDG_TRY(sdg_segment_failure(view, self, 1));
+  SDG_TRY(sdg_shm_failure(view, self, 1));
   *out_all = count + coming == 0;
   if (*out_all)
     return SDG_OK;
-  if (count > 0 && self > 0 &&
-      sdg_segment_state(view, 0) == SDG_SEGMENT_ABSENT) {
+  if (count > 0 && self > 0 && sdg_shm_state(view, 0) == SDG_SHM_ABSENT) {
     count = 1; // of the others nothing can be known
     snprintf(missing, sizeof missing, "0%s", stopped_word(0));
   }
@@ -298,11 +297,11 @@ sdg_status_t sdg_rendezvous_complete(const sdg_segment_view_t *view, int self,
   if (sdg_stopwatch_read(&wait->watch) < wait->timeout_s)
     return SDG_OK;
   if (count == 0)
-    return sdg_segment_fail(view, self, SDG_E_JOIN_TIMEOUT,
-                            "rank %d could not call %d of the %d ranks "
-                            "within %g s: their machines do not let it",
-                            self, coming, view->ranks, wait->timeout_s);
-  return sdg_segment_fail(view, self, SDG_E_JOIN_TIMEOUT,
-                          "%s of %d did not come to %s within %g s", named,
-                          view->ranks, wait->place, wait->timeout_s);
+    return sdg_shm_fail(view, self, SDG_E_JOIN_TIMEOUT,
+                        "rank %d could not call %d of the %d ranks "
+                        "within %g s: their machines do not let it",
+                        self, coming, view->ranks, wait->timeout_s);
+  return sdg_shm_fail(view, self, SDG_E_JOIN_TIMEOUT,
+                      "%s of %d did not come to %s within %g s", named,
+                      view->ranks, wait->place, wait->timeout_s);
 }

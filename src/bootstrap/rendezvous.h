@@ -33,21 +33,21 @@ typedef struct sdg_rendezvous_wait {
  * posted in the segment:
  * SDG_E_JOIN_TIMEOUT names the ranks missing, SDG_E_PEER_LOST the rank that
  * ended, SDG_E_RENDEZVOUS a rank that was started with another size. */
-sdg_status_t sdg_rendezvous_serve(const sdg_segment_view_t *view,
+sdg_status_t sdg_rendezvous_serve(const sdg_shm_view_t *view,
                                   sdg_rendezvous_wait_t *wait) SDG_MUST_CHECK;
 
 /* Another rank: gets the segment from rank 0 and enters it, retrying until
  * the timeout.
  * SDG_E_JOIN_TIMEOUT, SDG_E_RENDEZVOUS, SDG_E_RANK_TAKEN. */
-sdg_status_t
-sdg_rendezvous_connect(int rank, int size, sdg_rendezvous_wait_t *wait,
-                       sdg_segment_view_t *out_view) SDG_MUST_CHECK;
+sdg_status_t sdg_rendezvous_connect(int rank, int size,
+                                    sdg_rendezvous_wait_t *wait,
+                                    sdg_shm_view_t *out_view) SDG_MUST_CHECK;
 
 /* Whether all ranks have entered. SDG_OK and *out_all 0: not yet. Fails, and
  * posts, when one that had entered is gone, one ended that had not, or the
  * watch is past the timeout; fails with what another rank posted. After 30 s or
  * half the timeout a line says who is waited for, once (wait->warned). */
-sdg_status_t sdg_rendezvous_complete(const sdg_segment_view_t *view, int self,
+sdg_status_t sdg_rendezvous_complete(const sdg_shm_view_t *view, int self,
                                      sdg_rendezvous_wait_t *wait,
                                      int *out_all) SDG_MUST_CHECK;
 

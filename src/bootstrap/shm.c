@@ -27,16 +27,16 @@ enum { POSTED_NONE, POSTED_WRITING, POSTED_COMPLETE };
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2,
                "atomics between processes must be lock-free");
 
-uint32_t sdg_segment_layout(void) {
-  return (uint32_t)LAYOUT << 24 ^ (uint32_t)sizeof(sdg_segment_rank_t);
+uint32_t sdg_shm_layout(void) {
+  return (uint32_t)LAYOUT << 24 ^ (uint32_t)sizeof(sdg_shm_rank_t);
 }
 
 static size_t segment_bytes(int ranks) {
-  return sizeof(sdg_segment_t) + (size_t)ranks * sizeof(sdg_segment_rank_t);
+  return sizeof(sdg_shm_t) + (size_t)ranks * sizeof(sdg_shm_rank_t);
 }
 
 // Takes over `fd`, whose file has the right size.
-static sdg_status_t view_init(int fd, int ranks, sdg_segment_view_t *out_view) {
+static sdg_status_t view_init(int fd, int ranks, sdg_shm_view_t *out_view) {
   struct stat file;
   size_t bytes = segment_bytes(ranks);
   void *base = MAP_FAILED;
@@ -48,15 +48,15 @@ static sdg_status_t view_init(int fd, int ranks, sdg_segment_view_t *out_view) {
     return sdg_fail(SDG_E_RENDEZVOUS, "cannot map %zu bytes shared memory: %s",
                     bytes, strerror(why));
   }
-  *out_view = (sdg_segment_view_t){.shared = base,
-                                   .bytes = bytes,
-                                   .ranks = ranks,
-                                   .fd = {fd, file.st_dev, file.st_ino},
-                                   .bell = {{.fd = -1}, {.fd = -1}}};
+  *out_view = (sdg_shm_view_t){.shared = base,
+                               .bytes = bytes,
+                               .ranks = ranks,
+                               .fd = {fd, file.st_dev, file.st_ino},
+                               .bell = {{.fd = -1}, {.fd = -1}}};
   return SDG_OK;
 }
 
-sdg_status_t sdg_segment_mirror(int ranks, sdg_segment_view_t *out_view) {
+sdg_status_t sdg_shm_replica(int ranks, sdg_shm_view_t *out_view) {
   int ends[2];
   size_t bytes = segment_bytes(ranks);
   if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
@@ -70,17 +70,17 @@ sdg_status_t sdg_segment_mirror(int ranks, sdg_segment_view_t *out_view) {
     close(ends[1]);
     return sdg_fail(SDG_E_NO_MEMORY, "%zu bytes for %d ranks", bytes, ranks);
   }
-  *out_view = (sdg_segment_view_t){
-      .shared = base,
-      .bytes = bytes,
-      .ranks = ranks,
-      .fd = {.fd = -1},
-      .mirror = 1,
-      .bell = {sdg_fd_know(ends[0]), sdg_fd_know(ends[1])}};
+  *out_view =
+      (sdg_shm_view_t){.shared = base,
+                       .bytes = bytes,
+                       .ranks = ranks,
+                       .fd = {.fd = -1},
+                       .mirror = 1,
+                       .bell = {sdg_fd_know(ends[0]), sdg_fd_know(ends[1])}};
   return SDG_OK;
 }
 
-void sdg_segment_ring(const sdg_segment_view_t *view) {
+void sdg_shm_ring(const sdg_shm_view_t *view) {
   if (!view->mirror || !sdg_fd_is(&view->bell[1]))
     return;
   // A full pipe wakes as well.
@@ -88,7 +88,7 @@ void sdg_segment_ring(const sdg_segment_view_t *view) {
   (void)written;
 }
 
-sdg_status_t sdg_segment_create(int ranks, sdg_segment_view_t *out_view) {
+sdg_status_t sdg_shm_create(int ranks, sdg_shm_view_t *out_view) {
   off_t bytes = (off_t)segment_bytes(ranks);
   int fd = sdg_fd_raise(
       memfd_create("sundog-control", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -96,28 +96,29 @@ sdg_status_t sdg_segment_create(int ranks, sdg_segment_view_t *out_view) {
     return sdg_fail(SDG_E_RENDEZVOUS, "memfd_create: %s", strerror(errno));
   // Every page now: later a full memory would be a SIGBUS in the program.
   int why = 0;
-  sdg_sigguard_t guard = sdg_sigguard_begin(); // a limit on files' sizes
+  sdg_signal_guard_t guard =
+      sdg_signal_guard_begin(); // a limit on files' sizes
   if (ftruncate(fd, bytes) != 0)
     why = errno;
   while (!why && fallocate(fd, 0, 0, bytes) != 0 && (why = errno) == EINTR)
     why = 0;
   if (!why && fcntl(fd, F_ADD_SEALS, SEALS) != 0)
     why = errno;
-  sdg_sigguard_end(&guard);
+  sdg_signal_guard_end(&guard);
   if (why) {
     close(fd);
     return sdg_fail(SDG_E_RENDEZVOUS, "no %lld bytes of shared memory: %s",
                     (long long)bytes, strerror(why));
   }
   SDG_TRY(view_init(fd, ranks, out_view));
-  sdg_segment_t *shared = out_view->shared;
+  sdg_shm_t *shared = out_view->shared;
   shared->magic = MAGIC;
-  shared->layout = sdg_segment_layout();
+  shared->layout = sdg_shm_layout();
   shared->ranks = (uint32_t)ranks;
   return SDG_OK;
 }
 
-sdg_status_t sdg_segment_map(int fd, int ranks, sdg_segment_view_t *out_view) {
+sdg_status_t sdg_shm_map(int fd, int ranks, sdg_shm_view_t *out_view) {
   struct stat file;
   // The seals matter: a file that can shrink is a SIGBUS waiting to happen.
   if (fstat(fd, &file) != 0 || file.st_size != (off_t)segment_bytes(ranks) ||
@@ -127,17 +128,17 @@ sdg_status_t sdg_segment_map(int fd, int ranks, sdg_segment_view_t *out_view) {
                     "what rank 0 sent is not a segment of %d ranks", ranks);
   }
   SDG_TRY(view_init(fd, ranks, out_view));
-  const sdg_segment_t *shared = out_view->shared;
-  if (shared->magic != MAGIC || shared->layout != sdg_segment_layout() ||
+  const sdg_shm_t *shared = out_view->shared;
+  if (shared->magic != MAGIC || shared->layout != sdg_shm_layout() ||
       shared->ranks != (uint32_t)ranks) {
-    sdg_segment_fini(out_view);
+    sdg_shm_fini(out_view);
     return sdg_fail(SDG_E_RENDEZVOUS,
                     "rank 0's shared memory has another layout");
   }
   return SDG_OK;
 }
 
-void sdg_segment_fini(sdg_segment_view_t *view) {
+void sdg_shm_fini(sdg_shm_view_t *view) {
   munmap(view->shared, view->bytes);
   view->shared = NULL;
   sdg_fd_close(&view->fd);
@@ -145,8 +146,8 @@ void sdg_segment_fini(sdg_segment_view_t *view) {
   sdg_fd_close(&view->bell[1]);
 }
 
-sdg_status_t sdg_segment_enter(const sdg_segment_view_t *view, int rank) {
-  sdg_segment_rank_t *own = &view->shared->rank[rank];
+sdg_status_t sdg_shm_enter(const sdg_shm_view_t *view, int rank) {
+  sdg_shm_rank_t *own = &view->shared->rank[rank];
   // A POSIX lock, not one of the open file description: the kernel drops it
   // when this process ends, even while it is a zombie, and children made by
   // fork do not keep it.
@@ -156,29 +157,28 @@ sdg_status_t sdg_segment_enter(const sdg_segment_view_t *view, int rank) {
     return sdg_fail(SDG_E_RENDEZVOUS, "cannot lock rank %d's byte: %s", rank,
                     strerror(errno));
   atomic_store(&own->pid, (int32_t)getpid());
-  atomic_store(&own->state, (uint32_t)SDG_SEGMENT_JOINED);
+  atomic_store(&own->state, (uint32_t)SDG_SHM_JOINED);
   atomic_fetch_add(&view->shared->joins, 1);
-  sdg_segment_wake(&view->shared->joins);
+  sdg_shm_wake(&view->shared->joins);
   return SDG_OK;
 }
 
-sdg_segment_state_t sdg_segment_state(const sdg_segment_view_t *view,
-                                      int rank) {
+sdg_shm_state_t sdg_shm_state(const sdg_shm_view_t *view, int rank) {
   switch (atomic_load(&view->shared->rank[rank].state)) {
-  case SDG_SEGMENT_ABSENT:
-    return SDG_SEGMENT_ABSENT;
-  case SDG_SEGMENT_JOINED:
-    return SDG_SEGMENT_JOINED;
-  case SDG_SEGMENT_COMING:
-    return SDG_SEGMENT_COMING;
+  case SDG_SHM_ABSENT:
+    return SDG_SHM_ABSENT;
+  case SDG_SHM_JOINED:
+    return SDG_SHM_JOINED;
+  case SDG_SHM_COMING:
+    return SDG_SHM_COMING;
   default:
-    return SDG_SEGMENT_LEFT;
+    return SDG_SHM_LEFT;
   }
 }
 
 // Whether process `pid` has the segment mapped. False for a zombie, after an
 // exec, and for whoever got the number later.
-static int process_maps(const sdg_segment_view_t *view, int32_t pid) {
+static int process_maps(const sdg_shm_view_t *view, int32_t pid) {
   char path[32], line[512];
   snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
   FILE *maps = pid > 0 ? fopen(path, "re") : NULL;
@@ -197,7 +197,7 @@ static int process_maps(const sdg_segment_view_t *view, int32_t pid) {
   return found;
 }
 
-int sdg_segment_alive(const sdg_segment_view_t *view, int rank) {
+int sdg_shm_alive(const sdg_shm_view_t *view, int rank) {
   struct flock lock = {
       .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = rank, .l_len = 1};
   int32_t pid = atomic_load(&view->shared->rank[rank].pid);
@@ -210,40 +210,40 @@ int sdg_segment_alive(const sdg_segment_view_t *view, int rank) {
   return process_maps(view, pid);
 }
 
-const char *sdg_segment_end_word(const sdg_segment_view_t *view, int rank) {
-  return atomic_load(&view->shared->rank[rank].pid) == SDG_SEGMENT_UNREACHABLE
+const char *sdg_shm_end_word(const sdg_shm_view_t *view, int rank) {
+  return atomic_load(&view->shared->rank[rank].pid) == SDG_SHM_UNREACHABLE
              ? "cannot be reached any more"
              : "died";
 }
 
-void sdg_segment_count(sdg_segment_channel_t *channel, uint64_t calls,
-                       const char *what, size_t what_bytes) {
-  uint64_t words[SDG_SEGMENT_WHAT_WORDS] = {0};
+void sdg_shm_count(sdg_shm_channel_t *channel, uint64_t calls, const char *what,
+                   size_t what_bytes) {
+  uint64_t words[SDG_SHM_WHAT_WORDS] = {0};
   size_t room = sizeof words - 1;
   memcpy(words, what, strnlen(what, what_bytes < room ? what_bytes : room));
   uint32_t version =
       atomic_load_explicit(&channel->version, memory_order_relaxed) | 1;
   atomic_store_explicit(&channel->version, version, memory_order_relaxed);
-  for (int i = 0; i < SDG_SEGMENT_WHAT_WORDS; i++)
+  for (int i = 0; i < SDG_SHM_WHAT_WORDS; i++)
     atomic_store_explicit(&channel->what[i], words[i], memory_order_release);
   atomic_store_explicit(&channel->calls, calls, memory_order_release);
   atomic_store_explicit(&channel->version, version + 1, memory_order_release);
 }
 
-void sdg_segment_wake_all(const sdg_segment_view_t *view, int rank) {
-  sdg_segment_rank_t *of = &view->shared->rank[rank];
+void sdg_shm_wake_all(const sdg_shm_view_t *view, int rank) {
+  sdg_shm_rank_t *of = &view->shared->rank[rank];
   for (int c = 0; c < SDG_CHANNELS; c++)
     if (atomic_load(&of->channel[c].sleepers) != 0)
-      sdg_segment_wake(&of->channel[c].published);
-  sdg_segment_wake(&view->shared->joins);
+      sdg_shm_wake(&of->channel[c].published);
+  sdg_shm_wake(&view->shared->joins);
 }
 
-int sdg_segment_stopped(const sdg_segment_view_t *view, int rank) {
-  return !view->mirror && sdg_segment_process_stopped(
+int sdg_shm_stopped(const sdg_shm_view_t *view, int rank) {
+  return !view->mirror && sdg_shm_process_stopped(
                               (int)atomic_load(&view->shared->rank[rank].pid));
 }
 
-int sdg_segment_process_stopped(int pid) {
+int sdg_shm_process_stopped(int pid) {
   char path[32], line[512];
   snprintf(path, sizeof path, "/proc/%d/stat", pid);
   FILE *file = pid > 0 ? fopen(path, "re") : NULL;
@@ -256,15 +256,15 @@ int sdg_segment_process_stopped(int pid) {
   return name_end && (name_end[2] == 'T' || name_end[2] == 't');
 }
 
-void sdg_segment_post(const sdg_segment_view_t *view, int rank,
-                      sdg_status_t status, const char *text) {
+void sdg_shm_post(const sdg_shm_view_t *view, int rank, sdg_status_t status,
+                  const char *text) {
   const sdg_error_info_t *info = sdg_error_find(status);
   char head[256];
   snprintf(head, sizeof head, "SDG-%03d %s: ", (int)status,
            info ? info->summary : "");
   if (strncmp(text, head, strlen(head)) == 0)
     text += strlen(head);
-  sdg_segment_failure_t *failure = &view->shared->failure;
+  sdg_shm_failure_t *failure = &view->shared->failure;
   uint32_t none = POSTED_NONE;
   if (!atomic_compare_exchange_strong(&failure->posted, &none, POSTED_WRITING))
     return;
@@ -274,31 +274,30 @@ void sdg_segment_post(const sdg_segment_view_t *view, int rank,
   // A rank killed between the two stores leaves the record unreadable; the
   // others then find its death by themselves.
   atomic_store(&failure->posted, POSTED_COMPLETE);
-  sdg_segment_ring(view);
+  sdg_shm_ring(view);
 }
 
-int sdg_segment_posted(const sdg_segment_view_t *view, uint32_t *out_rank,
-                       uint32_t *out_status,
-                       char out_text[SDG_SEGMENT_TEXT_BYTES]) {
-  const sdg_segment_failure_t *failure = &view->shared->failure;
+int sdg_shm_posted(const sdg_shm_view_t *view, uint32_t *out_rank,
+                   uint32_t *out_status, char out_text[SDG_SHM_TEXT_BYTES]) {
+  const sdg_shm_failure_t *failure = &view->shared->failure;
   if (atomic_load_explicit(&failure->posted, memory_order_acquire) !=
       POSTED_COMPLETE)
     return 0;
   *out_rank = (uint32_t)failure->rank;
   *out_status = failure->status;
-  memcpy(out_text, failure->text, SDG_SEGMENT_TEXT_BYTES);
-  out_text[SDG_SEGMENT_TEXT_BYTES - 1] = '\0';
+  memcpy(out_text, failure->text, SDG_SHM_TEXT_BYTES);
+  out_text[SDG_SHM_TEXT_BYTES - 1] = '\0';
   return 1;
 }
 
-sdg_status_t sdg_segment_fail(const sdg_segment_view_t *view, int self,
-                              sdg_status_t status, const char *format, ...) {
-  char text[SDG_SEGMENT_TEXT_BYTES];
+sdg_status_t sdg_shm_fail(const sdg_shm_view_t *view, int self,
+                          sdg_status_t status, const char *format, ...) {
+  char text[SDG_SHM_TEXT_BYTES];
   va_list args;
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
-  sdg_segment_post(view, self, status, text);
+  sdg_shm_post(view, self, status, text);
   return sdg_fail(status, "%s", text);
 }
 
@@ -309,11 +308,10 @@ static int between_ranks(sdg_status_t status) {
          status == SDG_E_DIVERGED;
 }
 
-sdg_status_t sdg_segment_failure(const sdg_segment_view_t *view, int self,
-                                 int report) {
-  char text[SDG_SEGMENT_TEXT_BYTES];
+sdg_status_t sdg_shm_failure(const sdg_shm_view_t *view, int self, int report) {
+  char text[SDG_SHM_TEXT_BYTES];
   uint32_t origin, code;
-  if (!sdg_segment_posted(view, &origin, &code, text))
+  if (!sdg_shm_posted(view, &origin, &code, text))
     return SDG_OK;
   int rank = (int)origin;
   sdg_status_t reported = (sdg_status_t)code;
@@ -334,12 +332,12 @@ sdg_status_t sdg_segment_failure(const sdg_segment_view_t *view, int self,
                   (int)reported, info->summary, text);
 }
 
-void sdg_segment_sleep(_Atomic(uint32_t) *word, uint32_t seen) {
+void sdg_shm_sleep(_Atomic(uint32_t) *word, uint32_t seen) {
   struct timespec timeout = {.tv_nsec = 50 * 1000 * 1000};
   // Woken, interrupted, timed out or changed already: the caller looks again.
   syscall(SYS_futex, word, FUTEX_WAIT, seen, &timeout, NULL, 0);
 }
 
-void sdg_segment_wake(_Atomic(uint32_t) *word) {
+void sdg_shm_wake(_Atomic(uint32_t) *word) {
   syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }

@@ -126,7 +126,8 @@ typedef struct sdg_call {
   bool is_query; /* an output-size, workspace or algorithm query */
   int operands;
   sdg_operand_t operand[SDG_OPERANDS_MAX];
-  const sdg_touch_t *touch; /* what it does to memory; whole view only */
+  const sdg_memory_access_t
+      *memory;  /* what it does to memory; whole view only */
   int result;   /* the library's status for the program, once carried out or
                    refused */
   bool refused; /* by sundog: sdg_last_error() says why */

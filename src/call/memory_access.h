@@ -33,7 +33,7 @@ typedef enum sdg_elements {
   SDG_ELEMENTS_SWAP,   /* both are written */
 } sdg_elements_t;
 
-typedef struct sdg_touch {
+typedef struct sdg_memory_access {
   const char *name; /* of the entry */
   sdg_stream_kind_t stream_kind;
   const void *stream; /* cudaStream_t, or the handle */
@@ -47,6 +47,6 @@ typedef struct sdg_touch {
   bool gaps;               /* between the elements of its vectors */
   int accesses;
   sdg_access_t access[SDG_ACCESSES_MAX];
-} sdg_touch_t;
+} sdg_memory_access_t;
 
 #endif

@@ -26,7 +26,7 @@ static uint64_t calls_of(const sdg_control_t *control, int channel, int rank) {
 // "call 12 cudnnConvolutionForward", whichever way the caller counts.
 static void where_is(const sdg_control_t *control, int channel, int rank,
                      char *out, size_t bytes) {
-  char what[SDG_SEGMENT_WHAT_BYTES];
+  char what[SDG_SHM_WHAT_BYTES];
   uint64_t calls =
       sdg_control_count_of(control, channel, rank, what, sizeof what);
   const char *stopped =
@@ -56,14 +56,14 @@ typedef struct meeting {
   int warned;
 } meeting_t;
 
-static sdg_segment_channel_t *channel_of(const meeting_t *m, int rank) {
+static sdg_shm_channel_t *channel_of(const meeting_t *m, int rank) {
   return &m->control->view.shared->rank[rank].channel[m->channel];
 }
 
 // The lane on which `rank` speaks to the group; -1: it has not yet.
 static int lane_of(const meeting_t *m, int rank) {
-  const sdg_segment_channel_t *peer = channel_of(m, rank);
-  for (int lane = 0; lane < SDG_SEGMENT_LANES; lane++)
+  const sdg_shm_channel_t *peer = channel_of(m, rank);
+  for (int lane = 0; lane < SDG_SHM_LANES; lane++)
     if (atomic_load_explicit(&peer->group[lane], memory_order_acquire) ==
         m->group)
       return lane;
@@ -110,44 +110,43 @@ static bool missing_text(const meeting_t *m, char *out, size_t bytes) {
 // record is still missing *afterwards*: it publishes before it goes on, so
 // whoever sees it further on, gone or dead sees the record, too.
 static sdg_status_t peer_look(const meeting_t *m, int rank) {
-  const sdg_segment_view_t *view = &m->control->view;
+  const sdg_shm_view_t *view = &m->control->view;
   int self = m->control->rank;
   char where[256];
   uint64_t theirs = calls_of(m->control, m->channel, rank);
   uint64_t ours = calls_of(m->control, m->channel, self);
-  int left = sdg_segment_state(view, rank) == SDG_SEGMENT_LEFT;
-  int lost = !left && !sdg_segment_alive(view, rank);
+  int left = sdg_shm_state(view, rank) == SDG_SHM_LEFT;
+  int lost = !left && !sdg_shm_alive(view, rank);
   // Left between the two looks: not dead.
-  if (lost && sdg_segment_state(view, rank) == SDG_SEGMENT_LEFT) {
+  if (lost && sdg_shm_state(view, rank) == SDG_SHM_LEFT) {
     left = 1;
     lost = 0;
   }
   if (has_published(m, rank) || !(left || lost || theirs > ours))
     return SDG_OK;
   // A failure says why a rank left.
-  SDG_TRY(sdg_segment_failure(view, self, 1));
+  SDG_TRY(sdg_shm_failure(view, self, 1));
   where_is(m->control, m->channel, rank, where, sizeof where);
   if (theirs > ours)
-    return sdg_segment_fail(view, self, SDG_E_DIVERGED,
-                            "rank %d is %s while rank %d waits for it at %s",
-                            rank, where, self, m->what);
+    return sdg_shm_fail(view, self, SDG_E_DIVERGED,
+                        "rank %d is %s while rank %d waits for it at %s", rank,
+                        where, self, m->what);
   char parted[160] = "";
   if (left)
     sdg_parted_format(parted, sizeof parted);
-  return sdg_segment_fail(view, self, SDG_E_PEER_LOST,
-                          "rank %d %s %s while rank %d waits for it at %s%s",
-                          rank,
-                          left ? "ended" : sdg_segment_end_word(view, rank),
-                          where, self, m->what, parted);
+  return sdg_shm_fail(view, self, SDG_E_PEER_LOST,
+                      "rank %d %s %s while rank %d waits for it at %s%s", rank,
+                      left ? "ended" : sdg_shm_end_word(view, rank), where,
+                      self, m->what, parted);
 }
 
 // Called now and then by a waiter.
 static sdg_status_t peers_look(meeting_t *m) {
-  const sdg_segment_view_t *view = &m->control->view;
+  const sdg_shm_view_t *view = &m->control->view;
   int self = m->control->rank;
   double timeout_s = m->control->timeout_s;
   char missing[512];
-  SDG_TRY(sdg_segment_failure(view, self, 1));
+  SDG_TRY(sdg_shm_failure(view, self, 1));
   for (int i = 0; i < m->count; i++)
     if (!has_published(m, m->ranks[i]))
       SDG_TRY(peer_look(m, m->ranks[i]));
@@ -159,9 +158,9 @@ static sdg_status_t peers_look(meeting_t *m) {
   if (!missing_text(m, missing, sizeof missing))
     return SDG_OK;
   if (waited_s >= timeout_s)
-    return sdg_segment_fail(view, self, SDG_E_PEER_TIMEOUT,
-                            "rank %d waited %.3g s at %s for %s", self,
-                            waited_s, m->what, missing);
+    return sdg_shm_fail(view, self, SDG_E_PEER_TIMEOUT,
+                        "rank %d waited %.3g s at %s for %s", self, waited_s,
+                        m->what, missing);
   m->warned = 1;
   sdg_log("has waited %.3g s at %s for %s", waited_s, m->what, missing);
   return SDG_OK;
@@ -178,7 +177,7 @@ static inline void cpu_pause(void) {
 // Waits for the record of `rank`: in turn politely spinning, giving the core
 // away (there may be more ranks than cores), and sleeping.
 static sdg_status_t record_wait(meeting_t *m, int rank) {
-  sdg_segment_channel_t *peer = channel_of(m, rank);
+  sdg_shm_channel_t *peer = channel_of(m, rank);
   for (int i = 0; i < PAUSES; i++) {
     if (has_published(m, rank))
       return SDG_OK;
@@ -197,7 +196,7 @@ static sdg_status_t record_wait(meeting_t *m, int rank) {
     uint32_t seen = atomic_load(&peer->published);
     atomic_fetch_add(&peer->sleepers, 1);
     if (!has_published(m, rank))
-      sdg_segment_sleep(&peer->published, seen);
+      sdg_shm_sleep(&peer->published, seen);
     atomic_fetch_sub(&peer->sleepers, 1);
     uint64_t now_ns = sdg_monotonic_ns();
     if (now_ns - m->looked_ns < 40 * 1000000u)
@@ -238,13 +237,13 @@ static sdg_status_t arguments_check(const sdg_control_t *control, int channel,
 static sdg_status_t record_read(const meeting_t *m, int rank, char *out,
                                 size_t *out_bytes) {
   int lane = lane_of(m, rank);
-  const sdg_segment_record_t *record =
+  const sdg_shm_record_t *record =
       &channel_of(m, rank)->record[lane < 0 ? 0 : lane][m->number % 2];
   uint32_t bytes = record->bytes, progress = progress_of(m, rank);
   if (lane < 0 || bytes > SDG_CHANNEL_RECORD_BYTES || progress > 2)
-    return sdg_segment_fail(&m->control->view, m->control->rank, SDG_E_INTERNAL,
-                            "record of %u bytes, progress %u, of rank %d at %s",
-                            bytes, progress, rank, m->what);
+    return sdg_shm_fail(&m->control->view, m->control->rank, SDG_E_INTERNAL,
+                        "record of %u bytes, progress %u, of rank %d at %s",
+                        bytes, progress, rank, m->what);
   memcpy(out, record->data, bytes);
   *out_bytes = bytes;
   return SDG_OK;
@@ -260,13 +259,13 @@ static sdg_status_t exchange(meeting_t *m, int lane, const void *mine,
                              char (*out_all)[SDG_CHANNEL_RECORD_BYTES],
                              size_t *out_bytes) {
   sdg_control_t *control = m->control;
-  sdg_segment_channel_t *own = channel_of(m, control->rank);
-  sdg_segment_record_t *record = &own->record[lane][m->number % 2];
-  SDG_TRY(sdg_segment_failure(&control->view, control->rank, 1));
+  sdg_shm_channel_t *own = channel_of(m, control->rank);
+  sdg_shm_record_t *record = &own->record[lane][m->number % 2];
+  SDG_TRY(sdg_shm_failure(&control->view, control->rank, 1));
   record->bytes = (uint32_t)bytes;
   if (bytes)
     memcpy(record->data, mine, bytes);
-  sdg_segment_mask_set(own->members[lane], m->ranks, m->count);
+  sdg_shm_mask_set(own->members[lane], m->ranks, m->count);
   // The group first: a carrier tells it with the record that it sees counted.
   atomic_store_explicit(&own->group[lane], m->group, memory_order_release);
   atomic_store_explicit(&own->number[lane], m->number, memory_order_release);
@@ -274,8 +273,8 @@ static sdg_status_t exchange(meeting_t *m, int lane, const void *mine,
   // either it sees the new count or we see the sleeper.
   atomic_fetch_add(&own->published, 1);
   if (atomic_load(&own->sleepers) != 0)
-    sdg_segment_wake(&own->published);
-  sdg_segment_ring(&control->view);
+    sdg_shm_wake(&own->published);
+  sdg_shm_ring(&control->view);
   for (int i = 0; i < m->count; i++) {
     SDG_TRY(record_wait(m, m->ranks[i]));
     SDG_TRY(record_read(m, m->ranks[i], out_all[i], &out_bytes[i]));
@@ -301,13 +300,13 @@ sdg_status_t sdg_control_exchange(sdg_control_t *control, int channel,
                  .group = group_hash(ranks, count),
                  .what = what};
   int lane = 0;
-  while (lane < SDG_SEGMENT_LANES && own->group[lane] &&
+  while (lane < SDG_SHM_LANES && own->group[lane] &&
          own->group[lane] != m.group)
     lane++;
-  if (lane == SDG_SEGMENT_LANES) {
+  if (lane == SDG_SHM_LANES) {
     status = sdg_fail(SDG_E_INTERNAL,
                       "more than %d groups of ranks on channel %d, at %s",
-                      SDG_SEGMENT_LANES, channel, what);
+                      SDG_SHM_LANES, channel, what);
   } else {
     own->group[lane] = m.group;
     m.number = own->exchanges[lane] + 1;

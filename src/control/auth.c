@@ -11,7 +11,7 @@
 
 static const char answers[] = "answers", calls[] = "calls";
 
-void sdg_greet_accept(sdg_carrier_t *carrier, double now_s) {
+void sdg_auth_accept(sdg_tcp_t *carrier, double now_s) {
   for (;;) {
     int fd = sdg_fd_raise(accept4(carrier->listener.fd, NULL, NULL,
                                   SOCK_CLOEXEC | SOCK_NONBLOCK));
@@ -20,7 +20,7 @@ void sdg_greet_accept(sdg_carrier_t *carrier, double now_s) {
     // The oldest gives way: who proves itself needs a moment only, and cannot
     // be kept out by those who hold on to a place.
     int at = 0;
-    for (int i = 0; i < SDG_CARRIER_GUESTS && carrier->guest[at]; i++)
+    for (int i = 0; i < SDG_TCP_GUESTS && carrier->guest[at]; i++)
       if (!carrier->guest[i] ||
           carrier->guest[i]->since_s < carrier->guest[at]->since_s)
         at = i;
@@ -32,8 +32,8 @@ void sdg_greet_accept(sdg_carrier_t *carrier, double now_s) {
   }
 }
 
-void sdg_greet_call(sdg_carrier_t *carrier, int rank,
-                    const sdg_address_t *address, double now_s) {
+void sdg_auth_call(sdg_tcp_t *carrier, int rank, const sdg_address_t *address,
+                   double now_s) {
   int fd = sdg_address_connect(address);
   if (fd < 0)
     return; // again later, until the join's time limit
@@ -41,7 +41,7 @@ void sdg_greet_call(sdg_carrier_t *carrier, int rank,
   carrier->link[rank] = sdg_link_create(fd, SDG_LINK_CONNECTING, rank, now_s);
 }
 
-bool sdg_greet_connected(sdg_carrier_t *carrier, sdg_link_t *link) {
+bool sdg_auth_connected(sdg_tcp_t *carrier, sdg_link_t *link) {
   (void)carrier;
   sdg_address_t self, other;
   socklen_t self_bytes = sizeof self, other_bytes = sizeof other;
@@ -66,7 +66,7 @@ bool sdg_greet_connected(sdg_carrier_t *carrier, sdg_link_t *link) {
   return true;
 }
 
-static bool hello_hear(sdg_carrier_t *carrier, sdg_link_t *link) {
+static bool hello_hear(sdg_tcp_t *carrier, sdg_link_t *link) {
   const sdg_frame_hello_t *hello = sdg_link_peek(link, sizeof *hello);
   sdg_frame_challenge_t challenge = {.magic = SDG_FRAME_MAGIC};
   // A stranger is not heard to the end of what it says.
@@ -88,7 +88,7 @@ static bool hello_hear(sdg_carrier_t *carrier, sdg_link_t *link) {
   return true;
 }
 
-static bool challenge_hear(sdg_carrier_t *carrier, sdg_link_t *link) {
+static bool challenge_hear(sdg_tcp_t *carrier, sdg_link_t *link) {
   const sdg_frame_challenge_t *challenge =
       sdg_link_peek(link, sizeof *challenge);
   unsigned char expected[SDG_SHA256_BYTES];
@@ -110,19 +110,19 @@ static bool challenge_hear(sdg_carrier_t *carrier, sdg_link_t *link) {
                "who answers in place of rank %d does not know the secret of "
                "rank %d",
                link->rank, carrier->rank);
-    sdg_segment_post(carrier->view, carrier->rank, SDG_E_SECRET, text);
+    sdg_shm_post(carrier->view, carrier->rank, SDG_E_SECRET, text);
     return false;
   }
   sdg_link_drop(link, sizeof *challenge);
   memset(&claim, 0, sizeof claim);
-  claim.who.layout = sdg_segment_layout();
+  claim.who.layout = sdg_shm_layout();
   claim.who.size = (uint32_t)carrier->size;
   claim.who.rank = (uint32_t)carrier->rank;
   claim.who.to = (uint32_t)link->rank;
   sdg_launch_name(claim.who.launch, sizeof claim.who.launch);
   socklen_t bytes = sizeof claim.who.address;
   if (getsockname(link->fd.fd, &claim.who.address.any, &bytes) != 0 ||
-      (link->rank == 0 && !sdg_carrier_listen(carrier, &claim.who.address)))
+      (link->rank == 0 && !sdg_tcp_listen(carrier, &claim.who.address)))
     return false;
   claim.who.port = carrier->port;
   sdg_secret_prove(&carrier->secret, calls, link->own_nonce, link->other_nonce,
@@ -132,7 +132,7 @@ static bool challenge_hear(sdg_carrier_t *carrier, sdg_link_t *link) {
   return true;
 }
 
-static bool refuse(sdg_carrier_t *carrier, sdg_link_t *link, bool fails_all,
+static bool refuse(sdg_tcp_t *carrier, sdg_link_t *link, bool fails_all,
                    const char *text) {
   sdg_frame_failure_t frame = {.rank = (uint32_t)carrier->rank,
                                .status = SDG_E_RENDEZVOUS};
@@ -141,18 +141,18 @@ static bool refuse(sdg_carrier_t *carrier, sdg_link_t *link, bool fails_all,
   if (room)
     memcpy(room, &frame, sizeof frame);
   if (fails_all)
-    sdg_segment_post(carrier->view, carrier->rank, SDG_E_RENDEZVOUS, text);
+    sdg_shm_post(carrier->view, carrier->rank, SDG_E_RENDEZVOUS, text);
   link->stage = SDG_LINK_REFUSED;
   return room != NULL;
 }
 
 // Of one that knows the secret, what it says of itself.
-static bool claim_judge(sdg_carrier_t *carrier, sdg_link_t *link,
+static bool claim_judge(sdg_tcp_t *carrier, sdg_link_t *link,
                         const sdg_frame_who_t *who) {
   char text[512], one[64], two[64];
   char launch[SDG_LAUNCH_BYTES], other[SDG_LAUNCH_BYTES];
   memcpy(other, who->launch, sizeof other);
-  if (who->layout != sdg_segment_layout())
+  if (who->layout != sdg_shm_layout())
     return refuse(carrier, link, true, "the ranks run different sundogs");
   if (sdg_launch_differs(other, launch, sizeof launch)) {
     snprintf(text, sizeof text,
@@ -181,18 +181,18 @@ static bool claim_judge(sdg_carrier_t *carrier, sdg_link_t *link,
              sdg_address_text(&link->place, two, sizeof two));
     return refuse(carrier, link, true, text);
   }
-  for (int i = 0; i < SDG_CARRIER_GUESTS; i++)
+  for (int i = 0; i < SDG_TCP_GUESTS; i++)
     if (carrier->guest[i] == link)
       carrier->guest[i] = NULL;
   carrier->link[rank] = link;
   link->rank = rank;
   link->stage = SDG_LINK_OPEN;
   (void)sdg_link_message(link, SDG_FRAME_WELCOME, 0);
-  sdg_carrier_joined(carrier, rank);
+  sdg_tcp_joined(carrier, rank);
   return true;
 }
 
-static bool claim_hear(sdg_carrier_t *carrier, sdg_link_t *link) {
+static bool claim_hear(sdg_tcp_t *carrier, sdg_link_t *link) {
   const sdg_frame_claim_t *claim = sdg_link_peek(link, sizeof *claim);
   unsigned char expected[SDG_SHA256_BYTES];
   if (!claim)
@@ -211,7 +211,7 @@ static bool claim_hear(sdg_carrier_t *carrier, sdg_link_t *link) {
   return claim_judge(carrier, link, &who);
 }
 
-static bool welcome_hear(sdg_carrier_t *carrier, sdg_link_t *link) {
+static bool welcome_hear(sdg_tcp_t *carrier, sdg_link_t *link) {
   const sdg_frame_head_t *head = sdg_link_peek(link, sizeof *head);
   sdg_frame_failure_t frame;
   if (!head)
@@ -219,7 +219,7 @@ static bool welcome_hear(sdg_carrier_t *carrier, sdg_link_t *link) {
   if (head->kind == SDG_FRAME_WELCOME && head->bytes == 0) {
     sdg_link_drop(link, sizeof *head);
     link->stage = SDG_LINK_OPEN;
-    sdg_carrier_joined(carrier, link->rank);
+    sdg_tcp_joined(carrier, link->rank);
     return true;
   }
   if (head->kind != SDG_FRAME_REFUSE || head->bytes != sizeof frame)
@@ -229,11 +229,11 @@ static bool welcome_hear(sdg_carrier_t *carrier, sdg_link_t *link) {
     return true;
   memcpy(&frame, all + sizeof *head, sizeof frame);
   frame.text[sizeof frame.text - 1] = '\0';
-  sdg_segment_post(carrier->view, link->rank, SDG_E_RENDEZVOUS, frame.text);
+  sdg_shm_post(carrier->view, link->rank, SDG_E_RENDEZVOUS, frame.text);
   return false;
 }
 
-bool sdg_greet_go_on(sdg_carrier_t *carrier, sdg_link_t *link) {
+bool sdg_auth_go_on(sdg_tcp_t *carrier, sdg_link_t *link) {
   for (;;) {
     sdg_link_stage_t stage = link->stage;
     bool good = true;

@@ -34,13 +34,13 @@ static double farewell_s(const sdg_control_t *control) {
 // Waits until every rank is there, or somebody says why not.
 static sdg_status_t all_await(sdg_control_t *control,
                               sdg_rendezvous_wait_t *wait) {
-  const sdg_segment_view_t *view = &control->view;
+  const sdg_shm_view_t *view = &control->view;
   for (int all = 0;;) {
     uint32_t joins = atomic_load(&view->shared->joins);
     SDG_TRY(sdg_rendezvous_complete(view, control->rank, wait, &all));
     if (all)
       return SDG_OK;
-    sdg_segment_sleep(&view->shared->joins, joins);
+    sdg_shm_sleep(&view->shared->joins, joins);
   }
 }
 
@@ -53,43 +53,42 @@ static sdg_rendezvous_wait_t wait_begin(const sdg_control_t *control,
 
 static void view_leave(sdg_control_t *control) {
   atomic_store(&control->view.shared->rank[control->rank].state,
-               (uint32_t)SDG_SEGMENT_LEFT);
+               (uint32_t)SDG_SHM_LEFT);
   if (!control->carrier)
     return;
-  sdg_carrier_sync(control->carrier, farewell_s(control));
-  sdg_carrier_stop(control->carrier);
+  sdg_tcp_sync(control->carrier, farewell_s(control));
+  sdg_tcp_stop(control->carrier);
 }
 
 static sdg_status_t meet_over_tcp(sdg_control_t *control,
                                   const char *rendezvous,
                                   const sdg_secret_t *secret) {
   sdg_rendezvous_wait_t wait = wait_begin(control, rendezvous);
-  sdg_segment_view_t *view = &control->view;
+  sdg_shm_view_t *view = &control->view;
   sdg_status_t status;
-  SDG_TRY(sdg_segment_mirror(control->size, view));
-  SDG_TRY_GOTO(sdg_segment_enter(view, control->rank), unmap);
-  SDG_TRY_GOTO(sdg_carrier_start(rendezvous, secret, control->rank,
-                                 control->size, control->timeout_s, view,
-                                 &control->carrier),
+  SDG_TRY(sdg_shm_replica(control->size, view));
+  SDG_TRY_GOTO(sdg_shm_enter(view, control->rank), unmap);
+  SDG_TRY_GOTO(sdg_tcp_start(rendezvous, secret, control->rank, control->size,
+                             control->timeout_s, view, &control->carrier),
                unmap);
   SDG_TRY_GOTO(all_await(control, &wait), failed);
   return SDG_OK;
 failed:
   view_leave(control);
-  sdg_carrier_destroy(control->carrier);
+  sdg_tcp_destroy(control->carrier);
 unmap:
-  sdg_segment_fini(view);
+  sdg_shm_fini(view);
   return status;
 }
 
 static sdg_status_t meet(sdg_control_t *control) {
   sdg_rendezvous_wait_t wait = wait_begin(control, control->path);
-  sdg_segment_view_t *view = &control->view;
+  sdg_shm_view_t *view = &control->view;
   int rank = control->rank, size = control->size;
   sdg_status_t status = SDG_OK;
   if (rank == 0) {
-    SDG_TRY(sdg_segment_create(size, view));
-    SDG_TRY_GOTO(sdg_segment_enter(view, 0), failed);
+    SDG_TRY(sdg_shm_create(size, view));
+    SDG_TRY_GOTO(sdg_shm_enter(view, 0), failed);
     if (size > 1)
       SDG_TRY_GOTO(sdg_rendezvous_serve(view, &wait), failed);
     return SDG_OK;
@@ -100,7 +99,7 @@ static sdg_status_t meet(sdg_control_t *control) {
   return SDG_OK;
 failed:
   view_leave(control);
-  sdg_segment_fini(view);
+  sdg_shm_fini(view);
   return status;
 }
 
@@ -137,7 +136,7 @@ sdg_status_t sdg_control_alone(const char *rendezvous) {
   } else if (*rendezvous) {
     SDG_TRY(sdg_rendezvous_path(rendezvous, &path));
   }
-  int other = path ? sdg_ranklock_other(path, &holder) : -1;
+  int other = path ? sdg_rank_lock_other(path, &holder) : -1;
   return other < 0
              ? SDG_OK
              : sdg_fail(SDG_E_RENDEZVOUS,
@@ -147,9 +146,9 @@ sdg_status_t sdg_control_alone(const char *rendezvous) {
 
 sdg_status_t sdg_control_join(const char *rendezvous, int rank, int size,
                               double timeout_s, sdg_control_t **out_control) {
-  if (size < 1 || size > SDG_SEGMENT_RANKS || rank < 0 || rank >= size)
+  if (size < 1 || size > SDG_SHM_RANKS || rank < 0 || rank >= size)
     return sdg_fail(SDG_E_RANK_UNKNOWN, "rank %d of %d ranks, of at most %d",
-                    rank, size, SDG_SEGMENT_RANKS);
+                    rank, size, SDG_SHM_RANKS);
   if (!(timeout_s > 0))
     return sdg_fail(SDG_E_INTERNAL, "timeout of %g s", timeout_s);
   const char *path = NULL;
@@ -185,7 +184,7 @@ sdg_status_t sdg_control_join(const char *rendezvous, int rank, int size,
     goto not_claimed;
   }
   if (path) {
-    status = sdg_ranklock_take(path, rank, &control->lock, &holder);
+    status = sdg_rank_lock_take(path, rank, &control->lock, &holder);
     if (status == SDG_E_RANK_TAKEN)
       status = taken_report(rendezvous, rank, holder);
     if (status != SDG_OK)
@@ -198,7 +197,7 @@ sdg_status_t sdg_control_join(const char *rendezvous, int rank, int size,
   return SDG_OK;
 not_met:
   if (path)
-    sdg_ranklock_release(&control->lock, rank, control->met ? path : NULL);
+    sdg_rank_lock_release(&control->lock, rank, control->met ? path : NULL);
 not_locked:
   if (path)
     atomic_store(&joined_process, 0);
@@ -214,15 +213,15 @@ void sdg_control_leave(sdg_control_t *control) {
     return;
   view_leave(control);
   if (control->path) {
-    sdg_ranklock_release(&control->lock, control->rank,
-                         control->met ? control->path : NULL);
+    sdg_rank_lock_release(&control->lock, control->rank,
+                          control->met ? control->path : NULL);
     atomic_store(&joined_process, 0);
   }
 }
 
 void sdg_control_forget(sdg_control_t *control) {
   if (control && control->owner != getpid())
-    sdg_carrier_forget(control->carrier);
+    sdg_tcp_forget(control->carrier);
 }
 
 void sdg_control_destroy(sdg_control_t *control) {
@@ -230,9 +229,9 @@ void sdg_control_destroy(sdg_control_t *control) {
     return;
   sdg_control_leave(control);
   sdg_control_forget(control);
-  sdg_carrier_destroy(control->carrier);
-  sdg_ranklock_forget(&control->lock); // a child's copy; else nothing is left
-  sdg_segment_fini(&control->view);
+  sdg_tcp_destroy(control->carrier);
+  sdg_rank_lock_forget(&control->lock); // a child's copy; else nothing is left
+  sdg_shm_fini(&control->view);
   free(control->path);
   free(control);
 }
@@ -251,8 +250,8 @@ void sdg_control_count(sdg_control_t *control, int channel, uint64_t calls,
                        const char *what) {
   if (channel < 0 || channel >= SDG_CHANNELS)
     return;
-  sdg_segment_count(&control->view.shared->rank[control->rank].channel[channel],
-                    calls, what, SDG_SEGMENT_WHAT_BYTES);
+  sdg_shm_count(&control->view.shared->rank[control->rank].channel[channel],
+                calls, what, SDG_SHM_WHAT_BYTES);
 }
 
 uint64_t sdg_control_count_of(const sdg_control_t *control, int channel,
@@ -260,21 +259,21 @@ uint64_t sdg_control_count_of(const sdg_control_t *control, int channel,
   if (channel < 0 || channel >= SDG_CHANNELS || rank < 0 ||
       rank >= control->size)
     return 0;
-  const sdg_segment_channel_t *peer =
+  const sdg_shm_channel_t *peer =
       &control->view.shared->rank[rank].channel[channel];
-  uint64_t words[SDG_SEGMENT_WHAT_WORDS], calls;
+  uint64_t words[SDG_SHM_WHAT_WORDS], calls;
   // Bounded: a peer killed while it wrote leaves the version odd for ever.
   for (int turn = 0; turn < 1000; turn++) {
     uint32_t version =
         atomic_load_explicit(&peer->version, memory_order_acquire);
-    for (int i = 0; i < SDG_SEGMENT_WHAT_WORDS; i++)
+    for (int i = 0; i < SDG_SHM_WHAT_WORDS; i++)
       words[i] = atomic_load_explicit(&peer->what[i], memory_order_acquire);
     calls = atomic_load_explicit(&peer->calls, memory_order_acquire);
     if (version % 2 == 0 && version == atomic_load(&peer->version))
       break;
   }
   if (out_what && what_bytes > 0) {
-    char text[SDG_SEGMENT_WHAT_BYTES];
+    char text[SDG_SHM_WHAT_BYTES];
     memcpy(text, words, sizeof text);
     text[sizeof text - 1] = '\0';
     snprintf(out_what, what_bytes, "%s", text);
@@ -284,11 +283,11 @@ uint64_t sdg_control_count_of(const sdg_control_t *control, int channel,
 
 int sdg_control_step(sdg_control_t *control, int channel, uint32_t number,
                      uint32_t hash, const int *peers, int count) {
-  sdg_segment_rank_t *ranks = control->view.shared->rank;
-  sdg_segment_channel_t *own = &ranks[control->rank].channel[channel];
+  sdg_shm_rank_t *ranks = control->view.shared->rank;
+  sdg_shm_channel_t *own = &ranks[control->rank].channel[channel];
   uint64_t step = (uint64_t)number << 32 | hash;
-  int place = (int)(number % SDG_SEGMENT_STEPS);
-  sdg_segment_mask_set(own->step_peers, peers, count);
+  int place = (int)(number % SDG_SHM_STEPS);
+  sdg_shm_mask_set(own->step_peers, peers, count);
   // Sequentially consistent: of two ranks that store and then look, one at
   // least sees the other's.
   atomic_store(&own->step[place], step);
@@ -306,11 +305,11 @@ int sdg_control_step(sdg_control_t *control, int channel, uint32_t number,
 int sdg_control_steps_end(sdg_control_t *control, int channel, uint32_t number,
                           uint32_t hash, const int *peers, int count,
                           uint32_t *out_number) {
-  sdg_segment_rank_t *ranks = control->view.shared->rank;
+  sdg_shm_rank_t *ranks = control->view.shared->rank;
   uint64_t end = (uint64_t)number << 32 | (hash ? hash : 1);
   atomic_store(&ranks[control->rank].channel[channel].steps_end, end);
   if (control->carrier)
-    sdg_carrier_sync(control->carrier, farewell_s(control));
+    sdg_tcp_sync(control->carrier, farewell_s(control));
   for (int i = 0; i < count; i++) {
     uint64_t theirs = atomic_load(&ranks[peers[i]].channel[channel].steps_end);
     *out_number = (uint32_t)(theirs >> 32);
@@ -325,41 +324,37 @@ int sdg_control_steps_end(sdg_control_t *control, int channel, uint32_t number,
 void sdg_control_fail(sdg_control_t *control, sdg_status_t status,
                       const char *text) {
   if (control->owner == getpid())
-    sdg_segment_post(&control->view, control->rank, status, text);
+    sdg_shm_post(&control->view, control->rank, status, text);
 }
 
 sdg_status_t sdg_control_check(sdg_control_t *control, int report) {
-  const sdg_segment_view_t *view = &control->view;
-  SDG_TRY(sdg_segment_failure(view, control->rank, report));
+  const sdg_shm_view_t *view = &control->view;
+  SDG_TRY(sdg_shm_failure(view, control->rank, report));
   for (int r = 0; r < control->size; r++) {
-    if (r == control->rank ||
-        sdg_segment_state(view, r) != SDG_SEGMENT_JOINED ||
-        sdg_segment_alive(view, r) ||
-        sdg_segment_state(view, r) != SDG_SEGMENT_JOINED)
+    if (r == control->rank || sdg_shm_state(view, r) != SDG_SHM_JOINED ||
+        sdg_shm_alive(view, r) || sdg_shm_state(view, r) != SDG_SHM_JOINED)
       continue;
     return report ? sdg_fail(SDG_E_PEER_LOST, "rank %d %s", r,
-                             sdg_segment_end_word(view, r))
+                             sdg_shm_end_word(view, r))
                   : SDG_E_PEER_LOST;
   }
   return SDG_OK;
 }
 
 int sdg_control_ended(const sdg_control_t *control, int rank) {
-  const sdg_segment_view_t *view = &control->view;
-  if (sdg_segment_state(view, rank) == SDG_SEGMENT_JOINED &&
-      !sdg_segment_alive(view, rank) &&
-      sdg_segment_state(view, rank) == SDG_SEGMENT_JOINED)
+  const sdg_shm_view_t *view = &control->view;
+  if (sdg_shm_state(view, rank) == SDG_SHM_JOINED &&
+      !sdg_shm_alive(view, rank) && sdg_shm_state(view, rank) == SDG_SHM_JOINED)
     return SDG_CONTROL_DIED;
-  return sdg_segment_state(view, rank) == SDG_SEGMENT_LEFT ? SDG_CONTROL_LEFT
-                                                           : 0;
+  return sdg_shm_state(view, rank) == SDG_SHM_LEFT ? SDG_CONTROL_LEFT : 0;
 }
 
 bool sdg_control_stopped(const sdg_control_t *control, int rank) {
-  return sdg_segment_stopped(&control->view, rank);
+  return sdg_shm_stopped(&control->view, rank);
 }
 
 const char *sdg_control_end_word(const sdg_control_t *control, int rank) {
   return sdg_control_ended(control, rank) == SDG_CONTROL_LEFT
              ? "ended"
-             : sdg_segment_end_word(&control->view, rank);
+             : sdg_shm_end_word(&control->view, rank);
 }

@@ -55,7 +55,7 @@ int sdg_control_size(const sdg_control_t *control);
  * SDG_CHANNEL_RECORD_BYTES long) and out_bytes[i] receive those of ranks[i];
  * after an error their contents are undefined.
  * Collective over `ranks`, in the same order on each of them within a channel;
- * a rank takes part in at most SDG_SEGMENT_LANES (8) different groups per
+ * a rank takes part in at most SDG_SHM_LANES (8) different groups per
  * channel. One thread at a time on a channel; different channels do not
  * disturb each other. `what` ("call 12 cudnnConvolutionForward") names the call
  * in messages.
@@ -85,7 +85,7 @@ uint64_t sdg_control_count_of(const sdg_control_t *control, int channel,
 
 /* Publishes that the n-th op that this rank carries out on `channel` is one
  * with `hash`, and compares with what `peers` (count ranks) carried out as
- * theirs, where they came there already and not SDG_SEGMENT_STEPS (1024)
+ * theirs, where they came there already and not SDG_SHM_STEPS (1024)
  * further: of two ranks that differ at least the later one sees it; between
  * nodes both do, some 100 ms later, at their next step or wait. Returns the
  * first rank that differs, or -1. No system call, no wait. One thread at a

@@ -32,7 +32,7 @@ typedef struct sdg_frame_challenge {
 
 /* What is said in a claim, and proved with it. */
 typedef struct sdg_frame_who {
-  uint32_t layout; /* sdg_segment_layout() */
+  uint32_t layout; /* sdg_shm_layout() */
   uint32_t size;
   uint32_t rank;
   uint32_t to;   /* the rank that is called */
@@ -80,7 +80,7 @@ typedef struct sdg_frame_record {
 typedef struct sdg_frame_count {
   uint32_t channel, zero;
   uint64_t calls;
-  char what[SDG_SEGMENT_WHAT_BYTES];
+  char what[SDG_SHM_WHAT_BYTES];
 } sdg_frame_count_t;
 
 enum { SDG_FRAME_STEPS_MAX = 256 };
@@ -99,17 +99,17 @@ typedef struct sdg_frame_turns {
 
 typedef struct sdg_frame_name {
   uint32_t channel, zero;
-  char name[SDG_SEGMENT_NAME_BYTES];
+  char name[SDG_SHM_NAME_BYTES];
 } sdg_frame_name_t;
 
 typedef struct sdg_frame_failure {
   uint32_t rank, status;
-  char text[SDG_SEGMENT_TEXT_BYTES];
+  char text[SDG_SHM_TEXT_BYTES];
 } sdg_frame_failure_t;
 
 enum {
   /* The largest messages are a record and the places of all ranks. */
-  SDG_FRAME_BYTES_MAX = SDG_SEGMENT_RANKS * (int)sizeof(sdg_address_t) + 1024,
+  SDG_FRAME_BYTES_MAX = SDG_SHM_RANKS * (int)sizeof(sdg_address_t) + 1024,
 };
 _Static_assert(SDG_FRAME_BYTES_MAX >=
                    SDG_CHANNEL_RECORD_BYTES + sizeof(sdg_frame_record_t),

@@ -22,7 +22,7 @@ typedef enum sdg_link_stage {
 
 /* What the other end has been told of this rank's row. */
 typedef struct sdg_link_told {
-  uint32_t number[SDG_CHANNELS][SDG_SEGMENT_LANES];
+  uint32_t number[SDG_CHANNELS][SDG_SHM_LANES];
   uint32_t version[SDG_CHANNELS];
   uint32_t steps[SDG_CHANNELS];
   uint64_t end[SDG_CHANNELS];
@@ -30,7 +30,7 @@ typedef struct sdg_link_told {
   uint32_t asked;                  /* names of threads, of rank 0 */
   bool named[SDG_CHANNEL_THREADS]; /* by rank 0 */
   bool failure, left, places;
-  uint64_t coming[SDG_SEGMENT_MASK_WORDS];
+  uint64_t coming[SDG_SHM_MASK_WORDS];
   uint32_t sync;
 } sdg_link_told_t;
 

@@ -25,15 +25,15 @@ typedef struct count {
   sdg_frame_count_t frame;
 } count_t;
 
-static void count_read(const sdg_segment_channel_t *own, uint32_t told,
+static void count_read(const sdg_shm_channel_t *own, uint32_t told,
                        count_t *out) {
-  uint64_t words[SDG_SEGMENT_WHAT_WORDS];
+  uint64_t words[SDG_SHM_WHAT_WORDS];
   out->fresh = false;
   out->end = atomic_load(&own->steps_end);
   out->version = atomic_load_explicit(&own->version, memory_order_acquire);
   if (out->version == told || out->version % 2 != 0)
     return;
-  for (int i = 0; i < SDG_SEGMENT_WHAT_WORDS; i++)
+  for (int i = 0; i < SDG_SHM_WHAT_WORDS; i++)
     words[i] = atomic_load_explicit(&own->what[i], memory_order_acquire);
   out->frame.calls = atomic_load_explicit(&own->calls, memory_order_acquire);
   memcpy(out->frame.what, words, sizeof words);
@@ -41,22 +41,22 @@ static void count_read(const sdg_segment_channel_t *own, uint32_t told,
   out->fresh = atomic_load(&own->version) == out->version;
 }
 
-static bool records_tell(const sdg_segment_channel_t *own, int channel,
+static bool records_tell(const sdg_shm_channel_t *own, int channel,
                          sdg_link_t *link) {
-  for (int lane = 0; lane < SDG_SEGMENT_LANES; lane++) {
+  for (int lane = 0; lane < SDG_SHM_LANES; lane++) {
     uint32_t *told = &link->told.number[channel][lane];
     uint32_t number =
         atomic_load_explicit(&own->number[lane], memory_order_acquire);
     if (number == *told)
       continue;
-    if (!sdg_segment_mask_has(own->members[lane], link->rank)) {
+    if (!sdg_shm_mask_has(own->members[lane], link->rank)) {
       *told = number;
       continue;
     }
     // At most two: record n+1 is made when all members have record n-1.
     while (*told != number) {
       uint32_t next = *told + 1;
-      const sdg_segment_record_t *record = &own->record[lane][next % 2];
+      const sdg_shm_record_t *record = &own->record[lane][next % 2];
       const sdg_frame_record_t frame = {.group = atomic_load(&own->group[lane]),
                                         .channel = (uint32_t)channel,
                                         .lane = (uint32_t)lane,
@@ -74,21 +74,21 @@ static bool records_tell(const sdg_segment_channel_t *own, int channel,
   return true;
 }
 
-static bool steps_tell(const sdg_segment_channel_t *own, int channel,
+static bool steps_tell(const sdg_shm_channel_t *own, int channel,
                        sdg_link_t *link) {
   uint32_t last = atomic_load_explicit(&own->steps, memory_order_acquire);
   uint32_t *told = &link->told.steps[channel];
-  if (*told == last || !sdg_segment_mask_has(own->step_peers, link->rank))
+  if (*told == last || !sdg_shm_mask_has(own->step_peers, link->rank))
     return true;
-  if (last - *told > SDG_SEGMENT_STEPS)
-    *told = last - SDG_SEGMENT_STEPS; // the others are overwritten
+  if (last - *told > SDG_SHM_STEPS)
+    *told = last - SDG_SHM_STEPS; // the others are overwritten
   while (*told != last) {
     uint64_t step[SDG_FRAME_STEPS_MAX];
     sdg_frame_steps_t frame = {.channel = (uint32_t)channel};
     uint32_t at = *told;
     while (at != last && frame.count < SDG_FRAME_STEPS_MAX) {
       at++;
-      uint64_t value = atomic_load(&own->step[at % SDG_SEGMENT_STEPS]);
+      uint64_t value = atomic_load(&own->step[at % SDG_SHM_STEPS]);
       if (value >> 32 == at) // else overwritten meanwhile
         step[frame.count++] = value;
     }
@@ -103,7 +103,7 @@ static bool steps_tell(const sdg_segment_channel_t *own, int channel,
   return true;
 }
 
-static bool channel_tell(const sdg_segment_channel_t *own, int channel,
+static bool channel_tell(const sdg_shm_channel_t *own, int channel,
                          count_t *count, sdg_link_t *link) {
   sdg_link_told_t *told = &link->told;
   if (!records_tell(own, channel, link))
@@ -125,7 +125,7 @@ static bool channel_tell(const sdg_segment_channel_t *own, int channel,
   return true;
 }
 
-static bool turns_tell(const sdg_segment_turns_t *own, sdg_link_t *link) {
+static bool turns_tell(const sdg_shm_turns_t *own, sdg_link_t *link) {
   sdg_link_told_t *told = &link->told;
   uint64_t taken = atomic_load_explicit(&own->taken, memory_order_acquire);
   uint64_t given = atomic_load_explicit(&own->given, memory_order_acquire);
@@ -140,18 +140,16 @@ static bool turns_tell(const sdg_segment_turns_t *own, sdg_link_t *link) {
     return false;
   memcpy(room, &frame, sizeof frame);
   for (size_t i = 0; i < bytes; i++)
-    room[sizeof frame + i] =
-        atomic_load_explicit(&own->turn[(told->given + i) % SDG_SEGMENT_TURNS],
-                             memory_order_relaxed);
+    room[sizeof frame + i] = atomic_load_explicit(
+        &own->turn[(told->given + i) % SDG_SHM_TURNS], memory_order_relaxed);
   told->given = given;
   told->taken = taken;
   return true;
 }
 
 // The names of threads: rank 0 is asked, and tells.
-static bool names_tell(const sdg_segment_view_t *view, int self,
-                       sdg_link_t *link) {
-  sdg_segment_rank_t *own = &view->shared->rank[self];
+static bool names_tell(const sdg_shm_view_t *view, int self, sdg_link_t *link) {
+  sdg_shm_rank_t *own = &view->shared->rank[self];
   sdg_frame_name_t frame = {0};
   uint32_t asked = atomic_load_explicit(&own->asked, memory_order_acquire);
   if (link->rank == 0 && link->told.asked != asked) {
@@ -175,20 +173,19 @@ static bool names_tell(const sdg_segment_view_t *view, int self,
   return true;
 }
 
-static bool failure_tell(const sdg_segment_view_t *view, sdg_link_t *link) {
+static bool failure_tell(const sdg_shm_view_t *view, sdg_link_t *link) {
   sdg_frame_failure_t frame;
   if (link->told.failure ||
-      !sdg_segment_posted(view, &frame.rank, &frame.status, frame.text))
+      !sdg_shm_posted(view, &frame.rank, &frame.status, frame.text))
     return true;
   link->told.failure =
       message_put(link, SDG_FRAME_FAILURE, &frame, sizeof frame);
   return link->told.failure;
 }
 
-bool sdg_mirror_tell(const sdg_segment_view_t *view, int self,
-                     sdg_link_t *link) {
-  const sdg_segment_rank_t *own = &view->shared->rank[self];
-  bool left = sdg_segment_state(view, self) == SDG_SEGMENT_LEFT;
+bool sdg_replica_tell(const sdg_shm_view_t *view, int self, sdg_link_t *link) {
+  const sdg_shm_rank_t *own = &view->shared->rank[self];
+  bool left = sdg_shm_state(view, self) == SDG_SHM_LEFT;
   for (int c = 0; c < SDG_CHANNELS; c++) {
     count_t count = {.fresh = false};
     count_read(&own->channel[c], link->told.version[c], &count);
@@ -205,24 +202,24 @@ bool sdg_mirror_tell(const sdg_segment_view_t *view, int self,
 
 // ---- hearing --------------------------------------------------------------
 
-static sdg_segment_channel_t *channel_of(const sdg_segment_view_t *view,
-                                         int rank, uint32_t channel) {
+static sdg_shm_channel_t *channel_of(const sdg_shm_view_t *view, int rank,
+                                     uint32_t channel) {
   return channel < SDG_CHANNELS ? &view->shared->rank[rank].channel[channel]
                                 : NULL;
 }
 
-static bool record_hear(const sdg_segment_view_t *view, int from,
-                        const void *body, size_t bytes) {
+static bool record_hear(const sdg_shm_view_t *view, int from, const void *body,
+                        size_t bytes) {
   sdg_frame_record_t frame;
   if (bytes < sizeof frame)
     return false;
   memcpy(&frame, body, sizeof frame);
-  sdg_segment_channel_t *to = channel_of(view, from, frame.channel);
-  if (!to || frame.lane >= SDG_SEGMENT_LANES ||
+  sdg_shm_channel_t *to = channel_of(view, from, frame.channel);
+  if (!to || frame.lane >= SDG_SHM_LANES ||
       frame.bytes != bytes - sizeof frame ||
       frame.bytes > SDG_CHANNEL_RECORD_BYTES)
     return false;
-  sdg_segment_record_t *record = &to->record[frame.lane][frame.number % 2];
+  sdg_shm_record_t *record = &to->record[frame.lane][frame.number % 2];
   record->bytes = frame.bytes;
   memcpy(record->data, (const char *)body + sizeof frame, frame.bytes);
   atomic_store_explicit(&to->number[frame.lane], frame.number,
@@ -232,51 +229,51 @@ static bool record_hear(const sdg_segment_view_t *view, int from,
   // As in an exchange: either the sleeper sees the count or we see it.
   atomic_fetch_add(&to->published, 1);
   if (atomic_load(&to->sleepers) != 0)
-    sdg_segment_wake(&to->published);
+    sdg_shm_wake(&to->published);
   return true;
 }
 
-static bool count_hear(const sdg_segment_view_t *view, int from,
-                       const void *body, size_t bytes) {
+static bool count_hear(const sdg_shm_view_t *view, int from, const void *body,
+                       size_t bytes) {
   sdg_frame_count_t frame;
   if (bytes != sizeof frame)
     return false;
   memcpy(&frame, body, sizeof frame);
-  sdg_segment_channel_t *to = channel_of(view, from, frame.channel);
+  sdg_shm_channel_t *to = channel_of(view, from, frame.channel);
   if (to)
-    sdg_segment_count(to, frame.calls, frame.what, sizeof frame.what);
+    sdg_shm_count(to, frame.calls, frame.what, sizeof frame.what);
   return to != NULL;
 }
 
-static void differ(const sdg_segment_view_t *view, int self, int from,
+static void differ(const sdg_shm_view_t *view, int self, int from,
                    uint32_t channel, uint32_t number) {
-  sdg_segment_channel_t *own = channel_of(view, self, channel);
-  char text[SDG_SEGMENT_TEXT_BYTES];
+  sdg_shm_channel_t *own = channel_of(view, self, channel);
+  char text[SDG_SHM_TEXT_BYTES];
   atomic_store(&own->differs, (uint32_t)from + 1);
   snprintf(text, sizeof text,
            "op %u of rank %d is not op %u of rank %d: another entry, or other "
            "extents, parameters or scalars",
            number, from, number, self);
-  sdg_segment_post(view, self, SDG_E_DIVERGED, text);
+  sdg_shm_post(view, self, SDG_E_DIVERGED, text);
 }
 
-static bool steps_hear(const sdg_segment_view_t *view, int self, int from,
+static bool steps_hear(const sdg_shm_view_t *view, int self, int from,
                        const void *body, size_t bytes) {
   sdg_frame_steps_t frame;
   if (bytes < sizeof frame)
     return false;
   memcpy(&frame, body, sizeof frame);
-  sdg_segment_channel_t *to = channel_of(view, from, frame.channel);
+  sdg_shm_channel_t *to = channel_of(view, from, frame.channel);
   if (!to || frame.count > SDG_FRAME_STEPS_MAX ||
       bytes != sizeof frame + frame.count * sizeof(uint64_t))
     return false;
-  const sdg_segment_channel_t *own = channel_of(view, self, frame.channel);
+  const sdg_shm_channel_t *own = channel_of(view, self, frame.channel);
   for (uint32_t i = 0; i < frame.count; i++) {
     uint64_t step;
     memcpy(&step, (const char *)body + sizeof frame + i * sizeof step,
            sizeof step);
     uint32_t number = (uint32_t)(step >> 32);
-    int place = (int)(number % SDG_SEGMENT_STEPS);
+    int place = (int)(number % SDG_SHM_STEPS);
     // Sequentially consistent, as in sdg_control_step: who stores later of
     // this thread and the one that makes the op sees the other's.
     atomic_store(&to->step[place], step);
@@ -287,41 +284,41 @@ static bool steps_hear(const sdg_segment_view_t *view, int self, int from,
   return true;
 }
 
-static bool end_hear(const sdg_segment_view_t *view, int from, const void *body,
+static bool end_hear(const sdg_shm_view_t *view, int from, const void *body,
                      size_t bytes) {
   sdg_frame_end_t frame;
   if (bytes != sizeof frame)
     return false;
   memcpy(&frame, body, sizeof frame);
-  sdg_segment_channel_t *to = channel_of(view, from, frame.channel);
+  sdg_shm_channel_t *to = channel_of(view, from, frame.channel);
   if (to)
     atomic_store(&to->steps_end, frame.end);
   return to != NULL;
 }
 
-static bool turns_hear(const sdg_segment_view_t *view, int from,
-                       const void *body, size_t bytes) {
+static bool turns_hear(const sdg_shm_view_t *view, int from, const void *body,
+                       size_t bytes) {
   sdg_frame_turns_t frame;
-  sdg_segment_turns_t *to = &view->shared->rank[from].turns;
+  sdg_shm_turns_t *to = &view->shared->rank[from].turns;
   if (bytes < sizeof frame)
     return false;
   memcpy(&frame, body, sizeof frame);
   const unsigned char *turn = (const unsigned char *)body + sizeof frame;
   if (frame.from != atomic_load(&to->given) || frame.given < frame.from ||
       frame.given - frame.from != bytes - sizeof frame ||
-      frame.given - frame.from > SDG_SEGMENT_TURNS)
+      frame.given - frame.from > SDG_SHM_TURNS)
     return false;
   for (uint64_t n = frame.from; n < frame.given; n++)
-    atomic_store_explicit(&to->turn[n % SDG_SEGMENT_TURNS],
-                          turn[n - frame.from], memory_order_relaxed);
+    atomic_store_explicit(&to->turn[n % SDG_SHM_TURNS], turn[n - frame.from],
+                          memory_order_relaxed);
   atomic_store_explicit(&to->given, frame.given, memory_order_release);
   atomic_store_explicit(&to->taken, frame.taken, memory_order_release);
   return true;
 }
 
 // A question, to rank 0, or its answer.
-static bool name_hear(const sdg_segment_view_t *view, int self, int from,
-                      bool asks, const void *body, size_t bytes) {
+static bool name_hear(const sdg_shm_view_t *view, int self, int from, bool asks,
+                      const void *body, size_t bytes) {
   sdg_frame_name_t frame;
   int channel;
   if (bytes != sizeof frame || (asks ? self : from) != 0)
@@ -340,7 +337,7 @@ static bool name_hear(const sdg_segment_view_t *view, int self, int from,
   return true;
 }
 
-static bool failure_hear(const sdg_segment_view_t *view, const void *body,
+static bool failure_hear(const sdg_shm_view_t *view, const void *body,
                          size_t bytes) {
   sdg_frame_failure_t frame;
   if (bytes != sizeof frame)
@@ -349,13 +346,12 @@ static bool failure_hear(const sdg_segment_view_t *view, const void *body,
   frame.text[sizeof frame.text - 1] = '\0';
   if (frame.rank >= (uint32_t)view->ranks)
     return false;
-  sdg_segment_post(view, (int)frame.rank, (sdg_status_t)frame.status,
-                   frame.text);
+  sdg_shm_post(view, (int)frame.rank, (sdg_status_t)frame.status, frame.text);
   return true;
 }
 
-bool sdg_mirror_hear(const sdg_segment_view_t *view, int self, int from,
-                     const sdg_frame_head_t *head, const void *body) {
+bool sdg_replica_hear(const sdg_shm_view_t *view, int self, int from,
+                      const sdg_frame_head_t *head, const void *body) {
   size_t bytes = head->bytes;
   switch (head->kind) {
   case SDG_FRAME_RECORD:
@@ -375,7 +371,7 @@ bool sdg_mirror_hear(const sdg_segment_view_t *view, int self, int from,
   case SDG_FRAME_FAILURE:
     return failure_hear(view, body, bytes);
   case SDG_FRAME_LEFT:
-    atomic_store(&view->shared->rank[from].state, (uint32_t)SDG_SEGMENT_LEFT);
+    atomic_store(&view->shared->rank[from].state, (uint32_t)SDG_SHM_LEFT);
     return bytes == 0;
   default:
     return false;

@@ -12,11 +12,10 @@
  * told. False if it does not hold all; the rest comes at a later call. What is
  * said keeps the order of shared memory: a rank's records before its count, and
  * all of it before its failure and its leaving. */
-bool sdg_mirror_tell(const sdg_segment_view_t *view, int self,
-                     sdg_link_t *link);
+bool sdg_replica_tell(const sdg_shm_view_t *view, int self, sdg_link_t *link);
 
 /* Takes a message of `from`. False for what is no such message. */
-bool sdg_mirror_hear(const sdg_segment_view_t *view, int self, int from,
-                     const sdg_frame_head_t *head, const void *body);
+bool sdg_replica_hear(const sdg_shm_view_t *view, int self, int from,
+                      const sdg_frame_head_t *head, const void *body);
 
 #endif

@@ -16,8 +16,8 @@
 typedef struct sdg_control_channel {
   atomic_flag busy; /* one thread at a time */
   /* Per lane, that is per group of ranks: */
-  uint64_t group[SDG_SEGMENT_LANES];     /* hash of the ranks; 0: free */
-  uint32_t exchanges[SDG_SEGMENT_LANES]; /* made so far, modulo 2^32 */
+  uint64_t group[SDG_SHM_LANES];     /* hash of the ranks; 0: free */
+  uint32_t exchanges[SDG_SHM_LANES]; /* made so far, modulo 2^32 */
 } sdg_control_channel_t;
 
 struct sdg_control {
@@ -27,9 +27,9 @@ struct sdg_control {
   atomic_int left;
   char *path; /* of the lock; NULL for one rank, which meets nobody */
   int met;    /* rank 0 answered at `path` */
-  sdg_ranklock_t lock;
-  sdg_segment_view_t view;
-  sdg_carrier_t *carrier; /* of a view that is a mirror; else NULL */
+  sdg_rank_lock_t lock;
+  sdg_shm_view_t view;
+  sdg_tcp_t *carrier; /* of a view that is a mirror; else NULL */
   sdg_control_channel_t channel[SDG_CHANNELS];
 };
 

@@ -24,7 +24,7 @@ enum {
 
 // One message; false if the other end breaks the rules, *out_waits if it is
 // not complete or cannot be taken now.
-static bool message_hear(sdg_carrier_t *carrier, sdg_link_t *link,
+static bool message_hear(sdg_tcp_t *carrier, sdg_link_t *link,
                          bool *out_waits) {
   sdg_frame_head_t head;
   const char *all = sdg_link_peek(link, sizeof head);
@@ -41,10 +41,10 @@ static bool message_hear(sdg_carrier_t *carrier, sdg_link_t *link,
   void *room;
   switch (head.kind) {
   case SDG_FRAME_COMING:
-    good = link->rank == 0 && sdg_carrier_coming(carrier, body, head.bytes);
+    good = link->rank == 0 && sdg_tcp_coming(carrier, body, head.bytes);
     break;
   case SDG_FRAME_PLACES:
-    good = link->rank == 0 && sdg_carrier_places(carrier, body, head.bytes);
+    good = link->rank == 0 && sdg_tcp_places(carrier, body, head.bytes);
     break;
   case SDG_FRAME_SYNC:
     good = head.bytes == sizeof(uint32_t);
@@ -62,7 +62,7 @@ static bool message_hear(sdg_carrier_t *carrier, sdg_link_t *link,
     break;
   default:
     good =
-        sdg_mirror_hear(carrier->view, carrier->rank, link->rank, &head, body);
+        sdg_replica_hear(carrier->view, carrier->rank, link->rank, &head, body);
   }
   sdg_link_drop(link, sizeof head + head.bytes);
   *out_waits = false;
@@ -70,7 +70,7 @@ static bool message_hear(sdg_carrier_t *carrier, sdg_link_t *link,
 }
 
 // All that has come on an open link; false: it is to be closed.
-static bool messages_hear(sdg_carrier_t *carrier, sdg_link_t *link) {
+static bool messages_hear(sdg_tcp_t *carrier, sdg_link_t *link) {
   bool waits = false;
   while (!waits)
     if (!message_hear(carrier, link, &waits))
@@ -79,10 +79,10 @@ static bool messages_hear(sdg_carrier_t *carrier, sdg_link_t *link) {
 }
 
 // Says what an open link has not been told, as far as its buffer reaches.
-static void link_tell(sdg_carrier_t *carrier, sdg_link_t *link) {
+static void link_tell(sdg_tcp_t *carrier, sdg_link_t *link) {
   uint32_t wanted = atomic_load(&carrier->sync_wanted);
   if (link->stage != SDG_LINK_OPEN ||
-      !sdg_mirror_tell(carrier->view, carrier->rank, link) ||
+      !sdg_replica_tell(carrier->view, carrier->rank, link) ||
       link->told.sync == wanted)
     return;
   void *room = sdg_link_message(link, SDG_FRAME_SYNC, sizeof wanted);
@@ -92,7 +92,7 @@ static void link_tell(sdg_carrier_t *carrier, sdg_link_t *link) {
   link->told.sync = wanted;
 }
 
-static void links_tell(sdg_carrier_t *carrier) {
+static void links_tell(sdg_tcp_t *carrier) {
   uint32_t synced = atomic_load(&carrier->sync_wanted);
   for (int r = 0; r < carrier->size; r++) {
     if (!carrier->link[r])
@@ -100,7 +100,7 @@ static void links_tell(sdg_carrier_t *carrier) {
     link_tell(carrier, carrier->link[r]);
     int why = sdg_link_flush(carrier->link[r]);
     if (why != 0)
-      sdg_carrier_end(carrier, r, why);
+      sdg_tcp_end(carrier, r, why);
     else if (carrier->link[r]->stage == SDG_LINK_OPEN &&
              carrier->link[r]->heard < synced)
       synced = carrier->link[r]->heard;
@@ -115,38 +115,38 @@ static void links_tell(sdg_carrier_t *carrier) {
 
 // ---- the thread -----------------------------------------------------------
 
-static void link_serve(sdg_carrier_t *carrier, int rank, short events) {
+static void link_serve(sdg_tcp_t *carrier, int rank, short events) {
   sdg_link_t *link = carrier->link[rank];
   int why = 0;
   bool good = true;
   if (link->stage == SDG_LINK_CONNECTING) {
-    good = sdg_greet_connected(carrier, link);
+    good = sdg_auth_connected(carrier, link);
   } else if (events & (POLLIN | POLLHUP | POLLERR)) {
     why = sdg_link_receive(link);
     // What came before the end counts.
-    good = sdg_greet_go_on(carrier, link);
+    good = sdg_auth_go_on(carrier, link);
     if (good && link->stage == SDG_LINK_OPEN)
       good = messages_hear(carrier, link);
   }
   if (why != 0 || !good)
-    sdg_carrier_end(carrier, rank, why);
+    sdg_tcp_end(carrier, rank, why);
 }
 
-static void guest_serve(sdg_carrier_t *carrier, int i) {
+static void guest_serve(sdg_tcp_t *carrier, int i) {
   sdg_link_t *guest = carrier->guest[i];
   bool refused = guest->stage == SDG_LINK_REFUSED;
   bool good = sdg_link_receive(guest) == 0;
   if (refused)
     guest->got = 0; // heard no more
   else if (good)
-    good = sdg_greet_go_on(carrier, guest);
+    good = sdg_auth_go_on(carrier, guest);
   if (carrier->guest[i] != guest) {
     (void)messages_hear(carrier, guest); // it is a rank's link now
     return;
   }
   if (good && sdg_link_flush(guest) == 0)
     return;
-  sdg_carrier_drop(carrier, i);
+  sdg_tcp_drop(carrier, i);
 }
 
 static short events_of(const sdg_link_t *link) {
@@ -158,21 +158,21 @@ static short events_of(const sdg_link_t *link) {
 
 enum { WHOSE_BELL = -1, WHOSE_LISTENER = -2, WHOSE_GUEST = 1 << 16 };
 
-static void poll_add(sdg_carrier_polls_t *polls, const sdg_fd_t *fd,
-                     short events, int whose) {
+static void poll_add(sdg_tcp_polls_t *polls, const sdg_fd_t *fd, short events,
+                     int whose) {
   if (!sdg_fd_is(fd))
     return;
   polls->fd[polls->count] = (struct pollfd){.fd = fd->fd, .events = events};
   polls->whose[polls->count++] = whose;
 }
 
-static void polls_fill(sdg_carrier_t *carrier) {
-  sdg_carrier_polls_t *polls = &carrier->polls;
+static void polls_fill(sdg_tcp_t *carrier) {
+  sdg_tcp_polls_t *polls = &carrier->polls;
   polls->count = 0;
   poll_add(polls, &carrier->view->bell[0], POLLIN, WHOSE_BELL);
   if (carrier->joining)
     poll_add(polls, &carrier->listener, POLLIN, WHOSE_LISTENER);
-  for (int i = 0; i < SDG_CARRIER_GUESTS; i++)
+  for (int i = 0; i < SDG_TCP_GUESTS; i++)
     if (carrier->guest[i])
       poll_add(polls, &carrier->guest[i]->fd, events_of(carrier->guest[i]),
                WHOSE_GUEST + i);
@@ -181,8 +181,8 @@ static void polls_fill(sdg_carrier_t *carrier) {
       poll_add(polls, &carrier->link[r]->fd, events_of(carrier->link[r]), r);
 }
 
-static void polls_serve(sdg_carrier_t *carrier, double now_s) {
-  const sdg_carrier_polls_t *polls = &carrier->polls;
+static void polls_serve(sdg_tcp_t *carrier, double now_s) {
+  const sdg_tcp_polls_t *polls = &carrier->polls;
   char rung[64];
   for (int i = 0; i < polls->count; i++) {
     int whose = polls->whose[i];
@@ -192,7 +192,7 @@ static void polls_serve(sdg_carrier_t *carrier, double now_s) {
       while (read(polls->fd[i].fd, rung, sizeof rung) == sizeof rung)
         ;
     else if (whose == WHOSE_LISTENER)
-      sdg_greet_accept(carrier, now_s);
+      sdg_auth_accept(carrier, now_s);
     else if (whose >= WHOSE_GUEST && carrier->guest[whose - WHOSE_GUEST])
       guest_serve(carrier, whose - WHOSE_GUEST);
     else if (whose >= 0 && whose < WHOSE_GUEST && carrier->link[whose])
@@ -201,11 +201,11 @@ static void polls_serve(sdg_carrier_t *carrier, double now_s) {
 }
 
 static void *carrier_main(void *argument) {
-  sdg_carrier_t *carrier = argument;
+  sdg_tcp_t *carrier = argument;
   while (!atomic_load(&carrier->stop)) {
     double now_s = (double)sdg_monotonic_ns() * 1e-9;
     if (carrier->joining)
-      sdg_carrier_join(carrier, now_s);
+      sdg_tcp_join(carrier, now_s);
     links_tell(carrier);
     polls_fill(carrier);
     // Without memory in the kernel, or without our descriptors: at our leisure.
@@ -216,7 +216,7 @@ static void *carrier_main(void *argument) {
       polls_serve(carrier, now_s);
     for (int r = 0; r < carrier->size; r++)
       if (carrier->link[r] && !sdg_fd_is(&carrier->link[r]->fd))
-        sdg_carrier_end(carrier, r, EBADF);
+        sdg_tcp_end(carrier, r, EBADF);
   }
   return NULL;
 }
@@ -224,7 +224,7 @@ static void *carrier_main(void *argument) {
 // ---- its life -------------------------------------------------------------
 
 // Rank 0's; the others listen once they have called it.
-static sdg_status_t listener_open(sdg_carrier_t *carrier) {
+static sdg_status_t listener_open(sdg_tcp_t *carrier) {
   const sdg_meeting_point_t *point = &carrier->point;
   int fd = -1;
   // A machine's own name may mean the loopback in its own table of names.
@@ -240,7 +240,7 @@ static sdg_status_t listener_open(sdg_carrier_t *carrier) {
   return SDG_OK;
 }
 
-bool sdg_carrier_listen(sdg_carrier_t *carrier, const sdg_address_t *here) {
+bool sdg_tcp_listen(sdg_tcp_t *carrier, const sdg_address_t *here) {
   sdg_address_t address = *here, bound;
   socklen_t bytes = sizeof bound;
   int fd;
@@ -263,7 +263,7 @@ bool sdg_carrier_listen(sdg_carrier_t *carrier, const sdg_address_t *here) {
     snprintf(text, sizeof text, "rank %d cannot listen at %s: %s",
              carrier->rank, sdg_address_text(here, at, sizeof at),
              strerror(errno));
-    sdg_segment_post(carrier->view, carrier->rank, SDG_E_RENDEZVOUS, text);
+    sdg_shm_post(carrier->view, carrier->rank, SDG_E_RENDEZVOUS, text);
     return false;
   }
   sdg_fd_close(&carrier->listener);
@@ -272,7 +272,7 @@ bool sdg_carrier_listen(sdg_carrier_t *carrier, const sdg_address_t *here) {
   return true;
 }
 
-static sdg_status_t thread_start(sdg_carrier_t *carrier) {
+static sdg_status_t thread_start(sdg_tcp_t *carrier) {
   sigset_t all, before;
   // Signals are the program's: its handlers must not run on our thread.
   sigfillset(&all);
@@ -285,11 +285,11 @@ static sdg_status_t thread_start(sdg_carrier_t *carrier) {
              : sdg_fail(SDG_E_NO_MEMORY, "the thread that carries messages");
 }
 
-sdg_status_t sdg_carrier_start(const char *rendezvous,
-                               const sdg_secret_t *secret, int rank, int size,
-                               double timeout_s, const sdg_segment_view_t *view,
-                               sdg_carrier_t **out_carrier) {
-  sdg_carrier_t *carrier = calloc(1, sizeof *carrier);
+sdg_status_t sdg_tcp_start(const char *rendezvous, const sdg_secret_t *secret,
+                           int rank, int size, double timeout_s,
+                           const sdg_shm_view_t *view,
+                           sdg_tcp_t **out_carrier) {
+  sdg_tcp_t *carrier = calloc(1, sizeof *carrier);
   if (!carrier)
     return sdg_fail(SDG_E_NO_MEMORY, "connections");
   carrier->view = view;
@@ -317,11 +317,11 @@ sdg_status_t sdg_carrier_start(const char *rendezvous,
   *out_carrier = carrier;
   return SDG_OK;
 failed:
-  sdg_carrier_destroy(carrier);
+  sdg_tcp_destroy(carrier);
   return status;
 }
 
-void sdg_carrier_sync(sdg_carrier_t *carrier, double limit_s) {
+void sdg_tcp_sync(sdg_tcp_t *carrier, double limit_s) {
   uint32_t wanted = atomic_fetch_add(&carrier->sync_wanted, 1) + 1;
   struct timespec until;
   clock_gettime(CLOCK_MONOTONIC, &until);
@@ -331,7 +331,7 @@ void sdg_carrier_sync(sdg_carrier_t *carrier, double limit_s) {
     until.tv_sec++;
     until.tv_nsec -= 1000000000;
   }
-  sdg_segment_ring(carrier->view);
+  sdg_shm_ring(carrier->view);
   pthread_mutex_lock(&carrier->lock);
   while ((int32_t)(carrier->synced - wanted) < 0 && !carrier->stopped &&
          pthread_cond_timedwait(&carrier->synced_changed, &carrier->lock,
@@ -340,29 +340,29 @@ void sdg_carrier_sync(sdg_carrier_t *carrier, double limit_s) {
   pthread_mutex_unlock(&carrier->lock);
 }
 
-static void connections_close(sdg_carrier_t *carrier) {
+static void connections_close(sdg_tcp_t *carrier) {
   sdg_fd_close(&carrier->listener);
-  for (int i = 0; i < SDG_CARRIER_GUESTS; i++)
+  for (int i = 0; i < SDG_TCP_GUESTS; i++)
     if (carrier->guest[i])
       sdg_fd_close(&carrier->guest[i]->fd);
-  for (int r = 0; r < SDG_SEGMENT_RANKS; r++)
+  for (int r = 0; r < SDG_SHM_RANKS; r++)
     if (carrier->link[r])
       sdg_fd_close(&carrier->link[r]->fd);
 }
 
-void sdg_carrier_forget(sdg_carrier_t *carrier) {
+void sdg_tcp_forget(sdg_tcp_t *carrier) {
   if (!carrier)
     return;
   carrier->forgotten = true;
   connections_close(carrier);
 }
 
-void sdg_carrier_stop(sdg_carrier_t *carrier) {
+void sdg_tcp_stop(sdg_tcp_t *carrier) {
   if (!carrier->started || carrier->forgotten)
     return;
   carrier->started = false;
   atomic_store(&carrier->stop, true);
-  sdg_segment_ring(carrier->view);
+  sdg_shm_ring(carrier->view);
   pthread_join(carrier->thread, NULL);
   pthread_mutex_lock(&carrier->lock);
   carrier->stopped = true;
@@ -371,14 +371,14 @@ void sdg_carrier_stop(sdg_carrier_t *carrier) {
   connections_close(carrier);
 }
 
-void sdg_carrier_destroy(sdg_carrier_t *carrier) {
+void sdg_tcp_destroy(sdg_tcp_t *carrier) {
   if (!carrier)
     return;
-  sdg_carrier_stop(carrier);
+  sdg_tcp_stop(carrier);
   connections_close(carrier);
-  for (int i = 0; i < SDG_CARRIER_GUESTS; i++)
+  for (int i = 0; i < SDG_TCP_GUESTS; i++)
     sdg_link_destroy(carrier->guest[i]);
-  for (int r = 0; r < SDG_SEGMENT_RANKS; r++)
+  for (int r = 0; r < SDG_SHM_RANKS; r++)
     sdg_link_destroy(carrier->link[r]);
   if (!carrier->forgotten) { // there, a thread that is gone may hold them
     pthread_cond_destroy(&carrier->synced_changed);

@@ -13,28 +13,28 @@
 #include "src/bootstrap/secret.h"
 #include "src/bootstrap/shm.h"
 
-typedef struct sdg_carrier sdg_carrier_t;
+typedef struct sdg_tcp sdg_tcp_t;
 
 /* Starts to meet the other ranks at `rendezvous` (tcp://host:port). `view`, a
  * mirror, has to outlive the carrier; its state tells who has come. Failures
  * are posted there. SDG_E_RENDEZVOUS for a place that cannot be used. */
-sdg_status_t sdg_carrier_start(const char *rendezvous,
-                               const sdg_secret_t *secret, int rank, int size,
-                               double timeout_s, const sdg_segment_view_t *view,
-                               sdg_carrier_t **out_carrier) SDG_MUST_CHECK;
+sdg_status_t sdg_tcp_start(const char *rendezvous, const sdg_secret_t *secret,
+                           int rank, int size, double timeout_s,
+                           const sdg_shm_view_t *view,
+                           sdg_tcp_t **out_carrier) SDG_MUST_CHECK;
 
 /* Waits, `limit_s` at most, until every rank that is there has heard all that
  * this one has said, and this one all that they had said before that. Any
  * thread. */
-void sdg_carrier_sync(sdg_carrier_t *carrier, double limit_s);
+void sdg_tcp_sync(sdg_tcp_t *carrier, double limit_s);
 
 /* Ends the thread and closes the connections. What is to be heard has to be
- * said (sdg_carrier_sync) before. Idempotent, one thread at a time. */
-void sdg_carrier_stop(sdg_carrier_t *carrier);
+ * said (sdg_tcp_sync) before. Idempotent, one thread at a time. */
+void sdg_tcp_stop(sdg_tcp_t *carrier);
 /* Stops, and frees; NULL is fine. */
-void sdg_carrier_destroy(sdg_carrier_t *carrier);
+void sdg_tcp_destroy(sdg_tcp_t *carrier);
 /* In a child made by fork, which is no rank: closes its copies of the
  * connections, which would hide the parent's end. No wait, no allocation. */
-void sdg_carrier_forget(sdg_carrier_t *carrier);
+void sdg_tcp_forget(sdg_tcp_t *carrier);
 
 #endif

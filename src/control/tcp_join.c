@@ -10,17 +10,17 @@
 enum { CONNECT_SECONDS = 5 }; // for one attempt
 static const double again_s = 0.02;
 
-void sdg_carrier_joined(sdg_carrier_t *carrier, int rank) {
-  sdg_segment_rank_t *row = &carrier->view->shared->rank[rank];
+void sdg_tcp_joined(sdg_tcp_t *carrier, int rank) {
+  sdg_shm_rank_t *row = &carrier->view->shared->rank[rank];
   atomic_store(&row->pid, 1);
-  atomic_store(&row->state, (uint32_t)SDG_SEGMENT_JOINED);
+  atomic_store(&row->state, (uint32_t)SDG_SHM_JOINED);
   atomic_fetch_add(&carrier->view->shared->joins, 1);
-  sdg_segment_wake(&carrier->view->shared->joins);
+  sdg_shm_wake(&carrier->view->shared->joins);
 }
 
 // One that had not joined is called again, or comes again.
-void sdg_carrier_end(sdg_carrier_t *carrier, int rank, int why) {
-  sdg_segment_rank_t *row = &carrier->view->shared->rank[rank];
+void sdg_tcp_end(sdg_tcp_t *carrier, int rank, int why) {
+  sdg_shm_rank_t *row = &carrier->view->shared->rank[rank];
   sdg_link_t *link = carrier->link[rank];
   bool open = link->stage == SDG_LINK_OPEN;
   carrier->link[rank] = NULL;
@@ -31,21 +31,21 @@ void sdg_carrier_end(sdg_carrier_t *carrier, int rank, int why) {
   }
   bool silent = why == ETIMEDOUT || why == EHOSTUNREACH || why == ENETUNREACH ||
                 why == ENETDOWN || why == EHOSTDOWN;
-  atomic_store(&row->pid, silent ? SDG_SEGMENT_UNREACHABLE : SDG_SEGMENT_DEAD);
-  sdg_segment_wake_all(carrier->view, rank);
+  atomic_store(&row->pid, silent ? SDG_SHM_UNREACHABLE : SDG_SHM_DEAD);
+  sdg_shm_wake_all(carrier->view, rank);
 }
 
-void sdg_carrier_drop(sdg_carrier_t *carrier, int i) {
+void sdg_tcp_drop(sdg_tcp_t *carrier, int i) {
   sdg_link_t *guest = carrier->guest[i];
   carrier->guest[i] = NULL;
   sdg_link_destroy(guest);
 }
 
 // Rank 0 tells who is there, so that who waits names those who are not.
-static void coming_tell(sdg_carrier_t *carrier, sdg_link_t *link) {
-  uint64_t mask[SDG_SEGMENT_MASK_WORDS] = {0};
+static void coming_tell(sdg_tcp_t *carrier, sdg_link_t *link) {
+  uint64_t mask[SDG_SHM_MASK_WORDS] = {0};
   for (int r = 0; r < carrier->size; r++)
-    if (r == 0 || sdg_segment_state(carrier->view, r) != SDG_SEGMENT_ABSENT)
+    if (r == 0 || sdg_shm_state(carrier->view, r) != SDG_SHM_ABSENT)
       mask[r / 64] |= UINT64_C(1) << r % 64;
   if (memcmp(mask, link->told.coming, sizeof mask) == 0)
     return;
@@ -56,25 +56,24 @@ static void coming_tell(sdg_carrier_t *carrier, sdg_link_t *link) {
   memcpy(link->told.coming, mask, sizeof mask);
 }
 
-bool sdg_carrier_coming(sdg_carrier_t *carrier, const void *body,
-                        size_t bytes) {
-  uint64_t mask[SDG_SEGMENT_MASK_WORDS];
+bool sdg_tcp_coming(sdg_tcp_t *carrier, const void *body, size_t bytes) {
+  uint64_t mask[SDG_SHM_MASK_WORDS];
   if (bytes != sizeof mask)
     return false;
   memcpy(mask, body, sizeof mask);
   for (int r = 0; r < carrier->size; r++) {
-    uint32_t absent = SDG_SEGMENT_ABSENT;
+    uint32_t absent = SDG_SHM_ABSENT;
     if (mask[r / 64] >> r % 64 & 1)
       atomic_compare_exchange_strong(&carrier->view->shared->rank[r].state,
-                                     &absent, (uint32_t)SDG_SEGMENT_COMING);
+                                     &absent, (uint32_t)SDG_SHM_COMING);
   }
   return true;
 }
 
 // Rank 0 has all: tells where each rank is, as seen from the link's end. One
 // that came by the loopback is on rank 0's machine.
-static void places_tell(sdg_carrier_t *carrier, sdg_link_t *link) {
-  sdg_address_t place[SDG_SEGMENT_RANKS], here;
+static void places_tell(sdg_tcp_t *carrier, sdg_link_t *link) {
+  sdg_address_t place[SDG_SHM_RANKS], here;
   socklen_t here_bytes = sizeof here;
   size_t bytes = (size_t)carrier->size * sizeof *place;
   memset(place, 0, bytes);
@@ -99,8 +98,7 @@ static void places_tell(sdg_carrier_t *carrier, sdg_link_t *link) {
   link->told.places = true;
 }
 
-bool sdg_carrier_places(sdg_carrier_t *carrier, const void *body,
-                        size_t bytes) {
+bool sdg_tcp_places(sdg_tcp_t *carrier, const void *body, size_t bytes) {
   if (bytes != (size_t)carrier->size * sizeof *carrier->place)
     return false;
   memcpy(carrier->place, body, bytes);
@@ -109,33 +107,33 @@ bool sdg_carrier_places(sdg_carrier_t *carrier, const void *body,
 }
 
 // Calls the ranks below this one.
-static void ranks_call(sdg_carrier_t *carrier, double now_s) {
+static void ranks_call(sdg_tcp_t *carrier, double now_s) {
   for (int r = 0; r < carrier->rank; r++) {
     const sdg_link_t *link = carrier->link[r];
     if (link && link->stage != SDG_LINK_OPEN &&
         now_s - link->since_s > CONNECT_SECONDS)
-      sdg_carrier_end(carrier, r, ETIMEDOUT);
-    sdg_segment_state_t state = sdg_segment_state(carrier->view, r);
+      sdg_tcp_end(carrier, r, ETIMEDOUT);
+    sdg_shm_state_t state = sdg_shm_state(carrier->view, r);
     if (carrier->link[r] || now_s < carrier->call_s[r] ||
-        state == SDG_SEGMENT_JOINED || state == SDG_SEGMENT_LEFT ||
+        state == SDG_SHM_JOINED || state == SDG_SHM_LEFT ||
         (r > 0 && !carrier->placed))
       continue;
     carrier->call_s[r] = now_s + again_s;
     if (r > 0)
-      sdg_greet_call(carrier, r, &carrier->place[r], now_s);
+      sdg_auth_call(carrier, r, &carrier->place[r], now_s);
     else
-      sdg_greet_call(carrier, 0,
-                     &carrier->point.address[carrier->calls++ %
-                                             (unsigned)carrier->point.count],
-                     now_s);
+      sdg_auth_call(carrier, 0,
+                    &carrier->point.address[carrier->calls++ %
+                                            (unsigned)carrier->point.count],
+                    now_s);
   }
 }
 
-void sdg_carrier_join(sdg_carrier_t *carrier, double now_s) {
+void sdg_tcp_join(sdg_tcp_t *carrier, double now_s) {
   int there = 0;
   for (int r = 0; r < carrier->size; r++) {
-    sdg_segment_state_t state = sdg_segment_state(carrier->view, r);
-    there += state == SDG_SEGMENT_JOINED || state == SDG_SEGMENT_LEFT;
+    sdg_shm_state_t state = sdg_shm_state(carrier->view, r);
+    there += state == SDG_SHM_JOINED || state == SDG_SHM_LEFT;
   }
   for (int r = 1; carrier->rank == 0 && r < carrier->size; r++) {
     if (!carrier->link[r])
@@ -145,11 +143,11 @@ void sdg_carrier_join(sdg_carrier_t *carrier, double now_s) {
       places_tell(carrier, carrier->link[r]);
   }
   ranks_call(carrier, now_s);
-  for (int i = 0; i < SDG_CARRIER_GUESTS; i++)
+  for (int i = 0; i < SDG_TCP_GUESTS; i++)
     if (carrier->guest[i] &&
         (there == carrier->size ||
-         now_s - carrier->guest[i]->since_s > SDG_CARRIER_GUEST_SECONDS))
-      sdg_carrier_drop(carrier, i);
+         now_s - carrier->guest[i]->since_s > SDG_TCP_GUEST_SECONDS))
+      sdg_tcp_drop(carrier, i);
   if (there < carrier->size)
     return;
   for (int r = 1; carrier->rank == 0 && r < carrier->size; r++)

@@ -13,18 +13,18 @@
 #include "src/control/tcp.h"
 
 enum {
-  SDG_CARRIER_GUESTS = 64,      /* connections that have proved nothing */
-  SDG_CARRIER_GUEST_SECONDS = 5 /* how long one may take to */
+  SDG_TCP_GUESTS = 64,      /* connections that have proved nothing */
+  SDG_TCP_GUEST_SECONDS = 5 /* how long one may take to */
 };
 
-typedef struct sdg_carrier_polls {
-  struct pollfd fd[2 + SDG_CARRIER_GUESTS + SDG_SEGMENT_RANKS];
-  int whose[2 + SDG_CARRIER_GUESTS + SDG_SEGMENT_RANKS];
+typedef struct sdg_tcp_polls {
+  struct pollfd fd[2 + SDG_TCP_GUESTS + SDG_SHM_RANKS];
+  int whose[2 + SDG_TCP_GUESTS + SDG_SHM_RANKS];
   int count;
-} sdg_carrier_polls_t;
+} sdg_tcp_polls_t;
 
-struct sdg_carrier {
-  const sdg_segment_view_t *view;
+struct sdg_tcp {
+  const sdg_shm_view_t *view;
   int rank, size;
   double silent_s; /* without a sign of life, a machine is lost */
   char rendezvous[300];
@@ -43,11 +43,11 @@ struct sdg_carrier {
   unsigned calls;        /* of rank 0 so far: which of its addresses is next */
   bool mistrusted;       /* a wrong proof has been logged */
   bool placed;           /* the places of all ranks are known */
-  sdg_link_t *guest[SDG_CARRIER_GUESTS];
-  sdg_link_t *link[SDG_SEGMENT_RANKS];
-  double call_s[SDG_SEGMENT_RANKS]; /* when to call it next */
-  sdg_address_t place[SDG_SEGMENT_RANKS];
-  sdg_carrier_polls_t polls;
+  sdg_link_t *guest[SDG_TCP_GUESTS];
+  sdg_link_t *link[SDG_SHM_RANKS];
+  double call_s[SDG_SHM_RANKS]; /* when to call it next */
+  sdg_address_t place[SDG_SHM_RANKS];
+  sdg_tcp_polls_t polls;
 
   _Atomic(uint32_t) sync_wanted;
   pthread_mutex_t lock;
@@ -57,31 +57,31 @@ struct sdg_carrier {
 
 /* A rank other than 0 listens at the interface that it has called rank 0 from,
  * whose end is `here`, unless it does already. False: it cannot. */
-bool sdg_carrier_listen(sdg_carrier_t *carrier, const sdg_address_t *here);
+bool sdg_tcp_listen(sdg_tcp_t *carrier, const sdg_address_t *here);
 
 /* Takes the connections that wait at the listener. */
-void sdg_greet_accept(sdg_carrier_t *carrier, double now_s);
+void sdg_auth_accept(sdg_tcp_t *carrier, double now_s);
 /* Begins to call `rank`, which listens at `address`. */
-void sdg_greet_call(sdg_carrier_t *carrier, int rank,
-                    const sdg_address_t *address, double now_s);
+void sdg_auth_call(sdg_tcp_t *carrier, int rank, const sdg_address_t *address,
+                   double now_s);
 /* Goes on with a greeting as far as what was received reaches. False: the
  * connection is to be closed. May make of a guest the link of its rank. */
-bool sdg_greet_go_on(sdg_carrier_t *carrier, sdg_link_t *link);
+bool sdg_auth_go_on(sdg_tcp_t *carrier, sdg_link_t *link);
 /* Our connect() has ended; as above. */
-bool sdg_greet_connected(sdg_carrier_t *carrier, sdg_link_t *link);
+bool sdg_auth_connected(sdg_tcp_t *carrier, sdg_link_t *link);
 
 /* `rank` is there, at the other end of carrier->link[rank]. */
-void sdg_carrier_joined(sdg_carrier_t *carrier, int rank);
+void sdg_tcp_joined(sdg_tcp_t *carrier, int rank);
 /* The connection with `rank` has ended; `why` is an errno, or 0. */
-void sdg_carrier_end(sdg_carrier_t *carrier, int rank, int why);
+void sdg_tcp_end(sdg_tcp_t *carrier, int rank, int why);
 /* Closes the connection of guest `i`. */
-void sdg_carrier_drop(sdg_carrier_t *carrier, int i);
+void sdg_tcp_drop(sdg_tcp_t *carrier, int i);
 /* While the ranks meet: tells, calls, and drops who takes too long. The last
  * time carrier->joining becomes false. */
-void sdg_carrier_join(sdg_carrier_t *carrier, double now_s);
+void sdg_tcp_join(sdg_tcp_t *carrier, double now_s);
 /* Rank 0 says who has come, and where each rank is. False for what it would
  * not say. */
-bool sdg_carrier_coming(sdg_carrier_t *carrier, const void *body, size_t bytes);
-bool sdg_carrier_places(sdg_carrier_t *carrier, const void *body, size_t bytes);
+bool sdg_tcp_coming(sdg_tcp_t *carrier, const void *body, size_t bytes);
+bool sdg_tcp_places(sdg_tcp_t *carrier, const void *body, size_t bytes);
 
 #endif

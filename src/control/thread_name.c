@@ -15,11 +15,11 @@
 #include "src/control/state.h"
 
 enum { NAME_FREE, NAME_WRITING, NAME_COMPLETE, PATIENCE = 100000 };
-_Static_assert((int)SDG_THREAD_NAME_BYTES == (int)SDG_SEGMENT_NAME_BYTES,
+_Static_assert((int)SDG_THREAD_NAME_BYTES == (int)SDG_SHM_NAME_BYTES,
                "a thread's name fits");
 
 // The other rank writes 32 bytes meanwhile; bounded, as it may be killed there.
-static uint32_t state_settled(sdg_segment_name_t *entry) {
+static uint32_t state_settled(sdg_shm_name_t *entry) {
   uint32_t state = atomic_load_explicit(&entry->state, memory_order_acquire);
   for (int turn = 0; state == NAME_WRITING && turn < PATIENCE; turn++) {
     sched_yield();
@@ -28,16 +28,16 @@ static uint32_t state_settled(sdg_segment_name_t *entry) {
   return state;
 }
 
-static int name_is(const sdg_segment_name_t *entry, const char *name) {
+static int name_is(const sdg_shm_name_t *entry, const char *name) {
   return strncmp(entry->text, name, sizeof entry->text) == 0;
 }
 
 // Names are looked for from below and take the first free place, so that two
 // ranks that bring the same name try the same place.
-sdg_status_t sdg_thread_name_claim(sdg_segment_t *shared, const char *name,
+sdg_status_t sdg_thread_name_claim(sdg_shm_t *shared, const char *name,
                                    int *out_channel) {
   for (int channel = 1; channel < SDG_CHANNEL_THREADS; channel++) {
-    sdg_segment_name_t *entry = &shared->name[channel];
+    sdg_shm_name_t *entry = &shared->name[channel];
     sdg_thread_name_put(shared, channel, name);
     if (state_settled(entry) != NAME_COMPLETE)
       return sdg_fail(SDG_E_PEER_LOST,
@@ -52,8 +52,8 @@ sdg_status_t sdg_thread_name_claim(sdg_segment_t *shared, const char *name,
                   SDG_CHANNEL_THREADS - 1);
 }
 
-void sdg_thread_name_put(sdg_segment_t *shared, int channel, const char *name) {
-  sdg_segment_name_t *entry = &shared->name[channel];
+void sdg_thread_name_put(sdg_shm_t *shared, int channel, const char *name) {
+  sdg_shm_name_t *entry = &shared->name[channel];
   uint32_t none = NAME_FREE;
   if (!atomic_compare_exchange_strong(&entry->state, &none, NAME_WRITING))
     return;
@@ -61,9 +61,9 @@ void sdg_thread_name_put(sdg_segment_t *shared, int channel, const char *name) {
   atomic_store_explicit(&entry->state, NAME_COMPLETE, memory_order_release);
 }
 
-void sdg_thread_name_of(const sdg_segment_t *shared, int channel, char *out,
+void sdg_thread_name_of(const sdg_shm_t *shared, int channel, char *out,
                         size_t bytes) {
-  const sdg_segment_name_t *entry = &shared->name[channel];
+  const sdg_shm_name_t *entry = &shared->name[channel];
   out[0] = '\0';
   if (atomic_load_explicit(&entry->state, memory_order_acquire) ==
       NAME_COMPLETE)
@@ -72,7 +72,7 @@ void sdg_thread_name_of(const sdg_segment_t *shared, int channel, char *out,
 
 // Whether the last question is on its way. The answer may come before that:
 // another rank had asked for the same name.
-static bool question_heard(const sdg_segment_rank_t *own) {
+static bool question_heard(const sdg_shm_rank_t *own) {
   return atomic_load_explicit(&own->heard, memory_order_acquire) ==
          atomic_load_explicit(&own->asked, memory_order_relaxed);
 }
@@ -81,7 +81,7 @@ static bool question_heard(const sdg_segment_rank_t *own) {
 static sdg_status_t name_ask(sdg_control_t *control, const char *name,
                              int *out_channel) {
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // one at a time
-  sdg_segment_rank_t *own = &control->view.shared->rank[control->rank];
+  sdg_shm_rank_t *own = &control->view.shared->rank[control->rank];
   sdg_stopwatch_t watch = sdg_stopwatch_start();
   sdg_status_t status = SDG_OK;
   bool found = false, asked = false;
@@ -104,7 +104,7 @@ static sdg_status_t name_ask(sdg_control_t *control, const char *name,
       asked = true;
       snprintf(own->name, sizeof own->name, "%s", name);
       atomic_fetch_add_explicit(&own->asked, 1, memory_order_release);
-      sdg_segment_ring(&control->view);
+      sdg_shm_ring(&control->view);
     } else if (sdg_control_ended(control, 0)) {
       status = sdg_fail(SDG_E_PEER_LOST,
                         "rank 0, which numbers the job's threads, ended "
@@ -115,7 +115,7 @@ static sdg_status_t name_ask(sdg_control_t *control, const char *name,
                         "rank 0 has not given thread '%s' a number in %.3g s",
                         name, control->timeout_s);
     } else {
-      status = sdg_segment_failure(&control->view, control->rank, 1);
+      status = sdg_shm_failure(&control->view, control->rank, 1);
       nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
     }
   }
@@ -130,7 +130,7 @@ sdg_status_t sdg_thread_name_find(sdg_control_t *control, const char *name,
   sdg_status_t status =
       sdg_thread_name_claim(control->view.shared, name, out_channel);
   if (status == SDG_OK)
-    sdg_segment_ring(&control->view);
+    sdg_shm_ring(&control->view);
   return status;
 }
 

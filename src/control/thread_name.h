@@ -20,12 +20,12 @@ sdg_status_t sdg_thread_name_find(sdg_control_t *control, const char *name,
 
 /* The same in one segment; between machines rank 0 does it for all, in its
  * own. */
-sdg_status_t sdg_thread_name_claim(sdg_segment_t *shared, const char *name,
+sdg_status_t sdg_thread_name_claim(sdg_shm_t *shared, const char *name,
                                    int *out_channel) SDG_MUST_CHECK;
 /* Writes what rank 0 has told. */
-void sdg_thread_name_put(sdg_segment_t *shared, int channel, const char *name);
+void sdg_thread_name_put(sdg_shm_t *shared, int channel, const char *name);
 /* The name of a channel, "" if it has none. */
-void sdg_thread_name_of(const sdg_segment_t *shared, int channel, char *out,
+void sdg_thread_name_of(const sdg_shm_t *shared, int channel, char *out,
                         size_t bytes);
 
 /* For messages: " of thread 'io'"; empty for channel 0, whose thread has no

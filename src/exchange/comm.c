@@ -59,11 +59,11 @@ static void pause_briefly(unsigned tries) {
 static sdg_status_t peers_check(sdg_stopwatch_t *since, const char *what) {
   char at[128], who[512];
   sdg_job_call(at, sizeof at);
-  SDG_TRY(sdg_lost_check(sdg_channel_get(), at, false));
+  SDG_TRY(sdg_peer_failure_check(sdg_channel_get(), at, false));
   double waited_s = sdg_stopwatch_read(since);
   if (waited_s < sdg_options_get()->timeout_s)
     return SDG_OK;
-  sdg_lost_behind(sdg_channel_get(), who, sizeof who);
+  sdg_peer_failure_behind(sdg_channel_get(), who, sizeof who);
   return sdg_fail(SDG_E_PEER_TIMEOUT,
                   "%s has waited %.0f s in %s; waiting for %s", at, waited_s,
                   what, who);
@@ -219,9 +219,9 @@ sdg_status_t sdg_comm_get(sdg_axes_t axes, sdg_comm_t **out_comm) {
       return SDG_OK;
     }
   }
-  SDG_TRY(sdg_turn_begin());
+  SDG_TRY(sdg_launch_order_begin());
   sdg_status_t status = comm_create(axes, out_comm);
-  sdg_turn_end();
+  sdg_launch_order_end();
   return status;
 }
 

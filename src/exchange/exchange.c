@@ -4,8 +4,8 @@
 
 #include "src/exchange/comm.h"
 #include "src/exchange/exec.h"
-#include "src/exchange/fetch.h"
 #include "src/exchange/scratch.h"
+#include "src/exchange/tensor_digest.h"
 #include "src/exchange/waits.h"
 #include "src/exchange/watch.h"
 #include "src/job/job.h"
@@ -32,7 +32,7 @@ void sdg_exchange_forget(void) {
   sdg_watch_forget();
   sdg_comm_forget();
   sdg_exec_forget();
-  sdg_fetch_forget();
+  sdg_tensor_digest_forget();
   sdg_waits_forget();
   sdg_scratch_forget();
 }

@@ -133,12 +133,13 @@ static bool refused_goes_on(const sdg_plan_t *plan, const sdg_step_t *step,
 }
 
 static sdg_status_t step_exchange(const sdg_exec_t *exec,
-                                  const sdg_step_t *step, sdg_parcels_t *early,
+                                  const sdg_step_t *step,
+                                  sdg_parcels_t *prefetch,
                                   cudaStream_t stream) {
-  bool along = early->step && early->step->axes == step->axes;
-  const sdg_parcels_t more = *early;
+  bool along = prefetch->step && prefetch->step->axes == step->axes;
+  const sdg_parcels_t more = *prefetch;
   if (along)
-    early->step = NULL;
+    prefetch->step = NULL;
   if (sdg_options_get()->check)
     SDG_TRY(sdg_messages_poison(exec, step, stream));
   return sdg_messages_enqueue(exec, step, along ? &more : NULL, stream);
@@ -177,8 +178,8 @@ static sdg_status_t early_begin(const sdg_exec_t *exec, const sdg_plan_t *plan,
 
 // What of a plan is carried out.
 typedef struct order {
-  const sdg_exec_t *early; // whose exchange goes along; NULL: none
-  bool rest;               // the plan's own has been carried out
+  const sdg_exec_t *prefetch; // whose exchange goes along; NULL: none
+  bool rest;                  // the plan's own has been carried out
 } order_t;
 
 // out_ahead: the communication lane has steps that the main lane has not waited
@@ -188,10 +189,10 @@ static sdg_status_t steps_run(const sdg_exec_t *exec, const order_t *order,
                               bool *out_ahead, sdg_outcome_t *out) {
   const sdg_plan_t *plan = exec->plan;
   cudaStream_t stream[2] = {exec->stream, comm_stream};
-  sdg_parcels_t early;
-  SDG_TRY(early_begin(order->early, order->rest ? NULL : plan, comm_stream,
-                      &early));
-  *out_ahead = order->early;
+  sdg_parcels_t prefetch;
+  SDG_TRY(early_begin(order->prefetch, order->rest ? NULL : plan, comm_stream,
+                      &prefetch));
+  *out_ahead = order->prefetch;
   for (int i = 0; i < plan->steps; i++) {
     const sdg_step_t *step = &plan->step[i];
     cudaStream_t own = stream[step->lane];
@@ -214,7 +215,7 @@ static sdg_status_t steps_run(const sdg_exec_t *exec, const order_t *order,
       SDG_TRY(sdg_exec_copy(exec, step, own));
       break;
     case SDG_STEP_EXCHANGE:
-      SDG_TRY(step_exchange(exec, step, &early, own));
+      SDG_TRY(step_exchange(exec, step, &prefetch, own));
       break;
     case SDG_STEP_REDUCE:
       SDG_TRY(step_reduce(exec, step, own));
@@ -245,12 +246,12 @@ static sdg_status_t exec_open(const sdg_plan_t *plan, const sdg_call_t *call,
 }
 
 // Of an exchange that comes early, which is in kept scratch.
-static sdg_status_t early_open(const sdg_early_t *early, cudaStream_t stream,
-                               sdg_exec_t *out) {
+static sdg_status_t early_open(const sdg_prefetch_t *prefetch,
+                               cudaStream_t stream, sdg_exec_t *out) {
   void *kept;
-  *out =
-      (sdg_exec_t){.plan = early->plan, .call = early->call, .stream = stream};
-  SDG_TRY(sdg_scratch_get(SDG_SCRATCH_KEPT, early->plan->kept_bytes, &kept));
+  *out = (sdg_exec_t){
+      .plan = prefetch->plan, .call = prefetch->call, .stream = stream};
+  SDG_TRY(sdg_scratch_get(SDG_SCRATCH_KEPT, prefetch->plan->kept_bytes, &kept));
   out->kept = kept;
   return SDG_OK;
 }
@@ -266,7 +267,7 @@ static sdg_status_t plan_run(sdg_exec_t *exec, const order_t *order,
   // may have been destroyed and another made at the same address.
   SDG_TRY(sdg_vendor_check(cuda->cudaStreamWaitEvent(stream, own->done, 0),
                            "wait for the previous call"));
-  if ((exec->plan->parcels > 0 && !order->rest) || order->early) {
+  if ((exec->plan->parcels > 0 && !order->rest) || order->prefetch) {
     SDG_TRY(sdg_comm_stream(&comm_stream));
     SDG_TRY(stream_join(cuda, comm_stream, stream, own->lane[SDG_LANE_MAIN]));
   }
@@ -287,23 +288,24 @@ sdg_status_t sdg_exec_run(const sdg_plan_t *plan, const sdg_call_t *call,
 
 sdg_status_t sdg_exec_run_with(const sdg_plan_t *plan, const sdg_call_t *call,
                                cudaStream_t stream, sdg_report_row_t *row,
-                               const sdg_early_t *early, sdg_outcome_t *out) {
+                               const sdg_prefetch_t *prefetch,
+                               sdg_outcome_t *out) {
   sdg_exec_t exec, first;
   order_t order = {.rest = false};
   if (!sdg_vendor_get())
     return SDG_E_LIBRARY_MISSING;
   SDG_TRY(exec_open(plan, call, stream, &exec));
-  if (early) {
-    SDG_TRY(early_open(early, stream, &first));
-    order.early = &first;
+  if (prefetch) {
+    SDG_TRY(early_open(prefetch, stream, &first));
+    order.prefetch = &first;
   }
   return plan_run(&exec, &order, row, out);
 }
 
 sdg_status_t sdg_exec_run_kept(const sdg_plan_t *plan, const sdg_call_t *call,
                                cudaStream_t stream, sdg_report_row_t *row,
-                               const sdg_early_t *early, void *kept, bool rest,
-                               sdg_outcome_t *out) {
+                               const sdg_prefetch_t *prefetch, void *kept,
+                               bool rest, sdg_outcome_t *out) {
   sdg_exec_t exec = {.plan = plan, .call = call, .stream = stream}, first;
   order_t order = {.rest = rest};
   void *scratch;
@@ -312,9 +314,9 @@ sdg_status_t sdg_exec_run_kept(const sdg_plan_t *plan, const sdg_call_t *call,
   SDG_TRY(sdg_scratch_get(SDG_SCRATCH_CALL, plan->scratch_bytes, &scratch));
   exec.scratch = scratch;
   exec.kept = kept;
-  if (early) {
-    SDG_TRY(early_open(early, stream, &first));
-    order.early = &first;
+  if (prefetch) {
+    SDG_TRY(early_open(prefetch, stream, &first));
+    order.prefetch = &first;
   }
   return plan_run(&exec, &order, row, out);
 }
@@ -343,12 +345,12 @@ sdg_status_t sdg_exec_run_rest(const sdg_plan_t *plan, const sdg_call_t *call,
   return plan_run(&exec, &order, row, out);
 }
 
-sdg_status_t sdg_exec_digest(const sdg_early_t *early, cudaStream_t stream,
-                             uint64_t *out) {
+sdg_status_t sdg_exec_digest(const sdg_prefetch_t *prefetch,
+                             cudaStream_t stream, uint64_t *out) {
   sdg_exec_t exec;
   if (!sdg_vendor_get())
     return SDG_E_LIBRARY_MISSING;
-  SDG_TRY(early_open(early, stream, &exec));
+  SDG_TRY(early_open(prefetch, stream, &exec));
   for (int i = 0; i < exec.plan->steps; i++) {
     const sdg_step_t *step = &exec.plan->step[i];
     if (step->lane == SDG_LANE_COMM && step->kind == SDG_STEP_COPY)

@@ -47,15 +47,15 @@ sdg_status_t sdg_exec_run(const sdg_plan_t *plan, const sdg_call_t *call,
  * same axes, if there is one. */
 sdg_status_t sdg_exec_run_with(const sdg_plan_t *plan, const sdg_call_t *call,
                                cudaStream_t stream, sdg_report_row_t *row,
-                               const sdg_early_t *early,
+                               const sdg_prefetch_t *prefetch,
                                sdg_outcome_t *out) SDG_MUST_CHECK;
 /* As sdg_exec_run_with, the plan's kept scratch in memory `kept` of the
  * caller's. rest: its exchange has been carried out there, as that of a plan
  * with the same messages. */
 sdg_status_t sdg_exec_run_kept(const sdg_plan_t *plan, const sdg_call_t *call,
                                cudaStream_t stream, sdg_report_row_t *row,
-                               const sdg_early_t *early, void *kept, bool rest,
-                               sdg_outcome_t *out) SDG_MUST_CHECK;
+                               const sdg_prefetch_t *prefetch, void *kept,
+                               bool rest, sdg_outcome_t *out) SDG_MUST_CHECK;
 /* As sdg_exec_run, with the memory of the plan's `held`, which is the caller's:
  * as many bytes as each says. */
 sdg_status_t sdg_exec_run_held(const sdg_plan_t *plan, const sdg_call_t *call,
@@ -69,8 +69,8 @@ sdg_status_t sdg_exec_run_rest(const sdg_plan_t *plan, const sdg_call_t *call,
                                sdg_outcome_t *out) SDG_MUST_CHECK;
 /* A number made of the bytes that the plan's exchange sends if it is carried
  * out now. Waits for the device; for checked runs. */
-sdg_status_t sdg_exec_digest(const sdg_early_t *early, cudaStream_t stream,
-                             uint64_t *out) SDG_MUST_CHECK;
+sdg_status_t sdg_exec_digest(const sdg_prefetch_t *prefetch,
+                             cudaStream_t stream, uint64_t *out) SDG_MUST_CHECK;
 
 /* What `stream` gets next comes after everything that plans of the thread with
  * this channel have enqueued so far, on whatever stream. Whole view: what an

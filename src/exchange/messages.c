@@ -71,7 +71,7 @@ sdg_status_t sdg_messages_enqueue(const sdg_exec_t *exec,
                      : step->parcels + (more ? more->step->parcels : 0) > 0;
   sdg_comm_t *comm;
   SDG_TRY(sdg_comm_get(step->axes, &comm));
-  SDG_TRY(sdg_turn_begin());
+  SDG_TRY(sdg_launch_order_begin());
   sdg_status_t status = any ? sdg_comm_lock() : SDG_OK;
   if (any && status == SDG_OK) {
     ncclResult_t result =
@@ -81,7 +81,7 @@ sdg_status_t sdg_messages_enqueue(const sdg_exec_t *exec,
     status = sdg_comm_check(
         comm, result, reduces ? "a sum over ranks" : "the exchange of halos");
   }
-  sdg_turn_end();
+  sdg_launch_order_end();
   return any && status == SDG_OK
              ? sdg_watch_transfer(stream, exec->call->entry_name)
              : status;

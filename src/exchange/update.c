@@ -164,21 +164,21 @@ static sdg_status_t plan_get(const request_t *r, sdg_plan_t **out_plan) {
 
 static sdg_status_t request_open(const request_t *r, void *at,
                                  const char *cause, sdg_call_t *call,
-                                 sdg_early_t *out) {
+                                 sdg_prefetch_t *out) {
   sdg_plan_t *plan = NULL;
   sdg_comm_t *comm;
   SDG_TRY(plan_get(r, &plan));
   // Here, where all ranks are: some may have nothing to exchange.
   SDG_TRY(sdg_comm_get(r->axes, &comm));
   *call = call_of(cause, r->layout, at);
-  *out = (sdg_early_t){plan, call};
+  *out = (sdg_prefetch_t){plan, call};
   return SDG_OK;
 }
 
 static sdg_status_t request_run(const request_t *r, void *at, const char *cause,
                                 cudaStream_t stream, sdg_report_row_t *row) {
   sdg_call_t call;
-  sdg_early_t whole;
+  sdg_prefetch_t whole;
   sdg_outcome_t outcome;
   SDG_TRY(request_open(r, at, cause, &call, &whole));
   sdg_report_moved(row, whole.plan);
@@ -199,7 +199,7 @@ sdg_status_t sdg_update_run(const sdg_buffer_t *buffer, const sdg_box_t *lack,
 
 sdg_status_t sdg_update_early(const sdg_buffer_t *buffer, const sdg_box_t *lack,
                               const char *cause, sdg_call_t *call,
-                              sdg_early_t *out) {
+                              sdg_prefetch_t *out) {
   request_t request = request_of(buffer, lack);
   return request_open(&request, (void *)buffer->at, cause, call, out);
 }

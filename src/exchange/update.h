@@ -23,7 +23,7 @@ sdg_status_t sdg_update_run(const sdg_buffer_t *buffer, const sdg_box_t *lack,
  * `call` is filled, and as out->plan good until the next update. */
 sdg_status_t sdg_update_early(const sdg_buffer_t *buffer, const sdg_box_t *lack,
                               const char *cause, sdg_call_t *call,
-                              sdg_early_t *out) SDG_MUST_CHECK;
+                              sdg_prefetch_t *out) SDG_MUST_CHECK;
 
 /* Gives every rank of the job's group the first one's bytes: `height` rows of
  * `width` bytes, `pitch` bytes apart. */

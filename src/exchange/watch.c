@@ -59,11 +59,11 @@ static sdg_status_t stall_judge(int channel, place_t place,
            place.entry, label);
   // A peer that has ended may have sent all we wait for: a moment of grace.
   if (waited_s > GRACE_S)
-    SDG_TRY(sdg_lost_check(channel, at, false));
+    SDG_TRY(sdg_peer_failure_check(channel, at, false));
   bool late = waited_s > watch.timeout_s;
   if (!late && (waited_s < FIRST_WORD_S || *said))
     return SDG_OK;
-  sdg_lost_behind(channel, who, sizeof who);
+  sdg_peer_failure_behind(channel, who, sizeof who);
   if (late)
     return sdg_fail(SDG_E_PEER_TIMEOUT,
                     "%s has waited %.0f s for the halo; waiting for %s", at,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether the ranks have the same values of a call's operands: numbers made of
- * them (src/exchange/fetch.h), exchanged and compared. */
+ * them (src/exchange/tensor_digest.h), exchanged and compared. */
 #ifndef SDG_SRC_JOB_DIGESTS_H
 #define SDG_SRC_JOB_DIGESTS_H
 

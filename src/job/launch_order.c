@@ -38,33 +38,33 @@ static struct {
   uint64_t taken;  // turns of the order launched here
 } turns = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static sdg_segment_turns_t *turns_of(int rank) {
+static sdg_shm_turns_t *turns_of(int rank) {
   return &sdg_job_control()->view.shared->rank[rank].turns;
 }
 
 // The first rank: a turn for whoever asks, unless another rank is so far behind
 // that its turns would be overwritten.
 static bool turn_give(const sdg_group_t *group, int channel) {
-  sdg_segment_turns_t *own = turns_of(group->rank[0]);
+  sdg_shm_turns_t *own = turns_of(group->rank[0]);
   for (int i = 1; i < group->count; i++) {
     uint64_t theirs = atomic_load_explicit(&turns_of(group->rank[i])->taken,
                                            memory_order_acquire);
-    if (turns.taken - theirs >= SDG_SEGMENT_TURNS)
+    if (turns.taken - theirs >= SDG_SHM_TURNS)
       return false;
   }
-  atomic_store_explicit(&own->turn[turns.taken % SDG_SEGMENT_TURNS],
+  atomic_store_explicit(&own->turn[turns.taken % SDG_SHM_TURNS],
                         (uint8_t)channel, memory_order_relaxed);
   atomic_store_explicit(&own->given, ++turns.taken, memory_order_release);
-  sdg_segment_ring(&sdg_job_control()->view);
+  sdg_shm_ring(&sdg_job_control()->view);
   return true;
 }
 
 // The channel that is next; -1: the first rank has not said yet.
 static int turn_next(const sdg_group_t *group) {
-  const sdg_segment_turns_t *first = turns_of(group->rank[0]);
+  const sdg_shm_turns_t *first = turns_of(group->rank[0]);
   if (atomic_load_explicit(&first->given, memory_order_acquire) <= turns.taken)
     return -1;
-  return atomic_load_explicit(&first->turn[turns.taken % SDG_SEGMENT_TURNS],
+  return atomic_load_explicit(&first->turn[turns.taken % SDG_SHM_TURNS],
                               memory_order_relaxed);
 }
 
@@ -110,7 +110,7 @@ static sdg_status_t stall_report(const sdg_group_t *group, int channel,
   pthread_mutex_unlock(&turns.lock);
   sdg_job_call(at, sizeof at);
   if (next < 0) {
-    sdg_lost_behind(channel, who, sizeof who);
+    sdg_peer_failure_behind(channel, who, sizeof who);
     return sdg_fail(SDG_E_PEER_TIMEOUT,
                     "%s has waited %.3g s for its turn; waiting for %s", at,
                     waited_s, who);
@@ -131,14 +131,14 @@ static sdg_status_t stall_check(const sdg_group_t *group, int channel,
   if (sdg_job_failed())
     return SDG_E_JOB_BROKEN; // reported by who broke it
   sdg_job_call(at, sizeof at);
-  sdg_status_t status = sdg_lost_check(channel, at, false);
+  sdg_status_t status = sdg_peer_failure_check(channel, at, false);
   double waited_s = sdg_stopwatch_read(since);
   if (status == SDG_OK && waited_s >= sdg_options_get()->timeout_s)
     status = stall_report(group, channel, waited_s);
   return status == SDG_OK ? SDG_OK : sdg_job_fail(status);
 }
 
-sdg_status_t sdg_turn_begin(void) {
+sdg_status_t sdg_launch_order_begin(void) {
   const sdg_group_t *group = sdg_job_group();
   if (group->count < 2)
     return SDG_OK;
@@ -158,7 +158,7 @@ sdg_status_t sdg_turn_begin(void) {
   }
 }
 
-void sdg_turn_end(void) {
+void sdg_launch_order_end(void) {
   if (sdg_job_group()->count < 2)
     return;
   pthread_mutex_lock(&turns.lock);
@@ -171,7 +171,7 @@ void sdg_turn_end(void) {
 // what another rank's has launched already, and is not needed here before that:
 // where a launch of it was waited for before this thread was made, it was on
 // every rank.
-sdg_status_t sdg_turn_enter(int channel, const char *entry) {
+sdg_status_t sdg_launch_order_enter(int channel, const char *entry) {
   const sdg_group_t *group = sdg_job_group();
   sdg_control_t *control = sdg_job_control();
   if (group->count < 2)

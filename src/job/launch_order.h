@@ -22,8 +22,9 @@
  * end in SDG_E_THREADS_ORDER.
  *
  * As long as a rank has made tagged calls from channel 0 alone there is nothing
- * to order and nobody waits. The first further thread's sdg_turn_enter() makes
- * the ranks agree how many launches of channel 0 came before the order. */
+ * to order and nobody waits. The first further thread's
+ * sdg_launch_order_enter() makes the ranks agree how many launches of channel 0
+ * came before the order. */
 #ifndef SDG_SRC_JOB_LAUNCH_ORDER_H
 #define SDG_SRC_JOB_LAUNCH_ORDER_H
 
@@ -34,11 +35,12 @@
  * has nothing to send or receive in it. Not nested. SDG_E_JOB_BROKEN without a
  * report; SDG_E_PEER_LOST, SDG_E_THREADS_ORDER. After an error there is nothing
  * to end. */
-sdg_status_t sdg_turn_begin(void) SDG_MUST_CHECK;
-void sdg_turn_end(void);
+sdg_status_t sdg_launch_order_begin(void) SDG_MUST_CHECK;
+void sdg_launch_order_end(void);
 
 /* The calling thread is the first of this rank with this channel (not 0).
  * Collective over the group; `entry` is the call it is at. */
-sdg_status_t sdg_turn_enter(int channel, const char *entry) SDG_MUST_CHECK;
+sdg_status_t sdg_launch_order_enter(int channel,
+                                    const char *entry) SDG_MUST_CHECK;
 
 #endif

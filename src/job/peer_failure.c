@@ -36,7 +36,7 @@ static void rank_append(int channel, int rank, bool all, char *out,
 }
 
 // Calls run ahead of transfers, so that who holds one up need not be behind.
-void sdg_lost_behind(int channel, char *out, size_t out_bytes) {
+void sdg_peer_failure_behind(int channel, char *out, size_t out_bytes) {
   const sdg_group_t *group = sdg_job_group();
   out[0] = 0;
   for (int all = 0; all < 2 && !out[0]; all++)
@@ -74,7 +74,8 @@ static void ended_text(int channel, bool has_failed, char *out,
     }
 }
 
-sdg_status_t sdg_lost_check(int channel, const char *what, bool has_failed) {
+sdg_status_t sdg_peer_failure_check(int channel, const char *what,
+                                    bool has_failed) {
   sdg_control_t *control = sdg_job_control();
   char ended[512];
   // A failure says why a rank left.
@@ -96,7 +97,7 @@ sdg_status_t sdg_lost_check(int channel, const char *what, bool has_failed) {
   return told == SDG_OK ? SDG_OK : sdg_control_check(control, true);
 }
 
-void sdg_lost_explain(const char *entry) {
+void sdg_peer_failure_explain(const char *entry) {
   if (!sdg_job_joined() || sdg_job_size() < 2 || sdg_job_failed())
     return;
   for (int channel = 0; channel < SDG_CHANNEL_THREADS; channel++) {
@@ -107,7 +108,7 @@ void sdg_lost_explain(const char *entry) {
       continue;
     sdg_job_call_of(channel, at, sizeof at);
     snprintf(what, sizeof what, "%s after %s", entry, at);
-    sdg_status_t status = sdg_lost_check(channel, what, true);
+    sdg_status_t status = sdg_peer_failure_check(channel, what, true);
     if (status == SDG_OK)
       continue;
     (void)sdg_job_fail(status);
@@ -116,7 +117,7 @@ void sdg_lost_explain(const char *entry) {
   }
 }
 
-sdg_status_t sdg_lost_accident(sdg_status_t status) {
+sdg_status_t sdg_peer_failure_accident(sdg_status_t status) {
   bool elsewhere = status == SDG_E_CUDA || status == SDG_E_NCCL ||
                    status == SDG_E_VENDOR_CALL;
   if (!elsewhere || sdg_job_size() < 2 || sdg_job_failed())
@@ -129,7 +130,8 @@ sdg_status_t sdg_lost_accident(sdg_status_t status) {
   for (int look = 0; look < LOOKS && lost == SDG_OK; look++) {
     if (look > 0)
       nanosleep(&pause, NULL);
-    lost = sdg_lost_check(sdg_channel_get(), at, status != SDG_E_VENDOR_CALL);
+    lost = sdg_peer_failure_check(sdg_channel_get(), at,
+                                  status != SDG_E_VENDOR_CALL);
   }
   if (lost == SDG_OK)
     return status;

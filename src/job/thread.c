@@ -185,7 +185,7 @@ sdg_status_t sdg_thread_claim(const char *entry) {
   me->channel = sdg_channel_own = channel;
   if (channel == 0 || channels.entered[channel])
     return SDG_OK;
-  sdg_status_t status = sdg_turn_enter(channel, entry);
+  sdg_status_t status = sdg_launch_order_enter(channel, entry);
   if (status != SDG_OK) {
     channel_release(me);
     return sdg_job_fail(status);

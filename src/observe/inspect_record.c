@@ -35,7 +35,7 @@ static struct {
   uint64_t count[SLOTS]; // by number
 } record = {.lock = PTHREAD_MUTEX_INITIALIZER, .file = -1};
 
-bool sdg_record_wanted(void) {
+bool sdg_inspect_record_wanted(void) {
   return sdg_options_get()->inspect[0] != '\0';
 }
 
@@ -74,7 +74,7 @@ static uint64_t hash_of(const char *text) {
   return hash;
 }
 
-void sdg_record_count(const char *text) {
+void sdg_inspect_record_count(const char *text) {
   uint64_t hash = hash_of(text);
   pthread_mutex_lock(&record.lock);
   line_t *line = &record.line[hash % SLOTS];
@@ -135,8 +135,8 @@ static void libraries_write(void) {
   bytes_write("]}\n", 3);
 }
 
-void sdg_record_finish(void) {
-  if (!sdg_record_wanted())
+void sdg_inspect_record_finish(void) {
+  if (!sdg_inspect_record_wanted())
     return;
   pthread_mutex_lock(&record.lock);
   bytes_write("{\"counts\":[", 11);
@@ -152,7 +152,7 @@ void sdg_record_finish(void) {
   pthread_mutex_unlock(&record.lock);
 }
 
-void sdg_record_drop(void) {
+void sdg_inspect_record_drop(void) {
   // Another thread of the parent may have held the lock.
   pthread_mutex_init(&record.lock, NULL);
   record.file = -1;

@@ -246,7 +246,7 @@ void sdg_report_begin(void) {
   int rank = sdg_job_rank();
   if (!*folder)
     return;
-  sdg_sigguard_t guard = sdg_sigguard_begin();
+  sdg_signal_guard_t guard = sdg_signal_guard_begin();
   for (int number = 1, file = -1; number < REPORTS_MAX && file < 0; number++) {
     if (number == 1)
       snprintf(own_path, sizeof own_path, "%s/rank-%d.json", folder, rank);
@@ -259,7 +259,7 @@ void sdg_report_begin(void) {
     else if (errno != EEXIST)
       break; // writing it will say why
   }
-  sdg_sigguard_end(&guard);
+  sdg_signal_guard_end(&guard);
 }
 
 static void report_write(size_t scratch_bytes) {
@@ -303,7 +303,7 @@ static void stray_write(void) {
   char path[4096];
   if (!*folder)
     return;
-  sdg_sigguard_t guard = sdg_sigguard_begin();
+  sdg_signal_guard_t guard = sdg_signal_guard_begin();
   snprintf(path, sizeof path, "%s/failed-%d", folder, (int)getpid());
   int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (file >= 0) {
@@ -311,7 +311,7 @@ static void stray_write(void) {
     (void)written; // that it is there counts
     close(file);
   }
-  sdg_sigguard_end(&guard);
+  sdg_signal_guard_end(&guard);
 }
 
 void sdg_report_fail(void) {
@@ -346,9 +346,9 @@ void sdg_report_write_seen(void) {
   if (!*folder || any == 0 || sdg_report_calls() > 0 ||
       atomic_load(&nearest.pid) != (int)getpid())
     return;
-  sdg_sigguard_t guard = sdg_sigguard_begin();
+  sdg_signal_guard_t guard = sdg_signal_guard_begin();
   seen_write(folder);
-  sdg_sigguard_end(&guard);
+  sdg_signal_guard_end(&guard);
 }
 
 void sdg_report_write(size_t scratch_bytes) {
@@ -356,7 +356,7 @@ void sdg_report_write(size_t scratch_bytes) {
   // A process that never joined is no rank: it has nothing to report.
   if (!*folder || !sdg_job_joined())
     return;
-  sdg_sigguard_t guard = sdg_sigguard_begin();
+  sdg_signal_guard_t guard = sdg_signal_guard_begin();
   report_write(scratch_bytes);
-  sdg_sigguard_end(&guard);
+  sdg_signal_guard_end(&guard);
 }

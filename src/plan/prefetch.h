@@ -8,10 +8,10 @@
 
 /* A plan whose exchange goes along with an earlier call (src/exchange/exec.h).
  */
-typedef struct sdg_early {
+typedef struct sdg_prefetch {
   const sdg_plan_t *plan;
   const sdg_call_t *call; /* what the exchange reads is there */
-} sdg_early_t;
+} sdg_prefetch_t;
 
 /* The scratch of messages becomes SDG_SLAB_KEPT: that of the communication
  * lane's steps, and where messages arrive, unless other slabs lie in the same

@@ -10,7 +10,7 @@
 
 enum { RANKS = 3, HEAD_BYTES = 3 };
 
-static void asked(const sdg_segment_view_t *view) {
+static void asked(const sdg_shm_view_t *view) {
   sdg_control_t control = {.rank = 0,
                            .size = RANKS,
                            .owner = getpid(),
@@ -22,14 +22,14 @@ static void asked(const sdg_segment_view_t *view) {
       (void)sdg_control_count_of(&control, channel, r, what, sizeof what);
       FUZZ_HOLDS(memchr(what, 0, sizeof what));
     }
-  (void)!sdg_segment_failure(view, 0, 1);
+  (void)!sdg_shm_failure(view, 0, 1);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
-  static sdg_segment_view_t view;
+  static sdg_shm_view_t view;
   if (!view.shared)
-    FUZZ_HOLDS(sdg_segment_mirror(RANKS, &view) == SDG_OK);
-  size_t first = offsetof(sdg_segment_t, joins);
+    FUZZ_HOLDS(sdg_shm_replica(RANKS, &view) == SDG_OK);
+  size_t first = offsetof(sdg_shm_t, joins);
   memset((char *)view.shared + first, 0, view.bytes - first);
   for (int turn = 0; bytes >= HEAD_BYTES; turn++) {
     size_t length = (size_t)data[1] << 8 | data[2];
@@ -43,7 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     FUZZ_HOLDS(body);
     memcpy(body, data, length);
     // To rank 0 from another one, and to another one from rank 0.
-    (void)sdg_mirror_hear(&view, turn % 2, 1 - turn % 2, &head, body);
+    (void)sdg_replica_hear(&view, turn % 2, 1 - turn % 2, &head, body);
     free(body);
     data += length;
     bytes -= length;

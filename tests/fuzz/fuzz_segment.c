@@ -32,26 +32,26 @@ static void asked(sdg_control_t *control, uint64_t number) {
 }
 
 // Copies of what rank 0 publishes, so that it need not wait.
-static void published(sdg_segment_t *shared) {
+static void published(sdg_shm_t *shared) {
   for (int r = 1; r < RANKS; r++)
     memcpy(&shared->rank[r].channel[0], &shared->rank[0].channel[0],
            sizeof shared->rank[0].channel[0]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
-  static sdg_segment_view_t view;
+  static sdg_shm_view_t view;
   static char(*records)[SDG_CHANNEL_RECORD_BYTES];
   size_t sizes[RANKS];
   if (!records) {
     records = malloc(RANKS * sizeof *records);
-    FUZZ_HOLDS(records && sdg_segment_create(RANKS, &view) == SDG_OK);
+    FUZZ_HOLDS(records && sdg_shm_create(RANKS, &view) == SDG_OK);
   }
   // All but the header, which is checked when the memory is mapped.
-  sdg_segment_t *shared = view.shared;
-  size_t first = offsetof(sdg_segment_t, joins);
+  sdg_shm_t *shared = view.shared;
+  size_t first = offsetof(sdg_shm_t, joins);
   memset((char *)shared + first, 0, view.bytes - first);
   for (int r = 0; r < RANKS; r++) {
-    shared->rank[r].state = SDG_SEGMENT_JOINED;
+    shared->rank[r].state = SDG_SHM_JOINED;
     shared->rank[r].pid = (int)getpid();
   }
   sdg_control_t control = {.rank = 0,

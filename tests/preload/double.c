@@ -85,15 +85,16 @@ void sdg_inspect_opaque(const char *entry_name) {
   (void)entry_name;
 }
 
-void sdg_history_drop(void) {
+void sdg_run_record_drop(void) {
 }
 
 void sdg_registry_finish(void) {
 }
 
 sdg_verdict_t sdg_registry_opaque(const char *entry_name,
-                                  const sdg_touch_t *touch, int *out_result) {
-  (void)entry_name, (void)touch, (void)out_result;
+                                  const sdg_memory_access_t *memory,
+                                  int *out_result) {
+  (void)entry_name, (void)memory, (void)out_result;
   return SDG_VERDICT_PASS;
 }
 
@@ -101,16 +102,16 @@ _Thread_local int sdg_channel_own;
 
 atomic_int sdg_hint_count;
 
-void sdg_outside_touch(const sdg_touch_t *touch) {
-  (void)touch;
+void sdg_outside_touch(const sdg_memory_access_t *memory) {
+  (void)memory;
 }
 
 void sdg_outside_vector(const sdg_vector_t *vector) {
   (void)vector;
 }
 
-int sdg_registry_touch(const sdg_touch_t *touch) {
-  (void)touch;
+int sdg_registry_access(const sdg_memory_access_t *memory) {
+  (void)memory;
   return 0;
 }
 
@@ -170,7 +171,7 @@ void sdg_memory_freed(const void *at) {
   (void)at;
 }
 
-void sdg_lost_explain(const char *entry) {
+void sdg_peer_failure_explain(const char *entry) {
   (void)entry;
 }
 

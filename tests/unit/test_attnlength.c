@@ -16,18 +16,18 @@ static sdg_range_t part_of(int64_t lo, int64_t count) {
 }
 
 typedef struct world {
-  sdg_attnlengths_t lengths;
+  sdg_attention_lengths_t lengths;
   int length[MOST * MOST];
   sdg_box_t box; // of which some is cut
 } world_t;
 
 static void world_init(world_t *w) {
-  w->lengths = (sdg_attnlengths_t){.batch = random_in(0, 2),
-                                   .beam = random_in(0, 2),
-                                   .time = random_in(0, LONGEST),
-                                   .batches = random_in(1, MOST),
-                                   .beams = random_in(1, MOST),
-                                   .times = random_in(1, LONGEST)};
+  w->lengths = (sdg_attention_lengths_t){.batch = random_in(0, 2),
+                                         .beam = random_in(0, 2),
+                                         .time = random_in(0, LONGEST),
+                                         .batches = random_in(1, MOST),
+                                         .beams = random_in(1, MOST),
+                                         .times = random_in(1, LONGEST)};
   for (int i = 0; i < MOST * MOST; i++)
     w->length[i] = random_in(0, 2) ? (int)random_in(0, w->lengths.times)
                                    : (int)w->lengths.times;
@@ -59,7 +59,7 @@ START_TEST(a_piece_has_the_elements_before_the_end) {
     bool blank, full = true, none = false;
     world_init(&w);
     ck_assert_int_eq(
-        (int)sdg_attnlengths_cut(&w.lengths, &w.box, &length, &blank), 0);
+        (int)sdg_attention_lengths_cut(&w.lengths, &w.box, &length, &blank), 0);
     const sdg_range_t *time = &w.box.dim[SDG_SEQUENCE_TIME];
     size_t at = 0;
     for (int64_t b = w.box.dim[SDG_SEQUENCE_BATCH].lo;
@@ -67,7 +67,8 @@ START_TEST(a_piece_has_the_elements_before_the_end) {
       for (int64_t e = w.box.dim[SDG_SEQUENCE_BEAM].lo;
            e < w.box.dim[SDG_SEQUENCE_BEAM].hi; e++) {
         int64_t count = counted(&w, b, e);
-        ck_assert_int_eq(sdg_attnlengths_in(&w.lengths, b, e, *time), count);
+        ck_assert_int_eq(sdg_attention_lengths_in(&w.lengths, b, e, *time),
+                         count);
         if (length)
           ck_assert_int_eq(length[at], count > 0 ? count : 1);
         at++;

@@ -379,7 +379,7 @@ static void dgrad_run(const problem_t *p, int rank) {
   each(p, &q.y_box, &q.call.operand[1], FILL_Y);
   each(p, &q.x_box, &q.call.operand[2], FILL_OLD);
   sdg_plan_t *plan;
-  REQUIRE(!sdg_dgrad_plan(&q.call, &q.tagging, &plan));
+  REQUIRE(!sdg_conv_data_plan(&q.call, &q.tagging, &plan));
   if (!p->wrap[2] && !p->wrap[3])
     messages_check(plan, 1);
   memory_check(p, &q, plan, 1);
@@ -440,7 +440,7 @@ static void wgrad_run(const problem_t *p, int rank) {
   each(p, &q.x_box, &q.call.operand[0], FILL_X);
   each(p, &q.y_box, &q.call.operand[1], FILL_Y);
   sdg_plan_t *plan;
-  REQUIRE(!sdg_wgrad_plan(&q.call, &q.tagging, &plan));
+  REQUIRE(!sdg_conv_filter_plan(&q.call, &q.tagging, &plan));
   if (!p->wrap[2] && !p->wrap[3])
     messages_check(plan, 1);
   memory_check(p, &q, plan, 0);
@@ -503,7 +503,7 @@ static int dgrad_status(program_t *q, const float *beta) {
   q->call.entry = SDG_ENTRY_cudnnConvolutionBackwardData;
   q->call.args = &args;
   sdg_plan_t *plan = NULL;
-  sdg_status_t status = sdg_dgrad_plan(&q->call, &q->tagging, &plan);
+  sdg_status_t status = sdg_conv_data_plan(&q->call, &q->tagging, &plan);
   sdg_plan_destroy(plan);
   return (int)status;
 }

@@ -28,8 +28,8 @@ static void tensor_put(sdg_buffers_t *table, uintptr_t at, int cut,
   sdg_placement_fini(&placement);
 }
 
-static sdg_touch_t axpy(uintptr_t x, uintptr_t y, size_t count) {
-  return (sdg_touch_t){
+static sdg_memory_access_t axpy(uintptr_t x, uintptr_t y, size_t count) {
+  return (sdg_memory_access_t){
       .elementwise = 4,
       .accesses = 3,
       .access = {{.at = 0x9000, .reads = true},
@@ -41,43 +41,43 @@ static sdg_touch_t axpy(uintptr_t x, uintptr_t y, size_t count) {
                   .height = 1}}};
 }
 
-static sdg_touch_t scal(uintptr_t x, size_t count) {
-  sdg_touch_t touch = axpy(0, x, count);
-  touch.access[1] = touch.access[2];
-  touch.accesses = 2;
-  return touch;
+static sdg_memory_access_t scal(uintptr_t x, size_t count) {
+  sdg_memory_access_t memory = axpy(0, x, count);
+  memory.access[1] = memory.access[2];
+  memory.accesses = 2;
+  return memory;
 }
 
 // What is there: 'x' and 'y' in columns, 'X' and 'Y' in rows, 'z' x in other
 // columns; 'h' x has a halo.
-static bool stays(const char *there, const sdg_touch_t *touch) {
+static bool stays(const char *there, const sdg_memory_access_t *memory) {
   sdg_buffers_t table = {.allocations = 0};
   for (; *there; there++)
     tensor_put(&table, strchr("yY", *there) ? Y : X,
                *there == 'X' || *there == 'Y', *there == 'z' ? 2 : 3);
-  bool stay = sdg_elements_stay(&table, touch);
+  bool stay = sdg_elements_stay(&table, memory);
   sdg_buffers_fini(&table);
   return stay;
 }
 
 START_TEST(what_is_written_stays_where_every_element_is_made_of_right_ones) {
-  sdg_touch_t touch = axpy(X, Y, COLUMNS * ROWS);
-  REQUIRE(stays("y", &touch) && stays("Y", &touch));
-  REQUIRE(stays("xy", &touch) && stays("XY", &touch));
-  REQUIRE(!stays("", &touch) && !stays("x", &touch));
-  REQUIRE(!stays("Xy", &touch) && !stays("zy", &touch));
-  touch = axpy(X, Y, COLUMNS * ROWS - 5);
-  REQUIRE(stays("y", &touch) && stays("xy", &touch));
-  touch = axpy(X + 4, Y, COLUMNS * ROWS - 1);
-  REQUIRE(stays("y", &touch) && !stays("xy", &touch));
-  touch = axpy(Y, Y, COLUMNS * ROWS);
-  REQUIRE(stays("y", &touch));
-  touch = scal(Y, COLUMNS * ROWS);
-  REQUIRE(stays("y", &touch) && stays("xy", &touch) && !stays("x", &touch));
-  touch.elementwise = 8; // other elements than the tensor's
-  REQUIRE(!stays("y", &touch));
-  touch.elementwise = 0;
-  REQUIRE(!stays("y", &touch));
+  sdg_memory_access_t memory = axpy(X, Y, COLUMNS * ROWS);
+  REQUIRE(stays("y", &memory) && stays("Y", &memory));
+  REQUIRE(stays("xy", &memory) && stays("XY", &memory));
+  REQUIRE(!stays("", &memory) && !stays("x", &memory));
+  REQUIRE(!stays("Xy", &memory) && !stays("zy", &memory));
+  memory = axpy(X, Y, COLUMNS * ROWS - 5);
+  REQUIRE(stays("y", &memory) && stays("xy", &memory));
+  memory = axpy(X + 4, Y, COLUMNS * ROWS - 1);
+  REQUIRE(stays("y", &memory) && !stays("xy", &memory));
+  memory = axpy(Y, Y, COLUMNS * ROWS);
+  REQUIRE(stays("y", &memory));
+  memory = scal(Y, COLUMNS * ROWS);
+  REQUIRE(stays("y", &memory) && stays("xy", &memory) && !stays("x", &memory));
+  memory.elementwise = 8; // other elements than the tensor's
+  REQUIRE(!stays("y", &memory));
+  memory.elementwise = 0;
+  REQUIRE(!stays("y", &memory));
 }
 END_TEST
 
@@ -89,9 +89,9 @@ START_TEST(what_was_brought_is_the_owners_again) {
   REQUIRE(sdg_buffer_lack(buffer, NULL, buffer->lack));
   sdg_buffer_grow(buffer, buffer->lack);
   REQUIRE(sdg_buffer_complete(buffer));
-  sdg_touch_t touch = scal(Y, COLUMNS * ROWS);
-  REQUIRE(sdg_elements_stay(&table, &touch));
-  REQUIRE(!sdg_elements_note(&table, &touch, &mesh, 0));
+  sdg_memory_access_t memory = scal(Y, COLUMNS * ROWS);
+  REQUIRE(sdg_elements_stay(&table, &memory));
+  REQUIRE(!sdg_elements_note(&table, &memory, &mesh, 0));
   REQUIRE(table.buffers == 1 && table.buffer[0]->number > number);
   buffer = table.buffer[0];
   for (int r = 0; r < 2; r++)
@@ -101,20 +101,21 @@ START_TEST(what_was_brought_is_the_owners_again) {
 END_TEST
 
 // x is copied to y, or exchanged with it; both allocations are seen.
-static int pieces_after(const char *there, sdg_touch_t *touch, size_t count,
-                        sdg_elements_t elements, uintptr_t *out_at) {
+static int pieces_after(const char *there, sdg_memory_access_t *memory,
+                        size_t count, sdg_elements_t elements,
+                        uintptr_t *out_at) {
   sdg_buffers_t table = {.allocations = 0};
   int left = -1;
-  *touch = axpy(X, Y, count);
-  touch->elements = elements;
-  touch->access[1].writes = elements == SDG_ELEMENTS_SWAP;
+  *memory = axpy(X, Y, count);
+  memory->elements = elements;
+  memory->access[1].writes = elements == SDG_ELEMENTS_SWAP;
   REQUIRE(!sdg_buffers_allocate(&table, X, 0x400));
   REQUIRE(!sdg_buffers_allocate(&table, Y, 0x400));
   for (; *there; there++)
     tensor_put(&table, strchr("yY", *there) ? Y : X, strchr("XY", *there) != 0,
                3);
-  if (sdg_elements_stay(&table, touch)) {
-    REQUIRE(!sdg_elements_note(&table, touch, &mesh, 0));
+  if (sdg_elements_stay(&table, memory)) {
+    REQUIRE(!sdg_elements_note(&table, memory, &mesh, 0));
     left = table.buffers;
     *out_at = left ? table.buffer[0]->at : 0;
   }
@@ -125,22 +126,22 @@ static int pieces_after(const char *there, sdg_touch_t *touch, size_t count,
 START_TEST(tensors_go_along_with_what_is_copied_or_exchanged) {
   const size_t all = COLUMNS * ROWS;
   const sdg_elements_t copy = SDG_ELEMENTS_COPY, swap = SDG_ELEMENTS_SWAP;
-  sdg_touch_t touch;
+  sdg_memory_access_t memory;
   uintptr_t at = 0;
-  REQUIRE(pieces_after("x", &touch, all, copy, &at) == 2);
-  REQUIRE(pieces_after("xY", &touch, all, copy, &at) == 2);
-  REQUIRE(pieces_after("x", &touch, all, swap, &at) == 1 && at == Y);
-  REQUIRE(pieces_after("y", &touch, all, swap, &at) == 1 && at == X);
-  REQUIRE(pieces_after("xY", &touch, all, swap, &at) == 2);
+  REQUIRE(pieces_after("x", &memory, all, copy, &at) == 2);
+  REQUIRE(pieces_after("xY", &memory, all, copy, &at) == 2);
+  REQUIRE(pieces_after("x", &memory, all, swap, &at) == 1 && at == Y);
+  REQUIRE(pieces_after("y", &memory, all, swap, &at) == 1 && at == X);
+  REQUIRE(pieces_after("xY", &memory, all, swap, &at) == 2);
   // Nothing is cut: a part of a tensor goes along only to one in such pieces.
-  REQUIRE(pieces_after("x", &touch, all - 1, copy, &at) < 0);
-  REQUIRE(pieces_after("xY", &touch, all - 1, copy, &at) < 0);
-  REQUIRE(pieces_after("xy", &touch, all - 1, copy, &at) == 2);
-  REQUIRE(pieces_after("y", &touch, all - 1, copy, &at) == 1);
-  REQUIRE(pieces_after("y", &touch, all - 1, swap, &at) < 0);
+  REQUIRE(pieces_after("x", &memory, all - 1, copy, &at) < 0);
+  REQUIRE(pieces_after("xY", &memory, all - 1, copy, &at) < 0);
+  REQUIRE(pieces_after("xy", &memory, all - 1, copy, &at) == 2);
+  REQUIRE(pieces_after("y", &memory, all - 1, copy, &at) == 1);
+  REQUIRE(pieces_after("y", &memory, all - 1, swap, &at) < 0);
   // What is overwritten with what is the same everywhere is so too.
-  REQUIRE(pieces_after("y", &touch, all, copy, &at) < 0);
-  REQUIRE(pieces_after("", &touch, all, copy, &at) < 0);
+  REQUIRE(pieces_after("y", &memory, all, copy, &at) < 0);
+  REQUIRE(pieces_after("", &memory, all, copy, &at) < 0);
 }
 END_TEST
 

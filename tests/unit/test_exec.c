@@ -500,12 +500,12 @@ static void early_run(int rank, bool by_column, bool along) {
   }
   sdg_plan_t *none = sdg_plan_create("test");
   sdg_outcome_t outcome;
-  const sdg_early_t early = {plan[1], &call[1]};
+  const sdg_prefetch_t prefetch = {plan[1], &call[1]};
   REQUIRE(!sdg_plan_is_early(plan[1], 0));
   sdg_plan_keep(plan[1]);
   REQUIRE(sdg_plan_is_early(plan[1], 0) && !sdg_plan_is_early(plan[1], 1));
   REQUIRE(!sdg_exec_run_with(along ? plan[0] : none, &call[0], lanes_stream(1),
-                             NULL, &early, &outcome));
+                             NULL, &prefetch, &outcome));
   if (!along) // a call in between has the scratch
     REQUIRE(!sdg_exec_run(plan[0], &call[0], lanes_stream(1), NULL, &outcome));
   REQUIRE(
@@ -558,9 +558,9 @@ static bool is_early(int what) {
   if (what == SHARED) // it would be somewhere else than its memory
     ck_assert(!sdg_plan_within(plan, landed, 0, &row, x, &within));
   sdg_plan_keep(plan);
-  bool early = sdg_plan_is_early(plan, 0);
+  bool prefetch = sdg_plan_is_early(plan, 0);
   sdg_plan_destroy(plan);
-  return early;
+  return prefetch;
 }
 
 START_TEST(an_exchange_is_early_that_needs_the_operand_alone) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers made of tensors, on a runtime of host functions.
-#include "src/exchange/fetch.h"
+#include "src/exchange/tensor_digest.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -92,7 +92,7 @@ static uint64_t digest_of(const unsigned char *data,
   bool can;
   uint64_t digest;
   int64_t bytes = 0, elements = layout->elem_bytes;
-  REQUIRE(!sdg_fetch_digest(data, layout, NULL, &can, &digest, &bytes));
+  REQUIRE(!sdg_tensor_digest(data, layout, NULL, &can, &digest, &bytes));
   for (int d = 0; d < layout->dims; d++)
     elements *= layout->extent[d];
   REQUIRE(can && bytes == elements);
@@ -180,11 +180,11 @@ START_TEST(what_cannot_be_read_is_said) {
   int64_t bytes = 0;
   sdg_library_set_finder(fake_find);
   refuses = true;
-  REQUIRE(!sdg_fetch_digest(data, &layout, NULL, &can, &digest, &bytes));
+  REQUIRE(!sdg_tensor_digest(data, &layout, NULL, &can, &digest, &bytes));
   REQUIRE(!can && bytes == 0);
-  REQUIRE(!sdg_fetch_ready(NULL, 0.05, &ready) && !ready);
+  REQUIRE(!sdg_tensor_digest_ready(NULL, 0.05, &ready) && !ready);
   refuses = false;
-  REQUIRE(!sdg_fetch_ready(NULL, 0.05, &ready) && ready);
+  REQUIRE(!sdg_tensor_digest_ready(NULL, 0.05, &ready) && ready);
 }
 END_TEST
 

@@ -170,12 +170,12 @@ typedef struct setting {
 
 static char agree[] = "agree";
 
-static void split_add(sdg_rule_split_t *split, int *count, sdg_dim_t dim,
+static void split_add(sdg_rules_split_t *split, int *count, sdg_dim_t dim,
                       const sdg_mesh_t *mesh, int axis) {
-  split[(*count)++] = (sdg_rule_split_t){.dim = dim,
-                                         .axes = 1u << axis,
-                                         .pieces = mesh->size[axis],
-                                         .parts = agree};
+  split[(*count)++] = (sdg_rules_split_t){.dim = dim,
+                                          .axes = 1u << axis,
+                                          .pieces = mesh->size[axis],
+                                          .parts = agree};
 }
 
 // A mesh of one or two axes; each cuts one of M, N, K and the batch.
@@ -197,7 +197,7 @@ static void setting_draw(setting_t *s) {
     s->section.sum_axes |= 1u << a;
   }
   s->gemm.batch += first == 3 || s->mesh.axes == 2; // or it is not shared
-  sdg_rule_matrix_t *c = &s->section.matrix[SDG_MATRIX_C];
+  sdg_rules_matrix_t *c = &s->section.matrix[SDG_MATRIX_C];
   for (int a = 0; a < s->mesh.axes && draw(0, 1); a++)
     if (s->section.split[a].dim == SDG_DIM_K) {
       bool rows = false;
@@ -224,7 +224,7 @@ static void tagging_make(const setting_t *s, int rank, sdg_tagging_t *out) {
   sdg_placement_t *product = &out->placement[0];
   REQUIRE(!sdg_placement_init(4, s->call.operand[0].extent, product));
   for (int i = 0; i < s->section.splits; i++) {
-    const sdg_rule_split_t *said = &s->section.split[i];
+    const sdg_rules_split_t *said = &s->section.split[i];
     int d = sdg_dim_index(SDG_FAMILY_MATMUL, said->dim, 4);
     sdg_split_t split = {.axes = 1, .axis = {i}};
     sdg_part_t part;
@@ -244,7 +244,7 @@ static bool holds(const sdg_box_t *box, const int64_t *at) {
 
 // Every term is multiplied once, and every element of the result is one rank's
 // to make among those that have its terms.
-static void cover_check(const setting_t *s, const sdg_matmul_t *m) {
+static void cover_check(const setting_t *s, const sdg_product_parts_t *m) {
   const int64_t *e = s->call.operand[0].extent;
   int64_t at[4];
   for (at[0] = 0; at[0] < e[0]; at[0]++)
@@ -258,14 +258,14 @@ static void cover_check(const setting_t *s, const sdg_matmul_t *m) {
         for (at[2] = 0; at[2] < e[2]; at[2]++) {
           int terms = 0;
           for (int r = 0; r < s->ranks; r++) {
-            sdg_box_t box = sdg_matmul_box(m, r);
+            sdg_box_t box = sdg_product_own_box(m, r);
             terms += holds(&box, at);
           }
           REQUIRE(terms == 1);
         }
         for (int r = 0; r < s->ranks; r++) {
-          sdg_box_t piece = sdg_matmul_piece(m, r);
-          sdg_box_t all = sdg_matmul_need(m, SDG_RESULT, r);
+          sdg_box_t piece = sdg_product_piece(m, r);
+          sdg_box_t all = sdg_product_need(m, SDG_RESULT, r);
           REQUIRE(!holds(&piece, of_result) || holds(&all, of_result));
           makers += holds(&piece, of_result);
         }
@@ -275,17 +275,17 @@ static void cover_check(const setting_t *s, const sdg_matmul_t *m) {
 
 // What a rank gets: partners' terms of its piece, and, unless C stays in
 // pieces, the other pieces.
-static int64_t received_expected(const setting_t *s, const sdg_matmul_t *m,
-                                 int rank) {
+static int64_t received_expected(const setting_t *s,
+                                 const sdg_product_parts_t *m, int rank) {
   if (!m->sum_axes)
     return 0;
-  sdg_box_t piece = sdg_matmul_piece(m, rank);
-  sdg_box_t all = sdg_matmul_need(m, SDG_RESULT, rank);
+  sdg_box_t piece = sdg_product_piece(m, rank);
+  sdg_box_t all = sdg_product_need(m, SDG_RESULT, rank);
   int64_t elements = 0;
   for (int r = 0; r < s->ranks; r++) {
-    sdg_box_t box = sdg_matmul_box(m, r);
+    sdg_box_t box = sdg_product_own_box(m, r);
     bool terms = box.dim[SDG_K].hi > box.dim[SDG_K].lo;
-    if (r != rank && terms && sdg_matmul_partners(m, r, rank))
+    if (r != rank && terms && sdg_product_partners(m, r, rank))
       elements += sdg_box_count(&piece);
   }
   if (s->section.matrix[SDG_MATRIX_C].splits == 0)
@@ -317,14 +317,14 @@ START_TEST(ranks_share_a_product_and_send_no_more_than_its_sums_take) {
     sdg_plan_t *plan[16];
     setting_draw(&s);
     for (int r = 0; r < s.ranks; r++) {
-      sdg_matmul_t m;
+      sdg_product_parts_t m;
       tagging_make(&s, r, &tagging);
-      REQUIRE(!sdg_matmul_open(&s.call, &tagging, &m));
+      REQUIRE(!sdg_product_open(&s.call, &tagging, &m));
       if (r == 0)
         cover_check(&s, &m);
-      REQUIRE(!sdg_matmul_share(&s.call, &tagging, &plan[r]));
+      REQUIRE(!sdg_product_share(&s.call, &tagging, &plan[r]));
       REQUIRE(plan[r]->received_bytes == received_expected(&s, &m, r));
-      sdg_matmul_fini(&m);
+      sdg_product_fini(&m);
       for (int o = 0; o < SDG_OPERANDS_MAX; o++)
         sdg_placement_fini(&tagging.placement[o]);
     }
@@ -361,7 +361,7 @@ START_TEST(sums_over_three_ranks_take_what_the_formulas_say) {
     s.section.view = SDG_VIEW_WHOLE;
     s.section.sum_axes = 1;
     split_add(s.section.split, &s.section.splits, SDG_DIM_K, &s.mesh, 0);
-    sdg_rule_matrix_t *c = &s.section.matrix[SDG_MATRIX_C];
+    sdg_rules_matrix_t *c = &s.section.matrix[SDG_MATRIX_C];
     if (stays)
       split_add(c->split, &c->splits, SDG_DIM_N, &s.mesh, 0);
     s.call = (sdg_call_t){.entry_name = "product", .family = SDG_FAMILY_MATMUL};
@@ -371,7 +371,7 @@ START_TEST(sums_over_three_ranks_take_what_the_formulas_say) {
       static sdg_tagging_t tagging;
       sdg_plan_t *plan;
       tagging_make(&s, r, &tagging);
-      REQUIRE(!sdg_matmul_share(&s.call, &tagging, &plan));
+      REQUIRE(!sdg_product_share(&s.call, &tagging, &plan));
       REQUIRE(plan->received_bytes == (stays ? 1 : 2) * 2 * 60 * 48 / 3 * 4);
       sdg_plan_destroy(plan);
       for (int o = 0; o < SDG_OPERANDS_MAX; o++)
@@ -421,11 +421,11 @@ static void row_setting(const row_t *row, setting_t *s) {
   s->section.sum_axes = 1;
   split_add(s->section.split, &s->section.splits, row->split, &s->mesh, 0);
   if (row->stays) {
-    sdg_rule_matrix_t *c = &s->section.matrix[SDG_MATRIX_C];
+    sdg_rules_matrix_t *c = &s->section.matrix[SDG_MATRIX_C];
     split_add(c->split, &c->splits, SDG_DIM_N, &s->mesh, 0);
   }
   if (row->matrix >= 0) {
-    sdg_rule_matrix_t *said = &s->section.matrix[row->matrix];
+    sdg_rules_matrix_t *said = &s->section.matrix[row->matrix];
     said->said = true;
     if (row->dim != SDG_DIM_COUNT)
       split_add(said->split, &said->splits, row->dim, &s->mesh, 0);
@@ -463,7 +463,7 @@ static int64_t row_received(const row_t *row, int rank) {
   memcpy(s.call.operand[0].extent, whole, sizeof whole);
   tagging_make(&s, rank, &tagging); // even parts of 32 are 11+11+10
   sdg_plan_t *plan;
-  REQUIRE(!sdg_matmul_plan(&s.call, &tagging, &plan));
+  REQUIRE(!sdg_product_plan(&s.call, &tagging, &plan));
   int64_t bytes = plan->received_bytes;
   sdg_plan_destroy(plan);
   for (int o = 0; o < SDG_OPERANDS_MAX; o++)

@@ -12,9 +12,10 @@
 enum { RANKS = AGREED_RANKS };
 static const int64_t channels[] = {3, 3, 3};
 
-static sdg_status_t alike(const sdg_call_t *call, sdg_meet_t *meet, int lead) {
+static sdg_status_t alike(const sdg_call_t *call, sdg_colocation_t *colocation,
+                          int lead) {
   (void)call;
-  return sdg_meet_alike(meet, lead);
+  return sdg_colocate_alike(colocation, lead);
 }
 
 static sdg_rules_t rules; // of the case at hand
@@ -22,10 +23,10 @@ static sdg_rules_t rules; // of the case at hand
 // What becomes of x, z and y, in this order, by these rules.
 static sdg_met_t met(const char *text, sdg_family_t family,
                      const int64_t size[][2][RANKS], int operands,
-                     sdg_tagging_t *tagging, sdg_meet_t *out) {
+                     sdg_tagging_t *tagging, sdg_colocation_t *out) {
   static const sdg_role_t role[] = {SDG_ROLE_X, SDG_ROLE_Z, SDG_ROLE_Y};
   static sdg_call_t call;
-  sdg_rule_t rule = {.family = family, .meet = alike};
+  sdg_op_t op = {.family = family, .colocate = alike};
   const sdg_section_t *section;
   bool local;
   sdg_met_t found;
@@ -36,7 +37,7 @@ static sdg_met_t met(const char *text, sdg_family_t family,
   agreed_rules(text, &rules);
   REQUIRE(!sdg_tagging_derive(&call, &rules, &section, &local, tagging));
   REQUIRE(section);
-  REQUIRE(!sdg_meet_find(&call, &rules, &rule, tagging, out, &found));
+  REQUIRE(!sdg_colocate_find(&call, &rules, &op, tagging, out, &found));
   return found;
 }
 
@@ -46,8 +47,8 @@ static const char rows_only[] = "[shard a]\nsplit = H\n";
 #define WIDE                                                                   \
   { 9, 9, 9 }
 
-static void end(sdg_tagging_t *tagging, sdg_meet_t *meet) {
-  sdg_meet_fini(meet);
+static void end(sdg_tagging_t *tagging, sdg_colocation_t *colocation) {
+  sdg_colocate_fini(colocation);
   sdg_tagging_fini(tagging);
   sdg_rules_fini(&rules);
 }
@@ -56,10 +57,10 @@ static void alike_body(int rank) {
   (void)rank;
   const int64_t size[][2][RANKS] = {{EVEN, WIDE}, {EVEN, WIDE}, {EVEN, WIDE}};
   sdg_tagging_t tagging;
-  sdg_meet_t meet;
-  REQUIRE(met(rows_only, SDG_FAMILY_SOFTMAX, size, 3, &tagging, &meet) ==
+  sdg_colocation_t colocation;
+  REQUIRE(met(rows_only, SDG_FAMILY_SOFTMAX, size, 3, &tagging, &colocation) ==
           SDG_MET_NOTHING);
-  end(&tagging, &meet);
+  end(&tagging, &colocation);
 }
 
 START_TEST(operands_that_are_cut_alike_stay) {
@@ -72,28 +73,30 @@ static void rows_body(int rank) {
       {{2, 3, 7}, WIDE}, {{12, 12, 12}, WIDE}, {EVEN, WIDE}};
   const int64_t first[] = {0, 2, 5}, even[] = {0, 4, 8};
   sdg_tagging_t tagging;
-  sdg_meet_t meet;
+  sdg_colocation_t colocation;
   // The first operand leads, z is all there on every rank.
-  REQUIRE(met(rows_only, SDG_FAMILY_SOFTMAX, size, 3, &tagging, &meet) ==
+  REQUIRE(met(rows_only, SDG_FAMILY_SOFTMAX, size, 3, &tagging, &colocation) ==
           SDG_MET_MOVES);
-  REQUIRE(!sdg_meet_moves(&meet, 0) && sdg_meet_moves(&meet, 1) &&
-          sdg_meet_moves(&meet, 2));
+  REQUIRE(!sdg_colocate_moves(&colocation, 0) &&
+          sdg_colocate_moves(&colocation, 1) &&
+          sdg_colocate_moves(&colocation, 2));
   REQUIRE(sdg_placement_axes(&tagging.placement[1]) == 0);
   for (int i = 0; i < 3; i++) {
-    sdg_box_t at =
-        sdg_placement_box(sdg_meet_at(&meet, i), meet.tagging.mesh, rank);
+    sdg_box_t at = sdg_placement_box(sdg_colocate_at(&colocation, i),
+                                     colocation.tagging.mesh, rank);
     REQUIRE(at.dim[2].lo == first[rank]);
   }
   sdg_box_t y =
       sdg_placement_box(&tagging.placement[2], tagging.mesh, tagging.rank);
   REQUIRE(y.dim[2].lo == even[rank]);
-  end(&tagging, &meet);
+  end(&tagging, &colocation);
   // Where every element is for itself an output does.
-  REQUIRE(met(rows_only, SDG_FAMILY_POINTWISE, size, 3, &tagging, &meet) ==
-          SDG_MET_MOVES);
-  REQUIRE(sdg_meet_moves(&meet, 0) && sdg_meet_moves(&meet, 1) &&
-          !sdg_meet_moves(&meet, 2));
-  end(&tagging, &meet);
+  REQUIRE(met(rows_only, SDG_FAMILY_POINTWISE, size, 3, &tagging,
+              &colocation) == SDG_MET_MOVES);
+  REQUIRE(sdg_colocate_moves(&colocation, 0) &&
+          sdg_colocate_moves(&colocation, 1) &&
+          !sdg_colocate_moves(&colocation, 2));
+  end(&tagging, &colocation);
 }
 
 START_TEST(operands_in_other_rows_come_to_the_one_that_leads) {
@@ -106,15 +109,17 @@ static void sections_body(int rank) {
   // y has a section of its own, and columns.
   const int64_t size[][2][RANKS] = {{EVEN, WIDE}, {{12, 12, 12}, {2, 3, 4}}};
   sdg_tagging_t tagging;
-  sdg_meet_t meet;
+  sdg_colocation_t colocation;
   REQUIRE(met("[shard a]\nmatch = W=9 H=12\nsplit = H:y\n"
               "[shard b]\nmatch = H=12\nsplit = W:y\n",
-              SDG_FAMILY_SOFTMAX, size, 2, &tagging, &meet) == SDG_MET_MOVES);
-  REQUIRE(!sdg_meet_moves(&meet, 0) && sdg_meet_moves(&meet, 1));
+              SDG_FAMILY_SOFTMAX, size, 2, &tagging,
+              &colocation) == SDG_MET_MOVES);
+  REQUIRE(!sdg_colocate_moves(&colocation, 0) &&
+          sdg_colocate_moves(&colocation, 1));
   REQUIRE(tagging.placement[1].split[3].axes == 1);
-  REQUIRE(sdg_meet_at(&meet, 1)->split[2].axes == 1);
-  REQUIRE(strcmp(meet.tagging.section->name, "a") == 0);
-  end(&tagging, &meet);
+  REQUIRE(sdg_colocate_at(&colocation, 1)->split[2].axes == 1);
+  REQUIRE(strcmp(colocation.tagging.section->name, "a") == 0);
+  end(&tagging, &colocation);
 }
 
 START_TEST(an_operand_is_where_a_section_of_its_own_says) {
@@ -126,11 +131,11 @@ static void other_sizes_body(int rank) {
   (void)rank;
   const int64_t size[][2][RANKS] = {{EVEN, WIDE}, {{4, 4, 5}, WIDE}};
   sdg_tagging_t tagging;
-  sdg_meet_t meet;
-  REQUIRE(met(rows_only, SDG_FAMILY_SOFTMAX, size, 2, &tagging, &meet) ==
+  sdg_colocation_t colocation;
+  REQUIRE(met(rows_only, SDG_FAMILY_SOFTMAX, size, 2, &tagging, &colocation) ==
           SDG_MET_NOTHING);
   REQUIRE(sdg_placement_extent(&tagging.placement[1], 2) == 13);
-  end(&tagging, &meet);
+  end(&tagging, &colocation);
 }
 
 START_TEST(what_is_of_other_sizes_is_left_to_the_rule) {
@@ -145,14 +150,15 @@ static void broadcast_body(int rank) {
   int64_t size[2][2][RANKS] = {{{0}, {2, 3, 4}}, {{12, 12, 12}, {5, 2, 2}}};
   memcpy(size[0][0], one, sizeof one);
   sdg_tagging_t tagging;
-  sdg_meet_t meet;
+  sdg_colocation_t colocation;
   REQUIRE(met("[shard a]\nsplit = W\n", SDG_FAMILY_POINTWISE,
               (const int64_t(*)[2][RANKS])size, 2, &tagging,
-              &meet) == SDG_MET_MOVES);
-  REQUIRE(sdg_meet_moves(&meet, 0) && !sdg_meet_moves(&meet, 1));
-  REQUIRE(sdg_placement_extent(sdg_meet_at(&meet, 0), 2) == 1);
-  REQUIRE(sdg_meet_at(&meet, 0)->part[3].offset[1] == 5);
-  end(&tagging, &meet);
+              &colocation) == SDG_MET_MOVES);
+  REQUIRE(sdg_colocate_moves(&colocation, 0) &&
+          !sdg_colocate_moves(&colocation, 1));
+  REQUIRE(sdg_placement_extent(sdg_colocate_at(&colocation, 0), 2) == 1);
+  REQUIRE(sdg_colocate_at(&colocation, 0)->part[3].offset[1] == 5);
+  end(&tagging, &colocation);
 }
 
 START_TEST(what_stands_for_all_elements_is_cut_where_it_has_them) {

@@ -12,7 +12,8 @@ enum { CASES = 100000, DIMS = 3, RANKS = 27, EXTENT_MAX = 60 };
 
 // The keys of a query, by the definition: of its class, in place order. Returns
 // their number.
-static int window_naive(const sdg_neighbor_t *w, int64_t i, int64_t *out_keys) {
+static int window_naive(const sdg_neighborhood_window_t *w, int64_t i,
+                        int64_t *out_keys) {
   int64_t member[EXTENT_MAX], n = 0, u = 0, count = 0;
   for (int64_t j = i % w->dilation; j < w->extent; j += w->dilation) {
     if (j == i)
@@ -33,12 +34,12 @@ static int window_naive(const sdg_neighbor_t *w, int64_t i, int64_t *out_keys) {
   return (int)count;
 }
 
-static sdg_neighbor_t random_window(void) {
-  sdg_neighbor_t w = {.extent = random_in(1, EXTENT_MAX),
-                      .kernel = random_in(1, 11),
-                      .dilation = random_in(1, 4),
-                      .causal = random_in(0, 2) == 0,
-                      .cut = random_in(0, 2) == 0};
+static sdg_neighborhood_window_t random_window(void) {
+  sdg_neighborhood_window_t w = {.extent = random_in(1, EXTENT_MAX),
+                                 .kernel = random_in(1, 11),
+                                 .dilation = random_in(1, 4),
+                                 .causal = random_in(0, 2) == 0,
+                                 .cut = random_in(0, 2) == 0};
   if (!w.cut)
     while (w.kernel * w.dilation > w.extent)
       *(random_in(0, 1) && w.kernel > 1 ? &w.kernel : &w.dilation) = 1;
@@ -47,15 +48,15 @@ static sdg_neighbor_t random_window(void) {
 
 START_TEST(steps_reach_every_key_once) {
   for (int64_t c = random_cases(CASES); c > 0; c--) {
-    sdg_neighbor_t w = random_window();
-    sdg_range_t steps = sdg_neighbor_steps(&w);
+    sdg_neighborhood_window_t w = random_window();
+    sdg_range_t steps = sdg_neighborhood_window_steps(&w);
     for (int64_t i = 0; i < w.extent; i++) {
       int64_t keys[EXTENT_MAX];
       int count = window_naive(&w, i, keys), found = 0;
       bool slots[16] = {false};
       for (int64_t step = steps.lo; step < steps.hi; step++) {
-        sdg_range_t queries = sdg_neighbor_queries(&w, step);
-        int64_t slot = sdg_neighbor_slot(&w, step);
+        sdg_range_t queries = sdg_neighborhood_window_queries(&w, step);
+        int64_t slot = sdg_neighborhood_window_slot(&w, step);
         REQUIRE(slot >= 0 && slot < w.kernel);
         REQUIRE(queries.lo >= 0 && queries.hi <= w.extent);
         if (i < queries.lo || i >= queries.hi)
@@ -73,7 +74,7 @@ END_TEST
 
 START_TEST(need_is_from_the_first_key_to_the_last) {
   for (int64_t c = random_cases(CASES); c > 0; c--) {
-    sdg_neighbor_t w = random_window();
+    sdg_neighborhood_window_t w = random_window();
     sdg_range_t q = {random_in(0, w.extent), 0};
     q.hi = random_in(q.lo, w.extent);
     int64_t lo = EXTENT_MAX, hi = -1, keys[EXTENT_MAX];
@@ -82,7 +83,7 @@ START_TEST(need_is_from_the_first_key_to_the_last) {
       lo = keys[0] < lo ? keys[0] : lo;
       hi = keys[count - 1] > hi ? keys[count - 1] : hi;
     }
-    sdg_range_t need = sdg_neighbor_need(&w, q);
+    sdg_range_t need = sdg_neighborhood_window_need(&w, q);
     if (q.lo == q.hi)
       REQUIRE(need.lo == 0 && need.hi == 0);
     else
@@ -115,7 +116,7 @@ static void fill(const sdg_box_t *to, const sdg_box_t *box, int64_t *memory) {
 // messages bring is what the queries see, in each dimension.
 START_TEST(messages_bring_all_keys) {
   for (int64_t c = random_cases(CASES / 100); c > 0; c--) {
-    sdg_neighbor_t w[DIMS];
+    sdg_neighborhood_window_t w[DIMS];
     int pieces[DIMS], ranks = 1;
     int64_t first[DIMS][4];
     for (int d = 0; d < DIMS; d++) {
@@ -141,7 +142,7 @@ START_TEST(messages_bring_all_keys) {
         int piece = at % pieces[d];
         at /= pieces[d];
         owned[r].dim[d] = (sdg_range_t){first[d][piece], first[d][piece + 1]};
-        need[r].dim[d] = sdg_neighbor_need(&w[d], owned[r].dim[d]);
+        need[r].dim[d] = sdg_neighborhood_window_need(&w[d], owned[r].dim[d]);
       }
     }
     for (int r = 0; r < ranks; r++) {
@@ -183,24 +184,27 @@ START_TEST(messages_bring_all_keys) {
 END_TEST
 
 START_TEST(examples_of_the_header_hold) {
-  const sdg_neighbor_t w = {.extent = 10, .kernel = 3, .dilation = 2};
+  const sdg_neighborhood_window_t w = {
+      .extent = 10, .kernel = 3, .dilation = 2};
   int64_t keys[EXTENT_MAX];
   REQUIRE(window_naive(&w, 8, keys) == 3 && keys[0] == 4 && keys[2] == 8);
-  const sdg_neighbor_t even = {.extent = 10, .kernel = 4, .dilation = 1};
-  sdg_neighbor_t other = even;
-  REQUIRE(sdg_neighbor_steps(&even).lo == -3);
-  REQUIRE(sdg_neighbor_steps(&even).hi == 4);
+  const sdg_neighborhood_window_t even = {
+      .extent = 10, .kernel = 4, .dilation = 1};
+  sdg_neighborhood_window_t other = even;
+  REQUIRE(sdg_neighborhood_window_steps(&even).lo == -3);
+  REQUIRE(sdg_neighborhood_window_steps(&even).hi == 4);
   other.cut = true;
-  REQUIRE(sdg_neighbor_steps(&other).lo == -2);
-  REQUIRE(sdg_neighbor_steps(&other).hi == 2);
+  REQUIRE(sdg_neighborhood_window_steps(&other).lo == -2);
+  REQUIRE(sdg_neighborhood_window_steps(&other).hi == 2);
   other.causal = true;
-  REQUIRE(sdg_neighbor_steps(&other).lo == -3);
-  REQUIRE(sdg_neighbor_steps(&other).hi == 1);
-  const sdg_neighbor_t near = {.extent = 10, .kernel = 3, .dilation = 1};
-  REQUIRE(sdg_neighbor_queries(&near, 1).hi == 9);
-  REQUIRE(sdg_neighbor_queries(&near, 2).hi == 1);
-  REQUIRE(sdg_neighbor_queries(&near, -2).lo == 9);
-  REQUIRE(sdg_neighbor_need(&near, (sdg_range_t){0, 1}).hi == 3);
+  REQUIRE(sdg_neighborhood_window_steps(&other).lo == -3);
+  REQUIRE(sdg_neighborhood_window_steps(&other).hi == 1);
+  const sdg_neighborhood_window_t near = {
+      .extent = 10, .kernel = 3, .dilation = 1};
+  REQUIRE(sdg_neighborhood_window_queries(&near, 1).hi == 9);
+  REQUIRE(sdg_neighborhood_window_queries(&near, 2).hi == 1);
+  REQUIRE(sdg_neighborhood_window_queries(&near, -2).lo == 9);
+  REQUIRE(sdg_neighborhood_window_need(&near, (sdg_range_t){0, 1}).hi == 3);
 }
 END_TEST
 

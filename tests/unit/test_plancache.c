@@ -17,7 +17,7 @@ static int rule_key(const sdg_call_t *call, uint64_t *out) {
   return 1;
 }
 
-static const sdg_rule_t rule = {.knows = knows, .key = rule_key};
+static const sdg_op_t op = {.knows = knows, .key = rule_key};
 
 static sdg_call_t call_of(uint64_t x, uint64_t y) {
   sdg_call_t call = {.entry = 1, .operands = 2, .op_generation = 5};
@@ -28,8 +28,8 @@ static sdg_call_t call_of(uint64_t x, uint64_t y) {
 
 static sdg_plan_entry_t *find(const sdg_call_t *call) {
   sdg_plan_key_t key;
-  sdg_plan_key_make(call, &rule, &key);
-  return sdg_plancache_find(&key);
+  sdg_plan_key_make(call, &op, &key);
+  return sdg_plan_cache_find(&key);
 }
 
 static int destroyed;
@@ -44,8 +44,8 @@ static void add(const sdg_call_t *call) {
   sdg_plan_entry_t *entry;
   sdg_plan_t *plan = sdg_plan_create("test");
   plan->state_destroy = count_destroyed;
-  sdg_plan_key_make(call, &rule, &key);
-  ck_assert_int_eq((int)sdg_plancache_add(&key, plan, NULL, &entry), 0);
+  sdg_plan_key_make(call, &op, &key);
+  ck_assert_int_eq((int)sdg_plan_cache_add(&key, plan, NULL, &entry), 0);
   ck_assert_ptr_eq(entry->plan, plan);
 }
 
@@ -107,8 +107,8 @@ START_TEST(plans_of_many_steps_fill_the_cache_sooner) {
     plan->state_destroy = count_destroyed;
     for (int i = 0; i < 6000; i++)
       ck_assert_int_eq((int)sdg_plan_call(plan, i), 0);
-    sdg_plan_key_make(&call, &rule, &key);
-    ck_assert_int_eq((int)sdg_plancache_add(&key, plan, NULL, &entry), 0);
+    sdg_plan_key_make(&call, &op, &key);
+    ck_assert_int_eq((int)sdg_plan_cache_add(&key, plan, NULL, &entry), 0);
   }
   ck_assert_int_gt((int)g, 10);
   ck_assert_int_lt((int)g, 100);

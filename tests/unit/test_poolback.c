@@ -178,7 +178,7 @@ static void rank_run(const problem_t *p, int rank, bool extend, bool whole) {
   tagging.placement[0] = p->x;
   tagging.placement[1] = p->y;
   sdg_call_t call = {.entry_name = "test", .family = SDG_FAMILY_POOL};
-  sdg_pool_back_t back = {.reads = is_max(p)};
+  sdg_pool_backward_t back = {.reads = is_max(p)};
   back.pool.y = 1;
   back.pool.spec = (sdg_window_spec_t){.x = 0, .y = 1, .own_border = true};
   for (int d = 0; d < DIMS; d++)
@@ -198,18 +198,18 @@ static void rank_run(const problem_t *p, int rank, bool extend, bool whole) {
                 : !sdg_window_op_init(&call, &tagging, &back.pool.spec,
                                       &back.pool.op));
   REQUIRE(can);
-  REQUIRE(!sdg_pool_back_fill(&back, &tagging));
+  REQUIRE(!sdg_pool_backward_fill(&back, &tagging));
 
   static int64_t sum[MOST][MOST];
   memset(sum, 0, sizeof sum);
   sdg_box_t strip[2 * SDG_DIMS_MAX];
   const sdg_window_op_t *op = &back.pool.op;
-  sdg_window_piece_t view = sdg_pool_back_view(&back);
+  sdg_window_piece_t view = sdg_pool_backward_view(&back);
   extend |= sdg_box_empty(&view.keep);
   sdg_box_t own = sdg_placement_box(&p->x, &p->mesh, rank);
   if (!extend) {
-    sdg_box_t x = sdg_pool_back_need_x(&back, &tagging, rank);
-    sdg_box_t y = sdg_pool_back_need_y(&back, &tagging, rank);
+    sdg_box_t x = sdg_pool_backward_need_x(&back, &tagging, rank);
+    sdg_box_t y = sdg_pool_backward_need_y(&back, &tagging, rank);
     REQUIRE(sdg_box_contains(&op->x_box, &view.x));
     REQUIRE(sdg_box_contains(&op->y_box, &view.y));
     REQUIRE(!whole || sdg_box_contains(&own, &view.keep));
@@ -218,15 +218,15 @@ static void rank_run(const problem_t *p, int rank, bool extend, bool whole) {
     piece_make(p, &view, whole ? NULL : &op->x_box, whole ? NULL : &op->y_box,
                sum);
   }
-  int strips = sdg_pool_back_strips(&back, extend, strip);
-  sdg_box_t x = sdg_pool_back_need_x(&back, &tagging, rank);
+  int strips = sdg_pool_backward_strips(&back, extend, strip);
+  sdg_box_t x = sdg_pool_backward_need_x(&back, &tagging, rank);
   for (int i = 0; i < strips; i++)
     for (int k = 0; k < back.images; k++) {
       sdg_window_piece_t piece;
-      bool adds = sdg_pool_back_piece(&back, &strip[i], k, &piece);
+      bool adds = sdg_pool_backward_piece(&back, &strip[i], k, &piece);
       REQUIRE(adds || k > 0);
       sdg_box_t y =
-          sdg_pool_back_need_as(&back, &tagging, back.image[k].at, rank);
+          sdg_pool_backward_need_as(&back, &tagging, back.image[k].at, rank);
       if (adds)
         piece_make(p, &piece, &x, &y, sum);
     }
@@ -234,7 +234,7 @@ static void rank_run(const problem_t *p, int rank, bool extend, bool whole) {
     for (int64_t w = own.dim[3].lo; w < own.dim[3].hi; w++)
       REQUIRE_MSG(sum[h][w] == p->dx[h][w], "dx[%d,%d] is %lld instead of %lld",
                   (int)h, (int)w, (long long)sum[h][w], (long long)p->dx[h][w]);
-  sdg_pool_back_fini(&back);
+  sdg_pool_backward_fini(&back);
 }
 
 // ---- problems --------------------------------------------------------------

@@ -269,7 +269,7 @@ START_TEST(strangers_with_garbage_do_not_disturb_a_job) {
     if (turn % 3 == 0)
       message.magic = UINT64_C(0x7364672d68656c6f);
     if (turn % 6 == 0) { // all right but the rank
-      message.layout = sdg_segment_layout();
+      message.layout = sdg_shm_layout();
       message.size = 3;
       message.rank = turn % 12 ? 0 : (uint32_t)rand_r(&seed) | 0x80000000u;
     }
@@ -310,7 +310,7 @@ START_TEST(another_user_gets_no_answer_even_if_the_socket_were_open) {
     uint64_t magic;
     uint32_t layout, size, rank, reserved;
     char launch[128];
-  } hello = {UINT64_C(0x7364672d68656c6f), sdg_segment_layout(), 2, 1, 0, ""};
+  } hello = {UINT64_C(0x7364672d68656c6f), sdg_shm_layout(), 2, 1, 0, ""};
   for (int other = 1; other >= 0; other--) { // then root: hello is right
     fflush(NULL);
     pid_t pid = fork();

@@ -54,7 +54,7 @@ START_TEST(matrices_may_be_elsewhere_than_the_product) {
   products_load("[mesh]\ny = 4\n[shard a]\nsplit = K:y\na = M:y\nc = N:y\n"
                 "b = replicated\nparts = K:1,2,3,4 N:even/2\nview = shard\n",
                 &rules);
-  const sdg_rule_matrix_t *matrix = rules.section[0].matrix;
+  const sdg_rules_matrix_t *matrix = rules.section[0].matrix;
   ck_assert(matrix[SDG_MATRIX_A].said && matrix[SDG_MATRIX_A].splits == 1);
   ck_assert_int_eq(matrix[SDG_MATRIX_A].split[0].dim, SDG_DIM_M);
   ck_assert_str_eq(matrix[SDG_MATRIX_A].split[0].parts, "agree");

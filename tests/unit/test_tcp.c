@@ -394,7 +394,7 @@ static int greet(const ranks_t *ranks, int rank, int size) {
   sdg_secret_t secret;
   sdg_frame_hello_t hello = {.magic = SDG_FRAME_MAGIC};
   sdg_frame_challenge_t challenge;
-  sdg_frame_claim_t claim = {.who = {.layout = sdg_segment_layout(),
+  sdg_frame_claim_t claim = {.who = {.layout = sdg_shm_layout(),
                                      .size = (uint32_t)size,
                                      .rank = (uint32_t)rank,
                                      .port = 1}};

@@ -31,12 +31,12 @@ static void history_make(void) {
 }
 
 static void turn_make(void) {
-  REQUIRE(!sdg_turn_begin());
+  REQUIRE(!sdg_launch_order_begin());
   history_t *mine = &history[rank_of_process];
   REQUIRE(mine->count < TURNS_MAX);
   mine->channel[mine->count] = (signed char)sdg_channel_get();
   mine->count++; // alone in its turn: a sanitizer would see who is not
-  sdg_turn_end();
+  sdg_launch_order_end();
 }
 
 static void *thread_main(void *name) {

@@ -48,7 +48,7 @@ static void entry_hand_on(const char *folder, const char *outer,
   }
 }
 
-void handon_reports(const char *folder, const char *outer) {
+void hand_on_reports(const char *folder, const char *outer) {
   DIR *files = opendir(folder);
   for (struct dirent *entry; files && (entry = readdir(files));)
     if (strncmp(entry->d_name, "rank-", 5) == 0 ||

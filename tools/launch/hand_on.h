@@ -5,6 +5,6 @@
 
 /* Copies the reports (tools/record/report.h) in `folder` to `outer`, where that
  * of a rank comes behind those that are there, as of one more process of it. */
-void handon_reports(const char *folder, const char *outer);
+void hand_on_reports(const char *folder, const char *outer);
 
 #endif

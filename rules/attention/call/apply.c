@@ -125,7 +125,8 @@ static void lengths_fill(const int *length, int full, size_t count, int *out) {
 }
 
 // Windows and lengths, in one piece of memory.
-static sdg_status_t numbers_fill(const sdg_attnsub_t *sub, state_t *state) {
+static sdg_status_t numbers_fill(const sdg_attention_apply_t *sub,
+                                 state_t *state) {
   size_t rows = sub->lo ? (size_t)extent(&sub->q, SDG_SEQUENCE_TIME) : 0;
   state->q_lengths = (size_t)extent(&sub->q, SDG_SEQUENCE_BATCH) *
                      (size_t)extent(&sub->q, SDG_SEQUENCE_BEAM);
@@ -150,15 +151,17 @@ static sdg_status_t numbers_fill(const sdg_attnsub_t *sub, state_t *state) {
 }
 
 static sdg_status_t state_fill(const sdg_plan_t *plan, const sdg_call_t *call,
-                               const sdg_attnsub_t *sub, state_t *state) {
-  sdg_attndesc_t desc = sub->desc;
-  sdg_attnroom_t room;
+                               const sdg_attention_apply_t *sub,
+                               state_t *state) {
+  sdg_attention_descriptor_t desc = sub->desc;
+  sdg_attention_room_t room;
   sdg_attention_t a;
   (void)sdg_attention_read(call, &a);
   desc.q_time = greater(desc.q_time, extent(&sub->q, SDG_SEQUENCE_TIME));
   desc.k_time = greater(desc.k_time, extent(&sub->k, SDG_SEQUENCE_TIME));
-  SDG_TRY(sdg_attndesc_create(&desc, &state->attention));
-  SDG_TRY(sdg_attndesc_room(sdg_subcalls_handle(plan), &desc, &room));
+  SDG_TRY(sdg_attention_descriptor_create(&desc, &state->attention));
+  SDG_TRY(
+      sdg_attention_descriptor_room(sdg_subcalls_handle(plan), &desc, &room));
   state->reserve_bytes = sub->reserve < 0 ? 0 : room.reserve_bytes;
   if (!sub->apart && a.reserve && a.reserve_bytes < room.reserve_bytes)
     return sdg_fail(SDG_E_ATTENTION_RESERVE,
@@ -175,8 +178,8 @@ static sdg_status_t state_fill(const sdg_plan_t *plan, const sdg_call_t *call,
   return numbers_fill(sub, state);
 }
 
-sdg_status_t sdg_attnsub_add(sdg_plan_t *plan, const sdg_call_t *call,
-                             const sdg_attnsub_t *sub) {
+sdg_status_t sdg_attention_apply_add(sdg_plan_t *plan, const sdg_call_t *call,
+                                     const sdg_attention_apply_t *sub) {
   sdg_subcall_t made = {
       .fn = forward_run,
       .tensors = MORE,
@@ -215,12 +218,14 @@ sdg_status_t sdg_attnsub_add(sdg_plan_t *plan, const sdg_call_t *call,
   return sdg_subcall_add(plan, &made);
 }
 
-sdg_status_t sdg_attnsub_reserve(sdg_plan_t *plan, const sdg_attndesc_t *desc,
-                                 int *out_slab) {
+sdg_status_t sdg_attention_apply_reserve(sdg_plan_t *plan,
+                                         const sdg_attention_descriptor_t *desc,
+                                         int *out_slab) {
   static const int64_t row_major[SDG_DIMS_MAX] = {4, 3, 2, 1};
   sdg_box_t box = {.dims = 4, .dim = {{0, 1}, {0, 1}, {0, 1}, {0, 1}}};
-  sdg_attnroom_t room;
-  SDG_TRY(sdg_attndesc_room(sdg_subcalls_handle(plan), desc, &room));
+  sdg_attention_room_t room;
+  SDG_TRY(
+      sdg_attention_descriptor_room(sdg_subcalls_handle(plan), desc, &room));
   box.dim[3].hi = (int64_t)(room.reserve_bytes / sizeof(float)) + 1;
   return sdg_plan_packed(plan, &box, row_major, sizeof(float), out_slab);
 }

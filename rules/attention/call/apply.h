@@ -9,9 +9,9 @@
 
 /* Operands in memory, as sequences that are packed (rules/vendor/sequence.h).
  */
-typedef struct sdg_attnsub {
+typedef struct sdg_attention_apply {
   sdg_attention_kind_t kind;
-  sdg_attndesc_t desc; /* the program's; limits grow as is needed */
+  sdg_attention_descriptor_t desc; /* the program's; limits grow as is needed */
   sdg_subcall_tensor_t q, k, v, o;
   const sdg_subcall_tensor_t *residual; /* FORWARD; or NULL */
   sdg_subcall_tensor_t dq, dk, dv;      /* DATA */
@@ -27,15 +27,17 @@ typedef struct sdg_attnsub {
    * space: in training `reserve` is a slab for that, else -1. */
   bool apart;
   int reserve;
-} sdg_attnsub_t;
+} sdg_attention_apply_t;
 
 /* Adds such a slab, for calls of a descriptor with these values. */
-sdg_status_t sdg_attnsub_reserve(sdg_plan_t *plan, const sdg_attndesc_t *desc,
-                                 int *out_slab) SDG_MUST_CHECK;
+sdg_status_t sdg_attention_apply_reserve(sdg_plan_t *plan,
+                                         const sdg_attention_descriptor_t *desc,
+                                         int *out_slab) SDG_MUST_CHECK;
 
 /* The sub-call works in the program's reserve space, if the call has one.
  * SDG_E_ATTENTION_RESERVE where that is too small. */
-sdg_status_t sdg_attnsub_add(sdg_plan_t *plan, const sdg_call_t *call,
-                             const sdg_attnsub_t *sub) SDG_MUST_CHECK;
+sdg_status_t
+sdg_attention_apply_add(sdg_plan_t *plan, const sdg_call_t *call,
+                        const sdg_attention_apply_t *sub) SDG_MUST_CHECK;
 
 #endif

@@ -88,8 +88,9 @@ bool sdg_attention_read(const sdg_call_t *call, sdg_attention_t *out) {
   bool weights = a.kind == SDG_ATTENTION_WEIGHTS;
   for (int i = 0; i < call->operands; i++)
     *index_of(&a, call->operand[i].role) = i;
-  if (!sdg_attndesc_get(call->op_descriptor, &a.desc) || a.q < 0 || a.k < 0 ||
-      a.v < 0 || a.o < 0 || (data && (a.dq < 0 || a.dk < 0 || a.dv < 0)) ||
+  if (!sdg_attention_descriptor_get(call->op_descriptor, &a.desc) || a.q < 0 ||
+      a.k < 0 || a.v < 0 || a.o < 0 ||
+      (data && (a.dq < 0 || a.dk < 0 || a.dv < 0)) ||
       (weights && (a.dw < 0 || !call->operand[a.dw].data)) ||
       (!weights && (!a.windows.lo || !a.windows.hi)) ||
       (a.kind != SDG_ATTENTION_FORWARD && !a.reserve))

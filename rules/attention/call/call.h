@@ -16,7 +16,7 @@ typedef enum sdg_attention_kind {
 /* One call of an entry. Operands by index, -1: absent. */
 typedef struct sdg_attention {
   sdg_attention_kind_t kind;
-  sdg_attndesc_t desc;
+  sdg_attention_descriptor_t desc;
   int q, k, v;
   int o; /* the output, or its gradient */
   int residual;

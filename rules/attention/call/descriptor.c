@@ -9,7 +9,8 @@
 #include "rules/vendor/tensor.h"
 #include "rules/vendor/vendor.h"
 
-bool sdg_attndesc_get(const void *descriptor, sdg_attndesc_t *out) {
+bool sdg_attention_descriptor_get(const void *descriptor,
+                                  sdg_attention_descriptor_t *out) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
   return cudnn && descriptor &&
          cudnn->cudnnGetAttnDescriptor(
@@ -21,10 +22,11 @@ bool sdg_attndesc_get(const void *descriptor, sdg_attndesc_t *out) {
              &out->batch, &out->beam) == CUDNN_STATUS_SUCCESS;
 }
 
-sdg_status_t sdg_attndesc_create(const sdg_attndesc_t *values,
-                                 cudnnAttnDescriptor_t *out) {
+sdg_status_t
+sdg_attention_descriptor_create(const sdg_attention_descriptor_t *values,
+                                cudnnAttnDescriptor_t *out) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
-  const sdg_attndesc_t *v = values;
+  const sdg_attention_descriptor_t *v = values;
   if (!cudnn)
     return SDG_E_LIBRARY_MISSING;
   cudnnStatus_t got = cudnn->cudnnCreateAttnDescriptor(out);
@@ -53,13 +55,14 @@ static bool drops(cudnnHandle_t handle, cudnnDropoutDescriptor_t dropout) {
                      probability > 0);
 }
 
-bool sdg_attndesc_drops(cudnnHandle_t handle, const sdg_attndesc_t *values) {
+bool sdg_attention_descriptor_drops(cudnnHandle_t handle,
+                                    const sdg_attention_descriptor_t *values) {
   return drops(handle, values->dropout) || drops(handle, values->post_dropout);
 }
 
-void sdg_attndesc_format(const sdg_attndesc_t *values, char *out,
-                         size_t out_bytes) {
-  const sdg_attndesc_t *v = values;
+void sdg_attention_descriptor_format(const sdg_attention_descriptor_t *values,
+                                     char *out, size_t out_bytes) {
+  const sdg_attention_descriptor_t *v = values;
   snprintf(out, out_bytes,
            "mode %u heads %d scale %.17g types %d %d %d sizes %d %d %d "
            "projected %d %d %d %d beams %d",
@@ -68,12 +71,13 @@ void sdg_attndesc_format(const sdg_attndesc_t *values, char *out,
            v->k_projected, v->v_projected, v->o_projected, v->beam);
 }
 
-sdg_status_t sdg_attndesc_room(cudnnHandle_t handle,
-                               const sdg_attndesc_t *values,
-                               sdg_attnroom_t *out) {
+sdg_status_t
+sdg_attention_descriptor_room(cudnnHandle_t handle,
+                              const sdg_attention_descriptor_t *values,
+                              sdg_attention_room_t *out) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
   cudnnAttnDescriptor_t attention;
-  SDG_TRY(sdg_attndesc_create(values, &attention));
+  SDG_TRY(sdg_attention_descriptor_create(values, &attention));
   cudnnStatus_t got = cudnn->cudnnGetMultiHeadAttnBuffers(
       handle, attention, &out->weight_bytes, &out->work_bytes,
       &out->reserve_bytes);
@@ -97,20 +101,21 @@ static void extents_set(sdg_operand_t *operand, cudnnDataType_t type,
   }
 }
 
-bool sdg_attndesc_limits(sdg_operand_t *operand) {
-  sdg_attndesc_t v;
-  if (!sdg_attndesc_get(operand->descriptor, &v))
+bool sdg_attention_descriptor_limits(sdg_operand_t *operand) {
+  sdg_attention_descriptor_t v;
+  if (!sdg_attention_descriptor_get(operand->descriptor, &v))
     return false;
   extents_set(operand, v.type,
               (int64_t[]){v.k_time, v.batch, v.beam, v.k_size});
   return true;
 }
 
-bool sdg_attndesc_parameters(sdg_operand_t *operand, cudnnHandle_t handle) {
-  sdg_attndesc_t v;
-  sdg_attnroom_t room = {.weight_bytes = 0};
+bool sdg_attention_descriptor_parameters(sdg_operand_t *operand,
+                                         cudnnHandle_t handle) {
+  sdg_attention_descriptor_t v;
+  sdg_attention_room_t room = {.weight_bytes = 0};
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
-  if (!sdg_attndesc_get(operand->descriptor, &v) ||
+  if (!sdg_attention_descriptor_get(operand->descriptor, &v) ||
       cudnn->cudnnGetMultiHeadAttnBuffers(
           handle, (cudnnAttnDescriptor_t)(uintptr_t)operand->descriptor,
           &room.weight_bytes, &room.work_bytes,

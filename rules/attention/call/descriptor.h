@@ -12,7 +12,7 @@
 #include "src/call/call.h"
 
 /* The values of cudnnSetAttnDescriptor. */
-typedef struct sdg_attndesc {
+typedef struct sdg_attention_descriptor {
   unsigned mode;
   int heads;
   double scale;
@@ -22,32 +22,37 @@ typedef struct sdg_attndesc {
   int q_size, k_size, v_size;
   int q_projected, k_projected, v_projected, o_projected; /* 0: absent */
   int q_time, k_time, batch, beam;                        /* limits */
-} sdg_attndesc_t;
+} sdg_attention_descriptor_t;
 
 /* False if the vendor's library does not read it; nothing is reported. */
-bool sdg_attndesc_get(const void *descriptor, sdg_attndesc_t *out);
+bool sdg_attention_descriptor_get(const void *descriptor,
+                                  sdg_attention_descriptor_t *out);
 /* A descriptor of these values; the caller's. SDG_E_VENDOR_CALL. */
-sdg_status_t sdg_attndesc_create(const sdg_attndesc_t *values,
-                                 cudnnAttnDescriptor_t *out) SDG_MUST_CHECK;
+sdg_status_t
+sdg_attention_descriptor_create(const sdg_attention_descriptor_t *values,
+                                cudnnAttnDescriptor_t *out) SDG_MUST_CHECK;
 
 /* Whether it drops anything in training. */
-bool sdg_attndesc_drops(cudnnHandle_t handle, const sdg_attndesc_t *values);
+bool sdg_attention_descriptor_drops(cudnnHandle_t handle,
+                                    const sdg_attention_descriptor_t *values);
 
 /* What every rank has alike: all but the limits. */
-void sdg_attndesc_format(const sdg_attndesc_t *values, char *out,
-                         size_t out_bytes);
+void sdg_attention_descriptor_format(const sdg_attention_descriptor_t *values,
+                                     char *out, size_t out_bytes);
 
-typedef struct sdg_attnroom {
+typedef struct sdg_attention_room {
   size_t weight_bytes, work_bytes, reserve_bytes;
-} sdg_attnroom_t;
+} sdg_attention_room_t;
 /* What the vendor's library says of these values. SDG_E_VENDOR_CALL. */
-sdg_status_t sdg_attndesc_room(cudnnHandle_t handle,
-                               const sdg_attndesc_t *values,
-                               sdg_attnroom_t *out) SDG_MUST_CHECK;
+sdg_status_t
+sdg_attention_descriptor_room(cudnnHandle_t handle,
+                              const sdg_attention_descriptor_t *values,
+                              sdg_attention_room_t *out) SDG_MUST_CHECK;
 
 /* operand->descriptor's limits of keys as extents, and all parameters of it as
  * one vector; as sdg_sequence_get. */
-bool sdg_attndesc_limits(sdg_operand_t *operand);
-bool sdg_attndesc_parameters(sdg_operand_t *operand, cudnnHandle_t handle);
+bool sdg_attention_descriptor_limits(sdg_operand_t *operand);
+bool sdg_attention_descriptor_parameters(sdg_operand_t *operand,
+                                         cudnnHandle_t handle);
 
 #endif

@@ -11,7 +11,7 @@
 
 typedef struct entry {
   const void *reserve;
-  sdg_attnkept_t kept;
+  sdg_attention_kept_t kept;
   UT_hash_handle hh;
 } entry_t;
 static entry_t *entries;
@@ -44,14 +44,14 @@ static uint64_t hash_of(const sdg_windows_t *windows,
   return hash;
 }
 
-static void kept_fini(sdg_attnkept_t *kept) {
+static void kept_fini(sdg_attention_kept_t *kept) {
   free((void *)(uintptr_t)kept->windows.lo);
   sdg_placement_fini(&kept->rows);
 }
 
 static sdg_status_t kept_fill(const sdg_windows_t *windows,
                               const sdg_placement_t *rows, uint64_t lengths,
-                              sdg_attnkept_t *out) {
+                              sdg_attention_kept_t *out) {
   size_t count = (size_t)windows->count;
   int *lo = malloc(2 * count * sizeof *lo);
   if (!lo)
@@ -69,12 +69,14 @@ static sdg_status_t kept_fill(const sdg_windows_t *windows,
   return SDG_OK;
 }
 
-sdg_status_t sdg_attnkept_put(const void *reserve, const sdg_windows_t *windows,
-                              const sdg_placement_t *rows, uint64_t lengths) {
+sdg_status_t sdg_attention_kept_put(const void *reserve,
+                                    const sdg_windows_t *windows,
+                                    const sdg_placement_t *rows,
+                                    uint64_t lengths) {
   entry_t *entry = entry_find(reserve);
   if (entry && entry->kept.hash == hash_of(windows, rows, lengths))
     return SDG_OK;
-  sdg_attnkept_drop(reserve);
+  sdg_attention_kept_drop(reserve);
   entry = calloc(1, sizeof *entry);
   if (!entry)
     return sdg_fail(SDG_E_NO_MEMORY, "an attention's record");
@@ -92,7 +94,7 @@ sdg_status_t sdg_attnkept_put(const void *reserve, const sdg_windows_t *windows,
   return sdg_fail(SDG_E_NO_MEMORY, "an attention's record");
 }
 
-void sdg_attnkept_drop(const void *reserve) {
+void sdg_attention_kept_drop(const void *reserve) {
   entry_t *entry = entry_find(reserve);
   if (!entry)
     return;
@@ -101,7 +103,7 @@ void sdg_attnkept_drop(const void *reserve) {
   free(entry);
 }
 
-const sdg_attnkept_t *sdg_attnkept_find(const void *reserve) {
+const sdg_attention_kept_t *sdg_attention_kept_find(const void *reserve) {
   entry_t *entry = entry_find(reserve);
   return entry ? &entry->kept : NULL;
 }

@@ -9,14 +9,14 @@
 #include "src/call/tag.h"
 #include "src/job/job.h"
 
-static size_t count_of(const sdg_attnlengths_t *l) {
+static size_t count_of(const sdg_attention_lengths_t *l) {
   return (size_t)(l->batches * l->beams);
 }
 
-sdg_status_t sdg_attnlengths_read(const sdg_operand_t *operand,
-                                  const sdg_box_t *own,
-                                  sdg_attnlengths_t *out) {
-  sdg_attnlengths_t l = {
+sdg_status_t sdg_attention_lengths_read(const sdg_operand_t *operand,
+                                        const sdg_box_t *own,
+                                        sdg_attention_lengths_t *out) {
+  sdg_attention_lengths_t l = {
       .batch = own->dim[SDG_SEQUENCE_BATCH].lo,
       .beam = own->dim[SDG_SEQUENCE_BEAM].lo,
       .time = own->dim[SDG_SEQUENCE_TIME].lo,
@@ -62,7 +62,7 @@ static void bound_note(bound_t *bound, int rank, sdg_range_t time,
 // One rank's piece.
 static sdg_status_t piece_note(const sdg_call_t *call,
                                const sdg_tagging_t *tagging, int index,
-                               int rank, const sdg_attnlengths_t *l,
+                               int rank, const sdg_attention_lengths_t *l,
                                bound_t *bound) {
   const sdg_operand_t *operand = &call->operand[index];
   const sdg_tag_vector_t *vector =
@@ -92,7 +92,7 @@ static sdg_status_t piece_note(const sdg_call_t *call,
 
 static sdg_status_t bounds_read(const sdg_call_t *call, int index,
                                 const bound_t *bound,
-                                const sdg_attnlengths_t *l) {
+                                const sdg_attention_lengths_t *l) {
   const char *role = sdg_role_name(call->operand[index].role);
   for (size_t i = 0; i < count_of(l); i++) {
     if (bound[i].least > bound[i].most)
@@ -111,14 +111,15 @@ static sdg_status_t bounds_read(const sdg_call_t *call, int index,
   return SDG_OK;
 }
 
-sdg_status_t sdg_attnlengths_agreed(const sdg_call_t *call,
-                                    const sdg_tagging_t *tagging, int index,
-                                    sdg_attnlengths_t *out) {
+sdg_status_t sdg_attention_lengths_agreed(const sdg_call_t *call,
+                                          const sdg_tagging_t *tagging,
+                                          int index,
+                                          sdg_attention_lengths_t *out) {
   const sdg_operand_t *operand = &call->operand[index];
   const sdg_placement_t *placement = &tagging->placement[index];
   const sdg_tag_vector_t *vector =
       sdg_tag_vector(operand->descriptor, operand->generation);
-  sdg_attnlengths_t l = {
+  sdg_attention_lengths_t l = {
       .batches = sdg_placement_extent(placement, SDG_SEQUENCE_BATCH),
       .beams = sdg_placement_extent(placement, SDG_SEQUENCE_BEAM),
       .times = sdg_placement_extent(placement, SDG_SEQUENCE_TIME),
@@ -146,7 +147,7 @@ sdg_status_t sdg_attnlengths_agreed(const sdg_call_t *call,
   return status;
 }
 
-bool sdg_attnlengths_none(const sdg_operand_t *operand) {
+bool sdg_attention_lengths_none(const sdg_operand_t *operand) {
   const sdg_tag_vector_t *vector =
       sdg_tag_vector(operand->descriptor, operand->generation);
   for (int i = 0; vector && i < vector->ranks * vector->details; i++)
@@ -155,21 +156,21 @@ bool sdg_attnlengths_none(const sdg_operand_t *operand) {
   return false;
 }
 
-void sdg_attnlengths_fini(sdg_attnlengths_t *lengths) {
+void sdg_attention_lengths_fini(sdg_attention_lengths_t *lengths) {
   free(lengths->length);
   lengths->length = NULL;
 }
 
-bool sdg_attnlengths_equal(const sdg_attnlengths_t *a,
-                           const sdg_attnlengths_t *b) {
+bool sdg_attention_lengths_equal(const sdg_attention_lengths_t *a,
+                                 const sdg_attention_lengths_t *b) {
   if (!a->length || !b->length)
     return !a->length && !b->length;
   return a->batches == b->batches && a->beams == b->beams &&
          memcmp(a->length, b->length, count_of(a) * sizeof *a->length) == 0;
 }
 
-sdg_status_t sdg_attnlengths_hash(const sdg_operand_t *operand,
-                                  uint64_t *out_hash) {
+sdg_status_t sdg_attention_lengths_hash(const sdg_operand_t *operand,
+                                        uint64_t *out_hash) {
   static int *length; // kept: every forward call in training comes here
   static size_t room;
   size_t count = (size_t)(operand->extent[SDG_SEQUENCE_BATCH] *
@@ -194,8 +195,9 @@ sdg_status_t sdg_attnlengths_hash(const sdg_operand_t *operand,
   return SDG_OK;
 }
 
-int64_t sdg_attnlengths_in(const sdg_attnlengths_t *l, int64_t batch,
-                           int64_t beam, sdg_range_t time) {
+int64_t sdg_attention_lengths_in(const sdg_attention_lengths_t *l,
+                                 int64_t batch, int64_t beam,
+                                 sdg_range_t time) {
   int64_t room = time.hi - time.lo;
   if (!l->length)
     return room;
@@ -204,9 +206,9 @@ int64_t sdg_attnlengths_in(const sdg_attnlengths_t *l, int64_t batch,
   return left < 0 ? 0 : left < room ? left : room;
 }
 
-sdg_status_t sdg_attnlengths_cut(const sdg_attnlengths_t *lengths,
-                                 const sdg_box_t *box, int **out_length,
-                                 bool *out_blank) {
+sdg_status_t sdg_attention_lengths_cut(const sdg_attention_lengths_t *lengths,
+                                       const sdg_box_t *box, int **out_length,
+                                       bool *out_blank) {
   const sdg_range_t *time = &box->dim[SDG_SEQUENCE_TIME];
   const sdg_range_t *batch = &box->dim[SDG_SEQUENCE_BATCH];
   const sdg_range_t *beam = &box->dim[SDG_SEQUENCE_BEAM];
@@ -222,7 +224,7 @@ sdg_status_t sdg_attnlengths_cut(const sdg_attnlengths_t *lengths,
   bool full = true;
   for (int64_t b = batch->lo; b < batch->hi; b++)
     for (int64_t e = beam->lo; e < beam->hi; e++) {
-      int64_t here = sdg_attnlengths_in(lengths, b, e, *time);
+      int64_t here = sdg_attention_lengths_in(lengths, b, e, *time);
       full &= here == time->hi - time->lo;
       *out_blank |= here == 0;
       length[at++] = here > 0 ? (int)here : 1;

@@ -6,9 +6,9 @@
 
 #include "rules/kit/fetch.h"
 
-sdg_status_t sdg_attn_like(const sdg_tagging_t *tagging,
-                           const sdg_placement_t *like, int64_t vector,
-                           sdg_placement_t *out) {
+sdg_status_t sdg_attention_like(const sdg_tagging_t *tagging,
+                                const sdg_placement_t *like, int64_t vector,
+                                sdg_placement_t *out) {
   int64_t extent[SDG_SEQUENCE_DIMS];
   for (int d = 0; d < SDG_SEQUENCE_DIMS; d++)
     extent[d] = sdg_placement_extent(like, d);
@@ -31,7 +31,8 @@ static bool is_split(const sdg_placement_t *placement, int dim) {
   return placement->part[dim].pieces > 1;
 }
 
-sdg_box_t sdg_attnmaker_rows(const sdg_attnmaker_t *m, int index, int rank) {
+sdg_box_t sdg_attention_maker_rows(const sdg_attention_maker_t *m, int index,
+                                   int rank) {
   sdg_box_t box = sdg_placement_box(m->rows, m->tagging->mesh, rank);
   if (index >= 0 && !sdg_box_empty(&box))
     box.dim[SDG_SEQUENCE_VECTOR] =
@@ -40,7 +41,7 @@ sdg_box_t sdg_attnmaker_rows(const sdg_attnmaker_t *m, int index, int rank) {
 }
 
 // A descriptor has room for one key at least, also where queries see none.
-static sdg_range_t span_of(const sdg_attnmaker_t *m, sdg_range_t rows,
+static sdg_range_t span_of(const sdg_attention_maker_t *m, sdg_range_t rows,
                            int64_t keys) {
   sdg_range_t span = {0, keys};
   if (m->everything)
@@ -51,9 +52,10 @@ static sdg_range_t span_of(const sdg_attnmaker_t *m, sdg_range_t rows,
   return span.lo < span.hi ? span : (sdg_range_t){0, 1};
 }
 
-sdg_box_t sdg_attnmaker_need(const sdg_attnmaker_t *m, int side, int rank) {
+sdg_box_t sdg_attention_maker_need(const sdg_attention_maker_t *m, int side,
+                                   int rank) {
   const sdg_placement_t *placement = &m->side[side];
-  sdg_box_t rows = sdg_attnmaker_rows(m, m->a.q, rank);
+  sdg_box_t rows = sdg_attention_maker_rows(m, m->a.q, rank);
   sdg_box_t need = {.dims = SDG_SEQUENCE_DIMS};
   if (sdg_box_empty(&rows))
     return need;
@@ -70,53 +72,54 @@ sdg_box_t sdg_attnmaker_need(const sdg_attnmaker_t *m, int side, int rank) {
   return sdg_box_intersect(&own, &need);
 }
 
-static sdg_status_t side_init(sdg_attnmaker_t *m, int side, int index,
+static sdg_status_t side_init(sdg_attention_maker_t *m, int side, int index,
                               const sdg_placement_t *like) {
   const sdg_tagging_t *tagging = m->tagging;
   int64_t vector = m->call->operand[index].extent[SDG_SEQUENCE_VECTOR];
   SDG_TRY(is_split(like, SDG_SEQUENCE_VECTOR)
               ? sdg_placement_copy(like, &m->side[side])
-              : sdg_attn_like(tagging, like, vector, &m->side[side]));
+              : sdg_attention_like(tagging, like, vector, &m->side[side]));
   m->need[side] = calloc((size_t)tagging->ranks, sizeof *m->need[side]);
   if (!m->need[side])
     return sdg_fail(SDG_E_NO_MEMORY, "boxes of %d ranks", tagging->ranks);
   for (int r = 0; r < tagging->ranks; r++)
-    m->need[side][r] = sdg_attnmaker_need(m, side, tagging->rank_list[r]);
-  m->moves |= sdg_bring_communicates(tagging, &m->side[side], m->need[side]);
+    m->need[side][r] = sdg_attention_maker_need(m, side, tagging->rank_list[r]);
+  m->moves |= sdg_fetch_communicates(tagging, &m->side[side], m->need[side]);
   m->returns |=
-      sdg_bring_returns(tagging, &m->side[side], m->rows, m->need[side]);
+      sdg_fetch_returns(tagging, &m->side[side], m->rows, m->need[side]);
   return SDG_OK;
 }
 
-sdg_status_t sdg_attnmaker_init(sdg_attnmaker_t *m, const sdg_placement_t *keys,
-                                const sdg_placement_t *values) {
-  SDG_TRY(side_init(m, SDG_ATTN_KEYS, m->a.k, keys));
-  SDG_TRY(side_init(m, SDG_ATTN_VALUES, m->a.v, values));
-  m->same = m->a.same && sdg_placement_equal(&m->side[SDG_ATTN_KEYS],
-                                             &m->side[SDG_ATTN_VALUES]);
+sdg_status_t sdg_attention_maker_init(sdg_attention_maker_t *m,
+                                      const sdg_placement_t *keys,
+                                      const sdg_placement_t *values) {
+  SDG_TRY(side_init(m, SDG_ATTENTION_KEYS, m->a.k, keys));
+  SDG_TRY(side_init(m, SDG_ATTENTION_VALUES, m->a.v, values));
+  m->same = m->a.same && sdg_placement_equal(&m->side[SDG_ATTENTION_KEYS],
+                                             &m->side[SDG_ATTENTION_VALUES]);
   return SDG_OK;
 }
 
-void sdg_attnmaker_fini(sdg_attnmaker_t *m) {
-  for (int i = 0; i < SDG_ATTN_SIDES; i++) {
+void sdg_attention_maker_fini(sdg_attention_maker_t *m) {
+  for (int i = 0; i < SDG_ATTENTION_SIDES; i++) {
     sdg_placement_fini(&m->side[i]);
     free(m->need[i]);
   }
-  sdg_attnlengths_fini(&m->queries);
-  sdg_attnlengths_fini(&m->keys);
+  sdg_attention_lengths_fini(&m->queries);
+  sdg_attention_lengths_fini(&m->keys);
 }
 
 // All of them on each rank, so that what these have of their gradients are
 // terms of sums.
-sdg_axes_t sdg_attnmaker_sums(const sdg_attnmaker_t *m,
-                              const sdg_placement_t *keys,
-                              const sdg_placement_t *values) {
+sdg_axes_t sdg_attention_maker_sums(const sdg_attention_maker_t *m,
+                                    const sdg_placement_t *keys,
+                                    const sdg_placement_t *values) {
   sdg_axes_t of_queries = sdg_placement_axes(m->rows);
   sdg_axes_t theirs = sdg_placement_axes(keys) | sdg_placement_axes(values);
   return m->local || m->merges || of_queries & theirs ? 0 : of_queries;
 }
 
-const void *sdg_attn_old_factor(const sdg_call_t *call) {
+const void *sdg_attention_old_factor(const sdg_call_t *call) {
   static const float single[] = {0, 1};
   static const double twice[] = {0, 1};
   sdg_attention_t a;

@@ -56,14 +56,14 @@ static sdg_range_t common(sdg_range_t a, sdg_range_t b) {
 }
 
 // What query t sees of these keys, by their index; all where it sees none.
-static sdg_range_t window_of(const sdg_attnsight_t *sight, int64_t t) {
+static sdg_range_t window_of(const sdg_attention_sight_t *sight, int64_t t) {
   sdg_range_t seen = common(sight->row[t], sight->keys);
   if (nothing(seen))
     seen = sight->keys;
   return (sdg_range_t){seen.lo - sight->keys.lo, seen.hi - sight->keys.lo};
 }
 
-static void numbers_fill(const sdg_attnsight_t *sight, sdg_type_t type,
+static void numbers_fill(const sdg_attention_sight_t *sight, sdg_type_t type,
                          void *data) {
   int64_t rows = sight->rows, keys = sight->keys.hi - sight->keys.lo;
   for (int64_t t = 0; t < rows; t++) {
@@ -81,7 +81,8 @@ static void numbers_fill(const sdg_attnsight_t *sight, sdg_type_t type,
     number_put(data, type, VECTORS * rows + j, (double)j);
 }
 
-static sdg_status_t upload_add(sdg_plan_t *plan, const sdg_attnsight_t *sight,
+static sdg_status_t upload_add(sdg_plan_t *plan,
+                               const sdg_attention_sight_t *sight,
                                sdg_type_t type, int slab) {
   size_t bytes =
       (size_t)(sdg_box_count(&plan->slab[slab].box) * sdg_merge_bytes(type));
@@ -143,11 +144,13 @@ static sdg_status_t seen_make(sdg_plan_t *plan, int numbers, int64_t rows,
   return sdg_subcall_scale(plan, most, seen);
 }
 
-sdg_status_t sdg_attnmask_add(sdg_plan_t *plan, const sdg_attnsight_t *sight,
-                              sdg_type_t type, sdg_attnmask_t *out) {
+sdg_status_t sdg_attention_mask_add(sdg_plan_t *plan,
+                                    const sdg_attention_sight_t *sight,
+                                    sdg_type_t type,
+                                    sdg_attention_mask_t *out) {
   int64_t rows = sight->rows, keys = sight->keys.hi - sight->keys.lo;
   sdg_subcall_tensor_t numbers;
-  *out = (sdg_attnmask_t){.some = false};
+  *out = (sdg_attention_mask_t){.some = false};
   for (int64_t t = 0; t < rows; t++) {
     sdg_range_t seen = common(sight->row[t], sight->keys);
     out->some |=

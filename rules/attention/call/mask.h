@@ -8,15 +8,15 @@
 
 /* What queries see of all keys, and what this rank has of these, which may be
  * nothing. */
-typedef struct sdg_attnsight {
+typedef struct sdg_attention_sight {
   const sdg_range_t *row; /* of each query; [0, 0): nothing */
   int64_t rows;
   sdg_range_t keys;
-} sdg_attnsight_t;
+} sdg_attention_sight_t;
 
 /* Tensors of type float or double. They are there if `some` queries do not see
  * all of these keys; `seen` if there are keys. */
-typedef struct sdg_attnmask {
+typedef struct sdg_attention_mask {
   bool some;
   bool away; /* some see none of them */
   bool lost; /* some see no key anywhere: their result is 0 */
@@ -31,13 +31,14 @@ typedef struct sdg_attnmask {
   sdg_subcall_tensor_t most;
   /* To multiply shares with, likewise: 0 for what is lost, else 1. */
   sdg_subcall_tensor_t share;
-} sdg_attnmask_t;
+} sdg_attention_mask_t;
 
 /* Adds to the plan what makes them. Keys are counted exactly: there are at most
- * SDG_ATTNMASK_KEYS. */
-enum { SDG_ATTNMASK_KEYS = 1 << 22 };
-sdg_status_t sdg_attnmask_add(sdg_plan_t *plan, const sdg_attnsight_t *sight,
-                              sdg_type_t type,
-                              sdg_attnmask_t *out) SDG_MUST_CHECK;
+ * SDG_ATTENTION_MASK_KEYS. */
+enum { SDG_ATTENTION_MASK_KEYS = 1 << 22 };
+sdg_status_t sdg_attention_mask_add(sdg_plan_t *plan,
+                                    const sdg_attention_sight_t *sight,
+                                    sdg_type_t type,
+                                    sdg_attention_mask_t *out) SDG_MUST_CHECK;
 
 #endif

@@ -8,43 +8,44 @@ static bool is_split(const sdg_placement_t *placement, int dim) {
 }
 
 // Each rank's own sequences, which have nothing to do with the others'.
-static bool is_apart(const sdg_attnmaker_t *m) {
+static bool is_apart(const sdg_attention_maker_t *m) {
   const sdg_placement_t *p = m->tagging->placement;
   return m->tagging->section->window == SDG_WINDOW_LOCAL &&
          (is_split(&p[m->a.q], SDG_SEQUENCE_TIME) ||
           is_split(&p[m->a.k], SDG_SEQUENCE_TIME));
 }
 
-static sdg_status_t lengths_read(const sdg_attnmaker_t *m, int index,
-                                 sdg_attnlengths_t *out) {
+static sdg_status_t lengths_read(const sdg_attention_maker_t *m, int index,
+                                 sdg_attention_lengths_t *out) {
   const sdg_operand_t *operand = &m->call->operand[index];
   sdg_box_t own = {.dims = SDG_SEQUENCE_DIMS};
   if (m->tagging->section->view == SDG_VIEW_SHARD && !is_apart(m))
-    return sdg_attnlengths_agreed(m->call, m->tagging, index, out);
+    return sdg_attention_lengths_agreed(m->call, m->tagging, index, out);
   if (m->tagging->section->view == SDG_VIEW_SHARD) {
-    if (sdg_attnlengths_none(operand))
+    if (sdg_attention_lengths_none(operand))
       return sdg_fail(SDG_E_ATTENTION,
                       "%s: some rank's own sequences have no elements",
                       m->call->entry_name);
     own = sdg_placement_box(&m->tagging->placement[index], m->tagging->mesh,
                             m->tagging->rank);
   }
-  return sdg_attnlengths_read(operand, &own, out);
+  return sdg_attention_lengths_read(operand, &own, out);
 }
 
 // Of what lies beside it they are the same.
-static sdg_status_t side_measure(const sdg_attnmaker_t *m, int index,
-                                 int beside, sdg_attnlengths_t *out,
+static sdg_status_t side_measure(const sdg_attention_maker_t *m, int index,
+                                 int beside, sdg_attention_lengths_t *out,
                                  bool *out_same) {
-  sdg_attnlengths_t other;
+  sdg_attention_lengths_t other;
   SDG_TRY(lengths_read(m, index, out));
   SDG_TRY(lengths_read(m, beside, &other));
-  *out_same = sdg_attnlengths_equal(out, &other);
-  sdg_attnlengths_fini(&other);
+  *out_same = sdg_attention_lengths_equal(out, &other);
+  sdg_attention_lengths_fini(&other);
   return SDG_OK;
 }
 
-sdg_status_t sdg_attnmaker_measure(sdg_attnmaker_t *m, const char **out_why) {
+sdg_status_t sdg_attention_maker_measure(sdg_attention_maker_t *m,
+                                         const char **out_why) {
   bool queries, keys;
   *out_why = NULL;
   SDG_TRY(side_measure(m, m->a.q, m->a.o, &m->queries, &queries));
@@ -56,47 +57,51 @@ sdg_status_t sdg_attnmaker_measure(sdg_attnmaker_t *m, const char **out_why) {
   return SDG_OK;
 }
 
-static bool sees_nothing(const sdg_attnmaker_t *m, const sdg_box_t *rows,
+static bool sees_nothing(const sdg_attention_maker_t *m, const sdg_box_t *rows,
                          sdg_range_t need) {
   sdg_range_t time = rows->dim[SDG_SEQUENCE_TIME];
   sdg_range_t batch = rows->dim[SDG_SEQUENCE_BATCH];
   sdg_range_t beam = rows->dim[SDG_SEQUENCE_BEAM];
   for (int64_t b = batch.lo; b < batch.hi; b++)
     for (int64_t e = beam.lo; e < beam.hi; e++)
-      if (sdg_attnlengths_in(&m->queries, b, e, time) > 0 &&
-          sdg_attnlengths_in(&m->keys, b, m->keys.beams > 1 ? e : 0, need) == 0)
+      if (sdg_attention_lengths_in(&m->queries, b, e, time) > 0 &&
+          sdg_attention_lengths_in(&m->keys, b, m->keys.beams > 1 ? e : 0,
+                                   need) == 0)
         return true;
   return false;
 }
 
 // Whether a piece of some sequence has no elements.
-static bool has_blanks(const sdg_attnlengths_t *lengths, const sdg_box_t *box) {
+static bool has_blanks(const sdg_attention_lengths_t *lengths,
+                       const sdg_box_t *box) {
   for (int64_t b = box->dim[SDG_SEQUENCE_BATCH].lo;
        lengths->length && b < box->dim[SDG_SEQUENCE_BATCH].hi; b++)
     for (int64_t e = box->dim[SDG_SEQUENCE_BEAM].lo;
          e < box->dim[SDG_SEQUENCE_BEAM].hi; e++)
-      if (sdg_attnlengths_in(lengths, b, e, box->dim[SDG_SEQUENCE_TIME]) == 0)
+      if (sdg_attention_lengths_in(lengths, b, e,
+                                   box->dim[SDG_SEQUENCE_TIME]) == 0)
         return true;
   return false;
 }
 
-bool sdg_attnmaker_blanks(const sdg_attnmaker_t *m) {
+bool sdg_attention_maker_blanks(const sdg_attention_maker_t *m) {
   for (int r = 0; r < m->tagging->ranks; r++) {
-    sdg_box_t rows = sdg_attnmaker_rows(m, m->a.q, m->tagging->rank_list[r]);
+    sdg_box_t rows =
+        sdg_attention_maker_rows(m, m->a.q, m->tagging->rank_list[r]);
     if (has_blanks(&m->queries, &rows) ||
-        has_blanks(&m->keys, &m->need[SDG_ATTN_KEYS][r]))
+        has_blanks(&m->keys, &m->need[SDG_ATTENTION_KEYS][r]))
       return true;
   }
   return false;
 }
 
-int sdg_attnmaker_blind(const sdg_attnmaker_t *m) {
+int sdg_attention_maker_blind(const sdg_attention_maker_t *m) {
   for (int r = 0; m->keys.length && r < m->tagging->ranks; r++) {
     int rank = m->tagging->rank_list[r];
-    sdg_box_t rows = sdg_attnmaker_rows(m, m->a.q, rank);
+    sdg_box_t rows = sdg_attention_maker_rows(m, m->a.q, rank);
     if (!sdg_box_empty(&rows) &&
         sees_nothing(m, &rows,
-                     m->need[SDG_ATTN_KEYS][r].dim[SDG_SEQUENCE_TIME]))
+                     m->need[SDG_ATTENTION_KEYS][r].dim[SDG_SEQUENCE_TIME]))
       return rank;
   }
   return -1;

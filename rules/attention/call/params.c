@@ -18,7 +18,7 @@ static bool is_output(cudnnMultiHeadAttnWeightKind_t kind) {
 static sdg_status_t place_get(const sdg_call_t *call, const sdg_attention_t *a,
                               cudnnMultiHeadAttnWeightKind_t kind,
                               cudnnTensorDescriptor_t descriptor,
-                              sdg_attnparam_t *out) {
+                              sdg_attention_param_t *out) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
   void *at = NULL;
   cudnnDataType_t type;
@@ -48,9 +48,10 @@ static sdg_status_t place_get(const sdg_call_t *call, const sdg_attention_t *a,
   return SDG_OK;
 }
 
-sdg_status_t sdg_attnparam_get(const sdg_call_t *call, const sdg_attention_t *a,
-                               cudnnMultiHeadAttnWeightKind_t kind,
-                               sdg_attnparam_t *out) {
+sdg_status_t sdg_attention_param_get(const sdg_call_t *call,
+                                     const sdg_attention_t *a,
+                                     cudnnMultiHeadAttnWeightKind_t kind,
+                                     sdg_attention_param_t *out) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
   cudnnTensorDescriptor_t descriptor;
   memset(out, 0, sizeof *out);
@@ -89,7 +90,7 @@ static sdg_status_t view_add(sdg_plan_t *plan, const sdg_call_t *call, int of,
   return SDG_OK;
 }
 
-static sdg_box_t packed_box(const sdg_attnparam_t *param) {
+static sdg_box_t packed_box(const sdg_attention_param_t *param) {
   sdg_box_t box = {.dims = 4, .dim = {{0, 1}, {0, 1}, {0, 1}, {0, 1}}};
   if (!param->is_bias) {
     box.dim[2].hi = param->rows;
@@ -100,8 +101,10 @@ static sdg_box_t packed_box(const sdg_attnparam_t *param) {
   return box;
 }
 
-sdg_status_t sdg_attnparam_room(sdg_plan_t *plan, const sdg_attnparam_t *param,
-                                sdg_type_t type, sdg_subcall_tensor_t *out) {
+sdg_status_t sdg_attention_param_room(sdg_plan_t *plan,
+                                      const sdg_attention_param_t *param,
+                                      sdg_type_t type,
+                                      sdg_subcall_tensor_t *out) {
   sdg_box_t box = packed_box(param);
   int slab;
   SDG_TRY(sdg_plan_packed(plan, &box, row_major, sdg_merge_bytes(type), &slab));
@@ -109,16 +112,17 @@ sdg_status_t sdg_attnparam_room(sdg_plan_t *plan, const sdg_attnparam_t *param,
   return SDG_OK;
 }
 
-sdg_status_t sdg_attnparam_read(sdg_plan_t *plan, const sdg_call_t *call,
-                                const sdg_attention_t *a,
-                                const sdg_attnparam_t *param, sdg_type_t type,
-                                sdg_subcall_tensor_t *out) {
+sdg_status_t sdg_attention_param_read(sdg_plan_t *plan, const sdg_call_t *call,
+                                      const sdg_attention_t *a,
+                                      const sdg_attention_param_t *param,
+                                      sdg_type_t type,
+                                      sdg_subcall_tensor_t *out) {
   int all, from, to;
   sdg_box_t box = {.dims = 4};
   SDG_TRY(sdg_plan_operand(plan, call, a->w, &box, &all));
   SDG_TRY(view_add(plan, call, all, param->offset_bytes, &param->box,
                    param->stride, &from));
-  SDG_TRY(sdg_attnparam_room(plan, param, type, out));
+  SDG_TRY(sdg_attention_param_room(plan, param, type, out));
   SDG_TRY(view_add(plan, call, out->slab, 0, &param->box, param->packed, &to));
   sdg_subcall_tensor_t source =
       sdg_subcall_slab(plan, from, (sdg_type_t)a->desc.type);
@@ -126,11 +130,11 @@ sdg_status_t sdg_attnparam_read(sdg_plan_t *plan, const sdg_call_t *call,
   return sdg_subcall_transform(plan, 1, &source, 0, &target);
 }
 
-sdg_status_t sdg_attnparam_write(sdg_plan_t *plan, const sdg_call_t *call,
-                                 const sdg_attention_t *a,
-                                 const sdg_attnparam_t *param,
-                                 const sdg_subcall_tensor_t *from, int weights,
-                                 bool adds) {
+sdg_status_t sdg_attention_param_write(sdg_plan_t *plan, const sdg_call_t *call,
+                                       const sdg_attention_t *a,
+                                       const sdg_attention_param_t *param,
+                                       const sdg_subcall_tensor_t *from,
+                                       int weights, bool adds) {
   int packed, to;
   SDG_TRY(
       view_add(plan, call, from->slab, 0, &param->box, param->packed, &packed));

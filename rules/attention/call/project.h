@@ -9,50 +9,54 @@
 
 /* In the order of cudnnMultiHeadAttnWeightKind_t. */
 enum {
-  SDG_ATTNPART_Q,
-  SDG_ATTNPART_K,
-  SDG_ATTNPART_V,
-  SDG_ATTNPART_O,
-  SDG_ATTNPARTS
+  SDG_ATTENTION_PART_Q,
+  SDG_ATTENTION_PART_K,
+  SDG_ATTENTION_PART_V,
+  SDG_ATTENTION_PART_O,
+  SDG_ATTENTION_PARTS
 };
 
-typedef struct sdg_attnproject {
-  sdg_attnmaker_t *m;
+typedef struct sdg_attention_project {
+  sdg_attention_maker_t *m;
   sdg_type_t type; /* of the arithmetic: float or double */
   /* Elements of a head's vector; of O, of its results. */
-  int64_t each[SDG_ATTNPARTS];
-  sdg_attnparam_t matrix[SDG_ATTNPARTS], bias[SDG_ATTNPARTS];
-  sdg_subcall_tensor_t w[SDG_ATTNPARTS]; /* matrices that are there */
-} sdg_attnproject_t;
+  int64_t each[SDG_ATTENTION_PARTS];
+  sdg_attention_param_t matrix[SDG_ATTENTION_PARTS], bias[SDG_ATTENTION_PARTS];
+  sdg_subcall_tensor_t w[SDG_ATTENTION_PARTS]; /* matrices that are there */
+} sdg_attention_project_t;
 
-void sdg_attnproject_each(const sdg_attndesc_t *desc,
-                          int64_t out[SDG_ATTNPARTS]);
+void sdg_attention_project_each(const sdg_attention_descriptor_t *desc,
+                                int64_t out[SDG_ATTENTION_PARTS]);
 
 /* Finds the parameters, and adds what reads them to the plan. */
-sdg_status_t sdg_attnproject_open(sdg_attnmaker_t *m,
-                                  sdg_attnproject_t *out) SDG_MUST_CHECK;
+sdg_status_t
+sdg_attention_project_open(sdg_attention_maker_t *m,
+                           sdg_attention_project_t *out) SDG_MUST_CHECK;
 
 /* Rows as in rules/kit/projection.h, of a projection that is there: right =
  * left W
  * + bias; left = right W^T. */
 sdg_status_t
-sdg_attnproject_right(const sdg_attnproject_t *p, int part,
-                      const sdg_subcall_tensor_t *left,
-                      const sdg_subcall_tensor_t *right) SDG_MUST_CHECK;
+sdg_attention_project_right(const sdg_attention_project_t *p, int part,
+                            const sdg_subcall_tensor_t *left,
+                            const sdg_subcall_tensor_t *right) SDG_MUST_CHECK;
 sdg_status_t
-sdg_attnproject_left(const sdg_attnproject_t *p, int part,
-                     const sdg_subcall_tensor_t *left,
-                     const sdg_subcall_tensor_t *right) SDG_MUST_CHECK;
+sdg_attention_project_left(const sdg_attention_project_t *p, int part,
+                           const sdg_subcall_tensor_t *left,
+                           const sdg_subcall_tensor_t *right) SDG_MUST_CHECK;
 
 /* Gradients of a projection's parameters, those that are there, into slab
  * `weights`, which has all of them, or added to it: W from left^T right, the
  * bias from the sum of the rows of right. */
-sdg_status_t sdg_attnproject_matrix(const sdg_attnproject_t *p, int part,
-                                    const sdg_subcall_tensor_t *left,
-                                    const sdg_subcall_tensor_t *right,
-                                    int weights, bool adds) SDG_MUST_CHECK;
-sdg_status_t sdg_attnproject_bias(const sdg_attnproject_t *p, int part,
-                                  const sdg_subcall_tensor_t *right,
-                                  int weights, bool adds) SDG_MUST_CHECK;
+sdg_status_t sdg_attention_project_matrix(const sdg_attention_project_t *p,
+                                          int part,
+                                          const sdg_subcall_tensor_t *left,
+                                          const sdg_subcall_tensor_t *right,
+                                          int weights,
+                                          bool adds) SDG_MUST_CHECK;
+sdg_status_t sdg_attention_project_bias(const sdg_attention_project_t *p,
+                                        int part,
+                                        const sdg_subcall_tensor_t *right,
+                                        int weights, bool adds) SDG_MUST_CHECK;
 
 #endif

@@ -19,8 +19,9 @@ static sdg_box_t box_of(const int64_t size[4]) {
   return box;
 }
 
-sdg_status_t sdg_attnrows_room(sdg_plan_t *plan, int64_t n, int64_t elements,
-                               sdg_type_t type, sdg_subcall_tensor_t *out) {
+sdg_status_t sdg_attention_rows_room(sdg_plan_t *plan, int64_t n,
+                                     int64_t elements, sdg_type_t type,
+                                     sdg_subcall_tensor_t *out) {
   sdg_box_t box = box_of((const int64_t[]){n, elements, 1, 1});
   int slab;
   SDG_TRY(sdg_plan_packed(plan, &box, row_major, sdg_merge_bytes(type), &slab));
@@ -39,18 +40,20 @@ static sdg_status_t view(sdg_plan_t *plan, const sdg_subcall_tensor_t *of,
   return SDG_OK;
 }
 
-sdg_status_t sdg_attnrows_as(sdg_plan_t *plan, const sdg_subcall_tensor_t *rows,
-                             const int64_t size[4], sdg_subcall_tensor_t *out) {
+sdg_status_t sdg_attention_rows_as(sdg_plan_t *plan,
+                                   const sdg_subcall_tensor_t *rows,
+                                   const int64_t size[4],
+                                   sdg_subcall_tensor_t *out) {
   sdg_box_t box = box_of(size);
   int64_t stride[SDG_DIMS_MAX];
   sdg_slab_pack(&box, row_major, stride);
   return view(plan, rows, &box, stride, out);
 }
 
-sdg_status_t sdg_attnrows_groups(sdg_plan_t *plan,
-                                 const sdg_subcall_tensor_t *rows,
-                                 int64_t times, int64_t groups,
-                                 sdg_subcall_tensor_t *out) {
+sdg_status_t sdg_attention_rows_groups(sdg_plan_t *plan,
+                                       const sdg_subcall_tensor_t *rows,
+                                       int64_t times, int64_t groups,
+                                       sdg_subcall_tensor_t *out) {
   int64_t wide = extent(rows, 0) * extent(rows, 1) / times;
   int64_t each = wide / groups;
   sdg_box_t box = box_of((const int64_t[]){times, each, groups, 1});
@@ -76,24 +79,26 @@ static sdg_status_t rows_in_box(sdg_plan_t *plan,
   return view(plan, rows, box, stride, out);
 }
 
-sdg_status_t sdg_attnrows_read(const sdg_attnproject_t *p, int index,
-                               const sdg_box_t *own, const sdg_box_t *box,
-                               sdg_subcall_tensor_t *out) {
+sdg_status_t sdg_attention_rows_read(const sdg_attention_project_t *p,
+                                     int index, const sdg_box_t *own,
+                                     const sdg_box_t *box,
+                                     sdg_subcall_tensor_t *out) {
   sdg_plan_t *plan = p->m->plan;
   sdg_subcall_tensor_t there = {.box = *box,
                                 .type = (sdg_type_t)p->m->a.desc.type};
   sdg_subcall_tensor_t here;
   int64_t wide = size_of(box, SDG_SEQUENCE_VECTOR);
   SDG_TRY(sdg_merge_operand(plan, p->m->call, index, own, &there.slab));
-  SDG_TRY(
-      sdg_attnrows_room(plan, sdg_box_count(box) / wide, wide, p->type, out));
+  SDG_TRY(sdg_attention_rows_room(plan, sdg_box_count(box) / wide, wide,
+                                  p->type, out));
   SDG_TRY(rows_in_box(plan, out, box, &here));
   return sdg_subcall_transform(plan, 1, &there, 0, &here);
 }
 
-sdg_status_t sdg_attnrows_store(const sdg_attnproject_t *p,
-                                const sdg_subcall_tensor_t *rows, int index,
-                                const sdg_box_t *own, const sdg_box_t *box) {
+sdg_status_t sdg_attention_rows_store(const sdg_attention_project_t *p,
+                                      const sdg_subcall_tensor_t *rows,
+                                      int index, const sdg_box_t *own,
+                                      const sdg_box_t *box) {
   sdg_plan_t *plan = p->m->plan;
   sdg_subcall_tensor_t there = {.box = *box,
                                 .type = (sdg_type_t)p->m->a.desc.type};
@@ -109,17 +114,18 @@ sdg_status_t sdg_attnrows_store(const sdg_attnproject_t *p,
 
 // ---- heads -----------------------------------------------------------------
 
-sdg_status_t sdg_attnrows_see(const sdg_attnproject_t *p, int part,
-                              const sdg_subcall_tensor_t *rows,
-                              sdg_subcall_tensor_t *out) {
+sdg_status_t sdg_attention_rows_see(const sdg_attention_project_t *p, int part,
+                                    const sdg_subcall_tensor_t *rows,
+                                    sdg_subcall_tensor_t *out) {
   sdg_plan_t *plan = p->m->plan;
   int64_t heads = p->m->a.desc.heads, each = p->each[part];
   *out = *rows;
   if (!p->matrix[part].is_there && heads == 1)
     return SDG_OK;
-  SDG_TRY(sdg_attnrows_room(plan, extent(rows, 0), heads * each, p->type, out));
+  SDG_TRY(sdg_attention_rows_room(plan, extent(rows, 0), heads * each, p->type,
+                                  out));
   if (p->matrix[part].is_there)
-    return sdg_attnproject_right(p, part, rows, out);
+    return sdg_attention_project_right(p, part, rows, out);
   for (int64_t h = 0; h < heads; h++) {
     sdg_subcall_tensor_t head = *out;
     head.box.dim[1] = (sdg_range_t){h * each, (h + 1) * each};
@@ -128,30 +134,33 @@ sdg_status_t sdg_attnrows_see(const sdg_attnproject_t *p, int part,
   return SDG_OK;
 }
 
-sdg_status_t sdg_attnrows_unsee(const sdg_attnproject_t *p, int part,
-                                const sdg_subcall_tensor_t *rows,
-                                sdg_subcall_tensor_t *out) {
+sdg_status_t sdg_attention_rows_unsee(const sdg_attention_project_t *p,
+                                      int part,
+                                      const sdg_subcall_tensor_t *rows,
+                                      sdg_subcall_tensor_t *out) {
   sdg_plan_t *plan = p->m->plan;
   int64_t heads = p->m->a.desc.heads, each = p->each[part];
   int64_t n = extent(rows, 0);
   *out = *rows;
   if (p->matrix[part].is_there) {
-    SDG_TRY(sdg_attnrows_room(plan, n, p->matrix[part].rows, p->type, out));
-    return sdg_attnproject_left(p, part, out, rows);
+    SDG_TRY(
+        sdg_attention_rows_room(plan, n, p->matrix[part].rows, p->type, out));
+    return sdg_attention_project_left(p, part, out, rows);
   }
   if (heads == 1)
     return SDG_OK;
   sdg_subcall_tensor_t terms, sum;
-  SDG_TRY(sdg_attnrows_room(plan, n, each, p->type, out));
-  SDG_TRY(sdg_attnrows_as(plan, rows, (const int64_t[]){n, heads, each, 1},
-                          &terms));
-  SDG_TRY(sdg_attnrows_as(plan, out, (const int64_t[]){n, 1, each, 1}, &sum));
+  SDG_TRY(sdg_attention_rows_room(plan, n, each, p->type, out));
+  SDG_TRY(sdg_attention_rows_as(plan, rows,
+                                (const int64_t[]){n, heads, each, 1}, &terms));
+  SDG_TRY(
+      sdg_attention_rows_as(plan, out, (const int64_t[]){n, 1, each, 1}, &sum));
   return sdg_subcall_reduce(plan, CUDNN_REDUCE_TENSOR_ADD, 1, &terms, 0, &sum);
 }
 
 // One element of all groups after the other in rows, of all times in matrices:
 // both as times x groups x elements x 1.
-static sdg_status_t both_view(const sdg_attnproject_t *p,
+static sdg_status_t both_view(const sdg_attention_project_t *p,
                               const sdg_subcall_tensor_t *rows,
                               const sdg_subcall_tensor_t *matrices,
                               sdg_subcall_tensor_t *out_rows,
@@ -165,26 +174,28 @@ static sdg_status_t both_view(const sdg_attnproject_t *p,
               (const int64_t[]){each, times * each, 1, 1}, out_matrices);
 }
 
-sdg_status_t sdg_attnrows_split(const sdg_attnproject_t *p,
-                                const sdg_subcall_tensor_t *rows, int64_t times,
-                                int64_t groups, sdg_subcall_tensor_t *out) {
+sdg_status_t sdg_attention_rows_split(const sdg_attention_project_t *p,
+                                      const sdg_subcall_tensor_t *rows,
+                                      int64_t times, int64_t groups,
+                                      sdg_subcall_tensor_t *out) {
   int64_t each = extent(rows, 0) * extent(rows, 1) / (times * groups);
   sdg_subcall_tensor_t from, to;
-  SDG_TRY(sdg_attnrows_room(p->m->plan, groups * times, each, p->type, &to));
-  SDG_TRY(sdg_attnrows_as(p->m->plan, &to,
-                          (const int64_t[]){1, groups, times, each}, out));
+  SDG_TRY(
+      sdg_attention_rows_room(p->m->plan, groups * times, each, p->type, &to));
+  SDG_TRY(sdg_attention_rows_as(
+      p->m->plan, &to, (const int64_t[]){1, groups, times, each}, out));
   SDG_TRY(both_view(p, rows, out, &from, &to));
   return sdg_subcall_transform(p->m->plan, 1, &from, 0, &to);
 }
 
-sdg_status_t sdg_attnrows_join(const sdg_attnproject_t *p,
-                               const sdg_subcall_tensor_t *matrices,
-                               sdg_subcall_tensor_t *out) {
+sdg_status_t sdg_attention_rows_join(const sdg_attention_project_t *p,
+                                     const sdg_subcall_tensor_t *matrices,
+                                     sdg_subcall_tensor_t *out) {
   int64_t heads = p->m->a.desc.heads, groups = extent(matrices, 1);
   int64_t each = extent(matrices, 3);
   int64_t n = extent(matrices, 2) * (groups / heads);
   sdg_subcall_tensor_t from, to;
-  SDG_TRY(sdg_attnrows_room(p->m->plan, n, heads * each, p->type, out));
+  SDG_TRY(sdg_attention_rows_room(p->m->plan, n, heads * each, p->type, out));
   SDG_TRY(both_view(p, out, matrices, &to, &from));
   return sdg_subcall_transform(p->m->plan, 1, &from, 0, &to);
 }

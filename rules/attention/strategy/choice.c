@@ -7,22 +7,23 @@
 #include "rules/place/place.h"
 
 // In parts of their own, but over the same axes.
-static bool cut_as_rows(const sdg_attnmaker_t *m, int side) {
+static bool cut_as_rows(const sdg_attention_maker_t *m, int side) {
   const sdg_placement_t *p = &m->side[side], *rows = m->rows;
   return sdg_place_same(p->split, rows->split, SDG_SEQUENCE_DIMS) &&
          sdg_part_equal(&p->part[SDG_SEQUENCE_BATCH],
                         &rows->part[SDG_SEQUENCE_BATCH]);
 }
 
-const char *sdg_attnheads_obstacle(const sdg_attnmaker_t *m) {
-  const sdg_attndesc_t *desc = &m->a.desc;
-  const sdg_placement_t *keys = &m->side[SDG_ATTN_KEYS];
+const char *sdg_attention_heads_obstacle(const sdg_attention_maker_t *m) {
+  const sdg_attention_descriptor_t *desc = &m->a.desc;
+  const sdg_placement_t *keys = &m->side[SDG_ATTENTION_KEYS];
   int pieces = m->rows->part[SDG_SEQUENCE_TIME].pieces;
   if (m->local)
     return "windows are each rank's own";
   if (m->sums)
     return "keys and values are on every rank";
-  if (!cut_as_rows(m, SDG_ATTN_KEYS) || !cut_as_rows(m, SDG_ATTN_VALUES))
+  if (!cut_as_rows(m, SDG_ATTENTION_KEYS) ||
+      !cut_as_rows(m, SDG_ATTENTION_VALUES))
     return "keys or values are cut otherwise than queries";
   if (!desc->q_projected || !desc->k_projected || !desc->v_projected)
     return "without projections all heads see the same vectors";
@@ -42,25 +43,25 @@ static int64_t others_rows(const sdg_placement_t *placement, int piece,
   return sdg_part_extent(part) - *out_own;
 }
 
-int64_t sdg_attnheads_bytes(const sdg_attnmaker_t *m) {
-  const sdg_attndesc_t *desc = &m->a.desc;
+int64_t sdg_attention_heads_bytes(const sdg_attention_maker_t *m) {
+  const sdg_attention_descriptor_t *desc = &m->a.desc;
   int pieces = m->rows->part[SDG_SEQUENCE_TIME].pieces;
-  int64_t each[SDG_ATTNPARTS], most = 0, own, unused;
+  int64_t each[SDG_ATTENTION_PARTS], most = 0, own, unused;
   int64_t mine = desc->heads / pieces, theirs = desc->heads - mine;
-  sdg_attnproject_each(desc, each);
+  sdg_attention_project_each(desc, each);
   for (int r = 0; r < pieces; r++) {
     int64_t elements =
-        others_rows(m->rows, r, &own) * mine * each[SDG_ATTNPART_Q];
-    elements += others_rows(&m->side[SDG_ATTN_KEYS], r, &unused) * mine *
-                (each[SDG_ATTNPART_K] + each[SDG_ATTNPART_V]);
-    elements += own * theirs * each[SDG_ATTNPART_O];
+        others_rows(m->rows, r, &own) * mine * each[SDG_ATTENTION_PART_Q];
+    elements += others_rows(&m->side[SDG_ATTENTION_KEYS], r, &unused) * mine *
+                (each[SDG_ATTENTION_PART_K] + each[SDG_ATTENTION_PART_V]);
+    elements += own * theirs * each[SDG_ATTENTION_PART_O];
     most = elements > most ? elements : most;
   }
   return most * sdg_merge_bytes(sdg_merge_type((sdg_type_t)desc->type));
 }
 
-int64_t sdg_attnhalo_bytes(const sdg_attnmaker_t *m) {
-  const sdg_part_t *keys = &m->side[SDG_ATTN_KEYS].part[SDG_SEQUENCE_TIME];
+int64_t sdg_attention_halo_bytes(const sdg_attention_maker_t *m) {
+  const sdg_part_t *keys = &m->side[SDG_ATTENTION_KEYS].part[SDG_SEQUENCE_TIME];
   const sdg_part_t *rows = &m->rows->part[SDG_SEQUENCE_TIME];
   int64_t most = 0;
   for (int r = 0; r < rows->pieces; r++) {

@@ -19,8 +19,8 @@ static sdg_status_t alias(sdg_plan_t *plan, int of, const sdg_box_t *box,
   return SDG_OK;
 }
 
-static sdg_status_t placements_make(const sdg_attnmaker_t *m, int like,
-                                    sdg_attnfield_t *f) {
+static sdg_status_t placements_make(const sdg_attention_maker_t *m, int like,
+                                    sdg_attention_field_t *f) {
   const sdg_placement_t *p = &m->tagging->placement[like];
   const sdg_mesh_t *mesh = m->tagging->mesh;
   int64_t extent[DIMS];
@@ -47,7 +47,8 @@ static sdg_status_t placements_make(const sdg_attnmaker_t *m, int like,
   return status;
 }
 
-static sdg_status_t needs_make(const sdg_attnmaker_t *m, sdg_attnfield_t *f) {
+static sdg_status_t needs_make(const sdg_attention_maker_t *m,
+                               sdg_attention_field_t *f) {
   const sdg_tagging_t *tagging = m->tagging;
   f->need_rows = calloc((size_t)tagging->ranks, sizeof *f->need_rows);
   f->need_heads = calloc((size_t)tagging->ranks, sizeof *f->need_heads);
@@ -66,8 +67,8 @@ static int64_t extent_of(const sdg_box_t *box, int dim) {
 }
 
 // Rows follow each other as those of the operand do.
-static sdg_status_t rows_make(sdg_attnmaker_t *m, int like, sdg_type_t type,
-                              sdg_attnfield_t *f) {
+static sdg_status_t rows_make(sdg_attention_maker_t *m, int like,
+                              sdg_type_t type, sdg_attention_field_t *f) {
   static const int64_t row_major[SDG_DIMS_MAX] = {4, 3, 2, 1};
   const sdg_operand_t *o = &m->call->operand[like];
   const sdg_box_t *own = &f->need_rows[m->tagging->me];
@@ -90,8 +91,8 @@ static sdg_status_t rows_make(sdg_attnmaker_t *m, int like, sdg_type_t type,
 }
 
 // One sequence after the other.
-static sdg_status_t held_make(sdg_attnmaker_t *m, sdg_type_t type,
-                              sdg_attnfield_t *f) {
+static sdg_status_t held_make(sdg_attention_maker_t *m, sdg_type_t type,
+                              sdg_attention_field_t *f) {
   static const int64_t nesting[DIMS] = {
       [TIME] = 2, [BATCH] = 5, [BEAM] = 4, [HEAD] = 3, [ELEMENT] = 1};
   static const int64_t order[SDG_DIMS_MAX] = {2, 4, 3,
@@ -115,40 +116,41 @@ static sdg_status_t held_make(sdg_attnmaker_t *m, sdg_type_t type,
   return alias(m->plan, held, own, stride, nesting, &f->spread);
 }
 
-sdg_status_t sdg_attnfield_init(sdg_attnmaker_t *m, int like, int64_t each,
-                                sdg_type_t type, sdg_attnfield_t *out) {
-  *out = (sdg_attnfield_t){.each = each};
+sdg_status_t sdg_attention_field_init(sdg_attention_maker_t *m, int like,
+                                      int64_t each, sdg_type_t type,
+                                      sdg_attention_field_t *out) {
+  *out = (sdg_attention_field_t){.each = each};
   SDG_TRY(placements_make(m, like, out));
   SDG_TRY(needs_make(m, out));
   SDG_TRY(rows_make(m, like, type, out));
   return held_make(m, type, out);
 }
 
-void sdg_attnfield_fini(sdg_attnfield_t *field) {
+void sdg_attention_field_fini(sdg_attention_field_t *field) {
   sdg_placement_fini(&field->by_rows);
   sdg_placement_fini(&field->by_heads);
-  sdg_bring_fini(&field->bring);
+  sdg_fetch_fini(&field->fetch);
   free(field->need_rows);
   free(field->need_heads);
 }
 
-sdg_status_t sdg_attnfield_turn(sdg_attnmaker_t *m,
-                                sdg_attnfield_t *const *field, int fields,
-                                bool to_heads) {
+sdg_status_t sdg_attention_field_turn(sdg_attention_maker_t *m,
+                                      sdg_attention_field_t *const *field,
+                                      int fields, bool to_heads) {
   SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_COMM));
   for (int i = 0; i < fields; i++) {
-    sdg_attnfield_t *f = field[i];
-    sdg_bring_fini(&f->bring);
-    SDG_TRY(sdg_bring_open(
+    sdg_attention_field_t *f = field[i];
+    sdg_fetch_fini(&f->fetch);
+    SDG_TRY(sdg_fetch_open(
         m->plan, m->tagging, to_heads ? &f->by_rows : &f->by_heads,
         to_heads ? f->need_heads : f->need_rows, to_heads ? f->rows : f->spread,
-        to_heads ? f->spread : f->rows, &f->bring));
+        to_heads ? f->spread : f->rows, &f->fetch));
   }
   SDG_TRY(sdg_plan_exchange(m->plan));
   for (int i = 0; i < fields; i++)
-    SDG_TRY(sdg_bring_own(m->plan, &field[i]->bring));
+    SDG_TRY(sdg_fetch_own(m->plan, &field[i]->fetch));
   SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));
   for (int i = 0; i < fields; i++)
-    SDG_TRY(sdg_bring_land(m->plan, &field[i]->bring));
+    SDG_TRY(sdg_fetch_land(m->plan, &field[i]->fetch));
   return SDG_OK;
 }

@@ -8,7 +8,7 @@
 #include "rules/kit/fetch.h"
 #include "rules/kit/subcall.h"
 
-typedef struct sdg_attnfield {
+typedef struct sdg_attention_field {
   int64_t each;              /* elements of a head's vector */
   sdg_subcall_tensor_t flat; /* rows x elements of all heads x 1 x 1 */
   sdg_subcall_tensor_t held; /* time, batch x beam x heads, 1, element */
@@ -16,20 +16,21 @@ typedef struct sdg_attnfield {
                                 element */
   sdg_placement_t by_rows, by_heads; /* owned */
   sdg_box_t *need_rows, *need_heads; /* of each rank of the group; owned */
-  sdg_bring_t bring;
-} sdg_attnfield_t;
+  sdg_fetch_t fetch;
+} sdg_attention_field_t;
 
 /* Adds room of `type`, float or double, for vectors that go with operand
  * `like`. */
-sdg_status_t sdg_attnfield_init(sdg_attnmaker_t *m, int like, int64_t each,
-                                sdg_type_t type,
-                                sdg_attnfield_t *out) SDG_MUST_CHECK;
-void sdg_attnfield_fini(sdg_attnfield_t *field);
+sdg_status_t
+sdg_attention_field_init(sdg_attention_maker_t *m, int like, int64_t each,
+                         sdg_type_t type,
+                         sdg_attention_field_t *out) SDG_MUST_CHECK;
+void sdg_attention_field_fini(sdg_attention_field_t *field);
 
 /* From rows to heads, or from heads to rows: messages of all these fields, as
  * one exchange, after all earlier steps. */
-sdg_status_t sdg_attnfield_turn(sdg_attnmaker_t *m,
-                                sdg_attnfield_t *const *field, int fields,
-                                bool to_heads) SDG_MUST_CHECK;
+sdg_status_t sdg_attention_field_turn(sdg_attention_maker_t *m,
+                                      sdg_attention_field_t *const *field,
+                                      int fields, bool to_heads) SDG_MUST_CHECK;
 
 #endif

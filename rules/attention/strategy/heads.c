@@ -20,12 +20,12 @@
 enum { Q, K, V, O, PARTS, FIELDS = 2 * PARTS };
 
 typedef struct heads {
-  sdg_attnmaker_t *m;
+  sdg_attention_maker_t *m;
   sdg_type_t type; // of the arithmetic
   int operand[PARTS];
-  sdg_attnproject_t project;
-  sdg_subcall_tensor_t row[PARTS]; // the operands' rows
-  sdg_attnfield_t field[FIELDS];   // of q, k, v, the results; gradients
+  sdg_attention_project_t project;
+  sdg_subcall_tensor_t row[PARTS];     // the operands' rows
+  sdg_attention_field_t field[FIELDS]; // of q, k, v, the results; gradients
   int *lo, *hi;
   int *q_length, *k_length; // of whole sequences, for each head
 } heads_t;
@@ -35,7 +35,7 @@ typedef struct heads {
 // What there is of it in the program's memory may be no numbers, which products
 // of rows would spread.
 
-static const sdg_attnlengths_t *lengths_of(const heads_t *h, int part) {
+static const sdg_attention_lengths_t *lengths_of(const heads_t *h, int part) {
   return part == K || part == V ? &h->m->keys : &h->m->queries;
 }
 
@@ -54,7 +54,7 @@ static sdg_status_t padding_zero(heads_t *h, int part, int slab) {
     sdg_box_t box = all;
     box.dim[SDG_SEQUENCE_BATCH] = (sdg_range_t){b, b + 1};
     box.dim[SDG_SEQUENCE_TIME].lo +=
-        sdg_attnlengths_in(lengths_of(h, part), b, 0, time);
+        sdg_attention_lengths_in(lengths_of(h, part), b, 0, time);
     if (!sdg_box_empty(&box))
       SDG_TRY(sdg_plan_zero(plan, SDG_LANE_MAIN, slab, &box));
   }
@@ -75,7 +75,7 @@ static sdg_status_t operand_finish(heads_t *h, int part, int index) {
 
 // Each of this rank's heads sees all of the sequences.
 static sdg_status_t lengths_make(const heads_t *h, int part, int **out) {
-  const sdg_attnlengths_t *lengths = lengths_of(h, part);
+  const sdg_attention_lengths_t *lengths = lengths_of(h, part);
   const sdg_box_t *box = &h->field[part].need_heads[h->m->tagging->me];
   const sdg_range_t *batch = &box->dim[SDG_SEQUENCE_BATCH];
   int64_t heads =
@@ -88,8 +88,8 @@ static sdg_status_t lengths_make(const heads_t *h, int part, int **out) {
     return sdg_fail(SDG_E_NO_MEMORY, "lengths of %lld heads", (long long)heads);
   for (int64_t b = batch->lo; b < batch->hi; b++)
     for (int64_t head = 0; head < heads; head++)
-      (*out)[at++] =
-          (int)sdg_attnlengths_in(lengths, b, 0, box->dim[SDG_SEQUENCE_TIME]);
+      (*out)[at++] = (int)sdg_attention_lengths_in(lengths, b, 0,
+                                                   box->dim[SDG_SEQUENCE_TIME]);
   return SDG_OK;
 }
 
@@ -173,37 +173,38 @@ static sdg_status_t rows_store(heads_t *h, int index,
 static sdg_status_t project(heads_t *h) {
   for (int i = 0; i < O; i++) {
     SDG_TRY(rows_read(h, i, &h->row[i]));
-    SDG_TRY(
-        sdg_attnproject_right(&h->project, i, &h->row[i], &h->field[i].flat));
+    SDG_TRY(sdg_attention_project_right(&h->project, i, &h->row[i],
+                                        &h->field[i].flat));
   }
   if (h->m->a.kind == SDG_ATTENTION_FORWARD)
     return SDG_OK;
-  sdg_attnfield_t *f = &h->field[PARTS + O];
+  sdg_attention_field_t *f = &h->field[PARTS + O];
   SDG_TRY(rows_read(h, O, &h->row[O]));
   return h->project.matrix[O].is_there
-             ? sdg_attnproject_left(&h->project, O, &f->flat, &h->row[O])
+             ? sdg_attention_project_left(&h->project, O, &f->flat, &h->row[O])
              : sdg_subcall_transform(h->m->plan, 1, &h->row[O], 0, &f->flat);
 }
 
 // ---- one rank's heads ------------------------------------------------------
 
-static sdg_attndesc_t desc_of(const heads_t *h) {
-  sdg_attndesc_t desc = {.heads = 1,
-                         .scale = h->m->a.desc.scale,
-                         .type = (cudnnDataType_t)h->type,
-                         .compute = (cudnnDataType_t)h->type,
-                         .math = h->m->a.desc.math,
-                         .q_size = (int)h->project.each[Q],
-                         .k_size = (int)h->project.each[K],
-                         .v_size = (int)h->project.each[V],
-                         .beam = 1};
+static sdg_attention_descriptor_t desc_of(const heads_t *h) {
+  sdg_attention_descriptor_t desc = {.heads = 1,
+                                     .scale = h->m->a.desc.scale,
+                                     .type = (cudnnDataType_t)h->type,
+                                     .compute = (cudnnDataType_t)h->type,
+                                     .math = h->m->a.desc.math,
+                                     .q_size = (int)h->project.each[Q],
+                                     .k_size = (int)h->project.each[K],
+                                     .v_size = (int)h->project.each[V],
+                                     .beam = 1};
   desc.q_time = (int)h->field[Q].held.box.dim[SDG_SEQUENCE_TIME].hi;
   desc.k_time = (int)h->field[K].held.box.dim[SDG_SEQUENCE_TIME].hi;
   desc.batch = (int)h->field[Q].held.box.dim[SDG_SEQUENCE_BATCH].hi;
   return desc;
 }
 
-static sdg_status_t windows_make(heads_t *h, const sdg_attndesc_t *desc) {
+static sdg_status_t windows_make(heads_t *h,
+                                 const sdg_attention_descriptor_t *desc) {
   size_t count = (size_t)desc->q_time;
   h->lo = malloc(count * sizeof *h->lo);
   h->hi = malloc(count * sizeof *h->hi);
@@ -216,17 +217,17 @@ static sdg_status_t windows_make(heads_t *h, const sdg_attndesc_t *desc) {
 }
 
 static sdg_status_t attend(heads_t *h) {
-  sdg_attnmaker_t *m = h->m;
+  sdg_attention_maker_t *m = h->m;
   bool trains = m->a.kind != SDG_ATTENTION_FORWARD;
-  sdg_attndesc_t desc = desc_of(h);
-  sdg_attnsub_t sub = {.kind = SDG_ATTENTION_FORWARD,
-                       .desc = desc,
-                       .q = h->field[Q].held,
-                       .k = h->field[K].held,
-                       .v = h->field[V].held,
-                       .o = h->field[O].held,
-                       .apart = true,
-                       .reserve = -1};
+  sdg_attention_descriptor_t desc = desc_of(h);
+  sdg_attention_apply_t sub = {.kind = SDG_ATTENTION_FORWARD,
+                               .desc = desc,
+                               .q = h->field[Q].held,
+                               .k = h->field[K].held,
+                               .v = h->field[V].held,
+                               .o = h->field[O].held,
+                               .apart = true,
+                               .reserve = -1};
   SDG_TRY(windows_make(h, &desc));
   sub.lo = h->lo;
   sub.hi = h->hi;
@@ -235,8 +236,8 @@ static sdg_status_t attend(heads_t *h) {
   sub.q_length = h->q_length;
   sub.k_length = h->k_length;
   if (trains)
-    SDG_TRY(sdg_attnsub_reserve(m->plan, &desc, &sub.reserve));
-  SDG_TRY(sdg_attnsub_add(m->plan, m->call, &sub));
+    SDG_TRY(sdg_attention_apply_reserve(m->plan, &desc, &sub.reserve));
+  SDG_TRY(sdg_attention_apply_add(m->plan, m->call, &sub));
   if (!trains)
     return SDG_OK;
   sub.kind = SDG_ATTENTION_DATA;
@@ -244,7 +245,7 @@ static sdg_status_t attend(heads_t *h) {
   sub.dq = h->field[PARTS + Q].held;
   sub.dk = h->field[PARTS + K].held;
   sub.dv = h->field[PARTS + V].held;
-  return sdg_attnsub_add(m->plan, m->call, &sub);
+  return sdg_attention_apply_add(m->plan, m->call, &sub);
 }
 
 // ---- the directions --------------------------------------------------------
@@ -253,8 +254,8 @@ static sdg_status_t attend(heads_t *h) {
 // the output.
 static sdg_status_t residual_read(heads_t *h, const sdg_subcall_tensor_t *rows,
                                   sdg_subcall_tensor_t *out) {
-  sdg_attnmaker_t *m = h->m;
-  sdg_box_t own = sdg_attnmaker_rows(m, m->a.residual, m->tagging->rank);
+  sdg_attention_maker_t *m = h->m;
+  sdg_box_t own = sdg_attention_maker_rows(m, m->a.residual, m->tagging->rank);
   int from, to;
   SDG_TRY(sdg_plan_operand(m->plan, m->call, m->a.residual, &own, &from));
   SDG_TRY(sdg_plan_packed(m->plan, &own, m->call->operand[m->a.o].stride,
@@ -272,7 +273,7 @@ static sdg_status_t output_make(heads_t *h) {
   sdg_subcall_tensor_t out, residual, *results = &h->field[O].flat;
   SDG_TRY(rows_room(h, a->o, &out));
   if (h->project.matrix[O].is_there)
-    SDG_TRY(sdg_attnproject_right(&h->project, O, results, &out));
+    SDG_TRY(sdg_attention_project_right(&h->project, O, results, &out));
   else
     SDG_TRY(sdg_subcall_transform(plan, 1, results, 0, &out));
   if (a->residual >= 0) {
@@ -290,8 +291,8 @@ static sdg_status_t vectors_make(heads_t *h) {
   for (int i = 0; i < O; i++) {
     sdg_subcall_tensor_t out;
     SDG_TRY(rows_room(h, to[i], &out));
-    SDG_TRY(
-        sdg_attnproject_left(&h->project, i, &out, &h->field[PARTS + i].flat));
+    SDG_TRY(sdg_attention_project_left(&h->project, i, &out,
+                                       &h->field[PARTS + i].flat));
     SDG_TRY(rows_store(h, to[i], &out));
     SDG_TRY(operand_finish(h, i, to[i]));
   }
@@ -307,65 +308,65 @@ static sdg_status_t parameter_make(heads_t *h, int part, int weights,
     left = &h->field[O].flat;
     right = &h->row[O];
   }
-  SDG_TRY(
-      sdg_attnproject_matrix(&h->project, part, left, right, weights, adds));
-  return sdg_attnproject_bias(&h->project, part, right, weights, adds);
+  SDG_TRY(sdg_attention_project_matrix(&h->project, part, left, right, weights,
+                                       adds));
+  return sdg_attention_project_bias(&h->project, part, right, weights, adds);
 }
 
 static sdg_status_t parameters_make(heads_t *h) {
-  sdg_attnmaker_t *m = h->m;
-  sdg_gradsum_t sum;
-  SDG_TRY(sdg_gradsum_open(m->plan, m->call, m->a.dw, m->sum_axes,
-                           sdg_attn_old_factor, &sum));
+  sdg_attention_maker_t *m = h->m;
+  sdg_gradient_sum_t sum;
+  SDG_TRY(sdg_gradient_sum_open(m->plan, m->call, m->a.dw, m->sum_axes,
+                                sdg_attention_old_factor, &sum));
   bool adds = sum.takes_beta && m->a.adds;
   if (!adds)
-    SDG_TRY(sdg_gradsum_nothing(m->plan, m->call, &sum));
+    SDG_TRY(sdg_gradient_sum_nothing(m->plan, m->call, &sum));
   for (int i = 0; i < PARTS; i++) {
-    const sdg_attnfield_t *sums = &h->field[i == O ? O : PARTS + i];
+    const sdg_attention_field_t *sums = &h->field[i == O ? O : PARTS + i];
     SDG_TRY(padding_zero(h, i, sums->rows));
     SDG_TRY(parameter_make(h, i, sum.part, adds));
   }
-  return sdg_gradsum_close(m->plan, m->call, &sum);
+  return sdg_gradient_sum_close(m->plan, m->call, &sum);
 }
 
 static sdg_status_t fields_init(heads_t *h) {
   int fields = h->m->a.kind == SDG_ATTENTION_FORWARD ? PARTS : FIELDS;
   for (int i = 0; i < fields; i++)
-    SDG_TRY(sdg_attnfield_init(h->m, h->operand[i % PARTS],
-                               h->project.each[i % PARTS], h->type,
-                               &h->field[i]));
+    SDG_TRY(sdg_attention_field_init(h->m, h->operand[i % PARTS],
+                                     h->project.each[i % PARTS], h->type,
+                                     &h->field[i]));
   return SDG_OK;
 }
 
 static sdg_status_t steps_make(heads_t *h) {
-  sdg_attnfield_t *there[] = {&h->field[Q], &h->field[K], &h->field[V],
-                              &h->field[PARTS + O]};
-  sdg_attnfield_t *back[] = {&h->field[PARTS + Q], &h->field[PARTS + K],
-                             &h->field[PARTS + V], &h->field[O]};
+  sdg_attention_field_t *there[] = {&h->field[Q], &h->field[K], &h->field[V],
+                                    &h->field[PARTS + O]};
+  sdg_attention_field_t *back[] = {&h->field[PARTS + Q], &h->field[PARTS + K],
+                                   &h->field[PARTS + V], &h->field[O]};
   sdg_attention_kind_t kind = h->m->a.kind;
   bool forward = kind == SDG_ATTENTION_FORWARD;
   h->m->plan->axes = h->m->tagging->axes;
-  SDG_TRY(sdg_attnproject_open(h->m, &h->project));
+  SDG_TRY(sdg_attention_project_open(h->m, &h->project));
   SDG_TRY(fields_init(h));
   SDG_TRY(project(h));
-  SDG_TRY(sdg_attnfield_turn(h->m, there, forward ? 3 : 4, true));
+  SDG_TRY(sdg_attention_field_turn(h->m, there, forward ? 3 : 4, true));
   SDG_TRY(attend(h));
   if (forward) {
-    SDG_TRY(sdg_attnfield_turn(h->m, &back[3], 1, false));
+    SDG_TRY(sdg_attention_field_turn(h->m, &back[3], 1, false));
     return output_make(h);
   }
-  SDG_TRY(sdg_attnfield_turn(h->m, back, kind == SDG_ATTENTION_DATA ? 3 : 4,
-                             false));
+  SDG_TRY(sdg_attention_field_turn(h->m, back,
+                                   kind == SDG_ATTENTION_DATA ? 3 : 4, false));
   return kind == SDG_ATTENTION_DATA ? vectors_make(h) : parameters_make(h);
 }
 
-sdg_status_t sdg_attnheads_steps(sdg_attnmaker_t *m) {
+sdg_status_t sdg_attention_heads_steps(sdg_attention_maker_t *m) {
   heads_t h = {.m = m,
                .type = sdg_merge_type((sdg_type_t)m->a.desc.type),
                .operand = {m->a.q, m->a.k, m->a.v, m->a.o}};
   sdg_status_t status = steps_make(&h);
   for (int i = 0; i < FIELDS; i++)
-    sdg_attnfield_fini(&h.field[i]);
+    sdg_attention_field_fini(&h.field[i]);
   free(h.lo);
   free(h.hi);
   free(h.q_length);

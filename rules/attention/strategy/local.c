@@ -7,15 +7,15 @@
 #include "rules/kit/projection.h"
 
 enum {
-  Q = SDG_ATTNPART_Q,
-  K = SDG_ATTNPART_K,
-  V = SDG_ATTNPART_V,
-  O = SDG_ATTNPART_O,
-  PARTS = SDG_ATTNPARTS
+  Q = SDG_ATTENTION_PART_Q,
+  K = SDG_ATTENTION_PART_K,
+  V = SDG_ATTENTION_PART_V,
+  O = SDG_ATTENTION_PART_O,
+  PARTS = SDG_ATTENTION_PARTS
 };
 
-typedef sdg_attnlocal_t local_t;
-typedef sdg_attnlocal_part_t part_t;
+typedef sdg_attention_local_t local_t;
+typedef sdg_attention_local_part_t part_t;
 
 static sdg_plan_t *plan_of(const local_t *h) {
   return h->m->plan;
@@ -25,19 +25,20 @@ static sdg_plan_t *plan_of(const local_t *h) {
 
 static sdg_status_t vectors_read(local_t *h, int part, int index) {
   part_t *p = &h->part[part];
-  return sdg_attnrows_read(&h->project, index, &p->own, &p->box, &p->row);
+  return sdg_attention_rows_read(&h->project, index, &p->own, &p->box, &p->row);
 }
 
 static void boxes_find(local_t *h) {
-  const sdg_attnmaker_t *m = h->m;
+  const sdg_attention_maker_t *m = h->m;
   const int operand[PARTS] = {m->a.q, m->a.k, m->a.v, m->a.o};
   for (int i = 0; i < PARTS; i++) {
     part_t *p = &h->part[i];
     if (i == Q || i == O) {
-      p->own = p->box = sdg_attnmaker_rows(m, operand[i], m->tagging->rank);
+      p->own = p->box =
+          sdg_attention_maker_rows(m, operand[i], m->tagging->rank);
       continue;
     }
-    int side = i == K ? SDG_ATTN_KEYS : SDG_ATTN_VALUES;
+    int side = i == K ? SDG_ATTENTION_KEYS : SDG_ATTENTION_VALUES;
     p->own =
         sdg_placement_box(&m->side[side], m->tagging->mesh, m->tagging->rank);
     p->box = m->need[side][m->tagging->me];
@@ -49,9 +50,9 @@ static int64_t size_of(const sdg_box_t *box, int dim) {
 }
 
 static sdg_status_t sight_find(local_t *h) {
-  const sdg_attnmaker_t *m = h->m;
+  const sdg_attention_maker_t *m = h->m;
   int64_t keys =
-      sdg_placement_extent(&m->side[SDG_ATTN_KEYS], SDG_SEQUENCE_TIME);
+      sdg_placement_extent(&m->side[SDG_ATTENTION_KEYS], SDG_SEQUENCE_TIME);
   h->sight = malloc((size_t)h->times * sizeof *h->sight);
   if (!h->sight)
     return sdg_fail(SDG_E_NO_MEMORY, "windows of %lld queries",
@@ -59,18 +60,18 @@ static sdg_status_t sight_find(local_t *h) {
   for (int64_t t = 0; t < h->times; t++)
     h->sight[t] = m->windows.lo ? sdg_windows_row(&m->windows, t, keys)
                                 : sdg_band_row(&m->band, t, keys);
-  sdg_attnsight_t sight = {h->sight, h->times,
-                           h->part[K].box.dim[SDG_SEQUENCE_TIME]};
-  return sdg_attnmask_add(plan_of(h), &sight, h->project.type, &h->mask);
+  sdg_attention_sight_t sight = {h->sight, h->times,
+                                 h->part[K].box.dim[SDG_SEQUENCE_TIME]};
+  return sdg_attention_mask_add(plan_of(h), &sight, h->project.type, &h->mask);
 }
 
 // What there is to do.
 static sdg_status_t begin(local_t *h) {
-  sdg_attnmaker_t *m = h->m;
+  sdg_attention_maker_t *m = h->m;
   bool reduced[SDG_SEQUENCE_DIMS] = {[SDG_SEQUENCE_TIME] = true};
-  sdg_merge_init(m->tagging, &m->side[SDG_ATTN_KEYS], reduced, &h->group);
+  sdg_merge_init(m->tagging, &m->side[SDG_ATTENTION_KEYS], reduced, &h->group);
   plan_of(h)->reduce_axes = h->group.axes;
-  SDG_TRY(sdg_attnproject_open(m, &h->project));
+  SDG_TRY(sdg_attention_project_open(m, &h->project));
   boxes_find(h);
   h->idle = sdg_box_empty(&h->part[K].box);
   h->times = size_of(&h->part[Q].box, SDG_SEQUENCE_TIME);
@@ -86,46 +87,46 @@ static sdg_status_t begin(local_t *h) {
 static sdg_status_t wide(const local_t *h, const sdg_subcall_tensor_t *rows,
                          sdg_subcall_tensor_t *out) {
   int64_t all = sdg_box_count(&rows->box);
-  return sdg_attnrows_as(
+  return sdg_attention_rows_as(
       plan_of(h), rows, (const int64_t[]){h->times, all / h->times, 1, 1}, out);
 }
 
-static sdg_rowproduct_t product(const local_t *h,
+static sdg_projection_t product(const local_t *h,
                                 const sdg_subcall_tensor_t *weights,
                                 const sdg_subcall_tensor_t *matrices,
                                 const sdg_subcall_tensor_t *rows) {
-  return (sdg_rowproduct_t){.left = *weights,
+  return (sdg_projection_t){.left = *weights,
                             .matrix = *matrices,
                             .right = *rows,
                             .math = h->m->a.desc.math};
 }
 
 static sdg_status_t weights_room(const local_t *h, sdg_subcall_tensor_t *out) {
-  return sdg_attnrows_room(plan_of(h), h->times, h->groups * h->keys,
-                           h->project.type, out);
+  return sdg_attention_rows_room(plan_of(h), h->times, h->groups * h->keys,
+                                 h->project.type, out);
 }
 
 static sdg_status_t rows_room(const local_t *h, int part,
                               sdg_subcall_tensor_t *out) {
-  return sdg_attnrows_room(plan_of(h), h->times,
-                           h->groups * h->project.each[part], h->project.type,
-                           out);
+  return sdg_attention_rows_room(plan_of(h), h->times,
+                                 h->groups * h->project.each[part],
+                                 h->project.type, out);
 }
 
 // weights = rows matrices^T
 static sdg_status_t scores_make(const local_t *h, int part,
                                 const sdg_subcall_tensor_t *rows,
                                 const sdg_subcall_tensor_t *weights) {
-  sdg_rowproduct_t p = product(h, weights, &h->part[part].matrices, rows);
-  return sdg_rowproduct_left(plan_of(h), &p);
+  sdg_projection_t p = product(h, weights, &h->part[part].matrices, rows);
+  return sdg_projection_left(plan_of(h), &p);
 }
 
 // rows = weights matrices
 static sdg_status_t rows_make(const local_t *h, int part,
                               const sdg_subcall_tensor_t *weights,
                               const sdg_subcall_tensor_t *rows) {
-  sdg_rowproduct_t p = product(h, weights, &h->part[part].matrices, rows);
-  return sdg_rowproduct_right(plan_of(h), &p);
+  sdg_projection_t p = product(h, weights, &h->part[part].matrices, rows);
+  return sdg_projection_right(plan_of(h), &p);
 }
 
 // Gradients of keys or values as heads see them: weights^T rows, as rows.
@@ -133,14 +134,15 @@ static sdg_status_t matrices_make(local_t *h, int part,
                                   const sdg_subcall_tensor_t *weights,
                                   const sdg_subcall_tensor_t *rows) {
   sdg_subcall_tensor_t room, made;
-  SDG_TRY(sdg_attnrows_room(plan_of(h), h->groups * h->keys,
-                            h->project.each[part], h->project.type, &room));
-  SDG_TRY(sdg_attnrows_as(
+  SDG_TRY(sdg_attention_rows_room(plan_of(h), h->groups * h->keys,
+                                  h->project.each[part], h->project.type,
+                                  &room));
+  SDG_TRY(sdg_attention_rows_as(
       plan_of(h), &room,
       (const int64_t[]){1, h->groups, h->keys, h->project.each[part]}, &made));
-  sdg_rowproduct_t p = product(h, weights, &made, rows);
-  SDG_TRY(sdg_rowproduct_matrix(plan_of(h), &p));
-  return sdg_attnrows_join(&h->project, &made, &h->d_seen[part]);
+  sdg_projection_t p = product(h, weights, &made, rows);
+  SDG_TRY(sdg_projection_matrix(plan_of(h), &p));
+  return sdg_attention_rows_join(&h->project, &made, &h->d_seen[part]);
 }
 
 // ---- the softmax -----------------------------------------------------------
@@ -157,10 +159,10 @@ static sdg_status_t shares_open(local_t *h) {
   sdg_box_t field = {.dims = 4,
                      .dim = {{0, h->times}, {0, 1}, {0, h->groups}, {0, 1}}};
   sdg_subcall_tensor_t like;
-  SDG_TRY(
-      sdg_attnrows_groups(plan_of(h), &h->results, h->times, h->groups, &like));
-  return sdg_shares_open(plan_of(h), &h->group, &field, 1, like.slab,
-                         h->project.type, &h->shares);
+  SDG_TRY(sdg_attention_rows_groups(plan_of(h), &h->results, h->times,
+                                    h->groups, &like));
+  return sdg_softmax_merge_open(plan_of(h), &h->group, &field, 1, like.slab,
+                                h->project.type, &h->shares);
 }
 
 // What is not seen may be no number.
@@ -195,10 +197,10 @@ static sdg_status_t weights_make(local_t *h) {
 }
 
 static sdg_status_t shares_make(local_t *h) {
-  SDG_TRY(sdg_shares_sum(plan_of(h), &h->shares));
+  SDG_TRY(sdg_softmax_merge_sum(plan_of(h), &h->shares));
   if (h->idle)
     return SDG_OK;
-  SDG_TRY(sdg_shares_make(plan_of(h), &h->shares, false));
+  SDG_TRY(sdg_softmax_merge_make(plan_of(h), &h->shares, false));
   return h->mask.lost ? sdg_subcall_op(plan_of(h), CUDNN_OP_TENSOR_MUL, 1,
                                        &h->shares.most, 1, &h->mask.share, 0,
                                        &h->shares.most)
@@ -214,37 +216,37 @@ static sdg_status_t attend(local_t *h) {
   for (int i = Q; i <= V && !h->idle; i++) {
     part_t *p = &h->part[i];
     SDG_TRY(vectors_read(h, i, operand[i]));
-    SDG_TRY(sdg_attnrows_see(&h->project, i, &p->row, &p->seen));
+    SDG_TRY(sdg_attention_rows_see(&h->project, i, &p->row, &p->seen));
     if (i == Q)
       SDG_TRY(sdg_subcall_scale(plan, h->m->a.desc.scale, &p->seen));
     else
-      SDG_TRY(sdg_attnrows_split(&h->project, &p->seen, h->keys, h->groups,
-                                 &p->matrices));
+      SDG_TRY(sdg_attention_rows_split(&h->project, &p->seen, h->keys,
+                                       h->groups, &p->matrices));
   }
   if (!h->idle) {
     sdg_subcall_tensor_t queries;
     SDG_TRY(wide(h, &h->part[Q].seen, &queries));
     SDG_TRY(weights_room(h, &h->weights));
-    SDG_TRY(sdg_attnrows_groups(plan, &h->weights, h->times, h->groups,
-                                &h->by_key));
+    SDG_TRY(sdg_attention_rows_groups(plan, &h->weights, h->times, h->groups,
+                                      &h->by_key));
     SDG_TRY(scores_make(h, K, &queries, &h->weights));
   }
   return weights_make(h);
 }
 
-sdg_status_t sdg_attnlocal_open(sdg_attnmaker_t *m, local_t *out) {
+sdg_status_t sdg_attention_local_open(sdg_attention_maker_t *m, local_t *out) {
   *out = (local_t){.m = m};
   SDG_TRY(begin(out));
   return attend(out);
 }
 
-void sdg_attnlocal_fini(local_t *local) {
+void sdg_attention_local_fini(local_t *local) {
   free(local->sight);
 }
 
 // ---- forward ---------------------------------------------------------------
 
-sdg_status_t sdg_attnlocal_results(local_t *h) {
+sdg_status_t sdg_attention_local_results(local_t *h) {
   sdg_plan_t *plan = plan_of(h);
   sdg_subcall_tensor_t each;
   if (!h->idle)
@@ -252,33 +254,34 @@ sdg_status_t sdg_attnlocal_results(local_t *h) {
   SDG_TRY(shares_make(h));
   if (h->idle)
     return sdg_plan_zero(plan, SDG_LANE_MAIN, h->results.slab, &h->results.box);
-  SDG_TRY(sdg_attnrows_groups(plan, &h->results, h->times, h->groups, &each));
+  SDG_TRY(
+      sdg_attention_rows_groups(plan, &h->results, h->times, h->groups, &each));
   return sdg_subcall_op(plan, CUDNN_OP_TENSOR_MUL, 1, &each, 1, &h->shares.most,
                         0, &each);
 }
 
-sdg_status_t sdg_attnlocal_rows(const local_t *h, int part,
-                                const sdg_subcall_tensor_t *rows,
-                                sdg_subcall_tensor_t *out) {
+sdg_status_t sdg_attention_local_rows(const local_t *h, int part,
+                                      const sdg_subcall_tensor_t *rows,
+                                      sdg_subcall_tensor_t *out) {
   int64_t elements = h->m->a.desc.heads * h->project.each[part];
   int64_t n = sdg_box_count(&rows->box) / elements;
-  return sdg_attnrows_as(plan_of(h), rows, (const int64_t[]){n, elements, 1, 1},
-                         out);
+  return sdg_attention_rows_as(plan_of(h), rows,
+                               (const int64_t[]){n, elements, 1, 1}, out);
 }
 
 // ---- gradients -------------------------------------------------------------
 
 // Gradients of the heads' results.
-sdg_status_t sdg_attnlocal_output(local_t *h) {
+sdg_status_t sdg_attention_local_output(local_t *h) {
   part_t *o = &h->part[O];
   SDG_TRY(vectors_read(h, O, h->m->a.o));
   o->seen = o->row;
   if (!h->project.matrix[O].is_there)
     return SDG_OK;
-  SDG_TRY(sdg_attnrows_room(plan_of(h), o->row.box.dim[0].hi,
-                            h->m->a.desc.heads * h->project.each[V],
-                            h->project.type, &o->seen));
-  return sdg_attnproject_left(&h->project, O, &o->seen, &o->row);
+  SDG_TRY(sdg_attention_rows_room(plan_of(h), o->row.box.dim[0].hi,
+                                  h->m->a.desc.heads * h->project.each[V],
+                                  h->project.type, &o->seen));
+  return sdg_attention_project_left(&h->project, O, &o->seen, &o->row);
 }
 
 // From a to ds in d_weights; delta: the sum over all keys of a da.
@@ -291,8 +294,8 @@ static sdg_status_t scores_back(local_t *h, const sdg_subcall_tensor_t *rows) {
     SDG_TRY(sdg_plan_zero(plan, SDG_LANE_MAIN, delta.slab, &delta.box));
   } else {
     SDG_TRY(weights_room(h, &h->d_weights));
-    SDG_TRY(
-        sdg_attnrows_groups(plan, &h->d_weights, h->times, h->groups, &by_key));
+    SDG_TRY(sdg_attention_rows_groups(plan, &h->d_weights, h->times, h->groups,
+                                      &by_key));
     SDG_TRY(scores_make(h, V, rows, &h->d_weights));
     SDG_TRY(sdg_subcall_op(plan, CUDNN_OP_TENSOR_MUL, 1, &by_key, 1, &h->by_key,
                            0, &by_key));
@@ -308,14 +311,14 @@ static sdg_status_t scores_back(local_t *h, const sdg_subcall_tensor_t *rows) {
                         0, &by_key);
 }
 
-sdg_status_t sdg_attnlocal_back(local_t *h) {
+sdg_status_t sdg_attention_local_back(local_t *h) {
   sdg_subcall_tensor_t rows, queries;
   SDG_TRY(shares_make(h));
   if (h->idle)
     return scores_back(h, NULL);
   SDG_TRY(sdg_subcall_op(plan_of(h), CUDNN_OP_TENSOR_MUL, 1, &h->by_key, 1,
                          &h->shares.most, 0, &h->by_key));
-  SDG_TRY(sdg_attnlocal_output(h));
+  SDG_TRY(sdg_attention_local_output(h));
   SDG_TRY(wide(h, &h->part[O].seen, &rows));
   if (h->m->a.kind == SDG_ATTENTION_WEIGHTS)
     SDG_TRY(rows_make(h, V, &h->weights, &h->results));
@@ -327,5 +330,5 @@ sdg_status_t sdg_attnlocal_back(local_t *h) {
   SDG_TRY(rows_make(h, K, &h->d_weights, &h->d_seen[Q]));
   SDG_TRY(sdg_subcall_scale(plan_of(h), h->m->a.desc.scale, &h->d_seen[Q]));
   sdg_subcall_tensor_t made = h->d_seen[Q];
-  return sdg_attnlocal_rows(h, Q, &made, &h->d_seen[Q]);
+  return sdg_attention_local_rows(h, Q, &made, &h->d_seen[Q]);
 }

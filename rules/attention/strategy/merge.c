@@ -21,15 +21,15 @@
 #include "rules/place/place.h"
 
 enum {
-  Q = SDG_ATTNPART_Q,
-  K = SDG_ATTNPART_K,
-  V = SDG_ATTNPART_V,
-  O = SDG_ATTNPART_O,
-  PARTS = SDG_ATTNPARTS
+  Q = SDG_ATTENTION_PART_Q,
+  K = SDG_ATTENTION_PART_K,
+  V = SDG_ATTENTION_PART_V,
+  O = SDG_ATTENTION_PART_O,
+  PARTS = SDG_ATTENTION_PARTS
 };
 
-typedef sdg_attnlocal_t local_t;
-typedef sdg_attnlocal_part_t part_t;
+typedef sdg_attention_local_t local_t;
+typedef sdg_attention_local_part_t part_t;
 
 static sdg_plan_t *plan_of(const local_t *h) {
   return h->m->plan;
@@ -46,25 +46,25 @@ static sdg_status_t output_make(local_t *h) {
   sdg_subcall_tensor_t residual;
   if (h->none)
     return SDG_OK;
-  SDG_TRY(sdg_attnlocal_rows(h, V, &h->results, &o->seen));
+  SDG_TRY(sdg_attention_local_rows(h, V, &h->results, &o->seen));
   o->row = o->seen;
   if (h->project.matrix[O].is_there) {
-    SDG_TRY(sdg_attnrows_room(plan, o->seen.box.dim[0].hi,
-                              size_of(&o->box, SDG_SEQUENCE_VECTOR),
-                              h->project.type, &o->row));
-    SDG_TRY(sdg_attnproject_right(&h->project, O, &o->seen, &o->row));
+    SDG_TRY(sdg_attention_rows_room(plan, o->seen.box.dim[0].hi,
+                                    size_of(&o->box, SDG_SEQUENCE_VECTOR),
+                                    h->project.type, &o->row));
+    SDG_TRY(sdg_attention_project_right(&h->project, O, &o->seen, &o->row));
   }
   if (a->residual >= 0) {
-    SDG_TRY(sdg_attnrows_read(&h->project, a->residual, &o->own, &o->box,
-                              &residual));
+    SDG_TRY(sdg_attention_rows_read(&h->project, a->residual, &o->own, &o->box,
+                                    &residual));
     SDG_TRY(sdg_subcall_op(plan, CUDNN_OP_TENSOR_ADD, 1, &o->row, 1, &residual,
                            0, &o->row));
   }
-  return sdg_attnrows_store(&h->project, &o->row, a->o, &o->own, &o->box);
+  return sdg_attention_rows_store(&h->project, &o->row, a->o, &o->own, &o->box);
 }
 
 static sdg_status_t forward_make(local_t *h) {
-  SDG_TRY(sdg_attnlocal_results(h));
+  SDG_TRY(sdg_attention_local_results(h));
   SDG_TRY(sdg_plan_reduce(plan_of(h), h->results.slab, h->project.type,
                           SDG_COMBINE_SUM));
   SDG_TRY(sdg_plan_join(plan_of(h), SDG_LANE_MAIN));
@@ -77,21 +77,22 @@ static sdg_status_t data_make(local_t *h) {
   const part_t *q = &h->part[Q];
   const int to[] = {a->dq, a->dk, a->dv};
   sdg_subcall_tensor_t made[PARTS] = {{0}};
-  SDG_TRY(sdg_attnlocal_back(h));
+  SDG_TRY(sdg_attention_local_back(h));
   int64_t size = size_of(&q->box, SDG_SEQUENCE_VECTOR);
   if (h->idle) {
-    SDG_TRY(sdg_attnrows_room(plan, sdg_box_count(&q->box) / size, size,
-                              h->project.type, &made[Q]));
+    SDG_TRY(sdg_attention_rows_room(plan, sdg_box_count(&q->box) / size, size,
+                                    h->project.type, &made[Q]));
     SDG_TRY(sdg_plan_zero(plan, SDG_LANE_MAIN, made[Q].slab, &made[Q].box));
   }
   for (int i = Q; i <= V && !h->idle; i++)
-    SDG_TRY(sdg_attnrows_unsee(&h->project, i, &h->d_seen[i], &made[i]));
+    SDG_TRY(sdg_attention_rows_unsee(&h->project, i, &h->d_seen[i], &made[i]));
   for (int i = K; i <= V; i++)
-    SDG_TRY(sdg_attnrows_store(&h->project, &made[i], to[i], &h->part[i].own,
-                               &h->part[i].box));
+    SDG_TRY(sdg_attention_rows_store(&h->project, &made[i], to[i],
+                                     &h->part[i].own, &h->part[i].box));
   SDG_TRY(sdg_plan_reduce(plan, made[Q].slab, made[Q].type, SDG_COMBINE_SUM));
   SDG_TRY(sdg_plan_join(plan, SDG_LANE_MAIN));
-  return sdg_attnrows_store(&h->project, &made[Q], to[Q], &q->own, &q->box);
+  return sdg_attention_rows_store(&h->project, &made[Q], to[Q], &q->own,
+                                  &q->box);
 }
 
 // The terms that this rank has of the parameters' gradients.
@@ -99,38 +100,39 @@ static sdg_status_t parameters_fill(local_t *h, int weights, bool adds) {
   sdg_subcall_tensor_t results;
   if (h->group.me == 0 && !h->none) {
     if (h->idle)
-      SDG_TRY(sdg_attnlocal_output(h));
-    SDG_TRY(
-        sdg_attnproject_bias(&h->project, O, &h->part[O].row, weights, adds));
+      SDG_TRY(sdg_attention_local_output(h));
+    SDG_TRY(sdg_attention_project_bias(&h->project, O, &h->part[O].row, weights,
+                                       adds));
   }
   if (h->idle)
     return SDG_OK;
   for (int i = Q; i <= V; i++) {
-    SDG_TRY(sdg_attnproject_matrix(&h->project, i, &h->part[i].row,
-                                   &h->d_seen[i], weights, adds));
-    SDG_TRY(sdg_attnproject_bias(&h->project, i, &h->d_seen[i], weights, adds));
+    SDG_TRY(sdg_attention_project_matrix(&h->project, i, &h->part[i].row,
+                                         &h->d_seen[i], weights, adds));
+    SDG_TRY(sdg_attention_project_bias(&h->project, i, &h->d_seen[i], weights,
+                                       adds));
   }
-  SDG_TRY(sdg_attnlocal_rows(h, V, &h->results, &results));
-  return sdg_attnproject_matrix(&h->project, O, &results, &h->part[O].row,
-                                weights, adds);
+  SDG_TRY(sdg_attention_local_rows(h, V, &h->results, &results));
+  return sdg_attention_project_matrix(&h->project, O, &results, &h->part[O].row,
+                                      weights, adds);
 }
 
 static sdg_status_t parameters_make(local_t *h) {
-  sdg_attnmaker_t *m = h->m;
-  sdg_gradsum_t sum;
+  sdg_attention_maker_t *m = h->m;
+  sdg_gradient_sum_t sum;
   if (m->call->operand[m->a.dw].extent[SDG_SEQUENCE_VECTOR] == 0)
     return SDG_OK; // without projections there are no parameters
-  SDG_TRY(sdg_attnlocal_back(h));
+  SDG_TRY(sdg_attention_local_back(h));
   if (m->plan->share)
-    SDG_TRY(sdg_gradsum_share(m->plan->share, m->call, m->a.dw,
-                              sdg_attn_old_factor(m->call)));
-  SDG_TRY(sdg_gradsum_open(m->plan, m->call, m->a.dw, m->sum_axes,
-                           sdg_attn_old_factor, &sum));
+    SDG_TRY(sdg_gradient_sum_share(m->plan->share, m->call, m->a.dw,
+                                   sdg_attention_old_factor(m->call)));
+  SDG_TRY(sdg_gradient_sum_open(m->plan, m->call, m->a.dw, m->sum_axes,
+                                sdg_attention_old_factor, &sum));
   bool adds = sum.takes_beta && m->a.adds;
   if (!adds)
-    SDG_TRY(sdg_gradsum_nothing(m->plan, m->call, &sum));
+    SDG_TRY(sdg_gradient_sum_nothing(m->plan, m->call, &sum));
   SDG_TRY(parameters_fill(h, sum.part, adds));
-  return sdg_gradsum_close(m->plan, m->call, &sum);
+  return sdg_gradient_sum_close(m->plan, m->call, &sum);
 }
 
 static sdg_status_t steps_make(local_t *h) {
@@ -145,19 +147,19 @@ static sdg_status_t steps_make(local_t *h) {
   return parameters_make(h);
 }
 
-sdg_status_t sdg_attnmerge_steps(sdg_attnmaker_t *m) {
+sdg_status_t sdg_attention_merge_steps(sdg_attention_maker_t *m) {
   local_t local;
-  sdg_status_t status = sdg_attnlocal_open(m, &local);
+  sdg_status_t status = sdg_attention_local_open(m, &local);
   if (status == SDG_OK)
     status = steps_make(&local);
-  sdg_attnlocal_fini(&local);
+  sdg_attention_local_fini(&local);
   return status;
 }
 
 // ---- whether it can be done ------------------------------------------------
 
-bool sdg_attnmerge_applies(const sdg_placement_t *queries,
-                           const sdg_placement_t *keys) {
+bool sdg_attention_merge_applies(const sdg_placement_t *queries,
+                                 const sdg_placement_t *keys) {
   const sdg_split_t *batch = &queries->split[SDG_SEQUENCE_BATCH];
   return queries->part[SDG_SEQUENCE_TIME].pieces == 1 &&
          keys->part[SDG_SEQUENCE_TIME].pieces > 1 &&
@@ -168,7 +170,7 @@ bool sdg_attnmerge_applies(const sdg_placement_t *queries,
 }
 
 // The vendor's functions count elements of a tensor in 32 bits.
-const char *sdg_attnmerge_obstacle(const sdg_attnmaker_t *m) {
+const char *sdg_attention_merge_obstacle(const sdg_attention_maker_t *m) {
   const sdg_placement_t *queries = m->rows;
   const sdg_placement_t *keys = &m->tagging->placement[m->a.k];
   int64_t most = 0;
@@ -185,7 +187,7 @@ const char *sdg_attnmerge_obstacle(const sdg_attnmaker_t *m) {
   double scores = (double)sdg_placement_extent(queries, SDG_SEQUENCE_TIME) *
                   (double)sdg_placement_extent(queries, SDG_SEQUENCE_BATCH) *
                   (double)m->a.desc.heads * (double)most;
-  return scores > INT32_MAX || most > SDG_ATTNMASK_KEYS
+  return scores > INT32_MAX || most > SDG_ATTENTION_MASK_KEYS
              ? "queries on every rank and keys in pieces have more scores than "
                "one tensor can have"
              : NULL;

@@ -8,15 +8,15 @@
 #include "rules/attention/call/maker.h"
 
 /* Whether queries and keys are so. */
-bool sdg_attnmerge_applies(const sdg_placement_t *queries,
-                           const sdg_placement_t *keys);
+bool sdg_attention_merge_applies(const sdg_placement_t *queries,
+                                 const sdg_placement_t *keys);
 /* Why it cannot be done, NULL if it can; the same on every rank. m->side is not
  * needed. */
-const char *sdg_attnmerge_obstacle(const sdg_attnmaker_t *m);
+const char *sdg_attention_merge_obstacle(const sdg_attention_maker_t *m);
 
 /* All steps of the call, on a plan of sdg_subcalls_open(); m->merges is true.
  * The program's reserve space is not used: gradients compute the weights anew.
  */
-sdg_status_t sdg_attnmerge_steps(sdg_attnmaker_t *m) SDG_MUST_CHECK;
+sdg_status_t sdg_attention_merge_steps(sdg_attention_maker_t *m) SDG_MUST_CHECK;
 
 #endif

@@ -19,12 +19,13 @@ typedef struct place {
 } place_t;
 
 typedef struct steps {
-  sdg_attnmaker_t *m;
+  sdg_attention_maker_t *m;
   bool idle; // this rank has no queries
-  place_t q, o, residual, dq, key[SDG_ATTN_SIDES], back[SDG_ATTN_SIDES];
-  sdg_bring_t bring[SDG_ATTN_SIDES];
-  sdg_sendback_t sendback[SDG_ATTN_SIDES];
-  sdg_gradsum_t sum;
+  place_t q, o, residual, dq, key[SDG_ATTENTION_SIDES],
+      back[SDG_ATTENTION_SIDES];
+  sdg_fetch_t fetch[SDG_ATTENTION_SIDES];
+  sdg_scatter_add_t sendback[SDG_ATTENTION_SIDES];
+  sdg_gradient_sum_t sum;
   int *lo, *hi;
   int *q_length, *k_length; // of the sub-call's sequences; NULL: full
   bool q_blank, k_blank;    // some have no element here
@@ -73,7 +74,8 @@ static sdg_status_t view_store(steps_t *s, const place_t *place) {
 // which nothing is kept. What is there in truth is padding, and may be
 // anything.
 
-static sdg_status_t blanks_zero(steps_t *s, const sdg_attnlengths_t *lengths,
+static sdg_status_t blanks_zero(steps_t *s,
+                                const sdg_attention_lengths_t *lengths,
                                 const place_t *place) {
   const sdg_box_t *box = &place->view.box;
   const sdg_range_t *batch = &box->dim[SDG_SEQUENCE_BATCH];
@@ -81,7 +83,8 @@ static sdg_status_t blanks_zero(steps_t *s, const sdg_attnlengths_t *lengths,
   for (int64_t b = batch->lo; b < batch->hi; b++)
     for (int64_t e = beam->lo; e < beam->hi; e++) {
       sdg_box_t row = *box;
-      if (sdg_attnlengths_in(lengths, b, e, box->dim[SDG_SEQUENCE_TIME]) > 0)
+      if (sdg_attention_lengths_in(lengths, b, e, box->dim[SDG_SEQUENCE_TIME]) >
+          0)
         continue;
       row.dim[SDG_SEQUENCE_BATCH] = (sdg_range_t){b, b + 1};
       row.dim[SDG_SEQUENCE_BEAM] = (sdg_range_t){e, e + 1};
@@ -95,14 +98,16 @@ static sdg_status_t lengths_find(steps_t *s, const sdg_box_t *rows,
                                  const sdg_box_t *keys) {
   if (s->idle)
     return SDG_OK;
-  SDG_TRY(sdg_attnlengths_cut(&s->m->queries, rows, &s->q_length, &s->q_blank));
-  return sdg_attnlengths_cut(&s->m->keys, keys, &s->k_length, &s->k_blank);
+  SDG_TRY(sdg_attention_lengths_cut(&s->m->queries, rows, &s->q_length,
+                                    &s->q_blank));
+  return sdg_attention_lengths_cut(&s->m->keys, keys, &s->k_length,
+                                   &s->k_blank);
 }
 
 // ---- rows ------------------------------------------------------------------
 
 static sdg_status_t rows_open(steps_t *s, int index, bool reads, place_t *out) {
-  sdg_box_t own = sdg_attnmaker_rows(s->m, index, s->m->tagging->rank);
+  sdg_box_t own = sdg_attention_maker_rows(s->m, index, s->m->tagging->rank);
   if (index < 0)
     return SDG_OK;
   SDG_TRY(operand_add(s, index, &own, out));
@@ -130,7 +135,7 @@ static const sdg_box_t *need_of(const steps_t *s, int side) {
 
 // In the whole view they are in place; else messages bring what is not here.
 static sdg_status_t keys_open(steps_t *s, int side, int index) {
-  sdg_attnmaker_t *m = s->m;
+  sdg_attention_maker_t *m = s->m;
   place_t *key = &s->key[side];
   sdg_box_t own =
       sdg_placement_box(&m->side[side], m->tagging->mesh, m->tagging->rank);
@@ -147,43 +152,43 @@ static sdg_status_t keys_open(steps_t *s, int side, int index) {
   bool comes =
       !s->idle && !m->plan->share && !sdg_box_contains(&own, need_of(s, side));
   return m->moves && !m->plan->share
-             ? sdg_bring_open(m->plan, m->tagging, &m->side[side],
+             ? sdg_fetch_open(m->plan, m->tagging, &m->side[side],
                               m->need[side], key->operand,
                               comes ? key->view.slab : key->operand,
-                              &s->bring[side])
+                              &s->fetch[side])
              : SDG_OK;
 }
 
 static sdg_status_t keys_bring(steps_t *s) {
-  sdg_attnmaker_t *m = s->m;
-  int sides = m->same ? 1 : SDG_ATTN_SIDES;
-  SDG_TRY(keys_open(s, SDG_ATTN_KEYS, m->a.k));
+  sdg_attention_maker_t *m = s->m;
+  int sides = m->same ? 1 : SDG_ATTENTION_SIDES;
+  SDG_TRY(keys_open(s, SDG_ATTENTION_KEYS, m->a.k));
   if (!m->same)
-    SDG_TRY(keys_open(s, SDG_ATTN_VALUES, m->a.v));
+    SDG_TRY(keys_open(s, SDG_ATTENTION_VALUES, m->a.v));
   bool travels = m->moves && !m->plan->share;
   if (travels)
     SDG_TRY(sdg_plan_exchange(m->plan));
   for (int i = 0; i < sides; i++) {
-    const sdg_bring_t *bring = &s->bring[i];
-    if (travels && bring->into != bring->from)
-      SDG_TRY(sdg_bring_own(m->plan, bring));
+    const sdg_fetch_t *fetch = &s->fetch[i];
+    if (travels && fetch->into != fetch->from)
+      SDG_TRY(sdg_fetch_own(m->plan, fetch));
     else if (!s->idle)
       SDG_TRY(view_fill(s, &s->key[i]));
   }
   if (travels)
     SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));
   for (int i = 0; travels && i < sides; i++)
-    SDG_TRY(sdg_bring_land(m->plan, &s->bring[i]));
+    SDG_TRY(sdg_fetch_land(m->plan, &s->fetch[i]));
   for (int i = 0; s->k_blank && i < sides; i++)
     SDG_TRY(blanks_zero(s, &m->keys, &s->key[i]));
   if (m->same)
-    s->key[SDG_ATTN_VALUES] = s->key[SDG_ATTN_KEYS];
+    s->key[SDG_ATTENTION_VALUES] = s->key[SDG_ATTENTION_KEYS];
   return SDG_OK;
 }
 
 // Gradients of what the queries see: in place where that is what this rank has.
 static sdg_status_t back_open(steps_t *s, int side, int index) {
-  sdg_attnmaker_t *m = s->m;
+  sdg_attention_maker_t *m = s->m;
   place_t *back = &s->back[side];
   sdg_box_t own =
       sdg_placement_box(&m->side[side], m->tagging->mesh, m->tagging->rank);
@@ -204,42 +209,42 @@ static sdg_status_t back_open(steps_t *s, int side, int index) {
 
 // Where all ranks have them.
 static sdg_status_t keys_sum(steps_t *s) {
-  sdg_attnmaker_t *m = s->m;
-  for (int i = 0; i < SDG_ATTN_SIDES; i++) {
+  sdg_attention_maker_t *m = s->m;
+  for (int i = 0; i < SDG_ATTENTION_SIDES; i++) {
     sdg_box_t own =
         sdg_placement_box(&m->side[i], m->tagging->mesh, m->tagging->rank);
-    SDG_TRY(sdg_sendback_sum(m->plan, m->sums, &own,
-                             s->idle ? -1 : s->back[i].view.slab,
-                             s->back[i].operand, type_of(s)));
+    SDG_TRY(sdg_scatter_add_sum(m->plan, m->sums, &own,
+                                s->idle ? -1 : s->back[i].view.slab,
+                                s->back[i].operand, type_of(s)));
   }
   return SDG_OK;
 }
 
 static sdg_status_t keys_return(steps_t *s) {
-  sdg_attnmaker_t *m = s->m;
+  sdg_attention_maker_t *m = s->m;
   if (m->sums)
     return keys_sum(s);
   SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_COMM));
-  for (int i = 0; i < SDG_ATTN_SIDES; i++)
-    SDG_TRY(sdg_sendback_open(m->plan, m->tagging, &m->side[i], m->rows,
-                              m->need[i], NULL,
-                              s->idle ? -1 : s->back[i].view.slab,
-                              s->back[i].operand, &s->sendback[i]));
+  for (int i = 0; i < SDG_ATTENTION_SIDES; i++)
+    SDG_TRY(sdg_scatter_add_open(m->plan, m->tagging, &m->side[i], m->rows,
+                                 m->need[i], NULL,
+                                 s->idle ? -1 : s->back[i].view.slab,
+                                 s->back[i].operand, &s->sendback[i]));
   SDG_TRY(sdg_plan_exchange(m->plan));
   SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));
-  for (int i = 0; i < SDG_ATTN_SIDES; i++)
-    SDG_TRY(sdg_sendback_close(m->plan, &s->sendback[i], type_of(s)));
+  for (int i = 0; i < SDG_ATTENTION_SIDES; i++)
+    SDG_TRY(sdg_scatter_add_close(m->plan, &s->sendback[i], type_of(s)));
   return SDG_OK;
 }
 
 // ---- the sub-call ----------------------------------------------------------
 
 static sdg_status_t windows_make(steps_t *s) {
-  const sdg_attnmaker_t *m = s->m;
+  const sdg_attention_maker_t *m = s->m;
   sdg_range_t rows = s->q.view.box.dim[SDG_SEQUENCE_TIME];
-  sdg_range_t need = need_of(s, SDG_ATTN_KEYS)->dim[SDG_SEQUENCE_TIME];
+  sdg_range_t need = need_of(s, SDG_ATTENTION_KEYS)->dim[SDG_SEQUENCE_TIME];
   int64_t keys =
-      sdg_placement_extent(&m->side[SDG_ATTN_KEYS], SDG_SEQUENCE_TIME);
+      sdg_placement_extent(&m->side[SDG_ATTENTION_KEYS], SDG_SEQUENCE_TIME);
   size_t count = (size_t)(rows.hi - rows.lo);
   if (m->a.kind == SDG_ATTENTION_WEIGHTS)
     return SDG_OK;
@@ -257,18 +262,18 @@ static sdg_status_t windows_make(steps_t *s) {
 }
 
 static sdg_status_t attention_add(steps_t *s) {
-  const sdg_attnmaker_t *m = s->m;
-  sdg_attnsub_t sub = {
+  const sdg_attention_maker_t *m = s->m;
+  sdg_attention_apply_t sub = {
       .kind = m->a.kind,
       .desc = m->a.desc,
       .q = s->q.view,
-      .k = s->key[SDG_ATTN_KEYS].view,
-      .v = s->key[SDG_ATTN_VALUES].view,
+      .k = s->key[SDG_ATTENTION_KEYS].view,
+      .v = s->key[SDG_ATTENTION_VALUES].view,
       .o = s->o.view,
       .residual = m->a.residual < 0 ? NULL : &s->residual.view,
       .dq = s->dq.view,
-      .dk = s->back[SDG_ATTN_KEYS].view,
-      .dv = s->back[SDG_ATTN_VALUES].view,
+      .dk = s->back[SDG_ATTENTION_KEYS].view,
+      .dv = s->back[SDG_ATTENTION_VALUES].view,
   };
   if (m->a.kind == SDG_ATTENTION_WEIGHTS) {
     sub.dw = sdg_subcall_slab(m->plan, s->sum.part, type_of(s));
@@ -279,7 +284,7 @@ static sdg_status_t attention_add(steps_t *s) {
   sub.hi = s->hi;
   sub.q_length = s->q_length;
   sub.k_length = s->k_length;
-  return sdg_attnsub_add(m->plan, m->call, &sub);
+  return sdg_attention_apply_add(m->plan, m->call, &sub);
 }
 
 // ---- the directions --------------------------------------------------------
@@ -296,8 +301,8 @@ static sdg_status_t forward_make(steps_t *s) {
 static sdg_status_t data_make(steps_t *s) {
   SDG_TRY(rows_open(s, s->m->a.o, true, &s->o));
   SDG_TRY(rows_open(s, s->m->a.dq, false, &s->dq));
-  SDG_TRY(back_open(s, SDG_ATTN_KEYS, s->m->a.dk));
-  SDG_TRY(back_open(s, SDG_ATTN_VALUES, s->m->a.dv));
+  SDG_TRY(back_open(s, SDG_ATTENTION_KEYS, s->m->a.dk));
+  SDG_TRY(back_open(s, SDG_ATTENTION_VALUES, s->m->a.dv));
   if (!s->idle) {
     SDG_TRY(attention_add(s));
     SDG_TRY(rows_store(s, &s->dq));
@@ -306,29 +311,29 @@ static sdg_status_t data_make(steps_t *s) {
 }
 
 static sdg_status_t weights_make(steps_t *s) {
-  const sdg_attnmaker_t *m = s->m;
+  const sdg_attention_maker_t *m = s->m;
   if (m->call->operand[m->a.dw].extent[SDG_SEQUENCE_VECTOR] == 0)
     return SDG_OK; // without projections there are no parameters
   SDG_TRY(rows_open(s, m->a.o, true, &s->o));
   if (m->plan->share)
-    SDG_TRY(sdg_gradsum_share(m->plan->share, m->call, m->a.dw,
-                              sdg_attn_old_factor(m->call)));
-  SDG_TRY(sdg_gradsum_open(m->plan, m->call, m->a.dw, m->sum_axes,
-                           sdg_attn_old_factor, &s->sum));
+    SDG_TRY(sdg_gradient_sum_share(m->plan->share, m->call, m->a.dw,
+                                   sdg_attention_old_factor(m->call)));
+  SDG_TRY(sdg_gradient_sum_open(m->plan, m->call, m->a.dw, m->sum_axes,
+                                sdg_attention_old_factor, &s->sum));
   if (s->idle)
-    SDG_TRY(sdg_gradsum_nothing(m->plan, m->call, &s->sum));
+    SDG_TRY(sdg_gradient_sum_nothing(m->plan, m->call, &s->sum));
   else
     SDG_TRY(attention_add(s));
-  return sdg_gradsum_close(m->plan, m->call, &s->sum);
+  return sdg_gradient_sum_close(m->plan, m->call, &s->sum);
 }
 
 static sdg_status_t steps_make(steps_t *s) {
-  sdg_attnmaker_t *m = s->m;
+  sdg_attention_maker_t *m = s->m;
   bool returns = m->returns && m->a.kind == SDG_ATTENTION_DATA;
   if (returns || (m->moves && !m->plan->share))
     m->plan->axes = m->tagging->axes;
-  sdg_box_t rows = sdg_attnmaker_rows(m, m->a.q, m->tagging->rank);
-  SDG_TRY(lengths_find(s, &rows, need_of(s, SDG_ATTN_KEYS)));
+  sdg_box_t rows = sdg_attention_maker_rows(m, m->a.q, m->tagging->rank);
+  SDG_TRY(lengths_find(s, &rows, need_of(s, SDG_ATTENTION_KEYS)));
   SDG_TRY(rows_open(s, m->a.q, true, &s->q));
   SDG_TRY(keys_bring(s));
   switch (m->a.kind) {
@@ -342,13 +347,13 @@ static sdg_status_t steps_make(steps_t *s) {
   return weights_make(s);
 }
 
-sdg_status_t sdg_attnmaker_steps(sdg_attnmaker_t *m) {
-  sdg_box_t rows = sdg_attnmaker_rows(m, m->a.q, m->tagging->rank);
+sdg_status_t sdg_attention_maker_steps(sdg_attention_maker_t *m) {
+  sdg_box_t rows = sdg_attention_maker_rows(m, m->a.q, m->tagging->rank);
   steps_t s = {.m = m, .idle = sdg_box_empty(&rows)};
   sdg_status_t status = steps_make(&s);
-  for (int i = 0; i < SDG_ATTN_SIDES; i++) {
-    sdg_bring_fini(&s.bring[i]);
-    sdg_sendback_fini(&s.sendback[i]);
+  for (int i = 0; i < SDG_ATTENTION_SIDES; i++) {
+    sdg_fetch_fini(&s.fetch[i]);
+    sdg_scatter_add_fini(&s.sendback[i]);
   }
   free(s.lo);
   free(s.hi);

@@ -7,6 +7,6 @@
 #include "rules/attention/call/maker.h"
 
 /* All steps of the call, on a plan of sdg_subcalls_open(). */
-sdg_status_t sdg_attnmaker_steps(sdg_attnmaker_t *m) SDG_MUST_CHECK;
+sdg_status_t sdg_attention_maker_steps(sdg_attention_maker_t *m) SDG_MUST_CHECK;
 
 #endif

@@ -64,51 +64,53 @@ static sdg_status_t describe(const sdg_cudnn_t *cudnn,
 }
 
 // Packed, nested in memory as the program's.
-static sdg_status_t moved_add(const sdg_meet_t *meet, int index,
+static sdg_status_t moved_add(const sdg_colocation_t *colocation, int index,
                               moved_t *moved) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
   sdg_operand_t *operand = &moved->operand[index];
-  sdg_box_t box = sdg_placement_box(sdg_meet_at(meet, index),
-                                    meet->tagging.mesh, meet->tagging.rank);
+  sdg_box_t box =
+      sdg_placement_box(sdg_colocate_at(colocation, index),
+                        colocation->tagging.mesh, colocation->tagging.rank);
   if (!cudnn)
     return SDG_E_LIBRARY_MISSING;
-  *operand = meet->call->operand[index];
+  *operand = colocation->call->operand[index];
   for (int d = 0; d < box.dims; d++)
     operand->extent[d] = box.dim[d].hi - box.dim[d].lo;
   bool agreed = operand->nesting[0] > 0;
-  sdg_slab_pack(&box,
-                agreed ? operand->nesting : meet->call->operand[index].stride,
-                operand->stride);
+  sdg_slab_pack(
+      &box, agreed ? operand->nesting : colocation->call->operand[index].stride,
+      operand->stride);
   moved->moves[index] = true;
   return describe(cudnn, operand, &box, &moved->descriptor[index]);
 }
 
-static sdg_status_t moved_init(const sdg_meet_t *meet, moved_t *moved) {
-  for (int i = 0; i < meet->call->operands; i++)
-    if (sdg_meet_moves(meet, i))
-      SDG_TRY(moved_add(meet, i, moved));
+static sdg_status_t moved_init(const sdg_colocation_t *colocation,
+                               moved_t *moved) {
+  for (int i = 0; i < colocation->call->operands; i++)
+    if (sdg_colocate_moves(colocation, i))
+      SDG_TRY(moved_add(colocation, i, moved));
   return SDG_OK;
 }
 
 static void stand_in(const moved_t *moved, int index, void *data,
-                     sdg_standin_t *standin) {
+                     sdg_rebind_t *standin) {
   sdg_operand_t *operand = &standin->call.operand[index];
   memcpy(operand->extent, moved->operand[index].extent, sizeof operand->extent);
   memcpy(operand->stride, moved->operand[index].stride, sizeof operand->stride);
   operand->stands_in = true;
   if (is_sequence(operand)) // lengths are read from it
     operand->descriptor = moved->descriptor[index];
-  sdg_standin_put(standin, index, moved->descriptor[index], data);
+  sdg_rebind_put(standin, index, moved->descriptor[index], data);
 }
 
 // The call as the rule sees it. Addresses are not known yet, but that each is
 // memory of its own.
-static void stand_in_all(const sdg_meet_t *meet, const moved_t *moved,
-                         sdg_standin_t *out) {
-  sdg_standin_init(meet->call, out);
-  for (int i = 0; i < meet->call->operands; i++)
+static void stand_in_all(const sdg_colocation_t *colocation,
+                         const moved_t *moved, sdg_rebind_t *out) {
+  sdg_rebind_init(colocation->call, out);
+  for (int i = 0; i < colocation->call->operands; i++)
     if (moved->moves[i]) {
-      bool data = meet->call->operand[i].data;
+      bool data = colocation->call->operand[i].data;
       stand_in(moved, i, data ? (void *)(uintptr_t)&moved->operand[i] : NULL,
                out);
     }
@@ -127,9 +129,9 @@ static void state_destroy(void *user) {
 static int run(void *user, int index, const sdg_call_t *call,
                const sdg_exec_t *exec) {
   const state_t *state = user;
-  sdg_standin_t standin;
+  sdg_rebind_t standin;
   sdg_exec_t inner = *exec;
-  sdg_standin_init(call, &standin);
+  sdg_rebind_init(call, &standin);
   for (int i = 0; i < call->operands; i++)
     if (state->moved.moves[i])
       stand_in(&state->moved, i,
@@ -139,19 +141,19 @@ static int run(void *user, int index, const sdg_call_t *call,
                &standin);
   inner.call = &standin.call;
   return index == LITERAL
-             ? sdg_standin_invoke(&standin)
+             ? sdg_rebind_invoke(&standin)
              : state->inner_run(state->inner, index, &standin.call, &inner);
 }
 
 // A plan being made.
 typedef struct maker {
-  const sdg_meet_t *meet;
+  const sdg_colocation_t *colocation;
   const sdg_tagging_t *tagging; // of the ranks of all operands
   sdg_plan_t *plan;
   state_t *state;
   sdg_box_t *need; // of the operand at hand, by rank of the group
   int own[SDG_OPERANDS_MAX];
-  sdg_bring_t bring[SDG_OPERANDS_MAX];
+  sdg_fetch_t fetch[SDG_OPERANDS_MAX];
 } maker_t;
 
 static sdg_box_t own_box(const maker_t *m, const sdg_placement_t *placement) {
@@ -161,15 +163,16 @@ static sdg_box_t own_box(const maker_t *m, const sdg_placement_t *placement) {
 // Room for what stands in for the program's tensor, where the rule's steps have
 // it; and the tensor.
 static sdg_status_t room_make(maker_t *m, int index) {
-  const sdg_operand_t *operand = &m->meet->call->operand[index];
+  const sdg_operand_t *operand = &m->colocation->call->operand[index];
   const int64_t *like =
       operand->nesting[0] > 0 ? operand->nesting : operand->stride;
   sdg_box_t is = own_box(m, &m->tagging->placement[index]);
-  sdg_box_t at = own_box(m, sdg_meet_at(m->meet, index));
+  sdg_box_t at = own_box(m, sdg_colocate_at(m->colocation, index));
   SDG_TRY(sdg_plan_packed(m->plan, &at, like, operand->elem_bytes,
                           &m->state->room[index]));
   sdg_plan_rehome(m->plan, index, m->state->room[index]);
-  return sdg_plan_operand(m->plan, m->meet->call, index, &is, &m->own[index]);
+  return sdg_plan_operand(m->plan, m->colocation->call, index, &is,
+                          &m->own[index]);
 }
 
 // One operand's way to where the op has it, or back.
@@ -181,7 +184,7 @@ typedef struct way {
 // Fills m->need, too.
 static way_t way_of(maker_t *m, int index, bool back) {
   const sdg_placement_t *is = &m->tagging->placement[index];
-  const sdg_placement_t *at = sdg_meet_at(m->meet, index);
+  const sdg_placement_t *at = sdg_colocate_at(m->colocation, index);
   int own = m->own[index], room = m->state->room[index];
   for (int r = 0; r < m->tagging->ranks; r++)
     m->need[r] = sdg_placement_box(back ? is : at, m->tagging->mesh,
@@ -192,11 +195,11 @@ static way_t way_of(maker_t *m, int index, bool back) {
 // All in one exchange. What comes back lands in the program's memory after a
 // sub-call that may have been refused.
 static sdg_status_t ways_make(maker_t *m, const bool *goes, bool back) {
-  int operands = m->meet->call->operands;
+  int operands = m->colocation->call->operands;
   m->plan->axes = 0;
   for (int i = 0; i < operands; i++) {
     if (goes[i] &&
-        sdg_bring_communicates(m->tagging, way_of(m, i, back).from, m->need))
+        sdg_fetch_communicates(m->tagging, way_of(m, i, back).from, m->need))
       m->plan->axes = m->tagging->axes;
   }
   SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_COMM));
@@ -204,21 +207,21 @@ static sdg_status_t ways_make(maker_t *m, const bool *goes, bool back) {
     if (!goes[i])
       continue;
     way_t way = way_of(m, i, back);
-    SDG_TRY(sdg_bring_open(m->plan, m->tagging, way.from, m->need, way.source,
-                           back ? SDG_SLAB_SCRATCH : way.target, &m->bring[i]));
-    m->bring[i].into = way.target;
+    SDG_TRY(sdg_fetch_open(m->plan, m->tagging, way.from, m->need, way.source,
+                           back ? SDG_SLAB_SCRATCH : way.target, &m->fetch[i]));
+    m->fetch[i].into = way.target;
   }
   SDG_TRY(sdg_plan_exchange(m->plan));
   for (int i = 0; i < operands; i++)
     if (goes[i])
-      SDG_TRY(sdg_bring_own(m->plan, &m->bring[i]));
+      SDG_TRY(sdg_fetch_own(m->plan, &m->fetch[i]));
   SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));
   for (int i = 0; i < operands; i++) {
     if (!goes[i])
       continue;
-    SDG_TRY(sdg_bring_land(m->plan, &m->bring[i]));
-    sdg_bring_fini(&m->bring[i]);
-    m->bring[i] = (sdg_bring_t){.landed = NULL};
+    SDG_TRY(sdg_fetch_land(m->plan, &m->fetch[i]));
+    sdg_fetch_fini(&m->fetch[i]);
+    m->fetch[i] = (sdg_fetch_t){.landed = NULL};
   }
   return back ? SDG_OK : sdg_plan_join(m->plan, SDG_LANE_COMM);
 }
@@ -226,7 +229,7 @@ static sdg_status_t ways_make(maker_t *m, const bool *goes, bool back) {
 // The rule's steps are there: what they need comes before, what they make goes
 // to where it belongs after them.
 static sdg_status_t steps_make(maker_t *m) {
-  const sdg_call_t *call = m->meet->call;
+  const sdg_call_t *call = m->colocation->call;
   bool in[SDG_OPERANDS_MAX] = {false}, out[SDG_OPERANDS_MAX] = {false};
   bool any_in = false, any_out = false;
   int first = m->plan->steps;
@@ -234,7 +237,7 @@ static sdg_status_t steps_make(maker_t *m) {
     if (!m->state->moved.moves[i] || i == m->state->moved.fetched)
       continue;
     out[i] = call->operand[i].is_output;
-    in[i] = !out[i] || m->meet->reads_old;
+    in[i] = !out[i] || m->colocation->reads_old;
     any_out |= out[i];
     any_in |= in[i];
     SDG_TRY(room_make(m, i));
@@ -268,11 +271,11 @@ static const char bring_why[] =
     "operands are cut in different places: they are brought to one, where the "
     "program's own call is right";
 
-static sdg_status_t plan_extend(const sdg_meet_t *meet,
+static sdg_status_t plan_extend(const sdg_colocation_t *colocation,
                                 const sdg_tagging_t *tagging, state_t *state,
                                 sdg_plan_t *plan) {
   maker_t m = {
-      .meet = meet,
+      .colocation = colocation,
       .tagging = tagging,
       .plan = plan,
       .state = state,
@@ -281,7 +284,7 @@ static sdg_status_t plan_extend(const sdg_meet_t *meet,
   sdg_status_t status =
       m.need ? steps_make(&m) : sdg_fail(SDG_E_NO_MEMORY, "a plan");
   for (int i = 0; i < SDG_OPERANDS_MAX; i++)
-    sdg_bring_fini(&m.bring[i]);
+    sdg_fetch_fini(&m.fetch[i]);
   free(m.need);
   if (plan->literal) {
     plan->strategy = "bring";
@@ -293,63 +296,64 @@ static sdg_status_t plan_extend(const sdg_meet_t *meet,
 
 // The one operand that comes to the op, if the rule can bring it itself with
 // what else it brings: no exchange before that.
-static void fetch_find(const sdg_meet_t *meet, const sdg_rule_t *rule,
+static void fetch_find(const sdg_colocation_t *colocation, const sdg_op_t *op,
                        const sdg_call_t *call, const sdg_tagging_t *tagging,
-                       moved_t *moved, sdg_fetch_t *out) {
-  int operand = rule->fetches ? rule->fetches(call, &meet->tagging) : -1;
+                       moved_t *moved, sdg_remote_t *out) {
+  int operand = op->fetches ? op->fetches(call, &colocation->tagging) : -1;
   moved->fetched = -1;
   if (operand < 0 || !moved->moves[operand])
     return;
-  for (int i = 0; i < meet->call->operands; i++)
+  for (int i = 0; i < colocation->call->operands; i++)
     if (i != operand && moved->moves[i] &&
-        (!meet->call->operand[i].is_output || meet->reads_old))
+        (!colocation->call->operand[i].is_output || colocation->reads_old))
       return;
   moved->fetched = operand;
   const sdg_placement_t *from = &tagging->placement[operand];
-  *out = (sdg_fetch_t){
+  *out = (sdg_remote_t){
       .operand = operand,
       .from = from,
       .box = sdg_placement_box(from, tagging->mesh, tagging->rank),
-      .tensor = &meet->call->operand[operand],
+      .tensor = &colocation->call->operand[operand],
   };
 }
 
 // What the rule plans: of all ranks where it brings an operand from them.
-static sdg_status_t rule_plan(const sdg_meet_t *meet, const sdg_rule_t *rule,
-                              const sdg_tagging_t *tagging,
-                              const sdg_fetch_t *fetch, const sdg_call_t *call,
-                              sdg_plan_t **out_plan) {
+static sdg_status_t rule_plan(const sdg_colocation_t *colocation,
+                              const sdg_op_t *op, const sdg_tagging_t *tagging,
+                              const sdg_remote_t *remote,
+                              const sdg_call_t *call, sdg_plan_t **out_plan) {
   sdg_tagging_t *own = malloc(sizeof *own);
   if (!own)
     return sdg_fail(SDG_E_NO_MEMORY, "a tagging");
-  *own = meet->tagging;
-  if (fetch) {
-    own->fetch = fetch;
+  *own = colocation->tagging;
+  if (remote) {
+    own->remote = remote;
     sdg_tagging_span(own, tagging->axes);
   }
-  sdg_status_t status = rule->plan(call, own, out_plan);
+  sdg_status_t status = op->plan(call, own, out_plan);
   free(own);
   return status;
 }
 
-sdg_status_t sdg_meet_plan(const sdg_meet_t *meet, const sdg_rule_t *rule,
-                           const sdg_tagging_t *tagging,
-                           sdg_plan_t **out_plan) {
+sdg_status_t sdg_colocate_plan(const sdg_colocation_t *colocation,
+                               const sdg_op_t *op, const sdg_tagging_t *tagging,
+                               sdg_plan_t **out_plan) {
   moved_t moved = {.moves = {false}};
-  sdg_standin_t standin;
-  sdg_fetch_t fetch;
+  sdg_rebind_t standin;
+  sdg_remote_t remote;
   sdg_plan_t *plan = NULL;
   state_t *state = NULL;
   sdg_status_t status;
-  SDG_TRY_GOTO(moved_init(meet, &moved), fail);
-  stand_in_all(meet, &moved, &standin);
-  fetch_find(meet, rule, &standin.call, tagging, &moved, &fetch);
-  SDG_TRY_GOTO(rule_plan(meet, rule, tagging, moved.fetched < 0 ? NULL : &fetch,
-                         &standin.call, &plan),
+  SDG_TRY_GOTO(moved_init(colocation, &moved), fail);
+  stand_in_all(colocation, &moved, &standin);
+  fetch_find(colocation, op, &standin.call, tagging, &moved, &remote);
+  SDG_TRY_GOTO(rule_plan(colocation, op, tagging,
+                         moved.fetched < 0 ? NULL : &remote, &standin.call,
+                         &plan),
                fail);
   SDG_TRY_GOTO(state_wrap(plan, &moved, &state), fail);
   if (state && !plan->refusal)
-    status = plan_extend(meet, tagging, state, plan);
+    status = plan_extend(colocation, tagging, state, plan);
   if (status == SDG_OK)
     *out_plan = plan;
   else
@@ -361,17 +365,19 @@ fail:
   return status;
 }
 
-sdg_status_t sdg_meet_answer(const sdg_meet_t *meet, const sdg_rule_t *rule,
-                             const sdg_tagging_t *tagging, int *out_vendor) {
+sdg_status_t sdg_colocate_answer(const sdg_colocation_t *colocation,
+                                 const sdg_op_t *op,
+                                 const sdg_tagging_t *tagging,
+                                 int *out_vendor) {
   moved_t moved = {.moves = {false}};
-  sdg_standin_t standin;
+  sdg_rebind_t standin;
   sdg_status_t status = SDG_OK;
-  for (int i = 0; i < meet->call->operands; i++)
-    if (sdg_meet_moves(meet, i) && meet->call->operand[i].data)
-      return sdg_tagging_differ(meet->call, tagging, i, i == 0);
-  SDG_TRY_GOTO(moved_init(meet, &moved), out);
-  stand_in_all(meet, &moved, &standin);
-  status = rule->answer(&standin.call, &meet->tagging, out_vendor);
+  for (int i = 0; i < colocation->call->operands; i++)
+    if (sdg_colocate_moves(colocation, i) && colocation->call->operand[i].data)
+      return sdg_tagging_differ(colocation->call, tagging, i, i == 0);
+  SDG_TRY_GOTO(moved_init(colocation, &moved), out);
+  stand_in_all(colocation, &moved, &standin);
+  status = op->answer(&standin.call, &colocation->tagging, out_vendor);
 out:
   moved_fini(&moved);
   return status;

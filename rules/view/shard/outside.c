@@ -28,7 +28,7 @@ static bool several_pieces(sdg_axes_t axes) {
 
 // Programs may well read their piece, to write it to a file: it is said once,
 // by one rank, and not where the rules say what values of pieces are.
-static void read_say(const sdg_touch_t *touch, sdg_hint_t pieces) {
+static void read_say(const sdg_memory_access_t *memory, sdg_hint_t pieces) {
   static atomic_bool said;
   if ((pieces & (SDG_HINT_LOCAL | SDG_HINT_GLOBAL)) ||
       !several_pieces(pieces & SDG_HINT_AXES) || sdg_job_rank() != 0 ||
@@ -37,37 +37,37 @@ static void read_say(const sdg_touch_t *touch, sdg_hint_t pieces) {
   sdg_log("%s reads a tensor in pieces: each rank gets its own piece, and "
           "values that the program makes of it are of that (values = local in "
           "the rules, or --piece-values local, says that it knows)",
-          touch->name);
+          memory->name);
 }
 
-void sdg_outside_touch(const sdg_touch_t *touch) {
+void sdg_outside_touch(const sdg_memory_access_t *memory) {
   sdg_hint_t from = 0, pieces = 0;
   bool to_host = false;
   bool rows = false;
-  for (int i = 0; i < touch->accesses; i++) {
-    const sdg_access_t *access = &touch->access[i];
-    if (!touch->copies || !access->reads)
+  for (int i = 0; i < memory->accesses; i++) {
+    const sdg_access_t *access = &memory->access[i];
+    if (!memory->copies || !access->reads)
       continue;
     from = sdg_hint_around((const void *)access->at, span_of(access));
     pieces = sdg_hint_within((const void *)access->at, span_of(access));
     rows |= access->height > 1 && access->pitch != access->width;
   }
-  for (int i = 0; i < touch->accesses; i++) {
-    const sdg_access_t *access = &touch->access[i];
+  for (int i = 0; i < memory->accesses; i++) {
+    const sdg_access_t *access = &memory->access[i];
     const void *at = (const void *)access->at;
     if (!access->writes)
       continue;
     to_host |= pieces && !sdg_memory_holds(at);
     bool gaps = rows || (access->height > 1 && access->pitch != access->width);
-    sdg_early_written(at, span_of(access));
+    sdg_prefetch_written(at, span_of(access));
     // What the program does to host memory is not seen.
     sdg_hint_put(at, span_of(access), gaps,
                  from && sdg_memory_holds(at) ? from : 0);
   }
   if (to_host)
-    read_say(touch, pieces);
-  if (touch->everything) {
-    sdg_early_written(NULL, SIZE_MAX);
+    read_say(memory, pieces);
+  if (memory->everything) {
+    sdg_prefetch_written(NULL, SIZE_MAX);
     sdg_hint_forget();
   }
 }
@@ -115,9 +115,9 @@ void sdg_outside_vector(const sdg_vector_t *vector) {
   sdg_hint_t of_y = sdg_hint_around(y.at, y.bytes);
   bool swaps = vector->op == SDG_VECTOR_SWAP || vector->op == SDG_VECTOR_ROT;
   if (swaps || vector->op == SDG_VECTOR_SCAL)
-    sdg_early_written(x.at, x.bytes);
+    sdg_prefetch_written(x.at, x.bytes);
   if (swaps || vector->op == SDG_VECTOR_COPY || vector->op == SDG_VECTOR_AXPY)
-    sdg_early_written(y.at, y.bytes);
+    sdg_prefetch_written(y.at, y.bytes);
   switch (vector->op) {
   case SDG_VECTOR_COPY:
     put(&y, of_x);

@@ -10,7 +10,7 @@
 
 /* Copies of memory take what is known along; of what is written otherwise
  * nothing is known any more. */
-void sdg_outside_touch(const sdg_touch_t *touch);
+void sdg_outside_touch(const sdg_memory_access_t *memory);
 /* The same of calls on vectors: copies, sums and multiples of pieces are
  * pieces. */
 void sdg_outside_vector(const sdg_vector_t *vector);

@@ -102,8 +102,8 @@ static bool left_out(const sdg_call_t *call, const sdg_rules_t *rules) {
 // rules are about other ops on that tensor.
 static sdg_status_t unmatched_check(const sdg_call_t *call,
                                     const sdg_rules_t *rules,
-                                    const sdg_rule_t *rule, bool local) {
-  bool windowed = call->family == SDG_FAMILY_POOL || (rule && rule->windowed);
+                                    const sdg_op_t *op, bool local) {
+  bool windowed = call->family == SDG_FAMILY_POOL || (op && op->windowed);
   bool suspect =
       windowed || (call->family != SDG_FAMILY_POINTWISE &&
                    call->family != SDG_FAMILY_MATMUL && left_out(call, rules));
@@ -137,20 +137,19 @@ typedef struct verdict {
   bool tagged;
   sdg_tagging_t tagging; // where the program's tensors are
   sdg_met_t met;
-  sdg_meet_t meet; // where the op has them
+  sdg_colocation_t colocation; // where the op has them
 } verdict_t;
 
 static void verdict_fini(verdict_t *verdict) {
   sdg_tagging_fini(&verdict->tagging);
-  sdg_meet_fini(&verdict->meet);
+  sdg_colocate_fini(&verdict->colocation);
 }
 
 // A call that a tensor of every rank's own is in may have others in pieces: it
 // is the ranks' own only if each of them can make it alone, and if it could not
 // be one of pieces as well.
 static sdg_status_t beside_derive(const sdg_call_t *call,
-                                  const sdg_rules_t *rules,
-                                  const sdg_rule_t *rule,
+                                  const sdg_rules_t *rules, const sdg_op_t *op,
                                   const sdg_section_t **io_section,
                                   sdg_tagging_t *tagging) {
   bool alone;
@@ -158,9 +157,9 @@ static sdg_status_t beside_derive(const sdg_call_t *call,
   const sdg_section_t *section = sdg_tagging_beside(call, rules, &index);
   if (!section)
     return SDG_OK;
-  SDG_TRY(sdg_meet_alone(call, rule, section, &alone));
+  SDG_TRY(sdg_colocate_alone(call, op, section, &alone));
   if (alone)
-    return sdg_meet_own_check(call, rules, rule, index);
+    return sdg_colocate_own_check(call, rules, op, index);
   if (*io_section)
     return SDG_OK;
   SDG_TRY(sdg_tagging_by(call, rules, index, tagging));
@@ -170,14 +169,14 @@ static sdg_status_t beside_derive(const sdg_call_t *call,
 
 // The caller finishes the verdict, if the call is tagged.
 static sdg_status_t call_derive(const sdg_call_t *call,
-                                const sdg_rules_t *rules,
-                                const sdg_rule_t *rule, verdict_t *out) {
+                                const sdg_rules_t *rules, const sdg_op_t *op,
+                                verdict_t *out) {
   sdg_tagging_t *tagging = &out->tagging;
   const sdg_section_t *section;
   bool local;
   SDG_TRY(sdg_tagging_derive(call, rules, &section, &local, tagging));
-  if (local || (section && rule && rule->windowed)) {
-    sdg_status_t own = beside_derive(call, rules, rule, &section, tagging);
+  if (local || (section && op && op->windowed)) {
+    sdg_status_t own = beside_derive(call, rules, op, &section, tagging);
     if (own != SDG_OK && section)
       sdg_tagging_fini(tagging);
     if (own != SDG_OK)
@@ -185,15 +184,16 @@ static sdg_status_t call_derive(const sdg_call_t *call,
   }
   out->tagged = section != NULL;
   if (!section)
-    return unmatched_check(call, rules, rule, local);
-  memset(&out->meet, 0, sizeof out->meet);
-  sdg_status_t status = sdg_ones_check(call, rule, section);
-  if (status == SDG_OK && (!rule || !rule->knows(call)))
+    return unmatched_check(call, rules, op, local);
+  memset(&out->colocation, 0, sizeof out->colocation);
+  sdg_status_t status = sdg_ones_check(call, op, section);
+  if (status == SDG_OK && (!op || !op->knows(call)))
     status = sdg_fail(SDG_E_NO_RULE, "%s", call->entry_name);
   else if (status == SDG_OK)
-    status = sdg_meet_find(call, rules, rule, tagging, &out->meet, &out->met);
-  if (status == SDG_OK && out->met == SDG_MET_NOTHING && rule->place)
-    status = rule->place(call, tagging);
+    status = sdg_colocate_find(call, rules, op, tagging, &out->colocation,
+                               &out->met);
+  if (status == SDG_OK && out->met == SDG_MET_NOTHING && op->place)
+    status = op->place(call, tagging);
   if (status == SDG_OK)
     sdg_tagging_note(call, tagging);
   else
@@ -201,30 +201,31 @@ static sdg_status_t call_derive(const sdg_call_t *call,
   return status;
 }
 
-static sdg_status_t plan_make(const sdg_call_t *call, const sdg_rule_t *rule,
+static sdg_status_t plan_make(const sdg_call_t *call, const sdg_op_t *op,
                               const verdict_t *verdict, sdg_plan_t **out_plan) {
   if (verdict->met == SDG_MET_MOVES)
-    SDG_TRY(sdg_meet_plan(&verdict->meet, rule, &verdict->tagging, out_plan));
+    SDG_TRY(sdg_colocate_plan(&verdict->colocation, op, &verdict->tagging,
+                              out_plan));
   else
-    SDG_TRY(rule->plan(call,
-                       verdict->met == SDG_MET_READ ? &verdict->meet.tagging
-                                                    : &verdict->tagging,
-                       out_plan));
-  if ((*out_plan)->literal || !sdg_lacking(call, rule))
+    SDG_TRY(op->plan(call,
+                     verdict->met == SDG_MET_READ ? &verdict->colocation.tagging
+                                                  : &verdict->tagging,
+                     out_plan));
+  if ((*out_plan)->literal || !sdg_null_operand(call, op))
     return SDG_OK;
   sdg_plan_destroy(*out_plan);
-  return sdg_lacking_plan(out_plan);
+  return sdg_null_operand_plan(out_plan);
 }
 
-static sdg_status_t answer_make(sdg_call_t *call, const sdg_rule_t *rule,
+static sdg_status_t answer_make(sdg_call_t *call, const sdg_op_t *op,
                                 const verdict_t *verdict) {
   if (verdict->met == SDG_MET_MOVES)
-    return sdg_meet_answer(&verdict->meet, rule, &verdict->tagging,
-                           &call->result);
-  return rule->answer(call,
-                      verdict->met == SDG_MET_READ ? &verdict->meet.tagging
-                                                   : &verdict->tagging,
-                      &call->result);
+    return sdg_colocate_answer(&verdict->colocation, op, &verdict->tagging,
+                               &call->result);
+  return op->answer(call,
+                    verdict->met == SDG_MET_READ ? &verdict->colocation.tagging
+                                                 : &verdict->tagging,
+                    &call->result);
 }
 
 static void nesting_fill(sdg_call_t *call) {
@@ -238,12 +239,12 @@ static void nesting_fill(sdg_call_t *call) {
 }
 
 static sdg_status_t query_answer(sdg_call_t *call, const sdg_rules_t *rules,
-                                 const sdg_rule_t *rule, int64_t wait_ns,
+                                 const sdg_op_t *op, int64_t wait_ns,
                                  way_t *out_way) {
   verdict_t verdict;
   const sdg_tagging_t *tagging = &verdict.tagging;
   nesting_fill(call);
-  SDG_TRY(call_derive(call, rules, rule, &verdict));
+  SDG_TRY(call_derive(call, rules, op, &verdict));
   *out_way = verdict.tagged ? WAY_DONE : WAY_UNTAGGED;
   if (!verdict.tagged)
     return SDG_OK;
@@ -252,8 +253,8 @@ static sdg_status_t query_answer(sdg_call_t *call, const sdg_rules_t *rules,
       sdg_report_find(call->entry_name, tagging->section->name, "query");
   sdg_report_count(row, NULL);
   sdg_report_wait(row, wait_ns);
-  sdg_history_use(sdg_history_plan(call, tagging, NULL));
-  sdg_status_t status = answer_make(call, rule, &verdict);
+  sdg_run_record_use(sdg_run_record_plan(call, tagging, NULL));
+  sdg_status_t status = answer_make(call, op, &verdict);
   verdict_fini(&verdict);
   return status;
 }
@@ -261,7 +262,7 @@ static sdg_status_t query_answer(sdg_call_t *call, const sdg_rules_t *rules,
 // A product is in pieces where its rows, columns or members are split, or its
 // sums stay in pieces.
 static sdg_hint_t product_hint(const sdg_section_t *section) {
-  const sdg_rule_matrix_t *c = &section->matrix[SDG_MATRIX_C];
+  const sdg_rules_matrix_t *c = &section->matrix[SDG_MATRIX_C];
   sdg_axes_t axes = 0, sums = 0;
   for (int i = 0; i < section->splits; i++)
     *(section->split[i].dim == SDG_DIM_K ? &sums : &axes) |=
@@ -335,42 +336,42 @@ static void outputs_written(const sdg_call_t *call,
     if (!operand->is_output || !operand->data || operand->elem_bytes == 0)
       continue;
     sdg_layout_t layout = sdg_operand_layout(operand);
-    sdg_early_written(operand->data, entry ? entry->written[i].bytes
-                                           : sdg_layout_bytes(&layout));
+    sdg_prefetch_written(operand->data, entry ? entry->written[i].bytes
+                                              : sdg_layout_bytes(&layout));
   }
 }
 
 // Plans a call; *out_entry is NULL where it is untagged.
 static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
-                               const sdg_rule_t *rule,
-                               const sdg_plan_key_t *key,
+                               const sdg_op_t *op, const sdg_plan_key_t *key,
                                sdg_plan_entry_t **out_entry) {
   verdict_t verdict;
   const sdg_tagging_t *tagging = &verdict.tagging;
   *out_entry = NULL;
-  SDG_TRY(call_derive(call, rules, rule, &verdict));
+  SDG_TRY(call_derive(call, rules, op, &verdict));
   if (!verdict.tagged)
     return SDG_OK;
   sdg_tagging_say(call, tagging);
   sdg_plan_t *plan = NULL;
-  sdg_status_t status = plan_make(call, rule, &verdict, &plan);
+  sdg_status_t status = plan_make(call, op, &verdict, &plan);
   const sdg_section_t *section = tagging->section;
-  uint32_t hash = status == SDG_OK ? sdg_instep_hash(call, rule, tagging) : 0;
-  int recorded = status == SDG_OK ? sdg_history_plan(call, tagging, plan) : 0;
+  uint32_t hash = status == SDG_OK ? sdg_divergence_hash(call, op, tagging) : 0;
+  int recorded =
+      status == SDG_OK ? sdg_run_record_plan(call, tagging, plan) : 0;
   sdg_box_t *boxes = status == SDG_OK ? sdg_values_boxes(call, tagging) : NULL;
   sdg_written_t written[SDG_OPERANDS_MAX] = {{.bytes = 0}};
   if (status == SDG_OK)
     written_fill(call, tagging, plan, written);
   sdg_compared_t *compared = NULL;
   if (status == SDG_OK)
-    status = sdg_compare_plan(call, rule, rules, tagging, &compared);
+    status = sdg_compare_plan(call, op, rules, tagging, &compared);
   uint64_t messages =
-      status == SDG_OK ? sdg_kept_messages(call, rule, tagging) : 0;
+      status == SDG_OK ? sdg_kept_messages(call, op, tagging) : 0;
   verdict_fini(&verdict);
   if (status != SDG_OK)
     goto fail;
   SDG_TRY_GOTO(sdg_step_connect(plan), fail);
-  status = sdg_plancache_add(
+  status = sdg_plan_cache_add(
       key, plan,
       sdg_report_find(call->entry_name, section->name, plan->strategy),
       out_entry);
@@ -380,8 +381,8 @@ static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
     (*out_entry)->boxes = boxes;
     memcpy((*out_entry)->written, written, sizeof written);
     (*out_entry)->compared = compared;
-    sdg_early_ready(call, rule, section, *out_entry);
-    sdg_kept_ready(call, rule, messages, *out_entry);
+    sdg_prefetch_ready(call, op, section, *out_entry);
+    sdg_kept_ready(call, op, messages, *out_entry);
     return SDG_OK;
   }
 fail:
@@ -394,7 +395,7 @@ fail:
 static sdg_status_t plan_run(sdg_call_t *call, sdg_plan_entry_t *entry) {
   cudaStream_t stream;
   SDG_TRY(sdg_stream_of(call, &stream));
-  return sdg_early_run(call, entry, stream);
+  return sdg_prefetch_run(call, entry, stream);
 }
 
 // Memory is each rank's own: the others cannot know that it is too small. Calls
@@ -408,24 +409,24 @@ static sdg_status_t memory_check(const sdg_call_t *call) {
 // A call that is not agreed on has a number if it is tagged: one that is not
 // passes without a look on some ranks, while it is looked at on others.
 static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
-                           const sdg_rule_t *rule, bool *numbered,
-                           int64_t wait_ns, way_t *out_way) {
+                           const sdg_op_t *op, bool *numbered, int64_t wait_ns,
+                           way_t *out_way) {
   sdg_plan_key_t key;
-  sdg_plan_key_make(call, rule, &key);
+  sdg_plan_key_make(call, op, &key);
   for (int i = 0; i < call->operands; i++)
     key.placed[i] = call->operand[i].hint;
-  sdg_plan_entry_t *entry = sdg_plancache_find(&key);
+  sdg_plan_entry_t *entry = sdg_plan_cache_find(&key);
   if (!entry) {
     if (!*numbered)
       sdg_step_foresee(call);
     nesting_fill(call);
-    sdg_status_t status = entry_make(call, rules, rule, &key, &entry);
+    sdg_status_t status = entry_make(call, rules, op, &key, &entry);
     if (status != SDG_OK) {
       if (!*numbered)
         sdg_step_number(call);
       *numbered = true;
       if (sdg_step_is_verdict(status))
-        SDG_TRY(sdg_instep_refused(call));
+        SDG_TRY(sdg_divergence_refused(call));
       return status;
     }
   }
@@ -440,20 +441,20 @@ static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
     outputs_written(call, NULL);
     return SDG_OK;
   }
-  sdg_history_use(entry->recorded);
+  sdg_run_record_use(entry->recorded);
   if (entry->boxes)
     sdg_values_expect(call, entry->boxes);
-  SDG_TRY(sdg_instep_check(call, rule,
-                           entry->hash + sdg_early_mark(entry) +
-                               sdg_kept_mark(call, entry)));
+  SDG_TRY(sdg_divergence_check(call, op,
+                               entry->hash + sdg_prefetch_mark(entry) +
+                                   sdg_kept_mark(call, entry)));
   SDG_TRY(memory_check(call));
   sdg_report_wait(entry->row, wait_ns);
   call->result = entry->plan->refusal;
   if (!call->result)
     SDG_TRY(sdg_compare_call(call, entry->compared));
   bool nothing = entry->plan->literal && entry->plan->steps == 0 &&
-                 entry->part == SDG_EARLY_NONE &&
-                 entry->leaves == SDG_EARLY_NONE;
+                 entry->part == SDG_PREFETCH_NONE &&
+                 entry->leaves == SDG_PREFETCH_NONE;
   if (!nothing && !call->result)
     SDG_TRY(plan_run(call, entry));
   else
@@ -465,17 +466,17 @@ static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
 }
 
 static sdg_status_t counted(sdg_call_t *call, const sdg_rules_t *rules,
-                            const sdg_rule_t *rule, bool *numbered,
+                            const sdg_op_t *op, bool *numbered,
                             way_t *out_way) {
   bool due = *numbered;
   int64_t wait_ns = 0;
   if (due)
-    SDG_TRY(sdg_step_agree(call, rule, &wait_ns));
+    SDG_TRY(sdg_step_agree(call, op, &wait_ns));
   sdg_ones_settle(call, rules);
   if (call->is_query)
-    SDG_TRY(query_answer(call, rules, rule, wait_ns, out_way));
+    SDG_TRY(query_answer(call, rules, op, wait_ns, out_way));
   else
-    SDG_TRY(op_run(call, rules, rule, numbered, wait_ns, out_way));
+    SDG_TRY(op_run(call, rules, op, numbered, wait_ns, out_way));
   if (*out_way == WAY_UNTAGGED) {
     SDG_TRY(sdg_sequence_whole(call));
     sdg_ones_untagged(call);
@@ -486,24 +487,24 @@ static sdg_status_t counted(sdg_call_t *call, const sdg_rules_t *rules,
 
 // A call that may be tagged, and so concerns all ranks.
 static sdg_status_t collective(sdg_call_t *call, const sdg_rules_t *rules,
-                               const sdg_rule_t *rule, way_t *out_way) {
+                               const sdg_op_t *op, way_t *out_way) {
   SDG_TRY(sdg_step_check(call));
   sdg_ones_look(call, rules);
   bool numbered = agreement_due(call, rules);
   if (numbered) // what is not counted is no place that an error could name
     sdg_step_number(call);
-  sdg_status_t status = counted(call, rules, rule, &numbered, out_way);
+  sdg_status_t status = counted(call, rules, op, &numbered, out_way);
   if (numbered)
-    sdg_history_call(call->entry_name, status != SDG_OK);
+    sdg_run_record_call(call->entry_name, status != SDG_OK);
   return status;
 }
 
 sdg_status_t sdg_shard_judge(sdg_call_t *call, const sdg_rules_t *rules,
-                             const sdg_rule_t *rule, bool *out_done) {
+                             const sdg_op_t *op, bool *out_done) {
   way_t way = WAY_UNTAGGED;
   *out_done = false;
   if (!may_match(call, rules)) {
-    SDG_TRY(unmatched_check(call, rules, rule, named_local(call, rules)));
+    SDG_TRY(unmatched_check(call, rules, op, named_local(call, rules)));
     SDG_TRY(sdg_sequence_whole(call));
     sdg_ones_untagged(call);
     mark_passes(call, rules);
@@ -511,7 +512,7 @@ sdg_status_t sdg_shard_judge(sdg_call_t *call, const sdg_rules_t *rules,
   }
   SDG_TRY(sdg_exchange_join(&rules->mesh, rules->axes));
   SDG_TRY(sdg_thread_claim(call->entry_name));
-  SDG_TRY(sdg_step_accident(collective(call, rules, rule, &way)));
+  SDG_TRY(sdg_step_accident(collective(call, rules, op, &way)));
   *out_done = way == WAY_DONE;
   return SDG_OK;
 }

@@ -10,7 +10,6 @@
  * vendor's status; otherwise the program's call is to be made as it is. `rule`
  * may be NULL. Collective where the call may be tagged. */
 sdg_status_t sdg_shard_judge(sdg_call_t *call, const sdg_rules_t *rules,
-                             const sdg_rule_t *rule,
-                             bool *out_done) SDG_MUST_CHECK;
+                             const sdg_op_t *op, bool *out_done) SDG_MUST_CHECK;
 
 #endif

@@ -267,8 +267,8 @@ static sdg_status_t value_make(const sdg_vector_t *vector, sdg_axes_t axes,
   if (got != CUBLAS_STATUS_SUCCESS)
     return sdg_fail(SDG_E_VENDOR_CALL, "cublasGetPointerMode: %d", (int)got);
   bool on_host = mode == CUBLAS_POINTER_MODE_HOST;
-  SDG_TRY(sdg_instep_update(vector->entry_name,
-                            (uint64_t)vector->op << 1 | on_host));
+  SDG_TRY(sdg_divergence_update(vector->entry_name,
+                                (uint64_t)vector->op << 1 | on_host));
   return on_host ? host_make(vector, rank, ranks)
                  : device_make(vector, axes, call, stream, me, ranks);
 }

@@ -12,11 +12,12 @@ static sdg_span_t span_of(const sdg_access_t *access) {
 }
 
 // The accesses that are vectors: `written`, and `read` where there is another.
-static bool vectors_get(const sdg_touch_t *touch, const sdg_access_t **written,
+static bool vectors_get(const sdg_memory_access_t *memory,
+                        const sdg_access_t **written,
                         const sdg_access_t **read) {
   *written = *read = NULL;
-  for (int i = 0; i < touch->accesses; i++) {
-    const sdg_access_t *access = &touch->access[i];
+  for (int i = 0; i < memory->accesses; i++) {
+    const sdg_access_t *access = &memory->access[i];
     if (access->width == 0)
       continue;
     const sdg_access_t **to = access->writes ? written : read;
@@ -52,12 +53,13 @@ static bool covers(const sdg_buffer_t *x, const sdg_access_t *read,
   return true;
 }
 
-static bool update_stays(const sdg_buffers_t *table, const sdg_touch_t *touch) {
+static bool update_stays(const sdg_buffers_t *table,
+                         const sdg_memory_access_t *memory) {
   const sdg_access_t *written, *read;
-  if (!vectors_get(touch, &written, &read))
+  if (!vectors_get(memory, &written, &read))
     return false;
   sdg_buffer_t *y = sdg_buffers_overlap(table, span_of(written), NULL);
-  if (!y || !elements_match(y, written, touch->elementwise))
+  if (!y || !elements_match(y, written, memory->elementwise))
     return false;
   sdg_buffer_t *x =
       read ? sdg_buffers_overlap(table, span_of(read), NULL) : NULL;
@@ -68,7 +70,7 @@ static bool update_stays(const sdg_buffers_t *table, const sdg_touch_t *touch) {
   // Others that lie in what is written have to be of the same elements.
   for (int i = 0; i < table->buffers; i++)
     if (sdg_span_overlap(sdg_buffer_span(table->buffer[i]), span_of(written)) &&
-        !elements_match(table->buffer[i], written, touch->elementwise))
+        !elements_match(table->buffer[i], written, memory->elementwise))
       return false;
   return true;
 }
@@ -76,11 +78,11 @@ static bool update_stays(const sdg_buffers_t *table, const sdg_touch_t *touch) {
 // ---- elements that are moved -----------------------------------------------
 
 // Both vectors of a copy or an exchange, the one that is only read first.
-static bool pair_get(const sdg_touch_t *touch, const sdg_access_t **x,
+static bool pair_get(const sdg_memory_access_t *memory, const sdg_access_t **x,
                      const sdg_access_t **y) {
   *x = *y = NULL;
-  for (int i = 0; i < touch->accesses; i++) {
-    const sdg_access_t *access = &touch->access[i];
+  for (int i = 0; i < memory->accesses; i++) {
+    const sdg_access_t *access = &memory->access[i];
     if (access->width == 0)
       continue;
     if (*x && *y)
@@ -113,43 +115,45 @@ static bool is_seen(const sdg_buffers_t *table, const sdg_access_t *vector) {
 
 // Whether tensors go along as they are, from x to y and, where both are
 // written, back: none is cut, and nothing of what was there is left.
-static bool moves(const sdg_buffers_t *table, const sdg_touch_t *touch,
+static bool moves(const sdg_buffers_t *table, const sdg_memory_access_t *memory,
                   const sdg_access_t *x, const sdg_access_t *y) {
   int x_contained, y_contained;
   int of_x = tensors_in(table, x, &x_contained);
   int of_y = tensors_in(table, y, &y_contained);
-  bool both = touch->elements == SDG_ELEMENTS_SWAP;
-  return !touch->gaps && of_x == x_contained && of_y == y_contained &&
+  bool both = memory->elements == SDG_ELEMENTS_SWAP;
+  return !memory->gaps && of_x == x_contained && of_y == y_contained &&
          of_x + (both ? of_y : 0) > 0 && is_seen(table, y) &&
          (!both || is_seen(table, x));
 }
 
-static bool pair_stays(const sdg_buffers_t *table, const sdg_touch_t *touch) {
+static bool pair_stays(const sdg_buffers_t *table,
+                       const sdg_memory_access_t *memory) {
   const sdg_access_t *x, *y;
   int contained;
-  bool both = touch->elements == SDG_ELEMENTS_SWAP;
-  if (!pair_get(touch, &x, &y))
+  bool both = memory->elements == SDG_ELEMENTS_SWAP;
+  if (!pair_get(memory, &x, &y))
     return false;
-  if (moves(table, touch, x, y))
+  if (moves(table, memory, x, y))
     return true;
   int of_x = tensors_in(table, x, &contained);
   int of_y = tensors_in(table, y, &contained);
   // What is the same everywhere is right in a part of what is in pieces.
   if (of_x == 0 && !both)
-    return of_y > 0 && (touch->gaps || contained < of_y);
+    return of_y > 0 && (memory->gaps || contained < of_y);
   if (of_x != 1 || of_y != 1)
     return false;
   const sdg_buffer_t *a = sdg_buffers_overlap(table, span_of(x), NULL);
   const sdg_buffer_t *b = sdg_buffers_overlap(table, span_of(y), NULL);
-  return elements_match(a, x, touch->elementwise) && covers(a, x, b, y) &&
+  return elements_match(a, x, memory->elementwise) && covers(a, x, b, y) &&
          (!both || covers(b, y, a, x));
 }
 
-bool sdg_elements_stay(const sdg_buffers_t *table, const sdg_touch_t *touch) {
-  if (!touch->elementwise)
+bool sdg_elements_stay(const sdg_buffers_t *table,
+                       const sdg_memory_access_t *memory) {
+  if (!memory->elementwise)
     return false;
-  return touch->elements == SDG_ELEMENTS_UPDATE ? update_stays(table, touch)
-                                                : pair_stays(table, touch);
+  return memory->elements == SDG_ELEMENTS_UPDATE ? update_stays(table, memory)
+                                                 : pair_stays(table, memory);
 }
 
 // ---- what is known then ----------------------------------------------------
@@ -238,17 +242,19 @@ static sdg_status_t pair_move(sdg_buffers_t *table, bool both,
   return status;
 }
 
-sdg_status_t sdg_elements_note(sdg_buffers_t *table, const sdg_touch_t *touch,
+sdg_status_t sdg_elements_note(sdg_buffers_t *table,
+                               const sdg_memory_access_t *memory,
                                const sdg_mesh_t *mesh, int self) {
   const sdg_access_t *x, *y;
   uint64_t last = table->last_number;
-  if (touch->elements == SDG_ELEMENTS_UPDATE)
-    return vectors_get(touch, &y, &x) ? vector_renew(table, y, last, mesh, self)
-                                      : SDG_OK;
-  if (!pair_get(touch, &x, &y))
+  if (memory->elements == SDG_ELEMENTS_UPDATE)
+    return vectors_get(memory, &y, &x)
+               ? vector_renew(table, y, last, mesh, self)
+               : SDG_OK;
+  if (!pair_get(memory, &x, &y))
     return SDG_OK;
-  bool both = touch->elements == SDG_ELEMENTS_SWAP;
-  if (moves(table, touch, x, y))
+  bool both = memory->elements == SDG_ELEMENTS_SWAP;
+  if (moves(table, memory, x, y))
     return pair_move(table, both, x, y, mesh, self);
   SDG_TRY(vector_renew(table, y, last, mesh, self));
   return both ? vector_renew(table, x, last, mesh, self) : SDG_OK;

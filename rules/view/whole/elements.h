@@ -14,10 +14,12 @@
  * which is copied or exchanged go along with it, as distributed as they are. By
  * the table alone, the same on every rank. False, too, where nothing is in
  * pieces. */
-bool sdg_elements_stay(const sdg_buffers_t *table, const sdg_touch_t *touch);
+bool sdg_elements_stay(const sdg_buffers_t *table,
+                       const sdg_memory_access_t *memory);
 
 /* Such a touch was made: of what it wrote each rank has right its own part. */
-sdg_status_t sdg_elements_note(sdg_buffers_t *table, const sdg_touch_t *touch,
+sdg_status_t sdg_elements_note(sdg_buffers_t *table,
+                               const sdg_memory_access_t *memory,
                                const sdg_mesh_t *mesh, int self) SDG_MUST_CHECK;
 
 #endif

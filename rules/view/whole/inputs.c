@@ -31,9 +31,9 @@ static void compared_fill(const sdg_call_t *call, unsigned due,
   memset(out, 0, sizeof *out);
   out->due = due;
   for (int i = 0; i < call->operands; i++) {
-    out->alike[i].axes = sdg_job_axes();
-    memcpy(out->alike[i].extent, call->operand[i].extent,
-           sizeof out->alike[i].extent);
+    out->common[i].axes = sdg_job_axes();
+    memcpy(out->common[i].extent, call->operand[i].extent,
+           sizeof out->common[i].extent);
   }
 }
 
@@ -96,7 +96,7 @@ static sdg_status_t judge(const sdg_call_t *call,
     if (rank >= 0 && !is_copied(operand))
       return differ(call, all, i, rank);
     if (rank >= 0)
-      SDG_TRY(sdg_compare_copy(call, i, &compared->alike[i], stream));
+      SDG_TRY(sdg_compare_copy(call, i, &compared->common[i], stream));
     if (compared->due >> i & 1)
       sdg_uploads_made(operand);
   }
@@ -109,12 +109,12 @@ sdg_status_t sdg_inputs_compare(const sdg_call_t *call, sdg_buffers_t *table) {
     return SDG_OK;
   news_t news = news_find(call, table);
   if (news.again >= 0)
-    SDG_TRY(sdg_instep_values(call->entry_name,
-                              sdg_role_name(call->operand[news.again].role),
-                              news.copied));
+    SDG_TRY(sdg_divergence_values(call->entry_name,
+                                  sdg_role_name(call->operand[news.again].role),
+                                  news.copied));
   if (!news.first)
     return SDG_OK;
-  SDG_TRY(sdg_instep_update(call->entry_name, news.first));
+  SDG_TRY(sdg_divergence_update(call->entry_name, news.first));
   sdg_digests_t *all = malloc((size_t)sdg_job_group()->count * sizeof *all);
   if (!all)
     return sdg_fail(SDG_E_NO_MEMORY, "digests of the ranks");

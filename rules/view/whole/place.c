@@ -51,7 +51,7 @@ const sdg_buffer_t *sdg_whole_buffer(sdg_buffers_t *table,
 // What the section's `parts =` says of this extent. "agree" is even, and so is
 // an extent that listed sizes do not add up to: parts decide who works on what,
 // and a tensor between two calls may have any extent.
-static const char *parts_of(const sdg_rule_split_t *split, int64_t extent) {
+static const char *parts_of(const sdg_rules_split_t *split, int64_t extent) {
   if (strcmp(split->parts, "agree") == 0)
     return "even";
   int64_t listed = sdg_part_listed(split->parts);
@@ -66,7 +66,7 @@ static sdg_status_t parts_place(const sdg_call_t *call, int index,
   SDG_TRY(sdg_placement_init(operand->dims, operand->extent, out));
   sdg_status_t status = SDG_OK;
   for (int i = 0; i < section->splits; i++) {
-    const sdg_rule_split_t *said = &section->split[i];
+    const sdg_rules_split_t *said = &section->split[i];
     int d = sdg_dim_index(call->family, said->dim, operand->dims);
     if (split[d].axes == 0)
       continue;

@@ -23,7 +23,7 @@ static sdg_status_t first_take(const char *entry_name, void *data,
     status = sdg_fail(SDG_E_NO_MEMORY, "records of %zu ranks", count);
     goto out;
   }
-  SDG_TRY_GOTO(sdg_instep_update(entry_name, bytes), out);
+  SDG_TRY_GOTO(sdg_divergence_update(entry_name, bytes), out);
   SDG_TRY_GOTO(sdg_control_exchange(sdg_job_control(), sdg_channel_get(),
                                     group->rank, group->count, data, bytes, all,
                                     sizes, entry_name),
@@ -39,8 +39,8 @@ out:
   return status == SDG_OK ? SDG_OK : sdg_job_fail(status);
 }
 
-sdg_status_t sdg_firsts_result(const char *entry_name, void *result,
-                               size_t bytes) {
+sdg_status_t sdg_root_broadcast_result(const char *entry_name, void *result,
+                                       size_t bytes) {
   if (!sdg_job_joined() || sdg_job_group()->count < 2 || !sdg_whole_owned() ||
       sdg_memory_holds(result))
     return SDG_OK;
@@ -78,9 +78,10 @@ static sdg_status_t measured_take(const char *entry_name,
   return SDG_OK;
 }
 
-sdg_status_t sdg_firsts_measured(const char *entry_name,
-                                 const sdg_rules_t *rules, int *io_count,
-                                 void *measured, size_t each, int room) {
+sdg_status_t sdg_root_broadcast_measured(const char *entry_name,
+                                         const sdg_rules_t *rules,
+                                         int *io_count, void *measured,
+                                         size_t each, int room) {
   (void)sdg_memory_lock();
   sdg_status_t status =
       measured_take(entry_name, rules, io_count, measured, each, room);

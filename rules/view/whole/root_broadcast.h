@@ -12,15 +12,15 @@
 /* A call has returned a value through a pointer: nothing is done if that is to
  * device memory. Collective, for the thread that makes tagged calls; any
  * failure breaks the job. */
-sdg_status_t sdg_firsts_result(const char *entry_name, void *result,
-                               size_t bytes) SDG_MUST_CHECK;
+sdg_status_t sdg_root_broadcast_result(const char *entry_name, void *result,
+                                       size_t bytes) SDG_MUST_CHECK;
 
 /* A call has measured *io_count things and put `each` bytes of each one into
  * `measured`, which has room for `room`. Joins the job of `rules`; then as
  * above. */
-sdg_status_t sdg_firsts_measured(const char *entry_name,
-                                 const sdg_rules_t *rules, int *io_count,
-                                 void *measured, size_t each,
-                                 int room) SDG_MUST_CHECK;
+sdg_status_t sdg_root_broadcast_measured(const char *entry_name,
+                                         const sdg_rules_t *rules,
+                                         int *io_count, void *measured,
+                                         size_t each, int room) SDG_MUST_CHECK;
 
 #endif

@@ -41,7 +41,7 @@ sdg_status_t sdg_whole_update(sdg_buffer_t *buffer, const sdg_box_t *need,
                               sdg_report_row_t *row) {
   if (!sdg_buffer_lack(buffer, need, buffer->lack))
     return SDG_OK;
-  SDG_TRY(sdg_instep_update(cause, buffer->number));
+  SDG_TRY(sdg_divergence_update(cause, buffer->number));
   if (!row) {
     row = sdg_report_find(cause, "-", "update");
     sdg_report_update(row);
@@ -80,24 +80,24 @@ sdg_status_t sdg_whole_settle(const sdg_access_t *access,
 
 // ---- calls that no rule shares ---------------------------------------------
 
-static sdg_status_t stream_get(const sdg_touch_t *touch,
+static sdg_status_t stream_get(const sdg_memory_access_t *memory,
                                cudaStream_t *out_stream) {
-  void *given = (void *)(uintptr_t)touch->stream;
+  void *given = (void *)(uintptr_t)memory->stream;
   *out_stream = given;
   int got = 0;
-  if (touch->stream_kind == SDG_STREAM_CUDNN) {
+  if (memory->stream_kind == SDG_STREAM_CUDNN) {
     const sdg_cudnn_t *cudnn = sdg_cudnn_get();
     if (!cudnn)
       return SDG_E_LIBRARY_MISSING;
     got = given ? (int)cudnn->cudnnGetStream(given, out_stream) : 0;
-  } else if (touch->stream_kind == SDG_STREAM_CUBLAS) {
+  } else if (memory->stream_kind == SDG_STREAM_CUBLAS) {
     const sdg_cublas_t *cublas = sdg_cublas_get();
     if (!cublas)
       return SDG_E_LIBRARY_MISSING;
     got = given ? (int)cublas->cublasGetStream_v2(given, out_stream) : 0;
   }
   return got ? sdg_fail(SDG_E_VENDOR_CALL, "the stream of %s: status %d",
-                        touch->name, got)
+                        memory->name, got)
              : SDG_OK;
 }
 
@@ -112,17 +112,17 @@ static bool is_capturing(cudaStream_t stream) {
   return true;
 }
 
-static sdg_status_t accesses_settle(const sdg_touch_t *touch,
+static sdg_status_t accesses_settle(const sdg_memory_access_t *memory,
                                     cudaStream_t stream,
                                     sdg_report_row_t *row) {
   // What is overwritten may be read by the same call.
   for (int pass = 0; pass < 2; pass++)
-    for (int i = 0; i < touch->accesses; i++)
-      if (touch->access[i].reads == (pass == 0))
-        SDG_TRY(sdg_whole_settle(&touch->access[i], NULL, touch->name, stream,
+    for (int i = 0; i < memory->accesses; i++)
+      if (memory->access[i].reads == (pass == 0))
+        SDG_TRY(sdg_whole_settle(&memory->access[i], NULL, memory->name, stream,
                                  row));
-  while (touch->everything && sdg_memory_table()->buffers > 0) {
-    SDG_TRY(sdg_whole_update(sdg_memory_table()->buffer[0], NULL, touch->name,
+  while (memory->everything && sdg_memory_table()->buffers > 0) {
+    SDG_TRY(sdg_whole_update(sdg_memory_table()->buffer[0], NULL, memory->name,
                              stream, row));
     sdg_buffers_drop(sdg_memory_table(), sdg_memory_table()->buffer[0]);
   }
@@ -130,25 +130,25 @@ static sdg_status_t accesses_settle(const sdg_touch_t *touch,
 }
 
 // What is written stays in pieces; scalars may lie in device memory.
-static sdg_status_t elements_run(const sdg_touch_t *touch, cudaStream_t stream,
-                                 sdg_report_row_t *row) {
-  for (int i = 0; i < touch->accesses; i++)
-    if (touch->access[i].width == 0)
-      SDG_TRY(
-          sdg_whole_settle(&touch->access[i], NULL, touch->name, stream, row));
+static sdg_status_t elements_run(const sdg_memory_access_t *memory,
+                                 cudaStream_t stream, sdg_report_row_t *row) {
+  for (int i = 0; i < memory->accesses; i++)
+    if (memory->access[i].width == 0)
+      SDG_TRY(sdg_whole_settle(&memory->access[i], NULL, memory->name, stream,
+                               row));
   if (!sdg_elements_stay(sdg_memory_table(),
-                         touch)) // these lay in one allocation
-    return accesses_settle(touch, stream, row);
-  return sdg_elements_note(sdg_memory_table(), touch, sdg_job_mesh(),
+                         memory)) // these lay in one allocation
+    return accesses_settle(memory, stream, row);
+  return sdg_elements_note(sdg_memory_table(), memory, sdg_job_mesh(),
                            sdg_job_rank());
 }
 
 // A small copy out of device memory to where there is none.
-static const sdg_access_t *host_read(const sdg_touch_t *touch) {
+static const sdg_access_t *host_read(const sdg_memory_access_t *memory) {
   const sdg_access_t *from = NULL;
   sdg_span_t span;
-  for (int i = 0; touch->copies && i < touch->accesses; i++) {
-    const sdg_access_t *access = &touch->access[i];
+  for (int i = 0; memory->copies && i < memory->accesses; i++) {
+    const sdg_access_t *access = &memory->access[i];
     bool device = sdg_buffers_allocation(sdg_memory_table(), access->at, &span);
     if (access->writes && device)
       return NULL;
@@ -161,37 +161,37 @@ static const sdg_access_t *host_read(const sdg_touch_t *touch) {
              : NULL;
 }
 
-static void uploads_note(const sdg_touch_t *touch) {
+static void uploads_note(const sdg_memory_access_t *memory) {
   if (sdg_memory_notes_inputs())
-    sdg_uploads_note(touch);
+    sdg_uploads_note(memory);
 }
 
-static sdg_status_t touch_run(const sdg_touch_t *touch) {
+static sdg_status_t touch_run(const sdg_memory_access_t *memory) {
   cudaStream_t stream;
-  SDG_TRY(stream_get(touch, &stream));
+  SDG_TRY(stream_get(memory, &stream));
   if (is_capturing(stream))
     return SDG_OK;
   sdg_report_row_t *row = NULL;
-  const sdg_access_t *read = host_read(touch);
+  const sdg_access_t *read = host_read(memory);
   if (sdg_memory_table()->buffers > 0 &&
-      sdg_elements_stay(sdg_memory_table(), touch))
-    SDG_TRY(elements_run(touch, stream, row));
+      sdg_elements_stay(sdg_memory_table(), memory))
+    SDG_TRY(elements_run(memory, stream, row));
   else if (sdg_memory_table()->buffers > 0)
-    SDG_TRY(accesses_settle(touch, stream, row));
+    SDG_TRY(accesses_settle(memory, stream, row));
   // Another thread's copies have no place in the order of all ranks.
   if (read && sdg_whole_owned()) {
-    SDG_TRY(sdg_instep_update(touch->name, read->width * read->height));
+    SDG_TRY(sdg_divergence_update(memory->name, read->width * read->height));
     return sdg_update_from_first((void *)read->at, read->width, read->pitch,
-                                 read->height, touch->name, stream, row);
+                                 read->height, memory->name, stream, row);
   }
   return sdg_exec_follow(atomic_load(&owner_channel), stream);
 }
 
-sdg_status_t sdg_whole_touch(const sdg_touch_t *touch) {
-  uploads_note(touch);
+sdg_status_t sdg_whole_access(const sdg_memory_access_t *memory) {
+  uploads_note(memory);
   // Before the first tagged call, and on one rank, nothing is distributed.
   if (!sdg_job_joined() || sdg_job_group()->count < 2 ||
-      (touch->accesses == 0 && !touch->everything))
+      (memory->accesses == 0 && !memory->everything))
     return SDG_OK;
   (void)sdg_memory_lock();
   // A second thread may copy while the first one waits for it: then what it
@@ -199,8 +199,8 @@ sdg_status_t sdg_whole_touch(const sdg_touch_t *touch) {
   int channel = sdg_channel_own;
   sdg_channel_own = atomic_load(&owner_channel);
   if (!sdg_whole_owned() && sdg_memory_table()->buffers > 0)
-    sdg_instep_say_second();
-  sdg_status_t status = touch_run(touch);
+    sdg_divergence_say_second();
+  sdg_status_t status = touch_run(memory);
   sdg_channel_own = channel;
   sdg_memory_unlock();
   return status == SDG_OK ? SDG_OK : sdg_job_fail(status);

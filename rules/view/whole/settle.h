@@ -18,7 +18,7 @@ enum { SDG_HOST_READ_BYTES = 4096 };
 /* Before a call that no rule shares: what it may read or write is brought up to
  * date in full on every rank, what it overwrites is forgotten; afterwards it is
  * the same everywhere. SDG_E_THREAD; any failure breaks the job. */
-sdg_status_t sdg_whole_touch(const sdg_touch_t *touch) SDG_MUST_CHECK;
+sdg_status_t sdg_whole_access(const sdg_memory_access_t *memory) SDG_MUST_CHECK;
 
 /* Makes this the one thread of the rank that makes tagged calls: two would keep
  * the table in an order that other ranks' do not have. The job is joined, the
@@ -32,7 +32,7 @@ bool sdg_whole_owned(void);
 sdg_status_t sdg_whole_update(sdg_buffer_t *buffer, const sdg_box_t *need,
                               const char *cause, cudaStream_t stream,
                               sdg_report_row_t *row) SDG_MUST_CHECK;
-/* With the lock held: as sdg_whole_touch, for one access; `except` (may be
+/* With the lock held: as sdg_whole_access, for one access; `except` (may be
  * NULL) is left as it is. */
 sdg_status_t sdg_whole_settle(const sdg_access_t *access,
                               const sdg_buffer_t *except, const char *cause,

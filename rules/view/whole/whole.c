@@ -32,19 +32,19 @@ static void idle_find(sdg_share_t *share, const sdg_mesh_t *mesh) {
     }
 }
 
-static sdg_status_t plan_make(const sdg_call_t *call, const sdg_rule_t *rule,
+static sdg_status_t plan_make(const sdg_call_t *call, const sdg_op_t *op,
                               const sdg_tagging_t *tagging,
                               sdg_plan_t **out_plan) {
   *out_plan = NULL;
-  bool lacks = sdg_lacking(call, rule);
-  bool periodic = !lacks && rule && rule->windowed && tagging->section->wrap;
-  bool knows = !lacks && rule && rule->share && rule->knows(call);
+  bool lacks = sdg_null_operand(call, op);
+  bool periodic = !lacks && op && op->windowed && tagging->section->wrap;
+  bool knows = !lacks && op && op->share && op->knows(call);
   if (periodic && !knows)
     return sdg_fail(SDG_E_NO_RULE, "%s with a periodic dimension",
                     call->entry_name);
   // A rank alone has rows around its dimensions, too.
   if (knows && (tagging->ranks > 1 || periodic))
-    SDG_TRY(rule->share(call, tagging, out_plan));
+    SDG_TRY(op->share(call, tagging, out_plan));
   if (*out_plan && (*out_plan)->share)
     idle_find((*out_plan)->share, tagging->mesh);
   if (*out_plan)
@@ -57,23 +57,23 @@ static sdg_status_t plan_make(const sdg_call_t *call, const sdg_rule_t *rule,
 }
 
 static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
-                               const sdg_rule_t *rule,
-                               const sdg_section_t *section,
+                               const sdg_op_t *op, const sdg_section_t *section,
                                sdg_buffers_t *table, const sdg_plan_key_t *key,
                                sdg_plan_entry_t **out_entry) {
   sdg_tagging_t tagging;
   sdg_plan_t *plan;
   SDG_TRY(sdg_whole_tagging(call, rules, section, table, &tagging));
   sdg_tagging_say(call, &tagging);
-  sdg_status_t status = plan_make(call, rule, &tagging, &plan);
-  uint32_t hash = sdg_instep_hash(call, rule, &tagging);
-  int recorded = status == SDG_OK ? sdg_history_plan(call, &tagging, plan) : 0;
+  sdg_status_t status = plan_make(call, op, &tagging, &plan);
+  uint32_t hash = sdg_divergence_hash(call, op, &tagging);
+  int recorded =
+      status == SDG_OK ? sdg_run_record_plan(call, &tagging, plan) : 0;
   sdg_tagging_fini(&tagging);
   if (status != SDG_OK)
     return status;
   status = sdg_step_connect(plan);
   if (status == SDG_OK)
-    status = sdg_plancache_add(
+    status = sdg_plan_cache_add(
         key, plan,
         sdg_report_find(call->entry_name, section->name, plan->strategy),
         out_entry);
@@ -86,33 +86,32 @@ static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
   return status;
 }
 
-// What a call that needs more of a tensor than its rows (rule->early) does
+// What a call that needs more of a tensor than its rows (op->prefetch) does
 // depends on whether ranks have more.
-static int more_of(const sdg_call_t *call, const sdg_rule_t *rule) {
+static int more_of(const sdg_call_t *call, const sdg_op_t *op) {
   bool first = false;
   int operand =
-      rule && rule->early && rule->knows(call) ? rule->early(call, &first) : -1;
+      op && op->prefetch && op->knows(call) ? op->prefetch(call, &first) : -1;
   return first ? -1 : operand;
 }
 
 static sdg_status_t entry_get(const sdg_call_t *call, const sdg_rules_t *rules,
-                              const sdg_rule_t *rule,
-                              const sdg_section_t *section,
+                              const sdg_op_t *op, const sdg_section_t *section,
                               sdg_buffers_t *table,
                               sdg_plan_entry_t **out_entry) {
   sdg_plan_key_t key;
-  int more = more_of(call, rule);
-  sdg_plan_key_make(call, rule, &key);
+  int more = more_of(call, op);
+  sdg_plan_key_make(call, op, &key);
   for (int i = 0; i < call->operands; i++) {
     const sdg_buffer_t *buffer = sdg_whole_buffer(table, &call->operand[i]);
     key.placed[i] = buffer ? buffer->placement_hash : 0;
     if (buffer && i == more && sdg_buffer_grown(buffer))
       key.placed[i] ^= 1;
   }
-  *out_entry = sdg_plancache_find(&key);
+  *out_entry = sdg_plan_cache_find(&key);
   return *out_entry
              ? SDG_OK
-             : entry_make(call, rules, rule, section, table, &key, out_entry);
+             : entry_make(call, rules, op, section, table, &key, out_entry);
 }
 
 // ---- carrying it out -------------------------------------------------------
@@ -156,8 +155,8 @@ static sdg_status_t input_prepare(const sdg_call_t *call, int index,
 static sdg_status_t others_prepare(const sdg_call_t *call,
                                    const sdg_plan_entry_t *entry,
                                    cudaStream_t stream) {
-  for (int i = 0; call->touch && i < call->touch->accesses; i++) {
-    const sdg_access_t *access = &call->touch->access[i];
+  for (int i = 0; call->memory && i < call->memory->accesses; i++) {
+    const sdg_access_t *access = &call->memory->access[i];
     bool operand = false;
     for (int k = 0; k < call->operands; k++)
       operand |= access->at == (uintptr_t)call->operand[k].data;
@@ -197,11 +196,11 @@ static sdg_status_t output_note(const sdg_call_t *call, int index,
   return SDG_OK;
 }
 
-static sdg_status_t share_run(sdg_call_t *call, const sdg_rule_t *rule,
+static sdg_status_t share_run(sdg_call_t *call, const sdg_op_t *op,
                               sdg_buffers_t *table, sdg_plan_entry_t *entry,
                               cudaStream_t stream) {
   const sdg_share_t *share = entry->plan->share;
-  SDG_TRY(sdg_early_learn(call, rule, table, entry));
+  SDG_TRY(sdg_prefetch_learn(call, op, table, entry));
   for (int i = 0; i < share->outputs; i++)
     if (sdg_placement_axes(&share->output[i].placement))
       SDG_TRY(output_check(call, &call->operand[share->output[i].operand]));
@@ -213,7 +212,7 @@ static sdg_status_t share_run(sdg_call_t *call, const sdg_rule_t *rule,
   for (int i = 0; i < share->outputs; i++)
     SDG_TRY(
         output_prepare(call, share->output[i].operand, table, entry, stream));
-  SDG_TRY(sdg_early_share(call, rule, table, entry, stream));
+  SDG_TRY(sdg_prefetch_share(call, op, table, entry, stream));
   if (call->result)
     return SDG_OK;
   for (int i = 0; i < share->outputs; i++)
@@ -232,20 +231,20 @@ static void values_expect(const sdg_call_t *call, const sdg_share_t *share) {
   sdg_values_expect(call, own);
 }
 
-static sdg_status_t note(const sdg_call_t *call, const sdg_rule_t *rule,
+static sdg_status_t note(const sdg_call_t *call, const sdg_op_t *op,
                          const sdg_plan_t *plan) {
-  return rule && rule->note ? rule->note(call, plan) : SDG_OK;
+  return op && op->note ? op->note(call, plan) : SDG_OK;
 }
 
 static sdg_status_t locked(sdg_call_t *call, const sdg_rules_t *rules,
-                           const sdg_rule_t *rule, const sdg_section_t *section,
+                           const sdg_op_t *op, const sdg_section_t *section,
                            sdg_buffers_t *table, bool *out_done) {
   sdg_plan_entry_t *entry;
   cudaStream_t stream;
   SDG_TRY(sdg_memory_survey(call->entry_name));
-  SDG_TRY(entry_get(call, rules, rule, section, table, &entry));
-  sdg_history_use(entry->recorded);
-  SDG_TRY(sdg_instep_check(call, rule, entry->hash));
+  SDG_TRY(entry_get(call, rules, op, section, table, &entry));
+  sdg_run_record_use(entry->recorded);
+  SDG_TRY(sdg_divergence_check(call, op, entry->hash));
   sdg_report_count(entry->row, entry->plan);
   *out_done = !entry->plan->literal;
   if (!entry->plan->share)
@@ -253,10 +252,10 @@ static sdg_status_t locked(sdg_call_t *call, const sdg_rules_t *rules,
   if (!*out_done) {
     if (sdg_values_wanted_of(call))
       sdg_values_expect(call, NULL);
-    return note(call, rule, NULL);
+    return note(call, op, NULL);
   }
   SDG_TRY(sdg_stream_of(call, &stream));
-  SDG_TRY(share_run(call, rule, table, entry, stream));
+  SDG_TRY(share_run(call, op, table, entry, stream));
   // Pieces of it were refused, on every rank. What becomes of all of it is for
   // the real function to say, which the program's own call asks.
   if (call->result && !entry->plan->share->around) {
@@ -264,35 +263,34 @@ static sdg_status_t locked(sdg_call_t *call, const sdg_rules_t *rules,
     *out_done = false;
     if (sdg_values_wanted_of(call))
       sdg_values_expect(call, NULL);
-    return note(call, rule, NULL);
+    return note(call, op, NULL);
   }
   if (sdg_values_wanted_of(call))
     values_expect(call, entry->plan->share);
-  return note(call, rule, entry->plan);
+  return note(call, op, entry->plan);
 }
 
 // Joins the job and counts the call.
 static sdg_status_t enter(const sdg_call_t *call, const sdg_rules_t *rules,
-                          const sdg_rule_t *rule) {
+                          const sdg_op_t *op) {
   int64_t wait_ns;
   SDG_TRY(sdg_exchange_join(&rules->mesh, rules->axes));
   SDG_TRY(sdg_whole_own(call->entry_name));
   SDG_TRY(sdg_step_check(call));
   sdg_step_number(call);
   // Ranks that see the same tensors have nothing to tell each other.
-  return sdg_options_get()->check ? sdg_step_agree(call, rule, &wait_ns)
-                                  : SDG_OK;
+  return sdg_options_get()->check ? sdg_step_agree(call, op, &wait_ns) : SDG_OK;
 }
 
 static sdg_status_t shared(sdg_call_t *call, const sdg_rules_t *rules,
-                           const sdg_rule_t *rule, const sdg_section_t *section,
+                           const sdg_op_t *op, const sdg_section_t *section,
                            bool *out_done) {
   sdg_buffers_t *table = sdg_memory_lock();
-  sdg_status_t status = enter(call, rules, rule);
+  sdg_status_t status = enter(call, rules, op);
   if (status == SDG_OK)
-    status = locked(call, rules, rule, section, table, out_done);
+    status = locked(call, rules, op, section, table, out_done);
   sdg_memory_unlock();
-  sdg_history_call(call->entry_name, status != SDG_OK);
+  sdg_run_record_call(call->entry_name, status != SDG_OK);
   return status;
 }
 
@@ -309,13 +307,13 @@ static sdg_status_t in_full(const sdg_call_t *call) {
 }
 
 sdg_status_t sdg_whole_judge(sdg_call_t *call, const sdg_rules_t *rules,
-                             const sdg_rule_t *rule, bool *out_done) {
+                             const sdg_op_t *op, bool *out_done) {
   const sdg_section_t *section = sdg_whole_section(call, rules);
   *out_done = false;
   if (section && !call->is_query)
-    SDG_TRY(sdg_step_accident(shared(call, rules, rule, section, out_done)));
-  if (*out_done || !call->touch)
+    SDG_TRY(sdg_step_accident(shared(call, rules, op, section, out_done)));
+  if (*out_done || !call->memory)
     return SDG_OK;
-  SDG_TRY(sdg_step_accident(sdg_whole_touch(call->touch)));
+  SDG_TRY(sdg_step_accident(sdg_whole_access(call->memory)));
   return section && !call->is_query ? in_full(call) : SDG_OK;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors to the host, box by box, into a digest.
-#include "src/exchange/fetch.h"
+#include "src/exchange/tensor_digest.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ enum { PIECE_BYTES = 1 << 20, SPINS = 200, PAUSE_NS = 20000 };
 
 static cudaEvent_t events[SDG_CHANNEL_THREADS]; // by the thread's channel
 
-void sdg_fetch_forget(void) {
+void sdg_tensor_digest_forget(void) {
   memset(events, 0, sizeof events);
 }
 
@@ -59,8 +59,8 @@ static sdg_status_t stream_wait(const sdg_vendor_t *cuda, cudaStream_t stream,
                                     : sdg_vendor_check(state, "event query");
 }
 
-sdg_status_t sdg_fetch_ready(cudaStream_t stream, double limit_s,
-                             bool *out_ready) {
+sdg_status_t sdg_tensor_digest_ready(cudaStream_t stream, double limit_s,
+                                     bool *out_ready) {
   const sdg_vendor_t *cuda = sdg_vendor_get();
   if (!cuda)
     return SDG_E_LIBRARY_MISSING;
@@ -146,9 +146,9 @@ static sdg_status_t dim_read(reader_t *r, int d, const char *from) {
   return SDG_OK;
 }
 
-sdg_status_t sdg_fetch_digest(const void *data, const sdg_layout_t *layout,
-                              cudaStream_t stream, bool *out_can,
-                              uint64_t *out_digest, int64_t *io_bytes) {
+sdg_status_t sdg_tensor_digest(const void *data, const sdg_layout_t *layout,
+                               cudaStream_t stream, bool *out_can,
+                               uint64_t *out_digest, int64_t *io_bytes) {
   reader_t reader = {.cuda = sdg_vendor_get(),
                      .stream = stream,
                      .elem_bytes = layout->elem_bytes,

@@ -2,8 +2,8 @@
 /* One call of an op with a sliding window, as one rank of a split tensor sees
  * it: who owns which outputs, what they need, in which pieces they are made.
  * Inside rules/ only. */
-#ifndef SDG_RULES_WINDOW_GEOMETRY_H
-#define SDG_RULES_WINDOW_GEOMETRY_H
+#ifndef SDG_RULES_WINDOW_OP_H
+#define SDG_RULES_WINDOW_OP_H
 
 #include "rules/place/op.h"
 #include "rules/window/window.h"
@@ -44,7 +44,7 @@ typedef struct sdg_window_op {
   sdg_transfer_t transfer; /* of x, for this rank's outputs */
   /* Not NULL: x is elsewhere, and the rank assembles all that it needs of it;
    * x_box is where it would be. Borrowed from the tagging. */
-  const sdg_fetch_t *fetch;
+  const sdg_remote_t *remote;
 } sdg_window_op_t;
 
 /* Pure in what the ranks agreed on, so it fails on every rank alike:

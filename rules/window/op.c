@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The geometry of one call of a windowed op on split tensors.
-#include "rules/window/geometry.h"
+#include "rules/window/op.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -222,7 +222,7 @@ static sdg_status_t transfer_fill(sdg_window_op_t *op,
                                   const sdg_tagging_t *tagging,
                                   const sdg_window_spec_t *spec) {
   const sdg_placement_t *from =
-      op->fetch ? op->fetch->from : &tagging->placement[spec->x];
+      op->remote ? op->remote->from : &tagging->placement[spec->x];
   size_t ranks = (size_t)tagging->ranks;
   sdg_box_t *owned = calloc(2 * ranks, sizeof *owned);
   if (!owned)
@@ -241,9 +241,10 @@ static sdg_status_t transfer_fill(sdg_window_op_t *op,
         tagging->ranks > 1 && !sdg_box_contains(&owned[r], &need[r]);
   }
   sdg_status_t status =
-      op->fetch ? sdg_bring_transfer(tagging, from, need, period, &op->transfer)
-                : sdg_transfer_plan(owned, need, tagging->ranks, tagging->me,
-                                    period, &op->transfer);
+      op->remote
+          ? sdg_fetch_transfer(tagging, from, need, period, &op->transfer)
+          : sdg_transfer_plan(owned, need, tagging->ranks, tagging->me, period,
+                              &op->transfer);
   free(owned);
   return status;
 }
@@ -269,8 +270,8 @@ sdg_status_t sdg_window_op_init(const sdg_call_t *call,
                                 sdg_window_op_t *out) {
   memset(out, 0, sizeof *out);
   SDG_TRY(sdg_window_op_dims(out, call, tagging, spec));
-  if (tagging->fetch && tagging->fetch->operand == spec->x)
-    out->fetch = tagging->fetch;
+  if (tagging->remote && tagging->remote->operand == spec->x)
+    out->remote = tagging->remote;
   sdg_status_t status;
   SDG_TRY_GOTO(outputs_own(out, call, tagging, spec), fail);
   SDG_TRY_GOTO(empty_check(out, call, tagging), fail);
@@ -294,7 +295,7 @@ void sdg_window_op_fini(sdg_window_op_t *op) {
 bool sdg_window_op_is_literal(const sdg_window_op_t *op) {
   sdg_window_piece_t piece[SDG_PIECES_MAX];
   bool in_place;
-  return !op->fetch && op->transfer.sends == 0 && op->transfer.recvs == 0 &&
+  return !op->remote && op->transfer.sends == 0 && op->transfer.recvs == 0 &&
          sdg_window_op_pieces(op, false, &in_place, piece) == 1 &&
          !piece[0].bare && sdg_box_equal(&piece[0].x, &op->x_box) &&
          sdg_box_equal(&piece[0].y, &op->y_box);
@@ -323,7 +324,7 @@ bool sdg_window_op_view(const sdg_window_op_t *op, sdg_window_piece_t *out) {
 
 bool sdg_window_op_extends(const sdg_window_op_t *op, sdg_strategy_t strategy) {
   sdg_window_piece_t piece;
-  return op->fetch || strategy == SDG_STRATEGY_EXTEND ||
+  return op->remote || strategy == SDG_STRATEGY_EXTEND ||
          !sdg_window_op_view(op, &piece);
 }
 
