@@ -25,7 +25,7 @@ void sdg_capture_after(int status);
  * program if it is refused, -1 if not. */
 int sdg_capture_opaque(int entry, const void *handle, const void *caller);
 
-/* Whole view: an entry that no rule judges is about to touch device memory. Not
+/* Whole view: an entry that no op judges is about to touch device memory. Not
  * 0: the error for the program. */
 int sdg_capture_touch_memory(int entry, const void *args, const void *caller);
 /* Shard view: an entry is about to write memory of which something may be

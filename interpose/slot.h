@@ -47,7 +47,7 @@ typedef enum sdg_refusal {
 typedef struct sdg_entry {
   const char *name;
   void *stub;  /* what libsundog.so exports */
-  void *probe; /* NULL: no rule can reach it */
+  void *probe; /* NULL: no op can reach it */
   void *whole; /* the probe in the whole view; NULL: the same */
   void *shard; /* the probe in the shard view; NULL: `probe` */
   /* Reads the struct sdg_args_ of a call on vectors; NULL: it is none. */
@@ -89,7 +89,7 @@ void *sdg_slot_resolve(unsigned entry);
 /* This process is no rank: every slot that holds a probe gets the real
  * function. */
 void sdg_slot_disarm(void);
-/* The same in a child made by fork, but for the ops that a rule can reach,
+/* The same in a child made by fork, but for the calls that an op can split,
  * which capture() has to look at. */
 void sdg_slot_disarm_child(void);
 /* It is known that no section is of the whole view: entries that only that one

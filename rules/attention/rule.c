@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rule for multi-head attention.
+// Multi-head attention as an op.
 #include "rules/attention/rule.h"
 
 #include <stdio.h>

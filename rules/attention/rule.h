@@ -7,7 +7,7 @@
 #include "rules/place/op.h"
 
 struct sdg_colocation;
-/* See meet() of sdg_op_t. */
+/* See colocate() of sdg_op_t. */
 sdg_status_t sdg_attention_colocate(const sdg_call_t *call,
                                     struct sdg_colocation *colocation,
                                     int lead) SDG_MUST_CHECK;

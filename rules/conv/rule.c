@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rule for convolutions: which entries it knows, what tells calls apart,
+// Convolutions as an op: which entries it knows, what tells calls apart,
 // who plans and answers them.
 #include <stdio.h>
 

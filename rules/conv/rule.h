@@ -15,7 +15,7 @@ typedef enum sdg_conv_kind {
   SDG_CONV_DGRAD,   /* the gradient of the data, or a transposed convolution */
   SDG_CONV_WGRAD,   /* of the filter */
   SDG_CONV_BGRAD,   /* of the bias */
-  SDG_CONV_UNKNOWN, /* the rule does not carry it out */
+  SDG_CONV_UNKNOWN, /* the op does not carry it out */
 } sdg_conv_kind_t;
 sdg_conv_kind_t sdg_conv_kind(const sdg_call_t *call);
 
@@ -57,7 +57,7 @@ sdg_status_t sdg_conv_init_whole(const sdg_call_t *call,
 bool sdg_conv_looks_around(const sdg_conv_t *conv);
 void sdg_conv_fini(sdg_conv_t *conv);
 
-/* See sdg_op_t: the parts of the rule that are of forward entries; key and
+/* See sdg_op_t: the parts of the op that are of forward entries; key and
  * scalars of those that are carried out. */
 int sdg_conv_key(const sdg_call_t *call, uint64_t *out);
 sdg_status_t sdg_conv_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,

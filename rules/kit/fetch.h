@@ -51,7 +51,7 @@ sdg_status_t sdg_fetch_land(sdg_plan_t *plan,
  * out->landed[i] with the box out->transfer.recv[i].box; what is the rank's own
  * is out->transfer.local, at box + shift, for elements at box. Where
  * `period` has a number (NULL: nowhere), addends may be of images of elements
- * around the end of that dimension. The rule adds them. */
+ * around the end of that dimension. The op adds them. */
 sdg_status_t sdg_scatter_back(sdg_plan_t *plan, const sdg_tagging_t *tagging,
                               const sdg_placement_t *placement,
                               const sdg_placement_t *terms,

@@ -2,7 +2,7 @@
 /* Plans made of several calls of the vendor's functions on boxes of slabs:
  * descriptors and scalars are kept with the plan. Inside rules/ only.
  *
- * A rule opens a plan, adds slabs, and between the plan's own steps (copies,
+ * An op opens a plan, adds slabs, and between the plan's own steps (copies,
  * exchanges, reductions) sub-calls, which run in the order in which they are
  * added:
  *
@@ -69,7 +69,7 @@ typedef struct sdg_subcall {
 sdg_status_t sdg_subcalls_open(sdg_plan_t *plan,
                                const sdg_call_t *call) SDG_MUST_CHECK;
 
-/* Any function of the rule. Takes `op` over, also after an error:
+/* Any function of the op. Takes `op` over, also after an error:
  * SDG_E_VENDOR_CALL where the vendor's library takes no descriptor of a tensor.
  */
 sdg_status_t sdg_subcall_add(sdg_plan_t *plan,

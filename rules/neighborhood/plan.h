@@ -85,12 +85,12 @@ sdg_status_t sdg_neighborhood_make(const sdg_call_t *call,
  * status. SDG_E_NEIGHBORHOOD and those of a plan. Any thread. */
 sdg_status_t sdg_neighborhood_alone(sdg_call_t *call) SDG_MUST_CHECK;
 
-/* The rule's plan and share. */
+/* The op's plan and share. */
 sdg_status_t sdg_neighborhood_share(const sdg_call_t *call,
                                     const sdg_tagging_t *tagging,
                                     sdg_plan_t **out_plan) SDG_MUST_CHECK;
 struct sdg_colocation;
-/* See meet() of sdg_op_t. */
+/* See colocate() of sdg_op_t. */
 sdg_status_t sdg_neighborhood_colocate(const sdg_call_t *call,
                                        struct sdg_colocation *colocation,
                                        int lead) SDG_MUST_CHECK;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rule for neighbourhood attention.
+// Neighbourhood attention as an op.
 #include <stdio.h>
 #include <string.h>
 

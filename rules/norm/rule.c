@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rule for normalisations: statistics are those of all ranks that hold
+// Normalisations as an op: statistics are those of all ranks that hold
 // values which share them.
 #include <cudnn.h>
 #include <stdio.h>

@@ -82,7 +82,7 @@ static const char *reason(const sdg_tagging_t *tagging,
     return "whole view: each rank computes its own part; what it reads of the "
            "others' is brought here first";
   if (tagging->section->view == SDG_VIEW_WHOLE)
-    return "whole view: no rule shares this op, so that every rank carries it "
+    return "whole view: no op shares this call, so that every rank carries it "
            "out in full";
   if (plan->literal && sdg_placement_axes(&tagging->placement[0]) &&
       tagging->ranks > 1)

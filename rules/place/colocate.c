@@ -305,7 +305,7 @@ static sdg_status_t local_find(const sdg_call_t *call, int index,
 
 // What is not moved has to be as the call's section, or one tag, says: planners
 // compare parts, and take the dimensions that are split to be those of one
-// section. A rule that moves nothing may know tensors that are on every rank.
+// section. An op that moves nothing may know tensors that are on every rank.
 static sdg_status_t left_check(const sdg_call_t *call, const sdg_rules_t *rules,
                                const sdg_op_t *op, const sdg_tagging_t *tagging,
                                bool others) {

@@ -8,7 +8,7 @@
 #include "rules/place/op.h"
 #include "rules/place/place.h"
 
-/* Of one call. A rule's meet() is called with one after the other of the
+/* Of one call. An op's colocate() is called with one after the other of the
  * activations that are split as `lead`, which is in its place, and says by
  * sdg_colocate_follow() where the op has the others; the first one that all of
  * them fit decides. Pure in what the ranks agreed on. */
@@ -23,7 +23,7 @@ typedef struct sdg_colocation {
   sdg_tagging_t tagging;
   bool fits;      /* as far as is known */
   bool empties;   /* a rank would get nothing: the vendor has no such tensor */
-  bool reads_old; /* outputs; for meet() to say */
+  bool reads_old; /* outputs; for colocate() to say */
 } sdg_colocation_t;
 
 /* Where the op has an operand that has met already. */
@@ -53,7 +53,7 @@ typedef enum sdg_met {
 } sdg_met_t;
 
 /* Whether every rank can make the call by itself, with tensors that are all its
- * own: the op takes them as they are, on every rank. True, too, where the rule
+ * own: the op takes them as they are, on every rank. True, too, where the op
  * cannot tell. `section`: one that some of them would be split by. */
 sdg_status_t sdg_colocate_alone(const sdg_call_t *call, const sdg_op_t *op,
                                 const sdg_section_t *section,
@@ -77,12 +77,12 @@ sdg_status_t sdg_colocate_find(const sdg_call_t *call, const sdg_rules_t *rules,
                                sdg_met_t *out_met) SDG_MUST_CHECK;
 void sdg_colocate_fini(sdg_colocation_t *colocation);
 
-/* The rule's plan, before which inputs are brought to where the op has them and
+/* The op's plan, before which inputs are brought to where the op has them and
  * after which outputs are brought back. */
 sdg_status_t sdg_colocate_plan(const sdg_colocation_t *colocation,
                                const sdg_op_t *op, const sdg_tagging_t *tagging,
                                sdg_plan_t **out_plan) SDG_MUST_CHECK;
-/* The rule's answer to a question about tensors where the op has them.
+/* The op's answer to a question about tensors where the op has them.
  * SDG_E_OPERANDS_DIFFER where it would need the data of one that is moved. */
 sdg_status_t sdg_colocate_answer(const sdg_colocation_t *colocation,
                                  const sdg_op_t *op,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a family of ops must say to become distributed. One rule per family;
+/* What a family of ops must say to become distributed. One per family;
  * the registry finds it, the agreement and the executor know nothing of it. */
 #ifndef SDG_RULES_PLACE_OP_H
 #define SDG_RULES_PLACE_OP_H
@@ -35,7 +35,7 @@ typedef struct sdg_tagging {
   const struct sdg_remote *remote;
 } sdg_tagging_t;
 
-/* An operand that is elsewhere: the rule's plan brings what it needs of it from
+/* An operand that is elsewhere: the op's plan brings what it needs of it from
  * there. */
 typedef struct sdg_remote {
   int operand;
@@ -58,7 +58,7 @@ typedef struct sdg_op {
   /* A window sees beyond its element: an unmatched tensor is an error while a
    * mesh is active. */
   bool windowed;
-  /* True if the rule carries out or answers this entry. */
+  /* True if the op carries out or answers this entry. */
   bool (*knows)(const sdg_call_t *call);
   /* The op's parameters as text, compared literally between ranks. */
   sdg_status_t (*describe)(const sdg_call_t *call, char *out, size_t out_bytes);

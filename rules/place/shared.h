@@ -6,7 +6,7 @@
 
 #include "rules/place/op.h"
 
-/* By the operand's role and where it is: where a rule says nothing of its own
+/* By the operand's role and where it is: where an op says nothing of its own
  * (alike() of sdg_op_t). */
 sdg_common_t sdg_common_of(const sdg_call_t *call, const sdg_tagging_t *tagging,
                            int index);

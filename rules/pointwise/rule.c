@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rule for pointwise ops: each rank's own call is right where all operands
+// Pointwise ops as an op: each rank's own call is right where all operands
 // are cut in the same places.
 #include <cudnn.h>
 #include <stdio.h>

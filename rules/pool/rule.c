@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rule for pooling: what a call is, and answers to questions about it.
+// Pooling as an op: what a call is, and answers to questions about it.
 #include "rules/pool/backward.h"
 
 #include <stdint.h>

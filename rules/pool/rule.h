@@ -78,7 +78,7 @@ sdg_status_t sdg_pool_init_whole(const sdg_call_t *call,
                                  bool *out_can) SDG_MUST_CHECK;
 void sdg_pool_fini(sdg_pool_t *pool);
 
-/* See sdg_op_t: the parts of the rule for cudnnPoolingForward. */
+/* See sdg_op_t: the parts of the op for cudnnPoolingForward. */
 sdg_status_t sdg_pool_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
                            sdg_plan_t **out_plan) SDG_MUST_CHECK;
 sdg_status_t sdg_pool_share(const sdg_call_t *call,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rule for products of matrices: what a call is.
+// Products of matrices as an op: what a call is.
 #include "rules/product/rule.h"
 
 #include <stdio.h>

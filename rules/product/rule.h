@@ -57,7 +57,7 @@ bool sdg_product_can_follow(const sdg_product_parts_t *m,
 
 /* ---- rules/product/check.c: shard view, what memory says of that ---- */
 
-/* A rule's `sizes`: of each matrix, how much room there is in memory from its
+/* An op's `sizes`: of each matrix, how much room there is in memory from its
  * address on, and how its elements lie there; of each factor what is left there
  * (rules/product/kept.h). */
 int sdg_product_rooms(const sdg_call_t *call, int64_t *out);

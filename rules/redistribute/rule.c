@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rule for sundog_redistribute: pending values are combined, then each rank
+// sundog_redistribute as an op: pending values are combined, then each rank
 // gets its new piece from those that have it.
 #include <cudnn.h>
 #include <stdio.h>

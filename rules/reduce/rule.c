@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rule for ReduceTensor: what a call is, and answers to questions about it.
+// ReduceTensor as an op: what a call is, and answers to questions about it.
 #include "rules/reduce/rule.h"
 
 #include <stdint.h>

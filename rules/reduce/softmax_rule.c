@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rule for softmax: what a call is.
+// Softmax as an op: what a call is.
 #include "rules/reduce/softmax_rule.h"
 
 #include <stdio.h>

@@ -9,7 +9,7 @@
 
 /* What every rank has alike in this call: entry, types, global extents,
  * parameters, whether it lacks memory; in the whole view strides.
- * `rule` may be NULL. */
+ * `op` may be NULL. */
 uint32_t sdg_divergence_hash(const sdg_call_t *call, const sdg_op_t *op,
                              const sdg_tagging_t *tagging);
 

@@ -7,7 +7,7 @@
 #include "rules/place/op.h"
 
 /* True if the program gives no memory for a tensor that the op cannot do
- * without. Of ops whose plans do not look for that themselves. `rule` may be
+ * without. Of ops whose plans do not look for that themselves. `op` may be
  * NULL. */
 bool sdg_null_operand(const sdg_call_t *call, const sdg_op_t *op);
 /* Shard view, where the program's call is not right as it is: gives it to the

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans by what decides them: entry, generations of all descriptors, and the
- * numbers that the rule names; of the calling thread (src/job/thread.h). */
+ * numbers that the op names; of the calling thread (src/job/thread.h). */
 #ifndef SDG_RULES_STEP_PLAN_CACHE_H
 #define SDG_RULES_STEP_PLAN_CACHE_H
 

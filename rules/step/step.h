@@ -20,7 +20,7 @@ void sdg_step_number(const sdg_call_t *call);
 /* It is not known yet: failures name the one that this call would get. */
 void sdg_step_foresee(const sdg_call_t *call);
 
-/* Agrees with the other ranks on the call's descriptors and what `rule`, which
+/* Agrees with the other ranks on the call's descriptors and what `op`, which
  * may be NULL, says of its parameters. Collective; *out_wait_ns is the time
  * spent waiting. */
 sdg_status_t sdg_step_agree(const sdg_call_t *call, const sdg_op_t *op,

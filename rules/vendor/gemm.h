@@ -15,7 +15,7 @@ typedef enum sdg_gemm_kind {
   SDG_GEMM_LT,     /* cublasLtMatmul: sizes are in its descriptors */
 } sdg_gemm_kind_t;
 
-/* Types are numbers of cudaDataType_t, -1 where the entry has one that no rule
+/* Types are numbers of cudaDataType_t, -1 where the entry has one that no op
  * reads; ops those of cublasOperation_t. */
 typedef struct sdg_gemm {
   sdg_gemm_kind_t kind;

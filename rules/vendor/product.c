@@ -111,7 +111,7 @@ sdg_matrix_t sdg_matrix_make(const sdg_product_t *product, sdg_role_t role,
   return m;
 }
 
-// The type of alpha and beta; -1: no rule computes that.
+// The type of alpha and beta; -1: no op computes that.
 static int scale_of(int compute) {
   switch (compute) {
   case CUBLAS_COMPUTE_16F:

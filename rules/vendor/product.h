@@ -65,7 +65,7 @@ void sdg_product_make(const sdg_gemm_t *gemm, sdg_product_t *out);
 /* cublasLtMatmul's part of that. */
 void sdg_product_make_lt(const sdg_gemm_t *gemm, sdg_product_t *out);
 /* Fills in args, op and operands: the product itself, then its matrices. Of a
- * product that no rule can read the first one has no dimensions. */
+ * product that no op can read the first one has no dimensions. */
 void sdg_product_read(const sdg_gemm_t *gemm, sdg_call_t *call);
 
 /* Helpers of the two readers: a matrix of rows x columns, dimensions of the

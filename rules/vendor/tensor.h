@@ -18,12 +18,12 @@ sdg_status_t sdg_tensor_set(cudnnTensorDescriptor_t descriptor, int type,
                             const int64_t *stride) SDG_MUST_CHECK;
 
 /* Bytes of an element; 0 for vectorised, sub-byte and future types, which no
- * rule handles. */
+ * op handles. */
 int sdg_type_bytes(int type);
 
 /* Type, extents and strides of operand->descriptor, which is a tensor's or a
  * filter's. Extents of filters are K C spatial in every layout. elem_bytes is 0
- * for vectorised, sub-byte and future types, which no rule handles. False if
+ * for vectorised, sub-byte and future types, which no op handles. False if
  * the vendor's library does not read it; nothing is reported. */
 bool sdg_tensor_get(sdg_operand_t *operand);
 bool sdg_filter_get(sdg_operand_t *operand);

@@ -136,7 +136,9 @@ void sdg_nearest_note(const sdg_call_t *call) {
       if (op_lacks(section, call))
         lack_add(&lack, "it is of another op");
       if (lack.misses == 0) // a [local] section or its op was first
-        lack_add(&lack, "another section comes first, or its op has no rule");
+        lack_add(
+            &lack,
+            "another section comes first, or this version cannot split its op");
       extents_write(operand, extents, sizeof extents);
       snprintf(text, sizeof text, "%s, %s %s, for section '%s': %s",
                call->entry_name, sdg_role_name(operand->role), extents,

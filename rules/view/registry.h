@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Judges captured calls: which rule applies; agree, plan, run. */
+/* Judges captured calls: which op and section apply; agree, plan, run. */
 #ifndef SDG_RULES_VIEW_REGISTRY_H
 #define SDG_RULES_VIEW_REGISTRY_H
 
@@ -24,7 +24,7 @@ sdg_verdict_t sdg_registry_judge(sdg_call_t *call);
 sdg_status_t sdg_registry_carry_out(sdg_call_t *call,
                                     bool *out_done) SDG_MUST_CHECK;
 
-/* True if this version can split the call: it has a rule for the entry. */
+/* True if this version can split the call: it has an op for the entry. */
 bool sdg_registry_knows(const sdg_call_t *call);
 
 /* As sdg_registry_judge() for an entry whose tensors sundog cannot see (a graph
@@ -35,7 +35,7 @@ sdg_verdict_t sdg_registry_opaque(const char *entry_name,
                                   const sdg_memory_access_t *memory,
                                   int *out_result);
 
-/* Whole view: a call that no rule judges is about to touch device memory. Not
+/* Whole view: a call that no op judges is about to touch device memory. Not
  * 0: it is refused, sdg_last_error() says why. */
 int sdg_registry_access(const sdg_memory_access_t *memory);
 /* Whole view: a call has returned a value of so many bytes, which becomes the

@@ -25,7 +25,7 @@ typedef enum sdg_family {
   SDG_FAMILY_ATTENTION,
   SDG_FAMILY_MATMUL,
   SDG_FAMILY_NEIGHBORHOOD, /* sundog's own: attention to a window of a grid */
-  SDG_FAMILY_OTHER,        /* takes tensors; no rule exists for it */
+  SDG_FAMILY_OTHER,        /* takes tensors; no op exists for it */
   SDG_FAMILY_REDISTRIBUTE, /* sundog's own: from one placement to another */
   SDG_FAMILY_COUNT,
 } sdg_family_t;
@@ -94,7 +94,7 @@ typedef struct sdg_operand {
   /* Where call->args has descriptor and data: offsets; SDG_NOWHERE. */
   uint16_t descriptor_at, data_at;
   sdg_type_t type;
-  int elem_bytes; /* 0: packed or vectorised type that no rule handles */
+  int elem_bytes; /* 0: packed or vectorised type that no op handles */
   int dims;
   int64_t extent[SDG_DIMS_MAX]; /* in the order N C spatial... (K C spatial...
                                    for filters), whatever the layout */

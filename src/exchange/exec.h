@@ -9,7 +9,7 @@
 #include "src/plan/plan.h"
 #include "src/plan/prefetch.h"
 
-/* A plan being carried out: what a rule's run() may ask. */
+/* A plan being carried out: what an op's run() may ask. */
 typedef struct sdg_exec {
   const sdg_plan_t *plan;
   const sdg_call_t *call;

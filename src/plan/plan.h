@@ -4,7 +4,7 @@
  *
  * A plan names no op. It moves boxes between slabs (tensors in memory that
  * cover a box of global coordinates), exchanges messages with other ranks, and
- * lets the rule that made it call the real function on slabs. */
+ * lets the op that made it call the real function on slabs. */
 #ifndef SDG_SRC_PLAN_PLAN_H
 #define SDG_SRC_PLAN_PLAN_H
 
@@ -62,7 +62,7 @@ typedef enum sdg_step_kind {
   SDG_STEP_COPY,     /* a box of one slab to another */
   SDG_STEP_EXCHANGE, /* one group of messages with other ranks */
   SDG_STEP_REDUCE,   /* a slab becomes the same on all ranks */
-  SDG_STEP_CALL,     /* the rule's run(state, index) */
+  SDG_STEP_CALL,     /* the op's run(state, index) */
   SDG_STEP_JOIN,     /* the lane waits for all earlier steps of the other */
 } sdg_step_kind_t;
 
@@ -77,7 +77,7 @@ typedef enum sdg_combine {
 typedef struct sdg_step {
   sdg_step_kind_t kind;
   sdg_lane_t lane;
-  int slab;      /* ZERO, REDUCE: which; COPY: from; CALL: the rule's index */
+  int slab;      /* ZERO, REDUCE: which; COPY: from; CALL: the op's index */
   int to;        /* COPY: to */
   sdg_box_t box; /* in the coordinates of `slab` */
   int64_t
@@ -104,7 +104,7 @@ typedef struct sdg_held {
   int own; /* slab of this rank's part, of an operand */
   size_t bytes;
   uint64_t token; /* what it is that is brought, the same on every rank */
-  uint64_t order; /* the rule's */
+  uint64_t order; /* the op's */
   bool taken;     /* an earlier plan has filled the memory */
 } sdg_held_t;
 
@@ -140,7 +140,7 @@ typedef struct sdg_plan {
   int64_t axis_bytes[SDG_AXES_MAX], sum_bytes; /* src/plan/traffic.h */
   int64_t sum_axis_bytes[SDG_AXES_MAX];        /* of sums alone */
   int64_t copied_bytes[SDG_COPY_COUNT];
-  /* The rule's part. run() returns the vendor's status of sub-call `index`,
+  /* The op's part. run() returns the vendor's status of sub-call `index`,
    * enqueued on `stream` (a cudaStream_t). */
   void *state;
   void (*state_destroy)(void *state);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans a call whose operands have to be moved: the rule plans one on tensors
+// Plans a call whose operands have to be moved: the op plans one on tensors
 // that are where the op has them, in scratch; what it can bring itself it does.
 #include <cudnn.h>
 #include <stdlib.h>
@@ -19,12 +19,12 @@ enum { LITERAL = -1 }; // the sub-call that is all of the program's call
 // The tensors that stand in for those that are moved.
 typedef struct moved {
   bool moves[SDG_OPERANDS_MAX];
-  int fetched; // moves, but by the rule's plan; -1: none
+  int fetched; // moves, but by the op's plan; -1: none
   sdg_operand_t operand[SDG_OPERANDS_MAX];
   void *descriptor[SDG_OPERANDS_MAX]; // as the operand's kind says
 } moved_t;
 
-// A plan's, around the rule's own.
+// A plan's, around the op's own.
 typedef struct state {
   moved_t moved;
   int room[SDG_OPERANDS_MAX]; // slabs of the tensors
@@ -54,7 +54,7 @@ static void moved_fini(moved_t *moved) {
 static sdg_status_t describe(const sdg_cudnn_t *cudnn,
                              const sdg_operand_t *operand, const sdg_box_t *box,
                              void **out) {
-  if (is_sequence(operand)) // which is full (meet() sees to that)
+  if (is_sequence(operand)) // which is full (colocate() sees to that)
     return sdg_sequence_create(operand->type, box, operand->stride, NULL,
                                (cudnnSeqDataDescriptor_t *)out);
   if (cudnn->cudnnCreateTensorDescriptor((cudnnTensorDescriptor_t *)out) !=
@@ -103,7 +103,7 @@ static void stand_in(const moved_t *moved, int index, void *data,
   sdg_rebind_put(standin, index, moved->descriptor[index], data);
 }
 
-// The call as the rule sees it. Addresses are not known yet, but that each is
+// The call as the op sees it. Addresses are not known yet, but that each is
 // memory of its own.
 static void stand_in_all(const sdg_colocation_t *colocation,
                          const moved_t *moved, sdg_rebind_t *out) {
@@ -160,7 +160,7 @@ static sdg_box_t own_box(const maker_t *m, const sdg_placement_t *placement) {
   return sdg_placement_box(placement, m->tagging->mesh, m->tagging->rank);
 }
 
-// Room for what stands in for the program's tensor, where the rule's steps have
+// Room for what stands in for the program's tensor, where the op's steps have
 // it; and the tensor.
 static sdg_status_t room_make(maker_t *m, int index) {
   const sdg_operand_t *operand = &m->colocation->call->operand[index];
@@ -226,7 +226,7 @@ static sdg_status_t ways_make(maker_t *m, const bool *goes, bool back) {
   return back ? SDG_OK : sdg_plan_join(m->plan, SDG_LANE_COMM);
 }
 
-// The rule's steps are there: what they need comes before, what they make goes
+// The op's steps are there: what they need comes before, what they make goes
 // to where it belongs after them.
 static sdg_status_t steps_make(maker_t *m) {
   const sdg_call_t *call = m->colocation->call;
@@ -250,7 +250,7 @@ static sdg_status_t steps_make(maker_t *m) {
   return any_out ? ways_make(m, out, true) : SDG_OK;
 }
 
-// Puts the state around that of the rule's plan, which the plan then owns.
+// Puts the state around that of the op's plan, which the plan then owns.
 static sdg_status_t state_wrap(sdg_plan_t *plan, const moved_t *moved,
                                state_t **out) {
   state_t *state = calloc(1, sizeof *state);
@@ -294,7 +294,7 @@ static sdg_status_t plan_extend(const sdg_colocation_t *colocation,
   return status;
 }
 
-// The one operand that comes to the op, if the rule can bring it itself with
+// The one operand that comes to the op, if the op can bring it itself with
 // what else it brings: no exchange before that.
 static void fetch_find(const sdg_colocation_t *colocation, const sdg_op_t *op,
                        const sdg_call_t *call, const sdg_tagging_t *tagging,
@@ -317,7 +317,7 @@ static void fetch_find(const sdg_colocation_t *colocation, const sdg_op_t *op,
   };
 }
 
-// What the rule plans: of all ranks where it brings an operand from them.
+// What the op plans: of all ranks where it brings an operand from them.
 static sdg_status_t rule_plan(const sdg_colocation_t *colocation,
                               const sdg_op_t *op, const sdg_tagging_t *tagging,
                               const sdg_remote_t *remote,

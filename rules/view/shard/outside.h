@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shard view: what calls that no rule judges do to memory of which something is
+/* Shard view: what calls that no op judges do to memory of which something is
  * known (src/geometry/hint.h). Any thread. */
 #ifndef SDG_RULES_VIEW_SHARD_OUTSIDE_H
 #define SDG_RULES_VIEW_SHARD_OUTSIDE_H

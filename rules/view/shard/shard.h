@@ -7,7 +7,7 @@
 #include "rules/place/op.h"
 
 /* Judges a call. *out_done: it was carried out or answered, call->result is the
- * vendor's status; otherwise the program's call is to be made as it is. `rule`
+ * vendor's status; otherwise the program's call is to be made as it is. `op`
  * may be NULL. Collective where the call may be tagged. */
 sdg_status_t sdg_shard_judge(sdg_call_t *call, const sdg_rules_t *rules,
                              const sdg_op_t *op, bool *out_done) SDG_MUST_CHECK;

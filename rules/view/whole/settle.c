@@ -78,7 +78,7 @@ sdg_status_t sdg_whole_settle(const sdg_access_t *access,
   return SDG_OK;
 }
 
-// ---- calls that no rule shares ---------------------------------------------
+// ---- calls that no op shares ---------------------------------------------
 
 static sdg_status_t stream_get(const sdg_memory_access_t *memory,
                                cudaStream_t *out_stream) {

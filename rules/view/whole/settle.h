@@ -15,7 +15,7 @@
  * program decides by them it decides alike on every rank. */
 enum { SDG_HOST_READ_BYTES = 4096 };
 
-/* Before a call that no rule shares: what it may read or write is brought up to
+/* Before a call that no op shares: what it may read or write is brought up to
  * date in full on every rank, what it overwrites is forgotten; afterwards it is
  * the same everywhere. SDG_E_THREAD; any failure breaks the job. */
 sdg_status_t sdg_whole_access(const sdg_memory_access_t *memory) SDG_MUST_CHECK;
