@@ -166,9 +166,6 @@ int sdg_dim_index(sdg_family_t family, sdg_dim_t dim, int dims);
 /* The name of dimension `index`; SDG_DIM_COUNT if it has none. */
 sdg_dim_t sdg_dim_at(sdg_family_t family, int index, int dims);
 
-/* "conv", "pool", ...; "other" for SDG_FAMILY_OTHER. */
-const char *sdg_family_name(sdg_family_t family);
-
 typedef enum sdg_compare {
   SDG_COMPARE_ANY,
   SDG_COMPARE_GE,

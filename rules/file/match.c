@@ -12,23 +12,6 @@ const char *sdg_dim_name(sdg_dim_t dim) {
   return dim < SDG_DIM_COUNT ? names[dim] : "?";
 }
 
-const char *sdg_family_name(sdg_family_t family) {
-  static const char *const names[SDG_FAMILY_COUNT] = {
-      [SDG_FAMILY_CONV] = "conv",
-      [SDG_FAMILY_POOL] = "pool",
-      [SDG_FAMILY_NORM] = "norm",
-      [SDG_FAMILY_SOFTMAX] = "softmax",
-      [SDG_FAMILY_REDUCE] = "reduce",
-      [SDG_FAMILY_POINTWISE] = "pointwise",
-      [SDG_FAMILY_ATTENTION] = "attention",
-      [SDG_FAMILY_MATMUL] = "matmul",
-      [SDG_FAMILY_NEIGHBORHOOD] = "neighborhood",
-      [SDG_FAMILY_OTHER] = "other",
-      [SDG_FAMILY_REDISTRIBUTE] = "redistribute",
-  };
-  return names[family];
-}
-
 // What a product is called in short, by its entry.
 static const char *const product_words[] = {"matmul", "gemm", "gemv"};
 enum { PRODUCT_WORDS = sizeof product_words / sizeof product_words[0] };
@@ -48,7 +31,7 @@ bool sdg_glob_names_product(const char *glob) {
 }
 
 int sdg_dim_index(sdg_family_t family, sdg_dim_t dim, int dims) {
-  if (family == SDG_FAMILY_ATTENTION && dim == SDG_DIM_N)
+  if (sdg_family_dims(family) == SDG_FAMILY_SEQUENCE && dim == SDG_DIM_N)
     dim = SDG_DIM_BATCH;
   for (int i = 0; i < dims; i++)
     if (dim != SDG_DIM_COUNT && sdg_dim_at(family, i, dims) == dim)
@@ -64,10 +47,14 @@ sdg_dim_t sdg_dim_at(sdg_family_t family, int index, int dims) {
                                        SDG_DIM_COUNT, SDG_DIM_HEAD};
   if (index < 0 || index >= dims)
     return SDG_DIM_COUNT;
-  if (family == SDG_FAMILY_ATTENTION)
+  switch (sdg_family_dims(family)) {
+  case SDG_FAMILY_SEQUENCE:
     return dims == 4 ? sequence[index] : SDG_DIM_COUNT;
-  if (family == SDG_FAMILY_MATMUL)
+  case SDG_FAMILY_PRODUCT:
     return index < 4 ? product[index] : SDG_DIM_COUNT;
+  case SDG_FAMILY_IMAGE:
+    break;
+  }
   if (index < 2)
     return index == 0 ? SDG_DIM_N : SDG_DIM_C;
   int from_last = dims - 1 - index;

@@ -77,7 +77,8 @@ out:
 sdg_status_t sdg_colocate_alone(const sdg_call_t *call, const sdg_op_t *op,
                                 const sdg_section_t *section, bool *out_can) {
   *out_can = true;
-  if (!op || !op->colocate || !op->knows(call) || sdg_place_mixes(call->family))
+  if (!op || !op->colocate || !op->knows(call) ||
+      sdg_family_is(call->family, SDG_FAMILY_MIXES_PLACES))
     return SDG_OK;
   for (int r = 0; r < sdg_job_group()->count && *out_can; r++)
     if (!seen_before(call, r))

@@ -23,7 +23,7 @@ static bool takes_hints(const sdg_call_t *call) {
   return call->family == SDG_FAMILY_CONV || call->family == SDG_FAMILY_NORM ||
          (call->family == SDG_FAMILY_POOL &&
           call->operand[0].role == SDG_ROLE_X) ||
-         sdg_place_repeats(call->family);
+         sdg_family_is(call->family, SDG_FAMILY_REPEATS_ONES);
 }
 
 // Ops whose own call on a rank's elements is right, whatever these are.
@@ -171,8 +171,10 @@ static bool is_n(const sdg_call_t *call, int d, int dims) {
 
 // Where nothing is known.
 static reading_t assumed(const sdg_call_t *call, int d, int dims) {
-  return sdg_place_repeats(call->family) && !is_n(call, d, dims) ? WHOLE
-                                                                 : PIECES;
+  return sdg_family_is(call->family, SDG_FAMILY_REPEATS_ONES) &&
+                 !is_n(call, d, dims)
+             ? WHOLE
+             : PIECES;
 }
 
 static reading_t read_input(const sdg_call_t *call, int index, int d,
@@ -266,7 +268,8 @@ static bool all_read_as(const sdg_call_t *call, int index,
 
 bool sdg_ones_are_whole(const sdg_call_t *call, int index,
                         const sdg_section_t *section) {
-  return takes_hints(call) && !sdg_place_repeats(call->family) &&
+  return takes_hints(call) &&
+         !sdg_family_is(call->family, SDG_FAMILY_REPEATS_ONES) &&
          all_read_as(call, index, section, true);
 }
 
@@ -413,8 +416,9 @@ sdg_hint_t sdg_ones_written(const sdg_call_t *call, int index,
   if (placement->dims == 0 || !sdg_role_is_activation(operand->role))
     return 0;
   sdg_hint_t hint = SDG_HINT_KNOWN | sdg_placement_axes(placement);
-  if (!sdg_place_repeats(call->family) || operand->label || !section ||
-      !vector || !sdg_place_splits(section, call->family, operand->dims, split))
+  if (!sdg_family_is(call->family, SDG_FAMILY_REPEATS_ONES) || operand->label ||
+      !section || !vector ||
+      !sdg_place_splits(section, call->family, operand->dims, split))
     return hint;
   for (int d = 0; d < operand->dims; d++) {
     sdg_axes_t axes = axes_of(&split[d]);

@@ -127,15 +127,11 @@ typedef struct sdg_op {
 
 enum { SDG_OP_KEYS = 4, SDG_OP_SCALARS = 6 };
 
-extern const sdg_op_t sdg_op_attention;
-extern const sdg_op_t sdg_op_conv;
-extern const sdg_op_t sdg_op_product;
-extern const sdg_op_t sdg_op_neighborhood;
-extern const sdg_op_t sdg_op_norm;
-extern const sdg_op_t sdg_op_pointwise;
-extern const sdg_op_t sdg_op_pool;
-extern const sdg_op_t sdg_op_redistribute;
-extern const sdg_op_t sdg_op_reduce;
-extern const sdg_op_t sdg_op_softmax;
+#define SDG_FAMILY(name, op, word, dims, flags)                                \
+  extern const sdg_op_t sdg_op_##op;
+#define SDG_FAMILY_WITHOUT_OP(name, word, dims, flags)
+#include "src/call/families.def"
+#undef SDG_FAMILY
+#undef SDG_FAMILY_WITHOUT_OP
 
 #endif

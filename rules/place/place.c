@@ -157,15 +157,6 @@ static sdg_status_t placement_of(const sdg_call_t *call,
   return status;
 }
 
-bool sdg_place_repeats(sdg_family_t family) {
-  return family == SDG_FAMILY_POINTWISE || family == SDG_FAMILY_REDUCE ||
-         family == SDG_FAMILY_SOFTMAX;
-}
-
-bool sdg_place_mixes(sdg_family_t family) {
-  return family == SDG_FAMILY_ATTENTION;
-}
-
 // A rank without elements says 0 in every dimension that is split, though its
 // piece may be empty in one of them: the others are as the ranks beside it say.
 static sdg_tag_vector_t *empty_fill(const sdg_tag_vector_t *vector,
@@ -256,7 +247,7 @@ sdg_status_t sdg_place_list(const sdg_call_t *call, int index,
     bool local = own && own->is_local && seen.no < 0;
     if (local)
       by[0] = NULL; // all of it on every rank
-    if (local && !sdg_place_mixes(call->family)) {
+    if (local && !sdg_family_is(call->family, SDG_FAMILY_MIXES_PLACES)) {
       by[sections++] = section; // sizes tell that it is not
     } else if (!local) {
       if (own && own != section && seen.no < 0)

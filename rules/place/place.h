@@ -16,16 +16,6 @@ bool sdg_place_splits(const sdg_section_t *section, sdg_family_t family,
 /* Whether two tensors of `dims` dimensions are split over the same axes. */
 bool sdg_place_same(const sdg_split_t *a, const sdg_split_t *b, int dims);
 
-/* Whether an extent that is 1 on every rank is the same element on all of them,
- * and not a shard of one row, where nothing is known of it and it is not N
- * (rules/place/ones.h): in ops that broadcast, or leave extents of 1. */
-bool sdg_place_repeats(sdg_family_t family);
-
-/* Whether a tensor that a [local] section names is all there on every rank
- * beside others of a call that are split: in ops whose tensors' extents do not
- * follow from each other. */
-bool sdg_place_mixes(sdg_family_t family);
-
 struct sdg_tag_vector;
 /* Global extents as member `member` of the group sees them under the splits:
  * summed over the pieces of the dimensions that are split, that rank's own in

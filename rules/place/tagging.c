@@ -252,7 +252,8 @@ sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
   // It says something of that tensor; a section may split others, of which an
   // output is made.
   if (labelled >= 0 && call->operand[labelled].label->is_local &&
-      (sdg_place_mixes(call->family) || (!by_output && !local_input(call))))
+      (sdg_family_is(call->family, SDG_FAMILY_MIXES_PLACES) ||
+       (!by_output && !local_input(call))))
     labelled = -1;
   const sdg_section_t *found = NULL;
   bool local = false;

@@ -18,9 +18,7 @@ static bool is_needed(const sdg_call_t *call, const sdg_op_t *op,
 
 bool sdg_null_operand(const sdg_call_t *call, const sdg_op_t *op) {
   if (!op || call->is_query ||
-      (call->family != SDG_FAMILY_CONV && call->family != SDG_FAMILY_POOL &&
-       call->family != SDG_FAMILY_SOFTMAX &&
-       call->family != SDG_FAMILY_POINTWISE))
+      !sdg_family_is(call->family, SDG_FAMILY_NULL_OPERANDS))
     return false;
   for (int i = 0; i < call->operands; i++)
     if (!call->operand[i].data && is_needed(call, op, &call->operand[i]))

@@ -30,21 +30,17 @@
 #include "src/observe/inspect_record.h"
 #include "src/observe/report.h"
 
-static const sdg_op_t *const rules_by_family[SDG_FAMILY_COUNT] = {
-    [SDG_FAMILY_ATTENTION] = &sdg_op_attention,
-    [SDG_FAMILY_CONV] = &sdg_op_conv,
-    [SDG_FAMILY_POOL] = &sdg_op_pool,
-    [SDG_FAMILY_MATMUL] = &sdg_op_product,
-    [SDG_FAMILY_NEIGHBORHOOD] = &sdg_op_neighborhood,
-    [SDG_FAMILY_NORM] = &sdg_op_norm,
-    [SDG_FAMILY_POINTWISE] = &sdg_op_pointwise,
-    [SDG_FAMILY_REDISTRIBUTE] = &sdg_op_redistribute,
-    [SDG_FAMILY_REDUCE] = &sdg_op_reduce,
-    [SDG_FAMILY_SOFTMAX] = &sdg_op_softmax,
+static const sdg_op_t *const ops[SDG_FAMILY_COUNT] = {
+#define SDG_FAMILY(name, op, word, dims, flags)                                \
+  [SDG_FAMILY_##name] = &sdg_op_##op,
+#define SDG_FAMILY_WITHOUT_OP(name, word, dims, flags)
+#include "src/call/families.def"
+#undef SDG_FAMILY
+#undef SDG_FAMILY_WITHOUT_OP
 };
 
 bool sdg_registry_knows(const sdg_call_t *call) {
-  const sdg_op_t *op = rules_by_family[call->family];
+  const sdg_op_t *op = ops[call->family];
   return op && op->knows(call);
 }
 
@@ -73,7 +69,7 @@ static sdg_status_t judge(sdg_call_t *call, bool *out_done) {
   sdg_status_t status = sdg_setup_rules(&rules);
   if (status != SDG_OK)
     return sdg_options_get()->on_error == SDG_ON_ERROR_IGNORE ? SDG_OK : status;
-  const sdg_op_t *op = rules_by_family[call->family];
+  const sdg_op_t *op = ops[call->family];
   status = rules->view == SDG_VIEW_WHOLE
                ? sdg_whole_judge(call, rules, op, out_done)
                : sdg_shard_judge(call, rules, op, out_done);

@@ -1,8 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names and kinds of operands' roles; operands in memory.
+// The table of families; operands' roles, and operands in memory.
 #include "src/call/call.h"
 
 #include <string.h>
+
+static const struct {
+  const char *name;
+  sdg_family_dims_t dims;
+  unsigned flags;
+} families[SDG_FAMILY_COUNT] = {
+#define SDG_FAMILY(name, op, word, dims, flags)                                \
+  [SDG_FAMILY_##name] = {word, SDG_FAMILY_##dims, flags},
+#define SDG_FAMILY_WITHOUT_OP(name, word, dims, flags)                         \
+  [SDG_FAMILY_##name] = {word, SDG_FAMILY_##dims, flags},
+#include "src/call/families.def"
+#undef SDG_FAMILY
+#undef SDG_FAMILY_WITHOUT_OP
+};
+
+const char *sdg_family_name(sdg_family_t family) {
+  return families[family].name;
+}
+
+sdg_family_dims_t sdg_family_dims(sdg_family_t family) {
+  return families[family].dims;
+}
+
+bool sdg_family_is(sdg_family_t family, unsigned flag) {
+  return (families[family].flags & flag) != 0;
+}
 
 bool sdg_role_is_activation(sdg_role_t role) {
   return role <= SDG_ROLE_DV || role == SDG_ROLE_PRODUCT;

@@ -14,21 +14,32 @@
 
 enum { SDG_OPERANDS_MAX = 12 };
 
-/* Families of ops; a rule file per family. One bit each in the tag table. */
+/* Families of ops. One bit each in the tag table. */
 typedef enum sdg_family {
-  SDG_FAMILY_CONV,
-  SDG_FAMILY_POOL,
-  SDG_FAMILY_NORM,
-  SDG_FAMILY_SOFTMAX,
-  SDG_FAMILY_REDUCE,
-  SDG_FAMILY_POINTWISE,
-  SDG_FAMILY_ATTENTION,
-  SDG_FAMILY_MATMUL,
-  SDG_FAMILY_NEIGHBORHOOD, /* sundog's own: attention to a window of a grid */
-  SDG_FAMILY_OTHER,        /* takes tensors; no op exists for it */
-  SDG_FAMILY_REDISTRIBUTE, /* sundog's own: from one placement to another */
+#define SDG_FAMILY(name, op, word, dims, flags)        SDG_FAMILY_##name,
+#define SDG_FAMILY_WITHOUT_OP(name, word, dims, flags) SDG_FAMILY_##name,
+#include "src/call/families.def"
+#undef SDG_FAMILY
+#undef SDG_FAMILY_WITHOUT_OP
   SDG_FAMILY_COUNT,
 } sdg_family_t;
+
+/* How the dimensions of a family's tensors are named. */
+typedef enum sdg_family_dims {
+  SDG_FAMILY_IMAGE,    /* N C D H W */
+  SDG_FAMILY_SEQUENCE, /* SEQ BATCH (beam) HEAD */
+  SDG_FAMILY_PRODUCT,  /* M N K BATCH */
+} sdg_family_dims_t;
+
+/* What is particular to a family; families.def says what it means. */
+enum {
+  SDG_FAMILY_REPEATS_ONES = 1,
+  SDG_FAMILY_MIXES_PLACES = 2,
+  SDG_FAMILY_NULL_OPERANDS = 4,
+};
+const char *sdg_family_name(sdg_family_t family);
+sdg_family_dims_t sdg_family_dims(sdg_family_t family);
+bool sdg_family_is(sdg_family_t family, unsigned flag);
 
 /* What an operand is to its op. Activations are what a [shard] section can
  * match; parameters (weights, biases, scales, statistics) never are. */

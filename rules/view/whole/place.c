@@ -95,7 +95,8 @@ static sdg_status_t operand_place(const sdg_call_t *call, int index,
   if (!sdg_place_splits(section, call->family, operand->dims, split))
     return SDG_OK;
   for (int d = 0; d < operand->dims; d++)
-    if (sdg_place_repeats(call->family) && operand->extent[d] == 1)
+    if (sdg_family_is(call->family, SDG_FAMILY_REPEATS_ONES) &&
+        operand->extent[d] == 1)
       split[d].axes = 0;
   if (buffer && sdg_place_same(split, buffer->placement.split, operand->dims))
     return sdg_placement_copy(&buffer->placement, out);
@@ -115,9 +116,10 @@ sdg_status_t sdg_whole_tagging(const sdg_call_t *call, const sdg_rules_t *rules,
     const sdg_buffer_t *buffer = sdg_whole_buffer(table, operand);
     if (buffer && !sdg_buffer_grown(buffer))
       out->pieces |= 1u << i;
-    const sdg_section_t *own = sdg_place_mixes(call->family)
-                                   ? operand_section(call, operand, rules)
-                                   : NULL;
+    const sdg_section_t *own =
+        sdg_family_is(call->family, SDG_FAMILY_MIXES_PLACES)
+            ? operand_section(call, operand, rules)
+            : NULL;
     sdg_status_t status =
         own && own->is_local
             ? sdg_placement_init(operand->dims, operand->extent,
