@@ -172,8 +172,11 @@ class Convolution(Family):
         return bool(case["holes"])
 
     def exact(self, case):
+        # Images around the end are stored in their type before they are added,
+        # and pieces have others of them than the whole.
+        rounds = case.get("wrap") and case["type"] in ("half", "bfloat16")
         return case["op"] in ("conv_forward", "conv_fused") or \
-            case["op"] == "conv_data" and not sends_back(case)
+            case["op"] == "conv_data" and not sends_back(case) and not rounds
 
     def steady(self, case, setting):
         return setting.view == "shard" or "conv_data" not in self.calls_of(
