@@ -9,12 +9,13 @@ import subprocess
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
-SCRIPTS = ["tests/gpu/*", "tests/equivalence/*.py", "tests/equivalence/run",
-           "tests/equivalence/families/*.py", "tests/clients/check*",
+SCRIPTS = ["tests/gpu/*", "tests/equivalence/driver/*.py",
+           "tests/equivalence/driver/run", "tests/equivalence/families/*.py",
+           "tests/clients/check*",
            "tests/clients/*.rules", "tests/clients/*.npy", "tools/bench"]
 PROGRAMS = ["tools/sundog", "interpose/libsundog.so",
-            "interpose/sundog-libraries", "tests/equivalence/opcase",
-            "tests/equivalence/libwitness.so", "tests/clients/*",
+            "interpose/sundog-libraries", "tests/equivalence/driver/opcase",
+            "tests/equivalence/driver/libwitness.so", "tests/clients/*",
             "tests/bench/*", "tests/gpu/probe_*", "tests/host/test_*",
             "tests/host/*/test_*"]
 # Which a machine may not have; the C library has to be there.

@@ -15,7 +15,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-EQUIVALENCE = os.path.join(ROOT, "tests/equivalence/run")
+EQUIVALENCE = os.path.join(ROOT, "tests/equivalence/driver/run")
 CLIENTS = os.path.join(ROOT, "tests/clients")
 STAGES = []
 
@@ -117,7 +117,7 @@ def kept(said, pattern):
 @stage(8, "what `sundog doctor` finds")
 def doctor(job, seconds):
     said = job.must([job.sundog, "doctor", "--", job.built(
-        "tests/equivalence/opcase")], seconds)
+        "tests/equivalence/driver/opcase")], seconds)
     return kept(said, r"^(warn|fail|ok +(device|driver|CUDA|cuDNN|NCCL))|fail$")
 
 
@@ -222,7 +222,7 @@ def random(job, seconds):
 
 @stage(40, "random cases once they are planned: no memory, no agreement")
 def steady(job, seconds):
-    if not os.path.exists(job.built("tests/equivalence/libwitness.so")):
+    if not os.path.exists(job.built("tests/equivalence/driver/libwitness.so")):
         raise Skipped("no libwitness.so in this build")
     return equivalence(job, seconds, "--steady", "--seconds",
                        str(int(0.6 * seconds)), "--seed", job.seed, "--ranks",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a row of opcase is given: the tensors and words of one call. */
-#ifndef EQUIVALENCE_OPCASE_H
-#define EQUIVALENCE_OPCASE_H
+#ifndef EQUIVALENCE_DRIVER_OPCASE_H
+#define EQUIVALENCE_DRIVER_OPCASE_H
 
 #include <cuda_runtime_api.h>
 #include <cudnn.h>

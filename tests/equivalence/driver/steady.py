@@ -67,7 +67,7 @@ def faults(runner, cases, setting):
         setting, runner.parts(cases), program=[
             "sh", "-c", 'LD_PRELOAD="$LD_PRELOAD:$0" WITNESS=$1; shift; '
             'export LD_PRELOAD WITNESS; exec "$@"',
-            os.path.join(runner.build, "tests/equivalence/libwitness.so"),
+            os.path.join(runner.build, "tests/equivalence/driver/libwitness.so"),
             os.path.join(folder, "{rank}.seen"),
             runner.opcase, script, memory, out])
     found = {}

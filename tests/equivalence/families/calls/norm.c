@@ -2,7 +2,7 @@
 /* opcase's normalisations: batch normalisation, by the plain entries, the Ex
  * ones and those of Normalization, which take an activation and a second input;
  * and local response normalisation. */
-#include "opcase.h"
+#include "tests/equivalence/driver/opcase.h"
 
 #include <string.h>
 

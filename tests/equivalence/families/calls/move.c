@@ -2,7 +2,7 @@
 /* opcase's calls of sundog.h, as of a program that looks them up. */
 #include <dlfcn.h>
 
-#include "opcase.h"
+#include "tests/equivalence/driver/opcase.h"
 #include "src/sundog.h"
 
 /* Without sundog everything is where it is needed, in another layout. */

@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
-#include "opcase.h"
+#include "tests/equivalence/driver/opcase.h"
 #include "src/sundog.h"
 
 static void window_read(const op_call_t *call, sundog_neighborhood_t *how) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* opcase's reductions and softmax. */
-#include "opcase.h"
+#include "tests/equivalence/driver/opcase.h"
 
 #include <string.h>
 

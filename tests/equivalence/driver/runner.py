@@ -8,10 +8,8 @@ import shlex
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 from apart import apart
 from cases import PRODUCT, Setting, line_of
 from check import Wrong, check_case, values_of
@@ -109,7 +107,7 @@ class Runner:
         self.verbose = verbose
         self.refusals = 0  # of cases that may be
         self.folder = tempfile.mkdtemp(prefix="sundog-equivalence-")
-        self.opcase = os.path.join(self.build, "tests/equivalence/opcase")
+        self.opcase = os.path.join(self.build, "tests/equivalence/driver/opcase")
         self.env = {k: v for k, v in os.environ.items()
                     if not k.startswith("SUNDOG_")}
         self.env.setdefault("OMP_NUM_THREADS", "1")
@@ -262,7 +260,7 @@ class Runner:
 def repeat_line(runner, case):
     """The command that runs this case again."""
     return " ".join(
-        ["tests/equivalence/run",
+        ["tests/equivalence/driver/run",
          *(["--device", runner.device] if runner.device != "host" else []),
          *(["--view", runner.view] if runner.view != "shard" else []),
          "--case", shlex.quote(line_of(case))])

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opcase.h"
+#include "tests/equivalence/driver/opcase.h"
 
 static cublasHandle_t blas;
 static cublasLtHandle_t light;
