@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "tests/clients/net.h"
+#include "tests/clients/nets/net.h"
 
 typedef struct layer {
   net_t net;

@@ -10,7 +10,7 @@
 // kernel. It knows nothing of sundog: the extents are this process's own.
 #include <string.h>
 
-#include "tests/clients/net.h"
+#include "tests/clients/nets/net.h"
 
 static int usage(void) {
   fprintf(stderr, "usage: bench_scale forward|gradients|step STEPS IN OUT "

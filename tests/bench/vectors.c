@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "tests/clients/net.h"
+#include "tests/clients/nets/net.h"
 
 static void blas(cublasStatus_t status) {
   if (status == CUBLAS_STATUS_SUCCESS)

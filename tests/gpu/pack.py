@@ -11,8 +11,9 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
 SCRIPTS = ["tests/gpu/*", "tests/equivalence/driver/*.py",
            "tests/equivalence/driver/run", "tests/equivalence/families/*.py",
-           "tests/clients/check*",
-           "tests/clients/*.rules", "tests/clients/*.npy", "tools/bench"]
+           "tests/clients/check", "tests/clients/*.npy",
+           "tests/clients/nets/check", "tests/clients/nets/*.rules",
+           "tools/bench"]
 PROGRAMS = ["tools/sundog", "interpose/libsundog.so",
             "interpose/sundog-libraries", "tests/equivalence/driver/opcase",
             "tests/equivalence/driver/libwitness.so", "tests/clients/*",

@@ -238,7 +238,7 @@ def refused(job, seconds):
 
 def losses(job, seconds, client):
     """Losses of training on several ranks beside one rank's."""
-    said = job.must([os.path.join(CLIENTS, "checknets"), job.build, client],
+    said = job.must([os.path.join(CLIENTS, "nets/check"), job.build, client],
                     seconds)
     return kept(said, "^== |off by at most")
 

@@ -43,7 +43,7 @@ losses_agree() {
 program() { LD_LIBRARY_PATH=$host "$clients/$1" "${@:2}"; }
 
 every_block_of_rules_is_run_here() {
-  # `up`, the two layers, by tests/clients/checknets.
+  # `up`, the two layers, by tests/clients/nets/check.
   heads | tr '\n' ' ' >found
   echo -n 'head field up tokens decoder field image ' >right
   run 0 diff right found
@@ -107,7 +107,7 @@ a_field_on_a_circle_is_that_of_one_rank() {
 tokens_see_the_window_of_their_section() {
   # The processor's window is 5,5; the rest of its rules is its own.
   { block tokens | sed 's/^window = 512,0/window = 5,5/'
-    sed -n '/^\[shard token\]/,$p' "$here/../clients/processor.rules"; } >t.rules
+    sed -n '/^\[shard token\]/,$p' "$here/../clients/nets/processor.rules"; } >t.rules
   grep -q 'window = 5,5' t.rules
   program processor --steps 5 >right
   run 0 "$sundog" run --device host -n 3 --view shard --rules t.rules -- \

@@ -4,7 +4,7 @@
 # without a run.
 # shellcheck disable=SC2154,SC2317,SC1091 # harness.sh
 . "$(dirname "$0")/harness.sh"
-clients=$(realpath "$3")
+nets=$(realpath "$3")
 
 # line NUMBER TEXT: a fault of this line of net.rules has the text.
 line() {
@@ -121,7 +121,7 @@ the_short_form_is_checked() {
 }
 every_sample_of_rules_is_right() {
   local rules
-  for rules in "$clients"/*.rules; do
+  for rules in "$nets"/*.rules; do
     run 0 env SUNDOG_VIEW=shard "$sundog" rules --check "$rules"
     silent err
   done

@@ -93,15 +93,15 @@ pieces() {
 }
 products_are_compared() {
   # A program without cuDNN; sums are made in another order.
-  run 0 "$sundog" verify -n 3 --device host --rules "$here/../clients/linear.rules" \
+  run 0 "$sundog" verify -n 3 --device host --rules "$here/../clients/nets/linear.rules" \
     --calls 200 -- "$clients/linear" --steps 6
   says out '42 tagged calls with 42 outputs, 53760 elements: none differs'
   pieces linear 11,11,10
   run 0 "$sundog" verify -n 3 --device host \
-    --rules "$here/../clients/linear_pieces.rules" --calls 200 -- ./prog --steps 6
+    --rules "$here/../clients/nets/linear_pieces.rules" --calls 200 -- ./prog --steps 6
   says out '12 tagged calls with 12 outputs, 43200 elements: none differs'
   # Terms that are left to the program are no sums.
-  sed 's/^split = K:y/&\nsum = no/' "$here/../clients/linear_pieces.rules" >no.ini
+  sed 's/^split = K:y/&\nsum = no/' "$here/../clients/nets/linear_pieces.rules" >no.ini
   grep -q 'sum = no' no.ini
   run 125 "$sundog" verify -n 3 --device host --rules no.ini --calls 200 \
     -- ./prog --steps 6
@@ -110,10 +110,10 @@ products_are_compared() {
 transformers_are_compared() {
   # Attention, products, and norms, of which several outputs have one role.
   pieces processor 20,13,17
-  run 0 "$sundog" verify -n 3 --device host --rules "$here/../clients/processor.rules" \
+  run 0 "$sundog" verify -n 3 --device host --rules "$here/../clients/nets/processor.rules" \
     --view shard --calls 1000 -- ./prog --steps 3
   says out '288 tagged calls with 348 outputs, 186873 elements: none differs'
-  grep -v '^sizes' "$here/../clients/processor.rules" >whole.ini
+  grep -v '^sizes' "$here/../clients/nets/processor.rules" >whole.ini
   run 0 "$sundog" verify -n 3 --device host --rules whole.ini \
     --view whole --calls 1000 -- \
     "$clients/processor" --steps 3

@@ -10,7 +10,7 @@
 
 #include "src/host/cudnn/base/scratch.h"
 #include "tests/host/cudnn/case.h"
-#include "tests/host/cudnn/loop.h"
+#include "tests/host/cudnn/convolution/loop.h"
 #include "tests/unit/harness.h"
 
 /* Scratch memory that is filled with NaN before each case; and the byte that

@@ -2,7 +2,7 @@
 // Prints what one libcudnn.so.9 answers about the descriptors that few
 // programs use: transforms, dropout, spatial transformers, recurrent networks,
 // CTC loss and attention. Used as probe.c is.
-#include "tests/host/cudnn/probe.h"
+#include "tests/host/cudnn/descriptor/probe.h"
 
 #define FUNCTIONS(X)                                                           \
   X(cudnnSetCallback)                                                          \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions and their gradients by loops over doubles, for the tests of the
  * engines. */
-#ifndef SDG_TESTS_HOST_CUDNN_LOOP_H
-#define SDG_TESTS_HOST_CUDNN_LOOP_H
+#ifndef SDG_TESTS_HOST_CUDNN_CONVOLUTION_LOOP_H
+#define SDG_TESTS_HOST_CUDNN_CONVOLUTION_LOOP_H
 
 #include "src/host/cudnn/convolution/engine/engine.h"
 

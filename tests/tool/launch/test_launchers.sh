@@ -3,10 +3,10 @@
 # `sundog exec` with real ranks, whoever starts them: what makes a process a
 # rank, and what is refused.
 # shellcheck disable=SC2154,SC2317,SC1091,SC2086,SC2206,SC2016 # harness.sh; words
-. "$(dirname "$0")/harness.sh"
+. "$(dirname "$0")/../harness.sh"
 here=$(dirname "$0") host=$(dirname "$(realpath "$3")")
 clients=$(realpath "$4")
-bathymetry=$(realpath "$here/../clients/bathymetry.npy")
+bathymetry=$(realpath "$here/../../clients/bathymetry.npy")
 rmdir "$top/build/src/host/lib"
 ln -s "$host" "$top/build/src/host/lib"
 export OMP_NUM_THREADS=1 SUNDOG_TIMEOUT=30

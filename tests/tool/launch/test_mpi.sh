@@ -3,10 +3,10 @@
 # `sundog exec` under the launchers of Open MPI, MPICH and Slurm, where they are
 # installed: ranks find each other without being told where.
 # shellcheck disable=SC2154,SC2317,SC1091,SC2086 # harness.sh; words
-. "$(dirname "$0")/harness.sh"
+. "$(dirname "$0")/../harness.sh"
 here=$(dirname "$0") host=$(dirname "$(realpath "$3")")
 clients=$(realpath "$4")
-bathymetry=$(realpath "$here/../clients/bathymetry.npy")
+bathymetry=$(realpath "$here/../../clients/bathymetry.npy")
 rmdir "$top/build/src/host/lib"
 ln -s "$host" "$top/build/src/host/lib"
 export OMP_NUM_THREADS=1

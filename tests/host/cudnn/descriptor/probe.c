@@ -7,7 +7,7 @@
 // so no GPU is needed. What a set refused as a bad parameter leaves behind is
 // not compared. Calls that crash NVIDIA's library (null arrays, null
 // results) are left out.
-#include "tests/host/cudnn/probe.h"
+#include "tests/host/cudnn/descriptor/probe.h"
 
 #define FUNCTIONS(X)                                                           \
   X(cudnnGetVersion)                                                           \

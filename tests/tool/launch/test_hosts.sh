@@ -3,10 +3,10 @@
 # Ranks on two machines: two network namespaces of this one, a wire between
 # them, and nothing that can be shared. Needs root.
 # shellcheck disable=SC2154,SC2317,SC1091,SC2086,SC2034 # harness.sh; words
-. "$(dirname "$0")/harness.sh"
+. "$(dirname "$0")/../harness.sh"
 here=$(dirname "$0") host=$(dirname "$(realpath "$3")")
 clients=$(realpath "$4")
-bathymetry=$(realpath "$here/../clients/bathymetry.npy")
+bathymetry=$(realpath "$here/../../clients/bathymetry.npy")
 rmdir "$top/build/src/host/lib"
 ln -s "$host" "$top/build/src/host/lib"
 export OMP_NUM_THREADS=1

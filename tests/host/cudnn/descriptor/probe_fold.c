@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prints the descriptors by which one libcudnn.so.9 folds a data gradient over
 // strides. Used as probe.c is.
-#include "tests/host/cudnn/probe.h"
+#include "tests/host/cudnn/descriptor/probe.h"
 
 #define FUNCTIONS(X)                                                           \
   X(cudnnSetCallback)                                                          \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions and their gradients by loops over doubles.
-#include "tests/host/cudnn/loop.h"
+#include "tests/host/cudnn/convolution/loop.h"
 
 #include <float.h>
 #include <math.h>

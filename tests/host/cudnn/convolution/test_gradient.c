@@ -7,7 +7,7 @@
 
 #include "src/host/cudnn/convolution/engine/engine.h"
 #include "tests/host/cudnn/case.h"
-#include "tests/host/cudnn/loop.h"
+#include "tests/host/cudnn/convolution/loop.h"
 #include "tests/host/cudnn/tensor.h"
 #include "tests/unit/harness.h"
 

@@ -3,10 +3,10 @@
 # `sundog inspect`: sees what a program does, changes nothing, and drafts rules
 # that work.
 # shellcheck disable=SC2154,SC2317,SC1091,SC2086 # harness.sh; words
-. "$(dirname "$0")/harness.sh"
+. "$(dirname "$0")/../harness.sh"
 here=$(dirname "$0") host=$(dirname "$(realpath "$3")")
 clients=$(realpath "$4") pooled=$(realpath "$5") opcase=$(realpath "$6")
-bathymetry=$(realpath "$here/../clients/bathymetry.npy")
+bathymetry=$(realpath "$here/../../clients/bathymetry.npy")
 rmdir "$top/build/src/host/lib"
 ln -s "$host" "$top/build/src/host/lib"
 export OMP_NUM_THREADS=1

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the probes share: numbers that depend on family and case alone, and
  * the functions of the library under test. */
-#ifndef SDG_TESTS_HOST_CUDNN_PROBE_H
-#define SDG_TESTS_HOST_CUDNN_PROBE_H
+#ifndef SDG_TESTS_HOST_CUDNN_DESCRIPTOR_PROBE_H
+#define SDG_TESTS_HOST_CUDNN_DESCRIPTOR_PROBE_H
 
 #include <cudnn.h>
 #include <dlfcn.h>
