@@ -8,14 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define CHECK(call)                                                            \
-  do {                                                                         \
-    int status_ = (int)(call);                                                 \
-    if (status_ != 0) {                                                        \
-      fprintf(stderr, "bench_compare: %s: %d\n", #call, status_);              \
-      exit(1);                                                                 \
-    }                                                                          \
-  } while (0)
+#include "tests/calls.h"
 
 int main(int count, char **arguments) {
   const float one = 1, zero = 0;

@@ -18,19 +18,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/calls.h"
+
 enum { RAW = 12 };
 
 static cublasHandle_t blas;
 static int ranks, rank;
-
-#define CHECK(call)                                                            \
-  do {                                                                         \
-    int status_ = (int)(call);                                                 \
-    if (status_ != 0) {                                                        \
-      fprintf(stderr, "bench_products: %s: %d\n", #call, status_);             \
-      exit(1);                                                                 \
-    }                                                                          \
-  } while (0)
 
 typedef struct matrix {
   int rows, columns;

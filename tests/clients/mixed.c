@@ -14,16 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/calls.h"
 #include "npy.h"
-
-#define TRY(call)                                                              \
-  do {                                                                         \
-    int status_ = (int)(call);                                                 \
-    if (status_ != 0) {                                                        \
-      fprintf(stderr, "mixed: %s: status %d\n", #call, status_);               \
-      exit(EXIT_FAILURE);                                                      \
-    }                                                                          \
-  } while (0)
 
 enum { CHANNELS = 3, STEPS_MAX = 40, RESULTS = 14 };
 
@@ -50,7 +42,7 @@ static struct {
 
 static float *device(size_t count) {
   void *memory;
-  TRY(cudaMalloc(&memory, count * sizeof(float)));
+  CHECK(cudaMalloc(&memory, count * sizeof(float)));
   return memory;
 }
 
@@ -62,25 +54,25 @@ static float *filled(size_t count, size_t seed, float factor) {
   float *host = malloc(count * sizeof *host), *memory = device(count);
   for (size_t i = 0; i < count; i++)
     host[i] = factor * noise(i + seed);
-  TRY(cudaMemcpy(memory, host, count * sizeof *host, cudaMemcpyHostToDevice));
+  CHECK(cudaMemcpy(memory, host, count * sizeof *host, cudaMemcpyHostToDevice));
   free(host);
   return memory;
 }
 
 static cudnnTensorDescriptor_t tensor(int c, int h, int w) {
   cudnnTensorDescriptor_t desc;
-  TRY(cudnnCreateTensorDescriptor(&desc));
-  TRY(cudnnSetTensor4dDescriptor(desc, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1,
-                                 c, h, w));
+  CHECK(cudnnCreateTensorDescriptor(&desc));
+  CHECK(cudnnSetTensor4dDescriptor(desc, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1,
+                                   c, h, w));
   return desc;
 }
 
 static cudnnConvolutionDescriptor_t convolution(int stride) {
   cudnnConvolutionDescriptor_t desc;
-  TRY(cudnnCreateConvolutionDescriptor(&desc));
-  TRY(cudnnSetConvolution2dDescriptor(desc, 1, 1, stride, stride, 1, 1,
-                                      CUDNN_CROSS_CORRELATION,
-                                      CUDNN_DATA_FLOAT));
+  CHECK(cudnnCreateConvolutionDescriptor(&desc));
+  CHECK(cudnnSetConvolution2dDescriptor(desc, 1, 1, stride, stride, 1, 1,
+                                        CUDNN_CROSS_CORRELATION,
+                                        CUDNN_DATA_FLOAT));
   return desc;
 }
 
@@ -89,53 +81,53 @@ static void setup(int rows, int columns) {
   g.columns = columns;
   g.plane = (size_t)rows * (size_t)columns;
   g.count = CHANNELS * g.plane;
-  TRY(cudnnCreate(&g.cudnn));
-  TRY(cublasCreate(&g.cublas));
-  TRY(cudaStreamCreate(&g.other));
-  TRY(cudaEventCreate(&g.event));
+  CHECK(cudnnCreate(&g.cudnn));
+  CHECK(cublasCreate(&g.cublas));
+  CHECK(cudaStreamCreate(&g.other));
+  CHECK(cudaEventCreate(&g.event));
   g.field = tensor(CHANNELS, rows, columns);
   g.half = tensor(CHANNELS, (rows + 1) / 2, (columns + 1) / 2);
   g.bias = tensor(CHANNELS, 1, 1);
   g.one = tensor(1, 1, 1);
-  TRY(cudnnCreateFilterDescriptor(&g.filter));
-  TRY(cudnnSetFilter4dDescriptor(g.filter, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW,
-                                 CHANNELS, CHANNELS, 3, 3));
+  CHECK(cudnnCreateFilterDescriptor(&g.filter));
+  CHECK(cudnnSetFilter4dDescriptor(
+      g.filter, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, CHANNELS, CHANNELS, 3, 3));
   g.same = convolution(1);
   g.strided = convolution(2);
-  TRY(cudnnCreateActivationDescriptor(&g.relu));
-  TRY(cudnnSetActivationDescriptor(g.relu, CUDNN_ACTIVATION_TANH,
-                                   CUDNN_NOT_PROPAGATE_NAN, 0));
-  TRY(cudnnCreatePoolingDescriptor(&g.pool));
-  TRY(cudnnSetPooling2dDescriptor(g.pool, CUDNN_POOLING_MAX,
-                                  CUDNN_NOT_PROPAGATE_NAN, 3, 3, 1, 1, 1, 1));
-  TRY(cudnnCreateOpTensorDescriptor(&g.add));
-  TRY(cudnnSetOpTensorDescriptor(g.add, CUDNN_OP_TENSOR_ADD, CUDNN_DATA_FLOAT,
-                                 CUDNN_NOT_PROPAGATE_NAN));
-  TRY(cudnnCreateReduceTensorDescriptor(&g.norm));
-  TRY(cudnnSetReduceTensorDescriptor(g.norm, CUDNN_REDUCE_TENSOR_NORM2,
-                                     CUDNN_DATA_FLOAT, CUDNN_NOT_PROPAGATE_NAN,
-                                     CUDNN_REDUCE_TENSOR_NO_INDICES,
-                                     CUDNN_32BIT_INDICES));
+  CHECK(cudnnCreateActivationDescriptor(&g.relu));
+  CHECK(cudnnSetActivationDescriptor(g.relu, CUDNN_ACTIVATION_TANH,
+                                     CUDNN_NOT_PROPAGATE_NAN, 0));
+  CHECK(cudnnCreatePoolingDescriptor(&g.pool));
+  CHECK(cudnnSetPooling2dDescriptor(g.pool, CUDNN_POOLING_MAX,
+                                    CUDNN_NOT_PROPAGATE_NAN, 3, 3, 1, 1, 1, 1));
+  CHECK(cudnnCreateOpTensorDescriptor(&g.add));
+  CHECK(cudnnSetOpTensorDescriptor(g.add, CUDNN_OP_TENSOR_ADD, CUDNN_DATA_FLOAT,
+                                   CUDNN_NOT_PROPAGATE_NAN));
+  CHECK(cudnnCreateReduceTensorDescriptor(&g.norm));
+  CHECK(cudnnSetReduceTensorDescriptor(
+      g.norm, CUDNN_REDUCE_TENSOR_NORM2, CUDNN_DATA_FLOAT,
+      CUDNN_NOT_PROPAGATE_NAN, CUDNN_REDUCE_TENSOR_NO_INDICES,
+      CUDNN_32BIT_INDICES));
   g.weights = filled(9 * CHANNELS * CHANNELS, 7, 0.25f);
   g.biases = filled(CHANNELS, 11, 0.1f);
   g.scalar = device(1);
   g.space_bytes = 1 << 20;
-  TRY(cudaMalloc(&g.space, g.space_bytes));
+  CHECK(cudaMalloc(&g.space, g.space_bytes));
   g.result = calloc(RESULTS * g.count, sizeof *g.result);
 }
 
 static void convolve(const float *x, cudnnConvolutionDescriptor_t desc,
                      cudnnTensorDescriptor_t y_desc, float beta, float *y) {
   float one = 1;
-  TRY(cudnnConvolutionForward(g.cudnn, &one, g.field, x, g.filter, g.weights,
-                              desc, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM,
-                              g.space, g.space_bytes, &beta, y_desc, y));
+  CHECK(cudnnConvolutionForward(g.cudnn, &one, g.field, x, g.filter, g.weights,
+                                desc, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM,
+                                g.space, g.space_bytes, &beta, y_desc, y));
 }
 
 static void tanh_of(const float *x, float *y) {
   float one = 1, zero = 0;
-  TRY(cudnnActivationForward(g.cudnn, g.relu, &one, g.field, x, &zero, g.field,
-                             y));
+  CHECK(cudnnActivationForward(g.cudnn, g.relu, &one, g.field, x, &zero,
+                               g.field, y));
 }
 
 static float *result_line(void) {
@@ -143,7 +135,8 @@ static float *result_line(void) {
 }
 
 static void keep(const float *x, size_t count) {
-  TRY(cudaMemcpy(result_line(), x, count * sizeof *x, cudaMemcpyDeviceToHost));
+  CHECK(
+      cudaMemcpy(result_line(), x, count * sizeof *x, cudaMemcpyDeviceToHost));
 }
 
 /* Relaxes x until two steps differ by little; the norm comes to the host as one
@@ -154,19 +147,19 @@ static int relax(float *x, float limit) {
   int step = 0;
   for (; step < STEPS_MAX && (step < 10 || norm > limit); step++) {
     convolve(x, g.same, g.field, 0, y);
-    TRY(cudnnAddTensor(g.cudnn, &one, g.bias, g.biases, &one, g.field, y));
+    CHECK(cudnnAddTensor(g.cudnn, &one, g.bias, g.biases, &one, g.field, y));
     tanh_of(y, y);
-    TRY(cudnnOpTensor(g.cudnn, g.add, &one, g.field, y, &minus, g.field, x,
-                      &zero, g.field, change));
-    TRY(cudnnOpTensor(g.cudnn, g.add, &half, g.field, x, &half, g.field, y,
-                      &zero, g.field, x));
-    TRY(cudnnReduceTensor(g.cudnn, g.norm, NULL, 0, g.space, g.space_bytes,
-                          &one, g.field, change, &zero, g.one, g.scalar));
-    TRY(cudaMemcpy(&norm, g.scalar, sizeof norm, cudaMemcpyDeviceToHost));
+    CHECK(cudnnOpTensor(g.cudnn, g.add, &one, g.field, y, &minus, g.field, x,
+                        &zero, g.field, change));
+    CHECK(cudnnOpTensor(g.cudnn, g.add, &half, g.field, x, &half, g.field, y,
+                        &zero, g.field, x));
+    CHECK(cudnnReduceTensor(g.cudnn, g.norm, NULL, 0, g.space, g.space_bytes,
+                            &one, g.field, change, &zero, g.one, g.scalar));
+    CHECK(cudaMemcpy(&norm, g.scalar, sizeof norm, cudaMemcpyDeviceToHost));
     norm /= (float)g.rows;
   }
-  TRY(cudaFree(y));
-  TRY(cudaFree(change));
+  CHECK(cudaFree(y));
+  CHECK(cudaFree(change));
   return step;
 }
 
@@ -175,18 +168,18 @@ static void whole_ops(const float *x) {
   float one = 1, zero = 0;
   float *y = device(g.count), *z = device(g.count);
   convolve(x, g.same, g.field, 0, y);
-  TRY(cudnnPoolingForward(g.cudnn, g.pool, &one, g.field, y, &zero, g.field,
-                          z));
+  CHECK(cudnnPoolingForward(g.cudnn, g.pool, &one, g.field, y, &zero, g.field,
+                            z));
   keep(z, g.count);
   convolve(z, g.same, g.field, 0, y);
-  TRY(cudnnSoftmaxForward(g.cudnn, CUDNN_SOFTMAX_ACCURATE,
-                          CUDNN_SOFTMAX_MODE_CHANNEL, &one, g.field, y, &zero,
-                          g.field, y));
+  CHECK(cudnnSoftmaxForward(g.cudnn, CUDNN_SOFTMAX_ACCURATE,
+                            CUDNN_SOFTMAX_MODE_CHANNEL, &one, g.field, y, &zero,
+                            g.field, y));
   convolve(y, g.strided, g.half, 0, z);
   size_t half = (size_t)((g.rows + 1) / 2) * (size_t)((g.columns + 1) / 2);
   keep(z, CHANNELS * half);
-  TRY(cudaFree(y));
-  TRY(cudaFree(z));
+  CHECK(cudaFree(y));
+  CHECK(cudaFree(z));
 }
 
 /* cuBLAS reads and writes what convolutions wrote and read, by pieces. */
@@ -194,22 +187,22 @@ static void products(const float *x) {
   float one = 1, half = 0.5f, norm, product, single;
   float *y = device(2 * g.count);
   convolve(x, g.same, g.field, 0, y + g.count); /* behind the first half */
-  TRY(cublasSnrm2(g.cublas, (int)g.count, y + g.count, 1, &norm));
-  TRY(cublasSdot(g.cublas, (int)g.count, x, 1, y + g.count, 1, &product));
-  TRY(cudaMemcpy(&single, y + g.count + g.plane / 2, sizeof single,
-                 cudaMemcpyDeviceToHost));
+  CHECK(cublasSnrm2(g.cublas, (int)g.count, y + g.count, 1, &norm));
+  CHECK(cublasSdot(g.cublas, (int)g.count, x, 1, y + g.count, 1, &product));
+  CHECK(cudaMemcpy(&single, y + g.count + g.plane / 2, sizeof single,
+                   cudaMemcpyDeviceToHost));
   convolve(x, g.same, g.field, 0, y);
-  TRY(cublasSaxpy(g.cublas, (int)g.plane, &half, x, 1, y + g.plane, 1));
+  CHECK(cublasSaxpy(g.cublas, (int)g.plane, &half, x, 1, y + g.plane, 1));
   convolve(y, g.same, g.field, 1, y + g.count);
-  TRY(cublasSgemm(g.cublas, CUBLAS_OP_N, CUBLAS_OP_N, g.columns, CHANNELS,
-                  g.columns, &one, y + g.count, g.columns, y, g.columns, &half,
-                  y + g.count, g.columns));
+  CHECK(cublasSgemm(g.cublas, CUBLAS_OP_N, CUBLAS_OP_N, g.columns, CHANNELS,
+                    g.columns, &one, y + g.count, g.columns, y, g.columns,
+                    &half, y + g.count, g.columns));
   keep(y + g.count, g.count);
   float *line = result_line();
   line[0] = norm;
   line[1] = product;
   line[2] = single;
-  TRY(cudaFree(y));
+  CHECK(cudaFree(y));
 }
 
 /* Copies and memsets of all of a tensor and of parts. */
@@ -217,44 +210,44 @@ static void copies(const float *x) {
   size_t row = (size_t)g.columns * sizeof *x;
   float *y = device(g.count), *z = device(g.count);
   convolve(x, g.same, g.field, 0, y);
-  TRY(cudaMemcpy(z, y, g.count * sizeof *y, cudaMemcpyDeviceToDevice));
+  CHECK(cudaMemcpy(z, y, g.count * sizeof *y, cudaMemcpyDeviceToDevice));
   convolve(z, g.same, g.field, 0, y);
-  TRY(cudaMemset(y + 2 * g.columns, 0, 3 * row));
-  TRY(cudaMemset2D(y + g.plane, row, 0, row / 2, (size_t)g.rows));
+  CHECK(cudaMemset(y + 2 * g.columns, 0, 3 * row));
+  CHECK(cudaMemset2D(y + g.plane, row, 0, row / 2, (size_t)g.rows));
   keep(y, g.count);
   tanh_of(y, z);
-  TRY(cudaMemset(z, 0, g.count * sizeof *z));
+  CHECK(cudaMemset(z, 0, g.count * sizeof *z));
   keep(z, g.plane);
   tanh_of(y, z);
-  TRY(cudaMemcpy2D(z + g.plane, row, y, row, row, (size_t)g.rows / 2,
-                   cudaMemcpyDeviceToDevice));
-  TRY(cudaMemcpy2D(result_line(), row, z + g.columns, 2 * row, row,
-                   (size_t)g.rows / 2, cudaMemcpyDeviceToHost));
-  TRY(cudaFree(y));
-  TRY(cudaFree(z));
+  CHECK(cudaMemcpy2D(z + g.plane, row, y, row, row, (size_t)g.rows / 2,
+                     cudaMemcpyDeviceToDevice));
+  CHECK(cudaMemcpy2D(result_line(), row, z + g.columns, 2 * row, row,
+                     (size_t)g.rows / 2, cudaMemcpyDeviceToHost));
+  CHECK(cudaFree(y));
+  CHECK(cudaFree(z));
 }
 
 /* Work on two streams, ordered by an event, and copies without waiting. */
 static void streams(const float *x) {
   float *y = device(g.count), *z = device(g.count), *host;
-  TRY(cudaMallocHost((void **)&host, g.count * sizeof *host));
-  TRY(cudnnSetStream(g.cudnn, g.other));
+  CHECK(cudaMallocHost((void **)&host, g.count * sizeof *host));
+  CHECK(cudnnSetStream(g.cudnn, g.other));
   convolve(x, g.same, g.field, 0, y);
-  TRY(cudaMemcpyAsync(z, y, g.count * sizeof *y, cudaMemcpyDeviceToDevice,
-                      g.other));
+  CHECK(cudaMemcpyAsync(z, y, g.count * sizeof *y, cudaMemcpyDeviceToDevice,
+                        g.other));
   tanh_of(y, y);
-  TRY(cudaEventRecord(g.event, g.other));
-  TRY(cudnnSetStream(g.cudnn, NULL));
-  TRY(cudaStreamWaitEvent(NULL, g.event, 0));
+  CHECK(cudaEventRecord(g.event, g.other));
+  CHECK(cudnnSetStream(g.cudnn, NULL));
+  CHECK(cudaStreamWaitEvent(NULL, g.event, 0));
   convolve(y, g.same, g.field, 1, z);
-  TRY(cudaMemcpyAsync(host, y, g.count * sizeof *host, cudaMemcpyDeviceToHost,
-                      g.other));
-  TRY(cudaStreamSynchronize(g.other));
+  CHECK(cudaMemcpyAsync(host, y, g.count * sizeof *host, cudaMemcpyDeviceToHost,
+                        g.other));
+  CHECK(cudaStreamSynchronize(g.other));
   memcpy(result_line(), host, g.count * sizeof *host);
   keep(z, g.count);
-  TRY(cudaFreeHost(host));
-  TRY(cudaFree(y));
-  TRY(cudaFree(z));
+  CHECK(cudaFreeHost(host));
+  CHECK(cudaFree(y));
+  CHECK(cudaFree(z));
 }
 
 /* A recorded copy reads what is there when it is launched. */
@@ -262,21 +255,21 @@ static void graph(const float *x) {
   float *y = device(g.count), *z = device(g.count);
   cudaGraph_t recorded;
   cudaGraphExec_t runnable;
-  TRY(cudaStreamBeginCapture(g.other, cudaStreamCaptureModeRelaxed));
-  TRY(cudaMemcpyAsync(z, y, g.count * sizeof *y, cudaMemcpyDeviceToDevice,
-                      g.other));
-  TRY(cudaStreamEndCapture(g.other, &recorded));
-  TRY(cudaGraphInstantiate(&runnable, recorded, 0));
+  CHECK(cudaStreamBeginCapture(g.other, cudaStreamCaptureModeRelaxed));
+  CHECK(cudaMemcpyAsync(z, y, g.count * sizeof *y, cudaMemcpyDeviceToDevice,
+                        g.other));
+  CHECK(cudaStreamEndCapture(g.other, &recorded));
+  CHECK(cudaGraphInstantiate(&runnable, recorded, 0));
   convolve(x, g.same, g.field, 0, y);
-  TRY(cudaDeviceSynchronize());
-  TRY(cudaGraphLaunch(runnable, g.other));
-  TRY(cudaStreamSynchronize(g.other));
+  CHECK(cudaDeviceSynchronize());
+  CHECK(cudaGraphLaunch(runnable, g.other));
+  CHECK(cudaStreamSynchronize(g.other));
   convolve(z, g.same, g.field, 1, y);
   keep(y, g.count);
-  TRY(cudaGraphExecDestroy(runnable));
-  TRY(cudaGraphDestroy(recorded));
-  TRY(cudaFree(y));
-  TRY(cudaFree(z));
+  CHECK(cudaGraphExecDestroy(runnable));
+  CHECK(cudaGraphDestroy(recorded));
+  CHECK(cudaFree(y));
+  CHECK(cudaFree(z));
 }
 
 /* Two tensors in one buffer, then a larger one in the same memory. */
@@ -287,10 +280,10 @@ static void pieces(const float *x) {
     convolve(x, g.same, g.field, 0, y + (size_t)i * g.plane);
     tanh_of(y + (size_t)i * g.plane, y + g.count);
   }
-  TRY(cudnnSetTensor(g.cudnn, g.half, y + g.plane / 2, &two));
-  TRY(cudnnScaleTensor(g.cudnn, g.field, y, &two));
+  CHECK(cudnnSetTensor(g.cudnn, g.half, y + g.plane / 2, &two));
+  CHECK(cudnnScaleTensor(g.cudnn, g.field, y, &two));
   keep(y, g.count);
-  TRY(cudaFree(y));
+  CHECK(cudaFree(y));
 }
 
 int main(int argc, char **argv) {
@@ -311,9 +304,9 @@ int main(int argc, char **argv) {
   pieces(x);
   npy_field_t field = {RESULTS, (int)g.count, g.result};
   npy_write(argv[1], field);
-  TRY(cudaFree(x));
-  TRY(cublasDestroy(g.cublas));
-  TRY(cudnnDestroy(g.cudnn));
+  CHECK(cudaFree(x));
+  CHECK(cublasDestroy(g.cublas));
+  CHECK(cudnnDestroy(g.cudnn));
   free(g.result);
   return EXIT_SUCCESS;
 }

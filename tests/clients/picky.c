@@ -10,16 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/calls.h"
 #include "npy.h"
-
-#define TRY(call)                                                              \
-  do {                                                                         \
-    int status_ = (int)(call);                                                 \
-    if (status_ != 0) {                                                        \
-      fprintf(stderr, "picky: %s: status %d\n", #call, status_);               \
-      exit(EXIT_FAILURE);                                                      \
-    }                                                                          \
-  } while (0)
 
 static struct {
   cudnnHandle_t cudnn;
@@ -31,24 +23,24 @@ static struct {
 
 static float *device(size_t count) {
   void *memory;
-  TRY(cudaMalloc(&memory, count * sizeof(float)));
+  CHECK(cudaMalloc(&memory, count * sizeof(float)));
   return memory;
 }
 
 static cudnnFilterDescriptor_t filter(int channels, int rows) {
   cudnnFilterDescriptor_t desc;
-  TRY(cudnnCreateFilterDescriptor(&desc));
-  TRY(cudnnSetFilter4dDescriptor(desc, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, 1,
-                                 channels, rows, 3));
+  CHECK(cudnnCreateFilterDescriptor(&desc));
+  CHECK(cudnnSetFilter4dDescriptor(desc, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, 1,
+                                   channels, rows, 3));
   return desc;
 }
 
 static cudnnConvolutionDescriptor_t window(int pad, int dilation) {
   cudnnConvolutionDescriptor_t desc;
-  TRY(cudnnCreateConvolutionDescriptor(&desc));
-  TRY(cudnnSetConvolution2dDescriptor(desc, pad, 1, 1, 1, dilation, 1,
-                                      CUDNN_CROSS_CORRELATION,
-                                      CUDNN_DATA_FLOAT));
+  CHECK(cudnnCreateConvolutionDescriptor(&desc));
+  CHECK(cudnnSetConvolution2dDescriptor(desc, pad, 1, 1, 1, dilation, 1,
+                                        CUDNN_CROSS_CORRELATION,
+                                        CUDNN_DATA_FLOAT));
   return desc;
 }
 
@@ -80,7 +72,7 @@ static void first_taken(const char *name, cudnnFilterDescriptor_t w_desc,
     status = convolve(w_desc, g.w, conv, algos[i], beta);
     printf("%s: algorithm %d: %d\n", name, (int)algos[i], status);
   }
-  TRY(status);
+  CHECK(status);
   float *other = g.x; /* the next one's input */
   g.x = g.y;
   g.y = other;
@@ -95,7 +87,7 @@ static void refusals(void) {
          convolve(three, g.w, same, (cudnnConvolutionFwdAlgo_t)77, 0));
   printf("fused: %d\n",
          fused(three, same, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM));
-  TRY(fused(three, same, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM));
+  CHECK(fused(three, same, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM));
   if (getenv("PICKY_SHAPES")) { /* what only whole tensors are told quietly */
     printf("channels: %d\n",
            convolve(two, g.w, same, CUDNN_CONVOLUTION_FWD_ALGO_GEMM, 0));
@@ -112,18 +104,19 @@ static void fastest(void) {
   int count;
   size_t bytes;
   void *space = NULL;
-  TRY(cudnnFindConvolutionForwardAlgorithm(g.cudnn, g.field, three, same,
-                                           g.field, 8, &count, perf));
-  TRY(perf[0].status);
+  CHECK(cudnnFindConvolutionForwardAlgorithm(g.cudnn, g.field, three, same,
+                                             g.field, 8, &count, perf));
+  CHECK(perf[0].status);
   if (getenv("PICKY_TIME"))
     printf("%d algorithms, %a ms\n", count, (double)perf[0].time);
-  TRY(cudnnGetConvolutionForwardWorkspaceSize(g.cudnn, g.field, three, same,
-                                              g.field, perf[0].algo, &bytes));
+  CHECK(cudnnGetConvolutionForwardWorkspaceSize(g.cudnn, g.field, three, same,
+                                                g.field, perf[0].algo, &bytes));
   if (bytes)
-    TRY(cudaMalloc(&space, bytes));
+    CHECK(cudaMalloc(&space, bytes));
   float half = 0.5f;
-  TRY(cudnnConvolutionForward(g.cudnn, &half, g.field, g.x, three, g.w, same,
-                              perf[0].algo, space, bytes, &half, g.field, g.y));
+  CHECK(cudnnConvolutionForward(g.cudnn, &half, g.field, g.x, three, g.w, same,
+                                perf[0].algo, space, bytes, &half, g.field,
+                                g.y));
 }
 
 int main(int argc, char **argv) {
@@ -135,31 +128,33 @@ int main(int argc, char **argv) {
   float weights[9] = {0.1f, 0.2f, 0, -0.3f, 0.25f, 0.4f, -0.1f, 0.3f, 0.15f};
   float bias = 0.25f;
   g.count = (size_t)field.rows * (size_t)field.columns;
-  TRY(cudnnCreate(&g.cudnn));
-  TRY(cudnnCreateTensorDescriptor(&g.field));
-  TRY(cudnnSetTensor4dDescriptor(g.field, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT,
-                                 1, 1, field.rows, field.columns));
-  TRY(cudnnCreateTensorDescriptor(&g.bias));
-  TRY(cudnnSetTensor4dDescriptor(g.bias, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1,
-                                 1, 1, 1));
-  TRY(cudnnCreateActivationDescriptor(&g.identity));
-  TRY(cudnnSetActivationDescriptor(g.identity, CUDNN_ACTIVATION_IDENTITY,
-                                   CUDNN_NOT_PROPAGATE_NAN, 0));
+  CHECK(cudnnCreate(&g.cudnn));
+  CHECK(cudnnCreateTensorDescriptor(&g.field));
+  CHECK(cudnnSetTensor4dDescriptor(g.field, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT,
+                                   1, 1, field.rows, field.columns));
+  CHECK(cudnnCreateTensorDescriptor(&g.bias));
+  CHECK(cudnnSetTensor4dDescriptor(g.bias, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT,
+                                   1, 1, 1, 1));
+  CHECK(cudnnCreateActivationDescriptor(&g.identity));
+  CHECK(cudnnSetActivationDescriptor(g.identity, CUDNN_ACTIVATION_IDENTITY,
+                                     CUDNN_NOT_PROPAGATE_NAN, 0));
   g.x = device(g.count);
   g.y = device(g.count);
   g.w = device(9);
   g.b = device(1);
-  TRY(cudaMemcpy(g.x, field.at, g.count * sizeof *g.x, cudaMemcpyHostToDevice));
-  TRY(cudaMemset(g.y, 0, g.count * sizeof *g.y));
-  TRY(cudaMemcpy(g.w, weights, sizeof weights, cudaMemcpyHostToDevice));
-  TRY(cudaMemcpy(g.b, &bias, sizeof bias, cudaMemcpyHostToDevice));
+  CHECK(
+      cudaMemcpy(g.x, field.at, g.count * sizeof *g.x, cudaMemcpyHostToDevice));
+  CHECK(cudaMemset(g.y, 0, g.count * sizeof *g.y));
+  CHECK(cudaMemcpy(g.w, weights, sizeof weights, cudaMemcpyHostToDevice));
+  CHECK(cudaMemcpy(g.b, &bias, sizeof bias, cudaMemcpyHostToDevice));
   for (int turn = 0; turn < 2; turn++) {
     first_taken("3 rows", filter(1, 3), window(1, 1), 1);
     first_taken("dilated", filter(1, 3), window(2, 2), 0.5f);
     refusals();
     fastest();
   }
-  TRY(cudaMemcpy(field.at, g.y, g.count * sizeof *g.y, cudaMemcpyDeviceToHost));
+  CHECK(
+      cudaMemcpy(field.at, g.y, g.count * sizeof *g.y, cudaMemcpyDeviceToHost));
   npy_write(argv[2], field);
   return EXIT_SUCCESS;
 }

@@ -31,14 +31,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TRY(call)                                                              \
-  do {                                                                         \
-    int status_ = (int)(call);                                                 \
-    if (status_ != 0) {                                                        \
-      fprintf(stderr, "stray: %s: status %d\n", #call, status_);               \
-      exit(EXIT_FAILURE);                                                      \
-    }                                                                          \
-  } while (0)
+#include "tests/calls.h"
 
 enum { ROWS = 40, COLUMNS = 64, COUNT = ROWS * COLUMNS };
 
@@ -52,21 +45,21 @@ static struct {
 
 static float *device(size_t count) {
   void *memory;
-  TRY(cudaMalloc(&memory, count * sizeof(float)));
-  TRY(cudaMemset(memory, 0, count * sizeof(float)));
+  CHECK(cudaMalloc(&memory, count * sizeof(float)));
+  CHECK(cudaMemset(memory, 0, count * sizeof(float)));
   return memory;
 }
 
 static void setup(void) {
-  TRY(cudnnCreate(&g.cudnn));
-  TRY(cudnnCreateTensorDescriptor(&g.field));
-  TRY(cudnnSetTensor4dDescriptor(g.field, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT,
-                                 1, 1, ROWS, COLUMNS));
-  TRY(cudnnCreateFilterDescriptor(&g.filter));
-  TRY(cudnnSetFilter4dDescriptor(g.filter, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW,
-                                 1, 1, 3, 3));
-  TRY(cudnnCreateConvolutionDescriptor(&g.conv));
-  TRY(cudnnSetConvolution2dDescriptor(
+  CHECK(cudnnCreate(&g.cudnn));
+  CHECK(cudnnCreateTensorDescriptor(&g.field));
+  CHECK(cudnnSetTensor4dDescriptor(g.field, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT,
+                                   1, 1, ROWS, COLUMNS));
+  CHECK(cudnnCreateFilterDescriptor(&g.filter));
+  CHECK(cudnnSetFilter4dDescriptor(g.filter, CUDNN_DATA_FLOAT,
+                                   CUDNN_TENSOR_NCHW, 1, 1, 3, 3));
+  CHECK(cudnnCreateConvolutionDescriptor(&g.conv));
+  CHECK(cudnnSetConvolution2dDescriptor(
       g.conv, 1, 1, 1, 1, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
   g.x = device(COUNT);
   g.y = device(COUNT);
@@ -86,19 +79,20 @@ static void read_back(float number) {
   cublasHandle_t cublas;
   for (int i = 0; i < COUNT; i++)
     host[i] = number;
-  TRY(convolve(g.x, g.y));
-  TRY(cudaMemcpy(g.x, host, sizeof host, cudaMemcpyHostToDevice));
-  TRY(cudaMemcpy(host, g.x, sizeof host, cudaMemcpyDeviceToHost));
-  TRY(cublasCreate(&cublas));
-  TRY(cublasSnrm2(cublas, 1, g.x, 1, &norm));
-  TRY(cublasNrm2Ex(cublas, 1, g.x, CUDA_R_32F, 1, &wide, CUDA_R_32F,
-                   CUDA_R_32F));
-  TRY(cublasGetVector(1, sizeof got, g.x, 1, &got, 1));
-  TRY(cudaMemcpyAsync(&small, g.x, sizeof small, cudaMemcpyDeviceToHost, NULL));
-  TRY(cudaDeviceSynchronize());
+  CHECK(convolve(g.x, g.y));
+  CHECK(cudaMemcpy(g.x, host, sizeof host, cudaMemcpyHostToDevice));
+  CHECK(cudaMemcpy(host, g.x, sizeof host, cudaMemcpyDeviceToHost));
+  CHECK(cublasCreate(&cublas));
+  CHECK(cublasSnrm2(cublas, 1, g.x, 1, &norm));
+  CHECK(cublasNrm2Ex(cublas, 1, g.x, CUDA_R_32F, 1, &wide, CUDA_R_32F,
+                     CUDA_R_32F));
+  CHECK(cublasGetVector(1, sizeof got, g.x, 1, &got, 1));
+  CHECK(
+      cudaMemcpyAsync(&small, g.x, sizeof small, cudaMemcpyDeviceToHost, NULL));
+  CHECK(cudaDeviceSynchronize());
   printf("large %g, small %g, norm %g %g, vector %g\n", (double)host[COUNT - 1],
          (double)small, (double)norm, (double)wide, (double)got);
-  TRY(cublasDestroy(cublas));
+  CHECK(cublasDestroy(cublas));
 }
 
 static void solve_and_reset(int number) {
@@ -107,40 +101,40 @@ static void solve_and_reset(int number) {
                                    0.6f, 0.7f, -0.8f, 0.9f};
   for (int i = 0; i < COUNT; i++)
     host[i] = (float)(i % 17 + number);
-  TRY(cudaMemcpy(g.x, host, sizeof host, cudaMemcpyHostToDevice));
-  TRY(cudaMemcpy(g.w, weights, sizeof weights, cudaMemcpyHostToDevice));
+  CHECK(cudaMemcpy(g.x, host, sizeof host, cudaMemcpyHostToDevice));
+  CHECK(cudaMemcpy(g.w, weights, sizeof weights, cudaMemcpyHostToDevice));
   for (int i = 0; i < 3; i++) {
-    TRY(convolve(g.x, g.y));
-    TRY(convolve(g.y, g.x));
+    CHECK(convolve(g.x, g.y));
+    CHECK(convolve(g.y, g.x));
   }
-  TRY(cudaMemcpy(host, g.x, sizeof host, cudaMemcpyDeviceToHost));
+  CHECK(cudaMemcpy(host, g.x, sizeof host, cudaMemcpyDeviceToHost));
   for (int i = 0; i < COUNT; i++)
     printf("%a\n", (double)host[i]);
-  TRY(cudaDeviceReset());
+  CHECK(cudaDeviceReset());
 }
 
 static void *second(void *argument) {
   (void)argument;
-  TRY(convolve(g.x, g.y));
+  CHECK(convolve(g.x, g.y));
   return NULL;
 }
 
 static void *copier(void *host) {
-  TRY(cudaMemcpy(host, g.y, COUNT * sizeof *g.y, cudaMemcpyDeviceToHost));
+  CHECK(cudaMemcpy(host, g.y, COUNT * sizeof *g.y, cudaMemcpyDeviceToHost));
   return NULL;
 }
 
 static void run_thread(void *(*body)(void *), void *argument) {
   pthread_t thread;
-  TRY(pthread_create(&thread, NULL, body, argument));
-  TRY(pthread_join(thread, NULL));
+  CHECK(pthread_create(&thread, NULL, body, argument));
+  CHECK(pthread_join(thread, NULL));
 }
 
 static void *worker(void *host) {
   for (int i = 0; i < 4; i++) {
-    TRY(convolve(g.x, g.y));
+    CHECK(convolve(g.x, g.y));
     run_thread(copier, host);
-    TRY(convolve(g.y, g.x));
+    CHECK(convolve(g.y, g.x));
   }
   return NULL;
 }
@@ -149,8 +143,8 @@ static void helpers(void) {
   static float host[COUNT];
   for (int i = 0; i < COUNT; i++)
     host[i] = (float)(i % 17);
-  TRY(cudaMemcpy(g.x, host, sizeof host, cudaMemcpyHostToDevice));
-  TRY(cudaMemcpy(g.w, host + 3, 9 * sizeof *host, cudaMemcpyHostToDevice));
+  CHECK(cudaMemcpy(g.x, host, sizeof host, cudaMemcpyHostToDevice));
+  CHECK(cudaMemcpy(g.w, host + 3, 9 * sizeof *host, cudaMemcpyHostToDevice));
   for (int i = 0; i < 3; i++)
     run_thread(worker, host); /* each is the one that convolves */
   copier(host);
@@ -176,7 +170,7 @@ static block_t *block_get(block_t *blocks) {
     block++;
   if (!block->at) {
     block->at = device(COUNT);
-    TRY(cudaEventCreateWithFlags(&block->done, cudaEventDisableTiming));
+    CHECK(cudaEventCreateWithFlags(&block->done, cudaEventDisableTiming));
   }
   block->busy = true;
   return block;
@@ -193,20 +187,20 @@ static void pool(int number) {
   for (int i = 0; i < COUNT; i++)
     host[i] = (float)(i % 17) / 16;
   block_t *now = block_get(blocks);
-  TRY(cudaMemcpy(now->at, host, sizeof host, cudaMemcpyHostToDevice));
-  TRY(cudaMemcpy(g.w, host + 3, 9 * sizeof *host, cudaMemcpyHostToDevice));
+  CHECK(cudaMemcpy(now->at, host, sizeof host, cudaMemcpyHostToDevice));
+  CHECK(cudaMemcpy(g.w, host + 3, 9 * sizeof *host, cudaMemcpyHostToDevice));
   for (int step = 0; step < 30; step++) {
     block_t *next = block_get(blocks);
-    TRY(convolve(now->at, next->at));
-    TRY(cudaLaunchHostFunc(NULL, doze, &number));
-    TRY(cudaEventRecord(now->done, NULL));
+    CHECK(convolve(now->at, next->at));
+    CHECK(cudaLaunchHostFunc(NULL, doze, &number));
+    CHECK(cudaEventRecord(now->done, NULL));
     now->busy = false;
     now = next;
     if (step % 5 == 4) /* may touch anything */
-      TRY(cudaMemcpy3DAsync(&any, NULL));
+      CHECK(cudaMemcpy3DAsync(&any, NULL));
     usleep(1500);
   }
-  TRY(cudaMemcpy(host, now->at, sizeof host, cudaMemcpyDeviceToHost));
+  CHECK(cudaMemcpy(host, now->at, sizeof host, cudaMemcpyDeviceToHost));
   for (int i = 0; i < COUNT; i++)
     printf("%a\n", (double)host[i]);
 }
@@ -220,11 +214,11 @@ static void *copier_for_ever(void *host) {
 static void race(void) {
   static float host[COUNT];
   pthread_t thread;
-  TRY(convolve(g.x, g.y));
-  TRY(pthread_create(&thread, NULL, copier_for_ever, host));
+  CHECK(convolve(g.x, g.y));
+  CHECK(pthread_create(&thread, NULL, copier_for_ever, host));
   for (int i = 0; i < 4000; i++)
-    TRY(convolve(g.x, g.y));
-  TRY(pthread_join(thread, NULL));
+    CHECK(convolve(g.x, g.y));
+  CHECK(pthread_join(thread, NULL));
 }
 
 int main(int argc, char **argv) {
@@ -237,27 +231,27 @@ int main(int argc, char **argv) {
   if (!strcmp(what, "read")) {
     read_back((float)number);
   } else if (!strcmp(what, "managed")) {
-    TRY(cudaMallocManaged((void **)&g.y, COUNT * sizeof *g.y,
-                          cudaMemAttachGlobal));
-    TRY(convolve(g.x, g.y));
+    CHECK(cudaMallocManaged((void **)&g.y, COUNT * sizeof *g.y,
+                            cudaMemAttachGlobal));
+    CHECK(convolve(g.x, g.y));
   } else if (!strcmp(what, "small")) {
-    TRY(cudaMalloc((void **)&g.y, 4));
-    TRY(convolve(g.x, g.y));
+    CHECK(cudaMalloc((void **)&g.y, 4));
+    CHECK(convolve(g.x, g.y));
   } else if (!strcmp(what, "library")) {
-    TRY(convolve(g.x, g.y));
-    TRY(dlopen(argv[2], RTLD_NOW) == NULL);
-    TRY(convolve(g.x, g.y));
+    CHECK(convolve(g.x, g.y));
+    CHECK(dlopen(argv[2], RTLD_NOW) == NULL);
+    CHECK(convolve(g.x, g.y));
   } else if (!strcmp(what, "seeded")) {
     static float values[COUNT];
     values[COUNT / 2] = 1;
-    TRY(cudaMemcpy(g.x, values, sizeof values, cudaMemcpyHostToDevice));
-    TRY(convolve(g.x, g.y));
-    TRY(cudaMemcpy(g.y, &number, sizeof number, cudaMemcpyHostToDevice));
-    TRY(convolve(g.x, g.y)); /* overwrites it */
+    CHECK(cudaMemcpy(g.x, values, sizeof values, cudaMemcpyHostToDevice));
+    CHECK(convolve(g.x, g.y));
+    CHECK(cudaMemcpy(g.y, &number, sizeof number, cudaMemcpyHostToDevice));
+    CHECK(convolve(g.x, g.y)); /* overwrites it */
     values[COUNT / 2] = (float)number;
-    TRY(cudaMemcpy2DAsync(g.x + 1, 4 * COLUMNS, values, 4 * COLUMNS, 128, ROWS,
-                          cudaMemcpyDefault, NULL));
-    TRY(convolve(g.x, g.y));
+    CHECK(cudaMemcpy2DAsync(g.x + 1, 4 * COLUMNS, values, 4 * COLUMNS, 128,
+                            ROWS, cudaMemcpyDefault, NULL));
+    CHECK(convolve(g.x, g.y));
   } else if (!strcmp(what, "helpers")) {
     helpers();
   } else if (!strcmp(what, "pool")) {
@@ -271,29 +265,29 @@ int main(int argc, char **argv) {
     }
   } else if (!strcmp(what, "api")) {
     cublasHandle_t cublas;
-    TRY(cublasCreate(&cublas));
-    TRY(convolve(g.x, g.y));
+    CHECK(cublasCreate(&cublas));
+    CHECK(convolve(g.x, g.y));
     void *found = dlsym(RTLD_DEFAULT, argv[2]);
     int (*function)(void *);
     memcpy(&function, &found, sizeof function);
-    TRY(function(&cublas));
+    CHECK(function(&cublas));
   } else if (!strcmp(what, "capture")) {
-    TRY(cudaStreamCreate(&stream));
-    TRY(cudnnSetStream(g.cudnn, stream));
-    TRY(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
-    TRY(convolve(g.x, g.y));
+    CHECK(cudaStreamCreate(&stream));
+    CHECK(cudnnSetStream(g.cudnn, stream));
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+    CHECK(convolve(g.x, g.y));
   } else if (!strcmp(what, "diverge")) {
     for (int i = 0; i < number; i++)
-      TRY(convolve(g.x, g.y));
+      CHECK(convolve(g.x, g.y));
   } else if (!strcmp(what, "order")) {
-    TRY(convolve(g.x, g.y));
+    CHECK(convolve(g.x, g.y));
     if (number == 0)
-      TRY(cudaMemcpy(host, g.y, sizeof host, cudaMemcpyDeviceToHost));
-    TRY(convolve(g.y, g.x));
-    TRY(cudaMemcpy(host, g.x, sizeof host, cudaMemcpyDeviceToHost));
+      CHECK(cudaMemcpy(host, g.y, sizeof host, cudaMemcpyDeviceToHost));
+    CHECK(convolve(g.y, g.x));
+    CHECK(cudaMemcpy(host, g.x, sizeof host, cudaMemcpyDeviceToHost));
   } else if (!strcmp(what, "refused")) {
     float *w = g.w;
-    TRY(convolve(g.x, g.y));
+    CHECK(convolve(g.x, g.y));
     g.w = number == 0 ? host : w; /* not of the device */
     int status = convolve(g.y, g.x);
     g.w = w;
@@ -301,9 +295,9 @@ int main(int argc, char **argv) {
       status |= convolve(g.x, g.y);
     return status == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
   } else if (!strcmp(what, "thread")) {
-    TRY(convolve(g.x, g.y));
-    TRY(pthread_create(&thread, NULL, second, NULL));
-    TRY(pthread_join(thread, NULL));
+    CHECK(convolve(g.x, g.y));
+    CHECK(pthread_create(&thread, NULL, second, NULL));
+    CHECK(pthread_join(thread, NULL));
   } else {
     fprintf(stderr, "usage: stray "
                     "read|managed|small|library|api|seeded|reset|helpers|pool|"

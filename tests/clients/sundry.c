@@ -15,16 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/calls.h"
 #include "npy.h"
-
-#define TRY(call)                                                              \
-  do {                                                                         \
-    int status_ = (int)(call);                                                 \
-    if (status_ != 0) {                                                        \
-      fprintf(stderr, "sundry: %s: status %d\n", #call, status_);              \
-      exit(EXIT_FAILURE);                                                      \
-    }                                                                          \
-  } while (0)
 
 enum { CHANNELS = 4, RESULTS = 12, POOL_BYTES = 1 << 24 };
 
@@ -53,7 +45,7 @@ static struct {
 static float *pooled(size_t count) {
   float *memory = (float *)(void *)(g.pool + g.used);
   g.used += (count * sizeof(float) + 255) / 256 * 256;
-  TRY(g.used > POOL_BYTES);
+  CHECK(g.used > POOL_BYTES);
   return memory;
 }
 
@@ -63,7 +55,7 @@ static void fill(float *memory, size_t count, size_t seed, float factor) {
     host[i] = factor *
               ((float)(((i * 2654435761u + seed * 40503u) >> 8) % 1000) / 1000 -
                0.5f);
-  TRY(cudaMemcpy(memory, host, count * sizeof *host, cudaMemcpyHostToDevice));
+  CHECK(cudaMemcpy(memory, host, count * sizeof *host, cudaMemcpyHostToDevice));
   free(host);
 }
 
@@ -72,33 +64,33 @@ static float *line(void) {
 }
 
 static void keep(const float *x) {
-  TRY(cudaMemcpyAsync(line(), x, g.count * sizeof *x, cudaMemcpyDeviceToHost,
-                      g.work));
-  TRY(cudaStreamSynchronize(g.work));
+  CHECK(cudaMemcpyAsync(line(), x, g.count * sizeof *x, cudaMemcpyDeviceToHost,
+                        g.work));
+  CHECK(cudaStreamSynchronize(g.work));
 }
 
 static cudnnFilterDescriptor_t filter(int size) {
   cudnnFilterDescriptor_t desc;
-  TRY(cudnnCreateFilterDescriptor(&desc));
-  TRY(cudnnSetFilter4dDescriptor(desc, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW,
-                                 CHANNELS, CHANNELS, size, size));
+  CHECK(cudnnCreateFilterDescriptor(&desc));
+  CHECK(cudnnSetFilter4dDescriptor(desc, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW,
+                                   CHANNELS, CHANNELS, size, size));
   return desc;
 }
 
 static cudnnConvolutionDescriptor_t window(int pad, int dilation) {
   cudnnConvolutionDescriptor_t desc;
-  TRY(cudnnCreateConvolutionDescriptor(&desc));
-  TRY(cudnnSetConvolution2dDescriptor(desc, pad, pad, 1, 1, dilation, dilation,
-                                      CUDNN_CROSS_CORRELATION,
-                                      CUDNN_DATA_FLOAT));
+  CHECK(cudnnCreateConvolutionDescriptor(&desc));
+  CHECK(cudnnSetConvolution2dDescriptor(desc, pad, pad, 1, 1, dilation,
+                                        dilation, CUDNN_CROSS_CORRELATION,
+                                        CUDNN_DATA_FLOAT));
   return desc;
 }
 
 static cudnnOpTensorDescriptor_t op(cudnnOpTensorOp_t what) {
   cudnnOpTensorDescriptor_t desc;
-  TRY(cudnnCreateOpTensorDescriptor(&desc));
-  TRY(cudnnSetOpTensorDescriptor(desc, what, CUDNN_DATA_FLOAT,
-                                 CUDNN_NOT_PROPAGATE_NAN));
+  CHECK(cudnnCreateOpTensorDescriptor(&desc));
+  CHECK(cudnnSetOpTensorDescriptor(desc, what, CUDNN_DATA_FLOAT,
+                                   CUDNN_NOT_PROPAGATE_NAN));
   return desc;
 }
 
@@ -107,30 +99,30 @@ static void setup(int rows, int columns) {
   g.columns = columns;
   g.plane = (size_t)rows * (size_t)columns;
   g.count = CHANNELS * g.plane;
-  TRY(cudnnCreate(&g.cudnn));
-  TRY(cublasCreate(&g.cublas));
-  TRY(cudaStreamCreateWithFlags(&g.work, cudaStreamNonBlocking));
-  TRY(cudaStreamCreateWithFlags(&g.copies, cudaStreamNonBlocking));
-  TRY(cudaEventCreateWithFlags(&g.computed, cudaEventDisableTiming));
-  TRY(cudaEventCreateWithFlags(&g.copied, cudaEventDisableTiming));
-  TRY(cudnnSetStream(g.cudnn, g.work));
-  TRY(cublasSetStream(g.cublas, g.work));
-  TRY(cudnnCreateTensorDescriptor(&g.field));
-  TRY(cudnnSetTensor4dDescriptor(g.field, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT,
-                                 1, CHANNELS, rows, columns));
-  TRY(cudnnCreateTensorDescriptor(&g.bias));
-  TRY(cudnnSetTensor4dDescriptor(g.bias, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1,
-                                 CHANNELS, 1, 1));
+  CHECK(cudnnCreate(&g.cudnn));
+  CHECK(cublasCreate(&g.cublas));
+  CHECK(cudaStreamCreateWithFlags(&g.work, cudaStreamNonBlocking));
+  CHECK(cudaStreamCreateWithFlags(&g.copies, cudaStreamNonBlocking));
+  CHECK(cudaEventCreateWithFlags(&g.computed, cudaEventDisableTiming));
+  CHECK(cudaEventCreateWithFlags(&g.copied, cudaEventDisableTiming));
+  CHECK(cudnnSetStream(g.cudnn, g.work));
+  CHECK(cublasSetStream(g.cublas, g.work));
+  CHECK(cudnnCreateTensorDescriptor(&g.field));
+  CHECK(cudnnSetTensor4dDescriptor(g.field, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT,
+                                   1, CHANNELS, rows, columns));
+  CHECK(cudnnCreateTensorDescriptor(&g.bias));
+  CHECK(cudnnSetTensor4dDescriptor(g.bias, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT,
+                                   1, CHANNELS, 1, 1));
   g.three = filter(3);
   g.five = filter(5);
   g.near = window(1, 1);
   g.far = window(4, 2);
   g.add = op(CUDNN_OP_TENSOR_ADD);
   g.multiply = op(CUDNN_OP_TENSOR_MUL);
-  TRY(cudnnCreateActivationDescriptor(&g.tanh));
-  TRY(cudnnSetActivationDescriptor(g.tanh, CUDNN_ACTIVATION_TANH,
-                                   CUDNN_NOT_PROPAGATE_NAN, 0));
-  TRY(cudaMalloc((void **)&g.pool, POOL_BYTES));
+  CHECK(cudnnCreateActivationDescriptor(&g.tanh));
+  CHECK(cudnnSetActivationDescriptor(g.tanh, CUDNN_ACTIVATION_TANH,
+                                     CUDNN_NOT_PROPAGATE_NAN, 0));
+  CHECK(cudaMalloc((void **)&g.pool, POOL_BYTES));
   g.w3 = pooled(9 * CHANNELS * CHANNELS);
   g.w5 = pooled(25 * CHANNELS * CHANNELS);
   g.b = pooled(CHANNELS);
@@ -147,30 +139,30 @@ static void convolve(const float *x, cudnnFilterDescriptor_t w_desc,
   float one = 1;
   cudnnConvolutionFwdAlgoPerf_t perf[4];
   int count;
-  TRY(cudnnGetConvolutionForwardAlgorithm_v7(g.cudnn, g.field, w_desc, conv,
-                                             g.field, 4, &count, perf));
-  TRY(perf[0].status);
+  CHECK(cudnnGetConvolutionForwardAlgorithm_v7(g.cudnn, g.field, w_desc, conv,
+                                               g.field, 4, &count, perf));
+  CHECK(perf[0].status);
   if (perf[0].memory > g.space_bytes) {
-    TRY(cudaFree(g.space));
+    CHECK(cudaFree(g.space));
     g.space_bytes = perf[0].memory;
-    TRY(cudaMalloc(&g.space, g.space_bytes));
+    CHECK(cudaMalloc(&g.space, g.space_bytes));
   }
-  TRY(cudnnConvolutionForward(g.cudnn, &one, g.field, x, w_desc, w, conv,
-                              perf[0].algo, g.space, g.space_bytes, &beta,
-                              g.field, y));
+  CHECK(cudnnConvolutionForward(g.cudnn, &one, g.field, x, w_desc, w, conv,
+                                perf[0].algo, g.space, g.space_bytes, &beta,
+                                g.field, y));
 }
 
 static void tanh_in_place(float *x) {
   float one = 1, zero = 0;
-  TRY(cudnnActivationForward(g.cudnn, g.tanh, &one, g.field, x, &zero, g.field,
-                             x));
+  CHECK(cudnnActivationForward(g.cudnn, g.tanh, &one, g.field, x, &zero,
+                               g.field, x));
 }
 
 static void combine(cudnnOpTensorDescriptor_t what, float a, const float *x,
                     float b, const float *y, float *out) {
   float zero = 0;
-  TRY(cudnnOpTensor(g.cudnn, what, &a, g.field, x, &b, g.field, y, &zero,
-                    g.field, out));
+  CHECK(cudnnOpTensor(g.cudnn, what, &a, g.field, x, &b, g.field, y, &zero,
+                      g.field, out));
 }
 
 /* Two steps back and forth: level and momentum, pointers swapped. */
@@ -179,12 +171,12 @@ static void leapfrog(int steps) {
   float *now = pooled(g.count), *before = pooled(g.count),
         *next = pooled(g.count), *change = pooled(g.count);
   fill(now, g.count, 4, 1);
-  TRY(cudaMemcpyAsync(before, now, g.count * sizeof *now,
-                      cudaMemcpyDeviceToDevice, g.work));
+  CHECK(cudaMemcpyAsync(before, now, g.count * sizeof *now,
+                        cudaMemcpyDeviceToDevice, g.work));
   for (int step = 0; step < steps; step++) {
     convolve(now, g.three, g.w3, g.near, 0, change);
     convolve(now, g.five, g.w5, g.far, 1, change); /* adds */
-    TRY(cudnnAddTensor(g.cudnn, &one, g.bias, g.b, &one, g.field, change));
+    CHECK(cudnnAddTensor(g.cudnn, &one, g.bias, g.b, &one, g.field, change));
     tanh_in_place(change);
     combine(g.add, 0.3f, change, 0.7f, before, next);
     float *oldest = before;
@@ -201,28 +193,29 @@ static void leapfrog(int steps) {
 static void pingpong(int steps) {
   float *all;
   size_t pitch = (size_t)g.columns * sizeof *all;
-  TRY(cudaMalloc((void **)&all, 3 * g.count * sizeof *all));
+  CHECK(cudaMalloc((void **)&all, 3 * g.count * sizeof *all));
   fill(all, g.count, 5, 1);
   for (int step = 0; step < steps; step++) {
     float *x = all + (size_t)(step % 3) * g.count;
     float *y = all + (size_t)((step + 1) % 3) * g.count;
     convolve(x, g.three, g.w3, g.near, 0, y);
-    TRY(cudaEventRecord(g.computed, g.work));
-    TRY(cudaStreamWaitEvent(g.copies, g.computed, 0));
+    CHECK(cudaEventRecord(g.computed, g.work));
+    CHECK(cudaStreamWaitEvent(g.copies, g.computed, 0));
     /* the first two columns of every row, then the last row of each channel */
-    TRY(cudaMemcpy2DAsync(y, pitch, x, pitch, 2 * sizeof *x,
-                          CHANNELS * (size_t)g.rows, cudaMemcpyDeviceToDevice,
-                          g.copies));
-    TRY(cudaMemcpy2DAsync(y + g.plane - (size_t)g.columns, g.plane * sizeof *y,
+    CHECK(cudaMemcpy2DAsync(y, pitch, x, pitch, 2 * sizeof *x,
+                            CHANNELS * (size_t)g.rows, cudaMemcpyDeviceToDevice,
+                            g.copies));
+    CHECK(
+        cudaMemcpy2DAsync(y + g.plane - (size_t)g.columns, g.plane * sizeof *y,
                           x + g.plane - (size_t)g.columns, g.plane * sizeof *x,
                           pitch, CHANNELS, cudaMemcpyDeviceToDevice, g.copies));
-    TRY(cudaEventRecord(g.copied, g.copies));
-    TRY(cudaStreamWaitEvent(g.work, g.copied, 0));
+    CHECK(cudaEventRecord(g.copied, g.copies));
+    CHECK(cudaStreamWaitEvent(g.work, g.copied, 0));
     tanh_in_place(y);
   }
   keep(all + (size_t)(steps % 3) * g.count);
   keep(all);
-  TRY(cudaFree(all));
+  CHECK(cudaFree(all));
 }
 
 /* Memory in the order of the stream, reused at once; half steps of tensors that
@@ -232,22 +225,22 @@ static void transient(int steps) {
   fill(x, g.count, 6, 1);
   for (int step = 0; step < steps; step++) {
     float *a, *b;
-    TRY(cudaMallocAsync((void **)&a, g.count * sizeof *a, g.work));
+    CHECK(cudaMallocAsync((void **)&a, g.count * sizeof *a, g.work));
     convolve(x, g.three, g.w3, g.near, 0, a);
-    TRY(cudaMallocAsync((void **)&b, g.count * sizeof *b, g.work));
+    CHECK(cudaMallocAsync((void **)&b, g.count * sizeof *b, g.work));
     combine(g.multiply, 1, a, 0.9f, x, b);
-    TRY(cudaFreeAsync(a, g.work));
+    CHECK(cudaFreeAsync(a, g.work));
     convolve(b, g.five, g.w5, g.far, 0.25f, x);
-    TRY(cudaFreeAsync(b, g.work));
+    CHECK(cudaFreeAsync(b, g.work));
   }
   keep(x);
-  TRY(cudaMalloc((void **)&y, 2 * g.count * sizeof *y));
-  TRY(cudaMemsetAsync(y, 0, 2 * g.count * sizeof *y, g.work));
+  CHECK(cudaMalloc((void **)&y, 2 * g.count * sizeof *y));
+  CHECK(cudaMemsetAsync(y, 0, 2 * g.count * sizeof *y, g.work));
   for (int step = 0; step < 3; step++)
     convolve(x, g.three, g.w3, g.near, 1, y + (size_t)step * g.plane / 2);
   keep(y);
   keep(y + g.count / 2);
-  TRY(cudaFree(y));
+  CHECK(cudaFree(y));
 }
 
 /* Sums on the stream that computes, scaled by what they are. */
@@ -258,17 +251,17 @@ static void sums(void) {
   fill(x, g.count, 7, 1);
   for (int step = 0; step < 3; step++) {
     convolve(x, g.three, g.w3, g.near, 0, y);
-    TRY(cublasNrm2Ex(g.cublas, (int)g.count, y, CUDA_R_32F, 1, &norm,
-                     CUDA_R_32F, CUDA_R_32F));
-    TRY(cublasDotEx(g.cublas, (int)g.count, x, CUDA_R_32F, 1, y, CUDA_R_32F, 1,
-                    &dot, CUDA_R_32F, CUDA_R_32F));
-    TRY(cublasIsamax(g.cublas, (int)g.count, y, 1, &largest));
-    TRY(cublasGetVector(2, sizeof *from, y + largest / 2, 1, from, 1));
+    CHECK(cublasNrm2Ex(g.cublas, (int)g.count, y, CUDA_R_32F, 1, &norm,
+                       CUDA_R_32F, CUDA_R_32F));
+    CHECK(cublasDotEx(g.cublas, (int)g.count, x, CUDA_R_32F, 1, y, CUDA_R_32F,
+                      1, &dot, CUDA_R_32F, CUDA_R_32F));
+    CHECK(cublasIsamax(g.cublas, (int)g.count, y, 1, &largest));
+    CHECK(cublasGetVector(2, sizeof *from, y + largest / 2, 1, from, 1));
     float scale = 1 / (norm + 1);
     convolve(y, g.five, g.w5, g.far, 0, x);
-    TRY(cublasSscal(g.cublas, (int)g.count, &scale, x, 1));
+    CHECK(cublasSscal(g.cublas, (int)g.count, &scale, x, 1));
     convolve(x, g.three, g.w3, g.near, 0, y);
-    TRY(cublasSaxpy(g.cublas, (int)g.count, &half, y, 1, x, 1));
+    CHECK(cublasSaxpy(g.cublas, (int)g.count, &half, y, 1, x, 1));
     printf("%a %a %d %a %a\n", (double)norm, (double)dot, largest,
            (double)from[0], (double)from[1]);
   }
@@ -281,17 +274,17 @@ static void collective(void) {
   int device = 0;
   float *x = pooled(g.count), *y = pooled(g.count), *z = pooled(g.count);
   fill(x, g.count, 8, 1);
-  TRY(ncclCommInitAll(&comm, 1, &device));
+  CHECK(ncclCommInitAll(&comm, 1, &device));
   convolve(x, g.three, g.w3, g.near, 0, y);
-  TRY(ncclAllReduce(y, z, g.count, ncclFloat, ncclSum, comm, g.work));
+  CHECK(ncclAllReduce(y, z, g.count, ncclFloat, ncclSum, comm, g.work));
   convolve(z, g.three, g.w3, g.near, 0, y);
-  TRY(ncclGroupStart());
-  TRY(ncclSend(y, g.count, ncclFloat, 0, comm, g.work));
-  TRY(ncclRecv(x, g.count, ncclFloat, 0, comm, g.work));
-  TRY(ncclGroupEnd());
+  CHECK(ncclGroupStart());
+  CHECK(ncclSend(y, g.count, ncclFloat, 0, comm, g.work));
+  CHECK(ncclRecv(x, g.count, ncclFloat, 0, comm, g.work));
+  CHECK(ncclGroupEnd());
   keep(z);
   keep(x);
-  TRY(ncclCommDestroy(comm));
+  CHECK(ncclCommDestroy(comm));
 }
 
 int main(int argc, char **argv) {

@@ -10,11 +10,9 @@
 #include <string.h>
 
 #include "src/host/host.h"
+#include "tests/calls.h"
 
 __extension__ typedef _Float16 half_t;
-
-#define OK(call)      ck_assert_int_eq((call), CUBLAS_STATUS_SUCCESS)
-#define CUDA_OK(call) ck_assert_int_eq((call), cudaSuccess)
 
 enum { ROUNDS = 300 };
 
@@ -80,7 +78,7 @@ typedef struct array {
 static array_t array_new(int count, cudaDataType type) {
   array_t array = {.count = count, .type = type};
   array.model = malloc((size_t)count * sizeof *array.model);
-  CUDA_OK(cudaMalloc(&array.device, (size_t)count * bytes_of(type)));
+  OK(cudaMalloc(&array.device, (size_t)count * bytes_of(type)));
   void *at = host_memory_resolve(array.device, (size_t)count * bytes_of(type));
   for (int i = 0; i < count; i++) {
     array.model[i] = value_random();
@@ -91,7 +89,7 @@ static array_t array_new(int count, cudaDataType type) {
 
 /* Within `eps` times the size of the terms. */
 static void array_check(const array_t *array, double eps) {
-  CUDA_OK(cudaDeviceSynchronize());
+  OK(cudaDeviceSynchronize());
   const void *at = host_memory_resolve(array->device, 1);
   for (int i = 0; i < array->count; i++)
     ck_assert_double_eq_tol(get(at, array->type, i), array->model[i],
@@ -99,7 +97,7 @@ static void array_check(const array_t *array, double eps) {
 }
 
 static void array_free(array_t *array) {
-  CUDA_OK(cudaFree(array->device));
+  OK(cudaFree(array->device));
   free(array->model);
 }
 
@@ -244,7 +242,7 @@ END_TEST
 START_TEST(a_zero_beta_forgets_what_was_there) {
   float one = 1, zero = 0, nan = NAN, *c, back;
   array_t a = array_new(1, CUDA_R_32F);
-  CUDA_OK(cudaMalloc((void **)&c, sizeof *c));
+  OK(cudaMalloc((void **)&c, sizeof *c));
   OK(cublasSetVector(1, sizeof nan, &nan, 1, c, 1));
   OK(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &one, a.device, 1,
                  a.device, 1, &zero, c, 1));
@@ -259,23 +257,23 @@ START_TEST(a_captured_product_is_done_at_each_launch) {
   cudaGraph_t graph;
   cudaGraphExec_t exec;
   float two = 2, half = 0.5f, *x, *y;
-  CUDA_OK(cudaStreamCreate(&stream));
-  CUDA_OK(cudaMalloc((void **)&x, sizeof *x));
-  CUDA_OK(cudaMalloc((void **)&y, sizeof *y));
-  CUDA_OK(cudaMemcpy(x, &two, sizeof *x, cudaMemcpyHostToDevice));
-  CUDA_OK(cudaMemcpy(y, &two, sizeof *y, cudaMemcpyHostToDevice));
+  OK(cudaStreamCreate(&stream));
+  OK(cudaMalloc((void **)&x, sizeof *x));
+  OK(cudaMalloc((void **)&y, sizeof *y));
+  OK(cudaMemcpy(x, &two, sizeof *x, cudaMemcpyHostToDevice));
+  OK(cudaMemcpy(y, &two, sizeof *y, cudaMemcpyHostToDevice));
   OK(cublasSetStream(handle, stream));
-  CUDA_OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
   OK(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &half, x, 1, x, 1,
                  &half, y, 1));
-  CUDA_OK(cudaStreamEndCapture(stream, &graph));
-  CUDA_OK(cudaGraphInstantiate(&exec, graph, 0));
-  CUDA_OK(cudaGraphDestroy(graph));
-  CUDA_OK(cudaGraphLaunch(exec, stream)); /* y = (2*2 + 2) / 2 = 3 */
-  CUDA_OK(cudaGraphLaunch(exec, stream)); /* (2*2 + 3) / 2 = 3.5 */
-  CUDA_OK(cudaGraphExecDestroy(exec));
-  CUDA_OK(cudaStreamSynchronize(stream));
-  CUDA_OK(cudaMemcpy(&two, y, sizeof *y, cudaMemcpyDeviceToHost));
+  OK(cudaStreamEndCapture(stream, &graph));
+  OK(cudaGraphInstantiate(&exec, graph, 0));
+  OK(cudaGraphDestroy(graph));
+  OK(cudaGraphLaunch(exec, stream)); /* y = (2*2 + 2) / 2 = 3 */
+  OK(cudaGraphLaunch(exec, stream)); /* (2*2 + 3) / 2 = 3.5 */
+  OK(cudaGraphExecDestroy(exec));
+  OK(cudaStreamSynchronize(stream));
+  OK(cudaMemcpy(&two, y, sizeof *y, cudaMemcpyDeviceToHost));
   ck_assert_float_eq(two, 3.5f);
 }
 END_TEST

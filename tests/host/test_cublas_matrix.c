@@ -13,9 +13,7 @@
 #include <string.h>
 
 #include "src/host/host.h"
-
-#define OK(call)      ck_assert_int_eq((call), CUBLAS_STATUS_SUCCESS)
-#define CUDA_OK(call) ck_assert_int_eq((call), cudaSuccess)
+#include "tests/calls.h"
 
 enum { LIMIT = 9, LD_MAX = 14, CELLS = LD_MAX * LD_MAX, ROUNDS = 120 };
 
@@ -84,14 +82,14 @@ static void matrix_upload(matrix_t *m) {
   number_t bytes[CELLS];
   for (int i = 0; i < CELLS; i++)
     number_put(bytes, m->type, i, m->value[i]);
-  CUDA_OK(cudaMemcpy(m->at, bytes, sizeof bytes, cudaMemcpyHostToDevice));
+  OK(cudaMemcpy(m->at, bytes, sizeof bytes, cudaMemcpyHostToDevice));
 }
 
 static matrix_t matrix_random(cudaDataType type, int rows) {
   matrix_t m = {.type = type, .ld = rows + below(LD_MAX - rows)};
   for (int i = 0; i < CELLS; i++)
     m.value[i] = number_random(type);
-  CUDA_OK(cudaMalloc(&m.at, CELLS * sizeof(number_t)));
+  OK(cudaMalloc(&m.at, CELLS * sizeof(number_t)));
   matrix_upload(&m);
   return m;
 }
@@ -100,8 +98,8 @@ static matrix_t matrix_random(cudaDataType type, int rows) {
 static void matrix_check(const matrix_t *m, const number_t *expected) {
   number_t bytes[CELLS];
   double room = is_single(m->type) ? 4e-5 : 1e-11;
-  CUDA_OK(cudaDeviceSynchronize());
-  CUDA_OK(cudaMemcpy(bytes, m->at, sizeof bytes, cudaMemcpyDeviceToHost));
+  OK(cudaDeviceSynchronize());
+  OK(cudaMemcpy(bytes, m->at, sizeof bytes, cudaMemcpyDeviceToHost));
   for (int i = 0; i < CELLS; i++) {
     number_t found = number_get(bytes, m->type, i);
     ck_assert_double_le(cabs(found - expected[i]),
@@ -110,7 +108,7 @@ static void matrix_check(const matrix_t *m, const number_t *expected) {
 }
 
 static void matrix_free(matrix_t *m) {
-  CUDA_OK(cudaFree(m->at));
+  OK(cudaFree(m->at));
 }
 
 static number_t op_at(const matrix_t *m, cublasOperation_t op, int i, int j) {
@@ -201,8 +199,8 @@ START_TEST(many_products_are_found_by_addresses_in_device_memory) {
     list[2][i] = (c[i] = matrix_random(CUDA_R_64F, 3)).at;
   }
   for (int i = 0; i < 3; i++) {
-    CUDA_OK(cudaMalloc(&at[i], sizeof list[i]));
-    CUDA_OK(cudaMemcpy(at[i], list[i], sizeof list[i], cudaMemcpyHostToDevice));
+    OK(cudaMalloc(&at[i], sizeof list[i]));
+    OK(cudaMemcpy(at[i], list[i], sizeof list[i], cudaMemcpyHostToDevice));
   }
   OK(cublasDgemmBatched(handle, CUBLAS_OP_N, CUBLAS_OP_N, 3, 3, 3, &two,
                         (const double *const *)at[0], LD_MAX,
@@ -220,13 +218,13 @@ START_TEST(many_products_are_found_by_addresses_in_device_memory) {
   }
   /* An address that is none is an error of the device. */
   list[0][1] = list;
-  CUDA_OK(cudaMemcpy(at[0], list[0], sizeof list[0], cudaMemcpyHostToDevice));
+  OK(cudaMemcpy(at[0], list[0], sizeof list[0], cudaMemcpyHostToDevice));
   OK(cublasDgemmBatched(handle, CUBLAS_OP_N, CUBLAS_OP_N, 3, 3, 3, &two,
                         (const double *const *)at[0], LD_MAX,
                         (const double *const *)at[1], LD_MAX, &one,
                         (double *const *)at[2], LD_MAX, MANY));
   ck_assert_int_eq(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
-  CUDA_OK(cudaDeviceReset());
+  OK(cudaDeviceReset());
 }
 END_TEST
 

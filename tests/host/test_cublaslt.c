@@ -11,8 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OK(call)      ck_assert_int_eq((call), CUBLAS_STATUS_SUCCESS)
-#define CUDA_OK(call) ck_assert_int_eq((call), cudaSuccess)
+#include "tests/calls.h"
 
 enum { LIMIT = 9, CELLS = 1024, ROUNDS = 250, BATCH = 2 };
 
@@ -74,8 +73,8 @@ static void *upload(const double *value, cudaDataType type, int count) {
   void *at;
   for (int i = 0; i < count; i++)
     put(bytes, type, i, value[i]);
-  CUDA_OK(cudaMalloc(&at, sizeof bytes));
-  CUDA_OK(cudaMemcpy(at, bytes, sizeof bytes, cudaMemcpyHostToDevice));
+  OK(cudaMalloc(&at, sizeof bytes));
+  OK(cudaMemcpy(at, bytes, sizeof bytes, cudaMemcpyHostToDevice));
   return at;
 }
 
@@ -109,7 +108,7 @@ static matrix_t matrix_random(cudaDataType type, int rows, int columns,
 }
 
 static void matrix_free(matrix_t *m) {
-  CUDA_OK(cudaFree(m->at));
+  OK(cudaFree(m->at));
   OK(cublasLtMatrixLayoutDestroy(m->layout));
 }
 
@@ -127,8 +126,8 @@ static void matrix_check(const matrix_t *m, const double *expected) {
   double room = m->type == CUDA_R_16F   ? 2e-3
                 : m->type == CUDA_R_32F ? 1e-5
                                         : 1e-12;
-  CUDA_OK(cudaDeviceSynchronize());
-  CUDA_OK(cudaMemcpy(bytes, m->at, sizeof bytes, cudaMemcpyDeviceToHost));
+  OK(cudaDeviceSynchronize());
+  OK(cudaMemcpy(bytes, m->at, sizeof bytes, cudaMemcpyDeviceToHost));
   for (int i = 0; i < CELLS; i++)
     ck_assert_double_le(fabs(get(bytes, m->type, i) - expected[i]),
                         room * (1 + fabs(expected[i])));
@@ -251,7 +250,7 @@ START_TEST(products_match_the_definition) {
     OK(cublasLtMatmulDescDestroy(desc));
     void *const memory[] = {bias_at, aux_at, alpha_at, beta_at};
     for (int i = 0; i < 4; i++)
-      CUDA_OK(cudaFree(memory[i]));
+      OK(cudaFree(memory[i]));
     matrix_free(&a);
     matrix_free(&b);
     matrix_free(&c);
@@ -317,7 +316,7 @@ START_TEST(epilogues_give_gradients) {
     matrix_t bias_of = {.type = CUDA_R_32F,
                         .at = upload(bias, CUDA_R_32F, CELLS)};
     void *aux;
-    CUDA_OK(cudaMalloc(&aux, 4096));
+    OK(cudaMalloc(&aux, 4096));
     run_epilogue(pair[0], &a, &b, &y, opa, opb, bias_of.at, aux,
                  bits ? 128 : 8);
     run_epilogue(pair[1], &a, &b, &dx, opa, opb, bias_of.at, aux,
@@ -351,8 +350,8 @@ START_TEST(epilogues_give_gradients) {
     matrix_check(&y, forward);
     matrix_check(&dx, expected);
     matrix_check(&bias_of, gradient);
-    CUDA_OK(cudaFree(bias_of.at));
-    CUDA_OK(cudaFree(aux));
+    OK(cudaFree(bias_of.at));
+    OK(cudaFree(aux));
     matrix_free(&a);
     matrix_free(&b);
     matrix_free(&y);

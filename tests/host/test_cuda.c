@@ -8,7 +8,8 @@
 #include <pthread.h>
 #include <string.h>
 
-#define OK(call)             ck_assert_int_eq((int)(call), 0)
+#include "tests/calls.h"
+
 #define IS(call, the_status) ck_assert_int_eq((int)(call), (int)(the_status))
 
 static CUcontext start(void) {

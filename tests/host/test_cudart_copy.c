@@ -7,8 +7,7 @@
 #include <string.h>
 
 #include "src/host/host.h"
-
-#define OK(call) ck_assert_int_eq((call), cudaSuccess)
+#include "tests/calls.h"
 
 static struct cudaExtent extent_of(size_t width, size_t height, size_t depth) {
   return (struct cudaExtent){width, height, depth};

@@ -5,7 +5,7 @@
 #include <cuda_runtime_api.h>
 #include <string.h>
 
-#define OK(call) ck_assert_int_eq((call), cudaSuccess)
+#include "tests/calls.h"
 
 /* Exported, and declared for C++ programs of nvcc only. */
 void **__cudaRegisterFatBinary(void *binary);

@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OK(call)         ck_assert_int_eq((call), cudaSuccess)
+#include "tests/calls.h"
+
 #define FAILS(call, why) ck_assert_int_eq((call), cudaError##why)
 
 enum { CELLS = 8, STREAMS = 3, EVENTS = 4, STEPS = 40 };

@@ -7,7 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#define OK(call)         ck_assert_int_eq((call), cudaSuccess)
+#include "tests/calls.h"
+
 #define FAILS(call, why) ck_assert_int_eq((call), cudaError##why)
 
 enum { BYTES = 1 << 12 };

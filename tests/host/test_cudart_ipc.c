@@ -9,8 +9,7 @@
 #include <unistd.h>
 
 #include "src/host/host.h"
-
-#define OK(call) ck_assert_int_eq((call), cudaSuccess)
+#include "tests/calls.h"
 
 enum { SIZES = 3 };
 static const size_t sizes[SIZES] = {1000, 300, 5 << 20};

@@ -11,8 +11,7 @@
 #include <unistd.h>
 
 #include "src/host/host.h"
-
-#define OK(call) ck_assert_int_eq((call), cudaSuccess)
+#include "tests/calls.h"
 
 static void *device_allocate(size_t bytes) {
   void *pointer = NULL;

@@ -8,7 +8,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#define OK(call)         ck_assert_int_eq((call), cudaSuccess)
+#include "tests/calls.h"
+
 #define FAILS(call, why) ck_assert_int_eq((call), cudaError##why)
 
 enum { MEGA = 1 << 20, PAGE = 4096, PAGES = 64 };

@@ -10,8 +10,7 @@
 #include <unistd.h>
 
 #include "src/host/host.h"
-
-#define OK(call) ck_assert_int_eq((call), cudaSuccess)
+#include "tests/calls.h"
 
 /* A gate that work waits at, and a log of what ran. */
 static _Atomic int gate, log_count, log_entry[64], released;

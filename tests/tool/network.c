@@ -15,14 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TRY(call)                                                              \
-  do {                                                                         \
-    int status_ = (int)(call);                                                 \
-    if (status_ != 0) {                                                        \
-      fprintf(stderr, "network: %s: %d\n", #call, status_);                    \
-      exit(EXIT_FAILURE);                                                      \
-    }                                                                          \
-  } while (0)
+#include "tests/calls.h"
 
 enum { DIMS = 5 };
 
@@ -61,10 +54,10 @@ static void strides_of(const tensor_t *t, int *stride) {
 static void tensor_make(tensor_t *t) {
   int stride[DIMS];
   strides_of(t, stride);
-  TRY(cudnnCreateTensorDescriptor(&t->desc));
-  TRY(cudnnSetTensorNdDescriptor(t->desc, CUDNN_DATA_FLOAT, t->dims, t->extent,
-                                 stride));
-  TRY(cudaMalloc((void **)&t->data, count_of(t) * sizeof(float)));
+  CHECK(cudnnCreateTensorDescriptor(&t->desc));
+  CHECK(cudnnSetTensorNdDescriptor(t->desc, CUDNN_DATA_FLOAT, t->dims,
+                                   t->extent, stride));
+  CHECK(cudaMalloc((void **)&t->data, count_of(t) * sizeof(float)));
 }
 
 /* Between the file's order, channels first, and the device's. */
@@ -99,7 +92,7 @@ static tensor_t tensor_read(const char *path) {
     exit(3);
   fclose(file);
   reorder(&t, from, to, 0);
-  TRY(cudaMemcpy(t.data, to, count_of(&t) * 4, cudaMemcpyHostToDevice));
+  CHECK(cudaMemcpy(t.data, to, count_of(&t) * 4, cudaMemcpyHostToDevice));
   free(from);
   free(to);
   return t;
@@ -107,7 +100,7 @@ static tensor_t tensor_read(const char *path) {
 
 static void tensor_write(const tensor_t *t, const char *path) {
   float *from = malloc(count_of(t) * 4), *to = malloc(count_of(t) * 4);
-  TRY(cudaMemcpy(from, t->data, count_of(t) * 4, cudaMemcpyDeviceToHost));
+  CHECK(cudaMemcpy(from, t->data, count_of(t) * 4, cudaMemcpyDeviceToHost));
   reorder(t, from, to, 1);
   char text[119] = "";
   int n = snprintf(text, sizeof text,
@@ -143,34 +136,34 @@ static tensor_t convolve(const tensor_t *x, int channels, int kernel,
   }
   cudnnFilterDescriptor_t w;
   cudnnConvolutionDescriptor_t conv;
-  TRY(cudnnCreateFilterDescriptor(&w));
-  TRY(cudnnSetFilterNdDescriptor(w, CUDNN_DATA_FLOAT,
-                                 nhwc ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW,
-                                 x->dims, window));
-  TRY(cudnnCreateConvolutionDescriptor(&conv));
-  TRY(cudnnSetConvolutionNdDescriptor(conv, spatial, pads, steps, ones,
-                                      CUDNN_CROSS_CORRELATION,
-                                      CUDNN_DATA_FLOAT));
+  CHECK(cudnnCreateFilterDescriptor(&w));
+  CHECK(cudnnSetFilterNdDescriptor(w, CUDNN_DATA_FLOAT,
+                                   nhwc ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW,
+                                   x->dims, window));
+  CHECK(cudnnCreateConvolutionDescriptor(&conv));
+  CHECK(cudnnSetConvolutionNdDescriptor(conv, spatial, pads, steps, ones,
+                                        CUDNN_CROSS_CORRELATION,
+                                        CUDNN_DATA_FLOAT));
   if (!own)
-    TRY(cudnnGetConvolutionNdForwardOutputDim(conv, x->desc, w, y.dims,
-                                              y.extent));
+    CHECK(cudnnGetConvolutionNdForwardOutputDim(conv, x->desc, w, y.dims,
+                                                y.extent));
   tensor_make(&y);
   float *value = malloc(taps * 4), *data;
   for (size_t i = 0; i < taps; i++)
     value[i] = (float)(i * i % 7) - 3;
-  TRY(cudaMalloc((void **)&data, taps * 4));
-  TRY(cudaMemcpy(data, value, taps * 4, cudaMemcpyHostToDevice));
+  CHECK(cudaMalloc((void **)&data, taps * 4));
+  CHECK(cudaMemcpy(data, value, taps * 4, cudaMemcpyHostToDevice));
   free(value);
   size_t bytes;
   void *space;
-  TRY(cudnnGetConvolutionForwardWorkspaceSize(
+  CHECK(cudnnGetConvolutionForwardWorkspaceSize(
       cudnn, x->desc, w, conv, y.desc, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM,
       &bytes));
-  TRY(cudaMalloc(&space, bytes + 1));
+  CHECK(cudaMalloc(&space, bytes + 1));
   for (int i = 0; i < 2; i++)
-    TRY(cudnnConvolutionForward(cudnn, &one, x->desc, x->data, w, data, conv,
-                                CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, space,
-                                bytes, &zero, y.desc, y.data));
+    CHECK(cudnnConvolutionForward(cudnn, &one, x->desc, x->data, w, data, conv,
+                                  CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM,
+                                  space, bytes, &zero, y.desc, y.data));
   return y;
 }
 
@@ -183,31 +176,31 @@ static tensor_t pool(const tensor_t *x, int kernel, int stride) {
     y.extent[2 + d] = (x->extent[2 + d] - kernel) / stride + 1;
   }
   cudnnPoolingDescriptor_t desc;
-  TRY(cudnnCreatePoolingDescriptor(&desc));
-  TRY(cudnnSetPoolingNdDescriptor(desc, CUDNN_POOLING_MAX,
-                                  CUDNN_NOT_PROPAGATE_NAN, x->dims - 2, window,
-                                  pads, steps));
+  CHECK(cudnnCreatePoolingDescriptor(&desc));
+  CHECK(cudnnSetPoolingNdDescriptor(desc, CUDNN_POOLING_MAX,
+                                    CUDNN_NOT_PROPAGATE_NAN, x->dims - 2,
+                                    window, pads, steps));
   if (!own)
-    TRY(cudnnGetPoolingNdForwardOutputDim(desc, x->desc, y.dims, y.extent));
+    CHECK(cudnnGetPoolingNdForwardOutputDim(desc, x->desc, y.dims, y.extent));
   tensor_make(&y);
-  TRY(cudnnPoolingForward(cudnn, desc, &one, x->desc, x->data, &zero, y.desc,
-                          y.data));
+  CHECK(cudnnPoolingForward(cudnn, desc, &one, x->desc, x->data, &zero, y.desc,
+                            y.data));
   return y;
 }
 
 static void relu(const tensor_t *x) {
   cudnnActivationDescriptor_t desc;
-  TRY(cudnnCreateActivationDescriptor(&desc));
-  TRY(cudnnSetActivationDescriptor(desc, CUDNN_ACTIVATION_RELU,
-                                   CUDNN_NOT_PROPAGATE_NAN, 0));
-  TRY(cudnnActivationForward(cudnn, desc, &one, x->desc, x->data, &zero,
-                             x->desc, x->data));
+  CHECK(cudnnCreateActivationDescriptor(&desc));
+  CHECK(cudnnSetActivationDescriptor(desc, CUDNN_ACTIVATION_RELU,
+                                     CUDNN_NOT_PROPAGATE_NAN, 0));
+  CHECK(cudnnActivationForward(cudnn, desc, &one, x->desc, x->data, &zero,
+                               x->desc, x->data));
 }
 
 static void softmax(const tensor_t *x) {
-  TRY(cudnnSoftmaxForward(cudnn, CUDNN_SOFTMAX_ACCURATE,
-                          CUDNN_SOFTMAX_MODE_CHANNEL, &one, x->desc, x->data,
-                          &zero, x->desc, x->data));
+  CHECK(cudnnSoftmaxForward(cudnn, CUDNN_SOFTMAX_ACCURATE,
+                            CUDNN_SOFTMAX_MODE_CHANNEL, &one, x->desc, x->data,
+                            &zero, x->desc, x->data));
 }
 
 static tensor_t divide(const tensor_t *x) {
@@ -215,11 +208,11 @@ static tensor_t divide(const tensor_t *x) {
   tensor_make(&y);
   void *room[2];
   for (int i = 0; i < 2; i++)
-    TRY(cudaMalloc(&room[i], count_of(x) * sizeof(float)));
+    CHECK(cudaMalloc(&room[i], count_of(x) * sizeof(float)));
   cudnnLRNDescriptor_t desc;
-  TRY(cudnnCreateLRNDescriptor(&desc));
-  TRY(cudnnSetLRNDescriptor(desc, 5, 1, 0.75, 1));
-  TRY(cudnnDivisiveNormalizationForward(
+  CHECK(cudnnCreateLRNDescriptor(&desc));
+  CHECK(cudnnSetLRNDescriptor(desc, 5, 1, 0.75, 1));
+  CHECK(cudnnDivisiveNormalizationForward(
       cudnn, desc, CUDNN_DIVNORM_PRECOMPUTED_MEANS, &one, x->desc, x->data,
       NULL, room[0], room[1], &zero, y.desc, y.data));
   return y;
@@ -236,7 +229,7 @@ int main(int argc, char **argv) {
       own = 1;
     else
       break;
-  TRY(cudnnCreate(&cudnn));
+  CHECK(cudnnCreate(&cudnn));
   tensor_t x = tensor_read(argv[1]);
   for (; at < argc; at++)
     if (sscanf(argv[at], "conv=%d,%d,%d,%d", &c, &k, &s, &p) == 4)

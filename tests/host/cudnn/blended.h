@@ -7,11 +7,11 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "tests/calls.h"
 #include "tests/host/cudnn/case.h"
 #include "tests/host/cudnn/tensor.h"
 #include "tests/unit/harness.h"
 
-#define OK(call)             ck_assert_int_eq((int)(call), 0)
 #define IS(call, the_status) ck_assert_int_eq((int)(call), (int)(the_status))
 
 static const cudnnDataType_t types[] = {CUDNN_DATA_FLOAT, CUDNN_DATA_DOUBLE,

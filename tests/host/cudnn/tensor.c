@@ -7,10 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/calls.h"
 #include "tests/host/cudnn/case.h"
 #include "tests/unit/harness.h"
-
-#define OK(call) ck_assert_int_eq((int)(call), 0)
 
 static size_t bytes_of(cudnnDataType_t type) {
   switch ((int)type) {

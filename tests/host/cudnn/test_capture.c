@@ -4,9 +4,8 @@
 #include <cudnn.h>
 #include <stdlib.h>
 
+#include "tests/calls.h"
 #include "tests/unit/harness.h"
-
-#define OK(call) ck_assert_int_eq((int)(call), 0)
 
 enum { SIDE = 6, CELLS = SIDE * SIDE };
 

@@ -10,44 +10,37 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TRY(call)                                                              \
-  do {                                                                         \
-    int status_ = (int)(call);                                                 \
-    if (status_ != 0) {                                                        \
-      fprintf(stderr, "pooled: %s: %d\n", #call, status_);                     \
-      exit(EXIT_FAILURE);                                                      \
-    }                                                                          \
-  } while (0)
+#include "tests/calls.h"
 
 /* Devices without pooling are there; what was called is what counts. */
 static void pool(cudnnStatus_t status) {
   if (status != CUDNN_STATUS_NOT_SUPPORTED)
-    TRY(status);
+    CHECK(status);
 }
 
 enum { SIZE = 32, CHANNELS = 4 };
 
 static cudnnTensorDescriptor_t tensor(int channels, int size) {
   cudnnTensorDescriptor_t desc;
-  TRY(cudnnCreateTensorDescriptor(&desc));
-  TRY(cudnnSetTensor4dDescriptor(desc, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1,
-                                 channels, size, size));
+  CHECK(cudnnCreateTensorDescriptor(&desc));
+  CHECK(cudnnSetTensor4dDescriptor(desc, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1,
+                                   channels, size, size));
   return desc;
 }
 
 static cudnnPoolingDescriptor_t pooling(int size) {
   cudnnPoolingDescriptor_t desc;
-  TRY(cudnnCreatePoolingDescriptor(&desc));
-  TRY(cudnnSetPooling2dDescriptor(desc, CUDNN_POOLING_MAX,
-                                  CUDNN_NOT_PROPAGATE_NAN, size, size, 0, 0,
-                                  size, size));
+  CHECK(cudnnCreatePoolingDescriptor(&desc));
+  CHECK(cudnnSetPooling2dDescriptor(desc, CUDNN_POOLING_MAX,
+                                    CUDNN_NOT_PROPAGATE_NAN, size, size, 0, 0,
+                                    size, size));
   return desc;
 }
 
 static void *device(size_t floats) {
   void *memory;
-  TRY(cudaMalloc(&memory, floats * sizeof(float)));
-  TRY(cudaMemset(memory, 0, floats * sizeof(float)));
+  CHECK(cudaMalloc(&memory, floats * sizeof(float)));
+  CHECK(cudaMemset(memory, 0, floats * sizeof(float)));
   return memory;
 }
 
@@ -59,32 +52,32 @@ int main(int argc, char **argv) {
   cudnnFilterDescriptor_t filter;
   cudnnConvolutionDescriptor_t conv;
   cudnnActivationDescriptor_t relu;
-  TRY(cudnnCreate(&cudnn));
+  CHECK(cudnnCreate(&cudnn));
   cudnnTensorDescriptor_t x = tensor(1, SIZE), y = tensor(CHANNELS, SIZE),
                           half = tensor(CHANNELS, SIZE / 2),
                           head = tensor(CHANNELS, 1);
-  TRY(cudnnCreateFilterDescriptor(&filter));
-  TRY(cudnnSetFilter4dDescriptor(filter, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW,
-                                 CHANNELS, 1, 3, 3));
-  TRY(cudnnCreateConvolutionDescriptor(&conv));
-  TRY(cudnnSetConvolution2dDescriptor(
+  CHECK(cudnnCreateFilterDescriptor(&filter));
+  CHECK(cudnnSetFilter4dDescriptor(filter, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW,
+                                   CHANNELS, 1, 3, 3));
+  CHECK(cudnnCreateConvolutionDescriptor(&conv));
+  CHECK(cudnnSetConvolution2dDescriptor(
       conv, 1, 1, 1, 1, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
-  TRY(cudnnCreateActivationDescriptor(&relu));
-  TRY(cudnnSetActivationDescriptor(relu, CUDNN_ACTIVATION_RELU,
-                                   CUDNN_NOT_PROPAGATE_NAN, 0));
+  CHECK(cudnnCreateActivationDescriptor(&relu));
+  CHECK(cudnnSetActivationDescriptor(relu, CUDNN_ACTIVATION_RELU,
+                                     CUDNN_NOT_PROPAGATE_NAN, 0));
   void *a = device(SIZE * SIZE), *b = device(CHANNELS * SIZE * SIZE),
        *c = device(CHANNELS * SIZE * SIZE), *w = device(CHANNELS * 9);
   cudnnPoolingDescriptor_t small = pooling(2), whole = pooling(SIZE / 2);
   for (int step = 0; step < atoi(argv[1]); step++) {
-    TRY(cudnnConvolutionForward(cudnn, &one, x, a, filter, w, conv,
-                                CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, NULL,
-                                0, &zero, y, b));
-    TRY(cudnnActivationForward(cudnn, relu, &one, y, b, &zero, y, b));
+    CHECK(cudnnConvolutionForward(cudnn, &one, x, a, filter, w, conv,
+                                  CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM,
+                                  NULL, 0, &zero, y, b));
+    CHECK(cudnnActivationForward(cudnn, relu, &one, y, b, &zero, y, b));
     pool(cudnnPoolingForward(cudnn, small, &one, y, b, &zero, half, c));
     pool(cudnnPoolingForward(cudnn, whole, &one, half, c, &zero, head, b));
   }
   float result[CHANNELS];
-  TRY(cudaMemcpy(result, b, sizeof result, cudaMemcpyDeviceToHost));
+  CHECK(cudaMemcpy(result, b, sizeof result, cudaMemcpyDeviceToHost));
   printf("%g %g %g %g\n", result[0], result[1], result[2], result[3]);
   fflush(stdout);
   if (strcmp(argv[2], "_exit") == 0)

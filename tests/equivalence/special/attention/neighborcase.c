@@ -16,20 +16,12 @@
 #include <string.h>
 
 #include "src/sundog.h"
+#include "tests/calls.h"
 
 enum { AXES = 4, RANKS = 8, DIMS = 5, GRID = 3, ROOM = 1 << 14, KEYS = 16 };
 enum { Q, K, V, O, DO, DQ, DK, DV, TENSORS };
 static const char *const names[TENSORS] = {"q",  "k",  "v",  "o",
                                            "do", "dq", "dk", "dv"};
-
-#define CHECK(call)                                                            \
-  do {                                                                         \
-    int status_ = (int)(call);                                                 \
-    if (status_ != 0) {                                                        \
-      fprintf(stderr, "neighborcase: %s: %d\n", #call, status_);               \
-      exit(1);                                                                 \
-    }                                                                          \
-  } while (0)
 
 static struct {
   int axes, size[AXES], ranks, me;

@@ -14,17 +14,9 @@
 #include <string.h>
 
 #include "src/sundog.h"
+#include "tests/calls.h"
 
 enum { Q, K, V, O, TENSORS, ROOM = 4096 };
-
-#define CHECK(call)                                                            \
-  do {                                                                         \
-    int status_ = (int)(call);                                                 \
-    if (status_ != 0) {                                                        \
-      fprintf(stderr, "neighborwrong: %s: %d\n", #call, status_);              \
-      exit(1);                                                                 \
-    }                                                                          \
-  } while (0)
 
 static cudnnHandle_t handle;
 static cudnnTensorDescriptor_t descriptor[TENSORS];

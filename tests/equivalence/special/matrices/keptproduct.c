@@ -24,17 +24,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/calls.h"
+
 enum { TOKENS = 20, INPUTS = 5, HIDDEN = 13, OUTPUTS = 4, OTHER = 8 };
 enum { RANKS_MAX = 8 };
-
-#define CHECK(call)                                                            \
-  do {                                                                         \
-    int status_ = (int)(call);                                                 \
-    if (status_ != 0) {                                                        \
-      fprintf(stderr, "keptproduct: %s: %d\n", #call, status_);                \
-      exit(1);                                                                 \
-    }                                                                          \
-  } while (0)
 
 static int rank, size;
 static cublasHandle_t blas;

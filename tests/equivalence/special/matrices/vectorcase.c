@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/calls.h"
+
 enum {
   N = 2,
   C = 2,
@@ -24,15 +26,6 @@ enum {
   GAP = 12,
   ARENA = TENSORS * (COUNT + GAP)
 };
-
-#define CHECK(call)                                                            \
-  do {                                                                         \
-    int status_ = (int)(call);                                                 \
-    if (status_ != 0) {                                                        \
-      fprintf(stderr, "vectorcase: %s: %d\n", #call, status_);                 \
-      exit(1);                                                                 \
-    }                                                                          \
-  } while (0)
 
 static float host[ARENA], *device, *result;
 static unsigned state;

@@ -8,16 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { POINTERS = 8, BYTES = 1 << 14, SPACE = 1 << 20 };
+#include "tests/calls.h"
 
-#define CHECK(call)                                                            \
-  do {                                                                         \
-    int status_ = (int)(call);                                                 \
-    if (status_ != 0) {                                                        \
-      fprintf(stderr, "absentcase: %s: %d\n", #call, status_);                 \
-      exit(1);                                                                 \
-    }                                                                          \
-  } while (0)
+enum { POINTERS = 8, BYTES = 1 << 14, SPACE = 1 << 20 };
 
 static const float one = 1, zero = 0;
 static struct {

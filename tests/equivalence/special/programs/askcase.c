@@ -8,14 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define CHECK(call)                                                            \
-  do {                                                                         \
-    int status_ = (int)(call);                                                 \
-    if (status_ != 0) {                                                        \
-      fprintf(stderr, "askcase: %s: %d\n", #call, status_);                    \
-      exit(1);                                                                 \
-    }                                                                          \
-  } while (0)
+#include "tests/calls.h"
 
 int main(int count, char **arguments) {
   int rank = count > 1 ? atoi(arguments[1]) : 0;

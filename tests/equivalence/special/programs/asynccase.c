@@ -11,16 +11,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { H = 6, W = 5, KINDS = 4, CALLS = 12 };
+#include "tests/calls.h"
 
-#define CHECK(call)                                                            \
-  do {                                                                         \
-    int status_ = (int)(call);                                                 \
-    if (status_ != 0) {                                                        \
-      fprintf(stderr, "asynccase: %s: %d\n", #call, status_);                  \
-      exit(1);                                                                 \
-    }                                                                          \
-  } while (0)
+enum { H = 6, W = 5, KINDS = 4, CALLS = 12 };
 
 static struct {
   cudnnHandle_t cudnn;

@@ -12,17 +12,9 @@
 #include <string.h>
 
 #include "src/sundog.h"
+#include "tests/calls.h"
 
 enum { DIMS = 5, AXES = 4, PIECES = 16, ROOM = 1 << 14 };
-
-#define CHECK(call)                                                            \
-  do {                                                                         \
-    int status_ = (int)(call);                                                 \
-    if (status_ != 0) {                                                        \
-      fprintf(stderr, "redistcase: %s: %d\n", #call, status_);                 \
-      exit(1);                                                                 \
-    }                                                                          \
-  } while (0)
 
 static struct {
   int axes, size[AXES], coord[AXES];

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "src/sundog.h"
+#include "tests/calls.h"
 
 #ifdef LINKED
 #define SUNDOG(name) name
@@ -21,14 +22,6 @@
 
 enum { W = 5, ROWS_MAX = 16 };
 
-#define CHECK(call)                                                            \
-  do {                                                                         \
-    int status_ = (int)(call);                                                 \
-    if (status_ != 0) {                                                        \
-      fprintf(stderr, "tagcase: %s: %d\n", #call, status_);                    \
-      exit(1);                                                                 \
-    }                                                                          \
-  } while (0)
 #define DEMAND(condition) CHECK(!(condition))
 
 static struct {

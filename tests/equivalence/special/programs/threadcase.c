@@ -17,17 +17,9 @@
 #include <unistd.h>
 
 #include "src/sundog.h"
+#include "tests/calls.h"
 
 enum { N = 2, C = 3, WIDTH = 17, THREADS = 4, FIELDS = 2, FILTERS = 2 };
-
-#define CHECK(call)                                                            \
-  do {                                                                         \
-    int status_ = (int)(call);                                                 \
-    if (status_ != 0) {                                                        \
-      fprintf(stderr, "threadcase: %s: %d\n", #call, status_);                 \
-      exit(1);                                                                 \
-    }                                                                          \
-  } while (0)
 
 // What all threads share. The descriptors are set once.
 static struct {

@@ -22,16 +22,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { N = 2, C = 4, H = 6, W = 5, K = 3, COUNT = N * C * H * W, GAP = 7 };
+#include "tests/calls.h"
 
-#define CHECK(call)                                                            \
-  do {                                                                         \
-    int status_ = (int)(call);                                                 \
-    if (status_ != 0) {                                                        \
-      fprintf(stderr, "valuecase: %s: %d\n", #call, status_);                  \
-      exit(1);                                                                 \
-    }                                                                          \
-  } while (0)
+enum { N = 2, C = 4, H = 6, W = 5, K = 3, COUNT = N * C * H * W, GAP = 7 };
 
 static const float one = 1, zero = 0;
 static unsigned seed;

@@ -10,16 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { N = 2, C = 4, FIELDS = 4, FILTERS = 3, STREAMS = 6, HANDLES = 3 };
+#include "tests/calls.h"
 
-#define CHECK(call)                                                            \
-  do {                                                                         \
-    int status_ = (int)(call);                                                 \
-    if (status_ != 0) {                                                        \
-      fprintf(stderr, "chaincase: %s: %d\n", #call, status_);                  \
-      exit(1);                                                                 \
-    }                                                                          \
-  } while (0)
+enum { N = 2, C = 4, FIELDS = 4, FILTERS = 3, STREAMS = 6, HANDLES = 3 };
 
 static struct {
   cudnnHandle_t handle[HANDLES];

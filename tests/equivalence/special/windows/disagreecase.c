@@ -10,16 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RANKS_MAX = 8, ROOM = 1 << 13, C = 2, W = 3, A = 0, B, OUT };
+#include "tests/calls.h"
 
-#define CHECK(call)                                                            \
-  do {                                                                         \
-    int status_ = (int)(call);                                                 \
-    if (status_ != 0) {                                                        \
-      fprintf(stderr, "disagreecase: %s: %d\n", #call, status_);               \
-      exit(1);                                                                 \
-    }                                                                          \
-  } while (0)
+enum { RANKS_MAX = 8, ROOM = 1 << 13, C = 2, W = 3, A = 0, B, OUT };
 
 static int rank, ranks;
 static unsigned long long state;

@@ -11,17 +11,10 @@
 #include <string.h>
 
 #include "src/sundog.h"
+#include "tests/calls.h"
 
 enum { W = 2, ROWS_MAX = 64 };
 
-#define CHECK(call)                                                            \
-  do {                                                                         \
-    int status_ = (int)(call);                                                 \
-    if (status_ != 0) {                                                        \
-      fprintf(stderr, "globalcase: %s: %d\n", #call, status_);                 \
-      exit(1);                                                                 \
-    }                                                                          \
-  } while (0)
 #define DEMAND(condition) CHECK(!(condition))
 
 static int entry_of(const char *list, int index) {

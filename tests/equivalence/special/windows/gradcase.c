@@ -32,8 +32,8 @@ static void compare(const grad_conv_t *c, grad_tensor_t *t,
                     const grad_exact_t *e, const int whole[GRAD_DIMS],
                     const char *name, int number) {
   int at[GRAD_DIMS] = {0}, global[GRAD_DIMS], shown = 0;
-  TRY(cudaMemcpy(t->host, t->device, (size_t)t->span * grad_size_of(t->type),
-                 cudaMemcpyDeviceToHost));
+  CHECK(cudaMemcpy(t->host, t->device, (size_t)t->span * grad_size_of(t->type),
+                   cudaMemcpyDeviceToHost));
   do {
     for (int d = 0; d < GRAD_DIMS; d++)
       global[d] = t->first[d] + at[d];
@@ -73,7 +73,7 @@ static const void *scalar(const call_t *k, int beta) {
 static void *workspace_make(size_t bytes) {
   void *workspace = NULL;
   if (bytes)
-    TRY(cudaMalloc(&workspace, bytes));
+    CHECK(cudaMalloc(&workspace, bytes));
   return workspace;
 }
 
@@ -84,9 +84,9 @@ static void load(const call_t *k, grad_tensor_t *t,
   const float two = 2;
   grad_tensor_fill(t, salt, k->doubles ? 0.5 : 1);
   if (k->doubles)
-    TRY(cudnnScaleTensor(handle, desc, t->device,
-                         t->type == CUDNN_DATA_DOUBLE ? (const void *)&wide
-                                                      : &two));
+    CHECK(cudnnScaleTensor(handle, desc, t->device,
+                           t->type == CUDNN_DATA_DOUBLE ? (const void *)&wide
+                                                        : &two));
 }
 
 static void dgrad(const call_t *k, const grad_tensor_t *w,
@@ -95,24 +95,24 @@ static void dgrad(const call_t *k, const grad_tensor_t *w,
   int found;
   size_t bytes;
   if (k->finds == 0)
-    TRY(cudnnGetConvolutionBackwardDataAlgorithm_v7(handle, k->w, k->y, k->conv,
-                                                    k->x, 8, &found, perf));
+    CHECK(cudnnGetConvolutionBackwardDataAlgorithm_v7(
+        handle, k->w, k->y, k->conv, k->x, 8, &found, perf));
   else if (k->finds == 1)
-    TRY(cudnnFindConvolutionBackwardDataAlgorithm(handle, k->w, k->y, k->conv,
-                                                  k->x, 8, &found, perf));
+    CHECK(cudnnFindConvolutionBackwardDataAlgorithm(handle, k->w, k->y, k->conv,
+                                                    k->x, 8, &found, perf));
   else
-    TRY(cudnnFindConvolutionBackwardDataAlgorithmEx(
+    CHECK(cudnnFindConvolutionBackwardDataAlgorithmEx(
         handle, k->w, w->device, k->y, y->device, k->conv, k->x, x->device, 8,
         &found, perf, NULL, 0));
   load(k, x, k->x, SALT_OLD);
-  TRY(found < 1 || perf[0].status);
-  TRY(cudnnGetConvolutionBackwardDataWorkspaceSize(handle, k->w, k->y, k->conv,
-                                                   k->x, perf[0].algo, &bytes));
+  CHECK(found < 1 || perf[0].status);
+  CHECK(cudnnGetConvolutionBackwardDataWorkspaceSize(
+      handle, k->w, k->y, k->conv, k->x, perf[0].algo, &bytes));
   void *workspace = workspace_make(bytes);
-  TRY(cudnnConvolutionBackwardData(handle, scalar(k, 0), k->w, w->device, k->y,
-                                   y->device, k->conv, perf[0].algo, workspace,
-                                   bytes, scalar(k, 1), k->x, x->device));
-  TRY(cudaFree(workspace));
+  CHECK(cudnnConvolutionBackwardData(
+      handle, scalar(k, 0), k->w, w->device, k->y, y->device, k->conv,
+      perf[0].algo, workspace, bytes, scalar(k, 1), k->x, x->device));
+  CHECK(cudaFree(workspace));
 }
 
 static void wgrad(const call_t *k, const grad_tensor_t *x,
@@ -121,24 +121,24 @@ static void wgrad(const call_t *k, const grad_tensor_t *x,
   int found;
   size_t bytes;
   if (k->finds == 0)
-    TRY(cudnnGetConvolutionBackwardFilterAlgorithm_v7(
+    CHECK(cudnnGetConvolutionBackwardFilterAlgorithm_v7(
         handle, k->x, k->y, k->conv, k->w, 8, &found, perf));
   else if (k->finds == 1)
-    TRY(cudnnFindConvolutionBackwardFilterAlgorithm(handle, k->x, k->y, k->conv,
-                                                    k->w, 8, &found, perf));
+    CHECK(cudnnFindConvolutionBackwardFilterAlgorithm(
+        handle, k->x, k->y, k->conv, k->w, 8, &found, perf));
   else
-    TRY(cudnnFindConvolutionBackwardFilterAlgorithmEx(
+    CHECK(cudnnFindConvolutionBackwardFilterAlgorithmEx(
         handle, k->x, x->device, k->y, y->device, k->conv, k->w, w->device, 8,
         &found, perf, NULL, 0));
   grad_tensor_fill(w, SALT_OLD, 1);
-  TRY(found < 1 || perf[0].status);
-  TRY(cudnnGetConvolutionBackwardFilterWorkspaceSize(
+  CHECK(found < 1 || perf[0].status);
+  CHECK(cudnnGetConvolutionBackwardFilterWorkspaceSize(
       handle, k->x, k->y, k->conv, k->w, perf[0].algo, &bytes));
   void *workspace = workspace_make(bytes);
-  TRY(cudnnConvolutionBackwardFilter(
+  CHECK(cudnnConvolutionBackwardFilter(
       handle, scalar(k, 0), k->x, x->device, k->y, y->device, k->conv,
       perf[0].algo, workspace, bytes, scalar(k, 1), k->w, w->device));
-  TRY(cudaFree(workspace));
+  CHECK(cudaFree(workspace));
 }
 
 static void call_make(const grad_conv_t *c, const grad_tensor_t *x,
@@ -160,23 +160,23 @@ static void call_make(const grad_conv_t *c, const grad_tensor_t *x,
     stride[i] = c->stride[skip + i];
     dilation[i] = c->dilation[skip + i];
   }
-  TRY(cudnnCreateFilterDescriptor(&k->w));
-  TRY(cudnnSetFilterNdDescriptor(
+  CHECK(cudnnCreateFilterDescriptor(&k->w));
+  CHECK(cudnnSetFilterNdDescriptor(
       k->w, c->type, c->last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW, c->dims,
       w));
-  TRY(cudnnCreateConvolutionDescriptor(&k->conv));
-  TRY(cudnnSetConvolutionNdDescriptor(
+  CHECK(cudnnCreateConvolutionDescriptor(&k->conv));
+  CHECK(cudnnSetConvolutionNdDescriptor(
       k->conv, c->dims - 2, pad, stride, dilation, c->mode,
       c->type == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT));
-  TRY(cudnnSetConvolutionGroupCount(k->conv, c->groups));
+  CHECK(cudnnSetConvolutionGroupCount(k->conv, c->groups));
 }
 
 static void call_free(call_t *k) {
-  TRY(cudnnDestroyTensorDescriptor(k->x));
-  TRY(cudnnDestroyTensorDescriptor(k->y));
-  TRY(cudnnDestroyTensorDescriptor(k->b));
-  TRY(cudnnDestroyFilterDescriptor(k->w));
-  TRY(cudnnDestroyConvolutionDescriptor(k->conv));
+  CHECK(cudnnDestroyTensorDescriptor(k->x));
+  CHECK(cudnnDestroyTensorDescriptor(k->y));
+  CHECK(cudnnDestroyTensorDescriptor(k->b));
+  CHECK(cudnnDestroyFilterDescriptor(k->w));
+  CHECK(cudnnDestroyConvolutionDescriptor(k->conv));
 }
 
 static void run(const grad_task_t *task, const grad_conv_t *c, int number) {
@@ -218,8 +218,8 @@ static void run(const grad_task_t *task, const grad_conv_t *c, int number) {
   }
   if (strchr(task->what, 'b')) {
     grad_tensor_fill(&b, SALT_OLD, 1);
-    TRY(cudnnConvolutionBackwardBias(handle, scalar(&k, 0), k.y, y.device,
-                                     scalar(&k, 1), k.b, b.device));
+    CHECK(cudnnConvolutionBackwardBias(handle, scalar(&k, 0), k.y, y.device,
+                                       scalar(&k, 1), k.b, b.device));
     compare(c, &b, &eb, bias, "db", number);
   }
   if (strchr(task->what, 'x')) {
@@ -270,7 +270,7 @@ int main(int argc, char **argv) {
   }
   grad_task_t task;
   task_read(argv, &task);
-  TRY(cudnnCreate(&handle));
+  CHECK(cudnnCreate(&handle));
   int cases = atoi(argv[6]);
   for (int i = 0; i < cases && !wrong; i++) {
     grad_conv_t conv;
@@ -278,6 +278,6 @@ int main(int argc, char **argv) {
     grad_conv_draw(&task, &conv);
     run(&task, &conv, i);
   }
-  TRY(cudnnDestroy(handle));
+  CHECK(cudnnDestroy(handle));
   return wrong;
 }

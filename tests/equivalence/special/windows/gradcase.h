@@ -9,16 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { GRAD_DIMS = 5, GRAD_PIECES = 8 };
+#include "tests/calls.h"
 
-#define TRY(call)                                                              \
-  do {                                                                         \
-    int status_ = (int)(call);                                                 \
-    if (status_ != 0) {                                                        \
-      fprintf(stderr, "gradcase: %s: status %d\n", #call, status_);            \
-      exit(1);                                                                 \
-    }                                                                          \
-  } while (0)
+enum { GRAD_DIMS = 5, GRAD_PIECES = 8 };
 
 typedef struct {
   int rank, pieces[GRAD_DIMS], piece[GRAD_DIMS]; /* of N C D H W */

@@ -90,13 +90,13 @@ void grad_tensor_make(const grad_conv_t *c, const int *first, const int *extent,
   }
   size_t bytes = (size_t)t->span * (size_t)grad_size_of(t->type);
   t->host = calloc(1, bytes);
-  TRY(!t->host);
-  TRY(cudaMalloc((void **)&t->device, bytes));
+  CHECK(!t->host);
+  CHECK(cudaMalloc((void **)&t->device, bytes));
 }
 
 void grad_tensor_free(grad_tensor_t *t) {
   free(t->host);
-  TRY(cudaFree(t->device));
+  CHECK(cudaFree(t->device));
 }
 
 int grad_next(const int extent[GRAD_DIMS], int at[GRAD_DIMS]) {
@@ -123,8 +123,8 @@ void grad_tensor_fill(grad_tensor_t *t, int salt, double factor) {
     put(t->type, t->host, grad_offset(t, at),
         factor * grad_value(salt, global));
   } while (grad_next(t->extent, at));
-  TRY(cudaMemcpy(t->device, t->host, (size_t)t->span * grad_size_of(t->type),
-                 cudaMemcpyHostToDevice));
+  CHECK(cudaMemcpy(t->device, t->host, (size_t)t->span * grad_size_of(t->type),
+                   cudaMemcpyHostToDevice));
 }
 
 void grad_squeeze(const grad_conv_t *c, const int *from, int *to) {
@@ -141,8 +141,8 @@ cudnnTensorDescriptor_t grad_tensor_describe(const grad_conv_t *c,
     wide[d] = (int)t->stride[d];
   grad_squeeze(c, t->extent, extent);
   grad_squeeze(c, wide, stride);
-  TRY(cudnnCreateTensorDescriptor(&desc));
-  TRY(cudnnSetTensorNdDescriptor(desc, t->type, c->dims, extent, stride));
+  CHECK(cudnnCreateTensorDescriptor(&desc));
+  CHECK(cudnnSetTensorNdDescriptor(desc, t->type, c->dims, extent, stride));
   return desc;
 }
 
@@ -166,7 +166,7 @@ static long count(const int extent[GRAD_DIMS]) {
 grad_exact_t grad_exact_make(const int extent[GRAD_DIMS]) {
   grad_exact_t e = {calloc((size_t)count(extent), sizeof(double)),
                     calloc((size_t)count(extent), sizeof(double))};
-  TRY(!e.sum || !e.terms);
+  CHECK(!e.sum || !e.terms);
   return e;
 }
 

@@ -20,16 +20,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { C = 3, W = 7, KERNELS = 2, ROOM = 1 << 20 };
+#include "tests/calls.h"
 
-#define CHECK(call)                                                            \
-  do {                                                                         \
-    int status_ = (int)(call);                                                 \
-    if (status_ != 0) {                                                        \
-      fprintf(stderr, "keptcase: %s: %d\n", #call, status_);                   \
-      exit(1);                                                                 \
-    }                                                                          \
-  } while (0)
+enum { C = 3, W = 7, KERNELS = 2, ROOM = 1 << 20 };
 
 static const float one = 1, zero = 0;
 static int rows, first;

@@ -13,18 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/calls.h"
+
 enum { N = 5, C = 3, H = 7, W = 4, STEPS = 3, ALL = N * C * H * W };
 static const int cut_n[] = {0, 1, N}, cut_h[] = {0, 5, H};
 static const double epsilon = 0.01;
-
-#define CHECK(call)                                                            \
-  do {                                                                         \
-    int status_ = (int)(call);                                                 \
-    if (status_) {                                                             \
-      fprintf(stderr, "normcase: %s: status %d\n", #call, status_);            \
-      exit(1);                                                                 \
-    }                                                                          \
-  } while (0)
 
 static double x[N][C][H * W], dy[N][C][H * W], scale[C], bias[C];
 static double mean[C], inverse[C], variance[C];

@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "src/host/cudnn/convolution/engine/engine.h"
+#include "tests/calls.h"
 #include "tests/host/cudnn/case.h"
 #include "tests/host/cudnn/convolution/loop.h"
 #include "tests/host/cudnn/tensor.h"
 #include "tests/unit/harness.h"
 
-#define OK(call)             ck_assert_int_eq((int)(call), 0)
 #define IS(call, the_status) ck_assert_int_eq((int)(call), (int)(the_status))
 
 static void gradient_case(int number, bool is_double, int channels,

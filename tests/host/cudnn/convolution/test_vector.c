@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/calls.h"
 #include "tests/host/cudnn/case.h"
 #include "tests/unit/harness.h"
 
-#define OK(call)             ck_assert_int_eq((int)(call), 0)
 #define IS(call, the_status) ck_assert_int_eq((int)(call), (int)(the_status))
 
 static cudnnHandle_t handle;

@@ -6,11 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/calls.h"
 #include "tests/host/cudnn/case.h"
 #include "tests/host/cudnn/tensor.h"
 #include "tests/unit/harness.h"
-
-#define OK(call) ck_assert_int_eq((int)(call), 0)
 
 enum { RANK = 5 };
 

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/calls.h"
 #include "tests/host/cudnn/case.h"
 #include "tests/host/cudnn/tensor.h"
 #include "tests/unit/harness.h"
 
-#define OK(call)             ck_assert_int_eq((int)(call), 0)
 #define IS(call, the_status) ck_assert_int_eq((int)(call), (int)(the_status))
 
 static const cudnnDataType_t types[] = {CUDNN_DATA_FLOAT, CUDNN_DATA_DOUBLE,
