@@ -9,8 +9,9 @@ import subprocess
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
-SCRIPTS = ["tests/gpu/*", "tests/equivalence/driver/*.py",
-           "tests/equivalence/driver/run", "tests/equivalence/families/*.py",
+SCRIPTS = ["tests/gpu/*", "tests/apart.py",
+           "tests/equivalence/driver/run", "tests/equivalence/driver/*.py",
+           "tests/equivalence/families/*.py",
            "tests/clients/check", "tests/clients/*.npy",
            "tests/clients/nets/check", "tests/clients/nets/*.rules",
            "tools/bench"]
