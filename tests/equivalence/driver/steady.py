@@ -13,6 +13,7 @@ import time
 import numpy as np
 
 from cases import Setting, line_of
+from families.conv import sends_back
 from runner import write_script
 
 RUNS = 2
@@ -41,9 +42,12 @@ def wrong(case, view, before, after):
     if not re.match("conv|pool", case["op"]) or (moved and not fetched):
         return None
     order = told["order"]
-    # Two gradients, the halo of the second of which goes with the first; a
-    # forward call, which leaves its halo to the first.
+    # Two gradients: the halo of the second one goes with the first, unless it
+    # sends rows to their owners instead. In a step a forward call goes before,
+    # which leaves its halo to the first gradient.
     keep = 3 if view == "whole" else case.get("keep", 0)
+    if keep & 1 and sends_back(case):
+        keep -= 1
     most = 2 - (keep & 1) if case["op"] == "conv_gradients" else \
         3 - (keep > 0) if case["op"] == "conv_step" else 1
     if order.count("G") > RUNS * most:
