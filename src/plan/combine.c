@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names types and operators of reductions as NCCL does.
+// Translates element types and reduction operators into NCCL's.
 #include "src/plan/combine.h"
 
 bool sdg_combine_type(sdg_type_t type, ncclDataType_t *out_type) {
-  // By cudnnDataType_t, whose numbers sdg_type_t has.
+  // The key is the number of a cudnnDataType_t; sdg_type_t has the same
+  // numbers.
   static const struct {
     sdg_type_t type;
     ncclDataType_t nccl;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions over ranks in NCCL's terms. Inside src/ only. */
+/* Translates sundog's reduction operators and element types into NCCL's. For
+ * src/ only. */
 #ifndef SDG_SRC_PLAN_COMBINE_H
 #define SDG_SRC_PLAN_COMBINE_H
 
@@ -8,7 +9,7 @@
 
 #include "src/plan/plan.h"
 
-/* False for a type that NCCL does not reduce. */
+/* Returns false if NCCL cannot reduce this type. */
 bool sdg_combine_type(sdg_type_t type, ncclDataType_t *out_type);
 ncclRedOp_t sdg_combine_op(sdg_combine_t combine);
 

@@ -7,7 +7,8 @@
 
 #include "src/plan/combine.h"
 
-// Alignment of every slab in scratch: what cudaMalloc gives.
+// Every slab in scratch starts at a multiple of this, as cudaMalloc's memory
+// does.
 enum { ALIGN_BYTES = 256 };
 
 size_t sdg_plan_aligned(size_t bytes) {
@@ -42,7 +43,7 @@ void sdg_plan_destroy(sdg_plan_t *plan) {
   free(plan);
 }
 
-// Room for one more element: capacities are the powers of two from 8.
+// Makes room for one more element: capacities are the powers of two from 8.
 static sdg_status_t array_grow(void **array, int count, size_t elem_bytes) {
   bool full = count == 0 || (count >= 8 && (count & (count - 1)) == 0);
   if (!full)
@@ -91,7 +92,7 @@ static size_t scratch_take(sdg_plan_t *plan, size_t bytes) {
   return offset;
 }
 
-// Equal strides (dimensions of extent 1) nest in logical order.
+// Dimensions with equal strides (extent 1) nest in logical order.
 void sdg_slab_pack(const sdg_box_t *box, const int64_t *like,
                    int64_t *out_stride) {
   int order[SDG_DIMS_MAX]; // outermost first
@@ -132,7 +133,8 @@ sdg_status_t sdg_plan_hold(sdg_plan_t *plan, const sdg_box_t *box, int like,
 
 sdg_status_t sdg_plan_scratch_of(sdg_plan_t *plan, const sdg_box_t *box,
                                  int elem_bytes, int like, int *out_slab) {
-  const sdg_slab_t model = plan->slab[like]; // slabs move when one is added
+  // a copy: adding a slab may move the array
+  const sdg_slab_t model = plan->slab[like];
   SDG_TRY(sdg_plan_packed(plan, box, model.stride, elem_bytes, out_slab));
   memcpy(plan->slab[*out_slab].nesting, model.nesting, sizeof model.nesting);
   return SDG_OK;
@@ -235,8 +237,8 @@ sdg_status_t sdg_plan_advance(sdg_plan_t *plan, int first) {
   return SDG_OK;
 }
 
-// True if `box` of the slab is one run of memory whose dimensions nest like
-// `order`; then its offset in bytes.
+// Returns true if `box` of the slab is one contiguous run of memory whose
+// dimensions nest in `order`; then sets *out_offset_bytes.
 static bool box_contiguous(const sdg_slab_t *slab, const sdg_box_t *box,
                            const int64_t *order, size_t *out_offset_bytes) {
   int64_t packed[SDG_DIMS_MAX];
@@ -261,14 +263,14 @@ static sdg_status_t parcel_add(sdg_plan_t *plan, bool is_send, int peer,
   return SDG_OK;
 }
 
-// How the elements of a message follow each other.
+// The order of a message's elements.
 typedef struct form {
   const int64_t *order;
   int elem_bytes;
 } form_t;
 
-// A message leaves from where it lies if that is one run of memory, otherwise
-// it is packed first.
+// A message is sent in place if its elements are contiguous in memory;
+// otherwise it is packed first.
 static sdg_status_t send_add(sdg_plan_t *plan, const sdg_message_t *message,
                              int from, const form_t *form) {
   size_t offset;
@@ -284,8 +286,8 @@ static sdg_status_t send_add(sdg_plan_t *plan, const sdg_message_t *message,
   return parcel_add(plan, true, message->peer, packed, 0, bytes);
 }
 
-// The one slab of `into` where a received box is one run of memory; -1 if there
-// is none, or if another slab needs some of it too.
+// Returns the one slab of `into` in which a received box is contiguous; -1 if
+// no slab is, or if another slab also needs a part of the box.
 static int place_find(const sdg_plan_t *plan, const sdg_box_t *box,
                       const int *into, int intos, const form_t *form,
                       size_t *out_offset_bytes) {
@@ -321,7 +323,8 @@ static sdg_status_t recv_add(sdg_plan_t *plan, const sdg_message_t *message,
 sdg_status_t sdg_plan_messages(sdg_plan_t *plan, const sdg_transfer_t *transfer,
                                int from, const int *into, int intos,
                                int *out_slabs) {
-  const sdg_slab_t own = plan->slab[from]; // slabs move when one is added
+  // a copy: adding a slab may move the array
+  const sdg_slab_t own = plan->slab[from];
   const form_t form = {own.nesting, own.elem_bytes};
   for (int i = 0; i < transfer->sends; i++)
     SDG_TRY(send_add(plan, &transfer->send[i], from, &form));

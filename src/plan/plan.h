@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one rank does for one tagged call: pure data, made once per set of
- * agreed descriptors, cached, and carried out many times by src/exec.
+/* A plan: the steps of one rank for one tagged call. It is pure data, made
+ * once for each set of agreed descriptors, cached, and carried out many times
+ * by src/exchange/exec.h.
  *
  * A plan names no op. It moves boxes between slabs (tensors in memory that
  * cover a box of global coordinates), exchanges messages with other ranks, and
- * lets the op that made it call the real function on slabs. */
+ * has the op that made it call the real function on slabs. */
 #ifndef SDG_SRC_PLAN_PLAN_H
 #define SDG_SRC_PLAN_PLAN_H
 
@@ -23,31 +24,32 @@ enum { SDG_SLAB_SCRATCH = -1, SDG_SLAB_KEPT = -2, SDG_SLAB_HELD = -3 };
 enum { SDG_HELD_MAX = 2 };
 
 /* A tensor in memory: the program's operand, or a region of scratch. Its
- * address is that of the element box.dim[*].lo. */
+ * address is the address of the element at box.dim[*].lo. */
 typedef struct sdg_slab {
-  /* Index into the call's operands; SDG_SLAB_SCRATCH; SDG_SLAB_KEPT: scratch
-   * that the plans between an early exchange and its plan leave alone;
-   * SDG_SLAB_HELD - i: the memory of the plan's held[i]. */
+  /* Index into the call's operands; or SDG_SLAB_SCRATCH; or SDG_SLAB_KEPT:
+   * scratch that no plan overwrites between a prefetched exchange and the plan
+   * that uses it; or SDG_SLAB_HELD - i: the memory of the plan's held[i]. */
   int operand;
-  size_t offset_bytes; /* from the operand's data or from the scratch's base */
+  /* from the operand's data, or from the start of scratch */
+  size_t offset_bytes;
   int elem_bytes;
   sdg_box_t box;                /* the global coordinates it covers */
   int64_t stride[SDG_DIMS_MAX]; /* elements */
-  /* As strides do, how the dimensions nest on every rank: the order of the
-   * elements of messages. */
+  /* Strides that give the order of a message's elements: the dimensions nest
+   * in this order on every rank. */
   int64_t nesting[SDG_DIMS_MAX];
 } sdg_slab_t;
 
-/* Packed strides for `box`, its dimensions nested in memory in the order that
- * the strides `like` nest them. */
+/* Computes packed strides for `box`. Its dimensions nest in memory in the
+ * order of the strides `like`. */
 void sdg_slab_pack(const sdg_box_t *box, const int64_t *like,
                    int64_t *out_stride);
 
-/* Why a copy is made; `run -v` shows the bytes of each. */
+/* The purpose of a copy; `run -v` shows the bytes of each kind. */
 typedef enum sdg_copy_kind {
-  SDG_COPY_HALO,       /* to and from message buffers */
+  SDG_COPY_HALO,       /* into and out of message buffers */
   SDG_COPY_STRIP,      /* into and out of small border strips */
-  SDG_COPY_ACTIVATION, /* of the rank's own whole shard */
+  SDG_COPY_ACTIVATION, /* the rank's own whole shard */
   SDG_COPY_COUNT,
 } sdg_copy_kind_t;
 const char *sdg_copy_kind_name(sdg_copy_kind_t kind);
@@ -58,15 +60,15 @@ typedef enum sdg_lane {
 } sdg_lane_t;
 
 typedef enum sdg_step_kind {
-  SDG_STEP_ZERO,     /* a box of a slab becomes zero */
-  SDG_STEP_COPY,     /* a box of one slab to another */
-  SDG_STEP_EXCHANGE, /* one group of messages with other ranks */
-  SDG_STEP_REDUCE,   /* a slab becomes the same on all ranks */
-  SDG_STEP_CALL,     /* the op's run(state, index) */
-  SDG_STEP_JOIN,     /* the lane waits for all earlier steps of the other */
+  SDG_STEP_ZERO,     /* set a box of a slab to zero */
+  SDG_STEP_COPY,     /* copy a box of one slab to another */
+  SDG_STEP_EXCHANGE, /* send and receive one group of messages */
+  SDG_STEP_REDUCE,   /* combine a slab over the ranks; all get the result */
+  SDG_STEP_CALL,     /* call the op's run(state, index) */
+  SDG_STEP_JOIN,     /* this lane waits for all earlier steps of the other */
 } sdg_step_kind_t;
 
-/* What the ranks' elements become together. */
+/* The operator that combines the ranks' elements. */
 typedef enum sdg_combine {
   SDG_COMBINE_SUM,
   SDG_COMBINE_PRODUCT,
@@ -77,16 +79,16 @@ typedef enum sdg_combine {
 typedef struct sdg_step {
   sdg_step_kind_t kind;
   sdg_lane_t lane;
-  int slab;      /* ZERO, REDUCE: which; COPY: from; CALL: the op's index */
-  int to;        /* COPY: to */
+  int slab; /* ZERO, REDUCE: the slab; COPY: the source; CALL: the op's index */
+  int to;   /* COPY: the destination */
   sdg_box_t box; /* in the coordinates of `slab` */
   int64_t
       shift[SDG_DIMS_MAX]; /* COPY: box + shift in the coordinates of `to` */
   sdg_copy_kind_t copy;
-  int parcel, parcels;   /* EXCHANGE: the first, and how many; may be none */
+  int parcel, parcels; /* EXCHANGE: the first one, and their number; may be 0 */
   sdg_combine_t combine; /* REDUCE */
-  sdg_type_t type;       /* REDUCE: of the slab's elements */
-  sdg_axes_t axes;       /* EXCHANGE, REDUCE: of its communicator */
+  sdg_type_t type;       /* REDUCE: the type of the slab's elements */
+  sdg_axes_t axes;       /* EXCHANGE, REDUCE: the axes of the communicator */
 } sdg_step_t;
 
 /* One contiguous message. */
@@ -98,142 +100,149 @@ typedef struct sdg_parcel {
   size_t bytes;
 } sdg_parcel_t;
 
-/* Memory that lives on between calls, of what was brought together for one and
- * is read by a later one. */
+/* Memory that outlives the call: one call fetches data into it from other
+ * ranks, and later calls read it. */
 typedef struct sdg_held {
-  int own; /* slab of this rank's part, of an operand */
+  int own; /* the slab of this rank's part; it belongs to an operand */
   size_t bytes;
-  uint64_t token; /* what it is that is brought, the same on every rank */
-  uint64_t order; /* the op's */
-  bool taken;     /* an earlier plan has filled the memory */
+  uint64_t token; /* identifies the fetched data; the same on every rank */
+  uint64_t order; /* set by the op */
+  bool taken;     /* an earlier plan has already filled the memory */
 } sdg_held_t;
 
 struct sdg_exec;
 
 typedef struct sdg_plan {
-  const char *strategy; /* "literal", "repair", "extend": a string constant */
-  const char *why;      /* likewise; NULL: as the op has several */
-  bool literal;         /* the program's own call is right as it is; no steps */
-  /* Not 0: no steps, and this vendor's status for the program: what the call
-   * gets on one device. The same on all ranks. */
+  const char *strategy; /* string constant: "literal", "repair" or "extend" */
+  const char *why;      /* string constant; NULL: the op has several reasons */
+  bool literal; /* the program's own call is correct as it is; no steps */
+  /* If not 0: the plan has no steps, and the program gets this vendor's
+   * status, as it would on one device. The same on all ranks. */
   int refusal;
-  /* The communicator of the messages that are added next, 0 if no rank
-   * exchanges any. The same on all ranks, also on one that neither sends nor
-   * receives: making it is collective. A plan may have several exchanges, over
-   * several sets of axes. */
+  /* The axes of the communicator for the messages that are added next; 0 if no
+   * rank exchanges any. The same on all ranks, also on a rank that neither
+   * sends nor receives, because creating a communicator is collective. A plan
+   * may have several exchanges, each over its own axes. */
   sdg_axes_t axes;
-  /* That of the reductions that are added next, likewise: a plan may reduce
-   * over several sets of axes. */
+  /* The axes of the communicator for the reductions that are added next, under
+   * the same rules. A plan may reduce over several sets of axes. */
   sdg_axes_t reduce_axes;
   sdg_slab_t *slab;
   int slabs;
   sdg_step_t *step;
   int steps;
-  sdg_parcel_t *parcel; /* of all EXCHANGE steps, one after the other */
+  /* the messages of all EXCHANGE steps, in the order of the steps */
+  sdg_parcel_t *parcel;
   int parcels;
   size_t scratch_bytes, kept_bytes;
   sdg_held_t held[SDG_HELD_MAX];
   int helds;
   sdg_share_t *share; /* whole view only; owned */
-  /* Per execution, for reports. */
+  /* For reports: bytes per execution. */
   int64_t received_bytes;
   int64_t axis_bytes[SDG_AXES_MAX], sum_bytes; /* src/plan/traffic.h */
-  int64_t sum_axis_bytes[SDG_AXES_MAX];        /* of sums alone */
+  /* the part of axis_bytes that reductions cause */
+  int64_t sum_axis_bytes[SDG_AXES_MAX];
   int64_t copied_bytes[SDG_COPY_COUNT];
-  /* The op's part. run() returns the vendor's status of sub-call `index`,
-   * enqueued on `stream` (a cudaStream_t). */
+  /* Set by the op. run() enqueues sub-call `index` on exec->stream and returns
+   * the vendor's status. */
   void *state;
   void (*state_destroy)(void *state);
   int (*run)(void *state, int index, const sdg_call_t *call,
              const struct sdg_exec *exec);
 } sdg_plan_t;
 
-/* The bytes that so many of scratch take. */
+/* Rounds `bytes` up to the alignment of scratch. */
 size_t sdg_plan_aligned(size_t bytes);
 
-/* Builders. All return SDG_E_NO_MEMORY at worst; slabs are named by index. */
+/* Functions that build a plan. SDG_E_NO_MEMORY is their only error unless
+ * stated otherwise; they name slabs by index. */
 sdg_plan_t *sdg_plan_create(const char *strategy);
 void sdg_plan_destroy(sdg_plan_t *plan);
-/* The program's operand `index` of `call`, covering `box` (its local extents).
- */
+/* Adds a slab for the program's operand `index` of `call`, covering `box` (its
+ * local extents). */
 sdg_status_t sdg_plan_operand(sdg_plan_t *plan, const sdg_call_t *call,
                               int index, const sdg_box_t *box,
                               int *out_slab) SDG_MUST_CHECK;
-/* The same, of a tensor that is operand `index` of the call that the plan is
- * carried out for. */
+/* Like sdg_plan_operand, for a tensor that is operand `index` of the call that
+ * executes the plan. */
 sdg_status_t sdg_plan_tensor(sdg_plan_t *plan, const sdg_operand_t *operand,
                              int index, const sdg_box_t *box,
                              int *out_slab) SDG_MUST_CHECK;
-/* Packed scratch that covers `box`, its dimensions nested in memory as in slab
- * `like`. */
+/* Adds packed scratch that covers `box`. Its dimensions nest in memory as
+ * those of slab `like` do. */
 sdg_status_t sdg_plan_scratch(sdg_plan_t *plan, const sdg_box_t *box, int like,
                               int *out_slab) SDG_MUST_CHECK;
-/* The same in memory that is held, of which `held` says token, order and
- * whether it is taken; otherwise a later plan finds what the plan's steps write
- * there. At most SDG_HELD_MAX. */
+/* Like sdg_plan_scratch, but in held memory. The caller sets token, order and
+ * taken in `held`. If taken is false, the plan's steps fill the memory, and a
+ * later plan reads it. At most SDG_HELD_MAX per plan. */
 sdg_status_t sdg_plan_hold(sdg_plan_t *plan, const sdg_box_t *box, int like,
                            const sdg_held_t *held,
                            int *out_slab) SDG_MUST_CHECK;
-/* The same with elements of another size than those of `like`. */
+/* Like sdg_plan_scratch, with elements of elem_bytes bytes, whatever the
+ * element size of `like`. */
 sdg_status_t sdg_plan_scratch_of(sdg_plan_t *plan, const sdg_box_t *box,
                                  int elem_bytes, int like,
                                  int *out_slab) SDG_MUST_CHECK;
-/* The same nested as the strides `like` are. */
+/* Like sdg_plan_scratch_of, but the dimensions nest in the order of the
+ * strides `like`. */
 sdg_status_t sdg_plan_packed(sdg_plan_t *plan, const sdg_box_t *box,
                              const int64_t *like, int elem_bytes,
                              int *out_slab) SDG_MUST_CHECK;
-/* What lies in the memory of scratch slab `within`, from `offset_bytes` on:
- * packed as by sdg_plan_scratch. Several can be reduced as the one that they
- * are in. */
+/* Adds a slab inside the memory of scratch slab `within`, starting at
+ * `offset_bytes`, packed as by sdg_plan_scratch. One reduction of `within`
+ * reduces all slabs inside it. */
 sdg_status_t sdg_plan_within(sdg_plan_t *plan, int within, size_t offset_bytes,
                              const sdg_box_t *box, int like,
                              int *out_slab) SDG_MUST_CHECK;
-/* Scratch of `bytes` bytes without a shape, for a workspace. */
+/* Adds `bytes` bytes of scratch without a shape, for a workspace. */
 sdg_status_t sdg_plan_workspace(sdg_plan_t *plan, size_t bytes,
                                 int *out_slab) SDG_MUST_CHECK;
 sdg_status_t sdg_plan_zero(sdg_plan_t *plan, sdg_lane_t lane, int slab,
                            const sdg_box_t *box) SDG_MUST_CHECK;
-/* Copies what `from` and `to` have in common after moving `from` by `shift`
- * (NULL: none), restricted to `box` (coordinates of `to`; NULL: all of it).
- * Nothing in common is no step. */
+/* Copies the intersection of `from` and `to` after moving `from` by `shift`
+ * (NULL: 0), restricted to `box` (coordinates of `to`; NULL: all of it). Adds
+ * no step if the intersection is empty. */
 sdg_status_t sdg_plan_copy(sdg_plan_t *plan, sdg_lane_t lane, int from, int to,
                            const int64_t *shift, const sdg_box_t *box,
                            sdg_copy_kind_t kind) SDG_MUST_CHECK;
 sdg_status_t sdg_plan_call(sdg_plan_t *plan, int index) SDG_MUST_CHECK;
-/* The steps of `lane` that are added next wait for all earlier steps of the
+/* The steps that are added to `lane` next wait for all earlier steps of the
  * other lane. */
 sdg_status_t sdg_plan_join(sdg_plan_t *plan, sdg_lane_t lane) SDG_MUST_CHECK;
 
-/* What the plan has of the program's operand so far is in the memory of scratch
- * slab `into` instead, which covers all of it with the same strides. */
+/* Redirects every slab of the program's operand that the plan has so far to
+ * the memory of scratch slab `into`, which covers the whole operand with the
+ * same strides. */
 void sdg_plan_rehome(sdg_plan_t *plan, int operand, int into);
-/* Has the steps from `first` on come before all others. */
+/* Moves the steps from index `first` on to the front of the plan. */
 sdg_status_t sdg_plan_advance(sdg_plan_t *plan, int first) SDG_MUST_CHECK;
 
-/* The messages of `transfer` out of slab `from`, packed on the communication
- * lane where they are not one run of memory. Received ones arrive in place
- * where they are contiguous in slab `into` (SDG_SLAB_SCRATCH: nowhere in
- * place), otherwise in slabs of their own that cover their box in the
- * receiver's coordinates. Elements of a message follow each other as the slab's
- * dimensions nest on every rank. out_slabs has transfer->recvs entries:
- * the slab of each received message, or -1 where it arrived in place. */
+/* Adds the messages of `transfer`, sent from slab `from`. A message that is
+ * not contiguous in memory is packed on the communication lane first. A
+ * received message is written in place if it is contiguous in a slab of `into`
+ * (`intos` slabs; SDG_SLAB_SCRATCH: never in place); otherwise it gets a slab
+ * of its own that covers its box in the receiver's coordinates. The elements
+ * of a message are in the order of the slab's nesting on every rank. out_slabs
+ * has transfer->recvs entries: the slab of each received message, or -1 if it
+ * is received in place. */
 sdg_status_t sdg_plan_messages(sdg_plan_t *plan, const sdg_transfer_t *transfer,
                                int from, const int *into, int intos,
                                int *out_slabs) SDG_MUST_CHECK;
 /* Sends and receives all messages added since the last exchange as one group.
- * Where the plan has axes the step is there on every rank, also on one without
- * messages, so that all count alike. */
+ * If the plan has axes, every rank gets the step, even without messages, so
+ * that all ranks count the same number of exchanges. */
 sdg_status_t sdg_plan_exchange(sdg_plan_t *plan) SDG_MUST_CHECK;
 
-/* Whether a slab is one run of memory. */
+/* Returns true if the slab is one contiguous run of memory. */
 bool sdg_plan_is_packed(const sdg_plan_t *plan, int slab);
 
-/* Combines a packed slab of `type` with those of the other ranks along
- * plan->reduce_axes, in place, on the main lane, which can do nothing meanwhile
- * anyway: after all earlier steps of both lanes, before all later ones. All
- * ranks add the same reductions over the same axes in the same order. No step
- * where there are no such axes.
- * SDG_E_TENSOR_TYPE for a type that cannot be combined. */
+/* Combines a packed slab of `type` with the same slab of the other ranks along
+ * plan->reduce_axes, in place. The step runs on the main lane, after all
+ * earlier steps of both lanes and before all later ones: no other step could
+ * overlap with it. All ranks add the same reductions over the same axes in the
+ * same order. Adds no step if reduce_axes is 0. SDG_E_TENSOR_TYPE for a type
+ * that NCCL cannot reduce. */
 sdg_status_t sdg_plan_reduce(sdg_plan_t *plan, int slab, sdg_type_t type,
                              sdg_combine_t combine) SDG_MUST_CHECK;
 

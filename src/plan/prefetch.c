@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a plan can be carried out before its call.
+// Decides which steps of a plan can be carried out before its call.
 #include "src/plan/prefetch.h"
 
 static size_t slab_bytes(const sdg_slab_t *slab) {
   return (size_t)sdg_box_count(&slab->box) * (size_t)slab->elem_bytes;
 }
 
-// Whether another slab lies in the memory of this one, or around it.
+// Returns true if another slab overlaps with this slab's memory.
 static bool slab_is_shared(const sdg_plan_t *plan, const sdg_slab_t *slab) {
   size_t end = slab->offset_bytes + slab_bytes(slab);
   for (int i = 0; i < plan->slabs; i++) {
@@ -53,14 +53,14 @@ bool sdg_plan_is_early(const sdg_plan_t *plan, int operand) {
   for (int i = 0; i < plan->steps; i++) {
     const sdg_step_t *step = &plan->step[i];
     if (step->lane != SDG_LANE_COMM) {
-      if (exchanges == 0) // may write what is sent
+      if (exchanges == 0) // a step here may write what the exchange sends
         return false;
     } else if (step->kind == SDG_STEP_EXCHANGE) {
       exchanges++;
       if (!parcels_are_early(plan, step, operand))
         return false;
     } else if (exchanges > 0 && step->kind == SDG_STEP_JOIN) {
-      continue; // before nothing that is on this lane
+      continue; // no step on this lane follows it
     } else if (exchanges > 0 || step->kind != SDG_STEP_COPY ||
                plan->slab[step->slab].operand != operand ||
                plan->slab[step->to].operand != SDG_SLAB_KEPT) {

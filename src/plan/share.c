@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Storage of what the ranks read of a shared call's operands.
+// Stores what each rank reads of the operands of a divided call.
 #include "src/plan/share.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole view: how the ranks share one call between them. Part of its plan. */
+/* Whole view: how the ranks divide one call between them. Belongs to the
+ * call's plan. */
 #ifndef SDG_SRC_PLAN_SHARE_H
 #define SDG_SRC_PLAN_SHARE_H
 
@@ -11,34 +12,36 @@
 #include "src/geometry/placement.h"
 
 typedef struct sdg_share {
-  int ranks; /* of the job */
-  bool idle; /* some rank has no part of an output */
-  /* Windows see rows around a periodic dimension, which the program's own call
-   * would not see. */
+  int ranks; /* ranks of the job */
+  bool idle; /* at least one rank has no part of any output */
+  /* Windows read rows across the ends of a periodic dimension; the program's
+   * own call would not read them. */
   bool around;
-  /* The operands that are written, and where each rank's part of them is: all
-   * of it on every rank where the placement splits nothing. */
+  /* The operands that are written, and the placement of each. A placement that
+   * splits nothing means that every rank has the whole output. */
   int outputs;
   struct {
     int operand;
     sdg_placement_t placement;
   } output[SDG_OPERANDS_MAX];
-  /* What rank r reads of operand i: reads[i][r], owned; NULL: all of it, where
-   * the operand is an input, and nothing of the output. May go around the end
-   * of a dimension (src/geometry/ring.h): rows at both ends are one box. */
+  /* reads[i][r] is the box of operand i that rank r reads; owned. NULL: rank r
+   * reads the whole operand if it is an input, and nothing if it is an output.
+   * A box may cross the end of a periodic dimension (src/geometry/ring.h):
+   * rows at both ends form one box. */
   sdg_box_t *reads[SDG_OPERANDS_MAX];
 } sdg_share_t;
 
-/* NULL without memory. */
+/* Returns NULL if memory runs out. */
 sdg_share_t *sdg_share_create(int ranks);
 void sdg_share_destroy(sdg_share_t *share);
-/* One more output, with a copy of its placement. */
+/* Adds an output, with a copy of its placement. */
 sdg_status_t sdg_share_output(sdg_share_t *share, int operand,
                               const sdg_placement_t *placement) SDG_MUST_CHECK;
-/* NULL if the operand is no output. */
+/* Returns NULL if the operand is not an output. */
 const sdg_placement_t *sdg_share_placement(const sdg_share_t *share,
                                            int operand);
-/* Boxes for operand `index`, one for each rank of the job, to be filled. */
+/* Creates the boxes of operand `index`, one for each rank of the job; the
+ * caller fills them in. */
 sdg_status_t sdg_share_reads(sdg_share_t *share, int index,
                              sdg_box_t **out_boxes) SDG_MUST_CHECK;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes by axis: from the places of sender and receiver on the mesh.
+// Counts bytes by axis from the mesh coordinates of sender and receiver.
 #include "src/plan/traffic.h"
 
 #include <string.h>
