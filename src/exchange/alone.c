@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sub-calls one after the other on the program's stream.
+// Enqueues sub-calls one after the other on the program's stream.
 #include "src/exchange/alone.h"
 
 #include <pthread.h>
@@ -8,7 +8,8 @@
 #include "src/exchange/device.h"
 #include "src/exchange/exec.h"
 
-// Not src/base/vendor.def's table: a program of one GPU need not have NCCL.
+// Does not use the table of src/base/vendor.def: a program on one GPU may not
+// have NCCL.
 typedef struct cuda {
   __typeof__(&cudaFreeAsync) cudaFreeAsync;
   __typeof__(&cudaGetErrorString) cudaGetErrorString;

@@ -22,10 +22,11 @@
 
 enum { COMMS_MAX = 1 << SDG_AXES_MAX, SPINS = 256, CHECK_EVERY = 1000 };
 
-// Guards communicators against an abort by the watching thread, which frees
-// them: no call of NCCL on one is made without it. NCCL's calls do not wait, as
-// communicators are non-blocking. A channel's row is written by its thread,
-// under the lock, and read without it by that thread alone.
+// Protects communicators from an abort by the watching thread, which frees
+// them: every NCCL call on a communicator holds this lock. NCCL's calls return
+// at once because communicators are non-blocking. A channel's row is written
+// by its own thread, under the lock, and only that thread reads it without the
+// lock.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
   sdg_comm_t *comm[COMMS_MAX];
@@ -39,14 +40,14 @@ sdg_status_t sdg_comm_lock(void) {
   if (!aborted)
     return SDG_OK;
   pthread_mutex_unlock(&lock);
-  return SDG_E_JOB_BROKEN; // reported by who broke it
+  return SDG_E_JOB_BROKEN; // whoever broke the job has reported it
 }
 
 void sdg_comm_unlock(void) {
   pthread_mutex_unlock(&lock);
 }
 
-// Usually NCCL needs some microseconds; a peer that is late, much longer.
+// NCCL usually needs some microseconds, but much longer if a peer is late.
 static void pause_briefly(unsigned tries) {
   const struct timespec time = {.tv_nsec = 50000};
   if (tries < SPINS)
@@ -55,7 +56,7 @@ static void pause_briefly(unsigned tries) {
     nanosleep(&time, NULL);
 }
 
-// Looks after those that a pending operation waits for.
+// Checks the peers that a pending operation waits for.
 static sdg_status_t peers_check(sdg_stopwatch_t *since, const char *what) {
   char at[128], who[512];
   sdg_job_call(at, sizeof at);
@@ -77,7 +78,7 @@ sdg_status_t sdg_comm_check(sdg_comm_t *comm, ncclResult_t result,
   sdg_stopwatch_t since = sdg_stopwatch_start();
   for (unsigned tries = 0; result == ncclInProgress; tries++) {
     if (sdg_job_failed())
-      return SDG_E_JOB_BROKEN; // reported by who broke it
+      return SDG_E_JOB_BROKEN; // whoever broke the job has reported it
     pause_briefly(tries);
     ncclResult_t state;
     SDG_TRY(sdg_comm_lock());
@@ -98,13 +99,14 @@ sdg_status_t sdg_comm_check(sdg_comm_t *comm, ncclResult_t result,
   return status;
 }
 
-// What the ranks tell each other before a communicator is made.
+// The record that ranks exchange before they create a communicator.
 typedef struct introduction {
-  ncclUniqueId id; // of the communicator's first rank
+  ncclUniqueId id; // set by the communicator's first rank
   sdg_gpu_t gpu;
 } introduction_t;
 
-// Two ranks on one GPU would make NCCL fail, with other words.
+// If two ranks use one GPU, NCCL fails with an unclear message; this check
+// reports it first.
 static sdg_status_t gpus_compare(const sdg_group_t *group,
                                  char (*records)[SDG_CHANNEL_RECORD_BYTES],
                                  const size_t *bytes) {
@@ -121,9 +123,9 @@ static sdg_status_t gpus_compare(const sdg_group_t *group,
   return SDG_OK;
 }
 
-// Each communicator's first rank makes an id; the whole agreement group, of
-// which a communicator is a part, exchanges what it has, so that the control
-// channel keeps one order.
+// The first rank of each communicator makes an id. The whole agreement group,
+// which contains the communicator, exchanges its ids, so that the control
+// channel has one order of exchanges.
 static sdg_status_t id_share(const sdg_comm_t *comm, ncclUniqueId *out_id) {
   const sdg_vendor_t *nccl = sdg_vendor_get();
   const sdg_group_t *group = sdg_job_group();
@@ -168,7 +170,8 @@ out:
   return status;
 }
 
-// Lays open what was made; an abort that came first ends it at once.
+// Makes the communicator visible to sdg_comm_abort_all; if an abort came
+// first, aborts it at once.
 static sdg_status_t comm_publish(sdg_comm_t *comm) {
   sdg_status_t status = sdg_comm_lock();
   if (status != SDG_OK) {
@@ -205,8 +208,8 @@ static sdg_status_t comm_create(sdg_axes_t axes, sdg_comm_t **out_comm) {
   *out_comm = comm;
   return SDG_OK;
 fail:
-  // NCCL keeps what is half made: it cannot be destroyed safely, and the job is
-  // over.
+  // The half-made communicator is leaked to NCCL: it cannot be destroyed
+  // safely, and the job is over.
   free(comm);
   return sdg_job_fail(status);
 }
@@ -231,7 +234,8 @@ sdg_status_t sdg_comm_stream(cudaStream_t *out_stream) {
     const sdg_vendor_t *cuda = sdg_vendor_get();
     if (!cuda)
       return SDG_E_LIBRARY_MISSING;
-    // Not ordered with the legacy default stream: events say what waits.
+    // The stream does not wait for the legacy default stream; events order the
+    // two.
     SDG_TRY(sdg_vendor_check(
         cuda->cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking),
         "creation of the communication stream"));

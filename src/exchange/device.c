@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies and fills of strided boxes as the fewest CUDA runtime calls.
+// Copies and fills strided boxes with the fewest CUDA runtime calls.
 #include "src/exchange/device.h"
 
 #include <stdbool.h>
@@ -8,7 +8,7 @@
 
 #include "src/base/vendor.h"
 
-// Pitches at or above this are refused by cudaMemcpy2D (cudaDevAttrMaxPitch).
+// cudaMemcpy2D refuses pitches at or above this (cudaDevAttrMaxPitch).
 static const int64_t PITCH_BYTES_MAX = INT32_MAX;
 
 // A strided copy as nested loops around contiguous runs: loop[0] is the
@@ -18,14 +18,15 @@ typedef struct loops {
   int64_t run_bytes;
   int count;
   struct {
-    int64_t extent, from_bytes, to_bytes; // steps between iterations
+    // the two are steps between iterations
+    int64_t extent, from_bytes, to_bytes;
   } loop[SDG_DIMS_MAX];
 } loops_t;
 
-// Orders the dimensions by stride, then merges what is contiguous in both.
-// Example: 8 rows of a packed NCHW tensor (N=2 C=3 H=32 W=64, floats) to a
-// packed strip: runs of 8*64*4 bytes, one loop of 6 with steps 32*64*4 and
-// 8*64*4 bytes.
+// Orders the dimensions by stride, then merges dimensions that are contiguous
+// in both regions. Example: 8 rows of a packed NCHW tensor (N=2 C=3 H=32 W=64,
+// floats) to a packed strip: runs of 8*64*4 bytes, one loop of 6 with steps
+// 32*64*4 and 8*64*4 bytes.
 static loops_t loops_make(const int64_t *from, const int64_t *to,
                           const int64_t *extent, int dims, int elem_bytes) {
   int order[SDG_DIMS_MAX];
@@ -68,7 +69,7 @@ static bool pitch_fits(int64_t pitch_bytes, int64_t run_bytes) {
   return pitch_bytes >= run_bytes && pitch_bytes < PITCH_BYTES_MAX;
 }
 
-// Copies the innermost `levels` loops (0, 1, 2) by one runtime call.
+// Copies the innermost `levels` loops (0, 1 or 2) with one runtime call.
 static cudaError_t copy_block(const sdg_vendor_t *cuda, const loops_t *loops,
                               int levels, const char *from, char *to,
                               cudaStream_t stream) {
@@ -91,8 +92,8 @@ static cudaError_t copy_block(const sdg_vendor_t *cuda, const loops_t *loops,
   return cuda->cudaMemcpy3DAsync(&parms, stream);
 }
 
-// How many inner loops one runtime call can carry out. The slices of a 3-D
-// copy must be a whole number of row pitches apart.
+// Returns how many inner loops one runtime call can copy. A 3-D copy needs
+// slices that are a whole number of row pitches apart.
 static int copy_levels(const loops_t *loops) {
   if (loops->count == 0)
     return 0;
@@ -109,7 +110,7 @@ static int copy_levels(const loops_t *loops) {
   return slices ? 2 : 1;
 }
 
-// *out_at: where the block that was refused begins.
+// *out_at: the start of the block that the runtime refused.
 static cudaError_t copy_nest(const sdg_vendor_t *cuda, const loops_t *loops,
                              int level, int levels, const char *from, char *to,
                              cudaStream_t stream, const char **out_at) {
@@ -181,7 +182,7 @@ bool sdg_device_fetch(const sdg_region_t *from, const sdg_region_t *to,
   bool done = copy_nest(cuda, &loops, loops.count, copy_levels(&loops),
                         from->data, to->data, stream, &at) == cudaSuccess;
   if (!done)
-    (void)cuda->cudaGetLastError(); // is not the program's
+    (void)cuda->cudaGetLastError(); // the error is not the program's
   return done;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies and fills of boxes inside strided device tensors, by CUDA runtime
- * calls only: device memory is never touched from the host. */
+/* Copies and fills boxes inside strided device tensors with CUDA runtime calls
+ * only; the host never accesses device memory. */
 #ifndef SDG_SRC_EXCHANGE_DEVICE_H
 #define SDG_SRC_EXCHANGE_DEVICE_H
 
@@ -12,26 +12,26 @@
 #include "src/geometry/box.h"
 
 /* A box of elements in device memory: `data` is the address of its first
- * element, strides in elements, >= 0. */
+ * element; strides are in elements, >= 0. */
 typedef struct sdg_region {
   void *data;
   const int64_t *stride;
 } sdg_region_t;
 
-/* Enqueues the copy of `extent` (dims numbers) elements of elem_bytes each.
- * The two regions must not overlap. As few runtime calls as the strides allow:
- * one for a halo of a packed NCHW or NHWC tensor. */
+/* Enqueues a copy of `extent` (dims numbers) elements of elem_bytes each. The
+ * two regions must not overlap. Uses as few runtime calls as the strides
+ * allow: one for a halo of a packed NCHW or NHWC tensor. */
 sdg_status_t sdg_device_copy(const sdg_region_t *from, const sdg_region_t *to,
                              const int64_t *extent, int dims, int elem_bytes,
                              cudaStream_t stream) SDG_MUST_CHECK;
 
-/* The same into host memory, `to`. False, and nothing is reported, where the
- * runtime refuses it. */
+/* Like sdg_device_copy, but `to` is host memory. Returns false, without a
+ * report, if the runtime refuses the copy. */
 bool sdg_device_fetch(const sdg_region_t *from, const sdg_region_t *to,
                       const int64_t *extent, int dims, int elem_bytes,
                       cudaStream_t stream) SDG_MUST_CHECK;
 
-/* Enqueues filling a region with zero bytes. */
+/* Enqueues a fill of the region with zero bytes. */
 sdg_status_t sdg_device_zero(const sdg_region_t *region, const int64_t *extent,
                              int dims, int elem_bytes,
                              cudaStream_t stream) SDG_MUST_CHECK;

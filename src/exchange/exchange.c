@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives the job what carries its data: communicators and the watching thread.
+// Gives the job its communicators and its watching thread.
 #include "src/exchange/exchange.h"
 
 #include "src/exchange/comm.h"

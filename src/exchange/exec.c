@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan executor: two lanes of ordered steps, joined by events.
+// Executes plans: two lanes of ordered steps, joined by events.
 #include "src/exchange/exec.h"
 
 #include <string.h>
@@ -13,13 +13,13 @@
 #include "src/exchange/waits.h"
 #include "src/job/thread.h"
 
-// Events are re-recorded from call to call: a wait refers to the record that
+// Events are recorded again in each call: a wait refers to the record that
 // precedes it, so one event per lane and purpose is enough.
 typedef struct events {
-  cudaEvent_t lane[2]; // how far a lane has come
-  cudaEvent_t done;    // the last plan's end, for the next's stream
+  cudaEvent_t lane[2]; // each lane's progress
+  cudaEvent_t done; // end of the last plan; the next plan's stream waits for it
 } events_t;
-static events_t events[SDG_CHANNEL_THREADS]; // by the thread's channel
+static events_t events[SDG_CHANNEL_THREADS]; // index: the thread's channel
 
 void *sdg_exec_address(const sdg_exec_t *exec, int slab) {
   const sdg_slab_t *s = &exec->plan->slab[slab];
@@ -51,7 +51,7 @@ static sdg_status_t events_get(const sdg_vendor_t *cuda, events_t **out) {
   return SDG_OK;
 }
 
-// `stream` waits for what `other` has been given so far.
+// Makes `stream` wait for all work enqueued on `other` so far.
 static sdg_status_t stream_join(const sdg_vendor_t *cuda, cudaStream_t stream,
                                 cudaStream_t other, cudaEvent_t event) {
   SDG_TRY(
@@ -90,7 +90,7 @@ static sdg_status_t step_zero(const sdg_exec_t *exec, const sdg_step_t *step,
                          stream);
 }
 
-// The program's stream stands still here if the messages are late.
+// The program's stream waits here if the messages are late.
 static sdg_status_t lane_join(const sdg_exec_t *exec, cudaStream_t stream,
                               cudaStream_t other, cudaEvent_t event) {
   const sdg_vendor_t *cuda = sdg_vendor_get();
@@ -101,7 +101,7 @@ static sdg_status_t lane_join(const sdg_exec_t *exec, cudaStream_t stream,
   return sdg_waits_end(stream);
 }
 
-// Here, too, it waits for other ranks.
+// The stream waits for other ranks here, too.
 static sdg_status_t step_reduce(const sdg_exec_t *exec, const sdg_step_t *step,
                                 cudaStream_t stream) {
   SDG_TRY(sdg_waits_begin(exec->row, stream));
@@ -109,8 +109,8 @@ static sdg_status_t step_reduce(const sdg_exec_t *exec, const sdg_step_t *step,
   return sdg_waits_end(stream);
 }
 
-// Whether a step that follows a refused sub-call is carried out all the same;
-// notes if it writes to an operand.
+// Returns true if a step is carried out although a sub-call before it was
+// refused; sets out->mixed if the step writes to an operand.
 static bool refused_goes_on(const sdg_plan_t *plan, const sdg_step_t *step,
                             sdg_outcome_t *out) {
   switch (step->kind) {
@@ -152,9 +152,8 @@ static bool exchanges_over(const sdg_plan_t *plan, sdg_axes_t axes) {
   return false;
 }
 
-// Packs what goes early; it leaves at once where `plan` has no exchange that it
-// can go along with.
-// NULL: it has none any more.
+// Packs the messages to prefetch. Sends them at once if `plan` has no exchange
+// over the same axes; out->step is then NULL.
 static sdg_status_t early_begin(const sdg_exec_t *exec, const sdg_plan_t *plan,
                                 cudaStream_t stream, sdg_parcels_t *out) {
   *out = (sdg_parcels_t){.exec = exec};
@@ -176,14 +175,14 @@ static sdg_status_t early_begin(const sdg_exec_t *exec, const sdg_plan_t *plan,
   return SDG_OK;
 }
 
-// What of a plan is carried out.
+// Which parts of a plan to carry out.
 typedef struct order {
-  const sdg_exec_t *prefetch; // whose exchange goes along; NULL: none
-  bool rest;                  // the plan's own has been carried out
+  const sdg_exec_t *prefetch; // its exchange joins the plan's; NULL: none
+  bool rest;                  // the plan's own exchange is already done
 } order_t;
 
-// out_ahead: the communication lane has steps that the main lane has not waited
-// for.
+// out_ahead: the main lane has not waited for all steps of the communication
+// lane.
 static sdg_status_t steps_run(const sdg_exec_t *exec, const order_t *order,
                               events_t *own_events, cudaStream_t comm_stream,
                               bool *out_ahead, sdg_outcome_t *out) {
@@ -204,7 +203,8 @@ static sdg_status_t steps_run(const sdg_exec_t *exec, const order_t *order,
       *out_ahead = true;
     else if (step->kind == SDG_STEP_JOIN)
       *out_ahead = false;
-    // Of what was to be computed only messages are left, on which others count.
+    // After a refused sub-call only messages are carried out, because other
+    // ranks wait for them.
     if (out->vendor && !refused_goes_on(plan, step, out))
       continue;
     switch (step->kind) {
@@ -245,7 +245,7 @@ static sdg_status_t exec_open(const sdg_plan_t *plan, const sdg_call_t *call,
   return SDG_OK;
 }
 
-// Of an exchange that comes early, which is in kept scratch.
+// Opens the execution of a prefetched exchange, which uses kept scratch.
 static sdg_status_t early_open(const sdg_prefetch_t *prefetch,
                                cudaStream_t stream, sdg_exec_t *out) {
   void *kept;
@@ -263,8 +263,8 @@ static sdg_status_t plan_run(sdg_exec_t *exec, const order_t *order,
   events_t *own;
   SDG_TRY(events_get(cuda, &own));
   exec->row = row;
-  // Scratch passes from one call to the next, whatever their streams: a stream
-  // may have been destroyed and another made at the same address.
+  // Consecutive calls share scratch, whatever their streams: the program may
+  // have destroyed a stream and created another at the same address.
   SDG_TRY(sdg_vendor_check(cuda->cudaStreamWaitEvent(stream, own->done, 0),
                            "wait for the previous call"));
   if ((exec->plan->parcels > 0 && !order->rest) || order->prefetch) {

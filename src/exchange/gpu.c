@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rank's GPU: its bus, on its machine.
+// Identifies the rank's GPU by machine and bus id.
 #include "src/exchange/gpu.h"
 
 #include <stdio.h>
@@ -10,10 +10,10 @@
 #include "src/base/vendor.h"
 #include "src/exchange/device.h"
 
-// Containers of one machine may have one name, or each its own; it boots once.
-// A device of a process (the host device's) is called by the process's number,
-// which means something within its namespace only. Whom NCCL is told to take
-// for machines of their own, it lets share a GPU.
+// Containers on one machine may share a host name or have different ones; the
+// boot id is the same. The host device's bus id contains a process number,
+// which is valid only within its process namespace. NCCL_HOSTID is part of the
+// hash because NCCL lets ranks with different values share a GPU.
 static uint64_t machine_hash(void) {
   char boot[64] = "";
   const char *told = getenv("NCCL_HOSTID");

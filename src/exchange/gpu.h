@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which GPU this rank uses, in words that other ranks can compare. */
+/* Identifies the GPU of this rank in a form that other ranks can compare. */
 #ifndef SDG_SRC_EXCHANGE_GPU_H
 #define SDG_SRC_EXCHANGE_GPU_H
 
@@ -9,15 +9,15 @@
 #include "src/base/status.h"
 
 typedef struct sdg_gpu {
-  uint64_t machine; /* a hash of its boot, of its view of processes, and of
-                       NCCL_HOSTID */
-  char bus[24];     /* "0000:3B:00.0" */
+  /* hash of the boot id, the process namespace and NCCL_HOSTID */
+  uint64_t machine;
+  char bus[24]; /* "0000:3B:00.0" */
 } sdg_gpu_t;
 
-/* The current device of the calling thread. SDG_E_CUDA. */
+/* Finds the current device of the calling thread. SDG_E_CUDA. */
 sdg_status_t sdg_gpu_find(sdg_gpu_t *out_gpu) SDG_MUST_CHECK;
 
-/* Whether both are one GPU. */
+/* Returns true if both are the same GPU. */
 bool sdg_gpu_same(const sdg_gpu_t *a, const sdg_gpu_t *b);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives NCCL what a step of a plan has for other ranks.
+// Passes the exchanges and reductions of a plan to NCCL.
 #include "src/exchange/messages.h"
 
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static ncclResult_t parcels_enqueue(const sdg_exec_t *exec,
   return result;
 }
 
-// All messages as one group; the first failure.
+// Enqueues all messages as one group; returns the first failure.
 static ncclResult_t messages_enqueue(const sdg_exec_t *exec,
                                      const sdg_step_t *step,
                                      const sdg_parcels_t *more, ncclComm_t comm,
@@ -52,16 +52,16 @@ static ncclResult_t reduction_enqueue(const sdg_exec_t *exec,
                                       const sdg_step_t *step, ncclComm_t comm,
                                       cudaStream_t stream) {
   ncclDataType_t type = ncclInt8;
-  sdg_combine_type(step->type, &type); // one that can be, or no plan
+  // succeeds: the plan was refused otherwise
+  sdg_combine_type(step->type, &type);
   void *data = sdg_exec_element(exec, step->slab, &step->box);
   return sdg_vendor_get()->ncclAllReduce(
       data, data, (size_t)sdg_box_count(&step->box), type,
       sdg_combine_op(step->combine), comm, stream);
 }
 
-// Gives NCCL what this step has for other ranks. A rank without a message in an
-// exchange waits for its turn like the others, and then has nothing to do.
-// more: an exchange over the same axes that goes along, or NULL.
+// A rank without messages in an exchange still takes its turn in the launch
+// order, and then does nothing.
 sdg_status_t sdg_messages_enqueue(const sdg_exec_t *exec,
                                   const sdg_step_t *step,
                                   const sdg_parcels_t *more,
@@ -87,7 +87,7 @@ sdg_status_t sdg_messages_enqueue(const sdg_exec_t *exec,
              : status;
 }
 
-// Rows that no message fills would show.
+// Rows that no message fills become visible as NaN.
 sdg_status_t sdg_messages_poison(const sdg_exec_t *exec, const sdg_step_t *step,
                                  cudaStream_t stream) {
   const sdg_vendor_t *cuda = sdg_vendor_get();

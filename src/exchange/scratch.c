@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device buffers that plans share, those of each calling thread.
+// Device buffers that the plans of one calling thread share.
 #include "src/exchange/scratch.h"
 
 #include <stdatomic.h>
@@ -8,7 +8,7 @@
 #include "src/exchange/device.h"
 #include "src/job/thread.h"
 
-// By the thread's channel; sizes are read by others for the report.
+// Index: the thread's channel. Other threads read the sizes for the report.
 typedef struct buffer {
   void *data;
   _Atomic(size_t) bytes;
@@ -23,11 +23,12 @@ sdg_status_t sdg_scratch_get(sdg_scratch_kind_t kind, size_t bytes,
     const sdg_vendor_t *cuda = sdg_vendor_get();
     if (!cuda)
       return SDG_E_LIBRARY_MISSING;
-    // cudaFree waits for the work that uses the old buffer.
+    // cudaFree waits for all work that uses the old buffer.
     SDG_TRY(sdg_vendor_check(cuda->cudaFree(buffer), "free of scratch"));
     own->data = NULL;
     own->bytes = 0;
-    // A quarter more, so that slowly growing shapes do not grow it each time.
+    // Adds a quarter, so that slowly growing shapes do not grow the buffer in
+    // each call.
     size_t grown = bytes + bytes / 4;
     if (cuda->cudaMalloc(&buffer, grown) != cudaSuccess) {
       (void)cuda->cudaGetLastError();

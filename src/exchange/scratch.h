@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device buffers of each calling thread, which its plans share from call to
- * call. */
+/* Device buffers of each calling thread; the thread's plans reuse them from
+ * call to call. */
 #ifndef SDG_SRC_EXCHANGE_SCRATCH_H
 #define SDG_SRC_EXCHANGE_SCRATCH_H
 
@@ -9,20 +9,20 @@
 #include "src/base/status.h"
 
 typedef enum sdg_scratch_kind {
-  SDG_SCRATCH_CALL, /* of one call */
-  SDG_SCRATCH_KEPT, /* of messages that come before their call */
+  SDG_SCRATCH_CALL, /* for one call */
+  SDG_SCRATCH_KEPT, /* for prefetched messages */
   SDG_SCRATCH_COUNT,
 } sdg_scratch_kind_t;
 
-/* The buffer, at least `bytes` long; NULL for 0 bytes. It only grows; growing
- * waits for the device. The contents are undefined. Calls of a thread on
- * different streams must order themselves. */
+/* Gets the buffer, at least `bytes` long; NULL for 0 bytes. The buffer only
+ * grows; growing waits for the device. The contents are undefined. Calls of
+ * one thread on different streams must order themselves. */
 sdg_status_t sdg_scratch_get(sdg_scratch_kind_t kind, size_t bytes,
                              void **out_data) SDG_MUST_CHECK;
-/* Of all threads. */
+/* Returns the bytes of all threads' buffers. */
 size_t sdg_scratch_bytes(void);
 
-/* The device is about to be reset (src/exchange/exchange.h). */
+/* Call before the device is reset (src/exchange/exchange.h). */
 void sdg_scratch_forget(void);
 
 #endif

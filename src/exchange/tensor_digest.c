@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors to the host, box by box, into a digest.
+// Copies tensors to the host, box by box, and hashes them.
 #include "src/exchange/tensor_digest.h"
 
 #include <sched.h>
@@ -16,21 +16,21 @@
 
 enum { PIECE_BYTES = 1 << 20, SPINS = 200, PAUSE_NS = 20000 };
 
-static cudaEvent_t events[SDG_CHANNEL_THREADS]; // by the thread's channel
+static cudaEvent_t events[SDG_CHANNEL_THREADS]; // index: the thread's channel
 
 void sdg_tensor_digest_forget(void) {
   memset(events, 0, sizeof events);
 }
 
-// While a program captures a graph on another stream, a query by a thread that
-// does not say it knows what it does would spoil the capture.
+// While a program captures a graph on another stream, a query would spoil the
+// capture unless the querying thread is in relaxed capture mode.
 static enum cudaStreamCaptureMode mode_change(const sdg_vendor_t *cuda,
                                               enum cudaStreamCaptureMode mode) {
   (void)cuda->cudaThreadExchangeStreamCaptureMode(&mode);
   return mode;
 }
 
-// limit_s < 0: none.
+// limit_s < 0: no limit.
 static sdg_status_t stream_wait(const sdg_vendor_t *cuda, cudaStream_t stream,
                                 double limit_s, bool *out_ready) {
   const struct timespec pause = {.tv_nsec = PAUSE_NS};
@@ -53,7 +53,7 @@ static sdg_status_t stream_wait(const sdg_vendor_t *cuda, cudaStream_t stream,
       nanosleep(&pause, NULL);
   }
   *out_ready = state == cudaSuccess;
-  if (state == cudaErrorNotReady) // is not the program's
+  if (state == cudaErrorNotReady) // the error is not the program's
     (void)cuda->cudaGetLastError();
   return state == cudaErrorNotReady ? SDG_OK
                                     : sdg_vendor_check(state, "event query");
@@ -71,15 +71,16 @@ sdg_status_t sdg_tensor_digest_ready(cudaStream_t stream, double limit_s,
   return status;
 }
 
-// A tensor being read: its dimensions of more than one element, the outermost
-// first.
+// A tensor being read. It lists the dimensions of more than one element,
+// outermost first.
 typedef struct reader {
   const sdg_vendor_t *cuda;
   cudaStream_t stream;
   int dims, elem_bytes;
   int64_t extent[SDG_DIMS_MAX], stride[SDG_DIMS_MAX];
-  int64_t inner_bytes[SDG_DIMS_MAX + 1]; // of one index of the dimension before
-  char *host;                            // PIECE_BYTES
+  // bytes of one index of the dimension before
+  int64_t inner_bytes[SDG_DIMS_MAX + 1];
+  char *host; // PIECE_BYTES
   sdg_digest_t digest;
   bool can;
 } reader_t;
@@ -87,7 +88,7 @@ typedef struct reader {
 static void reader_open(const sdg_layout_t *layout, reader_t *out) {
   for (int d = 0; d < layout->dims; d++) {
     if (layout->extent[d] <= 1 || layout->stride[d] == 0)
-      continue; // the same elements again
+      continue; // stride 0: the same elements again
     int i = out->dims++;
     for (; i > 0 && out->stride[i - 1] < layout->stride[d]; i--) {
       out->stride[i] = out->stride[i - 1];
@@ -101,7 +102,8 @@ static void reader_open(const sdg_layout_t *layout, reader_t *out) {
     out->inner_bytes[d] = out->inner_bytes[d + 1] * out->extent[d];
 }
 
-// `count` indices of dimension d and all of those within it, which fit a piece.
+// Reads `count` indices of dimension d with all inner dimensions; together
+// they fit into one piece.
 static sdg_status_t piece_read(reader_t *r, int d, int64_t count,
                                const char *from) {
   int64_t extent[SDG_DIMS_MAX], packed[SDG_DIMS_MAX];
@@ -125,8 +127,8 @@ static sdg_status_t piece_read(reader_t *r, int d, int64_t count,
   return SDG_OK;
 }
 
-// All of dimension d and of those within it. Example: 64 x 3 x 7 x 7 floats are
-// one piece; of 4096 x 4096 floats a piece has 64 rows.
+// Reads dimension d with all inner dimensions. Example: 64 x 3 x 7 x 7 floats
+// are one piece; of 4096 x 4096 floats a piece has 64 rows.
 static sdg_status_t dim_read(reader_t *r, int d, const char *from) {
   if (d == r->dims)
     return piece_read(r, d, 1, from);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads tensors out of device memory, in pieces of bounded size through host
- * memory, as numbers for comparison between ranks. Waits for the device: for
+/* Computes digests of device tensors, which ranks compare. Copies the tensor
+ * through host memory in pieces of bounded size. Waits for the device: for
  * agreements and checks only. */
 #ifndef SDG_SRC_EXCHANGE_TENSOR_DIGEST_H
 #define SDG_SRC_EXCHANGE_TENSOR_DIGEST_H
@@ -12,21 +12,21 @@
 #include "src/base/status.h"
 #include "src/geometry/layout.h"
 
-/* Whether `stream` comes to an end of what it has been given within `limit_s`
- * seconds: a program may hold it until the call returns. */
+/* Sets *out_ready if `stream` completes its work within `limit_s` seconds. It
+ * may not complete: a program can block the stream until the call returns. */
 sdg_status_t sdg_tensor_digest_ready(cudaStream_t stream, double limit_s,
                                      bool *out_ready) SDG_MUST_CHECK;
 
-/* A number made of the tensor's elements in the order of its memory, the outer
- * dimension first: of what lies between its elements it does not depend.
- * *out_can is false where the memory cannot be read. Adds the elements' bytes
- * to *io_bytes. After all that `stream` has been given. */
+/* Computes a digest of the tensor's elements in memory order, outermost
+ * dimension first. Bytes between elements do not affect it. *out_can is false
+ * if the memory cannot be read. Adds the elements' bytes to *io_bytes. Runs
+ * after all work that `stream` has been given. */
 sdg_status_t sdg_tensor_digest(const void *data, const sdg_layout_t *layout,
                                cudaStream_t stream, bool *out_can,
                                uint64_t *out_digest,
                                int64_t *io_bytes) SDG_MUST_CHECK;
 
-/* The device is about to be reset (src/exchange/exchange.h). */
+/* Call before the device is reset (src/exchange/exchange.h). */
 void sdg_tensor_digest_forget(void);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans of updates, cached, and carried out like any other plan.
+// Makes, caches and runs the plans of updates.
 #include "src/exchange/update.h"
 
 #include <stdlib.h>
@@ -10,7 +10,8 @@
 #include "src/job/job.h"
 #include "src/plan/traffic.h"
 
-// Programs repeat few updates; each is kept as the numbers that decide it.
+// Programs repeat a few updates; each is cached under the numbers that define
+// it.
 enum { CACHED = 64, BOX_NUMBERS = 2 * SDG_DIMS_MAX };
 
 typedef struct request {
@@ -24,7 +25,7 @@ typedef struct cached {
   int64_t *key;
   size_t key_bytes;
   sdg_plan_t *plan;
-  uint64_t used; // when
+  uint64_t used; // time of last use
 } cached_t;
 static cached_t cache[CACHED];
 static uint64_t uses;
@@ -38,7 +39,7 @@ static int64_t *boxes_write(int64_t *to, const sdg_box_t *boxes, int count) {
   return to;
 }
 
-// In memory that the next key takes; NULL without memory.
+// The key's memory is reused by the next key; NULL if memory runs out.
 static int64_t *key_make(const request_t *r, size_t *out_bytes) {
   static int64_t *key;
   static size_t room;
@@ -78,8 +79,8 @@ static sdg_call_t call_of(const char *cause, const sdg_layout_t *layout,
   return call;
 }
 
-// Rows arrive where they belong if they are one run of memory there, otherwise
-// they are copied there after the exchange.
+// Rows arrive in place if they are contiguous there; otherwise they are copied
+// into place after the exchange.
 static sdg_status_t steps_make(sdg_plan_t *plan, const request_t *r,
                                const sdg_transfer_t *transfer, int *landed) {
   sdg_call_t call = call_of("", r->layout, NULL);
@@ -96,7 +97,8 @@ static sdg_status_t steps_make(sdg_plan_t *plan, const request_t *r,
   return SDG_OK;
 }
 
-// What goes around the end of a dimension lies there where it always does.
+// A row that wraps around the end of a dimension keeps its own index in the
+// receiver's tensor, so every shift is 0.
 static sdg_status_t transfer_make(const request_t *r, sdg_transfer_t *out) {
   SDG_TRY(sdg_transfer_plan(r->owned, r->wanted, r->ranks, r->me,
                             r->layout->extent, out));
@@ -105,7 +107,8 @@ static sdg_status_t transfer_make(const request_t *r, sdg_transfer_t *out) {
   return SDG_OK;
 }
 
-// keep: it may go along with a call, which has its scratch.
+// keep: the exchange may be carried out together with a call, which uses the
+// ordinary scratch.
 static sdg_status_t plan_make(const request_t *r, bool keep,
                               sdg_plan_t **out_plan) {
   sdg_transfer_t transfer;
@@ -168,7 +171,8 @@ static sdg_status_t request_open(const request_t *r, void *at,
   sdg_plan_t *plan = NULL;
   sdg_comm_t *comm;
   SDG_TRY(plan_get(r, &plan));
-  // Here, where all ranks are: some may have nothing to exchange.
+  // All ranks create the communicator here, because some may have nothing to
+  // exchange.
   SDG_TRY(sdg_comm_get(r->axes, &comm));
   *call = call_of(cause, r->layout, at);
   *out = (sdg_prefetch_t){plan, call};
@@ -204,8 +208,8 @@ sdg_status_t sdg_update_early(const sdg_buffer_t *buffer, const sdg_box_t *lack,
   return request_open(&request, (void *)buffer->at, cause, call, out);
 }
 
-// What the first rank has, and the others want: `ranks` boxes each, owned by
-// the caller; NULL without memory.
+// Makes `ranks` boxes each: what the first rank has and what the others need.
+// Owned by the caller; NULL if memory runs out.
 static sdg_box_t *boxes_make(const sdg_layout_t *layout, int ranks) {
   size_t count = (size_t)ranks;
   sdg_box_t *boxes = calloc(2 * count, sizeof *boxes);
@@ -236,7 +240,7 @@ sdg_status_t sdg_update_from_first(void *at, size_t width, size_t pitch,
   return status;
 }
 
-// Any thread's, unlike what is cached.
+// Unlike the cached updates, any thread may call this.
 sdg_status_t sdg_update_alike(void *at, const sdg_layout_t *layout,
                               sdg_axes_t axes, const char *cause,
                               cudaStream_t stream, sdg_report_row_t *row) {

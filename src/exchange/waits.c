@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ring of event pairs per calling thread that time the waits of its streams.
+// Times the waits of a thread's streams with a ring of event pairs.
 #include "src/exchange/waits.h"
 
 #include <stdbool.h>
@@ -13,9 +13,9 @@
 
 enum { PAIRS = 64 };
 
-// pair[next] is the oldest. One that is not ready when its turn comes again
-// means that more than PAIRS calls are in flight: then the new call is not
-// timed, rather than waited for.
+// pair[next] is the oldest pair. If it is not ready when it is needed again,
+// more than PAIRS calls are in flight: the new call is then not timed, because
+// timing it would mean waiting.
 typedef struct ring {
   struct {
     cudaEvent_t before, after;
@@ -24,14 +24,15 @@ typedef struct ring {
   int next;
   bool open;
 } ring_t;
-static ring_t *rings[SDG_CHANNEL_THREADS]; // by the thread's channel
+static ring_t *rings[SDG_CHANNEL_THREADS]; // index: the thread's channel
 
 static void pair_collect(const sdg_vendor_t *cuda, ring_t *ring, int index) {
   __typeof__(&ring->pair[0]) pair = &ring->pair[index];
   if (!pair->row)
     return;
   if (cuda->cudaEventQuery(pair->after) != cudaSuccess) {
-    // "Not ready" is kept as the thread's last error, which is the program's.
+    // CUDA keeps "not ready" as the thread's last error, which belongs to the
+    // program.
     (void)cuda->cudaGetLastError();
     return;
   }
@@ -57,7 +58,8 @@ sdg_status_t sdg_waits_begin(sdg_report_row_t *row, cudaStream_t stream) {
   ring_t *ring = ring_get();
   if (!ring)
     return sdg_fail(SDG_E_NO_MEMORY, "a ring of events");
-  // The two oldest, so that the ring drains faster than it fills.
+  // Collects the two oldest pairs, so that the ring drains faster than it
+  // fills.
   int next = ring->next;
   pair_collect(cuda, ring, next);
   pair_collect(cuda, ring, (next + 1) % PAIRS);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The watching thread: follows the transfers in flight to their end.
+// Watches the transfers in flight until they end.
 #include "src/exchange/watch.h"
 
 #include <pthread.h>
@@ -21,24 +21,24 @@
 
 enum { POLL_MS = 50, GRACE_S = 1, FIRST_WORD_S = 30 };
 
-// The call that a transfer belongs to.
+// The call that enqueued a transfer.
 typedef struct place {
   uint64_t call;
   const char *entry;
 } place_t;
 
-// The transfers of one calling thread. One event marks the one that is watched;
-// the other the last of those that were enqueued meanwhile, to which the
-// watching thread then turns. A transfer is in its stream before its event is:
-// what the program enqueues after it is not waited for.
+// The transfers of one calling thread. One event marks the transfer being
+// watched; the other marks the last transfer enqueued meanwhile, which is
+// watched next. A transfer's event is recorded directly after the transfer, so
+// that work the program enqueues later is not waited for.
 typedef struct flight {
   bool watching;
   bool more;
   cudaEvent_t event, next;
-  place_t at, last; // the calls of the two
-  // Of the watching thread:
-  sdg_stopwatch_t since; // the event was set
-  bool said;             // the line that says who is waited for
+  place_t at, last; // the calls of the two events
+  // Used only by the watching thread:
+  sdg_stopwatch_t since; // when the event was set
+  bool said;             // the log line that names the awaited ranks is written
 } flight_t;
 
 static struct {
@@ -46,7 +46,7 @@ static struct {
   pthread_cond_t wake;
   pthread_t thread;
   bool started, stop;
-  flight_t flight[SDG_CHANNEL_THREADS]; // by channel
+  flight_t flight[SDG_CHANNEL_THREADS]; // index: channel
   double timeout_s;
 } watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -57,7 +57,7 @@ static sdg_status_t stall_judge(int channel, place_t place,
   sdg_thread_name_label(sdg_job_control(), channel, label, sizeof label);
   snprintf(at, sizeof at, "call %llu %s%s", (unsigned long long)place.call,
            place.entry, label);
-  // A peer that has ended may have sent all we wait for: a moment of grace.
+  // A peer that ended may already have sent all the data: wait a moment first.
   if (waited_s > GRACE_S)
     SDG_TRY(sdg_peer_failure_check(channel, at, false));
   bool late = waited_s > watch.timeout_s;
@@ -74,7 +74,8 @@ static sdg_status_t stall_judge(int channel, place_t place,
   return SDG_OK;
 }
 
-// Until the next look; the end of the process cuts it short. Lock held.
+// Sleeps until the next look; the end of the process wakes it early. Lock
+// held.
 static void nap(void) {
   struct timespec until;
   clock_gettime(CLOCK_MONOTONIC, &until);
@@ -86,8 +87,7 @@ static void nap(void) {
   pthread_cond_timedwait(&watch.wake, &watch.lock, &until);
 }
 
-// What is watched from now on: `flight->event`, which has been recorded. Lock
-// held.
+// Watches `flight->event`, which has been recorded. Lock held.
 static void event_watch(flight_t *flight) {
   flight->more = false;
   flight->at = flight->last;
@@ -103,16 +103,16 @@ static void event_turn(flight_t *flight) {
   event_watch(flight);
 }
 
-// While a program captures a graph, a query by a thread that does not say it
-// knows what it does would spoil the capture.
+// While a program captures a graph, a query would spoil the capture unless the
+// querying thread is in relaxed capture mode.
 static void capture_spare(void) {
   enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
   (void)sdg_vendor_get()->cudaThreadExchangeStreamCaptureMode(&mode);
 }
 
-// One look at what a calling thread has in flight. Lock held, but not while
-// looking; while `watching` the calling thread only sets `more`, `next` and
-// `last`.
+// Checks once what a calling thread has in flight. Called with the lock held;
+// releases it during the check. While `watching` is set, the calling thread
+// changes only `more`, `next` and `last`.
 static void flight_look(int channel) {
   flight_t *flight = &watch.flight[channel];
   pthread_mutex_unlock(&watch.lock);
@@ -123,7 +123,7 @@ static void flight_look(int channel) {
                                   : SDG_OK;
   if (status != SDG_OK)
     (void)sdg_job_fail(status);
-  // Whoever broke the job: nothing may be left in flight.
+  // Whichever thread broke the job: abort everything in flight.
   bool failed = sdg_job_failed();
   if (failed)
     sdg_comm_abort_all();
@@ -133,13 +133,13 @@ static void flight_look(int channel) {
   flight->more &= !failed;
 }
 
-// Lock held, but not all the time: what is in flight afterwards, or the end,
-// may have come meanwhile, with a signal that nobody waited for.
+// Called with the lock held; releases it at times. Meanwhile a transfer may be
+// enqueued, or the process may end, and its signal finds no waiter.
 static void flights_look(void) {
   static bool spared;
   for (int channel = 0; channel < SDG_CHANNEL_THREADS; channel++) {
     flight_t *flight = &watch.flight[channel];
-    // Not before: the vendor's library is loaded by the first transfer.
+    // Not earlier: the first transfer loads the vendor's library.
     if (flight->watching && !spared) {
       capture_spare();
       spared = true;
@@ -181,7 +181,8 @@ sdg_status_t sdg_watch_start(double timeout_s) {
   pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
   pthread_cond_init(&watch.wake, &attributes);
   pthread_condattr_destroy(&attributes);
-  // Signals are the program's: its handlers must not run on our thread.
+  // Signals belong to the program: its handlers must not run on sundog's
+  // thread.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -194,8 +195,8 @@ sdg_status_t sdg_watch_start(double timeout_s) {
   return started ? SDG_OK : sdg_fail(SDG_E_NO_MEMORY, "the watching thread");
 }
 
-// Lock held. Both at the first transfer: when the second is needed first is a
-// matter of time, and calls allocate nothing once they have been made.
+// Lock held. Creates both events at the first transfer: the time of the second
+// one's first use varies, and later calls must not allocate.
 static sdg_status_t events_make(flight_t *flight) {
   cudaEvent_t *const each[] = {&flight->event, &flight->next};
   for (int i = 0; i < 2; i++)
@@ -239,7 +240,7 @@ sdg_status_t sdg_watch_transfer(cudaStream_t stream, const char *entry) {
 void sdg_watch_forget(void) {
   const struct timespec pause = {.tv_nsec = 1000000};
   pthread_mutex_lock(&watch.lock);
-  // The thread may be asking for an event right now.
+  // The thread may be waiting for an event at this moment.
   while (watch.started && flights_any()) {
     pthread_cond_signal(&watch.wake);
     pthread_mutex_unlock(&watch.lock);
