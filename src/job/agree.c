@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One exchange per call with new descriptors; compared on every rank alike.
+// One exchange per call with new descriptors; every rank makes the same
+// comparison.
 #include "src/job/agree.h"
 
 #include <stdio.h>
@@ -14,24 +15,24 @@
 
 enum { PARAMETERS_BYTES = 1024, ENTRY_BYTES = 80 };
 
-// What one rank says of one operand. `order` nests dimension order[0]
-// outermost in memory.
+// One rank's description of one operand. order[0] is the outermost dimension
+// in memory.
 typedef struct operand_record {
   int role, type, dims;
   unsigned char order[SDG_DIMS_MAX];
   int64_t extent[SDG_DIMS_MAX];
   char label[SDG_TAG_LABEL_BYTES];
-  int64_t details; // how many
-  int64_t hint;    // 0: not looked at; or 1 and twice what is known
+  int64_t details; // number of further numbers
+  int64_t hint;    // 0: not examined; else 1 + twice the known facts
 } operand_record_t;
 
 typedef struct record {
-  uint64_t check; // of all that follows
+  uint64_t check; // hash of all that follows
   char entry[ENTRY_BYTES];
   char parameters[PARAMETERS_BYTES];
   int operands, sizes;
   operand_record_t operand[SDG_OPERANDS_MAX];
-  int64_t size[SDG_AGREE_SIZES]; // of the op
+  int64_t size[SDG_AGREE_SIZES]; // the op's sizes
 } record_t;
 _Static_assert(sizeof(record_t) <= SDG_CHANNEL_RECORD_BYTES,
                "one agreement is one record");
@@ -61,7 +62,7 @@ static uint64_t check_of(const record_t *record) {
   for (size_t i = sizeof record->check; i < sizeof *record; i += 8) {
     uint64_t word;
     memcpy(&word, byte + i, sizeof word);
-    hash = (hash ^ word) * UINT64_C(1099511628211); // FNV-1a, by words
+    hash = (hash ^ word) * UINT64_C(1099511628211); // FNV-1a on words
     hash ^= hash >> 32;
   }
   return hash;
@@ -77,15 +78,16 @@ static bool operand_sound(const operand_record_t *operand) {
     return false;
   for (int d = 0; d < operand->dims; d++) {
     if (operand->order[d] >= operand->dims || operand->extent[d] < 0 ||
-        operand->extent[d] > INT32_MAX) // the vendor's are int
+        operand->extent[d] > INT32_MAX) // the vendor's extents are int
       return false;
     seen |= 1u << operand->order[d];
   }
   return seen == (1u << operand->dims) - 1;
 }
 
-// Whether a record is one that sdg_agree sends: another process's word is not
-// trusted to end its texts or to stay within its arrays.
+// Returns true if sdg_agree could have sent this record. Data of another
+// process is not trusted: its texts may lack a NUL, and its counts may exceed
+// the arrays.
 static bool record_sound(const record_t *record) {
   if (record->check != check_of(record) ||
       !memchr(record->entry, 0, sizeof record->entry) ||
@@ -160,8 +162,8 @@ static void call_format(const record_t *record, char *out, size_t out_bytes) {
     snprintf(out + used, out_bytes - used, ")");
 }
 
-// Memory order matters among dimensions that have more than one element on
-// both ranks; any order of the others describes the same bytes.
+// Memory order matters only among dimensions with more than one element on
+// both ranks; any order of the other dimensions describes the same bytes.
 static bool orders_match(const operand_record_t *a, const operand_record_t *b) {
   int i = 0, j = 0;
   for (;;) {
@@ -178,8 +180,8 @@ static bool orders_match(const operand_record_t *a, const operand_record_t *b) {
   }
 }
 
-// Compares two ranks' records of what must be the same call; `ra` and `rb` are
-// ranks for messages.
+// Compares the records of two ranks, which must describe the same call; `ra`
+// and `rb` are rank numbers for messages.
 static sdg_status_t records_compare(const record_t *a, int ra,
                                     const record_t *b, int rb) {
   char call_a[600], call_b[600];
@@ -200,11 +202,12 @@ static sdg_status_t records_compare(const record_t *a, int ra,
       what = "data type";
     else if (strncmp(x->label, y->label, sizeof x->label) != 0)
       what = "tag";
-    else if (!sdg_role_is_matrix((sdg_role_t)x->role) && // one order for all
+    else if (!sdg_role_is_matrix(
+                 (sdg_role_t)x->role) && // all ranks need one order
              !orders_match(x, y))
       what = "memory layout";
     else if (!sdg_role_is_activation((sdg_role_t)x->role) &&
-             x->role != SDG_ROLE_SCALE && // cut as the activation is
+             x->role != SDG_ROLE_SCALE && // split as the activation is
              !sdg_role_is_matrix((sdg_role_t)x->role) &&
              memcmp(x->extent, y->extent, sizeof x->extent) != 0)
       what = "extents";
@@ -220,8 +223,8 @@ static sdg_status_t records_compare(const record_t *a, int ra,
   return SDG_OK;
 }
 
-// Whether some rank's memory has dimension a inside b, as far as its extents
-// tell.
+// Returns true if, on some rank, dimension a lies inside dimension b in
+// memory; dimensions of extent 1 do not count.
 static bool lies_inside(const record_t *const *records, int count, int operand,
                         int a, int b) {
   for (int r = 0; r < count; r++) {
@@ -235,7 +238,8 @@ static bool lies_inside(const record_t *const *records, int count, int operand,
   return false;
 }
 
-// Outermost first: the first dimension that lies inside no other that is left.
+// Sorts the dimensions, outermost first: takes the first dimension that lies
+// inside no other remaining one.
 static void nesting_find(const record_t *const *records, int count, int operand,
                          int64_t *out_nesting) {
   int dims = records[0]->operand[operand].dims;
@@ -254,7 +258,7 @@ static void nesting_find(const record_t *const *records, int count, int operand,
         next = a;
     }
     if (next < 0)
-      next = any; // each rank has an order, all together have none
+      next = any; // the ranks' orders contradict each other
     placed[next] = true;
     out_nesting[next] = at;
   }
@@ -364,7 +368,7 @@ sdg_status_t sdg_agree(const sdg_call_t *call, const char *parameters,
   for (size_t r = 0; r < count; r++) {
     records[r] = (const record_t *)(const void *)all[r];
     if (bytes[r] != sizeof(record_t)) {
-      // Another kind of exchange: the set-up of a communicator.
+      // A different kind of exchange: the creation of a communicator.
       status =
           sdg_fail(SDG_E_DIVERGED,
                    "rank %d sets up a communicator, or was refused a call, "

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Agreements: the ranks tell each other what they are about to use, compare it,
- * and keep all ranks' local extents with the descriptors. */
+/* Agreements: before a call, the ranks exchange descriptions of its operands
+ * and compare them. Each descriptor then keeps the local extents of all
+ * ranks. */
 #ifndef SDG_SRC_JOB_AGREE_H
 #define SDG_SRC_JOB_AGREE_H
 
@@ -11,22 +12,23 @@
 #include "src/call/call.h"
 #include "src/job/details.h"
 
-/* True if a descriptor of the call has a generation that no agreement has
- * seen. The same on all ranks of a program that is the same on all ranks. */
+/* Returns true if a descriptor of the call has a generation that no agreement
+ * has seen. If all ranks run the same program, all get the same answer. */
 bool sdg_agree_needed(const sdg_call_t *call);
 
 enum { SDG_AGREE_SIZES = 2 * SDG_DIMS_MAX + 2 };
 
-/* One exchange for the whole call, collective over sdg_job_group().
- * `parameters` is the op's parameters as text, compared literally; `sizes` are
- * `count` numbers of the op, at most SDG_AGREE_SIZES, that may differ as
- * extents do; `details` more of that of each operand, or NULL, for which there
- * are more exchanges where any rank has some. On success every descriptor of
- * the call has its vector (sdg_tag_vector): of extents, the op's of sizes.
- * Errors, on every rank alike and before anything is enqueued: SDG_E_DIVERGED
- * when the ranks are at different calls (breaks the job), SDG_E_DISAGREE when
- * the same call differs in types, layouts, parameters or extents that must be
- * equal; those of sdg_control_exchange. out_wait_ns: time in the exchange. */
+/* Carries out one exchange for the whole call, collective over
+ * sdg_job_group(). `parameters` is the op's parameters as text, compared
+ * literally. `sizes` are `count` numbers of the op, at most SDG_AGREE_SIZES,
+ * that may differ between ranks as extents do. `details` are further numbers
+ * of each operand, or NULL; if any rank has some, more exchanges follow. On
+ * success every descriptor of the call has its vector (sdg_tag_vector):
+ * tensors the extents, the op's descriptor the sizes. Errors are the same on
+ * every rank and come before anything is enqueued: SDG_E_DIVERGED if the ranks
+ * are at different calls (breaks the job), SDG_E_DISAGREE if the same call
+ * differs in types, layouts, parameters or extents that must be equal; and the
+ * errors of sdg_control_exchange. out_wait_ns: time in the exchange. */
 sdg_status_t sdg_agree(const sdg_call_t *call, const char *parameters,
                        const int64_t *sizes, int count,
                        const sdg_details_t *details,

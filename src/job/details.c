@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of numbers from every rank to every rank, in as many exchanges as the
-// longest takes.
+// Exchanges lists of numbers between all ranks, in as many exchanges as the
+// longest list needs.
 #include "src/job/details.h"
 
 #include <stdint.h>
@@ -12,10 +12,10 @@
 #include "src/job/job.h"
 #include "src/job/thread.h"
 
-enum { SLICE = 1000 }; // numbers of one exchange
+enum { SLICE = 1000 }; // numbers per exchange
 
 typedef struct slice {
-  uint64_t check; // of all that follows
+  uint64_t check; // hash of all that follows
   int first, count;
   int number[SLICE];
 } slice_t;
@@ -28,7 +28,7 @@ static uint64_t check_of(const slice_t *slice) {
   hash = (hash ^ (uint32_t)slice->count) * UINT64_C(1099511628211);
   for (int i = 0; i < slice->count; i++)
     hash = (hash ^ (uint32_t)slice->number[i]) * UINT64_C(1099511628211);
-  return hash; // FNV-1a, by words
+  return hash; // FNV-1a on words
 }
 
 static int total_of(const int *count) {
@@ -38,7 +38,8 @@ static int total_of(const int *count) {
   return total;
 }
 
-// How many of a rank's numbers the exchange that begins at `first` has.
+// Returns how many of a rank's numbers belong to the exchange that begins at
+// `first`.
 static int slice_count(const int *count, int first) {
   int left = total_of(count) - first;
   return left < 0 ? 0 : left < SLICE ? left : SLICE;
@@ -48,7 +49,7 @@ static size_t slice_bytes(int count) {
   return offsetof(slice_t, number) + (size_t)count * sizeof(int);
 }
 
-// One of this rank's lists after the other.
+// Concatenates this rank's lists.
 static void slice_fill(const sdg_details_t *mine, int first, slice_t *out) {
   int at = 0;
   *out = (slice_t){.first = first, .count = slice_count(mine->count, first)};
@@ -77,7 +78,7 @@ static sdg_status_t slice_read(const sdg_call_t *call, int rank,
   return SDG_OK;
 }
 
-// Exchanges from `first` on; out: `most` numbers of each rank.
+// Exchanges the numbers from `first` on; out: `most` numbers of each rank.
 static sdg_status_t slice_exchange(const sdg_call_t *call,
                                    const sdg_details_t *mine,
                                    const sdg_detail_counts_t *counts, int first,
@@ -99,8 +100,8 @@ static sdg_status_t slice_exchange(const sdg_call_t *call,
   return SDG_OK;
 }
 
-// The lists of one operand, which begin at at[r] of rank r's numbers, to its
-// descriptor.
+// Stores the lists of one operand with its descriptor; rank r's list begins at
+// at[r] of its numbers.
 static sdg_status_t operand_store(const sdg_operand_t *operand, int index,
                                   const sdg_detail_counts_t *counts,
                                   const int *all, int most, int *io_at) {

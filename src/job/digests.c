@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One exchange of digests, and who differs from whom.
+// Exchanges digests and finds the ranks that differ.
 #include "src/job/digests.h"
 
 #include <stdarg.h>
@@ -81,8 +81,8 @@ sdg_digests_state_t sdg_digests_state(const sdg_digests_t *all) {
   return SDG_DIGESTS_READ;
 }
 
-// Whether two ranks of the group are to have the same values, and can be
-// compared.
+// Returns true if two ranks of the group must have the same values and both
+// have a digest.
 static bool comparable(const sdg_digests_t *all, int operand, sdg_axes_t axes,
                        int a, int b) {
   const sdg_mesh_t *mesh = sdg_job_mesh();
@@ -102,7 +102,7 @@ int sdg_digests_differ(const sdg_digests_t *all, int operand, sdg_axes_t axes) {
       if (comparable(all, operand, axes, a, b)) {
         if (all[a].of[operand] != all[b].of[operand])
           return b;
-        break; // it is as its first rank
+        break; // equal to the first rank of its class
       }
   return -1;
 }
@@ -124,7 +124,8 @@ __attribute__((format(printf, 2, 3))) static void say(text_t *text,
   text->used += n > 0 ? (size_t)n : 0;
 }
 
-// The ranks of one class, of all where `which` < 0: "rank 2", "ranks 0, 1, 3".
+// Lists the ranks of one class, or of all classes if `which` < 0: "rank 2",
+// "ranks 0, 1, 3".
 static void ranks_say(text_t *text, const int *member, const int *class_of,
                       int members, int which) {
   int count = 0, said = 0;
@@ -160,7 +161,7 @@ void sdg_digests_format(const sdg_digests_t *all, int operand, sdg_axes_t axes,
     size[class_of[i]]++;
   }
   out[0] = '\0';
-  if (classes == 2) { // the fewer differ from the more, or from the first
+  if (classes == 2) { // name the smaller class first; class 1 if equal
     int few = size[0] < size[1] ? 0 : 1;
     ranks_say(&text, member, class_of, members, few);
     say(&text, " %s ", size[few] == 1 ? one : many);

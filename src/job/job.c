@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// This process's place in the job, and the job's one failure.
+// Keeps this process's rank in the job, and the job's one failure.
 #include "src/job/job.h"
 
 #include <pthread.h>
@@ -15,18 +15,18 @@
 atomic_int sdg_job_failure = SDG_OK;
 
 static atomic_bool disarmed;
-// What a process made by fork is; set in it before it has threads.
+// What this process is after a fork; set before the child has threads.
 static enum { CHILD_NOT, CHILD_OF_RANK, CHILD_OF_NONE } child;
 static struct {
   pthread_mutex_t lock; // held while joining
   bool tried;
-  sdg_status_t result; // of the first try
+  sdg_status_t result; // of the first attempt
   sdg_control_t *control;
   const sdg_job_carrier_t *carrier;
   sdg_mesh_t mesh;
   sdg_group_t group;
   sdg_axes_t axes;
-  int rank; // kept in a child, which has no control
+  int rank; // kept in a forked child, which has no control channel
 } job = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 bool sdg_job_asked(void) {
@@ -176,5 +176,6 @@ bool sdg_job_disarmed(void) {
 
 void sdg_job_leave(void) {
   if (job.control && !sdg_job_disarmed())
-    sdg_control_leave(job.control); // and no more: threads may be in a call
+    // nothing else: threads may still be in a call
+    sdg_control_leave(job.control);
 }

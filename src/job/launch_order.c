@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns: told by the group's first rank, waited for by the others.
+// Turns: the group's first rank publishes them, the other ranks wait for them.
 #include "src/job/launch_order.h"
 
 #include <pthread.h>
@@ -23,27 +23,27 @@
 enum { SPINS = 256, CHECK_EVERY = 1000 };
 
 typedef enum mode {
-  MODE_ALONE,   // channel 0 only
-  MODE_FROZEN,  // a further thread has come: until the ranks have agreed
-  MODE_ORDERED, // channel 0 alone up to turns.until, then in order
+  MODE_ALONE,   // only channel 0 exists
+  MODE_FROZEN,  // a further thread exists, but the ranks have not agreed yet
+  MODE_ORDERED, // channel 0 only up to turns.until, then in order
 } mode_t_;
 
 static struct {
-  pthread_mutex_t lock; // guards the rest, for some instructions
+  pthread_mutex_t lock; // guards the other fields; held for a few instructions
   mode_t_ mode;
-  bool busy;       // a thread is within its turn
+  bool busy;       // a thread is taking its turn
   uint64_t alone;  // launches before the order
-  uint64_t frozen; // `alone` when the first further thread came
-  uint64_t until;  // the most of `frozen` on any rank
-  uint64_t taken;  // turns of the order launched here
+  uint64_t frozen; // value of `alone` when the first further thread arrived
+  uint64_t until;  // the maximum of `frozen` over all ranks
+  uint64_t taken;  // turns of the order that this rank has launched
 } turns = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static sdg_shm_turns_t *turns_of(int rank) {
   return &sdg_job_control()->view.shared->rank[rank].turns;
 }
 
-// The first rank: a turn for whoever asks, unless another rank is so far behind
-// that its turns would be overwritten.
+// First rank only: gives a turn to the thread that asks, unless another rank
+// is so far behind that its pending turns would be overwritten.
 static bool turn_give(const sdg_group_t *group, int channel) {
   sdg_shm_turns_t *own = turns_of(group->rank[0]);
   for (int i = 1; i < group->count; i++) {
@@ -59,7 +59,8 @@ static bool turn_give(const sdg_group_t *group, int channel) {
   return true;
 }
 
-// The channel that is next; -1: the first rank has not said yet.
+// Returns the channel whose turn is next; -1 if the first rank has not
+// published it yet.
 static int turn_next(const sdg_group_t *group) {
   const sdg_shm_turns_t *first = turns_of(group->rank[0]);
   if (atomic_load_explicit(&first->given, memory_order_acquire) <= turns.taken)
@@ -75,7 +76,7 @@ static bool turn_take(const sdg_group_t *group, int channel) {
   if (turns.mode == MODE_ALONE ||
       (turns.mode == MODE_ORDERED && turns.alone < turns.until)) {
     if (channel != 0)
-      return false; // this rank's channel 0 has yet to come so far
+      return false; // this rank's channel 0 has not yet reached turns.until
     turns.alone++;
   } else if (turns.mode == MODE_FROZEN) {
     return false;
@@ -124,12 +125,12 @@ static sdg_status_t stall_report(const sdg_group_t *group, int channel,
                   next_label[0] ? next_label : " of the thread without a name");
 }
 
-// Now and then while a turn does not come.
+// Called at intervals while a turn does not arrive.
 static sdg_status_t stall_check(const sdg_group_t *group, int channel,
                                 sdg_stopwatch_t *since) {
   char at[128];
   if (sdg_job_failed())
-    return SDG_E_JOB_BROKEN; // reported by who broke it
+    return SDG_E_JOB_BROKEN; // whoever broke the job has reported it
   sdg_job_call(at, sizeof at);
   sdg_status_t status = sdg_peer_failure_check(channel, at, false);
   double waited_s = sdg_stopwatch_read(since);
@@ -166,11 +167,11 @@ void sdg_launch_order_end(void) {
   pthread_mutex_unlock(&turns.lock);
 }
 
-// What each rank says is fixed from its first further thread on, so that
-// threads that enter at once agree on the same number. Channel 0 may go on to
-// what another rank's has launched already, and is not needed here before that:
-// where a launch of it was waited for before this thread was made, it was on
-// every rank.
+// Each rank's number is fixed from its first further thread on, so that
+// threads that enter at the same time agree on the same number. Channel 0 may
+// then launch as many transfers as another rank has launched already. It need
+// not have done so here: if the program waited for such a launch before it
+// made this thread, the launch has happened on every rank.
 sdg_status_t sdg_launch_order_enter(int channel, const char *entry) {
   const sdg_group_t *group = sdg_job_group();
   sdg_control_t *control = sdg_job_control();

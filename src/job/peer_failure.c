@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the rank that a transfer waits for, or whose end made it fail.
+// Finds the rank that a transfer waits for, or the rank whose end made it
+// fail.
 #include "src/job/peer_failure.h"
 
 #include <stdio.h>
@@ -13,8 +14,8 @@
 
 enum { LOOKS = 20, LOOK_MS = 10 };
 
-// Appends "rank 1 (at call 3 cudnn..., stopped by a signal)"; unless `all`,
-// only where it is behind or stopped.
+// Appends "rank 1 (at call 3 cudnn..., stopped by a signal)". Unless `all` is
+// set, appends only ranks that are behind or stopped.
 static void rank_append(int channel, int rank, bool all, char *out,
                         size_t out_bytes) {
   sdg_control_t *control = sdg_job_control();
@@ -35,7 +36,8 @@ static void rank_append(int channel, int rank, bool all, char *out,
              stopped ? ", stopped by a signal" : "");
 }
 
-// Calls run ahead of transfers, so that who holds one up need not be behind.
+// A rank counts calls before its transfers run, so the rank that delays a
+// transfer may not be behind.
 void sdg_peer_failure_behind(int channel, char *out, size_t out_bytes) {
   const sdg_group_t *group = sdg_job_group();
   out[0] = 0;
@@ -45,10 +47,10 @@ void sdg_peer_failure_behind(int channel, char *out, size_t out_bytes) {
         rank_append(channel, group->rank[i], all, out, out_bytes);
 }
 
-// Ranks outside the group make calls of their own, and as many as they like.
-// "rank 1 died at call 3 cudnn..., rank 2 ended at ..." of those that a
-// transfer may lack: who died or is behind, or, where it has failed, any that
-// ended.
+// Writes "rank 1 died at call 3 cudnn..., rank 2 ended at ...": the ranks that
+// a transfer may be missing. They are those that died or are behind; if the
+// transfer has failed, every rank that ended. Ranks outside the group make
+// different calls and are not compared.
 static void ended_text(int channel, bool has_failed, char *out,
                        size_t out_bytes) {
   sdg_control_t *control = sdg_job_control();
@@ -57,7 +59,8 @@ static void ended_text(int channel, bool has_failed, char *out,
       sdg_control_count_of(control, channel, sdg_job_rank(), NULL, 0);
   out[0] = 0;
   enum { DIED, BEHIND, LEFT };
-  // Who died, then who left, perhaps because of that.
+  // First the ranks that died, then those that left, perhaps because of the
+  // death.
   for (int why = DIED; why <= (has_failed ? LEFT : BEHIND) && !out[0]; why++)
     for (int i = 0; i < group->count; i++) {
       char at[96];
@@ -78,12 +81,12 @@ sdg_status_t sdg_peer_failure_check(int channel, const char *what,
                                     bool has_failed) {
   sdg_control_t *control = sdg_job_control();
   char ended[512];
-  // A failure says why a rank left.
+  // If a rank posted a failure, that is why it left.
   sdg_status_t told = sdg_control_check(control, false);
   if (told != SDG_OK && told != SDG_E_PEER_LOST)
     return sdg_control_check(control, true);
   ended_text(channel, has_failed, ended, sizeof ended);
-  // What a rank told on leaving has come by now.
+  // By now, anything that a rank posted before leaving has arrived.
   if (ended[0] && (told = sdg_control_check(control, false)) != SDG_OK &&
       told != SDG_E_PEER_LOST)
     return sdg_control_check(control, true);
@@ -102,7 +105,7 @@ void sdg_peer_failure_explain(const char *entry) {
     return;
   for (int channel = 0; channel < SDG_CHANNEL_THREADS; channel++) {
     char at[128], what[192];
-    // Without a transfer yet the failure is the program's own.
+    // If no transfer was made yet, the failure is the program's own.
     if (sdg_control_count_of(sdg_job_control(), channel, sdg_job_rank(), NULL,
                              0) == 0)
       continue;
@@ -124,7 +127,8 @@ sdg_status_t sdg_peer_failure_accident(sdg_status_t status) {
     return status;
   char at[128];
   sdg_job_call(at, sizeof at);
-  // The end of a process takes a moment: its sockets may close first.
+  // The end of a process takes a moment: its sockets may close before its lock
+  // is released.
   const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000};
   sdg_status_t lost = SDG_OK;
   for (int look = 0; look < LOOKS && lost == SDG_OK; look++) {

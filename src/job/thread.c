@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From calling threads to the channels of the job's threads.
+// Maps calling threads to the channels of the job's threads.
 #include "src/job/thread.h"
 
 #include <ctype.h>
@@ -15,28 +15,30 @@
 #include "src/job/job.h"
 #include "src/job/launch_order.h"
 
-// Behind one pointer: thread-local storage is scarce in a preloaded library.
+// One pointer only: thread-local storage is scarce in a preloaded library.
 typedef struct self {
-  int channel;                      // -1: none claimed
-  char name[SDG_THREAD_NAME_BYTES]; // "": none
+  int channel;                      // -1: no channel claimed
+  char name[SDG_THREAD_NAME_BYTES]; // "": no name
 } self_t;
 static _Thread_local self_t *self __attribute__((tls_model("initial-exec")));
 static pthread_key_t self_key;
 
 static struct {
-  pthread_mutex_t lock; // guards `taken`, for some instructions
+  pthread_mutex_t lock; // guards `taken`; held for a few instructions
   bool taken[SDG_CHANNEL_THREADS];
-  bool entered[SDG_CHANNEL_THREADS]; // of who has the channel
+  bool entered[SDG_CHANNEL_THREADS]; // whether the channel's thread has entered
 } channels = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-// New threads without a name, one at a time. Taken before channels.lock.
+// New threads without a name; one at a time agrees on its number. Lock order:
+// before channels.lock.
 static struct {
   pthread_mutex_t lock;
   int begun;                        // numbers given so far
-  int channel[SDG_CHANNEL_THREADS]; // by number
+  int channel[SDG_CHANNEL_THREADS]; // index: number
 } order = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-// The lock also hands over what is kept by channel, from thread to thread.
+// The lock also makes the data of a channel visible to the next thread that
+// takes it.
 static bool channel_take(int channel) {
   pthread_mutex_lock(&channels.lock);
   bool free_one = !channels.taken[channel];
@@ -87,9 +89,9 @@ static self_t *self_get(void) {
   return self;
 }
 
-// The ranks' threads that came as the same number are one thread of the job.
-// Numbers of threads that have ended on every rank are given again: which ones
-// have, depends on time, and so is agreed.
+// Threads that get the same number on each rank are one thread of the job.
+// Numbers of threads that have ended on every rank are given again. Which
+// threads have ended depends on timing, so the ranks agree on it.
 static sdg_status_t number_agree(const char *entry, int *out_number) {
   const sdg_group_t *group = sdg_job_group();
   unsigned free_here = 0;
@@ -134,7 +136,7 @@ static sdg_status_t ordered_claim(const char *entry, int *out_channel) {
     SDG_TRY(number_agree(entry, &number));
   if (number == order.begun) {
     char name[SDG_THREAD_NAME_BYTES];
-    // No name that a program can give.
+    // A name that no program can give.
     snprintf(name, sizeof name, "#%d", number);
     int channel = 0;
     if (number > 0)
@@ -173,8 +175,8 @@ sdg_status_t sdg_thread_claim(const char *entry) {
   self_t *me = self_get();
   if (!me)
     return sdg_fail(SDG_E_NO_MEMORY, "a thread");
-  // Where every call is agreed on, none passes without: ranks name threads at
-  // different times.
+  // Under SUNDOG_CHECK every call must be agreed on, and none may pass: ranks
+  // name their threads at different times.
   if (sdg_options_get()->check)
     sdg_tag_share();
   int channel;
