@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One exchange of records between ranks: publishing, waiting, and the look
-// after those who do not come.
+// One exchange of records between ranks: publish, wait, and check the ranks
+// whose records are missing.
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -23,7 +23,8 @@ static uint64_t calls_of(const sdg_control_t *control, int channel, int rank) {
       memory_order_acquire);
 }
 
-// "call 12 cudnnConvolutionForward", whichever way the caller counts.
+// Writes "call 12 cudnnConvolutionForward", also if the caller published only
+// the entry's name.
 static void where_is(const sdg_control_t *control, int channel, int rank,
                      char *out, size_t bytes) {
   char what[SDG_SHM_WHAT_BYTES];
@@ -42,17 +43,17 @@ static void where_is(const sdg_control_t *control, int channel, int rank,
              label, stopped);
 }
 
-// One exchange in the making.
+// One exchange in progress.
 typedef struct meeting {
   sdg_control_t *control;
   int channel;
   const int *ranks;
   int count;
   uint64_t group;  // hash of the ranks
-  uint32_t number; // of this exchange of the group
+  uint32_t number; // number of this exchange within the group
   const char *what;
-  sdg_stopwatch_t watch; // from the first sleep on
-  uint64_t looked_ns;    // when peers were last looked after
+  sdg_stopwatch_t watch; // started at the first sleep
+  uint64_t looked_ns;    // time of the last check of the peers
   int warned;
 } meeting_t;
 
@@ -60,7 +61,7 @@ static sdg_shm_channel_t *channel_of(const meeting_t *m, int rank) {
   return &m->control->view.shared->rank[rank].channel[m->channel];
 }
 
-// The lane on which `rank` speaks to the group; -1: it has not yet.
+// Returns the lane that `rank` uses for the group; -1 if it has none yet.
 static int lane_of(const meeting_t *m, int rank) {
   const sdg_shm_channel_t *peer = channel_of(m, rank);
   for (int lane = 0; lane < SDG_SHM_LANES; lane++)
@@ -70,8 +71,8 @@ static int lane_of(const meeting_t *m, int rank) {
   return -1;
 }
 
-// How many exchanges of the group `rank` has published beyond the one before
-// ours: 0 not yet, 1 ours, 2 ours and the next. More cannot be.
+// Returns how many exchanges of the group `rank` has published after our
+// previous one: 0, 1 (ours), or 2 (ours and the next). It cannot publish more.
 static uint32_t progress_of(const meeting_t *m, int rank) {
   int lane = lane_of(m, rank);
   return lane < 0 ? 0
@@ -84,9 +85,9 @@ static int has_published(const meeting_t *m, int rank) {
   return progress_of(m, rank) != 0;
 }
 
-// "rank 2 (at call 11 cudnnPoolingForward), rank 3 (...)" of those missing, and
-// of those stopped by a signal, which may hold up the missing ones' transfers.
-// False if none is missing.
+// Lists the missing ranks, "rank 2 (at call 11 cudnnPoolingForward), rank 3
+// (...)", and the ranks stopped by a signal, which may block the transfers of
+// the missing ones. Returns false if none is missing.
 static bool missing_text(const meeting_t *m, char *out, size_t bytes) {
   size_t used = 0;
   bool any = false;
@@ -106,9 +107,10 @@ static bool missing_text(const meeting_t *m, char *out, size_t bytes) {
   return any;
 }
 
-// Looks after a rank we wait for. What is seen of it is judged only if its
-// record is still missing *afterwards*: it publishes before it goes on, so
-// whoever sees it further on, gone or dead sees the record, too.
+// Checks a rank that we wait for. Its state counts only if its record is still
+// missing *after* the state was read: a rank publishes its record before it
+// continues, so whoever sees that it continued, left or died also sees its
+// record.
 static sdg_status_t peer_look(const meeting_t *m, int rank) {
   const sdg_shm_view_t *view = &m->control->view;
   int self = m->control->rank;
@@ -117,14 +119,14 @@ static sdg_status_t peer_look(const meeting_t *m, int rank) {
   uint64_t ours = calls_of(m->control, m->channel, self);
   int left = sdg_shm_state(view, rank) == SDG_SHM_LEFT;
   int lost = !left && !sdg_shm_alive(view, rank);
-  // Left between the two looks: not dead.
+  // It left between the two checks: it did not die.
   if (lost && sdg_shm_state(view, rank) == SDG_SHM_LEFT) {
     left = 1;
     lost = 0;
   }
   if (has_published(m, rank) || !(left || lost || theirs > ours))
     return SDG_OK;
-  // A failure says why a rank left.
+  // If a rank posted a failure, that is why it left.
   SDG_TRY(sdg_shm_failure(view, self, 1));
   where_is(m->control, m->channel, rank, where, sizeof where);
   if (theirs > ours)
@@ -140,7 +142,7 @@ static sdg_status_t peer_look(const meeting_t *m, int rank) {
                       self, m->what, parted);
 }
 
-// Called now and then by a waiter.
+// A waiting thread calls this at intervals.
 static sdg_status_t peers_look(meeting_t *m) {
   const sdg_shm_view_t *view = &m->control->view;
   int self = m->control->rank;
@@ -174,8 +176,8 @@ static inline void cpu_pause(void) {
 #endif
 }
 
-// Waits for the record of `rank`: in turn politely spinning, giving the core
-// away (there may be more ranks than cores), and sleeping.
+// Waits for the record of `rank`: first spins, then yields the core (there may
+// be more ranks than cores), then sleeps.
 static sdg_status_t record_wait(meeting_t *m, int rank) {
   sdg_shm_channel_t *peer = channel_of(m, rank);
   for (int i = 0; i < PAUSES; i++) {
@@ -209,7 +211,7 @@ static sdg_status_t record_wait(meeting_t *m, int rank) {
 
 static uint64_t group_hash(const int *ranks, int count) {
   uint64_t hash = UINT64_C(14695981039346656037);
-  for (int i = 0; i < count; i++) // FNV-1a, by ranks instead of bytes
+  for (int i = 0; i < count; i++) // FNV-1a on rank numbers instead of bytes
     hash = (hash ^ (uint64_t)ranks[i]) * UINT64_C(1099511628211);
   return hash | 1;
 }
@@ -249,11 +251,12 @@ static sdg_status_t record_read(const meeting_t *m, int rank, char *out,
   return SDG_OK;
 }
 
-// Two buffers a lane suffice. Rank r writes record n of a group over its record
-// n-2. It does so after it completed exchange n-1, for which it read record
-// n-1 of every member; a member publishes n-1 after it completed n-2, that is
-// after it read record n-2 of r. So nobody still reads what r overwrites, and
-// each step of this chain is a release store seen by an acquire load.
+// Two buffers per lane suffice. Rank r writes record n of a group over its
+// record n-2. It does so after it completed exchange n-1; for that it read
+// record n-1 of every member. A member publishes n-1 after it completed n-2,
+// that is after it read record n-2 of r. So no rank still reads what r
+// overwrites, and each step of this chain is a release store seen by an
+// acquire load.
 static sdg_status_t exchange(meeting_t *m, int lane, const void *mine,
                              size_t bytes,
                              char (*out_all)[SDG_CHANNEL_RECORD_BYTES],
@@ -266,11 +269,12 @@ static sdg_status_t exchange(meeting_t *m, int lane, const void *mine,
   if (bytes)
     memcpy(record->data, mine, bytes);
   sdg_shm_mask_set(own->members[lane], m->ranks, m->count);
-  // The group first: a carrier tells it with the record that it sees counted.
+  // Store the group first: the TCP thread sends it together with each record
+  // that has been counted.
   atomic_store_explicit(&own->group[lane], m->group, memory_order_release);
   atomic_store_explicit(&own->number[lane], m->number, memory_order_release);
-  // Sequentially consistent, like the sleeper's accesses to the two words:
-  // either it sees the new count or we see the sleeper.
+  // Sequentially consistent, as are the sleeper's accesses to the two words:
+  // either the sleeper sees the new count or this thread sees the sleeper.
   atomic_fetch_add(&own->published, 1);
   if (atomic_load(&own->sleepers) != 0)
     sdg_shm_wake(&own->published);
@@ -311,8 +315,8 @@ sdg_status_t sdg_control_exchange(sdg_control_t *control, int channel,
     own->group[lane] = m.group;
     m.number = own->exchanges[lane] + 1;
     status = exchange(&m, lane, mine, bytes, out_all, out_bytes);
-    // After a failure the number stays, but the job has failed for good:
-    // every later exchange ends at the posted failure.
+    // After a failure the number stays the same, but the job has failed for
+    // good: every later exchange ends with the posted failure.
     if (status == SDG_OK)
       own->exchanges[lane]++;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The greeting of two ranks: who connects and who answers prove to each other
-// that they know the job's secret, and agree that they belong together.
+// The greeting of two ranks: caller and callee prove to each other that they
+// know the job's secret, and check that they belong to the same job.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,8 +17,8 @@ void sdg_auth_accept(sdg_tcp_t *carrier, double now_s) {
                                   SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (fd < 0)
       return;
-    // The oldest gives way: who proves itself needs a moment only, and cannot
-    // be kept out by those who hold on to a place.
+    // Drop the oldest guest: a rank proves itself within moments, so
+    // connections that stay silent cannot keep it out.
     int at = 0;
     for (int i = 0; i < SDG_TCP_GUESTS && carrier->guest[at]; i++)
       if (!carrier->guest[i] ||
@@ -36,7 +36,7 @@ void sdg_auth_call(sdg_tcp_t *carrier, int rank, const sdg_address_t *address,
                    double now_s) {
   int fd = sdg_address_connect(address);
   if (fd < 0)
-    return; // again later, until the join's time limit
+    return; // tried again later, until the join times out
   sdg_address_tune(fd, carrier->silent_s);
   carrier->link[rank] = sdg_link_create(fd, SDG_LINK_CONNECTING, rank, now_s);
 }
@@ -54,7 +54,7 @@ bool sdg_auth_connected(sdg_tcp_t *carrier, sdg_link_t *link) {
       error != 0 || getsockname(link->fd.fd, &self.any, &self_bytes) != 0 ||
       getpeername(link->fd.fd, &other.any, &other_bytes) != 0)
     return false;
-  // A port that nobody listens at can be given to the caller itself.
+  // If nobody listens at a port, the kernel may connect the caller to itself.
   if (self_bytes == other_bytes && memcmp(&self, &other, self_bytes) == 0)
     return false;
   sdg_frame_hello_t hello = {.magic = SDG_FRAME_MAGIC};
@@ -69,7 +69,7 @@ bool sdg_auth_connected(sdg_tcp_t *carrier, sdg_link_t *link) {
 static bool hello_hear(sdg_tcp_t *carrier, sdg_link_t *link) {
   const sdg_frame_hello_t *hello = sdg_link_peek(link, sizeof *hello);
   sdg_frame_challenge_t challenge = {.magic = SDG_FRAME_MAGIC};
-  // A stranger is not heard to the end of what it says.
+  // A stranger is dropped at its first wrong bytes.
   if (link->got >= sizeof hello->magic &&
       ((const sdg_frame_hello_t *)(const void *)link->in)->magic !=
           SDG_FRAME_MAGIC)
@@ -146,7 +146,7 @@ static bool refuse(sdg_tcp_t *carrier, sdg_link_t *link, bool fails_all,
   return room != NULL;
 }
 
-// Of one that knows the secret, what it says of itself.
+// Checks the claim of a caller that knows the secret.
 static bool claim_judge(sdg_tcp_t *carrier, sdg_link_t *link,
                         const sdg_frame_who_t *who) {
   char text[512], one[64], two[64];
@@ -159,7 +159,7 @@ static bool claim_judge(sdg_tcp_t *carrier, sdg_link_t *link,
              "rank %u is of another launch (%s) than rank %d (%s)", who->rank,
              other, carrier->rank, launch);
     sdg_log("%s", text);
-    return refuse(carrier, link, false, text); // ours may still come
+    return refuse(carrier, link, false, text); // our own rank may still arrive
   }
   if (who->size != (uint32_t)carrier->size) {
     snprintf(text, sizeof text, "rank %u has size %u, rank %d has size %d",
@@ -173,8 +173,8 @@ static bool claim_judge(sdg_tcp_t *carrier, sdg_link_t *link,
   link->place = who->address;
   sdg_address_set_port(&link->place, (uint16_t)who->port);
   if (carrier->link[rank]) {
-    // Another process of this rank on its machine finds its lock taken and is
-    // silent; this one is on another machine.
+    // A second process of this rank on the same machine finds the lock taken
+    // and never calls; this one is on another machine.
     snprintf(text, sizeof text,
              "two processes are rank %d: one from %s, one from %s", rank,
              sdg_address_text(&carrier->link[rank]->place, one, sizeof one),

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control channel: joining and leaving, counts of calls,
-// failures of the job.
+// The control channel: join, leave, count calls, post failures of the job.
 #include "src/control/control.h"
 
 #include <limits.h>
@@ -21,17 +20,17 @@
 #include "src/control/state.h"
 
 // The process that has joined a job of several ranks: one job per process.
-// Its locks would not stop itself, and closing a second descriptor of a lock
-// file drops the first one's locks.
+// File locks do not exclude a process from its own locks, and closing a second
+// descriptor of a lock file drops the locks held through the first.
 static _Atomic(pid_t) joined_process;
 
-// At the end of a process others are told so; one that is stopped hears it
-// when it goes on.
+// How long a process that ends waits until the others have been told. A
+// stopped process hears it when it continues.
 static double farewell_s(const sdg_control_t *control) {
   return control->timeout_s < 2 ? control->timeout_s : 2;
 }
 
-// Waits until every rank is there, or somebody says why not.
+// Waits until every rank has joined, or a rank posts a failure.
 static sdg_status_t all_await(sdg_control_t *control,
                               sdg_rendezvous_wait_t *wait) {
   const sdg_shm_view_t *view = &control->view;
@@ -103,8 +102,9 @@ failed:
   return status;
 }
 
-// A process that `holder` started, or that one of those did, is no rank; of any
-// other it was wanted that it is.
+// `holder` has this rank already. If `holder` started this process, directly
+// or indirectly, this process is not a rank (SDG_E_DESCENDANT); otherwise the
+// user gave two processes one rank.
 static sdg_status_t taken_report(const char *rendezvous, int rank,
                                  int32_t holder) {
   char name[32];
@@ -230,7 +230,8 @@ void sdg_control_destroy(sdg_control_t *control) {
   sdg_control_leave(control);
   sdg_control_forget(control);
   sdg_tcp_destroy(control->carrier);
-  sdg_rank_lock_forget(&control->lock); // a child's copy; else nothing is left
+  // in a child: its copy; else already released
+  sdg_rank_lock_forget(&control->lock);
   sdg_shm_fini(&control->view);
   free(control->path);
   free(control);
@@ -262,7 +263,8 @@ uint64_t sdg_control_count_of(const sdg_control_t *control, int channel,
   const sdg_shm_channel_t *peer =
       &control->view.shared->rank[rank].channel[channel];
   uint64_t words[SDG_SHM_WHAT_WORDS], calls;
-  // Bounded: a peer killed while it wrote leaves the version odd for ever.
+  // Bounded: a peer that is killed while it writes leaves the version odd for
+  // ever.
   for (int turn = 0; turn < 1000; turn++) {
     uint32_t version =
         atomic_load_explicit(&peer->version, memory_order_acquire);
@@ -288,8 +290,8 @@ int sdg_control_step(sdg_control_t *control, int channel, uint32_t number,
   uint64_t step = (uint64_t)number << 32 | hash;
   int place = (int)(number % SDG_SHM_STEPS);
   sdg_shm_mask_set(own->step_peers, peers, count);
-  // Sequentially consistent: of two ranks that store and then look, one at
-  // least sees the other's.
+  // Sequentially consistent: if two ranks each store and then look, at least
+  // one sees the other's value.
   atomic_store(&own->step[place], step);
   atomic_store_explicit(&own->steps, number, memory_order_release);
   for (int i = 0; i < count; i++) {
@@ -298,7 +300,7 @@ int sdg_control_step(sdg_control_t *control, int channel, uint32_t number,
     if (theirs != step && theirs >> 32 == number)
       return peers[i];
   }
-  // What a mirror was told of since: 1 + rank.
+  // In a replica: a difference that was reported since, as 1 + rank.
   return (int)atomic_load_explicit(&own->differs, memory_order_relaxed) - 1;
 }
 

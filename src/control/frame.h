@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ranks on several machines say to each other over TCP: the greeting, in
- * which both ends prove that they know the job's secret, and then messages.
+/* The TCP protocol between ranks on several machines: first a greeting, in
+ * which both ends prove that they know the job's secret, then messages.
  *
- * Greeting: hello from who connects; challenge from the other, with its proof;
- * claim from who connects, with its own. Nothing of the job is said to who has
- * proved nothing, and no more is read than these structures have bytes.
- * Numbers are in the sender's byte order, which has to be the reader's: the
- * magic number shows it. */
+ * Greeting: the caller sends hello; the other end answers with a challenge
+ * that contains its proof; the caller sends a claim with its own proof. A peer
+ * that has proved nothing learns nothing about the job, and no more bytes are
+ * read from it than these structures have. Numbers are in the sender's byte
+ * order, which must be the reader's; the magic number shows it. */
 #ifndef SDG_SRC_CONTROL_FRAME_H
 #define SDG_SRC_CONTROL_FRAME_H
 
@@ -27,43 +27,43 @@ typedef struct sdg_frame_hello {
 typedef struct sdg_frame_challenge {
   uint64_t magic;
   unsigned char nonce[SDG_NONCE_BYTES];
-  unsigned char proof[SDG_SHA256_BYTES]; /* as "answers" */
+  unsigned char proof[SDG_SHA256_BYTES]; /* role "answers" */
 } sdg_frame_challenge_t;
 
-/* What is said in a claim, and proved with it. */
+/* The contents of a claim; its proof covers them. */
 typedef struct sdg_frame_who {
   uint32_t layout; /* sdg_shm_layout() */
   uint32_t size;
   uint32_t rank;
-  uint32_t to;   /* the rank that is called */
-  uint32_t port; /* at which this rank can be called */
+  uint32_t to;   /* the rank being called */
+  uint32_t port; /* the port where this rank listens */
   uint32_t zero;
-  sdg_address_t address;         /* of this rank, as it called */
+  sdg_address_t address;         /* of this rank's end of the connection */
   char launch[SDG_LAUNCH_BYTES]; /* sdg_launch_name() */
 } sdg_frame_who_t;
 
 typedef struct sdg_frame_claim {
   sdg_frame_who_t who;
-  unsigned char proof[SDG_SHA256_BYTES]; /* as "calls" */
+  unsigned char proof[SDG_SHA256_BYTES]; /* role "calls" */
 } sdg_frame_claim_t;
 
-/* After the greeting: messages, each a head and `bytes` bytes. */
+/* After the greeting come messages: each is a head and `bytes` bytes. */
 typedef enum sdg_frame_kind {
-  SDG_FRAME_WELCOME = 1, /* nothing: the claim is accepted */
-  SDG_FRAME_REFUSE,      /* sdg_frame_failure_t: it is not */
-  SDG_FRAME_COMING,      /* mask of the ranks that rank 0 has */
+  SDG_FRAME_WELCOME = 1, /* no body: the claim is accepted */
+  SDG_FRAME_REFUSE,      /* sdg_frame_failure_t: the claim is refused */
+  SDG_FRAME_COMING,      /* bit mask of the ranks that have reached rank 0 */
   SDG_FRAME_PLACES,      /* sdg_address_t of every rank; from rank 0 */
   SDG_FRAME_RECORD,
   SDG_FRAME_COUNT,
   SDG_FRAME_STEPS, /* sdg_frame_steps_t and `count` steps */
   SDG_FRAME_END,
-  SDG_FRAME_TURNS, /* sdg_frame_turns_t and the turns from `from` to `given` */
-  SDG_FRAME_ASK,   /* sdg_frame_name_t: a channel for this name; to rank 0 */
-  SDG_FRAME_NAME, /* sdg_frame_name_t: the channel has this name; from rank 0 */
+  SDG_FRAME_TURNS, /* sdg_frame_turns_t and turns `from` to `given` - 1 */
+  SDG_FRAME_ASK,   /* sdg_frame_name_t: asks rank 0 for a channel for a name */
+  SDG_FRAME_NAME, /* sdg_frame_name_t: rank 0 has given the channel this name */
   SDG_FRAME_FAILURE,
-  SDG_FRAME_LEFT, /* nothing */
-  SDG_FRAME_SYNC, /* uint32_t: all before it has been said */
-  SDG_FRAME_ACK,  /* uint32_t: all before that has been heard */
+  SDG_FRAME_LEFT, /* no body */
+  SDG_FRAME_SYNC, /* uint32_t: everything before it has been sent */
+  SDG_FRAME_ACK,  /* uint32_t: everything before that SYNC has arrived */
 } sdg_frame_kind_t;
 
 typedef struct sdg_frame_head {
@@ -108,7 +108,7 @@ typedef struct sdg_frame_failure {
 } sdg_frame_failure_t;
 
 enum {
-  /* The largest messages are a record and the places of all ranks. */
+  /* The largest messages are a record and the addresses of all ranks. */
   SDG_FRAME_BYTES_MAX = SDG_SHM_RANKS * (int)sizeof(sdg_address_t) + 1024,
 };
 _Static_assert(SDG_FRAME_BYTES_MAX >=

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes in and out of one connection.
+// Reads and writes the bytes of one connection.
 #include "src/control/link.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ void sdg_link_destroy(sdg_link_t *link) {
 
 int sdg_link_receive(sdg_link_t *link) {
   if (!sdg_fd_is(&link->fd))
-    return EBADF; // the program closed what it does not know
+    return EBADF; // the program closed a descriptor that is not its own
   if (link->got == sizeof link->in)
     return 0;
   ssize_t n = recv(link->fd.fd, link->in + link->got,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last entry that gave each rank a value of its own.
+// Keeps the last entry that returned a value that may differ between ranks.
 #include "src/control/parted.h"
 
 #include <stdatomic.h>

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ranks that do the same may have decided otherwise by: for messages of a
- * rank that left while others went on. Any thread. */
+/* Remembers the last entry whose result may differ between ranks that run the
+ * same program. If one rank leaves while others continue, messages name that
+ * entry as a possible cause. Any thread. */
 #ifndef SDG_SRC_CONTROL_PARTED_H
 #define SDG_SRC_CONTROL_PARTED_H
 
 #include <stddef.h>
 
-/* This rank, and so the others, got a value of its own piece by `entry`, a
- * string constant. */
+/* Notes that `entry`, a string constant, returned a value of this rank's
+ * piece; each rank's value may differ. */
 void sdg_parted_note(const char *entry);
-/* "; cublas... gives each rank ..."; "" if there was none. */
+/* Writes "; cublas... gives each rank ..."; "" if no entry was noted. */
 void sdg_parted_format(char *out, size_t out_bytes);
 
 #endif

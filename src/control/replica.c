@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The own row as messages, and messages as the rows of others.
+// Turns this rank's row into messages, and messages into the rows of the other
+// ranks.
 #include "src/control/replica.h"
 
 #include <stdio.h>
@@ -17,7 +18,8 @@ static bool message_put(sdg_link_t *link, sdg_frame_kind_t kind,
   return room != NULL;
 }
 
-// What of a channel is read before its records are, and said behind them.
+// A channel's count of calls: read before the channel's records, sent after
+// them.
 typedef struct count {
   bool fresh;
   uint32_t version;
@@ -37,7 +39,8 @@ static void count_read(const sdg_shm_channel_t *own, uint32_t told,
     words[i] = atomic_load_explicit(&own->what[i], memory_order_acquire);
   out->frame.calls = atomic_load_explicit(&own->calls, memory_order_acquire);
   memcpy(out->frame.what, words, sizeof words);
-  // Torn by the thread that counts: next time.
+  // If the counting thread wrote meanwhile, the copy is torn: send it next
+  // time.
   out->fresh = atomic_load(&own->version) == out->version;
 }
 
@@ -53,7 +56,7 @@ static bool records_tell(const sdg_shm_channel_t *own, int channel,
       *told = number;
       continue;
     }
-    // At most two: record n+1 is made when all members have record n-1.
+    // At most two: record n+1 is made after all members have record n-1.
     while (*told != number) {
       uint32_t next = *told + 1;
       const sdg_shm_record_t *record = &own->record[lane][next % 2];
@@ -81,7 +84,7 @@ static bool steps_tell(const sdg_shm_channel_t *own, int channel,
   if (*told == last || !sdg_shm_mask_has(own->step_peers, link->rank))
     return true;
   if (last - *told > SDG_SHM_STEPS)
-    *told = last - SDG_SHM_STEPS; // the others are overwritten
+    *told = last - SDG_SHM_STEPS; // older steps are overwritten
   while (*told != last) {
     uint64_t step[SDG_FRAME_STEPS_MAX];
     sdg_frame_steps_t frame = {.channel = (uint32_t)channel};
@@ -131,7 +134,8 @@ static bool turns_tell(const sdg_shm_turns_t *own, sdg_link_t *link) {
   uint64_t given = atomic_load_explicit(&own->given, memory_order_acquire);
   if (given == told->given && taken == told->taken)
     return true;
-  // No turn is given before all ranks have taken the one whose place it gets.
+  // The first rank gives no turn before all ranks have taken the turn whose
+  // place it overwrites.
   sdg_frame_turns_t frame = {told->given, given, taken};
   size_t bytes = (size_t)(given - told->given);
   unsigned char *room =
@@ -147,7 +151,7 @@ static bool turns_tell(const sdg_shm_turns_t *own, sdg_link_t *link) {
   return true;
 }
 
-// The names of threads: rank 0 is asked, and tells.
+// Thread names: other ranks ask rank 0, and rank 0 tells every rank.
 static bool names_tell(const sdg_shm_view_t *view, int self, sdg_link_t *link) {
   sdg_shm_rank_t *own = &view->shared->rank[self];
   sdg_frame_name_t frame = {0};
@@ -226,7 +230,8 @@ static bool record_hear(const sdg_shm_view_t *view, int from, const void *body,
                         memory_order_release);
   atomic_store_explicit(&to->group[frame.lane], frame.group,
                         memory_order_release);
-  // As in an exchange: either the sleeper sees the count or we see it.
+  // As in an exchange: either the sleeper sees the count or this thread sees
+  // the sleeper.
   atomic_fetch_add(&to->published, 1);
   if (atomic_load(&to->sleepers) != 0)
     sdg_shm_wake(&to->published);
@@ -274,8 +279,9 @@ static bool steps_hear(const sdg_shm_view_t *view, int self, int from,
            sizeof step);
     uint32_t number = (uint32_t)(step >> 32);
     int place = (int)(number % SDG_SHM_STEPS);
-    // Sequentially consistent, as in sdg_control_step: who stores later of
-    // this thread and the one that makes the op sees the other's.
+    // Sequentially consistent, as in sdg_control_step: of this thread and the
+    // thread that carries out the op, the one that stores later sees the
+    // other's value.
     atomic_store(&to->step[place], step);
     uint64_t ours = atomic_load(&own->step[place]);
     if (ours != step && ours >> 32 == number)
@@ -316,7 +322,7 @@ static bool turns_hear(const sdg_shm_view_t *view, int from, const void *body,
   return true;
 }
 
-// A question, to rank 0, or its answer.
+// Handles a question to rank 0 about a thread's name, or rank 0's answer.
 static bool name_hear(const sdg_shm_view_t *view, int self, int from, bool asks,
                       const void *body, size_t bytes) {
   sdg_frame_name_t frame;
@@ -326,7 +332,7 @@ static bool name_hear(const sdg_shm_view_t *view, int self, int from, bool asks,
   memcpy(&frame, body, sizeof frame);
   frame.name[sizeof frame.name - 1] = '\0';
   if (asks) {
-    // With no channel left, who asks sees that all have other names.
+    // If no channel is free, the asking rank sees that all have other names.
     sdg_status_t claimed =
         sdg_thread_name_claim(view->shared, frame.name, &channel);
     return claimed == SDG_OK || claimed == SDG_E_THREADS_MANY;

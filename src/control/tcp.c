@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thread that carries a rank's row to the other ranks, and theirs to it.
+// The thread that sends this rank's row to the other ranks and receives
+// theirs.
 #include "src/control/tcp.h"
 
 #include <errno.h>
@@ -16,14 +17,14 @@
 #include "src/control/tcp_state.h"
 
 enum {
-  TICK_MS = 50,         // how late a count may be told
-  JOINING_TICK_MS = 10, // how late a rank that listens now may be called
+  TICK_MS = 50,         // longest delay of a published count
+  JOINING_TICK_MS = 10, // longest delay until a rank that now listens is called
 };
 
 // ---- messages -------------------------------------------------------------
 
-// One message; false if the other end breaks the rules, *out_waits if it is
-// not complete or cannot be taken now.
+// Handles one message. Returns false if the other end breaks the protocol;
+// sets *out_waits if the message is incomplete or cannot be handled now.
 static bool message_hear(sdg_tcp_t *carrier, sdg_link_t *link,
                          bool *out_waits) {
   sdg_frame_head_t head;
@@ -69,7 +70,7 @@ static bool message_hear(sdg_tcp_t *carrier, sdg_link_t *link,
   return good;
 }
 
-// All that has come on an open link; false: it is to be closed.
+// Handles all data received on an open link; false: close it.
 static bool messages_hear(sdg_tcp_t *carrier, sdg_link_t *link) {
   bool waits = false;
   while (!waits)
@@ -78,7 +79,7 @@ static bool messages_hear(sdg_tcp_t *carrier, sdg_link_t *link) {
   return true;
 }
 
-// Says what an open link has not been told, as far as its buffer reaches.
+// Sends what an open link has not been told, as far as its buffer has room.
 static void link_tell(sdg_tcp_t *carrier, sdg_link_t *link) {
   uint32_t wanted = atomic_load(&carrier->sync_wanted);
   if (link->stage != SDG_LINK_OPEN ||
@@ -123,7 +124,7 @@ static void link_serve(sdg_tcp_t *carrier, int rank, short events) {
     good = sdg_auth_connected(carrier, link);
   } else if (events & (POLLIN | POLLHUP | POLLERR)) {
     why = sdg_link_receive(link);
-    // What came before the end counts.
+    // Data that arrived before the end is still handled.
     good = sdg_auth_go_on(carrier, link);
     if (good && link->stage == SDG_LINK_OPEN)
       good = messages_hear(carrier, link);
@@ -137,11 +138,11 @@ static void guest_serve(sdg_tcp_t *carrier, int i) {
   bool refused = guest->stage == SDG_LINK_REFUSED;
   bool good = sdg_link_receive(guest) == 0;
   if (refused)
-    guest->got = 0; // heard no more
+    guest->got = 0; // its data is ignored from now on
   else if (good)
     good = sdg_auth_go_on(carrier, guest);
   if (carrier->guest[i] != guest) {
-    (void)messages_hear(carrier, guest); // it is a rank's link now
+    (void)messages_hear(carrier, guest); // the guest has become a rank's link
     return;
   }
   if (good && sdg_link_flush(guest) == 0)
@@ -208,7 +209,8 @@ static void *carrier_main(void *argument) {
       sdg_tcp_join(carrier, now_s);
     links_tell(carrier);
     polls_fill(carrier);
-    // Without memory in the kernel, or without our descriptors: at our leisure.
+    // The kernel is out of memory, or the program closed our descriptors: try
+    // again later.
     if (poll(carrier->polls.fd, (nfds_t)carrier->polls.count,
              carrier->joining ? JOINING_TICK_MS : TICK_MS) < 0)
       nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
@@ -223,11 +225,11 @@ static void *carrier_main(void *argument) {
 
 // ---- its life -------------------------------------------------------------
 
-// Rank 0's; the others listen once they have called it.
+// Rank 0 only; the other ranks listen after they have called rank 0.
 static sdg_status_t listener_open(sdg_tcp_t *carrier) {
   const sdg_meeting_point_t *point = &carrier->point;
   int fd = -1;
-  // A machine's own name may mean the loopback in its own table of names.
+  // A machine's own name may resolve to the loopback in its hosts file.
   if (point->numeric)
     fd = sdg_address_listen(&point->address[0]);
   else
@@ -248,8 +250,9 @@ bool sdg_tcp_listen(sdg_tcp_t *carrier, const sdg_address_t *here) {
   if (sdg_fd_is(&carrier->listener) &&
       memcmp(&carrier->address, &address, sizeof address) == 0)
     return true;
-  // By name rank 0's machine may be the loopback to its own ranks; others are
-  // to call those at whichever address they know the machine by.
+  // Ranks on rank 0's machine may reach it by name through the loopback. Ranks
+  // on other machines must be able to call them, so they listen on every
+  // address.
   if (sdg_address_is_loopback(&address) && !carrier->point.numeric) {
     fd = sdg_address_listen_any(0, &carrier->port);
   } else {
@@ -274,7 +277,8 @@ bool sdg_tcp_listen(sdg_tcp_t *carrier, const sdg_address_t *here) {
 
 static sdg_status_t thread_start(sdg_tcp_t *carrier) {
   sigset_t all, before;
-  // Signals are the program's: its handlers must not run on our thread.
+  // Signals belong to the program: its handlers must not run on sundog's
+  // thread.
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   carrier->started =
@@ -295,7 +299,7 @@ sdg_status_t sdg_tcp_start(const char *rendezvous, const sdg_secret_t *secret,
   carrier->view = view;
   carrier->rank = rank;
   carrier->size = size;
-  // A machine that does not answer is told before who waits gives up.
+  // An unreachable machine is reported before a waiting rank times out.
   carrier->silent_s = timeout_s / 3 < 20 ? timeout_s / 3 : 20;
   if (carrier->silent_s < 1)
     carrier->silent_s = 1;
@@ -380,7 +384,8 @@ void sdg_tcp_destroy(sdg_tcp_t *carrier) {
     sdg_link_destroy(carrier->guest[i]);
   for (int r = 0; r < SDG_SHM_RANKS; r++)
     sdg_link_destroy(carrier->link[r]);
-  if (!carrier->forgotten) { // there, a thread that is gone may hold them
+  if (!carrier->forgotten) { // in a child, a thread that does not exist there
+                             // may hold them
     pthread_cond_destroy(&carrier->synced_changed);
     pthread_mutex_destroy(&carrier->lock);
   }

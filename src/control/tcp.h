@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Carries the rows of a mirror (src/bootstrap/shm.h) between machines: a thread
- * of each rank that has a TCP connection with every other rank.
+/* Keeps the replicas (src/bootstrap/shm.h) of ranks on several machines equal:
+ * one thread per rank, with a TCP connection to every other rank.
  *
- * Rank 0 listens at the rendezvous; who comes there and proves that it knows
- * the job's secret learns where the other ranks are, and calls those below it.
- * Others are dropped: a fixed number of them is heard at a time, the oldest
- * gives way, and when all ranks have met nobody listens any more. */
+ * Rank 0 listens at the rendezvous. A rank that connects and proves that it
+ * knows the job's secret is told the addresses of the other ranks, and calls
+ * those with lower numbers. Other callers are dropped. A fixed number of
+ * unproved connections is held at a time; a new one replaces the oldest. When
+ * all ranks have joined, nobody listens any more. */
 #ifndef SDG_SRC_CONTROL_TCP_H
 #define SDG_SRC_CONTROL_TCP_H
 
@@ -15,26 +16,27 @@
 
 typedef struct sdg_tcp sdg_tcp_t;
 
-/* Starts to meet the other ranks at `rendezvous` (tcp://host:port). `view`, a
- * mirror, has to outlive the carrier; its state tells who has come. Failures
- * are posted there. SDG_E_RENDEZVOUS for a place that cannot be used. */
+/* Starts connecting to the other ranks through `rendezvous` (tcp://host:port).
+ * `view` is a replica and must outlive the sdg_tcp_t; its states show which
+ * ranks have joined. Failures are posted there. SDG_E_RENDEZVOUS for a place
+ * that cannot be used. */
 sdg_status_t sdg_tcp_start(const char *rendezvous, const sdg_secret_t *secret,
                            int rank, int size, double timeout_s,
                            const sdg_shm_view_t *view,
                            sdg_tcp_t **out_carrier) SDG_MUST_CHECK;
 
-/* Waits, `limit_s` at most, until every rank that is there has heard all that
- * this one has said, and this one all that they had said before that. Any
- * thread. */
+/* Waits, at most `limit_s`, until every connected rank has received everything
+ * that this rank has sent, and this rank has received everything that they had
+ * sent before that. Any thread. */
 void sdg_tcp_sync(sdg_tcp_t *carrier, double limit_s);
 
-/* Ends the thread and closes the connections. What is to be heard has to be
- * said (sdg_tcp_sync) before. Idempotent, one thread at a time. */
+/* Stops the thread and closes the connections. Call sdg_tcp_sync first, or
+ * unsent data is lost. Idempotent; one thread at a time. */
 void sdg_tcp_stop(sdg_tcp_t *carrier);
-/* Stops, and frees; NULL is fine. */
+/* Stops the thread and frees `carrier`; NULL is fine. */
 void sdg_tcp_destroy(sdg_tcp_t *carrier);
-/* In a child made by fork, which is no rank: closes its copies of the
- * connections, which would hide the parent's end. No wait, no allocation. */
+/* Call in a child made by fork, which is not a rank: closes its copies of the
+ * connections, which would hide the parent's end. Does not wait or allocate. */
 void sdg_tcp_forget(sdg_tcp_t *carrier);
 
 #endif

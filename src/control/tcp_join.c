@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the ranks of a job meet: who has come, where each is, whom to call.
+// How the ranks of a job connect: which ranks have joined, where each one
+// listens, and which ones to call.
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -7,7 +8,7 @@
 #include "src/base/stopwatch.h"
 #include "src/control/tcp_state.h"
 
-enum { CONNECT_SECONDS = 5 }; // for one attempt
+enum { CONNECT_SECONDS = 5 }; // time limit of one attempt
 static const double again_s = 0.02;
 
 void sdg_tcp_joined(sdg_tcp_t *carrier, int rank) {
@@ -18,7 +19,8 @@ void sdg_tcp_joined(sdg_tcp_t *carrier, int rank) {
   sdg_shm_wake(&carrier->view->shared->joins);
 }
 
-// One that had not joined is called again, or comes again.
+// A connection that ends before its rank has joined is tried again, from
+// either end.
 void sdg_tcp_end(sdg_tcp_t *carrier, int rank, int why) {
   sdg_shm_rank_t *row = &carrier->view->shared->rank[rank];
   sdg_link_t *link = carrier->link[rank];
@@ -41,7 +43,8 @@ void sdg_tcp_drop(sdg_tcp_t *carrier, int i) {
   sdg_link_destroy(guest);
 }
 
-// Rank 0 tells who is there, so that who waits names those who are not.
+// Rank 0 tells which ranks have joined, so that a waiting rank can name the
+// missing ones.
 static void coming_tell(sdg_tcp_t *carrier, sdg_link_t *link) {
   uint64_t mask[SDG_SHM_MASK_WORDS] = {0};
   for (int r = 0; r < carrier->size; r++)
@@ -70,8 +73,9 @@ bool sdg_tcp_coming(sdg_tcp_t *carrier, const void *body, size_t bytes) {
   return true;
 }
 
-// Rank 0 has all: tells where each rank is, as seen from the link's end. One
-// that came by the loopback is on rank 0's machine.
+// Rank 0, when all ranks have joined: sends each rank's address as seen from
+// the link's other end. A rank that connected through the loopback is on rank
+// 0's machine.
 static void places_tell(sdg_tcp_t *carrier, sdg_link_t *link) {
   sdg_address_t place[SDG_SHM_RANKS], here;
   socklen_t here_bytes = sizeof here;
@@ -80,7 +84,7 @@ static void places_tell(sdg_tcp_t *carrier, sdg_link_t *link) {
   memset(&here, 0, sizeof here);
   for (int r = 1; r < carrier->size; r++)
     if (!carrier->link[r])
-      return; // one has come and gone: that ends the join
+      return; // a rank joined and left again: that ends the join
   if (getsockname(link->fd.fd, &here.any, &here_bytes) != 0)
     return;
   for (int r = 1; r < carrier->size; r++) {
@@ -106,7 +110,7 @@ bool sdg_tcp_places(sdg_tcp_t *carrier, const void *body, size_t bytes) {
   return true;
 }
 
-// Calls the ranks below this one.
+// Calls the ranks with lower numbers than this one.
 static void ranks_call(sdg_tcp_t *carrier, double now_s) {
   for (int r = 0; r < carrier->rank; r++) {
     const sdg_link_t *link = carrier->link[r];
@@ -152,7 +156,7 @@ void sdg_tcp_join(sdg_tcp_t *carrier, double now_s) {
     return;
   for (int r = 1; carrier->rank == 0 && r < carrier->size; r++)
     if (carrier->link[r] && !carrier->link[r]->told.places)
-      return; // no room yet
+      return; // the buffer has no room yet
   sdg_fd_close(&carrier->listener);
   carrier->joining = false;
 }

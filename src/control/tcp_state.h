@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What carrier.c, carrierjoin.c and greet.c share: the connections of one
- * rank. */
+/* What tcp.c, tcp_join.c and auth.c share: the connections of one rank. */
 #ifndef SDG_SRC_CONTROL_TCP_STATE_H
 #define SDG_SRC_CONTROL_TCP_STATE_H
 
@@ -13,8 +12,8 @@
 #include "src/control/tcp.h"
 
 enum {
-  SDG_TCP_GUESTS = 64,      /* connections that have proved nothing */
-  SDG_TCP_GUEST_SECONDS = 5 /* how long one may take to */
+  SDG_TCP_GUESTS = 64, /* most connections that have not proved themselves */
+  SDG_TCP_GUEST_SECONDS = 5 /* time limit for the proof */
 };
 
 typedef struct sdg_tcp_polls {
@@ -26,7 +25,7 @@ typedef struct sdg_tcp_polls {
 struct sdg_tcp {
   const sdg_shm_view_t *view;
   int rank, size;
-  double silent_s; /* without a sign of life, a machine is lost */
+  double silent_s; /* a machine silent for longer counts as unreachable */
   char rendezvous[300];
   sdg_secret_t secret;
   sdg_meeting_point_t point;
@@ -34,53 +33,56 @@ struct sdg_tcp {
   bool started, stopped, forgotten;
   atomic_bool stop;
 
-  /* Of the thread, and of a child made by fork to close. A slot is emptied
-   * before what was in it is freed. */
+  /* Used only by the TCP thread; a child made by fork closes them. A slot is
+   * emptied before its contents are freed. */
   bool joining;
   sdg_fd_t listener;
-  uint16_t port;         /* where it listens */
-  sdg_address_t address; /* and at which, port 0; of ranks other than 0 */
-  unsigned calls;        /* of rank 0 so far: which of its addresses is next */
-  bool mistrusted;       /* a wrong proof has been logged */
-  bool placed;           /* the places of all ranks are known */
+  uint16_t port;         /* the port of `listener` */
+  sdg_address_t address; /* its address, with port 0; not on rank 0 */
+  /* attempts to reach rank 0; selects the next of its addresses */
+  unsigned calls;
+  bool mistrusted; /* a wrong proof has already been logged */
+  bool placed;     /* the addresses of all ranks are known */
   sdg_link_t *guest[SDG_TCP_GUESTS];
   sdg_link_t *link[SDG_SHM_RANKS];
-  double call_s[SDG_SHM_RANKS]; /* when to call it next */
+  double call_s[SDG_SHM_RANKS]; /* time of the next attempt */
   sdg_address_t place[SDG_SHM_RANKS];
   sdg_tcp_polls_t polls;
 
   _Atomic(uint32_t) sync_wanted;
   pthread_mutex_t lock;
   pthread_cond_t synced_changed;
-  uint32_t synced; /* by lock: what all others have acknowledged */
+  /* guarded by `lock`: the last SYNC that all others acknowledged */
+  uint32_t synced;
 };
 
-/* A rank other than 0 listens at the interface that it has called rank 0 from,
- * whose end is `here`, unless it does already. False: it cannot. */
+/* Ranks other than 0: listens at the local address `here`, from which this
+ * rank called rank 0, unless it listens already. Returns false if it cannot. */
 bool sdg_tcp_listen(sdg_tcp_t *carrier, const sdg_address_t *here);
 
-/* Takes the connections that wait at the listener. */
+/* Accepts the connections that wait at the listener. */
 void sdg_auth_accept(sdg_tcp_t *carrier, double now_s);
-/* Begins to call `rank`, which listens at `address`. */
+/* Starts connecting to `rank`, which listens at `address`. */
 void sdg_auth_call(sdg_tcp_t *carrier, int rank, const sdg_address_t *address,
                    double now_s);
-/* Goes on with a greeting as far as what was received reaches. False: the
- * connection is to be closed. May make of a guest the link of its rank. */
+/* Continues a greeting as far as the received data allows. Returns false if
+ * the connection must be closed. May turn a guest into the link of its rank. */
 bool sdg_auth_go_on(sdg_tcp_t *carrier, sdg_link_t *link);
-/* Our connect() has ended; as above. */
+/* Continues after our connect() has completed; same result. */
 bool sdg_auth_connected(sdg_tcp_t *carrier, sdg_link_t *link);
 
-/* `rank` is there, at the other end of carrier->link[rank]. */
+/* Marks `rank` as joined; it is at the other end of carrier->link[rank]. */
 void sdg_tcp_joined(sdg_tcp_t *carrier, int rank);
-/* The connection with `rank` has ended; `why` is an errno, or 0. */
+/* Handles the end of the connection with `rank`; `why` is an errno, or 0. */
 void sdg_tcp_end(sdg_tcp_t *carrier, int rank, int why);
 /* Closes the connection of guest `i`. */
 void sdg_tcp_drop(sdg_tcp_t *carrier, int i);
-/* While the ranks meet: tells, calls, and drops who takes too long. The last
- * time carrier->joining becomes false. */
+/* Called repeatedly until all ranks have joined: tells, calls, and drops
+ * connections that take too long. The last call sets carrier->joining to
+ * false. */
 void sdg_tcp_join(sdg_tcp_t *carrier, double now_s);
-/* Rank 0 says who has come, and where each rank is. False for what it would
- * not say. */
+/* Handle rank 0's messages: the ranks that have joined, and the address of
+ * each. Return false if rank 0 would not send this. */
 bool sdg_tcp_coming(sdg_tcp_t *carrier, const void *body, size_t bytes);
 bool sdg_tcp_places(sdg_tcp_t *carrier, const void *body, size_t bytes);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names of the job's threads, in the memory that the ranks share.
+// Stores the names of the job's threads in the memory that the ranks share.
 #include "src/control/thread_name.h"
 
 #include <pthread.h>
@@ -18,7 +18,8 @@ enum { NAME_FREE, NAME_WRITING, NAME_COMPLETE, PATIENCE = 100000 };
 _Static_assert((int)SDG_THREAD_NAME_BYTES == (int)SDG_SHM_NAME_BYTES,
                "a thread's name fits");
 
-// The other rank writes 32 bytes meanwhile; bounded, as it may be killed there.
+// Waits until the other rank has written its 32 bytes. Bounded, because that
+// rank may be killed meanwhile.
 static uint32_t state_settled(sdg_shm_name_t *entry) {
   uint32_t state = atomic_load_explicit(&entry->state, memory_order_acquire);
   for (int turn = 0; state == NAME_WRITING && turn < PATIENCE; turn++) {
@@ -32,8 +33,8 @@ static int name_is(const sdg_shm_name_t *entry, const char *name) {
   return strncmp(entry->text, name, sizeof entry->text) == 0;
 }
 
-// Names are looked for from below and take the first free place, so that two
-// ranks that bring the same name try the same place.
+// The search starts at the lowest channel and takes the first free one, so
+// that two ranks with the same name try the same channel.
 sdg_status_t sdg_thread_name_claim(sdg_shm_t *shared, const char *name,
                                    int *out_channel) {
   for (int channel = 1; channel < SDG_CHANNEL_THREADS; channel++) {
@@ -70,14 +71,14 @@ void sdg_thread_name_of(const sdg_shm_t *shared, int channel, char *out,
     snprintf(out, bytes, "%.*s", (int)sizeof entry->text - 1, entry->text);
 }
 
-// Whether the last question is on its way. The answer may come before that:
-// another rank had asked for the same name.
+// Returns true if the last question has been sent. The answer may arrive
+// before that, if another rank asked for the same name.
 static bool question_heard(const sdg_shm_rank_t *own) {
   return atomic_load_explicit(&own->heard, memory_order_acquire) ==
          atomic_load_explicit(&own->asked, memory_order_relaxed);
 }
 
-// Between machines: asks rank 0, which tells every rank.
+// On several machines: asks rank 0, which tells every rank.
 static sdg_status_t name_ask(sdg_control_t *control, const char *name,
                              int *out_channel) {
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // one at a time
