@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rank 0's side of the rendezvous: who may enter, and the passing of the
-// segment's descriptor.
+// Rank 0's side of the rendezvous: decides which processes may join, and sends
+// them the segment's descriptor.
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -18,24 +18,24 @@
 #include "src/bootstrap/rendezvous.h"
 
 enum {
-  STRANGERS = 32,       // connections that have not said who they are
-  STRANGER_SECONDS = 5, // how long one may take to
+  STRANGERS = 32,       // most connections that have not sent a hello
+  STRANGER_SECONDS = 5, // time limit for the hello
 };
 
 typedef struct caller {
   int fd;   // -1: free
-  int rank; // -1: has not said
+  int rank; // -1: not yet known
   double since_s;
   size_t got;
   sdg_hello_t hello;
 } caller_t;
 
-// Makes room at `path` for our socket.
+// Removes a stale socket at `path`.
 static sdg_status_t stale_remove(const char *path,
                                  const struct sockaddr_un *address) {
   struct stat found;
   if (lstat(path, &found) != 0)
-    return SDG_OK; // bind says what is wrong, if anything is
+    return SDG_OK; // if something is wrong, bind reports it
   if (!S_ISSOCK(found.st_mode))
     return sdg_fail(SDG_E_RENDEZVOUS, "%s exists and is not a socket", path);
   int fd = sdg_handshake_socket();
@@ -44,7 +44,7 @@ static sdg_status_t stale_remove(const char *path,
   int why =
       connect(fd, (const void *)address, sizeof *address) == 0 ? 0 : errno;
   close(fd);
-  // Not a rank 0: that would hold the lock which is ours.
+  // Not a rank 0 of this job, because that would hold the lock that we hold.
   if (why == 0 || why == EAGAIN)
     return sdg_fail(SDG_E_RENDEZVOUS,
                     "a process that is not of this job listens at %s", path);
@@ -63,8 +63,9 @@ static sdg_status_t listener_open(const char *path, int *out_fd) {
   SDG_TRY(sdg_handshake_address(path, &address, &folder));
   SDG_TRY_GOTO(stale_remove(path, &address), done);
   fd = sdg_handshake_socket();
-  // On Linux a socket's file gets the mode of the socket itself: no moment in
-  // which it is open to others, and no umask to change under other threads.
+  // On Linux a socket's file gets the mode of the socket itself: it is never
+  // open to other users, and no umask has to be changed, which would affect
+  // other threads.
   if (fd < 0 || fchmod(fd, 0600) != 0 ||
       bind(fd, (const void *)&address, sizeof address) != 0 ||
       listen(fd, 128) != 0) {
@@ -102,8 +103,8 @@ static void answer_send(int fd, sdg_status_t verdict, const char *text,
     head->cmsg_len = CMSG_LEN(sizeof(int));
     memcpy(CMSG_DATA(head), &segment_fd, sizeof(int));
   }
-  // An answer fits an empty socket buffer. A caller that is gone is seen at
-  // the next poll.
+  // An answer fits into an empty socket buffer. If the caller has ended, the
+  // next poll shows it.
   while (sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 &&
          errno == EINTR)
     ;
@@ -114,8 +115,8 @@ static void caller_drop(caller_t *caller) {
   caller->fd = -1;
 }
 
-// Judges a complete hello. A rank of this job that cannot take part fails the
-// job; anybody else is told and forgotten.
+// Checks a complete hello. If a rank of this job cannot take part, the job
+// fails; any other caller gets an answer and is dropped.
 static sdg_status_t caller_judge(const sdg_shm_view_t *view, caller_t *callers,
                                  int count, caller_t *c) {
   char text[SDG_ANSWER_TEXT_BYTES], launch[SDG_LAUNCH_BYTES];
@@ -131,7 +132,7 @@ static sdg_status_t caller_judge(const sdg_shm_view_t *view, caller_t *callers,
     return SDG_OK;
   }
   if (sdg_launch_differs(c->hello.launch, launch, sizeof launch)) {
-    // Its own rank of that number may still come.
+    // This job's own rank of that number may still arrive.
     snprintf(text, sizeof text,
              "rank %u is of another launch (%.120s) than rank 0 (%.120s)",
              hello->rank, hello->launch, launch);
@@ -173,7 +174,8 @@ static sdg_status_t caller_hear(const sdg_shm_view_t *view, caller_t *callers,
   if (n < 0 && (errno == EINTR || errno == EAGAIN))
     return SDG_OK;
   if (n <= 0) {
-    // A rank closes once it has entered; before that, it is dead.
+    // A rank closes the connection after it has joined; if it closes earlier,
+    // it has died.
     int rank = c->rank;
     caller_drop(c);
     if (known && sdg_shm_state(view, rank) == SDG_SHM_ABSENT)
@@ -197,7 +199,7 @@ static void callers_accept(int listener, caller_t *callers, int count,
     while (i < count && callers[i].fd >= 0)
       i++;
     if (i == count || !sdg_handshake_same_user(fd)) {
-      close(fd); // one of ours comes again
+      close(fd); // a rank of this job tries again
       continue;
     }
     callers[i] = (caller_t){.fd = fd, .rank = -1, .since_s = now_s};
@@ -227,7 +229,8 @@ static sdg_status_t callers_serve(int listener, const sdg_shm_view_t *view,
     polls[count] = (struct pollfd){.fd = listener, .events = POLLIN};
     if (poll(polls, (nfds_t)count + 1, 50) < 0 && errno != EINTR)
       nanosleep(&(struct timespec){.tv_nsec = 10000000},
-                NULL); // out of kernel memory: try again until the timeout
+                // the kernel is out of memory: try again until the timeout
+                NULL);
     for (int i = 0; i < count; i++) {
       if (callers[i].fd >= 0 && polls[i].revents)
         SDG_TRY_GOTO(caller_hear(view, callers, count, &callers[i]), done);

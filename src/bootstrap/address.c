@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TCP addresses: what a user writes, sockets that listen and connect.
+// TCP addresses: parses what the user writes, makes sockets that listen and
+// connect.
 #include "src/bootstrap/address.h"
 
 #include <arpa/inet.h>
@@ -19,7 +20,7 @@ bool sdg_address_is_tcp(const char *rendezvous) {
   return rendezvous && strncmp(rendezvous, scheme, sizeof scheme - 1) == 0;
 }
 
-// Cuts "host:port" or "[host]:port" in two; false if it is neither.
+// Splits "host:port" or "[host]:port" into two; false if the text is neither.
 static bool text_cut(const char *text, char *host, size_t host_bytes,
                      const char **out_port) {
   const char *end = NULL;
@@ -113,7 +114,7 @@ int sdg_address_listen_any(uint16_t port, uint16_t *out_port) {
                                   .sin6_port = htons(port),
                                   .sin6_addr = in6addr_any}};
   int fd = socket_open(AF_INET6);
-  // Both protocols at one socket, where the machine has both.
+  // One socket for both IPv4 and IPv6, if the machine has both.
   if (fd >= 0)
     (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
   fd = listen_on(fd, &address);
@@ -145,8 +146,8 @@ void sdg_address_tune(int fd, double silent_s) {
   int idle_s = silent_s > 4 ? (int)(silent_s / 2) : 1;
   int each_s = silent_s > 8 ? (int)(silent_s / 4) : 1;
   unsigned limit_ms = (unsigned)(silent_s * 1000);
-  // A kernel that refuses one of these finds a lost machine later, or never:
-  // then the time limit of who waits does.
+  // If the kernel refuses one of these options, it detects an unreachable
+  // machine later or never; then the timeouts of the waiting ranks apply.
   (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The socket of the rendezvous: its address and who is at the other end.
+// The rendezvous socket: its address, and the user at the other end.
 #include "src/bootstrap/handshake.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the ranks of one node say to each other over the rendezvous socket. */
+/* The messages that the ranks of one node exchange over the rendezvous
+ * socket. */
 #ifndef SDG_SRC_BOOTSTRAP_HANDSHAKE_H
 #define SDG_SRC_BOOTSTRAP_HANDSHAKE_H
 
@@ -13,8 +14,8 @@
 
 enum { SDG_ANSWER_TEXT_BYTES = 488 };
 
-/* The first words of a rank to rank 0. One machine, so the byte order is that
- * of both. */
+/* The first message from a rank to rank 0. Both are on one machine, so they
+ * have the same byte order. */
 typedef struct sdg_hello {
   uint64_t magic;
   uint32_t layout; /* sdg_shm_layout() */
@@ -24,7 +25,8 @@ typedef struct sdg_hello {
   char launch[SDG_LAUNCH_BYTES]; /* sdg_launch_name() */
 } sdg_hello_t;
 
-/* Rank 0's answer; with SDG_OK comes the descriptor of the segment. */
+/* Rank 0's answer; if status is SDG_OK, the segment's descriptor is
+ * attached. */
 typedef struct sdg_answer {
   uint64_t magic;
   uint32_t layout;
@@ -32,14 +34,16 @@ typedef struct sdg_answer {
   char text[SDG_ANSWER_TEXT_BYTES];
 } sdg_answer_t;
 
-/* The socket address of `path`, which is absolute. One that is too long is
- * named through its folder, opened as *out_folder (otherwise -1), which the
- * caller closes after the address has been used. SDG_E_RENDEZVOUS. */
+/* Makes the socket address of `path`, which is absolute. If the path is too
+ * long for an address, its folder is opened as *out_folder (otherwise -1) and
+ * the address goes through that; the caller closes it after it has used the
+ * address. SDG_E_RENDEZVOUS. */
 sdg_status_t sdg_handshake_address(const char *path, struct sockaddr_un *out,
                                    int *out_folder) SDG_MUST_CHECK;
-/* A non-blocking stream socket, or -1 with errno. */
+/* Returns a non-blocking stream socket, or -1 with errno. */
 int sdg_handshake_socket(void);
-/* 1 when the process at the other end was this user when it connected. */
+/* Returns 1 if the process at the other end belonged to this user when it
+ * connected. */
 int sdg_handshake_same_user(int fd);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What names a launch, and the places that follow from its name.
+// Identifies the launch, and derives paths from its name.
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -14,7 +14,8 @@
 #include "src/bootstrap/launcher.h"
 #include "src/bootstrap/rendezvous.h"
 
-// What names a launch: equal in all its ranks, different between launches.
+// Variables that identify a launch: equal in all its ranks, different between
+// launches.
 const sdg_launch_name_t sdg_launch_names[SDG_LAUNCH_NAMES] = {
     {"SLURM_JOB_ID", false},
     {"SLURM_STEP_ID", true},
@@ -29,7 +30,7 @@ const sdg_launch_name_t sdg_launch_names[SDG_LAUNCH_NAMES] = {
 static uint64_t hash_text(uint64_t hash, const char *text) {
   for (; *text; text++) // FNV-1a
     hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
-  return (hash ^ 0xff) * UINT64_C(1099511628211); // where a text ends
+  return (hash ^ 0xff) * UINT64_C(1099511628211); // marks the end of a text
 }
 
 bool sdg_launch_differs(char *other, char *out_own, size_t own_bytes) {
@@ -50,7 +51,7 @@ void sdg_launch_name(char *out, size_t bytes) {
   out[0] = '\0';
   for (int i = 0; i < SDG_LAUNCH_NAMES; i++) {
     const char *value = sdg_launcher_value(sdg_launch_names[i].name);
-    // torchrun's default for a run that was given no name.
+    // torchrun's default for a run without a name.
     if (!value || strcmp(value, "none") == 0)
       continue;
     alone = alone || sdg_launch_names[i].alone;
@@ -60,14 +61,15 @@ void sdg_launch_name(char *out, size_t bytes) {
           (size_t)snprintf(out + used, bytes - used, "%s%s=%.80s",
                            used ? " " : "", sdg_launch_names[i].name, value);
   }
-  // One whose ranks the user numbered may be of several launches.
+  // If the user numbered the ranks, they may come from several launches.
   if (!alone || sdg_launcher_is_users())
     out[0] = '\0';
-  else if (used >= bytes) // cut: the hash tells names apart
+  else if (used >= bytes) // if the name was cut, a hash keeps it distinct
     snprintf(out + bytes - 18, 18, "#%016llx", (unsigned long long)hash);
 }
 
-// The parent and when it started: numbers of processes come again.
+// Hashes the parent process and its start time, because process numbers are
+// reused.
 static uint64_t hash_parent(uint64_t hash) {
   char text[1024] = "";
   int parent = (int)getppid();
@@ -79,8 +81,8 @@ static uint64_t hash_parent(uint64_t hash) {
     fclose(stat_file);
   }
   text[n] = '\0';
-  // Field 22; the second one is the name in parentheses, which may itself
-  // have spaces and parentheses.
+  // Field 22. The second field is the program's name in parentheses, which may
+  // contain spaces and parentheses.
   char *field = strrchr(text, ')');
   for (int i = 2; field && i < 22; i++)
     field = strchr(field + 1, ' ');
@@ -91,15 +93,15 @@ static uint64_t hash_parent(uint64_t hash) {
   return hash_text(hash, text);
 }
 
-// Equal in all ranks of one launch; different between launches, if they have
-// names (*out_alone).
+// Equal in all ranks of one launch; different between launches if a variable
+// identifies them (*out_alone).
 static uint64_t ids_hash(int *out_alone) {
   uint64_t hash = UINT64_C(14695981039346656037);
   int alone = 0;
   for (int i = 0; i < SDG_LAUNCH_NAMES; i++) {
     const char *value = sdg_launcher_value(sdg_launch_names[i].name);
     hash = hash_text(hash, value ? value : "");
-    // torchrun's default for a run that was given no name.
+    // torchrun's default for a run without a name.
     if (value && sdg_launch_names[i].alone && strcmp(value, "none") != 0)
       alone = 1;
   }
@@ -114,7 +116,8 @@ static uint64_t launch_hash(void) {
   return alone ? hash : hash_parent(hash);
 }
 
-// 0 when `folder` is a directory of this user alone; otherwise why not.
+// Returns NULL if `folder` is a directory that only this user can access;
+// otherwise the reason.
 static const char *folder_fault(const char *folder) {
   struct stat found;
   if (lstat(folder, &found) != 0)
@@ -151,7 +154,8 @@ sdg_status_t sdg_rendezvous_lock(const char *rendezvous,
   char folder[PATH_MAX];
   int alone;
   SDG_TRY(sdg_private_folder(folder, sizeof folder));
-  // Not of the parent: a child of a rank finds the lock that its parent has.
+  // The parent is not hashed: a child of a rank must find the lock of its
+  // parent.
   uint64_t hash = hash_text(ids_hash(&alone), rendezvous);
   for (size_t i = 0; i < sizeof secret->key; i++)
     hash = (hash ^ secret->key[i]) * UINT64_C(1099511628211);

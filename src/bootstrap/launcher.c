@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What launchers say in the environment: rank and size.
+// Reads rank and size from the launchers' environment variables.
 #include "src/bootstrap/launcher.h"
 
 #include <errno.h>
@@ -15,12 +15,12 @@ typedef struct launcher {
   const char *origin, *who;
   const char *rank, *size, *size_else;
   const char *local_rank, *local_rank_else;
-  const char *local_size; // ranks of this machine
-  const char *machines;   // or that
-  bool size_alone;        // it says sizes to processes that are no rank, too
+  const char *local_size; // number of ranks on this machine
+  const char *machines;   // or number of machines
+  bool size_alone;        // also set in processes that are not ranks
 } launcher_t;
 
-// In order of authority.
+// Highest authority first.
 static const launcher_t launchers[] = {
     {.origin = "SUNDOG_RANK/SUNDOG_SIZE",
      .who = "sundog run",
@@ -39,7 +39,7 @@ static const launcher_t launchers[] = {
      .size = "OMPI_COMM_WORLD_SIZE",
      .local_rank = "OMPI_COMM_WORLD_LOCAL_RANK",
      .local_size = "OMPI_COMM_WORLD_LOCAL_SIZE"},
-    // PALS starts ranks with and without PMI, which has the size then.
+    // PALS can start ranks with or without PMI; with PMI, the size is PMI's.
     {.origin = "PMI_RANK/PMI_SIZE",
      .who = "PMI",
      .rank = "PMI_RANK",
@@ -63,7 +63,8 @@ static const launcher_t launchers[] = {
      .local_rank = "FLUX_TASK_LOCAL_ID",
      .machines = "FLUX_JOB_NNODES",
      .size_alone = true},
-    // PMIx says the size by a call only; under Slurm the variable has it.
+    // PMIx gives the size only through a function; under Slurm a variable has
+    // it.
     {.origin = "PMIX_RANK/SLURM_NTASKS",
      .who = "PMIx under Slurm",
      .rank = "PMIX_RANK",
@@ -83,7 +84,7 @@ static const launcher_t launchers[] = {
 };
 enum { LAUNCHERS = sizeof launchers / sizeof launchers[0] };
 
-// The environment as it was when this library was loaded.
+// The environment at the time this library was loaded.
 static struct {
   bool loaded;
   int count;
@@ -148,14 +149,15 @@ static sdg_status_t number_of(const char *name, const char *text,
   return SDG_OK;
 }
 
-// The name of the variable that has the size, set or not.
+// Returns the name of the variable that holds the size, set or not.
 static const char *size_of(const launcher_t *from) {
   return !sdg_launcher_value(from->size) && sdg_launcher_value(from->size_else)
              ? from->size_else
              : from->size;
 }
 
-// The row that says this process's rank, or that should; NULL: none does.
+// Returns the row of the launcher that gives, or should give, this process's
+// rank; NULL if none does.
 static const launcher_t *launcher_find(void) {
   for (int i = 0; i < LAUNCHERS; i++)
     if (sdg_launcher_value(launchers[i].rank) ||
@@ -181,9 +183,9 @@ static const char *machines_of(const launcher_t *from) {
   return from->machines;
 }
 
-// The name of a variable that is set, of this launcher or of one that says the
-// same rank and size: Flux and PALS speak PMI, which does not say all that they
-// know. NULL: there is none.
+// Returns the name of a variable that is set, either this launcher's or one of
+// a launcher with the same rank and size: Flux and PALS use PMI, which does
+// not hold all they know. NULL if no such variable is set.
 static const char *detail_of(const launcher_t *from, const char *rank,
                              const char *size,
                              const char *(*get)(const launcher_t *)) {
@@ -254,8 +256,8 @@ void sdg_launch_alone(char *out, size_t bytes) {
   }
 }
 
-// One rank by itself where a launcher started several: numbers that were left
-// over in a shell make each of them rank 0 of 1.
+// Reports a process that is one rank alone although a launcher started
+// several: numbers left over in a shell would make each of them rank 0 of 1.
 static sdg_status_t alone_check(int size, const char *origin) {
   char seen[256];
   sdg_launch_alone(seen, sizeof seen);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What launchers say of a process: its rank, how many there are, and which
- * launch they belong to. */
+/* Reads from launchers' environment variables this process's rank, the number
+ * of ranks, and the launch they belong to. */
 #ifndef SDG_SRC_BOOTSTRAP_LAUNCHER_H
 #define SDG_SRC_BOOTSTRAP_LAUNCHER_H
 
@@ -9,52 +9,54 @@
 
 #include "src/base/status.h"
 
-/* Keeps what the environment says now: a program may clear or overwrite it
- * later. Once, before there are threads. Without it the environment is read at
- * each of the calls below, none of which then goes together with a thread that
- * changes it. */
+/* Copies the environment as it is now, because a program may clear or
+ * overwrite it later. Call once, before there are threads. If it was not
+ * called, each function below reads the environment itself, and no other
+ * thread may change it meanwhile. */
 void sdg_launcher_load(void);
 
-/* The value of one of the variables that launchers set (or XDG_RUNTIME_DIR);
- * NULL: not set, or empty. */
+/* Returns the value of a variable that launchers set (or XDG_RUNTIME_DIR);
+ * NULL if it is not set or empty. */
 const char *sdg_launcher_value(const char *name);
 
-/* Rank, size and rank within the node, from SUNDOG_*, torchrun, Open MPI,
- * PMI, PALS, Flux, PMIx, Slurm, in this order; *out_origin names the variables
- * that said so ("SUNDOG_RANK/SUNDOG_SIZE"), or is NULL with rank 0 of 1 when no
- * launcher did. An empty variable is one that is not set.
+/* Finds rank, size and rank within the node from SUNDOG_*, torchrun, Open MPI,
+ * PMI, PALS, Flux, PMIx, Slurm, in this order. *out_origin names the variables
+ * used ("SUNDOG_RANK/SUNDOG_SIZE"); if no launcher set any, it is NULL, and
+ * the result is rank 0 of 1. An empty variable counts as not set.
  * SDG_E_RANK_UNKNOWN for incomplete or contradictory values. */
 sdg_status_t sdg_rank_detect(int *out_rank, int *out_size, int *out_local_rank,
                              const char **out_origin) SDG_MUST_CHECK;
-/* The same of a process that is to be a rank: SDG_E_RANK_UNSAID, with every
- * variable that was looked for, when no launcher says it; SDG_E_RANK_UNKNOWN
- * where it is one rank by one launcher and one of several by another, unless
- * SUNDOG_LAUNCH says that this is meant. */
+/* The same for a process that must be a rank: SDG_E_RANK_UNSAID, listing every
+ * variable that was tried, if no launcher set any; SDG_E_RANK_UNKNOWN if one
+ * launcher says one rank and another says several, unless SUNDOG_LAUNCH says
+ * that this is intended. */
 sdg_status_t sdg_rank_require(int *out_rank, int *out_size, int *out_local_rank,
                               const char **out_origin) SDG_MUST_CHECK;
-/* What SUNDOG_LAUNCH is in a rank that is meant to be alone: it names the ranks
- * of several that launchers say this process is, which therefore count no more.
- * One that they start from there is another one. */
+/* Writes the value of SUNDOG_LAUNCH for a rank that is intended to be alone.
+ * It names the launcher variables that say this process is one of several
+ * ranks; they are then ignored. If a launcher started from that rank sets
+ * other values, they count. */
 void sdg_launch_alone(char *out, size_t bytes);
-/* Whether rank and size are SUNDOG_RANK and SUNDOG_SIZE. */
+/* Returns true if rank and size come from SUNDOG_RANK and SUNDOG_SIZE. */
 bool sdg_launcher_is_users(void);
 
-/* A variable that names a launch: equal in all its ranks, different between
- * launches. */
+/* A variable that identifies a launch: equal in all ranks of a launch,
+ * different between launches. */
 typedef struct sdg_launch_name {
   const char *name;
-  bool alone; /* names a launch without the parent process */
+  bool alone; /* identifies a launch even without the parent process */
 } sdg_launch_name_t;
 enum { SDG_LAUNCH_NAMES = 8, SDG_LAUNCH_BYTES = 128 };
 extern const sdg_launch_name_t sdg_launch_names[SDG_LAUNCH_NAMES];
 
-/* "SLURM_JOB_ID=7 SLURM_STEP_ID=1", cut to the room but still different from
- * that of every other launch; "" where nothing names the launch, or the ranks
- * were numbered by the user, and may be of several. */
+/* Writes "SLURM_JOB_ID=7 SLURM_STEP_ID=1". If that is too long, it is cut, but
+ * still differs from every other launch's. "" if no variable identifies the
+ * launch, or if the user numbered the ranks, which may then come from several
+ * launches. */
 void sdg_launch_name(char *out, size_t bytes);
-/* Whether `other`, of SDG_LAUNCH_BYTES bytes from another process, names
- * another launch than this one's, which is *out_own. It is ended by a NUL
- * first. */
+/* Returns true if `other` (SDG_LAUNCH_BYTES bytes from another process) names
+ * another launch than this process's, which *out_own receives. Terminates
+ * `other` with a NUL first. */
 bool sdg_launch_differs(char *other, char *out_own, size_t own_bytes);
 
 #endif

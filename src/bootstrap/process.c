@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads what /proc says of a process.
+// Reads the data of a process from /proc.
 #include "src/bootstrap/process.h"
 
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 
 enum { PARENT = 4, START = 22, GENERATIONS = 1000 }; // fields of proc(5)
 
-// Reads /proc/PID/FILE; false if it is not there.
+// Reads /proc/PID/FILE; false if it does not exist.
 static bool file_read(int32_t pid, const char *name, char *out, size_t bytes) {
   char path[48];
   snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
@@ -25,13 +25,14 @@ static bool file_read(int32_t pid, const char *name, char *out, size_t bytes) {
   return n > 0;
 }
 
-// The number in field `index` of the process's line, and its state.
+// Reads the number in field `index` of /proc/PID/stat, and the process's
+// state.
 static bool field_read(int32_t pid, int index, char *out_state,
                        unsigned long long *out_number) {
   char text[1024];
   if (pid <= 0 || !file_read(pid, "stat", text, sizeof text))
     return false;
-  // The second field, in parentheses, may hold spaces and parentheses.
+  // The second field is in parentheses and may contain spaces and parentheses.
   const char *field = strrchr(text, ')');
   if (!field || !field[1])
     return false;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes of this machine: which one a number means, and who started it. */
+/* Processes on this machine: identifies them beyond their number, and finds
+ * their ancestors. */
 #ifndef SDG_SRC_BOOTSTRAP_PROCESS_H
 #define SDG_SRC_BOOTSTRAP_PROCESS_H
 
@@ -7,23 +8,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A process, whatever becomes of its number later. Zeros: none. */
+/* Identifies a process even after its number has been reused. Zeros: no
+ * process. */
 typedef struct sdg_process {
   int32_t pid;
   int32_t zero;
   uint64_t start;      /* in clock ticks since the machine started */
-  uint64_t name_space; /* in which `pid` is its number */
+  uint64_t name_space; /* the pid namespace of `pid` */
 } sdg_process_t;
 
 sdg_process_t sdg_process_self(void);
-/* True while it has not ended, as far as can be seen from here: a process of
- * another name space cannot. */
+/* Returns true while the process has not ended, as far as is visible from
+ * here: a process in another pid namespace is not visible. */
 bool sdg_process_lives(const sdg_process_t *process);
 
-/* Whether `pid` is the calling process, its parent, its parent's parent ... */
+/* Returns true if `pid` is the calling process or one of its ancestors. */
 bool sdg_process_is_above(int32_t pid);
 
-/* The name of its program, as ps(1) has it, or "". */
+/* Writes the name of its program, as ps(1) shows it, or "". */
 void sdg_process_name(int32_t pid, char *out, size_t bytes);
 
 #endif

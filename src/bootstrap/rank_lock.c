@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One process per rank: byte r of a file beside the socket is locked by the
-// process that is rank r, for as long as it lives.
+// One process per rank: the process of rank r locks byte r of a file beside
+// the socket for as long as it lives.
 #include "src/bootstrap/rank_lock.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ static struct flock lock_of(short type, int start, int bytes) {
 }
 
 static sdg_status_t lockfile_open(const char *path, int *out_fd) {
-  // O_NONBLOCK: a FIFO of that name must not block the program.
+  // O_NONBLOCK: if a FIFO has that name, open must not block the program.
   int fd = sdg_fd_raise(
       open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600));
   if (fd < 0)
@@ -40,22 +40,23 @@ static sdg_status_t lockfile_open(const char *path, int *out_fd) {
   return SDG_OK;
 }
 
-// Whether `path` still names the open file: the last process of an earlier
-// job may have removed it between our open and our lock.
+// Returns true if `path` still names the open file: the last process of an
+// earlier job may have removed it between our open and our lock.
 static int lockfile_is(const char *path, int fd) {
   struct stat named, opened;
   return lstat(path, &named) == 0 && fstat(fd, &opened) == 0 &&
          named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
 }
 
-// Which process has a rank; behind the bytes that are locked.
+// The process of each rank is written behind the locked bytes.
 enum { HOLDERS_AT = 4096 };
 
 static off_t holder_at(int rank) {
   return HOLDERS_AT + (off_t)rank * (off_t)sizeof(sdg_process_t);
 }
 
-// The process that is noted as the rank's; 0: none, or one that has ended.
+// Returns the process recorded for the rank; 0 if there is no record or the
+// process has ended.
 static int32_t holder_read(int fd, int rank) {
   sdg_process_t noted;
   if (pread(fd, &noted, sizeof noted, holder_at(rank)) != sizeof noted ||
@@ -65,7 +66,7 @@ static int32_t holder_read(int fd, int rank) {
 }
 
 static void holder_note(int fd, int rank, const sdg_process_t *process) {
-  // Without room on the disk the lock says who holds the rank.
+  // If the disk is full, the lock alone shows who holds the rank.
   ssize_t noted = pwrite(fd, process, sizeof *process, holder_at(rank));
   (void)noted;
 }
@@ -79,14 +80,14 @@ sdg_status_t sdg_rank_lock_take(const char *socket_path, int rank,
   if (asprintf(&path, "%s.lock", socket_path) < 0)
     return sdg_fail(SDG_E_NO_MEMORY, "path of the lock file");
   sdg_status_t status;
-  // Each turn but the last was disturbed by a job that is just ending.
+  // Each iteration but the last was disturbed by a job that was just ending.
   for (int turn = 0; turn < 500; turn++) {
     int fd = -1;
     SDG_TRY_GOTO(lockfile_open(path, &fd), failed);
     struct flock lock = lock_of(F_WRLCK, rank, 1);
     int32_t holder = holder_read(fd, rank);
     if (fcntl(fd, F_SETLK, &lock) == 0) {
-      // Read again: it may have been noted in between.
+      // Read again: the holder may have written its record in between.
       holder = holder_read(fd, rank);
       if (holder > 0 && holder != self.pid) {
         close(fd);
@@ -111,7 +112,8 @@ sdg_status_t sdg_rank_lock_take(const char *socket_path, int rank,
           sdg_fail(SDG_E_RENDEZVOUS, "cannot lock %s: %s", path, strerror(why));
       goto failed;
     }
-    // l_len 0 is the whole file: a job's last process, about to remove it.
+    // l_len 0 covers the whole file: it is held by a job's last process, which
+    // is about to remove the file.
     if (asked == 0 && lock.l_type != F_UNLCK && lock.l_len == 1) {
       *out_holder = holder > 0 ? holder : lock.l_pid > 0 ? lock.l_pid : 0;
       status = SDG_E_RANK_TAKEN;
@@ -144,11 +146,11 @@ int sdg_rank_lock_other(const char *socket_path, int32_t *out_holder) {
 
 void sdg_rank_lock_release(sdg_rank_lock_t *lock, int rank,
                            const char *socket_path) {
-  // The descriptor's number may have been reused by a program that closes
-  // what it does not know.
+  // The descriptor's number may have been reused if the program closed
+  // descriptors that are not its own.
   if (lock->fd >= 0 && lockfile_is(lock->path, lock->fd)) {
-    // First our byte, then the whole file: of several processes that leave at
-    // once, at least the last one gets it.
+    // Release our byte first, then lock the whole file: if several processes
+    // leave at once, at least the last one gets that lock.
     struct flock own = lock_of(F_UNLCK, rank, 1);
     struct flock whole = lock_of(F_WRLCK, 0, 0);
     const sdg_process_t nobody = {0};

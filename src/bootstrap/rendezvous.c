@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way of a rank to rank 0's segment, and the wait until all are there.
+// Gets rank 0's segment, and waits until all ranks have joined.
 #include "src/bootstrap/rendezvous.h"
 
 #include <errno.h>
@@ -37,7 +37,7 @@ static void pause_ms(long ms) {
   nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
 }
 
-// Says once whom this rank waits for, when it is time to.
+// Logs once, when half the time has passed, which ranks are missing.
 static void warn(sdg_rendezvous_wait_t *wait, const char *missing, int size) {
   double limit_s = wait->timeout_s / 2 < WARNING_SECONDS ? wait->timeout_s / 2
                                                          : WARNING_SECONDS;
@@ -49,7 +49,8 @@ static void warn(sdg_rendezvous_wait_t *wait, const char *missing, int size) {
           missing, size);
 }
 
-// What `sundog run` has noted of the process of a rank; false: nothing.
+// Reads what `sundog run` has recorded about the process of a rank; false if
+// nothing.
 static bool note_read(const char *name, int rank, char *out, size_t bytes) {
   const char *folder = sdg_options_get()->report;
   char path[4096];
@@ -65,12 +66,13 @@ static bool note_read(const char *name, int rank, char *out, size_t bytes) {
   return n > 0;
 }
 
-// "it ended with status 0" of a rank that `sundog run` saw end.
+// Writes "it ended with status 0" for a rank that `sundog run` saw end.
 static bool rank_ended(int rank, char *out, size_t bytes) {
   return note_read("ended", rank, out, bytes);
 }
 
-// " (stopped by a signal)" of a rank that is, and that `sundog run` started.
+// Returns " (stopped by a signal)" if `sundog run` started this rank and it is
+// stopped.
 static const char *stopped_word(int rank) {
   char pid[32];
   return note_read("started", rank, pid, sizeof pid) &&
@@ -79,7 +81,8 @@ static const char *stopped_word(int rank) {
              : "";
 }
 
-// One attempt's end: 0 come again, 1 answered (with *out_fd or -1).
+// Receives rank 0's answer to one attempt: 0 try again, 1 answered (with
+// *out_fd or -1).
 static int answer_receive(int fd, sdg_rendezvous_wait_t *wait,
                           const sdg_hello_t *hello, sdg_answer_t *out_answer,
                           int *out_fd) {
@@ -121,7 +124,7 @@ static int answer_receive(int fd, sdg_rendezvous_wait_t *wait,
   return 1;
 }
 
-// One attempt; *out_retry is set when the next may succeed.
+// Makes one attempt; sets *out_retry if another one may succeed.
 static sdg_status_t connect_once(const sdg_hello_t *hello,
                                  sdg_rendezvous_wait_t *wait,
                                  sdg_shm_view_t *out_view, int *out_retry) {
@@ -152,7 +155,7 @@ static sdg_status_t connect_once(const sdg_hello_t *hello,
   }
   if (send(fd, hello, sizeof *hello, MSG_NOSIGNAL) != sizeof *hello ||
       !answer_receive(fd, wait, hello, &answer, &segment_fd)) {
-    *out_retry = 1; // that rank 0 ended, or its table was full
+    *out_retry = 1; // rank 0 ended, or its table was full
     goto done;
   }
   answer.text[sizeof answer.text - 1] = '\0';
@@ -169,8 +172,8 @@ static sdg_status_t connect_once(const sdg_hello_t *hello,
     status = sdg_shm_map(segment_fd, (int)hello->size, out_view);
     segment_fd = -1;
   }
-  // The connection closes when the rank has entered: its end before that
-  // tells rank 0 of our death.
+  // The connection closes after the rank has joined. If it closes before that,
+  // rank 0 knows that this rank died.
   if (status == SDG_OK) {
     status = sdg_shm_enter(out_view, (int)hello->rank);
     if (status != SDG_OK)
@@ -186,7 +189,8 @@ done:
   return status;
 }
 
-// "rank 0: it ended with status 1; rank 2: ...": why may be another rank's end.
+// Lists "rank 0: it ended with status 1; rank 2: ...": one rank's end may be
+// the cause of another's.
 static void ended_list(int self, int size, char *out, size_t bytes) {
   char end[128];
   size_t used = 0;
@@ -229,7 +233,7 @@ sdg_status_t sdg_rendezvous_connect(int rank, int size,
   }
 }
 
-// "1, 3" of the ranks that have not entered; they are counted.
+// Lists the ranks that have not joined, "1, 3", and counts them.
 static int missing_list(const sdg_shm_view_t *view, char *out, size_t bytes,
                         int *out_coming) {
   size_t used = 0;
@@ -251,7 +255,7 @@ static int missing_list(const sdg_shm_view_t *view, char *out, size_t bytes,
   return count;
 }
 
-// One that had entered and is gone, or that ended and had not.
+// Checks for ranks that ended after they joined, or before.
 static sdg_status_t ends_look(const sdg_shm_view_t *view, int self,
                               const char *missing, int count) {
   char end[128];
@@ -259,7 +263,7 @@ static sdg_status_t ends_look(const sdg_shm_view_t *view, int self,
     sdg_shm_state_t state = sdg_shm_state(view, r);
     if (r == self)
       continue;
-    // In this order: one that ends well has entered before.
+    // The order matters: a rank that ends normally has joined before.
     if (state == SDG_SHM_ABSENT && rank_ended(r, end, sizeof end) &&
         sdg_shm_state(view, r) == SDG_SHM_ABSENT)
       return sdg_shm_fail(view, self, SDG_E_PEER_LOST,
@@ -287,7 +291,7 @@ sdg_status_t sdg_rendezvous_complete(const sdg_shm_view_t *view, int self,
   if (*out_all)
     return SDG_OK;
   if (count > 0 && self > 0 && sdg_shm_state(view, 0) == SDG_SHM_ABSENT) {
-    count = 1; // of the others nothing can be known
+    count = 1; // nothing is known about the other ranks
     snprintf(missing, sizeof missing, "0%s", stopped_word(0));
   }
   SDG_TRY(ends_look(view, self, missing, count));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the job's secret comes from, and the proof of knowing it.
+// Reads the job's secret, and computes proofs of knowing it.
 #include "src/bootstrap/secret.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ static sdg_status_t key_make(const char *text, size_t bytes, const char *name,
 static sdg_status_t file_read(const char *path, char *out, size_t out_bytes,
                               size_t *out_got) {
   struct stat found;
-  // O_NONBLOCK: a FIFO of that name must not block the program.
+  // O_NONBLOCK: if a FIFO has that name, open must not block the program.
   int fd =
       sdg_fd_raise(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (fd < 0)
@@ -70,7 +70,7 @@ sdg_status_t sdg_secret_find(const char *text, const char *file,
 }
 
 sdg_status_t sdg_secret_random(void *out, size_t bytes) {
-  // Less than 256 bytes come whole, once the kernel has any.
+  // The kernel returns fewer than 256 bytes in one piece once it has any.
   ssize_t n;
   do
     n = getrandom(out, bytes, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory in which the ranks of a job see each other, and which of them are
-// alive.
+// The memory through which the ranks of a job see each other, and which ranks
+// are alive.
 #include "src/bootstrap/shm.h"
 
 #include <errno.h>
@@ -35,7 +35,7 @@ static size_t segment_bytes(int ranks) {
   return sizeof(sdg_shm_t) + (size_t)ranks * sizeof(sdg_shm_rank_t);
 }
 
-// Takes over `fd`, whose file has the right size.
+// Takes over `fd`, a file of the right size.
 static sdg_status_t view_init(int fd, int ranks, sdg_shm_view_t *out_view) {
   struct stat file;
   size_t bytes = segment_bytes(ranks);
@@ -83,7 +83,7 @@ sdg_status_t sdg_shm_replica(int ranks, sdg_shm_view_t *out_view) {
 void sdg_shm_ring(const sdg_shm_view_t *view) {
   if (!view->mirror || !sdg_fd_is(&view->bell[1]))
     return;
-  // A full pipe wakes as well.
+  // If the pipe is full, the thread wakes anyway.
   ssize_t written = write(view->bell[1].fd, "", 1);
   (void)written;
 }
@@ -94,10 +94,11 @@ sdg_status_t sdg_shm_create(int ranks, sdg_shm_view_t *out_view) {
       memfd_create("sundog-control", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (fd < 0)
     return sdg_fail(SDG_E_RENDEZVOUS, "memfd_create: %s", strerror(errno));
-  // Every page now: later a full memory would be a SIGBUS in the program.
+  // Allocate every page now: if memory ran out later, the program would get
+  // SIGBUS.
   int why = 0;
   sdg_signal_guard_t guard =
-      sdg_signal_guard_begin(); // a limit on files' sizes
+      sdg_signal_guard_begin(); // in case of a limit on file sizes
   if (ftruncate(fd, bytes) != 0)
     why = errno;
   while (!why && fallocate(fd, 0, 0, bytes) != 0 && (why = errno) == EINTR)
@@ -120,7 +121,8 @@ sdg_status_t sdg_shm_create(int ranks, sdg_shm_view_t *out_view) {
 
 sdg_status_t sdg_shm_map(int fd, int ranks, sdg_shm_view_t *out_view) {
   struct stat file;
-  // The seals matter: a file that can shrink is a SIGBUS waiting to happen.
+  // Check the seals: if the file could shrink, the program could get SIGBUS
+  // later.
   if (fstat(fd, &file) != 0 || file.st_size != (off_t)segment_bytes(ranks) ||
       (fcntl(fd, F_GET_SEALS) & SEALS) != SEALS) {
     close(fd);
@@ -148,9 +150,9 @@ void sdg_shm_fini(sdg_shm_view_t *view) {
 
 sdg_status_t sdg_shm_enter(const sdg_shm_view_t *view, int rank) {
   sdg_shm_rank_t *own = &view->shared->rank[rank];
-  // A POSIX lock, not one of the open file description: the kernel drops it
+  // A POSIX lock, not an open file description lock: the kernel releases it
   // when this process ends, even while it is a zombie, and children made by
-  // fork do not keep it.
+  // fork do not hold it.
   struct flock lock = {
       .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = rank, .l_len = 1};
   if (!view->mirror && fcntl(view->fd.fd, F_SETLK, &lock) != 0)
@@ -176,8 +178,8 @@ sdg_shm_state_t sdg_shm_state(const sdg_shm_view_t *view, int rank) {
   }
 }
 
-// Whether process `pid` has the segment mapped. False for a zombie, after an
-// exec, and for whoever got the number later.
+// Returns true if process `pid` has the segment mapped. False for a zombie,
+// after an exec, and for another process that was given the number later.
 static int process_maps(const sdg_shm_view_t *view, int32_t pid) {
   char path[32], line[512];
   snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
@@ -205,8 +207,8 @@ int sdg_shm_alive(const sdg_shm_view_t *view, int rank) {
     return pid > 0;
   if (fcntl(view->fd.fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK)
     return 1;
-  // A program that closes every descriptor, there or here, takes the lock or
-  // our sight of it away; the mapping is the second witness.
+  // If a program closes every descriptor, in that process or in this one, the
+  // lock no longer tells; the mapping still does.
   return process_maps(view, pid);
 }
 
@@ -249,7 +251,7 @@ int sdg_shm_process_stopped(int pid) {
   FILE *file = pid > 0 ? fopen(path, "re") : NULL;
   if (!file)
     return 0;
-  // "pid (name) state ...", and a name may hold anything.
+  // The line is "pid (name) state ...", and a name may contain any character.
   const char *name_end =
       fgets(line, sizeof line, file) ? strrchr(line, ')') : NULL;
   fclose(file);
@@ -271,8 +273,8 @@ void sdg_shm_post(const sdg_shm_view_t *view, int rank, sdg_status_t status,
   failure->rank = rank;
   failure->status = (uint32_t)status;
   snprintf(failure->text, sizeof failure->text, "%s", text);
-  // A rank killed between the two stores leaves the record unreadable; the
-  // others then find its death by themselves.
+  // If a rank is killed between the two stores, the record stays unreadable;
+  // the other ranks then detect its death themselves.
   atomic_store(&failure->posted, POSTED_COMPLETE);
   sdg_shm_ring(view);
 }
@@ -301,7 +303,8 @@ sdg_status_t sdg_shm_fail(const sdg_shm_view_t *view, int self,
   return sdg_fail(status, "%s", text);
 }
 
-// Failures that have the same code on every rank, whoever finds them.
+// Returns true for failures that have the same code on every rank, whichever
+// rank finds them.
 static int between_ranks(sdg_status_t status) {
   return status == SDG_E_RENDEZVOUS || status == SDG_E_JOIN_TIMEOUT ||
          status == SDG_E_PEER_LOST || status == SDG_E_PEER_TIMEOUT ||
@@ -334,7 +337,7 @@ sdg_status_t sdg_shm_failure(const sdg_shm_view_t *view, int self, int report) {
 
 void sdg_shm_sleep(_Atomic(uint32_t) *word, uint32_t seen) {
   struct timespec timeout = {.tv_nsec = 50 * 1000 * 1000};
-  // Woken, interrupted, timed out or changed already: the caller looks again.
+  // Woken, interrupted, timed out or already changed: the caller checks again.
   syscall(SYS_futex, word, FUTEX_WAIT, seen, &timeout, NULL, 0);
 }
 

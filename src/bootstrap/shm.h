@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory in which the ranks of a job see each other: its layout, its
- * making, and which ranks are alive.
+/* The memory through which the ranks of a job see each other: its layout, its
+ * creation, and which ranks are alive.
  *
- * On one node the ranks share it: a memfd with no name, of no other user, gone
- * with the last process. Between nodes each process has a mirror of its own:
- * it writes its row, and a carrier (src/control/tcp.h) brings it the others'.
- * Every value read from it is another process's word: indices and lengths
- * taken from it are checked before use. */
+ * On one node the ranks share it: a memfd without a name, inaccessible to
+ * other users, freed with the last process. Between nodes each process has a
+ * replica of its own: it writes its own row, and the TCP thread
+ * (src/control/tcp.h) writes the others'. Another process wrote every value
+ * that is read from it, so indices and lengths are checked before use. */
 #ifndef SDG_SRC_BOOTSTRAP_SHM_H
 #define SDG_SRC_BOOTSTRAP_SHM_H
 
@@ -20,14 +20,15 @@
 #include "src/base/status.h"
 
 enum {
-  SDG_SHM_RANKS = 256, /* of a job; half a megabyte each */
+  SDG_SHM_RANKS = 256, /* most ranks of a job; half a megabyte each */
   SDG_SHM_MASK_WORDS = SDG_SHM_RANKS / 64,
-  SDG_SHM_LANES = 8, /* groups that a rank is in, per channel */
+  SDG_SHM_LANES = 8, /* most groups of one rank, per channel */
   SDG_SHM_TEXT_BYTES = 1024,
-  SDG_SHM_STEPS = 1024,    /* calls back that ranks can be compared */
-  SDG_SHM_TURNS = 1024,    /* that the first rank of a group is ahead */
-  SDG_SHM_NAME_BYTES = 32, /* of a thread */
-  SDG_SHM_WHAT_WORDS = 12, /* of 8 bytes: the name of a call */
+  SDG_SHM_STEPS = 1024, /* how many calls back ranks can be compared */
+  /* how many turns the first rank of a group may be ahead */
+  SDG_SHM_TURNS = 1024,
+  SDG_SHM_NAME_BYTES = 32, /* longest name of a thread, NUL included */
+  SDG_SHM_WHAT_WORDS = 12, /* words of 8 bytes for the name of a call */
   SDG_SHM_WHAT_BYTES = SDG_SHM_WHAT_WORDS * 8,
 };
 
@@ -36,31 +37,31 @@ typedef struct sdg_shm_record {
   char data[SDG_CHANNEL_RECORD_BYTES];
 } sdg_shm_record_t;
 
-/* What one rank says on one channel. Each group of ranks it exchanges with has
- * a lane of its own, claimed at the first exchange and kept. */
+/* What one rank publishes on one channel. Each group of ranks that it
+ * exchanges with has its own lane, claimed at the first exchange and kept. */
 typedef struct sdg_shm_channel {
-  /* Exchanges published on all lanes; a futex word. */
+  /* Exchanges published on all lanes; waiters sleep on this futex word. */
   _Alignas(64) _Atomic(uint32_t) published;
-  _Atomic(uint32_t) sleepers; /* waiters in futex on `published` */
-  /* Exchanges published on each lane, modulo 2^32. Release: record[lane][
-   * number % 2] is complete. */
+  _Atomic(uint32_t) sleepers; /* threads asleep on `published` */
+  /* Exchanges published on each lane, modulo 2^32. Release:
+   * record[lane][number % 2] is complete. */
   _Atomic(uint32_t) number[SDG_SHM_LANES];
   _Alignas(64) _Atomic(uint64_t) group[SDG_SHM_LANES]; /* hash; 0: free */
 
-  /* Tagged calls and the name of the last; `version` is odd while `what` is
-   * being written. */
+  /* The number of tagged calls and the name of the last; `version` is odd
+   * while `what` is being written. */
   _Alignas(64) _Atomic(uint32_t) version;
   _Atomic(uint64_t) calls;
   _Atomic(uint64_t) what[SDG_SHM_WHAT_WORDS];
 
-  /* The last calls carried out: number << 32 | a hash of the call, in
-   * step[number % SDG_SHM_STEPS]. */
+  /* The last ops carried out: step[number % SDG_SHM_STEPS] is number << 32 | a
+   * hash of the op. */
   _Alignas(64) _Atomic(uint64_t) step[SDG_SHM_STEPS];
-  _Atomic(uint64_t) steps_end; /* of all: number << 32 | hash; 0: not yet */
+  _Atomic(uint64_t) steps_end; /* all ops: number << 32 | hash; 0: not yet */
 
-  /* In a mirror, of the own row, for the carrier: the last step, whom steps
-   * concern, the members of each lane's group; and from it: 1 + a rank whose
-   * steps differ. */
+  /* Only in a replica. This rank's row, for the TCP thread: the number of the
+   * last step, the ranks to compare steps with, and the members of each lane's
+   * group. From the TCP thread, in `differs`: 1 + a rank whose steps differ. */
   _Atomic(uint32_t) steps;
   _Atomic(uint32_t) differs;
   _Atomic(uint64_t) step_peers[SDG_SHM_MASK_WORDS];
@@ -73,19 +74,21 @@ typedef enum sdg_shm_state {
   SDG_SHM_ABSENT,
   SDG_SHM_JOINED,
   SDG_SHM_LEFT,
-  SDG_SHM_COMING, /* in a mirror: rank 0 has it, this rank not yet */
+  /* replica only: rank 0 knows the rank, but it is not connected to this rank
+   * yet */
+  SDG_SHM_COMING,
 } sdg_shm_state_t;
 
-/* In place of a rank's process number, in a mirror. */
+/* In a replica, these stand in place of a rank's process number. */
 enum { SDG_SHM_DEAD = 0, SDG_SHM_UNREACHABLE = -1 };
 
 /* The order in which the threads of a group's ranks launch transfers
- * (src/job/launch_order.h), told by the group's first rank. Turn n is that of
- * the thread with channel turn[n % SDG_SHM_TURNS], valid once `given` > n.
- */
+ * (src/job/launch_order.h), published by the group's first rank. Turn n
+ * belongs to the thread with channel turn[n % SDG_SHM_TURNS]; valid once
+ * `given` > n. */
 typedef struct sdg_shm_turns {
   _Alignas(64) _Atomic(uint64_t) given;
-  _Alignas(64) _Atomic(uint64_t) taken; /* that this rank has launched */
+  _Alignas(64) _Atomic(uint64_t) taken; /* turns that this rank has launched */
   _Atomic(uint8_t) turn[SDG_SHM_TURNS];
 } sdg_shm_turns_t;
 
@@ -93,9 +96,9 @@ typedef struct sdg_shm_rank {
   _Alignas(64) _Atomic(uint32_t) state;
   _Atomic(int32_t) pid; /* in the rank's own pid namespace */
   sdg_shm_turns_t turns;
-  /* In a mirror, of the own row: the thread's name that rank 0 is asked to
-   * give a channel to. `asked` counts the questions, `heard` those that are on
-   * their way: until then the name stays. */
+  /* Only in a replica, in this rank's row: the thread name that rank 0 is
+   * asked to assign a channel to. `asked` counts the questions, `heard` the
+   * questions that have been sent; until then `name` must not change. */
   _Atomic(uint32_t) asked, heard;
   char name[SDG_SHM_NAME_BYTES];
   sdg_shm_channel_t channel[SDG_CHANNELS];
@@ -104,14 +107,14 @@ typedef struct sdg_shm_rank {
 /* The first failure of the job. */
 typedef struct sdg_shm_failure {
   _Atomic(uint32_t) posted; /* 0 none, 1 being written, 2 complete */
-  int32_t rank;             /* who reports */
+  int32_t rank;             /* the rank that reports */
   uint32_t status;
   char text[SDG_SHM_TEXT_BYTES];
 } sdg_shm_failure_t;
 
-/* The name of the thread that has a channel, on every rank. */
+/* The name of the thread that has a channel; the same on every rank. */
 typedef struct sdg_shm_name {
-  _Atomic(uint32_t) state; /* 0 free, 1 being written, 2 complete, for good */
+  _Atomic(uint32_t) state; /* 0 free, 1 being written, 2 complete and final */
   char text[SDG_SHM_NAME_BYTES];
 } sdg_shm_name_t;
 
@@ -119,61 +122,67 @@ typedef struct sdg_shm {
   uint64_t magic;
   uint32_t layout;
   uint32_t ranks;
-  _Alignas(64) _Atomic(uint32_t) joins; /* a futex word: ranks joined so far */
+  /* futex word: number of ranks that have joined */
+  _Alignas(64) _Atomic(uint32_t) joins;
   _Alignas(64) sdg_shm_failure_t failure;
-  sdg_shm_name_t name[SDG_CHANNEL_THREADS]; /* [0]: none, never written */
+  sdg_shm_name_t name[SDG_CHANNEL_THREADS]; /* [0] is never written */
   sdg_shm_rank_t rank[];
 } sdg_shm_t;
 
-/* Two processes understand each other if this number is the same. */
+/* Returns a number that identifies the layout; two processes can share memory
+ * only if theirs are equal. */
 uint32_t sdg_shm_layout(void);
 
-/* A process's view of the segment. Owned by its creator; the functions below
- * are thread-safe once it is made. */
+/* A process's view of the segment. Owned by its creator; once it is made, the
+ * functions below are thread-safe. */
 typedef struct sdg_shm_view {
   sdg_shm_t *shared;
   size_t bytes;
   int ranks;
-  sdg_fd_t fd;      /* the memfd; a lock on byte r is rank r's sign of life */
-  int mirror;       /* 1: of this process alone, kept by a carrier */
-  sdg_fd_t bell[2]; /* of a mirror: a pipe; what is written wakes the carrier */
+  sdg_fd_t fd; /* the memfd; a lock on byte r shows that rank r is alive */
+  /* 1: a replica, private to this process, kept up to date by the TCP thread */
+  int mirror;
+  /* replica only: a pipe; writing to it wakes the TCP thread */
+  sdg_fd_t bell[2];
 } sdg_shm_view_t;
 
-/* A new segment for `ranks` ranks, every page allocated. */
+/* Creates a segment for `ranks` ranks, with every page allocated. */
 sdg_status_t sdg_shm_create(int ranks, sdg_shm_view_t *out_view) SDG_MUST_CHECK;
-/* A mirror, of which only the pages that are used cost memory. */
+/* Creates a replica; only pages that are used take memory. */
 sdg_status_t sdg_shm_replica(int ranks,
                              sdg_shm_view_t *out_view) SDG_MUST_CHECK;
-/* Wakes the carrier of a mirror, whose own row has changed. */
+/* Wakes the TCP thread of a replica after this rank's row has changed. */
 void sdg_shm_ring(const sdg_shm_view_t *view);
 /* Maps the segment that another process sent; takes over `fd`. */
 sdg_status_t sdg_shm_map(int fd, int ranks,
                          sdg_shm_view_t *out_view) SDG_MUST_CHECK;
-/* Unmaps and closes; of the calling process only. */
+/* Unmaps and closes, in the calling process only. */
 void sdg_shm_fini(sdg_shm_view_t *view);
 
-/* Marks `rank` as joined: takes its lock, wakes those who wait for it. */
+/* Marks `rank` as joined: takes its lock and wakes the threads that wait for
+ * it. */
 sdg_status_t sdg_shm_enter(const sdg_shm_view_t *view, int rank) SDG_MUST_CHECK;
-/* 1 when the process that entered as `rank` (not the caller's own) exists:
- * not dead, not a zombie, not another program by exec. */
+/* Returns 1 if the process that joined as `rank` (not the caller's own)
+ * exists: not dead, not a zombie, not replaced by exec. */
 int sdg_shm_alive(const sdg_shm_view_t *view, int rank);
-/* 1 when that process is stopped by a signal or a debugger; not seen in a
- * mirror. */
+/* Returns 1 if that process is stopped by a signal or a debugger; always 0 in
+ * a replica. */
 int sdg_shm_stopped(const sdg_shm_view_t *view, int rank);
-/* The same of a process of this machine. */
+/* The same for any process on this machine. */
 int sdg_shm_process_stopped(int pid);
 sdg_shm_state_t sdg_shm_state(const sdg_shm_view_t *view, int rank);
-/* "died", or "cannot be reached any more", of a rank that is not alive. */
+/* For a rank that is not alive: returns "died" or "cannot be reached any
+ * more". */
 const char *sdg_shm_end_word(const sdg_shm_view_t *view, int rank);
-/* Wakes whoever waits for something of `rank`. */
+/* Wakes all threads that wait for `rank`. */
 void sdg_shm_wake_all(const sdg_shm_view_t *view, int rank);
 
-/* Publishes a count of calls and the name of the last, of at most
- * SDG_SHM_WHAT_BYTES - 1 bytes. One thread at a time on a channel. */
+/* Publishes a count of calls and the name of the last, at most
+ * SDG_SHM_WHAT_BYTES - 1 bytes. One thread at a time per channel. */
 void sdg_shm_count(sdg_shm_channel_t *channel, uint64_t calls, const char *what,
                    size_t what_bytes);
 
-/* Sets of ranks. */
+/* Sets of ranks as bit masks. */
 static inline void sdg_shm_mask_set(_Atomic(uint64_t) mask[SDG_SHM_MASK_WORDS],
                                     const int *ranks, int count) {
   uint64_t words[SDG_SHM_MASK_WORDS] = {0};
@@ -198,17 +207,17 @@ sdg_status_t sdg_shm_fail(const sdg_shm_view_t *view, int self,
  * of sdg_last_error() or the details alone. */
 void sdg_shm_post(const sdg_shm_view_t *view, int rank, sdg_status_t status,
                   const char *text);
-/* The failure as it was recorded; 0 while there is none. */
+/* Gets the failure as it was recorded; returns 0 if none was. */
 int sdg_shm_posted(const sdg_shm_view_t *view, uint32_t *out_rank,
                    uint32_t *out_status, char out_text[SDG_SHM_TEXT_BYTES]);
-/* The job's failure as this rank reports it: SDG_OK when there is none. A
- * failure between ranks (one is lost, stalls, diverges ...) has the same status
- * on every rank; a failure within another rank is SDG_E_PEER_FAILED. Calls
- * sdg_fail only when `report` is set. */
+/* Returns the job's failure as this rank reports it; SDG_OK if none was
+ * posted. A failure between ranks (a rank is lost, stalls, diverges ...) has
+ * the same status on every rank; a failure inside another rank is
+ * SDG_E_PEER_FAILED. Calls sdg_fail only if `report` is set. */
 sdg_status_t sdg_shm_failure(const sdg_shm_view_t *view, int self,
                              int report) SDG_MUST_CHECK;
 
-/* Sleeps until *word differs from `seen`, a wake, or 50 ms. */
+/* Sleeps until *word differs from `seen`, until a wake-up, or for 50 ms. */
 void sdg_shm_sleep(_Atomic(uint32_t) *word, uint32_t seen);
 void sdg_shm_wake(_Atomic(uint32_t) *word);
 
