@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of families; operands' roles, and operands in memory.
+// The table of families; names and kinds of operands' roles; layouts and
+// accesses of operands.
 #include "src/call/call.h"
 
 #include <string.h>
@@ -86,7 +87,7 @@ sdg_layout_t sdg_operand_layout(const sdg_operand_t *operand) {
 sdg_access_t sdg_operand_access(const sdg_operand_t *operand, bool reads,
                                 bool writes) {
   sdg_layout_t layout = sdg_operand_layout(operand);
-  // A tensor with gaps does not overwrite what lies in them.
+  // Writing a tensor with gaps leaves the bytes in the gaps unchanged.
   return (sdg_access_t){
       .at = (uintptr_t)operand->data,
       .reads = reads || (writes && !sdg_layout_dense(&layout)),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One captured invocation: which entry, which operands, in terms that do not
- * depend on the vendor's descriptors. */
+/* One captured call: its entry and its operands, independent of the vendor's
+ * descriptors. */
 #ifndef SDG_SRC_CALL_CALL_H
 #define SDG_SRC_CALL_CALL_H
 
@@ -14,7 +14,7 @@
 
 enum { SDG_OPERANDS_MAX = 12 };
 
-/* Families of ops. One bit each in the tag table. */
+/* Families of ops; each has one bit in the tag table. */
 typedef enum sdg_family {
 #define SDG_FAMILY(name, op, word, dims, flags)        SDG_FAMILY_##name,
 #define SDG_FAMILY_WITHOUT_OP(name, word, dims, flags) SDG_FAMILY_##name,
@@ -24,14 +24,14 @@ typedef enum sdg_family {
   SDG_FAMILY_COUNT,
 } sdg_family_t;
 
-/* How the dimensions of a family's tensors are named. */
+/* The names of the dimensions of a family's tensors. */
 typedef enum sdg_family_dims {
   SDG_FAMILY_IMAGE,    /* N C D H W */
   SDG_FAMILY_SEQUENCE, /* SEQ BATCH (beam) HEAD */
   SDG_FAMILY_PRODUCT,  /* M N K BATCH */
 } sdg_family_dims_t;
 
-/* What is particular to a family; families.def says what it means. */
+/* Flags of families; families.def explains them. */
 enum {
   SDG_FAMILY_REPEATS_ONES = 1,
   SDG_FAMILY_MIXES_PLACES = 2,
@@ -41,15 +41,16 @@ const char *sdg_family_name(sdg_family_t family);
 sdg_family_dims_t sdg_family_dims(sdg_family_t family);
 bool sdg_family_is(sdg_family_t family, unsigned flag);
 
-/* What an operand is to its op. Activations are what a [shard] section can
- * match; parameters (weights, biases, scales, statistics) never are. */
+/* The role of an operand in its op. A [shard] section can match activations
+ * only, never parameters (weights, biases, scales, statistics). */
 typedef enum sdg_role {
   SDG_ROLE_X,
   SDG_ROLE_Y,
-  SDG_ROLE_Z, /* a second activation that is added */
+  SDG_ROLE_Z, /* a second activation, which is added */
   SDG_ROLE_DX,
   SDG_ROLE_DY,
-  SDG_ROLE_Q, /* of attention: queries, keys, values, the output; gradients */
+  /* attention: queries, keys, values, output; then their gradients */
+  SDG_ROLE_Q,
   SDG_ROLE_K,
   SDG_ROLE_V,
   SDG_ROLE_O,
@@ -61,10 +62,11 @@ typedef enum sdg_role {
   SDG_ROLE_DW,
   SDG_ROLE_BIAS,
   SDG_ROLE_DBIAS,
-  SDG_ROLE_SCALE,   /* scales and statistics; biases that go with them */
-  SDG_ROLE_PRODUCT, /* no tensor: M, N, K and BATCH of a product of matrices,
-                       which is what a section can match there */
-  SDG_ROLE_A,       /* the product's matrices, and the vector that is added */
+  SDG_ROLE_SCALE, /* scales, statistics, and the biases that belong to them */
+  /* not a tensor: M, N, K and BATCH of a matrix product; a section matches
+   * these */
+  SDG_ROLE_PRODUCT,
+  SDG_ROLE_A, /* the product's matrices, and the vector that is added */
   SDG_ROLE_B,
   SDG_ROLE_C,
   SDG_ROLE_D,
@@ -72,83 +74,91 @@ typedef enum sdg_role {
   SDG_ROLE_COUNT,
 } sdg_role_t;
 bool sdg_role_is_activation(sdg_role_t role);
-/* True of a matrix of a product: it has no descriptor, and is cut as the
- * product is. */
+/* Returns true for a matrix of a product: it has no descriptor, and is split
+ * as the product is. */
 bool sdg_role_is_matrix(sdg_role_t role);
 const char *sdg_role_name(sdg_role_t role);
 
-/* What an operand's descriptor is. */
+/* The kind of an operand's descriptor. */
 typedef enum sdg_operand_kind {
   SDG_OPERAND_TENSOR,
   SDG_OPERAND_FILTER,
-  SDG_OPERAND_SEQUENCE,   /* of vectors: time, batch, beam, vector */
-  SDG_OPERAND_LIMITS,     /* attention's: the largest sequences of keys */
-  SDG_OPERAND_PARAMETERS, /* attention's: of all of its weights and biases */
+  SDG_OPERAND_SEQUENCE,   /* a sequence: time, batch, beam, vector */
+  SDG_OPERAND_LIMITS,     /* attention: the longest sequences of keys */
+  SDG_OPERAND_PARAMETERS, /* attention: all its weights and biases */
 } sdg_operand_kind_t;
 
-/* Element types, by cuDNN's numbering of cudnnDataType_t. */
+/* Element types, numbered as cudnnDataType_t. */
 typedef int sdg_type_t;
 enum { SDG_TYPE_DOUBLE = 1 };
 
-/* An offset of what is not there. */
+/* The offset of a member that does not exist. */
 enum { SDG_NOWHERE = 0xffff };
 
-/* One tensor of a call, with local extents, in elements. */
+/* One tensor of a call; extents are local and in elements. */
 typedef struct sdg_operand {
   sdg_role_t role;
   bool is_output;
   sdg_operand_kind_t kind;
-  const void *descriptor;            /* the program's; key of the tag table */
-  uint64_t generation;               /* of the descriptor's last set */
-  const struct sdg_tag_label *label; /* that the program gave it, or NULL */
-  void *data;                        /* device pointer; NULL in queries */
-  /* Where call->args has descriptor and data: offsets; SDG_NOWHERE. */
+  const void *descriptor; /* the program's descriptor; key of the tag table */
+  uint64_t generation;    /* generation of the descriptor's last set */
+  /* label that the program gave it, or NULL */
+  const struct sdg_tag_label *label;
+  void *data; /* device pointer; NULL in queries */
+  /* Offsets of the descriptor and of the data pointer in call->args;
+   * SDG_NOWHERE if absent. */
   uint16_t descriptor_at, data_at;
   sdg_type_t type;
   int elem_bytes; /* 0: packed or vectorised type that no op handles */
   int dims;
-  int64_t extent[SDG_DIMS_MAX]; /* in the order N C spatial... (K C spatial...
-                                   for filters), whatever the layout */
+  /* in the order N C spatial... (filters: K C spatial...), whatever the
+   * layout */
+  int64_t extent[SDG_DIMS_MAX];
   int64_t stride[SDG_DIMS_MAX]; /* elements */
-  /* Shard view, while a plan is made: how the dimensions nest in memory on
-   * every rank (src/call/tag.h), which strides do not tell where an extent
-   * is 1. */
+  /* Shard view, while a plan is made: strides that give how the dimensions
+   * nest in memory on every rank (src/call/tag.h). One rank's strides do not
+   * show this if an extent is 1. */
   int64_t nesting[SDG_DIMS_MAX];
-  bool stands_in; /* for the program's, which is elsewhere
-                     (rules/place/colocate.h) */
-  /* Shard view: that what is known of its memory is looked at, and what that is
+  /* replaces the program's operand, whose data is elsewhere
+   * (rules/place/colocate.h) */
+  bool stands_in;
+  /* Shard view: `told` if the hint of its memory was looked up, and that hint
    * (rules/place/ones.h). */
   bool told;
   sdg_hint_t hint;
 } sdg_operand_t;
 
-/* A captured invocation. Lives on the caller's stack for its duration. */
+/* A captured call. Lives on the caller's stack while the call lasts. */
 typedef struct sdg_call {
   int entry; /* sdg_entry_t of interpose/entries */
   const char *entry_name;
   sdg_family_t family;
   const void *handle; /* the library handle, NULL if the entry has none */
-  sdg_stream_kind_t stream_kind; /* whose handle that is; GIVEN: cuBLASLt's */
-  const void *stream;            /* GIVEN: the stream */
-  const void *args;              /* struct sdg_args_<entry>; of a product of
-                                    matrices sdg_gemm_t of rules/vendor/gemm.h */
-  const void *op_descriptor; /* convolution, pooling, activation ..., or NULL */
+  /* the kind of the handle; GIVEN for cuBLASLt */
+  sdg_stream_kind_t stream_kind;
+  const void *stream; /* GIVEN: the stream; else unused */
+  /* struct sdg_args_<entry>; for a matrix product sdg_gemm_t of
+   * rules/vendor/gemm.h */
+  const void *args;
+  /* descriptor of the convolution, pooling, activation ..., or NULL */
+  const void *op_descriptor;
   uint64_t op_generation;
   bool is_query; /* an output-size, workspace or algorithm query */
   int operands;
   sdg_operand_t operand[SDG_OPERANDS_MAX];
-  const sdg_memory_access_t
-      *memory;  /* what it does to memory; whole view only */
-  int result;   /* the library's status for the program, once carried out or
-                   refused */
-  bool refused; /* by sundog: sdg_last_error() says why */
+  const sdg_memory_access_t *memory; /* its memory accesses; whole view only */
+  /* the library's status for the program, after the call was carried out or
+   * refused */
+  int result;
+  bool refused; /* sundog refused the call: sdg_last_error() says why */
 } sdg_call_t;
 
-/* A scalar of the call in host memory, 0 for NULL: double where its operands
- * are, else float. */
+/* Reads a scalar of the call from host memory: a double if its operands are
+ * double, else a float; 0 for NULL. */
 double sdg_call_scalar(const sdg_call_t *call, const void *scalar);
 
-/* The whole of an operand in memory. */
+/* Returns the layout of an operand; the second function returns all of it as a
+ * memory access. */
 sdg_layout_t sdg_operand_layout(const sdg_operand_t *operand);
 sdg_access_t sdg_operand_access(const sdg_operand_t *operand, bool reads,
                                 bool writes);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a call does to device memory, in terms that do not depend on the
- * entry. */
+/* The device memory that a call reads and writes, independent of its entry. */
 #ifndef SDG_SRC_CALL_MEMORY_ACCESS_H
 #define SDG_SRC_CALL_MEMORY_ACCESS_H
 
@@ -10,41 +9,42 @@
 
 enum { SDG_ACCESSES_MAX = 32 };
 
-/* Host addresses may be among them: no device memory lies there. */
+/* An access may have a host address: no device memory has that address. */
 typedef struct sdg_access {
   uintptr_t at;
   bool reads, writes;
-  /* `height` rows of `width` bytes, `pitch` bytes apart; width 0: not known,
+  /* `height` rows of `width` bytes, `pitch` bytes apart; width 0: unknown,
    * anything in the allocation. */
   size_t width, pitch, height;
 } sdg_access_t;
 
-/* Whose stream the call is on. */
+/* Where the call's stream is. */
 typedef enum sdg_stream_kind {
-  SDG_STREAM_GIVEN,  /* `stream` */
-  SDG_STREAM_CUDNN,  /* of the handle */
-  SDG_STREAM_CUBLAS, /* of the handle */
+  SDG_STREAM_GIVEN,  /* in `stream` */
+  SDG_STREAM_CUDNN,  /* in the cuDNN handle */
+  SDG_STREAM_CUBLAS, /* in the cuBLAS handle */
 } sdg_stream_kind_t;
 
-/* What calls on vectors do that compute element by element. */
+/* What an elementwise call on vectors does. */
 typedef enum sdg_elements {
-  SDG_ELEMENTS_UPDATE, /* of what is there, and of a vector that is read */
-  SDG_ELEMENTS_COPY,   /* the vector that is read, to the one that is written */
-  SDG_ELEMENTS_SWAP,   /* both are written */
+  SDG_ELEMENTS_UPDATE, /* writes f(old value, other vector if any) */
+  SDG_ELEMENTS_COPY,   /* copies the vector read to the vector written */
+  SDG_ELEMENTS_SWAP,   /* exchanges two vectors; both are written */
 } sdg_elements_t;
 
 typedef struct sdg_memory_access {
-  const char *name; /* of the entry */
+  const char *name; /* the entry's name */
   sdg_stream_kind_t stream_kind;
   const void *stream; /* cudaStream_t, or the handle */
-  bool everything;    /* may touch any device memory */
-  bool copies;        /* from `access` that reads to that which writes */
-  /* Bytes of an element, where the call computes each element of the vector
-   * that it writes of those at its place there and in the other vector, if any;
-   * these are the accesses that have a width. 0: it is none such. */
+  bool everything;    /* may access any device memory */
+  bool copies; /* copies from the access that reads to the one that writes */
+  /* Bytes of an element if the call is elementwise: element i of the vector it
+   * writes depends only on elements i of that vector and of the other vector,
+   * if any. Those vectors are the accesses with a width. 0: the call is not
+   * elementwise. */
   size_t elementwise;
-  sdg_elements_t elements; /* how */
-  bool gaps;               /* between the elements of its vectors */
+  sdg_elements_t elements; /* if elementwise */
+  bool gaps;               /* the vectors have gaps between elements */
   int accesses;
   sdg_access_t access[SDG_ACCESSES_MAX];
 } sdg_memory_access_t;

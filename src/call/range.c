@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A list of tagged ranges of memory, disjoint.
+// A list of disjoint tagged memory ranges.
 #include "src/call/range.h"
 
 #include <pthread.h>
@@ -18,7 +18,7 @@ static range_t *ranges;
 static int count;
 static atomic_bool any;
 
-// Room for one more. With the lock held, as the next one.
+// Makes room for one more range. This function and the next one need the lock.
 static sdg_status_t room_make(void) {
   range_t *grown = realloc(ranges, (size_t)(count + 1) * sizeof *grown);
   if (!grown)

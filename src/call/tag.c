@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Without memory uthash leaves the element out, rather than exit.
+// If memory runs out, uthash must leave the element out instead of calling
+// exit.
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
@@ -16,15 +17,16 @@ enum { FIRST_CELLS = 1024 };
 
 _Atomic(sdg_tag_table_t *) sdg_tag_current;
 
-// Writers and the cold map of vectors; readers of the table take no lock.
+// For writers and for the rarely used map of vectors; readers of the table
+// take no lock.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static size_t used; // keys in the current table
 static uint64_t last_generation;
-static bool shared; // between threads that make tagged calls
+static bool shared; // several threads make tagged calls
 
 typedef struct record {
   const void *descriptor;
-  sdg_tag_vector_t *vector[SDG_CHANNEL_THREADS]; // by channel
+  sdg_tag_vector_t *vector[SDG_CHANNEL_THREADS]; // index: channel
   const sdg_tag_label_t *label;
   uint64_t label_generation;
   int *said;
@@ -34,8 +36,8 @@ typedef struct record {
   UT_hash_handle hh;
 } record_t;
 static record_t *records;
-static atomic_bool labelled; // some descriptor has been given a label
-static atomic_bool saying;   // something has been said of some descriptor
+static atomic_bool labelled; // some descriptor has a label
+static atomic_bool saying;   // some descriptor has numbers from the program
 
 static void vector_free(sdg_tag_vector_t *vector) {
   if (vector)
@@ -43,7 +45,7 @@ static void vector_free(sdg_tag_vector_t *vector) {
   free(vector);
 }
 
-// Lock held. NULL without memory.
+// Lock held. Returns NULL if memory runs out.
 static record_t *record_get(const void *descriptor) {
   record_t *record = NULL;
   HASH_FIND_PTR(records, &descriptor, record);
@@ -70,9 +72,9 @@ static sdg_tag_cell_t *cell_place(sdg_tag_table_t *table,
   }
 }
 
-// Room for one more key at a load of at most one half. A reader that still
-// holds the old table sees it as it was: it is never freed (all old tables
-// together are smaller than the current one).
+// Makes room for one more key, with at most half of the cells used. A reader
+// that still uses the old table sees it unchanged: it is never freed (all old
+// tables together are smaller than the current one).
 static sdg_tag_table_t *table_with_room(void) {
   sdg_tag_table_t *table =
       atomic_load_explicit(&sdg_tag_current, memory_order_relaxed);
@@ -90,7 +92,7 @@ static sdg_tag_table_t *table_with_room(void) {
   for (size_t i = 0; i < cells; i++) {
     const void *key = atomic_load(&table->cell[i].key);
     uint64_t word = atomic_load(&table->cell[i].word);
-    // Destroyed descriptors are left behind.
+    // Destroyed descriptors are not copied.
     if (!key || word == 0)
       continue;
     sdg_tag_cell_t *cell = cell_place(fresh, key);
@@ -113,8 +115,8 @@ void sdg_tag_touch(const void *descriptor) {
   if (!cell || !atomic_load_explicit(&cell->key, memory_order_relaxed)) {
     table = table_with_room();
     cell = table ? cell_place(table, descriptor) : NULL;
-    // Without memory the descriptor stays unknown: generation 0 never passes,
-    // and a tagged call refuses it.
+    // If memory runs out, the descriptor stays unknown: generation 0 never
+    // passes, and a tagged call refuses it.
     if (cell)
       used++;
   }
@@ -257,7 +259,7 @@ sdg_status_t sdg_tag_set_label(const void *descriptor,
   if (record) {
     record->label = label;
     record->label_generation = sdg_tag_generation(descriptor);
-    if (record->said_generation == before) // it was not set anew
+    if (record->said_generation == before) // not set again meanwhile
       record->said_generation = record->label_generation;
   }
   if (label)
