@@ -13,7 +13,8 @@ static int64_t min64(int64_t a, int64_t b) {
 }
 
 int64_t sdg_floor_div(int64_t a, int64_t b) {
-  // C truncates towards zero; a negative remainder is one too far up.
+  // C truncates towards zero, so a negative remainder means that the quotient
+  // is one too large.
   return a / b - (a % b < 0);
 }
 
@@ -87,9 +88,9 @@ int sdg_box_subtract(const sdg_box_t *a, const sdg_box_t *b,
     out_boxes[0] = *a;
     return 1;
   }
-  // Dimension by dimension the slabs below and above the hole are cut off;
-  // what is left has the hole's range there. Slabs of the outer dimensions
-  // keep the full range of the inner ones, which is how memory likes them.
+  // For each dimension, the slabs below and above the hole are cut off; the
+  // rest has the hole's range in that dimension. Slabs of the outer dimensions
+  // keep the full range of the inner ones, so they are contiguous in memory.
   // [0,4)x[0,4) minus [1,2)x[1,4): [0,1)x[0,4), [2,4)x[0,4), [1,2)x[0,1).
   int count = 0;
   sdg_box_t rest = *a;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A product of half-open index ranges in global coordinates. Pure. */
+/* A box: a product of half-open index ranges in global coordinates. Pure. */
 #ifndef SDG_SRC_GEOMETRY_BOX_H
 #define SDG_SRC_GEOMETRY_BOX_H
 
@@ -9,7 +9,7 @@
 enum { SDG_DIMS_MAX = 8 };
 
 typedef struct sdg_range {
-  int64_t lo, hi; /* [lo, hi); empty when hi <= lo */
+  int64_t lo, hi; /* [lo, hi); empty if hi <= lo */
 } sdg_range_t;
 
 typedef struct sdg_box {
@@ -19,14 +19,15 @@ typedef struct sdg_box {
 
 bool sdg_box_empty(const sdg_box_t *box);
 bool sdg_box_equal(const sdg_box_t *a, const sdg_box_t *b);
-/* True if every element of `inner` is in `outer`; an empty inner always is. */
+/* Returns true if every element of `inner` is in `outer`; always true for an
+ * empty inner. */
 bool sdg_box_contains(const sdg_box_t *outer, const sdg_box_t *inner);
-/* Number of elements, 0 if empty. */
+/* Returns the number of elements, 0 if empty. */
 int64_t sdg_box_count(const sdg_box_t *box);
-/* May be empty; then all its ranges are [0,0). */
+/* Returns the intersection. If it is empty, all its ranges are [0,0). */
 sdg_box_t sdg_box_intersect(const sdg_box_t *a, const sdg_box_t *b);
 sdg_box_t sdg_box_shift(const sdg_box_t *box, const int64_t *shift);
-/* a minus b as at most 2*dims disjoint boxes; returns their number. */
+/* Splits a minus b into at most 2*dims disjoint boxes; returns their number. */
 int sdg_box_subtract(const sdg_box_t *a, const sdg_box_t *b,
                      sdg_box_t *out_boxes);
 

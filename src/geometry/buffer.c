@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocations as a sorted array, distributed tensors as a short list.
+// Keeps allocations as a sorted array, and distributed tensors as a short
+// list.
 #include "src/geometry/buffer.h"
 
 #include <stdlib.h>
@@ -32,7 +33,7 @@ uint64_t sdg_placement_hash(const sdg_placement_t *placement) {
 
 // ---- allocations ----------------------------------------------------------
 
-// Index of the first allocation that ends behind `at`.
+// Returns the index of the first allocation that ends after `at`.
 static int allocation_at(const sdg_buffers_t *table, uintptr_t at) {
   int low = 0, high = table->allocations;
   while (low < high) {
@@ -96,9 +97,9 @@ sdg_span_t sdg_buffer_span(const sdg_buffer_t *buffer) {
   return (sdg_span_t){buffer->at, sdg_layout_bytes(&buffer->layout)};
 }
 
-// Dimensions as in `to`, of which `dim` says what they are now. Those of extent
-// 1 are whole in every box. False without memory, or where one is split: then
-// nothing has changed.
+// Changes the description to `to`; dim[d] is the present dimension that
+// becomes d. Dimensions of extent 1 are whole in every box. Returns false,
+// without a change, if memory runs out or such a dimension is split.
 static bool buffer_describe(sdg_buffer_t *buffer, const sdg_layout_t *to,
                             const int *dim) {
   const sdg_placement_t *now = &buffer->placement;
@@ -176,8 +177,8 @@ static void spare_keep(sdg_buffers_t *table, sdg_buffer_t *buffer) {
   *place = buffer;
 }
 
-// A dropped buffer of this placement, as it was when it was new; NULL if there
-// is none.
+// Returns a dropped buffer of this placement, reset to its new state; NULL if
+// there is no such buffer.
 static sdg_buffer_t *spare_take(sdg_buffers_t *table,
                                 const sdg_placement_t *placement,
                                 const sdg_mesh_t *mesh, int self) {

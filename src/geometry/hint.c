@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A list of ranges in ascending order.
+// Keeps hints as a list of ranges in ascending order.
 #include "src/geometry/hint.h"
 
 #include <pthread.h>
@@ -16,7 +16,8 @@ static range_t *ranges;
 static int count, room;
 atomic_int sdg_hint_count;
 
-// The first range that ends behind `at`. With the lock held, as all below.
+// Returns the first range that ends after `at`. This and all functions below
+// need the lock.
 static int first_behind(uintptr_t at) {
   int lo = 0, hi = count;
   while (lo < hi) {
@@ -41,7 +42,7 @@ static bool room_make(void) {
   return true;
 }
 
-// Ranges [from, to) become `put`, or nothing (NULL).
+// Replaces ranges [from, to) by `put`, or removes them (NULL).
 static void replace(int from, int to, const range_t *put) {
   int puts = put != NULL;
   if (to - from < puts && !room_make())

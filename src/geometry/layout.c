@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes of tensors, and which descriptions are of the same elements.
+// Byte counts of tensors, and which layouts describe the same elements.
 #include "src/geometry/layout.h"
 
 size_t sdg_layout_bytes(const sdg_layout_t *layout) {
@@ -58,7 +58,7 @@ bool sdg_layout_map(const sdg_layout_t *from, const sdg_layout_t *to,
       }
     for (int i = 0; same >= 0 && i < d; i++)
       matches += out_dim[i] == same;
-    // Two of one stride are not told apart.
+    // Two dimensions with the same stride cannot be told apart.
     if (to->extent[d] != 1 && matches != 1)
       return false;
     out_dim[d] = same;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the mesh's text and turns ranks into coordinates and back.
+// Parses the mesh's text, and converts ranks to coordinates and back.
 #include "src/geometry/mesh.h"
 
 #include <assert.h>
@@ -16,8 +16,8 @@ static const char *skip_space(const char *text) {
   return text;
 }
 
-// A name is a letter or underscore, then letters, digits, underscores: it
-// must not be mistaken for a number or for "dimension:axis+axis".
+// A name is a letter or underscore, followed by letters, digits and
+// underscores: it must differ from a number and from "dimension:axis+axis".
 static int name_length(const char *text) {
   int n = 0;
   while (text[n] == '_' || (n ? isalnum((unsigned char)text[n])
@@ -26,8 +26,8 @@ static int name_length(const char *text) {
   return n;
 }
 
-// Reads one "name=size" at *text into the mesh's next axis and moves *text
-// behind it. `whole` is the user's full text, for messages.
+// Reads one "name=size" at *text as the mesh's next axis, and moves *text past
+// it. `whole` is the user's full text, for messages.
 static sdg_status_t axis_parse(const char **text, const char *whole,
                                sdg_mesh_t *mesh) {
   const char *at = skip_space(*text);
@@ -142,7 +142,7 @@ int sdg_mesh_rank(const sdg_mesh_t *mesh, const int *coord) {
 
 int sdg_mesh_group(const sdg_mesh_t *mesh, int rank, sdg_axes_t axes,
                    int *out_ranks) {
-  // Ranks are row-major, so counting through all of them meets the group in
+  // Ranks are row-major, so counting through all of them visits the group in
   // row-major order of its axes: data=2,y=4, axes {data}, rank 5: 1, 5.
   int own[SDG_AXES_MAX], coord[SDG_AXES_MAX], count = 0;
   sdg_mesh_coords(mesh, rank, own);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ranks laid out on named axes, row-major. Pure: no I/O. */
+/* The mesh: the ranks arranged on named axes, row-major. Pure: no I/O. */
 #ifndef SDG_SRC_GEOMETRY_MESH_H
 #define SDG_SRC_GEOMETRY_MESH_H
 
@@ -22,20 +22,20 @@ typedef unsigned sdg_axes_t;
 sdg_status_t sdg_mesh_parse(const char *text, int ranks,
                             sdg_mesh_t *out_mesh) SDG_MUST_CHECK;
 
-/* The product of the sizes in such a text, at most a little more than
- * SDG_RANKS_MAX squared; below 1 where a size is no number. Says nothing. */
+/* Returns the product of the sizes in such a text, at most a little more than
+ * SDG_RANKS_MAX squared; below 1 if a size is not a number. Reports nothing. */
 long sdg_mesh_product(const char *text);
 
 int sdg_mesh_ranks(const sdg_mesh_t *mesh);
-/* Index of a named axis, -1 if there is none. */
+/* Returns the index of a named axis, -1 if it does not exist. */
 int sdg_mesh_axis(const sdg_mesh_t *mesh, const char *name);
-/* Coordinates of a rank; coord has mesh->axes entries.
+/* Computes the coordinates of a rank; out_coord has mesh->axes entries.
  * data=2,y=4: rank 5 is (1,1). */
 void sdg_mesh_coords(const sdg_mesh_t *mesh, int rank, int *out_coord);
 int sdg_mesh_rank(const sdg_mesh_t *mesh, const int *coord);
 
-/* The ranks that share all coordinates with `rank` except along `axes`,
- * ascending in row-major order of those axes; `rank` is among them.
+/* Lists the ranks that have the same coordinates as `rank` except along
+ * `axes`, `rank` included, ascending, which is row-major order of those axes.
  * out_ranks has room for SDG_RANKS_MAX; returns their number. */
 int sdg_mesh_group(const sdg_mesh_t *mesh, int rank, sdg_axes_t axes,
                    int *out_ranks);

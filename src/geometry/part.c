@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes parts: from sizes, by a method, from the words of `parts =`.
+// Makes parts from sizes, by a method, or from the words of `parts =`.
 #include "src/geometry/part.h"
 
 #include <ctype.h>
@@ -51,7 +51,7 @@ sdg_status_t sdg_part_from_sizes(int pieces, const int64_t *sizes,
   return SDG_OK;
 }
 
-// Units given to the first `i` of `pieces` pieces.
+// Returns the number of units in the first `i` of `pieces` pieces.
 static int64_t units_before(int64_t units, int pieces, int i,
                             sdg_part_method_t method) {
   int64_t given;
@@ -72,7 +72,8 @@ sdg_status_t sdg_part_divide(int64_t extent, int pieces,
                     extent, align);
   sdg_part_t part;
   SDG_TRY(part_alloc(pieces, &part));
-  // 70 over 3 in units of 32: 3 units, the last one of 6: 32+32+6.
+  // Example: 70 over 3 in units of 32: 3 units, the last one of 6 elements:
+  // 32+32+6.
   int64_t units = sdg_ceil_div(extent, align);
   for (int i = 1; i <= pieces; i++) {
     int64_t before = units_before(units, pieces, i, method);
@@ -88,8 +89,8 @@ static const char *skip_space(const char *text) {
   return text;
 }
 
-// A number of digits only, at most INT64_MAX, with spaces around it; moves
-// *text behind both. False if there is none.
+// Reads a number of digits only, at most INT64_MAX, with spaces around it;
+// moves *text past them. Returns false if there is no number.
 static bool number_parse(const char **text, int64_t *out_number) {
   const char *at = skip_space(*text);
   if (!isdigit((unsigned char)*at))
@@ -160,8 +161,8 @@ fail:
   return status;
 }
 
-// Length of `word` if the text at `at` is that word, followed by the end or a
-// slash; 0 otherwise.
+// Returns the length of `word` if the text at `at` is that word, followed by
+// the end or a slash; 0 otherwise.
 static size_t word_length(const char *at, const char *word) {
   size_t n = strlen(word);
   if (strncmp(at, word, n) != 0)
@@ -221,7 +222,7 @@ void sdg_part_format(const sdg_part_t *part, char *out, int out_bytes) {
     char number[24];
     int n = snprintf(number, sizeof number, "%s%" PRId64, i ? "+" : "",
                      sdg_part_size(part, i));
-    // Room for the dots is kept unless this is the last number.
+    // Keeps room for the dots unless this is the last number.
     int tail = i + 1 < part->pieces ? (int)sizeof more : 1;
     if (used + n + tail > out_bytes) {
       snprintf(out + used, (size_t)(out_bytes - used), "%s", more);

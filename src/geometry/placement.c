@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds placements, from parts or from every rank's local extents, and tells
-// which box a rank holds.
+// Builds placements from parts or from every rank's local extents, and
+// computes the box that a rank holds.
 #include "src/geometry/placement.h"
 
 #include <inttypes.h>
@@ -142,7 +142,8 @@ sdg_box_t sdg_placement_box(const sdg_placement_t *placement,
   return box;
 }
 
-// The first member of the group that holds `piece` of a split; -1 if none.
+// Returns the first member of the group that holds `piece` of a split; -1 if
+// none does.
 static int piece_holder(const sdg_mesh_t *mesh, const int *ranks, int count,
                         const sdg_split_t *split, int piece) {
   for (int i = 0; i < count; i++)
@@ -168,7 +169,7 @@ bool sdg_placement_conflict(const sdg_mesh_t *mesh, const int *ranks, int count,
   return false;
 }
 
-// Appends to out[*used]; what does not fit is cut, *used stays in bounds.
+// Appends to out[*used]; cuts what does not fit; *used stays in bounds.
 __attribute__((format(printf, 4, 5))) static void
 append(char *out, int out_bytes, int *used, const char *format, ...) {
   va_list args;
@@ -221,7 +222,7 @@ static sdg_status_t conflict_report(const sdg_mesh_t *mesh, const int *ranks,
                   ranks[conflict->member], size, dim, why);
 }
 
-// The part of one dimension, from the first holder of each piece.
+// Derives the part of one dimension from the first holder of each piece.
 static sdg_status_t part_derive(const sdg_mesh_t *mesh, const int *ranks,
                                 int count, int dim, const sdg_split_t *split,
                                 const int64_t (*extent)[SDG_DIMS_MAX],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Set arithmetic on ranges that go around the end of a dimension.
+// Set arithmetic on ranges that may cross the end of a periodic dimension.
 #include "src/geometry/ring.h"
 
 static int64_t max64(int64_t a, int64_t b) {
@@ -13,7 +13,7 @@ static int64_t min64(int64_t a, int64_t b) {
 static sdg_range_t range_normal(sdg_range_t range, int64_t extent) {
   if (range.hi - range.lo >= extent)
     return (sdg_range_t){0, extent};
-  if (range.lo >= 0 && range.lo < extent) // as nearly always
+  if (range.lo >= 0 && range.lo < extent) // the usual case
     return range;
   int64_t turns = sdg_floor_div(range.lo, extent) * extent;
   return (sdg_range_t){range.lo - turns, range.hi - turns};
@@ -28,7 +28,8 @@ sdg_box_t sdg_ring_normal(const sdg_box_t *box, const int64_t *extent) {
   return normal;
 }
 
-// Both are normal: what begins before `outer` may be in it one turn later.
+// Both are normal; if `inner` begins before `outer`, it may still be inside,
+// shifted by one extent.
 static bool range_contains(sdg_range_t outer, sdg_range_t inner,
                            int64_t extent) {
   if (outer.hi - outer.lo >= extent)
@@ -39,7 +40,7 @@ static bool range_contains(sdg_range_t outer, sdg_range_t inner,
 
 bool sdg_ring_contains(const sdg_box_t *outer, const sdg_box_t *inner,
                        const int64_t *extent) {
-  if (sdg_box_contains(outer, inner)) // as nearly always
+  if (sdg_box_contains(outer, inner)) // the usual case
     return true;
   if (sdg_box_empty(outer))
     return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Spans in a sorted array.
+// Keeps the spans in a sorted array.
 #include "src/geometry/spans.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@ static uintptr_t end_of(sdg_span_t span) {
   return span.at + span.bytes;
 }
 
-// The first span that ends behind `at`, or at it.
+// Returns the first span that ends at or after `at`.
 static size_t first_from(const sdg_spans_t *spans, uintptr_t at) {
   size_t low = 0, high = spans->count;
   while (low < high) {
@@ -31,7 +31,7 @@ void sdg_spans_clear(sdg_spans_t *spans) {
   spans->count = 0;
 }
 
-// Replaces spans [first, last) by `with`.
+// Replaces spans [first, last) by the `count` spans `with`.
 static bool replace(sdg_spans_t *spans, size_t first, size_t last,
                     const sdg_span_t *with, size_t count) {
   size_t after = spans->count - last, total = first + count + after;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Intersects needs with owners, wrapped images included, into messages.
+// Intersects needs with owners' boxes, wrapped images included, to make
+// messages.
 #include "src/geometry/transfer.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
-// The images of an owner's range that meet a need: shifts m * period with
-// m in [lo, hi). Owner [8,10), need [-3,12), period 10: m = -1 lays the owner
-// at [-2,0), m = 0 at [8,10); m = 1 at [18,20) is out: [-1,1).
+// Returns the images of an owner's range that overlap a need: shifts m *
+// period with m in [lo, hi). Owner [8,10), need [-3,12), period 10: m = -1
+// puts the owner at [-2,0), m = 0 at [8,10); m = 1 at [18,20) is outside:
+// [-1,1).
 static sdg_range_t images(sdg_range_t owner, sdg_range_t need, int64_t period) {
   if (period <= 0)
     return (sdg_range_t){0, 1};
@@ -17,10 +19,10 @@ static sdg_range_t images(sdg_range_t owner, sdg_range_t need, int64_t period) {
   };
 }
 
-// All messages that carry elements of `owned` into `need`, in ascending order
-// of their images, the last dimension fastest. Both ends of a pair call this
-// with the same arguments, hence agree on the order. Returns their number;
-// out NULL only counts.
+// Lists all messages that carry elements of `owned` into `need`, in ascending
+// order of their images, last dimension fastest. Both ranks of a pair call
+// this with the same arguments, hence agree on the order. Returns their
+// number; with out NULL it only counts.
 static int pair_messages(const sdg_box_t *owned, const sdg_box_t *need,
                          const int64_t *period, int peer, sdg_message_t *out) {
   if (sdg_box_empty(owned) || sdg_box_empty(need))
@@ -57,7 +59,8 @@ static int pair_messages(const sdg_box_t *owned, const sdg_box_t *need,
 }
 
 static sdg_message_t *messages_alloc(int count) {
-  // One more than needed: malloc(0) may be NULL, which is no failure.
+  // One more than needed: malloc(0) may return NULL, which would not be a
+  // failure.
   return malloc(((size_t)count + 1) * sizeof(sdg_message_t));
 }
 
