@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Distinct lines by a hash table; the file is written line by line.
+// Finds distinct lines with a hash table, and writes the file line by line.
 #include "src/observe/inspect_record.h"
 
 #include <errno.h>
@@ -23,16 +23,16 @@ typedef struct line {
   int number;
 } line_t;
 
-// An open hash table, filled to three quarters; later lines are dropped, and
-// that they are is said.
+// An open hash table, filled to three quarters. Later lines are dropped, and
+// the file says so.
 static struct {
   pthread_mutex_t lock;
-  bool opened; // or tried to
+  bool opened; // or an attempt was made
   bool dropped;
   int file;
   int lines;
   line_t line[SLOTS];
-  uint64_t count[SLOTS]; // by number
+  uint64_t count[SLOTS]; // index: line number
 } record = {.lock = PTHREAD_MUTEX_INITIALIZER, .file = -1};
 
 bool sdg_inspect_record_wanted(void) {
@@ -50,7 +50,8 @@ static void file_open(void) {
     (void)!sdg_fail(SDG_E_TRACE_FILE, "%s: %s", path, strerror(errno));
 }
 
-// With the lock held. A full disk loses the record, never the program.
+// Lock held. If the disk is full, the record is lost, but the program
+// continues.
 static void bytes_write(const char *text, size_t bytes) {
   while (record.file >= 0 && bytes > 0) {
     ssize_t n = write(record.file, text, bytes);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SUNDOG_INSPECT: distinct lines, and how often each came, in a file per
- * process. */
+/* SUNDOG_INSPECT: counts distinct lines, in one file per process. */
 #ifndef SDG_SRC_OBSERVE_INSPECT_RECORD_H
 #define SDG_SRC_OBSERVE_INSPECT_RECORD_H
 
@@ -9,16 +8,16 @@
 /* True if the option is set. */
 bool sdg_inspect_record_wanted(void);
 
-/* Counts `text`, a JSON object, and writes it to <SUNDOG_INSPECT>/calls-PID at
- * once if it is new, so that a process that ends badly leaves it; after 12288
- * of them {"dropped":true}. Any thread. */
+/* Counts `text`, a JSON object. A new text is written to
+ * <SUNDOG_INSPECT>/calls-PID at once, so that it survives a crash; after 12288
+ * texts it writes {"dropped":true} instead. Any thread. */
 void sdg_inspect_record_count(const char *text);
 
 /* At exit: writes {"counts":[...]}, in the order of the lines, and
  * {"libraries":[...]}, the files of NVIDIA's libraries in this process. */
 void sdg_inspect_record_finish(void);
-/* In the child of a fork: the record is the parent's. No allocation, no
- * wait. */
+/* In a child made by fork: drops the record, which belongs to the parent. Does
+ * not allocate or wait. */
 void sdg_inspect_record_drop(void);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts tagged calls by kind and writes them at exit.
+// Counts tagged calls by kind, and writes the counts at exit.
 #include "src/observe/report.h"
 
 #include <errno.h>
@@ -18,10 +18,10 @@
 #include "src/job/job.h"
 #include "src/job/thread.h"
 
-enum { REPORTS_MAX = 10000 }; // of one rank
+enum { REPORTS_MAX = 10000 }; // most reports of one rank
 
-// Rows belong to a calling thread, which alone counts in them: an addition is a
-// load and a store. They are read at the end of the process, when threads may
+// A row belongs to one calling thread, and only that thread adds to it, so an
+// addition is a load and a store. Rows are read at exit, when threads may
 // still be in calls.
 typedef _Atomic(int64_t) sum_t;
 struct sdg_report_row {
@@ -38,21 +38,21 @@ static struct {
   _Atomic(sdg_report_row_t *) first;
   sdg_report_row_t *last;
   sum_t calls;
-} threads[SDG_CHANNEL_THREADS]; // by the thread's channel
+} threads[SDG_CHANNEL_THREADS]; // index: the thread's channel
 static atomic_ullong refused;   // by any thread
 static struct {
   atomic_llong count, bytes, spent_ns;
 } compared; // by any thread
 static atomic_ullong in_full;
 
-// What is told where nothing is tagged.
+// What to report if nothing is tagged.
 static struct {
   atomic_ullong saw[SDG_SAW_COUNT];
-  atomic_int pid;    // of who saw: children inherit all this
-  atomic_uint looks; // at tensors that were not tagged
+  atomic_int pid;    // the process that saw it: children inherit this
+  atomic_uint looks; // number of untagged tensors examined
   pthread_mutex_t lock;
-  int misses;     // of `text`, which is empty before the first
-  char text[256]; // under the lock, and read at exit
+  int misses;     // misses of `text`, which is empty at first
+  char text[256]; // guarded by the lock; read at exit
 } nearest = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void add(sum_t *sum, int64_t more) {
@@ -63,8 +63,8 @@ static void add(sum_t *sum, int64_t more) {
 
 static bool alike(const sdg_report_row_t *row, const char *entry,
                   const char *section, const char *strategy) {
-  // String constants and names that live as long as the process: equal kinds
-  // have equal pointers.
+  // Strings are constants, or names that live as long as the process, so equal
+  // kinds have equal pointers.
   return row->entry == entry && row->section == section &&
          row->strategy == strategy;
 }
@@ -153,8 +153,8 @@ void sdg_report_saw(sdg_saw_t what) {
 }
 
 bool sdg_report_near_wanted(void) {
-  // Programs that make their descriptors anew for each call come here each
-  // time.
+  // Programs that create their descriptors for each call get here in each
+  // call.
   enum { LOOKS = 1000 };
   return sdg_report_calls() == 0 && *sdg_options_get()->report &&
          atomic_fetch_add_explicit(&nearest.looks, 1, memory_order_relaxed) <
@@ -177,7 +177,7 @@ uint64_t sdg_report_calls(void) {
   return (uint64_t)all;
 }
 
-// A kind of call is a row of every thread that made it.
+// The sum of a kind of call over the rows of all threads.
 typedef struct totals {
   int64_t count, received_bytes, sum_bytes, wait_ns;
   int64_t axis_bytes[SDG_AXES_MAX], copied_bytes[SDG_COPY_COUNT];
@@ -238,7 +238,8 @@ static void row_write(FILE *file, const sdg_report_row_t *row,
   fprintf(file, "}}");
 }
 
-// Of this process; another one that is the rank after it has one of its own.
+// The file of this process; a later process that is the same rank has another
+// one.
 static char own_path[4096];
 
 void sdg_report_begin(void) {
@@ -257,7 +258,7 @@ void sdg_report_begin(void) {
     if (file >= 0)
       close(file);
     else if (errno != EEXIST)
-      break; // writing it will say why
+      break; // writing the file will report the error
   }
   sdg_signal_guard_end(&guard);
 }
@@ -289,7 +290,8 @@ static void report_write(size_t scratch_bytes) {
       before = ",";
     }
   fprintf(file, "]}\n");
-  // What failed before is known by its mark only; most often the disk is full.
+  // An earlier write error left only the stream's error flag; the usual cause
+  // is a full disk.
   int failed = fflush(file) != 0 || ferror(file) ? errno : 0;
   if (fclose(file) != 0 && !failed)
     failed = errno;
@@ -297,7 +299,7 @@ static void report_write(size_t scratch_bytes) {
     (void)sdg_fail(SDG_E_REPORT, "%s: %s", path, strerror(failed));
 }
 
-// At once, as another process may write the report of its rank.
+// Written at once, because another process may write this rank's report.
 static void stray_write(void) {
   const char *folder = sdg_options_get()->report, *text = sdg_last_error();
   char path[4096];
@@ -308,7 +310,7 @@ static void stray_write(void) {
   int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (file >= 0) {
     ssize_t written = write(file, text, strlen(text));
-    (void)written; // that it is there counts
+    (void)written; // the file's existence is what matters
     close(file);
   }
   sdg_signal_guard_end(&guard);
@@ -325,7 +327,7 @@ static void seen_write(const char *folder) {
   snprintf(path, sizeof path, "%s/seen-%d.json", folder, (int)getpid());
   FILE *file = fopen(path, "we");
   if (!file)
-    return; // of a run that is over, whose folder is gone
+    return; // a folder of an earlier run, removed since
   fprintf(file,
           "{\"rank\":%d,\"pid\":%d,\"calls\":%llu,\"opaque\":%llu,"
           "\"strangers\":%llu,\"misses\":%d,\"near\":",
@@ -353,7 +355,7 @@ void sdg_report_write_seen(void) {
 
 void sdg_report_write(size_t scratch_bytes) {
   const char *folder = sdg_options_get()->report;
-  // A process that never joined is no rank: it has nothing to report.
+  // A process that never joined is not a rank and has no report.
   if (!*folder || !sdg_job_joined())
     return;
   sdg_signal_guard_t guard = sdg_signal_guard_begin();

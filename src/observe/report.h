@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this rank did, per kind of call: counted as calls are made, written at
- * exit for `sundog run`. */
+/* The report: what this rank did per kind of call; counted during calls,
+ * written at exit for `sundog run`. */
 #ifndef SDG_SRC_OBSERVE_REPORT_H
 #define SDG_SRC_OBSERVE_REPORT_H
 
@@ -11,43 +11,43 @@
 #include "src/base/status.h"
 #include "src/plan/plan.h"
 
-/* One kind of tagged call: entry, rule section, strategy. */
+/* A row of the report. One kind of tagged call is one entry, rule section and
+ * strategy. */
 typedef struct sdg_report_row sdg_report_row_t;
 
-/* The calling thread's row of this kind, made on first use; NULL without
- * memory. The strings must live as long as the process. */
+/* Returns the calling thread's row of this kind, created at first use; NULL if
+ * memory runs out. The strings must live as long as the process. */
 sdg_report_row_t *sdg_report_find(const char *entry, const char *section,
                                   const char *strategy);
-/* Counts one tagged call and what its plan moves; row may be NULL, plan may be
- * NULL (a query). */
+/* Counts one tagged call and the bytes that its plan moves; row may be NULL,
+ * plan may be NULL (a query). */
 void sdg_report_count(sdg_report_row_t *row, const sdg_plan_t *plan);
-/* Counts a call that is not tagged, but for whose sake something moves; row may
- * be NULL. */
+/* Counts a call that is not tagged but causes transfers; row may be NULL. */
 void sdg_report_update(sdg_report_row_t *row);
-/* Adds what a plan moves to a call that is counted already: all of it; what it
- * receives; what it copies. row may be NULL. */
+/* Adds bytes of a plan to a call that is already counted: everything it moves;
+ * what it receives; what it copies. row may be NULL. */
 void sdg_report_moved(sdg_report_row_t *row, const sdg_plan_t *plan);
 void sdg_report_received(sdg_report_row_t *row, const sdg_plan_t *plan);
-/* The bytes of its sums alone. */
+/* Adds only the bytes of its reductions. */
 void sdg_report_summed(sdg_report_row_t *row, const sdg_plan_t *plan);
 void sdg_report_copied(sdg_report_row_t *row, const sdg_plan_t *plan);
-/* Adds time that the host waited for other ranks. */
+/* Adds time during which the host waited for other ranks. */
 void sdg_report_wait(sdg_report_row_t *row, int64_t wait_ns);
-/* Counts a comparison of values with the other ranks, before its call: bytes
- * that were read, and the time without waits for the ranks. */
+/* Counts a comparison of values with the other ranks, made before a call: the
+ * bytes read, and the time without waiting for the ranks. */
 void sdg_report_compared(int64_t bytes, int64_t spent_ns);
-/* Counts a call that sundog refused. A process that has not joined leaves
- * <SUNDOG_REPORT>/failed-PID, if the option is set, with the thread's last
- * failure. */
+/* Counts a call that sundog refused. If the option is set and the process has
+ * not joined, it also writes <SUNDOG_REPORT>/failed-PID, with the thread's
+ * last failure. */
 void sdg_report_fail(void);
-/* Counts a tagged call of which every rank does all, as it is counted. */
+/* Counts a tagged call that every rank computes in full. */
 void sdg_report_in_full(void);
-/* Tagged calls so far, of all threads. */
+/* Returns the number of tagged calls so far, over all threads. */
 uint64_t sdg_report_calls(void);
 
-/* What this process saw of the program, for the case that nothing was tagged:
- * calls with tensors, calls that hide them, calls of a process that is no
- * rank. */
+/* What this process saw of the program, reported if nothing was tagged: calls
+ * with tensors, calls that hide their tensors, calls of a process that is not
+ * a rank. */
 typedef enum sdg_saw {
   SDG_SAW_CALL,
   SDG_SAW_OPAQUE,
@@ -55,19 +55,22 @@ typedef enum sdg_saw {
   SDG_SAW_COUNT,
 } sdg_saw_t;
 void sdg_report_saw(sdg_saw_t what);
-/* The tensor that the rules miss by so much: the nearest is kept. */
+/* Records a tensor that misses the rules' conditions by `misses`; only the
+ * nearest one is kept. */
 void sdg_report_near(int misses, const char *text);
-/* True while another one would be looked at: none is once a call is tagged. */
+/* Returns true if more such tensors are wanted: none after a call was
+ * tagged. */
 bool sdg_report_near_wanted(void);
 
-/* This process has joined: makes <SUNDOG_REPORT>/rank-R.json, if the option is
- * set, or rank-R-2.json ... where other processes were the rank before. It is
- * empty until sdg_report_write(), which is for the exit. */
+/* Call when this process has joined: creates <SUNDOG_REPORT>/rank-R.json, if
+ * the option is set, or rank-R-2.json ... if other processes were this rank
+ * before. The file stays empty until sdg_report_write(), which is called at
+ * exit. */
 void sdg_report_begin(void);
-/* `scratch_bytes`: device memory that sundog used for itself. */
+/* `scratch_bytes`: device memory that sundog allocated for itself. */
 void sdg_report_write(size_t scratch_bytes);
-/* Writes <SUNDOG_REPORT>/seen-PID.json, if the option is set and the process
- * saw calls and tagged none. At exit, also of a process that never joined. */
+/* At exit: writes <SUNDOG_REPORT>/seen-PID.json if the option is set and the
+ * process saw calls but tagged none; also if it never joined. */
 void sdg_report_write_seen(void);
 
 #endif

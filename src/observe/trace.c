@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The trace file: lines are collected and written in large pieces.
+// The trace file: collects lines and writes them in large pieces.
 #include "src/observe/trace.h"
 
 #include <errno.h>
@@ -18,14 +18,14 @@ enum { BUFFER_BYTES = 1 << 16, LINE_BYTES = 2048, PATH_BYTES = 4096 };
 
 static struct {
   pthread_mutex_t lock;
-  bool opened; // or tried to
+  bool opened; // or an attempt was made
   int file;
   uint64_t lines;
   size_t used;
   char buffer[BUFFER_BYTES];
 } trace = {.lock = PTHREAD_MUTEX_INITIALIZER, .file = -1};
 
-// Appends to text, which stays terminated; what does not fit is cut.
+// Appends to text, which stays terminated; cuts what does not fit.
 static void append(char *text, size_t bytes, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 static void append(char *text, size_t bytes, const char *format, ...) {
@@ -65,7 +65,7 @@ static void file_open(void) {
     (void)!sdg_fail(SDG_E_TRACE_FILE, "%s: %s", path, strerror(errno));
 }
 
-// With the lock held. A full disk loses lines, never the program.
+// Lock held. If the disk is full, lines are lost, but the program continues.
 static void buffer_write(void) {
   size_t done = 0;
   while (trace.file >= 0 && done < trace.used) {

@@ -9,13 +9,14 @@
 
 /* Appends "NUMBER ENTRY done=STATUS|pass ROLE=EXTENTS ..." (extents joined by
  * x) to the file of SUNDOG_TRACE, which is created at the first line. Does
- * nothing if the option is not set. Any thread; lines are whole. */
+ * nothing if the option is not set. Any thread; lines of different threads do
+ * not mix. */
 void sdg_trace_call(const sdg_call_t *call, bool done);
 
-/* Writes what is buffered. */
+/* Writes the buffered lines. */
 void sdg_trace_flush(void);
-/* In the child of a fork: forgets what is buffered, which is the parent's. No
- * allocation, no wait. */
+/* In a child made by fork: drops the buffered lines, which belong to the
+ * parent. Does not allocate or wait. */
 void sdg_trace_drop(void);
 
 #endif
