@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// XXH64 with seed 0, as a stream.
+// XXH64 with seed 0, computed incrementally.
 #include "src/base/digest.h"
 
 #include <string.h>

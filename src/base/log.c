@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines for people on stderr, and the reporting of failures.
+// Writes messages to stderr, and reports failures.
 #include "src/base/log.h"
 
 #include <pthread.h>
@@ -20,12 +20,12 @@ enum { LINE_BYTES = 2048, REMEMBERED = 64 };
 
 static atomic_int own_rank = -1;
 // The thread's last failure, allocated at its first one: thread-local storage
-// of a preloaded library is scarce, and a program with an audit module does not
-// start where it is too large.
+// of a preloaded library is scarce, and if it is too large, programs with an
+// audit module do not start.
 static _Thread_local char *last_error;
 static pthread_key_t last_error_key;
 static _Thread_local sdg_log_place_t *place;
-static _Thread_local int probes; // open ones
+static _Thread_local int probes; // number of open probes
 
 static void key_create(void) {
   pthread_key_create(&last_error_key, free);
@@ -41,11 +41,11 @@ static char *last_error_room(void) {
   return last_error;
 }
 
-// Where messages go. A program may close descriptors and open others at their
-// numbers.
+// Where messages go. A program may close these descriptors and open other
+// files at their numbers.
 static struct {
   atomic_bool set;
-  sdg_fd_t file[2]; // in the order in which they are tried
+  sdg_fd_t file[2]; // tried in this order
 } messages;
 
 void sdg_log_set_files(int file, int other) {
@@ -54,13 +54,13 @@ void sdg_log_set_files(int file, int other) {
   atomic_store(&messages.set, true);
 }
 
-// To the first place that takes it at once, and whole.
+// Writes to the first file that takes the whole line at once.
 static void message_write(const char *line, size_t bytes) {
   for (int i = 0; i < 2 && atomic_load(&messages.set); i++)
     if (sdg_fd_is(&messages.file[i]) &&
         write(messages.file[i].fd, line, bytes) >= 0)
       return;
-  // A closed stderr is the user's choice; there is nowhere to say so.
+  // If stderr is closed, the user chose that; no place is left to report it.
   ssize_t written = write(STDERR_FILENO, line, bytes);
   (void)written;
 }
@@ -106,8 +106,9 @@ void sdg_log(const char *format, ...) {
   line_write("", text);
 }
 
-// True the first time a text is seen: a failing call in a loop is one line.
-// The set is bounded; when it is full, texts are no longer suppressed.
+// Returns true the first time a text is seen, so that a failing call in a loop
+// prints one line. The set is bounded; when it is full, texts are no longer
+// suppressed.
 static bool first_time(const char *text) {
   static _Atomic(uint64_t) seen[REMEMBERED];
   uint64_t hash = 14695981039346656037u; // FNV-1a
@@ -155,7 +156,8 @@ sdg_status_t sdg_fail(sdg_status_t status, const char *format, ...) {
   char text[LINE_BYTES];
   snprintf(text, sizeof text, "SDG-%03d %s: %s", (int)status,
            info ? info->summary : "unknown status", details);
-  bool is_new = first_time(text); // wherever it comes again
+  // false if the thread has failed with it before
+  bool is_new = first_time(text);
   if (place)
     place(at, sizeof at);
   if (*at && !strstr(details, at))

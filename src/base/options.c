@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading the options from the environment, and keeping what is wrong with
-// them for the first call on tensors.
+// Reads the options from the environment, and keeps their faults for the first
+// call on tensors.
 #include "src/base/options.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ typedef enum kind {
 static const struct row {
   sdg_option_info_t info;
   kind_t kind;
-  size_t offset; // of the member in sdg_options_t
+  size_t offset; // offset of the member in sdg_options_t
 } rows[SDG_OPTION_COUNT] = {
 #define SDG_OPTION(name, field, type, words, fallback, owner, paragraph)       \
   {{"SUNDOG_" #name, #type, words, fallback, #owner, paragraph},               \
@@ -39,7 +39,7 @@ static const struct row {
 #undef SDG_OPTION
 };
 
-// Written by sdg_options_load() alone, before any thread exists.
+// Only sdg_options_load() writes this, before any thread exists.
 static sdg_options_t options;
 static char pool[POOL_BYTES]; // the texts of `options`
 static size_t pool_used;
@@ -57,7 +57,7 @@ fault_keep(sdg_status_t status, const char *format, ...) {
   va_end(args);
 }
 
-// A copy that lives as long as the process: programs overwrite their
+// Copies a text for the life of the process: programs overwrite their
 // environment (process titles).
 static const char *pool_copy(const char *text) {
   size_t bytes = strlen(text) + 1;
@@ -70,7 +70,7 @@ static const char *pool_copy(const char *text) {
   return memcpy(copy, text, bytes);
 }
 
-// "auto|repair|extend" as "auto, repair, extend".
+// Writes "auto|repair|extend" as "auto, repair, extend".
 static const char *words_show(const char *words, char *out, size_t out_bytes) {
   size_t n = 0;
   if (*words == '|')
@@ -118,7 +118,7 @@ static bool seconds_parse(const char *text, double *out) {
   return true;
 }
 
-// Sets the row's member from `text`; false after keeping the fault.
+// Sets the row's member from `text`; on a fault, keeps it and returns false.
 static bool value_set(const struct row *row, const char *text) {
   void *member = (char *)&options + row->offset;
   const char *name = row->info.variable;
@@ -167,7 +167,8 @@ static bool value_set(const struct row *row, const char *text) {
   return false;
 }
 
-// The row of the variable "NAME=value" begins with; NULL if there is none.
+// Returns the row of the variable that "NAME=value" begins with; NULL if the
+// table has no such variable.
 static const struct row *row_find(const char *assignment, size_t name_bytes) {
   for (int i = 0; i < SDG_OPTION_COUNT; i++)
     if (strlen(rows[i].info.variable) == name_bytes &&
@@ -190,7 +191,7 @@ static bool is_set(sdg_option_t option) {
   return options.origin[option] != SDG_ORIGIN_DEFAULT;
 }
 
-// What concerns several options at once.
+// Checks conditions between several options.
 static void together_check(void) {
   static const sdg_option_t dependent[] = {
       SDG_OPTION_MESH,     SDG_OPTION_VIEW, SDG_OPTION_PARTS,
@@ -251,7 +252,7 @@ sdg_status_t sdg_options_load(char *const *environment) {
       continue;
     }
     const char *value = assignment + name_bytes + 1;
-    // Also of an option that is at fault, so that a split that was asked for
+    // Also for an option with a fault, so that a split that was asked for
     // wrongly still counts as asked for.
     if (*value) {
       options.origin[row - rows] = SDG_ORIGIN_ENVIRONMENT;
@@ -263,7 +264,7 @@ sdg_status_t sdg_options_load(char *const *environment) {
 }
 
 const sdg_options_t *sdg_options_get(void) {
-  // Before the first load (unit tests of other modules) the defaults hold.
+  // Before the first load (unit tests of other modules) the defaults apply.
   if (!options.rules)
     defaults_set();
   return &options;

@@ -15,7 +15,7 @@ typedef enum sdg_option {
   SDG_OPTION_COUNT,
 } sdg_option_t;
 
-/* Numbers of the words of the CHOICE options, in their order. */
+/* Values of the CHOICE options; the order is that of their words. */
 typedef enum sdg_view {
   SDG_VIEW_UNSAID,
   SDG_VIEW_SHARD,
@@ -26,13 +26,13 @@ typedef enum sdg_strategy {
   SDG_STRATEGY_AUTO,
   SDG_STRATEGY_REPAIR,
   SDG_STRATEGY_EXTEND,
-  SDG_STRATEGY_ADJOINT, /* of convolutions' data gradients */
-  SDG_STRATEGY_HALO,    /* of attention */
+  SDG_STRATEGY_ADJOINT, /* data gradients of convolutions */
+  SDG_STRATEGY_HALO,    /* attention */
   SDG_STRATEGY_HEADS,
   SDG_STRATEGY_GATHER,
 } sdg_strategy_t;
 
-/* Of values that cuBLAS makes of what is in pieces. */
+/* What a value means that cuBLAS computes from pieces. */
 typedef enum sdg_piece_values {
   SDG_PIECE_VALUES_ERROR,
   SDG_PIECE_VALUES_LOCAL,
@@ -66,7 +66,7 @@ typedef enum sdg_origin {
 } sdg_origin_t;
 
 /* Parsed values, one member per row: `options->rules`, `options->timeout_s`.
- * Text is never NULL. */
+ * Texts are never NULL. */
 typedef struct sdg_options {
 #define SDG_OPTION_C_TEXT    const char *
 #define SDG_OPTION_C_SECRET  const char *
@@ -84,44 +84,44 @@ typedef struct sdg_options {
 } sdg_options_t;
 
 /* Reads SUNDOG_* from `environment` (NULL-terminated "NAME=value", may be
- * NULL). No allocation, no output, no other system call: it runs in a library
- * constructor, before main and before any thread; the strings are copied.
- * Keeps the first fault for sdg_options_fault() and returns its status; all
- * options that are not at fault have their values. May be called again, by
- * tests. */
+ * NULL). Copies the strings. It runs in a library constructor, before main and
+ * before any thread, so it does not allocate, print or make any other system
+ * call. Keeps the first fault for sdg_options_fault() and returns its status;
+ * all options without a fault have their values. Tests may call it again. */
 sdg_status_t sdg_options_load(char *const *environment);
 
-/* The values of the last load; defaults before the first. Immutable after it,
- * so any thread may read. */
+/* Returns the values of the last load; defaults before the first. Immutable
+ * after the load, so any thread may read them. */
 const sdg_options_t *sdg_options_get(void);
 
-/* SDG_OK, or reports (sdg_fail) the first fault of the last load and returns
- * its status. To be asked at the first call on tensors: a program that uses
- * none stays silent. */
+/* Returns SDG_OK, or reports (sdg_fail) the first fault of the last load and
+ * returns its status. Call at the first call on tensors: a program that uses
+ * no tensors stays silent. */
 sdg_status_t sdg_options_fault(void) SDG_MUST_CHECK;
-/* The same without reporting: the text after the code, "" if none. */
+/* Returns the same fault without reporting it: the text after the code, "" if
+ * none. */
 const char *sdg_options_fault_text(void);
 
-/* True if a split was asked for: SUNDOG_RULES or SUNDOG_SPLIT is set, or an
- * option that makes sense only with them, or a SUNDOG_* variable that is not
- * in the table, since it may have been meant to be one of them. Where it is
- * false sundog has nothing to do; where it is true and sdg_options_fault() is
- * not SDG_OK, calls on tensors fail. */
+/* Returns true if a split was asked for: SUNDOG_RULES or SUNDOG_SPLIT is set,
+ * or an option that is useful only with them, or a SUNDOG_* variable that is
+ * not in the table, because it may be a misspelling of one of them. If false,
+ * sundog has nothing to do. If true and sdg_options_fault() is not SDG_OK,
+ * calls on tensors fail. */
 bool sdg_options_asked(const sdg_options_t *options);
 
 /* One row of the table. */
 typedef struct sdg_option_info {
   const char *variable; /* "SUNDOG_RULES" */
   const char *type;     /* "TEXT", "PATH", "COUNT", ... */
-  const char *words;    /* of a CHOICE, "auto|repair|extend" */
+  const char *words;    /* for a CHOICE: "auto|repair|extend" */
   const char *fallback; /* the default as text */
   const char *owner;    /* "LIBRARY", "COMMAND", "HOST" */
   const char *paragraph;
 } sdg_option_info_t;
-/* NULL past the last row. */
+/* Returns NULL past the last row. */
 const sdg_option_info_t *sdg_option_at(unsigned index);
 
-/* SUNDOG_COMPARE, and always where SUNDOG_CHECK is set. */
+/* Returns the value of SUNDOG_COMPARE; ALWAYS if SUNDOG_CHECK is set. */
 sdg_comparing_t sdg_options_comparing(void);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SHA-256 as FIPS 180-4 describes it, and HMAC as RFC 2104 does.
+// SHA-256 (FIPS 180-4) and HMAC (RFC 2104).
 #include "src/base/sha256.h"
 
 #include <string.h>
@@ -73,7 +73,7 @@ void sdg_sha256_end(sdg_sha256_t *sha, unsigned char out[SDG_SHA256_BYTES]) {
   uint64_t bits = sha->bytes * 8;
   for (int i = 0; i < 8; i++)
     length[i] = (unsigned char)(bits >> (56 - 8 * i));
-  // To 56 bytes of a block; its last 8 are the length.
+  // Pads to 56 bytes of a block; the last 8 bytes are the length.
   size_t at = (size_t)(sha->bytes % SDG_SHA256_BLOCK);
   sdg_sha256_add(sha, padding, (at < 56 ? 56 : 120) - at);
   sdg_sha256_add(sha, length, sizeof length);

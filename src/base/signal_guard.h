@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps the signals of a failing write (SIGPIPE, SIGXFSZ) from a program that
- * did not write. */
+/* Keeps signals of sundog's failing writes (SIGPIPE, SIGXFSZ) from the
+ * program. */
 #ifndef SDG_SRC_BASE_SIGNAL_GUARD_H
 #define SDG_SRC_BASE_SIGNAL_GUARD_H
 
@@ -19,7 +19,8 @@ static inline void sdg_signal_guard_set(sigset_t *out) {
   sigaddset(out, SIGXFSZ);
 }
 
-/* From here on this thread's writes fail by their result alone. */
+/* From here on, failing writes of this thread return an error but raise no
+ * signal. */
 static inline sdg_signal_guard_t sdg_signal_guard_begin(void) {
   sdg_signal_guard_t guard;
   sigset_t held;
@@ -29,7 +30,8 @@ static inline sdg_signal_guard_t sdg_signal_guard_begin(void) {
   return guard;
 }
 
-/* Takes back what was raised meanwhile, but not what was pending before. */
+/* Removes signals raised since begin, but not those that were already
+ * pending. */
 static inline void sdg_signal_guard_end(const sdg_signal_guard_t *guard) {
   sigset_t raised;
   sdg_signal_guard_set(&raised);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of failures as data.
+// Makes the table of failures available as data.
 #include "src/base/status.h"
 
 #include <stddef.h>

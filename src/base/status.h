@@ -37,22 +37,22 @@ const sdg_error_info_t *sdg_error_find(sdg_status_t status);
 /* Rows in table order, for `sundog explain`; NULL past the last. */
 const sdg_error_info_t *sdg_error_at(unsigned index);
 
-/* Reports a failure where it is detected and returns `status`. Writes one
+/* Reports a failure where it is detected, and returns `status`. Writes one
  * line "sundog: SDG-nnn [rank r] summary: details" to stderr, once per
- * distinct text, and keeps it for sdg_last_error(). Callers of a function that
- * failed pass its status on and report nothing. Thread-safe. */
+ * distinct text, and keeps it for sdg_last_error(). A caller of a failed
+ * function passes the status on and reports nothing. Thread-safe. */
 sdg_status_t sdg_fail(sdg_status_t status, const char *format, ...)
     __attribute__((format(printf, 2, 3), cold));
 
-/* Between begin and end, failures of the calling thread answer the question
- * whether something would fit: sdg_fail() returns its status, writes nothing
- * and leaves sdg_last_error() as it is. Lack of memory is no answer, and is
- * reported. They nest. */
+/* Between begin and end, a failure of the calling thread only answers whether
+ * something would fit: sdg_fail() returns its status, writes nothing and
+ * leaves sdg_last_error() unchanged. Running out of memory is reported as
+ * usual. They nest. */
 void sdg_probe_begin(void);
 void sdg_probe_end(void);
 
-/* The text of the calling thread's last sdg_fail, "" if none. Borrowed until
- * the thread's next failure. */
+/* Returns the text of the calling thread's last sdg_fail, "" if none. Borrowed
+ * until the thread's next failure. */
 const char *sdg_last_error(void);
 
 /* Returns the status of a failed expression to the caller. */
@@ -63,8 +63,8 @@ const char *sdg_last_error(void);
       return sdg_try_;                                                         \
   } while (0)
 
-/* The same in a function that undoes: jumps down to `label`; needs a variable
- * `status`. */
+/* The same in a function that has to clean up: jumps down to `label`; needs a
+ * variable `status`. */
 #define SDG_TRY_GOTO(expression, label)                                        \
   do {                                                                         \
     status = (expression);                                                     \

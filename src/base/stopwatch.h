@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long a waiter has waited, not counting time in which it was stopped. */
+/* Measures how long a thread has waited, without the time during which the
+ * process was stopped. */
 #ifndef SDG_SRC_BASE_STOPWATCH_H
 #define SDG_SRC_BASE_STOPWATCH_H
 
@@ -21,9 +22,9 @@ static inline sdg_stopwatch_t sdg_stopwatch_start(void) {
   return (sdg_stopwatch_t){.last_ns = sdg_monotonic_ns(), .waited_ns = 0};
 }
 
-/* Seconds waited so far. To be read several times a second: a longer gap
- * counts as one second, so that a whole job that was suspended and resumed
- * (Ctrl-Z, a debugger, a frozen container) does not time out on itself. */
+/* Returns the seconds waited so far. Call several times a second: a longer gap
+ * counts as one second, so that a job that was suspended and resumed as a
+ * whole (Ctrl-Z, a debugger, a frozen container) does not time out. */
 static inline double sdg_stopwatch_read(sdg_stopwatch_t *watch) {
   uint64_t now_ns = sdg_monotonic_ns();
   uint64_t step_ns = now_ns - watch->last_ns;

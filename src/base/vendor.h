@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The process's own CUDA runtime and NCCL, as a table of typed pointers.
  *
- * Nothing is linked against NVIDIA's libraries. Who talks to the dynamic
- * linker installs a finder; src/ and rules/ ask for tables. */
+ * sundog is not linked against NVIDIA's libraries. The component that uses the
+ * dynamic linker installs a finder; src/ and rules/ ask for tables. */
 #ifndef SDG_SRC_BASE_VENDOR_H
 #define SDG_SRC_BASE_VENDOR_H
 
@@ -27,34 +27,37 @@ const char *sdg_library_name(sdg_library_t library);
  * that sundog exports under the same name; NULL if library or name is missing.
  * Callable from any thread. */
 typedef void *sdg_library_finder_t(sdg_library_t library, const char *name);
-/* Installed once, before any table is asked for. */
+/* Installs the finder; call once, before any table is asked for. */
 void sdg_library_set_finder(sdg_library_finder_t *finder);
 
-/* One row of a table: where in its struct the address of `name` goes. */
+/* One row of a table: the offset in its struct at which to store the address
+ * of `name`. */
 typedef struct sdg_library_row {
   sdg_library_t library;
   const char *name;
   size_t offset_bytes;
 } sdg_library_row_t;
-/* Fills `table` row by row; SDG_E_LIBRARY_MISSING names the first function that
- * is not found. */
+/* Fills `table` row by row; SDG_E_LIBRARY_MISSING names the first function
+ * that is not found. */
 sdg_status_t sdg_library_fill(const sdg_library_row_t *rows, int count,
                               void *table) SDG_MUST_CHECK;
 
-/* vendor->cudaMemcpyAsync(...), vendor->ncclSend(...). NCCL's functions are
- * found by their pnccl aliases, which tools that intercept NCCL leave alone. */
+/* Usage: vendor->cudaMemcpyAsync(...), vendor->ncclSend(...). NCCL's functions
+ * are looked up by their pnccl aliases, which tools that intercept NCCL do not
+ * replace. */
 typedef struct sdg_vendor {
 #define SDG_VENDOR(library, name) __typeof__(&name) name;
 #include "src/base/vendor.def"
 #undef SDG_VENDOR
 } sdg_vendor_t;
 
-/* The table, loaded at the first call; the same pointer ever after. NULL after
- * SDG_E_LIBRARY_MISSING was reported; a later call tries again. Callable from
- * any thread. */
+/* Returns the table, loaded at the first call; later calls return the same
+ * pointer. Returns NULL after reporting SDG_E_LIBRARY_MISSING; a later call
+ * tries again. Callable from any thread. */
 const sdg_vendor_t *sdg_vendor_get(void);
 
-/* Turns a failed CUDA call into SDG_E_CUDA, naming what was attempted. */
+/* Turns a failed CUDA call into SDG_E_CUDA; `what` names the attempted
+ * action. */
 sdg_status_t sdg_vendor_check(cudaError_t result,
                               const char *what) SDG_MUST_CHECK;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Edit distance and lists of words.
+// Computes edit distances, and reads lists of words.
 #include "src/base/words.h"
 
 #include <ctype.h>
