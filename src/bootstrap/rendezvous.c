@@ -37,7 +37,7 @@ static void pause_ms(long ms) {
   nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
 }
 
-// Logs once, when half the time has passed, which ranks are missing.
+// Logs once which ranks are missing, after 30 s or half the timeout.
 static void warn(sdg_rendezvous_wait_t *wait, const char *missing, int size) {
   double limit_s = wait->timeout_s / 2 < WARNING_SECONDS ? wait->timeout_s / 2
                                                          : WARNING_SECONDS;

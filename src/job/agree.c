@@ -202,8 +202,7 @@ static sdg_status_t records_compare(const record_t *a, int ra,
       what = "data type";
     else if (strncmp(x->label, y->label, sizeof x->label) != 0)
       what = "tag";
-    else if (!sdg_role_is_matrix(
-                 (sdg_role_t)x->role) && // all ranks need one order
+    else if (!sdg_role_is_matrix((sdg_role_t)x->role) && // needs one order
              !orders_match(x, y))
       what = "memory layout";
     else if (!sdg_role_is_activation((sdg_role_t)x->role) &&
