@@ -16,6 +16,14 @@ static bool extents_equal(const sdg_placement_t *p, int dims,
   return equal;
 }
 
+static bool has_extents(const sdg_colocation_t *colocation, int index, int dims,
+                        const int64_t *extent) {
+  bool has = false;
+  for (int k = 0; k < colocation->places[index] && !has; k++)
+    has = extents_equal(&colocation->place[index][k].placement, dims, extent);
+  return has;
+}
+
 // An operand with these extents where the program has it.
 static sdg_status_t stay(sdg_colocation_t *colocation, int index, int dims,
                          const int64_t *extent) {
@@ -57,7 +65,7 @@ static sdg_status_t beside(sdg_colocation_t *colocation, const int64_t *extent,
   const sdg_placement_t *q = sdg_colocate_at(colocation, SDG_NEIGHBORHOOD_Q);
   int64_t from = sdg_placement_extent(q, 1) / heads, to = extent[1] / heads;
   sdg_status_t status = SDG_OK;
-  colocation->fits = from > 0 && to > 0;
+  colocation->fits = from > 0 && to > 0 && extent[1] % heads == 0;
   SDG_TRY(sdg_placement_init(q->dims, extent, out));
   for (int d = 0; d < q->dims && status == SDG_OK && colocation->fits; d++)
     if (q->split[d].axes > 0)
@@ -71,7 +79,7 @@ static sdg_status_t beside(sdg_colocation_t *colocation, const int64_t *extent,
   return status;
 }
 
-// The output, or its gradient, has the grid of q; its channels are its own.
+// The output, or its gradient, has the grid of q and the channels of v.
 static sdg_status_t output_follow(sdg_colocation_t *colocation, int heads,
                                   int64_t *out_extent) {
   const sdg_placement_t *q = sdg_colocate_at(colocation, SDG_NEIGHBORHOOD_Q);
@@ -84,7 +92,8 @@ static sdg_status_t output_follow(sdg_colocation_t *colocation, int heads,
     if (is->dims != q->dims)
       continue;
     out_extent[1] = sdg_placement_extent(is, 1);
-    if (!extents_equal(is, q->dims, out_extent))
+    if (!extents_equal(is, q->dims, out_extent) ||
+        !has_extents(colocation, SDG_NEIGHBORHOOD_V, q->dims, out_extent))
       continue;
     SDG_TRY(beside(colocation, out_extent, heads, &want));
     sdg_status_t status = SDG_OK;

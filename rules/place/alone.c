@@ -146,7 +146,13 @@ static sdg_status_t pieces_fit(const sdg_call_t *call, const sdg_rules_t *rules,
       sdg_colocate_fini(out);
   }
   sdg_probe_end();
-  return status == SDG_E_NO_MEMORY ? status : SDG_OK;
+  if (status != SDG_E_SIZES_READ)
+    return status == SDG_E_NO_MEMORY ? status : SDG_OK;
+  // As pieces they fit in more than one way, which is said.
+  SDG_TRY(sdg_tagging_by(call, rules, index, &tagging));
+  status = sdg_colocate_find(call, rules, op, &tagging, out, &met);
+  sdg_tagging_fini(&tagging);
+  return status;
 }
 
 sdg_status_t sdg_colocate_own_check(const sdg_call_t *call,

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "rules/place/readings.h"
 #include "rules/place/tagging.h"
 #include "src/call/tag.h"
 
@@ -12,8 +13,8 @@ const sdg_placement_t *sdg_colocate_at(const sdg_colocation_t *colocation,
   return &colocation->tagging.placement[index];
 }
 
-// Alike but for axes of one rank, which cut nothing.
-static bool pieces_equal(const sdg_placement_t *a, const sdg_placement_t *b) {
+bool sdg_colocate_same_pieces(const sdg_placement_t *a,
+                              const sdg_placement_t *b) {
   bool equal = a->dims == b->dims;
   for (int d = 0; equal && d < a->dims; d++)
     equal = sdg_part_equal(&a->part[d], &b->part[d]) &&
@@ -24,8 +25,9 @@ static bool pieces_equal(const sdg_placement_t *a, const sdg_placement_t *b) {
 
 bool sdg_colocate_moves(const sdg_colocation_t *colocation, int index) {
   int is = colocation->is[index];
-  return is >= 0 && !pieces_equal(&colocation->place[index][is].placement,
-                                  sdg_colocate_at(colocation, index));
+  return is >= 0 &&
+         !sdg_colocate_same_pieces(&colocation->place[index][is].placement,
+                                   sdg_colocate_at(colocation, index));
 }
 
 static bool extents_equal(const sdg_placement_t *a, const sdg_placement_t *b) {
@@ -189,8 +191,8 @@ static sdg_status_t each_try(sdg_colocation_t *colocation,
 
 // What a [local] section names is all of it on every rank, if its size can be
 // that; otherwise sizes tell that it is not.
-static sdg_status_t leads_try(sdg_colocation_t *colocation,
-                              const sdg_rules_t *rules, const sdg_op_t *op) {
+sdg_status_t sdg_colocate_lead(sdg_colocation_t *colocation,
+                               const sdg_rules_t *rules, const sdg_op_t *op) {
   int places[SDG_OPERANDS_MAX];
   bool named = false, empties = false;
   memcpy(places, colocation->places, sizeof places);
@@ -221,32 +223,6 @@ static sdg_status_t places_list(sdg_colocation_t *colocation,
 }
 
 // ---- the call --------------------------------------------------------------
-
-// Pieces that make one tensor by a tag of another operand, and also by a
-// section of their own, are in different places by the two.
-static sdg_status_t readings_check(const sdg_colocation_t *colocation) {
-  for (int i = 0; i < colocation->call->operands; i++) {
-    const sdg_place_t *place = colocation->place[i];
-    for (int k = 0; k < colocation->places[i] && colocation->is[i] >= 0; k++) {
-      const sdg_placement_t *of[2] = {&place[colocation->is[i]].placement,
-                                      &place[k].placement};
-      char text[2][256];
-      const char *names[SDG_DIMS_MAX];
-      if (!extents_equal(of[0], of[1]) || pieces_equal(of[0], of[1]))
-        continue;
-      sdg_tagging_names(colocation->call->family, of[0]->dims, names);
-      for (int n = 0; n < 2; n++)
-        sdg_placement_format(of[n], colocation->tagging.mesh, names, text[n],
-                             sizeof text[n]);
-      return sdg_fail(SDG_E_READINGS,
-                      "%s of %s is %s as the tensors beside it, or %s by its "
-                      "own section: tag it",
-                      sdg_role_name(colocation->call->operand[i].role),
-                      colocation->call->entry_name, text[0], text[1]);
-    }
-  }
-  return SDG_OK;
-}
 
 // Whether the op's tagging is the one that is there already.
 static sdg_met_t met_of(const sdg_colocation_t *colocation,
@@ -349,12 +325,12 @@ sdg_status_t sdg_colocate_find(const sdg_call_t *call, const sdg_rules_t *rules,
   sdg_status_t status;
   SDG_TRY_GOTO(places_list(out, rules, tagging, &activations), fail);
   if (activations > 1)
-    SDG_TRY_GOTO(leads_try(out, rules, op), fail);
+    SDG_TRY_GOTO(sdg_colocate_lead(out, rules, op), fail);
   if (!out->fits) {
     SDG_TRY_GOTO(left_check(call, rules, op, tagging, activations > 1), fail);
     return SDG_OK;
   }
-  SDG_TRY_GOTO(readings_check(out), fail);
+  SDG_TRY_GOTO(sdg_readings_check(out, rules, op), fail);
   *out_met = met_of(out, tagging);
   if (*out_met != SDG_MET_NOTHING)
     SDG_TRY_GOTO(tagging_correct(out, tagging), fail);

@@ -52,6 +52,15 @@ typedef enum sdg_met {
   SDG_MET_MOVES,   /* operands have to be moved */
 } sdg_met_t;
 
+/* Finds who leads, among the readings in colocation->place: colocation->fits,
+ * colocation->is, and where the op has the operands. */
+sdg_status_t sdg_colocate_lead(sdg_colocation_t *colocation,
+                               const sdg_rules_t *rules,
+                               const sdg_op_t *op) SDG_MUST_CHECK;
+/* Alike but for axes of one rank, which cut nothing. */
+bool sdg_colocate_same_pieces(const sdg_placement_t *a,
+                              const sdg_placement_t *b);
+
 /* Whether every rank can make the call by itself, with tensors that are all its
  * own: the op takes them as they are, on every rank. True, too, where the op
  * cannot tell. `section`: one that some of them would be split by. */

@@ -408,6 +408,11 @@ NAMED += [(f"operands apart, neighbourhood attention, {name}",
               ("gradients everywhere else", "backward",
                "on.do=C:0@0,2,4 on.dq=- on.dk=H:@0,2,12/W:@0,4,8 "
                "on.dv=N:1@0,3,4"))]
+NAMED += [("operands apart, neighbourhood attention, v tagged, which nothing "
+           "else would tell of", "op=neighborhood_backward mesh=3 split=W:0 "
+           "partW=0,5,11,17 n=3 c=2 size=12x5x17 dims=3 hq=2 hv=3 kv=whole "
+           "kernel=3x1x3 dilation=3x1x1 own_sizes=1 on.k=local on.v=local "
+           "on.do=local on.dq=- on.dk=C:0@0,1,3,4")]
 
 # Tokens stand in columns: row-major arrays as cuBLAS sees them.
 TOKENS = "0,600,1187,1760,2345"

@@ -90,6 +90,13 @@ def negative_cases(runner, completed):
              "seed=1 on.dy=W:0@0,1,3 own_sizes=1 named=2x12x51x1 on.dx=-")
     yield item("an output that a [local] section names, of which a rank would "
                "get nothing", [[named]] * 2, ["SDG-603"], line=named)
+    sizes = ("op=neighborhood_backward mesh=3 split=W:0 partW=0,5,11,17 n=3 c=2 "
+             "size=12x5x17 dims=3 cut=0 hq=2 hv=3 kv=whole kernel=3x1x3 "
+             "dilation=3x1x1 seed=1 on.k=local own_sizes=1 on.do=- on.dq=- "
+             "on.dk=C:0@0,1,3,4")
+    yield item("values whole on every rank, or as another tensor's tag",
+               [[sizes]] * 3, ["SDG-625", r"v of .* is C 18 = 6\+6\+6 over .*, "
+                               "or replicated"], line=sizes)
     around = ("op=lrn_forward mesh=2 split=C:0 partC=0,1,3 size=4x4 n=1 c=3 "
               "window=3 seed=1")
     yield item("channels that are normalised together split",
