@@ -245,6 +245,29 @@ static sdg_status_t conv_meet(const sdg_call_t *call,
   return SDG_OK;
 }
 
+// The filter, or the gradient of it, of a call of one rank alone.
+static sdg_status_t conv_own(const sdg_call_t *call) {
+  sdg_conv_t conv;
+  if (sdg_conv_kind(call) == SDG_CONV_BGRAD)
+    return SDG_OK;
+  SDG_TRY(conv_find(call, &conv));
+  const sdg_operand_t *x = &call->operand[conv.x], *w = &call->operand[conv.w];
+  const sdg_operand_t *y = conv.y < 0 ? NULL : &call->operand[conv.y];
+  int64_t channels = w->extent[1] * conv.parameters.groups;
+  if (x->extent[1] == channels && (!y || y->extent[1] == w->extent[0]))
+    return SDG_OK;
+  bool of_x = x->extent[1] != channels;
+  const sdg_operand_t *tensor = of_x ? x : y;
+  return sdg_fail(SDG_E_ARGUMENT,
+                  "%s, which each rank makes by itself: %s has %lld channels, "
+                  "and %s is about %lld: what is this rank's own takes all of "
+                  "%s, not that of a piece",
+                  call->entry_name, sdg_role_name(tensor->role),
+                  (long long)tensor->extent[1], sdg_role_name(w->role),
+                  (long long)(of_x ? channels : w->extent[0]),
+                  sdg_role_name(w->role));
+}
+
 static sdg_status_t conv_plan(const sdg_call_t *call,
                               const sdg_tagging_t *tagging,
                               sdg_plan_t **out_plan) {
@@ -315,6 +338,7 @@ const sdg_op_t sdg_op_conv = {
     .knows = conv_knows,
     .describe = conv_describe,
     .colocate = conv_meet,
+    .own = conv_own,
     .fetches = conv_fetches,
     .prefetch = conv_prefetch,
     .leaves = conv_leaves,

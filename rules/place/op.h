@@ -91,6 +91,11 @@ typedef struct sdg_op {
    * all are where they are. */
   sdg_status_t (*colocate)(const sdg_call_t *call,
                            struct sdg_colocation *colocation, int lead);
+  /* Shard view: a call that this rank makes by itself, of tensors that are its
+   * own by a [local] section or a tag: SDG_E_ARGUMENT where its parameters have
+   * other sizes, as those of a piece would have. NULL: the vendor's library
+   * tells. */
+  sdg_status_t (*own)(const sdg_call_t *call);
   /* Of two calls, the second of which needs more of a tensor than the first
    * (rules/reuse/prefetch.h): that tensor, and which one this is; -1: of none.
    * The first one reads no more of it than its rows. NULL: there are none. */

@@ -11,6 +11,7 @@
 #include "rules/observe/values.h"
 #include "rules/place/colocate.h"
 #include "rules/place/ones.h"
+#include "rules/place/own.h"
 #include "rules/place/tagging.h"
 #include "rules/reuse/kept.h"
 #include "rules/reuse/prefetch.h"
@@ -117,6 +118,20 @@ static sdg_status_t unmatched_check(const sdg_call_t *call,
                              d ? "," : "", (long long)x->extent[d]);
   return sdg_fail(SDG_E_UNMATCHED, "%s with %s [%s]", call->entry_name,
                   sdg_role_name(x->role), used ? extents : "");
+}
+
+// The program's call is made as it is.
+static sdg_status_t untagged_leave(const sdg_call_t *call,
+                                   const sdg_rules_t *rules,
+                                   const sdg_op_t *op) {
+  bool looks = sdg_own_looks(call, op, sdg_options_get()->check);
+  if (named_local(call, rules))
+    SDG_TRY(sdg_own_check(call, op));
+  SDG_TRY(sdg_sequence_whole(call));
+  sdg_ones_untagged(call);
+  if (!looks)
+    mark_passes(call, rules);
+  return SDG_OK;
 }
 
 // ---- agreed calls ----------------------------------------------------------
@@ -477,12 +492,7 @@ static sdg_status_t counted(sdg_call_t *call, const sdg_rules_t *rules,
     SDG_TRY(query_answer(call, rules, op, wait_ns, out_way));
   else
     SDG_TRY(op_run(call, rules, op, numbered, wait_ns, out_way));
-  if (*out_way == WAY_UNTAGGED) {
-    SDG_TRY(sdg_sequence_whole(call));
-    sdg_ones_untagged(call);
-    mark_passes(call, rules);
-  }
-  return SDG_OK;
+  return *out_way == WAY_UNTAGGED ? untagged_leave(call, rules, op) : SDG_OK;
 }
 
 // A call that may be tagged, and so concerns all ranks.
@@ -505,10 +515,7 @@ sdg_status_t sdg_shard_judge(sdg_call_t *call, const sdg_rules_t *rules,
   *out_done = false;
   if (!may_match(call, rules)) {
     SDG_TRY(unmatched_check(call, rules, op, named_local(call, rules)));
-    SDG_TRY(sdg_sequence_whole(call));
-    sdg_ones_untagged(call);
-    mark_passes(call, rules);
-    return SDG_OK;
+    return untagged_leave(call, rules, op);
   }
   SDG_TRY(sdg_exchange_join(&rules->mesh, rules->axes));
   SDG_TRY(sdg_thread_claim(call->entry_name));

@@ -97,6 +97,13 @@ def negative_cases(runner, completed):
     yield item("values whole on every rank, or as another tensor's tag",
                [[sizes]] * 3, ["SDG-625", r"v of .* is C 18 = 6\+6\+6 over .*, "
                                "or replicated"], line=sizes)
+    for op in ("forward", "data", "filter"):
+        own = (f"op=conv_{op} mesh=2 split=C:0 partC=0,2,4 n=3 c=4 size=5x4 "
+               "kernel=3x3 stride=1x1 pad=1x1 groups=1 k=3 seed=1 own_sizes=1 "
+               "on.x=local on.dx=local on.y=local on.dy=local")
+        yield item(f"conv_{op} of every rank's own with a filter of a piece",
+                   [[own]] * 2, ["SDG-606", "channels, and d?w is about 2"],
+                   line=own)
     around = ("op=lrn_forward mesh=2 split=C:0 partC=0,1,3 size=4x4 n=1 c=3 "
               "window=3 seed=1")
     yield item("channels that are normalised together split",

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls of a rank alone that its memory, or its parameters, speak against.
+#include "rules/place/own.h"
+
+#include "rules/place/tagging.h"
+#include "src/job/job.h"
+
+static size_t width_of(const sdg_operand_t *operand) {
+  return sdg_operand_access(operand, true, false).width;
+}
+
+// What the program says of the tensor itself is so.
+static bool reads_unsaid(const sdg_operand_t *operand) {
+  return sdg_role_is_activation(operand->role) && !operand->is_output &&
+         !operand->label && operand->data && operand->elem_bytes > 0;
+}
+
+// Pieces of several ranks, of which values of one are not meant.
+static sdg_axes_t pieces_of(const sdg_operand_t *operand) {
+  sdg_hint_t hint = sdg_hint_of(operand->data, width_of(operand));
+  int rank[SDG_RANKS_MAX];
+  sdg_axes_t axes = hint & SDG_HINT_AXES;
+  return axes && !(hint & SDG_HINT_LOCAL) &&
+                 sdg_mesh_group(sdg_job_mesh(), sdg_job_rank(), axes, rank) > 1
+             ? axes
+             : 0;
+}
+
+static sdg_status_t piece_fail(const sdg_call_t *call,
+                               const sdg_operand_t *operand, sdg_axes_t axes) {
+  const sdg_mesh_t *mesh = sdg_job_mesh();
+  int axis = 0;
+  while (!(axes >> axis & 1))
+    axis++;
+  return sdg_job_fail(sdg_fail(
+      SDG_E_OWN_PIECE,
+      "%s would be each rank's own, by a [local] section, but %s at %p is this "
+      "rank's piece over %s, as a tagged call wrote it: sundog_tag of %s's "
+      "descriptor, or values = local in the section that splits it, where each "
+      "rank's own is meant, or a kernel of the program has written there "
+      "since, "
+      "in memory that a pool gave again; otherwise no [local] section may name "
+      "it",
+      call->entry_name, sdg_role_name(operand->role), operand->data,
+      mesh->name[axis], sdg_role_name(operand->role)));
+}
+
+sdg_status_t sdg_own_check(const sdg_call_t *call, const sdg_op_t *op) {
+  if (!op || !op->knows(call))
+    return SDG_OK;
+  if (op->own)
+    SDG_TRY(op->own(call));
+  if (!op->windowed || call->is_query || !sdg_hint_any() || !sdg_job_joined())
+    return SDG_OK;
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    sdg_axes_t axes = reads_unsaid(operand) ? pieces_of(operand) : 0;
+    if (axes)
+      return piece_fail(call, operand, axes);
+  }
+  return SDG_OK;
+}
+
+bool sdg_own_looks(const sdg_call_t *call, const sdg_op_t *op, bool alike) {
+  bool windowed = op && op->windowed && op->knows(call);
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    if (windowed && sdg_role_is_activation(operand->role) &&
+        !operand->is_output && !operand->label)
+      return true;
+    // The next call, too, may write what then is no piece any more.
+    if (!alike && operand->is_output && operand->data &&
+        operand->elem_bytes > 0 &&
+        sdg_hint_within(operand->data, width_of(operand)))
+      return true;
+  }
+  return false;
+}

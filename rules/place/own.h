@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a rank knows that speaks against a call of its own, of tensors that a
+ * [local] section or a tag names, in the shard view. Inside rules/ only. */
+#ifndef SDG_RULES_PLACE_OWN_H
+#define SDG_RULES_PLACE_OWN_H
+
+#include "rules/place/op.h"
+
+/* Of a call that is about to be made as it is. SDG_E_ARGUMENT where its
+ * parameters are those of a piece; SDG_E_OWN_PIECE, which breaks the job, as
+ * the other ranks may know nothing of it, where an op with windows reads memory
+ * that a plan wrote in pieces. */
+sdg_status_t sdg_own_check(const sdg_call_t *call,
+                           const sdg_op_t *op) SDG_MUST_CHECK;
+
+/* Whether calls like this one have to be looked at each time, as descriptors do
+ * not tell what is in the memory; asked before what is known of outputs is
+ * dropped. `alike`: only where all ranks find the same, as every call that is
+ * looked at is compared. */
+bool sdg_own_looks(const sdg_call_t *call, const sdg_op_t *op, bool alike);
+
+#endif
