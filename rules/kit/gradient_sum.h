@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gradients of parameters: a sum over ranks, of what each computes on its own
- * activations, and the program's beta, once. Inside rules/ only. */
+/* Gradients of parameters: each rank computes a gradient from its own
+ * activations, the ranks sum these, and the program's beta is applied once.
+ * Inside rules/ only. */
 #ifndef SDG_RULES_KIT_GRADIENT_SUM_H
 #define SDG_RULES_KIT_GRADIENT_SUM_H
 
@@ -9,30 +10,32 @@
 typedef struct sdg_gradient_sum {
   int operand; /* the gradient */
   int output;  /* its slab */
-  /* Where sub-calls put this rank's part: the output or scratch like it. */
+  /* The slab where sub-calls put this rank's part: the output, or scratch of
+   * the same shape. */
   int part;
-  /* The first of them replaces what is there by old values times the program's
-   * beta; otherwise by nothing. */
+  /* True: the first sub-call scales the old values by the program's beta.
+   * False: it overwrites them. */
   bool takes_beta;
   const void *(*beta)(const sdg_call_t *call); /* the program's */
 } sdg_gradient_sum_t;
 
-/* Adds the slab, or slabs, for operand `index` to a plan of
- * sdg_subcalls_open(). To be summed over `axes`, 0: this rank's part is all. */
+/* Adds the slab or slabs for operand `index` to a plan opened by
+ * sdg_subcalls_open(). The ranks along `axes` sum their parts; if `axes` is 0,
+ * this rank's part is the whole gradient. */
 sdg_status_t sdg_gradient_sum_open(sdg_plan_t *plan, const sdg_call_t *call,
                                    int index, sdg_axes_t axes,
                                    const void *(*beta)(const sdg_call_t *call),
                                    sdg_gradient_sum_t *out) SDG_MUST_CHECK;
-/* Whole view: the gradient as an output of a shared call, all of it on every
- * rank, and read where `beta` is not zero. */
+/* Whole view: adds the gradient to the share as an output that every rank gets
+ * in full. It is also read unless `beta` is zero. */
 sdg_status_t sdg_gradient_sum_share(sdg_share_t *share, const sdg_call_t *call,
                                     int index, const void *beta) SDG_MUST_CHECK;
-/* This rank has no part, or only adds to one: it is zero, or old values times
- * beta. */
+/* For a rank that has no part, or whose sub-calls only add: sets its part to
+ * zero, or to the old values times beta. */
 sdg_status_t
 sdg_gradient_sum_nothing(sdg_plan_t *plan, const sdg_call_t *call,
                          const sdg_gradient_sum_t *sum) SDG_MUST_CHECK;
-/* After the sub-calls: sums, and applies beta. */
+/* Call it after the sub-calls: sums over the ranks and applies beta. */
 sdg_status_t
 sdg_gradient_sum_close(sdg_plan_t *plan, const sdg_call_t *call,
                        const sdg_gradient_sum_t *sum) SDG_MUST_CHECK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the ranks of a reduced dimension have to bring together. Inside rules/
- * only.
+/* What ranks exchange for a reduction over a dimension that is split.
+ * Inside rules/ only.
  *
  * A field is a tensor with one element for each set of elements that are
  * reduced: its extent is 1 in the reduced dimensions. */
@@ -10,14 +10,15 @@
 #include "rules/kit/subcall.h"
 #include "rules/place/op.h"
 
-/* The ranks that hold the elements of one set; they have the same field. */
+/* The ranks that hold the elements of one reduced set. All of them have the
+ * same field. */
 typedef struct sdg_merge {
-  sdg_axes_t axes;         /* 0: one rank has them all */
+  sdg_axes_t axes;         /* 0: one rank has all */
   int ranks, me;           /* along these axes, in the communicator's order */
   int rank[SDG_RANKS_MAX]; /* of the job */
 } sdg_merge_t;
 
-/* `reduced` says it of each dimension of the placement. */
+/* reduced[d] is true if dimension d of the placement is reduced. */
 void sdg_merge_init(const sdg_tagging_t *tagging,
                     const sdg_placement_t *placement, const bool *reduced,
                     sdg_merge_t *out);
@@ -25,32 +26,34 @@ void sdg_merge_init(const sdg_tagging_t *tagging,
 /* The field of the elements in `box`. */
 sdg_box_t sdg_merge_field(const sdg_box_t *box, const bool *reduced);
 
-/* Scratch for a field, nested in memory as slab `like`. */
+/* Adds scratch for a field, with its dimensions in the same order in memory as
+ * those of slab `like`. */
 sdg_status_t sdg_merge_scratch(sdg_plan_t *plan, const sdg_box_t *field,
                                int like, sdg_type_t type,
                                sdg_subcall_tensor_t *out) SDG_MUST_CHECK;
-/* Scratch for `count` fields, one packed field after the other along
- * dimension `dim`, which is reduced. */
+/* Adds scratch for `count` packed fields, one after the other along dimension
+ * `dim`, which must be a reduced one. */
 sdg_status_t sdg_merge_fields(sdg_plan_t *plan, const sdg_box_t *field, int dim,
                               int count, int like, sdg_type_t type,
                               sdg_subcall_tensor_t *out) SDG_MUST_CHECK;
-/* `count` of these fields, from `first` on. */
+/* Selects `count` of these fields, starting with field `first`. */
 sdg_subcall_tensor_t sdg_merge_slot(const sdg_subcall_tensor_t *fields, int dim,
                                     int first, int count);
 
-/* The type in which results of ranks are brought together, double or float; -1
- * for a type that is not reduced. */
+/* The type that the ranks use to combine their results, double or float; -1 for
+ * a type that is not reduced. */
 sdg_type_t sdg_merge_type(sdg_type_t type);
 int sdg_merge_bytes(sdg_type_t type);
 
-/* An operand as a slab: in the shard view it is this rank's box of it, in the
- * whole view all of it. */
+/* Adds an operand as a slab: in the shard view this rank's box of it, in the
+ * whole view the whole tensor. */
 sdg_status_t sdg_merge_operand(sdg_plan_t *plan, const sdg_call_t *call,
                                int index, const sdg_box_t *own,
                                int *out_slab) SDG_MUST_CHECK;
 
-/* An empty plan with sub-calls, and why it is the strategy; whole view
- * (`output` >= 0): with a share that has this one output. */
+/* Creates an empty plan that takes sub-calls, with the strategy's name and the
+ * reason for it. In the whole view (`output` >= 0) the plan has a share whose
+ * only output is operand `output`. */
 sdg_status_t sdg_merge_open(const sdg_call_t *call,
                             const sdg_tagging_t *tagging,
                             const sdg_merge_t *merge, const char *strategy,

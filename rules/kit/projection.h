@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of rows of numbers with a matrix, as sub-calls: convolutions with
+/* Multiplies rows of numbers by a matrix, in sub-calls: convolutions with
  * windows of one element. Inside rules/ only.
  *
- * Rows are tensors of n x columns x 1 x 1, packed; the matrix W is packed, row
- * by row: row k, column c at k columns + c. All of one type, float or double.
+ * Rows are packed tensors of n x columns x 1 x 1. The matrix W is packed
+ * row-major: row k, column c is at k * columns + c. All tensors have the same
+ * type, float or double.
  *
- * Of several groups each has a matrix, W_g, one after the other, and its own
- * elements of every row, side by side: left is n x (groups x rows of W_g). */
+ * With several groups each group has its own matrix W_g, stored one after the
+ * other, and its own elements of every row, side by side: left is n x
+ * (groups * rows of W_g). */
 #ifndef SDG_RULES_KIT_PROJECTION_H
 #define SDG_RULES_KIT_PROJECTION_H
 

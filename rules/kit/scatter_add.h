@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ranks computed for elements that others own goes back to these
- * (sdg_scatter_back), and is added. Inside rules/ only. */
+/* Scatters and adds: sends what ranks computed for elements of other ranks to
+ * their owners (sdg_scatter_back), which add it. Inside rules/ only. */
 #ifndef SDG_RULES_KIT_SCATTER_ADD_H
 #define SDG_RULES_KIT_SCATTER_ADD_H
 
 #include "rules/kit/fetch.h"
 #include "rules/kit/subcall.h"
 
-/* One tensor on its way. */
+/* One tensor that is being scattered. */
 typedef struct sdg_scatter_add {
   sdg_fetch_t back;
   int from, to, me;
-  bool copies; /* other ranks have the same elements, and get the same bits */
+  bool copies; /* other ranks have the same elements, and must get the same
+                * bits */
   sdg_box_t own;
 } sdg_scatter_add_t;
 
-/* After the step that computes slab `from`, and a join of the communication
- * lane: adds this rank's messages to the plan's next exchange. `from` covers
- * what this rank has addends of, which is its `need`, -1 where that is nothing;
- * it may be `to`, which covers what `placement` gives the rank. Arguments else
- * as of sdg_scatter_back. */
+/* Adds this rank's messages to the plan's next exchange. Call it after the step
+ * that computes slab `from`, and after a join of the communication lane. `from`
+ * covers the elements that this rank has addends for, which is its `need`; pass
+ * -1 if it has none. `from` may be `to`, which covers the rank's box of
+ * `placement`. The other arguments are those of sdg_scatter_back. */
 sdg_status_t sdg_scatter_add_open(sdg_plan_t *plan,
                                   const sdg_tagging_t *tagging,
                                   const sdg_placement_t *placement,
@@ -27,25 +28,26 @@ sdg_status_t sdg_scatter_add_open(sdg_plan_t *plan,
                                   const sdg_box_t *need, const int64_t *period,
                                   int from, int to,
                                   sdg_scatter_add_t *out) SDG_MUST_CHECK;
-/* After the exchange and a join of the main lane: the own part of slab `to`
- * becomes the sum of this rank's addends and, in the order of the ranks, the
- * others'; in float where the type is narrower. Needs sdg_subcalls_open(). */
+/* Call it after the exchange and a join of the main lane. The rank's own part
+ * of slab `to` becomes the sum of this rank's addends and the received ones,
+ * added in the order of the ranks, in float if the type is narrower. Needs
+ * sdg_subcalls_open(). */
 sdg_status_t sdg_scatter_add_close(sdg_plan_t *plan,
                                    const sdg_scatter_add_t *back,
                                    sdg_type_t type) SDG_MUST_CHECK;
-/* The same where this rank's addends for itself are in slab `to` already, but
- * for those of images around the end of a periodic dimension: adds these, which
- * lie in `from`, and what was received. */
+/* The same if slab `to` already contains this rank's addends for itself, except
+ * those for images beyond the end of a periodic dimension. Adds the latter,
+ * which lie in `from`, and what was received. */
 sdg_status_t sdg_scatter_add_add(sdg_plan_t *plan,
                                  const sdg_scatter_add_t *back,
                                  sdg_type_t type) SDG_MUST_CHECK;
-/* Where the ranks along `axes` all have what `own` covers: in slab `to` that
- * becomes the sum of the ranks' addends on each of them. In place of the above,
- * after the step that computes slab `from`. */
+/* Replaces the functions above if all ranks along `axes` have the elements of
+ * `own`: slab `to` becomes the sum of all these ranks' addends, on each of
+ * them. Call it after the step that computes slab `from`. */
 sdg_status_t sdg_scatter_add_sum(sdg_plan_t *plan, sdg_axes_t axes,
                                  const sdg_box_t *own, int from, int to,
                                  sdg_type_t type) SDG_MUST_CHECK;
-/* Of an opened one, or of all zeros. */
+/* Accepts an opened one, or one that is all zeros. */
 void sdg_scatter_add_fini(sdg_scatter_add_t *back);
 
 #endif
