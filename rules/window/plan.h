@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans of ops with a sliding window: literal, repair or extend. The op only
- * says how one piece is computed. Inside rules/ only. */
+/* Plans of ops with a sliding window: literal, repair or extend. The op
+ * supplies only the computation of one piece. Inside rules/ only. */
 #ifndef SDG_RULES_WINDOW_PLAN_H
 #define SDG_RULES_WINDOW_PLAN_H
 
@@ -9,20 +9,20 @@
 
 /* Where a sub-call finds its tensors. */
 typedef struct sdg_window_slabs {
-  int x, y, z;  /* slabs of the plan; z -1: there is none */
-  bool program; /* the program's own tensors as they are */
+  int x, y, z;  /* slabs of the plan; z -1: no z */
+  bool program; /* the program's own tensors, unchanged */
 } sdg_window_slabs_t;
 
-/* The op's side of a plan. */
+/* What the op supplies for a plan. */
 typedef struct sdg_window_client {
   int x, y, z; /* operands; z is a second input cut like y, or -1 */
-  /* Whether the op reads y before it writes it, or z at all. */
+  /* True: the op reads y before it writes it, or it reads z. */
   bool reads_old;
-  bool keeps_x; /* messages arrive in nothing that is assembled */
-  /* Gives the empty plan its state, state_destroy and run. */
+  bool keeps_x; /* messages never arrive in assembled tensors */
+  /* Sets state, state_destroy and run of the empty plan. */
   sdg_status_t (*open)(void *user, sdg_plan_t *plan);
-  /* Adds the next sub-call, numbered from 0. *out_refusal: the vendor's status
-   * if its library does not take this piece, which is not reported. */
+  /* Adds the next sub-call; they are numbered from 0. *out_refusal: the
+   * vendor's status if its library rejects this piece; that is not reported. */
   sdg_status_t (*add)(void *user, sdg_plan_t *plan,
                       const sdg_window_piece_t *piece,
                       const sdg_window_slabs_t *slabs, int *out_refusal);
@@ -31,7 +31,7 @@ typedef struct sdg_window_client {
   void *user;
 } sdg_window_client_t;
 
-/* SDG_E_VENDOR_CALL if the vendor's library refuses a piece of every strategy
+/* SDG_E_VENDOR_CALL if the vendor's library rejects a piece in every strategy
  * that may be tried. */
 sdg_status_t sdg_window_plan(const sdg_call_t *call,
                              const sdg_tagging_t *tagging,
@@ -39,14 +39,15 @@ sdg_status_t sdg_window_plan(const sdg_call_t *call,
                              const sdg_window_client_t *client,
                              sdg_plan_t **out_plan) SDG_MUST_CHECK;
 
-/* The program's own call is right as it is; where others exchange something
- * over `axes`, this rank counts along. */
+/* A plan that makes the program's own call unchanged. If other ranks exchange
+ * messages over `axes`, this rank counts that exchange, too. */
 sdg_status_t sdg_window_plan_literal(sdg_axes_t axes,
                                      sdg_plan_t **out_plan) SDG_MUST_CHECK;
 
-/* The same of an op of sdg_window_op_init_whole: in place, with the strides of
- * the whole tensors ("window"), but for strips around a periodic dimension; or
- * where the vendor's library refuses that, on assembled tensors ("extend"). */
+/* The plan of an op from sdg_window_op_init_whole: in place, with the strides
+ * of the full tensors, plus strips around the ends of periodic dimensions
+ * ("window"); or on assembled tensors, if the vendor's library rejects that
+ * ("extend"). */
 sdg_status_t sdg_window_plan_whole(const sdg_call_t *call,
                                    const sdg_window_op_t *op,
                                    const sdg_window_client_t *client,
