@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gradients of a convolution on split tensors: the sub-calls that their plans
- * are made of, and the geometry of the gradient of the data. In the terms of
- * rules/conv/rule.h x, w and y stand for themselves or their gradients. Inside
- * rules/ only. */
+/* Gradients of a convolution on split tensors: the sub-calls of their plans,
+ * and the geometry of the data gradient. As in rules/conv/rule.h, x, w and y
+ * stand for themselves or for their gradients. Inside rules/ only. */
 #ifndef SDG_RULES_CONV_GRADIENT_H
 #define SDG_RULES_CONV_GRADIENT_H
 
@@ -11,8 +10,8 @@
 
 /* ---- sub-calls ----------------------------------------------------------- */
 
-/* What the entries have in common of their arguments; NULL and 0 where one has
- * none. */
+/* The arguments that the gradient entries share; NULL and 0 for an argument
+ * that an entry does not have. */
 typedef struct sdg_conv_gradient_arguments {
   cudnnHandle_t handle;
   cudnnTensorDescriptor_t x_desc, y_desc;
@@ -27,22 +26,22 @@ typedef struct sdg_conv_gradient_arguments {
 sdg_conv_gradient_arguments_t
 sdg_conv_gradient_arguments(const sdg_call_t *call);
 
-/* What happens to the values that a sub-call finds in its output. */
+/* How a sub-call treats the values that it finds in its output. */
 typedef enum sdg_conv_gradient_old {
   SDG_CONV_GRADIENT_BETA,  /* scaled by the program's beta */
   SDG_CONV_GRADIENT_ADD,   /* added to */
   SDG_CONV_GRADIENT_CLEAR, /* overwritten */
 } sdg_conv_gradient_old_t;
 
-/* Where a sub-call finds its tensors: slabs of the plan; w is that of the
- * filter's gradient, or of the filter where taps of it are read. */
+/* The plan's slabs of a sub-call's tensors. w is the slab of the filter's
+ * gradient, or of the filter if the sub-call reads some of its taps. */
 typedef struct sdg_conv_gradient_slabs {
   int x, y, w;
 } sdg_conv_gradient_slabs_t;
 
-/* Adds the sub-call that computes this piece to a plan of sdg_subcalls_open().
- * *out_refusal: the vendor's status if its library does not take the piece;
- * that failure is not reported. */
+/* Adds the sub-call that computes this piece to a plan opened by
+ * sdg_subcalls_open(). *out_refusal: the vendor's status if its library rejects
+ * the piece; that failure is not reported. */
 sdg_status_t sdg_conv_gradient_add(const sdg_conv_t *conv,
                                    const sdg_call_t *call, sdg_plan_t *plan,
                                    const sdg_window_piece_t *piece,
@@ -50,36 +49,38 @@ sdg_status_t sdg_conv_gradient_add(const sdg_conv_t *conv,
                                    sdg_conv_gradient_old_t old,
                                    int *out_refusal) SDG_MUST_CHECK;
 
-/* The same for a part of the filter's gradient: of each dimension, these taps.
- * What it makes is added. */
+/* The same for a part of the filter's gradient: only the taps `taps`[d] of each
+ * dimension d. The result is added to the output. */
 sdg_status_t sdg_conv_gradient_add_taps(
     const sdg_conv_t *conv, const sdg_call_t *call, sdg_plan_t *plan,
     const sdg_window_piece_t *piece, const sdg_range_t *taps,
     const sdg_conv_gradient_slabs_t *slabs, int *out_refusal) SDG_MUST_CHECK;
-/* The gradient of the data through these taps of the filter alone, of which
- * slabs->w is all. Overwrites. */
+/* The data gradient through these taps of the filter only; slabs->w holds the
+ * whole filter. Overwrites its output. */
 sdg_status_t sdg_conv_gradient_add_through(
     const sdg_conv_t *conv, const sdg_call_t *call, sdg_plan_t *plan,
     const sdg_window_piece_t *piece, const sdg_range_t *taps,
     const sdg_conv_gradient_slabs_t *slabs, int *out_refusal) SDG_MUST_CHECK;
-/* The descriptor of these taps of the call's filter, which the caller destroys.
- */
+/* Creates the descriptor of these taps of the call's filter. The caller
+ * destroys it. */
 sdg_status_t
 sdg_conv_gradient_filter(const sdg_call_t *call, const sdg_conv_t *conv,
                          const sdg_range_t *taps,
                          cudnnFilterDescriptor_t *out) SDG_MUST_CHECK;
 
-/* `wanted` where the vendor's library takes it for this piece, otherwise its
- * own choice, and the workspace. The vendor's status if it takes none. */
+/* Chooses `wanted` if the vendor's library accepts it for this piece, otherwise
+ * the library's own choice; returns its workspace, too. The vendor's status if
+ * the library accepts no algorithm. */
 cudnnStatus_t
 sdg_conv_gradient_choose(const sdg_call_t *call,
                          const sdg_conv_descriptors_t *descriptors,
                          cudnnFilterDescriptor_t w, int wanted, int *out_algo,
                          size_t *out_workspace_bytes);
 
-/* Reports that no algorithm takes a piece: the vendor's status. */
+/* Reports that the library accepts no algorithm for a piece, with the vendor's
+ * status. */
 sdg_status_t sdg_conv_gradient_refused(const sdg_call_t *call, int refusal);
-/* Whether the library would refuse the program's own call, with its
+/* Whether the library would reject the program's own call, with its
  * descriptors, algorithm and workspace. */
 bool sdg_conv_gradient_refused_own(const sdg_call_t *call);
 
@@ -89,10 +90,10 @@ bool sdg_conv_gradient_is_zero(const sdg_call_t *call, const void *scalar);
 /* ---- the gradient of the data ---------------------------------------------
  */
 
-/* One image of the domain of x (sdg_window_images): what outputs see there is
- * added to the rows of x. */
+/* One image of the domain of x (sdg_window_images). What outputs see in the
+ * image is added to the rows of x. */
 typedef struct sdg_conv_data_image {
-  int64_t at[SDG_DIMS_MAX]; /* in domains */
+  int64_t at[SDG_DIMS_MAX]; /* unit: extents of the domain */
   sdg_transfer_t transfer;  /* of dy, for this rank's rows */
 } sdg_conv_data_image_t;
 
@@ -103,54 +104,55 @@ typedef struct sdg_conv_data {
   sdg_conv_data_image_t *image; /* the first is the domain itself */
 } sdg_conv_data_t;
 
-/* Pure in what the ranks agreed on, so it fails on every rank alike: the errors
- * of sdg_conv_init, and SDG_E_OUTPUT_EXTENT where the extents of dx are none
- * that dy can be of. */
+/* Depends only on what the ranks agreed on, so it fails on all ranks or on
+ * none: the errors of sdg_conv_init, and SDG_E_OUTPUT_EXTENT if dy cannot have
+ * its extents for a dx of this size. */
 sdg_status_t sdg_conv_data_init(const sdg_call_t *call,
                                 const sdg_tagging_t *tagging,
                                 sdg_conv_data_t *out) SDG_MUST_CHECK;
-/* The same in the whole view, where the boxes of the op are all of the tensors;
- * the tagging places dx, too. *out_can as of sdg_window_op_init_whole. */
+/* The same in the whole view: the op's boxes are the full tensors, and the
+ * tagging also places dx. *out_can is that of sdg_window_op_init_whole. */
 sdg_status_t sdg_conv_data_init_whole(const sdg_call_t *call,
                                       const sdg_tagging_t *tagging,
                                       sdg_conv_data_t *out,
                                       bool *out_can) SDG_MUST_CHECK;
 void sdg_conv_data_fini(sdg_conv_data_t *dgrad);
 
-/* This rank's rows of dx; what `rank` of the job needs of dy for its own, all
- * images together, which may go around dy's ends (src/geometry/ring.h).
- * Channels included. */
+/* _owned: this rank's rows of dx. _need: what `rank` of the job needs of dy for
+ * its own rows, all images together; the box may extend across dy's ends
+ * (src/geometry/ring.h). Channels included. */
 sdg_box_t sdg_conv_data_owned(const sdg_conv_data_t *dgrad);
 sdg_box_t sdg_conv_data_need(const sdg_conv_data_t *dgrad,
                              const sdg_tagging_t *tagging, int rank);
 
-/* Elements of dy that the tagging's ranks need of each other. */
+/* Number of elements of dy that the tagging's ranks need from each other. */
 int64_t sdg_conv_data_halo(const sdg_conv_data_t *dgrad,
                            const sdg_tagging_t *tagging);
 
-/* sdg_conv_view_settle of what it would make in place. */
+/* Calls sdg_conv_view_settle with what would be computed in place. */
 void sdg_conv_data_settle(const sdg_call_t *call, sdg_conv_data_t *dgrad);
-/* Whether this rank assembles all that it needs of dy. */
+/* Whether this rank assembles all of dy that it needs. */
 bool sdg_conv_data_extends(const sdg_conv_data_t *dgrad,
                            sdg_strategy_t strategy);
-/* Whether the program's own call is all there is to do. */
+/* Whether the program's own call, unchanged, gives the right result. */
 bool sdg_conv_data_is_literal(const sdg_conv_data_t *dgrad);
-/* What the real function makes in place; `keep` are the rows of dx that come
- * out right and are wanted, empty if there are none. Shard view: with its own
+/* What the real function computes in place. `keep` are the rows of dx that are
+ * right and wanted; empty if no row is. Shard view: with the op's own
  * padding. */
 sdg_window_piece_t sdg_conv_data_view(const sdg_conv_data_t *dgrad);
-/* The rows of dx that are made apart, as disjoint boxes: with extend all of
- * them, otherwise those that the view does not make right. `out` has room for
- * 2 * SDG_DIMS_MAX; returns their number. */
+/* The rows of dx that are computed separately, as disjoint boxes: with extend
+ * all rows, otherwise those that the view does not compute right. `out` has
+ * room for 2 * SDG_DIMS_MAX; returns the number of boxes. */
 int sdg_conv_data_strips(const sdg_conv_data_t *dgrad, bool extend,
                          sdg_box_t *out);
-/* The sub-call that adds image `index` to the rows `want`: on a dy that covers
- * out->y, and a dx that covers out->x: of the first all of `want` and of others
- * what outputs see. Where that is possible, out->y is inside the domain. False
- * if that image adds nothing; never false of the first. */
+/* The sub-call that adds image `index` to the rows `want`, from a dy that
+ * covers out->y to a dx that covers out->x. For the first image out->x contains
+ * all of `want`, for the others what outputs see of it. out->y is inside the
+ * domain if possible. False if the image adds nothing; always true for the
+ * first. */
 bool sdg_conv_data_piece(const sdg_conv_data_t *dgrad, const sdg_box_t *want,
                          int index, sdg_window_piece_t *out);
-/* What the dx of the first of those sub-calls covers. */
+/* The box of dx that the first of these sub-calls covers. */
 sdg_box_t sdg_conv_data_made(const sdg_conv_data_t *dgrad,
                              const sdg_box_t *want);
 

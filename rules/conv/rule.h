@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions on split tensors: what all entries have in common, and the plan
- * and the queries of forward ones. Inside rules/ only. */
+/* Convolutions on split tensors: declarations for all entries, and the plan and
+ * queries of the forward ones. Inside rules/ only. */
 #ifndef SDG_RULES_CONV_RULE_H
 #define SDG_RULES_CONV_RULE_H
 
@@ -12,10 +12,10 @@
 /* What an entry computes, or asks about. */
 typedef enum sdg_conv_kind {
   SDG_CONV_FORWARD,
-  SDG_CONV_DGRAD,   /* the gradient of the data, or a transposed convolution */
-  SDG_CONV_WGRAD,   /* of the filter */
-  SDG_CONV_BGRAD,   /* of the bias */
-  SDG_CONV_UNKNOWN, /* the op does not carry it out */
+  SDG_CONV_DGRAD,   /* the data gradient, or a transposed convolution */
+  SDG_CONV_WGRAD,   /* the filter gradient */
+  SDG_CONV_BGRAD,   /* the bias gradient */
+  SDG_CONV_UNKNOWN, /* not supported by the op */
 } sdg_conv_kind_t;
 sdg_conv_kind_t sdg_conv_kind(const sdg_call_t *call);
 
@@ -28,37 +28,37 @@ typedef struct sdg_conv_parameters {
   int groups;
   cudnnMathType_t math;
 } sdg_conv_parameters_t;
-/* SDG_E_ARGUMENT if the vendor's library does not take the descriptor. */
+/* SDG_E_ARGUMENT if the vendor's library rejects the descriptor. */
 sdg_status_t sdg_conv_parameters(const void *descriptor,
                                  sdg_conv_parameters_t *out) SDG_MUST_CHECK;
 
 /* One call, as one rank sees it. */
 typedef struct sdg_conv {
   sdg_conv_parameters_t parameters;
-  /* Operand indices, -1 if the entry has none; x, w and y are themselves or
-   * their gradients. */
+  /* Operand indices, -1 if the entry has none. x, w and y stand for themselves
+   * or their gradients. */
   int x, w, y, z;
   sdg_window_spec_t spec;
   sdg_window_op_t op;
 } sdg_conv_t;
 
-/* Everything but `op`: what one device looks at. SDG_E_ARGUMENT. */
+/* Fills everything except `op`, as on a single device. SDG_E_ARGUMENT. */
 sdg_status_t sdg_conv_read(const sdg_call_t *call,
                            sdg_conv_t *out) SDG_MUST_CHECK;
-/* Pure in what the ranks agreed on, so it fails on every rank alike:
- * SDG_E_OPERANDS_DIFFER and those of sdg_window_op_init. */
+/* Depends only on what the ranks agreed on, so it fails on all ranks or on
+ * none: SDG_E_OPERANDS_DIFFER and the errors of sdg_window_op_init. */
 sdg_status_t sdg_conv_init(const sdg_call_t *call, const sdg_tagging_t *tagging,
                            sdg_conv_t *out) SDG_MUST_CHECK;
-/* The same in the whole view; *out_can as of sdg_window_op_init_whole. */
+/* The same in the whole view. *out_can is that of sdg_window_op_init_whole. */
 sdg_status_t sdg_conv_init_whole(const sdg_call_t *call,
                                  const sdg_tagging_t *tagging, sdg_conv_t *out,
                                  bool *out_can) SDG_MUST_CHECK;
-/* False if each output sees the one input at its own place. */
+/* False if each output sees only the input at its own index. */
 bool sdg_conv_looks_around(const sdg_conv_t *conv);
 void sdg_conv_fini(sdg_conv_t *conv);
 
-/* See sdg_op_t: the parts of the op that are of forward entries; key and
- * scalars of those that are carried out. */
+/* Members of sdg_op_t: plan, share and answer of forward entries; key and
+ * scalars of every supported entry. */
 int sdg_conv_key(const sdg_call_t *call, uint64_t *out);
 sdg_status_t sdg_conv_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
                            sdg_plan_t **out_plan) SDG_MUST_CHECK;
@@ -69,14 +69,14 @@ sdg_status_t sdg_conv_answer(const sdg_call_t *call,
                              const sdg_tagging_t *tagging,
                              int *out_vendor) SDG_MUST_CHECK;
 
-/* What the vendor's library is given of a piece. */
+/* The descriptors of a piece for the vendor's library. */
 typedef struct sdg_conv_descriptors {
-  cudnnTensorDescriptor_t x, y, z; /* z NULL: the call has none */
+  cudnnTensorDescriptor_t x, y, z; /* z NULL: the call has no z */
   cudnnConvolutionDescriptor_t conv;
 } sdg_conv_descriptors_t;
 
-/* Creates descriptors for a piece; strides in elements, z_stride NULL without
- * z. SDG_E_VENDOR_CALL. */
+/* Creates descriptors for a piece. Strides are in elements; z_stride is NULL
+ * without z. SDG_E_VENDOR_CALL. */
 sdg_status_t sdg_conv_describe(const sdg_conv_t *conv, const sdg_call_t *call,
                                const sdg_window_piece_t *piece,
                                const int64_t *x_stride, const int64_t *y_stride,
@@ -84,8 +84,9 @@ sdg_status_t sdg_conv_describe(const sdg_conv_t *conv, const sdg_call_t *call,
                                sdg_conv_descriptors_t *out) SDG_MUST_CHECK;
 void sdg_conv_undescribe(sdg_conv_descriptors_t *descriptors);
 
-/* `wanted` where the vendor's library takes it for this piece, otherwise its
- * own choice, and the workspace. The vendor's status if it takes none. */
+/* Chooses `wanted` if the vendor's library accepts it for this piece, otherwise
+ * the library's own choice; returns its workspace, too. The vendor's status if
+ * the library accepts no algorithm. */
 cudnnStatus_t sdg_conv_choose(const sdg_call_t *call,
                               const sdg_conv_descriptors_t *descriptors,
                               cudnnFilterDescriptor_t w,
@@ -93,28 +94,29 @@ cudnnStatus_t sdg_conv_choose(const sdg_call_t *call,
                               cudnnConvolutionFwdAlgo_t *out_algo,
                               size_t *out_workspace_bytes);
 
-/* The workspace of this algorithm for what the call computes or asks about. */
+/* The workspace in bytes that this algorithm needs for what the call computes
+ * or asks about. */
 cudnnStatus_t sdg_conv_workspace(const sdg_call_t *call,
                                  const sdg_conv_descriptors_t *descriptors,
                                  cudnnFilterDescriptor_t w, int algo,
                                  size_t *out_bytes);
 
-/* `view` is what would be computed in place. Where that has other paddings than
- * the op's, and the vendor's library does not take the algorithm for it, or its
- * rows begin where engines may not: the op's views are padded from now on. */
+/* `view` is what would be computed in place. If its paddings are not the op's,
+ * and the vendor's library rejects the algorithm for it or its rows begin at an
+ * address that engines reject, the op's views are padded from now on. */
 void sdg_conv_view_settle(const sdg_call_t *call, sdg_conv_t *conv,
                           const sdg_window_piece_t *view,
                           cudnnFilterDescriptor_t w, int algo);
 
-/* The vendor's status of a call, or a workspace query, on one device,
- * as far as its library tells without carrying it out; 0: it takes the call.
- * Sizes of pieces differ from rank to rank; here all ranks ask the same. */
+/* The vendor's status for a call or a workspace query on one device, as far as
+ * its library reports it without running the call; 0: the library accepts it.
+ * Every rank asks about the same sizes, although the ranks' pieces differ. */
 int sdg_conv_refusal(const sdg_call_t *call, const sdg_conv_t *conv,
                      const sdg_tagging_t *tagging, int algo);
-/* The plan of a call that one device refuses. */
+/* The plan of a call that a single device would reject. */
 sdg_status_t sdg_conv_plan_refused(int refusal,
                                    sdg_plan_t **out_plan) SDG_MUST_CHECK;
-/* Whole view: whether the library would refuse the program's own call. */
+/* Whole view: whether the library would reject the program's own call. */
 bool sdg_conv_refused_whole(const sdg_call_t *call, cudnnTensorDescriptor_t x,
                             cudnnFilterDescriptor_t w,
                             cudnnConvolutionDescriptor_t conv,
