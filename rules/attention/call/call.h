@@ -10,7 +10,7 @@
 typedef enum sdg_attention_kind {
   SDG_ATTENTION_FORWARD,
   SDG_ATTENTION_DATA,    /* gradients of queries, keys and values */
-  SDG_ATTENTION_WEIGHTS, /* of the parameters */
+  SDG_ATTENTION_WEIGHTS, /* gradients of the parameters */
 } sdg_attention_kind_t;
 
 /* One call of an entry. Operands by index, -1: absent. */
@@ -21,18 +21,18 @@ typedef struct sdg_attention {
   int o; /* the output, or its gradient */
   int residual;
   int dq, dk, dv, dw;
-  int w;                 /* all parameters; absent where there are none */
+  int w;                 /* all parameters; absent if there are no parameters */
   bool same;             /* keys and values are one tensor */
   int current;           /* the one query that is computed; negative: all */
-  sdg_windows_t windows; /* of the operand's queries; none of WEIGHTS */
-  bool adds;             /* to dw */
+  sdg_windows_t windows; /* of the operand's queries; unset for WEIGHTS */
+  bool adds;             /* the call adds to dw */
   const void *weights;
   size_t weight_bytes;
   void *reserve; /* NULL: inference */
   size_t reserve_bytes;
 } sdg_attention_t;
 
-/* False where the real function refuses the call as it is, on every rank. */
+/* False if the real function rejects the call on every rank. */
 bool sdg_attention_read(const sdg_call_t *call, sdg_attention_t *out);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention descriptors: what the program's say, and others like them. Inside
- * rules/ only. */
+/* Attention descriptors: reads the program's and creates others. Inside rules/
+ * only. */
 #ifndef SDG_RULES_ATTENTION_CALL_DESCRIPTOR_H
 #define SDG_RULES_ATTENTION_CALL_DESCRIPTOR_H
 
@@ -24,33 +24,36 @@ typedef struct sdg_attention_descriptor {
   int q_time, k_time, batch, beam;                        /* limits */
 } sdg_attention_descriptor_t;
 
-/* False if the vendor's library does not read it; nothing is reported. */
+/* False if the vendor's library cannot read it; nothing is reported. */
 bool sdg_attention_descriptor_get(const void *descriptor,
                                   sdg_attention_descriptor_t *out);
-/* A descriptor of these values; the caller's. SDG_E_VENDOR_CALL. */
+/* Creates a descriptor with these values. The caller destroys it.
+ * SDG_E_VENDOR_CALL. */
 sdg_status_t
 sdg_attention_descriptor_create(const sdg_attention_descriptor_t *values,
                                 cudnnAttnDescriptor_t *out) SDG_MUST_CHECK;
 
-/* Whether it drops anything in training. */
+/* Whether it applies dropout in training. */
 bool sdg_attention_descriptor_drops(cudnnHandle_t handle,
                                     const sdg_attention_descriptor_t *values);
 
-/* What every rank has alike: all but the limits. */
+/* Formats the values that are equal on every rank: all except the limits. */
 void sdg_attention_descriptor_format(const sdg_attention_descriptor_t *values,
                                      char *out, size_t out_bytes);
 
 typedef struct sdg_attention_room {
   size_t weight_bytes, work_bytes, reserve_bytes;
 } sdg_attention_room_t;
-/* What the vendor's library says of these values. SDG_E_VENDOR_CALL. */
+/* The sizes in bytes that the vendor's library reports for these values.
+ * SDG_E_VENDOR_CALL. */
 sdg_status_t
 sdg_attention_descriptor_room(cudnnHandle_t handle,
                               const sdg_attention_descriptor_t *values,
                               sdg_attention_room_t *out) SDG_MUST_CHECK;
 
-/* operand->descriptor's limits of keys as extents, and all parameters of it as
- * one vector; as sdg_sequence_get. */
+/* Fill the operand's extents from operand->descriptor, like sdg_sequence_get.
+ * _limits: the limits of the keys. _parameters: all parameters as one
+ * vector. */
 bool sdg_attention_descriptor_limits(sdg_operand_t *operand);
 bool sdg_attention_descriptor_parameters(sdg_operand_t *operand,
                                          cudnnHandle_t handle);

@@ -1,40 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of a rank's keys queries see, as numbers to calculate with. Inside
+/* Which of a rank's keys the queries see, as tensors for the arithmetic. Inside
  * rules/ only. */
 #ifndef SDG_RULES_ATTENTION_CALL_MASK_H
 #define SDG_RULES_ATTENTION_CALL_MASK_H
 
 #include "rules/kit/subcall.h"
 
-/* What queries see of all keys, and what this rank has of these, which may be
- * nothing. */
+/* Which of all keys the queries see, and which keys this rank has (possibly
+ * none). */
 typedef struct sdg_attention_sight {
-  const sdg_range_t *row; /* of each query; [0, 0): nothing */
+  const sdg_range_t *row; /* keys of each query; [0, 0): no key */
   int64_t rows;
   sdg_range_t keys;
 } sdg_attention_sight_t;
 
-/* Tensors of type float or double. They are there if `some` queries do not see
- * all of these keys; `seen` if there are keys. */
+/* Tensors of type float or double. They exist if `some`; `seen` also requires
+ * that the rank has keys. */
 typedef struct sdg_attention_mask {
   bool some;
-  bool away; /* some see none of them */
-  bool lost; /* some see no key anywhere: their result is 0 */
-  /* The most that scores may be, queries x keys x 1 x 1: -inf for what is not
-   * seen, else infinity; also for a query that sees none of them. */
+  bool away; /* some queries see none of this rank's keys */
+  bool lost; /* some queries see no key on any rank: their result is 0 */
+  /* Upper bound of the scores: -inf for a key that the query does not see, else
+   * infinity. For a query that sees none of this rank's keys: infinity for all
+   * of them. Shape: queries x keys x 1 x 1. */
   sdg_subcall_tensor_t seen;
-  /* The least that they may be, queries x 1 x 1 x 1: 0 for a query that sees
-   * none of these keys, of which it also is the most; else -inf. */
+  /* Lower bound of the scores: 0 for a query that sees none of this rank's
+   * keys, which sets all its scores to 0; else -inf. Shape: queries x 1 x 1 x
+   * 1. */
   sdg_subcall_tensor_t least;
-  /* To add to maxima, likewise: -inf where these keys have no part in the
-   * query's result, else 0. */
+  /* Added to each row maximum: -inf if the query sees only keys of other ranks,
+   * else 0. Shape: queries x 1 x 1 x 1. */
   sdg_subcall_tensor_t most;
-  /* To multiply shares with, likewise: 0 for what is lost, else 1. */
+  /* Factor for each row's share: 0 if the query sees no key on any rank, else
+   * 1. Shape: queries x 1 x 1 x 1. */
   sdg_subcall_tensor_t share;
 } sdg_attention_mask_t;
 
-/* Adds to the plan what makes them. Keys are counted exactly: there are at most
- * SDG_ATTENTION_MASK_KEYS. */
+/* Adds the steps that compute the mask to the plan. Keys are counted exactly,
+ * so there may be at most SDG_ATTENTION_MASK_KEYS. */
 enum { SDG_ATTENTION_MASK_KEYS = 1 << 22 };
 sdg_status_t sdg_attention_mask_add(sdg_plan_t *plan,
                                     const sdg_attention_sight_t *sight,

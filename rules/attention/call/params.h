@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention's matrices and biases, out of the weights and back, as the vendor's
- * library says where they lie. Inside rules/ only. */
+/* Reads attention's matrices and biases from the weights and writes them back.
+ * The vendor's library reports their addresses. Inside rules/ only. */
 #ifndef SDG_RULES_ATTENTION_CALL_PARAMS_H
 #define SDG_RULES_ATTENTION_CALL_PARAMS_H
 
 #include "rules/attention/call/call.h"
 #include "rules/kit/subcall.h"
 
-/* One matrix or bias. Matrices are packed with the sides that are multiplied:
- * rows of the vectors' elements (o: of all heads' results), columns of all
- * heads' (o: of the output's); biases are as one row of columns. */
+/* One matrix or bias. Matrices are packed as they are multiplied: rows are the
+ * vectors' elements (O: the results of all heads), columns the elements of all
+ * heads (O: the output). A bias is one row of columns. */
 typedef struct sdg_attention_param {
   bool is_there, is_bias;
   int64_t rows, columns;
   size_t offset_bytes; /* into the weights */
   sdg_box_t box;       /* head, to, from, 1 */
   int64_t stride[4];   /* in the weights, elements */
-  int64_t packed[4];   /* in what is multiplied */
+  int64_t packed[4];   /* strides of the packed copy */
 } sdg_attention_param_t;
 
 /* SDG_E_VENDOR_CALL. */
@@ -25,20 +25,20 @@ sdg_status_t sdg_attention_param_get(const sdg_call_t *call,
                                      cudnnMultiHeadAttnWeightKind_t kind,
                                      sdg_attention_param_t *out) SDG_MUST_CHECK;
 
-/* The parameter out of operand a->w, packed, of `type`: 1 x 1 x rows x columns,
- * or 1 x columns x 1 x 1. */
+/* Copies the parameter from operand a->w to packed scratch of `type`: 1 x 1 x
+ * rows x columns, or 1 x columns x 1 x 1. */
 sdg_status_t sdg_attention_param_read(sdg_plan_t *plan, const sdg_call_t *call,
                                       const sdg_attention_t *a,
                                       const sdg_attention_param_t *param,
                                       sdg_type_t type,
                                       sdg_subcall_tensor_t *out) SDG_MUST_CHECK;
-/* Room for one like it. */
+/* Adds scratch of that shape. */
 sdg_status_t sdg_attention_param_room(sdg_plan_t *plan,
                                       const sdg_attention_param_t *param,
                                       sdg_type_t type,
                                       sdg_subcall_tensor_t *out) SDG_MUST_CHECK;
-/* Packed numbers into slab `weights`, which has all parameters of the call's
- * type: in place of what is there, or added to it. */
+/* Copies packed numbers to slab `weights`, which holds all parameters in the
+ * call's type; adds them to the old values if `adds`. */
 sdg_status_t sdg_attention_param_write(sdg_plan_t *plan, const sdg_call_t *call,
                                        const sdg_attention_t *a,
                                        const sdg_attention_param_t *param,

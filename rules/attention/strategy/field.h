@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Vectors of all heads of a rank's own rows, and of some heads over whole
- * sequences, and the way between the two. Inside rules/ only. */
+/* Exchanges vectors between two layouts: all heads of a rank's own rows, and
+ * some heads of whole sequences. Inside rules/ only. */
 #ifndef SDG_RULES_ATTENTION_STRATEGY_FIELD_H
 #define SDG_RULES_ATTENTION_STRATEGY_FIELD_H
 
@@ -15,11 +15,11 @@ typedef struct sdg_attention_field {
   int rows, spread;          /* the same memory: time, batch, beam, head,
                                 element */
   sdg_placement_t by_rows, by_heads; /* owned */
-  sdg_box_t *need_rows, *need_heads; /* of each rank of the group; owned */
+  sdg_box_t *need_rows, *need_heads; /* need of each rank of the group; owned */
   sdg_fetch_t fetch;
 } sdg_attention_field_t;
 
-/* Adds room of `type`, float or double, for vectors that go with operand
+/* Adds scratch of `type`, float or double, for vectors that belong to operand
  * `like`. */
 sdg_status_t
 sdg_attention_field_init(sdg_attention_maker_t *m, int like, int64_t each,
@@ -27,8 +27,8 @@ sdg_attention_field_init(sdg_attention_maker_t *m, int like, int64_t each,
                          sdg_attention_field_t *out) SDG_MUST_CHECK;
 void sdg_attention_field_fini(sdg_attention_field_t *field);
 
-/* From rows to heads, or from heads to rows: messages of all these fields, as
- * one exchange, after all earlier steps. */
+/* Exchanges all these fields, from rows to heads or from heads to rows, in one
+ * exchange after all earlier steps. */
 sdg_status_t sdg_attention_field_turn(sdg_attention_maker_t *m,
                                       sdg_attention_field_t *const *field,
                                       int fields, bool to_heads) SDG_MUST_CHECK;
