@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the ranks' memory says of where the matrices of a product are, and what
- * messages about that have in common. Inside rules/ only. */
+/* What the ranks' memory shows about where the matrices of a product are, and
+ * helpers for messages about it. Inside rules/ only. */
 #ifndef SDG_RULES_PRODUCT_CHECK_H
 #define SDG_RULES_PRODUCT_CHECK_H
 
@@ -11,19 +11,19 @@
 
 /* ---- rules/product/room.c ---- */
 
-/* Of each matrix: elements + 1, outer stride, stride of the batch. */
+/* Numbers per matrix: elements + 1, outer stride, stride of the batch. */
 enum { SDG_ROOM_NUMBERS = 3, SDG_ROOMS = SDG_PRODUCT_MATRICES * 3 };
 
-/* A matrix's memory on one rank, by what the ranks agreed on. */
+/* A matrix's memory on one rank, from the numbers that the ranks agreed on. */
 typedef struct sdg_room {
-  int64_t elements; /* from its address on; -1: not known */
+  int64_t elements; /* elements that fit from its address on; -1: unknown */
   int64_t stride[3];
 } sdg_room_t;
 
-/* `member`: of sdg_job_group(). */
+/* `member`: index in sdg_job_group(). */
 sdg_room_t sdg_room_of(const sdg_product_parts_t *m, int matrix, int member);
-/* Whether the elements lie in the room, and, where `apart`, at different places
- * as far as strides tell. */
+/* Whether the memory holds the elements and, if `apart`, whether they lie at
+ * different addresses as far as strides show. */
 bool sdg_room_holds(const sdg_room_t *room, const sdg_matrix_t *matrix,
                     const int64_t *extent, bool apart);
 
@@ -32,29 +32,30 @@ bool sdg_room_holds(const sdg_room_t *room, const sdg_matrix_t *matrix,
 typedef struct sdg_matcheck {
   const sdg_product_parts_t *m;
   const sdg_group_t *group;
-  const sdg_tag_vector_t *vector;   /* what the ranks' calls state */
-  bool apart[SDG_PRODUCT_MATRICES]; /* no elements at one place, as stated */
+  const sdg_tag_vector_t *vector;   /* extents that the ranks' calls state */
+  bool apart[SDG_PRODUCT_MATRICES]; /* no two elements share an address,
+                                     * according to the call */
 } sdg_product_check_t;
 
-/* What a rank's call states of a dimension of the product. */
+/* The extent that a rank's call states for a dimension of the product. */
 int64_t sdg_product_check_stated(const sdg_product_check_t *c, int member,
                                  int dim);
 
-/* How a factor may be cut: as the section says or implies, in one dimension, or
- * in none. */
+/* How a factor may be cut: as the section states or implies, in one dimension,
+ * or in none. */
 typedef struct sdg_cut {
   bool implied;
-  int dim; /* of the product; -1: all of it is on every rank */
+  int dim; /* of the product; -1: every rank has all of it */
   sdg_axes_t axes;
 } sdg_cut_t;
 
-/* What a rank has of a matrix by these cuts of A and B; NULL: as the section
- * says or implies. */
+/* The extents of a matrix that a rank has if A and B are cut by `cut`; NULL: as
+ * the section states or implies. */
 void sdg_product_check_extents(const sdg_product_check_t *c,
                                const sdg_cut_t *cut, int matrix, int member,
                                int64_t *out);
-/* SDG_E_PRODUCT_MATRIX where the section does not say where a factor is, and
- * the memory of all ranks has room for it elsewhere. */
+/* SDG_E_PRODUCT_MATRIX if the section does not say where a factor is, and the
+ * memory of all ranks has room for another placement. */
 sdg_status_t
 sdg_product_check_factors(const sdg_product_check_t *c) SDG_MUST_CHECK;
 

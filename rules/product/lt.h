@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the vendor's calls of a product's plan have in common, and those of
- * cuBLASLt. Inside rules/ only. All return cublasStatus_t. */
+/* Helpers for the vendor's calls of a product's plan, and the calls of
+ * cuBLASLt. Inside rules/ only. All functions return cublasStatus_t. */
 #ifndef SDG_RULES_PRODUCT_LT_H
 #define SDG_RULES_PRODUCT_LT_H
 
 #include "rules/product/rule.h"
 #include "src/exchange/exec.h"
 
-/* The part of a matrix that a sub-call is about, in a slab. */
+/* The part of a matrix that a sub-call uses, in a slab. */
 typedef struct sdg_part_matrix {
   void *at;
-  int64_t ld, between; /* elements; 0: one for all of the batch */
+  int64_t ld, between; /* elements; between is 0 if the whole batch uses one
+                        * matrix */
 } sdg_part_matrix_t;
 sdg_part_matrix_t sdg_part_matrix(const sdg_exec_t *exec,
                                   const sdg_matrix_t *matrix, int slab,
                                   const sdg_box_t *product);
 
-/* A number in host memory, of a cudaDataType_t; of half 0 and 1 only. */
+/* A number in host memory, of a cudaDataType_t. Half holds only 0 and 1. */
 typedef union sdg_scalar_value {
   float single;
   double wide;
@@ -37,7 +38,8 @@ void sdg_factors_of(const sdg_product_t *p, const sdg_multiply_t *multiply,
 int sdg_product_lt_multiply(const sdg_product_t *p,
                             const sdg_multiply_t *multiply,
                             const sdg_call_t *call, const sdg_exec_t *exec);
-/* Of types that differ, too; for that cublas' handle is one of cuBLASLt. */
+/* Also adds matrices of different types. For that, cublas' handle is also a
+ * handle of cuBLASLt. */
 int sdg_product_lt_add(const sdg_product_t *p, const sdg_addition_t *add,
                        const sdg_call_t *call, const sdg_exec_t *exec);
 
