@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One batch normalisation, whichever entry it was called by. Inside rules/
- * only. */
+/* One batch normalisation, read from the arguments of any of its entries.
+ * Inside rules/ only. */
 #ifndef SDG_RULES_NORM_CALL_H
 #define SDG_RULES_NORM_CALL_H
 
@@ -15,7 +15,7 @@ typedef enum sdg_norm_kind {
   SDG_NORM_BACKWARD,
 } sdg_norm_kind_t;
 
-/* Tensors by what they are to the op. MEAN, VARIANCE: estimated or running;
+/* Tensors by their role in the op. MEAN, VARIANCE: estimated or running;
  * SAVED_INVERSE: 1 / sqrt(variance + epsilon). */
 typedef enum sdg_norm_tensor {
   SDG_NORM_X,
@@ -35,7 +35,7 @@ typedef enum sdg_norm_tensor {
   SDG_NORM_TENSORS,
 } sdg_norm_tensor_t;
 
-/* The numbers of Normalization's modes and operations are the same. */
+/* The modes and operations of cudnnNormalization have the same numbers. */
 typedef struct sdg_norm {
   sdg_norm_kind_t kind;
   cudnnBatchNormMode_t mode;
@@ -44,17 +44,17 @@ typedef struct sdg_norm {
   double epsilon, factor;
   const void *alpha, *beta, *alpha_param, *beta_param; /* the program's */
   cudnnActivationDescriptor_t activation;
-  int operand[SDG_NORM_TENSORS]; /* of the call; -1: the op uses none */
+  int operand[SDG_NORM_TENSORS]; /* operand index; -1: the op does not use it */
 } sdg_norm_t;
 
 void sdg_norm_read(const sdg_call_t *call, sdg_norm_t *out);
 
-/* NULL where the call has no such tensor, or no data of it. */
+/* NULL if the call has no such tensor, or no data for it. */
 void *sdg_norm_data(const sdg_call_t *call, const sdg_norm_t *norm,
                     sdg_norm_tensor_t which);
 
-/* The status that the call gets on one device whatever its data, for tensors or
- * numbers that do not belong together; 0 where none is known. */
+/* The status that the call returns on a single device for any data, because its
+ * tensors or numbers do not match; 0 if no such error is known. */
 int sdg_norm_refusal(const sdg_call_t *call, const sdg_norm_t *norm);
 
 #endif

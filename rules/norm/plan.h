@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans of normalisations whose statistics are shared by several ranks. Inside
- * rules/ only. */
+/* Plans of normalisations whose statistics several ranks compute together.
+ * Inside rules/ only. */
 #ifndef SDG_RULES_NORM_PLAN_H
 #define SDG_RULES_NORM_PLAN_H
 
@@ -14,19 +14,21 @@ typedef struct sdg_norm_maker {
   sdg_plan_t *plan;
   sdg_type_t type;  /* of scales and statistics: float or double */
   sdg_axes_t axes;  /* along which ranks share statistics */
-  sdg_axes_t sum;   /* of these, those that gradients are summed over */
+  sdg_axes_t sum;   /* the subset of `axes` over which gradients are summed */
   sdg_box_t own;    /* this rank's elements; may be empty in the whole view */
-  sdg_box_t params; /* of scales and statistics, as the program has them */
-  int64_t count;    /* of own elements that share a mean; 0: own is empty */
-  int64_t total;    /* of all ranks' */
-  bool packs;       /* no sub-call gets a part of a program's tensor */
-  /* The program's tensors, cut to what is this rank's; or packed copies. */
+  sdg_box_t params; /* the program's scales and statistics */
+  int64_t count;    /* own elements that share a mean; 0: own is empty */
+  int64_t total;    /* the same, of all ranks */
+  bool packs;       /* sub-calls use packed copies, never parts of the program's
+                     * tensors */
+  /* This rank's parts of the program's tensors, or packed copies of them. */
   sdg_subcall_tensor_t tensor[SDG_NORM_TENSORS];
 } sdg_norm_maker_t;
 
-/* Steps that make mean and variance (over `total`, not one less) of all ranks'
- * x: `mean` is where they write the mean, the variance is in scratch. `waste`:
- * x's extents and type, overwritten. */
+/* Adds steps that compute the mean and the variance of all ranks' x. The
+ * variance is divided by `total`, not by total - 1. The mean is written to
+ * `mean`, the variance to scratch. `waste` has x's extents and type and is
+ * overwritten. */
 sdg_status_t
 sdg_norm_statistics(sdg_norm_maker_t *m, const sdg_subcall_tensor_t *waste,
                     const sdg_subcall_tensor_t *mean,
@@ -36,22 +38,23 @@ sdg_status_t
 sdg_norm_inverse(sdg_norm_maker_t *m, const sdg_subcall_tensor_t *variance,
                  const sdg_subcall_tensor_t *inverse) SDG_MUST_CHECK;
 
-/* All steps of one call, on a plan that is opened. */
+/* Adds all steps of one call to an opened plan. */
 sdg_status_t sdg_norm_forward(sdg_norm_maker_t *m) SDG_MUST_CHECK;
 sdg_status_t sdg_norm_backward(sdg_norm_maker_t *m) SDG_MUST_CHECK;
 
-/* Scratch for statistics: of value 1 or 0, or not set yet. */
+/* Adds scratch for statistics: _constant fills it with `value`, 1 or 0;
+ * _scratch leaves it unset. */
 sdg_status_t sdg_norm_scratch(sdg_norm_maker_t *m,
                               sdg_subcall_tensor_t *out) SDG_MUST_CHECK;
 sdg_status_t sdg_norm_constant(sdg_norm_maker_t *m, int value,
                                sdg_subcall_tensor_t *out) SDG_MUST_CHECK;
-/* Packed scratch with the extents of what is this rank's of a tensor, for
- * elements of `type`. */
+/* Adds packed scratch of `type` with the extents of this rank's part of a
+ * tensor. */
 sdg_status_t sdg_norm_copy(sdg_norm_maker_t *m, sdg_norm_tensor_t like,
                            sdg_type_t type,
                            sdg_subcall_tensor_t *out) SDG_MUST_CHECK;
-/* Two sums in one slab, to be reduced together; `both` is one tensor of them,
- * of extent 2 in its first dimension. */
+/* Two sums in one slab, which are reduced together. `both` is one tensor of the
+ * two, with extent 2 in its first dimension. */
 typedef struct sdg_norm_pair {
   int slab;
   sdg_subcall_tensor_t sum[2], both;
@@ -60,11 +63,12 @@ sdg_status_t sdg_norm_pair(sdg_norm_maker_t *m,
                            sdg_norm_pair_t *out) SDG_MUST_CHECK;
 sdg_status_t sdg_norm_pair_zero(sdg_norm_maker_t *m,
                                 const sdg_norm_pair_t *pair) SDG_MUST_CHECK;
-/* Whether two of the program's tensors are the same memory to sub-calls. */
+/* Whether sub-calls use the same memory for two of the program's tensors. */
 bool sdg_norm_aliased(const sdg_norm_maker_t *m, sdg_norm_tensor_t a,
                       sdg_norm_tensor_t b);
-/* The output `y` if it may be overwritten before `later` are read (ends with
- * SDG_NORM_TENSORS), otherwise scratch like it. */
+/* A tensor that may be overwritten: the output `y` if none of `later` (which
+ * ends with SDG_NORM_TENSORS) shares its memory, otherwise scratch of the same
+ * shape. */
 sdg_status_t sdg_norm_waste(sdg_norm_maker_t *m, sdg_norm_tensor_t y,
                             const sdg_norm_tensor_t *later,
                             sdg_subcall_tensor_t *out) SDG_MUST_CHECK;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the rule for normalisations share. Inside rules/ only. */
+/* Declarations that the files of the rule for normalisations share. Inside
+ * rules/ only. */
 #ifndef SDG_RULES_NORM_RULE_H
 #define SDG_RULES_NORM_RULE_H
 
@@ -15,12 +16,12 @@ sdg_status_t sdg_norm_answer(const sdg_call_t *call,
                              const sdg_tagging_t *tagging,
                              int *out_vendor) SDG_MUST_CHECK;
 
-/* Whether the vendor's library takes this part of the call's tensors where it
- * lies in them: false only if it takes a packed copy of it and not that. */
+/* Whether the vendor's library accepts this part of the call's tensors in
+ * place: false only if it rejects that and accepts a packed copy. */
 bool sdg_norm_takes(const sdg_call_t *call, const sdg_norm_t *norm,
                     const sdg_box_t *part);
 
-/* The same of local response normalisation. */
+/* The same for local response normalisation. */
 bool sdg_lrn_is(const sdg_call_t *call);
 void sdg_lrn_scalars(const sdg_call_t *call, const void **out_alpha,
                      const void **out_beta);

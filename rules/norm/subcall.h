@@ -6,12 +6,12 @@
 #include "rules/kit/subcall.h"
 #include "rules/norm/call.h"
 
-/* Scales, biases and statistics of one sub-call; all of one layout. */
+/* Scales, biases and statistics of one sub-call; all have the same layout. */
 typedef struct sdg_norm_params {
   sdg_subcall_tensor_t scale, bias, mean, variance;
 } sdg_norm_params_t;
 
-/* Where a scalar of a sub-call comes from. */
+/* The source of a sub-call's scalar. */
 typedef enum sdg_norm_from {
   SDG_NORM_ZERO,
   SDG_NORM_ONE,
@@ -27,17 +27,17 @@ sdg_norm_subcall_inference(sdg_plan_t *plan, cudnnBatchNormMode_t mode,
                            sdg_norm_from_t epsilon, sdg_norm_from_t beta,
                            const sdg_subcall_tensor_t *y) SDG_MUST_CHECK;
 
-/* params->mean = x's mean, params->variance = x's unbiased variance; both have
- * to be numbers before. Writes to `y` what is of no use; params->bias and scale
- * are read for that. */
+/* params->mean = mean of x, params->variance = unbiased variance of x; both
+ * must contain numbers before. Reads params->bias and scale to write a useless
+ * result to `y`. */
 sdg_status_t
 sdg_norm_subcall_statistics(sdg_plan_t *plan, cudnnBatchNormMode_t mode,
                             const sdg_subcall_tensor_t *x,
                             const sdg_norm_params_t *params,
                             const sdg_subcall_tensor_t *y) SDG_MUST_CHECK;
 
-/* dscale = sum of dy (x - mean) inverse, dbias = sum of dy: of these elements
- * alone. dx = alpha * (what it is by these sums) + beta * dx. */
+/* dscale = sum of dy (x - mean) inverse and dbias = sum of dy, over these
+ * elements only. dx = alpha * (the gradient from these sums) + beta * dx. */
 typedef struct sdg_norm_gradient {
   sdg_subcall_tensor_t x, dy, dx, scale, dscale, dbias, mean, inverse;
 } sdg_norm_gradient_t;
@@ -47,25 +47,26 @@ sdg_status_t sdg_norm_subcall_gradient(sdg_plan_t *plan,
                                        const sdg_norm_gradient_t *g,
                                        sdg_norm_from_t beta) SDG_MUST_CHECK;
 
-/* running = (1 - factor) running + factor * multiple * found, by the factor of
- * the program's call. */
+/* running = (1 - factor) running + factor * multiple * found, with the factor
+ * of the program's call. */
 sdg_status_t
 sdg_norm_subcall_running(sdg_plan_t *plan, double multiple,
                          const sdg_subcall_tensor_t *found,
                          const sdg_subcall_tensor_t *running) SDG_MUST_CHECK;
-/* sum = alpha_param * found + beta_param * sum, those of the program's call. */
+/* sum = alpha_param * found + beta_param * sum, with the factors of the
+ * program's call. */
 sdg_status_t
 sdg_norm_subcall_param(sdg_plan_t *plan, const sdg_subcall_tensor_t *found,
                        const sdg_subcall_tensor_t *sum) SDG_MUST_CHECK;
 
-/* narrow = alpha * wide + beta * narrow, rounded once to its type; by the
- * program's call. */
+/* narrow = alpha * wide + beta * narrow, rounded once to the type of narrow,
+ * with the factors of the program's call. */
 sdg_status_t
 sdg_norm_subcall_narrow(sdg_plan_t *plan, const sdg_subcall_tensor_t *wide,
                         const sdg_subcall_tensor_t *narrow) SDG_MUST_CHECK;
 
-/* y = activation(x); and dx = its gradient, from dy and the activation's
- * result y. The activation is that of the program's call. */
+/* _activate: y = activation(x). _deactivate: dx = the activation's gradient,
+ * from dy and the activation's result y. The activation is the program's. */
 sdg_status_t
 sdg_norm_subcall_activate(sdg_plan_t *plan, const sdg_subcall_tensor_t *x,
                           const sdg_subcall_tensor_t *y) SDG_MUST_CHECK;
