@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pooling over all of what is split: each rank pools its piece, and results of
- * pieces lie in a tensor with an element per piece in each merged dimension, in
- * y's coordinates in the others. Pure. Inside rules/ only. */
+/* Global pooling over split dimensions: each rank pools its piece. The pieces'
+ * results form a tensor with one element per piece in each merged dimension,
+ * and y's coordinates in the others. Pure functions. Inside rules/ only. */
 #ifndef SDG_RULES_POOL_PIECES_H
 #define SDG_RULES_POOL_PIECES_H
 
@@ -10,20 +10,22 @@
 typedef struct sdg_pool_pieces {
   const sdg_tagging_t *tagging;
   const sdg_pool_t *pool;
-  /* Means of half types take two elements along the first merged dimension,
-   * which this is, or 0: what is stored, and what the storing left out. */
+  /* The first merged dimension if means are of a half type, otherwise 0. They
+   * take two elements along it: the stored value, and the rounding error of
+   * storing it. */
   int twice;
 } sdg_pool_pieces_t;
 
-/* Of that tensor, along merged dimension `d`. */
+/* The extent of that tensor in merged dimension `d`. */
 int64_t sdg_pool_pieces_elements(const sdg_pool_pieces_t *of, int d);
-/* What is the result of this rank of the job, and what it gathers; in the whole
- * view some may be empty. */
+/* _part: the results that this rank of the job computes. _parts: the results
+ * that it gathers. Either may be empty in the whole view. */
 sdg_box_t sdg_pool_pieces_part(const sdg_pool_pieces_t *of, int rank);
 sdg_box_t sdg_pool_pieces_parts(const sdg_pool_pieces_t *of, int rank);
-/* Elements of the piece `x` over those of the largest: at most 1, so that
- * nothing overflows that does not on one device. *out_rest makes the mean over
- * pieces that of the whole: 5+3 elements: 1 and 3/5, and 2*5/8. */
+/* The number of elements of the piece `x` divided by that of the largest piece.
+ * It is at most 1, so nothing overflows that would not on a single device.
+ * *out_rest is the remaining factor, which turns the mean over pieces into the
+ * mean of the whole. Example: 5+3 elements: weights 1 and 3/5, rest 2*5/8. */
 double sdg_pool_pieces_weight(const sdg_pool_pieces_t *of, const sdg_box_t *x,
                               double *out_rest);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pooling on split tensors: its plans, its queries. Inside rules/ only. */
+/* Pooling on split tensors: plans and queries. Inside rules/ only. */
 #ifndef SDG_RULES_POOL_RULE_H
 #define SDG_RULES_POOL_RULE_H
 
@@ -15,24 +15,24 @@ typedef struct sdg_pool_parameters {
   cudnnNanPropagation_t nan;
   int window[SDG_DIMS_MAX], pad[SDG_DIMS_MAX], stride[SDG_DIMS_MAX];
 } sdg_pool_parameters_t;
-/* SDG_E_ARGUMENT if the vendor's library does not take the descriptor. */
+/* SDG_E_ARGUMENT if the vendor's library rejects the descriptor. */
 sdg_status_t sdg_pool_parameters(const void *descriptor,
                                  sdg_pool_parameters_t *out) SDG_MUST_CHECK;
 
-/* A descriptor with these values, but `pad`; the caller destroys it.
- * SDG_E_VENDOR_CALL. */
+/* Creates a descriptor with these values, but the padding `pad`. The caller
+ * destroys it. SDG_E_VENDOR_CALL. */
 sdg_status_t sdg_pool_descriptor(const sdg_pool_parameters_t *parameters,
                                  const int *pad,
                                  cudnnPoolingDescriptor_t *out) SDG_MUST_CHECK;
-/* Destroys it; an op_destroy() of sub-calls. */
+/* Destroys such a descriptor; usable as op_destroy() of sub-calls. */
 void sdg_pool_undescribe(void *descriptor);
 
 /* One call, as one rank sees it. */
 typedef struct sdg_pool {
   sdg_pool_parameters_t parameters;
   int x, y, dy, dx; /* operand indices, -1 if the entry has none */
-  /* Windows over all of the split dimensions: there the parameters and the spec
-   * have the whole extent, and `local` this rank's piece of it. */
+  /* True: windows cover the split dimensions. In these, parameters and spec
+   * have the full extent, and `local` has the extent of this rank's piece. */
   bool global;
   int local[SDG_DIMS_MAX];
   sdg_window_spec_t spec;
@@ -43,8 +43,8 @@ typedef struct sdg_pool {
 sdg_status_t sdg_pool_read(const sdg_call_t *call,
                            sdg_pool_t *out) SDG_MUST_CHECK;
 
-/* Shard view, of agreed calls, the same on every rank (rules/pool/global.c).
- * Windows and strides, for agreements; sdg_op_t. */
+/* Shard view: windows and strides for agreements (sdg_op_t). See
+ * rules/pool/global.c. */
 int sdg_pool_sizes(const sdg_call_t *call, int64_t *out);
 /* A window is global if it has no padding and is, on every rank, as large as
  * the rank's piece in every split dimension. If all pieces are equal,
@@ -54,25 +54,26 @@ sdg_status_t sdg_pool_reach(const sdg_call_t *call,
                             const sdg_tagging_t *tagging,
                             const sdg_pool_t *pool,
                             bool *out_global) SDG_MUST_CHECK;
-/* Whole view: whether the windows are all of every split dimension. */
+/* Whole view: whether the windows cover every split dimension. */
 bool sdg_pool_fills(const sdg_call_t *call, const sdg_tagging_t *tagging,
                     const sdg_pool_t *pool);
-/* Makes the windows of a pool that was read global. */
+/* Makes the windows of `pool`, which sdg_pool_read() has filled, global. */
 void sdg_pool_globalize(const sdg_tagging_t *tagging, sdg_pool_t *pool);
-/* Every rank has all of a global window's output: not a piece each of an output
- * with as many elements as there are ranks. SDG_E_OUTPUT_EXTENT. */
+/* Places the output of a global window in full on every rank, rather than as
+ * one piece per rank of an output with as many elements as ranks.
+ * SDG_E_OUTPUT_EXTENT. */
 sdg_status_t sdg_pool_place(const sdg_call_t *call,
                             sdg_tagging_t *tagging) SDG_MUST_CHECK;
 
-/* Has the other of x and y follow `lead` (rules/place/colocate.h). */
+/* Colocates the other of x and y with `lead` (rules/place/colocate.h). */
 sdg_status_t sdg_pool_colocate(struct sdg_colocation *colocation,
                                const sdg_pool_t *pool, int lead) SDG_MUST_CHECK;
 
-/* Pure in what the ranks agreed on, so it fails on every rank alike:
- * SDG_E_ARGUMENT and those of sdg_window_op_init. */
+/* Depends only on what the ranks agreed on, so it fails on all ranks or on
+ * none: SDG_E_ARGUMENT and the errors of sdg_window_op_init. */
 sdg_status_t sdg_pool_init(const sdg_call_t *call, const sdg_tagging_t *tagging,
                            sdg_pool_t *out) SDG_MUST_CHECK;
-/* The same in the whole view; *out_can as of sdg_window_op_init_whole. */
+/* The same in the whole view. *out_can is that of sdg_window_op_init_whole. */
 sdg_status_t sdg_pool_init_whole(const sdg_call_t *call,
                                  const sdg_tagging_t *tagging, sdg_pool_t *out,
                                  bool *out_can) SDG_MUST_CHECK;
@@ -84,8 +85,8 @@ sdg_status_t sdg_pool_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
 sdg_status_t sdg_pool_share(const sdg_call_t *call,
                             const sdg_tagging_t *tagging,
                             sdg_plan_t **out_plan) SDG_MUST_CHECK;
-/* Of global windows: whether each piece can be pooled by itself and
- * then the pieces' results; otherwise every rank needs all of x. The plan. */
+/* Global windows. _can: whether ranks can pool their pieces and then the
+ * pieces' results; otherwise every rank needs all of x. _plan: the plan. */
 bool sdg_pool_global_can(const sdg_pool_t *pool, const sdg_tagging_t *tagging);
 sdg_status_t sdg_pool_global_plan(const sdg_call_t *call,
                                   const sdg_tagging_t *tagging,
