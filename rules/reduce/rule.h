@@ -18,20 +18,21 @@ typedef struct sdg_reduce {
   cudnnIndicesType_t index_type;
 } sdg_reduce_t;
 
-/* False if the vendor's library does not take the descriptor. */
+/* False if the vendor's library rejects the descriptor. */
 bool sdg_reduce_read(const sdg_call_t *call, sdg_reduce_t *out);
-/* Whether the call says which element it chose. */
+/* Whether the call returns the indices of the chosen elements. */
 bool sdg_reduce_points(const sdg_reduce_t *reduce);
 
-/* Shard view: which dimensions are reduced; a dimension of c is that of a, cut
- * alike, or 1, and then reduced: else SDG_E_OPERANDS_DIFFER. `out` has
- * SDG_DIMS_MAX. */
+/* Shard view: which dimensions are reduced. Each dimension of c must have the
+ * extent and cut of a's, or the extent 1, which means that it is reduced; else
+ * SDG_E_OPERANDS_DIFFER. `out` has SDG_DIMS_MAX elements. */
 sdg_status_t sdg_reduce_dims(const sdg_call_t *call,
                              const sdg_tagging_t *tagging,
                              bool *out) SDG_MUST_CHECK;
 
-/* A status of the vendor's library on one device for these types and this op,
- * as far as its queries tell; 0: it takes the call. The same on all ranks. */
+/* The vendor's status on a single device for these types and this op, as far as
+ * its queries report it; 0: the library accepts the call. The same on all
+ * ranks. */
 int sdg_reduce_refusal(const sdg_call_t *call, const sdg_tagging_t *tagging);
 
 /* See plan() and share() of sdg_op_t. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plan of softmax while it is made: what its directions share. Inside rules/
- * only. */
+/* A softmax plan while it is being made, shared by forward and backward. Inside
+ * rules/ only. */
 #ifndef SDG_RULES_REDUCE_SOFTMAX_PLAN_H
 #define SDG_RULES_REDUCE_SOFTMAX_PLAN_H
 
@@ -9,8 +9,7 @@
 
 enum {
   SDG_SOFTMAX_ALONG = 1
-}; /* C is reduced in both modes: fields of ranks
-      lie along it */
+}; /* both modes reduce C: the ranks' fields lie along it */
 
 typedef struct sdg_softmax_maker {
   const sdg_call_t *call;
@@ -27,7 +26,7 @@ typedef struct sdg_softmax_maker {
   sdg_subcall_tensor_t result;
 } sdg_softmax_maker_t;
 
-/* The steps of a call whose sums go over ranks. */
+/* Adds the steps of a call whose sums extend over several ranks. */
 sdg_status_t sdg_softmax_forward(sdg_softmax_maker_t *m) SDG_MUST_CHECK;
 sdg_status_t sdg_softmax_backward(sdg_softmax_maker_t *m) SDG_MUST_CHECK;
 
@@ -37,15 +36,16 @@ sdg_softmax_t sdg_softmax_program(const sdg_subcall_run_t *run);
 /* c = alpha a b + beta c with the program's alpha and beta. */
 cudnnStatus_t sdg_softmax_product(const sdg_subcall_run_t *run);
 
-/* One element, of which all tensors' can be bounded. */
+/* Adds a tensor of one element, `value`, that broadcasts against every tensor
+ * to bound its elements. */
 sdg_status_t sdg_softmax_bound(sdg_softmax_maker_t *m, double value,
                                sdg_subcall_tensor_t *out) SDG_MUST_CHECK;
 
 /* Scratch for a field. */
 sdg_status_t sdg_softmax_field(sdg_softmax_maker_t *m,
                                sdg_subcall_tensor_t *out) SDG_MUST_CHECK;
-/* What the arithmetic reads of an input: itself, or a copy of another type, in
- * `room` (NULL: in scratch of its own). */
+/* An input as the arithmetic reads it: the operand itself, or a copy in another
+ * type, in `room` (NULL: in new scratch). */
 sdg_status_t sdg_softmax_widen(sdg_softmax_maker_t *m, int index,
                                const sdg_subcall_tensor_t *room,
                                sdg_subcall_tensor_t *out) SDG_MUST_CHECK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Softmax on split tensors: its call, its plans. Inside rules/ only. */
+/* Softmax on split tensors: its call and its plans. Inside rules/ only. */
 #ifndef SDG_RULES_REDUCE_SOFTMAX_RULE_H
 #define SDG_RULES_REDUCE_SOFTMAX_RULE_H
 
@@ -13,17 +13,18 @@ typedef struct sdg_softmax {
   cudnnSoftmaxAlgorithm_t algo;
   cudnnSoftmaxMode_t mode;
   const void *alpha, *beta;
-  int inputs, output; /* operands 0 .. inputs - 1, and the last one */
+  int inputs, output; /* inputs are operands 0 .. inputs - 1, the output is the
+                       * last */
 } sdg_softmax_t;
 
-/* False where the real function refuses the call as it is, on every rank. */
+/* False if the real function rejects the call on every rank. */
 bool sdg_softmax_read(const sdg_call_t *call, sdg_softmax_t *out);
 
-/* Which dimensions the sums go over; out has SDG_DIMS_MAX. */
+/* Which dimensions the sums extend over; `out` has SDG_DIMS_MAX elements. */
 void sdg_softmax_reduced(const sdg_softmax_t *softmax, int dims, bool *out);
 
-/* What decides a plan beside descriptors: which operands share memory or are
- * NULL, a bit each. */
+/* What a plan depends on besides descriptors: one bit for each pair of operands
+ * that share memory, and one for each operand that is NULL. */
 uint64_t sdg_softmax_memory(const sdg_call_t *call);
 
 /* See plan() and share() of sdg_op_t. */
