@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dropout on split tensors: with the mask that one device draws. Inside rules/
- * only. */
+/* Dropout on split tensors, with the same mask that a single device draws.
+ * Inside rules/ only. */
 #ifndef SDG_RULES_POINTWISE_DROPOUT_H
 #define SDG_RULES_POINTWISE_DROPOUT_H
 
 #include "rules/place/op.h"
 
-/* True for dropout in either direction, not for its query. */
+/* True for dropout in either direction; false for its query. */
 bool sdg_dropout_is(const sdg_call_t *call);
 
 /* See sdg_op_t. */
 sdg_status_t sdg_dropout_describe(const sdg_call_t *call, char *out,
                                   size_t out_bytes) SDG_MUST_CHECK;
-/* Bytes of the program's reserve space. */
+/* The size of the program's reserve space in bytes. */
 uint64_t sdg_dropout_key(const sdg_call_t *call);
-/* The operands are cut alike. */
+/* The plan. All operands must be cut alike. */
 sdg_status_t sdg_dropout_plan(const sdg_call_t *call,
                               const sdg_tagging_t *tagging,
                               sdg_plan_t **out_plan) SDG_MUST_CHECK;
-/* cudnnDropoutGetReserveSpaceSize: that of all of the tensor. */
+/* Answers cudnnDropoutGetReserveSpaceSize with the size for the whole
+ * tensor. */
 sdg_status_t sdg_dropout_answer(const sdg_call_t *call,
                                 const sdg_tagging_t *tagging,
                                 int *out_vendor) SDG_MUST_CHECK;

@@ -6,7 +6,7 @@
 
 #include "rules/place/op.h"
 
-/* See share() of sdg_op_t. The output is cut as the first input that is not
+/* See share() of sdg_op_t. The output is cut like the first input that is not
  * broadcast. */
 sdg_status_t sdg_pointwise_share(const sdg_call_t *call,
                                  const sdg_tagging_t *tagging, bool reads_old,

@@ -5,15 +5,15 @@
 
 #include "src/plan/plan.h"
 
-/* The part of an operand with these extents that goes into `box` of the output:
- * all of what is broadcast. */
+/* The part of an operand with these extents that `box` of the output requires:
+ * in broadcast dimensions all of it. */
 sdg_box_t sdg_pointwise_project(const int64_t *extent, const sdg_box_t *box);
 
-/* Gives an empty plan its state, state_destroy and run; its sub-call 0 is the
- * program's call on the boxes that follow. */
+/* Sets state, state_destroy and run of an empty plan. Its sub-call 0 is the
+ * program's call on the boxes that sdg_pointwise_operand() adds. */
 sdg_status_t sdg_pointwise_open(sdg_plan_t *plan) SDG_MUST_CHECK;
-/* Operand `index` is `box` of a slab; for each operand of the call, in their
- * order. */
+/* Sets operand `index` of the sub-call to `box` of a slab. Call it for each
+ * operand of the call, in order. */
 sdg_status_t sdg_pointwise_operand(sdg_plan_t *plan, const sdg_call_t *call,
                                    int index, int slab,
                                    const sdg_box_t *box) SDG_MUST_CHECK;
