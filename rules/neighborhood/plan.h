@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Neighbourhood attention: what a call is about, and its plan. Inside rules/
- * only. */
+/* Neighbourhood attention: its call and its plan. Inside rules/ only. */
 #ifndef SDG_RULES_NEIGHBORHOOD_PLAN_H
 #define SDG_RULES_NEIGHBORHOOD_PLAN_H
 
@@ -8,7 +7,8 @@
 #include "rules/place/op.h"
 #include "src/sundog.h"
 
-/* Operands, by index: forward the first four, backward DO is the fourth. */
+/* Operand indices. Forward has the first four; in backward O is the gradient of
+ * the output. */
 enum {
   SDG_NEIGHBORHOOD_Q,
   SDG_NEIGHBORHOOD_K,
@@ -25,32 +25,33 @@ enum { SDG_NEIGHBORHOOD_GRID_MAX = 3 };
 typedef struct sdg_neighborhood {
   int grid; /* spatial dimensions of the descriptors, 2 or 3 */
   sdg_neighborhood_window_t
-      dim[SDG_NEIGHBORHOOD_GRID_MAX]; /* of these; kernel 1 where the
-                          program's grid has none */
+      dim[SDG_NEIGHBORHOOD_GRID_MAX]; /* of these dimensions; kernel 1 if the
+                                       * program's grid has fewer */
   int64_t heads;
-  int64_t q_channels, v_channels; /* of a head: of q and k, of v and o */
+  int64_t q_channels, v_channels; /* channels of a head: of q and k, of v and
+                                   * o */
   double scale;
 } sdg_neighborhood_t;
 
-/* What the program asks for, before anything is known of the other ranks.
+/* Checks the program's request before anything is known of the other ranks.
  * SDG_E_NEIGHBORHOOD. */
 sdg_status_t
 sdg_neighborhood_check(const sundog_neighborhood_t *how) SDG_MUST_CHECK;
 
-/* From placements to a call; whether they are possible and belong together:
- * SDG_E_NEIGHBORHOOD, SDG_E_OPERANDS_DIFFER, SDG_E_TENSOR_TYPE. */
+/* Fills the call's shape from the placements, and checks that these are
+ * possible and consistent: SDG_E_NEIGHBORHOOD, SDG_E_OPERANDS_DIFFER,
+ * SDG_E_TENSOR_TYPE. */
 sdg_status_t sdg_neighborhood_shape(const sdg_call_t *call,
                                     const sdg_tagging_t *tagging,
                                     sdg_neighborhood_t *out) SDG_MUST_CHECK;
 
-/* SDG_E_NEIGHBORHOOD where a dimension of the grid is periodic: it has no edge.
- */
+/* SDG_E_NEIGHBORHOOD if a dimension of the grid is periodic: it has no edge. */
 sdg_status_t
 sdg_neighborhood_edges(const sdg_call_t *call,
                        const sdg_tagging_t *tagging) SDG_MUST_CHECK;
 
-/* A call on tensors of three dimensions, N C and a sequence, as one on tensors
- * of four, which is what the functions of cuDNN are sure to take. */
+/* A call on tensors of three dimensions (N, C and a sequence), rewritten for
+ * tensors of four, which all of cuDNN's functions accept. */
 typedef struct sdg_neighborhood_padded {
   sdg_call_t call;
   sdg_tagging_t tagging;
@@ -60,29 +61,31 @@ sdg_neighborhood_pad(const sdg_call_t *call, const sdg_tagging_t *tagging,
                      sdg_neighborhood_padded_t **out) SDG_MUST_CHECK;
 void sdg_neighborhood_unpad(sdg_neighborhood_padded_t *padded);
 
-/* Cuts C of `io`, whose heads have `to` channels each, between the heads
- * between which that of `like` is, whose heads have `from`; *out_can is false
- * where that one is cut inside a head. */
+/* Cuts C of `io`, whose heads have `to` channels each, between the same heads
+ * as C of `like`, whose heads have `from` channels. *out_can is false if `like`
+ * is cut inside a head. */
 sdg_status_t sdg_neighborhood_heads(const sdg_placement_t *like, int64_t from,
                                     int64_t to, const sdg_mesh_t *mesh,
                                     bool *out_can,
                                     sdg_placement_t *io) SDG_MUST_CHECK;
 
-/* The keys that the queries in a box see: boxes of k and of v, whose channels
- * are those of the queries' heads. Empty for no queries. */
+/* The boxes of k, or of v if `of_values`, that the queries in a box see. Their
+ * channels are those of the queries' heads. Empty for no queries. */
 sdg_box_t sdg_neighborhood_need(const sdg_neighborhood_t *shape,
                                 const sdg_box_t *queries, bool of_values);
 
-/* This rank's plan, which brings keys and values, computes, and brings
- * gradients back. Whole view: with `share`, which it takes over, also after an
- * error, and by which all that is read is there. */
+/* This rank's plan: it fetches keys and values, computes, and scatters
+ * gradients to their owners. In the whole view `share` is given; the function
+ * takes ownership of it, also after an error. The share makes all inputs
+ * available on the rank. */
 sdg_status_t sdg_neighborhood_make(const sdg_call_t *call,
                                    const sdg_tagging_t *tagging,
                                    sdg_share_t *share,
                                    sdg_plan_t **out_plan) SDG_MUST_CHECK;
 
-/* Computes all of it here, without other ranks; call->result is the vendor's
- * status. SDG_E_NEIGHBORHOOD and those of a plan. Any thread. */
+/* Computes the whole call on this rank, without the others; call->result is the
+ * vendor's status. SDG_E_NEIGHBORHOOD and the errors of a plan. Any thread may
+ * call it. */
 sdg_status_t sdg_neighborhood_alone(sdg_call_t *call) SDG_MUST_CHECK;
 
 /* The op's plan and share. */
