@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The geometry of data gradients that go to their owners, and when that is less
-// to send.
+// The geometry of data gradients by scatter-add, and the choice of that way if
+// it sends less.
 #include "rules/conv/adjoint.h"
 
 #include "rules/window/back.h"
@@ -25,7 +25,7 @@ static int64_t common(sdg_range_t a, int64_t lo, int64_t hi) {
   return max64(0, min64(a.hi, hi) - max64(a.lo, lo));
 }
 
-// Those of the rows that own outputs see, from the first to the last.
+// The range from the first to the last of the rows that own outputs see.
 static sdg_range_t seen_of(const sdg_window_dim_t *dim, sdg_range_t rows) {
   sdg_window_cut_t cut;
   sdg_range_t seen;
@@ -34,8 +34,9 @@ static sdg_range_t seen_of(const sdg_window_dim_t *dim, sdg_range_t rows) {
              : (sdg_range_t){0, 0};
 }
 
-// All rows that own outputs see, in a periodic dimension also around its end.
-// Between windows (stride > span) the domain's first and last rows may not be.
+// All rows that own outputs see, in a periodic dimension also across its end.
+// With gaps between windows (stride > span), the domain's first and last rows
+// may not be among them.
 static sdg_range_t touched(const sdg_window_dim_t *dim) {
   sdg_range_t rows = sdg_window_need(&dim->window, dim->y);
   return dim->wrap ? rows : seen_of(dim, sdg_range_cut(rows, dim->x_extent));
@@ -53,7 +54,7 @@ static sdg_range_t touched_beside(const sdg_window_dim_t *dim, bool below) {
                             : range_of(max64(rows.lo, dim->x.hi), rows.hi));
 }
 
-// Empty where one of its ranges is empty.
+// Empty if one of its ranges is empty.
 static sdg_box_t box_settle(const sdg_conv_data_t *g, sdg_box_t box) {
   for (int d = 0; d < box.dims; d++)
     if (range_empty(box.dim[d]))
@@ -62,7 +63,7 @@ static sdg_box_t box_settle(const sdg_conv_data_t *g, sdg_box_t box) {
   return box;
 }
 
-// Dimension by dimension, as sdg_box_subtract() does.
+// Proceeds dimension by dimension, like sdg_box_subtract().
 static sdg_box_t side_of(const sdg_conv_data_t *g, const sdg_window_dim_t *dim,
                          int side) {
   int at = side / 2;
@@ -97,14 +98,14 @@ sdg_box_t sdg_conv_adjoint_inner(const sdg_conv_data_t *dgrad) {
   return box_settle(dgrad, box);
 }
 
-// Rows of one dimension that are made alike.
+// Rows of one dimension that one sub-call computes.
 typedef struct segment {
   sdg_range_t want, taps;
   sdg_window_cut_t cut;
 } segment_t;
 
-// A row, through the taps by which own outputs see it; false where none does.
-// k=3, s=1, p=1, y [5,10), row 4: output 5 through tap 0.
+// One row, through the taps by which own outputs see it; false if no output
+// sees it. k=3, s=1, p=1, y [5,10), row 4: output 5 through tap 0.
 static bool row_segment(const sdg_window_dim_t *dim, int64_t row,
                         segment_t *out) {
   const sdg_window_t *w = &dim->window;
@@ -126,8 +127,8 @@ static bool row_segment(const sdg_window_dim_t *dim, int64_t row,
          sdg_window_back_of(&part, dim->y, out->want, &seen, &out->cut);
 }
 
-// The inner rows together, others each by itself; -1: more than out has room
-// for.
+// Lists the inner rows as one part and each other row as its own part; -1: more
+// parts than `out` has room for.
 static int segments(const sdg_window_dim_t *dim,
                     segment_t out[SDG_CONV_ADJOINT_PARTS]) {
   sdg_range_t inner = inner_of(dim), rows = touched(dim), seen;
@@ -211,7 +212,8 @@ bool sdg_conv_adjoint_in_place(const sdg_conv_data_t *dgrad,
 
 // ---- the choice ------------------------------------------------------------
 
-// Rows of [0, extent) that are `owned`, and their images, in `rows`.
+// Number of rows of [0, extent), and of their images, that are in both `owned`
+// and `rows`.
 static int64_t images_in(const sdg_window_dim_t *dim, sdg_range_t rows) {
   int64_t n = dim->x_extent, count = 0;
   if (!dim->wrap)
@@ -221,7 +223,7 @@ static int64_t images_in(const sdg_window_dim_t *dim, sdg_range_t rows) {
   return count;
 }
 
-// Elements of dx that a rank sends; -1: they are made in too many parts.
+// Number of elements of dx that a rank sends; -1: they need too many parts.
 static int64_t sent(const sdg_conv_data_t *g, const sdg_tagging_t *tagging,
                     int rank) {
   const sdg_window_op_t *op = &g->conv.op;
@@ -243,7 +245,8 @@ static int64_t sent(const sdg_conv_data_t *g, const sdg_tagging_t *tagging,
   return count;
 }
 
-// Sums over ranks are not rounded to less than what one device adds up in.
+// Sums over ranks must not be rounded to a narrower type than a single device
+// accumulates in.
 static bool adds_exactly(const sdg_operand_t *operand) {
   return operand->type == CUDNN_DATA_FLOAT ||
          operand->type == CUDNN_DATA_DOUBLE;
@@ -258,7 +261,7 @@ bool sdg_conv_adjoint_chosen(const sdg_call_t *call,
   if (section->strategy != SDG_STRATEGY_AUTO ||
       !adds_exactly(&call->operand[conv->x]))
     return false;
-  // Whole view: what other ranks have of dy already is not to be sent.
+  // Whole view: nothing is sent to ranks that already have it.
   if (conv->op.whole && !(tagging->pieces >> conv->y & 1))
     return false;
   int64_t halo = sdg_conv_data_halo(dgrad, tagging), back = 0;

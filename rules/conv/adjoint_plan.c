@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lays out the steps of a data gradient that is sent to its owners: what others
-// own is made first and leaves; own rows are made meanwhile; the others' are
+// Plans the steps of a data gradient by scatter-add: rows of other ranks are
+// computed first and sent; meanwhile own rows are computed; received rows are
 // added.
 #include <stdlib.h>
 
@@ -10,21 +10,21 @@
 
 enum { EDGES = 2 * SDG_DIMS_MAX, TARGETS = SDG_CONV_ADJOINT_SIDES + EDGES };
 
-// A plan being made.
+// A plan while it is being made.
 typedef struct maker {
   const sdg_call_t *call;
   const sdg_tagging_t *tagging;
   const sdg_conv_data_t *dgrad;
   sdg_plan_t *plan;
   int x, y, w; // slabs of the program's tensors
-  // Where parts are put together: rows of others, own rows around the inner
-  // ones. -1: there are none.
+  // Slabs where parts are assembled: rows of other ranks, and own rows around
+  // the inner ones. -1: none.
   int target[TARGETS];
   sdg_conv_adjoint_part_t part[SDG_CONV_ADJOINT_PARTS];
   int parts;
   bool has_inner; // the first part
   sdg_scatter_add_t back[SDG_CONV_ADJOINT_SIDES];
-  int refusal; // the vendor's, of a piece
+  int refusal; // the vendor's status for a piece
 } maker_t;
 
 static int sides_of(const maker_t *m) {
@@ -41,7 +41,7 @@ static const void *beta_of(const sdg_subcall_run_t *run) {
   return sdg_conv_gradient_arguments(run->call).beta;
 }
 
-// own = made + beta own.
+// own = computed + beta * own.
 static cudnnStatus_t put_run(const sdg_subcall_run_t *run) {
   return sdg_cudnn_get()->cudnnTransformTensor(
       run->handle, &run->scalar[0], run->descriptor[0], run->data[0],
@@ -59,7 +59,7 @@ static sdg_subcall_tensor_t tensor_of(const maker_t *m, int slab,
       .slab = slab, .box = *box, .type = dx_of(m)->type};
 }
 
-// beta times the old values, of own rows in a slab of their own.
+// Adds beta times the old values; own rows are computed in a slab of their own.
 static sdg_status_t edge_begin(maker_t *m, int slab, const sdg_box_t *box) {
   if (sdg_conv_gradient_is_zero(m->call,
                                 sdg_conv_gradient_arguments(m->call).beta))
@@ -73,7 +73,7 @@ static sdg_status_t edge_begin(maker_t *m, int slab, const sdg_box_t *box) {
 
 // ---- the steps -------------------------------------------------------------
 
-// Rows that are made apart, in slabs of their own.
+// Rows that are computed separately, in slabs of their own.
 static sdg_status_t part_make(maker_t *m, const sdg_conv_adjoint_part_t *part,
                               sdg_copy_kind_t kind, int *out_slab) {
   const sdg_window_piece_t *piece = &part->piece;
@@ -113,7 +113,7 @@ static sdg_status_t targets_open(maker_t *m) {
   return SDG_OK;
 }
 
-// A part lies in one target.
+// Each part lies in exactly one target.
 static sdg_status_t part_put(maker_t *m, const sdg_conv_adjoint_part_t *part,
                              int slab) {
   const sdg_box_t *rows = &part->piece.keep;
@@ -143,7 +143,8 @@ static void periods_fill(const sdg_window_op_t *op, int64_t *out) {
     out[d] = d < op->dims && op->dim[d].wrap ? op->dim[d].x_extent : 0;
 }
 
-// The messages of one side of every rank; `need` has room for a box of each.
+// Adds the messages of one side of every rank; `need` has room for one box per
+// rank.
 static sdg_status_t side_send(maker_t *m, int side, sdg_box_t *need) {
   const sdg_window_op_t *op = &m->dgrad->conv.op;
   int64_t period[SDG_DIMS_MAX];
@@ -226,8 +227,8 @@ static sdg_status_t steps_make(maker_t *m, bool in_place) {
   return SDG_OK;
 }
 
-// *out_refusal: the vendor's status where its library does not take a piece;
-// the only failure that is not reported.
+// *out_refusal: the vendor's status if its library rejects the piece; no other
+// failure goes unreported.
 static sdg_status_t plan_make(const sdg_call_t *call,
                               const sdg_tagging_t *tagging,
                               const sdg_conv_data_t *dgrad, bool in_place,
@@ -265,7 +266,7 @@ sdg_status_t sdg_conv_adjoint_plan(const sdg_call_t *call,
   int refusal;
   sdg_status_t status =
       plan_make(call, tagging, dgrad, true, out_plan, &refusal);
-  // This rank's own affair: messages are the same.
+  // Each rank decides this for itself: messages are the same.
   if (refusal)
     status = plan_make(call, tagging, dgrad, false, out_plan, &refusal);
   if (refusal)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradient of a convolution's bias on split tensors: a sum over each rank's
-// dy, and over the ranks.
+// The gradient of a convolution's bias on split tensors: the sum of each rank's
+// dy, summed over the ranks.
 #include <stdlib.h>
 
 #include "rules/conv/filter.h"
@@ -10,7 +10,7 @@
 #include "rules/vendor/vendor.h"
 #include "rules/window/plan.h"
 
-enum { DY, DB }; // operands of the entry, and tensors of the sub-call
+enum { DY, DB }; // operands of the entry, and the sub-call's tensors
 
 typedef struct op {
   sdg_conv_gradient_old_t old;
@@ -51,7 +51,7 @@ static const void *beta_of(const sdg_call_t *call) {
   return sdg_conv_gradient_arguments(call).beta;
 }
 
-// `there`: what memory holds of dy; `own`: what of it is this rank's.
+// `there`: the box of dy in memory; `own`: this rank's part of it.
 static sdg_status_t plan_fill(const sdg_call_t *call, sdg_plan_t *plan,
                               sdg_axes_t axes, const sdg_box_t *there,
                               const sdg_box_t *own) {
@@ -127,8 +127,8 @@ sdg_status_t sdg_conv_bias_share(const sdg_call_t *call,
   const sdg_operand_t *dy = &call->operand[DY], *db = &call->operand[DB];
   const sdg_placement_t *placement = &tagging->placement[DY];
   *out_plan = NULL;
-  // What is not to be shared each rank does, and what is wrong the real
-  // function says.
+  // A call that cannot be shared runs on every rank; the real function reports
+  // its errors.
   if (call->operands != 2 || !dy->data || !db->data || dy->elem_bytes == 0 ||
       db->elem_bytes == 0 || db->dims != dy->dims ||
       placement->dims != dy->dims || placement->split[1].axes)

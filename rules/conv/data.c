@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The geometry of one gradient of a convolution's data on split tensors.
+// The geometry of one data gradient of a convolution on split tensors.
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,15 +8,15 @@
 #include "rules/window/back.h"
 #include "src/geometry/ring.h"
 
-// Extents of dx from which the convolution makes this many rows of dy:
-// [lo, hi).
+// The extents of dx, [lo, hi), for which the convolution yields this many rows
+// of dy.
 static sdg_range_t extents_for(const sdg_window_t *w, int64_t y_extent) {
   int64_t least = (y_extent - 1) * w->stride + sdg_window_span(w) - 2 * w->pad;
   return (sdg_range_t){least < 1 ? 1 : least, least + w->stride};
 }
 
-// Many extents of dx have the same extent of dy, so that it is the program
-// that says which one it is.
+// Several extents of dx yield the same extent of dy, so the program decides
+// which it is.
 static sdg_status_t extents_check(const sdg_conv_t *conv,
                                   const sdg_call_t *call,
                                   const sdg_tagging_t *tagging) {
@@ -97,7 +97,7 @@ int64_t sdg_conv_data_halo(const sdg_conv_data_t *dgrad,
 
 static sdg_status_t image_fill(sdg_conv_data_t *g, const sdg_tagging_t *tagging,
                                sdg_conv_data_image_t *image) {
-  if (g->conv.op.whole) { // dy is there where it is needed
+  if (g->conv.op.whole) { // every rank has the dy that it needs
     sdg_box_t own = need_of(g, tagging, image, tagging->rank);
     return sdg_transfer_plan(&g->conv.op.y_box, &own, 1, 0, NULL,
                              &image->transfer);
@@ -119,8 +119,8 @@ static sdg_status_t image_fill(sdg_conv_data_t *g, const sdg_tagging_t *tagging,
   return status;
 }
 
-// Images of the domain in one dimension, the domain itself among them even if
-// no output sees it.
+// The images of the domain in one dimension; they include the domain itself
+// even if no output sees it.
 static sdg_range_t images_of(const sdg_window_dim_t *dim) {
   sdg_range_t images = {0, 1};
   if (dim->wrap)
@@ -203,7 +203,7 @@ sdg_box_t sdg_conv_data_owned(const sdg_conv_data_t *dgrad) {
   return owned;
 }
 
-// One dimension of what is made in place of tensors that are there in full.
+// One dimension of what is computed in place on full tensors.
 static sdg_window_cut_t whole_cut(sdg_window_dim_t dim, sdg_range_t *out_keep) {
   *out_keep = dim.x = sdg_window_back_inner(&dim);
   return dim.x.lo < dim.x.hi ? sdg_window_back_cut(&dim)
@@ -272,9 +272,9 @@ int sdg_conv_data_strips(const sdg_conv_data_t *dgrad, bool extend,
   return sdg_box_subtract(&owned, &right, out);
 }
 
-// How wanted rows are made of rows of dy inside the domain: rows of zeros in
-// place of what is not there would make NaN of infinite weights. With more rows
-// than are wanted, which may come out wrong.
+// How to compute the wanted rows from rows of dy inside the domain. Rows of
+// zeros beyond it would turn infinite weights into NaN. The result may contain
+// further rows, which may be wrong.
 static sdg_window_cut_t inside_cut(const sdg_window_dim_t *dim,
                                    sdg_range_t want) {
   sdg_window_dim_t of = *dim;
@@ -282,12 +282,12 @@ static sdg_window_cut_t inside_cut(const sdg_window_dim_t *dim,
   return sdg_window_back_cut(&of);
 }
 
-// How an image's sub-call makes the wanted rows, in one dimension; out->x are
+// How an image's sub-call computes the wanted rows in one dimension; out->x are
 // rows of the domain itself.
 static sdg_window_cut_t cut_made(const sdg_window_dim_t *dim, sdg_range_t want,
                                  int64_t image) {
-  // Where a strip takes in all of a dimension, the op's own padding does what
-  // rows of zeros would.
+  // If a strip covers all of a dimension, the op's own padding replaces rows of
+  // zeros.
   if (!dim->wrap && want.lo == 0 && want.hi == dim->x_extent)
     return (sdg_window_cut_t){want, {0, dim->y_extent}, dim->window.pad};
   sdg_range_t images = images_of(dim), rows = want;
@@ -304,7 +304,7 @@ static sdg_window_cut_t cut_made(const sdg_window_dim_t *dim, sdg_range_t want,
     return inside_cut(dim, want);
   sdg_range_t in_image = {want.lo + shift, want.hi + shift};
   sdg_window_cut_t seen;
-  // The first image has every row, also those that no output sees there.
+  // The first image computes every row, also rows that no output sees in it.
   if (outside && sdg_window_back_seen(dim, in_image, &seen) &&
       (image != 0 || (seen.x.lo <= want.lo && seen.x.hi >= want.hi)))
     cut = seen;

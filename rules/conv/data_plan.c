@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lays out the steps of a gradient of the data: messages, the call in place,
-// strips that overwrite.
+// Plans the steps of a data gradient: messages, the call in place, strips that
+// overwrite.
 #include <stdlib.h>
 
 #include "rules/conv/adjoint.h"
@@ -9,12 +9,13 @@
 #include "rules/place/tagging.h"
 #include "rules/window/plan.h"
 
-// A strip's sub-call: one image of it.
+// One sub-call of a strip: one image of it.
 typedef struct part {
   int image, strip;
   sdg_window_piece_t piece;
-  int y; // slab of what is assembled of dy
-  int x; // slab of rows that are added to the strip's; -1: it makes those
+  int y; // slab of the assembled dy
+  int x; // slab of rows that are added to the strip; -1: computes the strip
+         // itself
 } part_t;
 
 typedef struct strip {
@@ -23,24 +24,24 @@ typedef struct strip {
   bool apart; // x is a copy that overwrites
 } strip_t;
 
-// A plan being made.
+// A plan while it is being made.
 typedef struct maker {
   const sdg_call_t *call;
   const sdg_conv_data_t *dgrad;
   sdg_plan_t *plan;
   bool reads_old;
-  bool apart;           // messages do not arrive in what is assembled
-  sdg_copy_kind_t copy; // of what is assembled
+  bool apart;           // messages do not arrive in assembled slabs
+  sdg_copy_kind_t copy; // of assembled slabs
   int x, y;             // slabs of the program's tensors
   strip_t strip[2 * SDG_DIMS_MAX];
   int strips;
   part_t *part; // in the order of strips, then of images
   int parts;
   int **message; // per image, the slab of each received message; -1: in place
-  int refusal;   // the vendor's, of a piece
+  int refusal;   // the vendor's status for a piece
 } maker_t;
 
-// On the program's own tensors.
+// The call in place, on the program's own tensors.
 static sdg_status_t piece_call(maker_t *m, const sdg_window_piece_t *piece) {
   const sdg_conv_gradient_slabs_t slabs = {.x = m->x, .y = m->y};
   return sdg_conv_gradient_add(&m->dgrad->conv, m->call, m->plan, piece, &slabs,
@@ -70,7 +71,7 @@ static sdg_status_t strip_open(maker_t *m, int s) {
   return SDG_OK;
 }
 
-// An image's messages go to the strips that it is added to.
+// An image's messages are received into the strips that the image is added to.
 static sdg_status_t messages_add(maker_t *m, int image) {
   int into[2 * SDG_DIMS_MAX], intos = 0;
   for (int i = 0; !m->apart && i < m->parts; i++)
@@ -80,7 +81,7 @@ static sdg_status_t messages_add(maker_t *m, int image) {
                            into, intos, m->message[image]);
 }
 
-// Old values of rows that the call in place is going to overwrite.
+// Saves old values of rows that the call in place will overwrite.
 static sdg_status_t strip_save(maker_t *m, const strip_t *strip) {
   if (!strip->apart || !m->reads_old)
     return SDG_OK;
@@ -88,7 +89,7 @@ static sdg_status_t strip_save(maker_t *m, const strip_t *strip) {
                        SDG_COPY_STRIP);
 }
 
-// Rows of dy that this rank has; zeros outside the domain.
+// Assembles the rows of dy that this rank has, with zeros outside the domain.
 static sdg_status_t part_own(maker_t *m, const part_t *part) {
   const sdg_window_op_t *op = &m->dgrad->conv.op;
   const sdg_transfer_t *transfer = &m->dgrad->image[part->image].transfer;
@@ -99,8 +100,8 @@ static sdg_status_t part_own(maker_t *m, const part_t *part) {
   return sdg_assemble_own(m->plan, transfer, &domain, m->y, part->y, m->copy);
 }
 
-// Rows of another image, in slabs of their own: engines need not take a range
-// of a tensor.
+// Rows of a further image, in slabs of their own: engines may reject a range of
+// a tensor.
 static sdg_status_t part_add(maker_t *m, const part_t *part) {
   int strip = m->strip[part->strip].x;
   sdg_type_t type = m->call->operand[m->dgrad->conv.x].type;
@@ -140,9 +141,9 @@ static sdg_status_t strip_finish(maker_t *m, int s) {
                        &strip->want, SDG_COPY_STRIP);
 }
 
-// The steps, in this order: messages leave; what can be computed in place is,
-// while they travel; strips are assembled from own rows, then from messages;
-// their rows overwrite.
+// The steps in their order: send messages; meanwhile compute in place what is
+// possible; assemble strips from own rows, then from messages; compute the
+// strips, whose rows overwrite.
 static sdg_status_t steps_make(maker_t *m, bool extend) {
   sdg_box_t want[2 * SDG_DIMS_MAX];
   m->strips = sdg_conv_data_strips(m->dgrad, extend, want);
@@ -187,8 +188,8 @@ static sdg_status_t maker_open(maker_t *m) {
   return sdg_subcalls_open(m->plan, m->call);
 }
 
-// *out_refusal: the vendor's status where its library does not take a piece;
-// the only failure that is not reported.
+// *out_refusal: the vendor's status if its library rejects the piece; no other
+// failure goes unreported.
 static sdg_status_t plan_make(const sdg_call_t *call,
                               const sdg_conv_data_t *dgrad,
                               const sdg_section_t *section, sdg_axes_t axes,
@@ -202,7 +203,7 @@ static sdg_status_t plan_make(const sdg_call_t *call,
                                                      : "repair"),
       .reads_old = !sdg_conv_gradient_is_zero(
           call, sdg_conv_gradient_arguments(call).beta),
-      // What messages arrive in is kept where they come early.
+      // Slabs of messages that arrive before the call (prefetch) are kept.
       .apart = extend && section->keeps_dy,
       .copy = extend ? SDG_COPY_ACTIVATION : SDG_COPY_STRIP,
   };
@@ -270,7 +271,7 @@ static sdg_status_t whole_plan(const sdg_call_t *call,
                                const sdg_section_t *section,
                                sdg_plan_t **out_plan) {
   sdg_box_t owned = sdg_conv_data_owned(dgrad);
-  if (sdg_box_empty(&owned)) { // nothing to do here
+  if (sdg_box_empty(&owned)) { // this rank has nothing to compute
     *out_plan = sdg_plan_create("window");
     return *out_plan ? SDG_OK : sdg_fail(SDG_E_NO_MEMORY, "a plan");
   }
@@ -278,15 +279,14 @@ static sdg_status_t whole_plan(const sdg_call_t *call,
   int refusal;
   sdg_status_t status =
       plan_make(call, dgrad, section, 0, extend, out_plan, &refusal);
-  // This rank's own affair: what it reads and writes is the same.
+  // Each rank decides this for itself: what it reads and writes is the same.
   if (refusal && !extend)
     status = plan_make(call, dgrad, section, 0, true, out_plan, &refusal);
   return refusal ? sdg_conv_gradient_refused(call, refusal) : status;
 }
 
-// What each rank of the job reads: its need of dy, or what it owns of that
-// where others' rows of dx are sent; and where old values count those of its
-// own rows.
+// What each rank of the job reads: its need of dy, or only its own rows of dy
+// if rows of dx are scattered; and, if old values count, those of its own rows.
 static sdg_status_t share_fill(sdg_share_t *share, const sdg_call_t *call,
                                const sdg_conv_data_t *dgrad,
                                const sdg_tagging_t *tagging, bool adjoint) {
@@ -308,7 +308,7 @@ static sdg_status_t share_fill(sdg_share_t *share, const sdg_call_t *call,
   return SDG_OK;
 }
 
-// `tagging` places dx, too.
+// `tagging` also places dx.
 static sdg_status_t placed_share(const sdg_call_t *call,
                                  const sdg_tagging_t *tagging,
                                  sdg_plan_t **out_plan) {
@@ -338,7 +338,7 @@ done:
   return status;
 }
 
-// Where the owner of each window is: dx, of dy.
+// dx is placed by dy: with the owner of each window's centre.
 static sdg_status_t rows_place(const sdg_call_t *call, const sdg_conv_t *conv,
                                const sdg_tagging_t *tagging,
                                sdg_placement_t *out) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vendor's descriptors and algorithms of a convolution: read, and chosen
-// for sub-calls.
+// The vendor's descriptors and algorithms of a convolution: reads them, and
+// chooses them for sub-calls.
 #include <stdint.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ sdg_status_t sdg_conv_parameters(const void *descriptor,
     return SDG_E_LIBRARY_MISSING;
   cudnnConvolutionDescriptor_t conv =
       (cudnnConvolutionDescriptor_t)(uintptr_t)descriptor;
-  // Seven is the most that the vendor's library takes.
+  // The vendor's library accepts at most seven.
   cudnnStatus_t got = cudnn->cudnnGetConvolutionNdDescriptor(
       conv, SDG_DIMS_MAX - 2, &out->spatial, out->pad, out->stride,
       out->dilation, &out->mode, &out->compute);
@@ -121,7 +121,8 @@ cudnnStatus_t sdg_conv_workspace(const sdg_call_t *call,
   }
 }
 
-// Rows of a tensor begin at least as many bytes apart as engines load at once.
+// The fewest bytes between the beginnings of two rows of a tensor: what engines
+// load at once.
 static bool aligned(const sdg_operand_t *operand, const sdg_box_t *piece,
                     const sdg_box_t *own) {
   enum { LOAD_BYTES = 16 };
@@ -139,7 +140,7 @@ void sdg_conv_view_settle(const sdg_call_t *call, sdg_conv_t *conv,
   sdg_window_piece_t piece = *view;
   sdg_conv_descriptors_t d;
   size_t bytes;
-  // A query has no y of its own where it asks for the size.
+  // A query for the output size has no y of its own.
   if (!view->bare || conv->y < 0 || sdg_box_empty(&view->x) ||
       sdg_box_empty(&view->y))
     return;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The geometry of one gradient of a convolution's filter on split tensors.
+// The geometry of one filter gradient of a convolution on split tensors.
 #include "rules/conv/filter.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-// Where a rank has all outputs, the op's own padding is right.
+// If a rank has all outputs of a dimension, the op's own padding is right.
 static bool is_all(const sdg_window_dim_t *dim, sdg_range_t y) {
   return !dim->wrap && y.lo == 0 && y.hi == dim->y_extent;
 }
@@ -28,7 +28,7 @@ bool sdg_conv_filter_view(const sdg_window_op_t *op, const sdg_box_t *x,
       out->pad[d] = (int)dim.window.pad;
       continue;
     }
-    // At a seam padding would stand for rows that are not zero.
+    // At a seam between ranks, padding would replace rows that are not zero.
     out->bare = true;
     out->y.dim[d] = sdg_window_within(&dim);
     out->x.dim[d] = sdg_window_need(&dim.window, out->y.dim[d]);
@@ -61,7 +61,7 @@ typedef struct side {
   int64_t pad;
 } side_t;
 
-// What one dimension is made of; `side` has room.
+// The sub-calls' sides in one dimension; `side` has room for them.
 typedef struct sides {
   side_t *side;
   int count;
@@ -75,7 +75,7 @@ static sdg_range_t all_taps(const sdg_window_dim_t *dim) {
   return (sdg_range_t){0, dim->window.kernel};
 }
 
-// Outputs `y` as far as they see inputs `x`.
+// The outputs `y` that see inputs `x`.
 static void runs_add(sides_t *sides, const sdg_window_dim_t *dim, sdg_range_t y,
                      sdg_range_t x, sdg_window_run_t *room) {
   if (y.lo >= y.hi || x.lo >= x.hi)
@@ -87,13 +87,13 @@ static void runs_add(sides_t *sides, const sdg_window_dim_t *dim, sdg_range_t y,
                  room[i].taps, 0};
 }
 
-// What there is to see: around the ends of a periodic dimension, too.
+// The rows that outputs may see: in a periodic dimension also beyond its ends.
 static sdg_range_t domain_of(const sdg_window_dim_t *dim) {
   return dim->wrap ? sdg_window_need(&dim->window, dim->y)
                    : (sdg_range_t){0, dim->x_extent};
 }
 
-// All that owned outputs see.
+// All rows that owned outputs see.
 static void all_add(sides_t *sides, const sdg_window_dim_t *dim,
                     sdg_window_run_t *room) {
   if (is_all(dim, dim->y))
@@ -103,7 +103,8 @@ static void all_add(sides_t *sides, const sdg_window_dim_t *dim,
     runs_add(sides, dim, dim->y, domain_of(dim), room);
 }
 
-// All of it but what the cut makes, which is all that its outputs see.
+// Everything except what the cut computes, which is everything that its outputs
+// see.
 static void rest_add(sides_t *sides, const sdg_window_dim_t *dim,
                      const side_t *cut, sdg_window_run_t *room) {
   sdg_range_t domain = domain_of(dim);
@@ -130,14 +131,14 @@ static sdg_conv_filter_strip_t strip_of(const sdg_window_op_t *op,
     strip.piece.pad[d] = (int)side->pad;
     strip.taps[d] = side->taps;
   }
-  // The channels that the placeholder stands for.
+  // Replaces the placeholder by the real channels.
   strip.piece.x.dim[1] = op->x_box.dim[1];
   strip.piece.y.dim[1] = op->y_box.dim[1];
   strip.all = is_full(&strip, op);
   return strip;
 }
 
-// Each with each, one of every dimension.
+// All combinations of one side per dimension.
 static sdg_status_t strips_add(const sdg_window_op_t *op, const sides_t *sides,
                                sdg_conv_filter_strip_t **io_strips,
                                int *io_count) {
@@ -182,7 +183,8 @@ static void room_free(room_t *room) {
   free(room->run);
 }
 
-// What the view leaves out in dimension `d`, and not in those before it.
+// What the view leaves out in dimension `d` and covers in the dimensions before
+// it.
 static sdg_status_t rest_strips(const sdg_window_op_t *op, room_t *room, int d,
                                 sdg_conv_filter_strip_t **io_strips,
                                 int *io_count) {

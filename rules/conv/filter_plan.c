@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lays out the steps of a gradient of the filter: messages, the call in place,
-// strips that add, the sum over the ranks.
+// Plans the steps of a filter gradient: messages, the call in place, strips
+// that add, the sum over the ranks.
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,29 +15,29 @@ typedef struct slabs {
   int x, y;
 } slabs_t;
 
-// A plan being made.
+// A plan while it is being made.
 typedef struct maker {
   const sdg_call_t *call;
   const sdg_conv_t *conv;
   const sdg_window_piece_t *view; // NULL: everything is assembled
   sdg_plan_t *plan;
-  sdg_copy_kind_t copy; // of what is assembled
+  sdg_copy_kind_t copy; // of assembled slabs
   int x, y;             // slabs of the program's tensors
   sdg_conv_filter_strip_t *strip;
-  slabs_t *slabs; // of each strip
+  slabs_t *slabs; // slabs of each strip
   int strips;
   sdg_gradient_sum_t sum;
-  bool apart;   // messages do not arrive in what is assembled
+  bool apart;   // messages do not arrive in assembled slabs
   bool any;     // a sub-call was added
   int *message; // slab of each received message, -1: in place
-  int refusal;  // the vendor's, of a piece
+  int refusal;  // the vendor's status for a piece
 } maker_t;
 
 static const void *beta_of(const sdg_call_t *call) {
   return sdg_conv_gradient_arguments(call).beta;
 }
 
-// `taps` NULL: all of the filter; otherwise this part of it.
+// `taps`: the part of the filter; NULL: all of it.
 static sdg_status_t piece_add(maker_t *m, const sdg_window_piece_t *piece,
                               const sdg_range_t *taps, int x, int y) {
   const sdg_conv_gradient_slabs_t slabs = {.x = x, .y = y, .w = m->sum.part};
@@ -93,9 +93,9 @@ static sdg_status_t messages_add(maker_t *m) {
   return status;
 }
 
-// The steps, in this order: messages leave; what can be computed in place is,
-// while they travel; strips are assembled from own rows, then from messages;
-// they add; ranks sum.
+// The steps in their order: send messages; meanwhile compute in place what is
+// possible; assemble strips from own rows, then from messages; compute the
+// strips, which add; sum over the ranks.
 static sdg_status_t steps_make(maker_t *m) {
   for (int i = 0; i < m->strips; i++)
     SDG_TRY(strip_open(m, i));
@@ -129,16 +129,16 @@ static sdg_status_t maker_open(maker_t *m, sdg_axes_t axes,
                                &m->sum);
 }
 
-// What decides a plan besides the call.
+// What a plan depends on besides the call.
 typedef struct order {
-  const char *strategy;      // of the plan where there is a view
-  const sdg_box_t *x_there;  // rows of x that memory has right
-  sdg_axes_t axes, sum_axes; // of messages, of sums
+  const char *strategy;      // of the plan if it has a view
+  const sdg_box_t *x_there;  // rows of x that are valid in memory
+  sdg_axes_t axes, sum_axes; // axes of messages, and of sums
   bool keeps_x;              // messages are kept
 } order_t;
 
-// *out_refusal: the vendor's status where its library does not take a piece;
-// the only failure that is not reported.
+// *out_refusal: the vendor's status if its library rejects the piece; no other
+// failure goes unreported.
 static sdg_status_t plan_make(const sdg_call_t *call, const sdg_conv_t *conv,
                               const order_t *order,
                               const sdg_window_piece_t *view,
@@ -180,7 +180,7 @@ static sdg_status_t strategies_try(const sdg_call_t *call,
   return refusal ? sdg_conv_gradient_refused(call, refusal) : status;
 }
 
-// Whether the program's own call is all there is to do.
+// Whether the program's own call, unchanged, gives the right result.
 static bool is_literal(const sdg_window_op_t *op) {
   sdg_window_piece_t view;
   if (op->transfer.sends || op->transfer.recvs ||
@@ -224,8 +224,8 @@ sdg_status_t sdg_conv_filter_plan(const sdg_call_t *call,
 
 // ---- the whole view --------------------------------------------------------
 
-// What each rank of the job reads: its rows of dy, its need of x, and where old
-// values count all of them.
+// What each rank of the job reads: its rows of dy, its need of x and, if old
+// values count, all of them.
 static sdg_status_t share_fill(sdg_share_t *share, const sdg_call_t *call,
                                const sdg_conv_t *conv,
                                const sdg_tagging_t *tagging) {
@@ -244,8 +244,8 @@ static sdg_status_t share_fill(sdg_share_t *share, const sdg_call_t *call,
 static sdg_status_t share_make(const sdg_call_t *call, const sdg_conv_t *conv,
                                const sdg_tagging_t *tagging,
                                sdg_plan_t **out_plan) {
-  // Any other strategy may take its turn after a refusal, which is this rank's
-  // own affair.
+  // After a refusal another strategy may be tried. Each rank decides this for
+  // itself.
   sdg_strategy_t strategy = tagging->section->strategy == SDG_STRATEGY_EXTEND
                                 ? SDG_STRATEGY_EXTEND
                                 : SDG_STRATEGY_AUTO;

@@ -7,10 +7,10 @@
 #include "rules/vendor/args.h"
 #include "rules/vendor/vendor.h"
 
-// What a sub-call needs besides tensors.
+// What a sub-call stores besides tensors.
 typedef struct op {
   cudnnConvolutionDescriptor_t conv;
-  cudnnFilterDescriptor_t w; // NULL: the program's
+  cudnnFilterDescriptor_t w; // NULL: uses the program's
   sdg_conv_gradient_old_t old;
   int algo;
   size_t workspace_bytes;
@@ -97,7 +97,7 @@ static bool of_filter(const sdg_call_t *call) {
 
 // ---- algorithms ------------------------------------------------------------
 
-// The library's own choice; false if it has none.
+// Gets the library's own choice; false if it has none.
 static bool algorithm_ask(const sdg_call_t *call,
                           const sdg_conv_descriptors_t *d,
                           cudnnFilterDescriptor_t w, int *out_algo,
@@ -155,7 +155,7 @@ bool sdg_conv_gradient_refused_own(const sdg_call_t *call) {
 
 // ---- running ---------------------------------------------------------------
 
-// Scalars are double for operands of double, else float.
+// Scalars are double if operands are double, else float.
 static const void *old_scale(const sdg_call_t *call,
                              sdg_conv_gradient_old_t old, const void *beta) {
   static const double doubles[] = {
@@ -169,9 +169,9 @@ static const void *old_scale(const sdg_call_t *call,
              : (const void *)&floats[old];
 }
 
-enum { X, Y, W }; // tensors of a sub-call
+enum { X, Y, W }; // index of a sub-call's tensors
 
-// The program's workspace, where that is enough.
+// Uses the program's workspace if it is large enough.
 static sdg_conv_gradient_arguments_t
 arguments_of(const sdg_subcall_run_t *run) {
   sdg_conv_gradient_arguments_t a = sdg_conv_gradient_arguments(run->call);
@@ -212,7 +212,7 @@ static void op_destroy(void *user) {
 
 // ---- building --------------------------------------------------------------
 
-// The op of a piece: its descriptor, and an algorithm that takes it.
+// The op of a piece: its descriptor, and an algorithm that accepts it.
 static sdg_status_t
 op_make(const sdg_conv_t *conv, const sdg_call_t *call, const sdg_plan_t *plan,
         const sdg_window_piece_t *piece, const sdg_conv_gradient_slabs_t *slabs,
@@ -246,7 +246,7 @@ op_make(const sdg_conv_t *conv, const sdg_call_t *call, const sdg_plan_t *plan,
   return SDG_OK;
 }
 
-// The sub-call; its filter is slab slabs->w, all of it.
+// Adds the sub-call; its filter is slab slabs->w, all of it.
 static sdg_status_t grad_add(const sdg_conv_t *conv, const sdg_call_t *call,
                              sdg_plan_t *plan, const sdg_window_piece_t *piece,
                              const sdg_conv_gradient_slabs_t *slabs,
@@ -289,7 +289,7 @@ sdg_status_t sdg_conv_gradient_add(const sdg_conv_t *conv,
 
 // ---- parts of a filter -----------------------------------------------------
 
-// Where taps are in the filter: cuDNN's CONVOLUTION turns it round.
+// The position of taps in the filter: cuDNN's CONVOLUTION mirrors it.
 static sdg_range_t place_of(const sdg_conv_t *conv, sdg_range_t taps, int d) {
   int64_t kernel = conv->spec.window[d].kernel;
   return conv->parameters.mode == CUDNN_CONVOLUTION

@@ -13,11 +13,11 @@ enum { ALIGN_BYTES = 256 }; // of tensors in scratch
 
 // ---- workspace -------------------------------------------------------------
 
-// The most that the sub-calls that were looked at need. Pieces of which the
-// engine does not take the algorithm are computed by another.
+// The largest workspace of the sub-calls so far. Pieces whose algorithm the
+// engine rejects are computed with another one.
 typedef struct most {
   size_t bytes;
-  cudnnStatus_t got; // 0 unless it takes none
+  cudnnStatus_t got; // 0 unless it accepts no algorithm
 } most_t;
 
 static sdg_status_t piece_ask(const sdg_call_t *call, const sdg_conv_t *conv,
@@ -43,7 +43,7 @@ static sdg_status_t strip_ask(const sdg_call_t *call, const sdg_conv_data_t *g,
   const int64_t *y = call->operand[g->conv.y].stride;
   sdg_box_t made = sdg_conv_data_made(g, want);
   int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
-  // As in the plan: what is not the program's own tensor is packed.
+  // As in the plan: tensors that are not the program's own are packed.
   bool apart = !sdg_box_equal(&made, &g->conv.op.x_box) ||
                !sdg_box_equal(want, &g->conv.op.x_box);
   for (int i = 0; i < g->images && most->got == CUDNN_STATUS_SUCCESS; i++) {
@@ -77,7 +77,7 @@ static sdg_status_t dgrad_ask(const sdg_call_t *call, const sdg_conv_data_t *g,
   return SDG_OK;
 }
 
-// What is made apart is packed.
+// Tensors of separate sub-calls are packed.
 static sdg_status_t part_ask(const sdg_call_t *call, const sdg_conv_data_t *g,
                              const sdg_conv_adjoint_part_t *part,
                              most_t *most) {
@@ -96,7 +96,7 @@ static sdg_status_t part_ask(const sdg_call_t *call, const sdg_conv_data_t *g,
   return status;
 }
 
-// What the plan would make, with its inner rows in place or apart.
+// What the plan would compute, with its inner rows in place or separately.
 static sdg_status_t adjoint_ask(const sdg_call_t *call,
                                 const sdg_conv_data_t *g, bool in_place,
                                 most_t *most) {
@@ -149,7 +149,7 @@ static sdg_status_t dgrad_workspace(const sdg_call_t *call,
   if (!a->sizeInBytes)
     return sdg_fail(SDG_E_ARGUMENT, "%s: the result is NULL", call->entry_name);
   most_t most;
-  // As the call itself is judged.
+  // Checked in the same way as the call itself.
   *out_vendor = sdg_conv_refusal(call, &g->conv, tagging, (int)a->algo);
   if (*out_vendor)
     return SDG_OK;
@@ -167,7 +167,7 @@ static size_t box_bytes(const sdg_box_t *box, const sdg_operand_t *operand) {
   return (bytes + ALIGN_BYTES - 1) & ~(size_t)(ALIGN_BYTES - 1);
 }
 
-// On memory: what is assembled is longer than the program's tensors.
+// Needs memory: assembled tensors are larger than the program's.
 static sdg_status_t dgrad_find(const sdg_call_t *call, const sdg_conv_data_t *g,
                                const sdg_window_piece_t *piece,
                                const sdg_conv_descriptors_t *own,
@@ -187,7 +187,8 @@ static sdg_status_t dgrad_find(const sdg_call_t *call, const sdg_conv_data_t *g,
   return SDG_OK;
 }
 
-// Own rows, of an assembled dy; or of own rows of that, where others' are sent.
+// Own rows, from an assembled dy; or from own rows of dy if the others' rows of
+// dx are scattered.
 static sdg_window_piece_t piece_of(const sdg_call_t *call,
                                    const sdg_tagging_t *tagging,
                                    const sdg_conv_data_t *g) {
@@ -200,7 +201,7 @@ static sdg_window_piece_t piece_of(const sdg_call_t *call,
   return piece;
 }
 
-// Algorithms are chosen and timed for the whole of what this rank computes,
+// Algorithms are chosen and timed for everything that this rank computes,
 // without communication.
 static sdg_status_t dgrad_algorithms(const sdg_call_t *call,
                                      const sdg_tagging_t *tagging,
@@ -259,7 +260,7 @@ static sdg_status_t wgrad_strip_ask(const sdg_call_t *call,
   const sdg_window_piece_t *piece = &strip->piece;
   cudnnFilterDescriptor_t w = sdg_conv_gradient_arguments(call).w_desc,
                           part = NULL;
-  // As in the plan: what is not the program's own tensor is packed.
+  // As in the plan: tensors that are not the program's own are packed.
   bool own = sdg_box_equal(&piece->y, &conv->op.y_box);
   int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
   sdg_slab_pack(&piece->x, call->operand[conv->x].stride, x_stride);
@@ -306,7 +307,7 @@ static sdg_status_t wgrad_workspace(const sdg_call_t *call,
   bool extend =
       sdg_conv_filter_extends(&conv->op, &conv->op.x_box, strategy, &view);
   most_t most;
-  // As the call itself is judged.
+  // Checked in the same way as the call itself.
   *out_vendor = sdg_conv_refusal(call, conv, tagging, (int)a->algo);
   if (*out_vendor)
     return SDG_OK;
@@ -338,7 +339,7 @@ static sdg_status_t wgrad_find(const sdg_call_t *call, const sdg_conv_t *conv,
   return SDG_OK;
 }
 
-// On an assembled x.
+// Runs on an assembled x.
 static sdg_status_t wgrad_algorithms(const sdg_call_t *call,
                                      const sdg_conv_t *conv, int *out_vendor) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();

@@ -14,7 +14,7 @@
 // One call of the real function within the plan.
 typedef struct sub_call {
   sdg_window_slabs_t slabs;
-  sdg_box_t x_box, y_box;             // where in the slabs
+  sdg_box_t x_box, y_box;             // boxes inside the slabs
   sdg_conv_descriptors_t descriptors; // the program's, if slabs.program
   cudnnConvolutionFwdAlgo_t algo;
   size_t workspace_bytes;
@@ -23,10 +23,10 @@ typedef struct sub_call {
 typedef struct conv_state {
   int count;
   sub_call_t sub[SDG_PIECES_MAX];
-  int workspace_slab; // -1: the program's workspace is enough
+  int workspace_slab; // -1: the program's workspace is large enough
 } conv_state_t;
 
-// What both entries have in common of their arguments.
+// The arguments that both entries share.
 typedef struct arguments {
   const void *w;
   cudnnTensorDescriptor_t x_desc, y_desc, z_desc;
@@ -149,7 +149,7 @@ static void conv_state_destroy(void *user) {
   free(state);
 }
 
-// What the callbacks of the plan's maker share.
+// State that the callbacks of the plan's maker share.
 typedef struct client {
   const sdg_call_t *call;
   const sdg_conv_t *conv;
@@ -194,7 +194,7 @@ static sdg_status_t client_add(void *user, sdg_plan_t *plan,
   return SDG_OK;
 }
 
-// Scratch for sub-calls that want more workspace than the program brings.
+// Scratch for sub-calls that need more workspace than the program provides.
 static sdg_status_t client_close(void *user, sdg_plan_t *plan) {
   const client_t *client = user;
   conv_state_t *state = plan->state;
@@ -250,7 +250,7 @@ sdg_status_t sdg_conv_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
   return status;
 }
 
-// What each rank of the job reads: its need of x, and where old values count
+// What each rank of the job reads: its need of x and, if old values count,
 // those of its own outputs.
 static sdg_status_t share_fill(sdg_share_t *share, const sdg_conv_t *conv,
                                const sdg_tagging_t *tagging,
@@ -265,7 +265,7 @@ static sdg_status_t share_fill(sdg_share_t *share, const sdg_conv_t *conv,
     if (old)
       old[r] = sdg_placement_box(&conv->op.y_placement, tagging->mesh, r);
   }
-  // Not read, though it is an input.
+  // An input, but not read here.
   if (conv->z >= 0 && !window->reads_old) {
     SDG_TRY(sdg_share_reads(share, conv->z, &old));
     for (int r = 0; r < share->ranks; r++)
@@ -307,7 +307,8 @@ sdg_status_t sdg_conv_share(const sdg_call_t *call,
   sdg_conv_t conv;
   bool can;
   *out_plan = NULL;
-  // Every rank makes the program's call, and gets what it gets on one device.
+  // Every rank makes the program's call, and gets the result of a single
+  // device.
   arguments_t a = arguments_get(call);
   if (sdg_conv_refused_whole(call, a.x_desc, a.w_desc, a.conv_desc, a.y_desc,
                              a.algo, a.workspace_bytes))

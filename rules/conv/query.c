@@ -35,8 +35,8 @@ static sdg_status_t dims_nd_answer(const sdg_call_t *call,
   return SDG_OK;
 }
 
-// The most that any sub-call of this rank needs with this strategy. Pieces of
-// which the engine does not take the algorithm are computed by another.
+// The largest workspace of this rank's sub-calls with this strategy. Pieces
+// whose algorithm the engine rejects are computed with another one.
 static sdg_status_t workspace_ask(const sdg_call_t *call,
                                   const sdg_conv_t *conv, bool extend,
                                   size_t *out_most, int *out_vendor) {
@@ -48,7 +48,7 @@ static sdg_status_t workspace_ask(const sdg_call_t *call,
   int pieces = sdg_window_op_pieces(&conv->op, extend, &in_place, piece);
   *out_most = 0;
   for (int i = 0; i < pieces; i++) {
-    // As in the plan: what is not the program's own tensor is packed.
+    // As in the plan: tensors that are not the program's own are packed.
     bool apart = !sdg_box_equal(&piece[i].y, &conv->op.y_box) ||
                  !sdg_box_equal(&piece[i].keep, &conv->op.y_box);
     int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
@@ -84,7 +84,7 @@ static sdg_status_t workspace_answer(const sdg_call_t *call,
   sdg_conv_view_settle(call, conv, &view, a->wDesc, (int)a->algo);
   bool extend = sdg_window_op_extends(&conv->op, strategy);
   size_t most;
-  // As the call itself is judged.
+  // Checked in the same way as the call itself.
   *out_vendor = sdg_conv_refusal(call, conv, tagging, a->algo);
   if (*out_vendor)
     return SDG_OK;
@@ -96,8 +96,8 @@ static sdg_status_t workspace_answer(const sdg_call_t *call,
   return SDG_OK;
 }
 
-// Algorithms are chosen and timed for the whole of what this rank computes,
-// on an assembled input, without communication.
+// Algorithms are chosen and timed for everything that this rank computes, on an
+// assembled input, without communication.
 static sdg_status_t algorithms_answer(const sdg_call_t *call,
                                       const sdg_conv_t *conv, int *out_vendor) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
@@ -123,7 +123,7 @@ static sdg_status_t algorithms_answer(const sdg_call_t *call,
   } else {
     const struct sdg_args_cudnnFindConvolutionForwardAlgorithmEx *a =
         call->args;
-    // The assembled input is longer than the program's.
+    // The assembled input is larger than the program's.
     size_t bytes = (size_t)sdg_box_count(&piece.x) * (size_t)x->elem_bytes;
     void *assembled;
     status = sdg_scratch_get(SDG_SCRATCH_CALL, bytes, &assembled);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one device would refuse, asked where the tensors are in pieces.
+// Finds out what a single device would reject, although the tensors are split.
 #include <stdint.h>
 
 #include "rules/conv/rule.h"
 #include "rules/vendor/vendor.h"
 #include "src/plan/plan.h"
 
-// All of the op: the global tensors.
+// The whole op, on the global tensors.
 static sdg_window_piece_t whole_piece(const sdg_conv_t *conv) {
   const sdg_window_op_t *op = &conv->op;
   sdg_window_piece_t piece = {.x.dims = op->dims, .y.dims = op->dims};
@@ -18,7 +18,7 @@ static sdg_window_piece_t whole_piece(const sdg_conv_t *conv) {
   return piece;
 }
 
-// What the first rank computes, from an input that holds all it needs.
+// What the first rank computes, from an input with everything that it needs.
 static sdg_window_piece_t first_piece(const sdg_conv_t *conv,
                                       const sdg_tagging_t *tagging) {
   const sdg_window_op_t *op = &conv->op;
@@ -46,10 +46,11 @@ static int piece_ask(const sdg_call_t *call, const sdg_conv_t *conv,
   int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
   sdg_conv_descriptors_t d;
   size_t bytes;
-  // The channels that the placeholder stands for.
+  // Replaces the placeholder by the real channels.
   piece.x.dim[1] = conv->op.x_box.dim[1];
   piece.y.dim[1] = conv->op.y_box.dim[1];
-  // More than the vendor's descriptors hold: no one device has it.
+  // The extents exceed the vendor's descriptors, so no single device can have
+  // the tensor.
   if (sdg_box_count(&piece.x) > INT32_MAX ||
       sdg_box_count(&piece.y) > INT32_MAX)
     return 0;
@@ -57,7 +58,7 @@ static int piece_ask(const sdg_call_t *call, const sdg_conv_t *conv,
   sdg_slab_pack(&piece.y, y->stride, y_stride);
   if (sdg_conv_describe(conv, call, &piece, x_stride, y_stride, NULL, &d) !=
       SDG_OK)
-    return 0; // the plan says what is wrong
+    return 0; // the plan reports the error
   cudnnStatus_t got = sdg_conv_workspace(
       call, &d,
       (cudnnFilterDescriptor_t)(uintptr_t)call->operand[conv->w].descriptor,
@@ -69,7 +70,7 @@ static int piece_ask(const sdg_call_t *call, const sdg_conv_t *conv,
 int sdg_conv_refusal(const sdg_call_t *call, const sdg_conv_t *conv,
                      const sdg_tagging_t *tagging, int algo) {
   int whole = piece_ask(call, conv, whole_piece(conv), algo);
-  // What is too much for one device need not be for a piece.
+  // What is too large for a single device may fit as a piece.
   return whole && piece_ask(call, conv, first_piece(conv, tagging), algo)
              ? whole
              : 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions as an op: which entries it knows, what tells calls apart,
-// who plans and answers them.
+// Convolutions as an op: the entries it handles, the key that distinguishes
+// calls, and the functions that plan and answer them.
 #include <stdio.h>
 
 #include "rules/conv/filter.h"
@@ -28,7 +28,7 @@ static sdg_status_t dimensions_check(const sdg_conv_t *conv,
                   call->entry_name, spatial, x->dims, w->dims);
 }
 
-// What the vendor's library checks on one device, on the global extents.
+// Does the vendor's checks for a single device, on the global extents.
 static sdg_status_t arguments_check(const sdg_conv_t *conv,
                                     const sdg_call_t *call) {
   const sdg_conv_parameters_t *p = &conv->parameters;
@@ -64,7 +64,7 @@ static sdg_window_spec_t spec_of(const sdg_conv_t *conv,
   return spec;
 }
 
-// Everything but whether the extents belong together.
+// Checks everything except whether the extents are consistent.
 static sdg_status_t conv_find(const sdg_call_t *call, sdg_conv_t *out) {
   sdg_conv_kind_t kind = sdg_conv_kind(call);
   out->x =
@@ -74,7 +74,7 @@ static sdg_status_t conv_find(const sdg_call_t *call, sdg_conv_t *out) {
   out->y =
       operand_find(call, kind == SDG_CONV_FORWARD ? SDG_ROLE_Y : SDG_ROLE_DY);
   out->z = operand_find(call, SDG_ROLE_Z);
-  // Only queries of forward convolutions may be without y.
+  // Only queries of forward convolutions may lack y.
   if (out->x < 0 || out->w < 0 || !call->op_descriptor ||
       (out->y < 0 && (!call->is_query || kind != SDG_CONV_FORWARD)))
     return sdg_fail(SDG_E_ARGUMENT, "%s: a descriptor is NULL",
@@ -171,8 +171,8 @@ static int conv_key(const sdg_call_t *call, uint64_t *out) {
   return 3;
 }
 
-// A gradient of the data needs rows of dy around those that the gradient of the
-// filter before it reads.
+// A data gradient needs rows of dy around those that the preceding filter
+// gradient reads.
 static int conv_prefetch(const sdg_call_t *call, bool *out_first) {
   sdg_conv_kind_t kind = sdg_conv_kind(call);
   *out_first = kind == SDG_CONV_WGRAD;
@@ -181,7 +181,7 @@ static int conv_prefetch(const sdg_call_t *call, bool *out_first) {
              : -1;
 }
 
-// The gradient of the filter sees the rows of x that forward saw.
+// The filter gradient sees the rows of x that forward saw.
 static int conv_leaves(const sdg_call_t *call, bool *out_first,
                        uint64_t *io_hash) {
   sdg_conv_kind_t kind = sdg_conv_kind(call);
@@ -217,13 +217,13 @@ static int conv_scalars(const sdg_call_t *call, double *out) {
   return 2;
 }
 
-// z is where y is.
+// z is placed like y.
 static sdg_status_t conv_meet(const sdg_call_t *call,
                               sdg_colocation_t *colocation, int lead) {
   double scalar[SDG_OP_SCALARS];
   sdg_conv_t conv;
   if (sdg_conv_kind(call) == SDG_CONV_BGRAD)
-    return SDG_OK; // one activation
+    return SDG_OK; // its one activation
   SDG_TRY(conv_find(call, &conv));
   if (conv.y < 0)
     return SDG_OK;
@@ -237,7 +237,7 @@ static sdg_status_t conv_meet(const sdg_call_t *call,
   if (colocation->fits && conv.z >= 0 && lead != conv.z)
     SDG_TRY(sdg_colocate_follow(colocation, conv.z,
                                 sdg_colocate_at(colocation, conv.y), false));
-  // A piece of x's channels is not what the filter is about.
+  // The filter does not apply to a piece of x's channels.
   colocation->fits =
       colocation->fits &&
       sdg_placement_extent(sdg_colocate_at(colocation, conv.x), 1) ==
@@ -317,7 +317,7 @@ static sdg_status_t conv_describe(const sdg_call_t *call, char *out,
                                   size_t out_bytes) {
   sdg_conv_parameters_t p;
   if (!call->op_descriptor)
-    return SDG_OK; // refused by who plans the call
+    return SDG_OK; // plan() rejects the call
   SDG_TRY(sdg_conv_parameters(call->op_descriptor, &p));
   size_t used =
       (size_t)snprintf(out, out_bytes, "mode %d compute %d groups %d math %d",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts tensors together in scratch.
+// Assembles tensors in scratch.
 #include "rules/kit/assemble.h"
 
 sdg_status_t sdg_assemble_own(sdg_plan_t *plan, const sdg_transfer_t *transfer,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages between any two placements of a tensor.
+// Computes and adds the messages between any two placements of a tensor.
 #include "rules/kit/fetch.h"
 
 #include <stdlib.h>
@@ -17,8 +17,8 @@ bool sdg_fetch_communicates(const sdg_tagging_t *tagging,
   return false;
 }
 
-// The ranks that differ from this one only along the axes that `among` is split
-// over; the others neither give nor get.
+// The ranks whose positions differ only along the axes over which `among` is
+// split. Other ranks neither send nor receive.
 static sdg_status_t transfer_make(const sdg_tagging_t *tagging,
                                   const sdg_placement_t *placement,
                                   const sdg_placement_t *among,
@@ -49,7 +49,7 @@ sdg_status_t sdg_fetch_transfer(const sdg_tagging_t *tagging,
                                 const sdg_placement_t *placement,
                                 const sdg_box_t *need, const int64_t *period,
                                 sdg_transfer_t *out) {
-  // Those ranks have one copy of the tensor between them.
+  // Together these ranks have one copy of the tensor.
   return transfer_make(tagging, placement, placement, need, period, out);
 }
 
@@ -99,7 +99,8 @@ sdg_status_t sdg_scatter_back(sdg_plan_t *plan, const sdg_tagging_t *tagging,
   SDG_TRY(
       transfer_make(tagging, placement, terms, need, period, &out->transfer));
   sdg_transfer_reverse(&out->transfer);
-  // An image leaves from where it was made, and arrives where it is added.
+  // An image is sent from where it was computed, and received where it is
+  // added.
   for (int i = 0; i < out->transfer.sends; i++) {
     sdg_message_t *image = &out->transfer.send[i];
     image->box = sdg_box_shift(&image->box, image->shift);

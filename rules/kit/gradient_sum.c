@@ -14,8 +14,8 @@ static sdg_box_t extents_box(const sdg_operand_t *operand) {
   return box;
 }
 
-// Partial sums that are rounded to few bits at every rank, or overflow where
-// their sum does not, would make more of an error than one device does.
+// Partial sums would be rounded to few bits on every rank, or overflow although
+// their sum does not; the error would exceed that of a single device.
 static bool sums_in_float(const sdg_operand_t *operand) {
   return operand->type == CUDNN_DATA_HALF ||
          operand->type == CUDNN_DATA_BFLOAT16;
@@ -31,7 +31,7 @@ sdg_status_t sdg_gradient_sum_open(sdg_plan_t *plan, const sdg_call_t *call,
   SDG_TRY(sdg_plan_operand(plan, call, index, &box, &out->output));
   out->part = out->output;
   out->takes_beta = axes == 0;
-  // NCCL sums runs of memory.
+  // NCCL sums contiguous memory.
   if (axes == 0 || (sdg_call_scalar(call, beta(call)) == 0 &&
                     sdg_plan_is_packed(plan, out->output)))
     return SDG_OK;

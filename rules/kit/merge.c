@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings together what the ranks of a reduced dimension have.
+// Combines the ranks' results of a reduced dimension.
 #include "rules/kit/merge.h"
 
 #include <cudnn.h>
@@ -48,7 +48,7 @@ int sdg_merge_bytes(sdg_type_t type) {
 sdg_status_t sdg_merge_scratch(sdg_plan_t *plan, const sdg_box_t *field,
                                int like, sdg_type_t type,
                                sdg_subcall_tensor_t *out) {
-  int64_t nested[SDG_DIMS_MAX]; // the slabs move when one is added
+  int64_t nested[SDG_DIMS_MAX]; // adding a slab moves the others
   int slab;
   memcpy(nested, plan->slab[like].stride, sizeof nested);
   SDG_TRY(sdg_plan_packed(plan, field, nested, sdg_merge_bytes(type), &slab));

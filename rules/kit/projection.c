@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A matrix as the filter of a convolution with one output channel for each of
-// its rows, and one input channel for each column: the convolution is left =
-// right W^T, its gradients are the other two products. Groups are the
-// convolution's.
+// A matrix is the filter of a convolution with one output channel for each of
+// its rows and one input channel for each column. The convolution is
+// left = right W^T; its two gradients are the other two products. Groups are
+// the convolution's groups.
 #include "rules/kit/projection.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 enum { LEFT, MATRIX, RIGHT };
 
-// Algorithms that take any size, and add in one order.
+// Algorithms that accept any size, and add in a fixed order.
 static const cudnnConvolutionFwdAlgo_t forward_algo =
     CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM;
 static const cudnnConvolutionBwdDataAlgo_t data_algo =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends addends back to who owns them, and adds them there.
+// Scatters addends to their owners, which add them.
 #include "rules/kit/scatter_add.h"
 
 #include "rules/kit/merge.h"
@@ -21,13 +21,13 @@ sdg_status_t sdg_scatter_add_open(sdg_plan_t *plan,
                           from < 0 ? to : from, &out->back);
 }
 
-// The part of a slab.
+// A box of a slab as a tensor.
 static sdg_subcall_tensor_t part_of(int slab, const sdg_box_t *box,
                                     sdg_type_t type) {
   return (sdg_subcall_tensor_t){.slab = slab, .box = *box, .type = type};
 }
 
-// This rank's own addends, in place of what is there.
+// Overwrites the target with this rank's own addends.
 static sdg_status_t own_put(sdg_plan_t *plan, const sdg_scatter_add_t *back,
                             sdg_type_t type, const sdg_subcall_tensor_t *sum) {
   sdg_box_t has = {.dims = back->own.dims};
@@ -45,7 +45,7 @@ static sdg_status_t own_put(sdg_plan_t *plan, const sdg_scatter_add_t *back,
   return sdg_subcall_transform(plan, 1, &mine, 0, &there);
 }
 
-// sum = sum + addends of a slab, in a box of both.
+// sum = sum + addends of a slab, in the same box of both.
 static sdg_status_t add(sdg_plan_t *plan, int slab, const sdg_box_t *box,
                         sdg_type_t type, const sdg_subcall_tensor_t *sum) {
   sdg_subcall_tensor_t addends = part_of(slab, box, type);
@@ -55,7 +55,7 @@ static sdg_status_t add(sdg_plan_t *plan, int slab, const sdg_box_t *box,
              : sdg_subcall_transform(plan, 1, &addends, 1, &there);
 }
 
-// Received ones from the peers [first, last).
+// Adds the addends received from the peers [first, last).
 static sdg_status_t received_add(sdg_plan_t *plan,
                                  const sdg_scatter_add_t *back, sdg_type_t type,
                                  int first, int last,
@@ -68,7 +68,7 @@ static sdg_status_t received_add(sdg_plan_t *plan,
   return SDG_OK;
 }
 
-// Ranks that have the same elements add up alike.
+// Ranks that have the same elements add them in the same order.
 static sdg_status_t copies_add(sdg_plan_t *plan, const sdg_scatter_add_t *back,
                                sdg_type_t type,
                                const sdg_subcall_tensor_t *sum) {
@@ -87,7 +87,8 @@ sdg_status_t sdg_scatter_add_close(sdg_plan_t *plan,
   sdg_subcall_tensor_t sum = part_of(back->to, &back->own, type);
   if (sdg_box_empty(&back->own))
     return SDG_OK;
-  // Addends that are rounded to few bits are not rounded at every sum, too.
+  // Addends of narrow types are summed in float, so that not every sum is
+  // rounded.
   bool wide = back->copies ||
               (back->back.transfer.recvs > 0 && sdg_merge_type(type) != type);
   if (wide) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shares of ranks in a softmax: softmax over what each has in sum.
+// The ranks' shares in a softmax: a softmax over the ranks' own sums.
 #include "rules/kit/softmax_merge.h"
 
 #include "rules/vendor/vendor.h"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the sub-calls of a plan, and makes them.
+// Stores and runs the sub-calls of a plan.
 #include "rules/kit/subcall.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-// Without memory uthash leaves the element out, rather than exit.
+// If memory runs out, uthash skips the element instead of exiting.
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
@@ -13,7 +13,8 @@
 #include "rules/vendor/tensor.h"
 #include "rules/vendor/vendor.h"
 
-// Tensors of one form, in whatever memory: there are fewer than sub-calls.
+// A tensor's form, which tensors at several addresses share: there are fewer
+// forms than sub-calls.
 typedef struct form {
   struct {
     int64_t type, dims, extent[SDG_DIMS_MAX], stride[SDG_DIMS_MAX];
@@ -22,15 +23,16 @@ typedef struct form {
   UT_hash_handle hh;
 } form_t;
 
-// Where a tensor is.
+// A tensor's address.
 typedef struct place {
-  cudnnTensorDescriptor_t descriptor; // a form's
-  int slab;                           // -1: `at` says it
+  cudnnTensorDescriptor_t descriptor; // index of its form
+  int slab;                           // -1: `at` returns it
   int64_t offset_bytes;               // from the slab's address
   void *(*at)(const sdg_call_t *call);
 } place_t;
 
-// A plan may have thousands, so that each is kept as small as it is.
+// A plan may have thousands of these, so each is stored as compactly as
+// possible.
 typedef struct kept {
   cudnnStatus_t (*fn)(const sdg_subcall_run_t *run);
   sdg_scalar_t scalar[SDG_SUBCALL_SCALARS];
@@ -43,12 +45,12 @@ typedef struct kept {
 } kept_t;
 
 typedef struct state {
-  cudnnHandle_t handle; // of the call for which the plan was made
+  cudnnHandle_t handle; // handle of the call for which the plan was made
   kept_t **kept;
   int count;
   form_t *forms;
-  // Sub-calls run one after the other: a workspace serves all that want no
-  // more.
+  // Sub-calls run one after the other, so one workspace of the largest size
+  // serves all.
   int workspace_slab;
   size_t workspace_bytes;
 } state_t;
@@ -112,7 +114,7 @@ cudnnHandle_t sdg_subcalls_handle(const sdg_plan_t *plan) {
   return ((const state_t *)plan->state)->handle;
 }
 
-// Strides of a tensor that is in no slab: packed row-major.
+// Strides of a tensor outside of all slabs: packed row-major.
 static void strides_of(const sdg_plan_t *plan,
                        const sdg_subcall_tensor_t *tensor, int64_t *out) {
   int64_t row_major[SDG_DIMS_MAX];
@@ -197,7 +199,8 @@ static sdg_status_t place_get(const sdg_plan_t *plan,
   return SDG_OK;
 }
 
-// Room for one more: capacities are the powers of two from 8.
+// Grows the array for one more element: capacities are powers of two, at least
+// 8.
 static sdg_status_t kept_grow(state_t *state) {
   int count = state->count;
   bool full = count == 0 || (count >= 8 && (count & (count - 1)) == 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sub-calls that several rules make: arithmetic on tensors.
+// Sub-calls that several ops use: arithmetic on tensors.
 #include "rules/kit/subcall.h"
 
 #include "rules/kit/subcall_state.h"
@@ -48,7 +48,7 @@ static void op_destroy(void *op) {
   (void)sdg_cudnn_get()->cudnnDestroyOpTensorDescriptor(op);
 }
 
-// Adds `sub`, the tensors of which are a, b and c, with a descriptor of `op`.
+// Adds `sub` with a descriptor of `op`; its tensors are a, b and c.
 static sdg_status_t op_add(sdg_plan_t *plan, cudnnOpTensorOp_t op,
                            cudnnNanPropagation_t nan, sdg_subcall_t *sub) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic of windows that are run backwards.
+// Formulas for windows that run backwards.
 #include "rules/window/back.h"
 
 static int64_t max64(int64_t a, int64_t b) {
@@ -14,7 +14,7 @@ static bool range_empty(sdg_range_t range) {
   return range.hi <= range.lo;
 }
 
-// Those of the rows that windows see as the domain itself only.
+// The rows that windows see only as part of the domain itself, not as an image.
 static sdg_range_t seen_once(const sdg_window_dim_t *dim, sdg_range_t rows) {
   if (dim->wrap) {
     sdg_range_t seen =
@@ -30,9 +30,11 @@ sdg_range_t sdg_window_back_right(const sdg_window_dim_t *dim,
   const sdg_window_t *w = &dim->window;
   int64_t span = sdg_window_span(w);
   sdg_range_t right = view->x;
-  if (view->y.lo > 0) // the output before the view ends before the row
+  if (view->y.lo >
+      0) // the window of the output before the view ends before the row
     right.lo = max64(right.lo, (view->y.lo - 1) * w->stride - w->pad + span);
-  if (view->y.hi < dim->y_extent) // the output behind it begins behind it
+  if (view->y.hi < dim->y_extent) // the window of the output behind the view
+                                  // begins behind the row
     right.hi = min64(right.hi, view->y.hi * w->stride - w->pad);
   return seen_once(dim, right);
 }
@@ -41,8 +43,8 @@ sdg_range_t sdg_window_back_inner(const sdg_window_dim_t *dim) {
   return seen_once(dim, dim->x);
 }
 
-// The rows that the real function makes with this padding, as few as reach up
-// to `to` where it has the choice.
+// The rows that the real function computes with this padding. If it can compute
+// more or fewer, the fewest that reach `to`.
 static sdg_range_t rows_made(const sdg_window_t *w, sdg_range_t y, int64_t pad,
                              int64_t to) {
   int64_t from = y.lo * w->stride - w->pad + pad;
@@ -50,23 +52,24 @@ static sdg_range_t rows_made(const sdg_window_t *w, sdg_range_t y, int64_t pad,
   return (sdg_range_t){from, max64(from + least, to)};
 }
 
-// The outputs that see the rows, and where no output sees the first ones
-// (stride > span) the one before them: rows are counted from an output on.
+// The outputs that see the rows. If no output sees the first rows
+// (stride > span), the output before them is included, because rows are counted
+// from an output.
 static sdg_range_t outputs_for(const sdg_window_t *w, sdg_range_t x) {
   sdg_range_t y = sdg_window_need_adjoint(w, x);
   y.lo = min64(y.lo, sdg_floor_div(x.lo + w->pad, w->stride));
   return y;
 }
 
-// The largest padding with which rows y make all of x: as many of the rows
-// before and behind x are left out.
+// The largest padding with which rows y yield all of x: as many rows before and
+// behind x are skipped.
 static int64_t pad_most(const sdg_window_t *w, sdg_range_t y, sdg_range_t x) {
   return min64(x.lo + w->pad - y.lo * w->stride,
                y.hi * w->stride - w->pad + sdg_window_span(w) - 1 - x.hi);
 }
 
-// The largest padding, less than the span, with which the first row made is
-// `from`; negative if there is none.
+// The largest padding less than the span for which `from` is the first computed
+// row; negative if none exists.
 static int64_t pad_at(const sdg_window_t *w, int64_t from) {
   int64_t reach = sdg_window_span(w) - 1, above = reach - (from + w->pad);
   return reach - (above - w->stride * sdg_floor_div(above, w->stride));
@@ -81,8 +84,8 @@ bool sdg_window_back_rows(const sdg_window_t *window, sdg_range_t x,
       least = min64(least, pad_at(window, from + m * period));
     if (least < 0)
       continue;
-    // Padding is the same at both ends: of the rows behind x those are made,
-    // too, that a wider one would leave out.
+    // Padding is equal at both ends, so rows behind x are computed that a wider
+    // padding would skip.
     *out_rows = (sdg_range_t){from, x.hi + sdg_window_span(window) - 1 - least};
     return true;
   }
@@ -162,7 +165,7 @@ sdg_window_cut_t sdg_window_back_cut(const sdg_window_dim_t *dim) {
     y = (sdg_range_t){max64(y.lo, 0), min64(y.hi, dim->y_extent)};
     bool everything = y.lo == 0 && y.hi == dim->y_extent;
     int64_t most = pad_most(w, y, dim->x);
-    // No row before 0, none behind the domain.
+    // Rows are cut at 0 and at the domain's end.
     int64_t least = max64(0, w->pad - y.lo * w->stride);
     least = max64(least, (y.hi - 1) * w->stride + sdg_window_span(w) - w->pad -
                              dim->x_extent);

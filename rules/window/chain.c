@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Remembers what windowed calls made of which extents.
+// Records which extents windowed calls computed from which.
 #include "rules/window/chain.h"
 
 #include <pthread.h>
@@ -38,7 +38,7 @@ void sdg_chain_note(const char *dim, int64_t x_extent, int64_t y_extent,
   pthread_mutex_unlock(&known.lock);
 }
 
-// The call that made this extent of a larger one.
+// The call that computed this extent from a larger one.
 static const link_t *made_by(const char *dim, int64_t extent) {
   for (int i = 0; i < known.links; i++)
     if (strcmp(known.link[i].dim, dim) == 0 && known.link[i].y == extent &&
@@ -47,8 +47,8 @@ static const link_t *made_by(const char *dim, int64_t extent) {
   return NULL;
 }
 
-// Whether pieces of multiples of `unit` make the whole, link after link, the
-// last one of `chain` first.
+// Whether pieces cut at multiples of `unit` add up to the whole in every link;
+// `chain` begins with the last link.
 static bool adds_up(const link_t *chain, int links, int64_t unit, int pieces) {
   sdg_part_t part;
   bool good = true;
@@ -57,7 +57,7 @@ static bool adds_up(const link_t *chain, int links, int64_t unit, int pieces) {
     return false;
   for (int p = 0; p < part.pieces; p++)
     good &= sdg_part_size(&part, p) > 0;
-  // Sizes of pieces along the way; of the whole they are known.
+  // Follows the sizes of the pieces; those of the whole are known.
   for (int upto = links - 1; good && upto >= 0; upto--) {
     int64_t sum = 0;
     for (int p = 0; p < part.pieces; p++) {

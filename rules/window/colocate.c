@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The input and the output of a windowed op that are cut in different places.
+// Colocates the input and the output of a windowed op if they are cut at
+// different places.
 #include "rules/window/colocate.h"
 
 #include "rules/place/label.h"
 #include "rules/place/ones.h"
 #include "rules/place/tagging.h"
 
-// The output of an input with these extents; 0: there is none.
+// The output extent for an input with these extents; 0: there is no output.
 static int64_t outputs(const sdg_window_spec_t *spec, const sdg_placement_t *x,
                        int d) {
   if (d == 1 && spec->y_channels > 0)
@@ -14,12 +15,12 @@ static int64_t outputs(const sdg_window_spec_t *spec, const sdg_placement_t *x,
   return sdg_window_outputs(&spec->window[d], sdg_placement_extent(x, d));
 }
 
-// Every channel of the one sees all of the other.
+// Every channel of one operand depends on all channels of the other.
 static bool mixes(const sdg_window_spec_t *spec, int d) {
   return d == 1 && spec->y_channels > 0;
 }
 
-// Dimension d of `out` is cut where the windows have it beside `lead`.
+// Cuts dimension d of `out` where the windows' centres place it beside `lead`.
 static sdg_status_t dimension_cut(const sdg_colocation_t *colocation,
                                   const sdg_window_spec_t *spec,
                                   const sdg_placement_t *lead, bool of_x, int d,
@@ -65,7 +66,7 @@ static sdg_status_t y_follow(sdg_colocation_t *colocation,
                           : SDG_OK;
 }
 
-// Inputs of several extents have the same output.
+// Inputs with different extents can have the same output.
 static sdg_status_t x_follow(sdg_colocation_t *colocation,
                              const sdg_window_spec_t *spec) {
   const sdg_placement_t *y = sdg_colocate_at(colocation, spec->y);
@@ -84,8 +85,9 @@ static sdg_status_t x_follow(sdg_colocation_t *colocation,
   return SDG_OK;
 }
 
-// Another reading of x, of other extents, that has the same output: extents of
-// 1 that are pieces or all there is, under strides. NULL: there is none.
+// Another interpretation of x, with other extents and the same output: with
+// strides, an extent of 1 may be a piece or the whole. NULL: x has only one
+// interpretation.
 static const sdg_placement_t *other_input(const sdg_colocation_t *colocation,
                                           const sdg_window_spec_t *spec) {
   const sdg_placement_t *x = sdg_colocate_at(colocation, spec->x);
@@ -106,8 +108,8 @@ static const sdg_placement_t *other_input(const sdg_colocation_t *colocation,
   return NULL;
 }
 
-// Whether x is read as another tensor is tagged: a section that names x itself
-// says that extents of 1 are pieces.
+// Whether x is interpreted like another tagged tensor: a section that names x
+// itself says that extents of 1 are pieces.
 static bool by_tag(const sdg_colocation_t *colocation, int x) {
   const sdg_section_t *section =
       colocation->place[x][colocation->is[x]].section;

@@ -14,7 +14,7 @@ bool sdg_window_op_periodic(const sdg_call_t *call,
                             const sdg_tagging_t *tagging,
                             const sdg_window_spec_t *spec, int d) {
   sdg_dim_t name = sdg_dim_at(call->family, d, call->operand[spec->x].dims);
-  // Without padding no window looks beyond the domain.
+  // Without padding no window extends beyond the domain.
   return d >= 2 && name != SDG_DIM_COUNT && spec->window[d].pad > 0 &&
          (tagging->section->wrap >> name & 1);
 }
@@ -54,7 +54,7 @@ sdg_status_t sdg_window_op_dims(sdg_window_op_t *op, const sdg_call_t *call,
   return SDG_OK;
 }
 
-// Parts of y by the owner of each window's centre.
+// Computes the part of y from the owner of each window's centre.
 sdg_status_t sdg_window_op_place(const sdg_window_op_t *op,
                                  const sdg_tagging_t *tagging,
                                  const sdg_window_spec_t *spec,
@@ -84,8 +84,8 @@ sdg_status_t sdg_window_op_place(const sdg_window_op_t *op,
   return SDG_OK;
 }
 
-// Parts of x of which a program that works out sizes by itself, piece by
-// piece, gets outputs that add up; and the command that makes them.
+// Finds parts of x from which a program that computes its sizes piece by piece
+// gets outputs that add up, and the command that creates them.
 static void advice_write(const sdg_window_t *window, const sdg_part_t *x,
                          const char *name, int64_t should, char *out,
                          size_t out_bytes) {
@@ -112,7 +112,7 @@ static void advice_write(const sdg_window_t *window, const sdg_part_t *x,
                : "");
 }
 
-// The program's own output sizes are honoured where they add up.
+// The program's own output sizes are used if they add up.
 static sdg_status_t
 outputs_compare(const sdg_window_op_t *op, const sdg_call_t *call,
                 const sdg_placement_t *x, const sdg_window_spec_t *spec,
@@ -171,7 +171,7 @@ static sdg_status_t empty_check(const sdg_window_op_t *op,
   return SDG_OK;
 }
 
-// Owned ranges of one rank; the channel placeholder owns its one element.
+// The owned ranges of one rank. The channel placeholder owns its one element.
 void sdg_window_op_own(const sdg_window_op_t *op, const sdg_tagging_t *tagging,
                        const sdg_window_spec_t *spec, int rank,
                        sdg_window_dim_t *out) {
@@ -236,7 +236,7 @@ static sdg_status_t transfer_fill(sdg_window_op_t *op,
     int rank = tagging->rank_list[r];
     owned[r] = sdg_placement_box(from, tagging->mesh, rank);
     need[r] = sdg_window_op_need(op, tagging, spec, rank);
-    // A rank alone wraps around to itself.
+    // A rank without others wraps around to itself.
     op->communicates |=
         tagging->ranks > 1 && !sdg_box_contains(&owned[r], &need[r]);
   }
@@ -249,8 +249,8 @@ static sdg_status_t transfer_fill(sdg_window_op_t *op,
   return status;
 }
 
-// y as the program cut it where its sizes add up, otherwise as the windows
-// say.
+// y as the program cut it, if its sizes add up; otherwise as the windows'
+// centres place it.
 static sdg_status_t outputs_own(sdg_window_op_t *op, const sdg_call_t *call,
                                 const sdg_tagging_t *tagging,
                                 const sdg_window_spec_t *spec) {
@@ -328,14 +328,14 @@ bool sdg_window_op_extends(const sdg_window_op_t *op, sdg_strategy_t strategy) {
          !sdg_window_op_view(op, &piece);
 }
 
-// The dimensions of a strip that reach the domain's ends.
+// The dimensions in which a strip reaches the domain's ends.
 static void border_set(const sdg_window_op_t *op, sdg_window_piece_t *piece) {
   for (int d = 2; d < op->dims; d++) {
     sdg_window_dim_t dim = op->dim[d];
     if (dim.wrap)
       continue;
-    // Where a strip takes in all of a dimension, the op's own padding does
-    // what rows of zeros would.
+    // If a strip covers all of a dimension, the op's own padding replaces rows
+    // of zeros.
     if (piece->y.dim[d].lo == 0 && piece->y.dim[d].hi == dim.y_extent) {
       piece->x.dim[d] = (sdg_range_t){0, dim.x_extent};
       piece->pad[d] = (int)dim.window.pad;
@@ -369,7 +369,7 @@ int sdg_window_op_pieces(const sdg_window_op_t *op, bool extend,
         .x = strip[i].x, .y = strip[i].y, .keep = strip[i].y};
     border_set(op, piece);
   }
-  // The channels that the placeholder stands for.
+  // Replaces the placeholder by the real channels.
   for (int i = 0; op->mixes && i < count; i++) {
     out[i].x.dim[1] = op->x_box.dim[1];
     out[i].y.dim[1] = out[i].keep.dim[1] = op->y_box.dim[1];
@@ -387,7 +387,7 @@ sdg_window_piece_t sdg_window_op_everything(const sdg_window_op_t *op) {
                          : sdg_window_need(&dim->window, dim->y);
     piece.pad[d] = all ? (int)dim->window.pad : 0;
   }
-  if (op->mixes) { // what the placeholder stands for
+  if (op->mixes) { // the real channels
     piece.x.dim[1] = op->x_box.dim[1];
     piece.y.dim[1] = op->y_box.dim[1];
   }

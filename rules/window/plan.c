@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lays out the steps of a windowed op: messages, the call in place, strips.
+// Plans the steps of a windowed op: messages, the call in place, strips.
 #include "rules/window/plan.h"
 
 #include <stdlib.h>
 
 #include "rules/kit/assemble.h"
 
-// A plan being made.
+// A plan while it is being made.
 typedef struct maker {
   const sdg_call_t *call;
   const sdg_window_op_t *op;
   const sdg_window_client_t *client;
   sdg_plan_t *plan;
-  int x, y, z;          // slabs of the program's tensors; z -1
-  sdg_copy_kind_t copy; // of what is assembled
+  int x, y, z;          // slabs of the program's tensors; z -1: no z
+  sdg_copy_kind_t copy; // of assembled tensors
   int *message;         // slab of each received message, -1: in place
-  int refusal;          // the vendor's, of a piece
+  int refusal;          // the vendor's status for a piece
 } maker_t;
 
 static sdg_status_t maker_open(maker_t *m) {
@@ -50,7 +50,7 @@ static bool is_program(const sdg_window_op_t *op,
          sdg_box_equal(&piece->y, &op->y_box);
 }
 
-// The piece that the real function makes on the program's own tensors.
+// Adds the piece that the real function computes on the program's own tensors.
 static sdg_status_t view_open(maker_t *m, const sdg_window_piece_t *piece) {
   sdg_window_slabs_t slabs = {
       .x = m->x,
@@ -61,8 +61,8 @@ static sdg_status_t view_open(maker_t *m, const sdg_window_piece_t *piece) {
   return sub_add(m, piece, &slabs);
 }
 
-// A piece with slabs of its own: x assembled, y and z small copies. The
-// extended whole writes straight into the program's y.
+// A piece with slabs of its own: x assembled, y and z small copies. With extend
+// in the whole view, y is the program's own.
 typedef struct strip {
   const sdg_window_piece_t *piece;
   sdg_window_slabs_t slabs;
@@ -72,7 +72,7 @@ typedef struct strip {
 static sdg_status_t strip_open(maker_t *m, const sdg_window_piece_t *piece,
                                strip_t *strip) {
   *strip = (strip_t){.piece = piece, .slabs = {.y = m->y, .z = m->z}};
-  // Of rows that it does not keep others come out right elsewhere.
+  // Rows of the piece outside `keep` are computed right elsewhere.
   strip->apart = !sdg_box_equal(&piece->y, &m->op->y_box) ||
                  !sdg_box_equal(&piece->keep, &m->op->y_box);
   SDG_TRY(sdg_plan_scratch(m->plan, &piece->x, m->x, &strip->slabs.x));
@@ -84,7 +84,7 @@ static sdg_status_t strip_open(maker_t *m, const sdg_window_piece_t *piece,
   return sub_add(m, piece, &strip->slabs);
 }
 
-// Old values of rows that the call in place is going to overwrite; z may be y.
+// Saves old values of rows that the call in place will overwrite; z may be y.
 static sdg_status_t strip_save(maker_t *m, const strip_t *strip) {
   if (!strip->apart || !m->client->reads_old)
     return SDG_OK;
@@ -94,8 +94,8 @@ static sdg_status_t strip_save(maker_t *m, const strip_t *strip) {
                        &strip->piece->keep, SDG_COPY_STRIP);
 }
 
-// Rows of x that this rank has: outside the domain zeros, own rows, own rows
-// wrapped around. Rows that no kept output sees are not set.
+// Assembles the rows of x that this rank has: zeros outside the domain, own
+// rows, own rows wrapped around. Rows that no kept output sees are not set.
 static sdg_status_t strip_own(maker_t *m, const strip_t *strip) {
   sdg_box_t domain = sdg_window_op_domain(m->op, &strip->piece->x);
   return sdg_assemble_own(m->plan, &m->op->transfer, &domain, m->x,
@@ -112,9 +112,9 @@ static sdg_status_t strip_finish(maker_t *m, const strip_t *strip, int index) {
                        &strip->piece->keep, SDG_COPY_STRIP);
 }
 
-// The steps, in this order: messages leave; what can be computed in place is,
-// while they travel; strips are assembled from own rows, then from messages;
-// their outputs overwrite.
+// The steps in their order: send messages; meanwhile compute in place what is
+// possible; assemble strips from own rows, then from messages; compute the
+// strips, whose outputs overwrite.
 static sdg_status_t steps_make(maker_t *m, bool extend) {
   sdg_window_piece_t piece[SDG_PIECES_MAX];
   strip_t strip[SDG_PIECES_MAX];
@@ -128,7 +128,7 @@ static sdg_status_t steps_make(maker_t *m, bool extend) {
     SDG_TRY(strip_open(m, &piece[i], &strip[strips]));
     into[strips] = strip[strips].slabs.x;
   }
-  // What messages arrive in is kept by itself.
+  // Slabs that receive messages are kept separately.
   if (m->client->keeps_x)
     strips = 0;
   SDG_TRY(sdg_plan_messages(m->plan, &m->op->transfer, m->x, into, strips,
@@ -147,8 +147,8 @@ static sdg_status_t steps_make(maker_t *m, bool extend) {
   return m->client->close(m->client->user, m->plan);
 }
 
-// *out_refusal: the vendor's status where its library does not take a piece;
-// the only failure that is not reported.
+// *out_refusal: the vendor's status if its library rejects the piece; no other
+// failure goes unreported.
 static sdg_status_t plan_make(const sdg_call_t *call, const sdg_window_op_t *op,
                               const sdg_window_client_t *client,
                               sdg_axes_t axes, bool extend,
@@ -228,7 +228,7 @@ sdg_status_t sdg_window_plan_whole(const sdg_call_t *call,
   int refusal;
   sdg_status_t status =
       plan_make(call, op, client, 0, extend, out_plan, &refusal);
-  // This rank's own affair: what it reads and writes is the same.
+  // Each rank decides this for itself: what it reads and writes is the same.
   if (refusal && !extend)
     status = plan_make(call, op, client, 0, true, out_plan, &refusal);
   return refusal ? sdg_fail(SDG_E_VENDOR_CALL,

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The geometry of a windowed op on tensors that every rank has room for.
+// The geometry of a windowed op in the whole view, where every rank has memory
+// for the full tensors.
 #include <string.h>
 
 #include "rules/window/op.h"
 
-// Whether the ranks can share the call: channels are not split where every
-// output sees all of them, there is data, and y is what the windows make of x.
+// Whether the ranks can share the call: channels are not split if every output
+// sees all of them, all operands have data, and the extents of y are those that
+// the windows yield for x.
 static bool shareable(const sdg_call_t *call, const sdg_tagging_t *tagging,
                       const sdg_window_spec_t *spec) {
   const sdg_operand_t *x = &call->operand[spec->x];
@@ -33,9 +35,9 @@ static sdg_box_t extents_box(const sdg_operand_t *operand) {
   return box;
 }
 
-// Of a call that the ranks do not share each makes all, which is the program's
-// own: no rows around a periodic dimension. What the vendor's library refuses
-// it is to be asked for all the same.
+// If the ranks do not share the call, each makes the program's own call, which
+// sees no rows across the ends of periodic dimensions. The vendor's library is
+// still called if it rejects the call, so that it reports the error.
 sdg_status_t sdg_window_op_alone(const sdg_call_t *call,
                                  const sdg_tagging_t *tagging,
                                  const sdg_window_spec_t *spec) {
@@ -77,7 +79,7 @@ sdg_status_t sdg_window_op_init_whole(const sdg_call_t *call,
   SDG_TRY(sdg_window_op_dims(out, call, tagging, spec));
   out->whole = true;
   sdg_status_t status;
-  // Gradients read y, and work where it is, unless every rank has it.
+  // Gradients read y and run where it is placed, unless every rank has it.
   const sdg_placement_t *given = &tagging->placement[spec->y];
   bool everyones = false;
   for (int d = 0; d < out->dims; d++)
@@ -112,7 +114,7 @@ bool sdg_window_op_cut(const sdg_window_op_t *op, sdg_window_piece_t *out) {
     out->keep.dim[d] = dim.y;
     out->pad[d] = (int)cut.pad;
   }
-  if (op->mixes) { // what the placeholder stands for
+  if (op->mixes) { // the real channels
     out->x.dim[1] = op->x_box.dim[1];
     out->y.dim[1] = out->keep.dim[1] = op->y_box.dim[1];
   }

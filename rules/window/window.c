@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic of sliding windows over split dimensions.
+// Formulas for sliding windows over split dimensions.
 #include "rules/window/window.h"
 
 #include <stdlib.h>
@@ -25,14 +25,14 @@ int64_t sdg_window_outputs(const sdg_window_t *window, int64_t x_extent) {
   return room < 0 ? 0 : room / window->stride + 1;
 }
 
-// From the window's first input to its centre, rounded down.
+// The distance from the window's first input to its centre, rounded down.
 static int64_t centre(const sdg_window_t *window) {
   return (sdg_window_span(window) - 1) / 2;
 }
 
 // The part of `to_extent` with inner boundaries clamp(scale(b), 0, to_extent).
-// The first and last boundary stay where they are: outputs whose centre lies
-// in the padding go to the first and last piece.
+// The first and last boundary are unchanged: outputs whose centre is in the
+// padding belong to the first and last piece.
 static sdg_status_t part_map(const sdg_window_t *window, const sdg_part_t *from,
                              int64_t to_extent,
                              int64_t (*scale)(const sdg_window_t *, int64_t),
@@ -101,7 +101,7 @@ int sdg_window_runs(const sdg_window_t *window, sdg_range_t y, sdg_range_t x,
   int count = 0;
   sdg_window_run_t run = {.y = {0, 0}};
   sdg_range_t seen = sdg_window_need_adjoint(window, x);
-  // The outputs all of whose taps are there are one run, and may be many.
+  // Outputs with all taps in `x` form one run, which may be long.
   sdg_range_t full = {
       sdg_ceil_div(x.lo + window->pad, window->stride),
       sdg_floor_div(x.hi + window->pad - sdg_window_span(window),
@@ -151,10 +151,10 @@ sdg_range_t sdg_range_cut(sdg_range_t range, int64_t extent) {
   return range_empty(cut) ? (sdg_range_t){0, 0} : cut;
 }
 
-// The rows of a view whose need is inside the view. Needs move up with the
-// row, so those rows are one range. An end of the view that is the domain's
-// own end cuts no row off: what lies behind it is the op's padding, which the
-// real call supplies itself. A periodic dimension has no such end.
+// The rows of a view whose need is inside the view. Needs increase with the
+// row, so these rows are one range. If the view ends at the domain's end, no
+// row is excluded there: behind that end is the op's padding, which the real
+// call adds itself. A periodic dimension has no such end.
 static sdg_range_t right_rows(const sdg_window_dim_t *dim,
                               const sdg_window_view_t *view) {
   const sdg_window_t *w = &dim->window;
@@ -220,11 +220,11 @@ sdg_window_cut_t sdg_window_cut(const sdg_window_dim_t *dim) {
   return sdg_window_cut_around(dim, (sdg_range_t){0, 0});
 }
 
-// Padding is true at an end of the domain, and seen by superfluous outputs
-// alone at an end inside it. The padding that the outputs need behind x comes
-// before x too, so x either begins that much later than the first of them
-// would have it, or at 0. p is always enough padding: y_extent outputs reach at
-// most p beyond the domain.
+// Padding is right at an end of the domain; at an end inside the domain only
+// superfluous outputs see it. Padding behind x implies equal padding before x.
+// So x begins either that much later than the first output requires, or at 0. A
+// padding of p always suffices: y_extent outputs extend at most p beyond the
+// domain.
 sdg_window_cut_t sdg_window_cut_around(const sdg_window_dim_t *dim,
                                        sdg_range_t rows) {
   const sdg_window_t *w = &dim->window;
