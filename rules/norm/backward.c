@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients: sums over all ranks, then each rank's own dx by them.
+// Gradients: sums over all ranks, from which each rank computes its own dx.
 //
 //   dx = alpha k (dy - dbias / M - (x - mean) inverse dscale / M) + beta dx
 //
-// with k = scale * inverse. The vendor's gradient has the sums of the rank's
-// own m elements, dbias_r / m and dscale_r / m, in place of those of all: the
-// dx that it gives is off by a multiple of x and a constant, for each set of
-// values with a mean of its own. One normalisation of x adds
+// with k = scale * inverse. The vendor's gradient uses the sums over the rank's
+// own m elements, dbias_r / m and dscale_r / m, instead of the sums over all.
+// The error of its dx is a multiple of x plus a constant, for each set of
+// values that share a mean. One normalisation of x adds the difference
 //
 //   alpha k ((dbias_r / m - dbias / M) + (x - mean) inverse
 //            (dscale_r / m - dscale / M))
 //
-// That is rounded as dbias_r / m is, which may be M / m as large as what the
-// law counts. A rank with few of the elements therefore, and where dx lies in
-// the place of x or is of a half type, makes dx of two normalisations, one of x
-// and one of dy.
+// Its rounding error is that of dbias_r / m, which may be M / m times as large
+// as the error that the law allows. Therefore a rank with few of the elements
+// computes dx by two normalisations, one of x and one of dy; so does every rank
+// if dx shares memory with x or has a half type.
 #include "rules/norm/plan.h"
 
 #include <cudnn.h>
 
 #include "rules/vendor/vendor.h"
 
-// Elements of all ranks to one of a rank that corrects the vendor's dx.
+// A rank with fewer than one in this many of all ranks' elements does not
+// correct the vendor's dx.
 enum { CORRECTED_MOST = 8 };
 
 // Coefficients of dx, one for each set of values with a mean of its own.
@@ -71,7 +72,7 @@ static sdg_status_t dx_widely(sdg_norm_maker_t *m, const sdg_norm_gradient_t *g,
   return sdg_norm_subcall_narrow(m->plan, &x, &m->tensor[SDG_NORM_DX]);
 }
 
-// What dx aliases comes first.
+// Tensors that share dx's memory are read first.
 static sdg_status_t dx_add(sdg_norm_maker_t *m, const sdg_norm_gradient_t *g,
                            const coefficients_t *by) {
   const sdg_subcall_tensor_t *dx = &m->tensor[SDG_NORM_DX];
@@ -100,7 +101,7 @@ static bool corrects(const sdg_norm_maker_t *m) {
          m->total <= CORRECTED_MOST * m->count;
 }
 
-// dx += what it is off by. own: this rank's sums over m.
+// dx += its error. own: this rank's sums over m.
 static sdg_status_t correction_add(sdg_norm_maker_t *m,
                                    const sdg_norm_gradient_t *g,
                                    const sdg_norm_pair_t *own,
@@ -134,7 +135,7 @@ static sdg_status_t sums_add(sdg_norm_maker_t *m, const sdg_norm_gradient_t *g,
   return reduce(m, slab, m->axes & ~m->sum);
 }
 
-// What comes through the activation, which is also the gradient of z.
+// The gradient behind the activation, which is also the gradient of z.
 static sdg_status_t fused_add(sdg_norm_maker_t *m,
                               sdg_subcall_tensor_t *io_dy) {
   sdg_subcall_tensor_t through = m->tensor[SDG_NORM_DZ];
@@ -146,7 +147,7 @@ static sdg_status_t fused_add(sdg_norm_maker_t *m,
   return SDG_OK;
 }
 
-// This rank's sums; and dx by them, or nothing of use in its place.
+// This rank's sums; also dx from these sums, or a useless result in its place.
 static sdg_status_t own_add(sdg_norm_maker_t *m, sdg_norm_gradient_t *g,
                             const sdg_norm_pair_t *sums,
                             const sdg_norm_pair_t *own) {
@@ -161,7 +162,8 @@ static sdg_status_t own_add(sdg_norm_maker_t *m, sdg_norm_gradient_t *g,
                    : SDG_OK;
 }
 
-// Where no mean and deviation are saved. waste: as sdg_norm_statistics().
+// For calls without saved mean and deviation. waste: as for
+// sdg_norm_statistics().
 static sdg_status_t statistics_add(sdg_norm_maker_t *m,
                                    const sdg_subcall_tensor_t *waste,
                                    sdg_norm_gradient_t *g) {

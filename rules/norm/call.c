@@ -4,8 +4,8 @@
 
 #include "rules/vendor/args.h"
 
-// Which of the call's operands a tensor is: a descriptor that is absent is no
-// operand, so that they are counted in the order of the entry's table.
+// The operand index of a tensor. An absent descriptor is no operand, so
+// operands are counted in the order of the entry's table.
 typedef struct counter {
   sdg_norm_t *norm;
   int next;
@@ -203,8 +203,8 @@ void *sdg_norm_data(const sdg_call_t *call, const sdg_norm_t *norm,
   return index < 0 ? NULL : call->operand[index].data;
 }
 
-// Whether a tensor is there and has x's extents, or one value for each set of
-// x's values that are normalised together.
+// Whether a tensor exists and has x's extents, or one value for each set of x's
+// values that are normalised together.
 static bool fits(const sdg_call_t *call, const sdg_norm_t *norm,
                  sdg_norm_tensor_t which) {
   if (!sdg_norm_data(call, norm, which))
@@ -222,7 +222,7 @@ static bool fits(const sdg_call_t *call, const sdg_norm_t *norm,
   return true;
 }
 
-// Both or neither.
+// The call has both or neither.
 static bool paired(const sdg_call_t *call, const sdg_norm_t *norm,
                    sdg_norm_tensor_t a, sdg_norm_tensor_t b) {
   bool has_a = sdg_norm_data(call, norm, a),

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training: statistics of all ranks, then each rank's own elements by them.
+// Training: statistics of all ranks, then each rank normalises its own
+// elements.
 #include "rules/norm/plan.h"
 
-// What the program is told of the statistics, besides the saved mean. The
-// running variance is the unbiased one.
+// The statistics that the program receives besides the saved mean. The running
+// variance is the unbiased one.
 static sdg_status_t statistics_tell(sdg_norm_maker_t *m,
                                     const sdg_subcall_tensor_t *mean,
                                     const sdg_subcall_tensor_t *variance) {
@@ -29,7 +30,7 @@ static sdg_norm_params_t params_of(const sdg_norm_maker_t *m,
                              .variance = *variance};
 }
 
-// y = activation(normalised x + z), rounded once: z is there when the
+// y = activation(normalised x + z), rounded once: y contains z before the
 // normalised x is added to it.
 static sdg_status_t fused_add(sdg_norm_maker_t *m,
                               const sdg_norm_params_t *params) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Local response normalisation across channels: each rank's own call is right
-// where no channels are split.
+// unless channels are split.
 #include <cudnn.h>
 
 #include "rules/kit/subcall.h"

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mean and variance of values that several ranks hold.
 //
-// One pass over x, by the vendor's own training, gives each rank the mean a_r
-// and the unbiased variance v_r of its m_r values. Then two sums over the
+// The vendor's training function gives each rank, in one pass over x, the mean
+// a_r and the unbiased variance v_r of its m_r values. Then two sums over the
 // ranks, with weights w_r = m_r / M:
 //
 //   mean = sum w_r a_r
 //   variance = sum ((m_r - 1) / M v_r + w_r (a_r - mean)^2)
 //
-// Nothing is subtracted from the second: no digits are lost, however large the
-// mean is beside the deviation. Example: [1, 3] and [6] have a = 2, 6 and v = 2
-// and none; the mean is 10/3, the variance 2/3 + 2/3 (4/3)^2 + 1/3 (8/3)^2.
+// The second sum subtracts nothing: no digits are lost, however large the mean
+// is beside the deviation. Example: [1, 3] and [6] have a = 2, 6 and v = 2 and
+// none; the mean is 10/3, the variance 2/3 + 2/3 (4/3)^2 + 1/3 (8/3)^2.
 #include "rules/norm/plan.h"
 
 sdg_status_t sdg_norm_scratch(sdg_norm_maker_t *m, sdg_subcall_tensor_t *out) {
@@ -40,8 +40,8 @@ sdg_status_t sdg_norm_copy(sdg_norm_maker_t *m, sdg_norm_tensor_t like,
   return SDG_OK;
 }
 
-// Each begins where an allocation might: the vendor's functions say nothing of
-// the alignment that they need.
+// Each begins at the alignment of an allocation: the vendor's functions do not
+// state the alignment that they need.
 sdg_status_t sdg_norm_pair(sdg_norm_maker_t *m, sdg_norm_pair_t *out) {
   enum { ALIGN = 64 }; // elements
   int like = m->tensor[SDG_NORM_SCALE].slab;
@@ -93,7 +93,7 @@ static sdg_status_t reduce(sdg_norm_maker_t *m, int slab) {
   return sdg_plan_join(m->plan, SDG_LANE_MAIN);
 }
 
-// This rank's own mean and variance; w a_r is what it has for the mean.
+// This rank's own mean and variance; its term of the mean is w a_r.
 static sdg_status_t own_add(sdg_norm_maker_t *m,
                             const sdg_subcall_tensor_t *waste,
                             const sdg_norm_pair_t *own,
@@ -105,7 +105,7 @@ static sdg_status_t own_add(sdg_norm_maker_t *m,
   SDG_TRY(sdg_norm_pair_zero(m, own));
   SDG_TRY(sdg_norm_subcall_statistics(m->plan, m->norm->mode,
                                       &m->tensor[SDG_NORM_X], &params, waste));
-  // Of one value there is no unbiased variance.
+  // One value has no unbiased variance.
   if (m->count == 1)
     SDG_TRY(sdg_plan_zero(m->plan, SDG_LANE_MAIN, own->sum[1].slab,
                           &own->sum[1].box));
@@ -113,7 +113,7 @@ static sdg_status_t own_add(sdg_norm_maker_t *m,
                                &own->sum[0], 0, mean);
 }
 
-// What this rank has for the variance, in place of its own.
+// This rank's term of the variance, overwriting its own variance.
 static sdg_status_t spread_add(sdg_norm_maker_t *m, const sdg_norm_pair_t *own,
                                const sdg_subcall_tensor_t *mean) {
   const sdg_subcall_tensor_t *distance = &own->sum[0];

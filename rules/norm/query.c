@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the vendor's library answers of normalisations: sizes of workspace and
-// reserve, and whether it takes a part of a tensor.
+// The vendor's answers about normalisations: sizes of workspace and reserve,
+// and whether the library accepts a part of a tensor.
 #include <cudnn.h>
 
 #include "rules/norm/rule.h"
@@ -8,8 +8,8 @@
 #include "rules/vendor/tensor.h"
 #include "rules/vendor/vendor.h"
 
-// What the vendor says of this rank's tensors: enough for a call that is the
-// program's own, and more than the sub-calls of others need, which is nothing.
+// The vendor's answer for this rank's tensors. It suffices for the program's
+// own call; the sub-calls of other calls need no workspace.
 static cudnnStatus_t ask(const sdg_cudnn_t *cudnn, const sdg_call_t *call) {
 #define ARGS(entry) const struct sdg_args_##entry *a = call->args
   switch (call->entry) {
@@ -67,7 +67,7 @@ sdg_status_t sdg_norm_answer(const sdg_call_t *call,
   return SDG_OK;
 }
 
-// Where a part lies in the program's tensor, or in a packed copy of it.
+// A part at its place in the program's tensor, or in a packed copy.
 static bool part_describe(const sdg_operand_t *operand, const sdg_box_t *part,
                           bool packed, cudnnTensorDescriptor_t *out) {
   int64_t stride[SDG_DIMS_MAX];
@@ -78,7 +78,7 @@ static bool part_describe(const sdg_operand_t *operand, const sdg_box_t *part,
                         packed ? stride : operand->stride) == SDG_OK;
 }
 
-// By the size of a workspace, which is not wanted.
+// Asks for the size of a workspace, and ignores the size.
 static bool part_ask(const sdg_call_t *call, const sdg_norm_t *norm,
                      const sdg_box_t *part, bool packed) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalisations as an op: statistics are those of all ranks that hold
-// values which share them.
+// Normalisations as an op: statistics are those of all ranks whose values share
+// them.
 #include <cudnn.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static bool norm_knows(const sdg_call_t *call) {
   }
 }
 
-// Tensors that are absent: ranks that pass others would part ways.
+// Which tensors are absent: ranks with different ones would plan differently.
 static unsigned absent(const sdg_call_t *call) {
   unsigned mask = 0;
   for (int i = 0; i < call->operands; i++)
@@ -80,7 +80,7 @@ static int norm_scalars(const sdg_call_t *call, double *out) {
   return 6;
 }
 
-// Which activations are the same memory, a bit per pair.
+// Which activations share memory, one bit per pair.
 static uint64_t aliases(const sdg_call_t *call) {
   uint64_t mask = 0;
   int bit = 0;
@@ -109,9 +109,9 @@ static int norm_key(const sdg_call_t *call, uint64_t *out) {
   return 3;
 }
 
-// Scales stay where they are: an activation that is cut otherwise in what they
-// have values for does not lead. Nor does one whose channels are cut, where
-// they are normalised together.
+// Scales do not move, so an activation does not lead if it is cut differently
+// in a dimension in which scales have several values. It does not lead either
+// if its channels are cut and are normalised together.
 static bool leads(const sdg_call_t *call, const sdg_colocation_t *colocation,
                   int lead) {
   const sdg_placement_t *x = sdg_colocate_at(colocation, lead);
@@ -152,7 +152,7 @@ static sdg_status_t norm_share(const sdg_call_t *call,
                           : sdg_norm_share(call, tagging, out_plan);
 }
 
-// Statistics, running or of one batch, are no parameters.
+// Statistics, running or of one batch, are not parameters.
 static sdg_common_t norm_alike(const sdg_call_t *call,
                                const sdg_tagging_t *tagging, int index) {
   sdg_norm_t norm;

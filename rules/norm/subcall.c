@@ -11,7 +11,7 @@ typedef struct how {
   cudnnBatchNormMode_t mode;
   sdg_norm_from_t alpha, beta, epsilon;
   double multiple;
-  sdg_type_t type;              // whose scalars are wanted
+  sdg_type_t type;              // the call whose scalars are used
   cudnnOpTensorDescriptor_t op; // or NULL
 } how_t;
 
@@ -22,7 +22,7 @@ static void how_destroy(void *user) {
   free(how);
 }
 
-// Takes over how->op.
+// Takes ownership of how->op.
 static sdg_status_t add(sdg_plan_t *plan, sdg_subcall_t *sub,
                         const how_t *how) {
   how_t *kept = malloc(sizeof *kept);
@@ -78,7 +78,7 @@ sdg_norm_subcall_inference(sdg_plan_t *plan, cudnnBatchNormMode_t mode,
 
 static cudnnStatus_t statistics_run(const sdg_subcall_run_t *run) {
   const how_t *how = run->op;
-  // Of y nothing is wanted: its factor tells a library that can make use of it.
+  // y is not needed: its factor tells this to a library that can skip it.
   sdg_scalar_t zero = sdg_scalar(how->type, 0);
   sdg_norm_t norm;
   sdg_norm_read(run->call, &norm);
@@ -169,8 +169,7 @@ sdg_status_t sdg_norm_subcall_param(sdg_plan_t *plan,
   return add(plan, &sub, &how);
 }
 
-// The greater of a number and itself: it passes infinities, as a sum with zero
-// times them does not.
+// Copies by max(a, a): it passes infinities, unlike a sum with zero times them.
 static cudnnStatus_t narrow_run(const sdg_subcall_run_t *run) {
   const how_t *how = run->op;
   sdg_norm_t norm;
@@ -220,7 +219,7 @@ sdg_status_t sdg_norm_subcall_activate(sdg_plan_t *plan,
   return add(plan, &sub, &how);
 }
 
-// y stands for x too: which of them is positive is the same.
+// y replaces x, too: the same elements are positive.
 static cudnnStatus_t deactivate_run(const sdg_subcall_run_t *run) {
   const how_t *how = run->op;
   sdg_scalar_t one = sdg_scalar(how->type, 1), zero = sdg_scalar(how->type, 0);

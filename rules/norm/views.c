@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One normalisation in either view: what is this rank's, and with whom it
-// shares statistics.
+// One normalisation in either view: which elements are this rank's, and with
+// which ranks it shares statistics.
 #include <cudnn.h>
 #include <stdlib.h>
 
@@ -19,8 +19,8 @@ static bool is_param(sdg_norm_tensor_t which) {
   return which >= SDG_NORM_SCALE;
 }
 
-// The axes along which ranks hold values that share a mean; none where that is
-// one rank.
+// The axes along which ranks hold values that share a mean; none if that is one
+// rank.
 static sdg_axes_t shared_axes(const sdg_norm_t *norm, const sdg_mesh_t *mesh,
                               const sdg_placement_t *x) {
   sdg_axes_t axes = 0;
@@ -46,7 +46,7 @@ static int64_t values_count(const sdg_norm_t *norm, const sdg_box_t *box) {
   return sdg_box_empty(box) ? 0 : count;
 }
 
-// Of scales and statistics, as documented.
+// The box of scales and statistics, as documented.
 static sdg_type_t params_type(const sdg_call_t *call) {
   return call->operand[0].type == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE
                                                     : CUDNN_DATA_FLOAT;
@@ -59,7 +59,7 @@ static sdg_box_t extents_box(const sdg_operand_t *operand) {
   return box;
 }
 
-// A packed copy in place of a part of the program's tensor.
+// Replaces a part of the program's tensor by a packed copy.
 static sdg_status_t packed_open(sdg_norm_maker_t *m, sdg_norm_tensor_t which,
                                 bool reads) {
   int program = m->tensor[which].slab;
@@ -120,7 +120,7 @@ static sdg_status_t tensors_close(sdg_norm_maker_t *m,
 }
 
 // Scales and statistics have one layout, which is packed: the vendor's
-// functions have one descriptor for those of the program and of sundog.
+// functions take one descriptor for the program's and sundog's.
 static const char *layout_obstacle(const sdg_call_t *call,
                                    const sdg_norm_t *norm) {
   const sdg_operand_t *scale = &call->operand[norm->operand[SDG_NORM_SCALE]];
@@ -141,7 +141,8 @@ static const char *layout_obstacle(const sdg_call_t *call,
   return NULL;
 }
 
-// Why no sub-calls make this call; NULL if they do. The same on all ranks.
+// Why sub-calls cannot compute this call; NULL if they can. The same on all
+// ranks.
 static const char *obstacle(const sdg_call_t *call, const sdg_norm_t *norm) {
   const void *dx = sdg_norm_data(call, norm, SDG_NORM_DX);
   cudnnActivationMode_t mode;
@@ -184,7 +185,7 @@ static sdg_status_t steps_add(const sdg_call_t *call, const sdg_norm_t *norm,
   };
   int program[SDG_NORM_TENSORS];
   m.count = values_count(norm, &m.own);
-  // This rank's own affair: what it reads and writes is the same.
+  // Each rank decides this for itself: what it reads and writes is the same.
   m.packs = whole && (tagging->section->strategy == SDG_STRATEGY_EXTEND ||
                       !sdg_norm_takes(call, norm, &m.own));
   for (int d = 0; d < x->dims; d++)
@@ -199,8 +200,8 @@ static sdg_status_t steps_add(const sdg_call_t *call, const sdg_norm_t *norm,
 
 // ---- the shard view --------------------------------------------------------
 
-// Scales and statistics are cut as x is where they have a value for each of its
-// values, and have one value elsewhere.
+// In dimensions in which scales and statistics have as many values as x, they
+// are cut like x; in the others they have one value.
 static sdg_status_t param_alike(const sdg_call_t *call, const sdg_norm_t *norm,
                                 const sdg_tagging_t *tagging, int index,
                                 int *out_refusal) {
@@ -214,7 +215,7 @@ static sdg_status_t param_alike(const sdg_call_t *call, const sdg_norm_t *norm,
     const sdg_part_t *part = &x->part[d];
     bool one = !param->split[d].axes && sdg_placement_extent(param, d) == 1;
     bool cut = x->split[d].axes > 0;
-    // A value for each of the ranks' single ones looks like one for all.
+    // One value per rank looks like one value for all ranks.
     if (cut && one && !is_shared(norm, d)) {
       for (int piece = 0; piece < part->pieces; piece++)
         one &= sdg_part_size(part, piece) == 1;
@@ -278,7 +279,7 @@ sdg_status_t sdg_norm_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
 // ---- the whole view --------------------------------------------------------
 
 // Whether the ranks can share the call: every rank has all scales and
-// statistics, so that nothing is split that has values of its own in them.
+// statistics, so no dimension is split in which these have several values.
 static bool shareable(const sdg_call_t *call, const sdg_norm_t *norm,
                       const sdg_tagging_t *tagging) {
   const sdg_placement_t *x = x_placement(norm, tagging);
@@ -293,8 +294,7 @@ static bool shareable(const sdg_call_t *call, const sdg_norm_t *norm,
   return sdg_placement_axes(x) != 0;
 }
 
-// Operands that are written: activations as x is placed, all of the others on
-// every rank.
+// Written operands: activations are placed like x, all others on every rank.
 static sdg_status_t outputs_add(sdg_share_t *share, const sdg_call_t *call,
                                 const sdg_norm_t *norm,
                                 const sdg_placement_t *x) {
@@ -313,8 +313,8 @@ static sdg_status_t outputs_add(sdg_share_t *share, const sdg_call_t *call,
   return status;
 }
 
-// What each rank reads: its own part of activations; nothing of those that the
-// op does not use; all of scales and statistics, old ones too.
+// What each rank reads: its own part of activations; nothing of operands that
+// the op does not use; all of scales and statistics, also old ones.
 static sdg_status_t reads_add(sdg_share_t *share, const sdg_call_t *call,
                               const sdg_norm_t *norm,
                               const sdg_tagging_t *tagging) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dropout of split tensors, in the shard view.
 //
-// Which elements a device drops depends on their place in the whole tensor and
-// on states that every call moves on, in a way that is each device's own. So
-// every rank makes the call on a tensor of the whole size, of which its own
-// elements are right, and keeps those. The reserve space has the whole mask.
+// Which elements a device drops depends on their index in the whole tensor and
+// on states that every call advances; each kind of device does this
+// differently. So every rank makes the call on a tensor of the whole size that
+// contains its own elements, and keeps the results of these. The reserve space
+// has the whole mask.
 #include "rules/pointwise/dropout.h"
 
 #include <cudnn.h>
@@ -23,7 +24,7 @@ bool sdg_dropout_is(const sdg_call_t *call) {
          call->entry == SDG_ENTRY_cudnnDropoutBackward;
 }
 
-// Ranks with other states would draw other masks: seeds have to agree.
+// Ranks with different states would draw different masks: seeds must agree.
 sdg_status_t sdg_dropout_describe(const sdg_call_t *call, char *out,
                                   size_t out_bytes) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
@@ -87,8 +88,8 @@ static sdg_status_t reserve_size(const sdg_call_t *call,
   return status;
 }
 
-// An extent of 1 on every rank is a row of a shard, or what all of them have:
-// the masks differ.
+// An extent of 1 on every rank is one row of a shard, or a row that all ranks
+// have: the masks differ.
 static sdg_status_t told_check(const sdg_call_t *call,
                                const sdg_tagging_t *tagging) {
   const sdg_placement_t *placement = &tagging->placement[0];

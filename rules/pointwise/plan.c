@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan of a pointwise op on tensors that every rank has room for.
+// The plan of a pointwise op in the whole view, where every rank has memory for
+// the full tensors.
 #include "rules/pointwise/plan.h"
 
 #include "rules/pointwise/run.h"
@@ -19,10 +20,10 @@ static int operands_of(int entry) {
   }
 }
 
-// The operand that is written; -1 where the ranks cannot share the call.
+// The written operand; -1 if the ranks cannot share the call.
 static int output_find(const sdg_call_t *call) {
   int output = -1;
-  // A descriptor that is absent is for the real function to refuse.
+  // The real function rejects absent descriptors.
   if (call->operands != operands_of(call->entry))
     return -1;
   for (int i = 0; i < call->operands; i++)
@@ -49,7 +50,7 @@ static bool extents_equal(const sdg_operand_t *a, const sdg_operand_t *b) {
   return true;
 }
 
-// The placement that the output gets; dims 0 if nothing of it is split.
+// The placement of the output; dims 0 if no dimension is split.
 static const sdg_placement_t *placement_find(const sdg_call_t *call,
                                              const sdg_tagging_t *tagging,
                                              int output) {

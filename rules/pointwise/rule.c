@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pointwise ops as an op: each rank's own call is right where all operands
-// are cut in the same places.
+// Pointwise ops as an op: each rank's own call is right if all operands are cut
+// at the same places.
 #include <cudnn.h>
 #include <stdio.h>
 #include <string.h>
@@ -141,8 +141,8 @@ static int pointwise_scalars(const sdg_call_t *call, double *out) {
   return count;
 }
 
-// Whether the call reads its output's old values, which the program says by a
-// scale that is not zero.
+// Whether the call reads its output's old values: the program's scale for them
+// is not zero.
 static bool reads_old(const sdg_call_t *call) {
   double scalar[SDG_OP_SCALARS];
   switch (call->entry) {
@@ -168,7 +168,8 @@ static sdg_status_t pointwise_share(const sdg_call_t *call,
                                     const sdg_tagging_t *tagging,
                                     sdg_plan_t **out_plan) {
   *out_plan = NULL;
-  // Masks and states are those of one device where every rank draws them all.
+  // Masks and states equal those of a single device, because every rank draws
+  // the whole mask.
   if (sdg_dropout_is(call) || call->entry == SDG_ENTRY_cudnnTransformTensorEx)
     return SDG_OK;
   return sdg_pointwise_share(call, tagging, reads_old(call), out_plan);
@@ -208,5 +209,5 @@ const sdg_op_t sdg_op_pointwise = {
     .scalars = pointwise_scalars,
     .plan = pointwise_plan,
     .share = pointwise_share,
-    .answer = sdg_dropout_answer, // the only question
+    .answer = sdg_dropout_answer, // the only query
 };

@@ -13,7 +13,7 @@
 typedef struct state {
   int operands;
   int slab[SDG_OPERANDS_MAX];
-  sdg_box_t box[SDG_OPERANDS_MAX]; // this rank's
+  sdg_box_t box[SDG_OPERANDS_MAX]; // this rank's boxes
   cudnnTensorDescriptor_t descriptor[SDG_OPERANDS_MAX];
 } state_t;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The geometry of a gradient of pooling on split tensors.
+// The geometry of a pooling gradient on split tensors.
 #include "rules/pool/backward.h"
 
 #include <stdlib.h>
@@ -61,8 +61,8 @@ sdg_box_t sdg_pool_backward_need_y(const sdg_pool_backward_t *back,
   return need;
 }
 
-// What the windows on these rows see, whatever the image: with wrap the same
-// rows, seen from each.
+// The rows that the windows on these rows see, for any image: with wrap each
+// image sees the same rows.
 static sdg_range_t seen_around(const sdg_window_dim_t *dim, sdg_range_t rows) {
   sdg_range_t images = {0, 1}, seen = {0, 0};
   if (dim->wrap)
@@ -127,7 +127,8 @@ static sdg_status_t images_list(sdg_pool_backward_t *back) {
   return SDG_OK;
 }
 
-// Of what several ranks have of y, the one with the first rows of x gives it.
+// If several ranks have the same elements of y, the one with the first rows of
+// x sends them.
 static bool is_giver(const sdg_pool_backward_t *back,
                      const sdg_tagging_t *tagging, int rank) {
   sdg_box_t x =
@@ -169,7 +170,7 @@ static sdg_status_t transfer_make(sdg_pool_backward_t *back,
   return status;
 }
 
-// Whole view: all is there when the call is carried out.
+// Whole view: all inputs are available when the call runs.
 static sdg_status_t local_fill(sdg_pool_backward_t *back,
                                const sdg_tagging_t *tagging) {
   const sdg_window_op_t *op = &back->pool.op;
@@ -267,8 +268,8 @@ void sdg_pool_backward_fini(sdg_pool_backward_t *back) {
   back->images = 0;
 }
 
-// Of a periodic dimension: no padding, all windows where the op has them, those
-// outside the domain included.
+// In a periodic dimension: no padding, and all windows at the op's positions,
+// also those outside the domain.
 static sdg_window_cut_t around(const sdg_window_dim_t *dim, sdg_range_t rows) {
   const sdg_window_t *w = &dim->window;
   sdg_range_t need = sdg_window_need(w, dim->y);
@@ -282,10 +283,10 @@ static sdg_window_cut_t around(const sdg_window_dim_t *dim, sdg_range_t rows) {
   return cut;
 }
 
-// One dimension of the call that makes these rows of dx.
+// One dimension of the call that computes these rows of dx.
 static sdg_window_cut_t cut_on(sdg_window_dim_t dim, sdg_range_t rows) {
   dim.y = windows_on(&dim, rows);
-  // Rows between two windows get nothing of the next one.
+  // Rows between two windows get no gradient from the next one.
   if (range_empty(dim.y)) {
     int64_t next = sdg_window_need_adjoint(&dim.window, rows).lo;
     next = max64(0, min64(next, dim.y_extent - 1));
@@ -294,7 +295,7 @@ static sdg_window_cut_t cut_on(sdg_window_dim_t dim, sdg_range_t rows) {
   return dim.wrap ? around(&dim, rows) : sdg_window_cut_around(&dim, rows);
 }
 
-// The owned rows that no window touches which sees anything around the ends.
+// The owned rows that are touched by no window that extends across an end.
 static sdg_range_t inner_rows(const sdg_window_dim_t *dim) {
   sdg_window_dim_t all = *dim;
   if (!dim->wrap)
@@ -313,7 +314,7 @@ static sdg_window_piece_t whole_view(const sdg_window_op_t *op) {
     piece.keep.dim[d] = inner_rows(&dim);
     if (range_empty(piece.keep.dim[d]))
       return (sdg_window_piece_t){.keep.dims = op->dims};
-    dim.wrap = false; // of these rows it makes no difference
+    dim.wrap = false; // for these rows it makes no difference
     sdg_window_cut_t cut = cut_on(dim, piece.keep.dim[d]);
     piece.x.dim[d] = cut.x;
     piece.y.dim[d] = cut.y;
@@ -333,7 +334,7 @@ sdg_window_piece_t sdg_pool_backward_view(const sdg_pool_backward_t *back) {
     piece.x.dim[d] = view.x;
     piece.y.dim[d] = view.y;
     piece.pad[d] = (int)op->dim[d].window.pad;
-    // A window counts if it was right forward.
+    // A window contributes if forward computed it right.
     view.y = view.right;
     if (!range_empty(view.y))
       piece.keep.dim[d] = sdg_window_back_right(&op->dim[d], &view);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans of a gradient of pooling: messages, the call in place, strips.
+// Plans of a pooling gradient: messages, the call in place, strips.
 #include <stdlib.h>
 
 #include "rules/kit/subcall.h"
@@ -8,21 +8,21 @@
 #include "rules/vendor/args.h"
 #include "rules/vendor/vendor.h"
 
-// The program's tensors, or copies of some rows. Means read neither x nor y:
+// The program's tensors, or copies of some rows. Means read neither x nor y, so
 // there these are dx and dy.
 typedef struct slabs {
   int x, y, dy, dx;
 } slabs_t;
 
-// One call that makes rows of dx apart, or adds an image to them.
+// One call that computes rows of dx separately, or adds an image to them.
 typedef struct part {
   int image;
-  bool first, last; // of its strip
+  bool first, last; // index of its strip
   sdg_window_piece_t piece;
   slabs_t slabs;
 } part_t;
 
-// A plan being made.
+// A plan while it is being made.
 typedef struct maker {
   const sdg_call_t *call;
   const sdg_pool_backward_t *back;
@@ -30,7 +30,7 @@ typedef struct maker {
   slabs_t program;
   part_t *part;
   int parts;
-  sdg_copy_kind_t copy; // of what is assembled
+  sdg_copy_kind_t copy; // of assembled slabs
   int *landed;          // slab of each received message, -1: in place; in the
                         // order in which messages are added
 } maker_t;
@@ -122,9 +122,9 @@ static int program_of(const maker_t *m, int tensor) {
   return tensor == X ? s->x : tensor == Y ? s->y : s->dy;
 }
 
-// Calls `visit` with what brings rows of the parts' x, y and dy, always in the
-// same order: a transfer, the tensor, the image that it is of (-1: all), and
-// where the slabs of its messages are.
+// Calls `visit` for each fetch of rows of the parts' x, y and dy, always in the
+// same order, with the transfer, the tensor, its image (-1: all), and the
+// address of its messages' slabs.
 typedef sdg_status_t (*visit_t)(maker_t *m, const sdg_transfer_t *transfer,
                                 int tensor, int image, int *landed);
 static sdg_status_t transfers_visit(maker_t *m, visit_t visit) {
@@ -195,7 +195,7 @@ static sdg_status_t received_copy(maker_t *m, const sdg_transfer_t *transfer,
 
 // ---- the steps -------------------------------------------------------------
 
-// Windows outside the domain have no gradient.
+// Windows outside the domain have a gradient of zero.
 static sdg_status_t outside_clear(maker_t *m, const part_t *part) {
   const sdg_window_op_t *op = &m->back->pool.op;
   sdg_box_t domain = {.dims = op->dims}, outside[2 * SDG_DIMS_MAX];
@@ -224,9 +224,9 @@ bool sdg_pool_backward_reads_old(const sdg_call_t *call) {
   return sdg_call_scalar(call, a->beta) != 0;
 }
 
-// Messages leave; strips get their own rows, before the call in place, which
-// overwrites old values; what can be made in place is, while they travel; then
-// the strips.
+// The steps in their order: send messages; fill strips with own rows, before
+// the call in place overwrites old values; compute in place what is possible;
+// then fill and compute the strips.
 static sdg_status_t steps_make(maker_t *m, bool extend) {
   sdg_box_t strip[2 * SDG_DIMS_MAX];
   int strips = sdg_pool_backward_strips(m->back, extend, strip);
@@ -272,7 +272,7 @@ static bool is_literal(const sdg_pool_backward_t *back) {
          sdg_box_equal(&view.y, &op->y_box);
 }
 
-// Takes the plan over, which may be NULL without memory.
+// Takes ownership of the plan, which is NULL if memory ran out.
 static sdg_status_t plan_finish(maker_t *m, sdg_status_t status,
                                 sdg_plan_t **out_plan) {
   free(m->part);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A gradient of pooling in the whole view: what each rank reads and makes.
+// A pooling gradient in the whole view: what each rank reads and computes.
 #include "rules/pool/backward.h"
 #include "src/plan/share.h"
 
-// What each rank of the job reads; of means neither x nor y, and of x its own
-// piece where results of pieces are gathered.
+// What each rank of the job reads. Means read neither x nor y; if results of
+// pieces are gathered, a rank reads only its own piece of x.
 static sdg_status_t share_fill(sdg_share_t *share,
                                const sdg_pool_backward_t *back,
                                const sdg_tagging_t *tagging, bool pieces,
@@ -30,7 +30,7 @@ static sdg_status_t share_fill(sdg_share_t *share,
   return SDG_OK;
 }
 
-// Where this rank owns anything of dx.
+// The plan of a rank that owns rows of dx.
 static sdg_status_t whole_make(const sdg_call_t *call,
                                const sdg_tagging_t *tagging,
                                const sdg_pool_backward_t *back,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a pooling's windows are the whole of what is split.
+// Whether a pooling's windows cover the whole of the split dimensions.
 #include "rules/pool/rule.h"
 #include "rules/window/colocate.h"
 #include "src/call/tag.h"
@@ -17,7 +17,7 @@ int sdg_pool_sizes(const sdg_call_t *call, int64_t *out) {
   return 2 * p.spatial;
 }
 
-// What rank `r` of the group has, as agreed.
+// The extents that rank `r` of the group has, as agreed.
 typedef struct agreed {
   const sdg_tag_vector_t *size, *x;
 } agreed_t;
@@ -39,16 +39,16 @@ static bool is_split(const sdg_tagging_t *tagging, const sdg_pool_t *pool,
   return tagging->placement[pool->x].part[i + 2].pieces > 1;
 }
 
-// How far the windows reach, and what keeps it from being known.
+// How far the windows reach, or why that is unknown.
 typedef enum reach {
   REACH_LOCAL,
   REACH_GLOBAL,
-  REACH_UNSAID,  // either, and the rules do not say
+  REACH_UNSAID,  // both are possible, and the rules do not decide
   REACH_DIFFERS, // windows of ranks differ in dimension `at` of rank `rank`
 } reach_t;
 
-// Windows and strides are the same on all ranks, but for those of split
-// dimensions where `split` is not looked at.
+// Checks that windows and strides are equal on all ranks; `split` dimensions
+// are ignored.
 static bool windows_equal(const sdg_tagging_t *tagging, const sdg_pool_t *pool,
                           const agreed_t *a, bool split, int *out_rank,
                           int *out_at) {
@@ -151,7 +151,7 @@ void sdg_pool_globalize(const sdg_tagging_t *tagging, sdg_pool_t *pool) {
   }
 }
 
-// The placement of an output of which every rank has the one element.
+// The placement of an output whose one element every rank has.
 static sdg_status_t placement_merge(const sdg_call_t *call, int index,
                                     const sdg_pool_t *pool,
                                     sdg_tagging_t *tagging) {
@@ -160,7 +160,7 @@ static sdg_status_t placement_merge(const sdg_call_t *call, int index,
   sdg_placement_t merged;
   int64_t extent[SDG_DIMS_MAX];
   if (given->dims != tagging->placement[pool->x].dims)
-    return SDG_OK; // refused by who plans the call
+    return SDG_OK; // plan() rejects the call
   for (int d = 0; d < given->dims; d++) {
     extent[d] = sdg_placement_extent(given, d);
     if (!pool->spec.everyones[d])
@@ -206,7 +206,7 @@ sdg_status_t sdg_pool_place(const sdg_call_t *call, sdg_tagging_t *tagging) {
   return pool.dy >= 0 ? placement_merge(call, pool.dy, &pool, tagging) : SDG_OK;
 }
 
-// As the program's own pieces of x say.
+// Decided by the program's own pieces of x.
 static bool is_local(const sdg_colocation_t *colocation, const sdg_pool_t *pool,
                      bool *out_global) {
   sdg_tagging_t own = colocation->tagging; // borrows

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans of pooling over all of what is split: each piece is pooled by itself,
-// and then the pieces' results, by the same function.
+// Plans of global pooling over split dimensions: the real function pools each
+// piece, and then the pieces' results.
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "rules/vendor/args.h"
 #include "rules/vendor/vendor.h"
 
-// A plan being made.
+// A plan while it is being made.
 typedef struct maker {
   const sdg_call_t *call;
   sdg_pool_pieces_t of;
@@ -28,9 +28,9 @@ static bool is_mean(const sdg_pool_t *pool) {
 // ---- sub-calls -------------------------------------------------------------
 
 enum { ALPHA, BETA };               // scalars
-enum { Y, DY, X, DX, TENSORS = 4 }; // of the gradient
+enum { Y, DY, X, DX, TENSORS = 4 }; // slabs of the gradient
 
-// A scalar of the program's, times `by`.
+// A scalar of the program, times `by`.
 static sdg_scalar_t times(const sdg_call_t *call, const void *scalar,
                           const sdg_scalar_t *by) {
   bool twice = call->operand[0].type == CUDNN_DATA_DOUBLE;
@@ -39,14 +39,14 @@ static sdg_scalar_t times(const sdg_call_t *call, const void *scalar,
                     factor * sdg_call_scalar(call, scalar));
 }
 
-// Of one piece: scalars as planned.
+// Pools one piece, with the planned scalars.
 static cudnnStatus_t forward_piece(const sdg_subcall_run_t *run) {
   return sdg_cudnn_get()->cudnnPoolingForward(
       run->handle, run->op, &run->scalar[ALPHA], run->descriptor[0],
       run->data[0], &run->scalar[BETA], run->descriptor[1], run->data[1]);
 }
 
-// Of all pieces: the program's scalars.
+// Pools all pieces, with the program's scalars.
 static cudnnStatus_t forward_all(const sdg_subcall_run_t *run) {
   const struct sdg_args_cudnnPoolingForward *a = run->call->args;
   sdg_scalar_t alpha = times(run->call, a->alpha, &run->scalar[ALPHA]);
@@ -136,7 +136,7 @@ static sdg_status_t gather_steps(maker_t *m, const sdg_transfer_t *transfer,
   return SDG_OK;
 }
 
-// weight * this rank's result + beta * what is there.
+// weight * this rank's result + beta * the old value.
 static sdg_status_t piece_make(maker_t *m, double weight, const sdg_box_t *at,
                                double beta) {
   sdg_subcall_t sub = {
@@ -148,7 +148,7 @@ static sdg_status_t piece_make(maker_t *m, double weight, const sdg_box_t *at,
   return sub_add(m, &sub, true, weight);
 }
 
-// A NaN, of infinity less itself, becomes 0.
+// Turns a NaN, from infinity minus infinity, into 0.
 static sdg_status_t nan_clear(maker_t *m, const sdg_subcall_tensor_t *t) {
   sdg_subcall_tensor_t zero = *t, more = *t;
   zero.box = (sdg_box_t){.dims = t->box.dims};
@@ -164,7 +164,7 @@ static sdg_status_t nan_clear(maker_t *m, const sdg_subcall_tensor_t *t) {
   return sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_ADD, 1, &more, 1, t, 0, t);
 }
 
-// This rank's mean, and how far it is from what was stored of it.
+// This rank's mean, and the rounding error of its stored value.
 static sdg_status_t twice_make(maker_t *m, double weight) {
   sdg_subcall_tensor_t rest = {.slab = m->part_slab,
                                .box = m->part,
@@ -181,7 +181,7 @@ static sdg_status_t twice_make(maker_t *m, double weight) {
   return nan_clear(m, &rest);
 }
 
-// This rank's result, and those of all, which every rank gets.
+// This rank's result, and all ranks' results, which every rank gets.
 static sdg_status_t parts_make(maker_t *m, double weight) {
   if (!sdg_box_empty(&m->parts))
     SDG_TRY(sdg_plan_scratch(m->plan, &m->parts, m->y_slab, &m->parts_slab));
@@ -214,8 +214,8 @@ static sdg_status_t forward_make(maker_t *m) {
   return sub_add(m, &sub, false, m->of.twice ? 2 * rest : rest);
 }
 
-// Each element gets its share of the whole: its piece's share of it, times
-// what the real function makes of that.
+// Each element gets its share of the gradient: its piece's share, times what
+// the real function computes for the element from that.
 static sdg_status_t mean_make(maker_t *m, int dy, int dx) {
   double share = 1;
   if (sdg_box_empty(&m->x))
@@ -234,7 +234,8 @@ static sdg_status_t mean_make(maker_t *m, int dy, int dx) {
   return sub_add(m, &sub, true, share);
 }
 
-// The piece with the maximum gets the gradient, and in it the maximum.
+// The piece with the maximum gets the gradient; inside the piece its maximum
+// gets it.
 static sdg_status_t maximum_make(maker_t *m, int dy, int dx) {
   SDG_TRY(parts_make(m, 1));
   int gradients;
@@ -284,7 +285,7 @@ static bool cut_alike(const sdg_pool_t *pool, const sdg_tagging_t *tagging) {
   return true;
 }
 
-// Of equal maxima the first in the order of a window gets the gradient: its
+// Among equal maxima the first in the order of a window gets the gradient. Its
 // piece is the first such piece only if pieces follow each other in that order.
 static bool pieces_in_order(const sdg_pool_t *pool) {
   bool seen = false;
@@ -298,7 +299,7 @@ static bool pieces_in_order(const sdg_pool_t *pool) {
 }
 
 bool sdg_pool_global_can(const sdg_pool_t *pool, const sdg_tagging_t *tagging) {
-  // A piece by itself is not padded by what lies around a periodic dimension.
+  // In a periodic dimension, rows across the ends do not pad a separate piece.
   if (!pool->global || tagging->section->strategy == SDG_STRATEGY_EXTEND ||
       sdg_window_op_wraps(&pool->op))
     return false;
@@ -306,7 +307,7 @@ bool sdg_pool_global_can(const sdg_pool_t *pool, const sdg_tagging_t *tagging) {
          (cut_alike(pool, tagging) && (is_mean(pool) || pieces_in_order(pool)));
 }
 
-// Of means in half types: the first merged dimension.
+// The first merged dimension if means are of a half type.
 static int twice_of(const sdg_pool_t *pool, const sdg_call_t *call) {
   sdg_type_t type = call->operand[pool->x].type;
   if (pool->dx >= 0 || !is_mean(pool) ||

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where results of pieces lie, and what they weigh.
+// Where results of pieces are stored, and their weights.
 #include "rules/pool/pieces.h"
 
 static const sdg_placement_t *x_of(const sdg_pool_pieces_t *of) {
   return &of->tagging->placement[of->pool->x];
 }
 
-// Pieces that are not empty, of those before `piece`.
+// Number of non-empty pieces before `piece`.
 static int64_t pieces_before(const sdg_part_t *part, int piece) {
   int64_t count = 0;
   for (int i = 0; i < piece; i++)

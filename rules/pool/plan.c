@@ -7,7 +7,7 @@
 #include "rules/vendor/vendor.h"
 #include "rules/window/plan.h"
 
-// What the callbacks of the plan's maker share.
+// State that the callbacks of the plan's maker share.
 typedef struct client {
   const sdg_call_t *call;
   const sdg_pool_t *pool;
@@ -24,8 +24,8 @@ static sdg_status_t client_open(void *user, sdg_plan_t *plan) {
   return sdg_subcalls_open(plan, ((const client_t *)user)->call);
 }
 
-// Nobody can be asked whether the vendor's library takes a piece; it has the
-// strides of the program's tensors, or none but its own.
+// No function tells whether the vendor's library accepts a piece, which has the
+// strides of the program's tensors or packed ones.
 static sdg_status_t client_add(void *user, sdg_plan_t *plan,
                                const sdg_window_piece_t *piece,
                                const sdg_window_slabs_t *slabs,
@@ -83,9 +83,9 @@ sdg_status_t sdg_pool_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
   return status;
 }
 
-// What each rank of the job reads: its need of x, of which it pools its own
-// piece where results of pieces are gathered, and where old values count those
-// of its own outputs.
+// What each rank of the job reads: its need of x, or only its own piece if
+// results of pieces are gathered; and, if old values count, those of its own
+// outputs.
 static sdg_status_t share_fill(sdg_share_t *share, const sdg_pool_t *pool,
                                const sdg_tagging_t *tagging, bool pieces,
                                bool reads_old) {

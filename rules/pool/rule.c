@@ -66,8 +66,8 @@ static bool operands_find(const sdg_call_t *call, sdg_pool_t *out) {
          (!backward || (out->dy >= 0 && out->dx >= 0));
 }
 
-// What the vendor's library checks on one device. A window of nothing but
-// padding has no maximum.
+// Does the vendor's checks for a single device. A window of only padding has no
+// maximum.
 static bool window_good(const sdg_pool_parameters_t *p, int i) {
   return p->window[i] >= 1 && p->stride[i] >= 1 && p->pad[i] >= 0 &&
          p->pad[i] < p->window[i];
@@ -119,7 +119,8 @@ sdg_status_t sdg_pool_init_whole(const sdg_call_t *call,
   const sdg_pool_parameters_t *p = &out->parameters;
   *out_can = false;
   memset(out, 0, sizeof *out);
-  // Where the vendor's library refuses the program's call, it is to be asked.
+  // If the vendor's library rejects the program's call, it must be called to
+  // report that.
   if (!operands_find(call, out))
     return SDG_OK;
   SDG_TRY(sdg_pool_parameters(call->op_descriptor, &out->parameters));
@@ -154,9 +155,10 @@ static sdg_status_t pool_describe(const sdg_call_t *call, char *out,
                                   size_t out_bytes) {
   sdg_pool_parameters_t p;
   if (!call->op_descriptor)
-    return SDG_OK; // refused by who plans the call
+    return SDG_OK; // plan() rejects the call
   SDG_TRY(sdg_pool_parameters(call->op_descriptor, &p));
-  // Windows and strides may differ, and are agreed on as sizes.
+  // Windows and strides may differ between ranks; the ranks agree on them as
+  // sizes.
   size_t used = (size_t)snprintf(out, out_bytes, "mode %d nan %d", (int)p.mode,
                                  (int)p.nan);
   for (int i = 0; i < p.spatial && used < out_bytes; i++)
@@ -164,7 +166,7 @@ static sdg_status_t pool_describe(const sdg_call_t *call, char *out,
   return SDG_OK;
 }
 
-// Of the entries that pool: alpha and beta.
+// The scalars of entries that pool: alpha and beta.
 static int pool_scalars(const sdg_call_t *call, double *out) {
   const void *alpha, *beta;
   if (call->entry == SDG_ENTRY_cudnnPoolingForward) {
@@ -220,8 +222,8 @@ static sdg_status_t pool_answer(const sdg_call_t *call,
   return SDG_OK;
 }
 
-// x and dx are in one place, y and dy in another. Whether windows are global is
-// told by the program's own pieces.
+// x and dx have one placement, y and dy another. The program's own pieces
+// decide whether windows are global.
 static sdg_status_t pool_meet(const sdg_call_t *call,
                               sdg_colocation_t *colocation, int lead) {
   double scalar[SDG_OP_SCALARS];
@@ -247,7 +249,7 @@ static sdg_status_t pool_meet(const sdg_call_t *call,
   return SDG_OK;
 }
 
-// Where windows are over everything, results of pieces are brought together.
+// For global windows, results of pieces are gathered.
 static int pool_fetches(const sdg_call_t *call, const sdg_tagging_t *tagging) {
   sdg_pool_t pool;
   if (call->entry != SDG_ENTRY_cudnnPoolingForward ||

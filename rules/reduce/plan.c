@@ -22,10 +22,10 @@ typedef struct maker {
   const sdg_tagging_t *tagging;
   sdg_reduce_t reduce;
   bool reduced[SDG_DIMS_MAX];
-  int along; // a dimension that is reduced and split; -1: there is none
+  int along; // a dimension that is reduced and split; -1: none
   sdg_merge_t merge;
   sdg_plan_t *plan;
-  sdg_type_t type; // of fields
+  sdg_type_t type; // type of fields
   bool adds;       // beta is not 0
   sdg_box_t own, field;
   sdg_subcall_tensor_t a, c; // this rank's boxes
@@ -34,14 +34,14 @@ typedef struct maker {
 // ---- how ranks' fields are combined ----------------------------------------
 
 typedef struct how {
-  bool gathers; // all ranks' fields are reduced once more, by `again`
+  bool gathers; // `again` reduces all ranks' fields once more
   cudnnReduceTensorOp_t again;
-  sdg_combine_t combine; // otherwise
-  double nothing;        // of a rank without elements
+  sdg_combine_t combine; // used otherwise
+  double nothing;        // value for a rank without elements
 } how_t;
 
 static how_t how_of(const sdg_reduce_t *reduce) {
-  // Where NaN loses against numbers, no number may stand for no element.
+  // If numbers win against NaN, NaN can represent a rank without elements.
   bool numbers = reduce->nan == CUDNN_NOT_PROPAGATE_NAN;
   switch (reduce->op) {
   case CUDNN_REDUCE_TENSOR_MIN:
@@ -60,7 +60,7 @@ static how_t how_of(const sdg_reduce_t *reduce) {
   }
 }
 
-// What a field of this rank weighs: means are of all ranks' elements.
+// The weight of this rank's field: a mean is over all ranks' elements.
 static double weight_of(const maker_t *m) {
   const sdg_placement_t *placement = &m->tagging->placement[SDG_REDUCE_A];
   double weight = 1;
@@ -81,9 +81,9 @@ static bool several(const maker_t *m) {
   return false;
 }
 
-// A single element is nothing that the real function would reduce. Where the
-// result is not the element itself, it gets a zero beside it, which in these
-// ops is nothing.
+// The real function does not reduce a single element. If the result is not the
+// element itself, the plan adds a zero beside it, which does not change these
+// ops.
 static sdg_status_t single_fill(maker_t *m, const sdg_subcall_tensor_t *out) {
   sdg_subcall_tensor_t pair, own = m->a;
   switch (m->reduce.op) {
@@ -100,7 +100,7 @@ static sdg_status_t single_fill(maker_t *m, const sdg_subcall_tensor_t *out) {
   SDG_TRY(sdg_plan_zero(m->plan, SDG_LANE_MAIN, pair.slab, &pair.box));
   sdg_subcall_tensor_t first = sdg_merge_slot(&pair, m->along, 0, 1);
   SDG_TRY(sdg_subcall_transform(m->plan, 1, &own, 0, &first));
-  // Here a NaN has to win over that zero: it is the only element.
+  // Here NaN must win over that zero, because it is the only element.
   return sdg_subcall_choose(m->plan, m->reduce.op, false, 1, &pair, out);
 }
 
@@ -136,7 +136,7 @@ static sdg_status_t merge_make(maker_t *m) {
                            &fields));
   own = all = sdg_merge_slot(&fields, m->along, 0, 1);
   if (how.gathers) {
-    // Zero for what other ranks fill in, so that a sum gathers.
+    // Zeros where other ranks fill in their values, so that a sum gathers.
     SDG_TRY(sdg_plan_zero(m->plan, SDG_LANE_MAIN, fields.slab, &fields.box));
     own = sdg_merge_slot(&fields, m->along, m->merge.me, 1);
   }
@@ -203,8 +203,7 @@ static sdg_status_t maker_init(const sdg_call_t *call,
   if (m->merge.axes && m->own.dims < 3)
     return sdg_fail(SDG_E_SPLIT_DIMENSION, "%s of %d dimensions",
                     call->entry_name, m->own.dims);
-  // All that goes into an element of c should be in one place
-  // (rules/reduce/rule.c).
+  // All inputs of an element of c must be on one rank (rules/reduce/rule.c).
   if (m->merge.axes && sdg_reduce_points(&m->reduce))
     return sdg_tagging_differ(call, tagging, SDG_REDUCE_A, SDG_REDUCE_C);
   if (m->merge.axes &&
@@ -218,7 +217,7 @@ static sdg_status_t maker_init(const sdg_call_t *call,
 static const char merge_why[] =
     "the op has no other: a dimension that is reduced is split";
 
-// Whether the call has what the real function demands, on any rank.
+// Whether the call meets the real function's requirements, on any rank.
 static bool complete(const sdg_call_t *call, sdg_reduce_t *out) {
   const struct sdg_args_cudnnReduceTensor *args = call->args;
   return sdg_reduce_read(call, out) && args->alpha && args->beta && args->A &&
@@ -276,7 +275,7 @@ sdg_status_t sdg_reduce_plan(const sdg_call_t *call,
 
 // ---- whole view ------------------------------------------------------------
 
-// c is cut like a where it is not reduced. The caller owns *out.
+// c is cut like a in dimensions that are not reduced. The caller owns *out.
 static sdg_status_t result_place(const maker_t *m, sdg_placement_t *out) {
   const sdg_placement_t *a = &m->tagging->placement[SDG_REDUCE_A];
   const sdg_operand_t *c = &m->call->operand[SDG_REDUCE_C];
@@ -348,7 +347,7 @@ sdg_status_t sdg_reduce_share(const sdg_call_t *call,
     if (!m.reduced[d] && c->extent[d] != a->extent[d])
       return SDG_OK;
   }
-  // What one device refuses is refused for all of it.
+  // What a single device rejects is rejected for the whole tensor.
   bool mixed = (a->type == CUDNN_DATA_DOUBLE) != (c->type == CUDNN_DATA_DOUBLE);
   if (!any || mixed || a->dims < 3 || sdg_merge_type(a->type) < 0 ||
       sdg_merge_type(c->type) < 0)

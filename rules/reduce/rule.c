@@ -38,7 +38,7 @@ describe(const sdg_call_t *call, const sdg_tagging_t *tagging, int index) {
     like[d] = all.dims - d;
   }
   sdg_slab_pack(&all, like, stride);
-  // Strides of so large a tensor do not fit its descriptor.
+  // The strides of a tensor of this size do not fit its descriptor.
   if (sdg_box_count(&all) <= INT32_MAX &&
       sdg_cudnn_get()->cudnnCreateTensorDescriptor(&made) ==
           CUDNN_STATUS_SUCCESS &&
@@ -106,15 +106,15 @@ static int reduce_key(const sdg_call_t *call, uint64_t *out) {
   out[0] = sdg_call_scalar(call, a->beta) == 0;
   out[1] = 0;
   const void *const each[] = {a->alpha, a->beta, a->A, a->C, a->indices};
-  for (int i = 0; i < 5; i++) // what is missing is refused
+  for (int i = 0; i < 5; i++) // the real function rejects missing operands
     out[1] = out[1] << 1 | (each[i] != NULL);
   out[2] = a->indicesSizeInBytes;
   return 3;
 }
 
-// What the program brings is for its own pieces; sundog has its own workspaces.
-// Where another rank's piece has something to be reduced and this one's has
-// not, the vendor's library may refuse the question.
+// The program's workspace is for its own pieces; sundog has its own workspaces.
+// The vendor's library may reject the query if this rank's piece has nothing to
+// reduce, although another rank's has.
 static sdg_status_t reduce_answer(const sdg_call_t *call,
                                   const sdg_tagging_t *tagging,
                                   int *out_vendor) {
@@ -136,8 +136,9 @@ static sdg_status_t reduce_answer(const sdg_call_t *call,
   return SDG_OK;
 }
 
-// Which element was chosen is for one call on all of them to say: a rank gets
-// all that goes into its c, which stays, as indices are of the program's own c.
+// Indices of the chosen elements require one call on all elements: a rank
+// fetches all inputs of its c. c does not move, because indices refer to the
+// program's own c.
 static sdg_status_t reduce_meet(const sdg_call_t *call,
                                 sdg_colocation_t *colocation, int lead) {
   double scalar[SDG_OP_SCALARS];

@@ -60,7 +60,7 @@ static cudnnStatus_t pair_run(const sdg_subcall_run_t *run) {
   return backward_log(run, CUDNN_SOFTMAX_MODE_CHANNEL, &run->scalar[0]);
 }
 
-// In place of dy.
+// Overwrites dy.
 static sdg_status_t
 backward_log_add(const sdg_softmax_maker_t *m,
                  cudnnStatus_t (*fn)(const sdg_subcall_run_t *),
@@ -84,8 +84,8 @@ static sdg_subcall_tensor_t first_of(const sdg_softmax_maker_t *m,
   return first;
 }
 
-// dx of the first elements: the function on pairs, of which the second makes
-// the sum what it is over all ranks. It is left in *out.
+// dx of the first elements: the function runs on pairs, whose second element
+// makes the sum equal to the sum over all ranks. The result is in *out.
 static sdg_status_t first_make(sdg_softmax_maker_t *m,
                                const sdg_subcall_tensor_t *sum,
                                sdg_subcall_tensor_t *out) {
@@ -109,8 +109,8 @@ static sdg_status_t first_make(sdg_softmax_maker_t *m,
   return SDG_OK;
 }
 
-// The largest numbers in place of infinities: one less the other is infinite,
-// as a sum of all of them is, where infinity less infinity is nothing.
+// Replaces infinities by the largest numbers. Infinity minus the sum of all
+// elements should be infinite, but infinity minus infinity is NaN.
 static sdg_status_t finite_make(sdg_softmax_maker_t *m,
                                 const sdg_subcall_tensor_t *field) {
   double most = m->type == CUDNN_DATA_DOUBLE ? DBL_MAX : (double)FLT_MAX;
@@ -122,9 +122,9 @@ static sdg_status_t finite_make(sdg_softmax_maker_t *m,
                         field);
 }
 
-// log: dx = dy - exp(y) sum of dy. The real function makes the sum itself: what
-// other ranks have of it is added to this rank's first elements of dy, and what
-// then is wrong, dx of these elements alone, is made apart.
+// log: dx = dy - exp(y) sum of dy. The real function computes the sum itself.
+// The other ranks' part of the sum is added to this rank's first elements of
+// dy; dx of these elements, which is then wrong, is computed separately.
 static sdg_status_t backward_log_make(sdg_softmax_maker_t *m) {
   const sdg_subcall_tensor_t *output = &m->operand[m->softmax.output];
   sdg_subcall_tensor_t sum, mine, y, made;
@@ -150,7 +150,7 @@ static sdg_status_t backward_log_make(sdg_softmax_maker_t *m) {
                          &first));
   SDG_TRY(backward_log_add(m, m->in_place ? own_scaled_run : own_backward_run,
                            &y, &m->result));
-  // alpha and beta once: beta is 0 in place.
+  // alpha and beta are applied once: in place, beta is 0.
   sdg_subcall_t copy = {.fn = copy_run, .tensors = 2, .tensor = {made, first}};
   if (m->in_place)
     return sdg_subcall_add(m->plan, &copy);

@@ -74,7 +74,8 @@ static sdg_status_t forward_finish(sdg_softmax_maker_t *m,
     SDG_TRY(forward_add(m, own_run, x, &m->result));
     SDG_TRY(sdg_softmax_bound(m, 1, &bound));
   }
-  // A NaN of -inf alone becomes a number, which the share makes nothing of.
+  // NaN from elements that are all -inf becomes a number, which the share
+  // multiplies by zero.
   SDG_TRY(sdg_subcall_op_numbers(m->plan, CUDNN_OP_TENSOR_MIN, 1, &m->result, 1,
                                  &bound, &m->result));
   if (log)

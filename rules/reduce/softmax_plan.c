@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans of softmax: what each rank has of a call, and what the directions have
-// in common.
+// Plans of softmax: each rank's elements of a call, and helpers for both
+// directions.
 #include "rules/reduce/softmax_plan.h"
 
 #include <string.h>
@@ -52,7 +52,7 @@ sdg_status_t sdg_softmax_widen(sdg_softmax_maker_t *m, int index,
   return sdg_subcall_transform(m->plan, 1, &m->operand[index], 0, out);
 }
 
-// A single element is nothing that the real function would reduce.
+// The real function does not reduce a single element.
 sdg_status_t sdg_softmax_reduce(sdg_softmax_maker_t *m,
                                 cudnnReduceTensorOp_t op, double alpha,
                                 const sdg_subcall_tensor_t *from,
@@ -63,8 +63,8 @@ sdg_status_t sdg_softmax_reduce(sdg_softmax_maker_t *m,
   return sdg_subcall_transform(m->plan, alpha, from, 0, to);
 }
 
-// Where the result is made before alpha and beta: the output, if that has the
-// type, nothing of it is read, and no input lies there.
+// Where the result before alpha and beta is stored: in the output, if that has
+// the right type, its old values are not read, and no input shares its memory.
 static sdg_status_t result_make(sdg_softmax_maker_t *m) {
   int output = m->softmax.output;
   const sdg_operand_t *y = &m->call->operand[output];
@@ -139,7 +139,7 @@ sdg_status_t sdg_softmax_plan(const sdg_call_t *call,
   return status;
 }
 
-// Each rank reads its own elements, of the output only to add to them.
+// Each rank reads its own elements; of the output only if it adds to them.
 static sdg_status_t reads_fill(const sdg_softmax_maker_t *m,
                                const sdg_tagging_t *tagging) {
   sdg_share_t *share = m->plan->share;
@@ -157,7 +157,7 @@ sdg_status_t sdg_softmax_share(const sdg_call_t *call,
                                sdg_plan_t **out_plan) {
   sdg_softmax_maker_t m = {.plan = NULL};
   *out_plan = NULL;
-  // What one device refuses is refused for all of it.
+  // What a single device rejects is rejected for the whole tensor.
   if (!sdg_softmax_read(call, &m.softmax) ||
       !sdg_placement_axes(&tagging->placement[0]) ||
       sdg_merge_type(call->operand[0].type) < 0)
