@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands of attention that are cut in different places: queries lead, what
-// lies beside them comes to them; keys and values stay, as a plan brings those
-// that windows see from wherever they are.
+// Colocates operands of attention that are cut at different places. Queries
+// lead, and the operands that belong to them follow. Keys and values stay,
+// because a plan fetches those that windows see from any placement.
 #include "rules/attention/plan.h"
 #include "rules/attention/rule.h"
 #include "rules/file/setup.h"
@@ -36,7 +36,7 @@ static bool cut(const sdg_placement_t *p, int dim) {
   return p->split[dim].axes > 0;
 }
 
-// An operand where the program has it.
+// The placement of an operand that the program gives it.
 static sdg_status_t stay(sdg_colocation_t *colocation, int index, int reading) {
   if (index < 0)
     return SDG_OK;
@@ -48,8 +48,8 @@ static sdg_status_t stay(sdg_colocation_t *colocation, int index, int reading) {
 
 // ---- queries, and what lies beside them ------------------------------------
 
-// Of queries that are all there on every rank; -1 if that is not said: by a
-// tag, or by a section, when there is no other reading.
+// The section for queries that every rank has in full; -1 if neither a tag nor
+// an unambiguous section says so.
 static int uncut(const sdg_colocation_t *colocation, int index) {
   for (int k = 0; k < colocation->places[index]; k++)
     if ((colocation->place[index][k].section ||
@@ -59,8 +59,8 @@ static int uncut(const sdg_colocation_t *colocation, int index) {
   return -1;
 }
 
-// Sequences with these extents, cut where keys are; *out_can is false where
-// they have other extents there.
+// The placement of sequences with these extents, cut like the keys; *out_can is
+// false if the keys have other extents.
 static sdg_status_t beside_keys(const sdg_colocation_t *colocation,
                                 const sdg_placement_t *is,
                                 const sdg_placement_t *keys, bool *out_can,
@@ -85,7 +85,7 @@ static sdg_status_t beside_keys(const sdg_colocation_t *colocation,
   return status;
 }
 
-// Queries of which each rank has a part of the vectors come to where keys lead.
+// Queries whose vectors are split are colocated with the leading keys.
 static sdg_status_t queries_follow(sdg_colocation_t *colocation,
                                    const sdg_attention_t *a) {
   const int beside[] = {a->q, a->residual, a->dq};
@@ -135,7 +135,7 @@ static int64_t output_size(const sdg_attention_descriptor_t *desc) {
   return desc->o_projected ? desc->o_projected : each * desc->heads;
 }
 
-// Sequences that are shorter than their descriptors say stay where they are.
+// Sequences that are shorter than their descriptors state do not move.
 static void moved_check(sdg_colocation_t *colocation,
                         const sdg_attention_t *a) {
   const int moved[] = {a->q, a->o};
@@ -162,11 +162,11 @@ static sdg_status_t output_place(sdg_colocation_t *colocation,
 
 // ---- keys and values -------------------------------------------------------
 
-// What there has to be of them; a time of -1 is any. Windows with bounds count
-// from the same element of keys and queries.
+// The required extents; a time of -1 stands for any. Windows with bounds count
+// queries and keys from the same element.
 typedef struct shape {
   int64_t time, batch, vector;
-  sdg_band_t band; // of sequences in pieces
+  sdg_band_t band; // of split sequences
 } shape_t;
 
 static bool has_shape(const sdg_placement_t *p, const sdg_placement_t *q,
@@ -183,8 +183,9 @@ static bool has_shape(const sdg_placement_t *p, const sdg_placement_t *q,
           sdg_band_is_all(&shape->band, queries, time));
 }
 
-// A section that is theirs counts before that of the call, which counts before
-// that all of them are there on every rank. -1: none has this shape.
+// A section for these operands has precedence over the section of the call, and
+// that over the reading that every rank has all of them. -1: no section has
+// this shape.
 static int reading_find(const sdg_colocation_t *colocation, int index,
                         const sdg_placement_t *q, const shape_t *shape) {
   for (int pass = 0; pass < 2; pass++)
@@ -240,7 +241,7 @@ sdg_status_t sdg_attention_colocate(const sdg_call_t *call,
     SDG_TRY(output_place(colocation, &a));
   if (!colocation->fits)
     return SDG_OK;
-  // The plan has messages between all ranks that have any of it.
+  // The plan exchanges messages between all ranks that have any part of it.
   sdg_tagging_span(&colocation->tagging,
                    colocation->tagging.axes |
                        sdg_placement_axes(sdg_colocate_at(colocation, a.q)) |

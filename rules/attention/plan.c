@@ -31,7 +31,7 @@ const char *sdg_attention_obstacle(const sdg_call_t *call,
 
 // ---- the plan --------------------------------------------------------------
 
-// By which strategy; from what all ranks have alike.
+// Chooses the strategy from what is equal on all ranks.
 static sdg_status_t strategy_choose(sdg_attention_maker_t *m, bool *out_heads) {
   sdg_strategy_t said = m->section->attention;
   const char *why = sdg_attention_heads_obstacle(m);
@@ -114,14 +114,14 @@ static bool cut_alike(const sdg_placement_t *a, const sdg_placement_t *b) {
   return alike;
 }
 
-// Whether ranks have terms of the call's results.
+// Whether ranks have addends of the call's results.
 static bool has_terms(const sdg_attention_maker_t *m) {
   return (m->a.kind == SDG_ATTENTION_WEIGHTS && m->sum_axes) ||
          (m->a.kind == SDG_ATTENTION_DATA && m->returns);
 }
 
-// Each rank needs what it has, no more and no less: the reserve space of the
-// program's own call is that of a plan.
+// Each rank needs exactly what it has, because the plan uses the reserve space
+// of the program's own call.
 static bool has_needs(const sdg_attention_maker_t *m) {
   const sdg_tagging_t *tagging = m->tagging;
   for (int r = 0; r < tagging->ranks; r++)
@@ -144,7 +144,7 @@ static bool counts_twice(const sdg_attention_maker_t *m) {
   return (sdg_section_axes(section) & ~section->sum_axes & ~terms) != 0;
 }
 
-// By some strategy, or the program's own call.
+// Plans a strategy, or the program's own call.
 static sdg_status_t way_make(sdg_attention_maker_t *m, bool sequence) {
   bool heads = false;
   if (sequence && !m->merges)
@@ -166,7 +166,7 @@ static sdg_status_t way_make(sdg_attention_maker_t *m, bool sequence) {
              : plan_make(m, heads);
 }
 
-// What becomes of queries and keys, by their placements and the windows.
+// Decides whether queries and keys move, from their placements and the windows.
 static sdg_status_t maker_fill(sdg_attention_maker_t *m, bool sequence) {
   const sdg_placement_t *p = m->tagging->placement;
   const sdg_placement_t *keys = &p[m->a.k], *values = &p[m->a.v];
@@ -182,8 +182,8 @@ static sdg_status_t maker_fill(sdg_attention_maker_t *m, bool sequence) {
               sdg_attention_merge_applies(m->rows, keys) &&
               !sdg_attention_merge_obstacle(m);
   m->sums = sdg_attention_maker_sums(m, keys, values);
-  // With the keys that the program's own calls have, forward and for gradients
-  // of parameters: the reserve space is one.
+  // Uses the same keys as the program's own calls, forward and for gradients of
+  // parameters, because these share one reserve space.
   m->everything = !sequence || m->sums ||
                   (!m->local && m->section->attention == SDG_STRATEGY_GATHER);
   return sdg_attention_maker_init(m, keys, values);
@@ -205,8 +205,8 @@ sdg_status_t sdg_attention_plan(const sdg_call_t *call,
                   is_split(&p[m.a.k], SDG_SEQUENCE_TIME) ||
                   is_split(&p[m.a.v], SDG_SEQUENCE_TIME);
   sdg_status_t status = maker_fill(&m, sequence);
-  // Ranks that have the same queries have the same terms of the sums, unless
-  // they have other keys.
+  // Ranks with the same queries have the same addends, unless they have
+  // different keys.
   m.sum_axes =
       tagging->sum_axes & (sdg_placement_axes(m.rows) |
                            (m.merges ? sdg_placement_axes(&p[m.a.k]) : 0));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much memory attention needs where the queries of a rank see keys of
-// others.
+// How much memory attention needs if the queries of a rank see keys of other
+// ranks.
 #include "rules/attention/rule.h"
 
 #include <cudnn.h>
@@ -19,7 +19,7 @@ static int64_t greater(int64_t a, int64_t b) {
   return a > b ? a : b;
 }
 
-// Of all ranks, however keys are cut.
+// The limit over all ranks, for any cut of the keys.
 static int64_t limits_sum(const sdg_operand_t *limits) {
   const sdg_tag_vector_t *vector =
       sdg_tag_vector(limits->descriptor, limits->generation);
@@ -29,9 +29,9 @@ static int64_t limits_sum(const sdg_operand_t *limits) {
   return sum;
 }
 
-// The most keys that `queries` queries of a rank see, of sequences within the
-// limits: the sum of the ranks' limits, or this rank's and the halo. Tags may
-// have keys cut otherwise than the section says, which then is about windows.
+// The most keys that `queries` queries of a rank see, for sequences within the
+// limits: the sum of the ranks' limits, or this rank's limit and the halo. Tags
+// may cut keys differently from the section, which then only defines windows.
 static int64_t keys_most(const sdg_call_t *call, const sdg_tagging_t *tagging,
                          int64_t queries) {
   const sdg_section_t *section = tagging->section;

@@ -48,14 +48,14 @@ static sdg_status_t attention_describe(const sdg_call_t *call, char *out,
   snprintf(out + used, out_bytes - used, " %s%s%s%s",
            a.same ? "keys are values " : "", a.reserve ? "training " : "",
            a.adds ? "adds " : "", a.current >= 0 ? "one step " : "");
-  // Of pieces they differ.
+  // The limits of pieces differ between ranks.
   return sdg_setup_is_whole() ? lengths_describe(call, &a, out + strlen(out),
                                                  out_bytes - strlen(out))
                               : SDG_OK;
 }
 
-// The limits of keys: what sdg_attention_descriptor_limits says of the
-// descriptor, which is agreed on in one or the other way.
+// The limits of keys, as sdg_attention_descriptor_limits reads them from the
+// descriptor. The ranks agree on it in either way.
 static int attention_sizes(const sdg_call_t *call, int64_t *out) {
   sdg_operand_t limits = {.descriptor = call->op_descriptor};
   if (is_query(call) || !sdg_attention_descriptor_limits(&limits))
@@ -73,7 +73,7 @@ static sdg_status_t attention_details(const sdg_call_t *call, int index,
   if (operand->kind != SDG_OPERAND_SEQUENCE)
     return SDG_OK;
   SDG_TRY(sdg_attention_lengths_read(operand, &own, &lengths));
-  *out_number = lengths.length; // of malloc, its owner now
+  *out_number = lengths.length; // from malloc; this owns it
   *out_count = lengths.length ? (int)(lengths.batches * lengths.beams) : 0;
   return SDG_OK;
 }
@@ -99,7 +99,7 @@ static int attention_key(const sdg_call_t *call, uint64_t *out) {
     return 4;
   if (a.windows.lo && a.current < 0)
     out[0] = windows_hash(&a.windows);
-  // Gradients are shared as the forward call was.
+  // Gradients are shared in the same way as the forward call.
   const sdg_attention_kept_t *kept = a.kind == SDG_ATTENTION_FORWARD
                                          ? NULL
                                          : sdg_attention_kept_find(a.reserve);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention in the whole view: each rank computes its own queries, or, of all,
-// what its own keys give; gradients of what several ranks see are sums over
-// these.
+// Attention in the whole view: each rank computes its own queries, or, for all
+// queries, the contribution of its own keys. Gradients of keys that several
+// ranks see are summed over these ranks.
 #include <string.h>
 
 #include "rules/attention/call/kept.h"
@@ -11,7 +11,7 @@
 #include "rules/attention/strategy/steps.h"
 #include "rules/kit/subcall.h"
 
-// Where the inputs are read by each rank of the job.
+// The box of each input that each rank of the job reads.
 static sdg_status_t reads_fill(sdg_attention_maker_t *m) {
   sdg_share_t *share = m->plan->share;
   const sdg_attention_t *a = &m->a;
@@ -47,7 +47,7 @@ static sdg_status_t output_add(sdg_attention_maker_t *m, int index,
   return status;
 }
 
-// dw is added with its steps.
+// The steps of dw add its slab.
 static sdg_status_t outputs_add(sdg_attention_maker_t *m) {
   if (m->a.kind == SDG_ATTENTION_FORWARD)
     return output_add(m, m->a.o, m->rows);
@@ -75,7 +75,7 @@ static bool same_extents(const sdg_call_t *call, int a, int b) {
                 SDG_SEQUENCE_VECTOR * sizeof(int64_t)) == 0;
 }
 
-// What the real function refuses of all of it is left to it.
+// A call that the real function rejects as a whole is left to it.
 static bool extents_fit(const sdg_call_t *call, const sdg_attention_t *a) {
   return same_extents(call, a->q, a->o) && same_extents(call, a->k, a->v) &&
          call->operand[a->q].extent[SDG_SEQUENCE_BATCH] ==
@@ -91,9 +91,9 @@ static sdg_status_t lengths_hash(const sdg_call_t *call,
   return SDG_OK;
 }
 
-// Whether the ranks can share the call: by queries, or by keys, that a split
-// cuts, and, of a gradient, as they shared the forward call. m->rows is NULL if
-// they cannot.
+// Whether the ranks can share the call: a split cuts queries or keys and, for a
+// gradient, equals the split of the forward call. m->rows is NULL if they
+// cannot.
 static sdg_status_t rows_find(sdg_attention_maker_t *m) {
   const sdg_placement_t *rows = &m->tagging->placement[m->a.q];
   const sdg_attention_kept_t *kept =
@@ -149,7 +149,7 @@ sdg_status_t sdg_attention_share(const sdg_call_t *call,
   sdg_status_t status = rows_find(&m);
   if (status == SDG_OK && m.rows)
     status = sdg_attention_maker_init(&m, keys, keys);
-  // What comes of queries without keys is the real function's affair.
+  // The real function decides the result of queries without keys.
   if (status == SDG_OK && m.rows && sdg_attention_maker_blind(&m) < 0)
     status = plan_make(&m);
   sdg_attention_maker_fini(&m);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What windows of attention mean in the shard view, where the program states
-// those of its own pieces.
+// The meaning of attention windows in the shard view, where the program states
+// the windows of its own pieces.
 #include <stdio.h>
 
 #include "rules/attention/plan.h"
@@ -12,8 +12,8 @@ static bool is_cut(const sdg_placement_t *placement, int dim) {
   return placement->part[dim].pieces > 1;
 }
 
-// The rank's own elements along the sequence; of queries that were brought to
-// their keys, all, of which the program states the windows.
+// The rank's own elements along the sequence. Queries that were colocated with
+// their keys: all elements, because the program states the windows of all.
 static sdg_range_t own_range(const sdg_attention_maker_t *m, int index) {
   const sdg_placement_t *p = &m->tagging->placement[index];
   if (m->call->operand[index].stands_in)
@@ -22,9 +22,9 @@ static sdg_range_t own_range(const sdg_attention_maker_t *m, int index) {
       .dim[SDG_SEQUENCE_TIME];
 }
 
-// The line of the rules by which the program's windows would be right, as far
-// as this rank's piece shows: of a side where they end with the piece only, no
-// number can be said.
+// The line of the rules that would match the program's windows, as far as this
+// rank's piece shows. For a side on which windows end only with the piece, the
+// number is unknown.
 static void line_write(const sdg_attention_maker_t *m,
                        const sdg_windows_t *windows, sdg_range_t queries,
                        sdg_range_t own, char *out, size_t out_bytes) {
@@ -58,8 +58,8 @@ static void line_write(const sdg_attention_maker_t *m,
              before ? ",AFTER" : "");
 }
 
-// Sides of a window that end inside no rank's piece are for the rules alone to
-// say: of a piece of 10 a window of 8 before the query is the last that shows.
+// If windows end inside no rank's piece, only the rules can state that side: in
+// a piece of 10, the largest visible window is 8 before the query.
 static void unseen_say(const sdg_attention_maker_t *m) {
   const sdg_part_t *part =
       &m->tagging->placement[m->a.k].part[SDG_SEQUENCE_TIME];
@@ -116,8 +116,8 @@ static sdg_status_t unsaid(const sdg_attention_maker_t *m) {
                   m->call->entry_name, m->section->name, line);
 }
 
-// Each rank's own keys: of its own members of the batch, the same ones where
-// queries are the same.
+// Each rank sees its own keys: those of its own members of the batch, the same
+// ones for equal queries.
 static sdg_status_t local_check(const sdg_attention_maker_t *m) {
   const sdg_placement_t *p = m->tagging->placement;
   const int own[] = {m->a.k, m->a.v};
@@ -132,9 +132,9 @@ static sdg_status_t local_check(const sdg_attention_maker_t *m) {
   return SDG_OK;
 }
 
-// Windows count from the same element of queries and of keys where there are as
-// many of both, or one of them is all here; else only windows without bounds
-// are the same for any.
+// Windows count queries and keys from the same element if there are as many of
+// both, or if this rank has all of one of them. Otherwise only windows without
+// bounds are unambiguous.
 sdg_status_t sdg_attention_maker_windows(sdg_attention_maker_t *m) {
   const sdg_section_t *section = m->section;
   const sdg_placement_t *p = m->tagging->placement;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shard view: whether the ranks' memory agrees with where the rules say that a
-// product's matrices are.
+// Shard view: checks that the ranks' memory agrees with the placements that the
+// rules state for a product's matrices.
 #include "rules/product/check.h"
 
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 #include "src/base/log.h"
 #include "src/base/options.h"
 
-// What the rules say of the parts of a matrix's dimension, if that is nothing.
+// What the rules state about the parts of a matrix's dimension, if anything.
 static bool is_assumed(const sdg_product_check_t *c, int matrix, int d) {
   const sdg_section_t *section = c->m->tagging->section;
   const sdg_matrix_t *of = &c->m->product.matrix[matrix];
@@ -48,7 +48,7 @@ static void assumed_say(const sdg_product_check_t *c, sdg_says_t *text,
             sdg_job_mesh()->name[placed->split[d].axis[a]]);
 }
 
-// How much of a dimension a rank's memory has room for.
+// How much of a dimension fits in a rank's memory.
 static int64_t room_along(const sdg_product_check_t *c, int matrix, int member,
                           const int64_t *extent, int d) {
   int64_t at[3] = {extent[0], extent[1], extent[2]}, lo = 0, hi = INT32_MAX;
@@ -90,14 +90,14 @@ static sdg_status_t small_fail(const sdg_product_check_t *c, int matrix,
       assumed.used ? "): 'parts = ' has to say others" : "");
 }
 
-// Whether a line is as long as the leading dimension allows.
+// Whether the leading dimension has room for a line of the matrix.
 static bool lines_hold(const sdg_room_t *room, const sdg_matrix_t *matrix,
                        const int64_t *extent) {
   return matrix->inner < 0 || extent[matrix->outer] == 0 ||
          room->stride[matrix->outer] >= extent[matrix->inner];
 }
 
-// Every rank has room for what the rules say it has.
+// Checks that every rank's memory has room for what the rules say it has.
 static sdg_status_t rooms_check(const sdg_product_check_t *c) {
   for (int i = 0; i < SDG_PRODUCT_MATRICES; i++)
     for (int r = 0; c->m->product.matrix[i].there && r < c->vector->ranks;
@@ -116,7 +116,7 @@ static int64_t length(const sdg_box_t *box, int dim) {
   return box->dim[dim].hi - box->dim[dim].lo;
 }
 
-// No rank writes more than its call describes.
+// Checks that no rank writes more than its call describes.
 static sdg_status_t result_check(const sdg_product_check_t *c) {
   const sdg_matrix_t *result = &c->m->product.matrix[SDG_RESULT];
   for (int r = 0; r < c->vector->ranks; r++) {
@@ -141,7 +141,7 @@ static sdg_status_t result_check(const sdg_product_check_t *c) {
   return SDG_OK;
 }
 
-// Whether every rank's memory has room for its part and no more.
+// Whether every rank's memory has room for exactly its part.
 static bool is_shown(const sdg_product_check_t *c, int matrix, int d) {
   for (int r = 0; r < c->vector->ranks; r++) {
     int64_t extent[3] = {0};
@@ -152,7 +152,7 @@ static bool is_shown(const sdg_product_check_t *c, int matrix, int d) {
   return true;
 }
 
-// Says it once for each dimension of a section.
+// Reports this once for each dimension of a section.
 static void assumed_report(const sdg_product_check_t *c, int matrix, int d) {
   static _Atomic(const void *) said[64];
   const void *key =
@@ -215,7 +215,8 @@ static sdg_status_t parts_check(const sdg_product_check_t *c) {
   return SDG_OK;
 }
 
-// Whether on every rank the elements that its call states lie apart.
+// Whether, on every rank, the elements that its call states have different
+// addresses.
 static bool lies_apart(const sdg_product_check_t *c, int matrix) {
   const sdg_matrix_t *of = &c->m->product.matrix[matrix];
   for (int r = 0; r < c->vector->ranks; r++) {

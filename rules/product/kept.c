@@ -8,12 +8,12 @@
 #include "rules/product/check.h"
 #include "src/job/thread.h"
 
-// Products of more kinds are not told apart, and keep nothing.
+// Further kinds of products are not distinguished, and keep nothing.
 enum { KINDS_MAX = 1024 };
 
-// Of a calling thread.
+// The state of one calling thread.
 typedef struct state {
-  // Numbers of products, in the order in which they came first.
+  // Products by number, in the order of their first occurrence.
   uint64_t kind[KINDS_MAX];
   int kinds;
 } state_t;
@@ -25,12 +25,13 @@ static state_t *state_get(void) {
 
 // ---- what is left ----------------------------------------------------------
 
-// The product itself comes before its factors.
+// Operand 0 is the product itself; its factors follow.
 static int operand_of(int factor) {
   return factor + 1;
 }
 
-// A slot has one address: of two factors at the same one nothing is left.
+// Each slot has its own address: nothing is kept for two factors at the same
+// one.
 static bool is_one(const sdg_product_t *product) {
   return product->matrix[SDG_FACTOR_1].data ==
          product->matrix[SDG_FACTOR_2].data;
@@ -45,7 +46,7 @@ void sdg_product_kept_look(const sdg_product_t *product, int64_t *out) {
   }
 }
 
-// Whether all ranks have told of the same.
+// Whether all ranks reported the same.
 static bool all_have(const sdg_tag_vector_t *vector, int at) {
   for (int r = 0; r < vector->ranks; r++)
     if (vector->extent[r * vector->dims + at] != vector->extent[at])
@@ -53,7 +54,7 @@ static bool all_have(const sdg_tag_vector_t *vector, int at) {
   return vector->extent[at] != 0;
 }
 
-// What all ranks have of a factor; false: not the same.
+// Finds what all ranks have of a factor; false if they differ.
 static bool found(const sdg_call_t *call, int factor, sdg_kept_slot_t *out) {
   const sdg_tag_vector_t *vector =
       sdg_tag_vector(call->op_descriptor, call->op_generation);
@@ -79,7 +80,8 @@ void sdg_product_kept_found(const sdg_call_t *call, uint64_t *out) {
 
 // ---- what becomes of a factor ----------------------------------------------
 
-// What decides, on all ranks, which elements go where and in which order.
+// Hashes what determines, on all ranks, which elements go where and in which
+// order.
 static uint64_t factor_hash(const sdg_product_parts_t *m, int factor,
                             const sdg_box_t *need) {
   const sdg_matrix_t *matrix = &m->product.matrix[factor];
@@ -111,7 +113,7 @@ static sdg_axes_t axes_of(const sdg_placement_t *placement, int dim) {
   return axes;
 }
 
-// Whether K is what is brought together of the factor.
+// Whether the factor is gathered along K.
 static bool sums_over(const sdg_product_parts_t *m, int factor) {
   const sdg_matrix_t *matrix = &m->product.matrix[factor];
   for (int d = 0; d < matrix->dims; d++)
@@ -121,8 +123,8 @@ static bool sums_over(const sdg_product_parts_t *m, int factor) {
   return false;
 }
 
-// The product's place among those that came before it for the first time; 0:
-// there are too many. All ranks plan a new kind of product at the same call.
+// The product's number in the order of first occurrences; 0: too many products.
+// All ranks plan a new kind of product at the same call.
 static uint64_t order_of(uint64_t kind) {
   state_t *state = state_get();
   for (int i = 0; i < state->kinds; i++)
@@ -134,7 +136,7 @@ static uint64_t order_of(uint64_t kind) {
   return (uint64_t)state->kinds;
 }
 
-// All that the ranks know alike of a product, and the factor.
+// Hashes what all ranks know of a product, and the factor.
 static uint64_t kind_of(const sdg_product_parts_t *m, int factor,
                         uint64_t token) {
   const sdg_placement_t *product = &m->tagging->placement[0];

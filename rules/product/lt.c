@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of cuBLASLt on parts of matrices: products with what follows them, and
+// Calls of cuBLASLt on parts of matrices: products with their epilogues, and
 // sums of matrices of different types.
 #include "rules/product/lt.h"
 
@@ -9,8 +9,8 @@ static int64_t length(const sdg_box_t *box, int dim) {
   return box->dim[dim].hi - box->dim[dim].lo;
 }
 
-// As the program describes its matrix, but for the sizes. `rows` and `columns`
-// are dimensions of the product as the matrix is stored.
+// Describes a matrix like the program does, except for its sizes. `rows` and
+// `columns` are dimensions of the product, as the matrix is stored.
 static cublasStatus_t layout_make(const sdg_cublaslt_t *lt,
                                   const sdg_matrix_t *matrix, int type,
                                   const sdg_part_matrix_t *part,
@@ -103,7 +103,7 @@ int sdg_product_lt_multiply(const sdg_product_t *p,
   const sdg_gemm_t *gemm = call->args;
   if (!lt)
     return CUBLAS_STATUS_NOT_INITIALIZED;
-  // Old values are read from the result where there is no source.
+  // Without a source, old values are read from the result.
   int source = multiply->source < 0 ? multiply->result : multiply->source;
   const int slab[] = {multiply->factor[0], multiply->factor[1], source,
                       multiply->result};
@@ -152,7 +152,7 @@ int sdg_product_lt_add(const sdg_product_t *p, const sdg_addition_t *add,
   const int slab[] = {add->from, add->source, add->to};
   const int type[] = {wide, add->source_widened ? wide : result->type,
                       add->to_widened ? wide : result->type};
-  // A source of its own may lie otherwise than the result.
+  // A separate source may have other strides than the result.
   bool apart = add->source != add->to && !add->source_widened &&
                p->matrix[SDG_SOURCE].there;
   const sdg_matrix_t *matrix[] = {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the matrices of a product are, by how the product is split.
+// The placements of a product's matrices, which follow from the split of the
+// product.
 #include "rules/product/rule.h"
 
 #include <stdlib.h>
@@ -7,7 +8,7 @@
 
 #include "rules/place/product_sizes.h"
 
-// Of the product itself.
+// The placement of the product itself.
 static const sdg_placement_t *split_of(const sdg_tagging_t *tagging) {
   return &tagging->placement[0];
 }
@@ -27,7 +28,7 @@ static int64_t whole_extent(const sdg_tagging_t *tagging, int dim) {
              : 1;
 }
 
-// A matrix that is cut as the product is, in its own dimensions.
+// Cuts a matrix like the product, in its own dimensions.
 static sdg_status_t implied(const sdg_tagging_t *tagging,
                             const sdg_matrix_t *matrix, sdg_placement_t *out) {
   int64_t extent[3];
@@ -55,8 +56,8 @@ static void axes_list(sdg_axes_t axes, sdg_split_t *out) {
       out->axis[out->axes++] = a;
 }
 
-// What a rules file says of the parts of a dimension in which only a matrix is
-// cut; in the shard view the ranks' calls may state the pieces.
+// The parts that a rules file states for a dimension in which only a matrix is
+// cut. In the shard view the ranks' calls may state the pieces.
 static sdg_status_t said_part(const sdg_product_parts_t *m,
                               const sdg_rules_split_t *said, int64_t extent,
                               sdg_part_t *out) {
@@ -81,7 +82,7 @@ static sdg_status_t said_split(const sdg_product_parts_t *m,
   int p = product_dim(said->dim), d = 0;
   while (d < matrix->dims && matrix->dim[d] != p)
     d++;
-  if (d == matrix->dims && p == SDG_BATCH) // one for all of the batch
+  if (d == matrix->dims && p == SDG_BATCH) // one matrix for the whole batch
     return SDG_OK;
   if (d == matrix->dims)
     return sdg_fail(SDG_E_SPLIT_DIMENSION,
@@ -105,7 +106,7 @@ static sdg_status_t said_split(const sdg_product_parts_t *m,
   return status;
 }
 
-// A factor is where the rules say, or cut as the product is.
+// Places a factor as the rules state, otherwise cut like the product.
 static sdg_status_t factor_place(const sdg_product_parts_t *m,
                                  const sdg_matrix_t *matrix,
                                  sdg_placement_t *out) {
@@ -129,8 +130,8 @@ static sdg_status_t factor_place(const sdg_product_parts_t *m,
   return SDG_OK;
 }
 
-// Cuts each piece of dimension d once more, evenly, over further axes. Example:
-// 10 = 6+4 over x, each over y of 2: 3+3+2+2.
+// Cuts each piece of dimension d again, evenly, over further axes. Example:
+// 10 = 6+4 over x, then each piece over 2 along y: 3+3+2+2.
 static sdg_status_t subdivide(const sdg_tagging_t *tagging, int d,
                               sdg_axes_t axes, sdg_placement_t *out) {
   sdg_split_t split = out->split[d];
@@ -155,8 +156,9 @@ static sdg_status_t subdivide(const sdg_tagging_t *tagging, int d,
   return status;
 }
 
-// Who makes which sums: as `c =` says, or even pieces of the outer dimension,
-// of the inner one where that has too few elements.
+// Decides which rank computes which sums: as `c =` says, otherwise even pieces
+// of the outer dimension, or of the inner one if the outer has too few
+// elements.
 static sdg_status_t pieces_place(const sdg_product_parts_t *m,
                                  sdg_placement_t *out) {
   const sdg_tagging_t *tagging = m->tagging;
@@ -181,7 +183,7 @@ fail:
   return status;
 }
 
-// The dimension of a matrix that is this one of the product; -1: none.
+// The dimension of a matrix that is dimension `dim` of the product; -1: none.
 static int dim_of(const sdg_matrix_t *matrix, int product) {
   for (int d = 0; d < matrix->dims; d++)
     if (matrix->dim[d] == product)
@@ -189,7 +191,7 @@ static int dim_of(const sdg_matrix_t *matrix, int product) {
   return -1;
 }
 
-// Old values are where the result is, and may lie otherwise in memory.
+// Old values are placed like the result, but may have other strides in memory.
 static sdg_status_t source_place(const sdg_product_parts_t *m,
                                  sdg_placement_t *out) {
   const sdg_matrix_t *result = &m->product.matrix[SDG_RESULT],
@@ -278,7 +280,8 @@ sdg_box_t sdg_product_need(const sdg_product_parts_t *m, int matrix, int rank) {
   sdg_box_t box = sdg_product_own_box(m, rank);
   sdg_box_t of_result = box;
   of_result.dim[SDG_K] = (sdg_range_t){0, 1};
-  // Who has nothing to make needs nothing, also of what the split does not cut.
+  // A rank that computes nothing needs nothing, even in dimensions that the
+  // split does not cut.
   if (sdg_box_empty(&of_result))
     memset(box.dim, 0, sizeof box.dim);
   return sdg_matrix_box(&m->product.matrix[matrix], &box);

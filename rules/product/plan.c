@@ -54,7 +54,7 @@ static const char *strategy_of(const sdg_product_parts_t *m) {
   return m->stays ? "reduce-scatter" : "all-reduce";
 }
 
-// This rank's part of the product, where sums are its own.
+// Computes this rank's part of the product, if it has all terms of its sums.
 static sdg_status_t part_multiply(sdg_plan_t *plan,
                                   const sdg_product_parts_t *m,
                                   const int slab[SDG_PRODUCT_MATRICES]) {
@@ -146,12 +146,12 @@ sdg_status_t sdg_product_share(const sdg_call_t *call,
         m.product.matrix[i].there &&
         (!m.product.matrix[i].data ||
          !sdg_matrix_lies(&m.product.matrix[i], m.product.matrix[i].extent));
-  // One product whose batch is cut is nobody's but everybody's.
+  // A product whose batch is cut, but consists of one: every rank computes it.
   refused |= m.product.extent[SDG_BATCH] == 1 &&
              tagging->placement[0].dims > SDG_BATCH &&
              tagging->placement[0].part[SDG_BATCH].pieces > 1;
   if (refused || (m.sum_axes && (!m.product.sums || !can_follow(&m))))
-    goto out; // every rank carries out all of it
+    goto out; // every rank computes all of it
   SDG_TRY_GOTO(plan_open(&m, strategy_of(&m), &plan), out);
   status = share_build(&m, plan);
   if (status == SDG_OK)
@@ -170,10 +170,10 @@ typedef struct shard {
   const sdg_product_parts_t *m;
   sdg_plan_t *plan;
   int slab[SDG_PRODUCT_MATRICES];
-  sdg_box_t need[2][SDG_RANKS_MAX]; // of the factors, by the group's ranks
-  bool needs[2];                    // some rank needs what others have
-  bool brings[2]; // and it is not left from an earlier product
-  bool turned;    // sdg_product_turn
+  sdg_box_t need[2][SDG_RANKS_MAX]; // need of the factors, by the group's ranks
+  bool needs[2];                    // some rank needs elements of others
+  bool brings[2];                   // and an earlier product did not leave them
+  bool turned;                      // sdg_product_turn
   sdg_product_keep_t keep[2];
 } shard_t;
 
@@ -194,7 +194,8 @@ static void needs_find(shard_t *s) {
   }
 }
 
-// Whether each rank's call states what it has to multiply, and not the whole.
+// Whether each rank's call states the size of its own part, and not of the
+// whole.
 static bool is_stated(const sdg_product_parts_t *m) {
   const sdg_placement_t *product = &m->tagging->placement[0];
   for (int d = 0; d < product->dims; d++)
@@ -204,7 +205,7 @@ static bool is_stated(const sdg_product_parts_t *m) {
   return true;
 }
 
-// Whether the program's own call multiplies what each rank has to.
+// Whether the program's own call multiplies exactly what each rank should.
 static bool is_literal(const shard_t *s) {
   const sdg_tagging_t *tagging = s->m->tagging;
   for (int f = 0; f < 2; f++)
@@ -217,8 +218,8 @@ static bool is_literal(const shard_t *s) {
   return !s->m->sum_axes && is_stated(s->m);
 }
 
-// No address, or a leading dimension that is too small, is this rank's own
-// fault.
+// A missing address or a leading dimension that is too small is an error of
+// this rank only.
 static sdg_status_t lies_check(const sdg_product_parts_t *m, int index,
                                const sdg_box_t *box) {
   const sdg_matrix_t *matrix = &m->product.matrix[index];
@@ -254,7 +255,7 @@ static sdg_status_t slabs_add(shard_t *s) {
   return SDG_OK;
 }
 
-// Where all of a factor is that this rank needs.
+// The slab with everything that this rank needs of a factor.
 static sdg_status_t factor_room(shard_t *s, int f, int *out_slab) {
   const sdg_box_t *need = &s->need[f][s->m->tagging->me];
   const sdg_product_keep_t *keep = &s->keep[f];
@@ -272,7 +273,7 @@ static sdg_status_t factors_take(shard_t *s) {
   return SDG_OK;
 }
 
-// The factors' parts that are elsewhere, beside the own ones.
+// Fetches the factors' parts that are on other ranks, beside the own ones.
 static sdg_status_t factors_bring(shard_t *s) {
   const sdg_tagging_t *tagging = s->m->tagging;
   sdg_fetch_t fetch[2] = {{.from = 0}, {.from = 0}};

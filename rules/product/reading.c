@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shard view: where the factors of a product may be by the ranks' memory, where
-// the section does not say it.
+// Shard view: which placements the ranks' memory allows for the factors of a
+// product, if the section does not state them.
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,7 +13,8 @@ static const sdg_cut_t as_said[2] = {{.implied = true, .dim = -1},
 
 enum { CUTS_MAX = 2 + 3 * SDG_SPLITS_MAX };
 
-// A dimension that the section does not cut, but a reading does.
+// Cuts a dimension that the section does not cut, but a candidate placement
+// does.
 static bool is_new(const sdg_product_check_t *c, const sdg_cut_t *cut) {
   bool by_matrix;
   return !cut->implied && cut->dim >= 0 &&
@@ -27,7 +28,8 @@ int64_t sdg_product_check_stated(const sdg_product_check_t *c, int member,
              : 1;
 }
 
-// All of a dimension of the product, by these cuts of the factors.
+// The full extent of a dimension of the product, with these cuts of the
+// factors.
 static int64_t whole_of(const sdg_product_check_t *c, const sdg_cut_t *cut,
                         int member, int dim) {
   const sdg_placement_t *product = &c->m->tagging->placement[0];
@@ -44,7 +46,7 @@ static int64_t length(const sdg_box_t *box, int dim) {
   return box->dim[dim].hi - box->dim[dim].lo;
 }
 
-// What a rank has of a factor that is cut otherwise.
+// What a rank has of a factor with a different cut.
 static int64_t cut_size(const sdg_product_check_t *c, const sdg_cut_t *cut,
                         int which, int member, int dim) {
   int64_t whole = whole_of(c, cut, member, dim);
@@ -81,7 +83,7 @@ void sdg_product_check_extents(const sdg_product_check_t *c,
       out[d] = whole_of(c, cut, member, of->dim[d]);
 }
 
-// Whether every rank's memory has room for the matrices as they would be.
+// Whether every rank's memory has room for the matrices with these cuts.
 static bool fits(const sdg_product_check_t *c, const sdg_cut_t *cut) {
   for (int i = 0; i < SDG_PRODUCT_MATRICES; i++) {
     const sdg_matrix_t *matrix = &c->m->product.matrix[i];
@@ -115,7 +117,7 @@ static bool is_implied(const sdg_product_check_t *c, int matrix, int d,
   return true;
 }
 
-// How a factor may be cut; the first is what the section says, or implies.
+// Lists how a factor may be cut; first as the section states or implies.
 static int cuts_list(const sdg_product_check_t *c, int which, sdg_cut_t *out) {
   const sdg_section_t *section = c->m->tagging->section;
   int matrix = factor_of(c, which), count = 0;

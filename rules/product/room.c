@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shard view: what the ranks tell each other of the memory of a product's
-// matrices, and what has room there.
+// Shard view: what the ranks tell each other about the memory of a product's
+// matrices, and what fits in it.
 #include <string.h>
 
 #include "rules/file/setup.h"
@@ -9,8 +9,8 @@
 #include "rules/product/kept.h"
 #include "src/job/job.h"
 
-// A buffer with room for this much has room for the matrix by any reading: no
-// dimension is more than the ranks' times as long as it is stated.
+// A buffer with room for this many elements holds the matrix in any placement:
+// no extent exceeds the stated one times the number of ranks.
 static int64_t plenty(const sdg_matrix_t *matrix) {
   int64_t ranks = sdg_job_group()->count, all = 1, line;
   for (int d = 0; d < matrix->dims; d++)

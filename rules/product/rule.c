@@ -29,7 +29,7 @@ static sdg_status_t matmul_describe(const sdg_call_t *call, char *out,
   return SDG_OK;
 }
 
-// Of the first `dims` numbers of each rank, so many ranks at a time.
+// Formats the first `dims` numbers of each rank, this many ranks at a time.
 static uint64_t vector_number(const sdg_tag_vector_t *vector, int dims) {
   enum { RANKS = 32 };
   uint64_t number = 0;
@@ -44,8 +44,8 @@ static uint64_t vector_number(const sdg_tag_vector_t *vector, int dims) {
   return number;
 }
 
-// What decides is in the number of the product's shape, and, in the shard view,
-// in those of the other ranks, which were agreed on for this call.
+// The key is an interned id of the product's shape and, in the shard view, of
+// all ranks' agreed extents.
 static int matmul_key(const sdg_call_t *call, uint64_t *out) {
   const sdg_operand_t *product = &call->operand[0];
   const sdg_tag_vector_t *vector =
@@ -71,9 +71,9 @@ static int matmul_scalars(const sdg_call_t *call, double *out) {
   return 2;
 }
 
-// A factor, or what is added, that is not cut in everything that the product is
-// cut in; sums and old values are no parameters. A call says the sizes of its
-// part of the product, also where all of a matrix is there.
+// A factor or addend that is not cut in every dimension in which the product is
+// cut; sums and old values are not parameters. A call states the sizes of its
+// part of the product, even if the rank has all of a matrix.
 static sdg_common_t matmul_alike(const sdg_call_t *call,
                                  const sdg_tagging_t *tagging, int index) {
   sdg_product_parts_t m;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vendor's calls of a product's plan: products of parts, and sums of what
-// ranks have.
+// The vendor's calls of a product's plan: products of parts, and sums of the
+// ranks' terms.
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +28,7 @@ int sdg_product_sum_type(const sdg_product_t *product) {
                                                         : CUDA_R_32F;
 }
 
-// Sums are made in more digits than a half has.
+// Sums need more digits than half has.
 static int widened_compute(const sdg_product_t *p) {
   bool half = p->compute == CUBLAS_COMPUTE_16F ||
               p->compute == CUBLAS_COMPUTE_16F_PEDANTIC;
@@ -77,7 +77,7 @@ sdg_part_matrix_t sdg_part_matrix(const sdg_exec_t *exec,
   if (matrix->inner >= 0)
     inner = s->box.dim[matrix->inner].hi - s->box.dim[matrix->inner].lo;
   part.ld = s->stride[matrix->outer];
-  if (part.ld < inner) // of one row or column, packed
+  if (part.ld < inner) // of one row or column; packed
     part.ld = inner;
   if (part.ld < 1)
     part.ld = 1;
@@ -130,8 +130,8 @@ static int multiply_run(const state_t *state, const sdg_multiply_t *multiply,
       batch, compute, CUBLAS_GEMM_DEFAULT);
 }
 
-// to = from + beta source, float or double, by the program's handle, one member
-// of the batch after the other.
+// to = from + beta * source, float or double, with the program's handle, one
+// member of the batch after the other.
 static int geam_run(const state_t *state, const sdg_addition_t *add,
                     const sdg_call_t *call, const sdg_exec_t *exec) {
   const sdg_cublas_t *cublas = sdg_cublas_get();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums whose terms are spread over ranks: each rank multiplies its terms, sends
-// what belongs to others' pieces of the result, and adds what it gets of its
-// own; then all is brought together where it does not stay in pieces.
+// Sums whose terms are split over ranks: each rank multiplies its terms, sends
+// those of other ranks' pieces of the result to them, and adds what it receives
+// for its own. Unless the result remains in pieces, all pieces are then
+// gathered.
 #include <stdlib.h>
 
 #include "rules/product/rule.h"
@@ -10,11 +11,12 @@ typedef struct sums {
   sdg_plan_t *plan;
   const sdg_product_parts_t *m;
   const int *slab;
-  sdg_box_t all, own;   // of the result: with terms here; to be made here
-  bool terms;           // this rank has any
-  bool narrow;          // sums have another type than the result
-  bool follows;         // an epilogue comes after them
-  sdg_transfer_t parts; // of others' pieces, and of the own one
+  sdg_box_t all,
+      own;      // of the result: with terms on this rank; computed by this rank
+  bool terms;   // this rank has terms
+  bool narrow;  // the types of sums and result differ
+  bool follows; // an epilogue follows
+  sdg_transfer_t parts; // terms of others' pieces, and of the own one
   int *landed;          // slabs of what is received
 } sums_t;
 
@@ -27,7 +29,7 @@ static bool has_terms(const sdg_product_parts_t *m, int rank) {
   return box.dim[SDG_K].hi > box.dim[SDG_K].lo;
 }
 
-// A box of the product with the result's ranges `box` and this rank's terms.
+// The box of the product with the result's ranges `box` and this rank's terms.
 static sdg_box_t product_of(const sums_t *s, const sdg_box_t *box) {
   sdg_box_t out = sdg_product_own_box(s->m, me_of(s->m));
   const sdg_matrix_t *result = &s->m->product.matrix[SDG_RESULT];
@@ -36,7 +38,8 @@ static sdg_box_t product_of(const sums_t *s, const sdg_box_t *box) {
   return out;
 }
 
-// Each partner with terms sends each other one what it has of its piece.
+// Each partner with terms sends every other partner its terms of that one's
+// piece.
 static sdg_status_t parts_list(sums_t *s) {
   const sdg_tagging_t *tagging = s->m->tagging;
   size_t ranks = (size_t)tagging->ranks;
@@ -75,11 +78,11 @@ static sdg_multiply_t multiply_of(const sums_t *s, const sdg_box_t *box) {
       .result = s->slab[SDG_RESULT]};
 }
 
-// What others are to have of this rank's terms, and its messages.
+// Computes the terms that this rank owes others, and its messages.
 static sdg_status_t others_multiply(sums_t *s) {
   sdg_box_t left[2 * SDG_DIMS_MAX];
   int partial = s->slab[SDG_RESULT], count = 0;
-  // Messages have the type of sums, also where there is nothing to send.
+  // Messages have the type of sums, even if they are empty.
   if (s->parts.sends > 0 || s->parts.recvs > 0)
     SDG_TRY(scratch(s, s->parts.sends > 0 ? &s->all : &s->own, &partial));
   if (s->parts.sends > 0)
@@ -111,8 +114,7 @@ static sdg_status_t received_add(sums_t *s, int first, int to, bool widened) {
   return SDG_OK;
 }
 
-// The result = sums + beta old values, which are elsewhere if there is a
-// source.
+// result = sums + beta * old values; these are in the source, if there is one.
 static sdg_status_t old_add(sums_t *s, int sums) {
   bool apart = s->m->product.matrix[SDG_SOURCE].there;
   const sdg_addition_t add = {
@@ -124,16 +126,16 @@ static sdg_status_t old_add(sums_t *s, int sums) {
   return sdg_product_add(s->plan, &add);
 }
 
-// The sums are what others have, where this rank has no terms: in matrices
-// without any there is nothing that could be multiplied.
+// Without own terms the sums consist of the others' terms: the vendor cannot
+// multiply empty matrices.
 static sdg_status_t piece_received(sums_t *s) {
   SDG_TRY(sdg_plan_join(s->plan, SDG_LANE_MAIN));
   SDG_TRY(received_add(s, 1, s->landed[0], true));
   return old_add(s, s->landed[0]);
 }
 
-// Own terms go on with old values while messages travel; those of others are
-// added to them.
+// Computes own terms plus old values while messages travel, then adds the
+// others' terms.
 static sdg_status_t piece_plain(sums_t *s) {
   sdg_multiply_t multiply = multiply_of(s, &s->own);
   if (s->m->product.matrix[SDG_SOURCE].there)
@@ -145,7 +147,7 @@ static sdg_status_t piece_plain(sums_t *s) {
   return received_add(s, 0, s->slab[SDG_RESULT], false);
 }
 
-// The same in a wider type; rounded once.
+// The same in a wider type, rounded once.
 static sdg_status_t piece_narrow(sums_t *s) {
   int sums;
   SDG_TRY(scratch(s, &s->own, &sums));
@@ -159,7 +161,7 @@ static sdg_status_t piece_narrow(sums_t *s) {
   return old_add(s, sums);
 }
 
-// Own terms come last, with what follows the sum.
+// Adds own terms last, with the epilogue.
 static sdg_status_t piece_followed(sums_t *s) {
   sdg_multiply_t multiply = multiply_of(s, &s->own);
   multiply.follows = true;
@@ -232,7 +234,7 @@ sdg_status_t sdg_product_sums(sdg_plan_t *plan, const sdg_product_parts_t *m,
               .terms = has_terms(m, me_of(m)),
               .narrow = m->product.matrix[SDG_RESULT].type !=
                         sdg_product_sum_type(&m->product),
-              .follows = m->product.epilogue > 1}; // 1 is the plain one
+              .follows = m->product.epilogue > 1}; // 1: no epilogue
   sdg_status_t status = parts_list(&s);
   if (status == SDG_OK)
     status = others_multiply(&s);

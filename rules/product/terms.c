@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of terms that ranks have, where these are less than the factors.
+// Reduces the ranks' terms of sums, if these are fewer bytes than the factors.
 #include <string.h>
 
 #include "rules/product/rule.h"
 
-// The vendor multiplies no matrices without terms there.
+// The vendor cannot multiply matrices without terms.
 bool sdg_product_can_follow(const sdg_product_parts_t *m,
                             const sdg_part_t *terms) {
   if (m->product.epilogue <= 1)
@@ -32,8 +32,8 @@ static bool same_axes(const sdg_split_t *a, const sdg_split_t *b) {
          memcmp(a->axis, b->axis, (size_t)a->axes * sizeof a->axis[0]) == 0;
 }
 
-// The part of K, where both factors are cut in it as the product is in M or N,
-// and in nothing else; NULL.
+// The part of K, if both factors are cut in K like the product is in M or N,
+// and in no other dimension; otherwise NULL.
 static const sdg_part_t *terms_of(const sdg_product_parts_t *m) {
   const sdg_placement_t *product = &m->tagging->placement[0];
   const sdg_part_t *part[2];
@@ -51,7 +51,7 @@ static const sdg_part_t *terms_of(const sdg_product_parts_t *m) {
   return sdg_part_equal(part[0], part[1]) ? part[0] : NULL;
 }
 
-// What all ranks would receive of the factors.
+// The number of bytes of the factors that all ranks would receive.
 static int64_t factors_bytes(const sdg_product_parts_t *m, const bool *taken) {
   const sdg_tagging_t *tagging = m->tagging;
   int64_t bytes = 0;
@@ -67,8 +67,8 @@ static int64_t factors_bytes(const sdg_product_parts_t *m, const bool *taken) {
   return bytes;
 }
 
-// And of the sums: of each element of the result its owner gets the terms of
-// all others that have any.
+// The same for the sums: the owner of each element of the result receives the
+// terms of all other ranks that have any.
 static int64_t sums_bytes(const sdg_product_parts_t *m,
                           const sdg_part_t *terms) {
   const sdg_matrix_t *result = &m->product.matrix[SDG_RESULT];
@@ -81,7 +81,7 @@ static int64_t sums_bytes(const sdg_product_parts_t *m,
          sdg_product_type_bytes(sdg_product_sum_type(&m->product));
 }
 
-// The product's K instead of what it is cut in; the rest as it was.
+// Cuts the product in K instead of its cut dimension; the rest is unchanged.
 static sdg_status_t turn(sdg_product_parts_t *m, sdg_tagging_t *tagging,
                          const sdg_part_t *terms) {
   const sdg_placement_t *product = &m->tagging->placement[0];
@@ -109,7 +109,7 @@ sdg_status_t sdg_product_turn(sdg_product_parts_t *m, const bool *taken,
   const sdg_section_t *section = m->tagging->section;
   const sdg_part_t *terms = terms_of(m);
   *out_turned = false;
-  // What `keep = dy` leaves, another product is to take.
+  // Another product must be able to take what `keep = dy` leaves.
   if (!terms || m->sum_axes || section->keeps_dy || !m->product.sums ||
       m->product.device_scalars || (m->tagging->axes & ~section->sum_axes) ||
       !sdg_product_can_follow(m, terms) ||

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Masks of windows, from their ends.
 //
-// Of key j and a window [lo, hi) the lesser of j - lo + 1/2 and hi - 1/2 - j is
-// at least 1/2 where the key is seen, and at most -1/2 where it is not: times
-// the largest number, twice, it is infinite. Only the ends of the windows are
+// For key j and a window [lo, hi), min(j - lo + 1/2, hi - 1/2 - j) is at least
+// 1/2 if the key is seen, and at most -1/2 if it is not. Multiplied twice by
+// the largest number it becomes infinite. Only the ends of the windows are
 // copied from the host.
 #include "rules/attention/call/mask.h"
 
@@ -16,11 +16,11 @@
 #include "rules/vendor/vendor.h"
 #include "src/base/vendor.h"
 
-// Vectors with a number for each query, one after the other in memory; indices
-// of the keys follow.
+// Vectors with one number per query, one after the other in memory; the keys'
+// indices follow.
 enum { LOW, HIGH, LEAST, MOST, SHARE, VECTORS };
 
-// Memory that the plan keeps to copy from.
+// Host memory that the plan owns and copies from.
 typedef struct upload {
   size_t bytes;
   double data[];
@@ -55,7 +55,8 @@ static sdg_range_t common(sdg_range_t a, sdg_range_t b) {
   return both;
 }
 
-// What query t sees of these keys, by their index; all where it sees none.
+// The keys that query t sees, counted from the first key of this rank; all keys
+// if it sees none.
 static sdg_range_t window_of(const sdg_attention_sight_t *sight, int64_t t) {
   sdg_range_t seen = common(sight->row[t], sight->keys);
   if (nothing(seen))
@@ -100,7 +101,7 @@ static sdg_status_t upload_add(sdg_plan_t *plan,
   return sdg_subcall_add(plan, &sub);
 }
 
-// Some of the numbers as a tensor: from the first-th on, rows x keys of them.
+// Some of the numbers as a tensor of rows x keys, starting with number `first`.
 static sdg_status_t vector_take(sdg_plan_t *plan, int slab, sdg_type_t type,
                                 int64_t first, int64_t rows, int64_t keys,
                                 sdg_subcall_tensor_t *out) {
