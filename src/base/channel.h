@@ -7,7 +7,7 @@
 enum {
   SDG_CHANNEL_RECORD_BYTES = 4096, /* the largest record of one exchange */
   SDG_CHANNEL_THREADS = 8, /* channels 0 to 7: threads that make tagged calls */
-  /* the channel on which new threads agree on their order */
+  /* The channel on which new threads agree on their order. */
   SDG_CHANNEL_ORDER = 8,
   SDG_CHANNELS = 9, /* number of channels of a rank */
 };

@@ -156,7 +156,7 @@ sdg_status_t sdg_fail(sdg_status_t status, const char *format, ...) {
   char text[LINE_BYTES];
   snprintf(text, sizeof text, "SDG-%03d %s: %s", (int)status,
            info ? info->summary : "unknown status", details);
-  // compared without the place
+  // Compared without the place.
   bool is_new = first_time(text);
   if (place)
     place(at, sizeof at);

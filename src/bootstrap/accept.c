@@ -229,7 +229,7 @@ static sdg_status_t callers_serve(int listener, const sdg_shm_view_t *view,
     polls[count] = (struct pollfd){.fd = listener, .events = POLLIN};
     if (poll(polls, (nfds_t)count + 1, 50) < 0 && errno != EINTR)
       nanosleep(&(struct timespec){.tv_nsec = 10000000},
-                // the kernel is out of memory: try again until the timeout
+                // The kernel is out of memory: try again until the timeout.
                 NULL);
     for (int i = 0; i < count; i++) {
       if (callers[i].fd >= 0 && polls[i].revents)

@@ -25,7 +25,7 @@ enum {
   SDG_SHM_LANES = 8, /* most groups of one rank, per channel */
   SDG_SHM_TEXT_BYTES = 1024,
   SDG_SHM_STEPS = 1024, /* how many calls back ranks can be compared */
-  /* how many turns the first rank of a group may be ahead */
+  /* How many turns the first rank of a group may be ahead. */
   SDG_SHM_TURNS = 1024,
   SDG_SHM_NAME_BYTES = 32, /* longest name of a thread, NUL included */
   SDG_SHM_WHAT_WORDS = 12, /* words of 8 bytes for the name of a call */
@@ -74,8 +74,8 @@ typedef enum sdg_shm_state {
   SDG_SHM_ABSENT,
   SDG_SHM_JOINED,
   SDG_SHM_LEFT,
-  /* replica only: rank 0 knows the rank, but it is not connected to this rank
-   * yet */
+  /* Replica only: rank 0 knows the rank, but it is not connected to this rank
+   * yet. */
   SDG_SHM_COMING,
 } sdg_shm_state_t;
 
@@ -122,7 +122,7 @@ typedef struct sdg_shm {
   uint64_t magic;
   uint32_t layout;
   uint32_t ranks;
-  /* futex word: number of ranks that have joined */
+  /* Futex word: number of ranks that have joined. */
   _Alignas(64) _Atomic(uint32_t) joins;
   _Alignas(64) sdg_shm_failure_t failure;
   sdg_shm_name_t name[SDG_CHANNEL_THREADS]; /* [0] is never written */
@@ -142,7 +142,7 @@ typedef struct sdg_shm_view {
   sdg_fd_t fd; /* the memfd; a lock on byte r shows that rank r is alive */
   /* 1: a replica, private to this process, kept up to date by the TCP thread */
   int mirror;
-  /* replica only: a pipe; writing to it wakes the TCP thread */
+  /* Replica only: a pipe; writing to it wakes the TCP thread. */
   sdg_fd_t bell[2];
 } sdg_shm_view_t;
 

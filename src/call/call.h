@@ -63,8 +63,8 @@ typedef enum sdg_role {
   SDG_ROLE_BIAS,
   SDG_ROLE_DBIAS,
   SDG_ROLE_SCALE, /* scales, statistics, and the biases that belong to them */
-  /* not a tensor: M, N, K and BATCH of a matrix product; a section matches
-   * these */
+  /* Not a tensor: M, N, K and BATCH of a matrix product; a section matches
+   * these. */
   SDG_ROLE_PRODUCT,
   SDG_ROLE_A, /* the product's matrices, and the vector that is added */
   SDG_ROLE_B,
@@ -102,7 +102,7 @@ typedef struct sdg_operand {
   sdg_operand_kind_t kind;
   const void *descriptor; /* the program's descriptor; key of the tag table */
   uint64_t generation;    /* generation of the descriptor's last set */
-  /* label that the program gave it, or NULL */
+  /* Label that the program gave it, or NULL. */
   const struct sdg_tag_label *label;
   void *data; /* device pointer; NULL in queries */
   /* Offsets of the descriptor and of the data pointer in call->args;
@@ -111,16 +111,16 @@ typedef struct sdg_operand {
   sdg_type_t type;
   int elem_bytes; /* 0: packed or vectorised type that no op handles */
   int dims;
-  /* in the order N C spatial... (filters: K C spatial...), whatever the
-   * layout */
+  /* In the order N C spatial... (filters: K C spatial...), whatever the
+   * layout. */
   int64_t extent[SDG_DIMS_MAX];
   int64_t stride[SDG_DIMS_MAX]; /* elements */
   /* Shard view, while a plan is made: strides that give how the dimensions
    * nest in memory on every rank (src/call/tag.h). One rank's strides do not
    * show this if an extent is 1. */
   int64_t nesting[SDG_DIMS_MAX];
-  /* replaces the program's operand, whose data is elsewhere
-   * (rules/place/colocate.h) */
+  /* Replaces the program's operand, whose data is elsewhere
+   * (rules/place/colocate.h). */
   bool stands_in;
   /* Shard view: `told` if the hint of its memory was looked up, and that hint
    * (rules/place/ones.h). */
@@ -134,21 +134,21 @@ typedef struct sdg_call {
   const char *entry_name;
   sdg_family_t family;
   const void *handle; /* the library handle, NULL if the entry has none */
-  /* the kind of the handle; GIVEN for cuBLASLt */
+  /* The kind of the handle; GIVEN for cuBLASLt. */
   sdg_stream_kind_t stream_kind;
   const void *stream; /* GIVEN: the stream; else unused */
-  /* struct sdg_args_<entry>; for a matrix product sdg_gemm_t of
-   * rules/vendor/gemm.h */
+  /* Points to struct sdg_args_<entry>; for a matrix product to sdg_gemm_t of
+   * rules/vendor/gemm.h. */
   const void *args;
-  /* descriptor of the convolution, pooling, activation ..., or NULL */
+  /* Descriptor of the convolution, pooling, activation ..., or NULL. */
   const void *op_descriptor;
   uint64_t op_generation;
   bool is_query; /* an output-size, workspace or algorithm query */
   int operands;
   sdg_operand_t operand[SDG_OPERANDS_MAX];
   const sdg_memory_access_t *memory; /* its memory accesses; whole view only */
-  /* the library's status for the program, after the call was carried out or
-   * refused */
+  /* The library's status for the program, after the call was carried out or
+   * refused. */
   int result;
   bool refused; /* sundog refused the call: sdg_last_error() says why */
 } sdg_call_t;

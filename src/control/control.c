@@ -230,7 +230,7 @@ void sdg_control_destroy(sdg_control_t *control) {
   sdg_control_leave(control);
   sdg_control_forget(control);
   sdg_tcp_destroy(control->carrier);
-  // in a child: its copy; else already released
+  // In a child: its copy; else already released.
   sdg_rank_lock_forget(&control->lock);
   sdg_shm_fini(&control->view);
   free(control->path);

@@ -39,7 +39,7 @@ struct sdg_tcp {
   sdg_fd_t listener;
   uint16_t port;         /* the port of `listener` */
   sdg_address_t address; /* its address, with port 0; not on rank 0 */
-  /* attempts to reach rank 0; selects the next of its addresses */
+  /* Attempts to reach rank 0; selects the next of its addresses. */
   unsigned calls;
   bool mistrusted; /* a wrong proof has already been logged */
   bool placed;     /* the addresses of all ranks are known */
@@ -52,7 +52,7 @@ struct sdg_tcp {
   _Atomic(uint32_t) sync_wanted;
   pthread_mutex_t lock;
   pthread_cond_t synced_changed;
-  /* guarded by `lock`: the last SYNC that all others acknowledged */
+  /* Guarded by `lock`: the last SYNC that all others acknowledged. */
   uint32_t synced;
 };
 

@@ -18,7 +18,7 @@ typedef struct loops {
   int64_t run_bytes;
   int count;
   struct {
-    // the two are steps between iterations
+    // The byte counts are the steps between iterations.
     int64_t extent, from_bytes, to_bytes;
   } loop[SDG_DIMS_MAX];
 } loops_t;

@@ -38,7 +38,7 @@ sdg_status_t sdg_exec_copy(const sdg_exec_t *exec, const sdg_step_t *step,
 typedef struct sdg_outcome {
   int vendor; /* the vendor's status of the refused sub-call; 0: none refused */
   int calls;  /* number of sub-calls carried out */
-  bool mixed; /* a sub-call was refused after operands may have changed */
+  bool mixed; /* a sub-call was refused, but operands may have changed */
 } sdg_outcome_t;
 sdg_status_t sdg_exec_run(const sdg_plan_t *plan, const sdg_call_t *call,
                           cudaStream_t stream, sdg_report_row_t *row,

@@ -9,7 +9,7 @@
 #include "src/base/status.h"
 
 typedef struct sdg_gpu {
-  /* hash of the boot id, the process namespace and NCCL_HOSTID */
+  /* Hash of the boot id, the process namespace and NCCL_HOSTID. */
   uint64_t machine;
   char bus[24]; /* "0000:3B:00.0" */
 } sdg_gpu_t;

@@ -78,7 +78,7 @@ typedef struct reader {
   cudaStream_t stream;
   int dims, elem_bytes;
   int64_t extent[SDG_DIMS_MAX], stride[SDG_DIMS_MAX];
-  // bytes of one index of the dimension before
+  // Bytes of one index of the dimension before.
   int64_t inner_bytes[SDG_DIMS_MAX + 1];
   char *host; // PIECE_BYTES
   sdg_digest_t digest;

@@ -44,8 +44,8 @@ typedef struct sdg_buffer {
    * same index have the same boxes */
   int *place;
   sdg_box_t *owned; /* from the placement */
-  /* the box that is up to date on each rank; contains `owned`, may cross the
-   * end of a periodic dimension (src/geometry/ring.h) */
+  /* The box that is up to date on each rank; contains `owned`, may cross the
+   * end of a periodic dimension (src/geometry/ring.h). */
   sdg_box_t *valid;
   sdg_box_t *lack; /* working memory for sdg_buffer_lack */
 } sdg_buffer_t;
@@ -55,7 +55,7 @@ enum { SDG_BUFFERS_SPARE = 32 };
 typedef struct sdg_buffers {
   sdg_span_t *allocation; /* ascending, disjoint */
   int allocations;
-  /* spans may overlap only if they have no element in common */
+  /* Spans may overlap only if they have no element in common. */
   sdg_buffer_t **buffer;
   int buffers, room;
   uint64_t last_number;

@@ -22,7 +22,8 @@ typedef struct sdg_split {
 typedef struct sdg_placement {
   int dims; /* 1..SDG_DIMS_MAX */
   sdg_split_t split[SDG_DIMS_MAX];
-  /* of the global extent; one piece if the dimension is replicated; owned */
+  /* Splits the global extent; one piece if the dimension is replicated; owned.
+   */
   sdg_part_t part[SDG_DIMS_MAX];
 } sdg_placement_t;
 

@@ -28,7 +28,8 @@ typedef struct sdg_transfer {
   int sends, recvs, locals;
   sdg_message_t *send; /* peer = receiver */
   sdg_message_t *recv; /* peer = owner */
-  /* peer = me: own elements inside the own need, wrapped images included */
+  /* The peer is `me`: own elements inside the own need, wrapped images
+   * included. */
   sdg_message_t *local;
 } sdg_transfer_t;
 

@@ -12,7 +12,7 @@
 
 typedef enum sdg_digests_state {
   SDG_DIGESTS_READ,
-  /* a graph is being captured: nothing can be read now */
+  /* A graph is being captured: nothing can be read now. */
   SDG_DIGESTS_CAPTURING,
   SDG_DIGESTS_BUSY, /* the stream does not progress */
 } sdg_digests_state_t;

@@ -176,6 +176,6 @@ bool sdg_job_disarmed(void) {
 
 void sdg_job_leave(void) {
   if (job.control && !sdg_job_disarmed())
-    // nothing else: threads may still be in a call
+    // Nothing else: threads may still be in a call.
     sdg_control_leave(job.control);
 }

@@ -133,7 +133,7 @@ sdg_status_t sdg_plan_hold(sdg_plan_t *plan, const sdg_box_t *box, int like,
 
 sdg_status_t sdg_plan_scratch_of(sdg_plan_t *plan, const sdg_box_t *box,
                                  int elem_bytes, int like, int *out_slab) {
-  // a copy: adding a slab may move the array
+  // A copy: adding a slab may move the array.
   const sdg_slab_t model = plan->slab[like];
   SDG_TRY(sdg_plan_packed(plan, box, model.stride, elem_bytes, out_slab));
   memcpy(plan->slab[*out_slab].nesting, model.nesting, sizeof model.nesting);
@@ -323,7 +323,7 @@ static sdg_status_t recv_add(sdg_plan_t *plan, const sdg_message_t *message,
 sdg_status_t sdg_plan_messages(sdg_plan_t *plan, const sdg_transfer_t *transfer,
                                int from, const int *into, int intos,
                                int *out_slabs) {
-  // a copy: adding a slab may move the array
+  // A copy: adding a slab may move the array.
   const sdg_slab_t own = plan->slab[from];
   const form_t form = {own.nesting, own.elem_bytes};
   for (int i = 0; i < transfer->sends; i++)

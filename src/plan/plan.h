@@ -30,7 +30,7 @@ typedef struct sdg_slab {
    * scratch that no plan overwrites between a prefetched exchange and the plan
    * that uses it; or SDG_SLAB_HELD - i: the memory of the plan's held[i]. */
   int operand;
-  /* from the operand's data, or from the start of scratch */
+  /* From the operand's data, or from the start of scratch. */
   size_t offset_bytes;
   int elem_bytes;
   sdg_box_t box;                /* the global coordinates it covers */
@@ -131,7 +131,7 @@ typedef struct sdg_plan {
   int slabs;
   sdg_step_t *step;
   int steps;
-  /* the messages of all EXCHANGE steps, in the order of the steps */
+  /* The messages of all EXCHANGE steps, in the order of the steps. */
   sdg_parcel_t *parcel;
   int parcels;
   size_t scratch_bytes, kept_bytes;
@@ -141,7 +141,7 @@ typedef struct sdg_plan {
   /* For reports: bytes per execution. */
   int64_t received_bytes;
   int64_t axis_bytes[SDG_AXES_MAX], sum_bytes; /* src/plan/traffic.h */
-  /* the part of axis_bytes that reductions cause */
+  /* The part of axis_bytes that reductions cause. */
   int64_t sum_axis_bytes[SDG_AXES_MAX];
   int64_t copied_bytes[SDG_COPY_COUNT];
   /* Set by the op. run() enqueues sub-call `index` on exec->stream and returns
