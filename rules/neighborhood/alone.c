@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Neighbourhood attention of tensors that this rank has for itself.
+// Neighbourhood attention of tensors that only this rank has.
 #include <cudnn.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "rules/vendor/vendor.h"
 #include "src/exchange/alone.h"
 
-// What decides a plan of tensors that nothing else is known of.
+// What a plan depends on for tensors that are not tagged.
 typedef struct alone_key {
   const void *handle;
   uint64_t number[SDG_OP_KEYS];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention to boxes of keys, block by block of queries.
+// Attention to boxes of keys, one block of queries after the other.
 #include "rules/neighborhood/attend_block.h"
 
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static int64_t heads_of(const sdg_neighborhood_attend_t *a) {
   return size_of(a->q.box.dim[1]) / a->shape->q_channels;
 }
 
-// The memory of packed slab `of` with N and heads as one.
+// The memory of packed slab `of` with N and heads as one dimension.
 static sdg_status_t fold(const sdg_neighborhood_attend_t *a, int of,
                          int64_t channels, sdg_range_t g, int *out_slab) {
   sdg_box_t box = folded(&a->plan->slab[of].box, g, (sdg_range_t){0, channels});
@@ -61,7 +61,7 @@ static sdg_status_t folds_make(sdg_neighborhood_attend_maker_t *m) {
 
 // ---- blocks ----------------------------------------------------------------
 
-// Elements for one query of one head.
+// Number of scratch elements for one query of one head.
 static int64_t elements_each(const sdg_neighborhood_attend_maker_t *m) {
   const sdg_neighborhood_t *shape = m->a->shape;
   int64_t each =
@@ -69,8 +69,8 @@ static int64_t elements_each(const sdg_neighborhood_attend_maker_t *m) {
   return m->backward ? each + m->slots + shape->q_channels : each;
 }
 
-// Memory of a block, part by part: the next one, of `each` elements per query
-// and head.
+// Takes the next part of a block's memory, with `each` elements per query and
+// head.
 static sdg_status_t part_take(const sdg_neighborhood_attend_maker_t *m,
                               const sdg_box_t *box, int64_t each,
                               int64_t *io_offset, int *out_slab) {
@@ -88,7 +88,7 @@ static sdg_status_t both_take(const sdg_neighborhood_attend_maker_t *m,
   return fold(m->a, *out_own, channels, m->at.g, out_fold);
 }
 
-// Other forms of the same memory: the grid of `of` as one dimension.
+// Other shapes of the same memory: the grid of `of` as one dimension.
 static sdg_status_t flat_take(const sdg_neighborhood_attend_maker_t *m, int of,
                               int64_t second, int64_t third, int64_t fourth,
                               int *out_slab) {
@@ -207,7 +207,8 @@ static bool block_fits(const sdg_neighborhood_attend_maker_t *m,
          m->a->block_bytes;
 }
 
-// Fewer calls where there is room; never more blocks for it.
+// Uses spare room to reduce the number of calls, but never adds blocks for
+// that.
 static void times_choose(sdg_neighborhood_attend_maker_t *m) {
   enum { TIMES_MAX = 16 };
   m->times = m->slots < TIMES_MAX ? m->slots : TIMES_MAX;
@@ -215,7 +216,7 @@ static void times_choose(sdg_neighborhood_attend_maker_t *m) {
     m->times /= 2;
 }
 
-// Halves of a block that is too large: of N, then rows, then heads.
+// Halves a block that is too large: along N, then rows, then heads.
 static bool block_halve(const sdg_neighborhood_attend_maker_t *m,
                         const sdg_box_t *q, sdg_box_t half[2]) {
   if (block_fits(m, q))
@@ -282,7 +283,7 @@ static sdg_status_t attend(const sdg_neighborhood_attend_t *a, bool backward) {
   SDG_TRY(folds_make(&m));
   size_t bytes =
       (size_t)(elements_each(&m) * m.room) * (size_t)sdg_merge_bytes(a->type);
-  // Each part begins where its memory is aligned.
+  // Each part begins at an aligned address.
   SDG_TRY(sdg_plan_workspace(a->plan, bytes + 8 * 256, &m.memory));
   sdg_status_t status = block_add(&m, &a->q.box);
   free(m.pair);

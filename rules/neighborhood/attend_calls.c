@@ -26,7 +26,7 @@ static cudnnStatus_t softmax_back_run(const sdg_subcall_run_t *run) {
       run->data[1], &run->scalar[1], run->descriptor[1], run->data[1]);
 }
 
-// Of the weights in place; backward, of their gradients.
+// Softmax of the weights in place; backward, of their gradients.
 static sdg_status_t softmax_add(const sdg_neighborhood_attend_maker_t *m,
                                 bool backward) {
   const sdg_neighborhood_attend_t *a = m->a;
@@ -40,13 +40,13 @@ static sdg_status_t softmax_add(const sdg_neighborhood_attend_maker_t *m,
   return sdg_subcall_add(a->plan, &sub);
 }
 
-// Scores or their gradients: the slabs of one or the other.
+// The slabs of scores, or of their gradients.
 typedef struct slots {
   int slab, sums;
 } slots_t;
 
-// One factor of a scalar product: what the queries have in slab `own`, or what
-// their keys have in slab `theirs`; and so many of them.
+// One factor of a scalar product: the queries' elements in slab `own`, or their
+// keys' elements in slab `theirs`; and the number of products.
 typedef struct dots {
   int own, theirs;
   int64_t channels;
@@ -66,7 +66,7 @@ static sdg_status_t product_add(const sdg_neighborhood_attend_maker_t *m,
                         to);
 }
 
-// Into the slot of one step. Nothing to sum is no reduction.
+// Stores the sums in the slot of one step. A single element needs no reduction.
 static sdg_status_t dot_add(const sdg_neighborhood_attend_maker_t *m,
                             const dots_t *dots,
                             const sdg_neighborhood_attend_pair_t *pair,
@@ -81,8 +81,8 @@ static sdg_status_t dot_add(const sdg_neighborhood_attend_maker_t *m,
                             &products, 0, &slot);
 }
 
-// Into the slots [first, first + count), of steps that are there for all
-// queries.
+// Stores the sums in the slots [first, first + count), of steps that all
+// queries have.
 static sdg_status_t run_add(const sdg_neighborhood_attend_maker_t *m,
                             const dots_t *dots, int64_t first, int64_t count,
                             const slots_t *to) {
@@ -105,7 +105,7 @@ static sdg_status_t run_add(const sdg_neighborhood_attend_maker_t *m,
                             &terms, 0, &sums);
 }
 
-// How many slots from `first` on are of steps that all queries have.
+// The number of slots from `first` on whose steps all queries have.
 static int64_t run_length(const sdg_neighborhood_attend_maker_t *m,
                           const dots_t *dots, int64_t first) {
   int64_t count = 0;
@@ -115,7 +115,7 @@ static int64_t run_length(const sdg_neighborhood_attend_maker_t *m,
   return count;
 }
 
-// Into each slot the scalar product over a head's channels.
+// Stores in each slot the scalar product over a head's channels.
 static sdg_status_t dots_add(const sdg_neighborhood_attend_maker_t *m,
                              const dots_t *dots, const slots_t *to) {
   for (int64_t slot = 0; slot < m->slots;) {
@@ -130,8 +130,8 @@ static sdg_status_t dots_add(const sdg_neighborhood_attend_maker_t *m,
   return SDG_OK;
 }
 
-// To the queries' elements of slab `to` each slot of `weights` times what their
-// keys have in slab `theirs`.
+// Adds to the queries' elements of slab `to`, for each slot, `weights` times
+// their keys' elements in slab `theirs`.
 static sdg_status_t gather_add(const sdg_neighborhood_attend_maker_t *m,
                                int weights, int theirs, int64_t channels,
                                double scale, int to) {
@@ -149,8 +149,8 @@ static sdg_status_t gather_add(const sdg_neighborhood_attend_maker_t *m,
   return SDG_OK;
 }
 
-// The other way: to the keys' elements of slab `to` what the queries have in
-// slab `own`.
+// The reverse: adds to the keys' elements of slab `to` the weighted elements of
+// the queries in slab `own`.
 static sdg_status_t scatter_add(const sdg_neighborhood_attend_maker_t *m,
                                 int weights, int own, int64_t channels,
                                 double scale, int to) {
@@ -168,7 +168,7 @@ static sdg_status_t scatter_add(const sdg_neighborhood_attend_maker_t *m,
   return SDG_OK;
 }
 
-// Between the program's memory and the block's.
+// Copies between the program's memory and the block's.
 static sdg_status_t load(const sdg_neighborhood_attend_maker_t *m,
                          const sdg_subcall_tensor_t *operand,
                          const sdg_box_t *box, int own) {
@@ -187,7 +187,7 @@ static sdg_status_t store(const sdg_neighborhood_attend_maker_t *m, int own,
   return sdg_subcall_transform(m->a->plan, 1, &from, 0, &to);
 }
 
-// Slots without a key weigh nothing.
+// Slots without a key get the weight 0.
 static sdg_status_t weights_add(const sdg_neighborhood_attend_maker_t *m) {
   const sdg_neighborhood_attend_t *a = m->a;
   sdg_subcall_tensor_t all = sdg_subcall_slab(a->plan, m->at.scores, a->type);

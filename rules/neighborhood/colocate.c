@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands of neighbourhood attention that are cut in different places: queries
-// lead, outputs and gradients come to where the op has them; keys and values
-// stay, as a plan brings what windows see from wherever it is.
+// Colocates operands of neighbourhood attention that are cut at different
+// places. Queries lead; outputs and gradients are placed where the op expects
+// them. Keys and values stay, because a plan fetches what windows see from any
+// placement.
 #include <string.h>
 
 #include "rules/neighborhood/plan.h"
@@ -24,7 +25,7 @@ static bool has_extents(const sdg_colocation_t *colocation, int index, int dims,
   return has;
 }
 
-// An operand with these extents where the program has it.
+// The placement that the program gives to an operand with these extents.
 static sdg_status_t stay(sdg_colocation_t *colocation, int index, int dims,
                          const int64_t *extent) {
   for (int k = 0; k < colocation->places[index]; k++) {
@@ -39,7 +40,8 @@ static sdg_status_t stay(sdg_colocation_t *colocation, int index, int dims,
   return SDG_OK;
 }
 
-// What is moved has elements on every rank: those without data could not tell.
+// Moved operands have elements on every rank: a rank without data could not
+// take part in the agreement.
 static bool some_empty(const sdg_placement_t *p) {
   for (int d = 0; d < p->dims; d++)
     for (int i = 0; i < p->part[d].pieces; i++)
@@ -59,7 +61,7 @@ static sdg_status_t come(sdg_colocation_t *colocation, int index,
                           : SDG_OK;
 }
 
-// Outputs with these extents beside the queries.
+// The placement of outputs with these extents, beside the queries.
 static sdg_status_t beside(sdg_colocation_t *colocation, const int64_t *extent,
                            int heads, sdg_placement_t *out) {
   const sdg_placement_t *q = sdg_colocate_at(colocation, SDG_NEIGHBORHOOD_Q);
@@ -124,7 +126,7 @@ static sdg_status_t gradients_follow(const sdg_call_t *call,
       extent[d] = sdg_placement_extent(want, d);
     for (int k = 0; k < colocation->places[i]; k++)
       same |= sdg_placement_equal(&colocation->place[i][k].placement, want);
-    // Pieces may be empty where nothing is moved.
+    // Pieces may be empty if nothing is moved.
     SDG_TRY(same ? stay(colocation, i, want->dims, extent)
                  : come(colocation, i, extent, want));
   }
@@ -150,7 +152,7 @@ sdg_status_t sdg_neighborhood_colocate(const sdg_call_t *call,
     SDG_TRY(gradients_follow(call, colocation));
   if (!colocation->fits)
     return SDG_OK;
-  // The plan has messages between all ranks that have any of it.
+  // The plan exchanges messages between all ranks that have any part of it.
   sdg_tagging_span(
       &colocation->tagging,
       colocation->tagging.axes | sdg_placement_axes(q) |

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans neighbourhood attention: keys and values come to the queries that see
-// them, and their gradients go back.
+// Plans neighbourhood attention: fetches the keys and values that the queries
+// see, and scatters their gradients.
 #include "rules/neighborhood/plan.h"
 
 #include <stdlib.h>
@@ -18,8 +18,8 @@ typedef struct side {
   sdg_box_t own;
   sdg_box_t *need; // by rank of the group; owned
   int from;        // slab of the operand
-  int all;         // of what this rank's queries see, packed
-  int sums;        // of the gradients of that
+  int all;         // packed: what this rank's queries see
+  int sums;        // gradients of that
   bool copies;
   sdg_fetch_t fetch, back;
 } side_t;
@@ -31,12 +31,12 @@ typedef struct maker {
   sdg_plan_t *plan;
   sdg_type_t of, type; // of the program's tensors, of the arithmetic
   bool backward;
-  bool brings;    // keys and values: in the whole view they are there
+  bool brings;    // keys and values: in the whole view already present
   sdg_box_t q, o; // this rank's
   side_t side[2];
 } maker_t;
 
-// How packed tensors of the arithmetic nest.
+// The nesting of dimensions in packed tensors of the arithmetic.
 static const int64_t in_order[SDG_DIMS_MAX] = {8, 7, 6, 5, 4, 3, 2, 1};
 
 static sdg_subcall_tensor_t tensor(int slab, const sdg_box_t *box,
@@ -44,7 +44,7 @@ static sdg_subcall_tensor_t tensor(int slab, const sdg_box_t *box,
   return (sdg_subcall_tensor_t){.slab = slab, .box = *box, .type = type};
 }
 
-// to = from + beta to, in a box of both.
+// to = from + beta * to, in the same box of both.
 static sdg_status_t move(maker_t *m, int from, sdg_type_t from_type, int to,
                          sdg_type_t to_type, const sdg_box_t *box,
                          double beta) {
@@ -88,7 +88,7 @@ static sdg_status_t side_init(maker_t *m, side_t *side, int operand,
                 sdg_fetch_returns(tagging, side->placement, q, side->need)))
     m->plan->axes = tagging->axes;
   m->brings |= comes;
-  // Ranks that have the same elements, of which they get the same addends.
+  // Whether ranks have the same elements and receive the same addends.
   side->copies =
       (sdg_placement_axes(q) & ~sdg_placement_axes(side->placement)) != 0;
   return SDG_OK;
@@ -98,7 +98,7 @@ static const sdg_box_t *need_of(const maker_t *m, const side_t *side) {
   return &side->need[m->tagging->me];
 }
 
-// The messages; and what the rank has itself, while they are on their way.
+// Sends messages; meanwhile copies what the rank has itself.
 static sdg_status_t side_open(maker_t *m, side_t *side) {
   SDG_TRY(sdg_merge_operand(m->plan, m->call, side->operand, &side->own,
                             &side->from));
@@ -144,13 +144,13 @@ static sdg_status_t keys_bring(maker_t *m) {
 
 // ---- gradients of keys and values ------------------------------------------
 
-// All ranks have all keys: what each has of the sums is a term.
+// All ranks have all keys, so each rank's gradients are addends of the sums.
 static bool everywhere(const maker_t *m, const side_t *side) {
   return m->tagging->ranks > 1 && !sdg_placement_axes(side->placement);
 }
 
-// This rank's part of the gradients it owns: in place where it has them all,
-// else together.
+// This rank's part of the gradients that it owns: in place if it computes all
+// of them, otherwise by scatter-add.
 static sdg_status_t own_begin(maker_t *m, const side_t *side, int *out_slab) {
   *out_slab = side->sums;
   bool ordered = side->copies && !everywhere(m, side);

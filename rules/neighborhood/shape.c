@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a call of neighbourhood attention is about, and whether it can be.
+// Reads a call of neighbourhood attention, and checks whether it is possible.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "rules/neighborhood/plan.h"
 #include "rules/place/tagging.h"
 
-// Numbers that a key of cached plans has room for.
+// Largest kernel and dilation: they must fit a plan's key.
 enum { WINDOW_MAX = (1 << 20) - 1 };
 
 sdg_status_t sdg_neighborhood_check(const sundog_neighborhood_t *how) {
@@ -37,7 +37,8 @@ static bool extents_equal(const sdg_placement_t *a, const sdg_placement_t *b,
   return true;
 }
 
-// b's channels are cut where a's are, head by head, and all else alike.
+// b's channels are cut at the same heads as a's, and all other dimensions
+// alike.
 static bool cut_by_heads(const sdg_placement_t *a, int64_t a_channels,
                          const sdg_placement_t *b, int64_t b_channels) {
   for (int d = 0; d < a->dims; d++) {
@@ -56,7 +57,7 @@ static sdg_status_t tensors_check(const sdg_call_t *call,
                                   const sdg_tagging_t *tagging) {
   const sdg_placement_t *at = tagging->placement;
   const sdg_operand_t *q = &call->operand[SDG_NEIGHBORHOOD_Q];
-  // What each operand has to have the extents of.
+  // The operand whose extents each operand must have.
   static const int like[] = {
       [SDG_NEIGHBORHOOD_K] = SDG_NEIGHBORHOOD_Q,
       [SDG_NEIGHBORHOOD_V] = SDG_NEIGHBORHOOD_O,
@@ -76,15 +77,15 @@ static sdg_status_t tensors_check(const sdg_call_t *call,
     if (!extents_equal(&at[i], &at[grid ? SDG_NEIGHBORHOOD_Q : like[i]], !grid))
       return sdg_tagging_differ(call, tagging, i,
                                 grid ? SDG_NEIGHBORHOOD_Q : like[i]);
-    // Gradients lie where their tensors do.
+    // Gradients are placed like their tensors.
     if (i >= SDG_NEIGHBORHOOD_DQ && !sdg_placement_equal(&at[i], &at[like[i]]))
       return sdg_tagging_differ(call, tagging, i, like[i]);
   }
   return SDG_OK;
 }
 
-// The library needs none but the C library. Newton's steps from above fall
-// until they are there.
+// The library links only the C library, without its mathematics. Newton's steps
+// from above decrease until they converge.
 static double root(double square) {
   double now = square, next = (square + 1) / 2;
   while (next < now) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Neighbourhood attention in the whole view: each rank computes the queries of
-// its part of q, and has the gradients of its parts of q, k and v.
+// its part of q, and gets the gradients of its parts of q, k and v.
 #include <stdlib.h>
 
 #include "rules/neighborhood/plan.h"
@@ -22,7 +22,8 @@ sdg_status_t sdg_neighborhood_heads(const sdg_placement_t *like, int64_t from,
   return status;
 }
 
-// Where operands are, given q, k and v: those of the output's shape go with q.
+// The placements of operands for given q, k and v; operands with the output's
+// shape follow q.
 static sdg_status_t operands_place(const sdg_call_t *call,
                                    const sdg_tagging_t *tagging,
                                    sdg_tagging_t *out, bool *out_fits) {
@@ -42,7 +43,7 @@ static sdg_status_t operands_place(const sdg_call_t *call,
             how->heads,
         sdg_placement_extent(&tagging->placement[SDG_NEIGHBORHOOD_V], 1) /
             how->heads};
-    // What heads do not divide is refused below.
+    // A split that heads do not divide is rejected below.
     SDG_TRY(sdg_placement_copy(from, &out->placement[i]));
     if (i == SDG_NEIGHBORHOOD_O && channels[0] > 0)
       SDG_TRY(sdg_neighborhood_heads(from, channels[0], channels[1],

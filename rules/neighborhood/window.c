@@ -7,7 +7,7 @@ static sdg_range_t range_meet(sdg_range_t a, sdg_range_t b) {
   return both.lo < both.hi ? both : (sdg_range_t){0, 0};
 }
 
-// Those of a window in the middle of the grid.
+// The steps of a window in the middle of the grid.
 static sdg_range_t steps_inside(const sdg_neighborhood_window_t *dim) {
   int64_t before = dim->causal ? dim->kernel - 1 : dim->kernel / 2;
   return (sdg_range_t){-before, dim->kernel - before};
@@ -20,8 +20,8 @@ sdg_neighborhood_window_steps(const sdg_neighborhood_window_t *dim) {
   return (sdg_range_t){1 - dim->kernel, dim->kernel};
 }
 
-// Further steps than in the middle have the first and the last queries: of a
-// class, those at the places [0, k - step), and the last k + step.
+// Only the first and the last queries have steps beyond those of the middle: in
+// a class, the places [0, k - step), and the last k + step places.
 sdg_range_t
 sdg_neighborhood_window_queries(const sdg_neighborhood_window_t *dim,
                                 int64_t step) {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Without memory uthash leaves the element out, rather than exit.
+// If memory runs out, uthash skips the element instead of exiting.
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads lengths of sequences, and cuts them as tensors are cut.
+// Reads the lengths of sequences, and cuts them like the tensors.
 #include "rules/attention/call/length.h"
 
 #include <stdlib.h>
@@ -39,8 +39,8 @@ sdg_status_t sdg_attention_lengths_read(const sdg_operand_t *operand,
   return SDG_OK;
 }
 
-// Where a sequence ends: not before `least`, as rank `at_least` has elements up
-// to there, and not after `most`.
+// Bounds of a sequence's end: at least `least`, because rank `at_least` has
+// elements up to there, and at most `most`.
 typedef struct bound {
   int64_t least, most;
   int at_least, at_most;
@@ -171,7 +171,7 @@ bool sdg_attention_lengths_equal(const sdg_attention_lengths_t *a,
 
 sdg_status_t sdg_attention_lengths_hash(const sdg_operand_t *operand,
                                         uint64_t *out_hash) {
-  static int *length; // kept: every forward call in training comes here
+  static int *length; // kept, because every forward call in training uses it
   static size_t room;
   size_t count = (size_t)(operand->extent[SDG_SEQUENCE_BATCH] *
                           operand->extent[SDG_SEQUENCE_BEAM]);

@@ -40,7 +40,7 @@ sdg_box_t sdg_attention_maker_rows(const sdg_attention_maker_t *m, int index,
   return box;
 }
 
-// A descriptor has room for one key at least, also where queries see none.
+// A descriptor needs room for at least one key, even if queries see none.
 static sdg_range_t span_of(const sdg_attention_maker_t *m, sdg_range_t rows,
                            int64_t keys) {
   sdg_range_t span = {0, keys};
@@ -109,8 +109,8 @@ void sdg_attention_maker_fini(sdg_attention_maker_t *m) {
   sdg_attention_lengths_fini(&m->keys);
 }
 
-// All of them on each rank, so that what these have of their gradients are
-// terms of sums.
+// Every rank has all keys, so the ranks' gradients of these are addends of
+// sums.
 sdg_axes_t sdg_attention_maker_sums(const sdg_attention_maker_t *m,
                                     const sdg_placement_t *keys,
                                     const sdg_placement_t *values) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lengths of sequences make of a plan of attention: where pieces have
-// nothing but padding.
+// How lengths of sequences affect a plan of attention: which pieces consist of
+// padding.
 #include "rules/attention/call/maker.h"
 
 static bool is_split(const sdg_placement_t *placement, int dim) {
   return placement->part[dim].pieces > 1;
 }
 
-// Each rank's own sequences, which have nothing to do with the others'.
+// Each rank's own sequences, which are independent of the others'.
 static bool is_apart(const sdg_attention_maker_t *m) {
   const sdg_placement_t *p = m->tagging->placement;
   return m->tagging->section->window == SDG_WINDOW_LOCAL &&
@@ -32,7 +32,8 @@ static sdg_status_t lengths_read(const sdg_attention_maker_t *m, int index,
   return sdg_attention_lengths_read(operand, &own, out);
 }
 
-// Of what lies beside it they are the same.
+// Reads the lengths of operand `index`; *out_same: whether `beside` has the
+// same.
 static sdg_status_t side_measure(const sdg_attention_maker_t *m, int index,
                                  int beside, sdg_attention_lengths_t *out,
                                  bool *out_same) {

@@ -158,8 +158,8 @@ sdg_status_t sdg_attention_rows_unsee(const sdg_attention_project_t *p,
   return sdg_subcall_reduce(plan, CUDNN_REDUCE_TENSOR_ADD, 1, &terms, 0, &sum);
 }
 
-// One element of all groups after the other in rows, of all times in matrices:
-// both as times x groups x elements x 1.
+// Rows store one element of all groups after the other, matrices one element of
+// all times: both as times x groups x elements x 1.
 static sdg_status_t both_view(const sdg_attention_project_t *p,
                               const sdg_subcall_tensor_t *rows,
                               const sdg_subcall_tensor_t *matrices,

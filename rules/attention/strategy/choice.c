@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What decides between strategies of attention: whether heads can be shared,
-// and how many bytes each way takes.
+// Chooses between strategies of attention: whether heads can be shared, and how
+// many bytes each strategy sends.
 #include "rules/attention/call/project.h"
 #include "rules/attention/strategy/heads.h"
 #include "rules/kit/merge.h"
 #include "rules/place/place.h"
 
-// In parts of their own, but over the same axes.
+// Whether keys or values are split over the same axes as the rows, also if into
+// other parts, and have the same parts of the batch.
 static bool cut_as_rows(const sdg_attention_maker_t *m, int side) {
   const sdg_placement_t *p = &m->side[side], *rows = m->rows;
   return sdg_place_same(p->split, rows->split, SDG_SEQUENCE_DIMS) &&
@@ -35,7 +36,7 @@ const char *sdg_attention_heads_obstacle(const sdg_attention_maker_t *m) {
   return NULL;
 }
 
-// Rows of a placement that a rank does not have.
+// Number of rows of a placement that a rank does not have.
 static int64_t others_rows(const sdg_placement_t *placement, int piece,
                            int64_t *out_own) {
   const sdg_part_t *part = &placement->part[SDG_SEQUENCE_TIME];

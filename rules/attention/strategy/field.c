@@ -9,7 +9,7 @@
 
 enum { TIME, BATCH, BEAM, HEAD, ELEMENT, DIMS };
 
-// A slab in the memory of another one, which begins there.
+// A slab that begins at the address of another slab.
 static sdg_status_t alias(sdg_plan_t *plan, int of, const sdg_box_t *box,
                           const int64_t *stride, const int64_t *nesting,
                           int *out) {
@@ -66,7 +66,7 @@ static int64_t extent_of(const sdg_box_t *box, int dim) {
   return box->dim[dim].hi - box->dim[dim].lo;
 }
 
-// Rows follow each other as those of the operand do.
+// Rows are in the order of the operand's.
 static sdg_status_t rows_make(sdg_attention_maker_t *m, int like,
                               sdg_type_t type, sdg_attention_field_t *f) {
   static const int64_t row_major[SDG_DIMS_MAX] = {4, 3, 2, 1};

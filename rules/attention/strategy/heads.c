@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps of attention by heads.
 //
-// A rank's rows are projected for all heads, x W; an all-to-all gives each rank
-// whole sequences of its heads, which are one attention without projections,
-// heads side by side as members of the batch; what comes out goes back to the
-// rows the same way, where the output's projection takes all heads together.
-// Gradients do this again, and send back those of what was projected.
+// Each rank projects its rows for all heads, x W. An all-to-all gives each rank
+// whole sequences of its heads. These are one attention without projections,
+// with the heads as members of the batch. A second all-to-all returns the
+// results to the rows, and the output's projection combines all heads.
+// Gradients repeat this, and send back the gradients of the projected rows.
 #include "rules/attention/strategy/heads.h"
 
 #include <stdlib.h>
@@ -27,7 +27,7 @@ typedef struct heads {
   sdg_subcall_tensor_t row[PARTS];     // the operands' rows
   sdg_attention_field_t field[FIELDS]; // of q, k, v, the results; gradients
   int *lo, *hi;
-  int *q_length, *k_length; // of whole sequences, for each head
+  int *q_length, *k_length; // of whole sequences, per head
 } heads_t;
 
 // ---- padding ---------------------------------------------------------------
@@ -43,8 +43,8 @@ static bool is_padded(const heads_t *h) {
   return h->m->queries.length || h->m->keys.length;
 }
 
-// Behind the ends of sequences of a part, in a slab of time, batch, beam and
-// what there may be more.
+// Clears the elements behind the ends of sequences in a slab of time, batch,
+// beam and further dimensions.
 static sdg_status_t padding_zero(heads_t *h, int part, int slab) {
   sdg_plan_t *plan = h->m->plan;
   const sdg_box_t all = plan->slab[slab].box;
@@ -61,7 +61,7 @@ static sdg_status_t padding_zero(heads_t *h, int part, int slab) {
   return SDG_OK;
 }
 
-// The same of an operand that has been made.
+// The same for a computed operand.
 static sdg_status_t operand_finish(heads_t *h, int part, int index) {
   const sdg_placement_t *placement = &h->m->tagging->placement[index];
   sdg_box_t own =
@@ -73,7 +73,7 @@ static sdg_status_t operand_finish(heads_t *h, int part, int index) {
   return padding_zero(h, part, slab);
 }
 
-// Each of this rank's heads sees all of the sequences.
+// Each of this rank's heads sees the whole sequences.
 static sdg_status_t lengths_make(const heads_t *h, int part, int **out) {
   const sdg_attention_lengths_t *lengths = lengths_of(h, part);
   const sdg_box_t *box = &h->field[part].need_heads[h->m->tagging->me];
@@ -125,8 +125,8 @@ static sdg_status_t room_like(heads_t *h, const sdg_subcall_tensor_t *rows,
   return SDG_OK;
 }
 
-// An input in the arithmetic's type; zeros for padding where all rows are
-// summed over.
+// An input in the arithmetic's type. Padding becomes zero if all rows are
+// summed.
 static sdg_status_t rows_read(heads_t *h, int part, sdg_subcall_tensor_t *out) {
   const sdg_operand_t *o = &h->m->call->operand[h->operand[part]];
   const sdg_tagging_t *tagging = h->m->tagging;
@@ -149,7 +149,7 @@ static sdg_status_t rows_read(heads_t *h, int part, sdg_subcall_tensor_t *out) {
   return padding_zero(h, part, rows);
 }
 
-// Where an output is made, and what is left to do when it is.
+// Where an output is computed, and what remains to do afterwards.
 static sdg_status_t rows_room(heads_t *h, int index,
                               sdg_subcall_tensor_t *out) {
   sdg_subcall_tensor_t there;
@@ -169,7 +169,8 @@ static sdg_status_t rows_store(heads_t *h, int index,
 
 // ---- projections -----------------------------------------------------------
 
-// q, k and v as the heads see them; for gradients also that of the results.
+// The projected q, k and v; for gradients also the projected gradient of the
+// results.
 static sdg_status_t project(heads_t *h) {
   for (int i = 0; i < O; i++) {
     SDG_TRY(rows_read(h, i, &h->row[i]));
@@ -250,8 +251,8 @@ static sdg_status_t attend(heads_t *h) {
 
 // ---- the directions --------------------------------------------------------
 
-// Rows of the residual, which lies as the queries do, in the order of those of
-// the output.
+// Rows of the residual, which is placed like the queries, in the order of the
+// output's rows.
 static sdg_status_t residual_read(heads_t *h, const sdg_subcall_tensor_t *rows,
                                   sdg_subcall_tensor_t *out) {
   sdg_attention_maker_t *m = h->m;
@@ -299,7 +300,8 @@ static sdg_status_t vectors_make(heads_t *h) {
   return SDG_OK;
 }
 
-// Sums over rows, of one projection: of gradients of what comes out of it.
+// Sums over rows for the parameters of one projection, from the gradients of
+// its result.
 static sdg_status_t parameter_make(heads_t *h, int part, int weights,
                                    bool adds) {
   const sdg_subcall_tensor_t *left = &h->row[part],

@@ -65,7 +65,7 @@ static sdg_status_t sight_find(local_t *h) {
   return sdg_attention_mask_add(plan_of(h), &sight, h->project.type, &h->mask);
 }
 
-// What there is to do.
+// Finds what to compute: ranks, boxes, queries, keys.
 static sdg_status_t begin(local_t *h) {
   sdg_attention_maker_t *m = h->m;
   bool reduced[SDG_SEQUENCE_DIMS] = {[SDG_SEQUENCE_TIME] = true};
@@ -83,7 +83,7 @@ static sdg_status_t begin(local_t *h) {
 
 // ---- products --------------------------------------------------------------
 
-// Rows with one for each query, times x groups' elements.
+// Rows, one for each query: times x groups' elements.
 static sdg_status_t wide(const local_t *h, const sdg_subcall_tensor_t *rows,
                          sdg_subcall_tensor_t *out) {
   int64_t all = sdg_box_count(&rows->box);
@@ -129,7 +129,7 @@ static sdg_status_t rows_make(const local_t *h, int part,
   return sdg_projection_right(plan_of(h), &p);
 }
 
-// Gradients of keys or values as heads see them: weights^T rows, as rows.
+// Gradients of projected keys or values, as rows: weights^T rows.
 static sdg_status_t matrices_make(local_t *h, int part,
                                   const sdg_subcall_tensor_t *weights,
                                   const sdg_subcall_tensor_t *rows) {
@@ -147,7 +147,7 @@ static sdg_status_t matrices_make(local_t *h, int part,
 
 // ---- the softmax -----------------------------------------------------------
 
-// Over keys. A single one is nothing that the real function would reduce.
+// Reduces over keys. The real function does not reduce a single key.
 static sdg_status_t keys_reduce(const local_t *h, cudnnReduceTensorOp_t op,
                                 double alpha, const sdg_subcall_tensor_t *from,
                                 const sdg_subcall_tensor_t *to) {
@@ -165,7 +165,7 @@ static sdg_status_t shares_open(local_t *h) {
                                 h->project.type, &h->shares);
 }
 
-// What is not seen may be no number.
+// Masks unseen scores, which may be NaN.
 static sdg_status_t scores_mask(const local_t *h) {
   const sdg_subcall_tensor_t *s = &h->by_key, *least = &h->mask.least;
   if (h->mask.some)
@@ -179,7 +179,7 @@ static sdg_status_t scores_mask(const local_t *h) {
                                 s);
 }
 
-// p, and this rank's part of the shares.
+// Computes p, and this rank's part of the shares.
 static sdg_status_t weights_make(local_t *h) {
   sdg_plan_t *plan = plan_of(h);
   const sdg_subcall_tensor_t *s = &h->by_key, *most = &h->shares.most;
@@ -207,7 +207,7 @@ static sdg_status_t shares_make(local_t *h) {
                       : SDG_OK;
 }
 
-// What heads see of this rank's keys, and p.
+// Projects this rank's keys, and computes p.
 static sdg_status_t attend(local_t *h) {
   sdg_plan_t *plan = plan_of(h);
   const int operand[] = {h->m->a.q, h->m->a.k, h->m->a.v};
@@ -284,7 +284,7 @@ sdg_status_t sdg_attention_local_output(local_t *h) {
   return sdg_attention_project_left(&h->project, O, &o->seen, &o->row);
 }
 
-// From a to ds in d_weights; delta: the sum over all keys of a da.
+// Computes ds in d_weights from a; delta: the sum over all keys of a da.
 static sdg_status_t scores_back(local_t *h, const sdg_subcall_tensor_t *rows) {
   sdg_plan_t *plan = plan_of(h);
   sdg_subcall_tensor_t delta, by_key;

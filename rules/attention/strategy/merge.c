@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps of attention by merging.
 //
-// Rank r has keys k, values v and, of the queries q, which all ranks have, the
-// scores s = scale q k on its keys. With p = softmax(s) of these alone and its
-// share w of each query's softmax (rules/kit/softmax_merge.h), c = sum over
-// ranks of w p v is what all keys give; projection, bias and residual follow on
-// every rank.
+// All ranks have the queries q. Rank r has keys k, values v, and computes the
+// scores s = scale q k of its keys. Let p = softmax(s) over these keys only,
+// and w its share of each query's softmax (rules/kit/softmax_merge.h). The
+// result over all keys is c = sum over ranks of w p v. Projection, bias and
+// residual follow on every rank.
 //
 // Backward, with a = w p, from the gradient dc of c:
 //
 //   dv = a dc,  da = dc v,  ds = a (da - sum over all keys of a da),
 //   dk = scale ds q,  dq = sum over ranks of scale ds k.
 //
-// Parameters' gradients are sums over keys, too, so that what each rank has of
-// them is a term; only that of the output's bias is one rank's alone.
+// Parameters' gradients are also sums over keys, so each rank has an addend;
+// only one rank adds the gradient of the output's bias.
 #include "rules/attention/strategy/merge.h"
 
 #include "rules/attention/strategy/local.h"
@@ -95,7 +95,7 @@ static sdg_status_t data_make(local_t *h) {
                                   &q->box);
 }
 
-// The terms that this rank has of the parameters' gradients.
+// Adds this rank's terms of the parameters' gradients.
 static sdg_status_t parameters_fill(local_t *h, int weights, bool adds) {
   sdg_subcall_tensor_t results;
   if (h->group.me == 0 && !h->none) {

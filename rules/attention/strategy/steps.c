@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of attention: keys and values come, the rank's queries are
-// computed, gradients of keys and values go back.
+// The steps of attention: fetch keys and values, compute the rank's queries,
+// scatter gradients of keys and values.
 #include "rules/attention/strategy/steps.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "rules/kit/merge.h"
 #include "rules/kit/scatter_add.h"
 
-// A tensor of the sub-call, and the operand that it is of.
+// A tensor of the sub-call, and its operand.
 typedef struct place {
   int operand; // slab of it
   sdg_subcall_tensor_t view;
@@ -40,8 +40,8 @@ static sdg_status_t operand_add(steps_t *s, int index, const sdg_box_t *own,
   return sdg_merge_operand(s->m->plan, s->m->call, index, own, &out->operand);
 }
 
-// `box` of an operand where it lies, or, where descriptors of sequences cannot
-// say that, or some of it is to be written, room for it.
+// `box` of an operand in place; or scratch for it, if descriptors of sequences
+// cannot express it or some of it must be written.
 static sdg_status_t view_make(steps_t *s, const sdg_box_t *box, bool apart,
                               place_t *out) {
   sdg_plan_t *plan = s->m->plan;
@@ -120,7 +120,7 @@ static sdg_status_t rows_open(steps_t *s, int index, bool reads, place_t *out) {
   return blank ? blanks_zero(s, &s->m->queries, out) : SDG_OK;
 }
 
-// Rows that the sub-call has made.
+// Stores rows that the sub-call computed.
 static sdg_status_t rows_store(steps_t *s, const place_t *place) {
   if (s->q_blank)
     SDG_TRY(blanks_zero(s, &s->m->queries, place));
@@ -133,7 +133,8 @@ static const sdg_box_t *need_of(const steps_t *s, int side) {
   return &s->m->need[side][s->m->tagging->me];
 }
 
-// In the whole view they are in place; else messages bring what is not here.
+// In the whole view the inputs are in place; otherwise messages fetch what this
+// rank lacks.
 static sdg_status_t keys_open(steps_t *s, int side, int index) {
   sdg_attention_maker_t *m = s->m;
   place_t *key = &s->key[side];
@@ -186,7 +187,8 @@ static sdg_status_t keys_bring(steps_t *s) {
   return SDG_OK;
 }
 
-// Gradients of what the queries see: in place where that is what this rank has.
+// Gradients of the keys and values that the queries see: in place if this rank
+// owns exactly these.
 static sdg_status_t back_open(steps_t *s, int side, int index) {
   sdg_attention_maker_t *m = s->m;
   place_t *back = &s->back[side];
@@ -201,7 +203,7 @@ static sdg_status_t back_open(steps_t *s, int side, int index) {
   back->view.type = type_of(s);
   SDG_TRY(sdg_plan_scratch(m->plan, &back->view.box, back->operand,
                            &back->view.slab));
-  // What the real function does with padding is not known.
+  // How the real function treats padding is unknown.
   return s->k_length ? sdg_plan_zero(m->plan, SDG_LANE_MAIN, back->view.slab,
                                      &back->view.box)
                      : SDG_OK;
