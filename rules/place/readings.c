@@ -72,9 +72,11 @@ static sdg_status_t fits_as(const sdg_colocation_t *colocation,
   memcpy(other, colocation, sizeof *other); // readings are borrowed
   memset(&other->tagging, 0, sizeof other->tagging);
   for (int i = 0; i < colocation->call->operands; i++) {
-    if (i != index && !same_tensor(colocation, i, index))
+    bool with = i == index || same_tensor(colocation, i, index);
+    // What is said of the others holds.
+    if (!with && (colocation->is[i] < 0 || !is_said(colocation, rules, i)))
       continue;
-    other->place[i][0] = colocation->place[i][k];
+    other->place[i][0] = colocation->place[i][with ? k : colocation->is[i]];
     other->places[i] = 1;
   }
   sdg_probe_begin();
