@@ -1,12 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The README's rules and commands do what it says, in the view it states.
+# The rules and commands of README and doc/ do what they say, in the view that
+# they state.
 #
-# usage: test_readme.sh SUNDOG LIBSUNDOG LIBCUDNN CLIENTS README
+# usage: test_readme.sh SUNDOG LIBSUNDOG LIBCUDNN CLIENTS PAGE...
 # shellcheck disable=SC2154,SC2317,SC1091,SC2086 # harness.sh; words
 . "$(dirname "$0")/harness.sh"
 here=$(cd "$(dirname "$0")" && pwd) host=$(dirname "$(realpath "$3")")
-readme=$(realpath "$5")
+readme=$top/pages.md
+cat "${@:5}" >"$readme"
 bathymetry=$here/../clients/bathymetry.npy
 # The README's lines become words: without blanks.
 ln -s "$(realpath "$4")" "$top/clients"
@@ -29,7 +31,8 @@ block() {
 }
 # commands WORD: the README's lines of commands with this word, without `sundog`.
 commands() {
-  sed -n 's/^    \(\$ \)\?sundog //p' "$readme" | sed 's/ *#.*//' | grep -- "$1"
+  sed -n 's/^    \(\$ \)\?sundog //p' "$readme" | sed 's/ *#.*//' |
+    grep -- "$1" | awk '!seen[$0]++'
 }
 # losses_agree FILE FILE: of the steps that both have.
 losses_agree() {
@@ -54,6 +57,10 @@ the_fields_of_the_commands_are_cut_and_joined() {
   "$clients/scene" "$bathymetry" 2048 16 .
   mv level.npy field.npy
   program shallow --in field.npy --depth depth.npy --out alone.npy $more
+  line=$(commands 'inspect -n 4 -- solver')
+  line=${line/inspect/inspect --device host}
+  run 0 "$sundog" ${line/solver/$clients/shallow --depth depth.npy} $more
+  says out 'best: '
   line=$(commands 'split --parts' | head -n 1)
   run 0 "$sundog" $line
   run 0 "$sundog" ${line/field/depth}

@@ -3,7 +3,7 @@
 # What the command prints of itself: help, options, codes.
 # shellcheck disable=SC2154,SC2317,SC1091 # harness.sh
 . "$(dirname "$0")/harness.sh"
-readme=$(realpath "$(dirname "$0")/../../README.md")
+readme=$(realpath "$(dirname "$0")/../../doc/running.md")
 bench=$(realpath "$(dirname "$0")/../../tools/bench")
 
 the_version_is_printed() {
@@ -64,7 +64,7 @@ every_exit_status_is_documented() {
   [ "$(wc -l <statuses)" -ge 10 ]
   while read -r number text; do
     grep -qF "| $number | $text |" "$readme" || {
-      echo "# README does not say: | $number | $text |"
+      echo "# doc/running.md does not say: | $number | $text |"
       return 1
     }
   done <statuses
