@@ -77,6 +77,7 @@ VECTOR_MEMBERS = {
 # By the C type of a pointer.
 VECTOR_TYPES = {'float': 'CUDA_R_32F', 'double': 'CUDA_R_64F',
                 'cuComplex': 'CUDA_C_32F', 'cuDoubleComplex': 'CUDA_C_64F'}
+WINDOWED = ('conv', 'pool', 'attention')  # families of ops with windows
 OPERANDS_MAX = 12  # SDG_OPERANDS_MAX of src/call/call.h
 ACCESSES_MAX = 32  # SDG_ACCESSES_MAX of src/call/memory_access.h
 
@@ -608,6 +609,10 @@ def probe(e):
     if e.is_captured():
         tests = [f'sdg_tag_passes({p.name}, SDG_FAMILY_{e.kind.upper()})'
                  for p in e.of_kind('tensor', 'sequence', 'limits')]
+        # Calls of each rank's own are checked against memory in pieces
+        # (rules/place/own.h), which descriptors do not tell.
+        if e.kind in WINDOWED:
+            tests.append('!sdg_hint_any()')
         return [
             f'static COLD {e.ctype} capture_{e.name}({e.declaration()}) {{',
             f'  {fill_of(e)}',

@@ -16,7 +16,8 @@ sdg_status_t sdg_own_check(const sdg_call_t *call,
 /* Whether calls like this one have to be looked at each time, as descriptors do
  * not tell what is in the memory; asked before what is known of outputs is
  * dropped. `alike`: only where all ranks find the same, as every call that is
- * looked at is compared. */
-bool sdg_own_looks(const sdg_call_t *call, const sdg_op_t *op, bool alike);
+ * looked at is compared. Ops with windows are looked at by their probes while
+ * anything is known to be in pieces. */
+bool sdg_own_looks(const sdg_call_t *call, bool alike);
 
 #endif

@@ -124,7 +124,7 @@ static sdg_status_t unmatched_check(const sdg_call_t *call,
 static sdg_status_t untagged_leave(const sdg_call_t *call,
                                    const sdg_rules_t *rules,
                                    const sdg_op_t *op) {
-  bool looks = sdg_own_looks(call, op, sdg_options_get()->check);
+  bool looks = sdg_own_looks(call, sdg_options_get()->check);
   if (named_local(call, rules))
     SDG_TRY(sdg_own_check(call, op));
   SDG_TRY(sdg_sequence_whole(call));
