@@ -11,6 +11,7 @@
 #include "rules/file/setup.h"
 #include "rules/vendor/args.h"
 #include "rules/vendor/sequence.h"
+#include "src/base/hash.h"
 
 static bool is_query(const sdg_call_t *call) {
   return call->entry == SDG_ENTRY_cudnnGetMultiHeadAttnBuffers;
@@ -78,15 +79,11 @@ static sdg_status_t attention_details(const sdg_call_t *call, int index,
   return SDG_OK;
 }
 
-static uint64_t mix(uint64_t hash, uint64_t word) {
-  return (hash ^ word) * UINT64_C(1099511628211); // FNV-1a, by words
-}
-
 static uint64_t windows_hash(const sdg_windows_t *windows) {
-  uint64_t hash = UINT64_C(14695981039346656037);
+  uint64_t hash = SDG_HASH_SEED;
   for (int64_t t = 0; t < windows->count; t++) {
-    hash = mix(hash, (uint32_t)windows->lo[t]);
-    hash = mix(hash, (uint32_t)windows->hi[t]);
+    hash = sdg_hash_word(hash, (uint32_t)windows->lo[t]);
+    hash = sdg_hash_word(hash, (uint32_t)windows->hi[t]);
     hash ^= hash >> 32;
   }
   return hash;

@@ -7,6 +7,7 @@
 #include "rules/conv/rule.h"
 #include "rules/vendor/args.h"
 #include "rules/window/colocate.h"
+#include "src/base/hash.h"
 
 static int operand_find(const sdg_call_t *call, sdg_role_t role) {
   for (int i = 0; i < call->operands; i++)
@@ -194,7 +195,7 @@ static int conv_leaves(const sdg_call_t *call, bool *out_first,
     const sdg_window_t *w = &conv.spec.window[d];
     const int64_t number[] = {w->kernel, w->stride, w->dilation, w->pad};
     for (int i = 0; i < 4; i++)
-      *io_hash = (*io_hash ^ (uint64_t)number[i]) * UINT64_C(1099511628211);
+      *io_hash = sdg_hash_word(*io_hash, (uint64_t)number[i]);
   }
   return conv.x;
 }

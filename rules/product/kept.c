@@ -6,6 +6,7 @@
 
 #include "rules/memory/kept_slot.h"
 #include "rules/product/check.h"
+#include "src/base/hash.h"
 #include "src/job/thread.h"
 
 // Further kinds of products are not distinguished, and keep nothing.
@@ -64,17 +65,12 @@ static bool found(const sdg_call_t *call, int factor, sdg_kept_slot_t *out) {
          out->number + SDG_KEPT_SLOTS > sdg_kept_slot_number() + SDG_HELD_MAX;
 }
 
-static uint64_t mix(uint64_t hash, const void *data, size_t bytes) {
-  for (size_t i = 0; i < bytes; i++) // FNV-1a
-    hash = (hash ^ ((const unsigned char *)data)[i]) * UINT64_C(1099511628211);
-  return hash;
-}
-
 void sdg_product_kept_found(const sdg_call_t *call, uint64_t *out) {
   for (int f = 0; f < SDG_PRODUCT_KEPTS; f++) {
     sdg_kept_slot_t is;
-    out[f] =
-        found(call, f, &is) ? mix(is.what, &is.order, sizeof is.order) | 1 : 0;
+    out[f] = found(call, f, &is)
+                 ? sdg_hash_bytes(is.what, &is.order, sizeof is.order) | 1
+                 : 0;
   }
 }
 
@@ -86,12 +82,12 @@ static uint64_t factor_hash(const sdg_product_parts_t *m, int factor,
                             const sdg_box_t *need) {
   const sdg_matrix_t *matrix = &m->product.matrix[factor];
   const sdg_tagging_t *tagging = m->tagging;
-  uint64_t hash = UINT64_C(14695981039346656037);
-  hash = mix(hash, &matrix->type, sizeof matrix->type);
-  hash = mix(hash, &matrix->outer, sizeof matrix->outer);
-  hash = mix(hash, &matrix->inner, sizeof matrix->inner);
-  hash = mix(hash, tagging->rank_list,
-             (size_t)tagging->ranks * sizeof tagging->rank_list[0]);
+  uint64_t hash = SDG_HASH_SEED;
+  hash = sdg_hash_bytes(hash, &matrix->type, sizeof matrix->type);
+  hash = sdg_hash_bytes(hash, &matrix->outer, sizeof matrix->outer);
+  hash = sdg_hash_bytes(hash, &matrix->inner, sizeof matrix->inner);
+  hash = sdg_hash_bytes(hash, tagging->rank_list,
+                        (size_t)tagging->ranks * sizeof tagging->rank_list[0]);
   for (int i = 0; i < tagging->ranks; i++) {
     sdg_box_t own = sdg_placement_box(&m->matrix[factor], tagging->mesh,
                                       tagging->rank_list[i]);
@@ -99,7 +95,7 @@ static uint64_t factor_hash(const sdg_product_parts_t *m, int factor,
     for (int d = 0; d < matrix->dims; d++) {
       const int64_t number[] = {own.dim[d].lo, own.dim[d].hi, need[i].dim[d].lo,
                                 need[i].dim[d].hi, room.stride[d]};
-      hash = mix(hash, number, sizeof number);
+      hash = sdg_hash_bytes(hash, number, sizeof number);
     }
   }
   return hash;
@@ -141,12 +137,12 @@ static uint64_t kind_of(const sdg_product_parts_t *m, int factor,
                         uint64_t token) {
   const sdg_placement_t *product = &m->tagging->placement[0];
   const char *section = m->tagging->section->name;
-  uint64_t hash = mix(token, &factor, sizeof factor);
-  hash = mix(hash, m->product.op, sizeof m->product.op);
-  hash = mix(hash, section, strlen(section));
+  uint64_t hash = sdg_hash_bytes(token, &factor, sizeof factor);
+  hash = sdg_hash_bytes(hash, m->product.op, sizeof m->product.op);
+  hash = sdg_hash_bytes(hash, section, strlen(section));
   for (int d = 0; d < product->dims; d++) {
     int64_t extent = sdg_placement_extent(product, d);
-    hash = mix(hash, &extent, sizeof extent);
+    hash = sdg_hash_bytes(hash, &extent, sizeof extent);
   }
   return hash;
 }

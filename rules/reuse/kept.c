@@ -6,24 +6,20 @@
 
 #include "rules/memory/kept_slot.h"
 #include "rules/step/step.h"
+#include "src/base/hash.h"
 #include "src/base/options.h"
 
 // ---- which calls -----------------------------------------------------------
-
-static uint64_t mix(uint64_t hash, const void *data, size_t bytes) {
-  for (size_t i = 0; i < bytes; i++) // FNV-1a
-    hash = (hash ^ ((const unsigned char *)data)[i]) * UINT64_C(1099511628211);
-  return hash;
-}
 
 static uint64_t placement_mix(uint64_t hash, const sdg_placement_t *placement) {
   for (int d = 0; d < placement->dims; d++) {
     const sdg_part_t *part = &placement->part[d];
     const sdg_split_t *split = &placement->split[d];
-    hash = mix(hash, &split->axes, sizeof split->axes);
-    hash = mix(hash, split->axis, (size_t)split->axes * sizeof split->axis[0]);
-    hash = mix(hash, part->offset,
-               ((size_t)part->pieces + 1) * sizeof part->offset[0]);
+    hash = sdg_hash_bytes(hash, &split->axes, sizeof split->axes);
+    hash = sdg_hash_bytes(hash, split->axis,
+                          (size_t)split->axes * sizeof split->axis[0]);
+    hash = sdg_hash_bytes(hash, part->offset,
+                          ((size_t)part->pieces + 1) * sizeof part->offset[0]);
   }
   return hash;
 }
@@ -37,7 +33,7 @@ static int part_of(const sdg_call_t *call, const sdg_op_t *op,
 uint64_t sdg_kept_messages(const sdg_call_t *call, const sdg_op_t *op,
                            const sdg_tagging_t *tagging) {
   bool first;
-  uint64_t hash = UINT64_C(14695981039346656037);
+  uint64_t hash = SDG_HASH_SEED;
   int operand = part_of(call, op, &first);
   if (operand < 0 || !tagging->section->keeps_x || tagging->remote)
     return 0;
@@ -46,9 +42,9 @@ uint64_t sdg_kept_messages(const sdg_call_t *call, const sdg_op_t *op,
     if (call->operand[i].stands_in)
       return 0;
   (void)op->leaves(call, &first, &hash);
-  hash = mix(hash, &tensor->type, sizeof tensor->type);
-  hash = mix(hash, tensor->nesting,
-             (size_t)tensor->dims * sizeof tensor->nesting[0]);
+  hash = sdg_hash_bytes(hash, &tensor->type, sizeof tensor->type);
+  hash = sdg_hash_bytes(hash, tensor->nesting,
+                        (size_t)tensor->dims * sizeof tensor->nesting[0]);
   for (int i = 0; i < call->operands; i++)
     if (call->operand[i].role == SDG_ROLE_X ||
         call->operand[i].role == SDG_ROLE_Y ||

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "src/base/fd.h"
+#include "src/base/hash.h"
 #include "src/base/signal_guard.h"
 #include "src/base/status.h"
 
@@ -111,9 +112,7 @@ void sdg_log(const char *format, ...) {
 // suppressed.
 static bool first_time(const char *text) {
   static _Atomic(uint64_t) seen[REMEMBERED];
-  uint64_t hash = 14695981039346656037u; // FNV-1a
-  for (const char *c = text; *c; c++)
-    hash = (hash ^ (unsigned char)*c) * 1099511628211u;
+  uint64_t hash = sdg_hash_text(SDG_HASH_SEED, text);
   if (hash == 0)
     hash = 1;
   for (int i = 0; i < REMEMBERED; i++) {

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "src/base/hash.h"
 #include "src/base/options.h"
 #include "src/bootstrap/launcher.h"
 #include "src/bootstrap/rendezvous.h"
@@ -28,9 +29,7 @@ const sdg_launch_name_t sdg_launch_names[SDG_LAUNCH_NAMES] = {
 };
 
 static uint64_t hash_text(uint64_t hash, const char *text) {
-  for (; *text; text++) // FNV-1a
-    hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
-  return (hash ^ 0xff) * UINT64_C(1099511628211); // marks the end of a text
+  return sdg_hash_word(sdg_hash_text(hash, text), 0xff); // marks its end
 }
 
 bool sdg_launch_differs(char *other, char *out_own, size_t own_bytes) {
@@ -47,7 +46,7 @@ void sdg_launch_name(char *out, size_t bytes) {
   }
   size_t used = 0;
   bool alone = false;
-  uint64_t hash = UINT64_C(14695981039346656037);
+  uint64_t hash = SDG_HASH_SEED;
   out[0] = '\0';
   for (int i = 0; i < SDG_LAUNCH_NAMES; i++) {
     const char *value = sdg_launcher_value(sdg_launch_names[i].name);
@@ -96,7 +95,7 @@ static uint64_t hash_parent(uint64_t hash) {
 // Equal in all ranks of one launch; different between launches if a variable
 // identifies them (*out_alone).
 static uint64_t ids_hash(int *out_alone) {
-  uint64_t hash = UINT64_C(14695981039346656037);
+  uint64_t hash = SDG_HASH_SEED;
   int alone = 0;
   for (int i = 0; i < SDG_LAUNCH_NAMES; i++) {
     const char *value = sdg_launcher_value(sdg_launch_names[i].name);
@@ -157,8 +156,7 @@ sdg_status_t sdg_rendezvous_lock(const char *rendezvous,
   // The parent is not hashed: a child of a rank must find the lock of its
   // parent.
   uint64_t hash = hash_text(ids_hash(&alone), rendezvous);
-  for (size_t i = 0; i < sizeof secret->key; i++)
-    hash = (hash ^ secret->key[i]) * UINT64_C(1099511628211);
+  hash = sdg_hash_bytes(hash, secret->key, sizeof secret->key);
   int n =
       snprintf(out, bytes, "%s/tcp-%016llx", folder, (unsigned long long)hash);
   if (n < 0 || (size_t)n >= bytes)

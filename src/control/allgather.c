@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "src/base/hash.h"
 #include "src/base/log.h"
 #include "src/base/stopwatch.h"
 #include "src/bootstrap/shm.h"
@@ -210,9 +211,9 @@ static sdg_status_t record_wait(meeting_t *m, int rank) {
 }
 
 static uint64_t group_hash(const int *ranks, int count) {
-  uint64_t hash = UINT64_C(14695981039346656037);
-  for (int i = 0; i < count; i++) // FNV-1a on rank numbers instead of bytes
-    hash = (hash ^ (uint64_t)ranks[i]) * UINT64_C(1099511628211);
+  uint64_t hash = SDG_HASH_SEED;
+  for (int i = 0; i < count; i++)
+    hash = sdg_hash_word(hash, (uint64_t)ranks[i]);
   return hash | 1;
 }
 

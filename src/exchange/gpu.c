@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "src/base/hash.h"
 #include "src/base/vendor.h"
 #include "src/exchange/device.h"
 
@@ -18,18 +19,15 @@ static uint64_t machine_hash(void) {
   char boot[64] = "";
   const char *told = getenv("NCCL_HOSTID");
   struct stat processes = {0};
-  uint64_t hash = UINT64_C(14695981039346656037);
-  for (const char *c = told ? told : ""; *c; c++)
-    hash = (hash ^ (unsigned char)*c) * UINT64_C(1099511628211);
+  uint64_t hash = sdg_hash_text(SDG_HASH_SEED, told ? told : "");
   FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
   if (file && !fgets(boot, sizeof boot, file))
     boot[0] = '\0';
   if (file)
     fclose(file);
-  for (const char *c = boot; *c; c++) // FNV-1a
-    hash = (hash ^ (unsigned char)*c) * UINT64_C(1099511628211);
+  hash = sdg_hash_text(hash, boot);
   if (stat("/proc/self/ns/pid", &processes) == 0)
-    hash = (hash ^ (uint64_t)processes.st_ino) * UINT64_C(1099511628211);
+    hash = sdg_hash_word(hash, (uint64_t)processes.st_ino);
   return hash;
 }
 

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/hash.h"
+
 bool sdg_span_overlap(sdg_span_t a, sdg_span_t b) {
   return a.bytes > 0 && b.bytes > 0 && a.at < b.at + b.bytes &&
          b.at < a.at + a.bytes;
@@ -17,8 +19,8 @@ bool sdg_span_contain(sdg_span_t outer, sdg_span_t inner) {
 }
 
 uint64_t sdg_placement_hash(const sdg_placement_t *placement) {
-  uint64_t hash = 14695981039346656037u;
-#define MIX(value) hash = (hash ^ (uint64_t)(value)) * 1099511628211u
+  uint64_t hash = SDG_HASH_SEED;
+#define MIX(value) hash = sdg_hash_word(hash, (uint64_t)(value))
   MIX(placement->dims);
   for (int d = 0; d < placement->dims; d++) {
     MIX(placement->split[d].axes);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "src/base/hash.h"
 #include "src/call/tag.h"
 #include "src/control/control.h"
 #include "src/job/job.h"
@@ -58,11 +59,11 @@ static void order_of(const sdg_operand_t *operand, unsigned char *out_order) {
 
 static uint64_t check_of(const record_t *record) {
   const unsigned char *byte = (const unsigned char *)record;
-  uint64_t hash = UINT64_C(14695981039346656037);
+  uint64_t hash = SDG_HASH_SEED;
   for (size_t i = sizeof record->check; i < sizeof *record; i += 8) {
     uint64_t word;
     memcpy(&word, byte + i, sizeof word);
-    hash = (hash ^ word) * UINT64_C(1099511628211); // FNV-1a on words
+    hash = sdg_hash_word(hash, word);
     hash ^= hash >> 32;
   }
   return hash;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/hash.h"
 #include "src/call/tag.h"
 #include "src/control/control.h"
 #include "src/job/job.h"
@@ -23,12 +24,12 @@ _Static_assert(sizeof(slice_t) <= SDG_CHANNEL_RECORD_BYTES,
                "a slice is one record");
 
 static uint64_t check_of(const slice_t *slice) {
-  uint64_t hash = UINT64_C(14695981039346656037);
-  hash = (hash ^ (uint32_t)slice->first) * UINT64_C(1099511628211);
-  hash = (hash ^ (uint32_t)slice->count) * UINT64_C(1099511628211);
+  uint64_t hash = SDG_HASH_SEED;
+  hash = sdg_hash_word(hash, (uint32_t)slice->first);
+  hash = sdg_hash_word(hash, (uint32_t)slice->count);
   for (int i = 0; i < slice->count; i++)
-    hash = (hash ^ (uint32_t)slice->number[i]) * UINT64_C(1099511628211);
-  return hash; // FNV-1a on words
+    hash = sdg_hash_word(hash, (uint32_t)slice->number[i]);
+  return hash;
 }
 
 static int total_of(const int *count) {

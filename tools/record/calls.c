@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "rules/file/file.h"
+#include "src/base/hash.h"
 
 static const int64_t ELEMENTS_MAX = (int64_t)1 << 40;
 static const int64_t COUNT_MAX = (int64_t)1 << 48;
@@ -148,13 +149,6 @@ static void libraries_add(calls_t *calls, const json_t *list) {
   }
 }
 
-static uint64_t hash_of(const char *text) {
-  uint64_t hash = UINT64_C(14695981039346656037);
-  for (; *text; text++) // FNV-1a
-    hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
-  return hash;
-}
-
 static sdg_status_t file_read(const char *path, calls_t *calls) {
   char *line = NULL;
   size_t room = 0;
@@ -181,7 +175,7 @@ static sdg_status_t file_read(const char *path, calls_t *calls) {
       seen_call_t call;
       int *more = realloc(at, ((size_t)lines + 1) * sizeof *at);
       call_read(object, &call);
-      call.hash = hash_of(line);
+      call.hash = sdg_hash_text(SDG_HASH_SEED, line);
       int index = call_add(calls, &call);
       at = more ? more : at;
       if (!more || index < 0)

@@ -9,6 +9,8 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
+#include "src/base/hash.h"
+
 typedef struct entry {
   const void *reserve;
   sdg_attention_kept_t kept;
@@ -22,24 +24,18 @@ static entry_t *entry_find(const void *reserve) {
   return entry;
 }
 
-static uint64_t mix(uint64_t hash, const void *data, size_t bytes) {
-  for (size_t i = 0; i < bytes; i++) // FNV-1a
-    hash = (hash ^ ((const unsigned char *)data)[i]) * UINT64_C(1099511628211);
-  return hash;
-}
-
 static uint64_t hash_of(const sdg_windows_t *windows,
                         const sdg_placement_t *rows, uint64_t lengths) {
-  uint64_t hash = UINT64_C(14695981039346656037);
-  hash = mix(hash, &lengths, sizeof lengths);
+  uint64_t hash = SDG_HASH_SEED;
+  hash = sdg_hash_bytes(hash, &lengths, sizeof lengths);
   size_t bytes = (size_t)windows->count * sizeof *windows->lo;
-  hash = mix(hash, windows->lo, bytes);
-  hash = mix(hash, windows->hi, bytes);
+  hash = sdg_hash_bytes(hash, windows->lo, bytes);
+  hash = sdg_hash_bytes(hash, windows->hi, bytes);
   for (int d = 0; d < rows->dims; d++) {
-    hash = mix(hash, &rows->split[d], sizeof rows->split[d]);
-    hash =
-        mix(hash, rows->part[d].offset,
-            (size_t)(rows->part[d].pieces + 1) * sizeof *rows->part[d].offset);
+    hash = sdg_hash_bytes(hash, &rows->split[d], sizeof rows->split[d]);
+    hash = sdg_hash_bytes(hash, rows->part[d].offset,
+                          (size_t)(rows->part[d].pieces + 1) *
+                              sizeof *rows->part[d].offset);
   }
   return hash;
 }

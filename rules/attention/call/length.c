@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "rules/vendor/sequence.h"
+#include "src/base/hash.h"
 #include "src/call/tag.h"
 #include "src/job/job.h"
 
@@ -186,10 +187,10 @@ sdg_status_t sdg_attention_lengths_hash(const sdg_operand_t *operand,
   if (!sdg_sequence_lengths(operand, length))
     return SDG_OK;
   bool full = true;
-  uint64_t hash = UINT64_C(14695981039346656037);
+  uint64_t hash = SDG_HASH_SEED;
   for (size_t i = 0; i < count; i++) {
     full &= length[i] == operand->extent[SDG_SEQUENCE_TIME];
-    hash = (hash ^ (uint32_t)length[i]) * UINT64_C(1099511628211); // FNV-1a
+    hash = sdg_hash_word(hash, (uint32_t)length[i]);
   }
   *out_hash = full ? 0 : hash;
   return SDG_OK;
