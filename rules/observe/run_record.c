@@ -2,33 +2,32 @@
 // A file per rank: a line for each distinct plan, a line for each call.
 #include "rules/observe/run_record.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "rules/place/tagging.h"
 #include "rules/vendor/product.h"
+#include "src/base/hash.h"
 #include "src/base/json_text.h"
 #include "src/base/options.h"
-#include "src/base/signal_guard.h"
 #include "src/job/job.h"
 #include "src/job/thread.h"
+#include "src/observe/event_file.h"
 
 // Programs that set their descriptors anew make equal plans again and again.
 enum { REMEMBERED = 4096 };
 
 static struct {
   pthread_mutex_t lock;
-  bool opened; // or tried to
-  int file;    // -1: nothing can be written
   int plans;
   uint64_t hash[REMEMBERED]; // of the first plans' lines
-} history = {.lock = PTHREAD_MUTEX_INITIALIZER, .file = -1};
+} history = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+// Not buffered: a rank that dies leaves what it did.
+static sdg_event_file_t record = {
+    SDG_EVENT_FILE("the record of calls", SDG_EVENT_REPLACE, "rank-%r")};
 
 static _Thread_local int used;
 
@@ -36,40 +35,10 @@ bool sdg_run_record_wanted(void) {
   return sdg_options_get()->record[0] != '\0';
 }
 
-// With the lock held.
-static void file_open(void) {
-  char path[PATH_MAX];
-  if (history.opened)
-    return;
-  history.opened = true;
-  snprintf(path, sizeof path, "%s/rank-%d", sdg_options_get()->record,
-           sdg_job_rank());
-  history.file =
-      open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (history.file < 0)
-    (void)!sdg_fail(SDG_E_TRACE_FILE, "%s: %s", path, strerror(errno));
-}
-
-// Takes over `text`, NULL without memory. Written at once: a rank that dies
-// leaves what it did. A full disk loses the record, never the program.
+// Takes over `text`, NULL without memory.
 static void line_write(char *text, size_t bytes) {
-  sdg_signal_guard_t guard = sdg_signal_guard_begin();
-  size_t done = 0;
   if (text)
-    file_open();
-  while (text && history.file >= 0 && done < bytes) {
-    ssize_t n = write(history.file, text + done, bytes - done);
-    if (n < 0 && errno == EINTR)
-      continue;
-    if (n <= 0) {
-      (void)!sdg_fail(SDG_E_TRACE_FILE, "the record of calls: %s",
-                      strerror(errno));
-      close(history.file);
-      history.file = -1;
-    }
-    done += n > 0 ? (size_t)n : 0;
-  }
-  sdg_signal_guard_end(&guard);
+    sdg_event_append(&record, sdg_options_get()->record, text, bytes);
   free(text);
 }
 
@@ -213,13 +182,6 @@ static void description_write(FILE *file, const sdg_call_t *call,
     plan_write(file, tagging, plan);
 }
 
-static uint64_t hash_of(const char *text) {
-  uint64_t hash = UINT64_C(14695981039346656037);
-  for (; *text; text++) // FNV-1a
-    hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
-  return hash;
-}
-
 int sdg_run_record_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
                         const sdg_plan_t *plan) {
   if (!sdg_run_record_wanted())
@@ -232,7 +194,7 @@ int sdg_run_record_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
   description_write(memory, call, tagging, plan);
   if (fclose(memory) != 0)
     return 0;
-  uint64_t hash = hash_of(text);
+  uint64_t hash = sdg_hash_text(SDG_HASH_SEED, text);
   pthread_mutex_lock(&history.lock);
   int number = 0;
   while (number < history.plans && number < REMEMBERED &&
@@ -278,14 +240,11 @@ void sdg_run_record_call(const char *entry, bool failed) {
   fprintf(memory, "}\n");
   if (fclose(memory) != 0)
     return;
-  pthread_mutex_lock(&history.lock);
   line_write(text, bytes);
-  pthread_mutex_unlock(&history.lock);
 }
 
 void sdg_run_record_drop(void) {
   // Another thread of the parent may have held the lock.
   pthread_mutex_init(&history.lock, NULL);
-  history.file = -1;
-  history.opened = true;
+  sdg_event_drop(&record);
 }

@@ -2,36 +2,34 @@
 // Copies outputs to the host after each call and appends them to a file.
 #include "rules/observe/values.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "rules/file/setup.h"
 #include "rules/vendor/product.h"
 #include "rules/vendor/stream.h"
 #include "src/base/options.h"
-#include "src/base/signal_guard.h"
 #include "src/base/vendor.h"
 #include "src/exchange/device.h"
 #include "src/job/job.h"
 #include "src/job/thread.h"
+#include "src/observe/event_file.h"
 
 // The thread whose calls are kept, and what it is about to keep.
 static _Atomic(const void *) owner;
 static _Thread_local char thread_mark;
 static struct {
-  int file; // -1: not open
   bool stopped;
   int64_t ordinal, number;
   sdg_call_t *call; // a copy, owned; NULL: nothing is expected
   sdg_box_t box[SDG_OPERANDS_MAX];
-} values = {.file = -1};
+} values;
+
+static sdg_event_file_t outputs = {
+    SDG_EVENT_FILE("outputs of calls", SDG_EVENT_CREATE, "values-%r")};
 
 bool sdg_values_wanted(void) {
   return sdg_options_get()->values[0] != '\0';
@@ -122,35 +120,7 @@ void sdg_values_forget(void) {
 }
 
 static void bytes_write(const void *data, size_t bytes) {
-  const char *from = data;
-  sdg_signal_guard_t guard = sdg_signal_guard_begin();
-  while (bytes > 0 && !values.stopped) {
-    ssize_t n = write(values.file, from, bytes);
-    if (n < 0 && errno == EINTR)
-      continue;
-    if (n <= 0) {
-      (void)!sdg_fail(SDG_E_TRACE_FILE, "outputs of calls: %s",
-                      strerror(errno));
-      values.stopped = true;
-    }
-    from += n > 0 ? n : 0;
-    bytes -= n > 0 ? (size_t)n : 0;
-  }
-  sdg_signal_guard_end(&guard);
-}
-
-static void file_open(void) {
-  char path[PATH_MAX];
-  if (values.file >= 0)
-    return;
-  snprintf(path, sizeof path, "%s/values-%d", sdg_options_get()->values,
-           sdg_job_rank());
-  values.file =
-      open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (values.file < 0) {
-    (void)!sdg_fail(SDG_E_TRACE_FILE, "%s: %s", path, strerror(errno));
-    values.stopped = true;
-  }
+  sdg_event_append(&outputs, sdg_options_get()->values, data, bytes);
 }
 
 // Brings `bytes` bytes at `data` to the host, after all that `stream` has.
@@ -252,7 +222,6 @@ static sdg_status_t output_keep(const sdg_vendor_t *cuda, cudaStream_t stream,
 void sdg_values_take(void) {
   const sdg_vendor_t *cuda = sdg_vendor_get();
   cudaStream_t stream;
-  file_open();
   if (!values.stopped && cuda && sdg_stream_of(values.call, &stream) == SDG_OK)
     for (int i = 0; i < values.call->operands; i++) {
       const sdg_operand_t *operand = &values.call->operand[i];
@@ -267,6 +236,7 @@ void sdg_values_take(void) {
 void sdg_values_drop(void) {
   values.stopped = true;
   values.call = NULL; // the parent's
+  sdg_event_drop(&outputs);
 }
 
 void sdg_values_reset(void) {
