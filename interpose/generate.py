@@ -3,7 +3,7 @@
 """Expands interpose/entries.def to everything that depends on the list of
 intercepted functions.
 
-usage: generate.py OUTPUT entries.def cublas.def [vendor.def] FILE
+usage: generate.py OUTPUT entries.def cublas.def families.def [vendor.def] FILE
   OUTPUT  args.h   enum of the entries, a struct of arguments per captured one
           probes.c typed probes, checks against the vendor's headers, entry table
           invoke.c the ops of vendor.def, called with a struct of arguments
@@ -15,14 +15,9 @@ usage: generate.py OUTPUT entries.def cublas.def [vendor.def] FILE
 import re
 import sys
 
-FAMILIES = ('conv pool norm softmax reduce pointwise attention matmul '
-            'other').split()
 OTHER_KINDS = ('create set destroy opaque pass text copy sync allocate free '
                'memory unseen reset').split()
-ACTIVATIONS = 'X Y Z DX DY Q K V O DQ DK DV DO'.split()
-ROLES = ACTIVATIONS + 'W DW BIAS DBIAS SCALE'.split()
 OPERAND_KINDS = 'tensor filter sequence limits'.split()
-OUTPUT_ROLES = 'Y DX DW DBIAS'.split()
 PLAIN_CLASSES = ('handle seqdata opdesc opdesc2 created changed destroyed device '
                  'scalar workspace workspace_bytes reserve reserve_bytes host lengths '
                  'value everything freed stream').split()
@@ -77,7 +72,8 @@ VECTOR_MEMBERS = {
 # By the C type of a pointer.
 VECTOR_TYPES = {'float': 'CUDA_R_32F', 'double': 'CUDA_R_64F',
                 'cuComplex': 'CUDA_C_32F', 'cuDoubleComplex': 'CUDA_C_64F'}
-WINDOWED = ('conv', 'pool', 'attention')  # families of ops with windows
+# Of families.def: flags by a family's word, and by a role's name.
+FAMILIES, ROLES = {}, {}
 OPERANDS_MAX = 12  # SDG_OPERANDS_MAX of src/call/call.h
 ACCESSES_MAX = 32  # SDG_ACCESSES_MAX of src/call/memory_access.h
 
@@ -121,7 +117,8 @@ class Entry:
     def is_captured(self):
         """A rule can reach an op only through an activation."""
         return self.is_product() or self.is_op() and any(
-            p.argument in ACTIVATIONS for p in self.operands())
+            'SDG_ROLE_IS_ACTIVATION' in ROLES[p.argument]
+            for p in self.operands())
 
     def is_armed(self):
         return self.is_captured() or self.kind in (
@@ -194,6 +191,16 @@ def join(ctype, name):
     return ctype + name if ctype.endswith('*') else f'{ctype} {name}'
 
 
+def read_families(path):
+    text = open(path).read()
+    for word, flags in re.findall(
+            r'^SDG_FAMILY\w*\([^"]*"(\w+)",\s*\w+,\s*([^)]*)\)', text, re.M):
+        FAMILIES[word] = re.findall(r'\w+', flags)
+    for role, flags in re.findall(r'^SDG_ROLE\((\w+), "\w+",\s*([^)]*)\)',
+                                  text, re.M):
+        ROLES[role] = re.findall(r'\w+', flags)
+
+
 def read(path):
     entries, group, seen = [], [], set()
 
@@ -212,7 +219,7 @@ def read(path):
             _, name, library, kind, *flags = words
             if library not in LIBRARIES:
                 fault(number, f'unknown library {library}')
-            if kind not in FAMILIES + OTHER_KINDS:
+            if kind not in [*FAMILIES, *OTHER_KINDS]:
                 fault(number, f'unknown kind {kind}')
             if set(flags) - {'query', 'ptsz', 'ptds', 'everything', 'extern'}:
                 fault(number, f'unknown flag in {flags}')
@@ -297,7 +304,7 @@ def is_output(entry, operand):
             return p.kind != 'in'
     if operand.direction:
         return operand.direction == 'out'
-    return operand.argument in OUTPUT_ROLES
+    return 'SDG_ROLE_IS_WRITTEN' in ROLES[operand.argument]
 
 
 def role_of(data, operand):
@@ -611,7 +618,7 @@ def probe(e):
                  for p in e.of_kind('tensor', 'sequence', 'limits')]
         # Calls of each rank's own are checked against memory in pieces
         # (rules/place/own.h), which descriptors do not tell.
-        if e.kind in WINDOWED:
+        if 'SDG_FAMILY_WINDOWED' in FAMILIES[e.kind]:
             tests.append('!sdg_hint_any()')
         return [
             f'static COLD {e.ctype} capture_{e.name}({e.declaration()}) {{',
@@ -824,10 +831,11 @@ def main():
     writers = {'args.h': args_h, 'probes.c': probes_c, 'stubs.S': stubs_s,
                'map': version_map, 'md': markdown,
                'names': names_inc, 'invoke.c': invoke_c}
-    if len(sys.argv) < 5 or sys.argv[1] not in writers:
+    if len(sys.argv) < 6 or sys.argv[1] not in writers:
         sys.exit(__doc__)
+    read_families(sys.argv[4])
     entries = read(sys.argv[2]) + read_prototypes(sys.argv[3])
-    text = writers[sys.argv[1]](entries, *map(read_text, sys.argv[4:-1]))
+    text = writers[sys.argv[1]](entries, *map(read_text, sys.argv[5:-1]))
     with open(sys.argv[-1], 'w') as out:
         out.write(text)
 

@@ -117,7 +117,6 @@ static int attention_scalars(const sdg_call_t *call, double *out) {
 
 const sdg_op_t sdg_op_attention = {
     .family = SDG_FAMILY_ATTENTION,
-    .windowed = true,
     .knows = attention_knows,
     .describe = attention_describe,
     .sizes = attention_sizes,

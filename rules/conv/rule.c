@@ -335,7 +335,6 @@ static sdg_status_t conv_describe(const sdg_call_t *call, char *out,
 
 const sdg_op_t sdg_op_conv = {
     .family = SDG_FAMILY_CONV,
-    .windowed = true,
     .knows = conv_knows,
     .describe = conv_describe,
     .colocate = conv_meet,

@@ -47,7 +47,6 @@ static int neighborhood_scalars(const sdg_call_t *call, double *out) {
 
 const sdg_op_t sdg_op_neighborhood = {
     .family = SDG_FAMILY_NEIGHBORHOOD,
-    .windowed = true,
     .knows = neighborhood_knows,
     .describe = neighborhood_describe,
     .key = neighborhood_key,

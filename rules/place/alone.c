@@ -162,8 +162,8 @@ sdg_status_t sdg_colocate_own_check(const sdg_call_t *call,
   sdg_colocation_t colocation;
   char text[2][400];
   bool fit;
-  if (!op || !op->windowed || !op->colocate || !op->knows(call) ||
-      is_tagged(call))
+  if (!op || !sdg_family_is(call->family, SDG_FAMILY_WINDOWED) ||
+      !op->colocate || !op->knows(call) || is_tagged(call))
     return SDG_OK;
   SDG_TRY(pieces_fit(call, rules, op, index, &fit, &colocation));
   if (!fit)

@@ -55,9 +55,6 @@ typedef struct sdg_common {
 struct sdg_colocation;
 typedef struct sdg_op {
   sdg_family_t family;
-  /* A window sees beyond its element: an unmatched tensor is an error while a
-   * mesh is active. */
-  bool windowed;
   /* True if the op carries out or answers this entry. */
   bool (*knows)(const sdg_call_t *call);
   /* The op's parameters as text, compared literally between ranks. */
@@ -134,9 +131,6 @@ enum { SDG_OP_KEYS = 4, SDG_OP_SCALARS = 6 };
 
 #define SDG_FAMILY(name, op, word, dims, flags)                                \
   extern const sdg_op_t sdg_op_##op;
-#define SDG_FAMILY_WITHOUT_OP(name, word, dims, flags)
 #include "src/call/families.def"
-#undef SDG_FAMILY
-#undef SDG_FAMILY_WITHOUT_OP
 
 #endif

@@ -50,7 +50,8 @@ sdg_status_t sdg_own_check(const sdg_call_t *call, const sdg_op_t *op) {
     return SDG_OK;
   if (op->own)
     SDG_TRY(op->own(call));
-  if (!op->windowed || call->is_query || !sdg_hint_any() || !sdg_job_joined())
+  if (!sdg_family_is(call->family, SDG_FAMILY_WINDOWED) || call->is_query ||
+      !sdg_hint_any() || !sdg_job_joined())
     return SDG_OK;
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];

@@ -278,7 +278,6 @@ static sdg_status_t pool_share(const sdg_call_t *call,
 
 const sdg_op_t sdg_op_pool = {
     .family = SDG_FAMILY_POOL,
-    .windowed = true,
     .knows = pool_knows,
     .describe = pool_describe,
     .sizes = sdg_pool_sizes,

@@ -33,10 +33,7 @@
 static const sdg_op_t *const ops[SDG_FAMILY_COUNT] = {
 #define SDG_FAMILY(name, op, word, dims, flags)                                \
   [SDG_FAMILY_##name] = &sdg_op_##op,
-#define SDG_FAMILY_WITHOUT_OP(name, word, dims, flags)
 #include "src/call/families.def"
-#undef SDG_FAMILY
-#undef SDG_FAMILY_WITHOUT_OP
 };
 
 bool sdg_registry_knows(const sdg_call_t *call) {

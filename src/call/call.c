@@ -15,8 +15,14 @@ static const struct {
 #define SDG_FAMILY_WITHOUT_OP(name, word, dims, flags)                         \
   [SDG_FAMILY_##name] = {word, SDG_FAMILY_##dims, flags},
 #include "src/call/families.def"
-#undef SDG_FAMILY
-#undef SDG_FAMILY_WITHOUT_OP
+};
+
+static const struct {
+  const char *name;
+  unsigned flags;
+} roles[SDG_ROLE_COUNT] = {
+#define SDG_ROLE(name, word, flags) [SDG_ROLE_##name] = {word, flags},
+#include "src/call/families.def"
 };
 
 const char *sdg_family_name(sdg_family_t family) {
@@ -32,41 +38,19 @@ bool sdg_family_is(sdg_family_t family, unsigned flag) {
 }
 
 bool sdg_role_is_activation(sdg_role_t role) {
-  return role <= SDG_ROLE_DV || role == SDG_ROLE_PRODUCT;
+  return (roles[role].flags & SDG_ROLE_IS_ACTIVATION) != 0;
 }
 
 bool sdg_role_is_matrix(sdg_role_t role) {
-  return role >= SDG_ROLE_A && role <= SDG_ROLE_ADDEND;
+  return (roles[role].flags & SDG_ROLE_IS_MATRIX) != 0;
+}
+
+bool sdg_role_follows(sdg_role_t role) {
+  return (roles[role].flags & (SDG_ROLE_FOLLOWS | SDG_ROLE_IS_MATRIX)) != 0;
 }
 
 const char *sdg_role_name(sdg_role_t role) {
-  static const char *const names[SDG_ROLE_COUNT] = {
-      [SDG_ROLE_X] = "x",
-      [SDG_ROLE_Y] = "y",
-      [SDG_ROLE_Z] = "z",
-      [SDG_ROLE_DX] = "dx",
-      [SDG_ROLE_DY] = "dy",
-      [SDG_ROLE_Q] = "q",
-      [SDG_ROLE_K] = "k",
-      [SDG_ROLE_V] = "v",
-      [SDG_ROLE_O] = "o",
-      [SDG_ROLE_DO] = "do",
-      [SDG_ROLE_DQ] = "dq",
-      [SDG_ROLE_DK] = "dk",
-      [SDG_ROLE_DV] = "dv",
-      [SDG_ROLE_W] = "w",
-      [SDG_ROLE_DW] = "dw",
-      [SDG_ROLE_BIAS] = "bias",
-      [SDG_ROLE_DBIAS] = "db",
-      [SDG_ROLE_SCALE] = "scale",
-      [SDG_ROLE_PRODUCT] = "product",
-      [SDG_ROLE_A] = "a",
-      [SDG_ROLE_B] = "b",
-      [SDG_ROLE_C] = "c",
-      [SDG_ROLE_D] = "d",
-      [SDG_ROLE_ADDEND] = "bias",
-  };
-  return role < SDG_ROLE_COUNT ? names[role] : "?";
+  return role < SDG_ROLE_COUNT ? roles[role].name : "?";
 }
 
 double sdg_call_scalar(const sdg_call_t *call, const void *scalar) {

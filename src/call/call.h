@@ -19,8 +19,6 @@ typedef enum sdg_family {
 #define SDG_FAMILY(name, op, word, dims, flags)        SDG_FAMILY_##name,
 #define SDG_FAMILY_WITHOUT_OP(name, word, dims, flags) SDG_FAMILY_##name,
 #include "src/call/families.def"
-#undef SDG_FAMILY
-#undef SDG_FAMILY_WITHOUT_OP
   SDG_FAMILY_COUNT,
 } sdg_family_t;
 
@@ -36,6 +34,7 @@ enum {
   SDG_FAMILY_REPEATS_ONES = 1,
   SDG_FAMILY_MIXES_PLACES = 2,
   SDG_FAMILY_NULL_OPERANDS = 4,
+  SDG_FAMILY_WINDOWED = 8,
 };
 const char *sdg_family_name(sdg_family_t family);
 sdg_family_dims_t sdg_family_dims(sdg_family_t family);
@@ -44,39 +43,23 @@ bool sdg_family_is(sdg_family_t family, unsigned flag);
 /* The role of an operand in its op. A [shard] section can match activations
  * only, never parameters (weights, biases, scales, statistics). */
 typedef enum sdg_role {
-  SDG_ROLE_X,
-  SDG_ROLE_Y,
-  SDG_ROLE_Z, /* a second activation, which is added */
-  SDG_ROLE_DX,
-  SDG_ROLE_DY,
-  /* attention: queries, keys, values, output; then their gradients */
-  SDG_ROLE_Q,
-  SDG_ROLE_K,
-  SDG_ROLE_V,
-  SDG_ROLE_O,
-  SDG_ROLE_DO,
-  SDG_ROLE_DQ,
-  SDG_ROLE_DK,
-  SDG_ROLE_DV,
-  SDG_ROLE_W,
-  SDG_ROLE_DW,
-  SDG_ROLE_BIAS,
-  SDG_ROLE_DBIAS,
-  SDG_ROLE_SCALE, /* scales, statistics, and the biases that belong to them */
-  /* Not a tensor: M, N, K and BATCH of a matrix product; a section matches
-   * these. */
-  SDG_ROLE_PRODUCT,
-  SDG_ROLE_A, /* the product's matrices, and the vector that is added */
-  SDG_ROLE_B,
-  SDG_ROLE_C,
-  SDG_ROLE_D,
-  SDG_ROLE_ADDEND,
+#define SDG_ROLE(name, word, flags) SDG_ROLE_##name,
+#include "src/call/families.def"
   SDG_ROLE_COUNT,
 } sdg_role_t;
+
+/* Flags of roles; families.def explains them. */
+enum {
+  SDG_ROLE_IS_ACTIVATION = 1,
+  SDG_ROLE_IS_MATRIX = 2,
+  SDG_ROLE_FOLLOWS = 4,
+  SDG_ROLE_IS_WRITTEN = 8,
+};
 bool sdg_role_is_activation(sdg_role_t role);
-/* Returns true for a matrix of a product: it has no descriptor, and is split
- * as the product is. */
 bool sdg_role_is_matrix(sdg_role_t role);
+/* Returns true if its extents may differ from rank to rank though no section
+ * matches it. */
+bool sdg_role_follows(sdg_role_t role);
 const char *sdg_role_name(sdg_role_t role);
 
 /* The kind of an operand's descriptor. */

@@ -207,8 +207,7 @@ static sdg_status_t records_compare(const record_t *a, int ra,
              !orders_match(x, y))
       what = "memory layout";
     else if (!sdg_role_is_activation((sdg_role_t)x->role) &&
-             x->role != SDG_ROLE_SCALE && // split as the activation is
-             !sdg_role_is_matrix((sdg_role_t)x->role) &&
+             !sdg_role_follows((sdg_role_t)x->role) &&
              memcmp(x->extent, y->extent, sizeof x->extent) != 0)
       what = "extents";
     if (what)

@@ -102,9 +102,8 @@ static bool left_out(const sdg_call_t *call, const sdg_rules_t *rules) {
 // be split: with a window anywhere in a split network, otherwise where the
 // rules are about other ops on that tensor.
 static sdg_status_t unmatched_check(const sdg_call_t *call,
-                                    const sdg_rules_t *rules,
-                                    const sdg_op_t *op, bool local) {
-  bool windowed = call->family == SDG_FAMILY_POOL || (op && op->windowed);
+                                    const sdg_rules_t *rules, bool local) {
+  bool windowed = sdg_family_is(call->family, SDG_FAMILY_WINDOWED);
   bool suspect =
       windowed || (call->family != SDG_FAMILY_POINTWISE &&
                    call->family != SDG_FAMILY_MATMUL && left_out(call, rules));
@@ -190,7 +189,8 @@ static sdg_status_t call_derive(const sdg_call_t *call,
   const sdg_section_t *section;
   bool local;
   SDG_TRY(sdg_tagging_derive(call, rules, &section, &local, tagging));
-  if (local || (section && op && op->windowed)) {
+  if (local ||
+      (section && op && sdg_family_is(call->family, SDG_FAMILY_WINDOWED))) {
     sdg_status_t own = beside_derive(call, rules, op, &section, tagging);
     if (own != SDG_OK && section)
       sdg_tagging_fini(tagging);
@@ -199,7 +199,7 @@ static sdg_status_t call_derive(const sdg_call_t *call,
   }
   out->tagged = section != NULL;
   if (!section)
-    return unmatched_check(call, rules, op, local);
+    return unmatched_check(call, rules, local);
   memset(&out->colocation, 0, sizeof out->colocation);
   sdg_status_t status = sdg_ones_check(call, op, section);
   if (status == SDG_OK && (!op || !op->knows(call)))
@@ -514,7 +514,7 @@ sdg_status_t sdg_shard_judge(sdg_call_t *call, const sdg_rules_t *rules,
   way_t way = WAY_UNTAGGED;
   *out_done = false;
   if (!may_match(call, rules)) {
-    SDG_TRY(unmatched_check(call, rules, op, named_local(call, rules)));
+    SDG_TRY(unmatched_check(call, rules, named_local(call, rules)));
     return untagged_leave(call, rules, op);
   }
   SDG_TRY(sdg_exchange_join(&rules->mesh, rules->axes));

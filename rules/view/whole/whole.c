@@ -37,7 +37,9 @@ static sdg_status_t plan_make(const sdg_call_t *call, const sdg_op_t *op,
                               sdg_plan_t **out_plan) {
   *out_plan = NULL;
   bool lacks = sdg_null_operand(call, op);
-  bool periodic = !lacks && op && op->windowed && tagging->section->wrap;
+  bool periodic = !lacks && op &&
+                  sdg_family_is(call->family, SDG_FAMILY_WINDOWED) &&
+                  tagging->section->wrap;
   bool knows = !lacks && op && op->share && op->knows(call);
   if (periodic && !knows)
     return sdg_fail(SDG_E_NO_RULE, "%s with a periodic dimension",
