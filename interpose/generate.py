@@ -3,10 +3,11 @@
 """Expands interpose/entries.def to everything that depends on the list of
 intercepted functions.
 
-usage: generate.py OUTPUT entries.def cublas.def families.def [vendor.def] FILE
+usage: generate.py OUTPUT entries.def cublas.def families.def FILE
   OUTPUT  args.h   enum of the entries, a struct of arguments per captured one
           probes.c typed probes, checks against the vendor's headers, entry table
-          invoke.c the ops of vendor.def, called with a struct of arguments
+          called.def the entries that rules/ calls
+          invoke.c the ops among these, called with a struct of arguments
   stubs.S  exported stubs and their slots
           map      version script
           md       the table for people
@@ -98,6 +99,7 @@ class Entry:
         self.library, self.kind, self.ctype = library, kind, ctype
         self.query = 'query' in flags
         self.everything = 'everything' in flags
+        self.called = 'called' in flags
         self.is_shown = not name.startswith('__') and 'extern' not in flags
         self.parameters = []
 
@@ -221,7 +223,8 @@ def read(path):
                 fault(number, f'unknown library {library}')
             if kind not in [*FAMILIES, *OTHER_KINDS]:
                 fault(number, f'unknown kind {kind}')
-            if set(flags) - {'query', 'ptsz', 'ptds', 'everything', 'extern'}:
+            if set(flags) - {'query', 'ptsz', 'ptds', 'everything', 'extern',
+                           'called'}:
                 fault(number, f'unknown flag in {flags}')
             names = [name] + [f'{name}_{f}' for f in flags if f[:2] == 'pt']
             if seen & set(names):
@@ -367,8 +370,12 @@ def args_h(entries):
     return '\n'.join(out + ['} sdg_args_t;', '', '#endif', ''])
 
 
-def invoke_c(entries, vendor):
-    known = set(re.findall(r'^SDG_VENDOR\((\w+)\)', vendor, re.M))
+def called_def(entries):
+    return ''.join([HEAD_C, '\n'] + [f'SDG_VENDOR({e.name})\n'
+                                     for e in entries if e.called])
+
+
+def invoke_c(entries):
     ops = [e for e in entries if e.is_captured() and e.library == 'cudnn']
     out = [HEAD_C, '#include "rules/vendor/invoke.h"', '',
            '#include "rules/vendor/vendor.h"', '',
@@ -381,7 +388,7 @@ def invoke_c(entries, vendor):
             '  const sdg_cudnn_t *cudnn = sdg_cudnn_get();', '  if (!cudnn)',
             '    return CUDNN_STATUS_NOT_INITIALIZED;', '  switch (entry) {']
     for e in ops:
-        if not e.query and e.name in known:
+        if not e.query and e.called:
             arguments = ', '.join(f'args->{e.name}.{p.name}'
                                   for p in e.parameters)
             out += [f'  case SDG_ENTRY_{e.name}:',
@@ -822,20 +829,16 @@ def names_inc(entries):
     return ''.join(f'"{e.name}",\n' for e in entries)
 
 
-def read_text(path):
-    with open(path) as file:
-        return file.read()
-
-
 def main():
     writers = {'args.h': args_h, 'probes.c': probes_c, 'stubs.S': stubs_s,
                'map': version_map, 'md': markdown,
-               'names': names_inc, 'invoke.c': invoke_c}
-    if len(sys.argv) < 6 or sys.argv[1] not in writers:
+               'names': names_inc, 'invoke.c': invoke_c,
+               'called.def': called_def}
+    if len(sys.argv) != 6 or sys.argv[1] not in writers:
         sys.exit(__doc__)
     read_families(sys.argv[4])
     entries = read(sys.argv[2]) + read_prototypes(sys.argv[3])
-    text = writers[sys.argv[1]](entries, *map(read_text, sys.argv[5:-1]))
+    text = writers[sys.argv[1]](entries)
     with open(sys.argv[-1], 'w') as out:
         out.write(text)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The vendor's functions by the number of their entry, called with a struct of
- * arguments; generated from interpose/entries.def and rules/vendor/vendor.def.
+ * arguments; generated from interpose/entries.def.
  * Inside rules/ only. */
 #ifndef SDG_RULES_VENDOR_INVOKE_H
 #define SDG_RULES_VENDOR_INVOKE_H
