@@ -17,6 +17,7 @@
 #include "rules/file/setup.h"
 #include "rules/memory/memory.h"
 #include "rules/observe/inspect.h"
+#include "rules/observe/observe.h"
 #include "rules/observe/values.h"
 #include "rules/vendor/product.h"
 #include "rules/vendor/sequence.h"
@@ -30,7 +31,6 @@
 #include "src/job/job.h"
 #include "src/job/peer_failure.h"
 #include "src/observe/report.h"
-#include "src/observe/trace.h"
 
 // Raised while sundog itself works: entries that are reached from there, by
 // cuDNN's own calls through the linker, are not the program's. Initial-exec:
@@ -315,16 +315,13 @@ bool sdg_capture(int entry, const void *args, const void *caller,
     done = refused = true;
   } else if (!sdg_job_asked()) { // looked at and passed on
     if ((cudnn || product) && call_read(entry, args, &gemm, &call)) {
-      sdg_inspect_call(&call, sdg_registry_knows);
-      if (sdg_values_wanted()) {
-        sdg_values_begin(&call);
+      sdg_observe_begin(&call, sdg_registry_knows);
+      if (sdg_values_wanted())
         sdg_values_expect(&call, NULL);
-      }
     }
   } else if (call_read(entry, args, &gemm, &call) || sdg_job_failed()) {
-    sdg_inspect_call(&call, sdg_registry_knows);
-    if (sdg_values_wanted_of(&call))
-      sdg_values_begin(&call);
+    if (sdg_observing())
+      sdg_observe_begin(&call, sdg_registry_knows);
     sdg_memory_access_t memory;
     if (sdg_setup_is_whole()) {
       touch_read(entry, args, &memory);
@@ -332,14 +329,11 @@ bool sdg_capture(int entry, const void *args, const void *caller,
       call.memory = &memory;
     }
     done = sdg_registry_judge(&call) == SDG_VERDICT_DONE;
-    sdg_trace_call(&call, done);
+    if (sdg_observing())
+      sdg_observe_end(&call, done);
     refused = done && call.refused;
     if (done)
       *out_result = call.result;
-    if (done && !refused && !call.result && sdg_values_expected())
-      sdg_values_take();
-    else if (done && sdg_values_expected())
-      sdg_values_forget();
   }
   leave();
   if (!product) // cuDNN has the text

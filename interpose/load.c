@@ -10,15 +10,12 @@
 #include "interpose/slot.h"
 #include "rules/file/setup.h"
 #include "rules/memory/memory.h"
-#include "rules/observe/run_record.h"
-#include "rules/observe/values.h"
+#include "rules/observe/observe.h"
 #include "rules/view/registry.h"
 #include "src/base/log.h"
 #include "src/base/options.h"
 #include "src/bootstrap/launcher.h"
 #include "src/job/job.h"
-#include "src/observe/inspect_record.h"
-#include "src/observe/trace.h"
 
 static void options_read(void) {
   sdg_library_set_finder(sdg_real_function);
@@ -41,10 +38,7 @@ static void child_disarm(void) {
   sdg_slot_disarm_child();
   sdg_real_after_fork();
   sdg_job_forked();
-  sdg_trace_drop();
-  sdg_inspect_record_drop();
-  sdg_run_record_drop();
-  sdg_values_drop();
+  sdg_observe_drop();
 }
 
 static void fork_watch(void) {
@@ -63,7 +57,6 @@ __attribute__((constructor)) static void constructor(void) {
 __attribute__((destructor)) static void destructor(void) {
   if (!sdg_slot_disarmed()) {
     sdg_registry_finish();
-    sdg_trace_flush();
-    sdg_inspect_record_finish();
+    sdg_observe_finish();
   }
 }

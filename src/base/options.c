@@ -260,6 +260,8 @@ sdg_status_t sdg_options_load(char *const *environment) {
     }
   }
   together_check();
+  options.observing = is_set(SDG_OPTION_TRACE) || is_set(SDG_OPTION_RECORD) ||
+                      is_set(SDG_OPTION_VALUES) || is_set(SDG_OPTION_INSPECT);
   return fault_status;
 }
 

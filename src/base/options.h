@@ -80,7 +80,9 @@ typedef struct sdg_options {
 #include "src/base/options.def"
 #undef SDG_OPTION
   sdg_origin_t origin[SDG_OPTION_COUNT];
-  bool asked; /* sdg_options_asked() */
+  bool asked;     /* sdg_options_asked() */
+  bool observing; /* a record of every call is wanted: trace, record, values or
+                     inspect is set */
 } sdg_options_t;
 
 /* Reads SUNDOG_* from `environment` (NULL-terminated "NAME=value", may be

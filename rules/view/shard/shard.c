@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "rules/memory/memory.h"
+#include "rules/observe/observe.h"
 #include "rules/observe/run_record.h"
 #include "rules/observe/values.h"
 #include "rules/place/colocate.h"
@@ -456,7 +457,8 @@ static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
     outputs_written(call, NULL);
     return SDG_OK;
   }
-  sdg_run_record_use(entry->recorded);
+  if (entry->recorded)
+    sdg_run_record_use(entry->recorded);
   if (entry->boxes)
     sdg_values_expect(call, entry->boxes);
   SDG_TRY(sdg_divergence_check(call, op,
@@ -504,7 +506,7 @@ static sdg_status_t collective(sdg_call_t *call, const sdg_rules_t *rules,
   if (numbered) // what is not counted is no place that an error could name
     sdg_step_number(call);
   sdg_status_t status = counted(call, rules, op, &numbered, out_way);
-  if (numbered)
+  if (numbered && sdg_observing())
     sdg_run_record_call(call->entry_name, status != SDG_OK);
   return status;
 }

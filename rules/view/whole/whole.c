@@ -7,6 +7,7 @@
 
 #include "rules/memory/memory.h"
 #include "rules/memory/uploads.h"
+#include "rules/observe/observe.h"
 #include "rules/observe/run_record.h"
 #include "rules/observe/values.h"
 #include "rules/place/tagging.h"
@@ -245,7 +246,8 @@ static sdg_status_t locked(sdg_call_t *call, const sdg_rules_t *rules,
   cudaStream_t stream;
   SDG_TRY(sdg_memory_survey(call->entry_name));
   SDG_TRY(entry_get(call, rules, op, section, table, &entry));
-  sdg_run_record_use(entry->recorded);
+  if (entry->recorded)
+    sdg_run_record_use(entry->recorded);
   SDG_TRY(sdg_divergence_check(call, op, entry->hash));
   sdg_report_count(entry->row, entry->plan);
   *out_done = !entry->plan->literal;
@@ -292,7 +294,8 @@ static sdg_status_t shared(sdg_call_t *call, const sdg_rules_t *rules,
   if (status == SDG_OK)
     status = locked(call, rules, op, section, table, out_done);
   sdg_memory_unlock();
-  sdg_run_record_call(call->entry_name, status != SDG_OK);
+  if (sdg_observing())
+    sdg_run_record_call(call->entry_name, status != SDG_OK);
   return status;
 }
 
