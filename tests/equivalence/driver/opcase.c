@@ -32,7 +32,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TENSORS = 256, CALLS = 256 };
+enum { TENSORS = 256, CALLS = 256, FAMILIES = 32 };
 
 static struct {
   cudnnHandle_t handle;
@@ -305,12 +305,17 @@ static void forget_tensors(void) {
 /* ---- calls ---------------------------------------------------------------
  */
 
+static const op_row_t *families[FAMILIES];
+
+void op_rows_add(const op_row_t *rows) {
+  int i = 0;
+  while (families[i])
+    i++;
+  families[i] = rows;
+}
+
 static const op_row_t *row_of(const char *name) {
-  const op_row_t *families[] = {
-      op_conv_rows, op_pool_rows,    op_pointwise_rows,
-      op_norm_rows, op_reduce_rows,  op_neighbor_rows,
-      op_move_rows, op_product_rows, op_attn_rows};
-  for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+  for (int i = 0; families[i]; i++)
     for (const op_row_t *row = families[i]; row->name; row++)
       if (!strcmp(row->name, name))
         return row;

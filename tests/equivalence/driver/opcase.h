@@ -99,9 +99,12 @@ int op_same_extents(const op_tensor_t *t, const int extent[OP_DIMS]);
 
 int op_failed(const char *what, int status);
 
-/* The rows, by family; each list ends with an empty one. */
-extern const op_row_t op_conv_rows[], op_pool_rows[], op_pointwise_rows[],
-    op_norm_rows[], op_reduce_rows[], op_neighbor_rows[], op_move_rows[],
-    op_product_rows[], op_attn_rows[];
+/* Adds a family's rows, which end with an empty one, to those of opcase. A file
+ * of rows ends with OP_ROWS(rows). */
+void op_rows_add(const op_row_t *rows);
+#define OP_ROWS(rows)                                                          \
+  __attribute__((constructor)) static void rows##_add(void) {                  \
+    op_rows_add(rows);                                                         \
+  }
 
 #endif

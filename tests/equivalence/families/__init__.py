@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The families of ops that the equivalence tester knows."""
-from families.attention import Attention
-from families.conv import Convolution, Gradients, Step
-from families.dropout import Dropout
-from families.move import Redistribution
-from families.neighborhood import Neighborhood
-from families.network import Network
-from families.matmul import Matmul
-from families.norm import BatchNorm, ResponseNorm
-from families.pointwise import Pointwise
-from families.pool import Pooling
-from families.reduce import Reduction, Softmax
+"""The families of ops that the equivalence tester knows: the classes of this
+folder's modules that name ops."""
+import importlib
+import pkgutil
 
-FAMILIES = [Convolution(), Gradients(), Step(), Pooling(), Pointwise(), Dropout(), BatchNorm(),
-            ResponseNorm(), Reduction(), Softmax(), Matmul(), Neighborhood(),
-            Network(), Redistribution(), Attention()]
+from families.family import Family
+
+
+def found():
+    for name in sorted(m.name for m in pkgutil.iter_modules(__path__)):
+        module = importlib.import_module(f"families.{name}")
+        yield from (value() for value in vars(module).values()
+                    if isinstance(value, type) and issubclass(value, Family)
+                    and value.__module__ == module.__name__ and value.ops)
+
+
+FAMILIES = list(found())
 
 
 def family_of(case):

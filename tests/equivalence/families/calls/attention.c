@@ -186,7 +186,8 @@ static int run(op_call_t *call) {
   return attn->trains ? gradients(call, attn) : 0;
 }
 
-const op_row_t op_attn_rows[] = {
+static const op_row_t rows[] = {
     {"attention", prepare, run},
     {0},
 };
+OP_ROWS(rows)

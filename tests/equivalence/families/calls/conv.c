@@ -156,7 +156,7 @@ static int run_bias(op_call_t *call) {
   return 0;
 }
 
-const op_row_t op_conv_rows[] = {
+static const op_row_t rows[] = {
     {"conv_forward", prepare_forward, run_forward},
     {"conv_fused", prepare_forward, run_fused},
     {"conv_data", prepare_data, run_data},
@@ -164,3 +164,4 @@ const op_row_t op_conv_rows[] = {
     {"conv_bias", NULL, run_bias},
     {0},
 };
+OP_ROWS(rows)

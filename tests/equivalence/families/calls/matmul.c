@@ -225,9 +225,10 @@ static int run_lt(op_call_t *call) {
   return 0;
 }
 
-const op_row_t op_product_rows[] = {
+static const op_row_t rows[] = {
     {"matmul", prepare, run_gemm},
     {"matvec", prepare, run_gemv},
     {"matmul_lt", prepare, run_lt},
     {0},
 };
+OP_ROWS(rows)

@@ -59,8 +59,9 @@ static int run_backward(op_call_t *call) {
                   dk->desc, dk->device, dv->desc, dv->device);
 }
 
-const op_row_t op_neighbor_rows[] = {
+static const op_row_t rows[] = {
     {"neighborhood_forward", NULL, run_forward},
     {"neighborhood_backward", NULL, run_backward},
     {0},
 };
+OP_ROWS(rows)

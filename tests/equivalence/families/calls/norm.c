@@ -235,7 +235,7 @@ static int run_lrn_backward(op_call_t *call) {
   return 0;
 }
 
-const op_row_t op_norm_rows[] = {
+static const op_row_t rows[] = {
     {"bn_training", prepare_training, run_training},
     {"bn_inference", prepare, run_inference},
     {"bn_backward", prepare_backward, run_backward},
@@ -243,3 +243,4 @@ const op_row_t op_norm_rows[] = {
     {"lrn_backward", prepare_lrn, run_lrn_backward},
     {0},
 };
+OP_ROWS(rows)

@@ -113,7 +113,7 @@ static int run_dropout(op_call_t *call) {
   return 0;
 }
 
-const op_row_t op_pointwise_rows[] = {
+static const op_row_t rows[] = {
     {"op", prepare_op, run_op},
     {"add", NULL, run_add},
     {"scale", NULL, run_scale},
@@ -124,3 +124,4 @@ const op_row_t op_pointwise_rows[] = {
     {"act_backward", prepare_activation, run_activation_gradient},
     {0},
 };
+OP_ROWS(rows)

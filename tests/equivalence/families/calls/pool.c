@@ -45,8 +45,9 @@ static int run_backward(op_call_t *call) {
   return 0;
 }
 
-const op_row_t op_pool_rows[] = {
+static const op_row_t rows[] = {
     {"pool_forward", prepare_forward, run_forward},
     {"pool_backward", set_pool, run_backward},
     {0},
 };
+OP_ROWS(rows)

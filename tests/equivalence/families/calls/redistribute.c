@@ -22,5 +22,6 @@ static int run_redistribute(op_call_t *call) {
   return 0;
 }
 
-const op_row_t op_move_rows[] = {{"redistribute", NULL, run_redistribute},
-                                 {NULL, NULL, NULL}};
+static const op_row_t rows[] = {{"redistribute", NULL, run_redistribute},
+                                {NULL, NULL, NULL}};
+OP_ROWS(rows)

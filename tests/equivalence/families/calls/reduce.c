@@ -69,9 +69,10 @@ static int run_softmax_gradient(op_call_t *call) {
   return 0;
 }
 
-const op_row_t op_reduce_rows[] = {
+static const op_row_t rows[] = {
     {"reduce", prepare_reduce, run_reduce},
     {"softmax_forward", NULL, run_softmax},
     {"softmax_backward", NULL, run_softmax_gradient},
     {0},
 };
+OP_ROWS(rows)
