@@ -187,6 +187,11 @@ static bool operand_get(const sdg_call_t *call, sdg_operand_t *operand) {
   case SDG_OPERAND_PARAMETERS:
     return sdg_attention_descriptor_parameters(
         operand, (cudnnHandle_t)(uintptr_t)call->handle);
+  case SDG_OPERAND_COORDINATES:
+    for (int i = 0; i < call->operands; i++)
+      if (call->operand[i].descriptor_at == operand->descriptor_at)
+        operand->beside = i;
+    return sdg_coordinates_get(operand);
   case SDG_OPERAND_TENSOR:
     break;
   }

@@ -243,9 +243,6 @@ def read(path):
             if p.argument not in ROLES:
                 fault(number, f'unknown role {p.argument}')
         elif p.is_data():
-            known = [q.name for q in group[0].parameters]
-            if p.argument not in known:
-                fault(number, f'no descriptor {p.argument} before {name}')
             if len(p.words) > 1 and p.words[1] not in ROLES:
                 fault(number, f'unknown role {p.words[1]}')
         elif p.kind in SIZED_CLASSES:
@@ -256,6 +253,10 @@ def read(path):
         for entry in group:
             entry.parameters.append(p)
     for e in entries:
+        for p in e.parameters:
+            if p.is_data() and p.argument not in [q.name for q in e.parameters]:
+                sys.exit(f'{path}: {e.name} has no descriptor {p.argument} '
+                         f'of {p.name}')
         if len(operand_rows(e)) > OPERANDS_MAX:
             sys.exit(f'{path}: {e.name} has too many operands')
         if len(e.accesses()) > ACCESSES_MAX:
@@ -301,9 +302,15 @@ def read_prototypes(path):
     return entries
 
 
+def is_coordinates(data):
+    return len(data.words) > 1 and \
+        'SDG_ROLE_IS_COORDINATES' in ROLES[data.words[1]]
+
+
 def is_output(entry, operand):
     for p in entry.parameters:
-        if p.is_data() and p.argument == operand.name:
+        if p.is_data() and p.argument == operand.name and \
+                not is_coordinates(p):
             return p.kind != 'in'
     if operand.direction:
         return operand.direction == 'out'
@@ -318,11 +325,12 @@ def operand_rows(entry):
     """Of each operand its role, kind and descriptor, the name of its data
     pointer, and whether it is written. Scales and statistics that share a
     descriptor are operands of their own, and so are sequences; what the op's
-    descriptor tells of are its parameters."""
+    descriptor tells of are its parameters. Coordinates come last."""
     rows = []
     for operand in entry.operands():
         data = [p for p in entry.parameters
-                if p.is_data() and p.argument == operand.name]
+                if p.is_data() and p.argument == operand.name and
+                not is_coordinates(p)]
         if data and (operand.argument == 'SCALE' or operand.kind == 'sequence'):
             rows += [(role_of(p, operand), operand.kind, operand.name, p.name,
                       p.kind != 'in') for p in data]
@@ -334,6 +342,8 @@ def operand_rows(entry):
     rows += [(p.words[1], 'parameters', p.argument, p.name, p.kind != 'in')
              for p in entry.parameters
              if p.is_data() and p.argument in op and len(p.words) > 1]
+    rows += [(p.words[1], 'coordinates', p.argument, p.name, p.kind != 'in')
+             for p in entry.parameters if p.is_data() and is_coordinates(p)]
     return rows
 
 

@@ -157,6 +157,8 @@ static sdg_status_t lead_try(sdg_colocation_t *colocation,
   sdg_tagging_narrow(&colocation->tagging, lead);
   SDG_TRY(scales_place(colocation, rules));
   SDG_TRY(op->colocate(colocation->call, colocation, lead));
+  SDG_TRY(sdg_place_coordinates(colocation->call, colocation->tagging.mesh,
+                                colocation->tagging.placement));
   *io_empties |= colocation->fits && colocation->empties;
   colocation->fits &= !colocation->empties;
   if (!colocation->fits)
@@ -254,6 +256,8 @@ static sdg_status_t tagging_correct(const sdg_colocation_t *colocation,
         &tagging->placement[i]));
     axes |= sdg_placement_axes(&tagging->placement[i]);
   }
+  SDG_TRY(sdg_place_coordinates(colocation->call, tagging->mesh,
+                                tagging->placement));
   sdg_tagging_span(tagging, axes);
   return SDG_OK;
 }

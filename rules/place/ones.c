@@ -413,7 +413,8 @@ sdg_hint_t sdg_ones_written(const sdg_call_t *call, int index,
   const sdg_tag_vector_t *vector =
       operand->descriptor ? vector_of(operand) : NULL;
   sdg_split_t split[SDG_DIMS_MAX];
-  if (placement->dims == 0 || !sdg_role_is_activation(operand->role))
+  if (placement->dims == 0 || (!sdg_role_is_activation(operand->role) &&
+                               operand->kind != SDG_OPERAND_COORDINATES))
     return 0;
   sdg_hint_t hint = SDG_HINT_KNOWN | sdg_placement_axes(placement);
   if (!sdg_family_is(call->family, SDG_FAMILY_REPEATS_ONES) || operand->label ||

@@ -293,3 +293,38 @@ void sdg_place_free(sdg_place_t *place, int count) {
   for (int i = 0; i < count; i++)
     sdg_placement_fini(&place[i].placement);
 }
+
+// Coordinates lie together, so that dimension 1 is not split.
+static sdg_status_t coordinates_place(const sdg_placement_t *beside,
+                                      const sdg_mesh_t *mesh,
+                                      sdg_placement_t *out) {
+  int64_t extent[SDG_DIMS_MAX];
+  for (int d = 0; d < beside->dims; d++)
+    extent[d] = d == 1 ? beside->dims - 2 : sdg_placement_extent(beside, d);
+  SDG_TRY(sdg_placement_init(beside->dims, extent, out));
+  for (int d = 0; d < beside->dims; d++) {
+    if (d == 1 || beside->split[d].axes == 0)
+      continue;
+    sdg_status_t status =
+        sdg_placement_split(out, mesh, d, &beside->split[d], &beside->part[d]);
+    if (status != SDG_OK) {
+      sdg_placement_fini(out);
+      return status;
+    }
+  }
+  return SDG_OK;
+}
+
+sdg_status_t sdg_place_coordinates(const sdg_call_t *call,
+                                   const sdg_mesh_t *mesh,
+                                   sdg_placement_t *io_placement) {
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_placement_t *beside = &io_placement[call->operand[i].beside];
+    if (call->operand[i].kind != SDG_OPERAND_COORDINATES)
+      continue;
+    sdg_placement_fini(&io_placement[i]);
+    if (beside->dims > 2)
+      SDG_TRY(coordinates_place(beside, mesh, &io_placement[i]));
+  }
+  return SDG_OK;
+}

@@ -76,6 +76,11 @@ sdg_status_t sdg_place_list(const sdg_call_t *call, int index,
 /* SDG_E_EXTENTS unless the operand makes a tensor by this section. */
 sdg_status_t sdg_place_check(const sdg_call_t *call, int index,
                              const sdg_section_t *section) SDG_MUST_CHECK;
+/* Sets the placements of coordinates, from those of the tensors whose elements
+ * they belong to. By operand, SDG_OPERANDS_MAX of them. */
+sdg_status_t
+sdg_place_coordinates(const sdg_call_t *call, const sdg_mesh_t *mesh,
+                      sdg_placement_t *io_placement) SDG_MUST_CHECK;
 void sdg_place_free(sdg_place_t *place, int count);
 
 #endif

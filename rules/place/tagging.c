@@ -150,7 +150,8 @@ void sdg_tagging_narrow(sdg_tagging_t *tagging, int index) {
 void sdg_tagging_note(const sdg_call_t *call, const sdg_tagging_t *tagging) {
   for (int i = 0; i < call->operands; i++) {
     const sdg_placement_t *placement = &tagging->placement[i];
-    if (placement->dims == 0 || call->family == SDG_FAMILY_MATMUL)
+    if (placement->dims == 0 || !call->operand[i].descriptor ||
+        call->family == SDG_FAMILY_MATMUL)
       continue;
     sdg_box_t box = sdg_placement_box(placement, tagging->mesh, tagging->rank);
     sdg_tag_place_t place = {.generation = call->operand[i].generation,
@@ -222,6 +223,8 @@ static sdg_status_t operands_place(const sdg_call_t *call,
   sdg_tagging_group(section, out);
   for (int i = 0; i < call->operands && status == SDG_OK; i++)
     status = operand_place(call, i, rules, labelled, out);
+  if (status == SDG_OK)
+    status = sdg_place_coordinates(call, out->mesh, out->placement);
   if (status != SDG_OK)
     sdg_tagging_fini(out);
   return status;

@@ -22,7 +22,8 @@ void sdg_rebind_put(sdg_rebind_t *standin, int index, const void *descriptor,
   operand->data = data;
   if (standin->call.entry < 0)
     return;
-  memcpy(args + operand->descriptor_at, &descriptor, sizeof descriptor);
+  if (operand->descriptor_at != SDG_NOWHERE)
+    memcpy(args + operand->descriptor_at, &descriptor, sizeof descriptor);
   if (operand->data_at != SDG_NOWHERE)
     memcpy(args + operand->data_at, &data, sizeof data);
 }

@@ -14,8 +14,8 @@ typedef struct sdg_rebind {
 } sdg_rebind_t;
 
 void sdg_rebind_init(const sdg_call_t *call, sdg_rebind_t *out);
-/* Gives the copy's arguments this descriptor and, where they have a pointer to
- * it, this data of operand `index`. */
+/* Gives the copy's arguments this descriptor and this data of operand `index`,
+ * where they have members for them. */
 void sdg_rebind_put(sdg_rebind_t *standin, int index, const void *descriptor,
                     void *data);
 /* The vendor's status of the call. */

@@ -102,3 +102,20 @@ bool sdg_filter_get(sdg_operand_t *operand) {
   }
   return true;
 }
+
+bool sdg_coordinates_get(sdg_operand_t *operand) {
+  if (!sdg_tensor_get(operand) || operand->dims < 3)
+    return false;
+  operand->descriptor = NULL;
+  operand->descriptor_at = SDG_NOWHERE;
+  operand->generation = 0;
+  operand->label = NULL;
+  int64_t stride = operand->extent[1] = operand->dims - 2;
+  operand->stride[1] = 1;
+  for (int d = operand->dims - 1; d >= 0; d--)
+    if (d != 1) {
+      operand->stride[d] = stride;
+      stride *= operand->extent[d];
+    }
+  return true;
+}

@@ -27,5 +27,8 @@ int sdg_type_bytes(int type);
  * the vendor's library does not read it; nothing is reported. */
 bool sdg_tensor_get(sdg_operand_t *operand);
 bool sdg_filter_get(sdg_operand_t *operand);
+/* The same of coordinates; operand->descriptor is that of the tensor whose
+ * elements they belong to, and becomes NULL. */
+bool sdg_coordinates_get(sdg_operand_t *operand);
 
 #endif

@@ -54,6 +54,7 @@ enum {
   SDG_ROLE_IS_MATRIX = 2,
   SDG_ROLE_FOLLOWS = 4,
   SDG_ROLE_IS_WRITTEN = 8,
+  SDG_ROLE_IS_COORDINATES = 16 | SDG_ROLE_FOLLOWS,
 };
 bool sdg_role_is_activation(sdg_role_t role);
 bool sdg_role_is_matrix(sdg_role_t role);
@@ -69,6 +70,9 @@ typedef enum sdg_operand_kind {
   SDG_OPERAND_SEQUENCE,   /* a sequence: time, batch, beam, vector */
   SDG_OPERAND_LIMITS,     /* attention: the longest sequences of keys */
   SDG_OPERAND_PARAMETERS, /* attention: all its weights and biases */
+  /* No descriptor: a dense tensor of N, spatial dimensions, coordinates, with
+   * the extents N, number of coordinates, spatial. */
+  SDG_OPERAND_COORDINATES,
 } sdg_operand_kind_t;
 
 /* Element types, numbered as cudnnDataType_t. */
@@ -88,6 +92,7 @@ typedef struct sdg_operand {
   /* Label that the program gave it, or NULL. */
   const struct sdg_tag_label *label;
   void *data; /* device pointer; NULL in queries */
+  int beside; /* COORDINATES: the operand whose elements they belong to */
   /* Offsets of the descriptor and of the data pointer in call->args;
    * SDG_NOWHERE if absent. */
   uint16_t descriptor_at, data_at;

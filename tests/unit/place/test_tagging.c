@@ -234,6 +234,38 @@ START_TEST(sizes_that_are_two_products_by_two_sections_fail) {
 }
 END_TEST
 
+static void coordinates_body(int rank) {
+  sdg_rules_t rules;
+  sdg_tagging_t tagging = {0};
+  const char *section;
+  sdg_call_t call = call_of(SDG_FAMILY_CONV, same, uneven);
+  call.operand[call.operands++] =
+      (sdg_operand_t){.role = SDG_ROLE_W,
+                      .kind = SDG_OPERAND_COORDINATES,
+                      .beside = 1,
+                      .elem_bytes = 4,
+                      .dims = 4,
+                      .extent = {2, 2, uneven[rank], 8}};
+  agreed_rules("[shard a]\nsplit = H\n", &rules);
+  REQUIRE(derive(&call, &rules, &section, &tagging) == SDG_OK);
+  const sdg_placement_t *y = &tagging.placement[1],
+                        *grid = &tagging.placement[2];
+  const int64_t extent[] = {2, 2, 320, 8};
+  REQUIRE(grid->dims == 4);
+  for (int d = 0; d < 4; d++) {
+    REQUIRE(sdg_placement_extent(grid, d) == extent[d]);
+    REQUIRE(d == 1 || sdg_part_equal(&grid->part[d], &y->part[d]));
+    REQUIRE(grid->split[d].axes == (d == 2));
+  }
+  sdg_tagging_fini(&tagging);
+  sdg_rules_fini(&rules);
+}
+
+START_TEST(coordinates_are_split_as_the_tensor_that_they_belong_to) {
+  lanes_ranks_run("y=3", coordinates_body);
+}
+END_TEST
+
 int main(void) {
   lanes_install();
   Suite *suite = suite_create("tagging");
@@ -242,6 +274,8 @@ int main(void) {
   tcase_add_test(cases, the_first_section_that_matches_global_extents_decides);
   tcase_add_test(cases, ranks_that_see_different_matches_fail_alike);
   tcase_add_test(cases, activations_are_placed_where_the_ranks_hold_them);
+  tcase_add_test(cases,
+                 coordinates_are_split_as_the_tensor_that_they_belong_to);
   tcase_add_test(cases, a_descriptor_passes_only_where_no_section_can_match);
   tcase_add_test(cases, sizes_that_are_two_products_by_two_sections_fail);
   suite_add_tcase(suite, cases);
