@@ -70,6 +70,14 @@ VECTOR_MEMBERS = {
     'handle': 'handle', 'n': 'n', 'x': 'x', 'y': 'y', 'incx': 'incx',
     'incy': 'incy', 'result': 'result', 'xType': 'type_x', 'yType': 'type_y',
     'resultType': 'type_result'}
+# In a row of cublas.def that stands for several functions: what T and R are by
+# the letter of the function's name.
+PRECISIONS = {
+    letter: types for letters, types in (
+        ('S s', ('float', 'float')), ('D d', ('double', 'double')),
+        ('C c Sc Cs', ('cuComplex', 'float')),
+        ('Z z Dz Zd', ('cuDoubleComplex', 'double')))
+    for letter in letters.split()}
 # By the C type of a pointer.
 VECTOR_TYPES = {'float': 'CUDA_R_32F', 'double': 'CUDA_R_64F',
                 'cuComplex': 'CUDA_C_32F', 'cuDoubleComplex': 'CUDA_C_64F'}
@@ -281,24 +289,42 @@ def parameter_of(text):
     return Parameter(name, [kind], ctype)
 
 
+def in_precision(parameters, letter):
+    value, real = PRECISIONS[letter]
+    return re.sub(r'\bR\b', real, re.sub(r'\bT\b', value, parameters))
+
+
+def in_64_bits(parameters):
+    return re.sub(r'(?<!long )\bint\b', 'int64_t', parameters)
+
+
+def functions_of(row):
+    """The functions that a row of cublas.def stands for: flag, name, parameters."""
+    match = re.fullmatch(r'(extern |unseen )?(\w+)(?:\{([\w,]+)\}(\w+))?'
+                         r'(\[_64\])?\((.*)\)', row)
+    if not match:
+        sys.exit(f'cublas.def: not "NAME(TYPE PARAMETER, ...)": {row}')
+    flag, name, letters, rest, wide, parameters = match.groups()
+    for letter in letters.split(',') if letters else ['']:
+        full = name + letter + (rest or '')
+        typed = in_precision(parameters, letter) if letter else parameters
+        yield flag, full, typed
+        if wide:
+            yield flag, full + '_64', in_64_bits(typed)
+
+
 def read_prototypes(path):
     entries = []
     text = ''.join(line for line in open(path) if not line.startswith('#'))
-    for row in text.split('\n\n'):
-        row = ' '.join(row.split())
-        if not row:
-            continue
-        match = re.fullmatch(r'(extern |unseen )?(\w+)\((.*)\)', row)
-        if not match:
-            sys.exit(f'{path}: not "NAME(TYPE PARAMETER, ...)": {row}')
-        kind = ('unseen' if match[1] == 'unseen ' else
-                'matmul' if re.match(PRODUCT, match[2]) else 'memory')
-        entry = Entry(match[2], match[2], 'cublas', kind, [],
-                      'cublasStatus_t')
-        entry.is_shown = not match[1]
-        entry.parameters = [parameter_of(p.strip())
-                            for p in match[3].split(',') if p.strip()]
-        entries.append(entry)
+    for row in re.sub(r'\n +', ' ', text).split('\n'):
+        for flag, name, parameters in functions_of(row) if row else ():
+            kind = ('unseen' if flag == 'unseen ' else
+                    'matmul' if re.match(PRODUCT, name) else 'memory')
+            entry = Entry(name, name, 'cublas', kind, [], 'cublasStatus_t')
+            entry.is_shown = not flag
+            entry.parameters = [parameter_of(p.strip())
+                                for p in parameters.split(',') if p]
+            entries.append(entry)
     return entries
 
 

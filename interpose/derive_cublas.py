@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Derives interpose/cublas.def from the prototypes of NVIDIA's cublas_api.h.
+
+usage: derive_cublas.py cublas_api.h          prints the table
+       derive_cublas.py cublas_api.h TABLE    fails where TABLE is another
+"""
+import difflib
+import os
+import re
+import sys
+import textwrap
+
+sys.dont_write_bytecode = True  # the source folder stays as it is
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import generate
+
+# What the header says is followed, but for these exceptions.
+# Left out: they neither read nor write a matrix or vector.
+LEFT_OUT = (r'Create_v2|Destroy_v2|GetVersion_v2|GetProperty|SetWorkspace_v2|'
+            r'[GS]et(Stream|PointerMode)_v2|[GS]et(AtomicsMode|MathMode|'
+            r'SmCountTarget|EmulationStrategy|EmulationSpecialValuesSupport)|'
+            r'[GS]etFixedPointEmulation(MantissaControl|MaxMantissaBitCount|'
+            r'MantissaBitOffset)|GetFixedPointEmulationMantissaBitCountPointer|'
+            r'LoggerConfigure|[GS]etLoggerCallback')
+# Added: a program begins with them to use cublas.h and cublasXt.h, whose
+# functions are not in the table.
+UNSEEN = ['unseen cublasInit()', 'unseen cublasXtCreate(void *handle)']
+# Types that the header shows to C++ alone, and not to the C of the probes.
+EXTERN = r'\b(__half|__nv_bfloat16)\b'
+
+HEAD = '''\
+# SPDX-License-Identifier: Apache-2.0
+# The second part of the list of intercepted functions (entries.def): those of
+# cuBLAS that read or write matrices, by their prototypes alone. Written by
+# derive_cublas.py from NVIDIA's header: change the exceptions there, not this.
+#
+# sundog knows of each only that it may read and write the allocations that its
+# pointers point into, and, where a pointer leads to pointers, any. They are
+# armed in the whole view only, but for products of matrices (gemm, gemv), which
+# are of kind matmul there: a rule knows by their parameters' names what they
+# multiply.
+#
+#   [extern | unseen] NAME(TYPE PARAMETER, ...)
+#
+# {S,D} in a name stands for one function per letter; T is the letter's type and
+# R the real type of the same precision. [_64] stands for two functions: in the
+# second, whose name ends so, each "int" is an "int64_t".
+#
+# "extern" functions are not shown to C by the vendor's header. With an "unseen"
+# one a program begins to use functions that are not in the list: it is refused
+# in the whole view. Pointers may be those of the host. A parameter named
+# "result" is then written before the call returns.
+'''
+
+
+def prototypes(text):
+    """The parameters of each function, as one text, by its name."""
+    text = re.sub(r'/\*.*?\*/|//[^\n]*', '', text, flags=re.S)
+    text = re.sub(r'(?m)^\s*#(.*\\\n)*.*$', '', text)
+    text = re.sub(r'\s*\*\s*', ' *', re.sub(r'\s+', ' ', text))
+    found = re.findall(r'cublasStatus_t (?:CUBLASWINAPI )?cublas(\w+) ?'
+                       r'\( ?([^;{}()]*?) ?\) ?;', text)
+    return {'cublas' + name: '' if parameters == 'void' else parameters
+            for name, parameters in found
+            if not re.fullmatch(LEFT_OUT, name)}
+
+
+def row_of(name, parameters):
+    flag = 'extern ' if re.search(EXTERN, parameters) else ''
+    return f'{flag}{name}({re.sub(EXTERN, "void", parameters)})'
+
+
+def templates(functions):
+    """What functions have alike but for the letter: the two halves of their
+    names, the parameters with T and R, the letters."""
+    for name, parameters in functions.items():
+        for letter, (value, real) in generate.PRECISIONS.items():
+            match = re.fullmatch(rf'(cublasI?){letter}([a-z]\w*)', name)
+            if not match:
+                continue
+            template = re.sub(rf'\b{value}\b', 'T', parameters)
+            template = re.sub(rf'\b{real}\b', 'R', template)
+            yield match[1], match[2], template, [
+                other for other in generate.PRECISIONS
+                if functions.get(match[1] + other + match[2]) ==
+                generate.in_precision(template, other)]
+
+
+def rows(functions):
+    """Few rows that stand for all functions, in the header's order."""
+    wide = {name for name in functions
+            if functions.get(name + '_64') ==
+            generate.in_64_bits(functions[name])}
+    left = {name: (i, parameters)
+            for i, (name, parameters) in enumerate(functions.items())
+            if not (name.endswith('_64') and name[:-3] in wide)}
+    found = []
+    for head, rest, template, letters in sorted(
+            templates({name: p for name, (_, p) in left.items()}),
+            key=lambda t: -len(t[3])):
+        letters = [x for x in letters if head + x + rest in left]
+        names = [head + x + rest for x in letters]
+        if len(names) > 1 and len({name in wide for name in names}) == 1:
+            found.append((left[names[0]][0], names[0] in wide,
+                          f'{head}{{{",".join(letters)}}}{rest}({template})'))
+            left = {name: p for name, p in left.items() if name not in names}
+    found += [(place, name in wide, row_of(name, parameters))
+              for name, (place, parameters) in left.items()]
+    return [row.replace('(', '[_64](', 1) if both else row
+            for _, both, row in sorted(found)]
+
+
+def table(header):
+    out = [HEAD]
+    for row in UNSEEN + rows(prototypes(open(header).read())):
+        # A parameter is not broken: only the blank after a comma breaks a line.
+        kept = re.sub(r'(?<!,) ', '\0', row)
+        out += [line.replace('\0', ' ') for line in textwrap.wrap(
+            kept, 80, subsequent_indent='  ', break_on_hyphens=False)]
+    return '\n'.join(out) + '\n'
+
+
+def main():
+    if len(sys.argv) == 2:
+        sys.stdout.write(table(sys.argv[1]))
+        return 0
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    differ = list(difflib.unified_diff(
+        open(sys.argv[2]).read().splitlines(), table(sys.argv[1]).splitlines(),
+        sys.argv[2], sys.argv[1], lineterm=''))
+    print('\n'.join(differ))
+    return bool(differ)
+
+
+sys.exit(main())
