@@ -8,8 +8,7 @@
 #include <string.h>
 
 #include "tools/draft/companion.h"
-
-enum { ALIGN_MAX = 64 };
+#include "tools/draft/window.h"
 
 const char *extents_text(const seen_operand_t *operand, char *out,
                          size_t bytes) {
@@ -47,25 +46,12 @@ void candidate_doubt(candidate_t *out, const char *format, ...) {
   va_end(args);
 }
 
-// The dimension that is split of an operand, -1 if it is not split.
-static int split_index(const seen_call_t *call, const seen_operand_t *operand,
-                       sdg_dim_t dim) {
+int candidate_index(const seen_call_t *call, const seen_operand_t *operand,
+                    sdg_dim_t dim) {
   if (!operand || !operand->is_activation || call->family == SDG_FAMILY_MATMUL)
     return -1; // N of a product is another
   int d = sdg_dim_index(call->family, dim, operand->dims);
   return d >= 0 && d < operand->dims && operand->extent[d] > 1 ? d : -1;
-}
-
-// The two sides of a window: what it slides over and what it makes, by the
-// roles of forward and gradient calls.
-static void window_sides(const seen_call_t *call, const seen_operand_t **out_x,
-                         const seen_operand_t **out_y) {
-  *out_x = call_operand(call, "x");
-  if (!*out_x)
-    *out_x = call_operand(call, "dx");
-  *out_y = call_operand(call, "y");
-  if (!*out_y)
-    *out_y = call_operand(call, "dy");
 }
 
 // Adds a times b, neither negative; what is too large stays the largest number.
@@ -84,132 +70,6 @@ static int64_t row_bytes(const seen_operand_t *operand, int d) {
   return bytes;
 }
 
-// Elements of the box `need` that are not in `own`.
-static int64_t beyond(const sdg_box_t *need, const sdg_box_t *own) {
-  int64_t all = 1, common = 1;
-  for (int d = 0; d < need->dims; d++) {
-    const sdg_range_t *a = &need->dim[d], *b = &own->dim[d];
-    int64_t lo = a->lo > b->lo ? a->lo : b->lo;
-    int64_t hi = a->hi < b->hi ? a->hi : b->hi;
-    all *= a->hi > a->lo ? a->hi - a->lo : 0;
-    common *= hi > lo ? hi - lo : 0;
-  }
-  return all - common;
-}
-
-static sdg_range_t piece(const sdg_part_t *part, int rank) {
-  return (sdg_range_t){part->offset[rank], part->offset[rank + 1]};
-}
-
-// True if pieces of x make pieces of y that add up, by the formula that a
-// program uses for its own piece.
-static bool sizes_add_up(const sdg_window_t *window, const sdg_part_t *x,
-                         int64_t y_extent) {
-  int64_t sum = 0;
-  for (int r = 0; r < x->pieces; r++) {
-    int64_t n = sdg_window_outputs(window, sdg_part_size(x, r));
-    if (n < 1)
-      return false;
-    sum += n;
-  }
-  return sum == y_extent;
-}
-
-// Whether the program asks cuDNN how large the output of this call is.
-static bool size_asked(const calls_t *calls, const seen_call_t *call,
-                       const seen_operand_t *x) {
-  for (int i = 0; i < calls->count; i++) {
-    const seen_call_t *query = &calls->call[i];
-    const seen_operand_t *of = call_operand(query, "x");
-    if (query->is_query && of && strstr(query->entry, "ForwardOutputDim") &&
-        query->family == call->family && of->dims == x->dims &&
-        memcmp(of->extent, x->extent, sizeof of->extent) == 0 &&
-        query->spatial == call->spatial &&
-        memcmp(query->window, call->window, sizeof call->window) == 0)
-      return true;
-  }
-  return false;
-}
-
-// Both sides of a window, as the splits divide them.
-typedef struct sides {
-  const seen_operand_t *x, *y;
-  int index[SDG_AXES_MAX];      // the dimension; -1: it is not split
-  bool is_window[SDG_AXES_MAX]; // the window slides along it
-  sdg_part_t x_part[SDG_AXES_MAX], y_part[SDG_AXES_MAX];
-} sides_t;
-
-// What a rank that has piece `at[i]` of split i owns of one side.
-static sdg_box_t own_box(const seen_operand_t *operand, const sides_t *sides,
-                         const sdg_part_t *parts, const int *at, int splits) {
-  sdg_box_t box = {.dims = operand->dims};
-  for (int d = 0; d < box.dims; d++)
-    box.dim[d] = (sdg_range_t){0, operand->extent[d]};
-  for (int i = 0; i < splits; i++)
-    if (sides->index[i] >= 0)
-      box.dim[sides->index[i]] = piece(&parts[i], at[i]);
-  return box;
-}
-
-// What windows over `box` of the one side need of the other; N is the same.
-static sdg_box_t need_box(const seen_call_t *call, const sides_t *sides,
-                          const sdg_box_t *box, const seen_operand_t *of,
-                          bool adjoint, int splits) {
-  sdg_box_t need = {.dims = of->dims};
-  for (int d = 0; d < need.dims; d++)
-    need.dim[d] = (sdg_range_t){0, of->extent[d]};
-  for (int i = 0; i < splits; i++) {
-    int d = sides->index[i];
-    if (d < 0)
-      continue;
-    need.dim[d] = box->dim[d];
-    if (!sides->is_window[i])
-      continue;
-    const sdg_window_t *window = &call->window[d - 2];
-    need.dim[d] =
-        sdg_range_cut(adjoint ? sdg_window_need_adjoint(window, box->dim[d])
-                              : sdg_window_need(window, box->dim[d]),
-                      of->extent[d]);
-  }
-  return need;
-}
-
-// What all ranks receive for one call. Forward calls and filter gradients need
-// x under the windows of the owned y; data gradients need dy over the owned x,
-// those of pooling also y there, and x under both.
-static int64_t halo_bytes(const seen_call_t *call, const sides_t *sides,
-                          const candidate_t *out) {
-  const seen_operand_t *x = sides->x, *y = sides->y;
-  bool to_x = call_operand(call, "dx") != NULL;
-  bool pool = call->family == SDG_FAMILY_POOL;
-  int64_t bytes = 0;
-  int splits = out->splits, ranks = 1;
-  for (int i = 0; i < splits; i++)
-    ranks *= out->split[i].pieces;
-  for (int r = 0; r < ranks; r++) {
-    int at[SDG_AXES_MAX];
-    for (int i = 0, rest = r; i < splits; i++) {
-      at[i] = rest % out->split[i].pieces;
-      rest /= out->split[i].pieces;
-    }
-    sdg_box_t own_x = own_box(x, sides, sides->x_part, at, splits);
-    sdg_box_t own_y = own_box(y, sides, sides->y_part, at, splits);
-    sdg_box_t need;
-    if (!to_x) {
-      need = need_box(call, sides, &own_y, x, false, splits);
-      bytes += x->bytes * beyond(&need, &own_x);
-      continue;
-    }
-    sdg_box_t over = need_box(call, sides, &own_x, y, true, splits);
-    bytes += y->bytes * (pool ? 2 : 1) * beyond(&over, &own_y);
-    if (pool) {
-      need = need_box(call, sides, &over, x, false, splits);
-      bytes += x->bytes * beyond(&need, &own_x);
-    }
-  }
-  return bytes;
-}
-
 // Ranks along axes that nothing is split over receive the same once more.
 static int copies_of(const candidate_t *out) {
   int copies = out->ranks;
@@ -224,155 +84,6 @@ void candidate_bytes(candidate_t *out, const seen_call_t *call, int64_t bytes,
     bytes = INT64_MAX;
   product_add(&out->run_bytes, bytes, call->count);
   product_add(&out->step_bytes, bytes, (call->count + steps / 2) / steps);
-}
-
-// How many elements of the longest extent one of `extent` elements stands for:
-// the strides of the calls that made it, multiplied. Example: 1039, halved to
-// 520, 260: 4.
-static int64_t scale_of(const calls_t *calls, sdg_dim_t dim, int64_t extent,
-                        int64_t longest) {
-  int64_t scale = 1;
-  for (int i = 0; extent < longest && i < calls->count; i++) {
-    const seen_call_t *call = &calls->call[i];
-    const seen_operand_t *x, *y;
-    window_sides(call, &x, &y);
-    int d = split_index(call, x, dim);
-    if (!x || !y || d < 2 || d - 2 >= call->spatial || x->dims != y->dims ||
-        call->is_query || y->extent[d] != extent || x->extent[d] <= extent ||
-        call->window[d - 2].stride < 2 ||
-        call->window[d - 2].kernel == x->extent[d])
-      continue;
-    scale *= call->window[d - 2].stride;
-    extent = x->extent[d];
-    i = -1; // and what made that
-  }
-  int64_t left = longest / extent;
-  return scale * (left > 0 ? left : 1);
-}
-
-static int64_t common_multiple(int64_t a, int64_t b) {
-  int64_t x = a, y = b;
-  while (y) {
-    int64_t rest = x % y;
-    x = y;
-    y = rest;
-  }
-  return a / x * b;
-}
-
-// Finds the coarsest even division whose pieces make outputs that add up, which
-// a program in the shard view depends on if it works sizes out itself.
-static sdg_status_t align_judge(const calls_t *calls, const seen_call_t *call,
-                                const sdg_window_t *window,
-                                const seen_operand_t *x,
-                                const seen_operand_t *y, int d, int64_t longest,
-                                candidate_split_t *split, candidate_t *out,
-                                int64_t *out_align) {
-  char text[160];
-  int64_t align = 0;
-  // 1, the stride, 2, 4 ...
-  for (int64_t step = 0; step <= ALIGN_MAX && !align;
-       step = step > 1 ? 2 * step : step + 1) {
-    int64_t a = step == 0 ? 1 : step == 1 ? window->stride : step;
-    sdg_part_t part;
-    SDG_TRY(
-        sdg_part_divide(x->extent[d], split->pieces, SDG_PART_EVEN, a, &part));
-    if (sizes_add_up(window, &part, y->extent[d]))
-      align = a;
-    sdg_part_fini(&part);
-  }
-  bool asked = size_asked(calls, call, x);
-  if (!align && !asked)
-    candidate_fault(
-        out,
-        "%s on %s: the sizes that ranks would compute of their outputs "
-        "do not add up to %" PRId64 " (SDG-401); ask cuDNN for the "
-        "output size",
-        call->entry, extents_text(x, text, sizeof text), y->extent[d]);
-  out->asks_sizes |= !align && asked;
-  // In indices of the longest extent, which is cut first.
-  int64_t scale = scale_of(calls, split->dim, x->extent[d], longest);
-  if (align > 1 && !asked)
-    split->align = common_multiple(split->align, align * scale);
-  *out_align = align > 1 ? align : 1;
-  return SDG_OK;
-}
-
-static int64_t longest_extent(const calls_t *calls, sdg_dim_t dim) {
-  int64_t longest = 1;
-  for (int i = 0; i < calls->count; i++)
-    for (int k = 0; k < calls->call[i].operands; k++) {
-      const seen_operand_t *operand = &calls->call[i].operand[k];
-      int d = split_index(&calls->call[i], operand, dim);
-      if (d >= 0 && operand->extent[d] > longest)
-        longest = operand->extent[d];
-    }
-  return longest;
-}
-
-// Divides both sides along one split; none of `*out_index` is left to judge.
-static sdg_status_t side_judge(const calls_t *calls, const seen_call_t *call,
-                               int index, sides_t *sides, candidate_t *out) {
-  const seen_operand_t *x = sides->x, *y = sides->y;
-  candidate_split_t *split = &out->split[index];
-  char text[160];
-  bool shard = out->view == SDG_VIEW_SHARD;
-  int d = split_index(call, x, split->dim);
-  int64_t align = 1;
-  sides->index[index] = -1;
-  if (d < 0 || (shard && x->extent[d] < split->pieces))
-    return SDG_OK;
-  if (d < 2 || d - 2 >= call->spatial) { // members of a batch
-    if (y->extent[d] != x->extent[d])
-      return SDG_OK;
-    SDG_TRY(sdg_part_divide(x->extent[d], split->pieces, SDG_PART_EVEN, 1,
-                            &sides->x_part[index]));
-    SDG_TRY(sdg_part_divide(y->extent[d], split->pieces, SDG_PART_EVEN, 1,
-                            &sides->y_part[index]));
-    sides->index[index] = d;
-    return SDG_OK;
-  }
-  const sdg_window_t *window = &call->window[d - 2];
-  if (shard && call->family == SDG_FAMILY_POOL && window->pad == 0 &&
-      window->kernel == x->extent[d]) {
-    out->global_pool = true;
-    return SDG_OK;
-  }
-  if (shard)
-    SDG_TRY(align_judge(calls, call, window, x, y, d,
-                        longest_extent(calls, split->dim), split, out, &align));
-  SDG_TRY(sdg_part_divide(x->extent[d], split->pieces, SDG_PART_EVEN, align,
-                          &sides->x_part[index]));
-  SDG_TRY(sdg_window_part(window, &sides->x_part[index], y->extent[d],
-                          &sides->y_part[index]));
-  sides->index[index] = d;
-  sides->is_window[index] = true;
-  for (int r = 0; shard && r < split->pieces; r++)
-    if (sdg_part_size(&sides->y_part[index], r) == 0)
-      candidate_fault(out, "%s on %s: rank %d would own no output (SDG-402)",
-                      call->entry, extents_text(x, text, sizeof text), r);
-  return SDG_OK;
-}
-
-static sdg_status_t window_judge(const calls_t *calls, const seen_call_t *call,
-                                 int64_t steps, candidate_t *out) {
-  sides_t sides = {.x = NULL};
-  sdg_status_t status = SDG_OK;
-  bool any = false;
-  window_sides(call, &sides.x, &sides.y);
-  if (!sides.x || !sides.y || sides.x->dims != sides.y->dims)
-    return SDG_OK;
-  for (int i = 0; i < out->splits && status == SDG_OK; i++) {
-    status = side_judge(calls, call, i, &sides, out);
-    any |= sides.is_window[i];
-  }
-  if (status == SDG_OK && any)
-    candidate_bytes(out, call, halo_bytes(call, &sides, out), steps);
-  for (int i = 0; i < out->splits; i++) {
-    sdg_part_fini(&sides.x_part[i]);
-    sdg_part_fini(&sides.y_part[i]);
-  }
-  return status;
 }
 
 // One operand along one split.
@@ -405,7 +116,7 @@ static unsigned operands_judge(const seen_call_t *call, candidate_t *out) {
     int index[SDG_AXES_MAX];
     unsigned set = 0;
     for (int k = 0; k < out->splits; k++) {
-      index[k] = split_index(call, operand, out->split[k].dim);
+      index[k] = candidate_index(call, operand, out->split[k].dim);
       set |= index[k] >= 0 ? 1u << k : 0;
     }
     if (!set)
@@ -446,7 +157,7 @@ static void ruleless_judge(const seen_call_t *call, int64_t steps,
     int64_t all = 0, received = 0;
     int others = 1, pieces = 1, last = -1;
     for (int k = 0; k < out->splits; k++) {
-      int d = split_index(call, operand, out->split[k].dim);
+      int d = candidate_index(call, operand, out->split[k].dim);
       *(d < 0 ? &others : &pieces) *= out->split[k].pieces;
       last = d < 0 ? last : d;
     }
@@ -466,7 +177,7 @@ bool candidate_gains(const seen_call_t *call, sdg_dim_t dim) {
       call->family == SDG_FAMILY_OTHER)
     return false;
   for (int i = 0; i < call->operands; i++)
-    if (split_index(call, &call->operand[i], dim) >= 0)
+    if (candidate_index(call, &call->operand[i], dim) >= 0)
       return true;
   return false;
 }

@@ -98,6 +98,9 @@ void candidate_doubt(candidate_t *candidate, const char *format, ...)
 void candidate_bytes(candidate_t *candidate, const seen_call_t *call,
                      int64_t bytes, int64_t steps);
 
+/* The dimension of an operand that a split of `dim` divides, -1: none. */
+int candidate_index(const seen_call_t *call, const seen_operand_t *operand,
+                    sdg_dim_t dim);
 /* "1x64x56x56" into out; borrowed back. */
 const char *extents_text(const seen_operand_t *operand, char *out,
                          size_t bytes);
