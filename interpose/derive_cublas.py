@@ -3,7 +3,8 @@
 """Derives interpose/cublas.def from the prototypes of NVIDIA's cublas_api.h.
 
 usage: derive_cublas.py cublas_api.h          prints the table
-       derive_cublas.py cublas_api.h TABLE    fails where TABLE is another
+       derive_cublas.py cublas_api.h TABLE    fails where TABLE is another;
+                                              77: of another version of cuBLAS
 """
 import difflib
 import os
@@ -33,7 +34,8 @@ HEAD = '''\
 # SPDX-License-Identifier: Apache-2.0
 # The second part of the list of intercepted functions (entries.def): those of
 # cuBLAS that read or write matrices, by their prototypes alone. Written by
-# derive_cublas.py from NVIDIA's header: change the exceptions there, not this.
+# derive_cublas.py from NVIDIA's header of cuBLAS VERSION: change the exceptions
+# there, not this.
 #
 # sundog knows of each only that it may read and write the allocations that its
 # pointers point into, and, where a pointer leads to pointers, any. They are
@@ -111,9 +113,14 @@ def rows(functions):
             for _, both, row in sorted(found)]
 
 
-def table(header):
-    out = [HEAD]
-    for row in UNSEEN + rows(prototypes(open(header).read())):
+def version(text):
+    return '.'.join(re.search(rf'define CUBLAS_VER_{part} (\d+)', text)[1]
+                    for part in ('MAJOR', 'MINOR'))
+
+
+def table(text):
+    out = [HEAD.replace('VERSION', version(text))]
+    for row in UNSEEN + rows(prototypes(text)):
         # A parameter is not broken: only the blank after a comma breaks a line.
         kept = re.sub(r'(?<!,) ', '\0', row)
         out += [line.replace('\0', ' ') for line in textwrap.wrap(
@@ -122,14 +129,19 @@ def table(header):
 
 
 def main():
-    if len(sys.argv) == 2:
-        sys.stdout.write(table(sys.argv[1]))
-        return 0
-    if len(sys.argv) != 3:
+    if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
+    header = open(sys.argv[1]).read()
+    if len(sys.argv) == 2:
+        sys.stdout.write(table(header))
+        return 0
+    known = open(sys.argv[2]).read()
+    if f'header of cuBLAS {version(header)}:' not in known:
+        print(f'the table is of another version than {version(header)}')
+        return 77
     differ = list(difflib.unified_diff(
-        open(sys.argv[2]).read().splitlines(), table(sys.argv[1]).splitlines(),
-        sys.argv[2], sys.argv[1], lineterm=''))
+        known.splitlines(), table(header).splitlines(), sys.argv[2],
+        sys.argv[1], lineterm=''))
     print('\n'.join(differ))
     return bool(differ)
 
