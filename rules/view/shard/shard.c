@@ -10,7 +10,6 @@
 #include "rules/observe/observe.h"
 #include "rules/observe/run_record.h"
 #include "rules/observe/values.h"
-#include "rules/place/colocate.h"
 #include "rules/place/ones.h"
 #include "rules/place/own.h"
 #include "rules/place/tagging.h"
@@ -18,11 +17,11 @@
 #include "rules/reuse/prefetch.h"
 #include "rules/step/compare.h"
 #include "rules/step/divergence.h"
-#include "rules/step/null_operand.h"
 #include "rules/step/plan_cache.h"
 #include "rules/step/step.h"
 #include "rules/vendor/sequence.h"
 #include "rules/vendor/stream.h"
+#include "rules/view/shard/verdict.h"
 #include "src/base/options.h"
 #include "src/call/tag.h"
 #include "src/exchange/comm.h"
@@ -87,39 +86,6 @@ static bool named_local(const sdg_call_t *call, const sdg_rules_t *rules) {
   return false;
 }
 
-// Whether `op =` of the rules keeps a section from an activation of this call.
-static bool left_out(const sdg_call_t *call, const sdg_rules_t *rules) {
-  for (int i = 0; i < call->operands; i++) {
-    const sdg_operand_t *operand = &call->operand[i];
-    if (sdg_role_is_activation(operand->role) &&
-        sdg_rules_leave_out(rules, call->family, call->entry_name,
-                            operand->extent, operand->dims))
-      return true;
-  }
-  return false;
-}
-
-// An untagged op that sees beyond its element is an error where its tensor may
-// be split: with a window anywhere in a split network, otherwise where the
-// rules are about other ops on that tensor.
-static sdg_status_t unmatched_check(const sdg_call_t *call,
-                                    const sdg_rules_t *rules, bool local) {
-  bool windowed = sdg_family_is(call->family, SDG_FAMILY_WINDOWED);
-  bool suspect =
-      windowed || (call->family != SDG_FAMILY_POINTWISE &&
-                   call->family != SDG_FAMILY_MATMUL && left_out(call, rules));
-  if (!suspect || local)
-    return SDG_OK;
-  const sdg_operand_t *x = &call->operand[0];
-  char extents[128];
-  size_t used = 0;
-  for (int d = 0; d < x->dims && used < sizeof extents; d++)
-    used += (size_t)snprintf(extents + used, sizeof extents - used, "%s%lld",
-                             d ? "," : "", (long long)x->extent[d]);
-  return sdg_fail(SDG_E_UNMATCHED, "%s with %s [%s]", call->entry_name,
-                  sdg_role_name(x->role), used ? extents : "");
-}
-
 // The program's call is made as it is.
 static sdg_status_t untagged_leave(const sdg_call_t *call,
                                    const sdg_rules_t *rules,
@@ -147,103 +113,6 @@ static bool agreement_due(const sdg_call_t *call, const sdg_rules_t *rules) {
          (sdg_options_get()->check && !call->is_query);
 }
 
-// The verdict on a call whose descriptors are agreed.
-typedef struct verdict {
-  bool tagged;
-  sdg_tagging_t tagging; // where the program's tensors are
-  sdg_met_t met;
-  sdg_colocation_t colocation; // where the op has them
-} verdict_t;
-
-static void verdict_fini(verdict_t *verdict) {
-  sdg_tagging_fini(&verdict->tagging);
-  sdg_colocate_fini(&verdict->colocation);
-}
-
-// A call that a tensor of every rank's own is in may have others in pieces: it
-// is the ranks' own only if each of them can make it alone, and if it could not
-// be one of pieces as well.
-static sdg_status_t beside_derive(const sdg_call_t *call,
-                                  const sdg_rules_t *rules, const sdg_op_t *op,
-                                  const sdg_section_t **io_section,
-                                  sdg_tagging_t *tagging) {
-  bool alone;
-  int index;
-  const sdg_section_t *section = sdg_tagging_beside(call, rules, &index);
-  if (!section)
-    return SDG_OK;
-  SDG_TRY(sdg_colocate_alone(call, op, section, &alone));
-  if (alone)
-    return sdg_colocate_own_check(call, rules, op, index);
-  if (*io_section)
-    return SDG_OK;
-  SDG_TRY(sdg_tagging_by(call, rules, index, tagging));
-  *io_section = section;
-  return SDG_OK;
-}
-
-// The caller finishes the verdict, if the call is tagged.
-static sdg_status_t call_derive(const sdg_call_t *call,
-                                const sdg_rules_t *rules, const sdg_op_t *op,
-                                verdict_t *out) {
-  sdg_tagging_t *tagging = &out->tagging;
-  const sdg_section_t *section;
-  bool local;
-  SDG_TRY(sdg_tagging_derive(call, rules, &section, &local, tagging));
-  if (local ||
-      (section && op && sdg_family_is(call->family, SDG_FAMILY_WINDOWED))) {
-    sdg_status_t own = beside_derive(call, rules, op, &section, tagging);
-    if (own != SDG_OK && section)
-      sdg_tagging_fini(tagging);
-    if (own != SDG_OK)
-      return own;
-  }
-  out->tagged = section != NULL;
-  if (!section)
-    return unmatched_check(call, rules, local);
-  memset(&out->colocation, 0, sizeof out->colocation);
-  sdg_status_t status = sdg_ones_check(call, op, section);
-  if (status == SDG_OK && (!op || !op->knows(call)))
-    status = sdg_fail(SDG_E_NO_RULE, "%s", call->entry_name);
-  else if (status == SDG_OK)
-    status = sdg_colocate_find(call, rules, op, tagging, &out->colocation,
-                               &out->met);
-  if (status == SDG_OK && out->met == SDG_MET_NOTHING && op->place)
-    status = op->place(call, tagging);
-  if (status == SDG_OK)
-    sdg_tagging_note(call, tagging);
-  else
-    verdict_fini(out);
-  return status;
-}
-
-static sdg_status_t plan_make(const sdg_call_t *call, const sdg_op_t *op,
-                              const verdict_t *verdict, sdg_plan_t **out_plan) {
-  if (verdict->met == SDG_MET_MOVES)
-    SDG_TRY(sdg_colocate_plan(&verdict->colocation, op, &verdict->tagging,
-                              out_plan));
-  else
-    SDG_TRY(op->plan(call,
-                     verdict->met == SDG_MET_READ ? &verdict->colocation.tagging
-                                                  : &verdict->tagging,
-                     out_plan));
-  if ((*out_plan)->literal || !sdg_null_operand(call, op))
-    return SDG_OK;
-  sdg_plan_destroy(*out_plan);
-  return sdg_null_operand_plan(out_plan);
-}
-
-static sdg_status_t answer_make(sdg_call_t *call, const sdg_op_t *op,
-                                const verdict_t *verdict) {
-  if (verdict->met == SDG_MET_MOVES)
-    return sdg_colocate_answer(&verdict->colocation, op, &verdict->tagging,
-                               &call->result);
-  return op->answer(call,
-                    verdict->met == SDG_MET_READ ? &verdict->colocation.tagging
-                                                 : &verdict->tagging,
-                    &call->result);
-}
-
 static void nesting_fill(sdg_call_t *call) {
   for (int i = 0; i < call->operands; i++) {
     sdg_operand_t *operand = &call->operand[i];
@@ -257,10 +126,10 @@ static void nesting_fill(sdg_call_t *call) {
 static sdg_status_t query_answer(sdg_call_t *call, const sdg_rules_t *rules,
                                  const sdg_op_t *op, int64_t wait_ns,
                                  way_t *out_way) {
-  verdict_t verdict;
+  sdg_shard_verdict_t verdict;
   const sdg_tagging_t *tagging = &verdict.tagging;
   nesting_fill(call);
-  SDG_TRY(call_derive(call, rules, op, &verdict));
+  SDG_TRY(sdg_shard_derive(call, rules, op, &verdict));
   *out_way = verdict.tagged ? WAY_DONE : WAY_UNTAGGED;
   if (!verdict.tagged)
     return SDG_OK;
@@ -270,8 +139,8 @@ static sdg_status_t query_answer(sdg_call_t *call, const sdg_rules_t *rules,
   sdg_report_count(row, NULL);
   sdg_report_wait(row, wait_ns);
   sdg_run_record_use(sdg_run_record_plan(call, tagging, NULL));
-  sdg_status_t status = answer_make(call, op, &verdict);
-  verdict_fini(&verdict);
+  sdg_status_t status = sdg_shard_answer(call, op, &verdict);
+  sdg_shard_verdict_fini(&verdict);
   return status;
 }
 
@@ -361,15 +230,15 @@ static void outputs_written(const sdg_call_t *call,
 static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
                                const sdg_op_t *op, const sdg_plan_key_t *key,
                                sdg_plan_entry_t **out_entry) {
-  verdict_t verdict;
+  sdg_shard_verdict_t verdict;
   const sdg_tagging_t *tagging = &verdict.tagging;
   *out_entry = NULL;
-  SDG_TRY(call_derive(call, rules, op, &verdict));
+  SDG_TRY(sdg_shard_derive(call, rules, op, &verdict));
   if (!verdict.tagged)
     return SDG_OK;
   sdg_tagging_say(call, tagging);
   sdg_plan_t *plan = NULL;
-  sdg_status_t status = plan_make(call, op, &verdict, &plan);
+  sdg_status_t status = sdg_shard_plan(call, op, &verdict, &plan);
   const sdg_section_t *section = tagging->section;
   uint32_t hash = status == SDG_OK ? sdg_divergence_hash(call, op, tagging) : 0;
   int recorded =
@@ -383,7 +252,7 @@ static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
     status = sdg_compare_plan(call, op, rules, tagging, &compared);
   uint64_t messages =
       status == SDG_OK ? sdg_kept_messages(call, op, tagging) : 0;
-  verdict_fini(&verdict);
+  sdg_shard_verdict_fini(&verdict);
   if (status != SDG_OK)
     goto fail;
   SDG_TRY_GOTO(sdg_step_connect(plan), fail);
@@ -516,7 +385,7 @@ sdg_status_t sdg_shard_judge(sdg_call_t *call, const sdg_rules_t *rules,
   way_t way = WAY_UNTAGGED;
   *out_done = false;
   if (!may_match(call, rules)) {
-    SDG_TRY(unmatched_check(call, rules, named_local(call, rules)));
+    SDG_TRY(sdg_shard_unmatched(call, rules, named_local(call, rules)));
     return untagged_leave(call, rules, op);
   }
   SDG_TRY(sdg_exchange_join(&rules->mesh, rules->axes));

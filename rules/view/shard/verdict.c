@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sections, readings, other places of the operands: in the order in which they
+// are tried.
+#include "rules/view/shard/verdict.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "rules/place/ones.h"
+#include "rules/place/own.h"
+#include "rules/step/null_operand.h"
+
+// Whether `op =` of the rules keeps a section from an activation of this call.
+static bool left_out(const sdg_call_t *call, const sdg_rules_t *rules) {
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    if (sdg_role_is_activation(operand->role) &&
+        sdg_rules_leave_out(rules, call->family, call->entry_name,
+                            operand->extent, operand->dims))
+      return true;
+  }
+  return false;
+}
+
+sdg_status_t sdg_shard_unmatched(const sdg_call_t *call,
+                                 const sdg_rules_t *rules, bool local) {
+  bool windowed = sdg_family_is(call->family, SDG_FAMILY_WINDOWED);
+  bool suspect =
+      windowed || (call->family != SDG_FAMILY_POINTWISE &&
+                   call->family != SDG_FAMILY_MATMUL && left_out(call, rules));
+  if (!suspect || local)
+    return SDG_OK;
+  const sdg_operand_t *x = &call->operand[0];
+  char extents[128];
+  size_t used = 0;
+  for (int d = 0; d < x->dims && used < sizeof extents; d++)
+    used += (size_t)snprintf(extents + used, sizeof extents - used, "%s%lld",
+                             d ? "," : "", (long long)x->extent[d]);
+  return sdg_fail(SDG_E_UNMATCHED, "%s with %s [%s]", call->entry_name,
+                  sdg_role_name(x->role), used ? extents : "");
+}
+
+void sdg_shard_verdict_fini(sdg_shard_verdict_t *verdict) {
+  sdg_tagging_fini(&verdict->tagging);
+  sdg_colocate_fini(&verdict->colocation);
+}
+
+// A call that a tensor of every rank's own is in may have others in pieces: it
+// is the ranks' own only if each of them can make it alone, and if it could not
+// be one of pieces as well.
+static sdg_status_t beside_derive(const sdg_call_t *call,
+                                  const sdg_rules_t *rules, const sdg_op_t *op,
+                                  const sdg_section_t **io_section,
+                                  sdg_tagging_t *tagging) {
+  bool alone;
+  int index;
+  const sdg_section_t *section = sdg_tagging_beside(call, rules, &index);
+  if (!section)
+    return SDG_OK;
+  SDG_TRY(sdg_colocate_alone(call, op, section, &alone));
+  if (alone)
+    return sdg_colocate_own_check(call, rules, op, index);
+  if (*io_section)
+    return SDG_OK;
+  SDG_TRY(sdg_tagging_by(call, rules, index, tagging));
+  *io_section = section;
+  return SDG_OK;
+}
+
+sdg_status_t sdg_shard_derive(const sdg_call_t *call, const sdg_rules_t *rules,
+                              const sdg_op_t *op, sdg_shard_verdict_t *out) {
+  sdg_tagging_t *tagging = &out->tagging;
+  const sdg_section_t *section;
+  bool local;
+  SDG_TRY(sdg_tagging_derive(call, rules, &section, &local, tagging));
+  if (local ||
+      (section && op && sdg_family_is(call->family, SDG_FAMILY_WINDOWED))) {
+    sdg_status_t own = beside_derive(call, rules, op, &section, tagging);
+    if (own != SDG_OK && section)
+      sdg_tagging_fini(tagging);
+    if (own != SDG_OK)
+      return own;
+  }
+  out->tagged = section != NULL;
+  if (!section)
+    return sdg_shard_unmatched(call, rules, local);
+  memset(&out->colocation, 0, sizeof out->colocation);
+  sdg_status_t status = sdg_ones_check(call, op, section);
+  if (status == SDG_OK && (!op || !op->knows(call)))
+    status = sdg_fail(SDG_E_NO_RULE, "%s", call->entry_name);
+  else if (status == SDG_OK)
+    status = sdg_colocate_find(call, rules, op, tagging, &out->colocation,
+                               &out->met);
+  if (status == SDG_OK && out->met == SDG_MET_NOTHING && op->place)
+    status = op->place(call, tagging);
+  if (status == SDG_OK)
+    sdg_tagging_note(call, tagging);
+  else
+    sdg_shard_verdict_fini(out);
+  return status;
+}
+
+sdg_status_t sdg_shard_plan(const sdg_call_t *call, const sdg_op_t *op,
+                            const sdg_shard_verdict_t *verdict,
+                            sdg_plan_t **out_plan) {
+  if (verdict->met == SDG_MET_MOVES)
+    SDG_TRY(sdg_colocate_plan(&verdict->colocation, op, &verdict->tagging,
+                              out_plan));
+  else
+    SDG_TRY(op->plan(call,
+                     verdict->met == SDG_MET_READ ? &verdict->colocation.tagging
+                                                  : &verdict->tagging,
+                     out_plan));
+  if ((*out_plan)->literal || !sdg_null_operand(call, op))
+    return SDG_OK;
+  sdg_plan_destroy(*out_plan);
+  return sdg_null_operand_plan(out_plan);
+}
+
+sdg_status_t sdg_shard_answer(sdg_call_t *call, const sdg_op_t *op,
+                              const sdg_shard_verdict_t *verdict) {
+  if (verdict->met == SDG_MET_MOVES)
+    return sdg_colocate_answer(&verdict->colocation, op, &verdict->tagging,
+                               &call->result);
+  return op->answer(call,
+                    verdict->met == SDG_MET_READ ? &verdict->colocation.tagging
+                                                 : &verdict->tagging,
+                    &call->result);
+}
