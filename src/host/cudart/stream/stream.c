@@ -3,6 +3,7 @@
 //
 // A wait of one stream for another is a piece of work that waits for a point.
 // Points only lie in the past, so waits cannot form a circle.
+#include "src/host/cudart/stream/ending.h"
 #include "src/host/cudart/stream/queue.h"
 
 enum { STREAMS_MAX = 4096 };
@@ -16,6 +17,15 @@ static pthread_once_t legacy_once = PTHREAD_ONCE_INIT;
 static pthread_key_t thread_key;
 static _Thread_local host_stream_t *thread_stream;
 static _Thread_local unsigned long long thread_stream_id;
+
+void host_stream_count(uint64_t *out_submitted, uint64_t *out_completed) {
+  int count = atomic_load(&table_count);
+  *out_submitted = *out_completed = 0;
+  for (int i = 0; i < count; i++) {
+    *out_completed += atomic_load(&table[i].completed);
+    *out_submitted += atomic_load(&table[i].submitted);
+  }
+}
 
 /* ---- waiting for each other ---- */
 
@@ -87,6 +97,7 @@ static cudaError_t capture_rules(host_stream_t *stream) {
 
 cudaError_t host_stream_push(host_stream_t *stream, const host_work_t *work,
                              host_point_t *out_point) {
+  host_ending_prepare();
   cudaError_t error = capture_rules(stream);
   if (error == cudaSuccess)
     error = join_rules(stream);
