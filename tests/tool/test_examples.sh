@@ -1,0 +1,117 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The examples, as a user has them: a copy in a folder of the user's, built by
+# their Makefile, and run by the commands at their heads and in the README.
+#
+# usage: test_examples.sh SUNDOG LIBSUNDOG LIBCUDNN EXAMPLES README CUDA_HOME
+# shellcheck disable=SC2154,SC2317,SC1091 # harness.sh
+. "$(dirname "$0")/harness.sh"
+host=$(dirname "$(realpath "$3")") examples=$(realpath "$4") readme=$(realpath "$5")
+export CUDA_HOME=$6 OMP_NUM_THREADS=1
+# Users have none; the linker would follow it.
+unset LD_LIBRARY_PATH
+rmdir "$top/build/src/host/lib"
+ln -s "$host" "$top/build/src/host/lib"
+# As where the user has put `sundog` on the path.
+PATH=$top/build/tools:$PATH
+
+# copy: the examples, built, in a folder with a blank; the case goes on there.
+copy() {
+  mkdir 'my examples'
+  cd 'my examples' || return
+  cp "$examples"/*.[ch] "$examples"/*.rules "$examples"/Makefile .
+  run 0 make
+  lacks err warning
+}
+# commands FILE: those of a program's comment, each in one line.
+commands() {
+  sed -n '1d; s/^ \* \([A-Z][^:]*: \)\? *\(sundog .*\)/\2/p
+    s/^ \*  *\(\.\/.*\)/\1/p; /\*\//q' "$1" |
+    sed -e 's, \*/$,,' -e ':a' -e '/\\$/N; s/ *\\\n/ /; ta'
+}
+# command_line LINE: it, on the host device.
+command_line() { bash -c "${1/#sundog run/sundog run --device host}"; }
+# result: the line of the program that was run, of all its ranks the same.
+result() { sort -u "$work/out" | grep '[0-9]'; }
+# same RIGHT LINE: words are equal, numbers to a thousandth.
+same() {
+  [ "$(wc -l <<<"$2")" = 1 ] && paste -d '\n' <(tr ' ' '\n' <<<"$1") \
+    <(tr ' ' '\n' <<<"$2") | awk 'NR % 2 { a = $0; next }
+      a != $0 { if (a + 0 == 0) exit 1; off = $0 / a - 1
+        if (off * off > 1e-6) exit 1 }' && return
+  echo "# '$2', not '$1'"
+  return 1
+}
+
+every_command_prints_what_one_process_prints() {
+  local name ranks right line expected
+  copy
+  run 0 sundog run --device host -n 1 -- ./jacobi --sample f.npy
+  for name in jacobi cnn transformer; do
+    [ "$(wc -l <$name.c)" -lt 150 ]
+    expected=$(sed -n 's/^ \* *"\(.*\)".*/\1/p' $name.c)
+    commands $name.c >"$work/commands"
+    grep -q -- '-n 4' "$work/commands"
+    # Alone it says what its comment says.
+    right=
+    for ranks in 1 2 3 4; do
+      while read -r line; do
+        line=${line//-n 4/-n $ranks}
+        line=${line//0-3/0-$((ranks - 1))}
+        [ $ranks = 1 ] || [[ $line != *'-n 1'* ]] || continue
+        [ $ranks -gt 1 ] || [[ $line = *'-n 1'* && $line != *rules* ]] || continue
+        run 0 command_line "$line"
+        [[ $line = 'sundog run'* ]] || continue
+        [ -n "$right" ] || right=$(result)
+        same "$right" "$(result)"
+        same "$expected" "$(result)"
+        [[ $line != *whole* ]] || run 0 sundog diff --rtol 1e-6 right.npy u.npy
+      done <"$work/commands"
+      # What jacobi's ranks have written is one process's.
+      if [ $name = jacobi ]; then
+        [ $ranks -gt 1 ] || cp u.npy right.npy
+        run 0 sundog diff --rtol 1e-6 right.npy u.npy
+      fi
+    done
+  done
+}
+they_are_built_with_the_host_device_s_libraries() {
+  cp -r "$examples" copy
+  cd copy || return
+  run 0 make clean all LDFLAGS="-L$host -Wl,-rpath,$host"
+  lacks err warning
+  # Without any help, as a program of that machine.
+  run 0 ./cnn
+  says out 'after 60 steps'
+}
+a_piece_alone_prints_something_else() {
+  # Else the other cases would show nothing.
+  local right
+  copy
+  run 0 sundog run --device host -n 1 -- ./jacobi --sample f.npy
+  run 0 sundog run --device host -n 1 -- ./jacobi f.npy u.npy
+  right=$(result)
+  run 0 sundog split -n 2 f.npy
+  run 0 sundog run --device host -n 1 -- ./jacobi f.0.npy u.0.npy
+  [ "$right" != "$(result)" ]
+}
+the_readme_s_five_minutes_are_true() {
+  local line
+  copy
+  sed -n '/^## Five minutes/,/^## Shard/s/^    \([^ ].*\)/\1/p' "$readme" |
+    sed 's/  *#.*//' >"$work/lines"
+  grep -q '^sundog inspect' "$work/lines"
+  grep -q '^sundog run -n 4' "$work/lines"
+  while read -r line; do
+    case $line in
+    cd\ * | PATH=*) ;;
+    make | sundog\ *) run 0 command_line "$line" </dev/null ;;
+    'sundog: '*) says err "$line" ;;
+    *) says out "$line" ;;
+    esac
+  done <"$work/lines"
+}
+
+cases every_command_prints_what_one_process_prints \
+  they_are_built_with_the_host_device_s_libraries \
+  a_piece_alone_prints_something_else the_readme_s_five_minutes_are_true
