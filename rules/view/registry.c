@@ -18,7 +18,7 @@
 #include "rules/view/nearest.h"
 #include "rules/view/shard/outside.h"
 #include "rules/view/shard/shard.h"
-#include "rules/view/shard/together.h"
+#include "rules/step/together.h"
 #include "rules/view/whole/root_broadcast.h"
 #include "rules/view/whole/settle.h"
 #include "rules/view/whole/whole.h"

@@ -8,7 +8,7 @@
 
 #include "rules/memory/memory.h"
 #include "rules/reuse/prefetch.h"
-#include "rules/view/shard/together.h"
+#include "rules/step/together.h"
 #include "src/base/log.h"
 #include "src/base/options.h"
 #include "src/control/parted.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shard view: values that cuBLAS makes of vectors in pieces, which are of each
- * rank's own piece unless they are put together. Inside rules/ only. */
-#ifndef SDG_RULES_VIEW_SHARD_TOGETHER_H
-#define SDG_RULES_VIEW_SHARD_TOGETHER_H
+/* Values that cuBLAS makes of vectors in pieces: each rank has the value of its
+ * own piece until they are put together. Inside rules/ only. */
+#ifndef SDG_RULES_STEP_TOGETHER_H
+#define SDG_RULES_STEP_TOGETHER_H
 
 #include "rules/vendor/vector.h"
 #include "src/base/status.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Puts the ranks' values together: those in host memory over the control
 // channel, those in device memory by a plan.
-#include "rules/view/shard/together.h"
+#include "rules/step/together.h"
 
 #include <cudnn.h>
 #include <library_types.h>
