@@ -420,22 +420,7 @@ int sdg_capture_made(int entry, const void *args, const void *caller) {
 }
 
 size_t sdg_capture_type_bytes(int type) {
-  switch (type) {
-  case CUDA_R_16F:
-  case CUDA_R_16BF:
-    return 2;
-  case CUDA_R_32F:
-  case CUDA_C_16F:
-  case CUDA_C_16BF:
-    return 4;
-  case CUDA_R_64F:
-  case CUDA_C_32F:
-    return 8;
-  case CUDA_C_64F:
-    return 16;
-  default:
-    return 0;
-  }
+  return sdg_vector_type_bytes(type);
 }
 
 bool sdg_capture_reset_due(const void *caller) {

@@ -30,4 +30,8 @@ typedef struct sdg_vector {
   int type_result;
 } sdg_vector_t;
 
+/* Returns the bytes of an element of this cudaDataType_t; 0 if it is none that
+ * vectors have. */
+size_t sdg_vector_type_bytes(int type);
+
 #endif

@@ -2,7 +2,6 @@
 // Hints of memory that the program's own calls write.
 #include "rules/view/shard/outside.h"
 
-#include <library_types.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -74,21 +73,6 @@ void sdg_outside_touch(const sdg_memory_access_t *memory) {
 
 // ---- vectors ---------------------------------------------------------------
 
-static size_t type_bytes(int type) {
-  switch (type) {
-  case CUDA_R_16F:
-  case CUDA_R_16BF:
-    return 2;
-  case CUDA_R_64F:
-  case CUDA_C_32F:
-    return 8;
-  case CUDA_C_64F:
-    return 16;
-  default:
-    return 4;
-  }
-}
-
 // The memory of a vector, from its first byte to its last.
 typedef struct strip {
   const void *at;
@@ -98,7 +82,7 @@ typedef struct strip {
 
 static strip_t strip_of(const void *at, int64_t n, int64_t inc, int type) {
   int64_t step = inc < 0 ? -inc : inc;
-  size_t each = type_bytes(type);
+  size_t each = sdg_vector_type_bytes(type);
   if (n < 1 || !at)
     return (strip_t){NULL, 0, false};
   return (strip_t){at, (size_t)((n - 1) * step + 1) * each, step != 1};
