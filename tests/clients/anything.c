@@ -4,13 +4,17 @@
  * row, pooling, sums by cuBLAS, copies and memsets of any parts, tensors that
  * lie across older ones, two streams, memory that is freed and allocated again.
  *
- * usage: anything OUT SEED OPS */
+ * usage: anything OUT SEED OPS
+ *        OUT has the bytes of tensors, OUT.npy the norms, which depend on the
+ *        order of sums */
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "npy.h"
 
 #define TRY(call)                                                              \
   do {                                                                         \
@@ -22,7 +26,7 @@
     }                                                                          \
   } while (0)
 
-enum { BUFFERS = 5, WINDOWS = 5 };
+enum { BUFFERS = 5, WINDOWS = 5, NORMS = 1000 };
 
 /* A convolution: filter size, stride and dilation. */
 static const struct {
@@ -31,6 +35,8 @@ static const struct {
 
 static struct {
   FILE *out;
+  float norm[NORMS];
+  int norms;
   unsigned seed;
   int op;
   cudnnHandle_t cudnn;
@@ -203,7 +209,8 @@ static void others(float *x, float *y) {
     break;
   case 1:
     TRY(cublasSnrm2(g.cublas, (int)g.count, x, 1, &norm));
-    fwrite(&norm, sizeof norm, 1, g.out);
+    if (g.norms < NORMS)
+      g.norm[g.norms++] = norm;
     if (norm > 50)
       TRY(cudaMemsetAsync(x, 0, g.count * sizeof *x, g.stream[g.current]));
     break;
@@ -268,5 +275,8 @@ int main(int argc, char **argv) {
     step();
   for (int i = 0; i < BUFFERS; i++)
     keep(g.buffer[i], 2 * g.count);
+  char name[4096];
+  snprintf(name, sizeof name, "%s.npy", argv[1]);
+  npy_write(name, (npy_field_t){1, g.norms, g.norm});
   return fclose(g.out) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

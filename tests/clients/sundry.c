@@ -246,7 +246,7 @@ static void transient(int steps) {
 /* Sums on the stream that computes, scaled by what they are. */
 static void sums(void) {
   float *x = pooled(g.count), *y = pooled(g.count);
-  float norm, dot, half = 0.5f, from[2];
+  float norm, dot, size, half = 0.5f, from[2];
   int largest;
   fill(x, g.count, 7, 1);
   for (int step = 0; step < 3; step++) {
@@ -255,6 +255,7 @@ static void sums(void) {
                        CUDA_R_32F, CUDA_R_32F));
     CHECK(cublasDotEx(g.cublas, (int)g.count, x, CUDA_R_32F, 1, y, CUDA_R_32F,
                       1, &dot, CUDA_R_32F, CUDA_R_32F));
+    CHECK(cublasSnrm2(g.cublas, (int)g.count, x, 1, &size));
     CHECK(cublasIsamax(g.cublas, (int)g.count, y, 1, &largest));
     CHECK(cublasGetVector(2, sizeof *from, y + largest / 2, 1, from, 1));
     float scale = 1 / (norm + 1);
@@ -262,8 +263,8 @@ static void sums(void) {
     CHECK(cublasSscal(g.cublas, (int)g.count, &scale, x, 1));
     convolve(x, g.three, g.w3, g.near, 0, y);
     CHECK(cublasSaxpy(g.cublas, (int)g.count, &half, y, 1, x, 1));
-    printf("%a %a %d %a %a\n", (double)norm, (double)dot, largest,
-           (double)from[0], (double)from[1]);
+    printf("%d %.9g %.9g %.9g %.9g %.9g\n", largest, (double)size, (double)norm,
+           (double)dot, (double)from[0], (double)from[1]);
   }
   keep(x);
 }
