@@ -105,8 +105,13 @@ static void vectors_trim(const sdg_entry_t *info, const void *args,
       [SDG_VECTOR_SWAP] = SDG_ELEMENTS_SWAP};
   sdg_vector_t v;
   info->vector(args, &v);
-  size_t x = sdg_capture_type_bytes(v.type_x);
-  size_t y = v.y ? sdg_capture_type_bytes(v.type_y) : 0;
+  size_t x = sdg_vector_type_bytes(v.type_x);
+  size_t y = v.y ? sdg_vector_type_bytes(v.type_y) : 0;
+  for (int i = 0; v.result && i < memory->accesses; i++)
+    if (memory->access[i].at == (uintptr_t)v.result) {
+      size_t bytes = sdg_vector_type_bytes(v.type_result);
+      memory->access[i].width = memory->access[i].pitch = bytes;
+    }
   if (v.op == SDG_VECTOR_ROT || v.n < 1 || x == 0 || (v.y && y == 0))
     return;
   for (int i = 0; i < memory->accesses; i++) {
@@ -385,6 +390,24 @@ int sdg_capture_touch_memory(int entry, const void *args, const void *caller) {
   if (sdg_entry[entry].library == SDG_LIBRARY_CUDNN)
     last_refused = refused;
   return refused ? refusal_of(entry) : 0;
+}
+
+bool sdg_capture_value(int entry, const void *args, const void *caller,
+                       int *out_result) {
+  if (is_foreign(caller) || !sdg_job_asked()) {
+    *out_result = sdg_capture_touch_memory(entry, args, caller);
+    return *out_result != 0;
+  }
+  sdg_memory_access_t memory;
+  sdg_vector_t vector;
+  const sdg_vector_call_t call = {sdg_entry[entry].vector_call, args};
+  enter();
+  touch_read(entry, args, &memory);
+  sdg_entry[entry].vector(args, &vector);
+  bool done = sdg_registry_make_value(&memory, &vector, &call, out_result) ==
+              SDG_VERDICT_DONE;
+  leave();
+  return done;
 }
 
 int sdg_capture_note(int entry, const void *args, const void *caller) {

@@ -28,6 +28,10 @@ int sdg_capture_opaque(int entry, const void *handle, const void *caller);
 /* Whole view: an entry that no op judges is about to touch device memory. Not
  * 0: the error for the program. */
 int sdg_capture_touch_memory(int entry, const void *args, const void *caller);
+/* The same of an entry that makes a value of vectors. True: that was made, or
+ * refused; *out_result is the status to return. */
+bool sdg_capture_value(int entry, const void *args, const void *caller,
+                       int *out_result);
 /* Shard view: an entry is about to write memory of which something may be
  * known, or to make a value of it. Not 0: as above. */
 int sdg_capture_note(int entry, const void *args, const void *caller);

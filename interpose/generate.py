@@ -80,7 +80,8 @@ PRECISIONS = {
     for letter in letters.split()}
 # By the C type of a pointer.
 VECTOR_TYPES = {'float': 'CUDA_R_32F', 'double': 'CUDA_R_64F',
-                'cuComplex': 'CUDA_C_32F', 'cuDoubleComplex': 'CUDA_C_64F'}
+                'cuComplex': 'CUDA_C_32F', 'cuDoubleComplex': 'CUDA_C_64F',
+                'int': 'CUDA_R_32I', 'int64_t': 'CUDA_R_64I'}
 # Of families.def: flags by a family's word, and by a role's name.
 FAMILIES, ROLES = {}, {}
 OPERANDS_MAX = 12  # SDG_OPERANDS_MAX of src/call/call.h
@@ -173,6 +174,9 @@ class Entry:
         match = self.library == 'cublas' and re.fullmatch(
             VECTOR, self.prototype, re.I)
         return VECTOR_OPS[match[1].lower()] if match else None
+
+    def gives_value(self):
+        return self.vector_op() in ('NRM2', 'ASUM', 'DOT')
 
     def is_noted(self):
         """Needs a probe in the shard view once a plan has written something:
@@ -495,6 +499,17 @@ def whole_probe(e):
                 '                                   '
                 '__builtin_return_address(0));',
                 f'  return refusal ? ({e.ctype})refusal : status;', '}', '']
+    if e.gives_value():
+        return [head, f'  {fill_of(e)}', '  int made;',
+                f'  if (sdg_capture_value(SDG_ENTRY_{e.name}, &all,',
+                '                        __builtin_return_address(0), '
+                '&made))',
+                f'    return ({e.ctype})made;',
+                f'  {e.ctype} status = {call};',
+                f'  made = sdg_capture_result(SDG_ENTRY_{e.name}, '
+                f'{e.result()[0]}, {e.result()[1]},',
+                '                            __builtin_return_address(0));',
+                f'  return made ? ({e.ctype})made : status;', '}', '']
     lines = [head, f'  {fill_of(e)}',
              f'  int refusal = sdg_capture_touch_memory(SDG_ENTRY_{e.name}, '
              '&all,',
@@ -570,19 +585,38 @@ def vector(e):
             '  };', '}', '']
 
 
+def vector_call(e):
+    """Calls the real function with the vectors of an sdg_vector_t."""
+    arguments = []
+    for p in e.parameters:
+        member = VECTOR_MEMBERS.get(p.name)
+        if not member or member == 'handle' or member.startswith('type'):
+            arguments.append(f'args->{p.name}')
+        else:
+            cast = '' if p.ctype.endswith('*') else f'({p.ctype})'
+            arguments.append(f'{cast}vector->{member}')
+    return [f'static int vector_call_{e.name}(const void *all,',
+            '    const sdg_vector_t *vector) {',
+            f'  const struct sdg_args_{e.name} *args = all;',
+            f'  return (int)REAL({e.name}, {e.prototype})('
+            f'{", ".join(arguments)});', '}', '']
+
+
 def noted_probe(e):
     """What the shard view does around an entry that writes memory, or makes a
     value of it."""
     real = f'REAL({e.name}, {e.prototype})({e.arguments()})'
     untouched = (f'probe_{e.name}({e.arguments()})' if e.is_armed() else real)
     lines = vector(e) if e.vector_op() else []
+    if e.gives_value():
+        lines += vector_call(e)
     lines += [
         f'static COLD {join(e.ctype, f"noted_{e.name}")}({e.declaration()}) {{',
         f'  {fill_of(e)}',
         f'  int refusal = sdg_capture_note(SDG_ENTRY_{e.name}, &all,',
         '                                 __builtin_return_address(0));',
         '  if (refusal)', f'    return ({e.ctype})refusal;']
-    if e.vector_op() in ('NRM2', 'ASUM', 'DOT'):
+    if e.gives_value():
         lines += [
             f'  {e.ctype} status = {real};',
             '  if (status == CUBLAS_STATUS_SUCCESS)',
@@ -805,6 +839,8 @@ def probes_c(entries):
             out.append(f'    .shard = (void *)shard_{e.name},')
         if e.vector_op():
             out.append(f'    .vector = vector_{e.name},')
+        if e.gives_value():
+            out.append(f'    .vector_call = vector_call_{e.name},')
         if e.kind in ('allocate', 'free'):
             out.append('    .memory = true,')
         if e.is_product():

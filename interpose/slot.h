@@ -52,6 +52,9 @@ typedef struct sdg_entry {
   void *shard; /* the probe in the shard view; NULL: `probe` */
   /* Reads the struct sdg_args_ of a call on vectors; NULL: it is none. */
   void (*vector)(const void *args, sdg_vector_t *out);
+  /* Makes such a call that gives a value, of other vectors
+   * (sdg_vector_call_t); NULL: it gives none. */
+  int (*vector_call)(const void *args, const sdg_vector_t *vector);
   bool memory; /* allocates or frees: that probe is of the shard view, too */
   /* Reads the struct sdg_args_ of a product of matrices; NULL: it is none. Its
    * probe stays only where the rules are about products. */

@@ -28,18 +28,27 @@ static int parts_of(int type) {
   return type == CUDA_C_32F || type == CUDA_C_64F ? 2 : 1;
 }
 
+bool sdg_together_may(const sdg_vector_t *vector) {
+  int type = vector->type_result;
+  return vector->op < SDG_VECTOR_INDEX &&
+         (type == CUDA_R_32F || type == CUDA_R_64F || type == CUDA_C_32F ||
+          type == CUDA_C_64F);
+}
+
 sdg_status_t sdg_together_check(const sdg_vector_t *vector) {
   if (vector->op == SDG_VECTOR_INDEX)
     return sdg_fail(SDG_E_VALUE_KIND,
                     "%s: the index of an element of one piece is none of the "
                     "whole",
                     vector->entry_name);
-  int type = vector->type_result;
-  if (type != CUDA_R_32F && type != CUDA_R_64F && type != CUDA_C_32F &&
-      type != CUDA_C_64F)
-    return sdg_fail(SDG_E_VALUE_KIND, "%s: a result of type %d",
-                    vector->entry_name, type);
-  return SDG_OK;
+  return sdg_together_may(vector)
+             ? SDG_OK
+             : sdg_fail(SDG_E_VALUE_KIND, "%s: a result of type %d",
+                        vector->entry_name, vector->type_result);
+}
+
+static sdg_report_row_t *row_of(const sdg_vector_t *vector) {
+  return sdg_report_find(vector->entry_name, "-", "value");
 }
 
 // ---- in host memory --------------------------------------------------------
@@ -133,6 +142,7 @@ static sdg_status_t host_make(const sdg_vector_t *vector, const int *rank,
       memcpy(&value[i], all[r], sizeof *value);
     }
   value_put(vector, all_of(vector, value, ranks));
+  sdg_report_update(row_of(vector));
 out:
   free(value);
   free(all);
@@ -245,7 +255,7 @@ static sdg_status_t device_make(const sdg_vector_t *vector, sdg_axes_t axes,
   if (!*plan)
     SDG_TRY(plan_make(vector, call, axes, me, ranks, plan));
   sdg_outcome_t outcome;
-  sdg_report_row_t *row = sdg_report_find(vector->entry_name, "-", "value");
+  sdg_report_row_t *row = row_of(vector);
   SDG_TRY(sdg_exec_run(*plan, call, stream, row, &outcome));
   sdg_report_count(row, *plan);
   return outcome.vendor ? sdg_fail(SDG_E_VENDOR_CALL, "%s: %d",
@@ -256,7 +266,7 @@ static sdg_status_t device_make(const sdg_vector_t *vector, sdg_axes_t axes,
 // ---- both ------------------------------------------------------------------
 
 static sdg_status_t value_make(const sdg_vector_t *vector, sdg_axes_t axes,
-                               sdg_call_t *call, cudaStream_t stream) {
+                               int of, sdg_call_t *call, cudaStream_t stream) {
   int rank[SDG_RANKS_MAX], me = 0;
   cublasPointerMode_t mode;
   int ranks = sdg_mesh_group(sdg_job_mesh(), sdg_job_rank(), axes, rank);
@@ -269,11 +279,14 @@ static sdg_status_t value_make(const sdg_vector_t *vector, sdg_axes_t axes,
   bool on_host = mode == CUBLAS_POINTER_MODE_HOST;
   SDG_TRY(sdg_divergence_update(vector->entry_name,
                                 (uint64_t)vector->op << 1 | on_host));
-  return on_host ? host_make(vector, rank, ranks)
-                 : device_make(vector, axes, call, stream, me, ranks);
+  if (!on_host)
+    return device_make(vector, axes, call, stream, me, ranks);
+  (void)sdg_mesh_group(sdg_job_mesh(), of, axes, rank);
+  return host_make(vector, rank, ranks);
 }
 
-sdg_status_t sdg_together_make(const sdg_vector_t *vector, sdg_axes_t axes) {
+sdg_status_t sdg_together_make(const sdg_vector_t *vector, sdg_axes_t axes,
+                               int of) {
   sdg_call_t call = {.entry_name = vector->entry_name,
                      .family = SDG_FAMILY_OTHER,
                      .handle = vector->handle,
@@ -282,6 +295,6 @@ sdg_status_t sdg_together_make(const sdg_vector_t *vector, sdg_axes_t axes) {
   SDG_TRY(sdg_thread_claim(vector->entry_name));
   SDG_TRY(sdg_stream_of(&call, &stream));
   sdg_step_number(&call);
-  sdg_status_t status = value_make(vector, axes, &call, stream);
+  sdg_status_t status = value_make(vector, axes, of, &call, stream);
   return status == SDG_OK ? SDG_OK : sdg_job_fail(status);
 }

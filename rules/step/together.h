@@ -4,6 +4,8 @@
 #ifndef SDG_RULES_STEP_TOGETHER_H
 #define SDG_RULES_STEP_TOGETHER_H
 
+#include <stdbool.h>
+
 #include "rules/vendor/vector.h"
 #include "src/base/status.h"
 #include "src/geometry/hint.h"
@@ -11,11 +13,16 @@
 /* Whether a value of these elements can be put together. SDG_E_VALUE_KIND. */
 sdg_status_t sdg_together_check(const sdg_vector_t *vector) SDG_MUST_CHECK;
 
+/* The same without a message. */
+bool sdg_together_may(const sdg_vector_t *vector);
+
 /* The call has returned its value, of this rank's piece, or will leave it in
- * device memory: it becomes that of all pieces along `axes`. Collective over
- * the agreement's group. Any failure but SDG_E_CAPTURE breaks the job. */
-sdg_status_t sdg_together_make(const sdg_vector_t *vector,
-                               sdg_axes_t axes) SDG_MUST_CHECK;
+ * device memory: it becomes that of all pieces along `axes`. In host memory it
+ * becomes that of the pieces along `axes` from rank `of` on: of this rank, or,
+ * where ranks along other axes have the same pieces, of one for all. Collective
+ * over the agreement's group. Any failure but SDG_E_CAPTURE breaks the job. */
+sdg_status_t sdg_together_make(const sdg_vector_t *vector, sdg_axes_t axes,
+                               int of) SDG_MUST_CHECK;
 
 /* The device is reset: communicators are made anew (src/exchange/exchange.h).
  */

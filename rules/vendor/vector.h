@@ -30,6 +30,14 @@ typedef struct sdg_vector {
   int type_result;
 } sdg_vector_t;
 
+/* A call of the program, to be made with other vectors: run(args, vector) calls
+ * its real function with n, vectors, increments and result of `vector`, and
+ * returns the status. */
+typedef struct sdg_vector_call {
+  int (*run)(const void *args, const sdg_vector_t *vector);
+  const void *args;
+} sdg_vector_call_t;
+
 /* Returns the bytes of an element of this cudaDataType_t; 0 if it is none that
  * vectors have. */
 size_t sdg_vector_type_bytes(int type);

@@ -21,6 +21,7 @@
 #include "rules/step/together.h"
 #include "rules/view/whole/root_broadcast.h"
 #include "rules/view/whole/settle.h"
+#include "rules/view/whole/value.h"
 #include "rules/view/whole/whole.h"
 #include "src/base/log.h"
 #include "src/base/options.h"
@@ -173,6 +174,27 @@ int sdg_registry_result(const char *entry_name, void *result, size_t bytes) {
     return 0;
   sdg_report_fail();
   return 1;
+}
+
+sdg_verdict_t sdg_registry_make_value(const sdg_memory_access_t *memory,
+                                      const sdg_vector_t *vector,
+                                      const sdg_vector_call_t *call,
+                                      int *out_result) {
+  bool done = false;
+  if (sdg_job_disarmed())
+    return SDG_VERDICT_PASS;
+  sdg_status_t status =
+      sdg_job_failed()
+          ? sdg_fail(SDG_E_JOB_BROKEN, "%s", vector->entry_name)
+          : sdg_whole_value(memory, vector, call, &done, out_result);
+  if (status == SDG_OK && !done)
+    status = sdg_whole_access(memory);
+  sdg_log_set_place(NULL);
+  if (status == SDG_OK)
+    return done ? SDG_VERDICT_DONE : SDG_VERDICT_PASS;
+  sdg_report_fail();
+  *out_result = vendor_status(status, SDG_STREAM_CUBLAS);
+  return SDG_VERDICT_DONE;
 }
 
 int sdg_registry_value(const sdg_vector_t *vector, bool made) {

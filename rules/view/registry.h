@@ -41,6 +41,13 @@ int sdg_registry_access(const sdg_memory_access_t *memory);
 /* Whole view: a call has returned a value of so many bytes, which becomes the
  * first rank's if it is in host memory. Not 0: as above. */
 int sdg_registry_result(const char *entry_name, void *result, size_t bytes);
+/* Whole view: a value is about to be made of vectors. DONE: it was made, of
+ * pieces (rules/view/whole/value.h), or refused; *out_result is the status to
+ * return. PASS: every rank makes it of all elements, which are there. */
+sdg_verdict_t sdg_registry_make_value(const sdg_memory_access_t *memory,
+                                      const sdg_vector_t *vector,
+                                      const sdg_vector_call_t *call,
+                                      int *out_result);
 /* Shard view: a value is about to be made of vectors
  * (rules/view/shard/outside.h), or, where `made`, was. Not 0: as above. */
 int sdg_registry_value(const sdg_vector_t *vector, bool made);

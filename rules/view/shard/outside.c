@@ -177,6 +177,6 @@ sdg_status_t sdg_outside_value(const sdg_vector_t *vector) {
 sdg_status_t sdg_outside_combine(const sdg_vector_t *vector) {
   sdg_hint_t pieces = pieces_of(vector);
   return pieces & SDG_HINT_GLOBAL
-             ? sdg_together_make(vector, pieces & SDG_HINT_AXES)
+             ? sdg_together_make(vector, pieces & SDG_HINT_AXES, sdg_job_rank())
              : SDG_OK;
 }

@@ -101,8 +101,6 @@ static sdg_status_t stream_get(const sdg_memory_access_t *memory,
              : SDG_OK;
 }
 
-// What is recorded now runs when the graph is launched, which touches
-// everything.
 static bool is_capturing(cudaStream_t stream) {
   const sdg_vendor_t *cuda = sdg_vendor_get();
   enum cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
@@ -110,6 +108,13 @@ static bool is_capturing(cudaStream_t stream) {
     return capturing != cudaStreamCaptureStatusNone;
   (void)cuda->cudaGetLastError();
   return true;
+}
+
+sdg_status_t sdg_whole_stream(const sdg_memory_access_t *memory,
+                              cudaStream_t *out_stream, bool *out_capturing) {
+  SDG_TRY(stream_get(memory, out_stream));
+  *out_capturing = is_capturing(*out_stream);
+  return SDG_OK;
 }
 
 static sdg_status_t accesses_settle(const sdg_memory_access_t *memory,
@@ -168,8 +173,9 @@ static void uploads_note(const sdg_memory_access_t *memory) {
 
 static sdg_status_t touch_run(const sdg_memory_access_t *memory) {
   cudaStream_t stream;
-  SDG_TRY(stream_get(memory, &stream));
-  if (is_capturing(stream))
+  bool capturing;
+  SDG_TRY(sdg_whole_stream(memory, &stream, &capturing));
+  if (capturing)
     return SDG_OK;
   sdg_report_row_t *row = NULL;
   const sdg_access_t *read = host_read(memory);

@@ -27,6 +27,12 @@ sdg_status_t sdg_whole_own(const char *entry_name) SDG_MUST_CHECK;
 
 /* Whether the calling thread is that. */
 bool sdg_whole_owned(void);
+
+/* The stream of a call; *out_capturing: it is captured, and the call runs when
+ * the graph is launched, which touches everything. */
+sdg_status_t sdg_whole_stream(const sdg_memory_access_t *memory,
+                              cudaStream_t *out_stream,
+                              bool *out_capturing) SDG_MUST_CHECK;
 /* With the lock held: brings a buffer up to date for need[rank of the job],
  * NULL: in full. */
 sdg_status_t sdg_whole_update(sdg_buffer_t *buffer, const sdg_box_t *need,
