@@ -61,7 +61,7 @@ the_fields_of_the_commands_are_cut_and_joined() {
   line=${line/inspect/inspect --device host}
   run 0 "$sundog" ${line/solver/$clients/shallow --depth depth.npy} $more
   says out 'best: '
-  line=$(commands 'split --parts' | head -n 1)
+  line=$(commands 'split --parts .* field.npy' | head -n 1)
   run 0 "$sundog" $line
   run 0 "$sundog" ${line/field/depth}
   line=$(commands 'view shard --split H -- solver --in' | head -n 1)
