@@ -14,10 +14,6 @@
 #include "rules/place/same_split.h"
 #include "rules/place/tagging.h"
 
-static bool is_split(const sdg_placement_t *placement, int dim) {
-  return placement->part[dim].pieces > 1;
-}
-
 // ---- what can be split -----------------------------------------------------
 
 const char *sdg_attention_obstacle(const sdg_call_t *call,
@@ -201,9 +197,9 @@ sdg_status_t sdg_attention_plan(const sdg_call_t *call,
   SDG_TRY(sdg_attention_check(call, tagging, &m.a));
   SDG_TRY(sdg_attention_section(call, tagging, m.a.q, &m.section));
   m.rows = &p[m.a.q];
-  bool sequence = is_split(m.rows, SDG_SEQUENCE_TIME) ||
-                  is_split(&p[m.a.k], SDG_SEQUENCE_TIME) ||
-                  is_split(&p[m.a.v], SDG_SEQUENCE_TIME);
+  bool sequence = sdg_placement_splits(m.rows, SDG_SEQUENCE_TIME) ||
+                  sdg_placement_splits(&p[m.a.k], SDG_SEQUENCE_TIME) ||
+                  sdg_placement_splits(&p[m.a.v], SDG_SEQUENCE_TIME);
   sdg_status_t status = maker_fill(&m, sequence);
   // Ranks with the same queries have the same addends, unless they have
   // different keys.

@@ -11,14 +11,6 @@
 #include "rules/vendor/vendor.h"
 #include "src/call/tag.h"
 
-static int64_t lesser(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-
-static int64_t greater(int64_t a, int64_t b) {
-  return a > b ? a : b;
-}
-
 // The limit over all ranks, for any cut of the keys.
 static int64_t limits_sum(const sdg_operand_t *limits) {
   const sdg_tag_vector_t *vector =
@@ -49,8 +41,9 @@ static int64_t keys_most(const sdg_call_t *call, const sdg_tagging_t *tagging,
   if (section->window != SDG_WINDOW_SIZES ||
       section->attention == SDG_STRATEGY_GATHER)
     return all;
-  return lesser(all, greater(own, queries) + lesser(all, section->window_left) +
-                         lesser(all, section->window_right));
+  return sdg_min64(all, sdg_max64(own, queries) +
+                            sdg_min64(all, section->window_left) +
+                            sdg_min64(all, section->window_right));
 }
 
 sdg_status_t sdg_attention_answer(const sdg_call_t *call,
@@ -65,7 +58,8 @@ sdg_status_t sdg_attention_answer(const sdg_call_t *call,
       a->reserveSpaceSizeInBytes);
   if (*out_vendor || !sdg_attention_descriptor_get(a->attnDesc, &desc))
     return SDG_OK;
-  desc.k_time = (int)lesser(INT32_MAX, keys_most(call, tagging, desc.q_time));
+  desc.k_time =
+      (int)sdg_min64(INT32_MAX, keys_most(call, tagging, desc.q_time));
   SDG_TRY(sdg_attention_descriptor_room(a->handle, &desc, &room));
   if (*a->workSpaceSizeInBytes < room.work_bytes)
     *a->workSpaceSizeInBytes = room.work_bytes;

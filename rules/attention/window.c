@@ -8,10 +8,6 @@
 #include "src/base/log.h"
 #include "src/job/job.h"
 
-static bool is_cut(const sdg_placement_t *placement, int dim) {
-  return placement->part[dim].pieces > 1;
-}
-
 // The rank's own elements along the sequence. Queries that were colocated with
 // their keys: all elements, because the program states the windows of all.
 static sdg_range_t own_range(const sdg_attention_maker_t *m, int index) {
@@ -122,7 +118,7 @@ static sdg_status_t local_check(const sdg_attention_maker_t *m) {
   const sdg_placement_t *p = m->tagging->placement;
   const int own[] = {m->a.k, m->a.v};
   for (int i = 0; i < 2; i++)
-    if (is_cut(&p[own[i]], SDG_SEQUENCE_VECTOR) ||
+    if (sdg_placement_splits(&p[own[i]], SDG_SEQUENCE_VECTOR) ||
         sdg_placement_axes(&p[own[i]]) & ~sdg_placement_axes(m->rows) ||
         !sdg_part_equal(&p[own[i]].part[SDG_SEQUENCE_TIME],
                         &p[m->a.k].part[SDG_SEQUENCE_TIME]) ||
@@ -153,8 +149,8 @@ sdg_status_t sdg_attention_maker_windows(sdg_attention_maker_t *m) {
     m->band = (sdg_band_t){section->window_left, section->window_right};
     break;
   }
-  bool in_pieces = is_cut(&p[m->a.q], SDG_SEQUENCE_TIME) &&
-                   is_cut(&p[m->a.k], SDG_SEQUENCE_TIME);
+  bool in_pieces = sdg_placement_splits(&p[m->a.q], SDG_SEQUENCE_TIME) &&
+                   sdg_placement_splits(&p[m->a.k], SDG_SEQUENCE_TIME);
   if (in_pieces && queries != keys && !sdg_band_is_all(&m->band, queries, keys))
     return sdg_tagging_differ(m->call, m->tagging, m->a.k, m->a.q);
   return windows_compare(m, in_pieces);

@@ -5,24 +5,12 @@
 
 #include "rules/window/back.h"
 
-static bool range_empty(sdg_range_t range) {
-  return range.hi <= range.lo;
-}
-
 static sdg_range_t range_of(int64_t lo, int64_t hi) {
   return lo < hi ? (sdg_range_t){lo, hi} : (sdg_range_t){0, 0};
 }
 
-static int64_t max64(int64_t a, int64_t b) {
-  return a > b ? a : b;
-}
-
-static int64_t min64(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-
 static int64_t common(sdg_range_t a, int64_t lo, int64_t hi) {
-  return max64(0, min64(a.hi, hi) - max64(a.lo, lo));
+  return sdg_max64(0, sdg_min64(a.hi, hi) - sdg_max64(a.lo, lo));
 }
 
 // The range from the first to the last of the rows that own outputs see.
@@ -44,20 +32,20 @@ static sdg_range_t touched(const sdg_window_dim_t *dim) {
 
 static sdg_range_t touched_own(const sdg_window_dim_t *dim) {
   sdg_range_t rows = touched(dim);
-  return seen_of(
-      dim, range_of(max64(rows.lo, dim->x.lo), min64(rows.hi, dim->x.hi)));
+  return seen_of(dim, range_of(sdg_max64(rows.lo, dim->x.lo),
+                               sdg_min64(rows.hi, dim->x.hi)));
 }
 
 static sdg_range_t touched_beside(const sdg_window_dim_t *dim, bool below) {
   sdg_range_t rows = touched(dim);
-  return seen_of(dim, below ? range_of(rows.lo, min64(rows.hi, dim->x.lo))
-                            : range_of(max64(rows.lo, dim->x.hi), rows.hi));
+  return seen_of(dim, below ? range_of(rows.lo, sdg_min64(rows.hi, dim->x.lo))
+                            : range_of(sdg_max64(rows.lo, dim->x.hi), rows.hi));
 }
 
 // Empty if one of its ranges is empty.
 static sdg_box_t box_settle(const sdg_conv_data_t *g, sdg_box_t box) {
   for (int d = 0; d < box.dims; d++)
-    if (range_empty(box.dim[d]))
+    if (sdg_range_empty(box.dim[d]))
       return (sdg_box_t){.dims = box.dims};
   box.dim[1] = g->conv.op.x_box.dim[1];
   return box;
@@ -86,7 +74,7 @@ sdg_box_t sdg_conv_adjoint_side(const sdg_conv_data_t *dgrad,
 // Own rows that no other rank's dy touches.
 static sdg_range_t inner_of(const sdg_window_dim_t *dim) {
   const sdg_window_view_t own = {.x = dim->x, .y = dim->y};
-  return range_empty(dim->x) || range_empty(dim->y)
+  return sdg_range_empty(dim->x) || sdg_range_empty(dim->y)
              ? (sdg_range_t){0, 0}
              : seen_of(dim, sdg_window_back_right(dim, &own));
 }
@@ -115,15 +103,15 @@ static bool row_segment(const sdg_window_dim_t *dim, int64_t row,
     int64_t output = sdg_floor_div(from, w->stride);
     if (output * w->stride != from || output < dim->y.lo || output >= dim->y.hi)
       continue;
-    taps = range_empty(taps) ? (sdg_range_t){tap, tap + 1}
-                             : (sdg_range_t){taps.lo, tap + 1};
+    taps = sdg_range_empty(taps) ? (sdg_range_t){tap, tap + 1}
+                                 : (sdg_range_t){taps.lo, tap + 1};
   }
   sdg_window_t part = *w;
   part.kernel = taps.hi - taps.lo;
   part.pad -= taps.lo * w->dilation;
   sdg_range_t seen;
   *out = (segment_t){.want = {row, row + 1}, .taps = taps};
-  return !range_empty(taps) &&
+  return !sdg_range_empty(taps) &&
          sdg_window_back_of(&part, dim->y, out->want, &seen, &out->cut);
 }
 
@@ -133,7 +121,7 @@ static int segments(const sdg_window_dim_t *dim,
                     segment_t out[SDG_CONV_ADJOINT_PARTS]) {
   sdg_range_t inner = inner_of(dim), rows = touched(dim), seen;
   int count = 0;
-  if (!range_empty(inner)) {
+  if (!sdg_range_empty(inner)) {
     out[0] = (segment_t){.want = inner, .taps = {0, dim->window.kernel}};
     count = sdg_window_back_of(&dim->window, dim->y, inner, &seen, &out[0].cut);
   }

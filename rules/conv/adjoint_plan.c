@@ -198,16 +198,9 @@ static sdg_status_t own_make(maker_t *m, bool in_place) {
   return SDG_OK;
 }
 
-static sdg_box_t filter_box(const sdg_operand_t *w) {
-  sdg_box_t box = {.dims = w->dims};
-  for (int d = 0; d < w->dims; d++)
-    box.dim[d].hi = w->extent[d];
-  return box;
-}
-
 static sdg_status_t steps_make(maker_t *m, bool in_place) {
   const sdg_conv_t *conv = &m->dgrad->conv;
-  const sdg_box_t w = filter_box(&m->call->operand[conv->w]);
+  const sdg_box_t w = sdg_operand_box(&m->call->operand[conv->w]);
   sdg_box_t inner = sdg_conv_adjoint_inner(m->dgrad);
   SDG_TRY(sdg_subcalls_open(m->plan, m->call));
   SDG_TRY(sdg_plan_operand(m->plan, m->call, conv->x, &conv->op.x_box, &m->x));

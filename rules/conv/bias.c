@@ -104,13 +104,6 @@ sdg_status_t sdg_conv_bias_plan(const sdg_call_t *call,
   return plan_make(call, tagging->sum_axes, &own, &own, out_plan);
 }
 
-static sdg_box_t extents_box(const sdg_operand_t *operand) {
-  sdg_box_t box = {.dims = operand->dims};
-  for (int d = 0; d < operand->dims; d++)
-    box.dim[d].hi = operand->extent[d];
-  return box;
-}
-
 static sdg_status_t share_fill(sdg_share_t *share, const sdg_call_t *call,
                                const sdg_tagging_t *tagging) {
   sdg_box_t *rows;
@@ -136,7 +129,7 @@ sdg_status_t sdg_conv_bias_share(const sdg_call_t *call,
   sdg_share_t *share = sdg_share_create(sdg_mesh_ranks(tagging->mesh));
   if (!share)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
-  sdg_box_t there = extents_box(dy);
+  sdg_box_t there = sdg_operand_box(dy);
   sdg_box_t own = sdg_placement_box(placement, tagging->mesh, tagging->rank);
   sdg_status_t status;
   SDG_TRY_GOTO(share_fill(share, call, tagging), fail);

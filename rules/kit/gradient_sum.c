@@ -7,13 +7,6 @@
 #include "rules/kit/subcall.h"
 #include "rules/vendor/vendor.h"
 
-static sdg_box_t extents_box(const sdg_operand_t *operand) {
-  sdg_box_t box = {.dims = operand->dims};
-  for (int d = 0; d < operand->dims; d++)
-    box.dim[d].hi = operand->extent[d];
-  return box;
-}
-
 // Partial sums would be rounded to few bits on every rank, or overflow although
 // their sum does not; the error would exceed that of a single device.
 static bool sums_in_float(const sdg_operand_t *operand) {
@@ -25,7 +18,7 @@ sdg_status_t sdg_gradient_sum_open(sdg_plan_t *plan, const sdg_call_t *call,
                                    int index, sdg_axes_t axes,
                                    const void *(*beta)(const sdg_call_t *call),
                                    sdg_gradient_sum_t *out) {
-  sdg_box_t box = extents_box(&call->operand[index]);
+  sdg_box_t box = sdg_operand_box(&call->operand[index]);
   *out = (sdg_gradient_sum_t){.operand = index, .beta = beta};
   plan->reduce_axes = axes;
   SDG_TRY(sdg_plan_operand(plan, call, index, &box, &out->output));
@@ -50,7 +43,7 @@ sdg_status_t sdg_gradient_sum_share(sdg_share_t *share, const sdg_call_t *call,
   sdg_box_t *old;
   SDG_TRY(sdg_share_reads(share, index, &old));
   for (int r = 0; r < share->ranks; r++)
-    old[r] = extents_box(operand);
+    old[r] = sdg_operand_box(operand);
   return SDG_OK;
 }
 

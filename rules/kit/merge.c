@@ -80,9 +80,7 @@ sdg_subcall_tensor_t sdg_merge_slot(const sdg_subcall_tensor_t *fields, int dim,
 sdg_status_t sdg_merge_operand(sdg_plan_t *plan, const sdg_call_t *call,
                                int index, const sdg_box_t *own, int *out_slab) {
   const sdg_operand_t *operand = &call->operand[index];
-  sdg_box_t all = {.dims = operand->dims};
-  for (int d = 0; d < operand->dims; d++)
-    all.dim[d].hi = operand->extent[d];
+  sdg_box_t all = sdg_operand_box(operand);
   return sdg_plan_operand(plan, call, index, plan->share ? &all : own,
                           out_slab);
 }

@@ -82,9 +82,7 @@ static sdg_status_t steps_add(const sdg_call_t *call,
   SDG_TRY(sdg_subcalls_open(plan, call));
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];
-    sdg_box_t all = {.dims = operand->dims};
-    for (int d = 0; d < operand->dims; d++)
-      all.dim[d].hi = operand->extent[d];
+    sdg_box_t all = sdg_operand_box(operand);
     sub.tensor[i].type = operand->type;
     sub.tensor[i].box = own;
     SDG_TRY(sdg_plan_operand(plan, call, i, &all, &sub.tensor[i].slab));

@@ -52,13 +52,6 @@ static sdg_type_t params_type(const sdg_call_t *call) {
                                                     : CUDNN_DATA_FLOAT;
 }
 
-static sdg_box_t extents_box(const sdg_operand_t *operand) {
-  sdg_box_t box = {.dims = operand->dims};
-  for (int d = 0; d < operand->dims; d++)
-    box.dim[d].hi = operand->extent[d];
-  return box;
-}
-
 // Replaces a part of the program's tensor by a packed copy.
 static sdg_status_t packed_open(sdg_norm_maker_t *m, sdg_norm_tensor_t which,
                                 bool reads) {
@@ -77,7 +70,7 @@ static sdg_status_t tensor_open(sdg_norm_maker_t *m, sdg_norm_tensor_t which,
     return SDG_OK;
   const sdg_operand_t *operand = &m->call->operand[index];
   bool param = is_param(which);
-  sdg_box_t box = param ? m->params : whole ? extents_box(operand) : m->own;
+  sdg_box_t box = param ? m->params : whole ? sdg_operand_box(operand) : m->own;
   sdg_subcall_tensor_t *tensor = &m->tensor[which];
   SDG_TRY(sdg_plan_operand(m->plan, m->call, index, &box, &tensor->slab));
   tensor->box = param ? m->params : m->own;
@@ -124,7 +117,7 @@ static sdg_status_t tensors_close(sdg_norm_maker_t *m,
 static const char *layout_obstacle(const sdg_call_t *call,
                                    const sdg_norm_t *norm) {
   const sdg_operand_t *scale = &call->operand[norm->operand[SDG_NORM_SCALE]];
-  sdg_box_t box = extents_box(scale);
+  sdg_box_t box = sdg_operand_box(scale);
   int64_t packed[SDG_DIMS_MAX];
   sdg_slab_pack(&box, scale->stride, packed);
   for (int i = 0; i < SDG_NORM_TENSORS; i++) {
@@ -180,7 +173,7 @@ static sdg_status_t steps_add(const sdg_call_t *call, const sdg_norm_t *norm,
       .axes = axes,
       .sum = tagging->sum_axes & axes,
       .own = sdg_placement_box(x, tagging->mesh, tagging->rank),
-      .params = extents_box(scale),
+      .params = sdg_operand_box(scale),
       .total = 1,
   };
   int program[SDG_NORM_TENSORS];
@@ -337,7 +330,7 @@ static sdg_status_t reads_add(sdg_share_t *share, const sdg_call_t *call,
       boxes[r] = (sdg_box_t){.dims = operand->dims};
       if (used[i] && operand->data)
         boxes[r] = is_param(what[i])
-                       ? extents_box(operand)
+                       ? sdg_operand_box(operand)
                        : sdg_placement_box(x_placement(norm, tagging),
                                            tagging->mesh, r);
     }

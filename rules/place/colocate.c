@@ -30,13 +30,6 @@ bool sdg_colocate_moves(const sdg_colocation_t *colocation, int index) {
                                    sdg_colocate_at(colocation, index));
 }
 
-static bool extents_equal(const sdg_placement_t *a, const sdg_placement_t *b) {
-  bool equal = a->dims == b->dims;
-  for (int d = 0; equal && d < a->dims; d++)
-    equal = sdg_placement_extent(a, d) == sdg_placement_extent(b, d);
-  return equal;
-}
-
 // The vendor's library has no empty tensors.
 static bool some_empty(const sdg_placement_t *placement) {
   for (int d = 0; d < placement->dims; d++)
@@ -52,7 +45,7 @@ sdg_status_t sdg_colocate_follow(sdg_colocation_t *colocation, int index,
   bool absent = !operand->data && !colocation->call->is_query;
   for (int k = 0; k < colocation->places[index]; k++) {
     const sdg_placement_t *is = &colocation->place[index][k].placement;
-    if (!extents_equal(is, want))
+    if (!sdg_placement_extents_equal(is, want))
       continue;
     colocation->is[index] = k;
     if (absent ||

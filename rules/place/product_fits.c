@@ -105,7 +105,8 @@ static void sizes_format(const sdg_call_t *call, const sdg_split_t *split,
     char parts[96] = "";
     sdg_part_t part;
     if (split[d].axes > 0 &&
-        sdg_sizes_part(call, d, sdg_sizes_axes(&split[d]), &part) == SDG_OK) {
+        sdg_sizes_part(call, d, sdg_split_all_axes(&split[d]), &part) ==
+            SDG_OK) {
       sdg_part_format(&part, parts, sizeof parts);
       sdg_part_fini(&part);
     }

@@ -39,13 +39,6 @@ sdg_split_t sdg_sizes_split(sdg_axes_t axes) {
   return split;
 }
 
-sdg_axes_t sdg_sizes_axes(const sdg_split_t *split) {
-  sdg_axes_t axes = 0;
-  for (int i = 0; i < split->axes; i++)
-    axes |= (sdg_axes_t)1 << split->axis[i];
-  return axes;
-}
-
 int sdg_sizes_pieces(sdg_axes_t axes) {
   sdg_split_t split = sdg_sizes_split(axes);
   return sdg_split_pieces(&split, sdg_job_mesh());

@@ -44,9 +44,8 @@ sdg_status_t sdg_sizes_place(const sdg_call_t *call,
                              const sdg_section_t *section,
                              sdg_placement_t *out) SDG_MUST_CHECK;
 
-/* The axes as a split, in the mesh's order; back; and its pieces. */
+/* The axes as a split, in the mesh's order; and its pieces. */
 sdg_split_t sdg_sizes_split(sdg_axes_t axes);
-sdg_axes_t sdg_sizes_axes(const sdg_split_t *split);
 int sdg_sizes_pieces(sdg_axes_t axes);
 
 #endif

@@ -8,13 +8,6 @@
 
 #include "rules/place/tagging.h"
 
-static bool extents_equal(const sdg_placement_t *a, const sdg_placement_t *b) {
-  bool equal = a->dims == b->dims;
-  for (int d = 0; equal && d < a->dims; d++)
-    equal = sdg_placement_extent(a, d) == sdg_placement_extent(b, d);
-  return equal;
-}
-
 // Pieces that make one tensor by a tag of another operand, and also by a
 // section of their own, are in different places by the two.
 static sdg_status_t places_check(const sdg_colocation_t *colocation) {
@@ -25,7 +18,7 @@ static sdg_status_t places_check(const sdg_colocation_t *colocation) {
                                       &place[k].placement};
       char text[2][256];
       const char *names[SDG_DIMS_MAX];
-      if (!extents_equal(of[0], of[1]) ||
+      if (!sdg_placement_extents_equal(of[0], of[1]) ||
           sdg_colocate_same_pieces(of[0], of[1]))
         continue;
       sdg_tagging_names(colocation->call->family, of[0]->dims, names);
@@ -117,8 +110,9 @@ static sdg_status_t sizes_check(const sdg_colocation_t *colocation,
       continue;
     for (int k = 0; k < colocation->places[i]; k++) {
       bool fits = false;
-      if (extents_equal(&colocation->place[i][k].placement,
-                        &colocation->place[i][colocation->is[i]].placement))
+      if (sdg_placement_extents_equal(
+              &colocation->place[i][k].placement,
+              &colocation->place[i][colocation->is[i]].placement))
         continue;
       SDG_TRY(fits_as(colocation, rules, op, i, k, &fits));
       if (fits)

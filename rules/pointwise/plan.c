@@ -88,9 +88,7 @@ static sdg_status_t steps_make(sdg_plan_t *plan, const sdg_call_t *call,
   SDG_TRY(sdg_pointwise_open(plan));
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];
-    sdg_box_t all = {.dims = operand->dims};
-    for (int d = 0; d < operand->dims; d++)
-      all.dim[d].hi = operand->extent[d];
+    sdg_box_t all = sdg_operand_box(operand);
     int slab;
     SDG_TRY(sdg_plan_operand(plan, call, i, &all, &slab));
     sdg_box_t part = sdg_pointwise_project(operand->extent, &own);

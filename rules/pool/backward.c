@@ -8,18 +8,6 @@
 #include "rules/window/back.h"
 #include "src/geometry/ring.h"
 
-static int64_t max64(int64_t a, int64_t b) {
-  return a > b ? a : b;
-}
-
-static int64_t min64(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-
-static bool range_empty(sdg_range_t range) {
-  return range.hi <= range.lo;
-}
-
 // The outputs whose windows touch the rows; may be empty.
 static sdg_range_t windows_on(const sdg_window_dim_t *dim, sdg_range_t rows) {
   return sdg_range_cut(sdg_window_need_adjoint(&dim->window, rows),
@@ -40,7 +28,7 @@ sdg_box_t sdg_pool_backward_need_as(const sdg_pool_backward_t *back,
   for (int d = 0; d < op->dims && !sdg_box_empty(&x); d++) {
     int64_t shift = image[d] * op->dim[d].x_extent;
     need.dim[d] = windows_on(&op->dim[d], moved(x.dim[d], shift));
-    if (range_empty(need.dim[d]))
+    if (sdg_range_empty(need.dim[d]))
       return (sdg_box_t){.dims = op->dims};
   }
   return need;
@@ -70,12 +58,12 @@ static sdg_range_t seen_around(const sdg_window_dim_t *dim, sdg_range_t rows) {
   for (int64_t m = images.lo; m < images.hi; m++) {
     int64_t shift = m * dim->x_extent;
     sdg_range_t windows = windows_on(dim, moved(rows, shift));
-    if (range_empty(windows))
+    if (sdg_range_empty(windows))
       continue;
     sdg_range_t need = moved(sdg_window_need(&dim->window, windows), -shift);
-    seen = range_empty(seen) ? need
-                             : (sdg_range_t){min64(seen.lo, need.lo),
-                                             max64(seen.hi, need.hi)};
+    seen = sdg_range_empty(seen) ? need
+                                 : (sdg_range_t){sdg_min64(seen.lo, need.lo),
+                                                 sdg_max64(seen.hi, need.hi)};
   }
   return dim->wrap ? seen : sdg_range_cut(seen, dim->x_extent);
 }
@@ -90,7 +78,7 @@ sdg_box_t sdg_pool_backward_need_x(const sdg_pool_backward_t *back,
     return need;
   for (int d = 0; d < op->dims; d++) {
     need.dim[d] = seen_around(&op->dim[d], x.dim[d]);
-    if (range_empty(need.dim[d]))
+    if (sdg_range_empty(need.dim[d]))
       return (sdg_box_t){.dims = op->dims};
   }
   return need;
@@ -273,11 +261,12 @@ void sdg_pool_backward_fini(sdg_pool_backward_t *back) {
 static sdg_window_cut_t around(const sdg_window_dim_t *dim, sdg_range_t rows) {
   const sdg_window_t *w = &dim->window;
   sdg_range_t need = sdg_window_need(w, dim->y);
-  int64_t first = sdg_floor_div(min64(need.lo, rows.lo) + w->pad, w->stride);
+  int64_t first =
+      sdg_floor_div(sdg_min64(need.lo, rows.lo) + w->pad, w->stride);
   sdg_window_t bare = *w;
   bare.pad = 0;
   sdg_window_cut_t cut = {
-      .x = {first * w->stride - w->pad, max64(need.hi, rows.hi)}};
+      .x = {first * w->stride - w->pad, sdg_max64(need.hi, rows.hi)}};
   cut.y = (sdg_range_t){first,
                         first + sdg_window_outputs(&bare, cut.x.hi - cut.x.lo)};
   return cut;
@@ -287,9 +276,9 @@ static sdg_window_cut_t around(const sdg_window_dim_t *dim, sdg_range_t rows) {
 static sdg_window_cut_t cut_on(sdg_window_dim_t dim, sdg_range_t rows) {
   dim.y = windows_on(&dim, rows);
   // Rows between two windows get no gradient from the next one.
-  if (range_empty(dim.y)) {
+  if (sdg_range_empty(dim.y)) {
     int64_t next = sdg_window_need_adjoint(&dim.window, rows).lo;
-    next = max64(0, min64(next, dim.y_extent - 1));
+    next = sdg_max64(0, sdg_min64(next, dim.y_extent - 1));
     dim.y = (sdg_range_t){next, next + 1};
   }
   return dim.wrap ? around(&dim, rows) : sdg_window_cut_around(&dim, rows);
@@ -302,8 +291,8 @@ static sdg_range_t inner_rows(const sdg_window_dim_t *dim) {
     return dim->x;
   all.y = (sdg_range_t){0, dim->y_extent};
   sdg_window_view_t view = {.x = dim->x, .y = sdg_window_inner(&all)};
-  return range_empty(view.y) ? (sdg_range_t){0, 0}
-                             : sdg_window_back_right(dim, &view);
+  return sdg_range_empty(view.y) ? (sdg_range_t){0, 0}
+                                 : sdg_window_back_right(dim, &view);
 }
 
 static sdg_window_piece_t whole_view(const sdg_window_op_t *op) {
@@ -312,7 +301,7 @@ static sdg_window_piece_t whole_view(const sdg_window_op_t *op) {
   for (int d = 0; d < op->dims; d++) {
     sdg_window_dim_t dim = op->dim[d];
     piece.keep.dim[d] = inner_rows(&dim);
-    if (range_empty(piece.keep.dim[d]))
+    if (sdg_range_empty(piece.keep.dim[d]))
       return (sdg_window_piece_t){.keep.dims = op->dims};
     dim.wrap = false; // for these rows it makes no difference
     sdg_window_cut_t cut = cut_on(dim, piece.keep.dim[d]);
@@ -336,7 +325,7 @@ sdg_window_piece_t sdg_pool_backward_view(const sdg_pool_backward_t *back) {
     piece.pad[d] = (int)op->dim[d].window.pad;
     // A window contributes if forward computed it right.
     view.y = view.right;
-    if (!range_empty(view.y))
+    if (!sdg_range_empty(view.y))
       piece.keep.dim[d] = sdg_window_back_right(&op->dim[d], &view);
   }
   return piece;
@@ -363,7 +352,7 @@ bool sdg_pool_backward_piece(const sdg_pool_backward_t *back,
     const sdg_window_dim_t *dim = &op->dim[d];
     int64_t shift = back->image[index].at[d] * dim->x_extent;
     sdg_range_t rows = moved(want->dim[d], shift);
-    if (index > 0 && range_empty(windows_on(dim, rows)))
+    if (index > 0 && sdg_range_empty(windows_on(dim, rows)))
       return false;
     sdg_window_cut_t cut = cut_on(*dim, rows);
     out->x.dim[d] = moved(cut.x, -shift);

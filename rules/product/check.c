@@ -14,7 +14,7 @@
 static bool is_assumed(const sdg_product_check_t *c, int matrix, int d) {
   const sdg_section_t *section = c->m->tagging->section;
   const sdg_matrix_t *of = &c->m->product.matrix[matrix];
-  sdg_axes_t axes = sdg_sizes_axes(&c->m->matrix[matrix].split[d]);
+  sdg_axes_t axes = sdg_split_all_axes(&c->m->matrix[matrix].split[d]);
   int dim = of->dim[d];
   bool by_matrix;
   if (sdg_sizes_pieces(axes) < 2 ||
@@ -112,10 +112,6 @@ static sdg_status_t rooms_check(const sdg_product_check_t *c) {
   return SDG_OK;
 }
 
-static int64_t length(const sdg_box_t *box, int dim) {
-  return box->dim[dim].hi - box->dim[dim].lo;
-}
-
 // Checks that no rank writes more than its call describes.
 static sdg_status_t result_check(const sdg_product_check_t *c) {
   const sdg_matrix_t *result = &c->m->product.matrix[SDG_RESULT];
@@ -125,7 +121,7 @@ static sdg_status_t result_check(const sdg_product_check_t *c) {
     for (int d = 0; d < result->dims; d++) {
       int dim = result->dim[d];
       int64_t has = sdg_product_check_stated(c, r, dim);
-      if (length(&box, d) <= has)
+      if (sdg_box_length(&box, d) <= has)
         continue;
       return sdg_fail(
           SDG_E_PRODUCT_MATRIX,
@@ -134,7 +130,7 @@ static sdg_status_t result_check(const sdg_product_check_t *c) {
           "that makes all of %s states it, and the section says so: 'sizes = "
           "... %s:whole'",
           c->m->call->entry_name, c->m->tagging->section->name,
-          c->group->rank[r], sdg_say_dim(dim), length(&box, d), has,
+          c->group->rank[r], sdg_say_dim(dim), sdg_box_length(&box, d), has,
           sdg_say_dim(dim), sdg_say_dim(dim));
     }
   }

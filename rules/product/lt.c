@@ -5,10 +5,6 @@
 
 #include "rules/vendor/vendor.h"
 
-static int64_t length(const sdg_box_t *box, int dim) {
-  return box->dim[dim].hi - box->dim[dim].lo;
-}
-
 // Describes a matrix like the program does, except for its sizes. `rows` and
 // `columns` are dimensions of the product, as the matrix is stored.
 static cublasStatus_t layout_make(const sdg_cublaslt_t *lt,
@@ -16,11 +12,11 @@ static cublasStatus_t layout_make(const sdg_cublaslt_t *lt,
                                   const sdg_part_matrix_t *part,
                                   const sdg_box_t *box,
                                   cublasLtMatrixLayout_t *out) {
-  int64_t outer = length(box, matrix->dim[matrix->outer]);
+  int64_t outer = sdg_box_length(box, matrix->dim[matrix->outer]);
   int64_t inner =
-      matrix->inner < 0 ? 1 : length(box, matrix->dim[matrix->inner]);
+      matrix->inner < 0 ? 1 : sdg_box_length(box, matrix->dim[matrix->inner]);
   int32_t order = matrix->by_rows ? CUBLASLT_ORDER_ROW : CUBLASLT_ORDER_COL;
-  int32_t batch = (int32_t)length(box, SDG_BATCH);
+  int32_t batch = (int32_t)sdg_box_length(box, SDG_BATCH);
   cublasStatus_t status = lt->cublasLtMatrixLayoutCreate(
       out, (cudaDataType)type, (uint64_t)(matrix->by_rows ? outer : inner),
       (uint64_t)(matrix->by_rows ? inner : outer), part->ld);

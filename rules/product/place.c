@@ -215,13 +215,6 @@ static sdg_status_t source_place(const sdg_product_parts_t *m,
   return SDG_OK;
 }
 
-static sdg_axes_t axes_of(const sdg_split_t *split) {
-  sdg_axes_t axes = 0;
-  for (int i = 0; i < split->axes; i++)
-    axes |= (sdg_axes_t)1 << split->axis[i];
-  return axes;
-}
-
 sdg_status_t sdg_product_open(const sdg_call_t *call,
                               const sdg_tagging_t *tagging,
                               sdg_product_parts_t *out) {
@@ -232,7 +225,7 @@ sdg_status_t sdg_product_open(const sdg_call_t *call,
   const sdg_placement_t *product = split_of(tagging);
   sdg_axes_t terms = 0;
   if (pieces_of(product, SDG_K) > 1)
-    terms = axes_of(&product->split[SDG_K]);
+    terms = sdg_split_all_axes(&product->split[SDG_K]);
   out->sum_axes = terms & tagging->section->sum_axes;
   if (out->sum_axes && out->sum_axes != terms)
     return sdg_fail(SDG_E_SPLIT_DIMENSION,

@@ -83,13 +83,6 @@ static bool can_follow(const sdg_product_parts_t *m) {
 // ---- whole view
 // --------------------------------------------------------------
 
-static sdg_box_t all_of(const sdg_operand_t *operand) {
-  sdg_box_t box = {.dims = operand->dims};
-  for (int d = 0; d < operand->dims; d++)
-    box.dim[d].hi = operand->extent[d];
-  return box;
-}
-
 static sdg_status_t share_fill(const sdg_product_parts_t *m,
                                sdg_share_t *share) {
   const sdg_product_t *p = &m->product;
@@ -124,7 +117,7 @@ static sdg_status_t share_build(const sdg_product_parts_t *m,
     slab[i] = -1;
     if (!matrix->there)
       continue;
-    sdg_box_t all = all_of(&m->call->operand[matrix->operand]);
+    sdg_box_t all = sdg_operand_box(&m->call->operand[matrix->operand]);
     SDG_TRY(sdg_plan_operand(plan, m->call, matrix->operand, &all, &slab[i]));
   }
   return multiply(plan, m, slab);

@@ -42,10 +42,6 @@ static int64_t whole_of(const sdg_product_check_t *c, const sdg_cut_t *cut,
   return whole;
 }
 
-static int64_t length(const sdg_box_t *box, int dim) {
-  return box->dim[dim].hi - box->dim[dim].lo;
-}
-
 // What a rank has of a factor with a different cut.
 static int64_t cut_size(const sdg_product_check_t *c, const sdg_cut_t *cut,
                         int which, int member, int dim) {
@@ -78,7 +74,7 @@ void sdg_product_check_extents(const sdg_product_check_t *c,
     if (which >= 0 && !cut[which].implied)
       out[d] = cut_size(c, cut, which, member, of->dim[d]);
     else if (placed->split[d].axes > 0)
-      out[d] = length(&box, d);
+      out[d] = sdg_box_length(&box, d);
     else
       out[d] = whole_of(c, cut, member, of->dim[d]);
 }
@@ -180,7 +176,7 @@ static void say_cut(sdg_says_t *text, const sdg_product_check_t *c,
     for (int d = 0; d < of->dims; d++)
       if (placed->split[d].axes > 0) {
         sdg_say(text, "%s", any ? ", " : "");
-        sdg_say_axes(text, of->dim[d], sdg_sizes_axes(&placed->split[d]));
+        sdg_say_axes(text, of->dim[d], sdg_split_all_axes(&placed->split[d]));
         any = true;
       }
   } else if (cut[which].dim >= 0) {

@@ -86,10 +86,6 @@ sdg_part_matrix_t sdg_part_matrix(const sdg_exec_t *exec,
   return part;
 }
 
-static int64_t length(const sdg_box_t *box, int dim) {
-  return box->dim[dim].hi - box->dim[dim].lo;
-}
-
 static int multiply_run(const state_t *state, const sdg_multiply_t *multiply,
                         const sdg_call_t *call, const sdg_exec_t *exec) {
   const sdg_cublas_t *cublas = sdg_cublas_get();
@@ -113,10 +109,10 @@ static int multiply_run(const state_t *state, const sdg_multiply_t *multiply,
       (cudaDataType)(multiply->widened ? sdg_product_sum_type(p)
                                        : p->matrix[SDG_RESULT].type);
   cublasComputeType_t compute = (cublasComputeType_t)with.compute;
-  int rows = (int)length(&multiply->box, p->rows);
-  int columns = (int)length(&multiply->box, p->columns);
-  int terms = (int)length(&multiply->box, SDG_K);
-  int batch = (int)length(&multiply->box, SDG_BATCH);
+  int rows = (int)sdg_box_length(&multiply->box, p->rows);
+  int columns = (int)sdg_box_length(&multiply->box, p->columns);
+  int terms = (int)sdg_box_length(&multiply->box, SDG_K);
+  int batch = (int)sdg_box_length(&multiply->box, SDG_BATCH);
   if (batch == 1)
     return (int)cublas->cublasGemmEx(
         handle, (cublasOperation_t)p->op[0], (cublasOperation_t)p->op[1], rows,
@@ -153,8 +149,8 @@ static int geam_run(const state_t *state, const sdg_addition_t *add,
     sdg_part_matrix_t a = sdg_part_matrix(exec, result, add->from, &each);
     sdg_part_matrix_t b = sdg_part_matrix(exec, result, add->source, &each);
     sdg_part_matrix_t c = sdg_part_matrix(exec, result, add->to, &each);
-    int rows = (int)length(&box, p->rows);
-    int columns = (int)length(&box, p->columns);
+    int rows = (int)sdg_box_length(&box, p->rows);
+    int columns = (int)sdg_box_length(&box, p->columns);
     status = type == CUDA_R_64F
                  ? (int)cublas->cublasDgeam(handle, CUBLAS_OP_N, CUBLAS_OP_N,
                                             rows, columns, &one.wide, a.at,

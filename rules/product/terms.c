@@ -27,11 +27,6 @@ static int split_dim(const sdg_placement_t *placement) {
   return dim;
 }
 
-static bool same_axes(const sdg_split_t *a, const sdg_split_t *b) {
-  return a->axes == b->axes &&
-         memcmp(a->axis, b->axis, (size_t)a->axes * sizeof a->axis[0]) == 0;
-}
-
 // The part of K, if both factors are cut in K like the product is in M or N,
 // and in no other dimension; otherwise NULL.
 static const sdg_part_t *terms_of(const sdg_product_parts_t *m) {
@@ -44,7 +39,7 @@ static const sdg_part_t *terms_of(const sdg_product_parts_t *m) {
   for (int f = 0; f < 2; f++) {
     int d = split_dim(&m->matrix[f]);
     if (d < 0 || m->product.matrix[f].dim[d] != SDG_K ||
-        !same_axes(&m->matrix[f].split[d], &product->split[cut]))
+        !sdg_split_equal(&m->matrix[f].split[d], &product->split[cut]))
       return NULL;
     part[f] = &m->matrix[f].part[d];
   }

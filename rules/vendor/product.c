@@ -80,13 +80,6 @@ sdg_box_t sdg_matrix_box(const sdg_matrix_t *matrix, const sdg_box_t *product) {
   return box;
 }
 
-sdg_box_t sdg_product_box(const int64_t *extent) {
-  sdg_box_t box = {.dims = SDG_PRODUCT_DIMS};
-  for (int d = 0; d < SDG_PRODUCT_DIMS; d++)
-    box.dim[d].hi = extent[d];
-  return box;
-}
-
 sdg_matrix_t sdg_matrix_make(const sdg_product_t *product, sdg_role_t role,
                              const void *data, int type, int rows, int columns,
                              bool by_rows, int64_t stride, int64_t between) {

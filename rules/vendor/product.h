@@ -93,7 +93,5 @@ double sdg_product_scalar(const void *scalar, int type);
 
 /* The elements of a matrix that a box of the product is about. */
 sdg_box_t sdg_matrix_box(const sdg_matrix_t *matrix, const sdg_box_t *product);
-/* All of the product, of these many elements. */
-sdg_box_t sdg_product_box(const int64_t *extent);
 
 #endif

@@ -2,27 +2,15 @@
 // Formulas for windows that run backwards.
 #include "rules/window/back.h"
 
-static int64_t max64(int64_t a, int64_t b) {
-  return a > b ? a : b;
-}
-
-static int64_t min64(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-
-static bool range_empty(sdg_range_t range) {
-  return range.hi <= range.lo;
-}
-
 // The rows that windows see only as part of the domain itself, not as an image.
 static sdg_range_t seen_once(const sdg_window_dim_t *dim, sdg_range_t rows) {
   if (dim->wrap) {
     sdg_range_t seen =
         sdg_window_need(&dim->window, (sdg_range_t){0, dim->y_extent});
-    rows.lo = max64(rows.lo, seen.hi - dim->x_extent);
-    rows.hi = min64(rows.hi, seen.lo + dim->x_extent);
+    rows.lo = sdg_max64(rows.lo, seen.hi - dim->x_extent);
+    rows.hi = sdg_min64(rows.hi, seen.lo + dim->x_extent);
   }
-  return range_empty(rows) ? (sdg_range_t){0, 0} : rows;
+  return sdg_range_empty(rows) ? (sdg_range_t){0, 0} : rows;
 }
 
 sdg_range_t sdg_window_back_right(const sdg_window_dim_t *dim,
@@ -32,10 +20,11 @@ sdg_range_t sdg_window_back_right(const sdg_window_dim_t *dim,
   sdg_range_t right = view->x;
   if (view->y.lo >
       0) // the window of the output before the view ends before the row
-    right.lo = max64(right.lo, (view->y.lo - 1) * w->stride - w->pad + span);
+    right.lo =
+        sdg_max64(right.lo, (view->y.lo - 1) * w->stride - w->pad + span);
   if (view->y.hi < dim->y_extent) // the window of the output behind the view
                                   // begins behind the row
-    right.hi = min64(right.hi, view->y.hi * w->stride - w->pad);
+    right.hi = sdg_min64(right.hi, view->y.hi * w->stride - w->pad);
   return seen_once(dim, right);
 }
 
@@ -49,7 +38,7 @@ static sdg_range_t rows_made(const sdg_window_t *w, sdg_range_t y, int64_t pad,
                              int64_t to) {
   int64_t from = y.lo * w->stride - w->pad + pad;
   int64_t least = (y.hi - y.lo - 1) * w->stride + sdg_window_span(w) - 2 * pad;
-  return (sdg_range_t){from, max64(from + least, to)};
+  return (sdg_range_t){from, sdg_max64(from + least, to)};
 }
 
 // The outputs that see the rows. If no output sees the first rows
@@ -57,15 +46,15 @@ static sdg_range_t rows_made(const sdg_window_t *w, sdg_range_t y, int64_t pad,
 // from an output.
 static sdg_range_t outputs_for(const sdg_window_t *w, sdg_range_t x) {
   sdg_range_t y = sdg_window_need_adjoint(w, x);
-  y.lo = min64(y.lo, sdg_floor_div(x.lo + w->pad, w->stride));
+  y.lo = sdg_min64(y.lo, sdg_floor_div(x.lo + w->pad, w->stride));
   return y;
 }
 
 // The largest padding with which rows y yield all of x: as many rows before and
 // behind x are skipped.
 static int64_t pad_most(const sdg_window_t *w, sdg_range_t y, sdg_range_t x) {
-  return min64(x.lo + w->pad - y.lo * w->stride,
-               y.hi * w->stride - w->pad + sdg_window_span(w) - 1 - x.hi);
+  return sdg_min64(x.lo + w->pad - y.lo * w->stride,
+                   y.hi * w->stride - w->pad + sdg_window_span(w) - 1 - x.hi);
 }
 
 // The largest padding less than the span for which `from` is the first computed
@@ -81,7 +70,7 @@ bool sdg_window_back_rows(const sdg_window_t *window, sdg_range_t x,
   for (int64_t from = x.lo; from > x.lo - window->stride; from--) {
     int64_t least = sdg_window_span(window);
     for (int64_t m = images.lo; m < images.hi; m++)
-      least = min64(least, pad_at(window, from + m * period));
+      least = sdg_min64(least, pad_at(window, from + m * period));
     if (least < 0)
       continue;
     // Padding is equal at both ends, so rows behind x are computed that a wider
@@ -105,14 +94,16 @@ bool sdg_window_back_of(const sdg_window_t *window, sdg_range_t y,
                         sdg_range_t rows, sdg_range_t *out_seen,
                         sdg_window_cut_t *out) {
   sdg_range_t need = sdg_window_need_adjoint(window, rows);
-  y = (sdg_range_t){max64(y.lo, need.lo), min64(y.hi, need.hi)};
-  if (range_empty(rows) || range_empty(y))
+  y = (sdg_range_t){sdg_max64(y.lo, need.lo), sdg_min64(y.hi, need.hi)};
+  if (sdg_range_empty(rows) || sdg_range_empty(y))
     return false;
   sdg_range_t seen = sdg_window_need(window, y);
-  seen = (sdg_range_t){max64(seen.lo, rows.lo), min64(seen.hi, rows.hi)};
-  if (range_empty(seen)) // between two windows
+  seen =
+      (sdg_range_t){sdg_max64(seen.lo, rows.lo), sdg_min64(seen.hi, rows.hi)};
+  if (sdg_range_empty(seen)) // between two windows
     return false;
-  int64_t pad = min64(pad_most(window, y, seen), sdg_window_span(window) - 1);
+  int64_t pad =
+      sdg_min64(pad_most(window, y, seen), sdg_window_span(window) - 1);
   *out = (sdg_window_cut_t){rows_made(window, y, pad, seen.hi), y, pad};
   *out_seen = seen;
   return true;
@@ -127,7 +118,7 @@ bool sdg_window_back_seen(const sdg_window_dim_t *dim, sdg_range_t rows,
 
 bool sdg_window_back_exact(const sdg_window_dim_t *dim, sdg_window_cut_t *out) {
   const sdg_window_t *w = &dim->window;
-  if (range_empty(dim->x) || range_empty(dim->y))
+  if (sdg_range_empty(dim->x) || sdg_range_empty(dim->y))
     return false;
   int64_t pad = dim->x.lo - (dim->y.lo * w->stride - w->pad);
   int64_t rows = dim->x.hi - dim->x.lo, outputs = dim->y.hi - dim->y.lo;
@@ -145,7 +136,7 @@ bool sdg_window_back_bare(const sdg_window_dim_t *dim,
                           const sdg_window_view_t *view, sdg_range_t right,
                           sdg_window_cut_t *out) {
   sdg_range_t made;
-  if (range_empty(right) ||
+  if (sdg_range_empty(right) ||
       !sdg_window_back_rows(&dim->window, right, dim->x_extent,
                             (sdg_range_t){0, 1}, &made))
     return false;
@@ -162,13 +153,13 @@ sdg_window_cut_t sdg_window_back_cut(const sdg_window_dim_t *dim) {
   const sdg_window_t *w = &dim->window;
   sdg_range_t y = outputs_for(w, dim->x);
   for (;;) {
-    y = (sdg_range_t){max64(y.lo, 0), min64(y.hi, dim->y_extent)};
+    y = (sdg_range_t){sdg_max64(y.lo, 0), sdg_min64(y.hi, dim->y_extent)};
     bool everything = y.lo == 0 && y.hi == dim->y_extent;
     int64_t most = pad_most(w, y, dim->x);
     // Rows are cut at 0 and at the domain's end.
-    int64_t least = max64(0, w->pad - y.lo * w->stride);
-    least = max64(least, (y.hi - 1) * w->stride + sdg_window_span(w) - w->pad -
-                             dim->x_extent);
+    int64_t least = sdg_max64(0, w->pad - y.lo * w->stride);
+    least = sdg_max64(least, (y.hi - 1) * w->stride + sdg_window_span(w) -
+                                 w->pad - dim->x_extent);
     if (y.lo < y.hi && (least <= most || everything)) {
       int64_t pad = everything ? w->pad : most;
       return (sdg_window_cut_t){

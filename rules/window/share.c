@@ -28,13 +28,6 @@ static bool shareable(const sdg_call_t *call, const sdg_tagging_t *tagging,
   return true;
 }
 
-static sdg_box_t extents_box(const sdg_operand_t *operand) {
-  sdg_box_t box = {.dims = operand->dims};
-  for (int d = 0; d < operand->dims; d++)
-    box.dim[d].hi = operand->extent[d];
-  return box;
-}
-
 // If the ranks do not share the call, each makes the program's own call, which
 // sees no rows across the ends of periodic dimensions. The vendor's library is
 // still called if it rejects the call, so that it reports the error.
@@ -89,8 +82,8 @@ sdg_status_t sdg_window_op_init_whole(const sdg_call_t *call,
                    : sdg_window_op_place(out, tagging, spec, &out->y_placement),
                fail);
   sdg_window_op_own(out, tagging, spec, tagging->rank, out->dim);
-  out->x_box = extents_box(&call->operand[spec->x]);
-  out->y_box = extents_box(&call->operand[spec->y]);
+  out->x_box = sdg_operand_box(&call->operand[spec->x]);
+  out->y_box = sdg_operand_box(&call->operand[spec->y]);
   sdg_box_t need = sdg_window_op_need(out, tagging, spec, tagging->rank);
   SDG_TRY_GOTO(sdg_window_op_local(out, &out->x_box, &need, &out->transfer),
                fail);

@@ -4,18 +4,6 @@
 
 #include <stdlib.h>
 
-static int64_t max64(int64_t a, int64_t b) {
-  return a > b ? a : b;
-}
-
-static int64_t min64(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-
-static bool range_empty(sdg_range_t range) {
-  return range.hi <= range.lo;
-}
-
 int64_t sdg_window_span(const sdg_window_t *window) {
   return window->dilation * (window->kernel - 1) + 1;
 }
@@ -41,7 +29,7 @@ static sdg_status_t part_map(const sdg_window_t *window, const sdg_part_t *from,
   SDG_TRY(sdg_part_copy(from, &to));
   for (int i = 1; i < to.pieces; i++) {
     int64_t b = scale(window, from->offset[i]);
-    to.offset[i] = max64(0, min64(b, to_extent));
+    to.offset[i] = sdg_max64(0, sdg_min64(b, to_extent));
   }
   to.offset[to.pieces] = to_extent;
   *out_to = to;
@@ -68,7 +56,7 @@ sdg_status_t sdg_window_part_adjoint(const sdg_window_t *window,
 }
 
 sdg_range_t sdg_window_need(const sdg_window_t *window, sdg_range_t y) {
-  if (range_empty(y))
+  if (sdg_range_empty(y))
     return (sdg_range_t){0, 0};
   return (sdg_range_t){
       y.lo * window->stride - window->pad,
@@ -77,7 +65,7 @@ sdg_range_t sdg_window_need(const sdg_window_t *window, sdg_range_t y) {
 }
 
 sdg_range_t sdg_window_need_adjoint(const sdg_window_t *window, sdg_range_t x) {
-  if (range_empty(x))
+  if (sdg_range_empty(x))
     return (sdg_range_t){0, 0};
   int64_t reach = sdg_window_span(window) - 1;
   return (sdg_range_t){
@@ -91,8 +79,9 @@ static sdg_range_t taps_in(const sdg_window_t *window, int64_t output,
                            sdg_range_t x) {
   int64_t at = output * window->stride - window->pad;
   return (sdg_range_t){
-      max64(0, sdg_ceil_div(x.lo - at, window->dilation)),
-      min64(window->kernel, sdg_floor_div(x.hi - 1 - at, window->dilation) + 1),
+      sdg_max64(0, sdg_ceil_div(x.lo - at, window->dilation)),
+      sdg_min64(window->kernel,
+                sdg_floor_div(x.hi - 1 - at, window->dilation) + 1),
   };
 }
 
@@ -107,10 +96,10 @@ int sdg_window_runs(const sdg_window_t *window, sdg_range_t y, sdg_range_t x,
       sdg_floor_div(x.hi + window->pad - sdg_window_span(window),
                     window->stride) +
           1};
-  y = (sdg_range_t){max64(y.lo, seen.lo), min64(y.hi, seen.hi)};
+  y = (sdg_range_t){sdg_max64(y.lo, seen.lo), sdg_min64(y.hi, seen.hi)};
   for (int64_t o = y.lo; o < y.hi; o++) {
     sdg_range_t taps = taps_in(window, o, x);
-    if (range_empty(taps))
+    if (sdg_range_empty(taps))
       continue;
     bool same = count > 0 && run.y.hi == o && run.taps.lo == taps.lo &&
                 run.taps.hi == taps.hi;
@@ -119,7 +108,7 @@ int sdg_window_runs(const sdg_window_t *window, sdg_range_t y, sdg_range_t x,
       count++;
     }
     if (o >= full.lo && o < full.hi)
-      o = min64(full.hi, y.hi) - 1;
+      o = sdg_min64(full.hi, y.hi) - 1;
     run.y.hi = o + 1;
     if (out)
       out[count - 1] = run;
@@ -147,8 +136,8 @@ sdg_range_t sdg_window_images(const sdg_window_t *window, int64_t x_extent,
 }
 
 sdg_range_t sdg_range_cut(sdg_range_t range, int64_t extent) {
-  sdg_range_t cut = {max64(range.lo, 0), min64(range.hi, extent)};
-  return range_empty(cut) ? (sdg_range_t){0, 0} : cut;
+  sdg_range_t cut = {sdg_max64(range.lo, 0), sdg_min64(range.hi, extent)};
+  return sdg_range_empty(cut) ? (sdg_range_t){0, 0} : cut;
 }
 
 // The rows of a view whose need is inside the view. Needs increase with the
@@ -160,27 +149,28 @@ static sdg_range_t right_rows(const sdg_window_dim_t *dim,
   const sdg_window_t *w = &dim->window;
   sdg_range_t right = view->y;
   if (dim->wrap || view->x.lo > 0) // o*s - p >= xa
-    right.lo = max64(right.lo, sdg_ceil_div(view->x.lo + w->pad, w->stride));
+    right.lo =
+        sdg_max64(right.lo, sdg_ceil_div(view->x.lo + w->pad, w->stride));
   if (dim->wrap || view->x.hi < dim->x_extent) // o*s - p + span <= xb
-    right.hi = min64(
+    right.hi = sdg_min64(
         right.hi,
         sdg_floor_div(view->x.hi + w->pad - sdg_window_span(w), w->stride) + 1);
-  return range_empty(right) ? (sdg_range_t){0, 0} : right;
+  return sdg_range_empty(right) ? (sdg_range_t){0, 0} : right;
 }
 
 sdg_window_view_t sdg_window_view(const sdg_window_dim_t *dim) {
   const sdg_window_t *w = &dim->window;
   sdg_window_view_t none = {.x = {0, 0}}, view;
-  if (range_empty(dim->x) || range_empty(dim->y))
+  if (sdg_range_empty(dim->x) || sdg_range_empty(dim->y))
     return none;
-  view.y.lo = max64(dim->y.lo, sdg_ceil_div(dim->x.lo, w->stride));
+  view.y.lo = sdg_max64(dim->y.lo, sdg_ceil_div(dim->x.lo, w->stride));
   view.x.lo = view.y.lo * w->stride;
-  view.y.hi = min64(dim->y.hi,
-                    view.y.lo + sdg_window_outputs(w, dim->x.hi - view.x.lo));
+  view.y.hi = sdg_min64(
+      dim->y.hi, view.y.lo + sdg_window_outputs(w, dim->x.hi - view.x.lo));
   int64_t longest =
       (view.y.hi - view.y.lo) * w->stride + sdg_window_span(w) - 1 - 2 * w->pad;
-  view.x.hi = min64(dim->x.hi, view.x.lo + longest);
-  if (range_empty(view.y) || range_empty(view.x))
+  view.x.hi = sdg_min64(dim->x.hi, view.x.lo + longest);
+  if (sdg_range_empty(view.y) || sdg_range_empty(view.x))
     return none;
   view.right = right_rows(dim, &view);
   return view;
@@ -194,18 +184,19 @@ sdg_range_t sdg_window_inner(const sdg_window_dim_t *dim) {
 sdg_range_t sdg_window_within(const sdg_window_dim_t *dim) {
   const sdg_window_t *w = &dim->window;
   return (sdg_range_t){
-      max64(dim->y.lo, sdg_ceil_div(dim->x.lo + w->pad, w->stride)),
-      min64(dim->y.hi,
-            sdg_floor_div(dim->x.hi + w->pad - sdg_window_span(w), w->stride) +
-                1),
+      sdg_max64(dim->y.lo, sdg_ceil_div(dim->x.lo + w->pad, w->stride)),
+      sdg_min64(
+          dim->y.hi,
+          sdg_floor_div(dim->x.hi + w->pad - sdg_window_span(w), w->stride) +
+              1),
   };
 }
 
 bool sdg_window_bare(const sdg_window_dim_t *dim, const sdg_window_view_t *view,
                      sdg_window_view_t *out) {
   sdg_range_t inner = sdg_window_within(dim), right = view->right;
-  if (range_empty(inner) ||
-      (!range_empty(right) && (inner.lo > right.lo || inner.hi < right.hi)))
+  if (sdg_range_empty(inner) ||
+      (!sdg_range_empty(right) && (inner.lo > right.lo || inner.hi < right.hi)))
     return false;
   int64_t rows = view->y.hi - view->y.lo;
   int64_t gain = rows + inner.hi - inner.lo - 2 * (right.hi - right.lo);
@@ -229,16 +220,16 @@ sdg_window_cut_t sdg_window_cut_around(const sdg_window_dim_t *dim,
                                        sdg_range_t rows) {
   const sdg_window_t *w = &dim->window;
   sdg_range_t need = sdg_window_need(w, dim->y);
-  int64_t behind = max64(need.hi - dim->x_extent, 0);
-  sdg_range_t in = {max64(min64(need.lo, dim->x_extent - 1), 0),
-                    min64(max64(need.hi, 1), dim->x_extent)};
-  if (!range_empty(rows))
-    in = (sdg_range_t){min64(in.lo, rows.lo), max64(in.hi, rows.hi)};
+  int64_t behind = sdg_max64(need.hi - dim->x_extent, 0);
+  sdg_range_t in = {sdg_max64(sdg_min64(need.lo, dim->x_extent - 1), 0),
+                    sdg_min64(sdg_max64(need.hi, 1), dim->x_extent)};
+  if (!sdg_range_empty(rows))
+    in = (sdg_range_t){sdg_min64(in.lo, rows.lo), sdg_max64(in.hi, rows.hi)};
   sdg_window_cut_t cut = {.pad = behind};
   int64_t first = sdg_floor_div(in.lo + w->pad - behind, w->stride);
   cut.x = (sdg_range_t){first * w->stride - w->pad + behind, in.hi};
   if (need.lo < 0 || first < 0 || cut.x.lo < 0) {
-    first = min64(dim->y.lo, sdg_floor_div(w->pad - behind, w->stride));
+    first = sdg_min64(dim->y.lo, sdg_floor_div(w->pad - behind, w->stride));
     cut.pad = w->pad - first * w->stride;
     cut.x.lo = 0;
   }

@@ -61,14 +61,3 @@ int sdg_word_index(const char *list, const char *word, size_t length) {
     list += n + 1;
   }
 }
-
-bool sdg_word_at(const char *list, int index, char *out, size_t out_bytes) {
-  for (; index > 0; index--) {
-    list = strchr(list, '|');
-    if (!list)
-      return false;
-    list++;
-  }
-  snprintf(out, out_bytes, "%.*s", (int)strcspn(list, "|"), list);
-  return true;
-}

@@ -21,7 +21,4 @@ const char *sdg_word_nearest(const char *word, const char *const *candidates,
  * is a member of "|a". */
 int sdg_word_index(const char *list, const char *word, size_t length);
 
-/* Copies member `index` of a list "a|b|c"; false if the list is shorter. */
-bool sdg_word_at(const char *list, int index, char *out, size_t out_bytes);
-
 #endif

@@ -145,6 +145,11 @@ typedef struct sdg_call {
  * double, else a float; 0 for NULL. */
 double sdg_call_scalar(const sdg_call_t *call, const void *scalar);
 
+/* Returns the box of all elements of an operand. */
+static inline sdg_box_t sdg_operand_box(const sdg_operand_t *operand) {
+  return sdg_box_whole(operand->dims, operand->extent);
+}
+
 /* Returns the layout of an operand; the second function returns all of it as a
  * memory access. */
 sdg_layout_t sdg_operand_layout(const sdg_operand_t *operand);

@@ -4,14 +4,6 @@
 
 #include <assert.h>
 
-static int64_t max64(int64_t a, int64_t b) {
-  return a > b ? a : b;
-}
-
-static int64_t min64(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-
 int64_t sdg_floor_div(int64_t a, int64_t b) {
   // C truncates towards zero, so a negative remainder means that the quotient
   // is one too large.
@@ -20,6 +12,13 @@ int64_t sdg_floor_div(int64_t a, int64_t b) {
 
 int64_t sdg_ceil_div(int64_t a, int64_t b) {
   return a / b + (a % b > 0);
+}
+
+sdg_box_t sdg_box_whole(int dims, const int64_t *extent) {
+  sdg_box_t box = {.dims = dims};
+  for (int d = 0; d < dims; d++)
+    box.dim[d].hi = extent[d];
+  return box;
 }
 
 bool sdg_box_empty(const sdg_box_t *box) {
@@ -64,8 +63,8 @@ sdg_box_t sdg_box_intersect(const sdg_box_t *a, const sdg_box_t *b) {
   assert(a->dims == b->dims);
   sdg_box_t both = {.dims = a->dims};
   for (int d = 0; d < a->dims; d++) {
-    both.dim[d].lo = max64(a->dim[d].lo, b->dim[d].lo);
-    both.dim[d].hi = min64(a->dim[d].hi, b->dim[d].hi);
+    both.dim[d].lo = sdg_max64(a->dim[d].lo, b->dim[d].lo);
+    both.dim[d].hi = sdg_min64(a->dim[d].hi, b->dim[d].hi);
   }
   return sdg_box_empty(&both) ? (sdg_box_t){.dims = a->dims} : both;
 }

@@ -30,10 +30,7 @@ bool sdg_layout_equal(const sdg_layout_t *a, const sdg_layout_t *b) {
 }
 
 sdg_box_t sdg_layout_box(const sdg_layout_t *layout) {
-  sdg_box_t box = {.dims = layout->dims};
-  for (int d = 0; d < layout->dims; d++)
-    box.dim[d].hi = layout->extent[d];
-  return box;
+  return sdg_box_whole(layout->dims, layout->extent);
 }
 
 static int dims_counted(const sdg_layout_t *layout) {

@@ -131,15 +131,6 @@ void sdg_mesh_coords(const sdg_mesh_t *mesh, int rank, int *out_coord) {
   }
 }
 
-int sdg_mesh_rank(const sdg_mesh_t *mesh, const int *coord) {
-  int rank = 0;
-  for (int a = 0; a < mesh->axes; a++) {
-    assert(coord[a] >= 0 && coord[a] < mesh->size[a]);
-    rank = rank * mesh->size[a] + coord[a];
-  }
-  return rank;
-}
-
 int sdg_mesh_group(const sdg_mesh_t *mesh, int rank, sdg_axes_t axes,
                    int *out_ranks) {
   // Ranks are row-major, so counting through all of them visits the group in

@@ -32,7 +32,6 @@ int sdg_mesh_axis(const sdg_mesh_t *mesh, const char *name);
 /* Computes the coordinates of a rank; out_coord has mesh->axes entries.
  * data=2,y=4: rank 5 is (1,1). */
 void sdg_mesh_coords(const sdg_mesh_t *mesh, int rank, int *out_coord);
-int sdg_mesh_rank(const sdg_mesh_t *mesh, const int *coord);
 
 /* Lists the ranks that have the same coordinates as `rank` except along
  * `axes`, `rank` included, ascending, which is row-major order of those axes.

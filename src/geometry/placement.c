@@ -46,7 +46,7 @@ sdg_status_t sdg_placement_copy(const sdg_placement_t *placement,
   return SDG_OK;
 }
 
-static sdg_axes_t split_axes(const sdg_split_t *split) {
+sdg_axes_t sdg_split_all_axes(const sdg_split_t *split) {
   sdg_axes_t axes = 0;
   for (int i = 0; i < split->axes; i++)
     axes |= 1u << split->axis[i];
@@ -60,7 +60,7 @@ sdg_status_t sdg_placement_split(sdg_placement_t *placement,
   sdg_axes_t used = 0;
   for (int d = 0; d < placement->dims; d++)
     if (d != dim)
-      used |= split_axes(&placement->split[d]);
+      used |= sdg_split_all_axes(&placement->split[d]);
   for (int i = 0; i < split->axes; i++) {
     int axis = split->axis[i];
     if (axis < 0 || axis >= mesh->axes)
@@ -84,7 +84,7 @@ sdg_status_t sdg_placement_split(sdg_placement_t *placement,
   return SDG_OK;
 }
 
-static bool split_equal(const sdg_split_t *a, const sdg_split_t *b) {
+bool sdg_split_equal(const sdg_split_t *a, const sdg_split_t *b) {
   return a->axes == b->axes &&
          memcmp(a->axis, b->axis, (size_t)a->axes * sizeof a->axis[0]) == 0;
 }
@@ -93,10 +93,18 @@ bool sdg_placement_equal(const sdg_placement_t *a, const sdg_placement_t *b) {
   if (a->dims != b->dims)
     return false;
   for (int d = 0; d < a->dims; d++)
-    if (!split_equal(&a->split[d], &b->split[d]) ||
+    if (!sdg_split_equal(&a->split[d], &b->split[d]) ||
         !sdg_part_equal(&a->part[d], &b->part[d]))
       return false;
   return true;
+}
+
+bool sdg_placement_extents_equal(const sdg_placement_t *a,
+                                 const sdg_placement_t *b) {
+  bool equal = a->dims == b->dims;
+  for (int d = 0; equal && d < a->dims; d++)
+    equal = sdg_placement_extent(a, d) == sdg_placement_extent(b, d);
+  return equal;
 }
 
 int64_t sdg_placement_extent(const sdg_placement_t *placement, int dim) {
@@ -106,7 +114,7 @@ int64_t sdg_placement_extent(const sdg_placement_t *placement, int dim) {
 sdg_axes_t sdg_placement_axes(const sdg_placement_t *placement) {
   sdg_axes_t axes = 0;
   for (int d = 0; d < placement->dims; d++)
-    axes |= split_axes(&placement->split[d]);
+    axes |= sdg_split_all_axes(&placement->split[d]);
   return axes;
 }
 

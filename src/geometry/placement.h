@@ -42,6 +42,9 @@ sdg_status_t sdg_placement_split(sdg_placement_t *placement,
                                  const sdg_part_t *part) SDG_MUST_CHECK;
 bool sdg_placement_equal(const sdg_placement_t *a, const sdg_placement_t *b);
 
+/* Returns true if both have the same dimensions with the same extents. */
+bool sdg_placement_extents_equal(const sdg_placement_t *a,
+                                 const sdg_placement_t *b);
 int64_t sdg_placement_extent(const sdg_placement_t *placement, int dim);
 /* Returns the union of all split axes; sdg_placement_group returns
  * sdg_mesh_group(mesh, rank, that union). */
@@ -53,6 +56,15 @@ int sdg_placement_group(const sdg_placement_t *placement,
  * over the split's axes. */
 int sdg_split_pieces(const sdg_split_t *split, const sdg_mesh_t *mesh);
 int sdg_split_piece(const sdg_split_t *split, const sdg_mesh_t *mesh, int rank);
+
+sdg_axes_t sdg_split_all_axes(const sdg_split_t *split);
+bool sdg_split_equal(const sdg_split_t *a, const sdg_split_t *b);
+
+/* Returns true if the dimension is split over some axis. */
+static inline bool sdg_placement_splits(const sdg_placement_t *placement,
+                                        int dim) {
+  return placement->split[dim].axes > 0;
+}
 
 /* Returns the box that `rank` holds, in global coordinates; empty if it holds
  * nothing. */

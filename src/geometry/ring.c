@@ -2,14 +2,6 @@
 // Set arithmetic on ranges that may cross the end of a periodic dimension.
 #include "src/geometry/ring.h"
 
-static int64_t max64(int64_t a, int64_t b) {
-  return a > b ? a : b;
-}
-
-static int64_t min64(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-
 static sdg_range_t range_normal(sdg_range_t range, int64_t extent) {
   if (range.hi - range.lo >= extent)
     return (sdg_range_t){0, extent};
@@ -60,7 +52,7 @@ static sdg_range_t range_hull(sdg_range_t a, sdg_range_t b, int64_t extent) {
     return b;
   for (int i = 0; i < 3; i++) {
     int64_t by = turns[i] * extent;
-    sdg_range_t hull = {min64(a.lo, b.lo + by), max64(a.hi, b.hi + by)};
+    sdg_range_t hull = {sdg_min64(a.lo, b.lo + by), sdg_max64(a.hi, b.hi + by)};
     if (hull.hi - hull.lo < best.hi - best.lo)
       best = hull;
   }

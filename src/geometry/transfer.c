@@ -118,10 +118,3 @@ void sdg_transfer_reverse(sdg_transfer_t *transfer) {
   transfer->recvs = forward.sends;
   transfer->recv = forward.send;
 }
-
-int64_t sdg_transfer_received(const sdg_transfer_t *transfer) {
-  int64_t elements = 0;
-  for (int i = 0; i < transfer->recvs; i++)
-    elements += sdg_box_count(&transfer->recv[i].box);
-  return elements;
-}

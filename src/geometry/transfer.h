@@ -50,8 +50,4 @@ void sdg_transfer_fini(sdg_transfer_t *transfer);
  * order of messages. Reversing twice restores the original. */
 void sdg_transfer_reverse(sdg_transfer_t *transfer);
 
-/* Returns the number of elements received from other ranks: the halo's
- * volume. */
-int64_t sdg_transfer_received(const sdg_transfer_t *transfer);
-
 #endif

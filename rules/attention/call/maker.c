@@ -27,10 +27,6 @@ sdg_status_t sdg_attention_like(const sdg_tagging_t *tagging,
   return SDG_OK;
 }
 
-static bool is_split(const sdg_placement_t *placement, int dim) {
-  return placement->part[dim].pieces > 1;
-}
-
 sdg_box_t sdg_attention_maker_rows(const sdg_attention_maker_t *m, int index,
                                    int rank) {
   sdg_box_t box = sdg_placement_box(m->rows, m->tagging->mesh, rank);
@@ -76,7 +72,7 @@ static sdg_status_t side_init(sdg_attention_maker_t *m, int side, int index,
                               const sdg_placement_t *like) {
   const sdg_tagging_t *tagging = m->tagging;
   int64_t vector = m->call->operand[index].extent[SDG_SEQUENCE_VECTOR];
-  SDG_TRY(is_split(like, SDG_SEQUENCE_VECTOR)
+  SDG_TRY(sdg_placement_splits(like, SDG_SEQUENCE_VECTOR)
               ? sdg_placement_copy(like, &m->side[side])
               : sdg_attention_like(tagging, like, vector, &m->side[side]));
   m->need[side] = calloc((size_t)tagging->ranks, sizeof *m->need[side]);

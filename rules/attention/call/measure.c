@@ -3,16 +3,12 @@
 // padding.
 #include "rules/attention/call/maker.h"
 
-static bool is_split(const sdg_placement_t *placement, int dim) {
-  return placement->part[dim].pieces > 1;
-}
-
 // Each rank's own sequences, which are independent of the others'.
 static bool is_apart(const sdg_attention_maker_t *m) {
   const sdg_placement_t *p = m->tagging->placement;
   return m->tagging->section->window == SDG_WINDOW_LOCAL &&
-         (is_split(&p[m->a.q], SDG_SEQUENCE_TIME) ||
-          is_split(&p[m->a.k], SDG_SEQUENCE_TIME));
+         (sdg_placement_splits(&p[m->a.q], SDG_SEQUENCE_TIME) ||
+          sdg_placement_splits(&p[m->a.k], SDG_SEQUENCE_TIME));
 }
 
 static sdg_status_t lengths_read(const sdg_attention_maker_t *m, int index,

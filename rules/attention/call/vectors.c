@@ -62,16 +62,13 @@ sdg_status_t sdg_attention_rows_groups(sdg_plan_t *plan,
 
 // ---- operands --------------------------------------------------------------
 
-static int64_t size_of(const sdg_box_t *box, int dim) {
-  return box->dim[dim].hi - box->dim[dim].lo;
-}
-
 // Rows in the coordinates of their operand.
 static sdg_status_t rows_in_box(sdg_plan_t *plan,
                                 const sdg_subcall_tensor_t *rows,
                                 const sdg_box_t *box,
                                 sdg_subcall_tensor_t *out) {
-  int64_t wide = extent(rows, 1), batch = size_of(box, SDG_SEQUENCE_BATCH);
+  int64_t wide = extent(rows, 1),
+          batch = sdg_box_length(box, SDG_SEQUENCE_BATCH);
   const int64_t stride[] = {[SDG_SEQUENCE_TIME] = batch * wide,
                             [SDG_SEQUENCE_BATCH] = wide,
                             [SDG_SEQUENCE_BEAM] = wide,
@@ -87,7 +84,7 @@ sdg_status_t sdg_attention_rows_read(const sdg_attention_project_t *p,
   sdg_subcall_tensor_t there = {.box = *box,
                                 .type = (sdg_type_t)p->m->a.desc.type};
   sdg_subcall_tensor_t here;
-  int64_t wide = size_of(box, SDG_SEQUENCE_VECTOR);
+  int64_t wide = sdg_box_length(box, SDG_SEQUENCE_VECTOR);
   SDG_TRY(sdg_merge_operand(plan, p->m->call, index, own, &there.slab));
   SDG_TRY(sdg_attention_rows_room(plan, sdg_box_count(box) / wide, wide,
                                   p->type, out));

@@ -62,10 +62,6 @@ static sdg_status_t needs_make(const sdg_attention_maker_t *m,
   return SDG_OK;
 }
 
-static int64_t extent_of(const sdg_box_t *box, int dim) {
-  return box->dim[dim].hi - box->dim[dim].lo;
-}
-
 // Rows are in the order of the operand's.
 static sdg_status_t rows_make(sdg_attention_maker_t *m, int like,
                               sdg_type_t type, sdg_attention_field_t *f) {
@@ -75,7 +71,7 @@ static sdg_status_t rows_make(sdg_attention_maker_t *m, int like,
   int64_t wide = m->a.desc.heads * f->each, stride[DIMS], nesting[DIMS];
   sdg_box_t box = {.dims = 4, .dim = {{0, 1}, {0, wide}, {0, 1}, {0, 1}}};
   for (int d = 0; d < HEAD; d++) {
-    box.dim[0].hi *= extent_of(own, d);
+    box.dim[0].hi *= sdg_box_length(own, d);
     stride[d] = o->stride[d] / o->extent[SDG_SEQUENCE_VECTOR] * wide;
     nesting[d] = o->nesting[d] + DIMS;
   }
@@ -98,11 +94,11 @@ static sdg_status_t held_make(sdg_attention_maker_t *m, sdg_type_t type,
   static const int64_t order[SDG_DIMS_MAX] = {2, 4, 3,
                                               1}; // time inside batch and beam
   const sdg_box_t *own = &f->need_heads[m->tagging->me];
-  int64_t time = extent_of(own, TIME), heads = extent_of(own, HEAD);
-  int64_t beams = extent_of(own, BEAM);
+  int64_t time = sdg_box_length(own, TIME), heads = sdg_box_length(own, HEAD);
+  int64_t beams = sdg_box_length(own, BEAM);
   sdg_box_t box = {.dims = SDG_SEQUENCE_DIMS,
                    .dim = {{0, time},
-                           {0, extent_of(own, BATCH) * beams * heads},
+                           {0, sdg_box_length(own, BATCH) * beams * heads},
                            {0, 1},
                            {0, f->each}}};
   const int64_t stride[DIMS] = {[TIME] = f->each,

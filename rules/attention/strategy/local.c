@@ -45,10 +45,6 @@ static void boxes_find(local_t *h) {
   }
 }
 
-static int64_t size_of(const sdg_box_t *box, int dim) {
-  return box->dim[dim].hi - box->dim[dim].lo;
-}
-
 static sdg_status_t sight_find(local_t *h) {
   const sdg_attention_maker_t *m = h->m;
   int64_t keys =
@@ -74,10 +70,11 @@ static sdg_status_t begin(local_t *h) {
   SDG_TRY(sdg_attention_project_open(m, &h->project));
   boxes_find(h);
   h->idle = sdg_box_empty(&h->part[K].box);
-  h->times = size_of(&h->part[Q].box, SDG_SEQUENCE_TIME);
-  h->groups = size_of(&h->part[Q].box, SDG_SEQUENCE_BATCH) * m->a.desc.heads;
+  h->times = sdg_box_length(&h->part[Q].box, SDG_SEQUENCE_TIME);
+  h->groups =
+      sdg_box_length(&h->part[Q].box, SDG_SEQUENCE_BATCH) * m->a.desc.heads;
   h->none = h->groups == 0;
-  h->keys = h->idle ? 0 : size_of(&h->part[K].box, SDG_SEQUENCE_TIME);
+  h->keys = h->idle ? 0 : sdg_box_length(&h->part[K].box, SDG_SEQUENCE_TIME);
   return sight_find(h);
 }
 

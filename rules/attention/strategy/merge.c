@@ -35,10 +35,6 @@ static sdg_plan_t *plan_of(const local_t *h) {
   return h->m->plan;
 }
 
-static int64_t size_of(const sdg_box_t *box, int dim) {
-  return box->dim[dim].hi - box->dim[dim].lo;
-}
-
 static sdg_status_t output_make(local_t *h) {
   const sdg_attention_t *a = &h->m->a;
   sdg_plan_t *plan = plan_of(h);
@@ -49,9 +45,10 @@ static sdg_status_t output_make(local_t *h) {
   SDG_TRY(sdg_attention_local_rows(h, V, &h->results, &o->seen));
   o->row = o->seen;
   if (h->project.matrix[O].is_there) {
-    SDG_TRY(sdg_attention_rows_room(plan, o->seen.box.dim[0].hi,
-                                    size_of(&o->box, SDG_SEQUENCE_VECTOR),
-                                    h->project.type, &o->row));
+    SDG_TRY(
+        sdg_attention_rows_room(plan, o->seen.box.dim[0].hi,
+                                sdg_box_length(&o->box, SDG_SEQUENCE_VECTOR),
+                                h->project.type, &o->row));
     SDG_TRY(sdg_attention_project_right(&h->project, O, &o->seen, &o->row));
   }
   if (a->residual >= 0) {
@@ -78,7 +75,7 @@ static sdg_status_t data_make(local_t *h) {
   const int to[] = {a->dq, a->dk, a->dv};
   sdg_subcall_tensor_t made[PARTS] = {{0}};
   SDG_TRY(sdg_attention_local_back(h));
-  int64_t size = size_of(&q->box, SDG_SEQUENCE_VECTOR);
+  int64_t size = sdg_box_length(&q->box, SDG_SEQUENCE_VECTOR);
   if (h->idle) {
     SDG_TRY(sdg_attention_rows_room(plan, sdg_box_count(&q->box) / size, size,
                                     h->project.type, &made[Q]));

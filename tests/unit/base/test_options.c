@@ -170,13 +170,9 @@ START_TEST(distances_are_edit_distances) {
 END_TEST
 
 START_TEST(lists_of_words_are_indexed) {
-  char word[8];
   ck_assert_int_eq(sdg_word_index("a|bc|d", "bc", 2), 1);
   ck_assert_int_eq(sdg_word_index("a|bc|d", "b", 1), -1);
   ck_assert_int_eq(sdg_word_index("|a", "", 0), 0);
-  ck_assert(sdg_word_at("a|bc|d", 2, word, sizeof word));
-  ck_assert_str_eq(word, "d");
-  ck_assert(!sdg_word_at("a|bc|d", 3, word, sizeof word));
 }
 END_TEST
 

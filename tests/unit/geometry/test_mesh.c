@@ -104,7 +104,6 @@ START_TEST(ranks_and_coordinates_are_row_major) {
   sdg_mesh_coords(&mesh, 5, coord);
   ck_assert_int_eq(coord[0], 1);
   ck_assert_int_eq(coord[1], 1);
-  ck_assert_int_eq(sdg_mesh_rank(&mesh, coord), 5);
 }
 END_TEST
 
@@ -120,7 +119,10 @@ START_TEST(group_is_who_shares_the_other_coordinates) {
     sdg_mesh_coords(&mesh, me, own);
     for (int r = 0; r < ranks; r++) {
       sdg_mesh_coords(&mesh, r, coord);
-      REQUIRE(sdg_mesh_rank(&mesh, coord) == r);
+      int back = 0;
+      for (int a = 0; a < mesh.axes; a++)
+        back = back * mesh.size[a] + coord[a];
+      REQUIRE(back == r);
       bool member = true;
       for (int a = 0; a < mesh.axes; a++) {
         REQUIRE(coord[a] >= 0 && coord[a] < mesh.size[a]);
