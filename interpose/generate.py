@@ -3,11 +3,12 @@
 """Expands interpose/entries.def to everything that depends on the list of
 intercepted functions.
 
-usage: generate.py OUTPUT entries.def cublas.def families.def FILE
+usage: generate.py OUTPUT entries.def cublas.def families.def arguments.def FILE
   OUTPUT  args.h   enum of the entries, a struct of arguments per captured one
           probes.c typed probes, checks against the vendor's headers, entry table
           called.def the entries that rules/ calls
-          invoke.c the ops among these, called with a struct of arguments
+          invoke.c the ops and queries among these, called with a struct of
+                   arguments; where each op has which argument
   stubs.S  exported stubs and their slots
           map      version script
           md       the table for people
@@ -84,6 +85,15 @@ VECTOR_TYPES = {'float': 'CUDA_R_32F', 'double': 'CUDA_R_64F',
                 'int': 'CUDA_R_32I', 'int64_t': 'CUDA_R_64I'}
 # Of families.def: flags by a family's word, and by a role's name.
 FAMILIES, ROLES = {}, {}
+# Of arguments.def: the kind of C type by an argument's name.
+ARGUMENTS = {}
+# Which argument a parameter of these classes is; the others' rows say it.
+ARGUMENT_OF = {'handle': 'HANDLE', 'opdesc': 'OP', 'opdesc2': 'OP2',
+               'workspace': 'WORKSPACE', 'workspace_bytes': 'WORKSPACE_BYTES',
+               'reserve': 'RESERVE', 'reserve_bytes': 'RESERVE_BYTES'}
+NAMED_CLASSES = 'scalar host value device'.split()
+C_TYPES = {'SCALAR': 'const void *', 'POINTER': 'void *', 'SIZE': 'size_t',
+           'INT': 'int', 'NUMBER': 'double'}
 OPERANDS_MAX = 12  # SDG_OPERANDS_MAX of src/call/call.h
 ACCESSES_MAX = 32  # SDG_ACCESSES_MAX of src/call/memory_access.h
 
@@ -100,6 +110,20 @@ class Parameter:
 
     def is_data(self):
         return self.kind in ('in', 'out', 'inout')
+
+    def named(self):
+        """The row of arguments.def that it is, or None."""
+        return ARGUMENT_OF.get(self.kind) or (
+            self.argument if self.kind in NAMED_CLASSES else None)
+
+    def type_kind(self):
+        """SDG_<this> of arguments.def takes its C type."""
+        ctype = self.ctype.removeprefix('const ')
+        if self.kind == 'scalar':
+            return 'SCALAR'
+        if ctype.endswith('*') or re.search(r'(Handle|Descriptor)_t$', ctype):
+            return 'POINTER'
+        return {'size_t': 'SIZE', 'double': 'NUMBER'}.get(ctype, 'INT')
 
 
 class Entry:
@@ -210,7 +234,7 @@ def read_families(path):
     for word, flags in re.findall(
             r'^SDG_FAMILY\w*\([^"]*"(\w+)",\s*\w+,\s*([^)]*)\)', text, re.M):
         FAMILIES[word] = re.findall(r'\w+', flags)
-    for role, flags in re.findall(r'^SDG_ROLE\((\w+), "\w+",\s*([^)]*)\)',
+    for role, flags in re.findall(r'^SDG_ROLE\((\w+), "[^"]*",\s*([^)]*)\)',
                                   text, re.M):
         ROLES[role] = re.findall(r'\w+', flags)
 
@@ -260,8 +284,11 @@ def read(path):
         elif p.kind in SIZED_CLASSES:
             if len(p.words) not in SIZED_CLASSES[p.kind]:
                 fault(number, f'{p.kind} of {len(p.words)} sizes')
-        elif p.kind not in PLAIN_CLASSES or p.argument:
+        elif p.kind not in PLAIN_CLASSES or (
+                p.argument and p.kind not in NAMED_CLASSES):
             fault(number, f'unknown class {" ".join(words)}')
+        elif p.named() and ARGUMENTS.get(p.named()) != p.type_kind():
+            fault(number, f'{name}: no SDG_{p.type_kind()}({p.named()})')
         for entry in group:
             entry.parameters.append(p)
     for e in entries:
@@ -353,15 +380,16 @@ def role_of(data, operand):
 
 def operand_rows(entry):
     """Of each operand its role, kind and descriptor, the name of its data
-    pointer, and whether it is written. Scales and statistics that share a
-    descriptor are operands of their own, and so are sequences; what the op's
-    descriptor tells of are its parameters. Coordinates come last."""
+    pointer, and whether it is written. Data with a role of its own and sequences
+    that share a descriptor are operands of their own; what the op's descriptor
+    tells of are its parameters. Coordinates come last."""
     rows = []
     for operand in entry.operands():
         data = [p for p in entry.parameters
                 if p.is_data() and p.argument == operand.name and
                 not is_coordinates(p)]
-        if data and (operand.argument == 'SCALE' or operand.kind == 'sequence'):
+        if data and (operand.kind == 'sequence' or
+                     any(len(p.words) > 1 for p in data)):
             rows += [(role_of(p, operand), operand.kind, operand.name, p.name,
                       p.kind != 'in') for p in data]
         else:
@@ -415,10 +443,45 @@ def called_def(entries):
                                      for e in entries if e.called])
 
 
+def argument_rows(ops):
+    """Where each op has which argument and tensor."""
+    out = ['/* Fails to compile if the member has another size. */',
+           '#define AT(entry, member, type) \\',
+           '  (uint16_t)(offsetof(struct sdg_args_##entry, member) + \\',
+           '             sizeof(char[sizeof((struct sdg_args_##entry *)0)'
+           '->member == \\',
+           '                                 sizeof(type) ? 1 : -1]))', '',
+           'static const sdg_argument_row_t row_none;']
+    for e in ops:
+        fill, seen = [], set()
+
+        def put(member, name, parameter, ctype):
+            if parameter and (member, name) not in seen:
+                seen.add((member, name))
+                fill.append(f'    .{member}[{name}] = AT({e.name}, '
+                            f'{parameter}, {ctype}),')
+        for p in e.parameters:
+            if p.named():
+                put('argument', f'SDG_ARGUMENT_{p.named()}', p.name,
+                    C_TYPES[p.type_kind()])
+        for role, kind, descriptor, data, _ in operand_rows(e):
+            if kind != 'coordinates':  # they have none of their own
+                put('descriptor', f'SDG_ROLE_{role}', descriptor, 'void *')
+            put('data', f'SDG_ROLE_{role}', data, 'void *')
+        out += [f'static const sdg_argument_row_t row_{e.name} = {{', *fill,
+                '};']
+    out += ['', 'const sdg_argument_row_t *sdg_argument_row(int entry) {',
+            '  switch (entry) {']
+    for e in ops:
+        out += [f'  case SDG_ENTRY_{e.name}:', f'    return &row_{e.name};']
+    return out + ['  default:', '    return &row_none;', '  }', '}', '']
+
+
 def invoke_c(entries):
     ops = [e for e in entries if e.is_captured() and e.library == 'cudnn']
     out = [HEAD_C, '#include "rules/vendor/invoke.h"', '',
-           '#include "rules/vendor/vendor.h"', '',
+           '#include "rules/vendor/argument.h"',
+           '#include "rules/vendor/vendor.h"', '', *argument_rows(ops),
            'size_t sdg_invoke_bytes(int entry) {', '  switch (entry) {']
     for e in ops:
         out += [f'  case SDG_ENTRY_{e.name}:',
@@ -428,7 +491,7 @@ def invoke_c(entries):
             '  const sdg_cudnn_t *cudnn = sdg_cudnn_get();', '  if (!cudnn)',
             '    return CUDNN_STATUS_NOT_INITIALIZED;', '  switch (entry) {']
     for e in ops:
-        if not e.query and e.called:
+        if e.called:
             arguments = ', '.join(f'args->{e.name}.{p.name}'
                                   for p in e.parameters)
             out += [f'  case SDG_ENTRY_{e.name}:',
@@ -906,9 +969,11 @@ def main():
                'map': version_map, 'md': markdown,
                'names': names_inc, 'invoke.c': invoke_c,
                'called.def': called_def}
-    if len(sys.argv) != 6 or sys.argv[1] not in writers:
+    if len(sys.argv) != 7 or sys.argv[1] not in writers:
         sys.exit(__doc__)
     read_families(sys.argv[4])
+    ARGUMENTS.update((name, kind) for kind, name in re.findall(
+        r'^SDG_(\w+)\((\w+)\)', open(sys.argv[5]).read(), re.M))
     entries = read(sys.argv[2]) + read_prototypes(sys.argv[3])
     text = writers[sys.argv[1]](entries)
     with open(sys.argv[-1], 'w') as out:

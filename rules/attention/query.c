@@ -6,9 +6,9 @@
 #include <cudnn.h>
 
 #include "rules/attention/call/descriptor.h"
-#include "rules/vendor/args.h"
+#include "rules/vendor/argument.h"
+#include "rules/vendor/invoke.h"
 #include "rules/vendor/sequence.h"
-#include "rules/vendor/vendor.h"
 #include "src/call/tag.h"
 
 // The limit over all ranks, for any cut of the keys.
@@ -49,22 +49,21 @@ static int64_t keys_most(const sdg_call_t *call, const sdg_tagging_t *tagging,
 sdg_status_t sdg_attention_answer(const sdg_call_t *call,
                                   const sdg_tagging_t *tagging,
                                   int *out_vendor) {
-  const struct sdg_args_cudnnGetMultiHeadAttnBuffers *a = call->args;
-  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  size_t *work = sdg_call_pointer(call, SDG_OUT_BYTES);
+  size_t *reserve = sdg_call_pointer(call, SDG_OUT_RESERVE_BYTES);
   sdg_attention_descriptor_t desc;
   sdg_attention_room_t room;
-  *out_vendor = (int)cudnn->cudnnGetMultiHeadAttnBuffers(
-      a->handle, a->attnDesc, a->weightSizeInBytes, a->workSpaceSizeInBytes,
-      a->reserveSpaceSizeInBytes);
-  if (*out_vendor || !sdg_attention_descriptor_get(a->attnDesc, &desc))
+  *out_vendor = sdg_invoke(call->entry, call->args);
+  if (*out_vendor || !sdg_attention_descriptor_get(
+                         sdg_call_descriptor(call, SDG_ROLE_K), &desc))
     return SDG_OK;
   desc.k_time =
       (int)sdg_min64(INT32_MAX, keys_most(call, tagging, desc.q_time));
-  SDG_TRY(sdg_attention_descriptor_room(a->handle, &desc, &room));
-  if (*a->workSpaceSizeInBytes < room.work_bytes)
-    *a->workSpaceSizeInBytes = room.work_bytes;
-  if (a->reserveSpaceSizeInBytes &&
-      *a->reserveSpaceSizeInBytes < room.reserve_bytes)
-    *a->reserveSpaceSizeInBytes = room.reserve_bytes;
+  SDG_TRY(sdg_attention_descriptor_room(sdg_call_pointer(call, SDG_HANDLE),
+                                        &desc, &room));
+  if (*work < room.work_bytes)
+    *work = room.work_bytes;
+  if (reserve && *reserve < room.reserve_bytes)
+    *reserve = room.reserve_bytes;
   return SDG_OK;
 }

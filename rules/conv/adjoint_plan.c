@@ -6,6 +6,7 @@
 
 #include "rules/conv/adjoint.h"
 #include "rules/kit/scatter_add.h"
+#include "rules/vendor/argument.h"
 #include "rules/vendor/vendor.h"
 
 enum { EDGES = 2 * SDG_DIMS_MAX, TARGETS = SDG_CONV_ADJOINT_SIDES + EDGES };
@@ -38,7 +39,7 @@ static const sdg_operand_t *dx_of(const maker_t *m) {
 // ---- beta ------------------------------------------------------------------
 
 static const void *beta_of(const sdg_subcall_run_t *run) {
-  return sdg_conv_gradient_arguments(run->call).beta;
+  return sdg_call_scalar_at(run->call, SDG_BETA);
 }
 
 // own = computed + beta * own.
@@ -61,8 +62,7 @@ static sdg_subcall_tensor_t tensor_of(const maker_t *m, int slab,
 
 // Adds beta times the old values; own rows are computed in a slab of their own.
 static sdg_status_t edge_begin(maker_t *m, int slab, const sdg_box_t *box) {
-  if (sdg_conv_gradient_is_zero(m->call,
-                                sdg_conv_gradient_arguments(m->call).beta))
+  if (sdg_call_scalar(m->call, SDG_BETA) == 0)
     return sdg_plan_zero(m->plan, SDG_LANE_MAIN, slab, box);
   SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->x, slab, NULL, NULL,
                         SDG_COPY_STRIP));

@@ -6,7 +6,7 @@
 #include "rules/conv/filter.h"
 #include "rules/kit/gradient_sum.h"
 #include "rules/place/tagging.h"
-#include "rules/vendor/args.h"
+#include "rules/vendor/rebind.h"
 #include "rules/vendor/vendor.h"
 #include "rules/window/plan.h"
 
@@ -18,12 +18,13 @@ typedef struct op {
 
 static cudnnStatus_t bias_run(const sdg_subcall_run_t *run) {
   const op_t *op = run->op;
-  const struct sdg_args_cudnnConvolutionBackwardBias *a = run->call->args;
-  const void *old =
-      op->old == SDG_CONV_GRADIENT_BETA ? a->beta : &run->scalar[0];
-  return sdg_cudnn_get()->cudnnConvolutionBackwardBias(
-      run->handle, a->alpha, run->descriptor[DY], run->data[DY], old,
-      run->descriptor[DB], run->data[DB]);
+  sdg_rebind_t own;
+  sdg_rebind_init(run->call, &own);
+  sdg_rebind_tensor(&own, SDG_ROLE_DY, run->descriptor[DY], run->data[DY]);
+  sdg_rebind_tensor(&own, SDG_ROLE_DBIAS, run->descriptor[DB], run->data[DB]);
+  if (op->old != SDG_CONV_GRADIENT_BETA)
+    sdg_rebind_scalar(&own, SDG_BETA, &run->scalar[0]);
+  return (cudnnStatus_t)sdg_rebind_invoke(&own);
 }
 
 static sdg_status_t call_add(const sdg_call_t *call, sdg_plan_t *plan, int dy,
@@ -47,10 +48,6 @@ static sdg_status_t call_add(const sdg_call_t *call, sdg_plan_t *plan, int dy,
   return sdg_subcall_add(plan, &sub);
 }
 
-static const void *beta_of(const sdg_call_t *call) {
-  return sdg_conv_gradient_arguments(call).beta;
-}
-
 // `there`: the box of dy in memory; `own`: this rank's part of it.
 static sdg_status_t plan_fill(const sdg_call_t *call, sdg_plan_t *plan,
                               sdg_axes_t axes, const sdg_box_t *there,
@@ -59,7 +56,8 @@ static sdg_status_t plan_fill(const sdg_call_t *call, sdg_plan_t *plan,
   int dy;
   SDG_TRY(sdg_subcalls_open(plan, call));
   SDG_TRY(sdg_plan_operand(plan, call, DY, there, &dy));
-  SDG_TRY(sdg_gradient_sum_open(plan, call, DB, axes, beta_of, &sum));
+  SDG_TRY(sdg_gradient_sum_open(plan, call, DB, axes, sdg_conv_gradient_beta,
+                                &sum));
   if (sdg_box_empty(own))
     SDG_TRY(sdg_gradient_sum_nothing(plan, call, &sum));
   else
@@ -107,7 +105,8 @@ sdg_status_t sdg_conv_bias_plan(const sdg_call_t *call,
 static sdg_status_t share_fill(sdg_share_t *share, const sdg_call_t *call,
                                const sdg_tagging_t *tagging) {
   sdg_box_t *rows;
-  SDG_TRY(sdg_gradient_sum_share(share, call, DB, beta_of(call)));
+  SDG_TRY(
+      sdg_gradient_sum_share(share, call, DB, sdg_conv_gradient_beta(call)));
   SDG_TRY(sdg_share_reads(share, DY, &rows));
   for (int r = 0; r < share->ranks; r++)
     rows[r] = sdg_placement_box(&tagging->placement[DY], tagging->mesh, r);

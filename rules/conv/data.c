@@ -241,9 +241,9 @@ sdg_window_piece_t sdg_conv_data_view(const sdg_conv_data_t *dgrad) {
 }
 
 void sdg_conv_data_settle(const sdg_call_t *call, sdg_conv_data_t *dgrad) {
-  sdg_conv_gradient_arguments_t a = sdg_conv_gradient_arguments(call);
   sdg_window_piece_t view = sdg_conv_data_view(dgrad);
-  sdg_conv_view_settle(call, &dgrad->conv, &view, a.w_desc, a.algo);
+  sdg_conv_view_settle(call, &dgrad->conv, &view, sdg_conv_w(call),
+                       sdg_call_int(call, SDG_ALGO));
 }
 
 bool sdg_conv_data_extends(const sdg_conv_data_t *dgrad,

@@ -7,6 +7,7 @@
 #include "rules/conv/gradient.h"
 #include "rules/kit/assemble.h"
 #include "rules/place/tagging.h"
+#include "rules/vendor/argument.h"
 #include "rules/window/plan.h"
 
 // One sub-call of a strip: one image of it.
@@ -201,8 +202,7 @@ static sdg_status_t plan_make(const sdg_call_t *call,
       .plan = sdg_plan_create(extend                 ? "extend"
                               : dgrad->conv.op.whole ? "window"
                                                      : "repair"),
-      .reads_old = !sdg_conv_gradient_is_zero(
-          call, sdg_conv_gradient_arguments(call).beta),
+      .reads_old = sdg_call_scalar(call, SDG_BETA) != 0,
       // Slabs of messages that arrive before the call (prefetch) are kept.
       .apart = extend && section->keeps_dy,
       .copy = extend ? SDG_COPY_ACTIVATION : SDG_COPY_STRIP,
@@ -235,7 +235,7 @@ static sdg_status_t strategies_try(const sdg_call_t *call,
   if (sdg_conv_adjoint_chosen(call, tagging, dgrad, &why))
     return sdg_conv_adjoint_plan(call, tagging, dgrad, why, out_plan);
   if (strategy != SDG_STRATEGY_EXTEND && sdg_conv_data_is_literal(dgrad) &&
-      !sdg_conv_gradient_refused_own(call))
+      !sdg_conv_refused_own(call))
     return sdg_window_plan_literal(axes, out_plan);
   bool extend = sdg_conv_data_extends(dgrad, strategy);
   int refusal;
@@ -253,7 +253,7 @@ sdg_status_t sdg_conv_data_plan(const sdg_call_t *call,
   SDG_TRY(sdg_conv_data_init(call, tagging, &dgrad));
   sdg_conv_data_settle(call, &dgrad);
   int refusal = sdg_conv_refusal(call, &dgrad.conv, tagging,
-                                 sdg_conv_gradient_arguments(call).algo);
+                                 sdg_call_int(call, SDG_ALGO));
   sdg_status_t status = sdg_conv_looks_around(&dgrad.conv)
                             ? sdg_tagging_sure(call, tagging)
                             : SDG_OK;
@@ -300,7 +300,7 @@ static sdg_status_t share_fill(sdg_share_t *share, const sdg_call_t *call,
     need[r] = adjoint
                   ? sdg_placement_box(&conv->op.y_placement, tagging->mesh, r)
                   : sdg_conv_data_need(dgrad, tagging, r);
-  if (sdg_conv_gradient_is_zero(call, sdg_conv_gradient_arguments(call).beta))
+  if (sdg_call_scalar(call, SDG_BETA) == 0)
     return SDG_OK;
   SDG_TRY(sdg_share_reads(share, conv->x, &old));
   for (int r = 0; r < share->ranks; r++)
@@ -368,7 +368,7 @@ sdg_status_t sdg_conv_data_share(const sdg_call_t *call,
                                  sdg_plan_t **out_plan) {
   sdg_conv_t conv;
   *out_plan = NULL;
-  if (sdg_conv_gradient_refused_own(call))
+  if (sdg_conv_refused_own(call))
     return SDG_OK;
   SDG_TRY(sdg_conv_read(call, &conv));
   const sdg_placement_t *y = &tagging->placement[conv.y];

@@ -39,10 +39,10 @@ bool sdg_conv_filter_view(const sdg_window_op_t *op, const sdg_box_t *x,
 }
 
 void sdg_conv_filter_settle(const sdg_call_t *call, sdg_conv_t *conv) {
-  sdg_conv_gradient_arguments_t a = sdg_conv_gradient_arguments(call);
   sdg_window_piece_t view;
   (void)sdg_conv_filter_view(&conv->op, &conv->op.x_box, &view);
-  sdg_conv_view_settle(call, conv, &view, a.w_desc, a.algo);
+  sdg_conv_view_settle(call, conv, &view, sdg_conv_w(call),
+                       sdg_call_int(call, SDG_ALGO));
 }
 
 bool sdg_conv_filter_extends(const sdg_window_op_t *op, const sdg_box_t *x,

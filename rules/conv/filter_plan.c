@@ -33,10 +33,6 @@ typedef struct maker {
   int refusal;  // the vendor's status for a piece
 } maker_t;
 
-static const void *beta_of(const sdg_call_t *call) {
-  return sdg_conv_gradient_arguments(call).beta;
-}
-
 // `taps`: the part of the filter; NULL: all of it.
 static sdg_status_t piece_add(maker_t *m, const sdg_window_piece_t *piece,
                               const sdg_range_t *taps, int x, int y) {
@@ -125,8 +121,8 @@ static sdg_status_t maker_open(maker_t *m, sdg_axes_t axes,
   SDG_TRY(sdg_subcalls_open(m->plan, m->call));
   SDG_TRY(sdg_plan_operand(m->plan, m->call, m->conv->x, &op->x_box, &m->x));
   SDG_TRY(sdg_plan_operand(m->plan, m->call, m->conv->y, &op->y_box, &m->y));
-  return sdg_gradient_sum_open(m->plan, m->call, m->conv->w, sum_axes, beta_of,
-                               &m->sum);
+  return sdg_gradient_sum_open(m->plan, m->call, m->conv->w, sum_axes,
+                               sdg_conv_gradient_beta, &m->sum);
 }
 
 // What a plan depends on besides the call.
@@ -200,12 +196,12 @@ static sdg_status_t shard_plan(const sdg_call_t *call, const sdg_conv_t *conv,
   const order_t order = {"repair", &conv->op.x_box,
                          conv->op.communicates ? tagging->axes : 0,
                          tagging->sum_axes, tagging->section->keeps_x};
-  int refusal = sdg_conv_refusal(call, conv, tagging,
-                                 sdg_conv_gradient_arguments(call).algo);
+  int refusal =
+      sdg_conv_refusal(call, conv, tagging, sdg_call_int(call, SDG_ALGO));
   if (refusal)
     return sdg_conv_plan_refused(refusal, out_plan);
   if (!tagging->sum_axes && strategy != SDG_STRATEGY_EXTEND &&
-      is_literal(&conv->op) && !sdg_conv_gradient_refused_own(call))
+      is_literal(&conv->op) && !sdg_conv_refused_own(call))
     return sdg_window_plan_literal(order.axes, out_plan);
   return strategies_try(call, conv, &order, strategy, out_plan);
 }
@@ -231,7 +227,8 @@ static sdg_status_t share_fill(sdg_share_t *share, const sdg_call_t *call,
                                const sdg_tagging_t *tagging) {
   sdg_box_t *need, *rows;
   share->around = sdg_window_op_wraps(&conv->op);
-  SDG_TRY(sdg_gradient_sum_share(share, call, conv->w, beta_of(call)));
+  SDG_TRY(sdg_gradient_sum_share(share, call, conv->w,
+                                 sdg_conv_gradient_beta(call)));
   SDG_TRY(sdg_share_reads(share, conv->x, &need));
   SDG_TRY(sdg_share_reads(share, conv->y, &rows));
   for (int r = 0; r < share->ranks; r++) {
@@ -270,7 +267,7 @@ sdg_status_t sdg_conv_filter_share(const sdg_call_t *call,
   sdg_conv_t conv;
   bool can;
   *out_plan = NULL;
-  if (sdg_conv_gradient_refused_own(call))
+  if (sdg_conv_refused_own(call))
     return SDG_OK;
   SDG_TRY(sdg_conv_init_whole(call, tagging, &conv, &can));
   if (!can)

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "rules/vendor/args.h"
+#include "rules/vendor/rebind.h"
 #include "rules/vendor/vendor.h"
 
 // What a sub-call stores besides tensors.
@@ -16,79 +16,8 @@ typedef struct op {
   size_t workspace_bytes;
 } op_t;
 
-#define ARGS(entry) const struct sdg_args_##entry *a = call->args
-#define DESCRIPTORS(x, y, w)                                                   \
-  .handle = a->handle, .x_desc = a->x, .y_desc = a->y, .w_desc = a->w,         \
-  .conv_desc = a->convDesc
-#define CALLED                                                                 \
-  .workspace = a->workSpace, .workspace_bytes = a->workSpaceSizeInBytes,       \
-  .alpha = a->alpha, .beta = a->beta
-
-sdg_conv_gradient_arguments_t
-sdg_conv_gradient_arguments(const sdg_call_t *call) {
-  switch (call->entry) {
-  case SDG_ENTRY_cudnnConvolutionBackwardData: {
-    ARGS(cudnnConvolutionBackwardData);
-    return (sdg_conv_gradient_arguments_t){DESCRIPTORS(dxDesc, dyDesc, wDesc),
-                                           CALLED, .w = a->w,
-                                           .algo = (int)a->algo};
-  }
-  case SDG_ENTRY_cudnnConvolutionBackwardFilter: {
-    ARGS(cudnnConvolutionBackwardFilter);
-    return (sdg_conv_gradient_arguments_t){DESCRIPTORS(xDesc, dyDesc, dwDesc),
-                                           CALLED, .algo = (int)a->algo};
-  }
-  case SDG_ENTRY_cudnnGetConvolutionBackwardDataWorkspaceSize: {
-    ARGS(cudnnGetConvolutionBackwardDataWorkspaceSize);
-    return (sdg_conv_gradient_arguments_t){DESCRIPTORS(dxDesc, dyDesc, wDesc),
-                                           .algo = (int)a->algo};
-  }
-  case SDG_ENTRY_cudnnGetConvolutionBackwardFilterWorkspaceSize: {
-    ARGS(cudnnGetConvolutionBackwardFilterWorkspaceSize);
-    return (sdg_conv_gradient_arguments_t){DESCRIPTORS(xDesc, dyDesc, gradDesc),
-                                           .algo = (int)a->algo};
-  }
-  case SDG_ENTRY_cudnnGetConvolutionBackwardDataAlgorithm_v7: {
-    ARGS(cudnnGetConvolutionBackwardDataAlgorithm_v7);
-    return (sdg_conv_gradient_arguments_t){
-        DESCRIPTORS(gradDesc, diffDesc, filterDesc)};
-  }
-  case SDG_ENTRY_cudnnGetConvolutionBackwardFilterAlgorithm_v7: {
-    ARGS(cudnnGetConvolutionBackwardFilterAlgorithm_v7);
-    return (sdg_conv_gradient_arguments_t){
-        DESCRIPTORS(srcDesc, diffDesc, gradDesc)};
-  }
-  case SDG_ENTRY_cudnnFindConvolutionBackwardDataAlgorithm: {
-    ARGS(cudnnFindConvolutionBackwardDataAlgorithm);
-    return (sdg_conv_gradient_arguments_t){DESCRIPTORS(dxDesc, dyDesc, wDesc)};
-  }
-  case SDG_ENTRY_cudnnFindConvolutionBackwardFilterAlgorithm: {
-    ARGS(cudnnFindConvolutionBackwardFilterAlgorithm);
-    return (sdg_conv_gradient_arguments_t){DESCRIPTORS(xDesc, dyDesc, dwDesc)};
-  }
-  case SDG_ENTRY_cudnnFindConvolutionBackwardDataAlgorithmEx: {
-    ARGS(cudnnFindConvolutionBackwardDataAlgorithmEx);
-    return (sdg_conv_gradient_arguments_t){DESCRIPTORS(dxDesc, dyDesc, wDesc)};
-  }
-  case SDG_ENTRY_cudnnFindConvolutionBackwardFilterAlgorithmEx: {
-    ARGS(cudnnFindConvolutionBackwardFilterAlgorithmEx);
-    return (sdg_conv_gradient_arguments_t){DESCRIPTORS(xDesc, dyDesc, dwDesc)};
-  }
-  case SDG_ENTRY_cudnnConvolutionBackwardBias: {
-    ARGS(cudnnConvolutionBackwardBias);
-    return (sdg_conv_gradient_arguments_t){
-        .handle = a->handle, .alpha = a->alpha, .beta = a->beta};
-  }
-  default:
-    return (sdg_conv_gradient_arguments_t){.handle = NULL};
-  }
-}
-
-#undef DESCRIPTORS
-#undef CALLED
-
-bool sdg_conv_gradient_is_zero(const sdg_call_t *call, const void *scalar) {
-  return sdg_call_scalar(call, scalar) == 0;
+const void *sdg_conv_gradient_beta(const sdg_call_t *call) {
+  return sdg_call_scalar_at(call, SDG_BETA);
 }
 
 static bool of_filter(const sdg_call_t *call) {
@@ -147,23 +76,15 @@ sdg_status_t sdg_conv_gradient_refused(const sdg_call_t *call, int refusal) {
                   call->entry_name, refusal);
 }
 
-bool sdg_conv_gradient_refused_own(const sdg_call_t *call) {
-  sdg_conv_gradient_arguments_t a = sdg_conv_gradient_arguments(call);
-  return sdg_conv_refused_whole(call, a.x_desc, a.w_desc, a.conv_desc, a.y_desc,
-                                a.algo, a.workspace_bytes);
-}
-
 // ---- running ---------------------------------------------------------------
 
-// Scalars are double if operands are double, else float.
+// Replaces the program's beta.
 static const void *old_scale(const sdg_call_t *call,
-                             sdg_conv_gradient_old_t old, const void *beta) {
+                             sdg_conv_gradient_old_t old) {
   static const double doubles[] = {
       [SDG_CONV_GRADIENT_ADD] = 1, [SDG_CONV_GRADIENT_CLEAR] = 0};
   static const float floats[] = {
       [SDG_CONV_GRADIENT_ADD] = 1, [SDG_CONV_GRADIENT_CLEAR] = 0};
-  if (old == SDG_CONV_GRADIENT_BETA)
-    return beta;
   return call->operand[0].type == CUDNN_DATA_DOUBLE
              ? (const void *)&doubles[old]
              : (const void *)&floats[old];
@@ -171,35 +92,25 @@ static const void *old_scale(const sdg_call_t *call,
 
 enum { X, Y, W }; // index of a sub-call's tensors
 
-// Uses the program's workspace if it is large enough.
-static sdg_conv_gradient_arguments_t
-arguments_of(const sdg_subcall_run_t *run) {
-  sdg_conv_gradient_arguments_t a = sdg_conv_gradient_arguments(run->call);
-  if (run->workspace_bytes > 0) {
-    a.workspace = run->workspace;
-    a.workspace_bytes = run->workspace_bytes;
+static cudnnStatus_t grad_run(const sdg_subcall_run_t *run) {
+  const op_t *op = run->op;
+  sdg_conv_roles_t roles = sdg_conv_roles(run->call);
+  sdg_rebind_t own;
+  sdg_rebind_init(run->call, &own);
+  sdg_rebind_tensor(&own, roles.x, run->descriptor[X], run->data[X]);
+  sdg_rebind_tensor(&own, roles.y, run->descriptor[Y], run->data[Y]);
+  if (op->w || of_filter(run->call))
+    sdg_rebind_tensor(&own, roles.w, op->w ? op->w : sdg_conv_w(run->call),
+                      run->data[W]);
+  sdg_rebind_pointer(&own, SDG_OP, op->conv);
+  sdg_rebind_int(&own, SDG_ALGO, op->algo);
+  if (run->workspace_bytes > 0) { // or the program's is large enough
+    sdg_rebind_pointer(&own, SDG_WORKSPACE, run->workspace);
+    sdg_rebind_size(&own, SDG_WORKSPACE_BYTES, run->workspace_bytes);
   }
-  return a;
-}
-
-static cudnnStatus_t data_run(const sdg_subcall_run_t *run) {
-  const op_t *op = run->op;
-  sdg_conv_gradient_arguments_t a = arguments_of(run);
-  return sdg_cudnn_get()->cudnnConvolutionBackwardData(
-      a.handle, a.alpha, op->w ? op->w : a.w_desc, op->w ? run->data[W] : a.w,
-      run->descriptor[Y], run->data[Y], op->conv,
-      (cudnnConvolutionBwdDataAlgo_t)op->algo, a.workspace, a.workspace_bytes,
-      old_scale(run->call, op->old, a.beta), run->descriptor[X], run->data[X]);
-}
-
-static cudnnStatus_t filter_run(const sdg_subcall_run_t *run) {
-  const op_t *op = run->op;
-  sdg_conv_gradient_arguments_t a = arguments_of(run);
-  return sdg_cudnn_get()->cudnnConvolutionBackwardFilter(
-      a.handle, a.alpha, run->descriptor[X], run->data[X], run->descriptor[Y],
-      run->data[Y], op->conv, (cudnnConvolutionBwdFilterAlgo_t)op->algo,
-      a.workspace, a.workspace_bytes, old_scale(run->call, op->old, a.beta),
-      op->w ? op->w : a.w_desc, run->data[W]);
+  if (op->old != SDG_CONV_GRADIENT_BETA)
+    sdg_rebind_scalar(&own, SDG_BETA, old_scale(run->call, op->old));
+  return (cudnnStatus_t)sdg_rebind_invoke(&own);
 }
 
 static void op_destroy(void *user) {
@@ -218,7 +129,6 @@ op_make(const sdg_conv_t *conv, const sdg_call_t *call, const sdg_plan_t *plan,
         const sdg_window_piece_t *piece, const sdg_conv_gradient_slabs_t *slabs,
         sdg_conv_gradient_old_t old, const sdg_range_t *taps, op_t **out,
         int *out_refusal) {
-  sdg_conv_gradient_arguments_t a = sdg_conv_gradient_arguments(call);
   sdg_conv_descriptors_t d;
   op_t *op = calloc(1, sizeof *op);
   if (!op)
@@ -235,9 +145,9 @@ op_make(const sdg_conv_t *conv, const sdg_call_t *call, const sdg_plan_t *plan,
     free(op);
     return status;
   }
-  *out_refusal =
-      (int)sdg_conv_gradient_choose(call, &d, op->w ? op->w : a.w_desc, a.algo,
-                                    &op->algo, &op->workspace_bytes);
+  *out_refusal = (int)sdg_conv_gradient_choose(
+      call, &d, op->w ? op->w : sdg_conv_w(call), sdg_call_int(call, SDG_ALGO),
+      &op->algo, &op->workspace_bytes);
   op->old = old;
   op->conv = d.conv;
   d.conv = NULL; // kept
@@ -260,20 +170,18 @@ static sdg_status_t grad_add(const sdg_conv_t *conv, const sdg_call_t *call,
   }
   const sdg_operand_t *operand = call->operand;
   sdg_subcall_t sub = {
-      .fn = data_run,
+      .fn = grad_run,
       .tensors = 2,
       .tensor = {[X] = {slabs->x, piece->x, operand[conv->x].type, NULL},
                  [Y] = {slabs->y, piece->y, operand[conv->y].type, NULL}},
       .op = op,
       .op_destroy = op_destroy,
   };
-  if (of_filter(call))
-    sub.fn = filter_run;
   if (of_filter(call) || taps) {
     sub.tensor[sub.tensors++] =
         sdg_subcall_slab(plan, slabs->w, operand[conv->w].type);
   }
-  if (op->workspace_bytes > sdg_conv_gradient_arguments(call).workspace_bytes)
+  if (op->workspace_bytes > sdg_call_size(call, SDG_WORKSPACE_BYTES))
     sub.workspace_bytes = op->workspace_bytes;
   return sdg_subcall_add(plan, &sub);
 }
@@ -302,7 +210,7 @@ sdg_status_t sdg_conv_gradient_filter(const sdg_call_t *call,
                                       const sdg_range_t *taps,
                                       cudnnFilterDescriptor_t *out) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
-  cudnnFilterDescriptor_t of = sdg_conv_gradient_arguments(call).w_desc, made;
+  cudnnFilterDescriptor_t of = sdg_conv_w(call), made;
   cudnnDataType_t type;
   cudnnTensorFormat_t format;
   int dims, extent[SDG_DIMS_MAX];

@@ -10,21 +10,8 @@
 
 /* ---- sub-calls ----------------------------------------------------------- */
 
-/* The arguments that the gradient entries share; NULL and 0 for an argument
- * that an entry does not have. */
-typedef struct sdg_conv_gradient_arguments {
-  cudnnHandle_t handle;
-  cudnnTensorDescriptor_t x_desc, y_desc;
-  cudnnFilterDescriptor_t w_desc;
-  const void *w; /* where it is read */
-  cudnnConvolutionDescriptor_t conv_desc;
-  int algo; /* cudnnConvolutionBwdDataAlgo_t or ...FilterAlgo_t */
-  void *workspace;
-  size_t workspace_bytes;
-  const void *alpha, *beta;
-} sdg_conv_gradient_arguments_t;
-sdg_conv_gradient_arguments_t
-sdg_conv_gradient_arguments(const sdg_call_t *call);
+/* The program's beta, for sdg_gradient_sum_open(). */
+const void *sdg_conv_gradient_beta(const sdg_call_t *call);
 
 /* How a sub-call treats the values that it finds in its output. */
 typedef enum sdg_conv_gradient_old {
@@ -80,13 +67,6 @@ sdg_conv_gradient_choose(const sdg_call_t *call,
 /* Reports that the library accepts no algorithm for a piece, with the vendor's
  * status. */
 sdg_status_t sdg_conv_gradient_refused(const sdg_call_t *call, int refusal);
-/* Whether the library would reject the program's own call, with its
- * descriptors, algorithm and workspace. */
-bool sdg_conv_gradient_refused_own(const sdg_call_t *call);
-
-/* True if a scalar of the call is absent or zero. */
-bool sdg_conv_gradient_is_zero(const sdg_call_t *call, const void *scalar);
-
 /* ---- the gradient of the data ---------------------------------------------
  */
 

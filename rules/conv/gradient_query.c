@@ -5,7 +5,7 @@
 
 #include "rules/conv/adjoint.h"
 #include "rules/conv/filter.h"
-#include "rules/vendor/args.h"
+#include "rules/vendor/rebind.h"
 #include "rules/vendor/vendor.h"
 #include "src/exchange/scratch.h"
 
@@ -25,12 +25,11 @@ static sdg_status_t piece_ask(const sdg_call_t *call, const sdg_conv_t *conv,
                               cudnnFilterDescriptor_t w,
                               const int64_t *x_stride, const int64_t *y_stride,
                               most_t *most) {
-  sdg_conv_gradient_arguments_t a = sdg_conv_gradient_arguments(call);
+  int wanted = sdg_call_int(call, SDG_ALGO), algo = wanted;
   sdg_conv_descriptors_t d;
   SDG_TRY(sdg_conv_describe(conv, call, piece, x_stride, y_stride, NULL, &d));
   size_t bytes = 0;
-  int algo = a.algo;
-  most->got = sdg_conv_gradient_choose(call, &d, w, a.algo, &algo, &bytes);
+  most->got = sdg_conv_gradient_choose(call, &d, w, wanted, &algo, &bytes);
   sdg_conv_undescribe(&d);
   if (most->got == CUDNN_STATUS_SUCCESS && bytes > most->bytes)
     most->bytes = bytes;
@@ -53,8 +52,7 @@ static sdg_status_t strip_ask(const sdg_call_t *call, const sdg_conv_data_t *g,
     sdg_slab_pack(&piece.y, y, y_stride);
     bool own = !sdg_box_equal(&piece.x, &made);
     sdg_slab_pack(&piece.x, x, x_stride);
-    SDG_TRY(piece_ask(call, &g->conv, &piece,
-                      sdg_conv_gradient_arguments(call).w_desc,
+    SDG_TRY(piece_ask(call, &g->conv, &piece, sdg_conv_w(call),
                       apart || own ? x_stride : x, y_stride, most));
   }
   return SDG_OK;
@@ -67,8 +65,7 @@ static sdg_status_t dgrad_ask(const sdg_call_t *call, const sdg_conv_data_t *g,
   *most = (most_t){.bytes = 0};
   if (!extend) {
     sdg_window_piece_t view = sdg_conv_data_view(g);
-    SDG_TRY(piece_ask(call, &g->conv, &view,
-                      sdg_conv_gradient_arguments(call).w_desc,
+    SDG_TRY(piece_ask(call, &g->conv, &view, sdg_conv_w(call),
                       call->operand[g->conv.x].stride,
                       call->operand[g->conv.y].stride, most));
   }
@@ -82,8 +79,7 @@ static sdg_status_t part_ask(const sdg_call_t *call, const sdg_conv_data_t *g,
                              const sdg_conv_adjoint_part_t *part,
                              most_t *most) {
   const sdg_window_piece_t *piece = &part->piece;
-  cudnnFilterDescriptor_t w = sdg_conv_gradient_arguments(call).w_desc,
-                          taps = NULL;
+  cudnnFilterDescriptor_t w = sdg_conv_w(call), taps = NULL;
   int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
   sdg_slab_pack(&piece->x, call->operand[g->conv.x].stride, x_stride);
   sdg_slab_pack(&piece->y, call->operand[g->conv.y].stride, y_stride);
@@ -110,9 +106,9 @@ static sdg_status_t adjoint_ask(const sdg_call_t *call,
   int parts = sdg_conv_adjoint_parts(g, part), first = 0;
   if (in_place && !sdg_box_empty(&inner) &&
       sdg_conv_adjoint_in_place(g, &piece)) {
-    status = piece_ask(
-        call, &g->conv, &piece, sdg_conv_gradient_arguments(call).w_desc,
-        call->operand[g->conv.x].stride, call->operand[g->conv.y].stride, most);
+    status = piece_ask(call, &g->conv, &piece, sdg_conv_w(call),
+                       call->operand[g->conv.x].stride,
+                       call->operand[g->conv.y].stride, most);
     first = 1;
   }
   for (int i = first;
@@ -144,19 +140,19 @@ static sdg_status_t pieces_ask(const sdg_call_t *call,
 static sdg_status_t dgrad_workspace(const sdg_call_t *call,
                                     const sdg_tagging_t *tagging,
                                     const sdg_conv_data_t *g, int *out_vendor) {
-  const struct sdg_args_cudnnGetConvolutionBackwardDataWorkspaceSize *a =
-      call->args;
-  if (!a->sizeInBytes)
+  size_t *out_bytes = sdg_call_pointer(call, SDG_OUT_BYTES);
+  if (!out_bytes)
     return sdg_fail(SDG_E_ARGUMENT, "%s: the result is NULL", call->entry_name);
   most_t most;
   // Checked in the same way as the call itself.
-  *out_vendor = sdg_conv_refusal(call, &g->conv, tagging, (int)a->algo);
+  *out_vendor =
+      sdg_conv_refusal(call, &g->conv, tagging, sdg_call_int(call, SDG_ALGO));
   if (*out_vendor)
     return SDG_OK;
   SDG_TRY(pieces_ask(call, tagging, g, &most));
   *out_vendor = (int)most.got;
   if (most.got == CUDNN_STATUS_SUCCESS)
-    *a->sizeInBytes = most.bytes;
+    *out_bytes = most.bytes;
   return SDG_OK;
 }
 
@@ -167,24 +163,43 @@ static size_t box_bytes(const sdg_box_t *box, const sdg_operand_t *operand) {
   return (bytes + ALIGN_BYTES - 1) & ~(size_t)(ALIGN_BYTES - 1);
 }
 
-// Needs memory: assembled tensors are larger than the program's.
-static sdg_status_t dgrad_find(const sdg_call_t *call, const sdg_conv_data_t *g,
-                               const sdg_window_piece_t *piece,
-                               const sdg_conv_descriptors_t *own,
-                               int *out_vendor) {
-  const struct sdg_args_cudnnFindConvolutionBackwardDataAlgorithmEx *a =
-      call->args;
-  size_t y_bytes = box_bytes(&piece->y, &call->operand[g->conv.y]);
-  size_t x_bytes = box_bytes(&piece->x, &call->operand[g->conv.x]);
-  void *scratch;
-  SDG_TRY(sdg_scratch_get(SDG_SCRATCH_CALL, y_bytes + x_bytes, &scratch));
-  *out_vendor =
-      (int)sdg_cudnn_get()->cudnnFindConvolutionBackwardDataAlgorithmEx(
-          a->handle, a->wDesc, a->w, own->y, scratch, own->conv, own->x,
-          (char *)scratch + y_bytes, a->requestedAlgoCount,
-          a->returnedAlgoCount, a->perfResults, a->workSpace,
-          a->workSpaceSizeInBytes);
-  return SDG_OK;
+// Asks for algorithms for this piece. If they are timed, its tensors are in
+// scratch: assembled tensors are larger than the program's.
+static sdg_status_t algorithms_ask(const sdg_call_t *call,
+                                   const sdg_conv_t *conv,
+                                   const sdg_window_piece_t *piece,
+                                   int *out_vendor) {
+  const sdg_operand_t *x = &call->operand[conv->x];
+  const sdg_operand_t *y = &call->operand[conv->y];
+  int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
+  bool data =
+      sdg_conv_kind(call) == SDG_CONV_DGRAD; // or y is the program's own
+  char *x_room = NULL, *y_room = sdg_call_data(call, SDG_ROLE_DY);
+  sdg_conv_roles_t roles = sdg_conv_roles(call);
+  sdg_conv_descriptors_t d;
+  sdg_rebind_t own;
+  sdg_slab_pack(&piece->x, x->stride, x_stride);
+  sdg_slab_pack(&piece->y, y->stride, y_stride);
+  SDG_TRY(sdg_conv_describe(conv, call, piece, x_stride,
+                            data ? y_stride : y->stride, NULL, &d));
+  sdg_status_t status = SDG_OK;
+  if (sdg_call_has(call, SDG_ARGUMENT_WORKSPACE)) {
+    size_t x_bytes = box_bytes(&piece->x, x), y_bytes = box_bytes(&piece->y, y);
+    void *room;
+    status = sdg_scratch_get(SDG_SCRATCH_CALL, x_bytes + (data ? y_bytes : 0),
+                             &room);
+    x_room = room;
+    y_room = data ? x_room + x_bytes : y_room;
+  }
+  if (status == SDG_OK) {
+    sdg_rebind_init(call, &own);
+    sdg_rebind_tensor(&own, roles.x, d.x, x_room);
+    sdg_rebind_tensor(&own, roles.y, d.y, y_room);
+    sdg_rebind_pointer(&own, SDG_OP, d.conv);
+    *out_vendor = sdg_rebind_invoke(&own);
+  }
+  sdg_conv_undescribe(&d);
+  return status;
 }
 
 // Own rows, from an assembled dy; or from own rows of dy if the others' rows of
@@ -207,33 +222,8 @@ static sdg_status_t dgrad_algorithms(const sdg_call_t *call,
                                      const sdg_tagging_t *tagging,
                                      const sdg_conv_data_t *g,
                                      int *out_vendor) {
-  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
   sdg_window_piece_t piece = piece_of(call, tagging, g);
-  int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
-  sdg_slab_pack(&piece.x, call->operand[g->conv.x].stride, x_stride);
-  sdg_slab_pack(&piece.y, call->operand[g->conv.y].stride, y_stride);
-  sdg_conv_descriptors_t own;
-  SDG_TRY(sdg_conv_describe(&g->conv, call, &piece, x_stride, y_stride, NULL,
-                            &own));
-  sdg_status_t status = SDG_OK;
-  if (call->entry == SDG_ENTRY_cudnnGetConvolutionBackwardDataAlgorithm_v7) {
-    const struct sdg_args_cudnnGetConvolutionBackwardDataAlgorithm_v7 *a =
-        call->args;
-    *out_vendor = (int)cudnn->cudnnGetConvolutionBackwardDataAlgorithm_v7(
-        a->handle, a->filterDesc, own.y, own.conv, own.x, a->requestedAlgoCount,
-        a->returnedAlgoCount, a->perfResults);
-  } else if (call->entry ==
-             SDG_ENTRY_cudnnFindConvolutionBackwardDataAlgorithm) {
-    const struct sdg_args_cudnnFindConvolutionBackwardDataAlgorithm *a =
-        call->args;
-    *out_vendor = (int)cudnn->cudnnFindConvolutionBackwardDataAlgorithm(
-        a->handle, a->wDesc, own.y, own.conv, own.x, a->requestedAlgoCount,
-        a->returnedAlgoCount, a->perfResults);
-  } else {
-    status = dgrad_find(call, g, &piece, &own, out_vendor);
-  }
-  sdg_conv_undescribe(&own);
-  return status;
+  return algorithms_ask(call, &g->conv, &piece, out_vendor);
 }
 
 sdg_status_t sdg_conv_data_answer(const sdg_call_t *call,
@@ -258,8 +248,7 @@ static sdg_status_t wgrad_strip_ask(const sdg_call_t *call,
                                     most_t *most) {
   const sdg_operand_t *y = &call->operand[conv->y];
   const sdg_window_piece_t *piece = &strip->piece;
-  cudnnFilterDescriptor_t w = sdg_conv_gradient_arguments(call).w_desc,
-                          part = NULL;
+  cudnnFilterDescriptor_t w = sdg_conv_w(call), part = NULL;
   // As in the plan: tensors that are not the program's own are packed.
   bool own = sdg_box_equal(&piece->y, &conv->op.y_box);
   int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
@@ -282,8 +271,7 @@ static sdg_status_t wgrad_ask(const sdg_call_t *call, const sdg_conv_t *conv,
   *most = (most_t){.bytes = 0};
   SDG_TRY(sdg_conv_filter_strips(&conv->op, view, &strip, &strips));
   if (view)
-    SDG_TRY_GOTO(piece_ask(call, conv, view,
-                           sdg_conv_gradient_arguments(call).w_desc,
+    SDG_TRY_GOTO(piece_ask(call, conv, view, sdg_conv_w(call),
                            call->operand[conv->x].stride,
                            call->operand[conv->y].stride, most),
                  done);
@@ -298,9 +286,8 @@ done:
 static sdg_status_t wgrad_workspace(const sdg_call_t *call,
                                     const sdg_tagging_t *tagging,
                                     const sdg_conv_t *conv, int *out_vendor) {
-  const struct sdg_args_cudnnGetConvolutionBackwardFilterWorkspaceSize *a =
-      call->args;
-  if (!a->sizeInBytes)
+  size_t *out_bytes = sdg_call_pointer(call, SDG_OUT_BYTES);
+  if (!out_bytes)
     return sdg_fail(SDG_E_ARGUMENT, "%s: the result is NULL", call->entry_name);
   sdg_strategy_t strategy = tagging->section->strategy;
   sdg_window_piece_t view;
@@ -308,7 +295,8 @@ static sdg_status_t wgrad_workspace(const sdg_call_t *call,
       sdg_conv_filter_extends(&conv->op, &conv->op.x_box, strategy, &view);
   most_t most;
   // Checked in the same way as the call itself.
-  *out_vendor = sdg_conv_refusal(call, conv, tagging, (int)a->algo);
+  *out_vendor =
+      sdg_conv_refusal(call, conv, tagging, sdg_call_int(call, SDG_ALGO));
   if (*out_vendor)
     return SDG_OK;
   SDG_TRY(wgrad_ask(call, conv, extend ? NULL : &view, &most));
@@ -317,57 +305,15 @@ static sdg_status_t wgrad_workspace(const sdg_call_t *call,
     SDG_TRY(wgrad_ask(call, conv, NULL, &most));
   *out_vendor = (int)most.got;
   if (most.got == CUDNN_STATUS_SUCCESS)
-    *a->sizeInBytes = most.bytes;
-  return SDG_OK;
-}
-
-static sdg_status_t wgrad_find(const sdg_call_t *call, const sdg_conv_t *conv,
-                               const sdg_window_piece_t *piece,
-                               const sdg_conv_descriptors_t *own,
-                               int *out_vendor) {
-  const struct sdg_args_cudnnFindConvolutionBackwardFilterAlgorithmEx *a =
-      call->args;
-  void *assembled;
-  SDG_TRY(sdg_scratch_get(SDG_SCRATCH_CALL,
-                          box_bytes(&piece->x, &call->operand[conv->x]),
-                          &assembled));
-  *out_vendor =
-      (int)sdg_cudnn_get()->cudnnFindConvolutionBackwardFilterAlgorithmEx(
-          a->handle, own->x, assembled, own->y, a->y, own->conv, a->dwDesc,
-          a->dw, a->requestedAlgoCount, a->returnedAlgoCount, a->perfResults,
-          a->workSpace, a->workSpaceSizeInBytes);
+    *out_bytes = most.bytes;
   return SDG_OK;
 }
 
 // Runs on an assembled x.
 static sdg_status_t wgrad_algorithms(const sdg_call_t *call,
                                      const sdg_conv_t *conv, int *out_vendor) {
-  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
   sdg_window_piece_t piece = sdg_window_op_everything(&conv->op);
-  int64_t x_stride[SDG_DIMS_MAX];
-  sdg_slab_pack(&piece.x, call->operand[conv->x].stride, x_stride);
-  sdg_conv_descriptors_t own;
-  SDG_TRY(sdg_conv_describe(conv, call, &piece, x_stride,
-                            call->operand[conv->y].stride, NULL, &own));
-  sdg_status_t status = SDG_OK;
-  if (call->entry == SDG_ENTRY_cudnnGetConvolutionBackwardFilterAlgorithm_v7) {
-    const struct sdg_args_cudnnGetConvolutionBackwardFilterAlgorithm_v7 *a =
-        call->args;
-    *out_vendor = (int)cudnn->cudnnGetConvolutionBackwardFilterAlgorithm_v7(
-        a->handle, own.x, own.y, own.conv, a->gradDesc, a->requestedAlgoCount,
-        a->returnedAlgoCount, a->perfResults);
-  } else if (call->entry ==
-             SDG_ENTRY_cudnnFindConvolutionBackwardFilterAlgorithm) {
-    const struct sdg_args_cudnnFindConvolutionBackwardFilterAlgorithm *a =
-        call->args;
-    *out_vendor = (int)cudnn->cudnnFindConvolutionBackwardFilterAlgorithm(
-        a->handle, own.x, own.y, own.conv, a->dwDesc, a->requestedAlgoCount,
-        a->returnedAlgoCount, a->perfResults);
-  } else {
-    status = wgrad_find(call, conv, &piece, &own, out_vendor);
-  }
-  sdg_conv_undescribe(&own);
-  return status;
+  return algorithms_ask(call, conv, &piece, out_vendor);
 }
 
 sdg_status_t sdg_conv_filter_answer(const sdg_call_t *call,

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sub-calls of a forward convolution's plan.
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "rules/conv/rule.h"
 #include "rules/place/tagging.h"
-#include "rules/vendor/args.h"
+#include "rules/vendor/rebind.h"
 #include "rules/vendor/vendor.h"
 #include "rules/window/plan.h"
 #include "src/exchange/exec.h"
@@ -26,117 +25,28 @@ typedef struct conv_state {
   int workspace_slab; // -1: the program's workspace is large enough
 } conv_state_t;
 
-// The arguments that both entries share.
-typedef struct arguments {
-  const void *w;
-  cudnnTensorDescriptor_t x_desc, y_desc, z_desc;
-  cudnnFilterDescriptor_t w_desc;
-  cudnnConvolutionDescriptor_t conv_desc;
-  cudnnConvolutionFwdAlgo_t algo;
-  void *workspace;
-  size_t workspace_bytes;
-  const void *scale;     // alpha, or alpha1
-  const void *old_scale; // beta, or alpha2 of z
-} arguments_t;
-
-static arguments_t arguments_get(const sdg_call_t *call) {
-  if (call->entry == SDG_ENTRY_cudnnConvolutionForward) {
-    const struct sdg_args_cudnnConvolutionForward *a = call->args;
-    return (arguments_t){
-        .w = a->w,
-        .x_desc = a->xDesc,
-        .y_desc = a->yDesc,
-        .w_desc = a->wDesc,
-        .conv_desc = a->convDesc,
-        .algo = a->algo,
-        .workspace = a->workSpace,
-        .workspace_bytes = a->workSpaceSizeInBytes,
-        .scale = a->alpha,
-        .old_scale = a->beta,
-    };
-  }
-  const struct sdg_args_cudnnConvolutionBiasActivationForward *a = call->args;
-  return (arguments_t){
-      .w = a->w,
-      .x_desc = a->xDesc,
-      .y_desc = a->yDesc,
-      .z_desc = a->zDesc,
-      .w_desc = a->wDesc,
-      .conv_desc = a->convDesc,
-      .algo = a->algo,
-      .workspace = a->workSpace,
-      .workspace_bytes = a->workSpaceSizeInBytes,
-      .scale = a->alpha1,
-      .old_scale = a->alpha2,
-  };
-}
-
-static bool scale_is_zero(const sdg_call_t *call, const void *scale) {
-  if (!scale)
-    return true;
-  const sdg_operand_t *x = &call->operand[0];
-  return x->type == CUDNN_DATA_DOUBLE ? *(const double *)scale == 0
-                                      : *(const float *)scale == 0;
-}
-
-int sdg_conv_key(const sdg_call_t *call, uint64_t *out) {
-  arguments_t a = arguments_get(call);
-  out[0] = (uint64_t)a.algo;
-  out[1] = a.workspace_bytes;
-  out[2] = scale_is_zero(call, a.old_scale);
-  return 3;
-}
-
-int sdg_conv_scalars(const sdg_call_t *call, double *out) {
-  arguments_t a = arguments_get(call);
-  out[0] = sdg_call_scalar(call, a.scale);
-  out[1] = sdg_call_scalar(call, a.old_scale);
-  return 2;
-}
-
-void sdg_conv_describe_activation(const sdg_call_t *call, char *out,
-                                  size_t out_bytes) {
-  const struct sdg_args_cudnnConvolutionBiasActivationForward *a = call->args;
-  cudnnActivationMode_t mode;
-  cudnnNanPropagation_t nan;
-  double coefficient;
-  if (a->activationDesc &&
-      sdg_cudnn_get()->cudnnGetActivationDescriptor(
-          a->activationDesc, &mode, &nan, &coefficient) == CUDNN_STATUS_SUCCESS)
-    snprintf(out, out_bytes, " activation %d nan %d coefficient %.17g",
-             (int)mode, (int)nan, coefficient);
-}
-
 static int conv_run(void *user, int index, const sdg_call_t *call,
                     const sdg_exec_t *exec) {
-  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
   const conv_state_t *state = user;
   const sub_call_t *sub = &state->sub[index];
-  const sdg_conv_descriptors_t *own = &sub->descriptors;
-  arguments_t a = arguments_get(call);
-  void *x = sdg_exec_element(exec, sub->slabs.x, &sub->x_box);
-  void *y = sdg_exec_element(exec, sub->slabs.y, &sub->y_box);
-  void *workspace = a.workspace;
-  size_t workspace_bytes = a.workspace_bytes;
-  if (sub->workspace_bytes > workspace_bytes) {
-    workspace = sdg_exec_address(exec, state->workspace_slab);
-    workspace_bytes = sub->workspace_bytes;
+  sdg_rebind_t own;
+  sdg_rebind_init(call, &own);
+  sdg_rebind_tensor(&own, SDG_ROLE_X, sub->descriptors.x,
+                    sdg_exec_element(exec, sub->slabs.x, &sub->x_box));
+  sdg_rebind_tensor(&own, SDG_ROLE_Y, sub->descriptors.y,
+                    sdg_exec_element(exec, sub->slabs.y, &sub->y_box));
+  sdg_rebind_tensor(&own, SDG_ROLE_Z, sub->descriptors.z,
+                    sub->slabs.z < 0
+                        ? sdg_call_data(call, SDG_ROLE_Z)
+                        : sdg_exec_element(exec, sub->slabs.z, &sub->y_box));
+  sdg_rebind_pointer(&own, SDG_OP, sub->descriptors.conv);
+  sdg_rebind_int(&own, SDG_ALGO, (int)sub->algo);
+  if (sub->workspace_bytes > sdg_call_size(call, SDG_WORKSPACE_BYTES)) {
+    sdg_rebind_pointer(&own, SDG_WORKSPACE,
+                       sdg_exec_address(exec, state->workspace_slab));
+    sdg_rebind_size(&own, SDG_WORKSPACE_BYTES, sub->workspace_bytes);
   }
-  if (call->entry == SDG_ENTRY_cudnnConvolutionForward) {
-    const struct sdg_args_cudnnConvolutionForward *args = call->args;
-    return (int)cudnn->cudnnConvolutionForward(
-        args->handle, args->alpha, own->x, x, a.w_desc, a.w, own->conv,
-        sub->algo, workspace, workspace_bytes, args->beta, own->y, y);
-  }
-  const struct sdg_args_cudnnConvolutionBiasActivationForward *args =
-      call->args;
-  const void *z = sub->slabs.z < 0
-                      ? args->z
-                      : sdg_exec_element(exec, sub->slabs.z, &sub->y_box);
-  return (int)cudnn->cudnnConvolutionBiasActivationForward(
-      args->handle, args->alpha1, own->x, x, a.w_desc, a.w, own->conv,
-      sub->algo, workspace, workspace_bytes, args->alpha2, own->z, z,
-      args->biasDesc, args->bias, args->activationDesc, own->y, y);
+  return sdg_rebind_invoke(&own);
 }
 
 static void conv_state_destroy(void *user) {
@@ -153,7 +63,6 @@ static void conv_state_destroy(void *user) {
 typedef struct client {
   const sdg_call_t *call;
   const sdg_conv_t *conv;
-  arguments_t arguments;
 } client_t;
 
 static sdg_status_t client_open(void *user, sdg_plan_t *plan) {
@@ -173,24 +82,28 @@ static sdg_status_t client_add(void *user, sdg_plan_t *plan,
                                const sdg_window_slabs_t *slabs,
                                int *out_refusal) {
   const client_t *client = user;
-  const arguments_t *a = &client->arguments;
+  const sdg_call_t *call = client->call;
   conv_state_t *state = plan->state;
   sub_call_t *sub = &state->sub[state->count];
   *sub = (sub_call_t){
       .slabs = *slabs,
       .x_box = piece->x,
       .y_box = piece->y,
-      .descriptors = {a->x_desc, a->y_desc, a->z_desc, a->conv_desc},
+      .descriptors = {sdg_call_descriptor(call, SDG_ROLE_X),
+                      sdg_call_descriptor(call, SDG_ROLE_Y),
+                      sdg_call_descriptor(call, SDG_ROLE_Z),
+                      sdg_call_pointer(call, SDG_OP)},
   };
   if (!slabs->program)
     SDG_TRY(sdg_conv_describe(
-        client->conv, client->call, piece, plan->slab[slabs->x].stride,
+        client->conv, call, piece, plan->slab[slabs->x].stride,
         plan->slab[slabs->y].stride,
         slabs->z < 0 ? NULL : plan->slab[slabs->z].stride, &sub->descriptors));
   state->count++;
-  *out_refusal =
-      (int)sdg_conv_choose(client->call, &sub->descriptors, a->w_desc, a->algo,
-                           &sub->algo, &sub->workspace_bytes);
+  *out_refusal = (int)sdg_conv_choose(
+      call, &sub->descriptors, sdg_conv_w(call),
+      (cudnnConvolutionFwdAlgo_t)sdg_call_int(call, SDG_ALGO), &sub->algo,
+      &sub->workspace_bytes);
   return SDG_OK;
 }
 
@@ -202,7 +115,7 @@ static sdg_status_t client_close(void *user, sdg_plan_t *plan) {
   for (int i = 0; i < state->count; i++)
     if (state->sub[i].workspace_bytes > most)
       most = state->sub[i].workspace_bytes;
-  if (most <= client->arguments.workspace_bytes)
+  if (most <= sdg_call_size(client->call, SDG_WORKSPACE_BYTES))
     return SDG_OK;
   return sdg_plan_workspace(plan, most, &state->workspace_slab);
 }
@@ -213,7 +126,8 @@ static sdg_window_client_t client_make(client_t *client, bool keeps_x) {
       .x = client->conv->x,
       .y = client->conv->y,
       .z = client->conv->z,
-      .reads_old = !scale_is_zero(client->call, client->arguments.old_scale),
+      .reads_old =
+          sdg_call_scalar(client->call, sdg_conv_old(client->call)) != 0,
       .open = client_open,
       .add = client_add,
       .close = client_close,
@@ -233,13 +147,13 @@ sdg_status_t sdg_conv_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
                            sdg_plan_t **out_plan) {
   sdg_conv_t conv;
   SDG_TRY(sdg_conv_init(call, tagging, &conv));
-  client_t client = {call, &conv, arguments_get(call)};
+  client_t client = {call, &conv};
   sdg_window_client_t window = client_make(&client, tagging->section->keeps_x);
   sdg_window_piece_t view;
   (void)sdg_window_op_view(&conv.op, &view);
-  sdg_conv_view_settle(call, &conv, &view, client.arguments.w_desc,
-                       (int)client.arguments.algo);
-  int refusal = sdg_conv_refusal(call, &conv, tagging, client.arguments.algo);
+  int algo = sdg_call_int(call, SDG_ALGO);
+  sdg_conv_view_settle(call, &conv, &view, sdg_conv_w(call), algo);
+  int refusal = sdg_conv_refusal(call, &conv, tagging, algo);
   sdg_status_t status =
       sdg_conv_looks_around(&conv) ? sdg_tagging_sure(call, tagging) : SDG_OK;
   if (status == SDG_OK)
@@ -277,7 +191,7 @@ static sdg_status_t share_fill(sdg_share_t *share, const sdg_conv_t *conv,
 static sdg_status_t share_make(const sdg_call_t *call,
                                const sdg_tagging_t *tagging, sdg_conv_t *conv,
                                sdg_plan_t **out_plan) {
-  client_t client = {call, conv, arguments_get(call)};
+  client_t client = {call, conv};
   sdg_window_client_t window = client_make(&client, false);
   sdg_share_t *share = sdg_share_create(sdg_mesh_ranks(tagging->mesh));
   sdg_status_t status = SDG_OK;
@@ -309,9 +223,7 @@ sdg_status_t sdg_conv_share(const sdg_call_t *call,
   *out_plan = NULL;
   // Every rank makes the program's call, and gets the result of a single
   // device.
-  arguments_t a = arguments_get(call);
-  if (sdg_conv_refused_whole(call, a.x_desc, a.w_desc, a.conv_desc, a.y_desc,
-                             a.algo, a.workspace_bytes))
+  if (sdg_conv_refused_own(call))
     return SDG_OK;
   SDG_TRY(sdg_conv_init_whole(call, tagging, &conv, &can));
   if (!can)

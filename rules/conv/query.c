@@ -2,45 +2,18 @@
 // Answers to a program's questions about a forward convolution on split
 // tensors: output sizes, workspace, algorithms.
 #include "rules/conv/rule.h"
-#include "rules/vendor/args.h"
+#include "rules/vendor/rebind.h"
 #include "rules/vendor/vendor.h"
 #include "src/exchange/scratch.h"
 #include "src/plan/plan.h"
-
-static int64_t y_size(const sdg_conv_t *conv, int d) {
-  return conv->op.y_box.dim[d].hi - conv->op.y_box.dim[d].lo;
-}
-
-static sdg_status_t dims_2d_answer(const sdg_call_t *call,
-                                   const sdg_conv_t *conv) {
-  const struct sdg_args_cudnnGetConvolution2dForwardOutputDim *a = call->args;
-  if (conv->op.dims != 4 || !a->n || !a->c || !a->h || !a->w)
-    return sdg_fail(SDG_E_ARGUMENT, "%s: %d dimensions, or a NULL result",
-                    call->entry_name, conv->op.dims);
-  *a->n = (int)y_size(conv, 0);
-  *a->c = (int)y_size(conv, 1);
-  *a->h = (int)y_size(conv, 2);
-  *a->w = (int)y_size(conv, 3);
-  return SDG_OK;
-}
-
-static sdg_status_t dims_nd_answer(const sdg_call_t *call,
-                                   const sdg_conv_t *conv) {
-  const struct sdg_args_cudnnGetConvolutionNdForwardOutputDim *a = call->args;
-  if (a->nbDims > conv->op.dims || a->nbDims < 1 || !a->tensorOuputDimA)
-    return sdg_fail(SDG_E_ARGUMENT, "%s: %d dimensions asked of %d",
-                    call->entry_name, a->nbDims, conv->op.dims);
-  for (int d = 0; d < a->nbDims; d++)
-    a->tensorOuputDimA[d] = (int)y_size(conv, d);
-  return SDG_OK;
-}
 
 // The largest workspace of this rank's sub-calls with this strategy. Pieces
 // whose algorithm the engine rejects are computed with another one.
 static sdg_status_t workspace_ask(const sdg_call_t *call,
                                   const sdg_conv_t *conv, bool extend,
                                   size_t *out_most, int *out_vendor) {
-  const struct sdg_args_cudnnGetConvolutionForwardWorkspaceSize *a = call->args;
+  cudnnConvolutionFwdAlgo_t wanted =
+      (cudnnConvolutionFwdAlgo_t)sdg_call_int(call, SDG_ALGO);
   const sdg_operand_t *x = &call->operand[conv->x];
   const sdg_operand_t *y = &call->operand[conv->y];
   sdg_window_piece_t piece[SDG_PIECES_MAX];
@@ -59,9 +32,9 @@ static sdg_status_t workspace_ask(const sdg_call_t *call,
     SDG_TRY(sdg_conv_describe(conv, call, &piece[i], own ? x->stride : x_stride,
                               own || !apart ? y->stride : y_stride, NULL, &d));
     size_t bytes = 0;
-    cudnnConvolutionFwdAlgo_t algo = a->algo;
+    cudnnConvolutionFwdAlgo_t algo = wanted;
     cudnnStatus_t got =
-        sdg_conv_choose(call, &d, a->wDesc, a->algo, &algo, &bytes);
+        sdg_conv_choose(call, &d, sdg_conv_w(call), wanted, &algo, &bytes);
     sdg_conv_undescribe(&d);
     *out_vendor = (int)got;
     if (got != CUDNN_STATUS_SUCCESS)
@@ -75,24 +48,25 @@ static sdg_status_t workspace_ask(const sdg_call_t *call,
 static sdg_status_t workspace_answer(const sdg_call_t *call,
                                      const sdg_tagging_t *tagging,
                                      sdg_conv_t *conv, int *out_vendor) {
-  const struct sdg_args_cudnnGetConvolutionForwardWorkspaceSize *a = call->args;
-  if (!a->sizeInBytes)
+  size_t *out_bytes = sdg_call_pointer(call, SDG_OUT_BYTES);
+  int algo = sdg_call_int(call, SDG_ALGO);
+  if (!out_bytes)
     return sdg_fail(SDG_E_ARGUMENT, "%s: the result is NULL", call->entry_name);
   sdg_strategy_t strategy = tagging->section->strategy;
   sdg_window_piece_t view;
   (void)sdg_window_op_view(&conv->op, &view);
-  sdg_conv_view_settle(call, conv, &view, a->wDesc, (int)a->algo);
+  sdg_conv_view_settle(call, conv, &view, sdg_conv_w(call), algo);
   bool extend = sdg_window_op_extends(&conv->op, strategy);
   size_t most;
   // Checked in the same way as the call itself.
-  *out_vendor = sdg_conv_refusal(call, conv, tagging, a->algo);
+  *out_vendor = sdg_conv_refusal(call, conv, tagging, algo);
   if (*out_vendor)
     return SDG_OK;
   SDG_TRY(workspace_ask(call, conv, extend, &most, out_vendor));
   if (*out_vendor && !extend && strategy == SDG_STRATEGY_AUTO)
     SDG_TRY(workspace_ask(call, conv, true, &most, out_vendor));
   if (!*out_vendor)
-    *a->sizeInBytes = most;
+    *out_bytes = most;
   return SDG_OK;
 }
 
@@ -100,7 +74,6 @@ static sdg_status_t workspace_answer(const sdg_call_t *call,
 // assembled input, without communication.
 static sdg_status_t algorithms_answer(const sdg_call_t *call,
                                       const sdg_conv_t *conv, int *out_vendor) {
-  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
   const sdg_operand_t *x = &call->operand[conv->x];
   sdg_window_piece_t piece = sdg_window_op_everything(&conv->op);
   int64_t stride[SDG_DIMS_MAX];
@@ -109,29 +82,20 @@ static sdg_status_t algorithms_answer(const sdg_call_t *call,
   SDG_TRY(sdg_conv_describe(conv, call, &piece, stride,
                             call->operand[conv->y].stride, NULL, &own));
   sdg_status_t status = SDG_OK;
-  if (call->entry == SDG_ENTRY_cudnnGetConvolutionForwardAlgorithm_v7) {
-    const struct sdg_args_cudnnGetConvolutionForwardAlgorithm_v7 *a =
-        call->args;
-    *out_vendor = (int)cudnn->cudnnGetConvolutionForwardAlgorithm_v7(
-        a->handle, own.x, a->filterDesc, own.conv, own.y, a->requestedAlgoCount,
-        a->returnedAlgoCount, a->perfResults);
-  } else if (call->entry == SDG_ENTRY_cudnnFindConvolutionForwardAlgorithm) {
-    const struct sdg_args_cudnnFindConvolutionForwardAlgorithm *a = call->args;
-    *out_vendor = (int)cudnn->cudnnFindConvolutionForwardAlgorithm(
-        a->handle, own.x, a->wDesc, own.conv, own.y, a->requestedAlgoCount,
-        a->returnedAlgoCount, a->perfResults);
-  } else {
-    const struct sdg_args_cudnnFindConvolutionForwardAlgorithmEx *a =
-        call->args;
-    // The assembled input is larger than the program's.
-    size_t bytes = (size_t)sdg_box_count(&piece.x) * (size_t)x->elem_bytes;
-    void *assembled;
-    status = sdg_scratch_get(SDG_SCRATCH_CALL, bytes, &assembled);
-    if (status == SDG_OK)
-      *out_vendor = (int)cudnn->cudnnFindConvolutionForwardAlgorithmEx(
-          a->handle, own.x, assembled, a->wDesc, a->w, own.conv, own.y, a->y,
-          a->requestedAlgoCount, a->returnedAlgoCount, a->perfResults,
-          a->workSpace, a->workSpaceSizeInBytes);
+  void *assembled = NULL;
+  // The assembled input is larger than the program's.
+  if (call->entry == SDG_ENTRY_cudnnFindConvolutionForwardAlgorithmEx)
+    status = sdg_scratch_get(
+        SDG_SCRATCH_CALL,
+        (size_t)sdg_box_count(&piece.x) * (size_t)x->elem_bytes, &assembled);
+  if (status == SDG_OK) {
+    sdg_rebind_t asked;
+    sdg_rebind_init(call, &asked);
+    sdg_rebind_tensor(&asked, SDG_ROLE_X, own.x, assembled);
+    sdg_rebind_tensor(&asked, SDG_ROLE_Y, own.y,
+                      sdg_call_data(call, SDG_ROLE_Y));
+    sdg_rebind_pointer(&asked, SDG_OP, own.conv);
+    *out_vendor = sdg_rebind_invoke(&asked);
   }
   sdg_conv_undescribe(&own);
   return status;
@@ -142,10 +106,9 @@ sdg_status_t sdg_conv_answer(const sdg_call_t *call,
   sdg_conv_t conv;
   SDG_TRY(sdg_conv_init(call, tagging, &conv));
   sdg_status_t status;
-  if (call->entry == SDG_ENTRY_cudnnGetConvolution2dForwardOutputDim)
-    status = dims_2d_answer(call, &conv);
-  else if (call->entry == SDG_ENTRY_cudnnGetConvolutionNdForwardOutputDim)
-    status = dims_nd_answer(call, &conv);
+  if (call->entry == SDG_ENTRY_cudnnGetConvolution2dForwardOutputDim ||
+      call->entry == SDG_ENTRY_cudnnGetConvolutionNdForwardOutputDim)
+    status = sdg_window_op_answer(call, &conv.op, 1);
   else if (conv.y < 0)
     status = sdg_fail(SDG_E_ARGUMENT, "%s: y is NULL", call->entry_name);
   else if (call->entry == SDG_ENTRY_cudnnGetConvolutionForwardWorkspaceSize)

@@ -3,6 +3,7 @@
 #include <stdint.h>
 
 #include "rules/conv/rule.h"
+#include "rules/vendor/argument.h"
 #include "rules/vendor/vendor.h"
 #include "src/plan/plan.h"
 
@@ -76,15 +77,17 @@ int sdg_conv_refusal(const sdg_call_t *call, const sdg_conv_t *conv,
              : 0;
 }
 
-bool sdg_conv_refused_whole(const sdg_call_t *call, cudnnTensorDescriptor_t x,
-                            cudnnFilterDescriptor_t w,
-                            cudnnConvolutionDescriptor_t conv,
-                            cudnnTensorDescriptor_t y, int algo,
-                            size_t workspace_bytes) {
-  const sdg_conv_descriptors_t own = {.x = x, .y = y, .conv = conv};
+bool sdg_conv_refused_own(const sdg_call_t *call) {
+  sdg_conv_roles_t roles = sdg_conv_roles(call);
+  const sdg_conv_descriptors_t own = {
+      .x = sdg_call_descriptor(call, roles.x),
+      .y = sdg_call_descriptor(call, roles.y),
+      .conv = sdg_call_pointer(call, SDG_OP),
+  };
+  cudnnFilterDescriptor_t w = sdg_conv_w(call);
   size_t bytes = 0;
-  return !sdg_cudnn_get() || !x || !w || !conv || !y ||
-         sdg_conv_workspace(call, &own, w, algo, &bytes) !=
-             CUDNN_STATUS_SUCCESS ||
-         bytes > workspace_bytes;
+  return !sdg_cudnn_get() || !own.x || !w || !own.conv || !own.y ||
+         sdg_conv_workspace(call, &own, w, sdg_call_int(call, SDG_ALGO),
+                            &bytes) != CUDNN_STATUS_SUCCESS ||
+         bytes > sdg_call_size(call, SDG_WORKSPACE_BYTES);
 }

@@ -5,16 +5,10 @@
 
 #include "rules/conv/filter.h"
 #include "rules/conv/rule.h"
-#include "rules/vendor/args.h"
+#include "rules/vendor/argument.h"
+#include "rules/vendor/vendor.h"
 #include "rules/window/colocate.h"
 #include "src/base/hash.h"
-
-static int operand_find(const sdg_call_t *call, sdg_role_t role) {
-  for (int i = 0; i < call->operands; i++)
-    if (call->operand[i].role == role)
-      return i;
-  return -1;
-}
 
 static sdg_status_t dimensions_check(const sdg_conv_t *conv,
                                      const sdg_call_t *call) {
@@ -68,13 +62,11 @@ static sdg_window_spec_t spec_of(const sdg_conv_t *conv,
 // Checks everything except whether the extents are consistent.
 static sdg_status_t conv_find(const sdg_call_t *call, sdg_conv_t *out) {
   sdg_conv_kind_t kind = sdg_conv_kind(call);
-  out->x =
-      operand_find(call, kind == SDG_CONV_DGRAD ? SDG_ROLE_DX : SDG_ROLE_X);
-  out->w =
-      operand_find(call, kind == SDG_CONV_WGRAD ? SDG_ROLE_DW : SDG_ROLE_W);
-  out->y =
-      operand_find(call, kind == SDG_CONV_FORWARD ? SDG_ROLE_Y : SDG_ROLE_DY);
-  out->z = operand_find(call, SDG_ROLE_Z);
+  sdg_conv_roles_t roles = sdg_conv_roles(call);
+  out->x = sdg_call_operand(call, roles.x);
+  out->w = sdg_call_operand(call, roles.w);
+  out->y = sdg_call_operand(call, roles.y);
+  out->z = sdg_call_operand(call, SDG_ROLE_Z);
   // Only queries of forward convolutions may lack y.
   if (out->x < 0 || out->w < 0 || !call->op_descriptor ||
       (out->y < 0 && (!call->is_query || kind != SDG_CONV_FORWARD)))
@@ -156,6 +148,27 @@ sdg_conv_kind_t sdg_conv_kind(const sdg_call_t *call) {
   }
 }
 
+sdg_conv_roles_t sdg_conv_roles(const sdg_call_t *call) {
+  switch (sdg_conv_kind(call)) {
+  case SDG_CONV_DGRAD:
+    return (sdg_conv_roles_t){SDG_ROLE_DX, SDG_ROLE_W, SDG_ROLE_DY};
+  case SDG_CONV_WGRAD:
+    return (sdg_conv_roles_t){SDG_ROLE_X, SDG_ROLE_DW, SDG_ROLE_DY};
+  case SDG_CONV_FORWARD:
+    return (sdg_conv_roles_t){SDG_ROLE_X, SDG_ROLE_W, SDG_ROLE_Y};
+  default:
+    return (sdg_conv_roles_t){SDG_ROLE_X, SDG_ROLE_W, SDG_ROLE_DY};
+  }
+}
+
+cudnnFilterDescriptor_t sdg_conv_w(const sdg_call_t *call) {
+  return sdg_call_descriptor(call, sdg_conv_roles(call).w);
+}
+
+sdg_scalar_argument_t sdg_conv_old(const sdg_call_t *call) {
+  return sdg_call_has(call, SDG_ARGUMENT_BETA) ? SDG_BETA : SDG_ALPHA2;
+}
+
 static bool conv_knows(const sdg_call_t *call) {
   return sdg_conv_kind(call) != SDG_CONV_UNKNOWN;
 }
@@ -163,12 +176,9 @@ static bool conv_knows(const sdg_call_t *call) {
 static int conv_key(const sdg_call_t *call, uint64_t *out) {
   if (call->is_query)
     return 0;
-  if (sdg_conv_kind(call) == SDG_CONV_FORWARD)
-    return sdg_conv_key(call, out);
-  sdg_conv_gradient_arguments_t a = sdg_conv_gradient_arguments(call);
-  out[0] = (uint64_t)a.algo;
-  out[1] = a.workspace_bytes;
-  out[2] = sdg_conv_gradient_is_zero(call, a.beta);
+  out[0] = (uint64_t)sdg_call_int(call, SDG_ALGO);
+  out[1] = sdg_call_size(call, SDG_WORKSPACE_BYTES);
+  out[2] = sdg_call_scalar(call, sdg_conv_old(call)) == 0;
   return 3;
 }
 
@@ -178,7 +188,7 @@ static int conv_prefetch(const sdg_call_t *call, bool *out_first) {
   sdg_conv_kind_t kind = sdg_conv_kind(call);
   *out_first = kind == SDG_CONV_WGRAD;
   return !call->is_query && (kind == SDG_CONV_WGRAD || kind == SDG_CONV_DGRAD)
-             ? operand_find(call, SDG_ROLE_DY)
+             ? sdg_call_operand(call, SDG_ROLE_DY)
              : -1;
 }
 
@@ -203,32 +213,20 @@ static int conv_leaves(const sdg_call_t *call, bool *out_first,
 static int conv_fetches(const sdg_call_t *call, const sdg_tagging_t *tagging) {
   (void)tagging;
   return sdg_conv_kind(call) == SDG_CONV_FORWARD
-             ? operand_find(call, SDG_ROLE_X)
+             ? sdg_call_operand(call, SDG_ROLE_X)
              : -1;
-}
-
-static int conv_scalars(const sdg_call_t *call, double *out) {
-  if (call->is_query)
-    return 0;
-  if (sdg_conv_kind(call) == SDG_CONV_FORWARD)
-    return sdg_conv_scalars(call, out);
-  sdg_conv_gradient_arguments_t a = sdg_conv_gradient_arguments(call);
-  out[0] = sdg_call_scalar(call, a.alpha);
-  out[1] = sdg_call_scalar(call, a.beta);
-  return 2;
 }
 
 // z is placed like y.
 static sdg_status_t conv_meet(const sdg_call_t *call,
                               sdg_colocation_t *colocation, int lead) {
-  double scalar[SDG_OP_SCALARS];
   sdg_conv_t conv;
   if (sdg_conv_kind(call) == SDG_CONV_BGRAD)
     return SDG_OK; // its one activation
   SDG_TRY(conv_find(call, &conv));
   if (conv.y < 0)
     return SDG_OK;
-  colocation->reads_old = conv_scalars(call, scalar) > 0 && scalar[1] != 0;
+  colocation->reads_old = sdg_call_scalar(call, sdg_conv_old(call)) != 0;
   if (lead == conv.z)
     SDG_TRY(sdg_colocate_follow(colocation, conv.y,
                                 sdg_colocate_at(colocation, conv.z), false));
@@ -314,6 +312,20 @@ static sdg_status_t conv_answer(const sdg_call_t *call,
   }
 }
 
+// The activation of cudnnConvolutionBiasActivationForward.
+static void activation_describe(const sdg_call_t *call, char *out,
+                                size_t out_bytes) {
+  cudnnActivationDescriptor_t activation = sdg_call_pointer(call, SDG_OP2);
+  cudnnActivationMode_t mode;
+  cudnnNanPropagation_t nan;
+  double coefficient;
+  if (activation &&
+      sdg_cudnn_get()->cudnnGetActivationDescriptor(
+          activation, &mode, &nan, &coefficient) == CUDNN_STATUS_SUCCESS)
+    snprintf(out, out_bytes, " activation %d nan %d coefficient %.17g",
+             (int)mode, (int)nan, coefficient);
+}
+
 static sdg_status_t conv_describe(const sdg_call_t *call, char *out,
                                   size_t out_bytes) {
   sdg_conv_parameters_t p;
@@ -327,9 +339,8 @@ static sdg_status_t conv_describe(const sdg_call_t *call, char *out,
     used += (size_t)snprintf(out + used, out_bytes - used,
                              " pad %d stride %d dilation %d", p.pad[i],
                              p.stride[i], p.dilation[i]);
-  if (call->entry == SDG_ENTRY_cudnnConvolutionBiasActivationForward &&
-      used < out_bytes)
-    sdg_conv_describe_activation(call, out + used, out_bytes - used);
+  if (used < out_bytes)
+    activation_describe(call, out + used, out_bytes - used);
   return SDG_OK;
 }
 
@@ -343,7 +354,6 @@ const sdg_op_t sdg_op_conv = {
     .prefetch = conv_prefetch,
     .leaves = conv_leaves,
     .key = conv_key,
-    .scalars = conv_scalars,
     .plan = conv_plan,
     .share = conv_share,
     .answer = conv_answer,

@@ -7,6 +7,7 @@
 #include <cudnn.h>
 
 #include "rules/place/op.h"
+#include "rules/vendor/argument.h"
 #include "rules/window/op.h"
 
 /* What an entry computes, or asks about. */
@@ -18,6 +19,15 @@ typedef enum sdg_conv_kind {
   SDG_CONV_UNKNOWN, /* not supported by the op */
 } sdg_conv_kind_t;
 sdg_conv_kind_t sdg_conv_kind(const sdg_call_t *call);
+/* The roles of the call's x, w and y: themselves, or their gradients. */
+typedef struct sdg_conv_roles {
+  sdg_role_t x, w, y;
+} sdg_conv_roles_t;
+sdg_conv_roles_t sdg_conv_roles(const sdg_call_t *call);
+/* The descriptor of w, as the vendor's function gets it. */
+cudnnFilterDescriptor_t sdg_conv_w(const sdg_call_t *call);
+/* Which scalar the old values are multiplied with: y's, or those of z. */
+sdg_scalar_argument_t sdg_conv_old(const sdg_call_t *call);
 
 /* The convolution descriptor's values. */
 typedef struct sdg_conv_parameters {
@@ -57,9 +67,7 @@ sdg_status_t sdg_conv_init_whole(const sdg_call_t *call,
 bool sdg_conv_looks_around(const sdg_conv_t *conv);
 void sdg_conv_fini(sdg_conv_t *conv);
 
-/* Members of sdg_op_t: plan, share and answer of forward entries; key and
- * scalars of every supported entry. */
-int sdg_conv_key(const sdg_call_t *call, uint64_t *out);
+/* Members of sdg_op_t: plan, share and answer of forward entries. */
 sdg_status_t sdg_conv_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
                            sdg_plan_t **out_plan) SDG_MUST_CHECK;
 sdg_status_t sdg_conv_share(const sdg_call_t *call,
@@ -116,16 +124,8 @@ int sdg_conv_refusal(const sdg_call_t *call, const sdg_conv_t *conv,
 /* The plan of a call that a single device would reject. */
 sdg_status_t sdg_conv_plan_refused(int refusal,
                                    sdg_plan_t **out_plan) SDG_MUST_CHECK;
-/* Whole view: whether the library would reject the program's own call. */
-bool sdg_conv_refused_whole(const sdg_call_t *call, cudnnTensorDescriptor_t x,
-                            cudnnFilterDescriptor_t w,
-                            cudnnConvolutionDescriptor_t conv,
-                            cudnnTensorDescriptor_t y, int algo,
-                            size_t workspace_bytes);
-
-int sdg_conv_scalars(const sdg_call_t *call, double *out);
-/* The activation of cudnnConvolutionBiasActivationForward as text. */
-void sdg_conv_describe_activation(const sdg_call_t *call, char *out,
-                                  size_t out_bytes);
+/* Whether the library would reject the program's own call, with its
+ * descriptors, algorithm and workspace. */
+bool sdg_conv_refused_own(const sdg_call_t *call);
 
 #endif

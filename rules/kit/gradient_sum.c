@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "rules/kit/subcall.h"
+#include "rules/vendor/argument.h"
 #include "rules/vendor/vendor.h"
 
 // Partial sums would be rounded to few bits on every rank, or overflow although
@@ -25,7 +26,7 @@ sdg_status_t sdg_gradient_sum_open(sdg_plan_t *plan, const sdg_call_t *call,
   out->part = out->output;
   out->takes_beta = axes == 0;
   // NCCL sums contiguous memory.
-  if (axes == 0 || (sdg_call_scalar(call, beta(call)) == 0 &&
+  if (axes == 0 || (sdg_call_scalar_value(call, beta(call)) == 0 &&
                     sdg_plan_is_packed(plan, out->output)))
     return SDG_OK;
   return sdg_plan_scratch(plan, &box, out->output, &out->part);
@@ -38,7 +39,7 @@ sdg_status_t sdg_gradient_sum_share(sdg_share_t *share, const sdg_call_t *call,
   SDG_TRY(sdg_placement_init(operand->dims, operand->extent, &everywhere));
   sdg_status_t status = sdg_share_output(share, index, &everywhere);
   sdg_placement_fini(&everywhere);
-  if (status != SDG_OK || sdg_call_scalar(call, beta) == 0)
+  if (status != SDG_OK || sdg_call_scalar_value(call, beta) == 0)
     return status;
   sdg_box_t *old;
   SDG_TRY(sdg_share_reads(share, index, &old));
@@ -79,7 +80,7 @@ sdg_status_t sdg_gradient_sum_nothing(sdg_plan_t *plan, const sdg_call_t *call,
                                       const sdg_gradient_sum_t *sum) {
   const sdg_box_t box = plan->slab[sum->part].box;
   sdg_type_t type = call->operand[sum->operand].type;
-  if (!sum->takes_beta || sdg_call_scalar(call, sum->beta(call)) == 0)
+  if (!sum->takes_beta || sdg_call_scalar_value(call, sum->beta(call)) == 0)
     return sdg_plan_zero(plan, SDG_LANE_MAIN, sum->part, &box);
   int zeros;
   SDG_TRY(sdg_plan_scratch(plan, &box, sum->output, &zeros));

@@ -20,11 +20,11 @@ sdg_scalar_t sdg_scalar(sdg_type_t type, double value) {
 }
 
 cudnnStatus_t sdg_subcall_program(const sdg_subcall_run_t *run) {
-  sdg_rebind_t standin;
-  sdg_rebind_init(run->call, &standin);
+  sdg_rebind_t own;
+  sdg_rebind_init(run->call, &own);
   for (int i = 0; i < run->call->operands; i++)
-    sdg_rebind_put(&standin, i, run->descriptor[i], run->data[i]);
-  return (cudnnStatus_t)sdg_rebind_invoke(&standin);
+    sdg_rebind_put(&own, i, run->descriptor[i], run->data[i]);
+  return (cudnnStatus_t)sdg_rebind_invoke(&own);
 }
 
 static cudnnDataType_t compute_of(sdg_type_t type) {

@@ -39,18 +39,11 @@ static int neighborhood_key(const sdg_call_t *call, uint64_t *out) {
   return 4;
 }
 
-static int neighborhood_scalars(const sdg_call_t *call, double *out) {
-  (void)call;
-  (void)out;
-  return 0;
-}
-
 const sdg_op_t sdg_op_neighborhood = {
     .family = SDG_FAMILY_NEIGHBORHOOD,
     .knows = neighborhood_knows,
     .describe = neighborhood_describe,
     .key = neighborhood_key,
-    .scalars = neighborhood_scalars,
     .colocate = sdg_neighborhood_colocate,
     .plan = sdg_neighborhood_plan,
     .share = sdg_neighborhood_share,

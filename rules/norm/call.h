@@ -42,7 +42,6 @@ typedef struct sdg_norm {
   cudnnBatchNormOps_t ops;
   int groups;
   double epsilon, factor;
-  const void *alpha, *beta, *alpha_param, *beta_param; /* the program's */
   cudnnActivationDescriptor_t activation;
   int operand[SDG_NORM_TENSORS]; /* operand index; -1: the op does not use it */
 } sdg_norm_t;

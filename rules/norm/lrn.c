@@ -6,24 +6,11 @@
 #include "rules/kit/subcall.h"
 #include "rules/norm/rule.h"
 #include "rules/place/same_split.h"
-#include "rules/vendor/args.h"
+#include "rules/vendor/argument.h"
 
 bool sdg_lrn_is(const sdg_call_t *call) {
   return call->entry == SDG_ENTRY_cudnnLRNCrossChannelForward ||
          call->entry == SDG_ENTRY_cudnnLRNCrossChannelBackward;
-}
-
-void sdg_lrn_scalars(const sdg_call_t *call, const void **out_alpha,
-                     const void **out_beta) {
-  if (call->entry == SDG_ENTRY_cudnnLRNCrossChannelForward) {
-    const struct sdg_args_cudnnLRNCrossChannelForward *a = call->args;
-    *out_alpha = a->alpha;
-    *out_beta = a->beta;
-  } else {
-    const struct sdg_args_cudnnLRNCrossChannelBackward *a = call->args;
-    *out_alpha = a->alpha;
-    *out_beta = a->beta;
-  }
 }
 
 sdg_status_t sdg_lrn_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
@@ -58,12 +45,10 @@ static bool shareable(const sdg_call_t *call, const sdg_tagging_t *tagging) {
 static sdg_status_t share_fill(sdg_share_t *share, const sdg_call_t *call,
                                const sdg_tagging_t *tagging) {
   const sdg_placement_t *place = &tagging->placement[0];
-  const void *alpha, *beta;
-  sdg_lrn_scalars(call, &alpha, &beta);
   SDG_TRY(sdg_share_output(share, call->operands - 1, place));
   for (int i = 0; i < call->operands; i++) {
     sdg_box_t *boxes;
-    if (call->operand[i].is_output && sdg_call_scalar(call, beta) == 0)
+    if (call->operand[i].is_output && sdg_call_scalar(call, SDG_BETA) == 0)
       continue;
     SDG_TRY(sdg_share_reads(share, i, &boxes));
     for (int r = 0; r < share->ranks; r++)

@@ -12,6 +12,7 @@
 // is beside the deviation. Example: [1, 3] and [6] have a = 2, 6 and v = 2 and
 // none; the mean is 10/3, the variance 2/3 + 2/3 (4/3)^2 + 1/3 (8/3)^2.
 #include "rules/norm/plan.h"
+#include "rules/vendor/argument.h"
 
 sdg_status_t sdg_norm_scratch(sdg_norm_maker_t *m, sdg_subcall_tensor_t *out) {
   int slab;
@@ -78,7 +79,7 @@ bool sdg_norm_aliased(const sdg_norm_maker_t *m, sdg_norm_tensor_t a,
 sdg_status_t sdg_norm_waste(sdg_norm_maker_t *m, sdg_norm_tensor_t y,
                             const sdg_norm_tensor_t *later,
                             sdg_subcall_tensor_t *out) {
-  bool wanted = sdg_call_scalar(m->call, m->norm->beta) != 0;
+  bool wanted = sdg_call_scalar(m->call, SDG_BETA) != 0;
   for (; *later != SDG_NORM_TENSORS; later++)
     wanted |= sdg_norm_aliased(m, y, *later);
   if (wanted)

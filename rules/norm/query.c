@@ -4,66 +4,18 @@
 #include <cudnn.h>
 
 #include "rules/norm/rule.h"
-#include "rules/vendor/args.h"
+#include "rules/vendor/invoke.h"
 #include "rules/vendor/tensor.h"
 #include "rules/vendor/vendor.h"
 
 // The vendor's answer for this rank's tensors. It suffices for the program's
 // own call; the sub-calls of other calls need no workspace.
-static cudnnStatus_t ask(const sdg_cudnn_t *cudnn, const sdg_call_t *call) {
-#define ARGS(entry) const struct sdg_args_##entry *a = call->args
-  switch (call->entry) {
-  case SDG_ENTRY_cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize: {
-    ARGS(cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize);
-    return cudnn->cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(
-        a->handle, a->mode, a->bnOps, a->xDesc, a->zDesc, a->yDesc,
-        a->bnScaleBiasMeanVarDesc, a->activationDesc, a->sizeInBytes);
-  }
-  case SDG_ENTRY_cudnnGetBatchNormalizationBackwardExWorkspaceSize: {
-    ARGS(cudnnGetBatchNormalizationBackwardExWorkspaceSize);
-    return cudnn->cudnnGetBatchNormalizationBackwardExWorkspaceSize(
-        a->handle, a->mode, a->bnOps, a->xDesc, a->yDesc, a->dyDesc, a->dzDesc,
-        a->dxDesc, a->dBnScaleBiasDesc, a->activationDesc, a->sizeInBytes);
-  }
-  case SDG_ENTRY_cudnnGetBatchNormalizationTrainingExReserveSpaceSize: {
-    ARGS(cudnnGetBatchNormalizationTrainingExReserveSpaceSize);
-    return cudnn->cudnnGetBatchNormalizationTrainingExReserveSpaceSize(
-        a->handle, a->mode, a->bnOps, a->activationDesc, a->xDesc,
-        a->sizeInBytes);
-  }
-  case SDG_ENTRY_cudnnGetNormalizationForwardTrainingWorkspaceSize: {
-    ARGS(cudnnGetNormalizationForwardTrainingWorkspaceSize);
-    return cudnn->cudnnGetNormalizationForwardTrainingWorkspaceSize(
-        a->handle, a->mode, a->normOps, a->algo, a->xDesc, a->zDesc, a->yDesc,
-        a->normScaleBiasDesc, a->activationDesc, a->normMeanVarDesc,
-        a->sizeInBytes, a->groupCnt);
-  }
-  case SDG_ENTRY_cudnnGetNormalizationBackwardWorkspaceSize: {
-    ARGS(cudnnGetNormalizationBackwardWorkspaceSize);
-    return cudnn->cudnnGetNormalizationBackwardWorkspaceSize(
-        a->handle, a->mode, a->normOps, a->algo, a->xDesc, a->yDesc, a->dyDesc,
-        a->dzDesc, a->dxDesc, a->dNormScaleBiasDesc, a->activationDesc,
-        a->normMeanVarDesc, a->sizeInBytes, a->groupCnt);
-  }
-  case SDG_ENTRY_cudnnGetNormalizationTrainingReserveSpaceSize: {
-    ARGS(cudnnGetNormalizationTrainingReserveSpaceSize);
-    return cudnn->cudnnGetNormalizationTrainingReserveSpaceSize(
-        a->handle, a->mode, a->normOps, a->algo, a->activationDesc, a->xDesc,
-        a->sizeInBytes, a->groupCnt);
-  }
-  default:
-    return CUDNN_STATUS_NOT_SUPPORTED;
-  }
-#undef ARGS
-}
-
 sdg_status_t sdg_norm_answer(const sdg_call_t *call,
                              const sdg_tagging_t *tagging, int *out_vendor) {
-  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
   (void)tagging;
-  if (!cudnn)
+  if (!sdg_cudnn_get())
     return SDG_E_LIBRARY_MISSING;
-  *out_vendor = (int)ask(cudnn, call);
+  *out_vendor = sdg_invoke(call->entry, call->args);
   return SDG_OK;
 }
 

@@ -8,7 +8,7 @@
 #include "rules/norm/rule.h"
 #include "rules/place/colocate.h"
 #include "rules/place/shared.h"
-#include "rules/vendor/args.h"
+#include "rules/vendor/argument.h"
 #include "rules/vendor/vendor.h"
 
 static bool norm_knows(const sdg_call_t *call) {
@@ -66,20 +66,6 @@ static sdg_status_t norm_describe(const sdg_call_t *call, char *out,
   return SDG_OK;
 }
 
-static int norm_scalars(const sdg_call_t *call, double *out) {
-  sdg_norm_t norm;
-  sdg_norm_read(call, &norm);
-  if (sdg_lrn_is(call))
-    sdg_lrn_scalars(call, &norm.alpha, &norm.beta);
-  const void *const pointer[] = {norm.alpha, norm.beta, norm.alpha_param,
-                                 norm.beta_param};
-  for (int i = 0; i < 4; i++)
-    out[i] = sdg_call_scalar(call, pointer[i]);
-  out[4] = norm.epsilon;
-  out[5] = norm.factor;
-  return 6;
-}
-
 // Which activations share memory, one bit per pair.
 static uint64_t aliases(const sdg_call_t *call) {
   uint64_t mask = 0;
@@ -95,14 +81,15 @@ static uint64_t aliases(const sdg_call_t *call) {
 
 static int norm_key(const sdg_call_t *call, uint64_t *out) {
   sdg_norm_t norm;
-  double scalar[SDG_OP_SCALARS];
   sdg_norm_read(call, &norm);
-  (void)norm_scalars(call, scalar);
   out[0] = (uint64_t)norm.mode | (uint64_t)norm.ops << 4 |
-           (uint64_t)(uint32_t)norm.groups << 8 | (uint64_t)!norm.alpha << 40 |
-           (uint64_t)!norm.beta << 41 | (uint64_t)!norm.alpha_param << 42 |
-           (uint64_t)!norm.beta_param << 43 | (uint64_t)(scalar[0] == 1) << 44 |
-           (uint64_t)(scalar[1] == 0) << 45 |
+           (uint64_t)(uint32_t)norm.groups << 8 |
+           (uint64_t)!sdg_call_scalar_at(call, SDG_ALPHA) << 40 |
+           (uint64_t)!sdg_call_scalar_at(call, SDG_BETA) << 41 |
+           (uint64_t)!sdg_call_scalar_at(call, SDG_ALPHA2) << 42 |
+           (uint64_t)!sdg_call_scalar_at(call, SDG_BETA2) << 43 |
+           (uint64_t)(sdg_call_scalar(call, SDG_ALPHA) == 1) << 44 |
+           (uint64_t)(sdg_call_scalar(call, SDG_BETA) == 0) << 45 |
            (uint64_t)(norm.epsilon >= CUDNN_BN_MIN_EPSILON) << 46;
   out[1] = absent(call);
   out[2] = aliases(call);
@@ -117,7 +104,7 @@ static bool leads(const sdg_call_t *call, const sdg_colocation_t *colocation,
   const sdg_placement_t *x = sdg_colocate_at(colocation, lead);
   for (int i = 0; i < call->operands; i++) {
     const sdg_placement_t *scale = sdg_colocate_at(colocation, i);
-    if (call->operand[i].role != SDG_ROLE_SCALE || scale->dims != x->dims)
+    if (!sdg_role_is_scale(call->operand[i].role) || scale->dims != x->dims)
       continue;
     for (int d = 0; d < x->dims; d++)
       if (sdg_placement_extent(scale, d) != 1 &&
@@ -129,12 +116,10 @@ static bool leads(const sdg_call_t *call, const sdg_colocation_t *colocation,
 
 static sdg_status_t norm_meet(const sdg_call_t *call,
                               sdg_colocation_t *colocation, int lead) {
-  double scalar[SDG_OP_SCALARS];
   colocation->fits = leads(call, colocation, lead);
   if (!colocation->fits)
     return SDG_OK;
-  (void)norm_scalars(call, scalar);
-  colocation->reads_old = scalar[1] != 0;
+  colocation->reads_old = sdg_call_scalar(call, SDG_BETA) != 0;
   return sdg_colocate_alike(colocation, lead);
 }
 
@@ -155,14 +140,12 @@ static sdg_status_t norm_share(const sdg_call_t *call,
 // Statistics, running or of one batch, are not parameters.
 static sdg_common_t norm_alike(const sdg_call_t *call,
                                const sdg_tagging_t *tagging, int index) {
-  sdg_norm_t norm;
-  if (call->operand[index].role == SDG_ROLE_SCALE) {
-    sdg_norm_read(call, &norm);
-    if (index != norm.operand[SDG_NORM_SCALE] &&
-        index != norm.operand[SDG_NORM_BIAS])
-      return (sdg_common_t){.axes = 0};
-  }
-  return sdg_common_of(call, tagging, index);
+  sdg_role_t role = call->operand[index].role;
+  return sdg_role_is_scale(role) &&
+                 (call->is_query ||
+                  (role != SDG_ROLE_SCALE && role != SDG_ROLE_SHIFT))
+             ? (sdg_common_t){.axes = 0}
+             : sdg_common_of(call, tagging, index);
 }
 
 const sdg_op_t sdg_op_norm = {
@@ -172,7 +155,6 @@ const sdg_op_t sdg_op_norm = {
     .colocate = norm_meet,
     .common = norm_alike,
     .key = norm_key,
-    .scalars = norm_scalars,
     .plan = norm_plan,
     .share = norm_share,
     .answer = sdg_norm_answer,

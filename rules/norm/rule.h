@@ -23,8 +23,6 @@ bool sdg_norm_takes(const sdg_call_t *call, const sdg_norm_t *norm,
 
 /* The same for local response normalisation. */
 bool sdg_lrn_is(const sdg_call_t *call);
-void sdg_lrn_scalars(const sdg_call_t *call, const void **out_alpha,
-                     const void **out_beta);
 sdg_status_t sdg_lrn_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
                           sdg_plan_t **out_plan) SDG_MUST_CHECK;
 sdg_status_t sdg_lrn_share(const sdg_call_t *call, const sdg_tagging_t *tagging,

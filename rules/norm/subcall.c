@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "rules/vendor/argument.h"
 #include "rules/vendor/vendor.h"
 
 // What a sub-call keeps besides its tensors.
@@ -39,7 +40,7 @@ static sdg_status_t add(sdg_plan_t *plan, sdg_subcall_t *sub,
 
 static sdg_scalar_t scalar_of(const how_t *how, sdg_norm_from_t from,
                               const sdg_subcall_run_t *run,
-                              const void *program) {
+                              sdg_scalar_argument_t program) {
   return sdg_scalar(how->type, from == SDG_NORM_PROGRAM
                                    ? sdg_call_scalar(run->call, program)
                                    : (double)(from == SDG_NORM_ONE));
@@ -49,8 +50,8 @@ static cudnnStatus_t inference_run(const sdg_subcall_run_t *run) {
   const how_t *how = run->op;
   sdg_norm_t norm;
   sdg_norm_read(run->call, &norm);
-  sdg_scalar_t alpha = scalar_of(how, how->alpha, run, norm.alpha);
-  sdg_scalar_t beta = scalar_of(how, how->beta, run, norm.beta);
+  sdg_scalar_t alpha = scalar_of(how, how->alpha, run, SDG_ALPHA);
+  sdg_scalar_t beta = scalar_of(how, how->beta, run, SDG_BETA);
   double epsilon = how->epsilon == SDG_NORM_PROGRAM ? norm.epsilon : 0;
   return sdg_cudnn_get()->cudnnBatchNormalizationForwardInference(
       run->handle, how->mode, &alpha, &beta, run->descriptor[0], run->data[0],
@@ -106,8 +107,8 @@ static cudnnStatus_t gradient_run(const sdg_subcall_run_t *run) {
   sdg_scalar_t one = sdg_scalar(how->type, 1), zero = sdg_scalar(how->type, 0);
   sdg_norm_t norm;
   sdg_norm_read(run->call, &norm);
-  sdg_scalar_t alpha = scalar_of(how, how->alpha, run, norm.alpha);
-  sdg_scalar_t beta = scalar_of(how, how->beta, run, norm.beta);
+  sdg_scalar_t alpha = scalar_of(how, how->alpha, run, SDG_ALPHA);
+  sdg_scalar_t beta = scalar_of(how, how->beta, run, SDG_BETA);
   return sdg_cudnn_get()->cudnnBatchNormalizationBackward(
       run->handle, how->mode, &alpha, &beta, &one, &zero, run->descriptor[0],
       run->data[0], run->descriptor[1], run->data[1], run->descriptor[2],
@@ -157,8 +158,8 @@ sdg_status_t sdg_norm_subcall_running(sdg_plan_t *plan, double multiple,
 static cudnnStatus_t param_run(const sdg_subcall_run_t *run) {
   sdg_norm_t norm;
   sdg_norm_read(run->call, &norm);
-  return transform(run, sdg_call_scalar(run->call, norm.alpha_param),
-                   sdg_call_scalar(run->call, norm.beta_param));
+  return transform(run, sdg_call_scalar(run->call, SDG_ALPHA2),
+                   sdg_call_scalar(run->call, SDG_BETA2));
 }
 
 sdg_status_t sdg_norm_subcall_param(sdg_plan_t *plan,
@@ -174,8 +175,8 @@ static cudnnStatus_t narrow_run(const sdg_subcall_run_t *run) {
   const how_t *how = run->op;
   sdg_norm_t norm;
   sdg_norm_read(run->call, &norm);
-  sdg_scalar_t alpha = scalar_of(how, SDG_NORM_PROGRAM, run, norm.alpha);
-  sdg_scalar_t beta = scalar_of(how, SDG_NORM_PROGRAM, run, norm.beta);
+  sdg_scalar_t alpha = scalar_of(how, SDG_NORM_PROGRAM, run, SDG_ALPHA);
+  sdg_scalar_t beta = scalar_of(how, SDG_NORM_PROGRAM, run, SDG_BETA);
   return sdg_cudnn_get()->cudnnOpTensor(
       run->handle, how->op, &alpha, run->descriptor[0], run->data[0], &alpha,
       run->descriptor[0], run->data[0], &beta, run->descriptor[1],

@@ -8,6 +8,7 @@
 #include "rules/norm/rule.h"
 #include "rules/place/same_split.h"
 #include "rules/place/tagging.h"
+#include "rules/vendor/argument.h"
 #include "rules/vendor/vendor.h"
 
 // Whether values along a dimension share a mean.
@@ -83,9 +84,8 @@ static bool is_output(const sdg_norm_maker_t *m, sdg_norm_tensor_t which) {
   return index >= 0 && m->call->operand[index].is_output;
 }
 
-static bool reads_old(const sdg_call_t *call, const sdg_norm_t *norm,
-                      sdg_norm_tensor_t which) {
-  return which != SDG_NORM_DZ && sdg_call_scalar(call, norm->beta) != 0;
+static bool reads_old(const sdg_call_t *call, sdg_norm_tensor_t which) {
+  return which != SDG_NORM_DZ && sdg_call_scalar(call, SDG_BETA) != 0;
 }
 
 static sdg_status_t tensors_open(sdg_norm_maker_t *m, bool whole,
@@ -97,8 +97,7 @@ static sdg_status_t tensors_open(sdg_norm_maker_t *m, bool whole,
     program[i] = m->tensor[i].slab;
     if (m->packs && m->count > 0 && sdg_norm_data(m->call, m->norm, which))
       SDG_TRY(packed_open(m, which,
-                          !is_output(m, which) ||
-                              reads_old(m->call, m->norm, which)));
+                          !is_output(m, which) || reads_old(m->call, which)));
   }
   return SDG_OK;
 }
@@ -153,8 +152,8 @@ static const char *obstacle(const sdg_call_t *call, const sdg_norm_t *norm) {
       mode != CUDNN_ACTIVATION_RELU)
     return "with another activation than ReLU";
   if (norm->kind == SDG_NORM_TRAINING &&
-      (sdg_call_scalar(call, norm->alpha) != 1 ||
-       sdg_call_scalar(call, norm->beta) != 0))
+      (sdg_call_scalar(call, SDG_ALPHA) != 1 ||
+       sdg_call_scalar(call, SDG_BETA) != 0))
     return "with an activation, and alpha and beta other than 1 and 0";
   return layout_obstacle(call, norm);
 }
@@ -230,7 +229,7 @@ static sdg_status_t all_alike(const sdg_call_t *call, const sdg_norm_t *norm,
   *out_refusal = 0;
   SDG_TRY(sdg_same_split_check(call, tagging, norm->operand[SDG_NORM_X]));
   for (int i = 0; i < call->operands; i++)
-    if (call->operand[i].role == SDG_ROLE_SCALE)
+    if (sdg_role_is_scale(call->operand[i].role))
       SDG_TRY(param_alike(call, norm, tagging, i, out_refusal));
   return SDG_OK;
 }
@@ -321,7 +320,7 @@ static sdg_status_t reads_add(sdg_share_t *share, const sdg_call_t *call,
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];
     bool old = operand->is_output && used[i] && !is_param(what[i]) &&
-               !reads_old(call, norm, what[i]);
+               !reads_old(call, what[i]);
     sdg_box_t *boxes;
     if (old)
       continue;

@@ -122,7 +122,7 @@ static sdg_status_t scales_place(sdg_colocation_t *colocation,
   for (int i = 0; i < colocation->call->operands; i++) {
     sdg_place_t place[SDG_PLACES_MAX];
     int places;
-    if (colocation->call->operand[i].role != SDG_ROLE_SCALE)
+    if (!sdg_role_is_scale(colocation->call->operand[i].role))
       continue;
     SDG_TRY(sdg_place_list(colocation->call, i, colocation->tagging.section,
                            rules, place, &places));
@@ -239,7 +239,7 @@ static sdg_status_t tagging_correct(const sdg_colocation_t *colocation,
                                     sdg_tagging_t *tagging) {
   sdg_axes_t axes = tagging->axes | colocation->tagging.axes;
   for (int i = 0; i < colocation->call->operands; i++) {
-    bool scale = colocation->call->operand[i].role == SDG_ROLE_SCALE;
+    bool scale = sdg_role_is_scale(colocation->call->operand[i].role);
     if (colocation->is[i] < 0 && !scale)
       continue;
     sdg_placement_fini(&tagging->placement[i]);
@@ -285,7 +285,7 @@ static sdg_status_t left_check(const sdg_call_t *call, const sdg_rules_t *rules,
   int first = -1, cut = cut_beside(call, tagging);
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];
-    bool scale = operand->role == SDG_ROLE_SCALE;
+    bool scale = sdg_role_is_scale(operand->role);
     if (!sdg_role_is_activation(operand->role) && !scale)
       continue;
     if (scale || !operand->label) {

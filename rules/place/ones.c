@@ -226,7 +226,7 @@ static reading_t read_one(const sdg_call_t *call, int index, int d,
                           sdg_axes_t axes, const sdg_section_t *section) {
   const sdg_operand_t *operand = &call->operand[index];
   bool clear;
-  if (operand->role == SDG_ROLE_SCALE)
+  if (sdg_role_is_scale(operand->role))
     return WHOLE; // it is cut as the activation is
   if (operand->label)
     return PIECES; // what the program says of a tensor it says of rows, too

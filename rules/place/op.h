@@ -107,7 +107,8 @@ typedef struct sdg_op {
    * many. */
   int (*key)(const sdg_call_t *call, uint64_t *out);
   /* The call's scalars (alpha, beta ...) for comparison between ranks; 0 for
-   * one that is NULL. At most SDG_OP_SCALARS. Returns how many. */
+   * one that is NULL. At most SDG_CALL_SCALARS. Returns how many. NULL: those
+   * that entries.def names (sdg_call_scalars). */
   int (*scalars)(const sdg_call_t *call, double *out);
   /* Makes this rank's plan of a call that is carried out. */
   sdg_status_t (*plan)(const sdg_call_t *call, const sdg_tagging_t *tagging,
@@ -127,7 +128,7 @@ typedef struct sdg_op {
                          int *out_vendor);
 } sdg_op_t;
 
-enum { SDG_OP_KEYS = 4, SDG_OP_SCALARS = 6 };
+enum { SDG_OP_KEYS = 4 };
 
 #define SDG_FAMILY(name, op, word, dims, flags)                                \
   extern const sdg_op_t sdg_op_##op;

@@ -41,7 +41,7 @@ static sdg_axes_t axes_of(const sdg_call_t *call, const sdg_tagging_t *tagging,
   sdg_role_t role = call->operand[index].role;
   if (role == SDG_ROLE_W || role == SDG_ROLE_BIAS)
     return tagging->axes;
-  if (role == SDG_ROLE_SCALE)
+  if (sdg_role_is_scale(role))
     return scale_axes(call, tagging, index);
   return sdg_role_is_activation(role) && tagging->placement[index].dims > 0
              ? beside(call, tagging, index)

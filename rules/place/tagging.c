@@ -192,7 +192,7 @@ static sdg_status_t operand_place(const sdg_call_t *call, int index,
   sdg_place_t place[SDG_PLACES_MAX];
   sdg_placement_t *first = &out->placement[index];
   int places;
-  bool scale = operand->role == SDG_ROLE_SCALE;
+  bool scale = sdg_role_is_scale(operand->role);
   if (!sdg_role_is_activation(operand->role) && !scale)
     return SDG_OK;
   if (operand->role == SDG_ROLE_PRODUCT) {

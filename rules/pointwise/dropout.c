@@ -15,7 +15,7 @@
 #include "rules/kit/subcall.h"
 #include "rules/place/place.h"
 #include "rules/place/tagging.h"
-#include "rules/vendor/args.h"
+#include "rules/vendor/argument.h"
 #include "rules/vendor/tensor.h"
 #include "rules/vendor/vendor.h"
 
@@ -43,22 +43,8 @@ sdg_status_t sdg_dropout_describe(const sdg_call_t *call, char *out,
   return SDG_OK;
 }
 
-typedef struct reserve {
-  void *at;
-  size_t bytes;
-} reserve_t;
-
-static reserve_t reserve_of(const sdg_call_t *call) {
-  if (call->entry == SDG_ENTRY_cudnnDropoutForward) {
-    const struct sdg_args_cudnnDropoutForward *a = call->args;
-    return (reserve_t){a->reserveSpace, a->reserveSpaceSizeInBytes};
-  }
-  const struct sdg_args_cudnnDropoutBackward *a = call->args;
-  return (reserve_t){a->reserveSpace, a->reserveSpaceSizeInBytes};
-}
-
 uint64_t sdg_dropout_key(const sdg_call_t *call) {
-  return reserve_of(call).bytes;
+  return sdg_call_size(call, SDG_RESERVE_BYTES);
 }
 
 static sdg_box_t whole_box(const sdg_placement_t *placement) {
@@ -108,11 +94,11 @@ static sdg_status_t told_check(const sdg_call_t *call,
 
 sdg_status_t sdg_dropout_answer(const sdg_call_t *call,
                                 const sdg_tagging_t *tagging, int *out_vendor) {
-  const struct sdg_args_cudnnDropoutGetReserveSpaceSize *a = call->args;
-  if (!a->sizeInBytes)
+  size_t *out_bytes = sdg_call_pointer(call, SDG_OUT_BYTES);
+  if (!out_bytes)
     return sdg_fail(SDG_E_ARGUMENT, "%s: a NULL result", call->entry_name);
   SDG_TRY(told_check(call, tagging));
-  return reserve_size(call, &tagging->placement[0], a->sizeInBytes, out_vendor);
+  return reserve_size(call, &tagging->placement[0], out_bytes, out_vendor);
 }
 
 static sdg_status_t steps_make(sdg_plan_t *plan, const sdg_call_t *call,
@@ -141,10 +127,11 @@ sdg_status_t sdg_dropout_plan(const sdg_call_t *call,
   int vendor = 0;
   SDG_TRY(told_check(call, tagging));
   SDG_TRY(reserve_size(call, &tagging->placement[0], &bytes, &vendor));
-  if (reserve_of(call).bytes < bytes)
+  size_t own = sdg_call_size(call, SDG_RESERVE_BYTES);
+  if (own < bytes)
     return sdg_fail(SDG_E_DROPOUT_RESERVE,
                     "%s: %zu bytes, where all of the tensor needs %zu",
-                    call->entry_name, reserve_of(call).bytes, bytes);
+                    call->entry_name, own, bytes);
   sdg_plan_t *plan = sdg_plan_create("whole mask");
   if (!plan)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");

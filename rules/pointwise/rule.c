@@ -10,7 +10,7 @@
 #include "rules/place/same_split.h"
 #include "rules/pointwise/dropout.h"
 #include "rules/pointwise/plan.h"
-#include "rules/vendor/args.h"
+#include "rules/vendor/argument.h"
 #include "rules/vendor/vendor.h"
 
 static bool pointwise_knows(const sdg_call_t *call) {
@@ -98,64 +98,11 @@ static sdg_status_t pointwise_describe(const sdg_call_t *call, char *out,
   return SDG_OK;
 }
 
-static int pointwise_scalars(const sdg_call_t *call, double *out) {
-  const void *pointer[SDG_OP_SCALARS];
-  int count = 0;
-#define SCALAR(entry, member)                                                  \
-  pointer[count++] = ((const struct sdg_args_##entry *)call->args)->member
-  switch (call->entry) {
-  case SDG_ENTRY_cudnnActivationForward:
-    SCALAR(cudnnActivationForward, alpha);
-    SCALAR(cudnnActivationForward, beta);
-    break;
-  case SDG_ENTRY_cudnnActivationBackward:
-    SCALAR(cudnnActivationBackward, alpha);
-    SCALAR(cudnnActivationBackward, beta);
-    break;
-  case SDG_ENTRY_cudnnAddTensor:
-    SCALAR(cudnnAddTensor, alpha);
-    SCALAR(cudnnAddTensor, beta);
-    break;
-  case SDG_ENTRY_cudnnOpTensor:
-    SCALAR(cudnnOpTensor, alpha1);
-    SCALAR(cudnnOpTensor, alpha2);
-    SCALAR(cudnnOpTensor, beta);
-    break;
-  case SDG_ENTRY_cudnnScaleTensor:
-    SCALAR(cudnnScaleTensor, alpha);
-    break;
-  case SDG_ENTRY_cudnnTransformTensor:
-    SCALAR(cudnnTransformTensor, alpha);
-    SCALAR(cudnnTransformTensor, beta);
-    break;
-  case SDG_ENTRY_cudnnTransformTensorEx:
-    SCALAR(cudnnTransformTensorEx, alpha);
-    SCALAR(cudnnTransformTensorEx, beta);
-    break;
-  default: // the value of SetTensor has the tensor's own type
-    break;
-  }
-#undef SCALAR
-  for (int i = 0; i < count; i++)
-    out[i] = sdg_call_scalar(call, pointer[i]);
-  return count;
-}
-
 // Whether the call reads its output's old values: the program's scale for them
 // is not zero.
 static bool reads_old(const sdg_call_t *call) {
-  double scalar[SDG_OP_SCALARS];
-  switch (call->entry) {
-  case SDG_ENTRY_cudnnSetTensor:
-  case SDG_ENTRY_cudnnDropoutForward:
-  case SDG_ENTRY_cudnnDropoutBackward:
-  case SDG_ENTRY_cudnnDropoutGetReserveSpaceSize:
-    return false;
-  case SDG_ENTRY_cudnnScaleTensor:
-    return true;
-  default:
-    return scalar[pointwise_scalars(call, scalar) - 1] != 0;
-  }
+  return call->entry == SDG_ENTRY_cudnnScaleTensor ||
+         sdg_call_scalar(call, SDG_BETA) != 0;
 }
 
 static int pointwise_key(const sdg_call_t *call, uint64_t *out) {
@@ -206,7 +153,6 @@ const sdg_op_t sdg_op_pointwise = {
     .describe = pointwise_describe,
     .colocate = pointwise_meet,
     .key = pointwise_key,
-    .scalars = pointwise_scalars,
     .plan = pointwise_plan,
     .share = pointwise_share,
     .answer = sdg_dropout_answer, // the only query

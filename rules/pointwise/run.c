@@ -30,13 +30,13 @@ static void state_destroy(void *user) {
 static int run(void *user, int index, const sdg_call_t *call,
                const sdg_exec_t *exec) {
   const state_t *state = user;
-  sdg_rebind_t standin;
+  sdg_rebind_t own;
   (void)index;
-  sdg_rebind_init(call, &standin);
+  sdg_rebind_init(call, &own);
   for (int i = 0; i < state->operands; i++)
-    sdg_rebind_put(&standin, i, state->descriptor[i],
+    sdg_rebind_put(&own, i, state->descriptor[i],
                    sdg_exec_element(exec, state->slab[i], &state->box[i]));
-  return sdg_rebind_invoke(&standin);
+  return sdg_rebind_invoke(&own);
 }
 
 sdg_box_t sdg_pointwise_project(const int64_t *extent, const sdg_box_t *box) {

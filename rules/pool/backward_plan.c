@@ -5,7 +5,7 @@
 #include "rules/kit/subcall.h"
 #include "rules/place/tagging.h"
 #include "rules/pool/backward.h"
-#include "rules/vendor/args.h"
+#include "rules/vendor/argument.h"
 #include "rules/vendor/vendor.h"
 
 // The program's tensors, or copies of some rows. Means read neither x nor y, so
@@ -40,16 +40,15 @@ typedef struct maker {
 enum { Y, DY, X, DX, TENSORS };
 
 static cudnnStatus_t back_call(const sdg_subcall_run_t *run, const void *beta) {
-  const struct sdg_args_cudnnPoolingBackward *a = run->call->args;
   return sdg_cudnn_get()->cudnnPoolingBackward(
-      run->handle, run->op, a->alpha, run->descriptor[Y], run->data[Y],
-      run->descriptor[DY], run->data[DY], run->descriptor[X], run->data[X],
-      beta, run->descriptor[DX], run->data[DX]);
+      run->handle, run->op, sdg_call_scalar_at(run->call, SDG_ALPHA),
+      run->descriptor[Y], run->data[Y], run->descriptor[DY], run->data[DY],
+      run->descriptor[X], run->data[X], beta, run->descriptor[DX],
+      run->data[DX]);
 }
 
 static cudnnStatus_t back_run(const sdg_subcall_run_t *run) {
-  const struct sdg_args_cudnnPoolingBackward *a = run->call->args;
-  return back_call(run, a->beta);
+  return back_call(run, sdg_call_scalar_at(run->call, SDG_BETA));
 }
 
 static cudnnStatus_t back_add(const sdg_subcall_run_t *run) {
@@ -220,8 +219,7 @@ static sdg_status_t strip_make(maker_t *m, const part_t *part) {
 }
 
 bool sdg_pool_backward_reads_old(const sdg_call_t *call) {
-  const struct sdg_args_cudnnPoolingBackward *a = call->args;
-  return sdg_call_scalar(call, a->beta) != 0;
+  return sdg_call_scalar(call, SDG_BETA) != 0;
 }
 
 // The steps in their order: send messages; fill strips with own rows, before

@@ -7,7 +7,7 @@
 #include "rules/kit/subcall.h"
 #include "rules/pool/backward.h"
 #include "rules/pool/pieces.h"
-#include "rules/vendor/args.h"
+#include "rules/vendor/argument.h"
 #include "rules/vendor/vendor.h"
 
 // A plan while it is being made.
@@ -30,13 +30,12 @@ static bool is_mean(const sdg_pool_t *pool) {
 enum { ALPHA, BETA };               // scalars
 enum { Y, DY, X, DX, TENSORS = 4 }; // slabs of the gradient
 
-// A scalar of the program, times `by`.
-static sdg_scalar_t times(const sdg_call_t *call, const void *scalar,
-                          const sdg_scalar_t *by) {
+// The program's alpha, times `by`.
+static sdg_scalar_t times(const sdg_call_t *call, const sdg_scalar_t *by) {
   bool twice = call->operand[0].type == CUDNN_DATA_DOUBLE;
   double factor = twice ? by->twice : (double)by->single;
   return sdg_scalar(call->operand[0].type,
-                    factor * sdg_call_scalar(call, scalar));
+                    factor * sdg_call_scalar(call, SDG_ALPHA));
 }
 
 // Pools one piece, with the planned scalars.
@@ -48,11 +47,11 @@ static cudnnStatus_t forward_piece(const sdg_subcall_run_t *run) {
 
 // Pools all pieces, with the program's scalars.
 static cudnnStatus_t forward_all(const sdg_subcall_run_t *run) {
-  const struct sdg_args_cudnnPoolingForward *a = run->call->args;
-  sdg_scalar_t alpha = times(run->call, a->alpha, &run->scalar[ALPHA]);
+  sdg_scalar_t alpha = times(run->call, &run->scalar[ALPHA]);
   return sdg_cudnn_get()->cudnnPoolingForward(
-      run->handle, run->op, &alpha, run->descriptor[0], run->data[0], a->beta,
-      run->descriptor[1], run->data[1]);
+      run->handle, run->op, &alpha, run->descriptor[0], run->data[0],
+      sdg_call_scalar_at(run->call, SDG_BETA), run->descriptor[1],
+      run->data[1]);
 }
 
 static cudnnStatus_t backward(const sdg_subcall_run_t *run, const void *alpha,
@@ -68,9 +67,8 @@ static cudnnStatus_t backward_all(const sdg_subcall_run_t *run) {
 }
 
 static cudnnStatus_t backward_piece(const sdg_subcall_run_t *run) {
-  const struct sdg_args_cudnnPoolingBackward *a = run->call->args;
-  sdg_scalar_t alpha = times(run->call, a->alpha, &run->scalar[ALPHA]);
-  return backward(run, &alpha, a->beta);
+  sdg_scalar_t alpha = times(run->call, &run->scalar[ALPHA]);
+  return backward(run, &alpha, sdg_call_scalar_at(run->call, SDG_BETA));
 }
 
 // The program's windows on a piece, or windows over all pieces; BETA is set, or

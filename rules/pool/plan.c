@@ -3,7 +3,7 @@
 #include "rules/kit/subcall.h"
 #include "rules/place/tagging.h"
 #include "rules/pool/rule.h"
-#include "rules/vendor/args.h"
+#include "rules/vendor/argument.h"
 #include "rules/vendor/vendor.h"
 #include "rules/window/plan.h"
 
@@ -14,9 +14,9 @@ typedef struct client {
 } client_t;
 
 static cudnnStatus_t piece_run(const sdg_subcall_run_t *run) {
-  const struct sdg_args_cudnnPoolingForward *a = run->call->args;
   return sdg_cudnn_get()->cudnnPoolingForward(
-      run->handle, run->op, a->alpha, run->descriptor[0], run->data[0], a->beta,
+      run->handle, run->op, sdg_call_scalar_at(run->call, SDG_ALPHA),
+      run->descriptor[0], run->data[0], sdg_call_scalar_at(run->call, SDG_BETA),
       run->descriptor[1], run->data[1]);
 }
 
@@ -55,12 +55,11 @@ static sdg_status_t client_close(void *user, sdg_plan_t *plan) {
 }
 
 static sdg_window_client_t client_make(client_t *client) {
-  const struct sdg_args_cudnnPoolingForward *a = client->call->args;
   return (sdg_window_client_t){
       .x = client->pool->x,
       .y = client->pool->y,
       .z = -1,
-      .reads_old = sdg_call_scalar(client->call, a->beta) != 0,
+      .reads_old = sdg_call_scalar(client->call, SDG_BETA) != 0,
       .open = client_open,
       .add = client_add,
       .close = client_close,

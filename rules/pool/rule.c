@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "rules/place/colocate.h"
-#include "rules/vendor/args.h"
+#include "rules/vendor/argument.h"
 #include "rules/vendor/vendor.h"
 
 sdg_status_t sdg_pool_parameters(const void *descriptor,
@@ -48,19 +48,12 @@ void sdg_pool_undescribe(void *descriptor) {
   (void)sdg_cudnn_get()->cudnnDestroyPoolingDescriptor(descriptor);
 }
 
-static int operand_find(const sdg_call_t *call, sdg_role_t role) {
-  for (int i = 0; i < call->operands; i++)
-    if (call->operand[i].role == role)
-      return i;
-  return -1;
-}
-
 static bool operands_find(const sdg_call_t *call, sdg_pool_t *out) {
   bool backward = call->entry == SDG_ENTRY_cudnnPoolingBackward;
-  out->x = operand_find(call, SDG_ROLE_X);
-  out->y = operand_find(call, SDG_ROLE_Y);
-  out->dy = operand_find(call, SDG_ROLE_DY);
-  out->dx = operand_find(call, SDG_ROLE_DX);
+  out->x = sdg_call_operand(call, SDG_ROLE_X);
+  out->y = sdg_call_operand(call, SDG_ROLE_Y);
+  out->dy = sdg_call_operand(call, SDG_ROLE_DY);
+  out->dx = sdg_call_operand(call, SDG_ROLE_DX);
   return out->x >= 0 && call->op_descriptor &&
          (out->y >= 0 || call->is_query) &&
          (!backward || (out->dy >= 0 && out->dx >= 0));
@@ -166,30 +159,10 @@ static sdg_status_t pool_describe(const sdg_call_t *call, char *out,
   return SDG_OK;
 }
 
-// The scalars of entries that pool: alpha and beta.
-static int pool_scalars(const sdg_call_t *call, double *out) {
-  const void *alpha, *beta;
-  if (call->entry == SDG_ENTRY_cudnnPoolingForward) {
-    const struct sdg_args_cudnnPoolingForward *a = call->args;
-    alpha = a->alpha;
-    beta = a->beta;
-  } else if (call->entry == SDG_ENTRY_cudnnPoolingBackward) {
-    const struct sdg_args_cudnnPoolingBackward *a = call->args;
-    alpha = a->alpha;
-    beta = a->beta;
-  } else {
-    return 0;
-  }
-  out[0] = sdg_call_scalar(call, alpha);
-  out[1] = sdg_call_scalar(call, beta);
-  return 2;
-}
-
 static int pool_key(const sdg_call_t *call, uint64_t *out) {
-  double scalar[SDG_OP_SCALARS];
-  if (pool_scalars(call, scalar) == 0)
+  if (call->is_query)
     return 0;
-  out[0] = scalar[1] == 0;
+  out[0] = sdg_call_scalar(call, SDG_BETA) == 0;
   return 1;
 }
 
@@ -198,35 +171,15 @@ static sdg_status_t pool_answer(const sdg_call_t *call,
   (void)out_vendor;
   sdg_pool_t pool;
   SDG_TRY(sdg_pool_init(call, tagging, &pool));
-  int size[SDG_DIMS_MAX], dims = pool.op.dims;
-  for (int d = 0; d < dims; d++)
-    size[d] = (int)(pool.op.y_box.dim[d].hi - pool.op.y_box.dim[d].lo);
+  sdg_status_t status = sdg_window_op_answer(call, &pool.op, pool.op.dims);
   sdg_pool_fini(&pool);
-  if (call->entry == SDG_ENTRY_cudnnGetPooling2dForwardOutputDim) {
-    const struct sdg_args_cudnnGetPooling2dForwardOutputDim *a = call->args;
-    if (dims != 4 || !a->n || !a->c || !a->h || !a->w)
-      return sdg_fail(SDG_E_ARGUMENT, "%s: %d dimensions, or a NULL result",
-                      call->entry_name, dims);
-    *a->n = size[0];
-    *a->c = size[1];
-    *a->h = size[2];
-    *a->w = size[3];
-    return SDG_OK;
-  }
-  const struct sdg_args_cudnnGetPoolingNdForwardOutputDim *a = call->args;
-  if (a->nbDims != dims || !a->outputTensorDimA)
-    return sdg_fail(SDG_E_ARGUMENT, "%s: %d dimensions asked of %d",
-                    call->entry_name, a->nbDims, dims);
-  for (int d = 0; d < dims; d++)
-    a->outputTensorDimA[d] = size[d];
-  return SDG_OK;
+  return status;
 }
 
 // x and dx have one placement, y and dy another. The program's own pieces
 // decide whether windows are global.
 static sdg_status_t pool_meet(const sdg_call_t *call,
                               sdg_colocation_t *colocation, int lead) {
-  double scalar[SDG_OP_SCALARS];
   sdg_pool_t pool;
   SDG_TRY(sdg_pool_read(call, &pool));
   if (pool.y < 0)
@@ -235,7 +188,7 @@ static sdg_status_t pool_meet(const sdg_call_t *call,
   int at = 0;
   while (like[at] != lead)
     at++;
-  colocation->reads_old = pool_scalars(call, scalar) > 0 && scalar[1] != 0;
+  colocation->reads_old = sdg_call_scalar(call, SDG_BETA) != 0;
   if (at % 2 == 1) // dx, dy
     SDG_TRY(sdg_colocate_follow(colocation, like[at - 1],
                                 sdg_colocate_at(colocation, lead), false));
@@ -285,7 +238,6 @@ const sdg_op_t sdg_op_pool = {
     .colocate = pool_meet,
     .fetches = pool_fetches,
     .key = pool_key,
-    .scalars = pool_scalars,
     .plan = pool_plan,
     .share = pool_share,
     .answer = pool_answer,

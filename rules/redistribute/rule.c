@@ -35,12 +35,6 @@ static int redistribute_key(const sdg_call_t *call, uint64_t *out) {
   return 2;
 }
 
-static int redistribute_scalars(const sdg_call_t *call, double *out) {
-  (void)call;
-  (void)out;
-  return 0;
-}
-
 static sdg_status_t sides_check(const sdg_call_t *call,
                                 const sdg_tagging_t *tagging) {
   const sdg_operand_t *x = &call->operand[X], *y = &call->operand[Y];
@@ -154,6 +148,5 @@ const sdg_op_t sdg_op_redistribute = {
     .knows = redistribute_knows,
     .describe = redistribute_describe,
     .key = redistribute_key,
-    .scalars = redistribute_scalars,
     .plan = redistribute_plan,
 };

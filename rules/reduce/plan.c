@@ -14,7 +14,7 @@
 #include "rules/place/same_split.h"
 #include "rules/place/tagging.h"
 #include "rules/reduce/rule.h"
-#include "rules/vendor/args.h"
+#include "rules/vendor/rebind.h"
 #include "rules/vendor/vendor.h"
 
 typedef struct maker {
@@ -62,7 +62,7 @@ static how_t how_of(const sdg_reduce_t *reduce) {
 
 // The weight of this rank's field: a mean is over all ranks' elements.
 static double weight_of(const maker_t *m) {
-  const sdg_placement_t *placement = &m->tagging->placement[SDG_REDUCE_A];
+  const sdg_placement_t *placement = &m->tagging->placement[m->reduce.a];
   double weight = 1;
   if (m->reduce.op != CUDNN_REDUCE_TENSOR_AVG)
     return weight;
@@ -121,10 +121,10 @@ static sdg_status_t own_fill(maker_t *m, const how_t *how,
 
 // c = alpha a + beta c with the program's scalars.
 static cudnnStatus_t copy_run(const sdg_subcall_run_t *run) {
-  const struct sdg_args_cudnnReduceTensor *p = run->call->args;
   return sdg_cudnn_get()->cudnnTransformTensor(
-      run->handle, p->alpha, run->descriptor[0], run->data[0], p->beta,
-      run->descriptor[1], run->data[1]);
+      run->handle, sdg_call_scalar_at(run->call, SDG_ALPHA), run->descriptor[0],
+      run->data[0], sdg_call_scalar_at(run->call, SDG_BETA), run->descriptor[1],
+      run->data[1]);
 }
 
 static sdg_status_t merge_make(maker_t *m) {
@@ -158,28 +158,30 @@ static sdg_status_t merge_make(maker_t *m) {
 }
 
 static cudnnStatus_t real_run(const sdg_subcall_run_t *run) {
-  const struct sdg_args_cudnnReduceTensor *p = run->call->args;
-  return sdg_cudnn_get()->cudnnReduceTensor(
-      run->handle, p->reduceTensorDesc, p->indices, p->indicesSizeInBytes,
-      run->workspace, run->workspace_bytes, p->alpha, run->descriptor[0],
-      run->data[0], p->beta, run->descriptor[1], run->data[1]);
+  sdg_rebind_t own;
+  sdg_rebind_init(run->call, &own);
+  sdg_rebind_pointer(&own, SDG_WORKSPACE, run->workspace);
+  sdg_rebind_size(&own, SDG_WORKSPACE_BYTES, run->workspace_bytes);
+  sdg_rebind_tensor(&own, SDG_ROLE_X, run->descriptor[0], run->data[0]);
+  sdg_rebind_tensor(&own, SDG_ROLE_Y, run->descriptor[1], run->data[1]);
+  return (cudnnStatus_t)sdg_rebind_invoke(&own);
 }
 
 // The program's call on `a`.
 static sdg_status_t real_make(maker_t *m, const sdg_subcall_tensor_t *a) {
-  const struct sdg_args_cudnnReduceTensor *p = m->call->args;
   sdg_subcall_t real = {.fn = real_run, .tensors = 2, .tensor = {*a, m->c}};
-  SDG_TRY(sdg_subcall_reduction_workspace(m->plan, p->reduceTensorDesc, a,
+  SDG_TRY(sdg_subcall_reduction_workspace(m->plan,
+                                          sdg_call_pointer(m->call, SDG_OP), a,
                                           &m->c, &real.workspace_bytes));
   return sdg_subcall_add(m->plan, &real);
 }
 
 static sdg_status_t operands_make(maker_t *m) {
   int a, c;
-  SDG_TRY(sdg_merge_operand(m->plan, m->call, SDG_REDUCE_A, &m->own, &a));
-  SDG_TRY(sdg_merge_operand(m->plan, m->call, SDG_REDUCE_C, &m->field, &c));
-  m->a = sdg_subcall_slab(m->plan, a, m->call->operand[SDG_REDUCE_A].type);
-  m->c = sdg_subcall_slab(m->plan, c, m->call->operand[SDG_REDUCE_C].type);
+  SDG_TRY(sdg_merge_operand(m->plan, m->call, m->reduce.a, &m->own, &a));
+  SDG_TRY(sdg_merge_operand(m->plan, m->call, m->reduce.c, &m->field, &c));
+  m->a = sdg_subcall_slab(m->plan, a, m->call->operand[m->reduce.a].type);
+  m->c = sdg_subcall_slab(m->plan, c, m->call->operand[m->reduce.c].type);
   m->a.box = m->own;
   m->c.box = m->field;
   return SDG_OK;
@@ -187,7 +189,7 @@ static sdg_status_t operands_make(maker_t *m) {
 
 static sdg_status_t maker_init(const sdg_call_t *call,
                                const sdg_tagging_t *tagging, maker_t *m) {
-  const sdg_placement_t *placement = &tagging->placement[SDG_REDUCE_A];
+  const sdg_placement_t *placement = &tagging->placement[m->reduce.a];
   m->call = call;
   m->tagging = tagging;
   m->along = -1;
@@ -195,9 +197,8 @@ static sdg_status_t maker_init(const sdg_call_t *call,
     if (m->reduced[d] && placement->split[d].axes)
       m->along = d;
   sdg_merge_init(tagging, placement, m->reduced, &m->merge);
-  const struct sdg_args_cudnnReduceTensor *args = call->args;
-  m->adds = sdg_call_scalar(call, args->beta) != 0;
-  m->type = sdg_merge_type(call->operand[SDG_REDUCE_A].type);
+  m->adds = sdg_call_scalar(call, SDG_BETA) != 0;
+  m->type = sdg_merge_type(call->operand[m->reduce.a].type);
   m->own = sdg_placement_box(placement, tagging->mesh, tagging->rank);
   m->field = sdg_merge_field(&m->own, m->reduced);
   if (m->merge.axes && m->own.dims < 3)
@@ -205,12 +206,12 @@ static sdg_status_t maker_init(const sdg_call_t *call,
                     call->entry_name, m->own.dims);
   // All inputs of an element of c must be on one rank (rules/reduce/rule.c).
   if (m->merge.axes && sdg_reduce_points(&m->reduce))
-    return sdg_tagging_differ(call, tagging, SDG_REDUCE_A, SDG_REDUCE_C);
+    return sdg_tagging_differ(call, tagging, m->reduce.a, m->reduce.c);
   if (m->merge.axes &&
-      (m->type < 0 || sdg_merge_type(call->operand[SDG_REDUCE_C].type) < 0))
+      (m->type < 0 || sdg_merge_type(call->operand[m->reduce.c].type) < 0))
     return sdg_fail(SDG_E_TENSOR_TYPE, "%s of types %d and %d",
-                    call->entry_name, call->operand[SDG_REDUCE_A].type,
-                    call->operand[SDG_REDUCE_C].type);
+                    call->entry_name, call->operand[m->reduce.a].type,
+                    call->operand[m->reduce.c].type);
   return SDG_OK;
 }
 
@@ -219,10 +220,11 @@ static const char merge_why[] =
 
 // Whether the call meets the real function's requirements, on any rank.
 static bool complete(const sdg_call_t *call, sdg_reduce_t *out) {
-  const struct sdg_args_cudnnReduceTensor *args = call->args;
-  return sdg_reduce_read(call, out) && args->alpha && args->beta && args->A &&
-         args->C &&
-         call->operand[SDG_REDUCE_A].dims == call->operand[SDG_REDUCE_C].dims;
+  if (!sdg_reduce_read(call, out) || !sdg_call_scalar_at(call, SDG_ALPHA) ||
+      !sdg_call_scalar_at(call, SDG_BETA))
+    return false;
+  const sdg_operand_t *a = &call->operand[out->a], *c = &call->operand[out->c];
+  return a->data && c->data && a->dims == c->dims;
 }
 
 static sdg_status_t refused_make(int refusal, sdg_plan_t **out_plan) {
@@ -234,16 +236,17 @@ static sdg_status_t refused_make(int refusal, sdg_plan_t **out_plan) {
 }
 
 sdg_status_t sdg_reduce_dims(const sdg_call_t *call,
-                             const sdg_tagging_t *tagging, bool *out) {
-  const sdg_placement_t *a = &tagging->placement[SDG_REDUCE_A];
-  const sdg_placement_t *c = &tagging->placement[SDG_REDUCE_C];
+                             const sdg_tagging_t *tagging,
+                             const sdg_reduce_t *reduce, bool *out) {
+  const sdg_placement_t *a = &tagging->placement[reduce->a];
+  const sdg_placement_t *c = &tagging->placement[reduce->c];
   for (int d = 0; d < a->dims; d++) {
     bool one = c->dims == a->dims && c->split[d].axes == 0 &&
                sdg_placement_extent(c, d) == 1;
     out[d] = one && sdg_placement_extent(a, d) > 1;
     if (c->dims != a->dims ||
         (!out[d] && !sdg_part_equal(&a->part[d], &c->part[d])))
-      return sdg_tagging_differ(call, tagging, SDG_REDUCE_C, SDG_REDUCE_A);
+      return sdg_tagging_differ(call, tagging, reduce->c, reduce->a);
   }
   return SDG_OK;
 }
@@ -254,11 +257,11 @@ sdg_status_t sdg_reduce_plan(const sdg_call_t *call,
   maker_t m = {.plan = NULL};
   if (!complete(call, &m.reduce))
     return sdg_literal_plan(out_plan);
-  SDG_TRY(sdg_reduce_dims(call, tagging, m.reduced));
+  SDG_TRY(sdg_reduce_dims(call, tagging, &m.reduce, m.reduced));
   SDG_TRY(maker_init(call, tagging, &m));
   if (!m.merge.axes)
     return sdg_literal_plan(out_plan);
-  int refusal = sdg_reduce_refusal(call, tagging);
+  int refusal = sdg_reduce_refusal(call, tagging, &m.reduce);
   if (refusal)
     return refused_make(refusal, out_plan);
   SDG_TRY(sdg_merge_open(call, tagging, &m.merge, "merge", merge_why, -1, NULL,
@@ -277,8 +280,8 @@ sdg_status_t sdg_reduce_plan(const sdg_call_t *call,
 
 // c is cut like a in dimensions that are not reduced. The caller owns *out.
 static sdg_status_t result_place(const maker_t *m, sdg_placement_t *out) {
-  const sdg_placement_t *a = &m->tagging->placement[SDG_REDUCE_A];
-  const sdg_operand_t *c = &m->call->operand[SDG_REDUCE_C];
+  const sdg_placement_t *a = &m->tagging->placement[m->reduce.a];
+  const sdg_operand_t *c = &m->call->operand[m->reduce.c];
   sdg_status_t status;
   SDG_TRY(sdg_placement_init(c->dims, c->extent, out));
   for (int d = 0; d < c->dims; d++)
@@ -295,11 +298,11 @@ fail:
 static sdg_status_t reads_fill(const maker_t *m) {
   sdg_share_t *share = m->plan->share;
   sdg_box_t *a, *c = NULL;
-  SDG_TRY(sdg_share_reads(share, SDG_REDUCE_A, &a));
+  SDG_TRY(sdg_share_reads(share, m->reduce.a, &a));
   if (m->adds)
-    SDG_TRY(sdg_share_reads(share, SDG_REDUCE_C, &c));
+    SDG_TRY(sdg_share_reads(share, m->reduce.c, &c));
   for (int r = 0; r < share->ranks; r++) {
-    a[r] = sdg_placement_box(&m->tagging->placement[SDG_REDUCE_A],
+    a[r] = sdg_placement_box(&m->tagging->placement[m->reduce.a],
                              m->tagging->mesh, r);
     if (c)
       c[r] = sdg_merge_field(&a[r], m->reduced);
@@ -312,7 +315,7 @@ static sdg_status_t share_make(maker_t *m, sdg_plan_t **out_plan) {
   SDG_TRY(result_place(m, &placement));
   sdg_status_t status = sdg_merge_open(
       m->call, m->tagging, &m->merge, m->merge.axes ? "merge" : "window",
-      m->merge.axes ? merge_why : NULL, SDG_REDUCE_C, &placement, &m->plan);
+      m->merge.axes ? merge_why : NULL, m->reduce.c, &placement, &m->plan);
   sdg_placement_fini(&placement);
   SDG_TRY(status);
   SDG_TRY_GOTO(reads_fill(m), fail);
@@ -336,10 +339,10 @@ sdg_status_t sdg_reduce_share(const sdg_call_t *call,
   maker_t m = {.plan = NULL};
   *out_plan = NULL;
   if (!complete(call, &m.reduce) || sdg_reduce_points(&m.reduce) ||
-      !sdg_placement_axes(&tagging->placement[SDG_REDUCE_A]))
+      !sdg_placement_axes(&tagging->placement[m.reduce.a]))
     return SDG_OK;
-  const sdg_operand_t *a = &call->operand[SDG_REDUCE_A];
-  const sdg_operand_t *c = &call->operand[SDG_REDUCE_C];
+  const sdg_operand_t *a = &call->operand[m.reduce.a];
+  const sdg_operand_t *c = &call->operand[m.reduce.c];
   bool any = false;
   for (int d = 0; d < a->dims; d++) {
     m.reduced[d] = c->extent[d] == 1 && a->extent[d] > 1;

@@ -6,13 +6,16 @@
 #include <stdio.h>
 
 #include "rules/place/colocate.h"
-#include "rules/vendor/args.h"
+#include "rules/vendor/argument.h"
+#include "rules/vendor/invoke.h"
 #include "rules/vendor/tensor.h"
 #include "rules/vendor/vendor.h"
 
 bool sdg_reduce_read(const sdg_call_t *call, sdg_reduce_t *out) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
-  return cudnn && call->op_descriptor && call->operands == 2 &&
+  *out = (sdg_reduce_t){.a = sdg_call_operand(call, SDG_ROLE_X),
+                        .c = sdg_call_operand(call, SDG_ROLE_Y)};
+  return cudnn && call->op_descriptor && out->a >= 0 && out->c >= 0 &&
          cudnn->cudnnGetReduceTensorDescriptor(
              (cudnnReduceTensorDescriptor_t)(uintptr_t)call->op_descriptor,
              &out->op, &out->compute, &out->nan, &out->indices,
@@ -49,19 +52,20 @@ describe(const sdg_call_t *call, const sdg_tagging_t *tagging, int index) {
   return NULL;
 }
 
-int sdg_reduce_refusal(const sdg_call_t *call, const sdg_tagging_t *tagging) {
-  const struct sdg_args_cudnnReduceTensor *args = call->args;
+int sdg_reduce_refusal(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                       const sdg_reduce_t *reduce) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
-  cudnnTensorDescriptor_t a = describe(call, tagging, SDG_REDUCE_A);
-  cudnnTensorDescriptor_t c = describe(call, tagging, SDG_REDUCE_C);
+  cudnnHandle_t handle = sdg_call_pointer(call, SDG_HANDLE);
+  cudnnReduceTensorDescriptor_t op = sdg_call_pointer(call, SDG_OP);
+  cudnnTensorDescriptor_t a = describe(call, tagging, reduce->a);
+  cudnnTensorDescriptor_t c = describe(call, tagging, reduce->c);
   size_t bytes;
   int status = 0;
   if (a && c)
-    status = (int)cudnn->cudnnGetReductionWorkspaceSize(
-        args->handle, args->reduceTensorDesc, a, c, &bytes);
+    status =
+        (int)cudnn->cudnnGetReductionWorkspaceSize(handle, op, a, c, &bytes);
   if (a && c && status == 0)
-    status = (int)cudnn->cudnnGetReductionIndicesSize(
-        args->handle, args->reduceTensorDesc, a, c, &bytes);
+    status = (int)cudnn->cudnnGetReductionIndicesSize(handle, op, a, c, &bytes);
   if (a)
     (void)cudnn->cudnnDestroyTensorDescriptor(a);
   if (c)
@@ -90,25 +94,18 @@ static sdg_status_t reduce_describe(const sdg_call_t *call, char *out,
   return SDG_OK;
 }
 
-static int reduce_scalars(const sdg_call_t *call, double *out) {
-  if (call->entry != SDG_ENTRY_cudnnReduceTensor)
-    return 0;
-  const struct sdg_args_cudnnReduceTensor *a = call->args;
-  out[0] = sdg_call_scalar(call, a->alpha);
-  out[1] = sdg_call_scalar(call, a->beta);
-  return 2;
-}
-
 static int reduce_key(const sdg_call_t *call, uint64_t *out) {
-  if (call->entry != SDG_ENTRY_cudnnReduceTensor)
+  if (call->is_query)
     return 0;
-  const struct sdg_args_cudnnReduceTensor *a = call->args;
-  out[0] = sdg_call_scalar(call, a->beta) == 0;
+  out[0] = sdg_call_scalar(call, SDG_BETA) == 0;
   out[1] = 0;
-  const void *const each[] = {a->alpha, a->beta, a->A, a->C, a->indices};
+  const void *const each[] = {
+      sdg_call_scalar_at(call, SDG_ALPHA), sdg_call_scalar_at(call, SDG_BETA),
+      sdg_call_data(call, SDG_ROLE_X), sdg_call_data(call, SDG_ROLE_Y),
+      sdg_call_pointer(call, SDG_INDICES)};
   for (int i = 0; i < 5; i++) // the real function rejects missing operands
     out[1] = out[1] << 1 | (each[i] != NULL);
-  out[2] = a->indicesSizeInBytes;
+  out[2] = sdg_call_size(call, SDG_INDICES_BYTES);
   return 3;
 }
 
@@ -118,21 +115,14 @@ static int reduce_key(const sdg_call_t *call, uint64_t *out) {
 static sdg_status_t reduce_answer(const sdg_call_t *call,
                                   const sdg_tagging_t *tagging,
                                   int *out_vendor) {
-  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  sdg_reduce_t reduce;
   bool reduced[SDG_DIMS_MAX];
-  if (!cudnn)
+  if (!sdg_cudnn_get())
     return SDG_E_LIBRARY_MISSING;
-  if (call->operands == 2)
-    SDG_TRY(sdg_reduce_dims(call, tagging, reduced));
-  if (call->entry == SDG_ENTRY_cudnnGetReductionIndicesSize) {
-    const struct sdg_args_cudnnGetReductionIndicesSize *a = call->args;
-    *out_vendor = (int)cudnn->cudnnGetReductionIndicesSize(
-        a->handle, a->reduceTensorDesc, a->aDesc, a->cDesc, a->sizeInBytes);
-  } else {
-    const struct sdg_args_cudnnGetReductionWorkspaceSize *a = call->args;
-    *out_vendor = (int)cudnn->cudnnGetReductionWorkspaceSize(
-        a->handle, a->reduceTensorDesc, a->aDesc, a->cDesc, a->sizeInBytes);
-  }
+  (void)sdg_reduce_read(call, &reduce);
+  if (reduce.a >= 0 && reduce.c >= 0)
+    SDG_TRY(sdg_reduce_dims(call, tagging, &reduce, reduced));
+  *out_vendor = sdg_invoke(call->entry, call->args);
   return SDG_OK;
 }
 
@@ -141,16 +131,14 @@ static sdg_status_t reduce_answer(const sdg_call_t *call,
 // program's own c.
 static sdg_status_t reduce_meet(const sdg_call_t *call,
                                 sdg_colocation_t *colocation, int lead) {
-  double scalar[SDG_OP_SCALARS];
   sdg_reduce_t reduce;
-  colocation->reads_old = reduce_scalars(call, scalar) > 0 && scalar[1] != 0;
+  colocation->reads_old = sdg_call_scalar(call, SDG_BETA) != 0;
   SDG_TRY(sdg_colocate_alike(colocation, lead));
   if (!colocation->fits || !sdg_reduce_read(call, &reduce) ||
       !sdg_reduce_points(&reduce))
     return SDG_OK;
-  colocation->fits = !sdg_colocate_moves(colocation, SDG_REDUCE_C);
-  return colocation->fits ? sdg_colocate_alike(colocation, SDG_REDUCE_C)
-                          : SDG_OK;
+  colocation->fits = !sdg_colocate_moves(colocation, reduce.c);
+  return colocation->fits ? sdg_colocate_alike(colocation, reduce.c) : SDG_OK;
 }
 
 static bool reduce_sums(const sdg_call_t *call, int dim) {
@@ -165,7 +153,6 @@ const sdg_op_t sdg_op_reduce = {
     .describe = reduce_describe,
     .colocate = reduce_meet,
     .key = reduce_key,
-    .scalars = reduce_scalars,
     .plan = sdg_reduce_plan,
     .share = sdg_reduce_share,
     .answer = reduce_answer,

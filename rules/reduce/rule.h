@@ -7,10 +7,9 @@
 
 #include "rules/place/op.h"
 
-enum { SDG_REDUCE_A, SDG_REDUCE_C }; /* operands */
-
-/* The op's descriptor. */
+/* The operands a and c by index, -1: absent; and the op's descriptor. */
 typedef struct sdg_reduce {
+  int a, c;
   cudnnReduceTensorOp_t op;
   cudnnDataType_t compute;
   cudnnNanPropagation_t nan;
@@ -18,7 +17,8 @@ typedef struct sdg_reduce {
   cudnnIndicesType_t index_type;
 } sdg_reduce_t;
 
-/* False if the vendor's library rejects the descriptor. */
+/* False if an operand is absent, or the vendor's library rejects the
+ * descriptor; the operands are filled in any case. */
 bool sdg_reduce_read(const sdg_call_t *call, sdg_reduce_t *out);
 /* Whether the call returns the indices of the chosen elements. */
 bool sdg_reduce_points(const sdg_reduce_t *reduce);
@@ -28,12 +28,14 @@ bool sdg_reduce_points(const sdg_reduce_t *reduce);
  * SDG_E_OPERANDS_DIFFER. `out` has SDG_DIMS_MAX elements. */
 sdg_status_t sdg_reduce_dims(const sdg_call_t *call,
                              const sdg_tagging_t *tagging,
+                             const sdg_reduce_t *reduce,
                              bool *out) SDG_MUST_CHECK;
 
 /* The vendor's status on a single device for these types and this op, as far as
  * its queries report it; 0: the library accepts the call. The same on all
  * ranks. */
-int sdg_reduce_refusal(const sdg_call_t *call, const sdg_tagging_t *tagging);
+int sdg_reduce_refusal(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                       const sdg_reduce_t *reduce);
 
 /* See plan() and share() of sdg_op_t. */
 sdg_status_t sdg_reduce_plan(const sdg_call_t *call,

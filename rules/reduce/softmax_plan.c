@@ -7,6 +7,7 @@
 
 #include "rules/place/same_split.h"
 #include "rules/place/tagging.h"
+#include "rules/vendor/argument.h"
 #include "rules/vendor/vendor.h"
 
 sdg_softmax_t sdg_softmax_program(const sdg_subcall_run_t *run) {
@@ -106,7 +107,7 @@ static sdg_status_t maker_init(const sdg_call_t *call,
   m->call = call;
   sdg_softmax_reduced(&m->softmax, placement->dims, m->reduced);
   sdg_merge_init(tagging, placement, m->reduced, &m->merge);
-  m->adds = sdg_call_scalar(call, m->softmax.beta) != 0;
+  m->adds = sdg_call_scalar(call, SDG_BETA) != 0;
   m->type = sdg_merge_type(call->operand[0].type);
   m->own = sdg_placement_box(placement, tagging->mesh, tagging->rank);
   m->field = sdg_merge_field(&m->own, m->reduced);

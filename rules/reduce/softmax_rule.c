@@ -5,16 +5,20 @@
 #include <stdio.h>
 
 #include "rules/place/colocate.h"
-#include "rules/vendor/args.h"
+#include "rules/vendor/argument.h"
 
 bool sdg_softmax_read(const sdg_call_t *call, sdg_softmax_t *out) {
-  if (call->entry == SDG_ENTRY_cudnnSoftmaxForward) {
-    const struct sdg_args_cudnnSoftmaxForward *a = call->args;
-    *out = (sdg_softmax_t){false, a->algo, a->mode, a->alpha, a->beta, 1, 1};
-  } else {
-    const struct sdg_args_cudnnSoftmaxBackward *a = call->args;
-    *out = (sdg_softmax_t){true, a->algo, a->mode, a->alpha, a->beta, 2, 2};
-  }
+  bool backward = call->entry == SDG_ENTRY_cudnnSoftmaxBackward;
+  int inputs = backward ? 2 : 1;
+  *out = (sdg_softmax_t){
+      .backward = backward,
+      .algo = (cudnnSoftmaxAlgorithm_t)sdg_call_int(call, SDG_ALGO),
+      .mode = (cudnnSoftmaxMode_t)sdg_call_int(call, SDG_MODE),
+      .alpha = sdg_call_scalar_at(call, SDG_ALPHA),
+      .beta = sdg_call_scalar_at(call, SDG_BETA),
+      .inputs = inputs,
+      .output = inputs,
+  };
   if (call->operands != out->output + 1 || !out->alpha || !out->beta ||
       (out->algo != CUDNN_SOFTMAX_FAST && out->algo != CUDNN_SOFTMAX_ACCURATE &&
        out->algo != CUDNN_SOFTMAX_LOG) ||
@@ -59,19 +63,11 @@ static sdg_status_t softmax_describe(const sdg_call_t *call, char *out,
   return SDG_OK;
 }
 
-static int softmax_scalars(const sdg_call_t *call, double *out) {
-  sdg_softmax_t softmax;
-  (void)sdg_softmax_read(call, &softmax);
-  out[0] = sdg_call_scalar(call, softmax.alpha);
-  out[1] = sdg_call_scalar(call, softmax.beta);
-  return 2;
-}
-
 static int softmax_key(const sdg_call_t *call, uint64_t *out) {
   sdg_softmax_t softmax;
   (void)sdg_softmax_read(call, &softmax);
   out[0] = (uint64_t)softmax.algo << 32 | (uint64_t)softmax.mode;
-  out[1] = sdg_call_scalar(call, softmax.beta) == 0;
+  out[1] = sdg_call_scalar(call, SDG_BETA) == 0;
   out[2] = sdg_softmax_memory(call);
   out[3] = softmax.alpha && softmax.beta; // or it is refused
   return 4;
@@ -79,9 +75,7 @@ static int softmax_key(const sdg_call_t *call, uint64_t *out) {
 
 static sdg_status_t softmax_meet(const sdg_call_t *call,
                                  sdg_colocation_t *colocation, int lead) {
-  sdg_softmax_t softmax;
-  (void)sdg_softmax_read(call, &softmax);
-  colocation->reads_old = sdg_call_scalar(call, softmax.beta) != 0;
+  colocation->reads_old = sdg_call_scalar(call, SDG_BETA) != 0;
   return sdg_colocate_alike(colocation, lead);
 }
 
@@ -98,7 +92,6 @@ const sdg_op_t sdg_op_softmax = {
     .describe = softmax_describe,
     .colocate = softmax_meet,
     .key = softmax_key,
-    .scalars = softmax_scalars,
     .plan = sdg_softmax_plan,
     .share = sdg_softmax_share,
 };

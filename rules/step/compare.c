@@ -85,9 +85,7 @@ static uint64_t key_of(const void *data, size_t bytes) {
 
 static uint64_t generation_key(const sdg_call_t *call, int index) {
   const sdg_operand_t *operand = &call->operand[index];
-  const uint64_t text[] = {1, operand->generation, (uint64_t)operand->role,
-                           operand->role == SDG_ROLE_SCALE ? (uint64_t)index
-                                                           : 0};
+  const uint64_t text[] = {1, operand->generation, (uint64_t)operand->role};
   return key_of(text, sizeof text);
 }
 

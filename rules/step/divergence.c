@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "rules/step/null_operand.h"
+#include "rules/vendor/argument.h"
 #include "src/control/control.h"
 #include "src/control/thread_name.h"
 #include "src/job/job.h"
@@ -111,8 +112,11 @@ static sdg_status_t step(const char *entry_name, uint32_t hash) {
 
 sdg_status_t sdg_divergence_check(const sdg_call_t *call, const sdg_op_t *op,
                                   uint32_t hash) {
-  double scalar[SDG_OP_SCALARS];
-  int count = op && op->knows(call) ? op->scalars(call, scalar) : 0;
+  double scalar[SDG_CALL_SCALARS];
+  int count = 0;
+  if (op && op->knows(call))
+    count = op->scalars ? op->scalars(call, scalar)
+                        : sdg_call_scalars(call, scalar);
   return step(call->entry_name,
               mix(hash, scalar, (size_t)count * sizeof *scalar));
 }

@@ -6,14 +6,10 @@
 #include "src/exchange/exec.h"
 
 // A z that is multiplied with 0 may be anything.
-static bool is_needed(const sdg_call_t *call, const sdg_op_t *op,
-                      const sdg_operand_t *operand) {
-  double scalar[SDG_OP_SCALARS] = {0};
-  if (operand->data_at == SDG_NOWHERE)
-    return false;
-  if (operand->role == SDG_ROLE_Z)
-    (void)op->scalars(call, scalar);
-  return operand->role != SDG_ROLE_Z || scalar[1] != 0;
+static bool is_needed(const sdg_call_t *call, const sdg_operand_t *operand) {
+  return operand->data_at != SDG_NOWHERE &&
+         (operand->role != SDG_ROLE_Z ||
+          sdg_call_scalar(call, SDG_ALPHA2) != 0);
 }
 
 bool sdg_null_operand(const sdg_call_t *call, const sdg_op_t *op) {
@@ -21,17 +17,17 @@ bool sdg_null_operand(const sdg_call_t *call, const sdg_op_t *op) {
       !sdg_family_is(call->family, SDG_FAMILY_NULL_OPERANDS))
     return false;
   for (int i = 0; i < call->operands; i++)
-    if (!call->operand[i].data && is_needed(call, op, &call->operand[i]))
+    if (!call->operand[i].data && is_needed(call, &call->operand[i]))
       return true;
   return false;
 }
 
 static int run(void *user, int index, const sdg_call_t *call,
                const sdg_exec_t *exec) {
-  sdg_rebind_t standin;
+  sdg_rebind_t own;
   (void)user, (void)index, (void)exec;
-  sdg_rebind_init(call, &standin);
-  int status = sdg_rebind_invoke(&standin);
+  sdg_rebind_init(call, &own);
+  int status = sdg_rebind_invoke(&own);
   // What was computed is of this rank's piece alone.
   return status == CUDNN_STATUS_SUCCESS ? CUDNN_STATUS_BAD_PARAM : status;
 }

@@ -11,8 +11,8 @@
 
 /* Of an op's struct of arguments; 0 for what is no op. */
 size_t sdg_invoke_bytes(int entry);
-/* The vendor's status; CUDNN_STATUS_NOT_SUPPORTED for an op that rules/ does
- * not call, and for questions. */
+/* The vendor's status; CUDNN_STATUS_NOT_SUPPORTED for an op or a query that
+ * entries.def does not say is "called". */
 int sdg_invoke(int entry, const sdg_args_t *args);
 
 #endif

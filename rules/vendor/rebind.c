@@ -2,25 +2,34 @@
 // Calls of the program's with some of the arguments replaced.
 #include "rules/vendor/rebind.h"
 
-#include <stdint.h>
 #include <string.h>
 
 #include "rules/vendor/invoke.h"
 
 void sdg_rebind_init(const sdg_call_t *call, sdg_rebind_t *out) {
-  out->call = *call;
-  if (call->entry < 0) // sundog's own: its arguments have no tensors
-    return;
-  out->call.args = &out->args;
-  memcpy(&out->args, call->args, sdg_invoke_bytes(call->entry));
+  out->call = call;
+  if (call->entry >= 0) // sundog's own: its arguments have no tensors
+    memcpy(&out->args, call->args, sdg_invoke_bytes(call->entry));
 }
 
-void sdg_rebind_put(sdg_rebind_t *standin, int index, const void *descriptor,
+// `at` is of a sdg_argument_row_t.
+static void put(sdg_rebind_t *rebind, uint16_t at, const void *value,
+                size_t bytes) {
+  if (at)
+    memcpy((char *)&rebind->args + at - 1, value, bytes);
+}
+
+static void argument_put(sdg_rebind_t *rebind, int which, const void *value,
+                         size_t bytes) {
+  const sdg_argument_row_t *row = sdg_argument_row(rebind->call->entry);
+  put(rebind, row->argument[which], value, bytes);
+}
+
+void sdg_rebind_put(sdg_rebind_t *rebind, int index, const void *descriptor,
                     void *data) {
-  sdg_operand_t *operand = &standin->call.operand[index];
-  char *args = (char *)&standin->args;
-  operand->data = data;
-  if (standin->call.entry < 0)
+  const sdg_operand_t *operand = &rebind->call->operand[index];
+  char *args = (char *)&rebind->args;
+  if (rebind->call->entry < 0)
     return;
   if (operand->descriptor_at != SDG_NOWHERE)
     memcpy(args + operand->descriptor_at, &descriptor, sizeof descriptor);
@@ -28,6 +37,32 @@ void sdg_rebind_put(sdg_rebind_t *standin, int index, const void *descriptor,
     memcpy(args + operand->data_at, &data, sizeof data);
 }
 
-int sdg_rebind_invoke(const sdg_rebind_t *standin) {
-  return sdg_invoke(standin->call.entry, &standin->args);
+void sdg_rebind_tensor(sdg_rebind_t *rebind, sdg_role_t role,
+                       const void *descriptor, const void *data) {
+  const sdg_argument_row_t *row = sdg_argument_row(rebind->call->entry);
+  put(rebind, row->descriptor[role], &descriptor, sizeof descriptor);
+  put(rebind, row->data[role], &data, sizeof data);
+}
+
+void sdg_rebind_scalar(sdg_rebind_t *rebind, sdg_scalar_argument_t which,
+                       const void *scalar) {
+  argument_put(rebind, (int)which, &scalar, sizeof scalar);
+}
+
+void sdg_rebind_pointer(sdg_rebind_t *rebind, sdg_pointer_argument_t which,
+                        const void *pointer) {
+  argument_put(rebind, (int)which, &pointer, sizeof pointer);
+}
+
+void sdg_rebind_size(sdg_rebind_t *rebind, sdg_size_argument_t which,
+                     size_t size) {
+  argument_put(rebind, (int)which, &size, sizeof size);
+}
+
+void sdg_rebind_int(sdg_rebind_t *rebind, sdg_int_argument_t which, int value) {
+  argument_put(rebind, (int)which, &value, sizeof value);
+}
+
+int sdg_rebind_invoke(const sdg_rebind_t *rebind) {
+  return sdg_invoke(rebind->call->entry, &rebind->args);
 }

@@ -8,6 +8,7 @@
 
 #include "rules/kit/fetch.h"
 #include "rules/place/tagging.h"
+#include "rules/vendor/argument.h"
 #include "rules/window/chain.h"
 
 bool sdg_window_op_periodic(const sdg_call_t *call,
@@ -392,4 +393,26 @@ sdg_window_piece_t sdg_window_op_everything(const sdg_window_op_t *op) {
     piece.y.dim[1] = op->y_box.dim[1];
   }
   return piece;
+}
+
+sdg_status_t sdg_window_op_answer(const sdg_call_t *call,
+                                  const sdg_window_op_t *op, int fewest) {
+  static const sdg_pointer_argument_t result[] = {SDG_OUT_N, SDG_OUT_C,
+                                                  SDG_OUT_H, SDG_OUT_W};
+  bool four = !sdg_call_has(call, SDG_ARGUMENT_EXTENTS);
+  int asked = four ? 4 : sdg_call_int(call, SDG_EXTENTS);
+  int *out[SDG_DIMS_MAX];
+  bool good = asked <= op->dims && (four ? op->dims == 4 : asked >= fewest);
+  for (int d = 0; d < asked && good; d++) {
+    int *all = sdg_call_pointer(call, SDG_OUT_EXTENTS);
+    out[d] = four ? sdg_call_pointer(call, result[d]) : all ? all + d : NULL;
+    good = out[d] != NULL;
+  }
+  if (!good)
+    return sdg_fail(SDG_E_ARGUMENT,
+                    "%s: %d dimensions asked of %d, or a NULL result",
+                    call->entry_name, asked, op->dims);
+  for (int d = 0; d < asked; d++)
+    *out[d] = (int)(op->y_box.dim[d].hi - op->y_box.dim[d].lo);
+  return SDG_OK;
 }

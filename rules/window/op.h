@@ -152,6 +152,13 @@ sdg_window_piece_t sdg_window_op_everything(const sdg_window_op_t *op);
  * messages are the same either way. */
 bool sdg_window_op_extends(const sdg_window_op_t *op, sdg_strategy_t strategy);
 
+/* Answers an output-size query through the call's arguments with the extents of
+ * this rank's y. The program may ask for the first `fewest` dimensions or
+ * more. */
+sdg_status_t sdg_window_op_answer(const sdg_call_t *call,
+                                  const sdg_window_op_t *op,
+                                  int fewest) SDG_MUST_CHECK;
+
 /* True if the program's own call, unchanged, gives the right result. */
 bool sdg_window_op_is_literal(const sdg_window_op_t *op);
 

@@ -41,6 +41,10 @@ bool sdg_role_is_activation(sdg_role_t role) {
   return (roles[role].flags & SDG_ROLE_IS_ACTIVATION) != 0;
 }
 
+bool sdg_role_is_scale(sdg_role_t role) {
+  return (roles[role].flags & SDG_ROLE_IS_SCALE) == SDG_ROLE_IS_SCALE;
+}
+
 bool sdg_role_is_matrix(sdg_role_t role) {
   return (roles[role].flags & SDG_ROLE_IS_MATRIX) != 0;
 }
@@ -53,11 +57,11 @@ const char *sdg_role_name(sdg_role_t role) {
   return role < SDG_ROLE_COUNT ? roles[role].name : "?";
 }
 
-double sdg_call_scalar(const sdg_call_t *call, const void *scalar) {
-  if (!scalar)
-    return 0;
-  return call->operand[0].type == SDG_TYPE_DOUBLE ? *(const double *)scalar
-                                                  : *(const float *)scalar;
+int sdg_call_operand(const sdg_call_t *call, sdg_role_t role) {
+  for (int i = 0; i < call->operands; i++)
+    if (call->operand[i].role == role)
+      return i;
+  return -1;
 }
 
 sdg_layout_t sdg_operand_layout(const sdg_operand_t *operand) {

@@ -55,8 +55,10 @@ enum {
   SDG_ROLE_FOLLOWS = 4,
   SDG_ROLE_IS_WRITTEN = 8,
   SDG_ROLE_IS_COORDINATES = 16 | SDG_ROLE_FOLLOWS,
+  SDG_ROLE_IS_SCALE = 32 | SDG_ROLE_FOLLOWS,
 };
 bool sdg_role_is_activation(sdg_role_t role);
+bool sdg_role_is_scale(sdg_role_t role);
 bool sdg_role_is_matrix(sdg_role_t role);
 /* Returns true if its extents may differ from rank to rank though no section
  * matches it. */
@@ -141,9 +143,9 @@ typedef struct sdg_call {
   bool refused; /* sundog refused the call: sdg_last_error() says why */
 } sdg_call_t;
 
-/* Reads a scalar of the call from host memory: a double if its operands are
- * double, else a float; 0 for NULL. */
-double sdg_call_scalar(const sdg_call_t *call, const void *scalar);
+/* Returns the index of the first operand of this role, -1 if the call has
+ * none: an operand whose descriptor is NULL is left out. */
+int sdg_call_operand(const sdg_call_t *call, sdg_role_t role);
 
 /* Returns the box of all elements of an operand. */
 static inline sdg_box_t sdg_operand_box(const sdg_operand_t *operand) {

@@ -4,38 +4,18 @@
 
 #include <string.h>
 
-#include "rules/vendor/args.h"
+#include "rules/vendor/argument.h"
 #include "rules/vendor/sequence.h"
 
-static void forward_read(const sdg_call_t *call, sdg_attention_t *out) {
-  const struct sdg_args_cudnnMultiHeadAttnForward *a = call->args;
-  out->kind = SDG_ATTENTION_FORWARD;
-  out->current = a->currIdx;
-  out->windows = (sdg_windows_t){.lo = a->loWinIdx, .hi = a->hiWinIdx};
-  out->weights = a->weights;
-  out->weight_bytes = a->weightSizeInBytes;
-  out->reserve = a->reserveSpace;
-  out->reserve_bytes = a->reserveSpaceSizeInBytes;
-}
-
-static void data_read(const sdg_call_t *call, sdg_attention_t *out) {
-  const struct sdg_args_cudnnMultiHeadAttnBackwardData *a = call->args;
-  out->kind = SDG_ATTENTION_DATA;
-  out->windows = (sdg_windows_t){.lo = a->loWinIdx, .hi = a->hiWinIdx};
-  out->weights = a->weights;
-  out->weight_bytes = a->weightSizeInBytes;
-  out->reserve = a->reserveSpace;
-  out->reserve_bytes = a->reserveSpaceSizeInBytes;
-}
-
-static void weights_read(const sdg_call_t *call, sdg_attention_t *out) {
-  const struct sdg_args_cudnnMultiHeadAttnBackwardWeights *a = call->args;
-  out->kind = SDG_ATTENTION_WEIGHTS;
-  out->adds = a->addGrad == CUDNN_WGRAD_MODE_ADD;
-  out->weights = a->weights;
-  out->weight_bytes = a->weightSizeInBytes;
-  out->reserve = a->reserveSpace;
-  out->reserve_bytes = a->reserveSpaceSizeInBytes;
+static sdg_attention_kind_t kind_of(const sdg_call_t *call) {
+  switch (call->entry) {
+  case SDG_ENTRY_cudnnMultiHeadAttnForward:
+    return SDG_ATTENTION_FORWARD;
+  case SDG_ENTRY_cudnnMultiHeadAttnBackwardData:
+    return SDG_ATTENTION_DATA;
+  default:
+    return SDG_ATTENTION_WEIGHTS;
+  }
 }
 
 static int *index_of(sdg_attention_t *a, sdg_role_t role) {
@@ -71,18 +51,20 @@ static bool one_tensor(const sdg_operand_t *a, const sdg_operand_t *b) {
 }
 
 bool sdg_attention_read(const sdg_call_t *call, sdg_attention_t *out) {
-  sdg_attention_t a = {.current = -1};
-  switch (call->entry) {
-  case SDG_ENTRY_cudnnMultiHeadAttnForward:
-    forward_read(call, &a);
-    break;
-  case SDG_ENTRY_cudnnMultiHeadAttnBackwardData:
-    data_read(call, &a);
-    break;
-  default:
-    weights_read(call, &a);
-    break;
-  }
+  sdg_attention_t a = {
+      .kind = kind_of(call),
+      .current = -1,
+      .windows = {.lo = sdg_call_pointer(call, SDG_WINDOW_LO),
+                  .hi = sdg_call_pointer(call, SDG_WINDOW_HI)},
+      .adds = sdg_call_has(call, SDG_ARGUMENT_ADDS) &&
+              sdg_call_int(call, SDG_ADDS) == CUDNN_WGRAD_MODE_ADD,
+      .weights = sdg_call_data(call, SDG_ROLE_W),
+      .weight_bytes = sdg_call_size(call, SDG_WEIGHT_BYTES),
+      .reserve = sdg_call_pointer(call, SDG_RESERVE),
+      .reserve_bytes = sdg_call_size(call, SDG_RESERVE_BYTES),
+  };
+  if (sdg_call_has(call, SDG_ARGUMENT_CURRENT))
+    a.current = sdg_call_int(call, SDG_CURRENT);
   a.q = a.k = a.v = a.o = a.residual = a.dq = a.dk = a.dv = a.dw = a.w = -1;
   bool data = a.kind == SDG_ATTENTION_DATA;
   bool weights = a.kind == SDG_ATTENTION_WEIGHTS;

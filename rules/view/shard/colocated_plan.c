@@ -92,22 +92,37 @@ static sdg_status_t moved_init(const sdg_colocation_t *colocation,
   return SDG_OK;
 }
 
+// The program's call with tensors in place of those that moved: not to be moved
+// itself.
+typedef struct standin {
+  sdg_call_t call;
+  sdg_rebind_t rebind;
+} standin_t;
+
+static void standin_init(const sdg_call_t *call, standin_t *out) {
+  out->call = *call;
+  sdg_rebind_init(call, &out->rebind);
+  if (call->entry >= 0) // sundog's own: its arguments have no tensors
+    out->call.args = &out->rebind.args;
+}
+
 static void stand_in(const moved_t *moved, int index, void *data,
-                     sdg_rebind_t *standin) {
+                     standin_t *standin) {
   sdg_operand_t *operand = &standin->call.operand[index];
   memcpy(operand->extent, moved->operand[index].extent, sizeof operand->extent);
   memcpy(operand->stride, moved->operand[index].stride, sizeof operand->stride);
   operand->stands_in = true;
   if (is_sequence(operand)) // lengths are read from it
     operand->descriptor = moved->descriptor[index];
-  sdg_rebind_put(standin, index, moved->descriptor[index], data);
+  operand->data = data;
+  sdg_rebind_put(&standin->rebind, index, moved->descriptor[index], data);
 }
 
 // The call as the op sees it. Addresses are not known yet, but that each is
 // memory of its own.
 static void stand_in_all(const sdg_colocation_t *colocation,
-                         const moved_t *moved, sdg_rebind_t *out) {
-  sdg_rebind_init(colocation->call, out);
+                         const moved_t *moved, standin_t *out) {
+  standin_init(colocation->call, out);
   for (int i = 0; i < colocation->call->operands; i++)
     if (moved->moves[i]) {
       bool data = colocation->call->operand[i].data;
@@ -129,9 +144,9 @@ static void state_destroy(void *user) {
 static int run(void *user, int index, const sdg_call_t *call,
                const sdg_exec_t *exec) {
   const state_t *state = user;
-  sdg_rebind_t standin;
+  standin_t standin;
   sdg_exec_t inner = *exec;
-  sdg_rebind_init(call, &standin);
+  standin_init(call, &standin);
   for (int i = 0; i < call->operands; i++)
     if (state->moved.moves[i])
       stand_in(&state->moved, i,
@@ -141,7 +156,7 @@ static int run(void *user, int index, const sdg_call_t *call,
                &standin);
   inner.call = &standin.call;
   return index == LITERAL
-             ? sdg_rebind_invoke(&standin)
+             ? sdg_rebind_invoke(&standin.rebind)
              : state->inner_run(state->inner, index, &standin.call, &inner);
 }
 
@@ -339,7 +354,7 @@ sdg_status_t sdg_colocate_plan(const sdg_colocation_t *colocation,
                                const sdg_op_t *op, const sdg_tagging_t *tagging,
                                sdg_plan_t **out_plan) {
   moved_t moved = {.moves = {false}};
-  sdg_rebind_t standin;
+  standin_t standin;
   sdg_remote_t remote;
   sdg_plan_t *plan = NULL;
   state_t *state = NULL;
@@ -370,7 +385,7 @@ sdg_status_t sdg_colocate_answer(const sdg_colocation_t *colocation,
                                  const sdg_tagging_t *tagging,
                                  int *out_vendor) {
   moved_t moved = {.moves = {false}};
-  sdg_rebind_t standin;
+  standin_t standin;
   sdg_status_t status = SDG_OK;
   for (int i = 0; i < colocation->call->operands; i++)
     if (sdg_colocate_moves(colocation, i) && colocation->call->operand[i].data)

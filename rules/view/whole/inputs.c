@@ -56,7 +56,7 @@ static news_t news_find(const sdg_call_t *call, const sdg_buffers_t *table) {
 
 static bool is_parameter(const sdg_operand_t *operand) {
   return operand->role == SDG_ROLE_W || operand->role == SDG_ROLE_BIAS ||
-         operand->role == SDG_ROLE_SCALE;
+         sdg_role_is_scale(operand->role);
 }
 
 static sdg_status_t differ(const sdg_call_t *call, const sdg_digests_t *all,

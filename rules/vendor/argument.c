@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arguments of a captured call by what they mean.
+#include "rules/vendor/argument.h"
+
+#include <string.h>
+
+static const void *address(const sdg_call_t *call, uint16_t at) {
+  return at ? (const char *)call->args + at - 1 : NULL;
+}
+
+static const void *argument(const sdg_call_t *call, int which) {
+  return address(call, sdg_argument_row(call->entry)->argument[which]);
+}
+
+static void *pointer(const void *at) {
+  void *value = NULL;
+  if (at)
+    memcpy(&value, at, sizeof value);
+  return value;
+}
+
+bool sdg_call_has(const sdg_call_t *call, sdg_argument_t which) {
+  return argument(call, (int)which) != NULL;
+}
+
+const void *sdg_call_scalar_at(const sdg_call_t *call,
+                               sdg_scalar_argument_t which) {
+  return pointer(argument(call, (int)which));
+}
+
+double sdg_call_scalar_value(const sdg_call_t *call, const void *scalar) {
+  if (!scalar)
+    return 0;
+  return call->operand[0].type == SDG_TYPE_DOUBLE ? *(const double *)scalar
+                                                  : *(const float *)scalar;
+}
+
+double sdg_call_scalar(const sdg_call_t *call, sdg_scalar_argument_t which) {
+  return sdg_call_scalar_value(call, sdg_call_scalar_at(call, which));
+}
+
+int sdg_call_scalars(const sdg_call_t *call, double *out) {
+  int count = 0;
+#define SDG_SCALAR(name)                                                       \
+  if (argument(call, SDG_ARGUMENT_##name))                                     \
+    out[count++] = sdg_call_scalar(call, SDG_##name);
+#define SDG_NUMBER(name)                                                       \
+  if (argument(call, SDG_ARGUMENT_##name))                                     \
+    out[count++] = sdg_call_number(call, SDG_##name);
+#include "rules/vendor/arguments.def"
+  return count;
+}
+
+void *sdg_call_pointer(const sdg_call_t *call, sdg_pointer_argument_t which) {
+  return pointer(argument(call, (int)which));
+}
+
+size_t sdg_call_size(const sdg_call_t *call, sdg_size_argument_t which) {
+  const size_t *at = argument(call, (int)which);
+  return at ? *at : 0;
+}
+
+int sdg_call_int(const sdg_call_t *call, sdg_int_argument_t which) {
+  const int *at = argument(call, (int)which);
+  return at ? *at : 0;
+}
+
+double sdg_call_number(const sdg_call_t *call, sdg_number_argument_t which) {
+  const double *at = argument(call, (int)which);
+  return at ? *at : 0;
+}
+
+void *sdg_call_descriptor(const sdg_call_t *call, sdg_role_t role) {
+  return pointer(
+      address(call, sdg_argument_row(call->entry)->descriptor[role]));
+}
+
+void *sdg_call_data(const sdg_call_t *call, sdg_role_t role) {
+  return pointer(address(call, sdg_argument_row(call->entry)->data[role]));
+}

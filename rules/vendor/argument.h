@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The arguments of a captured call of cuDNN by what they mean, whatever entry
+ * it is of: a planner asks for BETA, and need not know how the entry names it.
+ * interpose/entries.def says which argument is what. Inside rules/ only.
+ *
+ *   if (sdg_call_scalar(call, SDG_BETA) != 0) ...
+ *
+ * An argument that the entry does not have is NULL or 0. Each kind of argument
+ * has an enumeration of its own, so that the compiler warns of a mistaken
+ * one. */
+#ifndef SDG_RULES_VENDOR_ARGUMENT_H
+#define SDG_RULES_VENDOR_ARGUMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rules/vendor/args.h"
+#include "src/call/call.h"
+
+/* All arguments, one after the other. */
+typedef enum sdg_argument {
+#define SDG_SCALAR(name)  SDG_ARGUMENT_##name,
+#define SDG_POINTER(name) SDG_ARGUMENT_##name,
+#define SDG_SIZE(name)    SDG_ARGUMENT_##name,
+#define SDG_INT(name)     SDG_ARGUMENT_##name,
+#define SDG_NUMBER(name)  SDG_ARGUMENT_##name,
+#include "rules/vendor/arguments.def"
+  SDG_ARGUMENT_COUNT,
+} sdg_argument_t;
+
+/* The same by their C type. */
+typedef enum sdg_scalar_argument {
+#define SDG_SCALAR(name) SDG_##name = SDG_ARGUMENT_##name,
+#include "rules/vendor/arguments.def"
+} sdg_scalar_argument_t;
+typedef enum sdg_pointer_argument {
+#define SDG_POINTER(name) SDG_##name = SDG_ARGUMENT_##name,
+#include "rules/vendor/arguments.def"
+} sdg_pointer_argument_t;
+typedef enum sdg_size_argument {
+#define SDG_SIZE(name) SDG_##name = SDG_ARGUMENT_##name,
+#include "rules/vendor/arguments.def"
+} sdg_size_argument_t;
+typedef enum sdg_int_argument {
+#define SDG_INT(name) SDG_##name = SDG_ARGUMENT_##name,
+#include "rules/vendor/arguments.def"
+} sdg_int_argument_t;
+typedef enum sdg_number_argument {
+#define SDG_NUMBER(name) SDG_##name = SDG_ARGUMENT_##name,
+#include "rules/vendor/arguments.def"
+} sdg_number_argument_t;
+
+/* Where an entry has its arguments, from generate.py: offsets into its struct
+ * of arguments plus 1; 0: the entry has no such argument, or no tensor of that
+ * role. Of several tensors of one role it is the first. */
+typedef struct sdg_argument_row {
+  uint16_t argument[SDG_ARGUMENT_COUNT];
+  uint16_t descriptor[SDG_ROLE_COUNT], data[SDG_ROLE_COUNT];
+} sdg_argument_row_t;
+/* An entry that no op of cuDNN's handles, or of sundog's own (negative), has
+ * no arguments. */
+const sdg_argument_row_t *sdg_argument_row(int entry);
+
+/* Whether the call's entry has the argument. */
+bool sdg_call_has(const sdg_call_t *call, sdg_argument_t which);
+/* The value of a scalar, 0 if its pointer is NULL; and that pointer. */
+double sdg_call_scalar(const sdg_call_t *call, sdg_scalar_argument_t which);
+const void *sdg_call_scalar_at(const sdg_call_t *call,
+                               sdg_scalar_argument_t which);
+/* Reads a scalar that has the type of the call's. */
+double sdg_call_scalar_value(const sdg_call_t *call, const void *scalar);
+/* The values of all scalars and numbers that the call has; at most
+ * SDG_CALL_SCALARS. Returns how many. */
+enum { SDG_CALL_SCALARS = 6 };
+int sdg_call_scalars(const sdg_call_t *call, double *out);
+void *sdg_call_pointer(const sdg_call_t *call, sdg_pointer_argument_t which);
+size_t sdg_call_size(const sdg_call_t *call, sdg_size_argument_t which);
+int sdg_call_int(const sdg_call_t *call, sdg_int_argument_t which);
+double sdg_call_number(const sdg_call_t *call, sdg_number_argument_t which);
+/* A tensor's descriptor and memory as the vendor's function gets them. Those of
+ * call->operand differ where another tensor stands in: its descriptor remains
+ * the program's. */
+void *sdg_call_descriptor(const sdg_call_t *call, sdg_role_t role);
+void *sdg_call_data(const sdg_call_t *call, sdg_role_t role);
+
+#endif
