@@ -115,17 +115,25 @@ static int attention_scalars(const sdg_call_t *call, double *out) {
   return 1;
 }
 
+static const sdg_op_numbers_t numbers = {
+    .sizes = attention_sizes,
+    .details = attention_details,
+    .scalars = attention_scalars,
+};
+
+static const sdg_op_reuse_t reuse = {
+    .note = sdg_attention_note,
+};
+
 const sdg_op_t sdg_op_attention = {
     .family = SDG_FAMILY_ATTENTION,
     .knows = attention_knows,
     .describe = attention_describe,
-    .sizes = attention_sizes,
-    .details = attention_details,
     .key = attention_key,
-    .scalars = attention_scalars,
     .colocate = sdg_attention_colocate,
     .plan = sdg_attention_plan,
     .share = sdg_attention_share,
-    .note = sdg_attention_note,
     .answer = sdg_attention_answer,
+    .numbers = &numbers,
+    .reuse = &reuse,
 };

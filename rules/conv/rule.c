@@ -344,17 +344,25 @@ static sdg_status_t conv_describe(const sdg_call_t *call, char *out,
   return SDG_OK;
 }
 
+static const sdg_op_shard_t shard = {
+    .own = conv_own,
+    .fetches = conv_fetches,
+};
+
+static const sdg_op_reuse_t reuse = {
+    .prefetch = conv_prefetch,
+    .leaves = conv_leaves,
+};
+
 const sdg_op_t sdg_op_conv = {
     .family = SDG_FAMILY_CONV,
     .knows = conv_knows,
     .describe = conv_describe,
     .colocate = conv_meet,
-    .own = conv_own,
-    .fetches = conv_fetches,
-    .prefetch = conv_prefetch,
-    .leaves = conv_leaves,
     .key = conv_key,
     .plan = conv_plan,
     .share = conv_share,
     .answer = conv_answer,
+    .shard = &shard,
+    .reuse = &reuse,
 };

@@ -148,14 +148,18 @@ static sdg_common_t norm_alike(const sdg_call_t *call,
              : sdg_common_of(call, tagging, index);
 }
 
+static const sdg_op_shard_t shard = {
+    .common = norm_alike,
+};
+
 const sdg_op_t sdg_op_norm = {
     .family = SDG_FAMILY_NORM,
     .knows = norm_knows,
     .describe = norm_describe,
     .colocate = norm_meet,
-    .common = norm_alike,
     .key = norm_key,
     .plan = norm_plan,
     .share = norm_share,
     .answer = sdg_norm_answer,
+    .shard = &shard,
 };

@@ -335,7 +335,8 @@ static sdg_status_t input_check(const sdg_call_t *call, const sdg_op_t *op,
     return sdg_job_fail(fail(call, index, d, text));
   }
   if (known(call, index, d, axes) != UNKNOWN || is != WHOLE || !op ||
-      !op->sums || !op->sums(call, d) || !has_rows(vector))
+      !op->shard || !op->shard->sums || !op->shard->sums(call, d) ||
+      !has_rows(vector))
     return SDG_OK;
   sdg_split_t whole[SDG_DIMS_MAX];
   for (int k = 0; k < SDG_DIMS_MAX; k++)

@@ -52,16 +52,8 @@ typedef struct sdg_common {
   int64_t extent[SDG_DIMS_MAX], whole[SDG_DIMS_MAX];
 } sdg_common_t;
 
-struct sdg_colocation;
-typedef struct sdg_op {
-  sdg_family_t family;
-  /* True if the op carries out or answers this entry. */
-  bool (*knows)(const sdg_call_t *call);
-  /* The op's parameters as text, compared literally between ranks. */
-  sdg_status_t (*describe)(const sdg_call_t *call, char *out, size_t out_bytes);
-  /* Shard view: the operand that plan() can fetch (sdg_tagging_t), if all
-   * others are beside it; -1: none. NULL: it never can. */
-  int (*fetches)(const sdg_call_t *call, const sdg_tagging_t *tagging);
+/* Numbers of calls, beside extents, for comparison between ranks. */
+typedef struct sdg_op_numbers {
   /* Numbers of the op that may differ from rank to rank as extents do, agreed
    * on and kept with the op's descriptor (sdg_tag_vector). At most
    * SDG_AGREE_SIZES. Returns how many. NULL: there are none. */
@@ -72,27 +64,36 @@ typedef struct sdg_op {
    */
   sdg_status_t (*details)(const sdg_call_t *call, int index, int *out_count,
                           int **out_number);
-  /* Shard view: whether a result of the call takes all of its input's elements
-   * along dimension `dim`, so that one element of each rank and the same one of
-   * all give different results. NULL: it never does. */
+  /* Numbers that must be equal on all ranks, in place of the scalars that
+   * entries.def names (sdg_call_scalars). At most SDG_CALL_SCALARS. Returns how
+   * many. NULL: those. */
+  int (*scalars)(const sdg_call_t *call, double *out);
+} sdg_op_numbers_t;
+
+/* Shard view: what is different with this op. NULL: as with others. */
+typedef struct sdg_op_shard {
+  /* The operand that plan() can fetch (sdg_tagging_t), if all others are beside
+   * it; -1: none. NULL: it never can. */
+  int (*fetches)(const sdg_call_t *call, const sdg_tagging_t *tagging);
+  /* Whether a result of the call takes all of its input's elements along
+   * dimension `dim`, so that one element of each rank and the same one of all
+   * give different results. NULL: it never does. */
   bool (*sums)(const sdg_call_t *call, int dim);
-  /* Shard view: corrects where the section says that the call's tensors are.
-   * NULL: there is nothing to correct. */
+  /* Corrects where the section says that the call's tensors are. NULL: there is
+   * nothing to correct. */
   sdg_status_t (*place)(const sdg_call_t *call, sdg_tagging_t *tagging);
-  /* Shard view: what every rank has alike of an operand that the call reads.
-   * NULL: as its role and its place tell (rules/place/shared.h). */
+  /* What every rank has alike of an operand that the call reads. NULL: as its
+   * role and its place tell (rules/place/shared.h). */
   sdg_common_t (*common)(const sdg_call_t *call, const sdg_tagging_t *tagging,
                          int index);
-  /* Shard view: where the op has the call's activations
-   * (rules/place/colocate.h) beside operand `lead`, which is in place. NULL:
-   * all are where they are. */
-  sdg_status_t (*colocate)(const sdg_call_t *call,
-                           struct sdg_colocation *colocation, int lead);
-  /* Shard view: a call that this rank makes by itself, of tensors that are its
-   * own by a [local] section or a tag: SDG_E_ARGUMENT where its parameters have
-   * other sizes, as those of a piece would have. NULL: the vendor's library
-   * tells. */
+  /* A call that this rank makes by itself, of tensors that are its own by a
+   * [local] section or a tag: SDG_E_ARGUMENT where its parameters have other
+   * sizes, as those of a piece would have. NULL: the vendor's library tells. */
   sdg_status_t (*own)(const sdg_call_t *call);
+} sdg_op_shard_t;
+
+/* What a call leaves to, or brings for, a later one (rules/reuse). */
+typedef struct sdg_op_reuse {
   /* Of two calls, the second of which needs more of a tensor than the first
    * (rules/reuse/prefetch.h): that tensor, and which one this is; -1: of none.
    * The first one reads no more of it than its rows. NULL: there are none. */
@@ -102,14 +103,27 @@ typedef struct sdg_op {
    * none. io_hash (may be NULL): mixed with what decides the messages beside
    * types and placements. NULL: there are none. */
   int (*leaves)(const sdg_call_t *call, bool *out_first, uint64_t *io_hash);
+  /* Whole view: a call has been carried out, by a plan with plan->share, or in
+   * full on every rank (NULL). On every rank alike. NULL: nothing is noted. */
+  sdg_status_t (*note)(const sdg_call_t *call, const sdg_plan_t *plan);
+} sdg_op_reuse_t;
+
+struct sdg_colocation;
+typedef struct sdg_op {
+  sdg_family_t family;
+  /* True if the op carries out or answers this entry. */
+  bool (*knows)(const sdg_call_t *call);
+  /* The op's parameters as text, compared literally between ranks. */
+  sdg_status_t (*describe)(const sdg_call_t *call, char *out, size_t out_bytes);
+  /* Shard view: where the op has the call's activations
+   * (rules/place/colocate.h) beside operand `lead`, which is in place. NULL:
+   * all are where they are. */
+  sdg_status_t (*colocate)(const sdg_call_t *call,
+                           struct sdg_colocation *colocation, int lead);
   /* Numbers that, with entry and generations, decide the plan: algorithm,
    * workspace size, which scalars are zero. At most SDG_OP_KEYS. Returns how
    * many. */
   int (*key)(const sdg_call_t *call, uint64_t *out);
-  /* The call's scalars (alpha, beta ...) for comparison between ranks; 0 for
-   * one that is NULL. At most SDG_CALL_SCALARS. Returns how many. NULL: those
-   * that entries.def names (sdg_call_scalars). */
-  int (*scalars)(const sdg_call_t *call, double *out);
   /* Makes this rank's plan of a call that is carried out. */
   sdg_status_t (*plan)(const sdg_call_t *call, const sdg_tagging_t *tagging,
                        sdg_plan_t **out_plan);
@@ -119,13 +133,14 @@ typedef struct sdg_op {
    * it. */
   sdg_status_t (*share)(const sdg_call_t *call, const sdg_tagging_t *tagging,
                         sdg_plan_t **out_plan);
-  /* Whole view: a call has been carried out, by a plan with plan->share, or in
-   * full on every rank (NULL). On every rank alike. NULL: nothing is noted. */
-  sdg_status_t (*note)(const sdg_call_t *call, const sdg_plan_t *plan);
   /* Answers a query through the call's arguments; *out_vendor is the status
    * for the program if the vendor's library was asked and refused. */
   sdg_status_t (*answer)(const sdg_call_t *call, const sdg_tagging_t *tagging,
                          int *out_vendor);
+  /* For ops that need them; NULL: this one does not. */
+  const sdg_op_numbers_t *numbers;
+  const sdg_op_shard_t *shard;
+  const sdg_op_reuse_t *reuse;
 } sdg_op_t;
 
 enum { SDG_OP_KEYS = 4 };

@@ -48,8 +48,8 @@ static sdg_status_t piece_fail(const sdg_call_t *call,
 sdg_status_t sdg_own_check(const sdg_call_t *call, const sdg_op_t *op) {
   if (!op || !op->knows(call))
     return SDG_OK;
-  if (op->own)
-    SDG_TRY(op->own(call));
+  if (op->shard && op->shard->own)
+    SDG_TRY(op->shard->own(call));
   if (!sdg_family_is(call->family, SDG_FAMILY_WINDOWED) || call->is_query ||
       !sdg_hint_any() || !sdg_job_joined())
     return SDG_OK;

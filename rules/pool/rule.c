@@ -229,16 +229,24 @@ static sdg_status_t pool_share(const sdg_call_t *call,
              : sdg_pool_share(call, tagging, out_plan);
 }
 
+static const sdg_op_numbers_t numbers = {
+    .sizes = sdg_pool_sizes,
+};
+
+static const sdg_op_shard_t shard = {
+    .place = sdg_pool_place,
+    .fetches = pool_fetches,
+};
+
 const sdg_op_t sdg_op_pool = {
     .family = SDG_FAMILY_POOL,
     .knows = pool_knows,
     .describe = pool_describe,
-    .sizes = sdg_pool_sizes,
-    .place = sdg_pool_place,
     .colocate = pool_meet,
-    .fetches = pool_fetches,
     .key = pool_key,
     .plan = pool_plan,
     .share = pool_share,
     .answer = pool_answer,
+    .numbers = &numbers,
+    .shard = &shard,
 };

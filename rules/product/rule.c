@@ -104,16 +104,24 @@ static sdg_status_t matmul_answer(const sdg_call_t *call,
   return sdg_fail(SDG_E_INTERNAL, "%s is no question", call->entry_name);
 }
 
+static const sdg_op_numbers_t numbers = {
+    .sizes = sdg_product_rooms,
+    .scalars = matmul_scalars,
+};
+
+static const sdg_op_shard_t shard = {
+    .place = sdg_product_place,
+    .common = matmul_alike,
+};
+
 const sdg_op_t sdg_op_product = {
     .family = SDG_FAMILY_MATMUL,
     .knows = matmul_knows,
     .describe = matmul_describe,
-    .sizes = sdg_product_rooms,
-    .place = sdg_product_place,
-    .common = matmul_alike,
     .key = matmul_key,
-    .scalars = matmul_scalars,
     .plan = sdg_product_plan,
     .share = sdg_product_share,
     .answer = matmul_answer,
+    .numbers = &numbers,
+    .shard = &shard,
 };

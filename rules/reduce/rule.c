@@ -146,8 +146,11 @@ static bool reduce_sums(const sdg_call_t *call, int dim) {
   return true;
 }
 
-const sdg_op_t sdg_op_reduce = {
+static const sdg_op_shard_t shard = {
     .sums = reduce_sums,
+};
+
+const sdg_op_t sdg_op_reduce = {
     .family = SDG_FAMILY_REDUCE,
     .knows = reduce_knows,
     .describe = reduce_describe,
@@ -156,4 +159,5 @@ const sdg_op_t sdg_op_reduce = {
     .plan = sdg_reduce_plan,
     .share = sdg_reduce_share,
     .answer = reduce_answer,
+    .shard = &shard,
 };

@@ -85,8 +85,11 @@ static bool softmax_sums(const sdg_call_t *call, int dim) {
          softmax.mode == CUDNN_SOFTMAX_MODE_INSTANCE;
 }
 
-const sdg_op_t sdg_op_softmax = {
+static const sdg_op_shard_t shard = {
     .sums = softmax_sums,
+};
+
+const sdg_op_t sdg_op_softmax = {
     .family = SDG_FAMILY_SOFTMAX,
     .knows = softmax_knows,
     .describe = softmax_describe,
@@ -94,4 +97,5 @@ const sdg_op_t sdg_op_softmax = {
     .key = softmax_key,
     .plan = sdg_softmax_plan,
     .share = sdg_softmax_share,
+    .shard = &shard,
 };

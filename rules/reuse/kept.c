@@ -26,8 +26,9 @@ static uint64_t placement_mix(uint64_t hash, const sdg_placement_t *placement) {
 
 static int part_of(const sdg_call_t *call, const sdg_op_t *op,
                    bool *out_first) {
-  return op && op->leaves && op->knows(call) ? op->leaves(call, out_first, NULL)
-                                             : -1;
+  return op && op->reuse && op->reuse->leaves && op->knows(call)
+             ? op->reuse->leaves(call, out_first, NULL)
+             : -1;
 }
 
 uint64_t sdg_kept_messages(const sdg_call_t *call, const sdg_op_t *op,
@@ -41,7 +42,7 @@ uint64_t sdg_kept_messages(const sdg_call_t *call, const sdg_op_t *op,
   for (int i = 0; i < call->operands; i++)
     if (call->operand[i].stands_in)
       return 0;
-  (void)op->leaves(call, &first, &hash);
+  (void)op->reuse->leaves(call, &first, &hash);
   hash = sdg_hash_bytes(hash, &tensor->type, sizeof tensor->type);
   hash = sdg_hash_bytes(hash, tensor->nesting,
                         (size_t)tensor->dims * sizeof tensor->nesting[0]);

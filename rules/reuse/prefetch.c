@@ -46,8 +46,9 @@ void sdg_prefetch_forget(void) {
 
 static int part_of(const sdg_call_t *call, const sdg_op_t *op,
                    bool *out_first) {
-  return op && op->prefetch && op->knows(call) ? op->prefetch(call, out_first)
-                                               : -1;
+  return op && op->reuse && op->reuse->prefetch && op->knows(call)
+             ? op->reuse->prefetch(call, out_first)
+             : -1;
 }
 
 static void first_note(state_t *state, const sdg_plan_entry_t *entry,

@@ -152,8 +152,9 @@ static sdg_common_t alike_of(const sdg_call_t *call, const sdg_op_t *op,
   sdg_common_t common = {.axes = 0};
   if (!sdg_compare_reads(&call->operand[index]) || is_local(call, index, rules))
     return common;
-  common = op && op->common ? op->common(call, tagging, index)
-                            : sdg_common_of(call, tagging, index);
+  common = op && op->shard && op->shard->common
+               ? op->shard->common(call, tagging, index)
+               : sdg_common_of(call, tagging, index);
   if (common.axes)
     common.axes |= rules->same;
   if (sdg_mesh_group(tagging->mesh, tagging->rank, common.axes, rank) < 2)

@@ -115,8 +115,9 @@ sdg_status_t sdg_divergence_check(const sdg_call_t *call, const sdg_op_t *op,
   double scalar[SDG_CALL_SCALARS];
   int count = 0;
   if (op && op->knows(call))
-    count = op->scalars ? op->scalars(call, scalar)
-                        : sdg_call_scalars(call, scalar);
+    count = op->numbers && op->numbers->scalars
+                ? op->numbers->scalars(call, scalar)
+                : sdg_call_scalars(call, scalar);
   return step(call->entry_name,
               mix(hash, scalar, (size_t)count * sizeof *scalar));
 }

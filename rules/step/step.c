@@ -53,7 +53,7 @@ static sdg_status_t details_fill(const sdg_call_t *call, const sdg_op_t *op,
                                  sdg_details_t *out) {
   for (int i = 0; i < call->operands; i++) {
     int *number = NULL;
-    SDG_TRY(op->details(call, i, &out->count[i], &number));
+    SDG_TRY(op->numbers->details(call, i, &out->count[i], &number));
     out->number[i] = number;
   }
   return SDG_OK;
@@ -71,11 +71,12 @@ sdg_status_t sdg_step_agree(const sdg_call_t *call, const sdg_op_t *op,
     SDG_TRY(op->describe(call, parameters, sizeof parameters));
   int64_t sizes[SDG_AGREE_SIZES];
   int count = 0;
-  if (op && op->knows(call) && op->sizes)
-    count = op->sizes(call, sizes);
+  if (op && op->knows(call) && op->numbers && op->numbers->sizes)
+    count = op->numbers->sizes(call, sizes);
   sdg_details_t details = {.count = {0}};
   sdg_status_t status = SDG_OK;
-  if (op && op->knows(call) && op->details && !sdg_setup_is_whole())
+  if (op && op->knows(call) && op->numbers && op->numbers->details &&
+      !sdg_setup_is_whole())
     status = details_fill(call, op, &details);
   if (status == SDG_OK)
     status = sdg_agree(call, parameters, sizes, count, &details, out_wait_ns);

@@ -314,7 +314,9 @@ static sdg_status_t plan_extend(const sdg_colocation_t *colocation,
 static void fetch_find(const sdg_colocation_t *colocation, const sdg_op_t *op,
                        const sdg_call_t *call, const sdg_tagging_t *tagging,
                        moved_t *moved, sdg_remote_t *out) {
-  int operand = op->fetches ? op->fetches(call, &colocation->tagging) : -1;
+  int operand = op->shard && op->shard->fetches
+                    ? op->shard->fetches(call, &colocation->tagging)
+                    : -1;
   moved->fetched = -1;
   if (operand < 0 || !moved->moves[operand])
     return;

@@ -91,8 +91,9 @@ sdg_status_t sdg_shard_derive(const sdg_call_t *call, const sdg_rules_t *rules,
   else if (status == SDG_OK)
     status = sdg_colocate_find(call, rules, op, tagging, &out->colocation,
                                &out->met);
-  if (status == SDG_OK && out->met == SDG_MET_NOTHING && op->place)
-    status = op->place(call, tagging);
+  if (status == SDG_OK && out->met == SDG_MET_NOTHING && op->shard &&
+      op->shard->place)
+    status = op->shard->place(call, tagging);
   if (status == SDG_OK)
     sdg_tagging_note(call, tagging);
   else

@@ -89,12 +89,13 @@ static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
   return status;
 }
 
-// What a call that needs more of a tensor than its rows (op->prefetch) does
+// What a call that needs more of a tensor than its rows (sdg_op_reuse_t) does
 // depends on whether ranks have more.
 static int more_of(const sdg_call_t *call, const sdg_op_t *op) {
   bool first = false;
-  int operand =
-      op && op->prefetch && op->knows(call) ? op->prefetch(call, &first) : -1;
+  int operand = op && op->reuse && op->reuse->prefetch && op->knows(call)
+                    ? op->reuse->prefetch(call, &first)
+                    : -1;
   return first ? -1 : operand;
 }
 
@@ -236,7 +237,8 @@ static void values_expect(const sdg_call_t *call, const sdg_share_t *share) {
 
 static sdg_status_t note(const sdg_call_t *call, const sdg_op_t *op,
                          const sdg_plan_t *plan) {
-  return op && op->note ? op->note(call, plan) : SDG_OK;
+  return op && op->reuse && op->reuse->note ? op->reuse->note(call, plan)
+                                            : SDG_OK;
 }
 
 static sdg_status_t locked(sdg_call_t *call, const sdg_rules_t *rules,
