@@ -266,7 +266,7 @@ static void boxes_add(maker_t *maker, int from, int64_t lo, int64_t hi) {
     return;
   }
   int64_t row = lo / step;
-  if (lo % step || hi < (row + 1) * step) {
+  if (lo % step) {
     int64_t end = hi < (row + 1) * step ? hi : (row + 1) * step;
     *range = (sdg_range_t){row, row + 1};
     boxes_add(maker, from + 1, lo - row * step, end - row * step);

@@ -284,11 +284,41 @@ START_TEST(tensors_in_pieces_are_shared_whatever_their_gaps) {
 }
 END_TEST
 
+// Rows of two elements, four apart; the other tensor's rows are in between.
+START_TEST(tensors_in_one_anothers_gaps_are_left_alone) {
+  const sdg_mesh_t mesh = {.axes = 1, .name = {"y"}, .size = {2}};
+  const sdg_split_t split = {.axes = 1};
+  const int64_t size[] = {4, 2};
+  sdg_buffers_t table = {.allocations = 0};
+  memset(has, true, sizeof has);
+  for (int t = 0; t < 2; t++) {
+    tensor_t tensor = {.at = 16 + 8 * t, .layout = {4, 2, {6, 2}, {4, 1}}};
+    sdg_part_t part;
+    REQUIRE(!sdg_placement_init(2, tensor.layout.extent, &tensor.placement));
+    REQUIRE(!sdg_part_from_sizes(2, size, &part));
+    REQUIRE(!sdg_placement_split(&tensor.placement, &mesh, 0, &split, &part));
+    tensor_note(&tensor, &mesh, &table);
+    sdg_part_fini(&part);
+    sdg_placement_fini(&tensor.placement);
+  }
+  sdg_vector_t vector = {.op = SDG_VECTOR_NRM2,
+                         .n = 24,
+                         .x = (const void *)(uintptr_t)(AT + 16),
+                         .incx = 1,
+                         .type_x = CUDA_R_32F};
+  REQUIRE(!share_check(&table, &vector, &mesh));
+  vector.n = 2; // all of it in one of them
+  REQUIRE(share_check(&table, &vector, &mesh));
+  sdg_buffers_fini(&table);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("vector_share");
   TCase *cases = tcase_create("vector_share");
   tcase_add_test(cases, each_element_is_one_ranks_which_has_it);
   tcase_add_test(cases, tensors_in_pieces_are_shared_whatever_their_gaps);
+  tcase_add_test(cases, tensors_in_one_anothers_gaps_are_left_alone);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }
