@@ -102,7 +102,8 @@ static void vectors_trim(const sdg_entry_t *info, const void *args,
       [SDG_VECTOR_COPY] = SDG_ELEMENTS_COPY,
       [SDG_VECTOR_AXPY] = SDG_ELEMENTS_UPDATE,
       [SDG_VECTOR_SCAL] = SDG_ELEMENTS_UPDATE,
-      [SDG_VECTOR_SWAP] = SDG_ELEMENTS_SWAP};
+      [SDG_VECTOR_SWAP] = SDG_ELEMENTS_SWAP,
+      [SDG_VECTOR_ROT] = SDG_ELEMENTS_ROTATE};
   sdg_vector_t v;
   info->vector(args, &v);
   size_t x = sdg_vector_type_bytes(v.type_x);
@@ -112,7 +113,7 @@ static void vectors_trim(const sdg_entry_t *info, const void *args,
       size_t bytes = sdg_vector_type_bytes(v.type_result);
       memory->access[i].width = memory->access[i].pitch = bytes;
     }
-  if (v.op == SDG_VECTOR_ROT || v.n < 1 || x == 0 || (v.y && y == 0))
+  if (v.n < 1 || x == 0 || (v.y && y == 0))
     return;
   for (int i = 0; i < memory->accesses; i++) {
     sdg_access_t *access = &memory->access[i];

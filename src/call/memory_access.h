@@ -30,6 +30,7 @@ typedef enum sdg_elements {
   SDG_ELEMENTS_UPDATE, /* writes f(old value, other vector if any) */
   SDG_ELEMENTS_COPY,   /* copies the vector read to the vector written */
   SDG_ELEMENTS_SWAP,   /* exchanges two vectors; both are written */
+  SDG_ELEMENTS_ROTATE, /* writes two vectors, each of both old values */
 } sdg_elements_t;
 
 typedef struct sdg_memory_access {

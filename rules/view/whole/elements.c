@@ -77,7 +77,8 @@ static bool update_stays(const sdg_buffers_t *table,
 
 // ---- elements that are moved -----------------------------------------------
 
-// Both vectors of a copy or an exchange, the one that is only read first.
+// Both vectors of a copy, an exchange or a rotation, the one that is only read
+// first.
 static bool pair_get(const sdg_memory_access_t *memory, const sdg_access_t **x,
                      const sdg_access_t **y) {
   *x = *y = NULL;
@@ -121,7 +122,8 @@ static bool moves(const sdg_buffers_t *table, const sdg_memory_access_t *memory,
   int of_x = tensors_in(table, x, &x_contained);
   int of_y = tensors_in(table, y, &y_contained);
   bool both = memory->elements == SDG_ELEMENTS_SWAP;
-  return !memory->gaps && of_x == x_contained && of_y == y_contained &&
+  return memory->elements != SDG_ELEMENTS_ROTATE && !memory->gaps &&
+         of_x == x_contained && of_y == y_contained &&
          of_x + (both ? of_y : 0) > 0 && is_seen(table, y) &&
          (!both || is_seen(table, x));
 }
@@ -130,7 +132,7 @@ static bool pair_stays(const sdg_buffers_t *table,
                        const sdg_memory_access_t *memory) {
   const sdg_access_t *x, *y;
   int contained;
-  bool both = memory->elements == SDG_ELEMENTS_SWAP;
+  bool both = memory->elements != SDG_ELEMENTS_COPY;
   if (!pair_get(memory, &x, &y))
     return false;
   if (moves(table, memory, x, y))
@@ -253,7 +255,7 @@ sdg_status_t sdg_elements_note(sdg_buffers_t *table,
                : SDG_OK;
   if (!pair_get(memory, &x, &y))
     return SDG_OK;
-  bool both = memory->elements == SDG_ELEMENTS_SWAP;
+  bool both = memory->elements != SDG_ELEMENTS_COPY;
   if (moves(table, memory, x, y))
     return pair_move(table, both, x, y, mesh, self);
   SDG_TRY(vector_renew(table, y, last, mesh, self));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whole view: calls that compute element by element what lies in pieces, as
- * axpy, scal, copy and swap do. Inside rules/ only. */
+ * axpy, scal, copy, swap and rot do. Inside rules/ only. */
 #ifndef SDG_RULES_VIEW_WHOLE_ELEMENTS_H
 #define SDG_RULES_VIEW_WHOLE_ELEMENTS_H
 

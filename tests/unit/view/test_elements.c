@@ -108,7 +108,7 @@ static int pieces_after(const char *there, sdg_memory_access_t *memory,
   int left = -1;
   *memory = axpy(X, Y, count);
   memory->elements = elements;
-  memory->access[1].writes = elements == SDG_ELEMENTS_SWAP;
+  memory->access[1].writes = elements != SDG_ELEMENTS_COPY;
   REQUIRE(!sdg_buffers_allocate(&table, X, 0x400));
   REQUIRE(!sdg_buffers_allocate(&table, Y, 0x400));
   for (; *there; there++)
@@ -145,6 +145,20 @@ START_TEST(tensors_go_along_with_what_is_copied_or_exchanged) {
 }
 END_TEST
 
+START_TEST(what_is_rotated_stays_where_both_are_in_such_pieces) {
+  const size_t all = COLUMNS * ROWS;
+  const sdg_elements_t rotate = SDG_ELEMENTS_ROTATE;
+  sdg_memory_access_t memory;
+  uintptr_t at = 0;
+  REQUIRE(pieces_after("xy", &memory, all, rotate, &at) == 2);
+  REQUIRE(pieces_after("xy", &memory, all - 1, rotate, &at) == 2);
+  REQUIRE(pieces_after("xY", &memory, all, rotate, &at) < 0);
+  REQUIRE(pieces_after("x", &memory, all, rotate, &at) < 0);
+  REQUIRE(pieces_after("y", &memory, all, rotate, &at) < 0);
+  REQUIRE(pieces_after("", &memory, all, rotate, &at) < 0);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("elements");
   TCase *cases = tcase_create("elements");
@@ -152,6 +166,7 @@ int main(void) {
       cases, what_is_written_stays_where_every_element_is_made_of_right_ones);
   tcase_add_test(cases, what_was_brought_is_the_owners_again);
   tcase_add_test(cases, tensors_go_along_with_what_is_copied_or_exchanged);
+  tcase_add_test(cases, what_is_rotated_stays_where_both_are_in_such_pieces);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }

@@ -181,19 +181,19 @@ static void value_make(int op, int place_of, strip_t x, strip_t y, int n) {
                                                : CUBLAS_POINTER_MODE_HOST));
   const void *ca = a, *cb = b;
   void *cto = to;
-  if (x.width == 2 && op == 0)
+  if (x.width == 2 && op == NRM2)
     CHECK(BLAS(Scnrm2, Dznrm2)(cublas, n, ca, x.inc, to));
-  else if (x.width == 2 && op == 1)
+  else if (x.width == 2 && op == ASUM)
     CHECK(BLAS(Scasum, Dzasum)(cublas, n, ca, x.inc, to));
-  else if (x.width == 2 && op == 2)
+  else if (x.width == 2 && op == DOT)
     CHECK(BLAS(Cdotu, Zdotu)(cublas, n, ca, x.inc, cb, y.inc, cto));
   else if (x.width == 2)
     CHECK(BLAS(Cdotc, Zdotc)(cublas, n, ca, x.inc, cb, y.inc, cto));
-  else if (op == 0)
+  else if (op == NRM2)
     CHECK(BLAS(Snrm2_64, Dnrm2_64)(cublas, n, a, x.inc, to));
-  else if (op == 1)
+  else if (op == ASUM)
     CHECK(BLAS(Sasum, Dasum)(cublas, n, a, x.inc, to));
-  else if (op == 2)
+  else if (op == DOT)
     CHECK(BLAS(Sdot, Ddot)(cublas, n, a, x.inc, b, y.inc, to));
   else
     CHECK(
@@ -207,6 +207,8 @@ static void value_make(int op, int place_of, strip_t x, strip_t y, int n) {
   value_is(names[op], out[0] + (pair ? out[1] : 0) * I, right, terms);
 }
 
+enum { COPY, SWAP, AXPY, SCAL, ROT };
+
 static void elements_make(int op, strip_t x, strip_t y, int n) {
   static real_t was[ARENA];
   const real_t alpha = drawn(0, 1) ? 1 : -1;
@@ -215,24 +217,31 @@ static void elements_make(int op, strip_t x, strip_t y, int n) {
   for (int i = 0; i < n; i++)
     for (int k = 0; k < x.width; k++) {
       int from = index_of(&x, n, i) + k, to = index_of(&y, n, i) + k;
-      if (op == 0 || op == 1)
+      if (op == COPY || op == SWAP)
         host[to] = was[from];
-      if (op == 1)
+      if (op == SWAP)
         host[from] = was[to];
-      if (op == 2)
+      if (op == AXPY)
         host[to] += alpha * was[from];
-      if (op == 3 && x.inc > 0)
+      if (op == SCAL && x.inc > 0)
         host[from] *= alpha;
+      if (op == ROT) { // by a quarter turn
+        host[from] = alpha * was[to];
+        host[to] = -alpha * was[from];
+      }
     }
-  if (op == 0 && x.width == 2)
+  const real_t none = 0;
+  if (op == ROT)
+    CHECK(BLAS(Srot, Drot)(cublas, n, a, x.inc, b, y.inc, &none, &alpha));
+  else if (op == COPY && x.width == 2)
     CHECK(BLAS(Ccopy, Zcopy)(cublas, n, a, x.inc, b, y.inc));
-  else if (op == 0)
+  else if (op == COPY)
     CHECK(BLAS(Scopy, Dcopy)(cublas, n, a, x.inc, b, y.inc));
-  else if (op == 1 && x.width == 2)
+  else if (op == SWAP && x.width == 2)
     CHECK(BLAS(Cswap, Zswap)(cublas, n, a, x.inc, b, y.inc));
-  else if (op == 1)
+  else if (op == SWAP)
     CHECK(BLAS(Sswap, Dswap)(cublas, n, a, x.inc, b, y.inc));
-  else if (op == 2)
+  else if (op == AXPY)
     CHECK(BLAS(Saxpy, Daxpy)(cublas, n, &alpha, a, x.inc, b, y.inc));
   else
     CHECK(BLAS(Sscal, Dscal)(cublas, n, &alpha, a, x.inc));
@@ -241,8 +250,8 @@ static void elements_make(int op, strip_t x, strip_t y, int n) {
 static void vectors_draw(void) {
   static const int incs[] = {1, 1, 1, 1, -1, 2, 3, -2};
   int from = drawn(0, TENSORS - 1), to = drawn(0, TENSORS - 1);
-  int op = drawn(0, 9), width = op < 2 || op > 3 ? drawn(1, 2) : 1;
-  if (op > 3 && drawn(0, 3)) {
+  int op = drawn(0, 10), width = op < 2 || op > ROT ? drawn(1, 2) : 1;
+  if (op > ROT && drawn(0, 3)) {
     from = latest;
     to = drawn(0, 1) ? latest : to;
   }
@@ -254,10 +263,10 @@ static void vectors_draw(void) {
   while (n > 0 && (x.at + reach(&x, n) > ARENA || y.at + reach(&y, n) > ARENA))
     n /= 2;
   // Elements that lie in both vectors of a call that writes have no order.
-  while (n > 0 && op < 3 && x.at < y.at + reach(&y, n) &&
+  while (n > 0 && op != SCAL && op <= ROT && x.at < y.at + reach(&y, n) &&
          y.at < x.at + reach(&x, n))
     n /= 2;
-  if (op > 3)
+  if (op > ROT)
     value_make(drawn(NRM2, DOTC), result_place(&x, &y, n), x, y, n);
   else if (n > 0)
     elements_make(op, x, y, n);
@@ -289,6 +298,9 @@ static void pieces_run(bool gaps) {
                  (strip_t){place(calls[i].to) + calls[i].offset, calls[i].inc,
                            calls[i].width},
                  calls[i].n);
+  for (int op = COPY; op <= ROT; op++)
+    elements_make(op, (strip_t){place(0), 1, 1}, (strip_t){place(1), 1, 1},
+                  COUNT);
   compare("memory");
 }
 
