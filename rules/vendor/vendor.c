@@ -37,10 +37,9 @@ const sdg_cudnn_t *sdg_cudnn_get(void) {
 }
 
 static const sdg_library_row_t cublas_rows[] = {
-#define SDG_VENDOR(name)                                                       \
+#define SDG_CUBLAS(name)                                                       \
   {SDG_LIBRARY_CUBLAS, #name, offsetof(sdg_cublas_t, name)},
 #include "rules/vendor/cublas.def"
-#undef SDG_VENDOR
 };
 
 const sdg_cublas_t *sdg_cublas_get(void) {
@@ -56,10 +55,9 @@ const sdg_cublas_t *sdg_cublas_get(void) {
 }
 
 static const sdg_library_row_t cublaslt_rows[] = {
-#define SDG_VENDOR(name)                                                       \
+#define SDG_CUBLASLT(name)                                                     \
   {SDG_LIBRARY_CUBLASLT, #name, offsetof(sdg_cublaslt_t, name)},
-#include "rules/vendor/cublaslt.def"
-#undef SDG_VENDOR
+#include "rules/vendor/cublas.def"
 };
 
 const sdg_cublaslt_t *sdg_cublaslt_get(void) {

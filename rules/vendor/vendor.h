@@ -24,16 +24,14 @@ const sdg_cudnn_t *sdg_cudnn_get(void);
 /* The same of cuBLAS and cuBLASLt; of programs that do not use it NULL, and an
  * error. */
 typedef struct sdg_cublas {
-#define SDG_VENDOR(name) __typeof__(&name) name;
+#define SDG_CUBLAS(name) __typeof__(&name) name;
 #include "rules/vendor/cublas.def"
-#undef SDG_VENDOR
 } sdg_cublas_t;
 const sdg_cublas_t *sdg_cublas_get(void);
 
 typedef struct sdg_cublaslt {
-#define SDG_VENDOR(name) __typeof__(&name) name;
-#include "rules/vendor/cublaslt.def"
-#undef SDG_VENDOR
+#define SDG_CUBLASLT(name) __typeof__(&name) name;
+#include "rules/vendor/cublas.def"
 } sdg_cublaslt_t;
 const sdg_cublaslt_t *sdg_cublaslt_get(void);
 
