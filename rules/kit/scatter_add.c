@@ -127,15 +127,15 @@ sdg_status_t sdg_scatter_add_sum(sdg_plan_t *plan, sdg_axes_t axes,
   const sdg_scatter_add_t back = {.from = from, .to = to, .own = *own};
   sdg_subcall_tensor_t sum = part_of(to, own, sdg_merge_type(type));
   sdg_subcall_tensor_t result = part_of(to, own, type);
-  if (sdg_box_empty(own))
-    return SDG_OK;
   SDG_TRY(
       sdg_plan_scratch_of(plan, own, sdg_merge_bytes(sum.type), to, &sum.slab));
-  SDG_TRY(own_put(plan, &back, type, &sum));
+  if (!sdg_box_empty(own))
+    SDG_TRY(own_put(plan, &back, type, &sum));
   plan->reduce_axes = axes;
   SDG_TRY(sdg_plan_reduce(plan, sum.slab, sum.type, SDG_COMBINE_SUM));
   SDG_TRY(sdg_plan_join(plan, SDG_LANE_MAIN));
-  return sdg_subcall_transform(plan, 1, &sum, 0, &result);
+  return sdg_box_empty(own) ? SDG_OK
+                            : sdg_subcall_transform(plan, 1, &sum, 0, &result);
 }
 
 void sdg_scatter_add_fini(sdg_scatter_add_t *back) {

@@ -43,7 +43,8 @@ sdg_status_t sdg_scatter_add_add(sdg_plan_t *plan,
                                  sdg_type_t type) SDG_MUST_CHECK;
 /* Replaces the functions above if all ranks along `axes` have the elements of
  * `own`: slab `to` becomes the sum of all these ranks' addends, on each of
- * them. Call it after the step that computes slab `from`. */
+ * them. Call it after the step that computes slab `from`, and on all ranks of
+ * the job, also with an empty `own`: they make the communicator together. */
 sdg_status_t sdg_scatter_add_sum(sdg_plan_t *plan, sdg_axes_t axes,
                                  const sdg_box_t *own, int from, int to,
                                  sdg_type_t type) SDG_MUST_CHECK;
