@@ -108,7 +108,6 @@ bool sdg_coordinates_get(sdg_operand_t *operand) {
     return false;
   operand->descriptor = NULL;
   operand->descriptor_at = SDG_NOWHERE;
-  operand->generation = 0;
   operand->label = NULL;
   int64_t stride = operand->extent[1] = operand->dims - 2;
   operand->stride[1] = 1;

@@ -28,7 +28,7 @@ int sdg_type_bytes(int type);
 bool sdg_tensor_get(sdg_operand_t *operand);
 bool sdg_filter_get(sdg_operand_t *operand);
 /* The same of coordinates; operand->descriptor is that of the tensor whose
- * elements they belong to, and becomes NULL. */
+ * elements they belong to, and becomes NULL; its generation stays. */
 bool sdg_coordinates_get(sdg_operand_t *operand);
 
 #endif
