@@ -99,6 +99,11 @@ static bool is_input(const sdg_call_t *call, int index) {
   return sdg_role_is_activation(operand->role) && !operand->is_output;
 }
 
+static bool is_output(const sdg_call_t *call, int index) {
+  const sdg_operand_t *operand = &call->operand[index];
+  return sdg_role_is_activation(operand->role) && operand->is_output;
+}
+
 static bool local_input(const sdg_call_t *call) {
   for (int i = 0; i < call->operands; i++)
     if (is_input(call, i) && call->operand[i].label &&
@@ -244,6 +249,8 @@ sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
                                 const sdg_section_t **out_section,
                                 bool *out_local, sdg_tagging_t *out) {
   bool by_output = !any_input(call);
+  // An output may be in pieces of which all inputs are whole on every rank.
+  bool mixes = sdg_family_is(call->family, SDG_FAMILY_MIXES_PLACES);
   bool product = call->family == SDG_FAMILY_MATMUL;
   int labelled;
   if (call->family == SDG_FAMILY_REDISTRIBUTE) {
@@ -255,17 +262,18 @@ sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
   // It says something of that tensor; a section may split others, of which an
   // output is made.
   if (labelled >= 0 && call->operand[labelled].label->is_local &&
-      (sdg_family_is(call->family, SDG_FAMILY_MIXES_PLACES) ||
-       (!by_output && !local_input(call))))
+      (mixes || (!by_output && !local_input(call))))
     labelled = -1;
   const sdg_section_t *found = NULL;
   bool local = false;
   int lead = 0;
-  for (int i = 0; i < call->operands && !found; i++) {
-    if (labelled >= 0
-            ? i != labelled
-            : !is_input(call, i) &&
-                  !(by_output && sdg_role_is_activation(call->operand[i].role)))
+  for (int k = 0; k < 2 * call->operands && !found; k++) {
+    // Inputs first.
+    int i = k % call->operands;
+    bool outputs = k >= call->operands;
+    if (labelled >= 0 ? k != labelled
+        : outputs     ? !is_output(call, i) || !(by_output || (mixes && local))
+                      : !is_input(call, i))
       continue;
     sdg_seen_t seen;
     lead = i;
