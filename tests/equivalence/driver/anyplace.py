@@ -68,8 +68,8 @@ def is_said(family, case):
               t.size != case.get("named")]
     if unsaid and not any(t.cut for t in placed):
         return False
-    # Sums of a whole on every rank, or of as large pieces: sizes do not tell.
-    if unsaid and case["op"] == "reduce":
+    # The whole on every rank, or pieces as large.
+    if unsaid and not family.sizes_tell:
         return False
     scaled = "scale" in {t.name for t in family.tensors(case)}
     return not (scaled or unsaid and case["op"] == "dropout") or \

@@ -14,7 +14,8 @@ class Family:
     with a number per spatial dimension, and the least of each. simple: other
     words with their simplest value, which a failing case is tried with. moves:
     tensors that may be cut elsewhere than the others. anywhere: whether the
-    bits of exact results are the same then."""
+    bits of exact results are the same then. sizes_tell: whether the sizes of
+    others tell if a tensor of which nothing is said is whole on every rank."""
     ops = ()
     sharded = ()
     splits = "NDHW"
@@ -27,6 +28,7 @@ class Family:
     own_strategies = ()  # in place of repair and extend
     moves = ()
     anywhere = False
+    sizes_tell = True
 
     # ---- for each family to say -----------------------------------------
 

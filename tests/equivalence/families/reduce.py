@@ -12,6 +12,7 @@ FUNCTIONS = ("add", "mul", *CHOICES, "avg", "norm1", "norm2", "mulnozero")
 
 class Reduction(Family):
     ops = ("reduce",)
+    sizes_tell = False
     combines = True
     sharded = ops
     splits = "NCDHW"
