@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the probes share: numbers that depend on family and case alone, and
- * the functions of the library under test. */
+/* What the parts of the probe share: numbers that depend on family and case
+ * alone. */
 #ifndef SDG_TESTS_HOST_CUDNN_DESCRIPTOR_PROBE_H
 #define SDG_TESTS_HOST_CUDNN_DESCRIPTOR_PROBE_H
 
 #include <cudnn.h>
-#include <dlfcn.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,13 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DECLARE(name) static __typeof__(&name) p_##name;
-#define LOAD(name)                                                             \
-  *(void **)&p_##name = dlsym(lib, #name);                                     \
-  if (!p_##name) {                                                             \
-    fprintf(stderr, "no " #name "\n");                                         \
-    return 4;                                                                  \
-  }
+/* The parts in the other files. */
+void probe_more(int cases);
+void probe_folds(int cases);
 
 static uint64_t seed = 88172645463325252u;
 static inline unsigned draw(unsigned below) {

@@ -1,43 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints the descriptors by which one libcudnn.so.9 folds a data gradient over
-// strides. Used as probe.c is.
+// The part of the probe about the descriptors by which a data gradient is
+// folded over strides.
 #include "tests/host/cudnn/descriptor/probe.h"
-
-#define FUNCTIONS(X)                                                           \
-  X(cudnnSetCallback)                                                          \
-  X(cudnnCreateTensorDescriptor)                                               \
-  X(cudnnCreateFilterDescriptor)                                               \
-  X(cudnnCreateConvolutionDescriptor)                                          \
-  X(cudnnCreateTensorTransformDescriptor)                                      \
-  X(cudnnDestroyTensorDescriptor)                                              \
-  X(cudnnDestroyFilterDescriptor)                                              \
-  X(cudnnDestroyConvolutionDescriptor)                                         \
-  X(cudnnDestroyTensorTransformDescriptor)                                     \
-  X(cudnnSetTensorNdDescriptor)                                                \
-  X(cudnnSetTensorNdDescriptorEx)                                              \
-  X(cudnnSetFilterNdDescriptor)                                                \
-  X(cudnnSetConvolutionNdDescriptor)                                           \
-  X(cudnnSetConvolutionGroupCount)                                             \
-  X(cudnnSetConvolutionMathType)                                               \
-  X(cudnnSetConvolutionReorderType)                                            \
-  X(cudnnGetTensorNdDescriptor)                                                \
-  X(cudnnGetFilterNdDescriptor)                                                \
-  X(cudnnGetConvolutionNdDescriptor)                                           \
-  X(cudnnGetConvolutionGroupCount)                                             \
-  X(cudnnGetConvolutionMathType)                                               \
-  X(cudnnGetConvolutionReorderType)                                            \
-  X(cudnnGetTensorTransformDescriptor)                                         \
-  X(cudnnInitTransformDest)                                                    \
-  X(cudnnGetFoldedConvBackwardDataDescriptors)
-FUNCTIONS(DECLARE)
-
-static void hear(cudnnSeverity_t severity, void *data,
-                 const cudnnDebug_t *about, const char *message) {
-  (void)severity;
-  (void)data;
-  (void)about;
-  (void)message;
-}
 
 typedef struct {
   cudnnTensorDescriptor_t grad, diff, padded, folded, dest;
@@ -50,32 +14,32 @@ static void create(all_t *a) {
   cudnnTensorDescriptor_t *const tensors[] = {&a->grad, &a->diff, &a->padded,
                                               &a->folded, &a->dest};
   for (int i = 0; i < 5; i++)
-    p_cudnnCreateTensorDescriptor(tensors[i]);
-  p_cudnnCreateFilterDescriptor(&a->w);
-  p_cudnnCreateFilterDescriptor(&a->folded_w);
-  p_cudnnCreateConvolutionDescriptor(&a->conv);
-  p_cudnnCreateConvolutionDescriptor(&a->folded_conv);
+    cudnnCreateTensorDescriptor(tensors[i]);
+  cudnnCreateFilterDescriptor(&a->w);
+  cudnnCreateFilterDescriptor(&a->folded_w);
+  cudnnCreateConvolutionDescriptor(&a->conv);
+  cudnnCreateConvolutionDescriptor(&a->folded_conv);
   for (int i = 0; i < 4; i++)
-    p_cudnnCreateTensorTransformDescriptor(&a->how[i]);
+    cudnnCreateTensorTransformDescriptor(&a->how[i]);
 }
 
 static void destroy(all_t *a) {
   cudnnTensorDescriptor_t const tensors[] = {a->grad, a->diff, a->padded,
                                              a->folded, a->dest};
   for (int i = 0; i < 5; i++)
-    p_cudnnDestroyTensorDescriptor(tensors[i]);
-  p_cudnnDestroyFilterDescriptor(a->w);
-  p_cudnnDestroyFilterDescriptor(a->folded_w);
-  p_cudnnDestroyConvolutionDescriptor(a->conv);
-  p_cudnnDestroyConvolutionDescriptor(a->folded_conv);
+    cudnnDestroyTensorDescriptor(tensors[i]);
+  cudnnDestroyFilterDescriptor(a->w);
+  cudnnDestroyFilterDescriptor(a->folded_w);
+  cudnnDestroyConvolutionDescriptor(a->conv);
+  cudnnDestroyConvolutionDescriptor(a->folded_conv);
   for (int i = 0; i < 4; i++)
-    p_cudnnDestroyTensorTransformDescriptor(a->how[i]);
+    cudnnDestroyTensorTransformDescriptor(a->how[i]);
 }
 
 static void show_tensor(const char *label, cudnnTensorDescriptor_t t) {
   int nb = -7, dim[8] = {0}, stride[8] = {0};
   cudnnDataType_t ty = (cudnnDataType_t)-7;
-  p_cudnnGetTensorNdDescriptor(t, 8, &ty, &nb, dim, stride);
+  cudnnGetTensorNdDescriptor(t, 8, &ty, &nb, dim, stride);
   printf(" %s type %d nb %d", label, (int)ty, nb);
   list("d", dim, 5);
   list("s", stride, 5);
@@ -85,7 +49,7 @@ static void show(all_t *a) {
   int nb = -7, dim[8] = {0}, pads[6], strides[6], dilations[6], groups = -7;
   cudnnDataType_t ty = (cudnnDataType_t)-7;
   cudnnTensorFormat_t form = (cudnnTensorFormat_t)-7;
-  p_cudnnGetFilterNdDescriptor(a->folded_w, 8, &ty, &form, &nb, dim);
+  cudnnGetFilterNdDescriptor(a->folded_w, 8, &ty, &form, &nb, dim);
   printf(" w type %d format %d nb %d", (int)ty, (int)form, nb);
   list("d", dim, 5);
   show_tensor("diff", a->padded);
@@ -93,11 +57,11 @@ static void show(all_t *a) {
   cudnnConvolutionMode_t mode = (cudnnConvolutionMode_t)-7;
   cudnnMathType_t math = (cudnnMathType_t)-7;
   cudnnReorderType_t reorder = (cudnnReorderType_t)-7;
-  p_cudnnGetConvolutionNdDescriptor(a->folded_conv, 3, &nb, pads, strides,
-                                    dilations, &mode, &ty);
-  p_cudnnGetConvolutionGroupCount(a->folded_conv, &groups);
-  p_cudnnGetConvolutionMathType(a->folded_conv, &math);
-  p_cudnnGetConvolutionReorderType(a->folded_conv, &reorder);
+  cudnnGetConvolutionNdDescriptor(a->folded_conv, 3, &nb, pads, strides,
+                                  dilations, &mode, &ty);
+  cudnnGetConvolutionGroupCount(a->folded_conv, &groups);
+  cudnnGetConvolutionMathType(a->folded_conv, &math);
+  cudnnGetConvolutionReorderType(a->folded_conv, &reorder);
   printf(" conv nb %d mode %d type %d groups %d math %d reorder %d", nb,
          (int)mode, (int)ty, groups, (int)math, (int)reorder);
   list("p", pads, nb);
@@ -105,9 +69,9 @@ static void show(all_t *a) {
   list("d", dilations, nb);
   for (int i = 0; i < 4; i++) {
     int before[8], after[8], fold[6], way = -7;
-    p_cudnnGetTensorTransformDescriptor(a->how[i], 8, &form, before, after,
-                                        (unsigned *)fold,
-                                        (cudnnFoldingDirection_t *)&way);
+    cudnnGetTensorTransformDescriptor(a->how[i], 8, &form, before, after,
+                                      (unsigned *)fold,
+                                      (cudnnFoldingDirection_t *)&way);
     printf(" how %d format %d", way, (int)form);
     list("b", before, 8);
     list("a", after, 8);
@@ -116,7 +80,7 @@ static void show(all_t *a) {
   cudnnTensorDescriptor_t const from[] = {a->diff, a->grad, a->folded};
   for (int i = 0; i < 3; i++) {
     size_t bytes = 77;
-    int s = p_cudnnInitTransformDest(a->how[i + 1], from[i], a->dest, &bytes);
+    int s = cudnnInitTransformDest(a->how[i + 1], from[i], a->dest, &bytes);
     printf(" init %d %zu", s, bytes);
     if (s == 0)
       show_tensor("dest", a->dest);
@@ -152,18 +116,18 @@ static void fill(all_t *a) {
   for (int i = rank - 1, all = 1; i >= 0; all *= grad[i--])
     stride[i] = draw(3) ? all * (draw(8) ? 1 : range(1, 3)) : range(1, 4);
   if (draw(2) || rank != 4)
-    p_cudnnSetTensorNdDescriptorEx(a->grad, range(0, 1), ty, rank, grad);
+    cudnnSetTensorNdDescriptorEx(a->grad, range(0, 1), ty, rank, grad);
   else
-    p_cudnnSetTensorNdDescriptor(a->grad, ty, rank, grad, stride);
+    cudnnSetTensorNdDescriptor(a->grad, ty, rank, grad, stride);
   int part = draw(20) ? rank : range(3, 5);
-  p_cudnnSetFilterNdDescriptor(a->w, ty, range(0, 1), rank, w);
-  p_cudnnSetTensorNdDescriptorEx(a->diff, range(0, 1), other, part, diff);
-  p_cudnnSetConvolutionNdDescriptor(a->conv, draw(20) ? 2 : 3, pads, strides,
-                                    dilations, range(0, 1), range(0, 2));
-  p_cudnnSetConvolutionGroupCount(a->conv, groups);
-  p_cudnnSetConvolutionMathType(a->conv, draw(4) ? 0 : range(0, 3));
-  p_cudnnSetConvolutionReorderType(a->conv, range(0, 1));
-  p_cudnnSetConvolutionMathType(a->folded_conv, range(0, 3));
+  cudnnSetFilterNdDescriptor(a->w, ty, range(0, 1), rank, w);
+  cudnnSetTensorNdDescriptorEx(a->diff, range(0, 1), other, part, diff);
+  cudnnSetConvolutionNdDescriptor(a->conv, draw(20) ? 2 : 3, pads, strides,
+                                  dilations, range(0, 1), range(0, 2));
+  cudnnSetConvolutionGroupCount(a->conv, groups);
+  cudnnSetConvolutionMathType(a->conv, draw(4) ? 0 : range(0, 3));
+  cudnnSetConvolutionReorderType(a->conv, range(0, 1));
+  cudnnSetConvolutionMathType(a->folded_conv, range(0, 3));
   printf(" type %d %d rank %d groups %d", ty, other, rank, groups);
   list("x", grad, rank);
   list("w", w, rank);
@@ -185,7 +149,7 @@ static void one(int number) {
                   a.how[0],   a.how[1], a.how[2]};
   if (!draw(12))
     at[draw(11)] = NULL;
-  int s = p_cudnnGetFoldedConvBackwardDataDescriptors(
+  int s = cudnnGetFoldedConvBackwardDataDescriptors(
       NULL, at[0], at[1], at[2], at[3], (cudnnTensorFormat_t)form, at[4], at[5],
       at[6], at[7], at[8], at[9], at[10], draw(12) ? a.how[3] : NULL);
   printf(" to %d -> %d", form, s);
@@ -195,18 +159,7 @@ static void one(int number) {
   destroy(&a);
 }
 
-int main(int argc, char **argv) {
-  if (argc < 2)
-    return 2;
-  int cases = argc > 2 ? atoi(argv[2]) : 4000;
-  void *lib = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
-  if (!lib) {
-    fprintf(stderr, "%s\n", dlerror());
-    return 3;
-  }
-  FUNCTIONS(LOAD)
-  p_cudnnSetCallback(0, NULL, hear);
+void probe_folds(int cases) {
   for (int i = 0; i <= cases; i++)
     one(i);
-  return 0;
 }

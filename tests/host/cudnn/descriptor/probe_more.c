@@ -1,88 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints what one libcudnn.so.9 answers about the descriptors that few
-// programs use: transforms, dropout, spatial transformers, recurrent networks,
-// CTC loss and attention. Used as probe.c is.
+// The part of the probe about the descriptors that few programs use:
+// transforms, dropout, spatial transformers, recurrent networks, CTC loss and
+// attention.
 #include "tests/host/cudnn/descriptor/probe.h"
-
-#define FUNCTIONS(X)                                                           \
-  X(cudnnSetCallback)                                                          \
-  X(cudnnGetCallback)                                                          \
-  X(cudnnCreateTensorTransformDescriptor)                                      \
-  X(cudnnCreateTensorDescriptor)                                               \
-  X(cudnnSetTensorTransformDescriptor)                                         \
-  X(cudnnGetTensorTransformDescriptor)                                         \
-  X(cudnnSetTensorNdDescriptorEx)                                              \
-  X(cudnnInitTransformDest)                                                    \
-  X(cudnnDestroyTensorTransformDescriptor)                                     \
-  X(cudnnDestroyTensorDescriptor)                                              \
-  X(cudnnCreateSpatialTransformerDescriptor)                                   \
-  X(cudnnCreateDropoutDescriptor)                                              \
-  X(cudnnSetSpatialTransformerNdDescriptor)                                    \
-  X(cudnnDeriveBNTensorDescriptor)                                             \
-  X(cudnnDeriveNormTensorDescriptor)                                           \
-  X(cudnnDropoutGetReserveSpaceSize)                                           \
-  X(cudnnDestroySpatialTransformerDescriptor)                                  \
-  X(cudnnDestroyDropoutDescriptor)                                             \
-  X(cudnnCreateRNNDescriptor)                                                  \
-  X(cudnnCreateRNNDataDescriptor)                                              \
-  X(cudnnSetRNNDescriptor_v8)                                                  \
-  X(cudnnGetRNNDescriptor_v8)                                                  \
-  X(cudnnGetRNNWeightSpaceSize)                                                \
-  X(cudnnGetRNNWeightParams)                                                   \
-  X(cudnnRNNSetClip_v8)                                                        \
-  X(cudnnRNNSetClip_v9)                                                        \
-  X(cudnnRNNGetClip_v8)                                                        \
-  X(cudnnSetRNNDataDescriptor)                                                 \
-  X(cudnnGetRNNDataDescriptor)                                                 \
-  X(cudnnDestroyRNNDescriptor)                                                 \
-  X(cudnnDestroyRNNDataDescriptor)                                             \
-  X(cudnnCreateCTCLossDescriptor)                                              \
-  X(cudnnSetCTCLossDescriptor)                                                 \
-  X(cudnnSetCTCLossDescriptorEx)                                               \
-  X(cudnnSetCTCLossDescriptor_v8)                                              \
-  X(cudnnSetCTCLossDescriptor_v9)                                              \
-  X(cudnnGetCTCLossDescriptor)                                                 \
-  X(cudnnGetCTCLossDescriptorEx)                                               \
-  X(cudnnGetCTCLossDescriptor_v8)                                              \
-  X(cudnnGetCTCLossDescriptor_v9)                                              \
-  X(cudnnDestroyCTCLossDescriptor)                                             \
-  X(cudnnCreateAttnDescriptor)                                                 \
-  X(cudnnCreateSeqDataDescriptor)                                              \
-  X(cudnnSetAttnDescriptor)                                                    \
-  X(cudnnGetAttnDescriptor)                                                    \
-  X(cudnnGetMultiHeadAttnWeights)                                              \
-  X(cudnnSetSeqDataDescriptor)                                                 \
-  X(cudnnGetSeqDataDescriptor)                                                 \
-  X(cudnnDestroyAttnDescriptor)                                                \
-  X(cudnnDestroySeqDataDescriptor)                                             \
-  X(cudnnGetTensorNdDescriptor)
-FUNCTIONS(DECLARE)
-
-static void hear(cudnnSeverity_t severity, void *data,
-                 const cudnnDebug_t *about, const char *message) {
-  (void)severity;
-  (void)data;
-  (void)about;
-  (void)message;
-}
-
-/* Without a callback NVIDIA's library writes to stderr from here on: there is
- * always one. */
-static void callbacks(void) {
-  unsigned mask = 77;
-  void *data = NULL;
-  cudnnCallback_t call = NULL;
-  for (int i = 0; i < 34; i++) {
-    int s = p_cudnnSetCallback(i < 33 ? (unsigned)i : ~0U, (void *)(uintptr_t)i,
-                               hear);
-    int g = p_cudnnGetCallback(&mask, &data, &call);
-    printf("callback %d -> %d get %d %u %d %d\n", i, s, g, mask,
-           (int)(uintptr_t)data, call == hear);
-  }
-  p_cudnnSetCallback(0, NULL, hear);
-  printf("null %d %d\n", p_cudnnGetCallback(&mask, NULL, &call),
-         p_cudnnGetCallback(NULL, &data, &call));
-}
 
 /* One value in twelve is replaced by one that may be out of range. */
 static int choose(int usual, int low, int high) {
@@ -94,9 +14,9 @@ static void transforms(int cases) {
   cudnnTensorDescriptor_t x, y;
   for (int i = 0; i < cases; i++) {
     start(7, i);
-    p_cudnnCreateTensorTransformDescriptor(&t);
-    p_cudnnCreateTensorDescriptor(&x);
-    p_cudnnCreateTensorDescriptor(&y);
+    cudnnCreateTensorTransformDescriptor(&t);
+    cudnnCreateTensorDescriptor(&x);
+    cudnnCreateTensorDescriptor(&y);
     int nb = choose(range(3, 5), 0, 9), dim[8], before[9], after[9];
     unsigned fold[9];
     for (int j = 0; j < 9; j++) {
@@ -107,8 +27,8 @@ static void transforms(int cases) {
     for (int j = 0; j < 8; j++)
       dim[j] = range(1, 9);
     int fm = choose(range(0, 1), -1, 3), way = range(-1, 2);
-    int s = p_cudnnSetTensorTransformDescriptor(t, (uint32_t)nb, fm, before,
-                                                after, fold, way);
+    int s = cudnnSetTensorTransformDescriptor(t, (uint32_t)nb, fm, before,
+                                              after, fold, way);
     printf("transform %d nb %d format %d way %d", i, nb, fm, way);
     list("b", before, 8);
     list("a", after, 8);
@@ -120,7 +40,7 @@ static void transforms(int cases) {
     memset(after, 0x5a, sizeof after);
     memset(fold, 0x5a, sizeof fold);
     int request = choose(8, 0, 9);
-    int g = p_cudnnGetTensorTransformDescriptor(
+    int g = cudnnGetTensorTransformDescriptor(
         t, (uint32_t)request, (cudnnTensorFormat_t *)&f2, before, after, fold,
         (cudnnFoldingDirection_t *)&d2);
     printf(" get(%d) %d %d %d", request, g, f2, d2);
@@ -129,24 +49,24 @@ static void transforms(int cases) {
     list("f", (int *)fold, 9);
     size_t bytes = 77;
     if (s == 0 && fm >= 0 && nb > 2) {
-      p_cudnnSetTensorNdDescriptorEx(x, range(0, 1), choose(0, 0, 4),
-                                     nb > 5 ? 5 : nb, dim);
-      s = p_cudnnInitTransformDest(t, x, y, &bytes);
+      cudnnSetTensorNdDescriptorEx(x, range(0, 1), choose(0, 0, 4),
+                                   nb > 5 ? 5 : nb, dim);
+      s = cudnnInitTransformDest(t, x, y, &bytes);
       printf(" init %d", s);
       if (s == 0) {
         printf(" %zu", bytes);
         int nd = -7, d[8] = {0}, st[8] = {0};
         cudnnDataType_t ty = (cudnnDataType_t)-7;
-        p_cudnnGetTensorNdDescriptor(y, 8, &ty, &nd, d, st);
+        cudnnGetTensorNdDescriptor(y, 8, &ty, &nd, d, st);
         printf(" %d %d", (int)ty, nd);
         list("d", d, 8);
         list("s", st, 8);
       }
     }
     printf("\n");
-    p_cudnnDestroyTensorTransformDescriptor(t);
-    p_cudnnDestroyTensorDescriptor(x);
-    p_cudnnDestroyTensorDescriptor(y);
+    cudnnDestroyTensorTransformDescriptor(t);
+    cudnnDestroyTensorDescriptor(x);
+    cudnnDestroyTensorDescriptor(y);
   }
 }
 
@@ -154,10 +74,10 @@ static void small_sizes(int cases) {
   cudnnSpatialTransformerDescriptor_t st;
   cudnnDropoutDescriptor_t drop;
   cudnnTensorDescriptor_t x, y;
-  p_cudnnCreateSpatialTransformerDescriptor(&st);
-  p_cudnnCreateDropoutDescriptor(&drop);
-  p_cudnnCreateTensorDescriptor(&x);
-  p_cudnnCreateTensorDescriptor(&y);
+  cudnnCreateSpatialTransformerDescriptor(&st);
+  cudnnCreateDropoutDescriptor(&drop);
+  cudnnCreateTensorDescriptor(&x);
+  cudnnCreateTensorDescriptor(&y);
   for (int i = 0; i < cases; i++) {
     start(8, i);
     int dim[8], ty = (int)type(), sampler = choose(0, -1, 2);
@@ -165,18 +85,18 @@ static void small_sizes(int cases) {
       dim[j] = range(1, 20);
     int nb = range(3, 5);
     printf("sampler %d type %d -> %d", sampler, ty,
-           p_cudnnSetSpatialTransformerNdDescriptor(st, sampler, ty, 4, dim));
-    p_cudnnSetTensorNdDescriptorEx(x, range(0, 1), choose(0, 0, 2), nb, dim);
+           cudnnSetSpatialTransformerNdDescriptor(st, sampler, ty, 4, dim));
+    cudnnSetTensorNdDescriptorEx(x, range(0, 1), choose(0, 0, 2), nb, dim);
     size_t bytes = 77;
-    int s = p_cudnnDropoutGetReserveSpaceSize(x, &bytes);
+    int s = cudnnDropoutGetReserveSpaceSize(x, &bytes);
     list("x", dim, nb);
     printf(" reserve %d %zu", s, bytes);
     int mode = range(-1, 3), rank = -7, made[8] = {0}, strides[8] = {0};
     cudnnDataType_t kind = (cudnnDataType_t)-7;
-    s = p_cudnnDeriveBNTensorDescriptor(y, x, mode);
+    s = cudnnDeriveBNTensorDescriptor(y, x, mode);
     printf(" derived %d -> %d", mode, s);
     if (s == 0) {
-      p_cudnnGetTensorNdDescriptor(y, 8, &kind, &rank, made, strides);
+      cudnnGetTensorNdDescriptor(y, 8, &kind, &rank, made, strides);
       printf(" %d %d", (int)kind, rank);
       list("d", made, rank);
       list("s", strides, rank);
@@ -184,24 +104,24 @@ static void small_sizes(int cases) {
     cudnnTensorDescriptor_t both[2];
     int groups = choose(1, -1, 2);
     for (int j = 0; j < 2; j++)
-      p_cudnnCreateTensorDescriptor(&both[j]);
-    s = p_cudnnDeriveNormTensorDescriptor(both[0], both[1], x, mode, groups);
+      cudnnCreateTensorDescriptor(&both[j]);
+    s = cudnnDeriveNormTensorDescriptor(both[0], both[1], x, mode, groups);
     printf(" norm %d -> %d", groups, s);
     for (int j = 0; j < 2; j++) {
       if (s == 0) {
-        p_cudnnGetTensorNdDescriptor(both[j], 8, &kind, &rank, made, strides);
+        cudnnGetTensorNdDescriptor(both[j], 8, &kind, &rank, made, strides);
         printf(" %d %d", (int)kind, rank);
         list("d", made, rank);
         list("s", strides, rank);
       }
-      p_cudnnDestroyTensorDescriptor(both[j]);
+      cudnnDestroyTensorDescriptor(both[j]);
     }
     printf("\n");
   }
-  p_cudnnDestroySpatialTransformerDescriptor(st);
-  p_cudnnDestroyDropoutDescriptor(drop);
-  p_cudnnDestroyTensorDescriptor(y);
-  p_cudnnDestroyTensorDescriptor(x);
+  cudnnDestroySpatialTransformerDescriptor(st);
+  cudnnDestroyDropoutDescriptor(drop);
+  cudnnDestroyTensorDescriptor(y);
+  cudnnDestroyTensorDescriptor(x);
 }
 
 /* One argument at a time leaves what is legal: the order in which several
@@ -213,7 +133,7 @@ static char no_handle[1 << 16];
 static void show_part(const char *label, cudnnTensorDescriptor_t t, void *at) {
   int nb = -7, dim[8] = {0}, stride[8] = {0};
   cudnnDataType_t ty = (cudnnDataType_t)-7;
-  p_cudnnGetTensorNdDescriptor(t, 8, &ty, &nb, dim, stride);
+  cudnnGetTensorNdDescriptor(t, 8, &ty, &nb, dim, stride);
   printf(" %s %ld type %d nb %d", label, (long)(uintptr_t)at, (int)ty, nb);
   list("d", dim, 3);
   list("s", stride, 3);
@@ -224,22 +144,22 @@ static void show_parameters(cudnnRNNDescriptor_t rnn) {
   cudnnHandle_t handle = (cudnnHandle_t)no_handle;
   cudnnTensorDescriptor_t m, b;
   size_t bytes = 77;
-  int s = p_cudnnGetRNNWeightSpaceSize(handle, rnn, &bytes);
+  int s = cudnnGetRNNWeightSpaceSize(handle, rnn, &bytes);
   printf(" space %d %zu", s, bytes);
   for (int k = 0; k < 6 && s == 0; k++) {
-    p_cudnnCreateTensorDescriptor(&m);
-    p_cudnnCreateTensorDescriptor(&b);
+    cudnnCreateTensorDescriptor(&m);
+    cudnnCreateTensorDescriptor(&b);
     int part = range(-1, 6), id = range(-1, 9);
     void *m_at = NULL, *b_at = NULL;
-    int r = p_cudnnGetRNNWeightParams(handle, rnn, part, bytes - !draw(8),
-                                      (void *)0x10000, id, m, &m_at, b, &b_at);
+    int r = cudnnGetRNNWeightParams(handle, rnn, part, bytes - !draw(8),
+                                    (void *)0x10000, id, m, &m_at, b, &b_at);
     printf(" part %d.%d -> %d", part, id, r);
     if (r == 0) {
       show_part("m", m, m_at);
       show_part("b", b, b_at);
     }
-    p_cudnnDestroyTensorDescriptor(m);
-    p_cudnnDestroyTensorDescriptor(b);
+    cudnnDestroyTensorDescriptor(m);
+    cudnnDestroyTensorDescriptor(b);
   }
 }
 
@@ -247,9 +167,9 @@ static void recurrent(int cases) {
   cudnnRNNDescriptor_t rnn;
   cudnnDropoutDescriptor_t drop;
   cudnnRNNDataDescriptor_t data;
-  p_cudnnCreateDropoutDescriptor(&drop);
-  p_cudnnCreateRNNDescriptor(&rnn);
-  p_cudnnCreateRNNDataDescriptor(&data);
+  cudnnCreateDropoutDescriptor(&drop);
+  cudnnCreateRNNDescriptor(&rnn);
+  cudnnCreateRNNDataDescriptor(&data);
   for (int i = 0; i < cases; i++) {
     start(9, i);
     static const int pairs[][2] = {{0, 0}, {1, 1}, {2, 0}, {2, 2}, {9, 0}};
@@ -273,9 +193,9 @@ static void recurrent(int cases) {
       v[at] = range(0, 3);
     else if (at == 12)
       flags = range(0, 3);
-    int s = p_cudnnSetRNNDescriptor_v8(rnn, v[0], v[1], v[2], v[3], v[4], v[5],
-                                       v[6], v[7], v[8], v[9], v[10], v[11],
-                                       drop, (uint32_t)flags);
+    int s = cudnnSetRNNDescriptor_v8(rnn, v[0], v[1], v[2], v[3], v[4], v[5],
+                                     v[6], v[7], v[8], v[9], v[10], v[11], drop,
+                                     (uint32_t)flags);
     list("rnn", v, 12);
     printf(" %d -> %d", flags, s);
     if (s == 0)
@@ -283,7 +203,7 @@ static void recurrent(int cases) {
     int o[14], nan = -7, mode = -7;
     memset(o, 0x5a, sizeof o);
     cudnnDropoutDescriptor_t d = NULL;
-    s = p_cudnnGetRNNDescriptor_v8(
+    s = cudnnGetRNNDescriptor_v8(
         rnn, (cudnnRNNAlgo_t *)&o[0], (cudnnRNNMode_t *)&o[1],
         (cudnnRNNBiasMode_t *)&o[2], (cudnnDirectionMode_t *)&o[3],
         (cudnnRNNInputMode_t *)&o[4], (cudnnDataType_t *)&o[5],
@@ -292,12 +212,12 @@ static void recurrent(int cases) {
     printf(" get %d %d", s, d == drop);
     list("v", o, 13);
     double low = real_value(), high = real_value();
-    s = draw(2) ? (int)p_cudnnRNNSetClip_v8(rnn, range(-1, 2), range(0, 1), low,
-                                            high)
-                : (int)p_cudnnRNNSetClip_v9(rnn, range(-1, 2), low, high);
+    s = draw(2)
+            ? (int)cudnnRNNSetClip_v8(rnn, range(-1, 2), range(0, 1), low, high)
+            : (int)cudnnRNNSetClip_v9(rnn, range(-1, 2), low, high);
     printf(" clip %g %g -> %d", low, high, s);
-    s = p_cudnnRNNGetClip_v8(rnn, (cudnnRNNClipMode_t *)&mode,
-                             (cudnnNanPropagation_t *)&nan, &low, &high);
+    s = cudnnRNNGetClip_v8(rnn, (cudnnRNNClipMode_t *)&mode,
+                           (cudnnNanPropagation_t *)&nan, &low, &high);
     printf(" %d %d %d %g %g", s, mode, nan, low, high);
     int length[6], time = range(2, 6), batch = choose(range(1, 5), -1, 5);
     for (int j = 0; j < 6; j++)
@@ -312,8 +232,8 @@ static void recurrent(int cases) {
     int ty = choose(range(0, 2), -1, 9), layout = choose(range(0, 2), -1, 3);
     if (draw(12) == 0)
       time = range(-1, 1);
-    s = p_cudnnSetRNNDataDescriptor(data, ty, layout, time, batch, 3, length,
-                                    draw(2) ? &fill : NULL);
+    s = cudnnSetRNNDataDescriptor(data, ty, layout, time, batch, 3, length,
+                                  draw(2) ? &fill : NULL);
     printf(" data %d %d %d %d", ty, layout, time, batch);
     list("l", length, 6);
     printf(" -> %d", s);
@@ -321,48 +241,48 @@ static void recurrent(int cases) {
     memset(length, 0x5a, sizeof length);
     fill = 7;
     int request = range(-1, 6);
-    s = p_cudnnGetRNNDataDescriptor(data, (cudnnDataType_t *)&o[0],
-                                    (cudnnRNNDataLayout_t *)&o[1], &o[2], &o[3],
-                                    &o[4], request, length, &fill);
+    s = cudnnGetRNNDataDescriptor(data, (cudnnDataType_t *)&o[0],
+                                  (cudnnRNNDataLayout_t *)&o[1], &o[2], &o[3],
+                                  &o[4], request, length, &fill);
     printf(" get(%d) %d", request, s);
     list("v", o, 5);
     list("l", length, 6);
     printf(" %g\n", fill);
   }
-  p_cudnnDestroyRNNDescriptor(rnn);
-  p_cudnnDestroyRNNDataDescriptor(data);
-  p_cudnnDestroyDropoutDescriptor(drop);
+  cudnnDestroyRNNDescriptor(rnn);
+  cudnnDestroyRNNDataDescriptor(data);
+  cudnnDestroyDropoutDescriptor(drop);
 }
 
 static void losses(int cases) {
   cudnnCTCLossDescriptor_t loss;
-  p_cudnnCreateCTCLossDescriptor(&loss);
+  cudnnCreateCTCLossDescriptor(&loss);
   for (int i = 0; i < cases; i++) {
     start(10, i);
     int ty = range(-1, 3), norm = range(-1, 2), grad = range(-1, 2), s;
     int labels = range(-1, 300), kind = range(0, 3);
-    s = kind == 0   ? (int)p_cudnnSetCTCLossDescriptor(loss, ty)
-        : kind == 1 ? (int)p_cudnnSetCTCLossDescriptorEx(loss, ty, norm, grad)
+    s = kind == 0   ? (int)cudnnSetCTCLossDescriptor(loss, ty)
+        : kind == 1 ? (int)cudnnSetCTCLossDescriptorEx(loss, ty, norm, grad)
         : kind == 2
-            ? (int)p_cudnnSetCTCLossDescriptor_v8(loss, ty, norm, grad, labels)
-            : (int)p_cudnnSetCTCLossDescriptor_v9(loss, ty, norm, grad, labels);
+            ? (int)cudnnSetCTCLossDescriptor_v8(loss, ty, norm, grad, labels)
+            : (int)cudnnSetCTCLossDescriptor_v9(loss, ty, norm, grad, labels);
     printf("loss %d %d %d %d %d -> %d", kind, ty, norm, grad, labels, s);
     int o[10];
     memset(o, 0x5a, sizeof o);
-    s = p_cudnnGetCTCLossDescriptor(loss, (cudnnDataType_t *)&o[0]);
-    s += p_cudnnGetCTCLossDescriptorEx(loss, (cudnnDataType_t *)&o[0],
-                                       (cudnnLossNormalizationMode_t *)&o[1],
-                                       (cudnnNanPropagation_t *)&o[2]);
-    s += p_cudnnGetCTCLossDescriptor_v8(loss, (cudnnDataType_t *)&o[3],
-                                        (cudnnLossNormalizationMode_t *)&o[4],
-                                        (cudnnNanPropagation_t *)&o[5], &o[6]);
-    s += p_cudnnGetCTCLossDescriptor_v9(loss, (cudnnDataType_t *)&o[3],
-                                        (cudnnLossNormalizationMode_t *)&o[7],
-                                        (cudnnCTCGradMode_t *)&o[8], &o[9]);
+    s = cudnnGetCTCLossDescriptor(loss, (cudnnDataType_t *)&o[0]);
+    s += cudnnGetCTCLossDescriptorEx(loss, (cudnnDataType_t *)&o[0],
+                                     (cudnnLossNormalizationMode_t *)&o[1],
+                                     (cudnnNanPropagation_t *)&o[2]);
+    s += cudnnGetCTCLossDescriptor_v8(loss, (cudnnDataType_t *)&o[3],
+                                      (cudnnLossNormalizationMode_t *)&o[4],
+                                      (cudnnNanPropagation_t *)&o[5], &o[6]);
+    s += cudnnGetCTCLossDescriptor_v9(loss, (cudnnDataType_t *)&o[3],
+                                      (cudnnLossNormalizationMode_t *)&o[7],
+                                      (cudnnCTCGradMode_t *)&o[8], &o[9]);
     list("get", o, 10);
     printf(" %d\n", s);
   }
-  p_cudnnDestroyCTCLossDescriptor(loss);
+  cudnnDestroyCTCLossDescriptor(loss);
 }
 
 static void show_projections(cudnnAttnDescriptor_t attn) {
@@ -370,22 +290,22 @@ static void show_projections(cudnnAttnDescriptor_t attn) {
   for (int k = 0; k < 4; k++) {
     int kind = range(-1, 8);
     void *at = NULL;
-    p_cudnnCreateTensorDescriptor(&w);
-    int s = p_cudnnGetMultiHeadAttnWeights((cudnnHandle_t)no_handle, attn,
-                                           (cudnnMultiHeadAttnWeightKind_t)kind,
-                                           1 << 30, (void *)0x10000, w, &at);
+    cudnnCreateTensorDescriptor(&w);
+    int s = cudnnGetMultiHeadAttnWeights((cudnnHandle_t)no_handle, attn,
+                                         (cudnnMultiHeadAttnWeightKind_t)kind,
+                                         1 << 30, (void *)0x10000, w, &at);
     printf(" kind %d -> %d", kind, s);
     if (s == 0)
       show_part("w", w, at);
-    p_cudnnDestroyTensorDescriptor(w);
+    cudnnDestroyTensorDescriptor(w);
   }
 }
 
 static void attentions(int cases) {
   cudnnAttnDescriptor_t attn;
   cudnnSeqDataDescriptor_t seq;
-  p_cudnnCreateAttnDescriptor(&attn);
-  p_cudnnCreateSeqDataDescriptor(&seq);
+  cudnnCreateAttnDescriptor(&attn);
+  cudnnCreateSeqDataDescriptor(&seq);
   for (int i = 0; i < cases; i++) {
     start(11, i);
     static const int pairs[][2] = {{0, 0}, {1, 1}, {2, 0}, {2, 2}, {9, 0}};
@@ -409,7 +329,7 @@ static void attentions(int cases) {
       v[at] = range(-1, 5);
     else if (at == 16)
       scale = real_value();
-    int s = p_cudnnSetAttnDescriptor(
+    int s = cudnnSetAttnDescriptor(
         attn, (unsigned)v[0], v[4], scale, v[1], v[2], v[3], NULL, NULL, v[5],
         v[6], v[7], v[8], v[9], v[10], v[11], v[12], v[13], v[14], v[15]);
     list("attn", v, 16);
@@ -420,7 +340,7 @@ static void attentions(int cases) {
     int o[16];
     memset(o, 0x5a, sizeof o);
     cudnnDropoutDescriptor_t d1, d2;
-    s = p_cudnnGetAttnDescriptor(
+    s = cudnnGetAttnDescriptor(
         attn, &mode, &o[4], &scale, (cudnnDataType_t *)&o[1],
         (cudnnDataType_t *)&o[2], (cudnnMathType_t *)&o[3], &d1, &d2, &o[5],
         &o[6], &o[7], &o[8], &o[9], &o[10], &o[11], &o[12], &o[13], &o[14],
@@ -443,8 +363,8 @@ static void attentions(int cases) {
       length[j] = choose(1, -1, 4);
     int count = choose(dim[1] * dim[2], 0, 9), nb = choose(4, 0, 6);
     double fill = 1.5;
-    s = p_cudnnSetSeqDataDescriptor(seq, ty, nb, dim, axes, (size_t)count,
-                                    length, draw(2) ? &fill : NULL);
+    s = cudnnSetSeqDataDescriptor(seq, ty, nb, dim, axes, (size_t)count, length,
+                                  draw(2) ? &fill : NULL);
     printf(" seq %d %d", ty, nb);
     list("d", dim, 4);
     list("x", (int *)axes, 4);
@@ -456,34 +376,23 @@ static void attentions(int cases) {
     memset(axes, 0x5a, sizeof axes);
     memset(length, 0x5a, sizeof length);
     fill = 7;
-    s = p_cudnnGetSeqDataDescriptor(seq, (cudnnDataType_t *)&o[0], &o[1],
-                                    range(0, 4), dim, axes, &n,
-                                    (size_t)range(0, 9), length, &fill);
+    s = cudnnGetSeqDataDescriptor(seq, (cudnnDataType_t *)&o[0], &o[1],
+                                  range(0, 4), dim, axes, &n,
+                                  (size_t)range(0, 9), length, &fill);
     printf(" get %d %d %d %zu %g", s, o[0], o[1], n, fill);
     list("d", dim, 4);
     list("x", (int *)axes, 4);
     list("l", length, 9);
     printf("\n");
   }
-  p_cudnnDestroyAttnDescriptor(attn);
-  p_cudnnDestroySeqDataDescriptor(seq);
+  cudnnDestroyAttnDescriptor(attn);
+  cudnnDestroySeqDataDescriptor(seq);
 }
 
-int main(int argc, char **argv) {
-  if (argc < 2)
-    return 2;
-  int cases = argc > 2 ? atoi(argv[2]) : 4000;
-  void *lib = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
-  if (!lib) {
-    fprintf(stderr, "%s\n", dlerror());
-    return 3;
-  }
-  FUNCTIONS(LOAD)
-  callbacks();
+void probe_more(int cases) {
   transforms(cases / 2);
   small_sizes(cases / 8);
   recurrent(cases / 2);
   losses(cases / 8);
   attentions(cases / 2);
-  return 0;
 }
