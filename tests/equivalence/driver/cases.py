@@ -75,11 +75,13 @@ class Setting:
     products, how a, b and c are cut, where that does not follow: "m:0",
     dimension and axis. check: whether ranks compare every call. context: how
     long sequences are that a [local] section names. named: the extents of tensors
-    that one names. keep: what the rules
+    that one names. pooling: "global" where a rank's windows over its piece are
+    a part of one window over all pieces. keep: what the rules
     promise about calls that share what is brought, of KEEPS."""
     bold = False
     keep = 0
     check = 0
+    pooling = None
     context = 0
     named = None
     window = None
@@ -105,6 +107,7 @@ class Setting:
             setting.here_head = case["sizes"][int(setting.here == "keys")]
         setting.keep = case.get("keep", 0)
         setting.named = case.get("named")
+        setting.pooling = case.get("pooling")
         if isinstance(case.get("window"), list):
             setting.window = case["window"]
         return setting
@@ -165,7 +168,7 @@ class Setting:
             self.write_product(file, mesh, split)
             return count + ["--rules", file]
         if not self.wrap and self.sum == "yes" and not self.window and \
-                not self.keep and not self.named:
+                not self.keep and not self.named and not self.pooling:
             return count + ["--view", self.view, "--mesh", ",".join(mesh),
                             "--split", split]
         with open(file, "w") as rules:
@@ -187,7 +190,8 @@ class Setting:
                   f"view = {self.view}", f"strategy = {self.strategy}",
                   f"wrap = {' '.join(self.wrap)}" if self.wrap else "",
                   f"window = {self.window[0]},{self.window[1]}"
-                  if self.window else "", f"keep = {KEEPS[self.keep]}",
+                  if self.window else f"window = {self.pooling}"
+                  if self.pooling else "", f"keep = {KEEPS[self.keep]}",
                   f"sum = {'+'.join(self.sum)}" if self.sum not in
                   ("yes", "no") else f"sum = {self.sum}", sep="\n", file=rules)
         return count + ["--rules", file]

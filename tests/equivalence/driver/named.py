@@ -237,6 +237,15 @@ for n, k, s, p in POOLS:
                           (2, mesh2d(32, k, s, p, "n=2 c=3")),
                           (3, cube(16, k, s, p, "n=2 c=2")))]
 
+# A window over each rank's piece is a part of one window over all pieces.
+ONE = "pooling=global mesh=2x2 split=H:0,W:1 partH=0,3,8 partW=0,5,9 " \
+    "size=8x9 kernel=8x9 stride=1x1 pad=0x0 n=2 c=3 ties=1"
+NAMED += [(f"one window, {mode}, {op}, {type}",
+           f"op=pool_{op} mode={mode} type={type} {ONE}")
+          for op in ("forward", "backward")
+          for mode in ("max", "maxdet", "avgin", "avgex")
+          for type in ("float", "half")]
+
 ROWS257 = "mesh=4 split=H:0 partH=0,65,130,194,257 n=2 c=3 size=257x257"
 for op in ("training", "inference", "backward"):
     NAMED += [(f"batch norm, {op}, {mode}", f"op=bn_{op} {ROWS257} mode={mode}")

@@ -7,8 +7,9 @@ from cases import DIMS, copy_of, draw_parts
 class Family:
     """ops: the rows of opcase it makes cases of. sharded: those that are run
     in pieces; the others, only on one rank and in the whole view. splits:
-    letters of dimensions that may be cut. views: in which it can be. periodic: whether some may wrap
-    around. combines: whether elements of several ranks meet, so that a
+    letters of dimensions that may be cut. views: in which it can be. periodic: whether
+    some may wrap around. merges: whether `window = global` of the rules is about
+    it. combines: whether elements of several ranks meet, so that a
     dimension of one on each rank counts as one that all have. preload: whether
     its calls are sundog's own, also on one rank. lists: words
     with a number per spatial dimension, and the least of each. simple: other
@@ -21,6 +22,7 @@ class Family:
     splits = "NDHW"
     views = ("shard", "whole")
     periodic = False
+    merges = False
     combines = False
     preload = False
     lists = {}
@@ -229,6 +231,8 @@ class Family:
                 case["wrap"] = setting.wrap
             if setting.sum != "yes":
                 case["sum"], case["beta"] = setting.sum, 0
+            if setting.pooling:
+                case["pooling"] = setting.pooling
             if setting.bold:
                 case["bold"] = 1
             if setting.view == "whole":

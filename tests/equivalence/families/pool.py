@@ -14,7 +14,7 @@ class Pooling(Family):
     ops = ("pool_forward", "pool_backward")
     sharded = ops
     moves = ("x", "y", "dx", "dy")
-    periodic = True
+    periodic = merges = True
     lists = {"stride": 1, "pad": 0, "kernel": 1}
     simple = {"mode": "max", "ties": 0, "nan": 0, "holes": 0}
 
@@ -40,16 +40,29 @@ class Pooling(Family):
                 if dim in case["part"] or not thin:
                     case["kernel"][i] = case["size"][i]
                     case["stride"][i], case["pad"][i] = 1, 0
-        draw_cuts_out(rng, setting, case)
+        if setting.pooling:
+            for i, _ in split_dims(case):
+                case["kernel"][i] = case["size"][i]
+                case["stride"][i], case["pad"][i] = 1, 0
+        else:
+            draw_cuts_out(rng, setting, case)
+
+    def scatter(self, rng, setting, case):
+        if not setting.pooling:
+            super().scatter(rng, setting, case)
 
     def legal(self, case):
-        return min(out_sizes(case)) >= 1 and not fills_pieces(case) and \
+        return min(out_sizes(case)) >= 1 and \
+            ("pooling" in case or not fills_pieces(case)) and \
             all(p < k for p, k in zip(case["pad"], case["kernel"]))
 
     def tensors(self, case):
         like = common(case)
         y_shape = [case["n"], case["c"]] + out_sizes(case)
         xcut, ycut = case["part"], cuts_out(case)
+        if "pooling" in case:  # every rank has the one output
+            ycut = {dim: first for dim, first in ycut.items()
+                    if dim not in [d for _, d in split_dims(case)]}
         values = "ties" if case["ties"] else "uniform"
         x = Tensor("x", shape(case), cut=xcut, values=values, spread=1, **like)
         if case["op"] == "pool_forward":
@@ -73,6 +86,10 @@ class Pooling(Family):
 
     def calls(self, case, local):
         more = {key: case[key] for key in ("own_sizes",) if key in case}
+        if "pooling" in case:  # a rank's window is its piece
+            more["kernel"] = list(case["kernel"])
+            for i, _ in split_dims(case):
+                more["kernel"][i] = local["x"][i + 2]
         return [call(case["op"], case, local, *WORDS, **more)]
 
     def meets(self, case, tensors):
@@ -94,6 +111,8 @@ class Pooling(Family):
             not (case["mode"] in ("avgin", "avgex") and fills_all(case))
 
     def strategies(self, case, setting):
+        if "pooling" in case:
+            return ("auto", "extend")
         if setting.view == "whole" or repairable(case):
             return ("auto", "repair", "extend")
         return ("auto", "extend")

@@ -24,6 +24,11 @@ static int prepare_forward(op_call_t *call) {
     return 0;
   OP_TRY(
       cudnnGetPoolingNdForwardOutputDim(call->pool, x->desc, x->dims, extent));
+  int status = op_same_extents(y, extent);
+  if (status || x->dims != 4)
+    return status;
+  OP_TRY(cudnnGetPooling2dForwardOutputDim(call->pool, x->desc, extent,
+                                           extent + 1, extent + 2, extent + 3));
   return op_same_extents(y, extent);
 }
 
