@@ -250,12 +250,16 @@ ROWS = [
 
 def counted(said):
     """Halos and sums of all calls, of the table of `sundog run -v`."""
-    total = 0
+    total, titles = 0, []
     for line in said.splitlines():
         cells = line.split()
-        if len(cells) > 6 and re.fullmatch(r'\d+', cells[3]) and \
-                re.fullmatch(r'\d+\.\d{6}', cells[4]):
-            total += round(float(cells[4]) * 1e6) + round(float(cells[6]) * 1e6)
+        if cells[:2] == ['RULE', 'ENTRY']:
+            titles = re.findall(r'\S+ MB|WAIT s|CALLS',
+                                line)
+        if cells[:1] == ['total']:
+            total += sum(round(float(cell) * 1e6) for title, cell in
+                         zip(titles, cells[1:])
+                         if title in ('HALO MB', 'SUMS MB'))
     return total
 
 

@@ -146,21 +146,26 @@ static const struct argp_option explain_options[] = {
 const struct argp explain_argp = {
     .options = explain_options,
     .parser = explain_parse,
-    .args_doc = "[SDG-nnn]\n--record FOLDER CALL",
+    .args_doc = "[SDG-nnn]\n--record FOLDER [CALL]",
     .doc = "Prints cause and remedy of a code from a message of sundog; "
            "without a code, the list of them. With a record of a run, tells "
            "of one of its calls, by the number that messages have, which "
            "section of the rules applied, where its tensors are, what was "
-           "exchanged, and why by that strategy.\v"
+           "exchanged, and why by that strategy; without a number, lists "
+           "the calls.\v"
            "  sundog run --record kept -n 4 --rules net.rules -- ./train\n"
+           "  sundog explain --record kept\n"
            "  sundog explain --record kept --rank 2 17"};
 
 static int call_explain(const explain_t *explain) {
+  if (!explain->what)
+    return command_exit(
+        explain_list(explain->record, explain->rank, explain->thread));
   char *end = NULL;
-  int64_t number = explain->what ? strtoll(explain->what, &end, 10) : 0;
+  int64_t number = strtoll(explain->what, &end, 10);
   if (number < 1 || *end)
-    return command_exit(sdg_fail(SDG_E_USAGE, "'%s' is no number of a call",
-                                 explain->what ? explain->what : ""));
+    return command_exit(
+        sdg_fail(SDG_E_USAGE, "'%s' is no number of a call", explain->what));
   return command_exit(
       explain_call(explain->record, explain->rank, explain->thread, number));
 }

@@ -49,6 +49,24 @@ a_call_is_explained() {
   says out 'strategy  literal; '
   [ "$(stat -c %a kept kept/rank-0 | tr '\n' ' ')" = '700 600 ' ]
 }
+calls_are_listed_without_a_number() {
+  printf '[shard field]\nmatch = H>=32 W>=64\nsplit = H\nview = shard\n' >r.rules
+  recorded --rules r.rules
+  explain --rank 1
+  says out "$(grep -c '^{"call"' kept/rank-1) calls of rank 1"
+  # Each call is in one line, whose first number can be asked for.
+  awk 'NR > 2 { sum += $2 } NR == 1 { all = $1 } END { exit sum != all }' out
+  line=$(grep ' repair  *field  *cudnnConvolutionForward' out | head -n 1)
+  [ "$(awk '{ print $1 }' <<<"$line")" = "$(first cudnnConvolutionForward 1)" ]
+  [ "$(awk 'length > most { most = length } END { print most }' out)" -le 80 ]
+  # What a record does not say of a call is no fault.
+  printf '{"call":1,"thread":0,"entry":"f","by":9}\n{"call":2,"thread":0}\n' \
+    >kept/rank-0
+  printf '{"call":3,"thread":0,"entry":"g","failed":"why"}\n' >>kept/rank-0
+  explain
+  says out '3 calls of rank 0'
+  grep -q '^ *3  *1 failed  *-  *g$' out
+}
 a_strategy_that_was_asked_for_is_told() {
   recorded --split H --view shard --strategy extend
   explain --rank 2 "$(first cudnnConvolutionForward 2)"
@@ -96,7 +114,10 @@ what_is_not_there_is_said() {
   run 74 "$sundog" explain --record kept --rank 7 1
   says err 'SDG-700'
   run 64 "$sundog" explain --record kept SDG-204
-  run 64 "$sundog" explain --record kept
+  run 64 "$sundog" explain --record kept ''
+  run 64 "$sundog" explain --record kept --thread 3
+  says err 'no call of thread 3'
+  run 74 "$sundog" explain --record kept --rank 7
   printf '{"call":3\nxx\n[]\n{"call":1,"thread":0,"by":9}\n' >kept/rank-0
   explain 1
   says out 'untagged'
@@ -109,7 +130,8 @@ a_record_that_cannot_be_written_harms_nothing() {
   explain --rank 1 "$(first cudnnConvolutionForward 1)"
 }
 
-cases a_call_is_explained a_strategy_that_was_asked_for_is_told \
+cases a_call_is_explained calls_are_listed_without_a_number \
+  a_strategy_that_was_asked_for_is_told \
   what_goes_to_the_owners_of_a_gradient_is_told \
   an_output_of_the_whole_view_is_where_its_parts_are \
   what_is_summed_over_ranks_is_told \

@@ -308,8 +308,35 @@ X
   silent out
   says err '24 tagged calls'
   tr -s ' ' <err >table
-  grep -q 'field cudnnConvolutionForward repair 11 3.000000 0.250 0.001400 1.000000 0.500000 0.000000' table
-  grep -q 'field cudnnPoolingForward extend 1 0.000000 0.000 0.000000 0.000000' table
+  grep -qx 'RULE ENTRY STRATEGY CALLS HALO MB WAIT s' table
+  grep -qx 'field cudnnConvolutionForward repair 11 3.000000 0.250' table
+  grep -qx 'field cudnnPoolingForward extend 1 0.000000 0.000' table
+  grep -qx 'total 12 3.000000 0.250' table
+  grep -qx 'RULE ENTRY SUMS MB' table
+  grep -qx 'field cudnnConvolutionForward 0.001400' table
+  grep -qx 'total 0.001400' table
+  # A row or a column of zeros is left out.
+  grep -qx 'RULE ENTRY halo MB strip MB' table
+  grep -qx 'field cudnnConvolutionForward 1.000000 0.500000' table
+  grep -qx 'total 1.000000 0.500000' table
+  lacks err 'each axis'
+}
+the_table_of_calls_fits_80_columns() {
+  cat >prog <<'X'
+#!/bin/sh
+cat >"$SUNDOG_REPORT/rank-$SUNDOG_RANK.json" <<Y
+{"rank":$SUNDOG_RANK,"matched":12,"new":1,"calls":[
+ {"entry":"cudnnNormalizationBackwardWithAVeryLongNameIndeed","count":100000,
+  "rule":"a-section-with-a-name-as-long-as-they-may-be-xx","strategy":"literal",
+  "halo_bytes":123456789012,"sum_bytes":123456789012,"wait_ns":250000000000,
+  "axes":{"data":1234567890,"model-axis":1234567890,"y":1,"x":2},
+  "copies":{"halo":123456789,"strip":123456789,"activation":123456789}}]}
+Y
+X
+  chmod +x prog
+  run 0 "$sundog" run -n 2 -v "${split[@]}" -- ./prog
+  says err ' x MB'
+  [ "$(awk 'length > most { most = length } END { print most }' err)" -le 80 ]
 }
 
 whole=(--split H --view whole)
@@ -454,6 +481,7 @@ cases ranks_know_their_numbers placeholders_in_words_are_replaced \
   several_ranks_need_something_to_split \
   faulty_options_stop_the_run_before_it_starts errors_can_be_ignored \
   a_rank_cannot_start_ranks the_table_of_calls_is_printed \
+  the_table_of_calls_fits_80_columns \
   every_rank_of_the_whole_view_has_the_standard_input \
   only_rank_0_of_the_whole_view_is_heard \
   output_of_other_ranks_is_kept_in_files \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the record of a rank's calls and tells of one of them.
+// Reads the record of a rank's calls, lists them, and tells of one of them.
 #include "tools/record/explain_call.h"
 
 #include <errno.h>
@@ -168,6 +168,108 @@ static void call_print(const wanted_t *wanted, int rank) {
   else
     printf("  untagged  no [shard] section matches, or a [local] one comes "
            "first: the\n            program's call as it is\n");
+}
+
+// ---- the list of calls ----
+
+// Calls of one entry that are carried out in the same way.
+typedef struct kind {
+  char entry[96], section[64], strategy[32];
+  int64_t by; // number of the plan; 0: untagged, -1: failed
+  int64_t first, count;
+} kind_t;
+
+typedef struct listed {
+  int thread;
+  json_t *plans; // by number; owned
+  int64_t calls;
+  kind_t *kind; // in the order of their first calls; owned
+  int count, room;
+  bool lacks_memory;
+} listed_t;
+
+static void plan_keep(json_t *line, void *to) {
+  listed_t *listed = to;
+  char key[24];
+  if (!json_object_get(line, "plan"))
+    return;
+  snprintf(key, sizeof key, "%" PRId64, number_of(line, "plan"));
+  if (!json_object_get(listed->plans, key))
+    (void)json_object_set(listed->plans, key, line);
+}
+
+static kind_t *kind_add(listed_t *listed) {
+  if (listed->count == listed->room) {
+    int room = listed->room ? 2 * listed->room : 16;
+    kind_t *more = realloc(listed->kind, (size_t)room * sizeof *more);
+    if (!more) {
+      listed->lacks_memory = true;
+      return NULL;
+    }
+    listed->kind = more;
+    listed->room = room;
+  }
+  listed->kind[listed->count] = (kind_t){.by = 0};
+  return &listed->kind[listed->count++];
+}
+
+static void call_list(json_t *line, void *to) {
+  listed_t *listed = to;
+  if (!json_object_get(line, "call") ||
+      number_of(line, "thread") != listed->thread)
+    return;
+  int64_t by = number_of(line, "by"), number = number_of(line, "call");
+  const char *entry = text_of(line, "entry");
+  bool failed = json_object_get(line, "failed") != NULL;
+  kind_t *kind = NULL;
+  listed->calls++;
+  for (int i = 0; i < listed->count && !failed; i++)
+    if (listed->kind[i].by == by && strcmp(listed->kind[i].entry, entry) == 0)
+      kind = &listed->kind[i];
+  if (!kind) {
+    char key[24];
+    kind = kind_add(listed);
+    if (!kind)
+      return;
+    snprintf(key, sizeof key, "%" PRId64, by);
+    const json_t *plan = by ? json_object_get(listed->plans, key) : NULL;
+    snprintf(kind->entry, sizeof kind->entry, "%s", entry);
+    snprintf(kind->section, sizeof kind->section, "%s",
+             plan ? text_of(plan, "section") : "-");
+    snprintf(kind->strategy, sizeof kind->strategy, "%s",
+             failed                              ? "failed"
+             : !plan                             ? "untagged"
+             : json_object_get(plan, "strategy") ? text_of(plan, "strategy")
+                                                 : "query");
+    kind->by = failed ? -1 : by;
+    kind->first = number;
+  }
+  kind->count++;
+}
+
+sdg_status_t explain_list(const char *folder, int rank, int thread) {
+  char path[PATH_MAX];
+  listed_t listed = {.thread = thread, .plans = json_object()};
+  snprintf(path, sizeof path, "%s/rank-%d", folder, rank);
+  // A plan may follow the first call that it is of.
+  sdg_status_t status = lines_read(path, plan_keep, &listed);
+  if (status == SDG_OK)
+    status = lines_read(path, call_list, &listed);
+  if (status == SDG_OK && listed.lacks_memory)
+    status = sdg_fail(SDG_E_NO_MEMORY, "the calls of %s", path);
+  if (status == SDG_OK && listed.calls == 0)
+    status = sdg_fail(SDG_E_USAGE, "%s has no call of thread %d", path, thread);
+  if (status == SDG_OK) {
+    printf("%" PRId64 " calls of rank %d\n%7s %7s %-10s %-14s %s\n",
+           listed.calls, rank, "FIRST", "CALLS", "STRATEGY", "RULE", "ENTRY");
+    for (const kind_t *kind = listed.kind; kind < listed.kind + listed.count;
+         kind++)
+      printf("%7" PRId64 " %7" PRId64 " %-10s %-14.14s %s\n", kind->first,
+             kind->count, kind->strategy, kind->section, kind->entry);
+  }
+  free(listed.kind);
+  json_decref(listed.plans);
+  return status;
 }
 
 sdg_status_t explain_call(const char *folder, int rank, int thread,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What became of one tagged call of a run that was recorded. */
+/* What became of the tagged calls of a run that was recorded. */
 #ifndef SDG_TOOLS_RECORD_EXPLAIN_CALL_H
 #define SDG_TOOLS_RECORD_EXPLAIN_CALL_H
 
@@ -13,5 +13,11 @@
  * SDG_E_FILE_IO; SDG_E_USAGE if there is no such call. */
 sdg_status_t explain_call(const char *folder, int rank, int thread,
                           int64_t number) SDG_MUST_CHECK;
+
+/* Prints the calls of `rank`, one line for those of an entry that were carried
+ * out in the same way: the number of the first, how many they are, strategy and
+ * section. SDG_E_FILE_IO; SDG_E_USAGE if the thread has none. */
+sdg_status_t explain_list(const char *folder, int rank,
+                          int thread) SDG_MUST_CHECK;
 
 #endif

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adds up the reports of the ranks and prints them as a table.
+// Adds up the reports of the ranks, and says what they show.
 #include "tools/record/report.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
-#include <libsmartcols/libsmartcols.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,33 +14,7 @@
 #include <sys/statvfs.h>
 
 #include "src/base/log.h"
-#include "src/geometry/mesh.h"
-#include "src/plan/plan.h"
-
-// One kind of call over all ranks.
-typedef struct row {
-  char *rule, *entry, *strategy;        // owned
-  int64_t count;                        // of the rank with most
-  int64_t halo_bytes;                   // received by all ranks
-  int64_t sum_bytes;                    // of sums' results, of all ranks
-  int64_t axis_bytes[SDG_AXES_MAX];     // along each axis, of all ranks
-  int64_t copied_bytes[SDG_COPY_COUNT]; // by kind, of all ranks
-  int64_t wait_ns;                      // of the rank that waited longest
-} row_t;
-
-typedef struct table {
-  int rows, room;
-  row_t *row;
-  int axes;
-  char axis[SDG_AXES_MAX][SDG_AXIS_NAME_MAX];
-  int64_t matched; // tagged calls of all ranks
-  int64_t refused; // calls, of all ranks
-  int64_t in_full; // tagged calls of which every rank did all, of all ranks
-  int missing;     // the first rank without a report, -1: none
-  // Comparisons of values, of the rank with most of each.
-  int64_t compared, compared_bytes, compared_ns;
-  int cut; // the first one whose report is there and cannot be read
-} table_t;
+#include "tools/record/table.h"
 
 static int64_t max_int64(int64_t a, int64_t b) {
   return a > b ? a : b;
@@ -57,7 +30,7 @@ static int64_t number_of(const json_t *object, const char *name) {
 }
 
 // The row of this kind of call; NULL without memory.
-static row_t *row_find(table_t *table, const json_t *call) {
+static table_row_t *row_find(call_table_t *table, const json_t *call) {
   const char *rule = text_of(call, "rule"), *entry = text_of(call, "entry"),
              *strategy = text_of(call, "strategy");
   for (int i = 0; i < table->rows; i++)
@@ -67,15 +40,15 @@ static row_t *row_find(table_t *table, const json_t *call) {
       return &table->row[i];
   if (table->rows == table->room) {
     int room = table->room ? 2 * table->room : 16;
-    row_t *more = realloc(table->row, (size_t)room * sizeof *more);
+    table_row_t *more = realloc(table->row, (size_t)room * sizeof *more);
     if (!more)
       return NULL;
     table->row = more;
     table->room = room;
   }
-  row_t row = {.rule = strdup(rule),
-               .entry = strdup(entry),
-               .strategy = strdup(strategy)};
+  table_row_t row = {.rule = strdup(rule),
+                     .entry = strdup(entry),
+                     .strategy = strdup(strategy)};
   if (!row.rule || !row.entry || !row.strategy)
     return NULL;
   table->row[table->rows] = row;
@@ -83,7 +56,7 @@ static row_t *row_find(table_t *table, const json_t *call) {
 }
 
 // Index of the axis of this name, new or known; -1: too many.
-static int axis_find(table_t *table, const char *name) {
+static int axis_find(call_table_t *table, const char *name) {
   for (int i = 0; i < table->axes; i++)
     if (strcmp(table->axis[i], name) == 0)
       return i;
@@ -93,8 +66,8 @@ static int axis_find(table_t *table, const char *name) {
   return table->axes++;
 }
 
-static void call_add(table_t *table, const json_t *call) {
-  row_t *row = row_find(table, call);
+static void call_add(call_table_t *table, const json_t *call) {
+  table_row_t *row = row_find(table, call);
   if (!row)
     return;
   row->count = max_int64(row->count, number_of(call, "count"));
@@ -115,7 +88,7 @@ static void call_add(table_t *table, const json_t *call) {
 }
 
 // False if the process left no report that can be read.
-static bool process_read(table_t *table, const char *path, int rank) {
+static bool process_read(call_table_t *table, const char *path, int rank) {
   json_error_t error;
   size_t index;
   json_t *call;
@@ -143,7 +116,7 @@ static bool process_read(table_t *table, const char *path, int rank) {
 
 // Of every process that was the rank, one after the other. False if one left no
 // report.
-static bool rank_read(table_t *table, const char *folder, int rank) {
+static bool rank_read(call_table_t *table, const char *folder, int rank) {
   char path[4096];
   snprintf(path, sizeof path, "%s/rank-%d.json", folder, rank);
   bool all = process_read(table, path, rank);
@@ -153,79 +126,6 @@ static bool rank_read(table_t *table, const char *folder, int rank) {
       return all;
     all &= process_read(table, path, rank);
   }
-}
-
-static void cell_set(struct libscols_line *line, size_t column,
-                     const char *format, double value) {
-  char text[64];
-  snprintf(text, sizeof text, format, value);
-  scols_line_set_data(line, column, text);
-}
-
-static void table_print(const table_t *table) {
-  static const struct {
-    const char *name;
-    int flags;
-  } columns[] = {
-      {"RULE", 0},
-      {"ENTRY", 0},
-      {"STRATEGY", 0},
-      {"CALLS", SCOLS_FL_RIGHT},
-      {"HALO MB", SCOLS_FL_RIGHT},
-      {"WAIT s", SCOLS_FL_RIGHT},
-      {"SUMS MB", SCOLS_FL_RIGHT},
-  };
-  enum { COLUMNS = sizeof columns / sizeof *columns };
-  scols_init_debug(0);
-  struct libscols_table *out = scols_new_table();
-  if (!out)
-    return;
-  scols_table_set_stream(out, stderr);
-  for (int i = 0; i < COLUMNS; i++)
-    scols_table_new_column(out, columns[i].name, 0, columns[i].flags);
-  for (int i = 0; i < table->axes; i++) {
-    char name[64];
-    snprintf(name, sizeof name, "ALONG %s MB", table->axis[i]);
-    scols_table_new_column(out, name, 0, SCOLS_FL_RIGHT);
-  }
-  for (int i = 0; i < SDG_COPY_COUNT; i++) {
-    char name[64];
-    snprintf(name, sizeof name, "COPIED MB: %s",
-             sdg_copy_kind_name((sdg_copy_kind_t)i));
-    scols_table_new_column(out, name, 0, SCOLS_FL_RIGHT);
-  }
-  for (int i = 0; i < table->rows; i++) {
-    const row_t *row = &table->row[i];
-    struct libscols_line *line = scols_table_new_line(out, NULL);
-    if (!line)
-      break;
-    scols_line_set_data(line, 0, row->rule);
-    scols_line_set_data(line, 1, row->entry);
-    scols_line_set_data(line, 2, row->strategy);
-    cell_set(line, 3, "%.0f", (double)row->count);
-    // Six decimals: to the byte.
-    cell_set(line, 4, "%.6f", (double)row->halo_bytes / 1e6);
-    cell_set(line, 5, "%.3f", (double)row->wait_ns / 1e9);
-    cell_set(line, 6, "%.6f", (double)row->sum_bytes / 1e6);
-    size_t column = COLUMNS;
-    for (int axis = 0; axis < table->axes; axis++)
-      cell_set(line, column++, "%.6f", (double)row->axis_bytes[axis] / 1e6);
-    for (int kind = 0; kind < SDG_COPY_COUNT; kind++)
-      cell_set(line, column++, "%.6f", (double)row->copied_bytes[kind] / 1e6);
-  }
-  fprintf(stderr,
-          "sundog: %" PRId64 " tagged calls; calls per rank; halo, sums, bytes "
-          "along each axis (sums too) and copies of all ranks; the longest "
-          "wait:\n",
-          table->matched);
-  scols_print_table(out);
-  if (table->compared > 0)
-    fprintf(stderr,
-            "sundog: values compared before %" PRId64
-            " calls: %.6f MB of a rank read in %.6f s\n",
-            table->compared, (double)table->compared_bytes / 1e6,
-            (double)table->compared_ns / 1e9);
-  scols_unref_table(out);
 }
 
 // Files PREFIXpid that processes left in the folder: how many, and what one
@@ -325,7 +225,7 @@ static sdg_status_t nothing_fail(const char *folder, int reports) {
 }
 
 // Rules that match, and a program of which nothing is shared all the same.
-static void full_say(const table_t *table, report_ranks_t ranks) {
+static void full_say(const call_table_t *table, report_ranks_t ranks) {
   // Of `sundog exec` only the first rank says it.
   if (ranks.size > 1 && ranks.first == 0 && table->matched > 0 &&
       table->in_full == table->matched)
@@ -342,7 +242,7 @@ static bool is_full(const char *folder) {
 }
 
 // Reports that could not be written say nothing about what was split.
-static sdg_status_t space_check(const table_t *table, const char *folder) {
+static sdg_status_t space_check(const call_table_t *table, const char *folder) {
   bool full = is_full(folder);
   if (full ? table->missing < 0 : table->cut < 0 || table->matched > 0)
     return SDG_OK;
@@ -356,7 +256,7 @@ static sdg_status_t space_check(const table_t *table, const char *folder) {
 
 sdg_status_t report_read(const char *folder, report_ranks_t ranks, int asked,
                          bool whole, int verbose) {
-  table_t table = {.missing = -1, .cut = -1};
+  call_table_t table = {.missing = -1, .cut = -1};
   sdg_status_t status = SDG_OK;
   int reports = 0;
   for (int r = ranks.first; r < ranks.end; r++) {
@@ -366,7 +266,7 @@ sdg_status_t report_read(const char *folder, report_ranks_t ranks, int asked,
       table.missing = r;
   }
   if (verbose)
-    table_print(&table);
+    call_table_print(&table);
   char failure[512], kernel[512];
   // Processes that could not be the rank that they were to be.
   int strays = words_read(folder, "failed-", failure, sizeof failure);
@@ -394,11 +294,6 @@ sdg_status_t report_read(const char *folder, report_ranks_t ranks, int asked,
   if (whole && status == SDG_E_NOTHING_MATCHED)
     sdg_log("in the whole view each rank has computed all of it, as one would");
   full_say(&table, ranks);
-  for (int i = 0; i < table.rows; i++) {
-    free(table.row[i].rule);
-    free(table.row[i].entry);
-    free(table.row[i].strategy);
-  }
-  free(table.row);
+  call_table_free(&table);
   return status;
 }
