@@ -22,12 +22,13 @@
 typedef struct run {
   launch_t launch; // first: the child parser's input
   int size;        // 0: not given
-  bool verbose;
+  bool verbose, labels;
   char folder[PATH_MAX];
   collect_t collect;
+  label_t label;
 } run_t;
 
-enum { KEY_RANKS_OUTPUT = 0x200, KEY_RANKS_FOLDER };
+enum { KEY_RANKS_OUTPUT = 0x200, KEY_RANKS_FOLDER, KEY_LABEL };
 
 static error_t run_parse(int key, char *argument, struct argp_state *state) {
   run_t *run = state->input;
@@ -51,6 +52,9 @@ static error_t run_parse(int key, char *argument, struct argp_state *state) {
   case KEY_RANKS_OUTPUT:
     run->launch.streams.output = argument;
     return 0;
+  case KEY_LABEL:
+    run->labels = true;
+    return 0;
   case KEY_RANKS_FOLDER:
     run->launch.streams.folder = argument;
     return 0;
@@ -70,6 +74,8 @@ static const struct argp_option run_options[] = {
      "Number of ranks; default: the product of --mesh, else 1", 0},
     {"verbose", 'v', NULL, 0, "Print a table of the tagged calls at the end",
      0},
+    {"label", KEY_LABEL, NULL, 0,
+     "Put the rank before each line that a rank writes, as in \"3: line\"", 0},
     {"ranks-output", KEY_RANKS_OUTPUT, "DIR", 0,
      "Keep what ranks other than 0 write to standard output and error in "
      "rank-N.out and rank-N.err of this folder",
@@ -93,7 +99,8 @@ const struct argp run_argp = {
         "to "
         "the standard output; with --view whole every rank reads a copy of the "
         "input, and what ranks other than 0 write is dropped, unless "
-        "--ranks-output keeps it. A rank that fails ends the others; the "
+        "--ranks-output keeps it or --label shows it. A rank that fails ends "
+        "the others; the "
         "exit status is that of the first that failed by itself, 128 + n for "
         "signal n, 125 to 127 if the program was not started, and not 0 if a "
         "split was asked for and no tensor matched. Equal messages of "
@@ -161,7 +168,7 @@ static int run_watch(run_t *run, const sigset_t *set, const sigset_t *mask,
   pid_t group = getpgrp();
   setpgid(0, 0);
   int status = ranks_run(&run->launch, run->size, set, mask, group, run->folder,
-                         &run->collect);
+                         &run->collect, &run->label);
   if (status == 0 &&
       report_read(run->folder, (report_ranks_t){0, run->size, run->size},
                   run->launch.asked, run->launch.streams.whole,
@@ -174,8 +181,7 @@ static int run_watch(run_t *run, const sigset_t *set, const sigset_t *mask,
 }
 
 // Waits for the watching process and hands it the signals that end a run.
-static int run_wait(pid_t watcher, const sigset_t *set,
-                    const collect_t *collect) {
+static int run_wait(pid_t watcher, const sigset_t *set, const run_t *run) {
   for (;;) {
     siginfo_t info;
     int status, number = sigwaitinfo(set, &info);
@@ -190,7 +196,8 @@ static int run_wait(pid_t watcher, const sigset_t *set,
     if (WIFEXITED(status))
       return WEXITSTATUS(status);
     ranks_sweep(0);
-    collect_wait(collect);
+    label_wait(&run->label);
+    collect_wait(&run->collect);
     (void)sdg_fail(SDG_E_RANK_FAILED,
                    "the process that watches the ranks was killed by signal "
                    "%d; all ranks were ended",
@@ -219,7 +226,7 @@ static void signals_survive(void) {
 }
 
 int command_run(int argc, char **argv) {
-  run_t run = {.size = 0};
+  run_t run = {.size = 0, .label = {.done = -1}};
   sigset_t set, mask;
   argp_parse(&run_argp, argc, argv, ARGP_IN_ORDER, NULL, &run);
   (void)sdg_options_load(environ); // launch_prepare reports
@@ -235,14 +242,18 @@ int command_run(int argc, char **argv) {
     goto remove_folder;
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   collect_start(run.size, &run.collect);
+  if (run.labels &&
+      label_start(run.size, run.collect.messages, &run.label) != SDG_OK)
+    goto remove_folder;
   pid_t self = getpid(), watcher = fork();
   if (watcher == 0)
     exit(run_watch(&run, &set, &mask, self));
   if (watcher < 0)
     (void)sdg_fail(SDG_E_START, "fork: %s", strerror(errno));
   collect_leave(&run.collect);
+  label_leave(&run.label);
   if (watcher > 0)
-    status = run_wait(watcher, &set, &run.collect);
+    status = run_wait(watcher, &set, &run);
   collect_reap(&run.collect);
 remove_folder:
   folder_remove(run.folder);

@@ -292,6 +292,59 @@ a_rank_cannot_start_ranks() {
   run 125 "$sundog" run -- "$sundog" run -- true
   says err 'SDG-713'
 }
+labels_are_before_whole_lines() {
+  local r
+  # Lines in pieces, long ones, empty ones, and a last one without an end.
+  cat >prog <<'X'
+#!/bin/sh
+for i in 1 2 3; do
+  printf 'a%s' "$SUNDOG_RANK"; sleep 0.02; printf 'b%s\n' $i
+  printf 'error %s' "$SUNDOG_RANK" >&2; printf ' %s\n' $i >&2
+done
+head -c 300000 /dev/zero | tr '\0' x
+printf '\n\nlast of %s' "$SUNDOG_RANK"
+X
+  chmod +x prog
+  for view in shard whole; do
+    run 0 "$sundog" run -n 3 --label --split H --view $view -- \
+      sh -c "$matched; exec ./prog"
+    for r in 0 1 2; do
+      { for i in 1 2 3; do echo "$r: a${r}b$i"; done
+        echo "$r: $(head -c 300000 /dev/zero | tr '\0' x)"
+        echo "$r: "
+        echo "$r: last of $r"; } >right
+      grep "^$r: " out | cmp - right
+      [ "$(grep "^$r: " err)" = "$(printf "$r: error $r %s\n" 1 2 3)" ]
+    done
+    [ "$(wc -l <out)" = 18 ]
+    [ "$(wc -l <err)" = 9 ]
+  done
+  # Wide enough for all ranks.
+  run 0 "$sundog" run -n 11 --label "${split[@]}" -- sh -c "$matched; echo x"
+  grep -qx ' 3: x' out
+  grep -qx '10: x' out
+  # What goes to files has no labels.
+  run 0 "$sundog" run -n 2 --label --ranks-output o "${split[@]}" -- \
+    sh -c "$matched; echo x"
+  [ "$(cat out)" = '0: x' ]
+  [ "$(cat o/rank-1.out)" = x ]
+}
+labels_do_not_change_how_a_run_ends() {
+  local begin=$SECONDS
+  run 3 "$sundog" run -n 2 --label "${split[@]}" -- sh -c \
+    'echo {rank}; [ {rank} = 0 ] || exit 3; sleep 60'
+  says out '1: 1'
+  says err 'rank 1 exited with status 3'
+  [ $((SECONDS - begin)) -lt 30 ]
+  # A reader that goes away ends who writes.
+  "$sundog" run -n 2 --label "${split[@]}" -- yes 2>err | head -n 2 >out
+  [ "$(wc -l <out)" = 2 ]
+  [ $((SECONDS - begin)) -lt 30 ]
+  # Messages of sundog are said once, and name their ranks.
+  local status=0
+  says_as_ranks 'tell "SDG-401 $who uneven"; echo x' --label
+  [ "$(cat err)" = 'sundog: all 4 ranks: SDG-401 uneven' ]
+}
 the_table_of_calls_is_printed() {
   cat >prog <<'X'
 #!/bin/sh
@@ -380,7 +433,7 @@ me=\$SUNDOG_RANK who="[rank \$SUNDOG_RANK]"
 $matched
 $1
 END
-  "$sundog" run -n 4 "${split[@]}" -- bash ranks.sh >out 2>err || status=$?
+  "$sundog" run -n 4 "${split[@]}" "${@:2}" -- bash ranks.sh >out 2>err || status=$?
 }
 what_all_ranks_say_is_said_once() {
   local status=0
@@ -482,6 +535,7 @@ cases ranks_know_their_numbers placeholders_in_words_are_replaced \
   faulty_options_stop_the_run_before_it_starts errors_can_be_ignored \
   a_rank_cannot_start_ranks the_table_of_calls_is_printed \
   the_table_of_calls_fits_80_columns \
+  labels_are_before_whole_lines labels_do_not_change_how_a_run_ends \
   every_rank_of_the_whole_view_has_the_standard_input \
   only_rank_0_of_the_whole_view_is_heard \
   output_of_other_ranks_is_kept_in_files \

@@ -67,10 +67,20 @@ fail:
   return NULL;
 }
 
-static pid_t spared;
+enum { SPARED_MAX = 2 };
+static pid_t spared[SPARED_MAX];
+static int spared_count;
 
 void family_spare(pid_t pid) {
-  spared = pid;
+  if (spared_count < SPARED_MAX)
+    spared[spared_count++] = pid;
+}
+
+static bool is_spared(pid_t pid) {
+  for (int i = 0; i < spared_count; i++)
+    if (spared[i] == pid)
+      return true;
+  return false;
 }
 
 int family_signal(int signal_number) {
@@ -91,7 +101,7 @@ int family_signal(int signal_number) {
     }
   }
   for (int i = 0; i < count; i++) {
-    if (!members[i].below || members[i].pid == spared)
+    if (!members[i].below || is_spared(members[i].pid))
       continue;
     present++;
     // A zombie too: it may be the first thread of a process that has others.

@@ -12,8 +12,8 @@
  * orphans go elsewhere otherwise. */
 int family_signal(int signal_number);
 
-/* A process below this one that family_signal() leaves alone, and does not
- * count. */
+/* A process below this one, of at most two, that family_signal() leaves alone,
+ * and does not count. */
 void family_spare(pid_t pid);
 
 /* Whether `pid` is a process below this one. */

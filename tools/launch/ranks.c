@@ -301,7 +301,7 @@ static int first_report(const job_t *job) {
 
 int ranks_run(launch_t *launch, int size, const sigset_t *set,
               const sigset_t *mask, pid_t group, const char *folder,
-              collect_t *collect) {
+              collect_t *collect, label_t *label) {
   static job_t job; // too large for a stack; one run per process
   job = (job_t){.size = size, .first = -1, .folder = folder};
   if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0 ||
@@ -310,12 +310,15 @@ int ranks_run(launch_t *launch, int size, const sigset_t *set,
     return COMMAND_FAILED;
   }
   launch->streams.messages = collect->messages;
+  launch->streams.label = label->end ? label : NULL;
   sdg_status_t started = ranks_start(launch, &job, mask, group);
   if (started != SDG_OK)
     job.kill_ns = now_ns();
   collect_leave(collect);
+  label_leave(label);
   ranks_watch(&job, set);
   ranks_sweep(RANKS_SWEEP_NS);
+  label_wait(label);
   collect_wait(collect);
   int status = started == SDG_OK ? 0 : COMMAND_FAILED;
   if (status == 0)

@@ -27,14 +27,15 @@ void ranks_signals(sigset_t *out_set);
  * RANKS_KNOW and all have become their program. How a rank ended is left in
  * `folder`, as ended-N, where other ranks look when they wait for it to join.
  * `set` is ranks_signals(), blocked; the ranks start with the mask
- * `mask` in the process group `group`, and with the messages of `collect`,
- * which this process leaves; all of them are written on return. Returns the
- * exit status of the first rank that failed by itself, 128 + n for signal n; 0
- * if none did; COMMAND_* if they could not be started. Failures are reported.
+ * `mask` in the process group `group`, and with the messages of `collect` and
+ * the labels of `label` (end NULL: none), which this process leaves; all that
+ * was said is written on return. Returns the exit status of the first rank that
+ * failed by itself, 128 + n for signal n; 0 if none did; COMMAND_* if they
+ * could not be started. Failures are reported.
  */
 int ranks_run(launch_t *launch, int size, const sigset_t *set,
               const sigset_t *mask, pid_t group, const char *folder,
-              collect_t *collect);
+              collect_t *collect, label_t *label);
 
 /* Ends every descendant of this process, which has to be their subreaper:
  * SIGTERM, and after `grace_ns` SIGKILL. */

@@ -104,7 +104,10 @@ bool streams_take(const streams_t *streams, int rank, int size) {
     return false;
   messages_give(streams->messages, "SUNDOG_MESSAGES");
   // Before the folder: that of the output is named from here.
-  if (rank > 0 && (streams->whole || streams->output) &&
+  bool apart = rank > 0 && streams->output;
+  if (streams->label && !apart && !label_take(streams->label, rank))
+    return false;
+  if ((apart || (rank > 0 && streams->whole && !streams->label)) &&
       !output_take(streams, rank))
     return false;
   return !streams->folder || folder_take(streams, rank, size);

@@ -7,18 +7,20 @@
 #include <sys/types.h>
 
 #include "src/base/status.h"
+#include "tools/launch/label.h"
 
 /* Shard view: rank 0 has standard input, all ranks write to standard output.
  * Whole view: every rank reads the same input, as each is the whole program;
- * rank 0's output is the program's. */
+ * rank 0's output is the program's. With labels every rank's is written. */
 typedef struct streams {
   bool whole;
   const char *output; /* folder for the output of ranks 1 ...; NULL: none */
   const char *folder; /* each rank's working folder, with {rank}; NULL: none */
   int (*pipe)[2];     /* standard input of each rank; NULL: no copies */
   int messages;       /* of the library, from all ranks; -1: standard error */
-  bool regular;       /* standard input is a file that each rank can open */
-  off_t at;           /* the position in it */
+  const label_t *label; /* NULL: none */
+  bool regular;         /* standard input is a file that each rank can open */
+  off_t at;             /* the position in it */
 } streams_t;
 
 /* Before the ranks are started. SDG_E_FOLDER, SDG_E_START. */
