@@ -411,6 +411,12 @@ bool sdg_capture_value(int entry, const void *args, const void *caller,
   return done;
 }
 
+void sdg_capture_wrote(const void *descriptor, const void *data,
+                       const void *caller) {
+  if (data && !is_foreign(caller))
+    sdg_outside_written(data, sdg_tag_bytes(descriptor));
+}
+
 int sdg_capture_note(int entry, const void *args, const void *caller) {
   if (is_foreign(caller))
     return 0;

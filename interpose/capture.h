@@ -32,6 +32,10 @@ int sdg_capture_touch_memory(int entry, const void *args, const void *caller);
  * refused; *out_result is the status to return. */
 bool sdg_capture_value(int entry, const void *args, const void *caller,
                        int *out_result);
+/* Shard view: a call that passes is about to write the tensor of this
+ * descriptor. */
+void sdg_capture_wrote(const void *descriptor, const void *data,
+                       const void *caller);
 /* Shard view: an entry is about to write memory of which something may be
  * known, or to make a value of it. Not 0: as above. */
 int sdg_capture_note(int entry, const void *args, const void *caller);

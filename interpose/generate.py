@@ -758,10 +758,23 @@ def probe(e):
                  for p in e.of_kind('tensor', 'sequence', 'limits')]
         # Calls of each rank's own are checked against memory in pieces
         # (rules/place/own.h), which descriptors do not tell.
-        if 'SDG_FAMILY_WINDOWED' in FAMILIES[e.kind]:
+        windowed = 'SDG_FAMILY_WINDOWED' in FAMILIES[e.kind]
+        written = [(descriptor, data) for _, kind, descriptor, data, out
+                   in operand_rows(e) if kind == 'tensor' and data and out]
+        # Others may write memory that is known to be in pieces.
+        passing = []
+        if written and not windowed:
+            passing = ['  if (' + ' && '.join(tests) +
+                       ' && !sdg_job_failed()) {',
+                       *(f'    sdg_capture_wrote({descriptor}, {data}, '
+                         '__builtin_return_address(0));'
+                         for descriptor, data in written),
+                       f'    return {call};', '  }']
+        if windowed or written:
             tests.append('!sdg_hint_any()')
         return [
             f'static COLD {e.ctype} capture_{e.name}({e.declaration()}) {{',
+            *passing,
             f'  {fill_of(e)}',
             '  int result;',
             f'  if (sdg_capture(SDG_ENTRY_{e.name}, &all,',

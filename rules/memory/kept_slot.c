@@ -8,6 +8,7 @@
 
 #include "src/base/vendor.h"
 #include "src/exchange/device.h"
+#include "src/geometry/hint.h"
 #include "src/job/thread.h"
 
 // Of a calling thread.
@@ -102,6 +103,7 @@ sdg_status_t sdg_kept_slot_spare(int index, sdg_kept_slot_t **out) {
 
 void sdg_kept_slot_fill(sdg_kept_slot_t *slot, sdg_span_t tensor,
                         uint64_t order, uint64_t what) {
+  sdg_hint_watch(); // who writes there has to be seen
   pthread_mutex_lock(&lock);
   slot->tensor = tensor;
   slot->order = order;

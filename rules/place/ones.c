@@ -441,14 +441,3 @@ sdg_hint_t sdg_ones_written(const sdg_call_t *call, int index,
   }
   return hint;
 }
-
-void sdg_ones_untagged(const sdg_call_t *call) {
-  if (!sdg_hint_any() || call->is_query)
-    return;
-  for (int i = 0; i < call->operands; i++) {
-    const sdg_operand_t *operand = &call->operand[i];
-    if (operand->is_output && operand->data && operand->elem_bytes > 0)
-      sdg_hint_put(operand->data,
-                   sdg_operand_access(operand, true, false).width, false, 0);
-  }
-}

@@ -44,7 +44,5 @@ sdg_status_t sdg_ones_check(const sdg_call_t *call, const sdg_op_t *op,
 sdg_hint_t sdg_ones_written(const sdg_call_t *call, int index,
                             const sdg_section_t *section,
                             const sdg_placement_t *placement);
-/* The call is carried out, and no op has to do with it. */
-void sdg_ones_untagged(const sdg_call_t *call);
 
 #endif

@@ -61,15 +61,3 @@ sdg_status_t sdg_own_check(const sdg_call_t *call, const sdg_op_t *op) {
   }
   return SDG_OK;
 }
-
-bool sdg_own_looks(const sdg_call_t *call, bool alike) {
-  for (int i = 0; i < call->operands; i++) {
-    const sdg_operand_t *operand = &call->operand[i];
-    // The next call, too, may write what then is no piece any more.
-    if (!alike && operand->is_output && operand->data &&
-        operand->elem_bytes > 0 &&
-        sdg_hint_within(operand->data, width_of(operand)))
-      return true;
-  }
-  return false;
-}

@@ -9,15 +9,9 @@
 /* Of a call that is about to be made as it is. SDG_E_ARGUMENT where its
  * parameters are those of a piece; SDG_E_OWN_PIECE, which breaks the job, as
  * the other ranks may know nothing of it, where an op with windows reads memory
- * that a plan wrote in pieces. */
+ * that a plan wrote in pieces. Descriptors do not tell that: the probes of such
+ * ops look at every call while anything is known to be in pieces. */
 sdg_status_t sdg_own_check(const sdg_call_t *call,
                            const sdg_op_t *op) SDG_MUST_CHECK;
-
-/* Whether calls like this one have to be looked at each time, as descriptors do
- * not tell what is in the memory; asked before what is known of outputs is
- * dropped. `alike`: only where all ranks find the same, as every call that is
- * looked at is compared. Ops with windows are looked at by their probes while
- * anything is known to be in pieces. */
-bool sdg_own_looks(const sdg_call_t *call, bool alike);
 
 #endif

@@ -14,6 +14,7 @@
 #include "rules/step/step.h"
 #include "src/base/options.h"
 #include "src/exchange/update.h"
+#include "src/geometry/hint.h"
 #include "src/job/job.h"
 #include "src/job/thread.h"
 #include "src/observe/report.h"
@@ -93,6 +94,8 @@ void sdg_prefetch_ready(const sdg_call_t *call, const sdg_op_t *op,
                 : first     ? SDG_PREFETCH_FIRST
                             : SDG_PREFETCH_SECOND;
   entry->operand = operand;
+  if (entry->part != SDG_PREFETCH_NONE)
+    sdg_hint_watch();
   if (entry->part == SDG_PREFETCH_SECOND)
     sdg_plan_keep(entry->plan);
 }

@@ -14,6 +14,7 @@ typedef struct range {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static range_t *ranges;
 static int count, room;
+static int watched; // 1 after sdg_hint_watch
 atomic_int sdg_hint_count;
 
 // Returns the first range that ends after `at`. This and all functions below
@@ -52,7 +53,7 @@ static void replace(int from, int to, const range_t *put) {
   if (put)
     ranges[from] = *put;
   count += puts - (to - from);
-  atomic_store_explicit(&sdg_hint_count, count, memory_order_release);
+  atomic_store_explicit(&sdg_hint_count, count + watched, memory_order_release);
 }
 
 static void put(uintptr_t at, size_t bytes, bool gaps, sdg_hint_t hint) {
@@ -115,9 +116,16 @@ sdg_hint_t sdg_hint_around(const void *at, size_t bytes) {
   return hint;
 }
 
+void sdg_hint_watch(void) {
+  pthread_mutex_lock(&lock);
+  watched = 1;
+  atomic_store_explicit(&sdg_hint_count, count + 1, memory_order_release);
+  pthread_mutex_unlock(&lock);
+}
+
 void sdg_hint_forget(void) {
   pthread_mutex_lock(&lock);
   count = 0;
-  atomic_store_explicit(&sdg_hint_count, 0, memory_order_release);
+  atomic_store_explicit(&sdg_hint_count, watched, memory_order_release);
   pthread_mutex_unlock(&lock);
 }

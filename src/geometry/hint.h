@@ -35,7 +35,8 @@ static inline sdg_hint_t sdg_hint_join(sdg_hint_t a, sdg_hint_t b) {
          (a & b & (SDG_HINT_LOCAL | SDG_HINT_GLOBAL));
 }
 
-/* The number of hints; can be read without the lock. */
+/* The number of hints, and 1 more after sdg_hint_watch; can be read without the
+ * lock. */
 extern atomic_int sdg_hint_count;
 static inline bool sdg_hint_any(void) {
   return atomic_load_explicit(&sdg_hint_count, memory_order_acquire) > 0;
@@ -52,6 +53,9 @@ sdg_hint_t sdg_hint_of(const void *at, size_t bytes);
 sdg_hint_t sdg_hint_within(const void *at, size_t bytes);
 /* Returns the hint of one range that contains all of these bytes. */
 sdg_hint_t sdg_hint_around(const void *at, size_t bytes);
+/* From now on sdg_hint_any() is true even without hints, so that the program's
+ * writes are looked at: something else depends on them. */
+void sdg_hint_watch(void);
 /* Removes all hints: all memory was freed. */
 void sdg_hint_forget(void);
 

@@ -106,6 +106,10 @@ void sdg_outside_touch(const sdg_memory_access_t *memory) {
   (void)memory;
 }
 
+void sdg_outside_written(const void *at, size_t bytes) {
+  (void)at, (void)bytes;
+}
+
 void sdg_outside_vector(const sdg_vector_t *vector) {
   (void)vector;
 }
@@ -196,9 +200,9 @@ sdg_verdict_t sdg_registry_judge(sdg_call_t *call) {
   if (strcmp(verdict, "ask") != 0) {
     for (int i = 0; i < call->operands; i++)
       sdg_tag_set_pass(call->operand[i].descriptor, call->operand[i].generation,
-                       call->family, true);
+                       call->family, true, 0);
     sdg_tag_set_pass(call->op_descriptor, call->op_generation, call->family,
-                     true);
+                     true, 0);
   }
   return SDG_VERDICT_PASS;
 }

@@ -71,6 +71,11 @@ void sdg_outside_touch(const sdg_memory_access_t *memory) {
   }
 }
 
+void sdg_outside_written(const void *at, size_t bytes) {
+  sdg_prefetch_written(at, bytes);
+  sdg_hint_put(at, bytes, false, 0);
+}
+
 // ---- vectors ---------------------------------------------------------------
 
 // The memory of a vector, from its first byte to its last.

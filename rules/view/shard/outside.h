@@ -11,6 +11,8 @@
 /* Copies of memory take what is known along; of what is written otherwise
  * nothing is known any more. */
 void sdg_outside_touch(const sdg_memory_access_t *memory);
+/* A call that no op has to do with writes a tensor. */
+void sdg_outside_written(const void *at, size_t bytes);
 /* The same of calls on vectors: copies, sums and multiples of pieces are
  * pieces. */
 void sdg_outside_vector(const sdg_vector_t *vector);

@@ -21,6 +21,7 @@
 #include "rules/step/step.h"
 #include "rules/vendor/sequence.h"
 #include "rules/vendor/stream.h"
+#include "rules/view/shard/outside.h"
 #include "rules/view/shard/verdict.h"
 #include "src/base/options.h"
 #include "src/call/tag.h"
@@ -53,6 +54,20 @@ static bool may_match(const sdg_call_t *call, const sdg_rules_t *rules) {
   return false;
 }
 
+static size_t bytes_of(const sdg_operand_t *operand) {
+  return operand->elem_bytes > 0
+             ? sdg_operand_access(operand, true, false).width
+             : 0;
+}
+
+// What is known of the memory that an untagged call writes is no longer so. The
+// probe does the same for calls that pass (sdg_capture_wrote).
+static void outputs_forget(const sdg_call_t *call) {
+  for (int i = 0; i < call->operands && !call->is_query; i++)
+    if (call->operand[i].is_output && call->operand[i].data)
+      sdg_outside_written(call->operand[i].data, bytes_of(&call->operand[i]));
+}
+
 static void mark_passes(const sdg_call_t *call, const sdg_rules_t *rules) {
   if (sdg_values_wanted())
     return; // they are counted
@@ -65,7 +80,8 @@ static void mark_passes(const sdg_call_t *call, const sdg_rules_t *rules) {
       sdg_tag_set_pass(operand->descriptor, operand->generation, call->family,
                        sdg_rules_may_match(rules, call->family,
                                            call->entry_name, operand->extent,
-                                           operand->dims));
+                                           operand->dims),
+                       bytes_of(operand));
   }
 }
 
@@ -90,13 +106,11 @@ static bool named_local(const sdg_call_t *call, const sdg_rules_t *rules) {
 static sdg_status_t untagged_leave(const sdg_call_t *call,
                                    const sdg_rules_t *rules,
                                    const sdg_op_t *op) {
-  bool looks = sdg_own_looks(call, sdg_options_get()->check);
   if (named_local(call, rules))
     SDG_TRY(sdg_own_check(call, op));
   SDG_TRY(sdg_sequence_whole(call));
-  sdg_ones_untagged(call);
-  if (!looks)
-    mark_passes(call, rules);
+  outputs_forget(call);
+  mark_passes(call, rules);
   return SDG_OK;
 }
 
@@ -220,9 +234,7 @@ static void outputs_written(const sdg_call_t *call,
     const sdg_operand_t *operand = &call->operand[i];
     if (!operand->is_output || !operand->data || operand->elem_bytes == 0)
       continue;
-    sdg_layout_t layout = sdg_operand_layout(operand);
-    sdg_prefetch_written(operand->data, entry ? entry->written[i].bytes
-                                              : sdg_layout_bytes(&layout));
+    sdg_prefetch_written(operand->data, entry->written[i].bytes);
   }
 }
 
@@ -322,10 +334,8 @@ static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
   *out_way = !entry                 ? WAY_UNTAGGED
              : entry->plan->literal ? WAY_LITERAL
                                     : WAY_DONE;
-  if (!entry) {
-    outputs_written(call, NULL);
+  if (!entry)
     return SDG_OK;
-  }
   if (entry->recorded)
     sdg_run_record_use(entry->recorded);
   if (entry->boxes)

@@ -86,12 +86,24 @@ START_TEST(nothing_is_known_of_no_memory) {
 }
 END_TEST
 
+START_TEST(writes_are_watched_without_hints_where_that_was_asked) {
+  sdg_hint_watch();
+  REQUIRE(sdg_hint_any());
+  sdg_hint_put(address(0), 8, false, SDG_HINT_KNOWN);
+  sdg_hint_put(address(0), 8, false, 0);
+  REQUIRE(sdg_hint_any() && !sdg_hint_of(address(0), 8));
+  sdg_hint_forget();
+  REQUIRE(sdg_hint_any());
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("hint");
   TCase *cases = tcase_create("hint");
   tcase_add_test(cases, of_memory_is_known_what_was_written_last);
   tcase_add_test(cases, slices_become_the_buffer_that_they_make_up);
   tcase_add_test(cases, nothing_is_known_of_no_memory);
+  tcase_add_test(cases, writes_are_watched_without_hints_where_that_was_asked);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }
