@@ -468,6 +468,7 @@ def argument_rows(ops):
             if kind != 'coordinates':  # they have none of their own
                 put('descriptor', f'SDG_ROLE_{role}', descriptor, 'void *')
             put('data', f'SDG_ROLE_{role}', data, 'void *')
+        fill.append(f'    .operands = {len(operand_rows(e))},')
         out += [f'static const sdg_argument_row_t row_{e.name} = {{', *fill,
                 '};']
     out += ['', 'const sdg_argument_row_t *sdg_argument_row(int entry) {',

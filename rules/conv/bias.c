@@ -10,7 +10,15 @@
 #include "rules/vendor/vendor.h"
 #include "rules/window/plan.h"
 
-enum { DY, DB }; // operands of the entry, and the sub-call's tensors
+enum { DY, DB }; // the sub-call's tensors
+
+static int dy_of(const sdg_call_t *call) {
+  return sdg_call_operand(call, SDG_ROLE_DY);
+}
+
+static int db_of(const sdg_call_t *call) {
+  return sdg_call_operand(call, SDG_ROLE_DBIAS);
+}
 
 typedef struct op {
   sdg_conv_gradient_old_t old;
@@ -34,13 +42,13 @@ static sdg_status_t call_add(const sdg_call_t *call, sdg_plan_t *plan, int dy,
   if (!op)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
   op->old = sum->takes_beta ? SDG_CONV_GRADIENT_BETA : SDG_CONV_GRADIENT_CLEAR;
-  sdg_type_t type = call->operand[DY].type;
+  sdg_type_t type = call->operand[dy_of(call)].type;
   sdg_subcall_t sub = {
       .fn = bias_run,
       .tensors = 2,
       .tensor = {[DY] = {dy, *box, type, NULL},
-                 [DB] =
-                     sdg_subcall_slab(plan, sum->part, call->operand[DB].type)},
+                 [DB] = sdg_subcall_slab(plan, sum->part,
+                                         call->operand[db_of(call)].type)},
       .scalar = {sdg_scalar(type, 0)},
       .op = op,
       .op_destroy = free,
@@ -55,9 +63,9 @@ static sdg_status_t plan_fill(const sdg_call_t *call, sdg_plan_t *plan,
   sdg_gradient_sum_t sum;
   int dy;
   SDG_TRY(sdg_subcalls_open(plan, call));
-  SDG_TRY(sdg_plan_operand(plan, call, DY, there, &dy));
-  SDG_TRY(sdg_gradient_sum_open(plan, call, DB, axes, sdg_conv_gradient_beta,
-                                &sum));
+  SDG_TRY(sdg_plan_operand(plan, call, dy_of(call), there, &dy));
+  SDG_TRY(sdg_gradient_sum_open(plan, call, db_of(call), axes,
+                                sdg_conv_gradient_beta, &sum));
   if (sdg_box_empty(own))
     SDG_TRY(sdg_gradient_sum_nothing(plan, call, &sum));
   else
@@ -82,10 +90,10 @@ static sdg_status_t plan_make(const sdg_call_t *call, sdg_axes_t axes,
 
 static sdg_status_t call_check(const sdg_call_t *call,
                                const sdg_tagging_t *tagging) {
-  if (call->operands != 2)
+  if (dy_of(call) < 0 || db_of(call) < 0)
     return sdg_fail(SDG_E_ARGUMENT, "%s: a descriptor is NULL",
                     call->entry_name);
-  if (tagging->placement[DY].split[1].axes)
+  if (tagging->placement[dy_of(call)].split[1].axes)
     return sdg_fail(SDG_E_SPLIT_DIMENSION, "C of %s", call->entry_name);
   return SDG_OK;
 }
@@ -97,33 +105,37 @@ sdg_status_t sdg_conv_bias_plan(const sdg_call_t *call,
   if (!tagging->sum_axes)
     return sdg_window_plan_literal(0, out_plan);
   SDG_TRY(sdg_tagging_sure(call, tagging));
-  sdg_box_t own =
-      sdg_placement_box(&tagging->placement[DY], tagging->mesh, tagging->rank);
+  sdg_box_t own = sdg_placement_box(&tagging->placement[dy_of(call)],
+                                    tagging->mesh, tagging->rank);
   return plan_make(call, tagging->sum_axes, &own, &own, out_plan);
 }
 
 static sdg_status_t share_fill(sdg_share_t *share, const sdg_call_t *call,
                                const sdg_tagging_t *tagging) {
   sdg_box_t *rows;
-  SDG_TRY(
-      sdg_gradient_sum_share(share, call, DB, sdg_conv_gradient_beta(call)));
-  SDG_TRY(sdg_share_reads(share, DY, &rows));
+  SDG_TRY(sdg_gradient_sum_share(share, call, db_of(call),
+                                 sdg_conv_gradient_beta(call)));
+  SDG_TRY(sdg_share_reads(share, dy_of(call), &rows));
   for (int r = 0; r < share->ranks; r++)
-    rows[r] = sdg_placement_box(&tagging->placement[DY], tagging->mesh, r);
+    rows[r] =
+        sdg_placement_box(&tagging->placement[dy_of(call)], tagging->mesh, r);
   return SDG_OK;
 }
 
 sdg_status_t sdg_conv_bias_share(const sdg_call_t *call,
                                  const sdg_tagging_t *tagging,
                                  sdg_plan_t **out_plan) {
-  const sdg_operand_t *dy = &call->operand[DY], *db = &call->operand[DB];
-  const sdg_placement_t *placement = &tagging->placement[DY];
   *out_plan = NULL;
+  if (dy_of(call) < 0 || db_of(call) < 0)
+    return SDG_OK;
+  const sdg_operand_t *dy = &call->operand[dy_of(call)];
+  const sdg_operand_t *db = &call->operand[db_of(call)];
+  const sdg_placement_t *placement = &tagging->placement[dy_of(call)];
   // A call that cannot be shared runs on every rank; the real function reports
   // its errors.
-  if (call->operands != 2 || !dy->data || !db->data || dy->elem_bytes == 0 ||
-      db->elem_bytes == 0 || db->dims != dy->dims ||
-      placement->dims != dy->dims || placement->split[1].axes)
+  if (!dy->data || !db->data || dy->elem_bytes == 0 || db->elem_bytes == 0 ||
+      db->dims != dy->dims || placement->dims != dy->dims ||
+      placement->split[1].axes)
     return SDG_OK;
   sdg_share_t *share = sdg_share_create(sdg_mesh_ranks(tagging->mesh));
   if (!share)

@@ -25,9 +25,8 @@ sdg_status_t sdg_lrn_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
 // ---- the whole view --------------------------------------------------------
 
 static bool shareable(const sdg_call_t *call, const sdg_tagging_t *tagging) {
-  bool forward = call->entry == SDG_ENTRY_cudnnLRNCrossChannelForward;
   const sdg_operand_t *x = &call->operand[0];
-  if (call->operands != (forward ? 2 : 4) ||
+  if (!sdg_call_is_complete(call) ||
       !sdg_placement_axes(&tagging->placement[0]) ||
       tagging->placement[0].split[1].axes > 0)
     return false;
@@ -45,7 +44,10 @@ static bool shareable(const sdg_call_t *call, const sdg_tagging_t *tagging) {
 static sdg_status_t share_fill(sdg_share_t *share, const sdg_call_t *call,
                                const sdg_tagging_t *tagging) {
   const sdg_placement_t *place = &tagging->placement[0];
-  SDG_TRY(sdg_share_output(share, call->operands - 1, place));
+  bool forward = call->entry == SDG_ENTRY_cudnnLRNCrossChannelForward;
+  SDG_TRY(sdg_share_output(
+      share, sdg_call_operand(call, forward ? SDG_ROLE_Y : SDG_ROLE_DX),
+      place));
   for (int i = 0; i < call->operands; i++) {
     sdg_box_t *boxes;
     if (call->operand[i].is_output && sdg_call_scalar(call, SDG_BETA) == 0)

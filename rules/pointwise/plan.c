@@ -4,27 +4,13 @@
 #include "rules/pointwise/plan.h"
 
 #include "rules/pointwise/run.h"
-#include "rules/vendor/args.h"
-
-static int operands_of(int entry) {
-  switch (entry) {
-  case SDG_ENTRY_cudnnActivationBackward:
-    return 4;
-  case SDG_ENTRY_cudnnOpTensor:
-    return 3;
-  case SDG_ENTRY_cudnnScaleTensor:
-  case SDG_ENTRY_cudnnSetTensor:
-    return 1;
-  default:
-    return 2;
-  }
-}
+#include "rules/vendor/argument.h"
 
 // The written operand; -1 if the ranks cannot share the call.
 static int output_find(const sdg_call_t *call) {
   int output = -1;
   // The real function rejects absent descriptors.
-  if (call->operands != operands_of(call->entry))
+  if (!sdg_call_is_complete(call))
     return -1;
   for (int i = 0; i < call->operands; i++)
     if (call->operand[i].is_output)

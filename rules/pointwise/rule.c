@@ -42,7 +42,7 @@ typedef struct turn {
 
 static bool turn_read(const sdg_call_t *call, turn_t *out) {
   memset(out, 0, sizeof *out);
-  return call->operands == 2 && call->op_descriptor &&
+  return sdg_call_is_complete(call) && call->op_descriptor &&
          sdg_cudnn_get()->cudnnGetTensorTransformDescriptor(
              (cudnnTensorTransformDescriptor_t)(uintptr_t)call->op_descriptor,
              (uint32_t)call->operand[0].dims, &out->format, out->before,
@@ -141,8 +141,8 @@ static sdg_status_t pointwise_plan(const sdg_call_t *call,
   if (call->entry == SDG_ENTRY_cudnnTransformTensorEx &&
       turn_read(call, &turn) && turn_reshapes(&turn))
     return sdg_fail(SDG_E_NO_RULE, "%s that pads or folds", call->entry_name);
-  if (sdg_dropout_is(call) && call->operands == 2 && call->op_descriptor &&
-      call->operand[0].data && call->operand[1].data)
+  if (sdg_dropout_is(call) && sdg_call_is_complete(call) &&
+      call->op_descriptor && call->operand[0].data && call->operand[1].data)
     return sdg_dropout_plan(call, tagging, out_plan);
   return sdg_literal_plan(out_plan);
 }

@@ -19,7 +19,9 @@ bool sdg_softmax_read(const sdg_call_t *call, sdg_softmax_t *out) {
       .inputs = inputs,
       .output = inputs,
   };
-  if (call->operands != out->output + 1 || !out->alpha || !out->beta ||
+  if (!sdg_call_is_complete(call) ||
+      sdg_call_operand(call, backward ? SDG_ROLE_DX : SDG_ROLE_Y) != inputs ||
+      !out->alpha || !out->beta ||
       (out->algo != CUDNN_SOFTMAX_FAST && out->algo != CUDNN_SOFTMAX_ACCURATE &&
        out->algo != CUDNN_SOFTMAX_LOG) ||
       (out->mode != CUDNN_SOFTMAX_MODE_INSTANCE &&

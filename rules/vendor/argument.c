@@ -19,6 +19,10 @@ static void *pointer(const void *at) {
   return value;
 }
 
+bool sdg_call_is_complete(const sdg_call_t *call) {
+  return call->operands == sdg_argument_row(call->entry)->operands;
+}
+
 bool sdg_call_has(const sdg_call_t *call, sdg_argument_t which) {
   return argument(call, (int)which) != NULL;
 }

@@ -57,11 +57,14 @@ typedef enum sdg_number_argument {
 typedef struct sdg_argument_row {
   uint16_t argument[SDG_ARGUMENT_COUNT];
   uint16_t descriptor[SDG_ROLE_COUNT], data[SDG_ROLE_COUNT];
+  int operands; /* of a call in which no descriptor is NULL */
 } sdg_argument_row_t;
 /* An entry that no op of cuDNN's handles, or of sundog's own (negative), has
  * no arguments. */
 const sdg_argument_row_t *sdg_argument_row(int entry);
 
+/* Whether the call has all tensors of its entry. */
+bool sdg_call_is_complete(const sdg_call_t *call);
 /* Whether the call's entry has the argument. */
 bool sdg_call_has(const sdg_call_t *call, sdg_argument_t which);
 /* The value of a scalar, 0 if its pointer is NULL; and that pointer. */

@@ -242,6 +242,10 @@ START_TEST(arguments_are_those_that_the_vendor_names) {
   REQUIRE(sdg_call_pointer(&call, SDG_OP) == &work);
   double all[SDG_CALL_SCALARS];
   REQUIRE(sdg_call_scalars(&call, all) == 5); // 4 scalars and epsilon
+  call.operands = 11; // x y dy dz dx, scale bias dscale dbias, mean inverse
+  REQUIRE(sdg_call_is_complete(&call));
+  call.operands = 10;
+  REQUIRE(!sdg_call_is_complete(&call));
 }
 END_TEST
 
