@@ -106,7 +106,7 @@ bool sdg_rules_multiply(const sdg_rules_t *rules) {
 static bool op_matches(const sdg_section_t *section, sdg_family_t family,
                        const char *entry) {
   const char *word = NULL;
-  if (family == SDG_FAMILY_MATMUL) {
+  if (sdg_family_is_product(family)) {
     if (!sdg_section_multiplies(section))
       return false;
     word = product_word(entry);

@@ -48,14 +48,14 @@ void sdg_values_begin(const sdg_call_t *call) {
 }
 
 bool sdg_values_wanted_of(const sdg_call_t *call) {
-  return call->family != SDG_FAMILY_REDISTRIBUTE && sdg_values_wanted();
+  return !sdg_family_is(call->family, SDG_FAMILY_MOVES) && sdg_values_wanted();
 }
 
 // Whether a product's sums are left to the program: its result is terms.
 static bool has_terms(const sdg_call_t *call, const sdg_tagging_t *tagging) {
   const sdg_placement_t *product = &tagging->placement[0];
-  return call->family == SDG_FAMILY_MATMUL && product->split[SDG_K].axes > 0 &&
-         !tagging->section->sum_axes;
+  return sdg_family_is_product(call->family) &&
+         product->split[SDG_K].axes > 0 && !tagging->section->sum_axes;
 }
 
 sdg_box_t *sdg_values_boxes(const sdg_call_t *call,
@@ -105,7 +105,7 @@ void sdg_values_expect(const sdg_call_t *call, const sdg_box_t *boxes) {
     for (int d = 0; d < values.box[i].dims; d++)
       values.box[i].dim[d] =
           boxes ? boxes[i].dim[d] : (sdg_range_t){0, operand->extent[d]};
-    if (call->family == SDG_FAMILY_MATMUL)
+    if (sdg_family_is_product(call->family))
       batch_add(&values.call->operand[i], &values.box[i]);
   }
 }

@@ -165,7 +165,7 @@ static sdg_status_t each_try(sdg_colocation_t *colocation,
                              const sdg_rules_t *rules, const sdg_op_t *op,
                              bool *io_empties) {
   const sdg_call_t *call = colocation->call;
-  bool output_first = call->family == SDG_FAMILY_POINTWISE;
+  bool output_first = sdg_family_is(call->family, SDG_FAMILY_ELEMENTWISE);
   for (int pass = 0; pass < 2; pass++)
     for (int i = 0; i < call->operands; i++) {
       bool first = !output_first || call->operand[i].is_output;
@@ -315,7 +315,7 @@ sdg_status_t sdg_colocate_find(const sdg_call_t *call, const sdg_rules_t *rules,
   memset(out, 0, sizeof *out);
   out->call = call;
   *out_met = SDG_MET_NOTHING;
-  if (call->family == SDG_FAMILY_REDISTRIBUTE)
+  if (sdg_family_is(call->family, SDG_FAMILY_MOVES))
     return SDG_OK;
   if (!op->colocate)
     return left_check(call, rules, op, tagging, false);

@@ -18,17 +18,16 @@ typedef enum reading {
   WHOLE,  // the same on all of them
 } reading_t;
 
-// Of pooling backward what windows made of x follows from x.
 static bool takes_hints(const sdg_call_t *call) {
-  return call->family == SDG_FAMILY_CONV || call->family == SDG_FAMILY_NORM ||
-         (call->family == SDG_FAMILY_POOL &&
-          call->operand[0].role == SDG_ROLE_X) ||
-         sdg_family_is(call->family, SDG_FAMILY_REPEATS_ONES);
+  return sdg_family_is(call->family,
+                       SDG_FAMILY_HINTS | SDG_FAMILY_REPEATS_ONES) ||
+         (sdg_family_is(call->family, SDG_FAMILY_HINTS_OF_X) &&
+          call->operand[0].role == SDG_ROLE_X);
 }
 
 // Ops whose own call on a rank's elements is right, whatever these are.
 static bool is_literal(const sdg_call_t *call) {
-  return call->family == SDG_FAMILY_POINTWISE &&
+  return sdg_family_is(call->family, SDG_FAMILY_ELEMENTWISE) &&
          call->entry != SDG_ENTRY_cudnnDropoutForward &&
          call->entry != SDG_ENTRY_cudnnDropoutBackward;
 }
@@ -230,8 +229,8 @@ static reading_t read_one(const sdg_call_t *call, int index, int d,
     return WHOLE; // it is cut as the activation is
   if (operand->label)
     return PIECES; // what the program says of a tensor it says of rows, too
-  if (call->family == SDG_FAMILY_REDUCE && operand->is_output && section &&
-      call->operands == 2)
+  if (sdg_family_is(call->family, SDG_FAMILY_REDUCES) && operand->is_output &&
+      section && call->operands == 2)
     return read_result(call, d, axes, section, &clear);
   return read_input(call, index, d, axes);
 }
@@ -356,8 +355,8 @@ static sdg_status_t operand_check(const sdg_call_t *call, const sdg_op_t *op,
   const sdg_tag_vector_t *vector = vector_of(operand);
   sdg_split_t split[SDG_DIMS_MAX];
   bool clear = true;
-  bool result = call->family == SDG_FAMILY_REDUCE && operand->is_output &&
-                call->operands == 2 && !operand->label;
+  bool result = sdg_family_is(call->family, SDG_FAMILY_REDUCES) &&
+                operand->is_output && call->operands == 2 && !operand->label;
   if ((!operand->told && !result) || !vector ||
       !sdg_place_splits(section, call->family, operand->dims, split))
     return SDG_OK;
@@ -430,7 +429,8 @@ sdg_hint_t sdg_ones_written(const sdg_call_t *call, int index,
         call->operands > 1 && call->operand[0].dims == operand->dims
             ? vector_of(&call->operand[0])
             : NULL;
-    if (call->family == SDG_FAMILY_REDUCE && from && !all_one(from, d))
+    if (sdg_family_is(call->family, SDG_FAMILY_REDUCES) && from &&
+        !all_one(from, d))
       continue; // it was reduced
     reading_t reading = is_literal(call) ? literal_result(call, d, axes)
                                          : known(call, 0, d, axes);

@@ -81,7 +81,7 @@ static sdg_seen_t section_seen(const sdg_call_t *call, int index,
                                sdg_sizes_t unsaid) {
   const sdg_operand_t *operand = &call->operand[index];
   sdg_split_t split[SDG_DIMS_MAX] = {{0}};
-  if (!section->is_local && call->family == SDG_FAMILY_MATMUL)
+  if (!section->is_local && sdg_family_is_product(call->family))
     sdg_sizes_added(section, operand->dims, unsaid, split);
   else if (!section->is_local)
     (void)sdg_place_splits(section, call->family, operand->dims, split);
@@ -92,7 +92,7 @@ sdg_seen_t sdg_place_seen(const sdg_call_t *call, int index,
                           const sdg_section_t *section) {
   sdg_seen_t seen = section_seen(call, index, section, SDG_SIZES_PIECE);
   // Of a product whose section does not say what its sizes are, either.
-  if (seen.yes < 0 && !section->is_local && call->family == SDG_FAMILY_MATMUL)
+  if (seen.yes < 0 && !section->is_local && sdg_family_is_product(call->family))
     seen = section_seen(call, index, section, SDG_SIZES_WHOLE);
   return seen;
 }

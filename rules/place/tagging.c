@@ -156,7 +156,7 @@ void sdg_tagging_note(const sdg_call_t *call, const sdg_tagging_t *tagging) {
   for (int i = 0; i < call->operands; i++) {
     const sdg_placement_t *placement = &tagging->placement[i];
     if (placement->dims == 0 || !call->operand[i].descriptor ||
-        call->family == SDG_FAMILY_MATMUL)
+        sdg_family_is_product(call->family))
       continue;
     sdg_box_t box = sdg_placement_box(placement, tagging->mesh, tagging->rank);
     sdg_tag_place_t place = {.generation = call->operand[i].generation,
@@ -251,9 +251,9 @@ sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
   bool by_output = !any_input(call);
   // An output may be in pieces of which all inputs are whole on every rank.
   bool mixes = sdg_family_is(call->family, SDG_FAMILY_MIXES_PLACES);
-  bool product = call->family == SDG_FAMILY_MATMUL;
+  bool product = sdg_family_is_product(call->family);
   int labelled;
-  if (call->family == SDG_FAMILY_REDISTRIBUTE) {
+  if (sdg_family_is(call->family, SDG_FAMILY_MOVES)) {
     *out_section = sdg_label_section(&call->operand[0]);
     *out_local = false;
     return placements_read(call, out);

@@ -171,7 +171,8 @@ sdg_status_t sdg_compare_plan(const sdg_call_t *call, const sdg_op_t *op,
   sdg_compared_t found = {.due = 0};
   *out = NULL;
   if (sdg_options_comparing() == SDG_COMPARING_OFF ||
-      sdg_job_group()->count < 2 || call->family == SDG_FAMILY_REDISTRIBUTE)
+      sdg_job_group()->count < 2 ||
+      sdg_family_is(call->family, SDG_FAMILY_MOVES))
     return SDG_OK;
   for (int i = 0; i < call->operands; i++) {
     found.common[i] = alike_of(call, op, rules, tagging, i);

@@ -100,7 +100,7 @@ static void terms_judge(const sdg_section_t *section, sdg_family_t family,
 // `op =` names neither the entry nor its family, or the section is about
 // products and the call is not, or the other way round.
 static bool op_lacks(const sdg_section_t *section, const sdg_call_t *call) {
-  bool product = call->family == SDG_FAMILY_MATMUL;
+  bool product = sdg_family_is_product(call->family);
   if (product != sdg_section_multiplies(section))
     return true;
   for (int g = 0; g < section->globs; g++)

@@ -37,6 +37,10 @@ bool sdg_family_is(sdg_family_t family, unsigned flag) {
   return (families[family].flags & flag) != 0;
 }
 
+bool sdg_family_is_product(sdg_family_t family) {
+  return families[family].dims == SDG_FAMILY_PRODUCT;
+}
+
 bool sdg_role_is_activation(sdg_role_t role) {
   return (roles[role].flags & SDG_ROLE_IS_ACTIVATION) != 0;
 }

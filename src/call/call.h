@@ -35,10 +35,17 @@ enum {
   SDG_FAMILY_MIXES_PLACES = 2,
   SDG_FAMILY_NULL_OPERANDS = 4,
   SDG_FAMILY_WINDOWED = 8,
+  SDG_FAMILY_ELEMENTWISE = 16,
+  SDG_FAMILY_REDUCES = 32,
+  SDG_FAMILY_HINTS = 64,
+  SDG_FAMILY_HINTS_OF_X = 128,
+  SDG_FAMILY_MOVES = 256,
 };
 const char *sdg_family_name(sdg_family_t family);
 sdg_family_dims_t sdg_family_dims(sdg_family_t family);
 bool sdg_family_is(sdg_family_t family, unsigned flag);
+/* Returns true if its calls are products of matrices. */
+bool sdg_family_is_product(sdg_family_t family);
 
 /* The role of an operand in its op. A [shard] section can match activations
  * only, never parameters (weights, biases, scales, statistics). */

@@ -123,7 +123,7 @@ static sdg_status_t untagged_leave(const sdg_call_t *call,
 // ranks could not tell whose sizes have changed.
 static bool agreement_due(const sdg_call_t *call, const sdg_rules_t *rules) {
   return sdg_agree_needed(call) || sdg_ones_due(call, rules) ||
-         call->family == SDG_FAMILY_MATMUL ||
+         sdg_family_is_product(call->family) ||
          (sdg_options_get()->check && !call->is_query);
 }
 
@@ -178,7 +178,7 @@ static sdg_hint_t hint_of(const sdg_call_t *call, int index,
                           const sdg_tagging_t *tagging) {
   const sdg_section_t *section = tagging->section;
   sdg_hint_t hint =
-      call->family == SDG_FAMILY_MATMUL
+      sdg_family_is_product(call->family)
           ? product_hint(section)
           : sdg_ones_written(call, index, section, &tagging->placement[index]);
   if (!(hint & SDG_HINT_AXES))
@@ -193,7 +193,7 @@ static sdg_hint_t hint_of(const sdg_call_t *call, int index,
 static sdg_layout_t output_layout(const sdg_call_t *call, int index,
                                   const sdg_plan_t *plan) {
   sdg_layout_t layout = sdg_operand_layout(&call->operand[index]);
-  if (call->family != SDG_FAMILY_MATMUL)
+  if (!sdg_family_is_product(call->family))
     return layout;
   for (int i = 0; i < plan->slabs; i++) {
     const sdg_slab_t *slab = &plan->slab[i];
@@ -299,7 +299,7 @@ static sdg_status_t plan_run(sdg_call_t *call, sdg_plan_entry_t *entry) {
 // of products may say the sizes of the whole where a rank has a piece.
 static sdg_status_t memory_check(const sdg_call_t *call) {
   sdg_status_t status =
-      call->family == SDG_FAMILY_MATMUL ? SDG_OK : sdg_memory_fits_all(call);
+      sdg_family_is_product(call->family) ? SDG_OK : sdg_memory_fits_all(call);
   return status == SDG_OK ? SDG_OK : sdg_job_fail(status);
 }
 

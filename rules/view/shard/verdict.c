@@ -26,8 +26,9 @@ sdg_status_t sdg_shard_unmatched(const sdg_call_t *call,
                                  const sdg_rules_t *rules, bool local) {
   bool windowed = sdg_family_is(call->family, SDG_FAMILY_WINDOWED);
   bool suspect =
-      windowed || (call->family != SDG_FAMILY_POINTWISE &&
-                   call->family != SDG_FAMILY_MATMUL && left_out(call, rules));
+      windowed ||
+      (!sdg_family_is(call->family, SDG_FAMILY_ELEMENTWISE) &&
+       !sdg_family_is_product(call->family) && left_out(call, rules));
   if (!suspect || local)
     return SDG_OK;
   const sdg_operand_t *x = &call->operand[0];

@@ -111,7 +111,8 @@ sdg_status_t sdg_whole_tagging(const sdg_call_t *call, const sdg_rules_t *rules,
     const sdg_operand_t *operand = &call->operand[i];
     // Windows place their outputs themselves.
     if (!sdg_role_is_activation(operand->role) || operand->dims < 1 ||
-        (operand->is_output && call->family != SDG_FAMILY_POINTWISE))
+        (operand->is_output &&
+         !sdg_family_is(call->family, SDG_FAMILY_ELEMENTWISE)))
       continue;
     const sdg_buffer_t *buffer = sdg_whole_buffer(table, operand);
     if (buffer && !sdg_buffer_grown(buffer))
