@@ -4,7 +4,7 @@
  * the filter first reads dy there already, and then the rows travel while that
  * one is computed. Inside rules/ only.
  *
- * Which calls belong together is learnt (op->prefetch): a second call that
+ * Which calls belong together is learnt (sdg_op_reuse_t): a second call that
  * comes after a first one of the same thread, on the same tensor, finds its
  * exchange done by the first from the next time on. What goes early is the
  * exchange that the second call's plan has anyway, so nothing about it is
