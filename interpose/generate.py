@@ -480,8 +480,7 @@ def argument_rows(ops):
 
 def invoke_c(entries):
     ops = [e for e in entries if e.is_captured() and e.library == 'cudnn']
-    out = [HEAD_C, '#include "rules/vendor/invoke.h"', '',
-           '#include "rules/vendor/argument.h"',
+    out = [HEAD_C, '#include "rules/vendor/argument.h"', '',
            '#include "rules/vendor/vendor.h"', '', *argument_rows(ops),
            'size_t sdg_invoke_bytes(int entry) {', '  switch (entry) {']
     for e in ops:

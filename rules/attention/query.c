@@ -7,7 +7,6 @@
 
 #include "rules/attention/call/descriptor.h"
 #include "rules/vendor/argument.h"
-#include "rules/vendor/invoke.h"
 #include "rules/vendor/sequence.h"
 #include "src/call/tag.h"
 

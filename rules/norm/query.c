@@ -4,7 +4,7 @@
 #include <cudnn.h>
 
 #include "rules/norm/rule.h"
-#include "rules/vendor/invoke.h"
+#include "rules/vendor/argument.h"
 #include "rules/vendor/tensor.h"
 #include "rules/vendor/vendor.h"
 

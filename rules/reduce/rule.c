@@ -7,7 +7,6 @@
 
 #include "rules/place/colocate.h"
 #include "rules/vendor/argument.h"
-#include "rules/vendor/invoke.h"
 #include "rules/vendor/tensor.h"
 #include "rules/vendor/vendor.h"
 

@@ -87,4 +87,11 @@ double sdg_call_number(const sdg_call_t *call, sdg_number_argument_t which);
 void *sdg_call_descriptor(const sdg_call_t *call, sdg_role_t role);
 void *sdg_call_data(const sdg_call_t *call, sdg_role_t role);
 
+/* The bytes of an op's arguments; 0 for what is no op of cuDNN's. */
+size_t sdg_invoke_bytes(int entry);
+/* Calls the vendor's function, and returns its status;
+ * CUDNN_STATUS_NOT_SUPPORTED for an op or a query that entries.def does not say
+ * is "called". */
+int sdg_invoke(int entry, const sdg_args_t *args);
+
 #endif

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "rules/vendor/invoke.h"
-
 void sdg_rebind_init(const sdg_call_t *call, sdg_rebind_t *out) {
   out->call = call;
   if (call->entry >= 0) // sundog's own: its arguments have no tensors
