@@ -34,9 +34,7 @@ typedef struct command {
 } command_t;
 
 /* Writes the manual page `page` to stdout: "sundog.1", "sundog-run.1" ..., or
- * "sundog.7", whose part on rules files is the comment at the head of the file
- * `rules` (rules/file/file.h). Returns an exit status. */
-int manual_print(const command_t *commands, int count, const char *page,
-                 const char *rules);
+ * "sundog.7". Returns an exit status. */
+int manual_print(const command_t *commands, int count, const char *page);
 
 #endif

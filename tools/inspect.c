@@ -347,7 +347,7 @@ static void choice_print(const calls_t *calls, const choices_t *choices,
     if (products)
       printf(
           "  of products of matrices alone nothing is drafted: which of M, N "
-          "and K is split\n  is yours to say (rules/file/file.h, man 7 "
+          "and K is split\n  is yours to say (doc/rules.md, man 7 "
           "sundog)\n");
     return;
   }

@@ -71,8 +71,8 @@ int main(int argc, char **argv) {
     return output_close(COMMAND_OK);
   }
   // For the build alone, which installs what this prints.
-  if (strcmp(argv[1], "--manual") == 0 && argc == 4)
-    return manual_print(commands, COMMANDS, argv[2], argv[3]);
+  if (strcmp(argv[1], "--manual") == 0 && argc == 3)
+    return manual_print(commands, COMMANDS, argv[2]);
   for (int i = 0; i < COMMANDS; i++) {
     names[i] = commands[i].name;
     if (strcmp(argv[1], names[i]) != 0)

@@ -190,43 +190,38 @@ static void codes_print(void) {
   }
 }
 
-// The second comment of a C file, the first being its licence, as it stands.
-static int comment_print(const char *path) {
-  char line[512];
-  int lines = 0;
-  bool inside = false, ended = false;
-  FILE *file = fopen(path, "re");
-  if (!file) {
-    perror(path);
-    return EXIT_FAILURE;
-  }
-  printf(".nf\n");
-  while (!ended && fgets(line, sizeof line, file)) {
-    line[strcspn(line, "\n")] = '\0';
-    bool first = !inside && strncmp(line, "/* ", 3) == 0 &&
-                 !strstr(line, "SPDX-License-Identifier");
-    inside |= first;
-    if (!inside)
-      continue;
-    char *end = strstr(line, "*/");
-    ended = end != NULL;
-    if (end)
-      *end = '\0';
-    const char *text = line + (strlen(line) < 3 ? strlen(line) : 3);
-    text_print(text);
+// Keys with their values, and what they have in common, of rules files.
+static void rules_print(void) {
+#define SDG_RULES_KIND(name, word, head, meaning) {head, "", meaning},
+#define SDG_RULES_KEY(name, key, kind, value, otherwise, view, example,        \
+                      meaning)                                                 \
+  {key, value, meaning " Default: " otherwise ". View: " view "."},
+#define SDG_RULES_MESH_KEY(key, value, otherwise, view, example, meaning)      \
+  {key, value, meaning " Default: " otherwise ". View: " view "."},
+#define SDG_RULES_TEXT(title, text) {title, NULL, text},
+  static const struct {
+    const char *head, *value, *text;
+  } row[] = {
+#include "rules/file/keys.def"
+  };
+  text_print("A file of sections (INI), tried in order; the first that matches "
+             "a tensor decides. SUNDOG_SPLIT and its companions stand for one "
+             "[shard] section.\n");
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    fputs(row[i].value ? ".TP\n\\fB" : ".SS ", stdout);
+    text_print(row[i].head);
+    fputs(row[i].value ? "\\fR" : "", stdout);
+    if (row[i].value && *row[i].value) {
+      printf(" = ");
+      text_print(row[i].value);
+    }
     putchar('\n');
-    lines++;
+    paragraphs_print(row[i].text);
+    putchar('\n');
   }
-  printf(".fi\n");
-  fclose(file);
-  if (ended && lines > 10)
-    return EXIT_SUCCESS;
-  fprintf(stderr, "sundog: %s has no comment on rules files\n", path);
-  return EXIT_FAILURE;
 }
 
-int manual_print(const command_t *commands, int count, const char *page,
-                 const char *rules) {
+int manual_print(const command_t *commands, int count, const char *page) {
   if (strcmp(page, "sundog.1") == 0) {
     overview_print(commands, count);
     return EXIT_SUCCESS;
@@ -238,7 +233,7 @@ int manual_print(const command_t *commands, int count, const char *page,
            "empty one is the same as none.\n");
     variables_print();
     printf(".SH RULES FILES\n");
-    int result = comment_print(rules);
+    rules_print();
     printf(".SH PROGRAMS\nA program needs to know nothing of sundog. One that "
            "does may look up by\n.BR dlsym (3),\nor be linked to, what "
            "<sundog.h> declares: \\%%sundog_tag(), \\%%sundog_untag(), "
@@ -254,7 +249,7 @@ int manual_print(const command_t *commands, int count, const char *page,
            "its own on.\n");
     exits_print();
     printf(".SH SEE ALSO\n.BR sundog (1)\n");
-    return result;
+    return EXIT_SUCCESS;
   }
   for (int i = 0; i < count; i++) {
     char name[64];

@@ -18,12 +18,32 @@
 enum { INI_LINE_MAX = 196, INI_NAME_MAX = 47, FILE_BYTES_MAX = 1 << 20 };
 
 static const char *const key_names[SDG_KEY_COUNT] = {
-    "match",  "op", "split", "parts", "view", "sum",   "wrap",  "strategy",
-    "window", "a",  "b",     "c",     "keep", "sizes", "values"};
-enum { LOCAL_KEYS = 2 }; // the first two may stand in [local]
+#define SDG_RULES_KEY(name, key, kind, value, otherwise, view, example,        \
+                      meaning)                                                 \
+  [SDG_KEY_##name] = key,
+#include "rules/file/keys.def"
+};
 
-static const char *const kind_names[] = {"mesh", "shard", "local"};
-enum { KIND_MESH, KIND_SHARD, KIND_LOCAL };
+enum {
+#define SDG_RULES_KIND(name, word, head, meaning) KIND_##name,
+#include "rules/file/keys.def"
+  KIND_COUNT,
+};
+static const char *const kind_names[KIND_COUNT] = {
+#define SDG_RULES_KIND(name, word, head, meaning) [KIND_##name] = word,
+#include "rules/file/keys.def"
+};
+
+// Whether a key may stand in [local].
+static bool key_is_local(int key) {
+  static const int kind[SDG_KEY_COUNT] = {
+#define SDG_RULES_KEY(name, key, kind, value, otherwise, view, example,        \
+                      meaning)                                                 \
+  [SDG_KEY_##name] = KIND_##kind,
+#include "rules/file/keys.def"
+  };
+  return kind[key] == KIND_LOCAL;
+}
 
 typedef struct reader {
   sdg_place_t place; // of the line being read
@@ -54,12 +74,13 @@ static sdg_status_t length_fail(const reader_t *reader, const char *what,
 // The kind of a section that its first word means: what is nearest to it, if
 // the reader goes on after the fault.
 static sdg_status_t kind_parse(reader_t *reader, const char *word) {
-  sdg_status_t status = sdg_choice_parse(
-      &reader->place, word, "kind of section", kind_names, 3, &reader->kind);
+  sdg_status_t status =
+      sdg_choice_parse(&reader->place, word, "kind of section", kind_names,
+                       KIND_COUNT, &reader->kind);
   if (status == SDG_OK || !reader->thorough)
     return status;
-  const char *nearest = sdg_word_nearest(word, kind_names, 3);
-  for (int kind = 0; kind < 3; kind++)
+  const char *nearest = sdg_word_nearest(word, kind_names, KIND_COUNT);
+  for (int kind = 0; kind < KIND_COUNT; kind++)
     if (strcmp(kind_names[kind], nearest) == 0)
       reader->kind = kind;
   reader_fault(reader, status);
@@ -234,12 +255,12 @@ static sdg_status_t key_add(reader_t *reader, const char *name,
     for (key = 0; key_names[key] != nearest;)
       key++;
     reader_fault(reader, status);
-    if (draft->line[key] || (reader->kind == KIND_LOCAL && key >= LOCAL_KEYS))
+    if (draft->line[key] || (reader->kind == KIND_LOCAL && !key_is_local(key)))
       return SDG_OK;
   } else if (status != SDG_OK) {
     return status;
   }
-  if (reader->kind == KIND_LOCAL && key >= LOCAL_KEYS)
+  if (reader->kind == KIND_LOCAL && !key_is_local(key))
     return sdg_place_fail(place, SDG_E_RULES_VALUE,
                           "'%s' is a key of [shard], [local] has match and op",
                           name);

@@ -8,21 +8,10 @@
 #include "rules/file/value.h"
 
 typedef enum sdg_rules_key {
-  SDG_KEY_MATCH,
-  SDG_KEY_OP,
-  SDG_KEY_SPLIT,
-  SDG_KEY_PARTS,
-  SDG_KEY_VIEW,
-  SDG_KEY_SUM,
-  SDG_KEY_WRAP,
-  SDG_KEY_STRATEGY,
-  SDG_KEY_WINDOW,
-  SDG_KEY_A,
-  SDG_KEY_B,
-  SDG_KEY_C,
-  SDG_KEY_KEEP,
-  SDG_KEY_SIZES,
-  SDG_KEY_VALUES,
+#define SDG_RULES_KEY(name, key, kind, value, otherwise, view, example,        \
+                      meaning)                                                 \
+  SDG_KEY_##name,
+#include "rules/file/keys.def"
   SDG_KEY_COUNT,
 } sdg_rules_key_t;
 
