@@ -1,0 +1,56 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The reference of rules files in doc/rules.md is what the parser takes.
+#
+# usage: test_pages.sh SUNDOG DUMMY RULES.MD
+# shellcheck disable=SC2154,SC2317,SC1091 # harness.sh
+. "$(dirname "$0")/harness.sh"
+page=$(realpath "$3")
+
+# keys: the headings of keys, without the axis of [mesh], whose name is free.
+keys() { sed -n 's/^#### `\([a-z]*\)`$/\1/p' "$page"; }
+# example KEY: what the page shows below this heading.
+example() {
+  awk -v head="#### \`$1\`" '/^####* / { here = $0 == head; next }
+    here && /^```/ { on = !on; next } here && on' "$page"
+}
+
+every_example_of_a_key_is_taken() {
+  [ "$(keys | wc -l)" -ge 16 ]
+  while read -r key; do
+    example "$key" >lines
+    grep -q "^$key *=" lines
+    if [ "$key" = same ]; then
+      { echo '[mesh]'; cat lines; echo '[shard x]'; } >x.rules
+      echo 'split = H:y' >>x.rules
+    else
+      { printf '[mesh]\ny = 2\nx = 2\n[shard x]\n'; cat lines; } >x.rules
+      grep -q '^split' lines || echo 'split = H:y, W:x' >>x.rules
+    fi
+    grep -q '^view' lines || echo 'view = shard' >>x.rules
+    run 0 "$sundog" rules --check -n 4 x.rules
+  done < <(keys)
+}
+every_word_of_a_value_is_taken() {
+  # Those that are alternatives of plain words, without capitals and signs.
+  local key word
+  while IFS=: read -r key word; do
+    printf '[mesh]\ny = 2\n[shard x]\n%s = %s\n' "$key" "$word" >x.rules
+    case $key in
+    a | b | c | sizes) # of a product
+      echo 'split = K:y' >>x.rules
+      [ "$key" = sizes ] || echo 'sizes = piece' >>x.rules ;;
+    *) echo 'split = H:y' >>x.rules ;;
+    esac
+    [ "$key" = view ] || echo 'view = shard' >>x.rules
+    run 0 "$sundog" rules --check -n 2 x.rules
+    echo "$key" >>seen
+  done < <(awk '/^#### `/ { gsub("`", ""); key = $2 }
+    /^- Value: `/ { gsub("`", ""); sub("- Value: ", "")
+      n = split($0, words, / *\| */)
+      for (i = 1; i <= n; i++)
+        if (words[i] ~ /^[a-z ]+$/) print key ":" words[i] }' "$page")
+  [ "$(sort -u seen | wc -l)" -ge 10 ]
+}
+
+cases every_example_of_a_key_is_taken every_word_of_a_value_is_taken
