@@ -12,34 +12,34 @@
 
 #define HOST_API __attribute__((visibility("default")))
 
-/* The address at which the work-alikes may read and write what the program
- * knows as [pointer, pointer + bytes): the second mapping of device memory
- * (own allocations and opened IPC handles); pinned and managed memory as it
- * is. NULL for anything else: pageable host memory, freed addresses, ranges
+/* The address at which the work-alikes may read and write the program's
+ * [pointer, pointer + bytes): the second mapping for device memory (own
+ * allocations and opened IPC handles), the same address for pinned and managed
+ * memory. NULL for anything else: pageable host memory, freed addresses, ranges
  * that leave their allocation. bytes may be 0. Lock-free for readers, callable
  * from any thread. */
 HOST_API void *host_memory_resolve(const void *pointer, size_t bytes);
 
-/* Appends work to a stream (0, cudaStreamLegacy, cudaStreamPerThread
- * included): `run(argument)` is called once, in order, possibly on another
- * thread; then `release(argument)` if not NULL, also when the work is skipped
+/* Appends work to a stream (0, cudaStreamLegacy and cudaStreamPerThread
+ * included). `run(argument)` is called once, in order, possibly on another
+ * thread; then `release(argument)` if not NULL, even if the work is skipped
  * because the device is in a sticky error state. A result other than
  * cudaSuccess becomes the device's sticky error, which later synchronising
- * calls return, as an illegal address does on a GPU. Returns the sticky error
+ * calls return, as after an illegal address on a GPU. Returns the sticky error
  * or cudaErrorInvalidResourceHandle without queueing; then release has been
- * called. Blocks while the stream's queue is very long, as CUDA does; neither
- * this nor a CUDA function may be called from inside `run`, which may itself
- * run inside any call that waits. */
+ * called. Blocks while the stream's queue is very long, as CUDA does. `run` may
+ * itself run inside any call that waits, so it must call neither this function
+ * nor a CUDA function. */
 HOST_API cudaError_t host_stream_submit(cudaStream_t stream,
                                         cudaError_t (*run)(void *argument),
                                         void *argument,
                                         void (*release)(void *argument));
 
-/* The same for work that can be done again: while the stream is captured,
- * nothing is done, and each launch of the graph does run(again(argument)), then
- * release() of what again() gave, which is NULL if memory is short;
- * release(argument) is called when the graph and what was made from it are
- * gone. Work without again() ends the capture. */
+/* The same for work that can be repeated. While the stream is captured, nothing
+ * runs. Each launch of the graph calls run(again(argument)) and then release()
+ * with that argument; again() returns NULL if memory is short.
+ * release(argument) is called when the graph and its copies are destroyed. Work
+ * without again() invalidates the capture. */
 HOST_API cudaError_t host_stream_submit_again(
     cudaStream_t stream, cudaError_t (*run)(void *argument), void *argument,
     void (*release)(void *argument), void *(*again)(const void *argument));

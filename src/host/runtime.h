@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CUDA runtime's functions as the work-alike itself has them, for its other
- * face, the driver API (cuda/): an interposer that stands before the runtime
- * does not see what a program asks of the driver, as on a GPU. */
+/* The CUDA runtime's functions as the driver API's work-alike (cuda/) calls
+ * them. A library preloaded in front of the runtime does not see these calls,
+ * as on a GPU. */
 #ifndef SDG_SRC_HOST_RUNTIME_H
 #define SDG_SRC_HOST_RUNTIME_H
 
@@ -9,7 +9,7 @@
 
 #include "src/host/host.h"
 
-/* Functions that are alike in CUDA 12 and 13. */
+/* Functions that are the same in CUDA 12 and 13. */
 #define HOST_RUNTIME(X)                                                        \
   X(cudaDeviceCanAccessPeer)                                                   \
   X(cudaDeviceGetAttribute)                                                    \
@@ -75,16 +75,16 @@ typedef struct host_runtime {
 #define X(name) __typeof__(&name) name;
   HOST_RUNTIME(X)
 #undef X
-  /* Around each call of the above: the program's last error stays what it is,
-   * and the program has not called the runtime by this. */
+  /* _begin and _end enclose each call of the above: the program's last error
+   * stays, and the call does not count as the program's use of the runtime. */
   void (*face_begin)(void);
   void (*face_end)(void);
-  /* The program has called the runtime, which has made the primary context the
-   * current one. */
+  /* Whether the program has called the runtime, which makes the primary context
+   * current. */
   bool (*used)(void);
-  /* The allocation that holds an address of the device's. */
+  /* The allocation that contains a device address. */
   bool (*allocation)(const void *pointer, void **out_base, size_t *out_bytes);
-  /* A kernel was not launched; NULL: it has no name. */
+  /* Reports a kernel that was not launched. NULL: it has no name. */
   void (*kernel_refuse)(const void *function);
   void (*identity)(char out_name[256], char out_uuid[16]);
 } host_runtime_t;

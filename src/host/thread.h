@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads of the host device: with a stack for its arithmetic whatever the
- * program's limit is, and without the program's signals. */
+/* Threads of the host device: their stack is large enough for arithmetic
+ * whatever the program's limit is, and they take none of the program's signals.
+ */
 #ifndef SDG_SRC_HOST_THREAD_H
 #define SDG_SRC_HOST_THREAD_H
 
@@ -9,10 +10,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Threads get the limit of the main stack (ulimit -s) otherwise. */
+/* Without this a thread's stack has the size of `ulimit -s`. */
 enum { HOST_STACK_BYTES = 4 << 20 };
 
-/* As pthread_create; `out_thread` is NULL for a thread that nobody joins. */
+/* As pthread_create. `out_thread` is NULL for a thread that nobody joins. */
 static inline int host_thread_start(pthread_t *out_thread,
                                     void *(*run)(void *argument),
                                     void *argument) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the cuBLAS work-alike share: the handle, matrices and
- * vectors of any element type, work in the handle's stream. */
+ * vectors of any element type, and work in the handle's stream. */
 #ifndef SDG_SRC_HOST_CUBLAS_BLAS_H
 #define SDG_SRC_HOST_CUBLAS_BLAS_H
 
@@ -12,7 +12,7 @@
 
 #include "src/host/host.h"
 
-/* The library's handle; NULL is CUBLAS_STATUS_NOT_INITIALIZED. */
+/* The library's handle. NULL gives CUBLAS_STATUS_NOT_INITIALIZED. */
 struct cublasContext {
   cudaStream_t stream;
   cublasPointerMode_t pointer_mode;
@@ -21,20 +21,21 @@ struct cublasContext {
   int sm_count_target;
 };
 
-/* An element of any type; no imaginary part unless the type is complex. */
+/* An element of any type. The imaginary part is 0 unless the type is complex.
+ */
 typedef double _Complex host_number_t;
 
-/* A number in host memory or, in device pointer mode, in device memory; a
- * device one is read when the work runs. */
+/* A number in host memory or, in device pointer mode, in device memory. One in
+ * device memory is read when the work runs. */
 typedef struct host_scalar {
   host_number_t value;
   const void *device; /* readable address, or NULL */
   cudaDataType type;
 } host_scalar_t;
 
-/* A column-major matrix as it is stored; a vector is one of ld `increment`
- * and one row. at is a readable address, or that of an array of the program's
- * addresses, one per matrix of the batch. */
+/* A column-major matrix as it is stored. A vector is a matrix of one row with
+ * ld = `increment`. `at` is a readable address, or that of an array of the
+ * program's addresses, one per matrix of the batch. */
 typedef struct host_matrix {
   void *at;
   bool by_address;
@@ -57,7 +58,7 @@ static inline bool host_op_turns(cublasOperation_t op) {
 
 #pragma GCC visibility push(hidden)
 
-/* Bytes of an element; 0 for a type that is not computed with. */
+/* Bytes of an element; 0 for an unsupported type. */
 size_t host_type_bytes(cudaDataType type);
 bool host_type_is_complex(cudaDataType type);
 double host_element_load(const void *at, cudaDataType type, int64_t index);
@@ -74,17 +75,18 @@ bool host_scalar_read(cublasHandle_t handle, const void *pointer,
                       cudaDataType type, host_scalar_t *out_scalar);
 host_number_t host_scalar_get(const host_scalar_t *scalar);
 
-/* Makes the address of `batch` matrices of rows x columns readable (that of
- * the array where by_address, whose addresses are looked at when the work
- * runs); no address is needed for nothing. */
+/* Makes the addresses of `batch` matrices of rows x columns readable. With
+ * by_address it makes the array of addresses readable, whose elements are read
+ * when the work runs. An empty matrix needs no address. */
 bool host_matrix_resolve(host_matrix_t *matrix, const void *at, int64_t rows,
                          int64_t columns, int64_t batch);
-/* Matrix `index` of the batch when the work runs; NULL if the program's
- * address is none. */
+/* Matrix `index` of the batch, found when the work runs; NULL if the program's
+ * address is invalid. */
 void *host_matrix_at(const host_matrix_t *matrix, int64_t index, int64_t rows,
                      int64_t columns);
 
-/* Queues run(copy of the job, plain data); the copy is freed afterwards. */
+/* Queues run(copy of the job); the job is plain data. The copy is freed
+ * afterwards. */
 cublasStatus_t host_work_submit(cudaStream_t stream,
                                 cudaError_t (*run)(void *job), const void *job,
                                 size_t job_bytes);
@@ -92,7 +94,8 @@ cublasStatus_t host_blas_submit(cublasHandle_t handle,
                                 cudaError_t (*run)(void *job), const void *job,
                                 size_t job_bytes);
 
-/* Carries out a product; sizes are checked, addresses readable. */
+/* Carries out a product. The sizes have been checked, the addresses are
+ * readable. */
 cudaError_t host_gemm_run(void *gemm);
 
 #pragma GCC visibility pop

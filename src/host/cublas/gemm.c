@@ -39,7 +39,7 @@ static int scalar_type(cublasComputeType_t compute, cudaDataType result) {
   return -1;
 }
 
-/* Which element types go with which sums. */
+/* Whether these element types can be combined with this type of the sums. */
 static bool types_fit(cudaDataType a, cudaDataType b, cudaDataType c,
                       int scalar) {
   if (a != b)
@@ -102,8 +102,8 @@ static cublasStatus_t gemm_submit(cublasHandle_t handle, cublasOperation_t opa,
   return host_blas_submit(handle, host_gemm_run, &gemm, sizeof gemm);
 }
 
-/* y := alpha op(A) x + beta y: a product with op(x) of one row, so that the
- * increments are leading dimensions. */
+/* y := alpha op(A) x + beta y. This is a product with x as a matrix of one row,
+ * so that increments become leading dimensions. */
 static cublasStatus_t gemv_submit(cublasHandle_t handle,
                                   cublasOperation_t trans, int64_t m, int64_t n,
                                   const void *alpha, given_t a, given_t x,
@@ -277,7 +277,7 @@ TYPE(D, double, CUDA_R_64F)
 TYPE(C, cuComplex, CUDA_C_32F)
 TYPE(Z, cuDoubleComplex, CUDA_C_64F)
 
-/* The header has the functions of halves for C++ alone. */
+/* The header declares the functions of halves for C++ only. */
 typedef struct half {
   uint16_t bits;
 } half_t;

@@ -34,7 +34,7 @@ cublasStatus_t cublasGetVersion_v2(cublasHandle_t handle, int *version) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
-/* The scratch memory of a GPU: taken and not needed. */
+/* The scratch memory of a GPU: accepted, and not used here. */
 cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void *workspace,
                                      size_t workspaceSizeInBytes) {
   (void)workspace, (void)workspaceSizeInBytes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cublasLtMatmul: products with what follows them, and their one algorithm.
+// cublasLtMatmul: products with an epilogue. There is one algorithm.
 #include "src/host/cublas/lt.h"
 
 #include <stdlib.h>
@@ -9,8 +9,8 @@ static bool is_zero(const host_factor_t *factor) {
   return !factor->vector && host_scalar_get(&factor->scalar) == 0;
 }
 
-/* A matrix as the product of columns knows it: rows stored one after the
- * other are the columns of the transpose. */
+/* A matrix in column order, as the product expects it: a matrix in row order is
+ * the transpose of one in column order. */
 static host_matrix_t columns_of(const host_layout_t *layout, const void *at,
                                 int32_t op, cublasOperation_t *out_op) {
   static const cublasOperation_t flipped[] = {
@@ -84,7 +84,8 @@ static cudaError_t product_run(void *argument) {
   return error;
 }
 
-/* Which types go together: those of GemmEx, and a D of its own. */
+/* Whether these types can be combined: as in GemmEx, but D may have a type of
+ * its own. */
 static bool types_fit(const host_ltproduct_t *p) {
   int32_t a = p->a.type, c = p->c.type, d = p->d.type, s = p->matmul.scale;
   if (a != p->b.type || c != d)
@@ -106,7 +107,7 @@ static bool types_fit(const host_ltproduct_t *p) {
   }
 }
 
-/* Without addresses: whether such a product can be computed. */
+/* Whether such a product can be computed; looks at no address. */
 static cublasStatus_t product_check(host_ltproduct_t *p) {
   host_matmul_t *m = &p->matmul;
   const host_layout_t *layouts[] = {&p->a, &p->b, &p->c, &p->d};

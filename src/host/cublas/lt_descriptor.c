@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The objects of cuBLASLt: made, set and read attribute by attribute, whose
-// values are looked at only when something is computed with them.
+// The objects of cuBLASLt: created, set and read attribute by attribute. Values
+// are checked only when a product uses them.
 #include "src/host/cublas/lt.h"
 
 #include <stdlib.h>
@@ -109,7 +109,7 @@ static cublasStatus_t set(const attribute_t *row, void *object,
   return CUBLAS_STATUS_SUCCESS;
 }
 
-/* Without room only the size is told. */
+/* Without a buffer only the size is returned. */
 static cublasStatus_t get(const attribute_t *row, const void *object,
                           void *value, size_t bytes, size_t *out_bytes) {
   if (!object || !row || (bytes == 0 && !out_bytes) ||
@@ -146,7 +146,8 @@ static host_preference_t preference_new(void) {
                              .implementations = UINT64_MAX};
 }
 
-/* Defines what all kinds of objects have; `made` is what a new one holds. */
+/* Defines the functions that all kinds of objects have. `made` is the content
+ * of a new object. */
 #define OBJECT(Name, handle_t, opaque_t, made, parameters, ...)                \
   cublasStatus_t cublasLt##Name##Init_internal(handle_t object,                \
                                                size_t size parameters) {       \

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What follows a product of cublasLtMatmul: activations, their gradients, and
-// gradients of biases.
+// The epilogues of cublasLtMatmul: activations, their gradients, and gradients
+// of biases.
 //
-// ReLU keeps one bit per element, set where it let through: element i of a
-// column is bit i % 8 of byte i / 8, leading dimensions and strides are bits.
-// GELU keeps what went into it.
+// ReLU stores one bit per element in aux, set where the value is positive:
+// element i of a column is bit i % 8 of byte i / 8; leading dimensions and
+// strides count bits. GELU stores its input in aux.
 #include "src/host/cublas/lt.h"
 
 #include <math.h>
@@ -69,7 +69,7 @@ cublasStatus_t host_epilogue_check(host_ltproduct_t *p) {
     return CUBLAS_STATUS_INVALID_VALUE;
   if (keeps_bits(m) && m->aux_ld % 128)
     return CUBLAS_STATUS_INVALID_VALUE;
-  /* Each product's gradient needs a place of its own. */
+  /* Each product of a batch needs its own memory for the bias gradient. */
   if (gives_bias_gradient(m->epilogue) && p->d.batch > 1 && !m->bias_stride)
     return CUBLAS_STATUS_NOT_SUPPORTED;
   return CUBLAS_STATUS_SUCCESS;
@@ -139,7 +139,8 @@ static host_number_t sum_over_k(const host_ltproduct_t *p, int64_t batch,
   const host_layout_t *x = of_a ? &p->a : &p->b;
   const void *data = of_a ? p->at_a : p->at_b;
   bool turned = (of_a ? p->matmul.op_a : p->matmul.op_b) != CUBLAS_OP_N;
-  bool along_columns = of_a != turned; /* k counts columns of what is stored */
+  bool along_columns =
+      of_a != turned; /* k counts columns of the stored matrix */
   int64_t k = (int64_t)(along_columns ? x->columns : x->rows);
   int64_t from = x->batch > 1 ? batch : 0;
   host_number_t sum = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes matrix products: oneDNN where the sums are float, a loop in double
-// where they are wider.
+// Computes matrix products: with oneDNN if the sums are float, with a loop in
+// double if they are wider.
 #include "src/host/cublas/blas.h"
 
 #include <dnnl.h>
@@ -36,12 +36,13 @@ static bool operand_open(const host_matrix_t *matrix, const void *at,
   return copy != NULL;
 }
 
-/* c := alpha op(a) op(b) + beta c, all float. oneDNN's matrices are row-major:
- * it is told the transposed product, b before a. */
+/* c := alpha op(a) op(b) + beta c, all float. oneDNN's matrices are row-major,
+ * so it computes the transposed product, with b before a. */
 static bool multiply_float(const host_gemm_t *gemm, const operand_t *a,
                            const operand_t *b, float alpha, float beta,
                            float *c, int64_t ldc) {
-  /* Ranks share the cores: one thread, unless the user says how many. */
+  /* Ranks share the cores, so use one thread unless the user sets the number.
+   */
   int before = omp_get_max_threads();
   if (!getenv("OMP_NUM_THREADS"))
     omp_set_num_threads(1);
@@ -99,8 +100,8 @@ static host_number_t element(const host_matrix_t *matrix, const void *at,
   return op == CUBLAS_OP_C || op == CUBLAS_OP_CONJG ? conj(value) : value;
 }
 
-/* sum += a * b, elements of a column; without imaginary parts where `im` is
- * NULL. */
+/* sum += a * b for the elements of a column. `im` is NULL if there are no
+ * imaginary parts. */
 static void accumulate(int64_t m, const double *re, const double *im,
                        host_number_t b, double *sum_re, double *sum_im) {
   double b_re = creal(b), b_im = cimag(b);
@@ -178,7 +179,7 @@ cudaError_t host_gemm_run(void *argument) {
                   gemm->k > 0 && alpha != 0;
   for (int64_t i = 0; i < gemm->batch; i++) {
     place_t place;
-    /* alpha 0: a and b are not read */
+    /* if alpha is 0, a and b are not read */
     if (!place_find(gemm, i, alpha != 0, &place))
       return cudaErrorIllegalAddress;
     if (!(in_float ? product_float(gemm, &place, creal(alpha), creal(beta))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contexts: the primary one, others, and each thread's stack of them.
+// Contexts: the primary one, further ones, and each thread's stack of them.
 //
-// All are views of the one device: what is allocated under one can be used
-// under every other, and outlives it.
+// All contexts stand for the one device. Memory allocated under one context can
+// be used under every other, and outlives it.
 #include "src/host/cuda/face.h"
 
 #include <pthread.h>
@@ -14,20 +14,21 @@ struct CUctx_st {
   unsigned long long id;
   unsigned flags;
   bool alive;
-  struct CUctx_st *next; /* of those made by cuCtxCreate */
+  struct CUctx_st *next; /* the next context made by cuCtxCreate */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct CUctx_st primary = {.id = 1}; /* by `lock`, as what follows */
+static struct CUctx_st primary = {
+    .id = 1}; /* `lock` guards this and what follows */
 static int primary_holds;
-static CUcontext others; /* never freed: handles may be looked at later */
+static CUcontext others; /* never freed, because handles may be read later */
 static unsigned long long last_id = 1;
 
 static _Thread_local CUcontext stack[DEPTH_MAX];
 static _Thread_local int depth;
 
-/* The thread's own, or the primary one where the runtime has made it current.
- */
+/* The thread's own context, or the primary one if the runtime has made it
+ * current. */
 static CUcontext current(void) {
   if (depth > 0)
     return stack[depth - 1];
@@ -236,7 +237,7 @@ CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest) {
                 : RT(cudaDeviceGetStreamPriorityRange(least, greatest));
 }
 
-/* The numbers of limits are the runtime's. */
+/* The limits have the runtime's numbers. */
 CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
   CUresult result = host_cu_ready();
   return result ? result : RT(cudaDeviceSetLimit((enum cudaLimit)limit, value));

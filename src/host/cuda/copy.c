@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies. The runtime finds out by the addresses which way they go.
+// Copies. The runtime finds the direction from the addresses.
 #include "src/host/cuda/face.h"
 
 static void *to(CUdeviceptr at) {
@@ -54,7 +54,8 @@ CUresult cuMemcpyDtoDAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes,
   return copy_async(to(dst), to(src), bytes, cudaMemcpyDeviceToDevice, stream);
 }
 
-/* One side of a rectangle: where it begins. NULL for arrays: there are none. */
+/* Where one side of a rectangle begins. NULL for arrays, which do not exist
+ * here. */
 static char *side(CUmemorytype type, const void *host, CUdeviceptr device,
                   size_t x, size_t y, size_t pitch) {
   const char *at = type == CU_MEMORYTYPE_HOST ? host : to(device);

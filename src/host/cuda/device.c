@@ -81,7 +81,7 @@ CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device) {
   return RT(cudaMemGetInfo(&free, bytes));
 }
 
-/* The numbers of attributes are the runtime's. */
+/* The attributes have the runtime's numbers. */
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute,
                               CUdevice device) {
   CUresult result = host_cu_device(device);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions by name, in the form that a version of CUDA knows.
+// Finds functions by name, for the version of CUDA that the program asks for.
 #include "src/host/cuda/face.h"
 #include "src/host/exports/unsupported.h"
 
@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Forms that came after CUDA 4: before that version a name means an older one.
- * Other suffixes are older than every program. */
+/* Names whose newer form came after CUDA 4. Before `version` a name means the
+ * older form. Forms with other suffixes are older than every program. */
 static const struct {
   const char *symbol;
   int since;
@@ -45,7 +45,8 @@ static bool too_late(const char *symbol, int version) {
   return false;
 }
 
-/* This library's own function, whatever stands before it. */
+/* This library's own function, even if a preloaded library defines the same
+ * name. */
 static void *own(const char *symbol) {
   Dl_info info;
   void *self = NULL, *found = NULL;
@@ -99,7 +100,7 @@ CUresult cuGetProcAddress(const char *symbol, void **function, int version,
   return cuGetProcAddress_v2(symbol, function, version, flags, NULL);
 }
 
-/* The static runtime's way into the driver, and nobody else's. */
+/* Only the static runtime uses this function, to reach the driver. */
 CUresult cuGetExportTable(const void **table, const CUuuid *name) {
   static _Atomic int said;
   (void)name;

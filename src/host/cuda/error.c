@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codes: the runtime's as the driver's, their names and texts.
+// The runtime's error codes as the driver's, with names and texts.
 #include "src/host/cuda/face.h"
 
 void host_cu_begin(void) {
   host_runtime()->face_begin();
 }
 
-/* They are the same numbers but for what only the runtime tells apart. */
+/* The numbers are the same, except for codes that only the runtime has. */
 CUresult host_cu_end(cudaError_t error) {
   host_runtime()->face_end();
   switch ((int)error) {

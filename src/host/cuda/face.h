@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the driver's work-alike share: its calls of the runtime,
- * and what has to be true before one. */
+/* What the files of the driver's work-alike share: how they call the runtime,
+ * and the checks before a call. */
 #ifndef SDG_SRC_HOST_CUDA_FACE_H
 #define SDG_SRC_HOST_CUDA_FACE_H
 
@@ -10,22 +10,23 @@
 
 #pragma GCC visibility push(hidden)
 
-/* A call of the runtime's, as a CUresult: RT(cudaMalloc(&at, bytes)). */
+/* Calls the runtime and returns a CUresult: RT(cudaMalloc(&at, bytes)). */
 #define RT(call) (host_cu_begin(), host_cu_end(host_runtime()->call))
 
 void host_cu_begin(void);
 CUresult host_cu_end(cudaError_t error);
 
-/* Returns from the function that uses it. */
+/* Returns from the enclosing function. */
 #define RETURN_IF(condition, status)                                           \
   do {                                                                         \
     if (condition)                                                             \
       return (status);                                                         \
   } while (0)
 
-/* CUDA_ERROR_NOT_INITIALIZED before cuInit, or a first call of the runtime. */
+/* CUDA_ERROR_NOT_INITIALIZED unless cuInit or a function of the runtime has
+ * been called. */
 CUresult host_cu_initialized(void);
-/* Also CUDA_ERROR_INVALID_CONTEXT where the thread has none. */
+/* Also CUDA_ERROR_INVALID_CONTEXT if the thread has no context. */
 CUresult host_cu_ready(void);
 /* Also CUDA_ERROR_INVALID_DEVICE. */
 CUresult host_cu_device(CUdevice device);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 typedef struct fill {
-  char *at; /* as the host reaches it */
+  char *at; /* the address for the host */
   size_t pitch, count, rows;
   unsigned value;
   int unit;

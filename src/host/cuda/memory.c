@@ -9,7 +9,7 @@ CUresult cuMemGetInfo(size_t *free, size_t *total) {
   return result ? result : RT(cudaMemGetInfo(free, total));
 }
 
-/* `at` is a pointer: arguments are evaluated in any order. */
+/* `at` is a pointer because arguments are evaluated in any order. */
 static CUresult allocated(CUresult result, void *const *at, CUdeviceptr *out) {
   if (result == CUDA_SUCCESS)
     *out = (CUdeviceptr)(uintptr_t)*at;

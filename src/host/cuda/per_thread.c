@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of programs whose default stream is each thread's own.
+// The functions for programs whose default stream is per thread.
 #include "src/host/cuda/face.h"
 
 #define OWN(stream) ((stream) ? (stream) : CU_STREAM_PER_THREAD)
 
-/* X(name, parameters, arguments): the plain function on the thread's stream. */
+/* X(name, parameters, arguments): calls the plain function on the thread's
+ * stream. */
 #define ON_STREAM(X)                                                           \
   X(cuEventRecord, (CUevent event, CUstream s), (event, OWN(s)))               \
   X(cuEventRecordWithFlags, (CUevent event, CUstream s, unsigned flags),       \
@@ -58,8 +59,8 @@
 ON_STREAM(X)
 #undef X
 
-/* X(name, asynchronous, parameters, arguments): what returns when it is done.
- */
+/* X(name, asynchronous, parameters, arguments): calls the asynchronous function
+ * and waits for its end. */
 #define DONE(X)                                                                \
   X(cuMemcpy, cuMemcpyAsync, (CUdeviceptr dst, CUdeviceptr src, size_t bytes), \
     (dst, src, bytes, CU_STREAM_PER_THREAD))                                   \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams and events: the runtime's own; and launches, which are refused.
+// Streams and events, which are the runtime's, and launches, which are refused.
 #include "src/host/cuda/face.h"
 
 CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags,
@@ -54,7 +54,7 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext *context) {
   return result ? result : cuCtxGetCurrent(context);
 }
 
-/* The numbers of states of a capture are the runtime's. */
+/* The states of a capture have the runtime's numbers. */
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
   enum cudaStreamCaptureStatus found;
   CUresult result = host_cu_ready();
@@ -71,7 +71,7 @@ CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data) {
   return result ? result : RT(cudaLaunchHostFunc(stream, function, data));
 }
 
-/* The program's function takes the same values by other types. */
+/* The program's function takes the same values under other types. */
 CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback,
                              void *data, unsigned flags) {
   CUresult result = host_cu_ready();

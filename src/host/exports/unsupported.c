@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names, once each, the functions that a program calls and the host device
-// does not have.
+// Reports, once per function, that the program calls a function that the host
+// device does not have.
 #include "src/host/exports/unsupported.h"
 
 #include <stdatomic.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exported functions for communicators and groups: checks of arguments
-// with NCCL's codes, then the machinery.
+// The exported functions for communicators and groups. They check arguments and
+// return NCCL's codes.
 #include "src/host/nccl/api.h"
 
 #include <limits.h>
@@ -55,7 +55,7 @@ const char *pncclGetLastError(ncclComm_t comm) {
 }
 NCCL_API(ncclGetLastError);
 
-/* The rest is about GPUs. */
+/* The other members are about GPUs. */
 bool host_config_read(const ncclConfig_t *config, bool *out_blocking) {
   *out_blocking = true;
   if (config == NULL)
@@ -131,7 +131,8 @@ ncclResult_t pncclCommInitAll(ncclComm_t *comm, int ndev, const int *devices) {
 }
 NCCL_API(ncclCommInitAll);
 
-/* Checks a communicator that is to end; ncclInvalidArgument while joining. */
+/* Checks a communicator that is to be destroyed; ncclInvalidArgument while it
+ * joins. */
 static ncclResult_t check_idle(ncclComm_t comm) {
   ncclResult_t result = host_comm_check(comm);
   if (result != ncclSuccess)
@@ -193,7 +194,7 @@ ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error) {
 }
 NCCL_API(ncclCommGetAsyncError);
 
-/* Reads the number at `offset` of a communicator that has joined. */
+/* Reads the int at `offset` of a communicator that has joined. */
 static ncclResult_t query(const char *function, ncclComm_t comm, size_t offset,
                           int *out_number) {
   ncclResult_t result = check_idle(comm);
@@ -245,7 +246,7 @@ ncclResult_t pncclMemFree(void *pointer) {
 }
 NCCL_API(ncclMemFree);
 
-/* Which messages are printed is asked at each of them. */
+/* Does nothing: the environment is read for each message. */
 void pncclResetDebugInit(void) {
 }
 NCCL_API(ncclResetDebugInit);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a function of NCCL is named: as pncclX, with ncclX as a weak second name
- * that a program may replace. */
+/* Names of NCCL's functions: each is pncclX, with ncclX as a weak alias that a
+ * program may replace. */
 #ifndef SDG_SRC_HOST_NCCL_API_H
 #define SDG_SRC_HOST_NCCL_API_H
 

@@ -21,8 +21,8 @@ typedef enum host_op_kind {
   HOST_OP_SCATTER,
 } host_op_kind_t;
 
-/* One call of the program. Counts are elements and mean what they mean in
- * NCCL: of one rank's block where there are blocks. */
+/* One call of the program. Counts are elements, with NCCL's meaning: those of
+ * one rank's block if the operation has blocks. */
 typedef struct host_op {
   host_op_kind_t kind;
   const void *send;
@@ -30,10 +30,10 @@ typedef struct host_op {
   size_t count;
   ncclDataType_t type;
   ncclRedOp_t op;
-  int root; /* SEND, RECV: the peer */
+  int root; /* for SEND, RECV: the peer */
   cudaStream_t stream;
-  bool scaled;           /* what is sent is first multiplied by a factor: */
-  const void *factor_at; /* where it is in device memory, or NULL and */
+  bool scaled;           /* the data is first multiplied by a factor: */
+  const void *factor_at; /* its address in device memory or, if NULL, */
   uint64_t factor;       /* its bits in the type */
 } host_op_t;
 
@@ -42,10 +42,10 @@ typedef struct host_op {
 size_t host_op_send_bytes(const host_op_t *op, int rank, int ranks);
 size_t host_op_recv_bytes(const host_op_t *op, int rank, int ranks);
 
-/* Runs the operations of one group: the collectives in their order, then all
- * sends and receives together. Buffers are addresses this process can use.
- * Sends and receives to the rank itself are matched in order and agree in
- * number and sizes. Results as host_lanes_run. */
+/* Runs the operations of one group: first the collectives in their order, then
+ * all sends and receives together. Buffers are addresses that this process can
+ * use. Sends and receives to the rank itself are matched in order and agree in
+ * number and sizes. Returns the results of host_lanes_run. */
 ncclResult_t host_ops_run(host_endpoint_t *endpoint, const host_op_t *ops,
                           int count);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of communicators and what is said about their errors. */
+/* Creates and destroys communicators and keeps their errors. */
 #include "src/host/nccl/comm.h"
 
 #include <stdarg.h>
@@ -88,7 +88,7 @@ ncclResult_t host_comm_check(ncclComm_t comm) {
   return ncclSuccess;
 }
 
-/* With comm->lock. */
+/* Call with comm->lock held. */
 static ncclResult_t comm_error(ncclComm_t comm) {
   if (comm->state == HOST_COMM_JOINING)
     return ncclInProgress;
@@ -151,7 +151,7 @@ void host_comm_drop(ncclComm_t comm) {
   free(comm);
 }
 
-/* Ends the joining thread, waits for work that is moving data, and leaves. */
+/* Ends the joining thread, waits for running work, and leaves. */
 static void comm_close(ncclComm_t comm) {
   if (comm->has_joiner)
     pthread_join(comm->joiner, NULL);
@@ -189,7 +189,7 @@ void host_comm_abort(ncclComm_t comm) {
 }
 
 static pthread_mutex_t text_lock = PTHREAD_MUTEX_INITIALIZER;
-static char last_text[256]; /* by text_lock */
+static char last_text[256]; /* guarded by text_lock */
 
 void host_comm_say(ncclComm_t comm, const char *format, ...) {
   char text[sizeof(last_text)];

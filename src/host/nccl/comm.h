@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A communicator: its life from joining to the last reference, its errors, and
- * the order of its work. */
+/* A communicator: its states from joining to the last reference, its errors,
+ * and the order of its work. */
 #ifndef SDG_SRC_HOST_NCCL_COMM_H
 #define SDG_SRC_HOST_NCCL_COMM_H
 
@@ -12,16 +12,16 @@ typedef enum host_comm_state {
   HOST_COMM_JOINING,
   HOST_COMM_READY,
   HOST_COMM_FAILED, /* joining failed; see `broken` */
-  HOST_COMM_CLOSED, /* endpoint gone; only references of queued work remain */
+  HOST_COMM_CLOSED, /* endpoint closed; only queued work still refers to it */
 } host_comm_state_t;
 
 enum { HOST_REDOPS_MAX = 64 };
 
-/* An operator of the program's: multiplies by a number, then sums. */
+/* A reduction made by the program: multiplies by a number, then sums. */
 typedef struct host_redop {
   bool used;
   ncclDataType_t type;
-  const void *at;  /* the number, in device memory, or NULL and */
+  const void *at;  /* the number's address in device memory or, if NULL, */
   uint64_t factor; /* its bits */
 } host_redop_t;
 
@@ -31,16 +31,16 @@ struct ncclComm {
   int ranks;
   int device;
   bool blocking;
-  unsigned generation; /* of forks, at creation */
+  unsigned generation; /* number of forks at its creation */
   ncclUniqueId id;
   atomic_bool stop_joining;
   pthread_t joiner;
   bool has_joiner;
   host_endpoint_t endpoint;
 
-  /* Held while work gets its ticket and its place in a stream, so that both are
-   * in the order of launches; may wait for room in the stream. Taken before
-   * `lock`. */
+  /* Held while work gets its ticket and its place in a stream, so that both
+   * have the order of launches. Its holder may wait for room in the stream.
+   * Taken before `lock`. */
   pthread_mutex_t launch;
   pthread_mutex_t lock; /* guards what follows; innermost */
   pthread_cond_t changed;
@@ -48,17 +48,17 @@ struct ncclComm {
   ncclResult_t broken; /* first error of this rank; ncclSuccess if none */
   bool finalized;
   bool aborted;
-  bool closing; /* a thread is in destroy */
-  bool running; /* work is moving data now */
+  bool closing; /* a thread is destroying it */
+  bool running; /* work is moving data */
   uint64_t issued;
-  uint64_t turn; /* ticket that may run next */
+  uint64_t turn; /* the ticket that may run next */
   uint64_t ended;
   unsigned references;
   host_redop_t redop[HOST_REDOPS_MAX]; /* number ncclNumOps + its index */
   char text[256];                      /* about `broken` */
 };
 
-/* A communicator that has not joined yet, with one reference, in *out_comm. */
+/* Creates a communicator that has not joined, with one reference. */
 ncclResult_t host_comm_create(const ncclUniqueId *id, int rank, int ranks,
                               bool blocking, ncclComm_t *out_comm);
 
@@ -69,8 +69,8 @@ ncclResult_t host_comm_join(ncclComm_t comm);
 ncclResult_t host_comm_join_begin(ncclComm_t comm);
 ncclResult_t host_comm_joined(ncclComm_t comm);
 
-/* ncclInvalidArgument for what is no communicator, ncclInvalidUsage for one of
- * the parent of fork. */
+/* ncclInvalidArgument if it is no communicator, ncclInvalidUsage if the process
+ * forked after its creation. */
 ncclResult_t host_comm_check(ncclComm_t comm);
 
 /* As _check; also ncclInvalidArgument while joining, the communicator's error
@@ -83,22 +83,21 @@ ncclResult_t host_comm_error(ncclComm_t comm);
 /* Waits until all work issued so far has ended. */
 void host_comm_drain(ncclComm_t comm);
 
-/* Drops the caller's reference after the work has ended, and tells the peers.
- */
+/* Waits for the work, tells the peers, and drops the caller's reference. */
 void host_comm_destroy(ncclComm_t comm);
 
-/* The same at once: waits end now, queued work will do nothing. */
+/* The same without waiting: waits end now, and queued work will do nothing. */
 void host_comm_abort(ncclComm_t comm);
 
-/* Gives back a reference; the last one frees. */
+/* Drops a reference; the last one frees. */
 void host_comm_drop(ncclComm_t comm);
 
-/* Keeps a text for ncclGetLastError (comm may be NULL), and prints it if
+/* Stores a text for ncclGetLastError (comm may be NULL), and prints it if
  * NCCL_DEBUG asks for warnings. */
 __attribute__((format(printf, 2, 3))) void
 host_comm_say(ncclComm_t comm, const char *format, ...);
 
-/* The last text, of the communicator if it has one; valid until the thread's
+/* The last text: the communicator's if it has one. Valid until the thread's
  * next call. */
 const char *host_comm_said(ncclComm_t comm);
 

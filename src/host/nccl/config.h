@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this library heeds of a communicator's configuration. */
+/* The settings of a communicator's configuration that this library uses. */
 #ifndef SDG_SRC_HOST_NCCL_CONFIG_H
 #define SDG_SRC_HOST_NCCL_CONFIG_H
 
 #include <nccl.h>
 #include <stdbool.h>
 
-/* False for what is no configuration; NULL is the default one. */
+/* False if it is no configuration. NULL is the default one. */
 bool host_config_read(const ncclConfig_t *config, bool *out_blocking);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a thread has asked for between ncclGroupStart and ncclGroupEnd, and how
- * it gets into streams. */
+/* The calls of a thread between ncclGroupStart and ncclGroupEnd, and their
+ * launch. */
 #ifndef SDG_SRC_HOST_NCCL_GROUP_H
 #define SDG_SRC_HOST_NCCL_GROUP_H
 
@@ -8,21 +8,22 @@
 
 ncclResult_t host_group_start(void);
 
-/* Ends one level; the outermost launches everything: all operations of a
- * communicator as one piece of work on the stream of the first of them, which
- * their other streams wait for and are waited for by. After an error inside the
- * group nothing is launched and the error is returned. */
+/* Ends one level. The outermost end launches everything: all operations of a
+ * communicator become one piece of work on the stream of the first of them;
+ * this work starts after the work in their other streams, which then wait for
+ * it. After an error inside the group nothing is launched and the error is
+ * returned. */
 ncclResult_t host_group_end(void);
 
-/* Adds a checked operation; launches it at once outside of groups. */
+/* Adds a checked operation; outside of groups, launches it at once. */
 ncclResult_t host_group_op(ncclComm_t comm, const host_op_t *op);
 
-/* Adds a communicator to be joined; joins at once outside of groups. A
- * blocking one that fails is freed and *comm set to NULL. */
+/* Adds a communicator to be joined; outside of groups, joins at once. If a
+ * blocking one fails it is freed and *comm set to NULL. */
 ncclResult_t host_group_join(ncclComm_t *comm);
 
-/* Makes the group of this thread, if there is one, fail with an error that a
- * call inside it returned. Returns the error. */
+/* Makes this thread's group, if one is open, fail with the error that a call
+ * inside it returned. Returns the error. */
 ncclResult_t host_group_fail(ncclResult_t error);
 
 #endif

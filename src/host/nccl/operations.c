@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exported operations: checks of arguments with NCCL's codes, then into
-// the group.
+// The exported operations: they check arguments, return NCCL's codes, and add
+// the operation to the group.
 #include "src/host/nccl/api.h"
 #include "src/host/nccl/group.h"
 #include "src/host/nccl/redop.h"
@@ -11,7 +11,7 @@ static bool is_reduction(host_op_kind_t kind) {
          kind == HOST_OP_REDUCE_SCATTER;
 }
 
-/* What is wrong with the operation, NULL if nothing. */
+/* What is wrong with the operation; NULL if nothing is. */
 static const char *fault_of(const host_op_t *op, int rank, int ranks) {
   size_t size = host_type_bytes(op->type);
   if (size == 0)

@@ -5,8 +5,8 @@
 
 #include "src/host/nccl/comm.h"
 
-/* Replaces an operator of the program's by what it does; false if the
- * communicator has none of this number and type. */
+/* Replaces an operator made by the program by its factor and sum; false if the
+ * communicator has no operator with this number and type. */
 bool host_redop_apply(ncclComm_t comm, host_op_t *op);
 
 #endif

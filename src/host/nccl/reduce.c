@@ -22,8 +22,9 @@ static uint32_t bits_of_float(float value) {
 typedef struct format {
   int exponent_bits;
   int fraction_bits;
-  int finite; /* no infinities: all ones is NaN, the rest of the top exponent
-                 are numbers; values too large become the largest */
+  int finite; /* no infinities: all ones is NaN, the other values of the top
+                 exponent are numbers; values too large become the largest
+                 number */
 } format_t;
 
 static const format_t format_f16 = {5, 10, 0};
@@ -50,8 +51,8 @@ static float decode(uint32_t bits, format_t f) {
                        fraction << (23 - f.fraction_bits));
 }
 
-/* To nearest, ties to even. `saturate`: too large becomes the largest number
- * instead of infinity. */
+/* Rounds to nearest, ties to even. `saturate`: too large becomes the largest
+ * number instead of infinity. */
 static uint32_t encode(float value, format_t f, int saturate) {
   uint32_t bits = bits_of_float(value);
   int width = f.exponent_bits + f.fraction_bits;
@@ -68,8 +69,8 @@ static uint32_t encode(float value, format_t f, int saturate) {
   int exponent = (int)(magnitude >> 23) - 127 + bias;
   uint32_t result;
   if (exponent <= 0) {
-    /* Adding a number whose unit in the last place is the smallest subnormal
-     * leaves the rounding to the hardware. */
+    /* Adding a number whose last place is the smallest subnormal makes the
+     * hardware round. */
     uint32_t unit = (uint32_t)(127 - bias + 1 - f.fraction_bits + 23) << 23;
     float sum = float_of_bits(magnitude) + float_of_bits(unit);
     result = bits_of_float(sum) - unit;

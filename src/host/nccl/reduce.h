@@ -11,11 +11,11 @@
 size_t host_type_bytes(ncclDataType_t type);
 
 /* out[i] = input[0][i] op input[1][i] op ... op input[ranks - 1][i], in this
- * order. Types of less than 32 bits are combined in float and rounded once;
- * integers wrap; a maximum or minimum ignores NaN where it can; an average is
- * the sum divided by `ranks`, towards zero for integers. `out` may be one of
- * the inputs. Every element depends on its own index only, so that results do
- * not depend on how a vector was cut. */
+ * order. Types of less than 32 bits are combined in float and rounded once.
+ * Integers wrap. A maximum or minimum ignores NaN unless all are NaN. An
+ * average is the sum divided by `ranks`, towards zero for integers. `out` may
+ * be one of the inputs. Every element depends on its own index only, so results
+ * do not depend on how a vector was cut. */
 void host_reduce(ncclDataType_t type, ncclRedOp_t op, int ranks,
                  const void *const *input, void *out, size_t count);
 

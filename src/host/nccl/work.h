@@ -5,9 +5,9 @@
 
 #include "src/host/nccl/comm.h"
 
-/* Puts `ops` (malloc'ed, taken over in any case) behind what is in their
- * streams. Work of one communicator runs in the order of launches, whatever
- * the streams. */
+/* Queues `ops` (malloc'ed; taken over even after an error) behind the work in
+ * their streams. Work of one communicator runs in the order of launches,
+ * whatever the streams. */
 ncclResult_t host_work_launch(ncclComm_t comm, host_op_t *ops, int count);
 
 #endif

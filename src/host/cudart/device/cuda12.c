@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of the CUDA 12 runtime that CUDA 13 has in another form, or no
-// more. The names are given to the linker, as the headers declare them
+// The functions of the CUDA 12 runtime that CUDA 13 changed or removed. They
+// are named for the linker only, because the headers declare the names
 // otherwise.
 #include "src/host/cudart/internal.h"
 
@@ -15,8 +15,8 @@
 
 /* ---- structures ---- */
 
-/* As CUDA 12 lays it out; CUDA 11 knows what comes before
- * hostRegisterSupported. */
+/* The layout in CUDA 12. CUDA 11 has the members before hostRegisterSupported.
+ */
 typedef struct properties {
   char name[256];
   cudaUUID_t uuid;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Included before everything else where the runtime is built as that of CUDA
- * 12: what CUDA 13 calls by its plain name has a number there, since the plain
- * name means an older form of the function. twelve.c has those. */
+/* Included first when the runtime is built as that of CUDA 12. There the plain
+ * names mean older forms of some functions; the forms that CUDA 13 calls by the
+ * plain name have a number in theirs. cuda12.c defines the older forms. */
 #ifndef SDG_SRC_HOST_CUDART_DEVICE_CUDA12_H
 #define SDG_SRC_HOST_CUDART_DEVICE_CUDA12_H
 

@@ -108,7 +108,7 @@ cudaError_t cudaDeviceSynchronize(void) {
   return host_result(host_sticky());
 }
 
-/* Allocations, streams and events of the program are gone afterwards. */
+/* Frees all allocations, streams and events of the program. */
 cudaError_t cudaDeviceReset(void) {
   cudaError_t error = host_enter_query();
   if (error)
@@ -127,7 +127,7 @@ cudaError_t cudaDeviceReset(void) {
   return cudaSuccess;
 }
 
-/* ---- peers: there are none ---- */
+/* ---- peers: no other device exists ---- */
 
 cudaError_t cudaDeviceCanAccessPeer(int *canAccessPeer, int device,
                                     int peerDevice) {
@@ -168,7 +168,7 @@ cudaError_t cudaDeviceGetCacheConfig(enum cudaFuncCache *pCacheConfig) {
   return cudaSuccess;
 }
 
-/* What is set can be read back; no kernel runs that it could limit. */
+/* A limit can be read back. It limits nothing, because no kernel runs. */
 static _Atomic size_t limits[cudaLimitPersistingL2CacheSize + 1] = {
     [cudaLimitStackSize] = 1 << 10,
     [cudaLimitPrintfFifoSize] = 1 << 20,
@@ -208,7 +208,7 @@ cudaError_t cudaProfilerStop(void) {
   return host_enter_query();
 }
 
-/* ---- the driver: there is none ---- */
+/* ---- the driver: not offered by the runtime ---- */
 
 cudaError_t cudaGetDriverEntryPointByVersion(
     const char *symbol, void **funcPtr, unsigned int cudaVersion,

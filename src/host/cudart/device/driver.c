@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The runtime's functions for its other face, the driver API.
+// The runtime's functions as the driver API's work-alike calls them.
 #include "src/host/runtime.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program's kernels by name, and word of those that it launched in vain.
+// The names of the program's kernels, and a report of those that it launched
+// although no kernel can run.
 #include "src/host/cudart/device/kernel.h"
 
 #include <dlfcn.h>
@@ -25,7 +26,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static kernel_t *kernel; /* by `lock` */
 static int kernel_count, kernel_room;
 static bool nameless_said;
-static char folder[PATH_BYTES]; /* of the run's reports, or empty */
+static char folder[PATH_BYTES]; /* where the run's reports are; or empty */
 
 static void read_folder(void) {
   const char *text = getenv("SUNDOG_REPORT");
@@ -55,7 +56,7 @@ void host_kernel_register(const void *function, const char *name) {
       kernel_room = room;
     }
   }
-  /* Without memory for it, a kernel has no name. */
+  /* A kernel has no name if memory is short. */
   if (kernel_count < kernel_room)
     kernel[kernel_count++] = (kernel_t){function, name, false};
   pthread_mutex_unlock(&lock);
@@ -68,7 +69,7 @@ bool host_kernel_known(const void *function) {
   return known;
 }
 
-/* As people write it, where the program has brought the library of C++. */
+/* The demangled name, if the program has loaded the C++ library. */
 static void readable(const char *name, char out[NAME_BYTES]) {
   char *(*demangle)(const char *, char *, size_t *, int *);
   void *found = dlsym(RTLD_DEFAULT, "__cxa_demangle");
@@ -79,7 +80,7 @@ static void readable(const char *name, char out[NAME_BYTES]) {
   free(text);
 }
 
-/* A file of one's own process: nobody else adds to it. */
+/* Writes a file that only this process writes to. */
 static void leave_word(const char *name) {
   char path[PATH_BYTES + 32];
   if (!*folder)
@@ -88,7 +89,7 @@ static void leave_word(const char *name) {
   int fd =
       open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0)
-    return; /* told already */
+    return; /* already reported */
   if (write(fd, name, strlen(name)) < 0)
     host_log("cannot write %s", path);
   close(fd);

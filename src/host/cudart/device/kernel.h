@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program's kernels by name, and word of those that it launched in vain. */
+/* The names of the program's kernels, and a report of those that it launched
+ * although no kernel can run. */
 #ifndef SDG_SRC_HOST_CUDART_DEVICE_KERNEL_H
 #define SDG_SRC_HOST_CUDART_DEVICE_KERNEL_H
 
@@ -7,18 +8,18 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The program's device code is about to be registered: its environment is still
- * what `sundog run` gave it. */
+/* Called before the program registers its device code, when the environment is
+ * still the one that `sundog run` set. */
 void host_kernel_begin(void);
 
-/* `name` is the kernel's symbol and stays where it is. */
+/* `name` is the kernel's symbol and must stay valid. */
 void host_kernel_register(const void *function, const char *name);
 
 bool host_kernel_known(const void *function);
 
-/* Says once for each kernel on stderr that it was not launched, and leaves word
- * for `sundog run`, which fails: <SUNDOG_REPORT>/unlaunched-PID, the kernel's
- * name. NULL and what was never registered are kernels without a name. */
+/* Prints once per kernel that it was not launched, and writes
+ * <SUNDOG_REPORT>/unlaunched-PID with the kernel's name, which makes `sundog
+ * run` fail. NULL and functions that were never registered have no name. */
 void host_kernel_refuse(const void *function);
 
 #pragma GCC visibility pop

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nvcc compiles into a program: its device code is taken note of, and
-// refused when it is launched.
+// What nvcc compiles into a program: its device code is recorded when it is
+// registered, and refused when it is launched.
 #include "src/host/cudart/device/kernel.h"
 #include "src/host/cudart/internal.h"
 
-/* As the compiler's own headers declare them, which C cannot include. */
+/* The compiler's own headers declare these, and C cannot include them. */
 void **__cudaRegisterFatBinary(void *binary);
 void __cudaRegisterFatBinaryEnd(void **handle);
 void __cudaUnregisterFatBinary(void **handle);
@@ -176,8 +176,8 @@ cudaError_t cudaLaunchCooperativeKernel_ptsz(const void *function, dim3 grid,
   return cudaLaunchKernel(function, grid, block, args, shared_bytes, stream);
 }
 
-/* ---- questions about kernels: none can be launched. Thrust and CUB ask before
- * they launch, and go no further ---- */
+/* ---- questions about kernels: all refused, so that Thrust and CUB, which ask
+ * before they launch, stop here ---- */
 
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attr,
                                   const void *func) {

@@ -38,7 +38,8 @@ static size_t machine_bytes(void) {
   return (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* The option if it is a number of bytes, else 0: no memory, and a line. */
+/* Reads the option as a number of bytes. If it is not a number: 0, which allows
+ * no memory, and a line on stderr. */
 static size_t limit_read(const char *text) {
   char *end;
   errno = 0;

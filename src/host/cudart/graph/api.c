@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cudaGraph*: making graphs, copying them, asking what is in them, and what
-// comes before what.
+// cudaGraph*: makes and copies graphs, and lists their nodes and edges.
 #include "src/host/cudart/graph/memory.h"
 
 #include <stdlib.h>
@@ -54,8 +53,8 @@ cudaError_t cudaGraphNodeFindInClone(cudaGraphNode_t *pNode,
 
 /* ---- lists ---- */
 
-/* Gives `found` nodes in the way of all these functions: only their number
- * where there is no array, NULL in what is left over of it. */
+/* Returns `found` nodes as all these functions do: only their number if the
+ * array is NULL; unused elements of the array become NULL. */
 static cudaError_t list_give(cudaGraphNode_t const *list, size_t found,
                              cudaGraphNode_t *nodes, size_t *count) {
   for (size_t i = 0; nodes && i < *count; i++)
@@ -78,8 +77,8 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes,
   return list_give(graph->nodes, graph->count, nodes, numNodes);
 }
 
-/* The nodes of the graph that need `need`, or nothing at all if that is NULL,
- * gathered and given. */
+/* Lists the nodes that depend on `need` or, if that is NULL, the nodes without
+ * dependencies. */
 static cudaError_t select_give(cudaGraph_t graph, cudaGraphNode_t need,
                                cudaGraphNode_t *nodes, size_t *count) {
   cudaGraphNode_t *list = malloc((graph->count + 1) * sizeof(cudaGraphNode_t));

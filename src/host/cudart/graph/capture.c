@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Captures: which streams are part of one, where they are in its graph, what
-// spoils it.
+// Captures: the streams that take part, their position in the graph, and what
+// invalidates a capture.
 #include "src/host/cudart/graph/capture.h"
 #include "src/host/cudart/stream/queue.h"
 
@@ -31,7 +31,7 @@ bool host_capture_has(const host_stream_t *stream) {
   return has;
 }
 
-/* ---- tips ---- */
+/* ---- positions of streams ---- */
 
 void host_tips_drop(host_tips_t *tips) {
   free(tips->nodes);
@@ -67,7 +67,7 @@ bool host_tips_add(host_tips_t *tips, const cudaGraphNode_t *nodes,
   return true;
 }
 
-/* ---- spoiling ---- */
+/* ---- invalidation ---- */
 
 cudaError_t host_capture_spoil(host_stream_t *stream, cudaError_t error) {
   pthread_mutex_lock(&host_capture_lock);

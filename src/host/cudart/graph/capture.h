@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams that are captured: what is put into them becomes nodes of a graph. */
+/* Captured streams: work submitted to them becomes nodes of a graph. */
 #ifndef SDG_SRC_HOST_CUDART_GRAPH_CAPTURE_H
 #define SDG_SRC_HOST_CUDART_GRAPH_CAPTURE_H
 
@@ -7,8 +7,8 @@
 
 #include "src/host/cudart/graph/graph.h"
 
-/* Where a captured stream is: the nodes that its next one needs. An event
- * recorded there keeps a copy. */
+/* The position of a captured stream: the nodes that the next node depends on.
+ * An event recorded there keeps a copy. */
 typedef struct host_tips {
   unsigned long long capture; /* number of the capture; 0: none */
   cudaGraphNode_t *nodes;     /* owned */
@@ -19,11 +19,11 @@ typedef struct host_capture {
   struct host_capture *next;
   unsigned long long id;
   enum cudaStreamCaptureMode mode;
-  const void *thread; /* an address that only this thread has */
+  const void *thread; /* an address unique to the thread */
   host_stream_t *origin;
   cudaGraph_t graph;
-  size_t first; /* nodes of the graph from here on are the capture's */
-  bool lent;    /* the graph is the program's */
+  size_t first; /* the capture's nodes begin at this index */
+  bool lent;    /* the program owns the graph */
   bool spoilt;
 } host_capture_t;
 
@@ -53,42 +53,42 @@ static inline bool host_captured(const host_stream_t *stream) {
 
 /* Adds a node at the end of a captured stream; takes over what it holds. */
 cudaError_t host_capture_add(host_stream_t *stream, host_deed_t deed);
-/* Ends the usefulness of the captures that the stream is part of, for
- * `error`, which it returns. */
+/* Invalidates the captures that the stream takes part in. Returns `error`. */
 cudaError_t host_capture_spoil(host_stream_t *stream, cudaError_t error);
 
-/* What the call has to return if a capture forbids it; cudaSuccess if none
- * does. _unsafe: it may touch what work not yet launched uses, such as
- * memory; _everything: it waits for the device; _legacy: it uses the legacy
- * stream. Captures that forbid it are spoilt. */
+/* The error that a call returns if a capture forbids it; cudaSuccess if none
+ * does. _unsafe: for calls that may use what work not yet launched uses, such
+ * as memory; _everything: for calls that wait for the device; _legacy: for
+ * calls that use the legacy stream. Invalidates the captures that forbid the
+ * call. */
 cudaError_t host_capture_unsafe(void);
 cudaError_t host_capture_everything(void);
 cudaError_t host_capture_legacy(void);
 /* True if a capture forbids the legacy stream. */
 bool host_capture_concerns_legacy(void);
-/* The stream loses its handle: its capture cannot end as it should. */
+/* The stream's handle is destroyed, so its capture cannot end normally. */
 void host_capture_close(host_stream_t *stream);
 
-/* stream.c: whether a stream of this capture, a blocking one if so wanted, is
- * there; all of them leave it. With the lock held. */
+/* api.c: whether a stream takes part in this capture (with `blocking`: a
+ * blocking stream). All streams leave the capture. Call with the lock held. */
 bool host_stream_any_captured(unsigned long long id, bool blocking);
 void host_stream_uncapture(unsigned long long id);
 
-/* As host_enter, for a call that _unsafe is about. */
+/* host_enter for a call that host_capture_unsafe concerns. */
 static inline cudaError_t host_enter_unsafe(void) {
   cudaError_t error = host_enter();
   return error ? error : host_result(host_capture_unsafe());
 }
 
-/* Of an event: keeps where the stream is; forgets it. */
+/* For events: _take stores the stream's position, _drop forgets it. */
 cudaError_t host_tips_take(host_stream_t *stream, host_tips_t *tips);
 void host_tips_drop(host_tips_t *tips);
-/* Lets the stream wait for the tips, and so become part of their capture. */
+/* Makes the stream wait for these nodes and so join their capture. */
 cudaError_t host_capture_join(host_stream_t *stream, const host_tips_t *tips);
-/* cudaErrorCapturedEvent, for whom waits for an event in a capture. */
+/* cudaErrorCapturedEvent, for a thread that waits for an event of a capture. */
 cudaError_t host_capture_event(unsigned long long capture);
 
-/* Of cudaThreadExchangeStreamCaptureMode. */
+/* Set by cudaThreadExchangeStreamCaptureMode. */
 extern _Thread_local enum cudaStreamCaptureMode host_capture_mode;
 
 #pragma GCC visibility pop

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cudaStream*Capture*: beginning, ending and asking about captures.
+// cudaStream*Capture*: begins, ends and queries captures.
 #include "src/host/cudart/graph/capture.h"
 #include "src/host/cudart/stream/queue.h"
 
@@ -76,7 +76,7 @@ cudaError_t cudaStreamBeginCaptureToGraph(
 
 /* ---- ending ---- */
 
-/* True if nothing of the capture remains beside the end of its stream. */
+/* True if every node of the capture comes before the end of its stream. */
 static bool joined(const host_capture_t *capture) {
   cudaGraph_t graph = capture->graph;
   const host_tips_t *tips = &capture->origin->tips;
@@ -93,7 +93,7 @@ static bool joined(const host_capture_t *capture) {
   return true;
 }
 
-/* Takes the capture apart; its graph remains. */
+/* Ends the capture and keeps its graph. */
 static void end_locked(host_capture_t *capture) {
   host_capture_t **at = &host_capture_list;
   while (*at != capture)
@@ -103,7 +103,8 @@ static void end_locked(host_capture_t *capture) {
   atomic_fetch_sub(&host_captures, 1);
 }
 
-/* Ends the capture; its graph is *out_graph, or gone in case of an error. */
+/* Ends the capture. *out_graph is its graph; after an error the graph is
+ * destroyed. */
 static void end_with(host_capture_t *capture, cudaError_t error,
                      cudaGraph_t *out_graph) {
   end_locked(capture);

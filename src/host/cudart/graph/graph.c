@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The structure of graphs: nodes, what comes before what, copies.
+// The structure of graphs: nodes, dependencies, copies.
 #include "src/host/cudart/graph/graph.h"
 
 #include <stdlib.h>
@@ -123,8 +123,9 @@ failed:
 
 enum { WHITE, GREY, BLACK };
 
-/* Appends what comes before the node, then the node; false for a circle. The
- * depth of needs may be that of the whole graph: no recursion. */
+/* Appends the nodes that come before the node, then the node; false for a
+ * cycle. Not recursive, because dependencies may be as deep as the whole graph.
+ */
 static bool visit(cudaGraphNode_t start, cudaGraphNode_t *stack,
                   size_t *progress, cudaGraphNode_t *order, size_t *count) {
   size_t depth = 0;

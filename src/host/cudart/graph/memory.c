@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that belongs to graphs, and what the device says of it.
+// Memory that graphs allocate, and the device's counters of it.
 #include "src/host/cudart/graph/memory.h"
 
 #include <pthread.h>
@@ -7,7 +7,7 @@
 
 #include "src/host/cudart/memory/pool.h"
 
-/* Guards all of it; taken before the lock of the regions. */
+/* Guards all of it. Taken before the lock of the regions. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static host_graphmem_t *memories;
 static uint64_t used, used_high, reserved, reserved_high;
@@ -29,14 +29,14 @@ static void set_live(host_graphmem_t *m, bool live) {
   m->live = live;
 }
 
-/* Frees what nothing refers to any more. */
+/* Frees the memory if nothing refers to it any more. */
 static void settle(host_graphmem_t *m) {
   if (m->nodes > 0 || m->live)
     return;
   host_graphmem_t **at = &memories;
   while (*at && *at != m)
     at = &(*at)->next;
-  if (*at) { /* not after a reset of the device */
+  if (*at) { /* not listed after a reset of the device */
     *at = m->next;
     reserved -= m->params.bytesize;
     host_region_free(host_region_own(HOST_KIND_DEVICE), m->params.dptr);
@@ -175,8 +175,8 @@ void host_graphmem_uninstance(cudaGraph_t graph) {
   pthread_mutex_unlock(&lock);
 }
 
-/* Whether this node leaves memory allocated (true) or freed beyond the
- * graph. */
+/* Whether the graph allocates this memory and does not free it, or frees it and
+ * does not allocate it. */
 static bool reaches_out(cudaGraph_t graph, const struct CUgraphNode_st *node) {
   bool allocates = node->deed.type == cudaGraphNodeTypeMemAlloc;
   return !node_of(
@@ -250,7 +250,7 @@ cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t *pGraphNode,
   host_graphmem_t *memory = host_graphmem_find(dptr);
   if (!memory)
     return host_result(cudaErrorInvalidValue);
-  /* Once in a graph. */
+  /* Memory may be freed once in a graph. */
   if (graph && node_of(graph, cudaGraphNodeTypeMemFree, memory)) {
     host_graphmem_drop(memory);
     return host_result(cudaErrorInvalidValue);
@@ -302,7 +302,7 @@ cudaError_t cudaDeviceGetGraphMemAttribute(int device,
   return cudaSuccess;
 }
 
-/* Only high marks, and only back to what is now. */
+/* Only the high marks can be set, and only to the present value. */
 cudaError_t cudaDeviceSetGraphMemAttribute(int device,
                                            enum cudaGraphMemAttributeType attr,
                                            void *value) {
@@ -321,7 +321,7 @@ cudaError_t cudaDeviceSetGraphMemAttribute(int device,
   return cudaSuccess;
 }
 
-/* Nothing is kept that no graph needs. */
+/* Nothing is kept in reserve, so nothing is freed here. */
 cudaError_t cudaDeviceGraphMemTrim(int device) {
   return enter(device, &used);
 }

@@ -1,46 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that belongs to graphs: allocated by one node, freed by another one,
- * or by the program. */
+/* Memory that graphs allocate: by one node; freed by another node or by the
+ * program. */
 #ifndef SDG_SRC_HOST_CUDART_GRAPH_MEMORY_H
 #define SDG_SRC_HOST_CUDART_GRAPH_MEMORY_H
 
 #include "src/host/cudart/graph/graph.h"
 
-/* One allocation. Its address stays the same, and memory is behind it, from the
- * making of the node until no node is left and the program has freed it. */
+/* One allocation. Its address and memory exist from the creation of the node
+ * until no node refers to it and the program has freed it. */
 typedef struct host_graphmem {
   struct host_graphmem *next;
-  struct cudaMemAllocNodeParams params; /* with the address */
-  int nodes;                            /* that refer to it */
-  bool live;      /* a launch allocated it, and nothing freed it yet */
-  bool instanced; /* by a graph that can be launched */
+  struct cudaMemAllocNodeParams params; /* includes the address */
+  int nodes;                            /* number of nodes that refer to it */
+  bool live;      /* a launch has allocated it, and nothing has freed it yet */
+  bool instanced; /* an executable graph uses it */
 } host_graphmem_t;
 
 #pragma GCC visibility push(hidden)
 
-/* With one node; an error for parameters that are not those of memory of the
- * device. */
+/* Creates the memory with one reference by a node. Fails for parameters that do
+ * not describe device memory. */
 cudaError_t host_graphmem_create(const struct cudaMemAllocNodeParams *params,
                                  host_graphmem_t **out_memory);
-/* One node more for the memory at this address; NULL if it is no graph's. */
+/* Adds a reference by a node to the memory at this address; NULL if no graph
+ * allocated it. */
 host_graphmem_t *host_graphmem_find(const void *pointer);
 void host_graphmem_hold(host_graphmem_t *memory);
 void host_graphmem_drop(host_graphmem_t *memory);
 
-/* The program frees memory of a graph, now or (release) when a stream comes to
- * it; false if it is no such memory. *out_error: it was not allocated. */
+/* The program frees a graph's memory, now or (release) in stream order. False
+ * if no graph allocated it. *out_error is set if it is not allocated now. */
 bool host_graphmem_free(const void *pointer, cudaError_t *out_error);
 void host_graphmem_release(const void *pointer);
 
-/* Nodes of this kind do not go everywhere. */
+/* Whether the graph has such nodes, which some functions do not allow. */
 bool host_graph_has_memory(cudaGraph_t graph);
 bool host_node_has_memory(const struct CUgraphNode_st *node);
 
-/* cudaErrorNotSupported while another instance of the graph is there. */
+/* cudaErrorNotSupported while another executable graph of it exists. */
 cudaError_t host_graphmem_instance(cudaGraph_t graph);
 void host_graphmem_uninstance(cudaGraph_t graph);
-/* What the launch of a graph means to its memory: cudaErrorInvalidValue where
- * it would be allocated or freed twice. */
+/* Marks the memory as a launch of the graph changes it: cudaErrorInvalidValue
+ * if the launch would allocate or free it twice. */
 cudaError_t host_graphmem_launch(cudaGraph_t graph, bool frees_before);
 
 void host_graphmem_close_all(void);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cudaGraphAdd*Node and what is asked of and set in a node.
+// cudaGraphAdd*Node, and the functions that read and set a node's parameters.
 #include "src/host/cudart/graph/memory.h"
 #include "src/host/exports/unsupported.h"
 
@@ -146,7 +146,7 @@ cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *pGraphNode,
   return kernel_refuse();
 }
 
-/* What a structure for a node of any type says. */
+/* The work that a structure for a node of any type describes. */
 static cudaError_t deed_of(const struct cudaGraphNodeParams *params,
                            host_deed_t *out_deed) {
   if (!params)
@@ -281,7 +281,7 @@ cudaError_t cudaGraphEventWaitNodeGetEvent(cudaGraphNode_t node,
 
 /* ---- setting, in a graph or in an executable copy of it ---- */
 
-/* Gives the node something else of the same type to do. */
+/* Gives the node other work of the same type. */
 static cudaError_t set(cudaGraphNode_t node, host_deed_t deed) {
   cudaError_t error =
       !node || node->deed.type != deed.type || host_node_has_memory(node)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cudaUserObject*: what a program wants to live as long as a graph that uses
-// it, counted by references of the program and of graphs.
+// cudaUserObject*: objects of the program that live as long as a graph uses
+// them, counted by references of the program and of graphs.
 #include "src/host/cudart/graph/graph.h"
 
 #include <stdlib.h>

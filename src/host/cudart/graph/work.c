@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the nodes of graphs do: checked when they are made, carried out as part
-// of a stream, copied.
+// The work of graph nodes: checked when a node is made, carried out in a
+// stream, copied.
 #include "src/host/cudart/graph/memory.h"
 #include "src/host/cudart/memory/copy.h"
 
@@ -39,7 +39,7 @@ static cudaError_t task_push(const host_task_t *task, host_stream_t *stream) {
 
 /* ---- memory ---- */
 
-/* The box of bytes that a memset fills; false for sizes that do not fit. */
+/* The box of bytes that a memset fills; false for invalid sizes. */
 static bool fill_box(const host_fill_t *fill, host_copy_t *out_copy) {
   const struct cudaMemsetParams *set = &fill->set;
   unsigned element = set->elementSize;
@@ -59,8 +59,8 @@ static bool fill_box(const host_fill_t *fill, host_copy_t *out_copy) {
   return true;
 }
 
-/* A copy or a memset with addresses that can be used. Pageable memory is read
- * and written when the work runs. */
+/* A copy or a memset with addresses that the host can use. Pageable memory is
+ * read and written when the work runs. */
 static cudaError_t memory_resolve(const host_deed_t *deed, host_copy_t *out) {
   bool pageable;
   if (deed->type == cudaGraphNodeTypeMemcpy)

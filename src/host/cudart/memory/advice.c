@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// cudaMemAdvise, cudaMemPrefetchAsync: what a program says about managed
-// memory is kept, page by page, and can be read back; a prefetch makes the
-// system bring the pages in.
+// cudaMemAdvise, cudaMemPrefetchAsync: advice about managed memory is kept page
+// by page, and can be read back. A prefetch makes the system bring the pages
+// in.
 #include "src/host/cudart/graph/capture.h"
 #include "src/host/cudart/memory/advice.h"
 
@@ -13,7 +13,7 @@
 
 enum { NOWHERE = -2 }; /* cudaInvalidDeviceId */
 
-/* What is said of [begin, end); the list is sorted and has no overlaps. */
+/* The advice for [begin, end). The list is sorted and has no overlaps. */
 typedef struct span {
   struct span *next;
   uintptr_t begin, end;
@@ -37,7 +37,7 @@ static span_t *span_new(uintptr_t begin, uintptr_t end, span_t *next) {
 }
 
 /* Cuts the list so that spans begin at `begin`, end at `end` and leave no gap
- * between; the place of the first one, NULL if memory is short. */
+ * between. Returns the position of the first span; NULL if memory is short. */
 static span_t **cut(uintptr_t begin, uintptr_t end) {
   span_t **at = &spans, **first = NULL;
   while (*at && (*at)->end <= begin)
@@ -82,7 +82,7 @@ void host_hint_forget(const void *pointer, size_t bytes) {
   pthread_mutex_unlock(&lock);
 }
 
-/* ---- saying ---- */
+/* ---- giving advice ---- */
 
 static bool is_managed(const void *pointer, size_t bytes) {
   host_block_t block;
@@ -91,7 +91,7 @@ static bool is_managed(const void *pointer, size_t bytes) {
          bytes <= block.bytes - (size_t)((const char *)pointer - block.base);
 }
 
-/* The number of the place; NOWHERE if there is no such place. */
+/* The number of the location; NOWHERE if it does not exist. */
 static int place_of(struct cudaMemLocation location) {
   switch (location.type) {
   case cudaMemLocationTypeDevice:
@@ -200,7 +200,7 @@ cudaError_t cudaMemPrefetchAsync(const void *devPtr, size_t count,
   return cudaSuccess;
 }
 
-/* Whoever may use managed memory uses it here: there is one device. */
+/* The one device may always use managed memory. */
 cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr,
                                      size_t length, unsigned int flags) {
   cudaError_t error = host_enter();
@@ -221,7 +221,7 @@ cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr,
 
 /* ---- reading back ---- */
 
-/* What all of [begin, end) agrees on. */
+/* The advice common to all of [begin, end). */
 static span_t common(uintptr_t begin, uintptr_t end) {
   span_t all = {.read_mostly = true,
                 .by_device = true,
@@ -256,7 +256,7 @@ static int place_type(int place) {
                                     : cudaMemLocationTypeDevice;
 }
 
-/* One number of each attribute. */
+/* The value of an attribute that is one number. */
 static int number_of(const span_t *all, enum cudaMemRangeAttribute attribute) {
   switch (attribute) {
   case cudaMemRangeAttributeReadMostly:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What programs say about managed memory. */
+/* Advice of programs about managed memory. */
 #ifndef SDG_SRC_HOST_CUDART_MEMORY_ADVICE_H
 #define SDG_SRC_HOST_CUDART_MEMORY_ADVICE_H
 
@@ -7,7 +7,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The memory is freed: nothing is said about it any more. */
+/* The memory is freed: drops the advice about it. */
 void host_hint_forget(const void *pointer, size_t bytes);
 
 #pragma GCC visibility pop

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves boxes of bytes between host and device, at once or in a stream.
+// Copies boxes of bytes between host and device, at once or in a stream.
 //
-// A host side that is pageable is read before the call returns: a small one is
-// staged, a larger one, and a pageable destination, make the call wait for the
-// stream.
+// A pageable source is read before the call returns: a small one is copied to a
+// staging buffer. For a larger one, and for a pageable destination, the call
+// waits for the stream.
 #include "src/host/cudart/memory/copy.h"
 
 #include <pthread.h>
@@ -13,7 +13,7 @@
 enum {
   STAGE_BYTES = 64 << 10, /* pageable sources up to here are staged */
   STAGES_KEPT = 64,
-  AT_ONCE_BYTES = 32 << 10, /* done by the caller if the stream is idle */
+  AT_ONCE_BYTES = 32 << 10, /* copied by the caller if the stream is idle */
 };
 
 _Static_assert(sizeof(host_copy_t) <= HOST_PAYLOAD_BYTES,
@@ -96,9 +96,10 @@ static void copy_release(void *argument) {
     stage_give(copy->stage);
 }
 
-/* ---- judging the sides ---- */
+/* ---- checking the sides ---- */
 
-/* Bytes from the first to the last of a box; false if not representable. */
+/* Bytes from the first to the last of a box; false if they do not fit in
+ * size_t. */
 static bool span_of(const host_copy_t *copy, const host_side_t *side,
                     size_t *out_bytes) {
   size_t rows, slices, sum;

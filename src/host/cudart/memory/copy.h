@@ -15,31 +15,31 @@ typedef struct host_side {
 typedef struct host_copy {
   host_side_t to, from;
   size_t width, height, depth;
-  void *stage;      /* to be given back */
-  int value;        /* of a memset, whose from.at is NULL */
-  unsigned element; /* bytes of the value, 1, 2 or 4; 0 is 1 */
+  void *stage;      /* to be returned to the stock of staging buffers */
+  int value;        /* for a memset, whose from.at is NULL */
+  unsigned element; /* bytes of the value: 1, 2 or 4; 0 means 1 */
 } host_copy_t;
 
-/* What the caller says a side is. */
+/* The kind of memory that the caller expects on a side. */
 typedef enum host_expected {
   HOST_EXPECT_ANY,
   HOST_EXPECT_HOST,   /* not device memory */
-  HOST_EXPECT_DEVICE, /* whatever the device can use */
+  HOST_EXPECT_DEVICE, /* any memory that the device can use */
 } host_expected_t;
 
 #pragma GCC visibility push(hidden)
 
-/* Turns the program's address of a side into one that can be used. */
+/* Replaces the program's address of a side by one that the host can use. */
 cudaError_t host_side_resolve(const host_copy_t *copy, host_side_t *side,
                               host_expected_t expected, bool *out_pageable);
 /* Puts a copy whose sides are resolved into a stream that is not captured. */
 cudaError_t host_copy_push(host_copy_t *copy, host_stream_t *stream);
-/* The copy that the structure describes, resolved; of no width if there is
+/* The copy that the structure describes, resolved. Its width is 0 if there is
  * nothing to copy. */
 cudaError_t host_copy_from(const struct cudaMemcpy3DParms *p,
                            host_copy_t *out_copy);
-/* Carries out a copy whose sides are resolved: at once if `wait` or if CUDA
- * would not return before, else in the stream. */
+/* Carries out a copy whose sides are resolved: before returning if `wait` or if
+ * CUDA would do so, else in the stream. */
 cudaError_t host_copy_submit(host_copy_t *copy, cudaStream_t stream, bool wait,
                              bool pageable_to, bool pageable_from);
 

@@ -176,7 +176,7 @@ cudaError_t cudaHostGetFlags(unsigned int *pFlags, void *pHost) {
     return error;
   if (!pFlags || !is_pinned(pHost))
     return host_result(cudaErrorInvalidValue);
-  /* Every pinned allocation is mapped and usable everywhere. */
+  /* Every pinned allocation is mapped and portable. */
   *pFlags = cudaHostAllocMapped | cudaHostAllocPortable;
   return cudaSuccess;
 }

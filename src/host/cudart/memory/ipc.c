@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device memory of another process: handles, opened and closed.
+// Device memory of another process: handles are exported, opened and closed.
 //
-// A handle names the exporter's memfd as /proc/PID/fd/FD, which only a process
-// that may trace the exporter can open: the same user. The inode tells a
-// process from a later one with the same number.
+// A handle names the exporter's memfd as /proc/PID/fd/FD. Only a process that
+// may trace the exporter, of the same user, can open it. The inode
+// distinguishes a process from a later one with the same number.
 #include "src/host/cudart/internal.h"
 
 #include <fcntl.h>
@@ -37,7 +37,7 @@ typedef struct exporter {
 typedef struct opened {
   host_region_t *region; /* NULL: free */
   uint64_t offset, bytes;
-  int count; /* opens without a close */
+  int count; /* opens minus closes */
 } opened_t;
 
 /* Guards both tables; taken before the lock of the regions. */
@@ -72,7 +72,7 @@ cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *devPtr) {
   return cudaSuccess;
 }
 
-/* The exporter's memory, mapped at the first handle of it. */
+/* The exporter's memory, mapped when its first handle is opened. */
 static cudaError_t region_for(const handle_t *handle,
                               host_region_t **out_region) {
   for (int i = 0; i < exporter_count; i++)
@@ -171,7 +171,7 @@ cudaError_t cudaIpcCloseMemHandle(void *devPtr) {
   return host_result(error);
 }
 
-/* What is open is unmarked with the rest of its region. */
+/* Open handles are unmarked with the rest of their region. */
 void host_ipc_forget_all(void) {
   pthread_mutex_lock(&lock);
   memset(opened, 0, sizeof opened);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // cudaMemPool*: accounts of stream-ordered allocations.
 //
-// All device memory is one stock (region.c); a pool counts what is allocated
-// from it, and how much it would keep in reserve: what was in use, up to the
-// release threshold, until it is trimmed.
+// All device memory is one stock (region.c). A pool only counts: the bytes
+// allocated from it, and those that it would hold in reserve. The reserve is
+// the memory freed, up to the release threshold, until it is trimmed.
 #include "src/host/cudart/memory/pool.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
-// Without memory uthash leaves the element out, rather than exit.
+// If memory is short, uthash leaves the element out instead of exiting.
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
@@ -48,7 +48,8 @@ static uint64_t grains(uint64_t bytes) {
   return (bytes + grain_bytes - 1) / grain_bytes * grain_bytes;
 }
 
-/* Keeps at most `keep` bytes beyond what is in use. */
+/* Lowers the reserved bytes to `keep`, or to the bytes in use if these are
+ * more. */
 static void trim(cudaMemPool_t pool, uint64_t keep) {
   uint64_t least = grains(pool->used);
   if (least < keep)
@@ -83,7 +84,7 @@ static cudaError_t account_locked(cudaMemPool_t pool, void **out_pointer,
   }
   *entry = (entry_t){.pointer = *out_pointer, .bytes = bytes, .pool = pool};
   HASH_ADD_PTR(entries, pointer, entry);
-  if (!entry->hh.tbl) { /* on nobody's account */
+  if (!entry->hh.tbl) { /* not counted for any pool */
     free(entry);
     return cudaSuccess;
   }
@@ -168,7 +169,8 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t *memPool,
   if (poolProps->location.type == cudaMemLocationTypeDevice &&
       !is_device(&poolProps->location))
     return host_result(cudaErrorInvalidDevice);
-  /* No pools in host memory, none that other processes may use. */
+  /* Pools in host memory, and pools shared with other processes, are refused.
+   */
   if (!is_device(&poolProps->location) ||
       poolProps->handleTypes != cudaMemHandleTypeNone)
     return host_result(cudaErrorNotSupported);
@@ -256,7 +258,7 @@ cudaError_t cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) {
 
 /* ---- attributes ---- */
 
-/* The number that the attribute is about; NULL for the switches. */
+/* The number that the attribute reads; NULL for the switches. */
 static uint64_t *number_of(cudaMemPool_t pool, enum cudaMemPoolAttr attribute) {
   switch (attribute) {
   case cudaMemPoolAttrReleaseThreshold:
@@ -308,7 +310,7 @@ static cudaError_t set_locked(cudaMemPool_t pool, enum cudaMemPoolAttr attr,
   case cudaMemPoolAttrReleaseThreshold:
     pool->threshold = number;
     return cudaSuccess;
-  case cudaMemPoolAttrReservedMemHigh: /* back to what is now */
+  case cudaMemPoolAttrReservedMemHigh: /* lowered to the present value */
     pool->reserved_high = pool->reserved;
     return number ? cudaErrorInvalidValue : cudaSuccess;
   case cudaMemPoolAttrUsedMemHigh:
@@ -331,7 +333,7 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t memPool,
   return host_result(error);
 }
 
-/* ---- access: the one device has it ---- */
+/* ---- access: the one device always has it ---- */
 
 cudaError_t cudaMemPoolSetAccess(cudaMemPool_t memPool,
                                  const struct cudaMemAccessDesc *descList,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory pools: whose account a stream-ordered allocation is on. */
+/* Memory pools: which pool a stream-ordered allocation is counted for. */
 #ifndef SDG_SRC_HOST_CUDART_MEMORY_POOL_H
 #define SDG_SRC_HOST_CUDART_MEMORY_POOL_H
 
@@ -7,17 +7,17 @@
 
 #pragma GCC visibility push(hidden)
 
-/* An allocation from the pool; NULL: from the device's current one. */
+/* Allocates from the pool; NULL means the device's current pool. */
 cudaError_t host_pool_allocate(cudaMemPool_t pool, void **out_pointer,
                                size_t bytes);
-/* Takes the allocation off its pool's account, if it is on one. */
+/* Removes the allocation from its pool's count, if a pool counts it. */
 void host_pool_forget(const void *pointer);
-/* The program waited for the device: what pools keep beyond their threshold
- * is given back. */
+/* The program has waited for the device: each pool gives back the reserve above
+ * its threshold. */
 void host_pool_settle(void);
 void host_pool_close_all(void);
 
-/* memory.c: device memory; NULL for no bytes. */
+/* memory.c: allocates device memory. *out_pointer is NULL for 0 bytes. */
 cudaError_t host_device_allocate(void **out_pointer, size_t bytes);
 
 #pragma GCC visibility pop

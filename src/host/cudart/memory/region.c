@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hands out parts of a reserved range of addresses and finds, without a lock,
-// the allocation that an address lies in.
+// Allocates parts of a reserved range of addresses and finds, without a lock,
+// the allocation that contains an address.
 //
 // A region is a run of chunks of 2 MiB. An allocation above 1 MiB is a large
-// block of whole chunks; a smaller one is a slot of a slab, a chunk cut into
-// slots of one power of two. What describes the allocations lies outside the
-// region, so no write through a device address can harm it.
+// block of whole chunks. A smaller one is a slot of a slab, which is a chunk
+// cut into slots of one power of two. The descriptions of the allocations lie
+// outside the region, so that no write through a device address can damage
+// them.
 #include "src/host/cudart/internal.h"
 
 #include <pthread.h>
@@ -18,9 +19,9 @@ enum { REGIONS_MAX = 128 };
 static const size_t chunk_bytes = HOST_CHUNK_BYTES;
 static const size_t small_max_bytes = (size_t)1 << HOST_SLOT_MAX_SHIFT;
 
-/* Never freed, so that a reader with a stale pointer reads something. */
+/* Never freed, because a reader may have a stale pointer. */
 struct host_slab {
-  host_slab_t *older;           /* chain of all slabs, for leak checkers */
+  host_slab_t *older;           /* list of all slabs, for leak checkers */
   host_slab_t *next, *previous; /* in region->partial or region->spare */
   size_t chunk;
   unsigned shift; /* log2 of the slot bytes; constant */
@@ -71,7 +72,7 @@ static host_region_t *own_locked(host_kind_t kind) {
   host_region_t *region = &regions[count];
   memset(region, 0, sizeof *region);
   region->kind = kind;
-  /* Twice the memory: room for what rounding and fragments cost. */
+  /* Twice the memory, because rounding and fragmentation cost addresses. */
   region->reserved_bytes =
       2 * (chunks_for(host_memory_limit()) + 16) * chunk_bytes;
   region->fd = -1;
@@ -131,7 +132,7 @@ static void list_remove(host_slab_t **list, host_slab_t *slab) {
     slab->next->previous = slab->previous;
 }
 
-/* First of `count` free chunks in a row; SIZE_MAX if there is none. */
+/* First of `count` free chunks in a row; SIZE_MAX if no such run exists. */
 static size_t find_chunks(const host_region_t *region, size_t count) {
   size_t run = 0;
   for (size_t i = 0; i < region->chunks; i++) {
@@ -144,7 +145,7 @@ static size_t find_chunks(const host_region_t *region, size_t count) {
   return SIZE_MAX;
 }
 
-/* An empty slab over the chunk, in the list of partial ones. */
+/* A new empty slab over the chunk, put in the list of partial ones. */
 static host_slab_t *slab_create(host_region_t *region, size_t chunk,
                                 unsigned shift) {
   unsigned class = shift - HOST_SLOT_MIN_SHIFT;
@@ -194,7 +195,8 @@ static void slot_clear(host_region_t *region, host_slab_t *slab,
     list_add(partial, slab);
   if (slot < slab->first_free)
     slab->first_free = slot;
-  /* The last slab of a class stays, for those who come and go. */
+  /* Keep the last slab of a class, for programs that allocate and free in turn.
+   */
   if (slab->used == 0 && (slab->next || slab->previous))
     slab_destroy(region, slab);
 }
@@ -339,7 +341,7 @@ static bool mark_small(host_region_t *region, size_t offset, size_t bytes) {
   return true;
 }
 
-/* Chunks that only an empty slab occupies are taken. */
+/* Marks a large block; may use chunks that only an empty slab occupies. */
 static bool mark_large(host_region_t *region, size_t offset, size_t bytes) {
   size_t first = offset >> HOST_CHUNK_SHIFT;
   size_t count = chunks_for(bytes);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reserves the addresses of a region and puts memory behind them.
+// Reserves the addresses of a region and maps memory to them.
 //
-// Device memory is mapped twice: programs get addresses in the first half of a
-// reservation, which stays PROT_NONE; the second half, at a constant distance,
-// is the memfd.
+// Device memory is mapped twice. Programs get addresses in the first half of a
+// reservation, which stays PROT_NONE. The second half, at a constant distance,
+// maps the memfd.
 #include "src/host/cudart/internal.h"
 
 #include <errno.h>
@@ -14,8 +14,8 @@
 
 #include "src/base/fd.h"
 
-/* Memory of free chunks that is kept: at most this much and this part of the
- * device's memory. */
+/* Limits for the memory that is kept for free chunks: bytes, and the divisor of
+ * the device's memory. */
 enum { STOCK_BYTES = 256 << 20, STOCK_PART = 16 };
 
 int host_region_memory(size_t bytes) {
@@ -55,7 +55,7 @@ static bool map_device(host_region_t *region) {
     return false;
   }
   /* A forked child cannot use the device and must not write to the parent's
-   * memory: it keeps the guard alone. */
+   * memory, so it inherits only the inaccessible half. */
   madvise(base + bytes, bytes, MADV_DONTFORK);
   madvise(base + bytes, bytes, MADV_DONTDUMP);
   madvise(base + bytes, bytes, MADV_HUGEPAGE);

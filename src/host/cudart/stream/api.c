@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cudaStream*: handles of streams, waiting for them, the program's host
+// cudaStream*: creates streams, waits for them, runs the program's host
 // functions.
 #include "src/host/cudart/graph/capture.h"
 #include "src/host/cudart/memory/pool.h"
@@ -56,7 +56,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return cudaSuccess;
 }
 
-/* What opens every function on an existing stream. */
+/* The first step of every function on an existing stream. */
 static cudaError_t stream_find(cudaStream_t stream,
                                host_stream_t **out_stream) {
   cudaError_t error = host_enter();

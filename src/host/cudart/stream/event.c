@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cudaEvent*: points in streams that have a handle and, if asked for, a time.
+// cudaEvent*: points in streams, with a handle and, if asked for, a time.
 #include "src/host/cudart/graph/capture.h"
 #include "src/host/cudart/memory/pool.h"
 
@@ -14,9 +14,9 @@ struct CUevent_st {
   _Atomic bool alive;
   unsigned flags;
   cudaEvent_t next_free;
-  host_tips_t tips;   /* recorded in a capture: where */
-  host_point_t point; /* stream NULL: never recorded */
-  uint64_t record;    /* number of records, over all lives of the structure */
+  host_tips_t tips;   /* the position, if recorded in a capture */
+  host_point_t point; /* stream is NULL before the first record */
+  uint64_t record;    /* number of records since the structure exists */
   uint64_t timed;     /* the record that time_ns belongs to */
   uint64_t time_ns;
 };
@@ -219,7 +219,7 @@ cudaError_t host_event_await(cudaEvent_t event, host_stream_t *stream) {
   return host_stream_join(stream, point_of(event));
 }
 
-/* The capture that the event was last recorded in; 0 for none. */
+/* The capture that the event was last recorded in; 0 if none. */
 static unsigned long long event_captured(cudaEvent_t event) {
   pthread_mutex_lock(&event->lock);
   unsigned long long capture = event->tips.capture;
@@ -227,7 +227,7 @@ static unsigned long long event_captured(cudaEvent_t event) {
   return capture;
 }
 
-/* As event_check, for those who wait for the event. */
+/* event_check for a thread that waits for the event. */
 static cudaError_t event_check_wait(cudaEvent_t event) {
   cudaError_t error = event_check(event);
   unsigned long long capture = error ? 0 : event_captured(event);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ordered queues of work, each with a worker thread, which threads that wait
-// help to empty.
+// Ordered queues of work. Each has a worker thread, and threads that wait for a
+// queue help to empty it.
 //
-// A queue counts what was submitted and what is completed; a point in it is a
-// number (a ticket) and has passed when completed reaches it. Whoever sets
-// `owner` executes: the worker, or a thread that waits for a point. A worker
-// begins no wait for another queue before its time: who waits for both may come
-// first then, and does what follows without a change of threads. The structures
-// are never freed, their counters never go back: a point outlives its stream.
+// A queue counts the work submitted and the work completed. A point in it is a
+// number (a ticket), and has passed when `completed` reaches it. The thread
+// that sets `owner` executes: the worker, or a thread that waits for a point. A
+// worker does not start early to wait for another queue: a thread that waits
+// for both may arrive first and run what follows without a change of threads.
+// The structures are never freed and their counters never decrease, so a point
+// outlives its stream.
 #include "src/host/cudart/stream/queue.h"
 #include "src/host/cudart/stream/wait.h"
 #include "src/host/thread.h"
@@ -16,9 +17,10 @@
 #include <string.h>
 
 enum {
-  HELP_DEPTH_MAX = 16, /* waits for waits that one thread executes itself */
-  HELP_STACK_BYTES = 1 << 20, /* of a thread that executes what it waits for */
-  QUEUE_MAX = 1024,           /* a program that is further ahead waits */
+  HELP_DEPTH_MAX = 16, /* depth of waits that one thread executes itself */
+  HELP_STACK_BYTES =
+      1 << 20,      /* stack that a thread needs to execute what it waits for */
+  QUEUE_MAX = 1024, /* a program that is further ahead has to wait */
 };
 
 static _Thread_local int help_depth;
@@ -43,7 +45,7 @@ static void work_do(const host_work_t *work, void *argument) {
     work->release(argument);
 }
 
-/* The point that the work waits for, if it has not passed. */
+/* The point that the work waits for, if that has not passed. */
 static host_point_t obstacle(const host_node_t *node) {
   host_point_t point = {NULL, 0};
   if (node->work.waits && host_sticky() == cudaSuccess)
@@ -51,8 +53,9 @@ static host_point_t obstacle(const host_node_t *node) {
   return host_point_passed(point) ? (host_point_t){NULL, 0} : point;
 }
 
-/* Does the first piece of work; the caller is the owner and the queue is not
- * empty. With `out_obstacle`: unless that is a wait for what it says then. */
+/* Does the first piece of work. The caller is the owner and the queue is not
+ * empty. With `out_obstacle`, work that waits for a point is not started;
+ * *out_obstacle is that point. */
 static bool step(host_stream_t *stream, host_point_t *out_obstacle) {
   pthread_mutex_lock(&stream->lock);
   host_node_t *node = stream->first;
@@ -86,8 +89,8 @@ static bool step(host_stream_t *stream, host_point_t *out_obstacle) {
   return true;
 }
 
-/* Executes until `ticket` is completed; returns early when another thread
- * executes, and with `out_obstacle` as step() does. */
+/* Executes until `ticket` is completed. Returns early if another thread
+ * executes, or with `out_obstacle` as step() does. */
 static void help(host_stream_t *stream, uint64_t ticket,
                  host_point_t *out_obstacle) {
   bool goes_on = true;
@@ -104,10 +107,11 @@ static void help(host_stream_t *stream, uint64_t ticket,
   }
 }
 
-/* Sleeps if the point has not passed; may return before it has. A sleeper first
- * says from when on it wants the bell. Who rings it takes back what all
- * sleepers have said, rings, and wakes them: so one that says it in between
- * does not sleep, as the bell is not what it was. */
+/* Sleeps unless the point has passed; may return before it has. A sleeper first
+ * lowers `wanted` to its ticket. The thread that completes that ticket resets
+ * `wanted`, rings the bell and wakes all sleepers. A sleeper that lowers
+ * `wanted` between these steps does not sleep, because the bell's value has
+ * changed. */
 static void point_sleep(host_point_t point) {
   host_stream_t *stream = point.stream;
   uint32_t bell = atomic_load(&stream->bell);
@@ -119,7 +123,8 @@ static void point_sleep(host_point_t point) {
     host_futex_wait(&stream->bell, bell);
 }
 
-/* Once an obstacle has passed, another thread may be quicker. */
+/* Waits for the point. When it has passed, another thread may be the first to
+ * take the work. */
 static void obstacle_wait(host_point_t point) {
   for (int turn = 0; !host_point_passed(point); turn++)
     if (turn < HOST_WAIT_PAUSES)
@@ -132,7 +137,8 @@ static void *worker_main(void *argument) {
   host_stream_t *stream = argument;
   int turn = 0;
   for (;;) {
-    bool executed = atomic_load(&stream->owner) != 0; /* by another thread */
+    bool executed =
+        atomic_load(&stream->owner) != 0; /* another thread executes */
     if (host_queue_pending(stream) && !executed) {
       host_point_t point = {NULL, 0};
       help(stream, atomic_load(&stream->submitted), &point);
@@ -140,11 +146,11 @@ static void *worker_main(void *argument) {
       turn = 0;
       continue;
     }
-    /* An owner wakes the worker if it leaves work behind. */
+    /* If the owner leaves work behind, it wakes the worker. */
     if ((!executed || turn < HOST_WAIT_PAUSES) && host_wait_turn(turn++))
       continue;
     atomic_store(&stream->worker, HOST_WORKER_ASLEEP);
-    /* Who submits, or stops executing, after this look sees ASLEEP. */
+    /* A thread that submits or stops executing after this test sees ASLEEP. */
     if (!(host_queue_pending(stream) && atomic_load(&stream->owner) == 0))
       host_futex_wait(&stream->worker, HOST_WORKER_ASLEEP);
     atomic_store(&stream->worker, HOST_WORKER_AWAKE);
@@ -159,7 +165,7 @@ bool host_point_passed(host_point_t point) {
   return !point.stream || atomic_load(&point.stream->completed) >= point.ticket;
 }
 
-/* A GPU's work needs no stack of the thread that waits for it. */
+/* Work for a GPU needs no stack of the waiting thread. */
 static bool may_help(void) {
   static _Thread_local enum { UNKNOWN, YES, NO } answer;
   if (HOST_UNLIKELY(answer == UNKNOWN)) {
@@ -234,7 +240,7 @@ cudaError_t host_queue_push(host_stream_t *stream, const host_work_t *work,
   pthread_mutex_unlock(&stream->lock);
   if (out_point)
     *out_point = (host_point_t){stream, ticket};
-  /* A busy owner looks again, and wakes the worker, before it goes. */
+  /* A busy owner tests again, and wakes the worker, before it leaves. */
   if (atomic_load(&stream->owner) == 0)
     worker_wake(stream);
   return cudaSuccess;

@@ -21,27 +21,31 @@ typedef struct host_node {
 
 struct CUstream_st {
   _Atomic bool alive;    /* has a handle */
-  _Atomic bool blocking; /* takes part in the rules of the legacy stream */
+  _Atomic bool blocking; /* follows the rules of the legacy stream */
   unsigned flags;
   int priority;
   unsigned long long id;
-  host_tips_t tips;     /* of its capture; guarded by the lock of captures */
-  pthread_mutex_t lock; /* the list of nodes and the worker's start */
+  host_tips_t
+      tips; /* its position in a capture; guarded by the lock of captures */
+  pthread_mutex_t lock; /* guards the list of nodes and the worker's start */
   host_node_t *first, *last;
   host_node_t *spare; /* nodes for later work; never freed */
   _Atomic uint64_t submitted;
   _Alignas(64) _Atomic uint64_t completed;
-  _Atomic uint64_t wanted;     /* ticket from which on the bell rings */
-  _Atomic uint32_t bell;       /* of those that sleep for a point: a futex */
-  _Atomic uint32_t worker;     /* WORKER_*: a futex */
-  _Atomic int owner;           /* 1 while a thread executes */
-  _Atomic uint64_t joined;     /* last ticket of the legacy waited for here */
-  _Atomic uint64_t legacy_saw; /* last ticket here the legacy waits for */
+  _Atomic uint64_t
+      wanted; /* completing this ticket or a later one rings the bell */
+  _Atomic uint32_t
+      bell; /* futex on which threads sleep that wait for a point */
+  _Atomic uint32_t worker; /* WORKER_*; a futex */
+  _Atomic int owner;       /* 1 while a thread executes the queue's work */
+  _Atomic uint64_t joined; /* the legacy stream's last ticket waited for here */
+  _Atomic uint64_t legacy_saw; /* this stream's last ticket that the legacy
+                                  stream waits for */
 };
 
 #pragma GCC visibility push(hidden)
 
-/* Appends without regard to other streams. On failure the work is released. */
+/* Appends work, ignoring other streams. Releases the work on failure. */
 cudaError_t host_queue_push(host_stream_t *stream, const host_work_t *work,
                             host_point_t *out_point);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams: which there are, and how they wait for each other.
+// All streams, and how they wait for each other.
 //
 // A wait of one stream for another is a piece of work that waits for a point.
-// Points only lie in the past, so waits cannot form a circle.
+// Points only lie in the past, so waits cannot form a cycle.
 #include "src/host/cudart/stream/ending.h"
 #include "src/host/cudart/stream/queue.h"
 
@@ -85,7 +85,7 @@ static cudaError_t join_rules(host_stream_t *stream) {
              : cudaSuccess;
 }
 
-/* What is captured does not get here, but as a node. */
+/* Captured work becomes a node of a graph and never reaches this function. */
 static cudaError_t capture_rules(host_stream_t *stream) {
   if (HOST_LIKELY(atomic_load_explicit(&host_captures, memory_order_relaxed) ==
                   0))
@@ -129,7 +129,7 @@ static void stream_init(host_stream_t *stream, unsigned flags, int priority) {
   atomic_store(&stream->alive, true);
 }
 
-/* A device reset may have taken the stream away and given it to others. */
+/* A device reset may have freed the stream for other threads. */
 static bool thread_stream_valid(void) {
   return thread_stream && atomic_load(&thread_stream->alive) &&
          thread_stream->id == thread_stream_id;

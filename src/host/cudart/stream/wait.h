@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How to wait for another thread when several ranks share the cores: spin
- * shortly, let others run, then sleep. */
+/* Waits for another thread when several ranks share the cores: first spins,
+ * then yields, then sleeps. */
 #ifndef SDG_SRC_HOST_CUDART_STREAM_WAIT_H
 #define SDG_SRC_HOST_CUDART_STREAM_WAIT_H
 
@@ -23,7 +23,7 @@ static inline void host_pause(void) {
 #endif
 }
 
-/* Spends the turn-th moment of waiting; false when it is time to sleep. */
+/* Waits for a moment, the turn-th one; false when it is time to sleep. */
 static inline bool host_wait_turn(int turn) {
   if (turn < HOST_WAIT_PAUSES) {
     host_pause();
@@ -36,7 +36,7 @@ static inline bool host_wait_turn(int turn) {
   return false;
 }
 
-/* Sleeps while the word has this value. */
+/* Sleeps while the word has this value, until woken. */
 static inline void host_futex_wait(_Atomic uint32_t *word, uint32_t value) {
   syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Multi-head attention in float or double, one sequence after the other; the
-// gradients compute the forward pass anew.
+// Multi-head attention in float or double, one sequence after the other. The
+// gradients repeat the forward pass.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +14,12 @@
 #define add_rows REAL(host_real_add_rows)
 #define draw     REAL(host_real_mask)
 
-/* Dense rows: of one sequence, of all its heads where projected. */
+/* Dense rows of one sequence; projected rows have all its heads. */
 typedef struct {
-  real_t *raw[3];             /* q, k, v as they come: length x vector */
-  real_t *seen[3];            /* as the heads see them: length x seen width */
-  int64_t width[3], pitch[3]; /* of a head's vector; from head to head */
+  real_t *raw[3];  /* q, k, v before the projection: length x vector */
+  real_t *seen[3]; /* q, k, v after the projection: length x seen width */
+  int64_t width[3], pitch[3]; /* elements of a head's vector; elements from one
+                                 head to the next */
   real_t *weight;             /* heads x queries x keys: softmax */
   real_t *kept;               /* the same after dropout */
   real_t *context;            /* queries x heads * v width */
@@ -32,8 +33,8 @@ typedef struct {
   real_t *weights, *d_weights;
   real_t *block;
   int64_t used;
-  int64_t queries, keys; /* of the present sequence */
-  real_t *sum[3];        /* gradients of what all beams share: k, v */
+  int64_t queries, keys; /* of the current sequence */
+  real_t *sum[3];        /* gradients of k and v, which all beams share */
 } run_t;
 
 static real_t *take(run_t *r, int64_t count) {
@@ -75,7 +76,7 @@ static void load_rows(const run_t *r, const host_attn_data_t *d,
          to + t * d->vector);
 }
 
-/* Rows beyond the sequence become zeros. */
+/* Stores rows; those beyond the sequence's end become zeros. */
 static void store_rows(const run_t *r, const host_attn_data_t *d, int64_t batch,
                        int64_t beam, int64_t count, const real_t *from) {
   int only = r->job->only;
@@ -92,7 +93,7 @@ static void store_rows(const run_t *r, const host_attn_data_t *d, int64_t batch,
 
 /* ---- forward ---- */
 
-/* What the heads see of `rows` vectors of q, k or v. */
+/* Projects `rows` vectors of q, k or v. */
 static bool project(const run_t *r, int part, int64_t rows, pass_t *p) {
   const host_attn_part_t *w = &r->net->part[part];
   int64_t width = seen_width(r->net, part);
@@ -125,7 +126,7 @@ static void soften(real_t *row, int64_t count, int64_t low, int64_t high) {
     row[j] /= sum;
 }
 
-/* Kept dropout of sequence `number`; NULL where nothing drops. */
+/* The stored dropout mask of sequence `number`; NULL without dropout. */
 static real_t *mask_of(const run_t *r, int64_t number, bool post) {
   const host_attn_job_t *job = r->job;
   if (!job->masks || !((post ? job->post_dropout : job->dropout) > 0))
@@ -166,7 +167,7 @@ static bool attend(const run_t *r, int64_t number, pass_t *p) {
   return ok;
 }
 
-/* From the heads' results to the output before dropout. */
+/* From the heads' results to the output before its dropout. */
 static bool combine(const run_t *r, pass_t *p) {
   const host_attn_part_t *w = &r->net->part[HOST_ATTN_O];
   int64_t wide = r->net->heads * p->width[HOST_ATTN_V], out = r->net->out;
@@ -232,7 +233,8 @@ static bool forward(run_t *r, int64_t batch, int64_t beam) {
 
 /* ---- gradients ---- */
 
-/* Gradients of what the heads see, from that of their results. */
+/* Gradients of the projected q, k and v from the gradient of the heads'
+ * results. */
 static bool attend_back(run_t *r, int64_t number, const pass_t *p,
                         const real_t *d_context, real_t *const d_seen[3]) {
   const host_attn_net_t *net = r->net;
@@ -276,7 +278,7 @@ static bool attend_back(run_t *r, int64_t number, const pass_t *p,
   return ok;
 }
 
-/* Adds a projection's own gradients. */
+/* Adds the gradients of a projection's weights. */
 static bool weigh(const run_t *r, int part, int64_t rows, int64_t from,
                   const real_t *in, int64_t width, const real_t *d) {
   const host_attn_part_t *w = &r->net->part[part];
@@ -288,7 +290,7 @@ static bool weigh(const run_t *r, int part, int64_t rows, int64_t from,
                  r->d_weights + w->matrix, width);
 }
 
-/* Through a projection to the vectors as they came. */
+/* Through a projection to the gradients of its input. */
 static bool unproject(const run_t *r, int part, int64_t rows, const real_t *d,
                       real_t *to) {
   const host_attn_part_t *w = &r->net->part[part];
@@ -343,7 +345,8 @@ static bool backward(run_t *r, int64_t batch, int64_t beam) {
       store_rows(r, to[i], batch, beam, rows, p.raw[i]);
       continue;
     }
-    /* All beams of a query meet the one of its keys; rounded once. */
+    /* All beams of a query use the same keys, so their gradients are added;
+     * rounded once. */
     int64_t count = rows * to[i]->vector;
     for (int64_t j = 0; j < count; j++)
       r->sum[i][j] = (beam > 0 ? r->sum[i][j] : 0) + p.raw[i][j];
@@ -353,7 +356,7 @@ static bool backward(run_t *r, int64_t batch, int64_t beam) {
   return ok;
 }
 
-/* The most that one sequence takes. */
+/* The most memory that one sequence needs. */
 static int64_t room(const host_attn_job_t *job) {
   const host_attn_net_t *net = &job->net;
   int64_t q = job->q.time, k = job->k.time;
@@ -365,7 +368,8 @@ static int64_t room(const host_attn_job_t *job) {
          q * (2 * net->heads * net->part[HOST_ATTN_V].to + 3 * net->out);
 }
 
-/* Windows and lengths are the call's, or those of the forward call. */
+/* Windows and lengths are the call's or, for weight gradients, the forward
+ * call's. */
 static void know(run_t *r) {
   const host_attn_job_t *job = r->job;
   size_t windows = 2 * (size_t)job->q.time;

@@ -9,12 +9,13 @@
 enum { HOST_ATTN_Q, HOST_ATTN_K, HOST_ATTN_V, HOST_ATTN_O, HOST_ATTN_PARTS };
 
 /* A projection turns vectors of `from` elements into `to` elements for each
- * head (o: those of all heads into `to`). Where there is none, every head meets
- * the vectors as they are; `to` is what comes out all the same. */
+ * head (o: vectors of all heads into `to`). Without a projection every head
+ * uses the vectors as they are; `to` is the output length all the same. */
 typedef struct {
   bool there;
   int64_t from, to;
-  int64_t matrix, bias; /* elements into the weights; negative: none */
+  int64_t matrix,
+      bias; /* offsets in the weights, in elements; negative: none */
 } host_attn_part_t;
 
 typedef struct {
@@ -42,33 +43,33 @@ typedef enum {
   HOST_ATTN_WEIGHTS
 } host_attn_kind_t;
 
-/* q, k, v, o: what they are forward. Gradients: o is that of the output;
- * dq, dk, dv are written, or d_weights. */
+/* q, k, v, o: the forward call's tensors. In gradients o is the output's
+ * gradient, and dq, dk, dv or d_weights are written. */
 typedef struct {
   host_attn_kind_t kind;
   host_attn_net_t net;
   cudnnDataType_t type;
   host_attn_data_t q, k, v, o, dq, dk, dv;
-  void *residual; /* laid out as q; or NULL */
+  void *residual; /* with q's layout; or NULL */
   void *weights, *d_weights;
   bool adds;   /* to d_weights */
-  int only;    /* the one query time step that is computed; negative: all */
-  void *masks; /* kept dropout; NULL for inference */
-  /* Behind it, for the gradient of the weights: windows, lengths of queries,
-   * lengths of keys. */
+  int only;    /* the only query time step to compute; negative: all */
+  void *masks; /* stored dropout masks; NULL for inference */
+  /* Behind the masks, for the gradient of the weights: windows, lengths of
+   * queries, lengths of keys. */
   int *kept;
   double dropout, post_dropout;
   void *states, *post_states;
   int window[]; /* low and high (exclusive) of each query time step */
 } host_attn_job_t;
 
-/* Integers at `kept`. */
+/* Number of integers at `kept`. */
 static inline int64_t host_attn_kept(int64_t q_time, int64_t sequences) {
   return 2 * q_time + 2 * sequences;
 }
 
-/* Elements of kept dropout of one sequence: of the softmaxes, then of the
- * output. */
+/* Elements of one sequence's dropout masks: the softmaxes', then the output's.
+ */
 int64_t host_attn_masks(const host_attn_net_t *net, int64_t q_time,
                         int64_t k_time);
 

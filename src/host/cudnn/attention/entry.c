@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The entries of multi-head attention: layout of its parameters, which is that
-// of NVIDIA's library, sizes, and from arguments to one job.
+// The entries of multi-head attention: the layout of its parameters, which is
+// that of NVIDIA's library, sizes, and the job made from the arguments.
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,8 @@
 #include "src/host/cudnn/elementwise/dropout_mask.h"
 #include "src/host/host.h"
 
-/* All matrices, then all biases; a projection that is absent takes no room. */
+/* All matrices, then all biases. A projection that is absent has no elements.
+ */
 host_attn_net_t host_attn_net(const struct cudnnAttnStruct *a) {
   host_attn_net_t net = {.heads = a->heads, .scale = a->scale};
   const int from[] = {a->q_size, a->k_size, a->v_size, 0};
@@ -46,7 +47,7 @@ static size_t unit_of(cudnnDataType_t type) {
   return type == CUDNN_DATA_DOUBLE ? sizeof(double) : sizeof(float);
 }
 
-/* Bytes of kept dropout. */
+/* Bytes of the dropout masks. */
 static size_t masks_size(const host_attn_net_t *net, cudnnDataType_t type,
                          int64_t q_time, int64_t k_time, int64_t sequences) {
   return (size_t)(host_attn_masks(net, q_time, k_time) * sequences) *
@@ -68,7 +69,7 @@ cudnnStatus_t cudnnGetMultiHeadAttnBuffers(cudnnHandle_t handle,
             CUDNN_STATUS_BAD_PARAM);
   host_attn_net_t net = host_attn_net(a);
   *weight_bytes = (size_t)net.weights * host_type_bytes(a->type);
-  *work_bytes = 0; /* what is needed in between is not the program's */
+  *work_bytes = 0; /* intermediate results are not in the program's memory */
   if (reserve_bytes)
     *reserve_bytes = reserve_size(&net, a->type, a->qo_time, a->kv_time,
                                   (int64_t)a->batch * a->beam);
@@ -117,7 +118,7 @@ static cudnnStatus_t reach(const void *pointer, size_t bytes, void **out) {
   return CUDNN_STATUS_SUCCESS;
 }
 
-/* Vectors of a descriptor; `most` are the attention's limits. */
+/* Vectors of a descriptor, checked against the attention's limits `most`. */
 static cudnnStatus_t vectors(const struct cudnnAttnStruct *a, int64_t width,
                              int time, const struct cudnnSeqDataStruct *d,
                              const void *data, host_attn_data_t *out) {
@@ -247,7 +248,7 @@ cudnnStatus_t cudnnMultiHeadAttnForward(
   (void)work_bytes;
   (void)work;
   REFUSE_IF(!low || !high, CUDNN_STATUS_BAD_PARAM);
-  /* Training is all time steps at once. */
+  /* Training computes all time steps at once. */
   REFUSE_IF(only >= 0 && reserve_data, CUDNN_STATUS_BAD_PARAM);
   host_attn_job_t *job = NULL;
   size_t bytes;

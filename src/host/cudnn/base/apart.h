@@ -3,8 +3,8 @@
 #ifndef SDG_SRC_HOST_CUDNN_BASE_APART_H
 #define SDG_SRC_HOST_CUDNN_BASE_APART_H
 
-/* Before a loop of which no iteration reads what another writes. clang's
- * counterpart warns of loops that it cannot vectorise all the same. */
+/* Put this before a loop whose iterations are independent. clang's counterpart
+ * is not used because it warns of loops that it cannot vectorise. */
 #ifdef __clang__
 #define HOST_APART
 #else

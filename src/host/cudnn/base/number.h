@@ -20,9 +20,8 @@ static inline uint32_t host_bits_of_float(float value) {
   return bits;
 }
 
-/* The float next to `value` whose last bit says whether anything was cut off:
- * rounding it once more, to fewer bits, is then the same as rounding `value`.
- */
+/* The float next to `value` whose last bit says whether anything was cut off.
+ * Rounding it again to fewer bits gives the same as rounding `value`. */
 static inline float host_round_to_odd(double value) {
   float near = (float)value;
   uint32_t bits = host_bits_of_float(near);
@@ -43,8 +42,8 @@ static inline uint16_t host_bfloat_round(float value) {
   return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-/* Exponents are moved by multiplication with a power of two, which also
- * makes and takes subnormal numbers. */
+/* Exponents are changed by multiplication with a power of two, which also
+ * handles subnormal numbers. */
 static inline float host_half_load(uint16_t bits) {
   uint32_t sign = (uint32_t)(bits & 0x8000) << 16;
   uint32_t rest = (uint32_t)(bits & 0x7fff);

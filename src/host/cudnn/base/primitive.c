@@ -21,7 +21,7 @@ struct host_worker {
 static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int key_failed;
-static bool threads_given; /* the user says how many */
+static bool threads_given; /* the user sets the number of threads */
 
 static void primitive_fini(host_primitive_t *p) {
   dnnl_primitive_destroy(p->conv);
@@ -75,13 +75,15 @@ const char *host_conv_onednn_name(void) {
   return worker ? worker->last_name : "";
 }
 
-/* What oneDNN wants to know: all layouts but that of the weights are given. */
+/* The description for oneDNN: all layouts are given except that of the weights.
+ */
 typedef struct {
   dnnl_memory_desc_t x, y, w, w_plain;
   dnnl_dims_t stride, dilation, pad, pad_behind;
 } layout_t;
 
-/* Two spatial dimensions where depth is 1: oneDNN has more kernels for them. */
+/* Two spatial dimensions if depth is 1, because oneDNN has more kernels for
+ * them. */
 static dnnl_status_t describe(const host_shape_t *s, layout_t *l) {
   int first = s->in[HOST_D] == 1 && s->window[HOST_D] == 1 ? HOST_H : HOST_D;
   int spatial = HOST_SPATIAL - first, grouped = s->groups > 1;
@@ -219,7 +221,8 @@ static dnnl_status_t primitive_init(host_worker_t *worker,
   return status;
 }
 
-/* What oneDNN cannot do keeps its place, without primitives. */
+/* Finds or makes a primitive. A shape that oneDNN cannot compute is kept
+ * without primitives. */
 host_primitive_t *host_primitive_get(host_worker_t *worker,
                                      const host_shape_t *shape) {
   host_primitive_t *oldest = &worker->slot[0];

@@ -8,9 +8,9 @@
 
 #include "src/host/cudnn/convolution/engine/engine.h"
 
-/* What a primitive depends on; compared as bytes, so no padding inside. All
- * tensors are dense and channels last. There is padding of `pad` in front of x
- * and, behind it, what the extents `out` leave. */
+/* The key of a primitive. It is compared as bytes, so it has no padding inside.
+ * All tensors are dense and channels last. The padding is `pad` in front of x;
+ * behind x it follows from the extents `out`. */
 typedef struct {
   int32_t kind; /* host_conv_kind_t */
   int32_t images, groups, c, k;
@@ -18,11 +18,11 @@ typedef struct {
   int32_t window[HOST_SPATIAL], stride[HOST_SPATIAL], dilation[HOST_SPATIAL];
   int32_t pad[HOST_SPATIAL], out[HOST_SPATIAL];
   int32_t all_c; /* channels of the plain weights, if more than c; else 0 */
-  int32_t adds;  /* to what y holds: forward only */
+  int32_t adds;  /* adds to the content of y: forward only */
 } host_shape_t;
 
-/* `conv` takes weights, or makes their gradient, in a layout of its own of
- * `w_bytes`; `reorder` comes from (goes to) dense G K C D H W. */
+/* `conv` uses weights (or their gradient) in a layout of its own with `w_bytes`
+ * bytes; `reorder` converts from (or to) dense G K C D H W. */
 typedef struct {
   host_shape_t shape;
   uint64_t used; /* 0: free */
@@ -35,28 +35,29 @@ typedef struct {
 
 typedef struct host_worker host_worker_t;
 
-/* The calling thread's; NULL without memory. */
+/* The calling thread's; NULL if memory is short. */
 host_worker_t *host_worker_get(void);
 
-/* From the cache, or made in the place of the one unused longest: pointers to
- * others may have become invalid. NULL where oneDNN has no kernel of its own.
- */
+/* Finds the primitive in the cache, or makes it in place of the one unused
+ * longest, which may invalidate pointers to others. NULL if oneDNN has no
+ * optimised kernel. */
 host_primitive_t *host_primitive_get(host_worker_t *worker,
                                      const host_shape_t *shape);
 
-/* x and w to y, x and y to w, or w and y to x. */
+/* Forward: x and w to y; weight gradient: x and y to w; data gradient: w and y
+ * to x. */
 bool host_primitive_execute(host_worker_t *worker, host_primitive_t *p,
                             float *x, float *w, float *y);
 
-/* Between plain weights and the primitive's own. */
+/* Converts between plain weights and the primitive's layout. */
 bool host_primitive_reorder(host_worker_t *worker, host_primitive_t *p,
                             float *plain, float *w);
 
-/* Keeps the name for host_conv_onednn_name. */
+/* Stores the name for host_conv_onednn_name. */
 void host_worker_name(host_worker_t *worker, const host_primitive_t *p);
 
-/* One thread where the user did not ask for more: ranks share the machine.
- * Returns what omp_set_num_threads is to be given afterwards. */
+/* Sets one thread unless the user asked for more, because ranks share the
+ * machine. Returns the value for omp_set_num_threads afterwards. */
 int host_threads_enter(void);
 
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between the program's types and what is computed in; masks of dropout.
+// Converts between the program's types and the type of the computation; draws
+// dropout masks.
 #include <string.h>
 
 #include "src/host/cudnn/base/real.h"

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of floats or doubles, computed in doubles: the sums and maps of
- * normalisations, one build per instruction set. All give the same bits, and a
- * map the same for an element wherever in a row it is. */
+ * normalisations, one build per instruction set. All builds give the same bits,
+ * and a map's result for an element does not depend on its position in the row.
+ */
 #ifndef SDG_SRC_HOST_CUDNN_BASE_ROWS_H
 #define SDG_SRC_HOST_CUDNN_BASE_ROWS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Rows of `count` values next to each other, element by element:
+/* Rows of `count` contiguous values, element by element:
  *   map:      out = alpha * f(slope * (x - mean) + offset + with) + beta * out
  *   gradient: out = alpha * slope * (dy - offset - curve * (x - mean))
  *                   + beta * out
  * f: `relu` or nothing. dy: `with`, or 0 where there is a `gate` that is not
- * above 0; it is stored in `through` by sums(), if there is one. Of map, `with`
- * may be NULL. out is not read where beta is 0, and may be any of the others.
+ * above 0; sums() stores it in `through` if that is not NULL. In map, `with`
+ * may be NULL. out is not read if beta is 0, and may be any of the others.
  *
- * What is multiplied with x - mean is multiplied with x, and the rest left to a
- * constant: doubles have room for that beside the digits of smaller types. Of
- * values that are doubles themselves `subtract` says to take the difference. */
+ * For floats the factor of x - mean is applied to x, and the mean becomes part
+ * of the constant: doubles have enough digits for that. For doubles `subtract`
+ * says to compute the difference first. */
 typedef struct {
   int64_t count;
   const void *x, *with, *gate;
@@ -30,15 +31,15 @@ typedef struct {
 
 typedef struct {
   double (*sum)(const void *x, int64_t count);
-  /* Of squares of x - mean. */
+  /* The sum of squares of x - mean. */
   double (*squares)(const void *x, int64_t count, double mean);
   void (*map)(const host_row_t *row);
-  /* Adds those of dy, and of dy * (x - mean). */
+  /* Adds the sums of dy and of dy * (x - mean). */
   void (*sums)(const host_row_t *row, double *io_sum, double *io_product);
   void (*gradient)(const host_row_t *row);
 } host_rows_t;
 
-/* The quickest that the processor has. */
+/* The build with the widest vectors that the processor has. */
 const host_rows_t *host_rows(bool is_double);
 
 extern const host_rows_t host_rows_float_base, host_rows_double_base;

@@ -11,14 +11,14 @@ typedef enum {
   HOST_SCRATCH_REORDERED,
   HOST_SCRATCH_OUTPUT,
   HOST_SCRATCH_TILE,
-  HOST_SCRATCH_FILTER, /* a gradient's own, around a forward problem */
+  HOST_SCRATCH_FILTER, /* used by a gradient around a forward problem */
   HOST_SCRATCH_TYPED,  /* tensors converted for an engine */
   HOST_SCRATCH_COUNT
 } host_scratch_t;
 
 /* At least `bytes` bytes aligned to 64, contents undefined; NULL when memory is
- * short. The block of one `kind` is the calling thread's own, grows to the
- * largest request seen and lives until the thread ends. */
+ * short. Each thread has one block per `kind`. It grows to the largest request
+ * and is freed when the thread ends. */
 void *host_scratch_get(host_scratch_t kind, size_t bytes);
 
 #endif

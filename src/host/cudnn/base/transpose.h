@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between channels-last and rows: transposition of float matrices. */
+/* Transposition of float matrices, for conversion between channels-last and
+ * rows. */
 #ifndef SDG_SRC_HOST_CUDNN_BASE_TRANSPOSE_H
 #define SDG_SRC_HOST_CUDNN_BASE_TRANSPOSE_H
 
@@ -10,7 +11,8 @@
 void host_transpose(const float *from, int64_t from_stride, int64_t rows,
                     int64_t columns, float *to, int64_t to_stride);
 
-/* The same per instruction set; the first one calls what the processor has. */
+/* One build per instruction set; host_transpose calls the best one for the
+ * processor. */
 void host_transpose_base(const float *from, int64_t from_stride, int64_t rows,
                          int64_t columns, float *to, int64_t to_stride);
 #ifdef __x86_64__

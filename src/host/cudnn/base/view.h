@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors of any type and strides, read and written as dense doubles: what the
- * operations that are not worth a kernel per type compute in. */
+/* Tensors of any type and strides, read and written as dense doubles.
+ * Operations without a kernel per type use this. */
 #ifndef SDG_SRC_HOST_CUDNN_BASE_VIEW_H
 #define SDG_SRC_HOST_CUDNN_BASE_VIEW_H
 
@@ -11,14 +11,14 @@ typedef struct {
   int rank;
   int64_t dim[CUDNN_DIM_MAX];
   int64_t stride[CUDNN_DIM_MAX]; /* elements, not negative */
-  /* Where not 0, that many channels lie next to each other, and stride[1] leads
-   * to the next so many. */
+  /* If not 0, that many channels are contiguous, and stride[1] is the distance
+   * to the next such vector. */
   int64_t vector;
-  char *data; /* where the host may reach it */
+  char *data; /* the address for the host */
 } host_view_t;
 
-/* BAD_PARAM for NULL, NOT_SUPPORTED for vectorised or mirrored tensors,
- * EXECUTION_FAILED where `data` is no device memory. */
+/* BAD_PARAM for NULL, NOT_SUPPORTED for vectorised tensors and negative
+ * strides, EXECUTION_FAILED if `data` is not device memory. */
 cudnnStatus_t host_view_init(const struct cudnnTensorStruct *tensor,
                              const void *data, host_view_t *out);
 
@@ -29,7 +29,7 @@ cudnnStatus_t host_view_pair(const struct cudnnTensorStruct *a,
                              const void *b_data, host_view_t *out_a,
                              host_view_t *out_b);
 
-/* As host_view_init, but vectorised tensors are views of their channels. */
+/* As host_view_init, but a vectorised tensor becomes a view of its channels. */
 cudnnStatus_t host_view_init_any(const struct cudnnTensorStruct *tensor,
                                  const void *data, host_view_t *out);
 
@@ -39,15 +39,15 @@ cudnnDataType_t host_type_scalar(cudnnDataType_t type);
 /* Whether both have the same extents. */
 bool host_view_same(const host_view_t *a, const host_view_t *b);
 
-/* Elements of all of it. */
+/* Number of elements. */
 int64_t host_view_elements(const host_view_t *view);
 
 /* to = the box of `extent` at `first`, last dimension innermost. */
 void host_view_load(const host_view_t *view, const int64_t *first,
                     const int64_t *extent, double *to);
 
-/* box = alpha * from + beta * box, rounded to the type once; integers round to
- * nearest and saturate. The box is not read where beta is 0. */
+/* box = alpha * from + beta * box, rounded to the type once. Integers round to
+ * nearest and saturate. The box is not read if beta is 0. */
 void host_view_store(const host_view_t *view, const int64_t *first,
                      const int64_t *extent, double alpha, const double *from,
                      double beta);

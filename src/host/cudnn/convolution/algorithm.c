@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which forward algorithms there are, what they need, how fast they are. All
-// are computed alike here, without workspace; each is offered where cuDNN
-// offers it.
+// The forward algorithms, their workspace and their speed. All are computed the
+// same way here, without workspace; each is offered where cuDNN offers it.
 #include "src/host/cudnn/convolution/problem.h"
 
 #include <stdlib.h>
@@ -10,7 +9,7 @@
 
 #include "src/host/cudnn/base/work.h"
 
-/* The order in which they are recommended. */
+/* In the order of recommendation. */
 static const cudnnConvolutionFwdAlgo_t order[] = {
     CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM,
     CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM,
@@ -50,12 +49,12 @@ cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(
   return CUDNN_STATUS_SUCCESS;
 }
 
-/* `ms` is the measured time of any algorithm, or -1. */
+/* `ms` is the measured time, the same for every algorithm, or -1. */
 static void list(const host_conv_t *problem, cudnnMathType_t math, float ms,
                  int requested, int *out_count,
                  cudnnConvolutionFwdAlgoPerf_t *out) {
   int count = requested < ALGOS ? requested : ALGOS, at = 0;
-  /* Those that work come first. */
+  /* Algorithms that work come first. */
   for (int works = 1; works >= 0; works--)
     for (int i = 0; i < ALGOS && at < count; i++)
       if (host_problem_allows(problem, order[i]) == works)
@@ -91,7 +90,7 @@ static float milliseconds(void) {
                  (double)now.tv_nsec * 1e-6);
 }
 
-/* Runs the problem once, y included, and lists. */
+/* Runs the problem once, writing y, and lists the algorithms. */
 static cudnnStatus_t measure(cudnnHandle_t handle, cudnnMathType_t math,
                              const host_conv_t *problem, int requested,
                              int *returned,

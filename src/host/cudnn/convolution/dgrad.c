@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gradient of a convolution's data, as forward convolutions of dy.
 //
-// The elements of dx that have the same remainder r modulo the stride s meet
-// the same taps of the window: those k with (r + pad - k * dilation) divisible
-// by s. They are one convolution of dy without stride, with these taps in the
-// other order and input and output channels exchanged. Example: s = 2, window
-// 3, pad 1: even rows meet tap 1, odd rows meet taps 0 and 2.
+// The elements of dx with the same remainder r modulo the stride s use the same
+// taps of the window: those k with (r + pad - k * dilation) divisible by s.
+// They are one convolution of dy without stride, with these taps in reverse
+// order and input and output channels exchanged. Example: s = 2, window 3, pad
+// 1: even rows use tap 1, odd rows use taps 0 and 2.
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,12 +13,12 @@
 #include "src/host/cudnn/convolution/engine/engine.h"
 #include "src/host/cudnn/convolution/engine/finish.h"
 
-/* Weights per tap of which exchanging the channels costs too much. */
+/* Weights per tap above which exchanging the channels costs too much. */
 enum { HOST_MANY = 64 * 64 };
 
-/* The taps first, first + step, ... (count of them) of one dimension; the
- * first is met at dy's row `offset` for dx's row `r`, later ones `dilation`
- * rows before each other. */
+/* The taps first, first + step, ... (count of them) of one dimension. For dx's
+ * row `r` the first uses dy's row `offset`, each later one the row `dilation`
+ * rows before. */
 typedef struct {
   int first, step, count, dilation;
   int64_t offset;
@@ -48,8 +48,7 @@ static taps_t taps_of(const host_conv_t *conv, int d, int r) {
   return t;
 }
 
-/* Channels that are exchanged at once: their weights stay in the first cache.
- */
+/* Channels exchanged at once: their weights stay in the first cache. */
 enum { HOST_TURN = 16 };
 
 /* The weights that `taps` select, as groups * C x K x taps, last tap first. */
@@ -72,7 +71,7 @@ enum { HOST_TURN = 16 };
 WEIGHTS(float)
 WEIGHTS(double)
 
-/* Where the weights that `taps` select lie, last tap first; owned by the
+/* Offsets of the weights that `taps` select, last tap first; owned by the
  * caller. */
 static int64_t *offsets_create(const host_conv_t *conv,
                                const taps_t taps[HOST_SPATIAL],
@@ -97,7 +96,7 @@ static int64_t *offsets_create(const host_conv_t *conv,
   return offset;
 }
 
-/* dx that no window covers: nothing but what was there. */
+/* Elements of dx that no window covers: only their old values count. */
 static bool finish_nothing(const host_conv_t *part) {
   size_t unit = part->is_double ? sizeof(double) : sizeof(float);
   size_t bytes = (size_t)part->out[HOST_W] * unit;
@@ -114,8 +113,9 @@ static bool finish_nothing(const host_conv_t *part) {
   return true;
 }
 
-/* All of dx at once, where rows lie together and nothing is to be kept: zeros
- * between elements that are written later cost less than alone. */
+/* Clears all of dx at once if rows are contiguous and no old values are needed.
+ * Clearing elements that are written later costs less than clearing some alone.
+ */
 static bool clear(const host_conv_t *conv) {
   const int64_t *s = conv->x_stride;
   int64_t width = conv->in[HOST_W];
@@ -135,8 +135,8 @@ static bool clear(const host_conv_t *conv) {
   return true;
 }
 
-/* The weights at `tap` in the order of the exchanged problem: as they lie where
- * that is a matrix turned, else copied to `room`. */
+/* The weights at `tap` in the order of the exchanged problem: in place if a
+ * transposed matrix gives that order, else copied to `room`. */
 static void exchange(const host_conv_t *conv, const int64_t *tap, int64_t taps,
                      void *room, host_conv_t *part) {
   int64_t unit = conv->is_double ? sizeof(double) : sizeof(float);
@@ -156,8 +156,8 @@ static void exchange(const host_conv_t *conv, const int64_t *tap, int64_t taps,
   }
 }
 
-/* The part of dx with remainders `r`; where it is `cleared`, parts that no
- * window covers are done. */
+/* The part of dx with remainders `r`. If dx is `cleared`, parts that no window
+ * covers are complete. */
 static bool run_part(const host_conv_t *conv, const int r[HOST_SPATIAL],
                      bool cleared, void *weights) {
   taps_t taps[HOST_SPATIAL];
@@ -200,12 +200,12 @@ static bool run_part(const host_conv_t *conv, const int r[HOST_SPATIAL],
   return host_conv_run(&part);
 }
 
-/* Where oneDNN's kernels keep the law, as far as known: found by comparing
- * pieces of any size with the whole. With dilation and stride it has products
- * of matrices instead of these kernels; with stride and windows that are not
- * as high as wide, or not as wide as the stride, the extents decide how it
- * adds. With strides that differ, they decide whether these kernels take part
- * at all where the caches are small. */
+/* Where oneDNN's kernels are known to obey the law in engine.h, found by
+ * comparing pieces of any size with the whole. With dilation and stride oneDNN
+ * uses products of matrices instead of these kernels. With stride and windows
+ * that are not as high as wide, or not as wide as the stride, the extents
+ * change the order of additions. With unequal strides the extents decide
+ * whether these kernels are used at all if the caches are small. */
 static bool lawful(const host_conv_t *conv) {
   const int *n = conv->window, *s = conv->stride;
   bool deep = conv->c == 1 && conv->k == 1 && conv->groups % 16 == 0;
@@ -222,8 +222,8 @@ static bool lawful(const host_conv_t *conv) {
          (alike && !dilated && (n[HOST_D] == 1 || n[HOST_D] == n[HOST_H]));
 }
 
-/* By oneDNN's own kernels for it, which need no exchanged weights and do not
- * fall apart into remainders: worth it for many weights and for strides. */
+/* Uses oneDNN's own kernels, which need neither exchanged weights nor one part
+ * per remainder: faster for many weights and for strides. */
 static bool try_onednn(const host_conv_t *conv, bool *out_done) {
   host_conv_t exchanged = *conv;
   exchanged.c = conv->k;

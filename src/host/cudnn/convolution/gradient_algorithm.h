@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which algorithms there are for the gradients of a convolution. */
+/* The algorithms for the gradients of a convolution. */
 #ifndef SDG_SRC_HOST_CUDNN_CONVOLUTION_GRADIENT_ALGORITHM_H
 #define SDG_SRC_HOST_CUDNN_CONVOLUTION_GRADIENT_ALGORITHM_H
 
@@ -7,8 +7,8 @@
 
 typedef enum { HOST_GRADIENT_DATA, HOST_GRADIENT_FILTER } host_gradient_t;
 
-/* BAD_PARAM where `algo` is none, NOT_SUPPORTED where cuDNN has it for other
- * problems. */
+/* BAD_PARAM if `algo` does not exist, NOT_SUPPORTED if cuDNN has it only for
+ * other problems. */
 cudnnStatus_t host_gradient_check(host_gradient_t kind,
                                   const host_conv_t *problem, int algo);
 

@@ -77,7 +77,7 @@ cudnnStatus_t cudnnIm2Col(cudnnHandle_t handle, const cudnnTensorDescriptor_t x,
                .flip = conv->mode == CUDNN_CONVOLUTION};
   REFUSE_IF(cudnnGetConvolutionNdForwardOutputDim(conv, x, w, 4, job.out),
             CUDNN_STATUS_BAD_PARAM);
-  /* Nothing states the columns' order for any other. */
+  /* The order of columns is documented for this format only. */
   REFUSE_IF(w->format != CUDNN_TENSOR_NCHW, CUDNN_STATUS_NOT_SUPPORTED);
   cudnnStatus_t status = host_view_init(x, x_data, &job.x);
   if (status)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A convolution as its descriptors state it, checked.
+// Reads a convolution from its descriptors and checks it.
 #include "src/host/cudnn/convolution/problem.h"
 
 #include <string.h>
@@ -32,7 +32,7 @@ static void filter_strides(const struct cudnnFilterStruct *w,
 }
 
 /* A trailing dimension of extent 1 (a 1-D signal as N C L 1) moves to the
- * front: rows are what both engines are fast on. The order of additions stays
+ * front, because both engines are fast along rows. The order of additions stays
  * the same, so this may depend on extents. */
 static void move_trailing(host_conv_t *p) {
   while (p->in[HOST_W] == 1 && p->window[HOST_W] == 1 && p->out[HOST_W] == 1 &&
@@ -57,7 +57,7 @@ static void move_trailing(host_conv_t *p) {
   }
 }
 
-/* The mixtures of types that cuDNN has. */
+/* The combinations of types that cuDNN has. */
 static bool types_fit(cudnnDataType_t x, cudnnDataType_t y,
                       cudnnDataType_t compute) {
   switch ((int)x) {
@@ -72,7 +72,7 @@ static bool types_fit(cudnnDataType_t x, cudnnDataType_t y,
   case CUDNN_DATA_INT8:
   case CUDNN_DATA_INT8x4:
     return (y == x || y == CUDNN_DATA_FLOAT) && compute == CUDNN_DATA_INT32;
-  case CUDNN_DATA_UINT8: /* of bytes without sign, others come */
+  case CUDNN_DATA_UINT8: /* unsigned bytes allow other outputs */
     return (y == CUDNN_DATA_INT8 || y == CUDNN_DATA_FLOAT) &&
            compute == CUDNN_DATA_INT32;
   case CUDNN_DATA_UINT8x4:
@@ -84,8 +84,8 @@ static bool types_fit(cudnnDataType_t x, cudnnDataType_t y,
   return false;
 }
 
-/* Vectors of channels only in their own layout; one group of whole vectors.
- * Whole numbers do not mix layouts of x and w. */
+/* Vectors of channels need their own layout, and groups of whole vectors.
+ * Integers do not mix layouts of x and w. */
 static bool layouts_fit(const struct cudnnTensorStruct *x,
                         const struct cudnnFilterStruct *w,
                         const struct cudnnConvolutionStruct *conv,
@@ -120,7 +120,7 @@ static cudnnStatus_t check_support(const struct cudnnTensorStruct *x,
   REFUSE_IF(!types_fit(x->type, y->type, conv->compute_type),
             CUDNN_STATUS_NOT_SUPPORTED);
   REFUSE_IF(!layouts_fit(x, w, conv, y), CUDNN_STATUS_NOT_SUPPORTED);
-  /* The order of reordered filters exists for whole blocks of outputs. */
+  /* The order of reordered filters is defined for whole blocks of outputs. */
   REFUSE_IF(conv->reorder == CUDNN_NO_REORDER &&
                 x->type == CUDNN_DATA_INT8x32 && w->dim[0] % 32,
             CUDNN_STATUS_NOT_SUPPORTED);

@@ -5,8 +5,8 @@
 
 #include "src/host/cudnn/convolution/engine/engine.h"
 
-/* Replaces a dense w of K C D H W, and a bias if not NULL, by what the
- * reordered ones in memory were before; K and C are multiples of 32. */
+/* Restores a dense w of K C D H W, and a bias if not NULL, from the reordered
+ * order in memory. K and C are multiples of 32. */
 void host_reorder_undo(const host_conv_t *conv, double *w, double *bias);
 
 #endif

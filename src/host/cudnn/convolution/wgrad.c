@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gradient of a convolution's weights.
 //
-// Directly it is a convolution, too: of x, its channels taken as images, with
-// bands of dy as windows; stride and dilation change places.
+// The direct way is a convolution, too: of x, with its channels as images and
+// bands of dy as windows; stride and dilation are exchanged.
 #include <string.h>
 
 #include "src/host/cudnn/base/scratch.h"
@@ -21,7 +21,7 @@ static const void *offset(const host_conv_t *conv, const void *data,
          elements * (int64_t)(conv->is_double ? sizeof(double) : sizeof(float));
 }
 
-/* Adds what output rows [h, h + rows) of plane d of image n contribute. */
+/* Adds the contribution of output rows [h, h + rows) of plane d of image n. */
 static bool add_band(const host_conv_t *conv, int64_t n, int group, int64_t d,
                      int64_t h, int64_t rows, void *sums) {
   int64_t taps = taps_of(conv);
@@ -84,7 +84,7 @@ bool host_wgrad_direct(const host_conv_t *conv, void *sums) {
   return true;
 }
 
-/* dw = alpha * sums + gamma * dw, mirrored where the window is. */
+/* dw = alpha * sums + gamma * dw, mirrored if the window is. */
 #define FINISH(T)                                                              \
   static void finish_##T(const host_conv_t *conv, const T *sums) {             \
     const T alpha = (T)conv->alpha, gamma = (T)conv->gamma;                    \

@@ -5,7 +5,7 @@
 
 #include "src/host/cudnn/descriptor/types.h"
 
-/* Tells the callback, if there is one, of a refusal; any thread. */
+/* Tells the callback, if one is set, of a refusal. Any thread may call it. */
 void host_report(cudnnStatus_t status, const char *message);
 
 #endif

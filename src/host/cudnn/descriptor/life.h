@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all kinds of descriptors have in common: create, destroy, ranges. */
+/* What all kinds of descriptors share: create, destroy, ranges. */
 #ifndef SDG_SRC_HOST_CUDNN_DESCRIPTOR_LIFE_H
 #define SDG_SRC_HOST_CUDNN_DESCRIPTOR_LIFE_H
 
@@ -7,7 +7,8 @@
 
 #include "src/host/cudnn/descriptor/types.h"
 
-/* Create and destroy of one kind of descriptor; the rest is its fresh state. */
+/* Defines create and destroy for one kind of descriptor; the further arguments
+ * are its initial state. */
 #define LIFE(Kind, name, ...)                                                  \
   cudnnStatus_t cudnnCreate##Kind##Descriptor(                                 \
       cudnn##Kind##Descriptor_t *out_##name) {                                 \

@@ -91,7 +91,7 @@ cudnnStatus_t cudnnSetPoolingNdDescriptor(cudnnPoolingDescriptor_t pooling,
       !host_in_range(mode, CUDNN_POOLING_MAX, CUDNN_POOLING_MAX_DETERMINISTIC),
       CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(!host_in_range(nan, 0, 1), CUDNN_STATUS_BAD_PARAM);
-  /* As in NVIDIA's library, what precedes the first bad value is kept. */
+  /* As in NVIDIA's library, values before the first invalid one are kept. */
   pooling->mode = mode;
   pooling->nan = nan;
   pooling->rank = rank;

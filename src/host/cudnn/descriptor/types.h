@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The objects behind cuDNN's opaque pointers, and how an entry refuses. */
+/* The objects behind cuDNN's opaque pointers, and how an entry refuses a call.
+ */
 #ifndef SDG_SRC_HOST_CUDNN_DESCRIPTOR_TYPES_H
 #define SDG_SRC_HOST_CUDNN_DESCRIPTOR_TYPES_H
 
-/* The whole work-alike is compiled with hidden visibility; what <cudnn.h>
- * declares is what it exports. */
+/* The whole work-alike is compiled with hidden visibility; it exports the
+ * functions that <cudnn.h> declares. */
 #pragma GCC visibility push(default)
 #include <cudnn.h>
 #pragma GCC visibility pop
@@ -17,10 +18,10 @@ struct cudnnContext {
   cudaStream_t stream;
 };
 
-/* Fresh descriptors are all zero unless their create says otherwise. Extents
- * are elements, strides are in elements (vectors of elements in vectorised
- * layouts). A refused set may leave the values before the bad one behind:
- * programs can read them back from NVIDIA's library, so they can here. */
+/* New descriptors are all zero unless their create function says otherwise.
+ * Extents are elements; strides are elements (vectors in vectorised layouts). A
+ * refused set may keep the values before the invalid one: programs can read
+ * them back from NVIDIA's library, so they can here. */
 struct cudnnTensorStruct {
   cudnnDataType_t type;
   int rank;
@@ -156,7 +157,7 @@ struct cudnnAttnStruct {
 struct cudnnCTCLossStruct {
   cudnnDataType_t compute_type;
   cudnnLossNormalizationMode_t norm;
-  cudnnNanPropagation_t gradient; /* read by v9 as skipping or zeroing */
+  cudnnNanPropagation_t gradient; /* v9 reads it as skipping or zeroing */
   int label_length;
 };
 
@@ -167,11 +168,11 @@ size_t host_type_bytes(cudnnDataType_t type);
 /* Elements of C in one vector of `type`; 1 for scalar types. */
 int host_type_vector(cudnnDataType_t type);
 
-/* Keeps `expression` for cudnnGetLastErrorString of this thread and returns
+/* Stores `expression` for this thread's cudnnGetLastErrorString and returns
  * `status`. */
 cudnnStatus_t host_refuse(cudnnStatus_t status, const char *expression);
 
-/* True if one of the pointers is NULL: results that have nowhere to go, where
+/* True if one of the pointers is NULL. These are results with no address, where
  * NVIDIA's library crashes. */
 #define ANY_NULL(...)                                                          \
   host_any_null((const void *const[]){__VA_ARGS__},                            \
@@ -183,7 +184,7 @@ static inline bool host_any_null(const void *const pointers[], size_t count) {
   return false;
 }
 
-/* Refuses with `status` where `condition` holds. */
+/* Refuses with `status` if `condition` holds. */
 #define REFUSE_IF(condition, status)                                           \
   do {                                                                         \
     if (condition)                                                             \

@@ -19,7 +19,7 @@ typedef struct {
   uint32_t *mask;
 } job_t;
 
-/* Image by image; elements are counted in the order of the dimensions,
+/* One image at a time. Elements are counted in the order of the dimensions,
  * whatever the strides. */
 static bool run(void *argument) {
   const job_t *job = argument;
@@ -34,7 +34,7 @@ static bool run(void *argument) {
     return false;
   if (!job->backward)
     host_dropmask_draw(job->states, job->probability, count, job->mask);
-  /* Floats are scaled as floats: once by the rounded factor, rounded again. */
+  /* Floats are scaled in float: the factor is rounded, then the product. */
   bool is_double = job->in.type == CUDNN_DATA_DOUBLE;
   float p = job->probability, single = p == 1 ? 0 : 1 / (1 - p);
   double scale = !is_double ? (double)single : p == 1 ? 0 : 1 / (1 - (double)p);
@@ -84,12 +84,13 @@ cudnnStatus_t cudnnRestoreDropoutDescriptor(cudnnDropoutDescriptor_t dropout,
                                             size_t states_bytes,
                                             unsigned long long seed) {
   REFUSE_IF(!handle || !dropout, CUDNN_STATUS_BAD_PARAM);
-  /* Any probability will do: below 0 all is kept, above 1 nothing. */
+  /* Every probability is accepted: below 0 all elements are kept, above 1 none.
+   */
   REFUSE_IF(states && states_bytes < sizeof(host_dropstates_t),
             CUDNN_STATUS_BAD_PARAM);
   dropout->probability = probability;
   dropout->seed = seed;
-  if (states) { /* else those from before stay */
+  if (states) { /* otherwise the earlier states stay */
     dropout->states = states;
     dropout->states_bytes = states_bytes;
   }

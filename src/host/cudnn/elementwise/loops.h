@@ -16,14 +16,14 @@ typedef enum {
 
 enum { HOST_LOOP_Y, HOST_LOOP_A, HOST_LOOP_B, HOST_LOOP_C, HOST_LOOP_OPERANDS };
 
-/* Where all are float or all double, that is what is computed in; double for
- * everything else, rounded once. Strides are elements, not negative; 0 repeats
- * an operand along a dimension. An operand may be y itself, element by element.
- * y is not read where beta is 0. */
+/* If all are float or all double, the computation uses that type; otherwise it
+ * uses double and rounds once. Strides are elements, not negative; 0 repeats an
+ * operand along a dimension. An operand may be y itself, element by element. y
+ * is not read if beta is 0. */
 typedef struct {
   host_loop_kind_t kind;
   cudnnDataType_t type[HOST_LOOP_OPERANDS];
-  int operands; /* of y, a, b, c: how many there are */
+  int operands; /* number of operands: y, a, b, c */
   int rank;
   int64_t extent[CUDNN_DIM_MAX];
   int64_t stride[HOST_LOOP_OPERANDS][CUDNN_DIM_MAX];
@@ -32,11 +32,11 @@ typedef struct {
   cudnnOpTensorOp_t op;
   struct cudnnActivationStruct activation;
   bool propagate_nan;
-  unsigned char value[8]; /* SET: one element of `value_bytes` */
+  unsigned char value[8]; /* SET: one element of `value_bytes` bytes */
   size_t value_bytes;
 } host_loop_t;
 
-/* Runs all of it; the loop's dimensions are reordered and merged on the way. */
+/* Runs the whole loop. Reorders and merges the loop's dimensions. */
 bool host_loop_run(host_loop_t *loop);
 
 #endif

@@ -7,7 +7,7 @@
 
 bool host_bn_mode_known(cudnnBatchNormMode_t mode);
 
-/* Starts a job with x. */
+/* Starts a job with tensor x. */
 cudnnStatus_t host_bn_begin(host_bn_t *bn, host_bn_kind_t kind,
                             cudnnBatchNormMode_t mode, const void *alpha,
                             const void *beta, double epsilon,
@@ -19,12 +19,12 @@ cudnnStatus_t host_bn_data(const host_bn_t *bn,
                            const struct cudnnTensorStruct *t, const void *p,
                            host_view_t *out);
 
-/* A view of a parameter; nothing for NULL. */
+/* A view of a parameter; an empty one for NULL. */
 cudnnStatus_t host_bn_param(const host_bn_t *bn,
                             const struct cudnnTensorStruct *t, const void *p,
                             host_view_t *out);
 
-/* What is fused behind the normalisation. */
+/* The operations fused behind the normalisation. */
 cudnnStatus_t host_bn_fuse(host_bn_t *bn, cudnnBatchNormOps_t ops,
                            const struct cudnnActivationStruct *activation);
 

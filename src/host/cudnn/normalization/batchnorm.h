@@ -12,13 +12,13 @@ typedef enum {
 } host_bn_kind_t;
 
 /* Parameters (of `scale`'s shape) have one value per channel, or one per
- * channel and point where `per_activation`. What has no data (running and
- * saved values, z, y of a backward call without activation) is left out. */
+ * channel and point if `per_activation`. Tensors without data (running and
+ * saved values, z, y of a backward call without activation) are left out. */
 typedef struct {
   host_bn_kind_t kind;
   bool per_activation, relu, swish; /* swish: forward only */
   host_view_t x, y, z, dy, dx, dz;
-  host_view_t scale, bias, mean, variance; /* running ones; estimated ones */
+  host_view_t scale, bias, mean, variance; /* running mean; running variance */
   host_view_t saved_mean, saved_invstd;
   host_view_t dscale, dbias;
   double alpha, beta, alpha_param, beta_param;

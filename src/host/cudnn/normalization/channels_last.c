@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch normalisation of floats whose channels lie next to each other: a few
-// channels at a time are turned into rows, and back.
+// Batch normalisation of floats whose channels are contiguous: a few channels
+// at a time are transposed into rows, and back.
 #include "src/host/cudnn/normalization/channels_last.h"
 
 #include "src/host/cudnn/base/scratch.h"
@@ -9,8 +9,8 @@
 enum { TENSORS = 6, PARAMS = 8 };
 enum { CHANNELS = 16 }; /* one line of the caches */
 
-/* The distance between the points of an image, or 0 if they have none that is
- * the same for all. */
+/* The distance between the points of an image; 0 if it is not the same for all.
+ */
 static int64_t distance(const host_view_t *view) {
   int64_t first = 0, next = 0;
   for (int i = view->rank - 1; i >= 2; i--) {
@@ -35,7 +35,7 @@ bool host_bn_last_is(const host_bn_t *bn) {
          fits(&bn->dx) && fits(&bn->dz);
 }
 
-/* `channels` channels of a tensor from `first` on, and their rows in `room`. */
+/* `channels` channels of a tensor from `first` on; `room` holds their rows. */
 typedef struct {
   const host_view_t *view;
   int64_t first, channels, points;

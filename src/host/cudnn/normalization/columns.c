@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch normalisation of channels in which each point's values are a set.
+// Batch normalisation of channels in which each point has a set of its own.
 #include <string.h>
 
 #include "src/host/cudnn/normalization/channel.h"

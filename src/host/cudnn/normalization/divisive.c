@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Divisive normalisation over neighbours in space, one channel at a time.
 //
-// y = x * s^-beta with s = k + alpha / n^dimensions * (sum of (x - m)^2 over
-// n x n (x n) points around), m being the program's mean at the point itself,
-// as on a GPU (measured by the tests of pantheongpu/pantheonsim), or 0.
+// y = x * s^-beta with s = k + alpha / n^dimensions * (sum of (x - m)^2 over n
+// x n (x n) points around). m is the program's mean at the point itself, as on
+// a GPU (measured by the tests of pantheongpu/pantheonsim), or 0.
 #include <math.h>
 #include <string.h>
 
@@ -14,7 +14,8 @@
 typedef struct {
   struct cudnnLRNStruct how;
   bool backward;
-  host_view_t x, dy, out, means, d_means; /* without data: not given */
+  host_view_t x, dy, out, means,
+      d_means; /* without data: not given by the program */
   double alpha, beta;
 } job_t;
 
@@ -25,7 +26,7 @@ static void sum_along(double *values, int64_t count, int64_t extent,
                       double *room) {
   for (int64_t first = 0; first < count; first++) {
     if (first / step % extent)
-      continue; /* not the first of its line */
+      continue; /* not the first element of its line */
     for (int64_t i = 0; i < extent; i++) {
       int64_t low = i < before ? 0 : i - before;
       int64_t high = i + after < extent ? i + after : extent - 1;
@@ -38,8 +39,8 @@ static void sum_along(double *values, int64_t count, int64_t extent,
   }
 }
 
-/* Over all dimensions of space; `adjoint`: over the points that have this one
- * among their neighbours. */
+/* Sums over all dimensions of space. With `adjoint`, over the points that have
+ * this one among their neighbours. */
 static void sum_around(const job_t *job, bool adjoint, int64_t plane,
                        double *values, double *room) {
   int64_t before = (job->how.n - 1) / 2, after = job->how.n - 1 - before;
@@ -51,11 +52,12 @@ static void sum_around(const job_t *job, bool adjoint, int64_t plane,
   }
 }
 
-/* What is known of one channel's plane, each `plane` doubles. */
+/* Values of one channel's plane, `plane` doubles each. */
 typedef struct {
   int64_t plane;
-  double weight;                      /* alpha / n^dimensions */
-  double *x, *s, *m, *around, *count; /* around, count: of the neighbours */
+  double weight; /* alpha / n^dimensions */
+  double *x, *s, *m, *around,
+      *count; /* around, count: sum and number of the neighbours */
   double *dy, *dm, *sums, *room;
 } plane_t;
 
@@ -134,7 +136,7 @@ static bool run(void *argument) {
   return true;
 }
 
-/* Of what has x's descriptor and may not be given. */
+/* A tensor with x's descriptor that may be NULL. */
 static cudnnStatus_t optional(const struct cudnnTensorStruct *like,
                               const void *data, host_view_t *out) {
   return data ? host_view_init(like, data, out) : CUDNN_STATUS_SUCCESS;

@@ -28,7 +28,8 @@ void load_rows(const run_t *r, const host_rnn_data_t *d, const void *data,
     }
 }
 
-/* And back; `fills` puts the layout's symbol where no sequence is. */
+/* The inverse; with `fills`, the layout's padding symbol goes beyond the ends.
+ */
 void store_rows(const run_t *r, const host_rnn_data_t *d, void *data,
                 bool fills, const real_t *from) {
   const host_rnn_job_t *job = r->job;
@@ -109,9 +110,9 @@ real_t clip(const host_rnn_net_t *net, real_t c) {
                                       : c;
 }
 
-/* One row: `a` holds what the input gives to the gates and becomes the gates,
- * `rec` what the state gives. h and c are the row's state; `m` is the output
- * before a projection. */
+/* One row. `a` holds the input's part of the gates and becomes the gates; `rec`
+ * is the state's part. h and c are the row's state; `m` is the output before a
+ * projection. */
 static void cell(const run_t *r, const real_t *rec_bias, real_t *a,
                  const real_t *rec, real_t *state, const real_t *h, real_t *c,
                  real_t *m) {
@@ -159,7 +160,7 @@ static void cell(const run_t *r, const real_t *rec_bias, real_t *a,
   }
 }
 
-/* in: rows x width. All rows' share of the input in the gates. */
+/* The input's part of the gates for all rows; in: rows x width. */
 static bool forward_input(run_t *r, const part_t *p, const real_t *in) {
   const real_t *w = r->weights;
   int64_t n = r->net->hidden;
@@ -223,7 +224,7 @@ static bool forward_part(run_t *r, const part_t *p, const real_t *in) {
   return ok;
 }
 
-/* The outputs of all directions of a layer side by side. */
+/* Puts the outputs of all directions of a layer side by side. */
 static void join(const run_t *r, int layer, real_t *to) {
   const host_rnn_net_t *net = r->net;
   int64_t width = net->out * net->ways;
@@ -295,7 +296,7 @@ bool REAL(host_rnn_run)(const host_rnn_job_t *job) {
       host_rnn_reserve(net, r.rows, net->layers * net->ways - 1).elements;
   int64_t gates = net->gates * net->hidden;
   int64_t state = net->hidden + net->out;
-  /* The most of what the functions above take at once. */
+  /* The most memory that the functions above use at once. */
   int64_t room =
       2 * weights + 2 * r.rows * widest(net) + r.rows * (state + gates) +
       job->batch * (4 * state + 2 * gates) + (job->reserve ? 0 : kept);

@@ -2,13 +2,13 @@
 // CTC loss and its gradient, in doubles and logarithms, one sequence after the
 // other (Graves et al., "Connectionist Temporal Classification", 2006).
 //
-// Symbol 0 is the blank. As on GPUs: with the softmax gradients are with
-// respect to what goes into it, p - share, share being that of the paths which
-// emit the symbol at that time. Without they are with respect to p, -share / p;
-// where no path emits the symbol, p is what is left there. What lies behind the
-// end of a sequence keeps its old values. A sequence too short for its labels
-// has cost 0, and gradient 0 up to the end of the longest sequence, or its old
-// values where such are skipped.
+// Symbol 0 is the blank. As on GPUs, with softmax the gradients are with
+// respect to the input of the softmax: p - share, where share is the part of
+// the paths that emit the symbol at that time. Without softmax they are with
+// respect to p: -share / p, and p itself where no path emits the symbol.
+// Gradients behind the end of a sequence keep their old values. A sequence too
+// short for its labels has cost 0, and gradient 0 up to the end of the longest
+// sequence; if such sequences are skipped, the gradient keeps its old values.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,12 +19,13 @@
 #include "src/host/host.h"
 
 typedef struct {
-  bool softmax, skips; /* leaves gradients of impossible sequences alone */
+  bool softmax,
+      skips; /* skips: leaves gradients of impossible sequences unchanged */
   cudnnDataType_t cost_type;
   host_view_t probs, gradients; /* gradients.data: NULL for costs only */
   void *costs;
-  /* Where the host reaches them, but for the labels, whose number only these
-   * lengths say; NULL: all of it lies behind the job. */
+  /* Addresses for the host. `device_labels` is a device address, because its
+   * size is known only from the lengths. NULL: all three are in `copied`. */
   const int *device_labels, *label_lengths, *input_lengths;
   int copied[]; /* label lengths, input lengths, labels */
 } job_t;
@@ -46,7 +47,7 @@ static int symbol(const sequence_t *s, int64_t state) {
   return state % 2 ? s->labels[state / 2] : 0;
 }
 
-/* A path may leave out the blank between labels that differ. */
+/* A path may leave out the blank between two different labels. */
 static bool jumps(const sequence_t *s, int64_t state) {
   return state % 2 && state > 1 && symbol(s, state) != symbol(s, state - 2);
 }
@@ -55,8 +56,8 @@ static double log_of(const sequence_t *s, int64_t t, int64_t state) {
   return s->log_p[t * s->alphabet + symbol(s, state)];
 }
 
-/* alpha: log of all ways to be in a state at t; beta: of all ways on from
- * there. Both contain what t itself emits. */
+/* alpha: log probability of all ways to a state at t; beta: of all ways from it
+ * to the end. Both include the symbol emitted at t. */
 static void walk(const sequence_t *s) {
   int64_t n = s->states;
   for (int64_t t = 0; t < s->times; t++)
@@ -88,7 +89,7 @@ static double likelihood(const sequence_t *s) {
   return s->states > 1 ? log_add(sum, last[s->states - 2]) : sum;
 }
 
-/* Rows of log p: given, or by softmax. */
+/* Rows of log p: given, or computed by softmax. */
 static void load(const job_t *job, int64_t n, const sequence_t *s) {
   int64_t box[3] = {1, 1, s->alphabet};
   for (int64_t t = 0; t < s->times; t++) {
@@ -164,8 +165,8 @@ static bool run_sequence(const job_t *job, int64_t n, const int *labels,
   return true;
 }
 
-/* Lengths and symbols in device memory are seen here for the first time: what
- * does not fit ends in NaN, not beyond the tables. */
+/* Lengths and symbols in device memory are read here first. Invalid ones end in
+ * NaN, not in access beyond the tables. */
 static bool fits(const job_t *job, const int *labels, int64_t count,
                  int64_t times) {
   if (count < 0 || times < 1 || times > job->probs.dim[0])
@@ -265,7 +266,7 @@ cudnnStatus_t cudnnCTCLoss_v8(cudnnHandle_t handle, cudnnCTCLossAlgo_t algo,
                               const cudnnTensorDescriptor_t gradients,
                               void *gradients_data, size_t work_bytes,
                               void *work) {
-  (void)work_bytes; /* what is needed in between is not the program's */
+  (void)work_bytes; /* intermediate results are not in the program's memory */
   (void)work;
   cudnnStatus_t status = check(handle, algo, loss, probs, gradients);
   if (status)

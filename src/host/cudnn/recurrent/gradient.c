@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gradients of recurrent networks in float or double, from what a forward
-// call in training kept.
+// call in training stored.
 #include <math.h>
 #include <string.h>
 
@@ -16,15 +16,16 @@ static int64_t step_before(const run_t *r, const part_t *p, int64_t t,
   return t + 1 < r->job->length[b] ? t + 1 : -1;
 }
 
-/* Whether a cell's state is read as it is. */
+/* Whether a cell's state is read unclipped, so that the gradient passes. */
 static bool passes(const host_rnn_net_t *net, real_t c) {
   return !net->clips ||
          (c >= (real_t)net->clip_low && c <= (real_t)net->clip_high);
 }
 
 /* One row: from the gradients of the output before projection and of the cell
- * to those of the gates; `dc` becomes that of the cell before. `straight` is
- * what reaches the state before past the matrices. */
+ * to the gradients of the gates. `dc` becomes the earlier cell's gradient.
+ * `straight` is the gradient that reaches the earlier state without the
+ * matrices. */
 static void cell_back(const run_t *r, const real_t *a, const real_t *state,
                       const real_t *c_before, const real_t *h_before,
                       const real_t *dm, real_t *dc, real_t *delta, real_t *late,
@@ -122,7 +123,7 @@ static bool back_step(run_t *r, const part_t *p, const back_t *k, int64_t t,
                  r->weights + p->place.hidden, out, 1, k->dh, out);
 }
 
-/* Adds to d_in what the direction's gates give. */
+/* Adds the direction's contribution to d_in. */
 static bool back_part(run_t *r, const part_t *p, const real_t *d_rows,
                       real_t *d_in) {
   const host_rnn_job_t *job = r->job;

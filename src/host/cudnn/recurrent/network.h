@@ -6,13 +6,13 @@
 
 #include "src/host/cudnn/descriptor/types.h"
 
-/* What a network is. Layers have `ways` directions; one direction of one layer
- * is a pseudo-layer, layer * ways + way. */
+/* The shape of a network. Layers have `ways` directions; one direction of one
+ * layer is a pseudo-layer, layer * ways + way. */
 typedef struct {
   cudnnRNNMode_t cell;
   int gates, layers, ways;
   int64_t input, hidden, out; /* out: projected size, else hidden */
-  bool skips;                 /* the first layer's input is added as it is */
+  bool skips;                 /* the first layer's input is added unchanged */
   bool projects;
   bool input_bias, hidden_bias;
   bool clips;
@@ -22,15 +22,15 @@ typedef struct {
 
 host_rnn_net_t host_rnn_net(const struct cudnnRNNStruct *rnn);
 
-/* Elements of an input of a layer, of all of its directions. */
+/* Elements of a layer's input, for all of its directions. */
 static inline int64_t host_rnn_input(const host_rnn_net_t *net, int layer) {
   return layer ? net->out * net->ways : net->input;
 }
 
-/* Where parameters lie in the weight space, in elements. All matrices come
- * first, pseudo-layer by pseudo-layer: of the gates for the input, of the gates
- * for the state, of the projection; then biases alike. Negative: there is none.
- */
+/* Offsets of parameters in the weight space, in elements. All matrices come
+ * first, pseudo-layer by pseudo-layer: the gates' for the input, the gates' for
+ * the state, the projection's. The biases follow in the same order. Negative:
+ * does not exist. */
 typedef struct {
   int64_t input, hidden, projection; /* gates * hidden x their own widths */
   int64_t input_bias, hidden_bias;   /* gates * hidden */
@@ -39,7 +39,7 @@ typedef struct {
 host_rnn_place_t host_rnn_place(const host_rnn_net_t *net, int pseudo);
 int64_t host_rnn_weights(const host_rnn_net_t *net); /* elements of all */
 
-/* What a forward call in training leaves for the gradients, in elements, time
+/* What a forward call in training stores for the gradients, in elements; time
  * steps x batch rows of: */
 typedef struct {
   int64_t gates; /* gates * hidden, after their activation */
@@ -51,7 +51,7 @@ typedef struct {
   int64_t elements;
 } host_rnn_reserve_t;
 
-/* Of pseudo-layer p; `elements` is where the next one starts. */
+/* For pseudo-layer p; `elements` is where the next one starts. */
 host_rnn_reserve_t host_rnn_reserve(const host_rnn_net_t *net, int64_t rows,
                                     int pseudo);
 
@@ -69,7 +69,7 @@ typedef struct {
   unsigned char fill[8];
 } host_rnn_data_t;
 
-/* All addresses are the host's; optional ones may be NULL. */
+/* All addresses are host addresses; optional ones may be NULL. */
 typedef struct {
   host_rnn_kind_t kind;
   host_rnn_net_t net;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What forward pass and gradients of a recurrent network share, in float or
- * double; only files that are compiled for both include this.
+/* What the forward pass and the gradients of a recurrent network share, in
+ * float or double; only files that are compiled for both include this.
  *
- * Inside, sequences are time x batch rows. At times beyond a sequence's end its
- * row is left out: its state stays, its gradient is zero. */
+ * Inside, sequences are time x batch rows. Rows at times beyond a sequence's
+ * end are skipped: the state stays, the gradient is zero. */
 #ifndef SDG_SRC_HOST_CUDNN_RECURRENT_PART_H
 #define SDG_SRC_HOST_CUDNN_RECURRENT_PART_H
 
 #ifndef HOST_REAL
-#define HOST_REAL float /* where the header is read alone */
+#define HOST_REAL float /* for checks that compile the header alone */
 #endif
 
 #include "src/host/cudnn/base/real.h"
@@ -38,7 +38,7 @@ typedef struct {
   const host_rnn_net_t *net;
   int64_t rows; /* time * batch */
   real_t *weights, *d_weights, *kept;
-  real_t *block; /* all memory of this run */
+  real_t *block; /* all memory that this run allocated */
   size_t used;
 } run_t;
 
@@ -53,19 +53,21 @@ typedef struct {
 /* Whether time t lies inside sequence b. */
 bool active(const host_rnn_job_t *job, int64_t t, int64_t b);
 
-/* Sequences in memory as dense rows, zeros beyond their ends; and back, where
- * `fills` puts the layout's symbol beyond them. */
+/* _load: sequences in memory as dense rows, zeros beyond their ends. _store:
+ * the inverse; with `fills`, the layout's padding symbol goes beyond the ends.
+ */
 void load_rows(const run_t *r, const host_rnn_data_t *d, const void *data,
                real_t *to);
 void store_rows(const run_t *r, const host_rnn_data_t *d, void *data,
                 bool fills, const real_t *from);
 
-/* `count` elements of the run's memory, until `used` is set back. */
+/* `count` elements of the run's memory, valid until `used` is reset. */
 real_t *take(run_t *r, int64_t count);
 
 part_t part_of(const run_t *r, int pseudo);
 
-/* A state of the program (hx ...) of one pseudo-layer, or zeros; and back. */
+/* _load: a state of the program (hx ...) of one pseudo-layer, or zeros. _store:
+ * the inverse. */
 void load_state(const run_t *r, const void *data, int pseudo, int64_t width,
                 real_t *to);
 void store_state(const run_t *r, void *data, int pseudo, int64_t width,
@@ -74,12 +76,12 @@ void store_state(const run_t *r, void *data, int pseudo, int64_t width,
 /* The input of a layer; with dropout, the mask was drawn before. */
 void input_of(const run_t *r, int layer, real_t *to);
 
-/* The kept dropout of a layer's input. */
+/* The stored dropout mask of a layer's input. */
 real_t *mask_of(const run_t *r, int layer);
 
 bool drops(const run_t *r);
 
-/* The state of a cell as it is read; what is stored is not clipped. */
+/* The clipped state of a cell; the stored state is not clipped. */
 real_t clip(const host_rnn_net_t *net, real_t c);
 
 /* Elements of the widest input. */

@@ -7,28 +7,28 @@
 
 enum { HOST_POOL_RANK = 3 };
 
-/* Depth, rows, columns; extents that there are not are 1. x has its columns
- * next to each other, as floats or doubles. */
+/* Depth, rows, columns; missing extents are 1. x's columns are contiguous
+ * floats or doubles. */
 typedef struct {
   const struct cudnnPoolingStruct *how; /* of three dimensions */
   int64_t in[HOST_POOL_RANK], out[HOST_POOL_RANK];
   bool is_float;
   const void *x;
   int64_t deep, down;    /* elements from depth to depth, from row to row */
-  const double *columns; /* of each output column: what a mean divides by */
+  const double *columns; /* per output column: the divisor of a mean */
 } host_pool_t;
 
 bool host_pool_averages(const struct cudnnPoolingStruct *how);
 
-/* What `columns` is to be, from all but x. */
+/* Computes `columns` from everything except x. */
 void host_pool_columns(const host_pool_t *pool, double *out_columns);
 
-/* y's row at depth and row `at`. `most` has room for a row of doubles. */
+/* y's row `at[1]` at depth `at[0]`. `most` has room for a row of doubles. */
 void host_pool_forward(const host_pool_t *pool, const int64_t at[2], void *most,
                        double *out_y);
 
-/* Adds to dx, a packed plane, what dy's row at depth and row `at` gives.
- * `most` and `where` have room for a row. */
+/* Adds to dx, a packed plane, the contribution of dy's row `at[1]` at depth
+ * `at[0]`. `most` and `where` have room for a row. */
 void host_pool_backward(const host_pool_t *pool, const int64_t at[2],
                         const double *dy, void *most, int32_t *where,
                         double *io_dx);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Spatial transformers: grids of coordinates, and bilinear samples at them.
 //
-// A grid is N x H x W x 2, dense, (x, y) in -1 .. 1 from the centre of the
-// first to the centre of the last element; what lies outside counts as zero.
+// A grid is N x H x W x 2, dense, with (x, y) from -1 to 1 between the centres
+// of the first and the last element. Values outside count as zero.
 #include <math.h>
 #include <string.h>
 
@@ -113,7 +113,7 @@ typedef struct {
   double alpha, beta, alpha_grid, beta_grid;
 } sample_t;
 
-/* One point of the grid: the four elements around it, (top, left) first. */
+/* One point of the grid, and the four elements around it, (top, left) first. */
 typedef struct {
   int64_t top, left;
   double down, right; /* distance from (top, left), 0 .. 1 */
@@ -122,7 +122,7 @@ typedef struct {
 static point_t point_of(const sample_t *job, const double at[2]) {
   double x = (at[0] + 1) * (double)(job->x.dim[3] - 1) / 2;
   double y = (at[1] + 1) * (double)(job->x.dim[2] - 1) / 2;
-  /* far outside, without overflow */
+  /* limits distant points, to avoid overflow */
   x = fmin(fmax(x, -2), (double)job->x.dim[3] + 1);
   y = fmin(fmax(y, -2), (double)job->x.dim[2] + 1);
   point_t p = {(int64_t)floor(y), (int64_t)floor(x), y - floor(y),
@@ -130,7 +130,7 @@ static point_t point_of(const sample_t *job, const double at[2]) {
   return p;
 }
 
-/* One channel of one image; dat sums the gradient of the coordinates. */
+/* One channel of one image; dat adds up the gradient of the coordinates. */
 static void channel(const sample_t *job, const double *points, const double *x,
                     double *y, double *dx, double *dat) {
   int64_t height = job->x.dim[2], width = job->x.dim[3];

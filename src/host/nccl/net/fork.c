@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Closes in forked children what only their parent may hold. */
+/* Closes descriptors in forked children that only the parent may hold. */
 #include "src/host/nccl/net/fork.h"
 
 #include <pthread.h>
@@ -11,7 +11,7 @@
 
 static pthread_mutex_t guard_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t guard_once = PTHREAD_ONCE_INIT;
-static int *guarded; /* by guard_lock */
+static int *guarded; /* guarded by guard_lock */
 static int guarded_count;
 static int guarded_room;
 static atomic_uint generation;
@@ -65,7 +65,8 @@ void host_fork_close(int fd) {
   for (int i = 0; i < guarded_count; i++)
     if (guarded[i] == fd) {
       guarded[i] = guarded[--guarded_count];
-      /* Closed under the lock: a child in between would close a stranger. */
+      /* Closed under the lock: otherwise a child forked in between could close
+       * another file's descriptor. */
       close(fd);
       break;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ranks' side of the meeting: finds the maker of the id, and ends with the
- * segment open and every rank announced, or connected. */
+/* The ranks' side of joining: finds the maker of the id. Ends when the segment
+ * is open and every rank announced or, between machines, connected. */
 #include "src/host/nccl/net/join.h"
 
 #include <errno.h>
@@ -15,9 +15,9 @@
 
 enum { STOP_POLL_MS = 20 };
 
-/* A rank on its way. */
+/* A rank that is joining. */
 typedef struct joiner {
-  int fd; /* to the maker */
+  int fd; /* the connection to the maker */
   host_inbox_t inbox;
   host_packet_t hello;
   const host_offer_t *offer;
@@ -25,10 +25,10 @@ typedef struct joiner {
   const atomic_bool *stop;
   host_nonces_t nonces;
   bool challenged; /* the nonces are known */
-  bool heard;      /* the maker has answered to HELLO */
+  bool heard;      /* the maker has answered HELLO */
 } joiner_t;
 
-/* The next packet of the maker. */
+/* Waits for the maker's next packet. */
 static ncclResult_t await_packet(joiner_t *joiner, int *out_carried) {
   struct pollfd wait = {.fd = joiner->fd, .events = POLLIN};
   for (;;) {
@@ -84,7 +84,7 @@ static ncclResult_t greet(joiner_t *joiner) {
   return say(joiner, joiner->hello) ? ncclSuccess : ncclRemoteError;
 }
 
-/* From SEGMENT on. */
+/* From SEGMENT on: opens the shared memory. */
 static ncclResult_t open_shared(joiner_t *joiner, host_endpoint_t *endpoint,
                                 int segment) {
   ncclResult_t result = segment < 0 ? ncclSystemError : ncclSuccess;
@@ -103,7 +103,7 @@ static ncclResult_t open_shared(joiner_t *joiner, host_endpoint_t *endpoint,
   return result;
 }
 
-/* From the first PLACE on. */
+/* From the first PLACE on: connects with all ranks. */
 static ncclResult_t open_mesh(joiner_t *joiner, host_endpoint_t *endpoint) {
   int rank = joiner->hello.rank, ranks = joiner->hello.ranks;
   for (int i = 0; i < ranks; i++) {
@@ -125,7 +125,7 @@ static ncclResult_t open_mesh(joiner_t *joiner, host_endpoint_t *endpoint) {
     return result;
   }
   for (int i = 0; i < ranks; i++)
-    joiner->mesh.fd[i] = -1; /* the wire's */
+    joiner->mesh.fd[i] = -1; /* the wire owns it now */
   return ncclSuccess;
 }
 
@@ -149,7 +149,7 @@ static ncclResult_t join(joiner_t *joiner, host_endpoint_t *endpoint) {
   if (result == ncclSuccess)
     result = await_word(joiner, HOST_WORD_GO);
   if (result != ncclSuccess) {
-    /* Others may already have been told to go. */
+    /* Other ranks may have received GO. */
     host_fault_set(endpoint,
                    (host_fault_t){HOST_FAULT_INIT, packet.rank, packet.rank});
     host_endpoint_close(endpoint);
@@ -157,7 +157,7 @@ static ncclResult_t join(joiner_t *joiner, host_endpoint_t *endpoint) {
   return result;
 }
 
-/* Connects to the maker of the id: by a local socket on its machine. */
+/* Connects to the maker of the id; on its own machine by a local socket. */
 static ncclResult_t maker_call(joiner_t *joiner) {
   const host_offer_t *offer = joiner->offer;
   struct sockaddr_un address;
@@ -167,7 +167,7 @@ static ncclResult_t maker_call(joiner_t *joiner) {
         host_fork_guard(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     if (joiner->fd < 0)
       return ncclSystemError;
-    /* The name may belong to a stranger once its maker is gone. */
+    /* After its maker has ended, another process may use the name. */
     return connect(joiner->fd, (struct sockaddr *)&address, length) == 0 &&
                    host_packet_same_user(joiner->fd) >= 0
                ? ncclSuccess
@@ -194,7 +194,8 @@ ncclResult_t host_join(host_endpoint_t *endpoint, const ncclUniqueId *id,
                                .machine = host_net_machine()},
                      .offer = &offer,
                      .stop = stop};
-  /* Another machine's rank needs an id that says where its maker is. */
+  /* A rank of another machine can join only if the id holds the maker's
+   * address. */
   bool distant = offer.address.any.sa_family != 0;
   if (!distant && offer.machine != joiner.hello.machine)
     return ncclInvalidUsage;
@@ -209,7 +210,8 @@ ncclResult_t host_join(host_endpoint_t *endpoint, const ncclUniqueId *id,
       result = greet(&joiner);
     if (result == ncclSuccess)
       result = join(&joiner, endpoint);
-    /* Another machine's maker may have made room for somebody else. */
+    /* A maker on another machine may have closed the connection to make room
+     * for others. */
     again = called && result == ncclRemoteError && !joiner.heard &&
             offer.machine != joiner.hello.machine;
     if (again) {

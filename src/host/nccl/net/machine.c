@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which machine this is, and its sockets. */
+/* Identifies this machine and opens its sockets. */
 #include "src/host/nccl/net/machine.h"
 
 #include <errno.h>
@@ -43,7 +43,7 @@ uint64_t host_net_machine(void) {
     }
     hash = mix(hash, boot, strlen(boot));
   }
-  /* Local sockets with abstract names end at the namespace. */
+  /* Abstract names of local sockets are valid in one network namespace only. */
   if (stat("/proc/self/ns/net", &space) == 0)
     hash = mix(hash, &space.st_ino, sizeof(space.st_ino));
   return hash;
@@ -55,8 +55,8 @@ bool host_net_asked(void) {
          (rendezvous != NULL && strncmp(rendezvous, "tcp://", 6) == 0);
 }
 
-/* Whether `name` is in the list "eth,ib" of beginnings of names, or, after
- * "=", of names. */
+/* Whether `name` matches the list "eth,ib": of prefixes or, after "=", of whole
+ * names. */
 static bool list_has(const char *list, const char *name) {
   bool exact = *list == '=';
   for (list += exact; *list != '\0';) {
@@ -69,7 +69,7 @@ static bool list_has(const char *list, const char *name) {
   return false;
 }
 
-/* How welcome an interface is; 0: not at all. */
+/* The preference for an interface; 0: not used. */
 static int rank_of(const struct ifaddrs *entry, const char *choice,
                    const char *family) {
   const struct sockaddr *address = entry->ifa_addr;
@@ -80,7 +80,7 @@ static int rank_of(const struct ifaddrs *entry, const char *choice,
   if (family != NULL &&
       (strcmp(family, "AF_INET6") == 0) != (address->sa_family == AF_INET6))
     return 0;
-  /* An address of one wire means nothing without the wire's name. */
+  /* A link-local address is valid only with the interface's name. */
   if (address->sa_family == AF_INET6 &&
       IN6_IS_ADDR_LINKLOCAL(
           &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr))

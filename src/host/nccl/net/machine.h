@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The network between machines: which machine this is, which of its addresses
+/* The network between machines: an identifier of this machine, the address that
  * others should use, and TCP sockets. */
 #ifndef SDG_SRC_HOST_NCCL_NET_MACHINE_H
 #define SDG_SRC_HOST_NCCL_NET_MACHINE_H
@@ -15,22 +15,22 @@ typedef union host_address {
   struct sockaddr_in6 v6;
 } host_address_t;
 
-/* Equal in two processes that can share memory through a local socket: the
- * machine's boot and its network namespace, or NCCL_HOSTID in place of the
- * boot. */
+/* Equal in two processes that can share memory through a local socket. Made
+ * from the machine's boot (or NCCL_HOSTID) and its network namespace. */
 uint64_t host_net_machine(void);
 
-/* True where ranks of other machines may come: NCCL_SOCKET_IFNAME is set, or
+/* True if ranks of other machines may join: NCCL_SOCKET_IFNAME is set, or
  * SUNDOG_RENDEZVOUS is tcp://. */
 bool host_net_asked(void);
 
-/* Listens, non-blocking, at this machine's address as NCCL_SOCKET_IFNAME and
- * NCCL_SOCKET_FAMILY choose it, at any port; -1 if there is none. */
+/* Opens a non-blocking listening socket at any port of the address that
+ * NCCL_SOCKET_IFNAME and NCCL_SOCKET_FAMILY select; -1 if no address matches.
+ */
 int host_net_listen(host_address_t *out_address);
 
-/* A non-blocking socket that has begun to connect; -1 if it cannot. */
+/* A non-blocking socket whose connection has begun; -1 after a failure. */
 int host_net_connect_begin(const host_address_t *address);
-/* Makes small messages leave at once, and the loss of the other machine an
+/* Sends small messages at once, and makes the loss of the other machine an
  * error after some seconds. */
 void host_net_tune(int fd);
 

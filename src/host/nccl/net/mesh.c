@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections of every rank with every other. */
+/* Connects every rank with every other. */
 #include "src/host/nccl/net/mesh.h"
 
 #include <errno.h>
@@ -11,29 +11,29 @@
 
 enum { POLL_MS = 20, GUESTS = 32, GUEST_MS = 5000 };
 
-/* Somebody who has connected and not yet said all of MEET. */
+/* A connection from another process that has not sent a complete MEET. */
 typedef struct guest {
-  int fd; /* -1: none */
+  int fd; /* -1: unused */
   int64_t since_ms;
   host_inbox_t inbox;
   host_nonces_t nonces;
 } guest_t;
 
-/* How far a connection of ours is. */
+/* The state of a connection that this rank opened. */
 typedef enum stage {
   STAGE_CALLING,
-  STAGE_CALLED, /* CHALLENGE is to come */
-  STAGE_SAID,   /* MEET; its answer is to come */
+  STAGE_CALLED, /* waits for CHALLENGE */
+  STAGE_SAID,   /* has sent MEET; waits for the answer */
 } stage_t;
 
 typedef struct meeting {
   host_mesh_t *mesh;
   const host_offer_t *offer;
   int rank, ranks;
-  stage_t stage[HOST_RANKS_MAX];        /* of the connections of ours */
-  host_nonces_t nonces[HOST_RANKS_MAX]; /* of these */
-  bool met[HOST_RANKS_MAX];             /* heard MEET, on any */
-  host_inbox_t inbox;                   /* of answers */
+  stage_t stage[HOST_RANKS_MAX]; /* of the connections that this rank opened */
+  host_nonces_t nonces[HOST_RANKS_MAX]; /* of the same connections */
+  bool met[HOST_RANKS_MAX];             /* has sent MEET */
+  host_inbox_t inbox;                   /* for answers */
   guest_t guest[GUESTS];
   struct pollfd polls[HOST_RANKS_MAX + GUESTS + 2];
 } meeting_t;
@@ -121,7 +121,7 @@ static void guests_accept(meeting_t *meeting) {
                                      SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (fd < 0)
       return;
-    /* The oldest gives way: nobody can hold on to all places. */
+    /* The oldest connection is closed, so that nobody can block the others. */
     guest_t *at = &meeting->guest[0];
     for (int i = 0; i < GUESTS && at->fd >= 0; i++)
       if (meeting->guest[i].fd < 0 || meeting->guest[i].since_ms < at->since_ms)
@@ -133,7 +133,8 @@ static void guests_accept(meeting_t *meeting) {
   }
 }
 
-/* What a rank below this one has said: one small packet, which comes whole. */
+/* Reads the answer of a rank below this one: one small packet, which arrives
+ * whole. */
 static bool peer_hear(meeting_t *meeting, int peer) {
   int fd = meeting->mesh->fd[peer];
   const host_packet_t *packet = &meeting->inbox.packet;
@@ -154,8 +155,7 @@ static bool peer_hear(meeting_t *meeting, int peer) {
   return true;
 }
 
-/* A rank below this one: connected, or it says something, or neither: then
- * again. */
+/* Serves a rank below this one: starts or continues the connection. */
 static void peer_serve(meeting_t *meeting, int peer) {
   int *fd = &meeting->mesh->fd[peer];
   bool calling = meeting->stage[peer] == STAGE_CALLING;

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ranks and the maker of their unique id say to each other while they
- * meet: the id, its addresses, and packets that may carry a descriptor.
+/* The protocol between ranks and the maker of their unique id while they join:
+ * the id, its addresses, and packets that may carry a descriptor.
  *
- * Who is called begins with CHALLENGE, a random number; what is said then bears
- * a proof that its speaker knows the secret of the id, which itself is never
- * sent.
+ * The side that accepts a connection begins with CHALLENGE, a random number.
+ * Each later packet carries a proof that its sender knows the secret of the id.
+ * The secret itself is never sent.
  *
- * Conversation, one packet each: HELLO from every rank; when all have come,
- * SEGMENT with the descriptor to each, then LOCK to each once the maker has
- * closed its own copy (closing any copy drops the locks of the process that
- * announce its rank); READY from each that mapped and locked; GO to each.
- * Whoever ends before GO closes its connection, which fails all others.
+ * On one machine: HELLO from every rank; when all have sent it, SEGMENT with
+ * the descriptor to each, then LOCK to each once the maker has closed its own
+ * copy (closing any copy drops the locks of the process that announce its
+ * rank); READY from each that mapped and locked; GO to each. A process that
+ * ends before GO closes its connection, which fails all others.
  *
- * Where the ranks are on several machines: in place of SEGMENT and LOCK a PLACE
- * for every rank; each connects to those below it and says MEET there, which is
- * answered by MEET; READY from each that is connected with all others. Whose
- * connection ends before an answer tries again: it was taken for a stranger
- * that holds on to its place. */
+ * On several machines: in place of SEGMENT and LOCK, one PLACE for every rank.
+ * Each rank connects to those below it and sends MEET there, and gets MEET as
+ * the answer. READY from each that is connected with all others. A rank whose
+ * connection ends before an answer tries again, because its connection may have
+ * been closed to make room for others. */
 #ifndef SDG_SRC_HOST_NCCL_NET_PACKET_H
 #define SDG_SRC_HOST_NCCL_NET_PACKET_H
 
@@ -31,18 +31,18 @@
 #include "src/base/sha256.h"
 #include "src/host/nccl/net/machine.h"
 
-/* First bytes of an id of this library. */
+/* The first bytes of an id of this library. */
 #define HOST_OFFER_MAGIC "hostnccl"
 
 enum { HOST_NAME_BYTES = 16, HOST_SECRET_BYTES = 16, HOST_NONCE_BYTES = 16 };
 
-/* What a ncclUniqueId holds. The name can be listed by every user of the
- * machine, the secret cannot. */
+/* The content of a ncclUniqueId. Every user of the machine can list the name,
+ * but not the secret. */
 typedef struct host_offer {
   char magic[8];
   unsigned char name[HOST_NAME_BYTES];
   unsigned char secret[HOST_SECRET_BYTES];
-  uint64_t machine;       /* of the maker */
+  uint64_t machine;       /* the maker's */
   host_address_t address; /* for ranks of other machines; all zero: none */
   char zero[NCCL_UNIQUE_ID_BYTES - 8 - HOST_NAME_BYTES - HOST_SECRET_BYTES - 8 -
             sizeof(host_address_t) - 4];
@@ -64,16 +64,16 @@ typedef enum host_word {
 
 typedef struct host_packet {
   int32_t word;
-  int32_t rank;   /* HELLO, MEET: the speaker's; PLACE: whose */
+  int32_t rank;   /* HELLO, MEET: the sender's; PLACE: the described rank */
   int32_t ranks;  /* HELLO */
-  int32_t result; /* FAIL: ncclResult_t; MEET: the rank that is meant */
+  int32_t result; /* FAIL: ncclResult_t; MEET: the receiver's rank */
   int32_t pid;    /* HELLO */
   int32_t zero;
   uint64_t machine;       /* HELLO */
   host_address_t address; /* HELLO, PLACE; all zero: none */
   char zero_too[4];
-  unsigned char nonce[HOST_NONCE_BYTES]; /* CHALLENGE; HELLO, MEET of who
-                                            called: the caller's */
+  unsigned char nonce[HOST_NONCE_BYTES]; /* CHALLENGE; in HELLO and MEET of the
+                                            connecting side: its own */
   unsigned char proof[SDG_SHA256_BYTES]; /* all but CHALLENGE */
 } host_packet_t;
 
@@ -84,36 +84,37 @@ typedef struct host_nonces {
 
 bool host_packet_random(void *out, size_t bytes);
 
-/* Makes the number of who was called, and tells the caller. */
+/* The accepting side makes its number and sends it to the other side. */
 bool host_packet_challenge(int fd, host_nonces_t *out_nonces);
 
-/* Fills in the proof of a packet that is complete, and says whether that of one
- * that has come is right. */
+/* _prove fills in the proof of a complete packet. _proves checks the proof of a
+ * received one. */
 void host_packet_prove(host_packet_t *packet, const host_offer_t *offer,
                        const host_nonces_t *nonces);
 bool host_packet_proves(const host_packet_t *packet, const host_offer_t *offer,
                         const host_nonces_t *nonces);
 
-/* Where the maker of the id listens: an abstract address. */
+/* The abstract address at which the maker of the id listens. */
 socklen_t host_packet_address(const host_offer_t *offer,
                               struct sockaddr_un *out_address);
 
-/* The process at the other end, if it is of our user (0 if it is not visible
- * from here); otherwise -1. */
+/* The pid of the process at the other end if it belongs to the same user (0 if
+ * it is not visible from here), else -1. */
 pid_t host_packet_same_user(int fd);
 
 /* Sends a packet, with the descriptor `carried` unless it is -1. */
 bool host_packet_send(int fd, const host_packet_t *packet, int carried);
 
-/* A packet that may come in pieces. */
+/* A packet that may arrive in pieces. */
 typedef struct host_inbox {
   host_packet_t packet;
   size_t got;
 } host_inbox_t;
 
-/* Reads what is there without waiting: 1 when the packet is complete (the next
- * call begins another), 0 when not yet, -1 for the end of the connection.
- * *out_carried (may be NULL) is a guarded descriptor, or left alone. */
+/* Reads without waiting: 1 when the packet is complete (the next call begins
+ * another), 0 when it is not, -1 at the end of the connection. *out_carried
+ * (may be NULL) is set to a received descriptor, which is guarded, or left
+ * alone. */
 int host_packet_recv(int fd, host_inbox_t *inbox, int *out_carried);
 
 #endif

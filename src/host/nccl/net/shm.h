@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The memory that the ranks of one communicator share, and one rank's end of
- * it: rings, doorbells, the fault word, and who is still alive. Where the ranks
- * are on several machines each has such memory of its own, and a wire (wire.h)
- * makes it look shared. */
+ * it: rings, doorbells, the fault word, and which ranks are alive. On several
+ * machines each rank has such memory of its own, and a wire (wire.h) copies
+ * between them. */
 #ifndef SDG_SRC_HOST_NCCL_NET_SHM_H
 #define SDG_SRC_HOST_NCCL_NET_SHM_H
 
@@ -19,25 +19,25 @@ enum {
   HOST_RANKS_MAX = 128,
 };
 
-/* Beyond ncclResult_t: the local rank asked for the end (ncclCommAbort). */
+/* Beyond ncclResult_t: the local rank aborted (ncclCommAbort). */
 #define HOST_STOPPED ncclNumResults
 
 /* Head of one slot, in a cache line of its own. `turn` is 2k while the sender
  * may fill the slot for the k-th time, 2k+1 while the receiver may read it. The
- * other fields belong to whose turn it is. */
+ * side whose turn it is owns the other fields. */
 typedef struct host_slot {
   _Alignas(64) _Atomic uint32_t turn;
   uint32_t bytes;     /* in this slot */
-  uint32_t signature; /* which kind of operation this is part of */
+  uint32_t signature; /* the kind of operation that the message is part of */
   uint32_t unused;
   uint64_t total; /* bytes of the whole message */
 } host_slot_t;
 
-/* Where rank r sleeps. */
+/* The futex on which rank r sleeps. */
 typedef struct host_bell {
-  _Alignas(64) _Atomic uint32_t rung; /* futex word: times rung */
-  _Atomic uint32_t asleep;            /* only then is ringing worth a syscall */
-  _Atomic uint32_t left;              /* r has destroyed its communicator */
+  _Alignas(64) _Atomic uint32_t rung; /* futex word: how often it was rung */
+  _Atomic uint32_t asleep; /* ringing needs a system call only then */
+  _Atomic uint32_t left;   /* r has destroyed its communicator */
 } host_bell_t;
 
 typedef struct host_header {
@@ -49,34 +49,35 @@ typedef struct host_header {
 typedef enum host_fault_kind {
   HOST_FAULT_NONE,
   HOST_FAULT_DIED,    /* culprit's process ended */
-  HOST_FAULT_LEFT,    /* culprit destroyed or aborted, origin still waited */
+  HOST_FAULT_LEFT,    /* culprit destroyed or aborted while origin waited */
   HOST_FAULT_SIZE,    /* culprit sent another size than origin expects */
-  HOST_FAULT_MIXED,   /* culprit is in another operation than origin */
-  HOST_FAULT_ADDRESS, /* origin was given an address that is no device memory */
+  HOST_FAULT_MIXED,   /* culprit runs another operation than origin */
+  HOST_FAULT_ADDRESS, /* origin was given an address that is not device memory
+                       */
   HOST_FAULT_SKIPPED, /* origin's device error kept work from running */
   HOST_FAULT_INIT,    /* origin could not finish its initialisation */
 } host_fault_kind_t;
 
 typedef struct host_fault {
   host_fault_kind_t kind;
-  int origin; /* rank that found it */
+  int origin; /* the rank that found it */
   int culprit;
 } host_fault_t;
 
 /* One direction to or from one peer. */
 typedef struct host_flow {
-  uint64_t position; /* slots used so far, by this end */
+  uint64_t position; /* number of slots used by this end */
 } host_flow_t;
 
 typedef struct host_wire host_wire_t;
 
-/* One rank's end. One thread at a time runs work on it; _stop, _fault_get and
- * _fault_set may be called by others meanwhile. */
+/* One rank's end. One thread at a time runs work on it; other threads may call
+ * _stop, _fault_get and _fault_set meanwhile. */
 typedef struct host_endpoint {
   int rank;
   int ranks;
-  int fd; /* of the segment; -1: a wire's, or the ranks are threads, whose death
-             is not watched */
+  int fd; /* the segment's; -1 for a wire's, and if ranks are threads, whose end
+             is not detected */
   host_wire_t *wire; /* NULL on one machine */
   bool owns_map;
   void *map;
@@ -89,26 +90,26 @@ typedef struct host_endpoint {
   atomic_bool stopped;
 } host_endpoint_t;
 
-/* A new segment for `ranks` ranks, all zero, not yet touched; -1 with errno.
- * It has no name, cannot be resized, and dies with its last descriptor and
+/* Creates a segment for `ranks` ranks, all zero and untouched; -1 with errno.
+ * It has no name, cannot be resized, and is freed with its last descriptor and
  * mapping. */
 int host_segment_create(int ranks);
 
-/* Maps segment `fd` for `rank`; takes ownership of fd when successful. */
+/* Maps segment `fd` for `rank`; owns fd when successful. */
 ncclResult_t host_endpoint_open(host_endpoint_t *endpoint, int fd, int rank,
                                 int ranks);
 
-/* A segment of this process alone; for a wire. */
+/* A segment in this process only, for a wire. */
 ncclResult_t host_endpoint_mirror(host_endpoint_t *endpoint, int rank,
                                   int ranks);
 
 /* A further rank in the same process on the mapping of `other`, which must
- * outlive it; for tests with threads as ranks. */
+ * outlive it. For tests with threads as ranks. */
 ncclResult_t host_endpoint_share(host_endpoint_t *endpoint,
                                  const host_endpoint_t *other, int rank);
 
-/* Announces this process as alive until it ends or closes the endpoint. No
- * other descriptor of the segment may be open in the process. */
+/* Announces this process as alive until it ends or closes the endpoint. The
+ * process may have no other descriptor of the segment open. */
 ncclResult_t host_endpoint_announce(host_endpoint_t *endpoint);
 
 /* Tells the peers that this rank has left, and unmaps. */
@@ -119,11 +120,11 @@ void host_endpoint_stop(host_endpoint_t *endpoint);
 
 /* Records a fault for all ranks; the first one stays. */
 void host_fault_set(host_endpoint_t *endpoint, host_fault_t fault);
-/* The same of one that another machine recorded. */
+/* Records a fault that another machine recorded. */
 void host_fault_hear(host_endpoint_t *endpoint, uint64_t word);
 host_fault_t host_fault_get(const host_endpoint_t *endpoint);
 
-/* What the fault is to this rank as a result code, and as text. */
+/* The fault's result code for this rank, and its text. */
 ncclResult_t host_fault_result(const host_endpoint_t *endpoint,
                                host_fault_t fault);
 void host_fault_text(host_fault_t fault, char *text, size_t text_bytes);
@@ -131,17 +132,19 @@ void host_fault_text(host_fault_t fault, char *text, size_t text_bytes);
 /* True when the process of `peer` has ended, reaped or not. */
 bool host_endpoint_dead(const host_endpoint_t *endpoint, int peer);
 
-/* True when what this rank has sent does not need it any more: it may end. */
+/* True when the data that this rank has sent does not need it any more, so that
+ * it may end. */
 bool host_endpoint_settled(const host_endpoint_t *endpoint);
 
 /* Wakes this rank if it sleeps. */
 void host_bell_wake_own(host_endpoint_t *endpoint);
 
-/* Wakes `peer` if it sleeps. Call after a sequentially consistent store that
- * it may wait for. */
+/* Wakes `peer` if it sleeps. Call it after the sequentially consistent store
+ * for which the peer may wait. */
 void host_bell_ring(host_endpoint_t *endpoint, int peer);
 
-/* Sleeps until rung since `seen` was read, or timeout; true if it timed out. */
+/* Sleeps until the bell was rung since `seen` was read, or until the timeout;
+ * true after a timeout. */
 bool host_bell_sleep(host_endpoint_t *endpoint, uint32_t seen, long timeout_ms);
 
 /* The slot at position `position` of the flow source -> destination. */

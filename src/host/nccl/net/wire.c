@@ -34,23 +34,23 @@ typedef struct head {
   uint64_t value; /* SLOT: bytes of the whole message */
 } head_t;
 
-/* The connection with one peer. All of the wire's thread, but for `arrived`
- * and `gone`. */
+/* The connection with one peer. Only the wire's thread uses it, except
+ * `arrived` and `gone`. */
 typedef struct link {
   int fd; /* -1: ended, or the rank itself */
-  /* Out: a frame being sent, and what the peer has been told. */
+  /* Out: the frame being sent, and what has been sent before. */
   head_t out;
   const char *out_data;
   size_t out_bytes, out_done; /* head included; 0 bytes: none */
   uint64_t sent;              /* slots */
   uint64_t told_arrived, told_free;
   bool told_fault, told_left;
-  /* In: a frame being received. */
+  /* In: the frame being received. */
   head_t in;
   size_t in_done;
   uint64_t received; /* slots */
-  uint64_t emptied;  /* of them */
-  uint64_t freed;    /* of ours, by the peer */
+  uint64_t emptied;  /* slots emptied of those received */
+  uint64_t freed;    /* slots that the peer has emptied of those sent */
   _Atomic uint64_t arrived;
   atomic_bool gone;
 } link_t;
@@ -92,7 +92,7 @@ static void frame_set(link_t *link, kind_t kind, uint64_t value) {
   link->out_done = 0;
 }
 
-/* The next thing that the peer has not been told; false if there is none. */
+/* The next frame for the peer; false if nothing is new. */
 static bool frame_next(host_wire_t *wire, int peer) {
   host_endpoint_t *e = wire->endpoint;
   link_t *link = &wire->link[peer];
@@ -102,7 +102,7 @@ static bool frame_next(host_wire_t *wire, int peer) {
              host_slot_turn(link->emptied) + 2)
     link->emptied++;
   uint64_t fault = atomic_load(&e->header->fault);
-  /* Before what is looked at below: nothing is filled after leaving. */
+  /* Read before the slots below: nothing is filled after leaving. */
   bool left = atomic_load(&e->header->bell[e->rank].left);
   if (link->told_arrived != link->received) {
     frame_set(link, KIND_ARRIVED, link->told_arrived = link->received);
@@ -136,7 +136,7 @@ static bool frame_next(host_wire_t *wire, int peer) {
   return false;
 }
 
-/* Sends what can be sent at once. */
+/* Sends as much as possible without waiting. */
 static void link_send(host_wire_t *wire, int peer) {
   link_t *link = &wire->link[peer];
   while (link->fd >= 0) {
@@ -167,8 +167,7 @@ static void link_send(host_wire_t *wire, int peer) {
 
 /* ---- in ----------------------------------------------------------------- */
 
-/* What the head says, of a frame that is complete. False if it is not to be
- * believed. */
+/* Handles a complete frame. False if it is invalid. */
 static bool frame_take(host_wire_t *wire, int peer) {
   host_endpoint_t *e = wire->endpoint;
   link_t *link = &wire->link[peer];
@@ -197,7 +196,7 @@ static bool frame_take(host_wire_t *wire, int peer) {
                    host_slot_turn(link->freed) + 2);
     break;
   case KIND_FAULT:
-    link->told_fault = true; /* it knows */
+    link->told_fault = true; /* the peer knows this fault */
     host_fault_hear(e, in->value);
     break;
   case KIND_LEFT:
@@ -210,7 +209,7 @@ static bool frame_take(host_wire_t *wire, int peer) {
   return true;
 }
 
-/* Where the rest of the frame goes; NULL if it cannot be right. */
+/* The address for the rest of the frame; NULL if the frame is invalid. */
 static char *data_room(host_wire_t *wire, int peer) {
   host_endpoint_t *e = wire->endpoint;
   const link_t *link = &wire->link[peer];
@@ -225,7 +224,7 @@ static char *data_room(host_wire_t *wire, int peer) {
 static void link_receive(host_wire_t *wire, int peer) {
   link_t *link = &wire->link[peer];
   while (link->fd >= 0) {
-    /* The head first, then its data straight into the slot. */
+    /* First the head, then its data directly into the slot. */
     char *room = (char *)&link->in + link->in_done;
     size_t wanted = sizeof(link->in) - link->in_done;
     if (link->in_done >= sizeof(link->in)) {
@@ -260,7 +259,7 @@ static int64_t now_ms(void) {
   return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Whether every peer that is there has been told that this rank has left. */
+/* Whether every connected peer has been told that this rank has left. */
 static bool farewell_said(const host_wire_t *wire) {
   for (int peer = 0; peer < wire->endpoint->ranks; peer++)
     if (wire->link[peer].fd >= 0 &&

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The direct engine: any type, strides and window. Rows of x are packed, with
-// the padding as zeros and strided columns sorted by phase, so that the kernel
-// only ever reads along a row. Every output is one chain of additions in the
-// order channel, depth, row, column of the window.
+// zeros for the padding and strided columns sorted by phase, so that the kernel
+// only reads along a row. Every output is one chain of additions in the order
+// channel, depth, row, column of the window.
 #include "src/host/cudnn/convolution/engine/engine.h"
 
 #include <stdlib.h>
@@ -12,12 +12,12 @@
 #include "src/host/cudnn/convolution/engine/finish.h"
 #include "src/host/cudnn/convolution/engine/kernel.h"
 
-/* Bytes of packed x worked on at once: what stays in the second cache. */
+/* Bytes of packed x per band: it stays in the second cache. */
 enum { HOST_BAND_BYTES = 1 << 19 };
 
 typedef struct {
   const host_conv_t *conv;
-  size_t bytes;    /* of one element */
+  size_t bytes;    /* bytes of one element */
   int64_t phase;   /* elements of one phase of a packed row */
   int64_t row;     /* elements of a packed row */
   int64_t plane;   /* elements of a packed plane of rows */
@@ -42,8 +42,8 @@ static host_kernel_fn kernel(bool is_double) {
   return is_double ? host_kernel_double_base : host_kernel_float_base;
 }
 
-/* Planes and rows of a band for which `most` packed rows suffice, so that the
- * fewest are packed for each row of outputs: neighbours share some. */
+/* Chooses planes and rows of a band that need at most `most` packed rows, so
+ * that few rows are packed per output row: neighbouring outputs share rows. */
 static void choose_band(plan_t *p, int64_t most) {
   const host_conv_t *conv = p->conv;
   bool dense = conv->dilation[HOST_D] == 1 &&
@@ -124,7 +124,7 @@ static int64_t *taps_create(const plan_t *p) {
     }                                                                          \
   }                                                                            \
                                                                                \
-  /* One row of x from column -pad on, zeros where there is none. */           \
+  /* One row of x from column -pad on; zeros outside x. */                     \
   static void row_##T(const plan_t *p, const T *from, T *to) {                 \
     const host_conv_t *conv = p->conv;                                         \
     int64_t s = conv->stride[HOST_W], pad = conv->pad[HOST_W];                 \

@@ -2,11 +2,11 @@
 // The last step of a convolution: scale, add, bias, activation, any strides.
 //
 // Compiled without contraction of a * b + c, so that every path below rounds
-// alike whatever the compiler vectorises.
+// the same way however the compiler vectorises.
 #include "src/host/cudnn/convolution/engine/finish.h"
 
-/* A bias_step of 0 repeats one bias. The stride-1 loops are written apart
- * because only they vectorise. */
+/* A bias_step of 0 repeats one bias. Loops of stride 1 are separate, because
+ * only they vectorise. */
 #define FINISH(T)                                                              \
   static T relu_##T(T value, bool propagate_nan) {                             \
     return value > 0 || (propagate_nan && value != value) ? value : 0;         \

@@ -31,8 +31,8 @@
 
 #define LANES(T) ((int64_t)(HOST_KERNEL_BYTES / sizeof(T)))
 
-/* All widths of one number of channels: as many vectors at once as there are
- * left, as each waits for its own last addition only. */
+/* All widths for one number of channels. Uses as many vectors at once as are
+ * left, because each addition waits only for its own predecessor. */
 #define CHANNELS(T, KB, WIDE)                                                  \
   BLOCK(T, KB, WIDE)                                                           \
   BLOCK(T, KB, 3)                                                              \
@@ -57,7 +57,7 @@
     return LANES(T);                                                           \
   }
 
-/* The x of a strip stays in the first cache over all channel blocks. */
+/* The x of a strip stays in the first cache for all blocks of channels. */
 #define ROW(T)                                                                 \
   typedef T vec_##T __attribute__((vector_size(HOST_KERNEL_BYTES),             \
                                    aligned(sizeof(T)), may_alias));            \

@@ -5,10 +5,10 @@
 
 #include <stdint.h>
 
-/* Output channels that one pass over x computes; `w` is packed accordingly. */
+/* Output channels computed in one pass over x; `w` is packed for this. */
 enum { HOST_KERNEL_K = 6 };
 
-/* Elements that may be read behind the last one needed. */
+/* Elements that the kernel may read behind the last one needed. */
 enum { HOST_KERNEL_SLACK = 16 };
 
 /* One row of outputs of `k` channels:

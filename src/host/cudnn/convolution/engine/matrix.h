@@ -5,9 +5,9 @@
 
 #include "src/host/cudnn/convolution/engine/engine.h"
 
-/* Float and one group only. The first keeps the law of engine.h; the second
- * makes the sums of the weights' gradient, dense K C D H W, not mirrored.
- * False when memory is short. */
+/* Float and one group only. host_conv_matrix obeys the law of engine.h.
+ * host_wgrad_matrix computes the sums of the weights' gradient, dense K C D H
+ * W, not mirrored. False when memory is short. */
 bool host_conv_matrix(const host_conv_t *conv);
 bool host_wgrad_matrix(const host_conv_t *conv, float *sums);
 

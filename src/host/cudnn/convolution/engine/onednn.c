@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The oneDNN engine: float, channels last inside.
 //
-// x is copied, band by band of output rows, into a dense channels-last buffer
-// that contains the padding, so that oneDNN sees dense tensors without padding
-// only: a strided view would send it to its reference code, a thousand times
-// slower. Its channels-last kernels add in an order that does not depend on
-// the extents (tests/host checks that) where they take in all channels of x at
-// once, so bands do not show in the result. Many channels are therefore brought
-// in several turns that are added up.
+// x is copied, one band of output rows at a time, into a dense channels-last
+// buffer that contains the padding. oneDNN then sees only dense tensors without
+// padding: for a strided view it would use its reference code, a thousand times
+// slower. If its channels-last kernels read all channels of x at once, their
+// order of additions does not depend on the extents (tests/host checks that),
+// so bands do not change the result. Many channels are therefore split into
+// several turns whose results are added.
 #include "src/host/cudnn/convolution/engine/engine.h"
 
 #include <omp.h>
@@ -20,15 +20,15 @@
 #include "src/host/cudnn/convolution/engine/finish.h"
 #include "src/host/cudnn/convolution/engine/pack.h"
 
-/* Bytes of packed x worked on at once: what stays in the second cache. More
- * where the weights are more, as they are read once a band. */
+/* Bytes of packed x per band: it stays in the second cache. More if there are
+ * more weights, because they are read once per band. */
 enum { HOST_BAND_BYTES = 1 << 19 };
 
 static int64_t taps_of(const host_conv_t *conv) {
   return (int64_t)conv->window[0] * conv->window[1] * conv->window[2];
 }
 
-/* True where the sums of whole rows are y as it lies in memory. */
+/* True if the sums of whole rows have y's layout in memory. */
 static bool sums_are_y(const host_conv_t *conv) {
   const int64_t *s = conv->y_stride;
   int64_t channels = (int64_t)conv->groups * conv->k;
@@ -38,8 +38,8 @@ static bool sums_are_y(const host_conv_t *conv) {
          (conv->out[HOST_D] == 1 || s[2] == s[3] * conv->out[HOST_H]);
 }
 
-/* Images, output planes and rows of a band: as many as keep its x in the
- * cache; several images only where all of them fits. */
+/* Images, output planes and rows of a band: as many as fit the cache. Several
+ * images only if all of each fits. */
 static void band_extent(const host_conv_t *conv, int64_t in_width,
                         int64_t out_band[3]) {
   int64_t unit = sizeof(float);
@@ -50,7 +50,7 @@ static void band_extent(const host_conv_t *conv, int64_t in_width,
   int64_t planes = host_conv_rows(conv, HOST_D, 1);
   int64_t rest = host_conv_rows(conv, HOST_H, 1) - conv->stride[HOST_H];
   int64_t rows = (room / (row * planes) - rest) / conv->stride[HOST_H];
-  /* The sums of few channels that become many would not stay. */
+  /* The sums would not fit if few channels become many. */
   int64_t sums = 2 * room / (conv->out[HOST_W] * conv->groups * conv->k * unit);
   rows = rows < sums ? rows : sums;
   out_band[0] = out_band[1] = 1;
@@ -70,12 +70,12 @@ static void band_extent(const host_conv_t *conv, int64_t in_width,
   out_band[0] = images < 1 ? 1 : images > conv->images ? conv->images : images;
 }
 
-/* Channels that are brought at once. oneDNN adds up windows of as many channels
- * as it thinks good for the caches, which it takes for half a megabyte and more
- * (that much where it does not know the processor), and then those of the next:
- * by rules that ask for the extents, too. It never takes fewer than there are
- * where the weights of 64 outputs, and what lies under 28 columns, fit these
- * bounds. Example: 80 of a window of 3 x 3, 16 of one of 7 x 7. */
+/* Channels read at once. oneDNN splits windows into groups of channels by the
+ * sizes of the caches, which it takes for at least half a megabyte (exactly
+ * that for unknown processors), and by rules that also use the extents. It does
+ * not split if the weights of 64 outputs, and the input under 28 columns, fit
+ * these limits. Example: 80 channels for a window of 3 x 3, 16 for one of 7 x
+ * 7. */
 enum { HOST_UNIT = 16, HOST_NEAR = 1 << 14, HOST_FAR = 1 << 18 };
 
 static int channels_at_once(const host_conv_t *conv) {
@@ -94,7 +94,7 @@ static int channels_at_once(const host_conv_t *conv) {
   return (int)((share + HOST_UNIT - 1) / HOST_UNIT * HOST_UNIT);
 }
 
-/* The layout that the weights of a turn have. */
+/* The layout of the weights of a turn. */
 typedef struct {
   bool ready;
   dnnl_memory_desc_t layout;
@@ -106,21 +106,20 @@ typedef struct {
   int at_once; /* channels of a turn */
   int turns;
   turn_t *weights; /* in HOST_SCRATCH_REORDERED, turn after turn */
-  size_t room;     /* bytes there for those of one turn */
+  size_t room;     /* bytes there for the weights of one turn */
   const float *plain;
   float *turn;
-  int64_t width; /* columns computed of a row */
+  int64_t width; /* columns computed per row */
 } job_t;
 
-/* What is one output altogether, oneDNN multiplies as matrices, with other bits
- * than where it is one of a row. */
+/* oneDNN multiplies a single output as matrices, with other bits than for an
+ * output in a row. */
 enum { HOST_WIDTH = 2 };
 
 /* One turn of images, planes and rows [at, at + extent), and the x under them.
- * Rows and planes of padding are left to oneDNN,
- * which passes over them, where it can: the bits are those with zeros. With
- * columns of padding it would add in another order, so they are zeros always.
- */
+ * oneDNN skips rows and planes of padding by itself: the bits are those with
+ * zeros. With columns of padding it would add in another order, so these are
+ * always zeros. */
 static host_primitive_t *band_primitive(const job_t *job, int turn,
                                         const int64_t at[3],
                                         const int64_t extent[3],
@@ -151,7 +150,7 @@ static host_primitive_t *band_primitive(const job_t *job, int turn,
   return p;
 }
 
-/* The weights of a turn as `p` wants them; NULL when memory is short. */
+/* The weights of a turn in the layout of `p`; NULL when memory is short. */
 static float *turn_weights(job_t *job, int turn, host_primitive_t *p) {
   if (p->w_bytes > job->room) {
     job->room = (p->w_bytes + 63) & ~(size_t)63;
@@ -173,7 +172,7 @@ static float *turn_weights(job_t *job, int turn, host_primitive_t *p) {
   return mine->ready ? w : NULL;
 }
 
-/* Adds up the windows of a turn's channels in `sums`. */
+/* Adds the products of a turn's channels to `sums`. */
 static bool add_turn(job_t *job, int turn, const int64_t at[3],
                      const int64_t extent[3], float *sums) {
   host_conv_t part = *job->conv;
@@ -276,7 +275,8 @@ static bool whole(const host_conv_t *conv, bool *out_done) {
   return ok;
 }
 
-/* Channels of groups lie together; those of one alone can be taken in turns. */
+/* The channels of a group are used together. With one group they can be split
+ * into turns. */
 static bool each_group(const host_conv_t *conv, bool *out_done) {
   bool ok = true;
   *out_done = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradient of the data by oneDNN: float, channels last inside, bands of
-// dx's rows with the rows of dy that reach them.
+// The gradient of the data by oneDNN: float, channels last inside, in bands of
+// dx's rows with the rows of dy that they need.
 #include <omp.h>
 #include <string.h>
 
@@ -8,12 +8,12 @@
 #include "src/host/cudnn/base/scratch.h"
 #include "src/host/cudnn/convolution/engine/pack.h"
 
-/* Narrower rows are computed as if they were that wide, with zeros: oneDNN has
- * other kernels, which add otherwise, for very short ones. */
+/* Narrower rows are computed with this width, filled with zeros: for very short
+ * ones oneDNN has other kernels, which add in another order. */
 enum { HOST_WIDTH = 7 }; /* times the stride */
 
-/* Bytes of dx worked on at once; more where the weights are more, as they are
- * read once a band. */
+/* Bytes of dx per band. More if there are more weights, because they are read
+ * once per band. */
 enum { HOST_BAND_BYTES = 1 << 19 };
 
 typedef struct {
@@ -21,12 +21,12 @@ typedef struct {
   host_conv_t dx; /* dx as an output, for finishing */
   host_worker_t *worker;
   const float *plain;
-  host_primitive_t *ready; /* the one whose layout the weights have */
+  host_primitive_t *ready; /* the primitive whose layout the weights have */
 } job_t;
 
-/* The rows of dy that reach rows [first, first + count) of dx, in dimension i.
- * Their first one is never so late that padding would be negative; columns go
- * on behind the last one. */
+/* The rows of dy that rows [first, first + count) of dx need, in dimension i.
+ * The first is early enough that padding is not negative; columns continue
+ * behind the last one. */
 static void reach(const host_conv_t *conv, int i, int64_t first, int64_t count,
                   int64_t *out_first, int64_t *out_count) {
   int64_t s = conv->stride[i], at = first + conv->pad[i];
@@ -60,8 +60,8 @@ static float *weights(job_t *job, host_primitive_t *p, bool *ok) {
   return w;
 }
 
-/* Images, planes and rows [at, at + extent) of dx; only makes the primitive
- * where `probes`. *out_done is false where oneDNN has none. */
+/* Images, planes and rows [at, at + extent) of dx. Only makes the primitive if
+ * `probes`. *out_done is false if oneDNN has none. */
 static bool band(job_t *job, const int64_t at[3], const int64_t extent[3],
                  bool probes, bool *out_done) {
   const host_conv_t *conv = job->conv;
@@ -124,9 +124,9 @@ static bool band(job_t *job, const int64_t at[3], const int64_t extent[3],
   return true;
 }
 
-/* Images, planes and rows of a band; planes are whole or single, and there are
- * several images of whole volumes only. Bands start where a phase of the
- * stride does. */
+/* Images, planes and rows of a band. Planes are whole or single; a band has
+ * several images only if their volumes are whole. Bands start at a multiple of
+ * the stride. */
 static void band_extent(const host_conv_t *conv, int64_t extent[3]) {
   int64_t unit = sizeof(float), channels = conv->groups * (int64_t)conv->c;
   int64_t weights = channels * conv->k * conv->window[0] * conv->window[1] *
@@ -185,7 +185,8 @@ bool host_dgrad_onednn(const host_conv_t *conv, bool *out_done) {
   if (!job.plain)
     return false;
   int threads = host_threads_enter();
-  /* Nothing is written unless all bands can be: dx may be added to. */
+  /* Nothing is written unless all bands can be computed, because dx may be
+   * added to. */
   bool ok = bands(&job, true, out_done);
   if (ok && *out_done)
     ok = bands(&job, false, out_done);

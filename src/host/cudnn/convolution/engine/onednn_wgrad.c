@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradient of weights by oneDNN: float, channels last inside, band by band
-// as forward. What a band lacks to the common shape is zeros.
+// The gradient of weights by oneDNN: float, channels last inside, one band at a
+// time as in forward calls. Bands smaller than the common shape are filled with
+// zeros.
 #include <omp.h>
 #include <string.h>
 
@@ -9,20 +10,20 @@
 #include "src/host/cudnn/base/transpose.h"
 #include "src/host/cudnn/convolution/engine/pack.h"
 
-/* Bytes of packed x worked on at once; more where the weights are more, as
- * their gradient is added up once a band. */
+/* Bytes of packed x per band. More if there are more weights, because their
+ * gradient is added once per band. */
 enum { HOST_BAND_BYTES = 1 << 19 };
 
-/* Channels of x that fill no vector. */
+/* Fewer channels of x than fill a vector. */
 enum { HOST_FEW = 16 };
 
 typedef struct {
   const host_conv_t *conv;
   host_worker_t *worker;
   host_primitive_t *primitive;
-  int64_t rows;             /* of dy in a band */
-  int64_t planes;           /* in a band; more than one of whole planes only */
-  int64_t images;           /* in a band; more than one of whole volumes only */
+  int64_t rows;   /* of dy in a band */
+  int64_t planes; /* in a band; more than one only if planes are whole */
+  int64_t images; /* in a band; more than one only if volumes are whole */
   bool zeros[HOST_SPATIAL]; /* x contains the padding */
   float *x, *dy;
 } job_t;
@@ -60,8 +61,8 @@ static size_t dy_elements(const job_t *job) {
          (size_t)conv->groups * (size_t)conv->k;
 }
 
-/* x under `planes` x `rows` rows of dy only: what lies behind could hold
- * infinities, and zero times these is no zero. */
+/* x under `planes` x `rows` rows of dy only: the memory behind could hold
+ * infinities, and 0 * inf is NaN. */
 static void pack_x(const job_t *job, int64_t n, int64_t d, int64_t h,
                    int64_t planes, int64_t rows, float *to) {
   const host_conv_t *conv = job->conv;
@@ -80,7 +81,7 @@ static void pack_x(const job_t *job, int64_t n, int64_t d, int64_t h,
            ((size_t)in[0] - deep) * (size_t)in[1] * row * sizeof *to);
 }
 
-/* The first band is the total; others are added to it. */
+/* The first band sets the total; later ones are added. */
 static bool add_band(const job_t *job, int64_t n, int64_t d, int64_t h,
                      float *part, float *total) {
   const host_conv_t *conv = job->conv;
@@ -130,8 +131,8 @@ static bool blocks_of_16(const host_primitive_t *p) {
   return blocks->strides[1] == at && blocks->strides[0] == at * (s->c / 16);
 }
 
-/* From these to dense K C taps: oneDNN's own conversion takes four times as
- * long, a quarter of the gradient where the weights are many. */
+/* Converts from these to dense K C taps. oneDNN's own conversion takes four
+ * times as long, a quarter of the gradient's time if there are many weights. */
 static bool unblock(const job_t *job, const float *blocked, float *plain) {
   const host_conv_t *conv = job->conv;
   int64_t taps = (int64_t)conv->window[0] * conv->window[1] * conv->window[2];
@@ -191,7 +192,7 @@ static host_shape_t shape_of(const job_t *job) {
   return s;
 }
 
-/* About `most` of `all`, at least one, so that parts are alike: the last one is
+/* About `most` of `all`, at least one, in equal parts: the last part is
  * computed as if it were whole. */
 static int64_t share(int64_t most, int64_t all) {
   most = most < 1 ? 1 : most;
@@ -211,7 +212,7 @@ static void choose_band(job_t *job) {
   int64_t rest = host_conv_rows(conv, HOST_H, 1) - conv->stride[HOST_H];
   job->images = job->planes = 1;
   int64_t rows = (room / (row * deep) - rest) / conv->stride[HOST_H];
-  /* Rows of dy that stay in the cache, too. */
+  /* Rows of dy that also stay in the cache. */
   int64_t dy = 2 * room / (conv->out[HOST_W] * conv->groups * conv->k * unit);
   job->rows = share(rows < dy ? rows : dy, conv->out[HOST_H]);
   if (job->rows < conv->out[HOST_H])
@@ -227,8 +228,8 @@ static void choose_band(job_t *job) {
       room / (plane * host_conv_rows(conv, HOST_D, job->planes)), conv->images);
 }
 
-/* NULL where oneDNN has none, or computes channels that meet no others as if
- * they were sixteen that do: the direct way takes half the time. */
+/* NULL if oneDNN has none, or computes depthwise channels as sixteen full ones:
+ * the direct engine takes half the time. */
 static host_primitive_t *primitive(const job_t *job) {
   const host_conv_t *conv = job->conv;
   host_shape_t shape = shape_of(job);
@@ -237,10 +238,10 @@ static host_primitive_t *primitive(const job_t *job) {
   return p && alone && !strstr(p->name, "dw") ? NULL : p;
 }
 
-/* oneDNN 2.6 forgets planes of weights where, in steps, the first window behind
- * the padding already goes beyond the last plane: window 7, step 2, padding 3
- * over 6 planes, where the window at 1 ends at 8; and where one window takes in
- * all planes and more before them. */
+/* oneDNN 2.6 skips planes of weights if, with a stride, the first window behind
+ * the padding ends beyond the last plane (window 7, stride 2, padding 3 over 6
+ * planes: the window at 1 ends at 8), and if one window contains all planes and
+ * more in front of them. */
 static bool forgets_planes(const host_conv_t *conv) {
   int64_t pad = conv->pad[HOST_D], step = conv->stride[HOST_D];
   if (pad <= 0 || step <= 1)
@@ -258,8 +259,8 @@ bool host_wgrad_onednn(const host_conv_t *conv, float *sums, bool *out_done) {
   int threads = host_threads_enter();
   job_t job = {.conv = conv, .worker = worker};
   choose_band(&job);
-  /* oneDNN passes over the padding where it is the same for all bands; with
-   * few channels that takes it longer than to add zeros. */
+  /* oneDNN skips the padding if it is the same for all bands; with few channels
+   * that takes longer than adding zeros. */
   bool few = conv->groups == 1 && conv->c < HOST_FEW;
   job.zeros[HOST_D] =
       few || forgets_planes(conv) || job.planes < conv->out[HOST_D];
