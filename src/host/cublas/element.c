@@ -34,8 +34,8 @@ static float from_bfloat(uint16_t bits) {
   return value;
 }
 
-/* Rounds to float first, with the last bit set if anything was cut off (round
- * to odd), so that the second rounding never sees a false tie. */
+// Rounds to float first, with the last bit set if anything was cut off (round
+// to odd), so that the second rounding never sees a false tie.
 static uint16_t to_bfloat(double value) {
   float narrow = (float)value;
   uint32_t bits;

@@ -3,7 +3,7 @@
 // vector, one or many.
 #include "src/host/cublas/blas.h"
 
-/* One operand as the program describes it. */
+// One operand as the program describes it.
 typedef struct given {
   const void *at;
   cudaDataType type;
@@ -14,8 +14,8 @@ static int64_t max_of(int64_t a, int64_t b) {
   return a > b ? a : b;
 }
 
-/* The type of alpha and beta, by the type of the sums and of the result; -1:
- * not supported. */
+// The type of alpha and beta, by the type of the sums and of the result; -1:
+// not supported.
 static int scalar_type(cublasComputeType_t compute, cudaDataType result) {
   switch (compute) {
   case CUBLAS_COMPUTE_16F:
@@ -39,7 +39,7 @@ static int scalar_type(cublasComputeType_t compute, cudaDataType result) {
   return -1;
 }
 
-/* Whether these element types can be combined with this type of the sums. */
+// Whether these element types can be combined with this type of the sums.
 static bool types_fit(cudaDataType a, cudaDataType b, cudaDataType c,
                       int scalar) {
   if (a != b)
@@ -102,8 +102,8 @@ static cublasStatus_t gemm_submit(cublasHandle_t handle, cublasOperation_t opa,
   return host_blas_submit(handle, host_gemm_run, &gemm, sizeof gemm);
 }
 
-/* y := alpha op(A) x + beta y. This is a product with x as a matrix of one row,
- * so that increments become leading dimensions. */
+// y := alpha op(A) x + beta y. This is a product with x as a matrix of one row,
+// so that increments become leading dimensions.
 static cublasStatus_t gemv_submit(cublasHandle_t handle,
                                   cublasOperation_t trans, int64_t m, int64_t n,
                                   const void *alpha, given_t a, given_t x,
@@ -124,9 +124,9 @@ static cublasStatus_t gemv_submit(cublasHandle_t handle,
                      alpha, x, a, beta, y, batch, scalar, by_address);
 }
 
-/* ---- any types ---- */
+// ---- any types ----
 
-/* The vendor's functions, with int and with int64_t. */
+// The vendor's functions, with int and with int64_t.
 #define ANY(suffix, integer)                                                   \
   cublasStatus_t cublasGemmStridedBatchedEx##suffix(                           \
       cublasHandle_t handle, cublasOperation_t transa,                         \
@@ -197,7 +197,7 @@ static cublasStatus_t gemv_submit(cublasHandle_t handle,
 ANY(, int)
 ANY(_64, int64_t)
 
-/* ---- one type ---- */
+// ---- one type ----
 
 #define GEMM(name, real, code, integer)                                        \
   cublasStatus_t name(cublasHandle_t handle, cublasOperation_t transa,         \
@@ -277,7 +277,7 @@ TYPE(D, double, CUDA_R_64F)
 TYPE(C, cuComplex, CUDA_C_32F)
 TYPE(Z, cuDoubleComplex, CUDA_C_64F)
 
-/* The header declares the functions of halves for C++ only. */
+// The header declares the functions of halves for C++ only.
 typedef struct half {
   uint16_t bits;
 } half_t;

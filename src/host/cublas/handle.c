@@ -34,14 +34,14 @@ cublasStatus_t cublasGetVersion_v2(cublasHandle_t handle, int *version) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
-/* The scratch memory of a GPU: accepted, and not used here. */
+// The scratch memory of a GPU: accepted, and not used here.
 cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void *workspace,
                                      size_t workspaceSizeInBytes) {
   (void)workspace, (void)workspaceSizeInBytes;
   return handle ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_INITIALIZED;
 }
 
-/* Defines a pair of functions that write and read one field of the handle. */
+// Defines a pair of functions that write and read one field of the handle.
 #define FIELD(set, get, type, field)                                           \
   cublasStatus_t set(cublasHandle_t handle, type value) {                      \
     if (!handle)                                                               \

@@ -9,8 +9,8 @@ static bool is_zero(const host_factor_t *factor) {
   return !factor->vector && host_scalar_get(&factor->scalar) == 0;
 }
 
-/* A matrix in column order, as the product expects it: a matrix in row order is
- * the transpose of one in column order. */
+// A matrix in column order, as the product expects it: a matrix in row order is
+// the transpose of one in column order.
 static host_matrix_t columns_of(const host_layout_t *layout, const void *at,
                                 int32_t op, cublasOperation_t *out_op) {
   static const cublasOperation_t flipped[] = {
@@ -26,7 +26,7 @@ static host_matrix_t columns_of(const host_layout_t *layout, const void *at,
                          .stride = layout->batch > 1 ? layout->stride : 0};
 }
 
-/* The type in which the sums are kept. */
+// The type in which the sums are kept.
 static cudaDataType sum_type(const host_ltproduct_t *p) {
   cudaDataType a = (cudaDataType)p->a.type;
   if (host_type_is_complex(a))
@@ -84,8 +84,8 @@ static cudaError_t product_run(void *argument) {
   return error;
 }
 
-/* Whether these types can be combined: as in GemmEx, but D may have a type of
- * its own. */
+// Whether these types can be combined: as in GemmEx, but D may have a type of
+// its own.
 static bool types_fit(const host_ltproduct_t *p) {
   int32_t a = p->a.type, c = p->c.type, d = p->d.type, s = p->matmul.scale;
   if (a != p->b.type || c != d)
@@ -107,7 +107,7 @@ static bool types_fit(const host_ltproduct_t *p) {
   }
 }
 
-/* Whether such a product can be computed; looks at no address. */
+// Whether such a product can be computed; looks at no address.
 static cublasStatus_t product_check(host_ltproduct_t *p) {
   host_matmul_t *m = &p->matmul;
   const host_layout_t *layouts[] = {&p->a, &p->b, &p->c, &p->d};
@@ -204,7 +204,7 @@ cublasLtMatmul(cublasLtHandle_t lightHandle, cublasLtMatmulDesc_t computeDesc,
   return host_work_submit(stream, product_run, &p, sizeof p);
 }
 
-/* ---- the one algorithm ---- */
+// ---- the one algorithm ----
 
 static cublasStatus_t result_give(host_ltproduct_t *p,
                                   cublasLtMatmulHeuristicResult_t *result) {

@@ -4,7 +4,7 @@
 #include <cublas_api.h>
 #include <cuda_runtime_api.h>
 
-/* The version of cuBLASLt that this library stands for. */
+// The version of cuBLASLt that this library stands for.
 #ifdef HOST_CUBLAS_TWELVE
 enum { HOST_MAJOR = 12, HOST_MINOR = 8, HOST_PATCH = 4, HOST_CUDART = 12080 };
 #else

@@ -44,7 +44,7 @@ static const attribute_t matmul_rows[] = {
     ROW(CUBLASLT_MATMUL_DESC_ALPHA_VECTOR_BATCH_STRIDE, host_matmul_t,
         alpha_stride),
     ROW(CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, host_matmul_t, sm_count),
-    ROW(16, host_matmul_t, unnamed), /* has no name in the header */
+    ROW(16, host_matmul_t, unnamed), // has no name in the header
     ROW(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, host_matmul_t, scale_at[0]),
     ROW(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, host_matmul_t, scale_at[1]),
     ROW(CUBLASLT_MATMUL_DESC_C_SCALE_POINTER, host_matmul_t, scale_at[2]),
@@ -109,7 +109,7 @@ static cublasStatus_t set(const attribute_t *row, void *object,
   return CUBLAS_STATUS_SUCCESS;
 }
 
-/* Without a buffer only the size is returned. */
+// Without a buffer only the size is returned.
 static cublasStatus_t get(const attribute_t *row, const void *object,
                           void *value, size_t bytes, size_t *out_bytes) {
   if (!object || !row || (bytes == 0 && !out_bytes) ||
@@ -122,7 +122,7 @@ static cublasStatus_t get(const attribute_t *row, const void *object,
   return CUBLAS_STATUS_SUCCESS;
 }
 
-/* ---- making ---- */
+// ---- making ----
 
 static host_layout_t layout_new(cudaDataType type, uint64_t rows,
                                 uint64_t columns, int64_t ld) {
@@ -146,8 +146,8 @@ static host_preference_t preference_new(void) {
                              .implementations = UINT64_MAX};
 }
 
-/* Defines the functions that all kinds of objects have. `made` is the content
- * of a new object. */
+// Defines the functions that all kinds of objects have. `made` is the content
+// of a new object.
 #define OBJECT(Name, handle_t, opaque_t, made, parameters, ...)                \
   cublasStatus_t cublasLt##Name##Init_internal(handle_t object,                \
                                                size_t size parameters) {       \

@@ -11,7 +11,7 @@
 
 enum { AUX = 128, RELU_GRADIENT = 8, GELU_GRADIENT = 64, SUMS = 16 };
 
-static const double root = 0.79788456080286535588; /* sqrt(2 / pi) */
+static const double root = 0.79788456080286535588; // sqrt(2 / pi)
 
 static double gelu(double x) {
   return 0.5 * x * (1 + tanh(root * (x + 0.044715 * x * x * x)));
@@ -69,7 +69,7 @@ cublasStatus_t host_epilogue_check(host_ltproduct_t *p) {
     return CUBLAS_STATUS_INVALID_VALUE;
   if (keeps_bits(m) && m->aux_ld % 128)
     return CUBLAS_STATUS_INVALID_VALUE;
-  /* Each product of a batch needs its own memory for the bias gradient. */
+  // Each product of a batch needs its own memory for the bias gradient.
   if (gives_bias_gradient(m->epilogue) && p->d.batch > 1 && !m->bias_stride)
     return CUBLAS_STATUS_NOT_SUPPORTED;
   return CUBLAS_STATUS_SUCCESS;
@@ -133,14 +133,13 @@ bool host_epilogue_sums(const host_ltproduct_t *p) {
   return p->matmul.epilogue & SUMS;
 }
 
-/* The sum over k of op(A)(at, k), or of op(B)(k, at). */
+// The sum over k of op(A)(at, k), or of op(B)(k, at).
 static host_number_t sum_over_k(const host_ltproduct_t *p, int64_t batch,
                                 bool of_a, int64_t at) {
   const host_layout_t *x = of_a ? &p->a : &p->b;
   const void *data = of_a ? p->at_a : p->at_b;
   bool turned = (of_a ? p->matmul.op_a : p->matmul.op_b) != CUBLAS_OP_N;
-  bool along_columns =
-      of_a != turned; /* k counts columns of the stored matrix */
+  bool along_columns = of_a != turned; // k counts columns of the stored matrix
   int64_t k = (int64_t)(along_columns ? x->columns : x->rows);
   int64_t from = x->batch > 1 ? batch : 0;
   host_number_t sum = 0;

@@ -29,7 +29,7 @@ cublasStatus_t cublasLtDestroy(cublasLtHandle_t lightHandle) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
-/* ---- layouts ---- */
+// ---- layouts ----
 
 static int64_t line_length(const host_layout_t *l) {
   return (int64_t)(l->order == CUBLASLT_ORDER_COL ? l->rows : l->columns);
@@ -77,7 +77,7 @@ int64_t host_span_bytes(cudaDataType type, int64_t count) {
   return count * (int64_t)host_type_bytes(type);
 }
 
-/* Reads alpha or beta. */
+// Reads alpha or beta.
 bool host_factor_read(const void *at, cudaDataType type, bool device,
                       bool vector, int64_t rows, host_factor_t *out_factor) {
   *out_factor = (host_factor_t){.scalar = {.type = type}, .vector = vector};

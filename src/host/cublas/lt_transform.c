@@ -37,7 +37,7 @@ static cudaError_t change_run(void *argument) {
   return cudaSuccess;
 }
 
-/* Takes one operand. Leaves it empty if the program gives no layout for it. */
+// Takes one operand. Leaves it empty if the program gives no layout for it.
 static cublasStatus_t term_take(const host_layout_t *c, const void *at,
                                 cublasLtMatrixLayout_t desc, int32_t op,
                                 host_layout_t *out_layout,

@@ -7,7 +7,7 @@
 #include <omp.h>
 #include <stdlib.h>
 
-/* A dense float copy of rows x columns. */
+// A dense float copy of rows x columns.
 static float *to_float(const void *at, cudaDataType type, int64_t ld,
                        int64_t rows, int64_t columns) {
   float *dense = malloc((size_t)(rows * columns) * sizeof *dense);
@@ -17,11 +17,11 @@ static float *to_float(const void *at, cudaDataType type, int64_t ld,
   return dense;
 }
 
-/* An operand that oneDNN can read: the matrix itself if it is float. */
+// An operand that oneDNN can read: the matrix itself if it is float.
 typedef struct operand {
   const float *at;
   int64_t ld;
-  float *copy; /* to be freed */
+  float *copy; // to be freed
 } operand_t;
 
 static bool operand_open(const host_matrix_t *matrix, const void *at,
@@ -36,13 +36,12 @@ static bool operand_open(const host_matrix_t *matrix, const void *at,
   return copy != NULL;
 }
 
-/* c := alpha op(a) op(b) + beta c, all float. oneDNN's matrices are row-major,
- * so it computes the transposed product, with b before a. */
+// c := alpha op(a) op(b) + beta c, all float. oneDNN's matrices are row-major,
+// so it computes the transposed product, with b before a.
 static bool multiply_float(const host_gemm_t *gemm, const operand_t *a,
                            const operand_t *b, float alpha, float beta,
                            float *c, int64_t ldc) {
-  /* Ranks share the cores, so use one thread unless the user sets the number.
-   */
+  // Ranks share the cores, so use one thread unless the user sets the number.
   int before = omp_get_max_threads();
   if (!getenv("OMP_NUM_THREADS"))
     omp_set_num_threads(1);
@@ -54,7 +53,7 @@ static bool multiply_float(const host_gemm_t *gemm, const operand_t *a,
   return status == dnnl_success;
 }
 
-/* The matrices of one product of the batch. */
+// The matrices of one product of the batch.
 typedef struct place {
   const void *a, *b;
   void *c;
@@ -91,7 +90,7 @@ static bool product_float(const host_gemm_t *gemm, const place_t *place,
   return done;
 }
 
-/* Element (i, j) of op(matrix). */
+// Element (i, j) of op(matrix).
 static host_number_t element(const host_matrix_t *matrix, const void *at,
                              cublasOperation_t op, int64_t i, int64_t j) {
   host_number_t value = host_number_load(
@@ -100,8 +99,8 @@ static host_number_t element(const host_matrix_t *matrix, const void *at,
   return op == CUBLAS_OP_C || op == CUBLAS_OP_CONJG ? conj(value) : value;
 }
 
-/* sum += a * b for the elements of a column. `im` is NULL if there are no
- * imaginary parts. */
+// sum += a * b for the elements of a column. `im` is NULL if there are no
+// imaginary parts.
 static void accumulate(int64_t m, const double *re, const double *im,
                        host_number_t b, double *sum_re, double *sum_im) {
   double b_re = creal(b), b_im = cimag(b);
@@ -113,7 +112,7 @@ static void accumulate(int64_t m, const double *re, const double *im,
   }
 }
 
-/* Sums in double; op(a) is unpacked once, column by column. */
+// Sums in double; op(a) is unpacked once, column by column.
 static bool product_wide(const host_gemm_t *gemm, const place_t *place,
                          host_number_t alpha, host_number_t beta) {
   int64_t m = gemm->m, n = gemm->n, k = alpha == 0 ? 0 : gemm->k;
@@ -179,7 +178,7 @@ cudaError_t host_gemm_run(void *argument) {
                   gemm->k > 0 && alpha != 0;
   for (int64_t i = 0; i < gemm->batch; i++) {
     place_t place;
-    /* if alpha is 0, a and b are not read */
+    // if alpha is 0, a and b are not read
     if (!place_find(gemm, i, alpha != 0, &place))
       return cudaErrorIllegalAddress;
     if (!(in_float ? product_float(gemm, &place, creal(alpha), creal(beta))

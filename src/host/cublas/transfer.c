@@ -7,7 +7,7 @@ static cublasStatus_t status_of(cudaError_t error) {
                               : CUBLAS_STATUS_MAPPING_ERROR;
 }
 
-/* Copies columns of `rows` elements. A vector is a matrix of one row. */
+// Copies columns of `rows` elements. A vector is a matrix of one row.
 static cublasStatus_t transfer(int64_t rows, int64_t columns, int64_t bytes,
                                const void *from, int64_t from_ld, void *to,
                                int64_t to_ld, enum cudaMemcpyKind kind,

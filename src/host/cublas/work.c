@@ -36,7 +36,7 @@ void *host_matrix_at(const host_matrix_t *matrix, int64_t index, int64_t rows,
 
 typedef struct work {
   cudaError_t (*run)(void *job);
-  size_t bytes; /* of the job */
+  size_t bytes; // of the job
   _Alignas(max_align_t) char job[];
 } work_t;
 
@@ -45,7 +45,7 @@ static cudaError_t work_run(void *argument) {
   return work->run(work->job);
 }
 
-/* For another launch of a graph; a job is plain data. */
+// For another launch of a graph; a job is plain data.
 static void *work_again(const void *argument) {
   const work_t *work = argument;
   work_t *copy = malloc(sizeof *work + work->bytes);

@@ -14,21 +14,21 @@ struct CUctx_st {
   unsigned long long id;
   unsigned flags;
   bool alive;
-  struct CUctx_st *next; /* the next context made by cuCtxCreate */
+  struct CUctx_st *next; // the next context made by cuCtxCreate
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct CUctx_st primary = {
-    .id = 1}; /* `lock` guards this and what follows */
+static struct CUctx_st primary = {.id =
+                                      1}; // `lock` guards this and what follows
 static int primary_holds;
-static CUcontext others; /* never freed, because handles may be read later */
+static CUcontext others; // never freed, because handles may be read later
 static unsigned long long last_id = 1;
 
 static _Thread_local CUcontext stack[DEPTH_MAX];
 static _Thread_local int depth;
 
-/* The thread's own context, or the primary one if the runtime has made it
- * current. */
+// The thread's own context, or the primary one if the runtime has made it
+// current.
 static CUcontext current(void) {
   if (depth > 0)
     return stack[depth - 1];
@@ -52,7 +52,7 @@ CUresult host_cu_ready(void) {
   return known(context) ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
-/* ---- the primary context ---- */
+// ---- the primary context ----
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
   CUresult result = host_cu_device(device);
@@ -104,7 +104,7 @@ CUresult cuDevicePrimaryCtxReset(CUdevice device) {
   return result ? result : RT(cudaDeviceReset());
 }
 
-/* ---- others ---- */
+// ---- others ----
 
 static CUresult create(CUcontext *out, unsigned flags, CUdevice device) {
   CUresult result = host_cu_device(device);
@@ -125,7 +125,7 @@ static CUresult create(CUcontext *out, unsigned flags, CUdevice device) {
   return CUDA_SUCCESS;
 }
 
-/* Defines cuCtxCreate_v4. */
+// Defines cuCtxCreate_v4.
 CUresult cuCtxCreate(CUcontext *context, CUctxCreateParams *parameters,
                      unsigned flags, CUdevice device) {
   RETURN_IF(parameters &&
@@ -237,7 +237,7 @@ CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest) {
                 : RT(cudaDeviceGetStreamPriorityRange(least, greatest));
 }
 
-/* The limits have the runtime's numbers. */
+// The limits have the runtime's numbers.
 CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
   CUresult result = host_cu_ready();
   return result ? result : RT(cudaDeviceSetLimit((enum cudaLimit)limit, value));

@@ -54,8 +54,8 @@ CUresult cuMemcpyDtoDAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes,
   return copy_async(to(dst), to(src), bytes, cudaMemcpyDeviceToDevice, stream);
 }
 
-/* Where one side of a rectangle begins. NULL for arrays, which do not exist
- * here. */
+// Where one side of a rectangle begins. NULL for arrays, which do not exist
+// here.
 static char *side(CUmemorytype type, const void *host, CUdeviceptr device,
                   size_t x, size_t y, size_t pitch) {
   const char *at = type == CU_MEMORYTYPE_HOST ? host : to(device);

@@ -58,7 +58,7 @@ CUresult cuDeviceGetName(char *name, int length, CUdevice device) {
   return CUDA_SUCCESS;
 }
 
-/* Defines cuDeviceGetUuid_v2; the older name gives the same here. */
+// Defines cuDeviceGetUuid_v2; the older name gives the same here.
 CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device) {
   char name[256];
   CUresult result = host_cu_device(device);
@@ -81,7 +81,7 @@ CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device) {
   return RT(cudaMemGetInfo(&free, bytes));
 }
 
-/* The attributes have the runtime's numbers. */
+// The attributes have the runtime's numbers.
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute,
                               CUdevice device) {
   CUresult result = host_cu_device(device);

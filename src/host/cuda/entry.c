@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Names whose newer form came after CUDA 4. Before `version` a name means the
- * older form. Forms with other suffixes are older than every program. */
+// Names whose newer form came after CUDA 4. Before `version` a name means the
+// older form. Forms with other suffixes are older than every program.
 static const struct {
   const char *symbol;
   int since;
@@ -45,8 +45,8 @@ static bool too_late(const char *symbol, int version) {
   return false;
 }
 
-/* This library's own function, even if a preloaded library defines the same
- * name. */
+// This library's own function, even if a preloaded library defines the same
+// name.
 static void *own(const char *symbol) {
   Dl_info info;
   void *self = NULL, *found = NULL;
@@ -59,7 +59,7 @@ static void *own(const char *symbol) {
   return found;
 }
 
-/* Defines cuGetProcAddress_v2. */
+// Defines cuGetProcAddress_v2.
 CUresult cuGetProcAddress(const char *symbol, void **function, int version,
                           cuuint64_t flags,
                           CUdriverProcAddressQueryResult *status) {
@@ -100,7 +100,7 @@ CUresult cuGetProcAddress(const char *symbol, void **function, int version,
   return cuGetProcAddress_v2(symbol, function, version, flags, NULL);
 }
 
-/* Only the static runtime uses this function, to reach the driver. */
+// Only the static runtime uses this function, to reach the driver.
 CUresult cuGetExportTable(const void **table, const CUuuid *name) {
   static _Atomic int said;
   (void)name;

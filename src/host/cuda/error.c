@@ -6,7 +6,7 @@ void host_cu_begin(void) {
   host_runtime()->face_begin();
 }
 
-/* The numbers are the same, except for codes that only the runtime has. */
+// The numbers are the same, except for codes that only the runtime has.
 CUresult host_cu_end(cudaError_t error) {
   host_runtime()->face_end();
   switch ((int)error) {

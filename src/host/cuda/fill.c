@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 typedef struct fill {
-  char *at; /* the address for the host */
+  char *at; // the address for the host
   size_t pitch, count, rows;
   unsigned value;
   int unit;
@@ -31,7 +31,7 @@ static void *fill_again(const void *argument) {
   return copy;
 }
 
-/* `rows` rows of `count` values of `unit` bytes. */
+// `rows` rows of `count` values of `unit` bytes.
 static CUresult fill(CUdeviceptr to, size_t pitch, unsigned value, int unit,
                      size_t count, size_t rows, bool wait, CUstream stream) {
   CUresult result = host_cu_ready();

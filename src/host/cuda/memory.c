@@ -9,7 +9,7 @@ CUresult cuMemGetInfo(size_t *free, size_t *total) {
   return result ? result : RT(cudaMemGetInfo(free, total));
 }
 
-/* `at` is a pointer because arguments are evaluated in any order. */
+// `at` is a pointer because arguments are evaluated in any order.
 static CUresult allocated(CUresult result, void *const *at, CUdeviceptr *out) {
   if (result == CUDA_SUCCESS)
     *out = (CUdeviceptr)(uintptr_t)*at;
@@ -72,7 +72,7 @@ CUresult cuMemFreeAsync(CUdeviceptr at, CUstream stream) {
   return result ? result : RT(cudaFreeAsync((void *)(uintptr_t)at, stream));
 }
 
-/* ---- of the host ---- */
+// ---- of the host ----
 
 CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned flags) {
   CUresult result = host_cu_ready();
@@ -114,7 +114,7 @@ CUresult cuMemHostGetFlags(unsigned *flags, void *at) {
   return result ? result : RT(cudaHostGetFlags(flags, at));
 }
 
-/* ---- of other processes ---- */
+// ---- of other processes ----
 
 _Static_assert(sizeof(CUipcMemHandle) == sizeof(cudaIpcMemHandle_t),
                "one handle, two names");

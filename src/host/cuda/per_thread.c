@@ -4,8 +4,8 @@
 
 #define OWN(stream) ((stream) ? (stream) : CU_STREAM_PER_THREAD)
 
-/* X(name, parameters, arguments): calls the plain function on the thread's
- * stream. */
+// X(name, parameters, arguments): calls the plain function on the thread's
+// stream.
 #define ON_STREAM(X)                                                           \
   X(cuEventRecord, (CUevent event, CUstream s), (event, OWN(s)))               \
   X(cuEventRecordWithFlags, (CUevent event, CUstream s, unsigned flags),       \
@@ -59,8 +59,8 @@
 ON_STREAM(X)
 #undef X
 
-/* X(name, asynchronous, parameters, arguments): calls the asynchronous function
- * and waits for its end. */
+// X(name, asynchronous, parameters, arguments): calls the asynchronous function
+// and waits for its end.
 #define DONE(X)                                                                \
   X(cuMemcpy, cuMemcpyAsync, (CUdeviceptr dst, CUdeviceptr src, size_t bytes), \
     (dst, src, bytes, CU_STREAM_PER_THREAD))                                   \

@@ -54,7 +54,7 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext *context) {
   return result ? result : cuCtxGetCurrent(context);
 }
 
-/* The states of a capture have the runtime's numbers. */
+// The states of a capture have the runtime's numbers.
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
   enum cudaStreamCaptureStatus found;
   CUresult result = host_cu_ready();
@@ -71,7 +71,7 @@ CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data) {
   return result ? result : RT(cudaLaunchHostFunc(stream, function, data));
 }
 
-/* The program's function takes the same values under other types. */
+// The program's function takes the same values under other types.
 CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback,
                              void *data, unsigned flags) {
   CUresult result = host_cu_ready();
@@ -81,7 +81,7 @@ CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback,
                       data, flags));
 }
 
-/* ---- events ---- */
+// ---- events ----
 
 CUresult cuEventCreate(CUevent *event, unsigned flags) {
   CUresult result = host_cu_ready();
@@ -114,7 +114,7 @@ CUresult cuEventSynchronize(CUevent event) {
   return result ? result : RT(cudaEventSynchronize(event));
 }
 
-/* Defines cuEventElapsedTime_v2; the older name means the same. */
+// Defines cuEventElapsedTime_v2; the older name means the same.
 CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end) {
   CUresult result = host_cu_ready();
   return result ? result : RT(cudaEventElapsedTime(ms, start, end));
@@ -125,7 +125,7 @@ CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end) {
   return cuEventElapsedTime_v2(ms, start, end);
 }
 
-/* ---- launches ---- */
+// ---- launches ----
 
 static CUresult refuse(void) {
   CUresult result = host_cu_ready();

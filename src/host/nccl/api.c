@@ -10,7 +10,7 @@
 #include "src/host/nccl/group.h"
 #include "src/host/nccl/net/join.h"
 
-/* The header declares these without their parameter lists. */
+// The header declares these without their parameter lists.
 ncclResult_t pncclGroupStart(void);
 ncclResult_t pncclGroupEnd(void);
 void pncclResetDebugInit(void);
@@ -55,7 +55,7 @@ const char *pncclGetLastError(ncclComm_t comm) {
 }
 NCCL_API(ncclGetLastError);
 
-/* The other members are about GPUs. */
+// The other members are about GPUs.
 bool host_config_read(const ncclConfig_t *config, bool *out_blocking) {
   *out_blocking = true;
   if (config == NULL)
@@ -131,8 +131,8 @@ ncclResult_t pncclCommInitAll(ncclComm_t *comm, int ndev, const int *devices) {
 }
 NCCL_API(ncclCommInitAll);
 
-/* Checks a communicator that is to be destroyed; ncclInvalidArgument while it
- * joins. */
+// Checks a communicator that is to be destroyed; ncclInvalidArgument while it
+// joins.
 static ncclResult_t check_idle(ncclComm_t comm) {
   ncclResult_t result = host_comm_check(comm);
   if (result != ncclSuccess)
@@ -194,7 +194,7 @@ ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error) {
 }
 NCCL_API(ncclCommGetAsyncError);
 
-/* Reads the int at `offset` of a communicator that has joined. */
+// Reads the int at `offset` of a communicator that has joined.
 static ncclResult_t query(const char *function, ncclComm_t comm, size_t offset,
                           int *out_number) {
   ncclResult_t result = check_idle(comm);
@@ -246,7 +246,7 @@ ncclResult_t pncclMemFree(void *pointer) {
 }
 NCCL_API(ncclMemFree);
 
-/* Does nothing: the environment is read for each message. */
+// Does nothing: the environment is read for each message.
 void pncclResetDebugInit(void) {
 }
 NCCL_API(ncclResetDebugInit);

@@ -1,7 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* Turns collectives and groups of sends and receives into lanes. Every rank
- * sends to every other rank directly: in shared memory a relay saves nothing.
- */
+// SPDX-License-Identifier: Apache-2.0
+// Turns collectives and groups of sends and receives into lanes. Every rank
+// sends to every other rank directly: in shared memory a relay saves nothing.
 #include "src/host/nccl/collective.h"
 
 #include <stdlib.h>
@@ -10,8 +9,8 @@
 #include "src/host/nccl/net/progress.h"
 #include "src/host/nccl/reduce.h"
 
-/* All-reduce up to this size: every rank sends all its data to all others and
- * reduces by itself, in one step instead of two. The bits are the same. */
+// All-reduce up to this size: every rank sends all its data to all others and
+// reduces by itself, in one step instead of two. The bits are the same.
 enum { ONE_HOP_BYTES = 8 << 10 };
 
 size_t host_op_send_bytes(const host_op_t *op, int rank, int ranks) {
@@ -48,17 +47,17 @@ size_t host_op_recv_bytes(const host_op_t *op, int rank, int ranks) {
   }
 }
 
-/* The lanes of one collective under construction. */
+// The lanes of one collective under construction.
 typedef struct plan {
   host_endpoint_t *endpoint;
   const host_op_t *op;
   uint32_t signature;
-  host_lane_t *lanes; /* room for 4 per rank */
+  host_lane_t *lanes; // room for 4 per rank
   int count;
 } plan_t;
 
-/* A number of what all ranks must agree on, besides sizes. Sends and receives
- * may differ even in type. */
+// A number of what all ranks must agree on, besides sizes. Sends and receives
+// may differ even in type.
 static uint32_t op_signature(const host_op_t *op) {
   if (op->kind == HOST_OP_SEND || op->kind == HOST_OP_RECV)
     return 1;
@@ -80,8 +79,8 @@ static host_lane_t *plan_lane(plan_t *plan, host_lane_kind_t kind, int peer,
   return lane;
 }
 
-/* Adds lanes to or from all other ranks. Block p of the buffer is rank p's,
- * `stride` bytes apart; with stride 0 all ranks have the same block. */
+// Adds lanes to or from all other ranks. Block p of the buffer is rank p's,
+// `stride` bytes apart; with stride 0 all ranks have the same block.
 static void plan_send_all(plan_t *plan, const void *source, size_t stride,
                           size_t bytes, const host_lane_t *after) {
   host_endpoint_t *e = plan->endpoint;
@@ -122,9 +121,9 @@ static void plan_all_reduce(plan_t *plan) {
         true;
     return;
   }
-  /* Rank p reduces block p and sends it while it goes on reducing. The chunks
-   * of both passes have the same limits, so in place a chunk is overwritten by
-   * its result only after it was sent. */
+  // Rank p reduces block p and sends it while it goes on reducing. The chunks
+  // of both passes have the same limits, so in place a chunk is overwritten by
+  // its result only after it was sent.
   size_t ranks = (size_t)e->ranks;
   size_t block = (op->count + ranks - 1) / ranks * size;
   size_t first[HOST_RANKS_MAX + 1];
@@ -210,7 +209,7 @@ static bool is_message(const host_op_t *op) {
   return op->kind == HOST_OP_SEND || op->kind == HOST_OP_RECV;
 }
 
-/* Matches the i-th send to this rank with the i-th receive from it. */
+// Matches the i-th send to this rank with the i-th receive from it.
 static void copy_to_self(const host_op_t *ops, int count, int rank) {
   int r = 0;
   for (int s = 0; s < count; s++) {
@@ -248,7 +247,7 @@ ncclResult_t host_ops_run(host_endpoint_t *endpoint, const host_op_t *ops,
   plan_t plan = {.endpoint = endpoint,
                  .lanes = malloc((size_t)room * sizeof(host_lane_t))};
   if (plan.lanes == NULL) {
-    /* The peers wait for an operation that this rank cannot run. */
+    // The peers wait for an operation that this rank cannot run.
     host_fault_set(endpoint, (host_fault_t){HOST_FAULT_SKIPPED, endpoint->rank,
                                             endpoint->rank});
     return ncclSystemError;

@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* Creates and destroys communicators and keeps their errors. */
+// SPDX-License-Identifier: Apache-2.0
+// Creates and destroys communicators and keeps their errors.
 #include "src/host/nccl/comm.h"
 
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 #include "src/host/nccl/net/join.h"
 #include "src/host/thread.h"
 
-static const uint64_t comm_magic = 0x6d6d6f636c63636e; /* "ncclcomm" */
+static const uint64_t comm_magic = 0x6d6d6f636c63636e; // "ncclcomm"
 
 ncclResult_t host_comm_create(const ncclUniqueId *id, int rank, int ranks,
                               bool blocking, ncclComm_t *out_comm) {
@@ -88,7 +88,7 @@ ncclResult_t host_comm_check(ncclComm_t comm) {
   return ncclSuccess;
 }
 
-/* Call with comm->lock held. */
+// Call with comm->lock held.
 static ncclResult_t comm_error(ncclComm_t comm) {
   if (comm->state == HOST_COMM_JOINING)
     return ncclInProgress;
@@ -151,7 +151,7 @@ void host_comm_drop(ncclComm_t comm) {
   free(comm);
 }
 
-/* Ends the joining thread, waits for running work, and leaves. */
+// Ends the joining thread, waits for running work, and leaves.
 static void comm_close(ncclComm_t comm) {
   if (comm->has_joiner)
     pthread_join(comm->joiner, NULL);
@@ -189,7 +189,7 @@ void host_comm_abort(ncclComm_t comm) {
 }
 
 static pthread_mutex_t text_lock = PTHREAD_MUTEX_INITIALIZER;
-static char last_text[256]; /* guarded by text_lock */
+static char last_text[256]; // guarded by text_lock
 
 void host_comm_say(ncclComm_t comm, const char *format, ...) {
   char text[sizeof(last_text)];

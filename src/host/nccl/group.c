@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* Groups: collects the calls of a thread and launches them together. */
+// SPDX-License-Identifier: Apache-2.0
+// Groups: collects the calls of a thread and launches them together.
 #include "src/host/nccl/group.h"
 
 #include <stdlib.h>
@@ -8,25 +8,25 @@
 #include "src/host/nccl/work.h"
 
 typedef struct entry {
-  ncclComm_t comm; /* NULL after the launch */
+  ncclComm_t comm; // NULL after the launch
   host_op_t op;
 } entry_t;
 
 typedef struct group {
   int depth;
-  ncclResult_t error; /* the first error since the outermost start */
+  ncclResult_t error; // the first error since the outermost start
   entry_t *entries;
   int entries_count;
   int entries_room;
   ncclComm_t *
-      *joins; /* addresses of the program's variables for new communicators */
+      *joins; // addresses of the program's variables for new communicators
   int joins_count;
   int joins_room;
 } group_t;
 
 static __thread group_t group;
 
-/* Makes room for one more element. */
+// Makes room for one more element.
 static void *grow(void *array, int count, int *room, size_t size) {
   if (count < *room)
     return array;
@@ -48,8 +48,8 @@ ncclResult_t host_group_fail(ncclResult_t error) {
   return error;
 }
 
-/* Whether this rank sends itself as many messages as it receives, with equal
- * sizes. */
+// Whether this rank sends itself as many messages as it receives, with equal
+// sizes.
 static bool self_matches(ncclComm_t comm, const host_op_t *ops, int count) {
   int r = 0;
   for (int s = 0; s <= count; s++) {
@@ -96,7 +96,7 @@ ncclResult_t host_group_op(ncclComm_t comm, const host_op_t *op) {
   return ncclSuccess;
 }
 
-/* Launches all operations of the communicator of entry `first`. */
+// Launches all operations of the communicator of entry `first`.
 static ncclResult_t launch_comm(int first) {
   ncclComm_t comm = group.entries[first].comm;
   size_t room = (size_t)(group.entries_count - first);
@@ -129,7 +129,7 @@ static void join_discard(ncclComm_t *comm) {
   *comm = NULL;
 }
 
-/* Joins all new communicators of the group at the same time. */
+// Joins all new communicators of the group at the same time.
 static ncclResult_t run_joins(void) {
   ncclResult_t result = ncclSuccess;
   bool pending = false;
@@ -195,7 +195,7 @@ ncclResult_t host_group_end(void) {
     if (result == ncclSuccess)
       result = launch_ops();
   }
-  /* Freed after the outermost group, so that threads need no destructor. */
+  // Freed after the outermost group, so that threads need no destructor.
   free(group.entries);
   free(group.joins);
   group = (group_t){.depth = 0};

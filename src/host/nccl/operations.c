@@ -11,7 +11,7 @@ static bool is_reduction(host_op_kind_t kind) {
          kind == HOST_OP_REDUCE_SCATTER;
 }
 
-/* What is wrong with the operation; NULL if nothing is. */
+// What is wrong with the operation; NULL if nothing is.
 static const char *fault_of(const host_op_t *op, int rank, int ranks) {
   size_t size = host_type_bytes(op->type);
   if (size == 0)

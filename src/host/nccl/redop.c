@@ -1,6 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions made by the program: sums of values first multiplied by a number
- * of each rank. Also registered memory, which needs nothing here. */
+// SPDX-License-Identifier: Apache-2.0
+// Reductions made by the program: sums of values first multiplied by a number
+// of each rank. Also registered memory, which needs nothing here.
 #include "src/host/nccl/redop.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static ncclResult_t invalid(const char *function, const char *what) {
   return host_group_fail(ncclInvalidArgument);
 }
 
-/* The communicator's operator, or NULL; call with comm->lock held. */
+// The communicator's operator, or NULL; call with comm->lock held.
 static host_redop_t *redop_of(ncclComm_t comm, ncclRedOp_t op) {
   size_t at = (size_t)op - ncclNumOps;
   return (unsigned)op >= ncclNumOps && at < HOST_REDOPS_MAX &&
@@ -74,7 +74,7 @@ ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar,
 }
 NCCL_API(ncclRedOpCreatePreMulSum);
 
-/* Operations that were called with it have a copy. */
+// Operations that were called with it have a copy.
 ncclResult_t pncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm) {
   ncclResult_t result = host_comm_check(comm);
   if (result != ncclSuccess)
@@ -89,9 +89,9 @@ ncclResult_t pncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm) {
 }
 NCCL_API(ncclRedOpDestroy);
 
-/* ---- registered memory ---- */
+// ---- registered memory ----
 
-/* The object of a handle. */
+// The object of a handle.
 typedef struct range {
   ncclComm_t comm;
   void *base;

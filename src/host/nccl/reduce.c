@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* Element types and reductions over them. */
+// SPDX-License-Identifier: Apache-2.0
+// Element types and reductions over them.
 #include "src/host/nccl/reduce.h"
 
 #include <math.h>
@@ -18,13 +18,13 @@ static uint32_t bits_of_float(float value) {
   return bits;
 }
 
-/* A binary format of sign, exponent and fraction in at most 16 bits. */
+// A binary format of sign, exponent and fraction in at most 16 bits.
 typedef struct format {
   int exponent_bits;
   int fraction_bits;
-  int finite; /* no infinities: all ones is NaN, the other values of the top
-                 exponent are numbers; values too large become the largest
-                 number */
+  int finite; // no infinities: all ones is NaN, the other values of the top
+              //                  exponent are numbers; values too large become
+              //                  the largest number
 } format_t;
 
 static const format_t format_f16 = {5, 10, 0};
@@ -51,8 +51,8 @@ static float decode(uint32_t bits, format_t f) {
                        fraction << (23 - f.fraction_bits));
 }
 
-/* Rounds to nearest, ties to even. `saturate`: too large becomes the largest
- * number instead of infinity. */
+// Rounds to nearest, ties to even. `saturate`: too large becomes the largest
+// number instead of infinity.
 static uint32_t encode(float value, format_t f, int saturate) {
   uint32_t bits = bits_of_float(value);
   int width = f.exponent_bits + f.fraction_bits;
@@ -69,8 +69,8 @@ static uint32_t encode(float value, format_t f, int saturate) {
   int exponent = (int)(magnitude >> 23) - 127 + bias;
   uint32_t result;
   if (exponent <= 0) {
-    /* Adding a number whose last place is the smallest subnormal makes the
-     * hardware round. */
+    // Adding a number whose last place is the smallest subnormal makes the
+    // hardware round.
     uint32_t unit = (uint32_t)(127 - bias + 1 - f.fraction_bits + 23) << 23;
     float sum = float_of_bits(magnitude) + float_of_bits(unit);
     result = bits_of_float(sum) - unit;
@@ -128,8 +128,8 @@ static uint8_t store_e5m2(float value) {
 #define DIVIDE_SIGNED(sum, n)   ((sum) / (n))
 #define DIVIDE_UNSIGNED(sum, n) ((sum) / (unsigned)(n))
 
-/* name, in memory, in arithmetic (unsigned where integers wrap), in
- * comparisons and divisions, load, store, divide */
+// name, in memory, in arithmetic (unsigned where integers wrap), in
+// comparisons and divisions, load, store, divide
 #define TYPES(X)                                                               \
   X(int8, uint8_t, uint32_t, int8_t, SAME, SAME, DIVIDE_SIGNED)                \
   X(uint8, uint8_t, uint32_t, uint8_t, SAME, SAME, DIVIDE_UNSIGNED)            \
@@ -144,9 +144,9 @@ static uint8_t store_e5m2(float value) {
   X(e4m3, uint8_t, float, float, load_e4m3, store_e4m3, DIVIDE_FLOAT)          \
   X(e5m2, uint8_t, float, float, load_e5m2, store_e5m2, DIVIDE_FLOAT)
 
-enum { TILE = 512 }; /* elements; the accumulators stay in the first cache */
+enum { TILE = 512 }; // elements; the accumulators stay in the first cache
 
-/* One function per type. `b != b` is NaN; false for every integer. */
+// One function per type. `b != b` is NaN; false for every integer.
 #define REDUCE(name, memory, work, value, load, store, divide)                 \
   static void reduce_##name(ncclRedOp_t op, int ranks,                         \
                             const void *const *input, void *out, size_t from,  \

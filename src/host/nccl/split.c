@@ -1,7 +1,7 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* Communicators made from others: split by colour, or shrunk to fewer ranks.
- * The ranks exchange what they need over the parent, in the order of its
- * operations. */
+// SPDX-License-Identifier: Apache-2.0
+// Communicators made from others: split by colour, or shrunk to fewer ranks.
+// The ranks exchange what they need over the parent, in the order of its
+// operations.
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "src/host/nccl/net/join.h"
 #include "src/host/nccl/work.h"
 
-/* What each rank sends to all: its wishes, then the id if it leads. */
+// What each rank sends to all: its wishes, then the id if it leads.
 typedef struct word {
   int color, key;
   ncclUniqueId id;
@@ -22,7 +22,7 @@ static ncclResult_t invalid(const char *function, const char *what) {
   return host_group_fail(ncclInvalidArgument);
 }
 
-/* Runs operations on the parent at once, even if a group is open. */
+// Runs operations on the parent at once, even if a group is open.
 static ncclResult_t run_now(ncclComm_t comm, const host_op_t *ops, int count) {
   cudaStream_t stream;
   host_op_t *copy = malloc((size_t)count * sizeof(*copy));
@@ -42,8 +42,8 @@ static ncclResult_t run_now(ncclComm_t comm, const host_op_t *ops, int count) {
   return state != ncclSuccess ? state : result;
 }
 
-/* Every rank gets every rank's words. `words` has room for all, in memory that
- * the device can use. */
+// Every rank gets every rank's words. `words` has room for all, in memory that
+// the device can use.
 static ncclResult_t tell_all(ncclComm_t comm, word_t *words) {
   return run_now(comm,
                  &(host_op_t){.kind = HOST_OP_ALL_GATHER,
@@ -58,7 +58,7 @@ static bool comes_before(const word_t *words, int a, int b) {
   return words[a].key != words[b].key ? words[a].key < words[b].key : a < b;
 }
 
-/* Creates a communicator of `ranks` ranks in which this process is `rank`. */
+// Creates a communicator of `ranks` ranks in which this process is `rank`.
 static ncclResult_t make(ncclComm_t parent, const ncclUniqueId *id, int rank,
                          int ranks, const ncclConfig_t *config,
                          ncclComm_t *out_comm) {
@@ -70,7 +70,7 @@ static ncclResult_t make(ncclComm_t parent, const ncclUniqueId *id, int rank,
                                : host_group_fail(result);
 }
 
-/* Numbers the ranks of this rank's colour; the first of them makes the id. */
+// Numbers the ranks of this rank's colour; the first of them makes the id.
 static ncclResult_t split(ncclComm_t comm, word_t *words,
                           const ncclConfig_t *config, ncclComm_t *out_comm) {
   ncclResult_t result = tell_all(comm, words);
@@ -87,7 +87,7 @@ static ncclResult_t split(ncclComm_t comm, word_t *words,
     }
   if (mine->color != NCCL_SPLIT_NOCOLOR && leader == comm->rank)
     result = host_join_offer(&words[comm->rank].id);
-  /* Also called after a failure, because the others wait. */
+  // Also called after a failure, because the others wait.
   ncclResult_t told = tell_all(comm, words);
   if (result != ncclSuccess || told != ncclSuccess)
     return host_group_fail(result != ncclSuccess ? result : told);
@@ -120,10 +120,10 @@ ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key,
 }
 NCCL_API(ncclCommSplit);
 
-/* ---- shrinking: those left out do not take part ---- */
+// ---- shrinking: those left out do not take part ----
 
-/* The first remaining rank sends the id to the others. `id` is in memory that
- * the device can use. */
+// The first remaining rank sends the id to the others. `id` is in memory that
+// the device can use.
 static ncclResult_t tell_those(ncclComm_t comm, const bool *stays, int leader,
                                ncclUniqueId *id) {
   host_op_t ops[HOST_RANKS_MAX];

@@ -1,6 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* Runs launched groups on the threads of streams: in order, with resolved
- * addresses; a failure becomes the communicator's and the device's error. */
+// SPDX-License-Identifier: Apache-2.0
+// Runs launched groups on the threads of streams: in order, with resolved
+// addresses; a failure becomes the communicator's and the device's error.
 #include "src/host/nccl/work.h"
 
 #include <stdlib.h>
@@ -14,12 +14,11 @@ typedef struct work {
   uint64_t ticket;
   host_op_t *ops;
   int count;
-  bool
-      recorded; /* in a graph: has no ticket; each launch has a copy with one */
-  bool ran;     /* data has moved, or the reason why not is recorded */
+  bool recorded; // in a graph: has no ticket; each launch has a copy with one
+  bool ran;      // data has moved, or the reason why not is recorded
 } work_t;
 
-/* Multiplies the sent data in a copy, which the caller frees. */
+// Multiplies the sent data in a copy, which the caller frees.
 static bool op_scale(host_op_t *op, size_t bytes, void **out_copy) {
   size_t size = host_type_bytes(op->type);
   const void *factor =
@@ -32,7 +31,7 @@ static bool op_scale(host_op_t *op, size_t bytes, void **out_copy) {
   return true;
 }
 
-/* Replaces the program's addresses by ones that this process can use. */
+// Replaces the program's addresses by ones that this process can use.
 static bool work_resolve(work_t *work, void **scaled) {
   const ncclComm_t comm = work->comm;
   for (int i = 0; i < work->count; i++) {
@@ -55,8 +54,8 @@ static bool work_resolve(work_t *work, void **scaled) {
   return true;
 }
 
-/* Waits for this work's turn; false if it must not run. Marks the communicator
- * as running. */
+// Waits for this work's turn; false if it must not run. Marks the communicator
+// as running.
 static bool work_begin(work_t *work) {
   ncclComm_t comm = work->comm;
   pthread_mutex_lock(&comm->lock);
@@ -65,7 +64,7 @@ static bool work_begin(work_t *work) {
     pthread_cond_wait(&comm->changed, &comm->lock);
   bool run = !comm->aborted && comm->broken == ncclSuccess;
   if (run)
-    comm->running = true; /* not cleared here: another work may be running */
+    comm->running = true; // not cleared here: another work may be running
   pthread_mutex_unlock(&comm->lock);
   return run;
 }
@@ -86,9 +85,9 @@ static void work_finish(work_t *work, ncclResult_t result) {
   pthread_mutex_unlock(&comm->lock);
 }
 
-/* A failure becomes a device error: what should have been received must not be
- * read as data. After an abort the program knows, and may continue with another
- * communicator, as with NVIDIA's library. */
+// A failure becomes a device error: what should have been received must not be
+// read as data. After an abort the program knows, and may continue with another
+// communicator, as with NVIDIA's library.
 static cudaError_t work_run(void *argument) {
   work_t *work = argument;
   ncclComm_t comm = work->comm;
@@ -122,7 +121,7 @@ static void work_release(void *argument) {
   if (work->recorded)
     goto done;
   if (!work->ran && comm->state == HOST_COMM_READY && !comm->aborted) {
-    /* The peers would wait for work that will not run. */
+    // The peers would wait for work that will not run.
     host_fault_set(&comm->endpoint,
                    (host_fault_t){HOST_FAULT_SKIPPED, comm->rank, comm->rank});
     if (comm->broken == ncclSuccess)
@@ -137,7 +136,7 @@ done:
   host_comm_drop(comm);
 }
 
-/* The work of one launch of a graph; NULL after the communicator's end. */
+// The work of one launch of a graph; NULL after the communicator's end.
 static void *work_again(const void *argument) {
   const work_t *recorded = argument;
   ncclComm_t comm = recorded->comm;
@@ -163,7 +162,7 @@ failed:
   return NULL;
 }
 
-/* Makes one stream wait for the present end of the other. */
+// Makes one stream wait for the present end of the other.
 static bool stream_follow(cudaStream_t waits, cudaStream_t other) {
   cudaEvent_t event;
   if (cudaEventCreateWithFlags(&event, cudaEventDisableTiming) != cudaSuccess)
@@ -174,7 +173,7 @@ static bool stream_follow(cudaStream_t waits, cudaStream_t other) {
   return done;
 }
 
-/* The distinct streams of the operations, in order of their first use. */
+// The distinct streams of the operations, in order of their first use.
 static int streams_of(const host_op_t *ops, int count, cudaStream_t *streams) {
   int found = 0;
   for (int i = 0; i < count; i++) {
@@ -192,7 +191,7 @@ static bool submit(work_t *work, const cudaStream_t *streams, int count) {
   for (int i = 1; i < count; i++)
     good = good && stream_follow(streams[0], streams[i]);
   if (!good) {
-    work_release(work); /* also tells the peers */
+    work_release(work); // also tells the peers
     return false;
   }
   if (host_stream_submit_again(streams[0], work_run, work, work_release,
@@ -216,8 +215,8 @@ ncclResult_t host_work_launch(ncclComm_t comm, host_op_t *ops, int count) {
                    .recorded = host_stream_capturing(streams[0])};
   pthread_mutex_lock(&comm->launch);
   pthread_mutex_lock(&comm->lock);
-  /* One reference for the work, and one for this function, because an abort may
-   * come meanwhile. */
+  // One reference for the work, and one for this function, because an abort may
+  // come meanwhile.
   comm->references += 2;
   if (!work->recorded)
     work->ticket = comm->issued++;

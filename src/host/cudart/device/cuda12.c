@@ -6,17 +6,16 @@
 
 #include <string.h>
 
-/* Defines an exported function under a name of CUDA 12. */
+// Defines an exported function under a name of CUDA 12.
 #define TWELVE(function, exported, parameters)                                 \
   cudaError_t function parameters __asm__(exported);                           \
   cudaError_t function parameters
 
 #define OWN(stream) ((stream) ? (stream) : cudaStreamPerThread)
 
-/* ---- structures ---- */
+// ---- structures ----
 
-/* The layout in CUDA 12. CUDA 11 has the members before hostRegisterSupported.
- */
+// The layout in CUDA 12. CUDA 11 has the members before hostRegisterSupported.
 typedef struct properties {
   char name[256];
   cudaUUID_t uuid;
@@ -31,7 +30,7 @@ typedef struct properties {
   size_t texture_alignment, texture_pitch_alignment;
   int device_overlap, multi_processor_count, kernel_exec_timeout_enabled,
       integrated, can_map_host_memory, compute_mode;
-  int textures_and_surfaces[40]; /* maxTexture1D to maxSurfaceCubemapLayered */
+  int textures_and_surfaces[40]; // maxTexture1D to maxSurfaceCubemapLayered
   size_t surface_alignment;
   int concurrent_kernels, ecc_enabled, pci_bus_id, pci_device_id, pci_domain_id,
       tcc_driver, async_engine_count, unified_addressing, memory_clock_rate,
@@ -167,7 +166,7 @@ TWELVE(pointer_attributes, "cudaPointerGetAttributes",
   return error;
 }
 
-/* ---- graphs without data of edges ---- */
+// ---- graphs without data of edges ----
 
 TWELVE(add_dependencies, "cudaGraphAddDependencies",
        (cudaGraph_t graph, const cudaGraphNode_t *from,
@@ -242,7 +241,7 @@ TWELVE(capture_update_ptsz, "cudaStreamUpdateCaptureDependencies_ptsz",
   return capture_update(OWN(stream), nodes, count, flags);
 }
 
-/* ---- places by number ---- */
+// ---- places by number ----
 
 static struct cudaMemLocation place(int device) {
   return (struct cudaMemLocation){.type = device == cudaCpuDeviceId
@@ -267,7 +266,7 @@ TWELVE(mem_prefetch_ptsz, "cudaMemPrefetchAsync_ptsz",
   return mem_prefetch(pointer, bytes, device, OWN(stream));
 }
 
-/* ---- second names ---- */
+// ---- second names ----
 
 TWELVE(elapsed_time_v2, "cudaEventElapsedTime_v2",
        (float *ms, cudaEvent_t start, cudaEvent_t end)) {

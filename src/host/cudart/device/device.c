@@ -108,7 +108,7 @@ cudaError_t cudaDeviceSynchronize(void) {
   return host_result(host_sticky());
 }
 
-/* Frees all allocations, streams and events of the program. */
+// Frees all allocations, streams and events of the program.
 cudaError_t cudaDeviceReset(void) {
   cudaError_t error = host_enter_query();
   if (error)
@@ -127,7 +127,7 @@ cudaError_t cudaDeviceReset(void) {
   return cudaSuccess;
 }
 
-/* ---- peers: no other device exists ---- */
+// ---- peers: no other device exists ----
 
 cudaError_t cudaDeviceCanAccessPeer(int *canAccessPeer, int device,
                                     int peerDevice) {
@@ -151,7 +151,7 @@ cudaError_t cudaDeviceDisablePeerAccess(int peerDevice) {
   return host_result(cudaErrorInvalidDevice);
 }
 
-/* ---- settings without an effect here ---- */
+// ---- settings without an effect here ----
 
 cudaError_t cudaDeviceSetCacheConfig(enum cudaFuncCache cacheConfig) {
   (void)cacheConfig;
@@ -168,7 +168,7 @@ cudaError_t cudaDeviceGetCacheConfig(enum cudaFuncCache *pCacheConfig) {
   return cudaSuccess;
 }
 
-/* A limit can be read back. It limits nothing, because no kernel runs. */
+// A limit can be read back. It limits nothing, because no kernel runs.
 static _Atomic size_t limits[cudaLimitPersistingL2CacheSize + 1] = {
     [cudaLimitStackSize] = 1 << 10,
     [cudaLimitPrintfFifoSize] = 1 << 20,
@@ -208,7 +208,7 @@ cudaError_t cudaProfilerStop(void) {
   return host_enter_query();
 }
 
-/* ---- the driver: not offered by the runtime ---- */
+// ---- the driver: not offered by the runtime ----
 
 cudaError_t cudaGetDriverEntryPointByVersion(
     const char *symbol, void **funcPtr, unsigned int cudaVersion,

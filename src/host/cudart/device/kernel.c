@@ -23,10 +23,10 @@ typedef struct kernel {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static kernel_t *kernel; /* by `lock` */
+static kernel_t *kernel; // by `lock`
 static int kernel_count, kernel_room;
 static bool nameless_said;
-static char folder[PATH_BYTES]; /* where the run's reports are; or empty */
+static char folder[PATH_BYTES]; // where the run's reports are; or empty
 
 static void read_folder(void) {
   const char *text = getenv("SUNDOG_REPORT");
@@ -38,7 +38,7 @@ void host_kernel_begin(void) {
   pthread_once(&once, read_folder);
 }
 
-/* With `lock`. */
+// With `lock`.
 static kernel_t *find(const void *function) {
   for (int i = 0; i < kernel_count; i++)
     if (kernel[i].function == function)
@@ -56,7 +56,7 @@ void host_kernel_register(const void *function, const char *name) {
       kernel_room = room;
     }
   }
-  /* A kernel has no name if memory is short. */
+  // A kernel has no name if memory is short.
   if (kernel_count < kernel_room)
     kernel[kernel_count++] = (kernel_t){function, name, false};
   pthread_mutex_unlock(&lock);
@@ -69,7 +69,7 @@ bool host_kernel_known(const void *function) {
   return known;
 }
 
-/* The demangled name, if the program has loaded the C++ library. */
+// The demangled name, if the program has loaded the C++ library.
 static void readable(const char *name, char out[NAME_BYTES]) {
   char *(*demangle)(const char *, char *, size_t *, int *);
   void *found = dlsym(RTLD_DEFAULT, "__cxa_demangle");
@@ -80,7 +80,7 @@ static void readable(const char *name, char out[NAME_BYTES]) {
   free(text);
 }
 
-/* Writes a file that only this process writes to. */
+// Writes a file that only this process writes to.
 static void leave_word(const char *name) {
   char path[PATH_BYTES + 32];
   if (!*folder)
@@ -89,7 +89,7 @@ static void leave_word(const char *name) {
   int fd =
       open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0)
-    return; /* already reported */
+    return; // already reported
   if (write(fd, name, strlen(name)) < 0)
     host_log("cannot write %s", path);
   close(fd);

@@ -12,7 +12,7 @@ static int positive(long value, int otherwise) {
 }
 
 static struct cudaDeviceProp describe(void) {
-  /* Programs compute launches from these limits; no kernel runs. */
+  // Programs compute launches from these limits; no kernel runs.
   struct cudaDeviceProp p = {
       .name = "sundog host device",
       .totalGlobalMem = host_memory_limit(),
@@ -56,8 +56,8 @@ static struct cudaDeviceProp describe(void) {
       .deviceNumaId = -1,
       .hostNumaId = -1,
   };
-  /* Each process has a device of its own that nobody shares, so the identifiers
-   * differ between processes. */
+  // Each process has a device of its own that nobody shares, so the identifiers
+  // differ between processes.
   int pid = getpid();
   memcpy(p.uuid.bytes, "sundog host", 12);
   memcpy(p.uuid.bytes + 12, &pid, sizeof pid);
@@ -77,8 +77,8 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device) {
   return cudaSuccess;
 }
 
-/* Finds the value; false for an attribute that does not exist. An attribute
- * that is not listed is 0: the device does not have that feature. */
+// Finds the value; false for an attribute that does not exist. An attribute
+// that is not listed is 0: the device does not have that feature.
 static bool attribute_of(const struct cudaDeviceProp *p,
                          enum cudaDeviceAttr attribute, int *out_value) {
   if ((int)attribute < 1 || attribute >= cudaDevAttrMax)

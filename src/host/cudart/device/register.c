@@ -4,7 +4,7 @@
 #include "src/host/cudart/device/kernel.h"
 #include "src/host/cudart/internal.h"
 
-/* The compiler's own headers declare these, and C cannot include them. */
+// The compiler's own headers declare these, and C cannot include them.
 void **__cudaRegisterFatBinary(void *binary);
 void __cudaRegisterFatBinaryEnd(void **handle);
 void __cudaUnregisterFatBinary(void **handle);
@@ -41,7 +41,7 @@ cudaError_t cudaLaunchCooperativeKernel_ptsz(const void *function, dim3 grid,
                                              size_t shared_bytes,
                                              cudaStream_t stream);
 
-/* ---- registration ---- */
+// ---- registration ----
 
 void **__cudaRegisterFatBinary(void *binary) {
   static void *handle;
@@ -90,7 +90,7 @@ void __cudaRegisterFunction(void **handle, const char *host, char *device,
   host_kernel_register(host, name);
 }
 
-/* ---- launches ---- */
+// ---- launches ----
 
 static _Thread_local struct {
   dim3 grid, block;
@@ -176,8 +176,8 @@ cudaError_t cudaLaunchCooperativeKernel_ptsz(const void *function, dim3 grid,
   return cudaLaunchKernel(function, grid, block, args, shared_bytes, stream);
 }
 
-/* ---- questions about kernels: all refused, so that Thrust and CUB, which ask
- * before they launch, stop here ---- */
+// ---- questions about kernels: all refused, so that Thrust and CUB, which ask
+// before they launch, stop here ----
 
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attr,
                                   const void *func) {

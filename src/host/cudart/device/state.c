@@ -38,8 +38,8 @@ static size_t machine_bytes(void) {
   return (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Reads the option as a number of bytes. If it is not a number: 0, which allows
- * no memory, and a line on stderr. */
+// Reads the option as a number of bytes. If it is not a number: 0, which allows
+// no memory, and a line on stderr.
 static size_t limit_read(const char *text) {
   char *end;
   errno = 0;

@@ -51,10 +51,10 @@ cudaError_t cudaGraphNodeFindInClone(cudaGraphNode_t *pNode,
   return host_result(cudaErrorInvalidValue);
 }
 
-/* ---- lists ---- */
+// ---- lists ----
 
-/* Returns `found` nodes as all these functions do: only their number if the
- * array is NULL; unused elements of the array become NULL. */
+// Returns `found` nodes as all these functions do: only their number if the
+// array is NULL; unused elements of the array become NULL.
 static cudaError_t list_give(cudaGraphNode_t const *list, size_t found,
                              cudaGraphNode_t *nodes, size_t *count) {
   for (size_t i = 0; nodes && i < *count; i++)
@@ -77,8 +77,8 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes,
   return list_give(graph->nodes, graph->count, nodes, numNodes);
 }
 
-/* Lists the nodes that depend on `need` or, if that is NULL, the nodes without
- * dependencies. */
+// Lists the nodes that depend on `need` or, if that is NULL, the nodes without
+// dependencies.
 static cudaError_t select_give(cudaGraph_t graph, cudaGraphNode_t need,
                                cudaGraphNode_t *nodes, size_t *count) {
   cudaGraphNode_t *list = malloc((graph->count + 1) * sizeof(cudaGraphNode_t));
@@ -147,7 +147,7 @@ cudaError_t cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t *from,
   return cudaSuccess;
 }
 
-/* ---- edges ---- */
+// ---- edges ----
 
 static bool edges_known(const cudaGraphEdgeData *edges, size_t count) {
   static const cudaGraphEdgeData plain;

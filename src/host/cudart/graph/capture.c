@@ -31,7 +31,7 @@ bool host_capture_has(const host_stream_t *stream) {
   return has;
 }
 
-/* ---- positions of streams ---- */
+// ---- positions of streams ----
 
 void host_tips_drop(host_tips_t *tips) {
   free(tips->nodes);
@@ -67,7 +67,7 @@ bool host_tips_add(host_tips_t *tips, const cudaGraphNode_t *nodes,
   return true;
 }
 
-/* ---- invalidation ---- */
+// ---- invalidation ----
 
 cudaError_t host_capture_spoil(host_stream_t *stream, cudaError_t error) {
   pthread_mutex_lock(&host_capture_lock);
@@ -139,7 +139,7 @@ cudaError_t host_capture_legacy(void) {
   return spoil_where(forbids_legacy, cudaErrorStreamCaptureImplicit);
 }
 
-/* ---- adding and joining ---- */
+// ---- adding and joining ----
 
 cudaError_t host_capture_add(host_stream_t *stream, host_deed_t deed) {
   pthread_mutex_lock(&host_capture_lock);

@@ -5,9 +5,9 @@
 
 #include <stdlib.h>
 
-static unsigned long long last_id; /* guarded by the lock of captures */
+static unsigned long long last_id; // guarded by the lock of captures
 
-/* ---- beginning ---- */
+// ---- beginning ----
 
 static cudaError_t begin_locked(host_stream_t *stream, cudaGraph_t lent,
                                 const cudaGraphNode_t *needs, size_t count,
@@ -74,9 +74,9 @@ cudaError_t cudaStreamBeginCaptureToGraph(
   return begin(stream, graph, dependencies, numDependencies, mode);
 }
 
-/* ---- ending ---- */
+// ---- ending ----
 
-/* True if every node of the capture comes before the end of its stream. */
+// True if every node of the capture comes before the end of its stream.
 static bool joined(const host_capture_t *capture) {
   cudaGraph_t graph = capture->graph;
   const host_tips_t *tips = &capture->origin->tips;
@@ -93,7 +93,7 @@ static bool joined(const host_capture_t *capture) {
   return true;
 }
 
-/* Ends the capture and keeps its graph. */
+// Ends the capture and keeps its graph.
 static void end_locked(host_capture_t *capture) {
   host_capture_t **at = &host_capture_list;
   while (*at != capture)
@@ -103,8 +103,8 @@ static void end_locked(host_capture_t *capture) {
   atomic_fetch_sub(&host_captures, 1);
 }
 
-/* Ends the capture. *out_graph is its graph; after an error the graph is
- * destroyed. */
+// Ends the capture. *out_graph is its graph; after an error the graph is
+// destroyed.
 static void end_with(host_capture_t *capture, cudaError_t error,
                      cudaGraph_t *out_graph) {
   end_locked(capture);
@@ -155,7 +155,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t *pGraph) {
   return host_result(error);
 }
 
-/* ---- asking ---- */
+// ---- asking ----
 
 cudaError_t cudaStreamGetCaptureInfo(
     cudaStream_t handle, enum cudaStreamCaptureStatus *captureStatus_out,

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 
 struct CUgraphExec_st {
-  cudaGraph_t graph; /* its nodes' origins are nodes of the program's graph */
+  cudaGraph_t graph; // its nodes' origins are nodes of the program's graph
   unsigned long long flags;
   host_point_t
-      last; /* the end of the last launch, because launches do not overlap */
+      last; // the end of the last launch, because launches do not overlap
 };
 
 static pthread_mutex_t launch_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -72,7 +72,7 @@ cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t *pGraphExec,
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graphExec) {
   if (!graphExec)
     return host_result(cudaErrorInvalidValue);
-  /* Queued work holds its own references. */
+  // Queued work holds its own references.
   host_graphmem_uninstance(graphExec->graph);
   host_graph_destroy(graphExec->graph);
   free(graphExec);
@@ -109,7 +109,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graphExec, cudaStream_t stream) {
         found, (host_deed_t){.type = cudaGraphNodeTypeGraph,
                              .child = host_graph_copy(graphExec->graph)}));
   host_stream_throttle(found);
-  /* A communicator's work is numbered in the order of launches. */
+  // A communicator's work is numbered in the order of launches.
   pthread_mutex_lock(&launch_lock);
   bool frees =
       (graphExec->flags & cudaGraphInstantiateFlagAutoFreeOnLaunch) != 0;
@@ -124,7 +124,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graphExec, cudaStream_t stream) {
   return host_result(error);
 }
 
-/* ---- updating ---- */
+// ---- updating ----
 
 static cudaGraphNode_t copy_find(cudaGraph_t graph, cudaGraphNode_t origin) {
   cudaGraphNode_t found = NULL;
@@ -142,7 +142,7 @@ cudaGraphNode_t host_exec_node(cudaGraphExec_t exec, cudaGraphNode_t node) {
   return exec && node ? copy_find(exec->graph, node) : NULL;
 }
 
-/* The first node of `with` whose counterpart in `graph` has another kind. */
+// The first node of `with` whose counterpart in `graph` has another kind.
 static enum cudaGraphExecUpdateResult
 compare(cudaGraph_t graph, cudaGraph_t with, cudaGraphNode_t *out_node) {
   *out_node = NULL;
@@ -172,7 +172,7 @@ compare(cudaGraph_t graph, cudaGraph_t with, cudaGraphNode_t *out_node) {
   return cudaGraphExecUpdateSuccess;
 }
 
-/* Replaces the work of the nodes. The graphs have the same structure. */
+// Replaces the work of the nodes. The graphs have the same structure.
 static cudaError_t replace(cudaGraph_t graph, cudaGraph_t with) {
   cudaGraph_t copy = host_graph_copy(with);
   if (!copy)

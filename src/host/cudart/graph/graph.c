@@ -25,7 +25,7 @@ void host_graph_destroy(cudaGraph_t graph) {
   free(graph);
 }
 
-/* Makes room for one more element. */
+// Makes room for one more element.
 static bool room_for(void *array, size_t count, size_t *room) {
   if (count < *room)
     return true;
@@ -119,13 +119,12 @@ failed:
   return NULL;
 }
 
-/* ---- order ---- */
+// ---- order ----
 
 enum { WHITE, GREY, BLACK };
 
-/* Appends the nodes that come before the node, then the node; false for a
- * cycle. Not recursive, because dependencies may be as deep as the whole graph.
- */
+// Appends the nodes that come before the node, then the node; false for a
+// cycle. Not recursive, because dependencies may be as deep as the whole graph.
 static bool visit(cudaGraphNode_t start, cudaGraphNode_t *stack,
                   size_t *progress, cudaGraphNode_t *order, size_t *count) {
   size_t depth = 0;

@@ -7,7 +7,7 @@
 
 #include "src/host/cudart/memory/pool.h"
 
-/* Guards all of it. Taken before the lock of the regions. */
+// Guards all of it. Taken before the lock of the regions.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static host_graphmem_t *memories;
 static uint64_t used, used_high, reserved, reserved_high;
@@ -29,14 +29,14 @@ static void set_live(host_graphmem_t *m, bool live) {
   m->live = live;
 }
 
-/* Frees the memory if nothing refers to it any more. */
+// Frees the memory if nothing refers to it any more.
 static void settle(host_graphmem_t *m) {
   if (m->nodes > 0 || m->live)
     return;
   host_graphmem_t **at = &memories;
   while (*at && *at != m)
     at = &(*at)->next;
-  if (*at) { /* not listed after a reset of the device */
+  if (*at) { // not listed after a reset of the device
     *at = m->next;
     reserved -= m->params.bytesize;
     host_region_free(host_region_own(HOST_KIND_DEVICE), m->params.dptr);
@@ -66,7 +66,7 @@ cudaError_t host_graphmem_create(const struct cudaMemAllocNodeParams *params,
   if (!made)
     return cudaErrorMemoryAllocation;
   *made = (host_graphmem_t){.params = *params, .nodes = 1};
-  made->params.accessDescs = NULL; /* the program's own array */
+  made->params.accessDescs = NULL; // the program's own array
   made->params.accessDescCount = 0;
   cudaError_t error =
       host_device_allocate(&made->params.dptr, params->bytesize);
@@ -125,7 +125,7 @@ void host_graphmem_release(const void *pointer) {
   pthread_mutex_unlock(&lock);
 }
 
-/* ---- graphs ---- */
+// ---- graphs ----
 
 bool host_node_has_memory(const struct CUgraphNode_st *node) {
   return node->deed.type == cudaGraphNodeTypeMemAlloc ||
@@ -139,7 +139,7 @@ bool host_graph_has_memory(cudaGraph_t graph) {
   return false;
 }
 
-/* The node of that type for the memory, or NULL. */
+// The node of that type for the memory, or NULL.
 static const struct CUgraphNode_st *node_of(cudaGraph_t graph,
                                             enum cudaGraphNodeType type,
                                             const host_graphmem_t *memory) {
@@ -175,8 +175,8 @@ void host_graphmem_uninstance(cudaGraph_t graph) {
   pthread_mutex_unlock(&lock);
 }
 
-/* Whether the graph allocates this memory and does not free it, or frees it and
- * does not allocate it. */
+// Whether the graph allocates this memory and does not free it, or frees it and
+// does not allocate it.
 static bool reaches_out(cudaGraph_t graph, const struct CUgraphNode_st *node) {
   bool allocates = node->deed.type == cudaGraphNodeTypeMemAlloc;
   return !node_of(
@@ -216,7 +216,7 @@ void host_graphmem_close_all(void) {
   pthread_mutex_unlock(&lock);
 }
 
-/* ---- nodes ---- */
+// ---- nodes ----
 
 static cudaError_t add(cudaGraphNode_t *out_node, cudaGraph_t graph,
                        const cudaGraphNode_t *needs, size_t count,
@@ -250,7 +250,7 @@ cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t *pGraphNode,
   host_graphmem_t *memory = host_graphmem_find(dptr);
   if (!memory)
     return host_result(cudaErrorInvalidValue);
-  /* Memory may be freed once in a graph. */
+  // Memory may be freed once in a graph.
   if (graph && node_of(graph, cudaGraphNodeTypeMemFree, memory)) {
     host_graphmem_drop(memory);
     return host_result(cudaErrorInvalidValue);
@@ -276,7 +276,7 @@ cudaError_t cudaGraphMemFreeNodeGetParams(cudaGraphNode_t node,
   return cudaSuccess;
 }
 
-/* ---- the device ---- */
+// ---- the device ----
 
 static cudaError_t enter(int device, const void *value) {
   cudaError_t error = host_enter_query();
@@ -302,7 +302,7 @@ cudaError_t cudaDeviceGetGraphMemAttribute(int device,
   return cudaSuccess;
 }
 
-/* Only the high marks can be set, and only to the present value. */
+// Only the high marks can be set, and only to the present value.
 cudaError_t cudaDeviceSetGraphMemAttribute(int device,
                                            enum cudaGraphMemAttributeType attr,
                                            void *value) {
@@ -321,7 +321,7 @@ cudaError_t cudaDeviceSetGraphMemAttribute(int device,
   return cudaSuccess;
 }
 
-/* Nothing is kept in reserve, so nothing is freed here. */
+// Nothing is kept in reserve, so nothing is freed here.
 cudaError_t cudaDeviceGraphMemTrim(int device) {
   return enter(device, &used);
 }

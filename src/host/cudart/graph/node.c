@@ -12,7 +12,7 @@ static cudaError_t add(cudaGraphNode_t *out_node, cudaGraph_t graph,
   return host_result(host_graph_add(graph, needs, count, deed, out_node));
 }
 
-/* The program's kernels cannot run here. */
+// The program's kernels cannot run here.
 static cudaError_t kernel_refuse(void) {
   static _Atomic int said;
   host_unsupported("a kernel of the program in a graph", &said);
@@ -55,7 +55,7 @@ static host_deed_t deed_child(cudaGraph_t graph) {
                        .child = graph ? host_graph_copy(graph) : NULL};
 }
 
-/* ---- adding ---- */
+// ---- adding ----
 
 cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t *pGraphNode,
                                    cudaGraph_t graph,
@@ -146,7 +146,7 @@ cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *pGraphNode,
   return kernel_refuse();
 }
 
-/* The work that a structure for a node of any type describes. */
+// The work that a structure for a node of any type describes.
 static cudaError_t deed_of(const struct cudaGraphNodeParams *params,
                            host_deed_t *out_deed) {
   if (!params)
@@ -216,7 +216,7 @@ cudaError_t cudaGraphAddNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
   return error;
 }
 
-/* ---- asking ---- */
+// ---- asking ----
 
 cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node,
                                  enum cudaGraphNodeType *pType) {
@@ -279,9 +279,9 @@ cudaError_t cudaGraphEventWaitNodeGetEvent(cudaGraphNode_t node,
   return cudaSuccess;
 }
 
-/* ---- setting, in a graph or in an executable copy of it ---- */
+// ---- setting, in a graph or in an executable copy of it ----
 
-/* Gives the node other work of the same type. */
+// Gives the node other work of the same type.
 static cudaError_t set(cudaGraphNode_t node, host_deed_t deed) {
   cudaError_t error =
       !node || node->deed.type != deed.type || host_node_has_memory(node)
@@ -296,7 +296,7 @@ static cudaError_t set(cudaGraphNode_t node, host_deed_t deed) {
   return cudaSuccess;
 }
 
-/* Defines the function on a node and the one on an executable graph. */
+// Defines the function on a node and the one on an executable graph.
 #define SETTERS(name, parameters, exec_parameters, condition, deed)            \
   cudaError_t cudaGraph##name parameters {                                     \
     if (!(condition))                                                          \

@@ -47,7 +47,7 @@ cudaError_t cudaUserObjectRelease(cudaUserObject_t object, unsigned int count) {
   return cudaSuccess;
 }
 
-/* ---- the references of graphs ---- */
+// ---- the references of graphs ----
 
 static host_kept_t *kept_find(cudaGraph_t graph, cudaUserObject_t object) {
   host_kept_t *kept = graph->kept;
@@ -56,7 +56,7 @@ static host_kept_t *kept_find(cudaGraph_t graph, cudaUserObject_t object) {
   return kept;
 }
 
-/* The references become the graph's. */
+// The references become the graph's.
 static bool kept_add(cudaGraph_t graph, cudaUserObject_t object,
                      unsigned count) {
   host_kept_t *kept = kept_find(graph, object);

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* ---- tasks ---- */
+// ---- tasks ----
 
 host_task_t *host_task_create(cudaError_t (*run)(void *argument),
                               void *argument, void (*release)(void *argument),
@@ -37,9 +37,9 @@ static cudaError_t task_push(const host_task_t *task, host_stream_t *stream) {
                           NULL);
 }
 
-/* ---- memory ---- */
+// ---- memory ----
 
-/* The box of bytes that a memset fills; false for invalid sizes. */
+// The box of bytes that a memset fills; false for invalid sizes.
 static bool fill_box(const host_fill_t *fill, host_copy_t *out_copy) {
   const struct cudaMemsetParams *set = &fill->set;
   unsigned element = set->elementSize;
@@ -59,8 +59,8 @@ static bool fill_box(const host_fill_t *fill, host_copy_t *out_copy) {
   return true;
 }
 
-/* A copy or a memset with addresses that the host can use. Pageable memory is
- * read and written when the work runs. */
+// A copy or a memset with addresses that the host can use. Pageable memory is
+// read and written when the work runs.
 static cudaError_t memory_resolve(const host_deed_t *deed, host_copy_t *out) {
   bool pageable;
   if (deed->type == cudaGraphNodeTypeMemcpy)

@@ -11,17 +11,17 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { NOWHERE = -2 }; /* cudaInvalidDeviceId */
+enum { NOWHERE = -2 }; // cudaInvalidDeviceId
 
-/* The advice for [begin, end). The list is sorted and has no overlaps. */
+// The advice for [begin, end). The list is sorted and has no overlaps.
 typedef struct span {
   struct span *next;
   uintptr_t begin, end;
   bool read_mostly, by_device, by_host;
-  int preferred, prefetched; /* device, cudaCpuDeviceId or NOWHERE */
+  int preferred, prefetched; // device, cudaCpuDeviceId or NOWHERE
 } span_t;
 
-/* Guards the list; innermost. */
+// Guards the list; innermost.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static span_t *spans;
 
@@ -36,8 +36,8 @@ static span_t *span_new(uintptr_t begin, uintptr_t end, span_t *next) {
   return span;
 }
 
-/* Cuts the list so that spans begin at `begin`, end at `end` and leave no gap
- * between. Returns the position of the first span; NULL if memory is short. */
+// Cuts the list so that spans begin at `begin`, end at `end` and leave no gap
+// between. Returns the position of the first span; NULL if memory is short.
 static span_t **cut(uintptr_t begin, uintptr_t end) {
   span_t **at = &spans, **first = NULL;
   while (*at && (*at)->end <= begin)
@@ -82,7 +82,7 @@ void host_hint_forget(const void *pointer, size_t bytes) {
   pthread_mutex_unlock(&lock);
 }
 
-/* ---- giving advice ---- */
+// ---- giving advice ----
 
 static bool is_managed(const void *pointer, size_t bytes) {
   host_block_t block;
@@ -91,7 +91,7 @@ static bool is_managed(const void *pointer, size_t bytes) {
          bytes <= block.bytes - (size_t)((const char *)pointer - block.base);
 }
 
-/* The number of the location; NOWHERE if it does not exist. */
+// The number of the location; NOWHERE if it does not exist.
 static int place_of(struct cudaMemLocation location) {
   switch (location.type) {
   case cudaMemLocationTypeDevice:
@@ -200,7 +200,7 @@ cudaError_t cudaMemPrefetchAsync(const void *devPtr, size_t count,
   return cudaSuccess;
 }
 
-/* The one device may always use managed memory. */
+// The one device may always use managed memory.
 cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr,
                                      size_t length, unsigned int flags) {
   cudaError_t error = host_enter();
@@ -219,9 +219,9 @@ cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr,
   return cudaSuccess;
 }
 
-/* ---- reading back ---- */
+// ---- reading back ----
 
-/* The advice common to all of [begin, end). */
+// The advice common to all of [begin, end).
 static span_t common(uintptr_t begin, uintptr_t end) {
   span_t all = {.read_mostly = true,
                 .by_device = true,
@@ -256,7 +256,7 @@ static int place_type(int place) {
                                     : cudaMemLocationTypeDevice;
 }
 
-/* The value of an attribute that is one number. */
+// The value of an attribute that is one number.
 static int number_of(const span_t *all, enum cudaMemRangeAttribute attribute) {
   switch (attribute) {
   case cudaMemRangeAttributeReadMostly:

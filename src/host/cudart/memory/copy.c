@@ -11,15 +11,15 @@
 #include <string.h>
 
 enum {
-  STAGE_BYTES = 64 << 10, /* pageable sources up to here are staged */
+  STAGE_BYTES = 64 << 10, // pageable sources up to here are staged
   STAGES_KEPT = 64,
-  AT_ONCE_BYTES = 32 << 10, /* copied by the caller if the stream is idle */
+  AT_ONCE_BYTES = 32 << 10, // copied by the caller if the stream is idle
 };
 
 _Static_assert(sizeof(host_copy_t) <= HOST_PAYLOAD_BYTES,
                "fits in a queue node");
 
-/* ---- staging buffers ---- */
+// ---- staging buffers ----
 
 typedef union stage {
   union stage *next;
@@ -54,7 +54,7 @@ static void stage_give(void *memory) {
   free(stage);
 }
 
-/* ---- moving bytes ---- */
+// ---- moving bytes ----
 
 static bool packed(const host_side_t *side, size_t width, size_t height) {
   return side->pitch == width && side->slice == width * height;
@@ -96,10 +96,10 @@ static void copy_release(void *argument) {
     stage_give(copy->stage);
 }
 
-/* ---- checking the sides ---- */
+// ---- checking the sides ----
 
-/* Bytes from the first to the last of a box; false if they do not fit in
- * size_t. */
+// Bytes from the first to the last of a box; false if they do not fit in
+// size_t.
 static bool span_of(const host_copy_t *copy, const host_side_t *side,
                     size_t *out_bytes) {
   size_t rows, slices, sum;
@@ -126,7 +126,7 @@ cudaError_t host_side_resolve(const host_copy_t *copy, host_side_t *side,
   return cudaSuccess;
 }
 
-/* ---- carrying out ---- */
+// ---- carrying out ----
 
 cudaError_t host_copy_push(host_copy_t *copy, host_stream_t *stream) {
   if (copy->width == 0 || copy->height == 0 || copy->depth == 0)
@@ -139,7 +139,7 @@ cudaError_t host_copy_push(host_copy_t *copy, host_stream_t *stream) {
                           NULL);
 }
 
-/* Waits for the stream and copies at once. */
+// Waits for the stream and copies at once.
 static cudaError_t copy_now(host_copy_t *copy, host_point_t before) {
   host_point_wait(before);
   if (host_sticky())

@@ -6,7 +6,7 @@
 
 enum { REGISTERED_MAX = 4096 };
 
-/* A registered range; base 0 = none. Written under the lock, bytes first. */
+// A registered range; base 0 = none. Written under the lock, bytes first.
 typedef struct registered {
   _Atomic uintptr_t base;
   _Atomic size_t bytes;
@@ -15,7 +15,7 @@ typedef struct registered {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static registered_t registered[REGISTERED_MAX];
-static _Atomic int registered_count; /* entries ever used */
+static _Atomic int registered_count; // entries ever used
 
 static const unsigned alloc_flags =
     cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined;
@@ -72,7 +72,7 @@ cudaError_t cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) {
   return host_result(allocate(HOST_KIND_MANAGED, devPtr, size));
 }
 
-/* ---- registered memory ---- */
+// ---- registered memory ----
 
 bool host_registered_find(const void *pointer, size_t bytes) {
   int count = atomic_load_explicit(&registered_count, memory_order_acquire);
@@ -150,7 +150,7 @@ cudaError_t cudaHostUnregister(void *ptr) {
   return host_result(entry ? cudaSuccess : cudaErrorHostMemoryNotRegistered);
 }
 
-/* ---- questions about addresses ---- */
+// ---- questions about addresses ----
 
 static bool is_pinned(const void *pointer) {
   host_block_t block;
@@ -176,7 +176,7 @@ cudaError_t cudaHostGetFlags(unsigned int *pFlags, void *pHost) {
     return error;
   if (!pFlags || !is_pinned(pHost))
     return host_result(cudaErrorInvalidValue);
-  /* Every pinned allocation is mapped and portable. */
+  // Every pinned allocation is mapped and portable.
   *pFlags = cudaHostAllocMapped | cudaHostAllocPortable;
   return cudaSuccess;
 }

@@ -21,9 +21,9 @@ typedef struct handle {
   uint32_t magic;
   int32_t pid, fd;
   uint32_t padding;
-  uint64_t device, inode; /* of the memfd */
+  uint64_t device, inode; // of the memfd
   uint64_t reserved_bytes;
-  uint64_t offset, bytes; /* of the allocation */
+  uint64_t offset, bytes; // of the allocation
 } handle_t;
 
 _Static_assert(sizeof(handle_t) <= sizeof(cudaIpcMemHandle_t),
@@ -35,12 +35,12 @@ typedef struct exporter {
 } exporter_t;
 
 typedef struct opened {
-  host_region_t *region; /* NULL: free */
+  host_region_t *region; // NULL: free
   uint64_t offset, bytes;
-  int count; /* opens minus closes */
+  int count; // opens minus closes
 } opened_t;
 
-/* Guards both tables; taken before the lock of the regions. */
+// Guards both tables; taken before the lock of the regions.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static exporter_t exporters[EXPORTERS_MAX];
 static int exporter_count;
@@ -72,7 +72,7 @@ cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *devPtr) {
   return cudaSuccess;
 }
 
-/* The exporter's memory, mapped when its first handle is opened. */
+// The exporter's memory, mapped when its first handle is opened.
 static cudaError_t region_for(const handle_t *handle,
                               host_region_t **out_region) {
   for (int i = 0; i < exporter_count; i++)
@@ -171,7 +171,7 @@ cudaError_t cudaIpcCloseMemHandle(void *devPtr) {
   return host_result(error);
 }
 
-/* Open handles are unmarked with the rest of their region. */
+// Open handles are unmarked with the rest of their region.
 void host_ipc_forget_all(void) {
   pthread_mutex_lock(&lock);
   memset(opened, 0, sizeof opened);

@@ -20,7 +20,7 @@ static cudaError_t kind_expects(enum cudaMemcpyKind kind,
   return cudaSuccess;
 }
 
-/* Replaces both addresses by ones that the host can use. */
+// Replaces both addresses by ones that the host can use.
 static cudaError_t sides_resolve(host_copy_t *copy, enum cudaMemcpyKind kind,
                                  bool *out_pageable_to,
                                  bool *out_pageable_from) {
@@ -39,7 +39,7 @@ static struct cudaPitchedPtr pitched(const host_side_t *side, size_t width) {
                                                  : 0};
 }
 
-/* The graph node for a copy in a captured stream. */
+// The graph node for a copy in a captured stream.
 static host_deed_t copy_deed(const host_copy_t *copy,
                              enum cudaMemcpyKind kind) {
   return (host_deed_t){
@@ -140,8 +140,8 @@ static cudaError_t side_3d(const struct cudaPitchedPtr *pointer,
   return cudaSuccess;
 }
 
-/* The box of bytes that the structure describes. Its width is 0 if there is
- * nothing to copy. */
+// The box of bytes that the structure describes. Its width is 0 if there is
+// nothing to copy.
 static cudaError_t box_3d(const struct cudaMemcpy3DParms *p,
                           host_copy_t *out_copy) {
   *out_copy = (host_copy_t){0};
@@ -184,7 +184,7 @@ cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p,
   return copy_3d(p, stream, false);
 }
 
-/* ---- between devices: only one exists ---- */
+// ---- between devices: only one exists ----
 
 cudaError_t cudaMemcpyPeer(void *dst, int dstDevice, const void *src,
                            int srcDevice, size_t count) {

@@ -9,7 +9,7 @@
 
 enum {
   PITCH_BYTES = 512,
-  POISON = 0xff, /* NaN in every floating-point type */
+  POISON = 0xff, // NaN in every floating-point type
 };
 
 cudaError_t host_device_allocate(void **out_pointer, size_t bytes) {
@@ -68,8 +68,8 @@ cudaError_t cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr,
   return error;
 }
 
-/* Frees the allocation that starts at `pointer`, device or managed. The caller
- * has waited for the work that may use it. */
+// Frees the allocation that starts at `pointer`, device or managed. The caller
+// has waited for the work that may use it.
 static cudaError_t release(void *pointer) {
   host_block_t block;
   cudaError_t error;
@@ -82,7 +82,7 @@ static cudaError_t release(void *pointer) {
        block.region->kind != HOST_KIND_MANAGED) ||
       block.base != pointer)
     return cudaErrorInvalidValue;
-  /* Done before the address can be allocated again. */
+  // Done before the address can be allocated again.
   if (block.region->kind == HOST_KIND_MANAGED)
     host_hint_forget(pointer, block.bytes);
   else
@@ -101,7 +101,7 @@ cudaError_t cudaFree(void *devPtr) {
   return host_result(error ? error : host_sticky());
 }
 
-/* Allocates memory that belongs to a graph. */
+// Allocates memory that belongs to a graph.
 static cudaError_t allocate_captured(void **out_pointer, size_t bytes,
                                      host_stream_t *stream) {
   struct cudaMemAllocNodeParams params = {
@@ -127,7 +127,7 @@ static cudaError_t allocate_captured(void **out_pointer, size_t bytes,
 
 static cudaError_t free_captured(void *pointer, host_stream_t *stream) {
   host_graphmem_t *memory = host_graphmem_find(pointer);
-  if (!memory) /* no graph allocated it */
+  if (!memory) // no graph allocated it
     return host_capture_spoil(stream, cudaErrorInvalidValue);
   return host_capture_add(
       stream,
@@ -165,13 +165,13 @@ static cudaError_t release_run(void *argument) {
   return release(argument);
 }
 
-/* Frees a graph's memory, which may have been allocated again by then. */
+// Frees a graph's memory, which may have been allocated again by then.
 static cudaError_t release_graphs_run(void *argument) {
   host_graphmem_release(argument);
   return cudaSuccess;
 }
 
-/* The address stays valid until the stream reaches the call. */
+// The address stays valid until the stream reaches the call.
 cudaError_t cudaFreeAsync(void *devPtr, cudaStream_t hStream) {
   cudaError_t error = host_enter();
   if (error || !devPtr)

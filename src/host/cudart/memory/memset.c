@@ -30,7 +30,7 @@ static cudaError_t set_do(void *pointer, size_t pitch, size_t slice, int value,
     error = host_capture_unsafe();
   if (error == cudaSuccess)
     error = host_side_resolve(&copy, &copy.to, HOST_EXPECT_DEVICE, &pageable);
-  /* The blocking form waits only if the host can see the result. */
+  // The blocking form waits only if the host can see the result.
   wait = wait && !host_address_is_guarded(pointer);
   if (error == cudaSuccess)
     error = host_copy_submit(&copy, stream, wait, false, false);

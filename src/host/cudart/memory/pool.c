@@ -17,10 +17,10 @@ static const uint64_t grain_bytes = (uint64_t)2 << 20;
 
 struct CUmemPoolHandle_st {
   struct CUmemPoolHandle_st *next;
-  bool alive; /* has a handle; allocations may outlive it */
+  bool alive; // has a handle; allocations may outlive it
   uint64_t limit, threshold;
   uint64_t used, used_high, reserved, reserved_high;
-  int reuse[3]; /* by attribute - cudaMemPoolReuseFollowEventDependencies */
+  int reuse[3]; // by attribute - cudaMemPoolReuseFollowEventDependencies
 };
 
 typedef struct entry {
@@ -30,12 +30,12 @@ typedef struct entry {
   UT_hash_handle hh;
 } entry_t;
 
-/* Guards all of it; taken before the lock of the regions. */
+// Guards all of it; taken before the lock of the regions.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct CUmemPoolHandle_st standard = {.alive = true, .reuse = {1, 1, 1}};
 static cudaMemPool_t pools = &standard, current = &standard;
 static entry_t *entries;
-static _Atomic bool in_use; /* something was allocated from a pool */
+static _Atomic bool in_use; // something was allocated from a pool
 
 static bool known(cudaMemPool_t pool) {
   cudaMemPool_t p = pools;
@@ -48,8 +48,8 @@ static uint64_t grains(uint64_t bytes) {
   return (bytes + grain_bytes - 1) / grain_bytes * grain_bytes;
 }
 
-/* Lowers the reserved bytes to `keep`, or to the bytes in use if these are
- * more. */
+// Lowers the reserved bytes to `keep`, or to the bytes in use if these are
+// more.
 static void trim(cudaMemPool_t pool, uint64_t keep) {
   uint64_t least = grains(pool->used);
   if (least < keep)
@@ -68,7 +68,7 @@ static void pool_free(cudaMemPool_t pool) {
   free(pool);
 }
 
-/* ---- allocations ---- */
+// ---- allocations ----
 
 static cudaError_t account_locked(cudaMemPool_t pool, void **out_pointer,
                                   size_t bytes) {
@@ -84,7 +84,7 @@ static cudaError_t account_locked(cudaMemPool_t pool, void **out_pointer,
   }
   *entry = (entry_t){.pointer = *out_pointer, .bytes = bytes, .pool = pool};
   HASH_ADD_PTR(entries, pointer, entry);
-  if (!entry->hh.tbl) { /* not counted for any pool */
+  if (!entry->hh.tbl) { // not counted for any pool
     free(entry);
     return cudaSuccess;
   }
@@ -151,7 +151,7 @@ void host_pool_close_all(void) {
   pthread_mutex_unlock(&lock);
 }
 
-/* ---- pools ---- */
+// ---- pools ----
 
 static bool is_device(const struct cudaMemLocation *location) {
   return location && location->type == cudaMemLocationTypeDevice &&
@@ -169,8 +169,7 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t *memPool,
   if (poolProps->location.type == cudaMemLocationTypeDevice &&
       !is_device(&poolProps->location))
     return host_result(cudaErrorInvalidDevice);
-  /* Pools in host memory, and pools shared with other processes, are refused.
-   */
+  // Pools in host memory, and pools shared with other processes, are refused.
   if (!is_device(&poolProps->location) ||
       poolProps->handleTypes != cudaMemHandleTypeNone)
     return host_result(cudaErrorNotSupported);
@@ -256,9 +255,9 @@ cudaError_t cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) {
   return host_result(error);
 }
 
-/* ---- attributes ---- */
+// ---- attributes ----
 
-/* The number that the attribute reads; NULL for the switches. */
+// The number that the attribute reads; NULL for the switches.
 static uint64_t *number_of(cudaMemPool_t pool, enum cudaMemPoolAttr attribute) {
   switch (attribute) {
   case cudaMemPoolAttrReleaseThreshold:
@@ -310,7 +309,7 @@ static cudaError_t set_locked(cudaMemPool_t pool, enum cudaMemPoolAttr attr,
   case cudaMemPoolAttrReleaseThreshold:
     pool->threshold = number;
     return cudaSuccess;
-  case cudaMemPoolAttrReservedMemHigh: /* lowered to the present value */
+  case cudaMemPoolAttrReservedMemHigh: // lowered to the present value
     pool->reserved_high = pool->reserved;
     return number ? cudaErrorInvalidValue : cudaSuccess;
   case cudaMemPoolAttrUsedMemHigh:
@@ -333,7 +332,7 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t memPool,
   return host_result(error);
 }
 
-/* ---- access: the one device always has it ---- */
+// ---- access: the one device always has it ----
 
 cudaError_t cudaMemPoolSetAccess(cudaMemPool_t memPool,
                                  const struct cudaMemAccessDesc *descList,

@@ -19,22 +19,22 @@ enum { REGIONS_MAX = 128 };
 static const size_t chunk_bytes = HOST_CHUNK_BYTES;
 static const size_t small_max_bytes = (size_t)1 << HOST_SLOT_MAX_SHIFT;
 
-/* Never freed, because a reader may have a stale pointer. */
+// Never freed, because a reader may have a stale pointer.
 struct host_slab {
-  host_slab_t *older;           /* list of all slabs, for leak checkers */
-  host_slab_t *next, *previous; /* in region->partial or region->spare */
+  host_slab_t *older;           // list of all slabs, for leak checkers
+  host_slab_t *next, *previous; // in region->partial or region->spare
   size_t chunk;
-  unsigned shift; /* log2 of the slot bytes; constant */
+  unsigned shift; // log2 of the slot bytes; constant
   unsigned used;
-  unsigned first_free;      /* no free slot below it */
-  _Atomic uint32_t bytes[]; /* per slot: allocated bytes, 0 = free */
+  unsigned first_free;      // no free slot below it
+  _Atomic uint32_t bytes[]; // per slot: allocated bytes, 0 = free
 };
 
-/* Guards everything but lookups; taken before no other lock. */
+// Guards everything but lookups; taken before no other lock.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static host_region_t regions[REGIONS_MAX];
 static host_slab_t *newest_slab;
-static _Atomic int region_count; /* published regions, never removed */
+static _Atomic int region_count; // published regions, never removed
 
 static size_t chunks_for(size_t bytes) {
   return (bytes + chunk_bytes - 1) >> HOST_CHUNK_SHIFT;
@@ -51,8 +51,8 @@ static unsigned shift_for(size_t bytes) {
   return shift;
 }
 
-/* Maps region number region_count, whose kind, size and fd are set, and
- * publishes it. Called with the lock held. */
+// Maps region number region_count, whose kind, size and fd are set, and
+// publishes it. Called with the lock held.
 static host_region_t *publish(host_region_t *region) {
   if (!host_region_map(region)) {
     memset(region, 0, sizeof *region);
@@ -72,7 +72,7 @@ static host_region_t *own_locked(host_kind_t kind) {
   host_region_t *region = &regions[count];
   memset(region, 0, sizeof *region);
   region->kind = kind;
-  /* Twice the memory, because rounding and fragmentation cost addresses. */
+  // Twice the memory, because rounding and fragmentation cost addresses.
   region->reserved_bytes =
       2 * (chunks_for(host_memory_limit()) + 16) * chunk_bytes;
   region->fd = -1;
@@ -113,7 +113,7 @@ host_region_t *host_region_import(int fd, size_t reserved_bytes) {
   return region;
 }
 
-/* ---- slabs ---- */
+// ---- slabs ----
 
 static void list_add(host_slab_t **list, host_slab_t *slab) {
   slab->previous = NULL;
@@ -132,7 +132,7 @@ static void list_remove(host_slab_t **list, host_slab_t *slab) {
     slab->next->previous = slab->previous;
 }
 
-/* First of `count` free chunks in a row; SIZE_MAX if no such run exists. */
+// First of `count` free chunks in a row; SIZE_MAX if no such run exists.
 static size_t find_chunks(const host_region_t *region, size_t count) {
   size_t run = 0;
   for (size_t i = 0; i < region->chunks; i++) {
@@ -145,7 +145,7 @@ static size_t find_chunks(const host_region_t *region, size_t count) {
   return SIZE_MAX;
 }
 
-/* A new empty slab over the chunk, put in the list of partial ones. */
+// A new empty slab over the chunk, put in the list of partial ones.
 static host_slab_t *slab_create(host_region_t *region, size_t chunk,
                                 unsigned shift) {
   unsigned class = shift - HOST_SLOT_MIN_SHIFT;
@@ -195,8 +195,7 @@ static void slot_clear(host_region_t *region, host_slab_t *slab,
     list_add(partial, slab);
   if (slot < slab->first_free)
     slab->first_free = slot;
-  /* Keep the last slab of a class, for programs that allocate and free in turn.
-   */
+  // Keep the last slab of a class, for programs that allocate and free in turn.
   if (slab->used == 0 && (slab->next || slab->previous))
     slab_destroy(region, slab);
 }
@@ -218,7 +217,7 @@ static char *small_allocate(host_region_t *region, size_t bytes) {
          ((size_t)slot << shift);
 }
 
-/* ---- large blocks ---- */
+// ---- large blocks ----
 
 static void large_set(host_region_t *region, size_t first, size_t bytes) {
   size_t count = chunks_for(bytes);
@@ -249,7 +248,7 @@ static char *large_allocate(host_region_t *region, size_t bytes) {
   return region->base + (first << HOST_CHUNK_SHIFT);
 }
 
-/* ---- the interface ---- */
+// ---- the interface ----
 
 void *host_region_allocate(host_region_t *region, size_t bytes) {
   size_t limit = host_memory_limit();
@@ -289,7 +288,7 @@ static bool region_find(const host_region_t *region, const void *pointer,
   return *out_bytes > 0;
 }
 
-/* Removes the allocation that starts at `base`. */
+// Removes the allocation that starts at `base`.
 static void forget(host_region_t *region, const char *base) {
   size_t offset = (size_t)(base - region->base);
   size_t chunk = offset >> HOST_CHUNK_SHIFT;
@@ -341,7 +340,7 @@ static bool mark_small(host_region_t *region, size_t offset, size_t bytes) {
   return true;
 }
 
-/* Marks a large block; may use chunks that only an empty slab occupies. */
+// Marks a large block; may use chunks that only an empty slab occupies.
 static bool mark_large(host_region_t *region, size_t offset, size_t bytes) {
   size_t first = offset >> HOST_CHUNK_SHIFT;
   size_t count = chunks_for(bytes);

@@ -14,8 +14,8 @@
 
 #include "src/base/fd.h"
 
-/* Limits for the memory that is kept for free chunks: bytes, and the divisor of
- * the device's memory. */
+// Limits for the memory that is kept for free chunks: bytes, and the divisor of
+// the device's memory.
 enum { STOCK_BYTES = 256 << 20, STOCK_PART = 16 };
 
 int host_region_memory(size_t bytes) {
@@ -54,8 +54,8 @@ static bool map_device(host_region_t *region) {
     munmap(base, 2 * bytes);
     return false;
   }
-  /* A forked child cannot use the device and must not write to the parent's
-   * memory, so it inherits only the inaccessible half. */
+  // A forked child cannot use the device and must not write to the parent's
+  // memory, so it inherits only the inaccessible half.
   madvise(base + bytes, bytes, MADV_DONTFORK);
   madvise(base + bytes, bytes, MADV_DONTDUMP);
   madvise(base + bytes, bytes, MADV_HUGEPAGE);
@@ -112,7 +112,7 @@ bool host_region_map(host_region_t *region) {
   return false;
 }
 
-/* ---- the memory of free chunks ---- */
+// ---- the memory of free chunks ----
 
 static size_t stock_chunks(void) {
   size_t bytes = host_memory_limit() / STOCK_PART;

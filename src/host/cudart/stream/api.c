@@ -56,7 +56,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return cudaSuccess;
 }
 
-/* The first step of every function on an existing stream. */
+// The first step of every function on an existing stream.
 static cudaError_t stream_find(cudaStream_t stream,
                                host_stream_t **out_stream) {
   cudaError_t error = host_enter();
@@ -142,11 +142,11 @@ cudaError_t cudaStreamGetDevice(cudaStream_t hStream, int *device) {
   return cudaSuccess;
 }
 
-/* ---- host functions ---- */
+// ---- host functions ----
 
 typedef struct callback {
   cudaStream_t stream;
-  cudaStreamCallback_t callback; /* or NULL: */
+  cudaStreamCallback_t callback; // or NULL:
   cudaHostFn_t function;
   void *data;
 } callback_t;

@@ -10,20 +10,20 @@
 enum { EVENTS_MAX = 1 << 20 };
 
 struct CUevent_st {
-  pthread_mutex_t lock; /* taken before a stream's lock */
+  pthread_mutex_t lock; // taken before a stream's lock
   _Atomic bool alive;
   unsigned flags;
   cudaEvent_t next_free;
-  host_tips_t tips;   /* the position, if recorded in a capture */
-  host_point_t point; /* stream is NULL before the first record */
-  uint64_t record;    /* number of records since the structure exists */
-  uint64_t timed;     /* the record that time_ns belongs to */
+  host_tips_t tips;   // the position, if recorded in a capture
+  host_point_t point; // stream is NULL before the first record
+  uint64_t record;    // number of records since the structure exists
+  uint64_t timed;     // the record that time_ns belongs to
   uint64_t time_ns;
 };
 
-/* Guards the table and the free list; taken before no other lock. */
+// Guards the table and the free list; taken before no other lock.
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct CUevent_st *table; /* reserved once, never freed */
+static struct CUevent_st *table; // reserved once, never freed
 static _Atomic int table_count;
 static cudaEvent_t free_events;
 
@@ -36,7 +36,7 @@ static uint64_t now_ns(void) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* ---- handles ---- */
+// ---- handles ----
 
 static cudaEvent_t take_locked(void) {
   cudaEvent_t event = free_events;
@@ -124,7 +124,7 @@ void host_event_close_all(void) {
     event_close(&table[i]);
 }
 
-/* ---- recording ---- */
+// ---- recording ----
 
 typedef struct stamp {
   cudaEvent_t event;
@@ -206,7 +206,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return cudaEventRecordWithFlags(event, stream, cudaEventRecordDefault);
 }
 
-/* ---- waiting ---- */
+// ---- waiting ----
 
 static host_point_t point_of(cudaEvent_t event) {
   pthread_mutex_lock(&event->lock);
@@ -219,7 +219,7 @@ cudaError_t host_event_await(cudaEvent_t event, host_stream_t *stream) {
   return host_stream_join(stream, point_of(event));
 }
 
-/* The capture that the event was last recorded in; 0 if none. */
+// The capture that the event was last recorded in; 0 if none.
 static unsigned long long event_captured(cudaEvent_t event) {
   pthread_mutex_lock(&event->lock);
   unsigned long long capture = event->tips.capture;
@@ -227,7 +227,7 @@ static unsigned long long event_captured(cudaEvent_t event) {
   return capture;
 }
 
-/* event_check for a thread that waits for the event. */
+// event_check for a thread that waits for the event.
 static cudaError_t event_check_wait(cudaEvent_t event) {
   cudaError_t error = event_check(event);
   unsigned long long capture = error ? 0 : event_captured(event);

@@ -6,19 +6,19 @@
 #define OWN            cudaStreamPerThread
 #define STREAM(stream) ((stream) ? (stream) : OWN)
 
-/* Defines an exported function that no header declares. */
+// Defines an exported function that no header declares.
 #define DEFINE(name, parameters, value)                                        \
   cudaError_t name parameters;                                                 \
   cudaError_t name parameters {                                                \
     return value;                                                              \
   }
 
-/* A blocking call is the asynchronous one and a wait. */
+// A blocking call is the asynchronous one and a wait.
 static cudaError_t finish(cudaError_t error) {
   return error ? error : cudaStreamSynchronize(OWN);
 }
 
-/* ---- copies ---- */
+// ---- copies ----
 
 DEFINE(cudaMemcpy_ptds,
        (void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind),
@@ -49,7 +49,7 @@ DEFINE(cudaMemcpy3DPeerAsync_ptsz,
        (const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream),
        cudaMemcpy3DPeerAsync(p, STREAM(stream)))
 
-/* ---- memset ---- */
+// ---- memset ----
 
 DEFINE(cudaMemset_ptds, (void *to, int value, size_t bytes),
        cudaMemsetAsync(to, value, bytes, OWN))
@@ -71,7 +71,7 @@ DEFINE(cudaMemset3DAsync_ptsz,
         cudaStream_t stream),
        cudaMemset3DAsync(to, value, extent, STREAM(stream)))
 
-/* ---- memory ---- */
+// ---- memory ----
 
 DEFINE(cudaMallocAsync_ptsz, (void **out, size_t bytes, cudaStream_t stream),
        cudaMallocAsync(out, bytes, STREAM(stream)))
@@ -88,7 +88,7 @@ DEFINE(cudaMemPrefetchAsync_ptsz,
         unsigned flags, cudaStream_t stream),
        cudaMemPrefetchAsync(pointer, bytes, location, flags, STREAM(stream)))
 
-/* ---- streams and events ---- */
+// ---- streams and events ----
 
 DEFINE(cudaStreamSynchronize_ptsz, (cudaStream_t stream),
        cudaStreamSynchronize(STREAM(stream)))
@@ -128,7 +128,7 @@ DEFINE(cudaEventRecordWithFlags_ptsz,
        (cudaEvent_t event, cudaStream_t stream, unsigned flags),
        cudaEventRecordWithFlags(event, STREAM(stream), flags))
 
-/* ---- captures and graphs ---- */
+// ---- captures and graphs ----
 
 DEFINE(cudaStreamBeginCapture_ptsz,
        (cudaStream_t stream, enum cudaStreamCaptureMode mode),
@@ -155,7 +155,7 @@ DEFINE(cudaGraphInstantiateWithParams_ptsz,
         cudaGraphInstantiateParams *params),
        cudaGraphInstantiateWithParams(exec, graph, params))
 
-/* ---- the driver ---- */
+// ---- the driver ----
 
 DEFINE(cudaGetDriverEntryPoint_ptsz,
        (const char *symbol, void **function, unsigned long long flags,

@@ -17,15 +17,15 @@
 #include <string.h>
 
 enum {
-  HELP_DEPTH_MAX = 16, /* depth of waits that one thread executes itself */
+  HELP_DEPTH_MAX = 16, // depth of waits that one thread executes itself
   HELP_STACK_BYTES =
-      1 << 20,      /* stack that a thread needs to execute what it waits for */
-  QUEUE_MAX = 1024, /* a program that is further ahead has to wait */
+      1 << 20,      // stack that a thread needs to execute what it waits for
+  QUEUE_MAX = 1024, // a program that is further ahead has to wait
 };
 
 static _Thread_local int help_depth;
 
-/* ---- executing ---- */
+// ---- executing ----
 
 static void worker_wake(host_stream_t *stream) {
   uint32_t asleep = HOST_WORKER_ASLEEP;
@@ -45,7 +45,7 @@ static void work_do(const host_work_t *work, void *argument) {
     work->release(argument);
 }
 
-/* The point that the work waits for, if that has not passed. */
+// The point that the work waits for, if that has not passed.
 static host_point_t obstacle(const host_node_t *node) {
   host_point_t point = {NULL, 0};
   if (node->work.waits && host_sticky() == cudaSuccess)
@@ -53,9 +53,9 @@ static host_point_t obstacle(const host_node_t *node) {
   return host_point_passed(point) ? (host_point_t){NULL, 0} : point;
 }
 
-/* Does the first piece of work. The caller is the owner and the queue is not
- * empty. With `out_obstacle`, work that waits for a point is not started;
- * *out_obstacle is that point. */
+// Does the first piece of work. The caller is the owner and the queue is not
+// empty. With `out_obstacle`, work that waits for a point is not started;
+// *out_obstacle is that point.
 static bool step(host_stream_t *stream, host_point_t *out_obstacle) {
   pthread_mutex_lock(&stream->lock);
   host_node_t *node = stream->first;
@@ -89,8 +89,8 @@ static bool step(host_stream_t *stream, host_point_t *out_obstacle) {
   return true;
 }
 
-/* Executes until `ticket` is completed. Returns early if another thread
- * executes, or with `out_obstacle` as step() does. */
+// Executes until `ticket` is completed. Returns early if another thread
+// executes, or with `out_obstacle` as step() does.
 static void help(host_stream_t *stream, uint64_t ticket,
                  host_point_t *out_obstacle) {
   bool goes_on = true;
@@ -107,11 +107,11 @@ static void help(host_stream_t *stream, uint64_t ticket,
   }
 }
 
-/* Sleeps unless the point has passed; may return before it has. A sleeper first
- * lowers `wanted` to its ticket. The thread that completes that ticket resets
- * `wanted`, rings the bell and wakes all sleepers. A sleeper that lowers
- * `wanted` between these steps does not sleep, because the bell's value has
- * changed. */
+// Sleeps unless the point has passed; may return before it has. A sleeper first
+// lowers `wanted` to its ticket. The thread that completes that ticket resets
+// `wanted`, rings the bell and wakes all sleepers. A sleeper that lowers
+// `wanted` between these steps does not sleep, because the bell's value has
+// changed.
 static void point_sleep(host_point_t point) {
   host_stream_t *stream = point.stream;
   uint32_t bell = atomic_load(&stream->bell);
@@ -123,8 +123,8 @@ static void point_sleep(host_point_t point) {
     host_futex_wait(&stream->bell, bell);
 }
 
-/* Waits for the point. When it has passed, another thread may be the first to
- * take the work. */
+// Waits for the point. When it has passed, another thread may be the first to
+// take the work.
 static void obstacle_wait(host_point_t point) {
   for (int turn = 0; !host_point_passed(point); turn++)
     if (turn < HOST_WAIT_PAUSES)
@@ -137,8 +137,7 @@ static void *worker_main(void *argument) {
   host_stream_t *stream = argument;
   int turn = 0;
   for (;;) {
-    bool executed =
-        atomic_load(&stream->owner) != 0; /* another thread executes */
+    bool executed = atomic_load(&stream->owner) != 0; // another thread executes
     if (host_queue_pending(stream) && !executed) {
       host_point_t point = {NULL, 0};
       help(stream, atomic_load(&stream->submitted), &point);
@@ -146,11 +145,11 @@ static void *worker_main(void *argument) {
       turn = 0;
       continue;
     }
-    /* If the owner leaves work behind, it wakes the worker. */
+    // If the owner leaves work behind, it wakes the worker.
     if ((!executed || turn < HOST_WAIT_PAUSES) && host_wait_turn(turn++))
       continue;
     atomic_store(&stream->worker, HOST_WORKER_ASLEEP);
-    /* A thread that submits or stops executing after this test sees ASLEEP. */
+    // A thread that submits or stops executing after this test sees ASLEEP.
     if (!(host_queue_pending(stream) && atomic_load(&stream->owner) == 0))
       host_futex_wait(&stream->worker, HOST_WORKER_ASLEEP);
     atomic_store(&stream->worker, HOST_WORKER_AWAKE);
@@ -159,13 +158,13 @@ static void *worker_main(void *argument) {
   return NULL;
 }
 
-/* ---- points ---- */
+// ---- points ----
 
 bool host_point_passed(host_point_t point) {
   return !point.stream || atomic_load(&point.stream->completed) >= point.ticket;
 }
 
-/* Work for a GPU needs no stack of the waiting thread. */
+// Work for a GPU needs no stack of the waiting thread.
 static bool may_help(void) {
   static _Thread_local enum { UNKNOWN, YES, NO } answer;
   if (HOST_UNLIKELY(answer == UNKNOWN)) {
@@ -196,7 +195,7 @@ void host_point_wait(host_point_t point) {
   }
 }
 
-/* ---- submitting ---- */
+// ---- submitting ----
 
 static host_node_t *host_node_take(host_stream_t *stream) {
   host_node_t *node = stream->spare;
@@ -240,7 +239,7 @@ cudaError_t host_queue_push(host_stream_t *stream, const host_work_t *work,
   pthread_mutex_unlock(&stream->lock);
   if (out_point)
     *out_point = (host_point_t){stream, ticket};
-  /* A busy owner tests again, and wakes the worker, before it leaves. */
+  // A busy owner tests again, and wakes the worker, before it leaves.
   if (atomic_load(&stream->owner) == 0)
     worker_wake(stream);
   return cudaSuccess;

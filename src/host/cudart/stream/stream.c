@@ -8,10 +8,10 @@
 
 enum { STREAMS_MAX = 4096 };
 
-/* Guards opening and closing; taken before a stream's lock. */
+// Guards opening and closing; taken before a stream's lock.
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
-static host_stream_t table[STREAMS_MAX]; /* [0] is the legacy stream */
-static _Atomic int table_count = 0;      /* ever used */
+static host_stream_t table[STREAMS_MAX]; // [0] is the legacy stream
+static _Atomic int table_count = 0;      // ever used
 static unsigned long long next_id = 1;
 static pthread_once_t legacy_once = PTHREAD_ONCE_INIT;
 static pthread_key_t thread_key;
@@ -27,7 +27,7 @@ void host_stream_count(uint64_t *out_submitted, uint64_t *out_completed) {
   }
 }
 
-/* ---- waiting for each other ---- */
+// ---- waiting for each other ----
 
 static cudaError_t wait_run(void *argument) {
   host_point_wait(*(const host_point_t *)argument);
@@ -45,7 +45,7 @@ cudaError_t host_stream_join(host_stream_t *stream, host_point_t point) {
                          NULL);
 }
 
-/* The legacy stream waits for all blocking streams ... */
+// The legacy stream waits for all blocking streams ...
 static cudaError_t join_blocking(host_stream_t *legacy) {
   int count = atomic_load(&table_count);
   for (int i = 1; i < count; i++) {
@@ -64,7 +64,7 @@ static cudaError_t join_blocking(host_stream_t *legacy) {
   return cudaSuccess;
 }
 
-/* ... and a blocking stream for the legacy stream. */
+// ... and a blocking stream for the legacy stream.
 static cudaError_t join_legacy(host_stream_t *stream) {
   host_stream_t *legacy = &table[0];
   host_point_t point = {legacy, atomic_load(&legacy->submitted)};
@@ -85,7 +85,7 @@ static cudaError_t join_rules(host_stream_t *stream) {
              : cudaSuccess;
 }
 
-/* Captured work becomes a node of a graph and never reaches this function. */
+// Captured work becomes a node of a graph and never reaches this function.
 static cudaError_t capture_rules(host_stream_t *stream) {
   if (HOST_LIKELY(atomic_load_explicit(&host_captures, memory_order_relaxed) ==
                   0))
@@ -119,7 +119,7 @@ cudaError_t host_stream_end(host_stream_t *stream, host_point_t *out_point) {
   return error;
 }
 
-/* ---- opening and closing ---- */
+// ---- opening and closing ----
 
 static void stream_init(host_stream_t *stream, unsigned flags, int priority) {
   stream->flags = flags;
@@ -129,7 +129,7 @@ static void stream_init(host_stream_t *stream, unsigned flags, int priority) {
   atomic_store(&stream->alive, true);
 }
 
-/* A device reset may have freed the stream for other threads. */
+// A device reset may have freed the stream for other threads.
 static bool thread_stream_valid(void) {
   return thread_stream && atomic_load(&thread_stream->alive) &&
          thread_stream->id == thread_stream_id;

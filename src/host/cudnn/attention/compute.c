@@ -14,16 +14,17 @@
 #define add_rows REAL(host_real_add_rows)
 #define draw     REAL(host_real_mask)
 
-/* Dense rows of one sequence; projected rows have all its heads. */
+// Dense rows of one sequence; projected rows have all its heads.
 typedef struct {
-  real_t *raw[3];  /* q, k, v before the projection: length x vector */
-  real_t *seen[3]; /* q, k, v after the projection: length x seen width */
-  int64_t width[3], pitch[3]; /* elements of a head's vector; elements from one
-                                 head to the next */
-  real_t *weight;             /* heads x queries x keys: softmax */
-  real_t *kept;               /* the same after dropout */
-  real_t *context;            /* queries x heads * v width */
-  real_t *out;                /* queries x out */
+  real_t *raw[3];  // q, k, v before the projection: length x vector
+  real_t *seen[3]; // q, k, v after the projection: length x seen width
+  int64_t width[3],
+      pitch[3];    // elements of a head's vector; elements from one
+                   //                                  head to the next
+  real_t *weight;  // heads x queries x keys: softmax
+  real_t *kept;    // the same after dropout
+  real_t *context; // queries x heads * v width
+  real_t *out;     // queries x out
 } pass_t;
 
 typedef struct {
@@ -33,8 +34,8 @@ typedef struct {
   real_t *weights, *d_weights;
   real_t *block;
   int64_t used;
-  int64_t queries, keys; /* of the current sequence */
-  real_t *sum[3];        /* gradients of k and v, which all beams share */
+  int64_t queries, keys; // of the current sequence
+  real_t *sum[3];        // gradients of k and v, which all beams share
 } run_t;
 
 static real_t *take(run_t *r, int64_t count) {
@@ -58,7 +59,7 @@ static int64_t length_of(const host_attn_data_t *d, const int *length,
   return count < 0 ? 0 : lesser(count, d->time);
 }
 
-/* ---- memory ---- */
+// ---- memory ----
 
 static char *row_of(const run_t *r, const host_attn_data_t *d, const void *data,
                     int64_t time, int64_t batch, int64_t beam) {
@@ -76,7 +77,7 @@ static void load_rows(const run_t *r, const host_attn_data_t *d,
          to + t * d->vector);
 }
 
-/* Stores rows; those beyond the sequence's end become zeros. */
+// Stores rows; those beyond the sequence's end become zeros.
 static void store_rows(const run_t *r, const host_attn_data_t *d, int64_t batch,
                        int64_t beam, int64_t count, const real_t *from) {
   int only = r->job->only;
@@ -91,9 +92,9 @@ static void store_rows(const run_t *r, const host_attn_data_t *d, int64_t batch,
   }
 }
 
-/* ---- forward ---- */
+// ---- forward ----
 
-/* Projects `rows` vectors of q, k or v. */
+// Projects `rows` vectors of q, k or v.
 static bool project(const run_t *r, int part, int64_t rows, pass_t *p) {
   const host_attn_part_t *w = &r->net->part[part];
   int64_t width = seen_width(r->net, part);
@@ -110,7 +111,7 @@ static bool project(const run_t *r, int part, int64_t rows, pass_t *p) {
                  r->weights + w->matrix, width, 1, p->seen[part], width);
 }
 
-/* Softmax of a row over its window; zeros outside. */
+// Softmax of a row over its window; zeros outside.
 static void soften(real_t *row, int64_t count, int64_t low, int64_t high) {
   low = low < 0 ? 0 : low;
   high = lesser(high, count);
@@ -126,7 +127,7 @@ static void soften(real_t *row, int64_t count, int64_t low, int64_t high) {
     row[j] /= sum;
 }
 
-/* The stored dropout mask of sequence `number`; NULL without dropout. */
+// The stored dropout mask of sequence `number`; NULL without dropout.
 static real_t *mask_of(const run_t *r, int64_t number, bool post) {
   const host_attn_job_t *job = r->job;
   if (!job->masks || !((post ? job->post_dropout : job->dropout) > 0))
@@ -167,7 +168,7 @@ static bool attend(const run_t *r, int64_t number, pass_t *p) {
   return ok;
 }
 
-/* From the heads' results to the output before its dropout. */
+// From the heads' results to the output before its dropout.
 static bool combine(const run_t *r, pass_t *p) {
   const host_attn_part_t *w = &r->net->part[HOST_ATTN_O];
   int64_t wide = r->net->heads * p->width[HOST_ATTN_V], out = r->net->out;
@@ -181,7 +182,7 @@ static bool combine(const run_t *r, pass_t *p) {
                  r->weights + w->matrix, out, 1, p->out, out);
 }
 
-/* The forward pass of one sequence, up to the output before dropout. */
+// The forward pass of one sequence, up to the output before dropout.
 static bool pass(run_t *r, int64_t batch, int64_t beam, pass_t *p) {
   const host_attn_job_t *job = r->job;
   const host_attn_data_t *const in[] = {&job->q, &job->k, &job->v};
@@ -231,10 +232,10 @@ static bool forward(run_t *r, int64_t batch, int64_t beam) {
   return true;
 }
 
-/* ---- gradients ---- */
+// ---- gradients ----
 
-/* Gradients of the projected q, k and v from the gradient of the heads'
- * results. */
+// Gradients of the projected q, k and v from the gradient of the heads'
+// results.
 static bool attend_back(run_t *r, int64_t number, const pass_t *p,
                         const real_t *d_context, real_t *const d_seen[3]) {
   const host_attn_net_t *net = r->net;
@@ -278,7 +279,7 @@ static bool attend_back(run_t *r, int64_t number, const pass_t *p,
   return ok;
 }
 
-/* Adds the gradients of a projection's weights. */
+// Adds the gradients of a projection's weights.
 static bool weigh(const run_t *r, int part, int64_t rows, int64_t from,
                   const real_t *in, int64_t width, const real_t *d) {
   const host_attn_part_t *w = &r->net->part[part];
@@ -290,7 +291,7 @@ static bool weigh(const run_t *r, int part, int64_t rows, int64_t from,
                  r->d_weights + w->matrix, width);
 }
 
-/* Through a projection to the gradients of its input. */
+// Through a projection to the gradients of its input.
 static bool unproject(const run_t *r, int part, int64_t rows, const real_t *d,
                       real_t *to) {
   const host_attn_part_t *w = &r->net->part[part];
@@ -345,8 +346,8 @@ static bool backward(run_t *r, int64_t batch, int64_t beam) {
       store_rows(r, to[i], batch, beam, rows, p.raw[i]);
       continue;
     }
-    /* All beams of a query use the same keys, so their gradients are added;
-     * rounded once. */
+    // All beams of a query use the same keys, so their gradients are added;
+    // rounded once.
     int64_t count = rows * to[i]->vector;
     for (int64_t j = 0; j < count; j++)
       r->sum[i][j] = (beam > 0 ? r->sum[i][j] : 0) + p.raw[i][j];
@@ -356,7 +357,7 @@ static bool backward(run_t *r, int64_t batch, int64_t beam) {
   return ok;
 }
 
-/* The most memory that one sequence needs. */
+// The most memory that one sequence needs.
 static int64_t room(const host_attn_job_t *job) {
   const host_attn_net_t *net = &job->net;
   int64_t q = job->q.time, k = job->k.time;
@@ -368,8 +369,8 @@ static int64_t room(const host_attn_job_t *job) {
          q * (2 * net->heads * net->part[HOST_ATTN_V].to + 3 * net->out);
 }
 
-/* Windows and lengths are the call's or, for weight gradients, the forward
- * call's. */
+// Windows and lengths are the call's or, for weight gradients, the forward
+// call's.
 static void know(run_t *r) {
   const host_attn_job_t *job = r->job;
   size_t windows = 2 * (size_t)job->q.time;

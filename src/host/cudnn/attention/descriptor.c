@@ -38,8 +38,7 @@ cudnnStatus_t cudnnSetAttnDescriptor(
   REFUSE_IF(q_size < 1 || k_size < 1 || v_size < 1, CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(q_projected < 0 || v_projected < 0 || o_projected < 0,
             CUDNN_STATUS_BAD_PARAM);
-  /* A size of 0 means no projection. Queries and keys must have equal lengths.
-   */
+  // A size of 0 means no projection. Queries and keys must have equal lengths.
   REFUSE_IF(k_projected < 0 || (q_projected ? q_projected : q_size) !=
                                    (k_projected ? k_projected : k_size),
             CUDNN_STATUS_BAD_PARAM);

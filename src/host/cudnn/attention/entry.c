@@ -10,8 +10,7 @@
 #include "src/host/cudnn/elementwise/dropout_mask.h"
 #include "src/host/host.h"
 
-/* All matrices, then all biases. A projection that is absent has no elements.
- */
+// All matrices, then all biases. A projection that is absent has no elements.
 host_attn_net_t host_attn_net(const struct cudnnAttnStruct *a) {
   host_attn_net_t net = {.heads = a->heads, .scale = a->scale};
   const int from[] = {a->q_size, a->k_size, a->v_size, 0};
@@ -47,7 +46,7 @@ static size_t unit_of(cudnnDataType_t type) {
   return type == CUDNN_DATA_DOUBLE ? sizeof(double) : sizeof(float);
 }
 
-/* Bytes of the dropout masks. */
+// Bytes of the dropout masks.
 static size_t masks_size(const host_attn_net_t *net, cudnnDataType_t type,
                          int64_t q_time, int64_t k_time, int64_t sequences) {
   return (size_t)(host_attn_masks(net, q_time, k_time) * sequences) *
@@ -69,7 +68,7 @@ cudnnStatus_t cudnnGetMultiHeadAttnBuffers(cudnnHandle_t handle,
             CUDNN_STATUS_BAD_PARAM);
   host_attn_net_t net = host_attn_net(a);
   *weight_bytes = (size_t)net.weights * host_type_bytes(a->type);
-  *work_bytes = 0; /* intermediate results are not in the program's memory */
+  *work_bytes = 0; // intermediate results are not in the program's memory
   if (reserve_bytes)
     *reserve_bytes = reserve_size(&net, a->type, a->qo_time, a->kv_time,
                                   (int64_t)a->batch * a->beam);
@@ -118,7 +117,7 @@ static cudnnStatus_t reach(const void *pointer, size_t bytes, void **out) {
   return CUDNN_STATUS_SUCCESS;
 }
 
-/* Vectors of a descriptor, checked against the attention's limits `most`. */
+// Vectors of a descriptor, checked against the attention's limits `most`.
 static cudnnStatus_t vectors(const struct cudnnAttnStruct *a, int64_t width,
                              int time, const struct cudnnSeqDataStruct *d,
                              const void *data, host_attn_data_t *out) {
@@ -153,7 +152,7 @@ static bool alike(const host_attn_data_t *a, const host_attn_data_t *b) {
   return a->time == b->time && a->batch == b->batch && a->beam == b->beam;
 }
 
-/* A job with q, k, v and o in place; the caller frees it. */
+// A job with q, k, v and o in place; the caller frees it.
 static cudnnStatus_t
 begin(cudnnHandle_t handle, host_attn_kind_t kind,
       const struct cudnnAttnStruct *a, const int *low, const int *high,
@@ -248,7 +247,7 @@ cudnnStatus_t cudnnMultiHeadAttnForward(
   (void)work_bytes;
   (void)work;
   REFUSE_IF(!low || !high, CUDNN_STATUS_BAD_PARAM);
-  /* Training computes all time steps at once. */
+  // Training computes all time steps at once.
   REFUSE_IF(only >= 0 && reserve_data, CUDNN_STATUS_BAD_PARAM);
   host_attn_job_t *job = NULL;
   size_t bytes;

@@ -45,7 +45,7 @@ void host_elements_load(cudnnDataType_t type, const void *from, int64_t step,
   }
 }
 
-/* GPUs scale in float: 0.05f * 10 is a tie in float but not in double. */
+// GPUs scale in float: 0.05f * 10 is a tie in float but not in double.
 static double integer(float scaled, double low, double high) {
   if (scaled != scaled)
     return 0;
@@ -60,7 +60,7 @@ static double whole(double value, double low, double high) {
   return value < low ? low : value > high ? high : value;
 }
 
-/* Every combination is a loop of its own, so that the dense ones vectorise. */
+// Every combination is a loop of its own, so that the dense ones vectorise.
 #define STORE_BY(T, at, blend, old, rounded)                                   \
   for (int64_t i = 0; i < count; i++) {                                        \
     double r = alpha * from[i];                                                \

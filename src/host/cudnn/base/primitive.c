@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Primitives kept per executing thread. */
+// Primitives kept per executing thread.
 enum { HOST_PRIMITIVES = 64 };
 
 struct host_worker {
@@ -21,7 +21,7 @@ struct host_worker {
 static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int key_failed;
-static bool threads_given; /* the user sets the number of threads */
+static bool threads_given; // the user sets the number of threads
 
 static void primitive_fini(host_primitive_t *p) {
   dnnl_primitive_destroy(p->conv);
@@ -75,15 +75,14 @@ const char *host_conv_onednn_name(void) {
   return worker ? worker->last_name : "";
 }
 
-/* The description for oneDNN: all layouts are given except that of the weights.
- */
+// The description for oneDNN: all layouts are given except that of the weights.
 typedef struct {
   dnnl_memory_desc_t x, y, w, w_plain;
   dnnl_dims_t stride, dilation, pad, pad_behind;
 } layout_t;
 
-/* Two spatial dimensions if depth is 1, because oneDNN has more kernels for
- * them. */
+// Two spatial dimensions if depth is 1, because oneDNN has more kernels for
+// them.
 static dnnl_status_t describe(const host_shape_t *s, layout_t *l) {
   int first = s->in[HOST_D] == 1 && s->window[HOST_D] == 1 ? HOST_H : HOST_D;
   int spatial = HOST_SPATIAL - first, grouped = s->groups > 1;
@@ -118,7 +117,7 @@ static dnnl_status_t describe(const host_shape_t *s, layout_t *l) {
   if (!status)
     status = dnnl_memory_desc_init_by_tag(&l->w_plain, grouped + rank, wd,
                                           dnnl_f32, plain);
-  if (!status && s->all_c) { /* one group */
+  if (!status && s->all_c) { // one group
     dnnl_dims_t strides = {0};
     dnnl_dim_t at = 1;
     for (int i = rank - 1; i >= 0; at *= i == 1 ? s->all_c : wd[i], i--)
@@ -221,8 +220,8 @@ static dnnl_status_t primitive_init(host_worker_t *worker,
   return status;
 }
 
-/* Finds or makes a primitive. A shape that oneDNN cannot compute is kept
- * without primitives. */
+// Finds or makes a primitive. A shape that oneDNN cannot compute is kept
+// without primitives.
 host_primitive_t *host_primitive_get(host_worker_t *worker,
                                      const host_shape_t *shape) {
   host_primitive_t *oldest = &worker->slot[0];

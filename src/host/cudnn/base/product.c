@@ -25,7 +25,7 @@ bool host_product_float(bool turn_a, bool turn_b, int64_t m, int64_t n,
   return status == dnnl_success;
 }
 
-/* The rows of b that stay in the first cache. */
+// The rows of b that stay in the first cache.
 enum { HOST_DEPTH = 64 };
 
 bool host_product_double(bool turn_a, bool turn_b, int64_t m, int64_t n,

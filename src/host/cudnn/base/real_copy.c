@@ -7,7 +7,7 @@
 #include "src/host/cudnn/base/view.h"
 #include "src/host/cudnn/elementwise/dropout_mask.h"
 
-/* Elements that are converted at once. */
+// Elements that are converted at once.
 enum { HOST_CHUNK = 256 };
 
 static int64_t lesser(int64_t a, int64_t b) {

@@ -16,7 +16,7 @@
 #define PASTE_(a, b, c) a##b##c
 #define PASTE(a, b, c)  PASTE_(a, b, c)
 
-/* Partial sums: element i of a row belongs to sum i % STEP. */
+// Partial sums: element i of a row belongs to sum i % STEP.
 enum {
   STEP = 32,
   LANES = HOST_KERNEL_BYTES / (int)sizeof(double),
@@ -36,8 +36,8 @@ fold(const wide_t part[PARTS]) {
   return all[0];
 }
 
-/* The vector of the values from `p` on. Compilers split conversions of the
- * widest vectors. */
+// The vector of the values from `p` on. Compilers split conversions of the
+// widest vectors.
 static inline __attribute__((always_inline)) wide_t wide_float(const float *p) {
 #if HOST_KERNEL_BYTES == 64
   return (wide_t)_mm512_cvtps_pd(_mm256_loadu_ps(p));
@@ -55,7 +55,7 @@ wide_double(const double *p) {
   return *(const pack_t *)p;
 }
 
-/* x - mean, or x if the mean is part of the constant; for floats always x. */
+// x - mean, or x if the mean is part of the constant; for floats always x.
 #define FROM(T, x)                                                             \
   (sizeof(T) < sizeof(double) ? (double)(x) : (double)(x)-shift)
 #define SHIFTS(T)                                                              \
@@ -64,8 +64,8 @@ wide_double(const double *p) {
   const double mean = left ? row->mean : 0;                                    \
   (void)shift
 
-/* Memory is prefetched this many bytes ahead, because processors stop
- * prefetching at the end of a page. */
+// Memory is prefetched this many bytes ahead, because processors stop
+// prefetching at the end of a page.
 enum { AHEAD = 2048, LINE = 64, BLOCK = 128 };
 
 static inline __attribute__((always_inline)) void ask(const void *from,
@@ -78,8 +78,7 @@ static inline int64_t least(int64_t block, int64_t count) {
   return count - block < BLOCK ? count : block + BLOCK;
 }
 
-/* Maps vectorise by themselves, because no element reads what another writes.
- */
+// Maps vectorise by themselves, because no element reads what another writes.
 #define EACH                                                                   \
   HOST_APART for (int64_t i = block, end = least(block, count); i < end; i++)
 

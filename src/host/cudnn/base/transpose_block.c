@@ -7,12 +7,12 @@
 #define PASTE_(a, b) a##b
 #define PASTE(a, b)  PASTE_(a, b)
 
-/* Columns read before those of the next rows. */
+// Columns read before those of the next rows.
 enum { STRIP = 64 };
 
 typedef float quad_t __attribute__((vector_size(16), aligned(4), may_alias));
 
-/* Interleave the first halves, and the second halves, of two vectors. */
+// Interleave the first halves, and the second halves, of two vectors.
 #define QUAD_LOW(a, b)  __builtin_shufflevector(a, b, 0, 4, 1, 5)
 #define QUAD_HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
 
@@ -36,12 +36,11 @@ enum { LANES = 16, STAGES = 4 };
 
 typedef float vec_t
     __attribute__((vector_size(HOST_KERNEL_BYTES), aligned(4), may_alias));
-/* A vector that is not part of a tensor. On the stack it needs full alignment.
- */
+// A vector that is not part of a tensor. On the stack it needs full alignment.
 typedef float held_t __attribute__((vector_size(HOST_KERNEL_BYTES)));
 
-/* One stage interleaves the vectors of both halves. After log2(LANES) stages
- * rows are columns. */
+// One stage interleaves the vectors of both halves. After log2(LANES) stages
+// rows are columns.
 static inline __attribute__((always_inline)) void
 block(const float *from, int64_t from_stride, float *to, int64_t to_stride) {
   held_t v[LANES], dealt[LANES];
@@ -78,9 +77,9 @@ static inline void quad(const float *from, int64_t from_stride, float *to,
   *(quad_t *)(to + 3 * to_stride) = QUAD_HIGH(ac1, bd1);
 }
 
-/* Transposes what whole blocks leave. In strips of 16 columns the 16
- * destination rows stay in the first cache while whole cache lines of the
- * source are read. */
+// Transposes what whole blocks leave. In strips of 16 columns the 16
+// destination rows stay in the first cache while whole cache lines of the
+// source are read.
 static void rest(const float *from, int64_t from_stride, int64_t rows,
                  int64_t columns, float *to, int64_t to_stride) {
   for (int64_t first = 0; first < columns; first += 16) {
@@ -107,9 +106,9 @@ void PASTE(host_transpose_, HOST_KERNEL_SUFFIX)(const float *from,
                                                 float *to, int64_t to_stride) {
   int64_t whole_rows = rows / LANES * LANES;
   int64_t whole_columns = columns / LANES * LANES;
-  /* Walks along the side whose rows lie farther apart, because a cache line
-   * left half done there would be lost. Walks in strips, so that the other
-   * side's lines are not lost meanwhile. */
+  // Walks along the side whose rows lie farther apart, because a cache line
+  // left half done there would be lost. Walks in strips, so that the other
+  // side's lines are not lost meanwhile.
   if (from_stride > to_stride) {
     for (int64_t first = 0; first < whole_columns; first += STRIP)
       for (int64_t i = 0; i < whole_rows; i += LANES)

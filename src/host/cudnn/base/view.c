@@ -17,7 +17,7 @@ cudnnStatus_t host_view_init_any(const struct cudnnTensorStruct *tensor,
                                  const void *data, host_view_t *out) {
   REFUSE_IF(!tensor || !data || tensor->rank < 1, CUDNN_STATUS_BAD_PARAM);
   int vector = host_type_vector(tensor->type);
-  /* Refuses vectors whose length is not that of the type. */
+  // Refuses vectors whose length is not that of the type.
   REFUSE_IF((tensor->vector_length > 1 || vector > 1) &&
                 tensor->vector_length != vector,
             CUDNN_STATUS_NOT_SUPPORTED);
@@ -68,9 +68,9 @@ int64_t host_view_elements(const host_view_t *view) {
   return elements;
 }
 
-/* The rows of a box, one after the other. Extents of 1 are left out, and
- * contiguous rows are merged. In vectorised tensors a box has whole vectors or
- * one channel. */
+// The rows of a box, one after the other. Extents of 1 are left out, and
+// contiguous rows are merged. In vectorised tensors a box has whole vectors or
+// one channel.
 typedef struct {
   int rank;
   int64_t extent[CUDNN_DIM_MAX + 1], stride[CUDNN_DIM_MAX + 1];
@@ -126,14 +126,14 @@ static bool walk_next(walk_t *walk) {
   return false;
 }
 
-/* A box that cuts vectors is read channel by channel. */
+// A box that cuts vectors is read channel by channel.
 static bool cuts_vectors(const host_view_t *view, const int64_t *first,
                          const int64_t *extent) {
   return view->vector && extent[1] > 1 &&
          (first[1] % view->vector || extent[1] % view->vector);
 }
 
-/* The `number`th channel of a box, images first. Returns its elements. */
+// The `number`th channel of a box, images first. Returns its elements.
 static int64_t channel_of(const host_view_t *view, const int64_t *first,
                           const int64_t *extent, int64_t number, int64_t *at,
                           int64_t *box) {
@@ -191,7 +191,7 @@ void host_view_store(const host_view_t *view, const int64_t *first,
   } while (walk_next(&walk));
 }
 
-/* Elements that are converted at once. */
+// Elements that are converted at once.
 enum { CHUNK = 512 };
 
 static double row_sum(const host_view_t *view, const char *from, int64_t step,

@@ -27,7 +27,7 @@ double host_scalar(const void *value, cudnnDataType_t type) {
 
 typedef struct {
   bool (*run)(void *job);
-  size_t bytes; /* of the job, in bytes */
+  size_t bytes; // of the job, in bytes
   _Alignas(max_align_t) char job[];
 } work_t;
 
@@ -36,7 +36,7 @@ static cudaError_t work_run(void *argument) {
   return work->run(work->job) ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
-/* A copy for another launch of a graph; a job is plain data. */
+// A copy for another launch of a graph; a job is plain data.
 static void *work_again(const void *argument) {
   const work_t *work = argument;
   work_t *copy = malloc(sizeof *work + work->bytes);

@@ -9,7 +9,7 @@
 
 #include "src/host/cudnn/base/work.h"
 
-/* In the order of recommendation. */
+// In the order of recommendation.
 static const cudnnConvolutionFwdAlgo_t order[] = {
     CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM,
     CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM,
@@ -49,12 +49,12 @@ cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(
   return CUDNN_STATUS_SUCCESS;
 }
 
-/* `ms` is the measured time, the same for every algorithm, or -1. */
+// `ms` is the measured time, the same for every algorithm, or -1.
 static void list(const host_conv_t *problem, cudnnMathType_t math, float ms,
                  int requested, int *out_count,
                  cudnnConvolutionFwdAlgoPerf_t *out) {
   int count = requested < ALGOS ? requested : ALGOS, at = 0;
-  /* Algorithms that work come first. */
+  // Algorithms that work come first.
   for (int works = 1; works >= 0; works--)
     for (int i = 0; i < ALGOS && at < count; i++)
       if (host_problem_allows(problem, order[i]) == works)
@@ -90,7 +90,7 @@ static float milliseconds(void) {
                  (double)now.tv_nsec * 1e-6);
 }
 
-/* Runs the problem once, writing y, and lists the algorithms. */
+// Runs the problem once, writing y, and lists the algorithms.
 static cudnnStatus_t measure(cudnnHandle_t handle, cudnnMathType_t math,
                              const host_conv_t *problem, int requested,
                              int *returned,

@@ -15,7 +15,7 @@ static bool run_weights(void *job) {
   return host_conv_any(HOST_CONV_WEIGHTS, job);
 }
 
-/* x, w and y are the tensors or their gradients. */
+// x, w and y are the tensors or their gradients.
 static cudnnStatus_t
 queue(cudnnHandle_t handle, host_gradient_t kind, int algo,
       const struct cudnnConvolutionStruct *conv,
@@ -50,7 +50,7 @@ cudnnStatus_t cudnnConvolutionBackwardData(
     const cudnnConvolutionDescriptor_t conv, cudnnConvolutionBwdDataAlgo_t algo,
     void *workspace, size_t workspace_bytes, const void *beta,
     const cudnnTensorDescriptor_t dx, void *dx_data) {
-  (void)workspace; /* no algorithm needs workspace */
+  (void)workspace; // no algorithm needs workspace
   (void)workspace_bytes;
   return queue(handle, HOST_GRADIENT_DATA, (int)algo, conv, dx, dx_data, w,
                w_data, dy, dy_data, alpha, beta);

@@ -34,7 +34,7 @@ cudnnStatus_t cudnnSetConvolutionNdDescriptor(cudnnConvolutionDescriptor_t conv,
           compute_type != CUDNN_DATA_HALF && compute_type != CUDNN_DATA_INT32,
       CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(rank > HOST_CONV_RANK, CUDNN_STATUS_NOT_SUPPORTED);
-  /* As in NVIDIA's library, values before the first invalid one are kept. */
+  // As in NVIDIA's library, values before the first invalid one are kept.
   conv->mode = mode;
   conv->compute_type = compute_type;
   conv->rank = rank;

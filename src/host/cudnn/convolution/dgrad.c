@@ -13,12 +13,12 @@
 #include "src/host/cudnn/convolution/engine/engine.h"
 #include "src/host/cudnn/convolution/engine/finish.h"
 
-/* Weights per tap above which exchanging the channels costs too much. */
+// Weights per tap above which exchanging the channels costs too much.
 enum { HOST_MANY = 64 * 64 };
 
-/* The taps first, first + step, ... (count of them) of one dimension. For dx's
- * row `r` the first uses dy's row `offset`, each later one the row `dilation`
- * rows before. */
+// The taps first, first + step, ... (count of them) of one dimension. For dx's
+// row `r` the first uses dy's row `offset`, each later one the row `dilation`
+// rows before.
 typedef struct {
   int first, step, count, dilation;
   int64_t offset;
@@ -48,10 +48,10 @@ static taps_t taps_of(const host_conv_t *conv, int d, int r) {
   return t;
 }
 
-/* Channels exchanged at once: their weights stay in the first cache. */
+// Channels exchanged at once: their weights stay in the first cache.
 enum { HOST_TURN = 16 };
 
-/* The weights that `taps` select, as groups * C x K x taps, last tap first. */
+// The weights that `taps` select, as groups * C x K x taps, last tap first.
 #define WEIGHTS(T)                                                             \
   static void weights_##T(const host_conv_t *conv, const int64_t *tap,         \
                           int64_t taps, T *to) {                               \
@@ -71,8 +71,8 @@ enum { HOST_TURN = 16 };
 WEIGHTS(float)
 WEIGHTS(double)
 
-/* Offsets of the weights that `taps` select, last tap first; owned by the
- * caller. */
+// Offsets of the weights that `taps` select, last tap first; owned by the
+// caller.
 static int64_t *offsets_create(const host_conv_t *conv,
                                const taps_t taps[HOST_SPATIAL],
                                int64_t *out_count) {
@@ -96,7 +96,7 @@ static int64_t *offsets_create(const host_conv_t *conv,
   return offset;
 }
 
-/* Elements of dx that no window covers: only their old values count. */
+// Elements of dx that no window covers: only their old values count.
 static bool finish_nothing(const host_conv_t *part) {
   size_t unit = part->is_double ? sizeof(double) : sizeof(float);
   size_t bytes = (size_t)part->out[HOST_W] * unit;
@@ -113,16 +113,15 @@ static bool finish_nothing(const host_conv_t *part) {
   return true;
 }
 
-/* Clears all of dx at once if rows are contiguous and no old values are needed.
- * Clearing elements that are written later costs less than clearing some alone.
- */
+// Clears all of dx at once if rows are contiguous and no old values are needed.
+// Clearing elements that are written later costs less than clearing some alone.
 static bool clear(const host_conv_t *conv) {
   const int64_t *s = conv->x_stride;
   int64_t width = conv->in[HOST_W];
   size_t unit = conv->is_double ? sizeof(double) : sizeof(float);
   if (conv->gamma != 0 || s[4] != 1)
     return false;
-  bool planes = s[3] == width; /* rows follow each other */
+  bool planes = s[3] == width; // rows follow each other
   int64_t rows = planes ? 1 : conv->in[HOST_H];
   size_t bytes = (size_t)(planes ? width * conv->in[HOST_H] : width) * unit;
   for (int64_t n = 0; n < conv->images; n++)
@@ -135,8 +134,8 @@ static bool clear(const host_conv_t *conv) {
   return true;
 }
 
-/* The weights at `tap` in the order of the exchanged problem: in place if a
- * transposed matrix gives that order, else copied to `room`. */
+// The weights at `tap` in the order of the exchanged problem: in place if a
+// transposed matrix gives that order, else copied to `room`.
 static void exchange(const host_conv_t *conv, const int64_t *tap, int64_t taps,
                      void *room, host_conv_t *part) {
   int64_t unit = conv->is_double ? sizeof(double) : sizeof(float);
@@ -156,8 +155,8 @@ static void exchange(const host_conv_t *conv, const int64_t *tap, int64_t taps,
   }
 }
 
-/* The part of dx with remainders `r`. If dx is `cleared`, parts that no window
- * covers are complete. */
+// The part of dx with remainders `r`. If dx is `cleared`, parts that no window
+// covers are complete.
 static bool run_part(const host_conv_t *conv, const int r[HOST_SPATIAL],
                      bool cleared, void *weights) {
   taps_t taps[HOST_SPATIAL];
@@ -200,12 +199,12 @@ static bool run_part(const host_conv_t *conv, const int r[HOST_SPATIAL],
   return host_conv_run(&part);
 }
 
-/* Where oneDNN's kernels are known to obey the law in engine.h, found by
- * comparing pieces of any size with the whole. With dilation and stride oneDNN
- * uses products of matrices instead of these kernels. With stride and windows
- * that are not as high as wide, or not as wide as the stride, the extents
- * change the order of additions. With unequal strides the extents decide
- * whether these kernels are used at all if the caches are small. */
+// Where oneDNN's kernels are known to obey the law in engine.h, found by
+// comparing pieces of any size with the whole. With dilation and stride oneDNN
+// uses products of matrices instead of these kernels. With stride and windows
+// that are not as high as wide, or not as wide as the stride, the extents
+// change the order of additions. With unequal strides the extents decide
+// whether these kernels are used at all if the caches are small.
 static bool lawful(const host_conv_t *conv) {
   const int *n = conv->window, *s = conv->stride;
   bool deep = conv->c == 1 && conv->k == 1 && conv->groups % 16 == 0;
@@ -222,8 +221,8 @@ static bool lawful(const host_conv_t *conv) {
          (alike && !dilated && (n[HOST_D] == 1 || n[HOST_D] == n[HOST_H]));
 }
 
-/* Uses oneDNN's own kernels, which need neither exchanged weights nor one part
- * per remainder: faster for many weights and for strides. */
+// Uses oneDNN's own kernels, which need neither exchanged weights nor one part
+// per remainder: faster for many weights and for strides.
 static bool try_onednn(const host_conv_t *conv, bool *out_done) {
   host_conv_t exchanged = *conv;
   exchanged.c = conv->k;

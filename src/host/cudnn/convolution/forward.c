@@ -29,7 +29,7 @@ cudnnStatus_t cudnnConvolutionForward(
     const cudnnConvolutionDescriptor_t conv, cudnnConvolutionFwdAlgo_t algo,
     void *workspace, size_t workspace_bytes, const void *beta,
     const cudnnTensorDescriptor_t y, void *y_data) {
-  (void)workspace; /* no algorithm needs workspace */
+  (void)workspace; // no algorithm needs workspace
   (void)workspace_bytes;
   REFUSE_IF(!handle || !alpha || !beta, CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(!x_data || !w_data || !y_data, CUDNN_STATUS_BAD_PARAM);
@@ -51,7 +51,7 @@ cudnnStatus_t cudnnConvolutionForward(
   return queue(handle, &problem);
 }
 
-/* One bias per output channel: 1 x K x 1 x 1, dense. */
+// One bias per output channel: 1 x K x 1 x 1, dense.
 static cudnnStatus_t check_bias(const struct cudnnTensorStruct *bias,
                                 const struct cudnnTensorStruct *y) {
   REFUSE_IF(!bias, CUDNN_STATUS_BAD_PARAM);
@@ -110,7 +110,7 @@ cudnnStatus_t cudnnConvolutionBiasActivationForward(
   bool identity = activation->mode == CUDNN_ACTIVATION_IDENTITY;
   problem.relu = activation->mode == CUDNN_ACTIVATION_RELU;
   REFUSE_IF(!identity && !problem.relu, CUDNN_STATUS_NOT_SUPPORTED);
-  /* The only algorithm for which cuDNN documents it. */
+  // The only algorithm for which cuDNN documents it.
   REFUSE_IF(identity &&
                 algo != CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM,
             CUDNN_STATUS_NOT_SUPPORTED);

@@ -10,12 +10,12 @@
 #include "src/host/cudnn/base/work.h"
 #include "src/host/cudnn/convolution/problem.h"
 
-/* An algorithm, and the forward algorithm with the same limits. */
+// An algorithm, and the forward algorithm with the same limits.
 typedef struct {
   int algo, like;
 } algo_t;
 
-/* In the order of recommendation. */
+// In the order of recommendation.
 static const algo_t of_data[] = {
     {CUDNN_CONVOLUTION_BWD_DATA_ALGO_1,
      CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM},
@@ -40,7 +40,7 @@ static const algo_t of_filter[] = {
     {CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT, CUDNN_CONVOLUTION_FWD_ALGO_FFT},
     {CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT_TILING,
      CUDNN_CONVOLUTION_FWD_ALGO_FFT_TILING},
-    {CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD, /* exists in name only */
+    {CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD, // exists in name only
      CUDNN_CONVOLUTION_FWD_ALGO_DIRECT}};
 _Static_assert(sizeof of_data / sizeof *of_data ==
                    (size_t)CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT,
@@ -48,7 +48,7 @@ _Static_assert(sizeof of_data / sizeof *of_data ==
 _Static_assert(sizeof of_filter / sizeof *of_filter ==
                    (size_t)CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT,
                "every algorithm is listed");
-/* One function fills both kinds of results. */
+// One function fills both kinds of results.
 _Static_assert(sizeof(cudnnConvolutionBwdDataAlgoPerf_t) ==
                        sizeof(cudnnConvolutionFwdAlgoPerf_t) &&
                    sizeof(cudnnConvolutionBwdFilterAlgoPerf_t) ==
@@ -61,7 +61,7 @@ static int algos(host_gradient_t kind, const algo_t **out) {
                                     : CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT;
 }
 
-/* Whether the type is an integer type, which has no gradients. */
+// Whether the type is an integer type, which has no gradients.
 static bool is_whole(const host_conv_t *problem) {
   return problem->x_type == CUDNN_DATA_INT8 ||
          problem->x_type == CUDNN_DATA_UINT8;
@@ -99,7 +99,7 @@ static cudnnStatus_t workspace_size(cudnnHandle_t handle, host_gradient_t kind,
   return status;
 }
 
-/* Algorithms that work come first. `ms` is the time of each, or -1. */
+// Algorithms that work come first. `ms` is the time of each, or -1.
 static void fill(host_gradient_t kind, const host_conv_t *problem,
                  cudnnMathType_t math, float ms, int requested, int *out_count,
                  void *out) {
@@ -128,7 +128,7 @@ static double milliseconds(void) {
   return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
 }
 
-/* The program's memory. If all of `data` is NULL, memory is allocated. */
+// The program's memory. If all of `data` is NULL, memory is allocated.
 typedef struct {
   const void *x, *w, *y;
 } data_t;
@@ -146,7 +146,7 @@ static cudnnStatus_t measure(cudnnHandle_t handle, host_gradient_t kind,
   return CUDNN_STATUS_SUCCESS;
 }
 
-/* mode 0: no time; 1: on allocated memory; 2: on `data`. */
+// mode 0: no time; 1: on allocated memory; 2: on `data`.
 static cudnnStatus_t results(cudnnHandle_t handle, host_gradient_t kind,
                              int mode, const struct cudnnTensorStruct *x,
                              const struct cudnnFilterStruct *w,

@@ -13,13 +13,13 @@
 
 typedef struct {
   host_view_t x;
-  size_t unit; /* bytes of an element */
+  size_t unit; // bytes of an element
   int out[4], window[2], pad[2], stride[2], dilation[2];
   bool flip;
   char *matrix;
 } job_t;
 
-/* The row of y's point (p, q) of image n. */
+// The row of y's point (p, q) of image n.
 static char *write_row(const job_t *job, int64_t n, int64_t p, int64_t q,
                        char *to) {
   const host_view_t *x = &job->x;
@@ -77,7 +77,7 @@ cudnnStatus_t cudnnIm2Col(cudnnHandle_t handle, const cudnnTensorDescriptor_t x,
                .flip = conv->mode == CUDNN_CONVOLUTION};
   REFUSE_IF(cudnnGetConvolutionNdForwardOutputDim(conv, x, w, 4, job.out),
             CUDNN_STATUS_BAD_PARAM);
-  /* The order of columns is documented for this format only. */
+  // The order of columns is documented for this format only.
   REFUSE_IF(w->format != CUDNN_TENSOR_NCHW, CUDNN_STATUS_NOT_SUPPORTED);
   cudnnStatus_t status = host_view_init(x, x_data, &job.x);
   if (status)

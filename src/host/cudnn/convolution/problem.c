@@ -31,9 +31,9 @@ static void filter_strides(const struct cudnnFilterStruct *w,
   stride[0] = w->format == CUDNN_TENSOR_NHWC ? at : at * w->dim[1] / vector;
 }
 
-/* A trailing dimension of extent 1 (a 1-D signal as N C L 1) moves to the
- * front, because both engines are fast along rows. The order of additions stays
- * the same, so this may depend on extents. */
+// A trailing dimension of extent 1 (a 1-D signal as N C L 1) moves to the
+// front, because both engines are fast along rows. The order of additions stays
+// the same, so this may depend on extents.
 static void move_trailing(host_conv_t *p) {
   while (p->in[HOST_W] == 1 && p->window[HOST_W] == 1 && p->out[HOST_W] == 1 &&
          p->pad[HOST_W] == 0 && (p->out[HOST_H] > 1 || p->out[HOST_D] > 1)) {
@@ -57,7 +57,7 @@ static void move_trailing(host_conv_t *p) {
   }
 }
 
-/* The combinations of types that cuDNN has. */
+// The combinations of types that cuDNN has.
 static bool types_fit(cudnnDataType_t x, cudnnDataType_t y,
                       cudnnDataType_t compute) {
   switch ((int)x) {
@@ -72,7 +72,7 @@ static bool types_fit(cudnnDataType_t x, cudnnDataType_t y,
   case CUDNN_DATA_INT8:
   case CUDNN_DATA_INT8x4:
     return (y == x || y == CUDNN_DATA_FLOAT) && compute == CUDNN_DATA_INT32;
-  case CUDNN_DATA_UINT8: /* unsigned bytes allow other outputs */
+  case CUDNN_DATA_UINT8: // unsigned bytes allow other outputs
     return (y == CUDNN_DATA_INT8 || y == CUDNN_DATA_FLOAT) &&
            compute == CUDNN_DATA_INT32;
   case CUDNN_DATA_UINT8x4:
@@ -84,8 +84,8 @@ static bool types_fit(cudnnDataType_t x, cudnnDataType_t y,
   return false;
 }
 
-/* Vectors of channels need their own layout, and groups of whole vectors.
- * Integers do not mix layouts of x and w. */
+// Vectors of channels need their own layout, and groups of whole vectors.
+// Integers do not mix layouts of x and w.
 static bool layouts_fit(const struct cudnnTensorStruct *x,
                         const struct cudnnFilterStruct *w,
                         const struct cudnnConvolutionStruct *conv,
@@ -120,7 +120,7 @@ static cudnnStatus_t check_support(const struct cudnnTensorStruct *x,
   REFUSE_IF(!types_fit(x->type, y->type, conv->compute_type),
             CUDNN_STATUS_NOT_SUPPORTED);
   REFUSE_IF(!layouts_fit(x, w, conv, y), CUDNN_STATUS_NOT_SUPPORTED);
-  /* The order of reordered filters is defined for whole blocks of outputs. */
+  // The order of reordered filters is defined for whole blocks of outputs.
   REFUSE_IF(conv->reorder == CUDNN_NO_REORDER &&
                 x->type == CUDNN_DATA_INT8x32 && w->dim[0] % 32,
             CUDNN_STATUS_NOT_SUPPORTED);
@@ -214,7 +214,7 @@ bool host_problem_allows(const host_conv_t *problem,
   case CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED:
     return flat && dense && square && !p->is_double &&
            (p->window[HOST_W] == 3 || p->window[HOST_W] == 5);
-  default: /* DIRECT exists in name only */
+  default: // DIRECT exists in name only
     return false;
   }
 }

@@ -13,7 +13,7 @@
 #include "src/host/cudnn/base/work.h"
 #include "src/host/host.h"
 
-/* The new position of element (o, i, point) of O x I x points. */
+// The new position of element (o, i, point) of O x I x points.
 static int64_t filter_at(int64_t outputs, int64_t points, int64_t o, int64_t i,
                          int64_t point) {
   int64_t o8 = o / 8, o4 = o / 2 % 4, o2 = o % 2;
@@ -40,14 +40,14 @@ void host_reorder_undo(const host_conv_t *conv, double *w, double *bias) {
 
 typedef struct {
   int64_t outputs, inputs, points;
-  bool turns; /* if false, copies unchanged */
+  bool turns; // if false, copies unchanged
   const int8_t *w;
   int8_t *to;
   const float *bias;
   float *bias_to;
 } job_t;
 
-/* The given filter is O, I/32, H, W, 32. */
+// The given filter is O, I/32, H, W, 32.
 static bool run(void *argument) {
   const job_t *job = argument;
   const int8_t *from = job->w;
@@ -72,7 +72,7 @@ cudnnStatus_t cudnnReorderFilterAndBias(cudnnHandle_t handle,
   REFUSE_IF(with_bias && (!bias || !reordered_bias), CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(reorder != CUDNN_DEFAULT_REORDER && reorder != CUDNN_NO_REORDER,
             CUDNN_STATUS_BAD_PARAM);
-  /* Only INT8x32 has such an order. */
+  // Only INT8x32 has such an order.
   REFUSE_IF(w->type != CUDNN_DATA_INT8x32 ||
                 w->format != CUDNN_TENSOR_NCHW_VECT_C || w->dim[0] % 32,
             CUDNN_STATUS_NOT_SUPPORTED);

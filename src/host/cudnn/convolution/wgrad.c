@@ -8,7 +8,7 @@
 #include "src/host/cudnn/base/scratch.h"
 #include "src/host/cudnn/convolution/engine/engine.h"
 
-/* Bytes of x under one band of dy. */
+// Bytes of x under one band of dy.
 enum { HOST_BAND_BYTES = 1 << 17 };
 
 static int64_t taps_of(const host_conv_t *conv) {
@@ -21,7 +21,7 @@ static const void *offset(const host_conv_t *conv, const void *data,
          elements * (int64_t)(conv->is_double ? sizeof(double) : sizeof(float));
 }
 
-/* Adds the contribution of output rows [h, h + rows) of plane d of image n. */
+// Adds the contribution of output rows [h, h + rows) of plane d of image n.
 static bool add_band(const host_conv_t *conv, int64_t n, int group, int64_t d,
                      int64_t h, int64_t rows, void *sums) {
   int64_t taps = taps_of(conv);
@@ -84,7 +84,7 @@ bool host_wgrad_direct(const host_conv_t *conv, void *sums) {
   return true;
 }
 
-/* dw = alpha * sums + gamma * dw, mirrored if the window is. */
+// dw = alpha * sums + gamma * dw, mirrored if the window is.
 #define FINISH(T)                                                              \
   static void finish_##T(const host_conv_t *conv, const T *sums) {             \
     const T alpha = (T)conv->alpha, gamma = (T)conv->gamma;                    \

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 typedef struct {
-  unsigned mask; /* CUDNN_SEV_..._EN */
+  unsigned mask; // CUDNN_SEV_..._EN
   void *data;
-  cudnnCallback_t call; /* NULL: no callback */
+  cudnnCallback_t call; // NULL: no callback
 } listener_t;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -38,11 +38,11 @@ void host_report(cudnnStatus_t status, const char *message) {
   about.time_usec = (unsigned)(t.tv_nsec / 1000);
   about.pid = (unsigned long long)getpid();
   about.tid = (unsigned long long)syscall(SYS_gettid);
-  about.cudaDeviceId = -1; /* belongs to no call */
+  about.cudaDeviceId = -1; // belongs to no call
   now.call(CUDNN_SEV_ERROR, now.data, &about, message);
 }
 
-/* A mask that includes a severity includes all worse ones. */
+// A mask that includes a severity includes all worse ones.
 static unsigned widened(unsigned mask) {
   unsigned wide = CUDNN_SEV_ERROR_EN;
   if (mask & (CUDNN_SEV_WARNING_EN | CUDNN_SEV_INFO_EN))

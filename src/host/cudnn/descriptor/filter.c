@@ -31,7 +31,7 @@ cudnnStatus_t cudnnSetFilterNdDescriptor(cudnnFilterDescriptor_t filter,
   REFUSE_IF(format == CUDNN_TENSOR_NCHW_VECT_C && type != CUDNN_DATA_INT8x4 &&
                 type != CUDNN_DATA_UINT8x4 && type != CUDNN_DATA_INT8x32,
             CUDNN_STATUS_BAD_PARAM);
-  /* As in NVIDIA's library, values before the first invalid one are kept. */
+  // As in NVIDIA's library, values before the first invalid one are kept.
   filter->type = type;
   filter->format = format;
   filter->rank = rank;
@@ -39,7 +39,7 @@ cudnnStatus_t cudnnSetFilterNdDescriptor(cudnnFilterDescriptor_t filter,
     REFUSE_IF(dim[i] < 1, CUDNN_STATUS_BAD_PARAM);
     filter->dim[i] = dim[i];
   }
-  /* Whole vectors only: a remainder is dropped, not refused. */
+  // Whole vectors only: a remainder is dropped, not refused.
   if (format == CUDNN_TENSOR_NCHW_VECT_C)
     filter->dim[1] -= dim[1] % host_type_vector(type);
   return CUDNN_STATUS_SUCCESS;
@@ -62,7 +62,7 @@ cudnnStatus_t cudnnGetFilter4dDescriptor(const cudnnFilterDescriptor_t filter,
   int *const dim[] = {k, c, h, w};
   for (int i = 0; i < 4; i++)
     *dim[i] = filter->dim[i];
-  /* NVIDIA's library counts 4 elements for every vector here. */
+  // NVIDIA's library counts 4 elements for every vector here.
   if (filter->format == CUDNN_TENSOR_NCHW_VECT_C)
     *c = filter->dim[1] / host_type_vector(filter->type) * 4;
   *type = filter->type;

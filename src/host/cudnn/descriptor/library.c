@@ -10,7 +10,7 @@
 #include "src/host/cudnn/descriptor/callback.h"
 #include "src/host/host.h"
 
-/* NVIDIA's 9.19 for CUDA 13 says 13.1 whatever toolkit is installed. */
+// NVIDIA's 9.19 for CUDA 13 says 13.1 whatever toolkit is installed.
 enum { BUILT_WITH_13 = 13010, BUILT_WITH_12 = 12090 };
 
 static _Thread_local char last_refusal[256];
@@ -125,7 +125,7 @@ const char *cudnnGetErrorString(cudnnStatus_t status) {
     return "CUDNN_STATUS_" #name;
     STATUSES(NAME)
 #undef NAME
-  case 2001: /* the library knows these, its header does not */
+  case 2001: // the library knows these, its header does not
     return "CUDNN_STATUS_INVALID_VALUE";
   }
   return "CUDNN_UNKNOWN_STATUS";
@@ -148,8 +148,8 @@ cudnnStatus_t cudnnCreate(cudnnHandle_t *handle) {
   return CUDNN_STATUS_SUCCESS;
 }
 
-/* As on a GPU, the queued work is finished first. The handle's stream may have
- * been destroyed. */
+// As on a GPU, the queued work is finished first. The handle's stream may have
+// been destroyed.
 cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
   if (handle)
     cudaDeviceSynchronize();
@@ -173,13 +173,13 @@ cudnnStatus_t cudnnQueryRuntimeError(cudnnHandle_t handle,
                                      cudnnStatus_t *rstatus,
                                      cudnnErrQueryMode_t mode,
                                      cudnnRuntimeTag_t *tag) {
-  (void)tag; /* reserved: must be NULL in NVIDIA's documentation */
+  (void)tag; // reserved: must be NULL in NVIDIA's documentation
   REFUSE_IF(!handle || !rstatus, CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF((int)mode < CUDNN_ERRQUERY_RAWCODE ||
                 (int)mode > CUDNN_ERRQUERY_BLOCKING,
             CUDNN_STATUS_BAD_PARAM);
-  /* Nothing is reported through runtime flags here: an error while queued work
-   * runs becomes the device's sticky error. */
+  // Nothing is reported through runtime flags here: an error while queued work
+  // runs becomes the device's sticky error.
   cudaError_t state = mode == CUDNN_ERRQUERY_BLOCKING
                           ? cudaStreamSynchronize(handle->stream)
                           : cudaStreamQuery(handle->stream);

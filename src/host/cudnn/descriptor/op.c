@@ -91,7 +91,7 @@ cudnnStatus_t cudnnSetPoolingNdDescriptor(cudnnPoolingDescriptor_t pooling,
       !host_in_range(mode, CUDNN_POOLING_MAX, CUDNN_POOLING_MAX_DETERMINISTIC),
       CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(!host_in_range(nan, 0, 1), CUDNN_STATUS_BAD_PARAM);
-  /* As in NVIDIA's library, values before the first invalid one are kept. */
+  // As in NVIDIA's library, values before the first invalid one are kept.
   pooling->mode = mode;
   pooling->nan = nan;
   pooling->rank = rank;
@@ -122,7 +122,7 @@ cudnnStatus_t cudnnSetPooling2dDescriptor(cudnnPoolingDescriptor_t pooling,
   pooling->window[0] = h;
   REFUSE_IF(w < 1, CUDNN_STATUS_BAD_PARAM);
   pooling->window[1] = w;
-  /* Negative padding is accepted. */
+  // Negative padding is accepted.
   pooling->pad[0] = pad_h;
   pooling->pad[1] = pad_w;
   REFUSE_IF(stride_h < 1, CUDNN_STATUS_BAD_PARAM);

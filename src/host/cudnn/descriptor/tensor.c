@@ -51,13 +51,13 @@ cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t tensor) {
   return CUDNN_STATUS_SUCCESS;
 }
 
-/* Elements from the lowest to the highest address, both included. */
+// Elements from the lowest to the highest address, both included.
 static uint64_t measure(const struct cudnnTensorStruct *t) {
   uint64_t elements = 1;
   for (int i = 0; i < t->rank; i++) {
     int extent = i == 1 ? t->dim[i] / (t->vector_length ? t->vector_length : 1)
                         : t->dim[i];
-    /* INT_MIN stays negative, as in NVIDIA's library. */
+    // INT_MIN stays negative, as in NVIDIA's library.
     int64_t step = t->stride[i];
     if (step < 0 && step != INT_MIN)
       step = -step;
@@ -66,8 +66,8 @@ static uint64_t measure(const struct cudnnTensorStruct *t) {
   return elements;
 }
 
-/* Tensors that 32-bit offsets cannot reach are refused but *kept*, as NVIDIA's
- * library does; programs can read them back. */
+// Tensors that 32-bit offsets cannot reach are refused but *kept*, as NVIDIA's
+// library does; programs can read them back.
 static cudnnStatus_t finish(cudnnTensorDescriptor_t tensor) {
   tensor->reach = measure(tensor);
   REFUSE_IF(tensor->reach > INT_MAX, CUDNN_STATUS_NOT_SUPPORTED);
@@ -85,13 +85,13 @@ static cudnnStatus_t set_by_format(cudnnTensorDescriptor_t tensor,
             CUDNN_STATUS_BAD_PARAM);
   int vector = 1;
   if (format == CUDNN_TENSOR_NCHW_VECT_C) {
-    /* Scalar types in this format count as vectors of 4, as in NVIDIA's
-     * library. */
+    // Scalar types in this format count as vectors of 4, as in NVIDIA's
+    // library.
     vector = type == CUDNN_DATA_INT8x32 ? 32 : 4;
     REFUSE_IF(dim[1] % vector, CUDNN_STATUS_BAD_PARAM);
   }
   REFUSE_IF(rank > CUDNN_DIM_MAX, CUDNN_STATUS_NOT_SUPPORTED);
-  /* As in NVIDIA's library, values before the first invalid one are kept. */
+  // As in NVIDIA's library, values before the first invalid one are kept.
   tensor->type = type;
   tensor->rank = rank;
   tensor->vector_length = vector;
@@ -99,7 +99,7 @@ static cudnnStatus_t set_by_format(cudnnTensorDescriptor_t tensor,
     REFUSE_IF(dim[i] < 1, CUDNN_STATUS_BAD_PARAM);
     tensor->dim[i] = dim[i];
   }
-  uint32_t at = 1; /* wraps, as in NVIDIA's library */
+  uint32_t at = 1; // wraps, as in NVIDIA's library
   if (format == CUDNN_TENSOR_NHWC) {
     tensor->stride[1] = 1;
     at = (uint32_t)dim[1];
@@ -119,7 +119,7 @@ static cudnnStatus_t set_by_strides(cudnnTensorDescriptor_t tensor,
                                     const int *dim, const int *stride) {
   REFUSE_IF(!tensor, CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(!host_type_bytes(type), CUDNN_STATUS_BAD_PARAM);
-  /* As in NVIDIA's library, values before the first invalid one are kept. */
+  // As in NVIDIA's library, values before the first invalid one are kept.
   tensor->type = type;
   tensor->rank = rank;
   tensor->vector_length = 1;
@@ -138,7 +138,7 @@ cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensor,
                                          int h, int w) {
   REFUSE_IF(format == CUDNN_TENSOR_NCHW_VECT_C && host_type_vector(type) == 1,
             CUDNN_STATUS_BAD_PARAM);
-  /* Unlike the Nd entries, this one checks all values before it keeps any. */
+  // Unlike the Nd entries, this one checks all values before it keeps any.
   REFUSE_IF(n < 1 || c < 1 || h < 1 || w < 1, CUDNN_STATUS_BAD_PARAM);
   return set_by_format(tensor, format, type, 4, (const int[]){n, c, h, w});
 }

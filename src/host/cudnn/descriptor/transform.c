@@ -53,8 +53,8 @@ static int64_t fold_of(const struct cudnnTensorTransformStruct *transform,
   return fold ? fold : 1;
 }
 
-/* Folding pads first, unfolding last. A fold of 0 means none, and a remainder
- * rounds up: H 7 folded by 3 is H 3, with 3 times the channels. */
+// Folding pads first, unfolding last. A fold of 0 means none, and a remainder
+// rounds up: H 7 folded by 3 is H 3, with 3 times the channels.
 cudnnStatus_t
 cudnnInitTransformDest(const cudnnTensorTransformDescriptor_t transform,
                        const cudnnTensorDescriptor_t source,
@@ -85,7 +85,7 @@ cudnnInitTransformDest(const cudnnTensorTransformDescriptor_t transform,
                 transform->format != CUDNN_TENSOR_NHWC,
             CUDNN_STATUS_NOT_SUPPORTED);
   REFUSE_IF(source->vector_length > 1, CUDNN_STATUS_NOT_SUPPORTED);
-  /* Below four dimensions only one order exists. */
+  // Below four dimensions only one order exists.
   cudnnStatus_t status = cudnnSetTensorNdDescriptorEx(
       dest, source->rank < 4 ? CUDNN_TENSOR_NCHW : transform->format,
       source->type, source->rank, dim);

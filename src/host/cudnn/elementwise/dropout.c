@@ -19,8 +19,8 @@ typedef struct {
   uint32_t *mask;
 } job_t;
 
-/* One image at a time. Elements are counted in the order of the dimensions,
- * whatever the strides. */
+// One image at a time. Elements are counted in the order of the dimensions,
+// whatever the strides.
 static bool run(void *argument) {
   const job_t *job = argument;
   int64_t count = host_view_elements(&job->in), done = 0;
@@ -34,7 +34,7 @@ static bool run(void *argument) {
     return false;
   if (!job->backward)
     host_dropmask_draw(job->states, job->probability, count, job->mask);
-  /* Floats are scaled in float: the factor is rounded, then the product. */
+  // Floats are scaled in float: the factor is rounded, then the product.
   bool is_double = job->in.type == CUDNN_DATA_DOUBLE;
   float p = job->probability, single = p == 1 ? 0 : 1 / (1 - p);
   double scale = !is_double ? (double)single : p == 1 ? 0 : 1 / (1 - (double)p);
@@ -56,7 +56,7 @@ cudnnStatus_t cudnnDropoutGetStatesSize(cudnnHandle_t handle, size_t *bytes) {
   return CUDNN_STATUS_SUCCESS;
 }
 
-/* One bit per element, whole words of 4 bytes. */
+// One bit per element, whole words of 4 bytes.
 cudnnStatus_t cudnnDropoutGetReserveSpaceSize(cudnnTensorDescriptor_t x,
                                               size_t *bytes) {
   REFUSE_IF(!x || !bytes, CUDNN_STATUS_BAD_PARAM);
@@ -84,13 +84,12 @@ cudnnStatus_t cudnnRestoreDropoutDescriptor(cudnnDropoutDescriptor_t dropout,
                                             size_t states_bytes,
                                             unsigned long long seed) {
   REFUSE_IF(!handle || !dropout, CUDNN_STATUS_BAD_PARAM);
-  /* Every probability is accepted: below 0 all elements are kept, above 1 none.
-   */
+  // Every probability is accepted: below 0 all elements are kept, above 1 none.
   REFUSE_IF(states && states_bytes < sizeof(host_dropstates_t),
             CUDNN_STATUS_BAD_PARAM);
   dropout->probability = probability;
   dropout->seed = seed;
-  if (states) { /* otherwise the earlier states stay */
+  if (states) { // otherwise the earlier states stay
     dropout->states = states;
     dropout->states_bytes = states_bytes;
   }

@@ -19,7 +19,7 @@ static void shift(uint32_t v[WORDS]) {
   v[4] = last;
 }
 
-/* The value of each bit of the register after some steps. */
+// The value of each bit of the register after some steps.
 typedef uint32_t jump_t[BITS][WORDS];
 
 static void leap(jump_t jump, const uint32_t from[WORDS], uint32_t to[WORDS]) {
@@ -30,7 +30,7 @@ static void leap(jump_t jump, const uint32_t from[WORDS], uint32_t to[WORDS]) {
         to[i] ^= jump[bit][i];
 }
 
-/* The step from one subsequence to the next, for each value of four bits. */
+// The step from one subsequence to the next, for each value of four bits.
 static uint32_t to_next[BITS / 4][16][WORDS];
 
 static void prepare(void) {
@@ -63,7 +63,7 @@ static void to_next_subsequence(uint32_t v[WORDS]) {
 }
 
 void host_dropmask_seed(host_dropstates_t *states, uint64_t seed) {
-  /* How cuRAND makes register and counter from a seed (curand_kernel.h). */
+  // How cuRAND makes register and counter from a seed (curand_kernel.h).
   uint32_t low = 1099087573U * ((uint32_t)seed ^ 0xaad26b49U);
   uint32_t high = 2591861531U * ((uint32_t)(seed >> 32) ^ 0xf7dcefddU);
   uint32_t v[WORDS] = {123456789U + low, 362436069U ^ low, 521288629U + high,
@@ -78,7 +78,7 @@ void host_dropmask_seed(host_dropstates_t *states, uint64_t seed) {
   }
 }
 
-/* In (0, 1], as curand_uniform; both of its roundings are repeated. */
+// In (0, 1], as curand_uniform; both of its roundings are repeated.
 static float uniform(uint32_t number) {
   volatile float scaled = (float)number * 0x1p-32F;
   return scaled + 0x1p-33F;

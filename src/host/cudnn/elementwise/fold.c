@@ -16,28 +16,28 @@
 enum { LANES = 8, SPACE = 2 };
 
 typedef struct {
-  int fold[SPACE], pad[SPACE];      /* pad: of the folded conv */
-  int before[SPACE], after[SPACE];  /* zeros around the window */
-  int window[SPACE], extent[SPACE]; /* folded */
-  int grown[SPACE];                 /* outputs added */
-  int surplus[SPACE]; /* points that unfolding cuts off; negative: adds */
+  int fold[SPACE], pad[SPACE];      // pad: of the folded conv
+  int before[SPACE], after[SPACE];  // zeros around the window
+  int window[SPACE], extent[SPACE]; // folded
+  int grown[SPACE];                 // outputs added
+  int surplus[SPACE]; // points that unfolding cuts off; negative: adds
   int more_channels, more_outputs,
-      all_folds; /* zeros added; product of the folds */
+      all_folds; // zeros added; product of the folds
 } plan_t;
 
 static int64_t up(int64_t value, int64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-/* NVIDIA's library ignores dilation here, and rounds to zero if the window is
- * larger than the extent. */
+// NVIDIA's library ignores dilation here, and rounds to zero if the window is
+// larger than the extent.
 static cudnnStatus_t plan_dimension(int64_t stride, int64_t pad, int64_t window,
                                     int64_t extent, int i, plan_t *plan) {
   REFUSE_IF(stride < 1, CUDNN_STATUS_BAD_PARAM);
   int64_t before = up(pad, stride) - pad;
   int64_t folded = up(window + before, stride) / stride;
   int64_t outputs = (extent + 2 * pad - window) / stride + 1;
-  /* Points of x behind the last window are left out. */
+  // Points of x behind the last window are left out.
   int64_t used = stride * (outputs - 1) - pad + window;
   int64_t left = up(used < extent ? used : extent, stride) / stride;
   int64_t grown = left + 2 * (up(pad, stride) / stride) - folded + 1 - outputs;
@@ -120,9 +120,9 @@ static cudnnStatus_t folded_shapes(const plan_t *plan,
   return status;
 }
 
-/* Whether the unfolded gradient has its channels innermost. One channel or one
- * point has the same layout either way; for a few of these NVIDIA's library
- * answers the other way. */
+// Whether the unfolded gradient has its channels innermost. One channel or one
+// point has the same layout either way; for a few of these NVIDIA's library
+// answers the other way.
 static bool is_nhwc(const struct cudnnTensorStruct *t) {
   int channel = t->stride[1], row = t->stride[2], column = t->stride[3];
   if (t->dim[1] == 1 && (t->dim[2] > 1 || t->dim[3] > 1))
@@ -153,7 +153,7 @@ cudnnStatus_t cudnnGetFoldedConvBackwardDataDescriptors(
     cudnnTensorTransformDescriptor_t diff_pad,
     cudnnTensorTransformDescriptor_t grad_fold,
     cudnnTensorTransformDescriptor_t grad_unfold) {
-  (void)handle; /* NVIDIA's library ignores it, too */
+  (void)handle; // NVIDIA's library ignores it, too
   REFUSE_IF(ANY_NULL(w, diff, conv, grad, folded_w, padded_diff, folded_conv,
                      folded_grad, w_fold, diff_pad, grad_fold),
             CUDNN_STATUS_BAD_PARAM);
@@ -165,8 +165,7 @@ cudnnStatus_t cudnnGetFoldedConvBackwardDataDescriptors(
             CUDNN_STATUS_NOT_SUPPORTED);
   plan_t plan = {0};
   cudnnStatus_t status = make_plan(w, conv, grad, &plan);
-  /* A copy, because results may be the descriptors that the program passed in.
-   */
+  // A copy, because results may be the descriptors that the program passed in.
   const struct cudnnTensorStruct old = *grad;
   if (!status)
     status = folded_shapes(&plan, w, diff, conv, grad, format, folded_w,

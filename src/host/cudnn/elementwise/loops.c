@@ -9,8 +9,8 @@
 #include "src/host/cudnn/base/apart.h"
 #include "src/host/cudnn/base/view.h"
 
-/* Every expression is written twice: the version for dense operands vectorises.
- * No iteration reads what another writes. */
+// Every expression is written twice: the version for dense operands vectorises.
+// No iteration reads what another writes.
 #define EACH(T, expression)                                                    \
   do {                                                                         \
     if (dense) {                                                               \
@@ -30,7 +30,7 @@
     }                                                                          \
   } while (0)
 
-/* alpha multiplies the result of an activation. */
+// alpha multiplies the result of an activation.
 #define SCALED(T, expression) EACH(T, alpha *(expression))
 
 #define LOOPS(T, F)                                                            \
@@ -171,9 +171,9 @@ static bool mergeable(const host_loop_t *loop, int i) {
   return true;
 }
 
-/* Drops extents of 1, puts y's smallest stride innermost and merges dimensions
- * that are contiguous for all operands. The order of elements does not matter,
- * because they are independent. */
+// Drops extents of 1, puts y's smallest stride innermost and merges dimensions
+// that are contiguous for all operands. The order of elements does not matter,
+// because they are independent.
 static void simplify(host_loop_t *loop) {
   int rank = 0;
   for (int i = 0; i < loop->rank; i++)
@@ -215,10 +215,10 @@ static int64_t bytes_of(const host_loop_t *loop, int o) {
                                      : (int64_t)host_type_bytes(loop->type[o]);
 }
 
-/* Elements converted or repeated at once. */
+// Elements converted or repeated at once.
 enum { HOST_CHUNK = 512 };
 
-/* Any types, converted to double. */
+// Any types, converted to double.
 static void run_mixed(const host_loop_t *loop, int64_t count,
                       char *const data[HOST_LOOP_OPERANDS],
                       const int64_t step[HOST_LOOP_OPERANDS]) {
@@ -257,8 +257,8 @@ static void spread(char *to, const char *value, size_t bytes, int64_t count) {
     memcpy(to + i * (int64_t)bytes, value, bytes);
 }
 
-/* A contiguous row of y. Operands that repeat one value are written out, so
- * that the dense loops can be used. */
+// A contiguous row of y. Operands that repeat one value are written out, so
+// that the dense loops can be used.
 static void run_row(const host_loop_t *loop, int64_t count,
                     char *const data[HOST_LOOP_OPERANDS],
                     const int64_t step[HOST_LOOP_OPERANDS]) {
@@ -301,7 +301,7 @@ static void run(const host_loop_t *loop, const int64_t at[HOST_LOOP_OPERANDS],
 }
 
 bool host_loop_run(host_loop_t *loop) {
-  /* Operands that an expression ignores get the address of one that it has. */
+  // Operands that an expression ignores get the address of one that it has.
   for (int o = loop->operands; o < HOST_LOOP_OPERANDS; o++) {
     int twin = loop->operands > 1 ? HOST_LOOP_A : HOST_LOOP_Y;
     loop->data[o] = loop->data[twin];

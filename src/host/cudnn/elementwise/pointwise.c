@@ -15,7 +15,7 @@ static cudnnStatus_t queue(cudnnHandle_t handle, const host_loop_t *loop) {
   return host_work_queue(handle, run, loop, sizeof *loop);
 }
 
-/* Whether the loops compute these types and layouts. */
+// Whether the loops compute these types and layouts.
 static cudnnStatus_t check(const struct cudnnTensorStruct *t) {
   REFUSE_IF(t->rank < 3, CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(host_type_vector(t->type) > 1 || t->vector_length > 1,
@@ -25,7 +25,7 @@ static cudnnStatus_t check(const struct cudnnTensorStruct *t) {
   return CUDNN_STATUS_SUCCESS;
 }
 
-/* Starts the loop over y. */
+// Starts the loop over y.
 static cudnnStatus_t start(host_loop_t *loop, host_loop_kind_t kind,
                            const struct cudnnTensorStruct *y, void *y_data) {
   cudnnStatus_t status = check(y);
@@ -45,7 +45,7 @@ static cudnnStatus_t start(host_loop_t *loop, host_loop_kind_t kind,
   return CUDNN_STATUS_SUCCESS;
 }
 
-/* Adds an operand to a loop over y: y's extents, or 1 to repeat it. */
+// Adds an operand to a loop over y: y's extents, or 1 to repeat it.
 static cudnnStatus_t operand(host_loop_t *loop,
                              const struct cudnnTensorStruct *y,
                              const struct cudnnTensorStruct *t,
@@ -115,7 +115,7 @@ typedef struct {
   double alpha, beta;
 } turn_t;
 
-/* Converts one image at a time. */
+// Converts one image at a time.
 static bool run_turn(void *argument) {
   const turn_t *job = argument;
   int64_t first[CUDNN_DIM_MAX] = {0}, box[CUDNN_DIM_MAX];
@@ -133,7 +133,7 @@ static bool run_turn(void *argument) {
   return true;
 }
 
-/* Converts from or to vectors of channels, or another type, rounded once. */
+// Converts from or to vectors of channels, or another type, rounded once.
 static cudnnStatus_t turn(cudnnHandle_t handle, const void *alpha,
                           const struct cudnnTensorStruct *x, const void *x_data,
                           const void *beta, const struct cudnnTensorStruct *y,
@@ -169,7 +169,7 @@ cudnnStatus_t cudnnScaleTensor(cudnnHandle_t handle,
                                const cudnnTensorDescriptor_t y, void *y_data,
                                const void *alpha) {
   REFUSE_IF(!handle || !y || !y_data || !alpha, CUDNN_STATUS_BAD_PARAM);
-  static const double zero; /* 0 as float, too */
+  static const double zero; // 0 as float, too
   return blend(handle, alpha, y, y_data, &zero, y, y_data);
 }
 
@@ -179,7 +179,7 @@ cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle,
   REFUSE_IF(!handle || !y || !y_data || !value, CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(host_type_vector(y->type) > 1 || y->vector_length > 1,
             CUDNN_STATUS_NOT_SUPPORTED);
-  /* Works for any type, because only an element's bytes matter. */
+  // Works for any type, because only an element's bytes matter.
   struct cudnnTensorStruct bytes = *y;
   bytes.type = CUDNN_DATA_FLOAT;
   cudnnStatus_t status = check(&bytes);
@@ -191,7 +191,7 @@ cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle,
     loop.stride[HOST_LOOP_Y][i] = y->stride[i];
   }
   loop.value_bytes = host_type_bytes(y->type);
-  /* A float for halves, although cuDNN's manual says the element's type. */
+  // A float for halves, although cuDNN's manual says the element's type.
   if (y->type == CUDNN_DATA_HALF || y->type == CUDNN_DATA_BFLOAT16) {
     double number = host_scalar(value, y->type);
     uint16_t half;
@@ -219,7 +219,7 @@ cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle,
   REFUSE_IF(!unary && (!alpha2 || !b || !b_data), CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(!same_extents(a, c), CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(!unary && !repeats_over(b, c), CUDNN_STATUS_BAD_PARAM);
-  /* Doubles with doubles; all other types mix, and are added in float. */
+  // Doubles with doubles; all other types mix, and are added in float.
   bool is_double = c->type == CUDNN_DATA_DOUBLE;
   REFUSE_IF((a->type == CUDNN_DATA_DOUBLE) != is_double ||
                 (!unary && (b->type == CUDNN_DATA_DOUBLE) != is_double),
@@ -243,7 +243,7 @@ cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle,
   return queue(handle, &loop);
 }
 
-/* IDENTITY is allowed for the fused convolution only. */
+// IDENTITY is allowed for the fused convolution only.
 static cudnnStatus_t
 check_activation(const struct cudnnActivationStruct *activation,
                  cudnnDataType_t type, bool backward) {

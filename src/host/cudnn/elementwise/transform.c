@@ -28,8 +28,8 @@ static int64_t folds(const job_t *job) {
   return all;
 }
 
-/* Maps `at` from a folded tensor to the tensor that it was folded from; false
- * for padding of channels. */
+// Maps `at` from a folded tensor to the tensor that it was folded from; false
+// for padding of channels.
 static bool unfold(const job_t *job, int64_t *at) {
   int64_t channel = at[1] - job->how.before[1], channels = job->in.dim[1];
   if (channel < 0 || channel >= channels * folds(job))
@@ -44,8 +44,8 @@ static bool unfold(const job_t *job, int64_t *at) {
   return true;
 }
 
-/* The inverse of unfold: channels that unfolding cuts off are the padding that
- * folding added. False outside. */
+// The inverse of unfold: channels that unfolding cuts off are the padding that
+// folding added. False outside.
 static bool fold(const job_t *job, int64_t *at) {
   int64_t before = job->how.before[1], after = job->how.after[1];
   int64_t front = before < 0 ? -before : 0, back = after < 0 ? -after : 0;
@@ -71,7 +71,7 @@ static bool is_inside(const job_t *job, const int64_t *at) {
   return true;
 }
 
-/* The position from which the value at `to` comes; false for padding. */
+// The position from which the value at `to` comes; false for padding.
 static bool source(const job_t *job, const int64_t *to, int64_t *from) {
   int rank = job->in.rank;
   memcpy(from, to, (size_t)rank * sizeof *from);
@@ -81,7 +81,7 @@ static bool source(const job_t *job, const int64_t *to, int64_t *from) {
     from[i] -= job->how.before[i];
     int64_t end = (int64_t)job->in.dim[i] + job->how.after[i];
     if (from[i] < 0 || (!job->how.unfold && from[i] >= end))
-      return false; /* cut off, although a block may extend beyond it */
+      return false; // cut off, although a block may extend beyond it
   }
   if (job->how.unfold && !fold(job, from))
     return false;
@@ -104,7 +104,7 @@ static bool run(void *argument) {
   return true;
 }
 
-/* Checks the extents that cudnnInitTransformDest computes. */
+// Checks the extents that cudnnInitTransformDest computes.
 static cudnnStatus_t check_extents(const struct cudnnTensorTransformStruct *how,
                                    const struct cudnnTensorStruct *in,
                                    const struct cudnnTensorStruct *out) {
@@ -156,7 +156,7 @@ cudnnStatus_t cudnnTransformTensorEx(
                dest_desc, dest_data);
 }
 
-/* A filter as a tensor. */
+// A filter as a tensor.
 static cudnnStatus_t as_tensor(const struct cudnnFilterStruct *filter,
                                struct cudnnTensorStruct *out) {
   REFUSE_IF(!filter, CUDNN_STATUS_BAD_PARAM);

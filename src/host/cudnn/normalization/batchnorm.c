@@ -13,7 +13,7 @@
 #include "src/host/cudnn/normalization/channel.h"
 #include "src/host/cudnn/normalization/channels_last.h"
 
-/* Sets the box of channel c, and of its parameters. */
+// Sets the box of channel c, and of its parameters.
 static void boxes(host_bn_channel_t *ch, int64_t c) {
   const host_view_t *x = &ch->bn->x;
   for (int i = 0; i < x->rank; i++) {
@@ -59,7 +59,7 @@ void host_bn_output_end(const host_bn_channel_t *ch, const host_view_t *view,
     host_view_store(view, ch->first, ch->box, alpha, room, beta);
 }
 
-/* Computes the sets' means, and their variances in `a`, of x in rows. */
+// Computes the sets' means, and their variances in `a`, of x in rows.
 static void find(const host_bn_channel_t *ch, const host_bn_lines_t *x) {
   if (ch->bn->per_activation)
     host_bn_columns_statistics(ch);
@@ -77,7 +77,7 @@ static void keep(const host_bn_channel_t *ch) {
     param_store(ch, &bn->saved_invstd, 1, ch->invstd, 0);
   if (!bn->mean.data)
     return;
-  /* The running variance is the unbiased estimate. */
+  // The running variance is the unbiased estimate.
   double unbias =
       ch->count > 1 ? (double)ch->count / (double)(ch->count - 1) : 1;
   for (int64_t s = 0; s < ch->sets; s++)
@@ -129,7 +129,7 @@ static void backward(const host_bn_channel_t *ch) {
   param_store(ch, &bn->dbias, bn->alpha_param, ch->b, bn->beta_param);
 }
 
-/* Whether each image's points of a channel are contiguous. */
+// Whether each image's points of a channel are contiguous.
 static bool has_rows(const host_view_t *view, cudnnDataType_t type) {
   int64_t stride = 1;
   if (!view->data)

@@ -61,12 +61,12 @@ cudnnStatus_t cudnnBatchNormalizationForwardTrainingEx(
     void *saved_mean, void *saved_invstd,
     const cudnnActivationDescriptor_t activation, void *workspace,
     size_t workspace_bytes, void *reserve, size_t reserve_bytes) {
-  (void)workspace; /* nothing is stored there */
+  (void)workspace; // nothing is stored there
   (void)workspace_bytes;
   (void)reserve;
   (void)reserve_bytes;
   REFUSE_IF(!handle || !scale || !bias, CUDNN_STATUS_BAD_PARAM);
-  /* Running values come in pairs, and so do saved ones. */
+  // Running values come in pairs, and so do saved ones.
   REFUSE_IF(!running_mean != !running_variance || !saved_mean != !saved_invstd,
             CUDNN_STATUS_BAD_PARAM);
   host_bn_t bn;
@@ -120,7 +120,7 @@ cudnnStatus_t cudnnBatchNormalizationBackwardEx(
     const void *saved_invstd, const cudnnActivationDescriptor_t activation,
     void *workspace, size_t workspace_bytes, void *reserve,
     size_t reserve_bytes) {
-  (void)bias; /* y shows where the activation was positive */
+  (void)bias; // y shows where the activation was positive
   (void)workspace;
   (void)workspace_bytes;
   (void)reserve;
@@ -174,7 +174,7 @@ cudnnStatus_t cudnnBatchNormalizationBackward(
       NULL, NULL, 0, NULL, 0);
 }
 
-/* No operation needs workspace or reserve. */
+// No operation needs workspace or reserve.
 static cudnnStatus_t
 no_bytes(cudnnHandle_t handle, host_bn_kind_t kind, cudnnBatchNormMode_t mode,
          cudnnBatchNormOps_t ops, const struct cudnnTensorStruct *x,

@@ -7,10 +7,9 @@
 #include "src/host/cudnn/base/transpose.h"
 
 enum { TENSORS = 6, PARAMS = 8 };
-enum { CHANNELS = 16 }; /* one line of the caches */
+enum { CHANNELS = 16 }; // one line of the caches
 
-/* The distance between the points of an image; 0 if it is not the same for all.
- */
+// The distance between the points of an image; 0 if it is not the same for all.
 static int64_t distance(const host_view_t *view) {
   int64_t first = 0, next = 0;
   for (int i = view->rank - 1; i >= 2; i--) {
@@ -35,7 +34,7 @@ bool host_bn_last_is(const host_bn_t *bn) {
          fits(&bn->dx) && fits(&bn->dz);
 }
 
-/* `channels` channels of a tensor from `first` on; `room` holds their rows. */
+// `channels` channels of a tensor from `first` on; `room` holds their rows.
 typedef struct {
   const host_view_t *view;
   int64_t first, channels, points;
@@ -57,7 +56,7 @@ static void turn(const part_t *part, bool back) {
   }
 }
 
-/* The rows as a tensor. */
+// The rows as a tensor.
 static host_view_t rows_view(const part_t *part) {
   host_view_t view = *part->view;
   int64_t stride = 1;

@@ -15,18 +15,18 @@ typedef struct {
   struct cudnnLRNStruct how;
   bool backward;
   host_view_t x, dy, out, means,
-      d_means; /* without data: not given by the program */
+      d_means; // without data: not given by the program
   double alpha, beta;
 } job_t;
 
-/* Sums of `values` over [-before, after] around each point of an extent whose
- * neighbours are `step` apart. */
+// Sums of `values` over [-before, after] around each point of an extent whose
+// neighbours are `step` apart.
 static void sum_along(double *values, int64_t count, int64_t extent,
                       int64_t step, int64_t before, int64_t after,
                       double *room) {
   for (int64_t first = 0; first < count; first++) {
     if (first / step % extent)
-      continue; /* not the first element of its line */
+      continue; // not the first element of its line
     for (int64_t i = 0; i < extent; i++) {
       int64_t low = i < before ? 0 : i - before;
       int64_t high = i + after < extent ? i + after : extent - 1;
@@ -39,8 +39,8 @@ static void sum_along(double *values, int64_t count, int64_t extent,
   }
 }
 
-/* Sums over all dimensions of space. With `adjoint`, over the points that have
- * this one among their neighbours. */
+// Sums over all dimensions of space. With `adjoint`, over the points that have
+// this one among their neighbours.
 static void sum_around(const job_t *job, bool adjoint, int64_t plane,
                        double *values, double *room) {
   int64_t before = (job->how.n - 1) / 2, after = job->how.n - 1 - before;
@@ -52,12 +52,12 @@ static void sum_around(const job_t *job, bool adjoint, int64_t plane,
   }
 }
 
-/* Values of one channel's plane, `plane` doubles each. */
+// Values of one channel's plane, `plane` doubles each.
 typedef struct {
   int64_t plane;
-  double weight; /* alpha / n^dimensions */
+  double weight; // alpha / n^dimensions
   double *x, *s, *m, *around,
-      *count; /* around, count: sum and number of the neighbours */
+      *count; // around, count: sum and number of the neighbours
   double *dy, *dm, *sums, *room;
 } plane_t;
 
@@ -77,9 +77,9 @@ static void state(const job_t *job, const plane_t *p) {
   }
 }
 
-/* With g = 2 alpha beta / n^d * dy x s^(-beta - 1) of each point,
- * dx = dy * s^-beta - x * (sum of g) + (sum of g m), and
- * dm = g * (sum of x around - count * m). */
+// With g = 2 alpha beta / n^d * dy x s^(-beta - 1) of each point,
+// dx = dy * s^-beta - x * (sum of g) + (sum of g m), and
+// dm = g * (sum of x around - count * m).
 static void differentiate(const job_t *job, const plane_t *p) {
   double factor = 2 * p->weight * job->how.beta;
   for (int64_t i = 0; i < p->plane; i++) {
@@ -136,7 +136,7 @@ static bool run(void *argument) {
   return true;
 }
 
-/* A tensor with x's descriptor that may be NULL. */
+// A tensor with x's descriptor that may be NULL.
 static cudnnStatus_t optional(const struct cudnnTensorStruct *like,
                               const void *data, host_view_t *out) {
   return data ? host_view_init(like, data, out) : CUDNN_STATUS_SUCCESS;

@@ -11,7 +11,7 @@ static bool run(void *job) {
   return host_bn_run(job);
 }
 
-/* Modes and fused operations have the numbers of batch normalisation. */
+// Modes and fused operations have the numbers of batch normalisation.
 _Static_assert((int)CUDNN_NORM_PER_ACTIVATION ==
                        (int)CUDNN_BATCHNORM_PER_ACTIVATION &&
                    (int)CUDNN_NORM_PER_CHANNEL == (int)CUDNN_BATCHNORM_SPATIAL,
@@ -67,7 +67,7 @@ cudnnStatus_t cudnnNormalizationForwardInference(
   cudnnStatus_t s = known(handle, mode, ops, algo, groups);
   if (s)
     return s;
-  /* cuDNN documents that nothing is fused here. */
+  // cuDNN documents that nothing is fused here.
   REFUSE_IF(ops != CUDNN_NORM_OPS_NORM, CUDNN_STATUS_NOT_SUPPORTED);
   REFUSE_IF(!scale || !bias || !mean || !variance, CUDNN_STATUS_BAD_PARAM);
   host_bn_t bn;
@@ -97,7 +97,7 @@ cudnnStatus_t cudnnNormalizationForwardTraining(
     const cudnnTensorDescriptor_t z, const void *z_data,
     const cudnnTensorDescriptor_t y, void *y_data, void *workspace,
     size_t workspace_bytes, void *reserve, size_t reserve_bytes, int groups) {
-  (void)workspace; /* nothing is stored there */
+  (void)workspace; // nothing is stored there
   (void)workspace_bytes;
   (void)reserve;
   (void)reserve_bytes;
@@ -105,7 +105,7 @@ cudnnStatus_t cudnnNormalizationForwardTraining(
   if (s)
     return s;
   REFUSE_IF(!scale || !bias, CUDNN_STATUS_BAD_PARAM);
-  /* Running values come in pairs, and so do saved ones. */
+  // Running values come in pairs, and so do saved ones.
   REFUSE_IF(!running_mean != !running_variance || !saved_mean != !saved_invstd,
             CUDNN_STATUS_BAD_PARAM);
   host_bn_t bn;
@@ -148,7 +148,7 @@ cudnnStatus_t cudnnNormalizationBackward(
     const void *saved_invstd, cudnnActivationDescriptor_t activation,
     void *workspace, size_t workspace_bytes, void *reserve,
     size_t reserve_bytes, int groups) {
-  (void)bias; /* y shows where the activation was positive */
+  (void)bias; // y shows where the activation was positive
   (void)workspace;
   (void)workspace_bytes;
   (void)reserve;
@@ -189,7 +189,7 @@ cudnnStatus_t cudnnNormalizationBackward(
   return host_work_queue(handle, run, &bn, sizeof bn);
 }
 
-/* No operation needs workspace or reserve. */
+// No operation needs workspace or reserve.
 static cudnnStatus_t no_bytes(cudnnHandle_t handle, host_bn_kind_t kind,
                               cudnnNormMode_t mode, cudnnNormOps_t ops,
                               cudnnNormAlgo_t algo,

@@ -16,8 +16,7 @@ typedef struct {
   double alpha, beta;
 } job_t;
 
-/* The existing channels of the n around c; (n - 1) / 2 of the n come before c.
- */
+// The existing channels of the n around c; (n - 1) / 2 of the n come before c.
 static void around(const job_t *job, int64_t c, int64_t *low, int64_t *high) {
   int64_t before = (job->how.n - 1) / 2;
   *low = c - before;
@@ -28,7 +27,7 @@ static void around(const job_t *job, int64_t c, int64_t *low, int64_t *high) {
     *high = job->x.dim[1];
 }
 
-/* Computes s for each value. */
+// Computes s for each value.
 static void scales(const job_t *job, const double *x, int64_t plane,
                    double *s) {
   for (int64_t c = 0; c < job->x.dim[1]; c++) {
@@ -43,9 +42,9 @@ static void scales(const job_t *job, const double *x, int64_t plane,
   }
 }
 
-/* dx_c = dy_c * s_c^-beta
- *        - 2 alpha beta / n * x_c * (sum of dy_j x_j s_j^(-beta - 1)) over the
- * channels j whose neighbourhood contains c. */
+// dx_c = dy_c * s_c^-beta
+//        - 2 alpha beta / n * x_c * (sum of dy_j x_j s_j^(-beta - 1)) over the
+// channels j whose neighbourhood contains c.
 static void backward(const job_t *job, const double *x, const double *s,
                      const double *dy, int64_t plane, double *dx) {
   double factor = 2 * job->how.alpha * job->how.beta / job->how.n;

@@ -9,10 +9,10 @@ static void *line(const host_bn_lines_t *lines, int64_t image) {
   return lines->data ? lines->data + image * lines->to_next : NULL;
 }
 
-enum { CHUNK = 4096 }; /* values that stay in the first cache */
+enum { CHUNK = 4096 }; // values that stay in the first cache
 
-/* First each chunk's mean, then the squares of differences from it. Both are
- * merged with those of the earlier chunks by their counts. */
+// First each chunk's mean, then the squares of differences from it. Both are
+// merged with those of the earlier chunks by their counts.
 void host_bn_rows_statistics(const host_bn_channel_t *ch,
                              const host_bn_lines_t *x) {
   double mean = 0, squares = 0, seen = 0;
@@ -32,7 +32,7 @@ void host_bn_rows_statistics(const host_bn_channel_t *ch,
   ch->a[0] = squares / seen;
 }
 
-/* Whether y is 0 everywhere: 0 times no value is NaN. */
+// Whether y is 0 everywhere: 0 times no value is NaN.
 static bool vanishes(const host_bn_channel_t *ch, const host_row_t *row,
                      const host_bn_lines_t *z) {
   return ch->bn->kind == HOST_BN_TRAINING && row->alpha == 0 &&
@@ -95,7 +95,7 @@ void host_bn_rows_backward(const host_bn_channel_t *ch,
   ch->b[0] = sum;
   row.offset = sum / m;
   row.curve = ch->a[0] * ch->invstd[0] / m;
-  /* `through` now holds the gradient with the gate applied. */
+  // `through` now holds the gradient with the gate applied.
   if (through.data) {
     dy = through;
     gate.data = NULL;

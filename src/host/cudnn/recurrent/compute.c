@@ -7,13 +7,13 @@
 
 #include "src/host/cudnn/recurrent/part.h"
 
-/* ---- memory ---- */
+// ---- memory ----
 
 bool active(const host_rnn_job_t *job, int64_t t, int64_t b) {
   return t < job->length[b];
 }
 
-/* Sequences in memory as dense rows, zeros beyond their ends. */
+// Sequences in memory as dense rows, zeros beyond their ends.
 void load_rows(const run_t *r, const host_rnn_data_t *d, const void *data,
                real_t *to) {
   const host_rnn_job_t *job = r->job;
@@ -28,8 +28,7 @@ void load_rows(const run_t *r, const host_rnn_data_t *d, const void *data,
     }
 }
 
-/* The inverse; with `fills`, the layout's padding symbol goes beyond the ends.
- */
+// The inverse; with `fills`, the layout's padding symbol goes beyond the ends.
 void store_rows(const run_t *r, const host_rnn_data_t *d, void *data,
                 bool fills, const real_t *from) {
   const host_rnn_job_t *job = r->job;
@@ -73,7 +72,7 @@ part_t part_of(const run_t *r, int pseudo) {
                   .d_out = r->kept + at.d_out};
 }
 
-/* A state of the program (hx ...) of one pseudo-layer, or zeros. */
+// A state of the program (hx ...) of one pseudo-layer, or zeros.
 void load_state(const run_t *r, const void *data, int pseudo, int64_t width,
                 real_t *to) {
   int64_t count = r->job->batch * width;
@@ -94,7 +93,7 @@ void store_state(const run_t *r, void *data, int pseudo, int64_t width,
           from, false);
 }
 
-/* ---- forward ---- */
+// ---- forward ----
 
 static real_t sigmoid(real_t x) {
   return 1 / (1 + (real_t)exp((double)-x));
@@ -110,9 +109,9 @@ real_t clip(const host_rnn_net_t *net, real_t c) {
                                       : c;
 }
 
-/* One row. `a` holds the input's part of the gates and becomes the gates; `rec`
- * is the state's part. h and c are the row's state; `m` is the output before a
- * projection. */
+// One row. `a` holds the input's part of the gates and becomes the gates; `rec`
+// is the state's part. h and c are the row's state; `m` is the output before a
+// projection.
 static void cell(const run_t *r, const real_t *rec_bias, real_t *a,
                  const real_t *rec, real_t *state, const real_t *h, real_t *c,
                  real_t *m) {
@@ -160,7 +159,7 @@ static void cell(const run_t *r, const real_t *rec_bias, real_t *a,
   }
 }
 
-/* The input's part of the gates for all rows; in: rows x width. */
+// The input's part of the gates for all rows; in: rows x width.
 static bool forward_input(run_t *r, const part_t *p, const real_t *in) {
   const real_t *w = r->weights;
   int64_t n = r->net->hidden;
@@ -224,7 +223,7 @@ static bool forward_part(run_t *r, const part_t *p, const real_t *in) {
   return ok;
 }
 
-/* Puts the outputs of all directions of a layer side by side. */
+// Puts the outputs of all directions of a layer side by side.
 static void join(const run_t *r, int layer, real_t *to) {
   const host_rnn_net_t *net = r->net;
   int64_t width = net->out * net->ways;
@@ -246,7 +245,7 @@ bool drops(const run_t *r) {
   return r->job->reserve && r->job->dropout > 0;
 }
 
-/* The input of a layer; with dropout, the mask was drawn before. */
+// The input of a layer; with dropout, the mask was drawn before.
 void input_of(const run_t *r, int layer, real_t *to) {
   int64_t width = host_rnn_input(r->net, layer);
   if (layer == 0) {
@@ -296,7 +295,7 @@ bool REAL(host_rnn_run)(const host_rnn_job_t *job) {
       host_rnn_reserve(net, r.rows, net->layers * net->ways - 1).elements;
   int64_t gates = net->gates * net->hidden;
   int64_t state = net->hidden + net->out;
-  /* The most memory that the functions above use at once. */
+  // The most memory that the functions above use at once.
   int64_t room =
       2 * weights + 2 * r.rows * widest(net) + r.rows * (state + gates) +
       job->batch * (4 * state + 2 * gates) + (job->reserve ? 0 : kept);

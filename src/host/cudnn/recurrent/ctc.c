@@ -20,22 +20,22 @@
 
 typedef struct {
   bool softmax,
-      skips; /* skips: leaves gradients of impossible sequences unchanged */
+      skips; // skips: leaves gradients of impossible sequences unchanged
   cudnnDataType_t cost_type;
-  host_view_t probs, gradients; /* gradients.data: NULL for costs only */
+  host_view_t probs, gradients; // gradients.data: NULL for costs only
   void *costs;
-  /* Addresses for the host. `device_labels` is a device address, because its
-   * size is known only from the lengths. NULL: all three are in `copied`. */
+  // Addresses for the host. `device_labels` is a device address, because its
+  // size is known only from the lengths. NULL: all three are in `copied`.
   const int *device_labels, *label_lengths, *input_lengths;
-  int copied[]; /* label lengths, input lengths, labels */
+  int copied[]; // label lengths, input lengths, labels
 } job_t;
 
 typedef struct {
-  int64_t times, states; /* 2 * labels + 1 */
+  int64_t times, states; // 2 * labels + 1
   int64_t alphabet;
   const int *labels;
-  double *log_p;        /* times x alphabet */
-  double *alpha, *beta; /* times x states */
+  double *log_p;        // times x alphabet
+  double *alpha, *beta; // times x states
 } sequence_t;
 
 static double log_add(double a, double b) {
@@ -47,7 +47,7 @@ static int symbol(const sequence_t *s, int64_t state) {
   return state % 2 ? s->labels[state / 2] : 0;
 }
 
-/* A path may leave out the blank between two different labels. */
+// A path may leave out the blank between two different labels.
 static bool jumps(const sequence_t *s, int64_t state) {
   return state % 2 && state > 1 && symbol(s, state) != symbol(s, state - 2);
 }
@@ -56,8 +56,8 @@ static double log_of(const sequence_t *s, int64_t t, int64_t state) {
   return s->log_p[t * s->alphabet + symbol(s, state)];
 }
 
-/* alpha: log probability of all ways to a state at t; beta: of all ways from it
- * to the end. Both include the symbol emitted at t. */
+// alpha: log probability of all ways to a state at t; beta: of all ways from it
+// to the end. Both include the symbol emitted at t.
 static void walk(const sequence_t *s) {
   int64_t n = s->states;
   for (int64_t t = 0; t < s->times; t++)
@@ -89,7 +89,7 @@ static double likelihood(const sequence_t *s) {
   return s->states > 1 ? log_add(sum, last[s->states - 2]) : sum;
 }
 
-/* Rows of log p: given, or computed by softmax. */
+// Rows of log p: given, or computed by softmax.
 static void load(const job_t *job, int64_t n, const sequence_t *s) {
   int64_t box[3] = {1, 1, s->alphabet};
   for (int64_t t = 0; t < s->times; t++) {
@@ -104,7 +104,7 @@ static void load(const job_t *job, int64_t n, const sequence_t *s) {
   }
 }
 
-/* Zeros for the `times` of an impossible sequence. */
+// Zeros for the `times` of an impossible sequence.
 static void store_zeros(const job_t *job, int64_t n, int64_t times,
                         double *row) {
   int64_t box[3] = {1, 1, job->probs.dim[2]};
@@ -165,8 +165,8 @@ static bool run_sequence(const job_t *job, int64_t n, const int *labels,
   return true;
 }
 
-/* Lengths and symbols in device memory are read here first. Invalid ones end in
- * NaN, not in access beyond the tables. */
+// Lengths and symbols in device memory are read here first. Invalid ones end in
+// NaN, not in access beyond the tables.
 static bool fits(const job_t *job, const int *labels, int64_t count,
                  int64_t times) {
   if (count < 0 || times < 1 || times > job->probs.dim[0])
@@ -266,7 +266,7 @@ cudnnStatus_t cudnnCTCLoss_v8(cudnnHandle_t handle, cudnnCTCLossAlgo_t algo,
                               const cudnnTensorDescriptor_t gradients,
                               void *gradients_data, size_t work_bytes,
                               void *work) {
-  (void)work_bytes; /* intermediate results are not in the program's memory */
+  (void)work_bytes; // intermediate results are not in the program's memory
   (void)work;
   cudnnStatus_t status = check(handle, algo, loss, probs, gradients);
   if (status)

@@ -29,7 +29,7 @@ cudnnStatus_t cudnnSetCTCLossDescriptorEx(cudnnCTCLossDescriptor_t loss,
   return cudnnSetCTCLossDescriptor_v8(loss, type, norm, gradient, 0);
 }
 
-/* Stored so that the older entries read back only 0 and 1. */
+// Stored so that the older entries read back only 0 and 1.
 cudnnStatus_t cudnnSetCTCLossDescriptor_v9(cudnnCTCLossDescriptor_t loss,
                                            cudnnDataType_t type,
                                            cudnnLossNormalizationMode_t norm,

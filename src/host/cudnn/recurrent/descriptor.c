@@ -20,7 +20,7 @@ static bool types_fit(cudnnDataType_t type, cudnnDataType_t compute) {
   return false;
 }
 
-/* Whether a persistent algorithm supports this network. */
+// Whether a persistent algorithm supports this network.
 static bool persists(cudnnRNNAlgo_t algo, cudnnRNNBiasMode_t bias,
                      cudnnDataType_t compute, bool whole) {
   return bias == CUDNN_RNN_DOUBLE_BIAS && whole &&

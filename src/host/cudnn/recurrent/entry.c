@@ -15,7 +15,7 @@ int64_t host_rnn_row(const host_rnn_job_t *job, cudnnRNNDataLayout_t layout,
     return batch * job->time + time;
   if (layout == CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED)
     return time * job->batch + batch;
-  /* Packed: for each step the sequences that reach it, longest first. */
+  // Packed: for each step the sequences that reach it, longest first.
   int64_t row = 0;
   for (int64_t b = 0; b < job->batch; b++) {
     int64_t reach = job->length[b];
@@ -31,7 +31,7 @@ static bool run(void *argument) {
                                         : host_rnn_run_float(job);
 }
 
-/* Number of rows of a layout in memory. */
+// Number of rows of a layout in memory.
 static int64_t rows_of(const struct cudnnRNNDataStruct *d) {
   if (d->layout != CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED)
     return (int64_t)d->time * d->batch;
@@ -48,7 +48,7 @@ static bool same_sequences(const struct cudnnRNNDataStruct *a,
          memcmp(a->length, b->length, (size_t)a->batch * sizeof(int)) == 0;
 }
 
-/* Makes a job for sequences x and y; the caller frees it. */
+// Makes a job for sequences x and y; the caller frees it.
 static cudnnStatus_t begin(cudnnHandle_t handle, host_rnn_kind_t kind,
                            const struct cudnnRNNStruct *rnn,
                            const struct cudnnRNNDataStruct *x,
@@ -63,7 +63,7 @@ static cudnnStatus_t begin(cudnnHandle_t handle, host_rnn_kind_t kind,
   REFUSE_IF(x->vector != net.input || y->vector != net.out * net.ways,
             CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(net.skips && net.input != net.hidden, CUDNN_STATUS_BAD_PARAM);
-  /* Padding in memory must be announced by the program. */
+  // Padding in memory must be announced by the program.
   REFUSE_IF(x->layout != CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED &&
                 !(rnn->flags & CUDNN_RNN_PADDED_IO_ENABLED),
             CUDNN_STATUS_BAD_PARAM);
@@ -84,7 +84,7 @@ static cudnnStatus_t begin(cudnnHandle_t handle, host_rnn_kind_t kind,
   return CUDNN_STATUS_SUCCESS;
 }
 
-/* Resolves `bytes` bytes at `pointer`; NULL is allowed if `optional`. */
+// Resolves `bytes` bytes at `pointer`; NULL is allowed if `optional`.
 static cudnnStatus_t reach(const void *pointer, size_t bytes, bool optional,
                            void **out) {
   *out = NULL;
@@ -103,7 +103,7 @@ static cudnnStatus_t sequences(const struct cudnnRNNDataStruct *d,
   return reach(pointer, bytes, optional, out);
 }
 
-/* A state of all pseudo-layers; it exists only with its descriptor. */
+// A state of all pseudo-layers; it exists only with its descriptor.
 static cudnnStatus_t state(const host_rnn_job_t *job,
                            const struct cudnnTensorStruct *desc, bool is_cell,
                            const void *pointer, void **out) {
@@ -171,7 +171,7 @@ cudnnStatus_t cudnnRNNForward(
     cudnnTensorDescriptor_t c, const void *cx, void *cy, size_t weight_bytes,
     const void *weight_space, size_t work_bytes, void *work,
     size_t reserve_bytes, void *reserve_space) {
-  (void)device_lengths; /* the lengths in the descriptors are used */
+  (void)device_lengths; // the lengths in the descriptors are used
   (void)work_bytes;
   (void)work;
   host_rnn_job_t *job = NULL;
@@ -254,7 +254,7 @@ cudnnStatus_t cudnnRNNBackwardWeights_v8(
   (void)work;
   REFUSE_IF(!host_in_range(mode, CUDNN_WGRAD_MODE_ADD, CUDNN_WGRAD_MODE_SET),
             CUDNN_STATUS_BAD_PARAM);
-  /* cuDNN has only this mode for recurrent networks. */
+  // cuDNN has only this mode for recurrent networks.
   REFUSE_IF(mode != CUDNN_WGRAD_MODE_ADD, CUDNN_STATUS_NOT_SUPPORTED);
   host_rnn_job_t *job = NULL;
   size_t bytes;
@@ -274,10 +274,10 @@ cudnnStatus_t cudnnRNNBackwardWeights_v8(
   return finish(handle, s, job, bytes);
 }
 
-/* Nothing is compiled for a batch size. */
+// Nothing is compiled for a batch size.
 cudnnStatus_t cudnnBuildRNNDynamic(cudnnHandle_t handle,
                                    cudnnRNNDescriptor_t rnn, int batch) {
   REFUSE_IF(!handle || !rnn || batch < 1, CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(!rnn->set, CUDNN_STATUS_NOT_INITIALIZED);
-  return CUDNN_STATUS_SUCCESS; /* for every algorithm */
+  return CUDNN_STATUS_SUCCESS; // for every algorithm
 }

@@ -6,9 +6,9 @@
 
 #include "src/host/cudnn/recurrent/part.h"
 
-/* ---- gradient of the data ---- */
+// ---- gradient of the data ----
 
-/* The step before t in the direction's own order; -1 before the first. */
+// The step before t in the direction's own order; -1 before the first.
 static int64_t step_before(const run_t *r, const part_t *p, int64_t t,
                            int64_t b) {
   if (!p->way)
@@ -16,16 +16,16 @@ static int64_t step_before(const run_t *r, const part_t *p, int64_t t,
   return t + 1 < r->job->length[b] ? t + 1 : -1;
 }
 
-/* Whether a cell's state is read unclipped, so that the gradient passes. */
+// Whether a cell's state is read unclipped, so that the gradient passes.
 static bool passes(const host_rnn_net_t *net, real_t c) {
   return !net->clips ||
          (c >= (real_t)net->clip_low && c <= (real_t)net->clip_high);
 }
 
-/* One row: from the gradients of the output before projection and of the cell
- * to the gradients of the gates. `dc` becomes the earlier cell's gradient.
- * `straight` is the gradient that reaches the earlier state without the
- * matrices. */
+// One row: from the gradients of the output before projection and of the cell
+// to the gradients of the gates. `dc` becomes the earlier cell's gradient.
+// `straight` is the gradient that reaches the earlier state without the
+// matrices.
 static void cell_back(const run_t *r, const real_t *a, const real_t *state,
                       const real_t *c_before, const real_t *h_before,
                       const real_t *dm, real_t *dc, real_t *delta, real_t *late,
@@ -75,7 +75,7 @@ typedef struct {
   real_t *hx, *cx, *dh, *dc, *dm, *late, *straight;
 } back_t;
 
-/* Time t of one direction; d_rows is the gradient of the layer's output. */
+// Time t of one direction; d_rows is the gradient of the layer's output.
 static bool back_step(run_t *r, const part_t *p, const back_t *k, int64_t t,
                       const real_t *d_rows) {
   const host_rnn_net_t *net = r->net;
@@ -123,7 +123,7 @@ static bool back_step(run_t *r, const part_t *p, const back_t *k, int64_t t,
                  r->weights + p->place.hidden, out, 1, k->dh, out);
 }
 
-/* Adds the direction's contribution to d_in. */
+// Adds the direction's contribution to d_in.
 static bool back_part(run_t *r, const part_t *p, const real_t *d_rows,
                       real_t *d_in) {
   const host_rnn_job_t *job = r->job;
@@ -177,7 +177,7 @@ bool backward_data(run_t *r) {
   return ok;
 }
 
-/* ---- gradient of the weights ---- */
+// ---- gradient of the weights ----
 
 static bool weigh_part(run_t *r, const part_t *p, const real_t *in) {
   const host_rnn_job_t *job = r->job;

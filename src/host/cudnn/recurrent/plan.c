@@ -23,7 +23,7 @@ host_rnn_net_t host_rnn_net(const struct cudnnRNNStruct *rnn) {
       .hidden_bias = both || rnn->bias == CUDNN_RNN_SINGLE_REC_BIAS,
       .clips = rnn->clip == CUDNN_RNN_CLIP_MINMAX && rnn->cell == CUDNN_LSTM,
       .clip_nan = rnn->clip_nan == CUDNN_PROPAGATE_NAN,
-      .clip_low = (float)rnn->clip_low, /* rounded to float, for doubles too */
+      .clip_low = (float)rnn->clip_low, // rounded to float, for doubles too
       .clip_high = (float)rnn->clip_high};
 }
 
@@ -31,7 +31,7 @@ static bool has_input(const host_rnn_net_t *net, int layer) {
   return layer || !net->skips;
 }
 
-/* Elements of the matrices of one pseudo-layer. */
+// Elements of the matrices of one pseudo-layer.
 static int64_t matrices(const host_rnn_net_t *net, int layer) {
   int64_t gates = net->gates * net->hidden;
   int64_t input = has_input(net, layer) ? host_rnn_input(net, layer) : 0;
@@ -104,8 +104,8 @@ cudnnStatus_t cudnnGetRNNWeightSpaceSize(cudnnHandle_t handle,
   return CUDNN_STATUS_SUCCESS;
 }
 
-/* A parameter as a tensor 1 x rows x columns; an empty descriptor and NULL if
- * it does not exist. */
+// A parameter as a tensor 1 x rows x columns; an empty descriptor and NULL if
+// it does not exist.
 static void give(cudnnTensorDescriptor_t desc, void **address,
                  const struct cudnnRNNStruct *rnn, const void *space,
                  int64_t at, int64_t rows, int64_t columns) {
@@ -134,7 +134,7 @@ cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn,
   host_rnn_net_t net = host_rnn_net(rnn);
   REFUSE_IF(pseudo < 0 || pseudo >= net.layers * net.ways,
             CUDNN_STATUS_BAD_PARAM);
-  /* The last one is the projection, whether it exists or not. */
+  // The last one is the projection, whether it exists or not.
   REFUSE_IF(id < 0 || id > 2 * net.gates, CUDNN_STATUS_BAD_PARAM);
   host_rnn_place_t place = host_rnn_place(&net, pseudo);
   bool input = id < net.gates;
@@ -154,7 +154,7 @@ cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn,
     at += gate * rows * columns;
   if (bias >= 0)
     bias += gate * rows;
-  /* Only the requested parameter must lie inside. */
+  // Only the requested parameter must lie inside.
   size_t unit = host_type_bytes(rnn->type);
   REFUSE_IF(at >= 0 && (size_t)(at + rows * columns) * unit > space_bytes,
             CUDNN_STATUS_BAD_PARAM);
@@ -182,7 +182,7 @@ cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn,
   host_rnn_reserve_t all = host_rnn_reserve(&net, (int64_t)x->time * x->batch,
                                             net.layers * net.ways - 1);
   if (work_bytes)
-    *work_bytes = 0; /* intermediate results are not in the program's memory */
+    *work_bytes = 0; // intermediate results are not in the program's memory
   if (reserve_bytes)
     *reserve_bytes =
         mode == CUDNN_FWD_MODE_TRAINING ? (size_t)all.elements * unit : 0;

@@ -11,11 +11,11 @@
 typedef struct {
   struct cudnnReduceTensorStruct how;
   host_view_t a, c;
-  uint32_t *indices; /* one per element of c, or NULL */
+  uint32_t *indices; // one per element of c, or NULL
   double alpha, beta;
 } job_t;
 
-/* Whether the operation chooses an element, and so has indices. */
+// Whether the operation chooses an element, and so has indices.
 static bool chooses(cudnnReduceTensorOp_t op) {
   return op == CUDNN_REDUCE_TENSOR_MIN || op == CUDNN_REDUCE_TENSOR_MAX ||
          op == CUDNN_REDUCE_TENSOR_AMAX;
@@ -26,7 +26,7 @@ static bool wants_indices(const struct cudnnReduceTensorStruct *how) {
          chooses(how->op);
 }
 
-/* The first element that wins. NaN wins if it propagates, else it loses. */
+// The first element that wins. NaN wins if it propagates, else it loses.
 static double choose(const struct cudnnReduceTensorStruct *how,
                      const double *values, int64_t count, uint32_t *out_index) {
   int64_t best = -1;
@@ -79,12 +79,12 @@ static double combine(const struct cudnnReduceTensorStruct *how,
     return sqrt(sum);
   case CUDNN_REDUCE_TENSOR_ADD:
   case CUDNN_REDUCE_TENSOR_AVG:
-    break; /* has no values */
+    break; // has no values
   }
   return NAN;
 }
 
-/* Reduces the box at `at`. */
+// Reduces the box at `at`.
 static double reduced(const job_t *job, const int64_t *at, const int64_t *box,
                       int64_t count, double *values, uint32_t *out_index) {
   if (values) {
@@ -135,7 +135,7 @@ static cudnnStatus_t check(const struct cudnnReduceTensorStruct *how,
     REFUSE_IF(c->dim[i] != a->dim[i] && c->dim[i] != 1, CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF((a->type == CUDNN_DATA_DOUBLE) != (c->type == CUDNN_DATA_DOUBLE),
             CUDNN_STATUS_NOT_SUPPORTED);
-  /* Other index types are in the enumeration, but cuDNN never computed them. */
+  // Other index types are in the enumeration, but cuDNN never computed them.
   REFUSE_IF(wants_indices(how) && how->index_type != CUDNN_32BIT_INDICES,
             CUDNN_STATUS_NOT_SUPPORTED);
   return CUDNN_STATUS_SUCCESS;
@@ -183,7 +183,7 @@ cudnnStatus_t cudnnReduceTensor(cudnnHandle_t handle,
   cudnnStatus_t status = check(reduce, a, c);
   if (status)
     return status;
-  /* At least one dimension must be reduced. */
+  // At least one dimension must be reduced.
   REFUSE_IF(memcmp(a->dim, c->dim, (size_t)a->rank * sizeof *a->dim) == 0,
             CUDNN_STATUS_BAD_PARAM);
   job_t job = {.how = *reduce,

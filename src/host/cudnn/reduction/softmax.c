@@ -10,12 +10,12 @@
 
 typedef struct {
   bool log, channel, backward;
-  host_view_t in, in2, out; /* forward: x, -, y; backward: y, dy, dx */
+  host_view_t in, in2, out; // forward: x, -, y; backward: y, dy, dx
   double alpha, beta;
 } job_t;
 
-/* `count` values, `step` apart. FAST differs from ACCURATE only in what
- * overflows, and nothing does here. */
+// `count` values, `step` apart. FAST differs from ACCURATE only in what
+// overflows, and nothing does here.
 static void forward(const job_t *job, double *x, int64_t count, int64_t step) {
   double most = -INFINITY, sum = 0;
   for (int64_t i = 0; i < count; i++)

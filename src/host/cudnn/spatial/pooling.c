@@ -8,25 +8,25 @@
 #include "src/host/cudnn/spatial/pooling_rows.h"
 
 typedef struct {
-  struct cudnnPoolingStruct how; /* the spatial extents are the last of three */
+  struct cudnnPoolingStruct how; // the spatial extents are the last of three
   bool backward;
-  host_view_t x, y, dy, dx; /* forward: x, y */
+  host_view_t x, y, dy, dx; // forward: x, y
   int64_t in[HOST_POOL_RANK], out[HOST_POOL_RANK];
   double alpha, beta;
 } job_t;
 
-/* One thread's memory for one plane after the other. */
+// One thread's memory for one plane after the other.
 typedef struct {
   const job_t *job;
   host_pool_t pool;
-  bool in_place;    /* x is read in place */
-  double *x, *dx;   /* planes, unless in place */
-  double *y, *most; /* rows */
+  bool in_place;    // x is read in place
+  double *x, *dx;   // planes, unless in place
+  double *y, *most; // rows
   int32_t *where;
   int64_t first[CUDNN_DIM_MAX], plane[CUDNN_DIM_MAX], row[CUDNN_DIM_MAX];
 } walk_t;
 
-/* Stride of a dimension of three. */
+// Stride of a dimension of three.
 static int64_t stride_of(const host_view_t *view, int dim) {
   int at = view->rank - HOST_POOL_RANK + dim;
   return at < 2 ? 0 : view->stride[at];
@@ -70,7 +70,7 @@ static bool walk_init(walk_t *walk, const job_t *job) {
   return true;
 }
 
-/* Reads x's plane of the image and channel in `first`. */
+// Reads x's plane of the image and channel in `first`.
 static void x_get(walk_t *walk) {
   const host_view_t *x = &walk->job->x;
   if (!walk->in_place) {
@@ -83,7 +83,7 @@ static void x_get(walk_t *walk) {
                                (int64_t)host_type_bytes(x->type);
 }
 
-/* Computes row `at` of y, or of dy, of the same plane. */
+// Computes row `at` of y, or of dy, of the same plane.
 static void row_run(walk_t *walk, const int64_t at[2]) {
   const job_t *job = walk->job;
   int64_t first[CUDNN_DIM_MAX] = {walk->first[0], walk->first[1]};
@@ -127,7 +127,7 @@ static bool run(void *argument) {
   return true;
 }
 
-/* The checks of descriptor, x and y for both directions. */
+// The checks of descriptor, x and y for both directions.
 static cudnnStatus_t prepare(const struct cudnnPoolingStruct *pooling,
                              const struct cudnnTensorStruct *x,
                              const struct cudnnTensorStruct *y, job_t *job) {
@@ -137,7 +137,7 @@ static cudnnStatus_t prepare(const struct cudnnPoolingStruct *pooling,
   REFUSE_IF(x->type != y->type, CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(pooling->rank > HOST_POOL_RANK, CUDNN_STATUS_NOT_SUPPORTED);
   for (int i = 0; i < pooling->rank; i++)
-    /* Otherwise a window could contain only padding. */
+    // Otherwise a window could contain only padding.
     REFUSE_IF(pooling->pad[i] < 0 || pooling->pad[i] >= pooling->window[i],
               CUDNN_STATUS_NOT_SUPPORTED);
   int dim[CUDNN_DIM_MAX];

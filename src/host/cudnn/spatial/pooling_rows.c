@@ -17,7 +17,7 @@ bool host_pool_averages(const struct cudnnPoolingStruct *how) {
          how->mode == CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING;
 }
 
-/* The range of indices of output `at`'s window in one dimension of x. */
+// The range of indices of output `at`'s window in one dimension of x.
 typedef struct {
   int64_t low, high;
 } range_t;
@@ -29,7 +29,7 @@ static range_t range_at(const host_pool_t *pool, int dim, int64_t at) {
                    high > pool->in[dim] ? pool->in[dim] : high};
 }
 
-/* The divisor of a mean, for one dimension. */
+// The divisor of a mean, for one dimension.
 static double share(const host_pool_t *pool, int dim, int64_t at) {
   range_t in = range_at(pool, dim, at);
   bool all = pool->how->mode == CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING;
@@ -41,8 +41,8 @@ void host_pool_columns(const host_pool_t *pool, double *out_columns) {
     out_columns[j] = share(pool, 2, j);
 }
 
-/* One element of the windows of a row of outputs. For columns low .. high - 1
- * it lies inside x; column j reads index first + j * stride of a row of x. */
+// One element of the windows of a row of outputs. For columns low .. high - 1
+// it lies inside x; column j reads index first + j * stride of a row of x.
 typedef struct {
   int64_t low, high, first, stride;
 } tap_t;
@@ -59,7 +59,7 @@ static tap_t tap_at(const host_pool_t *pool, int64_t i) {
   return tap;
 }
 
-/* Strides known to the compiler, and the others. */
+// Strides known to the compiler, and the others.
 #define EACH_BY(step, statement)                                               \
   HOST_APART for (int64_t j = tap->low; j < tap->high; j++) {                  \
     const int64_t i = tap->first + j * (step);                                 \
@@ -75,8 +75,8 @@ static tap_t tap_at(const host_pool_t *pool, int64_t i) {
       EACH_BY(tap->stride, statement)                                          \
   } while (0)
 
-/* Maxima are compared in their own type. NaN is greater than all values if it
- * propagates, else less. */
+// Maxima are compared in their own type. NaN is greater than all values if it
+// propagates, else less.
 #define TAPS(T)                                                                \
   static void add_##T(const tap_t *tap, const T *x, double *sum) {             \
     EACH(sum[j] += (double)x[i]);                                              \
@@ -114,14 +114,14 @@ static void spread(const tap_t *tap, const double *part, double *dx) {
   EACH(dx[i] += part[j]);
 }
 
-/* x's row h at depth d. */
+// x's row h at depth d.
 static const void *row_of(const host_pool_t *pool, int64_t d, int64_t h) {
   int64_t at = d * pool->deep + h * pool->down;
   return pool->is_float ? (const void *)((const float *)pool->x + at)
                         : (const void *)((const double *)pool->x + at);
 }
 
-/* The divisor of the means of a row, without `columns`. */
+// The divisor of the means of a row, without `columns`.
 static double rows_share(const host_pool_t *pool, const int64_t at[2]) {
   return share(pool, 0, at[0]) * share(pool, 1, at[1]);
 }
@@ -179,8 +179,8 @@ void host_pool_forward(const host_pool_t *pool, const int64_t at[2], void *most,
     out_y[j] = (double)from[j];
 }
 
-/* The last element of windows comes first, so that an element of dx adds the
- * values of a row in the order of its columns. */
+// The last element of windows comes first, so that an element of dx adds the
+// values of a row in the order of its columns.
 static void backward_mean(const host_pool_t *pool, const int64_t at[2],
                           const double *dy, double *part, double *dx) {
   range_t deep = range_at(pool, 0, at[0]), down = range_at(pool, 1, at[1]);
@@ -202,7 +202,7 @@ static void backward_most(const host_pool_t *pool, const int64_t at[2],
   bool nan = pool->how->nan == CUDNN_PROPAGATE_NAN;
   most_none(pool, most);
   memset(where, 0xff,
-         (size_t)pool->out[2] * sizeof *where); /* -1: no element */
+         (size_t)pool->out[2] * sizeof *where); // -1: no element
   for (int64_t d = deep.low; d < deep.high; d++)
     for (int64_t h = down.low; h < down.high; h++)
       for (int64_t i = 0; i < pool->how->window[2]; i++) {

@@ -14,7 +14,7 @@
 
 LIFE(SpatialTransformer, transformer, .rank = 0)
 
-/* Extents are checked where they are used. */
+// Extents are checked where they are used.
 cudnnStatus_t cudnnSetSpatialTransformerNdDescriptor(
     cudnnSpatialTransformerDescriptor_t transformer, cudnnSamplerType_t sampler,
     cudnnDataType_t type, const int rank, const int dim[]) {
@@ -31,7 +31,7 @@ cudnnStatus_t cudnnSetSpatialTransformerNdDescriptor(
   return CUDNN_STATUS_SUCCESS;
 }
 
-/* The coordinate of element i of n. */
+// The coordinate of element i of n.
 static double coordinate(int64_t i, int64_t n) {
   return n > 1 ? 2.0 * (double)i / (double)(n - 1) - 1 : 0;
 }
@@ -40,7 +40,7 @@ typedef struct {
   bool backward;
   cudnnDataType_t type;
   int64_t images, height, width;
-  char *theta, *grid; /* N x 2 x 3; N x H x W x 2 */
+  char *theta, *grid; // N x 2 x 3; N x H x W x 2
 } grid_t;
 
 static bool run_grid(void *argument) {
@@ -108,21 +108,21 @@ cudnnStatus_t cudnnSpatialTfGridGeneratorBackward(
 
 typedef struct {
   bool backward;
-  host_view_t x, y, dx; /* y: dy backward */
+  host_view_t x, y, dx; // y: dy backward
   char *grid, *dgrid;
   double alpha, beta, alpha_grid, beta_grid;
 } sample_t;
 
-/* One point of the grid, and the four elements around it, (top, left) first. */
+// One point of the grid, and the four elements around it, (top, left) first.
 typedef struct {
   int64_t top, left;
-  double down, right; /* distance from (top, left), 0 .. 1 */
+  double down, right; // distance from (top, left), 0 .. 1
 } point_t;
 
 static point_t point_of(const sample_t *job, const double at[2]) {
   double x = (at[0] + 1) * (double)(job->x.dim[3] - 1) / 2;
   double y = (at[1] + 1) * (double)(job->x.dim[2] - 1) / 2;
-  /* limits distant points, to avoid overflow */
+  // limits distant points, to avoid overflow
   x = fmin(fmax(x, -2), (double)job->x.dim[3] + 1);
   y = fmin(fmax(y, -2), (double)job->x.dim[2] + 1);
   point_t p = {(int64_t)floor(y), (int64_t)floor(x), y - floor(y),
@@ -130,7 +130,7 @@ static point_t point_of(const sample_t *job, const double at[2]) {
   return p;
 }
 
-/* One channel of one image; dat adds up the gradient of the coordinates. */
+// One channel of one image; dat adds up the gradient of the coordinates.
 static void channel(const sample_t *job, const double *points, const double *x,
                     double *y, double *dx, double *dat) {
   int64_t height = job->x.dim[2], width = job->x.dim[3];

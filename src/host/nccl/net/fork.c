@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* Closes descriptors in forked children that only the parent may hold. */
+// SPDX-License-Identifier: Apache-2.0
+// Closes descriptors in forked children that only the parent may hold.
 #include "src/host/nccl/net/fork.h"
 
 #include <pthread.h>
@@ -11,7 +11,7 @@
 
 static pthread_mutex_t guard_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t guard_once = PTHREAD_ONCE_INIT;
-static int *guarded; /* guarded by guard_lock */
+static int *guarded; // guarded by guard_lock
 static int guarded_count;
 static int guarded_room;
 static atomic_uint generation;
@@ -65,8 +65,8 @@ void host_fork_close(int fd) {
   for (int i = 0; i < guarded_count; i++)
     if (guarded[i] == fd) {
       guarded[i] = guarded[--guarded_count];
-      /* Closed under the lock: otherwise a child forked in between could close
-       * another file's descriptor. */
+      // Closed under the lock: otherwise a child forked in between could close
+      // another file's descriptor.
       close(fd);
       break;
     }

@@ -1,6 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* The maker's side of joining: a thread that answers for a unique id until all
- * ranks share a segment or one of them has failed. */
+// SPDX-License-Identifier: Apache-2.0
+// The maker's side of joining: a thread that answers for a unique id until all
+// ranks share a segment or one of them has failed.
 #include "src/host/nccl/net/join.h"
 
 #include <errno.h>
@@ -14,15 +14,15 @@
 #include "src/host/nccl/net/packet.h"
 #include "src/host/thread.h"
 
-/* Limits for connections that have not sent HELLO: their number, and the time
- * each may take. */
+// Limits for connections that have not sent HELLO: their number, and the time
+// each may take.
 enum { STRANGERS = 64, STRANGER_MS = 5000 };
 
 typedef struct guest {
   int fd;
-  int rank; /* -1 before HELLO */
+  int rank; // -1 before HELLO
   pid_t pid;
-  bool local; /* a process of this machine; pid is from the system */
+  bool local; // a process of this machine; pid is from the system
   bool ready;
   int64_t since_ms;
   uint64_t machine;
@@ -34,14 +34,14 @@ typedef struct guest {
 typedef struct host {
   host_offer_t id;
   int listener;
-  int distant; /* socket for ranks of other machines; -1: not used */
+  int distant; // socket for ranks of other machines; -1: not used
   guest_t *guests;
   int guests_count;
   int guests_room;
-  int ranks; /* 0: unknown */
+  int ranks; // 0: unknown
   int hellos;
   int ready;
-  bool locked; /* SEGMENT and LOCK have been sent */
+  bool locked; // SEGMENT and LOCK have been sent
 } host_t;
 
 static void guest_tell(const host_t *host, const guest_t *guest,
@@ -50,8 +50,8 @@ static void guest_tell(const host_t *host, const guest_t *guest,
   host_packet_send(guest->fd, &packet, carried);
 }
 
-/* Sends a packet to all. This process's own rank gets it last, because GO may
- * let it end the process. */
+// Sends a packet to all. This process's own rank gets it last, because GO may
+// let it end the process.
 static void host_tell(host_t *host, const host_packet_t *packet, int carried) {
   for (int own = 0; own < 2; own++)
     for (int i = 0; i < host->guests_count; i++)
@@ -72,8 +72,8 @@ static void guest_drop(host_t *host, int i) {
   host->guests[i] = host->guests[--host->guests_count];
 }
 
-/* Closes the oldest connection without HELLO if there are too many, so that
- * nobody can block the others, and all whose time is over. */
+// Closes the oldest connection without HELLO if there are too many, so that
+// nobody can block the others, and all whose time is over.
 static void strangers_limit(host_t *host) {
   int64_t now = now_ms();
   for (;;) {
@@ -111,7 +111,7 @@ static ncclResult_t host_hello(host_t *host, guest_t *guest,
     const guest_t *other = &host->guests[i];
     if (other != guest && other->rank >= 0 &&
         (other->rank == guest->rank ||
-         /* 0: a process that this process cannot see */
+         // 0: a process that this process cannot see
          (other->pid == guest->pid && other->machine == guest->machine &&
           guest->pid > 0)))
       return ncclInvalidUsage;
@@ -120,7 +120,7 @@ static ncclResult_t host_hello(host_t *host, guest_t *guest,
   return ncclSuccess;
 }
 
-/* Whether all ranks can share memory. */
+// Whether all ranks can share memory.
 static bool host_has_one_machine(const host_t *host) {
   for (int i = 0; i < host->guests_count; i++)
     if (host->guests[i].rank >= 0 &&
@@ -156,7 +156,7 @@ static ncclResult_t host_hand_out(host_t *host) {
   return ncclSuccess;
 }
 
-/* Reads one packet, or the end of the connection, of guest i. */
+// Reads one packet, or the end of the connection, of guest i.
 static ncclResult_t host_hear(host_t *host, int i) {
   guest_t *guest = &host->guests[i];
   const host_packet_t *packet = &guest->inbox.packet;
@@ -183,7 +183,7 @@ static ncclResult_t host_accept(host_t *host, int listener) {
   int fd = host_fork_guard(
       accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (fd <
-      0) /* the guest gave up, because without descriptors it would continue */
+      0) // the guest gave up, because without descriptors it would continue
     return errno == EMFILE || errno == ENFILE || errno == ENOMEM
                ? ncclSystemError
                : ncclSuccess;
@@ -236,7 +236,7 @@ static ncclResult_t host_step(host_t *host) {
   if (poll(wait, (nfds_t)count, strangers > 0 ? STRANGER_MS : -1) < 0 &&
       errno != EINTR)
     result = ncclSystemError;
-  /* Backwards, because the last guest replaces one that ended. */
+  // Backwards, because the last guest replaces one that ended.
   for (int i = guests - 1; i >= 0 && result == ncclSuccess; i--)
     if (wait[i].revents != 0)
       result = host_hear(host, i);

@@ -1,6 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* The ranks' side of joining: finds the maker of the id. Ends when the segment
- * is open and every rank announced or, between machines, connected. */
+// SPDX-License-Identifier: Apache-2.0
+// The ranks' side of joining: finds the maker of the id. Ends when the segment
+// is open and every rank announced or, between machines, connected.
 #include "src/host/nccl/net/join.h"
 
 #include <errno.h>
@@ -15,20 +15,20 @@
 
 enum { STOP_POLL_MS = 20 };
 
-/* A rank that is joining. */
+// A rank that is joining.
 typedef struct joiner {
-  int fd; /* the connection to the maker */
+  int fd; // the connection to the maker
   host_inbox_t inbox;
   host_packet_t hello;
   const host_offer_t *offer;
   host_mesh_t mesh;
   const atomic_bool *stop;
   host_nonces_t nonces;
-  bool challenged; /* the nonces are known */
-  bool heard;      /* the maker has answered HELLO */
+  bool challenged; // the nonces are known
+  bool heard;      // the maker has answered HELLO
 } joiner_t;
 
-/* Waits for the maker's next packet. */
+// Waits for the maker's next packet.
 static ncclResult_t await_packet(joiner_t *joiner, int *out_carried) {
   struct pollfd wait = {.fd = joiner->fd, .events = POLLIN};
   for (;;) {
@@ -71,7 +71,7 @@ static bool say(const joiner_t *joiner, host_packet_t packet) {
   return host_packet_send(joiner->fd, &packet, -1);
 }
 
-/* From CHALLENGE to HELLO. */
+// From CHALLENGE to HELLO.
 static ncclResult_t greet(joiner_t *joiner) {
   joiner->challenged = false;
   ncclResult_t result = await_word(joiner, HOST_WORD_CHALLENGE);
@@ -84,7 +84,7 @@ static ncclResult_t greet(joiner_t *joiner) {
   return say(joiner, joiner->hello) ? ncclSuccess : ncclRemoteError;
 }
 
-/* From SEGMENT on: opens the shared memory. */
+// From SEGMENT on: opens the shared memory.
 static ncclResult_t open_shared(joiner_t *joiner, host_endpoint_t *endpoint,
                                 int segment) {
   ncclResult_t result = segment < 0 ? ncclSystemError : ncclSuccess;
@@ -103,7 +103,7 @@ static ncclResult_t open_shared(joiner_t *joiner, host_endpoint_t *endpoint,
   return result;
 }
 
-/* From the first PLACE on: connects with all ranks. */
+// From the first PLACE on: connects with all ranks.
 static ncclResult_t open_mesh(joiner_t *joiner, host_endpoint_t *endpoint) {
   int rank = joiner->hello.rank, ranks = joiner->hello.ranks;
   for (int i = 0; i < ranks; i++) {
@@ -125,11 +125,11 @@ static ncclResult_t open_mesh(joiner_t *joiner, host_endpoint_t *endpoint) {
     return result;
   }
   for (int i = 0; i < ranks; i++)
-    joiner->mesh.fd[i] = -1; /* the wire owns it now */
+    joiner->mesh.fd[i] = -1; // the wire owns it now
   return ncclSuccess;
 }
 
-/* From HELLO to GO. */
+// From HELLO to GO.
 static ncclResult_t join(joiner_t *joiner, host_endpoint_t *endpoint) {
   int segment = -1;
   ncclResult_t result = await_packet(joiner, &segment);
@@ -149,7 +149,7 @@ static ncclResult_t join(joiner_t *joiner, host_endpoint_t *endpoint) {
   if (result == ncclSuccess)
     result = await_word(joiner, HOST_WORD_GO);
   if (result != ncclSuccess) {
-    /* Other ranks may have received GO. */
+    // Other ranks may have received GO.
     host_fault_set(endpoint,
                    (host_fault_t){HOST_FAULT_INIT, packet.rank, packet.rank});
     host_endpoint_close(endpoint);
@@ -157,7 +157,7 @@ static ncclResult_t join(joiner_t *joiner, host_endpoint_t *endpoint) {
   return result;
 }
 
-/* Connects to the maker of the id; on its own machine by a local socket. */
+// Connects to the maker of the id; on its own machine by a local socket.
 static ncclResult_t maker_call(joiner_t *joiner) {
   const host_offer_t *offer = joiner->offer;
   struct sockaddr_un address;
@@ -167,7 +167,7 @@ static ncclResult_t maker_call(joiner_t *joiner) {
         host_fork_guard(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     if (joiner->fd < 0)
       return ncclSystemError;
-    /* After its maker has ended, another process may use the name. */
+    // After its maker has ended, another process may use the name.
     return connect(joiner->fd, (struct sockaddr *)&address, length) == 0 &&
                    host_packet_same_user(joiner->fd) >= 0
                ? ncclSuccess
@@ -194,8 +194,8 @@ ncclResult_t host_join(host_endpoint_t *endpoint, const ncclUniqueId *id,
                                .machine = host_net_machine()},
                      .offer = &offer,
                      .stop = stop};
-  /* A rank of another machine can join only if the id holds the maker's
-   * address. */
+  // A rank of another machine can join only if the id holds the maker's
+  // address.
   bool distant = offer.address.any.sa_family != 0;
   if (!distant && offer.machine != joiner.hello.machine)
     return ncclInvalidUsage;
@@ -210,8 +210,8 @@ ncclResult_t host_join(host_endpoint_t *endpoint, const ncclUniqueId *id,
       result = greet(&joiner);
     if (result == ncclSuccess)
       result = join(&joiner, endpoint);
-    /* A maker on another machine may have closed the connection to make room
-     * for others. */
+    // A maker on another machine may have closed the connection to make room
+    // for others.
     again = called && result == ncclRemoteError && !joiner.heard &&
             offer.machine != joiner.hello.machine;
     if (again) {

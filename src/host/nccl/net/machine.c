@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* Identifies this machine and opens its sockets. */
+// SPDX-License-Identifier: Apache-2.0
+// Identifies this machine and opens its sockets.
 #include "src/host/nccl/net/machine.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ static const char *value_of(const char *name) {
 }
 
 static uint64_t mix(uint64_t hash, const void *data, size_t bytes) {
-  for (size_t i = 0; i < bytes; i++) /* FNV-1a */
+  for (size_t i = 0; i < bytes; i++) // FNV-1a
     hash = (hash ^ ((const unsigned char *)data)[i]) * 1099511628211u;
   return hash;
 }
@@ -43,7 +43,7 @@ uint64_t host_net_machine(void) {
     }
     hash = mix(hash, boot, strlen(boot));
   }
-  /* Abstract names of local sockets are valid in one network namespace only. */
+  // Abstract names of local sockets are valid in one network namespace only.
   if (stat("/proc/self/ns/net", &space) == 0)
     hash = mix(hash, &space.st_ino, sizeof(space.st_ino));
   return hash;
@@ -55,8 +55,8 @@ bool host_net_asked(void) {
          (rendezvous != NULL && strncmp(rendezvous, "tcp://", 6) == 0);
 }
 
-/* Whether `name` matches the list "eth,ib": of prefixes or, after "=", of whole
- * names. */
+// Whether `name` matches the list "eth,ib": of prefixes or, after "=", of whole
+// names.
 static bool list_has(const char *list, const char *name) {
   bool exact = *list == '=';
   for (list += exact; *list != '\0';) {
@@ -69,7 +69,7 @@ static bool list_has(const char *list, const char *name) {
   return false;
 }
 
-/* The preference for an interface; 0: not used. */
+// The preference for an interface; 0: not used.
 static int rank_of(const struct ifaddrs *entry, const char *choice,
                    const char *family) {
   const struct sockaddr *address = entry->ifa_addr;
@@ -80,7 +80,7 @@ static int rank_of(const struct ifaddrs *entry, const char *choice,
   if (family != NULL &&
       (strcmp(family, "AF_INET6") == 0) != (address->sa_family == AF_INET6))
     return 0;
-  /* A link-local address is valid only with the interface's name. */
+  // A link-local address is valid only with the interface's name.
   if (address->sa_family == AF_INET6 &&
       IN6_IS_ADDR_LINKLOCAL(
           &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr))

@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* Connects every rank with every other. */
+// SPDX-License-Identifier: Apache-2.0
+// Connects every rank with every other.
 #include "src/host/nccl/net/mesh.h"
 
 #include <errno.h>
@@ -11,29 +11,29 @@
 
 enum { POLL_MS = 20, GUESTS = 32, GUEST_MS = 5000 };
 
-/* A connection from another process that has not sent a complete MEET. */
+// A connection from another process that has not sent a complete MEET.
 typedef struct guest {
-  int fd; /* -1: unused */
+  int fd; // -1: unused
   int64_t since_ms;
   host_inbox_t inbox;
   host_nonces_t nonces;
 } guest_t;
 
-/* The state of a connection that this rank opened. */
+// The state of a connection that this rank opened.
 typedef enum stage {
   STAGE_CALLING,
-  STAGE_CALLED, /* waits for CHALLENGE */
-  STAGE_SAID,   /* has sent MEET; waits for the answer */
+  STAGE_CALLED, // waits for CHALLENGE
+  STAGE_SAID,   // has sent MEET; waits for the answer
 } stage_t;
 
 typedef struct meeting {
   host_mesh_t *mesh;
   const host_offer_t *offer;
   int rank, ranks;
-  stage_t stage[HOST_RANKS_MAX]; /* of the connections that this rank opened */
-  host_nonces_t nonces[HOST_RANKS_MAX]; /* of the same connections */
-  bool met[HOST_RANKS_MAX];             /* has sent MEET */
-  host_inbox_t inbox;                   /* for answers */
+  stage_t stage[HOST_RANKS_MAX]; // of the connections that this rank opened
+  host_nonces_t nonces[HOST_RANKS_MAX]; // of the same connections
+  bool met[HOST_RANKS_MAX];             // has sent MEET
+  host_inbox_t inbox;                   // for answers
   guest_t guest[GUESTS];
   struct pollfd polls[HOST_RANKS_MAX + GUESTS + 2];
 } meeting_t;
@@ -121,7 +121,7 @@ static void guests_accept(meeting_t *meeting) {
                                      SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (fd < 0)
       return;
-    /* The oldest connection is closed, so that nobody can block the others. */
+    // The oldest connection is closed, so that nobody can block the others.
     guest_t *at = &meeting->guest[0];
     for (int i = 0; i < GUESTS && at->fd >= 0; i++)
       if (meeting->guest[i].fd < 0 || meeting->guest[i].since_ms < at->since_ms)
@@ -133,8 +133,8 @@ static void guests_accept(meeting_t *meeting) {
   }
 }
 
-/* Reads the answer of a rank below this one: one small packet, which arrives
- * whole. */
+// Reads the answer of a rank below this one: one small packet, which arrives
+// whole.
 static bool peer_hear(meeting_t *meeting, int peer) {
   int fd = meeting->mesh->fd[peer];
   const host_packet_t *packet = &meeting->inbox.packet;
@@ -155,7 +155,7 @@ static bool peer_hear(meeting_t *meeting, int peer) {
   return true;
 }
 
-/* Serves a rank below this one: starts or continues the connection. */
+// Serves a rank below this one: starts or continues the connection.
 static void peer_serve(meeting_t *meeting, int peer) {
   int *fd = &meeting->mesh->fd[peer];
   bool calling = meeting->stage[peer] == STAGE_CALLING;

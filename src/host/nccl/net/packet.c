@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* Packets on local sockets, and the process at the other end. */
+// SPDX-License-Identifier: Apache-2.0
+// Packets on local sockets, and the process at the other end.
 #include "src/host/nccl/net/packet.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* The loop that moves messages: fills free slots, empties full ones, and waits
- * for peers without using a core, while it checks that they live. */
+// SPDX-License-Identifier: Apache-2.0
+// The loop that moves messages: fills free slots, empties full ones, and waits
+// for peers without using a core, while it checks that they live.
 #include "src/host/nccl/net/progress.h"
 
 #include <sched.h>
@@ -8,17 +8,17 @@
 
 #include "src/host/nccl/reduce.h"
 
-/* Waiting: spin as long as a peer on another core needs to answer, then yield
- * to peers that share the core, then sleep. */
+// Waiting: spin as long as a peer on another core needs to answer, then yield
+// to peers that share the core, then sleep.
 enum { SPINS = 64, YIELDS = 200, WATCH_MS = 100 };
 
 typedef struct run {
   host_endpoint_t *endpoint;
-  host_lane_t *send[HOST_RANKS_MAX]; /* first unfinished lane, per peer */
+  host_lane_t *send[HOST_RANKS_MAX]; // first unfinished lane, per peer
   host_lane_t *recv[HOST_RANKS_MAX];
-  host_lane_t *reduce; /* NULL once finished */
+  host_lane_t *reduce; // NULL once finished
   int unfinished;
-  bool faulty; /* a fault was found; the segment holds it */
+  bool faulty; // a fault was found; the segment holds it
 } run_t;
 
 static size_t chunk_bytes(const host_lane_t *lane) {
@@ -40,7 +40,7 @@ static void run_fault(run_t *run, host_fault_kind_t kind, int culprit) {
   run->faulty = true;
 }
 
-/* The slot that this rank fills next for `peer`, NULL while it is not free. */
+// The slot that this rank fills next for `peer`, NULL while it is not free.
 static host_slot_t *slot_to_fill(const run_t *run, int peer, char **data) {
   host_endpoint_t *e = run->endpoint;
   uint64_t position = e->out[peer].position;
@@ -51,7 +51,7 @@ static host_slot_t *slot_to_fill(const run_t *run, int peer, char **data) {
              : NULL;
 }
 
-/* The slot that this rank reads next from `peer`, NULL while it is empty. */
+// The slot that this rank reads next from `peer`, NULL while it is empty.
 static host_slot_t *slot_to_read(const run_t *run, int peer, char **data) {
   host_endpoint_t *e = run->endpoint;
   uint64_t position = e->in[peer].position;
@@ -118,8 +118,8 @@ static bool recv_chunk(run_t *run, int peer) {
   return true;
 }
 
-/* Reads the same chunk of all peers directly from their rings, in one pass, and
- * combines in the order of ranks whatever the order of arrival. */
+// Reads the same chunk of all peers directly from their rings, in one pass, and
+// combines in the order of ranks whatever the order of arrival.
 static bool reduce_chunk(run_t *run) {
   host_endpoint_t *e = run->endpoint;
   host_lane_t *lane = run->reduce;
@@ -152,8 +152,8 @@ static bool reduce_chunk(run_t *run) {
   return true;
 }
 
-/* Moves one chunk of every lane that can move; false if none could. Starts with
- * the rank after this one, so that not all ranks write to the same rank. */
+// Moves one chunk of every lane that can move; false if none could. Starts with
+// the rank after this one, so that not all ranks write to the same rank.
 static bool run_pass(run_t *run) {
   bool moved = run->reduce != NULL && reduce_chunk(run);
   int ranks = run->endpoint->ranks;
@@ -168,7 +168,7 @@ static bool run_pass(run_t *run) {
   return moved;
 }
 
-/* True if only `peer` can make one of its lanes move again. */
+// True if only `peer` can make one of its lanes move again.
 static bool run_needs(const run_t *run, int peer) {
   char *data;
   const host_lane_t *send = run->send[peer];
@@ -181,9 +181,8 @@ static bool run_needs(const run_t *run, int peer) {
          slot_to_read(run, peer, &data) == NULL;
 }
 
-/* Looks for peers that will never answer. What they had sent before still
- * counts: this tests whether they are needed after it has seen that they ended.
- */
+// Looks for peers that will never answer. What they had sent before still
+// counts: this tests whether they are needed after it has seen that they ended.
 static void run_watch(run_t *run, bool processes) {
   host_endpoint_t *e = run->endpoint;
   for (int peer = 0; peer < e->ranks && !run->faulty; peer++) {
@@ -196,20 +195,20 @@ static void run_watch(run_t *run, bool processes) {
   }
 }
 
-/* Between machines the sent data must also have arrived, because this process
- * may end. */
+// Between machines the sent data must also have arrived, because this process
+// may end.
 static bool run_done(const run_t *run) {
   return run->unfinished == 0 && host_endpoint_settled(run->endpoint);
 }
 
-/* Waits for a change. True if something moved. */
+// Waits for a change. True if something moved.
 static bool run_sleep(run_t *run, bool *watch) {
   host_endpoint_t *e = run->endpoint;
   host_bell_t *bell = &e->header->bell[e->rank];
   uint32_t seen = atomic_load(&bell->rung);
   atomic_store(&bell->asleep, 1);
-  /* Test once more after announcing the sleep: a peer that publishes later
-   * rings the bell. */
+  // Test once more after announcing the sleep: a peer that publishes later
+  // rings the bell.
   bool moved = run_pass(run) || run_done(run);
   if (!moved && !run->faulty) {
     run_watch(run, *watch);
@@ -236,7 +235,7 @@ static ncclResult_t run_loop(run_t *run) {
   while (!run_done(run)) {
     if (atomic_load_explicit(&e->stopped, memory_order_relaxed))
       return HOST_STOPPED;
-    /* After a fault elsewhere, what arrives may belong to another operation. */
+    // After a fault elsewhere, what arrives may belong to another operation.
     if (run->faulty ||
         atomic_load_explicit(&e->header->fault, memory_order_relaxed) != 0)
       return host_fault_result(e, host_fault_get(e));

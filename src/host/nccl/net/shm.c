@@ -1,6 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* The shared memory of one communicator: layout, doorbells, faults, and the
- * detection of ranks whose process has ended. */
+// SPDX-License-Identifier: Apache-2.0
+// The shared memory of one communicator: layout, doorbells, faults, and the
+// detection of ranks whose process has ended.
 #include "src/host/nccl/net/shm.h"
 
 #include <errno.h>
@@ -76,13 +76,12 @@ ncclResult_t host_endpoint_open(host_endpoint_t *endpoint, int fd, int rank,
   struct stat status;
   if (fstat(fd, &status) != 0 || status.st_size != (off_t)segment_bytes(ranks))
     return ncclSystemError;
-  /* Untouched pages cost nothing, so a ring that is not used takes no memory.
-   */
+  // Untouched pages cost nothing, so a ring that is not used takes no memory.
   void *map = mmap(NULL, segment_bytes(ranks), PROT_READ | PROT_WRITE,
                    MAP_SHARED | MAP_NORESERVE, fd, 0);
   if (map == MAP_FAILED)
     return ncclSystemError;
-  /* A forked child must neither keep the memory nor appear as this rank. */
+  // A forked child must neither keep the memory nor appear as this rank.
   madvise(map, segment_bytes(ranks), MADV_DONTFORK);
   ncclResult_t result = endpoint_init(endpoint, map, rank, ranks);
   if (result != ncclSuccess) {
@@ -118,9 +117,9 @@ ncclResult_t host_endpoint_share(host_endpoint_t *endpoint,
   return endpoint_init(endpoint, other->map, rank, other->ranks);
 }
 
-/* Rank r holds a POSIX lock on byte r of the segment. The kernel drops the lock
- * when the process ends in any way, before it is reaped. Children of fork do
- * not inherit it, and unlike a process id it is never reused. */
+// Rank r holds a POSIX lock on byte r of the segment. The kernel drops the lock
+// when the process ends in any way, before it is reaped. Children of fork do
+// not inherit it, and unlike a process id it is never reused.
 ncclResult_t host_endpoint_announce(host_endpoint_t *endpoint) {
   struct flock lock = {.l_type = F_WRLCK,
                        .l_whence = SEEK_SET,

@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* The thread that carries slots between the segments of two machines. */
+// SPDX-License-Identifier: Apache-2.0
+// The thread that carries slots between the segments of two machines.
 #include "src/host/nccl/net/wire.h"
 
 #include <errno.h>
@@ -19,10 +19,10 @@
 enum { IDLE_MS = 500, FAREWELL_MS = 1000 };
 
 typedef enum kind {
-  KIND_SLOT = 1, /* `bytes` bytes of data follow */
-  KIND_ARRIVED,  /* value: slots received so far */
-  KIND_FREE,     /* value: slots emptied so far */
-  KIND_FAULT,    /* value: the fault word */
+  KIND_SLOT = 1, // `bytes` bytes of data follow
+  KIND_ARRIVED,  // value: slots received so far
+  KIND_FREE,     // value: slots emptied so far
+  KIND_FAULT,    // value: the fault word
   KIND_LEFT,
 } kind_t;
 
@@ -31,26 +31,26 @@ typedef struct head {
   uint32_t bytes;
   uint32_t signature;
   uint32_t zero;
-  uint64_t value; /* SLOT: bytes of the whole message */
+  uint64_t value; // SLOT: bytes of the whole message
 } head_t;
 
-/* The connection with one peer. Only the wire's thread uses it, except
- * `arrived` and `gone`. */
+// The connection with one peer. Only the wire's thread uses it, except
+// `arrived` and `gone`.
 typedef struct link {
-  int fd; /* -1: ended, or the rank itself */
-  /* Out: the frame being sent, and what has been sent before. */
+  int fd; // -1: ended, or the rank itself
+  // Out: the frame being sent, and what has been sent before.
   head_t out;
   const char *out_data;
-  size_t out_bytes, out_done; /* head included; 0 bytes: none */
-  uint64_t sent;              /* slots */
+  size_t out_bytes, out_done; // head included; 0 bytes: none
+  uint64_t sent;              // slots
   uint64_t told_arrived, told_free;
   bool told_fault, told_left;
-  /* In: the frame being received. */
+  // In: the frame being received.
   head_t in;
   size_t in_done;
-  uint64_t received; /* slots */
-  uint64_t emptied;  /* slots emptied of those received */
-  uint64_t freed;    /* slots that the peer has emptied of those sent */
+  uint64_t received; // slots
+  uint64_t emptied;  // slots emptied of those received
+  uint64_t freed;    // slots that the peer has emptied of those sent
   _Atomic uint64_t arrived;
   atomic_bool gone;
 } link_t;
@@ -61,8 +61,8 @@ struct host_wire {
   int bell;
   atomic_bool poked;
   atomic_bool stop;
-  struct pollfd *polls; /* ranks + 1 */
-  link_t link[];        /* one per rank */
+  struct pollfd *polls; // ranks + 1
+  link_t link[];        // one per rank
 };
 
 static host_slot_t *slot_at(const host_endpoint_t *e, int source,
@@ -83,7 +83,7 @@ static void link_end(host_wire_t *wire, int peer) {
   host_bell_wake_own(wire->endpoint);
 }
 
-/* ---- out ---------------------------------------------------------------- */
+// ---- out ----------------------------------------------------------------
 
 static void frame_set(link_t *link, kind_t kind, uint64_t value) {
   link->out = (head_t){.kind = (uint32_t)kind, .value = value};
@@ -92,7 +92,7 @@ static void frame_set(link_t *link, kind_t kind, uint64_t value) {
   link->out_done = 0;
 }
 
-/* The next frame for the peer; false if nothing is new. */
+// The next frame for the peer; false if nothing is new.
 static bool frame_next(host_wire_t *wire, int peer) {
   host_endpoint_t *e = wire->endpoint;
   link_t *link = &wire->link[peer];
@@ -102,7 +102,7 @@ static bool frame_next(host_wire_t *wire, int peer) {
              host_slot_turn(link->emptied) + 2)
     link->emptied++;
   uint64_t fault = atomic_load(&e->header->fault);
-  /* Read before the slots below: nothing is filled after leaving. */
+  // Read before the slots below: nothing is filled after leaving.
   bool left = atomic_load(&e->header->bell[e->rank].left);
   if (link->told_arrived != link->received) {
     frame_set(link, KIND_ARRIVED, link->told_arrived = link->received);
@@ -136,7 +136,7 @@ static bool frame_next(host_wire_t *wire, int peer) {
   return false;
 }
 
-/* Sends as much as possible without waiting. */
+// Sends as much as possible without waiting.
 static void link_send(host_wire_t *wire, int peer) {
   link_t *link = &wire->link[peer];
   while (link->fd >= 0) {
@@ -165,9 +165,9 @@ static void link_send(host_wire_t *wire, int peer) {
   }
 }
 
-/* ---- in ----------------------------------------------------------------- */
+// ---- in -----------------------------------------------------------------
 
-/* Handles a complete frame. False if it is invalid. */
+// Handles a complete frame. False if it is invalid.
 static bool frame_take(host_wire_t *wire, int peer) {
   host_endpoint_t *e = wire->endpoint;
   link_t *link = &wire->link[peer];
@@ -196,7 +196,7 @@ static bool frame_take(host_wire_t *wire, int peer) {
                    host_slot_turn(link->freed) + 2);
     break;
   case KIND_FAULT:
-    link->told_fault = true; /* the peer knows this fault */
+    link->told_fault = true; // the peer knows this fault
     host_fault_hear(e, in->value);
     break;
   case KIND_LEFT:
@@ -209,7 +209,7 @@ static bool frame_take(host_wire_t *wire, int peer) {
   return true;
 }
 
-/* The address for the rest of the frame; NULL if the frame is invalid. */
+// The address for the rest of the frame; NULL if the frame is invalid.
 static char *data_room(host_wire_t *wire, int peer) {
   host_endpoint_t *e = wire->endpoint;
   const link_t *link = &wire->link[peer];
@@ -224,7 +224,7 @@ static char *data_room(host_wire_t *wire, int peer) {
 static void link_receive(host_wire_t *wire, int peer) {
   link_t *link = &wire->link[peer];
   while (link->fd >= 0) {
-    /* First the head, then its data directly into the slot. */
+    // First the head, then its data directly into the slot.
     char *room = (char *)&link->in + link->in_done;
     size_t wanted = sizeof(link->in) - link->in_done;
     if (link->in_done >= sizeof(link->in)) {
@@ -251,7 +251,7 @@ static void link_receive(host_wire_t *wire, int peer) {
   }
 }
 
-/* ---- the thread --------------------------------------------------------- */
+// ---- the thread ---------------------------------------------------------
 
 static int64_t now_ms(void) {
   struct timespec now;
@@ -259,7 +259,7 @@ static int64_t now_ms(void) {
   return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Whether every connected peer has been told that this rank has left. */
+// Whether every connected peer has been told that this rank has left.
 static bool farewell_said(const host_wire_t *wire) {
   for (int peer = 0; peer < wire->endpoint->ranks; peer++)
     if (wire->link[peer].fd >= 0 &&

@@ -12,19 +12,19 @@
 #include "src/host/cudnn/convolution/engine/finish.h"
 #include "src/host/cudnn/convolution/engine/kernel.h"
 
-/* Bytes of packed x per band: it stays in the second cache. */
+// Bytes of packed x per band: it stays in the second cache.
 enum { HOST_BAND_BYTES = 1 << 19 };
 
 typedef struct {
   const host_conv_t *conv;
-  size_t bytes;    /* bytes of one element */
-  int64_t phase;   /* elements of one phase of a packed row */
-  int64_t row;     /* elements of a packed row */
-  int64_t plane;   /* elements of a packed plane of rows */
-  int64_t channel; /* elements of a packed channel */
-  int64_t planes;  /* output planes of a band */
-  int64_t rows;    /* output rows of a band */
-  int64_t width;   /* output columns, rounded up */
+  size_t bytes;    // bytes of one element
+  int64_t phase;   // elements of one phase of a packed row
+  int64_t row;     // elements of a packed row
+  int64_t plane;   // elements of a packed plane of rows
+  int64_t channel; // elements of a packed channel
+  int64_t planes;  // output planes of a band
+  int64_t rows;    // output rows of a band
+  int64_t width;   // output columns, rounded up
   int taps, blocks;
 } plan_t;
 
@@ -42,8 +42,8 @@ static host_kernel_fn kernel(bool is_double) {
   return is_double ? host_kernel_double_base : host_kernel_float_base;
 }
 
-/* Chooses planes and rows of a band that need at most `most` packed rows, so
- * that few rows are packed per output row: neighbouring outputs share rows. */
+// Chooses planes and rows of a band that need at most `most` packed rows, so
+// that few rows are packed per output row: neighbouring outputs share rows.
 static void choose_band(plan_t *p, int64_t most) {
   const host_conv_t *conv = p->conv;
   bool dense = conv->dilation[HOST_D] == 1 &&
@@ -76,7 +76,7 @@ static plan_t plan(const host_conv_t *conv) {
   p.width = round_up(conv->out[HOST_W], HOST_KERNEL_SLACK);
   int reach = conv->dilation[HOST_W] * (conv->window[HOST_W] - 1);
   p.phase = p.width + reach / conv->stride[HOST_W] + 1;
-  /* Rows that start on odd multiples of a cache line do not alias. */
+  // Rows that start on odd multiples of a cache line do not alias.
   p.row = round_up(p.phase * conv->stride[HOST_W], 16) | 16;
   choose_band(&p, HOST_BAND_BYTES / (p.row * conv->c * (int64_t)p.bytes));
   p.plane = p.row * host_conv_rows(conv, HOST_H, p.rows);
@@ -84,7 +84,7 @@ static plan_t plan(const host_conv_t *conv) {
   return p;
 }
 
-/* Offsets of the window's elements in a packed channel, in the order of w. */
+// Offsets of the window's elements in a packed channel, in the order of w.
 static int64_t *taps_create(const plan_t *p) {
   const host_conv_t *conv = p->conv;
   int64_t *tap = malloc((size_t)p->taps * sizeof *tap);
@@ -101,7 +101,7 @@ static int64_t *taps_create(const plan_t *p) {
   return tap;
 }
 
-/* The functions below exist for float and double. */
+// The functions below exist for float and double.
 #define TYPED(T)                                                               \
   /* w of one group as [block][c][tap][k in block]. */                         \
   static void weights_##T(const plan_t *p, int group, T *to) {                 \
@@ -149,7 +149,7 @@ static int64_t *taps_create(const plan_t *p) {
     }                                                                          \
   }                                                                            \
                                                                                \
-  /* What lies under output rows [h0, h0 + rows) of output planes [d0, d0 +    \
+  /* The x under output rows [h0, h0 + rows) of output planes [d0, d0 +        \
    * planes). */                                                               \
   static void pack_##T(const plan_t *p, int64_t n, int64_t group, int64_t d0,  \
                        int64_t planes, int64_t h0, int64_t rows, T *to) {      \

@@ -13,17 +13,17 @@ static int taps_of(const host_conv_t *conv) {
   return conv->window[0] * conv->window[1] * conv->window[2];
 }
 
-/* With few channels, converting x to channels last costs more than the
- * arithmetic. The extents have no influence, because a shard must choose as the
- * whole does. For depthwise convolutions oneDNN has kernels of its own. */
+// With few channels, converting x to channels last costs more than the
+// arithmetic. The extents have no influence, because a shard must choose as the
+// whole does. For depthwise convolutions oneDNN has kernels of its own.
 static bool prefers_direct(const host_conv_t *conv) {
   int64_t pairs = conv->c * (int64_t)conv->k;
   return conv->groups == 1 ? pairs <= 32 || conv->k <= 4
                            : pairs > 1 && pairs <= 32;
 }
 
-/* Windows of one element, and few input channels with many output channels: x
- * needs no conversion. */
+// Windows of one element, and few input channels with many output channels: x
+// needs no conversion.
 static bool prefers_matrix(const host_conv_t *conv) {
   return conv->groups == 1 && (taps_of(conv) == 1 ||
                                (conv->c <= 4 && taps_of(conv) * conv->c <= 27));
@@ -82,7 +82,7 @@ bool host_wgrad_run(const host_conv_t *conv, void *sums) {
     return host_wgrad_direct(conv, sums);
   if (!only_onednn && prefers_matrix(conv) && taps_of(conv) <= 9)
     return host_wgrad_matrix(conv, sums);
-  /* oneDNN is faster for any number of channels. */
+  // oneDNN is faster for any number of channels.
   bool done = false;
   if (!host_wgrad_onednn(conv, sums, &done))
     return false;

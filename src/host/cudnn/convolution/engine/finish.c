@@ -5,8 +5,8 @@
 // the same way however the compiler vectorises.
 #include "src/host/cudnn/convolution/engine/finish.h"
 
-/* A bias_step of 0 repeats one bias. Loops of stride 1 are separate, because
- * only they vectorise. */
+// A bias_step of 0 repeats one bias. Loops of stride 1 are separate, because
+// only they vectorise.
 #define FINISH(T)                                                              \
   static T relu_##T(T value, bool propagate_nan) {                             \
     return value > 0 || (propagate_nan && value != value) ? value : 0;         \

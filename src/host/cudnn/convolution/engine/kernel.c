@@ -6,7 +6,7 @@
 #define PASTE_(a, b, c) a##b##c
 #define PASTE(a, b, c)  PASTE_(a, b, c)
 
-/* KB x VB accumulators stay in registers: all loops over them are unrolled. */
+// KB x VB accumulators stay in registers: all loops over them are unrolled.
 #define BLOCK(T, KB, VB)                                                       \
   static inline __attribute__((always_inline)) void block_##T##_##KB##_##VB(   \
       const host_kernel_row_t *row, const T *x, const T *w, T *sums) {         \
@@ -31,8 +31,8 @@
 
 #define LANES(T) ((int64_t)(HOST_KERNEL_BYTES / sizeof(T)))
 
-/* All widths for one number of channels. Uses as many vectors at once as are
- * left, because each addition waits only for its own predecessor. */
+// All widths for one number of channels. Uses as many vectors at once as are
+// left, because each addition waits only for its own predecessor.
 #define CHANNELS(T, KB, WIDE)                                                  \
   BLOCK(T, KB, WIDE)                                                           \
   BLOCK(T, KB, 3)                                                              \
@@ -57,7 +57,7 @@
     return LANES(T);                                                           \
   }
 
-/* The x of a strip stays in the first cache for all blocks of channels. */
+// The x of a strip stays in the first cache for all blocks of channels.
 #define ROW(T)                                                                 \
   typedef T vec_##T __attribute__((vector_size(HOST_KERNEL_BYTES),             \
                                    aligned(sizeof(T)), may_alias));            \

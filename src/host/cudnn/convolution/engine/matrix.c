@@ -17,25 +17,25 @@
 
 enum {
   HOST_COLUMNS = 16,
-  HOST_TILE_BYTES = 1 << 19, /* for columns and sums: the second cache */
-  HOST_TILE_MOST = 48,       /* times HOST_COLUMNS */
+  HOST_TILE_BYTES = 1 << 19, // for columns and sums: the second cache
+  HOST_TILE_MOST = 48,       // times HOST_COLUMNS
   HOST_LONG =
-      24 * HOST_COLUMNS /* the end of such a row may waste most of a tile */
+      24 * HOST_COLUMNS // the end of such a row may waste most of a tile
 };
 
 typedef struct {
   const host_conv_t *conv;
-  const float *w; /* k x depth, or its transpose */
+  const float *w; // k x depth, or its transpose
   int64_t w_pitch;
-  char w_turned; /* 'T' or 'N', as oneDNN expects */
-  int64_t depth; /* elements of a column: c * taps */
-  int64_t width; /* columns of a tile, a multiple of HOST_COLUMNS */
+  char w_turned; // 'T' or 'N', as oneDNN expects
+  int64_t depth; // elements of a column: c * taps
+  int64_t width; // columns of a tile, a multiple of HOST_COLUMNS
   int64_t rows, positions;
-  float *columns, *sums; /* depth x width, k x width */
-  struct met *met;       /* one entry per run of a tile */
+  float *columns, *sums; // depth x width, k x width
+  struct met *met;       // one entry per run of a tile
 } plan_t;
 
-/* Part of a row of outputs: columns [w, w + count) of row h of plane d. */
+// Part of a row of outputs: columns [w, w + count) of row h of plane d.
 typedef struct {
   int64_t n, d, h, w, count;
 } run_t;
@@ -52,11 +52,11 @@ static run_t run_at(const plan_t *p, int64_t position, int64_t end) {
   return run;
 }
 
-/* What one element of the window reads along a run: zeros, x, zeros. */
+// What one element of the window reads along a run: zeros, x, zeros.
 typedef struct met {
-  int64_t at;               /* column of the tile */
-  int64_t low, high, count; /* x for columns [low, high) of `count` */
-  int64_t from;             /* in x, for column 0 and the first channel */
+  int64_t at;               // column of the tile
+  int64_t low, high, count; // x for columns [low, high) of `count`
+  int64_t from;             // in x, for column 0 and the first channel
 } met_t;
 
 static met_t meet(const plan_t *p, const run_t *run,
@@ -87,7 +87,7 @@ static void copy_met(const met_t *met, const float *x, int64_t step,
   if (step == 1 && met->high > met->low)
     memcpy(to + met->low, x + met->from + met->low,
            (size_t)(met->high - met->low) * sizeof *to);
-  else if (step == 2) /* vectorises, as the stride is known */
+  else if (step == 2) // vectorises, as the stride is known
     for (int64_t i = met->low; i < met->high; i++)
       to[i] = x[met->from + i * 2];
   else
@@ -97,8 +97,8 @@ static void copy_met(const met_t *met, const float *x, int64_t step,
     memset(to + met->high, 0, (size_t)(met->count - met->high) * sizeof *to);
 }
 
-/* The columns of positions [at, end), then zeros up to the tile's width.
- * Channel by channel, because each channel's rows are contiguous. */
+// The columns of positions [at, end), then zeros up to the tile's width.
+// Channel by channel, because each channel's rows are contiguous.
 static void pack_tile(const plan_t *p, int64_t at, int64_t end, int64_t width) {
   const host_conv_t *conv = p->conv;
   const int *n = conv->window;
@@ -124,14 +124,14 @@ static void pack_tile(const plan_t *p, int64_t at, int64_t end, int64_t width) {
            (size_t)(at + width - end) * sizeof(float));
 }
 
-/* Whether rows and planes of a tensor with y's extents are contiguous. */
+// Whether rows and planes of a tensor with y's extents are contiguous.
 static bool rows_follow(const host_conv_t *conv, const int64_t stride[5]) {
   int64_t row = conv->out[HOST_W] * stride[4];
   return (conv->out[HOST_H] == 1 || stride[3] == row) &&
          (conv->out[HOST_D] == 1 || stride[2] == row * conv->out[HOST_H]);
 }
 
-/* As run_at, to the end of the image, as columns of one long row. */
+// As run_at, to the end of the image, as columns of one long row.
 static run_t image_at(const plan_t *p, int64_t position, int64_t end) {
   const int64_t *out = p->conv->out;
   int64_t image = out[0] * out[1] * out[2];
@@ -140,7 +140,7 @@ static run_t image_at(const plan_t *p, int64_t position, int64_t end) {
   return run;
 }
 
-/* The run after `run`, of which `left` positions are used. */
+// The run after `run`, of which `left` positions are used.
 static run_t run_behind(const plan_t *p, const run_t *run, int64_t left) {
   const int64_t *out = p->conv->out;
   run_t next = {.n = run->n, .d = run->d, .h = run->h + 1};
@@ -156,8 +156,8 @@ static run_t run_behind(const plan_t *p, const run_t *run, int64_t left) {
   return next;
 }
 
-/* Contiguous rows are finished as one; others channel by channel, because each
- * channel's rows are contiguous. */
+// Contiguous rows are finished as one; others channel by channel, because each
+// channel's rows are contiguous.
 static void finish_tile(const plan_t *p, int64_t at, int64_t end) {
   const host_conv_t *conv = p->conv;
   bool whole = rows_follow(conv, conv->y_stride) &&
@@ -182,7 +182,7 @@ static void finish_tile(const plan_t *p, int64_t at, int64_t end) {
   }
 }
 
-/* Contiguous rows under a window of one element become one row. */
+// Contiguous rows under a window of one element become one row.
 static void flatten(host_conv_t *conv) {
   for (int i = HOST_H; i >= HOST_D; i--) {
     for (int j = i; j < HOST_SPATIAL; j++)
@@ -208,8 +208,7 @@ static bool plan(const host_conv_t *conv, plan_t *p) {
   p->rows = conv->k;
   p->positions = conv->images * out[0] * out[1] * out[2];
   int64_t unit = (p->depth + p->rows) * HOST_COLUMNS * (int64_t)sizeof(float);
-  /* Larger tiles for more weights, because the weights are read once per tile.
-   */
+  // Larger tiles for more weights, because the weights are read once per tile.
   int64_t weights = p->depth * p->rows * (int64_t)sizeof(float);
   int64_t times =
       (weights > HOST_TILE_BYTES ? weights : HOST_TILE_BYTES) / unit;
@@ -226,7 +225,7 @@ static bool plan(const host_conv_t *conv, plan_t *p) {
   return p->columns && p->sums && p->met;
 }
 
-/* Single taps can be used in place if the channels are contiguous. */
+// Single taps can be used in place if the channels are contiguous.
 static bool take_weights(const host_conv_t *conv, plan_t *p) {
   const int64_t *s = conv->w_stride;
   bool turned = p->depth == conv->c && s[0] == 1 && s[1] >= conv->k;
@@ -236,7 +235,7 @@ static bool take_weights(const host_conv_t *conv, plan_t *p) {
   return p->w != NULL;
 }
 
-/* y (rows x width) = weights times columns (depth x width). */
+// y (rows x width) = weights times columns (depth x width).
 static bool multiply(const plan_t *p, int64_t width, const float *columns,
                      int64_t columns_pitch, float *y, int64_t y_pitch) {
   return dnnl_sgemm(p->w_turned, 'N', p->rows, width, p->depth, 1, p->w,
@@ -244,13 +243,13 @@ static bool multiply(const plan_t *p, int64_t width, const float *columns,
                     y_pitch) == dnnl_success;
 }
 
-/* Whether the sums of whole tiles have y's layout in memory. */
+// Whether the sums of whole tiles have y's layout in memory.
 static bool sums_are_y(const host_conv_t *conv) {
   return conv->alpha == 1 && conv->gamma == 0 && !conv->bias && !conv->relu &&
          conv->y_stride[4] == 1;
 }
 
-/* The address in y for a tile's sums; NULL if they need finishing. */
+// The address in y for a tile's sums; NULL if they need finishing.
 static float *tile_of_y(const plan_t *p, int64_t at, int64_t width) {
   const host_conv_t *conv = p->conv;
   const int64_t *s = conv->y_stride;
@@ -262,8 +261,8 @@ static float *tile_of_y(const plan_t *p, int64_t at, int64_t width) {
              : NULL;
 }
 
-/* Long rows that need neither padding nor copies: x itself is the columns.
- * Returns the number of positions from `at` on that are done; 0 for none. */
+// Long rows that need neither padding nor copies: x itself is the columns.
+// Returns the number of positions from `at` on that are done; 0 for none.
 static int64_t product_in_place(const plan_t *p, int64_t at, bool *ok) {
   const host_conv_t *conv = p->conv;
   const int64_t *xs = conv->x_stride, *ys = conv->y_stride;
@@ -306,7 +305,7 @@ bool host_conv_matrix(const host_conv_t *conv) {
     if (done)
       continue;
     done = p.positions - at < p.width ? p.positions - at : p.width;
-    /* A tile at the end of a long row holds only that end. */
+    // A tile at the end of a long row holds only that end.
     int64_t left = flat.out[HOST_W] - at % flat.out[HOST_W];
     if (flat.out[HOST_W] >= HOST_LONG && left < done)
       done = left;
@@ -322,7 +321,7 @@ bool host_conv_matrix(const host_conv_t *conv) {
   return ok;
 }
 
-/* dy of positions [at, end) as k x width. */
+// dy of positions [at, end) as k x width.
 static void pack_dy(const plan_t *p, int64_t at, int64_t end) {
   const host_conv_t *conv = p->conv;
   const int64_t *s = conv->y_stride;
@@ -343,7 +342,7 @@ static void pack_dy(const plan_t *p, int64_t at, int64_t end) {
   }
 }
 
-/* Whether x and dy can be used in place: one product per row. */
+// Whether x and dy can be used in place: one product per row.
 static bool rows_are_matrices(const host_conv_t *conv) {
   for (int i = 0; i < HOST_SPATIAL; i++)
     if (conv->window[i] != 1 || conv->stride[i] != 1 || conv->pad[i] != 0)

@@ -20,15 +20,15 @@
 #include "src/host/cudnn/convolution/engine/finish.h"
 #include "src/host/cudnn/convolution/engine/pack.h"
 
-/* Bytes of packed x per band: it stays in the second cache. More if there are
- * more weights, because they are read once per band. */
+// Bytes of packed x per band: it stays in the second cache. More if there are
+// more weights, because they are read once per band.
 enum { HOST_BAND_BYTES = 1 << 19 };
 
 static int64_t taps_of(const host_conv_t *conv) {
   return (int64_t)conv->window[0] * conv->window[1] * conv->window[2];
 }
 
-/* True if the sums of whole rows have y's layout in memory. */
+// True if the sums of whole rows have y's layout in memory.
 static bool sums_are_y(const host_conv_t *conv) {
   const int64_t *s = conv->y_stride;
   int64_t channels = (int64_t)conv->groups * conv->k;
@@ -38,8 +38,8 @@ static bool sums_are_y(const host_conv_t *conv) {
          (conv->out[HOST_D] == 1 || s[2] == s[3] * conv->out[HOST_H]);
 }
 
-/* Images, output planes and rows of a band: as many as fit the cache. Several
- * images only if all of each fits. */
+// Images, output planes and rows of a band: as many as fit the cache. Several
+// images only if all of each fits.
 static void band_extent(const host_conv_t *conv, int64_t in_width,
                         int64_t out_band[3]) {
   int64_t unit = sizeof(float);
@@ -50,7 +50,7 @@ static void band_extent(const host_conv_t *conv, int64_t in_width,
   int64_t planes = host_conv_rows(conv, HOST_D, 1);
   int64_t rest = host_conv_rows(conv, HOST_H, 1) - conv->stride[HOST_H];
   int64_t rows = (room / (row * planes) - rest) / conv->stride[HOST_H];
-  /* The sums would not fit if few channels become many. */
+  // The sums would not fit if few channels become many.
   int64_t sums = 2 * room / (conv->out[HOST_W] * conv->groups * conv->k * unit);
   rows = rows < sums ? rows : sums;
   out_band[0] = out_band[1] = 1;
@@ -70,12 +70,12 @@ static void band_extent(const host_conv_t *conv, int64_t in_width,
   out_band[0] = images < 1 ? 1 : images > conv->images ? conv->images : images;
 }
 
-/* Channels read at once. oneDNN splits windows into groups of channels by the
- * sizes of the caches, which it takes for at least half a megabyte (exactly
- * that for unknown processors), and by rules that also use the extents. It does
- * not split if the weights of 64 outputs, and the input under 28 columns, fit
- * these limits. Example: 80 channels for a window of 3 x 3, 16 for one of 7 x
- * 7. */
+// Channels read at once. oneDNN splits windows into groups of channels by the
+// sizes of the caches, which it takes for at least half a megabyte (exactly
+// that for unknown processors), and by rules that also use the extents. It does
+// not split if the weights of 64 outputs, and the input under 28 columns, fit
+// these limits. Example: 80 channels for a window of 3 x 3, 16 for one of 7 x
+// 7.
 enum { HOST_UNIT = 16, HOST_NEAR = 1 << 14, HOST_FAR = 1 << 18 };
 
 static int channels_at_once(const host_conv_t *conv) {
@@ -94,7 +94,7 @@ static int channels_at_once(const host_conv_t *conv) {
   return (int)((share + HOST_UNIT - 1) / HOST_UNIT * HOST_UNIT);
 }
 
-/* The layout of the weights of a turn. */
+// The layout of the weights of a turn.
 typedef struct {
   bool ready;
   dnnl_memory_desc_t layout;
@@ -103,23 +103,23 @@ typedef struct {
 typedef struct {
   const host_conv_t *conv;
   host_worker_t *worker;
-  int at_once; /* channels of a turn */
+  int at_once; // channels of a turn
   int turns;
-  turn_t *weights; /* in HOST_SCRATCH_REORDERED, turn after turn */
-  size_t room;     /* bytes there for the weights of one turn */
+  turn_t *weights; // in HOST_SCRATCH_REORDERED, turn after turn
+  size_t room;     // bytes there for the weights of one turn
   const float *plain;
   float *turn;
-  int64_t width; /* columns computed per row */
+  int64_t width; // columns computed per row
 } job_t;
 
-/* oneDNN multiplies a single output as matrices, with other bits than for an
- * output in a row. */
+// oneDNN multiplies a single output as matrices, with other bits than for an
+// output in a row.
 enum { HOST_WIDTH = 2 };
 
-/* One turn of images, planes and rows [at, at + extent), and the x under them.
- * oneDNN skips rows and planes of padding by itself: the bits are those with
- * zeros. With columns of padding it would add in another order, so these are
- * always zeros. */
+// One turn of images, planes and rows [at, at + extent), and the x under them.
+// oneDNN skips rows and planes of padding by itself: the bits are those with
+// zeros. With columns of padding it would add in another order, so these are
+// always zeros.
 static host_primitive_t *band_primitive(const job_t *job, int turn,
                                         const int64_t at[3],
                                         const int64_t extent[3],
@@ -150,7 +150,7 @@ static host_primitive_t *band_primitive(const job_t *job, int turn,
   return p;
 }
 
-/* The weights of a turn in the layout of `p`; NULL when memory is short. */
+// The weights of a turn in the layout of `p`; NULL when memory is short.
 static float *turn_weights(job_t *job, int turn, host_primitive_t *p) {
   if (p->w_bytes > job->room) {
     job->room = (p->w_bytes + 63) & ~(size_t)63;
@@ -172,7 +172,7 @@ static float *turn_weights(job_t *job, int turn, host_primitive_t *p) {
   return mine->ready ? w : NULL;
 }
 
-/* Adds the products of a turn's channels to `sums`. */
+// Adds the products of a turn's channels to `sums`.
 static bool add_turn(job_t *job, int turn, const int64_t at[3],
                      const int64_t extent[3], float *sums) {
   host_conv_t part = *job->conv;
@@ -234,7 +234,7 @@ static bool bands(job_t *job, const int64_t extent[3]) {
   return true;
 }
 
-/* Whether oneDNN has kernels for every turn of the first band. */
+// Whether oneDNN has kernels for every turn of the first band.
 static bool probe(const job_t *job, const int64_t extent[3]) {
   host_box_t box;
   for (int i = 0; i < job->turns; i++) {
@@ -252,7 +252,7 @@ static bool run(job_t *job, bool *out_done) {
   int64_t extent[3];
   band_extent(conv, host_conv_rows(conv, HOST_W, job->width), extent);
   if (!probe(job, extent))
-    return true; /* not done */
+    return true; // not done
   job->plain = host_pack_weights(conv);
   job->turn = host_scratch_get(HOST_SCRATCH_TILE,
                                (size_t)conv->groups * (size_t)conv->k *
@@ -275,8 +275,8 @@ static bool whole(const host_conv_t *conv, bool *out_done) {
   return ok;
 }
 
-/* The channels of a group are used together. With one group they can be split
- * into turns. */
+// The channels of a group are used together. With one group they can be split
+// into turns.
 static bool each_group(const host_conv_t *conv, bool *out_done) {
   bool ok = true;
   *out_done = true;

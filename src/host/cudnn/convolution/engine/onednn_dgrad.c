@@ -8,25 +8,25 @@
 #include "src/host/cudnn/base/scratch.h"
 #include "src/host/cudnn/convolution/engine/pack.h"
 
-/* Narrower rows are computed with this width, filled with zeros: for very short
- * ones oneDNN has other kernels, which add in another order. */
-enum { HOST_WIDTH = 7 }; /* times the stride */
+// Narrower rows are computed with this width, filled with zeros: for very short
+// ones oneDNN has other kernels, which add in another order.
+enum { HOST_WIDTH = 7 }; // times the stride
 
-/* Bytes of dx per band. More if there are more weights, because they are read
- * once per band. */
+// Bytes of dx per band. More if there are more weights, because they are read
+// once per band.
 enum { HOST_BAND_BYTES = 1 << 19 };
 
 typedef struct {
   const host_conv_t *conv;
-  host_conv_t dx; /* dx as an output, for finishing */
+  host_conv_t dx; // dx as an output, for finishing
   host_worker_t *worker;
   const float *plain;
-  host_primitive_t *ready; /* the primitive whose layout the weights have */
+  host_primitive_t *ready; // the primitive whose layout the weights have
 } job_t;
 
-/* The rows of dy that rows [first, first + count) of dx need, in dimension i.
- * The first is early enough that padding is not negative; columns continue
- * behind the last one. */
+// The rows of dy that rows [first, first + count) of dx need, in dimension i.
+// The first is early enough that padding is not negative; columns continue
+// behind the last one.
 static void reach(const host_conv_t *conv, int i, int64_t first, int64_t count,
                   int64_t *out_first, int64_t *out_count) {
   int64_t s = conv->stride[i], at = first + conv->pad[i];
@@ -41,7 +41,7 @@ static void reach(const host_conv_t *conv, int i, int64_t first, int64_t count,
   *out_count = high > low ? high - low : 0;
 }
 
-/* The box of dy as dense rows of W x K. */
+// The box of dy as dense rows of W x K.
 static void pack_dy(const host_conv_t *conv, int64_t n, const host_box_t *box,
                     float *to) {
   host_conv_t plain = {.groups = conv->groups, .c = conv->k, .x = conv->y};
@@ -60,8 +60,8 @@ static float *weights(job_t *job, host_primitive_t *p, bool *ok) {
   return w;
 }
 
-/* Images, planes and rows [at, at + extent) of dx. Only makes the primitive if
- * `probes`. *out_done is false if oneDNN has none. */
+// Images, planes and rows [at, at + extent) of dx. Only makes the primitive if
+// `probes`. *out_done is false if oneDNN has none.
 static bool band(job_t *job, const int64_t at[3], const int64_t extent[3],
                  bool probes, bool *out_done) {
   const host_conv_t *conv = job->conv;
@@ -124,9 +124,9 @@ static bool band(job_t *job, const int64_t at[3], const int64_t extent[3],
   return true;
 }
 
-/* Images, planes and rows of a band. Planes are whole or single; a band has
- * several images only if their volumes are whole. Bands start at a multiple of
- * the stride. */
+// Images, planes and rows of a band. Planes are whole or single; a band has
+// several images only if their volumes are whole. Bands start at a multiple of
+// the stride.
 static void band_extent(const host_conv_t *conv, int64_t extent[3]) {
   int64_t unit = sizeof(float), channels = conv->groups * (int64_t)conv->c;
   int64_t weights = channels * conv->k * conv->window[0] * conv->window[1] *
@@ -185,8 +185,8 @@ bool host_dgrad_onednn(const host_conv_t *conv, bool *out_done) {
   if (!job.plain)
     return false;
   int threads = host_threads_enter();
-  /* Nothing is written unless all bands can be computed, because dx may be
-   * added to. */
+  // Nothing is written unless all bands can be computed, because dx may be
+  // added to.
   bool ok = bands(&job, true, out_done);
   if (ok && *out_done)
     ok = bands(&job, false, out_done);

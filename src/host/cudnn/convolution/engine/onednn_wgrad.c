@@ -10,25 +10,25 @@
 #include "src/host/cudnn/base/transpose.h"
 #include "src/host/cudnn/convolution/engine/pack.h"
 
-/* Bytes of packed x per band. More if there are more weights, because their
- * gradient is added once per band. */
+// Bytes of packed x per band. More if there are more weights, because their
+// gradient is added once per band.
 enum { HOST_BAND_BYTES = 1 << 19 };
 
-/* Fewer channels of x than fill a vector. */
+// Fewer channels of x than fill a vector.
 enum { HOST_FEW = 16 };
 
 typedef struct {
   const host_conv_t *conv;
   host_worker_t *worker;
   host_primitive_t *primitive;
-  int64_t rows;   /* of dy in a band */
-  int64_t planes; /* in a band; more than one only if planes are whole */
-  int64_t images; /* in a band; more than one only if volumes are whole */
-  bool zeros[HOST_SPATIAL]; /* x contains the padding */
+  int64_t rows;   // of dy in a band
+  int64_t planes; // in a band; more than one only if planes are whole
+  int64_t images; // in a band; more than one only if volumes are whole
+  bool zeros[HOST_SPATIAL]; // x contains the padding
   float *x, *dy;
 } job_t;
 
-/* `planes` x `rows` rows of dy from (n, d, h) on, as rows of W x K. */
+// `planes` x `rows` rows of dy from (n, d, h) on, as rows of W x K.
 static void pack_dy(const host_conv_t *conv, int64_t n, int64_t d, int64_t h,
                     int64_t planes, int64_t rows, float *to) {
   host_conv_t plain = {.groups = conv->groups, .c = conv->k, .x = conv->y};
@@ -40,7 +40,7 @@ static void pack_dy(const host_conv_t *conv, int64_t n, int64_t d, int64_t h,
   host_pack_x(&plain, &box, n, to);
 }
 
-/* x under a band of dy from (d, h) on. */
+// x under a band of dy from (d, h) on.
 static void under(const job_t *job, int64_t d, int64_t h, host_box_t *x) {
   const int64_t first[HOST_SPATIAL] = {d, h, 0};
   const int64_t count[HOST_SPATIAL] = {job->planes, job->rows,
@@ -61,8 +61,8 @@ static size_t dy_elements(const job_t *job) {
          (size_t)conv->groups * (size_t)conv->k;
 }
 
-/* x under `planes` x `rows` rows of dy only: the memory behind could hold
- * infinities, and 0 * inf is NaN. */
+// x under `planes` x `rows` rows of dy only: the memory behind could hold
+// infinities, and 0 * inf is NaN.
 static void pack_x(const job_t *job, int64_t n, int64_t d, int64_t h,
                    int64_t planes, int64_t rows, float *to) {
   const host_conv_t *conv = job->conv;
@@ -81,7 +81,7 @@ static void pack_x(const job_t *job, int64_t n, int64_t d, int64_t h,
            ((size_t)in[0] - deep) * (size_t)in[1] * row * sizeof *to);
 }
 
-/* The first band sets the total; later ones are added. */
+// The first band sets the total; later ones are added.
 static bool add_band(const job_t *job, int64_t n, int64_t d, int64_t h,
                      float *part, float *total) {
   const host_conv_t *conv = job->conv;
@@ -114,7 +114,7 @@ static bool add_band(const job_t *job, int64_t n, int64_t d, int64_t h,
   return true;
 }
 
-/* Whether oneDNN's weights are [K / 16][C / 16][taps][16 of C][16 of K]. */
+// Whether oneDNN's weights are [K / 16][C / 16][taps][16 of C][16 of K].
 static bool blocks_of_16(const host_primitive_t *p) {
   const dnnl_memory_desc_t *w = &p->w_desc;
   const dnnl_blocking_desc_t *blocks = &w->format_desc.blocking;
@@ -131,8 +131,8 @@ static bool blocks_of_16(const host_primitive_t *p) {
   return blocks->strides[1] == at && blocks->strides[0] == at * (s->c / 16);
 }
 
-/* Converts from these to dense K C taps. oneDNN's own conversion takes four
- * times as long, a quarter of the gradient's time if there are many weights. */
+// Converts from these to dense K C taps. oneDNN's own conversion takes four
+// times as long, a quarter of the gradient's time if there are many weights.
 static bool unblock(const job_t *job, const float *blocked, float *plain) {
   const host_conv_t *conv = job->conv;
   int64_t taps = (int64_t)conv->window[0] * conv->window[1] * conv->window[2];
@@ -192,8 +192,8 @@ static host_shape_t shape_of(const job_t *job) {
   return s;
 }
 
-/* About `most` of `all`, at least one, in equal parts: the last part is
- * computed as if it were whole. */
+// About `most` of `all`, at least one, in equal parts: the last part is
+// computed as if it were whole.
 static int64_t share(int64_t most, int64_t all) {
   most = most < 1 ? 1 : most;
   int64_t parts = (all + most - 1) / most;
@@ -212,7 +212,7 @@ static void choose_band(job_t *job) {
   int64_t rest = host_conv_rows(conv, HOST_H, 1) - conv->stride[HOST_H];
   job->images = job->planes = 1;
   int64_t rows = (room / (row * deep) - rest) / conv->stride[HOST_H];
-  /* Rows of dy that also stay in the cache. */
+  // Rows of dy that also stay in the cache.
   int64_t dy = 2 * room / (conv->out[HOST_W] * conv->groups * conv->k * unit);
   job->rows = share(rows < dy ? rows : dy, conv->out[HOST_H]);
   if (job->rows < conv->out[HOST_H])
@@ -228,8 +228,8 @@ static void choose_band(job_t *job) {
       room / (plane * host_conv_rows(conv, HOST_D, job->planes)), conv->images);
 }
 
-/* NULL if oneDNN has none, or computes depthwise channels as sixteen full ones:
- * the direct engine takes half the time. */
+// NULL if oneDNN has none, or computes depthwise channels as sixteen full ones:
+// the direct engine takes half the time.
 static host_primitive_t *primitive(const job_t *job) {
   const host_conv_t *conv = job->conv;
   host_shape_t shape = shape_of(job);
@@ -238,10 +238,10 @@ static host_primitive_t *primitive(const job_t *job) {
   return p && alone && !strstr(p->name, "dw") ? NULL : p;
 }
 
-/* oneDNN 2.6 skips planes of weights if, with a stride, the first window behind
- * the padding ends beyond the last plane (window 7, stride 2, padding 3 over 6
- * planes: the window at 1 ends at 8), and if one window contains all planes and
- * more in front of them. */
+// oneDNN 2.6 skips planes of weights if, with a stride, the first window behind
+// the padding ends beyond the last plane (window 7, stride 2, padding 3 over 6
+// planes: the window at 1 ends at 8), and if one window contains all planes and
+// more in front of them.
 static bool forgets_planes(const host_conv_t *conv) {
   int64_t pad = conv->pad[HOST_D], step = conv->stride[HOST_D];
   if (pad <= 0 || step <= 1)
@@ -259,8 +259,8 @@ bool host_wgrad_onednn(const host_conv_t *conv, float *sums, bool *out_done) {
   int threads = host_threads_enter();
   job_t job = {.conv = conv, .worker = worker};
   choose_band(&job);
-  /* oneDNN skips the padding if it is the same for all bands; with few channels
-   * that takes longer than adding zeros. */
+  // oneDNN skips the padding if it is the same for all bands; with few channels
+  // that takes longer than adding zeros.
   bool few = conv->groups == 1 && conv->c < HOST_FEW;
   job.zeros[HOST_D] =
       few || forgets_planes(conv) || job.planes < conv->out[HOST_D];

@@ -9,8 +9,7 @@
 #include "src/host/cudnn/base/transpose.h"
 #include "src/host/cudnn/convolution/engine/finish.h"
 
-/* `count` channels from `first` on, of `columns` columns of x, as columns x C.
- */
+// `count` channels from `first` on, of `columns` columns of x, as columns x C.
 static void pack_run(const host_conv_t *conv, const float *from, int64_t first,
                      int64_t count, int64_t columns, float *to) {
   int64_t channels = (int64_t)conv->groups * conv->c;
@@ -30,7 +29,7 @@ static void pack_run(const host_conv_t *conv, const float *from, int64_t first,
         to[w * channels + c] = from[w * w_step + c * c_step];
 }
 
-/* The parts of [first, first + count) before [0, extent) and inside it. */
+// The parts of [first, first + count) before [0, extent) and inside it.
 static void cut(int64_t first, int64_t count, int64_t extent,
                 int64_t *out_before, int64_t *out_inside) {
   int64_t before = first < 0 ? -first : 0;
@@ -39,11 +38,11 @@ static void cut(int64_t first, int64_t count, int64_t extent,
   *out_inside = behind < count - *out_before ? count - *out_before - behind : 0;
 }
 
-/* Channels of a row that are converted before the next row's: the processor can
- * follow so many streams of memory. */
+// Channels of a row that are converted before the next row's: the processor can
+// follow so many streams of memory.
 enum { HOST_STREAMS = 16 };
 
-/* `rows` rows of x in plane `d`, from row `h` on. */
+// `rows` rows of x in plane `d`, from row `h` on.
 static void pack_rows(const host_conv_t *conv, const host_box_t *box, int64_t n,
                       int64_t d, int64_t h, int64_t rows, float *to) {
   const int64_t *s = conv->x_stride;
@@ -53,7 +52,7 @@ static void pack_rows(const host_conv_t *conv, const host_box_t *box, int64_t n,
   const float *from = (const float *)conv->x + n * s[0] + d * s[2] + h * s[3] +
                       (box->first[2] + low) * s[4];
   if (inside == width &&
-      (rows == 1 || s[3] == width * s[4])) { /* the rows are contiguous */
+      (rows == 1 || s[3] == width * s[4])) { // the rows are contiguous
     pack_run(conv, from, 0, channels, rows * width, to);
     return;
   }
@@ -105,7 +104,7 @@ void host_pack_under(const host_conv_t *conv, int i, int64_t out, int64_t count,
   box->count[i] = (int32_t)(skips ? inside : rows);
 }
 
-/* Whether sums of rows have y's layout in memory, transposed. */
+// Whether sums of rows have y's layout in memory, transposed.
 static bool sums_are_y(const host_conv_t *conv) {
   return conv->alpha == 1 && conv->gamma == 0 && !conv->bias && !conv->relu &&
          conv->y_stride[4] == 1;
@@ -140,7 +139,7 @@ static void unpack_row(const host_conv_t *conv, const float *sums,
   }
 }
 
-/* Whether rows of a tensor with y's extents are contiguous. */
+// Whether rows of a tensor with y's extents are contiguous.
 static bool rows_follow(const host_conv_t *conv, const int64_t stride[5]) {
   return stride[3] == conv->out[HOST_W] * stride[4];
 }

@@ -8,7 +8,7 @@
 #include "src/host/cudnn/convolution/engine/engine.h"
 #include "src/host/cudnn/convolution/reorder.h"
 
-/* A tensor in the program's memory, and dense in the engine's type. */
+// A tensor in the program's memory, and dense in the engine's type.
 typedef struct {
   host_view_t view;
   bool is_double;
@@ -31,7 +31,7 @@ static size_t dense_bytes(const twin_t *twin) {
   return ((size_t)host_view_elements(&twin->view) * unit + 63) & ~(size_t)63;
 }
 
-/* Converts rows of at most `room` doubles; W is the last dimension. */
+// Converts rows of at most `room` doubles; W is the last dimension.
 static void copy(const twin_t *twin, bool back, double *room) {
   const host_view_t *view = &twin->view;
   int64_t width = view->dim[4], rows = host_view_elements(view) / width;
@@ -117,7 +117,7 @@ static bool run_converted(host_conv_kind_t kind, const host_conv_t *conv) {
       continue;
     twin[i].dense = block;
     block += dense_bytes(&twin[i]);
-    /* Gradients blend with the old values; forward calls read `old` instead. */
+    // Gradients blend with the old values; forward calls read `old` instead.
     if (i != out || (!forward && blends))
       copy(&twin[i], false, room);
   }
