@@ -22,7 +22,7 @@ ncclResult_t host_comm_create(const ncclUniqueId *id, int rank, int ranks,
     host_comm_say(NULL, "no current device");
     return ncclUnhandledCudaError;
   }
-  ncclComm_t comm = calloc(1, sizeof(*comm));
+  ncclComm_t comm = calloc(1, sizeof *comm);
   if (comm == NULL)
     return ncclSystemError;
   comm->magic = comm_magic;
@@ -97,7 +97,7 @@ static ncclResult_t comm_error(ncclComm_t comm) {
   host_fault_t fault = host_fault_get(&comm->endpoint);
   if (fault.kind != HOST_FAULT_NONE) {
     comm->broken = host_fault_result(&comm->endpoint, fault);
-    host_fault_text(fault, comm->text, sizeof(comm->text));
+    host_fault_text(fault, comm->text, sizeof comm->text);
     return comm->broken;
   }
   if (comm->finalized && !comm->blocking && comm->ended != comm->issued)
@@ -192,17 +192,17 @@ static pthread_mutex_t text_lock = PTHREAD_MUTEX_INITIALIZER;
 static char last_text[256]; // guarded by text_lock
 
 void host_comm_say(ncclComm_t comm, const char *format, ...) {
-  char text[sizeof(last_text)];
+  char text[sizeof last_text];
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(text, sizeof(text), format, arguments);
+  vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
   pthread_mutex_lock(&text_lock);
-  memcpy(last_text, text, sizeof(text));
+  memcpy(last_text, text, sizeof text);
   pthread_mutex_unlock(&text_lock);
   if (comm != NULL) {
     pthread_mutex_lock(&comm->lock);
-    memcpy(comm->text, text, sizeof(text));
+    memcpy(comm->text, text, sizeof text);
     pthread_mutex_unlock(&comm->lock);
   }
   const char *debug = getenv("NCCL_DEBUG");
@@ -213,16 +213,16 @@ void host_comm_say(ncclComm_t comm, const char *format, ...) {
 }
 
 const char *host_comm_said(ncclComm_t comm) {
-  static __thread char text[sizeof(last_text)];
+  static __thread char text[sizeof last_text];
   text[0] = '\0';
   if (comm != NULL) {
     pthread_mutex_lock(&comm->lock);
-    memcpy(text, comm->text, sizeof(text));
+    memcpy(text, comm->text, sizeof text);
     pthread_mutex_unlock(&comm->lock);
   }
   if (text[0] == '\0') {
     pthread_mutex_lock(&text_lock);
-    memcpy(text, last_text, sizeof(text));
+    memcpy(text, last_text, sizeof text);
     pthread_mutex_unlock(&text_lock);
   }
   return text;

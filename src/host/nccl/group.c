@@ -81,14 +81,14 @@ static ncclResult_t launch(ncclComm_t comm, host_op_t *ops, int count) {
 
 ncclResult_t host_group_op(ncclComm_t comm, const host_op_t *op) {
   if (group.depth == 0) {
-    host_op_t *ops = malloc(sizeof(*ops));
+    host_op_t *ops = malloc(sizeof *ops);
     if (ops == NULL)
       return ncclSystemError;
     *ops = *op;
     return launch(comm, ops, 1);
   }
   entry_t *entries = grow(group.entries, group.entries_count,
-                          &group.entries_room, sizeof(*entries));
+                          &group.entries_room, sizeof *entries);
   if (entries == NULL)
     return host_group_fail(ncclSystemError);
   group.entries = entries;
@@ -100,7 +100,7 @@ ncclResult_t host_group_op(ncclComm_t comm, const host_op_t *op) {
 static ncclResult_t launch_comm(int first) {
   ncclComm_t comm = group.entries[first].comm;
   size_t room = (size_t)(group.entries_count - first);
-  host_op_t *ops = malloc(room * sizeof(*ops));
+  host_op_t *ops = malloc(room * sizeof *ops);
   if (ops == NULL)
     return ncclSystemError;
   int count = 0;
@@ -161,7 +161,7 @@ static ncclResult_t run_joins(void) {
 ncclResult_t host_group_join(ncclComm_t *comm) {
   if (group.depth > 0) {
     ncclComm_t **joins =
-        grow(group.joins, group.joins_count, &group.joins_room, sizeof(*joins));
+        grow(group.joins, group.joins_count, &group.joins_room, sizeof *joins);
     if (joins == NULL) {
       join_discard(comm);
       return host_group_fail(ncclSystemError);

@@ -105,7 +105,7 @@ static ncclResult_t range_create(const char *function, ncclComm_t comm,
     return host_group_fail(result);
   if (base == NULL || bytes == 0 || out_handle == NULL)
     return invalid(function, "nothing to register");
-  range_t *range = malloc(sizeof(*range));
+  range_t *range = malloc(sizeof *range);
   if (range == NULL)
     return host_group_fail(ncclSystemError);
   *range = (range_t){comm, base, bytes};

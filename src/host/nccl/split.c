@@ -25,13 +25,13 @@ static ncclResult_t invalid(const char *function, const char *what) {
 // Runs operations on the parent at once, even if a group is open.
 static ncclResult_t run_now(ncclComm_t comm, const host_op_t *ops, int count) {
   cudaStream_t stream;
-  host_op_t *copy = malloc((size_t)count * sizeof(*copy));
+  host_op_t *copy = malloc((size_t)count * sizeof *copy);
   if (copy == NULL || cudaStreamCreateWithFlags(
                           &stream, cudaStreamNonBlocking) != cudaSuccess) {
     free(copy);
     return ncclUnhandledCudaError;
   }
-  memcpy(copy, ops, (size_t)count * sizeof(*copy));
+  memcpy(copy, ops, (size_t)count * sizeof *copy);
   for (int i = 0; i < count; i++)
     copy[i].stream = stream;
   ncclResult_t result = host_work_launch(comm, copy, count);
@@ -108,10 +108,10 @@ ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key,
     return invalid("ncclCommSplit", "not a configuration");
   *newcomm = NULL;
   word_t *words;
-  if (cudaMallocHost((void **)&words, (size_t)comm->ranks * sizeof(*words)) !=
+  if (cudaMallocHost((void **)&words, (size_t)comm->ranks * sizeof *words) !=
       cudaSuccess)
     return host_group_fail(ncclUnhandledCudaError);
-  memset(words, 0, (size_t)comm->ranks * sizeof(*words));
+  memset(words, 0, (size_t)comm->ranks * sizeof *words);
   words[comm->rank].color = color;
   words[comm->rank].key = key;
   result = split(comm, words, config, newcomm);
@@ -137,7 +137,7 @@ static ncclResult_t tell_those(ncclComm_t comm, const bool *stays, int leader,
                                                               : HOST_OP_RECV,
                                  .send = leader == comm->rank ? id : NULL,
                                  .recv = leader == comm->rank ? NULL : id,
-                                 .count = sizeof(*id),
+                                 .count = sizeof *id,
                                  .type = ncclUint8,
                                  .root = leader == comm->rank ? r : leader};
   ncclResult_t told = count > 0 ? run_now(comm, ops, count) : ncclSuccess;
@@ -161,7 +161,7 @@ ncclResult_t pncclCommShrink(ncclComm_t comm, int *excludeRanksList,
                                ? ncclInvalidUsage
                                : ncclInvalidArgument);
   }
-  memset(stays, true, sizeof(stays));
+  memset(stays, true, sizeof stays);
   for (int i = 0; i < excludeRanksCount; i++) {
     int out = excludeRanksList[i];
     if (out < 0 || out >= comm->ranks || out == comm->rank)
@@ -178,7 +178,7 @@ ncclResult_t pncclCommShrink(ncclComm_t comm, int *excludeRanksList,
     }
   *newcomm = NULL;
   ncclUniqueId *id;
-  if (cudaMallocHost((void **)&id, sizeof(*id)) != cudaSuccess)
+  if (cudaMallocHost((void **)&id, sizeof *id) != cudaSuccess)
     return host_group_fail(ncclUnhandledCudaError);
   result = tell_those(comm, stays, leader, id);
   result = result == ncclSuccess ? make(comm, id, rank, ranks, config, newcomm)

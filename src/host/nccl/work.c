@@ -72,8 +72,8 @@ static bool work_begin(work_t *work) {
 static void work_finish(work_t *work, ncclResult_t result) {
   ncclComm_t comm = work->comm;
   if (result != ncclSuccess && result != HOST_STOPPED) {
-    char text[sizeof(comm->text)];
-    host_fault_text(host_fault_get(&comm->endpoint), text, sizeof(text));
+    char text[sizeof comm->text];
+    host_fault_text(host_fault_get(&comm->endpoint), text, sizeof text);
     host_comm_say(comm, "%s", text);
   }
   pthread_mutex_lock(&comm->lock);
@@ -98,7 +98,7 @@ static cudaError_t work_run(void *argument) {
     pthread_mutex_unlock(&comm->lock);
     return aborted ? cudaSuccess : cudaErrorLaunchFailure;
   }
-  void **scaled = calloc((size_t)work->count, sizeof(*scaled));
+  void **scaled = calloc((size_t)work->count, sizeof *scaled);
   bool resolved = scaled != NULL && work_resolve(work, scaled);
   ncclResult_t result =
       resolved ? host_ops_run(&comm->endpoint, work->ops, work->count)
@@ -203,8 +203,8 @@ static bool submit(work_t *work, const cudaStream_t *streams, int count) {
 }
 
 ncclResult_t host_work_launch(ncclComm_t comm, host_op_t *ops, int count) {
-  work_t *work = calloc(1, sizeof(*work));
-  cudaStream_t *streams = malloc((size_t)count * sizeof(*streams));
+  work_t *work = calloc(1, sizeof *work);
+  cudaStream_t *streams = malloc((size_t)count * sizeof *streams);
   ncclResult_t result = ncclSystemError;
   if (work == NULL || streams == NULL)
     goto refused;

@@ -57,11 +57,11 @@ static inline rank_info_t rank_meet(int rank, int ranks) {
   if (rank == 0) {
     for (int i = 0; i < IDS; i++)
       NCCL(ncclGetUniqueId(&info.id[i]));
-    RANK_REQUIRE(write(OUT_FD, info.id, sizeof(info.id)) == sizeof(info.id));
+    RANK_REQUIRE(write(OUT_FD, info.id, sizeof info.id) == sizeof info.id);
   } else {
     size_t got = 0;
-    while (got < sizeof(info.id)) {
-      ssize_t part = read(0, (char *)info.id + got, sizeof(info.id) - got);
+    while (got < sizeof info.id) {
+      ssize_t part = read(0, (char *)info.id + got, sizeof info.id - got);
       RANK_REQUIRE(part > 0);
       got += (size_t)part;
     }
@@ -136,8 +136,8 @@ static inline launch_t launch_start(const char *scenario, int ranks) {
     launch.pid[r] = fork();
     if (launch.pid[r] == 0) {
       char rank_text[12], ranks_text[12];
-      snprintf(rank_text, sizeof(rank_text), "%d", r);
-      snprintf(ranks_text, sizeof(ranks_text), "%d", ranks);
+      snprintf(rank_text, sizeof rank_text, "%d", r);
+      snprintf(ranks_text, sizeof ranks_text, "%d", ranks);
       dup2(in[r][0], 0);
       dup2(gate, GATE_FD);
       if (getenv("SDG_TEST_WIRE")) { /* each on a machine of its own */
@@ -153,12 +153,11 @@ static inline launch_t launch_start(const char *scenario, int ranks) {
       _exit(127);
     }
   }
-  ck_assert_int_eq(read(out[0], launch.id, sizeof(launch.id)),
-                   sizeof(launch.id));
+  ck_assert_int_eq(read(out[0], launch.id, sizeof launch.id), sizeof launch.id);
   for (int r = 0; r < ranks; r++) {
     if (r > 0)
-      ck_assert_int_eq(write(in[r][1], launch.id, sizeof(launch.id)),
-                       sizeof(launch.id));
+      ck_assert_int_eq(write(in[r][1], launch.id, sizeof launch.id),
+                       sizeof launch.id);
     close(in[r][0]);
     close(in[r][1]);
   }
@@ -217,7 +216,7 @@ static inline bool launch_left_a_socket(const launch_t *launch) {
   ck_assert_ptr_nonnull(stream);
   char line[512];
   bool found = false;
-  while (fgets(line, sizeof(line), stream) != NULL)
+  while (fgets(line, sizeof line, stream) != NULL)
     for (int i = 0; i < IDS; i++) {
       char name[33];
       for (int k = 0; k < 16; k++)

@@ -27,7 +27,7 @@ static void expect_lost(ncclComm_t comm, float *device, int culprit) {
   NCCL(ncclCommGetAsyncError(comm, &state));
   RANK_REQUIRE(state == ncclRemoteError);
   RANK_REQUIRE(all_reduce(device, 1, comm) == ncclRemoteError);
-  snprintf(name, sizeof(name), "rank %d", culprit);
+  snprintf(name, sizeof name, "rank %d", culprit);
   RANK_REQUIRE(strstr(ncclGetLastError(comm), name) != NULL);
   NCCL(ncclCommDestroy(comm));
 }
@@ -103,7 +103,7 @@ static void abort_wait(const rank_info_t *info) {
   CUDA(cudaMemset(device, 0, sizeof(float)));
   NCCL(all_reduce(device, 1, rest));
   float value = 1;
-  CUDA(cudaMemcpy(&value, device, sizeof(value), cudaMemcpyDeviceToHost));
+  CUDA(cudaMemcpy(&value, device, sizeof value, cudaMemcpyDeviceToHost));
   RANK_REQUIRE(value == 0);
   NCCL(ncclCommDestroy(rest));
 }
@@ -158,7 +158,7 @@ static void play_mismatch(const rank_info_t *info) {
     float host[11];
     NCCL(ncclRecv(device, 11, ncclFloat32, 0, comm, 0));
     RANK_REQUIRE(cudaStreamSynchronize(0) != cudaSuccess);
-    RANK_REQUIRE(cudaMemcpy(host, device, sizeof(host),
+    RANK_REQUIRE(cudaMemcpy(host, device, sizeof host,
                             cudaMemcpyDeviceToHost) != cudaSuccess);
     NCCL(ncclCommGetAsyncError(comm, &state));
   }

@@ -228,22 +228,22 @@ static void play_reproducible(const rank_info_t *info) {
   static float in[N], first[N], out[N];
   for (int i = 0; i < N; i++)
     in[i] = (float)((i * 7919 + info->rank * 104729) % 10007) / 977.0f;
-  float *send = upload(in, sizeof(in)), *recv = upload(in, sizeof(in));
+  float *send = upload(in, sizeof in), *recv = upload(in, sizeof in);
   float *all = upload(in, 1);
   CUDA(cudaFree(all));
-  CUDA(cudaMalloc((void **)&all, sizeof(in) * (size_t)info->ranks));
-  float *every = malloc(sizeof(in) * (size_t)info->ranks);
+  CUDA(cudaMalloc((void **)&all, sizeof in * (size_t)info->ranks));
+  float *every = malloc(sizeof in * (size_t)info->ranks);
   for (int round = 0; round < 10; round++) {
     usleep((useconds_t)((info->rank * 7 + round * 3) % 5 * 1000));
     NCCL(ncclAllReduce(send, recv, N, ncclFloat32, ncclSum, comm, 0));
     NCCL(ncclAllGather(recv, all, N, ncclFloat32, comm, 0));
-    download(out, recv, sizeof(out));
-    download(every, all, sizeof(in) * (size_t)info->ranks);
+    download(out, recv, sizeof out);
+    download(every, all, sizeof in * (size_t)info->ranks);
     if (round == 0)
-      memcpy(first, out, sizeof(out));
-    RANK_REQUIRE(memcmp(first, out, sizeof(out)) == 0);
+      memcpy(first, out, sizeof out);
+    RANK_REQUIRE(memcmp(first, out, sizeof out) == 0);
     for (int r = 0; r < info->ranks; r++)
-      RANK_REQUIRE(memcmp(every + (size_t)r * N, out, sizeof(out)) == 0);
+      RANK_REQUIRE(memcmp(every + (size_t)r * N, out, sizeof out) == 0);
   }
   free(every);
   NCCL(ncclCommDestroy(comm));
@@ -269,7 +269,7 @@ static void play_several(const rank_info_t *info) {
     RANK_REQUIRE(rank == (c == 1 ? info->ranks - 1 - info->rank : info->rank));
     CUDA(cudaStreamCreateWithFlags(&stream[c], cudaStreamNonBlocking));
     int value = 1 + info->rank;
-    device[c] = upload(&value, sizeof(value));
+    device[c] = upload(&value, sizeof value);
   }
   /* Odd ranks launch the communicators in the opposite order. */
   for (int round = 0; round < 20; round++)
@@ -281,7 +281,7 @@ static void play_several(const rank_info_t *info) {
   for (int c = 0; c < IDS; c++) {
     int value;
     CUDA(cudaStreamSynchronize(stream[c]));
-    download(&value, device[c], sizeof(value));
+    download(&value, device[c], sizeof value);
     RANK_REQUIRE(value == info->ranks);
     NCCL(ncclCommFinalize(comm[c]));
     NCCL(ncclCommDestroy(comm[c]));
@@ -298,7 +298,7 @@ static void play_nonblocking(const rank_info_t *info) {
                                                info->rank, &config);
   RANK_REQUIRE(result == ncclInProgress);
   int value = 1;
-  int *device = upload(&value, sizeof(value));
+  int *device = upload(&value, sizeof value);
   if (info->rank == 0 && info->ranks > 1) {
     NCCL(ncclCommGetAsyncError(comm, &result));
     RANK_REQUIRE(result == ncclInProgress);
@@ -313,7 +313,7 @@ static void play_nonblocking(const rank_info_t *info) {
   }
   RANK_REQUIRE(result == ncclSuccess);
   NCCL(ncclAllReduce(device, device, 1, ncclInt32, ncclSum, comm, 0));
-  download(&value, device, sizeof(value));
+  download(&value, device, sizeof value);
   RANK_REQUIRE(value == info->ranks);
   result = ncclCommFinalize(comm);
   RANK_REQUIRE(result == ncclSuccess || result == ncclInProgress);
@@ -334,11 +334,11 @@ static void play_groups(const rank_info_t *info) {
   int next = (info->rank + 1) % info->ranks;
   int previous = (info->rank + info->ranks - 1) % info->ranks;
   int host[4] = {info->rank, info->rank + 100, -1, -1};
-  int *d = upload(host, sizeof(host));
+  int *d = upload(host, sizeof host);
   RANK_REQUIRE(ncclGroupEnd() == ncclInvalidUsage);
   /* Nested; messages to one peer arrive in their order; two streams and the
    * legacy one; a collective between, which even ranks issue last. */
-  int *sum = upload(host, sizeof(host));
+  int *sum = upload(host, sizeof host);
   NCCL(ncclGroupStart());
   if (info->rank & 1)
     NCCL(ncclAllReduce(sum, sum, 1, ncclInt32, ncclSum, comm, 0));
@@ -351,12 +351,12 @@ static void play_groups(const rank_info_t *info) {
   if (!(info->rank & 1))
     NCCL(ncclAllReduce(sum, sum, 1, ncclInt32, ncclSum, comm, 0));
   NCCL(ncclGroupEnd());
-  CUDA(cudaMemcpyAsync(host, d, sizeof(host), cudaMemcpyDeviceToHost,
-                       stream[1]));
+  CUDA(
+      cudaMemcpyAsync(host, d, sizeof host, cudaMemcpyDeviceToHost, stream[1]));
   CUDA(cudaStreamSynchronize(stream[1]));
   RANK_REQUIRE(host[2] == previous && host[3] == previous + 100);
   int total;
-  download(&total, sum, sizeof(total));
+  download(&total, sum, sizeof total);
   RANK_REQUIRE(total == info->ranks * (info->ranks - 1) / 2);
   /* An error inside: nothing is launched, by nobody. */
   NCCL(ncclGroupStart());
@@ -423,7 +423,7 @@ static void play_arguments(const rank_info_t *info) {
   NCCL(ncclCommInitAll(&comm, 1, NULL));
   RANK_REQUIRE(ncclCommInitAll(&none, 2, NULL) == ncclInvalidArgument);
   float value = 3;
-  float *d = upload(&value, sizeof(value));
+  float *d = upload(&value, sizeof value);
   RANK_REQUIRE(pncclAllReduce(NULL, d, 1, ncclFloat32, ncclSum, comm, 0) ==
                ncclInvalidArgument);
   RANK_REQUIRE(strstr(ncclGetLastError(comm), "ncclAllReduce") != NULL);
@@ -445,7 +445,7 @@ static void play_arguments(const rank_info_t *info) {
   RANK_REQUIRE(ncclGroupSimulateEnd(NULL) == ncclInvalidUsage);
   RANK_REQUIRE(strcmp(ncclGetErrorString(ncclSuccess), "no error") == 0);
   NCCL(ncclAllReduce(d, d, 1, ncclFloat32, ncclAvg, comm, 0));
-  download(&value, d, sizeof(value));
+  download(&value, d, sizeof value);
   RANK_REQUIRE(value == 3);
   NCCL(ncclCommGetAsyncError(comm, &state));
   RANK_REQUIRE(state == ncclSuccess);

@@ -100,7 +100,7 @@ START_TEST(a_vector_gives_what_its_elements_give) {
       element[r] = &in[r][i];
     host_reduce(ncclFloat32, ncclSum, 4, element, &one[i], 1);
   }
-  ck_assert_mem_eq(whole, one, sizeof(whole));
+  ck_assert_mem_eq(whole, one, sizeof whole);
 }
 END_TEST
 

@@ -35,7 +35,7 @@ static void *member_main(void *argument) {
 
 /* Runs `play` on every rank at once and returns the results in the team. */
 static team_t *team_start(int ranks, ncclResult_t (*play)(host_endpoint_t *)) {
-  team_t *team = calloc(1, sizeof(*team));
+  team_t *team = calloc(1, sizeof *team);
   int fd = host_segment_create(ranks);
   ck_assert_int_ge(fd, 0);
   ck_assert_int_eq(host_endpoint_open(&team->whole, fd, 0, ranks), 0);
@@ -149,7 +149,7 @@ static ncclResult_t sum_all(host_endpoint_t *e) {
   for (int c = 0; c < 6; c++)
     for (int in_place = 0; in_place < 2; in_place++) {
       size_t n = counts[c];
-      float *in = malloc(n * sizeof(*in)), *out = malloc(n * sizeof(*out));
+      float *in = malloc(n * sizeof *in), *out = malloc(n * sizeof *out);
       for (size_t i = 0; i < n; i++)
         in[i] = (float)(i % 1000) + (float)e->rank * 0.3f;
       float *target = in_place ? in : out;
@@ -207,7 +207,7 @@ END_TEST
 /* Rank 0 sends a byte more than rank 1 expects. */
 static ncclResult_t mismatch(host_endpoint_t *e) {
   char buffer[16];
-  memset(buffer, 0, sizeof(buffer));
+  memset(buffer, 0, sizeof buffer);
   host_op_t ops[] = {
       {.kind = e->rank ? HOST_OP_RECV : HOST_OP_SEND,
        .send = buffer,
@@ -257,8 +257,7 @@ END_TEST
 /* Rank 0 has nothing to do; the others wait for it. */
 static ncclResult_t wait_for_zero(host_endpoint_t *e) {
   char buffer[64] = {0};
-  host_op_t op = {
-      .kind = HOST_OP_RECV, .recv = buffer, .count = sizeof(buffer)};
+  host_op_t op = {.kind = HOST_OP_RECV, .recv = buffer, .count = sizeof buffer};
   return e->rank == 0 ? ncclSuccess : host_ops_run(e, &op, 1);
 }
 
@@ -299,11 +298,11 @@ END_TEST
 /* Rank 0 sends and leaves; what it sent still counts. */
 static ncclResult_t send_and_leave(host_endpoint_t *e) {
   char buffer[64] = {0};
-  memset(buffer, e->rank == 0 ? 7 : 0, sizeof(buffer));
+  memset(buffer, e->rank == 0 ? 7 : 0, sizeof buffer);
   host_op_t op = {.kind = e->rank ? HOST_OP_RECV : HOST_OP_SEND,
                   .send = buffer,
                   .recv = buffer,
-                  .count = sizeof(buffer),
+                  .count = sizeof buffer,
                   .root = !e->rank};
   if (e->rank == 1)
     usleep(50000);

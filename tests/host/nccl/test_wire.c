@@ -18,13 +18,13 @@ static void play_join(const rank_info_t *info, int late_ms) {
   static float host[COUNT];
   usleep((useconds_t)late_ms * 1000);
   NCCL(ncclCommInitRank(&comm, info->ranks, info->id[0], info->rank));
-  CUDA(cudaMalloc((void **)&device, sizeof(host)));
+  CUDA(cudaMalloc((void **)&device, sizeof host));
   for (int turn = 0; turn < 3; turn++) {
     for (int i = 0; i < COUNT; i++)
       host[i] = (float)(info->rank + 1) * (float)(i % 1000);
-    CUDA(cudaMemcpy(device, host, sizeof(host), cudaMemcpyHostToDevice));
+    CUDA(cudaMemcpy(device, host, sizeof host, cudaMemcpyHostToDevice));
     NCCL(ncclAllReduce(device, device, COUNT, ncclFloat, ncclSum, comm, 0));
-    CUDA(cudaMemcpy(host, device, sizeof(host), cudaMemcpyDeviceToHost));
+    CUDA(cudaMemcpy(host, device, sizeof host, cudaMemcpyDeviceToHost));
     float sum = (float)(info->ranks * (info->ranks + 1) / 2);
     for (int i = 0; i < COUNT; i++)
       RANK_REQUIRE(host[i] == sum * (float)(i % 1000));
@@ -60,7 +60,7 @@ static void play_last_words(const rank_info_t *info) {
   }
   usleep(500000); /* the other is gone by now */
   NCCL(ncclRecv(device, COUNT, ncclFloat, 0, comm, 0));
-  CUDA(cudaMemcpy(&first, device + COUNT - 1, sizeof(first),
+  CUDA(cudaMemcpy(&first, device + COUNT - 1, sizeof first,
                   cudaMemcpyDeviceToHost));
   RANK_REQUIRE(first != 0);
 }
@@ -120,12 +120,12 @@ static int ports_of(pid_t pid, int *out_ports, int room) {
   char path[64], target[64], line[512];
   unsigned long inodes[64];
   int inode_count = 0, count = 0;
-  snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+  snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
   DIR *folder = opendir(path);
   for (struct dirent *entry; folder && (entry = readdir(folder));) {
     char name[400];
-    snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
-    ssize_t n = readlink(name, target, sizeof(target) - 1);
+    snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
+    ssize_t n = readlink(name, target, sizeof target - 1);
     target[n > 0 ? n : 0] = '\0';
     if (inode_count < 64 &&
         sscanf(target, "socket:[%lu]", &inodes[inode_count]) == 1)
@@ -134,7 +134,7 @@ static int ports_of(pid_t pid, int *out_ports, int room) {
   if (folder)
     closedir(folder);
   FILE *all = fopen("/proc/net/tcp", "r");
-  while (all && fgets(line, sizeof(line), all)) {
+  while (all && fgets(line, sizeof line, all)) {
     unsigned port, state;
     unsigned long inode;
     if (sscanf(line, "%*s %*[0-9A-F]:%x %*s %x %*s %*s %*s %*s %*s %lu", &port,
@@ -170,11 +170,11 @@ START_TEST(strangers_do_not_disturb_those_who_join) {
         close(fd);
         continue;
       }
-      for (size_t i = 0; i < sizeof(noise); i++)
+      for (size_t i = 0; i < sizeof noise; i++)
         noise[i] = (char)(rand_r(&seed) >> 7);
       if (turn % 4 == 0) /* HELLO or MEET, and a wrong secret */
         memcpy(noise, &(int32_t){turn % 8 ? 1 : 8}, 4);
-      (void)!send(fd, noise, (size_t)rand_r(&seed) % sizeof(noise),
+      (void)!send(fd, noise, (size_t)rand_r(&seed) % sizeof noise,
                   MSG_NOSIGNAL);
       if (turn % 2 && open_count < 600)
         open_fds[open_count++] = fd;

@@ -44,7 +44,7 @@ int host_fork_guard(int fd) {
   pthread_mutex_lock(&guard_lock);
   if (guarded_count == guarded_room) {
     int room = guarded_room == 0 ? 16 : 2 * guarded_room;
-    int *grown = realloc(guarded, (size_t)room * sizeof(*grown));
+    int *grown = realloc(guarded, (size_t)room * sizeof *grown);
     if (grown == NULL) {
       pthread_mutex_unlock(&guard_lock);
       close(fd);

@@ -164,7 +164,7 @@ static ncclResult_t host_hear(host_t *host, int i) {
   if (got == 0)
     return ncclSuccess;
   if (guest->rank < 0)
-    memcpy(guest->nonces.caller, packet->nonce, sizeof(packet->nonce));
+    memcpy(guest->nonces.caller, packet->nonce, sizeof packet->nonce);
   bool known = got > 0 && host_packet_proves(packet, &host->id, &guest->nonces);
   if (guest->rank < 0 && known && packet->word == HOST_WORD_HELLO)
     return host_hello(host, guest, packet);
@@ -203,7 +203,7 @@ static ncclResult_t host_accept(host_t *host, int listener) {
   strangers_limit(host);
   if (host->guests_count == host->guests_room) {
     int room = 2 * host->guests_room + 8;
-    guest_t *grown = realloc(host->guests, (size_t)room * sizeof(*grown));
+    guest_t *grown = realloc(host->guests, (size_t)room * sizeof *grown);
     if (grown == NULL) {
       host_fork_close(fd);
       return ncclSystemError;
@@ -223,7 +223,7 @@ static ncclResult_t host_accept(host_t *host, int listener) {
 static ncclResult_t host_step(host_t *host) {
   strangers_limit(host);
   int guests = host->guests_count, count = guests + 2, strangers = 0;
-  struct pollfd *wait = calloc((size_t)count, sizeof(*wait));
+  struct pollfd *wait = calloc((size_t)count, sizeof *wait);
   if (wait == NULL)
     return ncclSystemError;
   for (int i = 0; i < guests; i++) {
@@ -273,10 +273,10 @@ static void *host_main(void *argument) {
 }
 
 ncclResult_t host_join_offer(ncclUniqueId *out_id) {
-  host_t *host = calloc(1, sizeof(*host));
+  host_t *host = calloc(1, sizeof *host);
   if (host == NULL)
     return ncclSystemError;
-  memcpy(host->id.magic, HOST_OFFER_MAGIC, sizeof(host->id.magic));
+  memcpy(host->id.magic, HOST_OFFER_MAGIC, sizeof host->id.magic);
   host->id.machine = host_net_machine();
   host->distant = -1;
   struct sockaddr_un address;
@@ -294,7 +294,7 @@ ncclResult_t host_join_offer(ncclUniqueId *out_id) {
       (host->distant = host_net_listen(&host->id.address)) < 0)
     goto failed;
   ncclUniqueId id;
-  memcpy(&id, &host->id, sizeof(id));
+  memcpy(&id, &host->id, sizeof id);
   if (host_thread_start(NULL, host_main, host) != 0)
     goto failed;
   *out_id = id;

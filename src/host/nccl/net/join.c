@@ -66,7 +66,7 @@ static ncclResult_t await_word(joiner_t *joiner, host_word_t expected) {
 }
 
 static bool say(const joiner_t *joiner, host_packet_t packet) {
-  memcpy(packet.nonce, joiner->nonces.caller, sizeof(packet.nonce));
+  memcpy(packet.nonce, joiner->nonces.caller, sizeof packet.nonce);
   host_packet_prove(&packet, joiner->offer, &joiner->nonces);
   return host_packet_send(joiner->fd, &packet, -1);
 }
@@ -183,8 +183,8 @@ static ncclResult_t maker_call(joiner_t *joiner) {
 ncclResult_t host_join(host_endpoint_t *endpoint, const ncclUniqueId *id,
                        int rank, int ranks, const atomic_bool *stop) {
   host_offer_t offer;
-  memcpy(&offer, id, sizeof(offer));
-  if (memcmp(offer.magic, HOST_OFFER_MAGIC, sizeof(offer.magic)) != 0)
+  memcpy(&offer, id, sizeof offer);
+  if (memcmp(offer.magic, HOST_OFFER_MAGIC, sizeof offer.magic) != 0)
     return ncclInvalidArgument;
   joiner_t joiner = {.fd = -1,
                      .hello = {.word = HOST_WORD_HELLO,

@@ -37,7 +37,7 @@ uint64_t host_net_machine(void) {
   } else {
     FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
     if (file != NULL) {
-      if (fgets(boot, sizeof(boot), file) == NULL)
+      if (fgets(boot, sizeof boot, file) == NULL)
         boot[0] = '\0';
       fclose(file);
     }
@@ -45,7 +45,7 @@ uint64_t host_net_machine(void) {
   }
   // Abstract names of local sockets are valid in one network namespace only.
   if (stat("/proc/self/ns/net", &space) == 0)
-    hash = mix(hash, &space.st_ino, sizeof(space.st_ino));
+    hash = mix(hash, &space.st_ino, sizeof space.st_ino);
   return hash;
 }
 
@@ -102,23 +102,23 @@ static bool address_choose(host_address_t *out_address) {
   const char *family = value_of("NCCL_SOCKET_FAMILY");
   if (getifaddrs(&all) != 0)
     return false;
-  memset(out_address, 0, sizeof(*out_address));
+  memset(out_address, 0, sizeof *out_address);
   for (const struct ifaddrs *e = all; e != NULL; e = e->ifa_next) {
     int rank = rank_of(e, choice, family);
     if (rank <= best)
       continue;
     best = rank;
     memcpy(out_address, e->ifa_addr,
-           e->ifa_addr->sa_family == AF_INET6 ? sizeof(out_address->v6)
-                                              : sizeof(out_address->v4));
+           e->ifa_addr->sa_family == AF_INET6 ? sizeof out_address->v6
+                                              : sizeof out_address->v4);
   }
   freeifaddrs(all);
   return best > 0;
 }
 
 static socklen_t bytes_of(const host_address_t *address) {
-  return address->any.sa_family == AF_INET6 ? sizeof(address->v6)
-                                            : sizeof(address->v4);
+  return address->any.sa_family == AF_INET6 ? sizeof address->v6
+                                            : sizeof address->v4;
 }
 
 static int socket_open(const host_address_t *address) {
@@ -161,11 +161,11 @@ void host_net_tune(int fd) {
   const int on = 1, idle = SILENT_SECONDS / 2, each = SILENT_SECONDS / 4,
             probes = 2;
   const unsigned limit_ms = SILENT_SECONDS * 1000;
-  (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
-  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &each, sizeof(each));
-  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &each, sizeof each);
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
   (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms,
-                   sizeof(limit_ms));
+                   sizeof limit_ms);
 }

@@ -45,7 +45,7 @@ static int64_t now_ms(void) {
 }
 
 void host_mesh_init(host_mesh_t *mesh) {
-  memset(mesh, 0, sizeof(*mesh));
+  memset(mesh, 0, sizeof *mesh);
   mesh->listener = -1;
   for (int i = 0; i < HOST_RANKS_MAX; i++)
     mesh->fd[i] = -1;
@@ -64,7 +64,7 @@ ncclResult_t host_mesh_listen(host_mesh_t *mesh, host_address_t *out_address) {
 
 static int connection_error(int fd) {
   int error = 0;
-  socklen_t bytes = sizeof(error);
+  socklen_t bytes = sizeof error;
   return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes) != 0 ? errno
                                                                    : error;
 }
@@ -86,7 +86,7 @@ static bool meet_say(const meeting_t *meeting, int fd, int peer,
                      const host_nonces_t *nonces) {
   host_packet_t packet = {
       .word = HOST_WORD_MEET, .rank = meeting->rank, .result = peer};
-  memcpy(packet.nonce, nonces->caller, sizeof(packet.nonce));
+  memcpy(packet.nonce, nonces->caller, sizeof packet.nonce);
   host_packet_prove(&packet, meeting->offer, nonces);
   return host_packet_send(fd, &packet, -1);
 }
@@ -102,7 +102,7 @@ static void guest_hear(meeting_t *meeting, guest_t *guest) {
   int got = host_packet_recv(guest->fd, &guest->inbox, NULL);
   if (got == 0)
     return;
-  memcpy(guest->nonces.caller, packet->nonce, sizeof(packet->nonce));
+  memcpy(guest->nonces.caller, packet->nonce, sizeof packet->nonce);
   if (got < 0 || !meet_is(meeting, packet, &guest->nonces) ||
       packet->rank <= meeting->rank || packet->rank >= meeting->ranks ||
       meeting->met[packet->rank] ||
@@ -146,9 +146,9 @@ static bool peer_hear(meeting_t *meeting, int peer) {
   if (meeting->stage[peer] == STAGE_SAID)
     return meeting->met[peer] =
                meet_is(meeting, packet, nonces) && packet->rank == peer;
-  memcpy(nonces->called, packet->nonce, sizeof(packet->nonce));
+  memcpy(nonces->called, packet->nonce, sizeof packet->nonce);
   if (packet->word != HOST_WORD_CHALLENGE ||
-      !host_packet_random(nonces->caller, sizeof(nonces->caller)) ||
+      !host_packet_random(nonces->caller, sizeof nonces->caller) ||
       !meet_say(meeting, fd, peer, nonces))
     return false;
   meeting->stage[peer] = STAGE_SAID;

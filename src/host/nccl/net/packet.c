@@ -14,7 +14,7 @@
 socklen_t host_packet_address(const host_offer_t *id,
                               struct sockaddr_un *address) {
   *address = (struct sockaddr_un){.sun_family = AF_UNIX};
-  int length = snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1,
+  int length = snprintf(address->sun_path + 1, sizeof address->sun_path - 1,
                         "host-nccl-");
   for (int i = 0; i < HOST_NAME_BYTES; i++)
     length += snprintf(address->sun_path + 1 + length, 3, "%02x", id->name[i]);
@@ -37,9 +37,9 @@ bool host_packet_random(void *out, size_t bytes) {
 
 bool host_packet_challenge(int fd, host_nonces_t *out_nonces) {
   host_packet_t packet = {.word = HOST_WORD_CHALLENGE};
-  if (!host_packet_random(packet.nonce, sizeof(packet.nonce)))
+  if (!host_packet_random(packet.nonce, sizeof packet.nonce))
     return false;
-  memcpy(out_nonces->called, packet.nonce, sizeof(packet.nonce));
+  memcpy(out_nonces->called, packet.nonce, sizeof packet.nonce);
   return host_packet_send(fd, &packet, -1);
 }
 
@@ -47,9 +47,9 @@ static void proof_of(const host_packet_t *packet, const host_offer_t *offer,
                      const host_nonces_t *nonces,
                      unsigned char out[SDG_SHA256_BYTES]) {
   sdg_hmac_t hmac;
-  sdg_hmac_init(&hmac, offer->secret, sizeof(offer->secret));
-  sdg_hmac_add(&hmac, nonces->called, sizeof(nonces->called));
-  sdg_hmac_add(&hmac, nonces->caller, sizeof(nonces->caller));
+  sdg_hmac_init(&hmac, offer->secret, sizeof offer->secret);
+  sdg_hmac_add(&hmac, nonces->called, sizeof nonces->called);
+  sdg_hmac_add(&hmac, nonces->caller, sizeof nonces->caller);
   sdg_hmac_add(&hmac, packet, offsetof(host_packet_t, proof));
   sdg_hmac_end(&hmac, out);
 }
@@ -71,11 +71,11 @@ bool host_packet_send(int fd, const host_packet_t *packet, int carried) {
     char bytes[CMSG_SPACE(sizeof(int))];
     struct cmsghdr align;
   } control = {{0}};
-  struct iovec part = {(void *)packet, sizeof(*packet)};
+  struct iovec part = {(void *)packet, sizeof *packet};
   struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
   if (carried >= 0) {
     message.msg_control = control.bytes;
-    message.msg_controllen = sizeof(control.bytes);
+    message.msg_controllen = sizeof control.bytes;
     struct cmsghdr *header = CMSG_FIRSTHDR(&message);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
@@ -86,7 +86,7 @@ bool host_packet_send(int fd, const host_packet_t *packet, int carried) {
   do
     sent = sendmsg(fd, &message, MSG_NOSIGNAL);
   while (sent < 0 && errno == EINTR);
-  return sent == (ssize_t)sizeof(*packet);
+  return sent == (ssize_t)sizeof *packet;
 }
 
 int host_packet_recv(int fd, host_inbox_t *inbox, int *out_carried) {
@@ -94,14 +94,14 @@ int host_packet_recv(int fd, host_inbox_t *inbox, int *out_carried) {
     char bytes[CMSG_SPACE(sizeof(int))];
     struct cmsghdr align;
   } control;
-  if (inbox->got == sizeof(inbox->packet))
+  if (inbox->got == sizeof inbox->packet)
     inbox->got = 0;
   struct iovec part = {(char *)&inbox->packet + inbox->got,
-                       sizeof(inbox->packet) - inbox->got};
+                       sizeof inbox->packet - inbox->got};
   struct msghdr message = {.msg_iov = &part,
                            .msg_iovlen = 1,
                            .msg_control = control.bytes,
-                           .msg_controllen = sizeof(control.bytes)};
+                           .msg_controllen = sizeof control.bytes};
   ssize_t got;
   do
     got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
@@ -122,5 +122,5 @@ int host_packet_recv(int fd, host_inbox_t *inbox, int *out_carried) {
   if (got == 0)
     return -1;
   inbox->got += (size_t)got;
-  return inbox->got == sizeof(inbox->packet);
+  return inbox->got == sizeof inbox->packet;
 }

@@ -63,7 +63,7 @@ static ncclResult_t endpoint_init(host_endpoint_t *endpoint, void *map,
   endpoint->header = map;
   endpoint->slots = (host_slot_t *)((char *)map + header_bytes(ranks));
   endpoint->data = (char *)map + header_bytes(ranks) + slots_bytes(ranks);
-  endpoint->out = calloc(2 * (size_t)ranks, sizeof(*endpoint->out));
+  endpoint->out = calloc(2 * (size_t)ranks, sizeof *endpoint->out);
   if (endpoint->out == NULL)
     return ncclSystemError;
   endpoint->in = endpoint->out + ranks;

@@ -88,7 +88,7 @@ static void link_end(host_wire_t *wire, int peer) {
 static void frame_set(link_t *link, kind_t kind, uint64_t value) {
   link->out = (head_t){.kind = (uint32_t)kind, .value = value};
   link->out_data = NULL;
-  link->out_bytes = sizeof(link->out);
+  link->out_bytes = sizeof link->out;
   link->out_done = 0;
 }
 
@@ -142,15 +142,15 @@ static void link_send(host_wire_t *wire, int peer) {
   while (link->fd >= 0) {
     if (link->out_bytes == 0 && !frame_next(wire, peer))
       return;
-    size_t in_head = link->out_done < sizeof(link->out)
-                         ? sizeof(link->out) - link->out_done
+    size_t in_head = link->out_done < sizeof link->out
+                         ? sizeof link->out - link->out_done
                          : 0;
-    size_t data_done = link->out_done - (sizeof(link->out) - in_head);
+    size_t data_done = link->out_done - (sizeof link->out - in_head);
     struct iovec part[2] = {
-        {(char *)&link->out + sizeof(link->out) - in_head, in_head}, {NULL, 0}};
+        {(char *)&link->out + sizeof link->out - in_head, in_head}, {NULL, 0}};
     if (link->out_data != NULL)
       part[1] = (struct iovec){(void *)(link->out_data + data_done),
-                               link->out_bytes - sizeof(link->out) - data_done};
+                               link->out_bytes - sizeof link->out - data_done};
     struct msghdr message = {.msg_iov = part, .msg_iovlen = 2};
     ssize_t n = sendmsg(link->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -226,9 +226,9 @@ static void link_receive(host_wire_t *wire, int peer) {
   while (link->fd >= 0) {
     // First the head, then its data directly into the slot.
     char *room = (char *)&link->in + link->in_done;
-    size_t wanted = sizeof(link->in) - link->in_done;
-    if (link->in_done >= sizeof(link->in)) {
-      size_t data_done = link->in_done - sizeof(link->in);
+    size_t wanted = sizeof link->in - link->in_done;
+    if (link->in_done >= sizeof link->in) {
+      size_t data_done = link->in_done - sizeof link->in;
       room = data_room(wire, peer) + data_done;
       wanted = link->in.bytes - data_done;
     }
@@ -238,11 +238,11 @@ static void link_receive(host_wire_t *wire, int peer) {
     bool good = n > 0;
     if (good)
       link->in_done += (size_t)n;
-    if (good && link->in_done == sizeof(link->in))
+    if (good && link->in_done == sizeof link->in)
       good = link->in.kind == KIND_SLOT ? data_room(wire, peer) != NULL
                                         : link->in.bytes == 0;
-    if (good && link->in_done >= sizeof(link->in) &&
-        link->in_done == sizeof(link->in) + link->in.bytes) {
+    if (good && link->in_done >= sizeof link->in &&
+        link->in_done == sizeof link->in + link->in.bytes) {
       link->in_done = 0;
       good = frame_take(wire, peer);
     }
@@ -292,7 +292,7 @@ static void *wire_main(void *argument) {
     if (poll(wire->polls, (nfds_t)ranks + 1, stopped_ms > 0 ? 50 : IDLE_MS) < 0)
       continue;
     if (wire->polls[ranks].revents != 0) {
-      ssize_t got = read(wire->bell, &rung, sizeof(rung));
+      ssize_t got = read(wire->bell, &rung, sizeof rung);
       (void)got;
     }
     for (int peer = 0; peer < ranks; peer++)
@@ -304,11 +304,11 @@ static void *wire_main(void *argument) {
 
 ncclResult_t host_wire_start(host_endpoint_t *endpoint, const int *sockets) {
   size_t ranks = (size_t)endpoint->ranks;
-  host_wire_t *wire = calloc(1, sizeof(*wire) + ranks * sizeof(link_t));
+  host_wire_t *wire = calloc(1, sizeof *wire + ranks * sizeof(link_t));
   if (wire == NULL)
     return ncclSystemError;
   wire->endpoint = endpoint;
-  wire->polls = calloc(ranks + 1, sizeof(*wire->polls));
+  wire->polls = calloc(ranks + 1, sizeof *wire->polls);
   wire->bell = host_fork_guard(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   for (size_t peer = 0; peer < ranks; peer++) {
     wire->link[peer].fd = sockets[peer];
@@ -344,7 +344,7 @@ void host_wire_poke(host_wire_t *wire) {
   const uint64_t one = 1;
   if (atomic_exchange(&wire->poked, true))
     return;
-  ssize_t written = write(wire->bell, &one, sizeof(one));
+  ssize_t written = write(wire->bell, &one, sizeof one);
   (void)written;
 }
 
