@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a program can tell sundog, and ask it. No program has to: sundog works
- * on programs that know nothing of it.
+/* The functions by which a program can talk to sundog. No program has to use
+ * them: sundog works on programs that know nothing of it.
  *
- * A program need not be linked to sundog either. It looks the functions up
- * and does without where they are not there:
+ * A program need not be linked to sundog either. It can look the functions up,
+ * and run without them if sundog is not loaded:
  *
  *   #include <dlfcn.h>
  *   #include <sundog.h>
@@ -13,10 +13,11 @@
  *   if (name_thread && name_thread("loader") != 0)
  *     ...
  *
- * The names of this header and those that begin with SUNDOG_ or sundog_ are
- * sundog's. Functions that may fail return 0, or the number nnn of a code
- * SDG-nnn (`sundog explain SDG-nnn`); what is wrong stands on stderr then, and
- * in sundog_error(). Any thread may call any of them. */
+ * All names that this header declares belong to sundog, and so do names that
+ * begin with SUNDOG_ or sundog_. A function that may fail returns 0, or the
+ * number nnn of a code SDG-nnn (`sundog explain SDG-nnn`). It then writes what
+ * is wrong to stderr, and sundog_error() returns it. Any thread may call any
+ * function. */
 #ifndef SUNDOG_H
 #define SUNDOG_H
 
@@ -29,185 +30,191 @@ extern "C" {
 
 #define SUNDOG_API __attribute__((visibility("default")))
 
-/* "0.1.0": of the library that answers. Static. */
+/* The version of the loaded library, as in "0.1.0". Static. */
 SUNDOG_API const char *sundog_version(void);
 
-/* "SDG-nnn what is wrong: the numbers" of the calling thread's last failure in
- * sundog, of these functions and of tagged calls alike; "" if there was none.
- * The library's, until the thread's next failure. */
+/* The calling thread's last failure in these functions or in a tagged call:
+ * "SDG-nnn what is wrong: the numbers"; "" if nothing failed. The library owns
+ * the text; it is valid until the thread's next failure. */
 SUNDOG_API const char *sundog_error(void);
 
-/* Names the calling thread, for programs that make tagged calls from several
- * threads of a rank at once. What the ranks' threads of one name do belongs
- * together: each makes the same tagged calls in the same order, in whatever
- * order the threads come and run. One thread of a rank needs no name.
+/* Names the calling thread. Programs need this if several threads of a rank
+ * make tagged calls at the same time. Threads with the same name on all ranks
+ * work together: each makes the same tagged calls in the same order. It does
+ * not matter in which order the threads start and run. A rank's only thread
+ * needs no name.
  *
- * `name`: 1 to 31 letters, digits, '.', '_' or '-', copied. One living thread
- * of a rank has a name at a time, the next one takes it over; a job has at most
- * seven names. It holds until the thread ends, takes another name or gives it
- * back by NULL. Agreements, plans, buffers and communicators are kept with the
- * name, so that threads that come and go under one name cost no more than one
- * thread.
+ * `name`: 1 to 31 letters, digits, '.', '_' or '-'; it is copied. At any time
+ * one living thread of a rank has a name; when it ends, another thread may take
+ * the name. A job has at most seven names. A thread keeps its name until it
+ * ends, takes another name, or passes NULL. Agreements, plans, buffers and
+ * communicators belong to the name, so that threads that start and end under
+ * one name cost no more than one thread.
  *
- * To be called before the thread's first tagged call. Fails with 305 for what
- * is no name. That a name is taken (305) or one too many (306), the thread's
- * first tagged call says. Does nothing where nothing is split. */
+ * Call it before the thread's first tagged call. Returns 305 for an invalid
+ * name. If the name is taken (305) or there are too many names (306), the
+ * thread's first tagged call fails. Does nothing if nothing is split. */
 SUNDOG_API int sundog_thread(const char *name);
 
-/* Says of a tensor descriptor how its tensor is cut over the ranks, instead of
- * the rules of the run: "H", "H:y", "H:y,W:x", "N:data+model" as in `split =`
- * of a rules file (dimension:axis[+axis]), or "local", a tensor that is every
- * rank's own. It is said of what the descriptor was set to last: setting it
- * again takes the tag off. Tag the inputs of a call; its other tensors follow,
- * and need no tag. Tensors of one call may be tagged otherwise, and are brought
- * together; "local" beside one that is split is a tensor that is all there on
- * every rank.
+/* Says how the tensor of a descriptor is split over the ranks, in place of the
+ * run's rules: "H", "H:y", "H:y,W:x", "N:data+model" as in `split =` of a rules
+ * file (dimension:axis[+axis]), or "local" for a tensor that belongs to each
+ * rank alone. The tag holds for the values that the descriptor has now: setting
+ * the descriptor again removes it. Tag the inputs of a call; its other tensors
+ * follow and need no tag. Tensors of one call may have different tags, and are
+ * then moved to where the call needs them. If another tensor of the call is
+ * split, "local" means that every rank has the whole tensor.
  *
  * The run has to ask for a split, by rules or by `--split tags`, which leaves
- * all to the program; nothing happens where it does not. All ranks tag alike:
- * what they say is compared at the next call that uses the descriptor. Shard
- * view only: the descriptor has the extents of the rank's own piece.
+ * all decisions to the program; otherwise this does nothing. All ranks must
+ * give the same tags; the next call that uses the descriptor compares them. For
+ * the shard view only: the descriptor has the extents of the rank's own piece.
  *
- * Fails with 303 for a descriptor that was not made by cuDNN's functions in
- * this process, with 609, 107 to 110 for a split that cannot be, 113 in the
- * whole view. Calls that use what does not fit fail with 609, and with 301
- * where the ranks differ. */
+ * Returns 303 for a descriptor that cuDNN's functions in this process did not
+ * make; 609 and 107 to 110 for an impossible split; 113 in the whole view. A
+ * call fails with 609 if the tag does not fit its tensor, and with 301 if the
+ * ranks' tags differ. */
 SUNDOG_API int sundog_tag(const void *descriptor, const char *split);
 
-/* Takes a tag off: the rules decide again. Fails with 303. */
+/* Removes a tag, so that the rules decide again. Returns 303 as above. */
 SUNDOG_API int sundog_untag(const void *descriptor);
 
-/* Says of device memory how products of matrices are split that cuBLAS writes
- * there (C of a gemm, y of a gemv, D of cublasLtMatmul), instead of the rules
- * of the run: of those whose result begins in the `bytes` bytes from `pointer`
- * on. `split` is one of M, N, K and BATCH of the call, as in rules files, and
- * is followed by what the call's sizes are, the rank's piece or the whole; by
- * where matrices are that are cut otherwise, or may be as far as their memory
- * tells; and by the parts of what is stated whole:
+/* Says how products of matrices are split whose result cuBLAS writes to this
+ * memory (C of a gemm, y of a gemv, D of cublasLtMatmul), in place of the run's
+ * rules. It holds for results that begin in the `bytes` bytes from `pointer`
+ * on. `split` begins with a split of M, N, K or BATCH of the call, as in rules
+ * files. Further items say: `sizes`, whether the sizes that the call states are
+ * the rank's piece or the whole; `a`, `b`, `c`, where a matrix is, if it is
+ * split otherwise or if its memory leaves that open; `parts`, how a size stated
+ * as the whole is cut:
  *
  *   sundog_tag_range(h, bytes, "M:y; sizes = piece");
- *       each rank has rows of A and C, and its calls state so many
+ *       each rank has rows of A and C, and its calls state their number
  *   sundog_tag_range(y, bytes, "K:y; sizes = piece; a = K:y; b = K:y");
- *       terms of the sums, which are all-reduced
+ *       each rank has addends of the sums, which are all-reduced
  *   sundog_tag_range(y, bytes, "K:y; c = N:y; sizes = K:piece N:whole; "
  *                              "a = K:y; b = K:y; parts = N:even");
- *       reduce-scattered
+ *       the sums are reduce-scattered
  *   sundog_tag_range(h, bytes, "M:y; a = M:y; b = N:y; "
  *                              "sizes = M:piece N:whole; parts = N:20,20,19");
  *       B's columns are gathered first
  *   sundog_tag_range(g, bytes, "K:y; sizes = piece; sum = no");
- *       the program sums
+ *       the program adds the sums itself
  *   sundog_tag_range(h, bytes, "M:y; sizes = piece; values = global");
- *       norms and dot products of what is written are of all pieces; else as
- *       --piece-values says
+ *       norms and dot products of the result combine all pieces; without
+ *       `values`, --piece-values decides
  *   sundog_tag_range(t, bytes, "local");
- *       every rank's own
+ *       each rank's own product
  *
- * The text is at most 95 characters long. Products of which it does not say
- * enough fail with 621, 622 and 623.
- * It holds until the same memory, or a part of it, is tagged otherwise, NULL
- * takes it off: memory that is used for something else is not known to be. All
- * ranks tag alike, which is compared at each such product. The run has to ask
- * for a split, by rules or by `--split tags`; nothing happens where it does
- * not. Shard view only. Fails with 609 for no memory, 106 to 110 for a split
- * that cannot be, 113 in the whole view. */
+ * The text has at most 95 characters. Products that it does not describe
+ * completely fail with 621, 622 or 623.
+ *
+ * The tag holds until the same memory, or a part of it, is tagged again; NULL
+ * removes it. Remove it before the memory is used for something else, because
+ * sundog does not see that. All ranks must give the same tags, which each such
+ * product compares. The run has to ask for a split, by rules or by `--split
+ * tags`; otherwise this does nothing. For the shard view only. Returns 609 for
+ * a NULL pointer or no bytes, 106 to 110 for an impossible split, 113 in the
+ * whole view. */
 SUNDOG_API int sundog_tag_range(const void *pointer, size_t bytes,
                                 const char *split);
 
-/* Moves a tensor to where it is needed: y becomes x, which is placed otherwise.
- * x and y are device memory with this rank's pieces, described by cuDNN tensor
- * descriptors of one element type, whose layouts may differ; they do not
- * overlap. A placement is a split as in sundog_tag(), or "replicated", all of
- * the tensor on every rank; along axes that a placement does not name all ranks
- * have the same. "sum:AXIS[+AXIS]" as a further item says that the ranks along
- * these axes have terms of which the tensor is the sum ("max:" the largest):
- * of x they are combined; y, "sum:" only, has the tensor on the first such rank
- * and zeros on the others.
+/* Copies tensor x to y, which has another placement. x and y are device memory
+ * with this rank's pieces. Their cuDNN tensor descriptors have the same element
+ * type and may have different layouts; x and y do not overlap. A placement is a
+ * split as in sundog_tag(), or "replicated": every rank has the whole tensor.
+ * Ranks along axes that a placement does not name have the same data. A further
+ * item "sum:AXIS[+AXIS]" says that the ranks along these axes have addends
+ * whose sum is the tensor ("max:": whose maximum it is). Addends of x are
+ * combined. For y only "sum:" is possible: the first rank along these axes gets
+ * the tensor, the others get zeros.
  *
  *   sundog_redistribute(handle, rows, "H:y", x, columns, "W:y", y);
  *   sundog_redistribute(handle, terms, "sum:y", x, all, "replicated", y);
  *
- * Pieces may have any sizes that add up, also none: then the pointer is NULL,
- * and of the descriptor, which cannot have an extent of 0, the split dimensions
- * do not count. No rank holds more than its pieces but for combined values,
- * which take the room of x once more. Collective: all ranks of the split make
- * the call, like a tagged call. Enqueued on the handle's stream, a
- * cudnnHandle_t; nothing waits for it. Where no split was asked for y is a copy
- * of x (cudnnTransformTensor).
+ * Pieces may have any sizes that add up, also 0: then the pointer is NULL, and
+ * the descriptor's split dimensions are ignored, because a descriptor cannot
+ * have an extent of 0. A rank needs memory for its pieces only and, if addends
+ * are combined, once more that of x. Collective: all ranks of the split make
+ * the call, like a tagged call. It is enqueued on the stream of the handle, a
+ * cudnnHandle_t, and does not wait. If the run asked for no split, y becomes a
+ * copy of x (cudnnTransformTensor).
  *
- * Fails with 303, 609, 107 to 110 for descriptors and placements that cannot
- * be; 400 where the ranks' pieces do not make one tensor, 603 where x and y are
- * not of one type and size; 113 in the whole view; and as tagged calls do. */
+ * Returns 303, 609, 107 to 110 for invalid descriptors and placements; 400 if
+ * the ranks' pieces do not make one tensor; 603 if x and y differ in type or
+ * size; 113 in the whole view; and the codes of tagged calls. */
 SUNDOG_API int sundog_redistribute(void *cudnn_handle, const void *x_descriptor,
                                    const char *x_placement, const void *x,
                                    const void *y_descriptor,
                                    const char *y_placement, void *y);
 
-/* Neighbourhood attention over a grid of 1 to 3 dimensions, which is in the
- * program a sequence: each query attends to the keys of a window around it. In
- * each dimension a query at i of `extent` sees, of the indices i mod d, i mod d
- * + d ..., with d the dilation, k in a row. Counted in this class, where the
- * query is u = floor(i / d) and the class has n = ceil((extent - i mod d) / d)
- * members, these are
+/* Neighbourhood attention over a grid of 1 to 3 dimensions: each query attends
+ * to the keys in a window around it. The windows of one dimension are as
+ * follows, with its extent, kernel k and dilation d. A query at i sees k keys
+ * among those at i mod d, i mod d + d, i mod d + 2d, ... Number these from 0 to
+ * n - 1, n = ceil((extent - i mod d) / d); the query itself is number u =
+ * floor(i / d). It sees the numbers
  *   [s, s + k), s = clamp(u - floor(k / 2), 0, n - k): at an edge the window is
- *       shifted into the grid, as by NATTEN; k * d is at most the extent
+ *       shifted into the grid, as NATTEN does; k * d is at most the extent
  *   [u - floor(k / 2), u - floor(k / 2) + k) cut at [0, n), with `cut`
- *   [u - k + 1, u + 1) cut at 0, where `causal`
- * and the window of a query is their product over the dimensions.
- * Example: extent 10, k = 3, d = 2. i = 8 is member 4 of the 5 even ones:
- * s = clamp(4 - 1, 0, 2) = 2, the keys 4, 6, 8; cut, 6 and 8; causal, 4, 6, 8.
- * Then o = sum of p v, p = softmax of scale * (q . k) over the window; sums of
- * half precision are made in float. */
+ *   [u - k + 1, u + 1) cut at 0, with `causal`
+ * The window of a query is the product of these over the dimensions.
+ * Example: extent 10, k = 3, d = 2. The query at 8 is number 4 of the 5 even
+ * positions: s = clamp(4 - 1, 0, 2) = 2, so it sees the keys at 4, 6 and 8;
+ * with `cut` 6 and 8; with `causal` 4, 6 and 8.
+ * The result is o = sum of p v, p = softmax of scale * (q . k) over the window.
+ * Sums of half precision are computed in float. */
 typedef struct sundog_neighborhood {
-  int dims;        /* 1, 2 or 3, of the grid */
-  int kernel[3];   /* k >= 1, of each dimension; those of `dims` count */
-  int dilation[3]; /* d >= 1 */
-  int causal[3];   /* not 0: no key lies behind the query */
+  int dims;        /* dimensions of the grid: 1, 2 or 3 */
+  int kernel[3];   /* k >= 1, for each dimension of the grid */
+  int dilation[3]; /* d >= 1, for each dimension of the grid */
+  int causal[3];   /* not 0: a query sees no key behind itself */
   int cut;         /* not 0: windows are cut at the grid's edges, not shifted */
-  int heads;       /* C is heads times a head's channels, head by head */
+  int heads;       /* C is heads * channels of a head, head by head */
   double scale;    /* 0: 1 / sqrt(channels of a head of q) */
 } sundog_neighborhood_t;
 
-/* o becomes the attention of q to k and v, device memory of one type (float,
- * double, half or bfloat16) with any strides. Dimensions of the descriptors are
- * N C W, N C H W or N C D H W: the grid's are the first `dims` after C, those
- * that are left have extent 1. A sequence [N, H*W, heads, channels] in memory
- * is N C H W with the strides of NHWC; [N, heads, H*W, channels] is that of N *
- * heads tensors with one head. q and k have the same C, and v and o; all have
- * the same N and grid.
+/* Computes the attention o of q to k and v. All are device memory of one type
+ * (float, double, half or bfloat16) with any strides. The descriptors have the
+ * dimensions N C W, N C H W or N C D H W: the grid's are the first `dims` after
+ * C, the others have extent 1. A sequence in memory of shape [N, H*W, heads,
+ * channels] is N C H W with the strides of NHWC; one of shape [N, heads, H*W,
+ * channels] is N * heads tensors with one head. q and k have the same C, and so
+ * have v and o; all have the same N and grid.
  *
- * How q is cut over the ranks, a tag or the rules say. Any dimension of the
- * grid may be cut, N, and C between heads, several at once. k, v and o may be
- * cut alike, in any parts, or otherwise, each by a tag of its own, or be whole
- * on every rank: what windows see of k and v comes from the ranks that have it,
- * and o, of which no piece is empty then, goes to where it belongs. Pieces may
- * be smaller than the kernel, and empty: then the pointer is NULL, and of the
- * descriptor the cut dimensions do not count. Collective, enqueued and without
- * a wait, as sundog_redistribute(). Without a split, and for tensors that are
- * tagged "local", the rank computes all of it.
+ * A tag or the rules say how q is split over the ranks. Any dimension of the
+ * grid may be split, N, and C between heads; several at once. k, v and o may be
+ * split like q, in any parts; or otherwise, each by its own tag; or be whole on
+ * every rank. Keys and values that a window sees come from the ranks that have
+ * them. If o is split otherwise than q, its rows are sent to their owners, and
+ * no piece of o may be empty. Other pieces may be smaller than the kernel, and
+ * empty: then the pointer is NULL, and the descriptor's split dimensions are
+ * ignored. Collective and enqueued, as sundog_redistribute(). Without a split,
+ * and for tensors tagged "local", the rank computes all of it.
  *
- * Made of calls of cuDNN. They work on copies in float, or double, of what the
- * rank's queries see of k and v, backward with as much for its gradients, and
- * of so many queries at a time that their copies, products and scores take
- * SUNDOG_ATTENTION_KIB (256 MiB) of device memory, or what one query of one
- * head takes. Tensors that are written overlap no other.
+ * It is made of cuDNN calls. They work on copies, in float or double, of the
+ * keys and values that the rank's queries see; the backward call needs as much
+ * again for their gradients. They work on so many queries at a time that
+ * copies, products and scores take SUNDOG_ATTENTION_KIB (256 MiB) of device
+ * memory, or what one query of one head needs. Tensors that are written must
+ * not overlap others.
  *
- * Fails with 620 for windows and shapes that cannot be, 603 where pieces do not
- * belong together, 604 for other types, 303 and 609 for descriptors and tags,
- * 601 where a split was asked for and neither a tag nor a rule is about q; and
- * as tagged calls do. */
+ * Returns 620 for impossible windows and shapes, 603 if pieces do not belong
+ * together, 604 for other types, 303 and 609 for descriptors and tags, 601 if a
+ * split was asked for and neither a tag nor a rule names q; and the codes of
+ * tagged calls. */
 SUNDOG_API int sundog_neighborhood_attention(
     void *cudnn_handle, const sundog_neighborhood_t *how,
     const void *q_descriptor, const void *q, const void *k_descriptor,
     const void *k, const void *v_descriptor, const void *v,
     const void *o_descriptor, void *o);
 
-/* Its gradients: dq, dk and dv become those of q, k and v for the gradient
- * d_o of o. Each may be cut as its tensor is, d_o as o, or otherwise. What
- * ranks have of the gradients of other ranks' keys and values goes back to
- * these, in float for types of half precision, and is added in one order; where
- * every rank has all of k and v, the sums over the ranks do. Otherwise as
- * above. */
+/* Computes the gradients dq, dk and dv of q, k and v from the gradient d_o of
+ * o. Each gradient may be split like its tensor, d_o like o, or otherwise. A
+ * rank's gradients for keys and values of other ranks are sent to their owners,
+ * in float for half precision, and added in a fixed order. If every rank has
+ * all of k and v, the gradients are summed over the ranks. Everything else is
+ * as above. */
 SUNDOG_API int sundog_neighborhood_attention_backward(
     void *cudnn_handle, const sundog_neighborhood_t *how,
     const void *q_descriptor, const void *q, const void *k_descriptor,
@@ -216,12 +223,12 @@ SUNDOG_API int sundog_neighborhood_attention_backward(
     void *dq, const void *dk_descriptor, void *dk, const void *dv_descriptor,
     void *dv);
 
-/* Where this rank's piece lies in the whole tensor: first[d] is the index, in
- * the whole, of the piece's first element in dimension d, whole[d] the extent
- * of the whole. Elements; dimensions as cuDNN orders them, N C ...; the first
- * `dims` of them are written, first and whole have room for so many. Returns
- * the number of dimensions, 0 for a descriptor that no tagged call has used
- * since it was set (a query of the output size is one). Example: rows 520 to
+/* Returns where this rank's piece lies in the whole tensor: first[d] is the
+ * index of the piece's first element in dimension d, whole[d] the extent of the
+ * whole, in elements. The dimensions have cuDNN's order, N C ...; at most
+ * `dims` are written, and first and whole have room for as many. Returns the
+ * number of dimensions; 0 if no tagged call has used the descriptor since it
+ * was set (a query of the output size is such a call). Example: rows 520 to
  * 1019 of 2048: first[2] = 520, whole[2] = 2048, and the descriptor's own
  * height is 500. */
 SUNDOG_API int sundog_placement(const void *descriptor, int dims,
