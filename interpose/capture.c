@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the descriptors of a captured invocation into a call and has it judged.
+// Reads the descriptors of a captured invocation into a call and passes it to
+// the ops.
 #include "interpose/capture.h"
 
 #include <cuda_runtime_api.h>
@@ -32,18 +33,18 @@
 #include "src/job/peer_failure.h"
 #include "src/observe/report.h"
 
-// Raised while sundog itself works: entries that are reached from there, by
-// cuDNN's own calls through the linker, are not the program's. Initial-exec:
-// libsundog.so is there from the start, and the general model calls a function.
+// Greater than 0 while sundog itself works: entries that cuDNN calls meanwhile,
+// through the linker, are not calls by the program. Initial-exec, because
+// libsundog.so is loaded at the start and the general model calls a function.
 static _Thread_local int depth __attribute__((tls_model("initial-exec")));
 static _Thread_local bool last_refused
     __attribute__((tls_model("initial-exec")));
 
-static _Thread_local int cancelled
-    __attribute__((tls_model("initial-exec"))); // whether it could be, before
+static _Thread_local int cancelled __attribute__((
+    tls_model("initial-exec"))); // the thread's earlier cancel state
 
-// A thread that is cancelled in here would keep locks, and leave other ranks in
-// the middle of an exchange: it ends when the call has.
+// A thread cancelled in here would keep locks and leave other ranks in the
+// middle of an exchange. Cancellation waits until the call ends.
 static void enter(void) {
   if (depth++ == 0)
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelled);
@@ -95,7 +96,8 @@ static size_t strip_bytes(int64_t n, int64_t step, size_t each) {
   return ((size_t)(n - 1) * (size_t)(step < 0 ? -step : step) + 1) * each;
 }
 
-// Vectors are as long as they are said to be, and not all of an allocation.
+// A vector has the length that the call states; it need not fill its
+// allocation.
 static void vectors_trim(const sdg_entry_t *info, const void *args,
                          sdg_memory_access_t *memory) {
   static const sdg_elements_t elements[] = {
@@ -125,7 +127,7 @@ static void vectors_trim(const sdg_entry_t *info, const void *args,
       continue;
     access->width = access->pitch = of_x > of_y ? of_x : of_y;
     access->height = 1;
-    // What lies between the elements stays.
+    // The call keeps the memory between the elements.
     access->reads |= access->writes && is_y && v.incy != 1 && v.incy != -1;
   }
   if (v.op <= SDG_VECTOR_INDEX || (v.y && (v.incx != v.incy || x != y)) ||
@@ -136,7 +138,7 @@ static void vectors_trim(const sdg_entry_t *info, const void *args,
   memory->gaps = v.incx != 1 && v.incx != -1;
 }
 
-// What an invocation does to memory, by the table alone.
+// What an invocation does to memory, from the table only.
 static void touch_read(int entry, const void *args,
                        sdg_memory_access_t *memory) {
   const sdg_entry_t *info = &sdg_entry[entry];
@@ -168,7 +170,7 @@ static void touch_read(int entry, const void *args,
     vectors_trim(info, args, memory);
 }
 
-// Where a descriptor says how long a tensor is, nothing behind it is touched.
+// If a descriptor says how long a tensor is, nothing behind it is used.
 static void touch_trim(const sdg_call_t *call, sdg_memory_access_t *memory) {
   for (int i = 0; i < memory->accesses; i++)
     for (int k = 0; k < call->operands; k++) {
@@ -204,8 +206,8 @@ static bool operand_get(const sdg_call_t *call, sdg_operand_t *operand) {
   return sdg_tensor_get(operand);
 }
 
-// False if a descriptor cannot be read: the real function says what is wrong.
-// `gemm` lives as long as the call.
+// False if a descriptor cannot be read; the real function then says what is
+// wrong. `gemm` lives as long as the call.
 static bool call_read(int entry, const void *args, sdg_gemm_t *gemm,
                       sdg_call_t *call) {
   const sdg_entry_t *info = &sdg_entry[entry];
@@ -256,7 +258,8 @@ static bool call_read(int entry, const void *args, sdg_gemm_t *gemm,
   return call->operands > 0;
 }
 
-// Entries that only the whole view looks at are armed until the rules are read.
+// Entries that only the whole view probes keep their probe until the rules are
+// read.
 static void whole_check(void) {
   static atomic_bool checked;
   if (atomic_load_explicit(&checked, memory_order_relaxed) ||
@@ -266,7 +269,7 @@ static void whole_check(void) {
   sdg_slot_narrow();
 }
 
-// The same of products of matrices.
+// The same for products of matrices.
 static void products_check(void) {
   static atomic_bool checked;
   if (atomic_load_explicit(&checked, memory_order_relaxed) ||
@@ -293,7 +296,7 @@ static int refusal_of(int entry) {
   }
 }
 
-// An op in a child made by fork. True: it is refused.
+// An op in a forked child. True: it is refused.
 static bool child_refuses(int entry, const void *caller) {
   if (depth > 0 || sdg_ranges_hold(caller) || !sdg_job_asked())
     return false;
@@ -319,12 +322,12 @@ bool sdg_capture(int entry, const void *args, const void *caller,
   bool product = sdg_entry[entry].product != NULL;
   bool done = false, refused = false;
   enter();
-  // A program that multiplies matrices may have no cuDNN.
+  // A program that multiplies matrices may not have loaded cuDNN.
   const sdg_cudnn_t *cudnn = product ? NULL : sdg_cudnn_get();
   if (!cudnn && !product && sdg_job_asked()) {
     *out_result = CUDNN_STATUS_NOT_INITIALIZED;
     done = refused = true;
-  } else if (!sdg_job_asked()) { // looked at and passed on
+  } else if (!sdg_job_asked()) { // the call is passed on
     if ((cudnn || product) && call_read(entry, args, &gemm, &call)) {
       sdg_observe_begin(&call, sdg_registry_knows);
       if (sdg_values_wanted())
@@ -349,7 +352,7 @@ bool sdg_capture(int entry, const void *args, const void *caller,
   leave();
   if (!product) // cuDNN has the text
     last_refused = refused;
-  // Another process of this rank came first: this one is no rank.
+  // Another process of this rank came first, so this one is not a rank.
   if (sdg_job_disarmed())
     sdg_slot_disarm();
   whole_check();
@@ -377,7 +380,7 @@ int sdg_capture_opaque(int entry, const void *handle, const void *caller) {
 int sdg_capture_touch_memory(int entry, const void *args, const void *caller) {
   if (is_foreign(caller))
     return 0;
-  if (!sdg_job_asked()) { // looked at and passed on
+  if (!sdg_job_asked()) { // the call is passed on
     enter();
     sdg_inspect_reduction(sdg_entry[entry].name);
     leave();
@@ -575,7 +578,8 @@ void sdg_capture_touch(const void *descriptor, const void *caller) {
 
 int *sdg_capture_lengths(int dims, const int *extent, size_t count,
                          const int *length, const void *caller) {
-  // What the vendor's library refuses for other reasons is left to it.
+  // If the vendor's library refuses a call for other reasons, it does so
+  // itself.
   if (is_foreign(caller) || !sdg_job_asked() || !length || !extent ||
       dims != SDG_SEQUENCE_DIMS || extent[SDG_SEQUENCE_BATCH] < 1 ||
       extent[SDG_SEQUENCE_BEAM] < 1 ||

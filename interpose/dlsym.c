@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clients that look cuDNN up by name: dlsym and dlvsym on an explicit handle
-// give them our stubs, where a split was asked for.
+// Programs that look cuDNN up by name: dlsym and dlvsym on an explicit handle
+// return sundog's stubs if a split was asked for.
 #include "interpose/dlsym.h"
 
 #include <dlfcn.h>
@@ -19,7 +19,7 @@
 typedef void *dlsym_t(void *, const char *);
 typedef void *dlvsym_t(void *, const char *, const char *);
 
-// Jump targets of the exported functions (arch.inc); set before each jump.
+// Jump targets of the exported functions (arch.inc), set before each jump.
 _Atomic(dlsym_t *) sdg_dlsym_next;
 _Atomic(dlvsym_t *) sdg_dlvsym_next;
 
@@ -57,14 +57,16 @@ static dlvsym_t *dlvsym_next(void) {
 }
 
 void *sdg_dlsym_real(void *handle, const char *name) {
-  // The next dlsym takes this frame's return address for its caller: ours.
+  // The next dlsym takes this frame's return address as its caller, so that
+  // RTLD_NEXT means behind libsundog.so.
   void *address = dlsym_next()(handle, name);
   __asm__ volatile("" : "+r"(address));
   return address;
 }
 
-// The entry asked for, -1 if the call is to go on untouched. Other names leave
-// at once and call nothing: dlsym may run before libc does.
+// The entry that is looked up; -1 if the call must go on unchanged. Other names
+// leave at once and call nothing, because dlsym may run before libc is
+// initialised.
 static int entry_wanted(void *handle, const char *name, const void *caller) {
   if (handle == RTLD_NEXT || handle == RTLD_DEFAULT || !name ||
       name[0] != 'c' || name[1] != 'u' || (name[2] != 'd' && name[2] != 'b'))
@@ -77,8 +79,8 @@ static int entry_wanted(void *handle, const char *name, const void *caller) {
   int entry = sdg_entry_find(name);
   if (entry < 0)
     return -1;
-  // The dispatcher looks the same names up in its sub-libraries: answered with
-  // our stubs it would call itself for ever.
+  // The cuDNN dispatcher looks up the same names in its sub-libraries. With
+  // sundog's stubs it would call itself forever.
   Dl_info info;
   if (sdg_ranges_hold(caller))
     return -1;

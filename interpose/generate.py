@@ -27,10 +27,10 @@ PLAIN_CLASSES = ('handle seqdata opdesc opdesc2 created changed destroyed device
 ACCESSES = {'in': (1, 0), 'out': (1, 1), 'inout': (1, 1), 'device': (1, 1),
             'workspace': (1, 1), 'reserve': (1, 1), 'read': (1, 0),
             'written': (0, 1)}
-# Of whose sizes the arguments are names of parameters.
+# Kinds of memory whose sizes are given by parameters, named as arguments.
 SIZED_CLASSES = {'read': (1, 3), 'written': (1, 3), 'allocated': (1, 2)}
 LIBRARIES = 'cudnn cudart cublas cublasLt nccl'.split()
-# Values that cuBLAS may write to host memory before it returns, where they do
+# Values that cuBLAS may write to host memory before it returns and that do
 # not have a type of their own: bytes of which parameter.
 RESULTS = {
     'cudaEventElapsedTime': ('ms', 'sizeof *ms'),

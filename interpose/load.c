@@ -21,7 +21,7 @@ static void options_read(void) {
   sdg_library_set_finder(sdg_real_function);
   sdg_setup_set_entries(sdg_entry_name, SDG_ENTRY_COUNT);
   sdg_memory_set_loaded(sdg_loaded_find);
-  // A fault is kept, and reported at the first call on tensors.
+  // An error is kept, and reported at the first call on tensors.
   sdg_status_t status = sdg_options_load(environ);
   sdg_launcher_load();
   (void)status;

@@ -7,7 +7,8 @@
  * libraries may call entries before ours. Idempotent, any thread. */
 void sdg_load_options(void);
 
-/* Has children of this process disarmed from now on. Idempotent, any thread. */
+/* From now on, children of this process are disarmed. Idempotent, any thread
+ * may call it. */
 void sdg_load_watch_fork(void);
 
 #endif

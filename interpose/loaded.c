@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks for libraries by their names.
+// Finds loaded libraries by their names.
 #include "interpose/loaded.h"
 
 #include <link.h>
@@ -14,7 +14,7 @@ typedef struct search {
   bool found;
 } search_t;
 
-// Not 0 ends the walk.
+// A result other than 0 ends the iteration.
 static int object_look(struct dl_phdr_info *info, size_t bytes, void *data) {
   (void)bytes;
   search_t *search = data;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the code of the libcudnn* and libcublas* libraries lies.
+// Finds the code of the libcudnn* and libcublas* libraries in memory.
 #include "interpose/ranges.h"
 
 #include <dlfcn.h>
@@ -10,7 +10,7 @@
 
 enum { RANGES_MAX = 64, NAME_BYTES = 1024, SCAN_MAX = 16 };
 
-// Their code: only added to, since those libraries are held for ever.
+// Ranges are only added, because these libraries are never unloaded.
 static struct { _Atomic(uintptr_t) low, high; } range[RANGES_MAX];
 static atomic_int ranges;
 static atomic_bool scan_wanted;
@@ -22,7 +22,7 @@ bool sdg_ranges_is_cudnn(const char *path) {
   return strncmp(file, "libcudnn", strlen("libcudnn")) == 0;
 }
 
-// What cuBLAS asks of its own second library.
+// Whether this is cuBLAS, whose second library also calls entries.
 static bool is_cublas(const char *path) {
   const char *slash = strrchr(path, '/');
   const char *file = slash ? slash + 1 : path;
@@ -79,15 +79,16 @@ static void range_add(uintptr_t low, uintptr_t high) {
 }
 
 static void ranges_scan(void) {
-  static scan_t scan; // under scan_lock; too large for a thread's small stack
+  static scan_t
+      scan; // guarded by scan_lock; too large for a small thread's stack
   pthread_mutex_lock(&scan_lock);
   scan.libraries = 0;
   dl_iterate_phdr(scan_object, &scan);
   for (int n = 0; n < scan.libraries; n++) {
     if (range_holds(scan.library[n].low[0]))
       continue;
-    // Not pinned inside dl_iterate_phdr, which holds a lock of the linker. A
-    // library that went in between has no range.
+    // The library is pinned after dl_iterate_phdr, which holds a lock of the
+    // linker. A library unloaded in between gets no range.
     if (!dlopen(scan.library[n].name, RTLD_LAZY | RTLD_NOLOAD)) {
       dlerror();
       continue;

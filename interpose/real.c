@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks the vendor's functions up: by what dlsym told the program, by the
-// global scope behind libsundog.so, by the loaded libraries' sonames.
+// Finds the vendor's functions: those that dlsym returned to the program, then
+// those in the global scope behind libsundog.so, then by the sonames of loaded
+// libraries.
 #include "interpose/real.h"
 
 #include <dlfcn.h>
@@ -27,13 +28,14 @@ static const char *const sonames[SDG_LIBRARY_COUNT][SONAMES_MAX] = {
     [SDG_LIBRARY_CUBLASLT] = {"libcublasLt.so.13", "libcublasLt.so.12"},
 };
 
-// The real functions, once found; the first finding stays.
+// The real functions found so far; the first one found stays.
 static _Atomic(void *) found[SDG_ENTRY_COUNT];
 
-// The file in which the first of a library's functions was found: a process may
-// hold two installations of one library, and a handle of the one must not meet
-// functions of the other. A lock and not an atomic pointer: sanitizers of the
-// program see what the C library does to these strings, and what locks order.
+// The file in which the first function of a library was found. A process may
+// load two installations of one library, and functions of one must not get
+// handles of the other. Guarded by a lock instead of being an atomic pointer,
+// because sanitizers follow what the C library does with these strings, and
+// know the order that locks give.
 static char chosen[SDG_LIBRARY_COUNT][PATH_MAX];
 static pthread_mutex_t chosen_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -42,8 +44,9 @@ static const char *base_name(const char *path) {
   return slash ? slash + 1 : path;
 }
 
-// Holds a reference to the library of `path` for ever, so that no slot goes
-// stale when the program closes its own. False if it is not loaded any more.
+// Holds a reference to the library of `path` forever, so that no slot becomes
+// invalid when the program closes the library. False if it is not loaded any
+// more.
 static bool library_pin(const char *path) {
   return dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
 }
@@ -73,9 +76,9 @@ static bool same_folder(const char *a, const char *b) {
 }
 
 // True if `address` is a function of the installation of this library that the
-// process uses, which is the first one seen. False for others', and for
-// functions of another interposer. cuDNN's functions are exported by the
-// dispatcher and by a sub-library beside it.
+// process uses, which is the first one seen. False for other installations and
+// for functions of another interposer. Both the dispatcher and the sub-library
+// beside it export cuDNN's functions.
 static bool installation_check(sdg_library_t library, void *address) {
   const char *stem = sdg_library_name(library);
   Dl_info info;
@@ -100,10 +103,10 @@ static void *file_find(const char *file, const char *name) {
   return address;
 }
 
-// The program's dlerror() must not show what failed in here.
+// The program's dlerror() must not show errors from here.
 static void *loaded_find(sdg_library_t library, const char *name) {
-  // Not as `return sdg_dlsym_real(...)`: RTLD_NEXT is resolved by the return
-  // address, which must lie in this library.
+  // Not `return sdg_dlsym_real(...)`: RTLD_NEXT depends on the return address,
+  // which must lie in this library.
   void *address = sdg_dlsym_real(RTLD_NEXT, name);
   if (!address && sdg_registry_watches()) {
     char file[sizeof chosen[0]];
@@ -116,14 +119,14 @@ static void *loaded_find(sdg_library_t library, const char *name) {
   for (int i = 0; !address && i < SONAMES_MAX && sonames[library][i]; i++)
     address = file_find(sonames[library][i], name);
   dlerror();
-  // Who asked for nothing takes no lock.
+  // A program that asked for nothing takes no lock.
   if (address_pin(address) && sdg_registry_watches())
     (void)installation_check(library, address);
   return address;
 }
 
 void sdg_real_after_fork(void) {
-  // Another thread of the parent may have held it.
+  // Another thread of the parent may have held the lock.
   pthread_mutex_init(&chosen_lock, NULL);
 }
 
@@ -135,7 +138,7 @@ static void *entry_keep(int entry, void *address) {
   return kept;
 }
 
-// Libraries that call entries themselves.
+// Whether the library calls entries itself.
 static bool expects_calls(sdg_library_t library) {
   return library == SDG_LIBRARY_CUDNN || library == SDG_LIBRARY_CUBLAS ||
          library == SDG_LIBRARY_CUBLASLT;

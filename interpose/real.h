@@ -8,22 +8,22 @@
 
 #include "src/base/vendor.h"
 
-/* The real function of an entry, NULL while its library is not loaded. Never
- * loads one. The library that holds it stays loaded for ever after. */
+/* The real function of an entry; NULL while its library is not loaded. Loads no
+ * library. Keeps the library that holds the function loaded forever. */
 void *sdg_real_find(int entry);
 
-/* Finder for the tables of vendor functions (src/base/vendor.h): like
- * sdg_real_find, and loads the CUDA runtime and NCCL where the process has
- * none. */
+/* Finds functions for the tables of vendor functions (src/base/vendor.h). Like
+ * sdg_real_find, but loads the CUDA runtime and NCCL if the process has not
+ * loaded them. */
 void *sdg_real_function(sdg_library_t library, const char *name);
 
-/* The program was given `address` for this entry by dlsym. Returns true if a
- * call to it is one that sundog intercepts: it is a function of the vendor's
- * library, and of the installation that the process uses, the first one seen.
- * Where the entry's real function is not known yet, it is this one. */
+/* dlsym returned `address` to the program for this entry. True if sundog
+ * intercepts calls to it: it is a function of the vendor's library, in the
+ * installation that the process uses (the first one seen). If the entry's real
+ * function was unknown, it is this one from now on. */
 bool sdg_real_record(int entry, void *address);
 
-/* In the child of a fork. */
+/* Call this in the child after a fork. */
 void sdg_real_after_fork(void);
 
 #endif

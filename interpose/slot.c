@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arming: what an entry's stub jumps to, decided at its first call.
+// The jump targets of the entries' stubs, chosen at an entry's first call.
 #include "interpose/slot.h"
 
 #include "interpose/load.h"
@@ -64,8 +64,8 @@ static void *refusal(sdg_refusal_t kind) {
   }
 }
 
-// Threads that make an entry's first call together each find the same
-// addresses; the stores are idempotent, so no lock is needed.
+// Several threads may make an entry's first call at the same time. Each finds
+// the same addresses, and the stores are idempotent, so no lock is needed.
 void *sdg_slot_resolve(unsigned entry) {
   sdg_load_options();
   void *real = sdg_real_find((int)entry);
@@ -99,7 +99,7 @@ void *sdg_slot_resolve(unsigned entry) {
   return target;
 }
 
-// Only slots that are resolved: NULL is no target.
+// Only resolved slots are replaced; NULL is no target.
 static void replace(int entry, void *old, void *target) {
   if (old)
     (void)atomic_compare_exchange_strong(&sdg_slot[entry], &old, target);
@@ -146,7 +146,7 @@ void sdg_slot_leave_products(void) {
     if (sdg_entry[entry].product)
       replace(entry, sdg_entry[entry].probe,
               whole ? sdg_entry[entry].whole : atomic_load(&sdg_real[entry]));
-  if (!whole) // else memory is still to be followed
+  if (!whole) // otherwise sundog still follows memory
     atomic_store(&sdg_slot_products_left, true);
 }
 

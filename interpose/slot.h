@@ -23,18 +23,18 @@ typedef struct sdg_entry_operand {
   sdg_operand_kind_t kind;
   bool is_output;
   uint16_t descriptor;
-  uint16_t data; /* SDG_ENTRY_NOWHERE: no pointer to it */
+  uint16_t data; /* SDG_ENTRY_NOWHERE: the call has no pointer to it */
 } sdg_entry_operand_t;
 
 /* A pointer through which an entry reads or writes; offsets into its struct
- * sdg_args_. Sizes are size_t members, SDG_ENTRY_NOWHERE where not said. */
+ * sdg_args_. Sizes are size_t members, SDG_ENTRY_NOWHERE if unknown. */
 typedef struct sdg_entry_access {
   uint16_t pointer;
   bool reads, writes;
   uint16_t width, pitch, height;
 } sdg_entry_access_t;
 
-/* How an entry says that its library is not there. */
+/* The result of an entry whose library is missing. */
 typedef enum sdg_refusal {
   SDG_REFUSAL_CUDNN,   /* CUDNN_STATUS_NOT_INITIALIZED */
   SDG_REFUSAL_RUNTIME, /* cudaErrorInitializationError */
@@ -46,26 +46,27 @@ typedef enum sdg_refusal {
 /* One entry; generated from entries.def. */
 typedef struct sdg_entry {
   const char *name;
-  void *stub;  /* what libsundog.so exports */
-  void *probe; /* NULL: no op can reach it */
+  void *stub;  /* the function that libsundog.so exports */
+  void *probe; /* NULL: no op uses the entry */
   void *whole; /* the probe in the whole view; NULL: the same */
   void *shard; /* the probe in the shard view; NULL: `probe` */
-  /* Reads the struct sdg_args_ of a call on vectors; NULL: it is none. */
+  /* Reads the struct sdg_args_ of a call on vectors; NULL for other entries. */
   void (*vector)(const void *args, sdg_vector_t *out);
-  /* Makes such a call that gives a value, of other vectors
-   * (sdg_vector_call_t); NULL: it gives none. */
+  /* Makes a call on vectors that returns a value, with other vectors
+   * (sdg_vector_call_t); NULL for other entries. */
   int (*vector_call)(const void *args, const sdg_vector_t *vector);
-  bool memory; /* allocates or frees: that probe is of the shard view, too */
-  /* Reads the struct sdg_args_ of a product of matrices; NULL: it is none. Its
-   * probe stays only where the rules are about products. */
+  bool memory; /* allocates or frees memory: `whole` is used in the shard view,
+                  too */
+  /* Reads the struct sdg_args_ of a product of matrices; NULL for other
+   * entries. The probe stays only if the rules mention products. */
   void (*product)(const void *args, sdg_gemm_t *out);
   sdg_library_t library;
   sdg_family_t family;
   sdg_refusal_t refusal;
   bool is_query;
-  /* Offsets, SDG_ENTRY_NOWHERE if there is none. */
+  /* Offsets; SDG_ENTRY_NOWHERE if the call has no such argument. */
   uint16_t handle, op, stream;
-  bool everything; /* may touch any device memory */
+  bool everything; /* may use any device memory */
   bool per_thread; /* its default stream is the thread's */
   int operands;
   sdg_entry_operand_t operand[SDG_OPERANDS_MAX];
@@ -75,36 +76,37 @@ typedef struct sdg_entry {
 extern const sdg_entry_t sdg_entry[SDG_ENTRY_COUNT];
 extern const char *const sdg_entry_name[SDG_ENTRY_COUNT];
 
-/* The number of the entry of this name, -1 if it is none. Calls no function of
- * libc. */
+/* The number of the entry with this name, -1 if no entry has it. Calls no
+ * function of libc. */
 int sdg_entry_find(const char *name);
 
-/* What the stubs jump to, and the real functions that the probes jump to.
- * Neither is ever NULL: until an entry's first call both hold a trampoline
- * that resolves it, as lazy binding would. */
+/* sdg_slot: the jump targets of the stubs. sdg_real: the real functions, to
+ * which the probes jump. Neither is ever NULL: until an entry's first call both
+ * hold a trampoline that resolves it, as lazy binding does. */
 extern _Atomic(void *) sdg_slot[SDG_ENTRY_COUNT];
 extern _Atomic(void *) sdg_real[SDG_ENTRY_COUNT];
 
-/* Called by the trampoline: returns where to jump. A library that is not there
- * (yet) leaves the slot unresolved and answers with the entry's refusal. */
+/* The trampoline calls this: returns the jump target. If the library is
+ * missing, the slot stays unresolved and the entry's refusal is returned. */
 void *sdg_slot_resolve(unsigned entry);
 
-/* This process is no rank: every slot that holds a probe gets the real
+/* This process is not a rank: every slot that holds a probe gets the real
  * function. */
 void sdg_slot_disarm(void);
-/* The same in a child made by fork, but for the calls that an op can split,
- * which capture() has to look at. */
+/* The same in a child made by fork, except for calls that an op can split:
+ * capture() refuses those. */
 void sdg_slot_disarm_child(void);
-/* It is known that no section is of the whole view: entries that only that one
- * looks at get the real function; what memory there is both want to know. */
+/* No section uses the whole view: entries that only the whole view probes get
+ * the real function. Entries that allocate memory keep their probe for both
+ * views. */
 void sdg_slot_narrow(void);
-/* It is known that no section is about products of matrices: they are as the
- * view has other functions of cuBLAS. */
+/* No section is about products of matrices: in the whole view their entries get
+ * the probe that follows memory, in the shard view the real function. */
 void sdg_slot_leave_products(void);
-/* The program says of products itself how they are split: they are looked at,
+/* The program tags products itself: their entries get the probes of products
  * from now on. */
 void sdg_slot_take_products(void);
-/* Set by the first, for calls that are on their way to a probe. */
+/* Set by sdg_slot_leave_products, for calls that already run a probe. */
 extern atomic_bool sdg_slot_products_left;
 bool sdg_slot_disarmed(void);
 

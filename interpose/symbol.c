@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds functions in loaded objects by their GNU hash tables: the hooked dlsym
-// needs the real one, and dlvsym, which could tell, is hooked as well.
+// Finds functions in loaded objects by their GNU hash tables. The hooked dlsym
+// needs the real one, and dlvsym, which could find it, is hooked as well.
 #include "interpose/symbol.h"
 
 #include <link.h>
@@ -27,7 +27,7 @@ static uint32_t gnu_hash(const char *name) {
   return hash;
 }
 
-// ld.so relocates these entries in place, except where the dynamic section is
+// ld.so relocates these entries in place, unless the dynamic section is
 // read-only (the vdso).
 static const void *absolute(ElfW(Addr) base, ElfW(Addr) value) {
   return (const void *)(value < base ? base + value : value);
@@ -47,7 +47,7 @@ static bool tables_read(const struct link_map *map, tables_t *out) {
   return out->symbol && out->string && out->hash;
 }
 
-// Any version will do: the versions of dlsym and dlvsym are one address.
+// Any version is right: all versions of dlsym and dlvsym have one address.
 static const ElfW(Sym) *
     symbol_find(const tables_t *tables, const char *name, uint32_t wanted) {
   uint32_t buckets = tables->hash[0], first = tables->hash[1];
@@ -72,14 +72,14 @@ static const ElfW(Sym) *
   }
 }
 
-// Weak, so that the library does not need ld.so by name; it is always there.
+// Weak, so that the library does not need ld.so by name. It always exists.
 extern struct r_debug _r_debug __attribute__((weak));
 extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden")));
 
 void *sdg_symbol_next(const char *name) {
   uint32_t hash = gnu_hash(name);
   bool seen_self = false;
-  // Everything up to libc is there from the start and stays: the list can be
+  // All objects up to libc are loaded at the start and stay, so the list can be
   // read without the linker's lock.
   for (const struct link_map *map = &_r_debug ? _r_debug.r_map : NULL; map;
        map = map->l_next) {

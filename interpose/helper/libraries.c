@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program of its own that `sundog doctor` starts: says which of NVIDIA's
-// libraries the dynamic linker takes in this environment, and what they say of
-// themselves. One line per finding, fields parted by tabs:
+// A program that `sundog doctor` starts. It prints which of NVIDIA's libraries
+// the dynamic linker finds in this environment, and their versions. One line
+// per finding, fields separated by tabs:
 //
 //   preloaded PATH            libsundog.so, if the linker preloaded it
 //   cudart|cudnn|nccl|driver VERSION PATH
-//   broken LIBRARY TEXT       it is there and cannot be loaded
-//   devices COUNT NAME        of the CUDA runtime; the first one's name
-//   nodevice TEXT             why the runtime has none
+//   broken LIBRARY TEXT       it exists but cannot be loaded
+//   devices COUNT NAME        number of GPUs; the first one's name
+//   nodevice TEXT             why the runtime finds no GPU
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <link.h>
@@ -26,20 +26,21 @@ static int object_note(struct dl_phdr_info *info, size_t bytes, void *data) {
   return 0;
 }
 
-// Where the library came from; its soname where the linker does not say.
+// The file that the library was loaded from; its soname if the linker does not
+// say.
 static const char *path_of(void *function, const char *soname) {
   Dl_info info;
   return dladdr(function, &info) && info.dli_fname ? info.dli_fname : soname;
 }
 
-// The first of the names that is there, or NULL.
+// Opens the first of these libraries that exists; NULL if none does.
 static void *library_open(const char *library, const char *const *names) {
   for (; *names; names++) {
     void *handle = dlopen(*names, RTLD_LAZY | RTLD_GLOBAL);
     if (handle)
       return handle;
     const char *text = dlerror();
-    // The linker's words for a file that is nowhere to be found.
+    // The linker's message for a file that does not exist.
     if (text && !(strstr(text, "cannot open shared object file") &&
                   strncmp(text, *names, strlen(*names)) == 0))
       printf("broken\t%s\t%s\n", library, text);
