@@ -47,7 +47,7 @@ static sdg_status_t stale_remove(const char *path,
   // Not a rank 0 of this job, because that would hold the lock that we hold.
   if (why == 0 || why == EAGAIN)
     return sdg_fail(SDG_E_RENDEZVOUS,
-                    "a process that is not of this job listens at %s", path);
+                    "a process that is not in this job listens at %s", path);
   if (why != ECONNREFUSED && why != ENOENT)
     return sdg_fail(SDG_E_RENDEZVOUS, "%s: %s", path, strerror(why));
   if (unlink(path) != 0 && errno != ENOENT)
@@ -127,14 +127,15 @@ static sdg_status_t caller_judge(const sdg_shm_view_t *view, caller_t *callers,
     return SDG_OK;
   }
   if (hello->layout != sdg_shm_layout()) {
-    answer_send(c->fd, SDG_E_RENDEZVOUS, "rank 0 runs another sundog", -1);
+    answer_send(c->fd, SDG_E_RENDEZVOUS,
+                "rank 0 runs another version of sundog", -1);
     caller_drop(c);
     return SDG_OK;
   }
   if (sdg_launch_differs(c->hello.launch, launch, sizeof launch)) {
     // This job's own rank of that number may still arrive.
     snprintf(text, sizeof text,
-             "rank %u is of another launch (%.120s) than rank 0 (%.120s)",
+             "rank %u belongs to another launch (%.120s) than rank 0 (%.120s)",
              hello->rank, hello->launch, launch);
     answer_send(c->fd, SDG_E_RENDEZVOUS, text, -1);
     sdg_log("%s", text);
@@ -155,7 +156,7 @@ static sdg_status_t caller_judge(const sdg_shm_view_t *view, caller_t *callers,
   }
   if (rank <= 0 || rank >= view->ranks || taken) {
     answer_send(c->fd, taken ? SDG_E_RANK_TAKEN : SDG_E_RENDEZVOUS,
-                "not a rank that rank 0 waits for", -1);
+                "not a rank that rank 0 is waiting for", -1);
     caller_drop(c);
     return SDG_OK;
   }
@@ -180,7 +181,7 @@ static sdg_status_t caller_hear(const sdg_shm_view_t *view, caller_t *callers,
     caller_drop(c);
     if (known && sdg_shm_state(view, rank) == SDG_SHM_ABSENT)
       return sdg_shm_fail(view, 0, SDG_E_PEER_LOST,
-                          "rank %d ended while it joined", rank);
+                          "rank %d ended while joining", rank);
     return SDG_OK;
   }
   if (known)

@@ -121,7 +121,8 @@ sdg_status_t sdg_rank_lock_take(const char *socket_path, int rank,
     }
     nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
   }
-  status = sdg_fail(SDG_E_RENDEZVOUS, "%s does not come to rest", path);
+  status =
+      sdg_fail(SDG_E_RENDEZVOUS, "%s changes too often to be locked", path);
 failed:
   free(path);
   return status;

@@ -24,7 +24,7 @@ enum { WARNING_SECONDS = 30 };
 sdg_status_t sdg_rendezvous_path(const char *rendezvous,
                                  const char **out_path) {
   if (!rendezvous || !*rendezvous)
-    return sdg_fail(SDG_E_RENDEZVOUS, "none is given");
+    return sdg_fail(SDG_E_RENDEZVOUS, "no rendezvous is given");
   if (strncmp(rendezvous, "file:/", 6) != 0 ||
       rendezvous[strlen(rendezvous) - 1] == '/')
     return sdg_fail(SDG_E_RENDEZVOUS,
@@ -150,7 +150,7 @@ static sdg_status_t connect_once(const sdg_hello_t *hello,
     goto done;
   }
   if (!sdg_handshake_same_user(fd)) {
-    status = sdg_fail(SDG_E_RENDEZVOUS, "%s is another user's", path);
+    status = sdg_fail(SDG_E_RENDEZVOUS, "%s belongs to another user", path);
     goto done;
   }
   if (send(fd, hello, sizeof *hello, MSG_NOSIGNAL) != sizeof *hello ||
@@ -161,11 +161,13 @@ static sdg_status_t connect_once(const sdg_hello_t *hello,
   answer.text[sizeof answer.text - 1] = '\0';
   if (answer.magic != SDG_HELLO_MAGIC || answer.layout != hello->layout)
     status = sdg_fail(SDG_E_RENDEZVOUS,
-                      "who listens at %s is not rank 0 of this sundog", path);
+                      "the process that listens at %s is not rank 0 of this "
+                      "version of sundog",
+                      path);
   else if (answer.status == SDG_E_RANK_TAKEN)
     status = sdg_fail(SDG_E_RANK_TAKEN,
-                      "rank 0 at %s has met another process as rank %u", path,
-                      hello->rank);
+                      "rank 0 at %s has accepted another process as rank %u",
+                      path, hello->rank);
   else if (answer.status != SDG_OK || segment_fd < 0)
     status = sdg_fail(SDG_E_RENDEZVOUS, "%s", answer.text);
   else {
@@ -218,10 +220,10 @@ sdg_status_t sdg_rendezvous_connect(int rank, int size,
     if (ended) {
       char all[512];
       ended_list(rank, size, all, sizeof all);
-      return sdg_fail(SDG_E_PEER_LOST,
-                      "rank 0 of %d never joined, while rank %d waits for it: "
-                      "%s",
-                      size, rank, all);
+      return sdg_fail(
+          SDG_E_PEER_LOST,
+          "rank 0 of %d ended before it joined, and rank %d waits for it: %s",
+          size, rank, all);
     }
     if (sdg_stopwatch_read(&wait->watch) >= wait->timeout_s)
       return sdg_fail(SDG_E_JOIN_TIMEOUT,
@@ -266,10 +268,10 @@ static sdg_status_t ends_look(const sdg_shm_view_t *view, int self,
     // The order matters: a rank that ends normally has joined before.
     if (state == SDG_SHM_ABSENT && rank_ended(r, end, sizeof end) &&
         sdg_shm_state(view, r) == SDG_SHM_ABSENT)
-      return sdg_shm_fail(view, self, SDG_E_PEER_LOST,
-                          "rank %d never joined, while rank %d waits for "
-                          "rank%s %s: %s",
-                          r, self, count == 1 ? "" : "s", missing, end);
+      return sdg_shm_fail(
+          view, self, SDG_E_PEER_LOST,
+          "rank %d ended before it joined, and rank %d waits for rank%s %s: %s",
+          r, self, count == 1 ? "" : "s", missing, end);
     if (state == SDG_SHM_JOINED && !sdg_shm_alive(view, r) &&
         sdg_shm_state(view, r) == SDG_SHM_JOINED)
       return sdg_shm_fail(view, self, SDG_E_PEER_LOST,
@@ -301,11 +303,12 @@ sdg_status_t sdg_rendezvous_complete(const sdg_shm_view_t *view, int self,
   if (sdg_stopwatch_read(&wait->watch) < wait->timeout_s)
     return SDG_OK;
   if (count == 0)
-    return sdg_shm_fail(view, self, SDG_E_JOIN_TIMEOUT,
-                        "rank %d could not call %d of the %d ranks "
-                        "within %g s: their machines do not let it",
-                        self, coming, view->ranks, wait->timeout_s);
+    return sdg_shm_fail(
+        view, self, SDG_E_JOIN_TIMEOUT,
+        "rank %d could not connect to %d of the %d ranks within %g s: the "
+        "network between their machines does not allow it",
+        self, coming, view->ranks, wait->timeout_s);
   return sdg_shm_fail(view, self, SDG_E_JOIN_TIMEOUT,
-                      "%s of %d did not come to %s within %g s", named,
+                      "%s of %d did not arrive at %s within %g s", named,
                       view->ranks, wait->place, wait->timeout_s);
 }

@@ -15,8 +15,8 @@ static sdg_status_t key_make(const char *text, size_t bytes, const char *name,
                              sdg_secret_t *out_secret) {
   if (bytes < SDG_SECRET_BYTES_MIN)
     return sdg_fail(SDG_E_SECRET,
-                    "%s has %zu characters; it takes %d, not to be guessed",
-                    name, bytes, SDG_SECRET_BYTES_MIN);
+                    "%s has %zu characters; a secret needs at least %d", name,
+                    bytes, SDG_SECRET_BYTES_MIN);
   sdg_sha256_t sha;
   sdg_sha256_init(&sha);
   sdg_sha256_add(&sha, text, bytes);
@@ -36,8 +36,7 @@ static sdg_status_t file_read(const char *path, char *out, size_t out_bytes,
   if (fstat(fd, &found) != 0 || !S_ISREG(found.st_mode) ||
       found.st_uid != geteuid() || (found.st_mode & 077)) {
     status = sdg_fail(SDG_E_SECRET,
-                      "%s is not a file of this user alone (mode "
-                      "0600)",
+                      "%s is not a file of mode 0600 that belongs to this user",
                       path);
   } else {
     ssize_t n = read(fd, out, out_bytes);
@@ -60,9 +59,9 @@ sdg_status_t sdg_secret_find(const char *text, const char *file,
   if (*text)
     return key_make(text, strlen(text), "SUNDOG_SECRET", out_secret);
   if (!*file)
-    return sdg_fail(SDG_E_SECRET, "ranks that meet over TCP need a secret, the "
-                                  "same on each: SUNDOG_SECRET or "
-                                  "SUNDOG_SECRET_FILE");
+    return sdg_fail(SDG_E_SECRET,
+                    "ranks that connect over TCP need a secret, the same on "
+                    "each: SUNDOG_SECRET or SUNDOG_SECRET_FILE");
   SDG_TRY(file_read(file, read_text, sizeof read_text, &bytes));
   while (bytes > 0 && strchr(" \t\r\n", read_text[bytes - 1]))
     bytes--;

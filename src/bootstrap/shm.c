@@ -45,8 +45,9 @@ static sdg_status_t view_init(int fd, int ranks, sdg_shm_view_t *out_view) {
   if (base == MAP_FAILED) {
     int why = errno;
     close(fd);
-    return sdg_fail(SDG_E_RENDEZVOUS, "cannot map %zu bytes shared memory: %s",
-                    bytes, strerror(why));
+    return sdg_fail(SDG_E_RENDEZVOUS,
+                    "cannot map %zu bytes of shared memory: %s", bytes,
+                    strerror(why));
   }
   *out_view = (sdg_shm_view_t){.shared = base,
                                .bytes = bytes,
@@ -108,7 +109,8 @@ sdg_status_t sdg_shm_create(int ranks, sdg_shm_view_t *out_view) {
   sdg_signal_guard_end(&guard);
   if (why) {
     close(fd);
-    return sdg_fail(SDG_E_RENDEZVOUS, "no %lld bytes of shared memory: %s",
+    return sdg_fail(SDG_E_RENDEZVOUS,
+                    "cannot reserve %lld bytes of shared memory: %s",
                     (long long)bytes, strerror(why));
   }
   SDG_TRY(view_init(fd, ranks, out_view));
@@ -127,7 +129,8 @@ sdg_status_t sdg_shm_map(int fd, int ranks, sdg_shm_view_t *out_view) {
       (fcntl(fd, F_GET_SEALS) & SEALS) != SEALS) {
     close(fd);
     return sdg_fail(SDG_E_RENDEZVOUS,
-                    "what rank 0 sent is not a segment of %d ranks", ranks);
+                    "rank 0 did not send a shared-memory segment for %d ranks",
+                    ranks);
   }
   SDG_TRY(view_init(fd, ranks, out_view));
   const sdg_shm_t *shared = out_view->shared;

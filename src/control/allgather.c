@@ -232,7 +232,7 @@ static sdg_status_t arguments_check(const sdg_control_t *control, int channel,
                     channel, count,
                     ascending && member ? "" : ", not ascending with own");
   if (atomic_load(&control->left) || control->owner != getpid())
-    return sdg_fail(SDG_E_INTERNAL, "exchange without having joined");
+    return sdg_fail(SDG_E_INTERNAL, "an exchange before this rank has joined");
   return SDG_OK;
 }
 

@@ -102,13 +102,14 @@ static bool challenge_hear(sdg_tcp_t *carrier, sdg_link_t *link) {
   if (challenge->magic != SDG_FRAME_MAGIC ||
       !sdg_digest_equal(challenge->proof, expected)) {
     if (link->rank == 0)
-      snprintf(text, sizeof text,
-               "who answers at %s does not know the secret of rank %d",
-               carrier->rendezvous, carrier->rank);
+      snprintf(
+          text, sizeof text,
+          "the process that answers at %s does not know the secret of rank %d",
+          carrier->rendezvous, carrier->rank);
     else
       snprintf(text, sizeof text,
-               "who answers in place of rank %d does not know the secret of "
-               "rank %d",
+               "the process that answers in place of rank %d does not know the "
+               "secret of rank %d",
                link->rank, carrier->rank);
     sdg_shm_post(carrier->view, carrier->rank, SDG_E_SECRET, text);
     return false;
@@ -153,11 +154,12 @@ static bool claim_judge(sdg_tcp_t *carrier, sdg_link_t *link,
   char launch[SDG_LAUNCH_BYTES], other[SDG_LAUNCH_BYTES];
   memcpy(other, who->launch, sizeof other);
   if (who->layout != sdg_shm_layout())
-    return refuse(carrier, link, true, "the ranks run different sundogs");
+    return refuse(carrier, link, true,
+                  "the ranks run different versions of sundog");
   if (sdg_launch_differs(other, launch, sizeof launch)) {
     snprintf(text, sizeof text,
-             "rank %u is of another launch (%s) than rank %d (%s)", who->rank,
-             other, carrier->rank, launch);
+             "rank %u belongs to another launch (%s) than rank %d (%s)",
+             who->rank, other, carrier->rank, launch);
     sdg_log("%s", text);
     return refuse(carrier, link, false, text); // our own rank may still arrive
   }
@@ -168,7 +170,8 @@ static bool claim_judge(sdg_tcp_t *carrier, sdg_link_t *link,
   }
   if (who->rank >= who->size || (int)who->rank <= carrier->rank ||
       who->to != (uint32_t)carrier->rank)
-    return refuse(carrier, link, false, "not a rank that is waited for");
+    return refuse(carrier, link, false,
+                  "not a rank that this one is waiting for");
   int rank = (int)who->rank;
   link->place = who->address;
   sdg_address_set_port(&link->place, (uint16_t)who->port);
@@ -176,7 +179,8 @@ static bool claim_judge(sdg_tcp_t *carrier, sdg_link_t *link,
     // A second process of this rank on the same machine finds the lock taken
     // and never calls; this one is on another machine.
     snprintf(text, sizeof text,
-             "two processes are rank %d: one from %s, one from %s", rank,
+             "two processes claim to be rank %d: one from %s, one from %s",
+             rank,
              sdg_address_text(&carrier->link[rank]->place, one, sizeof one),
              sdg_address_text(&link->place, two, sizeof two));
     return refuse(carrier, link, true, text);
@@ -201,7 +205,7 @@ static bool claim_hear(sdg_tcp_t *carrier, sdg_link_t *link) {
                    &claim->who, sizeof claim->who, expected);
   if (!sdg_digest_equal(claim->proof, expected)) {
     if (!carrier->mistrusted)
-      sdg_log("a process that does not know the job's secret came to %s",
+      sdg_log("a process without the job's secret connected to %s",
               carrier->rendezvous);
     carrier->mistrusted = true;
     return false;

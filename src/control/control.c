@@ -147,8 +147,9 @@ sdg_status_t sdg_control_alone(const char *rendezvous) {
 sdg_status_t sdg_control_join(const char *rendezvous, int rank, int size,
                               double timeout_s, sdg_control_t **out_control) {
   if (size < 1 || size > SDG_SHM_RANKS || rank < 0 || rank >= size)
-    return sdg_fail(SDG_E_RANK_UNKNOWN, "rank %d of %d ranks, of at most %d",
-                    rank, size, SDG_SHM_RANKS);
+    return sdg_fail(SDG_E_RANK_UNKNOWN,
+                    "rank %d of %d ranks; at most %d ranks are possible", rank,
+                    size, SDG_SHM_RANKS);
   if (!(timeout_s > 0))
     return sdg_fail(SDG_E_INTERNAL, "timeout of %g s", timeout_s);
   const char *path = NULL;
@@ -180,7 +181,7 @@ sdg_status_t sdg_control_join(const char *rendezvous, int rank, int size,
   if (path && (before == control->owner ||
                !atomic_compare_exchange_strong(&joined_process, &before,
                                                control->owner))) {
-    status = sdg_fail(SDG_E_RANK_TAKEN, "this process has joined already");
+    status = sdg_fail(SDG_E_RANK_TAKEN, "this process has already joined");
     goto not_claimed;
   }
   if (path) {

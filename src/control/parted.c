@@ -16,7 +16,7 @@ void sdg_parted_format(char *out, size_t out_bytes) {
   out[0] = 0;
   if (entry)
     snprintf(out, out_bytes,
-             "; %s gives each rank the value of its own piece, by which it may "
-             "leave a loop while others go on",
+             "; %s gives each rank the value of its own piece, so one rank may "
+             "leave a loop that others continue",
              entry);
 }

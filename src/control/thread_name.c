@@ -41,16 +41,17 @@ sdg_status_t sdg_thread_name_claim(sdg_shm_t *shared, const char *name,
     sdg_shm_name_t *entry = &shared->name[channel];
     sdg_thread_name_put(shared, channel, name);
     if (state_settled(entry) != NAME_COMPLETE)
-      return sdg_fail(SDG_E_PEER_LOST,
-                      "a rank ended while it named thread %d of the job",
-                      channel);
+      return sdg_fail(
+          SDG_E_PEER_LOST,
+          "a rank ended while it gave thread %d of the job its name", channel);
     if (name_is(entry, name)) {
       *out_channel = channel;
       return SDG_OK;
     }
   }
-  return sdg_fail(SDG_E_THREADS_MANY, "'%s' is one more than %d names", name,
-                  SDG_CHANNEL_THREADS - 1);
+  return sdg_fail(SDG_E_THREADS_MANY,
+                  "'%s' would be one name more than the %d that are possible",
+                  name, SDG_CHANNEL_THREADS - 1);
 }
 
 void sdg_thread_name_put(sdg_shm_t *shared, int channel, const char *name) {
@@ -99,8 +100,10 @@ static sdg_status_t name_ask(sdg_control_t *control, const char *name,
     if (found)
       break;
     if (names == SDG_CHANNEL_THREADS - 1)
-      status = sdg_fail(SDG_E_THREADS_MANY, "'%s' is one more than %d names",
-                        name, SDG_CHANNEL_THREADS - 1);
+      status =
+          sdg_fail(SDG_E_THREADS_MANY,
+                   "'%s' would be one name more than the %d that are possible",
+                   name, SDG_CHANNEL_THREADS - 1);
     else if (!asked && question_heard(own)) {
       asked = true;
       snprintf(own->name, sizeof own->name, "%s", name);
@@ -108,13 +111,14 @@ static sdg_status_t name_ask(sdg_control_t *control, const char *name,
       sdg_shm_ring(&control->view);
     } else if (sdg_control_ended(control, 0)) {
       status = sdg_fail(SDG_E_PEER_LOST,
-                        "rank 0, which numbers the job's threads, ended "
-                        "before it had heard of '%s'",
+                        "rank 0, which numbers the job's threads, ended before "
+                        "it received the name '%s'",
                         name);
     } else if (sdg_stopwatch_read(&watch) >= control->timeout_s) {
-      status = sdg_fail(SDG_E_PEER_TIMEOUT,
-                        "rank 0 has not given thread '%s' a number in %.3g s",
-                        name, control->timeout_s);
+      status =
+          sdg_fail(SDG_E_PEER_TIMEOUT,
+                   "rank 0 did not give thread '%s' a number within %.3g s",
+                   name, control->timeout_s);
     } else {
       status = sdg_shm_failure(&control->view, control->rank, 1);
       nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);

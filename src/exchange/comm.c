@@ -154,10 +154,10 @@ static sdg_status_t id_share(const sdg_comm_t *comm, ncclUniqueId *out_id) {
   while (group->rank[first] != comm->rank[0])
     first++;
   if (bytes[first] != sizeof theirs)
-    status = sdg_fail(SDG_E_DIVERGED,
-                      "rank %d calls something else while this rank sets up a "
-                      "communicator",
-                      comm->rank[0]);
+    status = sdg_fail(
+        SDG_E_DIVERGED,
+        "rank %d makes another call while this rank sets up a communicator",
+        comm->rank[0]);
   else
     status = gpus_compare(group, records, bytes);
   if (status == SDG_OK) {

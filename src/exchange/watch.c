@@ -68,8 +68,8 @@ static sdg_status_t stall_judge(int channel, place_t place,
     return sdg_fail(SDG_E_PEER_TIMEOUT,
                     "%s has waited %.0f s for the halo; waiting for %s", at,
                     waited_s, who);
-  sdg_log("%s waits for the halo since %.0f s; waiting for %s", at, waited_s,
-          who);
+  sdg_log("%s has been waiting %.0f s for the halo; waiting for %s", at,
+          waited_s, who);
   *said = true;
   return SDG_OK;
 }

@@ -71,7 +71,7 @@ static sdg_status_t axis_parse(const char **text, const char *whole,
 
 sdg_status_t sdg_mesh_parse(const char *text, int ranks, sdg_mesh_t *out_mesh) {
   if (ranks < 1 || ranks > SDG_RANKS_MAX)
-    return sdg_fail(SDG_E_MESH, "%d ranks; 1 to %d are possible", ranks,
+    return sdg_fail(SDG_E_MESH, "%d ranks; possible are 1 to %d", ranks,
                     SDG_RANKS_MAX);
   sdg_mesh_t mesh = {.axes = 0};
   if (!text || *skip_space(text) == '\0') {

@@ -241,7 +241,7 @@ static sdg_status_t part_derive(const sdg_mesh_t *mesh, const int *ranks,
     int holder = piece_holder(mesh, ranks, count, split, p);
     if (holder < 0)
       return sdg_fail(SDG_E_INTERNAL,
-                      "nobody of %d ranks holds piece %d of dimension %d",
+                      "none of the %d ranks holds piece %d of dimension %d",
                       count, p, dim);
     sizes[p] = extent[holder][dim];
   }

@@ -368,11 +368,10 @@ sdg_status_t sdg_agree(const sdg_call_t *call, const char *parameters,
     records[r] = (const record_t *)(const void *)all[r];
     if (bytes[r] != sizeof(record_t)) {
       // A different kind of exchange: the creation of a communicator.
-      status =
-          sdg_fail(SDG_E_DIVERGED,
-                   "rank %d sets up a communicator, or was refused a call, "
-                   "while this rank calls %s",
-                   group->rank[r], call->entry_name);
+      status = sdg_fail(SDG_E_DIVERGED,
+                        "rank %d sets up a communicator, or its call was "
+                        "refused, while this rank calls %s",
+                        group->rank[r], call->entry_name);
       status = sdg_job_fail(status);
       goto out;
     }

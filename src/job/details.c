@@ -66,10 +66,10 @@ static sdg_status_t slice_read(const sdg_call_t *call, int rank,
                                int count, int *out) {
   slice_t slice;
   if (bytes != slice_bytes(count))
-    return sdg_fail(SDG_E_DIVERGED,
-                    "rank %d is at another exchange while this rank says more "
-                    "of %s",
-                    rank, call->entry_name);
+    return sdg_fail(
+        SDG_E_DIVERGED,
+        "rank %d is at another exchange while this rank sends details of %s",
+        rank, call->entry_name);
   memcpy(&slice, record, bytes);
   if (slice.first != first || slice.count != count ||
       slice.check != check_of(&slice))

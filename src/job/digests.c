@@ -33,8 +33,8 @@ static sdg_status_t record_read(const record_t *mine, int rank,
          memcmp(theirs.entry, mine->entry, sizeof mine->entry) == 0;
   if (!same)
     return sdg_fail(SDG_E_DIVERGED,
-                    "rank %d is at another call while this rank compares what "
-                    "%s reads",
+                    "rank %d is at another call while this rank compares the "
+                    "operands of %s",
                     rank, mine->entry);
   *out = theirs.digests;
   return SDG_OK;

@@ -119,8 +119,8 @@ static sdg_status_t stall_report(const sdg_group_t *group, int channel,
   sdg_thread_name_label(sdg_job_control(), channel, label, sizeof label);
   sdg_thread_name_label(sdg_job_control(), next, next_label, sizeof next_label);
   return sdg_fail(SDG_E_THREADS_ORDER,
-                  "%s of rank %d has waited %.3g s: on rank %d the turn "
-                  "before it is that%s, which does not come here",
+                  "%s of rank %d has waited %.3g s: on rank %d the call%s "
+                  "comes first, and has not arrived on this rank",
                   at, sdg_job_rank(), waited_s, group->rank[0],
                   next_label[0] ? next_label : " of the thread without a name");
 }
@@ -198,7 +198,8 @@ sdg_status_t sdg_launch_order_enter(int channel, const char *entry) {
   for (size_t r = 0; r < count && status == SDG_OK; r++) {
     uint64_t theirs = 0;
     if (bytes[r] != sizeof theirs)
-      status = sdg_fail(SDG_E_INTERNAL, "rank %d is elsewhere at %s",
+      status = sdg_fail(SDG_E_INTERNAL,
+                        "rank %d makes another call while this one is at %s",
                         group->rank[r], what);
     else
       memcpy(&theirs, all[r], sizeof theirs);

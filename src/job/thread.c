@@ -165,8 +165,9 @@ static sdg_status_t named_claim(const char *name, const char *entry,
   SDG_TRY(sdg_thread_name_find(sdg_job_control(), name, out_channel));
   if (channel_take(*out_channel))
     return SDG_OK;
-  return sdg_fail(SDG_E_THREAD_NAME, "'%s' is another living thread's, at %s",
-                  name, entry);
+  return sdg_fail(SDG_E_THREAD_NAME,
+                  "'%s' is the name of another living thread, at %s", name,
+                  entry);
 }
 
 sdg_status_t sdg_thread_claim(const char *entry) {
@@ -207,9 +208,10 @@ static bool name_is_valid(const char *name) {
 
 sdg_status_t sdg_thread_set_name(const char *name) {
   if (name && !name_is_valid(name))
-    return sdg_fail(SDG_E_THREAD_NAME,
-                    "'%.64s' is not 1 to %d letters, digits, '.', '_', '-'",
-                    name, SDG_THREAD_NAME_BYTES - 1);
+    return sdg_fail(
+        SDG_E_THREAD_NAME,
+        "'%.64s' is not a name of 1 to %d letters, digits, '.', '_', '-'", name,
+        SDG_THREAD_NAME_BYTES - 1);
   self_t *me = self_get();
   if (!me)
     return sdg_fail(SDG_E_NO_MEMORY, "a thread");

@@ -137,8 +137,8 @@ START_TEST(places_that_cannot_be_used_are_refused_at_once) {
   static const struct {
     const char *rendezvous, *says;
   } bad[] = {
-      {NULL, "none is given"},
-      {"", "none is given"},
+      {NULL, "no rendezvous is given"},
+      {"", "no rendezvous is given"},
       {"http://localhost:1234", "is neither file:/path nor"},
       {"file:relative", "is neither file:/path nor tcp://host:port"},
       {"/tmp/no-scheme", "is neither file:/path nor"},
@@ -228,7 +228,7 @@ START_TEST(a_foreign_server_is_left_alone) {
   ranks_start_one(ranks, 0, NULL);
   ranks_wait_one(ranks, 0);
   ranks_assert(ranks, 0, SDG_E_RENDEZVOUS);
-  ranks_assert_text(ranks, 0, "a process that is not of this job listens at");
+  ranks_assert_text(ranks, 0, "a process that is not in this job listens at");
   ck_assert_int_eq(ranks_files(ranks), 1); // the server's socket
   // To another rank it says what no rank 0 would, then nothing at all.
   for (int turn = 0; turn < 2; turn++) {

@@ -113,7 +113,7 @@ START_TEST(a_secret_comes_from_the_environment_or_a_private_file) {
   ck_assert_mem_eq(&one, &two, sizeof one);
   ck_assert_int_eq(fchmod(fd, 0640), 0);
   ck_assert_int_eq((int)sdg_secret_find("", path, &two), (int)SDG_E_SECRET);
-  ck_assert_ptr_nonnull(strstr(sdg_last_error(), "of this user alone"));
+  ck_assert_ptr_nonnull(strstr(sdg_last_error(), "that belongs to this user"));
   ck_assert_int_eq(fchmod(fd, 0600), 0);
   ck_assert_int_eq(ftruncate(fd, 5000), 0);
   ck_assert_int_eq((int)sdg_secret_find("", path, &two), (int)SDG_E_SECRET);
@@ -243,7 +243,7 @@ START_TEST(two_machines_with_one_rank_are_an_error_on_all) {
   ranks_wait(ranks);
   for (int r = 0; r < 3; r++) {
     ranks_assert(ranks, r, SDG_E_RENDEZVOUS);
-    ranks_assert_text(ranks, r, "two processes are rank 1");
+    ranks_assert_text(ranks, r, "two processes claim to be rank 1");
   }
   ranks_fini(ranks);
   snprintf(inner, sizeof inner, "%s/sundog", folder);
