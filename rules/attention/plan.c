@@ -47,21 +47,19 @@ static const char *reason(const sdg_attention_maker_t *m, bool open) {
   if (m->section->attention != SDG_STRATEGY_AUTO)
     return "asked for by 'strategy ='";
   if (!sdg_attention_heads_obstacle(m))
-    return "auto: the keys and values that windows see are fewer bytes for the "
-           "rank that receives most than projected rows by heads would be; "
-           "queries stay";
-  return open ? "auto: the windows have no bound, so that the keys and values "
-                "that they see come here; queries stay; it cannot be done by "
-                "heads"
+    return "auto: fetching the keys and values in the windows sends fewer "
+           "bytes to the rank that receives most than projected rows by heads "
+           "would; queries stay";
+  return open ? "auto: the windows have no limit, so all keys and values that "
+                "they see are fetched; queries stay; heads cannot be used"
               : "auto: keys and values of the window come from the ranks that "
-                "have them; queries stay; it cannot be done by heads";
+                "have them; queries stay; heads cannot be used";
 }
 
 static const char *own_reason(const sdg_attention_maker_t *m) {
-  return m->sums
-             ? "keys and values are on every rank: their gradients are sums "
-               "over the ranks, as those of parameters are"
-             : "gradients of parameters are summed over the ranks";
+  return m->sums ? "keys and values are on every rank: their gradients are "
+                   "summed over the ranks, like those of parameters"
+                 : "gradients of parameters are summed over the ranks";
 }
 
 static sdg_status_t plan_open(sdg_attention_maker_t *m, const char *strategy,
@@ -83,17 +81,16 @@ static sdg_status_t plan_make(sdg_attention_maker_t *m, bool heads) {
   if (m->merges) {
     SDG_TRY(plan_open(m, "merge",
                       "queries are on every rank: keys and values stay, and "
-                      "the ranks' shares in the softmax of each query are "
-                      "merged"));
+                      "the ranks' parts of each query's softmax are merged"));
     return sdg_attention_merge_steps(m);
   }
   if (heads) {
-    SDG_TRY(plan_open(m, "heads",
-                      said == SDG_STRATEGY_HEADS
-                          ? "asked for by 'strategy ='"
-                          : "auto: projected rows by heads are fewer bytes for "
-                            "the rank that receives most than the keys and "
-                            "values that windows see"));
+    SDG_TRY(plan_open(
+        m, "heads",
+        said == SDG_STRATEGY_HEADS
+            ? "asked for by 'strategy ='"
+            : "auto: projected rows by heads send fewer bytes to the rank that "
+              "receives most than the keys and values in the windows"));
     return sdg_attention_heads_steps(m);
   }
   if (m->moves)
@@ -148,14 +145,14 @@ static sdg_status_t way_make(sdg_attention_maker_t *m, bool sequence) {
   bool own = !m->merges && has_needs(m);
   const char *why = sdg_attention_obstacle(m->call, &m->a, sequence || !own);
   if (!why && m->a.kind == SDG_ATTENTION_WEIGHTS && counts_twice(m))
-    why = "gradients of parameters are left to the program, and ranks have the "
+    why = "gradients of parameters are left to the program, but ranks have the "
           "same queries";
   if (why)
     return sdg_fail(SDG_E_ATTENTION, "%s: %s", m->call->entry_name, why);
   if (!m->merges && !heads && sdg_attention_maker_blind(m) >= 0)
     return sdg_fail(SDG_E_ATTENTION,
-                    "%s: rank %d has queries of a sequence, and no key that "
-                    "they see is one of its elements",
+                    "%s: rank %d has queries of a sequence, but none of its "
+                    "elements is a key that they see",
                     m->call->entry_name, sdg_attention_maker_blind(m));
   return own && !heads && !sdg_attention_maker_blanks(m) && !has_terms(m)
              ? sdg_literal_plan(&m->plan)

@@ -113,9 +113,10 @@ static sdg_status_t rows_find(sdg_attention_maker_t *m) {
     SDG_TRY(lengths_hash(m->call, &m->a, &lengths));
     if (!can || kept->windows.count != m->a.windows.count ||
         kept->lengths != lengths)
-      return sdg_fail(SDG_E_ATTENTION,
-                      "%s: not as the forward call with this reserve space",
-                      m->call->entry_name);
+      return sdg_fail(
+          SDG_E_ATTENTION,
+          "%s: differs from the forward call with this reserve space",
+          m->call->entry_name);
     rows = &kept->rows;
     m->windows = kept->windows;
   }

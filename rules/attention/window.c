@@ -33,25 +33,24 @@ static void line_write(const sdg_attention_maker_t *m,
        after = band.right < SDG_BAND_UNBOUND;
   if (none || (!before && !after))
     snprintf(out, out_bytes,
-             "write into [shard %s] window = BEFORE,AFTER (keys that a query "
-             "sees before and after its own), window = global (all), or window "
-             "= local (its own piece's)",
+             "write into [shard %s] window = BEFORE,AFTER (the number of keys "
+             "that a query sees before and after its own), window = global "
+             "(all), or window = local (only those of its own piece)",
              name);
   else if (before && after)
     snprintf(out, out_bytes,
-             "as the program states its windows, [shard %s] wants window = "
-             "%lld,%lld",
+             "for the windows that the program states, [shard %s] needs window "
+             "= %lld,%lld",
              name, (long long)band.left, (long long)band.right);
   else
-    snprintf(out, out_bytes,
-             "the program's windows reach %lld keys %s each query, and on the "
-             "other side beyond the %lld of the piece: [shard %s] wants window "
-             "= %s%lld%s",
-             (long long)(before ? band.left : band.right),
-             before ? "before" : "after", (long long)keys, name,
-             before ? "" : "BEFORE,",
-             (long long)(before ? band.left : band.right),
-             before ? ",AFTER" : "");
+    snprintf(
+        out, out_bytes,
+        "the program's windows reach %lld keys %s each query, and on the other "
+        "side beyond the %lld of the piece: [shard %s] needs window = %s%lld%s",
+        (long long)(before ? band.left : band.right),
+        before ? "before" : "after", (long long)keys, name,
+        before ? "" : "BEFORE,", (long long)(before ? band.left : band.right),
+        before ? ",AFTER" : "");
 }
 
 // If windows end inside no rank's piece, only the rules can state that side: in
@@ -67,8 +66,8 @@ static void unseen_say(const sdg_attention_maker_t *m) {
       sdg_job_rank() != 0)
     return;
   sdg_log_once("SEQ %lld is in pieces of at most %lld, in which windows of "
-               "%lld,%lld ([shard %s]) do not end%s: what the program states "
-               "of them there cannot be compared",
+               "%lld,%lld ([shard %s]) do not end%s, so the windows that the "
+               "program states there cannot be compared",
                (long long)sdg_part_extent(part), (long long)most,
                (long long)m->section->window_left,
                (long long)m->section->window_right, m->section->name,
@@ -94,8 +93,8 @@ static sdg_status_t windows_compare(const sdg_attention_maker_t *m,
   line_write(m, &windows, queries, keys, line, sizeof line);
   sdg_range_t should = sdg_band_among(&m->band, queries.lo + t, keys);
   return sdg_fail(SDG_E_ATTENTION_WINDOW,
-                  "%s: query %lld of the shard sees keys [%d, %d) of %lld, by "
-                  "the rule it would be [%lld, %lld); %s",
+                  "%s: query %lld of the shard sees keys [%d, %d) of %lld, but "
+                  "the rule gives [%lld, %lld); %s",
                   m->call->entry_name, (long long)t, windows.lo[t],
                   windows.hi[t], (long long)(keys.hi - keys.lo),
                   (long long)should.lo, (long long)should.hi, line);

@@ -263,7 +263,7 @@ bool sdg_conv_adjoint_chosen(const sdg_call_t *call,
     return false;
   *out_why = section->adjoint
                  ? "asked for by 'strategy ='"
-                 : "auto: the rows of dx that this rank's dy adds to others' "
-                   "are fewer bytes than a halo of dy";
+                 : "auto: the rows of dx that this rank's dy contributes to "
+                   "other ranks are fewer bytes than a halo of dy";
   return section->adjoint || back < halo;
 }

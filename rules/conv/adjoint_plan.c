@@ -125,7 +125,7 @@ static sdg_status_t part_put(maker_t *m, const sdg_conv_adjoint_part_t *part,
     sdg_subcall_tensor_t to = tensor_of(m, target, rows);
     return sdg_subcall_transform(m->plan, 1, &from, 1, &to);
   }
-  return sdg_fail(SDG_E_INTERNAL, "%s: rows that are no rank's",
+  return sdg_fail(SDG_E_INTERNAL, "%s: rows that no rank owns",
                   m->call->entry_name);
 }
 

@@ -79,7 +79,8 @@ static sdg_status_t plan_make(const sdg_call_t *call, sdg_axes_t axes,
   sdg_plan_t *plan = sdg_plan_create("sum");
   if (!plan)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
-  plan->why = "the rank's part is of its own piece alone; the parts are summed";
+  plan->why =
+      "the rank computes the sum for its own piece; the ranks' sums are added";
   sdg_status_t status = plan_fill(call, plan, axes, there, own);
   if (status == SDG_OK)
     *out_plan = plan;

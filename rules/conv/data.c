@@ -40,13 +40,12 @@ static sdg_status_t extents_check(const sdg_conv_t *conv,
     sdg_part_format(&y->part[d], of_text, sizeof of_text);
     sdg_part_format(&part, part_text, sizeof part_text);
     sdg_part_fini(&part);
-    return sdg_fail(SDG_E_OUTPUT_EXTENT,
-                    "%s of dx of %s is %s = %lld over the ranks; dy, %s = "
-                    "%lld, is what the convolution makes of %lld to %lld, for "
-                    "example %s",
-                    names[d], call->entry_name, is_text, (long long)is, of_text,
-                    (long long)of, (long long)may.lo, (long long)may.hi - 1,
-                    part_text);
+    return sdg_fail(
+        SDG_E_OUTPUT_EXTENT,
+        "%s of dx of %s is %s = %lld over the ranks; dy, with %s = %lld, is "
+        "the convolution's output for dx of %lld to %lld, for example %s",
+        names[d], call->entry_name, is_text, (long long)is, of_text,
+        (long long)of, (long long)may.lo, (long long)may.hi - 1, part_text);
   }
   return SDG_OK;
 }

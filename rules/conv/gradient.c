@@ -71,9 +71,10 @@ sdg_conv_gradient_choose(const sdg_call_t *call,
 }
 
 sdg_status_t sdg_conv_gradient_refused(const sdg_call_t *call, int refusal) {
-  return sdg_fail(SDG_E_VENDOR_CALL,
-                  "%s: no algorithm for a piece of it: status %d",
-                  call->entry_name, refusal);
+  return sdg_fail(
+      SDG_E_VENDOR_CALL,
+      "%s: the vendor's library has no algorithm for a piece of it: status %d",
+      call->entry_name, refusal);
 }
 
 // ---- running ---------------------------------------------------------------

@@ -257,14 +257,13 @@ static sdg_status_t conv_own(const sdg_call_t *call) {
     return SDG_OK;
   bool of_x = x->extent[1] != channels;
   const sdg_operand_t *tensor = of_x ? x : y;
-  return sdg_fail(SDG_E_ARGUMENT,
-                  "%s, which each rank makes by itself: %s has %lld channels, "
-                  "and %s is about %lld: what is this rank's own takes all of "
-                  "%s, not that of a piece",
-                  call->entry_name, sdg_role_name(tensor->role),
-                  (long long)tensor->extent[1], sdg_role_name(w->role),
-                  (long long)(of_x ? channels : w->extent[0]),
-                  sdg_role_name(w->role));
+  return sdg_fail(
+      SDG_E_ARGUMENT,
+      "%s, which each rank makes by itself: %s has %lld channels, but %s needs "
+      "%lld: a call of this rank alone uses all of %s, not a piece of it",
+      call->entry_name, sdg_role_name(tensor->role),
+      (long long)tensor->extent[1], sdg_role_name(w->role),
+      (long long)(of_x ? channels : w->extent[0]), sdg_role_name(w->role));
 }
 
 static sdg_status_t conv_plan(const sdg_call_t *call,

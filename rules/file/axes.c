@@ -61,7 +61,7 @@ sdg_status_t sdg_label_parse(const sdg_place_t *place, const char *text,
     if (max || strncmp(item.at, "sum:", 4) == 0) {
       if (*pending)
         return sdg_place_fail(place, SDG_E_RULES_TWICE,
-                              "'sum:' or 'max:' stands twice in '%s'", text);
+                              "'sum:' or 'max:' is twice in '%s'", text);
       snprintf(pending, sizeof pending, "%.*s", item.length - 4, item.at + 4);
       section->pending_max = max;
     } else if (used < sizeof splits) {
@@ -88,8 +88,8 @@ sdg_status_t sdg_same_parse(const sdg_place_t *place, const char *text,
   for (int a = 0; a < mesh->axes; a++)
     if ((same & split) >> a & 1)
       return sdg_place_fail(place, SDG_E_RULES_VALUE,
-                            "'same' names %s, over which a section splits: its "
-                            "ranks compute different parts",
+                            "'same' names %s, but a section splits over it: "
+                            "its ranks compute different parts",
                             mesh->name[a]);
   *out = same;
   return SDG_OK;

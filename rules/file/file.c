@@ -39,10 +39,11 @@ sdg_status_t sdg_drafts_mesh(const sdg_drafts_t *drafts,
         sdg_split_axes(drafts->draft[i].value[SDG_KEY_SPLIT], axis_collect,
                        &names);
     if (names.count > 1)
-      return sdg_place_fail(&place, SDG_E_RULES_MESH,
-                            "several axes are named: [mesh] or SUNDOG_MESH has "
-                            "to give the ranks of each, as in %s=%d",
-                            names.name, ranks);
+      return sdg_place_fail(
+          &place, SDG_E_RULES_MESH,
+          "several axes are named: [mesh] or SUNDOG_MESH must give the number "
+          "of ranks of each, as in %s=%d",
+          names.name, ranks);
     if (names.count == 1) {
       snprintf(single, sizeof single, "%s=%d", names.name, ranks);
       text = single;
@@ -51,7 +52,7 @@ sdg_status_t sdg_drafts_mesh(const sdg_drafts_t *drafts,
   // The product first: its message can name the place.
   if (*text && sdg_mesh_product(text) != ranks)
     return sdg_place_fail(&place, SDG_E_RULES_MESH,
-                          "the mesh %s is not one of %d ranks", text, ranks);
+                          "the mesh %s does not have %d ranks", text, ranks);
   return sdg_mesh_parse(text, ranks, out_mesh);
 }
 
@@ -92,9 +93,10 @@ static sdg_status_t view_parse(const sdg_drafts_t *drafts,
   if (rules->view == SDG_VIEW_UNSAID)
     rules->view = section->view;
   if (rules->view != section->view)
-    return sdg_place_fail(&place, SDG_E_RULES_VALUE,
-                          "section '%s' has another view than those before it",
-                          section->name);
+    return sdg_place_fail(
+        &place, SDG_E_RULES_VALUE,
+        "section '%s' has another view than the sections before it",
+        section->name);
   if (section->view == SDG_VIEW_WHOLE &&
       section->sum_axes != sdg_section_axes(section))
     return sdg_place_fail(&place, SDG_E_VIEW_WHOLE, "sum in section '%s'",
@@ -152,9 +154,9 @@ static sdg_status_t shard_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
   text = value_of(drafts, draft, SDG_KEY_SUM, "", "yes", &place);
   SDG_TRY(sdg_sum_parse(&place, text, &rules->mesh, section));
   if (section->matrix[SDG_MATRIX_C].splits > 0 && !section->sum_axes)
-    return sdg_place_fail(&place, SDG_E_RULES_VALUE,
-                          "'c' is where sums are, which 'sum = no' leaves to "
-                          "the program");
+    return sdg_place_fail(
+        &place, SDG_E_RULES_VALUE,
+        "'c' says where sums are, but 'sum = no' leaves them to the program");
   text = value_of(drafts, draft, SDG_KEY_KEEP, "", "no", &place);
   SDG_TRY(sdg_choice_parse(&place, text, "keep", keeps, 4, &index));
   section->keeps_dy = index & 1;
@@ -185,7 +187,8 @@ static sdg_status_t tags_parse(const sdg_options_t *options,
   sdg_draft_t draft = {.section = {.line = 0}};
   SDG_TRY(view_parse(&none, &draft, options, &draft.section, rules));
   if (rules->view == SDG_VIEW_WHOLE)
-    return sdg_place_fail(&place, SDG_E_VIEW_WHOLE, "tags are of shards");
+    return sdg_place_fail(&place, SDG_E_VIEW_WHOLE,
+                          "tags are for the shard view");
   for (int a = 0; a < rules->mesh.axes; a++)
     rules->axes |= (sdg_axes_t)1 << a;
   return SDG_OK;
@@ -276,7 +279,8 @@ sdg_status_t sdg_rules_label(const sdg_rules_t *rules,
   *section = (sdg_section_t){.is_local = strcmp(text, "local") == 0};
   snprintf(section->name, sizeof section->name, "tag %.40s", text);
   if (rules->view == SDG_VIEW_WHOLE)
-    return sdg_place_fail(&place, SDG_E_VIEW_WHOLE, "tags are of shards");
+    return sdg_place_fail(&place, SDG_E_VIEW_WHOLE,
+                          "tags are for the shard view");
   if (section->is_local)
     return SDG_OK;
   section->view = SDG_VIEW_SHARD;

@@ -32,14 +32,14 @@ static sdg_status_t sums_check(const sdg_place_t *place,
   sdg_axes_t sums = axes_of(section->split, section->splits, SDG_DIM_K);
   if (c->splits > 0 && !sums)
     return sdg_place_fail(place, SDG_E_RULES_VALUE,
-                          "'c' is where sums over K are, which is not split");
+                          "'c' says where sums over K are, but K is not split");
   if (c->splits > 0 && axes_of(c->split, c->splits, SDG_DIM_COUNT) != sums)
     return sdg_place_fail(place, SDG_E_RULES_VALUE,
-                          "'c' has to be split over the axes of K");
+                          "'c' must be split over the axes of K");
   for (int i = 0; i < c->splits; i++)
     if (axes_of(section->split, section->splits, c->split[i].dim))
       return sdg_place_fail(place, SDG_E_RULES_TWICE,
-                            "%s is split by 'split' and by 'c'",
+                            "%s is split both by 'split' and by 'c'",
                             sdg_dim_name(c->split[i].dim));
   return SDG_OK;
 }
@@ -50,22 +50,23 @@ sdg_status_t sdg_matrix_parse(const sdg_place_t *place, const char *text,
   sdg_rules_matrix_t *out = &section->matrix[matrix];
   sdg_section_t said = {.splits = 0};
   if (!sdg_section_multiplies(section))
-    return sdg_place_fail(place, SDG_E_RULES_VALUE,
-                          "'%s' is a matrix of a product, and the section is "
-                          "about none: it names neither M nor K nor op matmul",
-                          matrix_names[matrix]);
+    return sdg_place_fail(
+        place, SDG_E_RULES_VALUE,
+        "'%s' is a matrix of a product, but the section is not for products: "
+        "it names neither M nor K nor op matmul",
+        matrix_names[matrix]);
   if (strcmp(text, "replicated") != 0)
     SDG_TRY(sdg_split_parse(place, text, mesh, &said));
   for (int i = 0; i < said.splits; i++) {
     sdg_dim_t dim = said.split[i].dim;
     if (dim != matrix_dims[matrix][0] && dim != matrix_dims[matrix][1] &&
         dim != SDG_DIM_BATCH)
-      return sdg_place_fail(place, SDG_E_RULES_VALUE,
-                            "%s is no dimension of '%s', which has %s, %s and "
-                            "BATCH",
-                            sdg_dim_name(dim), matrix_names[matrix],
-                            sdg_dim_name(matrix_dims[matrix][0]),
-                            sdg_dim_name(matrix_dims[matrix][1]));
+      return sdg_place_fail(
+          place, SDG_E_RULES_VALUE,
+          "%s is not a dimension of '%s', which has %s, %s and BATCH",
+          sdg_dim_name(dim), matrix_names[matrix],
+          sdg_dim_name(matrix_dims[matrix][0]),
+          sdg_dim_name(matrix_dims[matrix][1]));
     if (said.split[i].axes & ~sdg_section_axes(section))
       return sdg_place_fail(place, SDG_E_RULES_VALUE,
                             "'%s' is split over an axis that 'split' does not "
@@ -90,8 +91,8 @@ static sdg_status_t pieces_check(const sdg_place_t *place,
     sdg_axes_t its = axes_of(matrix->split, matrix->splits, dim);
     if (its && axes && its != axes)
       return sdg_place_fail(place, SDG_E_RULES_VALUE,
-                            "%s is cut over different axes by two matrices: a "
-                            "call's %s is no piece of both, but may be whole",
+                            "two matrices cut %s over different axes: a call's "
+                            "%s cannot be a piece of both, but may be whole",
                             sdg_dim_name(dim), sdg_dim_name(dim));
     axes |= its;
   }
@@ -117,8 +118,8 @@ sdg_status_t sdg_sizes_parse(const sdg_place_t *place, const char *text,
   sdg_word_t word;
   if (!sdg_section_multiplies(section))
     return sdg_place_fail(place, SDG_E_RULES_VALUE,
-                          "'sizes' are those of a product, and the section is "
-                          "about none: it names neither M nor K nor op matmul");
+                          "'sizes' is for products, but the section is not: it "
+                          "names neither M nor K nor op matmul");
   while (sdg_word_next(&text, " \t,", &word)) {
     char value[32];
     const char *colon = memchr(word.at, ':', (size_t)word.length);
@@ -134,7 +135,7 @@ sdg_status_t sdg_sizes_parse(const sdg_place_t *place, const char *text,
       any = true;
       if (section->sizes[d])
         return sdg_place_fail(place, SDG_E_RULES_TWICE,
-                              "the sizes of %s are said twice",
+                              "the sizes of %s are given twice",
                               sdg_dim_name(dim));
       section->sizes[d] = which ? SDG_SIZES_WHOLE : SDG_SIZES_PIECE;
       if (!which)
@@ -142,8 +143,8 @@ sdg_status_t sdg_sizes_parse(const sdg_place_t *place, const char *text,
     }
     if (colon && any && !is_cut(section, word, name))
       return sdg_place_fail(place, SDG_E_RULES_VALUE,
-                            "sizes are given for %.*s, which nothing cuts",
-                            name, word.at);
+                            "sizes are given for %.*s, which is not cut", name,
+                            word.at);
     if (!any)
       return sdg_place_fail(place, SDG_E_RULES_VALUE,
                             "'%.*s' is not like M:piece: products have M, N, K "
@@ -179,7 +180,7 @@ static sdg_status_t item_parse(const sdg_place_t *place, sdg_word_t item,
   SDG_TRY(
       sdg_choice_parse(place, key, "key of a product", keys, ITEMS, &which));
   if (io->said >> which & 1)
-    return sdg_place_fail(place, SDG_E_RULES_TWICE, "'%s' is said twice", key);
+    return sdg_place_fail(place, SDG_E_RULES_TWICE, "'%s' is given twice", key);
   io->said |= 1u << which;
   if (which < SDG_MATRICES)
     return sdg_matrix_parse(place, value.at, mesh, which, section);
@@ -207,7 +208,8 @@ sdg_status_t sdg_rules_product(const sdg_rules_t *rules,
       .is_local = strcmp(text, "local") == 0, .globs = 1, .glob = {"matmul"}};
   snprintf(section->name, sizeof section->name, "range %.40s", text);
   if (rules->view == SDG_VIEW_WHOLE)
-    return sdg_place_fail(&place, SDG_E_VIEW_WHOLE, "tags are of shards");
+    return sdg_place_fail(&place, SDG_E_VIEW_WHOLE,
+                          "tags are for the shard view");
   if (section->is_local)
     return SDG_OK;
   section->view = SDG_VIEW_SHARD;
@@ -224,15 +226,15 @@ sdg_status_t sdg_rules_product(const sdg_rules_t *rules,
   for (int i = 0; i < section->splits; i++)
     if (sdg_dim_index(SDG_FAMILY_MATMUL, section->split[i].dim, 4) < 0)
       return sdg_place_fail(&place, SDG_E_RULES_VALUE,
-                            "%s is no dimension of a product",
+                            "%s is not a dimension of a product",
                             sdg_dim_name(section->split[i].dim));
   while (sdg_word_next(&rest, ";", &item))
     SDG_TRY(item_parse(&place, item, &rules->mesh, section, &items));
   SDG_TRY(sdg_sizes_parse(&place, items.sizes, section));
   SDG_TRY(sdg_parts_parse(&place, items.parts, section));
   if (!items.sum && section->matrix[SDG_MATRIX_C].splits > 0)
-    return sdg_place_fail(&place, SDG_E_RULES_VALUE,
-                          "'c' is where sums are, which 'sum = no' leaves to "
-                          "the program");
+    return sdg_place_fail(
+        &place, SDG_E_RULES_VALUE,
+        "'c' says where sums are, but 'sum = no' leaves them to the program");
   return sdg_sum_parse(&place, items.sum ? "yes" : "no", &rules->mesh, section);
 }

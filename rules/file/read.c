@@ -93,7 +93,8 @@ static sdg_status_t section_begin(reader_t *reader, const char *line) {
   const char *close = strchr(line, ']');
   reader->kind = KIND_SKIPPED; // if the head is at fault
   if (!close)
-    return sdg_place_fail(place, SDG_E_RULES_SYNTAX, "no ] after '%s'", line);
+    return sdg_place_fail(place, SDG_E_RULES_SYNTAX, "] is missing after '%s'",
+                          line);
   const char *after = close + 1;
   while (isspace((unsigned char)*after))
     after++;
@@ -109,7 +110,7 @@ static sdg_status_t section_begin(reader_t *reader, const char *line) {
   if (sdg_word_next(&rest, " \t", &kind) &&
       sdg_word_next(&rest, " \t", &name) && sdg_word_next(&rest, " \t", &more))
     return sdg_place_fail(place, SDG_E_RULES_SYNTAX,
-                          "the name of a section is one word");
+                          "the name of a section must be one word");
   char word[INI_NAME_MAX + 1];
   snprintf(word, sizeof word, "%.*s", kind.length, kind.at);
   SDG_TRY(kind_parse(reader, word));
@@ -121,7 +122,8 @@ static sdg_status_t section_begin(reader_t *reader, const char *line) {
                             "[mesh] is already in line %d",
                             reader->drafts->mesh_line);
     if (name.length)
-      return sdg_place_fail(place, SDG_E_RULES_SYNTAX, "[mesh] has no name");
+      return sdg_place_fail(place, SDG_E_RULES_SYNTAX,
+                            "[mesh] cannot have a name");
     reader->kind = section;
     reader->drafts->mesh_line = place->line;
     return SDG_OK;
@@ -162,7 +164,7 @@ static sdg_status_t line_check(reader_t *reader, const char *line) {
     return length_fail(reader, "the name", INI_NAME_MAX);
   if (reader->kind == KIND_NONE)
     return sdg_place_fail(place, SDG_E_RULES_SYNTAX,
-                          "'%s' stands before the first section", line);
+                          "'%s' is before the first section", line);
   return SDG_OK;
 }
 
@@ -213,10 +215,10 @@ static sdg_status_t axis_add(reader_t *reader, const char *name,
   long size = strtol(value, &end, 10);
   sdg_status_t status = SDG_OK;
   if (end == value || *end || size < 1 || size > SDG_RANKS_MAX) {
-    status = sdg_place_fail(&reader->place, SDG_E_RULES_VALUE,
-                            "axis %s = %s: it takes a number of ranks from 1 "
-                            "to %d",
-                            name, value, SDG_RANKS_MAX);
+    status =
+        sdg_place_fail(&reader->place, SDG_E_RULES_VALUE,
+                       "axis %s = %s: it needs a number of ranks from 1 to %d",
+                       name, value, SDG_RANKS_MAX);
     reader->drafts->mesh_faulty = true;
     size = 1; // the axis is known to those that go on
   }
@@ -262,10 +264,11 @@ static sdg_status_t key_add(reader_t *reader, const char *name,
   }
   if (reader->kind == KIND_LOCAL && !key_is_local(key))
     return sdg_place_fail(place, SDG_E_RULES_VALUE,
-                          "'%s' is a key of [shard], [local] has match and op",
+                          "'%s' is a key of [shard]; [local] has match and op",
                           name);
   if (draft->value[key] && !place->line)
-    return sdg_place_fail(place, SDG_E_RULES_TWICE, "'%s' is said twice", name);
+    return sdg_place_fail(place, SDG_E_RULES_TWICE, "'%s' is given twice",
+                          name);
   if (draft->line[key])
     return sdg_place_fail(place, SDG_E_RULES_TWICE,
                           "'%s' is already in line %d", name, draft->line[key]);

@@ -44,7 +44,7 @@ static sdg_status_t term_parse(const sdg_place_t *place, sdg_word_t word,
   sdg_term_t term = {.dim = SDG_DIM_COUNT, .compare = SDG_COMPARE_EQ};
   if (isdigit((unsigned char)word.at[0])) {
     if (!number_parse(word, &term.value))
-      return sdg_place_fail(place, SDG_E_RULES_VALUE, "'%.*s' is no extent",
+      return sdg_place_fail(place, SDG_E_RULES_VALUE, "'%.*s' is not an extent",
                             word.length, word.at);
     *out_term = term;
     return SDG_OK;
@@ -87,7 +87,8 @@ sdg_status_t sdg_match_parse(const sdg_place_t *place, const char *text,
   while (sdg_word_next(&text, " \t", &word)) {
     if (section->terms == SDG_TERMS_MAX)
       return sdg_place_fail(place, SDG_E_RULES_VALUE,
-                            "a pattern has at most %d terms", SDG_TERMS_MAX);
+                            "a pattern can have at most %d terms",
+                            SDG_TERMS_MAX);
     sdg_term_t *term = &section->term[section->terms++];
     SDG_TRY(term_parse(place, word, term));
     if (term->dim == SDG_DIM_COUNT) {
@@ -104,7 +105,8 @@ sdg_status_t sdg_match_parse(const sdg_place_t *place, const char *text,
                           whole);
   if (section->listed && section->terms > SDG_DIMS_MAX)
     return sdg_place_fail(place, SDG_E_RULES_VALUE,
-                          "a tensor has at most %d dimensions", SDG_DIMS_MAX);
+                          "a tensor can have at most %d dimensions",
+                          SDG_DIMS_MAX);
   // A listed name that is not the one of its position could never match.
   for (int i = 0; section->listed && i < section->terms; i++) {
     sdg_dim_t dim = section->term[i].dim;
@@ -138,9 +140,10 @@ sdg_status_t sdg_op_parse(const sdg_place_t *place, const char *text,
   section->globs = 0;
   while (sdg_word_next(&text, " \t", &word)) {
     if (section->globs == SDG_GLOBS_MAX || word.length >= SDG_GLOB_BYTES)
-      return sdg_place_fail(place, SDG_E_RULES_VALUE,
-                            "op has at most %d words of at most %d characters",
-                            SDG_GLOBS_MAX, SDG_GLOB_BYTES - 1);
+      return sdg_place_fail(
+          place, SDG_E_RULES_VALUE,
+          "op can have at most %d words of at most %d characters",
+          SDG_GLOBS_MAX, SDG_GLOB_BYTES - 1);
     char *glob = section->glob[section->globs++];
     snprintf(glob, SDG_GLOB_BYTES, "%.*s", word.length, word.at);
     // Entries are checked by sdg_rules_check_entries.
@@ -164,7 +167,7 @@ static sdg_status_t axis_add(const sdg_place_t *place, sdg_word_t word,
                             names[a]);
     if (split->axes >> a)
       return sdg_place_fail(place, SDG_E_RULES_VALUE,
-                            "the axes of %s have to stand in the mesh's order",
+                            "the axes of %s must be in the mesh's order",
                             sdg_dim_name(split->dim));
     *used |= 1u << a;
     split->axes |= 1u << a;
@@ -196,11 +199,11 @@ sdg_status_t sdg_split_parse(const sdg_place_t *place, const char *text,
                               sdg_dim_name(split->dim));
     if (!colon) {
       if (mesh->axes > 1)
-        return sdg_place_fail(place, SDG_E_RULES_VALUE,
-                              "the mesh has %d axes: say over which %s is "
-                              "split, as in %s:%s",
-                              mesh->axes, sdg_dim_name(split->dim),
-                              sdg_dim_name(split->dim), mesh->name[0]);
+        return sdg_place_fail(
+            place, SDG_E_RULES_VALUE,
+            "the mesh has %d axes: say which of them splits %s, as in %s:%s",
+            mesh->axes, sdg_dim_name(split->dim), sdg_dim_name(split->dim),
+            mesh->name[0]);
       SDG_TRY(axis_add(place,
                        (sdg_word_t){mesh->name[0], (int)strlen(mesh->name[0])},
                        mesh, &used, split));
@@ -217,7 +220,7 @@ sdg_status_t sdg_split_parse(const sdg_place_t *place, const char *text,
     while (sdg_word_next(&rest, "+", &axis))
       SDG_TRY(axis_add(place, axis, mesh, &used, split));
     if (split->axes == 0)
-      return sdg_place_fail(place, SDG_E_RULES_VALUE, "no axis after '%s:'",
+      return sdg_place_fail(place, SDG_E_RULES_VALUE, "no axis follows '%s:'",
                             sdg_dim_name(split->dim));
   }
   return SDG_OK;
@@ -258,7 +261,7 @@ static sdg_status_t method_check(const sdg_place_t *place, const char *text,
         value > 0)
       return SDG_OK;
     return sdg_place_fail(place, SDG_E_RULES_VALUE,
-                          "'%s': a number above 0 has to follow 'even/'", text);
+                          "'%s': a number above 0 must follow 'even/'", text);
   }
   if (!isdigit((unsigned char)*text) && *text != '-' && *text != '+')
     return sdg_word_fail(place, whole, "way to divide", words, 4);
@@ -271,7 +274,7 @@ static sdg_status_t method_check(const sdg_place_t *place, const char *text,
   }
   if (!number || text[whole.length - 1] == ',')
     return sdg_place_fail(place, SDG_E_RULES_VALUE,
-                          "'%s' is no list of sizes like 300,212", text);
+                          "'%s' is not a list of sizes like 300,212", text);
   if (count != split->pieces)
     return sdg_place_fail(place, SDG_E_RULES_VALUE,
                           "%d sizes for the %d parts of %s", count,
@@ -356,7 +359,7 @@ sdg_status_t sdg_wrap_parse(const sdg_place_t *place, const char *text,
     SDG_TRY(dim_parse(place, word, &dim));
     if (dim < SDG_DIM_D || dim > SDG_DIM_W)
       return sdg_place_fail(place, SDG_E_RULES_VALUE,
-                            "%s cannot be periodic: D, H and W can",
+                            "%s cannot be periodic; only D, H and W can",
                             sdg_dim_name(dim));
     section->wrap |= 1u << dim;
   }
@@ -379,7 +382,7 @@ sdg_status_t sdg_window_parse(const sdg_place_t *place, const char *text,
       !number_parse(left, &section->window_left) ||
       !number_parse(right, &section->window_right))
     return sdg_place_fail(place, SDG_E_RULES_VALUE,
-                          "'%s' is no window like 512,512", text);
+                          "'%s' is not a window like 512,512", text);
   section->window = SDG_WINDOW_SIZES;
   return SDG_OK;
 }

@@ -131,7 +131,7 @@ sdg_status_t sdg_memory_fits(const sdg_call_t *call,
   if (!seen || sdg_span_contain(allocation, tensor))
     return SDG_OK;
   return sdg_fail(SDG_E_SMALL_MEMORY,
-                  "%s of %s is %zu bytes from %p, where %zu are allocated",
+                  "%s of %s needs %zu bytes from %p, where %zu are allocated",
                   sdg_role_name(operand->role), call->entry_name, tensor.bytes,
                   operand->data,
                   (size_t)(allocation.at + allocation.bytes - tensor.at));

@@ -310,7 +310,8 @@ sdg_status_t sdg_neighborhood_make(const sdg_call_t *call,
   }
   plan->share = share;
   if (!share)
-    plan->why = "the op has no other: keys and values come to their queries";
+    plan->why = "the op has only this strategy: keys and values are fetched to "
+                "their queries";
   sdg_status_t status = plan_fill(call, tagging, plan);
   if (status == SDG_OK)
     *out_plan = plan;

@@ -101,12 +101,11 @@ static sdg_status_t window_derive(const sundog_neighborhood_t *how, int d,
   *out =
       (sdg_neighborhood_window_t){.extent = extent, .kernel = 1, .dilation = 1};
   if (d >= how->dims)
-    return extent == 1
-               ? SDG_OK
-               : sdg_fail(SDG_E_NEIGHBORHOOD,
-                          "the grid has %d dimensions, the next one of the "
-                          "tensor's an extent of %lld",
-                          how->dims, (long long)extent);
+    return extent == 1 ? SDG_OK
+                       : sdg_fail(SDG_E_NEIGHBORHOOD,
+                                  "the grid has %d dimensions, but the "
+                                  "tensor's next one has an extent of %lld",
+                                  how->dims, (long long)extent);
   out->kernel = how->kernel[d];
   out->dilation = how->dilation[d];
   out->causal = how->causal[d] != 0;

@@ -150,7 +150,7 @@ static const char *obstacle(const sdg_call_t *call, const sdg_norm_t *norm) {
                                                     &nan, &coefficient) !=
           CUDNN_STATUS_SUCCESS ||
       mode != CUDNN_ACTIVATION_RELU)
-    return "with another activation than ReLU";
+    return "with an activation other than ReLU";
   if (norm->kind == SDG_NORM_TRAINING &&
       (sdg_call_scalar(call, SDG_ALPHA) != 1 ||
        sdg_call_scalar(call, SDG_BETA) != 0))
@@ -234,9 +234,9 @@ static sdg_status_t all_alike(const sdg_call_t *call, const sdg_norm_t *norm,
   return SDG_OK;
 }
 
-static const char merge_why[] = "statistics are of all ranks: each rank's are "
-                                "merged with the others', then "
-                                "it computes its own part by them";
+static const char merge_why[] =
+    "statistics cover all ranks: each rank's are merged with the others', and "
+    "then each rank computes its own part";
 
 sdg_status_t sdg_norm_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
                            sdg_plan_t **out_plan) {

@@ -49,23 +49,23 @@ static const char *reason(const sdg_tagging_t *tagging,
     return plan->why;
   if (plan->share)
     return "whole view: each rank computes its own part; what it reads of the "
-           "others' is brought here first";
+           "others' parts is fetched first";
   if (tagging->section->view == SDG_VIEW_WHOLE)
-    return "whole view: no op shares this call, so that every rank carries it "
-           "out in full";
+    return "whole view: no op shares this call, so every rank carries it out "
+           "in full";
   if (plan->literal && sdg_placement_axes(&tagging->placement[0]) &&
       tagging->ranks > 1)
-    return "the program's own call is right: this rank needs nothing of the "
+    return "the program's own call is right: this rank needs no data of the "
            "others";
   if (plan->literal)
-    return "the program's own call is right: all is here";
+    return "the program's own call is right: all data is on this rank";
   if (tagging->section->strategy != SDG_STRATEGY_AUTO)
     return "asked for by 'strategy ='";
   if (window && strcmp(plan->strategy, "repair") == 0)
-    return "auto: the rank's piece has rows that need no neighbour, which are "
+    return "auto: the rank's piece has rows that need no neighbour; they are "
            "computed while halos travel";
-  return "auto: no row of the rank's piece is right without a neighbour's, or "
-         "the vendor's library refuses the strips of repair";
+  return "auto: every row of the rank's piece needs a neighbour, or the "
+         "vendor's library refuses the strips of repair";
 }
 
 static void numbers_write(FILE *file, const char *name, int count,

@@ -181,11 +181,11 @@ sdg_status_t sdg_colocate_own_check(const sdg_call_t *call,
   const char *role[] = {sdg_role_name(call->operand[own].role),
                         sdg_role_name(call->operand[index].role)};
   return sdg_fail(SDG_E_OWN_OR_PIECES,
-                  "%s: [local %s] names %s, each rank's own, and [shard %s] "
-                  "splits %s; the sizes fit as each rank's own call and as "
-                  "pieces of one: %s; %s. A [local] section before [shard %s] "
-                  "whose match = names %s as well says the first; a match = of "
-                  "[local %s] that leaves %s out says the second",
+                  "%s: [local %s] names %s as each rank's own, and [shard %s] "
+                  "splits %s; the sizes fit both as each rank's own call and "
+                  "as pieces of one: %s; %s. For the first write a [local] "
+                  "section before [shard %s] whose match = names %s as well; "
+                  "for the second a match = of [local %s] that leaves %s out",
                   call->entry_name, local, role[0], shard, role[1], text[0],
                   text[1], shard, role[1], local, role[0]);
 }

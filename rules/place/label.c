@@ -29,15 +29,15 @@ static atomic_bool splits;
 static sdg_status_t section_check(const sdg_rules_t *rules,
                                   const sdg_section_t *section) {
   if (section->pending & ~rules->axes)
-    return sdg_fail(SDG_E_TAG, "values are pending over an axis that no split "
-                               "of the rules names: its ranks do not agree on "
-                               "calls");
+    return sdg_fail(SDG_E_TAG,
+                    "values are pending over an axis that no split of the "
+                    "rules names, so its ranks do not agree on calls");
   for (int i = 0; i < section->splits; i++) {
     const sdg_rules_split_t *split = &section->split[i];
     if (split->axes & ~rules->axes)
       return sdg_fail(SDG_E_TAG,
                       "%s is to be split over an axis that no split of the "
-                      "rules names: its ranks do not agree on calls",
+                      "rules names, so its ranks do not agree on calls",
                       sdg_dim_name(split->dim));
   }
   return SDG_OK;
@@ -113,8 +113,9 @@ sdg_status_t sdg_label_placement(const char *text,
   SDG_TRY(sdg_setup_rules(&rules));
   SDG_TRY(entry_get(rules, text, false, &entry));
   *out_label = &entry->label;
-  return entry->label.is_local ? sdg_fail(SDG_E_TAG, "'local' is no placement")
-                               : SDG_OK;
+  return entry->label.is_local
+             ? sdg_fail(SDG_E_TAG, "'local' is not a placement")
+             : SDG_OK;
 }
 
 sdg_status_t sdg_label_set_range(const void *at, size_t bytes,
@@ -141,13 +142,13 @@ sdg_status_t sdg_label_check(const sdg_call_t *call,
   if (!sdg_role_is_activation(operand->role)) {
     if (section->is_local)
       return SDG_OK;
-    return sdg_fail(SDG_E_TAG, "%s of %s is tagged %s and is no activation",
+    return sdg_fail(SDG_E_TAG, "%s of %s is tagged %s but is not an activation",
                     role, call->entry_name, operand->label->text);
   }
   for (int i = 0; i < section->splits; i++)
     if (sdg_dim_index(call->family, section->split[i].dim, operand->dims) < 0)
       return sdg_fail(SDG_E_TAG,
-                      "%s of %s is tagged %s and has no dimension %s", role,
+                      "%s of %s is tagged %s but has no dimension %s", role,
                       call->entry_name, operand->label->text,
                       sdg_dim_name(section->split[i].dim));
   return SDG_OK;

@@ -318,8 +318,8 @@ static sdg_status_t input_check(const sdg_call_t *call, const sdg_op_t *op,
                                           : first;
   if (first != UNKNOWN && other != first) {
     snprintf(text, sizeof text,
-             "%s by what a tagged call wrote there, which rank %d does not "
-             "know, or not so: other calls have written there",
+             "%s by what a tagged call wrote there, but rank %d does not know "
+             "this or knows something else: other calls have written there",
              reading_text(first),
              rank[hints->differs >= 0 ? hints->differs : hints->unknown]);
     return fail(call, index, d, text);
@@ -345,8 +345,8 @@ static sdg_status_t input_check(const sdg_call_t *call, const sdg_op_t *op,
       sdg_place_would(call, index, section, whole).no >= 0)
     return SDG_OK;
   return fail(call, index, d,
-              "and nothing tells whether it is a row of each or the same on "
-              "all of them");
+              "and nothing says whether it is a row of each rank or the same "
+              "on all of them");
 }
 
 static sdg_status_t operand_check(const sdg_call_t *call, const sdg_op_t *op,
@@ -369,9 +369,10 @@ static sdg_status_t operand_check(const sdg_call_t *call, const sdg_op_t *op,
     if (result)
       (void)read_result(call, d, axes_of(&split[d]), section, &clear);
     if (!clear)
-      return fail(call, index, d,
-                  "and so is that of what is reduced, a row of each: the "
-                  "result may be a row of each as well, or the sum of all");
+      return fail(
+          call, index, d,
+          "and so is the dimension of the reduced tensor, a row of each rank: "
+          "the result may be a row of each as well, or the sum of all");
   }
   return SDG_OK;
 }

@@ -35,12 +35,11 @@ static sdg_status_t piece_fail(const sdg_call_t *call,
   return sdg_job_fail(sdg_fail(
       SDG_E_OWN_PIECE,
       "%s would be each rank's own, by a [local] section, but %s at %p is this "
-      "rank's piece over %s, as a tagged call wrote it: sundog_tag of %s's "
-      "descriptor, or values = local in the section that splits it, where each "
-      "rank's own is meant, or a kernel of the program has written there "
-      "since, "
-      "in memory that a pool gave again; otherwise no [local] section may name "
-      "it",
+      "rank's piece over %s, as a tagged call wrote it. Tag %s's descriptor "
+      "(sundog_tag), or write values = local into the section that splits it, "
+      "if it is each rank's own or if a kernel of the program has written "
+      "there since, in memory that a pool returned again; otherwise no [local] "
+      "section may name it",
       call->entry_name, sdg_role_name(operand->role), operand->data,
       mesh->name[axis], sdg_role_name(operand->role)));
 }

@@ -96,7 +96,7 @@ static void reading_format(const sdg_call_t *call, const sdg_section_t *section,
   for (int d = 0; d < vector->dims && used < out_bytes; d++) {
     bool by_matrix;
     sdg_part_t part;
-    char text[128] = "cannot be, as ranks differ";
+    char text[128] = "impossible, because ranks differ";
     sdg_axes_t axes = sdg_sizes_cut(section, d, &by_matrix);
     if (!axes)
       continue;
@@ -158,11 +158,11 @@ sdg_status_t sdg_sizes_said(const sdg_call_t *call,
     }
   if (!unsaid)
     return SDG_OK;
-  return readings_fail(call, section,
-                       cut > 1 ? "which has to say what these sizes are, by "
-                                 "one word or by one for each dimension, as in "
-                                 "'sizes = M:piece N:whole'"
-                               : "which has to say what these sizes are");
+  return readings_fail(
+      call, section,
+      cut > 1 ? "which must say what these sizes are, by one word or by one "
+                "for each dimension, as in 'sizes = M:piece N:whole'"
+              : "which must say what these sizes are");
 }
 
 // Whether some rank sees a match with these sizes.
@@ -185,11 +185,10 @@ sdg_status_t sdg_sizes_missed(const sdg_call_t *call,
       continue;
     if (matches(call, section, SDG_SIZES_PIECE) ||
         matches(call, section, SDG_SIZES_WHOLE))
-      return readings_fail(
-          call, section,
-          "which it would match if its sizes were others than that section "
-          "says (a [local] section before it names products that every rank "
-          "makes in full)");
+      return readings_fail(call, section,
+                           "which would match with sizes other than that "
+                           "section says (a [local] section before it names "
+                           "products that every rank computes in full)");
   }
   return SDG_OK;
 }

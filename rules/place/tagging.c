@@ -47,9 +47,9 @@ static sdg_status_t part_check(const sdg_rules_split_t *split,
   sdg_part_format(part, is, sizeof is);
   if (listed >= 0 && listed != extent)
     return sdg_fail(SDG_E_ASSERTED_PARTS,
-                    "%s: %s %lld is %s on the ranks, the rule says parts = %s, "
-                    "which add up to %lld (tensors of other extents want a "
-                    "section of their own, or parts = agree)",
+                    "%s: %s %lld is %s on the ranks, but the rule says parts = "
+                    "%s, which add up to %lld (tensors with other extents need "
+                    "a section of their own, or parts = agree)",
                     operand, sdg_dim_name(split->dim), (long long)extent, is,
                     split->parts, (long long)listed);
   sdg_part_t said;
@@ -58,13 +58,13 @@ static sdg_status_t part_check(const sdg_rules_split_t *split,
   sdg_part_format(&said, should, sizeof should);
   sdg_part_fini(&said);
   return equal ? SDG_OK
-               : sdg_fail(SDG_E_ASSERTED_PARTS,
-                          "%s: %s %lld is %s on the ranks, the rule says "
-                          "parts = %s, which is %s (sundog split --dim %s "
-                          "--parts %s)",
-                          operand, sdg_dim_name(split->dim), (long long)extent,
-                          is, split->parts, should, sdg_dim_name(split->dim),
-                          split->parts);
+               : sdg_fail(
+                     SDG_E_ASSERTED_PARTS,
+                     "%s: %s %lld is %s on the ranks, but the rule says parts "
+                     "= %s, which is %s (sundog split --dim %s --parts %s)",
+                     operand, sdg_dim_name(split->dim), (long long)extent, is,
+                     split->parts, should, sdg_dim_name(split->dim),
+                     split->parts);
 }
 
 static sdg_status_t parts_check(const sdg_call_t *call, int index,
@@ -87,11 +87,10 @@ static sdg_status_t seen_check(const sdg_call_t *call, int index,
                                const sdg_section_t *section, sdg_seen_t seen) {
   if (!section || seen.no < 0)
     return SDG_OK;
-  return sdg_fail(SDG_E_EXTENTS,
-                  "%s of %s matches [%s %s] on rank %d and does not on rank %d",
-                  sdg_role_name(call->operand[index].role), call->entry_name,
-                  section->is_local ? "local" : "shard", section->name,
-                  seen.yes, seen.no);
+  return sdg_fail(
+      SDG_E_EXTENTS, "%s of %s matches [%s %s] on rank %d but not on rank %d",
+      sdg_role_name(call->operand[index].role), call->entry_name,
+      section->is_local ? "local" : "shard", section->name, seen.yes, seen.no);
 }
 
 static bool is_input(const sdg_call_t *call, int index) {

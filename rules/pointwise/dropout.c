@@ -130,13 +130,13 @@ sdg_status_t sdg_dropout_plan(const sdg_call_t *call,
   size_t own = sdg_call_size(call, SDG_RESERVE_BYTES);
   if (own < bytes)
     return sdg_fail(SDG_E_DROPOUT_RESERVE,
-                    "%s: %zu bytes, where all of the tensor needs %zu",
+                    "%s: %zu bytes, but the whole tensor needs %zu",
                     call->entry_name, own, bytes);
   sdg_plan_t *plan = sdg_plan_create("whole mask");
   if (!plan)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
-  plan->why = "the op has no other: which elements are dropped depends on "
-              "their place in the whole tensor";
+  plan->why = "the op has only this strategy: which elements are dropped "
+              "depends on their place in the whole tensor";
   sdg_status_t status = sdg_subcalls_open(plan, call);
   if (status == SDG_OK)
     status = steps_make(plan, call, tagging);

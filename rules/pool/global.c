@@ -100,20 +100,21 @@ sdg_status_t sdg_pool_reach(const sdg_call_t *call,
   agreed_t a;
   int r = 0, i = 0;
   if (!agreed_get(call, pool, &a))
-    return sdg_fail(SDG_E_INTERNAL, "%s was not agreed on", call->entry_name);
+    return sdg_fail(SDG_E_INTERNAL, "the ranks did not agree on %s",
+                    call->entry_name);
   reach_t reach = reach_of(tagging, pool, &a, &r, &i);
   *out_global = reach == REACH_GLOBAL;
   if (reach == REACH_UNSAID)
     return sdg_fail(SDG_E_WINDOW,
-                    "%s: is it the whole, or each piece? Say window = global "
-                    "or window = local in [shard %s]",
+                    "%s: is the window the whole extent, or each rank's piece? "
+                    "Write window = global or window = local in [shard %s]",
                     call->entry_name, tagging->section->name);
   if (reach == REACH_DIFFERS)
     return sdg_fail(
         SDG_E_DISAGREE,
-        "windows of %s differ: rank %d has window %lld, stride "
-        "%lld, rank %d window %lld, stride %lld; only windows as "
-        "large as each rank's piece may",
+        "windows of %s differ: rank %d has window %lld, stride %lld, rank %d "
+        "window %lld, stride %lld; they may differ only if each is as large as "
+        "its rank's piece",
         call->entry_name, group->rank[0], (long long)window_at(&a, 0, i),
         (long long)stride_at(&a, 0, i), group->rank[r],
         (long long)window_at(&a, r, i), (long long)stride_at(&a, r, i));

@@ -82,12 +82,12 @@ static sdg_status_t small_fail(const sdg_product_check_t *c, int matrix,
   return sdg_fail(
       assumed.used ? SDG_E_PRODUCT_PARTS : SDG_E_PRODUCT_MATRIX,
       "%s by section '%s': %s of rank %d would be %s in lines that are %" PRId64
-      " apart, and %s%s%s%s",
+      " apart, but %s%s%s%s",
       c->m->call->entry_name, c->m->tagging->section->name,
       sdg_role_name(of->role), c->group->rank[member], text.at,
       room.stride[of->outer], there.at,
       assumed.used ? "; its parts are assumed (" : "", assumed.at,
-      assumed.used ? "): 'parts = ' has to say others" : "");
+      assumed.used ? "): 'parts = ' must say others" : "");
 }
 
 // Whether the leading dimension has room for a line of the matrix.
@@ -126,9 +126,9 @@ static sdg_status_t result_check(const sdg_product_check_t *c) {
       return sdg_fail(
           SDG_E_PRODUCT_MATRIX,
           "%s by section '%s': C of rank %d would have %s %" PRId64
-          ", where the call states %" PRId64 ", its piece by 'sizes ='. A call "
-          "that makes all of %s states it, and the section says so: 'sizes = "
-          "... %s:whole'",
+          ", but the call states %" PRId64
+          ", its piece by 'sizes ='. A call that computes all of %s states the "
+          "whole, and the section says so: 'sizes = ... %s:whole'",
           c->m->call->entry_name, c->m->tagging->section->name,
           c->group->rank[r], sdg_say_dim(dim), sdg_box_length(&box, d), has,
           sdg_say_dim(dim), sdg_say_dim(dim));
@@ -202,7 +202,7 @@ static sdg_status_t parts_check(const sdg_product_check_t *c) {
     return sdg_fail(
         SDG_E_PRODUCT_PARTS,
         "%s by section '%s': %s of %s is assumed, and the ranks' memory does "
-        "not show it: it has room for more, or is not known. Write 'parts = "
+        "not confirm it: it has more room, or is unknown. Write 'parts = "
         "%s:even', or the sizes that the ranks have, as in 'parts = %s:3,2,2'",
         c->m->call->entry_name, c->m->tagging->section->name, text.at,
         sdg_role_name(c->m->product.matrix[open[dim][0]].role),

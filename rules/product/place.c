@@ -86,8 +86,8 @@ static sdg_status_t said_split(const sdg_product_parts_t *m,
     return SDG_OK;
   if (d == matrix->dims)
     return sdg_fail(SDG_E_SPLIT_DIMENSION,
-                    "%s, in which %s of section '%s' is cut, is no dimension "
-                    "of it in this call",
+                    "%s, in which matrix %s of section '%s' is split, is not a "
+                    "dimension of it in this call",
                     sdg_dim_name(said->dim), sdg_role_name(matrix->role),
                     tagging->section->name);
   sdg_split_t split = {.axes = 0};
@@ -229,8 +229,8 @@ sdg_status_t sdg_product_open(const sdg_call_t *call,
   out->sum_axes = terms & tagging->section->sum_axes;
   if (out->sum_axes && out->sum_axes != terms)
     return sdg_fail(SDG_E_SPLIT_DIMENSION,
-                    "K of %s is split over axes of which 'sum' of section '%s' "
-                    "names some",
+                    "K of %s is split over axes, but 'sum' of section '%s' "
+                    "names only some of them",
                     call->entry_name, tagging->section->name);
   sdg_status_t status = SDG_OK;
   for (int i = 0; i < SDG_RESULT; i++)

@@ -12,21 +12,21 @@ static const char *why_of(const char *strategy) {
   static const struct {
     const char *strategy, *why;
   } rows[] = {
-      {"part", "each rank has all terms of the sums in its part"},
-      {"all-reduce", "K is split: each rank makes the sums of a piece of the "
-                     "result, of all ranks' terms, and all get them"},
-      {"reduce-scatter", "K is split: each rank makes the sums of its piece of "
-                         "the result, of all ranks' terms, as 'c =' says"},
-      {"terms", "A and B are cut in K: each rank multiplies its terms of all "
-                "sums, as these are fewer than what would be brought together"},
-      {"kept", "a matrix is cut otherwise than the product: 'a =' or 'b ='; it "
-               "is there still from an earlier product: 'keep ='"},
-      {"all-gather", "a matrix is cut otherwise than the product: 'a =' or "
-                     "'b ='; it is brought together first"},
-      {"all-to-all",
-       "K is split, and a matrix is cut otherwise: 'a =' or 'b ='; "
-       "its parts go where their terms are multiplied, and sums "
-       "are made of these"},
+      {"part", "each rank has all addends of the sums in its part"},
+      {"all-reduce", "K is split: each rank computes its addends of a piece of "
+                     "the result, and the sums go to all ranks"},
+      {"reduce-scatter", "K is split: each rank computes its addends of the "
+                         "result, and the sums go where 'c =' says"},
+      {"terms",
+       "A and B are cut in K: each rank multiplies its part of K, because the "
+       "sums are fewer bytes than the fetched matrices would be"},
+      {"kept", "a matrix is split otherwise than the product ('a =' or 'b ='); "
+               "an earlier product has fetched it ('keep =')"},
+      {"all-gather", "a matrix is split otherwise than the product ('a =' or "
+                     "'b ='); it is fetched first"},
+      {"all-to-all", "K is split, and a matrix is split otherwise ('a =' or 'b "
+                     "='); its parts are sent to where they are multiplied, "
+                     "and the results are summed"},
   };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
     if (strcmp(rows[i].strategy, strategy) == 0)
@@ -220,7 +220,7 @@ static sdg_status_t lies_check(const sdg_product_parts_t *m, int index,
   for (int d = 0; d < matrix->dims; d++)
     extent[d] = box->dim[d].hi - box->dim[d].lo;
   if (!matrix->data && !sdg_box_empty(box))
-    return sdg_job_fail(sdg_fail(SDG_E_ARGUMENT, "%s of %s is at no address",
+    return sdg_job_fail(sdg_fail(SDG_E_ARGUMENT, "%s of %s has no address",
                                  sdg_role_name(matrix->role),
                                  m->call->entry_name));
   if (sdg_matrix_lies(matrix, extent))
@@ -314,10 +314,10 @@ static sdg_status_t sums_check(const sdg_product_parts_t *m) {
   if (!m->product.sums)
     return sdg_fail(SDG_E_NO_RULE, "%s with K split, of these types", entry);
   if (!can_follow(m))
-    return sdg_fail(SDG_E_NO_RULE,
-                    "%s with an epilogue, and K split so that a rank has none "
-                    "of it",
-                    entry);
+    return sdg_fail(
+        SDG_E_NO_RULE,
+        "%s with an epilogue, and K split so that a rank has no part of it",
+        entry);
   return SDG_OK;
 }
 

@@ -205,7 +205,7 @@ static sdg_status_t readings_fail(const sdg_product_check_t *c,
   }
   return sdg_fail(SDG_E_PRODUCT_MATRIX,
                   "%s by section '%s': the ranks' memory fits more than one "
-                  "reading, of which the section has to say one: %s",
+                  "reading; the section must say one: %s",
                   c->m->call->entry_name, section->name, text.at);
 }
 

@@ -125,8 +125,7 @@ static sdg_status_t redistribute_plan(const sdg_call_t *call,
                                       const sdg_tagging_t *tagging,
                                       sdg_plan_t **out_plan) {
   if (sdg_label_section(&call->operand[Y])->pending_max)
-    return sdg_fail(SDG_E_TAG,
-                    "values cannot be left pending by their maximum");
+    return sdg_fail(SDG_E_TAG, "a maximum cannot be left pending");
   SDG_TRY(sides_check(call, tagging));
   sdg_plan_t *plan = sdg_plan_create("redistribute");
   sdg_box_t *need = needs_make(call, tagging);

@@ -216,7 +216,7 @@ static sdg_status_t maker_init(const sdg_call_t *call,
 }
 
 static const char merge_why[] =
-    "the op has no other: a dimension that is reduced is split";
+    "the op has only this strategy: a reduced dimension is split";
 
 // Whether the call meets the real function's requirements, on any rank.
 static bool complete(const sdg_call_t *call, sdg_reduce_t *out) {

@@ -98,7 +98,7 @@ static sdg_status_t steps_make(sdg_softmax_maker_t *m) {
 }
 
 static const char merge_why[] =
-    "the op has no other: sums go over a split dimension";
+    "the op has only this strategy: it sums over a split dimension";
 
 static sdg_status_t maker_init(const sdg_call_t *call,
                                const sdg_tagging_t *tagging,

@@ -180,9 +180,7 @@ static sdg_status_t promise_check(const sdg_call_t *call,
   const char *role = sdg_role_name(tensor->role);
   uint64_t digest;
   if (tensor->data != state->data)
-    return sdg_fail(SDG_E_KEPT,
-                    "%s of %s is at %p, that of which rows were "
-                    "sent at %p",
+    return sdg_fail(SDG_E_KEPT, "%s of %s is at %p, but rows were sent from %p",
                     role, call->entry_name, tensor->data, state->data);
   if (!sdg_options_get()->check)
     return SDG_OK;
@@ -214,7 +212,7 @@ static sdg_status_t answers_compare(const sdg_call_t *call,
     if (bytes[r] == sizeof theirs)
       memcpy(&theirs, all[r], sizeof theirs);
     if (memcmp(theirs.magic, answer_magic, sizeof theirs.magic) != 0)
-      return sdg_fail(SDG_E_DIVERGED, "%s: rank %d is at another call",
+      return sdg_fail(SDG_E_DIVERGED, "%s: rank %d makes another call",
                       call->entry_name, group->rank[r]);
     *out_all &= theirs.yes != 0;
   }

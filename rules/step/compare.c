@@ -195,10 +195,11 @@ static void defer_say(const sdg_call_t *call, sdg_digests_state_t state) {
   static atomic_bool said;
   if (sdg_job_rank() != 0 || atomic_exchange(&said, true))
     return;
-  sdg_log("%s: values are compared at the next call like this, because %s",
+  sdg_log("%s: values are compared at the next such call, because %s",
           call->entry_name,
-          state == SDG_DIGESTS_CAPTURING ? "its stream is captured into a graph"
-                                         : "its stream stands still");
+          state == SDG_DIGESTS_CAPTURING
+              ? "its stream is being captured into a graph"
+              : "its stream does not advance");
 }
 
 // The numbers of what is due on this rank, if its stream lets it read.
@@ -247,14 +248,14 @@ sdg_status_t sdg_compare_fail(const sdg_call_t *call, const sdg_digests_t *all,
   if (others > 0)
     snprintf(more, sizeof more, ", and of %d more operand%s", others,
              others > 1 ? "s" : "");
-  return sdg_fail(SDG_E_VALUES_DIFFER,
-                  "values of %s [%s] of %s%s: %s (seeded by the rank or the "
-                  "clock? seed all alike, or SUNDOG_PARAMETERS=rank0 takes the "
-                  "first rank's; not written yet, as in a warm-up? write it "
-                  "before, or SUNDOG_COMPARE=off; a [local] section names what "
-                  "is every rank's own)",
-                  sdg_role_name(operand->role), extents, call->entry_name, more,
-                  who);
+  return sdg_fail(
+      SDG_E_VALUES_DIFFER,
+      "values of %s [%s] of %s%s: %s (random numbers seeded by the rank or the "
+      "clock? seed all ranks alike, or SUNDOG_PARAMETERS=rank0 takes the first "
+      "rank's; not written yet, as in a warm-up? write it before, or "
+      "SUNDOG_COMPARE=off; a [local] section names what belongs to each rank "
+      "alone)",
+      sdg_role_name(operand->role), extents, call->entry_name, more, who);
 }
 
 sdg_status_t sdg_compare_copy(const sdg_call_t *call, int index,

@@ -100,14 +100,14 @@ static sdg_status_t step(const char *entry_name, uint32_t hash) {
   uint64_t calls = sdg_control_count_of(control, channel, other, at, sizeof at);
   return sdg_job_fail(sdg_fail(
       SDG_E_DIVERGED,
-      "op %u%s of rank %d is %s; that of rank %d, now at call %llu %s, was "
-      "another, or had other extents, parameters or scalars%s",
+      "op %u%s of rank %d is %s; that of rank %d, which is now at call %llu "
+      "%s, was another, or had other extents, parameters or scalars%s",
       number, label, sdg_job_rank(), entry_name, other,
       (unsigned long long)calls, at,
-      atomic_load(&second) ? "; a second thread copies, frees or passes on "
-                             "shared tensors, which "
-                             "it may do only while the first one waits for it"
-                           : ""));
+      atomic_load(&second)
+          ? "; a second thread copies, frees or passes on shared tensors, "
+            "which it may do only while the first one waits for it"
+          : ""));
 }
 
 sdg_status_t sdg_divergence_check(const sdg_call_t *call, const sdg_op_t *op,
@@ -138,15 +138,15 @@ sdg_status_t sdg_divergence_values(const char *entry_name, const char *role,
                                    uint64_t digest) {
   uint32_t number, hash = mix(FNV_BASE, entry_name, strlen(entry_name));
   int other = step_take(mix(hash, &digest, sizeof digest), &number);
-  return other < 0 ? SDG_OK
-                   : sdg_job_fail(sdg_fail(
-                         SDG_E_INPUTS_DIFFER,
-                         "values of %s of %s, copied from the host, differ: "
-                         "rank %d read another input than rank %d. In the "
-                         "whole view every rank reads the whole input ({rank} "
-                         "in the program's words? seeded by the clock?); "
-                         "SUNDOG_COMPARE=off",
-                         role, entry_name, other, sdg_job_rank()));
+  return other < 0
+             ? SDG_OK
+             : sdg_job_fail(sdg_fail(
+                   SDG_E_INPUTS_DIFFER,
+                   "values of %s of %s, copied from the host, differ: rank %d "
+                   "read another input than rank %d. In the whole view every "
+                   "rank reads the whole input ({rank} in the program's words? "
+                   "seeded by the clock?); SUNDOG_COMPARE=off",
+                   role, entry_name, other, sdg_job_rank()));
 }
 
 static bool finish_check(const sdg_group_t *group, int channel) {
@@ -169,7 +169,7 @@ static bool finish_check(const sdg_group_t *group, int channel) {
     uint64_t call = sdg_control_count_of(sdg_job_control(), channel, longer,
                                          what, sizeof what);
     (void)sdg_fail(SDG_E_DIVERGED,
-                   "at its end rank %d has made %u tagged calls%s, rank %d %u; "
+                   "rank %d ended after %u tagged calls%s, rank %d made %u; "
                    "rank %d was last at call %llu %s",
                    sdg_job_rank(), number, label, other, theirs, longer,
                    (unsigned long long)call, what);

@@ -56,8 +56,7 @@ static sdg_status_t taken_open(run_t *r, int held) {
   SDG_TRY(digest_make(operand->data, &layout, r->stream, &digest));
   return digest == r->slot[held]->digest
              ? SDG_OK
-             : sdg_fail(SDG_E_KEPT,
-                        "%s of %s has changed since it was brought together",
+             : sdg_fail(SDG_E_KEPT, "%s of %s has changed since it was fetched",
                         sdg_role_name(operand->role), r->call->entry_name);
 }
 

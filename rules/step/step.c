@@ -115,10 +115,9 @@ static sdg_status_t verdicts_compare(const sdg_call_t *call, int mine,
     if (bytes[r] == sizeof theirs)
       memcpy(&theirs, all[r], sizeof theirs);
     if (memcmp(theirs.magic, verdict_magic, sizeof theirs.magic) != 0)
-      return sdg_fail(SDG_E_DIVERGED,
-                      "%s: %s on this rank, while rank %d is at another call",
-                      call->entry_name, vendor_text(call, mine),
-                      group->rank[r]);
+      return sdg_fail(
+          SDG_E_DIVERGED, "%s: %s on this rank, but rank %d is at another call",
+          call->entry_name, vendor_text(call, mine), group->rank[r]);
     if (theirs.vendor == NOTHING)
       continue;
     if (first == NOTHING) {

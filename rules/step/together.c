@@ -38,8 +38,8 @@ bool sdg_together_may(const sdg_vector_t *vector) {
 sdg_status_t sdg_together_check(const sdg_vector_t *vector) {
   if (vector->op == SDG_VECTOR_INDEX)
     return sdg_fail(SDG_E_VALUE_KIND,
-                    "%s: the index of an element of one piece is none of the "
-                    "whole",
+                    "%s: the index of an element in one piece is not its index "
+                    "in the whole",
                     vector->entry_name);
   return sdg_together_may(vector)
              ? SDG_OK
@@ -134,9 +134,8 @@ static sdg_status_t host_make(const sdg_vector_t *vector, const int *rank,
       if (group->rank[r] != rank[i])
         continue;
       if (bytes[r] != sizeof *value) {
-        status =
-            sdg_fail(SDG_E_DIVERGED, "rank %d calls something else than %s",
-                     rank[i], vector->entry_name);
+        status = sdg_fail(SDG_E_DIVERGED, "rank %d makes another call than %s",
+                          rank[i], vector->entry_name);
         goto out;
       }
       memcpy(&value[i], all[r], sizeof *value);

@@ -79,10 +79,10 @@ bool sdg_sequence_has_none(const sdg_operand_t *operand) {
 sdg_status_t sdg_sequence_whole(const sdg_call_t *call) {
   for (int i = 0; i < call->operands; i++)
     if (sdg_sequence_has_none(&call->operand[i]))
-      return sdg_fail(SDG_E_ATTENTION,
-                      "%s: %s has a sequence without elements, and is not in "
-                      "pieces",
-                      call->entry_name, sdg_role_name(call->operand[i].role));
+      return sdg_fail(
+          SDG_E_ATTENTION,
+          "%s: %s has a sequence without elements, but is not in pieces",
+          call->entry_name, sdg_role_name(call->operand[i].role));
   return SDG_OK;
 }
 

@@ -71,7 +71,7 @@ static bool names_dim(const sdg_section_t *section, sdg_dim_t dim) {
 static void terms_judge(const sdg_section_t *section, sdg_family_t family,
                         const sdg_operand_t *operand, lack_t *lack) {
   if (section->listed && section->terms != operand->dims)
-    lack_add(lack, "%d dimensions are asked for", section->terms);
+    lack_add(lack, "the section has %d dimensions", section->terms);
   for (int i = 0; i < section->terms; i++) {
     const sdg_term_t *term = &section->term[i];
     int index =
@@ -85,7 +85,7 @@ static void terms_judge(const sdg_section_t *section, sdg_family_t family,
     int64_t pieces = pieces_of(section, dim), extent = operand->extent[index];
     if (holds(term, extent * pieces))
       continue;
-    lack_add(lack, "%s%s%lld is asked for, %s %lld%s",
+    lack_add(lack, "%s%s%lld is required, %s %lld%s",
              dim == SDG_DIM_COUNT ? "" : sdg_dim_name(dim),
              signs[term->compare], (long long)term->value,
              pieces > 1 ? "this rank has" : "it is", (long long)extent,
@@ -134,11 +134,10 @@ void sdg_nearest_note(const sdg_call_t *call) {
         continue;
       terms_judge(section, call->family, operand, &lack);
       if (op_lacks(section, call))
-        lack_add(&lack, "it is of another op");
+        lack_add(&lack, "it is for another op");
       if (lack.misses == 0) // a [local] section or its op was first
-        lack_add(
-            &lack,
-            "another section comes first, or this version cannot split its op");
+        lack_add(&lack, "another section comes before, or this version cannot "
+                        "split its op");
       extents_write(operand, extents, sizeof extents);
       snprintf(text, sizeof text, "%s, %s %s, for section '%s': %s",
                call->entry_name, sdg_role_name(operand->role), extents,

@@ -135,10 +135,10 @@ static sdg_status_t input_check(const sdg_colocation_t *colocation,
                        sizeof text[0]);
   sdg_placement_format(other, colocation->tagging.mesh, names, text[1],
                        sizeof text[1]);
-  return sdg_fail(SDG_E_READINGS,
-                  "x of %s is %s, or %s, and y is of the same size by both: "
-                  "tag x",
-                  call->entry_name, text[0], text[1]);
+  return sdg_fail(
+      SDG_E_READINGS,
+      "x of %s is %s, or %s, and y has the same size in both cases: tag x",
+      call->entry_name, text[0], text[1]);
 }
 
 sdg_status_t sdg_window_colocate(sdg_colocation_t *colocation,

@@ -93,7 +93,7 @@ static void advice_write(const sdg_window_t *window, const sdg_part_t *x,
   sdg_part_t part;
   int64_t extent, unit;
   char sizes[256] = "";
-  snprintf(out, out_bytes, "; no parts of x would do (ask cuDNN for sizes)");
+  snprintf(out, out_bytes, "; no parts of x fit (ask cuDNN for sizes)");
   if (!sdg_chain_unit(name, sdg_part_extent(x), should, window, x->pieces,
                       &extent, &unit) ||
       sdg_part_divide(extent, x->pieces, SDG_PART_EVEN, unit, &part) != SDG_OK)
@@ -102,15 +102,14 @@ static void advice_write(const sdg_window_t *window, const sdg_part_t *x,
   sdg_part_fini(&part);
   bool first = extent == sdg_part_extent(x);
   snprintf(out, out_bytes,
-           ", which are those of %s %s%s (sundog split --dim %s --parts "
+           ", which follow from %s %s%s (sundog split --dim %s --parts "
            "even/%lld -n %d)%s",
            first ? "x" : name, sizes,
-           first ? "" : ", of which earlier calls made x", name,
+           first ? "" : ", from which earlier calls made x", name,
            (long long)unit, x->pieces,
-           window->stride > 1
-               ? "; strides of later calls multiply the unit, all of which "
-                 "`sundog inspect` knows"
-               : "");
+           window->stride > 1 ? "; strides of later calls multiply the unit; "
+                                "`sundog inspect` knows all of them"
+                              : "");
 }
 
 // The program's own output sizes are used if they add up.

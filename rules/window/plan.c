@@ -199,7 +199,8 @@ static sdg_status_t strategies_try(const sdg_call_t *call,
   if (refusal && !extend && strategy == SDG_STRATEGY_AUTO)
     status = plan_make(call, op, client, axes, true, out_plan, &refusal);
   return refusal ? sdg_fail(SDG_E_VENDOR_CALL,
-                            "%s: no algorithm for a piece of it: status %d",
+                            "%s: the vendor's library has no algorithm for a "
+                            "piece of it: status %d",
                             call->entry_name, refusal)
                  : status;
 }
@@ -232,7 +233,8 @@ sdg_status_t sdg_window_plan_whole(const sdg_call_t *call,
   if (refusal && !extend)
     status = plan_make(call, op, client, 0, true, out_plan, &refusal);
   return refusal ? sdg_fail(SDG_E_VENDOR_CALL,
-                            "%s: no algorithm for a piece of it: status %d",
+                            "%s: the vendor's library has no algorithm for a "
+                            "piece of it: status %d",
                             call->entry_name, refusal)
                  : status;
 }

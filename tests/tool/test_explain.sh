@@ -90,7 +90,7 @@ an_output_of_the_whole_view_is_where_its_parts_are() {
   says out 'product   16x60x12 here, of 16x60x12: M 16 = 6+5+5 over ranks=3'
   says out 'c         60x16 here, of 60x16: M 16 = 6+5+5 over ranks=3'
   says out 'begins at (0, 6), output'
-  says out 'strategy  part; each rank has all terms'
+  says out 'strategy  part; each rank has all addends'
 }
 what_is_summed_over_ranks_is_told() {
   run 0 "$sundog" run -n 3 --device host --split N --view shard --record kept -- \

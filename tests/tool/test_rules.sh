@@ -38,7 +38,7 @@ END
   says out '[shard field] match N C H>=64 W, op conv* cudnnPooling*; split N:data in 2 (agree), H:y in 4 (1,2,3,4), view shard'
   silent err
   run 78 "$sundog" rules --check -n 4 net.rules
-  line 1 'the mesh data=2,y=4 is not one of 4 ranks'
+  line 1 'the mesh data=2,y=4 does not have 4 ranks'
   faults 1
 }
 every_fault_is_found_at_once() {
@@ -78,7 +78,7 @@ END
   line 12 'N cannot be periodic'
   line 13 "'dyy' is no keep"
   line 15 "'split' is a key of [shard]"
-  line 16 'no ]'
+  line 16 '] is missing'
   line 17 "section 'two' is already in line 9"
   line 19 "'cudnnPoolng*' is no op; nearest: cudnn"
   line 19 "'cublasXgemm' is no op"
@@ -112,7 +112,7 @@ the_short_form_is_checked() {
   run 78 "$sundog" rules --check --split H
   says err SDG-112
   run 78 "$sundog" rules --check --split H:q --mesh y=2,x=2 --view shard -n 3
-  says err 'the mesh y=2,x=2 is not one of 3 ranks'
+  says err 'the mesh y=2,x=2 does not have 3 ranks'
   says err "'q' is no axis of the mesh; nearest: y"
   run 78 env SUNDOG_VEIW=shard "$sundog" rules --check --split H
   says err 'nearest: SUNDOG_VIEW'

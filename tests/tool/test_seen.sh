@@ -27,18 +27,18 @@ the_nearest_tensor_is_named() {
   solver 125 --rules net.rules
   says err 'SDG-717'
   says err 'calls were looked at'
-  grep -qE "nearest: cudnn[A-Za-z0-9]+, [a-z]+ 1x1x[0-9x]+, for section 'x': C>=7 is asked for, it is 1" err
+  grep -qE "nearest: cudnn[A-Za-z0-9]+, [a-z]+ 1x1x[0-9x]+, for section 'x': C>=7 is required, it is 1" err
   lacks err 'no call of cuDNN'
   # Ranks join, as of a split dimension none knows the whole alone.
   rules '[shard x]' 'match = N C H>=9999' 'split = H' 'view = shard' '[local]'
   solver 125 --rules net.rules
-  says err 'H>=9999 is asked for, this rank has 20 of it'
+  says err 'H>=9999 is required, this rank has 20 of it'
   rules '[shard x]' 'match = N C D H' 'split = D' 'view = shard' '[local]'
   solver 125 --rules net.rules
   says err 'it has no D'
   rules '[shard x]' 'op = softmax' 'split = H' 'view = shard' '[local]'
   solver 125 --rules net.rules
-  says err 'it is of another op'
+  says err 'it is for another op'
 }
 products_are_seen_where_rules_are_about_them() {
   {
@@ -52,7 +52,7 @@ products_are_seen_where_rules_are_about_them() {
   rules '[shard p]' 'match = M=7 N K' 'split = M' 'view = whole'
   run 125 "$sundog" run -n 2 --device host --rules net.rules -- "$opcase" \
     script memory 'o{rank}'
-  says err "for section 'p': M=7 is asked for, it is 6"
+  says err "for section 'p': M=7 is required, it is 6"
   rules '[shard p]' 'split = H' 'view = whole'
   run 125 "$sundog" run -n 2 --device host --rules net.rules -- "$opcase" \
     script memory 'o{rank}'

@@ -78,8 +78,8 @@ static sdg_status_t piece_note(const sdg_call_t *call,
     if (vector->extent[member * vector->dims + d] !=
         box.dim[d].hi - box.dim[d].lo)
       return sdg_fail(SDG_E_ATTENTION,
-                      "%s: sequences of several lengths, which are cut "
-                      "elsewhere than the op needs them",
+                      "%s: sequences of several lengths are cut elsewhere than "
+                      "the op needs them",
                       call->entry_name);
   const int *length = vector->detail + (size_t)member * (size_t)vector->details;
   sdg_range_t time = box.dim[SDG_SEQUENCE_TIME];
@@ -98,7 +98,7 @@ static sdg_status_t bounds_read(const sdg_call_t *call, int index,
   for (size_t i = 0; i < count_of(l); i++) {
     if (bound[i].least > bound[i].most)
       return sdg_fail(SDG_E_ATTENTION,
-                      "%s: sequence %zu of %s ends at %lld by rank %d, while "
+                      "%s: sequence %zu of %s ends at %lld by rank %d, but "
                       "rank %d has elements up to %lld",
                       call->entry_name, i, role, (long long)bound[i].most,
                       bound[i].at_most, bound[i].at_least,

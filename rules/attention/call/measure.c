@@ -20,7 +20,7 @@ static sdg_status_t lengths_read(const sdg_attention_maker_t *m, int index,
   if (m->tagging->section->view == SDG_VIEW_SHARD) {
     if (sdg_attention_lengths_none(operand))
       return sdg_fail(SDG_E_ATTENTION,
-                      "%s: some rank's own sequences have no elements",
+                      "%s: a rank's own sequences have no elements",
                       m->call->entry_name);
     own = sdg_placement_box(&m->tagging->placement[index], m->tagging->mesh,
                             m->tagging->rank);

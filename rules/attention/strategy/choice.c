@@ -20,19 +20,19 @@ const char *sdg_attention_heads_obstacle(const sdg_attention_maker_t *m) {
   const sdg_placement_t *keys = &m->side[SDG_ATTENTION_KEYS];
   int pieces = m->rows->part[SDG_SEQUENCE_TIME].pieces;
   if (m->local)
-    return "windows are each rank's own";
+    return "windows belong to each rank alone";
   if (m->sums)
     return "keys and values are on every rank";
   if (!cut_as_rows(m, SDG_ATTENTION_KEYS) ||
       !cut_as_rows(m, SDG_ATTENTION_VALUES))
-    return "keys or values are cut otherwise than queries";
+    return "keys or values are split otherwise than queries";
   if (!desc->q_projected || !desc->k_projected || !desc->v_projected)
-    return "without projections all heads see the same vectors";
+    return "without projections all heads use the same vectors";
   if (desc->heads % pieces != 0)
-    return "the ranks do not divide the heads";
+    return "the number of ranks does not divide the number of heads";
   if (sdg_placement_extent(m->rows, SDG_SEQUENCE_BEAM) > 1 ||
       sdg_placement_extent(keys, SDG_SEQUENCE_BEAM) > 1)
-    return "there are beams";
+    return "the sequences have beams";
   return NULL;
 }
 

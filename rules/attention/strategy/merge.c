@@ -176,16 +176,16 @@ const char *sdg_attention_merge_obstacle(const sdg_attention_maker_t *m) {
     most = size > most ? size : most;
   }
   if (m->queries.length || m->keys.length)
-    return "there are sequences of several lengths, and queries on every rank "
-           "of keys in pieces";
+    return "sequences have several lengths, queries are on every rank and keys "
+           "in pieces";
   if (sdg_placement_extent(queries, SDG_SEQUENCE_BEAM) > 1 ||
       sdg_placement_extent(keys, SDG_SEQUENCE_BEAM) > 1)
-    return "there are beams, and queries on every rank of keys in pieces";
+    return "sequences have beams, queries are on every rank and keys in pieces";
   double scores = (double)sdg_placement_extent(queries, SDG_SEQUENCE_TIME) *
                   (double)sdg_placement_extent(queries, SDG_SEQUENCE_BATCH) *
                   (double)m->a.desc.heads * (double)most;
   return scores > INT32_MAX || most > SDG_ATTENTION_MASK_KEYS
-             ? "queries on every rank and keys in pieces have more scores than "
-               "one tensor can have"
+             ? "queries are on every rank and keys in pieces, and their scores "
+               "are more than one tensor can have"
              : NULL;
 }

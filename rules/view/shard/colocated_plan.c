@@ -283,8 +283,8 @@ static sdg_status_t state_wrap(sdg_plan_t *plan, const moved_t *moved,
 }
 
 static const char bring_why[] =
-    "operands are cut in different places: they are brought to one, where the "
-    "program's own call is right";
+    "operands are cut in different places: they are fetched to one of these, "
+    "where the program's own call is right";
 
 static sdg_status_t plan_extend(const sdg_colocation_t *colocation,
                                 const sdg_tagging_t *tagging, state_t *state,

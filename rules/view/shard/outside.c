@@ -33,9 +33,9 @@ static void read_say(const sdg_memory_access_t *memory, sdg_hint_t pieces) {
       !several_pieces(pieces & SDG_HINT_AXES) || sdg_job_rank() != 0 ||
       !*sdg_options_get()->report || atomic_exchange(&said, true))
     return;
-  sdg_log("%s reads a tensor in pieces: each rank gets its own piece, and "
-          "values that the program makes of it are of that (values = local in "
-          "the rules, or --piece-values local, says that it knows)",
+  sdg_log("%s reads a tensor in pieces: each rank gets only its own piece, and "
+          "so the values that the program computes from it (values = local in "
+          "the rules, or --piece-values local, says that the program knows)",
           memory->name);
 }
 
@@ -170,13 +170,13 @@ sdg_status_t sdg_outside_value(const sdg_vector_t *vector) {
   if (pieces & SDG_HINT_GLOBAL)
     return sdg_together_check(vector);
   axes_format(pieces & SDG_HINT_AXES, axes, sizeof axes);
-  return sdg_fail(SDG_E_PIECE_VALUE,
-                  "%s of %lld elements at %p, which are this rank's piece over "
-                  "%s: values = global (of all pieces together), local (of "
-                  "each rank's own) or error (this) in the section says which; "
-                  "local, too, where a kernel of the program has written there "
-                  "since, in memory that a pool gave again",
-                  vector->entry_name, (long long)vector->n, vector->x, axes);
+  return sdg_fail(
+      SDG_E_PIECE_VALUE,
+      "%s of %lld elements at %p, which are this rank's piece over %s: write "
+      "values = global (of all pieces together), local (of each rank's own) or "
+      "error (this message) in the section; local also if a kernel of the "
+      "program has written there since, in memory that a pool returned again",
+      vector->entry_name, (long long)vector->n, vector->x, axes);
 }
 
 sdg_status_t sdg_outside_combine(const sdg_vector_t *vector) {

@@ -73,7 +73,7 @@ static sdg_status_t differ(const sdg_call_t *call, const sdg_digests_t *all,
                   "values of %s [%s] of %s differ: %s. In the whole view every "
                   "rank reads the whole input ({rank} in the program's words? "
                   "seeded by the clock? sums by atomics, which round "
-                  "otherwise each time?); SUNDOG_COMPARE=off",
+                  "differently each time?); SUNDOG_COMPARE=off",
                   sdg_role_name(operand->role), extents, call->entry_name, who);
 }
 

@@ -31,7 +31,7 @@ static sdg_status_t first_take(const char *entry_name, void *data,
   if (sizes[0] == bytes)
     memcpy(data, all[0], bytes);
   else
-    status = sdg_fail(SDG_E_DIVERGED, "rank %d calls something else than %s",
+    status = sdg_fail(SDG_E_DIVERGED, "rank %d makes another call than %s",
                       group->rank[0], entry_name);
 out:
   free(all);

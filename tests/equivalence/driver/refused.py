@@ -102,7 +102,7 @@ def negative_cases(runner, completed):
                "kernel=3x3 stride=1x1 pad=1x1 groups=1 k=3 seed=1 own_sizes=1 "
                "on.x=local on.dx=local on.y=local on.dy=local")
         yield item(f"conv_{op} of every rank's own with a filter of a piece",
-                   [[own]] * 2, ["SDG-606", "channels, and d?w is about 2"],
+                   [[own]] * 2, ["SDG-606", "channels, but d?w needs 2"],
                    line=own)
     around = ("op=lrn_forward mesh=2 split=C:0 partC=0,1,3 size=4x4 n=1 c=3 "
               "window=3 seed=1")
@@ -144,7 +144,7 @@ def negative_cases(runner, completed):
     for name in "x", "w", "y":
         short = f"{large} short={name}"
         says = [rf"SDG-616 \[rank {rank}\] .*: {name} of cudnnConvolution"
-                r"Forward is \d+ bytes from 0x\w+, where \d+ are allocated"
+                r"Forward needs \d+ bytes from 0x\w+, where \d+ are allocated"
                 for rank in (0, 1)]
         yield item(f"memory of half of {name}", [[short]] * 2, says,
                    line=large)
@@ -204,7 +204,7 @@ def negative_cases(runner, completed):
         "2x3", "9x9")]] * 2, ["SDG-631", r"write into \[shard all\] window = BEFORE"],
                line=tokens)
     yield item("windows of another line of the rules", [[tokens]] * 2,
-               ["SDG-631", r"\[shard all\] wants window = 2,3"],
+               ["SDG-631", r"\[shard all\] needs window = 2,3"],
                line=tokens.replace("2x3", "2x1"))
     yield item("attention that drops", [[tokens + " drop=0.5"]] * 2,
                ["SDG-630", "dropout"], line=tokens)
@@ -239,7 +239,7 @@ def negative_cases(runner, completed):
     apart = tokens.replace("window=2x3", "window=2x3 strategy=heads heads=3 "
                            "projected=2x2x2x4")
     yield item("heads that the ranks do not divide", [[apart]] * 2,
-               ["SDG-630", "by heads: the ranks do not divide the heads "
+               ["SDG-630", "by heads: the number of ranks does not divide the number of heads "
                 r"\(3 heads, SEQ in 2 pieces\)"], line=apart)
     other = tokens + " keys=9"
     yield item("keys in other pieces than queries, and windows", [[other]] * 2,

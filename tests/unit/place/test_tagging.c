@@ -75,11 +75,11 @@ static void parting_body(int rank) {
   sdg_call_t call = call_of(SDG_FAMILY_CONV, same, uneven);
   const char *local = "[local l]\nmatch = H>=100\n[shard a]\nsplit = H\n";
   expect(&call, local, "failed");
-  REQUIRE(strstr(sdg_last_error(), "rank 2 and does not on rank 0"));
+  REQUIRE(strstr(sdg_last_error(), "rank 2 but not on rank 0"));
   const int64_t channels[] = {4, 3, 4};
   call = call_of(SDG_FAMILY_CONV, channels, uneven);
   expect(&call, "[shard a]\nsplit = H\nmatch = C>=4\n", "failed");
-  REQUIRE(strstr(sdg_last_error(), "does not on rank 1"));
+  REQUIRE(strstr(sdg_last_error(), "but not on rank 1"));
   // Unequal channels are an error where the section matches on all ranks, too.
   expect(&call, "[shard a]\nsplit = H\nmatch = C>=3\n", "failed");
   expect(&call, "[shard a]\nsplit = H\nmatch = C>=5\n", "none");
