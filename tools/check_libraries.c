@@ -98,7 +98,7 @@ static void version_say(checkup_t *checkup, const char *topic, int version,
 
 static void missing_say(checkup_t *checkup, const char *topic,
                         const char *soname) {
-  checkup_say(checkup, CHECKUP_FAIL, topic, "%s is nowhere the linker looks",
+  checkup_say(checkup, CHECKUP_FAIL, topic, "the linker cannot find %s",
               soname);
   checkup_remedy("install it, or put its folder into LD_LIBRARY_PATH; without "
                  "a GPU use --device host");
@@ -120,7 +120,8 @@ static void libraries_judge(checkup_t *checkup, const findings_t *found) {
     missing_say(checkup, "NCCL", "libnccl.so.2");
   if (*found->broken) {
     checkup_say(checkup, CHECKUP_FAIL, "library", "%s", found->broken);
-    checkup_remedy("install what it misses, or another version of it");
+    checkup_remedy(
+        "install the library that it needs, or another version of it");
   }
 }
 
@@ -151,7 +152,7 @@ void checkup_libraries(checkup_t *checkup, const char *helper, int gpu) {
   int status = *helper ? helper_run(helper, found) : -1;
   if (status == -1 || status == 127) {
     checkup_say(checkup, CHECKUP_FAIL, "libraries",
-                "cannot be asked for: %s does not start",
+                "cannot look: %s does not start",
                 *helper ? helper : "sundog-libraries");
     checkup_remedy("build or install sundog completely");
     free(found);
@@ -174,7 +175,7 @@ void checkup_libraries(checkup_t *checkup, const char *helper, int gpu) {
                 status);
     checkup_remedy(status == 128 + 14
                        ? "look at nvidia-smi; the driver may hang"
-                       : "run sundog-libraries by itself and look at why");
+                       : "run sundog-libraries by itself to see why");
   } else
     devices_judge(checkup, found, gpu);
   free(found);

@@ -48,7 +48,7 @@ static void ptrace_check(checkup_t *checkup, int gpu) {
   long scope = file_number("/proc/sys/kernel/yama/ptrace_scope", 0);
   if (scope < 2 || !gpu) {
     checkup_say(checkup, CHECKUP_OK, "ptrace",
-                "scope %ld; sundog itself traces nothing", scope);
+                "scope %ld; sundog itself traces no process", scope);
     return;
   }
   checkup_say(checkup, CHECKUP_WARN, "ptrace",
@@ -64,7 +64,7 @@ static void shm_check(checkup_t *checkup, int gpu) {
   struct statvfs info;
   if (statvfs("/dev/shm", &info) != 0 || access("/dev/shm", W_OK) != 0) {
     checkup_say(checkup, gpu ? CHECKUP_FAIL : CHECKUP_OK, "shared memory",
-                "/dev/shm is not there or not writable%s",
+                "/dev/shm is missing or not writable%s",
                 gpu ? "" : "; the host device does not need it");
     if (gpu)
       checkup_remedy("mount a tmpfs there; NCCL needs it between processes "
@@ -129,7 +129,7 @@ void checkup_ranks(checkup_t *checkup) {
                 local_rank, origin);
   else
     checkup_say(checkup, CHECKUP_OK, "launcher",
-                "none seen; `sundog run` starts the ranks itself");
+                "none found; `sundog run` starts the ranks itself");
   char fallback[PATH_MAX], folder[PATH_MAX];
   const char *meeting = sdg_options_get()->rendezvous;
   sdg_status_t status = SDG_OK;
@@ -181,7 +181,7 @@ void checkup_program(checkup_t *checkup, const char *name) {
     checkup_say(checkup, CHECKUP_FAIL, "program",
                 "%s has cuDNN linked in: its calls cannot be seen",
                 program.path);
-    checkup_remedy("link it with -lcudnn, not with libcudnn_*_static.a");
+    checkup_remedy("link it with -lcudnn instead of libcudnn_*_static.a");
   }
   if (program.static_cudart) {
     checkup_say(checkup, CHECKUP_FAIL, "program",

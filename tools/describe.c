@@ -136,26 +136,29 @@ static error_t explain_parse(int key, char *argument,
 
 static const struct argp_option explain_options[] = {
     {"record", KEY_RECORD, "FOLDER", 0,
-     "Explain a call of the run that `sundog run --record FOLDER` left there",
+     "Explain a call of the run that `sundog run --record FOLDER` recorded "
+     "there",
      0},
-    {"rank", KEY_RANK, "R", 0, "As rank R made it; default: 0", 0},
+    {"rank", KEY_RANK, "R", 0, "The call of rank R; default: 0", 0},
     {"thread", KEY_THREAD, "T", 0,
-     "Of the program's T-th thread that makes tagged calls; default: 0", 0},
+     "The call of the program's T-th thread that makes tagged calls; default: "
+     "0",
+     0},
     {0},
 };
 const struct argp explain_argp = {
     .options = explain_options,
     .parser = explain_parse,
     .args_doc = "[SDG-nnn]\n--record FOLDER [CALL]",
-    .doc = "Prints cause and remedy of a code from a message of sundog; "
-           "without a code, the list of them. With a record of a run, tells "
-           "of one of its calls, by the number that messages have, which "
-           "section of the rules applied, where its tensors are, what was "
-           "exchanged, and why by that strategy; without a number, lists "
-           "the calls.\v"
-           "  sundog run --record kept -n 4 --rules net.rules -- ./train\n"
-           "  sundog explain --record kept\n"
-           "  sundog explain --record kept --rank 2 17"};
+    .doc =
+        "Prints cause and remedy of a code from a message of sundog; without a "
+        "code, lists all codes. With the record of a run, explains one of its "
+        "calls by the number in messages: which section of the rules applied, "
+        "where its tensors are, what was exchanged, and why with that "
+        "strategy; without a number, lists the calls.\v"
+        "  sundog run --record kept -n 4 --rules net.rules -- ./train\n"
+        "  sundog explain --record kept\n"
+        "  sundog explain --record kept --rank 2 17"};
 
 static int call_explain(const explain_t *explain) {
   if (!explain->what)

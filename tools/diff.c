@@ -73,12 +73,12 @@ static error_t diff_parse(int key, char *argument, struct argp_state *state) {
     return 0;
   case ARGP_KEY_ARG:
     if (diff->paths == 2)
-      argp_error(state, "two files are compared, not more");
+      argp_error(state, "two files can be compared, not more");
     diff->path[diff->paths++] = argument;
     return 0;
   case ARGP_KEY_END:
     if (diff->paths < 2)
-      argp_error(state, "two files are compared");
+      argp_error(state, "two files are needed");
     return 0;
   default:
     return ARGP_ERR_UNKNOWN;
@@ -90,9 +90,9 @@ static const struct argp_option diff_options[] = {
      "Allow a difference of R times the second file's element (default 0)", 0},
     {"atol", KEY_ATOL, "A", 0, "Allow a difference of A more (default 0)", 0},
     {"rounding", KEY_ROUNDING, NULL, 0,
-     "Allow what rounding explains: R of the largest magnitude in the second "
-     "file, where R is 1.2e-4 for float32, 2.3e-13 for float64, 0.016 for "
-     "float16, 0.125 for bfloat16, and 0 for integers",
+     "Allow differences that rounding explains: R of the largest magnitude in "
+     "the second file, where R is 1.2e-4 for float32, 2.3e-13 for float64, "
+     "0.016 for float16, 0.125 for bfloat16, and 0 for integers",
      0},
     {"any-type", KEY_ANY_TYPE, NULL, 0,
      "Compare the numbers of arrays of different types", 0},
@@ -103,16 +103,15 @@ const struct argp diff_argp = {
     .options = diff_options,
     .parser = diff_parse,
     .args_doc = "A.npy B.npy",
-    .doc =
-        "Compares two array files: shape, type and every element. Prints how "
-        "many elements differ and where they differ most.\v"
-        "The exit status is 0 if no element differs by more than A + R * |b|, "
-        "1 if some do, or shape or type do.\n\n"
-        "A NaN equals a NaN at the same place and differs from every number; "
-        "an infinity equals itself alone; 0 equals -0. Complex numbers are "
-        "compared by the modulus of their difference; bfloat16 is type V2. "
-        "Relative differences are to the second file's element.\n\n"
-        "  sundog diff --rtol 1e-5 --atol 1e-6 got.npy expected.npy"};
+    .doc = "Compares two array files: shape, type and every element. Prints "
+           "how many elements differ and where they differ most.\vThe exit "
+           "status is 0 if no element differs by more than A + R * |b|, 1 if "
+           "an element, the shape or the type differs.\n\nA NaN equals a NaN "
+           "at the same place and differs from every number; an infinity "
+           "equals only itself; 0 equals -0. Complex numbers are compared by "
+           "the modulus of their difference; bfloat16 is type V2. Relative "
+           "differences are relative to the second file's element.\n\n  sundog "
+           "diff --rtol 1e-5 --atol 1e-6 got.npy expected.npy"};
 
 static void shape_print(const sdg_npy_header_t *header) {
   printf("(");
@@ -281,7 +280,7 @@ static sdg_status_t files_compare(diff_t *diff, const sdg_npy_t *npy,
   for (int i = 0; i < 2; i++)
     if (!element_type_of(npy[i].header.dtype, &type[i]))
       return sdg_fail(SDG_E_NPY_FORMAT,
-                      "%s: elements of type %s are no numbers", diff->path[i],
+                      "%s: elements of type %s are not numbers", diff->path[i],
                       npy[i].header.dtype);
   *out_differ = true;
   if (!same_shape(a, b)) {

@@ -32,13 +32,11 @@ const struct argp doctor_argp = {
     .parser = doctor_parse,
     .children = doctor_children,
     .args_doc = "[-- PROGRAM]",
-    .doc =
-        "Looks at this machine as `sundog run` with the same options would "
-        "find it: device, NVIDIA's libraries and their versions, preloading, "
-        "limits, launcher. With PROGRAM, also at whether its calls can be "
-        "reached.\v"
-        "Each line says ok, warn or fail, and what to do where it is not ok. "
-        "The exit status is 1 if a line says fail."};
+    .doc = "Checks this machine as `sundog run` with the same options would "
+           "find it: device, NVIDIA's libraries and their versions, "
+           "preloading, limits, launcher. With PROGRAM, also checks whether "
+           "sundog can see its calls.\vEach line says ok, warn or fail and, "
+           "unless ok, what to do. The exit status is 1 if a line says fail."};
 
 static void device_check(checkup_t *checkup, const launch_t *launch,
                          bool chosen) {
@@ -80,7 +78,7 @@ int command_doctor(int argc, char **argv) {
   if (launch_prepare(&launch) != SDG_OK) {
     checkup_say(&checkup, CHECKUP_FAIL, "options and files", "%s",
                 sdg_last_error());
-    checkup_remedy("`sundog explain` with the code has cause and remedy");
+    checkup_remedy("`sundog explain` with the code prints cause and remedy");
   } else {
     checkup_say(&checkup, CHECKUP_OK, "options", "%s",
                 launch.asked ? "a split is asked for"

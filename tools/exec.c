@@ -62,8 +62,8 @@ static const struct argp_child exec_children[] = {{&launch_argp, 0, NULL, 0},
                                                   {0}};
 static const struct argp_option exec_options[] = {
     {"alone", KEY_ALONE, NULL, 0,
-     "Be rank 0 of 1, whatever a launcher says; without it one has to say rank "
-     "and size",
+     "Be rank 0 of 1, whatever a launcher says; without it a launcher must say "
+     "rank and size",
      0},
     {0},
 };
@@ -73,30 +73,24 @@ const struct argp exec_argp = {
     .children = exec_children,
     .args_doc = "-- PROGRAM [ARGUMENT...]",
     .doc =
-        "Becomes one rank of an unmodified cuDNN program, where srun, mpirun "
-        "or torchrun starts the ranks.\v"
-        "Rank and size come from SUNDOG_RANK and SUNDOG_SIZE, torchrun, Open "
-        "MPI, PMI, PALS, Flux or Slurm; where none says them, nothing is "
-        "started, unless --alone is given. {rank}, {size} and {local_rank} in "
-        "the program's "
-        "words are replaced.\n\n"
-        "The command stays until the program, which has its descriptors, its "
-        "process group and its terminal, has ended, and ends with the "
-        "program's status, or by the signal that ended it. Where the program "
-        "ends with 0 although sundog refused a call of it, or split no tensor, "
-        "the status is 125; what the program leaves behind is ended. Signals "
-        "are passed on; if the command is killed the program is, too. "
-        "Debuggers and profilers go behind the --:\n\n"
-        "  sundog exec --alone --device host -- gdb --args ./solver\n\n"
-        "Ranks on several machines need a place to meet, "
-        "on the machine of rank 0, and a secret:\n\n"
-        "  export SUNDOG_RENDEZVOUS=tcp://node1:29400\n"
-        "  export SUNDOG_SECRET=$(openssl rand -hex 32)\n"
-        "  srun -N 2 -n 4 sundog exec --split H --view shard -- ./solver "
-        "in-{rank}.npy\n\n"
-        "On one machine:\n\n"
-        "  mpirun -n 4 sundog exec --split H --view shard -- ./solver "
-        "in-{rank}.npy"};
+        "Becomes one rank of an unmodified cuDNN program, if srun, mpirun or "
+        "torchrun starts the ranks.\vRank and size come from SUNDOG_RANK and "
+        "SUNDOG_SIZE, torchrun, Open MPI, PMI, PALS, Flux or Slurm. If none of "
+        "them says rank and size, nothing is started, unless --alone is given. "
+        "{rank}, {size} and {local_rank} in the program's words are "
+        "replaced.\n\nThe program has the command's descriptors, process group "
+        "and terminal. The command waits for the program and ends with its "
+        "status, or by the signal that ended it. If the program ends with 0 "
+        "although sundog refused one of its calls, or split no tensor, the "
+        "status is 125. Processes that the program leaves behind are ended. "
+        "Signals are passed on; if the command is killed, so is the program. "
+        "Debuggers and profilers go after the --:\n\n  sundog exec --alone "
+        "--device host -- gdb --args ./solver\n\nRanks on several machines "
+        "need a rendezvous on the machine of rank 0, and a secret:\n\n  export "
+        "SUNDOG_RENDEZVOUS=tcp://node1:29400\n  export SUNDOG_SECRET=$(openssl "
+        "rand -hex 32)\n  srun -N 2 -n 4 sundog exec --split H --view shard -- "
+        "./solver in-{rank}.npy\n\nOn one machine:\n\n  mpirun -n 4 sundog "
+        "exec --split H --view shard -- ./solver in-{rank}.npy"};
 
 // Where the ranks are to meet; what is wrong with that is found before one
 // starts.

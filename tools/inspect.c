@@ -126,8 +126,8 @@ static const struct argp_option inspect_options[] = {
     {"output", 'o', "FILE", 0,
      "Write a rules file for the best split, or that of --split", 0},
     {"ranks", 'n', "N", 0,
-     "Judge splits over so many ranks, not over 2, 4 and 8; default with "
-     "--mesh: its product",
+     "Judge splits over this number of ranks instead of 2, 4 and 8; default "
+     "with --mesh: its product",
      0},
     {"mesh", KEY_MESH, "MESH", 0,
      "Judge splits over these axes of ranks, as in data=2,y=4, and write rules "
@@ -137,7 +137,7 @@ static const struct argp_option inspect_options[] = {
      "The dimension for the rules file; with --mesh also N:data,H:y", 0},
     {"view", KEY_VIEW, "shard|whole", 0,
      "The view for the rules file; default: shard, unless something conflicts "
-     "with that and not with whole",
+     "with shard and not with whole",
      0},
     {"device", KEY_DEVICE, "auto|host|cuda", 0, "As for `sundog run`", 0},
     {"steps", KEY_STEPS, "N", 0,
@@ -150,35 +150,31 @@ const struct argp inspect_argp = {
     .parser = inspect_parse,
     .args_doc = "-- PROGRAM [ARGUMENT...]",
     .doc =
-        "Runs a program once, as one process and untouched, and prints its "
+        "Runs a program once, as one process without any split, and prints its "
         "distinct calls of cuDNN and products of matrices. For both views, and "
-        "each dimension that could "
-        "be split over 2, 4 and 8 ranks, it says what the ranks would "
-        "exchange, how little each would own, and what conflicts with it.\v"
-        "A split of SEQ is one of the tokens of multi-head attention, and with "
-        "them of each tensor and product of matrices that has one dimension "
-        "as long as they are, over one axis or over several that are joined. "
-        "Of other splits products of matrices are left "
-        "out: in the shard view they are of what each rank has, in the whole "
-        "view every rank makes all of them. Neighbourhood attention is not "
-        "looked at.\n\n"
-        "Halo bytes are what all ranks receive in one step, if the longest "
-        "extents are divided evenly; the rows at the seams of convolutions and "
-        "pooling are counted as they would be exchanged, the keys and values "
-        "that windows of attention see, the sums of products whose K is split, "
-        "and in the whole view the inputs of ops without a rule, which need no "
-        "exchange if such an "
-        "op "
-        "made them. The exit status is "
-        "that of the program, 128 + n for signal n, and 125 if it made no "
-        "cuDNN call that could be seen.\n\n"
-        "With --mesh each axis gets one dimension, and axes of one dimension "
-        "are joined. Names decide between splits that are as good: n, batch, "
-        "data and dp mean N; d, z and depth D; h, y and height H; w, x and "
-        "width W; seq, tokens, cp and sp SEQ. What each axis does is printed, "
-        "and which calls gain nothing by it.\n\n"
-        "  sundog inspect -o net.rules -- ./solver field.npy out.npy\n"
-        "  sundog inspect --mesh data=2,y=4 -o net.rules -- ./train"};
+        "each dimension that could be split over 2, 4 and 8 ranks, it says "
+        "what the ranks would exchange, how much each would own at least, and "
+        "what conflicts with it.\vA split of SEQ splits the tokens of "
+        "multi-head attention, and with them every tensor and product of "
+        "matrices that has one dimension of the same length, over one axis or "
+        "over several joined axes. Other splits leave out products of "
+        "matrices: in the shard view these are computed from each rank's part, "
+        "in the whole view every rank computes all of them. Neighbourhood "
+        "attention is not examined.\n\nHalo bytes are the bytes that all ranks "
+        "receive in one step if the longest extents are divided evenly. They "
+        "include the rows at the inner borders of convolutions and pooling, "
+        "the keys and values in windows of attention, and the sums of products "
+        "whose K is split; in the whole view also the inputs of ops without a "
+        "rule, which need no exchange if such an op made them. The exit status "
+        "is that of the program, 128 + n for signal n, and 125 if it made no "
+        "cuDNN call that could be seen.\n\nWith --mesh each axis gets one "
+        "dimension, and axes of one dimension are joined. The axes' names "
+        "decide between equally good splits: n, batch, data and dp mean N; d, "
+        "z and depth D; h, y and height H; w, x and width W; seq, tokens, cp "
+        "and sp SEQ. It prints what each axis does, and which calls gain "
+        "nothing from it.\n\n  sundog inspect -o net.rules -- ./solver "
+        "field.npy out.npy\n  sundog inspect --mesh data=2,y=4 -o net.rules -- "
+        "./train"};
 
 // The file's facts, before the program runs.
 static void program_print(const char *name) {
@@ -295,7 +291,7 @@ static void calls_print(const calls_t *calls) {
   for (int i = 0; i < calls->libraries; i++)
     printf("  used %s\n", calls->library[i]);
   if (calls->processes > 1)
-    printf("  %d processes called cuDNN; one of them alone can be a rank\n",
+    printf("  %d processes called cuDNN; only one of them can be a rank\n",
            calls->processes);
   int managed = 0;
   for (int i = 0; i < calls->count; i++)
@@ -328,11 +324,10 @@ static void nothing_print(const choices_t *choices, const inspect_t *inspect) {
     possible |= c->possible;
     gains |= candidate_is_useful(c);
   }
-  printf(gains      ? "no rules are drafted: every such split has a conflict "
-                      "above that ends in an error\n"
-         : possible ? "no rules are drafted: nothing that computes more than "
-                      "element by element, and has a\n  rule in this version, "
-                      "would be split\n"
+  printf(gains ? "no rules are drafted: every such split has a conflict above "
+                 "that is an error\n"
+         : possible ? "no rules are drafted: of the calls that this version "
+                      "can split, only elementwise\n  ones would be split\n"
                     : "no tensor has such a dimension to split\n");
 }
 
@@ -345,10 +340,9 @@ static void choice_print(const calls_t *calls, const choices_t *choices,
   if (!chosen) {
     nothing_print(choices, inspect);
     if (products)
-      printf(
-          "  of products of matrices alone nothing is drafted: which of M, N "
-          "and K is split\n  is yours to say (doc/rules.md, man 7 "
-          "sundog)\n");
+      printf("  for products of matrices alone nothing is drafted: you have to "
+             "say which of M,\n  N and K is split (doc/rules.md, man 7 "
+             "sundog)\n");
     return;
   }
   printf("best: %s, view %s%s\n", candidate_name(chosen, name, sizeof name),

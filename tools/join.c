@@ -42,18 +42,16 @@ const struct argp join_argp = {
     .parser = join_parse,
     .children = join_children,
     .args_doc = "OUTPUT PIECE...",
-    .doc =
-        "Puts the pieces of an array file together, in the order of the ranks; "
-        "a PIECE with {rank} in its name stands for all of them. The sizes of "
-        "the pieces decide where each lies; --parts is checked if given. "
-        "Pieces of raw elements need --shape and --dtype of the whole and the "
-        "--parts they were cut by. OUTPUT is in Fortran order if all pieces "
-        "are. It is replaced if it is there, unless it is a piece, or looks "
-        "like one more that was meant as such.\v"
-        "  sundog join out.npy 'out-{rank}.npy'\n"
-        "  sundog join --dim H:y,W:x --mesh y=2,x=2 out.npy out.[0-3].npy\n"
-        "  sundog join --shape 3,512,512 --dtype float32 --parts 300,212 "
-        "out.raw a.raw b.raw"};
+    .doc = "Joins the pieces of an array file, in the order of the ranks; a "
+           "PIECE with {rank} in its name stands for all of them. The sizes of "
+           "the pieces decide where each lies; --parts is checked if given. "
+           "Pieces of raw elements need --shape and --dtype of the whole and "
+           "the --parts by which they were cut. OUTPUT is in Fortran order if "
+           "all pieces are. An existing OUTPUT is replaced, unless it is a "
+           "piece or looks like one more piece.\v  sundog join out.npy "
+           "'out-{rank}.npy'\n  sundog join --dim H:y,W:x --mesh y=2,x=2 "
+           "out.npy out.[0-3].npy\n  sundog join --shape 3,512,512 --dtype "
+           "float32 --parts 300,212 out.raw a.raw b.raw"};
 
 typedef struct join {
   pieces_t given;
@@ -92,7 +90,8 @@ static sdg_status_t names_make(join_t *join) {
     join->ranks++;
   }
   if (join->ranks == 0)
-    return sdg_fail(SDG_E_PIECES, "there is no piece '%s'", given->file[1]);
+    return sdg_fail(SDG_E_PIECES, "the piece '%s' does not exist",
+                    given->file[1]);
   if (given->ranks && given->ranks != join->ranks)
     return sdg_fail(SDG_E_PIECES, "%d pieces for %d ranks", join->ranks,
                     given->ranks);
@@ -210,7 +209,7 @@ static sdg_status_t pieces_write(const join_t *join, const sdg_mesh_t *mesh,
     bool replica = is_replica(placement, mesh, r, &box, &first);
     SDG_TRY(pieces_copy(&join->piece[r], &own, whole, &box, replica, &equal));
     if (!equal)
-      return sdg_fail(SDG_E_PIECES, "%s and %s are the same piece and differ",
+      return sdg_fail(SDG_E_PIECES, "%s and %s are the same piece but differ",
                       join->path[r], join->path[first]);
   }
   return SDG_OK;
@@ -268,10 +267,10 @@ static sdg_status_t output_check(const join_t *join,
   }
   if (!is_piece)
     return SDG_OK;
-  return sdg_fail(SDG_E_OVERWRITE,
-                  "the output '%s' is there, and looks like a piece that comes "
-                  "before '%s'",
-                  output, join->path[0]);
+  return sdg_fail(
+      SDG_E_OVERWRITE,
+      "the output '%s' exists, and looks like a piece that comes before '%s'",
+      output, join->path[0]);
 }
 
 static sdg_status_t join_run(join_t *join) {

@@ -234,19 +234,20 @@ int manual_print(const command_t *commands, int count, const char *page) {
     variables_print();
     printf(".SH RULES FILES\n");
     rules_print();
-    printf(".SH PROGRAMS\nA program needs to know nothing of sundog. One that "
-           "does may look up by\n.BR dlsym (3),\nor be linked to, what "
-           "<sundog.h> declares: \\%%sundog_tag(), \\%%sundog_untag(), "
-           "\\%%sundog_tag_range(), \\%%sundog_placement(), "
-           "\\%%sundog_redistribute(), \\%%sundog_neighborhood_attention(), "
-           "\\%%sundog_neighborhood_attention_backward(), \\%%sundog_thread(), "
-           "\\%%sundog_error(), \\%%sundog_version(). The header has the "
-           "details.\n");
-    printf(".SH CODES\nEvery message of sundog has a code that stays the "
-           "same;\n.BR sundog\\-explain (1)\nprints what follows.\n");
+    printf(
+        ".SH PROGRAMS\nA program needs to know nothing of sundog. A program "
+        "that does may be linked to the functions of <sundog.h>, or look them "
+        "up with\n.BR dlsym (3):\n\\%%sundog_tag(), \\%%sundog_untag(), "
+        "\\%%sundog_tag_range(), \\%%sundog_placement(), "
+        "\\%%sundog_redistribute(), \\%%sundog_neighborhood_attention(), "
+        "\\%%sundog_neighborhood_attention_backward(), \\%%sundog_thread(), "
+        "\\%%sundog_error(), \\%%sundog_version(). The header has the "
+        "details.\n");
+    printf(".SH CODES\nEvery message of sundog has a code that never "
+           "changes;\n.BR sundog\\-explain (1)\nprints what follows.\n");
     codes_print();
-    printf(".SH EXIT STATUS\nOf all commands. A program that was run passes "
-           "its own on.\n");
+    printf(".SH EXIT STATUS\nFor all commands. A command that runs a program "
+           "ends with the program's status.\n");
     exits_print();
     printf(".SH SEE ALSO\n.BR sundog (1)\n");
     return EXIT_SUCCESS;

@@ -73,7 +73,7 @@ static bool value_check(const char *as, const struct argp_option *option,
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (value && !*value &&
         strncmp(option->arg, names[i], strlen(names[i])) == 0) {
-      fprintf(stderr, "%s: --%s takes %s, and is given an empty word\n", as,
+      fprintf(stderr, "%s: --%s takes %s, but its value is empty\n", as,
               option->name, option->arg);
       return true;
     }
@@ -154,8 +154,8 @@ bool mistakes_find(const command_t *command, int argc, char **argv) {
       return false;
     if (!*argv[i]) {
       fprintf(stderr,
-              "%s: word %d is empty; a %s belongs there (a variable of the "
-              "shell without a value?)\n",
+              "%s: word %d is empty, where a %s belongs (an unset variable of "
+              "the shell?)\n",
               as, i, runs ? "program" : "name");
       return true;
     }

@@ -63,7 +63,7 @@ static error_t rules_parse(int key, char *argument, struct argp_state *state) {
     return 0;
   case ARGP_KEY_END:
     if (words->file && words->split)
-      argp_error(state, "a file, or --split in its place");
+      argp_error(state, "give a file, or --split in its place");
     if (!words->file && !words->split)
       argp_error(state, "a rules file, or --split, is needed");
     return 0;
@@ -75,7 +75,7 @@ static error_t rules_parse(int key, char *argument, struct argp_state *state) {
 static const struct argp_option rules_options[] = {
     {"check", KEY_CHECK, NULL, 0, "Read the rules and report every fault", 0},
     {"ranks", 'n', "N", 0,
-     "Of a run of N ranks; default: as many as the mesh or the parts say", 0},
+     "For a run of N ranks; default: as many as the mesh or the parts say", 0},
     {"split", KEY_SPLIT, "SPLIT", 0, "In place of a file, as for `sundog run`",
      0},
     {"mesh", KEY_MESH, "MESH", 0, "Axes of ranks, as in data=2,y=4", 0},
@@ -90,12 +90,11 @@ const struct argp rules_argp = {
     .doc =
         "Reads a rules file, or the short form, without running a program. "
         "Prints the sections as they were understood, or every fault with its "
-        "line and, for a word, the nearest that is valid.\v"
-        "Options of the environment (SUNDOG_VIEW ...) count as in a run. What "
-        "depends on the program's tensors only a run can say: whether a "
-        "section matches any, whether parts add up.\n\n"
-        "  sundog rules --check net.rules\n"
-        "  sundog rules --check -n 4 --view shard --split H"};
+        "line and, for a word, the most similar one that is valid.\vOptions in "
+        "the environment (SUNDOG_VIEW ...) apply as in a run. Only a run can "
+        "show what depends on the program's tensors: whether a section matches "
+        "any, whether parts add up.\n\n  sundog rules --check net.rules\n  "
+        "sundog rules --check -n 4 --view shard --split H"};
 
 static void axes_print(sdg_axes_t axes, const sdg_mesh_t *mesh) {
   const char *between = "";

@@ -77,11 +77,11 @@ static const struct argp_option run_options[] = {
     {"label", KEY_LABEL, NULL, 0,
      "Put the rank before each line that a rank writes, as in \"3: line\"", 0},
     {"ranks-output", KEY_RANKS_OUTPUT, "DIR", 0,
-     "Keep what ranks other than 0 write to standard output and error in "
-     "rank-N.out and rank-N.err of this folder",
+     "Write standard output and error of the ranks other than 0 to rank-N.out "
+     "and rank-N.err in this folder",
      0},
     {"ranks-folder", KEY_RANKS_FOLDER, "DIR", 0,
-     "Working folder of each rank, as in tmp/{rank}; it is made if need be", 0},
+     "Working folder of each rank, as in tmp/{rank}; it is made if needed", 0},
     {0},
 };
 static const struct argp_child run_children[] = {{&launch_argp, 0, NULL, 0},
@@ -91,25 +91,23 @@ const struct argp run_argp = {
     .parser = run_parse,
     .children = run_children,
     .args_doc = "-- PROGRAM [ARGUMENT...]",
-    .doc =
-        "Runs an unmodified cuDNN program as several ranks on this machine, "
-        "with the tensors that --split or --rules names split over them.\v"
-        "{rank}, {size} and {local_rank} in the program's words are replaced. "
-        "With --view shard rank 0 has the standard input and all ranks write "
-        "to "
-        "the standard output; with --view whole every rank reads a copy of the "
-        "input, and what ranks other than 0 write is dropped, unless "
-        "--ranks-output keeps it or --label shows it. A rank that fails ends "
-        "the others; the "
-        "exit status is that of the first that failed by itself, 128 + n for "
-        "signal n, 125 to 127 if the program was not started, and not 0 if a "
-        "split was asked for and no tensor matched. Equal messages of "
-        "several ranks within 0.3 s are printed once, as in \"sundog: ranks "
-        "0-2, 5: SDG-204 ...\".\n\n"
-        "  sundog run -n 4 --split H --view whole -- ./solver in.npy\n"
-        "  sundog run -n 4 --split H --view shard -- ./solver in-{rank}.npy\n"
-        "  sundog run --mesh y=2,x=2 --rules net.rules -- ./train\n\n"
-        "Settings may come from the environment too: see `sundog options`."};
+    .doc = "Runs an unmodified cuDNN program as several ranks on this machine, "
+           "with the tensors split over them that --split or --rules "
+           "names.\v{rank}, {size} and {local_rank} in the program's words are "
+           "replaced. With --view shard rank 0 has the standard input and all "
+           "ranks write to the standard output. With --view whole every rank "
+           "reads a copy of the input, and the output of ranks other than 0 is "
+           "dropped, unless --ranks-output keeps it or --label shows it. A "
+           "rank that fails ends "
+           "the others. The exit status is that of the first rank that failed "
+           "by itself, 128 + n for signal n, 125 to 127 if the program was not "
+           "started, and not 0 if a split was asked for and no tensor matched. "
+           "Equal messages of several ranks within 0.3 s are printed once, as "
+           "in \"sundog: ranks 0-2, 5: SDG-204 ...\".\n\n  sundog run -n 4 "
+           "--split H --view whole -- ./solver in.npy\n  sundog run -n 4 "
+           "--split H --view shard -- ./solver in-{rank}.npy\n  sundog run "
+           "--mesh y=2,x=2 --rules net.rules -- ./train\n\nSettings may come "
+           "from the environment too: see `sundog options`."};
 
 // 1 for any mesh that sdg_mesh_parse would refuse, with the reason.
 static int ranks_of(const char *mesh) {

@@ -43,17 +43,14 @@ const struct argp split_argp = {
     .parser = split_parse,
     .children = split_children,
     .args_doc = "FILE",
-    .doc =
-        "Cuts an array file (.npy, or raw with --shape and --dtype) into the "
-        "pieces that the ranks of `sundog run` work on, and prints the name "
-        "and shape of each. Pieces have the type, byte order and order of "
-        "dimensions (C or Fortran) of the file.\v"
-        "  sundog split --parts 300,212 field.npy\n"
-        "  sundog split --dim H --parts even/32 -n 4 field.npy -o "
-        "in-{rank}.npy\n"
-        "  sundog split --dim H:y,W:x --mesh y=2,x=2 field.npy\n"
-        "  sundog split --shape 3,512,512 --dtype float32 -n 2 field.raw\n\n"
-        "`sundog join` is the way back."};
+    .doc = "Cuts an array file (.npy, or raw with --shape and --dtype) into "
+           "the pieces that the ranks of `sundog run` work on, and prints the "
+           "name and shape of each. Pieces have the type, byte order and order "
+           "of dimensions (C or Fortran) of the file.\v  sundog split --parts "
+           "300,212 field.npy\n  sundog split --dim H --parts even/32 -n 4 "
+           "field.npy -o in-{rank}.npy\n  sundog split --dim H:y,W:x --mesh "
+           "y=2,x=2 field.npy\n  sundog split --shape 3,512,512 --dtype "
+           "float32 -n 2 field.raw\n\n`sundog join` joins the pieces again."};
 
 // "a/field.npy" as "a/field.{rank}.npy", or as "folder/field.{rank}.npy";
 // owned by the caller.
@@ -139,8 +136,8 @@ static sdg_status_t split(const pieces_t *pieces, const sdg_npy_t *whole,
   sdg_placement_t placement;
   int ranks = pieces_count(pieces, 0), dims = whole->header.dims;
   if (ranks == 0)
-    return sdg_fail(SDG_E_USAGE, "how many pieces? say it with -n, --mesh or a "
-                                 "list of --parts");
+    return sdg_fail(SDG_E_USAGE, "the number of pieces is missing: give -n, "
+                                 "--mesh or a list of --parts");
   if (ranks > 1 && !strstr(pattern, "{rank}"))
     return sdg_fail(SDG_E_USAGE,
                     "'%s' has no {rank}: all pieces would be one "

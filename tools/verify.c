@@ -99,7 +99,7 @@ static error_t verify_parse(int key, char *argument, struct argp_state *state) {
     return 0;
   case ARGP_KEY_SUCCESS:
     if (!verify->ranks || (verify->outputs == 0 && !verify->calls))
-      argp_error(state, "-n, and --output or --calls, are needed");
+      argp_error(state, "-n is needed, and --output or --calls");
     return 0;
   default:
     return ARGP_ERR_UNKNOWN;
@@ -109,7 +109,7 @@ static error_t verify_parse(int key, char *argument, struct argp_state *state) {
 static const struct argp_option verify_options[] = {
     {"ranks", 'n', "N", 0, "Number of ranks to compare with one", 0},
     {"input", KEY_INPUT, "FILE", 0,
-     "An array file that the program reads; the ranks get a piece each. May be "
+     "An array file that the program reads; each rank gets a piece. May be "
      "repeated",
      0},
     {"output", KEY_OUTPUT, "FILE", 0,
@@ -117,15 +117,14 @@ static const struct argp_option verify_options[] = {
      "compared. May be repeated",
      0},
     {"dim", KEY_DIM, "DIM", 0,
-     "How files are cut, as for `sundog split`; default: as --split says, or H",
+     "How files are cut, as for `sundog split`; default: as in --split, or H",
      0},
     {"rtol", KEY_RTOL, "R", 0, "As for `sundog diff`", 0},
     {"atol", KEY_ATOL, "A", 0, "As for `sundog diff`", 0},
     {"calls", KEY_CALLS, "N", 0,
-     "Compare the outputs of the tagged ones of the first N calls, of cuDNN "
-     "and products of matrices, too: names the first call and element that "
-     "differ. Slow: each call is waited "
-     "for, and its outputs are kept in files",
+     "Compare the outputs of tagged calls among the first N calls of cuDNN and "
+     "products of matrices, too; names the first call and element that differ. "
+     "Slow: waits for each call and writes its outputs to files",
      0},
     {"keep", KEY_KEEP, "FOLDER", 0,
      "Write all files there and keep them; default: a private folder that is "
@@ -143,22 +142,20 @@ const struct argp verify_argp = {
     .children = verify_children,
     .args_doc = "-- PROGRAM [ARGUMENT...]",
     .doc =
-        "Runs a program on one rank, untouched, and on N ranks with the split "
-        "that is asked for, and compares the files that they write.\v"
-        "The words of PROGRAM are those of the run on one rank. Where they "
-        "name an --input, each of the N ranks is given its piece of that file "
-        "instead; where they name an --output, each writes a piece, and the "
-        "one rank a file apart, so that nothing is overwritten. In the whole "
-        "view every rank reads the --input itself, and the file of rank 0 is "
-        "compared. Without --rtol and --atol differences that rounding "
-        "explains "
-        "are allowed, as by `sundog diff --rounding`; `--rtol 0` allows none. "
-        "The exit status is 0 if nothing differs by more, 1 if something does, "
-        "125 if a run fails.\n\nWith --calls both runs have "
-        "to make the same calls from their first thread; the runs are those "
-        "of any program, whether it reads and writes array files or not.\n\n"
-        "  sundog verify -n 4 --split H --view shard --input in.npy --output "
-        "out.npy -- ./solver in.npy out.npy"};
+        "Runs a program on one rank, without a split, and on N ranks with the "
+        "given split, and compares the files that they write.\vThe words of "
+        "PROGRAM are those of the run on one rank. If a word names an --input, "
+        "each of the N ranks gets its piece of that file instead. If a word "
+        "names an --output, each rank writes a piece, and the one rank writes "
+        "another file, so that nothing is overwritten. In the whole view every "
+        "rank reads the --input itself, and rank 0's file is compared. Without "
+        "--rtol and --atol differences that rounding explains are allowed, as "
+        "by `sundog diff --rounding`; `--rtol 0` allows none. The exit status "
+        "is 0 if no difference is larger, 1 if one is, 125 if a run "
+        "fails.\n\nWith --calls both runs must make the same calls from their "
+        "first thread. This works for any program, whether it reads and writes "
+        "array files or not.\n\n  sundog verify -n 4 --split H --view shard "
+        "--input in.npy --output out.npy -- ./solver in.npy out.npy"};
 
 // Owned text of the folder's file; what cannot be had ends the command.
 static char *name_of(const verify_t *verify, const char *what, int index,
@@ -409,7 +406,7 @@ static sdg_status_t files_check(const verify_t *verify) {
     for (char **word = verify->launch.program; *word && !named; word++)
       named = place_of(*word, file) != NULL;
     if (!named)
-      return sdg_fail(SDG_E_VERIFY, "no word of the program names the %s %s",
+      return sdg_fail(SDG_E_VERIFY, "no word of the program is the %s %s",
                       input ? "--input" : "--output", file);
   }
   return SDG_OK;
@@ -461,7 +458,7 @@ static int verify_run(const verify_t *verify) {
     return COMMAND_FAILED;
   for (int i = 0; i < verify->outputs; i++) {
     if (!verify->whole && output_join(verify, i) != 0) {
-      (void)sdg_fail(SDG_E_VERIFY, "the pieces of %s do not fit",
+      (void)sdg_fail(SDG_E_VERIFY, "the pieces of %s do not fit together",
                      verify->output[i]);
       return COMMAND_FAILED;
     }

@@ -146,7 +146,7 @@ trouble_is_not_a_difference() {
   run 64 "$sundog" diff --atol -1 a a
   npy b '|V3' '0,' f
   run 65 "$sundog" diff b b
-  says err 'are no numbers'
+  says err 'are not numbers'
   head -c 130 a >c
   run 65 "$sundog" diff a c
   says err SDG-701

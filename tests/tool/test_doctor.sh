@@ -22,7 +22,7 @@ a_sound_machine_passes() {
   grep -qE "^ok    cuDNN: 9\.[0-9]+\.[0-9]+, .*/libcudnn.so.9" out
   grep -qE "^ok    NCCL: 2\.[0-9]+\.[0-9]+, .*/libnccl.so.2" out
   says out 'ok    devices: 1, the first is sundog host device'
-  says out 'ok    launcher: none seen'
+  says out 'ok    launcher: none found'
   says out ' 0 fail'
   lacks out 'fail '
   silent err
@@ -42,7 +42,7 @@ a_missing_helper_fails() {
   layout "$work/other"
   host_copy
   run 1 other/tools/sundog doctor --device host
-  says out 'fail  libraries: cannot be asked for'
+  says out 'fail  libraries: cannot look'
 }
 a_library_that_is_not_preloaded_fails() {
   layout "$work/other"

@@ -71,7 +71,7 @@ empty_words() {
   local verb
   for verb in run exec inspect; do
     wrong "$verb" ''
-    says err 'a program belongs there'
+    says err 'a program belongs'
     wrong "$verb" -- '' x
   done
   wrong verify -n 2 --calls 3 -- ''

@@ -85,7 +85,7 @@ ranks_may_hold_the_same_piece() {
   cmp back.npy f.npy
   printf x | dd of=f.3.npy bs=1 seek=130 conv=notrunc status=none
   run 65 "$sundog" join "${cut[@]}" back2.npy 'f.{rank}.npy'
-  says err 'f.3.npy and f.1.npy are the same piece and differ'
+  says err 'f.3.npy and f.1.npy are the same piece but differ'
   [ ! -e back2.npy ]
 }
 raw_files_are_cut_and_joined() {
@@ -114,7 +114,7 @@ what_does_not_add_up_is_refused() {
   run 64 "$sundog" split --parts 3,5,2 -n 4 f.npy
   says err SDG-101
   run 64 "$sundog" split f.npy
-  says err 'how many pieces'
+  says err 'the number of pieces is missing'
   run 64 "$sundog" split --dim D -n 2 f.npy
   says err "an array of 2 dimensions has no 'D'"
   run 64 "$sundog" split --dim 2 -n 2 f.npy
@@ -198,7 +198,7 @@ a_forgotten_output_costs_no_piece() {
   cp f.0.npy left.npy
   cp f.1.npy right.npy
   run 73 "$sundog" join -d 0 f.0.npy f.1.npy
-  says err "the output 'f.0.npy' is there, and looks like a piece"
+  says err "the output 'f.0.npy' exists, and looks like a piece"
   run 73 "$sundog" join f.0.npy f.1.npy f.2.npy
   says err SDG-731
   run 73 "$sundog" join left.npy right.npy # by their shapes

@@ -32,7 +32,7 @@ the_status_is_that_of_the_rank_that_failed() {
   run 7 "$sundog" run -n 3 "${split[@]}" -- \
     sh -c '[ {rank} = 1 ] && exit 7; exec sleep 60'
   says err 'SDG-716'
-  says err 'rank 1 exited with status 7; 2 more ended with it'
+  says err 'rank 1 exited with status 7; 2 more ranks ended because of it'
 }
 a_killed_rank_gives_128_plus_its_signal() {
   run 137 "$sundog" run -n 3 "${split[@]}" -- \

@@ -203,7 +203,7 @@ names_may_be_spelt_in_another_way() {
   run 125 "$sundog" verify -n 2 "${split[@]}" --input level.npy \
     --output other.npy -- "$clients/shallow" --in level.npy --depth depth.npy \
     --out out.npy $shallow
-  says err 'no word of the program names the --output other.npy'
+  says err 'no word of the program is the --output other.npy'
   [ ! -e out.npy ]
 }
 calls_without_a_tag_are_told() {

@@ -27,7 +27,8 @@ static sdg_status_t file_read(int fd, const char *path, char *to, int64_t bytes,
     if (n < 0)
       return fail_io("read", path);
     if (n == 0)
-      return sdg_fail(SDG_E_NPY_FORMAT, "%s became shorter", path);
+      return sdg_fail(SDG_E_NPY_FORMAT, "%s became shorter while it was read",
+                      path);
     to += n;
     bytes -= n;
     offset += n;
@@ -99,11 +100,10 @@ static sdg_status_t header_read(int fd, const char *path, int64_t file_bytes,
   SDG_TRY_GOTO(sdg_npy_header_parse(path, bytes, (size_t)count, out_header),
                done);
   if (file_bytes - out_header->data_offset < out_header->data_bytes)
-    status = sdg_fail(SDG_E_NPY_FORMAT,
-                      "%s has %" PRId64 " bytes of elements, its header asks "
-                      "for %" PRId64,
-                      path, file_bytes - out_header->data_offset,
-                      out_header->data_bytes);
+    status = sdg_fail(
+        SDG_E_NPY_FORMAT,
+        "%s has %" PRId64 " bytes of elements, but its header says %" PRId64,
+        path, file_bytes - out_header->data_offset, out_header->data_bytes);
 done:
   free(bytes);
   return status;
@@ -132,8 +132,8 @@ sdg_status_t sdg_npy_open_raw(const char *path, const char *dtype, int dims,
   if (bytes != header.data_bytes) {
     close(fd);
     return sdg_fail(SDG_E_NPY_FORMAT,
-                    "%s has %" PRId64 " bytes, shape and type ask for "
-                    "%" PRId64,
+                    "%s has %" PRId64
+                    " bytes, but shape and type need %" PRId64,
                     path, bytes, header.data_bytes);
   }
   return npy_init(fd, path, &header, out_npy);
@@ -340,7 +340,7 @@ static sdg_status_t box_move(const sdg_npy_t *npy, const sdg_box_t *box,
                              char *read_to, const char *write_from) {
   sdg_box_t all = sdg_npy_box(npy);
   if (box->dims != all.dims || !sdg_box_contains(&all, box))
-    return sdg_fail(SDG_E_INTERNAL, "a box outside of the array of %s",
+    return sdg_fail(SDG_E_INTERNAL, "a box that extends beyond the array of %s",
                     npy->path);
   if (sdg_box_empty(box))
     return SDG_OK;

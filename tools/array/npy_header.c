@@ -104,9 +104,8 @@ sdg_status_t sdg_npy_header_init(const char *path, const char *dtype, int dims,
   SDG_TRY(sdg_dtype_parse(path, dtype, header.dtype, &header.elem_bytes));
   if (dims < 0 || dims > SDG_DIMS_MAX)
     return sdg_fail(SDG_E_NPY_FORMAT,
-                    "%s: %d dimensions, at most %d are "
-                    "possible",
-                    path, dims, SDG_DIMS_MAX);
+                    "%s: %d dimensions; at most %d are possible", path, dims,
+                    SDG_DIMS_MAX);
   for (int d = 0; d < dims; d++) {
     header.extent[d] = extent[d];
     if (extent[d] < 0)
@@ -243,7 +242,7 @@ static const char *take_entry(cursor_t *cursor, dictionary_t *dict) {
     return "a key is not one of descr, fortran_order, shape";
   }
   if (dict->has & has)
-    return "a key comes twice";
+    return "a key is there twice";
   dict->has |= has;
   return NULL;
 }

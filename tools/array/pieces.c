@@ -15,20 +15,21 @@ static const int64_t COPY_BYTES = 1 << 26;
 
 static const struct argp_option pieces_options[] = {
     {"dim", 'd', "DIM[:AXIS],...", 0,
-     "The dimension that is cut: its number from 0, or D, H, W (the last "
-     "three), N, C (the first two of four or more). Several with the axes of "
-     "--mesh: H:y,W:x. Default: H, or the only dimension",
+     "The dimension to cut: its number from 0, or D, H, W (the last three), N, "
+     "C (the first two of four or more). Several with the axes of --mesh: "
+     "H:y,W:x. Default: H, or the only dimension",
      0},
     {"split", 'd', NULL, OPTION_ALIAS, NULL, 0},
     {"mesh", KEY_MESH, "MESH", 0,
      "Axes of ranks, row-major, as in y=2,x=2; default: one axis", 0},
     {"parts", KEY_PARTS, "PARTS", 0,
      "even (default), even/32 (inner boundaries are multiples of 32), chunk "
-     "(all the same but the last), sizes: 300,212; or one for each dimension: "
-     "'H:300,212 W:even'",
+     "(equal sizes except the last), sizes: 300,212; or one for each "
+     "dimension: 'H:300,212 W:even'",
      0},
     {"ranks", 'n', "N", 0,
-     "Number of pieces; default: that of --mesh, of --parts, of the files", 0},
+     "Number of pieces; default: from --mesh, --parts or the number of files",
+     0},
     {"shape", KEY_SHAPE, "N,N,...", 0,
      "The files are raw elements without a header; this is the shape of the "
      "whole array",
@@ -155,8 +156,8 @@ static int dim_index(const char *name, int length, int dims) {
 
 static sdg_status_t dim_fail(const char *name, int length, int dims) {
   return sdg_fail(SDG_E_USAGE,
-                  "an array of %d dimensions has no '%.*s'; its dimensions "
-                  "have the numbers 0 to %d",
+                  "an array of %d dimensions has no '%.*s'; its dimensions are "
+                  "numbered 0 to %d",
                   dims, length, name, dims - 1);
 }
 
@@ -173,10 +174,10 @@ static sdg_status_t split_add(const char *item, int length, int dims,
     return sdg_fail(SDG_E_USAGE, "'%.*s' is cut twice", name, item);
   if (!colon) {
     if (mesh->axes > 1)
-      return sdg_fail(SDG_E_USAGE,
-                      "the mesh has %d axes: say over which '%.*s' is cut, as "
-                      "in %.*s:%s",
-                      mesh->axes, name, item, name, item, mesh->name[0]);
+      return sdg_fail(
+          SDG_E_USAGE,
+          "the mesh has %d axes: say which of them cuts '%.*s', as in %.*s:%s",
+          mesh->axes, name, item, name, item, mesh->name[0]);
     split->axes = 1;
     return SDG_OK;
   }
@@ -204,7 +205,7 @@ sdg_status_t pieces_splits(const pieces_t *pieces, int ranks, int dims,
   const char *text = pieces->dim ? pieces->dim : dims > 1 ? "H" : "0";
   const char *colon = strchr(text, ':');
   if (dims < 1)
-    return sdg_fail(SDG_E_USAGE, "one number cannot be cut");
+    return sdg_fail(SDG_E_USAGE, "a single number cannot be cut");
   if (!pieces->mesh && colon && !strpbrk(text, ",+"))
     snprintf(single, sizeof single, "%.40s=%d", colon + 1, ranks);
   SDG_TRY(

@@ -62,7 +62,8 @@ sdg_status_t unfinished_create(const char *path, bool raw,
   while (free_entry < UNFINISHED_MAX && part[free_entry])
     free_entry++;
   if (free_entry == UNFINISHED_MAX)
-    return sdg_fail(SDG_E_INTERNAL, "%d files are being written", free_entry);
+    return sdg_fail(SDG_E_INTERNAL, "%d files are already being written",
+                    free_entry);
   signals_block(&mask);
   sdg_status_t status = sdg_npy_create(path, raw, like->dtype, like->fortran,
                                        dims, extent, out_npy);

@@ -225,11 +225,10 @@ static void undivided_judge(const seen_call_t *call, candidate_t *out) {
   if (call->family == SDG_FAMILY_ATTENTION && !shard)
     out->aside++;
   if (call->family == SDG_FAMILY_ATTENTION && shard)
-    candidate_fault(
-        out,
-        "%s: its sequences have no %s; they need a [shard] or [local] "
-        "section of their own (SDG-601)",
-        call->entry, candidate_name(out, name, sizeof name));
+    candidate_fault(out,
+                    "%s: its sequences have no %s; they need a [shard] or "
+                    "[local] section of their own (SDG-601)",
+                    call->entry, candidate_name(out, name, sizeof name));
 }
 
 sdg_status_t candidate_judge_all(const calls_t *calls, sdg_view_t view,
@@ -263,11 +262,11 @@ sdg_status_t candidate_judge_all(const calls_t *calls, sdg_view_t view,
     bool aside = call->family == SDG_FAMILY_MATMUL && dim != SDG_DIM_SEQ;
     if (call->is_reduction || aside) {
       if (view == SDG_VIEW_SHARD)
-        candidate_doubt(out,
-                        "%s would be of what each rank has (right where that "
-                        "is not split; the whole view gives that of one "
-                        "device)",
-                        call->entry);
+        candidate_doubt(
+            out,
+            "%s would be computed from each rank's part (right if that is not "
+            "split; the whole view gives one device's result)",
+            call->entry);
       else
         out->aside += aside;
       continue;

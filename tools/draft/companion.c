@@ -43,8 +43,8 @@ static void section_add(candidate_t *out, const seen_call_t *call,
     if (strcmp(other->split, section->split) != 0 ||
         strcmp(other->window, section->window) != 0)
       candidate_fault(out,
-                      "%s: what matches '%s' would be split as %s%s%s, and "
-                      "elsewhere as %s%s%s; sections have to tell them apart",
+                      "%s: what matches '%s' would be split as %s%s%s here, "
+                      "but elsewhere as %s%s%s; sections must distinguish them",
                       call->entry, section->match, section->split,
                       *section->window ? ", window " : "", section->window,
                       other->split, *other->window ? ", window " : "",
@@ -133,15 +133,15 @@ static sdg_status_t attention_judge(const seen_call_t *call, int64_t steps,
     return SDG_OK;
   if (q->extent[d] != k->extent[d]) {
     candidate_fault(out,
-                    "%s: %" PRId64 " queries see %" PRId64 " keys; sections "
-                    "for both are yours to write",
+                    "%s: %" PRId64 " queries see %" PRId64
+                    " keys; write the sections for both yourself",
                     call->entry, q->extent[d], k->extent[d]);
     return SDG_OK;
   }
   if (call->is_ragged && out->view == SDG_VIEW_SHARD)
     candidate_fault(out,
-                    "%s: its windows are not so many keys before and after "
-                    "each query (SDG-631)",
+                    "%s: its windows do not have a fixed number of keys before "
+                    "and after each query (SDG-631)",
                     call->entry);
   snprintf(section.match, sizeof section.match, "SEQ=%" PRId64 " BATCH",
            q->extent[d]);
@@ -169,8 +169,8 @@ static bool is_ambiguous(const seen_call_t *call, const seen_operand_t *operand,
   char text[160];
   if (d == -2)
     candidate_fault(out,
-                    "%s: several dimensions of %s %s are as long as what is "
-                    "split; its section is yours to write",
+                    "%s: several dimensions of %s %s are as long as the split "
+                    "one; write its section yourself",
                     call->entry, operand->role,
                     extents_text(operand, text, sizeof text));
   return d == -2;
@@ -189,12 +189,12 @@ static void product_judge(const seen_call_t *call, const extents_t *tokens,
     return;
   if (d < 0 || !call->has_rule) {
     if (out->view == SDG_VIEW_SHARD)
-      candidate_fault(out,
-                      call->has_rule
-                          ? "%s: none of its dimensions is as long as what is "
-                            "split: it would be of what each rank has"
-                          : "%s: this version has no rule for it (SDG-600)",
-                      call->entry);
+      candidate_fault(
+          out,
+          call->has_rule ? "%s: none of its dimensions is as long as the split "
+                           "one: it would be computed from each rank's part"
+                         : "%s: this version has no rule for it (SDG-600)",
+          call->entry);
     else
       out->in_full++;
     return;

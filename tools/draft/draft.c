@@ -108,7 +108,7 @@ static void head_write(FILE *file, const candidate_t *candidates, int count,
   fprintf(file,
           "\n; Use: sundog run -n %d --rules THIS-FILE -- PROGRAM, each rank "
           "with %s.\n; Sections are tried in order; `man 7 sundog` lists the "
-          "keys.\n;\n; Splits that were looked at in the %s view (halo: what "
+          "keys.\n;\n; Splits that were examined in the %s view (halo: what "
           "all ranks receive in one\n; step):\n",
           chosen->ranks,
           chosen->view == SDG_VIEW_SHARD ? "its own\n; piece of the input"
@@ -151,8 +151,10 @@ static void factor_write(FILE *file, char name, const char *dims,
 
 // Attention, and by their extents what goes along with it.
 static void companions_write(FILE *file, const candidate_t *c) {
-  fprintf(file, "; Tokens are told by their number: what has one dimension as "
-                "long as the\n; sequences of attention is split there.\n");
+  fprintf(
+      file,
+      "; Tokens are recognised by their number: a tensor with one dimension as "
+      "long as\n; the sequences of attention is split there.\n");
   for (int i = 0; i < c->companions; i++) {
     const companion_t *section = &c->companion[i];
     fprintf(file, "\n[shard tokens-%d]\nmatch = %s\nsplit = %s:%s\n%s", i + 1,
@@ -167,8 +169,8 @@ static void companions_write(FILE *file, const candidate_t *c) {
     }
   }
   if (c->has_local)
-    fprintf(file, "\n[local rest]\n; windowed calls on tensors without tokens: "
-                  "every rank's own\n");
+    fprintf(file, "\n[local rest]\n; windowed calls on tensors without tokens, "
+                  "which belong to each rank alone\n");
 }
 
 // The dimensions that are split, with something before each and its axes.
@@ -267,12 +269,13 @@ static void section_write(FILE *file, const candidate_t *c,
             c->in_full > 1 ? "them" : "it");
   if (c->aside)
     fprintf(file,
-            "; %d distinct call%s of attention and products of matrices every "
-            "rank makes in full.\n",
+            "; Every rank carries out %d distinct call%s of attention and "
+            "products of matrices in full.\n",
             c->aside, c->aside > 1 ? "s" : "");
   if (c->asks_sizes)
-    fprintf(file, "; Sizes of outputs add up since the program asks cuDNN for "
-                  "them.\n");
+    fprintf(
+        file,
+        "; Sizes of outputs add up because the program asks cuDNN for them.\n");
   if (mesh)
     mesh_write(file, mesh, c);
   if (c->companions) {
@@ -283,7 +286,7 @@ static void section_write(FILE *file, const candidate_t *c,
   if (c->has_local)
     fprintf(file,
             "\n[local rest]\n; windowed calls on tensors without a %s to "
-            "split: every rank's own\n",
+            "split, which belong to each rank alone\n",
             candidate_name(c, name, sizeof name));
 }
 

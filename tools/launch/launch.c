@@ -33,26 +33,26 @@ enum {
 
 static const struct argp_option launch_options[] = {
     {"device", KEY_DEVICE, "auto|host|cuda", 0,
-     "cuda: NVIDIA's GPUs; host: the CPU, with sundog's own libraries in "
-     "place of NVIDIA's; auto (default): cuda where there is a driver",
+     "cuda: NVIDIA's GPUs; host: the CPU, with sundog's own libraries in place "
+     "of NVIDIA's; auto (default): cuda if a driver is installed",
      0},
     {"rules", KEY_RULES, "FILE", 0, "Which tensors are split, and how", 0},
     {"split", KEY_SPLIT, "SPLIT", 0,
-     "In place of a rules file: H, H:y,W:x with --mesh, or tags, where the "
-     "program says it (sundog.h)",
+     "In place of a rules file: H, H:y,W:x with --mesh, or tags if the program "
+     "says what is split (sundog.h)",
      0},
     {"mesh", KEY_MESH, "MESH", 0, "Axes of ranks, as in data=2,y=4", 0},
     {"view", KEY_VIEW, "shard|whole", 0,
-     "What the program's descriptors describe: its own slab, or the whole "
+     "What the program's descriptors describe: the rank's slab, or the whole "
      "tensor",
      0},
     {"parts", KEY_PARTS, "PARTS", 0,
      "agree (default), even, even/32, chunk, or sizes: 300,300,212,212", 0},
     {"strategy", KEY_STRATEGY, "auto|repair|extend|adjoint|halo|heads|gather",
-     0, "How windows at the seams, and attention, are computed", 0},
+     0, "How windows at inner borders, and attention, are computed", 0},
     {"wrap", KEY_WRAP, "DIMS", 0, "Periodic dimensions, as in 'H W'", 0},
     {"piece-values", KEY_PIECE_VALUES, "error|local|global", 0,
-     "What cuBLAS' norms, sums and products of vectors in pieces are", 0},
+     "The result of cuBLAS's norms, sums and products of vectors in pieces", 0},
     {"timeout", KEY_TIMEOUT, "SECONDS", 0,
      "How long to wait for another rank (600)", 0},
     {"check", KEY_CHECK, NULL, 0, "Compare every tagged call between the ranks",
@@ -60,9 +60,8 @@ static const struct argp_option launch_options[] = {
     {"trace", KEY_TRACE, "FILE", 0, "Write what each rank does; %r is the rank",
      0},
     {"record", KEY_RECORD, "FOLDER", 0,
-     "Leave there what becomes of each tagged call, for `sundog explain`; it "
-     "is "
-     "made if need be",
+     "Write there what becomes of each tagged call, for `sundog explain`; the "
+     "folder is made if needed",
      0},
     {0},
 };
@@ -189,7 +188,8 @@ sdg_status_t launch_prepare(launch_t *launch) {
     return sdg_fail(SDG_E_GPUS, "--device cuda, but this machine has no "
                                 "NVIDIA driver");
   if (launch->device == LAUNCH_HOST && !*launch->install.host)
-    return sdg_fail(SDG_E_INSTALL, "the host device is not beside %s",
+    return sdg_fail(SDG_E_INSTALL,
+                    "the host device's libraries are not beside %s",
                     launch->install.library);
   if (launch->device == LAUNCH_HOST && *launch->install.host12 &&
       launch->program && *launch->program && needs_twelve(*launch->program))

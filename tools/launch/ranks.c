@@ -292,8 +292,9 @@ static int first_report(const job_t *job) {
   if (job->size == 1)
     (void)sdg_fail(SDG_E_RANK_FAILED, "the program %s", text);
   else if (job->kill_ns && ended > 0)
-    (void)sdg_fail(SDG_E_RANK_FAILED, "rank %d %s; %d more ended with it",
-                   job->first, text, ended);
+    (void)sdg_fail(SDG_E_RANK_FAILED,
+                   "rank %d %s; %d more ranks ended because of it", job->first,
+                   text, ended);
   else
     (void)sdg_fail(SDG_E_RANK_FAILED, "rank %d %s", job->first, text);
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);

@@ -170,6 +170,6 @@ sdg_status_t streams_feed(streams_t *streams, int size, pid_t group) {
   free(streams->pipe);
   streams->pipe = NULL;
   return pid > 0 ? SDG_OK
-                 : sdg_fail(SDG_E_START, "the copying of standard input: %s",
+                 : sdg_fail(SDG_E_START, "copying standard input: %s",
                             strerror(errno));
 }

@@ -212,12 +212,11 @@ void program_advise(const char *name) {
   if (!program_readable(name) || program_examine(name, &program) != SDG_OK)
     return;
   if (program.is_elf && program.is_static)
-    sdg_log(
-        "%s is linked statically: nothing can be preloaded into it; link it "
-        "to shared libraries",
-        program.path);
+    sdg_log("%s is linked statically, so nothing can be preloaded into it; "
+            "link it to shared libraries",
+            program.path);
   if (program.is_privileged)
-    sdg_log("%s is setuid, setgid or has capabilities: nothing is preloaded "
+    sdg_log("%s is setuid, setgid or has capabilities, so nothing is preloaded "
             "into it",
             program.path);
   if (program.static_cudart)

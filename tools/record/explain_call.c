@@ -167,7 +167,7 @@ static void call_print(const wanted_t *wanted, int rank) {
     plan_print(found);
   else
     printf("  untagged  no [shard] section matches, or a [local] one comes "
-           "first: the\n            program's call as it is\n");
+           "first: the\n            program's call is unchanged\n");
 }
 
 // ---- the list of calls ----

@@ -216,7 +216,7 @@ static sdg_status_t nothing_fail(const char *folder, int reports) {
   if (seen.strangers > 0)
     return sdg_fail(
         SDG_E_NOTHING_MATCHED,
-        "cuDNN was called by a process that is no rank alone (%" PRId64
+        "cuDNN was called only by a process that is not a rank (%" PRId64
         " calls): a child of one, or a second one in its place",
         seen.strangers);
   return sdg_fail(SDG_E_NOTHING_MATCHED,
@@ -246,12 +246,12 @@ static sdg_status_t space_check(const call_table_t *table, const char *folder) {
   bool full = is_full(folder);
   if (full ? table->missing < 0 : table->cut < 0 || table->matched > 0)
     return SDG_OK;
-  return sdg_fail(SDG_E_REPORT,
-                  "that of rank %d in %s is %s%s: nothing is known of what was "
-                  "split",
-                  table->cut >= 0 ? table->cut : table->missing, folder,
-                  table->cut >= 0 ? "cut short" : "not there",
-                  full ? ", where no space is left" : "");
+  return sdg_fail(
+      SDG_E_REPORT,
+      "the report of rank %d in %s is %s%s: nothing is known of its calls",
+      table->cut >= 0 ? table->cut : table->missing, folder,
+      table->cut >= 0 ? "cut short" : "not there",
+      full ? ", where no space is left" : "");
 }
 
 sdg_status_t report_read(const char *folder, report_ranks_t ranks, int asked,
@@ -274,8 +274,8 @@ sdg_status_t report_read(const char *folder, report_ranks_t ranks, int asked,
   int launchers = words_read(folder, "unlaunched-", kernel, sizeof kernel);
   if (launchers > 0)
     status = sdg_fail(SDG_E_CALLS_REFUSED,
-                      "a kernel of the program's own, which the host device "
-                      "does not run (%s, in %d process%s); use --device cuda",
+                      "a kernel of the program, which the host device cannot "
+                      "run (%s, in %d process%s); use --device cuda",
                       kernel, launchers, launchers == 1 ? "" : "es");
   else if (asked && strays > 0)
     status = sdg_fail(SDG_E_CALLS_REFUSED,
@@ -290,9 +290,11 @@ sdg_status_t report_read(const char *folder, report_ranks_t ranks, int asked,
   else if (table.refused > 0)
     status = sdg_fail(SDG_E_CALLS_REFUSED, "%" PRId64 " calls", table.refused);
   else if (table.missing >= 0)
-    status = sdg_fail(SDG_E_REPORT_LOST, "rank %d left none", table.missing);
+    status =
+        sdg_fail(SDG_E_REPORT_LOST, "rank %d left no report", table.missing);
   if (whole && status == SDG_E_NOTHING_MATCHED)
-    sdg_log("in the whole view each rank has computed all of it, as one would");
+    sdg_log("in the whole view each rank has computed everything, as one rank "
+            "would");
   full_say(&table, ranks);
   call_table_free(&table);
   return status;

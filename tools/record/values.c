@@ -190,8 +190,8 @@ static bool piece_fits(const sdg_values_head_t *whole,
                        const sdg_values_head_t *piece, int rank) {
   bool fits = strcmp(whole->entry, piece->entry) == 0;
   if (!fits)
-    printf("the runs differ: call %" PRId64 " of rank %d is %s, that of one "
-           "rank %s\n",
+    printf("the runs differ: call %" PRId64
+           " of rank %d is %s, that of one rank %s\n",
            piece->call, rank, piece->entry, whole->entry);
   else
     fits = whole->dims == piece->dims && whole->type == piece->type &&
@@ -243,14 +243,14 @@ static sdg_status_t nothing_fail(const compare_t *compare, int calls) {
                     calls);
   if (compare->seen_many > 0)
     return sdg_fail(SDG_E_VERIFY,
-                    "no output of the tagged ones of the first %d calls is of "
-                    "a type that can be compared",
+                    "no output of the tagged calls among the first %d is of a "
+                    "type that can be compared",
                     calls);
-  return sdg_fail(SDG_E_VERIFY,
-                  "none of the first %d calls is tagged and has outputs that "
-                  "one rank has, too; if tagged calls come later, say more "
-                  "with --calls",
-                  calls);
+  return sdg_fail(
+      SDG_E_VERIFY,
+      "none of the first %d calls is tagged and has outputs that one rank has, "
+      "too; if tagged calls come later, give more with --calls",
+      calls);
 }
 
 sdg_status_t values_compare(const char *one, const char *many, int ranks,

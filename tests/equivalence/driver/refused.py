@@ -215,7 +215,7 @@ def negative_cases(runner, completed):
     longer = two + " lengths=12x12 klengths=12x12"
     yield item("rank 0 ends a sequence that rank 1 has more of",
                [[longer.replace("lengths=12x", "lengths=3x")], [longer]],
-               ["SDG-630", "sequence 0 of q ends at 3 by rank 0, while rank 1 "
+               ["SDG-630", "sequence 0 of q ends at 3 by rank 0, but rank 1 "
                 "has elements up to 12"], line=two)
     yield item("rank 0 ends keys that rank 1 has more of",
                [[longer.replace("klengths=12x12", "klengths=12x5")], [longer]],
@@ -257,7 +257,7 @@ def negative_cases(runner, completed):
     unsaid = tokens.replace("split=SEQ:0 partSEQ=0,6,12 window=2x3",
                             "split=SEQ:0 partSEQ=0,6,12 window=none")
     yield item("no window said", [[tokens]] * 2, ["SDG-631", "no window; write into .shard all. "
-                "window = BEFORE,AFTER|no window; as the program|"
+                "window = BEFORE,AFTER|no window; for the windows|"
                 "no window; the program's"],
                line=unsaid)
     here = ("op=attention mesh=2 split=SEQ:0 partSEQ=0,9,20 here=queries seq=6 "

@@ -445,7 +445,7 @@ START_TEST(what_cannot_be_told_is_a_conflict) {
   seen_call_t call[2] = {attention_make(60, 7, 0, false),
                          attention_make(60, 6, 0, false)};
   candidate_t candidate = sequences_judged(SDG_VIEW_SHARD, call, 2, 3);
-  fault_has(&candidate, "sections have to tell them apart");
+  fault_has(&candidate, "sections must distinguish them");
   call[1] = product_make(60, 60, 8);
   candidate = sequences_judged(SDG_VIEW_SHARD, call, 2, 3);
   fault_has(&candidate, "several dimensions of product 60x60x8");

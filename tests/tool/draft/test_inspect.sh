@@ -162,7 +162,7 @@ tokens_of_a_transformer_are_drafted() {
 products_alone_are_said_to_be_left_out() {
   run 125 "$sundog" "${inspect[@]}" -o r.ini -- "$clients/linear" --steps 2
   tr -s ' ' <out | grep -q '^ 2 cublasSgemm_v2 M 32 N 60 K 24 float '
-  says out 'of products of matrices alone nothing is drafted'
+  says out 'for products of matrices alone nothing is drafted'
   [ ! -e r.ini ]
 }
 products_of_cublaslt_are_seen() {
@@ -276,7 +276,7 @@ libraries_that_are_loaded_late_are_seen() {
 what_is_not_worth_a_split_is_not_drafted() {
   late
   run 125 "$sundog" "${inspect[@]}" -o r.ini -- python3 late.py
-  says out 'no rules are drafted: nothing that computes more than element by element'
+  says out 'no rules are drafted: of the calls that this version can split, only elementwise'
   lacks out 'best:'
   [ ! -e r.ini ]
 }

@@ -181,7 +181,7 @@ START_TEST(bad_headers_are_refused_by_their_fault) {
       {"{", "a key is not one of"},
       {"{}", "is missing"},
       {"{'descr': '<f4', 'fortran_order': False}", "is missing"},
-      {"{'descr': '<f4', 'descr': '<f4'}", "comes twice"},
+      {"{'descr': '<f4', 'descr': '<f4'}", "is there twice"},
       {"{'descr' '<f4'}", "has no value"},
       {"{'descr': '<f4' 'shape': ()}", "a comma or }"},
       {"{'color': 1}", "a key is not one of"},
