@@ -34,8 +34,9 @@ static void read_say(const sdg_memory_access_t *memory, sdg_hint_t pieces) {
       !*sdg_options_get()->report || atomic_exchange(&said, true))
     return;
   sdg_log("%s reads a tensor in pieces: each rank gets only its own piece, and "
-          "so the values that the program computes from it (values = local in "
-          "the rules, or --piece-values local, says that the program knows)",
+          "values that the program computes from it are those of the piece (to "
+          "say that this is meant, write values = local in the rules, or "
+          "--piece-values local)",
           memory->name);
 }
 
