@@ -13,6 +13,7 @@
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
+. tools/shell/progress.sh
 
 # What the wheels are pinned to: the versions sundog is tested with.
 wheels=(nvidia-cuda-runtime==13.0.96 nvidia-cuda-crt==13.0.88
@@ -36,6 +37,12 @@ done
 
 say() { printf 'setup: %s\n' "$*"; }
 
+# packages_install LINE: a list of packages that is a few weeks old names files
+# that are gone.
+packages_install() {
+  { apt-get update -qq && $1 -qq; } </dev/null >build/apt.log 2>&1
+}
+
 # need_packages GROUPS: installs what is missing, or says how to.
 need_packages() {
   local missing=() name
@@ -56,8 +63,8 @@ need_packages() {
   fi
   say "$line"
   export DEBIAN_FRONTEND=noninteractive
-  # A list of packages that is a few weeks old names files that are gone.
-  { apt-get update -qq && $line -qq; } </dev/null >build/apt.log 2>&1 || {
+  progress "setup: installing ${#missing[@]} Debian packages" true \
+    packages_install "$line" || {
     tail -n 20 build/apt.log >&2
     say "apt-get failed; its output is in build/apt.log"
     exit 1
@@ -83,25 +90,38 @@ toolkit_fault() {
 stamp=$root/build/wheels/stamp
 wheels_there() { [ "$(cat "$stamp" 2>/dev/null)" = "${wheels[*]}" ]; }
 
+wheels_mb=1000 # about, of all of them
+wheels_status() {
+  printf ', %d of about %d MB' \
+    "$(du -sm build/wheels 2>/dev/null | cut -f 1)" $wheels_mb
+}
+wheels_download() {
+  # A folder of its own: Debian's python3 takes no packages from pip.
+  python3 -m venv --clear build/wheels/venv &&
+    TMPDIR=$root/build/wheels build/wheels/venv/bin/python -m pip download \
+      --quiet --no-deps --no-cache-dir --disable-pip-version-check \
+      --dest build/wheels "${wheels[@]}"
+}
+wheels_unpack() {
+  for file in build/wheels/*.whl; do
+    python3 -m zipfile -e "$file" "$1" || return
+  done
+}
+
 # NVIDIA's wheels, as a tree of links that looks like a toolkit: build/cuda.
 fetch_toolkit() {
   local site=$root/build/wheels/site file
   if ! wheels_there; then
-    say "fetching ${wheels[*]} from PyPI into build/wheels (about 1 GB)"
+    say "NVIDIA's wheels: ${wheels[*]}"
     mkdir -p build/wheels
-    # A folder of its own: Debian's python3 takes no packages from pip.
-    python3 -m venv --clear build/wheels/venv
-    build/wheels/venv/bin/python -m pip download --quiet --no-deps \
-      --no-cache-dir --disable-pip-version-check \
-      --dest build/wheels "${wheels[@]}" || {
+    progress "setup: fetching the wheels from PyPI into build/wheels" \
+      wheels_status wheels_download || {
       say "the wheels cannot be fetched; install CUDA 13 with cuDNN 9 and NCCL,"
       say "and name its folder in CUDA_HOME"
       exit 1
     }
     rm -rf "$site"
-    for file in build/wheels/*.whl; do
-      python3 -m zipfile -e "$file" "$site"
-    done
+    progress "setup: unpacking the wheels" true wheels_unpack "$site"
     rm -rf build/wheels/*.whl build/wheels/venv
     echo "${wheels[*]}" >"$stamp"
   fi
@@ -166,7 +186,18 @@ fi || {
   say "meson failed; its output is in build/setup.log"
   exit 1
 }
-if ! ninja -C build >build/ninja.log 2>&1; then
+# What ninja is going to do: a line for each step.
+steps=$(ninja -C build -n 2>/dev/null | grep -c '^\[' || true)
+# Some 0.15 s each of one core: few are long.
+text="setup: building"
+[ "$steps" -lt 40 ] ||
+  text="$text, $(about $((steps * 15 / 100 / $(nproc) + 1)))"
+ninja_status() {
+  grep -o '^\[[0-9]*/[0-9]*\]' build/ninja.log 2>/dev/null | tail -n 1 |
+    sed 's,\[\(.*\)/\(.*\)\],; \1 of \2,'
+}
+build() { ninja -C build >build/ninja.log 2>&1; }
+if ! progress "$text" ninja_status build; then
   grep -E 'FAILED|error|warning' build/ninja.log | head -n 40 >&2 ||
     tail -n 20 build/ninja.log >&2
   say "the build failed; its output is in build/ninja.log"
