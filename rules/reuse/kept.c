@@ -106,7 +106,8 @@ static sdg_status_t first_run(sdg_call_t *call, sdg_plan_entry_t *entry,
   sdg_report_count(entry->row, entry->plan);
   if (sdg_options_get()->check)
     SDG_TRY(digest_make(call, entry, stream, &slot->digest));
-  SDG_TRY(sdg_step_run_kept(call, entry, stream, NULL, slot->memory, false));
+  SDG_TRY(sdg_step_run_how(call, entry, stream,
+                           &(sdg_exec_how_t){.kept = slot->memory}));
   if (!call->result)
     sdg_kept_slot_fill(
         slot, (sdg_span_t){(uintptr_t)x->data, sdg_layout_bytes(&layout)}, 0,
@@ -140,10 +141,15 @@ sdg_status_t sdg_kept_run(sdg_call_t *call, sdg_plan_entry_t *entry,
     sdg_report_copied(entry->row, entry->plan);
     sdg_report_summed(entry->row, entry->plan);
     SDG_TRY(promise_check(call, entry, slot, stream));
-    return sdg_step_run_kept(call, entry, stream, prefetch, slot->memory, true);
+    return sdg_step_run_how(call, entry, stream,
+                            &(sdg_exec_how_t){.prefetch = prefetch,
+                                              .kept = slot->memory,
+                                              .rest = true});
   }
   SDG_TRY(sdg_kept_slot_spare(0, &slot));
   SDG_TRY(sdg_kept_slot_room(slot, entry->plan->kept_bytes));
   sdg_report_count(entry->row, entry->plan);
-  return sdg_step_run_kept(call, entry, stream, prefetch, slot->memory, false);
+  return sdg_step_run_how(
+      call, entry, stream,
+      &(sdg_exec_how_t){.prefetch = prefetch, .kept = slot->memory});
 }

@@ -150,7 +150,8 @@ static sdg_status_t own_run(sdg_call_t *call, sdg_plan_entry_t *entry,
   if (entry->plan->helds > 0)
     return sdg_held_run(call, entry, stream);
   sdg_report_count(entry->row, entry->plan);
-  return sdg_step_run_with(call, entry, stream, prefetch);
+  return sdg_step_run_how(call, entry, stream,
+                          &(sdg_exec_how_t){.prefetch = prefetch});
 }
 
 static sdg_status_t first_run(sdg_call_t *call, sdg_plan_entry_t *entry,
@@ -277,7 +278,8 @@ static sdg_status_t second_run(sdg_call_t *call, sdg_plan_entry_t *entry,
     sdg_report_count(entry->row, NULL);
     sdg_report_copied(entry->row, entry->plan);
     SDG_TRY(promise_check(call, entry, state, stream));
-    return sdg_step_run_rest(call, entry, stream);
+    return sdg_step_run_how(call, entry, stream,
+                            &(sdg_exec_how_t){.rest = true});
   }
   sdg_report_count(entry->row, entry->plan);
   SDG_TRY(sdg_step_run(call, entry, stream));
@@ -351,9 +353,10 @@ sdg_status_t sdg_prefetch_share(sdg_call_t *call, const sdg_op_t *op,
   SDG_TRY(sdg_update_early(buffer, buffer->lack, call->entry_name, &with,
                            &prefetch));
   sdg_report_moved(entry->row, prefetch.plan);
-  SDG_TRY(sdg_step_run_with(call, entry, stream, &prefetch));
-  SDG_TRY(
-      sdg_exec_run_rest(prefetch.plan, &with, stream, entry->row, &outcome));
+  SDG_TRY(sdg_step_run_how(call, entry, stream,
+                           &(sdg_exec_how_t){.prefetch = &prefetch}));
+  SDG_TRY(sdg_exec_run_how(prefetch.plan, &with, stream, entry->row,
+                           &(sdg_exec_how_t){.rest = true}, &outcome));
   sdg_buffer_grow(buffer, buffer->lack);
   return SDG_OK;
 }

@@ -94,7 +94,8 @@ sdg_status_t sdg_held_run(sdg_call_t *call, const sdg_plan_entry_t *entry,
     r.memory[i] = r.slot[i]->memory;
   }
   sdg_report_count(entry->row, plan);
-  SDG_TRY(sdg_step_run_held(call, entry, stream, r.memory));
+  SDG_TRY(sdg_step_run_how(call, entry, stream,
+                           &(sdg_exec_how_t){.held = r.memory}));
   for (int i = 0; i < plan->helds && !call->result; i++)
     if (!plan->held[i].taken)
       left_close(&r, i);

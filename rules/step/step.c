@@ -179,43 +179,17 @@ static sdg_status_t outcome_judge(sdg_call_t *call, const sdg_plan_t *plan,
                        &call->result);
 }
 
-sdg_status_t sdg_step_run(sdg_call_t *call, const sdg_plan_entry_t *entry,
-                          cudaStream_t stream) {
-  return sdg_step_run_with(call, entry, stream, NULL);
-}
-
-sdg_status_t sdg_step_run_with(sdg_call_t *call, const sdg_plan_entry_t *entry,
-                               cudaStream_t stream,
-                               const sdg_prefetch_t *prefetch) {
-  sdg_outcome_t outcome;
-  SDG_TRY(sdg_exec_run_with(entry->plan, call, stream, entry->row, prefetch,
-                            &outcome));
-  return outcome_judge(call, entry->plan, &outcome);
-}
-
-sdg_status_t sdg_step_run_kept(sdg_call_t *call, const sdg_plan_entry_t *entry,
-                               cudaStream_t stream,
-                               const sdg_prefetch_t *prefetch, void *kept,
-                               bool rest) {
-  sdg_outcome_t outcome;
-  SDG_TRY(sdg_exec_run_kept(entry->plan, call, stream, entry->row, prefetch,
-                            kept, rest, &outcome));
-  return outcome_judge(call, entry->plan, &outcome);
-}
-
-sdg_status_t sdg_step_run_held(sdg_call_t *call, const sdg_plan_entry_t *entry,
-                               cudaStream_t stream, void *const *held) {
+sdg_status_t sdg_step_run_how(sdg_call_t *call, const sdg_plan_entry_t *entry,
+                              cudaStream_t stream, const sdg_exec_how_t *how) {
   sdg_outcome_t outcome;
   SDG_TRY(
-      sdg_exec_run_held(entry->plan, call, stream, entry->row, held, &outcome));
+      sdg_exec_run_how(entry->plan, call, stream, entry->row, how, &outcome));
   return outcome_judge(call, entry->plan, &outcome);
 }
 
-sdg_status_t sdg_step_run_rest(sdg_call_t *call, const sdg_plan_entry_t *entry,
-                               cudaStream_t stream) {
-  sdg_outcome_t outcome;
-  SDG_TRY(sdg_exec_run_rest(entry->plan, call, stream, entry->row, &outcome));
-  return outcome_judge(call, entry->plan, &outcome);
+sdg_status_t sdg_step_run(sdg_call_t *call, const sdg_plan_entry_t *entry,
+                          cudaStream_t stream) {
+  return sdg_step_run_how(call, entry, stream, &(sdg_exec_how_t){0});
 }
 
 bool sdg_step_is_verdict(sdg_status_t status) {

@@ -37,23 +37,10 @@ sdg_status_t sdg_step_connect(sdg_plan_t *plan) SDG_MUST_CHECK;
  * SDG_E_VENDOR_CALL, or SDG_E_DIVERGED where the others have gone on. */
 sdg_status_t sdg_step_run(sdg_call_t *call, const sdg_plan_entry_t *entry,
                           cudaStream_t stream) SDG_MUST_CHECK;
-/* The same with the exchange of another plan; and of a plan whose exchange has
- * gone along with another (src/exchange/exec.h). */
-sdg_status_t sdg_step_run_with(sdg_call_t *call, const sdg_plan_entry_t *entry,
-                               cudaStream_t stream,
-                               const sdg_prefetch_t *prefetch) SDG_MUST_CHECK;
-/* As sdg_step_run_with, its messages in memory of their own
- * (src/exchange/exec.h). */
-sdg_status_t sdg_step_run_kept(sdg_call_t *call, const sdg_plan_entry_t *entry,
-                               cudaStream_t stream,
-                               const sdg_prefetch_t *prefetch, void *kept,
-                               bool rest) SDG_MUST_CHECK;
-/* As sdg_step_run, with memory that is held (src/exchange/exec.h). */
-sdg_status_t sdg_step_run_held(sdg_call_t *call, const sdg_plan_entry_t *entry,
-                               cudaStream_t stream,
-                               void *const *held) SDG_MUST_CHECK;
-sdg_status_t sdg_step_run_rest(sdg_call_t *call, const sdg_plan_entry_t *entry,
-                               cudaStream_t stream) SDG_MUST_CHECK;
+/* The same, but for what `how` says (src/exchange/exec.h). */
+sdg_status_t sdg_step_run_how(sdg_call_t *call, const sdg_plan_entry_t *entry,
+                              cudaStream_t stream,
+                              const sdg_exec_how_t *how) SDG_MUST_CHECK;
 
 /* A verdict (bad parameters, an unsupported op) falls alike on every rank; an
  * accident (no memory, a library's refusal) need not. */

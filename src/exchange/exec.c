@@ -235,13 +235,17 @@ static sdg_status_t steps_run(const sdg_exec_t *exec, const order_t *order,
 }
 
 static sdg_status_t exec_open(const sdg_plan_t *plan, const sdg_call_t *call,
-                              cudaStream_t stream, sdg_exec_t *out) {
-  void *scratch, *kept;
+                              cudaStream_t stream, const sdg_exec_how_t *how,
+                              sdg_exec_t *out) {
+  void *scratch, *kept = how->kept;
   *out = (sdg_exec_t){.plan = plan, .call = call, .stream = stream};
   SDG_TRY(sdg_scratch_get(SDG_SCRATCH_CALL, plan->scratch_bytes, &scratch));
-  SDG_TRY(sdg_scratch_get(SDG_SCRATCH_KEPT, plan->kept_bytes, &kept));
+  if (!kept)
+    SDG_TRY(sdg_scratch_get(SDG_SCRATCH_KEPT, plan->kept_bytes, &kept));
   out->scratch = scratch;
   out->kept = kept;
+  for (int i = 0; how->held && i < plan->helds; i++)
+    out->held[i] = how->held[i];
   return SDG_OK;
 }
 
@@ -280,69 +284,25 @@ static sdg_status_t plan_run(sdg_exec_t *exec, const order_t *order,
                           "event record");
 }
 
+sdg_status_t sdg_exec_run_how(const sdg_plan_t *plan, const sdg_call_t *call,
+                              cudaStream_t stream, sdg_report_row_t *row,
+                              const sdg_exec_how_t *how, sdg_outcome_t *out) {
+  sdg_exec_t exec, first;
+  order_t order = {.rest = how->rest};
+  if (!sdg_vendor_get())
+    return SDG_E_LIBRARY_MISSING;
+  SDG_TRY(exec_open(plan, call, stream, how, &exec));
+  if (how->prefetch) {
+    SDG_TRY(early_open(how->prefetch, stream, &first));
+    order.prefetch = &first;
+  }
+  return plan_run(&exec, &order, row, out);
+}
+
 sdg_status_t sdg_exec_run(const sdg_plan_t *plan, const sdg_call_t *call,
                           cudaStream_t stream, sdg_report_row_t *row,
                           sdg_outcome_t *out) {
-  return sdg_exec_run_with(plan, call, stream, row, NULL, out);
-}
-
-sdg_status_t sdg_exec_run_with(const sdg_plan_t *plan, const sdg_call_t *call,
-                               cudaStream_t stream, sdg_report_row_t *row,
-                               const sdg_prefetch_t *prefetch,
-                               sdg_outcome_t *out) {
-  sdg_exec_t exec, first;
-  order_t order = {.rest = false};
-  if (!sdg_vendor_get())
-    return SDG_E_LIBRARY_MISSING;
-  SDG_TRY(exec_open(plan, call, stream, &exec));
-  if (prefetch) {
-    SDG_TRY(early_open(prefetch, stream, &first));
-    order.prefetch = &first;
-  }
-  return plan_run(&exec, &order, row, out);
-}
-
-sdg_status_t sdg_exec_run_kept(const sdg_plan_t *plan, const sdg_call_t *call,
-                               cudaStream_t stream, sdg_report_row_t *row,
-                               const sdg_prefetch_t *prefetch, void *kept,
-                               bool rest, sdg_outcome_t *out) {
-  sdg_exec_t exec = {.plan = plan, .call = call, .stream = stream}, first;
-  order_t order = {.rest = rest};
-  void *scratch;
-  if (!sdg_vendor_get())
-    return SDG_E_LIBRARY_MISSING;
-  SDG_TRY(sdg_scratch_get(SDG_SCRATCH_CALL, plan->scratch_bytes, &scratch));
-  exec.scratch = scratch;
-  exec.kept = kept;
-  if (prefetch) {
-    SDG_TRY(early_open(prefetch, stream, &first));
-    order.prefetch = &first;
-  }
-  return plan_run(&exec, &order, row, out);
-}
-
-sdg_status_t sdg_exec_run_held(const sdg_plan_t *plan, const sdg_call_t *call,
-                               cudaStream_t stream, sdg_report_row_t *row,
-                               void *const *held, sdg_outcome_t *out) {
-  const order_t order = {.rest = false};
-  sdg_exec_t exec;
-  if (!sdg_vendor_get())
-    return SDG_E_LIBRARY_MISSING;
-  SDG_TRY(exec_open(plan, call, stream, &exec));
-  for (int i = 0; i < plan->helds; i++)
-    exec.held[i] = held[i];
-  return plan_run(&exec, &order, row, out);
-}
-
-sdg_status_t sdg_exec_run_rest(const sdg_plan_t *plan, const sdg_call_t *call,
-                               cudaStream_t stream, sdg_report_row_t *row,
-                               sdg_outcome_t *out) {
-  const order_t order = {.rest = true};
-  sdg_exec_t exec;
-  if (!sdg_vendor_get())
-    return SDG_E_LIBRARY_MISSING;
-  SDG_TRY(exec_open(plan, call, stream, &exec));
-  return plan_run(&exec, &order, row, out);
+  return sdg_exec_run_how(plan, call, stream, row, &(sdg_exec_how_t){0}, out);
 }
 
 sdg_status_t sdg_exec_digest(const sdg_prefetch_t *prefetch,

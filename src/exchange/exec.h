@@ -44,31 +44,22 @@ sdg_status_t sdg_exec_run(const sdg_plan_t *plan, const sdg_call_t *call,
                           cudaStream_t stream, sdg_report_row_t *row,
                           sdg_outcome_t *out) SDG_MUST_CHECK;
 
-/* Like sdg_exec_run. Also packs and carries out the exchange of `prefetch`
- * (NULL: none), in one group with the plan's first exchange over the same
- * axes, if the plan has one. */
-sdg_status_t sdg_exec_run_with(const sdg_plan_t *plan, const sdg_call_t *call,
-                               cudaStream_t stream, sdg_report_row_t *row,
-                               const sdg_prefetch_t *prefetch,
-                               sdg_outcome_t *out) SDG_MUST_CHECK;
-/* Like sdg_exec_run_with, with the plan's kept scratch in the caller's memory
- * `kept`. rest: the plan's exchange has already been carried out there, by a
- * plan with the same messages. */
-sdg_status_t sdg_exec_run_kept(const sdg_plan_t *plan, const sdg_call_t *call,
-                               cudaStream_t stream, sdg_report_row_t *row,
-                               const sdg_prefetch_t *prefetch, void *kept,
-                               bool rest, sdg_outcome_t *out) SDG_MUST_CHECK;
-/* Like sdg_exec_run; `held` is the caller's memory for the plan's held[i], as
- * many bytes as each entry states. */
-sdg_status_t sdg_exec_run_held(const sdg_plan_t *plan, const sdg_call_t *call,
-                               cudaStream_t stream, sdg_report_row_t *row,
-                               void *const *held,
-                               sdg_outcome_t *out) SDG_MUST_CHECK;
-/* Like sdg_exec_run, for a plan whose exchange was the last one to be
- * prefetched. No other plan with kept scratch may have run since. */
-sdg_status_t sdg_exec_run_rest(const sdg_plan_t *plan, const sdg_call_t *call,
-                               cudaStream_t stream, sdg_report_row_t *row,
-                               sdg_outcome_t *out) SDG_MUST_CHECK;
+/* What an execution does otherwise; {0}: nothing. */
+typedef struct sdg_exec_how {
+  /* Its exchange is packed and carried out, too, in one group with the plan's
+   * first exchange over the same axes, if the plan has one. */
+  const sdg_prefetch_t *prefetch;
+  void *kept;        /* the caller's memory for the plan's kept scratch */
+  void *const *held; /* the same for held[i], as many bytes as each states */
+  /* The plan's exchange has been carried out: into `kept` by a plan with the
+   * same messages; without `kept`, as the last one to be prefetched, and no
+   * other plan with kept scratch may have run since. */
+  bool rest;
+} sdg_exec_how_t;
+sdg_status_t sdg_exec_run_how(const sdg_plan_t *plan, const sdg_call_t *call,
+                              cudaStream_t stream, sdg_report_row_t *row,
+                              const sdg_exec_how_t *how,
+                              sdg_outcome_t *out) SDG_MUST_CHECK;
 /* Computes a digest of the bytes that the plan's exchange would send now.
  * Waits for the device; for checked runs. */
 sdg_status_t sdg_exec_digest(const sdg_prefetch_t *prefetch,

@@ -19,9 +19,9 @@ sdg_status_t sdg_update_run(const sdg_buffer_t *buffer, const sdg_box_t *lack,
                             sdg_report_row_t *row) SDG_MUST_CHECK;
 
 /* Prepares the same exchange to be prefetched with a plan
- * (src/exchange/exec.h). sdg_exec_run_rest has to finish it before anything
- * else accesses the tensor. `call` is filled; it and out->plan are valid until
- * the next update. */
+ * (src/exchange/exec.h). sdg_exec_run_how, with `rest`, has to finish it before
+ * anything else accesses the tensor. `call` is filled; it and out->plan are
+ * valid until the next update. */
 sdg_status_t sdg_update_early(const sdg_buffer_t *buffer, const sdg_box_t *lack,
                               const char *cause, sdg_call_t *call,
                               sdg_prefetch_t *out) SDG_MUST_CHECK;

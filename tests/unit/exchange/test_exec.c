@@ -504,12 +504,13 @@ static void early_run(int rank, bool by_column, bool along) {
   REQUIRE(!sdg_plan_is_early(plan[1], 0));
   sdg_plan_keep(plan[1]);
   REQUIRE(sdg_plan_is_early(plan[1], 0) && !sdg_plan_is_early(plan[1], 1));
-  REQUIRE(!sdg_exec_run_with(along ? plan[0] : none, &call[0], lanes_stream(1),
-                             NULL, &prefetch, &outcome));
+  REQUIRE(!sdg_exec_run_how(along ? plan[0] : none, &call[0], lanes_stream(1),
+                            NULL, &(sdg_exec_how_t){.prefetch = &prefetch},
+                            &outcome));
   if (!along) // a call in between has the scratch
     REQUIRE(!sdg_exec_run(plan[0], &call[0], lanes_stream(1), NULL, &outcome));
-  REQUIRE(
-      !sdg_exec_run_rest(plan[1], &call[1], lanes_stream(2), NULL, &outcome));
+  REQUIRE(!sdg_exec_run_how(plan[1], &call[1], lanes_stream(2), NULL,
+                            &(sdg_exec_how_t){.rest = true}, &outcome));
   REQUIRE(outcome.calls == 1);
   lanes_drain();
   for (int s = 0; s < 2; s++) {
