@@ -306,6 +306,12 @@ NAMED += [(f"redistribute {a} to {b}",
            f"cutfrom={PLACES[a][1]} to={PLACES[b][0]} cutto={PLACES[b][1]} "
            "n=2 c=3 size=7x5 into=NHWC")
           for a in PLACES for b in PLACES]
+# Three axes.
+NAMED += [("redistribute over three axes" + (", sums" if "sum" in a else ""),
+           f"op=redistribute mesh=2x2x2 split=H:0+1+2 from={a} cutfrom={b} "
+           "to=W:0+2;C:1 cutto=W:0,1,1,4,5;C:0,1,3 n=2 c=3 size=9x5 into=NHWC")
+          for a, b in (("H:0+1+2", "H:0,1,1,3,4,6,8,8,9"),
+                       ("sum:1;H:0+2", "H:0,2,5,8,9"))]
 
 NAMED += [("linear, 2345 rows", "mesh=4 split=N:0 partN=0,600,1187,1760,2345 "
            f"op={op} n=2345 c=8 k=5 size=1x1 kernel=1x1")

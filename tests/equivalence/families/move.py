@@ -16,6 +16,7 @@ class Redistribution(Family):
     sharded = ops
     views = ("shard",)
     splits = "NCDHW"
+    preload = True
     simple = {"from": "-", "to": "-", "cutfrom": "-", "cutto": "-"}
 
     def draw(self, rng, setting, op):

@@ -134,8 +134,15 @@ class BatchNorm(Family):
 
     def calls(self, case, local):
         more = {"bn_training": ("factor",), "bn_backward": ("alpha2", "beta2")}
-        return [call(case["op"], case, local, *WORDS, "api", "fuse",
-                     *more.get(case["op"], ()))]
+        keys = (*WORDS, "api", "fuse", *more.get(case["op"], ()))
+        line = call(case["op"], case, local, *keys)
+        # The factor is another at each step of a program, and nothing else: a
+        # step before this one, whose factor is 0, leaves what is running.
+        if case["op"] == "bn_training" and case["running"] and \
+                case["factor"] not in (0, 1) and not case["at"] and \
+                not case["beta"]:
+            return [call(case["op"], {**case, "factor": 0}, local, *keys), line]
+        return [line]
 
     def reference(self, case, t):
         x = t["x"]
