@@ -35,7 +35,7 @@ static sdg_status_t pack(const operand_t *o, const sdg_vector_share_t *share,
   char *to = o->packed;
   for (int b = 0; b < share->blocks; b++) {
     const sdg_vector_block_t *block = &share->block[b];
-    int64_t from_stride[SDG_DIMS_MAX], to_stride[SDG_DIMS_MAX], count = 1;
+    int64_t from_stride[SDG_VECTOR_DIMS], to_stride[SDG_VECTOR_DIMS], count = 1;
     for (int d = block->dims - 1; d >= 0; d--) {
       from_stride[d] = block->step[d] * (o->inc < 0 ? -o->inc : o->inc);
       to_stride[d] = count;

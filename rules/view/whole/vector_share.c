@@ -8,7 +8,7 @@
 // of which some are split. What lies between its elements belongs to whoever
 // has the row before it, so that the pieces have every byte once.
 
-enum { TILES = 16, CUTS = SDG_DIMS_MAX + 1 };
+enum { TILES = 16, CUTS = SDG_VECTOR_DIMS };
 static const int64_t OUTERMOST = INT64_MAX / 4;
 
 // One dimension of the nest. Before conversion its numbers are bytes.
@@ -83,6 +83,8 @@ static cut_t cut_of(const sdg_buffer_t *buffer, int d) {
 }
 
 // The nest, in bytes; a dimension that is not split is one with that around it.
+// So it has a cut for each split, which are not more than the mesh has axes,
+// and perhaps one around them.
 static bool nest_make(const sdg_buffer_t *buffer, tile_t *tile) {
   const sdg_layout_t *layout = &buffer->layout;
   int order[SDG_DIMS_MAX], dims = dims_order(layout, order);

@@ -10,7 +10,7 @@
 #include "rules/vendor/vector.h"
 #include "src/geometry/buffer.h"
 
-enum { SDG_VECTOR_BLOCKS = 48 };
+enum { SDG_VECTOR_BLOCKS = 48, SDG_VECTOR_DIMS = SDG_AXES_MAX + 1 };
 
 /* Elements of a vector, at regular distances: those with the numbers first + i0
  * * step[0] + i1 * step[1] + ..., 0 <= i < extent. The last step is 1. Numbers
@@ -20,7 +20,7 @@ enum { SDG_VECTOR_BLOCKS = 48 };
 typedef struct sdg_vector_block {
   int64_t first;
   int dims;
-  int64_t extent[SDG_DIMS_MAX], step[SDG_DIMS_MAX];
+  int64_t extent[SDG_VECTOR_DIMS], step[SDG_VECTOR_DIMS];
 } sdg_vector_block_t;
 
 /* What one rank computes. Each element of the vectors is in a block of exactly

@@ -152,10 +152,11 @@ static bool share_check(const sdg_buffers_t *table, const sdg_vector_t *vector,
 }
 
 static sdg_mesh_t mesh_draw(void) {
-  static const char *const text[] = {"y=2", "y=3",     "y=8",
-                                     "y=5", "y=2,x=2", "y=3,x=4"};
-  static const int ranks[] = {2, 3, 8, 5, 4, 12};
-  int64_t i = random_in(0, 5);
+  static const char *const text[] = {
+      "y=2",     "y=3",     "y=8",         "y=5",
+      "y=2,x=2", "y=3,x=4", "a=2,b=2,c=2", "a=2,b=1,c=2,d=3"};
+  static const int ranks[] = {2, 3, 8, 5, 4, 12, 8, 12};
+  int64_t i = random_in(0, 7);
   sdg_mesh_t mesh;
   REQUIRE(!sdg_mesh_parse(text[i], ranks[i], &mesh));
   return mesh;
