@@ -173,8 +173,9 @@ static sdg_status_t shard_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
   SDG_TRY(sdg_choice_parse(&place, text, "strategy", strategies,
                            sizeof strategies / sizeof *strategies, &index));
   strategy_set(section, (sdg_strategy_t)index);
-  text = value_of(drafts, draft, SDG_KEY_WINDOW, "", NULL, &place);
-  if (text)
+  text = value_of(drafts, draft, SDG_KEY_WINDOW, "SUNDOG_WINDOW",
+                  options->window, &place);
+  if (*text || draft->value[SDG_KEY_WINDOW])
     SDG_TRY(sdg_window_parse(&place, text, section));
   return SDG_OK;
 }

@@ -196,6 +196,7 @@ static void together_check(void) {
   static const sdg_option_t dependent[] = {
       SDG_OPTION_MESH,     SDG_OPTION_VIEW, SDG_OPTION_PARTS,
       SDG_OPTION_STRATEGY, SDG_OPTION_WRAP, SDG_OPTION_PIECE_VALUES,
+      SDG_OPTION_WINDOW,
   };
   bool rules = is_set(SDG_OPTION_RULES), split = is_set(SDG_OPTION_SPLIT);
   if (rules || split)

@@ -121,6 +121,14 @@ tokens_see_the_window_of_their_section() {
     "$clients/processor" --steps 5 --parts 20,13,17 --part '{rank}'
   cp out losses
   losses_agree right losses
+  # Or the command line says it.
+  sed -i '/^window/d' t.rules
+  run 0 "$sundog" run --device host -n 3 --view shard --rules t.rules \
+    --window 5,5 -- "$clients/processor" --steps 5 --parts 20,13,17 --part '{rank}'
+  cp out losses
+  losses_agree right losses
+  run 1 "$sundog" run --device host -n 3 --view shard --rules t.rules -- \
+    "$clients/processor" --steps 5 --parts 20,13,17 --part '{rank}'
 }
 what_is_kept_for_gradients_changes_no_loss() {
   { awk '/^```ini/ { on = 1; text = ""; next }

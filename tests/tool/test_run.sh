@@ -189,11 +189,11 @@ options_reach_the_ranks() {
   echo '[shard a]' >r.rules
   printf 'split = H:y\nview = shard\n' >>r.rules
   run 0 "$sundog" run -n 2 --rules r.rules --mesh y=2 --parts 3,4 \
-    --strategy extend --timeout 9 --check --wrap W -- sh -c "$matched; cd /;
+    --strategy extend --timeout 9 --check --wrap W --window 5,0 -- sh -c "$matched; cd /;
     env | grep ^SUNDOG_ | sort >\$0/env-{rank}" "$work"
   for line in "SUNDOG_RULES=$work/r.rules" SUNDOG_MESH=y=2 SUNDOG_PARTS=3,4 \
     SUNDOG_STRATEGY=extend SUNDOG_TIMEOUT=9 SUNDOG_CHECK=yes SUNDOG_WRAP=W \
-    SUNDOG_RANK=1; do
+    SUNDOG_WINDOW=5,0     SUNDOG_RANK=1; do
     says env-1 "$line"
   done
 }

@@ -24,6 +24,7 @@ enum {
   KEY_PARTS,
   KEY_STRATEGY,
   KEY_WRAP,
+  KEY_WINDOW,
   KEY_PIECE_VALUES,
   KEY_TIMEOUT,
   KEY_CHECK,
@@ -51,6 +52,12 @@ static const struct argp_option launch_options[] = {
     {"strategy", KEY_STRATEGY, "auto|repair|extend|adjoint|halo|heads|gather",
      0, "How windows at inner borders, and attention, are computed", 0},
     {"wrap", KEY_WRAP, "DIMS", 0, "Periodic dimensions, as in 'H W'", 0},
+    {"window", KEY_WINDOW, "LEFT,RIGHT|global|local", 0,
+     "Which keys a query of attention sees whose sequence is in pieces: so "
+     "many "
+     "before and after it, all, or those of its piece; global or local also of "
+     "pooling windows that fill every piece",
+     0},
     {"piece-values", KEY_PIECE_VALUES, "error|local|global", 0,
      "The result of cuBLAS's norms, sums and products of vectors in pieces", 0},
     {"timeout", KEY_TIMEOUT, "SECONDS", 0,
@@ -127,6 +134,9 @@ static error_t launch_parse(int key, char *argument, struct argp_state *state) {
     return 0;
   case KEY_WRAP:
     option_set(state, "SUNDOG_WRAP", argument);
+    return 0;
+  case KEY_WINDOW:
+    option_set(state, "SUNDOG_WINDOW", argument);
     return 0;
   case KEY_PIECE_VALUES:
     option_set(state, "SUNDOG_PIECE_VALUES", argument);

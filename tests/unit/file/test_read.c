@@ -138,13 +138,10 @@ START_TEST(other_keys_follow_the_short_form_behind_semicolons) {
 END_TEST
 
 START_TEST(the_short_form_is_one_section) {
-  char *environment[] = {"SUNDOG_SPLIT=H:y,W:x",
-                         "SUNDOG_MESH=y=2,x=2",
-                         "SUNDOG_VIEW=shard",
-                         "SUNDOG_STRATEGY=extend",
-                         "SUNDOG_PARTS=even",
-                         "SUNDOG_WRAP=H W",
-                         NULL};
+  char *environment[] = {"SUNDOG_SPLIT=H:y,W:x", "SUNDOG_MESH=y=2,x=2",
+                         "SUNDOG_VIEW=shard",    "SUNDOG_STRATEGY=extend",
+                         "SUNDOG_PARTS=even",    "SUNDOG_WRAP=H W",
+                         "SUNDOG_WINDOW=512,0",  NULL};
   sdg_rules_t rules;
   ck_assert_int_eq((int)sdg_options_load(environment), 0);
   ck_assert_int_eq((int)sdg_rules_load(sdg_options_get(), 4, &rules), 0);
@@ -155,6 +152,21 @@ START_TEST(the_short_form_is_one_section) {
   ck_assert_str_eq(section->split[1].parts, "even");
   ck_assert_uint_eq(section->wrap, 1u << SDG_DIM_H | 1u << SDG_DIM_W);
   ck_assert_uint_eq(section->sum_axes, sdg_section_axes(section));
+  ck_assert_int_eq(section->window, SDG_WINDOW_SIZES);
+  ck_assert_int_eq(section->window_left, 512);
+  ck_assert_int_eq(section->window_right, 0);
+  sdg_rules_fini(&rules);
+}
+END_TEST
+
+// A section that says its window has that, whatever the option says.
+START_TEST(a_window_of_the_section_comes_first) {
+  char *environment[] = {"SUNDOG_SPLIT=H; window = local", "SUNDOG_VIEW=shard",
+                         "SUNDOG_WINDOW=global", NULL};
+  sdg_rules_t rules;
+  ck_assert_int_eq((int)sdg_options_load(environment), 0);
+  ck_assert_int_eq((int)sdg_rules_load(sdg_options_get(), 2, &rules), 0);
+  ck_assert_int_eq(rules.section[0].window, SDG_WINDOW_LOCAL);
   sdg_rules_fini(&rules);
 }
 END_TEST
@@ -459,6 +471,9 @@ static const struct bad_short {
     {{"SUNDOG_SPLIT=H", "SUNDOG_VIEW=shard", "SUNDOG_WRAP=N"},
      SDG_E_RULES_VALUE,
      "SUNDOG_WRAP: N"},
+    {{"SUNDOG_SPLIT=SEQ", "SUNDOG_VIEW=shard", "SUNDOG_WINDOW=512"},
+     SDG_E_RULES_VALUE,
+     "SUNDOG_WINDOW: '512' is no window"},
 };
 
 START_TEST(a_faulty_short_form_is_answered_with_the_option) {
@@ -484,6 +499,7 @@ int main(void) {
   tcase_add_test(cases, a_program_can_be_left_to_tag_its_tensors);
   tcase_add_test(cases, the_mesh_option_replaces_that_of_the_file);
   tcase_add_test(cases, the_short_form_is_one_section);
+  tcase_add_test(cases, a_window_of_the_section_comes_first);
   tcase_add_test(cases, other_keys_follow_the_short_form_behind_semicolons);
   tcase_add_test(cases, gradients_are_summed_over_the_axes_that_are_said);
   tcase_add_loop_test(cases, a_faulty_file_is_answered_with_place_and_word, 0,
