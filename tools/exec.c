@@ -239,7 +239,8 @@ int command_exec(int argc, char **argv) {
       rank_find(single.alone, &single.rank, &single.size, &single.local_rank) !=
           SDG_OK)
     return COMMAND_FAILED;
-  if (!launch->asked && single.size > 1) {
+  if (!launch->asked && single.size > 1 &&
+      !sdg_options_replicated(sdg_options_get())) {
     (void)sdg_fail(SDG_E_NOTHING_SPLIT, "%d ranks without --split or --rules",
                    single.size);
     return COMMAND_FAILED;

@@ -182,7 +182,9 @@ static void rules_print(const sdg_rules_t *rules, int ranks) {
     printf(" %s=%d", rules->mesh.name[a], rules->mesh.size[a]);
   printf("\n");
   if (rules->sections == 0)
-    printf("  the program says itself what is split (sundog.h)\n");
+    printf(sdg_options_replicated(sdg_options_get())
+               ? "  nothing is split\n"
+               : "  the program says itself what is split (sundog.h)\n");
   for (int s = 0; s < rules->sections; s++)
     section_print(&rules->section[s], &rules->mesh);
 }

@@ -123,7 +123,7 @@ static sdg_status_t run_check(run_t *run) {
   SDG_TRY(launch_prepare(&run->launch));
   if (run->size == 0)
     run->size = ranks_of(options->mesh);
-  if (!run->launch.asked && run->size > 1)
+  if (!run->launch.asked && run->size > 1 && !sdg_options_replicated(options))
     return sdg_fail(SDG_E_NOTHING_SPLIT, "%d ranks without --split or --rules",
                     run->size);
   int gpus = run->launch.device == LAUNCH_CUDA ? launch_gpus() : -1;

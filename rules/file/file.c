@@ -223,6 +223,8 @@ sdg_status_t sdg_drafts_check(const sdg_drafts_t *drafts,
   place.line = 0;
   if (drafts->by_program)
     return tags_parse(options, rules);
+  if (drafts->by_nobody)
+    return SDG_OK;
   for (int i = 0; i < drafts->count; i++)
     if (!drafts->draft[i].section.is_local)
       return SDG_OK;

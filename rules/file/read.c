@@ -412,8 +412,9 @@ sdg_status_t sdg_drafts_short(const char *split, sdg_drafts_t *out_drafts) {
   SDG_TRY(drafts_init("SUNDOG_SPLIT", &drafts));
   reader_t reader = {
       .place.source = drafts.source, .kind = KIND_SHARD, .drafts = &drafts};
-  if (strcmp(split, "tags") == 0) {
-    drafts.by_program = true;
+  drafts.by_program = strcmp(split, "tags") == 0;
+  drafts.by_nobody = strcmp(split, "replicated") == 0;
+  if (drafts.by_program || drafts.by_nobody) {
     *out_drafts = drafts;
     return SDG_OK;
   }

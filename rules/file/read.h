@@ -30,6 +30,7 @@ typedef struct sdg_drafts {
   int same_line;      /* of `same` there, 0 without */
   char same[512];     /* its axes */
   bool by_program;    /* SUNDOG_SPLIT=tags: no section */
+  bool by_nobody;     /* SUNDOG_SPLIT=replicated: no section */
   bool mesh_faulty;   /* what `mesh` says of sizes is made up */
   int faults;         /* reported, of lines that were left out */
   sdg_status_t first; /* of them */
@@ -45,7 +46,7 @@ sdg_status_t sdg_drafts_read(const char *path, bool thorough,
                              sdg_drafts_t *out_drafts) SDG_MUST_CHECK;
 /* The text of SUNDOG_SPLIT as the one section it stands for: the value of
  * `split` and, with semicolons between, other keys, as in "K:y; sizes = piece".
- * None for "tags", which leaves it to the program. */
+ * None for "tags", which leaves it to the program, and for "replicated". */
 sdg_status_t sdg_drafts_short(const char *split,
                               sdg_drafts_t *out_drafts) SDG_MUST_CHECK;
 void sdg_drafts_fini(sdg_drafts_t *drafts);

@@ -199,7 +199,7 @@ static void together_check(void) {
       SDG_OPTION_WINDOW,
   };
   bool rules = is_set(SDG_OPTION_RULES), split = is_set(SDG_OPTION_SPLIT);
-  if (rules || split)
+  if (rules || (split && !sdg_options_replicated(&options)))
     options.asked = true;
   if (rules && split)
     fault_keep(SDG_E_OPTION_CONFLICT,
@@ -285,6 +285,10 @@ const char *sdg_options_fault_text(void) {
 
 bool sdg_options_asked(const sdg_options_t *of) {
   return of->asked;
+}
+
+bool sdg_options_replicated(const sdg_options_t *of) {
+  return strcmp(of->split, "replicated") == 0;
 }
 
 const sdg_option_info_t *sdg_option_at(unsigned index) {

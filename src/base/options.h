@@ -104,12 +104,15 @@ sdg_status_t sdg_options_fault(void) SDG_MUST_CHECK;
  * none. */
 const char *sdg_options_fault_text(void);
 
-/* Returns true if a split was asked for: SUNDOG_RULES or SUNDOG_SPLIT is set,
- * or an option that is useful only with them, or a SUNDOG_* variable that is
- * not in the table, because it may be a misspelling of one of them. If false,
- * sundog has nothing to do. If true and sdg_options_fault() is not SDG_OK,
- * calls on tensors fail. */
+/* Returns true if a split was asked for: SUNDOG_RULES or SUNDOG_SPLIT is set
+ * (but not to "replicated"), or an option that is useful only with them, or a
+ * SUNDOG_* variable that is not in the table, because it may be a misspelling
+ * of one of them. If false, sundog has nothing to do. If true and
+ * sdg_options_fault() is not SDG_OK, calls on tensors fail. */
 bool sdg_options_asked(const sdg_options_t *options);
+
+/* Returns true if SUNDOG_SPLIT=replicated says that nothing is to be split. */
+bool sdg_options_replicated(const sdg_options_t *options);
 
 /* One row of the table. */
 typedef struct sdg_option_info {

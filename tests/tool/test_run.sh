@@ -263,6 +263,19 @@ several_ranks_need_something_to_split() {
   says err 'SDG-711'
   [ ! -e started ]
 }
+replicated_splits_nothing() {
+  # No library of rules joins the ranks, and nothing has to match.
+  run 0 "$sundog" run -n 3 --split replicated -- sh -c 'echo {rank} of {size}'
+  [ "$(sort out)" = "$(printf '%s of 3\n' 0 1 2)" ]
+  silent err
+  run 0 "$sundog" run -n 3 --split replicated --view whole -- echo each
+  [ "$(cat out)" = $'each\neach\neach' ]
+  run 0 "$sundog" rules --check -n 2 --split replicated
+  says out 'nothing is split'
+  # It is a word of its own.
+  run 125 "$sundog" run -n 2 --split H,replicated --view shard -- true
+  says err SDG-107
+}
 faulty_options_stop_the_run_before_it_starts() {
   run 125 "$sundog" run -n 2 --split H -- touch started
   says err 'SDG-112'
@@ -531,7 +544,7 @@ cases ranks_know_their_numbers placeholders_in_words_are_replaced \
   nothing_matched_is_an_error a_missing_report_is_an_error \
   a_failed_rank_comes_before_what_was_matched \
   a_gpu_that_is_not_there_ends_the_run_before_it_starts \
-  several_ranks_need_something_to_split \
+  several_ranks_need_something_to_split replicated_splits_nothing \
   faulty_options_stop_the_run_before_it_starts errors_can_be_ignored \
   a_rank_cannot_start_ranks the_table_of_calls_is_printed \
   the_table_of_calls_fits_80_columns \

@@ -39,8 +39,8 @@ static const struct argp_option launch_options[] = {
      0},
     {"rules", KEY_RULES, "FILE", 0, "Which tensors are split, and how", 0},
     {"split", KEY_SPLIT, "SPLIT", 0,
-     "In place of a rules file: H, H:y,W:x with --mesh, or tags if the program "
-     "says what is split (sundog.h)",
+     "In place of a rules file: H, H:y,W:x with --mesh, tags if the program "
+     "says what is split (sundog.h), or replicated if every rank does all",
      0},
     {"mesh", KEY_MESH, "MESH", 0, "Axes of ranks, as in data=2,y=4", 0},
     {"view", KEY_VIEW, "shard|whole", 0,

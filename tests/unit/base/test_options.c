@@ -24,6 +24,15 @@ START_TEST(nothing_set_asks_for_nothing) {
 }
 END_TEST
 
+START_TEST(replicated_asks_for_nothing) {
+  char *environment[] = {"SUNDOG_SPLIT=replicated", "SUNDOG_VIEW=whole", NULL};
+  ck_assert_int_eq((int)sdg_options_load(environment), 0);
+  ck_assert_int_eq((int)sdg_options_fault(), 0);
+  ck_assert(sdg_options_replicated(sdg_options_get()));
+  ck_assert(!sdg_options_asked(sdg_options_get()));
+}
+END_TEST
+
 START_TEST(values_are_parsed_and_outlive_the_environment) {
   char split[] = "SUNDOG_SPLIT=H:y,W:x";
   char *environment[] = {split,
@@ -180,6 +189,7 @@ int main(void) {
   Suite *suite = suite_create("options");
   TCase *cases = tcase_create("options");
   tcase_add_test(cases, nothing_set_asks_for_nothing);
+  tcase_add_test(cases, replicated_asks_for_nothing);
   tcase_add_test(cases, values_are_parsed_and_outlive_the_environment);
   tcase_add_test(cases, an_empty_value_is_none);
   tcase_add_loop_test(cases, a_fault_is_kept_and_says_what, 0,
