@@ -197,7 +197,7 @@ def product(name, form, ranks, size):
 
 
 TOY = (60, 24, 32, 16)           # of tests/clients/nets/linear.c
-LAYERS = (60, 250, 1024, 270)    # a quarter of the README's two layers
+LAYERS = (60, 250, 1024, 270)    # a quarter of doc/rules.md's two layers
 UNEVEN = (61, 40, 99, 50)
 # Half of the toy's hidden units are as many as its outputs: on two ranks no
 # pattern tells its products apart.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two layers of the README: tokens of `inputs` numbers go to hidden units
+/* The two layers of doc/rules.md: tokens of `inputs` numbers go to hidden units
  * and on to `outputs` numbers, by cuBLAS.
  *
  * usage: layers [--hidden H] [--inputs I] [--tokens T] [--outputs O]
