@@ -32,7 +32,7 @@ block() {
 # commands WORD: the README's lines of commands with this word, without `sundog`.
 commands() {
   sed -n 's/^    \(\$ \)\?sundog //p' "$readme" | sed 's/ *#.*//' |
-    grep -- "$1" | awk '!seen[$0]++'
+    grep -- "$1" | awk '!seen[$0]++' | sed 's/ *$//' | tee -a "$top/taken"
 }
 # losses_agree FILE FILE: of the steps that both have.
 losses_agree() {
@@ -48,7 +48,7 @@ program() { LD_LIBRARY_PATH=$host "$clients/$1" "${@:2}"; }
 every_block_of_rules_is_run_here() {
   # `up`, the two layers, by tests/clients/nets/check.
   heads | tr '\n' ' ' >found
-  echo -n 'head field up tokens decoder field image ' >right
+  echo -n 'head field up field tokens decoder image ' >right
   run 0 diff right found
 }
 the_fields_of_the_commands_are_cut_and_joined() {
@@ -61,10 +61,10 @@ the_fields_of_the_commands_are_cut_and_joined() {
   line=${line/inspect/inspect --device host}
   run 0 "$sundog" ${line/solver/$clients/shallow --depth depth.npy} $more
   says out 'best: '
-  line=$(commands 'split --parts .* field.npy' | head -n 1)
+  line=$(commands 'split --parts .* field.npy')
   run 0 "$sundog" $line
   run 0 "$sundog" ${line/field/depth}
-  line=$(commands 'view shard --split H -- solver --in' | head -n 1)
+  line=$(commands 'view shard --split H -- solver --in')
   line=${line/run/run --device host}
   line=${line/solver/$clients/shallow --depth depth.\{rank\}.npy}
   run 0 "$sundog" ${line//\\/} $more
@@ -74,10 +74,37 @@ the_fields_of_the_commands_are_cut_and_joined() {
   run 0 "$sundog" $(eval echo "$(commands 'join out.npy')")
   run 0 "$sundog" diff alone.npy out.npy
   rm out.npy
-  line=$(commands 'view whole --split H -- solver --in' | head -n 1)
+  line=$(commands 'view whole --split H -- solver --in')
   line=${line/run/run --device host}
   run 0 "$sundog" ${line/solver/$clients/shallow --depth depth.npy} $more
   run 0 "$sundog" diff alone.npy out.npy
+}
+drafted_rules_run_in_the_view_that_they_say() {
+  local more="--order 4 --steps 5 --dx 2400 --dt 15 --friction 0" line view
+  "$clients/scene" "$bathymetry" 256 16 .
+  mv level.npy field.npy
+  program shallow --in field.npy --depth depth.npy --out alone.npy $more
+  for view in shard whole; do
+    line=$(commands 'inspect -o solver.rules')
+    line=${line/inspect/inspect --device host --view $view -n 4}
+    run 0 "$sundog" ${line/solver --/$clients/shallow --depth depth.npy --} $more
+    if [ $view = shard ]; then
+      run 0 "$sundog" split -n 4 field.npy
+      run 0 "$sundog" split -n 4 depth.npy
+      line=$(commands 'rules solver.rules -- solver --in field.{rank}')
+      line=${line/solver --/$clients/shallow --depth depth.\{rank\}.npy --}
+    else
+      line=$(commands 'rules solver.rules -- solver --in field.npy')
+      line=${line/solver --/$clients/shallow --depth depth.npy --}
+    fi
+    line=${line/run/run --device host}
+    run 0 "$sundog" ${line//\\/} $more
+    says err "view $view"
+    [ $view = whole ] ||
+      run 0 "$sundog" join out.npy out.0.npy out.1.npy out.2.npy out.3.npy
+    run 0 "$sundog" diff alone.npy out.npy
+    rm -f out*.npy solver.rules
+  done
 }
 training_has_the_losses_that_are_printed() {
   local line
@@ -169,11 +196,18 @@ ranks_that_compute_the_same_are_compared() {
     run 0 "$sundog" diff right.npy "all$o.npy"
   done
 }
+every_command_that_the_list_says_was_run() {
+  sed -n 's/^readme *| sundog //p' "$here/commands" | sort >right
+  sort -u "$top/taken" >found
+  run 0 diff right found
+}
 
 cases every_block_of_rules_is_run_here \
   the_fields_of_the_commands_are_cut_and_joined \
+  drafted_rules_run_in_the_view_that_they_say \
   training_has_the_losses_that_are_printed \
   a_field_on_a_circle_is_that_of_one_rank \
   tokens_see_the_window_of_their_section \
   what_is_kept_for_gradients_changes_no_loss rules_of_a_decoder_are_read \
-  ranks_that_compute_the_same_are_compared
+  ranks_that_compute_the_same_are_compared \
+  every_command_that_the_list_says_was_run
