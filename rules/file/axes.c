@@ -12,8 +12,8 @@ sdg_axes_t sdg_section_axes(const sdg_section_t *section) {
   return axes;
 }
 
-// Axes with `between` between them, of those in `allowed`. `words` of them may
-// stand in their place.
+// Parses a list of axes separated by `between`, all from `allowed`. `words` of
+// them may be given instead.
 static sdg_status_t axes_parse(const sdg_place_t *place, const char *text,
                                const char *between, const sdg_mesh_t *mesh,
                                sdg_axes_t allowed, const char *const *instead,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the sections as they were read to rules: the mesh, then the values.
+// From sections of text to rules: first the mesh, then the values.
 #include "rules/file/file.h"
 
 #include <fnmatch.h>
@@ -9,7 +9,7 @@
 
 #include "rules/file/read.h"
 
-// The axes that splits name, for a mesh that nobody gave.
+// The axes that splits name, if no mesh was given.
 typedef struct axis_names {
   int count; // distinct
   char name[SDG_AXIS_NAME_MAX];
@@ -49,15 +49,15 @@ sdg_status_t sdg_drafts_mesh(const sdg_drafts_t *drafts,
       text = single;
     }
   }
-  // The product first: its message can name the place.
+  // Checks the product first, because that message can name the place.
   if (*text && sdg_mesh_product(text) != ranks)
     return sdg_place_fail(&place, SDG_E_RULES_MESH,
                           "the mesh %s does not have %d ranks", text, ranks);
   return sdg_mesh_parse(text, ranks, out_mesh);
 }
 
-// A key's value and where it stands: the section, or the option that is the
-// default for sections that do not say it.
+// A key's value and its place: the section, or the option that is the default
+// for sections that do not say it.
 static const char *value_of(const sdg_drafts_t *drafts,
                             const sdg_draft_t *draft, sdg_rules_key_t key,
                             const char *option, const char *option_value,
@@ -112,8 +112,8 @@ static sdg_status_t view_parse(const sdg_drafts_t *drafts,
   return SDG_OK;
 }
 
-// One word is about windows, or one kind of them, or about attention; the other
-// ops choose.
+// A strategy is for windows, for one kind of them, or for attention; other ops
+// choose by themselves.
 static void strategy_set(sdg_section_t *section, sdg_strategy_t strategy) {
   bool attention = strategy > SDG_STRATEGY_ADJOINT;
   section->adjoint = strategy == SDG_STRATEGY_ADJOINT;
@@ -180,7 +180,7 @@ static sdg_status_t shard_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
   return SDG_OK;
 }
 
-// SUNDOG_SPLIT=tags: what is split the program says itself, over any axes.
+// SUNDOG_SPLIT=tags: the program says what is split, over any axes.
 static sdg_status_t tags_parse(const sdg_options_t *options,
                                sdg_rules_t *rules) {
   sdg_place_t place = {"SUNDOG_SPLIT", 0};
@@ -243,7 +243,8 @@ sdg_status_t sdg_drafts_open(const sdg_options_t *options, bool thorough,
 
 sdg_status_t sdg_drafts_close(sdg_drafts_t *drafts, sdg_status_t status,
                               sdg_rules_t *rules, sdg_rules_t *out_rules) {
-  // What the sections own goes over also after a fault, to be freed there.
+  // The sections' memory moves to the result also after a fault, and is freed
+  // there.
   rules->source = strdup(drafts->source);
   rules->section = calloc((size_t)drafts->count + 1, sizeof *rules->section);
   if (rules->section) {

@@ -16,7 +16,7 @@ const char *sdg_dim_name(sdg_dim_t dim) {
 static const char *const product_words[] = {"matmul", "gemm", "gemv"};
 enum { PRODUCT_WORDS = sizeof product_words / sizeof product_words[0] };
 
-// NULL where the entry is of none of the short names but the family's.
+// NULL if the entry has no short name besides its family's.
 static const char *product_word(const char *entry) {
   if (strstr(entry, "gemm") || strstr(entry, "Gemm"))
     return "gemm";
@@ -121,8 +121,8 @@ static bool op_matches(const sdg_section_t *section, sdg_family_t family,
 
 typedef enum verdict { VERDICT_NO, VERDICT_YES, VERDICT_DEPENDS } verdict_t;
 
-// Judges a section's pattern and splits without looking at the dimensions of
-// `hidden` (bit 1 << index): DEPENDS if a term asks for one of them.
+// Judges a section's pattern and splits without using the dimensions in
+// `hidden` (bit 1 << index); DEPENDS if a term names one of them.
 static verdict_t tensor_judge(const sdg_section_t *section, sdg_family_t family,
                               const int64_t *extent, int dims,
                               unsigned hidden) {
@@ -156,7 +156,7 @@ bool sdg_section_match(const sdg_section_t *section, sdg_family_t family,
          tensor_judge(section, family, extent, dims, 0) == VERDICT_YES;
 }
 
-// The dimensions that a section splits, or, of a product, its matrices do.
+// The dimensions that a section splits or, for a product, that its matrices do.
 static unsigned section_hides(const sdg_section_t *section, sdg_family_t family,
                               int dims) {
   unsigned hidden = 0;
@@ -173,8 +173,8 @@ static unsigned section_hides(const sdg_section_t *section, sdg_family_t family,
   return hidden;
 }
 
-// Whether a [shard] section may be the first to match; with any_op also one
-// that is about other ops.
+// Whether a [shard] section may be the first to match; with any_op also one for
+// other ops.
 static bool shard_may_match(const sdg_rules_t *rules, sdg_family_t family,
                             const char *entry, const int64_t *local_extent,
                             int dims, bool any_op) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The values of `a =`, `b =`, `c =` and `sizes =`: where the matrices of a
-// product are, and what its sizes say.
+// product are, and what its sizes mean.
 #include <stdio.h>
 #include <string.h>
 
@@ -25,7 +25,8 @@ static sdg_axes_t axes_of(const sdg_rules_split_t *split, int count,
   return axes;
 }
 
-// Sums over K's axes are made in pieces of a dimension that is not split yet.
+// Checks `c =`: sums over K's axes are left in pieces of a dimension that is
+// not split yet.
 static sdg_status_t sums_check(const sdg_place_t *place,
                                const sdg_section_t *section) {
   const sdg_rules_matrix_t *c = &section->matrix[SDG_MATRIX_C];
@@ -79,8 +80,9 @@ sdg_status_t sdg_matrix_parse(const sdg_place_t *place, const char *text,
   return matrix == SDG_MATRIX_C ? sums_check(place, section) : SDG_OK;
 }
 
-// Over which axes a matrix cuts a dimension that `split` does not; fails where
-// two do it over different ones: what a call states is one piece.
+// The axes over which a matrix cuts a dimension that `split` does not cut.
+// Fails if two matrices cut it over different axes, because a call states one
+// piece.
 static sdg_status_t pieces_check(const sdg_place_t *place,
                                  const sdg_section_t *section, sdg_dim_t dim) {
   sdg_axes_t axes = 0;
@@ -154,10 +156,10 @@ sdg_status_t sdg_sizes_parse(const sdg_place_t *place, const char *text,
   return SDG_OK;
 }
 
-// "a = M:y" and the like. Values that need the matrices are kept as texts.
+// Items such as "a = M:y". Those that need the matrices are kept as text.
 enum { ITEM_SUM = SDG_MATRICES, ITEM_SIZES, ITEM_PARTS, ITEM_VALUES, ITEMS };
 typedef struct items {
-  unsigned said; // bits of the keys so far
+  unsigned said; // bits of the keys read so far
   bool sum;
   char sizes[SDG_TAG_LABEL_BYTES], parts[SDG_TAG_LABEL_BYTES];
 } items_t;

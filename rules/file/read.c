@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading the rules file line by line into sections of keys and texts.
+// Reads the rules file line by line into sections of keys and texts.
 #include "rules/file/read.h"
 
 #include <ctype.h>
@@ -14,7 +14,7 @@
 
 #include "src/base/words.h"
 
-// Of inih as distributions build it; longer ones it would cut in silence.
+// Limits of inih as distributions build it; it would cut longer lines silently.
 enum { INI_LINE_MAX = 196, INI_NAME_MAX = 47, FILE_BYTES_MAX = 1 << 20 };
 
 static const char *const key_names[SDG_KEY_COUNT] = {
@@ -48,14 +48,17 @@ static bool key_is_local(int key) {
 typedef struct reader {
   sdg_place_t place; // of the line being read
   const char *at, *end;
-  sdg_status_t status; // the first fault, reported
+  sdg_status_t status; // the first fault, which was reported
   int kind;            // of the section being read, or one of those below
-  bool thorough;       // goes on after a fault
+  bool thorough;       // continues after a fault
   sdg_drafts_t *drafts;
 } reader_t;
-enum { KIND_NONE = -1, KIND_SKIPPED = -2 }; // before a section; in none that is
+enum {
+  KIND_NONE = -1,
+  KIND_SKIPPED = -2
+}; // before a section; in a section that is skipped
 
-// A line is at fault: the reader ends there, or goes on without it.
+// Reports a faulty line. The reader ends there, or continues without it.
 static void reader_fault(reader_t *reader, sdg_status_t status) {
   if (!reader->thorough || status == SDG_E_NO_MEMORY) {
     reader->status = status;
@@ -71,8 +74,8 @@ static sdg_status_t length_fail(const reader_t *reader, const char *what,
                         "%s is longer than %d characters", what, limit);
 }
 
-// The kind of a section that its first word means: what is nearest to it, if
-// the reader goes on after the fault.
+// The kind of a section from its first word. If the reader continues after a
+// fault, the nearest kind.
 static sdg_status_t kind_parse(reader_t *reader, const char *word) {
   sdg_status_t status =
       sdg_choice_parse(&reader->place, word, "kind of section", kind_names,
@@ -91,7 +94,7 @@ static sdg_status_t kind_parse(reader_t *reader, const char *word) {
 static sdg_status_t section_begin(reader_t *reader, const char *line) {
   const sdg_place_t *place = &reader->place;
   const char *close = strchr(line, ']');
-  reader->kind = KIND_SKIPPED; // if the head is at fault
+  reader->kind = KIND_SKIPPED; // if the head is faulty
   if (!close)
     return sdg_place_fail(place, SDG_E_RULES_SYNTAX, "] is missing after '%s'",
                           line);
@@ -149,7 +152,7 @@ static sdg_status_t section_begin(reader_t *reader, const char *line) {
   return SDG_OK;
 }
 
-// What inih would cut or take for something else.
+// Refuses what inih would cut or misread.
 static sdg_status_t line_check(reader_t *reader, const char *line) {
   const sdg_place_t *place = &reader->place;
   if (*line == '\0' || *line == ';' || *line == '#')
@@ -168,7 +171,7 @@ static sdg_status_t line_check(reader_t *reader, const char *line) {
   return SDG_OK;
 }
 
-// The next line, without the indentation that would make it the continuation
+// Takes the next line, without indentation, which would make it a continuation
 // of the one before.
 static sdg_status_t line_take(reader_t *reader, char *out, int bytes) {
   reader->place.line++;
@@ -191,8 +194,8 @@ static sdg_status_t line_take(reader_t *reader, char *out, int bytes) {
   return line_check(reader, out);
 }
 
-// The reader of inih. Where it goes on after a fault it has an empty line
-// there.
+// Reads a line for inih. If the reader continues after a fault, inih gets an
+// empty line instead.
 static char *line_next(char *out, int bytes, void *user) {
   reader_t *reader = user;
   if (reader->status != SDG_OK || reader->at == reader->end)
@@ -220,7 +223,7 @@ static sdg_status_t axis_add(reader_t *reader, const char *name,
                        "axis %s = %s: it needs a number of ranks from 1 to %d",
                        name, value, SDG_RANKS_MAX);
     reader->drafts->mesh_faulty = true;
-    size = 1; // the axis is known to those that go on
+    size = 1; // lets later lines use the axis
   }
   if ((size_t)snprintf(reader->drafts->mesh + used,
                        sizeof reader->drafts->mesh - used, "%s%s=%ld",
@@ -230,7 +233,7 @@ static sdg_status_t axis_add(reader_t *reader, const char *name,
   return status;
 }
 
-// Of [mesh]: an axis, or `same`.
+// A line of [mesh]: an axis, or `same`.
 static sdg_status_t mesh_add(reader_t *reader, const char *name,
                              const char *value) {
   sdg_drafts_t *drafts = reader->drafts;
@@ -252,7 +255,7 @@ static sdg_status_t key_add(reader_t *reader, const char *name,
   sdg_status_t status = sdg_choice_parse(place, name, "key of a section",
                                          key_names, SDG_KEY_COUNT, &key);
   if (status != SDG_OK && reader->thorough) {
-    // Its value may be at fault, too, or be what the section lacks otherwise.
+    // The value may be faulty, too, or be what the section needs.
     const char *nearest = sdg_word_nearest(name, key_names, SDG_KEY_COUNT);
     for (key = 0; key_names[key] != nearest;)
       key++;
@@ -283,7 +286,7 @@ static sdg_status_t key_add(reader_t *reader, const char *name,
 
 static int pair_read(void *user, const char *section, const char *name,
                      const char *value) {
-  (void)section; // line_check() knows it in full
+  (void)section; // line_check() has it in full
   reader_t *reader = user;
   if (reader->status != SDG_OK || reader->kind == KIND_SKIPPED)
     return reader->status == SDG_OK;
@@ -295,7 +298,7 @@ static int pair_read(void *user, const char *section, const char *name,
   return reader->status == SDG_OK;
 }
 
-// All of a regular file, owned by the caller.
+// The whole of a regular file, owned by the caller.
 static sdg_status_t file_read(const char *path, char **out_text,
                               size_t *out_bytes) {
   sdg_status_t status = SDG_OK;
@@ -324,7 +327,7 @@ static sdg_status_t file_read(const char *path, char **out_text,
     if (n < 0 && errno == EINTR)
       continue;
     if (n <= 0)
-      break; // shorter than it said: what is there counts
+      break; // the file became shorter: use what was read
     bytes += (size_t)n;
   }
   *out_text = text;

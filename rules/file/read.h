@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rules as they were read: sections of keys and texts with their places.
- * Inside rules/ only. */
+/* Rules after reading: sections of keys and texts with their places. Inside
+ * rules/ only. */
 #ifndef SDG_RULES_FILE_READ_H
 #define SDG_RULES_FILE_READ_H
 
@@ -15,8 +15,8 @@ typedef enum sdg_rules_key {
   SDG_KEY_COUNT,
 } sdg_rules_key_t;
 
-/* A section before its values are parsed, for which the mesh has to be known.
- * Of `section` is_local, name and line are set. */
+/* A section before its values are parsed, which requires the mesh. `section`
+ * has is_local, name and line set. */
 typedef struct sdg_draft {
   sdg_section_t section;
   char *value[SDG_KEY_COUNT]; /* owned; NULL: not given, or empty */
@@ -31,27 +31,28 @@ typedef struct sdg_drafts {
   char same[512];     /* its axes */
   bool by_program;    /* SUNDOG_SPLIT=tags: no section */
   bool by_nobody;     /* SUNDOG_SPLIT=replicated: no section */
-  bool mesh_faulty;   /* what `mesh` says of sizes is made up */
-  int faults;         /* reported, of lines that were left out */
-  sdg_status_t first; /* of them */
+  bool mesh_faulty;   /* the sizes in `mesh` are made up after a fault */
+  int faults;         /* reported faults in lines that were left out */
+  sdg_status_t first; /* the status of the first of them */
   int count;
   sdg_draft_t *draft; /* owned */
 } sdg_drafts_t;
 
-/* Reads a file; `path` has to live as long as the result. Reports the first
- * fault with its place: SDG_E_RULES_FILE, _SYNTAX, _WORD, _VALUE, _TWICE.
- * `thorough`: reports every faulty line and leaves it out; only a file that
- * cannot be read is a failure then. */
+/* Reads a file; `path` must live as long as the result. Reports the first fault
+ * with its place: SDG_E_RULES_FILE, _SYNTAX, _WORD, _VALUE, _TWICE. `thorough`:
+ * reports every faulty line and leaves it out, and fails only if the file
+ * cannot be read. */
 sdg_status_t sdg_drafts_read(const char *path, bool thorough,
                              sdg_drafts_t *out_drafts) SDG_MUST_CHECK;
-/* The text of SUNDOG_SPLIT as the one section it stands for: the value of
- * `split` and, with semicolons between, other keys, as in "K:y; sizes = piece".
- * None for "tags", which leaves it to the program, and for "replicated". */
+/* Makes one section of SUNDOG_SPLIT's text: the value of `split` and, after
+ * semicolons, other keys, as in "K:y; sizes = piece". Makes none for "tags",
+ * which leaves it to the program, and none for "replicated". */
 sdg_status_t sdg_drafts_short(const char *split,
                               sdg_drafts_t *out_drafts) SDG_MUST_CHECK;
 void sdg_drafts_fini(sdg_drafts_t *drafts);
 
-/* ---- from drafts to rules (rulesfile.c) ---------------------------------- */
+/* ---- from drafts to rules (file.c) ----------------------------------------
+ */
 
 /* Reads what the options ask for, a file or the short form. */
 sdg_status_t sdg_drafts_open(const sdg_options_t *options, bool thorough,
@@ -59,22 +60,22 @@ sdg_status_t sdg_drafts_open(const sdg_options_t *options, bool thorough,
 sdg_status_t sdg_drafts_mesh(const sdg_drafts_t *drafts,
                              const sdg_options_t *options, int ranks,
                              sdg_mesh_t *out_mesh) SDG_MUST_CHECK;
-/* Reads the values of one section, for the mesh of `rules`, whose view and axes
- * are kept up to date. */
+/* Reads the values of one section, for the mesh of `rules`; updates the view
+ * and axes of `rules`. */
 sdg_status_t sdg_draft_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
                              const sdg_options_t *options,
                              sdg_rules_t *rules) SDG_MUST_CHECK;
-/* What can be said of all sections together. */
+/* Checks that need all sections. */
 sdg_status_t sdg_drafts_check(const sdg_drafts_t *drafts,
                               const sdg_options_t *options,
                               sdg_rules_t *rules) SDG_MUST_CHECK;
-/* Frees the drafts; moves their sections to the result, or, if `status` is a
+/* Frees the drafts. Moves their sections to the result or, if `status` is a
  * fault, frees them too and returns it. */
 sdg_status_t sdg_drafts_close(sdg_drafts_t *drafts, sdg_status_t status,
                               sdg_rules_t *rules,
                               sdg_rules_t *out_rules) SDG_MUST_CHECK;
-/* One word of a section's `op`, which matches a family or one of the names, or
- * is reported. */
+/* Checks one word of a section's `op`: reports it unless it matches a family or
+ * one of the names. */
 sdg_status_t sdg_rules_check_glob(const sdg_rules_t *rules,
                                   const sdg_section_t *section,
                                   const char *glob, const char *const *names,

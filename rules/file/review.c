@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading rules to the end in spite of faults, to report all of them.
+// Reads rules to the end in spite of faults, to report all of them.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "rules/file/file.h"
 #include "rules/file/read.h"
 
-// The key whose value the last fault was about; SDG_KEY_COUNT: none.
+// The key with the last fault; SDG_KEY_COUNT: none.
 static sdg_rules_key_t key_at_fault(const sdg_drafts_t *drafts,
                                     const sdg_draft_t *draft,
                                     sdg_status_t status) {
@@ -42,7 +42,7 @@ static sdg_status_t value_set(sdg_draft_t *draft, int key, const char *text) {
                                      : sdg_fail(SDG_E_NO_MEMORY, "a value");
 }
 
-// Replaces a faulty value by one that nothing else in the section depends on.
+// Replaces a faulty value by one that causes no further faults in the section.
 static sdg_status_t value_repair(sdg_draft_t *draft, sdg_rules_key_t key,
                                  const sdg_rules_t *rules) {
   char split[SDG_AXIS_NAME_MAX + 2];
@@ -55,7 +55,7 @@ static sdg_status_t value_repair(sdg_draft_t *draft, sdg_rules_key_t key,
   case SDG_KEY_STRATEGY:
     return value_set(draft, key, "auto");
   case SDG_KEY_SPLIT:
-    // What depends on it says nothing without it.
+    // Faults that follow from this one are not reported.
     for (int k = 0; k < SDG_KEY_COUNT; k++)
       if (k != SDG_KEY_MATCH && k != SDG_KEY_OP && k != SDG_KEY_VIEW &&
           k != SDG_KEY_WRAP && k != SDG_KEY_STRATEGY && k != SDG_KEY_KEEP)
@@ -73,8 +73,8 @@ static void fault_count(sdg_drafts_t *drafts, sdg_status_t status) {
     drafts->first = status;
 }
 
-// All faults of a section: each value that is at fault is replaced, and the
-// section read again.
+// Reports all faults of a section: replaces each faulty value and reads the
+// section again.
 static sdg_status_t section_review(sdg_drafts_t *drafts, sdg_draft_t *draft,
                                    const sdg_options_t *options,
                                    sdg_rules_t *rules) {
@@ -95,7 +95,7 @@ static sdg_status_t section_review(sdg_drafts_t *drafts, sdg_draft_t *draft,
   }
 }
 
-// For how many ranks these rules are, by what they say themselves.
+// The number of ranks that the rules themselves imply.
 static int ranks_said(const sdg_drafts_t *drafts,
                       const sdg_options_t *options) {
   const char *mesh = *options->mesh ? options->mesh : drafts->mesh;
@@ -110,7 +110,7 @@ static int ranks_said(const sdg_drafts_t *drafts,
   return product > 0 && product <= SDG_RANKS_MAX ? (int)product : 2;
 }
 
-// The mesh: if that asked for does not fit, what the rules say of it.
+// Sets the mesh: if the given one does not fit, that of the rules.
 static sdg_status_t mesh_review(sdg_drafts_t *drafts,
                                 const sdg_options_t *options, int ranks,
                                 sdg_mesh_t *out_mesh) {
@@ -133,7 +133,7 @@ static void sections_review(sdg_drafts_t *drafts, const sdg_options_t *options,
   sdg_status_t status = SDG_OK;
   for (int i = 0; i < drafts->count && status == SDG_OK; i++) {
     sdg_draft_t *draft = &drafts->draft[i];
-    if (drafts->mesh_faulty) // how many parts there are is not known
+    if (drafts->mesh_faulty) // the number of parts is unknown
       status = value_set(draft, SDG_KEY_PARTS,
                          draft->value[SDG_KEY_PARTS] ? "agree" : "");
     if (status == SDG_OK)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading the values of a section's keys, with the fault's place in messages.
+// Reads the values of a section's keys; messages have the fault's place.
 #include "rules/file/value.h"
 
 #include <ctype.h>
@@ -107,7 +107,7 @@ sdg_status_t sdg_match_parse(const sdg_place_t *place, const char *text,
     return sdg_place_fail(place, SDG_E_RULES_VALUE,
                           "a tensor can have at most %d dimensions",
                           SDG_DIMS_MAX);
-  // A listed name that is not the one of its position could never match.
+  // A listed name at another position could never match.
   for (int i = 0; section->listed && i < section->terms; i++) {
     sdg_dim_t dim = section->term[i].dim;
     if (dim <= SDG_DIM_W &&
@@ -146,7 +146,7 @@ sdg_status_t sdg_op_parse(const sdg_place_t *place, const char *text,
           SDG_GLOBS_MAX, SDG_GLOB_BYTES - 1);
     char *glob = section->glob[section->globs++];
     snprintf(glob, SDG_GLOB_BYTES, "%.*s", word.length, word.at);
-    // Entries are checked by sdg_rules_check_entries.
+    // sdg_rules_check_entries checks the entries.
     if (strncmp(glob, "cudnn", 5) != 0 && strncmp(glob, "cublas", 6) != 0 &&
         !glob_names_family(glob, families) && !sdg_glob_names_product(glob))
       return sdg_word_fail(place, word, "op", families, SDG_FAMILY_OTHER);
@@ -247,7 +247,8 @@ void sdg_split_axes(const char *text, void (*each)(void *user, sdg_word_t axis),
   }
 }
 
-// One method, without spaces: "agree", "even", "even/32", "chunk", "3,2,2".
+// One way to divide, without spaces: "agree", "even", "even/32", "chunk",
+// "3,2,2".
 static sdg_status_t method_check(const sdg_place_t *place, const char *text,
                                  const sdg_rules_split_t *split) {
   static const char *const words[] = {"agree", "even", "even/32", "chunk"};
@@ -298,7 +299,7 @@ static sdg_status_t parts_set(const sdg_place_t *place, sdg_word_t word,
   return method_check(place, text, split);
 }
 
-// The i-th of the section's splits and those of its matrices.
+// The i-th split of the section and its matrices.
 static sdg_rules_split_t *split_at(sdg_section_t *section, int i) {
   if (i < section->splits)
     return &section->split[i];
@@ -316,8 +317,8 @@ sdg_status_t sdg_parts_parse(const sdg_place_t *place, const char *text,
   sdg_word_t word, whole = {text, (int)strlen(text)};
   bool per_dim = strchr(text, ':') != NULL;
   sdg_rules_split_t *split;
-  // What a list of dimensions does not name is agreed; so is a matrix where
-  // sizes are listed, which are the product's.
+  // Dimensions that a list does not name are agreed. So are matrices if sizes
+  // are listed, because the sizes are those of the product.
   bool listed = isdigit((unsigned char)*text) != 0;
   for (int i = 0; (split = split_at(section, i)); i++)
     SDG_TRY(parts_set(place,

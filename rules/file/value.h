@@ -6,8 +6,8 @@
 #include "rules/file/file.h"
 #include "rules/file/word.h"
 
-/* Each fills its members of the section. Those of `split` need the mesh,
- * those of `parts` the split, and the matrices. */
+/* Each fills its members of the section. `split` needs the mesh; `parts` needs
+ * the split and the matrices. */
 sdg_status_t sdg_match_parse(const sdg_place_t *place, const char *text,
                              sdg_section_t *section) SDG_MUST_CHECK;
 sdg_status_t sdg_op_parse(const sdg_place_t *place, const char *text,
@@ -17,7 +17,7 @@ sdg_status_t sdg_split_parse(const sdg_place_t *place, const char *text,
                              sdg_section_t *section) SDG_MUST_CHECK;
 sdg_status_t sdg_parts_parse(const sdg_place_t *place, const char *text,
                              sdg_section_t *section) SDG_MUST_CHECK;
-/* "yes", "no", or axes of the section's splits, which come first. */
+/* "yes", "no", or axes of the section's splits, which must be parsed before. */
 sdg_status_t sdg_sum_parse(const sdg_place_t *place, const char *text,
                            const sdg_mesh_t *mesh,
                            sdg_section_t *section) SDG_MUST_CHECK;
@@ -36,18 +36,18 @@ sdg_status_t sdg_piece_values_parse(const sdg_place_t *place, const char *text,
 sdg_status_t sdg_window_parse(const sdg_place_t *place, const char *text,
                               sdg_section_t *section) SDG_MUST_CHECK;
 
-/* A split, among whose items may be axes over which values are pending. */
+/* A split, which may have items with axes over which values are pending. */
 sdg_status_t sdg_label_parse(const sdg_place_t *place, const char *text,
                              const sdg_mesh_t *mesh,
                              sdg_section_t *section) SDG_MUST_CHECK;
 
-/* Calls `each` for every axis that a `split` text names; syntax faults are
- * left to sdg_split_parse. */
+/* Calls `each` for every axis that a `split` text names; sdg_split_parse
+ * reports syntax faults. */
 void sdg_split_axes(const char *text, void (*each)(void *user, sdg_word_t axis),
                     void *user);
 
-/* The axes whose ranks compute the same: "model, pipe". `split`: those that
- * cannot be among them, as sections split over them. */
+/* The axes whose ranks compute the same: "model, pipe". They may not be in
+ * `split`, the axes that sections split over. */
 sdg_status_t sdg_same_parse(const sdg_place_t *place, const char *text,
                             const sdg_mesh_t *mesh, sdg_axes_t split,
                             sdg_axes_t *out) SDG_MUST_CHECK;

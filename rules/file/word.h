@@ -19,8 +19,8 @@ sdg_status_t sdg_place_fail(const sdg_place_t *place, sdg_status_t status,
                             const char *format, ...)
     __attribute__((format(printf, 3, 4), cold));
 
-/* The place of this thread's last sdg_place_fail: for a reader that goes on
- * after a fault and has to leave out what was wrong. */
+/* The place of this thread's last sdg_place_fail, for a reader that continues
+ * after a fault. */
 sdg_place_t sdg_place_last(void);
 
 /* A piece of a text, not terminated. */

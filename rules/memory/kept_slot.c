@@ -13,13 +13,13 @@
 
 // Of a calling thread.
 typedef struct state {
-  sdg_kept_slot_t *slot; // SDG_KEPT_SLOTS, and the spare ones
-  uint64_t number;       // of the last one that was taken
+  sdg_kept_slot_t *slot; // SDG_KEPT_SLOTS, then the spare ones
+  uint64_t number;       // number of the last slot that was taken
   struct {
     sdg_kept_slot_t *slot, was;
   } seen[SDG_KEPT_SEEN];
 } state_t;
-static state_t states[SDG_CHANNEL_THREADS]; // by the thread's channel
+static state_t states[SDG_CHANNEL_THREADS]; // by the thread's channel number
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static state_t *state_get(void) {
@@ -34,7 +34,7 @@ void sdg_kept_slot_forget(void) {
   pthread_mutex_unlock(&lock);
 }
 
-// Lock held.
+// Call with the lock held.
 static sdg_kept_slot_t *find(const state_t *state, const void *data) {
   for (int i = 0; data && state->slot && i < SDG_KEPT_SLOTS; i++)
     if (state->slot[i].number > 0 &&
@@ -86,7 +86,7 @@ sdg_status_t sdg_kept_slot_take(const void *data, sdg_kept_slot_t **out) {
       oldest = &state->slot[i];
   if (!taken)
     taken = oldest;
-  // No write that is seen takes it away, and nobody finds it.
+  // No observed write removes it, and nobody finds it.
   taken->tensor = (sdg_span_t){0, 0};
   taken->number = ++state->number;
   pthread_mutex_unlock(&lock);

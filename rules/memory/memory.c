@@ -22,8 +22,9 @@ void sdg_memory_set_loaded(sdg_loaded_find_t *find) {
 }
 
 sdg_status_t sdg_memory_survey(const char *entry_name) {
-  // libcufftw, libcusolverMg, libcusparseLt, libnppc ... are meant, too.
-  // libcurand is not: it reads no tensor, and writes the same on every rank.
+  // The prefixes include libcufftw, libcusolverMg, libcusparseLt, libnppc ...
+  // libcurand is not listed: it reads no tensor and writes the same on every
+  // rank.
   static const char *const unseen[] = {"libcufft",      "libcusparse",
                                        "libcusolver",   "libnpp",
                                        "libnvjpeg",     "libcutensor",
@@ -62,15 +63,14 @@ void sdg_memory_unlock(void) {
   pthread_mutex_unlock(&lock);
 }
 
-// In the whole view alone: a rank's own pieces differ.
+// Only in the whole view: in the shard view ranks have different pieces.
 bool sdg_memory_notes_inputs(void) {
   return sdg_options_comparing() != SDG_COMPARING_OFF && sdg_setup_is_whole();
 }
 
 void sdg_memory_allocated(const void *at, size_t bytes) {
   pthread_mutex_lock(&lock);
-  // What is not recorded is memory that was not seen: no tensor is shared
-  // there.
+  // After a failure the memory counts as not seen: no tensor is shared there.
   (void)!sdg_buffers_allocate(&table, (uintptr_t)at, bytes);
   pthread_mutex_unlock(&lock);
   sdg_hint_put(at, bytes, false, 0);

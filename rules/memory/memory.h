@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program's device memory: what is allocated, and, in the whole view, which
- * distributed tensors are in it. Any thread. */
+/* The program's device memory: its allocations and, in the whole view, the
+ * distributed tensors in it. Any thread may call these functions. */
 #ifndef SDG_RULES_MEMORY_MEMORY_H
 #define SDG_RULES_MEMORY_MEMORY_H
 
@@ -10,22 +10,23 @@
 void sdg_memory_allocated(const void *at, size_t bytes);
 void sdg_memory_freed(const void *at);
 
-/* Whether inputs of the program are noted (rules/memory/uploads.h): in the
+/* Whether inputs of the program are tracked (rules/memory/uploads.h): in the
  * whole view, unless SUNDOG_COMPARE says otherwise. */
 bool sdg_memory_notes_inputs(void);
 
-/* All of it is gone. */
+/* Forgets everything. */
 void sdg_memory_forget(void);
 
-/* Whether this is memory of an allocation that was seen. */
+/* Whether the address lies in an allocation that was seen. */
 bool sdg_memory_holds(const void *at);
 
-/* How many bytes of it there are from `at` on; false if it was not seen. */
+/* The number of bytes from `at` to the end of its allocation; false if that was
+ * not seen. */
 bool sdg_memory_room(const void *at, size_t *out_bytes);
 
-/* Whether a library is loaded of which the name begins with one of `prefixes`,
- * and was not when *io_seen was as it is; of the dynamic linker, given before
- * the first call. */
+/* Whether a library is loaded whose name begins with one of `prefixes`, and
+ * that was loaded after *io_seen was set. The dynamic linker's part provides
+ * this function before the first call. */
 typedef bool sdg_loaded_find_t(const char *const *prefixes,
                                unsigned long long *io_seen, char *out_name,
                                size_t bytes);
@@ -35,24 +36,24 @@ void sdg_memory_set_loaded(sdg_loaded_find_t *find);
  * memory by calls which sundog does not intercept. With the lock held. */
 sdg_status_t sdg_memory_survey(const char *entry_name) SDG_MUST_CHECK;
 
-/* SDG_E_SMALL_MEMORY where the tensor of an operand goes on beyond the end of
- * the allocation that holds its first element. Of memory that was not seen
- * allocated nothing is known: *out_seen (may be NULL). With the lock held. */
+/* SDG_E_SMALL_MEMORY if the tensor of an operand extends beyond the end of the
+ * allocation that holds its first element. *out_seen (may be NULL): false if
+ * the allocation is unknown. Call with the lock held. */
 sdg_status_t sdg_memory_fits(const sdg_call_t *call,
                              const sdg_operand_t *operand,
                              bool *out_seen) SDG_MUST_CHECK;
 /* The same for all tensors and filters of a call; takes the lock. */
 sdg_status_t sdg_memory_fits_all(const sdg_call_t *call) SDG_MUST_CHECK;
 
-/* Whether a library is loaded that writes memory, alike on every rank, by calls
- * that are not seen. */
+/* Whether a library is loaded that writes memory, the same on every rank, by
+ * calls that sundog does not see. */
 bool sdg_memory_unseen_writes(void);
 
-/* For calls that the ranks share. Between lock and unlock nothing else looks at
+/* For calls that the ranks share. Between lock and unlock no other thread uses
  * the table. */
 sdg_buffers_t *sdg_memory_lock(void);
 void sdg_memory_unlock(void);
-/* With the lock held. */
+/* Call with the lock held. */
 sdg_buffers_t *sdg_memory_table(void);
 
 #endif

@@ -11,7 +11,9 @@
 #include "src/base/vendor.h"
 #include "src/geometry/spans.h"
 
-enum { RUNS_MAX = 64 }; // of a tensor with gaps that are told apart
+enum {
+  RUNS_MAX = 64
+}; // limit for the runs of a tensor with gaps that are told apart
 
 typedef struct upload {
   sdg_span_t span;
@@ -22,7 +24,7 @@ static struct {
   pthread_mutex_t lock;
   sdg_spans_t known;     // made by tagged calls, or compared
   sdg_spans_t untouched; // allocated, and not written since
-  upload_t *upload;      // to known memory, in the order of the copies
+  upload_t *upload;      // into known memory, in the order of the copies
   size_t count, room;
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -54,7 +56,7 @@ static sdg_span_t span_of(const sdg_access_t *access) {
   return (sdg_span_t){access->at, rows * access->pitch + access->width};
 }
 
-// Lock held.
+// Call with the lock held.
 static void overwritten_drop(sdg_span_t span) {
   size_t kept = 0;
   for (size_t i = 0; i < all.count; i++)
@@ -63,7 +65,7 @@ static void overwritten_drop(sdg_span_t span) {
   all.count = kept;
 }
 
-// Without memory the copy is not compared. Lock held.
+// If memory is short the copy is not compared. Call with the lock held.
 static void upload_add(sdg_span_t span, uint64_t digest) {
   if (all.count == all.room) {
     size_t room = all.room ? 2 * all.room : 64;
@@ -76,7 +78,8 @@ static void upload_add(sdg_span_t span, uint64_t digest) {
   all.upload[all.count++] = (upload_t){span, digest};
 }
 
-// Without memory for the set nothing is untouched: more is compared.
+// If memory for the set is short, nothing counts as untouched, so that more is
+// compared.
 static void untouched_remove(sdg_span_t span) {
   if (all.untouched.count > 0 && !sdg_spans_remove(&all.untouched, span))
     sdg_spans_clear(&all.untouched);
@@ -108,7 +111,8 @@ void sdg_uploads_forget(void) {
 
 // ---- what the program writes -----------------------------------------------
 
-// What a copy that does not wait will find in pinned memory is not known yet.
+// False for a copy that does not wait and reads pinned memory: its contents may
+// still change.
 static bool readable(const sdg_memory_access_t *memory,
                      const sdg_access_t *from) {
   struct cudaPointerAttributes attributes;
@@ -122,7 +126,7 @@ static bool readable(const sdg_memory_access_t *memory,
           !strstr(memory->name, "Async"));
 }
 
-// Whether a copy ends where tagged calls have read.
+// Whether a copy writes memory that tagged calls have read.
 static bool comes_again(const sdg_memory_access_t *memory) {
   bool again = false;
   pthread_mutex_lock(&all.lock);
@@ -133,8 +137,8 @@ static bool comes_again(const sdg_memory_access_t *memory) {
   return again;
 }
 
-// The digest of what a copy carries from the host; false where it cannot be
-// told, or is of no interest.
+// The digest of the bytes that a copy brings from the host; false if it cannot
+// be computed, or is not needed.
 static bool copied_digest(const sdg_memory_access_t *memory,
                           uint64_t *out_digest) {
   const sdg_access_t *from = NULL;
@@ -164,7 +168,7 @@ void sdg_uploads_note(const sdg_memory_access_t *memory) {
     const sdg_access_t *to = &memory->access[i];
     if (!to->writes)
       continue;
-    if (to->width == 0) { // not known how much
+    if (to->width == 0) { // the number of bytes is unknown
       sdg_spans_clear(&all.untouched);
       continue;
     }
@@ -180,8 +184,8 @@ void sdg_uploads_note(const sdg_memory_access_t *memory) {
 
 // ---- what tagged calls read and write --------------------------------------
 
-// Dimensions of more than one element, the outermost first, and how many of
-// them, from the outside, are not one run of memory.
+// Dimensions with more than one element, the outermost first, and how many of
+// them, from the outside, are not contiguous.
 typedef struct runs {
   int outer;
   int64_t extent[SDG_DIMS_MAX], step_bytes[SDG_DIMS_MAX], count;
@@ -211,7 +215,7 @@ static runs_t runs_of(const sdg_layout_t *layout) {
   return runs;
 }
 
-// Lock held.
+// Call with the lock held.
 static void known_add(sdg_span_t span) {
   if (!sdg_spans_contain(&all.known, span))
     (void)!sdg_spans_add(&all.known, span);
@@ -242,13 +246,13 @@ void sdg_uploads_made(const sdg_operand_t *operand) {
   if (span.bytes > 0 && runs.count <= RUNS_MAX)
     runs_add(&runs, 0, span.at);
   else
-    known_add(span); // what lies in its many gaps is taken for its own
+    known_add(span); // with many gaps, the gaps count as the tensor's
   untouched_remove(span);
   overwritten_drop(span);
   pthread_mutex_unlock(&all.lock);
 }
 
-// Every run of the tensor. Lock held.
+// Whether every run of the tensor is known. Call with the lock held.
 static bool is_known(const runs_t *runs, int dim, uintptr_t at) {
   if (dim == runs->outer)
     return sdg_spans_contain(&all.known, (sdg_span_t){at, runs->run_bytes});
@@ -258,8 +262,8 @@ static bool is_known(const runs_t *runs, int dim, uintptr_t at) {
   return true;
 }
 
-// Mixes what was copied into the tensor since it was last asked about. Lock
-// held.
+// Mixes in what was copied into the tensor since the last query. Call with the
+// lock held.
 static bool uploads_take(sdg_span_t tensor, uint64_t *io_digest) {
   sdg_digest_t digest;
   size_t kept = 0;
@@ -271,7 +275,7 @@ static bool uploads_take(sdg_span_t tensor, uint64_t *io_digest) {
       all.upload[kept++] = upload;
       continue;
     }
-    // Addresses differ between ranks, places in the tensor do not.
+    // Uses offsets in the tensor, because addresses differ between ranks.
     uint64_t place[3] = {upload.span.at - tensor.at, upload.span.bytes,
                          upload.digest};
     sdg_digest_add(&digest, place, sizeof place);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes a captured call as text: everything that tells calls apart.
+// Writes a captured call as text that distinguishes it from other calls.
 #include "rules/observe/inspect.h"
 
 #include <inttypes.h>
@@ -42,7 +42,7 @@ static void list_put(text_t *text, const char *name, int count,
   put(text, "]");
 }
 
-typedef struct shape { // of a window, by spatial dimension
+typedef struct shape { // one window, by spatial dimension
   int spatial;
   int kernel[SDG_DIMS_MAX], pad[SDG_DIMS_MAX], stride[SDG_DIMS_MAX],
       dilation[SDG_DIMS_MAX];

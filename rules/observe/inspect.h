@@ -12,27 +12,28 @@
  *    "operands":[{"role":"x","output":false,"filter":false,"type":0,
  *                 "bytes":4,"extent":[1,8,64,64]}, ...]}
  *
- * Attention says whether keys and values are one tensor, and has its windows,
- * if they are so many keys before and after each query, -1 where no key shows a
- * bound: "attention":{"same":true,"left":512,"right":-1}; else
+ * Attention has "attention":{"same":true,"left":512,"right":-1}: whether keys
+ * and values are one tensor, and the number of keys before and after each
+ * query, -1 if no key limits it. If the windows have no such form:
  * "attention":{"same":true,"ragged":true}. Gradients of parameters have no
- * windows. Of a product of matrices the first operand is the product itself, of
- * the extents M, N, K, and BATCH where the entry makes several.
+ * windows. The first operand of a product of matrices is the product itself,
+ * with the extents M, N, K and, if the entry computes several, BATCH.
  *
  * An operand in memory of cudaMallocManaged has "managed":true.
  *
- * "rule": whether `knows` says that this version can split it. "window", for
+ * "rule": whether this version can split it, from `knows`. "window", for
  * convolutions and pooling, has a number for each spatial dimension. Does
- * nothing unless SUNDOG_INSPECT is set. Any thread. */
+ * nothing unless SUNDOG_INSPECT is set. Any thread may call it. */
 void sdg_inspect_call(const sdg_call_t *call,
                       bool (*knows)(const sdg_call_t *call));
 /* The same for an entry that hides its tensors: {"entry":..., "opaque":true}.
  */
 void sdg_inspect_opaque(const char *entry_name);
-/* Whether cuBLAS' function of this name makes sums (norms, dot products,
- * products of matrices) or the like: of its own piece in the shard view. */
+/* Whether cuBLAS's function of this name computes sums (norms, dot products,
+ * products of matrices) or similar values, which in the shard view are those of
+ * one piece. */
 bool sdg_inspect_reduces(const char *entry_name);
-/* Such a function was called: {"entry":..., "reduction":true}. Nothing for
+/* Such a function was called: {"entry":..., "reduction":true}. Does nothing for
  * others. */
 void sdg_inspect_reduction(const char *entry_name);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The records that options ask for of every call: inspect.h, values.h,
+/* The records of every call that options ask for: inspect.h, values.h,
  * run_record.h and src/observe/trace.h. */
 #ifndef SDG_RULES_OBSERVE_OBSERVE_H
 #define SDG_RULES_OBSERVE_OBSERVE_H
@@ -9,24 +9,24 @@
 #include "src/base/options.h"
 #include "src/call/call.h"
 
-/* True if one of these options is set. If not, none of their functions needs to
- * be called. */
+/* True if one of these options is set. Otherwise their functions need not be
+ * called. */
 static inline bool sdg_observing(void) {
   return sdg_options_get()->observing;
 }
 
-/* A call was captured, and nothing is decided yet. `knows` as in
+/* A call was captured, and nothing is decided yet. `knows` is as in
  * sdg_inspect_call(). */
 void sdg_observe_begin(const sdg_call_t *call,
                        bool (*knows)(const sdg_call_t *call));
-/* Sundog is done with the call. `done`: it was carried out or refused, and
- * call->result is the program's; else the program's own call follows. */
+/* Sundog has finished with the call. `done`: it was carried out or refused, and
+ * call->result is the program's; otherwise the program's own call follows. */
 void sdg_observe_end(const sdg_call_t *call, bool done);
 
-/* At exit: writes what is buffered. */
+/* At exit: writes buffered data. */
 void sdg_observe_finish(void);
-/* In the child of a fork: the records are the parent's. No allocation, no
- * wait. */
+/* In a forked child: drops the records, which belong to the parent. Allocates
+ * nothing and does not wait. */
 void sdg_observe_drop(void);
 
 #endif

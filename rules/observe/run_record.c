@@ -16,16 +16,16 @@
 #include "src/job/thread.h"
 #include "src/observe/event_file.h"
 
-// Programs that set their descriptors anew make equal plans again and again.
+// Programs that set their descriptors again make equal plans repeatedly.
 enum { REMEMBERED = 4096 };
 
 static struct {
   pthread_mutex_t lock;
   int plans;
-  uint64_t hash[REMEMBERED]; // of the first plans' lines
+  uint64_t hash[REMEMBERED]; // hashes of the first plans' lines
 } history = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-// Not buffered: a rank that dies leaves what it did.
+// Not buffered, so that a rank that dies leaves what it did.
 static sdg_event_file_t record = {
     SDG_EVENT_FILE("the record of calls", SDG_EVENT_REPLACE, "rank-%r")};
 
@@ -35,7 +35,7 @@ bool sdg_run_record_wanted(void) {
   return sdg_options_get()->record[0] != '\0';
 }
 
-// Takes over `text`, NULL without memory.
+// Writes and frees `text`; NULL if memory was short.
 static void line_write(char *text, size_t bytes) {
   if (text)
     sdg_event_append(&record, sdg_options_get()->record, text, bytes);
@@ -76,7 +76,7 @@ static void numbers_write(FILE *file, const char *name, int count,
   fprintf(file, "]");
 }
 
-// Where an operand is; whole view: where an output will be.
+// Where an operand is; in the whole view, where an output will be.
 static const sdg_placement_t *placement_of(const sdg_tagging_t *tagging,
                                            const sdg_plan_t *plan, int index) {
   const sdg_placement_t *written =
@@ -134,7 +134,8 @@ static void messages_write(FILE *file, const sdg_tagging_t *tagging,
   }
 }
 
-// Of the results of sums over ranks, and of what else these combine.
+// Bytes of the results of sums over ranks, and of other values that these
+// combine.
 static int64_t reduced_bytes(const sdg_plan_t *plan) {
   int64_t bytes = 0;
   for (int i = 0; i < plan->steps; i++)

@@ -12,20 +12,21 @@
 /* True if the option is set. */
 bool sdg_run_record_wanted(void);
 
-/* Describes what is done with calls of this kind in <SUNDOG_RECORD>/rank-R, as
- * a line {"plan":NUMBER,...}, unless it is there, and returns the number; 0 if
- * nothing is recorded. `plan` is NULL for a query. Any thread. */
+/* Writes what is done with calls of this kind to <SUNDOG_RECORD>/rank-R, as a
+ * line {"plan":NUMBER,...}, unless it is already there, and returns the number;
+ * 0 if nothing is recorded. `plan` is NULL for a query. Any thread may call it.
+ */
 int sdg_run_record_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
                         const sdg_plan_t *plan);
 
-/* That this thread's call is carried out by that plan. */
+/* This thread's call uses that plan. */
 void sdg_run_record_use(int plan);
-/* The end of this thread's call: a line {"call":...} with the plan that was
- * used since its beginning, or, where it failed, the last error. */
+/* This thread's call ends: writes a line {"call":...} with the plan that was
+ * used since its beginning or, if it failed, the last error. */
 void sdg_run_record_call(const char *entry, bool failed);
 
-/* In the child of a fork: the record is the parent's. No allocation, no
- * wait. */
+/* In a forked child: drops the record, which belongs to the parent. Allocates
+ * nothing and does not wait. */
 void sdg_run_record_drop(void);
 
 #endif

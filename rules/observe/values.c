@@ -18,13 +18,13 @@
 #include "src/job/thread.h"
 #include "src/observe/event_file.h"
 
-// The thread whose calls are kept, and what it is about to keep.
+// The thread whose calls are recorded, and the call whose outputs are next.
 static _Atomic(const void *) owner;
 static _Thread_local char thread_mark;
 static struct {
   bool stopped;
   int64_t ordinal, number;
-  sdg_call_t *call; // a copy, owned; NULL: nothing is expected
+  sdg_call_t *call; // a copy, owned; NULL: no call
   sdg_box_t box[SDG_OPERANDS_MAX];
 } values;
 
@@ -51,7 +51,8 @@ bool sdg_values_wanted_of(const sdg_call_t *call) {
   return !sdg_family_is(call->family, SDG_FAMILY_MOVES) && sdg_values_wanted();
 }
 
-// Whether a product's sums are left to the program: its result is terms.
+// Whether a product's sums are left to the program: its result consists of
+// addends.
 static bool has_terms(const sdg_call_t *call, const sdg_tagging_t *tagging) {
   const sdg_placement_t *product = &tagging->placement[0];
   return sdg_family_is_product(call->family) &&
@@ -70,7 +71,7 @@ sdg_box_t *sdg_values_boxes(const sdg_call_t *call,
   return boxes;
 }
 
-// One product is a batch of one, whichever entry makes it.
+// A single product becomes a batch of one, whichever entry makes it.
 static void batch_add(sdg_operand_t *operand, sdg_box_t *box) {
   if (operand->dims != 2 || box->dims != 2)
     return;
@@ -123,7 +124,7 @@ static void bytes_write(const void *data, size_t bytes) {
   sdg_event_append(&outputs, sdg_options_get()->values, data, bytes);
 }
 
-// Brings `bytes` bytes at `data` to the host, after all that `stream` has.
+// Copies `bytes` bytes at `data` to the host after all work of `stream`.
 static cudaEvent_t done; // the last copy
 
 static sdg_status_t fetch(const sdg_vendor_t *cuda, cudaStream_t stream,
@@ -141,12 +142,12 @@ static sdg_status_t fetch(const sdg_vendor_t *cuda, cudaStream_t stream,
   cudaError_t state;
   while ((state = cuda->cudaEventQuery(done)) == cudaErrorNotReady)
     nanosleep(&pause, NULL);
-  (void)cuda->cudaGetLastError(); // "not ready" is not the program's
+  (void)cuda->cudaGetLastError(); // the program must not see this "not ready"
   return sdg_vendor_check(state, "copy of an output to the host");
 }
 
-// Elements in the order of their indices, whatever the strides. Returns where
-// the next one goes.
+// Packs elements in the order of their indices, whatever the strides. Returns
+// the end.
 static char *pack(const sdg_operand_t *operand, const sdg_box_t *box, int dim,
                   const char *from, char *to) {
   size_t bytes = (size_t)operand->elem_bytes;
@@ -160,9 +161,9 @@ static char *pack(const sdg_operand_t *operand, const sdg_box_t *box, int dim,
   return to;
 }
 
-// Where the box begins in memory, in elements: that holds the box alone, or the
-// whole tensor. Sums of a product that stay in pieces are alone in the shard
-// view, where the call says all of them.
+// Where the box begins in memory, in elements. The memory holds the box only,
+// or the whole tensor. Sums of a product that stay in pieces are alone in the
+// shard view even if the call states the whole.
 static int64_t begin_of(const sdg_operand_t *operand, const sdg_box_t *box) {
   int64_t begin = 0;
   bool alone = true;
@@ -195,7 +196,7 @@ static sdg_status_t output_keep(const sdg_vendor_t *cuda, cudaStream_t stream,
     head.lo[d] = box->dim[d].lo;
     head.hi[d] = box->dim[d].hi;
     if (extent < 1)
-      return SDG_OK; // this rank has nothing of it
+      return SDG_OK; // this rank has no part of it
     elements *= (size_t)extent;
     last += (extent - 1) * operand->stride[d];
   }
@@ -235,7 +236,7 @@ void sdg_values_take(void) {
 
 void sdg_values_drop(void) {
   values.stopped = true;
-  values.call = NULL; // the parent's
+  values.call = NULL; // belongs to the parent
   sdg_event_drop(&outputs);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SUNDOG_VALUES: the outputs of a process's first calls of cuDNN and products
- * of matrices, for `sundog verify --calls`. Of the first thread that makes
- * calls. A matrix has three dimensions there, the first of them the batch. */
+ * of matrices, for `sundog verify --calls`. Records the first thread that makes
+ * calls. A matrix has three dimensions here; the first is the batch. */
 #ifndef SDG_RULES_OBSERVE_VALUES_H
 #define SDG_RULES_OBSERVE_VALUES_H
 
@@ -10,13 +10,14 @@
 
 #include "rules/place/op.h"
 
-/* What precedes the elements, dense and row-major, of one output. */
+/* The header of one output; its elements follow, dense and row-major. */
 typedef struct sdg_values_head {
   uint64_t magic;
   uint64_t bytes;  /* of the elements */
-  int64_t ordinal; /* of the call among all calls with tensors, from 1 */
-  int64_t call;    /* the number that messages have; 0 where there are none */
-  int32_t operand; /* its place in the call: several may have one role */
+  int64_t ordinal; /* the call's number among all calls with tensors, from 1 */
+  int64_t call;    /* the number used in messages; 0 if it has none */
+  int32_t
+      operand; /* its index in the call, because several may have one role */
   int32_t role, type, dims, elem_bytes;
   int32_t unused;                             /* 0 */
   int64_t lo[SDG_DIMS_MAX], hi[SDG_DIMS_MAX]; /* global indices */
@@ -27,25 +28,26 @@ typedef struct sdg_values_head {
 /* True if the option is set. */
 bool sdg_values_wanted(void);
 
-/* The same for this call: what is redistributed has no one place to compare. */
+/* The same for this call; false for redistributions, whose result has no single
+ * place. */
 bool sdg_values_wanted_of(const sdg_call_t *call);
 
 /* Counts a call that is not a query. */
 void sdg_values_begin(const sdg_call_t *call);
 /* Where the outputs of calls with this tagging lie; owned by the caller, NULL
- * if nothing is kept. */
+ * if nothing is recorded. */
 sdg_box_t *sdg_values_boxes(const sdg_call_t *call,
                             const sdg_tagging_t *tagging);
-/* The outputs of the call that was begun are to be kept when it is done;
+/* The outputs of the call that was begun are to be recorded when it ends.
  * `boxes` NULL: they are whole tensors. */
 void sdg_values_expect(const sdg_call_t *call, const sdg_box_t *boxes);
 bool sdg_values_expected(void);
-/* It is done: reads its outputs, waiting for the device, and writes them to
- * <SUNDOG_VALUES>/values-RANK. */
+/* The call has ended: reads its outputs, which waits for the device, and writes
+ * them to <SUNDOG_VALUES>/values-RANK. */
 void sdg_values_take(void);
-/* It failed. */
+/* The call failed. */
 void sdg_values_forget(void);
-/* In the child of a fork: nothing is kept. No allocation, no wait. */
+/* In a forked child: records nothing. Allocates nothing and does not wait. */
 void sdg_values_drop(void);
 
 /* The device is about to be reset. */

@@ -28,7 +28,7 @@ static sdg_status_t redistribute_describe(const sdg_call_t *call, char *out,
   return SDG_OK;
 }
 
-// Labels of one text are one label.
+// Equal texts have the same label.
 static int redistribute_key(const sdg_call_t *call, uint64_t *out) {
   out[0] = (uintptr_t)call->operand[X].label;
   out[1] = (uintptr_t)call->operand[Y].label;
@@ -60,8 +60,8 @@ static sdg_status_t sides_check(const sdg_call_t *call,
                   text[Y]);
 }
 
-// What each rank of the group is to get. Where y's values are to stay pending,
-// only the first rank along those axes gets any; the others have zeros.
+// The boxes that each rank of the group gets. If y's values stay pending, only
+// the first rank along those axes gets any; the others have zeros.
 static sdg_box_t *needs_make(const sdg_call_t *call,
                              const sdg_tagging_t *tagging) {
   sdg_axes_t pending = sdg_label_section(&call->operand[Y])->pending;
@@ -80,7 +80,7 @@ static sdg_box_t *needs_make(const sdg_call_t *call,
   return need;
 }
 
-// The slab that the messages leave from: x, or what the ranks' x make together.
+// The slab from which messages are sent: x, or the ranks' combined x.
 static sdg_status_t source_make(sdg_plan_t *plan, const sdg_call_t *call,
                                 const sdg_tagging_t *tagging, int *out_slab) {
   const sdg_section_t *section = sdg_label_section(&call->operand[X]);

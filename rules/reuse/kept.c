@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps what forward calls bring of x, by its address.
+// Keeps the halos of x that forward calls fetch, by x's address.
 #include "rules/reuse/kept.h"
 
 #include <string.h>

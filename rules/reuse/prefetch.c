@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which exchange goes along with an earlier call.
+// Decides which exchange an earlier call carries out.
 #include "rules/reuse/prefetch.h"
 
 #include <pthread.h>
@@ -19,20 +19,20 @@
 #include "src/job/thread.h"
 #include "src/observe/report.h"
 
-// Of a calling thread.
+// The state of a calling thread.
 typedef struct state {
-  bool any;             // there was a first call:
+  bool any;             // a first call was made:
   sdg_plan_key_t first; // its plan
   const void *data;     // its tensor
-  sdg_span_t tensor;    // where that lies
+  sdg_span_t tensor;    // the memory of that tensor
   uint64_t generation;  // of the tensor's descriptor
   uint64_t number;      // whole view: of the tensor's buffer
-  bool sent;            // shard view: an exchange was early, and is still to be
+  bool sent;            // shard view: an exchange was made early, and is to be
   sdg_plan_key_t whose; // used by this plan
-  uint64_t digest;      // of what was sent; checked runs
+  uint64_t digest;      // digest of what was sent; in checked runs
 } state_t;
-static state_t states[SDG_CHANNEL_THREADS]; // by the thread's channel
-// Of `tensor` and `sent`: other threads may write to it.
+static state_t states[SDG_CHANNEL_THREADS]; // by the thread's channel number
+// Guards `tensor` and `sent`, which other threads may change.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static state_t *state_get(void) {
@@ -65,7 +65,7 @@ static void first_note(state_t *state, const sdg_plan_entry_t *entry,
   pthread_mutex_unlock(&lock);
 }
 
-// The first call's plan is to send what this one needs.
+// Lets the first call's plan send what this call needs.
 static sdg_status_t pair(const state_t *state, const sdg_plan_entry_t *second) {
   sdg_plan_entry_t *first = sdg_plan_cache_find(&state->first);
   if (!first)
@@ -133,7 +133,7 @@ uint32_t sdg_prefetch_mark(const sdg_plan_entry_t *entry) {
                                               : 0;
 }
 
-// The call whose messages are `second`'s, as far as they are read.
+// The call whose messages `second` needs, as far as they are read.
 static sdg_prefetch_t early_of(const sdg_plan_entry_t *second, sdg_call_t *call,
                                const char *name, void *data) {
   call->entry_name = name;
@@ -141,7 +141,7 @@ static sdg_prefetch_t early_of(const sdg_plan_entry_t *second, sdg_call_t *call,
   return (sdg_prefetch_t){second->plan, call};
 }
 
-// Counts the call, and carries it out with what its forward call has left.
+// Counts the call, and carries it out with what its forward call kept.
 static sdg_status_t own_run(sdg_call_t *call, sdg_plan_entry_t *entry,
                             cudaStream_t stream,
                             const sdg_prefetch_t *prefetch) {
@@ -196,10 +196,10 @@ static sdg_status_t promise_check(const sdg_call_t *call,
                         role, call->entry_name);
 }
 
-// What a rank says of a second call whose plan is new.
+// What a rank sends to the others about a second call with a new plan.
 typedef struct answer {
   char magic[8];
-  int yes; // it reads what the last first call did, and can be early
+  int yes; // it reads the last first call's tensor, and can be sent early
 } answer_t;
 static const char answer_magic[8] = "early";
 
@@ -253,7 +253,7 @@ static bool exchanges(const sdg_plan_t *plan) {
   return false;
 }
 
-// Once for each plan, of which all ranks have one: addresses are a rank's own.
+// Asked once for each plan; all ranks have one. Addresses differ between ranks.
 static sdg_status_t second_ask(const sdg_call_t *call,
                                sdg_plan_entry_t *entry) {
   const state_t *state = state_get();
@@ -273,7 +273,8 @@ static sdg_status_t second_run(sdg_call_t *call, sdg_plan_entry_t *entry,
                                cudaStream_t stream) {
   state_t *state = state_get();
   bool sent = is_sent(state, entry);
-  sent_set(state, false); // kept scratch has another's messages now, or none
+  sent_set(state,
+           false); // the scratch now holds another call's messages, or none
   if (sent) {
     sdg_report_count(entry->row, NULL);
     sdg_report_copied(entry->row, entry->plan);
@@ -322,7 +323,7 @@ sdg_status_t sdg_prefetch_learn(const sdg_call_t *call, const sdg_op_t *op,
   return pair(state, entry);
 }
 
-// What the call that follows will need of the buffer, and is not there.
+// Whether the following call will need data of the buffer that is missing.
 static bool needs_more(const sdg_plan_entry_t *entry, sdg_buffer_t *buffer) {
   const sdg_plan_entry_t *second = buffer ? second_of(entry) : NULL;
   return second &&
