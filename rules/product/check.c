@@ -35,27 +35,28 @@ static bool is_assumed(const sdg_product_check_t *c, int matrix, int d) {
   return true;
 }
 
-static void assumed_say(const sdg_product_check_t *c, sdg_says_t *text,
+static void assumed_say(const sdg_product_check_t *c, sdg_product_text_t *text,
                         int matrix, int d) {
   char parts[96];
   const sdg_placement_t *placed = &c->m->matrix[matrix];
   sdg_part_format(&placed->part[d], parts, sizeof parts);
-  sdg_say(text, "%s %" PRId64 " = %s over ",
-          sdg_say_dim(c->m->product.matrix[matrix].dim[d]),
-          sdg_placement_extent(placed, d), parts);
+  sdg_product_text_add(
+      text, "%s %" PRId64 " = %s over ",
+      sdg_product_text_dim(c->m->product.matrix[matrix].dim[d]),
+      sdg_placement_extent(placed, d), parts);
   for (int a = 0; a < placed->split[d].axes; a++)
-    sdg_say(text, "%s%s", a ? "," : "",
-            sdg_job_mesh()->name[placed->split[d].axis[a]]);
+    sdg_product_text_add(text, "%s%s", a ? "," : "",
+                         sdg_job_mesh()->name[placed->split[d].axis[a]]);
 }
 
 // How much of a dimension fits in a rank's memory.
 static int64_t room_along(const sdg_product_check_t *c, int matrix, int member,
                           const int64_t *extent, int d) {
   int64_t at[3] = {extent[0], extent[1], extent[2]}, lo = 0, hi = INT32_MAX;
-  sdg_room_t room = sdg_room_of(c->m, matrix, member);
+  sdg_product_room_t room = sdg_product_room_of(c->m, matrix, member);
   while (lo < hi) {
     at[d] = lo + (hi - lo + 1) / 2;
-    if (sdg_room_holds(&room, &c->m->product.matrix[matrix], at, true))
+    if (sdg_product_room_holds(&room, &c->m->product.matrix[matrix], at, true))
       lo = at[d];
     else
       hi = at[d] - 1;
@@ -66,17 +67,18 @@ static int64_t room_along(const sdg_product_check_t *c, int matrix, int member,
 static sdg_status_t small_fail(const sdg_product_check_t *c, int matrix,
                                int member, const int64_t *extent) {
   const sdg_matrix_t *of = &c->m->product.matrix[matrix];
-  sdg_room_t room = sdg_room_of(c->m, matrix, member);
-  sdg_says_t text = {.used = 0}, assumed = {.used = 0};
-  sdg_says_t there = {.used = 0};
-  sdg_say_extents(&text, of, extent);
+  sdg_product_room_t room = sdg_product_room_of(c->m, matrix, member);
+  sdg_product_text_t text = {.used = 0}, assumed = {.used = 0};
+  sdg_product_text_t there = {.used = 0};
+  sdg_product_text_extents(&text, of, extent);
   if (room.elements < 0)
-    sdg_say(&there, "lines are shorter than that");
+    sdg_product_text_add(&there, "lines are shorter than that");
   else
-    sdg_say(&there, "%" PRId64 " elements are allocated there", room.elements);
+    sdg_product_text_add(&there, "%" PRId64 " elements are allocated there",
+                         room.elements);
   for (int d = 0; d < of->dims; d++)
     if (c->m->matrix[matrix].split[d].axes > 0 && is_assumed(c, matrix, d)) {
-      sdg_say(&assumed, "%s", assumed.used ? "; " : "");
+      sdg_product_text_add(&assumed, "%s", assumed.used ? "; " : "");
       assumed_say(c, &assumed, matrix, d);
     }
   return sdg_fail(
@@ -91,8 +93,8 @@ static sdg_status_t small_fail(const sdg_product_check_t *c, int matrix,
 }
 
 // Whether the leading dimension has room for a line of the matrix.
-static bool lines_hold(const sdg_room_t *room, const sdg_matrix_t *matrix,
-                       const int64_t *extent) {
+static bool lines_hold(const sdg_product_room_t *room,
+                       const sdg_matrix_t *matrix, const int64_t *extent) {
   return matrix->inner < 0 || extent[matrix->outer] == 0 ||
          room->stride[matrix->outer] >= extent[matrix->inner];
 }
@@ -103,10 +105,11 @@ static sdg_status_t rooms_check(const sdg_product_check_t *c) {
     for (int r = 0; c->m->product.matrix[i].there && r < c->vector->ranks;
          r++) {
       int64_t extent[3] = {0};
-      sdg_room_t room = sdg_room_of(c->m, i, r);
+      sdg_product_room_t room = sdg_product_room_of(c->m, i, r);
       sdg_product_check_extents(c, NULL, i, r, extent);
       if (!lines_hold(&room, &c->m->product.matrix[i], extent) ||
-          !sdg_room_holds(&room, &c->m->product.matrix[i], extent, false))
+          !sdg_product_room_holds(&room, &c->m->product.matrix[i], extent,
+                                  false))
         return small_fail(c, i, r, extent);
     }
   return SDG_OK;
@@ -130,8 +133,8 @@ static sdg_status_t result_check(const sdg_product_check_t *c) {
           ", its piece by 'sizes ='. A call that computes all of %s states the "
           "whole, and the section says so: 'sizes = ... %s:whole'",
           c->m->call->entry_name, c->m->tagging->section->name,
-          c->group->rank[r], sdg_say_dim(dim), sdg_box_length(&box, d), has,
-          sdg_say_dim(dim), sdg_say_dim(dim));
+          c->group->rank[r], sdg_product_text_dim(dim), sdg_box_length(&box, d),
+          has, sdg_product_text_dim(dim), sdg_product_text_dim(dim));
     }
   }
   return SDG_OK;
@@ -153,7 +156,7 @@ static void assumed_report(const sdg_product_check_t *c, int matrix, int d) {
   static _Atomic(const void *) said[64];
   const void *key =
       &c->m->tagging->section->sizes[c->m->product.matrix[matrix].dim[d]];
-  sdg_says_t text = {.used = 0};
+  sdg_product_text_t text = {.used = 0};
   if (sdg_job_rank() != 0 || !*sdg_options_get()->report)
     return;
   for (int i = 0; i < 64; i++) {
@@ -195,7 +198,7 @@ static sdg_status_t parts_check(const sdg_product_check_t *c) {
     }
   }
   for (int dim = 0; opened && dim < SDG_PRODUCT_DIMS; dim++) {
-    sdg_says_t text = {.used = 0};
+    sdg_product_text_t text = {.used = 0};
     if (!assumed[dim] || shown[dim])
       continue;
     assumed_say(c, &text, open[dim][0], open[dim][1]);
@@ -206,7 +209,7 @@ static sdg_status_t parts_check(const sdg_product_check_t *c) {
         "%s:even', or the sizes that the ranks have, as in 'parts = %s:3,2,2'",
         c->m->call->entry_name, c->m->tagging->section->name, text.at,
         sdg_role_name(c->m->product.matrix[open[dim][0]].role),
-        sdg_say_dim(dim), sdg_say_dim(dim));
+        sdg_product_text_dim(dim), sdg_product_text_dim(dim));
   }
   return SDG_OK;
 }
@@ -216,12 +219,12 @@ static sdg_status_t parts_check(const sdg_product_check_t *c) {
 static bool lies_apart(const sdg_product_check_t *c, int matrix) {
   const sdg_matrix_t *of = &c->m->product.matrix[matrix];
   for (int r = 0; r < c->vector->ranks; r++) {
-    sdg_room_t room = sdg_room_of(c->m, matrix, r);
+    sdg_product_room_t room = sdg_product_room_of(c->m, matrix, r);
     int64_t extent[3];
     for (int d = 0; d < of->dims; d++)
       extent[d] = sdg_product_check_stated(c, r, of->dim[d]);
     room.elements = INT64_MAX;
-    if (!sdg_room_holds(&room, of, extent, true))
+    if (!sdg_product_room_holds(&room, of, extent, true))
       return false;
   }
   return true;

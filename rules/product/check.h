@@ -15,21 +15,23 @@
 enum { SDG_ROOM_NUMBERS = 3, SDG_ROOMS = SDG_PRODUCT_MATRICES * 3 };
 
 /* A matrix's memory on one rank, from the numbers that the ranks agreed on. */
-typedef struct sdg_room {
+typedef struct sdg_product_room {
   int64_t elements; /* elements that fit from its address on; -1: unknown */
   int64_t stride[3];
-} sdg_room_t;
+} sdg_product_room_t;
 
 /* `member`: index in sdg_job_group(). */
-sdg_room_t sdg_room_of(const sdg_product_parts_t *m, int matrix, int member);
+sdg_product_room_t sdg_product_room_of(const sdg_product_parts_t *m, int matrix,
+                                       int member);
 /* Whether the memory holds the elements and, if `apart`, whether they lie at
  * different addresses as far as strides show. */
-bool sdg_room_holds(const sdg_room_t *room, const sdg_matrix_t *matrix,
-                    const int64_t *extent, bool apart);
+bool sdg_product_room_holds(const sdg_product_room_t *room,
+                            const sdg_matrix_t *matrix, const int64_t *extent,
+                            bool apart);
 
 /* ---- rules/product/reading.c ---- */
 
-typedef struct sdg_matcheck {
+typedef struct sdg_product_check {
   const sdg_product_parts_t *m;
   const sdg_group_t *group;
   const sdg_tag_vector_t *vector;   /* extents that the ranks' calls state */
@@ -43,17 +45,17 @@ int64_t sdg_product_check_stated(const sdg_product_check_t *c, int member,
 
 /* How a factor may be cut: as the section states or implies, in one dimension,
  * or in none. */
-typedef struct sdg_cut {
+typedef struct sdg_product_cut {
   bool implied;
   int dim; /* of the product; -1: every rank has all of it */
   sdg_axes_t axes;
-} sdg_cut_t;
+} sdg_product_cut_t;
 
 /* The extents of a matrix that a rank has if A and B are cut by `cut`; NULL: as
  * the section states or implies. */
 void sdg_product_check_extents(const sdg_product_check_t *c,
-                               const sdg_cut_t *cut, int matrix, int member,
-                               int64_t *out);
+                               const sdg_product_cut_t *cut, int matrix,
+                               int member, int64_t *out);
 /* SDG_E_PRODUCT_MATRIX if the section does not say where a factor is, and the
  * memory of all ranks has room for another placement. */
 sdg_status_t
@@ -61,16 +63,18 @@ sdg_product_check_factors(const sdg_product_check_t *c) SDG_MUST_CHECK;
 
 /* ---- words of messages ---- */
 
-typedef struct sdg_says {
+typedef struct sdg_product_text {
   char at[768];
   size_t used;
-} sdg_says_t;
-void sdg_say(sdg_says_t *text, const char *format, ...)
+} sdg_product_text_t;
+void sdg_product_text_add(sdg_product_text_t *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-const char *sdg_say_dim(int dim);                         /* "M" */
-void sdg_say_axes(sdg_says_t *text, int dim, sdg_axes_t); /* "M:x+y" */
+const char *sdg_product_text_dim(int dim); /* "M" */
+void sdg_product_text_axes(sdg_product_text_t *text, int dim,
+                           sdg_axes_t); /* "M:x+y" */
 /* "M 3 x K 5" */
-void sdg_say_extents(sdg_says_t *text, const sdg_matrix_t *matrix,
-                     const int64_t *extent);
+void sdg_product_text_extents(sdg_product_text_t *text,
+                              const sdg_matrix_t *matrix,
+                              const int64_t *extent);
 
 #endif

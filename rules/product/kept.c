@@ -91,7 +91,7 @@ static uint64_t factor_hash(const sdg_product_parts_t *m, int factor,
   for (int i = 0; i < tagging->ranks; i++) {
     sdg_box_t own = sdg_placement_box(&m->matrix[factor], tagging->mesh,
                                       tagging->rank_list[i]);
-    sdg_room_t room = sdg_room_of(m, factor, i);
+    sdg_product_room_t room = sdg_product_room_of(m, factor, i);
     for (int d = 0; d < matrix->dims; d++) {
       const int64_t number[] = {own.dim[d].lo, own.dim[d].hi, need[i].dim[d].lo,
                                 need[i].dim[d].hi, room.stride[d]};

@@ -9,7 +9,7 @@
 // `columns` are dimensions of the product, as the matrix is stored.
 static cublasStatus_t layout_make(const sdg_cublaslt_t *lt,
                                   const sdg_matrix_t *matrix, int type,
-                                  const sdg_part_matrix_t *part,
+                                  const sdg_product_lt_matrix_t *part,
                                   const sdg_box_t *box,
                                   cublasLtMatrixLayout_t *out) {
   int64_t outer = sdg_box_length(box, matrix->dim[matrix->outer]);
@@ -48,7 +48,7 @@ static cublasStatus_t set(const sdg_cublaslt_t *lt, cublasLtMatmulDesc_t desc,
 
 static cublasStatus_t epilogue_set(const sdg_cublaslt_t *lt,
                                    const sdg_product_t *p,
-                                   const sdg_multiply_t *multiply,
+                                   const sdg_product_multiply_args_t *multiply,
                                    const sdg_exec_t *exec,
                                    cublasLtMatmulDesc_t desc) {
   uint32_t epilogue = (uint32_t)p->epilogue;
@@ -71,10 +71,12 @@ static cublasStatus_t epilogue_set(const sdg_cublaslt_t *lt,
   return status;
 }
 
-static cublasStatus_t
-desc_make(const sdg_cublaslt_t *lt, const sdg_product_t *p,
-          const sdg_multiply_t *multiply, const sdg_factors_t *with,
-          const sdg_exec_t *exec, cublasLtMatmulDesc_t *out) {
+static cublasStatus_t desc_make(const sdg_cublaslt_t *lt,
+                                const sdg_product_t *p,
+                                const sdg_product_multiply_args_t *multiply,
+                                const sdg_product_lt_factors_t *with,
+                                const sdg_exec_t *exec,
+                                cublasLtMatmulDesc_t *out) {
   int32_t op_a = p->op[0], op_b = p->op[1];
   int32_t mode = p->device_scalars ? CUBLASLT_POINTER_MODE_DEVICE
                                    : CUBLASLT_POINTER_MODE_HOST;
@@ -93,7 +95,7 @@ desc_make(const sdg_cublaslt_t *lt, const sdg_product_t *p,
 }
 
 int sdg_product_lt_multiply(const sdg_product_t *p,
-                            const sdg_multiply_t *multiply,
+                            const sdg_product_multiply_args_t *multiply,
                             const sdg_call_t *call, const sdg_exec_t *exec) {
   const sdg_cublaslt_t *lt = sdg_cublaslt_get();
   const sdg_gemm_t *gemm = call->args;
@@ -110,19 +112,19 @@ int sdg_product_lt_multiply(const sdg_product_t *p,
           ? result
           : &p->matrix[SDG_SOURCE],
       result};
-  sdg_part_matrix_t part[4];
+  sdg_product_lt_matrix_t part[4];
   cublasLtMatrixLayout_t layout[4] = {NULL};
   cublasLtMatmulDesc_t desc = NULL;
   cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
   for (int i = 0; i < 4 && status == CUBLAS_STATUS_SUCCESS; i++) {
     int type =
         i >= 2 && multiply->widened ? sdg_product_sum_type(p) : matrix[i]->type;
-    part[i] = sdg_part_matrix(exec, matrix[i], slab[i], &multiply->box);
+    part[i] = sdg_product_lt_matrix(exec, matrix[i], slab[i], &multiply->box);
     status =
         layout_make(lt, matrix[i], type, &part[i], &multiply->box, &layout[i]);
   }
-  sdg_factors_t with;
-  sdg_factors_of(p, multiply, gemm, &with);
+  sdg_product_lt_factors_t with;
+  sdg_product_lt_factors(p, multiply, gemm, &with);
   if (status == CUBLAS_STATUS_SUCCESS)
     status = desc_make(lt, p, multiply, &with, exec, &desc);
   if (status == CUBLAS_STATUS_SUCCESS)
@@ -137,7 +139,8 @@ int sdg_product_lt_multiply(const sdg_product_t *p,
   return (int)status;
 }
 
-int sdg_product_lt_add(const sdg_product_t *p, const sdg_addition_t *add,
+int sdg_product_lt_add(const sdg_product_t *p,
+                       const sdg_product_addition_t *add,
                        const sdg_call_t *call, const sdg_exec_t *exec) {
   const sdg_cublaslt_t *lt = sdg_cublaslt_get();
   const sdg_matrix_t *result = &p->matrix[SDG_RESULT];
@@ -153,18 +156,20 @@ int sdg_product_lt_add(const sdg_product_t *p, const sdg_addition_t *add,
                p->matrix[SDG_SOURCE].there;
   const sdg_matrix_t *matrix[] = {
       result, apart ? &p->matrix[SDG_SOURCE] : result, result};
-  sdg_scalar_value_t one = sdg_scalar_value(1, wide), other = {.wide = 0};
+  sdg_product_lt_scalar_t one = sdg_product_lt_scalar(1, wide),
+                          other = {.wide = 0};
   if (add->beta == SDG_BETA_ONE)
     other = one;
   else if (add->beta == SDG_BETA_PROGRAM)
-    other = sdg_scalar_value(sdg_product_scalar(gemm->beta, p->scale), wide);
-  sdg_part_matrix_t part[3];
+    other =
+        sdg_product_lt_scalar(sdg_product_scalar(gemm->beta, p->scale), wide);
+  sdg_product_lt_matrix_t part[3];
   cublasLtMatrixLayout_t layout[3] = {NULL};
   cublasLtMatrixTransformDesc_t desc = NULL;
   cublasStatus_t status =
       lt->cublasLtMatrixTransformDescCreate(&desc, (cudaDataType)wide);
   for (int i = 0; i < 3 && status == CUBLAS_STATUS_SUCCESS; i++) {
-    part[i] = sdg_part_matrix(exec, matrix[i], slab[i], &add->box);
+    part[i] = sdg_product_lt_matrix(exec, matrix[i], slab[i], &add->box);
     status =
         layout_make(lt, matrix[i], type[i], &part[i], &add->box, &layout[i]);
   }

@@ -59,7 +59,7 @@ static sdg_status_t part_multiply(sdg_plan_t *plan,
                                   const sdg_product_parts_t *m,
                                   const int slab[SDG_PRODUCT_MATRICES]) {
   sdg_box_t own = sdg_product_need(m, SDG_RESULT, m->tagging->rank);
-  const sdg_multiply_t multiply = {
+  const sdg_product_multiply_args_t multiply = {
       .box = sdg_product_own_box(m, m->tagging->rank),
       .factor = {slab[SDG_FACTOR_1], slab[SDG_FACTOR_2]},
       .source = slab[SDG_SOURCE],

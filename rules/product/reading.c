@@ -8,14 +8,14 @@
 #include "rules/place/place.h"
 #include "rules/product/check.h"
 
-static const sdg_cut_t as_said[2] = {{.implied = true, .dim = -1},
-                                     {.implied = true, .dim = -1}};
+static const sdg_product_cut_t as_said[2] = {{.implied = true, .dim = -1},
+                                             {.implied = true, .dim = -1}};
 
 enum { CUTS_MAX = 2 + 3 * SDG_SPLITS_MAX };
 
 // Cuts a dimension that the section does not cut, but a candidate placement
 // does.
-static bool is_new(const sdg_product_check_t *c, const sdg_cut_t *cut) {
+static bool is_new(const sdg_product_check_t *c, const sdg_product_cut_t *cut) {
   bool by_matrix;
   return !cut->implied && cut->dim >= 0 &&
          !sdg_sizes_cut(c->m->tagging->section, cut->dim, &by_matrix);
@@ -30,8 +30,8 @@ int64_t sdg_product_check_stated(const sdg_product_check_t *c, int member,
 
 // The full extent of a dimension of the product, with these cuts of the
 // factors.
-static int64_t whole_of(const sdg_product_check_t *c, const sdg_cut_t *cut,
-                        int member, int dim) {
+static int64_t whole_of(const sdg_product_check_t *c,
+                        const sdg_product_cut_t *cut, int member, int dim) {
   const sdg_placement_t *product = &c->m->tagging->placement[0];
   int64_t whole = dim < product->dims ? sdg_placement_extent(product, dim) : 1;
   for (int f = 0; f < 2; f++)
@@ -43,8 +43,9 @@ static int64_t whole_of(const sdg_product_check_t *c, const sdg_cut_t *cut,
 }
 
 // What a rank has of a factor with a different cut.
-static int64_t cut_size(const sdg_product_check_t *c, const sdg_cut_t *cut,
-                        int which, int member, int dim) {
+static int64_t cut_size(const sdg_product_check_t *c,
+                        const sdg_product_cut_t *cut, int which, int member,
+                        int dim) {
   int64_t whole = whole_of(c, cut, member, dim);
   int rank = c->group->rank[member];
   bool by_matrix;
@@ -61,8 +62,8 @@ static int64_t cut_size(const sdg_product_check_t *c, const sdg_cut_t *cut,
 }
 
 void sdg_product_check_extents(const sdg_product_check_t *c,
-                               const sdg_cut_t *cut, int matrix, int member,
-                               int64_t *out) {
+                               const sdg_product_cut_t *cut, int matrix,
+                               int member, int64_t *out) {
   const sdg_matrix_t *of = &c->m->product.matrix[matrix];
   const sdg_placement_t *placed = &c->m->matrix[matrix];
   sdg_box_t box =
@@ -80,14 +81,14 @@ void sdg_product_check_extents(const sdg_product_check_t *c,
 }
 
 // Whether every rank's memory has room for the matrices with these cuts.
-static bool fits(const sdg_product_check_t *c, const sdg_cut_t *cut) {
+static bool fits(const sdg_product_check_t *c, const sdg_product_cut_t *cut) {
   for (int i = 0; i < SDG_PRODUCT_MATRICES; i++) {
     const sdg_matrix_t *matrix = &c->m->product.matrix[i];
     for (int r = 0; matrix->there && r < c->vector->ranks; r++) {
       int64_t extent[3];
-      sdg_room_t room = sdg_room_of(c->m, i, r);
+      sdg_product_room_t room = sdg_product_room_of(c->m, i, r);
       sdg_product_check_extents(c, cut, i, r, extent);
-      if (!sdg_room_holds(&room, matrix, extent, c->apart[i]))
+      if (!sdg_product_room_holds(&room, matrix, extent, c->apart[i]))
         return false;
     }
   }
@@ -114,25 +115,27 @@ static bool is_implied(const sdg_product_check_t *c, int matrix, int d,
 }
 
 // Lists how a factor may be cut; first as the section states or implies.
-static int cuts_list(const sdg_product_check_t *c, int which, sdg_cut_t *out) {
+static int cuts_list(const sdg_product_check_t *c, int which,
+                     sdg_product_cut_t *out) {
   const sdg_section_t *section = c->m->tagging->section;
   int matrix = factor_of(c, which), count = 0;
-  out[count++] = (sdg_cut_t){.implied = true, .dim = -1};
+  out[count++] = (sdg_product_cut_t){.implied = true, .dim = -1};
   if (section->matrix[which].said)
     return count;
   if (!is_implied(c, matrix, -1, 0))
-    out[count++] = (sdg_cut_t){.dim = -1};
+    out[count++] = (sdg_product_cut_t){.dim = -1};
   for (int i = 0; i < section->splits; i++)
     for (int d = 0; d < c->m->product.matrix[matrix].dims; d++)
       if (!is_implied(c, matrix, d, section->split[i].axes))
-        out[count++] = (sdg_cut_t){.dim = c->m->product.matrix[matrix].dim[d],
-                                   .axes = section->split[i].axes};
+        out[count++] =
+            (sdg_product_cut_t){.dim = c->m->product.matrix[matrix].dim[d],
+                                .axes = section->split[i].axes};
   return count;
 }
 
 // ---- messages --------------------------------------------------------------
 
-void sdg_say(sdg_says_t *text, const char *format, ...) {
+void sdg_product_text_add(sdg_product_text_t *text, const char *format, ...) {
   va_list list;
   va_start(list, format);
   if (text->used < sizeof text->at)
@@ -141,63 +144,66 @@ void sdg_say(sdg_says_t *text, const char *format, ...) {
   va_end(list);
 }
 
-const char *sdg_say_dim(int dim) {
+const char *sdg_product_text_dim(int dim) {
   return sdg_dim_name(sdg_dim_at(SDG_FAMILY_MATMUL, dim, SDG_PRODUCT_DIMS));
 }
 
-void sdg_say_axes(sdg_says_t *text, int dim, sdg_axes_t axes) {
+void sdg_product_text_axes(sdg_product_text_t *text, int dim, sdg_axes_t axes) {
   const char *between = ":";
-  sdg_say(text, "%s", sdg_say_dim(dim));
+  sdg_product_text_add(text, "%s", sdg_product_text_dim(dim));
   for (int a = 0; a < SDG_AXES_MAX; a++)
     if (axes >> a & 1) {
-      sdg_say(text, "%s%s", between, sdg_job_mesh()->name[a]);
+      sdg_product_text_add(text, "%s%s", between, sdg_job_mesh()->name[a]);
       between = "+";
     }
 }
 
-void sdg_say_extents(sdg_says_t *text, const sdg_matrix_t *matrix,
-                     const int64_t *extent) {
+void sdg_product_text_extents(sdg_product_text_t *text,
+                              const sdg_matrix_t *matrix,
+                              const int64_t *extent) {
   for (int d = matrix->dims - 1; d >= 0; d--)
-    sdg_say(text, "%s%s %" PRId64, d == matrix->dims - 1 ? "" : " x ",
-            sdg_say_dim(matrix->dim[d]), extent[d]);
+    sdg_product_text_add(text, "%s%s %" PRId64,
+                         d == matrix->dims - 1 ? "" : " x ",
+                         sdg_product_text_dim(matrix->dim[d]), extent[d]);
 }
 
 // "'b = N:y' (K 24 x N 20 on rank 0)"
-static void say_cut(sdg_says_t *text, const sdg_product_check_t *c,
-                    const sdg_cut_t *cut, int which) {
+static void say_cut(sdg_product_text_t *text, const sdg_product_check_t *c,
+                    const sdg_product_cut_t *cut, int which) {
   int matrix = factor_of(c, which);
   const sdg_matrix_t *of = &c->m->product.matrix[matrix];
   const sdg_placement_t *placed = &c->m->matrix[matrix];
   int64_t extent[3];
   sdg_product_check_extents(c, cut, matrix, 0, extent);
-  sdg_say(text, "'%c = ", 'a' + which);
+  sdg_product_text_add(text, "'%c = ", 'a' + which);
   bool any = false;
   if (cut[which].implied) {
     for (int d = 0; d < of->dims; d++)
       if (placed->split[d].axes > 0) {
-        sdg_say(text, "%s", any ? ", " : "");
-        sdg_say_axes(text, of->dim[d], sdg_split_all_axes(&placed->split[d]));
+        sdg_product_text_add(text, "%s", any ? ", " : "");
+        sdg_product_text_axes(text, of->dim[d],
+                              sdg_split_all_axes(&placed->split[d]));
         any = true;
       }
   } else if (cut[which].dim >= 0) {
-    sdg_say_axes(text, cut[which].dim, cut[which].axes);
+    sdg_product_text_axes(text, cut[which].dim, cut[which].axes);
     any = true;
   }
-  sdg_say(text, "%s' (", any ? "" : "replicated");
-  sdg_say_extents(text, of, extent);
-  sdg_say(text, " on rank %d)", c->group->rank[0]);
+  sdg_product_text_add(text, "%s' (", any ? "" : "replicated");
+  sdg_product_text_extents(text, of, extent);
+  sdg_product_text_add(text, " on rank %d)", c->group->rank[0]);
 }
 
 static sdg_status_t readings_fail(const sdg_product_check_t *c,
-                                  const sdg_cut_t *other) {
+                                  const sdg_product_cut_t *other) {
   const sdg_section_t *section = c->m->tagging->section;
-  sdg_says_t text = {.used = 0};
+  sdg_product_text_t text = {.used = 0};
   const char *between = "";
   for (int reading = 0; reading < 2; reading++) {
-    const sdg_cut_t *cut = reading ? other : as_said;
+    const sdg_product_cut_t *cut = reading ? other : as_said;
     for (int which = 0; which < 2; which++)
       if (!section->matrix[which].said) {
-        sdg_say(&text, "%s", between);
+        sdg_product_text_add(&text, "%s", between);
         say_cut(&text, c, cut, which);
         between = " and ";
       }
@@ -210,7 +216,7 @@ static sdg_status_t readings_fail(const sdg_product_check_t *c,
 }
 
 sdg_status_t sdg_product_check_factors(const sdg_product_check_t *c) {
-  sdg_cut_t list[2][CUTS_MAX], cut[2];
+  sdg_product_cut_t list[2][CUTS_MAX], cut[2];
   int count[2];
   for (int which = 0; which < 2; which++)
     count[which] = cuts_list(c, which, list[which]);

@@ -50,11 +50,12 @@ int sdg_product_rooms(const sdg_call_t *call, int64_t *out) {
   return SDG_ROOMS + SDG_PRODUCT_KEPTS;
 }
 
-sdg_room_t sdg_room_of(const sdg_product_parts_t *m, int matrix, int member) {
+sdg_product_room_t sdg_product_room_of(const sdg_product_parts_t *m, int matrix,
+                                       int member) {
   const sdg_tag_vector_t *vector =
       sdg_tag_vector(m->call->op_descriptor, m->call->op_generation);
   const sdg_matrix_t *of = &m->product.matrix[matrix];
-  sdg_room_t room = {.elements = -1};
+  sdg_product_room_t room = {.elements = -1};
   if (!vector || vector->dims < SDG_ROOMS)
     return room;
   const int64_t *said =
@@ -68,8 +69,9 @@ sdg_room_t sdg_room_of(const sdg_product_parts_t *m, int matrix, int member) {
   return room;
 }
 
-bool sdg_room_holds(const sdg_room_t *room, const sdg_matrix_t *matrix,
-                    const int64_t *extent, bool apart) {
+bool sdg_product_room_holds(const sdg_product_room_t *room,
+                            const sdg_matrix_t *matrix, const int64_t *extent,
+                            bool apart) {
   int order[3] = {0, 1, 2};
   int64_t span = 1;
   if (room->elements < 0)

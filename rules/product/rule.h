@@ -78,23 +78,23 @@ typedef enum sdg_beta {
   SDG_BETA_ONE,
 } sdg_beta_t;
 
-typedef struct sdg_multiply {
+typedef struct sdg_product_multiply_args {
   sdg_box_t box;              /* of the product */
   int factor[2];              /* slabs */
   int source, result, addend; /* slabs; -1: none */
   bool widened;    /* the result has the type of sums, sdg_product_sum_type() */
   sdg_beta_t beta; /* of the source */
   bool follows;    /* applies the program's epilogue */
-} sdg_multiply_t;
+} sdg_product_multiply_args_t;
 
 /* Slab `to` = slab `from` (sums) + beta * slab `source`, in the part of the
  * result that belongs to a box of the product. `source` may be `to`. */
-typedef struct sdg_addition {
+typedef struct sdg_product_addition {
   sdg_box_t box;
   int from, source, to;
   bool source_widened, to_widened;
   sdg_beta_t beta;
-} sdg_addition_t;
+} sdg_product_addition_t;
 
 /* The cudaDataType_t that ranks use to add their terms. */
 int sdg_product_sum_type(const sdg_product_t *product);
@@ -104,11 +104,11 @@ int sdg_product_sum_type(const sdg_product_t *product);
 sdg_status_t
 sdg_product_calls_open(sdg_plan_t *plan,
                        const sdg_product_t *product) SDG_MUST_CHECK;
-sdg_status_t
-sdg_product_multiply(sdg_plan_t *plan,
-                     const sdg_multiply_t *multiply) SDG_MUST_CHECK;
+sdg_status_t sdg_product_multiply(sdg_plan_t *plan,
+                                  const sdg_product_multiply_args_t *multiply)
+    SDG_MUST_CHECK;
 sdg_status_t sdg_product_add(sdg_plan_t *plan,
-                             const sdg_addition_t *add) SDG_MUST_CHECK;
+                             const sdg_product_addition_t *add) SDG_MUST_CHECK;
 
 /* ---- plans ---- */
 

@@ -13,8 +13,8 @@ typedef enum kind { KIND_MULTIPLY, KIND_ADD } kind_t;
 
 typedef struct kept {
   kind_t kind;
-  sdg_multiply_t multiply;
-  sdg_addition_t add;
+  sdg_product_multiply_args_t multiply;
+  sdg_product_addition_t add;
 } kept_t;
 
 typedef struct state {
@@ -35,8 +35,8 @@ static int widened_compute(const sdg_product_t *p) {
   return half ? CUBLAS_COMPUTE_32F : p->compute;
 }
 
-sdg_scalar_value_t sdg_scalar_value(double value, int type) {
-  sdg_scalar_value_t out = {.wide = 0};
+sdg_product_lt_scalar_t sdg_product_lt_scalar(double value, int type) {
+  sdg_product_lt_scalar_t out = {.wide = 0};
   if (type == CUDA_R_64F)
     out.wide = value;
   else if (type == CUDA_R_16F)
@@ -48,31 +48,34 @@ sdg_scalar_value_t sdg_scalar_value(double value, int type) {
   return out;
 }
 
-void sdg_factors_of(const sdg_product_t *p, const sdg_multiply_t *multiply,
-                    const sdg_gemm_t *gemm, sdg_factors_t *out) {
+void sdg_product_lt_factors(const sdg_product_t *p,
+                            const sdg_product_multiply_args_t *multiply,
+                            const sdg_gemm_t *gemm,
+                            sdg_product_lt_factors_t *out) {
   out->compute = multiply->widened ? widened_compute(p) : p->compute;
   out->scale = p->scale;
   out->alpha = gemm->alpha;
   if (multiply->widened && p->scale == CUDA_R_16F) {
     out->scale = CUDA_R_32F;
-    out->own[0] =
-        sdg_scalar_value(sdg_product_scalar(gemm->alpha, p->scale), out->scale);
+    out->own[0] = sdg_product_lt_scalar(
+        sdg_product_scalar(gemm->alpha, p->scale), out->scale);
     out->alpha = &out->own[0];
   }
   out->beta = gemm->beta;
   if (multiply->beta != SDG_BETA_PROGRAM) {
-    out->own[1] =
-        sdg_scalar_value(multiply->beta == SDG_BETA_ONE ? 1 : 0, out->scale);
+    out->own[1] = sdg_product_lt_scalar(multiply->beta == SDG_BETA_ONE ? 1 : 0,
+                                        out->scale);
     out->beta = &out->own[1];
   }
 }
 
-sdg_part_matrix_t sdg_part_matrix(const sdg_exec_t *exec,
-                                  const sdg_matrix_t *matrix, int slab,
-                                  const sdg_box_t *product) {
+sdg_product_lt_matrix_t sdg_product_lt_matrix(const sdg_exec_t *exec,
+                                              const sdg_matrix_t *matrix,
+                                              int slab,
+                                              const sdg_box_t *product) {
   const sdg_slab_t *s = &exec->plan->slab[slab];
   sdg_box_t box = sdg_matrix_box(matrix, product);
-  sdg_part_matrix_t part = {.at = sdg_exec_element(exec, slab, &box)};
+  sdg_product_lt_matrix_t part = {.at = sdg_exec_element(exec, slab, &box)};
   int64_t inner = 1;
   if (matrix->inner >= 0)
     inner = s->box.dim[matrix->inner].hi - s->box.dim[matrix->inner].lo;
@@ -86,7 +89,8 @@ sdg_part_matrix_t sdg_part_matrix(const sdg_exec_t *exec,
   return part;
 }
 
-static int multiply_run(const state_t *state, const sdg_multiply_t *multiply,
+static int multiply_run(const state_t *state,
+                        const sdg_product_multiply_args_t *multiply,
                         const sdg_call_t *call, const sdg_exec_t *exec) {
   const sdg_cublas_t *cublas = sdg_cublas_get();
   const sdg_product_t *p = &state->product;
@@ -95,14 +99,14 @@ static int multiply_run(const state_t *state, const sdg_multiply_t *multiply,
     return sdg_product_lt_multiply(p, multiply, call, exec);
   if (!cublas)
     return CUBLAS_STATUS_NOT_INITIALIZED;
-  sdg_factors_t with;
-  sdg_factors_of(p, multiply, gemm, &with);
-  sdg_part_matrix_t a = sdg_part_matrix(exec, &p->matrix[SDG_FACTOR_1],
-                                        multiply->factor[0], &multiply->box);
-  sdg_part_matrix_t b = sdg_part_matrix(exec, &p->matrix[SDG_FACTOR_2],
-                                        multiply->factor[1], &multiply->box);
-  sdg_part_matrix_t c = sdg_part_matrix(exec, &p->matrix[SDG_RESULT],
-                                        multiply->result, &multiply->box);
+  sdg_product_lt_factors_t with;
+  sdg_product_lt_factors(p, multiply, gemm, &with);
+  sdg_product_lt_matrix_t a = sdg_product_lt_matrix(
+      exec, &p->matrix[SDG_FACTOR_1], multiply->factor[0], &multiply->box);
+  sdg_product_lt_matrix_t b = sdg_product_lt_matrix(
+      exec, &p->matrix[SDG_FACTOR_2], multiply->factor[1], &multiply->box);
+  sdg_product_lt_matrix_t c = sdg_product_lt_matrix(
+      exec, &p->matrix[SDG_RESULT], multiply->result, &multiply->box);
   cublasHandle_t handle = (cublasHandle_t)(uintptr_t)call->handle;
   cudaDataType type = (cudaDataType)p->matrix[SDG_FACTOR_1].type;
   cudaDataType type_c =
@@ -128,7 +132,7 @@ static int multiply_run(const state_t *state, const sdg_multiply_t *multiply,
 
 // to = from + beta * source, float or double, with the program's handle, one
 // member of the batch after the other.
-static int geam_run(const state_t *state, const sdg_addition_t *add,
+static int geam_run(const state_t *state, const sdg_product_addition_t *add,
                     const sdg_call_t *call, const sdg_exec_t *exec) {
   const sdg_cublas_t *cublas = sdg_cublas_get();
   const sdg_product_t *p = &state->product;
@@ -136,19 +140,23 @@ static int geam_run(const state_t *state, const sdg_addition_t *add,
   const sdg_gemm_t *gemm = call->args;
   cublasHandle_t handle = (cublasHandle_t)(uintptr_t)call->handle;
   int type = sdg_product_sum_type(p), status = CUBLAS_STATUS_SUCCESS;
-  sdg_scalar_value_t one = sdg_scalar_value(1, type);
-  sdg_scalar_value_t other =
-      sdg_scalar_value(add->beta == SDG_BETA_ONE ? 1 : 0, type);
+  sdg_product_lt_scalar_t one = sdg_product_lt_scalar(1, type);
+  sdg_product_lt_scalar_t other =
+      sdg_product_lt_scalar(add->beta == SDG_BETA_ONE ? 1 : 0, type);
   if (add->beta == SDG_BETA_PROGRAM)
-    other = sdg_scalar_value(sdg_product_scalar(gemm->beta, p->scale), type);
+    other =
+        sdg_product_lt_scalar(sdg_product_scalar(gemm->beta, p->scale), type);
   sdg_box_t box = add->box;
   for (int64_t i = box.dim[SDG_BATCH].lo;
        i < box.dim[SDG_BATCH].hi && status == CUBLAS_STATUS_SUCCESS; i++) {
     sdg_box_t each = box;
     each.dim[SDG_BATCH] = (sdg_range_t){i, i + 1};
-    sdg_part_matrix_t a = sdg_part_matrix(exec, result, add->from, &each);
-    sdg_part_matrix_t b = sdg_part_matrix(exec, result, add->source, &each);
-    sdg_part_matrix_t c = sdg_part_matrix(exec, result, add->to, &each);
+    sdg_product_lt_matrix_t a =
+        sdg_product_lt_matrix(exec, result, add->from, &each);
+    sdg_product_lt_matrix_t b =
+        sdg_product_lt_matrix(exec, result, add->source, &each);
+    sdg_product_lt_matrix_t c =
+        sdg_product_lt_matrix(exec, result, add->to, &each);
     int rows = (int)sdg_box_length(&box, p->rows);
     int columns = (int)sdg_box_length(&box, p->columns);
     status = type == CUDA_R_64F
@@ -164,7 +172,7 @@ static int geam_run(const state_t *state, const sdg_addition_t *add,
   return status;
 }
 
-static int add_run(const state_t *state, const sdg_addition_t *add,
+static int add_run(const state_t *state, const sdg_product_addition_t *add,
                    const sdg_call_t *call, const sdg_exec_t *exec) {
   const sdg_product_t *p = &state->product;
   bool narrow = p->matrix[SDG_RESULT].type != sdg_product_sum_type(p);
@@ -214,12 +222,13 @@ static sdg_status_t keep(sdg_plan_t *plan, const kept_t *kept) {
 }
 
 sdg_status_t sdg_product_multiply(sdg_plan_t *plan,
-                                  const sdg_multiply_t *multiply) {
+                                  const sdg_product_multiply_args_t *multiply) {
   const kept_t kept = {.kind = KIND_MULTIPLY, .multiply = *multiply};
   return keep(plan, &kept);
 }
 
-sdg_status_t sdg_product_add(sdg_plan_t *plan, const sdg_addition_t *add) {
+sdg_status_t sdg_product_add(sdg_plan_t *plan,
+                             const sdg_product_addition_t *add) {
   const kept_t kept = {.kind = KIND_ADD, .add = *add};
   return keep(plan, &kept);
 }

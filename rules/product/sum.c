@@ -69,8 +69,9 @@ static sdg_status_t scratch(sums_t *s, const sdg_box_t *box, int *out_slab) {
                              s->slab[SDG_RESULT], out_slab);
 }
 
-static sdg_multiply_t multiply_of(const sums_t *s, const sdg_box_t *box) {
-  return (sdg_multiply_t){
+static sdg_product_multiply_args_t multiply_of(const sums_t *s,
+                                               const sdg_box_t *box) {
+  return (sdg_product_multiply_args_t){
       .box = product_of(s, box),
       .factor = {s->slab[SDG_FACTOR_1], s->slab[SDG_FACTOR_2]},
       .source = -1,
@@ -88,7 +89,7 @@ static sdg_status_t others_multiply(sums_t *s) {
   if (s->parts.sends > 0)
     count = sdg_box_subtract(&s->all, &s->own, left);
   for (int i = 0; i < count; i++) {
-    sdg_multiply_t multiply = multiply_of(s, &left[i]);
+    sdg_product_multiply_args_t multiply = multiply_of(s, &left[i]);
     multiply.result = partial;
     multiply.widened = true;
     multiply.beta = SDG_BETA_ZERO;
@@ -102,13 +103,13 @@ static sdg_status_t others_multiply(sums_t *s) {
 // Adds what was received to slab `to`, of sums.
 static sdg_status_t received_add(sums_t *s, int first, int to, bool widened) {
   for (int i = first; i < s->parts.recvs; i++) {
-    const sdg_addition_t add = {.box = product_of(s, &s->own),
-                                .from = s->landed[i],
-                                .source = to,
-                                .to = to,
-                                .source_widened = widened,
-                                .to_widened = widened,
-                                .beta = SDG_BETA_ONE};
+    const sdg_product_addition_t add = {.box = product_of(s, &s->own),
+                                        .from = s->landed[i],
+                                        .source = to,
+                                        .to = to,
+                                        .source_widened = widened,
+                                        .to_widened = widened,
+                                        .beta = SDG_BETA_ONE};
     SDG_TRY(sdg_product_add(s->plan, &add));
   }
   return SDG_OK;
@@ -117,7 +118,7 @@ static sdg_status_t received_add(sums_t *s, int first, int to, bool widened) {
 // result = sums + beta * old values; these are in the source, if there is one.
 static sdg_status_t old_add(sums_t *s, int sums) {
   bool apart = s->m->product.matrix[SDG_SOURCE].there;
-  const sdg_addition_t add = {
+  const sdg_product_addition_t add = {
       .box = product_of(s, &s->own),
       .from = sums,
       .source = s->slab[apart ? SDG_SOURCE : SDG_RESULT],
@@ -137,7 +138,7 @@ static sdg_status_t piece_received(sums_t *s) {
 // Computes own terms plus old values while messages travel, then adds the
 // others' terms.
 static sdg_status_t piece_plain(sums_t *s) {
-  sdg_multiply_t multiply = multiply_of(s, &s->own);
+  sdg_product_multiply_args_t multiply = multiply_of(s, &s->own);
   if (s->m->product.matrix[SDG_SOURCE].there)
     multiply.source = s->slab[SDG_SOURCE];
   if (!s->m->product.keeps)
@@ -151,7 +152,7 @@ static sdg_status_t piece_plain(sums_t *s) {
 static sdg_status_t piece_narrow(sums_t *s) {
   int sums;
   SDG_TRY(scratch(s, &s->own, &sums));
-  sdg_multiply_t multiply = multiply_of(s, &s->own);
+  sdg_product_multiply_args_t multiply = multiply_of(s, &s->own);
   multiply.result = sums;
   multiply.widened = true;
   multiply.beta = SDG_BETA_ZERO;
@@ -163,7 +164,7 @@ static sdg_status_t piece_narrow(sums_t *s) {
 
 // Adds own terms last, with the epilogue.
 static sdg_status_t piece_followed(sums_t *s) {
-  sdg_multiply_t multiply = multiply_of(s, &s->own);
+  sdg_product_multiply_args_t multiply = multiply_of(s, &s->own);
   multiply.follows = true;
   multiply.beta = SDG_BETA_ONE;
   if (s->parts.recvs > 0) {
