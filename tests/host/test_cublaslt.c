@@ -396,7 +396,7 @@ START_TEST(matrices_change_their_layout) {
 }
 END_TEST
 
-START_TEST(what_is_not_computed_is_refused) {
+START_TEST(unsupported_products_are_refused) {
   matrix_t a = matrix_random(CUDA_R_32F, 4, 4, 1);
   matrix_t wide = matrix_random(CUDA_R_32F, 5, 4, 1);
   cublasLtMatmulDesc_t desc;
@@ -441,7 +441,7 @@ int main(void) {
   tcase_add_test(tests, products_match_the_definition);
   tcase_add_test(tests, epilogues_give_gradients);
   tcase_add_test(tests, matrices_change_their_layout);
-  tcase_add_test(tests, what_is_not_computed_is_refused);
+  tcase_add_test(tests, unsupported_products_are_refused);
   tcase_set_timeout(tests, 60);
   suite_add_tcase(suite, tests);
   return harness_run(suite);

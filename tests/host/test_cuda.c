@@ -293,7 +293,7 @@ START_TEST(each_thread_may_have_a_default_stream) {
 }
 END_TEST
 
-START_TEST(what_needs_device_code_is_refused) {
+START_TEST(functions_that_need_device_code_are_refused) {
   CUmodule module;
   start();
   IS(cuModuleLoadData(&module, "nothing"), CUDA_ERROR_NOT_SUPPORTED);
@@ -315,7 +315,7 @@ int main(void) {
   tcase_add_test(tests, the_runtimes_last_error_is_left_alone);
   tcase_add_test(tests, functions_are_found_by_name_and_version);
   tcase_add_test(tests, each_thread_may_have_a_default_stream);
-  tcase_add_test(tests, what_needs_device_code_is_refused);
+  tcase_add_test(tests, functions_that_need_device_code_are_refused);
   suite_add_tcase(suite, tests);
   return harness_run(suite);
 }

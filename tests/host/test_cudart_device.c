@@ -11,7 +11,7 @@
 void **__cudaRegisterFatBinary(void *binary);
 void __cudaUnregisterFatBinary(void **handle);
 
-START_TEST(there_is_one_device) {
+START_TEST(exactly_one_device_exists) {
   int count = 0, device = 9, version = 0;
   struct cudaDeviceProp properties;
   OK(cudaGetDeviceCount(&count));
@@ -90,7 +90,7 @@ START_TEST(a_kernel_launch_is_an_error) {
 }
 END_TEST
 
-START_TEST(what_is_missing_is_refused_and_remembered) {
+START_TEST(missing_functions_are_refused_and_the_error_is_kept) {
   cudaArray_t array;
   struct cudaChannelFormatDesc format =
       cudaCreateChannelDesc(32, 0, 0, 0, cudaChannelFormatKindFloat);
@@ -103,12 +103,12 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("cudart_device");
   TCase *tests = tcase_create("device");
-  tcase_add_test(tests, there_is_one_device);
+  tcase_add_test(tests, exactly_one_device_exists);
   tcase_add_test(tests, attributes_agree_with_the_properties);
   tcase_add_test(tests, the_bus_id_names_the_device);
   tcase_add_test(tests, every_error_has_a_name_and_a_text);
   tcase_add_test(tests, a_kernel_launch_is_an_error);
-  tcase_add_test(tests, what_is_missing_is_refused_and_remembered);
+  tcase_add_test(tests, missing_functions_are_refused_and_the_error_is_kept);
   suite_add_tcase(suite, tests);
   return harness_run(suite);
 }

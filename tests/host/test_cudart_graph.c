@@ -303,7 +303,7 @@ static void ends_with(cudaStream_t stream, cudaError_t error) {
     ends_with(stream, cudaErrorStreamCaptureInvalidated);                      \
   } while (0)
 
-START_TEST(what_may_not_be_captured_spoils_the_capture) {
+START_TEST(a_forbidden_call_invalidates_the_capture) {
   cudaStream_t stream = stream_new(), other = stream_new();
   cudaEvent_t event = event_new();
   int *cells = cells_new();
@@ -517,7 +517,7 @@ int main(void) {
   tcase_add_test(tests, nodes_run_after_what_they_need);
   tcase_add_test(tests, an_executable_graph_is_brought_up_to_date);
   tcase_add_test(tests, event_nodes_order_a_graph_and_a_stream);
-  tcase_add_test(tests, what_may_not_be_captured_spoils_the_capture);
+  tcase_add_test(tests, a_forbidden_call_invalidates_the_capture);
   tcase_add_test(tests, the_legacy_stream_spoils_the_capture_of_a_blocking_one);
   tcase_add_test(tests, captures_are_forked_joined_and_kept_apart);
   tcase_add_test(tests, modes_say_whose_calls_spoil_a_capture);

@@ -234,7 +234,7 @@ static void said_check(const char *memory, const said_t *said) {
   ck_assert_mem_eq(who, expected, sizeof who);
 }
 
-START_TEST(what_is_said_of_managed_memory_can_be_read_back) {
+START_TEST(advice_about_managed_memory_can_be_read_back) {
   static said_t said[PAGES];
   char *memory;
   srand(5);
@@ -289,7 +289,7 @@ int main(void) {
   tcase_add_test(tests, the_devices_pool_can_be_another_one);
   tcase_add_test(tests, access_and_attributes_are_checked);
   tcase_add_test(tests, threads_share_a_pool);
-  tcase_add_test(tests, what_is_said_of_managed_memory_can_be_read_back);
+  tcase_add_test(tests, advice_about_managed_memory_can_be_read_back);
   tcase_add_test(tests, only_managed_memory_is_spoken_of);
   tcase_set_timeout(tests, 60);
   suite_add_tcase(suite, tests);

@@ -45,7 +45,7 @@ descriptors_and_environment_are_inherited() {
   [ "$(cat seven)" = 7 ]
   [ "$(cat out)" = word ]
 }
-what_the_program_closes_is_closed() {
+descriptors_that_the_program_closes_are_closed() {
   "$sundog" exec --alone -- sh -c 'exec >&- 7>&-; waits=0
     until [ -e read ] || [ $waits = 500 ]; do
       sleep 0.02; waits=$((waits + 1)); done; [ -e read ] && : >passed' 7>&1 |
@@ -74,7 +74,7 @@ END
   [ $status = 3 ]
   [ "$(tr '\n' ' ' <got)" = 'HUP INT QUIT USR1 USR2 ALRM TERM END ' ]
 }
-what_the_program_sends_its_group_is_not_sent_again() {
+signals_from_the_program_to_its_group_are_not_sent_again() {
   cat >program <<'END'
 trap 'echo USR1 >>got' USR1
 kill -USR1 0
@@ -151,7 +151,7 @@ for number in (6, 9, 11, 15):
 END
   run 0 python3 check.py "$sundog"
 }
-what_the_program_leaves_behind_is_ended() {
+processes_that_the_program_leaves_behind_are_ended() {
   run 3 "$sundog" exec --alone -- sh -c \
     'sleep 100 & echo $! >pid; setsid sleep 100 & exit 3'
   gone "$(cat pid)"
@@ -237,7 +237,7 @@ one_rank_may_be_alone() {
     "${shows[@]}" '{rank}/{size}'
   [ "$(cat out)" = 0/1 ]
 }
-numbers_left_over_in_a_shell_make_nobody_alone() {
+variables_left_in_a_shell_make_no_single_rank() {
   export SUNDOG_RANK=0 SUNDOG_SIZE=1
   SLURM_PROCID=2 SLURM_NTASKS=4 run 125 "$sundog" exec "${split[@]}" -- \
     touch started
@@ -309,17 +309,17 @@ a_command_without_its_library_says_so() {
 
 cases the_program_is_a_child_in_the_same_group_and_session \
   descriptors_and_environment_are_inherited \
-  what_the_program_closes_is_closed signals_reach_the_program_once \
-  what_the_program_sends_its_group_is_not_sent_again \
+  descriptors_that_the_program_closes_are_closed signals_reach_the_program_once \
+  signals_from_the_program_to_its_group_are_not_sent_again \
   a_timer_of_the_caller_is_the_programs \
   it_stops_and_goes_on_with_the_program the_program_dies_with_the_command \
   it_ends_by_the_signal_that_ended_the_program \
-  what_the_program_leaves_behind_is_ended \
+  processes_that_the_program_leaves_behind_are_ended \
   a_program_that_ignores_its_errors_fails a_split_of_nothing_fails \
   within_another_command_it_is_part_of_that \
   the_launchers_numbers_replace_placeholders \
   without_a_launcher_nothing_is_started one_rank_may_be_alone \
-  numbers_left_over_in_a_shell_make_nobody_alone the_status_is_the_programs \
+  variables_left_in_a_shell_make_no_single_rank the_status_is_the_programs \
   the_environment_is_set arguments_arrive_as_they_are \
   wrong_configurations_start_nothing \
   a_folder_with_spaces_is_reached_through_a_link \

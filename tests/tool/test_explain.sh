@@ -73,7 +73,7 @@ a_strategy_that_was_asked_for_is_told() {
   says out '[shard split] of SUNDOG_SPLIT:'
   says out "strategy  extend; asked for"
 }
-what_goes_to_the_owners_of_a_gradient_is_told() {
+bytes_sent_to_owners_of_a_gradient_are_shown() {
   run 0 "$sundog" run -n 2 --device host --split H --view whole --record kept -- \
     "$clients/unet" --steps 2
   plan=$(sed -n 's/^{"plan":\([0-9]*\),.*"adjoint".*/\1/p' kept/rank-1)
@@ -92,7 +92,7 @@ an_output_of_the_whole_view_is_where_its_parts_are() {
   says out 'begins at (0, 6), output'
   says out 'strategy  part; each rank has all addends'
 }
-what_is_summed_over_ranks_is_told() {
+sums_over_ranks_are_shown() {
   run 0 "$sundog" run -n 3 --device host --split N --view shard --record kept -- \
     "$clients/batches"
   explain --rank 1 "$(first cudnnReduceTensor 1)"
@@ -107,7 +107,7 @@ a_record_changes_nothing() {
     --out 'out.{rank}.npy' $shallow
   for rank in 0 1 2; do cmp first/out.$rank.npy out.$rank.npy; done
 }
-what_is_not_there_is_said() {
+missing_records_and_calls_are_reported() {
   recorded --split H --view shard
   run 64 "$sundog" explain --record kept 100000
   says err 'has no call 100000'
@@ -132,8 +132,8 @@ a_record_that_cannot_be_written_harms_nothing() {
 
 cases a_call_is_explained calls_are_listed_without_a_number \
   a_strategy_that_was_asked_for_is_told \
-  what_goes_to_the_owners_of_a_gradient_is_told \
+  bytes_sent_to_owners_of_a_gradient_are_shown \
   an_output_of_the_whole_view_is_where_its_parts_are \
-  what_is_summed_over_ranks_is_told \
-  a_record_changes_nothing what_is_not_there_is_said \
+  sums_over_ranks_are_shown \
+  a_record_changes_nothing missing_records_and_calls_are_reported \
   a_record_that_cannot_be_written_harms_nothing

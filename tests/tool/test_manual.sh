@@ -48,7 +48,7 @@ every_option_and_code_is_in_the_manual() {
   [ "$(wc -l <functions)" -ge 10 ]
   while read -r function; do says out "$function"; done <functions
 }
-a_page_that_is_not_there_is_an_error() {
+a_missing_page_is_an_error() {
   run 1 "$sundog" --manual sundog-x.1
 }
 
@@ -57,4 +57,4 @@ if ! command -v man >/dev/null || ! command -v groff >/dev/null; then
   exit 0
 fi
 cases every_command_has_a_page every_option_and_code_is_in_the_manual \
-  a_page_that_is_not_there_is_an_error
+  a_missing_page_is_an_error

@@ -107,7 +107,7 @@ parts_of_nothing_are_parts() {
   run 0 "$sundog" join back.npy 'f.{rank}.npy'
   cmp back.npy f.npy
 }
-what_does_not_add_up_is_refused() {
+parts_that_do_not_add_up_are_refused() {
   npy '10, 3' f.npy
   run 64 "$sundog" split --parts 3,5 f.npy
   says err SDG-101
@@ -332,7 +332,7 @@ cases rows_are_cut_where_the_parts_say columns_are_cut_too \
   pieces_go_to_a_folder \
   every_method_divides_as_it_says several_dimensions_are_cut_at_once \
   ranks_may_hold_the_same_piece raw_files_are_cut_and_joined \
-  parts_of_nothing_are_parts what_does_not_add_up_is_refused \
+  parts_of_nothing_are_parts parts_that_do_not_add_up_are_refused \
   pieces_that_do_not_fit_are_refused \
   alphabetical_order_is_not_taken_for_the_ranks a_piece_is_never_the_output \
   a_forgotten_output_costs_no_piece a_split_file_is_never_a_piece \

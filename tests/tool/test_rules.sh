@@ -126,7 +126,7 @@ every_sample_of_rules_is_right() {
     silent err
   done
 }
-what_is_no_rules_file_is_told_from_faults() {
+wrong_usage_is_not_reported_as_faults_of_rules() {
   run 74 "$sundog" rules --check nowhere.rules
   says err SDG-105
   run 64 "$sundog" rules --check
@@ -147,5 +147,5 @@ sizes_of_products_are_told() {
 
 cases good_rules_are_shown_as_they_were_read every_fault_is_found_at_once \
   one_fault_is_not_reported_twice the_short_form_is_checked \
-  every_sample_of_rules_is_right what_is_no_rules_file_is_told_from_faults \
+  every_sample_of_rules_is_right wrong_usage_is_not_reported_as_faults_of_rules \
   sizes_of_products_are_told

@@ -222,7 +222,7 @@ a_second_run_is_as_the_first() {
     silent err
   done
 }
-two_runs_at_a_time_do_not_meet() {
+two_simultaneous_runs_do_not_mix() {
   "$sundog" run -n 2 "${split[@]}" -- sh -c "$matched; sleep 0.3; echo \$SUNDOG_REPORT" >a &
   local pid=$!
   run 0 "$sundog" run -n 2 "${split[@]}" -- sh -c "$matched; sleep 0.3; echo \$SUNDOG_REPORT"
@@ -448,14 +448,14 @@ $1
 END
   "$sundog" run -n 4 "${split[@]}" "${@:2}" -- bash ranks.sh >out 2>err || status=$?
 }
-what_all_ranks_say_is_said_once() {
+a_message_of_all_ranks_is_printed_once() {
   local status=0
   says_as_ranks 'tell "SDG-401 $who uneven"; tell "$who a line"'
   [ $status = 0 ]
   [ "$(cat err)" = 'sundog: all 4 ranks: SDG-401 uneven
 sundog: all 4 ranks: a line' ]
 }
-what_some_ranks_say_names_them() {
+a_message_of_some_ranks_names_them() {
   local status=0
   says_as_ranks 'if [ $me = 2 ]; then tell "SDG-204 $who  gone"
     else tell "SDG-204 $who gone"; fi'
@@ -468,7 +468,7 @@ ranks_in_a_row_are_a_range() {
   says_as_ranks '[ $me = 3 ] || tell "SDG-204 $who gone"'
   [ "$(cat err)" = 'sundog: ranks 0-2: SDG-204 gone' ]
 }
-what_a_rank_says_stays_in_order() {
+messages_of_a_rank_stay_in_order() {
   local status=0
   says_as_ranks 'if [ $me = 0 ]; then tell "$who a"; tell "$who b"
     else until [ -e go ]; do sleep 0.01; done
@@ -481,7 +481,7 @@ what_a_rank_says_stays_in_order() {
   case $(cat order.0) in ab) ;; *) cat err; return 1 ;; esac
   case $(cat order.1) in ba) ;; *) cat err; return 1 ;; esac
 }
-what_is_said_in_time_is_not_kept_for_the_end() {
+messages_are_printed_before_the_run_ends() {
   local status=0
   says_as_ranks '[ $me != 0 ] || tell "$who alone"
     waits=0; until grep -q alone err || [ $waits = 200 ]; do
@@ -489,14 +489,14 @@ what_is_said_in_time_is_not_kept_for_the_end() {
     grep -q "rank 0. alone" err && : >seen.$me'
   [ -e seen.1 ]
 }
-what_a_killed_rank_said_is_said() {
+messages_of_a_killed_rank_are_printed() {
   local status=0
   says_as_ranks '[ $me = 3 ] || sleep 20; tell "SDG-500 $who last"; kill -9 $$'
   [ $status = 137 ]
   [ "$(sed -n 1p err)" = 'sundog: SDG-500 [rank 3] last' ]
   says err SDG-716
 }
-what_a_program_writes_is_its_own() {
+output_of_the_program_is_unchanged() {
   local status=0
   says_as_ranks 'echo "sundog: SDG-401 $who mine" >&2'
   [ "$(sort err)" = "$(for r in 0 1 2 3; do
@@ -540,7 +540,7 @@ cases ranks_know_their_numbers placeholders_in_words_are_replaced \
   options_reach_the_ranks the_mesh_gives_the_number_of_ranks \
   the_private_folder_is_private \
   a_folder_for_runs_that_cannot_be_used_is_passed_over \
-  a_second_run_is_as_the_first two_runs_at_a_time_do_not_meet \
+  a_second_run_is_as_the_first two_simultaneous_runs_do_not_mix \
   nothing_matched_is_an_error a_missing_report_is_an_error \
   a_failed_rank_comes_before_what_was_matched \
   a_gpu_that_is_not_there_ends_the_run_before_it_starts \
@@ -552,9 +552,9 @@ cases ranks_know_their_numbers placeholders_in_words_are_replaced \
   every_rank_of_the_whole_view_has_the_standard_input \
   only_rank_0_of_the_whole_view_is_heard \
   output_of_other_ranks_is_kept_in_files \
-  what_all_ranks_say_is_said_once what_some_ranks_say_names_them \
-  ranks_in_a_row_are_a_range what_a_rank_says_stays_in_order \
-  what_is_said_in_time_is_not_kept_for_the_end \
-  what_a_killed_rank_said_is_said what_a_program_writes_is_its_own \
+  a_message_of_all_ranks_is_printed_once a_message_of_some_ranks_names_them \
+  ranks_in_a_row_are_a_range messages_of_a_rank_stay_in_order \
+  messages_are_printed_before_the_run_ends \
+  messages_of_a_killed_rank_are_printed output_of_the_program_is_unchanged \
   one_rank_says_it_at_once \
   the_library_is_told_where_messages_go each_rank_has_its_folder

@@ -64,7 +64,7 @@ a_program_without_cudnn_is_told_from_others() {
   says err 'no call of cuDNN was seen'
   lacks err 'nearest'
 }
-what_is_linked_in_gets_a_remedy() {
+static_libraries_get_a_remedy() {
   run 3 "$sundog" run -n 1 --device host -- "$linked" 3
   says err "the CUDA runtime is linked into $linked; link it to the shared one (nvcc --cudart shared)"
   run 125 "$sundog" run -n 2 --device host --split H --view whole -- "$linked" 0
@@ -90,5 +90,5 @@ X
 }
 
 cases the_nearest_tensor_is_named products_are_seen_where_rules_are_about_them \
-  a_program_without_cudnn_is_told_from_others what_is_linked_in_gets_a_remedy \
+  a_program_without_cudnn_is_told_from_others static_libraries_get_a_remedy \
   calls_in_full_are_told

@@ -69,7 +69,7 @@ every_exit_status_is_documented() {
     }
   done <statuses
 }
-what_cannot_be_printed_is_a_failure() {
+a_failed_print_is_a_failure() {
   [ -c /dev/full ] || return 0
   local words status
   for words in --help --version options explain 'explain 717'; do
@@ -99,5 +99,5 @@ the_bench_says_what_it_measures() {
 cases the_version_is_printed help_names_every_command \
   options_show_value_and_origin faulty_options_are_named codes_are_explained \
   every_code_is_listed_and_explained every_exit_status_is_documented \
-  what_cannot_be_printed_is_a_failure unknown_codes_are_refused \
+  a_failed_print_is_a_failure unknown_codes_are_refused \
   the_bench_says_what_it_measures

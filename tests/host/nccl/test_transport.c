@@ -316,7 +316,7 @@ static ncclResult_t send_and_leave(host_endpoint_t *e) {
   return result == ncclSuccess && buffer[63] != 7 ? ncclInternalError : result;
 }
 
-START_TEST(what_a_rank_sent_before_it_left_arrives) {
+START_TEST(messages_sent_before_a_rank_left_arrive) {
   team_play(2, send_and_leave);
 }
 END_TEST
@@ -332,7 +332,7 @@ int main(void) {
   tcase_add_test(tcase, different_collectives_are_invalid_usage_everywhere);
   tcase_add_test(tcase, stop_ends_a_sleeping_wait);
   tcase_add_test(tcase, waiting_for_a_rank_that_left_is_a_remote_error);
-  tcase_add_test(tcase, what_a_rank_sent_before_it_left_arrives);
+  tcase_add_test(tcase, messages_sent_before_a_rank_left_arrive);
   suite_add_tcase(suite, tcase);
   return harness_run(suite);
 }

@@ -195,7 +195,7 @@ START_TEST(an_id_without_an_address_is_for_one_machine) {
 }
 END_TEST
 
-START_TEST(what_was_sent_arrives_though_the_sender_has_ended) {
+START_TEST(messages_arrive_after_their_sender_has_ended) {
   setenv("SDG_TEST_WIRE", "yes", 1);
   launch_all("last_words", 2);
 }
@@ -226,8 +226,8 @@ int main(int argc, char **argv) {
   tcase_set_timeout(tcase, 60);
   tcase_add_test(tcase, strangers_do_not_disturb_those_who_join);
   tcase_add_test(tcase, an_id_without_an_address_is_for_one_machine);
-  tcase_add_loop_test(tcase, what_was_sent_arrives_though_the_sender_has_ended,
-                      0, 3);
+  tcase_add_loop_test(tcase, messages_arrive_after_their_sender_has_ended, 0,
+                      3);
   tcase_add_loop_test(tcase, the_secret_of_an_id_is_not_sent, 0, 2);
   tcase_add_loop_test(tcase, closed_standard_streams_stay_closed, 0, 2);
   suite_add_tcase(suite, tcase);

@@ -280,7 +280,7 @@ static bool drafted(const seen_call_t *call, int count) {
   return draft_choose(candidates, 6, SDG_DIM_COUNT, SDG_VIEW_UNSAID) != NULL;
 }
 
-START_TEST(what_splits_nothing_or_fails_is_not_drafted) {
+START_TEST(candidates_that_split_nothing_or_fail_are_not_drafted) {
   seen_call_t call[2] = {call_make((sdg_window_t){3, 1, 1, 1}, 64, false)};
   ck_assert(drafted(call, 1));
   // A recurrent network: ops without a rule.
@@ -404,7 +404,7 @@ START_TEST(keys_and_values_of_attention_are_counted) {
 }
 END_TEST
 
-START_TEST(what_has_the_tokens_is_split_with_them) {
+START_TEST(tensors_with_the_tokens_are_split_with_them) {
   seen_call_t call[5] = {attention_make(60, 7, 0, false),
                          product_make(24, 60, 8), product_make(24, 8, 60)};
   candidate_t candidate = sequences_judged(SDG_VIEW_SHARD, call, 3, 3);
@@ -441,7 +441,7 @@ static void fault_has(const candidate_t *candidate, const char *text) {
   ck_abort_msg("no conflict says %s", text);
 }
 
-START_TEST(what_cannot_be_told_is_a_conflict) {
+START_TEST(an_ambiguous_tensor_is_a_conflict) {
   seen_call_t call[2] = {attention_make(60, 7, 0, false),
                          attention_make(60, 6, 0, false)};
   candidate_t candidate = sequences_judged(SDG_VIEW_SHARD, call, 2, 3);
@@ -495,10 +495,10 @@ int main(void) {
                  sizes_that_never_add_up_are_a_fault_unless_they_are_asked_for);
   tcase_add_test(cases, calls_that_cannot_be_split_are_faults);
   tcase_add_test(cases, the_whole_view_takes_what_pieces_cannot);
-  tcase_add_test(cases, what_splits_nothing_or_fails_is_not_drafted);
+  tcase_add_test(cases, candidates_that_split_nothing_or_fail_are_not_drafted);
   tcase_add_test(cases, keys_and_values_of_attention_are_counted);
-  tcase_add_test(cases, what_has_the_tokens_is_split_with_them);
-  tcase_add_test(cases, what_cannot_be_told_is_a_conflict);
+  tcase_add_test(cases, tensors_with_the_tokens_are_split_with_them);
+  tcase_add_test(cases, an_ambiguous_tensor_is_a_conflict);
   tcase_add_test(cases, steps_are_what_the_windowed_calls_repeat);
   suite_add_tcase(suite, cases);
   return harness_run(suite);

@@ -273,7 +273,7 @@ libraries_that_are_loaded_late_are_seen() {
   run 0 "$sundog" "${inspect[@]}" -- python3 late.py
   tr -s ' ' <out | grep -q '^ 4 cudnnSetTensor float y 1x2x8x6$'
 }
-what_is_not_worth_a_split_is_not_drafted() {
+splits_without_a_gain_are_not_drafted() {
   late
   run 125 "$sundog" "${inspect[@]}" -o r.ini -- python3 late.py
   says out 'no rules are drafted: of the calls that this version can split, only elementwise'
@@ -339,7 +339,7 @@ cases the_solvers_calls_are_seen drafted_rules_run_as_they_are \
   the_view_and_dimension_can_be_chosen \
   ranks_and_meshes_that_do_not_fit_are_refused tokens_on_a_mesh_are_drafted \
   libraries_that_are_loaded_late_are_seen \
-  what_is_not_worth_a_split_is_not_drafted managed_memory_is_reported \
+  splits_without_a_gain_are_not_drafted managed_memory_is_reported \
   calls_that_are_left_out_are_owned_up_to distinct_calls_are_told_apart \
   several_processes_are_added_up \
   processes_that_end_badly_leave_their_calls a_signal_reaches_the_program \

@@ -188,7 +188,7 @@ another_secret_is_refused_and_the_missing_ranks_are_named() {
   for r in 2 3; do says err$r SDG-207; done
   for r in 0 1; do says err$r 'ranks are missing: ranks 2, 3 of 4'; done
 }
-without_a_place_to_meet_nothing_is_started() {
+without_a_rendezvous_nothing_is_started() {
   RANK=0 WORLD_SIZE=4 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 run 125 "$sundog" exec \
     --device host --split H --view shard -- touch started
   says err SUNDOG_RENDEZVOUS=tcp://
@@ -203,4 +203,4 @@ cases the_wire_is_all_they_share two_machines_give_the_file_of_one \
   a_killed_rank_is_named_on_both_machines \
   a_cut_wire_ends_in_an_error_within_the_time_limit \
   another_secret_is_refused_and_the_missing_ranks_are_named \
-  without_a_place_to_meet_nothing_is_started
+  without_a_rendezvous_nothing_is_started

@@ -123,7 +123,7 @@ a_run_in_which_a_process_was_no_rank_fails() {
   says err 'SDG-721'
   says err '2 processes had calls refused and did not join'
 }
-what_is_preloaded_already_stays_in_front() {
+earlier_preloads_stay_in_front() {
   local first=$top/build/interpose/first.so
   cp "$library_built" "$first"
   LD_PRELOAD=$first torchrun 2 "$sundog" exec "${split[@]}" -- \
@@ -152,4 +152,4 @@ cases torchruns_ranks_give_one_ranks_file \
   fewer_ranks_than_were_said_end_within_the_time_limit \
   a_run_within_a_rank_is_refused only_the_first_process_of_a_rank_joins \
   a_run_in_which_a_process_was_no_rank_fails \
-  what_is_preloaded_already_stays_in_front the_gpu_is_that_of_the_local_rank
+  earlier_preloads_stay_in_front the_gpu_is_that_of_the_local_rank

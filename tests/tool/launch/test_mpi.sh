@@ -142,7 +142,7 @@ srun_ends_with_a_rank_that_fails() {
   says err 'task 1: Exited with exit code 7'
 }
 # The secret comes with the environment, and is in no command line.
-srun_ranks_meet_over_tcp() {
+srun_ranks_connect_over_tcp() {
   SUNDOG_RENDEZVOUS=tcp://127.0.0.1:$(free_port)
   export SUNDOG_RENDEZVOUS SUNDOG_SECRET=secret_of_$$_and_of_no_other_test
   gives_one_ranks_file $srun
@@ -160,7 +160,7 @@ if command -v mpiexec.hydra >/dev/null; then
 fi
 if slurm_begin; then
   found+=(srun_gives_one_ranks_file srun_ends_with_a_rank_that_fails
-    srun_ranks_meet_over_tcp)
+    srun_ranks_connect_over_tcp)
 else
   echo '# without srun: needs slurm-wlm, root, and that its daemons start'
   sed 's/^/#   /' "$slurm"/*.log 2>/dev/null | tail -n 5

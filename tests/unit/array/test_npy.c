@@ -354,7 +354,7 @@ START_TEST(raw_file_must_have_the_exact_size) {
 }
 END_TEST
 
-START_TEST(what_is_no_regular_file_is_refused) {
+START_TEST(only_regular_files_are_read) {
   sdg_npy_t npy;
   ck_assert(sdg_npy_open(in_dir("none.npy"), &npy) == SDG_E_FILE_IO);
   ck_assert(sdg_npy_open(dir, &npy) == SDG_E_FILE_IO);
@@ -572,7 +572,7 @@ int main(void) {
   tcase_add_test(cases, type_names_are_read);
   tcase_add_test(cases, file_shorter_than_its_header_says_is_refused);
   tcase_add_test(cases, raw_file_must_have_the_exact_size);
-  tcase_add_test(cases, what_is_no_regular_file_is_refused);
+  tcase_add_test(cases, only_regular_files_are_read);
   tcase_add_test(cases, created_file_appears_when_committed);
   tcase_add_test(cases, output_may_replace_its_input);
   tcase_add_test(cases, file_cut_while_open_is_an_error);

@@ -61,7 +61,7 @@ START_TEST(values_are_parsed_and_outlive_the_environment) {
 }
 END_TEST
 
-START_TEST(an_empty_value_is_none) {
+START_TEST(an_empty_value_counts_as_not_set) {
   char *environment[] = {
       "SUNDOG_SPLIT=", "SUNDOG_RANK=", "SUNDOG_CHECK=", "SUNDOG_VIEW=", NULL};
   ck_assert_int_eq((int)sdg_options_load(environment), 0);
@@ -191,7 +191,7 @@ int main(void) {
   tcase_add_test(cases, nothing_set_asks_for_nothing);
   tcase_add_test(cases, replicated_asks_for_nothing);
   tcase_add_test(cases, values_are_parsed_and_outlive_the_environment);
-  tcase_add_test(cases, an_empty_value_is_none);
+  tcase_add_test(cases, an_empty_value_counts_as_not_set);
   tcase_add_loop_test(cases, a_fault_is_kept_and_says_what, 0,
                       sizeof bads / sizeof *bads);
   tcase_add_test(cases, the_first_fault_is_kept);

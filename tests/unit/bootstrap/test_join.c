@@ -5,7 +5,7 @@
 
 static const int sizes[] = {2, 3, 5, 8};
 
-START_TEST(ranks_meet_in_any_order) {
+START_TEST(ranks_join_in_any_order) {
   ranks_t *ranks = ranks_init(sizes[_i], 20);
   for (int r = 0; r < ranks->size; r++) {
     ranks_start_one(ranks, _i % 2 ? ranks->size - 1 - r : r, ranks_meet);
@@ -114,7 +114,7 @@ int main(void) {
   Suite *suite = suite_create("joining");
   TCase *cases = tcase_create("joining");
   tcase_set_timeout(cases, RANKS_LIMIT_SECONDS);
-  tcase_add_loop_test(cases, ranks_meet_in_any_order, 0, 4);
+  tcase_add_loop_test(cases, ranks_join_in_any_order, 0, 4);
   tcase_add_test(cases, a_second_process_of_a_rank_is_told_at_once_who_is_it);
   tcase_add_test(cases, a_wrong_size_is_an_error_on_all_that_names_both);
   tcase_add_test(cases, missing_ranks_are_named_in_time_on_all);

@@ -150,7 +150,7 @@ START_TEST(contradictory_ranks_are_refused_with_their_values) {
 }
 END_TEST
 
-START_TEST(a_rank_that_nobody_says_is_refused_with_all_that_was_looked_for) {
+START_TEST(a_missing_rank_is_refused_with_all_variables_that_were_read) {
   int rank, size, local_rank;
   const char *origin;
   environment_set("SLURM_NTASKS=4 SLURM_JOB_ID=7");
@@ -166,7 +166,7 @@ START_TEST(a_rank_that_nobody_says_is_refused_with_all_that_was_looked_for) {
 }
 END_TEST
 
-START_TEST(ranks_on_several_machines_need_a_place_to_meet) {
+START_TEST(ranks_on_several_machines_need_a_rendezvous) {
   static const char *const launches[] = {
       "RANK=1 WORLD_SIZE=4 LOCAL_WORLD_SIZE=2",
       "FLUX_TASK_RANK=1 FLUX_JOB_SIZE=4 FLUX_JOB_NNODES=2",
@@ -182,7 +182,7 @@ START_TEST(ranks_on_several_machines_need_a_place_to_meet) {
 }
 END_TEST
 
-START_TEST(what_was_read_at_load_stays) {
+START_TEST(values_read_at_load_stay) {
   int rank, size, local_rank;
   const char *origin;
   environment_set("RANK=1 WORLD_SIZE=2 SLURM_JOB_ID=7");
@@ -319,10 +319,10 @@ int main(void) {
   tcase_set_timeout(cases, RANKS_LIMIT_SECONDS);
   tcase_add_test(cases, launchers_say_rank_and_size);
   tcase_add_test(cases, contradictory_ranks_are_refused_with_their_values);
-  tcase_add_test(
-      cases, a_rank_that_nobody_says_is_refused_with_all_that_was_looked_for);
-  tcase_add_test(cases, ranks_on_several_machines_need_a_place_to_meet);
-  tcase_add_test(cases, what_was_read_at_load_stays);
+  tcase_add_test(cases,
+                 a_missing_rank_is_refused_with_all_variables_that_were_read);
+  tcase_add_test(cases, ranks_on_several_machines_need_a_rendezvous);
+  tcase_add_test(cases, values_read_at_load_stay);
   tcase_add_test(cases, launches_are_told_apart_by_name);
   tcase_add_test(cases, the_default_place_is_that_of_the_launch);
   tcase_add_test(

@@ -40,7 +40,7 @@ END_TEST
 
 // ---- places ---------------------------------------------------------------
 
-START_TEST(two_jobs_with_two_paths_do_not_meet) {
+START_TEST(two_jobs_with_two_paths_do_not_mix) {
   ranks_t *one = ranks_init(2, 20), *two = ranks_init(3, 20);
   ranks_start(one, ranks_hold);
   ranks_start(two, ranks_hold);
@@ -167,7 +167,7 @@ START_TEST(places_that_cannot_be_used_are_refused_at_once) {
 END_TEST
 
 // Puts a thing of each kind where the socket or the lock file should be.
-START_TEST(what_is_not_ours_at_the_path_is_refused_and_left_alone) {
+START_TEST(foreign_files_at_the_path_are_refused_and_kept) {
   ranks_t *ranks = ranks_init(2, 20);
   char path[128], target[128];
   struct stat before, after;
@@ -355,14 +355,14 @@ int main(void) {
   TCase *cases = tcase_create("rendezvous");
   tcase_set_timeout(cases, RANKS_LIMIT_SECONDS);
   tcase_add_test(cases, a_child_and_a_second_join_find_the_rank_taken);
-  tcase_add_test(cases, two_jobs_with_two_paths_do_not_meet);
+  tcase_add_test(cases, two_jobs_with_two_paths_do_not_mix);
   tcase_add_test(cases, one_path_serves_jobs_one_after_the_other);
   tcase_add_test(cases, a_killed_job_does_not_disturb_the_next);
   tcase_add_test(cases, the_socket_is_for_this_user_alone_whatever_the_umask);
   tcase_add_test(cases, a_path_may_have_spaces);
   tcase_add_test(cases, a_path_may_be_longer_than_a_socket_address);
   tcase_add_test(cases, places_that_cannot_be_used_are_refused_at_once);
-  tcase_add_test(cases, what_is_not_ours_at_the_path_is_refused_and_left_alone);
+  tcase_add_test(cases, foreign_files_at_the_path_are_refused_and_kept);
   tcase_add_test(cases, a_foreign_server_is_left_alone);
   tcase_add_test(cases, strangers_with_garbage_do_not_disturb_a_job);
   tcase_add_test(cases,

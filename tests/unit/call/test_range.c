@@ -41,7 +41,7 @@ START_TEST(memory_is_as_it_was_tagged_last) {
 }
 END_TEST
 
-START_TEST(what_is_no_memory_is_not_tagged) {
+START_TEST(a_range_without_memory_is_not_tagged) {
   static const sdg_tag_label_t tag;
   REQUIRE(sdg_range_set(NULL, 8, &tag) == SDG_E_TAG);
   REQUIRE(sdg_range_set(address(0), 0, &tag) == SDG_E_TAG);
@@ -55,7 +55,7 @@ int main(void) {
   Suite *suite = suite_create("range");
   TCase *cases = tcase_create("range");
   tcase_add_test(cases, memory_is_as_it_was_tagged_last);
-  tcase_add_test(cases, what_is_no_memory_is_not_tagged);
+  tcase_add_test(cases, a_range_without_memory_is_not_tagged);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }

@@ -51,7 +51,7 @@ START_TEST(a_vector_holds_for_one_generation) {
 }
 END_TEST
 
-START_TEST(what_was_said_holds_for_one_generation) {
+START_TEST(a_tag_holds_for_one_generation) {
   const int said[] = {3, 0, 4};
   int heard[3] = {0};
   sdg_tag_touch(&object[0]);
@@ -197,7 +197,7 @@ int main(void) {
   tcase_add_test(cases, an_unknown_descriptor_does_not_pass);
   tcase_add_test(cases, a_pass_holds_for_one_family_and_one_generation);
   tcase_add_test(cases, a_vector_holds_for_one_generation);
-  tcase_add_test(cases, what_was_said_holds_for_one_generation);
+  tcase_add_test(cases, a_tag_holds_for_one_generation);
   tcase_add_test(cases, generations_are_never_reused);
   tcase_add_test(cases, a_label_is_of_one_generation);
   tcase_add_test(cases, a_place_is_of_one_generation);

@@ -119,7 +119,7 @@ START_TEST(a_stopped_rank_is_a_timeout_that_names_it) {
 }
 END_TEST
 
-START_TEST(a_wait_of_which_the_process_itself_is_stopped_does_not_time_out) {
+START_TEST(a_wait_does_not_time_out_because_its_own_process_was_stopped) {
   ranks_t *ranks = ranks_init(2, 2);
   // With two ranks nobody plays rank 2: both make both exchanges.
   ranks_start(ranks, NULL);
@@ -306,8 +306,8 @@ int main(void) {
   tcase_add_test(cases, a_killed_rank_0_ends_the_wait_of_all);
   tcase_add_test(cases, whichever_rank_is_killed_whenever_the_others_end_soon);
   tcase_add_test(cases, a_stopped_rank_is_a_timeout_that_names_it);
-  tcase_add_test(
-      cases, a_wait_of_which_the_process_itself_is_stopped_does_not_time_out);
+  tcase_add_test(cases,
+                 a_wait_does_not_time_out_because_its_own_process_was_stopped);
   tcase_add_test(cases, a_rank_that_left_is_named_by_who_needs_it);
   tcase_add_test(cases, the_last_record_of_a_rank_that_left_still_arrives);
   tcase_add_test(cases,

@@ -208,7 +208,7 @@ START_TEST(without_a_secret_nothing_is_begun) {
 }
 END_TEST
 
-START_TEST(who_has_another_secret_learns_it_at_once) {
+START_TEST(a_rank_with_another_secret_fails_at_once) {
   ranks_t *ranks = tcp_init(2, 3);
   ranks_start_one(ranks, 0, ranks_meet);
   ranks_sleep_ms(100);
@@ -512,7 +512,7 @@ int main(void) {
   tcase_add_test(cases, names_and_ipv6_are_places_too);
   tcase_add_test(cases, places_that_cannot_be_used_are_refused_at_once);
   tcase_add_test(cases, without_a_secret_nothing_is_begun);
-  tcase_add_test(cases, who_has_another_secret_learns_it_at_once);
+  tcase_add_test(cases, a_rank_with_another_secret_fails_at_once);
   tcase_add_test(cases, two_machines_with_one_rank_are_an_error_on_all);
   tcase_add_test(cases, strangers_do_not_disturb_a_job);
   tcase_add_test(cases, slow_strangers_do_not_keep_a_rank_out);

@@ -207,7 +207,7 @@ START_TEST(strips_may_use_another_algorithm_than_the_call) {
 END_TEST
 
 // Silently: nothing is wrong.
-START_TEST(what_cannot_be_repaired_is_extended) {
+START_TEST(calls_that_repair_cannot_do_use_extend) {
   padding_only = true; // algorithms from 2 up take what is assembled
   chooses = false;
   strategy_expect(2, "extend");
@@ -288,7 +288,7 @@ int main(void) {
   tcase_add_checked_fixture(cases, setup, NULL);
   tcase_add_test(cases, the_workspace_that_a_query_names_is_enough_and_no_more);
   tcase_add_test(cases, strips_may_use_another_algorithm_than_the_call);
-  tcase_add_test(cases, what_cannot_be_repaired_is_extended);
+  tcase_add_test(cases, calls_that_repair_cannot_do_use_extend);
   tcase_add_test(cases, an_algorithm_that_nothing_takes_is_the_engines_word);
   tcase_add_test(cases, a_call_without_z_reaches_the_real_function);
   tcase_add_test(cases, z_is_described_by_its_own_strides);

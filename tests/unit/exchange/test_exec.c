@@ -278,7 +278,7 @@ static void sender_body(int rank) {
   sdg_plan_destroy(plan);
 }
 
-START_TEST(what_a_rank_only_sends_has_left_when_the_program_goes_on) {
+START_TEST(data_that_a_rank_only_sends_has_left_when_the_program_continues) {
   lanes_ranks_run("y=3", sender_body);
 }
 END_TEST
@@ -478,7 +478,7 @@ static void rehomed_body(int rank) {
     REQUIRE(shard.y[0][j] == (float)(1 + rank * COLUMNS + j));
 }
 
-START_TEST(what_is_brought_first_stands_in_for_an_operand) {
+START_TEST(a_fetched_tensor_replaces_an_operand) {
   lanes_ranks_run("y=3", rehomed_body);
 }
 END_TEST
@@ -592,13 +592,13 @@ int main(void) {
   tcase_add_test(cases,
                  scratch_passes_from_stream_to_stream_in_the_calls_order);
   tcase_add_test(cases, a_refused_sub_call_leaves_no_other_rank_waiting);
-  tcase_add_test(cases,
-                 what_a_rank_only_sends_has_left_when_the_program_goes_on);
+  tcase_add_test(
+      cases, data_that_a_rank_only_sends_has_left_when_the_program_continues);
   tcase_add_test(cases,
                  sums_over_ranks_wait_for_the_lane_before_and_are_waited_for);
   tcase_add_test(cases, a_plan_sums_over_several_sets_of_axes);
   tcase_add_test(cases, a_plan_exchanges_over_several_sets_of_axes);
-  tcase_add_test(cases, what_is_brought_first_stands_in_for_an_operand);
+  tcase_add_test(cases, a_fetched_tensor_replaces_an_operand);
   tcase_add_test(cases, an_exchange_may_come_before_its_call);
   tcase_add_test(cases, an_exchange_is_early_that_needs_the_operand_alone);
   tcase_add_test(cases, two_ranks_on_one_gpu_are_named_before_nccl_does);

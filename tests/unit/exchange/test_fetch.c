@@ -172,7 +172,7 @@ START_TEST(large_tensors_are_read_in_pieces) {
 }
 END_TEST
 
-START_TEST(what_cannot_be_read_is_said) {
+START_TEST(unreadable_memory_is_reported) {
   unsigned char data[16] = {0};
   const sdg_layout_t layout = {4, 1, {4}, {1}};
   bool can = true, ready = true;
@@ -193,7 +193,7 @@ int main(void) {
   TCase *cases = tcase_create("fetch");
   tcase_add_test(cases, gaps_do_not_count);
   tcase_add_test(cases, large_tensors_are_read_in_pieces);
-  tcase_add_test(cases, what_cannot_be_read_is_said);
+  tcase_add_test(cases, unreadable_memory_is_reported);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }

@@ -167,7 +167,7 @@ START_TEST(programs_say_of_memory_what_a_section_says) {
 }
 END_TEST
 
-START_TEST(what_cannot_be_said_of_memory_is_refused) {
+START_TEST(impossible_tags_of_memory_are_refused) {
   static const struct {
     const char *text;
     sdg_status_t status;
@@ -259,7 +259,7 @@ int main(void) {
   tcase_add_test(cases, programs_say_what_values_of_their_products_are);
   tcase_add_test(cases, matrices_that_cannot_be_there_are_refused);
   tcase_add_test(cases, programs_say_of_memory_what_a_section_says);
-  tcase_add_test(cases, what_cannot_be_said_of_memory_is_refused);
+  tcase_add_test(cases, impossible_tags_of_memory_are_refused);
   tcase_add_test(cases, in_the_whole_view_programs_say_nothing);
   suite_add_tcase(suite, cases);
   return harness_run(suite);

@@ -424,7 +424,7 @@ START_TEST(the_longest_line_is_read_in_full) {
 }
 END_TEST
 
-START_TEST(a_file_that_is_none_is_a_fault) {
+START_TEST(files_that_are_not_regular_are_faults) {
   static char *const files[] = {"SUNDOG_RULES=/nonexistent/x",
                                 "SUNDOG_RULES=/tmp", "SUNDOG_RULES=/dev/zero"};
   for (int i = 0; i < 3; i++) {
@@ -508,7 +508,7 @@ int main(void) {
   tcase_add_test(cases, a_nul_byte_is_a_fault);
   tcase_add_test(cases, an_overlong_line_or_name_is_a_fault);
   tcase_add_test(cases, the_longest_line_is_read_in_full);
-  tcase_add_test(cases, a_file_that_is_none_is_a_fault);
+  tcase_add_test(cases, files_that_are_not_regular_are_faults);
   tcase_add_loop_test(cases, a_faulty_short_form_is_answered_with_the_option, 0,
                       sizeof bad_shorts / sizeof *bad_shorts);
   suite_add_tcase(suite, cases);

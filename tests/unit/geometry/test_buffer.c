@@ -159,7 +159,7 @@ static void exchange(truth_t *truth, const sdg_buffer_t *buffer,
     }
 }
 
-START_TEST(who_needs_more_gets_it_once) {
+START_TEST(missing_elements_are_sent_once) {
   static truth_t truth;
   static const char *const meshes[] = {"y=6", "y=2,x=3"};
   for (int64_t n = random_cases(2000); n > 0; n--) {
@@ -476,7 +476,7 @@ int main(void) {
   Suite *suite = suite_create("buffer");
   TCase *tcase = tcase_create("buffer");
   tcase_add_test(tcase, layouts_know_their_bytes_and_their_gaps);
-  tcase_add_test(tcase, who_needs_more_gets_it_once);
+  tcase_add_test(tcase, missing_elements_are_sent_once);
   tcase_add_test(tcase, the_table_is_true_to_memory_that_comes_and_goes);
   tcase_add_test(tcase,
                  the_same_tensor_is_found_whatever_the_stride_of_one_element);

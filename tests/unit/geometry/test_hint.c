@@ -44,7 +44,7 @@ static void everything_require(const known_t *table) {
     }
 }
 
-START_TEST(of_memory_is_known_what_was_written_last) {
+START_TEST(a_hint_is_that_of_the_last_write) {
   known_t table[BYTES];
   for (int i = 0; i < BYTES; i++)
     table[i] = (known_t){0, -1};
@@ -100,7 +100,7 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("hint");
   TCase *cases = tcase_create("hint");
-  tcase_add_test(cases, of_memory_is_known_what_was_written_last);
+  tcase_add_test(cases, a_hint_is_that_of_the_last_write);
   tcase_add_test(cases, slices_become_the_buffer_that_they_make_up);
   tcase_add_test(cases, nothing_is_known_of_no_memory);
   tcase_add_test(cases, writes_are_watched_without_hints_where_that_was_asked);

@@ -138,7 +138,7 @@ static void other_sizes_body(int rank) {
   end(&tagging, &colocation);
 }
 
-START_TEST(what_is_of_other_sizes_is_left_to_the_rule) {
+START_TEST(operands_of_other_sizes_are_left_to_the_op) {
   lanes_ranks_run("y=3", other_sizes_body);
 }
 END_TEST
@@ -161,21 +161,22 @@ static void broadcast_body(int rank) {
   end(&tagging, &colocation);
 }
 
-START_TEST(what_stands_for_all_elements_is_cut_where_it_has_them) {
+START_TEST(broadcast_operands_are_cut_only_where_they_have_elements) {
   lanes_ranks_run("y=3", broadcast_body);
 }
 END_TEST
 
 int main(void) {
   lanes_install();
-  Suite *suite = suite_create("meet");
-  TCase *cases = tcase_create("meet");
+  Suite *suite = suite_create("colocate");
+  TCase *cases = tcase_create("colocate");
   tcase_set_timeout(cases, 60);
   tcase_add_test(cases, operands_that_are_cut_alike_stay);
   tcase_add_test(cases, operands_in_other_rows_come_to_the_one_that_leads);
   tcase_add_test(cases, an_operand_is_where_a_section_of_its_own_says);
-  tcase_add_test(cases, what_is_of_other_sizes_is_left_to_the_rule);
-  tcase_add_test(cases, what_stands_for_all_elements_is_cut_where_it_has_them);
+  tcase_add_test(cases, operands_of_other_sizes_are_left_to_the_op);
+  tcase_add_test(cases,
+                 broadcast_operands_are_cut_only_where_they_have_elements);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }

@@ -93,7 +93,7 @@ static void all_check(const sdg_call_t *call) {
                           : NULL));
 }
 
-START_TEST(what_is_put_is_read_back_on_every_entry) {
+START_TEST(arguments_that_are_set_are_read_back_on_every_entry) {
   sdg_args_t args;
   memset(&args, 0, sizeof args);
   for (int entry = -1; entry < SDG_ENTRY_COUNT; entry++) {
@@ -252,7 +252,7 @@ int main(void) {
   Suite *suite = suite_create("argument");
   TCase *tc = tcase_create("argument");
   tcase_add_test(tc, each_argument_has_bytes_of_its_own);
-  tcase_add_test(tc, what_is_put_is_read_back_on_every_entry);
+  tcase_add_test(tc, arguments_that_are_set_are_read_back_on_every_entry);
   tcase_add_test(tc, an_entry_without_tensors_has_no_arguments);
   tcase_add_test(tc, planners_find_what_they_ask_for);
   tcase_add_test(tc, arguments_are_those_that_the_vendor_names);

@@ -60,7 +60,7 @@ static bool stays(const char *there, const sdg_memory_access_t *memory) {
   return stay;
 }
 
-START_TEST(what_is_written_stays_where_every_element_is_made_of_right_ones) {
+START_TEST(writes_in_pieces_stay_if_every_element_comes_from_valid_ones) {
   sdg_memory_access_t memory = axpy(X, Y, COLUMNS * ROWS);
   REQUIRE(stays("y", &memory) && stays("Y", &memory));
   REQUIRE(stays("xy", &memory) && stays("XY", &memory));
@@ -81,7 +81,7 @@ START_TEST(what_is_written_stays_where_every_element_is_made_of_right_ones) {
 }
 END_TEST
 
-START_TEST(what_was_brought_is_the_owners_again) {
+START_TEST(fetched_elements_are_invalid_after_a_write) {
   sdg_buffers_t table = {.allocations = 0};
   tensor_put(&table, Y, 0, 3);
   uint64_t number = table.buffer[0]->number;
@@ -145,7 +145,7 @@ START_TEST(tensors_go_along_with_what_is_copied_or_exchanged) {
 }
 END_TEST
 
-START_TEST(what_is_rotated_stays_where_both_are_in_such_pieces) {
+START_TEST(rotations_stay_in_pieces_if_both_vectors_are) {
   const size_t all = COLUMNS * ROWS;
   const sdg_elements_t rotate = SDG_ELEMENTS_ROTATE;
   sdg_memory_access_t memory;
@@ -162,11 +162,11 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("elements");
   TCase *cases = tcase_create("elements");
-  tcase_add_test(
-      cases, what_is_written_stays_where_every_element_is_made_of_right_ones);
-  tcase_add_test(cases, what_was_brought_is_the_owners_again);
+  tcase_add_test(cases,
+                 writes_in_pieces_stay_if_every_element_comes_from_valid_ones);
+  tcase_add_test(cases, fetched_elements_are_invalid_after_a_write);
   tcase_add_test(cases, tensors_go_along_with_what_is_copied_or_exchanged);
-  tcase_add_test(cases, what_is_rotated_stays_where_both_are_in_such_pieces);
+  tcase_add_test(cases, rotations_stay_in_pieces_if_both_vectors_are);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }

@@ -169,7 +169,7 @@ START_TEST(rows_are_windows_and_the_product_is_the_convolution) {
 }
 END_TEST
 
-START_TEST(what_has_no_stated_matrix_is_refused) {
+START_TEST(formats_without_a_documented_matrix_are_refused) {
   tensor_t x;
   tensor_create(&x, CUDNN_DATA_FLOAT, 4, (const int[]){1, 4, 5, 5}, 0);
   void *to;
@@ -210,7 +210,7 @@ int main(void) {
   tcase_set_timeout(cases, 100);
   tcase_add_checked_fixture(cases, setup, teardown);
   tcase_add_test(cases, rows_are_windows_and_the_product_is_the_convolution);
-  tcase_add_test(cases, what_has_no_stated_matrix_is_refused);
+  tcase_add_test(cases, formats_without_a_documented_matrix_are_refused);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }
