@@ -21,8 +21,8 @@ static const sdg_role_t role[SDG_NORM_TENSORS] = {
     [SDG_NORM_DBIAS] = SDG_ROLE_DSHIFT,
 };
 
-static sdg_norm_kind_t kind_of(int entry) {
-  switch (entry) {
+sdg_norm_kind_t sdg_norm_kind(const sdg_call_t *call) {
+  switch (call->entry) {
   case SDG_ENTRY_cudnnBatchNormalizationForwardInference:
   case SDG_ENTRY_cudnnNormalizationForwardInference:
     return SDG_NORM_INFERENCE;
@@ -40,7 +40,7 @@ static sdg_norm_kind_t kind_of(int entry) {
 }
 
 void sdg_norm_read(const sdg_call_t *call, sdg_norm_t *out) {
-  *out = (sdg_norm_t){.kind = kind_of(call->entry), .groups = 1};
+  *out = (sdg_norm_t){.kind = sdg_norm_kind(call), .groups = 1};
   for (int i = 0; i < SDG_NORM_TENSORS; i++)
     out->operand[i] = -1;
   if (out->kind == SDG_NORM_NONE)

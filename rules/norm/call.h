@@ -46,6 +46,7 @@ typedef struct sdg_norm {
   int operand[SDG_NORM_TENSORS]; /* operand index; -1: the op does not use it */
 } sdg_norm_t;
 
+sdg_norm_kind_t sdg_norm_kind(const sdg_call_t *call);
 void sdg_norm_read(const sdg_call_t *call, sdg_norm_t *out);
 
 /* NULL if the call has no such tensor, or no data for it. */

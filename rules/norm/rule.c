@@ -12,7 +12,6 @@
 #include "rules/vendor/vendor.h"
 
 static bool norm_knows(const sdg_call_t *call) {
-  sdg_norm_t norm;
   switch (call->entry) {
   case SDG_ENTRY_cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize:
   case SDG_ENTRY_cudnnGetBatchNormalizationBackwardExWorkspaceSize:
@@ -22,8 +21,7 @@ static bool norm_knows(const sdg_call_t *call) {
   case SDG_ENTRY_cudnnGetNormalizationTrainingReserveSpaceSize:
     return true;
   default:
-    sdg_norm_read(call, &norm);
-    return norm.kind != SDG_NORM_NONE || sdg_lrn_is(call);
+    return sdg_norm_kind(call) != SDG_NORM_NONE || sdg_lrn_is(call);
   }
 }
 
@@ -80,17 +78,18 @@ static uint64_t aliases(const sdg_call_t *call) {
 }
 
 static int norm_key(const sdg_call_t *call, uint64_t *out) {
-  sdg_norm_t norm;
-  sdg_norm_read(call, &norm);
-  out[0] = (uint64_t)norm.mode | (uint64_t)norm.ops << 4 |
-           (uint64_t)(uint32_t)norm.groups << 8 |
-           (uint64_t)!sdg_call_scalar_at(call, SDG_ALPHA) << 40 |
-           (uint64_t)!sdg_call_scalar_at(call, SDG_BETA) << 41 |
-           (uint64_t)!sdg_call_scalar_at(call, SDG_ALPHA2) << 42 |
-           (uint64_t)!sdg_call_scalar_at(call, SDG_BETA2) << 43 |
-           (uint64_t)(sdg_call_scalar(call, SDG_ALPHA) == 1) << 44 |
-           (uint64_t)(sdg_call_scalar(call, SDG_BETA) == 0) << 45 |
-           (uint64_t)(norm.epsilon >= CUDNN_BN_MIN_EPSILON) << 46;
+  out[0] =
+      (uint64_t)sdg_call_int(call, SDG_MODE) |
+      (uint64_t)sdg_call_int(call, SDG_OPS) << 4 |
+      (uint64_t)(uint32_t)sdg_call_int(call, SDG_GROUPS) << 8 |
+      (uint64_t)!sdg_call_scalar_at(call, SDG_ALPHA) << 40 |
+      (uint64_t)!sdg_call_scalar_at(call, SDG_BETA) << 41 |
+      (uint64_t)!sdg_call_scalar_at(call, SDG_ALPHA2) << 42 |
+      (uint64_t)!sdg_call_scalar_at(call, SDG_BETA2) << 43 |
+      (uint64_t)(sdg_call_scalar(call, SDG_ALPHA) == 1) << 44 |
+      (uint64_t)(sdg_call_scalar(call, SDG_BETA) == 0) << 45 |
+      (uint64_t)(sdg_call_number(call, SDG_EPSILON) >= CUDNN_BN_MIN_EPSILON)
+          << 46;
   out[1] = absent(call);
   out[2] = aliases(call);
   return 3;

@@ -48,11 +48,11 @@ static sdg_scalar_t scalar_of(const how_t *how, sdg_norm_from_t from,
 
 static cudnnStatus_t inference_run(const sdg_subcall_run_t *run) {
   const how_t *how = run->op;
-  sdg_norm_t norm;
-  sdg_norm_read(run->call, &norm);
   sdg_scalar_t alpha = scalar_of(how, how->alpha, run, SDG_ALPHA);
   sdg_scalar_t beta = scalar_of(how, how->beta, run, SDG_BETA);
-  double epsilon = how->epsilon == SDG_NORM_PROGRAM ? norm.epsilon : 0;
+  double epsilon = how->epsilon == SDG_NORM_PROGRAM
+                       ? sdg_call_number(run->call, SDG_EPSILON)
+                       : 0;
   return sdg_cudnn_get()->cudnnBatchNormalizationForwardInference(
       run->handle, how->mode, &alpha, &beta, run->descriptor[0], run->data[0],
       run->descriptor[1], run->data[1], run->descriptor[2], run->data[2],
@@ -81,12 +81,11 @@ static cudnnStatus_t statistics_run(const sdg_subcall_run_t *run) {
   const how_t *how = run->op;
   // y is not needed: its factor tells this to a library that can skip it.
   sdg_scalar_t zero = sdg_scalar(how->type, 0);
-  sdg_norm_t norm;
-  sdg_norm_read(run->call, &norm);
   return sdg_cudnn_get()->cudnnBatchNormalizationForwardTraining(
       run->handle, how->mode, &zero, &zero, run->descriptor[0], run->data[0],
       run->descriptor[1], run->data[1], run->descriptor[2], run->data[2],
-      run->data[3], 1, run->data[4], run->data[5], norm.epsilon, NULL, NULL);
+      run->data[3], 1, run->data[4], run->data[5],
+      sdg_call_number(run->call, SDG_EPSILON), NULL, NULL);
 }
 
 sdg_status_t sdg_norm_subcall_statistics(sdg_plan_t *plan,
@@ -105,15 +104,14 @@ sdg_status_t sdg_norm_subcall_statistics(sdg_plan_t *plan,
 static cudnnStatus_t gradient_run(const sdg_subcall_run_t *run) {
   const how_t *how = run->op;
   sdg_scalar_t one = sdg_scalar(how->type, 1), zero = sdg_scalar(how->type, 0);
-  sdg_norm_t norm;
-  sdg_norm_read(run->call, &norm);
   sdg_scalar_t alpha = scalar_of(how, how->alpha, run, SDG_ALPHA);
   sdg_scalar_t beta = scalar_of(how, how->beta, run, SDG_BETA);
   return sdg_cudnn_get()->cudnnBatchNormalizationBackward(
       run->handle, how->mode, &alpha, &beta, &one, &zero, run->descriptor[0],
       run->data[0], run->descriptor[1], run->data[1], run->descriptor[2],
       run->data[2], run->descriptor[3], run->data[3], run->data[4],
-      run->data[5], norm.epsilon, run->data[6], run->data[7]);
+      run->data[5], sdg_call_number(run->call, SDG_EPSILON), run->data[6],
+      run->data[7]);
 }
 
 sdg_status_t sdg_norm_subcall_gradient(sdg_plan_t *plan,
@@ -141,9 +139,8 @@ static cudnnStatus_t transform(const sdg_subcall_run_t *run, double alpha,
 
 static cudnnStatus_t running_run(const sdg_subcall_run_t *run) {
   const how_t *how = run->op;
-  sdg_norm_t norm;
-  sdg_norm_read(run->call, &norm);
-  return transform(run, norm.factor * how->multiple, 1 - norm.factor);
+  double factor = sdg_call_number(run->call, SDG_FACTOR);
+  return transform(run, factor * how->multiple, 1 - factor);
 }
 
 sdg_status_t sdg_norm_subcall_running(sdg_plan_t *plan, double multiple,
@@ -156,8 +153,6 @@ sdg_status_t sdg_norm_subcall_running(sdg_plan_t *plan, double multiple,
 }
 
 static cudnnStatus_t param_run(const sdg_subcall_run_t *run) {
-  sdg_norm_t norm;
-  sdg_norm_read(run->call, &norm);
   return transform(run, sdg_call_scalar(run->call, SDG_ALPHA2),
                    sdg_call_scalar(run->call, SDG_BETA2));
 }
@@ -173,8 +168,6 @@ sdg_status_t sdg_norm_subcall_param(sdg_plan_t *plan,
 // Copies by max(a, a): it passes infinities, unlike a sum with zero times them.
 static cudnnStatus_t narrow_run(const sdg_subcall_run_t *run) {
   const how_t *how = run->op;
-  sdg_norm_t norm;
-  sdg_norm_read(run->call, &norm);
   sdg_scalar_t alpha = scalar_of(how, SDG_NORM_PROGRAM, run, SDG_ALPHA);
   sdg_scalar_t beta = scalar_of(how, SDG_NORM_PROGRAM, run, SDG_BETA);
   return sdg_cudnn_get()->cudnnOpTensor(
@@ -205,11 +198,10 @@ sdg_status_t sdg_norm_subcall_narrow(sdg_plan_t *plan,
 static cudnnStatus_t activate_run(const sdg_subcall_run_t *run) {
   const how_t *how = run->op;
   sdg_scalar_t one = sdg_scalar(how->type, 1), zero = sdg_scalar(how->type, 0);
-  sdg_norm_t norm;
-  sdg_norm_read(run->call, &norm);
   return sdg_cudnn_get()->cudnnActivationForward(
-      run->handle, norm.activation, &one, run->descriptor[0], run->data[0],
-      &zero, run->descriptor[1], run->data[1]);
+      run->handle, sdg_call_pointer(run->call, SDG_OP), &one,
+      run->descriptor[0], run->data[0], &zero, run->descriptor[1],
+      run->data[1]);
 }
 
 sdg_status_t sdg_norm_subcall_activate(sdg_plan_t *plan,
@@ -224,12 +216,11 @@ sdg_status_t sdg_norm_subcall_activate(sdg_plan_t *plan,
 static cudnnStatus_t deactivate_run(const sdg_subcall_run_t *run) {
   const how_t *how = run->op;
   sdg_scalar_t one = sdg_scalar(how->type, 1), zero = sdg_scalar(how->type, 0);
-  sdg_norm_t norm;
-  sdg_norm_read(run->call, &norm);
   return sdg_cudnn_get()->cudnnActivationBackward(
-      run->handle, norm.activation, &one, run->descriptor[0], run->data[0],
-      run->descriptor[1], run->data[1], run->descriptor[0], run->data[0], &zero,
-      run->descriptor[2], run->data[2]);
+      run->handle, sdg_call_pointer(run->call, SDG_OP), &one,
+      run->descriptor[0], run->data[0], run->descriptor[1], run->data[1],
+      run->descriptor[0], run->data[0], &zero, run->descriptor[2],
+      run->data[2]);
 }
 
 sdg_status_t sdg_norm_subcall_deactivate(sdg_plan_t *plan,
