@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the sampler's calls, and makes them on tensors of a plan.
+#include <cudnn.h>
+#include <stdlib.h>
+
+#include "rules/kit/subcall.h"
+#include "rules/sampler/plan.h"
+#include "rules/vendor/argument.h"
+#include "rules/vendor/vendor.h"
+
+bool sdg_sampler_is_backward(const sdg_call_t *call) {
+  return call->entry == SDG_ENTRY_cudnnSpatialTfSamplerBackward;
+}
+
+int sdg_sampler_tensors(const sdg_call_t *call) {
+  return sdg_sampler_is_backward(call) ? SDG_SAMPLER_TENSORS : SDG_SAMPLER_DX;
+}
+
+int sdg_sampler_operand(const sdg_call_t *call, sdg_sampler_tensor_t tensor) {
+  static const sdg_role_t roles[] = {SDG_ROLE_X, SDG_ROLE_Y, SDG_ROLE_GRID,
+                                     SDG_ROLE_DX, SDG_ROLE_DGRID};
+  bool of_y = tensor == SDG_SAMPLER_Y && sdg_sampler_is_backward(call);
+  return sdg_call_operand(call, of_y ? SDG_ROLE_DY : roles[tensor]);
+}
+
+const sdg_placement_t *sdg_sampler_at(const sdg_call_t *call,
+                                      const sdg_tagging_t *tagging,
+                                      sdg_sampler_tensor_t tensor) {
+  return &tagging->placement[sdg_sampler_operand(call, tensor)];
+}
+
+sdg_box_t sdg_sampler_need(const sdg_placement_t *x, const sdg_box_t *box) {
+  sdg_box_t need = {.dims = box->dims};
+  if (sdg_box_empty(box))
+    return need;
+  for (int d = 0; d < box->dims; d++)
+    need.dim[d] =
+        d < 2 ? box->dim[d] : (sdg_range_t){0, sdg_placement_extent(x, d)};
+  return need;
+}
+
+bool sdg_sampler_fits(const sdg_call_t *call, const sdg_tagging_t *tagging) {
+  const sdg_placement_t *x = sdg_sampler_at(call, tagging, SDG_SAMPLER_X);
+  const sdg_placement_t *y = sdg_sampler_at(call, tagging, SDG_SAMPLER_Y);
+  bool fits = x->dims == 4 && y->dims == 4;
+  for (int d = 0; fits && d < 2; d++)
+    fits = sdg_placement_extent(x, d) == sdg_placement_extent(y, d);
+  if (!fits || !sdg_sampler_is_backward(call))
+    return fits;
+  const sdg_placement_t *dx = sdg_sampler_at(call, tagging, SDG_SAMPLER_DX);
+  fits = dx->dims == 4;
+  for (int d = 0; fits && d < 4; d++)
+    fits = sdg_placement_extent(x, d) == sdg_placement_extent(dx, d);
+  return fits;
+}
+
+// ---- sub-calls -------------------------------------------------------------
+
+// What a sub-call stores.
+typedef struct sampler {
+  cudnnSpatialTransformerDescriptor_t transformer; // of finish: NULL
+  unsigned scaled;
+  sdg_sampler_tensor_t gradient; // of finish
+} sampler_t;
+
+static void sampler_destroy(void *user) {
+  sampler_t *sampler = user;
+  if (sampler->transformer)
+    (void)sdg_cudnn_get()->cudnnDestroySpatialTransformerDescriptor(
+        sampler->transformer);
+  free(sampler);
+}
+
+enum { ZERO, ONE }; // scalars
+
+// A scalar of the program's call.
+static const void *scalar(const sdg_subcall_run_t *run,
+                          sdg_scalar_argument_t which) {
+  return sdg_call_scalar_at(run->call, which);
+}
+
+static cudnnStatus_t forward_run(const sdg_subcall_run_t *run) {
+  const sampler_t *sampler = run->op;
+  return sdg_cudnn_get()->cudnnSpatialTfSamplerForward(
+      run->handle, sampler->transformer, scalar(run, SDG_ALPHA),
+      run->descriptor[SDG_SAMPLER_X], run->data[SDG_SAMPLER_X],
+      run->data[SDG_SAMPLER_GRID], scalar(run, SDG_BETA),
+      run->descriptor[SDG_SAMPLER_Y], run->data[SDG_SAMPLER_Y]);
+}
+
+static cudnnStatus_t backward_run(const sdg_subcall_run_t *run) {
+  const sampler_t *sampler = run->op;
+  const void *zero = &run->scalar[ZERO];
+  return sdg_cudnn_get()->cudnnSpatialTfSamplerBackward(
+      run->handle, sampler->transformer, scalar(run, SDG_ALPHA),
+      run->descriptor[SDG_SAMPLER_X], run->data[SDG_SAMPLER_X],
+      sampler->scaled >> SDG_SAMPLER_DX & 1 ? scalar(run, SDG_BETA) : zero,
+      run->descriptor[SDG_SAMPLER_DX], run->data[SDG_SAMPLER_DX],
+      scalar(run, SDG_ALPHA2), run->descriptor[SDG_SAMPLER_Y],
+      run->data[SDG_SAMPLER_Y], run->data[SDG_SAMPLER_GRID],
+      sampler->scaled >> SDG_SAMPLER_DGRID & 1 ? scalar(run, SDG_BETA2) : zero,
+      run->data[SDG_SAMPLER_DGRID]);
+}
+
+// The descriptor has the extents of y or dy. The program's has those of all of
+// it in the whole view.
+static cudnnStatus_t transformer_set(const sdg_subcall_tensor_t *y,
+                                     sampler_t *sampler) {
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  int extent[SDG_DIMS_MAX];
+  for (int d = 0; d < y->box.dims; d++)
+    extent[d] = (int)(y->box.dim[d].hi - y->box.dim[d].lo);
+  cudnnStatus_t status =
+      cudnn->cudnnCreateSpatialTransformerDescriptor(&sampler->transformer);
+  return status != CUDNN_STATUS_SUCCESS
+             ? status
+             : cudnn->cudnnSetSpatialTransformerNdDescriptor(
+                   sampler->transformer, CUDNN_SAMPLER_BILINEAR,
+                   (cudnnDataType_t)y->type, y->box.dims, extent);
+}
+
+sdg_status_t sdg_sampler_call_add(sdg_plan_t *plan, const sdg_call_t *call,
+                                  const sdg_subcall_tensor_t *tensor,
+                                  unsigned scaled) {
+  const sdg_subcall_tensor_t *y = &tensor[SDG_SAMPLER_Y];
+  sdg_subcall_t sub = {.fn = sdg_sampler_is_backward(call) ? backward_run
+                                                           : forward_run,
+                       .tensors = sdg_sampler_tensors(call),
+                       .scalar = {[ZERO] = sdg_scalar(y->type, 0)},
+                       .op_destroy = sampler_destroy};
+  if (!sdg_cudnn_get())
+    return SDG_E_LIBRARY_MISSING;
+  for (int i = 0; i < sub.tensors; i++)
+    sub.tensor[i] = tensor[i];
+  sampler_t *sampler = calloc(1, sizeof *sampler);
+  if (!sampler)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  sampler->scaled = scaled;
+  cudnnStatus_t got = transformer_set(y, sampler);
+  if (got != CUDNN_STATUS_SUCCESS) {
+    sampler_destroy(sampler);
+    return sdg_fail(SDG_E_VENDOR_CALL, "a spatial transformer: status %d",
+                    (int)got);
+  }
+  sub.op = sampler;
+  return sdg_subcall_add(plan, &sub);
+}
+
+static cudnnStatus_t finish_run(const sdg_subcall_run_t *run) {
+  const sampler_t *finish = run->op;
+  return sdg_cudnn_get()->cudnnTransformTensor(
+      run->handle, &run->scalar[ONE], run->descriptor[0], run->data[0],
+      finish->gradient == SDG_SAMPLER_DGRID ? scalar(run, SDG_BETA2)
+                                            : scalar(run, SDG_BETA),
+      run->descriptor[1], run->data[1]);
+}
+
+sdg_status_t sdg_sampler_finish_add(sdg_plan_t *plan,
+                                    sdg_sampler_tensor_t gradient,
+                                    const sdg_subcall_tensor_t *from,
+                                    const sdg_subcall_tensor_t *to) {
+  sampler_t *finish = calloc(1, sizeof *finish);
+  if (!finish)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  finish->gradient = gradient;
+  sdg_subcall_t sub = {.fn = finish_run,
+                       .tensors = 2,
+                       .tensor = {*from, *to},
+                       .scalar = {[ONE] = sdg_scalar(to->type, 1)},
+                       .op = finish,
+                       .op_destroy = sampler_destroy};
+  return sdg_subcall_add(plan, &sub);
+}

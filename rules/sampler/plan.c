@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans the sampler: fetches images, samples, and scatters their gradients.
+#include "rules/sampler/plan.h"
+
+#include <stdlib.h>
+
+#include "rules/kit/fetch.h"
+#include "rules/kit/merge.h"
+#include "rules/kit/scatter_add.h"
+#include "rules/place/same_split.h"
+#include "rules/place/tagging.h"
+
+typedef struct maker {
+  const sdg_call_t *call;
+  const sdg_tagging_t *tagging;
+  sdg_plan_t *plan;
+  sdg_type_t type;
+  bool backward;
+  sdg_box_t *need;    // of x, by rank of the group; owned
+  bool fetches;       // some rank lacks a part of its need
+  bool scatters;      // some rank has addends for elements of another
+  sdg_merge_t shared; // the ranks that have the same grid
+  unsigned scaled;    // outputs that the sub-call itself scales by beta
+  sdg_subcall_tensor_t tensor[SDG_SAMPLER_TENSORS];
+} maker_t;
+
+static const sdg_placement_t *at(const maker_t *m,
+                                 sdg_sampler_tensor_t tensor) {
+  return sdg_sampler_at(m->call, m->tagging, tensor);
+}
+
+static sdg_box_t own_box(const maker_t *m, sdg_sampler_tensor_t tensor) {
+  return sdg_placement_box(at(m, tensor), m->tagging->mesh, m->tagging->rank);
+}
+
+static const sdg_box_t *need_of(const maker_t *m) {
+  return &m->need[m->tagging->me];
+}
+
+static bool has_result(const maker_t *m) {
+  sdg_box_t box = own_box(m, SDG_SAMPLER_Y);
+  return !sdg_box_empty(&box);
+}
+
+static sdg_subcall_tensor_t part_of(const maker_t *m, int slab,
+                                    const sdg_box_t *box) {
+  return (sdg_subcall_tensor_t){.slab = slab, .box = *box, .type = m->type};
+}
+
+// An operand's memory, and this rank's box of it.
+static sdg_status_t operand_get(maker_t *m, sdg_sampler_tensor_t tensor,
+                                sdg_subcall_tensor_t *out) {
+  sdg_box_t own = own_box(m, tensor);
+  int slab, index = sdg_sampler_operand(m->call, tensor);
+  SDG_TRY(sdg_merge_operand(m->plan, m->call, index, &own, &slab));
+  *out = part_of(m, slab, &own);
+  return SDG_OK;
+}
+
+// Packed scratch, whose dimensions nest as those of a tensor.
+static sdg_status_t packed(maker_t *m, sdg_sampler_tensor_t like,
+                           const sdg_box_t *box, int *out_slab) {
+  const sdg_operand_t *operand =
+      &m->call->operand[sdg_sampler_operand(m->call, like)];
+  return sdg_plan_packed(m->plan, box,
+                         operand->nesting[0] > 0 ? operand->nesting
+                                                 : operand->stride,
+                         operand->elem_bytes, out_slab);
+}
+
+// Whether every rank of the group has exactly the images and channels of its
+// result.
+static bool is_exact(const maker_t *m, sdg_sampler_tensor_t tensor) {
+  bool exact = true;
+  for (int r = 0; r < m->tagging->ranks && exact; r++) {
+    sdg_box_t box = sdg_placement_box(at(m, tensor), m->tagging->mesh,
+                                      m->tagging->rank_list[r]);
+    exact = sdg_box_equal(&box, &m->need[r]);
+  }
+  return exact;
+}
+
+// What the ranks agree on decides, so that all decide the same.
+static sdg_status_t facts_find(maker_t *m, bool whole) {
+  const sdg_tagging_t *tagging = m->tagging;
+  const sdg_placement_t *x = at(m, SDG_SAMPLER_X), *y = at(m, SDG_SAMPLER_Y);
+  const bool channels[SDG_DIMS_MAX] = {[1] = true};
+  m->need = calloc((size_t)tagging->ranks, sizeof *m->need);
+  if (!m->need)
+    return sdg_fail(SDG_E_NO_MEMORY, "boxes of %d ranks", tagging->ranks);
+  for (int r = 0; r < tagging->ranks; r++) {
+    sdg_box_t box = sdg_placement_box(y, tagging->mesh, tagging->rank_list[r]);
+    m->need[r] = sdg_sampler_need(x, &box);
+  }
+  m->fetches = !whole && sdg_fetch_communicates(tagging, x, m->need);
+  sdg_merge_init(tagging, y, channels, &m->shared);
+  m->scatters =
+      m->backward && (!is_exact(m, SDG_SAMPLER_DX) ||
+                      sdg_fetch_returns(tagging, at(m, SDG_SAMPLER_DX),
+                                        at(m, SDG_SAMPLER_Y), m->need));
+  return SDG_OK;
+}
+
+static bool is_literal(const maker_t *m) {
+  return !m->fetches && !m->scatters && !(m->backward && m->shared.axes) &&
+         is_exact(m, SDG_SAMPLER_X);
+}
+
+// ---- inputs ----------------------------------------------------------------
+
+static sdg_status_t fetch_make(maker_t *m, int from, int into) {
+  sdg_fetch_t fetch = {.landed = NULL};
+  m->plan->axes = m->tagging->axes;
+  sdg_status_t status = sdg_fetch_open(
+      m->plan, m->tagging, at(m, SDG_SAMPLER_X), m->need, from, into, &fetch);
+  if (status == SDG_OK)
+    status = sdg_plan_exchange(m->plan);
+  if (status == SDG_OK)
+    status = sdg_fetch_own(m->plan, &fetch);
+  if (status == SDG_OK)
+    status = sdg_plan_join(m->plan, SDG_LANE_MAIN);
+  if (status == SDG_OK)
+    status = sdg_fetch_land(m->plan, &fetch);
+  sdg_fetch_fini(&fetch);
+  return status;
+}
+
+static sdg_status_t x_get(maker_t *m) {
+  sdg_subcall_tensor_t *x = &m->tensor[SDG_SAMPLER_X];
+  SDG_TRY(operand_get(m, SDG_SAMPLER_X, x));
+  x->box = *need_of(m);
+  if (!m->fetches)
+    return SDG_OK;
+  int from = x->slab;
+  SDG_TRY(packed(m, SDG_SAMPLER_X, need_of(m), &x->slab));
+  return fetch_make(m, from, x->slab);
+}
+
+// The vendor takes no strides of a grid: a piece of one is copied, unless it is
+// all of its memory.
+static bool is_dense(const maker_t *m, const sdg_subcall_tensor_t *grid) {
+  return sdg_box_equal(&grid->box, &m->plan->slab[grid->slab].box);
+}
+
+static sdg_status_t grid_get(maker_t *m) {
+  sdg_subcall_tensor_t *grid = &m->tensor[SDG_SAMPLER_GRID];
+  SDG_TRY(operand_get(m, SDG_SAMPLER_GRID, grid));
+  if (!has_result(m) || is_dense(m, grid))
+    return SDG_OK;
+  int from = grid->slab;
+  SDG_TRY(packed(m, SDG_SAMPLER_GRID, &grid->box, &grid->slab));
+  return sdg_plan_copy(m->plan, SDG_LANE_MAIN, from, grid->slab, NULL,
+                       &grid->box, SDG_COPY_ACTIVATION);
+}
+
+// ---- gradients -------------------------------------------------------------
+
+static sdg_status_t finish(maker_t *m, sdg_sampler_tensor_t gradient,
+                           const sdg_subcall_tensor_t *from,
+                           const sdg_subcall_tensor_t *to) {
+  return sdg_box_empty(&to->box)
+             ? SDG_OK
+             : sdg_sampler_finish_add(m->plan, gradient, from, to);
+}
+
+// Where the sub-call puts a gradient: the program's memory if `alone`, which
+// says that no other rank has addends of it; else scratch of `box`.
+static sdg_status_t gradient_open(maker_t *m, sdg_sampler_tensor_t gradient,
+                                  bool alone, const sdg_box_t *box,
+                                  sdg_subcall_tensor_t *out_output) {
+  SDG_TRY(operand_get(m, gradient, out_output));
+  bool direct =
+      alone && (gradient != SDG_SAMPLER_DGRID || is_dense(m, out_output));
+  m->tensor[gradient] = *out_output;
+  if (direct)
+    m->scaled |= 1u << gradient;
+  if (direct || !has_result(m))
+    return SDG_OK;
+  m->tensor[gradient].box = *box;
+  return packed(m, gradient, box, &m->tensor[gradient].slab);
+}
+
+// Ranks that have other channels of the same images have addends of the same
+// gradients of the grid.
+static sdg_status_t grid_close(maker_t *m, const sdg_subcall_tensor_t *output) {
+  sdg_subcall_tensor_t sum = m->tensor[SDG_SAMPLER_DGRID];
+  if (m->scaled >> SDG_SAMPLER_DGRID & 1)
+    return SDG_OK;
+  if (m->shared.axes) {
+    int from = has_result(m) ? sum.slab : -1;
+    sum = *output;
+    SDG_TRY(packed(m, SDG_SAMPLER_DGRID, &output->box, &sum.slab));
+    SDG_TRY(sdg_scatter_add_sum(m->plan, m->shared.axes, &output->box, from,
+                                sum.slab, m->type));
+  } else if (!has_result(m)) {
+    return SDG_OK;
+  }
+  return finish(m, SDG_SAMPLER_DGRID, &sum, output);
+}
+
+static sdg_status_t scatter(maker_t *m, int from, int to) {
+  sdg_scatter_add_t back = {.from = from};
+  m->plan->axes = m->tagging->axes;
+  SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_COMM));
+  sdg_status_t status = sdg_scatter_add_open(
+      m->plan, m->tagging, at(m, SDG_SAMPLER_DX), at(m, SDG_SAMPLER_Y), m->need,
+      NULL, from, to, &back);
+  if (status == SDG_OK)
+    status = sdg_plan_exchange(m->plan);
+  if (status == SDG_OK)
+    status = sdg_plan_join(m->plan, SDG_LANE_MAIN);
+  if (status == SDG_OK)
+    status = sdg_scatter_add_close(m->plan, &back, m->type);
+  sdg_scatter_add_fini(&back);
+  return status;
+}
+
+// Every rank has addends of all rows of its images. Where every rank has all of
+// dx, they are summed by a reduction.
+static sdg_status_t x_close(maker_t *m, const sdg_subcall_tensor_t *output) {
+  int from = has_result(m) ? m->tensor[SDG_SAMPLER_DX].slab : -1;
+  sdg_subcall_tensor_t sum = *output;
+  if (!m->scatters)
+    return SDG_OK;
+  SDG_TRY(packed(m, SDG_SAMPLER_DX, &output->box, &sum.slab));
+  if (sdg_placement_axes(at(m, SDG_SAMPLER_DX)))
+    SDG_TRY(scatter(m, from, sum.slab));
+  else
+    SDG_TRY(sdg_scatter_add_sum(m->plan,
+                                sdg_placement_axes(at(m, SDG_SAMPLER_Y)),
+                                &output->box, from, sum.slab, m->type));
+  return finish(m, SDG_SAMPLER_DX, &sum, output);
+}
+
+static sdg_status_t backward_make(maker_t *m) {
+  sdg_subcall_tensor_t dx, dgrid;
+  sdg_box_t box = own_box(m, SDG_SAMPLER_DGRID);
+  SDG_TRY(gradient_open(m, SDG_SAMPLER_DX, !m->scatters, need_of(m), &dx));
+  SDG_TRY(gradient_open(m, SDG_SAMPLER_DGRID, !m->shared.axes, &box, &dgrid));
+  if (has_result(m))
+    SDG_TRY(sdg_sampler_call_add(m->plan, m->call, m->tensor, m->scaled));
+  SDG_TRY(grid_close(m, &dgrid));
+  return x_close(m, &dx);
+}
+
+// ---- the plan --------------------------------------------------------------
+
+static sdg_status_t steps_make(maker_t *m) {
+  SDG_TRY(sdg_subcalls_open(m->plan, m->call));
+  SDG_TRY(x_get(m));
+  SDG_TRY(grid_get(m));
+  SDG_TRY(operand_get(m, SDG_SAMPLER_Y, &m->tensor[SDG_SAMPLER_Y]));
+  if (m->backward)
+    return backward_make(m);
+  return has_result(m)
+             ? sdg_sampler_call_add(m->plan, m->call, m->tensor, m->scaled)
+             : SDG_OK;
+}
+
+static sdg_status_t plan_make(maker_t *m, sdg_share_t *share,
+                              sdg_plan_t **out_plan) {
+  sdg_status_t status = facts_find(m, share != NULL);
+  if (status == SDG_OK && !share && is_literal(m))
+    return sdg_literal_plan(out_plan);
+  m->plan = status == SDG_OK ? sdg_plan_create("fetch") : NULL;
+  if (!m->plan) {
+    sdg_share_destroy(share);
+    return status != SDG_OK ? status : sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  }
+  m->plan->share = share;
+  if (!share)
+    m->plan->why = "the grid's values say which rows of x a rank needs";
+  status = steps_make(m);
+  if (status == SDG_OK)
+    *out_plan = m->plan;
+  else
+    sdg_plan_destroy(m->plan);
+  return status;
+}
+
+sdg_status_t sdg_sampler_make(const sdg_call_t *call,
+                              const sdg_tagging_t *tagging, sdg_share_t *share,
+                              sdg_plan_t **out_plan) {
+  maker_t m = {.call = call,
+               .tagging = tagging,
+               .backward = sdg_sampler_is_backward(call)};
+  m.type = call->operand[sdg_sampler_operand(call, SDG_SAMPLER_X)].type;
+  sdg_status_t status = plan_make(&m, share, out_plan);
+  free(m.need);
+  return status;
+}
+
+sdg_status_t sdg_sampler_plan(const sdg_call_t *call,
+                              const sdg_tagging_t *tagging,
+                              sdg_plan_t **out_plan) {
+  SDG_TRY(sdg_sampler_edges(call, tagging));
+  if (!sdg_sampler_fits(call, tagging))
+    return sdg_tagging_differ(call, tagging,
+                              sdg_sampler_operand(call, SDG_SAMPLER_X),
+                              sdg_sampler_operand(call, SDG_SAMPLER_Y));
+  return sdg_sampler_make(call, tagging, NULL, out_plan);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The spatial-transformer sampler: its calls and plans. Inside rules/ only.
+ *
+ *   y[n,c,i,j] = x[n,c] between pixels, at the coordinates grid[n,i,j]
+ *
+ * The coordinates run from -1 to 1 over all of x, also for a rank that has a
+ * piece of y and of the grid. The values of a grid are in device memory, so
+ * that no rank knows which rows of x it needs: it fetches all rows of its
+ * images and channels. Gradients of these go back to the owners, which add
+ * them. */
+#ifndef SDG_RULES_SAMPLER_PLAN_H
+#define SDG_RULES_SAMPLER_PLAN_H
+
+#include <stdbool.h>
+
+#include "rules/place/op.h"
+
+/* The tensors of a call; forward has the first three. */
+typedef enum sdg_sampler_tensor {
+  SDG_SAMPLER_X,
+  SDG_SAMPLER_Y, /* backward: dy. The grid places its elements. */
+  SDG_SAMPLER_GRID,
+  SDG_SAMPLER_DX,
+  SDG_SAMPLER_DGRID,
+  SDG_SAMPLER_TENSORS,
+} sdg_sampler_tensor_t;
+bool sdg_sampler_is_backward(const sdg_call_t *call);
+/* How many of them the call has. */
+int sdg_sampler_tensors(const sdg_call_t *call);
+/* The index of a tensor's operand, -1 if the call has none. */
+int sdg_sampler_operand(const sdg_call_t *call, sdg_sampler_tensor_t tensor);
+const sdg_placement_t *sdg_sampler_at(const sdg_call_t *call,
+                                      const sdg_tagging_t *tagging,
+                                      sdg_sampler_tensor_t tensor);
+
+/* What y or dy in `box` needs of x: its images and channels, all rows and
+ * columns. Empty for an empty box. */
+sdg_box_t sdg_sampler_need(const sdg_placement_t *x, const sdg_box_t *box);
+
+/* False if the tensors' global extents do not belong together. */
+bool sdg_sampler_fits(const sdg_call_t *call, const sdg_tagging_t *tagging);
+
+/* SDG_E_NO_RULE if a dimension is periodic. */
+sdg_status_t sdg_sampler_edges(const sdg_call_t *call,
+                               const sdg_tagging_t *tagging) SDG_MUST_CHECK;
+
+/* This rank's plan. In the whole view `share` is given; the function takes
+ * ownership of it, also after an error. */
+sdg_status_t sdg_sampler_make(const sdg_call_t *call,
+                              const sdg_tagging_t *tagging, sdg_share_t *share,
+                              sdg_plan_t **out_plan) SDG_MUST_CHECK;
+
+/* Adds the vendor's sampler on tensors of a plan. Bits of `scaled`: gradients
+ * that get the program's beta; the others are overwritten. */
+struct sdg_subcall_tensor;
+sdg_status_t sdg_sampler_call_add(sdg_plan_t *plan, const sdg_call_t *call,
+                                  const struct sdg_subcall_tensor *tensor,
+                                  unsigned scaled) SDG_MUST_CHECK;
+/* to = from + beta to, with the program's beta of that gradient. */
+sdg_status_t
+sdg_sampler_finish_add(sdg_plan_t *plan, sdg_sampler_tensor_t gradient,
+                       const struct sdg_subcall_tensor *from,
+                       const struct sdg_subcall_tensor *to) SDG_MUST_CHECK;
+
+/* Slots of sdg_op_t. */
+sdg_status_t sdg_sampler_plan(const sdg_call_t *call,
+                              const sdg_tagging_t *tagging,
+                              sdg_plan_t **out_plan) SDG_MUST_CHECK;
+sdg_status_t sdg_sampler_share(const sdg_call_t *call,
+                               const sdg_tagging_t *tagging,
+                               sdg_plan_t **out_plan) SDG_MUST_CHECK;
+
+#endif

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// The spatial-transformer sampler as an op.
+#include <stdio.h>
+
+#include "rules/place/colocate.h"
+#include "rules/place/shared.h"
+#include "rules/place/tagging.h"
+#include "rules/sampler/plan.h"
+#include "rules/vendor/argument.h"
+
+static bool sampler_knows(const sdg_call_t *call) {
+  for (int t = 0; t < sdg_sampler_tensors(call); t++)
+    if (sdg_sampler_operand(call, (sdg_sampler_tensor_t)t) < 0)
+      return false;
+  return true;
+}
+
+static sdg_status_t sampler_describe(const sdg_call_t *call, char *out,
+                                     size_t out_bytes) {
+  (void)call;
+  snprintf(out, out_bytes, "bilinear");
+  return SDG_OK;
+}
+
+// What is multiplied by zero is not read.
+static int sampler_key(const sdg_call_t *call, uint64_t *out) {
+  out[0] = (uint64_t)(sdg_call_scalar(call, SDG_BETA) != 0) |
+           (uint64_t)(sdg_call_scalar(call, SDG_BETA2) != 0) << 1;
+  return 1;
+}
+
+// Ranks that have different channels of y have the same grid.
+static sdg_common_t sampler_common(const sdg_call_t *call,
+                                   const sdg_tagging_t *tagging, int index) {
+  sdg_common_t common = sdg_common_of(call, tagging, index);
+  if (index == sdg_sampler_operand(call, SDG_SAMPLER_GRID))
+    common.axes =
+        tagging->axes & ~sdg_placement_axes(&tagging->placement[index]);
+  return common;
+}
+
+// The plan fetches x from wherever it is, and scatters its gradient to wherever
+// that is; y and its grid belong together anyway. So all tensors stay, in the
+// first reading with the images and channels of the one that leads.
+static sdg_status_t sampler_colocate(const sdg_call_t *call,
+                                     sdg_colocation_t *colocation, int lead) {
+  const sdg_placement_t *first = sdg_colocate_at(colocation, lead);
+  sdg_axes_t axes = colocation->tagging.axes | sdg_placement_axes(first);
+  for (int i = 0; i < call->operands && colocation->fits; i++) {
+    if (!sdg_role_is_activation(call->operand[i].role))
+      continue;
+    int found = i == lead ? colocation->is[lead] : -1;
+    for (int k = 0; k < colocation->places[i] && found < 0; k++) {
+      const sdg_placement_t *is = &colocation->place[i][k].placement;
+      bool fits = is->dims == first->dims;
+      for (int d = 0; d < 2 && fits; d++)
+        fits = sdg_placement_extent(is, d) == sdg_placement_extent(first, d);
+      found = fits ? k : -1;
+    }
+    colocation->fits = found >= 0;
+    if (i == lead || found < 0)
+      continue;
+    const sdg_placement_t *is = &colocation->place[i][found].placement;
+    SDG_TRY(sdg_colocate_follow(colocation, i, is, false));
+    axes |= sdg_placement_axes(is);
+  }
+  colocation->fits =
+      colocation->fits && sdg_sampler_fits(call, &colocation->tagging);
+  if (colocation->fits)
+    sdg_tagging_span(&colocation->tagging, axes);
+  return SDG_OK;
+}
+
+static const sdg_op_shard_t shard = {
+    .common = sampler_common,
+};
+
+const sdg_op_t sdg_op_sampler = {
+    .family = SDG_FAMILY_SAMPLER,
+    .knows = sampler_knows,
+    .describe = sampler_describe,
+    .key = sampler_key,
+    .colocate = sampler_colocate,
+    .plan = sdg_sampler_plan,
+    .share = sdg_sampler_share,
+    .shard = &shard,
+};
