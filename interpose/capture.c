@@ -367,12 +367,13 @@ int sdg_capture_opaque(int entry, const void *handle, const void *caller) {
   sdg_memory_access_t memory = {.name = sdg_entry[entry].name,
                                 .stream_kind = SDG_STREAM_CUDNN,
                                 .stream = handle,
-                                .everything = true};
+                                .everything = !sdg_entry[entry].space};
   enter();
   sdg_inspect_opaque(sdg_entry[entry].name);
-  last_refused = sdg_job_asked() &&
-                 sdg_registry_opaque(sdg_entry[entry].name, &memory, &result) ==
-                     SDG_VERDICT_DONE;
+  last_refused =
+      sdg_job_asked() &&
+      sdg_registry_opaque(sdg_entry[entry].name, sdg_entry[entry].space,
+                          &memory, &result) == SDG_VERDICT_DONE;
   leave();
   return last_refused ? result : -1;
 }

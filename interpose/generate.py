@@ -133,6 +133,7 @@ class Entry:
         self.query = 'query' in flags
         self.everything = 'everything' in flags
         self.called = 'called' in flags
+        self.space = 'space' in flags
         self.is_shown = not name.startswith('__') and 'extern' not in flags
         self.parameters = []
 
@@ -188,7 +189,7 @@ class Entry:
         if self.kind in ('allocate', 'free', 'unseen'):
             return True
         return (self.is_product() or not self.is_captured()
-                ) and self.kind != 'opaque' and bool(
+                ) and (self.kind != 'opaque' or self.space) and bool(
             self.accesses() or self.everything or self.is_polling() or
             self.result() or
             self.of_kind('everything'))
@@ -260,7 +261,7 @@ def read(path):
             if kind not in [*FAMILIES, *OTHER_KINDS]:
                 fault(number, f'unknown kind {kind}')
             if set(flags) - {'query', 'ptsz', 'ptds', 'everything', 'extern',
-                           'called'}:
+                           'called', 'space'}:
                 fault(number, f'unknown flag in {flags}')
             names = [name] + [f'{name}_{f}' for f in flags if f[:2] == 'pt']
             if seen & set(names):
@@ -579,7 +580,7 @@ def whole_probe(e):
              '                                         '
              '__builtin_return_address(0));',
              '  if (refusal)', f'    return ({e.ctype})refusal;']
-    if e.kind in ('create', 'set', 'destroy'):
+    if e.kind in ('create', 'set', 'destroy', 'opaque'):
         return lines + [f'  return probe_{e.name}({e.arguments()});', '}', '']
     if e.result():
         return lines + [
@@ -913,6 +914,8 @@ def probes_c(entries):
             out.append(f'    .whole = (void *)whole_{e.name},')
         if e.is_noted():
             out.append(f'    .shard = (void *)shard_{e.name},')
+        if e.space:
+            out.append('    .space = true,')
         if e.vector_op():
             out.append(f'    .vector = vector_{e.name},')
         if e.gives_value():

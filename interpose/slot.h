@@ -64,6 +64,7 @@ typedef struct sdg_entry {
   sdg_family_t family;
   sdg_refusal_t refusal;
   bool is_query;
+  bool space; /* opaque: refused only where D, H or W may be split */
   /* Offsets; SDG_ENTRY_NOWHERE if the call has no such argument. */
   uint16_t handle, op, stream;
   bool everything; /* may use any device memory */

@@ -119,7 +119,18 @@ static bool splits_anything(const sdg_rules_t *rules) {
   return sdg_label_splits();
 }
 
-sdg_verdict_t sdg_registry_opaque(const char *entry_name,
+static bool splits_space(const sdg_rules_t *rules) {
+  for (int s = 0; s < rules->sections; s++)
+    for (int i = 0; i < rules->section[s].splits; i++) {
+      sdg_dim_t dim = rules->section[s].split[i].dim;
+      if (!rules->section[s].is_local &&
+          (dim == SDG_DIM_D || dim == SDG_DIM_H || dim == SDG_DIM_W))
+        return true;
+    }
+  return sdg_label_splits();
+}
+
+sdg_verdict_t sdg_registry_opaque(const char *entry_name, bool space,
                                   const sdg_memory_access_t *memory,
                                   int *out_result) {
   const sdg_rules_t *rules;
@@ -134,7 +145,9 @@ sdg_verdict_t sdg_registry_opaque(const char *entry_name,
       return SDG_VERDICT_PASS;
   } else if (rules->view == SDG_VIEW_WHOLE)
     status = sdg_whole_access(memory);
-  else if (splits_anything(rules))
+  else if (space && splits_space(rules))
+    status = sdg_fail(SDG_E_COORDINATES, "%s", entry_name);
+  else if (!space && splits_anything(rules))
     status = sdg_fail(SDG_E_OPAQUE, "%s", entry_name);
   if (status == SDG_OK)
     return SDG_VERDICT_PASS;

@@ -29,9 +29,10 @@ bool sdg_registry_knows(const sdg_call_t *call);
 
 /* As sdg_registry_judge() for an entry whose tensors sundog cannot see (a graph
  * of ops, fused ops): refused with SDG_E_OPAQUE where a section, or a tag,
- * splits anything: what is in pieces may be among them. In the whole view it
- * touches whatever `touch` says. */
-sdg_verdict_t sdg_registry_opaque(const char *entry_name,
+ * splits anything: what is in pieces may be among them. `space`: a generator of
+ * coordinates, refused with SDG_E_COORDINATES where D, H or W may be split. In
+ * the whole view it touches whatever `touch` says. */
+sdg_verdict_t sdg_registry_opaque(const char *entry_name, bool space,
                                   const sdg_memory_access_t *memory,
                                   int *out_result);
 

@@ -91,10 +91,10 @@ void sdg_run_record_drop(void) {
 void sdg_registry_finish(void) {
 }
 
-sdg_verdict_t sdg_registry_opaque(const char *entry_name,
+sdg_verdict_t sdg_registry_opaque(const char *entry_name, bool space,
                                   const sdg_memory_access_t *memory,
                                   int *out_result) {
-  (void)entry_name, (void)memory, (void)out_result;
+  (void)entry_name, (void)space, (void)memory, (void)out_result;
   return SDG_VERDICT_PASS;
 }
 

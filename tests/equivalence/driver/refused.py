@@ -35,6 +35,10 @@ def negative_cases(runner, completed):
         words.update({k: str(v) for k, v in changes.items()})
         return " ".join(f"{k}={v}" for k, v in words.items())
 
+    grid = ("op=grid_forward mesh=2 split=H:0 partH=0,6,12 size=12x8 n=1 c=2 "
+            "type=float order=NCHW gap=0 seed=1")
+    yield item("a grid of a piece's own coordinates", [[grid]] * 2,
+               ["SDG-635"], line=grid, view="shard")
     yield item("rank 1 has other columns", [[BASE], [but(size="12x9")]], [CODE])
     yield item("rank 1 has another number of channels",
                [[BASE], [but(c=3)]], [CODE])

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The spatial-transformer sampler, forward and backward: x of the case's size
-is sampled at a grid of coordinates, which has the extents `to` of y."""
+is sampled at a grid of coordinates, which has the extents `to` of y. And the
+generator of such grids."""
 import numpy as np
 
 from families.family import (Family, blend, call, common, dims_of, old,
@@ -168,3 +169,45 @@ def points(case, grid):
                    along_h * along_w * inside,
                    (along_h * (2 * beside - 1) * (width - 1) / 2 * inside,
                     along_w * (2 * below - 1) * (height - 1) / 2 * inside))
+
+
+class Generator(Family):
+    """Grids of the case's size by affine maps, and the gradients of these."""
+    ops = ("grid_forward", "grid_backward")
+
+    def legal(self, case):
+        return len(case["size"]) == 2 and case["type"] in ("float", "double",
+                                                           "half")
+
+    def tensors(self, case):
+        like = {"type": case["type"], "dims": dims_of(case)}
+        forward = case["op"] == "grid_forward"
+        values = ["uniform", "nothing"]
+        return [Tensor("theta", [case["n"], 6] + [1] * len(case["size"]),
+                       cut={d: first for d, first in case["part"].items()
+                            if d == "N"},
+                       values=values[not forward], out=not forward, **like),
+                Tensor("grid", [case["n"], 2] + case["size"], order="NHWC",
+                       cut=case["part"], values=values[forward], out=forward,
+                       spread=1, **like)]
+
+    def free(self, name):
+        return False
+
+    def calls(self, case, local):
+        return [call(case["op"], case, local)]
+
+    def reference(self, case, t):
+        h, w = case["size"]
+        line = lambda n: np.linspace(-1, 1, n) if n > 1 else np.zeros(1)
+        at = np.stack([np.broadcast_to(line(w), (h, w)),
+                       np.broadcast_to(line(h)[:, None], (h, w)),
+                       np.ones((h, w))])
+        if case["op"] == "grid_forward":
+            theta = t["theta"].reshape(case["n"], 2, 3)
+            return {"grid": (np.einsum("nij,jhw->nihw", theta, at),
+                             np.einsum("nij,jhw->nihw", abs(theta), abs(at)))}
+        flat = lambda theta: theta.reshape(t["theta"].shape)
+        return {"theta": (flat(np.einsum("nihw,jhw->nij", t["grid"], at)),
+                          flat(np.einsum("nihw,jhw->nij", abs(t["grid"]),
+                                         abs(at))))}

@@ -8,6 +8,7 @@ static void transformer_destroy(void *transformer) {
   (void)cudnnDestroySpatialTransformerDescriptor(transformer);
 }
 
+/* Of the extents of this tensor; of a grid, C does not matter. */
 static int transformer_set(op_call_t *call, const char *result) {
   const op_tensor_t *y = op_tensor(call, result);
   cudnnSpatialTransformerDescriptor_t transformer;
@@ -49,9 +50,29 @@ static int run_backward(op_call_t *call) {
   return 0;
 }
 
+static int prepare_grid(op_call_t *call) {
+  return transformer_set(call, "grid");
+}
+
+static int run_grid_forward(op_call_t *call) {
+  OP_TRY(cudnnSpatialTfGridGeneratorForward(call->handle, call->more,
+                                            op_tensor(call, "theta")->device,
+                                            op_tensor(call, "grid")->device));
+  return 0;
+}
+
+static int run_grid_backward(op_call_t *call) {
+  OP_TRY(cudnnSpatialTfGridGeneratorBackward(call->handle, call->more,
+                                             op_tensor(call, "grid")->device,
+                                             op_tensor(call, "theta")->device));
+  return 0;
+}
+
 static const op_row_t rows[] = {
     {"sampler_forward", prepare_forward, run_forward},
     {"sampler_backward", prepare_backward, run_backward},
+    {"grid_forward", prepare_grid, run_grid_forward},
+    {"grid_backward", prepare_grid, run_grid_backward},
     {0},
 };
 OP_ROWS(rows)
