@@ -39,6 +39,11 @@ def negative_cases(runner, completed):
             "type=float order=NCHW gap=0 seed=1")
     yield item("a grid of a piece's own coordinates", [[grid]] * 2,
                ["SDG-635"], line=grid, view="shard")
+    points = ("op=sampler_forward mesh=2 split=C:0 partC=0,1,2 size=6x8 to=5x7 "
+              "n=1 c=2 type=float order=NCHW gap=0 alpha2=1 beta2=0 seed=")
+    yield item("other coordinates for other channels of one image",
+               [[points + "1"], [points + "2"]], [CODE, "grid"],
+               line=points + "1", view="shard")
     yield item("rank 1 has other columns", [[BASE], [but(size="12x9")]], [CODE])
     yield item("rank 1 has another number of channels",
                [[BASE], [but(c=3)]], [CODE])
