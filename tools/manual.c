@@ -7,6 +7,7 @@
 
 #include "src/base/options.h"
 #include "src/base/status.h"
+#include "src/call/call.h"
 #include "tools/command.h"
 
 // Text for troff: no character of it is an instruction.
@@ -219,6 +220,10 @@ static void rules_print(void) {
     paragraphs_print(row[i].text);
     putchar('\n');
   }
+  printf(".SS Words of op\nThe families are");
+  for (int f = 0; f < SDG_FAMILY_OTHER; f++)
+    printf("%s %s", f ? "," : "", sdg_family_name((sdg_family_t)f));
+  printf("; gemm and gemv are kinds of matmul.\n");
 }
 
 int manual_print(const command_t *commands, int count, const char *page) {
