@@ -186,5 +186,10 @@ def check_case(case, setting, whole, pieces, exact):
                 raise Wrong(f"{where}{t.name} is another than on a rank "
                             "before it")
     for t, box, addends in pending.values():
-        compare("all ranks: ", t, sum(addends.values()), one[t.name],
-                right[t.name], box, False, holes=holes)
+        # Each of them has its own old values.
+        kept = (len(addends) - 1) * family.kept(case)
+        more = kept * values[t.name] if kept else 0
+        value, terms = right[t.name]
+        compare("all ranks: ", t, sum(addends.values()),
+                one[t.name] + more, [value + more, terms + abs(more)], box,
+                False, holes=holes)

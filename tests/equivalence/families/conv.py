@@ -9,6 +9,8 @@ from families.windows import (cuts_in, cuts_out, draw_cuts_out, folded,
 from tensors import Tensor, eps, math_eps
 
 WORDS = ("pad", "stride", "dilation", "groups", "flipped", "alpha", "beta")
+# Programs may ask for an algorithm of these by trying them.
+FINDS = ("conv_forward", "conv_data", "conv_filter")
 # Sums of half type are rounded to it at every term.
 HALF = eps("half") / math_eps("half")
 
@@ -18,9 +20,10 @@ class Convolution(Family):
            "conv_bias")
     sharded = ops
     moves = ("x", "y", "z", "dx", "dy")
-    periodic = True
+    periodic = keeps = True
     lists = {"dilation": 1, "stride": 1, "pad": 0, "kernel": 1}
-    simple = {"flipped": 0, "groups": 1, "k": 1, "zy": 0, "holes": 0}
+    simple = {"flipped": 0, "groups": 1, "k": 1, "zy": 0, "holes": 0,
+              "finds": 0}
 
     def words(self, rng, setting, case):
         spatial = len(case["size"])
@@ -40,6 +43,9 @@ class Convolution(Family):
         case["holes"] = rng.choice([0] * 5 + [1, 1, 2])  # infinities; NaN, too
         if case["op"] == "conv_data" and rng.random() < 0.4:
             case["given"] = "dy"  # as a transposed convolution
+        if case["op"] in FINDS and not setting.keep:
+            # Tries in the program's memory write to the output.
+            case["finds"] = rng.choice([0] * 4 + [1, 2 * (not case["beta"])])
         if case["type"] == "half" and rng.random() < 0.2:
             case["sums"] = "half"
         elif case["op"] == "conv_forward" and rng.random() < 0.05:
@@ -55,6 +61,11 @@ class Convolution(Family):
                 case["holes"] = 0
 
     recut = staticmethod(draw_cuts_out)
+
+    def scatter(self, rng, setting, case):
+        super().scatter(rng, setting, case)
+        if self.scattered(case):  # tries do not move operands
+            case.pop("finds", None)
 
     def legal(self, case):
         if case["type"] == "int8" and case["op"] != "conv_forward" or \
@@ -130,7 +141,7 @@ class Convolution(Family):
 
     def calls(self, case, local):
         words = ("alpha", "beta") if case["op"] == "conv_bias" else WORDS
-        more = {key: case[key] for key in ("act", "own_sizes", "sums")
+        more = {key: case[key] for key in ("act", "own_sizes", "sums", "finds")
                 if key in case}
         return [call(case["op"], case, local, *words, **more)]
 

@@ -8,7 +8,7 @@ class Family:
     """ops: the rows of opcase it makes cases of. sharded: those that are run
     in pieces; the others, only on one rank and in the whole view. splits:
     letters of dimensions that may be cut. views: in which it can be. periodic: whether
-    some may wrap around. merges: whether `window = global` of the rules is about
+    some may wrap around. keeps: see kept(). merges: whether `window = global` of the rules is about
     it. combines: whether elements of several ranks meet, so that a
     dimension of one on each rank counts as one that all have. preload: whether
     its calls are sundog's own, also on one rank. lists: words
@@ -24,6 +24,7 @@ class Family:
     periodic = False
     merges = False
     combines = False
+    keeps = False
     preload = False
     lists = {}
     simple = {}
@@ -73,6 +74,11 @@ class Family:
     def strategies(self, case, setting):
         """Those that every rank can take."""
         return ("auto", "repair", "extend", "adjoint")
+
+    def kept(self, case):
+        """How much sums over ranks have of the old values, where the program
+        is to add them up; 0 unless `keeps`."""
+        return case["beta"] * self.keeps
 
     def steady(self, case, setting):
         """Whether the same call has the same bits wherever its operands are."""
@@ -230,7 +236,8 @@ class Family:
             if setting.wrap:
                 case["wrap"] = setting.wrap
             if setting.sum != "yes":
-                case["sum"], case["beta"] = setting.sum, 0
+                case["sum"] = setting.sum
+                case["beta"] *= self.keeps
             if setting.pooling:
                 case["pooling"] = setting.pooling
             if setting.bold:

@@ -12,6 +12,23 @@ static cudnnDataType_t sum_type(const op_call_t *call, cudnnDataType_t type) {
                                                    : CUDNN_DATA_HALF;
 }
 
+/* Asks for an algorithm by heuristics, by tries, or by tries in the program's
+ * own memory, as the script's `finds` says. SHAPES are the arguments of the
+ * first two, DATA those of the third. */
+#define FIND(KIND, SHAPES, DATA)                                               \
+  switch (op_number(call, "finds", 0)) {                                       \
+  case 0:                                                                      \
+    OP_TRY(cudnnGetConvolution##KIND##Algorithm_v7 SHAPES);                    \
+    break;                                                                     \
+  case 1:                                                                      \
+    OP_TRY(cudnnFindConvolution##KIND##Algorithm SHAPES);                      \
+    OP_TRY(found.status);                                                      \
+    break;                                                                     \
+  default:                                                                     \
+    OP_TRY(cudnnFindConvolution##KIND##AlgorithmEx DATA);                      \
+    OP_TRY(found.status);                                                      \
+  }
+
 static int set_conv(op_call_t *call, cudnnDataType_t type) {
   int pad[OP_DIMS], stride[OP_DIMS], dilation[OP_DIMS];
   int count = op_list(call, "pad", pad);
@@ -48,9 +65,11 @@ static int prepare_forward(op_call_t *call) {
   size_t bytes;
   OP_TRY(set_conv(call, x->type));
   OP_TRY(check_extents(call, x, w, y));
-  OP_TRY(cudnnGetConvolutionForwardAlgorithm_v7(call->handle, x->desc,
-                                                w->filter, call->conv, y->desc,
-                                                1, &count, &found));
+  FIND(Forward,
+       (call->handle, x->desc, w->filter, call->conv, y->desc, 1, &count,
+        &found),
+       (call->handle, x->desc, x->device, w->filter, w->device, call->conv,
+        y->desc, y->device, 1, &count, &found, NULL, 0))
   /* The only algorithm that takes the identity as activation. */
   const char *act = op_text(call, "act", "relu");
   if (!strcmp(act, "none"))
@@ -97,9 +116,11 @@ static int prepare_data(op_call_t *call) {
   int count;
   size_t bytes;
   OP_TRY(set_conv(call, dx->type));
-  OP_TRY(cudnnGetConvolutionBackwardDataAlgorithm_v7(
-      call->handle, w->filter, dy->desc, call->conv, dx->desc, 1, &count,
-      &found));
+  FIND(BackwardData,
+       (call->handle, w->filter, dy->desc, call->conv, dx->desc, 1, &count,
+        &found),
+       (call->handle, w->filter, w->device, dy->desc, dy->device, call->conv,
+        dx->desc, dx->device, 1, &count, &found, NULL, 0))
   OP_TRY(cudnnGetConvolutionBackwardDataWorkspaceSize(
       call->handle, w->filter, dy->desc, call->conv, dx->desc, found.algo,
       &bytes));
@@ -126,9 +147,11 @@ static int prepare_filter(op_call_t *call) {
   int count;
   size_t bytes;
   OP_TRY(set_conv(call, x->type));
-  OP_TRY(cudnnGetConvolutionBackwardFilterAlgorithm_v7(
-      call->handle, x->desc, dy->desc, call->conv, dw->filter, 1, &count,
-      &found));
+  FIND(BackwardFilter,
+       (call->handle, x->desc, dy->desc, call->conv, dw->filter, 1, &count,
+        &found),
+       (call->handle, x->desc, x->device, dy->desc, dy->device, call->conv,
+        dw->filter, dw->device, 1, &count, &found, NULL, 0))
   OP_TRY(cudnnGetConvolutionBackwardFilterWorkspaceSize(
       call->handle, x->desc, dy->desc, call->conv, dw->filter, found.algo,
       &bytes));
