@@ -237,6 +237,15 @@ for n, k, s, p in POOLS:
                           (2, mesh2d(32, k, s, p, "n=2 c=3")),
                           (3, cube(16, k, s, p, "n=2 c=2")))]
 
+# Gradients of parameters that are summed over some axes, or are the program's.
+NAMED += [(f"{op}, sum = {axes}, {finds}",
+           f"op={op} view=shard mesh=2x2 split=N:0,H:1 partN=0,1,3 "
+           "partH=0,4,9 n=3 c=2 k=3 "
+           "size=9x8 kernel=3x3 stride=1x1 dilation=1x1 pad=1x1 beta=0.5 "
+           f"sum={axes} finds={finds}")
+          for op in ("conv_filter", "conv_bias") for axes in ("a", "b", "no")
+          for finds in (0, 1)]
+
 # A window over each rank's piece is a part of one window over all pieces.
 ONE = "pooling=global mesh=2x2 split=H:0,W:1 partH=0,3,8 partW=0,5,9 " \
     "size=8x9 kernel=8x9 stride=1x1 pad=0x0 n=2 c=3 ties=1"
