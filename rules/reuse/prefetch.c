@@ -134,8 +134,9 @@ uint32_t sdg_prefetch_mark(const sdg_plan_entry_t *entry) {
 }
 
 // The call whose messages `second` needs, as far as they are read.
-static sdg_prefetch_t early_of(const sdg_plan_entry_t *second, sdg_call_t *call,
-                               const char *name, void *data) {
+static sdg_prefetch_t exchange_of(const sdg_plan_entry_t *second,
+                                  sdg_call_t *call, const char *name,
+                                  void *data) {
   call->entry_name = name;
   call->operand[second->operand].data = data;
   return (sdg_prefetch_t){second->plan, call};
@@ -164,7 +165,7 @@ static sdg_status_t first_run(sdg_call_t *call, sdg_plan_entry_t *entry,
     return own_run(call, entry, stream, NULL);
   sdg_call_t with = {.operands = 0};
   sdg_prefetch_t prefetch =
-      early_of(second, &with, call->entry_name, tensor->data);
+      exchange_of(second, &with, call->entry_name, tensor->data);
   sdg_report_received(entry->row, second->plan);
   state->whose = *second->key;
   sent_set(state, true);
@@ -187,7 +188,7 @@ static sdg_status_t promise_check(const sdg_call_t *call,
     return SDG_OK;
   sdg_call_t with = {.operands = 0};
   sdg_prefetch_t prefetch =
-      early_of(entry, &with, call->entry_name, tensor->data);
+      exchange_of(entry, &with, call->entry_name, tensor->data);
   SDG_TRY(sdg_exec_digest(&prefetch, stream, &digest));
   return digest == state->digest
              ? SDG_OK

@@ -45,7 +45,7 @@ static void where_is(const sdg_control_t *control, int channel, int rank,
 }
 
 // One exchange in progress.
-typedef struct meeting {
+typedef struct gather {
   sdg_control_t *control;
   int channel;
   const int *ranks;
@@ -56,14 +56,14 @@ typedef struct meeting {
   sdg_stopwatch_t watch; // started at the first sleep
   uint64_t looked_ns;    // time of the last check of the peers
   int warned;
-} meeting_t;
+} gather_t;
 
-static sdg_shm_channel_t *channel_of(const meeting_t *m, int rank) {
+static sdg_shm_channel_t *channel_of(const gather_t *m, int rank) {
   return &m->control->view.shared->rank[rank].channel[m->channel];
 }
 
 // Returns the lane that `rank` uses for the group; -1 if it has none yet.
-static int lane_of(const meeting_t *m, int rank) {
+static int lane_of(const gather_t *m, int rank) {
   const sdg_shm_channel_t *peer = channel_of(m, rank);
   for (int lane = 0; lane < SDG_SHM_LANES; lane++)
     if (atomic_load_explicit(&peer->group[lane], memory_order_acquire) ==
@@ -74,7 +74,7 @@ static int lane_of(const meeting_t *m, int rank) {
 
 // Returns how many exchanges of the group `rank` has published after our
 // previous one: 0, 1 (ours), or 2 (ours and the next). It cannot publish more.
-static uint32_t progress_of(const meeting_t *m, int rank) {
+static uint32_t progress_of(const gather_t *m, int rank) {
   int lane = lane_of(m, rank);
   return lane < 0 ? 0
                   : atomic_load_explicit(&channel_of(m, rank)->number[lane],
@@ -82,14 +82,14 @@ static uint32_t progress_of(const meeting_t *m, int rank) {
                         (m->number - 1);
 }
 
-static int has_published(const meeting_t *m, int rank) {
+static int has_published(const gather_t *m, int rank) {
   return progress_of(m, rank) != 0;
 }
 
 // Lists the missing ranks, "rank 2 (at call 11 cudnnPoolingForward), rank 3
 // (...)", and the ranks stopped by a signal, which may block the transfers of
 // the missing ones. Returns false if none is missing.
-static bool missing_text(const meeting_t *m, char *out, size_t bytes) {
+static bool missing_text(const gather_t *m, char *out, size_t bytes) {
   size_t used = 0;
   bool any = false;
   out[0] = '\0';
@@ -112,7 +112,7 @@ static bool missing_text(const meeting_t *m, char *out, size_t bytes) {
 // missing *after* the state was read: a rank publishes its record before it
 // continues, so whoever sees that it continued, left or died also sees its
 // record.
-static sdg_status_t peer_look(const meeting_t *m, int rank) {
+static sdg_status_t peer_look(const gather_t *m, int rank) {
   const sdg_shm_view_t *view = &m->control->view;
   int self = m->control->rank;
   char where[256];
@@ -144,7 +144,7 @@ static sdg_status_t peer_look(const meeting_t *m, int rank) {
 }
 
 // A waiting thread calls this at intervals.
-static sdg_status_t peers_look(meeting_t *m) {
+static sdg_status_t peers_look(gather_t *m) {
   const sdg_shm_view_t *view = &m->control->view;
   int self = m->control->rank;
   double timeout_s = m->control->timeout_s;
@@ -179,7 +179,7 @@ static inline void cpu_pause(void) {
 
 // Waits for the record of `rank`: first spins, then yields the core (there may
 // be more ranks than cores), then sleeps.
-static sdg_status_t record_wait(meeting_t *m, int rank) {
+static sdg_status_t record_wait(gather_t *m, int rank) {
   sdg_shm_channel_t *peer = channel_of(m, rank);
   for (int i = 0; i < PAUSES; i++) {
     if (has_published(m, rank))
@@ -237,7 +237,7 @@ static sdg_status_t arguments_check(const sdg_control_t *control, int channel,
 }
 
 // Copies the record of `rank` out of shared memory.
-static sdg_status_t record_read(const meeting_t *m, int rank, char *out,
+static sdg_status_t record_read(const gather_t *m, int rank, char *out,
                                 size_t *out_bytes) {
   int lane = lane_of(m, rank);
   const sdg_shm_record_t *record =
@@ -258,7 +258,7 @@ static sdg_status_t record_read(const meeting_t *m, int rank, char *out,
 // that is after it read record n-2 of r. So no rank still reads what r
 // overwrites, and each step of this chain is a release store seen by an
 // acquire load.
-static sdg_status_t exchange(meeting_t *m, int lane, const void *mine,
+static sdg_status_t exchange(gather_t *m, int lane, const void *mine,
                              size_t bytes,
                              char (*out_all)[SDG_CHANNEL_RECORD_BYTES],
                              size_t *out_bytes) {
@@ -298,12 +298,12 @@ sdg_status_t sdg_control_exchange(sdg_control_t *control, int channel,
     return sdg_fail(SDG_E_INTERNAL, "two threads on channel %d at %s", channel,
                     what);
   sdg_status_t status;
-  meeting_t m = {.control = control,
-                 .channel = channel,
-                 .ranks = ranks,
-                 .count = count,
-                 .group = group_hash(ranks, count),
-                 .what = what};
+  gather_t m = {.control = control,
+                .channel = channel,
+                .ranks = ranks,
+                .count = count,
+                .group = group_hash(ranks, count),
+                .what = what};
   int lane = 0;
   while (lane < SDG_SHM_LANES && own->group[lane] &&
          own->group[lane] != m.group)

@@ -11,38 +11,37 @@
 
 static const char answers[] = "answers", calls[] = "calls";
 
-void sdg_auth_accept(sdg_tcp_t *carrier, double now_s) {
+void sdg_auth_accept(sdg_tcp_t *tcp, double now_s) {
   for (;;) {
-    int fd = sdg_fd_raise(accept4(carrier->listener.fd, NULL, NULL,
-                                  SOCK_CLOEXEC | SOCK_NONBLOCK));
+    int fd = sdg_fd_raise(
+        accept4(tcp->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (fd < 0)
       return;
     // Drop the oldest guest: a rank proves itself within moments, so
     // connections that stay silent cannot keep it out.
     int at = 0;
-    for (int i = 0; i < SDG_TCP_GUESTS && carrier->guest[at]; i++)
-      if (!carrier->guest[i] ||
-          carrier->guest[i]->since_s < carrier->guest[at]->since_s)
+    for (int i = 0; i < SDG_TCP_GUESTS && tcp->guest[at]; i++)
+      if (!tcp->guest[i] || tcp->guest[i]->since_s < tcp->guest[at]->since_s)
         at = i;
-    sdg_link_t *oldest = carrier->guest[at];
-    carrier->guest[at] = NULL;
+    sdg_link_t *oldest = tcp->guest[at];
+    tcp->guest[at] = NULL;
     sdg_link_destroy(oldest);
-    sdg_address_tune(fd, carrier->silent_s);
-    carrier->guest[at] = sdg_link_create(fd, SDG_LINK_HELLO, -1, now_s);
+    sdg_address_tune(fd, tcp->silent_s);
+    tcp->guest[at] = sdg_link_create(fd, SDG_LINK_HELLO, -1, now_s);
   }
 }
 
-void sdg_auth_call(sdg_tcp_t *carrier, int rank, const sdg_address_t *address,
+void sdg_auth_call(sdg_tcp_t *tcp, int rank, const sdg_address_t *address,
                    double now_s) {
   int fd = sdg_address_connect(address);
   if (fd < 0)
     return; // tried again later, until the join times out
-  sdg_address_tune(fd, carrier->silent_s);
-  carrier->link[rank] = sdg_link_create(fd, SDG_LINK_CONNECTING, rank, now_s);
+  sdg_address_tune(fd, tcp->silent_s);
+  tcp->link[rank] = sdg_link_create(fd, SDG_LINK_CONNECTING, rank, now_s);
 }
 
-bool sdg_auth_connected(sdg_tcp_t *carrier, sdg_link_t *link) {
-  (void)carrier;
+bool sdg_auth_connected(sdg_tcp_t *tcp, sdg_link_t *link) {
+  (void)tcp;
   sdg_address_t self, other;
   socklen_t self_bytes = sizeof self, other_bytes = sizeof other;
   int error = 0;
@@ -66,7 +65,7 @@ bool sdg_auth_connected(sdg_tcp_t *carrier, sdg_link_t *link) {
   return true;
 }
 
-static bool hello_hear(sdg_tcp_t *carrier, sdg_link_t *link) {
+static bool hello_hear(sdg_tcp_t *tcp, sdg_link_t *link) {
   const sdg_frame_hello_t *hello = sdg_link_peek(link, sizeof *hello);
   sdg_frame_challenge_t challenge = {.magic = SDG_FRAME_MAGIC};
   // A stranger is dropped at its first wrong bytes.
@@ -80,15 +79,15 @@ static bool hello_hear(sdg_tcp_t *carrier, sdg_link_t *link) {
     return false;
   memcpy(link->other_nonce, hello->nonce, sizeof link->other_nonce);
   memcpy(challenge.nonce, link->own_nonce, sizeof challenge.nonce);
-  sdg_secret_prove(&carrier->secret, answers, link->own_nonce,
-                   link->other_nonce, NULL, 0, challenge.proof);
+  sdg_secret_prove(&tcp->secret, answers, link->own_nonce, link->other_nonce,
+                   NULL, 0, challenge.proof);
   memcpy(sdg_link_room(link, sizeof challenge), &challenge, sizeof challenge);
   sdg_link_drop(link, sizeof *hello);
   link->stage = SDG_LINK_CLAIM;
   return true;
 }
 
-static bool challenge_hear(sdg_tcp_t *carrier, sdg_link_t *link) {
+static bool challenge_hear(sdg_tcp_t *tcp, sdg_link_t *link) {
   const sdg_frame_challenge_t *challenge =
       sdg_link_peek(link, sizeof *challenge);
   unsigned char expected[SDG_SHA256_BYTES];
@@ -97,125 +96,123 @@ static bool challenge_hear(sdg_tcp_t *carrier, sdg_link_t *link) {
   if (!challenge)
     return true;
   memcpy(link->other_nonce, challenge->nonce, sizeof link->other_nonce);
-  sdg_secret_prove(&carrier->secret, answers, link->other_nonce,
-                   link->own_nonce, NULL, 0, expected);
+  sdg_secret_prove(&tcp->secret, answers, link->other_nonce, link->own_nonce,
+                   NULL, 0, expected);
   if (challenge->magic != SDG_FRAME_MAGIC ||
       !sdg_digest_equal(challenge->proof, expected)) {
     if (link->rank == 0)
       snprintf(
           text, sizeof text,
           "the process that answers at %s does not know the secret of rank %d",
-          carrier->rendezvous, carrier->rank);
+          tcp->rendezvous, tcp->rank);
     else
       snprintf(text, sizeof text,
                "the process that answers in place of rank %d does not know the "
                "secret of rank %d",
-               link->rank, carrier->rank);
-    sdg_shm_post(carrier->view, carrier->rank, SDG_E_SECRET, text);
+               link->rank, tcp->rank);
+    sdg_shm_post(tcp->view, tcp->rank, SDG_E_SECRET, text);
     return false;
   }
   sdg_link_drop(link, sizeof *challenge);
   memset(&claim, 0, sizeof claim);
   claim.who.layout = sdg_shm_layout();
-  claim.who.size = (uint32_t)carrier->size;
-  claim.who.rank = (uint32_t)carrier->rank;
+  claim.who.size = (uint32_t)tcp->size;
+  claim.who.rank = (uint32_t)tcp->rank;
   claim.who.to = (uint32_t)link->rank;
   sdg_launch_name(claim.who.launch, sizeof claim.who.launch);
   socklen_t bytes = sizeof claim.who.address;
   if (getsockname(link->fd.fd, &claim.who.address.any, &bytes) != 0 ||
-      (link->rank == 0 && !sdg_tcp_listen(carrier, &claim.who.address)))
+      (link->rank == 0 && !sdg_tcp_listen(tcp, &claim.who.address)))
     return false;
-  claim.who.port = carrier->port;
-  sdg_secret_prove(&carrier->secret, calls, link->own_nonce, link->other_nonce,
+  claim.who.port = tcp->port;
+  sdg_secret_prove(&tcp->secret, calls, link->own_nonce, link->other_nonce,
                    &claim.who, sizeof claim.who, claim.proof);
   memcpy(sdg_link_room(link, sizeof claim), &claim, sizeof claim);
   link->stage = SDG_LINK_WELCOME;
   return true;
 }
 
-static bool refuse(sdg_tcp_t *carrier, sdg_link_t *link, bool fails_all,
+static bool refuse(sdg_tcp_t *tcp, sdg_link_t *link, bool fails_all,
                    const char *text) {
-  sdg_frame_failure_t frame = {.rank = (uint32_t)carrier->rank,
+  sdg_frame_failure_t frame = {.rank = (uint32_t)tcp->rank,
                                .status = SDG_E_RENDEZVOUS};
   snprintf(frame.text, sizeof frame.text, "%s", text);
   void *room = sdg_link_message(link, SDG_FRAME_REFUSE, sizeof frame);
   if (room)
     memcpy(room, &frame, sizeof frame);
   if (fails_all)
-    sdg_shm_post(carrier->view, carrier->rank, SDG_E_RENDEZVOUS, text);
+    sdg_shm_post(tcp->view, tcp->rank, SDG_E_RENDEZVOUS, text);
   link->stage = SDG_LINK_REFUSED;
   return room != NULL;
 }
 
 // Checks the claim of a caller that knows the secret.
-static bool claim_judge(sdg_tcp_t *carrier, sdg_link_t *link,
+static bool claim_judge(sdg_tcp_t *tcp, sdg_link_t *link,
                         const sdg_frame_who_t *who) {
   char text[512], one[64], two[64];
   char launch[SDG_LAUNCH_BYTES], other[SDG_LAUNCH_BYTES];
   memcpy(other, who->launch, sizeof other);
   if (who->layout != sdg_shm_layout())
-    return refuse(carrier, link, true,
+    return refuse(tcp, link, true,
                   "the ranks run different versions of sundog");
   if (sdg_launch_differs(other, launch, sizeof launch)) {
     snprintf(text, sizeof text,
              "rank %u belongs to another launch (%s) than rank %d (%s)",
-             who->rank, other, carrier->rank, launch);
+             who->rank, other, tcp->rank, launch);
     sdg_log("%s", text);
-    return refuse(carrier, link, false, text); // our own rank may still arrive
+    return refuse(tcp, link, false, text); // our own rank may still arrive
   }
-  if (who->size != (uint32_t)carrier->size) {
+  if (who->size != (uint32_t)tcp->size) {
     snprintf(text, sizeof text, "rank %u has size %u, rank %d has size %d",
-             who->rank, who->size, carrier->rank, carrier->size);
-    return refuse(carrier, link, true, text);
+             who->rank, who->size, tcp->rank, tcp->size);
+    return refuse(tcp, link, true, text);
   }
-  if (who->rank >= who->size || (int)who->rank <= carrier->rank ||
-      who->to != (uint32_t)carrier->rank)
-    return refuse(carrier, link, false,
-                  "not a rank that this one is waiting for");
+  if (who->rank >= who->size || (int)who->rank <= tcp->rank ||
+      who->to != (uint32_t)tcp->rank)
+    return refuse(tcp, link, false, "not a rank that this one is waiting for");
   int rank = (int)who->rank;
   link->place = who->address;
   sdg_address_set_port(&link->place, (uint16_t)who->port);
-  if (carrier->link[rank]) {
+  if (tcp->link[rank]) {
     // A second process of this rank on the same machine finds the lock taken
     // and never calls; this one is on another machine.
     snprintf(text, sizeof text,
              "two processes claim to be rank %d: one from %s, one from %s",
-             rank,
-             sdg_address_text(&carrier->link[rank]->place, one, sizeof one),
+             rank, sdg_address_text(&tcp->link[rank]->place, one, sizeof one),
              sdg_address_text(&link->place, two, sizeof two));
-    return refuse(carrier, link, true, text);
+    return refuse(tcp, link, true, text);
   }
   for (int i = 0; i < SDG_TCP_GUESTS; i++)
-    if (carrier->guest[i] == link)
-      carrier->guest[i] = NULL;
-  carrier->link[rank] = link;
+    if (tcp->guest[i] == link)
+      tcp->guest[i] = NULL;
+  tcp->link[rank] = link;
   link->rank = rank;
   link->stage = SDG_LINK_OPEN;
   (void)sdg_link_message(link, SDG_FRAME_WELCOME, 0);
-  sdg_tcp_joined(carrier, rank);
+  sdg_tcp_joined(tcp, rank);
   return true;
 }
 
-static bool claim_hear(sdg_tcp_t *carrier, sdg_link_t *link) {
+static bool claim_hear(sdg_tcp_t *tcp, sdg_link_t *link) {
   const sdg_frame_claim_t *claim = sdg_link_peek(link, sizeof *claim);
   unsigned char expected[SDG_SHA256_BYTES];
   if (!claim)
     return true;
-  sdg_secret_prove(&carrier->secret, calls, link->other_nonce, link->own_nonce,
+  sdg_secret_prove(&tcp->secret, calls, link->other_nonce, link->own_nonce,
                    &claim->who, sizeof claim->who, expected);
   if (!sdg_digest_equal(claim->proof, expected)) {
-    if (!carrier->mistrusted)
+    if (!tcp->mistrusted)
       sdg_log("a process without the job's secret connected to %s",
-              carrier->rendezvous);
-    carrier->mistrusted = true;
+              tcp->rendezvous);
+    tcp->mistrusted = true;
     return false;
   }
   const sdg_frame_who_t who = claim->who;
   sdg_link_drop(link, sizeof *claim);
-  return claim_judge(carrier, link, &who);
+  return claim_judge(tcp, link, &who);
 }
 
-static bool welcome_hear(sdg_tcp_t *carrier, sdg_link_t *link) {
+static bool welcome_hear(sdg_tcp_t *tcp, sdg_link_t *link) {
   const sdg_frame_head_t *head = sdg_link_peek(link, sizeof *head);
   sdg_frame_failure_t frame;
   if (!head)
@@ -223,7 +220,7 @@ static bool welcome_hear(sdg_tcp_t *carrier, sdg_link_t *link) {
   if (head->kind == SDG_FRAME_WELCOME && head->bytes == 0) {
     sdg_link_drop(link, sizeof *head);
     link->stage = SDG_LINK_OPEN;
-    sdg_tcp_joined(carrier, link->rank);
+    sdg_tcp_joined(tcp, link->rank);
     return true;
   }
   if (head->kind != SDG_FRAME_REFUSE || head->bytes != sizeof frame)
@@ -233,26 +230,26 @@ static bool welcome_hear(sdg_tcp_t *carrier, sdg_link_t *link) {
     return true;
   memcpy(&frame, all + sizeof *head, sizeof frame);
   frame.text[sizeof frame.text - 1] = '\0';
-  sdg_shm_post(carrier->view, link->rank, SDG_E_RENDEZVOUS, frame.text);
+  sdg_shm_post(tcp->view, link->rank, SDG_E_RENDEZVOUS, frame.text);
   return false;
 }
 
-bool sdg_auth_go_on(sdg_tcp_t *carrier, sdg_link_t *link) {
+bool sdg_auth_go_on(sdg_tcp_t *tcp, sdg_link_t *link) {
   for (;;) {
     sdg_link_stage_t stage = link->stage;
     bool good = true;
     switch (stage) {
     case SDG_LINK_HELLO:
-      good = hello_hear(carrier, link);
+      good = hello_hear(tcp, link);
       break;
     case SDG_LINK_CHALLENGE:
-      good = challenge_hear(carrier, link);
+      good = challenge_hear(tcp, link);
       break;
     case SDG_LINK_CLAIM:
-      good = claim_hear(carrier, link);
+      good = claim_hear(tcp, link);
       break;
     case SDG_LINK_WELCOME:
-      good = welcome_hear(carrier, link);
+      good = welcome_hear(tcp, link);
       break;
     default:
       return true;

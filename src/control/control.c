@@ -53,10 +53,10 @@ static sdg_rendezvous_wait_t wait_begin(const sdg_control_t *control,
 static void view_leave(sdg_control_t *control) {
   atomic_store(&control->view.shared->rank[control->rank].state,
                (uint32_t)SDG_SHM_LEFT);
-  if (!control->carrier)
+  if (!control->tcp)
     return;
-  sdg_tcp_sync(control->carrier, farewell_s(control));
-  sdg_tcp_stop(control->carrier);
+  sdg_tcp_sync(control->tcp, farewell_s(control));
+  sdg_tcp_stop(control->tcp);
 }
 
 static sdg_status_t meet_over_tcp(sdg_control_t *control,
@@ -68,13 +68,13 @@ static sdg_status_t meet_over_tcp(sdg_control_t *control,
   SDG_TRY(sdg_shm_replica(control->size, view));
   SDG_TRY_GOTO(sdg_shm_enter(view, control->rank), unmap);
   SDG_TRY_GOTO(sdg_tcp_start(rendezvous, secret, control->rank, control->size,
-                             control->timeout_s, view, &control->carrier),
+                             control->timeout_s, view, &control->tcp),
                unmap);
   SDG_TRY_GOTO(all_await(control, &wait), failed);
   return SDG_OK;
 failed:
   view_leave(control);
-  sdg_tcp_destroy(control->carrier);
+  sdg_tcp_destroy(control->tcp);
 unmap:
   sdg_shm_fini(view);
   return status;
@@ -155,8 +155,8 @@ sdg_status_t sdg_control_join(const char *rendezvous, int rank, int size,
   const char *path = NULL;
   char lock_path[PATH_MAX];
   sdg_secret_t secret;
-  bool tcp = size > 1 && sdg_address_is_tcp(rendezvous);
-  if (tcp) {
+  bool over_tcp = size > 1 && sdg_address_is_tcp(rendezvous);
+  if (over_tcp) {
     const sdg_options_t *options = sdg_options_get();
     SDG_TRY(sdg_secret_find(options->secret, options->secret_file, &secret));
     SDG_TRY(
@@ -191,8 +191,8 @@ sdg_status_t sdg_control_join(const char *rendezvous, int rank, int size,
     if (status != SDG_OK)
       goto not_locked;
   }
-  SDG_TRY_GOTO(tcp ? meet_over_tcp(control, rendezvous, &secret)
-                   : meet(control),
+  SDG_TRY_GOTO(over_tcp ? meet_over_tcp(control, rendezvous, &secret)
+                        : meet(control),
                not_met);
   *out_control = control;
   return SDG_OK;
@@ -222,7 +222,7 @@ void sdg_control_leave(sdg_control_t *control) {
 
 void sdg_control_forget(sdg_control_t *control) {
   if (control && control->owner != getpid())
-    sdg_tcp_forget(control->carrier);
+    sdg_tcp_forget(control->tcp);
 }
 
 void sdg_control_destroy(sdg_control_t *control) {
@@ -230,7 +230,7 @@ void sdg_control_destroy(sdg_control_t *control) {
     return;
   sdg_control_leave(control);
   sdg_control_forget(control);
-  sdg_tcp_destroy(control->carrier);
+  sdg_tcp_destroy(control->tcp);
   // In a child: its copy; else already released.
   sdg_rank_lock_forget(&control->lock);
   sdg_shm_fini(&control->view);
@@ -311,8 +311,8 @@ int sdg_control_steps_end(sdg_control_t *control, int channel, uint32_t number,
   sdg_shm_rank_t *ranks = control->view.shared->rank;
   uint64_t end = (uint64_t)number << 32 | (hash ? hash : 1);
   atomic_store(&ranks[control->rank].channel[channel].steps_end, end);
-  if (control->carrier)
-    sdg_tcp_sync(control->carrier, farewell_s(control));
+  if (control->tcp)
+    sdg_tcp_sync(control->tcp, farewell_s(control));
   for (int i = 0; i < count; i++) {
     uint64_t theirs = atomic_load(&ranks[peers[i]].channel[channel].steps_end);
     *out_number = (uint32_t)(theirs >> 32);

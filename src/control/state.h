@@ -29,7 +29,7 @@ struct sdg_control {
   int met;    /* 1: rank 0 answered at `path` */
   sdg_rank_lock_t lock;
   sdg_shm_view_t view;
-  sdg_tcp_t *carrier; /* if the view is a replica; else NULL */
+  sdg_tcp_t *tcp; /* if the view is a replica; else NULL */
   sdg_control_channel_t channel[SDG_CHANNELS];
 };
 

@@ -25,8 +25,7 @@ enum {
 
 // Handles one message. Returns false if the other end breaks the protocol;
 // sets *out_waits if the message is incomplete or cannot be handled now.
-static bool message_hear(sdg_tcp_t *carrier, sdg_link_t *link,
-                         bool *out_waits) {
+static bool message_hear(sdg_tcp_t *tcp, sdg_link_t *link, bool *out_waits) {
   sdg_frame_head_t head;
   const char *all = sdg_link_peek(link, sizeof head);
   *out_waits = true;
@@ -42,10 +41,10 @@ static bool message_hear(sdg_tcp_t *carrier, sdg_link_t *link,
   void *room;
   switch (head.kind) {
   case SDG_FRAME_COMING:
-    good = link->rank == 0 && sdg_tcp_coming(carrier, body, head.bytes);
+    good = link->rank == 0 && sdg_tcp_coming(tcp, body, head.bytes);
     break;
   case SDG_FRAME_PLACES:
-    good = link->rank == 0 && sdg_tcp_places(carrier, body, head.bytes);
+    good = link->rank == 0 && sdg_tcp_places(tcp, body, head.bytes);
     break;
   case SDG_FRAME_SYNC:
     good = head.bytes == sizeof(uint32_t);
@@ -62,8 +61,7 @@ static bool message_hear(sdg_tcp_t *carrier, sdg_link_t *link,
       memcpy(&link->heard, body, sizeof link->heard);
     break;
   default:
-    good =
-        sdg_replica_hear(carrier->view, carrier->rank, link->rank, &head, body);
+    good = sdg_replica_hear(tcp->view, tcp->rank, link->rank, &head, body);
   }
   sdg_link_drop(link, sizeof head + head.bytes);
   *out_waits = false;
@@ -71,19 +69,19 @@ static bool message_hear(sdg_tcp_t *carrier, sdg_link_t *link,
 }
 
 // Handles all data received on an open link; false: close it.
-static bool messages_hear(sdg_tcp_t *carrier, sdg_link_t *link) {
+static bool messages_hear(sdg_tcp_t *tcp, sdg_link_t *link) {
   bool waits = false;
   while (!waits)
-    if (!message_hear(carrier, link, &waits))
+    if (!message_hear(tcp, link, &waits))
       return false;
   return true;
 }
 
 // Sends what an open link has not been told, as far as its buffer has room.
-static void link_tell(sdg_tcp_t *carrier, sdg_link_t *link) {
-  uint32_t wanted = atomic_load(&carrier->sync_wanted);
+static void link_tell(sdg_tcp_t *tcp, sdg_link_t *link) {
+  uint32_t wanted = atomic_load(&tcp->sync_wanted);
   if (link->stage != SDG_LINK_OPEN ||
-      !sdg_replica_tell(carrier->view, carrier->rank, link) ||
+      !sdg_replica_tell(tcp->view, tcp->rank, link) ||
       link->told.sync == wanted)
     return;
   void *room = sdg_link_message(link, SDG_FRAME_SYNC, sizeof wanted);
@@ -93,61 +91,61 @@ static void link_tell(sdg_tcp_t *carrier, sdg_link_t *link) {
   link->told.sync = wanted;
 }
 
-static void links_tell(sdg_tcp_t *carrier) {
-  uint32_t synced = atomic_load(&carrier->sync_wanted);
-  for (int r = 0; r < carrier->size; r++) {
-    if (!carrier->link[r])
+static void links_tell(sdg_tcp_t *tcp) {
+  uint32_t synced = atomic_load(&tcp->sync_wanted);
+  for (int r = 0; r < tcp->size; r++) {
+    if (!tcp->link[r])
       continue;
-    link_tell(carrier, carrier->link[r]);
-    int why = sdg_link_flush(carrier->link[r]);
+    link_tell(tcp, tcp->link[r]);
+    int why = sdg_link_flush(tcp->link[r]);
     if (why != 0)
-      sdg_tcp_end(carrier, r, why);
-    else if (carrier->link[r]->stage == SDG_LINK_OPEN &&
-             carrier->link[r]->heard < synced)
-      synced = carrier->link[r]->heard;
+      sdg_tcp_end(tcp, r, why);
+    else if (tcp->link[r]->stage == SDG_LINK_OPEN &&
+             tcp->link[r]->heard < synced)
+      synced = tcp->link[r]->heard;
   }
-  pthread_mutex_lock(&carrier->lock);
-  if (carrier->synced != synced) {
-    carrier->synced = synced;
-    pthread_cond_broadcast(&carrier->synced_changed);
+  pthread_mutex_lock(&tcp->lock);
+  if (tcp->synced != synced) {
+    tcp->synced = synced;
+    pthread_cond_broadcast(&tcp->synced_changed);
   }
-  pthread_mutex_unlock(&carrier->lock);
+  pthread_mutex_unlock(&tcp->lock);
 }
 
 // ---- the thread -----------------------------------------------------------
 
-static void link_serve(sdg_tcp_t *carrier, int rank, short events) {
-  sdg_link_t *link = carrier->link[rank];
+static void link_serve(sdg_tcp_t *tcp, int rank, short events) {
+  sdg_link_t *link = tcp->link[rank];
   int why = 0;
   bool good = true;
   if (link->stage == SDG_LINK_CONNECTING) {
-    good = sdg_auth_connected(carrier, link);
+    good = sdg_auth_connected(tcp, link);
   } else if (events & (POLLIN | POLLHUP | POLLERR)) {
     why = sdg_link_receive(link);
     // Data that arrived before the end is still handled.
-    good = sdg_auth_go_on(carrier, link);
+    good = sdg_auth_go_on(tcp, link);
     if (good && link->stage == SDG_LINK_OPEN)
-      good = messages_hear(carrier, link);
+      good = messages_hear(tcp, link);
   }
   if (why != 0 || !good)
-    sdg_tcp_end(carrier, rank, why);
+    sdg_tcp_end(tcp, rank, why);
 }
 
-static void guest_serve(sdg_tcp_t *carrier, int i) {
-  sdg_link_t *guest = carrier->guest[i];
+static void guest_serve(sdg_tcp_t *tcp, int i) {
+  sdg_link_t *guest = tcp->guest[i];
   bool refused = guest->stage == SDG_LINK_REFUSED;
   bool good = sdg_link_receive(guest) == 0;
   if (refused)
     guest->got = 0; // its data is ignored from now on
   else if (good)
-    good = sdg_auth_go_on(carrier, guest);
-  if (carrier->guest[i] != guest) {
-    (void)messages_hear(carrier, guest); // the guest has become a rank's link
+    good = sdg_auth_go_on(tcp, guest);
+  if (tcp->guest[i] != guest) {
+    (void)messages_hear(tcp, guest); // the guest has become a rank's link
     return;
   }
   if (good && sdg_link_flush(guest) == 0)
     return;
-  sdg_tcp_drop(carrier, i);
+  sdg_tcp_drop(tcp, i);
 }
 
 static short events_of(const sdg_link_t *link) {
@@ -167,23 +165,23 @@ static void poll_add(sdg_tcp_polls_t *polls, const sdg_fd_t *fd, short events,
   polls->whose[polls->count++] = whose;
 }
 
-static void polls_fill(sdg_tcp_t *carrier) {
-  sdg_tcp_polls_t *polls = &carrier->polls;
+static void polls_fill(sdg_tcp_t *tcp) {
+  sdg_tcp_polls_t *polls = &tcp->polls;
   polls->count = 0;
-  poll_add(polls, &carrier->view->bell[0], POLLIN, WHOSE_BELL);
-  if (carrier->joining)
-    poll_add(polls, &carrier->listener, POLLIN, WHOSE_LISTENER);
+  poll_add(polls, &tcp->view->bell[0], POLLIN, WHOSE_BELL);
+  if (tcp->joining)
+    poll_add(polls, &tcp->listener, POLLIN, WHOSE_LISTENER);
   for (int i = 0; i < SDG_TCP_GUESTS; i++)
-    if (carrier->guest[i])
-      poll_add(polls, &carrier->guest[i]->fd, events_of(carrier->guest[i]),
+    if (tcp->guest[i])
+      poll_add(polls, &tcp->guest[i]->fd, events_of(tcp->guest[i]),
                WHOSE_GUEST + i);
-  for (int r = 0; r < carrier->size; r++)
-    if (carrier->link[r])
-      poll_add(polls, &carrier->link[r]->fd, events_of(carrier->link[r]), r);
+  for (int r = 0; r < tcp->size; r++)
+    if (tcp->link[r])
+      poll_add(polls, &tcp->link[r]->fd, events_of(tcp->link[r]), r);
 }
 
-static void polls_serve(sdg_tcp_t *carrier, double now_s) {
-  const sdg_tcp_polls_t *polls = &carrier->polls;
+static void polls_serve(sdg_tcp_t *tcp, double now_s) {
+  const sdg_tcp_polls_t *polls = &tcp->polls;
   char rung[64];
   for (int i = 0; i < polls->count; i++) {
     int whose = polls->whose[i];
@@ -193,32 +191,32 @@ static void polls_serve(sdg_tcp_t *carrier, double now_s) {
       while (read(polls->fd[i].fd, rung, sizeof rung) == sizeof rung)
         ;
     else if (whose == WHOSE_LISTENER)
-      sdg_auth_accept(carrier, now_s);
-    else if (whose >= WHOSE_GUEST && carrier->guest[whose - WHOSE_GUEST])
-      guest_serve(carrier, whose - WHOSE_GUEST);
-    else if (whose >= 0 && whose < WHOSE_GUEST && carrier->link[whose])
-      link_serve(carrier, whose, polls->fd[i].revents);
+      sdg_auth_accept(tcp, now_s);
+    else if (whose >= WHOSE_GUEST && tcp->guest[whose - WHOSE_GUEST])
+      guest_serve(tcp, whose - WHOSE_GUEST);
+    else if (whose >= 0 && whose < WHOSE_GUEST && tcp->link[whose])
+      link_serve(tcp, whose, polls->fd[i].revents);
   }
 }
 
 static void *carrier_main(void *argument) {
-  sdg_tcp_t *carrier = argument;
-  while (!atomic_load(&carrier->stop)) {
+  sdg_tcp_t *tcp = argument;
+  while (!atomic_load(&tcp->stop)) {
     double now_s = (double)sdg_monotonic_ns() * 1e-9;
-    if (carrier->joining)
-      sdg_tcp_join(carrier, now_s);
-    links_tell(carrier);
-    polls_fill(carrier);
+    if (tcp->joining)
+      sdg_tcp_join(tcp, now_s);
+    links_tell(tcp);
+    polls_fill(tcp);
     // The kernel is out of memory, or the program closed our descriptors: try
     // again later.
-    if (poll(carrier->polls.fd, (nfds_t)carrier->polls.count,
-             carrier->joining ? JOINING_TICK_MS : TICK_MS) < 0)
+    if (poll(tcp->polls.fd, (nfds_t)tcp->polls.count,
+             tcp->joining ? JOINING_TICK_MS : TICK_MS) < 0)
       nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     else
-      polls_serve(carrier, now_s);
-    for (int r = 0; r < carrier->size; r++)
-      if (carrier->link[r] && !sdg_fd_is(&carrier->link[r]->fd))
-        sdg_tcp_end(carrier, r, EBADF);
+      polls_serve(tcp, now_s);
+    for (int r = 0; r < tcp->size; r++)
+      if (tcp->link[r] && !sdg_fd_is(&tcp->link[r]->fd))
+        sdg_tcp_end(tcp, r, EBADF);
   }
   return NULL;
 }
@@ -226,65 +224,63 @@ static void *carrier_main(void *argument) {
 // ---- its life -------------------------------------------------------------
 
 // Rank 0 only; the other ranks listen after they have called rank 0.
-static sdg_status_t listener_open(sdg_tcp_t *carrier) {
-  const sdg_meeting_point_t *point = &carrier->point;
+static sdg_status_t listener_open(sdg_tcp_t *tcp) {
+  const sdg_meeting_point_t *point = &tcp->point;
   int fd = -1;
   // A machine's own name may resolve to the loopback in its hosts file.
   if (point->numeric)
     fd = sdg_address_listen(&point->address[0]);
   else
     fd = sdg_address_listen_any(sdg_address_port(&point->address[0]),
-                                &carrier->port);
+                                &tcp->port);
   if (fd < 0)
     return sdg_fail(SDG_E_RENDEZVOUS, "rank 0 cannot listen at %s: %s",
-                    carrier->rendezvous, strerror(errno));
-  carrier->listener = sdg_fd_know(fd);
+                    tcp->rendezvous, strerror(errno));
+  tcp->listener = sdg_fd_know(fd);
   return SDG_OK;
 }
 
-bool sdg_tcp_listen(sdg_tcp_t *carrier, const sdg_address_t *here) {
+bool sdg_tcp_listen(sdg_tcp_t *tcp, const sdg_address_t *here) {
   sdg_address_t address = *here, bound;
   socklen_t bytes = sizeof bound;
   int fd;
   sdg_address_set_port(&address, 0);
-  if (sdg_fd_is(&carrier->listener) &&
-      memcmp(&carrier->address, &address, sizeof address) == 0)
+  if (sdg_fd_is(&tcp->listener) &&
+      memcmp(&tcp->address, &address, sizeof address) == 0)
     return true;
   // Ranks on rank 0's machine may reach it by name through the loopback. Ranks
   // on other machines must be able to call them, so they listen on every
   // address.
-  if (sdg_address_is_loopback(&address) && !carrier->point.numeric) {
-    fd = sdg_address_listen_any(0, &carrier->port);
+  if (sdg_address_is_loopback(&address) && !tcp->point.numeric) {
+    fd = sdg_address_listen_any(0, &tcp->port);
   } else {
     fd = sdg_address_listen(&address);
     memset(&bound, 0, sizeof bound);
     if (fd >= 0 && getsockname(fd, &bound.any, &bytes) == 0)
-      carrier->port = sdg_address_port(&bound);
+      tcp->port = sdg_address_port(&bound);
   }
   if (fd < 0) {
     char text[256], at[64];
-    snprintf(text, sizeof text, "rank %d cannot listen at %s: %s",
-             carrier->rank, sdg_address_text(here, at, sizeof at),
-             strerror(errno));
-    sdg_shm_post(carrier->view, carrier->rank, SDG_E_RENDEZVOUS, text);
+    snprintf(text, sizeof text, "rank %d cannot listen at %s: %s", tcp->rank,
+             sdg_address_text(here, at, sizeof at), strerror(errno));
+    sdg_shm_post(tcp->view, tcp->rank, SDG_E_RENDEZVOUS, text);
     return false;
   }
-  sdg_fd_close(&carrier->listener);
-  carrier->listener = sdg_fd_know(fd);
-  carrier->address = address;
+  sdg_fd_close(&tcp->listener);
+  tcp->listener = sdg_fd_know(fd);
+  tcp->address = address;
   return true;
 }
 
-static sdg_status_t thread_start(sdg_tcp_t *carrier) {
+static sdg_status_t thread_start(sdg_tcp_t *tcp) {
   sigset_t all, before;
   // Signals belong to the program: its handlers must not run on sundog's
   // thread.
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  carrier->started =
-      pthread_create(&carrier->thread, NULL, carrier_main, carrier) == 0;
+  tcp->started = pthread_create(&tcp->thread, NULL, carrier_main, tcp) == 0;
   pthread_sigmask(SIG_SETMASK, &before, NULL);
-  return carrier->started
+  return tcp->started
              ? SDG_OK
              : sdg_fail(SDG_E_NO_MEMORY, "the thread that carries messages");
 }
@@ -293,40 +289,40 @@ sdg_status_t sdg_tcp_start(const char *rendezvous, const sdg_secret_t *secret,
                            int rank, int size, double timeout_s,
                            const sdg_shm_view_t *view,
                            sdg_tcp_t **out_carrier) {
-  sdg_tcp_t *carrier = calloc(1, sizeof *carrier);
-  if (!carrier)
+  sdg_tcp_t *tcp = calloc(1, sizeof *tcp);
+  if (!tcp)
     return sdg_fail(SDG_E_NO_MEMORY, "connections");
-  carrier->view = view;
-  carrier->rank = rank;
-  carrier->size = size;
+  tcp->view = view;
+  tcp->rank = rank;
+  tcp->size = size;
   // An unreachable machine is reported before a waiting rank times out.
-  carrier->silent_s = timeout_s / 3 < 20 ? timeout_s / 3 : 20;
-  if (carrier->silent_s < 1)
-    carrier->silent_s = 1;
-  carrier->secret = *secret;
-  carrier->joining = true;
-  carrier->listener.fd = -1;
-  snprintf(carrier->rendezvous, sizeof carrier->rendezvous, "%s", rendezvous);
+  tcp->silent_s = timeout_s / 3 < 20 ? timeout_s / 3 : 20;
+  if (tcp->silent_s < 1)
+    tcp->silent_s = 1;
+  tcp->secret = *secret;
+  tcp->joining = true;
+  tcp->listener.fd = -1;
+  snprintf(tcp->rendezvous, sizeof tcp->rendezvous, "%s", rendezvous);
   pthread_condattr_t attributes;
   pthread_condattr_init(&attributes);
   pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-  pthread_cond_init(&carrier->synced_changed, &attributes);
+  pthread_cond_init(&tcp->synced_changed, &attributes);
   pthread_condattr_destroy(&attributes);
-  pthread_mutex_init(&carrier->lock, NULL);
+  pthread_mutex_init(&tcp->lock, NULL);
   sdg_status_t status;
-  SDG_TRY_GOTO(sdg_address_find(rendezvous, &carrier->point), failed);
+  SDG_TRY_GOTO(sdg_address_find(rendezvous, &tcp->point), failed);
   if (rank == 0)
-    SDG_TRY_GOTO(listener_open(carrier), failed);
-  SDG_TRY_GOTO(thread_start(carrier), failed);
-  *out_carrier = carrier;
+    SDG_TRY_GOTO(listener_open(tcp), failed);
+  SDG_TRY_GOTO(thread_start(tcp), failed);
+  *out_carrier = tcp;
   return SDG_OK;
 failed:
-  sdg_tcp_destroy(carrier);
+  sdg_tcp_destroy(tcp);
   return status;
 }
 
-void sdg_tcp_sync(sdg_tcp_t *carrier, double limit_s) {
-  uint32_t wanted = atomic_fetch_add(&carrier->sync_wanted, 1) + 1;
+void sdg_tcp_sync(sdg_tcp_t *tcp, double limit_s) {
+  uint32_t wanted = atomic_fetch_add(&tcp->sync_wanted, 1) + 1;
   struct timespec until;
   clock_gettime(CLOCK_MONOTONIC, &until);
   until.tv_sec += (time_t)limit_s;
@@ -335,59 +331,58 @@ void sdg_tcp_sync(sdg_tcp_t *carrier, double limit_s) {
     until.tv_sec++;
     until.tv_nsec -= 1000000000;
   }
-  sdg_shm_ring(carrier->view);
-  pthread_mutex_lock(&carrier->lock);
-  while ((int32_t)(carrier->synced - wanted) < 0 && !carrier->stopped &&
-         pthread_cond_timedwait(&carrier->synced_changed, &carrier->lock,
-                                &until) == 0)
+  sdg_shm_ring(tcp->view);
+  pthread_mutex_lock(&tcp->lock);
+  while ((int32_t)(tcp->synced - wanted) < 0 && !tcp->stopped &&
+         pthread_cond_timedwait(&tcp->synced_changed, &tcp->lock, &until) == 0)
     continue;
-  pthread_mutex_unlock(&carrier->lock);
+  pthread_mutex_unlock(&tcp->lock);
 }
 
-static void connections_close(sdg_tcp_t *carrier) {
-  sdg_fd_close(&carrier->listener);
+static void connections_close(sdg_tcp_t *tcp) {
+  sdg_fd_close(&tcp->listener);
   for (int i = 0; i < SDG_TCP_GUESTS; i++)
-    if (carrier->guest[i])
-      sdg_fd_close(&carrier->guest[i]->fd);
+    if (tcp->guest[i])
+      sdg_fd_close(&tcp->guest[i]->fd);
   for (int r = 0; r < SDG_SHM_RANKS; r++)
-    if (carrier->link[r])
-      sdg_fd_close(&carrier->link[r]->fd);
+    if (tcp->link[r])
+      sdg_fd_close(&tcp->link[r]->fd);
 }
 
-void sdg_tcp_forget(sdg_tcp_t *carrier) {
-  if (!carrier)
+void sdg_tcp_forget(sdg_tcp_t *tcp) {
+  if (!tcp)
     return;
-  carrier->forgotten = true;
-  connections_close(carrier);
+  tcp->forgotten = true;
+  connections_close(tcp);
 }
 
-void sdg_tcp_stop(sdg_tcp_t *carrier) {
-  if (!carrier->started || carrier->forgotten)
+void sdg_tcp_stop(sdg_tcp_t *tcp) {
+  if (!tcp->started || tcp->forgotten)
     return;
-  carrier->started = false;
-  atomic_store(&carrier->stop, true);
-  sdg_shm_ring(carrier->view);
-  pthread_join(carrier->thread, NULL);
-  pthread_mutex_lock(&carrier->lock);
-  carrier->stopped = true;
-  pthread_cond_broadcast(&carrier->synced_changed);
-  pthread_mutex_unlock(&carrier->lock);
-  connections_close(carrier);
+  tcp->started = false;
+  atomic_store(&tcp->stop, true);
+  sdg_shm_ring(tcp->view);
+  pthread_join(tcp->thread, NULL);
+  pthread_mutex_lock(&tcp->lock);
+  tcp->stopped = true;
+  pthread_cond_broadcast(&tcp->synced_changed);
+  pthread_mutex_unlock(&tcp->lock);
+  connections_close(tcp);
 }
 
-void sdg_tcp_destroy(sdg_tcp_t *carrier) {
-  if (!carrier)
+void sdg_tcp_destroy(sdg_tcp_t *tcp) {
+  if (!tcp)
     return;
-  sdg_tcp_stop(carrier);
-  connections_close(carrier);
+  sdg_tcp_stop(tcp);
+  connections_close(tcp);
   for (int i = 0; i < SDG_TCP_GUESTS; i++)
-    sdg_link_destroy(carrier->guest[i]);
+    sdg_link_destroy(tcp->guest[i]);
   for (int r = 0; r < SDG_SHM_RANKS; r++)
-    sdg_link_destroy(carrier->link[r]);
-  if (!carrier->forgotten) { // in a child, a thread that does not exist there
-                             // may hold them
-    pthread_cond_destroy(&carrier->synced_changed);
-    pthread_mutex_destroy(&carrier->lock);
+    sdg_link_destroy(tcp->link[r]);
+  if (!tcp->forgotten) { // in a child, a thread that does not exist there
+                         // may hold them
+    pthread_cond_destroy(&tcp->synced_changed);
+    pthread_mutex_destroy(&tcp->lock);
   }
-  free(carrier);
+  free(tcp);
 }

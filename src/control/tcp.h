@@ -28,15 +28,15 @@ sdg_status_t sdg_tcp_start(const char *rendezvous, const sdg_secret_t *secret,
 /* Waits, at most `limit_s`, until every connected rank has received everything
  * that this rank has sent, and this rank has received everything that they had
  * sent before that. Any thread. */
-void sdg_tcp_sync(sdg_tcp_t *carrier, double limit_s);
+void sdg_tcp_sync(sdg_tcp_t *tcp, double limit_s);
 
 /* Stops the thread and closes the connections. Call sdg_tcp_sync first, or
  * unsent data is lost. Idempotent; one thread at a time. */
-void sdg_tcp_stop(sdg_tcp_t *carrier);
-/* Stops the thread and frees `carrier`; NULL is fine. */
-void sdg_tcp_destroy(sdg_tcp_t *carrier);
+void sdg_tcp_stop(sdg_tcp_t *tcp);
+/* Stops the thread and frees `tcp`; NULL is fine. */
+void sdg_tcp_destroy(sdg_tcp_t *tcp);
 /* Call in a child made by fork, which is not a rank: closes its copies of the
  * connections, which would hide the parent's end. Does not wait or allocate. */
-void sdg_tcp_forget(sdg_tcp_t *carrier);
+void sdg_tcp_forget(sdg_tcp_t *tcp);
 
 #endif

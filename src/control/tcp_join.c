@@ -11,44 +11,44 @@
 enum { CONNECT_SECONDS = 5 }; // time limit of one attempt
 static const double again_s = 0.02;
 
-void sdg_tcp_joined(sdg_tcp_t *carrier, int rank) {
-  sdg_shm_rank_t *row = &carrier->view->shared->rank[rank];
+void sdg_tcp_joined(sdg_tcp_t *tcp, int rank) {
+  sdg_shm_rank_t *row = &tcp->view->shared->rank[rank];
   atomic_store(&row->pid, 1);
   atomic_store(&row->state, (uint32_t)SDG_SHM_JOINED);
-  atomic_fetch_add(&carrier->view->shared->joins, 1);
-  sdg_shm_wake(&carrier->view->shared->joins);
+  atomic_fetch_add(&tcp->view->shared->joins, 1);
+  sdg_shm_wake(&tcp->view->shared->joins);
 }
 
 // A connection that ends before its rank has joined is tried again, from
 // either end.
-void sdg_tcp_end(sdg_tcp_t *carrier, int rank, int why) {
-  sdg_shm_rank_t *row = &carrier->view->shared->rank[rank];
-  sdg_link_t *link = carrier->link[rank];
+void sdg_tcp_end(sdg_tcp_t *tcp, int rank, int why) {
+  sdg_shm_rank_t *row = &tcp->view->shared->rank[rank];
+  sdg_link_t *link = tcp->link[rank];
   bool open = link->stage == SDG_LINK_OPEN;
-  carrier->link[rank] = NULL;
+  tcp->link[rank] = NULL;
   sdg_link_destroy(link);
   if (!open) {
-    carrier->call_s[rank] = (double)sdg_monotonic_ns() * 1e-9 + again_s;
+    tcp->call_s[rank] = (double)sdg_monotonic_ns() * 1e-9 + again_s;
     return;
   }
   bool silent = why == ETIMEDOUT || why == EHOSTUNREACH || why == ENETUNREACH ||
                 why == ENETDOWN || why == EHOSTDOWN;
   atomic_store(&row->pid, silent ? SDG_SHM_UNREACHABLE : SDG_SHM_DEAD);
-  sdg_shm_wake_all(carrier->view, rank);
+  sdg_shm_wake_all(tcp->view, rank);
 }
 
-void sdg_tcp_drop(sdg_tcp_t *carrier, int i) {
-  sdg_link_t *guest = carrier->guest[i];
-  carrier->guest[i] = NULL;
+void sdg_tcp_drop(sdg_tcp_t *tcp, int i) {
+  sdg_link_t *guest = tcp->guest[i];
+  tcp->guest[i] = NULL;
   sdg_link_destroy(guest);
 }
 
 // Rank 0 tells which ranks have joined, so that a waiting rank can name the
 // missing ones.
-static void coming_tell(sdg_tcp_t *carrier, sdg_link_t *link) {
+static void coming_tell(sdg_tcp_t *tcp, sdg_link_t *link) {
   uint64_t mask[SDG_SHM_MASK_WORDS] = {0};
-  for (int r = 0; r < carrier->size; r++)
-    if (r == 0 || sdg_shm_state(carrier->view, r) != SDG_SHM_ABSENT)
+  for (int r = 0; r < tcp->size; r++)
+    if (r == 0 || sdg_shm_state(tcp->view, r) != SDG_SHM_ABSENT)
       mask[r / 64] |= UINT64_C(1) << r % 64;
   if (memcmp(mask, link->told.coming, sizeof mask) == 0)
     return;
@@ -59,16 +59,16 @@ static void coming_tell(sdg_tcp_t *carrier, sdg_link_t *link) {
   memcpy(link->told.coming, mask, sizeof mask);
 }
 
-bool sdg_tcp_coming(sdg_tcp_t *carrier, const void *body, size_t bytes) {
+bool sdg_tcp_coming(sdg_tcp_t *tcp, const void *body, size_t bytes) {
   uint64_t mask[SDG_SHM_MASK_WORDS];
   if (bytes != sizeof mask)
     return false;
   memcpy(mask, body, sizeof mask);
-  for (int r = 0; r < carrier->size; r++) {
+  for (int r = 0; r < tcp->size; r++) {
     uint32_t absent = SDG_SHM_ABSENT;
     if (mask[r / 64] >> r % 64 & 1)
-      atomic_compare_exchange_strong(&carrier->view->shared->rank[r].state,
-                                     &absent, (uint32_t)SDG_SHM_COMING);
+      atomic_compare_exchange_strong(&tcp->view->shared->rank[r].state, &absent,
+                                     (uint32_t)SDG_SHM_COMING);
   }
   return true;
 }
@@ -76,19 +76,19 @@ bool sdg_tcp_coming(sdg_tcp_t *carrier, const void *body, size_t bytes) {
 // Rank 0, when all ranks have joined: sends each rank's address as seen from
 // the link's other end. A rank that connected through the loopback is on rank
 // 0's machine.
-static void places_tell(sdg_tcp_t *carrier, sdg_link_t *link) {
+static void places_tell(sdg_tcp_t *tcp, sdg_link_t *link) {
   sdg_address_t place[SDG_SHM_RANKS], here;
   socklen_t here_bytes = sizeof here;
-  size_t bytes = (size_t)carrier->size * sizeof *place;
+  size_t bytes = (size_t)tcp->size * sizeof *place;
   memset(place, 0, bytes);
   memset(&here, 0, sizeof here);
-  for (int r = 1; r < carrier->size; r++)
-    if (!carrier->link[r])
+  for (int r = 1; r < tcp->size; r++)
+    if (!tcp->link[r])
       return; // a rank joined and left again: that ends the join
   if (getsockname(link->fd.fd, &here.any, &here_bytes) != 0)
     return;
-  for (int r = 1; r < carrier->size; r++) {
-    place[r] = carrier->link[r]->place;
+  for (int r = 1; r < tcp->size; r++) {
+    place[r] = tcp->link[r]->place;
     if (!sdg_address_is_loopback(&place[r]))
       continue;
     uint16_t port = sdg_address_port(&place[r]);
@@ -102,61 +102,59 @@ static void places_tell(sdg_tcp_t *carrier, sdg_link_t *link) {
   link->told.places = true;
 }
 
-bool sdg_tcp_places(sdg_tcp_t *carrier, const void *body, size_t bytes) {
-  if (bytes != (size_t)carrier->size * sizeof *carrier->place)
+bool sdg_tcp_places(sdg_tcp_t *tcp, const void *body, size_t bytes) {
+  if (bytes != (size_t)tcp->size * sizeof *tcp->place)
     return false;
-  memcpy(carrier->place, body, bytes);
-  carrier->placed = true;
+  memcpy(tcp->place, body, bytes);
+  tcp->placed = true;
   return true;
 }
 
 // Calls the ranks with lower numbers than this one.
-static void ranks_call(sdg_tcp_t *carrier, double now_s) {
-  for (int r = 0; r < carrier->rank; r++) {
-    const sdg_link_t *link = carrier->link[r];
+static void ranks_call(sdg_tcp_t *tcp, double now_s) {
+  for (int r = 0; r < tcp->rank; r++) {
+    const sdg_link_t *link = tcp->link[r];
     if (link && link->stage != SDG_LINK_OPEN &&
         now_s - link->since_s > CONNECT_SECONDS)
-      sdg_tcp_end(carrier, r, ETIMEDOUT);
-    sdg_shm_state_t state = sdg_shm_state(carrier->view, r);
-    if (carrier->link[r] || now_s < carrier->call_s[r] ||
-        state == SDG_SHM_JOINED || state == SDG_SHM_LEFT ||
-        (r > 0 && !carrier->placed))
+      sdg_tcp_end(tcp, r, ETIMEDOUT);
+    sdg_shm_state_t state = sdg_shm_state(tcp->view, r);
+    if (tcp->link[r] || now_s < tcp->call_s[r] || state == SDG_SHM_JOINED ||
+        state == SDG_SHM_LEFT || (r > 0 && !tcp->placed))
       continue;
-    carrier->call_s[r] = now_s + again_s;
+    tcp->call_s[r] = now_s + again_s;
     if (r > 0)
-      sdg_auth_call(carrier, r, &carrier->place[r], now_s);
+      sdg_auth_call(tcp, r, &tcp->place[r], now_s);
     else
-      sdg_auth_call(carrier, 0,
-                    &carrier->point.address[carrier->calls++ %
-                                            (unsigned)carrier->point.count],
-                    now_s);
+      sdg_auth_call(
+          tcp, 0,
+          &tcp->point.address[tcp->calls++ % (unsigned)tcp->point.count],
+          now_s);
   }
 }
 
-void sdg_tcp_join(sdg_tcp_t *carrier, double now_s) {
+void sdg_tcp_join(sdg_tcp_t *tcp, double now_s) {
   int there = 0;
-  for (int r = 0; r < carrier->size; r++) {
-    sdg_shm_state_t state = sdg_shm_state(carrier->view, r);
+  for (int r = 0; r < tcp->size; r++) {
+    sdg_shm_state_t state = sdg_shm_state(tcp->view, r);
     there += state == SDG_SHM_JOINED || state == SDG_SHM_LEFT;
   }
-  for (int r = 1; carrier->rank == 0 && r < carrier->size; r++) {
-    if (!carrier->link[r])
+  for (int r = 1; tcp->rank == 0 && r < tcp->size; r++) {
+    if (!tcp->link[r])
       continue;
-    coming_tell(carrier, carrier->link[r]);
-    if (there == carrier->size && !carrier->link[r]->told.places)
-      places_tell(carrier, carrier->link[r]);
+    coming_tell(tcp, tcp->link[r]);
+    if (there == tcp->size && !tcp->link[r]->told.places)
+      places_tell(tcp, tcp->link[r]);
   }
-  ranks_call(carrier, now_s);
+  ranks_call(tcp, now_s);
   for (int i = 0; i < SDG_TCP_GUESTS; i++)
-    if (carrier->guest[i] &&
-        (there == carrier->size ||
-         now_s - carrier->guest[i]->since_s > SDG_TCP_GUEST_SECONDS))
-      sdg_tcp_drop(carrier, i);
-  if (there < carrier->size)
+    if (tcp->guest[i] && (there == tcp->size || now_s - tcp->guest[i]->since_s >
+                                                    SDG_TCP_GUEST_SECONDS))
+      sdg_tcp_drop(tcp, i);
+  if (there < tcp->size)
     return;
-  for (int r = 1; carrier->rank == 0 && r < carrier->size; r++)
-    if (carrier->link[r] && !carrier->link[r]->told.places)
+  for (int r = 1; tcp->rank == 0 && r < tcp->size; r++)
+    if (tcp->link[r] && !tcp->link[r]->told.places)
       return; // the buffer has no room yet
-  sdg_fd_close(&carrier->listener);
-  carrier->joining = false;
+  sdg_fd_close(&tcp->listener);
+  tcp->joining = false;
 }

@@ -58,32 +58,32 @@ struct sdg_tcp {
 
 /* Ranks other than 0: listens at the local address `here`, from which this
  * rank called rank 0, unless it listens already. Returns false if it cannot. */
-bool sdg_tcp_listen(sdg_tcp_t *carrier, const sdg_address_t *here);
+bool sdg_tcp_listen(sdg_tcp_t *tcp, const sdg_address_t *here);
 
 /* Accepts the connections that wait at the listener. */
-void sdg_auth_accept(sdg_tcp_t *carrier, double now_s);
+void sdg_auth_accept(sdg_tcp_t *tcp, double now_s);
 /* Starts connecting to `rank`, which listens at `address`. */
-void sdg_auth_call(sdg_tcp_t *carrier, int rank, const sdg_address_t *address,
+void sdg_auth_call(sdg_tcp_t *tcp, int rank, const sdg_address_t *address,
                    double now_s);
 /* Continues a greeting as far as the received data allows. Returns false if
  * the connection must be closed. May turn a guest into the link of its rank. */
-bool sdg_auth_go_on(sdg_tcp_t *carrier, sdg_link_t *link);
+bool sdg_auth_go_on(sdg_tcp_t *tcp, sdg_link_t *link);
 /* Continues after our connect() has completed; same result. */
-bool sdg_auth_connected(sdg_tcp_t *carrier, sdg_link_t *link);
+bool sdg_auth_connected(sdg_tcp_t *tcp, sdg_link_t *link);
 
-/* Marks `rank` as joined; it is at the other end of carrier->link[rank]. */
-void sdg_tcp_joined(sdg_tcp_t *carrier, int rank);
+/* Marks `rank` as joined; it is at the other end of tcp->link[rank]. */
+void sdg_tcp_joined(sdg_tcp_t *tcp, int rank);
 /* Handles the end of the connection with `rank`; `why` is an errno, or 0. */
-void sdg_tcp_end(sdg_tcp_t *carrier, int rank, int why);
+void sdg_tcp_end(sdg_tcp_t *tcp, int rank, int why);
 /* Closes the connection of guest `i`. */
-void sdg_tcp_drop(sdg_tcp_t *carrier, int i);
+void sdg_tcp_drop(sdg_tcp_t *tcp, int i);
 /* Called repeatedly until all ranks have joined: tells, calls, and drops
- * connections that take too long. The last call sets carrier->joining to
+ * connections that take too long. The last call sets tcp->joining to
  * false. */
-void sdg_tcp_join(sdg_tcp_t *carrier, double now_s);
+void sdg_tcp_join(sdg_tcp_t *tcp, double now_s);
 /* Handle rank 0's messages: the ranks that have joined, and the address of
  * each. Return false if rank 0 would not send this. */
-bool sdg_tcp_coming(sdg_tcp_t *carrier, const void *body, size_t bytes);
-bool sdg_tcp_places(sdg_tcp_t *carrier, const void *body, size_t bytes);
+bool sdg_tcp_coming(sdg_tcp_t *tcp, const void *body, size_t bytes);
+bool sdg_tcp_places(sdg_tcp_t *tcp, const void *body, size_t bytes);
 
 #endif

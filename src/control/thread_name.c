@@ -130,7 +130,7 @@ static sdg_status_t name_ask(sdg_control_t *control, const char *name,
 
 sdg_status_t sdg_thread_name_find(sdg_control_t *control, const char *name,
                                   int *out_channel) {
-  if (control->carrier && control->rank != 0)
+  if (control->tcp && control->rank != 0)
     return name_ask(control, name, out_channel);
   sdg_status_t status =
       sdg_thread_name_claim(control->view.shared, name, out_channel);

@@ -17,9 +17,9 @@ static sdg_status_t begin(double timeout_s) {
 }
 
 sdg_status_t sdg_exchange_join(const sdg_mesh_t *mesh, sdg_axes_t axes) {
-  static const sdg_job_carrier_t carrier = {.begin = begin,
-                                            .abort = sdg_comm_abort_all};
-  return sdg_job_join(mesh, axes, &carrier);
+  static const sdg_job_carrier_t tcp = {.begin = begin,
+                                        .abort = sdg_comm_abort_all};
+  return sdg_job_join(mesh, axes, &tcp);
 }
 
 void sdg_exchange_leave(void) {

@@ -47,11 +47,11 @@ typedef struct sdg_job_carrier {
 
 /* Joins as a rank of this mesh; `axes` are the axes that some split names.
  * Idempotent: later calls return the first result. Blocks until all ranks have
- * joined. `carrier` lives as long as the process. SDG_E_DESCENDANT: the
+ * joined. `tcp` lives as long as the process. SDG_E_DESCENDANT: the
  * process of this rank started this process, which must pass every call on
  * from now on. */
 sdg_status_t sdg_job_join(const sdg_mesh_t *mesh, sdg_axes_t axes,
-                          const sdg_job_carrier_t *carrier) SDG_MUST_CHECK;
+                          const sdg_job_carrier_t *tcp) SDG_MUST_CHECK;
 /* Aborts every transfer of this rank that is in flight. */
 void sdg_job_abort(void);
 bool sdg_job_joined(void);

@@ -66,7 +66,7 @@ static inline void ranks_use_tcp(ranks_t *ranks, const char *secret) {
            port_free());
 }
 
-/* SDG_TEST_TCP: the same behaviour is asked of the other carrier. */
+/* SDG_TEST_TCP: the same behaviour is asked of TCP. */
 static inline int ranks_over_tcp(void) {
   return getenv("SDG_TEST_TCP") != NULL;
 }

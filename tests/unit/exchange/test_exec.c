@@ -485,7 +485,7 @@ END_TEST
 
 // Two calls, each on its own x; the exchange of the second goes along with the
 // first, or, where that has none, before it. The program's streams differ.
-static void early_run(int rank, bool by_column, bool along) {
+static void prefetch_run(int rank, bool by_column, bool along) {
   static shard_t shard[2];
   static task_t task[2];
   sdg_call_t call[2];
@@ -525,7 +525,7 @@ static void early_body(int rank) {
   for (int order = 0; order < LANES_ORDERS; order++)
     for (int kind = 0; kind < 4; kind++) {
       lanes_order((lanes_order_t)order);
-      early_run(rank, kind % 2, kind / 2);
+      prefetch_run(rank, kind % 2, kind / 2);
     }
 }
 

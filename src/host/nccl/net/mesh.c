@@ -26,7 +26,7 @@ typedef enum stage {
   STAGE_SAID,   // has sent MEET; waits for the answer
 } stage_t;
 
-typedef struct meeting {
+typedef struct joining {
   host_mesh_t *mesh;
   const host_offer_t *offer;
   int rank, ranks;
@@ -36,7 +36,7 @@ typedef struct meeting {
   host_inbox_t inbox;                   // for answers
   guest_t guest[GUESTS];
   struct pollfd polls[HOST_RANKS_MAX + GUESTS + 2];
-} meeting_t;
+} joining_t;
 
 static int64_t now_ms(void) {
   struct timespec now;
@@ -82,50 +82,50 @@ static void guest_drop(guest_t *guest) {
   *guest = (guest_t){.fd = -1};
 }
 
-static bool meet_say(const meeting_t *meeting, int fd, int peer,
+static bool meet_say(const joining_t *joining, int fd, int peer,
                      const host_nonces_t *nonces) {
   host_packet_t packet = {
-      .word = HOST_WORD_MEET, .rank = meeting->rank, .result = peer};
+      .word = HOST_WORD_MEET, .rank = joining->rank, .result = peer};
   memcpy(packet.nonce, nonces->caller, sizeof packet.nonce);
-  host_packet_prove(&packet, meeting->offer, nonces);
+  host_packet_prove(&packet, joining->offer, nonces);
   return host_packet_send(fd, &packet, -1);
 }
 
-static bool meet_is(const meeting_t *meeting, const host_packet_t *packet,
+static bool meet_is(const joining_t *joining, const host_packet_t *packet,
                     const host_nonces_t *nonces) {
-  return packet->word == HOST_WORD_MEET && packet->result == meeting->rank &&
-         host_packet_proves(packet, meeting->offer, nonces);
+  return packet->word == HOST_WORD_MEET && packet->result == joining->rank &&
+         host_packet_proves(packet, joining->offer, nonces);
 }
 
-static void guest_hear(meeting_t *meeting, guest_t *guest) {
+static void guest_hear(joining_t *joining, guest_t *guest) {
   const host_packet_t *packet = &guest->inbox.packet;
   int got = host_packet_recv(guest->fd, &guest->inbox, NULL);
   if (got == 0)
     return;
   memcpy(guest->nonces.caller, packet->nonce, sizeof packet->nonce);
-  if (got < 0 || !meet_is(meeting, packet, &guest->nonces) ||
-      packet->rank <= meeting->rank || packet->rank >= meeting->ranks ||
-      meeting->met[packet->rank] ||
-      !meet_say(meeting, guest->fd, packet->rank, &guest->nonces)) {
+  if (got < 0 || !meet_is(joining, packet, &guest->nonces) ||
+      packet->rank <= joining->rank || packet->rank >= joining->ranks ||
+      joining->met[packet->rank] ||
+      !meet_say(joining, guest->fd, packet->rank, &guest->nonces)) {
     guest_drop(guest);
     return;
   }
-  meeting->mesh->fd[packet->rank] = guest->fd;
-  meeting->met[packet->rank] = true;
+  joining->mesh->fd[packet->rank] = guest->fd;
+  joining->met[packet->rank] = true;
   *guest = (guest_t){.fd = -1};
 }
 
-static void guests_accept(meeting_t *meeting) {
+static void guests_accept(joining_t *joining) {
   for (;;) {
-    int fd = host_fork_guard(accept4(meeting->mesh->listener, NULL, NULL,
+    int fd = host_fork_guard(accept4(joining->mesh->listener, NULL, NULL,
                                      SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (fd < 0)
       return;
     // The oldest connection is closed, so that nobody can block the others.
-    guest_t *at = &meeting->guest[0];
+    guest_t *at = &joining->guest[0];
     for (int i = 0; i < GUESTS && at->fd >= 0; i++)
-      if (meeting->guest[i].fd < 0 || meeting->guest[i].since_ms < at->since_ms)
-        at = &meeting->guest[i];
+      if (joining->guest[i].fd < 0 || joining->guest[i].since_ms < at->since_ms)
+        at = &joining->guest[i];
     guest_drop(at);
     *at = (guest_t){.fd = fd, .since_ms = now_ms()};
     if (!host_packet_challenge(fd, &at->nonces))
@@ -135,96 +135,96 @@ static void guests_accept(meeting_t *meeting) {
 
 // Reads the answer of a rank below this one: one small packet, which arrives
 // whole.
-static bool peer_hear(meeting_t *meeting, int peer) {
-  int fd = meeting->mesh->fd[peer];
-  const host_packet_t *packet = &meeting->inbox.packet;
-  host_nonces_t *nonces = &meeting->nonces[peer];
-  meeting->inbox.got = 0;
-  int got = host_packet_recv(fd, &meeting->inbox, NULL);
+static bool peer_hear(joining_t *joining, int peer) {
+  int fd = joining->mesh->fd[peer];
+  const host_packet_t *packet = &joining->inbox.packet;
+  host_nonces_t *nonces = &joining->nonces[peer];
+  joining->inbox.got = 0;
+  int got = host_packet_recv(fd, &joining->inbox, NULL);
   if (got <= 0)
     return got == 0;
-  if (meeting->stage[peer] == STAGE_SAID)
-    return meeting->met[peer] =
-               meet_is(meeting, packet, nonces) && packet->rank == peer;
+  if (joining->stage[peer] == STAGE_SAID)
+    return joining->met[peer] =
+               meet_is(joining, packet, nonces) && packet->rank == peer;
   memcpy(nonces->called, packet->nonce, sizeof packet->nonce);
   if (packet->word != HOST_WORD_CHALLENGE ||
       !host_packet_random(nonces->caller, sizeof nonces->caller) ||
-      !meet_say(meeting, fd, peer, nonces))
+      !meet_say(joining, fd, peer, nonces))
     return false;
-  meeting->stage[peer] = STAGE_SAID;
+  joining->stage[peer] = STAGE_SAID;
   return true;
 }
 
 // Serves a rank below this one: starts or continues the connection.
-static void peer_serve(meeting_t *meeting, int peer) {
-  int *fd = &meeting->mesh->fd[peer];
-  bool calling = meeting->stage[peer] == STAGE_CALLING;
-  if (calling ? connection_error(*fd) == 0 : peer_hear(meeting, peer)) {
+static void peer_serve(joining_t *joining, int peer) {
+  int *fd = &joining->mesh->fd[peer];
+  bool calling = joining->stage[peer] == STAGE_CALLING;
+  if (calling ? connection_error(*fd) == 0 : peer_hear(joining, peer)) {
     if (calling)
-      meeting->stage[peer] = STAGE_CALLED;
+      joining->stage[peer] = STAGE_CALLED;
     return;
   }
   host_fork_close(*fd);
   *fd = -1;
-  meeting->stage[peer] = STAGE_CALLING;
+  joining->stage[peer] = STAGE_CALLING;
   nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
 }
 
-static bool complete(const meeting_t *meeting) {
-  for (int peer = 0; peer < meeting->ranks; peer++)
-    if (peer != meeting->rank && !meeting->met[peer])
+static bool complete(const joining_t *joining) {
+  for (int peer = 0; peer < joining->ranks; peer++)
+    if (peer != joining->rank && !joining->met[peer])
       return false;
   return true;
 }
 
-static ncclResult_t step(meeting_t *meeting, int maker) {
-  struct pollfd *polls = meeting->polls;
-  int guests = meeting->rank, count = guests + GUESTS;
-  for (int peer = 0; peer < meeting->rank; peer++) {
-    if (meeting->mesh->fd[peer] < 0)
-      meeting->mesh->fd[peer] =
-          host_net_connect_begin(&meeting->mesh->place[peer]);
+static ncclResult_t step(joining_t *joining, int maker) {
+  struct pollfd *polls = joining->polls;
+  int guests = joining->rank, count = guests + GUESTS;
+  for (int peer = 0; peer < joining->rank; peer++) {
+    if (joining->mesh->fd[peer] < 0)
+      joining->mesh->fd[peer] =
+          host_net_connect_begin(&joining->mesh->place[peer]);
     polls[peer] = (struct pollfd){
-        .fd = meeting->met[peer] ? -1 : meeting->mesh->fd[peer],
-        .events = meeting->stage[peer] == STAGE_CALLING ? POLLOUT : POLLIN};
+        .fd = joining->met[peer] ? -1 : joining->mesh->fd[peer],
+        .events = joining->stage[peer] == STAGE_CALLING ? POLLOUT : POLLIN};
   }
   for (int i = 0; i < GUESTS; i++)
     polls[guests + i] =
-        (struct pollfd){.fd = meeting->guest[i].fd, .events = POLLIN};
+        (struct pollfd){.fd = joining->guest[i].fd, .events = POLLIN};
   polls[count] =
-      (struct pollfd){.fd = meeting->mesh->listener, .events = POLLIN};
+      (struct pollfd){.fd = joining->mesh->listener, .events = POLLIN};
   polls[count + 1] = (struct pollfd){.fd = maker, .events = POLLIN};
   if (poll(polls, (nfds_t)count + 2, POLL_MS) < 0)
     return errno == EINTR ? ncclSuccess : ncclSystemError;
   if (polls[count + 1].revents != 0)
     return ncclRemoteError;
-  for (int peer = 0; peer < meeting->rank; peer++)
+  for (int peer = 0; peer < joining->rank; peer++)
     if (polls[peer].fd >= 0 && polls[peer].revents != 0)
-      peer_serve(meeting, peer);
+      peer_serve(joining, peer);
   int64_t now = now_ms();
   for (int i = 0; i < GUESTS; i++) {
-    guest_t *guest = &meeting->guest[i];
+    guest_t *guest = &joining->guest[i];
     if (guest->fd >= 0 && polls[guests + i].revents != 0)
-      guest_hear(meeting, guest);
+      guest_hear(joining, guest);
     else if (guest->fd >= 0 && now - guest->since_ms > GUEST_MS)
       guest_drop(guest);
   }
   if (polls[count].revents != 0)
-    guests_accept(meeting);
+    guests_accept(joining);
   return ncclSuccess;
 }
 
 ncclResult_t host_mesh_connect(host_mesh_t *mesh, const host_offer_t *offer,
                                int rank, int ranks, int maker,
                                const atomic_bool *stop) {
-  meeting_t meeting = {
+  joining_t joining = {
       .mesh = mesh, .offer = offer, .rank = rank, .ranks = ranks};
   for (int i = 0; i < GUESTS; i++)
-    meeting.guest[i].fd = -1;
+    joining.guest[i].fd = -1;
   ncclResult_t result = ncclSuccess;
-  while (result == ncclSuccess && !complete(&meeting))
-    result = atomic_load(stop) ? HOST_STOPPED : step(&meeting, maker);
+  while (result == ncclSuccess && !complete(&joining))
+    result = atomic_load(stop) ? HOST_STOPPED : step(&joining, maker);
   for (int i = 0; i < GUESTS; i++)
-    guest_drop(&meeting.guest[i]);
+    guest_drop(&joining.guest[i]);
   return result;
 }
