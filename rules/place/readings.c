@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands of a call that has found its places, but that could be read in
-// another way that fits as well.
+// Finds operands whose pieces could also be read in another way.
 #include "rules/place/readings.h"
 
 #include <stdlib.h>
@@ -8,8 +7,8 @@
 
 #include "rules/place/tagging.h"
 
-// Pieces that make one tensor by a tag of another operand, and also by a
-// section of their own, are in different places by the two.
+// Pieces that make one tensor by another operand's tag, and also by a section
+// of their own, lie in different places by the two.
 static sdg_status_t places_check(const sdg_colocation_t *colocation) {
   for (int i = 0; i < colocation->call->operands; i++) {
     const sdg_place_t *place = colocation->place[i];
@@ -35,8 +34,9 @@ static sdg_status_t places_check(const sdg_colocation_t *colocation) {
   return SDG_OK;
 }
 
-// What a section of its own, or a [local] one, says of an operand; what only
-// another tensor's tag or section would have it be is no one's word.
+// Whether the program or the rules say something about this operand itself: its
+// own section, or a [local] one. A reading by another tensor's tag or section
+// does not count.
 static bool is_said(const sdg_colocation_t *colocation,
                     const sdg_rules_t *rules, int i) {
   const sdg_section_t *by = colocation->place[i][colocation->is[i]].section;
@@ -46,7 +46,7 @@ static bool is_said(const sdg_colocation_t *colocation,
   return by && sdg_place_section(colocation->call, i, rules, &seen) == by;
 }
 
-// One descriptor says of both where they are, as of a tensor and its gradient.
+// Whether one descriptor describes both, such as a tensor and its gradient.
 static bool same_tensor(const sdg_colocation_t *colocation, int a, int b) {
   const sdg_operand_t *operand = colocation->call->operand;
   return operand[a].descriptor == operand[b].descriptor &&
@@ -54,19 +54,19 @@ static bool same_tensor(const sdg_colocation_t *colocation, int a, int b) {
          colocation->places[a] == colocation->places[b];
 }
 
-// Whether all operands fit, too, with `index` read as its reading `k`. What
-// fails for another reason than memory fits no less badly.
+// Whether all operands also fit if `index` is read as its reading `k`. A
+// failure other than lack of memory counts as not fitting.
 static sdg_status_t fits_as(const sdg_colocation_t *colocation,
                             const sdg_rules_t *rules, const sdg_op_t *op,
                             int index, int k, bool *out_fits) {
   sdg_colocation_t *other = malloc(sizeof *other);
   if (!other)
     return sdg_fail(SDG_E_NO_MEMORY, "readings of a call");
-  memcpy(other, colocation, sizeof *other); // readings are borrowed
+  memcpy(other, colocation, sizeof *other); // the readings are borrowed
   memset(&other->tagging, 0, sizeof other->tagging);
   for (int i = 0; i < colocation->call->operands; i++) {
     bool with = i == index || same_tensor(colocation, i, index);
-    // What is said of the others holds.
+    // Operands that the program or the rules describe keep their reading.
     if (!with && (colocation->is[i] < 0 || !is_said(colocation, rules, i)))
       continue;
     other->place[i][0] = colocation->place[i][with ? k : colocation->is[i]];
@@ -100,8 +100,8 @@ static sdg_status_t sizes_fail(const sdg_colocation_t *colocation, int index,
                   role, colocation->call->entry_name, text[0], text[1], role);
 }
 
-// Tensors that nothing is said of are what fits the others; where several
-// readings of one do, and make it another tensor, nothing tells.
+// A tensor without a tag or section takes the reading that fits the others. If
+// several readings fit and give different tensors, the call is refused.
 static sdg_status_t sizes_check(const sdg_colocation_t *colocation,
                                 const sdg_rules_t *rules, const sdg_op_t *op) {
   for (int i = 0; i < colocation->call->operands; i++) {

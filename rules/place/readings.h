@@ -6,10 +6,9 @@
 
 #include "rules/place/colocate.h"
 
-/* Of operands that fit: SDG_E_READINGS where an operand's pieces lie
- * elsewhere by a section of its own, SDG_E_SIZES_READ where one of which
- * nothing is said is of another size by another reading, and all the others fit
- * that, too. */
+/* Checks operands that fit: SDG_E_READINGS if an operand's pieces lie elsewhere
+ * by its own section; SDG_E_SIZES_READ if an operand without a tag or section
+ * has another size by another reading, and all the others fit that, too. */
 sdg_status_t sdg_readings_check(const sdg_colocation_t *colocation,
                                 const sdg_rules_t *rules,
                                 const sdg_op_t *op) SDG_MUST_CHECK;

@@ -6,15 +6,16 @@
 
 #include "rules/place/op.h"
 
-/* Operand a is cut as b in every dimension, or broadcast along what b is cut
- * in. */
+/* Whether operand a is cut like b in every dimension, or is broadcast where b
+ * is cut. */
 bool sdg_alike(const sdg_placement_t *a, const sdg_placement_t *b);
 /* SDG_E_OPERANDS_DIFFER unless all activations are cut as operand `like`. */
 sdg_status_t sdg_same_split_check(const sdg_call_t *call,
                                   const sdg_tagging_t *tagging,
                                   int like) SDG_MUST_CHECK;
 
-/* A plan for a call that is right as the program makes it. */
+/* A plan for a call that is right as the program makes it: it makes that call.
+ */
 sdg_status_t sdg_literal_plan(sdg_plan_t **out_plan) SDG_MUST_CHECK;
 
 #endif

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-// What is not split beside operands that are: those read it as one tensor.
+// For an operand that is not split beside operands that are: these read it as
+// one tensor.
 static sdg_axes_t beside(const sdg_call_t *call, const sdg_tagging_t *tagging,
                          int index) {
   sdg_axes_t axes = 0;
@@ -14,8 +15,8 @@ static sdg_axes_t beside(const sdg_call_t *call, const sdg_tagging_t *tagging,
   return axes & tagging->axes & ~sdg_placement_axes(&tagging->placement[index]);
 }
 
-// A dimension of scales that is 1 on every rank is the same element on all of
-// them, unless x has one element there on every rank, too, and is split.
+// A scale's dimension of 1 on every rank is the same element on all of them,
+// unless x also has one element there on every rank, and is split.
 static sdg_axes_t scale_axes(const sdg_call_t *call,
                              const sdg_tagging_t *tagging, int index) {
   const sdg_placement_t *scale = &tagging->placement[index], *x = NULL;

@@ -38,7 +38,7 @@ sdg_status_t sdg_tagging_differ(const sdg_call_t *call,
                   text[0], sdg_role_name(call->operand[b].role), text[1]);
 }
 
-// `parts =` is an assertion in the shard view.
+// `parts =` is checked in the shard view.
 static sdg_status_t part_check(const sdg_rules_split_t *split,
                                const char *operand, const sdg_part_t *part) {
   int64_t extent = sdg_part_extent(part),
@@ -82,7 +82,8 @@ static sdg_status_t parts_check(const sdg_call_t *call, int index,
   return SDG_OK;
 }
 
-// Ranks that see different things would part ways here.
+// Fails if ranks see different matches, because they would not make the same
+// calls.
 static sdg_status_t seen_check(const sdg_call_t *call, int index,
                                const sdg_section_t *section, sdg_seen_t seen) {
   if (!section || seen.no < 0)
@@ -111,7 +112,8 @@ static bool local_input(const sdg_call_t *call) {
   return false;
 }
 
-// Ops that only write (SetTensor) are judged by their output.
+// Whether the call reads an activation. Ops that only write (SetTensor) are
+// judged by their output.
 static bool any_input(const sdg_call_t *call) {
   for (int i = 0; i < call->operands; i++)
     if (is_input(call, i))
@@ -168,7 +170,7 @@ void sdg_tagging_note(const sdg_call_t *call, const sdg_tagging_t *tagging) {
   }
 }
 
-// A call whose operands each are where their own label says.
+// Reads a call whose operands each have a label of their own.
 static sdg_status_t placements_read(const sdg_call_t *call,
                                     sdg_tagging_t *out) {
   sdg_axes_t axes = 0;
@@ -234,7 +236,7 @@ static sdg_status_t operands_place(const sdg_call_t *call,
   return status;
 }
 
-// What the sizes of a product are is said, and by one section only.
+// Checks that one section, and only one, says what the sizes of a product mean.
 static sdg_status_t product_check(const sdg_call_t *call,
                                   const sdg_rules_t *rules,
                                   const sdg_section_t *section, bool labelled) {
@@ -258,8 +260,8 @@ sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
     return placements_read(call, out);
   }
   SDG_TRY(sdg_label_find(call, &labelled));
-  // It says something of that tensor; a section may split others, of which an
-  // output is made.
+  // The label concerns this tensor only; a section may split other tensors from
+  // which an output is computed.
   if (labelled >= 0 && call->operand[labelled].label->is_local &&
       (mixes || (!by_output && !local_input(call))))
     labelled = -1;
@@ -324,7 +326,7 @@ sdg_status_t sdg_tagging_by(const sdg_call_t *call, const sdg_rules_t *rules,
   return operands_place(call, section, rules, labelled, out);
 }
 
-// More than one element in a spatial dimension, on some rank.
+// Whether a spatial dimension has more than one element on some rank.
 static bool has_rows(const sdg_placement_t *placement) {
   for (int d = 2; d < placement->dims; d++)
     for (int p = 0; p < placement->part[d].pieces; p++)
@@ -359,8 +361,8 @@ void sdg_tagging_fini(sdg_tagging_t *tagging) {
     sdg_placement_fini(&tagging->placement[i]);
 }
 
-// "; model: the program's own, not compared", of every axis of several ranks
-// that the agreement's group leaves out.
+// "; model: the program's own, not compared", for every axis of several ranks
+// that the group of agreements leaves out.
 static void own_format(const sdg_mesh_t *mesh, char *out, size_t out_bytes) {
   size_t used = 0;
   out[0] = '\0';
@@ -393,8 +395,8 @@ void sdg_tagging_say(const sdg_call_t *call, const sdg_tagging_t *tagging) {
   }
 }
 
-// A glob that could tell two entries of one family apart; then a descriptor
-// may match in one call and not in another.
+// Whether a glob could match some entries of a family and not others; then a
+// descriptor may match in one call and not in another.
 static bool names_entries(const sdg_rules_t *rules) {
   for (int s = 0; s < rules->sections; s++)
     for (int g = 0; g < rules->section[s].globs; g++) {
