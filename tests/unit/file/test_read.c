@@ -473,7 +473,7 @@ static const struct bad_short {
      "SUNDOG_WRAP: N"},
     {{"SUNDOG_SPLIT=SEQ", "SUNDOG_VIEW=shard", "SUNDOG_WINDOW=512"},
      SDG_E_RULES_VALUE,
-     "SUNDOG_WINDOW: '512' is no window"},
+     "SUNDOG_WINDOW: '512' is not a window"},
 };
 
 START_TEST(a_faulty_short_form_is_answered_with_the_option) {
