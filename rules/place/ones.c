@@ -168,10 +168,26 @@ static bool is_n(const sdg_call_t *call, int d, int dims) {
   return sdg_dim_at(call->family, d, dims) == SDG_DIM_N;
 }
 
+// Whether an op repeats this input along d: its result has more there, on some
+// rank. Pieces of one row each would have the result's sizes.
+static bool is_repeated(const sdg_call_t *call, int index, int d) {
+  const sdg_operand_t *input = &call->operand[index];
+  for (int i = 0; i < call->operands && !input->is_output; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    const sdg_tag_vector_t *vector =
+        operand->is_output && operand->dims == input->dims ? vector_of(operand)
+                                                           : NULL;
+    if (vector && !all_one(vector, d))
+      return true;
+  }
+  return false;
+}
+
 // Where nothing is known.
-static reading_t assumed(const sdg_call_t *call, int d, int dims) {
+static reading_t assumed(const sdg_call_t *call, int index, int d) {
   return sdg_family_is(call->family, SDG_FAMILY_REPEATS_ONES) &&
-                 !is_n(call, d, dims)
+                 (!is_n(call, d, call->operand[index].dims) ||
+                  is_repeated(call, index, d))
              ? WHOLE
              : PIECES;
 }
@@ -179,8 +195,7 @@ static reading_t assumed(const sdg_call_t *call, int d, int dims) {
 static reading_t read_input(const sdg_call_t *call, int index, int d,
                             sdg_axes_t axes) {
   reading_t reading = known(call, index, d, axes);
-  return reading == UNKNOWN ? assumed(call, d, call->operand[index].dims)
-                            : reading;
+  return reading == UNKNOWN ? assumed(call, index, d) : reading;
 }
 
 static bool all_ones(const sdg_tag_vector_t *vector) {
@@ -314,7 +329,7 @@ static sdg_status_t input_check(const sdg_call_t *call, const sdg_op_t *op,
   const int *rank = sdg_job_group()->rank;
   reading_t first = reading_by(hints->hint, axes);
   reading_t other = hints->differs >= 0   ? reading_by(hints->other, axes)
-                    : hints->unknown >= 0 ? assumed(call, d, operand->dims)
+                    : hints->unknown >= 0 ? assumed(call, index, d)
                                           : first;
   if (first != UNKNOWN && other != first) {
     snprintf(text, sizeof text,

@@ -134,6 +134,9 @@ NAMED += [
     ("both gradients out of phase, dy is kept",
      square(23, 5, 3, 2, 3, "n=1 c=2 k=3 op=conv_gradients repeat=3 keep=1 "
             "beta=0.5 order=NHWC")),
+    ("an addend that is cut in W, and the same for every sample",
+     "op=add mesh=2x4 split=N:0,W:1 partN=0,1,3 partW=0,2,4,6,8 n=3 c=2 "
+     "size=1x8 broad=NCH"),
     ("a data gradient of a dy that is kept, and comes from elsewhere",
      "op=conv_data mesh=2x2 split=H:0,W:1 partH=0,2,3 partW=0,1,3 size=3x3 "
      "kernel=1x2 stride=1x1 pad=0x0 wrap=H keep=1 on.dy=- own_sizes=1"),
