@@ -78,7 +78,7 @@ class Family:
     def kept(self, case):
         """How much sums over ranks have of the old values, where the program
         is to add them up; 0 unless `keeps`."""
-        return case["beta"] * self.keeps
+        return case.get("beta", 0) * self.keeps
 
     def steady(self, case, setting):
         """Whether the same call has the same bits wherever its operands are."""
