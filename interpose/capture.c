@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the descriptors of a captured invocation into a call and passes it to
-// the ops.
+// Passes what the program invokes to the ops, and answers for them.
 #include "interpose/capture.h"
 
 #include <cuda_runtime_api.h>
@@ -12,17 +11,15 @@
 #include <string.h>
 #include <time.h>
 
+#include "interpose/invocation.h"
 #include "interpose/ranges.h"
 #include "interpose/slot.h"
-#include "rules/attention/call/descriptor.h"
 #include "rules/file/setup.h"
 #include "rules/memory/memory.h"
 #include "rules/observe/inspect.h"
 #include "rules/observe/observe.h"
 #include "rules/observe/values.h"
-#include "rules/vendor/product.h"
 #include "rules/vendor/sequence.h"
-#include "rules/vendor/tensor.h"
 #include "rules/vendor/vendor.h"
 #include "rules/view/registry.h"
 #include "rules/view/shard/outside.h"
@@ -57,205 +54,6 @@ static void leave(void) {
 
 static bool is_foreign(const void *caller) {
   return depth > 0 || sdg_slot_disarmed() || sdg_ranges_hold(caller);
-}
-
-static const void *pointer_at(const void *args, uint16_t offset) {
-  const void *pointer = NULL;
-  if (offset != SDG_ENTRY_NOWHERE)
-    memcpy(&pointer, (const char *)args + offset, sizeof pointer);
-  return pointer;
-}
-
-static size_t size_at(const void *args, uint16_t offset, size_t fallback) {
-  if (offset != SDG_ENTRY_NOWHERE)
-    memcpy(&fallback, (const char *)args + offset, sizeof fallback);
-  return fallback;
-}
-
-static const void *stream_of(const sdg_entry_t *info, const void *args) {
-  const void *stream = pointer_at(args, info->stream);
-  if (info == &sdg_entry[SDG_ENTRY_cudaLaunchKernelExC] ||
-      info == &sdg_entry[SDG_ENTRY_cudaLaunchKernelExC_ptsz]) {
-    const struct sdg_args_cudaLaunchKernelExC *launch = args;
-    stream = launch->config ? launch->config->stream : NULL;
-  }
-  return stream || !info->per_thread ? stream
-                                     : (const void *)cudaStreamPerThread;
-}
-
-static sdg_stream_kind_t stream_kind(const sdg_entry_t *info) {
-  if (info->library == SDG_LIBRARY_CUDNN)
-    return SDG_STREAM_CUDNN;
-  return info->library == SDG_LIBRARY_CUBLAS &&
-                 info->handle != SDG_ENTRY_NOWHERE
-             ? SDG_STREAM_CUBLAS
-             : SDG_STREAM_GIVEN;
-}
-
-static size_t strip_bytes(int64_t n, int64_t step, size_t each) {
-  return ((size_t)(n - 1) * (size_t)(step < 0 ? -step : step) + 1) * each;
-}
-
-// A vector has the length that the call states; it need not fill its
-// allocation.
-static void vectors_trim(const sdg_entry_t *info, const void *args,
-                         sdg_memory_access_t *memory) {
-  static const sdg_elements_t elements[] = {
-      [SDG_VECTOR_COPY] = SDG_ELEMENTS_COPY,
-      [SDG_VECTOR_AXPY] = SDG_ELEMENTS_UPDATE,
-      [SDG_VECTOR_SCAL] = SDG_ELEMENTS_UPDATE,
-      [SDG_VECTOR_SWAP] = SDG_ELEMENTS_SWAP,
-      [SDG_VECTOR_ROT] = SDG_ELEMENTS_ROTATE};
-  sdg_vector_t v;
-  info->vector(args, &v);
-  size_t x = sdg_vector_type_bytes(v.type_x);
-  size_t y = v.y ? sdg_vector_type_bytes(v.type_y) : 0;
-  for (int i = 0; v.result && i < memory->accesses; i++)
-    if (memory->access[i].at == (uintptr_t)v.result) {
-      size_t bytes = sdg_vector_type_bytes(v.type_result);
-      memory->access[i].width = memory->access[i].pitch = bytes;
-    }
-  if (v.n < 1 || x == 0 || (v.y && y == 0))
-    return;
-  for (int i = 0; i < memory->accesses; i++) {
-    sdg_access_t *access = &memory->access[i];
-    bool is_x = access->at == (uintptr_t)v.x;
-    bool is_y = v.y && access->at == (uintptr_t)v.y;
-    size_t of_x = is_x ? strip_bytes(v.n, v.incx, x) : 0;
-    size_t of_y = is_y ? strip_bytes(v.n, v.incy, y) : 0;
-    if (!is_x && !is_y)
-      continue;
-    access->width = access->pitch = of_x > of_y ? of_x : of_y;
-    access->height = 1;
-    // The call keeps the memory between the elements.
-    access->reads |= access->writes && is_y && v.incy != 1 && v.incy != -1;
-  }
-  if (v.op <= SDG_VECTOR_INDEX || (v.y && (v.incx != v.incy || x != y)) ||
-      v.incx == 0 || (v.y && v.type_x != v.type_y))
-    return;
-  memory->elementwise = x;
-  memory->elements = elements[v.op];
-  memory->gaps = v.incx != 1 && v.incx != -1;
-}
-
-// What an invocation does to memory, from the table only.
-static void touch_read(int entry, const void *args,
-                       sdg_memory_access_t *memory) {
-  const sdg_entry_t *info = &sdg_entry[entry];
-  memory->name = info->name;
-  memory->stream_kind = stream_kind(info);
-  memory->stream = memory->stream_kind == SDG_STREAM_GIVEN
-                       ? stream_of(info, args)
-                       : pointer_at(args, info->handle);
-  memory->everything = info->everything;
-  memory->copies = info->library == SDG_LIBRARY_CUDART;
-  memory->accesses = 0;
-  for (int i = 0; i < info->accesses; i++) {
-    const sdg_entry_access_t *row = &info->access[i];
-    const void *at = pointer_at(args, row->pointer);
-    size_t width = size_at(args, row->width, 0);
-    if (!at || (row->width != SDG_ENTRY_NOWHERE && width == 0))
-      continue;
-    memory->access[memory->accesses++] = (sdg_access_t){
-        .at = (uintptr_t)at,
-        .reads = row->reads,
-        .writes = row->writes,
-        .width = width,
-        .pitch = size_at(args, row->pitch, width),
-        .height = size_at(args, row->height, 1),
-    };
-  }
-  memory->elementwise = 0;
-  if (info->vector)
-    vectors_trim(info, args, memory);
-}
-
-// If a descriptor says how long a tensor is, nothing behind it is used.
-static void touch_trim(const sdg_call_t *call, sdg_memory_access_t *memory) {
-  for (int i = 0; i < memory->accesses; i++)
-    for (int k = 0; k < call->operands; k++) {
-      const sdg_operand_t *operand = &call->operand[k];
-      if ((uintptr_t)operand->data != memory->access[i].at ||
-          operand->elem_bytes == 0)
-        continue;
-      size_t bytes = sdg_operand_access(operand, true, false).width;
-      if (bytes > memory->access[i].width)
-        memory->access[i].width = memory->access[i].pitch = bytes;
-    }
-}
-
-static bool operand_get(const sdg_call_t *call, sdg_operand_t *operand) {
-  switch (operand->kind) {
-  case SDG_OPERAND_FILTER:
-    return sdg_filter_get(operand);
-  case SDG_OPERAND_SEQUENCE:
-    return sdg_sequence_get(operand);
-  case SDG_OPERAND_LIMITS:
-    return sdg_attention_descriptor_limits(operand);
-  case SDG_OPERAND_PARAMETERS:
-    return sdg_attention_descriptor_parameters(
-        operand, (cudnnHandle_t)(uintptr_t)call->handle);
-  case SDG_OPERAND_COORDINATES:
-    for (int i = 0; i < call->operands; i++)
-      if (call->operand[i].descriptor_at == operand->descriptor_at)
-        operand->beside = i;
-    return sdg_coordinates_get(operand);
-  case SDG_OPERAND_TENSOR:
-    break;
-  }
-  return sdg_tensor_get(operand);
-}
-
-// False if a descriptor cannot be read; the real function then says what is
-// wrong. `gemm` lives as long as the call.
-static bool call_read(int entry, const void *args, sdg_gemm_t *gemm,
-                      sdg_call_t *call) {
-  const sdg_entry_t *info = &sdg_entry[entry];
-  call->entry = entry;
-  call->entry_name = info->name;
-  call->family = info->family;
-  call->handle = pointer_at(args, info->handle);
-  call->stream_kind = stream_kind(info);
-  call->stream = pointer_at(args, info->stream);
-  call->args = args;
-  call->op_descriptor = pointer_at(args, info->op);
-  call->op_generation = sdg_tag_generation(call->op_descriptor);
-  call->is_query = info->is_query;
-  call->result = 0;
-  call->refused = false;
-  call->memory = NULL;
-  call->operands = 0;
-  if (info->product) {
-    info->product(args, gemm);
-    gemm->in_pieces = sdg_job_asked() && sdg_setup_in_pieces();
-    sdg_product_read(gemm, call);
-    return true;
-  }
-  for (int i = 0; i < info->operands; i++) {
-    const sdg_entry_operand_t *row = &info->operand[i];
-    const void *descriptor = pointer_at(args, row->descriptor);
-    void *data = (void *)pointer_at(args, row->data);
-    bool needs_data = row->kind == SDG_OPERAND_SEQUENCE ||
-                      row->kind == SDG_OPERAND_PARAMETERS;
-    if (!descriptor || (needs_data && !data))
-      continue;
-    sdg_operand_t *operand = &call->operand[call->operands];
-    *operand = (sdg_operand_t){
-        .role = row->role,
-        .is_output = row->is_output,
-        .kind = row->kind,
-        .descriptor = descriptor,
-        .generation = sdg_tag_generation(descriptor),
-        .label = sdg_tag_label(descriptor, sdg_tag_generation(descriptor)),
-        .data = data,
-        .descriptor_at = row->descriptor,
-        .data_at = row->data,
-    };
-    if (!operand_get(call, operand))
-      return false;
-    call->operands++;
-  }
-  return call->operands > 0;
 }
 
 // Entries that only the whole view probes keep their probe until the rules are
@@ -328,18 +126,19 @@ bool sdg_capture(int entry, const void *args, const void *caller,
     *out_result = CUDNN_STATUS_NOT_INITIALIZED;
     done = refused = true;
   } else if (!sdg_job_asked()) { // the call is passed on
-    if ((cudnn || product) && call_read(entry, args, &gemm, &call)) {
+    if ((cudnn || product) && sdg_invocation_call(entry, args, &gemm, &call)) {
       sdg_observe_begin(&call, sdg_registry_knows);
       if (sdg_values_wanted())
         sdg_values_expect(&call, NULL);
     }
-  } else if (call_read(entry, args, &gemm, &call) || sdg_job_failed()) {
+  } else if (sdg_invocation_call(entry, args, &gemm, &call) ||
+             sdg_job_failed()) {
     if (sdg_observing())
       sdg_observe_begin(&call, sdg_registry_knows);
     sdg_memory_access_t memory;
     if (sdg_setup_is_whole()) {
-      touch_read(entry, args, &memory);
-      touch_trim(&call, &memory);
+      sdg_invocation_access(entry, args, &memory);
+      sdg_invocation_trim(&call, &memory);
       call.memory = &memory;
     }
     done = sdg_registry_judge(&call) == SDG_VERDICT_DONE;
@@ -389,7 +188,7 @@ int sdg_capture_touch_memory(int entry, const void *args, const void *caller) {
   }
   sdg_memory_access_t memory;
   enter();
-  touch_read(entry, args, &memory);
+  sdg_invocation_access(entry, args, &memory);
   bool refused = sdg_registry_access(&memory);
   leave();
   if (sdg_entry[entry].library == SDG_LIBRARY_CUDNN)
@@ -407,7 +206,7 @@ bool sdg_capture_value(int entry, const void *args, const void *caller,
   sdg_vector_t vector;
   const sdg_vector_call_t call = {sdg_entry[entry].vector_call, args};
   enter();
-  touch_read(entry, args, &memory);
+  sdg_invocation_access(entry, args, &memory);
   sdg_entry[entry].vector(args, &vector);
   bool done = sdg_registry_make_value(&memory, &vector, &call, out_result) ==
               SDG_VERDICT_DONE;
@@ -435,7 +234,7 @@ int sdg_capture_note(int entry, const void *args, const void *caller) {
     else
       sdg_outside_vector(&vector);
   } else {
-    touch_read(entry, args, &memory);
+    sdg_invocation_access(entry, args, &memory);
     sdg_outside_touch(&memory);
   }
   leave();
