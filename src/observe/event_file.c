@@ -96,6 +96,8 @@ static void buffer_write(sdg_event_file_t *file) {
 
 void sdg_event_append(sdg_event_file_t *file, const char *folder,
                       const void *record, size_t bytes) {
+  if (bytes == 0)
+    return;
   pthread_mutex_lock(&file->lock);
   if (file->state == SDG_EVENT_UNUSED)
     file_open(file, folder);

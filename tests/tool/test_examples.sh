@@ -78,7 +78,7 @@ every_command_prints_what_one_process_prints() {
 they_are_built_with_the_host_device_s_libraries() {
   cp -r "$examples" copy
   cd copy || return
-  run 0 make clean all LDFLAGS="-L$host -Wl,-rpath,$host"
+  run 0 make clean all LDFLAGS="-L'$host' -Wl,-rpath,'$host'"
   lacks err warning
   # Without any help, as a program of that machine.
   run 0 ./cnn

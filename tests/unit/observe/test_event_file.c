@@ -103,6 +103,17 @@ static void *lines_append(void *letter) {
   return NULL;
 }
 
+START_TEST(an_empty_record_is_none) {
+  sdg_event_file_t file = {
+      SDG_EVENT_FILE("a test", SDG_EVENT_CREATE, "records")};
+  append(&file, "");
+  ck_assert_int_eq(access(path, F_OK), -1);
+  append(&file, "a");
+  append(&file, "");
+  ck_assert_str_eq(text_of(path), "a");
+}
+END_TEST
+
 START_TEST(records_of_threads_do_not_mix) {
   pthread_t thread[3];
   for (int i = 0; i < 3; i++)
@@ -170,6 +181,7 @@ int main(void) {
   tcase_add_test(cases,
                  names_have_rank_and_process_but_folders_are_taken_literally);
   tcase_add_test(cases, buffer_keeps_the_order_and_long_records_pass_it);
+  tcase_add_test(cases, an_empty_record_is_none);
   tcase_add_test(cases, records_of_threads_do_not_mix);
   tcase_add_test(cases, child_of_a_fork_writes_nothing);
   tcase_add_test(cases, full_disk_ends_the_file_and_says_so_once);
