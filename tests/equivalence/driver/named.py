@@ -106,6 +106,10 @@ NAMED += [
     ("a filter gradient whose windows take in all planes",
      "mesh=2 split=N:0 partN=0,1,2 size=4x5x4 kernel=4x1x1 stride=2x1x1 "
      "dilation=1x1x1 pad=3x0x0 n=2 c=6 k=4 groups=2 op=conv_filter"),
+    ("no padding meets an infinity in a piece's filter gradient",
+     "mesh=6 split=W:0 partW=0,1,2,7,10,12,13 size=3x2x13 kernel=3x1x3 "
+     "stride=1x1x3 pad=2x0x3 n=2 c=6 k=4 groups=2 holes=2 strategy=extend "
+     "seed=763230322 op=conv_step"),
     *((f"infinities near seams and ends, {what}",
        f"op={op} mesh=2 split=H:0 partH=0,9,18 size=18x10 n=1 c=8 k=8 holes=1 "
        f"{words}") for what, op, words in (
