@@ -121,6 +121,22 @@ static int named_find(const sdg_call_t *call,
   return -1;
 }
 
+// The first operand that a [local] section names on all ranks; -1: none.
+// Families that mix placements take such operands beside pieces.
+static int local_find(const sdg_call_t *call, const sdg_rules_t *rules) {
+  if (sdg_family_is(call->family, SDG_FAMILY_MIXES_PLACES))
+    return -1;
+  for (int i = 0; i < call->operands; i++) {
+    sdg_seen_t seen;
+    if (!vector_of(call, i))
+      continue;
+    const sdg_section_t *section = sdg_place_section(call, i, rules, &seen);
+    if (section && section->is_local && seen.no < 0)
+      return i;
+  }
+  return -1;
+}
+
 // Whether the program said of a tensor that it is in pieces.
 static bool is_tagged(const sdg_call_t *call) {
   for (int i = 0; i < call->operands; i++)
@@ -157,7 +173,8 @@ static sdg_status_t pieces_fit(const sdg_call_t *call, const sdg_rules_t *rules,
 
 sdg_status_t sdg_colocate_own_check(const sdg_call_t *call,
                                     const sdg_rules_t *rules,
-                                    const sdg_op_t *op, int index) {
+                                    const sdg_op_t *op, int index,
+                                    bool by_input) {
   sdg_seen_t seen;
   sdg_colocation_t colocation;
   char text[2][400];
@@ -171,8 +188,13 @@ sdg_status_t sdg_colocate_own_check(const sdg_call_t *call,
   int own = named_find(call, &colocation);
   if (own >= 0) {
     readings_format(call, &colocation, own, text[0], sizeof text[0]);
-    readings_format(call, &colocation, index, text[1], sizeof text[1]);
+  } else if (!by_input && (own = local_find(call, rules)) >= 0) {
+    snprintf(text[0], sizeof text[0], "%s is whole in both",
+             sdg_role_name(call->operand[own].role));
   }
+  readings_format(call, &colocation, index, text[1], sizeof text[1]);
+  if (!*text[1]) // the readings are the same
+    own = -1;
   sdg_colocate_fini(&colocation);
   if (own < 0)
     return SDG_OK;

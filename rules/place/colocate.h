@@ -68,13 +68,14 @@ sdg_status_t sdg_colocate_alone(const sdg_call_t *call, const sdg_op_t *op,
                                 const sdg_section_t *section,
                                 bool *out_can) SDG_MUST_CHECK;
 
-/* Of such a call, where operand `index` is one that the section splits:
- * SDG_E_OWN_OR_PIECES if the sizes fit as well as those of pieces, of which the
- * op makes something else. */
+/* Checks such a call, of which a section splits operand `index`:
+ * SDG_E_OWN_OR_PIECES if the sizes are also those of a call on pieces, whose
+ * results differ. `by_input`: a section splits an input, so that the call is
+ * one on pieces, and a [local] output of the same size in both is whole. */
 sdg_status_t sdg_colocate_own_check(const sdg_call_t *call,
                                     const sdg_rules_t *rules,
-                                    const sdg_op_t *op,
-                                    int index) SDG_MUST_CHECK;
+                                    const sdg_op_t *op, int index,
+                                    bool by_input) SDG_MUST_CHECK;
 
 /* Judges a call with `tagging`, which then says where the program's tensors
  * are, and is of the ranks along all axes that any of them is split over.

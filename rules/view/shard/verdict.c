@@ -60,7 +60,7 @@ static sdg_status_t beside_derive(const sdg_call_t *call,
     return SDG_OK;
   SDG_TRY(sdg_colocate_alone(call, op, section, &alone));
   if (alone)
-    return sdg_colocate_own_check(call, rules, op, index);
+    return sdg_colocate_own_check(call, rules, op, index, *io_section != NULL);
   if (*io_section)
     return SDG_OK;
   SDG_TRY(sdg_tagging_by(call, rules, index, tagging));

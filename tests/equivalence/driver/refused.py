@@ -99,6 +99,12 @@ def negative_cases(runner, completed):
              "seed=1 on.dy=W:0@0,1,3 own_sizes=1 named=2x12x51x1 on.dx=-")
     yield item("an output that a [local] section names, of which a rank would "
                "get nothing", [[named]] * 2, ["SDG-603"], line=named)
+    both = ("op=conv_data mesh=2x2 split=H:0 partH=0,1,3 size=3x4 kernel=3x5 "
+            "stride=4x1 dilation=3x1 pad=5x2 n=1 c=1 k=6 groups=1 seed=1 "
+            "bold=1 named=1x6x2x4 on.dy=-")
+    yield item("a [local] input of as many rows as pieces of the output need",
+               [[both]] * 4, ["SDG-636", "dy is whole in both"], line=both,
+               pieces=range(4))
     sizes = ("op=neighborhood_backward mesh=3 split=W:0 partW=0,5,11,17 n=3 c=2 "
              "size=12x5x17 dims=3 cut=0 hq=2 hv=3 kv=whole kernel=3x1x3 "
              "dilation=3x1x1 seed=1 on.k=local own_sizes=1 on.do=- on.dq=- "
