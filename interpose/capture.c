@@ -230,7 +230,7 @@ int sdg_capture_note(int entry, const void *args, const void *caller) {
   if (sdg_entry[entry].vector) {
     sdg_entry[entry].vector(args, &vector);
     if (vector.op <= SDG_VECTOR_INDEX)
-      result = sdg_registry_value(&vector, false);
+      result = sdg_registry_value(&vector);
     else
       sdg_outside_vector(&vector);
   } else {
@@ -241,13 +241,14 @@ int sdg_capture_note(int entry, const void *args, const void *caller) {
   return result;
 }
 
-int sdg_capture_made(int entry, const void *args, const void *caller) {
+int sdg_capture_made(int entry, const void *args, int status,
+                     const void *caller) {
   if (is_foreign(caller))
     return 0;
   sdg_vector_t vector;
   enter();
   sdg_entry[entry].vector(args, &vector);
-  int result = sdg_registry_value(&vector, true);
+  int result = sdg_registry_value_made(&vector, status != 0);
   leave();
   return result;
 }

@@ -40,8 +40,10 @@ void sdg_capture_wrote(const void *descriptor, const void *data,
 /* Shard view: call this before an entry writes memory whose contents sundog may
  * know, or computes a value from it. Not 0: the error for the program. */
 int sdg_capture_note(int entry, const void *args, const void *caller);
-/* Call this after the entry has computed that value. */
-int sdg_capture_made(int entry, const void *args, const void *caller);
+/* Call this after the entry has returned `status`, 0 if it has computed that
+ * value. */
+int sdg_capture_made(int entry, const void *args, int status,
+                     const void *caller);
 /* cuBLAS has returned a value through a pointer to host or device memory. Does
  * nothing if `bytes` is 0 or too large. */
 int sdg_capture_result(int entry, void *result, size_t bytes,

@@ -683,9 +683,8 @@ def noted_probe(e):
     if e.gives_value():
         lines += [
             f'  {e.ctype} status = {real};',
-            '  if (status == CUBLAS_STATUS_SUCCESS)',
-            f'    refusal = sdg_capture_made(SDG_ENTRY_{e.name}, &all,',
-            '                               __builtin_return_address(0));',
+            f'  refusal = sdg_capture_made(SDG_ENTRY_{e.name}, &all, (int)status,',
+            '                             __builtin_return_address(0));',
             f'  return refusal ? ({e.ctype})refusal : status;', '}', '']
     else:
         lines += [f'  TAIL return {untouched};', '}', '']

@@ -13,6 +13,7 @@
 #include "rules/step/step.h"
 #include "rules/vendor/stream.h"
 #include "rules/vendor/vendor.h"
+#include "src/base/hash.h"
 #include "src/job/job.h"
 #include "src/job/thread.h"
 
@@ -264,8 +265,18 @@ static sdg_status_t device_make(const sdg_vector_t *vector, sdg_axes_t axes,
 
 // ---- both ------------------------------------------------------------------
 
+static uint64_t call_hash(uint64_t hash, const sdg_vector_t *vector,
+                          sdg_axes_t axes, bool on_host) {
+  const int word[] = {(int)vector->op,     vector->type_x, vector->type_y,
+                      vector->type_result, (int)axes,      on_host};
+  for (size_t i = 0; i < sizeof word / sizeof *word; i++)
+    hash = sdg_hash_word(hash, (uint64_t)word[i]);
+  return hash;
+}
+
 static sdg_status_t value_make(const sdg_vector_t *vector, sdg_axes_t axes,
-                               int of, sdg_call_t *call, cudaStream_t stream) {
+                               int of, uint64_t hash, sdg_call_t *call,
+                               cudaStream_t stream) {
   int rank[SDG_RANKS_MAX], me = 0;
   cublasPointerMode_t mode;
   int ranks = sdg_mesh_group(sdg_job_mesh(), sdg_job_rank(), axes, rank);
@@ -277,7 +288,7 @@ static sdg_status_t value_make(const sdg_vector_t *vector, sdg_axes_t axes,
     return sdg_fail(SDG_E_VENDOR_CALL, "cublasGetPointerMode: %d", (int)got);
   bool on_host = mode == CUBLAS_POINTER_MODE_HOST;
   SDG_TRY(sdg_divergence_update(vector->entry_name,
-                                (uint64_t)vector->op << 1 | on_host));
+                                call_hash(hash, vector, axes, on_host)));
   if (!on_host)
     return device_make(vector, axes, call, stream, me, ranks);
   (void)sdg_mesh_group(sdg_job_mesh(), of, axes, rank);
@@ -285,7 +296,7 @@ static sdg_status_t value_make(const sdg_vector_t *vector, sdg_axes_t axes,
 }
 
 sdg_status_t sdg_together_make(const sdg_vector_t *vector, sdg_axes_t axes,
-                               int of) {
+                               int of, uint64_t hash) {
   sdg_call_t call = {.entry_name = vector->entry_name,
                      .family = SDG_FAMILY_OTHER,
                      .handle = vector->handle,
@@ -294,6 +305,12 @@ sdg_status_t sdg_together_make(const sdg_vector_t *vector, sdg_axes_t axes,
   SDG_TRY(sdg_thread_claim(vector->entry_name));
   SDG_TRY(sdg_stream_of(&call, &stream));
   sdg_step_number(&call);
-  sdg_status_t status = value_make(vector, axes, of, &call, stream);
+  sdg_status_t status = value_make(vector, axes, of, hash, &call, stream);
   return status == SDG_OK ? SDG_OK : sdg_job_fail(status);
+}
+
+sdg_status_t sdg_together_refused(const sdg_vector_t *vector) {
+  const sdg_call_t call = {.entry_name = vector->entry_name};
+  SDG_TRY(sdg_thread_claim(vector->entry_name));
+  return sdg_divergence_refused(&call);
 }

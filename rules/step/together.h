@@ -20,9 +20,15 @@ bool sdg_together_may(const sdg_vector_t *vector);
  * device memory: it becomes that of all pieces along `axes`. In host memory it
  * becomes that of the pieces along `axes` from rank `of` on: of this rank, or,
  * where ranks along other axes have the same pieces, of one for all. Collective
- * over the agreement's group. Any failure but SDG_E_CAPTURE breaks the job. */
+ * over the agreement's group. `hash`: of what all ranks' calls have alike
+ * beside entry, types, `axes` and kind of memory; SDG_E_DIVERGED if a rank
+ * makes another call. Any failure but SDG_E_CAPTURE breaks the job. */
 sdg_status_t sdg_together_make(const sdg_vector_t *vector, sdg_axes_t axes,
-                               int of) SDG_MUST_CHECK;
+                               int of, uint64_t hash) SDG_MUST_CHECK;
+
+/* The vendor's library has refused the call: on every rank, or SDG_E_DIVERGED,
+ * which breaks the job. */
+sdg_status_t sdg_together_refused(const sdg_vector_t *vector) SDG_MUST_CHECK;
 
 /* The device is reset: communicators are made anew (src/exchange/exchange.h).
  */

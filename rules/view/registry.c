@@ -210,18 +210,28 @@ sdg_verdict_t sdg_registry_make_value(const sdg_memory_access_t *memory,
   return SDG_VERDICT_DONE;
 }
 
-int sdg_registry_value(const sdg_vector_t *vector, bool made) {
-  if (sdg_job_disarmed())
-    return 0;
-  sdg_status_t status =
-      sdg_job_failed() ? sdg_fail(SDG_E_JOB_BROKEN, "%s", vector->entry_name)
-      : made           ? sdg_outside_combine(vector)
-                       : sdg_outside_value(vector);
+static int value_end(sdg_status_t status) {
   sdg_log_set_place(NULL);
   if (status == SDG_OK)
     return 0;
   sdg_report_fail();
   return vendor_status(status, SDG_STREAM_CUBLAS);
+}
+
+int sdg_registry_value(const sdg_vector_t *vector) {
+  if (sdg_job_disarmed())
+    return 0;
+  return value_end(sdg_job_failed()
+                       ? sdg_fail(SDG_E_JOB_BROKEN, "%s", vector->entry_name)
+                       : sdg_outside_value(vector));
+}
+
+int sdg_registry_value_made(const sdg_vector_t *vector, bool refused) {
+  if (sdg_job_disarmed())
+    return 0;
+  return value_end(sdg_job_failed()
+                       ? sdg_fail(SDG_E_JOB_BROKEN, "%s", vector->entry_name)
+                       : sdg_outside_combine(vector, refused));
 }
 
 bool sdg_registry_reset_due(void) {

@@ -50,8 +50,10 @@ sdg_verdict_t sdg_registry_make_value(const sdg_memory_access_t *memory,
                                       const sdg_vector_call_t *call,
                                       int *out_result);
 /* Shard view: a value is about to be made of vectors
- * (rules/view/shard/outside.h), or, where `made`, was. Not 0: as above. */
-int sdg_registry_value(const sdg_vector_t *vector, bool made);
+ * (rules/view/shard/outside.h). Not 0: as above. */
+int sdg_registry_value(const sdg_vector_t *vector);
+/* It was made, or the vendor's library has `refused` the call. */
+int sdg_registry_value_made(const sdg_vector_t *vector, bool refused);
 /* The program is about to reset the device: what the program had there is
  * forgotten. True if sundog has something there, too: then, when the device has
  * done its work, sdg_registry_reset. */

@@ -132,8 +132,13 @@ sdg_verdict_t sdg_registry_make_value(const sdg_memory_access_t *memory,
   return SDG_VERDICT_PASS;
 }
 
-int sdg_registry_value(const sdg_vector_t *vector, bool made) {
-  (void)vector, (void)made;
+int sdg_registry_value(const sdg_vector_t *vector) {
+  (void)vector;
+  return 0;
+}
+
+int sdg_registry_value_made(const sdg_vector_t *vector, bool refused) {
+  (void)vector, (void)refused;
   return 0;
 }
 

@@ -8,6 +8,7 @@
 #include "rules/memory/memory.h"
 #include "rules/reuse/prefetch.h"
 #include "rules/step/together.h"
+#include "src/base/hash.h"
 #include "src/base/log.h"
 #include "src/base/options.h"
 #include "src/control/parted.h"
@@ -180,9 +181,11 @@ sdg_status_t sdg_outside_value(const sdg_vector_t *vector) {
       vector->entry_name, (long long)vector->n, vector->x, axes);
 }
 
-sdg_status_t sdg_outside_combine(const sdg_vector_t *vector) {
+sdg_status_t sdg_outside_combine(const sdg_vector_t *vector, bool refused) {
   sdg_hint_t pieces = pieces_of(vector);
-  return pieces & SDG_HINT_GLOBAL
-             ? sdg_together_make(vector, pieces & SDG_HINT_AXES, sdg_job_rank())
-             : SDG_OK;
+  if (!(pieces & SDG_HINT_GLOBAL))
+    return SDG_OK;
+  return refused ? sdg_together_refused(vector)
+                 : sdg_together_make(vector, pieces & SDG_HINT_AXES,
+                                     sdg_job_rank(), SDG_HASH_SEED);
 }

@@ -21,7 +21,8 @@ void sdg_outside_vector(const sdg_vector_t *vector);
  * pieces and nothing says what the value shall be, SDG_E_VALUE_KIND. */
 sdg_status_t sdg_outside_value(const sdg_vector_t *vector) SDG_MUST_CHECK;
 /* It was made: it becomes that of all pieces, where that is meant. Collective
- * then. */
-sdg_status_t sdg_outside_combine(const sdg_vector_t *vector) SDG_MUST_CHECK;
+ * then, as well as where the vendor's library has `refused` the call. */
+sdg_status_t sdg_outside_combine(const sdg_vector_t *vector,
+                                 bool refused) SDG_MUST_CHECK;
 
 #endif

@@ -122,23 +122,22 @@ static bool share_get(const sdg_vector_t *vector, sdg_vector_share_t *out) {
 // pieces.
 static sdg_status_t value_begin(const sdg_memory_access_t *memory,
                                 const sdg_vector_t *vector, bool *out_done,
-                                sdg_axes_t *out_axes, sdg_vector_t *out_piece) {
-  sdg_vector_share_t share;
+                                sdg_vector_share_t *out_share,
+                                sdg_vector_t *out_piece) {
   cudaStream_t stream;
   bool capturing;
-  if (!share_get(vector, &share))
+  if (!share_get(vector, out_share))
     return SDG_OK;
   SDG_TRY(sdg_whole_stream(memory, &stream, &capturing));
   if (capturing)
     return SDG_OK;
   SDG_TRY(result_settle(memory, vector, stream));
-  if (!share_get(vector, &share)) // the result lay in it
+  if (!share_get(vector, out_share)) // the result lay in it
     return SDG_OK;
   if (sdg_memory_notes_inputs())
     sdg_uploads_note(memory);
   SDG_TRY(sdg_exec_follow(sdg_channel_get(), stream));
-  SDG_TRY(piece_make(vector, &share, stream, out_piece));
-  *out_axes = share.axes;
+  SDG_TRY(piece_make(vector, out_share, stream, out_piece));
   *out_done = true;
   return SDG_OK;
 }
@@ -148,14 +147,14 @@ sdg_status_t sdg_whole_value(const sdg_memory_access_t *memory,
                              const sdg_vector_call_t *call, bool *out_done,
                              int *out_result) {
   sdg_vector_t piece;
-  sdg_axes_t axes = 0;
+  sdg_vector_share_t share;
   *out_done = false;
   // Another thread's values have no place in the order of all ranks.
   if (!sdg_job_joined() || sdg_job_group()->count < 2 || !sdg_whole_owned() ||
       !vector->result || !sdg_together_may(vector))
     return SDG_OK;
   (void)sdg_memory_lock();
-  sdg_status_t status = value_begin(memory, vector, out_done, &axes, &piece);
+  sdg_status_t status = value_begin(memory, vector, out_done, &share, &piece);
   sdg_memory_unlock();
   if (status != SDG_OK)
     return sdg_job_fail(status);
@@ -163,12 +162,13 @@ sdg_status_t sdg_whole_value(const sdg_memory_access_t *memory,
     return SDG_OK;
   // May wait for the device; other threads go on.
   *out_result = call->run(call->args, &piece);
-  if (*out_result)
-    return SDG_OK;
   // Ranks along other axes have the same pieces: all take the first one's
   // value.
   (void)sdg_memory_lock();
-  status = sdg_together_make(vector, axes, sdg_job_group()->rank[0]);
+  status = *out_result
+               ? sdg_together_refused(vector)
+               : sdg_together_make(vector, share.axes, sdg_job_group()->rank[0],
+                                   share.hash);
   sdg_memory_unlock();
   return status == SDG_OK ? SDG_OK : sdg_job_fail(status);
 }

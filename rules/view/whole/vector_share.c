@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "src/base/hash.h"
+
 // A tensor in the vector is a nest of dimensions, in the order of its strides,
 // of which some are split. What lies between its elements belongs to whoever
 // has the row before it, so that the pieces have every byte once.
@@ -22,6 +24,7 @@ typedef struct cut {
 
 // The elements [lo, hi) of a vector lie in the memory of one tensor.
 typedef struct tile {
+  uint64_t number; // of the tensor
   int64_t lo, hi;
   int64_t origin; // the element at coordinates 0, which may be before `lo`
   sdg_axes_t axes;
@@ -153,6 +156,7 @@ static bool tile_make(const sdg_buffer_t *buffer, const strip_t *strip,
   int64_t from = (int64_t)(buffer->at - strip->at);
   int64_t bytes = (int64_t)sdg_buffer_span(buffer).bytes;
   int64_t phase = modulo(-from, strip->step_bytes);
+  tile->number = buffer->number;
   tile->axes = buffer->axes;
   tile->origin = sdg_ceil_div(from, strip->step_bytes);
   tile->lo = tile->origin > 0 ? tile->origin : 0;
@@ -338,6 +342,24 @@ static bool strip_make(const void *at, int64_t n, int64_t inc, int type,
   return at && inc && each;
 }
 
+static uint64_t tiles_hash(uint64_t hash, const tile_t *tile, int tiles) {
+  hash = sdg_hash_word(hash, (uint64_t)tiles);
+  for (int i = 0; i < tiles; i++) {
+    hash = sdg_hash_word(hash, tile[i].number);
+    hash = sdg_hash_word(hash, (uint64_t)tile[i].origin);
+  }
+  return hash;
+}
+
+static uint64_t sizes_hash(const sdg_vector_t *vector) {
+  const int64_t word[] = {vector->n, vector->incx, vector->incy, vector->type_x,
+                          vector->type_y};
+  uint64_t hash = SDG_HASH_SEED;
+  for (size_t i = 0; i < sizeof word / sizeof *word; i++)
+    hash = sdg_hash_word(hash, (uint64_t)word[i]);
+  return hash;
+}
+
 bool sdg_vector_share_make(const sdg_buffers_t *table,
                            const sdg_vector_t *vector, const sdg_mesh_t *mesh,
                            int self, sdg_vector_share_t *out) {
@@ -359,6 +381,10 @@ bool sdg_vector_share_make(const sdg_buffers_t *table,
   if (x_tiles && y_tiles &&
       (x_tiles != y_tiles || !tiles_equal(x_tile, y_tile, x_tiles)))
     return false;
-  return blocks_make(x_tiles ? x_tile : y_tile, x_tiles ? x_tiles : y_tiles,
-                     vector->n, mesh, self, out);
+  if (!blocks_make(x_tiles ? x_tile : y_tile, x_tiles ? x_tiles : y_tiles,
+                   vector->n, mesh, self, out))
+    return false;
+  out->hash = tiles_hash(sizes_hash(vector), x_tile, x_tiles);
+  out->hash = tiles_hash(out->hash, y_tile, y_tiles);
+  return true;
 }

@@ -27,7 +27,10 @@ typedef struct sdg_vector_block {
  * one of the ranks along `axes`, and is up to date there. */
 typedef struct sdg_vector_share {
   sdg_axes_t axes; /* that cut the vectors */
-  int64_t count;   /* elements of all blocks; 0: this rank has none */
+  /* Of the vectors' lengths, increments and types, and of where the tensors lie
+   * in them: equal on all ranks that make the same call. */
+  uint64_t hash;
+  int64_t count; /* elements of all blocks; 0: this rank has none */
   int blocks;
   sdg_vector_block_t block[SDG_VECTOR_BLOCKS];
 } sdg_vector_share_t;

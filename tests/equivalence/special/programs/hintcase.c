@@ -11,6 +11,11 @@
 //   conv:X,Y  relu:X,Y  pool:X,Y  scale:X  softmax:X,Y  reduce:A,C  wgrad:X,DY
 //   nrm2:A  asum:A  dot:A,B  iamax:A  axpy:A,B  scal:A  bcopy:A,B  swap:A,B
 //   device           results of cuBLAS are left in device memory
+//   nowhere          results of cuBLAS have no address: cuBLAS refuses the
+//                    calls, and the program goes on
+//   part:FIRST,N,STEP   nrm2, asum and dot are of N elements of A from FIRST
+//   on,
+//                    STEP elements apart; N 0: of as many as there are
 //   loop:N ... end   the words between, N times
 //   print:A          its first elements, and how many
 // A call that fails is named, and ends the program with status 3.
@@ -37,7 +42,10 @@ static int rank;
 static cudnnHandle_t handle;
 static cublasHandle_t cublas;
 static float *result; // in device memory
-static int on_device;
+static int on_device, nowhere;
+static struct {
+  int first, count, step;
+} part = {.step = 1}; // of the first vector; count 0: all of it
 
 static void check(int status, const char *word) {
   if (status == 0)
@@ -195,7 +203,12 @@ static float *value_at(float *host) {
   check((int)cublasSetPointerMode(cublas, on_device ? CUBLAS_POINTER_MODE_DEVICE
                                                     : CUBLAS_POINTER_MODE_HOST),
         "mode");
-  return on_device ? result : host;
+  return nowhere ? NULL : on_device ? result : host;
+}
+
+static void value_check(cublasStatus_t status, const char *word) {
+  if (!nowhere)
+    check((int)status, word);
 }
 
 static void value_print(const float *host) {
@@ -208,19 +221,22 @@ static void value_print(const float *host) {
 
 static int multiply(const char *word, int a, int b) {
   int n = (int)tensors[a].count, index = 0;
-  float value = 0, two = 2, *x = tensors[a].data;
+  int some = part.count ? part.count : n / part.step;
+  float value = 0, two = 2, *x = tensors[a].data, *from = x + part.first;
   if (!cublas) {
     check((int)cublasCreate(&cublas), "create");
     check((int)cudaMalloc((void **)&result, sizeof *result), "cudaMalloc");
   }
   if (strcmp(word, "nrm2") == 0)
-    check((int)cublasSnrm2(cublas, n, x, 1, value_at(&value)), word);
+    value_check(cublasSnrm2(cublas, some, from, part.step, value_at(&value)),
+                word);
   else if (strcmp(word, "asum") == 0)
-    check((int)cublasSasum(cublas, n, x, 1, value_at(&value)), word);
+    value_check(cublasSasum(cublas, some, from, part.step, value_at(&value)),
+                word);
   else if (strcmp(word, "dot") == 0)
-    check(
-        (int)cublasSdot(cublas, n, x, 1, tensors[b].data, 1, value_at(&value)),
-        word);
+    value_check(cublasSdot(cublas, some, from, part.step, tensors[b].data, 1,
+                           value_at(&value)),
+                word);
   else if (strcmp(word, "iamax") == 0) {
     (void)value_at(&value);
     check(
@@ -316,6 +332,10 @@ static void obey(const char *text) {
     tag(a, rest + 2);
   else if (strcmp(word, "device") == 0)
     on_device = 1;
+  else if (strcmp(word, "nowhere") == 0)
+    nowhere = 1;
+  else if (strcmp(word, "part") == 0)
+    sscanf(rest, "%d,%d,%d", &part.first, &part.count, &part.step);
   else
     operate(word, a, b);
 }
