@@ -199,6 +199,8 @@ static void rules_print(void) {
   {key, value, meaning " Default: " otherwise ". View: " view "."},
 #define SDG_RULES_MESH_KEY(key, value, otherwise, view, example, meaning)      \
   {key, value, meaning " Default: " otherwise ". View: " view "."},
+#define SDG_RULES_EXTENT(key, value, otherwise, view, example, meaning)        \
+  {key, value, meaning " Default: " otherwise ". View: " view "."},
 #define SDG_RULES_TEXT(title, text) {title, NULL, text},
   static const struct {
     const char *head, *value, *text;

@@ -200,7 +200,7 @@ sdg_status_t sdg_draft_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
   sdg_place_t place = {drafts->source, 0};
   sdg_section_t *section = &draft->section;
   const char *text = value_of(drafts, draft, SDG_KEY_MATCH, "", "", &place);
-  SDG_TRY(sdg_match_parse(&place, text, section));
+  SDG_TRY(sdg_match_parse(&place, text, &drafts->extents, section));
   text = value_of(drafts, draft, SDG_KEY_OP, "", "", &place);
   SDG_TRY(sdg_op_parse(&place, text, section));
   section->op_line = draft->line[SDG_KEY_OP];

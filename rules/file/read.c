@@ -119,16 +119,17 @@ static sdg_status_t section_begin(reader_t *reader, const char *line) {
   SDG_TRY(kind_parse(reader, word));
   int section = reader->kind;
   reader->kind = KIND_SKIPPED;
-  if (section == KIND_MESH) {
-    if (reader->drafts->mesh_line)
+  if (section == KIND_MESH || section == KIND_EXTENTS) {
+    int *first = section == KIND_MESH ? &reader->drafts->mesh_line
+                                      : &reader->drafts->extents_line;
+    if (*first)
       return sdg_place_fail(place, SDG_E_RULES_TWICE,
-                            "[mesh] is already in line %d",
-                            reader->drafts->mesh_line);
+                            "[%s] is already in line %d", word, *first);
     if (name.length)
       return sdg_place_fail(place, SDG_E_RULES_SYNTAX,
-                            "[mesh] cannot have a name");
+                            "[%s] cannot have a name", word);
     reader->kind = section;
-    reader->drafts->mesh_line = place->line;
+    *first = place->line;
     return SDG_OK;
   }
   if (reader->drafts->count == SDG_SECTIONS_MAX)
@@ -292,6 +293,9 @@ static int pair_read(void *user, const char *section, const char *name,
     return reader->status == SDG_OK;
   sdg_status_t status = reader->kind == KIND_MESH
                             ? mesh_add(reader, name, value)
+                        : reader->kind == KIND_EXTENTS
+                            ? sdg_extents_add(&reader->place, name, value,
+                                              &reader->drafts->extents)
                             : key_add(reader, name, value);
   if (status != SDG_OK)
     reader_fault(reader, status);

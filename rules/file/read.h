@@ -29,6 +29,8 @@ typedef struct sdg_drafts {
   char mesh[512];     /* "y=4,x=2", "" without */
   int same_line;      /* of `same` there, 0 without */
   char same[512];     /* its axes */
+  int extents_line;   /* of [extents], 0 without */
+  sdg_extents_t extents;
   bool by_program;    /* SUNDOG_SPLIT=tags: no section */
   bool by_nobody;     /* SUNDOG_SPLIT=replicated: no section */
   bool mesh_faulty;   /* the sizes in `mesh` are made up after a fault */

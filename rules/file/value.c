@@ -7,20 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Digits only, up to 2^53: what a tensor's extent can be.
-static bool number_parse(sdg_word_t word, int64_t *out) {
-  int64_t value = 0;
-  for (int i = 0; i < word.length; i++) {
-    if (!isdigit((unsigned char)word.at[i]))
-      return false;
-    value = value * 10 + (word.at[i] - '0');
-    if (value > (int64_t)1 << 53)
-      return false;
-  }
-  *out = value;
-  return word.length > 0;
-}
-
 static sdg_status_t dim_parse(const sdg_place_t *place, sdg_word_t word,
                               sdg_dim_t *out_dim) {
   const char *names[SDG_DIM_COUNT];
@@ -32,7 +18,8 @@ static sdg_status_t dim_parse(const sdg_place_t *place, sdg_word_t word,
   return sdg_word_fail(place, word, "dimension", names, SDG_DIM_COUNT);
 }
 
-static sdg_status_t term_parse(const sdg_place_t *place, sdg_word_t word,
+static sdg_status_t term_parse(const sdg_place_t *place,
+                               const sdg_extents_t *extents, sdg_word_t word,
                                sdg_term_t *out_term) {
   static const struct {
     const char *sign;
@@ -43,7 +30,7 @@ static sdg_status_t term_parse(const sdg_place_t *place, sdg_word_t word,
   };
   sdg_term_t term = {.dim = SDG_DIM_COUNT, .compare = SDG_COMPARE_EQ};
   if (isdigit((unsigned char)word.at[0])) {
-    if (!number_parse(word, &term.value))
+    if (!sdg_word_number(word, &term.value))
       return sdg_place_fail(place, SDG_E_RULES_VALUE, "'%.*s' is not an extent",
                             word.length, word.at);
     *out_term = term;
@@ -65,18 +52,21 @@ static sdg_status_t term_parse(const sdg_place_t *place, sdg_word_t word,
       }
     }
     int at = name + sign_bytes;
-    if (!number_parse((sdg_word_t){word.at + at, word.length - at},
-                      &term.value))
+    if (at == word.length || strchr("<>=", word.at[at]) || sign_bytes == 0)
       return sdg_place_fail(place, SDG_E_RULES_VALUE,
                             "'%.*s' should be like H>=64: no number, or a "
                             "space, after the sign",
                             word.length, word.at);
+    SDG_TRY(sdg_extents_read(place, extents,
+                             (sdg_word_t){word.at + at, word.length - at},
+                             &term.value));
   }
   *out_term = term;
   return SDG_OK;
 }
 
 sdg_status_t sdg_match_parse(const sdg_place_t *place, const char *text,
+                             const sdg_extents_t *extents,
                              sdg_section_t *section) {
   const char *whole = text;
   unsigned seen = 0;
@@ -90,7 +80,7 @@ sdg_status_t sdg_match_parse(const sdg_place_t *place, const char *text,
                             "a pattern can have at most %d terms",
                             SDG_TERMS_MAX);
     sdg_term_t *term = &section->term[section->terms++];
-    SDG_TRY(term_parse(place, word, term));
+    SDG_TRY(term_parse(place, extents, word, term));
     if (term->dim == SDG_DIM_COUNT) {
       section->listed = true;
     } else {
@@ -258,7 +248,7 @@ static sdg_status_t method_check(const sdg_place_t *place, const char *text,
       strcmp(text, "chunk") == 0)
     return SDG_OK;
   if (strncmp(text, "even/", 5) == 0) {
-    if (number_parse((sdg_word_t){text + 5, whole.length - 5}, &value) &&
+    if (sdg_word_number((sdg_word_t){text + 5, whole.length - 5}, &value) &&
         value > 0)
       return SDG_OK;
     return sdg_place_fail(place, SDG_E_RULES_VALUE,
@@ -270,7 +260,7 @@ static sdg_status_t method_check(const sdg_place_t *place, const char *text,
   bool number = true;
   const char *rest = text;
   while (sdg_word_next(&rest, ",", &word)) {
-    number = number && number_parse(word, &value);
+    number = number && sdg_word_number(word, &value);
     count++;
   }
   if (!number || text[whole.length - 1] == ',')
@@ -380,8 +370,8 @@ sdg_status_t sdg_window_parse(const sdg_place_t *place, const char *text,
   sdg_word_t left, right, more;
   if (!sdg_word_next(&rest, ",", &left) || !sdg_word_next(&rest, ",", &right) ||
       sdg_word_next(&rest, ",", &more) ||
-      !number_parse(left, &section->window_left) ||
-      !number_parse(right, &section->window_right))
+      !sdg_word_number(left, &section->window_left) ||
+      !sdg_word_number(right, &section->window_right))
     return sdg_place_fail(place, SDG_E_RULES_VALUE,
                           "'%s' is not a window like 512,512", text);
   section->window = SDG_WINDOW_SIZES;

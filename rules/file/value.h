@@ -3,12 +3,14 @@
 #ifndef SDG_RULES_FILE_VALUE_H
 #define SDG_RULES_FILE_VALUE_H
 
+#include "rules/file/extents.h"
 #include "rules/file/file.h"
 #include "rules/file/word.h"
 
 /* Each fills its members of the section. `split` needs the mesh; `parts` needs
- * the split and the matrices. */
+ * the split and the matrices. `extents`: names that a pattern may use. */
 sdg_status_t sdg_match_parse(const sdg_place_t *place, const char *text,
+                             const sdg_extents_t *extents,
                              sdg_section_t *section) SDG_MUST_CHECK;
 sdg_status_t sdg_op_parse(const sdg_place_t *place, const char *text,
                           sdg_section_t *section) SDG_MUST_CHECK;

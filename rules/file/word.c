@@ -50,6 +50,19 @@ bool sdg_word_is(sdg_word_t word, const char *text) {
          memcmp(word.at, text, (size_t)word.length) == 0;
 }
 
+bool sdg_word_number(sdg_word_t word, int64_t *out) {
+  int64_t value = 0;
+  for (int i = 0; i < word.length; i++) {
+    if (!isdigit((unsigned char)word.at[i]))
+      return false;
+    value = value * 10 + (word.at[i] - '0');
+    if (value > (int64_t)1 << 53)
+      return false;
+  }
+  *out = value;
+  return word.length > 0;
+}
+
 sdg_status_t sdg_word_fail(const sdg_place_t *place, sdg_word_t word,
                            const char *what, const char *const *valid,
                            int count) {

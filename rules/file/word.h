@@ -4,6 +4,7 @@
 #define SDG_RULES_FILE_WORD_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "src/base/status.h"
 
@@ -34,6 +35,8 @@ typedef struct sdg_word {
 bool sdg_word_next(const char **text, const char *separators,
                    sdg_word_t *out_word);
 bool sdg_word_is(sdg_word_t word, const char *text);
+/* Digits only, up to 2^53: what a tensor's extent can be. */
+bool sdg_word_number(sdg_word_t word, int64_t *out);
 /* SDG_E_RULES_WORD: "`word` is no <what>; nearest: ..." */
 sdg_status_t sdg_word_fail(const sdg_place_t *place, sdg_word_t word,
                            const char *what, const char *const *valid,

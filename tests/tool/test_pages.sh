@@ -7,7 +7,8 @@
 . "$(dirname "$0")/harness.sh"
 page=$(realpath "$3")
 
-# keys: the headings of keys, without the axis of [mesh], whose name is free.
+# keys: the headings of keys, without those whose name is free: the axis of
+# [mesh], the names of [extents].
 keys() { sed -n 's/^#### `\([a-z]*\)`$/\1/p' "$page"; }
 # example KEY: what the page shows below this heading.
 example() {
@@ -31,6 +32,13 @@ every_example_of_a_key_is_taken() {
     run 0 "$sundog" rules --check -n 4 x.rules
   done < <(keys)
 }
+an_example_of_extents_is_taken() {
+  { echo '[extents]'; example NAME
+    printf '[shard x]\nview = shard\nsplit = N\nsizes = piece\n'
+    echo 'match = M=hidden N>=tokens'; } >x.rules
+  grep -q '^tokens *=' x.rules
+  run 0 "$sundog" rules --check -n 2 x.rules
+}
 every_word_of_a_value_is_taken() {
   # Those that are alternatives of plain words, without capitals and signs.
   local key word
@@ -53,4 +61,5 @@ every_word_of_a_value_is_taken() {
   [ "$(sort -u seen | wc -l)" -ge 10 ]
 }
 
-cases every_example_of_a_key_is_taken every_word_of_a_value_is_taken
+cases every_example_of_a_key_is_taken an_example_of_extents_is_taken \
+  every_word_of_a_value_is_taken

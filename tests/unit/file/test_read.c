@@ -98,6 +98,25 @@ START_TEST(several_axes_and_dimensions_are_read) {
 }
 END_TEST
 
+// Names of [extents] stand for their numbers, wherever the section is.
+START_TEST(names_of_extents_are_their_numbers) {
+  static const char text[] =
+      "[shard a]\nview = shard\nsplit = H\n"
+      "match = N=batch C>=hidden-2 H<tokens_1 W==hidden-2\n"
+      "[extents]\nbatch = 1\ntokens_1 = 9007199254740992\nhidden-2=48\n";
+  sdg_rules_t rules;
+  ck_assert_int_eq((int)text_load(text, &rules), 0);
+  const sdg_term_t *term = rules.section[0].term;
+  ck_assert_int_eq(rules.section[0].terms, 4);
+  ck_assert_int_eq(term[0].value, 1);
+  ck_assert_int_eq(term[1].value, 48);
+  ck_assert_int_eq(term[1].compare, SDG_COMPARE_GE);
+  ck_assert_int_eq(term[2].value, (int64_t)1 << 53);
+  ck_assert_int_eq(term[3].value, 48);
+  sdg_rules_fini(&rules);
+}
+END_TEST
+
 START_TEST(options_are_the_defaults_of_sections) {
   static const char text[] = "[mesh]\ny=3\n[shard a]\nsplit=H:y\n";
   sdg_rules_t rules;
@@ -253,6 +272,21 @@ static const struct bad {
     {"[mesh a]\ny = 4\n", SDG_E_RULES_SYNTAX, 1, "cannot have a name"},
     {"split = H\n", SDG_E_RULES_SYNTAX, 1, "before the first section"},
     {SHARD "split\n", SDG_E_RULES_SYNTAX, 3, "'split' is neither"},
+    {SHARD "split = H\nmatch = H=rows\n", SDG_E_RULES_WORD, 4,
+     "no [extents] that gives it"},
+    {"[extents]\nrows = 4\n" SHARD "split = H\nmatch = H=row\n",
+     SDG_E_RULES_WORD, 6, "'row' is no name in [extents]; nearest: rows"},
+    {"[extents]\nrows = 4\nrows = 4\n", SDG_E_RULES_TWICE, 3,
+     "already in line 2"},
+    {"[extents]\nH = 4\n", SDG_E_RULES_VALUE, 2, "H is a dimension"},
+    {"[extents]\n4 = 4\n", SDG_E_RULES_VALUE, 2, "'4' is no name"},
+    {"[extents]\nrows = 0\n", SDG_E_RULES_VALUE, 2, "1 or more"},
+    {"[extents]\nrows = 9007199254740993\n", SDG_E_RULES_VALUE, 2,
+     "a number of elements"},
+    {"[extents]\nrows = columns\n", SDG_E_RULES_VALUE, 2, "rows = columns"},
+    {"[extents]\n[extents]\n", SDG_E_RULES_TWICE, 2,
+     "[extents] is already in line 1"},
+    {"[extents x]\n", SDG_E_RULES_SYNTAX, 1, "cannot have a name"},
     {SHARD "spilt = H\n", SDG_E_RULES_WORD, 3, "nearest: split"},
     {SHARD "split = H\nsplit = W\n", SDG_E_RULES_TWICE, 4, "line 3"},
     {SHARD "split = H\n" SHARD "split = W\n", SDG_E_RULES_TWICE, 4, "line 1"},
@@ -494,6 +528,7 @@ int main(void) {
   tcase_add_test(cases, a_full_file_is_read);
   tcase_add_test(cases, line_ends_and_a_byte_order_mark_do_not_matter);
   tcase_add_test(cases, several_axes_and_dimensions_are_read);
+  tcase_add_test(cases, names_of_extents_are_their_numbers);
   tcase_add_test(cases, options_are_the_defaults_of_sections);
   tcase_add_test(cases, a_strategy_is_of_the_ops_that_have_it);
   tcase_add_test(cases, a_program_can_be_left_to_tag_its_tensors);

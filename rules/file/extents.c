@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names for extents, so that a file says each number once.
+#include "rules/file/extents.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "rules/file/file.h"
+
+static bool is_name(const char *text) {
+  if (!isalpha((unsigned char)*text))
+    return false;
+  while (isalnum((unsigned char)*text) || *text == '_' || *text == '-')
+    text++;
+  return *text == '\0';
+}
+
+sdg_status_t sdg_extents_add(const sdg_place_t *place, const char *name,
+                             const char *value, sdg_extents_t *extents) {
+  int64_t number;
+  sdg_status_t status = SDG_OK;
+  if (!is_name(name))
+    return sdg_place_fail(place, SDG_E_RULES_VALUE,
+                          "'%s' is no name: a letter, then letters, digits, _ "
+                          "and -",
+                          name);
+  for (int dim = 0; dim < SDG_DIM_COUNT; dim++)
+    if (strcmp(name, sdg_dim_name((sdg_dim_t)dim)) == 0)
+      return sdg_place_fail(place, SDG_E_RULES_VALUE,
+                            "%s is a dimension: give its extent another name",
+                            name);
+  for (int i = 0; i < extents->count; i++)
+    if (strcmp(name, extents->of[i].name) == 0)
+      return sdg_place_fail(place, SDG_E_RULES_TWICE,
+                            "'%s' is already in line %d", name,
+                            extents->of[i].line);
+  if (extents->count == SDG_EXTENTS_MAX)
+    return sdg_place_fail(place, SDG_E_RULES_VALUE,
+                          "[extents] can have at most %d names",
+                          SDG_EXTENTS_MAX);
+  if (!sdg_word_number((sdg_word_t){value, (int)strlen(value)}, &number) ||
+      number < 1) {
+    status = sdg_place_fail(place, SDG_E_RULES_VALUE,
+                            "%s = %s: it needs a number of elements, 1 or more",
+                            name, value);
+    number = 1; // lets later lines use the name
+  }
+  snprintf(extents->of[extents->count].name, SDG_EXTENT_NAME_BYTES, "%s", name);
+  extents->of[extents->count].value = number;
+  extents->of[extents->count++].line = place->line;
+  return status;
+}
+
+sdg_status_t sdg_extents_read(const sdg_place_t *place,
+                              const sdg_extents_t *extents, sdg_word_t word,
+                              int64_t *out_value) {
+  const char *names[SDG_EXTENTS_MAX];
+  int count = extents ? extents->count : 0;
+  if (sdg_word_number(word, out_value))
+    return SDG_OK;
+  if (word.length == 0 || !isalpha((unsigned char)*word.at))
+    return sdg_place_fail(place, SDG_E_RULES_VALUE, "'%.*s' is not an extent",
+                          word.length, word.at);
+  for (int i = 0; i < count; i++) {
+    names[i] = extents->of[i].name;
+    if (sdg_word_is(word, names[i]))
+      return *out_value = extents->of[i].value, SDG_OK;
+  }
+  if (count == 0)
+    return sdg_place_fail(place, SDG_E_RULES_WORD,
+                          "'%.*s' is no number, and the file has no [extents] "
+                          "that gives it one",
+                          word.length, word.at);
+  return sdg_word_fail(place, word, "name in [extents]", names, count);
+}
