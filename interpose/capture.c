@@ -401,6 +401,18 @@ bool sdg_capture_said(const void *descriptor, const int *length, size_t count) {
   return sdg_tag_say(descriptor, length, count) == SDG_OK;
 }
 
+bool sdg_capture_say(const void *descriptor, int numbers, const int *number,
+                     int listed, const int *list, const void *caller) {
+  int said[SDG_SAID_NUMBERS_MAX + SDG_SAID_LIST_MAX];
+  if (is_foreign(caller) || !sdg_job_asked())
+    return true;
+  size_t count = (size_t)numbers;
+  memcpy(said, number, count * sizeof *said);
+  for (int i = 0; list && i < listed && i < SDG_SAID_LIST_MAX; i++)
+    said[count++] = list[i];
+  return sdg_tag_say(descriptor, said, count) == SDG_OK;
+}
+
 void sdg_capture_forget(const void *descriptor, const void *caller) {
   if (!is_foreign(caller))
     sdg_tag_forget(descriptor);

@@ -95,6 +95,12 @@ int *sdg_capture_lengths(int dims, const int *extent, size_t count,
                          const int *length, const void *caller);
 /* The descriptor was set, with other lengths. False if memory is short. */
 bool sdg_capture_said(const void *descriptor, const int *length, size_t count);
+/* `caller` set a descriptor, by `numbers` numbers and a list whose elements
+ * after the first `listed`, and after SDG_SAID_LIST_MAX, are not read. They are
+ * stored for the rules. False if memory is short. */
+enum { SDG_SAID_NUMBERS_MAX = 8, SDG_SAID_LIST_MAX = 8 };
+bool sdg_capture_say(const void *descriptor, int numbers, const int *number,
+                     int listed, const int *list, const void *caller);
 
 /* cudnnGetLastErrorString: true if sundog refused the thread's last captured
  * call; `message` then says why. */

@@ -22,7 +22,7 @@ OTHER_KINDS = ('create set destroy opaque pass text copy sync allocate free '
 OPERAND_KINDS = 'tensor filter sequence limits'.split()
 PLAIN_CLASSES = ('handle seqdata opdesc opdesc2 created changed destroyed device '
                  'scalar workspace workspace_bytes reserve reserve_bytes host lengths '
-                 'value everything freed stream').split()
+                 'value said everything freed stream').split()
 # What a call does to memory through a pointer: reads, writes.
 ACCESSES = {'in': (1, 0), 'out': (1, 1), 'inout': (1, 1), 'device': (1, 1),
             'workspace': (1, 1), 'reserve': (1, 1), 'read': (1, 0),
@@ -95,6 +95,7 @@ NAMED_CLASSES = 'scalar host value device'.split()
 C_TYPES = {'SCALAR': 'const void *', 'POINTER': 'void *', 'SIZE': 'size_t',
            'INT': 'int', 'NUMBER': 'double'}
 OPERANDS_MAX = 12  # SDG_OPERANDS_MAX of src/call/call.h
+SAID_NUMBERS_MAX = 8  # SDG_SAID_NUMBERS_MAX of interpose/capture.h
 ACCESSES_MAX = 32  # SDG_ACCESSES_MAX of src/call/memory_access.h
 
 
@@ -286,7 +287,7 @@ def read(path):
             if len(p.words) not in SIZED_CLASSES[p.kind]:
                 fault(number, f'{p.kind} of {len(p.words)} sizes')
         elif p.kind not in PLAIN_CLASSES or (
-                p.argument and p.kind not in NAMED_CLASSES):
+                p.argument and p.kind not in NAMED_CLASSES + ['said']):
             fault(number, f'unknown class {" ".join(words)}')
         elif p.named() and ARGUMENTS.get(p.named()) != p.type_kind():
             fault(number, f'{name}: no SDG_{p.type_kind()}({p.named()})')
@@ -736,6 +737,23 @@ def stood_in(e, head, call, lengths):
             '  }', '  free(given);', '  return status;', '}', '']
 
 
+def remembered(e):
+    """Stores what the vendor's library does not give back of a descriptor:
+    numbers, then a list of a number's length."""
+    said = e.of_kind('said')
+    changed = e.of_kind('changed')[0].name
+    numbers = [p.name for p in said if not p.argument]
+    lists = [p for p in said if p.argument]
+    if len(lists) > 1 or not 0 < len(numbers) <= SAID_NUMBERS_MAX:
+        sys.exit(f'{e.name} says other things than numbers and a list')
+    listed = (f'{lists[0].argument}, {lists[0].name}' if lists else '0, NULL')
+    return [f'    const int said[] = {{{", ".join("(int)" + n for n in numbers)}}};',
+            f'    if (!sdg_capture_say({changed}, {len(numbers)}, said, '
+            f'{listed},',
+            '                         __builtin_return_address(0)))',
+            '      return CUDNN_STATUS_INTERNAL_ERROR;']
+
+
 def probe(e):
     real = f'REAL({e.name}, {e.prototype})'
     call = f'{real}({e.arguments()})'
@@ -793,6 +811,8 @@ def probe(e):
         touched = [f'    sdg_capture_touch({"*" if p.kind == "created" else ""}'
                    f'{p.name}, __builtin_return_address(0));'
                    for p in e.of_kind('created', 'changed')]
+        if e.of_kind('said'):
+            touched += remembered(e)
         return [head, f'  {e.ctype} status = {call};',
                 '  if (status == CUDNN_STATUS_SUCCESS) {', *touched, '  }',
                 '  return status;', '}', '']
