@@ -250,12 +250,14 @@ cudnnStatus_t cudnnSpatialTfSamplerBackward(
   sample_t job;
   cudnnStatus_t status =
       prepare(transformer, x, x_data, dy, dy_data, grid, &job);
-  if (!status)
-    status = host_view_init(dx, dx_data, &job.dx);
   if (status)
     return status;
-  REFUSE_IF(dx->type != x->type || !host_view_same(&job.x, &job.dx),
-            CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(dx->type != x->type || dx->rank != x->rank, CUDNN_STATUS_BAD_PARAM);
+  for (int i = 0; i < x->rank; i++)
+    REFUSE_IF(dx->dim[i] != x->dim[i], CUDNN_STATUS_BAD_PARAM);
+  status = host_view_init(dx, dx_data, &job.dx);
+  if (status)
+    return status;
   job.backward = true;
   job.dgrid = host_memory_resolve(
       dgrid, (size_t)dy->dim[0] * (size_t)dy->dim[2] * (size_t)dy->dim[3] * 2 *

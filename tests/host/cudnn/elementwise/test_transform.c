@@ -226,6 +226,57 @@ START_TEST(spatial_transformers_sample_and_give_gradients) {
 }
 END_TEST
 
+/* Samples x at a grid of y's size; `st` may be NULL. */
+static cudnnStatus_t sample(cudnnSpatialTransformerDescriptor_t st,
+                            const tensor_t *x, const tensor_t *y,
+                            const void *grid) {
+  const double one = 1, zero = 0;
+  return cudnnSpatialTfSamplerForward(handle, st, &one, x->desc, x->device,
+                                      grid, &zero, y->desc, y->device);
+}
+
+START_TEST(samplers_refuse_a_transformer_of_other_tensors) {
+  cudnnSpatialTransformerDescriptor_t st;
+  void *grid;
+  OK(cudnnCreate(&handle));
+  OK(cudnnCreateSpatialTransformerDescriptor(&st));
+  OK(cudaMalloc(&grid, 4096));
+  OK(cudaMemset(grid, 0, 4096));
+  const int in[5] = {2, 3, 5, 6, 1}, out[5] = {2, 3, 4, 4, 1};
+  const int taller[4] = {2, 3, 5, 4}, fewer[4] = {2, 2, 5, 6};
+  tensor_t x, y, half, flat, few;
+  tensor_create(&x, CUDNN_DATA_FLOAT, 4, in, 0);
+  tensor_create(&y, CUDNN_DATA_FLOAT, 4, out, 0);
+  tensor_create(&half, CUDNN_DATA_HALF, 4, out, 0);
+  tensor_create(&flat, CUDNN_DATA_FLOAT, 5, out, 0);
+  tensor_create(&few, CUDNN_DATA_FLOAT, 4, fewer, 0);
+#define SET(type, rank, extents)                                               \
+  OK(cudnnSetSpatialTransformerNdDescriptor(st, CUDNN_SAMPLER_BILINEAR, type,  \
+                                            rank, extents))
+  IS(sample(st, &x, &y, grid), CUDNN_STATUS_NOT_SUPPORTED); /* never set */
+  IS(sample(NULL, &x, &y, grid), CUDNN_STATUS_BAD_PARAM);
+  SET(CUDNN_DATA_FLOAT, 5, out);
+  IS(sample(st, &x, &y, grid), CUDNN_STATUS_NOT_SUPPORTED);
+  SET(CUDNN_DATA_DOUBLE, 4, out);
+  IS(sample(st, &x, &y, grid), CUDNN_STATUS_BAD_PARAM);
+  SET(CUDNN_DATA_FLOAT, 4, taller);
+  IS(sample(st, &x, &y, grid), CUDNN_STATUS_BAD_PARAM);
+  SET(CUDNN_DATA_FLOAT, 4, out);
+#undef SET
+  IS(sample(st, &x, &half, grid), CUDNN_STATUS_BAD_PARAM);
+  IS(sample(st, &x, &flat, grid), CUDNN_STATUS_NOT_SUPPORTED);
+  IS(sample(st, &few, &y, grid), CUDNN_STATUS_BAD_PARAM);
+  IS(sample(st, &x, &y, NULL), CUDNN_STATUS_BAD_PARAM);
+  OK(sample(st, &x, &y, grid));
+  tensor_t *all[] = {&x, &y, &half, &flat, &few};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    tensor_destroy(all[i]);
+  OK(cudaFree(grid));
+  OK(cudnnDestroySpatialTransformerDescriptor(st));
+  OK(cudnnDestroy(handle));
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("host cudnn transforms");
   TCase *cases = tcase_create("transforms");
@@ -233,6 +284,7 @@ int main(void) {
   tcase_add_test(cases, tensors_are_padded);
   tcase_add_test(cases, filters_change_their_layout);
   tcase_add_test(cases, spatial_transformers_sample_and_give_gradients);
+  tcase_add_test(cases, samplers_refuse_a_transformer_of_other_tensors);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }
