@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the sampler's calls, and makes them on tensors of a plan.
 #include <cudnn.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "rules/kit/subcall.h"
@@ -39,19 +40,47 @@ sdg_box_t sdg_sampler_need(const sdg_placement_t *x, const sdg_box_t *box) {
   return need;
 }
 
-bool sdg_sampler_fits(const sdg_call_t *call, const sdg_tagging_t *tagging) {
+// Whether both have the same first `dims` global extents, of 4.
+static bool alike(const sdg_placement_t *a, const sdg_placement_t *b,
+                  int dims) {
+  bool equal = a->dims == 4 && b->dims == 4;
+  for (int d = 0; equal && d < dims; d++)
+    equal = sdg_placement_extent(a, d) == sdg_placement_extent(b, d);
+  return equal;
+}
+
+int sdg_sampler_unfit(const sdg_call_t *call, const sdg_tagging_t *tagging) {
   const sdg_placement_t *x = sdg_sampler_at(call, tagging, SDG_SAMPLER_X);
-  const sdg_placement_t *y = sdg_sampler_at(call, tagging, SDG_SAMPLER_Y);
-  bool fits = x->dims == 4 && y->dims == 4;
-  for (int d = 0; fits && d < 2; d++)
-    fits = sdg_placement_extent(x, d) == sdg_placement_extent(y, d);
-  if (!fits || !sdg_sampler_is_backward(call))
-    return fits;
-  const sdg_placement_t *dx = sdg_sampler_at(call, tagging, SDG_SAMPLER_DX);
-  fits = dx->dims == 4;
-  for (int d = 0; fits && d < 4; d++)
-    fits = sdg_placement_extent(x, d) == sdg_placement_extent(dx, d);
-  return fits;
+  if (!alike(x, sdg_sampler_at(call, tagging, SDG_SAMPLER_Y), 2))
+    return sdg_sampler_operand(call, SDG_SAMPLER_Y);
+  if (sdg_sampler_is_backward(call) &&
+      !alike(x, sdg_sampler_at(call, tagging, SDG_SAMPLER_DX), 4))
+    return sdg_sampler_operand(call, SDG_SAMPLER_DX);
+  return -1;
+}
+
+static void extents_format(const sdg_placement_t *placement, char *out,
+                           size_t out_bytes) {
+  size_t used = 0;
+  out[0] = '\0';
+  for (int d = 0; d < placement->dims && used < out_bytes; d++)
+    used +=
+        (size_t)snprintf(out + used, out_bytes - used, "%s%lld", d ? "," : "",
+                         (long long)sdg_placement_extent(placement, d));
+}
+
+sdg_status_t sdg_sampler_unfit_fail(const sdg_call_t *call,
+                                    const sdg_tagging_t *tagging, int index) {
+  char of_x[96], of_it[96];
+  sdg_role_t role = call->operand[index].role;
+  extents_format(sdg_sampler_at(call, tagging, SDG_SAMPLER_X), of_x,
+                 sizeof of_x);
+  extents_format(&tagging->placement[index], of_it, sizeof of_it);
+  return sdg_fail(SDG_E_OPERANDS_DIFFER,
+                  "%s: x is [%s] over all ranks, %s is [%s]; %s equal",
+                  call->entry_name, of_x, sdg_role_name(role), of_it,
+                  role == SDG_ROLE_DX ? "all extents must be"
+                                      : "N and C must be");
 }
 
 // ---- sub-calls -------------------------------------------------------------

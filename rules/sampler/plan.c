@@ -294,9 +294,9 @@ sdg_status_t sdg_sampler_plan(const sdg_call_t *call,
                               const sdg_tagging_t *tagging,
                               sdg_plan_t **out_plan) {
   SDG_TRY(sdg_sampler_edges(call, tagging));
-  if (!sdg_sampler_fits(call, tagging))
-    return sdg_tagging_differ(call, tagging,
-                              sdg_sampler_operand(call, SDG_SAMPLER_X),
-                              sdg_sampler_operand(call, SDG_SAMPLER_Y));
+  SDG_TRY(sdg_sampler_check(call));
+  int unfit = sdg_sampler_unfit(call, tagging);
+  if (unfit >= 0)
+    return sdg_sampler_unfit_fail(call, tagging, unfit);
   return sdg_sampler_make(call, tagging, NULL, out_plan);
 }

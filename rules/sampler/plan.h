@@ -37,8 +37,19 @@ const sdg_placement_t *sdg_sampler_at(const sdg_call_t *call,
  * columns. Empty for an empty box. */
 sdg_box_t sdg_sampler_need(const sdg_placement_t *x, const sdg_box_t *box);
 
-/* False if the tensors' global extents do not belong together. */
-bool sdg_sampler_fits(const sdg_call_t *call, const sdg_tagging_t *tagging);
+/* The operand whose global extents do not go with x's, -1 if all do; and the
+ * failure that says so. */
+int sdg_sampler_unfit(const sdg_call_t *call, const sdg_tagging_t *tagging);
+sdg_status_t sdg_sampler_unfit_fail(const sdg_call_t *call,
+                                    const sdg_tagging_t *tagging,
+                                    int index) SDG_MUST_CHECK;
+
+/* Whole view: false if the vendor's library refuses the program's call for its
+ * descriptors or its scalars. */
+bool sdg_sampler_is_legal(const sdg_call_t *call);
+/* Shard view: the failure if it refuses the call of some rank for that; the
+ * same on every rank. */
+sdg_status_t sdg_sampler_check(const sdg_call_t *call) SDG_MUST_CHECK;
 
 /* SDG_E_NO_RULE if a dimension is periodic. */
 sdg_status_t sdg_sampler_edges(const sdg_call_t *call,
@@ -62,7 +73,11 @@ sdg_sampler_finish_add(sdg_plan_t *plan, sdg_sampler_tensor_t gradient,
                        const struct sdg_subcall_tensor *from,
                        const struct sdg_subcall_tensor *to) SDG_MUST_CHECK;
 
-/* Slots of sdg_op_t. */
+/* Slots of sdg_op_t. The sizes are the extents that the spatial transformer is
+ * set to. */
+int sdg_sampler_sizes(const sdg_call_t *call, int64_t *out);
+sdg_status_t sdg_sampler_describe(const sdg_call_t *call, char *out,
+                                  size_t out_bytes) SDG_MUST_CHECK;
 sdg_status_t sdg_sampler_plan(const sdg_call_t *call,
                               const sdg_tagging_t *tagging,
                               sdg_plan_t **out_plan) SDG_MUST_CHECK;

@@ -1,31 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // The spatial-transformer sampler as an op.
-#include <stdio.h>
-
 #include "rules/place/colocate.h"
 #include "rules/place/shared.h"
 #include "rules/place/tagging.h"
 #include "rules/sampler/plan.h"
 #include "rules/vendor/argument.h"
 
+// Of the family: what one device refuses is refused by sdg_sampler_check, too.
 static bool sampler_knows(const sdg_call_t *call) {
-  for (int t = 0; t < sdg_sampler_tensors(call); t++)
-    if (sdg_sampler_operand(call, (sdg_sampler_tensor_t)t) < 0)
-      return false;
-  return true;
+  return call->operands > 0;
 }
 
-static sdg_status_t sampler_describe(const sdg_call_t *call, char *out,
-                                     size_t out_bytes) {
-  (void)call;
-  snprintf(out, out_bytes, "bilinear");
-  return SDG_OK;
-}
-
-// What is multiplied by zero is not read.
+// What is multiplied by zero is not read. A call without a scalar is refused.
 static int sampler_key(const sdg_call_t *call, uint64_t *out) {
   out[0] = (uint64_t)(sdg_call_scalar(call, SDG_BETA) != 0) |
-           (uint64_t)(sdg_call_scalar(call, SDG_BETA2) != 0) << 1;
+           (uint64_t)(sdg_call_scalar(call, SDG_BETA2) != 0) << 1 |
+           (uint64_t)sdg_call_lacks_scalar(call) << 2;
   return 1;
 }
 
@@ -44,6 +34,7 @@ static sdg_common_t sampler_common(const sdg_call_t *call,
 // first reading with the images and channels of the one that leads.
 static sdg_status_t sampler_colocate(const sdg_call_t *call,
                                      sdg_colocation_t *colocation, int lead) {
+  SDG_TRY(sdg_sampler_check(call));
   const sdg_placement_t *first = sdg_colocate_at(colocation, lead);
   sdg_axes_t axes = colocation->tagging.axes | sdg_placement_axes(first);
   for (int i = 0; i < call->operands && colocation->fits; i++) {
@@ -65,11 +56,15 @@ static sdg_status_t sampler_colocate(const sdg_call_t *call,
     axes |= sdg_placement_axes(is);
   }
   colocation->fits =
-      colocation->fits && sdg_sampler_fits(call, &colocation->tagging);
+      colocation->fits && sdg_sampler_unfit(call, &colocation->tagging) < 0;
   if (colocation->fits)
     sdg_tagging_span(&colocation->tagging, axes);
   return SDG_OK;
 }
+
+static const sdg_op_numbers_t numbers = {
+    .sizes = sdg_sampler_sizes,
+};
 
 static const sdg_op_shard_t shard = {
     .common = sampler_common,
@@ -78,10 +73,11 @@ static const sdg_op_shard_t shard = {
 const sdg_op_t sdg_op_sampler = {
     .family = SDG_FAMILY_SAMPLER,
     .knows = sampler_knows,
-    .describe = sampler_describe,
+    .describe = sdg_sampler_describe,
     .key = sampler_key,
     .colocate = sampler_colocate,
     .plan = sdg_sampler_plan,
     .share = sdg_sampler_share,
+    .numbers = &numbers,
     .shard = &shard,
 };

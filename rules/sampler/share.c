@@ -2,6 +2,7 @@
 // The whole view: each rank makes its box of y, or of the gradients.
 #include <cudnn.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "rules/place/place.h"
 #include "rules/sampler/plan.h"
@@ -18,12 +19,20 @@ sdg_status_t sdg_sampler_edges(const sdg_call_t *call,
 }
 
 static bool is_shareable(const sdg_call_t *call) {
-  int type = call->operand[sdg_sampler_operand(call, SDG_SAMPLER_X)].type;
+  if (!sdg_sampler_is_legal(call))
+    return false;
   for (int i = 0; i < call->operands; i++)
-    if (!call->operand[i].data || call->operand[i].dims != 4 ||
-        call->operand[i].elem_bytes == 0 || call->operand[i].type != type)
+    if (!call->operand[i].data || call->operand[i].elem_bytes == 0)
       return false;
-  return true;
+  if (!sdg_sampler_is_backward(call))
+    return true;
+  // dx will be where x is.
+  const sdg_operand_t *x =
+      &call->operand[sdg_sampler_operand(call, SDG_SAMPLER_X)];
+  const sdg_operand_t *dx =
+      &call->operand[sdg_sampler_operand(call, SDG_SAMPLER_DX)];
+  return memcmp(x->extent, dx->extent, (size_t)x->dims * sizeof *x->extent) ==
+         0;
 }
 
 // y is cut as x: in the same places where it has the same extent, else evenly.
@@ -118,7 +127,7 @@ sdg_status_t sdg_sampler_share(const sdg_call_t *call,
   if (!all)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
   sdg_status_t status = operands_place(call, tagging, all);
-  if (status == SDG_OK && sdg_sampler_fits(call, all) &&
+  if (status == SDG_OK && sdg_sampler_unfit(call, all) < 0 &&
       sdg_placement_axes(sdg_sampler_at(call, all, SDG_SAMPLER_Y)))
     status = shared_plan(call, all, out_plan);
   for (int i = 0; i < call->operands; i++)

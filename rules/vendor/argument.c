@@ -32,6 +32,15 @@ const void *sdg_call_scalar_at(const sdg_call_t *call,
   return pointer(argument(call, (int)which));
 }
 
+bool sdg_call_lacks_scalar(const sdg_call_t *call) {
+#define SDG_SCALAR(name)                                                       \
+  if (argument(call, SDG_ARGUMENT_##name) &&                                   \
+      !sdg_call_scalar_at(call, SDG_##name))                                   \
+    return true;
+#include "rules/vendor/arguments.def"
+  return false;
+}
+
 double sdg_call_scalar_value(const sdg_call_t *call, const void *scalar) {
   if (!scalar)
     return 0;

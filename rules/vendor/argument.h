@@ -71,6 +71,8 @@ bool sdg_call_has(const sdg_call_t *call, sdg_argument_t which);
 double sdg_call_scalar(const sdg_call_t *call, sdg_scalar_argument_t which);
 const void *sdg_call_scalar_at(const sdg_call_t *call,
                                sdg_scalar_argument_t which);
+/* Whether a scalar that the entry has is NULL. */
+bool sdg_call_lacks_scalar(const sdg_call_t *call);
 /* Reads a scalar that has the type of the call's. */
 double sdg_call_scalar_value(const sdg_call_t *call, const void *scalar);
 /* The values of all scalars and numbers that the call has; at most

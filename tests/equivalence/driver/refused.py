@@ -44,6 +44,41 @@ def negative_cases(runner, completed):
     yield item("other coordinates for other channels of one image",
                [[points + "1"], [points + "2"]], [CODE, "grid"],
                line=points + "1", view="shard")
+    # What is refused on one device, with its status; SDG of pieces only.
+    for op in "forward", "backward":
+        for dim, part in ("H", "0,4,9"), ("N", "0,1,3"):
+            for wrong, code, status, words in (
+                    ("null", 606, "BAD_PARAM", "a descriptor is NULL"),
+                    ("unset", 600, "NOT_SUPPORTED", "was never set"),
+                    ("dims", 600, "NOT_SUPPORTED", "5 dimensions, not 4"),
+                    ("type", 606, "BAD_PARAM", "cudnnDataType_t 1, x 0"),
+                    ("extents", 606, "BAD_PARAM",
+                     r"rank 0 is set to \[\d+,4,\d+,5\], but its d?y is "),
+                    ("scalar", 606, "BAD_PARAM", "a scalar is NULL"),
+                    ("wider", 603, "BAD_PARAM", r"dx is \[3,4,9,9\]; all")):
+                if wrong == "wider" and op == "forward":
+                    continue
+                line = (f"op=sampler_{op} mesh=2 split={dim}:0 part{dim}={part} "
+                        "size=9x8 to=9x5 n=3 c=4 type=float order=NCHW gap=0 "
+                        f"alpha2=1 beta2=0 seed=1 told={wrong}")
+                refused = rf"cudnnSpatialTfSampler.*CUDNN_STATUS_{status}"
+                name = f"sampler_{op}, {dim} split, transformer: {wrong}"
+                yield item(name, [[line]] * 2,
+                           [rf"SDG-{code} .*{words}", refused], line=line,
+                           view="shard")
+                yield item(name + ", whole view", [[line]] * 2, [refused],
+                           line=line, pieces=[None] * 2, view="whole")
+    line = line.replace(" told=wider", "")
+    for wrong, says in (("extents", "SDG-606.* of rank 1 is set to"),
+                        ("unset", "SDG-301.*never set"),
+                        ("type", "SDG-301.*cudnnDataType_t 1"),
+                        ("null", "SDG-30[01]")):
+        yield item(f"rank 1 has another transformer: {wrong}",
+                   [[line], [f"{line} told={wrong}"]], [says], line=line,
+                   view="shard")
+        yield item(f"rank 1 has another transformer: {wrong}, whole view",
+                   [[line], [f"{line} told={wrong}"]], ["SDG-300"], line=line,
+                   pieces=[None] * 2, view="whole")
     yield item("rank 1 has other columns", [[BASE], [but(size="12x9")]], [CODE])
     yield item("rank 1 has another number of channels",
                [[BASE], [but(c=3)]], [CODE])

@@ -111,8 +111,9 @@ class Sampler(Family):
             t["grid"][:, i] = 2 * at / max(extent - 1, 1) - 1
 
     def calls(self, case, local):
+        wrong = ["told"] if case.get("told") else []  # refused.py
         return [call(case["op"], case, local, "alpha", "beta", "alpha2",
-                     "beta2")]
+                     "beta2", *wrong)]
 
     def one_each(self, case):
         return False  # these are pieces

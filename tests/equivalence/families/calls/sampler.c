@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* opcase's spatial-transformer sampler, forward and backward. */
 #include <stdint.h>
+#include <string.h>
 
 #include "tests/equivalence/driver/opcase.h"
 
@@ -8,16 +9,39 @@ static void transformer_destroy(void *transformer) {
   (void)cudnnDestroySpatialTransformerDescriptor(transformer);
 }
 
+/* The word `told` names what is wrong with the call. */
+static int is(const op_call_t *call, const char *wrong) {
+  return strcmp(op_text(call, "told", ""), wrong) == 0;
+}
+
 /* Of the extents of this tensor; of a grid, C does not matter. */
 static int transformer_set(op_call_t *call, const char *result) {
   const op_tensor_t *y = op_tensor(call, result);
+  int extent[OP_DIMS];
   cudnnSpatialTransformerDescriptor_t transformer;
   OP_TRY(cudnnCreateSpatialTransformerDescriptor(&transformer));
   call->more = transformer;
   call->more_destroy = transformer_destroy;
+  if (is(call, "unset"))
+    return 0;
+  for (int d = 0; d < OP_DIMS; d++)
+    extent[d] = d < y->dims ? y->extent[d] : 1;
+  extent[2] += is(call, "extents");
+  cudnnDataType_t other =
+      y->type == CUDNN_DATA_FLOAT ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
   OP_TRY(cudnnSetSpatialTransformerNdDescriptor(
-      transformer, CUDNN_SAMPLER_BILINEAR, y->type, y->dims, y->extent));
+      transformer, CUDNN_SAMPLER_BILINEAR, is(call, "type") ? other : y->type,
+      y->dims + is(call, "dims"), extent));
   return 0;
+}
+
+static cudnnSpatialTransformerDescriptor_t told(const op_call_t *call) {
+  return is(call, "null") ? NULL : call->more;
+}
+
+static const void *beta_of(const op_call_t *call, const char *key,
+                           const op_tensor_t *x) {
+  return is(call, "scalar") ? NULL : op_scalar(call, key, 0, x->type);
 }
 
 static int prepare_forward(op_call_t *call) {
@@ -25,6 +49,11 @@ static int prepare_forward(op_call_t *call) {
 }
 
 static int prepare_backward(op_call_t *call) {
+  const op_tensor_t *dx = op_tensor(call, "dx");
+  if (is(call, "wider"))
+    OP_TRY(cudnnSetTensor4dDescriptor(dx->desc, CUDNN_TENSOR_NCHW, dx->type,
+                                      dx->extent[0], dx->extent[1],
+                                      dx->extent[2], dx->extent[3] + 1));
   return transformer_set(call, "dy");
 }
 
@@ -32,9 +61,8 @@ static int run_forward(op_call_t *call) {
   const op_tensor_t *x = op_tensor(call, "x"), *y = op_tensor(call, "y"),
                     *grid = op_tensor(call, "grid");
   OP_TRY(cudnnSpatialTfSamplerForward(
-      call->handle, call->more, op_scalar(call, "alpha", 1, x->type), x->desc,
-      x->device, grid->device, op_scalar(call, "beta", 0, x->type), y->desc,
-      y->device));
+      call->handle, told(call), op_scalar(call, "alpha", 1, x->type), x->desc,
+      x->device, grid->device, beta_of(call, "beta", x), y->desc, y->device));
   return 0;
 }
 
@@ -43,8 +71,8 @@ static int run_backward(op_call_t *call) {
                     *dy = op_tensor(call, "dy"), *g = op_tensor(call, "grid"),
                     *dg = op_tensor(call, "dgrid");
   OP_TRY(cudnnSpatialTfSamplerBackward(
-      call->handle, call->more, op_scalar(call, "alpha", 1, x->type), x->desc,
-      x->device, op_scalar(call, "beta", 0, x->type), dx->desc, dx->device,
+      call->handle, told(call), op_scalar(call, "alpha", 1, x->type), x->desc,
+      x->device, beta_of(call, "beta", x), dx->desc, dx->device,
       op_scalar(call, "alpha2", 1, x->type), dy->desc, dy->device, g->device,
       op_scalar(call, "beta2", 0, x->type), dg->device));
   return 0;
