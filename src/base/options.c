@@ -191,27 +191,40 @@ static bool is_set(sdg_option_t option) {
   return options.origin[option] != SDG_ORIGIN_DEFAULT;
 }
 
+// The options that say how something is split. Two of them fit "replicated",
+// too: the mesh says how many ranks there are, and either view is true where
+// each rank has all of every tensor.
+static const struct {
+  sdg_option_t option;
+  bool fits_replicated;
+} dependent[] = {
+    {SDG_OPTION_MESH, true},          {SDG_OPTION_VIEW, true},
+    {SDG_OPTION_PARTS, false},        {SDG_OPTION_STRATEGY, false},
+    {SDG_OPTION_WRAP, false},         {SDG_OPTION_WINDOW, false},
+    {SDG_OPTION_PIECE_VALUES, false},
+};
+
 // Checks conditions between several options.
 static void together_check(void) {
-  static const sdg_option_t dependent[] = {
-      SDG_OPTION_MESH,     SDG_OPTION_VIEW, SDG_OPTION_PARTS,
-      SDG_OPTION_STRATEGY, SDG_OPTION_WRAP, SDG_OPTION_PIECE_VALUES,
-      SDG_OPTION_WINDOW,
-  };
   bool rules = is_set(SDG_OPTION_RULES), split = is_set(SDG_OPTION_SPLIT);
-  if (rules || (split && !sdg_options_replicated(&options)))
+  bool replicated = split && sdg_options_replicated(&options);
+  if (rules || (split && !replicated))
     options.asked = true;
   if (rules && split)
     fault_keep(SDG_E_OPTION_CONFLICT,
                "SUNDOG_RULES and SUNDOG_SPLIT exclude each other");
   for (size_t i = 0; i < sizeof dependent / sizeof *dependent; i++) {
-    if (rules || split || !is_set(dependent[i]))
+    sdg_option_t option = dependent[i].option;
+    if (rules || (split && !replicated) || !is_set(option) ||
+        (replicated && dependent[i].fits_replicated))
       continue;
     options.asked = true;
     fault_keep(SDG_E_OPTION_CONFLICT,
-               "%s is set but nothing is split: SUNDOG_SPLIT or SUNDOG_RULES "
-               "is missing",
-               rows[dependent[i]].info.variable);
+               replicated ? "%s is set but SUNDOG_SPLIT=replicated splits "
+                            "nothing: unset one of them"
+                          : "%s is set but nothing is split: SUNDOG_SPLIT or "
+                            "SUNDOG_RULES is missing",
+               rows[option].info.variable);
   }
   if (options.parameters == SDG_PARAMETERS_RANK0 &&
       options.compare == SDG_COMPARING_OFF)

@@ -272,6 +272,24 @@ replicated_splits_nothing() {
   [ "$(cat out)" = $'each\neach\neach' ]
   run 0 "$sundog" rules --check -n 2 --split replicated
   says out 'nothing is split'
+  # The mesh says how many ranks there are, and must say so.
+  run 0 "$sundog" run --split replicated --mesh y=3 -- echo each
+  [ "$(cat out)" = $'each\neach\neach' ]
+  run 125 "$sundog" run -n 2 --split replicated --mesh y=3 -- touch started
+  says err 'SDG-111'
+  run 125 env SUNDOG_RANK=0 SUNDOG_SIZE=2 \
+    "$sundog" exec --split replicated --mesh y=3 -- touch started
+  says err 'SDG-111'
+  # What says how to split contradicts it.
+  for words in '--parts even' '--strategy extend' '--wrap H' '--window local' \
+    '--piece-values local'; do
+    # shellcheck disable=SC2086
+    run 125 "$sundog" run -n 2 --split replicated $words -- touch started
+    says err 'SUNDOG_SPLIT=replicated splits nothing'
+  done
+  run 78 "$sundog" rules --check -n 2 --split replicated --parts even
+  says err 'SDG-104'
+  [ ! -e started ]
   # It is a word of its own.
   run 125 "$sundog" run -n 2 --split H,replicated --view shard -- true
   says err SDG-107

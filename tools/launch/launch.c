@@ -171,10 +171,12 @@ void launch_take_program(launch_t *launch, struct argp_state *state) {
 sdg_status_t launch_rules(launch_t *launch, int size) {
   const sdg_options_t *options = sdg_options_get();
   sdg_rules_t rules;
-  if (!launch->asked || options->on_error == SDG_ON_ERROR_IGNORE)
+  // Also where every rank does all: the mesh must have as many ranks.
+  if ((!launch->asked && !sdg_options_replicated(options)) ||
+      options->on_error == SDG_ON_ERROR_IGNORE)
     return SDG_OK;
   SDG_TRY(sdg_rules_load(options, size, &rules));
-  launch->streams.whole = rules.view == SDG_VIEW_WHOLE;
+  launch->streams.whole = launch->asked && rules.view == SDG_VIEW_WHOLE;
   sdg_rules_fini(&rules);
   return SDG_OK;
 }

@@ -25,7 +25,8 @@ START_TEST(nothing_set_asks_for_nothing) {
 END_TEST
 
 START_TEST(replicated_asks_for_nothing) {
-  char *environment[] = {"SUNDOG_SPLIT=replicated", "SUNDOG_VIEW=whole", NULL};
+  char *environment[] = {"SUNDOG_SPLIT=replicated", "SUNDOG_VIEW=whole",
+                         "SUNDOG_MESH=y=4", NULL};
   ck_assert_int_eq((int)sdg_options_load(environment), 0);
   ck_assert_int_eq((int)sdg_options_fault(), 0);
   ck_assert(sdg_options_replicated(sdg_options_get()));
@@ -99,6 +100,26 @@ static const struct bad {
     {{"SUNDOG_MESH=y=4"}, SDG_E_OPTION_CONFLICT, true, "SUNDOG_MESH is set"},
     {{"SUNDOG_VIEW=shard"}, SDG_E_OPTION_CONFLICT, true, "SUNDOG_VIEW is set"},
     {{"SUNDOG_PARTS=even"}, SDG_E_OPTION_CONFLICT, true, "SUNDOG_PARTS is set"},
+    {{"SUNDOG_SPLIT=replicated", "SUNDOG_PARTS=even"},
+     SDG_E_OPTION_CONFLICT,
+     true,
+     "SUNDOG_PARTS is set but SUNDOG_SPLIT=replicated splits nothing"},
+    {{"SUNDOG_SPLIT=replicated", "SUNDOG_STRATEGY=extend"},
+     SDG_E_OPTION_CONFLICT,
+     true,
+     "SUNDOG_STRATEGY is set"},
+    {{"SUNDOG_SPLIT=replicated", "SUNDOG_WRAP=H"},
+     SDG_E_OPTION_CONFLICT,
+     true,
+     "SUNDOG_WRAP is set"},
+    {{"SUNDOG_SPLIT=replicated", "SUNDOG_WINDOW=local"},
+     SDG_E_OPTION_CONFLICT,
+     true,
+     "SUNDOG_WINDOW is set"},
+    {{"SUNDOG_SPLIT=replicated", "SUNDOG_PIECE_VALUES=local"},
+     SDG_E_OPTION_CONFLICT,
+     true,
+     "SUNDOG_PIECE_VALUES is set"},
     {{"SUNDOG_RULES=f", "SUNDOG_SPLIT=H"},
      SDG_E_OPTION_CONFLICT,
      true,
