@@ -52,25 +52,20 @@ sdg_status_t sdg_extents_add(const sdg_place_t *place, const char *name,
   return status;
 }
 
-sdg_status_t sdg_extents_read(const sdg_place_t *place,
-                              const sdg_extents_t *extents, sdg_word_t word,
+sdg_status_t sdg_extents_find(const sdg_place_t *place,
+                              const sdg_extents_t *extents, sdg_word_t name,
                               int64_t *out_value) {
   const char *names[SDG_EXTENTS_MAX];
-  int count = extents ? extents->count : 0;
-  if (sdg_word_number(word, out_value))
-    return SDG_OK;
-  if (word.length == 0 || !isalpha((unsigned char)*word.at))
-    return sdg_place_fail(place, SDG_E_RULES_VALUE, "'%.*s' is not an extent",
-                          word.length, word.at);
+  int count = extents->count;
   for (int i = 0; i < count; i++) {
     names[i] = extents->of[i].name;
-    if (sdg_word_is(word, names[i]))
+    if (sdg_word_is(name, names[i]))
       return *out_value = extents->of[i].value, SDG_OK;
   }
   if (count == 0)
     return sdg_place_fail(place, SDG_E_RULES_WORD,
                           "'%.*s' is no number, and the file has no [extents] "
                           "that gives it one",
-                          word.length, word.at);
-  return sdg_word_fail(place, word, "name in [extents]", names, count);
+                          name.length, name.at);
+  return sdg_word_fail(place, name, "name in [extents]", names, count);
 }

@@ -26,11 +26,10 @@ sdg_status_t sdg_extents_add(const sdg_place_t *place, const char *name,
                              const char *value,
                              sdg_extents_t *extents) SDG_MUST_CHECK;
 
-/* The number that a word of a pattern is: digits, or a name. `extents` may be
- * NULL. SDG_E_RULES_VALUE for neither, SDG_E_RULES_WORD for a name that no line
- * has. */
-sdg_status_t sdg_extents_read(const sdg_place_t *place,
-                              const sdg_extents_t *extents, sdg_word_t word,
+/* The number that has this name.
+ * SDG_E_RULES_WORD where none has it. */
+sdg_status_t sdg_extents_find(const sdg_place_t *place,
+                              const sdg_extents_t *extents, sdg_word_t name,
                               int64_t *out_value) SDG_MUST_CHECK;
 
 #endif

@@ -52,14 +52,15 @@ static sdg_status_t term_parse(const sdg_place_t *place,
       }
     }
     int at = name + sign_bytes;
-    if (at == word.length || strchr("<>=", word.at[at]) || sign_bytes == 0)
+    sdg_word_t extent = {word.at + at, word.length - at};
+    bool named = extent.length > 0 && isalpha((unsigned char)*extent.at);
+    if (!named && !sdg_word_number(extent, &term.value))
       return sdg_place_fail(place, SDG_E_RULES_VALUE,
                             "'%.*s' should be like H>=64: no number, or a "
                             "space, after the sign",
                             word.length, word.at);
-    SDG_TRY(sdg_extents_read(place, extents,
-                             (sdg_word_t){word.at + at, word.length - at},
-                             &term.value));
+    if (named)
+      SDG_TRY(sdg_extents_find(place, extents, extent, &term.value));
   }
   *out_term = term;
   return SDG_OK;
