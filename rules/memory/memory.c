@@ -144,7 +144,8 @@ sdg_status_t sdg_memory_fits_all(const sdg_call_t *call) {
     const sdg_operand_t *operand = &call->operand[i];
     if (operand->data && operand->elem_bytes > 0 &&
         (operand->kind == SDG_OPERAND_TENSOR ||
-         operand->kind == SDG_OPERAND_FILTER))
+         operand->kind == SDG_OPERAND_FILTER ||
+         operand->kind == SDG_OPERAND_COORDINATES))
       status = sdg_memory_fits(call, operand, NULL);
   }
   pthread_mutex_unlock(&lock);

@@ -203,6 +203,17 @@ def negative_cases(runner, completed):
                    says[1:], line=large)
         yield item(f"memory of half of {name}, whole view", [[short]] * 2, says,
                    line=large, pieces=[None] * 2, view="whole")
+    points = ("op=sampler_backward mesh=2 split=H:0 partH=0,60,120 "
+              "size=120x90 to=120x90 n=2 c=1 type=float order=NCHW gap=0 "
+              "alpha2=1 beta2=0 seed=1")
+    for name in "grid", "dgrid":
+        short = f"{points} short={name}"
+        says = [rf"SDG-616 .*: {name} of cudnnSpatialTfSamplerBackward needs "
+                r"\d+ bytes from 0x\w+, where \d+ are allocated"]
+        yield item(f"memory of half of {name}", [[short]] * 2, says,
+                   line=points, view="shard")
+        yield item(f"memory of half of {name}, whole view", [[short]] * 2, says,
+                   line=points, pieces=[None] * 2, view="whole")
     mean = "op=reduce fn=avg over=H mesh=2 split=H:0 partH=0,6,12 size=12x8"
     yield item("rank 1 reduces otherwise",
                [[mean], [mean.replace("avg", "add")]], ["SDG-301"], line=mean)
