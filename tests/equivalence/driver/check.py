@@ -79,8 +79,9 @@ def compare(where, t, found, one, right, box, exact, in_parts=True,
             holes=False):
     """One tensor's piece. one: on one rank, None where `found` is that.
     in_parts: whether several calls gave it. holes: operands have infinities,
-    which some of the libraries' engines multiply by the zeros of the padding:
-    where the one rank's does, several ranks may."""
+    which some of the vendor's engines multiply by the zeros of the padding:
+    where the one rank's does, several ranks may. The host device's skip it, but
+    data gradients around an end (wrap) have rows of zeros there."""
     value, terms = (np.broadcast_to(np.asarray(a, float), t.size)[box]
                     for a in right)
     # What is stored is rounded once more; less than normal, it may be 0.
@@ -141,7 +142,7 @@ def check_case(case, setting, whole, pieces, exact):
     family = family_of(case)
     tensors, values = values_of(case)
     right = family.reference(case, values)
-    holes = family.pads(case)
+    holes = family.pads(case) and (not exact or bool(setting.wrap))
     try:
         one = repeated(case, whole, tensors, setting, None, "")[0]
     except Wrong as wrong:

@@ -11,8 +11,9 @@ typedef enum {
   HOST_SCRATCH_REORDERED,
   HOST_SCRATCH_OUTPUT,
   HOST_SCRATCH_TILE,
-  HOST_SCRATCH_FILTER, /* used by a gradient around a forward problem */
-  HOST_SCRATCH_TYPED,  /* tensors converted for an engine */
+  HOST_SCRATCH_FILTER,  /* used by a gradient around a forward problem */
+  HOST_SCRATCH_TYPED,   /* tensors converted for an engine */
+  HOST_SCRATCH_OUTSIDE, /* a factor without infinities, and its sums */
   HOST_SCRATCH_COUNT
 } host_scratch_t;
 

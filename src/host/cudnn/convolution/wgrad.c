@@ -7,6 +7,7 @@
 
 #include "src/host/cudnn/base/scratch.h"
 #include "src/host/cudnn/convolution/engine/engine.h"
+#include "src/host/cudnn/convolution/engine/outside.h"
 
 // Bytes of x under one band of dy.
 enum { HOST_BAND_BYTES = 1 << 17 };
@@ -119,7 +120,7 @@ bool host_conv_backward_weights(const host_conv_t *conv) {
                    : host_scratch_get(HOST_SCRATCH_FILTER, elements * unit);
   if (!sums)
     return false;
-  if (!host_wgrad_run(conv, sums))
+  if (!host_wgrad_run(conv, sums) || !host_outside_weights(conv, sums))
     return false;
   if (in_place)
     return true;

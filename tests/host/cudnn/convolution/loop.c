@@ -42,7 +42,7 @@ static double get(const part_t *p, int64_t i) {
   return bits >> 15 ? -size : size;
 }
 
-/* Of -1 .. 1 and NaN; a value that the type has not is cut off. */
+/* Of -1 .. 1, infinities and NaN; a value that the type has not is cut off. */
 static void put(part_t *p, int64_t i, double value) {
   float f = (float)value;
   uint32_t wide;
@@ -61,6 +61,7 @@ static void put(part_t *p, int64_t i, double value) {
   }
   double mantissa = frexp(fabs(value), &exponent);
   unsigned bits = isnan(value)      ? 0x7fff
+                  : isinf(value)    ? 0x7c00
                   : exponent <= -13 ? 0
                                     : ((unsigned)(exponent + 14) << 10 |
                                        ((unsigned)(mantissa * 2048) & 1023));
@@ -101,6 +102,17 @@ void part_create(part_t *p, cudnnDataType_t type, const int64_t extent[5],
     put(p, i, case_real());
     p->used[i] = true;
   } while (next(extent, at));
+}
+
+void part_break(part_t *p, int count) {
+  static const double values[] = {(double)INFINITY, -(double)INFINITY,
+                                  (double)NAN};
+  for (int i = 0; i < count; i++) {
+    int64_t at[5];
+    for (int j = 0; j < 5; j++)
+      at[j] = case_range(0, (int)p->extent[j] - 1);
+    put(p, offset(p->stride, at), values[case_range(0, 2)]);
+  }
 }
 
 void part_destroy(part_t *p) {
@@ -172,6 +184,11 @@ int64_t part_wrong(const part_t *have, const part_t *before, double gamma,
     }
     double old = gamma == 0 ? 0 : gamma * get(before, i);
     double want = have->want[i] + old, terms = have->terms[i] + fabs(old);
+    if (!isfinite(want)) {
+      if (isnan(want) ? !isnan(value) : value != want)
+        return i;
+      continue;
+    }
     if (!(fabs(value - want) <= eps * terms + least))
       return i;
   }

@@ -83,7 +83,8 @@ static void check(host_conv_kind_t kind, const host_conv_t *c, part_t *out,
   free(before.data);
 }
 
-static void scan(int dims, cudnnDataType_t type, int64_t number) {
+/* With `odd`, operands have infinities and NaN. */
+static void scan(int dims, cudnnDataType_t type, int64_t number, bool odd) {
   const char *seed = getenv("SDG_TEST_SEED");
   host_conv_t c;
   case_seed((uint64_t)number + 2000000 +
@@ -105,6 +106,13 @@ static void scan(int dims, cudnnDataType_t type, int64_t number) {
   part_create(&x, type, xe, c.x_stride);
   part_create(&w, type, we, c.w_stride);
   part_create(&y, type, ye, c.y_stride);
+  if (odd) {
+    part_t *const parts[] = {&x, &w, &y};
+    int first = case_range(0, 2);
+    for (int i = 0; i < 3; i++)
+      if (i == first || !case_range(0, 3))
+        part_break(parts[i], case_range(0, 9) ? case_range(1, 3) : 1000);
+  }
   c.is_double = type == CUDNN_DATA_DOUBLE;
   c.x_type = c.w_type = c.y_type = c.bias_type = type;
   c.x = x.data;
@@ -123,26 +131,26 @@ static void scan(int dims, cudnnDataType_t type, int64_t number) {
 }
 
 /* Most are of floats, which oneDNN computes. */
-static void scan_all(int dims, int64_t cases) {
+static void scan_all(int dims, int64_t cases, bool odd) {
   static const cudnnDataType_t types[] = {CUDNN_DATA_DOUBLE, CUDNN_DATA_HALF,
                                           CUDNN_DATA_BFLOAT16};
   mallopt(M_PERTURB, MALLOC_FILL);
   for (int64_t i = 0, n = random_cases(cases); i < n; i++)
-    scan(dims, i % 4 ? CUDNN_DATA_FLOAT : types[i / 4 % 3], 10 * i + dims);
+    scan(dims, i % 4 ? CUDNN_DATA_FLOAT : types[i / 4 % 3], 10 * i + dims, odd);
 }
 
 START_TEST(one_dimension_equals_the_loop) {
-  scan_all(1, 60);
+  scan_all(1, 60, false);
 }
 END_TEST
 
 START_TEST(two_dimensions_equal_the_loop) {
-  scan_all(2, 60);
+  scan_all(2, 60, false);
 }
 END_TEST
 
 START_TEST(three_dimensions_equal_the_loop) {
-  scan_all(3, 60);
+  scan_all(3, 60, false);
 }
 END_TEST
 
@@ -194,42 +202,53 @@ START_TEST(few_planes_equal_the_loop) {
 }
 END_TEST
 
-/* Padding of more than half the window, which oneDNN computes as a product: an
- * infinity in dy meets no zeros of the padding, which would make it NaN. */
-START_TEST(padding_leaves_infinities_alone) {
-  enum { GROUPS = 2, C = 3, K = 2, H = 3, W = 2, OUT = 5, TAPS = 3 };
-  float x[GROUPS * C * H * W], dy[GROUPS * K * OUT * W];
-  float dw[GROUPS * K * C * TAPS];
-  for (size_t i = 0; i < sizeof x / sizeof *x; i++)
-    x[i] = 1;
-  for (size_t i = 0; i < sizeof dy / sizeof *dy; i++)
-    dy[i] = i / W % OUT ? 1 : INFINITY;
-  host_conv_t c = {.images = 1,
+/* An infinity times one of the padding's zeros would be NaN. */
+START_TEST(what_lies_outside_takes_no_part) {
+  scan_all(1 + _i, 150, true);
+}
+END_TEST
+
+/* More rows than a band of oneDNN's has, of which the last is filled up with
+ * zeros of dy: no element of x meets them. */
+START_TEST(bands_filled_with_zeros_meet_no_infinity) {
+  enum { C = 64, K = 16, WIDTH = 40, GROUPS = 1 };
+  const int heights[] = {59, 61, 67};
+  const int64_t h = heights[_i], out = h - 2 + 2 * (int64_t)(_i == 2);
+  host_conv_t c = {.images = 2,
                    .groups = GROUPS,
                    .c = C,
                    .k = K,
-                   .window = {1, TAPS, 1},
+                   .window = {1, 3, 1},
                    .stride = {1, 1, 1},
                    .dilation = {1, 1, 1},
-                   .pad = {0, 2, 0},
-                   .in = {1, H, W},
-                   .out = {1, OUT, W},
-                   .x_stride = {GROUPS * C * H * W, H * W, H * W, W, 1},
-                   .w_stride = {C * TAPS, TAPS, TAPS, 1, 1},
-                   .y_stride = {GROUPS * K * OUT * W, OUT * W, OUT * W, W, 1},
-                   .x = x,
-                   .w = dw,
-                   .y = dy,
+                   .pad = {0, _i == 2, 0},
+                   .in = {1, h, WIDTH},
+                   .out = {1, out, WIDTH},
                    .alpha = 1};
-  // The direct engine multiplies by the padding, in the whole and in pieces.
-  if (host_conv_only_direct(&c))
-    return;
-  poison();
-  ck_assert(host_conv_any(HOST_CONV_WEIGHTS, &c));
-  for (int i = 0; i < GROUPS * K * C * TAPS; i++) {
-    float expected = i % TAPS == TAPS - 1 ? INFINITY : H * W;
-    ck_assert_msg(dw[i] == expected, "dw %d: %g", i, (double)dw[i]);
-  }
+  const int64_t xe[5] = {c.images, C, 1, h, WIDTH};
+  const int64_t ye[5] = {c.images, K, 1, out, WIDTH};
+  const int64_t we[5] = {K, C, 1, 3, 1};
+  case_seed((uint64_t)_i);
+  lay_out(xe, c.x_stride);
+  lay_out(we, c.w_stride);
+  lay_out(ye, c.y_stride);
+  part_t x, w, y;
+  part_create(&x, CUDNN_DATA_FLOAT, xe, c.x_stride);
+  part_create(&w, CUDNN_DATA_FLOAT, we, c.w_stride);
+  part_create(&y, CUDNN_DATA_FLOAT, ye, c.y_stride);
+  for (int64_t n = 0; n < c.images; n++)
+    for (int64_t i = 0; i < h; i++)
+      ((float *)x.data)[n * c.x_stride[0] + (i % C) * c.x_stride[1] +
+                        i * c.x_stride[3] + i % WIDTH * c.x_stride[4]] =
+          i % 3 ? INFINITY : -INFINITY;
+  c.x = x.data;
+  c.w = w.data;
+  c.y = y.data;
+  loop_run(&c, &x, &w, &y);
+  check(HOST_CONV_WEIGHTS, &c, &w, 10000, _i);
+  part_destroy(&x);
+  part_destroy(&w);
+  part_destroy(&y);
 }
 END_TEST
 
@@ -241,7 +260,8 @@ int main(void) {
   tcase_add_test(cases, two_dimensions_equal_the_loop);
   tcase_add_test(cases, three_dimensions_equal_the_loop);
   tcase_add_test(cases, few_planes_equal_the_loop);
-  tcase_add_test(cases, padding_leaves_infinities_alone);
+  tcase_add_loop_test(cases, what_lies_outside_takes_no_part, 0, 3);
+  tcase_add_loop_test(cases, bands_filled_with_zeros_meet_no_infinity, 0, 3);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }

@@ -3,7 +3,9 @@
  *
  * The law of the engines: the bits of an output element depend on its own
  * window and on the channel counts, never on the extents of the tensor. A piece
- * of a tensor with its halo therefore gives the same bits as the whole. */
+ * of a tensor with its halo therefore gives the same bits as the whole. What
+ * lies outside a tensor takes no part in a sum, whatever its
+ * factor (outside.h). */
 #ifndef SDG_SRC_HOST_CUDNN_CONVOLUTION_ENGINE_ENGINE_H
 #define SDG_SRC_HOST_CUDNN_CONVOLUTION_ENGINE_ENGINE_H
 

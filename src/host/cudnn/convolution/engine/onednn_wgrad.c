@@ -8,6 +8,7 @@
 #include "src/host/cudnn/base/primitive.h"
 #include "src/host/cudnn/base/scratch.h"
 #include "src/host/cudnn/base/transpose.h"
+#include "src/host/cudnn/convolution/engine/outside.h"
 #include "src/host/cudnn/convolution/engine/pack.h"
 
 // Bytes of packed x per band. More if there are more weights, because their
@@ -238,60 +239,6 @@ static host_primitive_t *primitive(const job_t *job) {
   return p && alone && !strstr(p->name, "dw") ? NULL : p;
 }
 
-// oneDNN's products multiply dy by the zeros of the padding, its other kernels
-// skip them. The extents choose between them, so that an infinity in dy would
-// be NaN in the gradient of a piece, and not in that of the whole.
-static bool multiplies_padding(const job_t *job) {
-  const host_shape_t *s = &job->primitive->shape;
-  bool padded = false;
-  for (int i = 0; i < HOST_SPATIAL; i++)
-    padded |= s->pad[i] > 0 ||
-              host_conv_rows(job->conv, i, s->out[i]) > s->in[i] + s->pad[i];
-  return padded && strstr(job->primitive->name, "gemm");
-}
-
-// The part of the convolution in which element `tap` of the window lies on x,
-// as one without padding and with that element alone. False if there is none.
-static bool cut_to_tap(const host_conv_t *conv, int tap, host_conv_t *out) {
-  *out = *conv;
-  const float *x = conv->x, *dy = conv->y;
-  for (int i = HOST_SPATIAL - 1; i >= 0; tap /= conv->window[i--]) {
-    int64_t step = conv->stride[i];
-    int64_t at =
-        (int64_t)(tap % conv->window[i]) * conv->dilation[i] - conv->pad[i];
-    int64_t first = at < 0 ? (-at + step - 1) / step : 0;
-    int64_t end = at < conv->in[i] ? (conv->in[i] - at + step - 1) / step : 0;
-    end = end > conv->out[i] ? conv->out[i] : end;
-    if (first >= end)
-      return false;
-    out->window[i] = out->dilation[i] = 1;
-    out->pad[i] = 0;
-    out->out[i] = end - first;
-    out->in[i] = (end - first - 1) * step + 1;
-    x += (first * step + at) * conv->x_stride[2 + i];
-    dy += first * conv->y_stride[2 + i];
-  }
-  out->x = x;
-  out->y = (void *)dy;
-  return true;
-}
-
-static bool run_taps(const host_conv_t *conv, float *sums) {
-  int taps = conv->window[0] * conv->window[1] * conv->window[2];
-  size_t count = (size_t)conv->groups * (size_t)conv->k * (size_t)conv->c;
-  float *part = host_scratch_get(HOST_SCRATCH_REORDERED, count * sizeof *part);
-  for (int tap = 0; part && tap < taps; tap++) {
-    host_conv_t one;
-    if (!cut_to_tap(conv, tap, &one))
-      memset(part, 0, count * sizeof *part);
-    else if (!host_wgrad_direct(&one, part))
-      return false;
-    for (size_t i = 0; i < count; i++)
-      sums[i * (size_t)taps + (size_t)tap] = part[i];
-  }
-  return part;
-}
-
 // oneDNN 2.6 skips planes of weights if, with a stride, the first window behind
 // the padding ends beyond the last plane (window 7, stride 2, padding 3 over 6
 // planes: the window at 1 ends at 8), and if one window contains all planes and
@@ -303,6 +250,23 @@ static bool forgets_planes(const host_conv_t *conv) {
   int64_t first = (pad + step - 1) / step * step - pad;
   return first + host_conv_rows(conv, HOST_D, 1) > conv->in[HOST_D] ||
          pad + 1 >= conv->in[HOST_D];
+}
+
+// Whether zeros that fill up the last band of dy may have met infinities in x,
+// in rows that other rows of dy need.
+static bool spoiled(const job_t *job, const float *sums) {
+  const host_conv_t *conv = job->conv;
+  const int *n = conv->window;
+  const int64_t x[5] = {conv->images, (int64_t)conv->groups * conv->c,
+                        conv->in[0], conv->in[1], conv->in[2]};
+  const int64_t count[5] = {(int64_t)conv->groups * conv->k * conv->c * n[0] *
+                                n[1] * n[2],
+                            1, 1, 1, 1};
+  const int64_t one[5] = {1, 1, 1, 1, 1};
+  return (conv->out[HOST_D] % job->planes != 0 ||
+          conv->out[HOST_H] % job->rows != 0) &&
+         !host_outside_finite_float(sums, count, one) &&
+         !host_outside_finite_float(conv->x, x, conv->x_stride);
 }
 
 bool host_wgrad_onednn(const host_conv_t *conv, float *sums, bool *out_done) {
@@ -328,8 +292,8 @@ bool host_wgrad_onednn(const host_conv_t *conv, float *sums, bool *out_done) {
   bool ok = true;
   if (job.primitive) {
     host_worker_name(worker, job.primitive);
-    ok = multiplies_padding(&job) ? run_taps(conv, sums) : run(&job, sums);
-    *out_done = ok;
+    ok = run(&job, sums);
+    *out_done = ok && !spoiled(&job, sums);
   }
   omp_set_num_threads(threads);
   return ok;

@@ -6,6 +6,7 @@
 #include "src/host/cudnn/base/scratch.h"
 #include "src/host/cudnn/base/view.h"
 #include "src/host/cudnn/convolution/engine/engine.h"
+#include "src/host/cudnn/convolution/engine/outside.h"
 #include "src/host/cudnn/convolution/reorder.h"
 
 // A tensor in the program's memory, and dense in the engine's type.
@@ -60,18 +61,6 @@ static void densify(int64_t stride[5], const int64_t extent[5]) {
     stride[i] = at;
     at *= extent[i];
   }
-}
-
-static bool run(host_conv_kind_t kind, const host_conv_t *conv) {
-  switch (kind) {
-  case HOST_CONV_FORWARD:
-    return host_conv_run(conv);
-  case HOST_CONV_DATA:
-    return host_conv_backward_data(conv);
-  case HOST_CONV_WEIGHTS:
-    return host_conv_backward_weights(conv);
-  }
-  return false;
 }
 
 enum { TWIN_X, TWIN_W, TWIN_Y, TWIN_OLD, TWIN_BIAS, TWINS };
@@ -134,7 +123,7 @@ static bool run_converted(host_conv_kind_t kind, const host_conv_t *conv) {
   densify(dense.w_stride, w);
   densify(dense.y_stride, y);
   densify(dense.old_stride, y);
-  if (!run(kind, &dense))
+  if (!host_outside_run(kind, &dense))
     return false;
   copy(&twin[out], true, room);
   return true;
@@ -142,6 +131,7 @@ static bool run_converted(host_conv_kind_t kind, const host_conv_t *conv) {
 
 bool host_conv_any(host_conv_kind_t kind, const host_conv_t *conv) {
   cudnnDataType_t own = conv->is_double ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
-  return conv->x_type == own && conv->y_type == own ? run(kind, conv)
-                                                    : run_converted(kind, conv);
+  return conv->x_type == own && conv->y_type == own
+             ? host_outside_run(kind, conv)
+             : run_converted(kind, conv);
 }
