@@ -54,9 +54,10 @@ static bool has_one(const sdg_call_t *call, const sdg_operand_t *operand,
   return false;
 }
 
-void sdg_ones_look(sdg_call_t *call, const sdg_rules_t *rules) {
+bool sdg_ones_look(sdg_call_t *call, const sdg_rules_t *rules) {
+  bool any = false;
   if (!takes_hints(call) || call->is_query)
-    return;
+    return false;
   for (int i = 0; i < call->operands; i++) {
     sdg_operand_t *operand = &call->operand[i];
     bool looked = reads(call, i) && operand->data && operand->elem_bytes > 0 &&
@@ -66,7 +67,9 @@ void sdg_ones_look(sdg_call_t *call, const sdg_rules_t *rules) {
         looked ? sdg_hint_of(operand->data,
                              sdg_operand_access(operand, true, false).width)
                : 0;
+    any |= looked;
   }
+  return any;
 }
 
 static const sdg_tag_vector_t *vector_of(const sdg_operand_t *operand) {

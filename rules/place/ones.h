@@ -10,8 +10,9 @@
 #include "src/call/tag.h"
 
 /* Looks up what is known of the memory of the call's operands, where that may
- * matter. */
-void sdg_ones_look(sdg_call_t *call, const sdg_rules_t *rules);
+ * matter. Returns false if it matters for none: then it matters for no call
+ * with the same plan key (rules/step/plan_cache.h). */
+bool sdg_ones_look(sdg_call_t *call, const sdg_rules_t *rules);
 /* Whether the ranks have not yet told each other what they know of memory that
  * the call reads, where that matters. The same on all of them. */
 bool sdg_ones_due(const sdg_call_t *call, const sdg_rules_t *rules);

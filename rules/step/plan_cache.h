@@ -50,6 +50,8 @@ struct sdg_plan_entry {
   sdg_box_t *boxes;         /* rules/observe/values.h; owned, may be NULL */
   sdg_compared_t *compared; /* owned; NULL: ranks have nothing alike */
   sdg_written_t written[SDG_OPERANDS_MAX]; /* shard view */
+  bool settled; /* shard view: calls with this key need no agreement, and no
+                   look at the rules or at what is known of memory */
   /* rules/reuse/prefetch.h: */
   sdg_prefetch_part_t part;
   int operand; /* SECOND: the tensor of the pair */

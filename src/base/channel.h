@@ -4,6 +4,8 @@
 #ifndef SDG_SRC_BASE_CHANNEL_H
 #define SDG_SRC_BASE_CHANNEL_H
 
+#include <stdbool.h>
+
 enum {
   SDG_CHANNEL_RECORD_BYTES = 4096, /* the largest record of one exchange */
   SDG_CHANNEL_THREADS = 8, /* channels 0 to 7: threads that make tagged calls */
@@ -13,6 +15,11 @@ enum {
 };
 
 extern _Thread_local int sdg_channel_own
+    __attribute__((tls_model("initial-exec")));
+
+/* True after the calling thread has claimed its channel (src/job/thread.h): the
+ * job was joined before. */
+extern _Thread_local bool sdg_channel_claimed
     __attribute__((tls_model("initial-exec")));
 
 /* Returns the calling thread's channel, 0 .. SDG_CHANNEL_THREADS - 1; 0 if it

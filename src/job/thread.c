@@ -62,6 +62,7 @@ static void channel_release(self_t *of) {
   pthread_mutex_unlock(&channels.lock);
   of->channel = -1;
   sdg_channel_own = 0;
+  sdg_channel_claimed = false;
 }
 
 static void self_destroy(void *of) {
@@ -186,14 +187,15 @@ sdg_status_t sdg_thread_claim(const char *entry) {
   else
     SDG_TRY(unnamed_claim(entry, &channel));
   me->channel = sdg_channel_own = channel;
-  if (channel == 0 || channels.entered[channel])
-    return SDG_OK;
-  sdg_status_t status = sdg_launch_order_enter(channel, entry);
-  if (status != SDG_OK) {
-    channel_release(me);
-    return sdg_job_fail(status);
+  if (channel != 0 && !channels.entered[channel]) {
+    sdg_status_t status = sdg_launch_order_enter(channel, entry);
+    if (status != SDG_OK) {
+      channel_release(me);
+      return sdg_job_fail(status);
+    }
+    channels.entered[channel] = true;
   }
-  channels.entered[channel] = true;
+  sdg_channel_claimed = true;
   return SDG_OK;
 }
 

@@ -158,66 +158,6 @@ static sdg_status_t query_answer(sdg_call_t *call, const sdg_rules_t *rules,
   return status;
 }
 
-// A product is in pieces where its rows, columns or members are split, or its
-// sums stay in pieces.
-static sdg_hint_t product_hint(const sdg_section_t *section) {
-  const sdg_rules_matrix_t *c = &section->matrix[SDG_MATRIX_C];
-  sdg_axes_t axes = 0, sums = 0;
-  for (int i = 0; i < section->splits; i++)
-    *(section->split[i].dim == SDG_DIM_K ? &sums : &axes) |=
-        section->split[i].axes;
-  if (sums & ~section->sum_axes)
-    return 0; // the program makes the sums
-  for (int i = 0; i < c->splits; i++)
-    axes |= c->split[i].axes;
-  return SDG_HINT_KNOWN | axes;
-}
-
-// What is known of an output, and what values of its pieces shall be.
-static sdg_hint_t hint_of(const sdg_call_t *call, int index,
-                          const sdg_tagging_t *tagging) {
-  const sdg_section_t *section = tagging->section;
-  sdg_hint_t hint =
-      sdg_family_is_product(call->family)
-          ? product_hint(section)
-          : sdg_ones_written(call, index, section, &tagging->placement[index]);
-  if (!(hint & SDG_HINT_AXES))
-    return hint;
-  return hint | (section->values == SDG_PIECE_VALUES_LOCAL    ? SDG_HINT_LOCAL
-                 : section->values == SDG_PIECE_VALUES_GLOBAL ? SDG_HINT_GLOBAL
-                                                              : 0);
-}
-
-// The memory of an output. A product's call may state the whole where a rank
-// has a piece; the plan knows.
-static sdg_layout_t output_layout(const sdg_call_t *call, int index,
-                                  const sdg_plan_t *plan) {
-  sdg_layout_t layout = sdg_operand_layout(&call->operand[index]);
-  if (!sdg_family_is_product(call->family))
-    return layout;
-  for (int i = 0; i < plan->slabs; i++) {
-    const sdg_slab_t *slab = &plan->slab[i];
-    for (int d = 0; slab->operand == index && d < layout.dims; d++)
-      layout.extent[d] = slab->box.dim[d].hi - slab->box.dim[d].lo;
-  }
-  return layout;
-}
-
-static void written_fill(const sdg_call_t *call, const sdg_tagging_t *tagging,
-                         const sdg_plan_t *plan, sdg_written_t *out) {
-  for (int i = 0; i < call->operands; i++) {
-    const sdg_operand_t *operand = &call->operand[i];
-    if (!operand->is_output || !operand->data || operand->elem_bytes == 0)
-      continue;
-    sdg_layout_t layout = output_layout(call, i, plan);
-    out[i] = (sdg_written_t){
-        .bytes = sdg_layout_bytes(&layout),
-        .gaps = !sdg_layout_dense(&layout),
-        .hint = hint_of(call, i, tagging),
-    };
-  }
-}
-
 static void written_note(const sdg_call_t *call,
                          const sdg_plan_entry_t *entry) {
   for (int i = 0; i < call->operands; i++) {
@@ -258,7 +198,7 @@ static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
   sdg_box_t *boxes = status == SDG_OK ? sdg_values_boxes(call, tagging) : NULL;
   sdg_written_t written[SDG_OPERANDS_MAX] = {{.bytes = 0}};
   if (status == SDG_OK)
-    written_fill(call, tagging, plan, written);
+    sdg_shard_written(call, tagging, plan, written);
   sdg_compared_t *compared = NULL;
   if (status == SDG_OK)
     status = sdg_compare_plan(call, op, rules, tagging, &compared);
@@ -303,39 +243,11 @@ static sdg_status_t memory_check(const sdg_call_t *call) {
   return status == SDG_OK ? SDG_OK : sdg_job_fail(status);
 }
 
-// A call that is not agreed on has a number if it is tagged: one that is not
-// passes without a look on some ranks, while it is looked at on others.
-static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
-                           const sdg_op_t *op, bool *numbered, int64_t wait_ns,
-                           way_t *out_way) {
-  sdg_plan_key_t key;
-  sdg_plan_key_make(call, op, &key);
-  for (int i = 0; i < call->operands; i++)
-    key.placed[i] = call->operand[i].hint;
-  sdg_plan_entry_t *entry = sdg_plan_cache_find(&key);
-  if (!entry) {
-    if (!*numbered)
-      sdg_step_foresee(call);
-    nesting_fill(call);
-    sdg_status_t status = entry_make(call, rules, op, &key, &entry);
-    if (status != SDG_OK) {
-      if (!*numbered)
-        sdg_step_number(call);
-      *numbered = true;
-      if (sdg_step_is_verdict(status))
-        SDG_TRY(sdg_divergence_refused(call));
-      return status;
-    }
-  }
-  if (entry && !*numbered) {
-    sdg_step_number(call);
-    *numbered = true;
-  }
-  *out_way = !entry                 ? WAY_UNTAGGED
-             : entry->plan->literal ? WAY_LITERAL
-                                    : WAY_DONE;
-  if (!entry)
-    return SDG_OK;
+// Carries out a numbered call. wait_ns: what its agreement took.
+static sdg_status_t entry_run(sdg_call_t *call, const sdg_op_t *op,
+                              sdg_plan_entry_t *entry, int64_t wait_ns,
+                              way_t *out_way) {
+  *out_way = entry->plan->literal ? WAY_LITERAL : WAY_DONE;
   if (entry->recorded)
     sdg_run_record_use(entry->recorded);
   if (entry->boxes)
@@ -361,18 +273,57 @@ static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
   return SDG_OK;
 }
 
+// How far a call has come.
+typedef struct stage {
+  bool looks;    // what is known of memory matters
+  bool numbered; // it is agreed on, or tagged
+} stage_t;
+
+// A call that is not agreed on has a number if it is tagged: one that is not
+// passes without a look on some ranks, while it is looked at on others.
+static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
+                           const sdg_op_t *op, stage_t *stage, int64_t wait_ns,
+                           way_t *out_way) {
+  sdg_plan_key_t key;
+  sdg_plan_key_make(call, op, &key);
+  for (int i = 0; i < call->operands; i++)
+    key.placed[i] = call->operand[i].hint;
+  sdg_plan_entry_t *entry = sdg_plan_cache_find(&key);
+  if (!entry) {
+    if (!stage->numbered)
+      sdg_step_foresee(call);
+    nesting_fill(call);
+    sdg_status_t status = entry_make(call, rules, op, &key, &entry);
+    if (status != SDG_OK) {
+      if (!stage->numbered)
+        sdg_step_number(call);
+      stage->numbered = true;
+      if (sdg_step_is_verdict(status))
+        SDG_TRY(sdg_divergence_refused(call));
+      return status;
+    }
+    if (entry)
+      entry->settled = !stage->looks && !sdg_family_is_product(call->family);
+  }
+  if (entry && !stage->numbered) {
+    sdg_step_number(call);
+    stage->numbered = true;
+  }
+  *out_way = WAY_UNTAGGED;
+  return entry ? entry_run(call, op, entry, wait_ns, out_way) : SDG_OK;
+}
+
 static sdg_status_t counted(sdg_call_t *call, const sdg_rules_t *rules,
-                            const sdg_op_t *op, bool *numbered,
+                            const sdg_op_t *op, stage_t *stage,
                             way_t *out_way) {
-  bool due = *numbered;
   int64_t wait_ns = 0;
-  if (due)
+  if (stage->numbered)
     SDG_TRY(sdg_step_agree(call, op, &wait_ns));
   sdg_ones_settle(call, rules);
   if (call->is_query)
     SDG_TRY(query_answer(call, rules, op, wait_ns, out_way));
   else
-    SDG_TRY(op_run(call, rules, op, numbered, wait_ns, out_way));
+    SDG_TRY(op_run(call, rules, op, stage, wait_ns, out_way));
   return *out_way == WAY_UNTAGGED ? untagged_leave(call, rules, op) : SDG_OK;
 }
 
@@ -380,12 +331,36 @@ static sdg_status_t counted(sdg_call_t *call, const sdg_rules_t *rules,
 static sdg_status_t collective(sdg_call_t *call, const sdg_rules_t *rules,
                                const sdg_op_t *op, way_t *out_way) {
   SDG_TRY(sdg_step_check(call));
-  sdg_ones_look(call, rules);
-  bool numbered = agreement_due(call, rules);
-  if (numbered) // what is not counted is no place that an error could name
+  stage_t stage = {.looks = sdg_ones_look(call, rules)};
+  stage.numbered = agreement_due(call, rules);
+  if (stage
+          .numbered) // what is not counted is no place that an error could name
     sdg_step_number(call);
-  sdg_status_t status = counted(call, rules, op, &numbered, out_way);
-  if (numbered && sdg_observing())
+  sdg_status_t status = counted(call, rules, op, &stage, out_way);
+  if (stage.numbered && sdg_observing())
+    sdg_run_record_call(call->entry_name, status != SDG_OK);
+  return status;
+}
+
+// ---- calls like an earlier one ---------------------------------------------
+
+// The plan of a call whose descriptors are those of an earlier call of this
+// thread, since then not set again. NULL: the call has to be looked at.
+static sdg_plan_entry_t *settled_find(const sdg_call_t *call,
+                                      const sdg_op_t *op) {
+  if (!sdg_channel_claimed || call->is_query || sdg_options_get()->check)
+    return NULL;
+  sdg_plan_key_t key;
+  sdg_plan_key_make(call, op, &key);
+  sdg_plan_entry_t *entry = sdg_plan_cache_find(&key);
+  return entry && entry->settled ? entry : NULL;
+}
+
+static sdg_status_t settled_run(sdg_call_t *call, const sdg_op_t *op,
+                                sdg_plan_entry_t *entry, way_t *out_way) {
+  sdg_step_number(call);
+  sdg_status_t status = entry_run(call, op, entry, 0, out_way);
+  if (sdg_observing())
     sdg_run_record_call(call->entry_name, status != SDG_OK);
   return status;
 }
@@ -394,6 +369,12 @@ sdg_status_t sdg_shard_judge(sdg_call_t *call, const sdg_rules_t *rules,
                              const sdg_op_t *op, bool *out_done) {
   way_t way = WAY_UNTAGGED;
   *out_done = false;
+  sdg_plan_entry_t *entry = settled_find(call, op);
+  if (entry) {
+    SDG_TRY(sdg_step_accident(settled_run(call, op, entry, &way)));
+    *out_done = way == WAY_DONE;
+    return SDG_OK;
+  }
   if (!may_match(call, rules)) {
     SDG_TRY(sdg_shard_unmatched(call, rules, named_local(call, rules)));
     return untagged_leave(call, rules, op);

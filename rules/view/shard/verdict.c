@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sections, readings, other places of the operands: in the order in which they
-// are tried.
+// are tried; then what is known of the outputs.
 #include "rules/view/shard/verdict.h"
 
 #include <stdio.h>
@@ -128,4 +128,66 @@ sdg_status_t sdg_shard_answer(sdg_call_t *call, const sdg_op_t *op,
                     verdict->met == SDG_MET_READ ? &verdict->colocation.tagging
                                                  : &verdict->tagging,
                     &call->result);
+}
+
+// ---- the outputs -----------------------------------------------------------
+
+// A product is in pieces where its rows, columns or members are split, or its
+// sums stay in pieces.
+static sdg_hint_t product_hint(const sdg_section_t *section) {
+  const sdg_rules_matrix_t *c = &section->matrix[SDG_MATRIX_C];
+  sdg_axes_t axes = 0, sums = 0;
+  for (int i = 0; i < section->splits; i++)
+    *(section->split[i].dim == SDG_DIM_K ? &sums : &axes) |=
+        section->split[i].axes;
+  if (sums & ~section->sum_axes)
+    return 0; // the program makes the sums
+  for (int i = 0; i < c->splits; i++)
+    axes |= c->split[i].axes;
+  return SDG_HINT_KNOWN | axes;
+}
+
+// What is known of an output, and what values of its pieces shall be.
+static sdg_hint_t hint_of(const sdg_call_t *call, int index,
+                          const sdg_tagging_t *tagging) {
+  const sdg_section_t *section = tagging->section;
+  sdg_hint_t hint =
+      sdg_family_is_product(call->family)
+          ? product_hint(section)
+          : sdg_ones_written(call, index, section, &tagging->placement[index]);
+  if (!(hint & SDG_HINT_AXES))
+    return hint;
+  return hint | (section->values == SDG_PIECE_VALUES_LOCAL    ? SDG_HINT_LOCAL
+                 : section->values == SDG_PIECE_VALUES_GLOBAL ? SDG_HINT_GLOBAL
+                                                              : 0);
+}
+
+// The memory of an output. A product's call may state the whole where a rank
+// has a piece; the plan knows.
+static sdg_layout_t output_layout(const sdg_call_t *call, int index,
+                                  const sdg_plan_t *plan) {
+  sdg_layout_t layout = sdg_operand_layout(&call->operand[index]);
+  if (!sdg_family_is_product(call->family))
+    return layout;
+  for (int i = 0; i < plan->slabs; i++) {
+    const sdg_slab_t *slab = &plan->slab[i];
+    for (int d = 0; slab->operand == index && d < layout.dims; d++)
+      layout.extent[d] = slab->box.dim[d].hi - slab->box.dim[d].lo;
+  }
+  return layout;
+}
+
+void sdg_shard_written(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                       const sdg_plan_t *plan, sdg_written_t *out) {
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    if (!operand->is_output || !operand->data || operand->elem_bytes == 0)
+      continue;
+    sdg_layout_t layout = output_layout(call, i, plan);
+    out[i] = (sdg_written_t){
+        .bytes = sdg_layout_bytes(&layout),
+        .gaps = !sdg_layout_dense(&layout),
+        .hint = hint_of(call, i, tagging),
+    };
+  }
 }

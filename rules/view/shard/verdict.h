@@ -6,6 +6,7 @@
 
 #include "rules/place/colocate.h"
 #include "rules/place/tagging.h"
+#include "rules/step/plan_cache.h"
 
 typedef struct sdg_shard_verdict {
   bool tagged;           /* if not, the other members are not set */
@@ -37,5 +38,10 @@ sdg_status_t sdg_shard_plan(const sdg_call_t *call, const sdg_op_t *op,
 sdg_status_t
 sdg_shard_answer(sdg_call_t *call, const sdg_op_t *op,
                  const sdg_shard_verdict_t *verdict) SDG_MUST_CHECK;
+
+/* What a plan's calls write: out[i] is of operand i, and not set unless that is
+ * an output with memory. */
+void sdg_shard_written(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                       const sdg_plan_t *plan, sdg_written_t *out);
 
 #endif
