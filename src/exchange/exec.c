@@ -31,12 +31,19 @@ void *sdg_exec_address(const sdg_exec_t *exec, int slab) {
   return base + s->offset_bytes;
 }
 
-void *sdg_exec_element(const sdg_exec_t *exec, int slab, const sdg_box_t *box) {
+// The element at box.dim[*].lo + shift.
+static void *element_moved(const sdg_exec_t *exec, int slab,
+                           const sdg_box_t *box, const int64_t *shift) {
   const sdg_slab_t *s = &exec->plan->slab[slab];
   int64_t offset = 0;
   for (int d = 0; d < box->dims; d++)
-    offset += (box->dim[d].lo - s->box.dim[d].lo) * s->stride[d];
+    offset += (box->dim[d].lo + shift[d] - s->box.dim[d].lo) * s->stride[d];
   return (char *)sdg_exec_address(exec, slab) + offset * s->elem_bytes;
+}
+
+void *sdg_exec_element(const sdg_exec_t *exec, int slab, const sdg_box_t *box) {
+  static const int64_t unmoved[SDG_DIMS_MAX];
+  return element_moved(exec, slab, box, unmoved);
 }
 
 static sdg_status_t events_get(const sdg_vendor_t *cuda, events_t **out) {
@@ -69,12 +76,12 @@ sdg_status_t sdg_exec_copy(const sdg_exec_t *exec, const sdg_step_t *step,
                            cudaStream_t stream) {
   const sdg_slab_t *from = &exec->plan->slab[step->slab];
   const sdg_slab_t *to = &exec->plan->slab[step->to];
-  sdg_box_t moved = sdg_box_shift(&step->box, step->shift);
   int64_t extent[SDG_DIMS_MAX];
   extent_of(&step->box, extent);
   sdg_region_t source = {sdg_exec_element(exec, step->slab, &step->box),
                          from->stride};
-  sdg_region_t target = {sdg_exec_element(exec, step->to, &moved), to->stride};
+  sdg_region_t target = {element_moved(exec, step->to, &step->box, step->shift),
+                         to->stride};
   return sdg_device_copy(&source, &target, extent, step->box.dims,
                          from->elem_bytes, stream);
 }
@@ -94,9 +101,9 @@ static sdg_status_t step_zero(const sdg_exec_t *exec, const sdg_step_t *step,
 static sdg_status_t lane_join(const sdg_exec_t *exec, cudaStream_t stream,
                               cudaStream_t other, cudaEvent_t event) {
   const sdg_vendor_t *cuda = sdg_vendor_get();
-  if (stream != exec->stream)
+  if (stream != exec->stream || !exec->timed)
     return stream_join(cuda, stream, other, event);
-  SDG_TRY(sdg_waits_begin(exec->row, stream));
+  SDG_TRY(sdg_waits_begin(exec->timed, stream));
   SDG_TRY(stream_join(cuda, stream, other, event));
   return sdg_waits_end(stream);
 }
@@ -104,7 +111,9 @@ static sdg_status_t lane_join(const sdg_exec_t *exec, cudaStream_t stream,
 // The stream waits for other ranks here, too.
 static sdg_status_t step_reduce(const sdg_exec_t *exec, const sdg_step_t *step,
                                 cudaStream_t stream) {
-  SDG_TRY(sdg_waits_begin(exec->row, stream));
+  if (!exec->timed)
+    return sdg_messages_enqueue(exec, step, NULL, stream);
+  SDG_TRY(sdg_waits_begin(exec->timed, stream));
   SDG_TRY(sdg_messages_enqueue(exec, step, NULL, stream));
   return sdg_waits_end(stream);
 }
@@ -266,7 +275,7 @@ static sdg_status_t plan_run(sdg_exec_t *exec, const order_t *order,
   cudaStream_t stream = exec->stream, comm_stream = NULL;
   events_t *own;
   SDG_TRY(events_get(cuda, &own));
-  exec->row = row;
+  exec->timed = sdg_options_get()->waits ? row : NULL;
   // Consecutive calls share scratch, whatever their streams: the program may
   // have destroyed a stream and created another at the same address.
   SDG_TRY(sdg_vendor_check(cuda->cudaStreamWaitEvent(stream, own->done, 0),

@@ -16,7 +16,8 @@ typedef struct sdg_exec {
   cudaStream_t stream; /* the program's stream */
   char *scratch, *kept;
   char *held[SDG_HELD_MAX];
-  sdg_report_row_t *row;
+  sdg_report_row_t
+      *timed; /* waits are timed for this row; NULL: they are not */
 } sdg_exec_t;
 
 /* Returns the device address of a slab during an execution. */

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/options.h"
 #include "src/base/vendor.h"
 #include "src/exchange/device.h"
 #include "src/job/thread.h"
@@ -50,8 +49,6 @@ static ring_t *ring_get(void) {
 }
 
 sdg_status_t sdg_waits_begin(sdg_report_row_t *row, cudaStream_t stream) {
-  if (!row || !sdg_options_get()->waits)
-    return SDG_OK;
   const sdg_vendor_t *cuda = sdg_vendor_get();
   if (!cuda)
     return SDG_E_LIBRARY_MISSING;

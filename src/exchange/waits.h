@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures how long the program's stream waits for transfers, with a pair of
- * timing events around each wait. Only if SUNDOG_WAITS is set. */
+ * timing events around each wait. Called only if SUNDOG_WAITS is set. */
 #ifndef SDG_SRC_EXCHANGE_WAITS_H
 #define SDG_SRC_EXCHANGE_WAITS_H
 
