@@ -221,20 +221,6 @@ const char *sdg_shm_end_word(const sdg_shm_view_t *view, int rank) {
              : "died";
 }
 
-void sdg_shm_count(sdg_shm_channel_t *channel, uint64_t calls, const char *what,
-                   size_t what_bytes) {
-  uint64_t words[SDG_SHM_WHAT_WORDS] = {0};
-  size_t room = sizeof words - 1;
-  memcpy(words, what, strnlen(what, what_bytes < room ? what_bytes : room));
-  uint32_t version =
-      atomic_load_explicit(&channel->version, memory_order_relaxed) | 1;
-  atomic_store_explicit(&channel->version, version, memory_order_relaxed);
-  for (int i = 0; i < SDG_SHM_WHAT_WORDS; i++)
-    atomic_store_explicit(&channel->what[i], words[i], memory_order_release);
-  atomic_store_explicit(&channel->calls, calls, memory_order_release);
-  atomic_store_explicit(&channel->version, version + 1, memory_order_release);
-}
-
 void sdg_shm_wake_all(const sdg_shm_view_t *view, int rank) {
   sdg_shm_rank_t *of = &view->shared->rank[rank];
   for (int c = 0; c < SDG_CHANNELS; c++)

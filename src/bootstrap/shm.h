@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/types.h>
 
 #include "src/base/channel.h"
@@ -179,8 +180,19 @@ void sdg_shm_wake_all(const sdg_shm_view_t *view, int rank);
 
 /* Publishes a count of calls and the name of the last, at most
  * SDG_SHM_WHAT_BYTES - 1 bytes. One thread at a time per channel. */
-void sdg_shm_count(sdg_shm_channel_t *channel, uint64_t calls, const char *what,
-                   size_t what_bytes);
+static inline void sdg_shm_count(sdg_shm_channel_t *channel, uint64_t calls,
+                                 const char *what, size_t what_bytes) {
+  uint64_t words[SDG_SHM_WHAT_WORDS] = {0};
+  size_t room = sizeof words - 1;
+  memcpy(words, what, strnlen(what, what_bytes < room ? what_bytes : room));
+  uint32_t version =
+      atomic_load_explicit(&channel->version, memory_order_relaxed) | 1;
+  atomic_store_explicit(&channel->version, version, memory_order_relaxed);
+  for (int i = 0; i < SDG_SHM_WHAT_WORDS; i++)
+    atomic_store_explicit(&channel->what[i], words[i], memory_order_release);
+  atomic_store_explicit(&channel->calls, calls, memory_order_release);
+  atomic_store_explicit(&channel->version, version + 1, memory_order_release);
+}
 
 /* Sets of ranks as bit masks. */
 static inline void sdg_shm_mask_set(_Atomic(uint64_t) mask[SDG_SHM_MASK_WORDS],
