@@ -24,6 +24,7 @@
 #include "rules/view/registry.h"
 #include "rules/view/shard/outside.h"
 #include "rules/view/whole/settle.h"
+#include "src/base/options.h"
 #include "src/base/status.h"
 #include "src/call/tag.h"
 #include "src/job/job.h"
@@ -133,7 +134,7 @@ bool sdg_capture(int entry, const void *args, const void *caller,
     }
   } else if (sdg_invocation_call(entry, args, &gemm, &call) ||
              sdg_job_failed()) {
-    if (sdg_observing())
+    if (sdg_options_get()->observing)
       sdg_observe_begin(&call, sdg_registry_knows);
     sdg_memory_access_t memory;
     if (sdg_setup_is_whole()) {
@@ -142,7 +143,7 @@ bool sdg_capture(int entry, const void *args, const void *caller,
       call.memory = &memory;
     }
     done = sdg_registry_judge(&call) == SDG_VERDICT_DONE;
-    if (sdg_observing())
+    if (sdg_options_get()->observing)
       sdg_observe_end(&call, done);
     refused = done && call.refused;
     if (done)

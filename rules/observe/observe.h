@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The records of every call that options ask for: inspect.h, values.h,
- * run_record.h and src/observe/trace.h. */
+ * run_record.h and src/observe/trace.h. Their functions need not be called
+ * unless sdg_options_get()->observing is set. */
 #ifndef SDG_RULES_OBSERVE_OBSERVE_H
 #define SDG_RULES_OBSERVE_OBSERVE_H
 
 #include <stdbool.h>
 
-#include "src/base/options.h"
 #include "src/call/call.h"
-
-/* True if one of these options is set. Otherwise their functions need not be
- * called. */
-static inline bool sdg_observing(void) {
-  return sdg_options_get()->observing;
-}
 
 /* A call was captured, and nothing is decided yet. `knows` is as in
  * sdg_inspect_call(). */

@@ -115,8 +115,8 @@ static void sent_set(state_t *state, bool sent) {
 
 void sdg_prefetch_written(const void *at, size_t bytes) {
   sdg_span_t span = {(uintptr_t)at, bytes};
-  if (bytes == 0)
-    return;
+  if (bytes == 0 || !sdg_hint_watched())
+    return; // no call of a pair has been planned
   if (bytes > UINTPTR_MAX - span.at)
     span.bytes = UINTPTR_MAX - span.at;
   pthread_mutex_lock(&lock);
@@ -127,10 +127,15 @@ void sdg_prefetch_written(const void *at, size_t bytes) {
   sdg_kept_slot_drop(span);
 }
 
-uint32_t sdg_prefetch_mark(const sdg_plan_entry_t *entry) {
-  return entry->part == SDG_PREFETCH_FIRST    ? entry->prefetch != NULL
-         : entry->part == SDG_PREFETCH_SECOND ? is_sent(state_get(), entry)
-                                              : 0;
+uint32_t sdg_prefetch_mark(const sdg_call_t *call,
+                           const sdg_plan_entry_t *entry) {
+  uint32_t mark = entry->part == SDG_PREFETCH_FIRST ? entry->prefetch != NULL
+                  : entry->part == SDG_PREFETCH_SECOND
+                      ? is_sent(state_get(), entry)
+                      : 0;
+  return entry->leaves == SDG_PREFETCH_SECOND
+             ? mark + sdg_kept_mark(call, entry)
+             : mark;
 }
 
 // The call whose messages `second` needs, as far as they are read.

@@ -28,9 +28,11 @@
 /* Shard view: prepares a new plan. */
 void sdg_prefetch_ready(const sdg_call_t *call, const sdg_op_t *op,
                         const sdg_section_t *section, sdg_plan_entry_t *entry);
-/* Which parts of an exchange are made early in this call, equal on every rank:
- * bits that differ if the ranks' messages do. */
-uint32_t sdg_prefetch_mark(const sdg_plan_entry_t *entry);
+/* Which parts of an exchange are made early in this call, and whose messages of
+ * x it reads (rules/reuse/kept.h), equal on every rank: bits that differ if the
+ * ranks' messages do. */
+uint32_t sdg_prefetch_mark(const sdg_call_t *call,
+                           const sdg_plan_entry_t *entry);
 /* Shard view: counts the call, and carries it out as sdg_step_run does.
  * SDG_E_KEPT if the promise is broken. Collective. */
 sdg_status_t sdg_prefetch_run(sdg_call_t *call, sdg_plan_entry_t *entry,

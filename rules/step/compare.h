@@ -22,8 +22,8 @@ sdg_status_t sdg_compare_plan(const sdg_call_t *call, const sdg_op_t *op,
                               const sdg_tagging_t *tagging,
                               sdg_compared_t **out) SDG_MUST_CHECK;
 
-/* Shard view: compares what is due of a call. Nothing, and no exchange, where
- * nothing is due; otherwise collective over the agreement's group. Deferred to
+/* Shard view: compares what is due of a call (compared->due is not 0).
+ * Collective over the agreement's group. Deferred to
  * the plan's next call, which is said once, while a rank's stream is captured
  * or stands still. SDG_E_VALUES_DIFFER, alike on every rank. */
 sdg_status_t sdg_compare_call(const sdg_call_t *call,

@@ -14,7 +14,7 @@ typedef struct range {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static range_t *ranges;
 static int count, room;
-static int watched; // 1 after sdg_hint_watch
+static atomic_int watched; // 1 after sdg_hint_watch
 atomic_int sdg_hint_count;
 
 // Returns the first range that ends after `at`. This and all functions below
@@ -121,6 +121,10 @@ void sdg_hint_watch(void) {
   watched = 1;
   atomic_store_explicit(&sdg_hint_count, count + 1, memory_order_release);
   pthread_mutex_unlock(&lock);
+}
+
+bool sdg_hint_watched(void) {
+  return atomic_load_explicit(&watched, memory_order_acquire) != 0;
 }
 
 void sdg_hint_forget(void) {

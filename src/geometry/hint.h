@@ -56,6 +56,8 @@ sdg_hint_t sdg_hint_around(const void *at, size_t bytes);
 /* From now on sdg_hint_any() is true even without hints, so that the program's
  * writes are looked at: something else depends on them. */
 void sdg_hint_watch(void);
+/* Returns true after sdg_hint_watch. */
+bool sdg_hint_watched(void);
 /* Removes all hints: all memory was freed. */
 void sdg_hint_forget(void);
 

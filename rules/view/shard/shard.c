@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "rules/memory/memory.h"
-#include "rules/observe/observe.h"
 #include "rules/observe/run_record.h"
 #include "rules/observe/values.h"
 #include "rules/place/ones.h"
@@ -193,9 +192,9 @@ static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
   sdg_status_t status = sdg_shard_plan(call, op, &verdict, &plan);
   const sdg_section_t *section = tagging->section;
   uint32_t hash = status == SDG_OK ? sdg_divergence_hash(call, op, tagging) : 0;
-  int recorded =
-      status == SDG_OK ? sdg_run_record_plan(call, tagging, plan) : 0;
-  sdg_box_t *boxes = status == SDG_OK ? sdg_values_boxes(call, tagging) : NULL;
+  bool observed = status == SDG_OK && sdg_options_get()->observing;
+  int recorded = observed ? sdg_run_record_plan(call, tagging, plan) : 0;
+  sdg_box_t *boxes = observed ? sdg_values_boxes(call, tagging) : NULL;
   sdg_written_t written[SDG_OPERANDS_MAX] = {{.bytes = 0}};
   if (status == SDG_OK)
     sdg_shard_written(call, tagging, plan, written);
@@ -253,12 +252,11 @@ static sdg_status_t entry_run(sdg_call_t *call, const sdg_op_t *op,
   if (entry->boxes)
     sdg_values_expect(call, entry->boxes);
   SDG_TRY(sdg_divergence_check(call, op,
-                               entry->hash + sdg_prefetch_mark(entry) +
-                                   sdg_kept_mark(call, entry)));
+                               entry->hash + sdg_prefetch_mark(call, entry)));
   SDG_TRY(memory_check(call));
   sdg_report_wait(entry->row, wait_ns);
   call->result = entry->plan->refusal;
-  if (!call->result)
+  if (!call->result && entry->compared && entry->compared->due)
     SDG_TRY(sdg_compare_call(call, entry->compared));
   bool nothing = entry->plan->literal && entry->plan->steps == 0 &&
                  entry->part == SDG_PREFETCH_NONE &&
@@ -337,7 +335,7 @@ static sdg_status_t collective(sdg_call_t *call, const sdg_rules_t *rules,
           .numbered) // what is not counted is no place that an error could name
     sdg_step_number(call);
   sdg_status_t status = counted(call, rules, op, &stage, out_way);
-  if (stage.numbered && sdg_observing())
+  if (stage.numbered && sdg_options_get()->observing)
     sdg_run_record_call(call->entry_name, status != SDG_OK);
   return status;
 }
@@ -360,7 +358,7 @@ static sdg_status_t settled_run(sdg_call_t *call, const sdg_op_t *op,
                                 sdg_plan_entry_t *entry, way_t *out_way) {
   sdg_step_number(call);
   sdg_status_t status = entry_run(call, op, entry, 0, out_way);
-  if (sdg_observing())
+  if (sdg_options_get()->observing)
     sdg_run_record_call(call->entry_name, status != SDG_OK);
   return status;
 }

@@ -7,7 +7,6 @@
 
 #include "rules/memory/memory.h"
 #include "rules/memory/uploads.h"
-#include "rules/observe/observe.h"
 #include "rules/observe/run_record.h"
 #include "rules/observe/values.h"
 #include "rules/place/tagging.h"
@@ -20,6 +19,7 @@
 #include "rules/view/whole/inputs.h"
 #include "rules/view/whole/place.h"
 #include "rules/view/whole/settle.h"
+#include "src/base/options.h"
 #include "src/exchange/exchange.h"
 #include "src/job/job.h"
 
@@ -296,7 +296,7 @@ static sdg_status_t shared(sdg_call_t *call, const sdg_rules_t *rules,
   if (status == SDG_OK)
     status = locked(call, rules, op, section, table, out_done);
   sdg_memory_unlock();
-  if (sdg_observing())
+  if (sdg_options_get()->observing)
     sdg_run_record_call(call->entry_name, status != SDG_OK);
   return status;
 }
