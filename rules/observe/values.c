@@ -10,7 +10,7 @@
 
 #include "rules/file/setup.h"
 #include "rules/vendor/product.h"
-#include "rules/vendor/stream.h"
+#include "rules/vendor/vendor.h"
 #include "src/base/options.h"
 #include "src/base/vendor.h"
 #include "src/exchange/device.h"

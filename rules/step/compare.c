@@ -9,7 +9,6 @@
 
 #include "rules/place/place.h"
 #include "rules/place/shared.h"
-#include "rules/vendor/stream.h"
 #include "rules/vendor/vendor.h"
 #include "src/base/digest.h"
 #include "src/base/log.h"

@@ -11,7 +11,6 @@
 
 #include "rules/step/divergence.h"
 #include "rules/step/step.h"
-#include "rules/vendor/stream.h"
 #include "rules/vendor/vendor.h"
 #include "src/base/hash.h"
 #include "src/job/job.h"

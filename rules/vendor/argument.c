@@ -53,14 +53,21 @@ double sdg_call_scalar(const sdg_call_t *call, sdg_scalar_argument_t which) {
 }
 
 int sdg_call_scalars(const sdg_call_t *call, double *out) {
-  int count = 0;
-#define SDG_SCALAR(name)                                                       \
-  if (argument(call, SDG_ARGUMENT_##name))                                     \
-    out[count++] = sdg_call_scalar(call, SDG_##name);
-#define SDG_NUMBER(name)                                                       \
-  if (argument(call, SDG_ARGUMENT_##name))                                     \
-    out[count++] = sdg_call_number(call, SDG_##name);
+  static const sdg_scalar_argument_t scalars[] = {
+#define SDG_SCALAR(name) SDG_##name,
 #include "rules/vendor/arguments.def"
+  };
+  static const sdg_number_argument_t numbers[] = {
+#define SDG_NUMBER(name) SDG_##name,
+#include "rules/vendor/arguments.def"
+  };
+  int count = 0;
+  for (size_t i = 0; i < sizeof scalars / sizeof scalars[0]; i++)
+    if (argument(call, (int)scalars[i]))
+      out[count++] = sdg_call_scalar(call, scalars[i]);
+  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+    if (argument(call, (int)numbers[i]))
+      out[count++] = sdg_call_number(call, numbers[i]);
   return count;
 }
 

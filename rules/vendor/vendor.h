@@ -8,7 +8,7 @@
 #include <cudnn.h>
 
 #include "src/base/status.h"
-#include "src/call/memory_access.h"
+#include "src/call/call.h"
 
 /* cudnn->cudnnConvolutionForward(...): the real functions, below sundog. */
 typedef struct sdg_cudnn {
@@ -39,5 +39,13 @@ const sdg_cublaslt_t *sdg_cublaslt_get(void);
 int sdg_cublas_status(sdg_vendor_class_t kind);
 /* What the library says of a status, whoever's the call is. */
 const char *sdg_vendor_text(sdg_stream_kind_t library, int status);
+
+/* The stream of the call's handle, and whether it is being captured. */
+sdg_status_t sdg_stream_state(const sdg_call_t *call, cudaStream_t *out_stream,
+                              bool *out_capturing) SDG_MUST_CHECK;
+/* The stream of the call's handle, which must not be capturing:
+ * SDG_E_CAPTURE. */
+sdg_status_t sdg_stream_of(const sdg_call_t *call,
+                           cudaStream_t *out_stream) SDG_MUST_CHECK;
 
 #endif

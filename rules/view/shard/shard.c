@@ -19,7 +19,7 @@
 #include "rules/step/plan_cache.h"
 #include "rules/step/step.h"
 #include "rules/vendor/sequence.h"
-#include "rules/vendor/stream.h"
+#include "rules/vendor/vendor.h"
 #include "rules/view/shard/outside.h"
 #include "rules/view/shard/verdict.h"
 #include "src/base/options.h"

@@ -15,7 +15,7 @@
 #include "rules/step/null_operand.h"
 #include "rules/step/plan_cache.h"
 #include "rules/step/step.h"
-#include "rules/vendor/stream.h"
+#include "rules/vendor/vendor.h"
 #include "rules/view/whole/inputs.h"
 #include "rules/view/whole/place.h"
 #include "rules/view/whole/settle.h"
