@@ -5,7 +5,6 @@
 
 #include "rules/conv/adjoint.h"
 #include "rules/conv/gradient.h"
-#include "rules/kit/assemble.h"
 #include "rules/place/tagging.h"
 #include "rules/vendor/argument.h"
 #include "rules/window/plan.h"
@@ -98,7 +97,8 @@ static sdg_status_t part_own(maker_t *m, const part_t *part) {
   for (int d = 0; d < op->dims; d++)
     if (d != 1)
       domain.dim[d] = (sdg_range_t){0, op->dim[d].y_extent};
-  return sdg_assemble_own(m->plan, transfer, &domain, m->y, part->y, m->copy);
+  return sdg_window_assemble_own(m->plan, transfer, &domain, m->y, part->y,
+                                 m->copy);
 }
 
 // Rows of a further image, in slabs of their own: engines may reject a range of
@@ -118,8 +118,8 @@ static sdg_status_t part_add(maker_t *m, const part_t *part) {
 static sdg_status_t part_finish(maker_t *m, const part_t *part) {
   const sdg_transfer_t *transfer = &m->dgrad->image[part->image].transfer;
   bool own = part->x >= 0;
-  SDG_TRY(sdg_assemble_received(m->plan, transfer, m->message[part->image],
-                                part->y));
+  SDG_TRY(sdg_window_assemble_received(m->plan, transfer,
+                                       m->message[part->image], part->y));
   const sdg_conv_gradient_slabs_t slabs = {
       .x = own ? part->x : m->strip[part->strip].x, .y = part->y};
   SDG_TRY(sdg_conv_gradient_add(&m->dgrad->conv, m->call, m->plan, &part->piece,

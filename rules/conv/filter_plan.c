@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "rules/conv/filter.h"
-#include "rules/kit/assemble.h"
 #include "rules/kit/gradient_sum.h"
 #include "rules/place/tagging.h"
 #include "rules/window/plan.h"
@@ -64,14 +63,14 @@ static sdg_status_t strip_own(maker_t *m, int s) {
   if (m->slabs[s].y != m->y)
     SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->y, m->slabs[s].y, NULL,
                           NULL, SDG_COPY_STRIP));
-  return sdg_assemble_own(m->plan, &op->transfer, &domain, m->x, m->slabs[s].x,
-                          m->copy);
+  return sdg_window_assemble_own(m->plan, &op->transfer, &domain, m->x,
+                                 m->slabs[s].x, m->copy);
 }
 
 static sdg_status_t strip_finish(maker_t *m, int s) {
   const sdg_conv_filter_strip_t *strip = &m->strip[s];
-  SDG_TRY(sdg_assemble_received(m->plan, &m->conv->op.transfer, m->message,
-                                m->slabs[s].x));
+  SDG_TRY(sdg_window_assemble_received(m->plan, &m->conv->op.transfer,
+                                       m->message, m->slabs[s].x));
   return piece_add(m, &strip->piece, strip->all ? NULL : strip->taps,
                    m->slabs[s].x, m->slabs[s].y);
 }

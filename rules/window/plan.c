@@ -4,7 +4,36 @@
 
 #include <stdlib.h>
 
-#include "rules/kit/assemble.h"
+// ---- tensors in scratch ----------------------------------------------------
+
+sdg_status_t sdg_window_assemble_own(sdg_plan_t *plan,
+                                     const sdg_transfer_t *transfer,
+                                     const sdg_box_t *domain, int from, int to,
+                                     sdg_copy_kind_t kind) {
+  sdg_box_t outside[2 * SDG_DIMS_MAX];
+  int count = sdg_box_subtract(&plan->slab[to].box, domain, outside);
+  for (int i = 0; i < count; i++)
+    SDG_TRY(sdg_plan_zero(plan, SDG_LANE_MAIN, to, &outside[i]));
+  for (int i = 0; i < transfer->locals; i++) {
+    const sdg_message_t *local = &transfer->local[i];
+    sdg_box_t box = sdg_box_shift(&local->box, local->shift);
+    SDG_TRY(
+        sdg_plan_copy(plan, SDG_LANE_MAIN, from, to, local->shift, &box, kind));
+  }
+  return SDG_OK;
+}
+
+sdg_status_t sdg_window_assemble_received(sdg_plan_t *plan,
+                                          const sdg_transfer_t *transfer,
+                                          const int *message, int to) {
+  for (int i = 0; i < transfer->recvs; i++)
+    if (message[i] >= 0)
+      SDG_TRY(sdg_plan_copy(plan, SDG_LANE_MAIN, message[i], to, NULL, NULL,
+                            SDG_COPY_HALO));
+  return SDG_OK;
+}
+
+// ---- the steps --------------------------------------------------------------
 
 // A plan while it is being made.
 typedef struct maker {
@@ -98,13 +127,13 @@ static sdg_status_t strip_save(maker_t *m, const strip_t *strip) {
 // rows, own rows wrapped around. Rows that no kept output sees are not set.
 static sdg_status_t strip_own(maker_t *m, const strip_t *strip) {
   sdg_box_t domain = sdg_window_op_domain(m->op, &strip->piece->x);
-  return sdg_assemble_own(m->plan, &m->op->transfer, &domain, m->x,
-                          strip->slabs.x, m->copy);
+  return sdg_window_assemble_own(m->plan, &m->op->transfer, &domain, m->x,
+                                 strip->slabs.x, m->copy);
 }
 
 static sdg_status_t strip_finish(maker_t *m, const strip_t *strip, int index) {
-  SDG_TRY(sdg_assemble_received(m->plan, &m->op->transfer, m->message,
-                                strip->slabs.x));
+  SDG_TRY(sdg_window_assemble_received(m->plan, &m->op->transfer, m->message,
+                                       strip->slabs.x));
   SDG_TRY(sdg_plan_call(m->plan, index));
   if (!strip->apart)
     return SDG_OK;

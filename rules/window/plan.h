@@ -54,4 +54,21 @@ sdg_status_t sdg_window_plan_whole(const sdg_call_t *call,
                                    sdg_strategy_t strategy,
                                    sdg_plan_t **out_plan) SDG_MUST_CHECK;
 
+/* ---- assembled tensors: in scratch, of a rank's own rows and of messages ----
+ */
+
+/* Assembles what this rank has itself. Rows of slab `to` outside `domain` (in
+ * the domain's coordinates) become zero. Rows that the transfer finds on this
+ * rank are copied from slab `from`, including their wrapped images. */
+sdg_status_t sdg_window_assemble_own(sdg_plan_t *plan,
+                                     const sdg_transfer_t *transfer,
+                                     const sdg_box_t *domain, int from, int to,
+                                     sdg_copy_kind_t kind) SDG_MUST_CHECK;
+/* Assembles what was received. message[i] is the slab of transfer->recv[i], or
+ * -1 if that message arrived in place (sdg_plan_messages). */
+sdg_status_t sdg_window_assemble_received(sdg_plan_t *plan,
+                                          const sdg_transfer_t *transfer,
+                                          const int *message,
+                                          int to) SDG_MUST_CHECK;
+
 #endif
