@@ -36,7 +36,7 @@ uint64_t sdg_kept_messages(const sdg_call_t *call, const sdg_op_t *op,
   bool first;
   uint64_t hash = SDG_HASH_SEED;
   int operand = part_of(call, op, &first);
-  if (operand < 0 || !tagging->section->keeps_x || tagging->remote)
+  if (operand < 0 || tagging->remote)
     return 0;
   const sdg_operand_t *tensor = &call->operand[operand];
   for (int i = 0; i < call->operands; i++)
@@ -57,7 +57,7 @@ uint64_t sdg_kept_messages(const sdg_call_t *call, const sdg_op_t *op,
 void sdg_kept_ready(const sdg_call_t *call, const sdg_op_t *op,
                     uint64_t messages, sdg_plan_entry_t *entry) {
   bool first = false;
-  int operand = messages ? part_of(call, op, &first) : -1;
+  int operand = part_of(call, op, &first);
   if (operand < 0 || entry->plan->refusal)
     return;
   sdg_plan_keep(entry->plan);

@@ -19,11 +19,12 @@
 #include "rules/step/plan_cache.h"
 #include "src/plan/prefetch.h"
 
-/* A number that identifies a call's messages of x, equal on every rank; 0: they
- * are not kept. Depends only on what the ranks agreed on. */
+/* Where the section promises keep = x: a number that identifies a call's
+ * messages of x, equal on every rank; 0: they are not kept. Depends only on
+ * what the ranks agreed on. */
 uint64_t sdg_kept_messages(const sdg_call_t *call, const sdg_op_t *op,
                            const sdg_tagging_t *tagging);
-/* Prepares a new plan. */
+/* Prepares a new plan whose messages have a number. */
 void sdg_kept_ready(const sdg_call_t *call, const sdg_op_t *op,
                     uint64_t messages, sdg_plan_entry_t *entry);
 /* The number of the forward call whose messages this call will read, equal on

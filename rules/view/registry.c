@@ -276,7 +276,7 @@ int sdg_registry_measured(const char *entry_name, int *io_count, void *measured,
 
 bool sdg_registry_may_multiply(void) {
   const sdg_rules_t *rules;
-  if (sdg_values_wanted()) // calls are counted
+  if (sdg_options_get()->values[0] != '\0') // calls are counted
     return true;
   if (!sdg_job_asked())
     return sdg_inspect_record_wanted();

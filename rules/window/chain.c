@@ -24,7 +24,7 @@ static struct {
 void sdg_chain_note(const char *dim, int64_t x_extent, int64_t y_extent,
                     const sdg_window_t *window) {
   link_t link = {.x = x_extent, .y = y_extent, .window = *window};
-  if (window->stride < 2 || strlen(dim) >= sizeof link.dim)
+  if (strlen(dim) >= sizeof link.dim)
     return;
   strcpy(link.dim, dim);
   pthread_mutex_lock(&known.lock);

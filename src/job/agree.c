@@ -319,14 +319,16 @@ static sdg_status_t details_agree(const sdg_call_t *call,
                                   const record_t *const *records, int count,
                                   const sdg_details_t *details) {
   static const sdg_details_t none;
+  int any = 0;
   sdg_detail_counts_t *counts = calloc((size_t)count, sizeof *counts);
   if (!counts)
     return sdg_fail(SDG_E_NO_MEMORY, "numbers of %d ranks", count);
   for (int r = 0; r < count; r++)
     for (int i = 0; i < call->operands; i++)
-      counts[r].of[i] = (int)records[r]->operand[i].details;
+      any |= counts[r].of[i] = (int)records[r]->operand[i].details;
   sdg_status_t status =
-      sdg_details_exchange(call, details ? details : &none, counts);
+      any ? sdg_details_exchange(call, details ? details : &none, counts)
+          : SDG_OK;
   free(counts);
   return status;
 }

@@ -132,8 +132,6 @@ sdg_status_t sdg_details_exchange(const sdg_call_t *call,
   int ranks = sdg_job_group()->count, most = 0, at[SDG_RANKS_MAX] = {0};
   for (int r = 0; r < ranks; r++)
     most = total_of(counts[r].of) > most ? total_of(counts[r].of) : most;
-  if (most == 0)
-    return SDG_OK;
   char(*record)[SDG_CHANNEL_RECORD_BYTES] =
       malloc((size_t)ranks * sizeof *record);
   int *all = malloc((size_t)ranks * (size_t)most * sizeof *all);

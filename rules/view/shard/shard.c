@@ -201,8 +201,9 @@ static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
   sdg_compared_t *compared = NULL;
   if (status == SDG_OK)
     status = sdg_compare_plan(call, op, rules, tagging, &compared);
-  uint64_t messages =
-      status == SDG_OK ? sdg_kept_messages(call, op, tagging) : 0;
+  uint64_t messages = status == SDG_OK && section->keeps_x
+                          ? sdg_kept_messages(call, op, tagging)
+                          : 0;
   sdg_shard_verdict_fini(&verdict);
   if (status != SDG_OK)
     goto fail;
@@ -218,7 +219,8 @@ static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
     memcpy((*out_entry)->written, written, sizeof written);
     (*out_entry)->compared = compared;
     sdg_prefetch_ready(call, op, section, *out_entry);
-    sdg_kept_ready(call, op, messages, *out_entry);
+    if (messages)
+      sdg_kept_ready(call, op, messages, *out_entry);
     return SDG_OK;
   }
 fail:
