@@ -31,43 +31,60 @@ static int first_behind(uintptr_t at) {
   return lo;
 }
 
-static bool room_make(void) {
-  if (count < room)
+static bool room_make(int more) {
+  int wanted = room ? room : 64;
+  while (wanted < count + more)
+    wanted *= 2;
+  if (wanted == room)
     return true;
-  int more = room ? 2 * room : 64;
-  range_t *grown = realloc(ranges, (size_t)more * sizeof *grown);
+  range_t *grown = realloc(ranges, (size_t)wanted * sizeof *grown);
   if (!grown)
     return false;
   ranges = grown;
-  room = more;
+  room = wanted;
   return true;
 }
 
-// Replaces ranges [from, to) by `put`, or removes them (NULL).
-static void replace(int from, int to, const range_t *put) {
-  int puts = put != NULL;
-  if (to - from < puts && !room_make())
-    return;
+// Replaces ranges [from, to) by `puts` others.
+static void replace(int from, int to, int puts, const range_t *put) {
+  if (puts > to - from && !room_make(puts - (to - from)))
+    puts = 0;
   memmove(ranges + from + puts, ranges + to,
           (size_t)(count - to) * sizeof *ranges);
-  if (put)
-    ranges[from] = *put;
+  memcpy(ranges + from, put, (size_t)puts * sizeof *put);
   count += puts - (to - from);
   atomic_store_explicit(&sdg_hint_count, count + watched, memory_order_release);
 }
 
+// What is known where unknown bytes lie between those of these kinds.
+static sdg_hint_t mixed(sdg_hint_t a, sdg_hint_t b) {
+  sdg_hint_t pieces = sdg_hint_join(a, b);
+  return pieces & SDG_HINT_AXES ? pieces | SDG_HINT_MIXED : 0;
+}
+
 static void put(uintptr_t at, size_t bytes, bool gaps, sdg_hint_t hint) {
-  range_t now = {at, at + bytes, hint};
-  int from = first_behind(at), to = from;
-  for (; to < count && ranges[to].at < at + bytes; to++)
-    if (gaps && ranges[to].hint == hint) {
-      now.at = ranges[to].at < now.at ? ranges[to].at : now.at;
-      now.end = ranges[to].end > now.end ? ranges[to].end : now.end;
+  range_t now = {at, at + bytes, hint}, all[3];
+  int from = first_behind(at), to = from, puts = 0;
+  for (; to < count && ranges[to].at < at + bytes; to++) {
+    const range_t *old = &ranges[to];
+    bool same = old->at == at && old->end == at + bytes;
+    if (gaps && old->hint == hint) {
+      now.at = old->at < now.at ? old->at : now.at;
+      now.end = old->end > now.end ? old->end : now.end;
+    } else if (gaps && !hint && !same) {
+      now.hint = mixed(now.hint, old->hint);
     }
+  }
   if (to - from == 1 && memcmp(&ranges[from], &now, sizeof now) == 0)
     return;
-  if (hint || to > from)
-    replace(from, to, hint ? &now : NULL);
+  if (to > from && ranges[from].at < now.at)
+    all[puts++] = (range_t){ranges[from].at, now.at, ranges[from].hint};
+  if (now.hint)
+    all[puts++] = now;
+  if (to > from && ranges[to - 1].end > now.end)
+    all[puts++] = (range_t){now.end, ranges[to - 1].end, ranges[to - 1].hint};
+  if (puts || to > from)
+    replace(from, to, puts, all);
 }
 
 void sdg_hint_put(const void *at, size_t bytes, bool gaps, sdg_hint_t hint) {
@@ -78,6 +95,39 @@ void sdg_hint_put(const void *at, size_t bytes, bool gaps, sdg_hint_t hint) {
   pthread_mutex_unlock(&lock);
 }
 
+// The ranges of [from, from + bytes), cut there. Returns how many; -1 if memory
+// runs out.
+static int cut(uintptr_t from, size_t bytes, range_t *few, int some,
+               range_t **out) {
+  int first = first_behind(from), n = 0;
+  while (first + n < count && ranges[first + n].at < from + bytes)
+    n++;
+  *out = n > some ? malloc((size_t)n * sizeof **out) : few;
+  for (int i = 0; *out && i < n; i++) {
+    range_t *range = &(*out)[i];
+    *range = ranges[first + i];
+    range->at = range->at < from ? from : range->at;
+    range->end = range->end > from + bytes ? from + bytes : range->end;
+  }
+  return *out ? n : -1;
+}
+
+void sdg_hint_copy(const void *from, const void *at, size_t bytes) {
+  enum { FEW = 16 };
+  range_t few[FEW], *copied;
+  if (!from || !at || bytes == 0 || !sdg_hint_any())
+    return;
+  pthread_mutex_lock(&lock);
+  int n = cut((uintptr_t)from, bytes, few, FEW, &copied);
+  put((uintptr_t)at, bytes, false, 0);
+  for (int i = 0; i < n; i++)
+    put((uintptr_t)at + (copied[i].at - (uintptr_t)from),
+        copied[i].end - copied[i].at, false, copied[i].hint);
+  pthread_mutex_unlock(&lock);
+  if (copied != few)
+    free(copied);
+}
+
 sdg_hint_t sdg_hint_of(const void *at, size_t bytes) {
   if (!at || bytes == 0 || !sdg_hint_any())
     return 0;
@@ -86,7 +136,8 @@ sdg_hint_t sdg_hint_of(const void *at, size_t bytes) {
   int i = first_behind(from);
   bool same =
       i < count && ranges[i].at == from && ranges[i].end == from + bytes;
-  sdg_hint_t hint = same ? ranges[i].hint : 0;
+  sdg_hint_t hint =
+      same && !(ranges[i].hint & SDG_HINT_MIXED) ? ranges[i].hint : 0;
   pthread_mutex_unlock(&lock);
   return hint;
 }

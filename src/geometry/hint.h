@@ -2,10 +2,11 @@
 /* Hints: for memory that a plan wrote, the mesh axes along which its ranks
  * hold different pieces. Shard view.
  *
- * A hint lasts until sundog sees a write to, or a free of, any of its bytes. A
- * hint alone decides nothing: before ranks have to act alike because of it,
- * they agree on it. Ranges are disjoint; any thread. If a program writes the
- * same tensors in each step, nothing is allocated. */
+ * A hint lasts until sundog sees a write to, or a free of, its bytes; if that
+ * is a part of them, the others keep it, as ranges of their own. A hint alone
+ * decides nothing: before ranks have to act alike because of it, they agree on
+ * it. Ranges are disjoint; any thread. If a program writes the same tensors in
+ * each step, nothing is allocated. */
 #ifndef SDG_SRC_GEOMETRY_HINT_H
 #define SDG_SRC_GEOMETRY_HINT_H
 
@@ -25,13 +26,16 @@ typedef uint32_t sdg_hint_t;
  * GLOBAL: one value over all ranks; neither: computing one is an error. */
 #define SDG_HINT_LOCAL  (UINT32_C(1) << 8)
 #define SDG_HINT_GLOBAL (UINT32_C(1) << 9)
+/* Some bytes of the range are in pieces, others may not be: values are made of
+ * pieces, but it is no tensor whose extents could be told from it. */
+#define SDG_HINT_MIXED (UINT32_C(1) << 10)
 
 /* Returns the hint of a result that is computed from two inputs: it is in
  * pieces if either input is. */
 static inline sdg_hint_t sdg_hint_join(sdg_hint_t a, sdg_hint_t b) {
   if (!(a & SDG_HINT_AXES) || !(b & SDG_HINT_AXES))
     return a & SDG_HINT_AXES ? a : b & SDG_HINT_AXES ? b : a && b ? a : 0;
-  return SDG_HINT_KNOWN | ((a | b) & SDG_HINT_AXES) |
+  return SDG_HINT_KNOWN | ((a | b) & (SDG_HINT_AXES | SDG_HINT_MIXED)) |
          (a & b & (SDG_HINT_LOCAL | SDG_HINT_GLOBAL));
 }
 
@@ -44,15 +48,25 @@ static inline bool sdg_hint_any(void) {
 
 /* Records that [at, at + bytes) was written. If `hint` is 0, or memory runs
  * out, the bytes become unknown. `gaps`: not all of these bytes were written;
- * the range is merged with ranges of the same hint that it overlaps. */
+ * the range is merged with ranges of the same hint that it overlaps; without a
+ * hint it is mixed with those in pieces, but not with one of exactly those
+ * bytes, which is the same tensor. */
 void sdg_hint_put(const void *at, size_t bytes, bool gaps, sdg_hint_t hint);
-/* Returns the hint of exactly these bytes. */
+/* Records that bytes were copied: what is known of each goes along. */
+void sdg_hint_copy(const void *from, const void *at, size_t bytes);
+/* Returns the hint of exactly these bytes; 0 if they are mixed. */
 sdg_hint_t sdg_hint_of(const void *at, size_t bytes);
 /* Returns the axes along which any of these bytes is known to be in pieces; 0
  * if none is. */
 sdg_hint_t sdg_hint_within(const void *at, size_t bytes);
 /* Returns the hint of one range that contains all of these bytes. */
 sdg_hint_t sdg_hint_around(const void *at, size_t bytes);
+/* Returns the hint of what is computed from these bytes: that of pieces if any
+ * is in pieces. */
+static inline sdg_hint_t sdg_hint_read(const void *at, size_t bytes) {
+  sdg_hint_t pieces = sdg_hint_within(at, bytes);
+  return pieces ? pieces : sdg_hint_around(at, bytes);
+}
 /* From now on sdg_hint_any() is true even without hints, so that the program's
  * writes are looked at: something else depends on them. */
 void sdg_hint_watch(void);

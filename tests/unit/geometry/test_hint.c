@@ -18,11 +18,11 @@ typedef struct known {
   int64_t by;
 } known_t;
 
-// A write of any byte of a range takes off what is known of all of it.
-static void range_drop(known_t *table, int64_t by) {
-  for (int64_t i = 0; i < BYTES; i++)
-    if (table[i].by == by)
-      table[i] = (known_t){0, -1};
+// The bytes behind a write into a range are a range of their own.
+static void range_cut(known_t *table, int64_t end, int64_t by) {
+  for (int64_t i = end, cut = table[end].by;
+       i < BYTES && cut >= 0 && table[i].by == cut; i++)
+    table[i].by = by;
 }
 
 static void everything_require(const known_t *table) {
@@ -53,11 +53,10 @@ START_TEST(a_hint_is_that_of_the_last_write) {
     sdg_hint_t hint =
         random_in(0, 2) ? SDG_HINT_KNOWN | (sdg_hint_t)random_in(0, 3) : 0;
     sdg_hint_put(address(at), (size_t)bytes, false, hint);
+    if (at + bytes < BYTES)
+      range_cut(table, at + bytes, 2 * call + 1);
     for (int64_t i = at; i < at + bytes; i++)
-      if (table[i].by >= 0)
-        range_drop(table, table[i].by);
-    for (int64_t i = at; i < at + bytes && hint; i++)
-      table[i] = (known_t){hint, call};
+      table[i] = hint ? (known_t){hint, 2 * call} : (known_t){0, -1};
     everything_require(table);
   }
   sdg_hint_forget();
@@ -74,6 +73,44 @@ START_TEST(slices_become_the_buffer_that_they_make_up) {
   sdg_hint_put(address(20), 10, true, other);
   REQUIRE(sdg_hint_of(address(0), 40) == 0);
   REQUIRE(sdg_hint_of(address(20), 10) == other);
+  REQUIRE(sdg_hint_of(address(0), 20) == rows);
+  sdg_hint_forget();
+}
+END_TEST
+
+START_TEST(what_is_written_between_pieces_leaves_them_pieces) {
+  sdg_hint_t rows = SDG_HINT_KNOWN | 1;
+  sdg_hint_put(address(0), 40, false, rows);
+  sdg_hint_put(address(4), 30, true, 0);
+  REQUIRE(sdg_hint_of(address(4), 30) == 0);
+  REQUIRE(sdg_hint_within(address(4), 30) & 1);
+  REQUIRE(sdg_hint_of(address(0), 4) == rows);
+  REQUIRE(sdg_hint_of(address(34), 6) == rows);
+  // The same tensor, written anew.
+  sdg_hint_put(address(0), 40, false, rows);
+  sdg_hint_put(address(0), 40, true, 0);
+  REQUIRE(!sdg_hint_any());
+}
+END_TEST
+
+START_TEST(copied_bytes_are_known_as_those_they_are_copied_from) {
+  sdg_hint_t rows = SDG_HINT_KNOWN | 1, other = SDG_HINT_KNOWN | 2;
+  sdg_hint_put(address(0), 10, false, rows);
+  sdg_hint_put(address(12), 8, false, other);
+  sdg_hint_put(address(20), 20, false, rows);
+  sdg_hint_copy(address(4), address(24), 14);
+  REQUIRE(sdg_hint_of(address(20), 4) == rows);
+  REQUIRE(sdg_hint_of(address(24), 6) == rows);
+  REQUIRE(sdg_hint_within(address(30), 2) == 0);
+  REQUIRE(sdg_hint_of(address(32), 6) == other);
+  REQUIRE(sdg_hint_of(address(38), 2) == rows);
+  sdg_hint_copy(address(0), address(2), 10); // which overlap
+  REQUIRE(sdg_hint_of(address(2), 10) == rows);
+  sdg_hint_forget();
+  for (int i = 0; i < 20; i++)
+    sdg_hint_put(address(i), 1, false, rows);
+  sdg_hint_copy(address(0), address(20), 20);
+  REQUIRE(sdg_hint_of(address(39), 1) == rows);
   sdg_hint_forget();
 }
 END_TEST
@@ -102,6 +139,8 @@ int main(void) {
   TCase *cases = tcase_create("hint");
   tcase_add_test(cases, a_hint_is_that_of_the_last_write);
   tcase_add_test(cases, slices_become_the_buffer_that_they_make_up);
+  tcase_add_test(cases, what_is_written_between_pieces_leaves_them_pieces);
+  tcase_add_test(cases, copied_bytes_are_known_as_those_they_are_copied_from);
   tcase_add_test(cases, nothing_is_known_of_no_memory);
   tcase_add_test(cases, writes_are_watched_without_hints_where_that_was_asked);
   suite_add_tcase(suite, cases);
