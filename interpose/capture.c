@@ -215,10 +215,15 @@ bool sdg_capture_value(int entry, const void *args, const void *caller,
   return done;
 }
 
-void sdg_capture_wrote(const void *descriptor, const void *data,
-                       const void *caller) {
-  if (data && !is_foreign(caller))
-    sdg_outside_written(data, sdg_tag_bytes(descriptor));
+void sdg_capture_passed(int entry, const void *args, const void *caller) {
+  if (is_foreign(caller))
+    return;
+  sdg_call_t call;
+  sdg_gemm_t gemm;
+  enter();
+  if (sdg_invocation_call(entry, args, &gemm, &call))
+    sdg_outside_call(&call);
+  leave();
 }
 
 int sdg_capture_note(int entry, const void *args, const void *caller) {

@@ -33,10 +33,9 @@ int sdg_capture_touch_memory(int entry, const void *args, const void *caller);
  * computed or refused, and *out_result is the status to return. */
 bool sdg_capture_value(int entry, const void *args, const void *caller,
                        int *out_result);
-/* Shard view: call this before a call that passes writes the tensor of
- * this descriptor. */
-void sdg_capture_wrote(const void *descriptor, const void *data,
-                       const void *caller);
+/* Shard view: call this before an op whose descriptors all pass, or a product
+ * that no section can be about. */
+void sdg_capture_passed(int entry, const void *args, const void *caller);
 /* Shard view: call this before an entry writes memory whose contents sundog may
  * know, or computes a value from it. Not 0: the error for the program. */
 int sdg_capture_note(int entry, const void *args, const void *caller);

@@ -208,7 +208,7 @@ class Entry:
         """Needs a probe in the shard view once a plan has written something:
         what it writes is known no more, or known anew; or it makes a value of
         what is in pieces."""
-        return bool(self.vector_op()) or bool(
+        return bool(self.vector_op()) or self.is_product() or bool(
             self.library == 'cudart' and (
                 self.of_kind('written') or
                 self.name.startswith('cudaMem') and self.of_kind('everything')))
@@ -677,7 +677,16 @@ def noted_probe(e):
         lines += vector_call(e)
     lines += [
         f'static COLD {join(e.ctype, f"noted_{e.name}")}({e.declaration()}) {{',
-        f'  {fill_of(e)}',
+        f'  {fill_of(e)}']
+    if e.is_product():  # that may be split is captured
+        lines += [
+            '  if (atomic_load_explicit(&sdg_slot_products_left, '
+            'memory_order_relaxed))',
+            f'    sdg_capture_passed(SDG_ENTRY_{e.name}, &all,',
+            '                       __builtin_return_address(0));',
+            f'  TAIL return {untouched};', '}', '']
+        return lines + shard_probe(e, untouched)
+    lines += [
         f'  int refusal = sdg_capture_note(SDG_ENTRY_{e.name}, &all,',
         '                                 __builtin_return_address(0));',
         '  if (refusal)', f'    return ({e.ctype})refusal;']
@@ -689,7 +698,11 @@ def noted_probe(e):
             f'  return refusal ? ({e.ctype})refusal : status;', '}', '']
     else:
         lines += [f'  TAIL return {untouched};', '}', '']
-    return lines + [
+    return lines + shard_probe(e, untouched)
+
+
+def shard_probe(e, untouched):
+    return [
         f'static {join(e.ctype, f"shard_{e.name}")}({e.declaration()}) {{',
         '  if (LIKELY(!sdg_hint_any()))',
         f'    TAIL return {untouched};',
@@ -776,24 +789,23 @@ def probe(e):
                  for p in e.of_kind('tensor', 'sequence', 'limits')]
         # Calls of each rank's own are checked against memory in pieces
         # (rules/place/own.h), which descriptors do not tell.
-        windowed = 'SDG_FAMILY_WINDOWED' in FAMILIES[e.kind]
-        written = [(descriptor, data) for _, kind, descriptor, data, out
-                   in operand_rows(e) if kind == 'tensor' and data and out]
+        judged = not {'SDG_FAMILY_WINDOWED', 'SDG_FAMILY_REDUCES'
+                      }.isdisjoint(FAMILIES[e.kind])
+        written = any(data and out for _, _, _, data, out in operand_rows(e))
         # Others may write memory that is known to be in pieces.
         passing = []
-        if written and not windowed:
+        if written and not judged:
             passing = ['  if (' + ' && '.join(tests) +
                        ' && !sdg_job_failed()) {',
-                       *(f'    sdg_capture_wrote({descriptor}, {data}, '
-                         '__builtin_return_address(0));'
-                         for descriptor, data in written),
+                       f'    sdg_capture_passed(SDG_ENTRY_{e.name}, &all,',
+                       '                       __builtin_return_address(0));',
                        f'    return {call};', '  }']
-        if windowed or written:
+        if judged or written:
             tests.append('!sdg_hint_any()')
         return [
             f'static COLD {e.ctype} capture_{e.name}({e.declaration()}) {{',
-            *passing,
             f'  {fill_of(e)}',
+            *passing,
             '  int result;',
             f'  if (sdg_capture(SDG_ENTRY_{e.name}, &all,',
             '                  __builtin_return_address(0), &result))',
@@ -957,12 +969,14 @@ def probes_c(entries):
             out += memory_table(e, offset)
         if e.is_captured():
             rows = operand_rows(e)
+            updated = [p.name for p in e.of_kind('inout')]
             out.append(f'    .operands = {len(rows)},')
             out.append('    .operand = {')
             for role, kind, descriptor, data, written in rows:
                 out.append(
                     f'      {{SDG_ROLE_{role}, SDG_OPERAND_{kind.upper()}, '
-                    f'{str(written).lower()}, {offset(descriptor)}, '
+                    f'{str(written).lower()}, '
+                    f'{str(data in updated).lower()}, {offset(descriptor)}, '
                     f'{offset(data)}}},')
             out.append('    },')
         out.append('  },')

@@ -195,6 +195,7 @@ bool sdg_invocation_call(int entry, const void *args, sdg_gemm_t *gemm,
     *operand = (sdg_operand_t){
         .role = row->role,
         .is_output = row->is_output,
+        .is_updated = row->is_updated,
         .kind = row->kind,
         .descriptor = descriptor,
         .generation = sdg_tag_generation(descriptor),

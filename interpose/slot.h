@@ -22,6 +22,7 @@ typedef struct sdg_entry_operand {
   sdg_role_t role;
   sdg_operand_kind_t kind;
   bool is_output;
+  bool is_updated; /* an output that is read too, whatever beta is */
   uint16_t descriptor;
   uint16_t data; /* SDG_ENTRY_NOWHERE: the call has no pointer to it */
 } sdg_entry_operand_t;
@@ -102,7 +103,8 @@ void sdg_slot_disarm_child(void);
  * views. */
 void sdg_slot_narrow(void);
 /* No section is about products of matrices: in the whole view their entries get
- * the probe that follows memory, in the shard view the real function. */
+ * the probe that follows memory; in the shard view their probes pass calls on,
+ * which are only looked at while something is known of memory. */
 void sdg_slot_leave_products(void);
 /* The program tags products itself: their entries get the probes of products
  * from now on. */

@@ -9,7 +9,7 @@
 #include "rules/file/setup.h"
 #include "rules/place/place.h"
 #include "rules/place/tagging.h"
-#include "rules/vendor/args.h"
+#include "rules/vendor/argument.h"
 #include "src/job/job.h"
 
 typedef enum reading {
@@ -35,7 +35,8 @@ static bool is_literal(const sdg_call_t *call) {
 static bool reads(const sdg_call_t *call, int index) {
   const sdg_operand_t *operand = &call->operand[index];
   return sdg_role_is_activation(operand->role) && !operand->label &&
-         (!operand->is_output || call->entry == SDG_ENTRY_cudnnScaleTensor);
+         (!operand->is_output || operand->is_updated ||
+          (is_literal(call) && sdg_call_scalar(call, SDG_BETA) != 0));
 }
 
 // ---- what is looked up -----------------------------------------------------
@@ -410,7 +411,8 @@ sdg_status_t sdg_ones_check(const sdg_call_t *call, const sdg_op_t *op,
 // Of an op that takes rows and wholes alike: as what it reads is.
 static reading_t literal_result(const sdg_call_t *call, int d,
                                 sdg_axes_t axes) {
-  reading_t all = UNKNOWN;
+  reading_t all = WHOLE;
+  bool any = false;
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];
     if (!reads(call, i) || d >= operand->dims || operand->extent[d] != 1)
@@ -419,10 +421,10 @@ static reading_t literal_result(const sdg_call_t *call, int d,
     if (own == PIECES)
       return PIECES;
     if (own == UNKNOWN)
-      return UNKNOWN;
-    all = WHOLE;
+      all = UNKNOWN;
+    any = true;
   }
-  return all;
+  return any ? all : UNKNOWN;
 }
 
 sdg_hint_t sdg_ones_written(const sdg_call_t *call, int index,

@@ -2,7 +2,10 @@
 // Calls of a rank alone that its memory, or its parameters, speak against.
 #include "rules/place/own.h"
 
+#include <stdio.h>
+
 #include "rules/place/tagging.h"
+#include "src/control/parted.h"
 #include "src/job/job.h"
 
 static size_t width_of(const sdg_operand_t *operand) {
@@ -16,8 +19,7 @@ static bool reads_unsaid(const sdg_operand_t *operand) {
 }
 
 // Pieces of several ranks, of which values of one are not meant.
-static sdg_axes_t pieces_of(const sdg_operand_t *operand) {
-  sdg_hint_t hint = sdg_hint_of(operand->data, width_of(operand));
+static sdg_axes_t axes_of(sdg_hint_t hint) {
   int rank[SDG_RANKS_MAX];
   sdg_axes_t axes = hint & SDG_HINT_AXES;
   return axes && !(hint & SDG_HINT_LOCAL) &&
@@ -26,12 +28,25 @@ static sdg_axes_t pieces_of(const sdg_operand_t *operand) {
              : 0;
 }
 
-static sdg_status_t piece_fail(const sdg_call_t *call,
-                               const sdg_operand_t *operand, sdg_axes_t axes) {
-  const sdg_mesh_t *mesh = sdg_job_mesh();
+// The first of these axes.
+static const char *axis_name(sdg_axes_t axes) {
   int axis = 0;
   while (!(axes >> axis & 1))
     axis++;
+  return sdg_job_mesh()->name[axis];
+}
+
+static void extents_format(const sdg_operand_t *operand, char *out,
+                           size_t bytes) {
+  size_t used = 0;
+  out[0] = 0;
+  for (int d = 0; d < operand->dims && used < bytes; d++)
+    used += (size_t)snprintf(out + used, bytes - used, "%s%lld", d ? " x " : "",
+                             (long long)operand->extent[d]);
+}
+
+static sdg_status_t piece_fail(const sdg_call_t *call,
+                               const sdg_operand_t *operand, sdg_axes_t axes) {
   return sdg_job_fail(sdg_fail(
       SDG_E_OWN_PIECE,
       "%s would be each rank's own, by a [local] section, but %s at %p is this "
@@ -41,7 +56,7 @@ static sdg_status_t piece_fail(const sdg_call_t *call,
       "there since, in memory that a pool returned again; otherwise no [local] "
       "section may name it",
       call->entry_name, sdg_role_name(operand->role), operand->data,
-      mesh->name[axis], sdg_role_name(operand->role)));
+      axis_name(axes), sdg_role_name(operand->role)));
 }
 
 sdg_status_t sdg_own_check(const sdg_call_t *call, const sdg_op_t *op) {
@@ -54,9 +69,40 @@ sdg_status_t sdg_own_check(const sdg_call_t *call, const sdg_op_t *op) {
     return SDG_OK;
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];
-    sdg_axes_t axes = reads_unsaid(operand) ? pieces_of(operand) : 0;
+    sdg_axes_t axes =
+        reads_unsaid(operand)
+            ? axes_of(sdg_hint_of(operand->data, width_of(operand)))
+            : 0;
     if (axes)
       return piece_fail(call, operand, axes);
+  }
+  return SDG_OK;
+}
+
+sdg_status_t sdg_own_check_value(const sdg_call_t *call) {
+  char extents[96];
+  if (!sdg_family_is(call->family, SDG_FAMILY_REDUCES) || call->is_query ||
+      !sdg_hint_any() || !sdg_job_joined())
+    return SDG_OK;
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    if (!reads_unsaid(operand))
+      continue;
+    sdg_hint_t hint = sdg_hint_within(operand->data, width_of(operand));
+    if (hint & SDG_HINT_LOCAL)
+      sdg_parted_note(call->entry_name);
+    if (!axes_of(hint))
+      continue;
+    extents_format(operand, extents, sizeof extents);
+    return sdg_fail(
+        SDG_E_PIECE_REDUCED,
+        "%s of %s of %s at %p, whose memory is this rank's piece over %s: no "
+        "section matches a tensor of these extents. Write a [shard] section "
+        "that does, or tag %s's descriptor (sundog_tag); if each rank's own "
+        "result is meant, a [local] section, or values = local in the section "
+        "that splits the tensor",
+        call->entry_name, sdg_role_name(operand->role), extents, operand->data,
+        axis_name(axes_of(hint)), sdg_role_name(operand->role));
   }
   return SDG_OK;
 }

@@ -40,6 +40,7 @@ enum {
   SDG_FAMILY_HINTS = 64,
   SDG_FAMILY_HINTS_OF_X = 128,
   SDG_FAMILY_MOVES = 256,
+  SDG_FAMILY_KEEPS_PIECES = 512,
 };
 const char *sdg_family_name(sdg_family_t family);
 sdg_family_dims_t sdg_family_dims(sdg_family_t family);
@@ -95,6 +96,7 @@ enum { SDG_NOWHERE = 0xffff };
 typedef struct sdg_operand {
   sdg_role_t role;
   bool is_output;
+  bool is_updated; /* an output that is read too, whatever beta is */
   sdg_operand_kind_t kind;
   const void *descriptor; /* the program's descriptor; key of the tag table */
   uint64_t generation;    /* generation of the descriptor's last set */

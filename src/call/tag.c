@@ -96,9 +96,7 @@ static sdg_tag_table_t *table_with_room(void) {
     if (!key || word == 0)
       continue;
     sdg_tag_cell_t *cell = cell_place(fresh, key);
-    size_t bytes = atomic_load(&table->cell[i].bytes);
     atomic_store_explicit(&cell->word, word, memory_order_relaxed);
-    atomic_store_explicit(&cell->bytes, bytes, memory_order_relaxed);
     atomic_store_explicit(&cell->key, key, memory_order_relaxed);
     used++;
   }
@@ -150,20 +148,8 @@ void sdg_tag_forget(const void *descriptor) {
   pthread_mutex_unlock(&lock);
 }
 
-size_t sdg_tag_bytes(const void *descriptor) {
-  pthread_mutex_lock(&lock);
-  sdg_tag_table_t *table =
-      atomic_load_explicit(&sdg_tag_current, memory_order_relaxed);
-  sdg_tag_cell_t *cell = table ? cell_place(table, descriptor) : NULL;
-  size_t bytes = cell && atomic_load_explicit(&cell->key, memory_order_relaxed)
-                     ? atomic_load_explicit(&cell->bytes, memory_order_relaxed)
-                     : 0;
-  pthread_mutex_unlock(&lock);
-  return bytes;
-}
-
 void sdg_tag_set_pass(const void *descriptor, uint64_t generation,
-                      sdg_family_t family, bool agreed, size_t bytes) {
+                      sdg_family_t family, bool agreed) {
   pthread_mutex_lock(&lock);
   sdg_tag_table_t *table =
       atomic_load_explicit(&sdg_tag_current, memory_order_relaxed);
@@ -171,7 +157,6 @@ void sdg_tag_set_pass(const void *descriptor, uint64_t generation,
     sdg_tag_cell_t *cell = cell_place(table, descriptor);
     uint64_t word = atomic_load_explicit(&cell->word, memory_order_relaxed);
     if (word >> SDG_TAG_FAMILY_BITS == generation) {
-      atomic_store_explicit(&cell->bytes, bytes, memory_order_relaxed);
       atomic_store_explicit(&cell->word, word | (uint64_t)1 << family,
                             memory_order_release);
     }

@@ -26,7 +26,6 @@ _Static_assert((int)SDG_FAMILY_COUNT <= (int)SDG_TAG_FAMILY_BITS,
 typedef struct sdg_tag_cell {
   _Atomic(const void *) key;
   _Atomic(uint64_t) word;
-  _Atomic(size_t) bytes; /* of the tensor; valid for a generation that passes */
 } sdg_tag_cell_t;
 
 typedef struct sdg_tag_table {
@@ -70,9 +69,6 @@ static inline uint64_t sdg_tag_generation(const void *descriptor) {
   return sdg_tag_word(descriptor) >> SDG_TAG_FAMILY_BITS;
 }
 
-/* Returns the bytes that sdg_tag_set_pass was given for this descriptor. */
-size_t sdg_tag_bytes(const void *descriptor);
-
 /* Call when a descriptor was created or set: starts a new generation without
  * tags. Generation numbers are never reused. */
 void sdg_tag_touch(const void *descriptor);
@@ -80,10 +76,9 @@ void sdg_tag_touch(const void *descriptor);
 void sdg_tag_forget(const void *descriptor);
 /* From now on the descriptor, at this generation, passes in this family.
  * `agreed`: the decision comes from the extents of all ranks, not of this rank
- * alone. `bytes`: the memory of its tensor, from the first element to the end
- * of the last; 0: unknown. */
+ * alone. */
 void sdg_tag_set_pass(const void *descriptor, uint64_t generation,
-                      sdg_family_t family, bool agreed, size_t bytes);
+                      sdg_family_t family, bool agreed);
 /* From now on several threads may make tagged calls. If one thread's agreement
  * let a descriptor pass, another thread would skip the agreement that the
  * threads of other ranks wait in. So this forgets all passes, and later passes

@@ -106,8 +106,8 @@ void sdg_outside_touch(const sdg_memory_access_t *memory) {
   (void)memory;
 }
 
-void sdg_outside_written(const void *at, size_t bytes) {
-  (void)at, (void)bytes;
+void sdg_outside_call(const sdg_call_t *call) {
+  (void)call;
 }
 
 void sdg_outside_vector(const sdg_vector_t *vector) {
@@ -205,9 +205,9 @@ sdg_verdict_t sdg_registry_judge(sdg_call_t *call) {
   if (strcmp(verdict, "ask") != 0) {
     for (int i = 0; i < call->operands; i++)
       sdg_tag_set_pass(call->operand[i].descriptor, call->operand[i].generation,
-                       call->family, true, 0);
+                       call->family, true);
     sdg_tag_set_pass(call->op_descriptor, call->op_generation, call->family,
-                     true, 0);
+                     true);
   }
   return SDG_VERDICT_PASS;
 }

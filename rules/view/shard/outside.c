@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hints of memory that the program's own calls write.
+// Hints of memory that calls write that are not split.
 #include "rules/view/shard/outside.h"
 
 #include <stdatomic.h>
@@ -8,6 +8,8 @@
 #include "rules/memory/memory.h"
 #include "rules/reuse/prefetch.h"
 #include "rules/step/together.h"
+#include "rules/vendor/argument.h"
+#include "rules/vendor/product.h"
 #include "src/base/hash.h"
 #include "src/base/log.h"
 #include "src/base/options.h"
@@ -41,41 +43,114 @@ static void read_say(const sdg_memory_access_t *memory, sdg_hint_t pieces) {
           memory->name);
 }
 
+// Whether the bytes lie in memory without gaps.
+static bool is_dense(const sdg_access_t *access) {
+  return access->height <= 1 || access->pitch == access->width;
+}
+
+// One copy: what the program does to host memory is not seen.
+static void copied(const sdg_access_t *from, const sdg_access_t *to) {
+  const void *x = (const void *)from->at, *y = (const void *)to->at;
+  if (!sdg_memory_holds(y))
+    sdg_hint_put(y, span_of(to), !is_dense(to), 0);
+  else if (is_dense(from) && is_dense(to))
+    sdg_hint_copy(x, y, span_of(to));
+  else
+    sdg_hint_put(y, span_of(to), true, sdg_hint_read(x, span_of(from)));
+}
+
 void sdg_outside_touch(const sdg_memory_access_t *memory) {
-  sdg_hint_t from = 0, pieces = 0;
-  bool to_host = false;
-  bool rows = false;
-  for (int i = 0; i < memory->accesses; i++) {
-    const sdg_access_t *access = &memory->access[i];
-    if (!memory->copies || !access->reads)
-      continue;
-    from = sdg_hint_around((const void *)access->at, span_of(access));
-    pieces = sdg_hint_within((const void *)access->at, span_of(access));
-    rows |= access->height > 1 && access->pitch != access->width;
-  }
+  const sdg_access_t *from = NULL;
+  for (int i = 0; i < memory->accesses; i++)
+    if (memory->copies && memory->access[i].reads)
+      from = &memory->access[i];
+  sdg_hint_t pieces =
+      from ? sdg_hint_within((const void *)from->at, span_of(from)) : 0;
   for (int i = 0; i < memory->accesses; i++) {
     const sdg_access_t *access = &memory->access[i];
     const void *at = (const void *)access->at;
     if (!access->writes)
       continue;
-    to_host |= pieces && !sdg_memory_holds(at);
-    bool gaps = rows || (access->height > 1 && access->pitch != access->width);
+    if (pieces && !sdg_memory_holds(at))
+      read_say(memory, pieces);
     sdg_prefetch_written(at, span_of(access));
-    // What the program does to host memory is not seen.
-    sdg_hint_put(at, span_of(access), gaps,
-                 from && sdg_memory_holds(at) ? from : 0);
+    if (from && from != access)
+      copied(from, access);
+    else
+      sdg_hint_put(at, span_of(access), !is_dense(access), 0);
   }
-  if (to_host)
-    read_say(memory, pieces);
   if (memory->everything) {
     sdg_prefetch_written(NULL, SIZE_MAX);
     sdg_hint_forget();
   }
 }
 
-void sdg_outside_written(const void *at, size_t bytes) {
-  sdg_prefetch_written(at, bytes);
-  sdg_hint_put(at, bytes, false, 0);
+// ---- calls that are not split ----------------------------------------------
+
+// Whether an output's old elements are among what the call computes it from.
+static bool is_updated(const sdg_call_t *call, const sdg_operand_t *operand) {
+  sdg_product_t product;
+  if (!sdg_family_is_product(call->family))
+    return operand->is_updated || sdg_call_scalar(call, SDG_BETA) != 0;
+  sdg_product_make(call->args, &product);
+  return product.keeps;
+}
+
+static bool has_memory(const sdg_operand_t *operand) {
+  return operand->data && operand->elem_bytes > 0;
+}
+
+static size_t bytes_of(const sdg_operand_t *operand) {
+  return sdg_operand_access(operand, true, false).width;
+}
+
+// What is known of the activations that the call reads, taken together.
+static sdg_hint_t inputs_of(const sdg_call_t *call) {
+  sdg_hint_t from = 0;
+  bool first = true;
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    if (!has_memory(operand) || !sdg_role_is_activation(operand->role) ||
+        (operand->is_output && !is_updated(call, operand)))
+      continue;
+    sdg_hint_t hint = sdg_hint_read(operand->data, bytes_of(operand));
+    from = first ? hint : sdg_hint_join(from, hint);
+    first = false;
+  }
+  return from;
+}
+
+static bool in_place(const sdg_call_t *call, const sdg_operand_t *output) {
+  for (int i = 0; i < call->operands; i++)
+    if (!call->operand[i].is_output && call->operand[i].data == output->data)
+      return true;
+  return is_updated(call, output);
+}
+
+static void output_put(const sdg_call_t *call, const sdg_operand_t *output,
+                       sdg_hint_t from) {
+  sdg_layout_t layout = sdg_operand_layout(output);
+  size_t bytes = sdg_layout_bytes(&layout);
+  bool keeps = sdg_family_is(call->family, SDG_FAMILY_KEEPS_PIECES) &&
+               sdg_role_is_activation(output->role);
+  sdg_prefetch_written(output->data, bytes);
+  if (!keeps && is_updated(call, output))
+    return;
+  // A part of a tensor that was changed in place is still a part of it.
+  if (keeps && from && in_place(call, output) &&
+      sdg_hint_around(output->data, bytes) == from)
+    return;
+  sdg_hint_put(output->data, bytes, !sdg_layout_dense(&layout),
+               keeps ? from : 0);
+}
+
+void sdg_outside_call(const sdg_call_t *call) {
+  if (call->is_query)
+    return;
+  sdg_hint_t from = sdg_hint_any() ? inputs_of(call) : 0;
+  for (int i = 0; i < call->operands; i++)
+    if (call->operand[i].is_output && has_memory(&call->operand[i]))
+      output_put(call, &call->operand[i], from);
 }
 
 // ---- vectors ---------------------------------------------------------------
@@ -102,8 +177,8 @@ static void put(const strip_t *strip, sdg_hint_t hint) {
 void sdg_outside_vector(const sdg_vector_t *vector) {
   strip_t x = strip_of(vector->x, vector->n, vector->incx, vector->type_x);
   strip_t y = strip_of(vector->y, vector->n, vector->incy, vector->type_y);
-  sdg_hint_t of_x = sdg_hint_around(x.at, x.bytes);
-  sdg_hint_t of_y = sdg_hint_around(y.at, y.bytes);
+  sdg_hint_t of_x = sdg_hint_read(x.at, x.bytes);
+  sdg_hint_t of_y = sdg_hint_read(y.at, y.bytes);
   bool swaps = vector->op == SDG_VECTOR_SWAP || vector->op == SDG_VECTOR_ROT;
   if (swaps || vector->op == SDG_VECTOR_SCAL)
     sdg_prefetch_written(x.at, x.bytes);

@@ -6,13 +6,16 @@
 
 #include "rules/vendor/vector.h"
 #include "src/base/status.h"
+#include "src/call/call.h"
 #include "src/call/memory_access.h"
 
 /* Copies of memory take what is known along; of what is written otherwise
  * nothing is known any more. */
 void sdg_outside_touch(const sdg_memory_access_t *memory);
-/* A call that no op has to do with writes a tensor. */
-void sdg_outside_written(const void *at, size_t bytes);
+/* The same of a call that is not split, by its family's flag KEEPS_PIECES: what
+ * is made of pieces is in pieces. Filters and parameters that it writes are
+ * not: the program may add up the ranks'. */
+void sdg_outside_call(const sdg_call_t *call);
 /* The same of calls on vectors: copies, sums and multiples of pieces are
  * pieces. */
 void sdg_outside_vector(const sdg_vector_t *vector);

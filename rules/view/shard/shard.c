@@ -53,20 +53,6 @@ static bool may_match(const sdg_call_t *call, const sdg_rules_t *rules) {
   return false;
 }
 
-static size_t bytes_of(const sdg_operand_t *operand) {
-  return operand->elem_bytes > 0
-             ? sdg_operand_access(operand, true, false).width
-             : 0;
-}
-
-// What is known of the memory that an untagged call writes is no longer so. The
-// probe does the same for calls that pass (sdg_capture_wrote).
-static void outputs_forget(const sdg_call_t *call) {
-  for (int i = 0; i < call->operands && !call->is_query; i++)
-    if (call->operand[i].is_output && call->operand[i].data)
-      sdg_outside_written(call->operand[i].data, bytes_of(&call->operand[i]));
-}
-
 static void mark_passes(const sdg_call_t *call, const sdg_rules_t *rules) {
   if (sdg_values_wanted())
     return; // they are counted
@@ -79,8 +65,7 @@ static void mark_passes(const sdg_call_t *call, const sdg_rules_t *rules) {
       sdg_tag_set_pass(operand->descriptor, operand->generation, call->family,
                        sdg_rules_may_match(rules, call->family,
                                            call->entry_name, operand->extent,
-                                           operand->dims),
-                       bytes_of(operand));
+                                           operand->dims));
   }
 }
 
@@ -105,10 +90,11 @@ static bool named_local(const sdg_call_t *call, const sdg_rules_t *rules) {
 static sdg_status_t untagged_leave(const sdg_call_t *call,
                                    const sdg_rules_t *rules,
                                    const sdg_op_t *op) {
-  if (named_local(call, rules))
-    SDG_TRY(sdg_own_check(call, op));
+  SDG_TRY(named_local(call, rules) ? sdg_own_check(call, op)
+                                   : sdg_own_check_value(call));
   SDG_TRY(sdg_sequence_whole(call));
-  outputs_forget(call);
+  // For calls that pass the probe does the same (sdg_capture_passed).
+  sdg_outside_call(call);
   mark_passes(call, rules);
   return SDG_OK;
 }

@@ -21,14 +21,13 @@ END_TEST
 START_TEST(a_pass_holds_for_one_family_and_one_generation) {
   sdg_tag_touch(&object[0]);
   uint64_t generation = sdg_tag_generation(&object[0]);
-  sdg_tag_set_pass(&object[0], generation, SDG_FAMILY_POOL, true, 8);
+  sdg_tag_set_pass(&object[0], generation, SDG_FAMILY_POOL, true);
   ck_assert(sdg_tag_passes(&object[0], SDG_FAMILY_POOL));
   ck_assert(!sdg_tag_passes(&object[0], SDG_FAMILY_CONV));
   sdg_tag_touch(&object[0]);
   ck_assert_uint_gt(sdg_tag_generation(&object[0]), generation);
   ck_assert(!sdg_tag_passes(&object[0], SDG_FAMILY_POOL));
-  sdg_tag_set_pass(&object[0], generation, SDG_FAMILY_POOL, true,
-                   8); // too late
+  sdg_tag_set_pass(&object[0], generation, SDG_FAMILY_POOL, true); // too late
   ck_assert(!sdg_tag_passes(&object[0], SDG_FAMILY_POOL));
 }
 END_TEST
@@ -136,14 +135,14 @@ START_TEST(sharing_forgets_passes_and_keeps_no_agreed_ones) {
   static char named;
   sdg_tag_touch(&named);
   uint64_t generation = sdg_tag_generation(&named);
-  sdg_tag_set_pass(&named, generation, SDG_FAMILY_CONV, true, 8);
+  sdg_tag_set_pass(&named, generation, SDG_FAMILY_CONV, true);
   ck_assert(sdg_tag_passes(&named, SDG_FAMILY_CONV));
   sdg_tag_share();
   ck_assert(!sdg_tag_passes(&named, SDG_FAMILY_CONV));
   ck_assert_uint_eq(sdg_tag_generation(&named), generation);
-  sdg_tag_set_pass(&named, generation, SDG_FAMILY_CONV, true, 8);
+  sdg_tag_set_pass(&named, generation, SDG_FAMILY_CONV, true);
   ck_assert(!sdg_tag_passes(&named, SDG_FAMILY_CONV));
-  sdg_tag_set_pass(&named, generation, SDG_FAMILY_CONV, false, 8);
+  sdg_tag_set_pass(&named, generation, SDG_FAMILY_CONV, false);
   ck_assert(sdg_tag_passes(&named, SDG_FAMILY_CONV));
 }
 END_TEST
@@ -153,11 +152,10 @@ START_TEST(the_table_grows_and_keeps_what_it_knows) {
     sdg_tag_touch(&object[i]);
     if (i % 2)
       sdg_tag_set_pass(&object[i], sdg_tag_generation(&object[i]),
-                       SDG_FAMILY_CONV, true, 8 + (size_t)i);
+                       SDG_FAMILY_CONV, true);
   }
   for (int i = 0; i < MANY; i++)
-    REQUIRE(sdg_tag_passes(&object[i], SDG_FAMILY_CONV) == (i % 2 == 1) &&
-            sdg_tag_bytes(&object[i]) == (i % 2 ? 8 + (size_t)i : 0));
+    REQUIRE(sdg_tag_passes(&object[i], SDG_FAMILY_CONV) == (i % 2 == 1));
 }
 END_TEST
 
@@ -182,7 +180,7 @@ static void *reader_main(void *unused) {
 START_TEST(readers_find_a_descriptor_while_others_are_added) {
   sdg_tag_touch(&object[0]);
   sdg_tag_set_pass(&object[0], sdg_tag_generation(&object[0]), SDG_FAMILY_CONV,
-                   true, 8);
+                   true);
   pthread_t reader;
   ck_assert_int_eq(pthread_create(&reader, NULL, reader_main, NULL), 0);
   for (int i = 1; i < MANY; i++)

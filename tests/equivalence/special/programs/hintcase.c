@@ -8,6 +8,9 @@
 //   as:NAME          NAME has a new descriptor of the same extents
 //   tag:NAME=TEXT    sundog_tag
 //   up:A  set:A  copy:A,B  free:A        upload, cudaMemset, cudaMemcpy, anew
+//   half:A  rows:A,B  set of the first half; a copy of rows of half of W
+//   fill:A  add:A,B   cudnnSetTensor, cudnnAddTensor
+//   gemm:A,C  gemv:A,C  more:A,C   C = 2 A by cuBLAS; more: C + 2 A
 //   conv:X,Y  relu:X,Y  pool:X,Y  scale:X  softmax:X,Y  reduce:A,C  wgrad:X,DY
 //   nrm2:A  asum:A  dot:A,B  iamax:A  axpy:A,B  scal:A  bcopy:A,B  swap:A,B
 //   device           results of cuBLAS are left in device memory
@@ -219,14 +222,37 @@ static void value_print(const float *host) {
   printf("%g\n", (double)value);
 }
 
+static void cublas_ready(void) {
+  if (cublas)
+    return;
+  check((int)cublasCreate(&cublas), "create");
+  check((int)cudaMalloc((void **)&result, sizeof *result), "cudaMalloc");
+}
+
+// A matrix of one column times a matrix of one element.
+static void product(const char *word, int a, int c) {
+  int n = (int)tensors[a].count;
+  float one = 1, two = 2, beta = strcmp(word, "more") == 0 ? 1 : 0;
+  cublas_ready();
+  check((int)cudaMemcpy(result, &one, sizeof one, cudaMemcpyHostToDevice),
+        "upload");
+  check((int)cublasSetPointerMode(cublas, CUBLAS_POINTER_MODE_HOST), "mode");
+  if (strcmp(word, "gemv") == 0)
+    check((int)cublasSgemv(cublas, CUBLAS_OP_N, n, 1, &two, tensors[a].data, n,
+                           result, 1, &beta, tensors[c].data, 1),
+          word);
+  else
+    check((int)cublasSgemm(cublas, CUBLAS_OP_N, CUBLAS_OP_N, n, 1, 1, &two,
+                           tensors[a].data, n, result, 1, &beta,
+                           tensors[c].data, n),
+          word);
+}
+
 static int multiply(const char *word, int a, int b) {
   int n = (int)tensors[a].count, index = 0;
   int some = part.count ? part.count : n / part.step;
   float value = 0, two = 2, *x = tensors[a].data, *from = x + part.first;
-  if (!cublas) {
-    check((int)cublasCreate(&cublas), "create");
-    check((int)cudaMalloc((void **)&result, sizeof *result), "cudaMalloc");
-  }
+  cublas_ready();
   if (strcmp(word, "nrm2") == 0)
     value_check(cublasSnrm2(cublas, some, from, part.step, value_at(&value)),
                 word);
@@ -266,6 +292,13 @@ static void move(const char *word, int a, int b) {
   size_t bytes = tensors[a].count * sizeof(float);
   if (strcmp(word, "set") == 0) {
     check((int)cudaMemset(tensors[a].data, 0, bytes), word);
+  } else if (strcmp(word, "half") == 0) {
+    check((int)cudaMemset(tensors[a].data, 0, bytes / 2), word);
+  } else if (strcmp(word, "rows") == 0) {
+    size_t row = (size_t)tensors[a].extent[3] * sizeof(float);
+    check((int)cudaMemcpy2D(tensors[b].data, row, tensors[a].data, row, row / 2,
+                            bytes / row, cudaMemcpyDeviceToDevice),
+          word);
   } else if (strcmp(word, "copy") == 0) {
     check((int)cudaMemcpy(tensors[b].data, tensors[a].data, bytes,
                           cudaMemcpyDeviceToDevice),
@@ -288,7 +321,7 @@ static void tag(int t, const char *text) {
 }
 
 static void operate(const char *word, int a, int b) {
-  float two = 2;
+  float one = 1, two = 2;
   if (strcmp(word, "up") == 0)
     upload(a);
   else if (strcmp(word, "as") == 0)
@@ -308,6 +341,16 @@ static void operate(const char *word, int a, int b) {
           word);
   else if (strcmp(word, "softmax") == 0)
     softmax(a, b);
+  else if (strcmp(word, "fill") == 0)
+    check((int)cudnnSetTensor(handle, tensors[a].desc, tensors[a].data, &two),
+          word);
+  else if (strcmp(word, "add") == 0)
+    check((int)cudnnAddTensor(handle, &one, tensors[a].desc, tensors[a].data,
+                              &one, tensors[b].desc, tensors[b].data),
+          word);
+  else if (strcmp(word, "gemm") == 0 || strcmp(word, "gemv") == 0 ||
+           strcmp(word, "more") == 0)
+    product(word, a, b);
   else if (strcmp(word, "reduce") == 0)
     reduce(a, b);
   else if (!multiply(word, a, b))
