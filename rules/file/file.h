@@ -50,6 +50,8 @@ const char *sdg_dim_name(sdg_dim_t dim);
 int sdg_dim_index(sdg_family_t family, sdg_dim_t dim, int dims);
 /* The name of dimension `index`; SDG_DIM_COUNT if it has none. */
 sdg_dim_t sdg_dim_at(sdg_family_t family, int index, int dims);
+/* Returns true if it is the name of dimension `index` in some family. */
+bool sdg_dim_may_be_at(sdg_dim_t dim, int index, int dims);
 
 typedef enum sdg_compare {
   SDG_COMPARE_ANY,

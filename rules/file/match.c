@@ -61,6 +61,13 @@ sdg_dim_t sdg_dim_at(sdg_family_t family, int index, int dims) {
   return from_last < 3 ? (sdg_dim_t)(SDG_DIM_W - from_last) : SDG_DIM_COUNT;
 }
 
+bool sdg_dim_may_be_at(sdg_dim_t dim, int index, int dims) {
+  for (int f = 0; f < SDG_FAMILY_COUNT; f++)
+    if (sdg_dim_at((sdg_family_t)f, index, dims) == dim)
+      return true;
+  return false;
+}
+
 static bool compare_holds(const sdg_term_t *term, int64_t extent) {
   switch (term->compare) {
   case SDG_COMPARE_ANY:

@@ -101,9 +101,7 @@ sdg_status_t sdg_match_parse(const sdg_place_t *place, const char *text,
   // A listed name at another position could never match.
   for (int i = 0; section->listed && i < section->terms; i++) {
     sdg_dim_t dim = section->term[i].dim;
-    if (dim <= SDG_DIM_W &&
-        sdg_dim_index(SDG_FAMILY_CONV, dim, section->terms) != i &&
-        sdg_dim_index(SDG_FAMILY_MATMUL, dim, section->terms) != i)
+    if (dim <= SDG_DIM_W && !sdg_dim_may_be_at(dim, i, section->terms))
       return sdg_place_fail(place, SDG_E_RULES_VALUE,
                             "%s is not dimension %d of %d in '%s'",
                             sdg_dim_name(dim), i + 1, section->terms, whole);
