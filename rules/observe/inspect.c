@@ -48,8 +48,8 @@ typedef struct shape { // one window, by spatial dimension
       dilation[SDG_DIMS_MAX];
 } shape_t;
 
-static bool conv_read(const sdg_cudnn_t *cudnn, const sdg_call_t *call,
-                      shape_t *out) {
+static bool filter_read(const sdg_cudnn_t *cudnn, const sdg_call_t *call,
+                        shape_t *out) {
   cudnnConvolutionMode_t mode;
   cudnnDataType_t type;
   const sdg_operand_t *filter = NULL;
@@ -84,9 +84,10 @@ static void window_put(text_t *text, const sdg_call_t *call) {
   shape_t shape;
   memset(&shape, 0, sizeof shape);
   if (!cudnn || !call->op_descriptor ||
-      !(call->family == SDG_FAMILY_CONV   ? conv_read(cudnn, call, &shape)
-        : call->family == SDG_FAMILY_POOL ? pool_read(cudnn, call, &shape)
-                                          : false))
+      !(sdg_family_is(call->family, SDG_FAMILY_FILTERS)
+            ? filter_read(cudnn, call, &shape)
+            : sdg_family_is(call->family, SDG_FAMILY_POOLS) &&
+                  pool_read(cudnn, call, &shape)))
     return;
   put(text, "\"window\":{");
   list_put(text, "kernel", shape.spatial, shape.kernel);
@@ -106,7 +107,7 @@ static const char *truth(bool value) {
 static void attention_put(text_t *text, const sdg_call_t *call) {
   sdg_attention_t a;
   sdg_band_t band;
-  if (call->family != SDG_FAMILY_ATTENTION || call->is_query ||
+  if (sdg_family_dims(call->family) != SDG_FAMILY_SEQUENCE || call->is_query ||
       !sdg_attention_read(call, &a) || a.current >= 0)
     return;
   put(text, "\"attention\":{\"same\":%s", truth(a.same));
