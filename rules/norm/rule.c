@@ -7,7 +7,7 @@
 
 #include "rules/norm/rule.h"
 #include "rules/place/colocate.h"
-#include "rules/place/shared.h"
+#include "rules/step/compare.h"
 #include "rules/vendor/argument.h"
 #include "rules/vendor/vendor.h"
 
@@ -144,7 +144,7 @@ static sdg_common_t norm_alike(const sdg_call_t *call,
                  (call->is_query ||
                   (role != SDG_ROLE_SCALE && role != SDG_ROLE_SHIFT))
              ? (sdg_common_t){.axes = 0}
-             : sdg_common_of(call, tagging, index);
+             : sdg_compare_common(call, tagging, index);
 }
 
 static const sdg_op_shard_t shard = {

@@ -83,7 +83,7 @@ typedef struct sdg_op_shard {
    * nothing to correct. */
   sdg_status_t (*place)(const sdg_call_t *call, sdg_tagging_t *tagging);
   /* What every rank has alike of an operand that the call reads. NULL: as its
-   * role and its place tell (rules/place/shared.h). */
+   * role and its place tell (rules/step/compare.h). */
   sdg_common_t (*common)(const sdg_call_t *call, const sdg_tagging_t *tagging,
                          int index);
   /* A call that this rank makes by itself, of tensors that are its own by a

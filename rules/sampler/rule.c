@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The spatial-transformer sampler as an op.
 #include "rules/place/colocate.h"
-#include "rules/place/shared.h"
+#include "rules/step/compare.h"
 #include "rules/place/tagging.h"
 #include "rules/sampler/plan.h"
 #include "rules/vendor/argument.h"
@@ -22,7 +22,7 @@ static int sampler_key(const sdg_call_t *call, uint64_t *out) {
 // Ranks that have different channels of y have the same grid.
 static sdg_common_t sampler_common(const sdg_call_t *call,
                                    const sdg_tagging_t *tagging, int index) {
-  sdg_common_t common = sdg_common_of(call, tagging, index);
+  sdg_common_t common = sdg_compare_common(call, tagging, index);
   if (index == sdg_sampler_operand(call, SDG_SAMPLER_GRID))
     common.axes =
         tagging->axes & ~sdg_placement_axes(&tagging->placement[index]);

@@ -55,4 +55,10 @@ sdg_status_t sdg_compare_fail(const sdg_call_t *call, const sdg_digests_t *all,
 void sdg_compare_extents(const sdg_operand_t *operand, char *out,
                          size_t out_bytes);
 
+/* What ranks have in common of an operand that is in pieces, or beside such, by
+ * the operand's role and where it is: where an op says nothing of its own
+ * (alike() of sdg_op_t). */
+sdg_common_t sdg_compare_common(const sdg_call_t *call,
+                                const sdg_tagging_t *tagging, int index);
+
 #endif
