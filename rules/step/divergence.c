@@ -5,7 +5,7 @@
 #include <cudnn.h>
 #include <string.h>
 
-#include "rules/step/null_operand.h"
+#include "rules/step/step.h"
 #include "rules/vendor/argument.h"
 #include "src/control/control.h"
 #include "src/control/thread_name.h"
@@ -29,7 +29,7 @@ uint32_t sdg_divergence_hash(const sdg_call_t *call, const sdg_op_t *op,
   // What it cannot describe is refused elsewhere.
   if (op && op->knows(call) && op->describe(call, text, sizeof text) == SDG_OK)
     hash = mix(hash, text, strlen(text));
-  bool lacks = sdg_null_operand(call, op);
+  bool lacks = sdg_step_null_operand(call, op);
   hash = mix(hash, &lacks, sizeof lacks);
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];

@@ -51,4 +51,16 @@ bool sdg_step_is_verdict(sdg_status_t status);
  * what ended it is returned. */
 sdg_status_t sdg_step_accident(sdg_status_t status) SDG_MUST_CHECK;
 
+/* ---- calls without the memory of one of their tensors, which the vendor's
+ * library refuses ---- */
+
+/* True if the program gives no memory for a tensor that the op cannot do
+ * without. Of ops whose plans do not look for that themselves. `op` may be
+ * NULL. */
+bool sdg_step_null_operand(const sdg_call_t *call, const sdg_op_t *op);
+/* Shard view, where the program's call is not right as it is: gives it to the
+ * vendor's library all the same, and compares with the other ranks what that
+ * says. */
+sdg_status_t sdg_step_null_operand_plan(sdg_plan_t **out_plan) SDG_MUST_CHECK;
+
 #endif

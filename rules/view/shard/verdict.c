@@ -8,7 +8,7 @@
 
 #include "rules/place/ones.h"
 #include "rules/place/own.h"
-#include "rules/step/null_operand.h"
+#include "rules/step/step.h"
 
 // Whether `op =` of the rules keeps a section from an activation of this call.
 static bool left_out(const sdg_call_t *call, const sdg_rules_t *rules) {
@@ -113,10 +113,10 @@ sdg_status_t sdg_shard_plan(const sdg_call_t *call, const sdg_op_t *op,
                      verdict->met == SDG_MET_READ ? &verdict->colocation.tagging
                                                   : &verdict->tagging,
                      out_plan));
-  if ((*out_plan)->literal || !sdg_null_operand(call, op))
+  if ((*out_plan)->literal || !sdg_step_null_operand(call, op))
     return SDG_OK;
   sdg_plan_destroy(*out_plan);
-  return sdg_null_operand_plan(out_plan);
+  return sdg_step_null_operand_plan(out_plan);
 }
 
 sdg_status_t sdg_shard_answer(sdg_call_t *call, const sdg_op_t *op,

@@ -12,7 +12,6 @@
 #include "rules/place/tagging.h"
 #include "rules/reuse/prefetch.h"
 #include "rules/step/divergence.h"
-#include "rules/step/null_operand.h"
 #include "rules/step/plan_cache.h"
 #include "rules/step/step.h"
 #include "rules/vendor/vendor.h"
@@ -37,7 +36,7 @@ static sdg_status_t plan_make(const sdg_call_t *call, const sdg_op_t *op,
                               const sdg_tagging_t *tagging,
                               sdg_plan_t **out_plan) {
   *out_plan = NULL;
-  bool lacks = sdg_null_operand(call, op);
+  bool lacks = sdg_step_null_operand(call, op);
   bool periodic = !lacks && op &&
                   sdg_family_is(call->family, SDG_FAMILY_WINDOWED) &&
                   tagging->section->wrap;
