@@ -62,17 +62,10 @@ sdg_status_t sdg_colocate_follow(sdg_colocation_t *colocation, int index,
 // Where an operand with these extents is beside `lead`.
 static sdg_status_t beside(const sdg_colocation_t *colocation,
                            const sdg_placement_t *is,
-                           const sdg_placement_t *lead, bool *out_can,
-                           sdg_placement_t *out) {
+                           const sdg_placement_t *lead, sdg_placement_t *out) {
   int64_t extent[SDG_DIMS_MAX];
-  *out_can = is->dims == lead->dims;
-  for (int d = 0; d < is->dims && *out_can; d++) {
-    int64_t of = sdg_placement_extent(lead, d);
+  for (int d = 0; d < is->dims; d++)
     extent[d] = sdg_placement_extent(is, d);
-    *out_can = extent[d] == of || extent[d] == 1 || of == 1;
-  }
-  if (!*out_can)
-    return SDG_OK;
   SDG_TRY(sdg_placement_init(is->dims, extent, out));
   for (int d = 0; d < is->dims; d++) {
     if (!lead->split[d].axes || extent[d] != sdg_placement_extent(lead, d))
@@ -87,22 +80,64 @@ static sdg_status_t beside(const sdg_colocation_t *colocation,
   return SDG_OK;
 }
 
+// The extents of a call's tensors so far: 1 where no tensor has more.
+typedef struct {
+  int dims;
+  int64_t extent[SDG_DIMS_MAX];
+} extents_t;
+
+// Adds a tensor to `common`. False if it has another extent where both have
+// more than 1: an extent of 1 stands for all elements, or came of them.
+static bool extents_join(const sdg_placement_t *is, const extents_t *common,
+                         extents_t *out) {
+  *out = *common;
+  for (int d = 0; d < is->dims && is->dims == common->dims; d++) {
+    int64_t extent = sdg_placement_extent(is, d);
+    if (extent != 1 && common->extent[d] != 1 && extent != common->extent[d])
+      return false;
+    if (extent != 1)
+      out->extent[d] = extent;
+  }
+  return is->dims == common->dims;
+}
+
+// The first readings of operands from `index` on that fit each other, and those
+// before. An extent of 1 of the one that leads fits any of another, but not two
+// different ones of two others.
+static bool readings_choose(const sdg_colocation_t *colocation, int lead,
+                            int index, const extents_t *common,
+                            int reading[SDG_OPERANDS_MAX]) {
+  if (index == colocation->call->operands)
+    return true;
+  if (index == lead ||
+      !sdg_role_is_activation(colocation->call->operand[index].role))
+    return readings_choose(colocation, lead, index + 1, common, reading);
+  for (int k = 0; k < colocation->places[index]; k++) {
+    extents_t more;
+    reading[index] = k;
+    if (extents_join(&colocation->place[index][k].placement, common, &more) &&
+        readings_choose(colocation, lead, index + 1, &more, reading))
+      return true;
+  }
+  return false;
+}
+
 sdg_status_t sdg_colocate_alike(sdg_colocation_t *colocation, int lead) {
+  const sdg_placement_t *first = sdg_colocate_at(colocation, lead);
+  extents_t common = {.dims = first->dims};
+  int reading[SDG_OPERANDS_MAX];
+  for (int d = 0; d < first->dims; d++)
+    common.extent[d] = sdg_placement_extent(first, d);
+  colocation->fits &= readings_choose(colocation, lead, 0, &common, reading);
   for (int i = 0; i < colocation->call->operands && colocation->fits; i++) {
-    bool can = false;
+    sdg_placement_t want;
     if (i == lead || !sdg_role_is_activation(colocation->call->operand[i].role))
       continue;
-    for (int k = 0; k < colocation->places[i] && !can; k++) {
-      sdg_placement_t want;
-      SDG_TRY(beside(colocation, &colocation->place[i][k].placement,
-                     sdg_colocate_at(colocation, lead), &can, &want));
-      if (!can)
-        continue;
-      sdg_status_t status = sdg_colocate_follow(colocation, i, &want, false);
-      sdg_placement_fini(&want);
-      SDG_TRY(status);
-    }
-    colocation->fits &= can;
+    SDG_TRY(beside(colocation, &colocation->place[i][reading[i]].placement,
+                   sdg_colocate_at(colocation, lead), &want));
+    sdg_status_t status = sdg_colocate_follow(colocation, i, &want, false);
+    sdg_placement_fini(&want);
+    SDG_TRY(status);
   }
   return SDG_OK;
 }

@@ -771,6 +771,11 @@ NAMED += [(f"operands apart, {name}", words) for name, words in (
      f"on.dx={ROWS}"),
     ("dropout", f"op=dropout {APART} on.y={COLUMNS} on.dy={ROWS}"),
     ("another layout", f"op=transform into=HWNC {APART} on.y={COLUMNS}"),
+    *((f"one operand of one row, which fits any, and {what}",
+       "op=op mesh=6 split=W:0 partW=0,4,6,9,15,19,21 n=2 c=3 size=18x21 "
+       f"fn=min broad=H own_sizes=1 {on}") for what, on in (
+           ("rows of the result", "on.a=- on.c=H:0@0,2,4,5,13,16,18"),
+           ("rows of the other", "on.c=- on.a=H:0@0,2,4,5,13,16,18"))),
     ("other axes", "op=add mesh=2x2 split=H:0,W:1 partH=0,5,9 partW=0,3,8 "
      "n=4 c=2 size=9x8 on.a=N:0@0,1,4/H:1@0,2,9"),
 )]
