@@ -170,6 +170,10 @@ def negative_cases(runner, completed):
              "size=12x8 n=2 on.c=-")
     yield item("indices of a result that is on every rank", [[apart]] * 2,
                ["SDG-603"], line=apart)
+    apart = ("op=op broad=H mesh=2 split=H:0 partH=0,6,12 size=12x8 n=2 "
+             "own_sizes=1 on.a=- on.c=local bold=1")
+    yield item("a tensor that may be pieces beside one on every rank",
+               [[apart]] * 2, ["SDG-603", r"x is H 24 = 12\+12"], line=apart)
     apart = ("op=softmax_forward mesh=2 split=H:0 partH=0,6,12 size=12x8 n=2 "
              "on.y=N:0@0,1,2 on.x=W:0@0,4,8")
     yield item("a tag that does not fit the tensor beside it",

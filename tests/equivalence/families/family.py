@@ -317,8 +317,19 @@ class Family:
                     return False
         if "named" in case and not self.named_apart(case, setting):
             return False
+        if not setting.bold and self.unread(case):
+            return False
         return not self.scattered(case) or setting.bold or \
             self.meets(case, self.placed(case))
+
+    def unread(self, case):
+        """Whether a tensor that nothing says to be whole on every rank is taken
+        for pieces, as its section says, and refused (SDG-603) beside one that a
+        tag says to be whole: nothing beside it is cut that would show it."""
+        placed = self.placed(case)
+        return any(case.get("on." + t.name) == "-" for t in placed) and \
+            any(t.tag == "local" for t in placed) and \
+            not any(t.cut for t in placed)
 
     def named_apart(self, case, setting):
         """Whether the [local] section matches whole tensors, and no piece of
