@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the sampler's calls, and makes them on tensors of a plan.
 #include <cudnn.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -108,6 +109,22 @@ static const void *scalar(const sdg_subcall_run_t *run,
   return sdg_call_scalar_at(run->call, which);
 }
 
+// An infinite factor makes addends of several ranks infinities that a sum may
+// turn to NaN: it is applied to their sum.
+static bool is_late(const sdg_subcall_run_t *run, sdg_scalar_argument_t alpha) {
+  return isinf(sdg_call_scalar(run->call, alpha));
+}
+
+// The factor of a gradient that the sub-call scales itself, or does not.
+static const void *factor(const sdg_subcall_run_t *run,
+                          sdg_scalar_argument_t alpha,
+                          sdg_sampler_tensor_t gradient) {
+  const sampler_t *sampler = run->op;
+  return !(sampler->scaled >> gradient & 1) && is_late(run, alpha)
+             ? &run->scalar[ONE]
+             : scalar(run, alpha);
+}
+
 static cudnnStatus_t forward_run(const sdg_subcall_run_t *run) {
   const sampler_t *sampler = run->op;
   return sdg_cudnn_get()->cudnnSpatialTfSamplerForward(
@@ -121,12 +138,13 @@ static cudnnStatus_t backward_run(const sdg_subcall_run_t *run) {
   const sampler_t *sampler = run->op;
   const void *zero = &run->scalar[ZERO];
   return sdg_cudnn_get()->cudnnSpatialTfSamplerBackward(
-      run->handle, sampler->transformer, scalar(run, SDG_ALPHA),
+      run->handle, sampler->transformer, factor(run, SDG_ALPHA, SDG_SAMPLER_DX),
       run->descriptor[SDG_SAMPLER_X], run->data[SDG_SAMPLER_X],
       sampler->scaled >> SDG_SAMPLER_DX & 1 ? scalar(run, SDG_BETA) : zero,
       run->descriptor[SDG_SAMPLER_DX], run->data[SDG_SAMPLER_DX],
-      scalar(run, SDG_ALPHA2), run->descriptor[SDG_SAMPLER_Y],
-      run->data[SDG_SAMPLER_Y], run->data[SDG_SAMPLER_GRID],
+      factor(run, SDG_ALPHA2, SDG_SAMPLER_DGRID),
+      run->descriptor[SDG_SAMPLER_Y], run->data[SDG_SAMPLER_Y],
+      run->data[SDG_SAMPLER_GRID],
       sampler->scaled >> SDG_SAMPLER_DGRID & 1 ? scalar(run, SDG_BETA2) : zero,
       run->data[SDG_SAMPLER_DGRID]);
 }
@@ -152,11 +170,12 @@ sdg_status_t sdg_sampler_call_add(sdg_plan_t *plan, const sdg_call_t *call,
                                   const sdg_subcall_tensor_t *tensor,
                                   unsigned scaled) {
   const sdg_subcall_tensor_t *y = &tensor[SDG_SAMPLER_Y];
-  sdg_subcall_t sub = {.fn = sdg_sampler_is_backward(call) ? backward_run
-                                                           : forward_run,
-                       .tensors = sdg_sampler_tensors(call),
-                       .scalar = {[ZERO] = sdg_scalar(y->type, 0)},
-                       .op_destroy = sampler_destroy};
+  sdg_subcall_t sub = {
+      .fn = sdg_sampler_is_backward(call) ? backward_run : forward_run,
+      .tensors = sdg_sampler_tensors(call),
+      .scalar =
+          {[ZERO] = sdg_scalar(y->type, 0), [ONE] = sdg_scalar(y->type, 1)},
+      .op_destroy = sampler_destroy};
   if (!sdg_cudnn_get())
     return SDG_E_LIBRARY_MISSING;
   for (int i = 0; i < sub.tensors; i++)
@@ -177,11 +196,13 @@ sdg_status_t sdg_sampler_call_add(sdg_plan_t *plan, const sdg_call_t *call,
 
 static cudnnStatus_t finish_run(const sdg_subcall_run_t *run) {
   const sampler_t *finish = run->op;
+  bool of_grid = finish->gradient == SDG_SAMPLER_DGRID;
+  sdg_scalar_argument_t alpha = of_grid ? SDG_ALPHA2 : SDG_ALPHA;
   return sdg_cudnn_get()->cudnnTransformTensor(
-      run->handle, &run->scalar[ONE], run->descriptor[0], run->data[0],
-      finish->gradient == SDG_SAMPLER_DGRID ? scalar(run, SDG_BETA2)
-                                            : scalar(run, SDG_BETA),
-      run->descriptor[1], run->data[1]);
+      run->handle, is_late(run, alpha) ? scalar(run, alpha) : &run->scalar[ONE],
+      run->descriptor[0], run->data[0],
+      scalar(run, of_grid ? SDG_BETA2 : SDG_BETA), run->descriptor[1],
+      run->data[1]);
 }
 
 sdg_status_t sdg_sampler_finish_add(sdg_plan_t *plan,

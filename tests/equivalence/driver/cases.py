@@ -54,7 +54,7 @@ def case_of(line):
             case[key] = [int(v) for v in value.split("x")]
         elif re.fullmatch(r"-?\d+", value):
             case[key] = int(value)
-        elif re.fullmatch(r"-?\d*[.]?\d+(e-?\d+)?", value):
+        elif re.fullmatch(r"-?(\d*[.]?\d+(e-?\d+)?|inf)", value):
             case[key] = float(value)
         else:
             case[key] = value

@@ -808,4 +808,6 @@ for n, words in (
                f"n=3 c={last(words)} {words} {rest}")
               for op, more, rest in (("forward", "", ""),
                                      ("backward", ", backward", "beta=0.5 "
-                                      "beta2=1 alpha2=2"))]
+                                      "beta2=1 alpha2=2"),
+                                     ("backward", ", infinite sums",
+                                      "alpha=inf alpha2=-inf beta2=1"))]

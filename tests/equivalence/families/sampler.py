@@ -121,6 +121,11 @@ class Sampler(Family):
     def exact(self, case):
         return case["op"] == "sampler_forward"
 
+    def pads(self, case):
+        """A device may multiply each addend by an infinite factor, instead of
+        their sum."""
+        return bool(np.isinf([case["alpha"], case["alpha2"]]).any())
+
     def reference(self, case, t):
         corners = list(points(case, t["grid"]))
         pick = lambda tensor, at: tensor[
