@@ -178,6 +178,15 @@ bool sdg_hint_watched(void) {
   return atomic_load_explicit(&watched, memory_order_acquire) != 0;
 }
 
+void sdg_hint_doubt(void) {
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < count; i++)
+    ranges[i].hint = ranges[i].hint & SDG_HINT_AXES
+                         ? (ranges[i].hint | SDG_HINT_MIXED) & ~SDG_HINT_GLOBAL
+                         : SDG_HINT_KNOWN | SDG_HINT_MIXED;
+  pthread_mutex_unlock(&lock);
+}
+
 void sdg_hint_forget(void) {
   pthread_mutex_lock(&lock);
   count = 0;

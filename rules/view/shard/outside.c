@@ -81,7 +81,7 @@ void sdg_outside_touch(const sdg_memory_access_t *memory) {
   }
   if (memory->everything) {
     sdg_prefetch_written(NULL, SIZE_MAX);
-    sdg_hint_forget();
+    sdg_hint_doubt();
   }
 }
 
@@ -252,8 +252,13 @@ sdg_status_t sdg_outside_value(const sdg_vector_t *vector) {
       "%s of %lld elements at %p, which are this rank's piece over %s: write "
       "values = global (of all pieces together), local (of each rank's own) or "
       "error (this message) in the section; local also if a kernel of the "
-      "program has written there since, in memory that a pool returned again",
-      vector->entry_name, (long long)vector->n, vector->x, axes);
+      "program has written there since, in memory that a pool returned again%s",
+      vector->entry_name, (long long)vector->n, vector->x, axes,
+      pieces & SDG_HINT_MIXED
+          ? ". Something else may lie between or over the pieces, so that "
+            "global may not be enough: copies in three dimensions and batches "
+            "of copies since the tagged call do not tell where they write"
+          : "");
 }
 
 sdg_status_t sdg_outside_combine(const sdg_vector_t *vector, bool refused) {

@@ -115,6 +115,19 @@ START_TEST(copied_bytes_are_known_as_those_they_are_copied_from) {
 }
 END_TEST
 
+START_TEST(what_may_have_been_overwritten_stays_pieces_of_doubt) {
+  sdg_hint_put(address(0), 8, false, SDG_HINT_KNOWN | SDG_HINT_GLOBAL | 1);
+  sdg_hint_put(address(8), 8, false, SDG_HINT_KNOWN);
+  sdg_hint_doubt();
+  REQUIRE(sdg_hint_of(address(0), 8) == 0);
+  REQUIRE(sdg_hint_of(address(8), 8) == 0);
+  REQUIRE(sdg_hint_within(address(0), 8) ==
+          (SDG_HINT_KNOWN | SDG_HINT_MIXED | 1));
+  REQUIRE(sdg_hint_within(address(8), 8) == 0);
+  sdg_hint_forget();
+}
+END_TEST
+
 START_TEST(nothing_is_known_of_no_memory) {
   sdg_hint_put(NULL, 8, false, SDG_HINT_KNOWN);
   sdg_hint_put(address(0), 0, false, SDG_HINT_KNOWN);
@@ -141,6 +154,7 @@ int main(void) {
   tcase_add_test(cases, slices_become_the_buffer_that_they_make_up);
   tcase_add_test(cases, what_is_written_between_pieces_leaves_them_pieces);
   tcase_add_test(cases, copied_bytes_are_known_as_those_they_are_copied_from);
+  tcase_add_test(cases, what_may_have_been_overwritten_stays_pieces_of_doubt);
   tcase_add_test(cases, nothing_is_known_of_no_memory);
   tcase_add_test(cases, writes_are_watched_without_hints_where_that_was_asked);
   suite_add_tcase(suite, cases);

@@ -9,6 +9,7 @@
 //   tag:NAME=TEXT    sundog_tag
 //   up:A  set:A  copy:A,B  free:A        upload, cudaMemset, cudaMemcpy, anew
 //   half:A  rows:A,B  set of the first half; a copy of rows of half of W
+//   cube:A            cudaMemset3D
 //   fill:A  add:A,B   cudnnSetTensor, cudnnAddTensor
 //   gemm:A,C  gemv:A,C  more:A,C   C = 2 A by cuBLAS; more: C + 2 A
 //   conv:X,Y  relu:X,Y  pool:X,Y  scale:X  softmax:X,Y  reduce:A,C  wgrad:X,DY
@@ -294,6 +295,10 @@ static void move(const char *word, int a, int b) {
     check((int)cudaMemset(tensors[a].data, 0, bytes), word);
   } else if (strcmp(word, "half") == 0) {
     check((int)cudaMemset(tensors[a].data, 0, bytes / 2), word);
+  } else if (strcmp(word, "cube") == 0) {
+    struct cudaPitchedPtr all = {tensors[a].data, bytes, bytes, 1};
+    struct cudaExtent extent = {bytes, 1, 1};
+    check((int)cudaMemset3D(all, 0, extent), word);
   } else if (strcmp(word, "rows") == 0) {
     size_t row = (size_t)tensors[a].extent[3] * sizeof(float);
     check((int)cudaMemcpy2D(tensors[b].data, row, tensors[a].data, row, row / 2,
